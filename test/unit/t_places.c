@@ -1,0 +1,297 @@
+/* places: exact among any number of processes, and free as soon as their holder is dead. */
+#include "state.h"
+
+#include "backoff.h"
+#include "mem.h"
+
+#include <fcntl.h>
+#include <glob.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* A directory of the test's own, and a private one in it. */
+struct fixture {
+	char root[64];
+	char *directory;
+};
+
+static int
+setup(void **state)
+{
+	struct fixture *f = jr_xcalloc(1, sizeof(*f));
+	struct jr_err err;
+
+	(void)snprintf(f->root, sizeof(f->root), "/tmp/jr-state-XXXXXX");
+	if (mkdtemp(f->root) == NULL)
+		return -1;
+	f->directory = jr_xasprintf("%s/private", f->root);
+	free(jr_state_directory(f->directory, &err));
+	*state = f;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct fixture *f = *state;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)execlp("rm", "rm", "-rf", "--", f->root, (char *)NULL);
+		_exit(1);
+	}
+	(void)waitpid(pid, NULL, 0);
+	free(f->directory);
+	free(f);
+	return 0;
+}
+
+static void
+open_places(struct jr_places *places, const struct fixture *f, size_t total)
+{
+	struct jr_err err;
+
+	if (!jr_places_open(places, f->directory, "db", total, &err))
+		fail_msg("%s", err.msg);
+}
+
+static void
+places_are_taken_and_given_back(void **state)
+{
+	struct fixture *f = *state;
+	struct jr_places places;
+
+	open_places(&places, f, 5);
+	assert_int_equal(jr_places_take(&places, 0), 0);
+	assert_int_equal(jr_places_take(&places, 2), 2);
+	assert_int_equal(jr_places_take(&places, 100), 3);
+	assert_int_equal(jr_places_take(&places, 1), 0);
+	assert_int_equal(places.held_count, 5);
+	jr_places_give(&places, 3);
+	assert_int_equal(places.held_count, 2);
+	assert_true(places.held[0] && places.held[1] && !places.held[2]);
+	assert_int_equal(jr_places_take(&places, 1), 1);
+	jr_places_give(&places, 3);
+	jr_places_close(&places);
+	jr_places_close(&places);
+}
+
+static void
+lock_file_is_private_and_not_inherited(void **state)
+{
+	struct fixture *f = *state;
+	struct jr_places places;
+	struct stat st;
+
+	open_places(&places, f, 1);
+	assert_int_equal(fstat(places.fd, &st), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0600);
+	assert_true((fcntl(places.fd, F_GETFD) & FD_CLOEXEC) != 0);
+	jr_places_close(&places);
+}
+
+static void
+databases_have_places_of_their_own(void **state)
+{
+	struct fixture *f = *state;
+	struct jr_places a, b;
+	struct jr_err err;
+	char *pattern = jr_xasprintf("%s/????????????????.places", f->directory);
+	glob_t found;
+
+	open_places(&a, f, 1);
+	assert_true(jr_places_open(&b, f->directory, "another", 1, &err));
+	assert_int_equal(jr_places_take(&a, 1), 1);
+	assert_int_equal(jr_places_take(&b, 1), 1);
+	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+	assert_int_equal(found.gl_pathc, 2);
+	globfree(&found);
+	jr_places_close(&a);
+	jr_places_close(&b);
+	free(pattern);
+}
+
+static void
+places_that_cannot_be_opened_are_an_error(void **state)
+{
+	struct fixture *f = *state;
+	struct jr_places places;
+	struct jr_err err;
+	char *gone = jr_xasprintf("%s/gone", f->root);
+
+	assert_false(jr_places_open(&places, gone, "db", 1, &err));
+	assert_int_equal(err.code, JR_E_CONFIG);
+	assert_non_null(strstr(err.msg, ".places: No such file or directory"));
+	free(gone);
+}
+
+static pid_t
+take_in_child(const struct fixture *f, size_t total, size_t wanted, int ready_fd)
+{
+	pid_t pid = fork();
+	struct jr_places places;
+	struct jr_err err;
+	char taken;
+
+	if (pid != 0)
+		return pid;
+	if (!jr_places_open(&places, f->directory, "db", total, &err))
+		_exit(1);
+	taken = (char)jr_places_take(&places, wanted);
+	if (write(ready_fd, &taken, 1) != 1)
+		_exit(1);
+	for (;;)
+		(void)pause();
+}
+
+static void
+killed_holder_frees_its_places_at_once(void **state)
+{
+	struct fixture *f = *state;
+	struct jr_places places;
+	int fds[2], status;
+	char taken = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	pid = take_in_child(f, 4, 3, fds[1]);
+	assert_int_equal(read(fds[0], &taken, 1), 1);
+	assert_int_equal(taken, 3);
+	open_places(&places, f, 4);
+	assert_int_equal(jr_places_take(&places, 4), 1);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(jr_places_take(&places, 4), 3);
+	jr_places_close(&places);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/*
+ * A child that ends, or closes the descriptor it got by fork, is another process: no place of ours
+ * is lost.
+ */
+static void
+end_of_a_child_does_not_free_our_places(void **state)
+{
+	struct fixture *f = *state;
+	struct jr_places places, others;
+	struct jr_err err;
+	int status;
+	pid_t pid;
+
+	open_places(&places, f, 2);
+	assert_int_equal(jr_places_take(&places, 2), 2);
+	for (int i = 0; i < 2; i++) {
+		pid = fork();
+		if (pid == 0) {
+			jr_places_close(&places);
+			if (!jr_places_open(&others, f->directory, "db", 2, &err))
+				_exit(100);
+			_exit((int)jr_places_take(&others, 2));
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+	jr_places_close(&places);
+}
+
+/*
+ * Take and give back at random, marking each place held by a file made with O_EXCL: two holders of
+ * one place show at once. 0 if all was well.
+ */
+static int
+contend(const struct fixture *f, uint64_t seed, size_t total, int marks)
+{
+	struct jr_places places;
+	struct jr_random random;
+	struct jr_err err;
+
+	jr_random_seed(&random, seed);
+	if (!jr_places_open(&places, f->directory, "db", total, &err))
+		return 1;
+	for (int round = 0; round < 500; round++) {
+		size_t had = jr_places_take(&places, (size_t)jr_random_below(&random, total + 1));
+		char name[24];
+
+		for (size_t i = 0; i < total; i++) {
+			int fd;
+
+			(void)snprintf(name, sizeof(name), "%zu", i);
+			fd = places.held[i] ? openat(marks, name,
+						  O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600)
+					    : -1;
+			if (places.held[i] && fd < 0)
+				return 2;
+			if (fd >= 0)
+				(void)close(fd);
+		}
+		for (size_t i = 0; i < total; i++) {
+			(void)snprintf(name, sizeof(name), "%zu", i);
+			if (places.held[i] && unlinkat(marks, name, 0) < 0)
+				return 3;
+		}
+		if (had != places.held_count)
+			return 4;
+		jr_places_give(&places, had);
+	}
+	jr_places_close(&places);
+	return 0;
+}
+
+static void
+several_processes_never_hold_more_than_the_total(void **state)
+{
+	enum {
+		PROCESSES = 4,
+		TOTAL = 5
+	};
+	struct fixture *f = *state;
+	char *marks_path = jr_xasprintf("%s/marks", f->root);
+	pid_t pids[PROCESSES];
+	int marks;
+
+	assert_int_equal(mkdir(marks_path, 0700), 0);
+	marks = open(marks_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(marks >= 0);
+	free(marks_path);
+	for (size_t i = 0; i < PROCESSES; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0)
+			_exit(contend(f, i, TOTAL, marks));
+	}
+	for (size_t i = 0; i < PROCESSES; i++) {
+		int status;
+
+		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+		assert_int_equal(status, 0);
+	}
+	close(marks);
+}
+
+#define PLACES_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    PLACES_TEST(places_are_taken_and_given_back),
+	    PLACES_TEST(lock_file_is_private_and_not_inherited),
+	    PLACES_TEST(databases_have_places_of_their_own),
+	    PLACES_TEST(places_that_cannot_be_opened_are_an_error),
+	    PLACES_TEST(killed_holder_frees_its_places_at_once),
+	    PLACES_TEST(end_of_a_child_does_not_free_our_places),
+	    PLACES_TEST(several_processes_never_hold_more_than_the_total),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
