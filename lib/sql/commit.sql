@@ -1,0 +1,2 @@
+-- commit: the end of a batch
+commit

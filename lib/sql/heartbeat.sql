@@ -1,0 +1,25 @@
+-- heartbeat: new leases for held runs. $1 ids, $2 claim_seqs, $3 runner id, $4 lease in ms.
+-- One row (id, claim_seq, state, cancel) for each pair: renewed; busy: still mine, but locked by somebody, ask again
+-- soon (nobody can reclaim it meanwhile, since reclaim skips locked rows too); gone: not mine any more.
+-- It waits for nobody, and it changes no indexed column.
+with given as materialized (
+	select g.id, g.claim_seq from unnest($1::bigint[], $2::bigint[]) g(id, claim_seq)
+), mine as materialized (
+	select r.id, r.claim_seq
+	from given g join jobrun.job_runs r on r.id = g.id
+	where r.claim_seq = g.claim_seq and r.runner_id = $3::bigint and r.locked_until is not null
+	order by r.id
+	for no key update of r skip locked
+), renewed as (
+	update jobrun.job_runs r set locked_until = now() + $4::bigint * interval '1 millisecond'
+	from mine m
+	where r.id = m.id and r.claim_seq = m.claim_seq and r.runner_id = $3::bigint and r.locked_until is not null
+	returning r.id, r.claim_seq, r.cancel_requested_at is not null as cancel
+)
+select g.id, g.claim_seq,
+	case when n.id is not null then 'renewed' when r.id is not null then 'busy' else 'gone' end as state,
+	coalesce(n.cancel, r.cancel_requested_at is not null) as cancel
+from given g
+left join renewed n on n.id = g.id and n.claim_seq = g.claim_seq
+left join jobrun.job_runs r on r.id = g.id and r.claim_seq = g.claim_seq and r.runner_id = $3::bigint
+	and r.locked_until is not null

@@ -1,0 +1,72 @@
+-- settle: what attempts came to, of every kind; the only statement that ends a run that was running.
+-- Arrays of equal length: $1 ids, $2 claim_seqs, $3 runner ids (of the holder, also when it is dead), $4 outcomes
+-- (succeeded, failed, dead, later, released, cancelled, lost), $5 delays in ms, $6 error codes, $7 errors,
+-- $8 exit statuses, $9 pids, $10 cpu ms, $11 max rss kB, $12 outputs, $13 bytes of output dropped, $14 results (JSON).
+-- Gives (id, claim_seq, status, attempts, max_attempts, run_in_ms or null when final) for what was accepted; what does
+-- not come back was fenced out. A repeat changes nothing: the first one took the lease away.
+--
+-- The fence is id, claim_seq, runner_id and "locked_until is not null". The last means running, by a CHECK; saying so
+-- with status would lead the planner to the index of running rows and its dead entries.
+with given as materialized (
+	select g.* from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::text[],
+			$8::integer[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[], $13::bigint[], $14::text[])
+		as g(id, claim_seq, runner_id, outcome, delay_ms, error_code, error, exit_status, pid, cpu_ms, max_rss_kb,
+			output, output_dropped, result)
+), held as materialized (
+	-- locked in order of id, so that no two batches can wait for each other
+	select g.*, r.attempts, r.max_attempts, r.snoozes, r.releases, r.cancel_requested_at, r.started_at, r.locked_by
+	from given g join jobrun.job_runs r on r.id = g.id
+	where r.claim_seq = g.claim_seq and r.runner_id = g.runner_id and r.locked_until is not null
+		and (g.outcome <> 'lost' or r.locked_until <= now())
+	order by r.id
+	for no key update of r
+), judged as (
+	select h.*,
+		case
+			when h.outcome = 'succeeded' then 'succeeded'
+			when h.outcome = 'cancelled' or h.cancel_requested_at is not null then 'cancelled'
+			when h.outcome = 'dead' then 'dead'
+			-- not charged, but not for ever either: from the 50th and the 4th time on it is a failure
+			when h.outcome = 'later' and h.snoozes + 1 < 50 then 'queued'
+			when h.outcome = 'released' and h.releases + 1 < 4 then 'queued'
+			when h.attempts >= h.max_attempts then 'dead'
+			else 'failed'
+		end as status,
+		case
+			when h.outcome = 'later' then least(coalesce(h.delay_ms, 0), 86400000)
+			else coalesce(h.delay_ms, 0)
+		end * interval '1 millisecond' as delay
+	from held h
+), settled as (
+	update jobrun.job_runs r
+	set status       = j.status,
+		locked_until = null,
+		attempts     = r.attempts - (j.status = 'queued')::integer,
+		snoozes      = r.snoozes + (j.status = 'queued' and j.outcome = 'later')::integer,
+		releases     = r.releases + (j.status = 'queued' and j.outcome = 'released')::integer,
+		run_at       = case
+			when j.status = 'queued' and j.outcome = 'released' then now()
+			when j.status in ('queued', 'failed') then now() + j.delay
+			else r.run_at end,
+		cancel_requested_at = case when j.status not in ('queued', 'failed') then r.cancel_requested_at end,
+		failed_at    = case when j.status in ('failed', 'dead') then now() else r.failed_at end,
+		finished_at  = case when j.status in ('succeeded', 'dead', 'cancelled') then now() end,
+		error_code   = case when j.status <> 'succeeded' then j.error_code end,
+		last_error   = case when j.status <> 'succeeded' then j.error end,
+		result       = case when j.status = 'succeeded' and j.result is not null then j.result::jsonb else r.result end
+	from judged j
+	where r.id = j.id and r.claim_seq = j.claim_seq and r.runner_id = j.runner_id and r.locked_until is not null
+	returning r.id, r.claim_seq, r.status, r.attempts, r.max_attempts, r.run_at
+), told as (
+	insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, error_code, error, exit_status, host, pid, runner_id,
+		started_at, finished_at, output, output_dropped, cpu_ms, max_rss_kb)
+	select h.id, h.claim_seq, h.attempts, h.outcome, h.error_code, h.error, h.exit_status, h.locked_by, h.pid, h.runner_id,
+		h.started_at, now(), h.output, coalesce(h.output_dropped, 0), h.cpu_ms, h.max_rss_kb
+	from held h join settled s on s.id = h.id and s.claim_seq = h.claim_seq
+	where h.outcome <> 'succeeded' or h.output is not null or h.cpu_ms >= 1000 or h.max_rss_kb >= 262144
+	on conflict do nothing
+)
+select s.id, s.claim_seq, s.status, s.attempts, s.max_attempts,
+	case when s.status in ('queued', 'failed')
+		then greatest(0, (extract(epoch from s.run_at - now()) * 1000)::bigint) end as run_in_ms
+from settled s
