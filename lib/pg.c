@@ -1,0 +1,560 @@
+/*
+ * pg: see pg.h.
+ *
+ * One batch is on the wire at a time. Its statements are numbered through: first what opens the transaction, then the
+ * owner's, then what closes it. In pipeline mode each statement answers with a result and an end mark (NULL), and the
+ * Sync behind them with PGRES_PIPELINE_SYNC; only then is the batch over and the reply given. After an error inside an
+ * explicit transaction the server has skipped COMMIT, so a ROLLBACK is put in front of everything else.
+ *
+ * What must hold: every batch gets exactly one reply, and none is given from inside a call of the owner (failures are
+ * put off to a timer that is due at once).
+ */
+#include "pg.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "mem.h"
+#include "pg_error.h"
+#include "sql_text.h"
+
+#define ADDRESS_MAX 64
+
+struct statement {
+	const char *sql;
+	size_t count;
+	char **values;
+};
+
+struct jr_batch {
+	struct jr_batch *next;
+	struct statement *statements;
+	PGresult **results;
+	size_t count;
+	size_t first; /* the owner's statements: [first, first + owned) */
+	size_t owned;
+	size_t at;    /* the one whose answer is awaited; == count: the Sync */
+	bool answered; /* its result has come, its end mark not yet */
+	bool failed;
+	size_t failed_at;
+	struct jr_err err;
+	enum jr_batch_kind kind;
+	int64_t deadline_ms;
+	int64_t sent_ms;
+	jr_reply_fn *fn;
+	void *ctx;
+};
+
+enum state { CLOSED, CONNECTING, OPEN };
+
+struct jr_pg {
+	struct jr_loop *loop;
+	struct jr_pg_events events;
+	char *conninfo;
+	PGconn *conn;
+	enum state state;
+	struct jr_watch watch;
+	struct jr_timer deadline; /* of connecting, or of the batch on the wire */
+	struct jr_timer broken;	  /* a failure to be told from the loop */
+	struct jr_err why;
+	struct jr_batch *wire;
+	struct jr_batch *failed; /* refused; its reply waits for the rollback that is on the wire */
+	struct jr_batch *head, **tail;
+	char host[ADDRESS_MAX * 4], address[ADDRESS_MAX], port[16]; /* of the last good connection */
+	char notice[512];
+};
+
+static void
+add_statement(struct jr_batch *batch, const char *sql, size_t count, const char *const *values)
+{
+	struct statement *s;
+
+	batch->statements = jr_xrealloc(batch->statements, batch->count + 1, sizeof(*batch->statements));
+	s = &batch->statements[batch->count++];
+	s->sql = sql;
+	s->count = count;
+	s->values = count > 0 ? jr_xcalloc(count, sizeof(char *)) : NULL;
+	for (size_t i = 0; i < count; i++)
+		s->values[i] = jr_xstrdup_or_null(values[i]);
+}
+
+void
+jr_batch_free(struct jr_batch *batch)
+{
+	for (size_t i = 0; i < batch->count; i++) {
+		for (size_t j = 0; j < batch->statements[i].count; j++)
+			free(batch->statements[i].values[j]);
+		free(batch->statements[i].values);
+		if (batch->results != NULL)
+			PQclear(batch->results[i]);
+	}
+	free(batch->statements);
+	free(batch->results);
+	free(batch);
+}
+
+struct jr_batch *
+jr_batch_new(enum jr_batch_kind kind, const struct jr_lease *times, jr_reply_fn *fn, void *ctx)
+{
+	struct jr_batch *batch = jr_xcalloc(1, sizeof(*batch));
+	char lock[24], statement[24];
+	const char *settings[] = { lock, statement };
+
+	batch->kind = kind;
+	batch->deadline_ms = times->deadline_ms;
+	batch->fn = fn;
+	batch->ctx = ctx;
+	if (kind != JR_BATCH_CLOSING) {
+		jr_pg_print_int(lock, times->lock_ms);
+		jr_pg_print_int(statement, times->statement_ms);
+		add_statement(batch, jr_sql_begin, 0, NULL);
+		add_statement(batch, jr_sql_settings, JR_COUNT(settings), settings);
+	}
+	batch->first = batch->count;
+	return batch;
+}
+
+void
+jr_batch_add(struct jr_batch *batch, const char *sql, size_t count, const char *const *values)
+{
+	add_statement(batch, sql, count, values);
+	batch->owned++;
+}
+
+static void
+reply_and_free(struct jr_batch *batch, enum jr_pg_end end, const struct jr_err *err)
+{
+	struct jr_reply reply = { .end = end, .sent_ms = batch->sent_ms, .failed_at = batch->failed_at };
+
+	reply.result_count = batch->owned;
+	if (end == JR_PG_DONE)
+		reply.results = batch->results + batch->first;
+	else
+		reply.err = *err;
+	if (batch->fn != NULL)
+		batch->fn(batch->ctx, &reply);
+	jr_batch_free(batch);
+}
+
+/* The connection is over: tell everybody, the batch on the wire first. */
+static void
+tear_down(struct jr_pg *pg)
+{
+	struct jr_batch *failed = pg->failed, *wire = pg->wire, *queued = pg->head;
+	struct jr_err why = pg->why;
+
+	jr_watch_remove(&pg->watch);
+	jr_timer_cancel(&pg->deadline);
+	jr_timer_cancel(&pg->broken);
+	PQfinish(pg->conn);
+	pg->conn = NULL;
+	pg->state = CLOSED;
+	pg->failed = NULL;
+	pg->wire = NULL;
+	pg->head = NULL;
+	pg->tail = &pg->head;
+	if (failed != NULL)
+		reply_and_free(failed, JR_PG_FAILED, &failed->err);
+	if (wire != NULL)
+		reply_and_free(wire, JR_PG_UNKNOWN, &why);
+	while (queued != NULL) {
+		struct jr_batch *next = queued->next;
+
+		reply_and_free(queued, JR_PG_UNSENT, &why);
+		queued = next;
+	}
+	pg->events.lost(pg->events.ctx, &why);
+}
+
+static void
+on_broken(void *ctx)
+{
+	tear_down(ctx);
+}
+
+/* From anywhere: the connection is no good any more. Told from the loop. */
+static void
+break_later(struct jr_pg *pg)
+{
+	jr_watch_remove(&pg->watch);
+	jr_timer_cancel(&pg->deadline);
+	jr_timer_set(pg->loop, &pg->broken, 0);
+}
+
+static void
+break_with_libpq(struct jr_pg *pg, const char *what)
+{
+	jr_pg_conn_error(pg->conn, what, &pg->why);
+	break_later(pg);
+}
+
+static void
+on_deadline(void *ctx)
+{
+	struct jr_pg *pg = ctx;
+
+	if (pg->state == CONNECTING)
+		jr_fail(&pg->why, JR_E_TEMP, "could not connect to the database: no answer in time");
+	else
+		jr_fail(&pg->why, JR_E_TEMP, "the database did not answer in time (%lld ms)",
+		    (long long)pg->wire->deadline_ms);
+	tear_down(pg);
+}
+
+/* Bytes out; false if the connection is broken. */
+static bool
+flush(struct jr_pg *pg)
+{
+	int left = PQflush(pg->conn);
+
+	if (left < 0) {
+		break_with_libpq(pg, "could not send to the database");
+		return false;
+	}
+	jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), (short)(POLLIN | (left > 0 ? POLLOUT : 0)));
+	return true;
+}
+
+static bool
+put_on_wire(struct jr_pg *pg, struct jr_batch *batch)
+{
+	batch->results = jr_xcalloc(batch->count, sizeof(PGresult *));
+	for (size_t i = 0; i < batch->count; i++) {
+		const struct statement *s = &batch->statements[i];
+
+		if (!PQsendQueryParams(pg->conn, s->sql, (int)s->count, NULL,
+			(const char *const *)s->values, NULL, NULL, 0))
+			return false;
+	}
+	return PQpipelineSync(pg->conn) == 1;
+}
+
+/* A batch that goes on with a transaction which is gone must not run on its own. */
+static bool
+is_orphan(const struct jr_pg *pg, const struct jr_batch *batch)
+{
+	return batch->kind == JR_BATCH_CLOSING && PQtransactionStatus(pg->conn) != PQTRANS_INTRANS;
+}
+
+static void
+send_batch(struct jr_pg *pg, struct jr_batch *batch)
+{
+	pg->wire = batch;
+	batch->sent_ms = jr_clock_now_ms();
+	jr_timer_set(pg->loop, &pg->deadline, jr_clock_after(batch->sent_ms, batch->deadline_ms));
+	if (put_on_wire(pg, batch))
+		flush(pg);
+	else
+		break_with_libpq(pg, "could not send to the database");
+}
+
+static void
+send_next(struct jr_pg *pg)
+{
+	struct jr_batch *batch = pg->head;
+
+	if (pg->state != OPEN || pg->wire != NULL || batch == NULL || pg->broken.at_ms != JR_NEVER)
+		return;
+	pg->head = batch->next;
+	if (pg->head == NULL)
+		pg->tail = &pg->head;
+	if (is_orphan(pg, batch)) {
+		jr_fail(&batch->err, JR_E_TEMP, "the transaction it belongs to is gone");
+		reply_and_free(batch, JR_PG_UNSENT, &batch->err);
+		send_next(pg);
+		return;
+	}
+	if (batch->kind != JR_BATCH_OPENING)
+		add_statement(batch, jr_sql_commit, 0, NULL);
+	send_batch(pg, batch);
+}
+
+/* An explicit transaction that failed is still open on the server, since COMMIT was skipped. */
+static void
+roll_back(struct jr_pg *pg, struct jr_batch *failed)
+{
+	struct jr_batch *batch = jr_xcalloc(1, sizeof(*batch));
+
+	pg->failed = failed;
+	batch->deadline_ms = failed->deadline_ms;
+	add_statement(batch, jr_sql_rollback, 0, NULL);
+	send_batch(pg, batch);
+}
+
+/* The Sync of the batch on the wire has been answered. */
+static void
+finish_batch(struct jr_pg *pg)
+{
+	struct jr_batch *batch = pg->wire, *failed = pg->failed;
+
+	jr_timer_cancel(&pg->deadline);
+	if (failed == NULL && PQtransactionStatus(pg->conn) == PQTRANS_INERROR) {
+		roll_back(pg, batch);
+		return;
+	}
+	pg->wire = NULL;
+	pg->failed = NULL;
+	if (failed != NULL) { /* batch was its rollback */
+		jr_batch_free(batch);
+		batch = failed;
+	}
+	reply_and_free(batch, batch->failed ? JR_PG_FAILED : JR_PG_DONE, &batch->err);
+	send_next(pg);
+}
+
+static void
+note_failure(struct jr_batch *batch, const PGresult *result)
+{
+	if (batch->failed || PQresultStatus(result) == PGRES_PIPELINE_ABORTED)
+		return;
+	batch->failed = true;
+	batch->failed_at = batch->at < batch->first ? 0 : batch->at - batch->first;
+	jr_pg_result_error(result, &batch->err);
+}
+
+/* One thing that libpq had to say. false: nothing more for now. */
+static bool
+take_result(struct jr_pg *pg)
+{
+	struct jr_batch *batch = pg->wire;
+	PGresult *result = PQgetResult(pg->conn);
+
+	if (result == NULL) {
+		if (batch == NULL || !batch->answered)
+			return false;
+		batch->answered = false;
+		batch->at++;
+		return true;
+	}
+	if (batch == NULL) {
+		PQclear(result);
+		return true;
+	}
+	if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
+		PQclear(result);
+		finish_batch(pg);
+		return true;
+	}
+	if (PQresultStatus(result) != PGRES_TUPLES_OK && PQresultStatus(result) != PGRES_COMMAND_OK)
+		note_failure(batch, result);
+	if (batch->at < batch->count) {
+		PQclear(batch->results[batch->at]);
+		batch->results[batch->at] = result;
+	} else
+		PQclear(result);
+	batch->answered = true;
+	return true;
+}
+
+static void
+serve_open(struct jr_pg *pg, short revents)
+{
+	if ((revents & (POLLIN | POLLHUP | POLLERR)) && !PQconsumeInput(pg->conn)) {
+		break_with_libpq(pg, "lost the connection to the database");
+		return;
+	}
+	if (!flush(pg))
+		return;
+	while (pg->state == OPEN && pg->broken.at_ms == JR_NEVER && !PQisBusy(pg->conn)) {
+		if (!take_result(pg))
+			break;
+	}
+	if (pg->state == OPEN && pg->broken.at_ms == JR_NEVER && PQstatus(pg->conn) == CONNECTION_BAD)
+		break_with_libpq(pg, "lost the connection to the database");
+}
+
+static void
+remember_address(struct jr_pg *pg)
+{
+	const char *host = PQhost(pg->conn), *address = PQhostaddr(pg->conn), *port = PQport(pg->conn);
+
+	pg->address[0] = '\0';
+	if (host == NULL || address == NULL || port == NULL || *address == '\0' || *host == '/')
+		return;
+	if (strlen(host) >= sizeof(pg->host) || strlen(address) >= sizeof(pg->address) ||
+	    strlen(port) >= sizeof(pg->port))
+		return;
+	memcpy(pg->host, host, strlen(host) + 1);
+	memcpy(pg->address, address, strlen(address) + 1);
+	memcpy(pg->port, port, strlen(port) + 1);
+}
+
+static void
+connected(struct jr_pg *pg)
+{
+	jr_timer_cancel(&pg->deadline);
+	if (PQsetnonblocking(pg->conn, 1) != 0 || PQenterPipelineMode(pg->conn) != 1) {
+		break_with_libpq(pg, "cannot use the connection");
+		return;
+	}
+	remember_address(pg);
+	pg->state = OPEN;
+	jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), POLLIN);
+	pg->events.opened(pg->events.ctx);
+	send_next(pg);
+}
+
+static void
+serve_connecting(struct jr_pg *pg)
+{
+	switch (PQconnectPoll(pg->conn)) {
+	case PGRES_POLLING_READING:
+		jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), POLLIN);
+		return;
+	case PGRES_POLLING_WRITING:
+		jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), POLLOUT);
+		return;
+	case PGRES_POLLING_OK:
+		connected(pg);
+		return;
+	case PGRES_POLLING_FAILED:
+	case PGRES_POLLING_ACTIVE:
+		break_with_libpq(pg, NULL);
+		return;
+	}
+}
+
+static void
+on_socket(void *ctx, short revents)
+{
+	struct jr_pg *pg = ctx;
+
+	if (pg->state == CONNECTING)
+		serve_connecting(pg);
+	else
+		serve_open(pg, revents);
+}
+
+static void
+on_notice(void *ctx, const PGresult *result)
+{
+	struct jr_pg *pg = ctx;
+	const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	size_t len = text == NULL ? 0 : strnlen(text, sizeof(pg->notice) - 1);
+
+	if (len == 0)
+		return;
+	memcpy(pg->notice, text, len);
+	pg->notice[len] = '\0';
+}
+
+struct jr_pg *
+jr_pg_new(struct jr_loop *loop, const char *conninfo, const struct jr_pg_events *events)
+{
+	struct jr_pg *pg = jr_xcalloc(1, sizeof(*pg));
+
+	pg->loop = loop;
+	pg->events = *events;
+	pg->conninfo = jr_xstrdup_or_null(conninfo);
+	pg->tail = &pg->head;
+	jr_watch_init(&pg->watch, on_socket, pg);
+	jr_timer_init(&pg->deadline, on_deadline, pg);
+	jr_timer_init(&pg->broken, on_broken, pg);
+	return pg;
+}
+
+void
+jr_pg_free(struct jr_pg *pg)
+{
+	if (pg == NULL)
+		return;
+	jr_watch_remove(&pg->watch);
+	jr_timer_cancel(&pg->deadline);
+	jr_timer_cancel(&pg->broken);
+	PQfinish(pg->conn);
+	if (pg->wire != NULL)
+		jr_batch_free(pg->wire);
+	if (pg->failed != NULL)
+		jr_batch_free(pg->failed);
+	while (pg->head != NULL) {
+		struct jr_batch *next = pg->head->next;
+
+		jr_batch_free(pg->head);
+		pg->head = next;
+	}
+	free(pg->conninfo);
+	free(pg);
+}
+
+/*
+ * What the connection string does not say. Keywords before dbname are defaults that it overrides; those behind it
+ * override it.
+ */
+static PGconn *
+start_connecting(const struct jr_pg *pg, bool same_address)
+{
+	const char *keywords[12] = { NULL }, *values[12] = { NULL };
+	bool fixed = same_address && pg->address[0] != '\0';
+	size_t n = 0;
+
+	keywords[n] = "fallback_application_name";
+	values[n++] = "jobrun";
+	if (getenv("PGTARGETSESSIONATTRS") == NULL) {
+		keywords[n] = "target_session_attrs";
+		values[n++] = "read-write";
+	}
+	if (pg->conninfo != NULL) {
+		keywords[n] = "dbname";
+		values[n++] = pg->conninfo;
+	}
+	keywords[n] = "client_encoding";
+	values[n++] = "UTF8";
+	if (fixed) {
+		keywords[n] = "host";
+		values[n++] = pg->host;
+		keywords[n] = "hostaddr";
+		values[n++] = pg->address;
+		keywords[n] = "port";
+		values[n++] = pg->port;
+	}
+	return PQconnectStartParams(keywords, values, 1);
+}
+
+void
+jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool same_address)
+{
+	pg->state = CONNECTING;
+	pg->conn = start_connecting(pg, same_address);
+	if (pg->conn == NULL || PQstatus(pg->conn) == CONNECTION_BAD) {
+		break_with_libpq(pg, NULL);
+		return;
+	}
+	PQsetErrorVerbosity(pg->conn, PQERRORS_VERBOSE); /* so that a refusal names its SQLSTATE */
+	PQsetNoticeReceiver(pg->conn, on_notice, pg);
+	jr_timer_set(pg->loop, &pg->deadline, jr_clock_after(jr_clock_now_ms(), timeout_ms));
+	jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), POLLOUT);
+}
+
+bool
+jr_pg_is_open(const struct jr_pg *pg)
+{
+	return pg->state == OPEN && pg->broken.at_ms == JR_NEVER;
+}
+
+bool
+jr_pg_is_idle(const struct jr_pg *pg)
+{
+	return jr_pg_is_open(pg) && pg->wire == NULL && pg->head == NULL;
+}
+
+void
+jr_pg_submit(struct jr_pg *pg, struct jr_batch *batch)
+{
+	*pg->tail = batch;
+	pg->tail = &batch->next;
+	send_next(pg);
+}
+
+const PGconn *
+jr_pg_conn(const struct jr_pg *pg)
+{
+	return pg->conn;
+}
+
+const char *
+jr_pg_notice(struct jr_pg *pg)
+{
+	return pg->notice[0] == '\0' ? NULL : pg->notice;
+}

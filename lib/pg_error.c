@@ -1,0 +1,162 @@
+/*
+ * pg_error: see pg_error.h.
+ *
+ * The table says for each class of SQLSTATE whom it concerns: try later (the system), configuration, permission, or bad
+ * data. What it does not list is a mistake of ours.
+ */
+#include "pg_error.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct meaning {
+	const char *prefix;
+	enum jr_errc code;
+};
+
+/* The first prefix that fits decides. */
+static const struct meaning meanings[] = {
+	{ "JR065", JR_E_DATA },	  /* enqueue and the like: bad argument */
+	{ "JR078", JR_E_CONFIG }, /* need(): the schema does not fit */
+	{ "3F000", JR_E_CONFIG }, /* no schema jobrun */
+	{ "42883", JR_E_CONFIG }, /* no such function */
+	{ "42P01", JR_E_CONFIG }, /* no such table */
+	{ "42703", JR_E_CONFIG }, /* no such column */
+	{ "3D000", JR_E_CONFIG }, /* no such database */
+	{ "42501", JR_E_PERM },
+	{ "28", JR_E_PERM },
+	{ "22", JR_E_DATA },
+	{ "25006", JR_E_TEMP }, /* read-only: a standby */
+	{ "55P03", JR_E_TEMP },
+	{ "08", JR_E_TEMP },
+	{ "40", JR_E_TEMP },
+	{ "53", JR_E_TEMP },
+	{ "57", JR_E_TEMP },
+	{ "25P03", JR_E_TEMP }, /* idle_in_transaction_session_timeout */
+	{ "58", JR_E_TEMP },
+};
+
+enum jr_errc
+jr_pg_errc(const char *sqlstate)
+{
+	if (sqlstate[0] == '\0')
+		return JR_E_TEMP;
+	for (size_t i = 0; i < JR_COUNT(meanings); i++) {
+		if (strncmp(sqlstate, meanings[i].prefix, strlen(meanings[i].prefix)) == 0)
+			return meanings[i].code;
+	}
+	return JR_E_BUG;
+}
+
+static void
+set_sqlstate(struct jr_err *err, const char *state, size_t len)
+{
+	if (len != sizeof(err->sqlstate) - 1)
+		return;
+	memcpy(err->sqlstate, state, len);
+	err->sqlstate[len] = '\0';
+	err->code = jr_pg_errc(err->sqlstate);
+}
+
+/* The message for people: what a schema that is not there means is said in our words. */
+void
+jr_pg_result_error(const PGresult *result, struct jr_err *err)
+{
+	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
+	const char *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
+
+	if (primary == NULL)
+		primary = PQresultErrorMessage(result);
+	jr_fail(err, JR_E_TEMP, "%s%s%s%s%s", primary, detail == NULL ? "" : ": ", detail == NULL ? "" : detail,
+	    hint == NULL ? "" : "; ", hint == NULL ? "" : hint);
+	if (state != NULL)
+		set_sqlstate(err, state, strlen(state));
+	if (strcmp(err->sqlstate, "3F000") == 0 || strcmp(err->sqlstate, "42P01") == 0 ||
+	    strcmp(err->sqlstate, "42883") == 0)
+		jr_fail_in(err, "the schema jobrun is missing or incomplete here: type 'jobrun migrate'");
+}
+
+static bool
+is_sqlstate(const char *s)
+{
+	for (size_t i = 0; i < 5; i++) {
+		if (!isdigit((unsigned char)s[i]) && !isupper((unsigned char)s[i]))
+			return false;
+	}
+	return s[5] == ':';
+}
+
+/* "...: FATAL:  28P01: password ...\nLOCATION: ..." -> where "28P01" stands; NULL if nowhere. */
+static const char *
+find_sqlstate(const char *text)
+{
+	for (const char *p = strstr(text, ":  "); p != NULL; p = strstr(p + 1, ":  ")) {
+		if (strlen(p) > 8 && is_sqlstate(p + 3))
+			return p + 3;
+	}
+	return NULL;
+}
+
+void
+jr_pg_conn_error(const PGconn *conn, const char *what, struct jr_err *err)
+{
+	const char *text = conn == NULL ? "out of memory" : PQerrorMessage(conn);
+	const char *state = find_sqlstate(text);
+	const char *location = strstr(text, "\nLOCATION:");
+	size_t len = location == NULL ? strlen(text) : (size_t)(location - text);
+
+	while (len > 0 && isspace((unsigned char)text[len - 1]))
+		len--;
+	if (len > 800)
+		len = 800;
+	if (state != NULL && state + 7 <= text + len)
+		jr_fail(err, JR_E_TEMP, "%.*s%.*s", (int)(state - text), text, (int)(text + len - (state + 7)), state + 7);
+	else
+		jr_fail(err, JR_E_TEMP, "%.*s", (int)len, text);
+	if (state != NULL)
+		set_sqlstate(err, state, 5);
+	else if (conn != NULL && PQconnectionNeedsPassword(conn))
+		err->code = JR_E_PERM;
+	if (what != NULL)
+		jr_fail_in(err, what);
+}
+
+bool
+jr_pg_is_temporary(const struct jr_err *err)
+{
+	return err->code == JR_E_TEMP;
+}
+
+const char *
+jr_pg_text(const PGresult *result, int row, int column)
+{
+	return PQgetisnull(result, row, column) ? NULL : PQgetvalue(result, row, column);
+}
+
+int64_t
+jr_pg_int(const PGresult *result, int row, int column, int64_t missing)
+{
+	const char *text = jr_pg_text(result, row, column);
+
+	return text == NULL ? missing : strtoll(text, NULL, 10);
+}
+
+bool
+jr_pg_bool(const PGresult *result, int row, int column)
+{
+	const char *text = jr_pg_text(result, row, column);
+
+	return text != NULL && text[0] == 't';
+}
+
+const char *
+jr_pg_print_int(char out[24], int64_t value)
+{
+	snprintf(out, 24, "%" PRId64, value);
+	return out;
+}

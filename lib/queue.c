@@ -1,0 +1,231 @@
+/*
+ * queue: see queue.h. Claims and the runner's own row; outcomes are in queue_settle.c.
+ *
+ * The order of parameters and columns is that of the comment at the head of each .sql file.
+ */
+#include "queue.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mem.h"
+#include "queue_pairs.h"
+#include "sql_text.h"
+
+void
+jr_queue_add_need(struct jr_batch *batch)
+{
+	char min[24], max[24];
+	const char *values[] = { jr_pg_print_int(min, JR_SCHEMA_MIN), jr_pg_print_int(max, JR_SCHEMA_MAX) };
+
+	jr_batch_add(batch, jr_sql_need, JR_COUNT(values), values);
+}
+
+void
+jr_queue_add_runner_start(struct jr_batch *batch, const struct jr_runner_facts *facts)
+{
+	char id[24], pid[24], places[24];
+	const char *values[] = { jr_pg_print_int(id, facts->id), facts->host, jr_pg_print_int(pid, facts->pid),
+		facts->version, facts->job_types, facts->queues, jr_pg_print_int(places, facts->places) };
+
+	jr_batch_add(batch, jr_sql_runner_start, JR_COUNT(values), values);
+}
+
+bool
+jr_queue_read_runner_start(const PGresult *result, char **place_name)
+{
+	if (PQntuples(result) == 0)
+		return false;
+	*place_name = jr_xstrdup(PQgetvalue(result, 0, 1));
+	return true;
+}
+
+void
+jr_queue_add_runner_seen(struct jr_batch *batch, int64_t runner_id)
+{
+	char id[24];
+	const char *values[] = { jr_pg_print_int(id, runner_id) };
+
+	jr_batch_add(batch, jr_sql_runner_seen, JR_COUNT(values), values);
+}
+
+void
+jr_queue_add_runner_finish(struct jr_batch *batch, int64_t runner_id, const char *counts)
+{
+	char id[24];
+	const char *values[] = { jr_pg_print_int(id, runner_id), counts };
+
+	jr_batch_add(batch, jr_sql_runner_finish, JR_COUNT(values), values);
+}
+
+void
+jr_queue_add_expired(struct jr_batch *batch, int64_t runner_id)
+{
+	char id[24];
+	const char *values[] = { jr_pg_print_int(id, runner_id) };
+
+	jr_batch_add(batch, jr_sql_expired, JR_COUNT(values), values);
+}
+
+bool
+jr_queue_read_expired(const PGresult *result)
+{
+	return PQntuples(result) > 0 && jr_pg_bool(result, 0, 0);
+}
+
+void
+jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts)
+{
+	const char *values[] = { facts->job_types, facts->queues };
+
+	jr_batch_add(batch, jr_sql_combos, JR_COUNT(values), values);
+}
+
+/* A column of a result as an array literal. Caller frees. */
+static char *
+column_array(const PGresult *result, int column)
+{
+	struct jr_pg_array array;
+	char *copy;
+
+	jr_pg_array_init(&array);
+	for (int row = 0; row < PQntuples(result); row++)
+		jr_pg_array_add(&array, jr_pg_text(result, row, column));
+	copy = jr_xstrdup(jr_pg_array_end(&array));
+	jr_pg_array_release(&array);
+	return copy;
+}
+
+void
+jr_queue_read_combos(const PGresult *result, struct jr_combos *combos)
+{
+	jr_combos_release(combos);
+	combos->count = (size_t)PQntuples(result);
+	combos->types = column_array(result, 0);
+	combos->queues = column_array(result, 1);
+	combos->priorities = column_array(result, 2);
+}
+
+void
+jr_combos_release(struct jr_combos *combos)
+{
+	free(combos->types);
+	free(combos->queues);
+	free(combos->priorities);
+	*combos = (struct jr_combos){ 0 };
+}
+
+void
+jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const struct jr_combos *combos,
+    const struct jr_cursor *cursor, size_t n, int64_t lease_ms)
+{
+	char id[24], wanted[24], priority[24], after[24], lease[24];
+	bool set = cursor->set;
+	const char *values[] = { jr_pg_print_int(id, facts->id), facts->host, jr_pg_print_int(wanted, (int64_t)n),
+		combos->types, combos->queues, combos->priorities,
+		set ? jr_pg_print_int(priority, cursor->priority) : NULL, set ? cursor->run_at : NULL,
+		set ? jr_pg_print_int(after, cursor->id) : NULL, jr_pg_print_int(lease, lease_ms) };
+
+	jr_batch_add(batch, jr_sql_claim, JR_COUNT(values), values);
+}
+
+void
+jr_queue_add_claim_job(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms)
+{
+	char runner[24], job[24], lease[24];
+	const char *values[] = { jr_pg_print_int(runner, facts->id), facts->host, jr_pg_print_int(job, id),
+		jr_pg_print_int(lease, lease_ms), facts->job_types };
+
+	jr_batch_add(batch, jr_sql_claim_job, JR_COUNT(values), values);
+}
+
+void
+jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count)
+{
+	char runner[24];
+	struct jr_queue_pairs pairs;
+	const char *values[3];
+
+	jr_queue_pairs_of(&pairs, held, count);
+	values[0] = jr_pg_print_int(runner, runner_id);
+	values[1] = pairs.ids.text.data;
+	values[2] = pairs.seqs.text.data;
+	jr_batch_add(batch, jr_sql_adopt, JR_COUNT(values), values);
+	jr_queue_pairs_release(&pairs);
+}
+
+size_t
+jr_queue_count_runs(const PGresult *result)
+{
+	return (size_t)PQntuples(result);
+}
+
+/* The columns of claim, claim_job and adopt, in their order. */
+enum run_column {
+	C_ID,
+	C_CLAIM_SEQ,
+	C_JOB_TYPE,
+	C_QUEUE,
+	C_PRIORITY,
+	C_RUN_AT,
+	C_ATTEMPTS,
+	C_MAX_ATTEMPTS,
+	C_SNOOZES,
+	C_RELEASES,
+	C_TIMEOUT,
+	C_BACKOFF_BASE,
+	C_BACKOFF_CAP,
+	C_EXPIRED,
+	C_CANCELLED,
+	C_KEY,
+	C_SLOT,
+	C_CHECKPOINT,
+	C_TRACE_CONTEXT,
+	C_PAYLOAD
+};
+
+static char *
+copy_text(const PGresult *result, int row, enum run_column column)
+{
+	return jr_xstrdup_or_null(jr_pg_text(result, row, (int)column));
+}
+
+static void
+move_cursor(struct jr_cursor *cursor, const PGresult *result, int row)
+{
+	cursor->set = true;
+	cursor->id = jr_pg_int(result, row, C_ID, 0);
+	cursor->priority = jr_pg_int(result, row, C_PRIORITY, 0);
+	snprintf(cursor->run_at, sizeof(cursor->run_at), "%s", PQgetvalue(result, row, C_RUN_AT));
+}
+
+struct jr_run *
+jr_queue_read_run(const PGresult *result, size_t index, struct jr_cursor *cursor)
+{
+	struct jr_run *run = jr_xcalloc(1, sizeof(*run));
+	int row = (int)index;
+
+	run->id = jr_pg_int(result, row, C_ID, 0);
+	run->claim_seq = jr_pg_int(result, row, C_CLAIM_SEQ, 0);
+	run->attempts = jr_pg_int(result, row, C_ATTEMPTS, 0);
+	run->max_attempts = jr_pg_int(result, row, C_MAX_ATTEMPTS, 0);
+	run->snoozes = jr_pg_int(result, row, C_SNOOZES, 0);
+	run->releases = jr_pg_int(result, row, C_RELEASES, 0);
+	run->timeout_ms = jr_pg_int(result, row, C_TIMEOUT, -1);
+	run->grace_ms = -1;
+	run->backoff_base_ms = jr_pg_int(result, row, C_BACKOFF_BASE, -1);
+	run->backoff_cap_ms = jr_pg_int(result, row, C_BACKOFF_CAP, -1);
+	run->expired = jr_pg_bool(result, row, C_EXPIRED);
+	run->cancelled = jr_pg_bool(result, row, C_CANCELLED);
+	run->job_type = copy_text(result, row, C_JOB_TYPE);
+	run->queue = copy_text(result, row, C_QUEUE);
+	run->payload = copy_text(result, row, C_PAYLOAD);
+	run->key = copy_text(result, row, C_KEY);
+	run->slot = copy_text(result, row, C_SLOT);
+	run->checkpoint = copy_text(result, row, C_CHECKPOINT);
+	run->trace_context = copy_text(result, row, C_TRACE_CONTEXT);
+	if (cursor != NULL)
+		move_cursor(cursor, result, row);
+	return run;
+}
