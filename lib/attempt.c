@@ -1,0 +1,374 @@
+/*
+ * attempt: one claim of one run, from the start of its handler to exactly one outcome, or to none.
+ *
+ * Events come from the runner (cancel, shutdown, lost), from the handler (ended) and from three timers of its own (the
+ * run's timeout, the fence of the lease, the patience after TERM). The table says what each does in each state; the
+ * judgement itself is a pure function. What must hold: `ended` is called once, from the loop, as the last thing done,
+ * because the attempt may be freed in it.
+ */
+#include "attempt.h"
+
+#include "clock.h"
+#include "mem.h"
+#include "parse.h"
+#include "text.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LATER_MAX_MS INT64_C(86400000)
+#define LAST_LINE_MAX (JR_ERROR_MAX - 64)
+
+struct jr_attempt {
+	struct jr_attempt_setup setup;
+	struct jr_run run; /* a copy that owns nothing: with the timeout that is in force */
+	struct jr_work *work; /* NULL: it could not be started */
+	struct jr_err start_err;
+	enum jr_attempt_state state;
+	enum jr_attempt_event reason; /* JR_EV_ENDED: jobrun did not stop it */
+	struct jr_timer timeout; /* of the run; tells of a failed start */
+	struct jr_timer fence;
+	struct jr_timer overdue;
+	const struct jr_work_end *end; /* during JR_EV_ENDED */
+};
+
+typedef void transition_fn(struct jr_attempt *attempt, enum jr_attempt_event event);
+
+static int64_t
+backoff(const struct jr_run *run, int64_t n, struct jr_random *random)
+{
+	return jr_backoff_ms(random, n, run->backoff_base_ms >= 0 ? run->backoff_base_ms : JR_BACKOFF_BASE_MS,
+	    run->backoff_cap_ms >= 0 ? run->backoff_cap_ms : JR_BACKOFF_CAP_MS);
+}
+
+static int64_t
+later_delay(const struct jr_work_end *end, const struct jr_run *run, struct jr_random *random)
+{
+	int64_t n = run->snoozes < INT64_MAX ? run->snoozes + 1 : INT64_MAX;
+	int64_t delay_ms = backoff(run, n, random);
+
+	if (end->retry_in_ms > delay_ms)
+		delay_ms = end->retry_in_ms;
+	return delay_ms < LATER_MAX_MS ? delay_ms : LATER_MAX_MS;
+}
+
+static enum jr_outcome_kind
+kind_of(enum jr_attempt_event reason, enum jr_verdict verdict)
+{
+	static const enum jr_outcome_kind by_verdict[] = {
+		[JR_DONE] = JR_OUT_SUCCEEDED,
+		[JR_LATER] = JR_OUT_LATER,
+		[JR_GIVE_UP] = JR_OUT_DEAD,
+		[JR_FAIL] = JR_OUT_FAILED,
+	};
+
+	if (reason == JR_EV_TIMEOUT)
+		return JR_OUT_FAILED;
+	if (reason == JR_EV_CANCEL && verdict != JR_DONE)
+		return JR_OUT_CANCELLED;
+	if (reason == JR_EV_SHUTDOWN && (verdict == JR_LATER || verdict == JR_FAIL))
+		return JR_OUT_RELEASED;
+	return by_verdict[verdict];
+}
+
+static char *
+timeout_error(const struct jr_work_end *end, const struct jr_run *run)
+{
+	char *last = jr_text_last_line(end->output != NULL ? end->output : "", LAST_LINE_MAX);
+	char *span = jr_format_duration(run->timeout_ms > 0 ? run->timeout_ms : 0);
+	char *error = run->timeout_ms > 0
+	    ? jr_xasprintf("timed out after %s%s%s", span, last[0] != '\0' ? ": " : "", last)
+	    : jr_xasprintf("timed out%s%s", last[0] != '\0' ? ": " : "", last);
+
+	free(last);
+	free(span);
+	return error;
+}
+
+static void
+say_why(enum jr_attempt_event reason, const struct jr_work_end *end, const struct jr_run *run,
+    struct jr_outcome *outcome)
+{
+	if (outcome->kind == JR_OUT_SUCCEEDED)
+		return;
+	if (reason == JR_EV_TIMEOUT) {
+		outcome->error_code = jr_xstrdup("timeout");
+		outcome->error = timeout_error(end, run);
+	} else if (outcome->kind == JR_OUT_CANCELLED) {
+		outcome->error_code = jr_xstrdup("cancelled");
+		outcome->error = jr_xstrdup("cancelled while it ran");
+	} else if (outcome->kind == JR_OUT_RELEASED) {
+		outcome->error_code = jr_xstrdup("released");
+		outcome->error = jr_xstrdup("released: the runner was stopped");
+	} else {
+		outcome->error_code = jr_xstrdup_or_null(end->error_code);
+		outcome->error = jr_xstrdup_or_null(end->error);
+	}
+}
+
+bool
+jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end, const struct jr_run *run,
+    struct jr_random *random, struct jr_outcome *outcome)
+{
+	*outcome = (struct jr_outcome){ 0 };
+	if (reason == JR_EV_LOST)
+		return false;
+	outcome->kind = kind_of(reason, end->verdict);
+	outcome->has_exit = end->has_exit;
+	outcome->exit_status = end->exit_status;
+	outcome->pid = end->pid;
+	outcome->cpu_ms = end->cpu_ms;
+	outcome->max_rss_kb = end->max_rss_kb;
+	outcome->output_dropped = end->output_dropped;
+	outcome->output = jr_xstrdup_or_null(end->output);
+	outcome->result = jr_xstrdup_or_null(end->result);
+	if (outcome->kind == JR_OUT_FAILED)
+		outcome->delay_ms = backoff(run, run->attempts, random);
+	else if (outcome->kind == JR_OUT_LATER)
+		outcome->delay_ms = later_delay(end, run, random);
+	say_why(reason, end, run, outcome);
+	return true;
+}
+
+static void
+set_timer(const struct jr_attempt *attempt, struct jr_timer *timer, int64_t at_ms)
+{
+	jr_timer_set(attempt->setup.host->loop, timer, at_ms);
+}
+
+static void
+cancel_timers(struct jr_attempt *attempt)
+{
+	jr_timer_cancel(&attempt->timeout);
+	jr_timer_cancel(&attempt->fence);
+	jr_timer_cancel(&attempt->overdue);
+}
+
+/* A failed start has no work; its end is on its way already. */
+static void
+stop_work(const struct jr_attempt *attempt, bool kill)
+{
+	if (attempt->work != NULL)
+		attempt->setup.handler->kind->stop(attempt->work, kill);
+}
+
+static int64_t
+grace(const struct jr_attempt *attempt)
+{
+	if (attempt->run.grace_ms > 0)
+		return attempt->run.grace_ms;
+	return attempt->setup.handler->grace_ms >= 0 ? attempt->setup.handler->grace_ms : JR_GRACE_MS;
+}
+
+/* Patience only ever gets shorter. */
+static void
+expect_end(struct jr_attempt *attempt, int64_t span_ms)
+{
+	int64_t at_ms = jr_clock_after(jr_clock_now_ms(), span_ms);
+
+	if (at_ms < attempt->overdue.at_ms)
+		set_timer(attempt, &attempt->overdue, at_ms);
+}
+
+static void
+ignore(struct jr_attempt *attempt, enum jr_attempt_event event)
+{
+	(void)attempt;
+	(void)event;
+}
+
+/* Not in the header's table: a bug of the caller. */
+static void
+impossible(struct jr_attempt *attempt, enum jr_attempt_event event)
+{
+	(void)attempt;
+	(void)event;
+	assert(attempt->state != JR_ST_ENDED);
+}
+
+static void
+settle(struct jr_attempt *attempt, enum jr_attempt_event event)
+{
+	struct jr_outcome outcome;
+	bool counts = jr_attempt_judge(attempt->reason, attempt->end, &attempt->run, attempt->setup.random, &outcome);
+
+	(void)event;
+	attempt->state = JR_ST_ENDED;
+	cancel_timers(attempt);
+	attempt->setup.ended(attempt->setup.ctx, attempt, counts ? &outcome : NULL);
+	jr_outcome_release(&outcome);
+}
+
+static void
+stop(struct jr_attempt *attempt, enum jr_attempt_event event)
+{
+	attempt->reason = event;
+	attempt->state = JR_ST_STOPPING;
+	stop_work(attempt, false);
+	expect_end(attempt, grace(attempt));
+}
+
+static void
+stop_lost(struct jr_attempt *attempt, enum jr_attempt_event event)
+{
+	attempt->reason = event;
+	attempt->state = JR_ST_STOPPING;
+	stop_work(attempt, false);
+	expect_end(attempt, attempt->setup.kill_ms);
+}
+
+/* TERM, or KILL, was sent before: what changes is that nothing will be written, and how long it may take. */
+static void
+lost(struct jr_attempt *attempt, enum jr_attempt_event event)
+{
+	attempt->reason = event;
+	if (attempt->state == JR_ST_STOPPING)
+		expect_end(attempt, attempt->setup.kill_ms);
+}
+
+static void
+kill_work(struct jr_attempt *attempt, enum jr_attempt_event event)
+{
+	(void)event;
+	attempt->state = JR_ST_KILLING;
+	stop_work(attempt, true);
+}
+
+/* clang-format off */
+static transition_fn *const table[JR_ST_COUNT][JR_EV_COUNT] = {
+	[JR_ST_RUNNING] = {
+		[JR_EV_ENDED] = settle, [JR_EV_TIMEOUT] = stop, [JR_EV_CANCEL] = stop, [JR_EV_SHUTDOWN] = stop,
+		[JR_EV_LOST] = stop_lost, [JR_EV_OVERDUE] = ignore,
+	},
+	[JR_ST_STOPPING] = {
+		[JR_EV_ENDED] = settle, [JR_EV_TIMEOUT] = ignore, [JR_EV_CANCEL] = ignore, [JR_EV_SHUTDOWN] = ignore,
+		[JR_EV_LOST] = lost, [JR_EV_OVERDUE] = kill_work,
+	},
+	[JR_ST_KILLING] = {
+		[JR_EV_ENDED] = settle, [JR_EV_TIMEOUT] = ignore, [JR_EV_CANCEL] = ignore, [JR_EV_SHUTDOWN] = ignore,
+		[JR_EV_LOST] = lost, [JR_EV_OVERDUE] = kill_work,
+	},
+	[JR_ST_ENDED] = {
+		[JR_EV_ENDED] = impossible, [JR_EV_TIMEOUT] = impossible, [JR_EV_CANCEL] = impossible,
+		[JR_EV_SHUTDOWN] = impossible, [JR_EV_LOST] = impossible, [JR_EV_OVERDUE] = impossible,
+	},
+};
+/* clang-format on */
+
+_Static_assert(JR_ST_COUNT == 4 && JR_EV_COUNT == 6, "the table above has a cell for each state and event");
+
+void
+jr_attempt_event(struct jr_attempt *attempt, enum jr_attempt_event event)
+{
+	assert(event != JR_EV_ENDED || attempt->end != NULL); /* only a handler says that it ended */
+	table[attempt->state][event](attempt, event);
+}
+
+static void
+on_work_ended(void *ctx, const struct jr_work_end *end)
+{
+	struct jr_attempt *attempt = ctx;
+
+	attempt->end = end;
+	jr_attempt_event(attempt, JR_EV_ENDED);
+}
+
+static void
+on_timeout(void *ctx)
+{
+	jr_attempt_event(ctx, JR_EV_TIMEOUT);
+}
+
+static void
+on_fence(void *ctx)
+{
+	jr_attempt_event(ctx, JR_EV_LOST);
+}
+
+static void
+on_overdue(void *ctx)
+{
+	jr_attempt_event(ctx, JR_EV_OVERDUE);
+}
+
+static void
+on_failed_start(void *ctx)
+{
+	struct jr_attempt *attempt = ctx;
+	char *error = jr_text_clean(attempt->start_err.msg, strlen(attempt->start_err.msg), JR_ERROR_MAX);
+	struct jr_work_end end = { .verdict = JR_FAIL, .error_code = "cannot-start", .error = error };
+
+	on_work_ended(attempt, &end);
+	free(error);
+}
+
+/* When the lease's fence is at fence_at_ms, everything must be gone kill_ms later; so the keeper is told. */
+static int64_t
+gone_by(const struct jr_attempt *attempt, int64_t fence_at_ms)
+{
+	return jr_clock_after(fence_at_ms, attempt->setup.kill_ms);
+}
+
+static void
+start_work(struct jr_attempt *attempt)
+{
+	const struct jr_attempt_setup *setup = &attempt->setup;
+	int64_t now_ms = jr_clock_now_ms();
+	int64_t timeout_ms = attempt->run.timeout_ms;
+	int64_t deadline_ms = timeout_ms > 0 ? jr_clock_after(now_ms, timeout_ms) : JR_NEVER;
+
+	attempt->work = setup->handler->kind->start(setup->host, setup->handler, setup->run,
+	    gone_by(attempt, setup->fence_at_ms), deadline_ms, on_work_ended, attempt, &attempt->start_err);
+	if (attempt->work == NULL) {
+		attempt->timeout.fn = on_failed_start;
+		deadline_ms = now_ms;
+	}
+	set_timer(attempt, &attempt->timeout, deadline_ms);
+	set_timer(attempt, &attempt->fence, setup->fence_at_ms);
+}
+
+struct jr_attempt *
+jr_attempt_start(const struct jr_attempt_setup *setup)
+{
+	struct jr_attempt *attempt = jr_xcalloc(1, sizeof(*attempt));
+
+	attempt->setup = *setup;
+	attempt->run = *setup->run;
+	if (attempt->run.timeout_ms < 0)
+		attempt->run.timeout_ms = setup->handler->timeout_ms;
+	attempt->state = JR_ST_RUNNING;
+	attempt->reason = JR_EV_ENDED;
+	jr_timer_init(&attempt->timeout, on_timeout, attempt);
+	jr_timer_init(&attempt->fence, on_fence, attempt);
+	jr_timer_init(&attempt->overdue, on_overdue, attempt);
+	start_work(attempt);
+	return attempt;
+}
+
+void
+jr_attempt_renew(struct jr_attempt *attempt, int64_t fence_at_ms)
+{
+	if (attempt->state == JR_ST_ENDED || attempt->reason == JR_EV_LOST)
+		return; /* what is lost stays lost */
+	set_timer(attempt, &attempt->fence, fence_at_ms);
+	if (attempt->work != NULL)
+		attempt->setup.handler->kind->move(attempt->work, gone_by(attempt, fence_at_ms));
+}
+
+enum jr_attempt_state
+jr_attempt_state(const struct jr_attempt *attempt)
+{
+	return attempt->state;
+}
+
+void
+jr_attempt_free(struct jr_attempt *attempt)
+{
+	if (attempt == NULL)
+		return;
+	cancel_timers(attempt);
+	if (attempt->work != NULL)
+		attempt->setup.handler->kind->free(attempt->work);
+	free(attempt);
+}

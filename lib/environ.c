@@ -1,0 +1,157 @@
+/*
+ * environ: the environment of an exec handler.
+ *
+ * A handler is a program of somebody else that may print its environment or leave it in a core file. It keeps what
+ * jobrun inside a handler needs to connect (PGHOST, PGSERVICE, a URL without password) and loses the secrets;
+ * JOBRUN_HANDLER_DATABASE_URL is the one meant for it. What must hold: no name that is set here occurs twice.
+ */
+#include "environ.h"
+
+#include "clock.h"
+#include "mem.h"
+
+#include <libpq-fe.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HANDLER_URL "JOBRUN_HANDLER_DATABASE_URL"
+
+struct names {
+	char **items;
+	size_t count;
+	size_t size;
+};
+
+/* Takes `item`. */
+static void
+push(struct names *names, char *item)
+{
+	if (names->count == names->size) {
+		names->size = names->size == 0 ? 64 : names->size * 2;
+		names->items = jr_xrealloc(names->items, names->size, sizeof(*names->items));
+	}
+	names->items[names->count++] = item;
+}
+
+static void
+set(struct names *names, const char *name, const char *value)
+{
+	if (value != NULL)
+		push(names, jr_xasprintf("%s=%s", name, value));
+}
+
+static void
+set_int(struct names *names, const char *name, int64_t value)
+{
+	push(names, jr_xasprintf("%s=%lld", name, (long long)value));
+}
+
+/* The value if `item` is NAME=value, else NULL. */
+static const char *
+value_of(const char *item, const char *name)
+{
+	size_t len = strlen(name);
+
+	return strncmp(item, name, len) == 0 && item[len] == '=' ? item + len + 1 : NULL;
+}
+
+/* scheme://user:password@host, or the word: enough for strings that are not PostgreSQL's (a framework's DATABASE_URL). */
+static bool
+looks_like_password(const char *text)
+{
+	const char *authority = strstr(text, "://");
+	const char *at;
+
+	if (strcasestr(text, "password") != NULL)
+		return true;
+	if (authority == NULL)
+		return false;
+	authority += 3;
+	/* The last @: a password may contain / and @ that somebody forgot to escape. */
+	at = strrchr(authority, '@');
+	return at != NULL && memchr(authority, ':', (size_t)(at - authority)) != NULL;
+}
+
+bool
+jr_environ_has_password(const char *conninfo)
+{
+	PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+	bool found = false;
+
+	if (options == NULL)
+		return looks_like_password(conninfo);
+	for (PQconninfoOption *option = options; option->keyword != NULL; option++) {
+		bool is_password = strcmp(option->keyword, "password") == 0
+		    || strcmp(option->keyword, "sslpassword") == 0;
+
+		if (is_password && option->val != NULL && option->val[0] != '\0')
+			found = true;
+	}
+	PQconninfoFree(options);
+	return found;
+}
+
+/* Is it left out of what a handler inherits? has_url: it is given a JOBRUN_DATABASE_URL of its own. */
+static bool
+is_left_out(const char *item, bool has_url)
+{
+	static const char *const never[] = { "PGPASSWORD", HANDLER_URL, "JOBRUN_RUN_ID", "JOBRUN_CLAIM", "JOBRUN_TYPE",
+		"JOBRUN_QUEUE", "JOBRUN_ATTEMPT", "JOBRUN_MAX_ATTEMPTS", "JOBRUN_KEY", "JOBRUN_SLOT", "JOBRUN_DEADLINE" };
+	const char *own_url = value_of(item, "JOBRUN_DATABASE_URL");
+	const char *url = own_url != NULL ? own_url : value_of(item, "DATABASE_URL");
+
+	if (strncmp(item, "LD_", 3) == 0)
+		return true;
+	for (size_t i = 0; i < JR_COUNT(never); i++) {
+		if (value_of(item, never[i]) != NULL)
+			return true;
+	}
+	return (own_url != NULL && has_url) || (url != NULL && jr_environ_has_password(url));
+}
+
+static void
+add_run(struct names *names, const struct jr_run *run, int64_t deadline_wall_ms)
+{
+	set_int(names, "JOBRUN_RUN_ID", run->id);
+	set_int(names, "JOBRUN_CLAIM", run->claim_seq);
+	set(names, "JOBRUN_TYPE", run->job_type);
+	set(names, "JOBRUN_QUEUE", run->queue);
+	set_int(names, "JOBRUN_ATTEMPT", run->attempts);
+	set_int(names, "JOBRUN_MAX_ATTEMPTS", run->max_attempts);
+	set(names, "JOBRUN_KEY", run->key);
+	set(names, "JOBRUN_SLOT", run->slot);
+	if (deadline_wall_ms != JR_NEVER)
+		set_int(names, "JOBRUN_DEADLINE", deadline_wall_ms / 1000);
+}
+
+char **
+jr_environ_make(char *const *base, const struct jr_run *run, int64_t deadline_wall_ms)
+{
+	struct names names = { 0 };
+	const char *url = NULL;
+
+	for (size_t i = 0; base[i] != NULL; i++) {
+		const char *value = value_of(base[i], HANDLER_URL);
+
+		if (value != NULL && value[0] != '\0')
+			url = value;
+	}
+	for (size_t i = 0; base[i] != NULL; i++) {
+		if (!is_left_out(base[i], url != NULL))
+			push(&names, jr_xstrdup(base[i]));
+	}
+	set(&names, "JOBRUN_DATABASE_URL", url);
+	add_run(&names, run, deadline_wall_ms);
+	push(&names, NULL);
+	return names.items;
+}
+
+void
+jr_environ_free(char **env)
+{
+	if (env == NULL)
+		return;
+	for (size_t i = 0; env[i] != NULL; i++)
+		free(env[i]);
+	free(env);
+}

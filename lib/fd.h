@@ -1,0 +1,25 @@
+/*
+ * fd: descriptors, around the start of other processes.
+ */
+#ifndef JR_FD_H
+#define JR_FD_H
+
+#include "base.h"
+
+/*
+ * A close-on-exec pipe of which neither end is 0 to 2, also when jobrun was started with those closed. On failure errno
+ * says why and both ends are -1.
+ */
+bool jr_fd_pipe(int ends[2]) JR_MUST;
+
+void jr_fd_close(int fd); /* -1 is fine */
+
+bool jr_fd_set_nonblocking(int fd) JR_MUST; /* false: errno says why */
+
+/* Close everything from `first` to `last`; UINT_MAX: to the end. Async-signal-safe. */
+void jr_fd_close_range(unsigned first, unsigned last);
+
+/* A descriptor that becomes readable when the process has ended (pidfd_open, for which musl has no function). */
+int jr_fd_of_process(int64_t pid) JR_MUST; /* -1: errno says why */
+
+#endif

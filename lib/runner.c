@@ -1,0 +1,349 @@
+/*
+ * runner: the life cycle of one tick, and what is sent next. See runner.h for what must hold, runner_parts.h for the
+ * parts.
+ *
+ * Everything that happens (a reply, a handler's end, a timer, a signal) ends in jr_runner_pump, which sends the most
+ * urgent batch if none is on the wire: close what reclaim has open, heartbeat, resolve doubt, adopt, reclaim, settle
+ * (with the next claim in the same transaction), claim, and when nothing is left, goodbye.
+ */
+#include "runner.h"
+
+#include <assert.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "log.h"
+#include "mem.h"
+#include "pg_array.h"
+#include "runner_parts.h"
+
+#define RUNNER_ID_BITS 53
+
+static void
+set_id(struct jr_runner *runner)
+{
+	runner->facts.id = (int64_t)jr_random_below(&runner->random, (UINT64_C(1) << RUNNER_ID_BITS) - 1) + 1;
+}
+
+static bool
+is_wanted_type(const struct jr_runner_opts *opts, const char *job_type)
+{
+	for (size_t i = 0; i < opts->type_count; i++) {
+		if (strcmp(opts->types[i], job_type) == 0)
+			return true;
+	}
+	return opts->type_count == 0;
+}
+
+/* What this runner claims: the types that the host has and, with --type, that were asked for. */
+static char *
+type_array(const struct jr_runner_opts *opts)
+{
+	const char **types = jr_xcalloc(opts->handlers->count + 1, sizeof(char *));
+	size_t count = 0;
+	char *array;
+
+	for (size_t i = 0; i < opts->handlers->count; i++) {
+		const char *job_type = opts->handlers->items[i].job_type;
+
+		if (is_wanted_type(opts, job_type))
+			types[count++] = job_type;
+	}
+	array = jr_pg_array_of(types, count);
+	free(types);
+	return array;
+}
+
+static void
+set_facts(struct jr_runner *runner)
+{
+	const struct jr_runner_opts *opts = runner->opts;
+
+	if (gethostname(runner->hostname, sizeof(runner->hostname) - 1) != 0 || runner->hostname[0] == '\0')
+		memcpy(runner->hostname, "localhost", sizeof("localhost"));
+	runner->job_types = type_array(opts);
+	if (opts->queue_count > 0)
+		runner->queues = jr_pg_array_of(opts->queues, opts->queue_count);
+	runner->facts.host = runner->hostname;
+	runner->facts.version = opts->version;
+	runner->facts.job_types = runner->job_types;
+	runner->facts.queues = runner->queues;
+	runner->facts.pid = getpid();
+	runner->facts.places = opts->jobs;
+	set_id(runner);
+}
+
+void
+jr_runner_fail(struct jr_runner *runner, const struct jr_err *err)
+{
+	int status = jr_worse_status(runner->status, (int)err->code);
+
+	if (runner->err->msg[0] == '\0' || status != runner->status)
+		*runner->err = *err;
+	runner->status = status;
+	runner->draining = true;
+}
+
+void
+jr_runner_progress(struct jr_runner *runner)
+{
+	if (runner->opts->progress != NULL)
+		runner->opts->progress(runner->opts->ctx, &runner->counts);
+}
+
+void
+jr_runner_wake_at(struct jr_runner *runner, int64_t at_ms)
+{
+	if (at_ms < runner->wake.at_ms)
+		jr_timer_set(runner->loop, &runner->wake, at_ms);
+}
+
+static void
+on_wake(void *ctx)
+{
+	jr_runner_pump(ctx);
+}
+
+/* The first round trip: does the schema fit, here I am, has anything expired, what is due? */
+static void
+take_start(struct jr_runner *runner, const struct jr_reply *reply)
+{
+	struct jr_err err;
+	char *place_name = NULL;
+
+	if (!jr_queue_read_runner_start(reply->results[1], &place_name)) {
+		set_id(runner);
+		return;
+	}
+	runner->phase = JR_PHASE_WORK;
+	runner->reclaim_wanted = jr_queue_read_expired(reply->results[2]);
+	jr_claim_take_combos(runner, reply->results[3]);
+	if (!jr_places_open(&runner->places, runner->opts->state_directory, place_name, (size_t)runner->opts->jobs,
+		&err))
+		jr_runner_fail(runner, &err);
+	free(place_name);
+}
+
+static void
+on_start(void *ctx, const struct jr_reply *reply)
+{
+	struct jr_runner *runner = ctx;
+
+	if (reply->end == JR_PG_DONE)
+		take_start(runner, reply);
+	else if (reply->end == JR_PG_FAILED) {
+		jr_runner_fail(runner, &reply->err);
+		runner->phase = JR_PHASE_DONE;
+	}
+	jr_runner_pump(runner);
+}
+
+static void
+send_start(struct jr_runner *runner)
+{
+	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, &runner->opts->lease, on_start, runner);
+
+	jr_queue_add_need(batch);
+	jr_queue_add_runner_start(batch, &runner->facts);
+	jr_queue_add_expired(batch, runner->facts.id);
+	jr_queue_add_combos(batch, &runner->facts);
+	jr_pg_submit(runner->pg, batch);
+}
+
+static void
+on_finish(void *ctx, const struct jr_reply *reply)
+{
+	struct jr_runner *runner = ctx;
+
+	(void)reply; /* a goodbye that did not arrive harms nobody: last_seen_at tells */
+	runner->phase = JR_PHASE_DONE;
+}
+
+static char *
+counts_json(const struct jr_counts *c)
+{
+	json_t *doc = json_pack("{sI sI sI sI sI sI sI sI sI}", "claimed", c->claimed, "succeeded", c->succeeded, "failed",
+	    c->failed, "dead", c->dead, "later", c->later, "released", c->released, "cancelled", c->cancelled,
+	    "reclaimed", c->reclaimed, "fenced", c->fenced);
+	char *text = json_dumps(doc, JSON_COMPACT);
+
+	json_decref(doc);
+	return text;
+}
+
+static void
+send_finish(struct jr_runner *runner)
+{
+	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, &runner->opts->lease, on_finish, runner);
+	char *counts = counts_json(&runner->counts);
+
+	runner->phase = JR_PHASE_FINISH;
+	jr_queue_add_runner_finish(batch, runner->facts.id, counts);
+	free(counts);
+	jr_pg_submit(runner->pg, batch);
+}
+
+static bool
+has_nothing_left(const struct jr_runner *runner)
+{
+	return runner->held_count == 0 && !runner->claim_in_doubt && !runner->reclaim_wanted && !runner->reclaim_open &&
+	    jr_claim_is_over(runner);
+}
+
+void
+jr_runner_pump(struct jr_runner *runner)
+{
+	if (runner->phase == JR_PHASE_DONE || runner->phase == JR_PHASE_FINISH || !jr_pg_is_idle(runner->pg))
+		return;
+	if (runner->phase == JR_PHASE_START) {
+		send_start(runner);
+		return;
+	}
+	if (runner->reclaim_open && jr_reclaim_try(runner))
+		return;
+	if (jr_held_try_heartbeat(runner) || jr_settle_try_resolve(runner) || jr_claim_try_adopt(runner))
+		return;
+	if (jr_reclaim_try(runner) || jr_settle_try(runner) || jr_claim_try(runner))
+		return;
+	if (has_nothing_left(runner))
+		send_finish(runner);
+}
+
+/* The time that people gave running handlers is over. */
+static void
+on_grace(void *ctx)
+{
+	struct jr_runner *runner = ctx;
+
+	jr_held_stop_all(runner, false);
+}
+
+static void
+on_runtime(void *ctx)
+{
+	struct jr_runner *runner = ctx;
+
+	runner->draining = true;
+	jr_runner_pump(runner);
+}
+
+static void
+on_splayed(void *ctx)
+{
+	struct jr_runner *runner = ctx;
+
+	jr_pg_open(runner->pg, JR_LINK_PATIENT_MS, false);
+}
+
+static void
+hurry(struct jr_runner *runner)
+{
+	runner->hurried = true;
+	runner->status = 130;
+	jr_timer_cancel(&runner->grace);
+	jr_held_stop_all(runner, true);
+}
+
+/* TERM, HUP and the first INT drain; the second INT kills. */
+static void
+on_signal(void *ctx, int signo)
+{
+	struct jr_runner *runner = ctx;
+
+	jr_log(JR_INFO, "runner_signal", JR_I("signal", signo));
+	if (runner->signalled) {
+		if (signo == SIGINT)
+			hurry(runner);
+		return;
+	}
+	runner->signalled = true;
+	runner->draining = true;
+	if (runner->phase == JR_PHASE_START && !jr_pg_is_open(runner->pg)) {
+		runner->phase = JR_PHASE_DONE;
+		return;
+	}
+	jr_timer_set(runner->loop, &runner->grace, jr_clock_after(jr_clock_now_ms(), runner->opts->grace_ms));
+	jr_runner_pump(runner);
+}
+
+/* The same part of the splay on each start of a host, another one on each host. */
+static int64_t
+splay_of(const struct jr_runner *runner)
+{
+	struct jr_random random;
+	uint64_t seed = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+
+	for (const char *p = runner->hostname; *p != '\0'; p++)
+		seed = (seed ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
+	jr_random_seed(&random, seed);
+	return (int64_t)jr_random_below(&random, (uint64_t)runner->opts->splay_ms + 1);
+}
+
+static bool
+open_runner(struct jr_runner *runner, struct jr_err *err)
+{
+	int64_t now = jr_clock_now_ms();
+
+	jr_random_seed_system(&runner->random);
+	set_facts(runner);
+	runner->places.fd = -1;
+	runner->beat_at_ms = JR_NEVER;
+	runner->combos_at_ms = -1;
+	runner->reclaim_limit = JR_RECLAIM_BATCH;
+	jr_timer_init(&runner->splay, on_splayed, runner);
+	jr_timer_init(&runner->grace, on_grace, runner);
+	jr_timer_init(&runner->runtime, on_runtime, runner);
+	jr_timer_init(&runner->wake, on_wake, runner);
+	if (!jr_link_open(runner, err) || !jr_loop_signals(runner->loop, on_signal, runner, err))
+		return false;
+	runner->host = (struct jr_host){ .loop = runner->loop, .echo = runner->opts->echo };
+	if (runner->opts->max_runtime_ms > 0)
+		jr_timer_set(runner->loop, &runner->runtime, jr_clock_after(now, runner->opts->max_runtime_ms));
+	jr_timer_set(runner->loop, &runner->splay, jr_clock_after(now, splay_of(runner)));
+	return true;
+}
+
+static void
+close_runner(struct jr_runner *runner)
+{
+	jr_timer_cancel(&runner->splay);
+	jr_timer_cancel(&runner->grace);
+	jr_timer_cancel(&runner->runtime);
+	jr_timer_cancel(&runner->wake);
+	while (runner->held != NULL)
+		jr_held_drop(runner->held);
+	jr_reclaim_forget(runner);
+	jr_combos_release(&runner->combos);
+	jr_keeper_free(runner->keeper);
+	jr_link_close(runner);
+	if (runner->places.fd >= 0)
+		jr_places_close(&runner->places);
+	free(runner->job_types);
+	free(runner->queues);
+}
+
+int
+jr_runner_run(const struct jr_runner_opts *opts, struct jr_counts *counts, struct jr_err *err)
+{
+	struct jr_runner runner = { .opts = opts, .err = err };
+	struct jr_err failure;
+
+	if (!open_runner(&runner, &failure))
+		jr_runner_fail(&runner, &failure);
+	else
+		while (runner.phase != JR_PHASE_DONE) {
+			if (!jr_loop_turn(runner.loop, &failure)) {
+				jr_runner_fail(&runner, &failure);
+				break;
+			}
+		}
+	if (runner.counts.dead > 0)
+		runner.status = jr_worse_status(runner.status, JR_E_NEWS);
+	close_runner(&runner);
+	*counts = runner.counts;
+	return runner.status;
+}

@@ -1,0 +1,394 @@
+/*
+ * runner_held: the claims that this runner holds, from the claim's answer to the end of the handler. See runner_parts.h.
+ *
+ * Each held run has a timer of its own. While its handler runs the timer is the self-fence: start of the last answered
+ * claim or heartbeat + lease - margin. Once the outcome is known the timer is the end of the offer: one further lease
+ * behind the end of the last one known.
+ *
+ * What must hold: a run that is `lost` is neither heartbeaten nor settled; a handler is started only inside its lease,
+ * and never beside an older handler of the same run in this process.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "log.h"
+#include "mem.h"
+#include "runner_parts.h"
+
+#define BUSY_MS 1000 /* a run whose row somebody has locked is asked for again */
+
+struct jr_held_list
+jr_held_select(struct jr_runner *runner, bool (*want)(const struct jr_held *held))
+{
+	struct jr_held_list list = { .held = jr_xcalloc(runner->held_count + 1, sizeof(struct jr_held *)),
+		.runs = jr_xcalloc(runner->held_count + 1, sizeof(struct jr_run *)) };
+
+	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
+		if (want != NULL && !want(held))
+			continue;
+		list.held[list.count] = held;
+		list.runs[list.count++] = held->run;
+	}
+	return list;
+}
+
+void
+jr_held_list_release(struct jr_held_list *list)
+{
+	free(list->held);
+	free(list->runs);
+}
+
+struct jr_held *
+jr_held_find(struct jr_runner *runner, int64_t id, int64_t claim_seq)
+{
+	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
+		if (held->run->id == id && held->run->claim_seq == claim_seq)
+			return held;
+	}
+	return NULL;
+}
+
+static struct jr_held *
+find_waiting(struct jr_runner *runner, int64_t id)
+{
+	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
+		if (held->run->id == id && held->phase == JR_HELD_WAITING)
+			return held;
+	}
+	return NULL;
+}
+
+/* An older claim of the same run whose handler is still there. */
+static struct jr_held *
+find_older(struct jr_runner *runner, const struct jr_held *newer)
+{
+	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
+		if (held != newer && held->run->id == newer->run->id && held->phase == JR_HELD_RUNNING)
+			return held;
+	}
+	return NULL;
+}
+
+void
+jr_held_drop(struct jr_held *held)
+{
+	struct jr_runner *runner = held->runner;
+	struct jr_held **link = &runner->held;
+
+	while (*link != held)
+		link = &(*link)->next;
+	*link = held->next;
+	if (--runner->held_count == 0)
+		runner->beat_at_ms = JR_NEVER;
+	jr_timer_cancel(&held->fence);
+	if (held->attempt != NULL)
+		jr_attempt_free(held->attempt);
+	jr_outcome_release(&held->outcome);
+	jr_run_free(held->run);
+	free(held);
+}
+
+static void
+log_held(enum jr_level level, const char *event, const struct jr_held *held, const char *reason)
+{
+	jr_log(level, event, JR_I("run", held->run->id), JR_S("type", held->run->job_type),
+	    JR_I("attempt", held->run->attempts), JR_I("claim", held->run->claim_seq), JR_S("reason", reason));
+}
+
+/* The outcome is known: from now on it is offered. */
+static void
+end_held(struct jr_held *held)
+{
+	struct jr_runner *runner = held->runner;
+	const struct jr_lease *lease = &runner->opts->lease;
+
+	held->phase = JR_HELD_ENDED;
+	jr_timer_set(runner->loop, &held->fence,
+	    jr_clock_after(held->fence_at_ms, lease->margin_ms + lease->lease_ms));
+	runner->drained = false;
+	runner->claim_at_ms = 0;
+}
+
+static void
+end_unstarted(struct jr_held *held, enum jr_outcome_kind kind, const char *code, const char *error)
+{
+	held->outcome = (struct jr_outcome){ .kind = kind,
+		.error_code = jr_xstrdup(code),
+		.error = jr_xstrdup(error) };
+	jr_places_give(&held->runner->places, 1);
+	end_held(held);
+}
+
+static void
+on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outcome)
+{
+	struct jr_held *held = ctx, *waiting;
+	struct jr_runner *runner = held->runner;
+	int64_t id = held->run->id;
+
+	held->attempt = NULL;
+	jr_attempt_free(attempt);
+	jr_places_give(&runner->places, 1);
+	runner->counts.running--;
+	if (outcome == NULL || held->lost) {
+		runner->counts.fenced++;
+		jr_held_drop(held);
+	} else {
+		held->outcome = *outcome;
+		*outcome = (struct jr_outcome){ 0 };
+		end_held(held);
+	}
+	waiting = find_waiting(runner, id);
+	if (waiting != NULL)
+		jr_held_start(waiting);
+	jr_runner_progress(runner);
+	jr_runner_pump(runner);
+}
+
+/* The keeper is forked before the first handler. Without one nothing is started, and nothing more is claimed. */
+static bool
+has_keeper(struct jr_runner *runner)
+{
+	struct jr_err err;
+
+	if (runner->keeper == NULL) {
+		runner->keeper = jr_keeper_start(&err);
+		runner->host.keeper = runner->keeper;
+		if (runner->keeper != NULL)
+			return true;
+	} else if (jr_keeper_is_alive(runner->keeper))
+		return true;
+	else
+		jr_fail(&err, JR_E_TEMP, "the keeper process is gone: no more handlers are started");
+	jr_runner_fail(runner, &err);
+	return false;
+}
+
+static void
+start_handler(struct jr_held *held, const struct jr_handler *handler)
+{
+	struct jr_runner *runner = held->runner;
+	const struct jr_attempt_setup setup = { .host = &runner->host,
+		.handler = handler,
+		.run = held->run,
+		.random = &runner->random,
+		.fence_at_ms = held->fence_at_ms,
+		.kill_ms = runner->opts->lease.kill_ms,
+		.ended = on_attempt_ended,
+		.ctx = held };
+
+	held->phase = JR_HELD_RUNNING;
+	held->started_ms = jr_clock_now_ms();
+	jr_timer_set(runner->loop, &held->fence, held->fence_at_ms);
+	runner->counts.running++;
+	log_held(JR_INFO, "run_start", held, NULL);
+	held->attempt = jr_attempt_start(&setup);
+}
+
+/* Start it, or say why not. */
+void
+jr_held_start(struct jr_held *held)
+{
+	struct jr_runner *runner = held->runner;
+	const struct jr_handler *handler = jr_handlers_find(runner->opts->handlers, held->run->job_type);
+
+	if (held->run->cancelled)
+		end_unstarted(held, JR_OUT_CANCELLED, "cancelled", "cancelled before it started");
+	else if (held->run->expired)
+		end_unstarted(held, JR_OUT_DEAD, "expired", "expired before it could start");
+	else if (runner->signalled || handler == NULL)
+		end_unstarted(held, JR_OUT_RELEASED, "released", "released: the runner was stopped before it started");
+	else if (jr_clock_now_ms() >= held->fence_at_ms)
+		end_unstarted(held, JR_OUT_RELEASED, "released", "released: the claim was answered too late to start");
+	else if (!has_keeper(runner))
+		end_unstarted(held, JR_OUT_RELEASED, "released", "released: this host could not start handlers");
+	else
+		start_handler(held, handler);
+}
+
+static void
+give_up(struct jr_held *held)
+{
+	struct jr_runner *runner = held->runner;
+	struct jr_err err;
+
+	jr_fail(&err, JR_E_TEMP, "the result of run %lld could not be written in time; it will be run again",
+	    (long long)held->run->id);
+	jr_runner_fail(runner, &err);
+	runner->counts.given_up++;
+	jr_held_drop(held);
+}
+
+static void
+on_fence(void *ctx)
+{
+	struct jr_held *held = ctx;
+	struct jr_runner *runner = held->runner;
+
+	if (held->phase == JR_HELD_RUNNING)
+		jr_held_lose(held, "no heartbeat was answered in time");
+	else
+		give_up(held);
+	jr_runner_pump(runner);
+}
+
+void
+jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t sent_ms)
+{
+	struct jr_held *held = jr_xcalloc(1, sizeof(*held)), *older;
+
+	held->runner = runner;
+	held->run = run;
+	held->fence_at_ms = jr_lease_fence_at(&runner->opts->lease, sent_ms);
+	jr_timer_init(&held->fence, on_fence, held);
+	held->next = runner->held;
+	runner->held = held;
+	if (runner->held_count++ == 0)
+		runner->beat_at_ms = sent_ms + runner->opts->lease.heartbeat_ms;
+	jr_runner_wake_at(runner, runner->beat_at_ms);
+	older = find_older(runner, held);
+	if (older == NULL)
+		jr_held_start(held);
+	else
+		jr_held_lose(older, "claimed again");
+}
+
+/* The right to the run is gone: its handler is stopped and nothing is written. */
+void
+jr_held_lose(struct jr_held *held, const char *why)
+{
+	if (held->lost)
+		return;
+	held->lost = true;
+	log_held(JR_WARN, "lease_lost", held, why);
+	if (held->phase == JR_HELD_RUNNING) {
+		jr_attempt_event(held->attempt, JR_EV_LOST);
+		return;
+	}
+	if (held->phase == JR_HELD_WAITING)
+		jr_places_give(&held->runner->places, 1);
+	held->runner->counts.fenced++;
+	jr_held_drop(held);
+}
+
+void
+jr_held_stop_all(struct jr_runner *runner, bool kill)
+{
+	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
+		if (held->phase != JR_HELD_RUNNING)
+			continue;
+		jr_attempt_event(held->attempt, JR_EV_SHUTDOWN);
+		if (kill)
+			jr_attempt_event(held->attempt, JR_EV_OVERDUE);
+	}
+}
+
+static bool
+is_beaten(const struct jr_held *held)
+{
+	return !held->lost && !held->in_doubt;
+}
+
+static int64_t
+busy_ms(const struct jr_runner *runner)
+{
+	int64_t half = runner->opts->lease.heartbeat_ms / 2;
+
+	return half < BUSY_MS ? half : BUSY_MS;
+}
+
+static void
+beat_by(struct jr_runner *runner, int64_t at_ms)
+{
+	if (runner->held_count == 0)
+		return;
+	if (at_ms < runner->beat_at_ms)
+		runner->beat_at_ms = at_ms;
+	jr_runner_wake_at(runner, runner->beat_at_ms);
+}
+
+static void
+renew(struct jr_held *held, int64_t sent_ms)
+{
+	const struct jr_lease *lease = &held->runner->opts->lease;
+
+	held->fence_at_ms = jr_lease_fence_at(lease, sent_ms);
+	if (held->phase != JR_HELD_RUNNING)
+		return;
+	jr_timer_set(held->runner->loop, &held->fence, held->fence_at_ms);
+	jr_attempt_renew(held->attempt, held->fence_at_ms);
+}
+
+static void
+take_beat(struct jr_runner *runner, const struct jr_beat_row *row, int64_t sent_ms)
+{
+	struct jr_held *held = jr_held_find(runner, row->id, row->claim_seq);
+
+	if (held == NULL || held->lost)
+		return;
+	switch (row->beat) {
+	case JR_BEAT_GONE:
+		if (held->unanswered)
+			held->in_doubt = true;
+		else
+			jr_held_lose(held, "somebody else holds it");
+		return;
+	case JR_BEAT_BUSY:
+		beat_by(runner, jr_clock_now_ms() + busy_ms(runner));
+		break;
+	case JR_BEAT_RENEWED:
+		renew(held, sent_ms);
+		break;
+	}
+	if (row->cancel && held->phase == JR_HELD_RUNNING)
+		jr_attempt_event(held->attempt, JR_EV_CANCEL);
+}
+
+static void
+on_beat(void *ctx, const struct jr_reply *reply)
+{
+	struct jr_runner *runner = ctx;
+	const struct jr_lease *lease = &runner->opts->lease;
+
+	runner->beat_at_ms = JR_NEVER;
+	if (reply->end == JR_PG_DONE) {
+		beat_by(runner, reply->sent_ms + lease->heartbeat_ms);
+		for (size_t i = 0; i < jr_queue_count_beats(reply->results[0]); i++) {
+			struct jr_beat_row row = jr_queue_read_beat(reply->results[0], i);
+
+			take_beat(runner, &row, reply->sent_ms);
+		}
+		jr_claim_reset(runner);
+	} else {
+		jr_log(JR_INFO, "heartbeat_failed", JR_S("error", reply->err.msg));
+		beat_by(runner, jr_clock_now_ms() + busy_ms(runner));
+	}
+	jr_runner_pump(runner);
+}
+
+bool
+jr_held_try_heartbeat(struct jr_runner *runner)
+{
+	struct jr_held_list list;
+	struct jr_batch *batch;
+	bool due = runner->held_count > 0 && jr_clock_now_ms() >= runner->beat_at_ms;
+
+	if (!due) {
+		jr_runner_wake_at(runner, runner->beat_at_ms);
+		return false;
+	}
+	list = jr_held_select(runner, is_beaten);
+	if (list.count > 0) {
+		batch = jr_batch_new(JR_BATCH_WHOLE, &runner->opts->lease, on_beat, runner);
+		jr_queue_add_heartbeat(batch, runner->facts.id, list.runs, list.count, runner->opts->lease.lease_ms);
+		jr_queue_add_runner_seen(batch, runner->facts.id);
+		jr_pg_submit(runner->pg, batch);
+	} else {
+		runner->beat_at_ms = jr_clock_now_ms() + busy_ms(runner);
+		jr_runner_wake_at(runner, runner->beat_at_ms);
+	}
+	jr_held_list_release(&list);
+	return !jr_pg_is_idle(runner->pg);
+}

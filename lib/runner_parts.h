@@ -1,0 +1,164 @@
+/*
+ * runner_parts: what the files of the runner share. Nobody else includes it.
+ *
+ *	runner.c         life cycle, signals, what is sent next
+ *	runner_link.c    the connection: opening, losing, opening again
+ *	runner_claim.c   combinations, cursor, claims, adoption
+ *	runner_held.c    held runs: start, heartbeat, self-fence, end
+ *	runner_settle.c  outcomes: settle, doubt, reports
+ *	runner_reclaim.c expired leases of others
+ *
+ * Whenever something has happened, jr_runner_pump looks for the most urgent thing to send; it sends one batch and waits
+ * for its reply. The parts offer `try_X` functions: true when they submitted a batch.
+ */
+#ifndef JR_RUNNER_PARTS_H
+#define JR_RUNNER_PARTS_H
+
+#include "attempt.h"
+#include "queue.h"
+#include "runner.h"
+#include "state.h"
+
+struct jr_runner;
+
+#define JR_LINK_PATIENT_MS 10000 /* one try to connect, while nothing is held */
+#define JR_RECLAIM_BATCH 200
+
+enum jr_held_phase {
+	JR_HELD_WAITING, /* claimed again while the old handler of the same run still lives: starts when that is gone */
+	JR_HELD_RUNNING, /* its handler runs */
+	JR_HELD_ENDED	 /* the outcome is known and wants to be accepted */
+};
+
+/* A claim that this runner holds. */
+struct jr_held {
+	struct jr_held *next;
+	struct jr_runner *runner;
+	struct jr_run *run;
+	struct jr_attempt *attempt;
+	struct jr_outcome outcome;
+	enum jr_held_phase phase;
+	struct jr_timer fence;	/* RUNNING: the self-fence; ENDED: the end of the offer */
+	int64_t fence_at_ms;	/* self-fence */
+	int64_t started_ms;
+	int64_t retry_at_ms;	/* ENDED: not settled again before */
+	bool lost;		/* fenced out: nothing is written any more */
+	bool on_wire;		/* ENDED: in the settle whose reply is awaited */
+	bool in_doubt;		/* ENDED: a settle was not answered; read before it is sent again */
+	bool unanswered;	/* ENDED: was in doubt once, so zero rows are read again */
+	bool alone;		/* ENDED: its batch failed; it goes by itself */
+	bool stripped;		/* ENDED: its texts were dropped because the server refused them */
+};
+
+enum jr_phase {
+	JR_PHASE_START,	 /* the first batch has not been answered */
+	JR_PHASE_WORK,	 /* claiming and running */
+	JR_PHASE_FINISH, /* the last batch is on its way */
+	JR_PHASE_DONE
+};
+
+struct jr_runner {
+	const struct jr_runner_opts *opts;
+	struct jr_err *err;
+	struct jr_counts counts;
+	struct jr_loop *loop;
+	struct jr_pg *pg;
+	struct jr_keeper *keeper;
+	struct jr_host host;
+	struct jr_places places;
+	struct jr_random random;
+	struct jr_runner_facts facts;
+	char *job_types, *queues; /* array literals behind facts */
+	char hostname[256];
+	enum jr_phase phase;
+	int status; /* exit status so far */
+
+	bool draining;	/* no more claims: a signal, a limit, a failure */
+	bool signalled; /* what is claimed but not started is released */
+	bool hurried;	/* second INT */
+	struct jr_timer splay, grace, runtime, wake; /* wake: something wants to be sent at a later time */
+
+	/* link */
+	struct jr_timer reconnect;
+	int64_t connect_tries;
+	int64_t patience_until_ms;
+
+	/* held */
+	struct jr_held *held;
+	size_t held_count;
+	int64_t beat_at_ms;    /* next heartbeat; JR_NEVER while nothing is held */
+	int64_t resolve_at_ms; /* doubt is not read before */
+
+	/* claim */
+	struct jr_combos combos;
+	struct jr_cursor cursor;
+	int64_t combos_at_ms; /* when they were read; -1: not to be used */
+	bool drained;	      /* a fresh look found nothing due */
+	bool crowded;	      /* no free place, and nothing held: others go on */
+	int64_t claim_at_ms;  /* not before: after a failure, or to look again while something runs */
+	int64_t claim_errors; /* in a row */
+	bool claim_alone;     /* a fused settle and claim failed: not together next time */
+	bool claim_in_doubt;
+	int64_t claim_sent_ms;
+	size_t claim_wanted;
+	bool job_tried;
+
+	/* reclaim */
+	bool reclaim_wanted;
+	bool reclaim_open; /* its transaction stands: the next batch closes it */
+	int64_t reclaim_after, reclaim_limit, reclaim_errors;
+	struct jr_expired_row *reclaim_rows; /* locked by the open transaction */
+	struct jr_outcome *reclaim_outcomes; /* one for each */
+	size_t reclaim_count;
+};
+
+/* runner.c */
+void jr_runner_pump(struct jr_runner *runner);
+void jr_runner_fail(struct jr_runner *runner, const struct jr_err *err); /* keep the worst; stop claiming */
+void jr_runner_wake_at(struct jr_runner *runner, int64_t at_ms);	 /* pump again then */
+void jr_runner_progress(struct jr_runner *runner);
+
+/* runner_link.c */
+bool jr_link_open(struct jr_runner *runner, struct jr_err *err) JR_MUST;
+void jr_link_close(struct jr_runner *runner);
+
+/* runner_claim.c */
+bool jr_claim_is_allowed(const struct jr_runner *runner);
+bool jr_claim_try_adopt(struct jr_runner *runner);
+bool jr_claim_try(struct jr_runner *runner);
+/* The claim (or the look for combinations) that is to go with a settle. 0: none. */
+size_t jr_claim_add(struct jr_runner *runner, struct jr_batch *batch);
+void jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t first);
+void jr_claim_take_combos(struct jr_runner *runner, const PGresult *result);
+void jr_claim_reset(struct jr_runner *runner); /* drop the cursor and the combinations */
+bool jr_claim_is_over(const struct jr_runner *runner);
+
+/* runner_held.c */
+void jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t sent_ms); /* takes run */
+void jr_held_start(struct jr_held *held); /* or end it, when it may not be started */
+void jr_held_drop(struct jr_held *held);
+bool jr_held_try_heartbeat(struct jr_runner *runner);
+void jr_held_stop_all(struct jr_runner *runner, bool kill);
+void jr_held_lose(struct jr_held *held, const char *why);
+struct jr_held *jr_held_find(struct jr_runner *runner, int64_t id, int64_t claim_seq);
+
+/* Those of the held that `want` wants (NULL: all), as parallel arrays. */
+struct jr_held_list {
+	struct jr_held **held;
+	struct jr_run **runs;
+	size_t count;
+};
+struct jr_held_list jr_held_select(struct jr_runner *runner, bool (*want)(const struct jr_held *held));
+void jr_held_list_release(struct jr_held_list *list);
+
+/* runner_settle.c */
+bool jr_settle_try(struct jr_runner *runner);
+bool jr_settle_try_resolve(struct jr_runner *runner);
+void jr_settle_report(struct jr_runner *runner, const struct jr_settled_row *row, const struct jr_outcome *outcome,
+    const char *job_type);
+
+/* runner_reclaim.c */
+bool jr_reclaim_try(struct jr_runner *runner);
+void jr_reclaim_forget(struct jr_runner *runner);
+
+#endif

@@ -1,0 +1,207 @@
+/*
+ * spawn: vfork and execve, and what must happen between them.
+ *
+ * vfork, because a fork of a runner with large buffers costs as much as many handlers do. All signals are blocked until
+ * the child has default dispositions: a handler of the parent must not run in the shared memory. What must hold: the
+ * keeper knows the group before anything foreign runs in it, and nothing but 0 to 2 is open in it.
+ */
+#include "spawn.h"
+
+#include "fd.h"
+#include "keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define REPORT_FD 3 /* of the child, while it is not executed yet */
+
+enum step { STEP_SESSION, STEP_KEEPER, STEP_PARENT, STEP_CWD, STEP_FDS, STEP_EXEC };
+
+struct report {
+	enum step step;
+	int error;
+};
+
+/* What the child needs besides the caller's. */
+struct plan {
+	const struct jr_spawn *spawn;
+	int keeper_fd;
+	int report_fd;
+	pid_t parent;
+};
+
+/* In the child: say what went wrong, and end. */
+static JR_NORETURN void
+give_up(int report_fd, enum step step)
+{
+	struct report report = { .step = step, .error = errno };
+	ssize_t n = write(report_fd, &report, sizeof(report));
+
+	(void)n; /* if the parent is gone there is nobody to tell */
+	_exit(127);
+}
+
+/* In the child: the kernel ends it when the runner dies, and it ends itself if that happened before. */
+static bool
+follow_parent(pid_t parent)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return false;
+	errno = ESRCH;
+	return getppid() == parent;
+}
+
+/* In the child: 0 to 2 and the report, nothing else. Sources above 2 cannot be overwritten by the three. */
+static bool
+set_descriptors(const struct plan *plan)
+{
+	const struct jr_spawn *spawn = plan->spawn;
+
+	if (dup2(spawn->in_fd, STDIN_FILENO) < 0 || dup2(spawn->out_fd, STDOUT_FILENO) < 0
+	    || dup2(spawn->out_fd, STDERR_FILENO) < 0)
+		return false;
+	if (plan->report_fd != REPORT_FD && dup3(plan->report_fd, REPORT_FD, O_CLOEXEC) < 0)
+		return false;
+	jr_fd_close_range(REPORT_FD + 1, UINT_MAX);
+	return true;
+}
+
+/* In the child: execve resets handlers but not what is ignored, and keeps the mask. */
+static void
+reset_signals(void)
+{
+	struct sigaction action;
+	sigset_t none;
+
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = SIG_DFL;
+	for (int signo = 1; signo < NSIG; signo++)
+		(void)sigaction(signo, &action, NULL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static JR_NORETURN void
+run_child(const struct plan *plan)
+{
+	const struct jr_spawn *spawn = plan->spawn;
+
+	if (setsid() < 0)
+		give_up(plan->report_fd, STEP_SESSION);
+	if (!jr_keeper_announce(plan->keeper_fd, getpid(), spawn->deadline_ms))
+		give_up(plan->report_fd, STEP_KEEPER);
+	if (!follow_parent(plan->parent))
+		give_up(plan->report_fd, STEP_PARENT);
+	if (spawn->cwd != NULL && chdir(spawn->cwd) < 0)
+		give_up(plan->report_fd, STEP_CWD);
+	if (!set_descriptors(plan))
+		give_up(plan->report_fd, STEP_FDS);
+	reset_signals();
+	(void)execve(spawn->path, spawn->argv, spawn->envp);
+	give_up(REPORT_FD, STEP_EXEC);
+}
+
+static bool
+is_passing(int error)
+{
+	return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE || error == ETXTBSY;
+}
+
+/* What people would look at in vain: the file is there, and still "no such file". */
+static const char *
+hint(const struct jr_spawn *spawn, const struct report *report)
+{
+	if (report->step != STEP_EXEC)
+		return "";
+	if (report->error == ENOENT && access(spawn->path, F_OK) == 0)
+		return " (its interpreter, named in its first line, does not exist)";
+	if (report->error == ENOEXEC)
+		return " (a script must begin with a line such as #!/bin/sh)";
+	return "";
+}
+
+static bool
+fail(const struct jr_spawn *spawn, const struct report *report, struct jr_err *err)
+{
+	static const char *const words[] = {
+		[STEP_SESSION] = "new session: ",
+		[STEP_KEEPER] = "telling the keeper: ",
+		[STEP_PARENT] = "following the runner: ",
+		[STEP_CWD] = "changing to its directory: ",
+		[STEP_FDS] = "its descriptors: ",
+		[STEP_EXEC] = "",
+	};
+	bool passing = is_passing(report->error) || report->step == STEP_KEEPER;
+
+	return jr_fail(err, passing ? JR_E_TEMP : JR_E_CONFIG, "%s start %s: %s%s%s", passing ? "could not" : "cannot",
+	    spawn->path, words[report->step], strerror(report->error), hint(spawn, report));
+}
+
+static pid_t
+vfork_child(const struct plan *plan)
+{
+	pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): the child is run_child, see above */
+
+	if (pid == 0)
+		run_child(plan);
+	return pid;
+}
+
+/* true: the child reported why it could not execute. The pipe ends without a report when it could. */
+static bool
+read_report(int fd, struct report *report)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, report, sizeof(*report));
+	while (n < 0 && errno == EINTR);
+	return n == (ssize_t)sizeof(*report);
+}
+
+static void
+reap_failed(struct jr_keeper *keeper, pid_t pid)
+{
+	jr_keeper_forget(keeper, pid);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+int64_t
+jr_spawn(struct jr_keeper *keeper, const struct jr_spawn *spawn, struct jr_err *err)
+{
+	struct plan plan = { .spawn = spawn, .keeper_fd = jr_keeper_fd(keeper), .parent = getpid() };
+	struct report report = { .step = STEP_EXEC };
+	sigset_t all, before;
+	int ends[2];
+	pid_t pid;
+	bool failed;
+
+	if (!jr_fd_pipe(ends)) {
+		report.error = errno;
+		fail(spawn, &report, err);
+		return -1;
+	}
+	plan.report_fd = ends[1];
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &before);
+	pid = vfork_child(&plan);
+	if (pid < 0)
+		report.error = errno;
+	(void)sigprocmask(SIG_SETMASK, &before, NULL);
+	(void)close(ends[1]);
+	failed = pid < 0 || read_report(ends[0], &report);
+	(void)close(ends[0]);
+	if (!failed)
+		return pid;
+	if (pid > 0)
+		reap_failed(keeper, pid);
+	fail(spawn, &report, err);
+	return -1;
+}
