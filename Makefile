@@ -1,0 +1,155 @@
+# jobrun. `make help` lists the targets; variables to set: CC, CFLAGS, WERROR=1, PREFIX, DESTDIR, BUILD, T.
+#
+# Sources are found by wildcard: a new file in cmd/, lib/, lib/sql/, migrations/ or test/unit/ needs no line here.
+# Everything made goes to $(BUILD). A change of compiler or flags rebuilds what it touches.
+
+VERSION = 0.1.0
+
+BUILD  ?= build
+PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+MANDIR ?= $(PREFIX)/share/man
+DOCDIR ?= $(PREFIX)/share/doc/jobrun
+
+PKG_CONFIG ?= pkg-config
+PACKAGES   := libpq jansson smartcols
+
+# Goals that compile nothing must work where the libraries are not installed.
+ifneq ($(if $(MAKECMDGOALS),$(filter-out help clean lint format uninstall,$(MAKECMDGOALS)),all),)
+PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
+PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES))
+ifeq ($(PKG_LIBS),)
+$(error $(PKG_CONFIG) does not find all of: $(PACKAGES); on Debian: apt install pkg-config libpq-dev libjansson-dev libsmartcols-dev)
+endif
+endif
+
+CFLAGS ?= -O2 -g
+
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
+	-Wwrite-strings -Wpointer-arith -Wcast-qual -Wformat=2 -Wundef -Wvla -Walloca -Wconversion -Wno-sign-conversion \
+	-Wdouble-promotion -Wswitch-enum -Wimplicit-fallthrough -Wnull-dereference
+ifneq ($(findstring clang,$(shell $(CC) --version)),)
+WARNINGS += -Wmissing-variable-declarations -Wcomma -Wunreachable-code -Wconditional-uninitialized
+else
+WARNINGS += -Wlogical-op -Wduplicated-cond -Wduplicated-branches -Wcast-align=strict -Warith-conversion
+endif
+
+HARDEN := -fstack-protector-strong -fstack-clash-protection
+ifdef SANITIZE
+# A sanitizer brings its own checks of memory and confuses the flow analysis behind some warnings: never -Werror here.
+HARDEN := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O1
+else
+ifneq ($(filter -O1 -O2 -O3 -Os -Og,$(CFLAGS)),)
+HARDEN += -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+endif
+ifeq ($(WERROR),1)
+WARNINGS += -Werror
+endif
+endif
+
+ALL_CPPFLAGS := -D_GNU_SOURCE -DJR_VERSION='"$(VERSION)"' -Ilib -I$(BUILD)/gen $(PKG_CFLAGS) $(CPPFLAGS)
+ALL_CFLAGS   := -std=c11 $(CFLAGS) -fPIE -fno-common $(WARNINGS) $(HARDEN)
+ALL_LDFLAGS  := -pie -Wl,-z,relro,-z,now $(if $(SANITIZE),-fsanitize=address$(comma)undefined) $(LDFLAGS)
+COMPILE       = $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP
+
+LIB_OBJECTS  := $(patsubst lib/%.c,$(BUILD)/lib/%.o,$(sort $(wildcard lib/*.c))) $(BUILD)/gen/sql_text.o
+CMD_OBJECTS  := $(patsubst cmd/%.c,$(BUILD)/cmd/%.o,$(sort $(wildcard cmd/*.c)))
+UNIT_TESTS   := $(patsubst test/unit/%.c,$(BUILD)/unit/%,$(sort $(wildcard test/unit/t_*.c)))
+SQL_FILES    := $(sort $(wildcard lib/sql/*.sql) $(wildcard migrations/*.sql))
+MAN_PAGE     := $(if $(wildcard cmd/jobrun.1.scd),$(if $(shell command -v scdoc),$(BUILD)/jobrun.1))
+C_FILES      := $(sort $(wildcard cmd/*.[ch] lib/*.[ch] test/unit/*.[ch] test/stub/*.[ch]))
+
+# Tests run on every CPU where GNU parallel is there (bats needs it for -j). T=test/x.bats chooses files.
+T         ?= $(sort $(wildcard test/*.bats))
+BATS_JOBS := $(if $(shell parallel --version 2>/dev/null | grep -s GNU),-j $(shell nproc))
+BATS       = JOBRUN=$(abspath $(BUILD)/jobrun) bats $(BATS_JOBS) --setup-suite-file test/setup_suite.bash $(BATS_FLAGS)
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.PHONY: all check unit bats san chaos lint format install uninstall clean help FORCE
+
+all: $(BUILD)/jobrun $(MAN_PAGE)   ## build/jobrun and its manual page (the default)
+
+$(BUILD)/jobrun: $(CMD_OBJECTS) $(BUILD)/libjobrun.a
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS)
+
+$(BUILD)/libjobrun.a: $(LIB_OBJECTS)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(LIB_OBJECTS) $(CMD_OBJECTS): $(BUILD)/gen/sql_text.h $(BUILD)/flags
+
+$(BUILD)/lib/%.o: lib/%.c
+	@mkdir -p $(@D)
+	$(COMPILE) -c -o $@ $<
+
+$(BUILD)/cmd/%.o: cmd/%.c
+	@mkdir -p $(@D)
+	$(COMPILE) -c -o $@ $<
+
+$(BUILD)/gen/%.o: $(BUILD)/gen/%.c
+	$(COMPILE) -Wno-overlength-strings -c -o $@ $<
+
+$(BUILD)/unit/%: test/unit/%.c $(BUILD)/libjobrun.a $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(COMPILE) $(ALL_LDFLAGS) -o $@ $< $(BUILD)/libjobrun.a $(PKG_LIBS) -lcmocka
+
+# The header comes with the source; the list of names makes a removed .sql file count as a change.
+$(BUILD)/gen/sql_text.h: $(BUILD)/gen/sql_text.c ;
+$(BUILD)/gen/sql_text.c: $(SQL_FILES) $(BUILD)/gen/names scripts/embed-sql
+	scripts/embed-sql $(@D)
+
+# Written only when they change.
+$(BUILD)/gen/names: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' $(SQL_FILES) | cmp -s - $@ || printf '%s\n' $(SQL_FILES) > $@
+
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' $(call quote,$(COMPILE) $(ALL_LDFLAGS)) | cmp -s - $@ || \
+		printf '%s\n' $(call quote,$(COMPILE) $(ALL_LDFLAGS)) > $@
+
+$(BUILD)/jobrun.1: cmd/jobrun.1.scd
+	@mkdir -p $(@D)
+	scdoc < $< > $@
+
+check: unit bats   ## unit tests and the bats suite
+
+unit: $(UNIT_TESTS)   ## unit tests (cmocka)
+	scripts/unit $(UNIT_TESTS)
+
+bats: all   ## the bats suite; T=test/x.bats for some files, BATS_FLAGS='-f REGEX' for some tests
+	$(BATS) $(T)
+
+san:   ## unit tests and the bats suite under ASan and UBSan, in build/san
+	+$(MAKE) BUILD=build/san SANITIZE=1 check
+
+chaos: all   ## the long tests with kills and restarts, test/chaos
+	$(BATS) $(sort $(wildcard test/chaos/*.bats))
+
+lint:   ## format, clang-tidy, cppcheck, shellcheck
+	scripts/lint
+
+format:   ## put all C files into the one format
+	clang-format -i $(C_FILES)
+
+install: all   ## to $(DESTDIR)$(PREFIX): program, manual page, crontab.example
+	install -D -m 755 $(BUILD)/jobrun $(DESTDIR)$(BINDIR)/jobrun
+	$(if $(MAN_PAGE),install -D -m 644 $(MAN_PAGE) $(DESTDIR)$(MANDIR)/man1/jobrun.1)
+	install -D -m 644 crontab.example $(DESTDIR)$(DOCDIR)/crontab.example
+
+uninstall:   ## what install put there
+	rm -f $(DESTDIR)$(BINDIR)/jobrun $(DESTDIR)$(MANDIR)/man1/jobrun.1 $(DESTDIR)$(DOCDIR)/crontab.example
+	rmdir $(DESTDIR)$(DOCDIR) 2>/dev/null || true
+
+clean:   ## remove build/
+	rm -rf build
+
+help:   ## this list
+	@sed -n 's/^\([a-z]*\):.*   ## \(.*\)/\1\t\2/p' Makefile | awk -F'\t' '{ printf "%-10s %s\n", $$1, $$2 }'
+
+# One shell word of any text.
+quote = '$(subst ','\'',$(1))'
+comma := ,
+
+-include $(wildcard $(BUILD)/*/*.d)

@@ -1,0 +1,332 @@
+/*
+ * run: what cron calls. Options to struct jr_runner_opts, and words for what happened.
+ *
+ * Silent when all is well. A run that went dead is said once, by the runner that wrote it, with what to type next; the
+ * eleventh and later ones of a tick are a count. "Database away" is said first, then after 10 minutes, an hour and
+ * every six hours. On a terminal a status line shows progress and a summary ends it.
+ */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "commands.h"
+#include "handlers.h"
+#include "mem.h"
+#include "parse.h"
+#include "print.h"
+#include "runner.h"
+#include "sql_text.h"
+#include "state.h"
+#include "text.h"
+
+#define DEAD_SHOWN_MAX 10
+#define LAST_LINES_MAX 400
+#define DRY_RUN_MAX "100"
+
+struct run_opts {
+	struct jr_words types, queues;
+	const char *handlers, *state_dir;
+	int64_t jobs, job, max_runs;
+	int64_t max_runtime_ms, lease_ms, heartbeat_ms, grace_ms, splay_ms;
+	bool once, dry_run;
+};
+
+static const struct run_opts run_defaults = {
+	.max_runtime_ms = 600000,
+	.lease_ms = -1,
+	.heartbeat_ms = -1,
+	.grace_ms = 30000,
+};
+
+#define AT(field) offsetof(struct run_opts, field)
+
+/* clang-format off */
+static const struct jr_option run_options[] = {
+	{ .name = "once", .help = "drain the queue and exit: the default, spelled out", .type = JR_OPT_FLAG, .offset = AT(once) },
+	{ .name = "jobs", .letter = 'j', .arg = "N", .help = "handlers at once on this host, by all runners of this user (number of CPUs)",
+	    .type = JR_OPT_INT, .offset = AT(jobs), .min = 1, .max = JR_PLACES_MAX, .env = "JOBRUN_JOBS" },
+	{ .name = "type", .letter = 't', .arg = "TYPE", .help = "only these job types", .type = JR_OPT_WORDS, .offset = AT(types),
+	    .check = jr_parse_job_type },
+	{ .name = "queue", .letter = 'q', .arg = "QUEUE", .help = "only these queues", .type = JR_OPT_WORDS, .offset = AT(queues),
+	    .check = jr_parse_queue },
+	{ .name = "job", .arg = "ID", .help = "only this run, now, even if it is due later; its output is shown",
+	    .type = JR_OPT_INT, .offset = AT(job), .min = 1, .max = INT64_MAX },
+	{ .name = "max-runs", .arg = "N", .help = "stop claiming after N runs", .type = JR_OPT_INT, .offset = AT(max_runs),
+	    .min = 1, .max = INT64_MAX },
+	{ .name = "max-runtime", .arg = "D", .help = "stop claiming after this time; 0: never (10m)", .type = JR_OPT_DURATION,
+	    .offset = AT(max_runtime_ms) },
+	{ .name = "handlers", .arg = "DIR", .help = "the handlers directory (~/.config/jobrun/handlers, else /etc/jobrun/handlers)",
+	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS" },
+	{ .name = "lease", .arg = "D", .help = "how long a claim lasts without a heartbeat, 2s to 1h (90s)", .type = JR_OPT_DURATION,
+	    .offset = AT(lease_ms), .env = "JOBRUN_LEASE" },
+	{ .name = "heartbeat", .arg = "D", .help = "how often leases are renewed, at most a quarter of --lease (20s or a quarter)",
+	    .type = JR_OPT_DURATION, .offset = AT(heartbeat_ms) },
+	{ .name = "grace", .arg = "D", .help = "at TERM: how long handlers may go on before they are stopped (30s)",
+	    .type = JR_OPT_DURATION, .offset = AT(grace_ms) },
+	{ .name = "splay", .arg = "D", .help = "wait up to D before connecting, the same on each start of a host (0)",
+	    .type = JR_OPT_DURATION, .offset = AT(splay_ms), .max = 600000 },
+	{ .name = "state-dir", .arg = "DIR", .help = "private directory for places (/run/lock/jobrun-UID, else under TMPDIR)",
+	    .type = JR_OPT_STRING, .offset = AT(state_dir), .env = "JOBRUN_STATE_DIR" },
+	{ .name = "dry-run", .letter = 'n', .help = "show what would be claimed; write nothing", .type = JR_OPT_FLAG,
+	    .offset = AT(dry_run) },
+	JR_OPTIONS_END,
+};
+/* clang-format on */
+
+/* What is said while it runs. */
+struct voice {
+	int64_t dead_count;
+	bool quiet;    /* --json: no words on stderr about single runs */
+	bool terminal; /* a status line is shown */
+	bool shown;
+	int64_t shown_ms;
+};
+
+static void
+clear_line(struct voice *voice)
+{
+	if (voice->shown)
+		fputs("\r\033[K", stderr);
+	voice->shown = false;
+}
+
+static void
+say_dead(void *ctx, const struct jr_dead *dead)
+{
+	struct voice *voice = ctx;
+	char *why, *last;
+
+	clear_line(voice);
+	if (voice->dead_count++ >= DEAD_SHOWN_MAX)
+		return;
+	why = jr_text_visible(dead->error == NULL ? "no reason given" : dead->error, false);
+	fprintf(stderr, "jobrun: run %" PRId64 " %s is dead after %" PRId64 " of %" PRId64 " attempts: %s\n", dead->id,
+	    dead->job_type, dead->attempts, dead->max_attempts, why);
+	free(why);
+	last = jr_text_last_line(dead->output == NULL ? "" : dead->output, LAST_LINES_MAX);
+	if (*last != '\0') {
+		char *visible = jr_text_visible(last, false);
+
+		fprintf(stderr, "  last output: %s\n", visible);
+		free(visible);
+	}
+	free(last);
+	fprintf(stderr, "  look: jobrun show %" PRId64 "   again: jobrun retry %" PRId64 "\n", dead->id, dead->id);
+}
+
+/* At most ten times a second. */
+static void
+show_progress(void *ctx, const struct jr_counts *c)
+{
+	struct voice *voice = ctx;
+	int64_t now = jr_clock_now_ms();
+
+	if (!voice->terminal || now - voice->shown_ms < 100)
+		return;
+	voice->shown_ms = now;
+	voice->shown = true;
+	fprintf(stderr, "\r\033[K%" PRId64 " running, %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64 " dead",
+	    c->running, c->succeeded, c->failed, c->dead);
+	fflush(stderr);
+}
+
+static bool
+check_types(const struct run_opts *opts, const struct jr_handlers *handlers, struct jr_err *err)
+{
+	const char **known = jr_xcalloc(handlers->count + 1, sizeof(char *));
+	bool ok = true;
+
+	for (size_t i = 0; i < handlers->count; i++)
+		known[i] = handlers->items[i].job_type;
+	for (size_t i = 0; ok && i < opts->types.count; i++) {
+		if (jr_handlers_find(handlers, opts->types.items[i]) == NULL)
+			ok = jr_fail_unknown(err, "job type on this host:", opts->types.items[i], known,
+			    handlers->count, "no handler of that name is in the handlers directory");
+	}
+	free(known);
+	return ok;
+}
+
+static bool
+load_handlers(const struct run_opts *opts, struct jr_handlers *handlers, struct jr_err *err)
+{
+	char *directory = jr_handlers_directory(opts->handlers);
+	bool ok = jr_handlers_load(handlers, directory, err);
+
+	free(directory);
+	if (!ok)
+		return false;
+	for (size_t i = 0; i < handlers->problem_count; i++)
+		jr_log(JR_WARN, "handler_refused", JR_S("reason", handlers->problems[i]));
+	if (check_types(opts, handlers, err))
+		return true;
+	jr_handlers_release(handlers);
+	return false;
+}
+
+static void
+print_summary(const struct jr_counts *c, int64_t ms, int status)
+{
+	json_t *doc = json_pack("{si sI sI sI sI sI sI sI sI sI sI sI}", "status", status, "duration_ms", ms, "claimed",
+	    c->claimed, "succeeded", c->succeeded, "failed", c->failed, "dead", c->dead, "later", c->later, "released",
+	    c->released, "cancelled", c->cancelled, "reclaimed", c->reclaimed, "fenced", c->fenced, "given_up",
+	    c->given_up);
+
+	json_dumpf(doc, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(doc);
+}
+
+static void
+say_summary(struct voice *voice, const struct jr_counts *c, int64_t ms)
+{
+	char *took = jr_format_duration(ms);
+
+	clear_line(voice);
+	if (voice->dead_count > DEAD_SHOWN_MAX)
+		fprintf(stderr, "jobrun: and %" PRId64 " more runs are dead: jobrun list --status dead\n",
+		    voice->dead_count - DEAD_SHOWN_MAX);
+	if (voice->terminal)
+		fprintf(stderr, "%" PRId64 " runs in %s: %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64 " dead\n",
+		    c->claimed, took, c->succeeded, c->failed, c->dead);
+	free(took);
+}
+
+/* "Database away" is not said at each tick; its end is said once. */
+static void
+soften(const char *state_directory, const char *conninfo, int status, struct jr_err *err)
+{
+	const char *name = conninfo == NULL ? "" : conninfo;
+	int64_t since_ms = 0;
+	char *words;
+
+	if (status == JR_E_TEMP) {
+		if (!jr_state_away(state_directory, name, &since_ms))
+			err->msg[0] = '\0';
+	} else if (jr_state_back(state_directory, name, &since_ms)) {
+		words = jr_format_duration(since_ms);
+		fprintf(stderr, "jobrun: the database is back after %s\n", words);
+		free(words);
+	}
+}
+
+static int64_t
+default_jobs(void)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return cpus < 1 ? 1 : cpus > JR_PLACES_MAX ? JR_PLACES_MAX : cpus;
+}
+
+static int
+run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_handlers *handlers,
+    const char *state_directory, const struct jr_lease *lease, struct jr_err *err)
+{
+	int64_t started = jr_clock_now_ms();
+	struct jr_counts counts;
+	struct voice voice = { .terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0 };
+	const struct jr_runner_opts runner = {
+		.conninfo = jr_db_conninfo(app->dbname, NULL),
+		.state_directory = state_directory,
+		.version = JR_VERSION,
+		.handlers = handlers,
+		.types = (const char *const *)opts->types.items,
+		.type_count = opts->types.count,
+		.queues = (const char *const *)opts->queues.items,
+		.queue_count = opts->queues.count,
+		.lease = *lease,
+		.jobs = opts->jobs > 0 ? opts->jobs : default_jobs(),
+		.job_id = opts->job,
+		.max_runs = opts->max_runs,
+		.max_runtime_ms = opts->max_runtime_ms,
+		.grace_ms = opts->grace_ms,
+		.splay_ms = opts->splay_ms,
+		.patience_ms = JR_CMD_PATIENCE_MS,
+		.echo = opts->job > 0,
+		.dead = say_dead,
+		.progress = show_progress,
+		.ctx = &voice,
+	};
+	int status = jr_runner_run(&runner, &counts, err);
+
+	say_summary(&voice, &counts, jr_clock_now_ms() - started);
+	if (opts->job > 0 && status == 0 && counts.claimed == 0) {
+		jr_fail(err, JR_E_NEWS, "run %" PRId64 " does not wait: look with jobrun show %" PRId64, opts->job, opts->job);
+		status = JR_E_NEWS;
+	}
+	if (app->json)
+		print_summary(&counts, jr_clock_now_ms() - started, status);
+	soften(state_directory, runner.conninfo, status, err);
+	return status;
+}
+
+/* What a runner here would claim now. Reads only. */
+static int
+dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_handlers *handlers, struct jr_err *err)
+{
+	struct jr_db *db = jr_cmd_connect(app, err);
+	const char **types = jr_xcalloc(handlers->count + 1, sizeof(char *));
+	char *type_array, *queue_array = NULL;
+	const char *values[3] = { NULL, NULL, DRY_RUN_MAX };
+	PGresult *result = NULL;
+
+	for (size_t i = 0; i < handlers->count; i++)
+		types[i] = handlers->items[i].job_type;
+	type_array = opts->types.count > 0
+	    ? jr_pg_array_of((const char *const *)opts->types.items, opts->types.count)
+	    : jr_pg_array_of(types, handlers->count);
+	if (opts->queues.count > 0)
+		queue_array = jr_pg_array_of((const char *const *)opts->queues.items, opts->queues.count);
+	values[0] = type_array;
+	values[1] = queue_array;
+	if (db != NULL)
+		result = jr_db_query(db, jr_sql_due, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+	if (result != NULL)
+		jr_print_due(app, result);
+	PQclear(result);
+	jr_db_close(db);
+	free(type_array);
+	free(queue_array);
+	free(types);
+	return result == NULL ? (int)err->code : 0;
+}
+
+static int
+run_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
+{
+	const struct run_opts *opts = values;
+	struct jr_handlers handlers;
+	struct jr_lease lease;
+	char *state_directory;
+	int status;
+
+	(void)argc;
+	(void)argv;
+	if (!jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err) || !load_handlers(opts, &handlers, err))
+		return (int)err->code;
+	state_directory = jr_state_directory(opts->state_dir, err);
+	if (state_directory == NULL)
+		status = (int)err->code;
+	else if (opts->dry_run)
+		status = dry_run(app, opts, &handlers, err);
+	else
+		status = run_here(app, opts, &handlers, state_directory, &lease, err);
+	free(state_directory);
+	jr_handlers_release(&handlers);
+	return status;
+}
+
+const struct jr_cmd jr_cmd_run = {
+	.name = "run",
+	.group = JR_GROUP_EVERYDAY,
+	.summary = "reclaim lost runs, run what is due, exit when nothing is left (also: jobrun --once)",
+	.usage = "[OPTION...]",
+	.options = run_options,
+	.defaults = &run_defaults,
+	.size = sizeof(run_defaults),
+	.run = run_run,
+};

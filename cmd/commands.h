@@ -1,0 +1,83 @@
+/*
+ * commands: what a command of the program is, and the list of them.
+ *
+ * A command is one file cmd_NAME.c with one exported constant jr_cmd_NAME and one word in JR_COMMANDS. main() finds it,
+ * parses its options and the global ones by their tables, answers --help, checks the number of arguments, calls `run`,
+ * prints its error once ("jobrun: MESSAGE"), flushes stdout and exits. So `run` starts with everything parsed:
+ *
+ *	static int
+ *	list_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
+ *	{
+ *		const struct list_opts *opts = values;
+ *		...
+ *		return ok ? 0 : (int)err->code;
+ *	}
+ *
+ *	const struct jr_cmd jr_cmd_list = {
+ *		.name = "list", .group = JR_GROUP_EVERYDAY, .summary = "runs, newest first", .usage = "[OPTION...]",
+ *		.options = list_options, .defaults = &list_defaults, .size = sizeof(list_defaults), .run = list_run,
+ *	};
+ */
+#ifndef JR_COMMANDS_H
+#define JR_COMMANDS_H
+
+#include "db.h"
+#include "log.h"
+#include "options.h"
+
+/* The global options. They may stand before or after the command. */
+struct jr_app {
+	const char *dbname;	/* -d; NULL: see jr_db_conninfo */
+	int64_t verbose;	/* -v: 0, 1, 2; main has already set the level of the log by it */
+	const char *log_format; /* "text" or "json"; already applied */
+	bool json;
+	bool help;
+	bool version;
+};
+
+enum jr_cmd_group { JR_GROUP_EVERYDAY, JR_GROUP_REPAIR, JR_GROUP_SETUP };
+
+struct jr_cmd {
+	const char *name;
+	enum jr_cmd_group group;
+	const char *summary; /* one line of `jobrun --help` */
+	const char *usage;   /* behind "jobrun NAME " */
+	const char *details; /* further lines of its own help, or NULL */
+	const struct jr_option *options; /* NULL: none */
+	const void *defaults;		 /* copied to `values` before the environment and the command line */
+	size_t size;			 /* of the options struct */
+	int min_args, max_args;		 /* max_args < 0: any number */
+
+	/*
+	 * argv[0..argc-1] are the arguments without the command's name and its options. Returns the exit status; when
+	 * *err was filled (err->msg is not empty) main prints it. err->msg is empty at the start.
+	 */
+	int (*run)(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err);
+};
+
+/* In the order of the help. */
+/* clang-format off */
+#define JR_COMMANDS(X) \
+	X(enqueue) \
+	X(run) \
+	X(status) \
+	X(list) \
+	X(show) \
+	X(logs) \
+	X(retry) \
+	X(cancel) \
+	X(migrate)
+/* clang-format on */
+
+#define JR_COMMAND_DECLARE(name) extern const struct jr_cmd jr_cmd_##name;
+JR_COMMANDS(JR_COMMAND_DECLARE)
+#undef JR_COMMAND_DECLARE
+
+/* How long a command waits for one answer, and how long it tries to connect. */
+#define JR_CMD_TIMEOUT_MS 30000
+#define JR_CMD_PATIENCE_MS 10000
+
+/* Connect by the global options and see that the schema fits. NULL on failure. Close with jr_db_close. */
+struct jr_db *jr_cmd_connect(const struct jr_app *app, struct jr_err *err) JR_MUST;
+
+#endif

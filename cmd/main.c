@@ -1,0 +1,306 @@
+/*
+ * jobrun: background jobs that live in PostgreSQL tables, woken by cron.
+ *
+ * This file is the way in and out: it finds the command, has its options parsed, answers --help and --version, runs it,
+ * prints its error once, and turns everything into an exit status. Nothing else in the program exits.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <langinfo.h>
+#include <libsmartcols.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "mem.h"
+#include "text.h"
+
+#define COMMAND_REFERENCE(name) &jr_cmd_##name,
+static const struct jr_cmd *const commands[] = { JR_COMMANDS(COMMAND_REFERENCE) };
+
+static bool
+check_log_format(const char *what, const char *text, struct jr_err *err)
+{
+	if (strcmp(text, "text") == 0 || strcmp(text, "json") == 0)
+		return true;
+	return jr_fail(err, JR_E_USAGE, "%s: \"%s\" is neither text nor json", what, text);
+}
+
+/* clang-format off */
+static const struct jr_option global_options[] = {
+	{ "dbname", 'd', "CONNINFO", "database: name, conninfo string or URI", JR_OPT_STRING,
+	    offsetof(struct jr_app, dbname) },
+	{ "json", 0, NULL, "a JSON document on stdout", JR_OPT_FLAG, offsetof(struct jr_app, json) },
+	{ "log-format", 0, "FORMAT", "log lines on stderr: text or json", JR_OPT_STRING,
+	    offsetof(struct jr_app, log_format), .env = "JOBRUN_LOG_FORMAT", .check = check_log_format },
+	{ "verbose", 'v', NULL, "say more on stderr; twice: still more", JR_OPT_COUNT,
+	    offsetof(struct jr_app, verbose) },
+	{ "help", 'h', NULL, "this text", JR_OPT_FLAG, offsetof(struct jr_app, help) },
+	{ "version", 'V', NULL, "versions of jobrun and its libraries", JR_OPT_FLAG,
+	    offsetof(struct jr_app, version) },
+	JR_OPTIONS_END,
+};
+/* clang-format on */
+
+static const struct jr_cmd *
+find_command(const char *name)
+{
+	for (size_t i = 0; i < JR_COUNT(commands); i++) {
+		if (strcmp(commands[i]->name, name) == 0)
+			return commands[i];
+	}
+	return NULL;
+}
+
+static bool
+fail_unknown_command(const char *name, struct jr_err *err)
+{
+	const char *names[JR_COUNT(commands)];
+
+	for (size_t i = 0; i < JR_COUNT(commands); i++)
+		names[i] = commands[i]->name;
+	return jr_fail_unknown(err, "command", name, names, JR_COUNT(names), "'jobrun --help' lists them");
+}
+
+static void
+print_help(FILE *out)
+{
+	static const struct {
+		enum jr_cmd_group group;
+		const char *title;
+	} groups[] = { { JR_GROUP_EVERYDAY, "Everyday" }, { JR_GROUP_REPAIR, "Repair" }, { JR_GROUP_SETUP, "Set up" } };
+
+	fputs("jobrun runs background jobs that live in PostgreSQL tables, woken by cron.\n\n"
+	      "usage: jobrun [OPTION...] COMMAND [ARGUMENT...]\n"
+	      "       jobrun --once [OPTION...]    the same as jobrun run\n",
+	    out);
+	for (size_t g = 0; g < JR_COUNT(groups); g++) {
+		fprintf(out, "\n%s\n", groups[g].title);
+		for (size_t i = 0; i < JR_COUNT(commands); i++) {
+			if (commands[i]->group == groups[g].group)
+				fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+		}
+	}
+	fputs("\nOptions of every command\n", out);
+	jr_options_print(out, global_options);
+	fputs("\nThe database: -d, else JOBRUN_DATABASE_URL, else DATABASE_URL (unless PGHOST, PGSERVICE or PGDATABASE\n"
+	      "is set), else the defaults of libpq.\n"
+	      "Exit statuses: 0 done, 1 bad news, 64 usage, 65 bad data, 70 bug, 75 try later, 77 permission,\n"
+	      "78 configuration or schema. 'jobrun COMMAND --help' says more; so does 'man jobrun'.\n",
+	    out);
+}
+
+static void
+print_command_help(FILE *out, const struct jr_cmd *cmd)
+{
+	fprintf(out, "jobrun %s: %s\n\nusage: jobrun %s %s\n", cmd->name, cmd->summary, cmd->name, cmd->usage);
+	if (cmd->details != NULL)
+		fprintf(out, "\n%s", cmd->details);
+	if (cmd->options != NULL) {
+		fputs("\nOptions\n", out);
+		jr_options_print(out, cmd->options);
+	}
+	fputs("\nOptions of every command\n", out);
+	jr_options_print(out, global_options);
+}
+
+static void
+print_version(void)
+{
+	const char *smartcols = NULL;
+
+	scols_get_library_version(&smartcols);
+	printf("jobrun %s (libpq %d.%d, jansson %s, libsmartcols %s)\n", JR_VERSION, PQlibVersion() / 10000,
+	    PQlibVersion() % 10000, jansson_version_str(), smartcols == NULL ? "?" : smartcols);
+}
+
+struct jr_db *
+jr_cmd_connect(const struct jr_app *app, struct jr_err *err)
+{
+	const char *source;
+	const char *conninfo = jr_db_conninfo(app->dbname, &source);
+	struct jr_db *db = jr_db_open(conninfo, JR_CMD_PATIENCE_MS, err);
+
+	if (db == NULL)
+		return NULL;
+	jr_log(JR_INFO, "connected", JR_S("db", PQdb(jr_db_conn(db))), JR_S("host", PQhost(jr_db_conn(db))),
+	    JR_S("reason", source));
+	if (jr_db_need_schema(db, err))
+		return db;
+	jr_db_close(db);
+	return NULL;
+}
+
+static void
+apply_globals(const struct jr_app *app)
+{
+	enum jr_level level = app->verbose <= 0 ? JR_WARN : app->verbose == 1 ? JR_INFO : JR_DEBUG;
+	bool json = app->log_format != NULL && strcmp(app->log_format, "json") == 0;
+
+	jr_log_init(level, json ? JR_LOG_JSON : JR_LOG_TEXT, STDERR_FILENO);
+}
+
+static bool
+check_count(const struct jr_cmd *cmd, int count, char **args, struct jr_err *err)
+{
+	if (count < cmd->min_args)
+		return jr_fail(err, JR_E_USAGE, "an argument is missing; usage: jobrun %s %s", cmd->name, cmd->usage);
+	if (cmd->max_args >= 0 && count > cmd->max_args)
+		return jr_fail(err, JR_E_USAGE, "an argument too many: \"%s\"; usage: jobrun %s %s",
+		    args[cmd->max_args], cmd->name, cmd->usage);
+	return true;
+}
+
+/* argv[0] is the name of the command. */
+static int
+run_command(const struct jr_cmd *cmd, struct jr_app *app, int argc, char **argv, struct jr_err *err)
+{
+	void *values = jr_xcalloc(1, cmd->size + 1);
+	const struct jr_option_set sets[] = { { cmd->options, values }, { global_options, app } };
+	int first = 0, status;
+
+	if (cmd->size > 0)
+		memcpy(values, cmd->defaults, cmd->size);
+	if (!jr_options_environment(&sets[0], err) ||
+	    !jr_options_parse(sets, JR_COUNT(sets), false, argc, argv, &first, err))
+		status = (int)err->code;
+	else if (app->help) {
+		print_command_help(stdout, cmd);
+		status = 0;
+	} else if (app->version) {
+		print_version();
+		status = 0;
+	} else if (!check_count(cmd, argc - first, argv + first, err))
+		status = (int)err->code;
+	else {
+		apply_globals(app);
+		status = cmd->run(app, values, argc - first, argv + first, err);
+	}
+	jr_options_release(&sets[0]);
+	free(values);
+	return status;
+}
+
+/* argv[0..argc-1]: a command's name and what follows it. */
+static int
+run_named(struct jr_app *app, int argc, char **argv, struct jr_err *err)
+{
+	bool asked = strcmp(argv[0], "help") == 0;
+	const struct jr_cmd *cmd = NULL;
+
+	if (asked) {
+		app->help = true;
+		argc--;
+		argv++;
+	}
+	if (argc == 0) {
+		print_help(stdout);
+		return 0;
+	}
+	cmd = find_command(argv[0]);
+	if (cmd == NULL) {
+		fail_unknown_command(argv[0], err);
+		return (int)err->code;
+	}
+	return run_command(cmd, app, argc, argv, err);
+}
+
+/* Where "--once" stands, the name of the default command; argc if nowhere. */
+static int
+find_once(int argc, char **argv)
+{
+	int i = 1;
+
+	while (i < argc && strcmp(argv[i], "--once") != 0)
+		i++;
+	return i < argc ? i : argc;
+}
+
+static int
+dispatch(int argc, char **argv, struct jr_err *err)
+{
+	struct jr_app app = { .dbname = NULL };
+	const struct jr_option_set globals = { global_options, &app };
+	int once = find_once(argc, argv), first = 0;
+
+	if (!jr_options_environment(&globals, err) || !jr_options_parse(&globals, 1, true, once, argv, &first, err))
+		return (int)err->code;
+	if (first < argc && first == once)
+		return run_command(&jr_cmd_run, &app, argc - once, argv + once, err);
+	if (first < argc)
+		return run_named(&app, argc - first, argv + first, err);
+	if (app.version)
+		print_version();
+	else
+		print_help(app.help ? stdout : stderr);
+	return app.version || app.help ? 0 : JR_E_USAGE;
+}
+
+/* A file opened later must not become descriptor 0, 1 or 2. */
+static bool
+open_standard_descriptors(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+		if (fd < 0)
+			return false;
+	} while (fd <= STDERR_FILENO);
+	close(fd);
+	return true;
+}
+
+/* Names and texts of jobs are UTF-8, also where cron gives no locale. */
+static void
+set_locale(void)
+{
+	setlocale(LC_CTYPE, "");
+	if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
+		setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+/* What was printed must have arrived. A reader who has gone away is no news. */
+static int
+finish_output(int status, struct jr_err *err)
+{
+	errno = 0;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	if (errno == EPIPE)
+		return status;
+	jr_fail(err, JR_E_TEMP, "could not write to stdout: %s", errno == 0 ? "error" : strerror(errno));
+	return jr_worse_status(status, JR_E_TEMP);
+}
+
+static void
+print_error(const struct jr_err *err)
+{
+	char *text = jr_text_visible(err->msg, false);
+
+	fprintf(stderr, "jobrun: %s\n", text);
+	free(text);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct jr_err err = { .code = JR_E_BUG }, out_err = { .code = JR_E_BUG };
+	int status;
+
+	if (!open_standard_descriptors())
+		return JR_E_TEMP;
+	signal(SIGPIPE, SIG_IGN);
+	set_locale();
+	status = dispatch(argc, argv, &err);
+	if (err.msg[0] != '\0')
+		print_error(&err);
+	status = finish_output(status, &out_err);
+	if (out_err.msg[0] != '\0')
+		print_error(&out_err);
+	return status;
+}

@@ -1,0 +1,317 @@
+/*
+ * options: see options.h. getopt_long does the parsing; the tables are turned into its arrays, and its answers into one
+ * line of text each. The value of an option for getopt is its number in all tables, counted from FIRST_VALUE, so that
+ * letters and long names lead to the same row.
+ */
+#include "options.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mem.h"
+#include "parse.h"
+#include "text.h"
+
+#define FIRST_VALUE 256 /* above every letter */
+#define NAME_COLUMN 30	/* where the help of an option begins */
+
+/* All tables together, as getopt wants them. */
+struct joined {
+	const struct jr_option **options;
+	void **values; /* the struct that options[i] fills */
+	size_t count;
+	struct option *longs;
+	char *letters;
+};
+
+static size_t
+count_options(const struct jr_option *options)
+{
+	size_t n = 0;
+
+	while (options != NULL && options[n].name != NULL)
+		n++;
+	return n;
+}
+
+static bool
+has_argument(const struct jr_option *option)
+{
+	return option->type != JR_OPT_FLAG && option->type != JR_OPT_COUNT;
+}
+
+static void
+join_one(struct joined *all, const struct jr_option *option, void *values, size_t *letter_count)
+{
+	size_t i = all->count++;
+
+	all->options[i] = option;
+	all->values[i] = values;
+	all->longs[i] = (struct option){ .name = option->name,
+		.has_arg = has_argument(option) ? required_argument : no_argument,
+		.val = FIRST_VALUE + (int)i };
+	if (option->letter == 0)
+		return;
+	all->letters[(*letter_count)++] = option->letter;
+	if (has_argument(option))
+		all->letters[(*letter_count)++] = ':';
+}
+
+static void
+join(struct joined *all, const struct jr_option_set *sets, size_t set_count, bool stop_early)
+{
+	size_t total = 0, letter_count = 0;
+
+	for (size_t i = 0; i < set_count; i++)
+		total += count_options(sets[i].options);
+	*all = (struct joined){ .options = jr_xcalloc(total + 1, sizeof(*all->options)),
+		.values = jr_xcalloc(total + 1, sizeof(*all->values)),
+		.longs = jr_xcalloc(total + 1, sizeof(*all->longs)),
+		.letters = jr_xcalloc(2 * total + 3, 1) };
+	if (stop_early)
+		all->letters[letter_count++] = '+';
+	all->letters[letter_count++] = ':'; /* say ':' when an argument is missing, and print nothing */
+	for (size_t i = 0; i < set_count; i++) {
+		for (size_t j = 0; j < count_options(sets[i].options); j++)
+			join_one(all, &sets[i].options[j], sets[i].values, &letter_count);
+	}
+}
+
+static void
+joined_release(struct joined *all)
+{
+	free(all->options);
+	free(all->values);
+	free(all->longs);
+	free(all->letters);
+}
+
+static void
+clear_words(struct jr_words *words)
+{
+	for (size_t i = 0; i < words->count; i++)
+		free(words->items[i]);
+	free(words->items);
+	*words = (struct jr_words){ .items = NULL };
+}
+
+static bool
+add_words(const struct jr_option *option, struct jr_words *words, const char *what, const char *text,
+    struct jr_err *err)
+{
+	for (const char *p = text;; p++) {
+		size_t len = strcspn(p, ",");
+		char *word = jr_xmemdup0(p, len);
+
+		words->items = jr_xrealloc(words->items, words->count + 1, sizeof(*words->items));
+		words->items[words->count++] = word;
+		if (len == 0)
+			return jr_fail(err, JR_E_USAGE, "%s: an empty word in \"%s\"", what, text);
+		if (option->check != NULL && !option->check(what, word, err))
+			return false;
+		p += len;
+		if (*p == '\0')
+			return true;
+	}
+}
+
+static bool
+set_duration(const struct jr_option *option, int64_t *out, const char *what, const char *text, struct jr_err *err)
+{
+	int64_t ms;
+
+	if (!jr_parse_duration(what, text, &ms, err))
+		return false;
+	if (ms < option->min || (option->max > 0 && ms > option->max)) {
+		char *limit = jr_format_duration(ms < option->min ? option->min : option->max);
+
+		jr_fail(err, JR_E_USAGE, "%s: %s is too %s; at %s %s", what, text, ms < option->min ? "short" : "long",
+		    ms < option->min ? "least" : "most", limit);
+		free(limit);
+		return false;
+	}
+	*out = ms;
+	return true;
+}
+
+/* Put the text of one option into its field. `what` is how messages call it. */
+static bool
+set_value(const struct jr_option *option, void *values, const char *what, const char *text, struct jr_err *err)
+{
+	void *field = (char *)values + option->offset;
+
+	switch (option->type) {
+	case JR_OPT_FLAG:
+		*(bool *)field = true;
+		return true;
+	case JR_OPT_COUNT:
+		*(int64_t *)field += 1;
+		return true;
+	case JR_OPT_STRING:
+		if (option->check != NULL && !option->check(what, text, err))
+			return false;
+		*(const char **)field = text;
+		return true;
+	case JR_OPT_WORDS:
+		if (((struct jr_words *)field)->inherited)
+			clear_words(field);
+		return add_words(option, field, what, text, err);
+	case JR_OPT_INT:
+		return jr_parse_int(what, text, option->min, option->max, field, err);
+	case JR_OPT_DURATION:
+		return set_duration(option, field, what, text, err);
+	}
+	return jr_fail(err, JR_E_BUG, "%s: an option of no known type", what);
+}
+
+bool
+jr_options_environment(const struct jr_option_set *set, struct jr_err *err)
+{
+	for (size_t i = 0; i < count_options(set->options); i++) {
+		const struct jr_option *option = &set->options[i];
+		const char *text = option->env == NULL ? NULL : getenv(option->env);
+
+		if (text == NULL || *text == '\0')
+			continue;
+		if (!set_value(option, set->values, option->env, text, err))
+			return false;
+		if (option->type == JR_OPT_WORDS)
+			((struct jr_words *)((char *)set->values + option->offset))->inherited = true;
+	}
+	return true;
+}
+
+bool
+jr_fail_unknown(struct jr_err *err, const char *kind, const char *word, const char *const *known, size_t count,
+    const char *otherwise)
+{
+	const char *near = jr_text_nearest(word, known, count);
+
+	if (near != NULL)
+		return jr_fail(err, JR_E_USAGE, "unknown %s \"%s\": did you mean \"%s\"?", kind, word, near);
+	return jr_fail(err, JR_E_USAGE, "unknown %s \"%s\": %s", kind, word, otherwise);
+}
+
+/* `token` is "--nmae" or "--nmae=value". */
+static bool
+fail_unknown_long(const struct joined *all, const char *token, struct jr_err *err)
+{
+	char *word = jr_xmemdup0(token, strcspn(token, "="));
+	char **known = jr_xcalloc(all->count + 1, sizeof(*known));
+
+	for (size_t i = 0; i < all->count; i++)
+		known[i] = jr_xasprintf("--%s", all->options[i]->name);
+	jr_fail_unknown(err, "option", word, (const char *const *)known, all->count, "--help lists them all");
+	for (size_t i = 0; i < all->count; i++)
+		free(known[i]);
+	free(known);
+	free(word);
+	return false;
+}
+
+/* The row for what getopt gave back or complained about: a letter, or FIRST_VALUE + number. */
+static size_t
+row_of(const struct joined *all, int value)
+{
+	if (value >= FIRST_VALUE && (size_t)(value - FIRST_VALUE) < all->count)
+		return (size_t)(value - FIRST_VALUE);
+	for (size_t i = 0; i < all->count; i++) {
+		if (value != 0 && all->options[i]->letter == value)
+			return i;
+	}
+	return all->count;
+}
+
+static bool
+fail_refused(const struct joined *all, int answer, char **argv, struct jr_err *err)
+{
+	size_t row = row_of(all, optopt);
+	const struct jr_option *option = row < all->count ? all->options[row] : NULL;
+
+	if (option != NULL && answer == ':')
+		return jr_fail(err, JR_E_USAGE, "--%s needs an argument: --%s %s", option->name, option->name,
+		    option->arg);
+	if (option != NULL)
+		return jr_fail(err, JR_E_USAGE, "--%s takes no argument", option->name);
+	if (optopt != 0)
+		return jr_fail(err, JR_E_USAGE, "unknown option \"-%c\": --help lists them all", optopt);
+	return fail_unknown_long(all, argv[optind - 1], err);
+}
+
+/* getopt takes any beginning of a long name that is not ambiguous; we do not. */
+static bool
+is_abbreviated(const struct jr_option *option, int answer, char **argv)
+{
+	const char *token = argv[optind - 1];
+	size_t len;
+
+	if (answer < FIRST_VALUE)
+		return false;
+	if (optarg == token) /* "--name value": the name stands before it */
+		token = argv[optind - 2];
+	len = strcspn(token, "=");
+	return len != strlen(option->name) + 2;
+}
+
+static bool
+take_option(const struct joined *all, int answer, char **argv, struct jr_err *err)
+{
+	size_t row = row_of(all, answer);
+	const struct jr_option *option;
+	char *what;
+	bool ok;
+
+	if (answer == '?' || answer == ':' || row >= all->count)
+		return fail_refused(all, answer, argv, err);
+	option = all->options[row];
+	if (is_abbreviated(option, answer, argv))
+		return fail_unknown_long(all, optarg == argv[optind - 1] ? argv[optind - 2] : argv[optind - 1], err);
+	what = jr_xasprintf("--%s", option->name);
+	ok = set_value(option, all->values[row], what, optarg, err);
+	free(what);
+	return ok;
+}
+
+bool
+jr_options_parse(const struct jr_option_set *sets, size_t set_count, bool stop_early, int argc, char **argv,
+    int *first, struct jr_err *err)
+{
+	struct joined all;
+	bool ok = true;
+	int answer;
+
+	join(&all, sets, set_count, stop_early);
+	optind = 0; /* begin anew: glibc and musl take it as a reset */
+	opterr = 0;
+	while (ok && (answer = getopt_long(argc, argv, all.letters, all.longs, NULL)) != -1)
+		ok = take_option(&all, answer, argv, err);
+	*first = optind;
+	joined_release(&all);
+	return ok;
+}
+
+void
+jr_options_release(const struct jr_option_set *set)
+{
+	for (size_t i = 0; i < count_options(set->options); i++) {
+		if (set->options[i].type == JR_OPT_WORDS)
+			clear_words((struct jr_words *)((char *)set->values + set->options[i].offset));
+	}
+}
+
+void
+jr_options_print(FILE *out, const struct jr_option *options)
+{
+	for (size_t i = 0; i < count_options(options); i++) {
+		const struct jr_option *o = &options[i];
+		char letter[] = { o->letter == 0 ? ' ' : '-', o->letter == 0 ? ' ' : o->letter,
+			o->letter == 0 ? ' ' : ',', '\0' };
+		char *left = jr_xasprintf("  %s --%s%s%s", letter, o->name, o->arg == NULL ? "" : " ",
+		    o->arg == NULL ? "" : o->arg);
+
+		fprintf(out, "%-*s%s%s\n", NAME_COLUMN, left, strlen(left) >= NAME_COLUMN ? " " : "", o->help);
+		free(left);
+	}
+}

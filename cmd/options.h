@@ -1,0 +1,94 @@
+/*
+ * options: command lines and their help out of one table.
+ *
+ * A command describes its options in a table; each row names the field of the command's own options struct that it
+ * fills. The table drives getopt_long, the defaults from the environment, and the usage text, so that the three cannot
+ * disagree:
+ *
+ *	struct list_opts {
+ *		struct jr_words statuses;
+ *		int64_t limit;
+ *		int64_t since_ms;
+ *	};
+ *	static const struct list_opts list_defaults = { .limit = 20, .since_ms = -1 };
+ *	static const struct jr_option list_options[] = {
+ *		{ "status", 's', "STATUS", "only these", JR_OPT_WORDS, offsetof(struct list_opts, statuses) },
+ *		{ "limit", 0, "N", "at most N rows (20)", JR_OPT_INT, offsetof(struct list_opts, limit),
+ *		    .min = 1, .max = 10000 },
+ *		{ "since", 0, "D", "not older", JR_OPT_DURATION, offsetof(struct list_opts, since_ms) },
+ *		JR_OPTIONS_END,
+ *	};
+ *
+ * Options and arguments may be mixed, "--" ends the options. Abbreviations of long options are refused, since a later
+ * version could make them mean something else. Every refusal is JR_E_USAGE, one line, with a suggestion where a known
+ * name is near.
+ */
+#ifndef JR_OPTIONS_H
+#define JR_OPTIONS_H
+
+#include <stdio.h>
+
+#include "err.h"
+
+/* The type of the field at `offset`. */
+enum jr_option_type {
+	JR_OPT_FLAG,	 /* bool: given or not */
+	JR_OPT_COUNT,	 /* int64_t: how often it was given */
+	JR_OPT_STRING,	 /* const char *: borrowed from argv or the environment; the last one counts */
+	JR_OPT_WORDS,	 /* struct jr_words: repeated, or separated by commas; the command line replaces env */
+	JR_OPT_INT,	 /* int64_t in [min, max] */
+	JR_OPT_DURATION, /* int64_t, milliseconds, in [min, max]; max of 0: no limit but the program's */
+};
+
+/* Owned by whoever has the struct it stands in; released by jr_options_release. */
+struct jr_words {
+	char **items;
+	size_t count;
+	bool inherited; /* from the environment: the first one on the command line replaces them */
+};
+
+struct jr_option {
+	const char *name; /* without the dashes */
+	char letter;	  /* 0: none */
+	const char *arg;  /* what the usage text calls the argument; NULL exactly for FLAG and COUNT */
+	const char *help; /* one line; a default is said in it */
+	enum jr_option_type type;
+	size_t offset;
+	int64_t min, max;
+	const char *env; /* variable that gives the default when it is set and not empty; NULL: none */
+	/* A rule for the text of STRING and for each of WORDS (jr_parse_queue ...); NULL: none. */
+	bool (*check)(const char *what, const char *text, struct jr_err *err);
+};
+
+/* clang-format off */
+#define JR_OPTIONS_END { .name = NULL }
+/* clang-format on */
+
+/* A table and the struct that its offsets are of. */
+struct jr_option_set {
+	const struct jr_option *options;
+	void *values;
+};
+
+/* Values that the environment gives. Before jr_options_parse. */
+bool jr_options_environment(const struct jr_option_set *set, struct jr_err *err) JR_MUST;
+
+/*
+ * Parse argv[1..argc-1] by the tables of `sets` (`set_count` of them: the command's and the global ones; no name or
+ * letter may be in two). On success the arguments that are not options are argv[*first..argc-1], in their order. With
+ * `stop_early` parsing stops at the first argument that is no option. argv is reordered.
+ */
+bool jr_options_parse(const struct jr_option_set *sets, size_t set_count, bool stop_early, int argc, char **argv,
+    int *first, struct jr_err *err) JR_MUST;
+
+/* Free what WORDS fields own. */
+void jr_options_release(const struct jr_option_set *set);
+
+/* Two aligned columns: the options and their help. */
+void jr_options_print(FILE *out, const struct jr_option *options);
+
+/* Fail with "unknown KIND "WORD": did you mean "NEAR"?", or with `otherwise` instead of the suggestion. */
+bool jr_fail_unknown(struct jr_err *err, const char *kind, const char *word, const char *const *known, size_t count,
+    const char *otherwise);
+
+#endif

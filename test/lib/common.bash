@@ -1,0 +1,224 @@
+# shellcheck shell=bash disable=SC2034,SC2154,SC1091 # bats and the tests set and read what is not seen here
+#
+# What every .bats file loads: `load lib/common`. README.md in the folder above lists the helpers.
+#
+# setup gives each test a database, a handlers directory, a state directory and a TMPDIR of its own, so that tests run
+# in parallel; teardown fails the test if it left a process, a row that breaks an invariant, or a sanitizer's report.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+bats_load_library bats-file
+source "${BASH_SOURCE[0]%/*}/pg.bash"
+
+# A file that needs more defines its own setup and calls common_setup first; the same for teardown.
+setup() {
+	common_setup
+}
+
+teardown() {
+	common_teardown
+}
+
+common_setup() {
+	test_environment
+	test_database
+}
+
+# The surroundings without a database, for tests that need none.
+test_environment() {
+	local name
+
+	umask 022
+	unset "${!PG@}" DATABASE_URL MAKEFLAGS MFLAGS MAKELEVEL XDG_CONFIG_HOME XDG_RUNTIME_DIR NO_COLOR COLUMNS
+	for name in "${!JOBRUN_@}"; do
+		unset "$name"
+	done
+	export LC_ALL=C.UTF-8 TZ=UTC
+	export HOME=$BATS_TEST_TMPDIR/home TMPDIR=$BATS_TEST_TMPDIR/tmp
+	export JOBRUN_HANDLERS=$BATS_TEST_TMPDIR/handlers JOBRUN_STATE_DIR=$BATS_TEST_TMPDIR/state
+	export JOBRUN_TEST_ID=$$.$BATS_SUITE_TEST_NUMBER.$RANDOM
+	export ASAN_OPTIONS="exitcode=99:log_path=$BATS_TEST_TMPDIR/sanitizer"
+	export UBSAN_OPTIONS="print_stacktrace=1:log_path=$BATS_TEST_TMPDIR/sanitizer"
+	mkdir -p "$HOME" "$TMPDIR" "$JOBRUN_HANDLERS"
+	cd "$BATS_TEST_TMPDIR" || return
+	runner_pids=()
+	runner_pid=
+	# Nothing reads a terminal by accident.
+	exec </dev/null
+}
+
+common_teardown() {
+	local bad=0
+
+	[ -n "${BATS_TEST_COMPLETED:-}" ] || bad=1
+	end_runners
+	release_holds
+	check_no_strays || bad=1
+	check_sanitizer || bad=1
+	if [ -n "${JR_DATABASE:-}" ]; then
+		check_invariants || bad=1
+	fi
+	if [ "$bad" -eq 1 ]; then
+		show_evidence
+	fi
+	drop_test_database
+	[ "$bad" -eq 0 ] || return 1
+}
+
+# --- the program ---
+
+# jr ARGUMENT...: run jobrun under a deadline; sets status, output, lines, and stderr, stderr_lines.
+# JR_TIMEOUT=SECONDS changes the deadline (30); status is then 124.
+jr() {
+	run --separate-stderr run_jobrun "$@"
+}
+
+# jr that must succeed.
+jr_ok() {
+	jr "$@"
+	if [ "$status" -ne 0 ]; then
+		fail "jobrun $*: exit status $status
+stdout: $output
+stderr: $stderr"
+	fi
+}
+
+run_jobrun() {
+	timeout -k 5 "${JR_TIMEOUT:-30}" "$JOBRUN" "$@" 3>&- 4>&-
+}
+
+# enqueue ARGUMENT...: prints the id, for id=$(enqueue ...).
+enqueue() {
+	run_jobrun enqueue "$@"
+}
+
+# handler NAME <<'sh': make an executable handler; /bin/sh unless the text begins with #!.
+handler() {
+	local text
+
+	text=$(cat)
+	[[ $text == '#!'* ]] || text=$'#!/bin/sh\n'$text
+	printf '%s\n' "$text" >"$JOBRUN_HANDLERS/$1.new"
+	chmod 755 "$JOBRUN_HANDLERS/$1.new"
+	# Renamed, so that a runner never meets half a file or one that is open for writing (ETXTBSY).
+	mv "$JOBRUN_HANDLERS/$1.new" "$JOBRUN_HANDLERS/$1"
+}
+
+# --- runners in the background ---
+
+# bg_runner ARGUMENT...: start `jobrun run ARGUMENT...`; sets runner_pid, and runner_out and
+# runner_err, the files with what it prints.
+bg_runner() {
+	local n=${#runner_pids[@]}
+
+	"$JOBRUN" run "$@" >"$BATS_TEST_TMPDIR/runner.$n.out" 2>"$BATS_TEST_TMPDIR/runner.$n.err" 3>&- 4>&- &
+	runner_pid=$!
+	runner_out=$BATS_TEST_TMPDIR/runner.$n.out
+	runner_err=$BATS_TEST_TMPDIR/runner.$n.err
+	runner_pids+=("$runner_pid")
+}
+
+# wait_runner [PID [SECONDS]]: wait for its end; sets runner_status. Fails if it has not ended by then.
+wait_runner() {
+	local pid=${1:-$runner_pid} seconds=${2:-30}
+
+	wait_until "$seconds" is_gone "$pid" || return
+	runner_status=0
+	wait "$pid" 2>/dev/null || runner_status=$?
+}
+
+is_gone() {
+	! kill -0 "$1" 2>/dev/null
+}
+
+# Killed, not asked: what a runner leaves then must be right too.
+end_runners() {
+	local pid
+
+	for pid in ${runner_pids[0]+"${runner_pids[@]}"}; do
+		kill -KILL "$pid" 2>/dev/null || continue
+		kill -CONT "$pid" 2>/dev/null || true
+		wait "$pid" 2>/dev/null || true
+	done
+	runner_pids=()
+}
+
+# --- waiting ---
+
+# wait_until SECONDS COMMAND...: try every 50 ms until it succeeds; fails when the time is over.
+wait_until() {
+	local deadline=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
+	local seconds=$1
+
+	shift
+	until "$@" >/dev/null 2>&1; do
+		if [ "${EPOCHREALTIME/[.,]/}" -ge "$deadline" ]; then
+			echo "not within ${seconds}s: $*" >&2
+			return 1
+		fi
+		sleep 0.05
+	done
+}
+
+# now_ms: milliseconds, for measuring.
+now_ms() {
+	echo $((${EPOCHREALTIME/[.,]/} / 1000))
+}
+
+# --- what teardown looks at ---
+
+# Processes that carry this test's mark. Only what was started as a program carries it, so no shell of bats does.
+marked_processes() {
+	local id=$1
+
+	grep -lzsxF "JOBRUN_TEST_ID=$id" /proc/[0-9]*/environ | sed 's|^/proc/||; s|/environ$||'
+}
+
+no_marked_processes() {
+	[ -z "$(marked_processes "$1")" ]
+}
+
+# No process of this test may outlive it by more than three seconds, which a keeper needs for its work.
+check_no_strays() {
+	local id=${JOBRUN_TEST_ID:-} strays
+
+	[ -n "$id" ] || return 0
+	unset JOBRUN_TEST_ID # what looks for the mark must not carry it
+	if wait_until 3 no_marked_processes "$id" 2>/dev/null; then
+		return 0
+	fi
+	strays=$(marked_processes "$id")
+	echo "processes left behind:"
+	# shellcheck disable=SC2086 # a list of numbers
+	ps -o pid,ppid,pgid,stat,etime,args -p "${strays//$'\n'/,}" || true
+	# shellcheck disable=SC2086
+	kill -KILL $strays 2>/dev/null || true
+	return 1
+}
+
+check_sanitizer() {
+	local report found=0
+
+	for report in "$BATS_TEST_TMPDIR"/sanitizer.*; do
+		[ -s "$report" ] || continue
+		found=1
+		head -n 60 "$report"
+	done
+	return "$found"
+}
+
+show_evidence() {
+	local file
+
+	for file in "$BATS_TEST_TMPDIR"/runner.*.err; do
+		if [ -s "$file" ]; then
+			echo "--- ${file##*/}"
+			tail -n 30 "$file"
+		fi
+	done
+	if [ -n "${JR_DATABASE:-}" ]; then
+		echo "--- server log"
+		server_log | tail -n 30
+	fi
+}

@@ -1,0 +1,50 @@
+-- invariants: no row on a healthy database; each row says what is wrong. For what no CHECK can state, since it takes two
+-- rows or two tables. What a CHECK or unique index states is left to it.
+select format('attempt (%s, %s) has no run', a.run_id, a.claim_seq)
+from jobrun.job_attempts a
+where not exists (select from jobrun.job_runs r where r.id = a.run_id)
+	and not exists (select from jobrun.job_runs_archive r where r.id = a.run_id)
+union all
+select format('attempt (%s, %s) is ahead of its run, which has been claimed %s times', a.run_id, a.claim_seq, r.claim_seq)
+from jobrun.job_attempts a join jobrun.job_runs r on r.id = a.run_id
+where a.claim_seq > r.claim_seq
+union all
+select format('attempt (%s, %s) has ended, and that very claim is running', a.run_id, a.claim_seq)
+from jobrun.job_attempts a join jobrun.job_runs r on r.id = a.run_id and r.claim_seq = a.claim_seq
+where r.locked_until is not null
+union all
+select format('attempt (%s, %s) has outcome %s and its run is %s', a.run_id, a.claim_seq, a.outcome, r.status)
+from jobrun.job_attempts a join jobrun.job_runs r on r.id = a.run_id and r.claim_seq = a.claim_seq
+where r.attempts + r.snoozes + r.releases > 0       -- else it was retried, and that attempt belongs to an earlier life
+	and ((r.finished_at is not null and (r.status = 'succeeded') <> (a.outcome = 'succeeded'))
+		or (r.status = 'dead' and a.outcome = 'cancelled')
+		or (r.status in ('queued', 'failed') and a.outcome in ('succeeded', 'dead', 'cancelled')))
+union all
+select format('run %s has been claimed %s times, and the end of claim %s is told nowhere', r.id, r.claim_seq, s.claim_seq)
+from jobrun.job_runs r
+cross join lateral generate_series(1, r.claim_seq - (r.locked_until is not null or r.status = 'succeeded')::integer) s(claim_seq)
+where not exists (select from jobrun.job_attempts a where a.run_id = r.id and a.claim_seq = s.claim_seq)
+union all
+select format('run %s was claimed again after attempt %s had ended it as %s, and nobody had retried it', r.id, a.claim_seq, a.outcome)
+from jobrun.job_runs r join jobrun.job_attempts a on a.run_id = r.id
+where a.outcome in ('succeeded', 'dead', 'cancelled')
+	and a.claim_seq < r.claim_seq and a.claim_seq > r.claim_seq - r.attempts - r.snoozes - r.releases
+union all
+select format('run %s says %s %s and its attempts say %s', r.id, r.given_back, r.outcome, count(a.run_id))
+from (
+	select id, claim_seq, attempts, snoozes, releases, 'later' as outcome, snoozes as given_back from jobrun.job_runs where snoozes > 0
+	union all
+	select id, claim_seq, attempts, snoozes, releases, 'released', releases from jobrun.job_runs where releases > 0) r
+left join jobrun.job_attempts a on a.run_id = r.id and a.outcome = r.outcome
+	and a.claim_seq > r.claim_seq - r.attempts - r.snoozes - r.releases
+group by r.id, r.outcome, r.given_back
+having count(a.run_id) < r.given_back
+union all
+select format('run %s is held by a runner that never was', r.id)
+from jobrun.job_runs r
+where r.locked_until is not null and not exists (select from jobrun.job_runners n where n.id = r.runner_id)
+union all
+select format('run %s has a concurrency key, and its queue %s has no row to lock', r.id, r.queue)
+from jobrun.job_runs r
+where r.concurrency_key is not null and r.finished_at is null
+	and not exists (select from jobrun.job_queues q where q.name = r.queue)

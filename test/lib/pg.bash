@@ -1,0 +1,161 @@
+# The database of a test: made from the template, asked by q, disturbed on purpose, dropped.
+#
+# JR_DATABASE is its name, test_cluster the pg-local directory that it is in.
+
+test_database() {
+	JR_DATABASE=t$BATS_SUITE_TEST_NUMBER
+	test_cluster=$JR_CLUSTER
+	hold_pids=()
+	hold_fds=()
+	own_cluster_started=
+	export JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE"
+	admin "create database $JR_DATABASE template jr_template"
+}
+
+# psql without the wrapper that Debian puts before it. It does not carry the test's mark.
+psql_bare() {
+	env -u JOBRUN_TEST_ID "$JR_PSQL" -XAtqw -v ON_ERROR_STOP=1 "$@" 3>&- 4>&-
+}
+
+admin() {
+	psql_bare "$JR_SERVER dbname=postgres" -c "$1"
+}
+
+# q SQL...: print the rows, columns divided by |. Without arguments: a script from stdin. As superuser.
+q() {
+	local arguments=() sql
+
+	for sql in "$@"; do
+		arguments+=(-c "$sql")
+	done
+	psql_bare "$JOBRUN_DATABASE_URL" ${arguments[0]+"${arguments[@]}"}
+}
+
+# q_is EXPECTED SQL: for wait_until and assertions.
+q_is() {
+	local found
+
+	found=$(q "$2") || return
+	[ "$found" = "$1" ] || {
+		echo "found '$found', not '$1': $2" >&2
+		return 1
+	}
+}
+
+# run_is ID STATUS: is the run in that state?
+run_is() {
+	q_is "$2" "select status from jobrun.job_runs where id = $1"
+}
+
+# hold SQL: run it in a transaction of its own that stays open until release_holds; sets hold_pid.
+hold() {
+	local hold_fd n=${#hold_pids[@]}
+	local fifo=$BATS_TEST_TMPDIR/hold.$n
+	local answer=$BATS_TEST_TMPDIR/hold.$n.out
+
+	mkfifo "$fifo"
+	psql_bare "$JOBRUN_DATABASE_URL" <"$fifo" >"$answer" 2>&1 &
+	hold_pid=$!
+	hold_pids+=("$hold_pid")
+	exec {hold_fd}>"$fifo"
+	hold_fds+=("$hold_fd")
+	printf 'begin;\n%s;\n\\echo held\n' "$1" >&"$hold_fd"
+	wait_until 10 grep -q '^held$' "$answer" || {
+		cat "$answer"
+		return 1
+	}
+}
+
+# Roll all of them back.
+release_holds() {
+	local pid fd
+
+	for pid in ${hold_pids[0]+"${hold_pids[@]}"}; do
+		kill "$pid" 2>/dev/null || true
+		wait "$pid" 2>/dev/null || true
+	done
+	for fd in ${hold_fds[0]+"${hold_fds[@]}"}; do
+		exec {fd}>&-
+	done
+	hold_fds=()
+	hold_pids=()
+}
+
+# --- disturbing the server ---
+
+# Cut every other connection to the test's database; prints how many there were.
+terminate_backends() {
+	q "select count(pg_terminate_backend(pid)) from pg_stat_activity
+		where datname = current_database() and pid <> pg_backend_pid()"
+}
+
+# own_cluster [-o NAME=VALUE]...: from here on the test's database is in a cluster that it may restart and stop.
+own_cluster() {
+	release_holds
+	drop_test_database
+	test_cluster=$BATS_TEST_TMPDIR/pg
+	own_cluster_started=1
+	JOBRUN_DATABASE_URL=$(pg_local start "$@")
+	export JOBRUN_DATABASE_URL
+	JR_DATABASE=jobrun
+	run_jobrun migrate >/dev/null
+}
+
+# restart_server [--immediate], stop_server, start_server: only after own_cluster.
+restart_server() {
+	need_own_cluster && pg_local restart "$@" >/dev/null
+}
+
+stop_server() {
+	need_own_cluster && pg_local stop
+}
+
+start_server() {
+	need_own_cluster && pg_local start >/dev/null
+}
+
+need_own_cluster() {
+	[ -n "$own_cluster_started" ] || fail "own_cluster comes first: other tests use the shared one"
+}
+
+# The server does not carry the test's mark: it is ended by name, not looked for.
+pg_local() {
+	local command=$1
+
+	shift
+	env -u JOBRUN_TEST_ID "$TOP/scripts/pg-local" "$test_cluster" "$command" "$@" 3>&- 4>&-
+}
+
+# The test's part of the server's log.
+server_log() {
+	grep -a " $JR_DATABASE " "$(pg_local log)" || true
+}
+
+# --- the end ---
+
+# Rows of invariants.sql are complaints. A test that removed the schema or stopped its server has none to check.
+check_invariants() {
+	local complaints
+
+	if [ -n "$own_cluster_started" ] && ! pg_local status >/dev/null; then
+		return 0
+	fi
+	[ "$(q "select to_regclass('jobrun.job_runs') is not null")" = t ] || return 0
+	complaints=$(q <"$TOP/test/lib/invariants.sql") || return
+	[ -z "$complaints" ] || {
+		echo "broken invariants:"
+		echo "$complaints"
+		return 1
+	}
+}
+
+drop_test_database() {
+	if [ -n "${own_cluster_started:-}" ]; then
+		pg_local stop --remove
+	elif [ -n "${JR_DATABASE:-}" ]; then
+		admin "select pg_terminate_backend(pid) from pg_stat_activity where datname = '$JR_DATABASE'" >/dev/null
+		admin "drop database if exists $JR_DATABASE"
+	fi
+	own_cluster_started=
+	JR_DATABASE=
+}

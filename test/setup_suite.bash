@@ -1,0 +1,37 @@
+# One private cluster and one migrated template database for the whole run. Each test copies the template.
+#
+# Exported for the tests: TOP, JOBRUN, JR_CLUSTER, JR_SERVER (host=... user=...), JR_PSQL.
+
+setup_suite() {
+	TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+	JOBRUN=$(readlink -m "${JOBRUN:-$TOP/build/jobrun}")
+	JR_CLUSTER=$BATS_SUITE_TMPDIR/pg
+	JR_PSQL=$("$TOP/scripts/pg-local" "$JR_CLUSTER" programs)/psql
+	export TOP JOBRUN JR_CLUSTER JR_PSQL
+	# Inside a test it would be too late for this one.
+	export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-120}
+	[ -x "$JOBRUN" ] || {
+		echo "no program $JOBRUN: type make" >&2
+		return 1
+	}
+	# An open descriptor 3 in the server would keep bats waiting for it.
+	JR_SERVER=$("$TOP/scripts/pg-local" "$JR_CLUSTER" start 3>&- 4>&- | sed 's/ dbname=.*//')
+	export JR_SERVER
+	make_template
+}
+
+# Nobody connects to the template once it is made.
+make_template() {
+	local server=$JR_SERVER
+
+	"$JR_PSQL" -XAtq "$server dbname=postgres" -c 'create database jr_template'
+	env -u JOBRUN_DATABASE_URL "$JOBRUN" -d "$server dbname=jr_template" migrate >"$BATS_SUITE_TMPDIR/migrate.log" 2>&1 || {
+		cat "$BATS_SUITE_TMPDIR/migrate.log" >&2
+		return 1
+	}
+	"$JR_PSQL" -XAtq "$server dbname=postgres" -c 'alter database jr_template allow_connections false'
+}
+
+teardown_suite() {
+	"$TOP/scripts/pg-local" "$JR_CLUSTER" stop --remove 3>&- 4>&-
+}
