@@ -136,8 +136,9 @@ add_quoted(struct piece *piece, const char *text)
 	for (const char *s = text; *s != '\0';) {
 		size_t len = character(s);
 		char out[8];
+		size_t out_len = escape(s, len, out);
 
-		if (!add(piece, out, escape(s, len, out), limit)) {
+		if (!add(piece, out, out_len, limit)) {
 			adds(piece, CUT);
 			break;
 		}
@@ -162,10 +163,11 @@ is_plain(const char *text)
 static void
 add_value(struct piece *piece, const struct jr_field *field)
 {
-	char number[24];
 	char *text;
 
 	if (field->type == JR_INT) {
+		char number[24];
+
 		(void)snprintf(number, sizeof(number), "%lld", (long long)field->num);
 		adds(piece, number);
 		return;

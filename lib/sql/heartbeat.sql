@@ -16,10 +16,12 @@ with given as materialized (
 	where r.id = m.id and r.claim_seq = m.claim_seq and r.runner_id = $3::bigint and r.locked_until is not null
 	returning r.id, r.claim_seq, r.cancel_requested_at is not null as cancel
 )
-select g.id, g.claim_seq,
-	case when n.id is not null then 'renewed' when r.id is not null then 'busy' else 'gone' end as state,
-	coalesce(n.cancel, r.cancel_requested_at is not null) as cancel
+select n.id, n.claim_seq, 'renewed' as state, n.cancel
+from renewed n
+union all
+select g.id, g.claim_seq, case when r.id is not null then 'busy' else 'gone' end,
+	r.id is not null and r.cancel_requested_at is not null
 from given g
-left join renewed n on n.id = g.id and n.claim_seq = g.claim_seq
 left join jobrun.job_runs r on r.id = g.id and r.claim_seq = g.claim_seq and r.runner_id = $3::bigint
 	and r.locked_until is not null
+where (g.id, g.claim_seq) not in (select n.id, n.claim_seq from renewed n)

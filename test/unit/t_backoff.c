@@ -14,31 +14,33 @@ static const int64_t spans[] = {INT64_MIN, -1, 0, 1, 2, 3, 999, 1000, JR_BACKOFF
     INT64_MAX};
 
 static void
+check_bounds(struct jr_random *random, int64_t n, int64_t base_ms, int64_t cap_ms)
+{
+	int64_t base = base_ms > 0 ? base_ms : 0;
+	int64_t cap = cap_ms > base ? cap_ms : base;
+	int64_t min, max;
+
+	jr_backoff_range(n, base_ms, cap_ms, &min, &max);
+	assert_true(max >= base && max <= cap);
+	assert_int_equal(min, max / 2);
+	for (int i = 0; i < 5; i++) {
+		int64_t d = jr_backoff_ms(random, n, base_ms, cap_ms);
+
+		assert_true(d >= min && d <= max);
+	}
+}
+
+static void
 every_delay_lies_between_half_and_whole(void **state)
 {
 	struct jr_random random;
 
 	(void)state;
 	jr_random_seed(&random, 1);
-	for (size_t n = 0; n < JR_COUNT(tries); n++) {
-		for (size_t b = 0; b < JR_COUNT(spans); b++) {
-			for (size_t c = 0; c < JR_COUNT(spans); c++) {
-				int64_t base = spans[b] > 0 ? spans[b] : 0;
-				int64_t cap = spans[c] > base ? spans[c] : base;
-				int64_t min, max;
-
-				jr_backoff_range(tries[n], spans[b], spans[c], &min, &max);
-				assert_true(max >= base && max <= cap);
-				assert_int_equal(min, max / 2);
-				for (int i = 0; i < 5; i++) {
-					int64_t d =
-					    jr_backoff_ms(&random, tries[n], spans[b], spans[c]);
-
-					assert_true(d >= min && d <= max);
-				}
-			}
-		}
-	}
+	for (size_t n = 0; n < JR_COUNT(tries); n++)
+		for (size_t b = 0; b < JR_COUNT(spans); b++)
+			for (size_t c = 0; c < JR_COUNT(spans); c++)
+				check_bounds(&random, tries[n], spans[b], spans[c]);
 }
 
 static void

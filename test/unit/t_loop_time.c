@@ -22,11 +22,11 @@
 struct ticker {
 	struct jr_timer timer;
 	struct jr_loop *loop;
-	int calls;
-	int *order; /* counts up; where in it this one was */
-	int place;
+	int *order;       /* counts up; where in it this one was is `place` */
 	int64_t again_ms; /* set again by the callback: from now; JR_NEVER: not */
 	struct jr_timer *cancels;
+	int calls;
+	int place;
 };
 
 static void
@@ -213,7 +213,7 @@ two_thousand_timers_fire_once_each_in_order(void **state)
 		ticker_init(&tickers[i], loop);
 		tickers[i].order = &order;
 	}
-	for (size_t i = 0; i < 2 * COUNT; i++) { /* each is moved once */
+	for (size_t i = 0; i < (size_t)2 * COUNT; i++) { /* each is moved once */
 		planned[i % COUNT] = start_ms + (int64_t)jr_random_below(&random, SPAN);
 		jr_timer_set(loop, &tickers[i % COUNT].timer, planned[i % COUNT]);
 	}
@@ -300,20 +300,21 @@ static void
 interrupted_wait_goes_on(void **state)
 {
 	struct jr_loop *loop = *state;
-	struct sigaction action = {.sa_handler = on_alarm}, old;
+	struct sigaction action = {.sa_handler = on_alarm};
 	struct itimerval every = {{0, 3000}, {0, 3000}}, off = {0};
 	struct ticker ticker;
 
-	assert_int_equal(sigaction(SIGALRM, &action, &old), 0);
+	assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
 	assert_int_equal(setitimer(ITIMER_REAL, &every, NULL), 0);
 	ticker_init(&ticker, loop);
 	jr_timer_set(loop, &ticker.timer, jr_clock_now_ms() + 30);
 	while (ticker.calls == 0)
 		turn(loop);
 	assert_int_equal(setitimer(ITIMER_REAL, &off, NULL), 0);
-	assert_int_equal(sigaction(SIGALRM, &old, NULL), 0);
 	assert_int_equal(ticker.calls, 1);
 }
+
+#define CANNOT_LIMIT 77
 
 /* In a child with no descriptor left to open: what goes wrong there, as bits. */
 static int
@@ -325,8 +326,10 @@ failures_without_descriptors(void)
 	int counts[65] = {0};
 	int failures = 0;
 
-	if (loop == NULL || setrlimit(RLIMIT_NOFILE, &none) < 0)
-		return 0;
+	if (loop == NULL || setrlimit(RLIMIT_NOFILE, &none) < 0) {
+		jr_loop_free(loop);
+		return CANNOT_LIMIT;
+	}
 	failures |= jr_loop_new(&err) == NULL && err.code == JR_E_TEMP ? 1 : 0;
 	failures |= !jr_loop_signals(loop, on_signal, counts, &err) ? 2 : 0;
 	failures |=
@@ -346,6 +349,8 @@ lack_of_descriptors_is_an_error_and_not_an_end(void **state)
 		_exit(failures_without_descriptors());
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == CANNOT_LIMIT)
+		skip(); /* under valgrind, which keeps descriptors for itself */
 	assert_int_equal(WEXITSTATUS(status), 7);
 }
 
