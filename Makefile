@@ -5,6 +5,10 @@
 
 VERSION = 0.1.0
 
+comma := ,
+# One shell word of any text.
+quote = '$(subst ','\'',$(1))'
+
 BUILD  ?= build
 PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
@@ -147,9 +151,5 @@ clean:   ## remove build/
 
 help:   ## this list
 	@sed -n 's/^\([a-z]*\):.*   ## \(.*\)/\1\t\2/p' Makefile | awk -F'\t' '{ printf "%-10s %s\n", $$1, $$2 }'
-
-# One shell word of any text.
-quote = '$(subst ','\'',$(1))'
-comma := ,
 
 -include $(wildcard $(BUILD)/*/*.d)

@@ -156,12 +156,14 @@ load_handlers(const struct run_opts *opts, struct jr_handlers *handlers, struct 
 {
 	char *directory = jr_handlers_directory(opts->handlers);
 	bool ok = jr_handlers_load(handlers, directory, err);
+	/* A file left out is news for a person, not for each of cron's mails. */
+	enum jr_level level = isatty(STDERR_FILENO) ? JR_WARN : JR_INFO;
 
 	free(directory);
 	if (!ok)
 		return false;
 	for (size_t i = 0; i < handlers->problem_count; i++)
-		jr_log(JR_WARN, "handler_refused", JR_S("reason", handlers->problems[i]));
+		jr_log(level, "handler_refused", JR_S("reason", handlers->problems[i]));
 	if (check_types(opts, handlers, err))
 		return true;
 	jr_handlers_release(handlers);
@@ -264,34 +266,62 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	return status;
 }
 
+static void
+print_due(const struct jr_app *app, const PGresult *result)
+{
+	static const struct jr_column columns[] = {
+		{ "ID", JR_CELL_NUMBER },
+		{ "TYPE", JR_CELL_TEXT },
+		{ "QUEUE", JR_CELL_TEXT },
+		{ "PRIORITY", JR_CELL_NUMBER },
+		{ "TRY", JR_CELL_TEXT },
+		{ "DUE FOR", JR_CELL_SINCE },
+	};
+
+	if (app->json)
+		jr_print_documents(result, JR_COUNT(columns));
+	else if (PQntuples(result) > 0)
+		jr_print_table(result, columns, JR_COUNT(columns));
+}
+
+/* The job types to claim, as an array literal: those asked for, else all that the host has. Caller frees. */
+static char *
+wanted_types(const struct run_opts *opts, const struct jr_handlers *handlers)
+{
+	const char **types;
+	char *array;
+
+	if (opts->types.count > 0)
+		return jr_pg_array_of((const char *const *)opts->types.items, opts->types.count);
+	types = jr_xcalloc(handlers->count + 1, sizeof(char *));
+	for (size_t i = 0; i < handlers->count; i++)
+		types[i] = handlers->items[i].job_type;
+	array = jr_pg_array_of(types, handlers->count);
+	free(types);
+	return array;
+}
+
 /* What a runner here would claim now. Reads only. */
 static int
 dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_handlers *handlers, struct jr_err *err)
 {
 	struct jr_db *db = jr_cmd_connect(app, err);
-	const char **types = jr_xcalloc(handlers->count + 1, sizeof(char *));
-	char *type_array, *queue_array = NULL;
-	const char *values[3] = { NULL, NULL, DRY_RUN_MAX };
-	PGresult *result = NULL;
+	char *types, *queues = NULL;
+	PGresult *result;
 
-	for (size_t i = 0; i < handlers->count; i++)
-		types[i] = handlers->items[i].job_type;
-	type_array = opts->types.count > 0
-	    ? jr_pg_array_of((const char *const *)opts->types.items, opts->types.count)
-	    : jr_pg_array_of(types, handlers->count);
+	if (db == NULL)
+		return (int)err->code;
+	types = wanted_types(opts, handlers);
 	if (opts->queues.count > 0)
-		queue_array = jr_pg_array_of((const char *const *)opts->queues.items, opts->queues.count);
-	values[0] = type_array;
-	values[1] = queue_array;
-	if (db != NULL)
-		result = jr_db_query(db, jr_sql_due, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+		queues = jr_pg_array_of((const char *const *)opts->queues.items, opts->queues.count);
+	const char *values[] = { types, queues, DRY_RUN_MAX };
+	result = jr_db_query(db, jr_sql_due, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
 	if (result != NULL)
-		jr_print_due(app, result);
+		print_due(app, result);
 	PQclear(result);
 	jr_db_close(db);
-	free(type_array);
-	free(queue_array);
 	free(types);
+	free(queues);
 	return result == NULL ? (int)err->code : 0;
 }
 

@@ -240,18 +240,19 @@ dispatch(int argc, char **argv, struct jr_err *err)
 	return app.version || app.help ? 0 : JR_E_USAGE;
 }
 
-/* A file opened later must not become descriptor 0, 1 or 2. */
+/*
+ * A file opened later must not become descriptor 0, 1 or 2. A closed stdout becomes one that cannot be written, so that
+ * what is printed there is missed at the end.
+ */
 static bool
 open_standard_descriptors(void)
 {
-	int fd;
-
-	do {
-		fd = open("/dev/null", O_RDWR);
-		if (fd < 0)
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0)
+			continue;
+		if (open("/dev/null", fd == STDERR_FILENO ? O_RDWR : O_RDONLY) != fd)
 			return false;
-	} while (fd <= STDERR_FILENO);
-	close(fd);
+	}
 	return true;
 }
 

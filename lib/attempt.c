@@ -1,10 +1,11 @@
 /*
  * attempt: one claim of one run, from the start of its handler to exactly one outcome, or to none.
  *
- * Events come from the runner (cancel, shutdown, lost), from the handler (ended) and from three timers of its own (the
- * run's timeout, the fence of the lease, the patience after TERM). The table says what each does in each state; the
- * judgement itself is a pure function. What must hold: `ended` is called once, from the loop, as the last thing done,
- * because the attempt may be freed in it.
+ * Events come from the runner (cancel, shutdown, lost), from the handler (ended) and from three
+ * timers of its own (the run's timeout, the fence of the lease, the patience after TERM). The
+ * table says what each does in each state; the judgement itself is a pure function. What must
+ * hold: `ended` is called once, from the loop, as the last thing done, because the attempt may be
+ * freed in it.
  */
 #include "attempt.h"
 
@@ -22,12 +23,12 @@
 
 struct jr_attempt {
 	struct jr_attempt_setup setup;
-	struct jr_run run; /* a copy that owns nothing: with the timeout that is in force */
+	struct jr_run run;    /* a copy that owns nothing: with the timeout that is in force */
 	struct jr_work *work; /* NULL: it could not be started */
 	struct jr_err start_err;
 	enum jr_attempt_state state;
 	enum jr_attempt_event reason; /* JR_EV_ENDED: jobrun did not stop it */
-	struct jr_timer timeout; /* of the run; tells of a failed start */
+	struct jr_timer timeout;      /* of the run; tells of a failed start */
 	struct jr_timer fence;
 	struct jr_timer overdue;
 	const struct jr_work_end *end; /* during JR_EV_ENDED */
@@ -38,7 +39,8 @@ typedef void transition_fn(struct jr_attempt *attempt, enum jr_attempt_event eve
 static int64_t
 backoff(const struct jr_run *run, int64_t n, struct jr_random *random)
 {
-	return jr_backoff_ms(random, n, run->backoff_base_ms >= 0 ? run->backoff_base_ms : JR_BACKOFF_BASE_MS,
+	return jr_backoff_ms(random, n,
+	    run->backoff_base_ms >= 0 ? run->backoff_base_ms : JR_BACKOFF_BASE_MS,
 	    run->backoff_cap_ms >= 0 ? run->backoff_cap_ms : JR_BACKOFF_CAP_MS);
 }
 
@@ -57,10 +59,10 @@ static enum jr_outcome_kind
 kind_of(enum jr_attempt_event reason, enum jr_verdict verdict)
 {
 	static const enum jr_outcome_kind by_verdict[] = {
-		[JR_DONE] = JR_OUT_SUCCEEDED,
-		[JR_LATER] = JR_OUT_LATER,
-		[JR_GIVE_UP] = JR_OUT_DEAD,
-		[JR_FAIL] = JR_OUT_FAILED,
+	    [JR_DONE] = JR_OUT_SUCCEEDED,
+	    [JR_LATER] = JR_OUT_LATER,
+	    [JR_GIVE_UP] = JR_OUT_DEAD,
+	    [JR_FAIL] = JR_OUT_FAILED,
 	};
 
 	if (reason == JR_EV_TIMEOUT)
@@ -77,9 +79,10 @@ timeout_error(const struct jr_work_end *end, const struct jr_run *run)
 {
 	char *last = jr_text_last_line(end->output != NULL ? end->output : "", LAST_LINE_MAX);
 	char *span = jr_format_duration(run->timeout_ms > 0 ? run->timeout_ms : 0);
-	char *error = run->timeout_ms > 0
-	    ? jr_xasprintf("timed out after %s%s%s", span, last[0] != '\0' ? ": " : "", last)
-	    : jr_xasprintf("timed out%s%s", last[0] != '\0' ? ": " : "", last);
+	char *error =
+	    run->timeout_ms > 0
+		? jr_xasprintf("timed out after %s%s%s", span, last[0] != '\0' ? ": " : "", last)
+		: jr_xasprintf("timed out%s%s", last[0] != '\0' ? ": " : "", last);
 
 	free(last);
 	free(span);
@@ -108,10 +111,10 @@ say_why(enum jr_attempt_event reason, const struct jr_work_end *end, const struc
 }
 
 bool
-jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end, const struct jr_run *run,
-    struct jr_random *random, struct jr_outcome *outcome)
+jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end,
+    const struct jr_run *run, struct jr_random *random, struct jr_outcome *outcome)
 {
-	*outcome = (struct jr_outcome){ 0 };
+	*outcome = (struct jr_outcome){0};
 	if (reason == JR_EV_LOST)
 		return false;
 	outcome->kind = kind_of(reason, end->verdict);
@@ -158,7 +161,8 @@ grace(const struct jr_attempt *attempt)
 {
 	if (attempt->run.grace_ms > 0)
 		return attempt->run.grace_ms;
-	return attempt->setup.handler->grace_ms >= 0 ? attempt->setup.handler->grace_ms : JR_GRACE_MS;
+	return attempt->setup.handler->grace_ms >= 0 ? attempt->setup.handler->grace_ms
+						     : JR_GRACE_MS;
 }
 
 /* Patience only ever gets shorter. */
@@ -191,7 +195,8 @@ static void
 settle(struct jr_attempt *attempt, enum jr_attempt_event event)
 {
 	struct jr_outcome outcome;
-	bool counts = jr_attempt_judge(attempt->reason, attempt->end, &attempt->run, attempt->setup.random, &outcome);
+	bool counts = jr_attempt_judge(
+	    attempt->reason, attempt->end, &attempt->run, attempt->setup.random, &outcome);
 
 	(void)event;
 	attempt->state = JR_ST_ENDED;
@@ -218,7 +223,10 @@ stop_lost(struct jr_attempt *attempt, enum jr_attempt_event event)
 	expect_end(attempt, attempt->setup.kill_ms);
 }
 
-/* TERM, or KILL, was sent before: what changes is that nothing will be written, and how long it may take. */
+/*
+ * TERM, or KILL, was sent before: what changes is that nothing will be written, and how long it
+ * may take.
+ */
 static void
 lost(struct jr_attempt *attempt, enum jr_attempt_event event)
 {
@@ -238,30 +246,33 @@ kill_work(struct jr_attempt *attempt, enum jr_attempt_event event)
 /* clang-format off */
 static transition_fn *const table[JR_ST_COUNT][JR_EV_COUNT] = {
 	[JR_ST_RUNNING] = {
-		[JR_EV_ENDED] = settle, [JR_EV_TIMEOUT] = stop, [JR_EV_CANCEL] = stop, [JR_EV_SHUTDOWN] = stop,
-		[JR_EV_LOST] = stop_lost, [JR_EV_OVERDUE] = ignore,
+		[JR_EV_ENDED] = settle, [JR_EV_TIMEOUT] = stop, [JR_EV_CANCEL] = stop,
+		[JR_EV_SHUTDOWN] = stop, [JR_EV_LOST] = stop_lost, [JR_EV_OVERDUE] = ignore,
 	},
 	[JR_ST_STOPPING] = {
-		[JR_EV_ENDED] = settle, [JR_EV_TIMEOUT] = ignore, [JR_EV_CANCEL] = ignore, [JR_EV_SHUTDOWN] = ignore,
-		[JR_EV_LOST] = lost, [JR_EV_OVERDUE] = kill_work,
+		[JR_EV_ENDED] = settle, [JR_EV_TIMEOUT] = ignore, [JR_EV_CANCEL] = ignore,
+		[JR_EV_SHUTDOWN] = ignore, [JR_EV_LOST] = lost, [JR_EV_OVERDUE] = kill_work,
 	},
 	[JR_ST_KILLING] = {
-		[JR_EV_ENDED] = settle, [JR_EV_TIMEOUT] = ignore, [JR_EV_CANCEL] = ignore, [JR_EV_SHUTDOWN] = ignore,
-		[JR_EV_LOST] = lost, [JR_EV_OVERDUE] = kill_work,
+		[JR_EV_ENDED] = settle, [JR_EV_TIMEOUT] = ignore, [JR_EV_CANCEL] = ignore,
+		[JR_EV_SHUTDOWN] = ignore, [JR_EV_LOST] = lost, [JR_EV_OVERDUE] = kill_work,
 	},
 	[JR_ST_ENDED] = {
-		[JR_EV_ENDED] = impossible, [JR_EV_TIMEOUT] = impossible, [JR_EV_CANCEL] = impossible,
-		[JR_EV_SHUTDOWN] = impossible, [JR_EV_LOST] = impossible, [JR_EV_OVERDUE] = impossible,
+		[JR_EV_ENDED] = impossible, [JR_EV_TIMEOUT] = impossible,
+		[JR_EV_CANCEL] = impossible, [JR_EV_SHUTDOWN] = impossible,
+		[JR_EV_LOST] = impossible, [JR_EV_OVERDUE] = impossible,
 	},
 };
 /* clang-format on */
 
-_Static_assert(JR_ST_COUNT == 4 && JR_EV_COUNT == 6, "the table above has a cell for each state and event");
+_Static_assert(
+    JR_ST_COUNT == 4 && JR_EV_COUNT == 6, "the table above has a cell for each state and event");
 
 void
 jr_attempt_event(struct jr_attempt *attempt, enum jr_attempt_event event)
 {
-	assert(event != JR_EV_ENDED || attempt->end != NULL); /* only a handler says that it ended */
+	assert(
+	    event != JR_EV_ENDED || attempt->end != NULL); /* only a handler says that it ended */
 	table[attempt->state][event](attempt, event);
 }
 
@@ -296,14 +307,18 @@ static void
 on_failed_start(void *ctx)
 {
 	struct jr_attempt *attempt = ctx;
-	char *error = jr_text_clean(attempt->start_err.msg, strlen(attempt->start_err.msg), JR_ERROR_MAX);
-	struct jr_work_end end = { .verdict = JR_FAIL, .error_code = "cannot-start", .error = error };
+	char *error =
+	    jr_text_clean(attempt->start_err.msg, strlen(attempt->start_err.msg), JR_ERROR_MAX);
+	struct jr_work_end end = {.verdict = JR_FAIL, .error_code = "cannot-start", .error = error};
 
 	on_work_ended(attempt, &end);
 	free(error);
 }
 
-/* When the lease's fence is at fence_at_ms, everything must be gone kill_ms later; so the keeper is told. */
+/*
+ * When the lease's fence is at fence_at_ms, everything must be gone kill_ms later; so the keeper
+ * is told.
+ */
 static int64_t
 gone_by(const struct jr_attempt *attempt, int64_t fence_at_ms)
 {
@@ -319,7 +334,8 @@ start_work(struct jr_attempt *attempt)
 	int64_t deadline_ms = timeout_ms > 0 ? jr_clock_after(now_ms, timeout_ms) : JR_NEVER;
 
 	attempt->work = setup->handler->kind->start(setup->host, setup->handler, setup->run,
-	    gone_by(attempt, setup->fence_at_ms), deadline_ms, on_work_ended, attempt, &attempt->start_err);
+	    gone_by(attempt, setup->fence_at_ms), deadline_ms, on_work_ended, attempt,
+	    &attempt->start_err);
 	if (attempt->work == NULL) {
 		attempt->timeout.fn = on_failed_start;
 		deadline_ms = now_ms;

@@ -9,7 +9,8 @@
  *	lost      nothing is written
  *
  * and without a reason the verdict decides: done succeeded, later, give up dead, fail failed. The first reason stays,
- * but lost replaces every other one. Deadlines of its own: the run's timeout, and the time between TERM and KILL.
+ * but lost replaces every other one. Deadlines of its own: the run's timeout, the
+ * fence of the lease (it is then LOST without being told), and the time between TERM and KILL.
  *
  *	            ENDED      TIMEOUT    CANCEL     SHUTDOWN   LOST       OVERDUE
  *	RUNNING     settle     stop       stop       stop       stop_lost  -

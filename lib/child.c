@@ -1,10 +1,11 @@
 /*
  * child: one process of ours and the end of its whole group.
  *
- * Everything is driven by the loop: a pidfd for the end, a pipe each for input and output, and one timer whose meaning
- * depends on the stage (KILL again, end of the drain, is the group gone). What must hold: kill() with the group's number
- * is used freely only while the leader has not been reaped; after that only until ESRCH is seen once. `ended` is the
- * last thing a callback does, because the child may be freed in it.
+ * Everything is driven by the loop: a pidfd for the end, a pipe each for input and output, and one
+ * timer whose meaning depends on the stage (KILL again, end of the drain, is the group gone). What
+ * must hold: kill() with the group's number is used freely only while the leader has not been
+ * reaped; after that only until ESRCH is seen once. `ended` is the last thing a callback does,
+ * because the child may be freed in it.
  */
 #include "child.h"
 
@@ -24,7 +25,7 @@
 #include <unistd.h>
 
 #define CHUNK 8192
-#define CHUNKS_A_TURN 8	  /* so that one child that floods does not starve the others */
+#define CHUNKS_A_TURN 8   /* so that one child that floods does not starve the others */
 #define CHUNKS_AT_END 256 /* what a pipe may still hold, and more */
 #define KILL_AGAIN_MS 100
 #define GONE_MS 5000 /* for a killed group to be gone; what waits for a device is not */
@@ -34,7 +35,7 @@ enum stage {
 	RUNNING,  /* the leader lives */
 	DRAINING, /* it has ended and is a zombie; its last output is read */
 	LEAVING,  /* killed and reaped; members of the group may still be on their way out */
-	GONE	  /* `ended` has been called */
+	GONE      /* `ended` has been called */
 };
 
 struct jr_child {
@@ -73,21 +74,6 @@ set_timer(struct jr_child *child, int64_t span_ms)
 	jr_timer_set(child->loop, &child->timer, jr_clock_after(jr_clock_now_ms(), span_ms));
 }
 
-static void
-echo(const char *bytes, size_t len)
-{
-	while (len > 0) {
-		ssize_t n = write(STDERR_FILENO, bytes, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return; /* nobody reads it: the capture has it all the same */
-		bytes += n;
-		len -= (size_t)n;
-	}
-}
-
 /* Read what is there, at most `chunks` pieces; close the pipe at its end. */
 static void
 take_output(struct jr_child *child, int chunks)
@@ -105,14 +91,16 @@ take_output(struct jr_child *child, int chunks)
 		}
 		jr_capture_add(&child->output, bytes, (size_t)n);
 		if (child->echo)
-			echo(bytes, (size_t)n);
+			(void)jr_fd_write(
+			    STDERR_FILENO, bytes, (size_t)n); /* the capture has it all the same */
 	}
 }
 
 static void
 finish(struct jr_child *child)
 {
-	struct jr_child_end end = { .status = child->status, .usage = child->usage, .output = &child->output };
+	struct jr_child_end end = {
+	    .status = child->status, .usage = child->usage, .output = &child->output};
 
 	child->stage = GONE;
 	child->ended(child->ctx, &end);
@@ -208,7 +196,8 @@ on_exit_of_leader(void *ctx, short revents)
 	if (child->out_watch.fd < 0)
 		leave(child);
 	else
-		set_timer(child, JR_DRAIN_MS); /* somebody else has the pipe, or there is much in it */
+		set_timer(
+		    child, JR_DRAIN_MS); /* somebody else has the pipe, or there is much in it */
 }
 
 static void
@@ -280,10 +269,16 @@ abandon(struct jr_child *child)
 }
 
 static bool
-start(struct jr_child *child, const struct jr_child_spec *spec, const int in[2], const int out[2], struct jr_err *err)
+start(struct jr_child *child, const struct jr_child_spec *spec, const int in[2], const int out[2],
+    struct jr_err *err)
 {
-	struct jr_spawn spawn = { .path = spec->path, .argv = spec->argv, .envp = spec->envp, .cwd = spec->cwd,
-		.in_fd = in[0], .out_fd = out[1], .deadline_ms = spec->deadline_ms };
+	struct jr_spawn spawn = {.path = spec->path,
+	    .argv = spec->argv,
+	    .envp = spec->envp,
+	    .cwd = spec->cwd,
+	    .in_fd = in[0],
+	    .out_fd = out[1],
+	    .deadline_ms = spec->deadline_ms};
 	int64_t pid = jr_spawn(child->keeper, &spawn, err);
 
 	if (pid < 0)
@@ -300,13 +295,14 @@ start(struct jr_child *child, const struct jr_child_spec *spec, const int in[2],
 static bool
 start_on_pipes(struct jr_child *child, const struct jr_child_spec *spec, struct jr_err *err)
 {
-	int in[2] = { -1, -1 }, out[2] = { -1, -1 };
+	int in[2] = {-1, -1}, out[2] = {-1, -1};
 	bool started = false;
 
 	if (jr_fd_pipe(in) && jr_fd_pipe(out))
 		started = start(child, spec, in, out, err);
 	else
-		jr_fail(err, JR_E_TEMP, "could not start %s: pipe: %s", spec->path, strerror(errno));
+		jr_fail(
+		    err, JR_E_TEMP, "could not start %s: pipe: %s", spec->path, strerror(errno));
 	jr_fd_close(in[0]);
 	jr_fd_close(out[1]);
 	if (!started) {
@@ -317,8 +313,8 @@ start_on_pipes(struct jr_child *child, const struct jr_child_spec *spec, struct 
 }
 
 struct jr_child *
-jr_child_start(struct jr_loop *loop, struct jr_keeper *keeper, const struct jr_child_spec *spec, jr_child_fn *ended,
-    void *ctx, struct jr_err *err)
+jr_child_start(struct jr_loop *loop, struct jr_keeper *keeper, const struct jr_child_spec *spec,
+    jr_child_fn *ended, void *ctx, struct jr_err *err)
 {
 	struct jr_child *child;
 
@@ -371,7 +367,7 @@ jr_child_output(const struct jr_child *child)
 static void
 end_now(struct jr_child *child)
 {
-	struct pollfd fd = { .fd = child->exit_watch.fd, .events = POLLIN };
+	struct pollfd fd = {.fd = child->exit_watch.fd, .events = POLLIN};
 	int64_t end_ms = jr_clock_after(jr_clock_now_ms(), FREE_MS);
 	bool ended = child->stage == DRAINING;
 

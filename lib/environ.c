@@ -1,9 +1,10 @@
 /*
  * environ: the environment of an exec handler.
  *
- * A handler is a program of somebody else that may print its environment or leave it in a core file. It keeps what
- * jobrun inside a handler needs to connect (PGHOST, PGSERVICE, a URL without password) and loses the secrets;
- * JOBRUN_HANDLER_DATABASE_URL is the one meant for it. What must hold: no name that is set here occurs twice.
+ * A handler is a program of somebody else that may print its environment or leave it in a core
+ * file. It keeps what jobrun inside a handler needs to connect (PGHOST, PGSERVICE, a URL without
+ * password) and loses the secrets; JOBRUN_HANDLER_DATABASE_URL is the one meant for it. What must
+ * hold: no name that is set here occurs twice.
  */
 #include "environ.h"
 
@@ -55,7 +56,10 @@ value_of(const char *item, const char *name)
 	return strncmp(item, name, len) == 0 && item[len] == '=' ? item + len + 1 : NULL;
 }
 
-/* scheme://user:password@host, or the word: enough for strings that are not PostgreSQL's (a framework's DATABASE_URL). */
+/*
+ * scheme://user:password@host, or the word: enough for strings that are not PostgreSQL's (a
+ * framework's DATABASE_URL).
+ */
 static bool
 looks_like_password(const char *text)
 {
@@ -81,8 +85,8 @@ jr_environ_has_password(const char *conninfo)
 	if (options == NULL)
 		return looks_like_password(conninfo);
 	for (PQconninfoOption *option = options; option->keyword != NULL; option++) {
-		bool is_password = strcmp(option->keyword, "password") == 0
-		    || strcmp(option->keyword, "sslpassword") == 0;
+		bool is_password = strcmp(option->keyword, "password") == 0 ||
+				   strcmp(option->keyword, "sslpassword") == 0;
 
 		if (is_password && option->val != NULL && option->val[0] != '\0')
 			found = true;
@@ -91,12 +95,16 @@ jr_environ_has_password(const char *conninfo)
 	return found;
 }
 
-/* Is it left out of what a handler inherits? has_url: it is given a JOBRUN_DATABASE_URL of its own. */
+/*
+ * Is it left out of what a handler inherits? has_url: it is given a JOBRUN_DATABASE_URL of its
+ * own.
+ */
 static bool
 is_left_out(const char *item, bool has_url)
 {
-	static const char *const never[] = { "PGPASSWORD", HANDLER_URL, "JOBRUN_RUN_ID", "JOBRUN_CLAIM", "JOBRUN_TYPE",
-		"JOBRUN_QUEUE", "JOBRUN_ATTEMPT", "JOBRUN_MAX_ATTEMPTS", "JOBRUN_KEY", "JOBRUN_SLOT", "JOBRUN_DEADLINE" };
+	static const char *const never[] = {"PGPASSWORD", HANDLER_URL, "JOBRUN_RUN_ID",
+	    "JOBRUN_CLAIM", "JOBRUN_TYPE", "JOBRUN_QUEUE", "JOBRUN_ATTEMPT", "JOBRUN_MAX_ATTEMPTS",
+	    "JOBRUN_KEY", "JOBRUN_SLOT", "JOBRUN_DEADLINE"};
 	const char *own_url = value_of(item, "JOBRUN_DATABASE_URL");
 	const char *url = own_url != NULL ? own_url : value_of(item, "DATABASE_URL");
 
@@ -127,7 +135,7 @@ add_run(struct names *names, const struct jr_run *run, int64_t deadline_wall_ms)
 char **
 jr_environ_make(char *const *base, const struct jr_run *run, int64_t deadline_wall_ms)
 {
-	struct names names = { 0 };
+	struct names names = {0};
 	const char *url = NULL;
 
 	for (size_t i = 0; base[i] != NULL; i++) {

@@ -1,8 +1,8 @@
 /*
  * environ: the environment of an exec handler.
  *
- * The runner's own, less what could betray or redirect: PGPASSWORD, LD_*, connection strings that contain a password,
- * and what an outer run set for itself; plus what says which run this is.
+ * The runner's own, less what could betray or redirect: PGPASSWORD, LD_*, connection strings that
+ * contain a password, and what an outer run set for itself; plus what says which run this is.
  */
 #ifndef JR_ENVIRON_H
 #define JR_ENVIRON_H
@@ -10,13 +10,18 @@
 #include "run.h"
 
 /*
- * A NULL-terminated environment made from `base` (environ, as a rule). deadline_wall_ms becomes JOBRUN_DEADLINE in Unix
- * seconds; JR_NEVER: the run has no timeout, and no such variable. Release with jr_environ_free.
+ * A NULL-terminated environment made from `base` (environ, as a rule). deadline_wall_ms becomes
+ * JOBRUN_DEADLINE in Unix seconds; JR_NEVER: the run has no timeout, and no such variable. Release
+ * with jr_environ_free.
  */
-char **jr_environ_make(char *const *base, const struct jr_run *run, int64_t deadline_wall_ms) JR_MUST;
+char **jr_environ_make(
+    char *const *base, const struct jr_run *run, int64_t deadline_wall_ms) JR_MUST;
 void jr_environ_free(char **env); /* NULL is fine */
 
-/* Does a connection string (URI or key=value) contain a password? One that libpq cannot read: does it look so? */
+/*
+ * Does a connection string (URI or key=value) contain a password? One that libpq cannot read: does
+ * it look so?
+ */
 bool jr_environ_has_password(const char *conninfo) JR_MUST;
 
 #endif

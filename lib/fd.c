@@ -1,8 +1,9 @@
 /*
  * fd: descriptors, around the start of other processes.
  *
- * The system calls are made by number because the C library may be older than the kernel, or musl. What must hold:
- * nothing here allocates, so that jr_fd_close_range may be called between vfork and exec.
+ * The system calls are made by number because the C library may be older than the kernel, or musl.
+ * What must hold: nothing here allocates, so that jr_fd_close_range may be called between vfork
+ * and exec.
  */
 #include "fd.h"
 
@@ -67,6 +68,24 @@ jr_fd_set_nonblocking(int fd)
 	int flags = fcntl(fd, F_GETFL);
 
 	return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+bool
+jr_fd_write(int fd, const void *bytes, size_t len)
+{
+	const char *at = bytes;
+
+	while (len > 0) {
+		ssize_t n = write(fd, at, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		at += n;
+		len -= (size_t)n;
+	}
+	return true;
 }
 
 void

@@ -7,8 +7,8 @@
 #include "base.h"
 
 /*
- * A close-on-exec pipe of which neither end is 0 to 2, also when jobrun was started with those closed. On failure errno
- * says why and both ends are -1.
+ * A close-on-exec pipe of which neither end is 0 to 2, also when jobrun was started with those
+ * closed. On failure errno says why and both ends are -1.
  */
 bool jr_fd_pipe(int ends[2]) JR_MUST;
 
@@ -16,10 +16,16 @@ void jr_fd_close(int fd); /* -1 is fine */
 
 bool jr_fd_set_nonblocking(int fd) JR_MUST; /* false: errno says why */
 
+/* Write all of it; false, and errno says why, if that was not possible. */
+bool jr_fd_write(int fd, const void *bytes, size_t len);
+
 /* Close everything from `first` to `last`; UINT_MAX: to the end. Async-signal-safe. */
 void jr_fd_close_range(unsigned first, unsigned last);
 
-/* A descriptor that becomes readable when the process has ended (pidfd_open, for which musl has no function). */
+/*
+ * A descriptor that becomes readable when the process has ended (pidfd_open, for which musl has no
+ * function).
+ */
 int jr_fd_of_process(int64_t pid) JR_MUST; /* -1: errno says why */
 
 #endif

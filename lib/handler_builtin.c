@@ -1,8 +1,9 @@
 /*
  * handler_builtin: what jobrun does itself, without a file.
  *
- * jobrun.noop succeeds. It is for trying out a queue, and its cost is the cost of a run without a process. It ends from
- * the loop like any other handler, because nobody expects `ended` inside start.
+ * jobrun.noop succeeds. It is for trying out a queue, and its cost is the cost of a run without a
+ * process. It ends from the loop like any other handler, because nobody expects `ended` inside
+ * start.
  */
 #include "handler.h"
 
@@ -22,14 +23,14 @@ static void
 end_noop(void *ctx)
 {
 	struct builtin_work *builtin = ctx;
-	struct jr_work_end end = { .verdict = JR_DONE };
+	struct jr_work_end end = {.verdict = JR_DONE};
 
 	builtin->ended(builtin->ctx, &end);
 }
 
 static struct jr_work *
-start(const struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run, int64_t deadline_ms,
-    int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
+start(const struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
+    int64_t deadline_ms, int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
 {
 	struct builtin_work *builtin = jr_xcalloc(1, sizeof(*builtin));
 
@@ -71,9 +72,9 @@ free_work(struct jr_work *work)
 }
 
 const struct jr_handler_kind jr_handler_builtin = {
-	.name = "built-in",
-	.start = start,
-	.stop = stop,
-	.move = move,
-	.free = free_work,
+    .name = "built-in",
+    .start = start,
+    .stop = stop,
+    .move = move,
+    .free = free_work,
 };

@@ -1,9 +1,10 @@
 /*
  * handler_exec: a handler that is an executable file.
  *
- * The file is judged again right before it is started, then run without a shell, with the payload on stdin. Its exit
- * decides the verdict: 0 done, 75 later, 65 give up, anything else fail (75 and 65 are EX_TEMPFAIL and EX_DATAERR of
- * sysexits). What must hold: every text that leaves here is clean and bounded.
+ * The file is judged again right before it is started, then run without a shell, with the payload
+ * on stdin. Its exit decides the verdict: 0 done, 75 later, 65 give up, anything else fail (75 and
+ * 65 are EX_TEMPFAIL and EX_DATAERR of sysexits). What must hold: every text that leaves here is
+ * clean and bounded.
  */
 #include "handler.h"
 
@@ -21,7 +22,7 @@
 
 #define EXIT_GIVE_UP 65
 #define EXIT_LATER 75
-#define OUTPUT_MAX (JR_OUTPUT_HEAD + JR_OUTPUT_TAIL + 200) /* and the line about what was dropped */
+#define OUTPUT_MAX (JR_OUTPUT_HEAD + JR_OUTPUT_TAIL + 200) /* and a line between */
 #define LAST_LINE_MAX (JR_ERROR_MAX - 64)
 
 struct exec_work {
@@ -36,11 +37,28 @@ struct exec_work {
 static char *
 signal_name(int signo)
 {
-	static const char *const names[] = { [SIGHUP] = "HUP", [SIGINT] = "INT", [SIGQUIT] = "QUIT", [SIGILL] = "ILL",
-		[SIGTRAP] = "TRAP", [SIGABRT] = "ABRT", [SIGBUS] = "BUS", [SIGFPE] = "FPE", [SIGKILL] = "KILL",
-		[SIGUSR1] = "USR1", [SIGSEGV] = "SEGV", [SIGUSR2] = "USR2", [SIGPIPE] = "PIPE", [SIGALRM] = "ALRM",
-		[SIGTERM] = "TERM", [SIGVTALRM] = "VTALRM", [SIGPROF] = "PROF", [SIGXCPU] = "XCPU",
-		[SIGXFSZ] = "XFSZ", [SIGPOLL] = "POLL", [SIGPWR] = "PWR", [SIGSYS] = "SYS" };
+	static const char *const names[] = {[SIGHUP] = "HUP",
+	    [SIGINT] = "INT",
+	    [SIGQUIT] = "QUIT",
+	    [SIGILL] = "ILL",
+	    [SIGTRAP] = "TRAP",
+	    [SIGABRT] = "ABRT",
+	    [SIGBUS] = "BUS",
+	    [SIGFPE] = "FPE",
+	    [SIGKILL] = "KILL",
+	    [SIGUSR1] = "USR1",
+	    [SIGSEGV] = "SEGV",
+	    [SIGUSR2] = "USR2",
+	    [SIGPIPE] = "PIPE",
+	    [SIGALRM] = "ALRM",
+	    [SIGTERM] = "TERM",
+	    [SIGVTALRM] = "VTALRM",
+	    [SIGPROF] = "PROF",
+	    [SIGXCPU] = "XCPU",
+	    [SIGXFSZ] = "XFSZ",
+	    [SIGPOLL] = "POLL",
+	    [SIGPWR] = "PWR",
+	    [SIGSYS] = "SYS"};
 
 	if (signo > 0 && (size_t)signo < JR_COUNT(names) && names[signo] != NULL)
 		return jr_xstrdup(names[signo]);
@@ -48,8 +66,9 @@ signal_name(int signo)
 }
 
 /*
- * The captured bytes as clean text, NULL if there are none. A byte that is no character grows to three, so a log full of
- * them is cut a second time: in its middle again, because the end of a log says the most.
+ * The captured bytes as clean text, NULL if there are none. A byte that is no character grows to
+ * three, so a log full of them is cut a second time: in its middle again, because the end of a log
+ * says the most.
  */
 static char *
 clean_output(const struct jr_capture *capture)
@@ -108,7 +127,8 @@ describe(int status, const char *output, char **code, char **error)
 		bool is_named = name[0] >= 'A';
 
 		*code = jr_xasprintf("signal:%s", name);
-		*error = jr_xasprintf("killed by %s%s%s%s", is_named ? "SIG" : "signal ", name, colon, last);
+		*error = jr_xasprintf(
+		    "killed by %s%s%s%s", is_named ? "SIG" : "signal ", name, colon, last);
 		free(name);
 	}
 	free(last);
@@ -129,14 +149,15 @@ on_ended(void *ctx, const struct jr_child_end *child_end)
 	char *output = clean_output(child_end->output);
 	char *code = NULL, *error = NULL;
 	struct jr_work_end end = {
-		.verdict = verdict_of(status),
-		.has_exit = true,
-		.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
-		.pid = jr_child_pid(exec->child),
-		.cpu_ms = milliseconds(child_end->usage.ru_utime) + milliseconds(child_end->usage.ru_stime),
-		.max_rss_kb = child_end->usage.ru_maxrss,
-		.output_dropped = (int64_t)child_end->output->dropped,
-		.output = output,
+	    .verdict = verdict_of(status),
+	    .has_exit = true,
+	    .exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+	    .pid = jr_child_pid(exec->child),
+	    .cpu_ms =
+		milliseconds(child_end->usage.ru_utime) + milliseconds(child_end->usage.ru_stime),
+	    .max_rss_kb = child_end->usage.ru_maxrss,
+	    .output_dropped = (int64_t)child_end->output->dropped,
+	    .output = output,
 	};
 
 	if (end.verdict != JR_DONE)
@@ -169,14 +190,18 @@ start_child(struct exec_work *exec, const struct jr_host *host, const struct jr_
 }
 
 static struct jr_work *
-start(const struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run, int64_t deadline_ms,
-    int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
+start(const struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
+    int64_t deadline_ms, int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
 {
 	struct exec_work *exec = jr_xcalloc(1, sizeof(*exec));
 	char **env = jr_environ_make(environ, run, wall_deadline(run_deadline_ms));
-	char *argv[] = { handler->path, NULL };
-	struct jr_child_spec spec = { .path = handler->path, .argv = argv, .envp = env, .cwd = handler->directory,
-		.deadline_ms = deadline_ms, .echo = host->echo };
+	char *argv[] = {handler->path, NULL};
+	struct jr_child_spec spec = {.path = handler->path,
+	    .argv = argv,
+	    .envp = env,
+	    .cwd = handler->directory,
+	    .deadline_ms = deadline_ms,
+	    .echo = host->echo};
 	bool started;
 
 	exec->work.kind = &jr_handler_exec;
@@ -217,9 +242,9 @@ free_work(struct jr_work *work)
 }
 
 const struct jr_handler_kind jr_handler_exec = {
-	.name = "exec",
-	.start = start,
-	.stop = stop,
-	.move = move,
-	.free = free_work,
+    .name = "exec",
+    .start = start,
+    .stop = stop,
+    .move = move,
+    .free = free_work,
 };

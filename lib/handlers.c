@@ -1,9 +1,10 @@
 /*
  * handlers: the handlers directory.
  *
- * It is read once, at start: names are sorted first, so that items and problems come in the same order everywhere. A
- * file is judged in this order: is its name passed over, what is it, is it meant to be a handler, may its name be a job
- * type, may it be trusted. What must hold: items is sorted for bsearch and always contains jobrun.noop.
+ * It is read once, at start: names are sorted first, so that items and problems come in the same
+ * order everywhere. A file is judged in this order: is its name passed over, what is it, is it
+ * meant to be a handler, may its name be a job type, may it be trusted. What must hold: items is
+ * sorted for bsearch and always contains jobrun.noop.
  */
 #include "handlers.h"
 
@@ -35,7 +36,10 @@ is_there(const char *path)
 	return stat(path, &st) == 0;
 }
 
-/* ~/.config/jobrun/handlers, or NULL. A relative XDG_CONFIG_HOME is to be ignored, says its specification. */
+/*
+ * ~/.config/jobrun/handlers, or NULL. A relative XDG_CONFIG_HOME is to be ignored, says its
+ * specification.
+ */
 static char *
 own_directory(void)
 {
@@ -80,7 +84,7 @@ has_suffix(const char *name, const char *suffix)
 static bool
 is_passed_over(const char *name)
 {
-	static const char *const suffixes[] = { "~", ".bak", ".swp" };
+	static const char *const suffixes[] = {"~", ".bak", ".swp"};
 	const char *ending = strrchr(name, '.');
 
 	if (name[0] == '.')
@@ -89,7 +93,8 @@ is_passed_over(const char *name)
 		if (has_suffix(name, suffixes[i]))
 			return true;
 	}
-	return ending != NULL && (strncmp(ending, ".dpkg-", 6) == 0 || strncmp(ending, ".rpm", 4) == 0);
+	return ending != NULL &&
+	       (strncmp(ending, ".dpkg-", 6) == 0 || strncmp(ending, ".rpm", 4) == 0);
 }
 
 static int
@@ -120,7 +125,8 @@ read_names(const char *directory, DIR *dir, struct names *names, struct jr_err *
 		if (is_passed_over(entry->d_name))
 			continue;
 		if (names->count == JR_HANDLERS_MAX)
-			return jr_fail(err, JR_E_CONFIG, "cannot use %s: more than %d files are in it", directory,
+			return jr_fail(err, JR_E_CONFIG,
+			    "cannot use %s: more than %d files are in it", directory,
 			    JR_HANDLERS_MAX);
 		if (names->items == NULL)
 			names->items = jr_xcalloc(JR_HANDLERS_MAX, sizeof(*names->items));
@@ -137,22 +143,25 @@ read_names(const char *directory, DIR *dir, struct names *names, struct jr_err *
 static void
 add_problem(struct jr_handlers *handlers, char *line)
 {
-	handlers->problems = jr_xrealloc(handlers->problems, handlers->problem_count + 1, sizeof(*handlers->problems));
+	handlers->problems = jr_xrealloc(
+	    handlers->problems, handlers->problem_count + 1, sizeof(*handlers->problems));
 	handlers->problems[handlers->problem_count++] = line;
 }
 
-/* Takes `path`. */
+/* `path` may be NULL. */
 static void
-add_handler(struct jr_handlers *handlers, const char *job_type, char *path, const struct jr_handler_kind *kind)
+add_handler(struct jr_handlers *handlers, const char *job_type, const char *path,
+    const struct jr_handler_kind *kind)
 {
-	handlers->items = jr_xrealloc(handlers->items, handlers->count + 1, sizeof(*handlers->items));
+	handlers->items =
+	    jr_xrealloc(handlers->items, handlers->count + 1, sizeof(*handlers->items));
 	handlers->items[handlers->count++] = (struct jr_handler){
-		.job_type = jr_xstrdup(job_type),
-		.path = path,
-		.directory = jr_xstrdup(handlers->directory),
-		.kind = kind,
-		.timeout_ms = -1,
-		.grace_ms = -1,
+	    .job_type = jr_xstrdup(job_type),
+	    .path = jr_xstrdup_or_null(path),
+	    .directory = jr_xstrdup(handlers->directory),
+	    .kind = kind,
+	    .timeout_ms = -1,
+	    .grace_ms = -1,
 	};
 }
 
@@ -161,15 +170,17 @@ static void
 judge_other(struct jr_handlers *handlers, const char *name, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	char begin[2] = { 0 };
+	char begin[2] = {0};
 
 	if (fd < 0) {
-		add_problem(handlers, jr_xasprintf("%s: can be neither executed nor read: %s: chmod +rx %s", name,
-					  strerror(errno), path));
+		add_problem(
+		    handlers, jr_xasprintf("%s: can be neither executed nor read: %s: chmod +rx %s",
+				  name, strerror(errno), path));
 		return;
 	}
 	if (read(fd, begin, sizeof(begin)) == 2 && begin[0] == '#' && begin[1] == '!')
-		add_problem(handlers, jr_xasprintf("%s: a script that is not executable: chmod +x %s", name, path));
+		add_problem(handlers,
+		    jr_xasprintf("%s: a script that is not executable: chmod +x %s", name, path));
 	(void)close(fd);
 }
 
@@ -214,7 +225,7 @@ judge_plain_file(struct jr_handlers *handlers, const char *name, const char *pat
 	else if (!jr_perm_check_file(path, &err))
 		add_problem(handlers, jr_xasprintf("%s: %s", name, err.msg));
 	else
-		add_handler(handlers, name, jr_xstrdup(path), &jr_handler_exec);
+		add_handler(handlers, name, path, &jr_handler_exec);
 }
 
 static void
@@ -224,7 +235,8 @@ judge(struct jr_handlers *handlers, const char *name)
 	struct stat st;
 
 	if (stat(path, &st) < 0)
-		add_problem(handlers, jr_xasprintf("%s: cannot use %s: %s", name, path, strerror(errno)));
+		add_problem(
+		    handlers, jr_xasprintf("%s: cannot use %s: %s", name, path, strerror(errno)));
 	else if (S_ISREG(st.st_mode))
 		judge_plain_file(handlers, name, path);
 	else if (!S_ISDIR(st.st_mode))
@@ -235,7 +247,8 @@ judge(struct jr_handlers *handlers, const char *name)
 static int
 compare_handlers(const void *a, const void *b)
 {
-	return strcmp(((const struct jr_handler *)a)->job_type, ((const struct jr_handler *)b)->job_type);
+	return strcmp(
+	    ((const struct jr_handler *)a)->job_type, ((const struct jr_handler *)b)->job_type);
 }
 
 static char *
@@ -259,11 +272,12 @@ read_directory(const char *directory, struct names *names, struct jr_err *err)
 	bool done;
 
 	if (dir == NULL && errno == ENOENT)
-		return jr_fail(err, JR_E_CONFIG, "cannot read the handlers directory %s: %s: mkdir -p %s", directory,
+		return jr_fail(err, JR_E_CONFIG,
+		    "cannot read the handlers directory %s: %s: mkdir -p %s", directory,
 		    strerror(errno), directory);
 	if (dir == NULL)
-		return jr_fail(err, JR_E_CONFIG, "cannot read the handlers directory %s: %s", directory,
-		    strerror(errno));
+		return jr_fail(err, JR_E_CONFIG, "cannot read the handlers directory %s: %s",
+		    directory, strerror(errno));
 	done = jr_perm_check_directory(directory, err) && read_names(directory, dir, names, err);
 	(void)closedir(dir);
 	return done;
@@ -272,19 +286,21 @@ read_directory(const char *directory, struct names *names, struct jr_err *err)
 bool
 jr_handlers_load(struct jr_handlers *handlers, const char *directory, struct jr_err *err)
 {
-	struct names names = { 0 };
+	struct names names = {0};
 	bool done;
 
-	*handlers = (struct jr_handlers){ .directory = absolute(directory) };
+	*handlers = (struct jr_handlers){.directory = absolute(directory)};
 	done = read_directory(handlers->directory, &names, err);
 	for (size_t i = 0; done && i < names.count; i++)
 		judge(handlers, names.items[i]);
 	free_strings(names.items, names.count);
 	if (done && handlers->count == 0)
 		done = handlers->problem_count > 0
-		    ? jr_fail(err, JR_E_CONFIG, "%s", handlers->problems[0])
-		    : jr_fail(err, JR_E_CONFIG, "no handler is in %s: put an executable file there, named after its job type",
-			handlers->directory);
+			   ? jr_fail(err, JR_E_CONFIG, "%s", handlers->problems[0])
+			   : jr_fail(err, JR_E_CONFIG,
+				 "no handler is in %s: put an executable file there, named after "
+				 "its job type",
+				 handlers->directory);
 	if (!done) {
 		jr_handlers_release(handlers);
 		return false;
@@ -305,7 +321,7 @@ jr_handlers_release(struct jr_handlers *handlers)
 	free(handlers->items);
 	free(handlers->directory);
 	free_strings(handlers->problems, handlers->problem_count);
-	*handlers = (struct jr_handlers){ 0 };
+	*handlers = (struct jr_handlers){0};
 }
 
 const struct jr_handler *

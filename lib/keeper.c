@@ -1,11 +1,12 @@
 /*
  * keeper: the process that outlives the runner long enough to kill its handlers.
  *
- * One pipe carries everything: records while the runner lives, the end of file when it is dead. A pidfd of the runner
- * says the same where some other process forked by it still has the pipe. Pipes keep the order, so a group that a child
- * announced in the last moment is read before the end. What must hold: a number on the list is
- * never somebody else's. So the runner tells it to forget a group before it reaps the leader, and a keeper that could
- * not be told is killed at once, before it acts on what it does not know.
+ * One pipe carries everything: records while the runner lives, the end of file when it is dead. A
+ * pidfd of the runner says the same where some other process forked by it still has the pipe.
+ * Pipes keep the order, so a group that a child announced in the last moment is read before the
+ * end. What must hold: a number on the list is never somebody else's. So the runner tells it to
+ * forget a group before it reaps the leader, and a keeper that could not be told is killed at
+ * once, before it acts on what it does not know.
  */
 #include "keeper.h"
 
@@ -26,10 +27,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define GROUPS_MAX (2 * JR_PLACES_MAX)
+#define GROUPS_MAX ((size_t)2 * JR_PLACES_MAX)
 #define END_MS 5000 /* for a keeper to end after its pipe was closed; it may be stopped */
 
-enum verb { ANNOUNCE, MOVE, FORGET };
+enum verb {
+	ANNOUNCE,
+	MOVE,
+	FORGET
+};
 
 struct record {
 	int64_t verb;
@@ -37,7 +42,8 @@ struct record {
 	int64_t deadline_ms;
 };
 
-_Static_assert(sizeof(struct record) <= 512, "a record is written in one piece (POSIX: PIPE_BUF is at least 512)");
+_Static_assert(sizeof(struct record) <= 512,
+    "a record is written in one piece (POSIX: PIPE_BUF is at least 512)");
 
 struct jr_keeper {
 	int fd; /* the writing end */
@@ -88,13 +94,16 @@ take(struct list *list, const struct record *record)
 	} else if (watched != NULL) {
 		watched->deadline_ms = record->deadline_ms;
 	} else if (record->verb == ANNOUNCE && list->count < GROUPS_MAX) {
-		list->groups[list->count++] = (struct watched){ record->group, record->deadline_ms };
+		list->groups[list->count++] = (struct watched){record->group, record->deadline_ms};
 	} else if (record->verb == ANNOUNCE) {
 		kill_group(record->group); /* what cannot be kept must not run */
 	}
 }
 
-/* A group that was killed stays on the list: its leader has not been reaped, so the number is still its own. */
+/*
+ * A group that was killed stays on the list: its leader has not been reaped, so the number is
+ * still its own.
+ */
 static void
 kill_overdue(struct list *list)
 {
@@ -111,7 +120,7 @@ kill_overdue(struct list *list)
 static void
 arm_timer(const struct list *list)
 {
-	struct itimerspec spec = { 0 };
+	struct itimerspec spec = {0};
 	int64_t at_ms = JR_NEVER;
 
 	for (size_t i = 0; i < list->count; i++) {
@@ -145,10 +154,14 @@ keep(struct list *list)
 {
 	bool ended = false;
 
-	/* The death of the runner counts when the pipe is empty: a child announces itself before it looks for it. */
+	/*
+	 * The death of the runner counts when the pipe is empty: a child announces itself before
+	 * it looks for it.
+	 */
 	while (!ended) {
-		struct pollfd fds[3] = { { .fd = list->pipe_fd, .events = POLLIN },
-			{ .fd = list->timer_fd, .events = POLLIN }, { .fd = list->runner_fd, .events = POLLIN } };
+		struct pollfd fds[3] = {{.fd = list->pipe_fd, .events = POLLIN},
+		    {.fd = list->timer_fd, .events = POLLIN},
+		    {.fd = list->runner_fd, .events = POLLIN}};
 
 		arm_timer(list);
 		if (poll(fds, 3, -1) < 0)
@@ -173,7 +186,10 @@ place(int *fd, int to)
 	*fd = to;
 }
 
-/* Nothing of the runner stays: no terminal, no signals, no descriptors (a lock or a socket would outlive it). */
+/*
+ * Nothing of the runner stays: no terminal, no signals, no descriptors (a lock or a socket would
+ * outlive it).
+ */
 static void
 leave_runner(struct list *list)
 {
@@ -251,7 +267,10 @@ jr_keeper_start(struct jr_err *err)
 	struct jr_keeper *keeper;
 	int ends[2];
 
-	/* What cron or a shell may have left: SIGCHLD ignored would reap the handlers behind our back. */
+	/*
+	 * What cron or a shell may have left: SIGCHLD ignored would reap the handlers behind our
+	 * back.
+	 */
 	(void)signal(SIGCHLD, SIG_DFL);
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (!jr_fd_pipe(ends)) {
@@ -273,7 +292,7 @@ jr_keeper_start(struct jr_err *err)
 static bool
 has_ended(const struct jr_keeper *keeper, int wait_ms)
 {
-	struct pollfd fd = { .fd = keeper->pidfd, .events = POLLIN };
+	struct pollfd fd = {.fd = keeper->pidfd, .events = POLLIN};
 
 	return keeper->pidfd < 0 || poll(&fd, 1, wait_ms) > 0;
 }
@@ -310,7 +329,7 @@ jr_keeper_fd(const struct jr_keeper *keeper)
 static bool
 write_record(int fd, enum verb verb, int64_t group, int64_t deadline_ms)
 {
-	struct record record = { .verb = verb, .group = group, .deadline_ms = deadline_ms };
+	struct record record = {.verb = verb, .group = group, .deadline_ms = deadline_ms};
 	ssize_t n;
 
 	do
@@ -325,7 +344,9 @@ jr_keeper_announce(int fd, int64_t group, int64_t deadline_ms)
 	return write_record(fd, ANNOUNCE, group, deadline_ms);
 }
 
-/* It is dead, or stopped with a full pipe. What it knows is out of date: it must never act on it. */
+/*
+ * It is dead, or stopped with a full pipe. What it knows is out of date: it must never act on it.
+ */
 static void
 give_up(struct jr_keeper *keeper)
 {

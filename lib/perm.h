@@ -1,9 +1,10 @@
 /*
  * perm: may this file be trusted?
  *
- * A handler runs with the rights of the runner, so whoever can change it, or put another in its place, has those rights.
- * Trusted owners are root and the caller; for root, root alone. Every directory on the way counts, and where a symbolic
- * link stands on it both the directory that holds the link and the way to its target.
+ * A handler runs with the rights of the runner, so whoever can change it, or put another in its
+ * place, has those rights. Trusted owners are root and the caller; for root, root alone. Every
+ * directory on the way counts, and where a symbolic link stands on it both the directory that
+ * holds the link and the way to its target.
  */
 #ifndef JR_PERM_H
 #define JR_PERM_H
@@ -11,9 +12,10 @@
 #include "err.h"
 
 /*
- * A directory of handlers: it and all above it are owned by trusted owners and writable by nobody else. One above it may
- * be sticky (as /tmp), it may not: names in it must not be somebody else's choice. JR_E_CONFIG otherwise; the message
- * ends with the chmod or chown to type. `path` is absolute.
+ * A directory of handlers: it and all above it are owned by trusted owners and writable by nobody
+ * else. One above it may be sticky (as /tmp), it may not: names in it must not be somebody else's
+ * choice. JR_E_CONFIG otherwise; the message ends with the chmod or chown to type. `path` is
+ * absolute.
  */
 bool jr_perm_check_directory(const char *path, struct jr_err *err) JR_MUST;
 

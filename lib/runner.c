@@ -22,6 +22,8 @@
 #include "runner_parts.h"
 
 #define RUNNER_ID_BITS 53
+#define START_TRIES 5
+#define START_PAUSE_MS 500
 
 static void
 set_id(struct jr_runner *runner)
@@ -102,6 +104,13 @@ jr_runner_wake_at(struct jr_runner *runner, int64_t at_ms)
 		jr_timer_set(runner->loop, &runner->wake, at_ms);
 }
 
+/* Only while runs are held does a lease depend on quick answers; a claim that is answered too late is given back. */
+const struct jr_lease *
+jr_runner_times(const struct jr_runner *runner)
+{
+	return runner->held_count == 0 ? &runner->patient : &runner->opts->lease;
+}
+
 static void
 on_wake(void *ctx)
 {
@@ -133,19 +142,21 @@ on_start(void *ctx, const struct jr_reply *reply)
 {
 	struct jr_runner *runner = ctx;
 
-	if (reply->end == JR_PG_DONE)
+	if (reply->end == JR_PG_DONE) {
 		take_start(runner, reply);
+		jr_runner_pump(runner);
+	} else if (reply->end == JR_PG_FAILED && reply->err.code == JR_E_TEMP && ++runner->start_errors < START_TRIES)
+		jr_runner_wake_at(runner, jr_clock_after(jr_clock_now_ms(), START_PAUSE_MS));
 	else if (reply->end == JR_PG_FAILED) {
 		jr_runner_fail(runner, &reply->err);
 		runner->phase = JR_PHASE_DONE;
 	}
-	jr_runner_pump(runner);
 }
 
 static void
 send_start(struct jr_runner *runner)
 {
-	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, &runner->opts->lease, on_start, runner);
+	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_start, runner);
 
 	jr_queue_add_need(batch);
 	jr_queue_add_runner_start(batch, &runner->facts);
@@ -178,7 +189,7 @@ counts_json(const struct jr_counts *c)
 static void
 send_finish(struct jr_runner *runner)
 {
-	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, &runner->opts->lease, on_finish, runner);
+	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_finish, runner);
 	char *counts = counts_json(&runner->counts);
 
 	runner->phase = JR_PHASE_FINISH;
@@ -288,6 +299,8 @@ open_runner(struct jr_runner *runner, struct jr_err *err)
 {
 	int64_t now = jr_clock_now_ms();
 
+	if (!jr_lease_init(&runner->patient, -1, -1, err))
+		return false;
 	jr_random_seed_system(&runner->random);
 	set_facts(runner);
 	runner->places.fd = -1;

@@ -223,7 +223,7 @@ jr_claim_try(struct jr_runner *runner)
 		return false;
 	if ((int64_t)runner->places.held_count >= runner->opts->jobs)
 		return false;
-	batch = jr_batch_new(JR_BATCH_WHOLE, &runner->opts->lease, on_claim, runner);
+	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_claim, runner);
 	if (jr_claim_add(runner, batch) > 0) {
 		runner->claim_alone = false;
 		jr_pg_submit(runner->pg, batch);
@@ -264,7 +264,7 @@ jr_claim_try_adopt(struct jr_runner *runner)
 	if (!runner->claim_in_doubt)
 		return false;
 	all = jr_held_select(runner, NULL);
-	batch = jr_batch_new(JR_BATCH_WHOLE, &runner->opts->lease, on_adopt, runner);
+	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_adopt, runner);
 	jr_queue_add_adopt(batch, runner->facts.id, all.runs, all.count);
 	jr_held_list_release(&all);
 	jr_pg_submit(runner->pg, batch);

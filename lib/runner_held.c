@@ -381,7 +381,7 @@ jr_held_try_heartbeat(struct jr_runner *runner)
 	}
 	list = jr_held_select(runner, is_beaten);
 	if (list.count > 0) {
-		batch = jr_batch_new(JR_BATCH_WHOLE, &runner->opts->lease, on_beat, runner);
+		batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_beat, runner);
 		jr_queue_add_heartbeat(batch, runner->facts.id, list.runs, list.count, runner->opts->lease.lease_ms);
 		jr_queue_add_runner_seen(batch, runner->facts.id);
 		jr_pg_submit(runner->pg, batch);

@@ -70,8 +70,10 @@ struct jr_runner {
 	struct jr_runner_facts facts;
 	char *job_types, *queues; /* array literals behind facts */
 	char hostname[256];
+	struct jr_lease patient; /* how long statements may take while no lease depends on it */
 	enum jr_phase phase;
 	int status; /* exit status so far */
+	int64_t start_errors;
 
 	bool draining;	/* no more claims: a signal, a limit, a failure */
 	bool signalled; /* what is claimed but not started is released */
@@ -117,6 +119,7 @@ void jr_runner_pump(struct jr_runner *runner);
 void jr_runner_fail(struct jr_runner *runner, const struct jr_err *err); /* keep the worst; stop claiming */
 void jr_runner_wake_at(struct jr_runner *runner, int64_t at_ms);	 /* pump again then */
 void jr_runner_progress(struct jr_runner *runner);
+const struct jr_lease *jr_runner_times(const struct jr_runner *runner); /* of the next batch */
 
 /* runner_link.c */
 bool jr_link_open(struct jr_runner *runner, struct jr_err *err) JR_MUST;

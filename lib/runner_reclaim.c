@@ -129,7 +129,7 @@ on_closed(void *ctx, const struct jr_reply *reply)
 static void
 send_opening(struct jr_runner *runner)
 {
-	struct jr_batch *batch = jr_batch_new(JR_BATCH_OPENING, &runner->opts->lease, on_opened, runner);
+	struct jr_batch *batch = jr_batch_new(JR_BATCH_OPENING, jr_runner_times(runner), on_opened, runner);
 
 	jr_queue_add_reclaim(batch, runner->facts.id, runner->reclaim_after, runner->reclaim_limit);
 	jr_pg_submit(runner->pg, batch);
@@ -138,7 +138,7 @@ send_opening(struct jr_runner *runner)
 static void
 send_closing(struct jr_runner *runner)
 {
-	struct jr_batch *batch = jr_batch_new(JR_BATCH_CLOSING, &runner->opts->lease, on_closed, runner);
+	struct jr_batch *batch = jr_batch_new(JR_BATCH_CLOSING, jr_runner_times(runner), on_closed, runner);
 	struct jr_settlement *settlements = jr_xcalloc(runner->reclaim_count + 1, sizeof(*settlements));
 
 	for (size_t i = 0; i < runner->reclaim_count; i++)

@@ -35,6 +35,8 @@ jr_settle_report(struct jr_runner *runner, const struct jr_settled_row *row, con
 	    JR_S("code", outcome->error_code), JR_I("delay_ms", row->run_in_ms));
 	if (dead)
 		counts->dead++;
+	else if (outcome->kind == JR_OUT_LOST)
+		; /* counted as reclaimed: it was not this runner's */
 	else if (strcmp(row->status, "succeeded") == 0)
 		counts->succeeded++;
 	else if (strcmp(row->status, "cancelled") == 0)
@@ -192,7 +194,7 @@ on_settled(void *ctx, const struct jr_reply *reply)
 static struct jr_batch *
 settle_batch(struct jr_runner *runner, const struct jr_held_list *list)
 {
-	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, &runner->opts->lease, on_settled, runner);
+	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_settled, runner);
 	struct jr_settlement *settlements = jr_xcalloc(list->count, sizeof(*settlements));
 
 	for (size_t i = 0; i < list->count; i++) {
@@ -309,7 +311,7 @@ jr_settle_try_resolve(struct jr_runner *runner)
 		return false;
 	list = jr_held_select(runner, is_in_doubt);
 	if (list.count > 0) {
-		batch = jr_batch_new(JR_BATCH_WHOLE, &runner->opts->lease, on_resolved, runner);
+		batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_resolved, runner);
 		jr_queue_add_resolve(batch, runner->facts.id, list.runs, list.count);
 		jr_pg_submit(runner->pg, batch);
 	}

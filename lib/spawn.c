@@ -1,9 +1,10 @@
 /*
  * spawn: vfork and execve, and what must happen between them.
  *
- * vfork, because a fork of a runner with large buffers costs as much as many handlers do. All signals are blocked until
- * the child has default dispositions: a handler of the parent must not run in the shared memory. What must hold: the
- * keeper knows the group before anything foreign runs in it, and nothing but 0 to 2 is open in it.
+ * vfork, because a fork of a runner with large buffers costs as much as many handlers do. All
+ * signals are blocked until the child has default dispositions: a handler of the parent must not
+ * run in the shared memory. What must hold: the keeper knows the group before anything foreign
+ * runs in it, and nothing but 0 to 2 is open in it.
  */
 #include "spawn.h"
 
@@ -21,7 +22,14 @@
 
 #define REPORT_FD 3 /* of the child, while it is not executed yet */
 
-enum step { STEP_SESSION, STEP_KEEPER, STEP_PARENT, STEP_CWD, STEP_FDS, STEP_EXEC };
+enum step {
+	STEP_SESSION,
+	STEP_KEEPER,
+	STEP_PARENT,
+	STEP_CWD,
+	STEP_FDS,
+	STEP_EXEC
+};
 
 struct report {
 	enum step step;
@@ -40,14 +48,17 @@ struct plan {
 static JR_NORETURN void
 give_up(int report_fd, enum step step)
 {
-	struct report report = { .step = step, .error = errno };
+	struct report report = {.step = step, .error = errno};
 	ssize_t n = write(report_fd, &report, sizeof(report));
 
 	(void)n; /* if the parent is gone there is nobody to tell */
 	_exit(127);
 }
 
-/* In the child: the kernel ends it when the runner dies, and it ends itself if that happened before. */
+/*
+ * In the child: the kernel ends it when the runner dies, and it ends itself if that happened
+ * before.
+ */
 static bool
 follow_parent(pid_t parent)
 {
@@ -57,14 +68,17 @@ follow_parent(pid_t parent)
 	return getppid() == parent;
 }
 
-/* In the child: 0 to 2 and the report, nothing else. Sources above 2 cannot be overwritten by the three. */
+/*
+ * In the child: 0 to 2 and the report, nothing else. Sources above 2 cannot be overwritten by the
+ * three.
+ */
 static bool
 set_descriptors(const struct plan *plan)
 {
 	const struct jr_spawn *spawn = plan->spawn;
 
-	if (dup2(spawn->in_fd, STDIN_FILENO) < 0 || dup2(spawn->out_fd, STDOUT_FILENO) < 0
-	    || dup2(spawn->out_fd, STDERR_FILENO) < 0)
+	if (dup2(spawn->in_fd, STDIN_FILENO) < 0 || dup2(spawn->out_fd, STDOUT_FILENO) < 0 ||
+	    dup2(spawn->out_fd, STDERR_FILENO) < 0)
 		return false;
 	if (plan->report_fd != REPORT_FD && dup3(plan->report_fd, REPORT_FD, O_CLOEXEC) < 0)
 		return false;
@@ -110,7 +124,8 @@ run_child(const struct plan *plan)
 static bool
 is_passing(int error)
 {
-	return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE || error == ETXTBSY;
+	return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE ||
+	       error == ETXTBSY;
 }
 
 /* What people would look at in vain: the file is there, and still "no such file". */
@@ -130,30 +145,33 @@ static bool
 fail(const struct jr_spawn *spawn, const struct report *report, struct jr_err *err)
 {
 	static const char *const words[] = {
-		[STEP_SESSION] = "new session: ",
-		[STEP_KEEPER] = "telling the keeper: ",
-		[STEP_PARENT] = "following the runner: ",
-		[STEP_CWD] = "changing to its directory: ",
-		[STEP_FDS] = "its descriptors: ",
-		[STEP_EXEC] = "",
+	    [STEP_SESSION] = "new session: ",
+	    [STEP_KEEPER] = "telling the keeper: ",
+	    [STEP_PARENT] = "following the runner: ",
+	    [STEP_CWD] = "changing to its directory: ",
+	    [STEP_FDS] = "its descriptors: ",
+	    [STEP_EXEC] = "",
 	};
 	bool passing = is_passing(report->error) || report->step == STEP_KEEPER;
 
-	return jr_fail(err, passing ? JR_E_TEMP : JR_E_CONFIG, "%s start %s: %s%s%s", passing ? "could not" : "cannot",
-	    spawn->path, words[report->step], strerror(report->error), hint(spawn, report));
+	return jr_fail(err, passing ? JR_E_TEMP : JR_E_CONFIG, "%s start %s: %s%s%s",
+	    passing ? "could not" : "cannot", spawn->path, words[report->step],
+	    strerror(report->error), hint(spawn, report));
 }
 
 static pid_t
 vfork_child(const struct plan *plan)
 {
-	pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): the child is run_child, see above */
+	pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): as said above */
 
 	if (pid == 0)
 		run_child(plan);
 	return pid;
 }
 
-/* true: the child reported why it could not execute. The pipe ends without a report when it could. */
+/*
+ * true: the child reported why it could not execute. The pipe ends without a report when it could.
+ */
 static bool
 read_report(int fd, struct report *report)
 {
@@ -176,8 +194,8 @@ reap_failed(struct jr_keeper *keeper, pid_t pid)
 int64_t
 jr_spawn(struct jr_keeper *keeper, const struct jr_spawn *spawn, struct jr_err *err)
 {
-	struct plan plan = { .spawn = spawn, .keeper_fd = jr_keeper_fd(keeper), .parent = getpid() };
-	struct report report = { .step = STEP_EXEC };
+	struct plan plan = {.spawn = spawn, .keeper_fd = jr_keeper_fd(keeper), .parent = getpid()};
+	struct report report = {.step = STEP_EXEC};
 	sigset_t all, before;
 	int ends[2];
 	pid_t pid;

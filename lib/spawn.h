@@ -1,8 +1,9 @@
 /*
  * spawn: vfork and execve, and what must happen between them.
  *
- * After vfork the child runs in the memory of its parent until it executes: it calls only what is async-signal-safe and
- * writes only to its own stack. Everything it needs is prepared before, in struct jr_spawn.
+ * After vfork the child runs in the memory of its parent until it executes: it calls only what is
+ * async-signal-safe and writes only to its own stack. Everything it needs is prepared before, in
+ * struct jr_spawn.
  */
 #ifndef JR_SPAWN_H
 #define JR_SPAWN_H
@@ -17,15 +18,16 @@ struct jr_spawn {
 	char *const *argv;
 	char *const *envp;
 	const char *cwd; /* NULL: stays */
-	int in_fd;	 /* becomes 0; above 2 and close-on-exec, as the next */
-	int out_fd;	 /* becomes 1 and 2 */
+	int in_fd;       /* becomes 0; above 2 and close-on-exec, as the next */
+	int out_fd;      /* becomes 1 and 2 */
 	int64_t deadline_ms;
 };
 
 /*
- * Start it as the leader of a new session and of a group with its number, which the keeper knows. The process id, or -1:
- * then nothing runs and *err says why.
+ * Start it as the leader of a new session and of a group with its number, which the keeper knows.
+ * The process id, or -1: then nothing runs and *err says why.
  */
-int64_t jr_spawn(struct jr_keeper *keeper, const struct jr_spawn *spawn, struct jr_err *err) JR_MUST;
+int64_t jr_spawn(
+    struct jr_keeper *keeper, const struct jr_spawn *spawn, struct jr_err *err) JR_MUST;
 
 #endif

@@ -456,6 +456,29 @@ begin
 end
 $fn$;
 
+-- lock_waiting: the run, locked to the end of the caller's transaction, if it still waits; else nulls, and nothing locked.
+-- The lock keeps claims off the run until the caller commits, so that the run sees what the caller wrote. To wait for it is to
+-- wait for a claim, and what was claimed meanwhile would stay locked in the hands of the caller, who may take hours to commit:
+-- no heartbeat would get through. So the lock is taken in a subtransaction and given back with it.
+create function jobrun.lock_waiting(run_id bigint, to_change boolean) returns jobrun.job_runs
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_run jobrun.job_runs;
+begin
+	if to_change then
+		select r.* into v_run from jobrun.job_runs r where r.id = run_id for no key update;
+	else
+		select r.* into v_run from jobrun.job_runs r where r.id = run_id for share;
+	end if;
+	if v_run.status in ('queued', 'failed') then
+		return v_run;
+	end if;
+	raise exception 'run % does not wait any more', run_id using errcode = 'JR001';
+exception when sqlstate 'JR001' then
+	return null;
+end
+$fn$;
+
 create type jobrun.enqueued as (
 	id        bigint,
 	created   boolean,      -- false: it was there before, by its idempotency key or its unique key
@@ -572,26 +595,21 @@ begin
 		end if;
 
 		if v_unique is not null then
-			-- The lock keeps claims off the run until the caller commits, so that the run sees what the caller wrote. Waiting for
-			-- it means waiting for a claim or another caller; then the status is looked at again, and a run that has been
-			-- claimed meanwhile is none.
-			if v_conflict = 'replace' then
-				select r.* into v_run from jobrun.job_runs r
-				where r.job_type = v_type and r.unique_key = v_unique and r.finished_at is null and r.status in ('queued', 'failed')
-				order by r.claim_seq, r.id limit 1 for no key update;
-			else
-				select r.* into v_run from jobrun.job_runs r
-				where r.job_type = v_type and r.unique_key = v_unique and r.finished_at is null and r.status in ('queued', 'failed')
-				order by r.claim_seq, r.id limit 1 for share;
+			select r.id into v_id from jobrun.job_runs r
+			where r.job_type = v_type and r.unique_key = v_unique and r.finished_at is null and r.status in ('queued', 'failed')
+			order by r.claim_seq, r.id limit 1;
+			if found then
+				v_run := jobrun.lock_waiting(v_id, v_conflict = 'replace');
+				continue when v_run.id is null;
+				if v_conflict = 'replace' then
+					update jobrun.job_runs r
+					set payload = v_payload, priority = v_priority, run_at = v_due,
+						expires_at = coalesce(v_due + enqueue_run.expires_in, r.expires_at)
+					where r.id = v_id returning r.* into v_run;
+					v_replaced := true;
+				end if;
+				exit;
 			end if;
-			if found and v_conflict = 'replace' then
-				update jobrun.job_runs r
-				set payload = v_payload, priority = v_priority, run_at = v_due,
-					expires_at = coalesce(v_due + enqueue_run.expires_in, r.expires_at)
-				where r.id = v_run.id returning r.* into v_run;
-				v_replaced := true;
-			end if;
-			exit when v_run.id is not null;
 			if v_conflict = 'unless_running' then
 				select r.* into v_run from jobrun.job_runs r
 				where r.job_type = v_type and r.unique_key = v_unique and r.finished_at is null and r.status = 'running'
@@ -683,8 +701,15 @@ language plpgsql volatile security definer set search_path = pg_catalog, jobrun,
 declare
 	v_status text;
 begin
-	select r.status into v_status from jobrun.job_runs r where r.id = retry.id for no key update;
-	if v_status is null or v_status = 'running' or (v_status = 'succeeded' and force is not true) then
+	begin
+		select r.status into v_status from jobrun.job_runs r where r.id = retry.id for no key update;
+		if v_status = 'running' then           -- the lock is given back: it would keep heartbeats out
+			raise exception 'run % is running', id using errcode = 'JR001';
+		end if;
+	exception when sqlstate 'JR001' then
+		return 'running';
+	end;
+	if v_status is null or (v_status = 'succeeded' and force is not true) then
 		return v_status;
 	end if;
 
@@ -917,5 +942,6 @@ begin
 end
 $fn$;
 
--- Nobody may call anything unless it is granted; tables and views are private by default.
+-- Nobody may call anything unless it is granted; tables and views are private by default. Whoever may write tables needs
+-- is_name() as well, since CHECKs call it; whoever may claim needs is_limited() and rate_left().
 revoke all on all functions in schema jobrun from public;

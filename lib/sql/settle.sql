@@ -14,7 +14,7 @@ with given as materialized (
 			output, output_dropped, result)
 ), held as materialized (
 	-- locked in order of id, so that no two batches can wait for each other
-	select g.*, r.attempts, r.max_attempts, r.snoozes, r.releases, r.cancel_requested_at, r.started_at, r.locked_by
+	select g.*, r.attempts, r.max_attempts, r.snoozes, r.releases, r.cancel_requested_at
 	from given g join jobrun.job_runs r on r.id = g.id
 	where r.claim_seq = g.claim_seq and r.runner_id = g.runner_id and r.locked_until is not null
 		and (g.outcome <> 'lost' or r.locked_until <= now())
@@ -56,14 +56,16 @@ with given as materialized (
 		result       = case when j.status = 'succeeded' and j.result is not null then j.result::jsonb else r.result end
 	from judged j
 	where r.id = j.id and r.claim_seq = j.claim_seq and r.runner_id = j.runner_id and r.locked_until is not null
-	returning r.id, r.claim_seq, r.status, r.attempts, r.max_attempts, r.run_at
+	returning r.id, r.claim_seq, r.runner_id, r.status, r.attempts, r.max_attempts, r.run_at, r.started_at, r.locked_by,
+		j.attempts as attempt, j.outcome, j.error_code, j.error, j.exit_status, j.pid, j.cpu_ms, j.max_rss_kb, j.output,
+		j.output_dropped
 ), told as (
 	insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, error_code, error, exit_status, host, pid, runner_id,
 		started_at, finished_at, output, output_dropped, cpu_ms, max_rss_kb)
-	select h.id, h.claim_seq, h.attempts, h.outcome, h.error_code, h.error, h.exit_status, h.locked_by, h.pid, h.runner_id,
-		h.started_at, now(), h.output, coalesce(h.output_dropped, 0), h.cpu_ms, h.max_rss_kb
-	from held h join settled s on s.id = h.id and s.claim_seq = h.claim_seq
-	where h.outcome <> 'succeeded' or h.output is not null or h.cpu_ms >= 1000 or h.max_rss_kb >= 262144
+	select s.id, s.claim_seq, s.attempt, s.outcome, s.error_code, s.error, s.exit_status, s.locked_by, s.pid, s.runner_id,
+		s.started_at, now(), s.output, coalesce(s.output_dropped, 0), s.cpu_ms, s.max_rss_kb
+	from settled s
+	where s.outcome <> 'succeeded' or s.output is not null or s.cpu_ms >= 1000 or s.max_rss_kb >= 262144
 	on conflict do nothing
 )
 select s.id, s.claim_seq, s.status, s.attempts, s.max_attempts,

@@ -1,5 +1,6 @@
 /*
- * processes: what tests of processes share: a private directory, scripts, waiting with a deadline, a look into /proc.
+ * processes: what tests of processes share: a private directory, scripts, waiting with a deadline,
+ * a look into /proc.
  *
  * Nothing here sleeps for a fixed time: a condition is polled until it holds or the test fails.
  */
@@ -28,7 +29,10 @@
 
 #define PATIENCE_MS 20000
 
-/* A new directory that only we can use. Caller frees; remove_directory removes it with what is in it. */
+/*
+ * A new directory that only we can use. Caller frees; remove_directory removes it with what is in
+ * it.
+ */
 static inline char *
 make_directory(void)
 {
@@ -47,7 +51,8 @@ remove_directory(char *path)
 	while (dir != NULL && (entry = readdir(dir)) != NULL) {
 		char *inner = jr_xasprintf("%s/%s", path, entry->d_name);
 
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && unlink(inner) < 0)
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+		    unlink(inner) < 0)
 			remove_directory(jr_xstrdup(inner));
 		free(inner);
 	}
@@ -74,7 +79,7 @@ make_file(const char *directory, const char *name, const char *text, mode_t mode
 static inline void
 nap(void)
 {
-	const struct timespec span = { .tv_nsec = 5000000 };
+	const struct timespec span = {.tv_nsec = 5000000};
 
 	(void)nanosleep(&span, NULL);
 }
@@ -130,8 +135,7 @@ read_process(const char *pid, struct process *process)
 	char *path = jr_xasprintf("/proc/%s/stat", pid);
 	FILE *file = fopen(path, "r");
 	char line[512] = "";
-	char *open, *close;
-	long parent = 0, group = 0;
+	char *open, *close, *rest;
 
 	free(path);
 	if (file == NULL)
@@ -141,17 +145,21 @@ read_process(const char *pid, struct process *process)
 	(void)fclose(file);
 	open = strchr(line, '(');
 	close = strrchr(line, ')');
-	if (open == NULL || close == NULL || sscanf(close + 1, " %c %ld %ld", &process->state, &parent, &group) != 3)
+	if (open == NULL || close == NULL || strlen(close) < 5)
 		return false;
+	process->state = close[2];
+	process->parent = strtol(close + 3, &rest, 10);
+	process->group = strtol(rest, NULL, 10);
 	*close = '\0';
 	process->pid = strtol(pid, NULL, 10);
-	process->parent = parent;
-	process->group = group;
 	(void)snprintf(process->name, sizeof(process->name), "%s", open + 1);
 	return true;
 }
 
-/* The first living process for which the non-zero arguments fit; 0 if there is none. Zombies do not live. */
+/*
+ * The first living process for which the non-zero arguments fit; 0 if there is none. Zombies do
+ * not live.
+ */
 static inline int64_t
 find_process(int64_t pid, int64_t parent, int64_t group, const char *name)
 {
@@ -162,7 +170,8 @@ find_process(int64_t pid, int64_t parent, int64_t group, const char *name)
 
 	assert_non_null(dir);
 	while (result == 0 && (entry = readdir(dir)) != NULL) {
-		if (entry->d_name[0] < '0' || entry->d_name[0] > '9' || !read_process(entry->d_name, &found))
+		if (entry->d_name[0] < '0' || entry->d_name[0] > '9' ||
+		    !read_process(entry->d_name, &found))
 			continue;
 		if (found.state == 'Z' || found.state == 'X' || (pid != 0 && found.pid != pid))
 			continue;

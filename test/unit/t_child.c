@@ -1,121 +1,9 @@
 /*
  * child: real processes of /bin/sh that behave as badly as handlers do.
  */
-#include "child.h"
-#include "keeper.h"
-#include "processes.h"
+#include "children.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <sys/wait.h>
-
-struct fixture {
-	struct jr_loop *loop;
-	struct jr_keeper *keeper;
-};
-
-struct result {
-	bool ended;
-	int times;
-	int status;
-	struct rusage usage;
-	uint64_t dropped;
-	struct jr_buf output;
-};
-
-static char *const no_env[] = { (char *)(uintptr_t)"PATH=/usr/bin:/bin", NULL };
-
-static int
-set_up(void **state)
-{
-	struct fixture *fixture = jr_xcalloc(1, sizeof(*fixture));
-	struct jr_err err;
-
-	fixture->loop = jr_loop_new(&err);
-	fixture->keeper = jr_keeper_start(&err);
-	*state = fixture;
-	return fixture->loop != NULL && fixture->keeper != NULL ? 0 : -1;
-}
-
-static int
-tear_down(void **state)
-{
-	struct fixture *fixture = *state;
-
-	jr_keeper_free(fixture->keeper);
-	jr_loop_free(fixture->loop);
-	free(fixture);
-	return 0;
-}
-
-static void
-on_ended(void *ctx, const struct jr_child_end *end)
-{
-	struct result *result = ctx;
-
-	result->ended = true;
-	result->times++;
-	result->status = end->status;
-	result->usage = end->usage;
-	result->dropped = end->output->dropped;
-	jr_buf_init(&result->output, 1 << 20);
-	jr_capture_read(end->output, &result->output);
-}
-
-static struct jr_child *
-start_with(struct fixture *fixture, const char *script, const char *input, size_t input_len, struct result *result)
-{
-	char *argv[] = { (char *)(uintptr_t)"sh", (char *)(uintptr_t)"-c", (char *)(uintptr_t)script, NULL };
-	struct jr_child_spec spec = { .path = "/bin/sh", .argv = argv, .envp = no_env, .input = input,
-		.input_len = input_len, .deadline_ms = JR_NEVER };
-	struct jr_err err = { 0 };
-	struct jr_child *child;
-
-	*result = (struct result){ 0 };
-	child = jr_child_start(fixture->loop, fixture->keeper, &spec, on_ended, result, &err);
-	if (child == NULL)
-		fail_msg("%s", err.msg);
-	return child;
-}
-
-static struct jr_child *
-start(struct fixture *fixture, const char *script, struct result *result)
-{
-	return start_with(fixture, script, NULL, 0, result);
-}
-
-/* Run a script to its end; the caller releases result->output. */
-static int64_t
-run(struct fixture *fixture, const char *script, const char *input, size_t input_len, struct result *result)
-{
-	struct jr_child *child = start_with(fixture, script, input, input_len, result);
-	int64_t pid = jr_child_pid(child);
-
-	turn_until(fixture->loop, &result->ended);
-	turn_for(fixture->loop, 5);
-	assert_int_equal(result->times, 1);
-	assert_true(kill((pid_t)-pid, 0) < 0 && errno == ESRCH);
-	jr_child_free(child);
-	return pid;
-}
-
-static void
-wait_for_output(struct fixture *fixture, struct jr_child *child, const char *text)
-{
-	int64_t end_ms = jr_clock_now_ms() + PATIENCE_MS;
-	bool found = false;
-
-	while (!found) {
-		struct jr_buf out;
-
-		turn_for(fixture->loop, 5);
-		jr_buf_init(&out, 1 << 20);
-		jr_capture_read(jr_child_output(child), &out);
-		found = strstr(out.data, text) != NULL;
-		jr_buf_release(&out);
-		assert_true(jr_clock_now_ms() < end_ms);
-	}
-}
 
 static void
 output_and_exit_status_come_back(void **state)
@@ -145,7 +33,8 @@ a_megabyte_that_is_read_arrives_whole(void **state)
 static void
 a_megabyte_that_is_never_read_is_normal(void **state)
 {
-	static const char *const scripts[] = { "exit 0", "exec 0<&-; sleep 0.05; echo done", "head -c 10 >/dev/null" };
+	static const char *const scripts[] = {
+	    "exit 0", "exec 0<&-; sleep 0.05; echo done", "head -c 10 >/dev/null"};
 	char *payload = jr_xmalloc(1 << 20);
 	struct result result;
 
@@ -212,7 +101,9 @@ static void
 a_double_fork_does_not_leave_the_group(void **state)
 {
 	struct result result;
-	int64_t pid = run(*state, "( ( trap '' HUP TERM INT; sleep 300 ) >/dev/null 2>&1 & ) ; echo ok", NULL, 0, &result);
+	int64_t pid =
+	    run(*state, "( ( trap '' HUP TERM INT; sleep 300 ) >/dev/null 2>&1 & ) ; echo ok", NULL,
+		0, &result);
 
 	assert_int_equal(find_process(0, 0, pid, NULL), 0);
 	jr_buf_release(&result.output);
@@ -224,7 +115,8 @@ a_session_of_its_own_survives(void **state)
 	struct result result;
 	int64_t escaped;
 
-	run(*state, "setsid sh -c 'echo $$; exec sleep 300 >/dev/null 2>&1 </dev/null'& sleep 0.1", NULL, 0, &result);
+	run(*state, "setsid sh -c 'echo $$; exec sleep 300 >/dev/null 2>&1 </dev/null'& sleep 0.1",
+	    NULL, 0, &result);
 	escaped = strtol(result.output.data, NULL, 10);
 	assert_true(escaped > 1);
 	assert_int_equal(find_process(escaped, 0, 0, NULL), escaped);
@@ -251,7 +143,8 @@ kill_ends_one_that_ignores_term(void **state)
 {
 	struct fixture *fixture = *state;
 	struct result result;
-	struct jr_child *child = start(fixture, "trap '' TERM; echo armed; while :; do sleep 300; done", &result);
+	struct jr_child *child =
+	    start(fixture, "trap '' TERM; echo armed; while :; do sleep 300; done", &result);
 
 	wait_for_output(fixture, child, "armed");
 	jr_child_signal(child, SIGTERM);
@@ -269,8 +162,8 @@ a_stopped_group_sees_term(void **state)
 {
 	struct fixture *fixture = *state;
 	struct result result;
-	struct jr_child *child = start(fixture, "trap 'echo bye; exit 5' TERM; echo armed; while :; do sleep 0.02; done",
-	    &result);
+	struct jr_child *child = start(fixture,
+	    "trap 'echo bye; exit 5' TERM; echo armed; while :; do sleep 0.02; done", &result);
 
 	wait_for_output(fixture, child, "armed");
 	assert_int_equal(kill((pid_t)-jr_child_pid(child), SIGSTOP), 0);
@@ -284,53 +177,6 @@ a_stopped_group_sees_term(void **state)
 }
 
 static void
-nothing_but_0_to_2_is_open(void **state)
-{
-	int extra = open("/dev/null", O_RDONLY); /* not close-on-exec, as a careless parent leaves it */
-	struct result result;
-
-	assert_true(extra > 2);
-	assert_true(dup2(extra, 200) == 200);
-	run(*state, "cd /proc/self/fd && for fd in *; do [ -e $fd ] && echo $fd; done; exit 0", NULL, 0, &result);
-	/* A shell opens nothing of its own for this, but for the directory it lists, which is closed again by then. */
-	assert_string_equal(result.output.data, "0\n1\n2\n");
-	(void)close(extra);
-	(void)close(200);
-	jr_buf_release(&result.output);
-}
-
-static void
-signals_are_as_a_program_expects_them(void **state)
-{
-	sigset_t mask, before;
-	struct result result;
-
-	(void)sigemptyset(&mask);
-	(void)sigaddset(&mask, SIGTERM);
-	(void)sigaddset(&mask, SIGCHLD);
-	(void)sigprocmask(SIG_BLOCK, &mask, &before);
-	(void)signal(SIGHUP, SIG_IGN);
-	run(*state, "exec grep -E '^Sig(Blk|Ign)' /proc/self/status", NULL, 0, &result);
-	assert_string_equal(result.output.data, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
-	(void)signal(SIGHUP, SIG_DFL);
-	(void)sigprocmask(SIG_SETMASK, &before, NULL);
-	jr_buf_release(&result.output);
-}
-
-static void
-it_leads_a_session_of_its_own(void **state)
-{
-	struct result result;
-	char *expected;
-	int64_t pid = run(*state, "read -r line < /proc/self/stat; set -- $line; echo $1 $5 $6", NULL, 0, &result);
-
-	expected = jr_xasprintf("%lld %lld %lld\n", (long long)pid, (long long)pid, (long long)pid);
-	assert_string_equal(result.output.data, expected);
-	free(expected);
-	jr_buf_release(&result.output);
-}
-
-static void
 its_cost_is_recorded(void **state)
 {
 	struct result result;
@@ -339,45 +185,6 @@ its_cost_is_recorded(void **state)
 	assert_true(result.usage.ru_maxrss > 100);
 	assert_true(result.usage.ru_utime.tv_sec > 0 || result.usage.ru_utime.tv_usec > 1000);
 	jr_buf_release(&result.output);
-}
-
-static void
-expect_no_start(struct fixture *fixture, const char *path, const char *cwd, const char *text)
-{
-	char *argv[] = { (char *)(uintptr_t)path, NULL };
-	struct jr_child_spec spec = { .path = path, .argv = argv, .envp = no_env, .cwd = cwd, .deadline_ms = JR_NEVER };
-	struct result result = { 0 };
-	struct jr_err err = { 0 };
-
-	assert_null(jr_child_start(fixture->loop, fixture->keeper, &spec, on_ended, &result, &err));
-	assert_non_null(strstr(err.msg, path));
-	if (strstr(err.msg, text) == NULL)
-		fail_msg("\"%s\" is not in \"%s\"", text, err.msg);
-	turn_for(fixture->loop, 5);
-	assert_int_equal(result.times, 0);
-	assert_true(waitpid(-1, NULL, WNOHANG) == 0); /* the keeper is the only child */
-}
-
-static void
-what_cannot_be_executed_says_why(void **state)
-{
-	struct fixture *fixture = *state;
-	char *directory = make_directory();
-	char *plain = make_file(directory, "plain", "echo no\n", 0755);
-	char *lost = make_file(directory, "lost", "#!/no/such/interpreter\n", 0755);
-	char *closed = make_file(directory, "closed", "#!/bin/sh\n", 0644);
-
-	expect_no_start(fixture, "/no/such/file", NULL, "No such file or directory");
-	expect_no_start(fixture, plain, NULL, "Exec format error");
-	expect_no_start(fixture, plain, NULL, "#!/bin/sh");
-	expect_no_start(fixture, lost, NULL, "No such file or directory");
-	expect_no_start(fixture, lost, NULL, "its interpreter");
-	expect_no_start(fixture, closed, NULL, "Permission denied");
-	expect_no_start(fixture, "/bin/sh", "/no/such/directory", "its directory");
-	free(plain);
-	free(lost);
-	free(closed);
-	remove_directory(directory);
 }
 
 static void
@@ -410,8 +217,9 @@ static void
 it_may_be_freed_when_it_has_ended(void **state)
 {
 	struct fixture *fixture = *state;
-	char *argv[] = { (char *)(uintptr_t)"true", NULL };
-	struct jr_child_spec spec = { .path = "/bin/true", .argv = argv, .envp = no_env, .deadline_ms = JR_NEVER };
+	char *argv[] = {(char *)(uintptr_t) "true", NULL};
+	struct jr_child_spec spec = {
+	    .path = "/bin/true", .argv = argv, .envp = no_env, .deadline_ms = JR_NEVER};
 	struct jr_child *child = NULL;
 	struct jr_err err;
 	int64_t end_ms = jr_clock_now_ms() + PATIENCE_MS;
@@ -428,10 +236,13 @@ static void
 echo_copies_the_output_to_stderr(void **state)
 {
 	struct fixture *fixture = *state;
-	char *argv[] = { (char *)(uintptr_t)"echo", (char *)(uintptr_t)"hello", NULL };
-	struct jr_child_spec spec = { .path = "/bin/echo", .argv = argv, .envp = no_env, .deadline_ms = JR_NEVER,
-		.echo = true };
-	struct result result = { 0 };
+	char *argv[] = {(char *)(uintptr_t) "echo", (char *)(uintptr_t) "hello", NULL};
+	struct jr_child_spec spec = {.path = "/bin/echo",
+	    .argv = argv,
+	    .envp = no_env,
+	    .deadline_ms = JR_NEVER,
+	    .echo = true};
+	struct result result = {0};
 	struct jr_child *child;
 	struct jr_err err;
 	char seen[16] = "";
@@ -454,58 +265,26 @@ echo_copies_the_output_to_stderr(void **state)
 	jr_child_free(child);
 }
 
-static size_t
-count_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	size_t count = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir) != NULL)
-		count++;
-	(void)closedir(dir);
-	return count;
-}
-
-static void
-no_descriptor_is_left(void **state)
-{
-	size_t before = count_descriptors();
-	struct result result;
-
-	for (int i = 0; i < 5; i++) {
-		run(*state, "echo x", "y", 1, &result);
-		jr_buf_release(&result.output);
-		expect_no_start(*state, "/no/such/file", NULL, "No such");
-	}
-	assert_int_equal(count_descriptors(), before);
-}
-
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(output_and_exit_status_come_back),
-		cmocka_unit_test(a_megabyte_that_is_read_arrives_whole),
-		cmocka_unit_test(a_megabyte_that_is_never_read_is_normal),
-		cmocka_unit_test(closing_stdout_and_going_on_is_normal),
-		cmocka_unit_test(a_hundred_that_exit_at_once_all_end),
-		cmocka_unit_test(ten_megabytes_are_drained_and_kept_as_head_and_tail),
-		cmocka_unit_test(a_grandchild_that_keeps_the_pipe_is_killed_after_the_drain),
-		cmocka_unit_test(a_double_fork_does_not_leave_the_group),
-		cmocka_unit_test(a_session_of_its_own_survives),
-		cmocka_unit_test(term_ends_one_that_does_not_mind),
-		cmocka_unit_test(kill_ends_one_that_ignores_term),
-		cmocka_unit_test(a_stopped_group_sees_term),
-		cmocka_unit_test(nothing_but_0_to_2_is_open),
-		cmocka_unit_test(signals_are_as_a_program_expects_them),
-		cmocka_unit_test(it_leads_a_session_of_its_own),
-		cmocka_unit_test(its_cost_is_recorded),
-		cmocka_unit_test(what_cannot_be_executed_says_why),
-		cmocka_unit_test(freeing_one_that_runs_kills_its_group),
-		cmocka_unit_test(it_may_be_freed_when_it_has_ended),
-		cmocka_unit_test(echo_copies_the_output_to_stderr),
-		cmocka_unit_test(no_descriptor_is_left),
+	    cmocka_unit_test(output_and_exit_status_come_back),
+	    cmocka_unit_test(a_megabyte_that_is_read_arrives_whole),
+	    cmocka_unit_test(a_megabyte_that_is_never_read_is_normal),
+	    cmocka_unit_test(closing_stdout_and_going_on_is_normal),
+	    cmocka_unit_test(a_hundred_that_exit_at_once_all_end),
+	    cmocka_unit_test(ten_megabytes_are_drained_and_kept_as_head_and_tail),
+	    cmocka_unit_test(a_grandchild_that_keeps_the_pipe_is_killed_after_the_drain),
+	    cmocka_unit_test(a_double_fork_does_not_leave_the_group),
+	    cmocka_unit_test(a_session_of_its_own_survives),
+	    cmocka_unit_test(term_ends_one_that_does_not_mind),
+	    cmocka_unit_test(kill_ends_one_that_ignores_term),
+	    cmocka_unit_test(a_stopped_group_sees_term),
+	    cmocka_unit_test(its_cost_is_recorded),
+	    cmocka_unit_test(freeing_one_that_runs_kills_its_group),
+	    cmocka_unit_test(it_may_be_freed_when_it_has_ended),
+	    cmocka_unit_test(echo_copies_the_output_to_stderr),
 	};
 
 	return cmocka_run_group_tests_name("child", tests, set_up, tear_down);

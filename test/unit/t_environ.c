@@ -1,8 +1,8 @@
 /*
  * environ: what a handler is told, and what is kept from it.
  */
-#include "environ.h"
 #include "clock.h"
+#include "environ.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,14 +15,14 @@
 #include <string.h>
 
 static const struct jr_run example = {
-	.id = 41,
-	.claim_seq = 7,
-	.attempts = 2,
-	.max_attempts = 5,
-	.job_type = (char *)(uintptr_t)"send_mail",
-	.queue = (char *)(uintptr_t)"default",
-	.payload = (char *)(uintptr_t)"{}",
-	.key = (char *)(uintptr_t)"abc-41",
+    .id = 41,
+    .claim_seq = 7,
+    .attempts = 2,
+    .max_attempts = 5,
+    .job_type = (char *)(uintptr_t) "send_mail",
+    .queue = (char *)(uintptr_t) "default",
+    .payload = (char *)(uintptr_t) "{}",
+    .key = (char *)(uintptr_t) "abc-41",
 };
 
 /* The value of the only occurrence of `name`, NULL if there is none. */
@@ -45,11 +45,11 @@ value_of(char **env, const char *name)
 static void
 expect(const char *item, const char *name, const char *value)
 {
-	char *base[] = { (char *)(uintptr_t)item, NULL };
+	char *base[] = {(char *)(uintptr_t)item, NULL};
 	char **env = jr_environ_make(base, &example, JR_NEVER);
 	const char *found = value_of(env, name);
 
-	if ((found == NULL) != (value == NULL) || (found != NULL && strcmp(found, value) != 0))
+	if (value == NULL ? found != NULL : found == NULL || strcmp(found, value) != 0)
 		fail_msg("%s: %s is %s", item, name, found != NULL ? found : "not there");
 	jr_environ_free(env);
 }
@@ -57,12 +57,12 @@ expect(const char *item, const char *name, const char *value)
 static void
 a_handler_is_told_which_run_it_is(void **state)
 {
-	char *base[] = { NULL };
+	char *base[] = {NULL};
 	struct jr_run run = example;
 	char **env;
 
 	(void)state;
-	run.slot = (char *)(uintptr_t)"2026-11-21T01:00:00Z";
+	run.slot = (char *)(uintptr_t) "2026-11-21T01:00:00Z";
 	env = jr_environ_make(base, &run, 1700000000999);
 	assert_string_equal(value_of(env, "JOBRUN_RUN_ID"), "41");
 	assert_string_equal(value_of(env, "JOBRUN_CLAIM"), "7");
@@ -87,8 +87,8 @@ slot_and_deadline_are_not_there_without_need(void **state)
 static void
 what_is_harmless_is_inherited(void **state)
 {
-	static const char *const items[] = { "PATH=/usr/bin:/bin", "EMPTY=", "PGHOST=db", "PGSERVICE=x", "PGPASSFILE=/f",
-		"LDFLAGS=-x", "JOBRUN_STATE_DIR=/s", "PGPASSWORDS=x" };
+	static const char *const items[] = {"PATH=/usr/bin:/bin", "EMPTY=", "PGHOST=db",
+	    "PGSERVICE=x", "PGPASSFILE=/f", "LDFLAGS=-x", "JOBRUN_STATE_DIR=/s", "PGPASSWORDS=x"};
 
 	(void)state;
 	for (size_t i = 0; i < JR_COUNT(items); i++) {
@@ -132,8 +132,8 @@ connection_strings_lose_out_if_they_have_a_password(void **state)
 static void
 the_handlers_url_becomes_the_url(void **state)
 {
-	char *base[] = { (char *)(uintptr_t)"JOBRUN_DATABASE_URL=host=runner",
-		(char *)(uintptr_t)"JOBRUN_HANDLER_DATABASE_URL=postgres://e:p@h/db", NULL };
+	char *base[] = {(char *)(uintptr_t) "JOBRUN_DATABASE_URL=host=runner",
+	    (char *)(uintptr_t) "JOBRUN_HANDLER_DATABASE_URL=postgres://e:p@h/db", NULL};
 	char **env = jr_environ_make(base, &example, JR_NEVER);
 
 	(void)state;
@@ -151,19 +151,12 @@ passwords_are_found_in_every_form(void **state)
 		const char *conninfo;
 		bool has;
 	} cases[] = {
-		{ "postgresql://u:p@h/db", true },
-		{ "postgresql://u@h/db?password=p", true },
-		{ "postgresql://u:@h/db", false },
-		{ "postgresql:///db?host=/run", false },
-		{ "host=h password='a b'", true },
-		{ "host=h sslpassword=x", true },
-		{ "host=h password=", false },
-		{ "", false },
-		{ "just_a_name", false },
-		{ "jdbc:postgresql://h/db?user=u&password=p", true },
-		{ "redis://:p@h:1", true },
-		{ "http://h:80/", false },
-		{ "postgres://u:p%zz@h/db", true }, /* libpq refuses it */
+	    {"postgresql://u:p@h/db", true}, {"postgresql://u@h/db?password=p", true},
+	    {"postgresql://u:@h/db", false}, {"postgresql://h/db?host=/run", false},
+	    {"host=h password='a b'", true}, {"host=h sslpassword=x", true},
+	    {"host=h password=", false}, {"", false}, {"just_a_name", false},
+	    {"jdbc:postgresql://h/db?user=u&password=p", true}, {"redis://:p@h:1", true},
+	    {"http://h:80/", false}, {"postgres://u:p%zz@h/db", true}, /* libpq refuses it */
 	};
 
 	(void)state;
@@ -177,14 +170,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_handler_is_told_which_run_it_is),
-		cmocka_unit_test(slot_and_deadline_are_not_there_without_need),
-		cmocka_unit_test(what_is_harmless_is_inherited),
-		cmocka_unit_test(secrets_and_the_loader_are_not_inherited),
-		cmocka_unit_test(what_an_outer_run_set_is_not_inherited),
-		cmocka_unit_test(connection_strings_lose_out_if_they_have_a_password),
-		cmocka_unit_test(the_handlers_url_becomes_the_url),
-		cmocka_unit_test(passwords_are_found_in_every_form),
+	    cmocka_unit_test(a_handler_is_told_which_run_it_is),
+	    cmocka_unit_test(slot_and_deadline_are_not_there_without_need),
+	    cmocka_unit_test(what_is_harmless_is_inherited),
+	    cmocka_unit_test(secrets_and_the_loader_are_not_inherited),
+	    cmocka_unit_test(what_an_outer_run_set_is_not_inherited),
+	    cmocka_unit_test(connection_strings_lose_out_if_they_have_a_password),
+	    cmocka_unit_test(the_handlers_url_becomes_the_url),
+	    cmocka_unit_test(passwords_are_found_in_every_form),
 	};
 
 	return cmocka_run_group_tests_name("environ", tests, NULL, NULL);

@@ -62,46 +62,52 @@ release(struct result *result)
 	free(result->code);
 	free(result->error);
 	free(result->output);
-	*result = (struct result){ 0 };
+	*result = (struct result){0};
 }
 
 static const struct jr_run example = {
-	.id = 41,
-	.claim_seq = 7,
-	.attempts = 1,
-	.max_attempts = 5,
-	.timeout_ms = -1,
-	.job_type = (char *)(uintptr_t)"job",
-	.queue = (char *)(uintptr_t)"default",
-	.payload = (char *)(uintptr_t)"{\"n\": 12345678901234567890.10}",
-	.key = (char *)(uintptr_t)"k-41",
+    .id = 41,
+    .claim_seq = 7,
+    .attempts = 1,
+    .max_attempts = 5,
+    .timeout_ms = -1,
+    .job_type = (char *)(uintptr_t) "job",
+    .queue = (char *)(uintptr_t) "default",
+    .payload = (char *)(uintptr_t) "{\"n\": 12345678901234567890.10}",
+    .key = (char *)(uintptr_t) "k-41",
 };
 
 /* Start the script `text` as the handler "job". */
 static struct jr_work *
-start(struct fixture *fixture, const char *text, mode_t mode, int64_t run_deadline_ms, struct result *result,
-    struct jr_err *err)
+start(struct fixture *fixture, const char *text, mode_t mode, int64_t run_deadline_ms,
+    struct result *result, struct jr_err *err)
 {
-	struct jr_handler handler = { .job_type = (char *)(uintptr_t)"job", .directory = fixture->directory,
-		.kind = &jr_handler_exec, .timeout_ms = -1, .grace_ms = -1 };
+	struct jr_handler handler = {.job_type = (char *)(uintptr_t) "job",
+	    .directory = fixture->directory,
+	    .kind = &jr_handler_exec,
+	    .timeout_ms = -1,
+	    .grace_ms = -1};
 	struct jr_work *work;
 
-	*result = (struct result){ 0 };
+	*result = (struct result){0};
 	handler.path = make_file(fixture->directory, "job", text, mode);
-	work = jr_handler_exec.start(&fixture->host, &handler, &example, JR_NEVER, run_deadline_ms, on_ended, result, err);
+	work = jr_handler_exec.start(
+	    &fixture->host, &handler, &example, JR_NEVER, run_deadline_ms, on_ended, result, err);
 	free(handler.path);
-	return work;
+	return work; /* cppcheck-suppress returnDanglingLifetime ; it keeps nothing of its handler */
 }
 
 static void
 run(struct fixture *fixture, const char *script, struct result *result)
 {
 	char *text = jr_xasprintf("#!/bin/sh\n%s\n", script);
-	struct jr_err err = { 0 };
+	struct jr_err err = {0};
 	struct jr_work *work = start(fixture, text, 0755, JR_NEVER, result, &err);
 
-	if (work == NULL)
+	if (work == NULL) {
 		fail_msg("%s", err.msg);
+		return;
+	}
 	turn_until(fixture->host.loop, &result->ended);
 	work->kind->free(work);
 	free(text);
@@ -116,14 +122,16 @@ the_exit_status_is_the_verdict(void **state)
 		int status;
 		const char *code, *error;
 	} cases[] = {
-		{ "exit 0", JR_DONE, 0, NULL, NULL },
-		{ "exit 75", JR_LATER, 75, "exit:75", "exit 75" },
-		{ "echo no such order; exit 65", JR_GIVE_UP, 65, "exit:65", "exit 65: no such order" },
-		{ "exit 1", JR_FAIL, 1, "exit:1", "exit 1" },
-		{ "echo first; echo last >&2; echo; exit 255", JR_FAIL, 255, "exit:255", "exit 255: last" },
-		{ "kill -SEGV $$", JR_FAIL, 128 + SIGSEGV, "signal:SEGV", "killed by SIGSEGV" },
-		{ "echo x; kill -KILL $$", JR_FAIL, 128 + SIGKILL, "signal:KILL", "killed by SIGKILL: x" },
-		{ "kill -40 $$", JR_FAIL, 128 + 40, "signal:40", "killed by signal 40" },
+	    {"exit 0", JR_DONE, 0, NULL, NULL},
+	    {"exit 75", JR_LATER, 75, "exit:75", "exit 75"},
+	    {"echo no such order; exit 65", JR_GIVE_UP, 65, "exit:65", "exit 65: no such order"},
+	    {"exit 1", JR_FAIL, 1, "exit:1", "exit 1"},
+	    {"echo first; echo last >&2; echo; exit 255", JR_FAIL, 255, "exit:255",
+		"exit 255: last"},
+	    {"kill -SEGV $$", JR_FAIL, 128 + SIGSEGV, "signal:SEGV", "killed by SIGSEGV"},
+	    {"echo x; kill -KILL $$", JR_FAIL, 128 + SIGKILL, "signal:KILL",
+		"killed by SIGKILL: x"},
+	    {"kill -40 $$", JR_FAIL, 128 + 40, "signal:40", "killed by signal 40"},
 	};
 
 	for (size_t i = 0; i < JR_COUNT(cases); i++) {
@@ -151,10 +159,12 @@ payload_environment_and_directory_are_there(void **state)
 {
 	struct fixture *fixture = *state;
 	struct result result;
-	char *expected = jr_xasprintf("%s\n41 7 job default 1 5 k-41 - -\n%s\n0\n", example.payload, fixture->directory);
+	char *expected = jr_xasprintf(
+	    "%s\n41 7 job default 1 5 k-41 - -\n%s\n0\n", example.payload, fixture->directory);
 
-	run(fixture, "cat; echo $JOBRUN_RUN_ID $JOBRUN_CLAIM $JOBRUN_TYPE $JOBRUN_QUEUE $JOBRUN_ATTEMPT "
-		     "$JOBRUN_MAX_ATTEMPTS $JOBRUN_KEY ${JOBRUN_SLOT--} ${JOBRUN_DEADLINE--}; pwd; echo $#",
+	run(fixture,
+	    "cat; echo $JOBRUN_RUN_ID $JOBRUN_CLAIM $JOBRUN_TYPE $JOBRUN_QUEUE $JOBRUN_ATTEMPT "
+	    "$JOBRUN_MAX_ATTEMPTS $JOBRUN_KEY ${JOBRUN_SLOT--} ${JOBRUN_DEADLINE--}; pwd; echo $#",
 	    &result);
 	assert_string_equal(result.output, expected);
 	free(expected);
@@ -168,8 +178,8 @@ the_deadline_is_told_in_unix_seconds(void **state)
 	int64_t expected_s = jr_clock_wall_ms() / 1000 + 60, told_s;
 	struct result result;
 	struct jr_err err;
-	struct jr_work *work = start(fixture, "#!/bin/sh\necho $JOBRUN_DEADLINE\n", 0755, jr_clock_now_ms() + 60000, &result,
-	    &err);
+	struct jr_work *work = start(fixture, "#!/bin/sh\necho $JOBRUN_DEADLINE\n", 0755,
+	    jr_clock_now_ms() + 60000, &result, &err);
 
 	assert_non_null(work);
 	turn_until(fixture->host.loop, &result.ended);
@@ -186,13 +196,16 @@ output_is_clean_and_bounded(void **state)
 	struct result result;
 
 	run(*state, "printf 'a\\000b\\377c\\303\\251\\n'", &result);
-	assert_string_equal(result.output, "a\xEF\xBF\xBD" "b\xEF\xBF\xBD" "c\xC3\xA9\n");
+	assert_string_equal(result.output, "a\xEF\xBF\xBD"
+					   "b\xEF\xBF\xBD"
+					   "c\xC3\xA9\n");
 	release(&result);
 	run(*state, "exit 0", &result);
 	assert_null(result.output);
 	release(&result);
 	/* Each of these bytes becomes three; the end of the log is still the end. */
-	run(*state, "head -c 3000000 /dev/zero | tr '\\0' '\\377'; echo; echo the reason; exit 1", &result);
+	run(*state, "head -c 3000000 /dev/zero | tr '\\0' '\\377'; echo; echo the reason; exit 1",
+	    &result);
 	assert_true(strlen(result.output) <= max);
 	assert_string_equal(result.output + strlen(result.output) - 12, "\nthe reason\n");
 	assert_string_equal(result.error, "exit 1: the reason");
@@ -215,7 +228,7 @@ static void
 expect_no_start(struct fixture *fixture, const char *script, mode_t mode, const char *text)
 {
 	struct result result;
-	struct jr_err err = { 0 };
+	struct jr_err err = {0};
 
 	assert_null(start(fixture, script, mode, JR_NEVER, &result, &err));
 	if (strstr(err.msg, text) == NULL)
@@ -239,8 +252,9 @@ stop_asks_and_then_makes_it_end(void **state)
 	struct fixture *fixture = *state;
 	struct result result;
 	struct jr_err err;
-	struct jr_work *work = start(fixture, "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 300; done\n", 0755, JR_NEVER, &result,
-	    &err);
+	struct jr_work *work =
+	    start(fixture, "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 300; done\n", 0755, JR_NEVER,
+		&result, &err);
 
 	assert_non_null(work);
 	work->kind->move(work, JR_NEVER);
@@ -260,11 +274,12 @@ static void
 noop_succeeds_from_the_loop(void **state)
 {
 	struct fixture *fixture = *state;
-	struct jr_handler handler = { .job_type = (char *)(uintptr_t)"jobrun.noop", .kind = &jr_handler_builtin };
-	struct result result = { 0 };
+	struct jr_handler handler = {
+	    .job_type = (char *)(uintptr_t) "jobrun.noop", .kind = &jr_handler_builtin};
+	struct result result = {0};
 	struct jr_err err;
-	struct jr_work *work = handler.kind->start(&fixture->host, &handler, &example, JR_NEVER, JR_NEVER, on_ended, &result,
-	    &err);
+	struct jr_work *work = handler.kind->start(
+	    &fixture->host, &handler, &example, JR_NEVER, JR_NEVER, on_ended, &result, &err);
 
 	assert_non_null(work);
 	assert_false(result.ended);
@@ -274,8 +289,9 @@ noop_succeeds_from_the_loop(void **state)
 	assert_int_equal(result.end.verdict, JR_DONE);
 	assert_false(result.end.has_exit);
 	work->kind->free(work);
-	result = (struct result){ 0 };
-	work = handler.kind->start(&fixture->host, &handler, &example, JR_NEVER, JR_NEVER, on_ended, &result, &err);
+	result = (struct result){0};
+	work = handler.kind->start(
+	    &fixture->host, &handler, &example, JR_NEVER, JR_NEVER, on_ended, &result, &err);
 	work->kind->free(work);
 	turn_for(fixture->host.loop, 5);
 	assert_false(result.ended);
@@ -285,14 +301,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_exit_status_is_the_verdict),
-		cmocka_unit_test(payload_environment_and_directory_are_there),
-		cmocka_unit_test(the_deadline_is_told_in_unix_seconds),
-		cmocka_unit_test(output_is_clean_and_bounded),
-		cmocka_unit_test(a_long_last_line_is_cut),
-		cmocka_unit_test(what_cannot_be_started_says_why),
-		cmocka_unit_test(stop_asks_and_then_makes_it_end),
-		cmocka_unit_test(noop_succeeds_from_the_loop),
+	    cmocka_unit_test(the_exit_status_is_the_verdict),
+	    cmocka_unit_test(payload_environment_and_directory_are_there),
+	    cmocka_unit_test(the_deadline_is_told_in_unix_seconds),
+	    cmocka_unit_test(output_is_clean_and_bounded),
+	    cmocka_unit_test(a_long_last_line_is_cut),
+	    cmocka_unit_test(what_cannot_be_started_says_why),
+	    cmocka_unit_test(stop_asks_and_then_makes_it_end),
+	    cmocka_unit_test(noop_succeeds_from_the_loop),
 	};
 
 	return cmocka_run_group_tests_name("exec", tests, set_up, tear_down);

@@ -1,5 +1,6 @@
 /*
- * handlers: what counts as a handler, and which files are refused. Ownership is tried out only as root.
+ * handlers: what counts as a handler, and which files are refused. Ownership is tried out only as
+ * root.
  */
 #include "handlers.h"
 #include "processes.h"
@@ -31,7 +32,7 @@ add(const char *directory, const char *name, const char *text, mode_t mode)
 static void
 load(struct jr_handlers *handlers, const char *directory)
 {
-	struct jr_err err = { 0 };
+	struct jr_err err = {0};
 
 	if (!jr_handlers_load(handlers, directory, &err))
 		fail_msg("%s", err.msg);
@@ -41,7 +42,7 @@ static void
 expect_refusal(const char *directory, const char *text)
 {
 	struct jr_handlers handlers;
-	struct jr_err err = { 0 };
+	struct jr_err err = {0};
 
 	assert_false(jr_handlers_load(&handlers, directory, &err));
 	assert_int_equal(err.code, JR_E_CONFIG);
@@ -94,8 +95,8 @@ executables_are_handlers_sorted_by_name(void **state)
 static void
 what_editors_and_packages_leave_is_passed_over(void **state)
 {
-	static const char *const names[] = { ".hidden", "a~", "a.bak", "a.swp", "a.dpkg-old", "a.dpkg-dist", "a.rpmsave",
-		"a.rpmnew" };
+	static const char *const names[] = {".hidden", "a~", "a.bak", "a.swp", "a.dpkg-old",
+	    "a.dpkg-dist", "a.rpmsave", "a.rpmnew"};
 	struct jr_handlers handlers;
 
 	add(*state, "good", SCRIPT, 0755);
@@ -164,11 +165,14 @@ a_directory_others_can_write_to_is_refused(void **state)
 	expect_refusal(*state, "its group can write to it: chmod go-w /tmp/jobrun-unit-");
 	assert_int_equal(chmod(*state, 0707), 0);
 	expect_refusal(*state, "everybody can write to it: chmod go-w /tmp/jobrun-unit-");
-	/* Sticky does not help where names must not be chosen by others, however the path is written. */
+	/*
+	 * Sticky does not help where names must not be chosen by others, however the path is
+	 * written.
+	 */
 	assert_int_equal(chmod(*state, 01777), 0);
 	expect_refusal(*state, "everybody");
 	for (size_t i = 0; i < 3; i++) {
-		static const char *const ends[] = { "/", "/.", "/x/.." };
+		static const char *const ends[] = {"/", "/.", "/x/.."};
 		char *path = jr_xasprintf("%s%s", (char *)*state, ends[i]);
 		char *inner = jr_xasprintf("%s/x", (char *)*state);
 
@@ -189,7 +193,8 @@ a_parent_others_can_write_to_is_refused(void **state)
 	add(inner, "good", SCRIPT, 0755);
 	assert_int_equal(chmod(*state, 0775), 0);
 	expect_refusal(inner, "its group");
-	assert_int_equal(chmod(*state, 01777), 0); /* as /tmp, whose entries only their owners can move */
+	assert_int_equal(
+	    chmod(*state, 01777), 0); /* as /tmp, whose entries only their owners can move */
 	load(&handlers, inner);
 	jr_handlers_release(&handlers);
 	free(inner);
@@ -241,6 +246,7 @@ files_of_others_are_refused(void **state)
 	if (geteuid() != 0) {
 		free(path);
 		skip();
+		return;
 	}
 	assert_true(jr_handlers_check_file(path, &err));
 	assert_int_equal(chown(path, 12345, (gid_t)-1), 0);
@@ -264,6 +270,7 @@ another_user_may_use_its_own_files_and_those_of_root(void **state)
 		free(own);
 		free(roots);
 		skip();
+		return;
 	}
 	assert_int_equal(chown(own, 12345, (gid_t)-1), 0);
 	assert_int_equal(chown(*state, 12345, (gid_t)-1), 0);
@@ -340,17 +347,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(executables_are_handlers_sorted_by_name),
-		TEST(what_editors_and_packages_leave_is_passed_over),
-		TEST(what_looks_like_a_handler_and_is_none_has_a_line),
-		TEST(a_directory_without_handlers_is_refused),
-		TEST(a_directory_others_can_write_to_is_refused),
-		TEST(a_parent_others_can_write_to_is_refused),
-		TEST(symbolic_links_are_followed_and_checked_at_both_ends),
-		TEST(files_of_others_are_refused),
-		TEST(another_user_may_use_its_own_files_and_those_of_root),
-		TEST(the_directory_comes_from_option_variable_home_or_etc),
-		TEST(a_relative_directory_becomes_absolute),
+	    TEST(executables_are_handlers_sorted_by_name),
+	    TEST(what_editors_and_packages_leave_is_passed_over),
+	    TEST(what_looks_like_a_handler_and_is_none_has_a_line),
+	    TEST(a_directory_without_handlers_is_refused),
+	    TEST(a_directory_others_can_write_to_is_refused),
+	    TEST(a_parent_others_can_write_to_is_refused),
+	    TEST(symbolic_links_are_followed_and_checked_at_both_ends),
+	    TEST(files_of_others_are_refused),
+	    TEST(another_user_may_use_its_own_files_and_those_of_root),
+	    TEST(the_directory_comes_from_option_variable_home_or_etc),
+	    TEST(a_relative_directory_becomes_absolute),
 	};
 
 	return cmocka_run_group_tests_name("handlers", tests, NULL, NULL);

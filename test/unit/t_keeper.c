@@ -1,5 +1,6 @@
 /*
- * keeper: a runner that is killed or stopped, played by a process of the test, and a keeper that is.
+ * keeper: a runner that is killed or stopped, played by a process of the test, and a keeper that
+ * is.
  */
 #include "child.h"
 #include "keeper.h"
@@ -21,12 +22,14 @@ on_ended(void *ctx, const struct jr_child_end *end)
 }
 
 static struct jr_child *
-start(struct jr_loop *loop, struct jr_keeper *keeper, const char *script, int64_t deadline_ms, bool *ended,
-    struct jr_err *err)
+start(struct jr_loop *loop, struct jr_keeper *keeper, const char *script, int64_t deadline_ms,
+    bool *ended, struct jr_err *err)
 {
-	char *argv[] = { (char *)(uintptr_t)"sh", (char *)(uintptr_t)"-c", (char *)(uintptr_t)script, NULL };
-	char *env[] = { (char *)(uintptr_t)"PATH=/usr/bin:/bin", NULL };
-	struct jr_child_spec spec = { .path = "/bin/sh", .argv = argv, .envp = env, .deadline_ms = deadline_ms };
+	char *argv[] = {
+	    (char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", (char *)(uintptr_t)script, NULL};
+	char *env[] = {(char *)(uintptr_t) "PATH=/usr/bin:/bin", NULL};
+	struct jr_child_spec spec = {
+	    .path = "/bin/sh", .argv = argv, .envp = env, .deadline_ms = deadline_ms};
 
 	return jr_child_start(loop, keeper, &spec, on_ended, ended, err);
 }
@@ -50,7 +53,10 @@ fork_helper(void)
 	}
 }
 
-/* The life of a runner with one handler; tells its group once the handler is at work. Never returns. */
+/*
+ * The life of a runner with one handler; tells its group once the handler is at work. Never
+ * returns.
+ */
 static JR_NORETURN void
 be_runner(int tell_fd, int64_t deadline_span_ms)
 {
@@ -66,7 +72,9 @@ be_runner(int tell_fd, int64_t deadline_span_ms)
 	if (loop == NULL || keeper == NULL)
 		_exit(1);
 	fork_helper();
-	child = start(loop, keeper, "trap '' TERM HUP INT; sleep 300 & ( sleep 300 & ); echo on; while :; do sleep 300; done",
+	child = start(loop, keeper,
+	    "trap '' TERM HUP INT; sleep 300 & ( sleep 300 & ); echo on; while :; do sleep 300; "
+	    "done",
 	    deadline_ms, &ended, &err);
 	if (child == NULL)
 		_exit(1);
@@ -93,6 +101,7 @@ start_runner(int64_t deadline_span_ms, int64_t *group)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* also when the test fails */
 		(void)close(ends[0]);
 		be_runner(ends[1], deadline_span_ms);
 	}
@@ -136,7 +145,7 @@ a_stopped_runner_cannot_hold_a_handler_past_its_deadline(void **state)
 static void
 signals_to_the_keeper_change_nothing(void **state)
 {
-	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGALRM, SIGUSR1 };
+	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGALRM, SIGUSR1};
 	int64_t group, keeper;
 	pid_t runner = start_runner(JR_NEVER, &group);
 
@@ -172,7 +181,8 @@ start_group(void)
 			(void)pause();
 	}
 	(void)close(ends[1]);
-	assert_int_equal(read(ends[0], &byte, 1), 0); /* the end of file says that it leads its group */
+	assert_int_equal(
+	    read(ends[0], &byte, 1), 0); /* the end of file says that it leads its group */
 	(void)close(ends[0]);
 	return pid;
 }
@@ -180,7 +190,7 @@ start_group(void)
 static struct jr_keeper *
 start_keeper(void)
 {
-	struct jr_err err = { 0 };
+	struct jr_err err = {0};
 	struct jr_keeper *keeper = jr_keeper_start(&err);
 
 	assert_non_null(keeper);
@@ -248,7 +258,7 @@ a_group_beyond_the_limit_is_killed(void **state)
 	struct jr_keeper *keeper = start_keeper();
 
 	(void)state;
-	for (int64_t i = 0; i < 2 * JR_PLACES_MAX;) {
+	for (int64_t i = 0; i < INT64_C(2) * JR_PLACES_MAX;) {
 		/* Numbers that no process has; the pipe may be full for a moment. */
 		if (jr_keeper_announce(jr_keeper_fd(keeper), 100000000 + i, JR_NEVER))
 			i++;
@@ -267,7 +277,8 @@ find_keeper(void)
 	int64_t end_ms = jr_clock_now_ms() + PATIENCE_MS;
 	int64_t pid;
 
-	while ((pid = find_process(0, getpid(), 0, "jobrun-keeper")) == 0) /* it takes its name after the fork */
+	while ((pid = find_process(0, getpid(), 0, "jobrun-keeper")) ==
+	       0) /* it takes its name after the fork */
 		assert_true(jr_clock_now_ms() < end_ms);
 	return pid;
 }
@@ -275,7 +286,7 @@ find_keeper(void)
 static void
 without_a_keeper_nothing_is_started(void **state)
 {
-	struct jr_err err = { 0 };
+	struct jr_err err = {0};
 	struct jr_keeper *keeper = start_keeper();
 	struct jr_loop *loop = jr_loop_new(&err);
 	int64_t pid = find_keeper();
@@ -343,19 +354,20 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_killed_runner_takes_its_handlers_along),
-		cmocka_unit_test(a_stopped_runner_cannot_hold_a_handler_past_its_deadline),
-		cmocka_unit_test(signals_to_the_keeper_change_nothing),
-		cmocka_unit_test(a_deadline_is_moved_and_then_kept),
-		cmocka_unit_test(a_forgotten_group_is_left_alone),
-		cmocka_unit_test(groups_that_would_be_everybody_are_refused),
-		cmocka_unit_test(a_group_beyond_the_limit_is_killed),
-		cmocka_unit_test(without_a_keeper_nothing_is_started),
-		cmocka_unit_test(a_keeper_that_does_not_listen_is_killed),
-		cmocka_unit_test(it_holds_nothing_of_the_runner),
+	    cmocka_unit_test(a_killed_runner_takes_its_handlers_along),
+	    cmocka_unit_test(a_stopped_runner_cannot_hold_a_handler_past_its_deadline),
+	    cmocka_unit_test(signals_to_the_keeper_change_nothing),
+	    cmocka_unit_test(a_deadline_is_moved_and_then_kept),
+	    cmocka_unit_test(a_forgotten_group_is_left_alone),
+	    cmocka_unit_test(groups_that_would_be_everybody_are_refused),
+	    cmocka_unit_test(a_group_beyond_the_limit_is_killed),
+	    cmocka_unit_test(without_a_keeper_nothing_is_started),
+	    cmocka_unit_test(a_keeper_that_does_not_listen_is_killed),
+	    cmocka_unit_test(it_holds_nothing_of_the_runner),
 	};
 	int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
-	jr_log_init(JR_WARN, JR_LOG_TEXT, null_fd); /* losing a keeper is reported; here it is the purpose */
+	jr_log_init(JR_WARN, JR_LOG_TEXT,
+	    null_fd); /* losing a keeper is reported; here it is the purpose */
 	return cmocka_run_group_tests_name("keeper", tests, NULL, NULL);
 }
