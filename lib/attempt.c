@@ -378,6 +378,12 @@ jr_attempt_state(const struct jr_attempt *attempt)
 	return attempt->state;
 }
 
+bool
+jr_attempt_is_lost(const struct jr_attempt *attempt)
+{
+	return attempt->reason == JR_EV_LOST;
+}
+
 void
 jr_attempt_free(struct jr_attempt *attempt)
 {

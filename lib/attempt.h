@@ -56,6 +56,7 @@ void jr_attempt_event(struct jr_attempt *attempt, enum jr_attempt_event event);
 void jr_attempt_renew(struct jr_attempt *attempt, int64_t fence_at_ms);
 
 enum jr_attempt_state jr_attempt_state(const struct jr_attempt *attempt);
+bool jr_attempt_is_lost(const struct jr_attempt *attempt); /* nothing will be written, and the lease must not be renewed */
 void jr_attempt_free(struct jr_attempt *attempt); /* before `ended`: kills */
 
 /*

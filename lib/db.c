@@ -247,3 +247,12 @@ jr_db_notice(const struct jr_db *db)
 {
 	return jr_pg_notice(db->pg);
 }
+
+PGconn *
+jr_db_detach(struct jr_db *db)
+{
+	PGconn *conn = jr_pg_detach(db->pg);
+
+	jr_db_close(db);
+	return conn;
+}

@@ -44,6 +44,9 @@ bool jr_db_need_schema(struct jr_db *db, struct jr_err *err) JR_MUST;
 
 const PGconn *jr_db_conn(const struct jr_db *db);
 
+/* Close db but keep its connection, out of pipeline mode and non-blocking: for scripts of several statements. */
+PGconn *jr_db_detach(struct jr_db *db) JR_MUST;
+
 /* The last notice of the server, NULL if there was none. Borrowed. */
 const char *jr_db_notice(const struct jr_db *db);
 

@@ -17,35 +17,10 @@
 
 #include "clock.h"
 #include "mem.h"
+#include "pg_batch.h"
+#include "pg_connect.h"
 #include "pg_error.h"
 #include "sql_text.h"
-
-#define ADDRESS_MAX 64
-
-struct statement {
-	const char *sql;
-	size_t count;
-	char **values;
-};
-
-struct jr_batch {
-	struct jr_batch *next;
-	struct statement *statements;
-	PGresult **results;
-	size_t count;
-	size_t first; /* the owner's statements: [first, first + owned) */
-	size_t owned;
-	size_t at;    /* the one whose answer is awaited; == count: the Sync */
-	bool answered; /* its result has come, its end mark not yet */
-	bool failed;
-	size_t failed_at;
-	struct jr_err err;
-	enum jr_batch_kind kind;
-	int64_t deadline_ms;
-	int64_t sent_ms;
-	jr_reply_fn *fn;
-	void *ctx;
-};
 
 enum state { CLOSED, CONNECTING, OPEN };
 
@@ -62,81 +37,9 @@ struct jr_pg {
 	struct jr_batch *wire;
 	struct jr_batch *failed; /* refused; its reply waits for the rollback that is on the wire */
 	struct jr_batch *head, **tail;
-	char host[ADDRESS_MAX * 4], address[ADDRESS_MAX], port[16]; /* of the last good connection */
+	struct jr_pg_address address; /* of the last good connection */
 	char notice[512];
 };
-
-static void
-add_statement(struct jr_batch *batch, const char *sql, size_t count, const char *const *values)
-{
-	struct statement *s;
-
-	batch->statements = jr_xrealloc(batch->statements, batch->count + 1, sizeof(*batch->statements));
-	s = &batch->statements[batch->count++];
-	s->sql = sql;
-	s->count = count;
-	s->values = count > 0 ? jr_xcalloc(count, sizeof(char *)) : NULL;
-	for (size_t i = 0; i < count; i++)
-		s->values[i] = jr_xstrdup_or_null(values[i]);
-}
-
-void
-jr_batch_free(struct jr_batch *batch)
-{
-	for (size_t i = 0; i < batch->count; i++) {
-		for (size_t j = 0; j < batch->statements[i].count; j++)
-			free(batch->statements[i].values[j]);
-		free(batch->statements[i].values);
-		if (batch->results != NULL)
-			PQclear(batch->results[i]);
-	}
-	free(batch->statements);
-	free(batch->results);
-	free(batch);
-}
-
-struct jr_batch *
-jr_batch_new(enum jr_batch_kind kind, const struct jr_lease *times, jr_reply_fn *fn, void *ctx)
-{
-	struct jr_batch *batch = jr_xcalloc(1, sizeof(*batch));
-	char lock[24], statement[24];
-	const char *settings[] = { lock, statement };
-
-	batch->kind = kind;
-	batch->deadline_ms = times->deadline_ms;
-	batch->fn = fn;
-	batch->ctx = ctx;
-	if (kind != JR_BATCH_CLOSING) {
-		jr_pg_print_int(lock, times->lock_ms);
-		jr_pg_print_int(statement, times->statement_ms);
-		add_statement(batch, jr_sql_begin, 0, NULL);
-		add_statement(batch, jr_sql_settings, JR_COUNT(settings), settings);
-	}
-	batch->first = batch->count;
-	return batch;
-}
-
-void
-jr_batch_add(struct jr_batch *batch, const char *sql, size_t count, const char *const *values)
-{
-	add_statement(batch, sql, count, values);
-	batch->owned++;
-}
-
-static void
-reply_and_free(struct jr_batch *batch, enum jr_pg_end end, const struct jr_err *err)
-{
-	struct jr_reply reply = { .end = end, .sent_ms = batch->sent_ms, .failed_at = batch->failed_at };
-
-	reply.result_count = batch->owned;
-	if (end == JR_PG_DONE)
-		reply.results = batch->results + batch->first;
-	else
-		reply.err = *err;
-	if (batch->fn != NULL)
-		batch->fn(batch->ctx, &reply);
-	jr_batch_free(batch);
-}
 
 /* The connection is over: tell everybody, the batch on the wire first. */
 static void
@@ -156,13 +59,13 @@ tear_down(struct jr_pg *pg)
 	pg->head = NULL;
 	pg->tail = &pg->head;
 	if (failed != NULL)
-		reply_and_free(failed, JR_PG_FAILED, &failed->err);
+		jr_batch_reply(failed, JR_PG_FAILED, &failed->err);
 	if (wire != NULL)
-		reply_and_free(wire, JR_PG_UNKNOWN, &why);
+		jr_batch_reply(wire, JR_PG_UNKNOWN, &why);
 	while (queued != NULL) {
 		struct jr_batch *next = queued->next;
 
-		reply_and_free(queued, JR_PG_UNSENT, &why);
+		jr_batch_reply(queued, JR_PG_UNSENT, &why);
 		queued = next;
 	}
 	pg->events.lost(pg->events.ctx, &why);
@@ -217,20 +120,6 @@ flush(struct jr_pg *pg)
 	return true;
 }
 
-static bool
-put_on_wire(struct jr_pg *pg, struct jr_batch *batch)
-{
-	batch->results = jr_xcalloc(batch->count, sizeof(PGresult *));
-	for (size_t i = 0; i < batch->count; i++) {
-		const struct statement *s = &batch->statements[i];
-
-		if (!PQsendQueryParams(pg->conn, s->sql, (int)s->count, NULL,
-			(const char *const *)s->values, NULL, NULL, 0))
-			return false;
-	}
-	return PQpipelineSync(pg->conn) == 1;
-}
-
 /* A batch that goes on with a transaction which is gone must not run on its own. */
 static bool
 is_orphan(const struct jr_pg *pg, const struct jr_batch *batch)
@@ -244,7 +133,7 @@ send_batch(struct jr_pg *pg, struct jr_batch *batch)
 	pg->wire = batch;
 	batch->sent_ms = jr_clock_now_ms();
 	jr_timer_set(pg->loop, &pg->deadline, jr_clock_after(batch->sent_ms, batch->deadline_ms));
-	if (put_on_wire(pg, batch))
+	if (jr_batch_send(batch, pg->conn))
 		flush(pg);
 	else
 		break_with_libpq(pg, "could not send to the database");
@@ -262,12 +151,12 @@ send_next(struct jr_pg *pg)
 		pg->tail = &pg->head;
 	if (is_orphan(pg, batch)) {
 		jr_fail(&batch->err, JR_E_TEMP, "the transaction it belongs to is gone");
-		reply_and_free(batch, JR_PG_UNSENT, &batch->err);
+		jr_batch_reply(batch, JR_PG_UNSENT, &batch->err);
 		send_next(pg);
 		return;
 	}
 	if (batch->kind != JR_BATCH_OPENING)
-		add_statement(batch, jr_sql_commit, 0, NULL);
+		jr_batch_add_statement(batch, jr_sql_commit, 0, NULL);
 	send_batch(pg, batch);
 }
 
@@ -279,7 +168,7 @@ roll_back(struct jr_pg *pg, struct jr_batch *failed)
 
 	pg->failed = failed;
 	batch->deadline_ms = failed->deadline_ms;
-	add_statement(batch, jr_sql_rollback, 0, NULL);
+	jr_batch_add_statement(batch, jr_sql_rollback, 0, NULL);
 	send_batch(pg, batch);
 }
 
@@ -300,18 +189,8 @@ finish_batch(struct jr_pg *pg)
 		jr_batch_free(batch);
 		batch = failed;
 	}
-	reply_and_free(batch, batch->failed ? JR_PG_FAILED : JR_PG_DONE, &batch->err);
+	jr_batch_reply(batch, batch->failed ? JR_PG_FAILED : JR_PG_DONE, &batch->err);
 	send_next(pg);
-}
-
-static void
-note_failure(struct jr_batch *batch, const PGresult *result)
-{
-	if (batch->failed || PQresultStatus(result) == PGRES_PIPELINE_ABORTED)
-		return;
-	batch->failed = true;
-	batch->failed_at = batch->at < batch->first ? 0 : batch->at - batch->first;
-	jr_pg_result_error(result, &batch->err);
 }
 
 /* One thing that libpq had to say. false: nothing more for now. */
@@ -322,11 +201,7 @@ take_result(struct jr_pg *pg)
 	PGresult *result = PQgetResult(pg->conn);
 
 	if (result == NULL) {
-		if (batch == NULL || !batch->answered)
-			return false;
-		batch->answered = false;
-		batch->at++;
-		return true;
+		return batch != NULL && jr_batch_end_answer(batch);
 	}
 	if (batch == NULL) {
 		PQclear(result);
@@ -337,14 +212,7 @@ take_result(struct jr_pg *pg)
 		finish_batch(pg);
 		return true;
 	}
-	if (PQresultStatus(result) != PGRES_TUPLES_OK && PQresultStatus(result) != PGRES_COMMAND_OK)
-		note_failure(batch, result);
-	if (batch->at < batch->count) {
-		PQclear(batch->results[batch->at]);
-		batch->results[batch->at] = result;
-	} else
-		PQclear(result);
-	batch->answered = true;
+	jr_batch_take(batch, result);
 	return true;
 }
 
@@ -366,22 +234,6 @@ serve_open(struct jr_pg *pg, short revents)
 }
 
 static void
-remember_address(struct jr_pg *pg)
-{
-	const char *host = PQhost(pg->conn), *address = PQhostaddr(pg->conn), *port = PQport(pg->conn);
-
-	pg->address[0] = '\0';
-	if (host == NULL || address == NULL || port == NULL || *address == '\0' || *host == '/')
-		return;
-	if (strlen(host) >= sizeof(pg->host) || strlen(address) >= sizeof(pg->address) ||
-	    strlen(port) >= sizeof(pg->port))
-		return;
-	memcpy(pg->host, host, strlen(host) + 1);
-	memcpy(pg->address, address, strlen(address) + 1);
-	memcpy(pg->port, port, strlen(port) + 1);
-}
-
-static void
 connected(struct jr_pg *pg)
 {
 	jr_timer_cancel(&pg->deadline);
@@ -389,7 +241,7 @@ connected(struct jr_pg *pg)
 		break_with_libpq(pg, "cannot use the connection");
 		return;
 	}
-	remember_address(pg);
+	jr_pg_address_of(pg->conn, &pg->address);
 	pg->state = OPEN;
 	jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), POLLIN);
 	pg->events.opened(pg->events.ctx);
@@ -478,45 +330,11 @@ jr_pg_free(struct jr_pg *pg)
 	free(pg);
 }
 
-/*
- * What the connection string does not say. Keywords before dbname are defaults that it overrides; those behind it
- * override it.
- */
-static PGconn *
-start_connecting(const struct jr_pg *pg, bool same_address)
-{
-	const char *keywords[12] = { NULL }, *values[12] = { NULL };
-	bool fixed = same_address && pg->address[0] != '\0';
-	size_t n = 0;
-
-	keywords[n] = "fallback_application_name";
-	values[n++] = "jobrun";
-	if (getenv("PGTARGETSESSIONATTRS") == NULL) {
-		keywords[n] = "target_session_attrs";
-		values[n++] = "read-write";
-	}
-	if (pg->conninfo != NULL) {
-		keywords[n] = "dbname";
-		values[n++] = pg->conninfo;
-	}
-	keywords[n] = "client_encoding";
-	values[n++] = "UTF8";
-	if (fixed) {
-		keywords[n] = "host";
-		values[n++] = pg->host;
-		keywords[n] = "hostaddr";
-		values[n++] = pg->address;
-		keywords[n] = "port";
-		values[n++] = pg->port;
-	}
-	return PQconnectStartParams(keywords, values, 1);
-}
-
 void
 jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool same_address)
 {
 	pg->state = CONNECTING;
-	pg->conn = start_connecting(pg, same_address);
+	pg->conn = jr_pg_connect(pg->conninfo, same_address ? &pg->address : NULL);
 	if (pg->conn == NULL || PQstatus(pg->conn) == CONNECTION_BAD) {
 		break_with_libpq(pg, NULL);
 		return;
@@ -557,4 +375,24 @@ const char *
 jr_pg_notice(struct jr_pg *pg)
 {
 	return pg->notice[0] == '\0' ? NULL : pg->notice;
+}
+
+static void
+ignore_notice(void *ctx, const PGresult *result)
+{
+	(void)ctx;
+	(void)result;
+}
+
+PGconn *
+jr_pg_detach(struct jr_pg *pg)
+{
+	PGconn *conn = pg->conn;
+
+	jr_watch_remove(&pg->watch);
+	PQexitPipelineMode(conn);
+	PQsetNoticeReceiver(conn, ignore_notice, NULL);
+	pg->conn = NULL;
+	pg->state = CLOSED;
+	return conn;
 }

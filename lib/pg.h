@@ -88,6 +88,9 @@ void jr_pg_submit(struct jr_pg *pg, struct jr_batch *batch);
 /* Borrowed; facts for people. NULL while closed. */
 const PGconn *jr_pg_conn(const struct jr_pg *pg);
 
+/* Give the connection away, out of pipeline mode. Only while idle; it is closed for jr_pg afterwards. PQfinish it. */
+PGconn *jr_pg_detach(struct jr_pg *pg) JR_MUST;
+
 /* The last notice of the server, NULL if there was none. Borrowed. */
 const char *jr_pg_notice(struct jr_pg *pg);
 

@@ -1,9 +1,9 @@
 /*
  * runner_held: the claims that this runner holds, from the claim's answer to the end of the handler. See runner_parts.h.
  *
- * Each held run has a timer of its own. While its handler runs the timer is the self-fence: start of the last answered
- * claim or heartbeat + lease - margin. Once the outcome is known the timer is the end of the offer: one further lease
- * behind the end of the last one known.
+ * While its handler runs, the attempt has the self-fence: start of the last answered claim or heartbeat + lease -
+ * margin, moved by each heartbeat. Once the outcome is known a timer is the end of the offer: one further lease behind
+ * the end of the last one known.
  *
  * What must hold: a run that is `lost` is neither heartbeaten nor settled; a handler is started only inside its lease,
  * and never beside an older handler of the same run in this process.
@@ -82,7 +82,7 @@ jr_held_drop(struct jr_held *held)
 	*link = held->next;
 	if (--runner->held_count == 0)
 		runner->beat_at_ms = JR_NEVER;
-	jr_timer_cancel(&held->fence);
+	jr_timer_cancel(&held->offer);
 	if (held->attempt != NULL)
 		jr_attempt_free(held->attempt);
 	jr_outcome_release(&held->outcome);
@@ -105,7 +105,7 @@ end_held(struct jr_held *held)
 	const struct jr_lease *lease = &runner->opts->lease;
 
 	held->phase = JR_HELD_ENDED;
-	jr_timer_set(runner->loop, &held->fence,
+	jr_timer_set(runner->loop, &held->offer,
 	    jr_clock_after(held->fence_at_ms, lease->margin_ms + lease->lease_ms));
 	runner->drained = false;
 	runner->claim_at_ms = 0;
@@ -128,6 +128,8 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 	struct jr_runner *runner = held->runner;
 	int64_t id = held->run->id;
 
+	if (outcome == NULL && !held->lost)
+		log_held(JR_WARN, "lease_lost", held, "no heartbeat was answered in time");
 	held->attempt = NULL;
 	jr_attempt_free(attempt);
 	jr_places_give(&runner->places, 1);
@@ -180,8 +182,6 @@ start_handler(struct jr_held *held, const struct jr_handler *handler)
 		.ctx = held };
 
 	held->phase = JR_HELD_RUNNING;
-	held->started_ms = jr_clock_now_ms();
-	jr_timer_set(runner->loop, &held->fence, held->fence_at_ms);
 	runner->counts.running++;
 	log_held(JR_INFO, "run_start", held, NULL);
 	held->attempt = jr_attempt_start(&setup);
@@ -208,9 +208,11 @@ jr_held_start(struct jr_held *held)
 		start_handler(held, handler);
 }
 
+/* The offer is over: its lease ended one lease ago. */
 static void
-give_up(struct jr_held *held)
+on_offer_over(void *ctx)
 {
+	struct jr_held *held = ctx;
 	struct jr_runner *runner = held->runner;
 	struct jr_err err;
 
@@ -219,18 +221,6 @@ give_up(struct jr_held *held)
 	jr_runner_fail(runner, &err);
 	runner->counts.given_up++;
 	jr_held_drop(held);
-}
-
-static void
-on_fence(void *ctx)
-{
-	struct jr_held *held = ctx;
-	struct jr_runner *runner = held->runner;
-
-	if (held->phase == JR_HELD_RUNNING)
-		jr_held_lose(held, "no heartbeat was answered in time");
-	else
-		give_up(held);
 	jr_runner_pump(runner);
 }
 
@@ -242,7 +232,7 @@ jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t sent_ms)
 	held->runner = runner;
 	held->run = run;
 	held->fence_at_ms = jr_lease_fence_at(&runner->opts->lease, sent_ms);
-	jr_timer_init(&held->fence, on_fence, held);
+	jr_timer_init(&held->offer, on_offer_over, held);
 	held->next = runner->held;
 	runner->held = held;
 	if (runner->held_count++ == 0)
@@ -288,7 +278,7 @@ jr_held_stop_all(struct jr_runner *runner, bool kill)
 static bool
 is_beaten(const struct jr_held *held)
 {
-	return !held->lost && !held->in_doubt;
+	return !held->lost && !held->in_doubt && !(held->attempt != NULL && jr_attempt_is_lost(held->attempt));
 }
 
 static int64_t
@@ -315,10 +305,8 @@ renew(struct jr_held *held, int64_t sent_ms)
 	const struct jr_lease *lease = &held->runner->opts->lease;
 
 	held->fence_at_ms = jr_lease_fence_at(lease, sent_ms);
-	if (held->phase != JR_HELD_RUNNING)
-		return;
-	jr_timer_set(held->runner->loop, &held->fence, held->fence_at_ms);
-	jr_attempt_renew(held->attempt, held->fence_at_ms);
+	if (held->phase == JR_HELD_RUNNING)
+		jr_attempt_renew(held->attempt, held->fence_at_ms);
 }
 
 static void

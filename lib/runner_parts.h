@@ -38,9 +38,8 @@ struct jr_held {
 	struct jr_attempt *attempt;
 	struct jr_outcome outcome;
 	enum jr_held_phase phase;
-	struct jr_timer fence;	/* RUNNING: the self-fence; ENDED: the end of the offer */
-	int64_t fence_at_ms;	/* self-fence */
-	int64_t started_ms;
+	struct jr_timer offer;	/* ENDED: how long the outcome is offered */
+	int64_t fence_at_ms;	/* when its handler must stop unless a heartbeat is answered */
 	int64_t retry_at_ms;	/* ENDED: not settled again before */
 	bool lost;		/* fenced out: nothing is written any more */
 	bool on_wire;		/* ENDED: in the settle whose reply is awaited */

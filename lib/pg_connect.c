@@ -1,0 +1,66 @@
+/*
+ * pg_connect: see pg_connect.h.
+ *
+ * libpq takes keywords in order: those before dbname are defaults that a connection string in dbname overrides, those
+ * behind it override the string.
+ */
+#include "pg_connect.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KEYWORDS_MAX 8
+
+struct keywords {
+	const char *names[KEYWORDS_MAX + 1], *values[KEYWORDS_MAX + 1];
+	size_t count;
+};
+
+static void
+add(struct keywords *keywords, const char *name, const char *value)
+{
+	keywords->names[keywords->count] = name;
+	keywords->values[keywords->count++] = value;
+}
+
+static bool
+copy(char *to, size_t size, const char *from)
+{
+	size_t len = strlen(from);
+
+	if (len >= size)
+		return false;
+	memcpy(to, from, len + 1);
+	return true;
+}
+
+void
+jr_pg_address_of(const PGconn *conn, struct jr_pg_address *address)
+{
+	const char *host = PQhost(conn), *numeric = PQhostaddr(conn), *port = PQport(conn);
+	bool known = host != NULL && numeric != NULL && port != NULL && *numeric != '\0' && *host != '/';
+
+	if (!known || !copy(address->host, sizeof(address->host), host) ||
+	    !copy(address->address, sizeof(address->address), numeric) ||
+	    !copy(address->port, sizeof(address->port), port))
+		*address = (struct jr_pg_address){ .address = "" };
+}
+
+PGconn *
+jr_pg_connect(const char *conninfo, const struct jr_pg_address *fixed)
+{
+	struct keywords keywords = { .count = 0 };
+
+	add(&keywords, "fallback_application_name", "jobrun");
+	if (getenv("PGTARGETSESSIONATTRS") == NULL)
+		add(&keywords, "target_session_attrs", "read-write");
+	if (conninfo != NULL)
+		add(&keywords, "dbname", conninfo);
+	add(&keywords, "client_encoding", "UTF8");
+	if (fixed != NULL && fixed->address[0] != '\0') {
+		add(&keywords, "host", fixed->host);
+		add(&keywords, "hostaddr", fixed->address);
+		add(&keywords, "port", fixed->port);
+	}
+	return PQconnectStartParams(keywords.names, keywords.values, 1);
+}

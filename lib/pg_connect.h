@@ -1,0 +1,21 @@
+/*
+ * pg_connect: how a connection is begun.
+ */
+#ifndef JR_PG_CONNECT_H
+#define JR_PG_CONNECT_H
+
+#include <libpq-fe.h>
+
+#include "base.h"
+
+/* Where a connection went, so that the next one needs no name lookup. Empty for a Unix socket, which needs none. */
+struct jr_pg_address {
+	char host[256], address[64], port[16];
+};
+
+void jr_pg_address_of(const PGconn *conn, struct jr_pg_address *address);
+
+/* PQconnectStartParams with our defaults and, if `fixed` is not NULL and not empty, to that address. May be NULL. */
+PGconn *jr_pg_connect(const char *conninfo, const struct jr_pg_address *fixed) JR_MUST;
+
+#endif
