@@ -44,6 +44,12 @@ backoff(const struct jr_run *run, int64_t n, struct jr_random *random)
 	    run->backoff_cap_ms >= 0 ? run->backoff_cap_ms : JR_BACKOFF_CAP_MS);
 }
 
+int64_t
+jr_attempt_backoff(const struct jr_run *run, struct jr_random *random)
+{
+	return backoff(run, run->attempts, random);
+}
+
 static int64_t
 later_delay(const struct jr_work_end *end, const struct jr_run *run, struct jr_random *random)
 {
@@ -126,8 +132,8 @@ jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end,
 	outcome->output_dropped = end->output_dropped;
 	outcome->output = jr_xstrdup_or_null(end->output);
 	outcome->result = jr_xstrdup_or_null(end->result);
-	if (outcome->kind == JR_OUT_FAILED)
-		outcome->delay_ms = backoff(run, run->attempts, random);
+	if (outcome->kind == JR_OUT_FAILED || outcome->kind == JR_OUT_RELEASED) /* a release may come to be charged */
+		outcome->delay_ms = jr_attempt_backoff(run, random);
 	else if (outcome->kind == JR_OUT_LATER)
 		outcome->delay_ms = later_delay(end, run, random);
 	say_why(reason, end, run, outcome);

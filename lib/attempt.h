@@ -59,6 +59,9 @@ enum jr_attempt_state jr_attempt_state(const struct jr_attempt *attempt);
 bool jr_attempt_is_lost(const struct jr_attempt *attempt); /* nothing will be written, and the lease must not be renewed */
 void jr_attempt_free(struct jr_attempt *attempt); /* before `ended`: kills */
 
+/* Pure: the pause after this attempt of the run, drawn by its backoff or the built-in one. */
+int64_t jr_attempt_backoff(const struct jr_run *run, struct jr_random *random);
+
 /*
  * Pure: the outcome of an attempt whose work ended like `end` after jobrun had stopped it for `reason` (JR_EV_ENDED: it
  * was not stopped). false: nothing may be written. *outcome is filled for the caller to release.

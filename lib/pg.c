@@ -341,6 +341,8 @@ jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool same_address)
 	}
 	PQsetErrorVerbosity(pg->conn, PQERRORS_VERBOSE); /* so that a refusal names its SQLSTATE */
 	PQsetNoticeReceiver(pg->conn, on_notice, pg);
+	if (!same_address)
+		timeout_ms = jr_pg_connect_ms(pg->conn, timeout_ms);
 	jr_timer_set(pg->loop, &pg->deadline, jr_clock_after(jr_clock_now_ms(), timeout_ms));
 	jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), POLLOUT);
 }

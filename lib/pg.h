@@ -76,7 +76,10 @@ struct jr_pg_events {
 struct jr_pg *jr_pg_new(struct jr_loop *loop, const char *conninfo, const struct jr_pg_events *events);
 void jr_pg_free(struct jr_pg *pg); /* closes; replies that are still owed are not given */
 
-/* Start to connect; ends in opened or lost within timeout_ms (name lookup apart). Only while closed. */
+/*
+ * Start to connect; ends in opened or lost within timeout_ms (name lookup apart), or connect_timeout if the connection
+ * string or PGCONNECT_TIMEOUT has one. With same_address timeout_ms stands: leases do not wait. Only while closed.
+ */
 void jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool same_address);
 
 bool jr_pg_is_open(const struct jr_pg *pg);

@@ -64,3 +64,17 @@ jr_pg_connect(const char *conninfo, const struct jr_pg_address *fixed)
 	}
 	return PQconnectStartParams(keywords.names, keywords.values, 1);
 }
+
+int64_t
+jr_pg_connect_ms(PGconn *conn, int64_t otherwise_ms)
+{
+	PQconninfoOption *options = PQconninfo(conn);
+	int64_t ms = otherwise_ms;
+
+	for (const PQconninfoOption *o = options; o != NULL && o->keyword != NULL; o++) {
+		if (strcmp(o->keyword, "connect_timeout") == 0 && o->val != NULL && strtol(o->val, NULL, 10) > 0)
+			ms = strtol(o->val, NULL, 10) * 1000;
+	}
+	PQconninfoFree(options);
+	return ms;
+}

@@ -114,10 +114,13 @@ end_held(struct jr_held *held)
 static void
 end_unstarted(struct jr_held *held, enum jr_outcome_kind kind, const char *code, const char *error)
 {
+	struct jr_runner *runner = held->runner;
+
 	held->outcome = (struct jr_outcome){ .kind = kind,
 		.error_code = jr_xstrdup(code),
-		.error = jr_xstrdup(error) };
-	jr_places_give(&held->runner->places, 1);
+		.error = jr_xstrdup(error),
+		.delay_ms = jr_attempt_backoff(held->run, &runner->random) };
+	jr_places_give(&runner->places, 1);
 	end_held(held);
 }
 
