@@ -11,15 +11,12 @@
 
 #include "clock.h"
 #include "mem.h"
-#include "parse.h"
 #include "text.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LATER_MAX_MS INT64_C(86400000)
-#define LAST_LINE_MAX (JR_ERROR_MAX - 64)
 
 struct jr_attempt {
 	struct jr_attempt_setup setup;
@@ -35,110 +32,6 @@ struct jr_attempt {
 };
 
 typedef void transition_fn(struct jr_attempt *attempt, enum jr_attempt_event event);
-
-static int64_t
-backoff(const struct jr_run *run, int64_t n, struct jr_random *random)
-{
-	return jr_backoff_ms(random, n,
-	    run->backoff_base_ms >= 0 ? run->backoff_base_ms : JR_BACKOFF_BASE_MS,
-	    run->backoff_cap_ms >= 0 ? run->backoff_cap_ms : JR_BACKOFF_CAP_MS);
-}
-
-int64_t
-jr_attempt_backoff(const struct jr_run *run, struct jr_random *random)
-{
-	return backoff(run, run->attempts, random);
-}
-
-static int64_t
-later_delay(const struct jr_work_end *end, const struct jr_run *run, struct jr_random *random)
-{
-	int64_t n = run->snoozes < INT64_MAX ? run->snoozes + 1 : INT64_MAX;
-	int64_t delay_ms = backoff(run, n, random);
-
-	if (end->retry_in_ms > delay_ms)
-		delay_ms = end->retry_in_ms;
-	return delay_ms < LATER_MAX_MS ? delay_ms : LATER_MAX_MS;
-}
-
-static enum jr_outcome_kind
-kind_of(enum jr_attempt_event reason, enum jr_verdict verdict)
-{
-	static const enum jr_outcome_kind by_verdict[] = {
-	    [JR_DONE] = JR_OUT_SUCCEEDED,
-	    [JR_LATER] = JR_OUT_LATER,
-	    [JR_GIVE_UP] = JR_OUT_DEAD,
-	    [JR_FAIL] = JR_OUT_FAILED,
-	};
-
-	if (reason == JR_EV_TIMEOUT)
-		return JR_OUT_FAILED;
-	if (reason == JR_EV_CANCEL && verdict != JR_DONE)
-		return JR_OUT_CANCELLED;
-	if (reason == JR_EV_SHUTDOWN && (verdict == JR_LATER || verdict == JR_FAIL))
-		return JR_OUT_RELEASED;
-	return by_verdict[verdict];
-}
-
-static char *
-timeout_error(const struct jr_work_end *end, const struct jr_run *run)
-{
-	char *last = jr_text_last_line(end->output != NULL ? end->output : "", LAST_LINE_MAX);
-	char *span = jr_format_duration(run->timeout_ms > 0 ? run->timeout_ms : 0);
-	char *error =
-	    run->timeout_ms > 0
-		? jr_xasprintf("timed out after %s%s%s", span, last[0] != '\0' ? ": " : "", last)
-		: jr_xasprintf("timed out%s%s", last[0] != '\0' ? ": " : "", last);
-
-	free(last);
-	free(span);
-	return error;
-}
-
-static void
-say_why(enum jr_attempt_event reason, const struct jr_work_end *end, const struct jr_run *run,
-    struct jr_outcome *outcome)
-{
-	if (outcome->kind == JR_OUT_SUCCEEDED)
-		return;
-	if (reason == JR_EV_TIMEOUT) {
-		outcome->error_code = jr_xstrdup("timeout");
-		outcome->error = timeout_error(end, run);
-	} else if (outcome->kind == JR_OUT_CANCELLED) {
-		outcome->error_code = jr_xstrdup("cancelled");
-		outcome->error = jr_xstrdup("cancelled while it ran");
-	} else if (outcome->kind == JR_OUT_RELEASED) {
-		outcome->error_code = jr_xstrdup("released");
-		outcome->error = jr_xstrdup("released: the runner was stopped");
-	} else {
-		outcome->error_code = jr_xstrdup_or_null(end->error_code);
-		outcome->error = jr_xstrdup_or_null(end->error);
-	}
-}
-
-bool
-jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end,
-    const struct jr_run *run, struct jr_random *random, struct jr_outcome *outcome)
-{
-	*outcome = (struct jr_outcome){0};
-	if (reason == JR_EV_LOST)
-		return false;
-	outcome->kind = kind_of(reason, end->verdict);
-	outcome->has_exit = end->has_exit;
-	outcome->exit_status = end->exit_status;
-	outcome->pid = end->pid;
-	outcome->cpu_ms = end->cpu_ms;
-	outcome->max_rss_kb = end->max_rss_kb;
-	outcome->output_dropped = end->output_dropped;
-	outcome->output = jr_xstrdup_or_null(end->output);
-	outcome->result = jr_xstrdup_or_null(end->result);
-	if (outcome->kind == JR_OUT_FAILED || outcome->kind == JR_OUT_RELEASED) /* a release may come to be charged */
-		outcome->delay_ms = jr_attempt_backoff(run, random);
-	else if (outcome->kind == JR_OUT_LATER)
-		outcome->delay_ms = later_delay(end, run, random);
-	say_why(reason, end, run, outcome);
-	return true;
-}
 
 static void
 set_timer(const struct jr_attempt *attempt, struct jr_timer *timer, int64_t at_ms)

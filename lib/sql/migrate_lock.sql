@@ -1,2 +1,2 @@
 -- migrate_lock: one migration at a time, until the end of the transaction. The number is "jobrun" in ASCII.
-select pg_advisory_xact_lock(117109812295022)
+select pg_advisory_xact_lock(117026625582446)

@@ -1,0 +1,29 @@
+-- enqueue: one run. Durations are milliseconds; null: the definition's value, else the built-in one.
+-- $1 job type, $2 payload (text of JSON), $3 queue, $4 priority, $5 run_in, $6 run_at, $7 expires_in, $8 max_attempts,
+-- $9 timeout, $10 backoff base, $11 backoff cap, $12 idempotency key, $13 parent run,
+-- $14 was the key made up for this one command? Then a run that has it is ours, made by a try whose answer was lost.
+-- Gives id, created, run_at in Unix ms, age of run_at in ms (negative: to come), status, queue, priority, document.
+-- The CTE is materialized: a function that writes must be called once, not once for each column.
+with run as materialized (
+	select e.* from jobrun.enqueue_run(
+		job_type        => $1::text,
+		payload         => $2::text::jsonb,
+		queue           => $3::text,
+		priority        => $4::integer,
+		run_in          => $5::bigint * interval '1 millisecond',
+		run_at          => $6::text::timestamptz,
+		expires_in      => $7::bigint * interval '1 millisecond',
+		max_attempts    => $8::bigint,
+		timeout         => $9::bigint * interval '1 millisecond',
+		backoff_base    => $10::bigint * interval '1 millisecond',
+		backoff_cap     => $11::bigint * interval '1 millisecond',
+		idempotency_key => $12::text,
+		parent_id       => $13::bigint) e
+), told as (
+	select r.id, r.job_type, r.queue, r.priority, r.status, r.created or $14::boolean as created, r.run_at,
+		case when not $14::boolean then $12::text end as idempotency_key
+	from run r
+)
+select t.id, t.created, floor(extract(epoch from t.run_at) * 1000)::bigint,
+	floor(extract(epoch from now() - t.run_at) * 1000)::bigint, t.status, t.queue, t.priority, row_to_json(t)::text
+from told t

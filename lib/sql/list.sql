@@ -1,0 +1,54 @@
+-- list: runs, newest first. $1 at most, $2 statuses, $3 job types, $4 queues (each null: any), $5 not older than this
+-- many ms (null: any). Gives id, job type, status, tries, age in ms of what it is in, ms it took, message, document.
+-- A branch for each group of statuses that has an index of its own, so that three dead runs among millions are found.
+with picked as (
+	(select r.* from jobrun.job_runs r
+	where $2::text[] is null
+		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
+		and ($5::bigint is null or r.created_at >= now() - $5::bigint * interval '1 millisecond')
+	order by r.id desc limit $1::bigint)
+	union all
+	(select r.* from jobrun.job_runs r
+	where 'dead' = any ($2::text[]) and r.status = 'dead'
+		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
+		and ($5::bigint is null or r.created_at >= now() - $5::bigint * interval '1 millisecond')
+	order by r.id desc limit $1::bigint)
+	union all
+	(select r.* from jobrun.job_runs r
+	where 'running' = any ($2::text[]) and r.status = 'running'
+		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
+		and ($5::bigint is null or r.created_at >= now() - $5::bigint * interval '1 millisecond')
+	order by r.id desc limit $1::bigint)
+	union all
+	(select r.* from jobrun.job_runs r
+	where $2::text[] && '{queued,failed}' and r.status in ('queued', 'failed') and r.status = any ($2::text[])
+		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
+		and ($5::bigint is null or r.created_at >= now() - $5::bigint * interval '1 millisecond')
+	order by r.id desc limit $1::bigint)
+	union all
+	(select r.* from jobrun.job_runs r
+	where $2::text[] && '{succeeded,cancelled}' and r.status in ('succeeded', 'cancelled') and r.status = any ($2::text[])
+		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
+		and ($5::bigint is null or r.created_at >= now() - $5::bigint * interval '1 millisecond')
+	order by r.id desc limit $1::bigint)
+), shown as (
+	select r.id, r.job_type, r.queue, r.priority, r.status, r.attempts, r.max_attempts, r.run_at, r.created_at,
+		r.started_at, r.finished_at, r.expires_at, r.cancel_requested_at, r.idempotency_key, r.parent_id, r.locked_by as host,
+		r.error_code, r.last_error,
+		floor(extract(epoch from case
+			when r.status = 'running' then now()
+			when r.status = 'failed' then r.failed_at
+			when r.finished_at is not null then r.finished_at end - r.started_at) * 1000)::bigint as took_ms
+	from picked r
+)
+select s.id, s.job_type, case s.status when 'failed' then 'retrying' else s.status end, s.attempts || '/' || s.max_attempts,
+	floor(extract(epoch from now() - case
+		when s.status in ('queued', 'failed') then s.run_at else coalesce(s.finished_at, s.started_at) end) * 1000)::bigint,
+	s.took_ms,
+	case when s.status = 'running' and s.cancel_requested_at is not null then 'cancel requested'
+		when s.status = 'succeeded' then null
+		else split_part(s.last_error, E'\n', 1) end,
+	row_to_json(s)::text
+from shown s
+order by s.id desc
+limit $1::bigint

@@ -1,0 +1,45 @@
+-- show: run $1 as lines for people: name, kind (text, ms, time: Unix ms), value, age in ms of a time. No row: no such run.
+select f.name, f.kind, f.value, case f.kind when 'time' then f.age_ms end
+from jobrun.job_runs r
+cross join lateral (values
+	('run',         'text', r.id::text, null::timestamptz),
+	('type',        'text', r.job_type, null),
+	('status',      'text', case when r.status = 'failed' then 'retrying'
+		when r.status = 'running' and r.cancel_requested_at is not null then 'running, cancel requested'
+		else r.status end, null),
+	('queue',       'text', r.queue, null),
+	('priority',    'text', r.priority::text, null),
+	('attempts',    'text', r.attempts || ' of ' || r.max_attempts
+		|| case when r.snoozes > 0 then ', put off ' || r.snoozes || ' times' else '' end
+		|| case when r.releases > 0 then ', interrupted ' || r.releases || ' times' else '' end, null),
+	('error',       'text', r.last_error, null),
+	('error code',  'text', r.error_code, null),
+	('created',     'time', null, r.created_at),
+	('created by',  'text', r.created_by, null),
+	('due',         'time', null, case when r.status in ('queued', 'failed') then r.run_at end),
+	('slot',        'time', null, r.slot),
+	('expires',     'time', null, case when r.finished_at is null then r.expires_at end),
+	('started',     'time', null, r.started_at),
+	('finished',    'time', null, r.finished_at),
+	('took',        'ms',   floor(extract(epoch from case when r.status = 'running' then now()
+		else r.finished_at end - r.started_at) * 1000)::bigint::text, null),
+	('host',        'text', r.locked_by, null),
+	('lease until', 'time', null, r.locked_until),
+	('timeout',     'ms',   floor(extract(epoch from r.timeout) * 1000)::bigint::text, null),
+	('backoff',     'ms',   floor(extract(epoch from r.backoff_base) * 1000)::bigint::text, null),
+	('backoff cap', 'ms',   floor(extract(epoch from r.backoff_cap) * 1000)::bigint::text, null),
+	('idempotency key', 'text', r.idempotency_key, null),
+	('unique key',  'text', r.unique_key, null),
+	('concurrency key', 'text', r.concurrency_key, null),
+	('parent run',  'text', r.parent_id::text, null),
+	('trace',       'text', r.trace_context, null),
+	('progress',    'text', r.progress::text, null),
+	('checkpoint',  'text', r.checkpoint::text, null),
+	('result',      'text', r.result::text, null),
+	('payload',     'text', r.payload::text, null)
+) with ordinality as v(name, kind, value, at, nr)
+cross join lateral (select v.name, v.kind,
+	coalesce(v.value, floor(extract(epoch from v.at) * 1000)::bigint::text) as value,
+	floor(extract(epoch from now() - v.at) * 1000)::bigint as age_ms) f
+where r.id = $1::bigint
+order by v.nr

@@ -1,0 +1,40 @@
+-- status_problems: what somebody should look at, a line each; $1 only these job types (null: all). Gives text, document.
+with due as (
+	select r.job_type, count(*) as n, min(r.run_at) as since
+	from jobrun.job_runs r
+	where r.status in ('queued', 'failed') and r.run_at <= now() - interval '5 minutes'
+		and ($1::text[] is null or r.job_type = any ($1::text[]))
+	group by r.job_type
+), runners as (
+	select n.job_types, n.last_seen_at from jobrun.job_runners n where n.last_seen_at > now() - interval '24 hours'
+), problems as (
+	select 1 as nr, r.job_type, 'dead' as problem, count(*) || ' dead in 24h' as text,
+		'jobrun list --status dead --type ' || r.job_type as look
+	from jobrun.job_runs r
+	where r.status = 'dead' and r.finished_at >= now() - interval '24 hours'
+		and ($1::text[] is null or r.job_type = any ($1::text[]))
+	group by r.job_type
+	union all
+	select 2, d.job_type, 'no_runner', d.n || ' due, and no runner of the last 24h has this type',
+		'put a handler ' || d.job_type || ' into the handlers directory of a host'
+	from due d
+	where not exists (select from runners n where d.job_type = any (n.job_types))
+	union all
+	select 3, d.job_type, 'late', d.n || ' due for more than 5 minutes, and no runner has been seen in that time',
+		'is the crontab line in place? try: jobrun --once -v'
+	from due d
+	where exists (select from runners n where d.job_type = any (n.job_types))
+		and not exists (select from runners n where n.last_seen_at > now() - interval '5 minutes')
+	union all
+	select 4, t.name, 'paused', 'paused' || coalesce(': ' || t.paused_reason, ''), 'jobrun list --type ' || t.name
+	from jobrun.job_types t
+	where t.paused_until > now() and ($1::text[] is null or t.name = any ($1::text[]))
+	union all
+	select 5, 'queue ' || q.name, 'paused', 'paused' || coalesce(': ' || q.paused_reason, ''), 'jobrun list --queue ' || q.name
+	from jobrun.job_queues q
+	where q.paused_until > now() and $1::text[] is null
+)
+select p.job_type || ': ' || p.text || ' (' || p.look || ')',
+	json_build_object('about', p.job_type, 'problem', p.problem, 'text', p.text, 'look', p.look)::text
+from problems p
+order by p.nr, p.job_type
