@@ -1,4 +1,4 @@
-# jobrun. `make help` lists the targets; variables to set: CC, CFLAGS, WERROR=1, PREFIX, DESTDIR, BUILD, T.
+# jobrun. `make help` lists the targets; variables to set: CC, CFLAGS, WERROR=1, V=1, PREFIX, DESTDIR, BUILD, T.
 #
 # Sources are found by wildcard: a new file in cmd/, lib/, lib/sql/, migrations/ or test/unit/ needs no line here.
 # Everything made goes to $(BUILD). A change of compiler or flags rebuilds what it touches.
@@ -54,6 +54,11 @@ endif
 ALL_CPPFLAGS := -D_GNU_SOURCE -DJR_VERSION='"$(VERSION)"' -Ilib -I$(BUILD)/gen $(PKG_CFLAGS) $(CPPFLAGS)
 ALL_CFLAGS   := -std=c11 $(CFLAGS) -fPIE -fno-common $(WARNINGS) $(HARDEN)
 ALL_LDFLAGS  := -pie -Wl,-z,relro,-z,now $(if $(SANITIZE),-fsanitize=address$(comma)undefined) $(LDFLAGS)
+# V=1 shows whole commands.
+ifneq ($(V),1)
+Q := @
+endif
+say = $(if $(Q),@printf '  %-4s %s\n' $(1) $(2))
 COMPILE       = $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP
 
 LIB_OBJECTS  := $(patsubst lib/%.c,$(BUILD)/lib/%.o,$(sort $(wildcard lib/*.c))) $(BUILD)/gen/sql_text.o
@@ -75,28 +80,34 @@ BATS       = JOBRUN=$(abspath $(BUILD)/jobrun) bats $(BATS_JOBS) --setup-suite-f
 all: $(BUILD)/jobrun $(MAN_PAGE)   ## build/jobrun and its manual page (the default)
 
 $(BUILD)/jobrun: $(CMD_OBJECTS) $(BUILD)/libjobrun.a
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS)
 
 $(BUILD)/libjobrun.a: $(LIB_OBJECTS)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR,$@)
+	$(Q)$(AR) rcs $@ $^
 
 $(LIB_OBJECTS) $(CMD_OBJECTS): $(BUILD)/gen/sql_text.h $(BUILD)/flags
 
 $(BUILD)/lib/%.o: lib/%.c
 	@mkdir -p $(@D)
-	$(COMPILE) -c -o $@ $<
+	$(call say,CC,$<)
+	$(Q)$(COMPILE) -c -o $@ $<
 
 $(BUILD)/cmd/%.o: cmd/%.c
 	@mkdir -p $(@D)
-	$(COMPILE) -c -o $@ $<
+	$(call say,CC,$<)
+	$(Q)$(COMPILE) -c -o $@ $<
 
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.c
-	$(COMPILE) -Wno-overlength-strings -c -o $@ $<
+	$(call say,CC,$<)
+	$(Q)$(COMPILE) -Wno-overlength-strings -c -o $@ $<
 
 $(BUILD)/unit/%: test/unit/%.c $(BUILD)/libjobrun.a $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(COMPILE) $(ALL_LDFLAGS) -o $@ $< $(BUILD)/libjobrun.a $(PKG_LIBS) -lcmocka
+	$(call say,CC,$<)
+	$(Q)$(COMPILE) $(ALL_LDFLAGS) -o $@ $< $(BUILD)/libjobrun.a $(PKG_LIBS) -lcmocka
 
 # The header comes with the source; the list of names makes a removed .sql file count as a change.
 $(BUILD)/gen/sql_text.h: $(BUILD)/gen/sql_text.c ;

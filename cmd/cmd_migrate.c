@@ -124,13 +124,24 @@ bring_up(const struct jr_app *app, const struct migrate_opts *opts, struct jr_mi
 	return true;
 }
 
+static bool
+migrate(const struct jr_app *app, const struct migrate_opts *opts, struct jr_migrate *work, struct jr_err *err)
+{
+	if (!jr_migrate_look(work, err))
+		return false;
+	if (!opts->status)
+		return bring_up(app, opts, work, err);
+	print_status(app, work);
+	return true;
+}
+
 static int
 migrate_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	const struct migrate_opts *opts = values;
-	struct jr_migrate *migrate;
+	struct jr_migrate *work = NULL;
 	struct jr_db *db;
-	int status = 0;
+	int status;
 
 	(void)argc;
 	(void)argv;
@@ -139,19 +150,13 @@ migrate_run(const struct jr_app *app, const void *values, int argc, char **argv,
 		return 0;
 	}
 	db = jr_db_open(jr_db_conninfo(app->dbname, NULL), JR_CMD_PATIENCE_MS, err);
-	if (db == NULL)
-		return (int)err->code;
-	migrate = jr_migrate_new(db, opts->lock_timeout_ms, err);
-	if (migrate == NULL)
-		return (int)err->code;
-	if (!jr_migrate_look(migrate, err))
+	if (db != NULL)
+		work = jr_migrate_new(db, opts->lock_timeout_ms, err);
+	if (work == NULL || !migrate(app, opts, work, err))
 		status = (int)err->code;
-	else if (opts->status) {
-		print_status(app, migrate);
-		status = has_pending(migrate) ? JR_E_NEWS : 0;
-	} else if (!bring_up(app, opts, migrate, err))
-		status = (int)err->code;
-	jr_migrate_free(migrate);
+	else
+		status = opts->status && has_pending(work) ? JR_E_NEWS : 0;
+	jr_migrate_free(work);
 	return status;
 }
 

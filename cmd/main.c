@@ -30,18 +30,20 @@ check_log_format(const char *what, const char *text, struct jr_err *err)
 	return jr_fail(err, JR_E_USAGE, "%s: \"%s\" is neither text nor json", what, text);
 }
 
+#define AT(field) offsetof(struct jr_app, field)
+
 /* clang-format off */
 static const struct jr_option global_options[] = {
-	{ "dbname", 'd', "CONNINFO", "database: name, conninfo string or URI", JR_OPT_STRING,
-	    offsetof(struct jr_app, dbname) },
-	{ "json", 0, NULL, "a JSON document on stdout", JR_OPT_FLAG, offsetof(struct jr_app, json) },
-	{ "log-format", 0, "FORMAT", "log lines on stderr: text or json", JR_OPT_STRING,
-	    offsetof(struct jr_app, log_format), .env = "JOBRUN_LOG_FORMAT", .check = check_log_format },
-	{ "verbose", 'v', NULL, "say more on stderr; twice: still more", JR_OPT_COUNT,
-	    offsetof(struct jr_app, verbose) },
-	{ "help", 'h', NULL, "this text", JR_OPT_FLAG, offsetof(struct jr_app, help) },
-	{ "version", 'V', NULL, "versions of jobrun and its libraries", JR_OPT_FLAG,
-	    offsetof(struct jr_app, version) },
+	{ .name = "dbname", .letter = 'd', .arg = "CONNINFO", .help = "database: name, conninfo string or URI",
+	    .type = JR_OPT_STRING, .offset = AT(dbname) },
+	{ .name = "json", .help = "a JSON document on stdout", .type = JR_OPT_FLAG, .offset = AT(json) },
+	{ .name = "log-format", .arg = "FORMAT", .help = "log lines on stderr: text or json (text)", .type = JR_OPT_STRING,
+	    .offset = AT(log_format), .env = "JOBRUN_LOG_FORMAT", .check = check_log_format },
+	{ .name = "verbose", .letter = 'v', .help = "say more on stderr; twice: still more", .type = JR_OPT_COUNT,
+	    .offset = AT(verbose) },
+	{ .name = "help", .letter = 'h', .help = "this text", .type = JR_OPT_FLAG, .offset = AT(help) },
+	{ .name = "version", .letter = 'V', .help = "versions of jobrun and its libraries", .type = JR_OPT_FLAG,
+	    .offset = AT(version) },
 	JR_OPTIONS_END,
 };
 /* clang-format on */
@@ -155,6 +157,25 @@ check_count(const struct jr_cmd *cmd, int count, char **args, struct jr_err *err
 	return true;
 }
 
+/* argv[0..argc-1]: what is left when options and the name are gone. */
+static int
+run_parsed(const struct jr_cmd *cmd, const struct jr_app *app, const void *values, int argc, char **argv,
+    struct jr_err *err)
+{
+	if (app->help) {
+		print_command_help(stdout, cmd);
+		return 0;
+	}
+	if (app->version) {
+		print_version();
+		return 0;
+	}
+	if (!check_count(cmd, argc, argv, err))
+		return (int)err->code;
+	apply_globals(app);
+	return cmd->run(app, values, argc, argv, err);
+}
+
 /* argv[0] is the name of the command. */
 static int
 run_command(const struct jr_cmd *cmd, struct jr_app *app, int argc, char **argv, struct jr_err *err)
@@ -165,21 +186,11 @@ run_command(const struct jr_cmd *cmd, struct jr_app *app, int argc, char **argv,
 
 	if (cmd->size > 0)
 		memcpy(values, cmd->defaults, cmd->size);
-	if (!jr_options_environment(&sets[0], err) ||
-	    !jr_options_parse(sets, JR_COUNT(sets), false, argc, argv, &first, err))
+	if (jr_options_environment(&sets[0], err) &&
+	    jr_options_parse(sets, JR_COUNT(sets), false, argc, argv, &first, err))
+		status = run_parsed(cmd, app, values, argc - first, argv + first, err);
+	else
 		status = (int)err->code;
-	else if (app->help) {
-		print_command_help(stdout, cmd);
-		status = 0;
-	} else if (app->version) {
-		print_version();
-		status = 0;
-	} else if (!check_count(cmd, argc - first, argv + first, err))
-		status = (int)err->code;
-	else {
-		apply_globals(app);
-		status = cmd->run(app, values, argc - first, argv + first, err);
-	}
 	jr_options_release(&sets[0]);
 	free(values);
 	return status;

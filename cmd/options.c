@@ -19,8 +19,10 @@
 
 /* All tables together, as getopt wants them. */
 struct joined {
-	const struct jr_option **options;
-	void **values; /* the struct that options[i] fills */
+	struct row {
+		const struct jr_option *option;
+		void *values; /* the struct that it fills */
+	} * rows;
 	size_t count;
 	struct option *longs;
 	char *letters;
@@ -47,8 +49,7 @@ join_one(struct joined *all, const struct jr_option *option, void *values, size_
 {
 	size_t i = all->count++;
 
-	all->options[i] = option;
-	all->values[i] = values;
+	all->rows[i] = (struct row){ option, values };
 	all->longs[i] = (struct option){ .name = option->name,
 		.has_arg = has_argument(option) ? required_argument : no_argument,
 		.val = FIRST_VALUE + (int)i };
@@ -66,8 +67,7 @@ join(struct joined *all, const struct jr_option_set *sets, size_t set_count, boo
 
 	for (size_t i = 0; i < set_count; i++)
 		total += count_options(sets[i].options);
-	*all = (struct joined){ .options = jr_xcalloc(total + 1, sizeof(*all->options)),
-		.values = jr_xcalloc(total + 1, sizeof(*all->values)),
+	*all = (struct joined){ .rows = jr_xcalloc(total + 1, sizeof(*all->rows)),
 		.longs = jr_xcalloc(total + 1, sizeof(*all->longs)),
 		.letters = jr_xcalloc(2 * total + 3, 1) };
 	if (stop_early)
@@ -82,10 +82,15 @@ join(struct joined *all, const struct jr_option_set *sets, size_t set_count, boo
 static void
 joined_release(struct joined *all)
 {
-	free(all->options);
-	free(all->values);
+	free(all->rows);
 	free(all->longs);
 	free(all->letters);
+}
+
+static void *
+field_of(const struct jr_option *option, void *values)
+{
+	return (char *)values + option->offset;
 }
 
 static void
@@ -140,7 +145,7 @@ set_duration(const struct jr_option *option, int64_t *out, const char *what, con
 static bool
 set_value(const struct jr_option *option, void *values, const char *what, const char *text, struct jr_err *err)
 {
-	void *field = (char *)values + option->offset;
+	void *field = field_of(option, values);
 
 	switch (option->type) {
 	case JR_OPT_FLAG:
@@ -169,16 +174,18 @@ set_value(const struct jr_option *option, void *values, const char *what, const 
 bool
 jr_options_environment(const struct jr_option_set *set, struct jr_err *err)
 {
-	for (size_t i = 0; i < count_options(set->options); i++) {
-		const struct jr_option *option = &set->options[i];
+	for (const struct jr_option *option = set->options; option != NULL && option->name != NULL; option++) {
 		const char *text = option->env == NULL ? NULL : getenv(option->env);
 
 		if (text == NULL || *text == '\0')
 			continue;
 		if (!set_value(option, set->values, option->env, text, err))
 			return false;
-		if (option->type == JR_OPT_WORDS)
-			((struct jr_words *)((char *)set->values + option->offset))->inherited = true;
+		if (option->type == JR_OPT_WORDS) {
+			struct jr_words *words = field_of(option, set->values);
+
+			words->inherited = true;
+		}
 	}
 	return true;
 }
@@ -198,12 +205,21 @@ jr_fail_unknown(struct jr_err *err, const char *kind, const char *word, const ch
 static bool
 fail_unknown_long(const struct joined *all, const char *token, struct jr_err *err)
 {
-	char *word = jr_xmemdup0(token, strcspn(token, "="));
+	size_t len = strcspn(token, "=");
+	char *word = jr_xmemdup0(token, len);
 	char **known = jr_xcalloc(all->count + 1, sizeof(*known));
+	const char *begun = NULL;
 
-	for (size_t i = 0; i < all->count; i++)
-		known[i] = jr_xasprintf("--%s", all->options[i]->name);
-	jr_fail_unknown(err, "option", word, (const char *const *)known, all->count, "--help lists them all");
+	for (size_t i = 0; i < all->count; i++) {
+		known[i] = jr_xasprintf("--%s", all->rows[i].option->name);
+		if (len > 2 && strncmp(known[i], word, len) == 0)
+			begun = known[i];
+	}
+	if (begun != NULL)
+		jr_fail(err, JR_E_USAGE, "unknown option \"%s\": names are not shortened; write %s", word, begun);
+	else
+		jr_fail_unknown(err, "option", word, (const char *const *)known, all->count,
+		    "--help lists them all");
 	for (size_t i = 0; i < all->count; i++)
 		free(known[i]);
 	free(known);
@@ -218,7 +234,7 @@ row_of(const struct joined *all, int value)
 	if (value >= FIRST_VALUE && (size_t)(value - FIRST_VALUE) < all->count)
 		return (size_t)(value - FIRST_VALUE);
 	for (size_t i = 0; i < all->count; i++) {
-		if (value != 0 && all->options[i]->letter == value)
+		if (value != 0 && all->rows[i].option->letter == value)
 			return i;
 	}
 	return all->count;
@@ -228,7 +244,7 @@ static bool
 fail_refused(const struct joined *all, int answer, char **argv, struct jr_err *err)
 {
 	size_t row = row_of(all, optopt);
-	const struct jr_option *option = row < all->count ? all->options[row] : NULL;
+	const struct jr_option *option = row < all->count ? all->rows[row].option : NULL;
 
 	if (option != NULL && answer == ':')
 		return jr_fail(err, JR_E_USAGE, "--%s needs an argument: --%s %s", option->name, option->name,
@@ -265,11 +281,11 @@ take_option(const struct joined *all, int answer, char **argv, struct jr_err *er
 
 	if (answer == '?' || answer == ':' || row >= all->count)
 		return fail_refused(all, answer, argv, err);
-	option = all->options[row];
+	option = all->rows[row].option;
 	if (is_abbreviated(option, answer, argv))
 		return fail_unknown_long(all, optarg == argv[optind - 1] ? argv[optind - 2] : argv[optind - 1], err);
 	what = jr_xasprintf("--%s", option->name);
-	ok = set_value(option, all->values[row], what, optarg, err);
+	ok = set_value(option, all->rows[row].values, what, optarg, err);
 	free(what);
 	return ok;
 }
@@ -295,17 +311,16 @@ jr_options_parse(const struct jr_option_set *sets, size_t set_count, bool stop_e
 void
 jr_options_release(const struct jr_option_set *set)
 {
-	for (size_t i = 0; i < count_options(set->options); i++) {
-		if (set->options[i].type == JR_OPT_WORDS)
-			clear_words((struct jr_words *)((char *)set->values + set->options[i].offset));
+	for (const struct jr_option *option = set->options; option != NULL && option->name != NULL; option++) {
+		if (option->type == JR_OPT_WORDS)
+			clear_words(field_of(option, set->values));
 	}
 }
 
 void
 jr_options_print(FILE *out, const struct jr_option *options)
 {
-	for (size_t i = 0; i < count_options(options); i++) {
-		const struct jr_option *o = &options[i];
+	for (const struct jr_option *o = options; o->name != NULL; o++) {
 		char letter[] = { o->letter == 0 ? ' ' : '-', o->letter == 0 ? ' ' : o->letter,
 			o->letter == 0 ? ' ' : ',', '\0' };
 		char *left = jr_xasprintf("  %s --%s%s%s", letter, o->name, o->arg == NULL ? "" : " ",

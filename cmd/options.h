@@ -12,10 +12,10 @@
  *	};
  *	static const struct list_opts list_defaults = { .limit = 20, .since_ms = -1 };
  *	static const struct jr_option list_options[] = {
- *		{ "status", 's', "STATUS", "only these", JR_OPT_WORDS, offsetof(struct list_opts, statuses) },
- *		{ "limit", 0, "N", "at most N rows (20)", JR_OPT_INT, offsetof(struct list_opts, limit),
- *		    .min = 1, .max = 10000 },
- *		{ "since", 0, "D", "not older", JR_OPT_DURATION, offsetof(struct list_opts, since_ms) },
+ *		{ .name = "status", .letter = 's', .arg = "STATUS", .help = "only these", .type = JR_OPT_WORDS,
+ *		    .offset = offsetof(struct list_opts, statuses) },
+ *		{ .name = "limit", .arg = "N", .help = "at most N rows (20)", .type = JR_OPT_INT,
+ *		    .offset = offsetof(struct list_opts, limit), .min = 1, .max = 10000 },
  *		JR_OPTIONS_END,
  *	};
  *
@@ -49,15 +49,15 @@ struct jr_words {
 
 struct jr_option {
 	const char *name; /* without the dashes */
-	char letter;	  /* 0: none */
 	const char *arg;  /* what the usage text calls the argument; NULL exactly for FLAG and COUNT */
 	const char *help; /* one line; a default is said in it */
-	enum jr_option_type type;
-	size_t offset;
-	int64_t min, max;
-	const char *env; /* variable that gives the default when it is set and not empty; NULL: none */
+	const char *env;  /* variable that gives the default when it is set and not empty; NULL: none */
 	/* A rule for the text of STRING and for each of WORDS (jr_parse_queue ...); NULL: none. */
 	bool (*check)(const char *what, const char *text, struct jr_err *err);
+	size_t offset;
+	int64_t min, max;
+	enum jr_option_type type;
+	char letter; /* 0: none */
 };
 
 /* clang-format off */

@@ -263,9 +263,14 @@ void
 jr_print_output(FILE *out, const char *text)
 {
 	size_t len = strlen(text);
-	char *visible = jr_print_is_terminal(out) ? jr_text_visible(text, true) : NULL;
+	char *visible;
 
-	fputs(visible != NULL ? visible : text, out);
+	if (!jr_print_is_terminal(out)) {
+		fputs(text, out);
+		return;
+	}
+	visible = jr_text_visible(text, true);
+	fputs(visible, out);
 	if (len > 0 && text[len - 1] != '\n')
 		fputc('\n', out);
 	free(visible);

@@ -42,7 +42,7 @@ void jr_print_documents(const PGresult *result, int column);
  */
 void jr_print_fields(const PGresult *result);
 
-/* Text of handlers: as it is stored when `out` is no terminal, made visible when it is. Ends with a newline. */
+/* Text of handlers: as it is stored when `out` is no terminal; made visible, with a newline at its end, when it is. */
 void jr_print_output(FILE *out, const char *text);
 
 /* Foreign text in one line, made visible. */

@@ -61,6 +61,18 @@ set_sqlstate(struct jr_err *err, const char *state, size_t len)
 	err->code = jr_pg_errc(err->sqlstate);
 }
 
+/* Where in a JSON text the mistake is stands in the context: its first line, "JSON data, line 1: ...". */
+static void
+add_context(const PGresult *result, struct jr_err *err)
+{
+	const char *context = PQresultErrorField(result, PG_DIAG_CONTEXT);
+	struct jr_err old = *err;
+
+	if (context == NULL || strncmp(context, "JSON data", 9) != 0)
+		return;
+	jr_fail(err, old.code, "%s: %.*s", old.msg, (int)strcspn(context, "\n"), context);
+}
+
 /* The message for people: what a schema that is not there means is said in our words. */
 void
 jr_pg_result_error(const PGresult *result, struct jr_err *err)
@@ -74,6 +86,7 @@ jr_pg_result_error(const PGresult *result, struct jr_err *err)
 		primary = PQresultErrorMessage(result);
 	jr_fail(err, JR_E_TEMP, "%s%s%s%s%s", primary, detail == NULL ? "" : ": ", detail == NULL ? "" : detail,
 	    hint == NULL ? "" : "; ", hint == NULL ? "" : hint);
+	add_context(result, err);
 	if (state != NULL)
 		set_sqlstate(err, state, strlen(state));
 	if (strcmp(err->sqlstate, "3F000") == 0 || strcmp(err->sqlstate, "42P01") == 0 ||

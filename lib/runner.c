@@ -22,6 +22,7 @@
 #include "runner_parts.h"
 
 #define RUNNER_ID_BITS 53
+#define PATIENT_MS 5000
 #define START_TRIES 5
 #define START_PAUSE_MS 500
 
@@ -294,13 +295,25 @@ splay_of(const struct jr_runner *runner)
 	return (int64_t)jr_random_below(&random, (uint64_t)runner->opts->splay_ms + 1);
 }
 
+/* Deadlines while nothing is held: a claim must still be worth something when its answer comes. */
+static void
+set_patience(struct jr_runner *runner)
+{
+	const struct jr_lease *lease = &runner->opts->lease;
+	int64_t half = (lease->lease_ms - lease->margin_ms) / 2;
+
+	runner->patient = *lease;
+	runner->patient.deadline_ms = half < PATIENT_MS ? half : PATIENT_MS;
+	runner->patient.statement_ms = runner->patient.deadline_ms * 3 / 5;
+	runner->patient.lock_ms = runner->patient.deadline_ms / 5;
+}
+
 static bool
 open_runner(struct jr_runner *runner, struct jr_err *err)
 {
 	int64_t now = jr_clock_now_ms();
 
-	if (!jr_lease_init(&runner->patient, -1, -1, err))
-		return false;
+	set_patience(runner);
 	jr_random_seed_system(&runner->random);
 	set_facts(runner);
 	runner->places.fd = -1;

@@ -99,8 +99,11 @@ go_on(struct jr_runner *runner)
 {
 	bool full = (int64_t)runner->reclaim_count >= runner->reclaim_limit;
 
-	if (runner->reclaim_count > 0)
+	if (runner->reclaim_count > 0) {
 		runner->reclaim_after = runner->reclaim_rows[runner->reclaim_count - 1].id;
+		runner->drained = false; /* one of them may be due at once */
+		jr_claim_reset(runner);
+	}
 	runner->reclaim_wanted = full;
 	jr_reclaim_forget(runner);
 }

@@ -42,7 +42,8 @@ cut_every_commit() {
 	for n in 1 2 3 4 5 6 7 8; do
 		proxy "$mode" "$n"
 		id=$(enqueue work --backoff 0)
-		jr run -d "$proxied" --lease 2s --max-runs 1
+		jr run -d "$proxied" --lease 2s --max-runs 1 -v
+		echo "$mode $n: $stderr"
 		assert_equal "$status" 0
 		# What the cut tick has not ended, the next ones do.
 		wait_until 10 finished_by_ticks "$id"

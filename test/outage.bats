@@ -105,6 +105,6 @@ load lib/common
 	q "alter system set default_transaction_read_only = on" "select pg_reload_conf()"
 	jr run
 	assert_equal "$status" 75
-	q "set default_transaction_read_only = off; alter system reset default_transaction_read_only" "select pg_reload_conf()"
+	PGOPTIONS='-c default_transaction_read_only=off' q 'alter system reset default_transaction_read_only' 'select pg_reload_conf()'
 	run_is "$id" queued
 }

@@ -112,7 +112,7 @@ up_is() {
 	run_is "$second" succeeded
 }
 
-@test "a built-in handler needs a place too, and gives it back" {
+@test "more built-in runs than places are all done" {
 	q "select jobrun.enqueue('jobrun.noop') from generate_series(1, 20)" >/dev/null
 	jr_ok run -j 2
 	q_is 20 "select count(*) from jobrun.job_runs where status = 'succeeded'"

@@ -26,7 +26,7 @@ log_since() {
 	log_since "$before" >"$TMPDIR/log"
 	assert_equal "$output$stderr" ''
 	assert_equal "$(grep -c 'connection authorized' "$TMPDIR/log")" 1
-	assert_equal "$(grep -ciE '(execute|statement)[^:]*: *begin' "$TMPDIR/log")" 2
+	assert_equal "$(grep -cE '(execute|statement)[^:]*: (-- )?begin' "$TMPDIR/log")" 2
 	q_is '1|t|0' "select count(*), bool_and(finished_at is not null), sum((counts->>'claimed')::int) from jobrun.job_runners"
 	q_is 0 "select count(*) from jobrun.job_runs"
 }

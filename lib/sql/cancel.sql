@@ -4,8 +4,9 @@ with ids as materialized (
 ), answers as materialized (
 	select i.id, jobrun.cancel(i.id) as answer from ids i
 )
-select a.id, a.answer, json_build_object('id', a.id, 'cancelled', coalesce(a.answer = 'cancelled', false),
-	'requested', coalesce(a.answer = 'requested', false),
-	'status', case a.answer when 'requested' then 'running' else a.answer end)::text
+select a.id, a.answer, row_to_json(d)::text
 from answers a
+cross join lateral (select a.id, coalesce(a.answer = 'cancelled', false) as cancelled,
+	coalesce(a.answer = 'requested', false) as requested,
+	case a.answer when 'requested' then 'running' else a.answer end as status) d
 order by a.id

@@ -2,6 +2,7 @@
 -- $1 job type, $2 payload (text of JSON), $3 queue, $4 priority, $5 run_in, $6 run_at, $7 expires_in, $8 max_attempts,
 -- $9 timeout, $10 backoff base, $11 backoff cap, $12 idempotency key, $13 parent run,
 -- $14 was the key made up for this one command? Then a run that has it is ours, made by a try whose answer was lost.
+-- $15 will this be rolled back? Then a new run has no id in the document.
 -- Gives id, created, run_at in Unix ms, age of run_at in ms (negative: to come), status, queue, priority, document.
 -- The CTE is materialized: a function that writes must be called once, not once for each column.
 with run as materialized (
@@ -20,7 +21,7 @@ with run as materialized (
 		idempotency_key => $12::text,
 		parent_id       => $13::bigint) e
 ), told as (
-	select r.id, r.job_type, r.queue, r.priority, r.status, r.created or $14::boolean as created, r.run_at,
+	select case when not ($15::boolean and r.created) then r.id end as id, r.job_type, r.queue, r.priority, r.status, r.created or $14::boolean as created, r.run_at,
 		case when not $14::boolean then $12::text end as idempotency_key
 	from run r
 )

@@ -5,7 +5,8 @@ with ids as materialized (
 ), answers as materialized (
 	select i.id, jobrun.retry(i.id, $2::boolean) as answer from ids i
 )
-select a.id, a.answer, json_build_object('id', a.id, 'retried', coalesce(a.answer = 'retried', false),
-	'status', case a.answer when 'retried' then 'queued' else a.answer end)::text
+select a.id, a.answer, row_to_json(d)::text
 from answers a
+cross join lateral (select a.id, coalesce(a.answer = 'retried', false) as retried,
+	case a.answer when 'retried' then 'queued' else a.answer end as status) d
 order by a.id

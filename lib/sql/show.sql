@@ -1,7 +1,7 @@
 -- show: run $1 as lines for people: name, kind (text, ms, time: Unix ms), value, age in ms of a time. No row: no such run.
 select f.name, f.kind, f.value, case f.kind when 'time' then f.age_ms end
 from jobrun.job_runs r
-cross join lateral (values
+cross join lateral (select v.*, row_number() over () as nr from (values
 	('run',         'text', r.id::text, null::timestamptz),
 	('type',        'text', r.job_type, null),
 	('status',      'text', case when r.status = 'failed' then 'retrying'
@@ -37,7 +37,7 @@ cross join lateral (values
 	('checkpoint',  'text', r.checkpoint::text, null),
 	('result',      'text', r.result::text, null),
 	('payload',     'text', r.payload::text, null)
-) with ordinality as v(name, kind, value, at, nr)
+) v(name, kind, value, at)) v
 cross join lateral (select v.name, v.kind,
 	coalesce(v.value, floor(extract(epoch from v.at) * 1000)::bigint::text) as value,
 	floor(extract(epoch from now() - v.at) * 1000)::bigint as age_ms) f

@@ -8,7 +8,7 @@ with due as (
 ), runners as (
 	select n.job_types, n.last_seen_at from jobrun.job_runners n where n.last_seen_at > now() - interval '24 hours'
 ), problems as (
-	select 1 as nr, r.job_type, 'dead' as problem, count(*) || ' dead in 24h' as text,
+	select 1 as nr, r.job_type as about, 'dead' as problem, count(*) || ' dead in 24h' as text,
 		'jobrun list --status dead --type ' || r.job_type as look
 	from jobrun.job_runs r
 	where r.status = 'dead' and r.finished_at >= now() - interval '24 hours'
@@ -34,7 +34,7 @@ with due as (
 	from jobrun.job_queues q
 	where q.paused_until > now() and $1::text[] is null
 )
-select p.job_type || ': ' || p.text || ' (' || p.look || ')',
-	json_build_object('about', p.job_type, 'problem', p.problem, 'text', p.text, 'look', p.look)::text
+select p.about || ': ' || p.text || ' (' || p.look || ')', row_to_json(d)::text
 from problems p
-order by p.nr, p.job_type
+cross join lateral (select p.about, p.problem, p.text, p.look) d
+order by p.nr, p.about

@@ -112,7 +112,10 @@ handler() {
 bg_runner() {
 	local n=${#runner_pids[@]}
 
-	"$JOBRUN" run "$@" >"$BATS_TEST_TMPDIR/runner.$n.out" 2>"$BATS_TEST_TMPDIR/runner.$n.err" 3>&- 4>&- &
+	(
+		close_holds # or it would keep the transactions of `hold` open
+		exec "$JOBRUN" run "$@"
+	) >"$BATS_TEST_TMPDIR/runner.$n.out" 2>"$BATS_TEST_TMPDIR/runner.$n.err" 3>&- 4>&- &
 	runner_pid=$!
 	runner_out=$BATS_TEST_TMPDIR/runner.$n.out
 	runner_err=$BATS_TEST_TMPDIR/runner.$n.err

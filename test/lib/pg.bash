@@ -68,17 +68,24 @@ hold() {
 
 # Roll all of them back.
 release_holds() {
-	local pid fd
+	local pid
 
 	for pid in ${hold_pids[0]+"${hold_pids[@]}"}; do
 		kill "$pid" 2>/dev/null || true
 		wait "$pid" 2>/dev/null || true
 	done
+	close_holds
+	hold_fds=()
+	hold_pids=()
+}
+
+# psql ends when nobody can write to its script any more.
+close_holds() {
+	local fd
+
 	for fd in ${hold_fds[0]+"${hold_fds[@]}"}; do
 		exec {fd}>&-
 	done
-	hold_fds=()
-	hold_pids=()
 }
 
 # --- disturbing the server ---

@@ -1,0 +1,108 @@
+/*
+ * show: everything about one run: its fields, its attempts, what the last one printed.
+ */
+#include <stdlib.h>
+
+#include "commands.h"
+#include "parse.h"
+#include "print.h"
+#include "sql_text.h"
+
+/* clang-format off */
+static const struct jr_column columns[] = {
+	{ "ATTEMPT", JR_CELL_NUMBER },
+	{ "OUTCOME", JR_CELL_STATE },
+	{ "STARTED", JR_CELL_AGE },
+	{ "TOOK", JR_CELL_TOOK },
+	{ "CPU", JR_CELL_TOOK },
+	{ "MEMORY", JR_CELL_NUMBER },
+	{ "EXIT", JR_CELL_NUMBER },
+	{ "HOST", JR_CELL_TEXT },
+	{ "MESSAGE", JR_CELL_CUT },
+};
+/* clang-format on */
+
+enum part { FIELDS, ATTEMPTS, LOGS, PART_COUNT };
+
+static void
+print_run(PGresult *const *parts)
+{
+	enum { OUTPUT = 3 };
+	const char *output = jr_pg_text(parts[LOGS], 0, OUTPUT);
+
+	jr_print_fields(parts[FIELDS]);
+	if (PQntuples(parts[ATTEMPTS]) > 0) {
+		putchar('\n');
+		jr_print_table(parts[ATTEMPTS], columns, JR_COUNT(columns));
+	}
+	if (output != NULL) {
+		fputs("\noutput of the last attempt\n", stdout);
+		jr_print_output(stdout, output);
+	}
+}
+
+static bool
+show_fields(struct jr_db *db, const char *id, struct jr_err *err)
+{
+	const char *one[] = { id }, *two[] = { id, NULL };
+	const struct jr_statement statements[] = { { jr_sql_show, 1, one }, { jr_sql_show_attempts, 1, one },
+		{ jr_sql_logs, 2, two } };
+	PGresult *parts[PART_COUNT] = { NULL };
+	bool found;
+
+	_Static_assert(JR_COUNT(statements) == PART_COUNT, "one result for each");
+	if (!jr_db_run(db, statements, PART_COUNT, parts, JR_CMD_TIMEOUT_MS, err))
+		return false;
+	found = PQntuples(parts[FIELDS]) > 0 && PQntuples(parts[LOGS]) > 0;
+	if (found)
+		print_run(parts);
+	for (size_t i = 0; i < PART_COUNT; i++)
+		PQclear(parts[i]);
+	return found || jr_fail(err, JR_E_NEWS, "there is no run %s; 'jobrun list' shows the newest", id);
+}
+
+static bool
+show_document(struct jr_db *db, const char *id, struct jr_err *err)
+{
+	const char *values[] = { id };
+	PGresult *result = jr_db_query(db, jr_sql_show_doc, 1, values, JR_CMD_TIMEOUT_MS, err);
+	bool found = result != NULL && PQntuples(result) > 0;
+
+	if (result == NULL)
+		return false;
+	if (found)
+		puts(PQgetvalue(result, 0, 0));
+	PQclear(result);
+	return found || jr_fail(err, JR_E_NEWS, "there is no run %s; 'jobrun list' shows the newest", id);
+}
+
+static int
+show_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
+{
+	struct jr_db *db;
+	char id[24];
+	int64_t number;
+	bool ok;
+
+	(void)values;
+	(void)argc;
+	if (!jr_parse_int("ID", argv[0], 1, INT64_MAX, &number, err))
+		return (int)err->code;
+	db = jr_cmd_connect(app, err);
+	if (db == NULL)
+		return (int)err->code;
+	jr_pg_print_int(id, number);
+	ok = app->json ? show_document(db, id, err) : show_fields(db, id, err);
+	jr_db_close(db);
+	return ok ? 0 : (int)err->code;
+}
+
+const struct jr_cmd jr_cmd_show = {
+	.name = "show",
+	.group = JR_GROUP_EVERYDAY,
+	.summary = "one run: fields, attempts, output",
+	.usage = "[OPTION...] ID",
+	.min_args = 1,
+	.max_args = 1,
+	.run = show_run,
+};

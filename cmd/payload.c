@@ -1,0 +1,174 @@
+/*
+ * payload: see payload.h.
+ *
+ * PostgreSQL names the line and quotes the text around the mistake ("JSON data, line 2: ...text up to it..."): the place
+ * in the payload where that text ends is where reading stopped.
+ */
+#include "payload.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "buf.h"
+#include "mem.h"
+
+#define CHUNK 65536
+
+static bool
+fail_too_long(const char *name, struct jr_err *err)
+{
+	return jr_fail(err, JR_E_DATA, "%s: the payload is longer than %d bytes, the limit", name, JR_PAYLOAD_MAX);
+}
+
+static bool
+check_bytes(const char *name, const char *data, size_t len, struct jr_err *err)
+{
+	const char *nul = memchr(data, '\0', len);
+
+	if (nul == NULL)
+		return true;
+	return jr_fail(err, JR_E_DATA, "%s: the payload is not JSON: a NUL at byte %zu", name, (size_t)(nul - data) + 1);
+}
+
+static bool
+read_all(int fd, const char *name, struct jr_buf *buf, struct jr_err *err)
+{
+	char chunk[CHUNK];
+
+	for (;;) {
+		ssize_t n = read(fd, chunk, sizeof(chunk));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return jr_fail(err, JR_E_DATA, "cannot read %s: %s", name, strerror(errno));
+		if (n == 0)
+			return check_bytes(name, buf->data, buf->len, err);
+		if (!jr_buf_add(buf, chunk, (size_t)n))
+			return fail_too_long(name, err);
+	}
+}
+
+static char *
+read_descriptor(int fd, const char *name, struct jr_err *err)
+{
+	struct jr_buf buf;
+	char *text = NULL;
+
+	jr_buf_init(&buf, JR_PAYLOAD_MAX);
+	if (read_all(fd, name, &buf, err))
+		text = jr_buf_detach(&buf);
+	jr_buf_release(&buf);
+	return text;
+}
+
+char *
+jr_payload_read(const char *argument, struct jr_err *err)
+{
+	char *text;
+	int fd;
+
+	if (strcmp(argument, "-") == 0)
+		return read_descriptor(STDIN_FILENO, "stdin", err);
+	if (argument[0] != '@') {
+		if (strlen(argument) <= JR_PAYLOAD_MAX)
+			return jr_xstrdup(argument);
+		fail_too_long("PAYLOAD", err);
+		return NULL;
+	}
+	fd = open(argument + 1, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		jr_fail(err, JR_E_DATA, "cannot open %s: %s", argument + 1, strerror(errno));
+		return NULL;
+	}
+	text = read_descriptor(fd, argument + 1, err);
+	close(fd);
+	return text;
+}
+
+/* Beginning of a line, counted from 1; NULL if there are not so many. */
+static const char *
+find_line(const char *text, long number)
+{
+	while (number > 1 && text != NULL) {
+		text = strchr(text, '\n');
+		if (text != NULL)
+			text++;
+		number--;
+	}
+	return number == 1 ? text : NULL;
+}
+
+/* Messages have spaces where the text has control bytes. */
+static bool
+is_same(const char *text, const char *quoted, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c == '\0' || ((c < ' ' || c == 0x7F) ? ' ' : text[i]) != quoted[i])
+			return false;
+	}
+	return true;
+}
+
+/* Characters of the line up to the end of what is quoted; 0 if it is not there. */
+static size_t
+find_column(const char *line, const char *quoted, size_t len)
+{
+	size_t line_len = strcspn(line, "\n"), column = 0;
+
+	for (size_t at = 0; len <= line_len && at <= line_len - len; at++) {
+		if (!is_same(line + at, quoted, len))
+			continue;
+		for (size_t i = 0; i < at + len; i++)
+			column += ((unsigned char)line[i] & 0xC0) != 0x80;
+		return column;
+	}
+	return 0;
+}
+
+static size_t
+strip_dots(const char **quoted)
+{
+	size_t len = strlen(*quoted);
+
+	if (len > 3 && memcmp(*quoted + len - 3, "...", 3) == 0)
+		len -= 3;
+	if (len > 3 && memcmp(*quoted, "...", 3) == 0) {
+		*quoted += 3;
+		len -= 3;
+	}
+	return len;
+}
+
+void
+jr_payload_locate(const char *payload, struct jr_err *err)
+{
+	static const char mark[] = "JSON data, line ";
+	struct jr_err old = *err;
+	char *context = strstr(old.msg, mark), *end;
+	const char *quoted, *line;
+	size_t len, column = 0;
+	long number;
+
+	if (context == NULL || context < old.msg + 2)
+		return;
+	number = strtol(context + sizeof(mark) - 1, &end, 10);
+	if (strncmp(end, ": ", 2) != 0)
+		return;
+	context[-2] = '\0';
+	quoted = end + 2;
+	len = strip_dots(&quoted);
+	line = find_line(payload, number);
+	if (line != NULL)
+		column = find_column(line, quoted, len);
+	if (column > 0)
+		jr_fail(err, old.code, "the payload is not JSON: line %ld, column %zu: %s", number, column, old.msg);
+	else
+		jr_fail(err, old.code, "the payload is not JSON: line %ld, near %s: %s", number, end + 2, old.msg);
+	memcpy(err->sqlstate, old.sqlstate, sizeof(err->sqlstate));
+}

@@ -1,0 +1,143 @@
+#!/usr/bin/env bats
+# jobrun migrate: once, however many do it at once; refused when what was applied is not what is known here.
+
+load lib/common
+
+# A database without the schema.
+setup() {
+	common_setup
+	q 'drop schema jobrun cascade'
+}
+
+newest() {
+	find "$TOP/migrations" -name '[0-9]*.sql' | wc -l
+}
+
+@test "an empty database gets every migration, each with its time" {
+	jr_ok migrate
+	assert_equal "${lines[0]}" "schema jobrun: 0 -> $(newest)"
+	assert_regex "${lines[1]}" '^  0001 initial +[0-9]+ ms$'
+	assert_equal "$stderr" ''
+	q_is "$(newest)" 'select max(version) from jobrun.schema_migrations'
+	assert_equal "$(q 'select checksum from jobrun.schema_migrations where version = 1')" \
+		"$(sha256sum <"$TOP"/migrations/0001_*.sql | cut -d ' ' -f 1)"
+}
+
+@test "a second time is silent" {
+	jr_ok migrate
+	jr_ok migrate
+	assert_equal "$output" ''
+	assert_equal "$stderr" ''
+}
+
+@test "eight at once: all succeed, and each migration is applied once" {
+	local pids=() pid
+
+	for _ in 1 2 3 4 5 6 7 8; do
+		run_jobrun migrate >>"$TMPDIR/out" 2>>"$TMPDIR/err" &
+		pids+=("$!")
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid"
+	done
+	assert_equal "$(cat "$TMPDIR/err")" ''
+	assert_equal "$(grep -c '^  0001 initial' "$TMPDIR/out")" 1
+	q_is "$(newest)" 'select count(*) from jobrun.schema_migrations'
+}
+
+@test "--status says what is pending with exit status 1, and nothing is written" {
+	jr migrate --status
+	assert_equal "$status" 1
+	assert_regex "${lines[0]}" '^0001  initial +pending$'
+	q_is f "select exists (select from pg_namespace where nspname = 'jobrun')"
+	jr_ok migrate
+	jr_ok migrate --status
+	assert_regex "${lines[0]}" '^0001  initial +applied 20'
+	jr_ok migrate --status --json
+	assert_equal "$(jq -c '[.version, .newest, .migrations[0].applied]' <<<"$output")" "[$(newest),$(newest),true]"
+}
+
+@test "-n says what would be done and does nothing" {
+	jr_ok migrate -n
+	assert_equal "${lines[0]}" "schema jobrun: 0 -> $(newest)"
+	assert_equal "${lines[1]}" '  would apply 0001 initial'
+	q_is f "select exists (select from pg_namespace where nspname = 'jobrun')"
+}
+
+@test "--print gives the SQL without a database" {
+	JOBRUN_DATABASE_URL="host=/nonexistent" jr_ok migrate --print
+	run_jobrun migrate --print >"$TMPDIR/sql"
+	run tail -n +2 "$TMPDIR/sql"
+	assert_line --partial 'create table jobrun.job_runs ('
+}
+
+@test "a migration applied with another text is exit 78 and named" {
+	jr_ok migrate
+	q "update jobrun.schema_migrations set checksum = repeat('0', 64) where version = 1"
+	for option in '' --status -n; do
+		# shellcheck disable=SC2086 # none or one
+		jr migrate $option
+		assert_equal "$status" 78
+		assert_regex "$stderr" '^jobrun: migration 0001 initial was applied with another text'
+	done
+}
+
+@test "a schema newer than the program is exit 78, for migrate and for the rest" {
+	jr_ok migrate
+	q "insert into jobrun.schema_migrations (version, name, checksum) values (9999, 'later', 'x')"
+	for command in migrate list status; do
+		jr "$command"
+		assert_equal "$status" 78
+		assert_regex "$stderr" 'newer than this jobrun knows.*install a newer jobrun'
+	done
+	jr enqueue work
+	assert_equal "$status" 78
+	q_is 0 'select count(*) from jobrun.job_runs'
+}
+
+@test "without the schema every command is exit 78 and says what to type" {
+	for command in 'enqueue work' list status 'show 1' 'logs 1' 'retry 1' 'cancel 1'; do
+		# shellcheck disable=SC2086 # words
+		jr $command
+		assert_equal "$status" 78
+		assert_equal "${#stderr_lines[@]}" 1
+		assert_regex "$stderr" "type 'jobrun migrate'"
+	done
+	q_is f "select exists (select from pg_namespace where nspname = 'jobrun')"
+}
+
+@test "a role that may not create is exit 77 with the GRANT to type" {
+	q "create role nobody_$JR_DATABASE login"
+	jr -d "$JR_SERVER dbname=$JR_DATABASE user=nobody_$JR_DATABASE" migrate
+	q "drop role nobody_$JR_DATABASE"
+	assert_equal "$status" 77
+	assert_regex "$stderr" "GRANT CREATE ON DATABASE \"?$JR_DATABASE\"? TO \"?nobody_$JR_DATABASE\"?;"
+	q_is f "select exists (select from pg_namespace where nspname = 'jobrun')"
+}
+
+@test "a lock held by others is waited for a short time, then exit 75; nothing is half done" {
+	q 'create schema jobrun' "create table jobrun.schema_migrations (version integer primary key, name text not null,
+		checksum text not null, applied_at timestamptz not null default now())"
+	hold 'lock table jobrun.schema_migrations in share row exclusive mode'
+	JR_TIMEOUT=60 jr migrate --lock-timeout 50ms
+	assert_equal "$status" 75
+	assert_regex "$stderr" '^jobrun: .*lock timeout'
+	release_holds
+	q_is 0 'select count(*) from jobrun.schema_migrations'
+	jr_ok migrate
+}
+
+@test "killed in the middle: nothing is left, and the next one does it all" {
+	q 'create schema jobrun' "create table jobrun.schema_migrations (version integer primary key, name text not null,
+		checksum text not null, applied_at timestamptz not null default now())"
+	hold 'lock table jobrun.schema_migrations in share row exclusive mode'
+	"$JOBRUN" migrate --lock-timeout 30s 3>&- 4>&- &
+	pid=$!
+	wait_until 10 q_is 1 "select count(*) from pg_locks where not granted and relation = 'jobrun.schema_migrations'::regclass"
+	kill -KILL "$pid"
+	wait "$pid" || true
+	release_holds
+	wait_until 10 q_is 0 "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+	jr_ok migrate
+	assert_equal "${lines[0]}" "schema jobrun: 0 -> $(newest)"
+}
