@@ -16,7 +16,9 @@ tell_done(const PGresult *result)
 		if (strcmp(answer, "cancelled") == 0)
 			printf("run %s: cancelled\n", id);
 		else if (strcmp(answer, "requested") == 0)
-			printf("run %s: cancel requested; its runner sees it at the next heartbeat\n", id);
+			printf(
+			    "run %s: cancel requested; its runner sees it at the next heartbeat\n",
+			    id);
 	}
 }
 
@@ -29,7 +31,8 @@ tell_refused(const PGresult *result)
 	for (int row = 0; row < PQntuples(result); row++) {
 		const char *id = PQgetvalue(result, row, 0), *answer = jr_pg_text(result, row, 1);
 
-		if (answer != NULL && (strcmp(answer, "cancelled") == 0 || strcmp(answer, "requested") == 0))
+		if (answer != NULL &&
+		    (strcmp(answer, "cancelled") == 0 || strcmp(answer, "requested") == 0))
 			continue;
 		count++;
 		if (answer == NULL)
@@ -60,11 +63,11 @@ cancel_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 }
 
 const struct jr_cmd jr_cmd_cancel = {
-	.name = "cancel",
-	.group = JR_GROUP_REPAIR,
-	.summary = "stop runs that wait or are running",
-	.usage = "[OPTION...] ID...",
-	.min_args = 1,
-	.max_args = -1,
-	.run = cancel_run,
+    .name = "cancel",
+    .group = JR_GROUP_REPAIR,
+    .summary = "stop runs that wait or are running",
+    .usage = "[OPTION...] ID...",
+    .min_args = 1,
+    .max_args = -1,
+    .run = cancel_run,
 };

@@ -29,11 +29,11 @@ struct enqueue_opts {
 
 #define UNSET INT64_MIN
 
-static const struct enqueue_opts enqueue_defaults = { .priority = UNSET,
-	.max_attempts = UNSET,
-	.in_ms = UNSET,
-	.expires_ms = UNSET,
-	.timeout_ms = UNSET };
+static const struct enqueue_opts enqueue_defaults = {.priority = UNSET,
+    .max_attempts = UNSET,
+    .in_ms = UNSET,
+    .expires_ms = UNSET,
+    .timeout_ms = UNSET};
 
 static bool
 check_key(const char *what, const char *text, struct jr_err *err)
@@ -42,7 +42,8 @@ check_key(const char *what, const char *text, struct jr_err *err)
 
 	if (len >= 1 && len <= JR_KEY_MAX)
 		return true;
-	return jr_fail(err, JR_E_USAGE, "%s: %zu bytes; from 1 to %d are possible", what, len, JR_KEY_MAX);
+	return jr_fail(
+	    err, JR_E_USAGE, "%s: %zu bytes; from 1 to %d are possible", what, len, JR_KEY_MAX);
 }
 
 #define AT(field) offsetof(struct enqueue_opts, field)
@@ -112,7 +113,8 @@ set_backoff(struct request *request, const char *text, struct jr_err *err)
 	if (!ok || (text[len] == ',' && !jr_parse_duration("--backoff", text + len + 1, &cap, err)))
 		return false;
 	if (cap != UNSET && cap < base)
-		return jr_fail(err, JR_E_USAGE, "--backoff: the cap of \"%s\" is less than its base", text);
+		return jr_fail(
+		    err, JR_E_USAGE, "--backoff: the cap of \"%s\" is less than its base", text);
 	set_number(request, P_BACKOFF_BASE, base);
 	set_number(request, P_BACKOFF_CAP, cap);
 	return true;
@@ -129,8 +131,8 @@ set_key(struct request *request, const char *key, struct jr_err *err)
 		return true;
 	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return jr_fail(err, JR_E_TEMP, "could not get random bytes");
-	snprintf(request->random_key, sizeof(request->random_key), "cli:%016" PRIx64 "%016" PRIx64, random[0],
-	    random[1]);
+	snprintf(request->random_key, sizeof(request->random_key), "cli:%016" PRIx64 "%016" PRIx64,
+	    random[0], random[1]);
 	request->values[P_KEY] = request->random_key;
 	return true;
 }
@@ -148,14 +150,16 @@ set_parent(struct request *request)
 }
 
 static bool
-make_request(struct request *request, const struct enqueue_opts *opts, int argc, char **argv, struct jr_err *err)
+make_request(struct request *request, const struct enqueue_opts *opts, int argc, char **argv,
+    struct jr_err *err)
 {
 	if (!jr_parse_job_type("TYPE", argv[0], err))
 		return false;
 	if (opts->in_ms != UNSET && opts->at != NULL)
 		return jr_fail(err, JR_E_USAGE, "--in and --at exclude each other");
 	if (opts->time_zone != NULL && opts->at == NULL)
-		return jr_fail(err, JR_E_USAGE, "--time-zone says how to read --at, which is missing");
+		return jr_fail(
+		    err, JR_E_USAGE, "--time-zone says how to read --at, which is missing");
 	request->values[P_TYPE] = argv[0];
 	request->values[P_DRY_RUN] = opts->dry_run ? "true" : "false";
 	request->values[P_QUEUE] = opts->queue;
@@ -178,21 +182,23 @@ make_request(struct request *request, const struct enqueue_opts *opts, int argc,
 
 /* --at to a point in time, once: a repeated try must not read "tomorrow" again. */
 static bool
-resolve_at(struct jr_db *db, const struct enqueue_opts *opts, struct request *request, struct jr_err *err)
+resolve_at(
+    struct jr_db *db, const struct enqueue_opts *opts, struct request *request, struct jr_err *err)
 {
 	const char *tz = getenv("TZ");
-	const char *zone[] = { opts->time_zone, tz != NULL && tz[0] == ':' ? tz + 1 : tz };
-	const char *at[] = { opts->at };
-	const struct jr_statement statements[] = { { jr_sql_enqueue_zone, JR_COUNT(zone), zone },
-		{ jr_sql_enqueue_at, JR_COUNT(at), at } };
-	PGresult *results[JR_COUNT(statements)] = { NULL };
+	const char *zone[] = {opts->time_zone, tz != NULL && tz[0] == ':' ? tz + 1 : tz};
+	const char *at[] = {opts->at};
+	const struct jr_statement statements[] = {
+	    {jr_sql_enqueue_zone, JR_COUNT(zone), zone}, {jr_sql_enqueue_at, JR_COUNT(at), at}};
+	PGresult *results[JR_COUNT(statements)] = {NULL};
 
 	if (opts->at == NULL)
 		return true;
 	if (!jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err)) {
 		if (err->code == JR_E_DATA) {
 			err->code = JR_E_USAGE;
-			jr_fail_in(err, strstr(err->msg, "TimeZone") != NULL ? "--time-zone" : "--at");
+			jr_fail_in(
+			    err, strstr(err->msg, "TimeZone") != NULL ? "--time-zone" : "--at");
 		}
 		return false;
 	}
@@ -207,9 +213,9 @@ resolve_at(struct jr_db *db, const struct enqueue_opts *opts, struct request *re
 static PGresult *
 send(struct jr_db *db, const struct request *request, bool dry_run, struct jr_err *err)
 {
-	const struct jr_statement statements[] = { { jr_sql_enqueue, PARAM_COUNT, request->values },
-		{ jr_sql_rollback, 0, NULL }, { jr_sql_begin, 0, NULL } };
-	PGresult *results[JR_COUNT(statements)] = { NULL };
+	const struct jr_statement statements[] = {{jr_sql_enqueue, PARAM_COUNT, request->values},
+	    {jr_sql_rollback, 0, NULL}, {jr_sql_begin, 0, NULL}};
+	PGresult *results[JR_COUNT(statements)] = {NULL};
 	size_t count = dry_run ? JR_COUNT(statements) : 1;
 
 	if (!jr_db_run(db, statements, count, results, JR_CMD_TIMEOUT_MS, err))
@@ -227,8 +233,8 @@ is_in_doubt(const struct jr_err *err)
 
 /* Send it; if the answer was lost, ask again with the same key, on a new connection. */
 static PGresult *
-send_until_known(const struct jr_app *app, struct jr_db **db, const struct request *request, bool dry_run,
-    struct jr_err *err)
+send_until_known(const struct jr_app *app, struct jr_db **db, const struct request *request,
+    bool dry_run, struct jr_err *err)
 {
 	int64_t until = jr_clock_after(jr_clock_now_ms(), DOUBT_MS);
 	PGresult *result = send(*db, request, dry_run, err);
@@ -244,8 +250,8 @@ send_until_known(const struct jr_app *app, struct jr_db **db, const struct reque
 	if (result == NULL && doubt) {
 		old = *err;
 		jr_fail(err, old.code,
-		    "%s; the run may have been queued: safe to repeat with --idempotency-key %s", old.msg,
-		    request->values[P_KEY]);
+		    "%s; the run may have been queued: safe to repeat with --idempotency-key %s",
+		    old.msg, request->values[P_KEY]);
 	}
 	if (result == NULL && err->code == JR_E_DATA && request->payload != NULL)
 		jr_payload_locate(request->payload, err);
@@ -256,12 +262,14 @@ send_until_known(const struct jr_app *app, struct jr_db **db, const struct reque
 static void
 hint_unknown(struct jr_db *db, const char *type)
 {
-	const char *values[] = { type };
+	const char *values[] = {type};
 	struct jr_err unused;
-	PGresult *result = jr_db_query(db, jr_sql_enqueue_known, 1, values, JR_CMD_TIMEOUT_MS, &unused);
+	PGresult *result =
+	    jr_db_query(db, jr_sql_enqueue_known, 1, values, JR_CMD_TIMEOUT_MS, &unused);
 
 	if (result != NULL && !jr_pg_bool(result, 0, 0))
-		fprintf(stderr, "no runner of the last 24h has a handler %s; is that its name?\n", type);
+		fprintf(stderr, "no runner of the last 24h has a handler %s; is that its name?\n",
+		    type);
 	PQclear(result);
 }
 
@@ -285,17 +293,17 @@ tell_dry_run(const PGresult *result, const char *type)
 	char *age = jr_format_age(jr_pg_int(result, 0, C_AGE, 0));
 
 	if (jr_pg_bool(result, 0, C_CREATED))
-		printf("would queue %s: queue %s, priority %s, due %s\n", type, PQgetvalue(result, 0, C_QUEUE),
-		    PQgetvalue(result, 0, C_PRIORITY), age);
+		printf("would queue %s: queue %s, priority %s, due %s\n", type,
+		    PQgetvalue(result, 0, C_QUEUE), PQgetvalue(result, 0, C_PRIORITY), age);
 	else
-		printf("would queue nothing: run %s has this key and is %s\n", PQgetvalue(result, 0, C_ID),
-		    PQgetvalue(result, 0, C_STATUS));
+		printf("would queue nothing: run %s has this key and is %s\n",
+		    PQgetvalue(result, 0, C_ID), PQgetvalue(result, 0, C_STATUS));
 	free(age);
 }
 
 static void
-tell(const struct jr_app *app, struct jr_db *db, const struct enqueue_opts *opts, const PGresult *result,
-    const char *type)
+tell(const struct jr_app *app, struct jr_db *db, const struct enqueue_opts *opts,
+    const PGresult *result, const char *type)
 {
 	const char *notice = jr_db_notice(db);
 
@@ -315,7 +323,8 @@ tell(const struct jr_app *app, struct jr_db *db, const struct enqueue_opts *opts
 }
 
 static bool
-enqueue(const struct jr_app *app, const struct enqueue_opts *opts, struct request *request, struct jr_err *err)
+enqueue(const struct jr_app *app, const struct enqueue_opts *opts, struct request *request,
+    struct jr_err *err)
 {
 	struct jr_db *db = jr_cmd_connect(app, err);
 	PGresult *result = NULL;
@@ -333,8 +342,9 @@ static int
 enqueue_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	const struct enqueue_opts *opts = values;
-	struct request request = { .payload = NULL };
-	bool ok = make_request(&request, opts, argc, argv, err) && enqueue(app, opts, &request, err);
+	struct request request = {.payload = NULL};
+	bool ok =
+	    make_request(&request, opts, argc, argv, err) && enqueue(app, opts, &request, err);
 
 	free(request.payload);
 	free(request.at);
@@ -342,16 +352,18 @@ enqueue_run(const struct jr_app *app, const void *values, int argc, char **argv,
 }
 
 const struct jr_cmd jr_cmd_enqueue = {
-	.name = "enqueue",
-	.group = JR_GROUP_EVERYDAY,
-	.summary = "queue one run; prints its id",
-	.usage = "[OPTION...] TYPE [PAYLOAD|-|@FILE]",
-	.details = "PAYLOAD is JSON, at most 1 MiB; - reads it from stdin, @FILE from a file; without it {}.\n"
-		   "A value that is not given comes from the definition named as the type, else it is the one in brackets.\n",
-	.options = enqueue_options,
-	.defaults = &enqueue_defaults,
-	.size = sizeof(enqueue_defaults),
-	.min_args = 1,
-	.max_args = 2,
-	.run = enqueue_run,
+    .name = "enqueue",
+    .group = JR_GROUP_EVERYDAY,
+    .summary = "queue one run; prints its id",
+    .usage = "[OPTION...] TYPE [PAYLOAD|-|@FILE]",
+    .details =
+	"PAYLOAD is JSON, at most 1 MiB; - reads it from stdin, @FILE from a file; without it {}.\n"
+	"A value that is not given comes from the definition named as the type, else it is the one "
+	"in brackets.\n",
+    .options = enqueue_options,
+    .defaults = &enqueue_defaults,
+    .size = sizeof(enqueue_defaults),
+    .min_args = 1,
+    .max_args = 2,
+    .run = enqueue_run,
 };

@@ -16,9 +16,10 @@ struct list_opts {
 	int64_t limit, since_ms;
 };
 
-static const struct list_opts list_defaults = { .limit = 20, .since_ms = -1 };
+static const struct list_opts list_defaults = {.limit = 20, .since_ms = -1};
 
-static const char *const statuses[] = { "queued", "retrying", "running", "succeeded", "dead", "cancelled", "failed" };
+static const char *const statuses[] = {
+    "queued", "retrying", "running", "succeeded", "dead", "cancelled", "failed"};
 
 static bool
 check_status(const char *what, const char *text, struct jr_err *err)
@@ -64,7 +65,8 @@ static const struct jr_column columns[] = {
 static char *
 array_of(const struct jr_words *words)
 {
-	return words->count == 0 ? NULL : jr_pg_array_of((const char *const *)words->items, words->count);
+	return words->count == 0 ? NULL
+				 : jr_pg_array_of((const char *const *)words->items, words->count);
 }
 
 /* As the table calls it. */
@@ -78,7 +80,8 @@ array_of_statuses(const struct jr_words *words)
 		return NULL;
 	jr_pg_array_init(&array);
 	for (size_t i = 0; i < words->count; i++)
-		jr_pg_array_add(&array, strcmp(words->items[i], "retrying") == 0 ? "failed" : words->items[i]);
+		jr_pg_array_add(
+		    &array, strcmp(words->items[i], "retrying") == 0 ? "failed" : words->items[i]);
 	jr_pg_array_end(&array);
 	text = jr_buf_detach(&array.text);
 	jr_pg_array_release(&array);
@@ -91,9 +94,10 @@ ask(struct jr_db *db, const struct list_opts *opts, struct jr_err *err)
 	char limit[24], since[24];
 	char *status = array_of_statuses(&opts->statuses), *type = array_of(&opts->types);
 	char *queue = array_of(&opts->queues);
-	const char *values[] = { jr_pg_print_int(limit, opts->limit), status, type, queue,
-		opts->since_ms < 0 ? NULL : jr_pg_print_int(since, opts->since_ms) };
-	PGresult *result = jr_db_query(db, jr_sql_list, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+	const char *values[] = {jr_pg_print_int(limit, opts->limit), status, type, queue,
+	    opts->since_ms < 0 ? NULL : jr_pg_print_int(since, opts->since_ms)};
+	PGresult *result =
+	    jr_db_query(db, jr_sql_list, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
 
 	free(status);
 	free(type);
@@ -123,14 +127,14 @@ list_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 }
 
 const struct jr_cmd jr_cmd_list = {
-	.name = "list",
-	.group = JR_GROUP_EVERYDAY,
-	.summary = "runs, newest first",
-	.usage = "[OPTION...]",
-	.details = "Words may be repeated or separated by commas: --status queued,retrying.\n"
-		   "WHEN is when a waiting run is due, a running one started, any other ended.\n",
-	.options = list_options,
-	.defaults = &list_defaults,
-	.size = sizeof(list_defaults),
-	.run = list_run,
+    .name = "list",
+    .group = JR_GROUP_EVERYDAY,
+    .summary = "runs, newest first",
+    .usage = "[OPTION...]",
+    .details = "Words may be repeated or separated by commas: --status queued,retrying.\n"
+	       "WHEN is when a waiting run is due, a running one started, any other ended.\n",
+    .options = list_options,
+    .defaults = &list_defaults,
+    .size = sizeof(list_defaults),
+    .run = list_run,
 };

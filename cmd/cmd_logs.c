@@ -14,7 +14,7 @@ struct logs_opts {
 	int64_t attempt;
 };
 
-static const struct logs_opts logs_defaults = { .attempt = 0 };
+static const struct logs_opts logs_defaults = {.attempt = 0};
 
 /* clang-format off */
 static const struct jr_option logs_options[] = {
@@ -24,7 +24,14 @@ static const struct jr_option logs_options[] = {
 };
 /* clang-format on */
 
-enum column { C_STATUS, C_ATTEMPTS, C_ATTEMPT, C_OUTPUT, C_DROPPED, C_DOC };
+enum column {
+	C_STATUS,
+	C_ATTEMPTS,
+	C_ATTEMPT,
+	C_OUTPUT,
+	C_DROPPED,
+	C_DOC
+};
 
 static void
 print_logs(const PGresult *result, int64_t id)
@@ -41,7 +48,9 @@ print_logs(const PGresult *result, int64_t id)
 	if (!jr_print_is_terminal(stderr))
 		return;
 	if (running)
-		fprintf(stderr, "run %" PRId64 " is running: the output of this attempt comes at its end\n", id);
+		fprintf(stderr,
+		    "run %" PRId64 " is running: the output of this attempt comes at its end\n",
+		    id);
 	else if (output == NULL)
 		fprintf(stderr, "run %" PRId64 " has no output\n", id);
 }
@@ -51,10 +60,14 @@ static bool
 check_attempt(const PGresult *result, int64_t id, int64_t attempt, struct jr_err *err)
 {
 	if (PQntuples(result) == 0)
-		return jr_fail(err, JR_E_NEWS, "there is no run %" PRId64 "; 'jobrun list' shows the newest", id);
-	if (attempt > jr_pg_int(result, 0, C_ATTEMPTS, 0) && jr_pg_text(result, 0, C_ATTEMPT) == NULL)
-		return jr_fail(err, JR_E_NEWS, "run %" PRId64 " has no attempt %" PRId64 "; 'jobrun show %" PRId64
-			"' lists them", id, attempt, id);
+		return jr_fail(err, JR_E_NEWS,
+		    "there is no run %" PRId64 "; 'jobrun list' shows the newest", id);
+	if (attempt > jr_pg_int(result, 0, C_ATTEMPTS, 0) &&
+	    jr_pg_text(result, 0, C_ATTEMPT) == NULL)
+		return jr_fail(err, JR_E_NEWS,
+		    "run %" PRId64 " has no attempt %" PRId64 "; 'jobrun show %" PRId64
+		    "' lists them",
+		    id, attempt, id);
 	return true;
 }
 
@@ -62,14 +75,15 @@ static bool
 logs(const struct jr_app *app, int64_t id, int64_t attempt, struct jr_err *err)
 {
 	char id_text[24], attempt_text[24];
-	const char *values[] = { jr_pg_print_int(id_text, id),
-		attempt == 0 ? NULL : jr_pg_print_int(attempt_text, attempt) };
+	const char *values[] = {jr_pg_print_int(id_text, id),
+	    attempt == 0 ? NULL : jr_pg_print_int(attempt_text, attempt)};
 	struct jr_db *db = jr_cmd_connect(app, err);
 	PGresult *result = NULL;
 	bool ok;
 
 	if (db != NULL)
-		result = jr_db_query(db, jr_sql_logs, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+		result =
+		    jr_db_query(db, jr_sql_logs, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
 	jr_db_close(db);
 	ok = result != NULL && check_attempt(result, id, attempt, err);
 	if (ok && app->json)
@@ -87,20 +101,21 @@ logs_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 	int64_t id;
 
 	(void)argc;
-	if (jr_parse_int("ID", argv[0], 1, INT64_MAX, &id, err) && logs(app, id, opts->attempt, err))
+	if (jr_parse_int("ID", argv[0], 1, INT64_MAX, &id, err) &&
+	    logs(app, id, opts->attempt, err))
 		return 0;
 	return (int)err->code;
 }
 
 const struct jr_cmd jr_cmd_logs = {
-	.name = "logs",
-	.group = JR_GROUP_EVERYDAY,
-	.summary = "what a run printed",
-	.usage = "[OPTION...] ID",
-	.options = logs_options,
-	.defaults = &logs_defaults,
-	.size = sizeof(logs_defaults),
-	.min_args = 1,
-	.max_args = 1,
-	.run = logs_run,
+    .name = "logs",
+    .group = JR_GROUP_EVERYDAY,
+    .summary = "what a run printed",
+    .usage = "[OPTION...] ID",
+    .options = logs_options,
+    .defaults = &logs_defaults,
+    .size = sizeof(logs_defaults),
+    .min_args = 1,
+    .max_args = 1,
+    .run = logs_run,
 };

@@ -11,7 +11,7 @@ struct retry_opts {
 	bool force;
 };
 
-static const struct retry_opts retry_defaults = { .force = false };
+static const struct retry_opts retry_defaults = {.force = false};
 
 /* clang-format off */
 static const struct jr_option retry_options[] = {
@@ -30,10 +30,13 @@ tell_refused(const PGresult *result)
 		if (answer == NULL)
 			fprintf(stderr, "jobrun: there is no run %s\n", id);
 		else if (strcmp(answer, "running") == 0)
-			fprintf(stderr, "jobrun: run %s is running; to stop it first: jobrun cancel %s\n", id, id);
-		else if (strcmp(answer, "retried") != 0)
-			fprintf(stderr, "jobrun: run %s has %s; to run it again: jobrun retry --force %s\n", id, answer,
+			fprintf(stderr,
+			    "jobrun: run %s is running; to stop it first: jobrun cancel %s\n", id,
 			    id);
+		else if (strcmp(answer, "retried") != 0)
+			fprintf(stderr,
+			    "jobrun: run %s has %s; to run it again: jobrun retry --force %s\n", id,
+			    answer, id);
 	}
 }
 
@@ -41,7 +44,8 @@ static int
 retry_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	const struct retry_opts *opts = values;
-	PGresult *result = jr_ids_ask(app, jr_sql_retry, argc, argv, opts->force ? "true" : "false", err);
+	PGresult *result =
+	    jr_ids_ask(app, jr_sql_retry, argc, argv, opts->force ? "true" : "false", err);
 	int retried, all;
 
 	if (result == NULL)
@@ -59,15 +63,16 @@ retry_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 }
 
 const struct jr_cmd jr_cmd_retry = {
-	.name = "retry",
-	.group = JR_GROUP_REPAIR,
-	.summary = "run again, with all attempts before it",
-	.usage = "[OPTION...] ID...",
-	.details = "A run that is running is left alone, and one that has succeeded unless --force is given.\n",
-	.options = retry_options,
-	.defaults = &retry_defaults,
-	.size = sizeof(retry_defaults),
-	.min_args = 1,
-	.max_args = -1,
-	.run = retry_run,
+    .name = "retry",
+    .group = JR_GROUP_REPAIR,
+    .summary = "run again, with all attempts before it",
+    .usage = "[OPTION...] ID...",
+    .details = "A run that is running is left alone, and one that has succeeded unless --force is "
+	       "given.\n",
+    .options = retry_options,
+    .defaults = &retry_defaults,
+    .size = sizeof(retry_defaults),
+    .min_args = 1,
+    .max_args = -1,
+    .run = retry_run,
 };

@@ -36,10 +36,10 @@ struct run_opts {
 };
 
 static const struct run_opts run_defaults = {
-	.max_runtime_ms = 600000,
-	.lease_ms = -1,
-	.heartbeat_ms = -1,
-	.grace_ms = 30000,
+    .max_runtime_ms = 600000,
+    .lease_ms = -1,
+    .heartbeat_ms = -1,
+    .grace_ms = 30000,
 };
 
 #define AT(field) offsetof(struct run_opts, field)
@@ -104,8 +104,9 @@ say_dead(void *ctx, const struct jr_dead *dead)
 	if (voice->dead_count++ >= DEAD_SHOWN_MAX)
 		return;
 	why = jr_text_visible(dead->error == NULL ? "no reason given" : dead->error, false);
-	fprintf(stderr, "jobrun: run %" PRId64 " %s is dead after %" PRId64 " of %" PRId64 " attempts: %s\n", dead->id,
-	    dead->job_type, dead->attempts, dead->max_attempts, why);
+	fprintf(stderr,
+	    "jobrun: run %" PRId64 " %s is dead after %" PRId64 " of %" PRId64 " attempts: %s\n",
+	    dead->id, dead->job_type, dead->attempts, dead->max_attempts, why);
 	free(why);
 	last = jr_text_last_line(dead->output == NULL ? "" : dead->output, LAST_LINES_MAX);
 	if (*last != '\0') {
@@ -115,7 +116,8 @@ say_dead(void *ctx, const struct jr_dead *dead)
 		free(visible);
 	}
 	free(last);
-	fprintf(stderr, "  look: jobrun show %" PRId64 "   again: jobrun retry %" PRId64 "\n", dead->id, dead->id);
+	fprintf(stderr, "  look: jobrun show %" PRId64 "   again: jobrun retry %" PRId64 "\n",
+	    dead->id, dead->id);
 }
 
 /* At most ten times a second. */
@@ -129,7 +131,9 @@ show_progress(void *ctx, const struct jr_counts *c)
 		return;
 	voice->shown_ms = now;
 	voice->shown = true;
-	fprintf(stderr, "\r\033[K%" PRId64 " running, %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64 " dead",
+	fprintf(stderr,
+	    "\r\033[K%" PRId64 " running, %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64
+	    " dead",
 	    c->running, c->succeeded, c->failed, c->dead);
 	fflush(stderr);
 }
@@ -144,8 +148,9 @@ check_types(const struct run_opts *opts, const struct jr_handlers *handlers, str
 		known[i] = handlers->items[i].job_type;
 	for (size_t i = 0; ok && i < opts->types.count; i++) {
 		if (jr_handlers_find(handlers, opts->types.items[i]) == NULL)
-			ok = jr_fail_unknown(err, "job type on this host:", opts->types.items[i], known,
-			    handlers->count, "no handler of that name is in the handlers directory");
+			ok = jr_fail_unknown(err, "job type on this host:", opts->types.items[i],
+			    known, handlers->count,
+			    "no handler of that name is in the handlers directory");
 	}
 	free(known);
 	return ok;
@@ -173,10 +178,10 @@ load_handlers(const struct run_opts *opts, struct jr_handlers *handlers, struct 
 static void
 print_summary(const struct jr_counts *c, int64_t ms, int status)
 {
-	json_t *doc = json_pack("{si sI sI sI sI sI sI sI sI sI sI sI}", "status", status, "duration_ms", ms, "claimed",
-	    c->claimed, "succeeded", c->succeeded, "failed", c->failed, "dead", c->dead, "later", c->later, "released",
-	    c->released, "cancelled", c->cancelled, "reclaimed", c->reclaimed, "fenced", c->fenced, "given_up",
-	    c->given_up);
+	json_t *doc = json_pack("{si sI sI sI sI sI sI sI sI sI sI sI}", "status", status,
+	    "duration_ms", ms, "claimed", c->claimed, "succeeded", c->succeeded, "failed",
+	    c->failed, "dead", c->dead, "later", c->later, "released", c->released, "cancelled",
+	    c->cancelled, "reclaimed", c->reclaimed, "fenced", c->fenced, "given_up", c->given_up);
 
 	json_dumpf(doc, stdout, JSON_COMPACT);
 	putchar('\n');
@@ -190,10 +195,13 @@ say_summary(struct voice *voice, const struct jr_counts *c, int64_t ms)
 
 	clear_line(voice);
 	if (voice->dead_count > DEAD_SHOWN_MAX)
-		fprintf(stderr, "jobrun: and %" PRId64 " more runs are dead: jobrun list --status dead\n",
+		fprintf(stderr,
+		    "jobrun: and %" PRId64 " more runs are dead: jobrun list --status dead\n",
 		    voice->dead_count - DEAD_SHOWN_MAX);
 	if (voice->terminal)
-		fprintf(stderr, "%" PRId64 " runs in %s: %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64 " dead\n",
+		fprintf(stderr,
+		    "%" PRId64 " runs in %s: %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64
+		    " dead\n",
 		    c->claimed, took, c->succeeded, c->failed, c->dead);
 	free(took);
 }
@@ -230,34 +238,37 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 {
 	int64_t started = jr_clock_now_ms();
 	struct jr_counts counts;
-	struct voice voice = { .terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0 };
+	struct voice voice = {
+	    .terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0};
 	const struct jr_runner_opts runner = {
-		.conninfo = jr_db_conninfo(app->dbname, NULL),
-		.state_directory = state_directory,
-		.version = JR_VERSION,
-		.handlers = handlers,
-		.types = (const char *const *)opts->types.items,
-		.type_count = opts->types.count,
-		.queues = (const char *const *)opts->queues.items,
-		.queue_count = opts->queues.count,
-		.lease = *lease,
-		.jobs = opts->jobs > 0 ? opts->jobs : default_jobs(),
-		.job_id = opts->job,
-		.max_runs = opts->max_runs,
-		.max_runtime_ms = opts->max_runtime_ms,
-		.grace_ms = opts->grace_ms,
-		.splay_ms = opts->splay_ms,
-		.patience_ms = JR_CMD_PATIENCE_MS,
-		.echo = opts->job > 0,
-		.dead = say_dead,
-		.progress = show_progress,
-		.ctx = &voice,
+	    .conninfo = jr_db_conninfo(app->dbname, NULL),
+	    .state_directory = state_directory,
+	    .version = JR_VERSION,
+	    .handlers = handlers,
+	    .types = (const char *const *)opts->types.items,
+	    .type_count = opts->types.count,
+	    .queues = (const char *const *)opts->queues.items,
+	    .queue_count = opts->queues.count,
+	    .lease = *lease,
+	    .jobs = opts->jobs > 0 ? opts->jobs : default_jobs(),
+	    .job_id = opts->job,
+	    .max_runs = opts->max_runs,
+	    .max_runtime_ms = opts->max_runtime_ms,
+	    .grace_ms = opts->grace_ms,
+	    .splay_ms = opts->splay_ms,
+	    .patience_ms = JR_CMD_PATIENCE_MS,
+	    .echo = opts->job > 0,
+	    .dead = say_dead,
+	    .progress = show_progress,
+	    .ctx = &voice,
 	};
 	int status = jr_runner_run(&runner, &counts, err);
 
 	say_summary(&voice, &counts, jr_clock_now_ms() - started);
 	if (opts->job > 0 && status == 0 && counts.claimed == 0) {
-		jr_fail(err, JR_E_NEWS, "run %" PRId64 " does not wait: look with jobrun show %" PRId64, opts->job, opts->job);
+		jr_fail(err, JR_E_NEWS,
+		    "run %" PRId64 " does not wait: look with jobrun show %" PRId64, opts->job,
+		    opts->job);
 		status = JR_E_NEWS;
 	}
 	if (app->json)
@@ -270,12 +281,12 @@ static void
 print_due(const struct jr_app *app, const PGresult *result)
 {
 	static const struct jr_column columns[] = {
-		{ "ID", JR_CELL_NUMBER },
-		{ "TYPE", JR_CELL_TEXT },
-		{ "QUEUE", JR_CELL_TEXT },
-		{ "PRIORITY", JR_CELL_NUMBER },
-		{ "TRY", JR_CELL_TEXT },
-		{ "DUE FOR", JR_CELL_SINCE },
+	    {"ID", JR_CELL_NUMBER},
+	    {"TYPE", JR_CELL_TEXT},
+	    {"QUEUE", JR_CELL_TEXT},
+	    {"PRIORITY", JR_CELL_NUMBER},
+	    {"TRY", JR_CELL_TEXT},
+	    {"DUE FOR", JR_CELL_SINCE},
 	};
 
 	if (app->json)
@@ -303,7 +314,8 @@ wanted_types(const struct run_opts *opts, const struct jr_handlers *handlers)
 
 /* What a runner here would claim now. Reads only. */
 static int
-dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_handlers *handlers, struct jr_err *err)
+dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_handlers *handlers,
+    struct jr_err *err)
 {
 	struct jr_db *db = jr_cmd_connect(app, err);
 	char *types, *queues = NULL;
@@ -313,8 +325,9 @@ dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_h
 		return (int)err->code;
 	types = wanted_types(opts, handlers);
 	if (opts->queues.count > 0)
-		queues = jr_pg_array_of((const char *const *)opts->queues.items, opts->queues.count);
-	const char *values[] = { types, queues, DRY_RUN_MAX };
+		queues =
+		    jr_pg_array_of((const char *const *)opts->queues.items, opts->queues.count);
+	const char *values[] = {types, queues, DRY_RUN_MAX};
 	result = jr_db_query(db, jr_sql_due, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
 	if (result != NULL)
 		print_due(app, result);
@@ -336,7 +349,8 @@ run_run(const struct jr_app *app, const void *values, int argc, char **argv, str
 
 	(void)argc;
 	(void)argv;
-	if (!jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err) || !load_handlers(opts, &handlers, err))
+	if (!jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err) ||
+	    !load_handlers(opts, &handlers, err))
 		return (int)err->code;
 	state_directory = jr_state_directory(opts->state_dir, err);
 	if (state_directory == NULL)
@@ -351,12 +365,13 @@ run_run(const struct jr_app *app, const void *values, int argc, char **argv, str
 }
 
 const struct jr_cmd jr_cmd_run = {
-	.name = "run",
-	.group = JR_GROUP_EVERYDAY,
-	.summary = "reclaim lost runs, run what is due, exit when nothing is left (also: jobrun --once)",
-	.usage = "[OPTION...]",
-	.options = run_options,
-	.defaults = &run_defaults,
-	.size = sizeof(run_defaults),
-	.run = run_run,
+    .name = "run",
+    .group = JR_GROUP_EVERYDAY,
+    .summary =
+	"reclaim lost runs, run what is due, exit when nothing is left (also: jobrun --once)",
+    .usage = "[OPTION...]",
+    .options = run_options,
+    .defaults = &run_defaults,
+    .size = sizeof(run_defaults),
+    .run = run_run,
 };

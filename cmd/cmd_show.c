@@ -22,12 +22,19 @@ static const struct jr_column columns[] = {
 };
 /* clang-format on */
 
-enum part { FIELDS, ATTEMPTS, LOGS, PART_COUNT };
+enum part {
+	FIELDS,
+	ATTEMPTS,
+	LOGS,
+	PART_COUNT
+};
 
 static void
 print_run(PGresult *const *parts)
 {
-	enum { OUTPUT = 3 };
+	enum {
+		OUTPUT = 3
+	};
 	const char *output = jr_pg_text(parts[LOGS], 0, OUTPUT);
 
 	jr_print_fields(parts[FIELDS]);
@@ -44,10 +51,10 @@ print_run(PGresult *const *parts)
 static bool
 show_fields(struct jr_db *db, const char *id, struct jr_err *err)
 {
-	const char *one[] = { id }, *two[] = { id, NULL };
-	const struct jr_statement statements[] = { { jr_sql_show, 1, one }, { jr_sql_show_attempts, 1, one },
-		{ jr_sql_logs, 2, two } };
-	PGresult *parts[PART_COUNT] = { NULL };
+	const char *one[] = {id}, *two[] = {id, NULL};
+	const struct jr_statement statements[] = {
+	    {jr_sql_show, 1, one}, {jr_sql_show_attempts, 1, one}, {jr_sql_logs, 2, two}};
+	PGresult *parts[PART_COUNT] = {NULL};
 	bool found;
 
 	_Static_assert(JR_COUNT(statements) == PART_COUNT, "one result for each");
@@ -58,13 +65,14 @@ show_fields(struct jr_db *db, const char *id, struct jr_err *err)
 		print_run(parts);
 	for (size_t i = 0; i < PART_COUNT; i++)
 		PQclear(parts[i]);
-	return found || jr_fail(err, JR_E_NEWS, "there is no run %s; 'jobrun list' shows the newest", id);
+	return found ||
+	       jr_fail(err, JR_E_NEWS, "there is no run %s; 'jobrun list' shows the newest", id);
 }
 
 static bool
 show_document(struct jr_db *db, const char *id, struct jr_err *err)
 {
-	const char *values[] = { id };
+	const char *values[] = {id};
 	PGresult *result = jr_db_query(db, jr_sql_show_doc, 1, values, JR_CMD_TIMEOUT_MS, err);
 	bool found = result != NULL && PQntuples(result) > 0;
 
@@ -73,7 +81,8 @@ show_document(struct jr_db *db, const char *id, struct jr_err *err)
 	if (found)
 		puts(PQgetvalue(result, 0, 0));
 	PQclear(result);
-	return found || jr_fail(err, JR_E_NEWS, "there is no run %s; 'jobrun list' shows the newest", id);
+	return found ||
+	       jr_fail(err, JR_E_NEWS, "there is no run %s; 'jobrun list' shows the newest", id);
 }
 
 static int
@@ -98,11 +107,11 @@ show_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 }
 
 const struct jr_cmd jr_cmd_show = {
-	.name = "show",
-	.group = JR_GROUP_EVERYDAY,
-	.summary = "one run: fields, attempts, output",
-	.usage = "[OPTION...] ID",
-	.min_args = 1,
-	.max_args = 1,
-	.run = show_run,
+    .name = "show",
+    .group = JR_GROUP_EVERYDAY,
+    .summary = "one run: fields, attempts, output",
+    .usage = "[OPTION...] ID",
+    .min_args = 1,
+    .max_args = 1,
+    .run = show_run,
 };

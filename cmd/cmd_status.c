@@ -22,12 +22,23 @@ static const struct jr_column columns[] = {
 };
 /* clang-format on */
 
-enum part { HEAD, TYPES, PROBLEMS, PART_COUNT };
+enum part {
+	HEAD,
+	TYPES,
+	PROBLEMS,
+	PART_COUNT
+};
 
 static void
 print_head(const PGresult *head, const PGconn *conn)
 {
-	enum { SERVER, SCHEMA, AGE, HOST, RUNNING };
+	enum {
+		SERVER,
+		SCHEMA,
+		AGE,
+		HOST,
+		RUNNING
+	};
 	const char *schema = jr_pg_text(head, 0, SCHEMA), *host = jr_pg_text(head, 0, HOST);
 
 	printf("jobrun %s, database %s (PostgreSQL %s), schema %s, ", JR_VERSION, PQdb(conn),
@@ -47,7 +58,8 @@ static void
 print_status(const struct jr_app *app, PGresult *const *parts, const PGconn *conn)
 {
 	if (app->json) {
-		printf("{\"jobrun\":\"%s\",\n\"database\":%s,\n\"types\":", JR_VERSION, PQgetvalue(parts[HEAD], 0, 5));
+		printf("{\"jobrun\":\"%s\",\n\"database\":%s,\n\"types\":", JR_VERSION,
+		    PQgetvalue(parts[HEAD], 0, 5));
 		jr_print_documents(parts[TYPES], JR_COUNT(columns));
 		fputs(",\"problems\":", stdout);
 		jr_print_documents(parts[PROBLEMS], 1);
@@ -64,10 +76,10 @@ print_status(const struct jr_app *app, PGresult *const *parts, const PGconn *con
 static bool
 ask_and_print(const struct jr_app *app, struct jr_db *db, const char *types, struct jr_err *err)
 {
-	const char *values[] = { types };
-	const struct jr_statement statements[] = { { jr_sql_status_head, 0, NULL }, { jr_sql_status_types, 1, values },
-		{ jr_sql_status_problems, 1, values } };
-	PGresult *parts[PART_COUNT] = { NULL };
+	const char *values[] = {types};
+	const struct jr_statement statements[] = {{jr_sql_status_head, 0, NULL},
+	    {jr_sql_status_types, 1, values}, {jr_sql_status_problems, 1, values}};
+	PGresult *parts[PART_COUNT] = {NULL};
 
 	_Static_assert(JR_COUNT(statements) == PART_COUNT, "one result for each");
 	if (!jr_db_run(db, statements, PART_COUNT, parts, JR_CMD_TIMEOUT_MS, err))
@@ -101,10 +113,10 @@ status_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 }
 
 const struct jr_cmd jr_cmd_status = {
-	.name = "status",
-	.group = JR_GROUP_EVERYDAY,
-	.summary = "a line for each job type, and what needs a look",
-	.usage = "[OPTION...] [TYPE...]",
-	.max_args = -1,
-	.run = status_run,
+    .name = "status",
+    .group = JR_GROUP_EVERYDAY,
+    .summary = "a line for each job type, and what needs a look",
+    .usage = "[OPTION...] [TYPE...]",
+    .max_args = -1,
+    .run = status_run,
 };

@@ -27,32 +27,37 @@
 
 /* The global options. They may stand before or after the command. */
 struct jr_app {
-	const char *dbname;	/* -d; NULL: see jr_db_conninfo */
-	int64_t verbose;	/* -v: 0, 1, 2; main has already set the level of the log by it */
+	const char *dbname;     /* -d; NULL: see jr_db_conninfo */
+	int64_t verbose;        /* -v: 0, 1, 2; main has already set the level of the log by it */
 	const char *log_format; /* "text" or "json"; already applied */
 	bool json;
 	bool help;
 	bool version;
 };
 
-enum jr_cmd_group { JR_GROUP_EVERYDAY, JR_GROUP_REPAIR, JR_GROUP_SETUP };
+enum jr_cmd_group {
+	JR_GROUP_EVERYDAY,
+	JR_GROUP_REPAIR,
+	JR_GROUP_SETUP
+};
 
 struct jr_cmd {
 	const char *name;
 	enum jr_cmd_group group;
-	const char *summary; /* one line of `jobrun --help` */
-	const char *usage;   /* behind "jobrun NAME " */
-	const char *details; /* further lines of its own help, or NULL */
+	const char *summary;             /* one line of `jobrun --help` */
+	const char *usage;               /* behind "jobrun NAME " */
+	const char *details;             /* further lines of its own help, or NULL */
 	const struct jr_option *options; /* NULL: none */
-	const void *defaults;		 /* copied to `values` before the environment and the command line */
-	size_t size;			 /* of the options struct */
-	int min_args, max_args;		 /* max_args < 0: any number */
+	const void *defaults;   /* copied to `values` before the environment and the command line */
+	size_t size;            /* of the options struct */
+	int min_args, max_args; /* max_args < 0: any number */
 
 	/*
 	 * argv[0..argc-1] are the arguments without the command's name and its options. Returns the exit status; when
 	 * *err was filled (err->msg is not empty) main prints it. err->msg is empty at the start.
 	 */
-	int (*run)(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err);
+	int (*run)(const struct jr_app *app, const void *values, int argc, char **argv,
+	    struct jr_err *err);
 };
 
 /* In the order of the help. */

@@ -8,9 +8,10 @@
 #include "parse.h"
 
 PGresult *
-jr_ids_ask(const struct jr_app *app, const char *sql, int argc, char **argv, const char *extra, struct jr_err *err)
+jr_ids_ask(const struct jr_app *app, const char *sql, int argc, char **argv, const char *extra,
+    struct jr_err *err)
 {
-	const char *values[] = { NULL, extra };
+	const char *values[] = {NULL, extra};
 	struct jr_pg_array ids;
 	struct jr_db *db = NULL;
 	PGresult *result = NULL;
@@ -26,7 +27,8 @@ jr_ids_ask(const struct jr_app *app, const char *sql, int argc, char **argv, con
 	if (i == argc)
 		db = jr_cmd_connect(app, err);
 	if (db != NULL)
-		result = jr_db_query(db, sql, extra == NULL ? 1 : 2, values, JR_CMD_TIMEOUT_MS, err);
+		result =
+		    jr_db_query(db, sql, extra == NULL ? 1 : 2, values, JR_CMD_TIMEOUT_MS, err);
 	jr_db_close(db);
 	jr_pg_array_release(&ids);
 	return result;

@@ -10,8 +10,8 @@
  * Run a statement whose $1 is the array of ids (argv) and whose $2.. are `extra`, in one transaction; it gives rows (id,
  * answer or null, document). NULL on failure, which includes an argument that is no id.
  */
-PGresult *jr_ids_ask(const struct jr_app *app, const char *sql, int argc, char **argv, const char *extra,
-    struct jr_err *err) JR_MUST;
+PGresult *jr_ids_ask(const struct jr_app *app, const char *sql, int argc, char **argv,
+    const char *extra, struct jr_err *err) JR_MUST;
 
 /* How many rows have this answer. */
 int jr_ids_count(const PGresult *result, const char *answer);

@@ -20,7 +20,8 @@
 static bool
 fail_too_long(const char *name, struct jr_err *err)
 {
-	return jr_fail(err, JR_E_DATA, "%s: the payload is longer than %d bytes, the limit", name, JR_PAYLOAD_MAX);
+	return jr_fail(err, JR_E_DATA, "%s: the payload is longer than %d bytes, the limit", name,
+	    JR_PAYLOAD_MAX);
 }
 
 static bool
@@ -30,7 +31,8 @@ check_bytes(const char *name, const char *data, size_t len, struct jr_err *err)
 
 	if (nul == NULL)
 		return true;
-	return jr_fail(err, JR_E_DATA, "%s: the payload is not JSON: a NUL at byte %zu", name, (size_t)(nul - data) + 1);
+	return jr_fail(err, JR_E_DATA, "%s: the payload is not JSON: a NUL at byte %zu", name,
+	    (size_t)(nul - data) + 1);
 }
 
 static bool
@@ -158,17 +160,18 @@ jr_payload_locate(const char *payload, struct jr_err *err)
 	if (context == NULL || context < old.msg + 2)
 		return;
 	number = strtol(context + sizeof(mark) - 1, &end, 10);
-	if (strncmp(end, ": ", 2) != 0)
+	if (*end != ':')
 		return;
 	context[-2] = '\0';
-	quoted = end + 2;
+	quoted = end + (end[1] == ' ' ? 2 : 1); /* a message has no space at its end */
 	len = strip_dots(&quoted);
 	line = find_line(payload, number);
-	if (line != NULL)
+	if (line != NULL && len > 0)
 		column = find_column(line, quoted, len);
 	if (column > 0)
-		jr_fail(err, old.code, "the payload is not JSON: line %ld, column %zu: %s", number, column, old.msg);
+		jr_fail(err, old.code, "the payload is not JSON: line %ld, column %zu: %s", number,
+		    column, old.msg);
 	else
-		jr_fail(err, old.code, "the payload is not JSON: line %ld, near %s: %s", number, end + 2, old.msg);
+		jr_fail(err, old.code, "the payload is not JSON: line %ld: %s", number, old.msg);
 	memcpy(err->sqlstate, old.sqlstate, sizeof(err->sqlstate));
 }

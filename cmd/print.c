@@ -29,7 +29,7 @@ wants_colours(void)
 	const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
 
 	return jr_print_is_terminal(stdout) && (none == NULL || *none == '\0') && term != NULL &&
-	    strcmp(term, "dumb") != 0;
+	       strcmp(term, "dumb") != 0;
 }
 
 static const char *
@@ -38,12 +38,12 @@ colour_of(const char *state)
 	static const struct {
 		const char *state, *colour;
 	} colours[] = {
-		{ "dead", "red" },
-		{ "failed", "yellow" },
-		{ "lost", "yellow" },
-		{ "retrying", "yellow" },
-		{ "running", "cyan" },
-		{ "succeeded", "green" },
+	    {"dead", "red"},
+	    {"failed", "yellow"},
+	    {"lost", "yellow"},
+	    {"retrying", "yellow"},
+	    {"running", "cyan"},
+	    {"succeeded", "green"},
 	};
 
 	for (size_t i = 0; i < JR_COUNT(colours); i++) {
@@ -150,7 +150,8 @@ must_have(void *p)
 }
 
 static void
-fill_line(struct libscols_line *line, const PGresult *result, int row, const struct jr_column *columns, size_t count)
+fill_line(struct libscols_line *line, const PGresult *result, int row,
+    const struct jr_column *columns, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		char *text = cell_text(result, row, (int)i, columns[i].cell);
@@ -173,10 +174,11 @@ jr_print_table(const PGresult *result, const struct jr_column *columns, size_t c
 	if (!jr_print_is_terminal(stdout))
 		scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER);
 	for (size_t i = 0; i < count; i++)
-		must_have(scols_table_new_column(table, columns[i].name, columns[i].cell == JR_CELL_CUT ? 0.1 : 0,
-		    column_flags(columns[i].cell)));
+		must_have(scols_table_new_column(table, columns[i].name,
+		    columns[i].cell == JR_CELL_CUT ? 0.1 : 0, column_flags(columns[i].cell)));
 	for (int row = 0; row < PQntuples(result); row++)
-		fill_line(must_have(scols_table_new_line(table, NULL)), result, row, columns, count);
+		fill_line(
+		    must_have(scols_table_new_line(table, NULL)), result, row, columns, count);
 	scols_table_set_stream(table, stdout);
 	scols_print_table(table);
 	scols_unref_table(table);
@@ -200,7 +202,12 @@ jr_print_documents(const PGresult *result, int column)
 static char *
 field_text(const PGresult *result, int row)
 {
-	enum { NAME, KIND, VALUE, AGE };
+	enum {
+		NAME,
+		KIND,
+		VALUE,
+		AGE
+	};
 	const char *kind = PQgetvalue(result, row, KIND);
 	int64_t number = jr_pg_int(result, row, VALUE, 0);
 	char *at, *age, *text;

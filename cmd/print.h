@@ -17,11 +17,11 @@
 enum jr_cell {
 	JR_CELL_TEXT,
 	JR_CELL_NUMBER, /* text, to the right */
-	JR_CELL_STATE,	/* text, coloured by its meaning */
-	JR_CELL_CUT,	/* text that may be cut to fit the terminal */
-	JR_CELL_TOOK,	/* milliseconds: "1m 30s" */
-	JR_CELL_AGE,	/* milliseconds since: "3h 2m ago", or "in 5m" when negative */
-	JR_CELL_SINCE	/* milliseconds since: "3h 2m" */
+	JR_CELL_STATE,  /* text, coloured by its meaning */
+	JR_CELL_CUT,    /* text that may be cut to fit the terminal */
+	JR_CELL_TOOK,   /* milliseconds: "1m 30s" */
+	JR_CELL_AGE,    /* milliseconds since: "3h 2m ago", or "in 5m" when negative */
+	JR_CELL_SINCE   /* milliseconds since: "3h 2m" */
 };
 
 struct jr_column {

@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 struct jr_attempt {
 	struct jr_attempt_setup setup;
 	struct jr_run run;    /* a copy that owns nothing: with the timeout that is in force */

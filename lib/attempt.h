@@ -26,8 +26,22 @@
 
 struct jr_attempt;
 
-enum jr_attempt_event { JR_EV_ENDED, JR_EV_TIMEOUT, JR_EV_CANCEL, JR_EV_SHUTDOWN, JR_EV_LOST, JR_EV_OVERDUE, JR_EV_COUNT };
-enum jr_attempt_state { JR_ST_RUNNING, JR_ST_STOPPING, JR_ST_KILLING, JR_ST_ENDED, JR_ST_COUNT };
+enum jr_attempt_event {
+	JR_EV_ENDED,
+	JR_EV_TIMEOUT,
+	JR_EV_CANCEL,
+	JR_EV_SHUTDOWN,
+	JR_EV_LOST,
+	JR_EV_OVERDUE,
+	JR_EV_COUNT
+};
+enum jr_attempt_state {
+	JR_ST_RUNNING,
+	JR_ST_STOPPING,
+	JR_ST_KILLING,
+	JR_ST_ENDED,
+	JR_ST_COUNT
+};
 
 /* outcome: the attempt's, valid during the call; NULL when the lease was lost and nothing may be written. */
 typedef void jr_attempt_fn(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outcome);
@@ -37,8 +51,8 @@ struct jr_attempt_setup {
 	const struct jr_handler *handler;
 	const struct jr_run *run; /* borrowed until freed */
 	struct jr_random *random; /* for the backoff */
-	int64_t fence_at_ms;	  /* the lease's self-fence */
-	int64_t kill_ms;	  /* from TERM to KILL once the lease is lost */
+	int64_t fence_at_ms;      /* the lease's self-fence */
+	int64_t kill_ms;          /* from TERM to KILL once the lease is lost */
 	jr_attempt_fn *ended;
 	void *ctx;
 };
@@ -56,7 +70,8 @@ void jr_attempt_event(struct jr_attempt *attempt, enum jr_attempt_event event);
 void jr_attempt_renew(struct jr_attempt *attempt, int64_t fence_at_ms);
 
 enum jr_attempt_state jr_attempt_state(const struct jr_attempt *attempt);
-bool jr_attempt_is_lost(const struct jr_attempt *attempt); /* nothing will be written, and the lease must not be renewed */
+bool jr_attempt_is_lost(const struct jr_attempt
+	*attempt); /* nothing will be written, and the lease must not be renewed */
 void jr_attempt_free(struct jr_attempt *attempt); /* before `ended`: kills */
 
 /* Pure: the pause after this attempt of the run, drawn by its backoff or the built-in one. */
@@ -66,7 +81,7 @@ int64_t jr_attempt_backoff(const struct jr_run *run, struct jr_random *random);
  * Pure: the outcome of an attempt whose work ended like `end` after jobrun had stopped it for `reason` (JR_EV_ENDED: it
  * was not stopped). false: nothing may be written. *outcome is filled for the caller to release.
  */
-bool jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end, const struct jr_run *run,
-    struct jr_random *random, struct jr_outcome *outcome);
+bool jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end,
+    const struct jr_run *run, struct jr_random *random, struct jr_outcome *outcome);
 
 #endif

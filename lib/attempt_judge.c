@@ -110,7 +110,8 @@ jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end,
 	outcome->output_dropped = end->output_dropped;
 	outcome->output = jr_xstrdup_or_null(end->output);
 	outcome->result = jr_xstrdup_or_null(end->result);
-	if (outcome->kind == JR_OUT_FAILED || outcome->kind == JR_OUT_RELEASED) /* a release may come to be charged */
+	if (outcome->kind == JR_OUT_FAILED ||
+	    outcome->kind == JR_OUT_RELEASED) /* a release may come to be charged */
 		outcome->delay_ms = jr_attempt_backoff(run, random);
 	else if (outcome->kind == JR_OUT_LATER)
 		outcome->delay_ms = later_delay(end, run, random);

@@ -16,15 +16,15 @@
 #define JR_NORETURN __attribute__((noreturn))
 #define JR_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-#define JR_PAYLOAD_MAX 1048576	 /* text of a payload */
-#define JR_OUTPUT_HEAD 16384	 /* kept from the beginning of a log */
-#define JR_OUTPUT_TAIL 49152	 /* kept from its end */
-#define JR_ERROR_MAX 2048	 /* last_error, job_attempts.error */
-#define JR_NAME_MAX 63		 /* job types, queues */
-#define JR_KEY_MAX 255		 /* idempotency keys */
-#define JR_PLACES_MAX 1024	 /* handlers at once in one runner */
-#define JR_HANDLERS_MAX 4096	 /* files in a handlers directory */
-#define JR_DRAIN_MS 500		 /* after the end of a child, for its last output */
+#define JR_PAYLOAD_MAX 1048576 /* text of a payload */
+#define JR_OUTPUT_HEAD 16384   /* kept from the beginning of a log */
+#define JR_OUTPUT_TAIL 49152   /* kept from its end */
+#define JR_ERROR_MAX 2048      /* last_error, job_attempts.error */
+#define JR_NAME_MAX 63         /* job types, queues */
+#define JR_KEY_MAX 255         /* idempotency keys */
+#define JR_PLACES_MAX 1024     /* handlers at once in one runner */
+#define JR_HANDLERS_MAX 4096   /* files in a handlers directory */
+#define JR_DRAIN_MS 500        /* after the end of a child, for its last output */
 #define JR_DURATION_MAX_MS (INT64_C(100) * 365 * 86400 * 1000)
 
 /* The versions of the schema that this program can work with; checked by jobrun.need() in front of everything. */

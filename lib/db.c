@@ -28,7 +28,7 @@ struct jr_db {
 const char *
 jr_db_conninfo(const char *option, const char **source)
 {
-	static const char *const of_libpq[] = { "PGHOST", "PGSERVICE", "PGDATABASE" };
+	static const char *const of_libpq[] = {"PGHOST", "PGSERVICE", "PGDATABASE"};
 	const char *jobrun = getenv("JOBRUN_DATABASE_URL"), *common = getenv("DATABASE_URL");
 	const char *unused;
 
@@ -65,8 +65,10 @@ on_lost(void *ctx, const struct jr_err *err)
 {
 	struct jr_db *db = ctx;
 
-	db->settled = true;
 	db->opened = false;
+	if (db->settled)
+		return; /* the reply of the batch on the wire has said it, and said more */
+	db->settled = true;
 	db->err = *err;
 }
 
@@ -137,7 +139,7 @@ struct jr_db *
 jr_db_open(const char *conninfo, int64_t patience_ms, struct jr_err *err)
 {
 	struct jr_db *db = jr_xcalloc(1, sizeof(*db));
-	const struct jr_pg_events events = { .opened = on_opened, .lost = on_lost, .ctx = db };
+	const struct jr_pg_events events = {.opened = on_opened, .lost = on_lost, .ctx = db};
 
 	db->loop = jr_loop_new(err);
 	if (db->loop != NULL) {
@@ -195,9 +197,9 @@ bool
 jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results,
     int64_t timeout_ms, struct jr_err *err)
 {
-	struct jr_lease times = { .deadline_ms = timeout_ms,
-		.statement_ms = timeout_ms / 5 * 4,
-		.lock_ms = timeout_ms / 5 * 2 };
+	struct jr_lease times = {.deadline_ms = timeout_ms,
+	    .statement_ms = timeout_ms / 5 * 4,
+	    .lock_ms = timeout_ms / 5 * 2};
 	struct jr_batch *batch;
 
 	if (!jr_pg_is_open(db->pg))
@@ -216,10 +218,10 @@ jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t count,
 }
 
 PGresult *
-jr_db_query(struct jr_db *db, const char *sql, size_t count, const char *const *values, int64_t timeout_ms,
-    struct jr_err *err)
+jr_db_query(struct jr_db *db, const char *sql, size_t count, const char *const *values,
+    int64_t timeout_ms, struct jr_err *err)
 {
-	const struct jr_statement statement = { sql, count, values };
+	const struct jr_statement statement = {sql, count, values};
 	PGresult *result = NULL;
 
 	return jr_db_run(db, &statement, 1, &result, timeout_ms, err) ? result : NULL;
@@ -229,7 +231,8 @@ bool
 jr_db_need_schema(struct jr_db *db, struct jr_err *err)
 {
 	char min[24], max[24];
-	const char *values[] = { jr_pg_print_int(min, JR_SCHEMA_MIN), jr_pg_print_int(max, JR_SCHEMA_MAX) };
+	const char *values[] = {
+	    jr_pg_print_int(min, JR_SCHEMA_MIN), jr_pg_print_int(max, JR_SCHEMA_MAX)};
 	PGresult *result = jr_db_query(db, jr_sql_need, JR_COUNT(values), values, CONNECT_MS, err);
 
 	PQclear(result);

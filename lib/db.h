@@ -27,8 +27,8 @@ void jr_db_close(struct jr_db *db); /* NULL is fine */
  * Run one statement in a transaction of its own, within timeout_ms. The result is the caller's (PQclear), NULL on
  * failure. A lost connection is JR_E_TEMP with sqlstate "08007" when the transaction may have been committed.
  */
-PGresult *jr_db_query(struct jr_db *db, const char *sql, size_t count, const char *const *values, int64_t timeout_ms,
-    struct jr_err *err) JR_MUST;
+PGresult *jr_db_query(struct jr_db *db, const char *sql, size_t count, const char *const *values,
+    int64_t timeout_ms, struct jr_err *err) JR_MUST;
 
 /* The same for several statements in one transaction; `results` has room for `count`, each the caller's. */
 struct jr_statement {
@@ -36,8 +36,8 @@ struct jr_statement {
 	size_t count;
 	const char *const *values;
 };
-bool jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results,
-    int64_t timeout_ms, struct jr_err *err) JR_MUST;
+bool jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t count,
+    PGresult **results, int64_t timeout_ms, struct jr_err *err) JR_MUST;
 
 /* jobrun.need(): does the schema fit this binary? JR_E_CONFIG with the command to type if not. */
 bool jr_db_need_schema(struct jr_db *db, struct jr_err *err) JR_MUST;

@@ -17,13 +17,13 @@
 
 /* The values are the exit statuses of the program. */
 enum jr_errc {
-	JR_E_NEWS = 1,	   /* bad news: no such run, a check failed */
-	JR_E_USAGE = 64,   /* wrong option or argument */
-	JR_E_DATA = 65,	   /* the payload or a file is not what it should be */
-	JR_E_BUG = 70,	   /* jobrun's own mistake */
-	JR_E_TEMP = 75,	   /* try later: database away, a lock not had */
-	JR_E_PERM = 77,	   /* the database or the system refused */
-	JR_E_CONFIG = 78   /* configuration, or a schema that does not fit */
+	JR_E_NEWS = 1,   /* bad news: no such run, a check failed */
+	JR_E_USAGE = 64, /* wrong option or argument */
+	JR_E_DATA = 65,  /* the payload or a file is not what it should be */
+	JR_E_BUG = 70,   /* jobrun's own mistake */
+	JR_E_TEMP = 75,  /* try later: database away, a lock not had */
+	JR_E_PERM = 77,  /* the database or the system refused */
+	JR_E_CONFIG = 78 /* configuration, or a schema that does not fit */
 };
 
 struct jr_err {

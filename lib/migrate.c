@@ -19,9 +19,9 @@
 #include "mem.h"
 #include "pg_error.h"
 
-#define ANSWER_MS 10000	       /* for what is quick */
-#define SCRIPT_MS 3600000      /* for a migration, which may build indexes of large tables */
-#define TURN_MS 600000	       /* until the others who migrate are done */
+#define ANSWER_MS 10000   /* for what is quick */
+#define SCRIPT_MS 3600000 /* for a migration, which may build indexes of large tables */
+#define TURN_MS 600000    /* until the others who migrate are done */
 #define LOCK_TRIES 5
 #define PAUSE_BASE_MS 500
 #define PAUSE_CAP_MS 5000
@@ -62,7 +62,8 @@ jr_migrate_free(struct jr_migrate *migrate)
 static bool
 wait_for_socket(PGconn *conn, int left, int64_t deadline_ms, struct jr_err *err)
 {
-	struct pollfd fd = { .fd = PQsocket(conn), .events = (short)(POLLIN | (left > 0 ? POLLOUT : 0)) };
+	struct pollfd fd = {
+	    .fd = PQsocket(conn), .events = (short)(POLLIN | (left > 0 ? POLLOUT : 0))};
 	int64_t rest = deadline_ms - jr_clock_now_ms();
 	int ready = rest <= 0 ? 0 : poll(&fd, 1, (int)rest);
 
@@ -76,7 +77,8 @@ wait_for_socket(PGconn *conn, int left, int64_t deadline_ms, struct jr_err *err)
 static bool
 is_error(const PGresult *result)
 {
-	return PQresultStatus(result) != PGRES_TUPLES_OK && PQresultStatus(result) != PGRES_COMMAND_OK;
+	return PQresultStatus(result) != PGRES_TUPLES_OK &&
+	       PQresultStatus(result) != PGRES_COMMAND_OK;
 }
 
 /* All answers to what was sent; the last one is the caller's, the first error decides. */
@@ -91,10 +93,12 @@ take_answers(PGconn *conn, int64_t deadline_ms, struct jr_err *err)
 		int left = PQflush(conn);
 
 		if (left < 0 || PQisBusy(conn) || left > 0) {
-			if (left < 0 || !wait_for_socket(conn, left, deadline_ms, err) || !PQconsumeInput(conn)) {
+			if (left < 0 || !wait_for_socket(conn, left, deadline_ms, err) ||
+			    !PQconsumeInput(conn)) {
 				PQclear(last);
 				if (left < 0 || PQstatus(conn) == CONNECTION_BAD)
-					jr_pg_conn_error(conn, "lost the connection to the database", err);
+					jr_pg_conn_error(
+					    conn, "lost the connection to the database", err);
 				return NULL;
 			}
 			continue;
@@ -117,11 +121,13 @@ take_answers(PGconn *conn, int64_t deadline_ms, struct jr_err *err)
 
 /* The whole conversation in one call. A script is sent as it is; a statement with its parameters. */
 static PGresult *
-ask(PGconn *conn, const char *sql, size_t count, const char *const *values, int64_t timeout_ms, struct jr_err *err)
+ask(PGconn *conn, const char *sql, size_t count, const char *const *values, int64_t timeout_ms,
+    struct jr_err *err)
 {
 	int64_t deadline = jr_clock_after(jr_clock_now_ms(), timeout_ms);
-	int sent = values == NULL ? PQsendQuery(conn, sql) :
-				    PQsendQueryParams(conn, sql, (int)count, NULL, values, NULL, NULL, 0);
+	int sent = values == NULL
+		       ? PQsendQuery(conn, sql)
+		       : PQsendQueryParams(conn, sql, (int)count, NULL, values, NULL, NULL, 0);
 
 	if (sent != 1) {
 		jr_pg_conn_error(conn, "could not send to the database", err);
@@ -131,8 +137,8 @@ ask(PGconn *conn, const char *sql, size_t count, const char *const *values, int6
 }
 
 static bool
-say(struct jr_migrate *migrate, const char *sql, size_t count, const char *const *values, int64_t timeout_ms,
-    struct jr_err *err)
+say(struct jr_migrate *migrate, const char *sql, size_t count, const char *const *values,
+    int64_t timeout_ms, struct jr_err *err)
 {
 	PGresult *result = ask(migrate->conn, sql, count, values, timeout_ms, err);
 
@@ -149,16 +155,18 @@ compare_one(const struct jr_migrate *migrate, int row, struct jr_err *err)
 
 	if (version > (int64_t)jr_migration_count)
 		return jr_fail(err, JR_E_CONFIG,
-		    "schema jobrun is at version %lld, newer than this jobrun knows (%zu): install a newer jobrun",
+		    "schema jobrun is at version %lld, newer than this jobrun knows (%zu): install "
+		    "a newer jobrun",
 		    (long long)version, jr_migration_count);
 	if (version < 1)
-		return jr_fail(err, JR_E_CONFIG, "schema_migrations has a version %lld, which never was",
-		    (long long)version);
+		return jr_fail(err, JR_E_CONFIG,
+		    "schema_migrations has a version %lld, which never was", (long long)version);
 	mine = &jr_migrations[version - 1];
 	if (strcmp(mine->checksum, checksum) == 0)
 		return true;
 	return jr_fail(err, JR_E_CONFIG,
-	    "migration %04d %s was applied with another text (checksum %.12s, here %.12s): is this the jobrun that "
+	    "migration %04d %s was applied with another text (checksum %.12s, here %.12s): is this "
+	    "the jobrun that "
 	    "made the schema?",
 	    mine->version, mine->name, checksum, mine->checksum);
 }
@@ -210,7 +218,8 @@ static bool
 set_times(struct jr_migrate *migrate, int64_t lock_ms, int64_t statement_ms, struct jr_err *err)
 {
 	char lock[24], statement[24];
-	const char *values[] = { jr_pg_print_int(lock, lock_ms), jr_pg_print_int(statement, statement_ms) };
+	const char *values[] = {
+	    jr_pg_print_int(lock, lock_ms), jr_pg_print_int(statement, statement_ms)};
 
 	return say(migrate, jr_sql_settings, JR_COUNT(values), values, ANSWER_MS, err);
 }
@@ -220,16 +229,19 @@ static bool
 begin_turn(struct jr_migrate *migrate, struct jr_err *err)
 {
 	return say(migrate, jr_sql_begin, 0, NULL, ANSWER_MS, err) &&
-	    set_times(migrate, TURN_MS, TURN_MS, err) &&
-	    say(migrate, jr_sql_migrate_lock, 0, NULL, TURN_MS + ANSWER_MS, err) &&
-	    set_times(migrate, migrate->lock_timeout_ms, SCRIPT_MS, err) && jr_migrate_look(migrate, err);
+	       set_times(migrate, TURN_MS, TURN_MS, err) &&
+	       say(migrate, jr_sql_migrate_lock, 0, NULL, TURN_MS + ANSWER_MS, err) &&
+	       set_times(migrate, migrate->lock_timeout_ms, SCRIPT_MS, err) &&
+	       jr_migrate_look(migrate, err);
 }
 
 static bool
-apply_once(struct jr_migrate *migrate, const struct jr_migration *migration, bool *done, struct jr_err *err)
+apply_once(struct jr_migrate *migrate, const struct jr_migration *migration, bool *done,
+    struct jr_err *err)
 {
 	char version[24];
-	const char *row[] = { jr_pg_print_int(version, migration->version), migration->name, migration->checksum };
+	const char *row[] = {
+	    jr_pg_print_int(version, migration->version), migration->name, migration->checksum};
 
 	*done = false;
 	if (!begin_turn(migrate, err))
@@ -254,19 +266,23 @@ apply_once(struct jr_migrate *migrate, const struct jr_migration *migration, boo
 static void
 add_grant(const struct jr_migrate *migrate, struct jr_err *err)
 {
-	char *db = PQescapeIdentifier(migrate->conn, PQdb(migrate->conn), strlen(PQdb(migrate->conn)));
-	char *role = PQescapeIdentifier(migrate->conn, PQuser(migrate->conn), strlen(PQuser(migrate->conn)));
+	char *db =
+	    PQescapeIdentifier(migrate->conn, PQdb(migrate->conn), strlen(PQdb(migrate->conn)));
+	char *role =
+	    PQescapeIdentifier(migrate->conn, PQuser(migrate->conn), strlen(PQuser(migrate->conn)));
 	struct jr_err old = *err;
 
 	if (db != NULL && role != NULL)
-		jr_fail(err, JR_E_PERM, "%s; let the owner of the database type: GRANT CREATE ON DATABASE %s TO %s;",
+		jr_fail(err, JR_E_PERM,
+		    "%s; let the owner of the database type: GRANT CREATE ON DATABASE %s TO %s;",
 		    old.msg, db, role);
 	PQfreemem(db);
 	PQfreemem(role);
 }
 
 bool
-jr_migrate_apply(struct jr_migrate *migrate, const struct jr_migration *migration, bool *done, struct jr_err *err)
+jr_migrate_apply(struct jr_migrate *migrate, const struct jr_migration *migration, bool *done,
+    struct jr_err *err)
 {
 	for (int64_t n = 1;; n++) {
 		struct jr_err unused;

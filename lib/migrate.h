@@ -17,7 +17,8 @@
 struct jr_migrate;
 
 /* Takes the connection of db, also on failure. NULL on failure. */
-struct jr_migrate *jr_migrate_new(struct jr_db *db, int64_t lock_timeout_ms, struct jr_err *err) JR_MUST;
+struct jr_migrate *jr_migrate_new(
+    struct jr_db *db, int64_t lock_timeout_ms, struct jr_err *err) JR_MUST;
 void jr_migrate_free(struct jr_migrate *migrate); /* NULL is fine */
 
 /*

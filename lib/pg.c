@@ -22,7 +22,11 @@
 #include "pg_error.h"
 #include "sql_text.h"
 
-enum state { CLOSED, CONNECTING, OPEN };
+enum state {
+	CLOSED,
+	CONNECTING,
+	OPEN
+};
 
 struct jr_pg {
 	struct jr_loop *loop;
@@ -32,7 +36,7 @@ struct jr_pg {
 	enum state state;
 	struct jr_watch watch;
 	struct jr_timer deadline; /* of connecting, or of the batch on the wire */
-	struct jr_timer broken;	  /* a failure to be told from the loop */
+	struct jr_timer broken;   /* a failure to be told from the loop */
 	struct jr_err why;
 	struct jr_batch *wire;
 	struct jr_batch *failed; /* refused; its reply waits for the rollback that is on the wire */
@@ -99,7 +103,8 @@ on_deadline(void *ctx)
 	struct jr_pg *pg = ctx;
 
 	if (pg->state == CONNECTING)
-		jr_fail(&pg->why, JR_E_TEMP, "could not connect to the database: no answer in time");
+		jr_fail(
+		    &pg->why, JR_E_TEMP, "could not connect to the database: no answer in time");
 	else
 		jr_fail(&pg->why, JR_E_TEMP, "the database did not answer in time (%lld ms)",
 		    (long long)pg->wire->deadline_ms);
@@ -116,7 +121,8 @@ flush(struct jr_pg *pg)
 		break_with_libpq(pg, "could not send to the database");
 		return false;
 	}
-	jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), (short)(POLLIN | (left > 0 ? POLLOUT : 0)));
+	jr_watch_set(
+	    pg->loop, &pg->watch, PQsocket(pg->conn), (short)(POLLIN | (left > 0 ? POLLOUT : 0)));
 	return true;
 }
 
@@ -229,7 +235,8 @@ serve_open(struct jr_pg *pg, short revents)
 		if (!take_result(pg))
 			break;
 	}
-	if (pg->state == OPEN && pg->broken.at_ms == JR_NEVER && PQstatus(pg->conn) == CONNECTION_BAD)
+	if (pg->state == OPEN && pg->broken.at_ms == JR_NEVER &&
+	    PQstatus(pg->conn) == CONNECTION_BAD)
 		break_with_libpq(pg, "lost the connection to the database");
 }
 
@@ -334,13 +341,15 @@ void
 jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool same_address)
 {
 	pg->state = CONNECTING;
-	pg->conn = jr_pg_connect(pg->conninfo, same_address ? &pg->address : NULL);
+	pg->conn = jr_pg_connect(pg->conninfo, same_address ? &pg->address : NULL, &pg->why);
 	if (pg->conn == NULL || PQstatus(pg->conn) == CONNECTION_BAD) {
-		break_with_libpq(pg, NULL);
+		if (pg->conn != NULL)
+			jr_pg_conn_error(pg->conn, NULL, &pg->why);
+		break_later(pg);
 		return;
 	}
 	PQsetErrorVerbosity(pg->conn, PQERRORS_VERBOSE); /* so that a refusal names its SQLSTATE */
-	PQsetNoticeReceiver(pg->conn, on_notice, pg);
+	(void)PQsetNoticeReceiver(pg->conn, on_notice, pg);
 	if (!same_address)
 		timeout_ms = jr_pg_connect_ms(pg->conn, timeout_ms);
 	jr_timer_set(pg->loop, &pg->deadline, jr_clock_after(jr_clock_now_ms(), timeout_ms));

@@ -37,16 +37,16 @@ struct jr_reply {
 	enum jr_pg_end end;
 	PGresult *const *results; /* one for each statement added, borrowed; only when DONE */
 	size_t result_count;
-	size_t failed_at;     /* FAILED: the statement, 0-based; == result_count when it was COMMIT */
-	struct jr_err err;    /* not DONE: what happened */
-	int64_t sent_ms;      /* clock before the batch was sent */
+	size_t failed_at;  /* FAILED: the statement, 0-based; == result_count when it was COMMIT */
+	struct jr_err err; /* not DONE: what happened */
+	int64_t sent_ms;   /* clock before the batch was sent */
 };
 
 typedef void jr_reply_fn(void *ctx, const struct jr_reply *reply);
 
 /* How a batch's transaction begins and ends. An open transaction is continued by the next batch of the FIFO. */
 enum jr_batch_kind {
-	JR_BATCH_WHOLE,	  /* BEGIN ... COMMIT */
+	JR_BATCH_WHOLE,   /* BEGIN ... COMMIT */
 	JR_BATCH_OPENING, /* BEGIN ... and stays open; the reply says only that the statements ran */
 	JR_BATCH_CLOSING  /* ... COMMIT */
 };
@@ -55,7 +55,8 @@ enum jr_batch_kind {
  * A new batch. `times` gives statement_timeout, lock_timeout and the deadline. fn is called exactly once, from the loop,
  * also when the connection is lost; never from inside jr_pg_submit.
  */
-struct jr_batch *jr_batch_new(enum jr_batch_kind kind, const struct jr_lease *times, jr_reply_fn *fn, void *ctx);
+struct jr_batch *jr_batch_new(
+    enum jr_batch_kind kind, const struct jr_lease *times, jr_reply_fn *fn, void *ctx);
 
 /* Add a statement with text parameters (copied; NULL is NULL). `sql` is static text of sql_text.h. */
 void jr_batch_add(struct jr_batch *batch, const char *sql, size_t count, const char *const *values);
@@ -73,7 +74,8 @@ struct jr_pg_events {
 };
 
 /* conninfo: a conninfo string, URI or database name, NULL for libpq's own defaults. Copied. */
-struct jr_pg *jr_pg_new(struct jr_loop *loop, const char *conninfo, const struct jr_pg_events *events);
+struct jr_pg *jr_pg_new(
+    struct jr_loop *loop, const char *conninfo, const struct jr_pg_events *events);
 void jr_pg_free(struct jr_pg *pg); /* closes; replies that are still owed are not given */
 
 /*

@@ -11,11 +11,13 @@
 #include "sql_text.h"
 
 void
-jr_batch_add_statement(struct jr_batch *batch, const char *sql, size_t count, const char *const *values)
+jr_batch_add_statement(
+    struct jr_batch *batch, const char *sql, size_t count, const char *const *values)
 {
 	struct jr_batch_statement *s;
 
-	batch->statements = jr_xrealloc(batch->statements, batch->count + 1, sizeof(*batch->statements));
+	batch->statements =
+	    jr_xrealloc(batch->statements, batch->count + 1, sizeof(*batch->statements));
 	s = &batch->statements[batch->count++];
 	s->sql = sql;
 	s->count = count;
@@ -44,7 +46,7 @@ jr_batch_new(enum jr_batch_kind kind, const struct jr_lease *times, jr_reply_fn 
 {
 	struct jr_batch *batch = jr_xcalloc(1, sizeof(*batch));
 	char lock[24], statement[24];
-	const char *settings[] = { lock, statement };
+	const char *settings[] = {lock, statement};
 
 	batch->kind = kind;
 	batch->deadline_ms = times->deadline_ms;
@@ -70,7 +72,8 @@ jr_batch_add(struct jr_batch *batch, const char *sql, size_t count, const char *
 void
 jr_batch_reply(struct jr_batch *batch, enum jr_pg_end end, const struct jr_err *err)
 {
-	struct jr_reply reply = { .end = end, .sent_ms = batch->sent_ms, .failed_at = batch->failed_at };
+	struct jr_reply reply = {
+	    .end = end, .sent_ms = batch->sent_ms, .failed_at = batch->failed_at};
 
 	reply.result_count = batch->owned;
 	if (end == JR_PG_DONE)

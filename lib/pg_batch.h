@@ -19,7 +19,7 @@ struct jr_batch {
 	struct jr_batch_statement *statements;
 	PGresult **results;
 	size_t count;
-	size_t first;  /* the owner's statements: [first, first + owned) */
+	size_t first; /* the owner's statements: [first, first + owned) */
 	size_t owned;
 	size_t at;     /* the one whose answer is awaited; == count: the Sync */
 	bool answered; /* its result has come, its end mark not yet */
@@ -34,7 +34,8 @@ struct jr_batch {
 };
 
 /* One that is not the owner's. */
-void jr_batch_add_statement(struct jr_batch *batch, const char *sql, size_t count, const char *const *values);
+void jr_batch_add_statement(
+    struct jr_batch *batch, const char *sql, size_t count, const char *const *values);
 
 /* Hand everything to libpq, Sync included. false: the connection is broken. */
 bool jr_batch_send(struct jr_batch *batch, PGconn *conn) JR_MUST;

@@ -38,18 +38,48 @@ void
 jr_pg_address_of(const PGconn *conn, struct jr_pg_address *address)
 {
 	const char *host = PQhost(conn), *numeric = PQhostaddr(conn), *port = PQport(conn);
-	bool known = host != NULL && numeric != NULL && port != NULL && *numeric != '\0' && *host != '/';
+	bool known =
+	    host != NULL && numeric != NULL && port != NULL && *numeric != '\0' && *host != '/';
 
 	if (!known || !copy(address->host, sizeof(address->host), host) ||
 	    !copy(address->address, sizeof(address->address), numeric) ||
 	    !copy(address->port, sizeof(address->port), port))
-		*address = (struct jr_pg_address){ .address = "" };
+		*address = (struct jr_pg_address){.address = ""};
+}
+
+/* What libpq takes for a connection string rather than for the name of a database. */
+static bool
+is_conninfo(const char *s)
+{
+	return strchr(s, '=') != NULL || strncmp(s, "postgresql://", 13) == 0 ||
+	       strncmp(s, "postgres://", 11) == 0;
+}
+
+static bool
+can_be_read(const char *conninfo, struct jr_err *err)
+{
+	char *reason = NULL;
+	PQconninfoOption *options;
+
+	if (conninfo == NULL || !is_conninfo(conninfo))
+		return true;
+	options = PQconninfoParse(conninfo, &reason);
+	if (options == NULL)
+		jr_fail(err, JR_E_CONFIG, "cannot read the connection string: %s",
+		    reason == NULL ? "out of memory" : reason);
+	PQconninfoFree(options);
+	PQfreemem(reason);
+	return options != NULL;
 }
 
 PGconn *
-jr_pg_connect(const char *conninfo, const struct jr_pg_address *fixed)
+jr_pg_connect(const char *conninfo, const struct jr_pg_address *fixed, struct jr_err *err)
 {
-	struct keywords keywords = { .count = 0 };
+	struct keywords keywords = {.count = 0};
+	PGconn *conn;
+
+	if (!can_be_read(conninfo, err))
+		return NULL;
 
 	add(&keywords, "fallback_application_name", "jobrun");
 	if (getenv("PGTARGETSESSIONATTRS") == NULL)
@@ -62,7 +92,10 @@ jr_pg_connect(const char *conninfo, const struct jr_pg_address *fixed)
 		add(&keywords, "hostaddr", fixed->address);
 		add(&keywords, "port", fixed->port);
 	}
-	return PQconnectStartParams(keywords.names, keywords.values, 1);
+	conn = PQconnectStartParams(keywords.names, keywords.values, 1);
+	if (conn == NULL)
+		abort(); /* out of memory, as in mem.c */
+	return conn;
 }
 
 int64_t
@@ -72,7 +105,8 @@ jr_pg_connect_ms(PGconn *conn, int64_t otherwise_ms)
 	int64_t ms = otherwise_ms;
 
 	for (const PQconninfoOption *o = options; o != NULL && o->keyword != NULL; o++) {
-		if (strcmp(o->keyword, "connect_timeout") == 0 && o->val != NULL && strtol(o->val, NULL, 10) > 0)
+		if (strcmp(o->keyword, "connect_timeout") == 0 && o->val != NULL &&
+		    strtol(o->val, NULL, 10) > 0)
 			ms = strtol(o->val, NULL, 10) * 1000;
 	}
 	PQconninfoFree(options);

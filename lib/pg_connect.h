@@ -6,7 +6,7 @@
 
 #include <libpq-fe.h>
 
-#include "base.h"
+#include "err.h"
 
 /* Where a connection went, so that the next one needs no name lookup. Empty for a Unix socket, which needs none. */
 struct jr_pg_address {
@@ -15,8 +15,12 @@ struct jr_pg_address {
 
 void jr_pg_address_of(const PGconn *conn, struct jr_pg_address *address);
 
-/* PQconnectStartParams with our defaults and, if `fixed` is not NULL and not empty, to that address. May be NULL. */
-PGconn *jr_pg_connect(const char *conninfo, const struct jr_pg_address *fixed) JR_MUST;
+/*
+ * PQconnectStartParams with our defaults and, if `fixed` is not NULL and not empty, to that address. NULL, JR_E_CONFIG:
+ * the connection string cannot be read.
+ */
+PGconn *jr_pg_connect(
+    const char *conninfo, const struct jr_pg_address *fixed, struct jr_err *err) JR_MUST;
 
 /* How long to try: connect_timeout, if people gave one (libpq itself heeds it only when it blocks), else otherwise_ms. */
 int64_t jr_pg_connect_ms(PGconn *conn, int64_t otherwise_ms);

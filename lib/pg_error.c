@@ -19,24 +19,24 @@ struct meaning {
 
 /* The first prefix that fits decides. */
 static const struct meaning meanings[] = {
-	{ "JR065", JR_E_DATA },	  /* enqueue and the like: bad argument */
-	{ "JR078", JR_E_CONFIG }, /* need(): the schema does not fit */
-	{ "3F000", JR_E_CONFIG }, /* no schema jobrun */
-	{ "42883", JR_E_CONFIG }, /* no such function */
-	{ "42P01", JR_E_CONFIG }, /* no such table */
-	{ "42703", JR_E_CONFIG }, /* no such column */
-	{ "3D000", JR_E_CONFIG }, /* no such database */
-	{ "42501", JR_E_PERM },
-	{ "28", JR_E_PERM },
-	{ "22", JR_E_DATA },
-	{ "25006", JR_E_TEMP }, /* read-only: a standby */
-	{ "55P03", JR_E_TEMP },
-	{ "08", JR_E_TEMP },
-	{ "40", JR_E_TEMP },
-	{ "53", JR_E_TEMP },
-	{ "57", JR_E_TEMP },
-	{ "25P03", JR_E_TEMP }, /* idle_in_transaction_session_timeout */
-	{ "58", JR_E_TEMP },
+    {"JR065", JR_E_DATA},   /* enqueue and the like: bad argument */
+    {"JR078", JR_E_CONFIG}, /* need(): the schema does not fit */
+    {"3F000", JR_E_CONFIG}, /* no schema jobrun */
+    {"42883", JR_E_CONFIG}, /* no such function */
+    {"42P01", JR_E_CONFIG}, /* no such table */
+    {"42703", JR_E_CONFIG}, /* no such column */
+    {"3D000", JR_E_CONFIG}, /* no such database */
+    {"42501", JR_E_PERM},
+    {"28", JR_E_PERM},
+    {"22", JR_E_DATA},
+    {"25006", JR_E_TEMP}, /* read-only: a standby */
+    {"55P03", JR_E_TEMP},
+    {"08", JR_E_TEMP},
+    {"40", JR_E_TEMP},
+    {"53", JR_E_TEMP},
+    {"57", JR_E_TEMP},
+    {"25P03", JR_E_TEMP}, /* idle_in_transaction_session_timeout */
+    {"58", JR_E_TEMP},
 };
 
 enum jr_errc
@@ -73,6 +73,18 @@ add_context(const PGresult *result, struct jr_err *err)
 	jr_fail(err, old.code, "%s: %.*s", old.msg, (int)strcspn(context, "\n"), context);
 }
 
+static bool
+is_missing_schema(const char *sqlstate)
+{
+	static const char *const states[] = {"3F000", "42P01", "42883", "42703"};
+
+	for (size_t i = 0; i < JR_COUNT(states); i++) {
+		if (strcmp(sqlstate, states[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* The message for people: what a schema that is not there means is said in our words. */
 void
 jr_pg_result_error(const PGresult *result, struct jr_err *err)
@@ -84,14 +96,16 @@ jr_pg_result_error(const PGresult *result, struct jr_err *err)
 
 	if (primary == NULL)
 		primary = PQresultErrorMessage(result);
-	jr_fail(err, JR_E_TEMP, "%s%s%s%s%s", primary, detail == NULL ? "" : ": ", detail == NULL ? "" : detail,
-	    hint == NULL ? "" : "; ", hint == NULL ? "" : hint);
+	jr_fail(err, JR_E_TEMP, "%s%s%s%s%s", primary, detail == NULL ? "" : ": ",
+	    detail == NULL ? "" : detail, hint == NULL ? "" : "; ", hint == NULL ? "" : hint);
 	add_context(result, err);
 	if (state != NULL)
 		set_sqlstate(err, state, strlen(state));
-	if (strcmp(err->sqlstate, "3F000") == 0 || strcmp(err->sqlstate, "42P01") == 0 ||
-	    strcmp(err->sqlstate, "42883") == 0)
-		jr_fail_in(err, "the schema jobrun is missing or incomplete here: type 'jobrun migrate'");
+	if (is_missing_schema(err->sqlstate))
+		jr_fail(err, JR_E_CONFIG,
+		    "the schema jobrun is missing or incomplete in this database (%s): type "
+		    "'jobrun migrate'",
+		    primary);
 }
 
 static bool
@@ -128,13 +142,16 @@ jr_pg_conn_error(const PGconn *conn, const char *what, struct jr_err *err)
 	if (len > 800)
 		len = 800;
 	if (state != NULL && state + 7 <= text + len)
-		jr_fail(err, JR_E_TEMP, "%.*s%.*s", (int)(state - text), text, (int)(text + len - (state + 7)), state + 7);
+		jr_fail(err, JR_E_TEMP, "%.*s%.*s", (int)(state - text), text,
+		    (int)(text + len - (state + 7)), state + 7);
 	else
 		jr_fail(err, JR_E_TEMP, "%.*s", (int)len, text);
 	if (state != NULL)
 		set_sqlstate(err, state, 5);
 	else if (conn != NULL && PQconnectionNeedsPassword(conn))
 		err->code = JR_E_PERM;
+	else if (strncmp(text, "invalid ", 8) == 0) /* port, sslmode, ... */
+		err->code = JR_E_CONFIG;
 	if (what != NULL)
 		jr_fail_in(err, what);
 }

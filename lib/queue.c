@@ -17,7 +17,8 @@ void
 jr_queue_add_need(struct jr_batch *batch)
 {
 	char min[24], max[24];
-	const char *values[] = { jr_pg_print_int(min, JR_SCHEMA_MIN), jr_pg_print_int(max, JR_SCHEMA_MAX) };
+	const char *values[] = {
+	    jr_pg_print_int(min, JR_SCHEMA_MIN), jr_pg_print_int(max, JR_SCHEMA_MAX)};
 
 	jr_batch_add(batch, jr_sql_need, JR_COUNT(values), values);
 }
@@ -26,8 +27,9 @@ void
 jr_queue_add_runner_start(struct jr_batch *batch, const struct jr_runner_facts *facts)
 {
 	char id[24], pid[24], places[24];
-	const char *values[] = { jr_pg_print_int(id, facts->id), facts->host, jr_pg_print_int(pid, facts->pid),
-		facts->version, facts->job_types, facts->queues, jr_pg_print_int(places, facts->places) };
+	const char *values[] = {jr_pg_print_int(id, facts->id), facts->host,
+	    jr_pg_print_int(pid, facts->pid), facts->version, facts->job_types, facts->queues,
+	    jr_pg_print_int(places, facts->places)};
 
 	jr_batch_add(batch, jr_sql_runner_start, JR_COUNT(values), values);
 }
@@ -45,7 +47,7 @@ void
 jr_queue_add_runner_seen(struct jr_batch *batch, int64_t runner_id)
 {
 	char id[24];
-	const char *values[] = { jr_pg_print_int(id, runner_id) };
+	const char *values[] = {jr_pg_print_int(id, runner_id)};
 
 	jr_batch_add(batch, jr_sql_runner_seen, JR_COUNT(values), values);
 }
@@ -54,7 +56,7 @@ void
 jr_queue_add_runner_finish(struct jr_batch *batch, int64_t runner_id, const char *counts)
 {
 	char id[24];
-	const char *values[] = { jr_pg_print_int(id, runner_id), counts };
+	const char *values[] = {jr_pg_print_int(id, runner_id), counts};
 
 	jr_batch_add(batch, jr_sql_runner_finish, JR_COUNT(values), values);
 }
@@ -63,7 +65,7 @@ void
 jr_queue_add_expired(struct jr_batch *batch, int64_t runner_id)
 {
 	char id[24];
-	const char *values[] = { jr_pg_print_int(id, runner_id) };
+	const char *values[] = {jr_pg_print_int(id, runner_id)};
 
 	jr_batch_add(batch, jr_sql_expired, JR_COUNT(values), values);
 }
@@ -77,7 +79,7 @@ jr_queue_read_expired(const PGresult *result)
 void
 jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts)
 {
-	const char *values[] = { facts->job_types, facts->queues };
+	const char *values[] = {facts->job_types, facts->queues};
 
 	jr_batch_add(batch, jr_sql_combos, JR_COUNT(values), values);
 }
@@ -113,35 +115,37 @@ jr_combos_release(struct jr_combos *combos)
 	free(combos->types);
 	free(combos->queues);
 	free(combos->priorities);
-	*combos = (struct jr_combos){ 0 };
+	*combos = (struct jr_combos){0};
 }
 
 void
-jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const struct jr_combos *combos,
-    const struct jr_cursor *cursor, size_t n, int64_t lease_ms)
+jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *facts,
+    const struct jr_combos *combos, const struct jr_cursor *cursor, size_t n, int64_t lease_ms)
 {
 	char id[24], wanted[24], priority[24], after[24], lease[24];
 	bool set = cursor->set;
-	const char *values[] = { jr_pg_print_int(id, facts->id), facts->host, jr_pg_print_int(wanted, (int64_t)n),
-		combos->types, combos->queues, combos->priorities,
-		set ? jr_pg_print_int(priority, cursor->priority) : NULL, set ? cursor->run_at : NULL,
-		set ? jr_pg_print_int(after, cursor->id) : NULL, jr_pg_print_int(lease, lease_ms) };
+	const char *values[] = {jr_pg_print_int(id, facts->id), facts->host,
+	    jr_pg_print_int(wanted, (int64_t)n), combos->types, combos->queues, combos->priorities,
+	    set ? jr_pg_print_int(priority, cursor->priority) : NULL, set ? cursor->run_at : NULL,
+	    set ? jr_pg_print_int(after, cursor->id) : NULL, jr_pg_print_int(lease, lease_ms)};
 
 	jr_batch_add(batch, jr_sql_claim, JR_COUNT(values), values);
 }
 
 void
-jr_queue_add_claim_job(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms)
+jr_queue_add_claim_job(
+    struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms)
 {
 	char runner[24], job[24], lease[24];
-	const char *values[] = { jr_pg_print_int(runner, facts->id), facts->host, jr_pg_print_int(job, id),
-		jr_pg_print_int(lease, lease_ms), facts->job_types };
+	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host,
+	    jr_pg_print_int(job, id), jr_pg_print_int(lease, lease_ms), facts->job_types};
 
 	jr_batch_add(batch, jr_sql_claim_job, JR_COUNT(values), values);
 }
 
 void
-jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count)
+jr_queue_add_adopt(
+    struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count)
 {
 	char runner[24];
 	struct jr_queue_pairs pairs;

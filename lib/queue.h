@@ -14,8 +14,9 @@
 
 /* This runner, as the database knows it. Strings are borrowed. */
 struct jr_runner_facts {
-	int64_t id;	     /* 53 random bits, so that a repeated first statement is harmless and JSON keeps it exact */
-	const char *host;    /* for people, never identity */
+	int64_t
+	    id; /* 53 random bits, so that a repeated first statement is harmless and JSON keeps it exact */
+	const char *host; /* for people, never identity */
 	const char *version;
 	const char *job_types; /* text[] literal: what this host can do and was asked to do */
 	const char *queues;    /* text[] literal, NULL: all */
@@ -47,7 +48,8 @@ struct jr_combos {
 	char *types, *queues, *priorities;
 };
 void jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts);
-void jr_queue_read_combos(const PGresult *result, struct jr_combos *combos); /* replaces what it held */
+void jr_queue_read_combos(
+    const PGresult *result, struct jr_combos *combos); /* replaces what it held */
 void jr_combos_release(struct jr_combos *combos);
 
 /* Where the next claim goes on: behind the last run that was claimed. Zeroed: from the head. */
@@ -58,26 +60,33 @@ struct jr_cursor {
 };
 
 /* claim.sql: up to n due runs of the combinations behind the cursor. claim_job.sql: this one run, due or not. */
-void jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const struct jr_combos *combos,
-    const struct jr_cursor *cursor, size_t n, int64_t lease_ms);
-void jr_queue_add_claim_job(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms);
+void jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *facts,
+    const struct jr_combos *combos, const struct jr_cursor *cursor, size_t n, int64_t lease_ms);
+void jr_queue_add_claim_job(
+    struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms);
 
 /* adopt.sql: the runs held under my runner_id that `held` does not name. */
-void jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count);
+void jr_queue_add_adopt(
+    struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count);
 
 /* Rows of the three above. *cursor (may be NULL) is moved behind the last. */
 size_t jr_queue_count_runs(const PGresult *result);
-struct jr_run *jr_queue_read_run(const PGresult *result, size_t row, struct jr_cursor *cursor) JR_MUST;
+struct jr_run *jr_queue_read_run(
+    const PGresult *result, size_t row, struct jr_cursor *cursor) JR_MUST;
 
 /* heartbeat.sql: one answer for each run named. */
-enum jr_beat { JR_BEAT_RENEWED, JR_BEAT_BUSY, JR_BEAT_GONE };
+enum jr_beat {
+	JR_BEAT_RENEWED,
+	JR_BEAT_BUSY,
+	JR_BEAT_GONE
+};
 struct jr_beat_row {
 	int64_t id, claim_seq;
 	enum jr_beat beat;
 	bool cancel;
 };
-void jr_queue_add_heartbeat(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count,
-    int64_t lease_ms);
+void jr_queue_add_heartbeat(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held,
+    size_t count, int64_t lease_ms);
 size_t jr_queue_count_beats(const PGresult *result);
 struct jr_beat_row jr_queue_read_beat(const PGresult *result, size_t row);
 
@@ -87,7 +96,8 @@ struct jr_expired_row {
 	char host[256];
 	char job_type[JR_NAME_MAX + 1];
 };
-void jr_queue_add_reclaim(struct jr_batch *batch, int64_t runner_id, int64_t after_id, int64_t limit);
+void jr_queue_add_reclaim(
+    struct jr_batch *batch, int64_t runner_id, int64_t after_id, int64_t limit);
 size_t jr_queue_count_reclaimed(const PGresult *result);
 struct jr_expired_row jr_queue_read_reclaimed(const PGresult *result, size_t row);
 
@@ -101,17 +111,23 @@ struct jr_settled_row {
 	int64_t run_in_ms; /* -1: final */
 	char status[16];
 };
-void jr_queue_add_settle(struct jr_batch *batch, const struct jr_settlement *settlements, size_t count);
+void jr_queue_add_settle(
+    struct jr_batch *batch, const struct jr_settlement *settlements, size_t count);
 size_t jr_queue_count_settled(const PGresult *result);
 struct jr_settled_row jr_queue_read_settled(const PGresult *result, size_t row);
 
 /* resolve.sql: what became of claims whose settle was not answered. */
-enum jr_answer { JR_ANSWER_RUNNING, JR_ANSWER_ACCEPTED, JR_ANSWER_FENCED };
+enum jr_answer {
+	JR_ANSWER_RUNNING,
+	JR_ANSWER_ACCEPTED,
+	JR_ANSWER_FENCED
+};
 struct jr_answer_row {
 	int64_t id, claim_seq;
 	enum jr_answer answer;
 };
-void jr_queue_add_resolve(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count);
+void jr_queue_add_resolve(
+    struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count);
 size_t jr_queue_count_answers(const PGresult *result);
 struct jr_answer_row jr_queue_read_answer(const PGresult *result, size_t row);
 

@@ -29,8 +29,8 @@ jr_queue_pairs_release(struct jr_queue_pairs *pairs)
 }
 
 void
-jr_queue_add_heartbeat(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count,
-    int64_t lease_ms)
+jr_queue_add_heartbeat(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held,
+    size_t count, int64_t lease_ms)
 {
 	char runner[24], lease[24];
 	struct jr_queue_pairs pairs;
@@ -56,10 +56,10 @@ jr_queue_read_beat(const PGresult *result, size_t index)
 {
 	int row = (int)index;
 	const char *state = PQgetvalue(result, row, 2);
-	struct jr_beat_row beat = { .id = jr_pg_int(result, row, 0, 0),
-		.claim_seq = jr_pg_int(result, row, 1, 0),
-		.beat = JR_BEAT_GONE,
-		.cancel = jr_pg_bool(result, row, 3) };
+	struct jr_beat_row beat = {.id = jr_pg_int(result, row, 0, 0),
+	    .claim_seq = jr_pg_int(result, row, 1, 0),
+	    .beat = JR_BEAT_GONE,
+	    .cancel = jr_pg_bool(result, row, 3)};
 
 	if (strcmp(state, "renewed") == 0)
 		beat.beat = JR_BEAT_RENEWED;
@@ -72,8 +72,8 @@ void
 jr_queue_add_reclaim(struct jr_batch *batch, int64_t runner_id, int64_t after_id, int64_t limit)
 {
 	char runner[24], after[24], most[24];
-	const char *values[] = { jr_pg_print_int(runner, runner_id), jr_pg_print_int(after, after_id),
-		jr_pg_print_int(most, limit) };
+	const char *values[] = {jr_pg_print_int(runner, runner_id),
+	    jr_pg_print_int(after, after_id), jr_pg_print_int(most, limit)};
 
 	jr_batch_add(batch, jr_sql_reclaim, JR_COUNT(values), values);
 }
@@ -88,13 +88,13 @@ struct jr_expired_row
 jr_queue_read_reclaimed(const PGresult *result, size_t index)
 {
 	int row = (int)index;
-	struct jr_expired_row expired = { .id = jr_pg_int(result, row, 0, 0),
-		.claim_seq = jr_pg_int(result, row, 1, 0),
-		.runner_id = jr_pg_int(result, row, 2, 0),
-		.attempts = jr_pg_int(result, row, 4, 0),
-		.max_attempts = jr_pg_int(result, row, 5, 0),
-		.backoff_base_ms = jr_pg_int(result, row, 6, -1),
-		.backoff_cap_ms = jr_pg_int(result, row, 7, -1) };
+	struct jr_expired_row expired = {.id = jr_pg_int(result, row, 0, 0),
+	    .claim_seq = jr_pg_int(result, row, 1, 0),
+	    .runner_id = jr_pg_int(result, row, 2, 0),
+	    .attempts = jr_pg_int(result, row, 4, 0),
+	    .max_attempts = jr_pg_int(result, row, 5, 0),
+	    .backoff_base_ms = jr_pg_int(result, row, 6, -1),
+	    .backoff_cap_ms = jr_pg_int(result, row, 7, -1)};
 
 	snprintf(expired.job_type, sizeof(expired.job_type), "%s", PQgetvalue(result, row, 3));
 	snprintf(expired.host, sizeof(expired.host), "%s", PQgetvalue(result, row, 8));
@@ -177,18 +177,19 @@ struct jr_settled_row
 jr_queue_read_settled(const PGresult *result, size_t index)
 {
 	int row = (int)index;
-	struct jr_settled_row settled = { .id = jr_pg_int(result, row, 0, 0),
-		.claim_seq = jr_pg_int(result, row, 1, 0),
-		.attempts = jr_pg_int(result, row, 3, 0),
-		.max_attempts = jr_pg_int(result, row, 4, 0),
-		.run_in_ms = jr_pg_int(result, row, 5, -1) };
+	struct jr_settled_row settled = {.id = jr_pg_int(result, row, 0, 0),
+	    .claim_seq = jr_pg_int(result, row, 1, 0),
+	    .attempts = jr_pg_int(result, row, 3, 0),
+	    .max_attempts = jr_pg_int(result, row, 4, 0),
+	    .run_in_ms = jr_pg_int(result, row, 5, -1)};
 
 	snprintf(settled.status, sizeof(settled.status), "%s", PQgetvalue(result, row, 2));
 	return settled;
 }
 
 void
-jr_queue_add_resolve(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count)
+jr_queue_add_resolve(
+    struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count)
 {
 	char runner[24];
 	struct jr_queue_pairs pairs;
@@ -213,9 +214,9 @@ jr_queue_read_answer(const PGresult *result, size_t index)
 {
 	int row = (int)index;
 	const char *answer = PQgetvalue(result, row, 2);
-	struct jr_answer_row read = { .id = jr_pg_int(result, row, 0, 0),
-		.claim_seq = jr_pg_int(result, row, 1, 0),
-		.answer = JR_ANSWER_FENCED };
+	struct jr_answer_row read = {.id = jr_pg_int(result, row, 0, 0),
+	    .claim_seq = jr_pg_int(result, row, 1, 0),
+	    .answer = JR_ANSWER_FENCED};
 
 	if (strcmp(answer, "running") == 0)
 		read.answer = JR_ANSWER_RUNNING;

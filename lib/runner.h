@@ -29,7 +29,7 @@ struct jr_dead {
 struct jr_counts {
 	int64_t claimed, succeeded, failed, dead, later, released, cancelled;
 	int64_t reclaimed; /* of others, by reclaim */
-	int64_t fenced;	   /* the lease was lost, or the result was not accepted */
+	int64_t fenced;    /* the lease was lost, or the result was not accepted */
 	int64_t given_up;  /* results that could not be written in time */
 	int64_t running;   /* now */
 };
@@ -39,19 +39,19 @@ struct jr_runner_opts {
 	const char *state_directory;
 	const char *version;
 	const struct jr_handlers *handlers;
-	const char *const *types;  /* --type: only these; count 0: all that the host has */
+	const char *const *types; /* --type: only these; count 0: all that the host has */
 	size_t type_count;
 	const char *const *queues; /* --queue; count 0: all */
 	size_t queue_count;
 	struct jr_lease lease;
-	int64_t jobs;		/* -j: places */
-	int64_t job_id;		/* --job: only this run, due or not; 0: none */
-	int64_t max_runs;	/* stop claiming after so many; 0: no limit */
+	int64_t jobs;           /* -j: places */
+	int64_t job_id;         /* --job: only this run, due or not; 0: none */
+	int64_t max_runs;       /* stop claiming after so many; 0: no limit */
 	int64_t max_runtime_ms; /* stop claiming after; 0: no limit */
-	int64_t grace_ms;	/* at TERM: how long handlers may go on before they are asked to stop */
-	int64_t splay_ms;	/* wait a part of this, fixed for each host, before connecting */
-	int64_t patience_ms;	/* how long to try to connect while nothing is held */
-	bool echo;		/* handlers' output also to descriptor 2 */
+	int64_t grace_ms; /* at TERM: how long handlers may go on before they are asked to stop */
+	int64_t splay_ms; /* wait a part of this, fixed for each host, before connecting */
+	int64_t patience_ms; /* how long to try to connect while nothing is held */
+	bool echo;           /* handlers' output also to descriptor 2 */
 
 	/* Borrowed calls; either may be NULL. */
 	void (*dead)(void *ctx, const struct jr_dead *dead);

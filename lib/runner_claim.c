@@ -42,8 +42,9 @@ jr_claim_is_over(const struct jr_runner *runner)
 {
 	const struct jr_runner_opts *opts = runner->opts;
 
-	return runner->draining || runner->drained || runner->crowded || (opts->job_id > 0 && runner->job_tried) ||
-	    (opts->max_runs > 0 && runner->counts.claimed >= opts->max_runs);
+	return runner->draining || runner->drained || runner->crowded ||
+	       (opts->job_id > 0 && runner->job_tried) ||
+	       (opts->max_runs > 0 && runner->counts.claimed >= opts->max_runs);
 }
 
 bool
@@ -52,8 +53,8 @@ jr_claim_is_allowed(const struct jr_runner *runner)
 	const struct jr_runner_opts *opts = runner->opts;
 
 	return runner->phase == JR_PHASE_WORK && !runner->draining && !runner->claim_in_doubt &&
-	    !(opts->job_id > 0 && runner->job_tried) &&
-	    !(opts->max_runs > 0 && runner->counts.claimed >= opts->max_runs);
+	       !(opts->job_id > 0 && runner->job_tried) &&
+	       !(opts->max_runs > 0 && runner->counts.claimed >= opts->max_runs);
 }
 
 /* Nothing is due. Final if nothing runs; otherwise look again in a second. */
@@ -72,6 +73,7 @@ jr_claim_take_combos(struct jr_runner *runner, const PGresult *result)
 	jr_queue_read_combos(result, &runner->combos);
 	runner->combos_at_ms = jr_clock_now_ms();
 	runner->cursor.set = false;
+	runner->drained = false;
 	if (runner->combos.count == 0 && runner->opts->job_id == 0)
 		note_drained(runner);
 }
@@ -94,7 +96,7 @@ static bool
 has_fresh_combos(const struct jr_runner *runner)
 {
 	return runner->combos_at_ms >= 0 && runner->combos.count > 0 &&
-	    jr_clock_now_ms() - runner->combos_at_ms < LOOK_MS;
+	       jr_clock_now_ms() - runner->combos_at_ms < LOOK_MS;
 }
 
 size_t
@@ -115,8 +117,8 @@ jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
 	if (opts->job_id > 0)
 		jr_queue_add_claim_job(batch, &runner->facts, opts->job_id, opts->lease.lease_ms);
 	else
-		jr_queue_add_claim(batch, &runner->facts, &runner->combos, &runner->cursor, runner->claim_wanted,
-		    opts->lease.lease_ms);
+		jr_queue_add_claim(batch, &runner->facts, &runner->combos, &runner->cursor,
+		    runner->claim_wanted, opts->lease.lease_ms);
 	return 1;
 }
 
@@ -134,7 +136,8 @@ refuse_surplus(struct jr_runner *runner, size_t rows)
 {
 	struct jr_err err;
 
-	jr_fail(&err, JR_E_BUG, "the claim returned %zu runs where %zu were asked for: please report this", rows,
+	jr_fail(&err, JR_E_BUG,
+	    "the claim returned %zu runs where %zu were asked for: please report this", rows,
 	    runner->claim_wanted);
 	jr_runner_fail(runner, &err);
 	runner->signalled = true; /* from here on what was claimed is released */
@@ -142,7 +145,8 @@ refuse_surplus(struct jr_runner *runner, size_t rows)
 }
 
 static void
-take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms, struct jr_cursor *cursor)
+take_runs(
+    struct jr_runner *runner, const PGresult *result, int64_t sent_ms, struct jr_cursor *cursor)
 {
 	size_t rows = jr_queue_count_runs(result);
 
@@ -231,7 +235,8 @@ jr_claim_try(struct jr_runner *runner)
 	}
 	jr_batch_free(batch);
 	if (runner->held_count == 0)
-		runner->crowded = true; /* other runners of this host have every place, and go on claiming */
+		runner->crowded =
+		    true; /* other runners of this host have every place, and go on claiming */
 	else
 		look_again_later(runner);
 	return false;

@@ -21,8 +21,9 @@
 struct jr_held_list
 jr_held_select(struct jr_runner *runner, bool (*want)(const struct jr_held *held))
 {
-	struct jr_held_list list = { .held = jr_xcalloc(runner->held_count + 1, sizeof(struct jr_held *)),
-		.runs = jr_xcalloc(runner->held_count + 1, sizeof(struct jr_run *)) };
+	struct jr_held_list list = {
+	    .held = jr_xcalloc(runner->held_count + 1, sizeof(struct jr_held *)),
+	    .runs = jr_xcalloc(runner->held_count + 1, sizeof(struct jr_run *))};
 
 	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
 		if (want != NULL && !want(held))
@@ -65,7 +66,8 @@ static struct jr_held *
 find_older(struct jr_runner *runner, const struct jr_held *newer)
 {
 	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
-		if (held != newer && held->run->id == newer->run->id && held->phase == JR_HELD_RUNNING)
+		if (held != newer && held->run->id == newer->run->id &&
+		    held->phase == JR_HELD_RUNNING)
 			return held;
 	}
 	return NULL;
@@ -94,7 +96,8 @@ static void
 log_held(enum jr_level level, const char *event, const struct jr_held *held, const char *reason)
 {
 	jr_log(level, event, JR_I("run", held->run->id), JR_S("type", held->run->job_type),
-	    JR_I("attempt", held->run->attempts), JR_I("claim", held->run->claim_seq), JR_S("reason", reason));
+	    JR_I("attempt", held->run->attempts), JR_I("claim", held->run->claim_seq),
+	    JR_S("reason", reason));
 }
 
 /* The outcome is known: from now on it is offered. */
@@ -116,10 +119,10 @@ end_unstarted(struct jr_held *held, enum jr_outcome_kind kind, const char *code,
 {
 	struct jr_runner *runner = held->runner;
 
-	held->outcome = (struct jr_outcome){ .kind = kind,
-		.error_code = jr_xstrdup(code),
-		.error = jr_xstrdup(error),
-		.delay_ms = jr_attempt_backoff(held->run, &runner->random) };
+	held->outcome = (struct jr_outcome){.kind = kind,
+	    .error_code = jr_xstrdup(code),
+	    .error = jr_xstrdup(error),
+	    .delay_ms = jr_attempt_backoff(held->run, &runner->random)};
 	jr_places_give(&runner->places, 1);
 	end_held(held);
 }
@@ -142,7 +145,7 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 		jr_held_drop(held);
 	} else {
 		held->outcome = *outcome;
-		*outcome = (struct jr_outcome){ 0 };
+		*outcome = (struct jr_outcome){0};
 		end_held(held);
 	}
 	waiting = find_waiting(runner, id);
@@ -166,7 +169,8 @@ has_keeper(struct jr_runner *runner)
 	} else if (jr_keeper_is_alive(runner->keeper))
 		return true;
 	else
-		jr_fail(&err, JR_E_TEMP, "the keeper process is gone: no more handlers are started");
+		jr_fail(
+		    &err, JR_E_TEMP, "the keeper process is gone: no more handlers are started");
 	jr_runner_fail(runner, &err);
 	return false;
 }
@@ -175,14 +179,14 @@ static void
 start_handler(struct jr_held *held, const struct jr_handler *handler)
 {
 	struct jr_runner *runner = held->runner;
-	const struct jr_attempt_setup setup = { .host = &runner->host,
-		.handler = handler,
-		.run = held->run,
-		.random = &runner->random,
-		.fence_at_ms = held->fence_at_ms,
-		.kill_ms = runner->opts->lease.kill_ms,
-		.ended = on_attempt_ended,
-		.ctx = held };
+	const struct jr_attempt_setup setup = {.host = &runner->host,
+	    .handler = handler,
+	    .run = held->run,
+	    .random = &runner->random,
+	    .fence_at_ms = held->fence_at_ms,
+	    .kill_ms = runner->opts->lease.kill_ms,
+	    .ended = on_attempt_ended,
+	    .ctx = held};
 
 	held->phase = JR_HELD_RUNNING;
 	runner->counts.running++;
@@ -195,18 +199,22 @@ void
 jr_held_start(struct jr_held *held)
 {
 	struct jr_runner *runner = held->runner;
-	const struct jr_handler *handler = jr_handlers_find(runner->opts->handlers, held->run->job_type);
+	const struct jr_handler *handler =
+	    jr_handlers_find(runner->opts->handlers, held->run->job_type);
 
 	if (held->run->cancelled)
 		end_unstarted(held, JR_OUT_CANCELLED, "cancelled", "cancelled before it started");
 	else if (held->run->expired)
 		end_unstarted(held, JR_OUT_DEAD, "expired", "expired before it could start");
 	else if (runner->signalled || handler == NULL)
-		end_unstarted(held, JR_OUT_RELEASED, "released", "released: the runner was stopped before it started");
+		end_unstarted(held, JR_OUT_RELEASED, "released",
+		    "released: the runner was stopped before it started");
 	else if (jr_clock_now_ms() >= held->fence_at_ms)
-		end_unstarted(held, JR_OUT_RELEASED, "released", "released: the claim was answered too late to start");
+		end_unstarted(held, JR_OUT_RELEASED, "released",
+		    "released: the claim was answered too late to start");
 	else if (!has_keeper(runner))
-		end_unstarted(held, JR_OUT_RELEASED, "released", "released: this host could not start handlers");
+		end_unstarted(held, JR_OUT_RELEASED, "released",
+		    "released: this host could not start handlers");
 	else
 		start_handler(held, handler);
 }
@@ -219,7 +227,8 @@ on_offer_over(void *ctx)
 	struct jr_runner *runner = held->runner;
 	struct jr_err err;
 
-	jr_fail(&err, JR_E_TEMP, "the result of run %lld could not be written in time; it will be run again",
+	jr_fail(&err, JR_E_TEMP,
+	    "the result of run %lld could not be written in time; it will be run again",
 	    (long long)held->run->id);
 	jr_runner_fail(runner, &err);
 	runner->counts.given_up++;
@@ -281,7 +290,8 @@ jr_held_stop_all(struct jr_runner *runner, bool kill)
 static bool
 is_beaten(const struct jr_held *held)
 {
-	return !held->lost && !held->in_doubt && !(held->attempt != NULL && jr_attempt_is_lost(held->attempt));
+	return !held->lost && !held->in_doubt &&
+	       !(held->attempt != NULL && jr_attempt_is_lost(held->attempt));
 }
 
 static int64_t
@@ -373,7 +383,8 @@ jr_held_try_heartbeat(struct jr_runner *runner)
 	list = jr_held_select(runner, is_beaten);
 	if (list.count > 0) {
 		batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_beat, runner);
-		jr_queue_add_heartbeat(batch, runner->facts.id, list.runs, list.count, runner->opts->lease.lease_ms);
+		jr_queue_add_heartbeat(
+		    batch, runner->facts.id, list.runs, list.count, runner->opts->lease.lease_ms);
 		jr_queue_add_runner_seen(batch, runner->facts.id);
 		jr_pg_submit(runner->pg, batch);
 	} else {

@@ -56,7 +56,8 @@ is_worth_another_try(const struct jr_runner *runner, const struct jr_err *err, i
 		return false;
 	if (runner->held_count > 0)
 		return !runner->hurried;
-	return !runner->signalled && jr_pg_is_temporary(err) && next_ms <= runner->patience_until_ms;
+	return !runner->signalled && jr_pg_is_temporary(err) &&
+	       next_ms <= runner->patience_until_ms;
 }
 
 static void
@@ -70,7 +71,8 @@ on_lost(void *ctx, const struct jr_err *err)
 		runner->patience_until_ms = jr_clock_after(now, runner->opts->patience_ms);
 	if (runner->held_count > 0)
 		cap = min_ms(cap, runner->opts->lease.lease_ms / 16);
-	delay = jr_backoff_ms(&runner->random, runner->connect_tries, min_ms(PAUSE_BASE_MS, cap), cap);
+	delay =
+	    jr_backoff_ms(&runner->random, runner->connect_tries, min_ms(PAUSE_BASE_MS, cap), cap);
 	if (is_worth_another_try(runner, err, now + delay)) {
 		jr_timer_set(runner->loop, &runner->reconnect, now + delay);
 		return;
@@ -83,7 +85,7 @@ on_lost(void *ctx, const struct jr_err *err)
 bool
 jr_link_open(struct jr_runner *runner, struct jr_err *err)
 {
-	const struct jr_pg_events events = { .opened = on_opened, .lost = on_lost, .ctx = runner };
+	const struct jr_pg_events events = {.opened = on_opened, .lost = on_lost, .ctx = runner};
 
 	jr_timer_init(&runner->reconnect, on_reconnect, runner);
 	runner->loop = jr_loop_new(err);

@@ -27,7 +27,7 @@ struct jr_runner;
 enum jr_held_phase {
 	JR_HELD_WAITING, /* claimed again while the old handler of the same run still lives: starts when that is gone */
 	JR_HELD_RUNNING, /* its handler runs */
-	JR_HELD_ENDED	 /* the outcome is known and wants to be accepted */
+	JR_HELD_ENDED    /* the outcome is known and wants to be accepted */
 };
 
 /* A claim that this runner holds. */
@@ -38,20 +38,20 @@ struct jr_held {
 	struct jr_attempt *attempt;
 	struct jr_outcome outcome;
 	enum jr_held_phase phase;
-	struct jr_timer offer;	/* ENDED: how long the outcome is offered */
-	int64_t fence_at_ms;	/* when its handler must stop unless a heartbeat is answered */
-	int64_t retry_at_ms;	/* ENDED: not settled again before */
-	bool lost;		/* fenced out: nothing is written any more */
-	bool on_wire;		/* ENDED: in the settle whose reply is awaited */
-	bool in_doubt;		/* ENDED: a settle was not answered; read before it is sent again */
-	bool unanswered;	/* ENDED: was in doubt once, so zero rows are read again */
-	bool alone;		/* ENDED: its batch failed; it goes by itself */
-	bool stripped;		/* ENDED: its texts were dropped because the server refused them */
+	struct jr_timer offer; /* ENDED: how long the outcome is offered */
+	int64_t fence_at_ms;   /* when its handler must stop unless a heartbeat is answered */
+	int64_t retry_at_ms;   /* ENDED: not settled again before */
+	bool lost;             /* fenced out: nothing is written any more */
+	bool on_wire;          /* ENDED: in the settle whose reply is awaited */
+	bool in_doubt;         /* ENDED: a settle was not answered; read before it is sent again */
+	bool unanswered;       /* ENDED: was in doubt once, so zero rows are read again */
+	bool alone;            /* ENDED: its batch failed; it goes by itself */
+	bool stripped;         /* ENDED: its texts were dropped because the server refused them */
 };
 
 enum jr_phase {
-	JR_PHASE_START,	 /* the first batch has not been answered */
-	JR_PHASE_WORK,	 /* claiming and running */
+	JR_PHASE_START,  /* the first batch has not been answered */
+	JR_PHASE_WORK,   /* claiming and running */
 	JR_PHASE_FINISH, /* the last batch is on its way */
 	JR_PHASE_DONE
 };
@@ -74,10 +74,11 @@ struct jr_runner {
 	int status; /* exit status so far */
 	int64_t start_errors;
 
-	bool draining;	/* no more claims: a signal, a limit, a failure */
+	bool draining;  /* no more claims: a signal, a limit, a failure */
 	bool signalled; /* what is claimed but not started is released */
-	bool hurried;	/* second INT */
-	struct jr_timer splay, grace, runtime, wake; /* wake: something wants to be sent at a later time */
+	bool hurried;   /* second INT */
+	struct jr_timer splay, grace, runtime,
+	    wake; /* wake: something wants to be sent at a later time */
 
 	/* link */
 	struct jr_timer reconnect;
@@ -94,9 +95,10 @@ struct jr_runner {
 	struct jr_combos combos;
 	struct jr_cursor cursor;
 	int64_t combos_at_ms; /* when they were read; -1: not to be used */
-	bool drained;	      /* a fresh look found nothing due */
-	bool crowded;	      /* no free place, and nothing held: others go on */
-	int64_t claim_at_ms;  /* not before: after a failure, or to look again while something runs */
+	bool drained;         /* a fresh look found nothing due */
+	bool crowded;         /* no free place, and nothing held: others go on */
+	int64_t
+	    claim_at_ms; /* not before: after a failure, or to look again while something runs */
 	int64_t claim_errors; /* in a row */
 	bool claim_alone;     /* a fused settle and claim failed: not together next time */
 	bool claim_in_doubt;
@@ -115,8 +117,9 @@ struct jr_runner {
 
 /* runner.c */
 void jr_runner_pump(struct jr_runner *runner);
-void jr_runner_fail(struct jr_runner *runner, const struct jr_err *err); /* keep the worst; stop claiming */
-void jr_runner_wake_at(struct jr_runner *runner, int64_t at_ms);	 /* pump again then */
+void jr_runner_fail(
+    struct jr_runner *runner, const struct jr_err *err);         /* keep the worst; stop claiming */
+void jr_runner_wake_at(struct jr_runner *runner, int64_t at_ms); /* pump again then */
 void jr_runner_progress(struct jr_runner *runner);
 const struct jr_lease *jr_runner_times(const struct jr_runner *runner); /* of the next batch */
 
@@ -150,14 +153,15 @@ struct jr_held_list {
 	struct jr_run **runs;
 	size_t count;
 };
-struct jr_held_list jr_held_select(struct jr_runner *runner, bool (*want)(const struct jr_held *held));
+struct jr_held_list jr_held_select(
+    struct jr_runner *runner, bool (*want)(const struct jr_held *held));
 void jr_held_list_release(struct jr_held_list *list);
 
 /* runner_settle.c */
 bool jr_settle_try(struct jr_runner *runner);
 bool jr_settle_try_resolve(struct jr_runner *runner);
-void jr_settle_report(struct jr_runner *runner, const struct jr_settled_row *row, const struct jr_outcome *outcome,
-    const char *job_type);
+void jr_settle_report(struct jr_runner *runner, const struct jr_settled_row *row,
+    const struct jr_outcome *outcome, const char *job_type);
 
 /* runner_reclaim.c */
 bool jr_reclaim_try(struct jr_runner *runner);

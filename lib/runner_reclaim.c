@@ -33,10 +33,10 @@ lost_outcome(struct jr_runner *runner, const struct jr_expired_row *row)
 	int64_t base = row->backoff_base_ms < 0 ? JR_BACKOFF_BASE_MS : row->backoff_base_ms;
 	int64_t cap = row->backoff_cap_ms < 0 ? JR_BACKOFF_CAP_MS : row->backoff_cap_ms;
 
-	return (struct jr_outcome){ .kind = JR_OUT_LOST,
-		.delay_ms = jr_backoff_ms(&runner->random, row->attempts, base, cap),
-		.error_code = jr_xstrdup("lost"),
-		.error = jr_xasprintf("the runner on %s did not renew its lease", row->host) };
+	return (struct jr_outcome){.kind = JR_OUT_LOST,
+	    .delay_ms = jr_backoff_ms(&runner->random, row->attempts, base, cap),
+	    .error_code = jr_xstrdup("lost"),
+	    .error = jr_xasprintf("the runner on %s did not renew its lease", row->host)};
 }
 
 static void
@@ -132,7 +132,8 @@ on_closed(void *ctx, const struct jr_reply *reply)
 static void
 send_opening(struct jr_runner *runner)
 {
-	struct jr_batch *batch = jr_batch_new(JR_BATCH_OPENING, jr_runner_times(runner), on_opened, runner);
+	struct jr_batch *batch =
+	    jr_batch_new(JR_BATCH_OPENING, jr_runner_times(runner), on_opened, runner);
 
 	jr_queue_add_reclaim(batch, runner->facts.id, runner->reclaim_after, runner->reclaim_limit);
 	jr_pg_submit(runner->pg, batch);
@@ -141,14 +142,16 @@ send_opening(struct jr_runner *runner)
 static void
 send_closing(struct jr_runner *runner)
 {
-	struct jr_batch *batch = jr_batch_new(JR_BATCH_CLOSING, jr_runner_times(runner), on_closed, runner);
-	struct jr_settlement *settlements = jr_xcalloc(runner->reclaim_count + 1, sizeof(*settlements));
+	struct jr_batch *batch =
+	    jr_batch_new(JR_BATCH_CLOSING, jr_runner_times(runner), on_closed, runner);
+	struct jr_settlement *settlements =
+	    jr_xcalloc(runner->reclaim_count + 1, sizeof(*settlements));
 
 	for (size_t i = 0; i < runner->reclaim_count; i++)
-		settlements[i] = (struct jr_settlement){ .id = runner->reclaim_rows[i].id,
-			.claim_seq = runner->reclaim_rows[i].claim_seq,
-			.runner_id = runner->reclaim_rows[i].runner_id,
-			.outcome = &runner->reclaim_outcomes[i] };
+		settlements[i] = (struct jr_settlement){.id = runner->reclaim_rows[i].id,
+		    .claim_seq = runner->reclaim_rows[i].claim_seq,
+		    .runner_id = runner->reclaim_rows[i].runner_id,
+		    .outcome = &runner->reclaim_outcomes[i]};
 	if (runner->reclaim_count > 0)
 		jr_queue_add_settle(batch, settlements, runner->reclaim_count);
 	free(settlements);

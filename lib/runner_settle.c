@@ -17,22 +17,23 @@
 #define RETRY_MS 1000 /* the row was locked, or the server refused */
 
 void
-jr_settle_report(struct jr_runner *runner, const struct jr_settled_row *row, const struct jr_outcome *outcome,
-    const char *job_type)
+jr_settle_report(struct jr_runner *runner, const struct jr_settled_row *row,
+    const struct jr_outcome *outcome, const char *job_type)
 {
 	struct jr_counts *counts = &runner->counts;
 	bool dead = strcmp(row->status, "dead") == 0;
-	const struct jr_dead report = { .id = row->id,
-		.attempts = row->attempts,
-		.max_attempts = row->max_attempts,
-		.job_type = job_type,
-		.error_code = outcome->error_code,
-		.error = outcome->error,
-		.output = outcome->output };
+	const struct jr_dead report = {.id = row->id,
+	    .attempts = row->attempts,
+	    .max_attempts = row->max_attempts,
+	    .job_type = job_type,
+	    .error_code = outcome->error_code,
+	    .error = outcome->error,
+	    .output = outcome->output};
 
-	jr_log(JR_INFO, "run_end", JR_I("run", row->id), JR_S("type", job_type), JR_I("attempt", row->attempts),
-	    JR_S("outcome", jr_outcome_word(outcome->kind)), JR_S("state", row->status),
-	    JR_S("code", outcome->error_code), JR_I("delay_ms", row->run_in_ms));
+	jr_log(JR_INFO, "run_end", JR_I("run", row->id), JR_S("type", job_type),
+	    JR_I("attempt", row->attempts), JR_S("outcome", jr_outcome_word(outcome->kind)),
+	    JR_S("state", row->status), JR_S("code", outcome->error_code),
+	    JR_I("delay_ms", row->run_in_ms));
 	if (dead)
 		counts->dead++;
 	else if (outcome->kind == JR_OUT_LOST)
@@ -55,14 +56,14 @@ static bool
 is_offered(const struct jr_held *held)
 {
 	return held->phase == JR_HELD_ENDED && !held->lost && !held->in_doubt && !held->alone &&
-	    held->retry_at_ms <= jr_clock_now_ms();
+	       held->retry_at_ms <= jr_clock_now_ms();
 }
 
 static bool
 is_offered_alone(const struct jr_held *held)
 {
 	return held->phase == JR_HELD_ENDED && !held->lost && !held->in_doubt && held->alone &&
-	    held->retry_at_ms <= jr_clock_now_ms();
+	       held->retry_at_ms <= jr_clock_now_ms();
 }
 
 static bool
@@ -100,7 +101,8 @@ strip(struct jr_held *held, const struct jr_err *err)
 	free(o->error);
 	o->output = NULL;
 	o->result = NULL;
-	o->error = o->kind == JR_OUT_SUCCEEDED ? NULL : jr_xstrdup("the text was refused by the server");
+	o->error =
+	    o->kind == JR_OUT_SUCCEEDED ? NULL : jr_xstrdup("the text was refused by the server");
 }
 
 static void
@@ -161,7 +163,8 @@ static void
 take_failure(struct jr_runner *runner, const struct jr_reply *reply)
 {
 	struct jr_held_list sent = jr_held_select(runner, is_on_wire);
-	bool by_claim = reply->end == JR_PG_FAILED && reply->failed_at == 1 && reply->result_count > 1;
+	bool by_claim =
+	    reply->end == JR_PG_FAILED && reply->failed_at == 1 && reply->result_count > 1;
 
 	for (size_t i = 0; i < sent.count; i++) {
 		sent.held[i]->on_wire = false;
@@ -194,14 +197,15 @@ on_settled(void *ctx, const struct jr_reply *reply)
 static struct jr_batch *
 settle_batch(struct jr_runner *runner, const struct jr_held_list *list)
 {
-	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_settled, runner);
+	struct jr_batch *batch =
+	    jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_settled, runner);
 	struct jr_settlement *settlements = jr_xcalloc(list->count, sizeof(*settlements));
 
 	for (size_t i = 0; i < list->count; i++) {
-		settlements[i] = (struct jr_settlement){ .id = list->runs[i]->id,
-			.claim_seq = list->runs[i]->claim_seq,
-			.runner_id = runner->facts.id,
-			.outcome = &list->held[i]->outcome };
+		settlements[i] = (struct jr_settlement){.id = list->runs[i]->id,
+		    .claim_seq = list->runs[i]->claim_seq,
+		    .runner_id = runner->facts.id,
+		    .outcome = &list->held[i]->outcome};
 		list->held[i]->on_wire = true;
 	}
 	jr_queue_add_settle(batch, settlements, list->count);
@@ -237,11 +241,11 @@ static void
 report_accepted(struct jr_held *held)
 {
 	const struct jr_run *run = held->run;
-	struct jr_settled_row row = { .id = run->id,
-		.claim_seq = run->claim_seq,
-		.attempts = run->attempts,
-		.max_attempts = run->max_attempts,
-		.run_in_ms = held->outcome.delay_ms };
+	struct jr_settled_row row = {.id = run->id,
+	    .claim_seq = run->claim_seq,
+	    .attempts = run->attempts,
+	    .max_attempts = run->max_attempts,
+	    .run_in_ms = held->outcome.delay_ms};
 	const char *status = "queued";
 
 	switch (held->outcome.kind) {

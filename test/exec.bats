@@ -107,13 +107,15 @@ printed() {
 	place=$(enqueue place)
 	fds=$(enqueue fds)
 	jr_ok run -j 1 7<"$BATS_TEST_FILENAME" 200<"$BATS_TEST_FILENAME"
-	printed "$place" >place
-	assert_equal "$(sed -n 1,2p place)" "$(readlink -f "$JOBRUN_HANDLERS")
+	printed "$place" >"$TMPDIR/says"
+	assert_equal "$(sed -n 1,2p "$TMPDIR/says")" "$(readlink -f "$JOBRUN_HANDLERS")
 0 arguments"
-	assert_equal "$(awk '/^Sig/ { print $1 $2 }' place | paste -sd' ')" 'SigBlk:0000000000000000 SigIgn:0000000000000000'
+	# 32 and 33 belong to the C library, which lets nobody reset them.
+	assert_equal "$(awk '/^Sig/ { sub(/180000000$/, "000000000"); print $1 $2 }' "$TMPDIR/says" | paste -sd' ')" \
+		'SigBlk:0000000000000000 SigIgn:0000000000000000'
 	# The leader of a session and of a group of its own.
-	pid=$(tail -n 1 place)
-	assert_equal "$(sed -n 5p place)" "$pid $pid $pid"
+	pid=$(tail -n 1 "$TMPDIR/says")
+	assert_equal "$(sed -n 5p "$TMPDIR/says")" "$pid $pid $pid"
 	# Descriptor 3 is ls's own.
 	assert_equal "$(printed "$fds" | sed -n '/^\/proc/,$p' | paste -sd' ')" '/proc/self/fd: 0 1 2 3'
 }

@@ -63,7 +63,7 @@ fate() {
 @test "a run past its timeout gets TERM, and KILL if it ignores that; whatever its exit, it is a timeout" {
 	handler sleeps <<<'exec sleep 60'
 	handler polite <<<'trap "exit 0" TERM; while :; do sleep 0.05; done'
-	handler stubborn <<<'trap "" TERM; echo $$ > "$TMPDIR/pid"; while :; do sleep 0.05; done'
+	handler stubborn <<<'trap "" TERM; echo $$ > "$TMPDIR/pid"; exec sleep 60'
 	for type in sleeps polite stubborn; do
 		enqueue "$type" --timeout 1s --backoff 1h
 	done

@@ -76,10 +76,10 @@ asks_for_password() {
 	nothing_written
 }
 
-@test "a conninfo that is none is refused" {
-	jr run -d 'host=x nonsense'
-	assert_regex "$status" '^(64|78)$'
-	assert_equal "${#stderr_lines[@]}" 1
+@test "a connection string that is none is exit 78 at once, not tried again" {
+	for conninfo in 'host=x nonsense' 'nonsense=1' 'postgresql://[bad'; do
+		JR_TIMEOUT=5 refused 78 '' -d "$conninfo"
+	done
 }
 
 @test "unknown options, job types and bad values are exit 64" {

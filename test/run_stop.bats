@@ -3,16 +3,17 @@
 
 load lib/common
 
-# A handler that runs until the file `go` is there.
-waiting_handler() {
+# `wait` runs until the file `go` is there, `stay` until it is stopped.
+setup() {
+	common_setup
 	handler wait <<<'echo up >> "$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
+	handler stay <<<'echo up >> "$TMPDIR/up"; exec sleep 60'
 }
 
-# A runner of the one run of type wait, which has started.
-start_waiting() {
-	waiting_handler
-	id=$(enqueue wait)
-	bg_runner "$@"
+# start TYPE OPTION...: a runner whose one run, id, has begun.
+start() {
+	id=$(enqueue "$1")
+	bg_runner "${@:2}"
 	wait_until 10 test -s "$TMPDIR/up"
 }
 
@@ -35,7 +36,7 @@ given_back() {
 @test "TERM, HUP and INT wait for the grace, then release the run uncharged" {
 	for signal in TERM HUP INT; do
 		rm -f "$TMPDIR/up"
-		start_waiting --grace 700ms
+		start stay --grace 700ms
 		begin=$(now_ms)
 		kill -"$signal" "$runner_pid"
 		wait_runner
@@ -50,7 +51,7 @@ given_back() {
 }
 
 @test "a handler that ends within the grace has its result, and nothing new is claimed" {
-	start_waiting -j 1 --grace 1m -v
+	start wait -j 1 --grace 1m -v
 	next=$(enqueue wait)
 	kill -TERM "$runner_pid"
 	wait_until 5 grep -q runner_signal "$runner_err"
@@ -62,7 +63,7 @@ given_back() {
 }
 
 @test "heartbeats go on during the grace" {
-	start_waiting --lease 2s --grace 1m
+	start wait --lease 2s --grace 1m
 	kill -TERM "$runner_pid"
 	until=$(q "select locked_until from jobrun.job_runs where id = $id")
 	wait_until 10 q_is t "select locked_until > '$until'::timestamptz + interval '2.5 s' from jobrun.job_runs where id = $id"
@@ -90,8 +91,7 @@ given_back() {
 }
 
 @test "the fourth release is charged as a failure" {
-	waiting_handler
-	id=$(enqueue wait)
+	id=$(enqueue stay)
 	given_back "$id" releases released 2
 	for fate in 'queued|0|3|3' 'failed|1|4|3'; do
 		rm -f "$TMPDIR/up"
@@ -104,7 +104,7 @@ given_back() {
 }
 
 @test "the second INT kills the handlers, releases their runs and is exit status 130" {
-	handler stubborn <<<'trap "" TERM INT; echo $$ > "$TMPDIR/pid"; while :; do sleep 0.05; done'
+	handler stubborn <<<'trap "" TERM INT; echo $$ > "$TMPDIR/pid"; exec sleep 60'
 	id=$(enqueue stubborn)
 	bg_runner --grace 1m -v
 	wait_until 10 test -s "$TMPDIR/pid"
@@ -120,14 +120,13 @@ given_back() {
 }
 
 @test "TERM to a runner that has nothing ends it at once" {
-	waiting_handler
 	hold "lock table jobrun.job_runners in access exclusive mode"
 	bg_runner -v
 	# It waits for its row.
 	wait_until 5 q_is 1 "select count(*) from pg_locks where not granted and relation = 'jobrun.job_runners'::regclass"
 	kill -TERM "$runner_pid"
 	wait_until 5 grep -q runner_signal "$runner_err"
-	q "select pg_terminate_backend(pid) from pg_locks where granted and relation = 'jobrun.job_runners'::regclass" >/dev/null
+	release_holds
 	wait_runner "$runner_pid" 10
 	assert_equal "$runner_status" 0
 }

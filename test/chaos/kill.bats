@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # Random SIGKILLs of runners in a loop of `jobrun --once`: nothing is lost and no late result is accepted.
 #
-# CHAOS_SECONDS (60) is how long, CHAOS_SEED what to repeat. The witnesses are not jobrun's: handlers append what they
+# CHAOS_SECONDS (60) is how long (`make chaos` gives the test time for it), CHAOS_SEED what to repeat. The witnesses are not jobrun's: handlers append what they
 # did to files, and a trigger writes down every accepted change of a run.
 
 load ../lib/common
@@ -10,7 +10,6 @@ setup() {
 	common_setup
 	seconds=${CHAOS_SECONDS:-60}
 	seed=${CHAOS_SEED:-$$}
-	export BATS_TEST_TIMEOUT=$((seconds * 2 + 300))
 	witness
 	handlers
 }
