@@ -32,7 +32,8 @@ struct run_opts {
 	const char *handlers, *state_dir;
 	int64_t jobs, job, max_runs;
 	int64_t max_runtime_ms, lease_ms, heartbeat_ms, grace_ms, splay_ms;
-	bool once, dry_run;
+	bool once; /* cppcheck-suppress unusedStructMember; what it asks for is the default */
+	bool dry_run;
 };
 
 static const struct run_opts run_defaults = {
@@ -80,7 +81,6 @@ static const struct jr_option run_options[] = {
 /* What is said while it runs. */
 struct voice {
 	int64_t dead_count;
-	bool quiet;    /* --json: no words on stderr about single runs */
 	bool terminal; /* a status line is shown */
 	bool shown;
 	int64_t shown_ms;

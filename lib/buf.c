@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_SIZE      64   /* of a buffer */
+#define FIRST_SIZE 64        /* of a buffer */
 #define RING_FIRST_SIZE 4096 /* of a capture's tail */
 
 static const char nothing[1] = "";

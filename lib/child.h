@@ -26,18 +26,18 @@ struct jr_child;
 struct jr_keeper;
 
 struct jr_child_spec {
-	const char *path;	/* executed as it stands: no PATH search, no shell */
-	char *const *argv;	/* NULL-terminated, borrowed during start */
+	const char *path;  /* executed as it stands: no PATH search, no shell */
+	char *const *argv; /* NULL-terminated, borrowed during start */
 	char *const *envp;
-	const char *cwd;	/* NULL: stays */
-	const char *input;	/* borrowed until `ended` */
+	const char *cwd;   /* NULL: stays */
+	const char *input; /* borrowed until `ended` */
 	size_t input_len;
-	int64_t deadline_ms;	/* of the lease: when the keeper kills the group by itself */
-	bool echo;		/* what it prints is also copied to descriptor 2 as it comes (run --job) */
+	int64_t deadline_ms; /* of the lease: when the keeper kills the group by itself */
+	bool echo; /* what it prints is also copied to descriptor 2 as it comes (run --job) */
 };
 
 struct jr_child_end {
-	int status;		/* as wait4 gives it */
+	int status; /* as wait4 gives it */
 	struct rusage usage;
 	const struct jr_capture *output;
 };
@@ -45,11 +45,13 @@ struct jr_child_end {
 typedef void jr_child_fn(void *ctx, const struct jr_child_end *end);
 
 /* NULL on failure: *err then names the step and the errno ("cannot start /x/y: Exec format error"). */
-struct jr_child *jr_child_start(struct jr_loop *loop, struct jr_keeper *keeper, const struct jr_child_spec *spec,
-    jr_child_fn *ended, void *ctx, struct jr_err *err) JR_MUST;
+struct jr_child *jr_child_start(struct jr_loop *loop, struct jr_keeper *keeper,
+    const struct jr_child_spec *spec, jr_child_fn *ended, void *ctx, struct jr_err *err) JR_MUST;
 
-void jr_child_signal(struct jr_child *child, int signo); /* to the whole group; KILL also sticks: it is repeated until gone */
-void jr_child_deadline(struct jr_child *child, int64_t deadline_ms); /* a heartbeat was answered: tells the keeper */
+void jr_child_signal(struct jr_child *child,
+    int signo); /* to the whole group; KILL also sticks: it is repeated until gone */
+void jr_child_deadline(
+    struct jr_child *child, int64_t deadline_ms); /* a heartbeat was answered: tells the keeper */
 int64_t jr_child_pid(const struct jr_child *child);
 const struct jr_capture *jr_child_output(const struct jr_child *child);
 

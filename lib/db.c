@@ -251,11 +251,19 @@ jr_db_notice(const struct jr_db *db)
 	return jr_pg_notice(db->pg);
 }
 
+static void
+ignore_notice(void *ctx, const PGresult *result)
+{
+	(void)ctx;
+	(void)result;
+}
+
 PGconn *
 jr_db_detach(struct jr_db *db)
 {
 	PGconn *conn = jr_pg_detach(db->pg);
 
+	PQsetNoticeReceiver(conn, ignore_notice, NULL);
 	jr_db_close(db);
 	return conn;
 }

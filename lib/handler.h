@@ -41,11 +41,11 @@ struct jr_work_end {
 	bool has_exit;
 	int exit_status;
 	int64_t pid, cpu_ms, max_rss_kb, output_dropped;
-	int64_t retry_in_ms;	/* asked for by the handler; 0: nothing asked */
+	int64_t retry_in_ms;    /* asked for by the handler; 0: nothing asked */
 	const char *error_code; /* NULL with JR_DONE */
-	const char *error;	/* NULL with JR_DONE; clean */
-	const char *output;	/* clean; NULL: none */
-	const char *result;	/* JSON text or NULL */
+	const char *error;      /* NULL with JR_DONE; clean */
+	const char *output;     /* clean; NULL: none */
+	const char *result;     /* JSON text or NULL */
 };
 
 typedef void jr_work_fn(void *ctx, const struct jr_work_end *end);
@@ -58,12 +58,13 @@ struct jr_handler_kind {
 	 * run_deadline_ms is for JOBRUN_DEADLINE (ms on CLOCK_BOOTTIME, JR_NEVER: none). NULL: it cannot be started,
 	 * *err says why, `ended` is not called.
 	 */
-	struct jr_work *(*start)(const struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
-	    int64_t deadline_ms, int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err);
+	struct jr_work *(*start)(const struct jr_host *host, const struct jr_handler *handler,
+	    const struct jr_run *run, int64_t deadline_ms, int64_t run_deadline_ms,
+	    jr_work_fn *ended, void *ctx, struct jr_err *err);
 
-	void (*stop)(struct jr_work *work, bool kill);		  /* ask it to end (TERM), or make it (KILL) */
-	void (*move)(struct jr_work *work, int64_t deadline_ms);  /* the lease was renewed */
-	void (*free)(struct jr_work *work);			  /* after `ended`; before it: ends the work at once */
+	void (*stop)(struct jr_work *work, bool kill); /* ask it to end (TERM), or make it (KILL) */
+	void (*move)(struct jr_work *work, int64_t deadline_ms); /* the lease was renewed */
+	void (*free)(struct jr_work *work); /* after `ended`; before it: ends the work at once */
 };
 
 struct jr_work {

@@ -15,7 +15,8 @@ struct jr_handlers {
 	struct jr_handler *items; /* sorted by job type, in the order of strcmp */
 	size_t count;
 	char *directory; /* absolute */
-	char **problems; /* a line for each file that is not used though it looks as if it should be */
+	char **
+	    problems; /* a line for each file that is not used though it looks as if it should be */
 	size_t problem_count;
 };
 
@@ -30,7 +31,8 @@ char *jr_handlers_directory(const char *option) JR_MUST;
  * ends with the chmod or chown to type), or when no usable handler is in it. A single bad file does not fail the whole:
  * it is left out and has a line in `problems`; if all are bad the first problem is the error.
  */
-bool jr_handlers_load(struct jr_handlers *handlers, const char *directory, struct jr_err *err) JR_MUST;
+bool jr_handlers_load(
+    struct jr_handlers *handlers, const char *directory, struct jr_err *err) JR_MUST;
 void jr_handlers_release(struct jr_handlers *handlers);
 
 /* The handler of a job type, NULL if this host has none. Borrowed. */

@@ -31,6 +31,7 @@ bool jr_keeper_announce(int fd, int64_t group, int64_t deadline_ms);
 
 void jr_keeper_move(struct jr_keeper *keeper, int64_t group, int64_t deadline_ms);
 void jr_keeper_forget(struct jr_keeper *keeper, int64_t group);
-bool jr_keeper_is_alive(const struct jr_keeper *keeper); /* false once a write to it has failed: start no new handler */
+bool jr_keeper_is_alive(
+    const struct jr_keeper *keeper); /* false once a write to it has failed: start no new handler */
 
 #endif

@@ -19,9 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LINE_MAX_BYTES 4096  /* PIPE_BUF of Linux: up to here a write is not torn */
-#define VALUE_MAX      1024  /* of a value as it is written */
-#define CUT            "..." /* behind a value that was cut */
+#define LINE_MAX_BYTES 4096 /* PIPE_BUF of Linux: up to here a write is not torn */
+#define VALUE_MAX 1024      /* of a value as it is written */
+#define CUT "..."           /* behind a value that was cut */
 
 static struct {
 	enum jr_level level;

@@ -12,12 +12,23 @@
 
 #include "base.h"
 
-enum jr_level { JR_ERROR, JR_WARN, JR_INFO, JR_DEBUG };
-enum jr_log_format { JR_LOG_TEXT, JR_LOG_JSON };
+enum jr_level {
+	JR_ERROR,
+	JR_WARN,
+	JR_INFO,
+	JR_DEBUG
+};
+enum jr_log_format {
+	JR_LOG_TEXT,
+	JR_LOG_JSON
+};
 
 struct jr_field {
 	const char *key;
-	enum { JR_STR, JR_INT } type;
+	enum {
+		JR_STR,
+		JR_INT
+	} type;
 	const char *str; /* NULL leaves the field out */
 	int64_t num;
 };
@@ -35,6 +46,7 @@ void jr_log_init(enum jr_level level, enum jr_log_format format, int fd);
 bool jr_log_is_on(enum jr_level level);
 
 /* One line. A key outside the allow-list is a bug (assert). */
-void jr_log_fields(enum jr_level level, const char *event, const struct jr_field *fields, size_t count);
+void jr_log_fields(
+    enum jr_level level, const char *event, const struct jr_field *fields, size_t count);
 
 #endif

@@ -12,12 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SHOWN     "\"%.100s\"" /* the user's text in a message */
+#define SHOWN "\"%.100s\"" /* the user's text in a message */
 #define MS_SECOND INT64_C(1000)
 #define MS_MINUTE (60 * MS_SECOND)
-#define MS_HOUR   (60 * MS_MINUTE)
-#define MS_DAY    (24 * MS_HOUR)
-#define MS_WEEK   (7 * MS_DAY)
+#define MS_HOUR (60 * MS_MINUTE)
+#define MS_DAY (24 * MS_HOUR)
+#define MS_WEEK (7 * MS_DAY)
 
 /*
  * Digits behind the point that can matter: 10^11 is a factor of no unit times a fraction without

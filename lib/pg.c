@@ -258,21 +258,15 @@ connected(struct jr_pg *pg)
 static void
 serve_connecting(struct jr_pg *pg)
 {
-	switch (PQconnectPoll(pg->conn)) {
-	case PGRES_POLLING_READING:
-		jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), POLLIN);
-		return;
-	case PGRES_POLLING_WRITING:
-		jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), POLLOUT);
-		return;
-	case PGRES_POLLING_OK:
+	PostgresPollingStatusType next = PQconnectPoll(pg->conn);
+
+	if (next == PGRES_POLLING_OK)
 		connected(pg);
-		return;
-	case PGRES_POLLING_FAILED:
-	case PGRES_POLLING_ACTIVE:
+	else if (next == PGRES_POLLING_READING || next == PGRES_POLLING_WRITING)
+		jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn),
+		    next == PGRES_POLLING_READING ? POLLIN : POLLOUT);
+	else
 		break_with_libpq(pg, NULL);
-		return;
-	}
 }
 
 static void
@@ -323,10 +317,8 @@ jr_pg_free(struct jr_pg *pg)
 	jr_timer_cancel(&pg->deadline);
 	jr_timer_cancel(&pg->broken);
 	PQfinish(pg->conn);
-	if (pg->wire != NULL)
-		jr_batch_free(pg->wire);
-	if (pg->failed != NULL)
-		jr_batch_free(pg->failed);
+	jr_batch_free(pg->wire);
+	jr_batch_free(pg->failed);
 	while (pg->head != NULL) {
 		struct jr_batch *next = pg->head->next;
 
@@ -388,13 +380,6 @@ jr_pg_notice(struct jr_pg *pg)
 	return pg->notice[0] == '\0' ? NULL : pg->notice;
 }
 
-static void
-ignore_notice(void *ctx, const PGresult *result)
-{
-	(void)ctx;
-	(void)result;
-}
-
 PGconn *
 jr_pg_detach(struct jr_pg *pg)
 {
@@ -402,7 +387,6 @@ jr_pg_detach(struct jr_pg *pg)
 
 	jr_watch_remove(&pg->watch);
 	PQexitPipelineMode(conn);
-	PQsetNoticeReceiver(conn, ignore_notice, NULL);
 	pg->conn = NULL;
 	pg->state = CLOSED;
 	return conn;

@@ -61,7 +61,7 @@ struct jr_batch *jr_batch_new(
 /* Add a statement with text parameters (copied; NULL is NULL). `sql` is static text of sql_text.h. */
 void jr_batch_add(struct jr_batch *batch, const char *sql, size_t count, const char *const *values);
 
-void jr_batch_free(struct jr_batch *batch); /* only one that was not submitted */
+void jr_batch_free(struct jr_batch *batch); /* only one that was not submitted; NULL is fine */
 
 /*
  * What the owner is told. opened: the connection stands. lost: it could not be made or is gone, after the replies of
@@ -93,7 +93,10 @@ void jr_pg_submit(struct jr_pg *pg, struct jr_batch *batch);
 /* Borrowed; facts for people. NULL while closed. */
 const PGconn *jr_pg_conn(const struct jr_pg *pg);
 
-/* Give the connection away, out of pipeline mode. Only while idle; it is closed for jr_pg afterwards. PQfinish it. */
+/*
+ * Give the connection away, out of pipeline mode. Only while idle; it is closed for jr_pg afterwards. The caller sets a
+ * notice receiver of its own, since this one's goes with jr_pg.
+ */
 PGconn *jr_pg_detach(struct jr_pg *pg) JR_MUST;
 
 /* The last notice of the server, NULL if there was none. Borrowed. */

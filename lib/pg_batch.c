@@ -29,6 +29,8 @@ jr_batch_add_statement(
 void
 jr_batch_free(struct jr_batch *batch)
 {
+	if (batch == NULL)
+		return;
 	for (size_t i = 0; i < batch->count; i++) {
 		for (size_t j = 0; j < batch->statements[i].count; j++)
 			free(batch->statements[i].values[j]);

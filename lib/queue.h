@@ -72,7 +72,7 @@ void jr_queue_add_adopt(
 /* Rows of the three above. *cursor (may be NULL) is moved behind the last. */
 size_t jr_queue_count_runs(const PGresult *result);
 struct jr_run *jr_queue_read_run(
-    const PGresult *result, size_t row, struct jr_cursor *cursor) JR_MUST;
+    const PGresult *result, size_t index, struct jr_cursor *cursor) JR_MUST;
 
 /* heartbeat.sql: one answer for each run named. */
 enum jr_beat {
@@ -88,7 +88,7 @@ struct jr_beat_row {
 void jr_queue_add_heartbeat(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held,
     size_t count, int64_t lease_ms);
 size_t jr_queue_count_beats(const PGresult *result);
-struct jr_beat_row jr_queue_read_beat(const PGresult *result, size_t row);
+struct jr_beat_row jr_queue_read_beat(const PGresult *result, size_t index);
 
 /* reclaim.sql: expired running rows behind after_id, locked until the transaction ends. For an opening batch. */
 struct jr_expired_row {
@@ -99,7 +99,7 @@ struct jr_expired_row {
 void jr_queue_add_reclaim(
     struct jr_batch *batch, int64_t runner_id, int64_t after_id, int64_t limit);
 size_t jr_queue_count_reclaimed(const PGresult *result);
-struct jr_expired_row jr_queue_read_reclaimed(const PGresult *result, size_t row);
+struct jr_expired_row jr_queue_read_reclaimed(const PGresult *result, size_t index);
 
 /* settle.sql: outcomes of all kinds, also those that reclaim decided. Read: what was accepted. */
 struct jr_settlement {
@@ -114,7 +114,7 @@ struct jr_settled_row {
 void jr_queue_add_settle(
     struct jr_batch *batch, const struct jr_settlement *settlements, size_t count);
 size_t jr_queue_count_settled(const PGresult *result);
-struct jr_settled_row jr_queue_read_settled(const PGresult *result, size_t row);
+struct jr_settled_row jr_queue_read_settled(const PGresult *result, size_t index);
 
 /* resolve.sql: what became of claims whose settle was not answered. */
 enum jr_answer {
@@ -129,6 +129,6 @@ struct jr_answer_row {
 void jr_queue_add_resolve(
     struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count);
 size_t jr_queue_count_answers(const PGresult *result);
-struct jr_answer_row jr_queue_read_answer(const PGresult *result, size_t row);
+struct jr_answer_row jr_queue_read_answer(const PGresult *result, size_t index);
 
 #endif

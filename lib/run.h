@@ -21,31 +21,36 @@ struct jr_run {
 	int64_t grace_ms;
 	int64_t backoff_base_ms;
 	int64_t backoff_cap_ms;
-	bool expired;	  /* expires_at has passed: settle it dead, start nothing */
-	bool cancelled;	  /* cancel was asked for before it could be adopted */
+	bool expired;   /* expires_at has passed: settle it dead, start nothing */
+	bool cancelled; /* cancel was asked for before it could be adopted */
 	char *job_type;
 	char *queue;
-	char *payload;	  /* the text of PostgreSQL, never parsed here */
-	char *key;	  /* JOBRUN_KEY */
-	char *slot;	  /* RFC 3339 UTC or NULL */
-	char *checkpoint; /* JSON text or NULL */
+	char *payload;       /* the text of PostgreSQL, never parsed here */
+	char *key;           /* JOBRUN_KEY */
+	char *slot;          /* RFC 3339 UTC or NULL */
+	char *checkpoint;    /* JSON text or NULL */
 	char *trace_context; /* or NULL */
 };
 
 void jr_run_free(struct jr_run *run); /* NULL is fine */
 
 /* What a handler said, by its kind's table (DESIGN: done, later, give up, fail). */
-enum jr_verdict { JR_DONE, JR_LATER, JR_GIVE_UP, JR_FAIL };
+enum jr_verdict {
+	JR_DONE,
+	JR_LATER,
+	JR_GIVE_UP,
+	JR_FAIL
+};
 
 /* What settle is told. The words are those of settle.sql. */
 enum jr_outcome_kind {
 	JR_OUT_SUCCEEDED, /* "succeeded" */
-	JR_OUT_FAILED,	  /* "failed": charged; dead if it was the last attempt */
-	JR_OUT_DEAD,	  /* "dead": given up, expired */
-	JR_OUT_LATER,	  /* "later": not charged, capped */
+	JR_OUT_FAILED,    /* "failed": charged; dead if it was the last attempt */
+	JR_OUT_DEAD,      /* "dead": given up, expired */
+	JR_OUT_LATER,     /* "later": not charged, capped */
 	JR_OUT_RELEASED,  /* "released": not charged, capped */
 	JR_OUT_CANCELLED, /* "cancelled" */
-	JR_OUT_LOST	  /* "lost": by reclaim only */
+	JR_OUT_LOST       /* "lost": by reclaim only */
 };
 
 const char *jr_outcome_word(enum jr_outcome_kind kind);
@@ -53,17 +58,18 @@ const char *jr_outcome_word(enum jr_outcome_kind kind);
 /* Owns its strings. Texts are clean (jr_text_clean). */
 struct jr_outcome {
 	enum jr_outcome_kind kind;
-	bool has_exit;	   /* exit_status is meant */
-	int exit_status;   /* 0..255, or 128 + signal */
-	int64_t pid;	   /* 0: none */
-	int64_t cpu_ms;	   /* user + system of the child and what it waited for */
+	bool has_exit;   /* exit_status is meant */
+	int exit_status; /* 0..255, or 128 + signal */
+	int64_t pid;     /* 0: none */
+	int64_t cpu_ms;  /* user + system of the child and what it waited for */
 	int64_t max_rss_kb;
-	int64_t delay_ms;  /* failed, later, lost: from now() until it may run again */
+	int64_t delay_ms; /* failed, later, lost: from now() until it may run again */
 	int64_t output_dropped;
-	char *error_code;  /* exit:1, signal:SEGV, timeout, lost, cancelled, cannot-start, expired; NULL when it succeeded */
-	char *error;	   /* one or a few lines for people; NULL when it succeeded */
-	char *output;	   /* NULL: none */
-	char *result;	   /* JSON text, NULL: none */
+	char *
+	    error_code; /* exit:1, signal:SEGV, timeout, lost, cancelled, cannot-start, expired; NULL when it succeeded */
+	char *error;  /* one or a few lines for people; NULL when it succeeded */
+	char *output; /* NULL: none */
+	char *result; /* JSON text, NULL: none */
 };
 
 void jr_outcome_release(struct jr_outcome *outcome); /* leaves it zeroed */

@@ -32,7 +32,7 @@ enum jr_held_phase {
 
 /* A claim that this runner holds. */
 struct jr_held {
-	struct jr_held *next;
+	struct jr_held *next, **prev;
 	struct jr_runner *runner;
 	struct jr_run *run;
 	struct jr_attempt *attempt;

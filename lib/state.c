@@ -227,9 +227,9 @@ jr_places_give(struct jr_places *places, size_t count)
  * The line in the file: since when, and how many of the thresholds have been printed. Always the
  * same length.
  */
-#define AWAY_FORMAT    "%020lld %010lld\n"
+#define AWAY_FORMAT "%020lld %010lld\n"
 #define AWAY_SINCE_LEN 20
-#define AWAY_LEN       32
+#define AWAY_LEN 32
 
 struct away {
 	int64_t since_ms; /* wall clock */

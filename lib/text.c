@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
-#define WORD_MAX    64             /* longer words have no neighbours */
+#define WORD_MAX 64                /* longer words have no neighbours */
 
 static bool
 is_continuation(unsigned char c)

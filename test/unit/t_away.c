@@ -21,7 +21,7 @@
 #include <cmocka.h>
 
 #define MINUTE INT64_C(60000)
-#define HOUR   (60 * MINUTE)
+#define HOUR (60 * MINUTE)
 
 /* A directory of the test's own, and a private one in it. */
 struct fixture {

@@ -38,7 +38,11 @@ signals_are_as_a_program_expects_them(void **state)
 	(void)sigaddset(&mask, SIGCHLD);
 	(void)sigprocmask(SIG_BLOCK, &mask, &before);
 	(void)signal(SIGHUP, SIG_IGN);
-	run(*state, "exec grep -E '^Sig(Blk|Ign)' /proc/self/status", NULL, 0, &result);
+	/* 32 and 33 belong to the C library: nobody can reset them, and its posix_spawn ignores them. */
+	run(*state,
+	    "exec sed -n '/^Sig[BI][lg][kn]/ s/180000000$/000000000/; /^Sig[BI][lg][kn]/ p' "
+	    "/proc/self/status",
+	    NULL, 0, &result);
 	assert_string_equal(
 	    result.output.data, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
 	(void)signal(SIGHUP, SIG_DFL);
