@@ -11,6 +11,7 @@
 
 #include "clock.h"
 #include "fd.h"
+#include "group.h"
 #include "keeper.h"
 #include "log.h"
 #include "mem.h"
@@ -106,15 +107,11 @@ finish(struct jr_child *child)
 	child->ended(child->ctx, &end);
 }
 
-/* KILL is question and answer: it goes to whoever is left, and ESRCH says that nobody is. */
 static void
 check_gone(struct jr_child *child)
 {
-	bool gone, late = jr_clock_now_ms() >= child->leave_by_ms;
+	bool gone = jr_group_is_gone(child->pid), late = jr_clock_now_ms() >= child->leave_by_ms;
 
-	while (waitpid(-child->pid, NULL, WNOHANG) > 0)
-		; /* orphans of the group are ours when we are process 1 */
-	gone = kill(-child->pid, SIGKILL) < 0 && errno == ESRCH;
 	if (!gone && late)
 		jr_log(JR_WARN, "group_not_gone", JR_I("pid", child->pid));
 	if (gone || late) {

@@ -74,7 +74,9 @@ jr_claim_take_combos(struct jr_runner *runner, const PGresult *result)
 	runner->combos_at_ms = jr_clock_now_ms();
 	runner->cursor.set = false;
 	runner->drained = false;
-	if (runner->combos.count == 0 && runner->opts->job_id == 0)
+	if (runner->combos.count > 0)
+		runner->claim_at_ms = 0;
+	else if (runner->opts->job_id == 0)
 		note_drained(runner);
 }
 

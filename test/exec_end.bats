@@ -168,3 +168,15 @@ fate() {
 	JR_TIMEOUT=20 jr_ok run
 	assert_equal "$(fate "$id")" 'failed|1|timeout'
 }
+
+@test "orphans that process 1 never reaps are no reason to wait or to complain" {
+	unshare -p -f --mount-proc true 2>/dev/null || skip 'needs a PID namespace'
+	handler leaves <<<'sleep 60 & exit 0'
+	id=$(enqueue leaves)
+	# shellcheck disable=SC2016 # Perl's variables
+	run --separate-stderr unshare -p -f --mount-proc perl -e \
+		'my $p = fork; if (!$p) { exec @ARGV or die } waitpid $p, 0; exit $? >> 8' "$JOBRUN" run
+	assert_equal "$status" 0
+	assert_equal "$stderr" ''
+	run_is "$id" succeeded
+}

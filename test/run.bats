@@ -310,3 +310,13 @@ log_since() {
 	q_is t "select count(distinct runner_id) > 1 from jobrun.job_runs"
 	assert_equal "$(cat "$BATS_TEST_TMPDIR"/runner.*.err)" ''
 }
+
+@test "-n with --job shows that run, due or not" {
+	writer work
+	id=$(enqueue work --in 1h)
+	jr_ok run -n
+	assert_equal "$output" ''
+	jr_ok run -n --job "$id" --json
+	assert_equal "$(jq -r '.[].id' <<<"$output")" "$id"
+	run_is "$id" queued
+}
