@@ -327,7 +327,9 @@ dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_h
 	if (opts->queues.count > 0)
 		queues =
 		    jr_pg_array_of((const char *const *)opts->queues.items, opts->queues.count);
-	const char *values[] = {types, queues, DRY_RUN_MAX};
+	char job[24];
+	const char *values[] = {
+	    types, queues, DRY_RUN_MAX, opts->job > 0 ? jr_pg_print_int(job, opts->job) : NULL};
 	result = jr_db_query(db, jr_sql_due, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
 	if (result != NULL)
 		print_due(app, result);
