@@ -225,12 +225,6 @@ send(struct jr_db *db, const struct request *request, bool dry_run, struct jr_er
 	return results[0];
 }
 
-static bool
-is_in_doubt(const struct jr_err *err)
-{
-	return strcmp(err->sqlstate, "08007") == 0;
-}
-
 /* Send it; if the answer was lost, ask again with the same key, on a new connection. */
 static PGresult *
 send_until_known(const struct jr_app *app, struct jr_db **db, const struct request *request,
@@ -238,7 +232,7 @@ send_until_known(const struct jr_app *app, struct jr_db **db, const struct reque
 {
 	int64_t until = jr_clock_after(jr_clock_now_ms(), DOUBT_MS);
 	PGresult *result = send(*db, request, dry_run, err);
-	bool doubt = result == NULL && is_in_doubt(err);
+	bool doubt = result == NULL && jr_db_is_in_doubt(err);
 	struct jr_err old;
 
 	while (result == NULL && doubt && err->code == JR_E_TEMP && jr_clock_now_ms() < until) {

@@ -19,6 +19,8 @@
 #include "mem.h"
 #include "text.h"
 
+#define CONNECT_TRIES 3
+
 #define COMMAND_REFERENCE(name) &jr_cmd_##name,
 static const struct jr_cmd *const commands[] = {JR_COMMANDS(COMMAND_REFERENCE)};
 
@@ -128,8 +130,8 @@ print_version(void)
 	    smartcols == NULL ? "?" : smartcols);
 }
 
-struct jr_db *
-jr_cmd_connect(const struct jr_app *app, struct jr_err *err)
+static struct jr_db *
+connect_once(const struct jr_app *app, struct jr_err *err)
 {
 	const char *source;
 	const char *conninfo = jr_db_conninfo(app->dbname, &source);
@@ -143,6 +145,17 @@ jr_cmd_connect(const struct jr_app *app, struct jr_err *err)
 		return db;
 	jr_db_close(db);
 	return NULL;
+}
+
+/* A connection that is lost again at once is worth another try: nothing was written on it. */
+struct jr_db *
+jr_cmd_connect(const struct jr_app *app, struct jr_err *err)
+{
+	struct jr_db *db = connect_once(app, err);
+
+	for (int i = 1; db == NULL && jr_db_is_in_doubt(err) && i < CONNECT_TRIES; i++)
+		db = connect_once(app, err);
+	return db;
 }
 
 static void

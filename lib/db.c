@@ -15,6 +15,8 @@
 #define PAUSE_BASE_MS 200
 #define PAUSE_CAP_MS 2000
 
+static const char in_doubt[] = "08007"; /* transaction_resolution_unknown */
+
 struct jr_db {
 	struct jr_loop *loop;
 	struct jr_pg *pg;
@@ -186,11 +188,15 @@ on_reply(void *ctx, const struct jr_reply *reply)
 	}
 	db->err = reply->err;
 	if (reply->end == JR_PG_UNKNOWN) {
-		static const char in_doubt[] = "08007"; /* transaction_resolution_unknown */
-
 		memcpy(db->err.sqlstate, in_doubt, sizeof(in_doubt));
 		db->err.code = JR_E_TEMP;
 	}
+}
+
+bool
+jr_db_is_in_doubt(const struct jr_err *err)
+{
+	return strcmp(err->sqlstate, in_doubt) == 0;
 }
 
 bool

@@ -25,10 +25,13 @@ void jr_db_close(struct jr_db *db); /* NULL is fine */
 
 /*
  * Run one statement in a transaction of its own, within timeout_ms. The result is the caller's (PQclear), NULL on
- * failure. A lost connection is JR_E_TEMP with sqlstate "08007" when the transaction may have been committed.
+ * failure. A lost connection is JR_E_TEMP; see jr_db_is_in_doubt.
  */
 PGresult *jr_db_query(struct jr_db *db, const char *sql, size_t count, const char *const *values,
     int64_t timeout_ms, struct jr_err *err) JR_MUST;
+
+/* Is this the error of a transaction that may have been committed (SQLSTATE 08007)? */
+bool jr_db_is_in_doubt(const struct jr_err *err);
 
 /* The same for several statements in one transaction; `results` has room for `count`, each the caller's. */
 struct jr_statement {

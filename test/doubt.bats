@@ -2,21 +2,7 @@
 # Lost answers: whatever COMMIT is cut, nothing is lost, nothing is done twice unnoticed, and no late result counts.
 
 load lib/common
-
-# proxy MODE N: from here on the program goes through pgcut.
-proxy() {
-	local dir=$BATS_TEST_TMPDIR/cut.$1.$2 server
-	local direct=$JR_SERVER
-
-	mkdir "$dir"
-	server=${direct#host=}
-	server=${server%% *}/.s.PGSQL.5432
-	env -u JOBRUN_TEST_ID "$TOP/test/stub/pgcut" "$dir" "$server" "$1" "$2" 3>&- 4>&- &
-	proxies+=("$!")
-	wait_until 5 test -e "$dir/ready"
-	proxied="host=$dir user=jobrun dbname=$JR_DATABASE"
-	cut_file=$dir/cut
-}
+load lib/proxy
 
 setup() {
 	common_setup
@@ -28,10 +14,7 @@ setup() {
 }
 
 teardown() {
-	for pid in ${proxies[0]+"${proxies[@]}"}; do
-		pkill -KILL -P "$pid" || true
-		kill -KILL "$pid" 2>/dev/null || true
-	done
+	end_proxies
 	common_teardown
 }
 

@@ -2,6 +2,7 @@
 # jobrun enqueue: what is taken, what is refused, and that a lost answer makes no second run.
 
 load lib/common
+load lib/proxy
 
 setup() {
 	common_setup
@@ -9,10 +10,7 @@ setup() {
 }
 
 teardown() {
-	for pid in ${proxies[0]+"${proxies[@]}"}; do
-		pkill -KILL -P "$pid" || true
-		kill -KILL "$pid" 2>/dev/null || true
-	done
+	end_proxies
 	common_teardown
 }
 
@@ -197,18 +195,6 @@ field() {
 @test "inside a run the new one has it as its parent" {
 	id=$(JOBRUN_RUN_ID=41 enqueue work)
 	assert_equal "$(field "$id" parent_id)" 41
-}
-
-# proxy MODE N: a way to the database on which the N-th COMMIT is lost.
-proxy() {
-	local dir=$BATS_TEST_TMPDIR/cut.$1.$2 server=${JR_SERVER#host=}
-
-	mkdir "$dir"
-	env -u JOBRUN_TEST_ID "$TOP/test/stub/pgcut" "$dir" "${server%% *}/.s.PGSQL.5432" "$1" "$2" 3>&- 4>&- &
-	proxies+=("$!")
-	wait_until 5 test -e "$dir/ready"
-	proxied="host=$dir user=jobrun dbname=$JR_DATABASE"
-	cut_file=$dir/cut
 }
 
 @test "a COMMIT whose answer is lost is asked for again: one run, its id, exit 0" {

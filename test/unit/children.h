@@ -5,6 +5,7 @@
 #define JR_TEST_CHILDREN_H
 
 #include "child.h"
+#include "group.h"
 #include "keeper.h"
 #include "processes.h"
 
@@ -102,7 +103,7 @@ run(struct fixture *fixture, const char *script, const char *input, size_t input
 	turn_until(fixture->loop, &result->ended);
 	turn_for(fixture->loop, 5);
 	assert_int_equal(result->times, 1);
-	assert_true(kill((pid_t)-pid, 0) < 0 && errno == ESRCH);
+	assert_true(jr_group_is_gone(pid));
 	jr_child_free(child);
 	return pid;
 }

@@ -20,45 +20,10 @@
 
 #include <cmocka.h>
 
+#include "private_directory.h"
+
 #define MINUTE INT64_C(60000)
 #define HOUR (60 * MINUTE)
-
-/* A directory of the test's own, and a private one in it. */
-struct fixture {
-	char root[64];
-	char *directory;
-};
-
-static int
-setup(void **state)
-{
-	struct fixture *f = jr_xcalloc(1, sizeof(*f));
-	struct jr_err err;
-
-	(void)snprintf(f->root, sizeof(f->root), "/tmp/jr-state-XXXXXX");
-	if (mkdtemp(f->root) == NULL)
-		return -1;
-	f->directory = jr_xasprintf("%s/private", f->root);
-	free(jr_state_directory(f->directory, &err));
-	*state = f;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	struct fixture *f = *state;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		(void)execlp("rm", "rm", "-rf", "--", f->root, (char *)NULL);
-		_exit(1);
-	}
-	(void)waitpid(pid, NULL, 0);
-	free(f->directory);
-	free(f);
-	return 0;
-}
 
 /* The file that remembers; it must exist. Caller frees. */
 static char *

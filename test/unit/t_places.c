@@ -18,42 +18,7 @@
 
 #include <cmocka.h>
 
-/* A directory of the test's own, and a private one in it. */
-struct fixture {
-	char root[64];
-	char *directory;
-};
-
-static int
-setup(void **state)
-{
-	struct fixture *f = jr_xcalloc(1, sizeof(*f));
-	struct jr_err err;
-
-	(void)snprintf(f->root, sizeof(f->root), "/tmp/jr-state-XXXXXX");
-	if (mkdtemp(f->root) == NULL)
-		return -1;
-	f->directory = jr_xasprintf("%s/private", f->root);
-	free(jr_state_directory(f->directory, &err));
-	*state = f;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	struct fixture *f = *state;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		(void)execlp("rm", "rm", "-rf", "--", f->root, (char *)NULL);
-		_exit(1);
-	}
-	(void)waitpid(pid, NULL, 0);
-	free(f->directory);
-	free(f);
-	return 0;
-}
+#include "private_directory.h"
 
 static void
 open_places(struct jr_places *places, const struct fixture *f, size_t total)
