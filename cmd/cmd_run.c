@@ -10,22 +10,21 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "commands.h"
+#include "due.h"
 #include "handlers.h"
 #include "mem.h"
 #include "parse.h"
-#include "print.h"
 #include "runner.h"
-#include "sql_text.h"
 #include "state.h"
 #include "text.h"
 
 #define DEAD_SHOWN_MAX 10
 #define LAST_LINES_MAX 400
-#define DRY_RUN_MAX "100"
 
 struct run_opts {
 	struct jr_words types, queues;
@@ -206,22 +205,39 @@ say_summary(struct voice *voice, const struct jr_counts *c, int64_t ms)
 	free(took);
 }
 
-/* "Database away" is not said at each tick; its end is said once. */
+/* "Database away" is not said at each tick; its end is said once. What else is wrong is always said. */
 static void
-soften(const char *state_directory, const char *conninfo, int status, struct jr_err *err)
+soften(const char *state_directory, const char *conninfo, int status, bool answered,
+    struct jr_err *err)
 {
 	const char *name = conninfo == NULL ? "" : conninfo;
 	int64_t since_ms = 0;
 	char *words;
 
-	if (status == JR_E_TEMP) {
+	if (!answered && status == JR_E_TEMP) {
 		if (!jr_state_away(state_directory, name, &since_ms))
 			err->msg[0] = '\0';
-	} else if (jr_state_back(state_directory, name, &since_ms)) {
+	} else if (answered && jr_state_back(state_directory, name, &since_ms)) {
 		words = jr_format_duration(since_ms);
 		fprintf(stderr, "jobrun: the database is back after %s\n", words);
 		free(words);
 	}
+}
+
+/* Each handler takes three descriptors. */
+static bool
+check_descriptors(int64_t jobs, struct jr_err *err)
+{
+	struct rlimit limit;
+	int64_t need = 3 * jobs + 32;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+	    (int64_t)limit.rlim_cur >= need)
+		return true;
+	return jr_fail(err, JR_E_CONFIG,
+	    "-j %" PRId64 " needs %" PRId64 " open files, the limit is %" PRId64
+	    ": type ulimit -n %" PRId64 ", or give a smaller -j",
+	    jobs, need, (int64_t)limit.rlim_cur, need);
 }
 
 static int64_t
@@ -265,7 +281,13 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	int status = jr_runner_run(&runner, &counts, err);
 
 	say_summary(&voice, &counts, jr_clock_now_ms() - started);
-	if (opts->job > 0 && status == 0 && counts.claimed == 0) {
+	if (opts->job > 0 && status == 0 && counts.crowded) {
+		jr_fail(err, JR_E_TEMP,
+		    "no free place on this host for run %" PRId64
+		    ": try again later, or with a larger -j",
+		    opts->job);
+		status = JR_E_TEMP;
+	} else if (opts->job > 0 && status == 0 && counts.claimed == 0) {
 		jr_fail(err, JR_E_NEWS,
 		    "run %" PRId64 " does not wait: look with jobrun show %" PRId64, opts->job,
 		    opts->job);
@@ -273,26 +295,8 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	}
 	if (app->json)
 		print_summary(&counts, jr_clock_now_ms() - started, status);
-	soften(state_directory, runner.conninfo, status, err);
+	soften(state_directory, runner.conninfo, status, counts.answered, err);
 	return status;
-}
-
-static void
-print_due(const struct jr_app *app, const PGresult *result)
-{
-	static const struct jr_column columns[] = {
-	    {"ID", JR_CELL_NUMBER},
-	    {"TYPE", JR_CELL_TEXT},
-	    {"QUEUE", JR_CELL_TEXT},
-	    {"PRIORITY", JR_CELL_NUMBER},
-	    {"TRY", JR_CELL_TEXT},
-	    {"DUE FOR", JR_CELL_SINCE},
-	};
-
-	if (app->json)
-		jr_print_documents(result, JR_COUNT(columns));
-	else if (PQntuples(result) > 0)
-		jr_print_table(result, columns, JR_COUNT(columns));
 }
 
 /* The job types to claim, as an array literal: those asked for, else all that the host has. Caller frees. */
@@ -319,7 +323,7 @@ dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_h
 {
 	struct jr_db *db = jr_cmd_connect(app, err);
 	char *types, *queues = NULL;
-	PGresult *result;
+	bool ok;
 
 	if (db == NULL)
 		return (int)err->code;
@@ -327,17 +331,11 @@ dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_h
 	if (opts->queues.count > 0)
 		queues =
 		    jr_pg_array_of((const char *const *)opts->queues.items, opts->queues.count);
-	char job[24];
-	const char *values[] = {
-	    types, queues, DRY_RUN_MAX, opts->job > 0 ? jr_pg_print_int(job, opts->job) : NULL};
-	result = jr_db_query(db, jr_sql_due, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
-	if (result != NULL)
-		print_due(app, result);
-	PQclear(result);
+	ok = jr_due_print(app, db, types, queues, opts->job, err);
 	jr_db_close(db);
 	free(types);
 	free(queues);
-	return result == NULL ? (int)err->code : 0;
+	return ok ? 0 : (int)err->code;
 }
 
 static int
@@ -352,7 +350,7 @@ run_run(const struct jr_app *app, const void *values, int argc, char **argv, str
 	(void)argc;
 	(void)argv;
 	if (!jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err) ||
-	    !load_handlers(opts, &handlers, err))
+	    !check_descriptors(opts->jobs, err) || !load_handlers(opts, &handlers, err))
 		return (int)err->code;
 	state_directory = jr_state_directory(opts->state_dir, err);
 	if (state_directory == NULL)

@@ -207,7 +207,10 @@ on_failed_start(void *ctx)
 	struct jr_attempt *attempt = ctx;
 	char *error =
 	    jr_text_clean(attempt->start_err.msg, strlen(attempt->start_err.msg), JR_ERROR_MAX);
-	struct jr_work_end end = {.verdict = JR_FAIL, .error_code = "cannot-start", .error = error};
+	/* What the system could not do just now (descriptors, processes, memory) costs no attempt. */
+	bool passing = attempt->start_err.code == JR_E_TEMP;
+	struct jr_work_end end = {
+	    .verdict = passing ? JR_LATER : JR_FAIL, .error_code = "cannot-start", .error = error};
 
 	on_work_ended(attempt, &end);
 	free(error);

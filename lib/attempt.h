@@ -58,8 +58,8 @@ struct jr_attempt_setup {
 };
 
 /*
- * Start the handler. Never NULL: a handler that cannot be started ends the attempt as failed with error_code
- * "cannot-start", told through `ended` from the loop and never from inside this call.
+ * Start the handler. Never NULL: a handler that cannot be started ends the attempt as failed (as later, if the system was short of
+ * descriptors, processes or memory) with error_code "cannot-start", told through `ended` from the loop and never from inside this call.
  */
 struct jr_attempt *jr_attempt_start(const struct jr_attempt_setup *setup) JR_MUST;
 

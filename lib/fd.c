@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -76,8 +77,12 @@ jr_fd_write(int fd, const void *bytes, size_t len)
 	const char *at = bytes;
 
 	while (len > 0) {
-		ssize_t n = write(fd, at, len);
+		struct pollfd ready = {.fd = fd, .events = POLLOUT};
+		ssize_t n;
 
+		if (poll(&ready, 1, 0) <= 0)
+			return false;
+		n = write(fd, at, len < PIPE_BUF ? len : PIPE_BUF);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)

@@ -16,7 +16,7 @@ void jr_fd_close(int fd); /* -1 is fine */
 
 bool jr_fd_set_nonblocking(int fd) JR_MUST; /* false: errno says why */
 
-/* Write all of it; false, and errno says why, if that was not possible. */
+/* Write what can be written without waiting: a reader that does not read must not stop us. false: not all of it. */
 bool jr_fd_write(int fd, const void *bytes, size_t len);
 
 /* Close everything from `first` to `last`; UINT_MAX: to the end. Async-signal-safe. */

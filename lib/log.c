@@ -9,6 +9,7 @@
 #include "log.h"
 
 #include "clock.h"
+#include "fd.h"
 #include "text.h"
 
 #include <assert.h>
@@ -243,7 +244,6 @@ void
 jr_log_fields(enum jr_level level, const char *event, const struct jr_field *fields, size_t count)
 {
 	struct piece line = {.len = 0};
-	ssize_t written;
 
 	for (size_t i = 0; i < count; i++)
 		assert(is_known(fields[i].key));
@@ -253,7 +253,6 @@ jr_log_fields(enum jr_level level, const char *event, const struct jr_field *fie
 	for (size_t i = 0; i < count; i++)
 		add_field(&line, &fields[i]);
 	adds(&line, sink.format == JR_LOG_JSON ? "}\n" : "\n");
-	do {
-		written = write(sink.fd, line.text, line.len);
-	} while (written < 0 && errno == EINTR);
+	(void)jr_fd_write(
+	    sink.fd, line.text, line.len); /* a reader that does not read must not stop a runner */
 }

@@ -134,6 +134,14 @@ jr_loop_free(struct jr_loop *loop)
 	free(loop);
 }
 
+static bool
+is_ignored(int signo)
+{
+	struct sigaction old;
+
+	return sigaction(signo, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
+}
+
 bool
 jr_loop_signals(struct jr_loop *loop, jr_signal_fn *fn, void *ctx, struct jr_err *err)
 {
@@ -142,7 +150,8 @@ jr_loop_signals(struct jr_loop *loop, jr_signal_fn *fn, void *ctx, struct jr_err
 	assert(loop->signal_fd < 0);
 	(void)sigemptyset(&mask);
 	(void)sigaddset(&mask, SIGTERM);
-	(void)sigaddset(&mask, SIGHUP);
+	if (!is_ignored(SIGHUP)) /* nohup(1) */
+		(void)sigaddset(&mask, SIGHUP);
 	(void)sigaddset(&mask, SIGINT);
 	loop->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (loop->signal_fd < 0)

@@ -34,6 +34,7 @@ struct jr_pg {
 	char *conninfo;
 	PGconn *conn;
 	enum state state;
+	bool answered; /* a batch, since it was opened */
 	struct jr_watch watch;
 	struct jr_timer deadline; /* of connecting, or of the batch on the wire */
 	struct jr_timer broken;   /* a failure to be told from the loop */
@@ -45,6 +46,15 @@ struct jr_pg {
 	char notice[512];
 };
 
+static void
+hang_up(struct jr_pg *pg)
+{
+	jr_watch_remove(&pg->watch);
+	jr_timer_cancel(&pg->deadline);
+	jr_timer_cancel(&pg->broken);
+	PQfinish(pg->conn);
+}
+
 /* The connection is over: tell everybody, the batch on the wire first. */
 static void
 tear_down(struct jr_pg *pg)
@@ -52,10 +62,7 @@ tear_down(struct jr_pg *pg)
 	struct jr_batch *failed = pg->failed, *wire = pg->wire, *queued = pg->head;
 	struct jr_err why = pg->why;
 
-	jr_watch_remove(&pg->watch);
-	jr_timer_cancel(&pg->deadline);
-	jr_timer_cancel(&pg->broken);
-	PQfinish(pg->conn);
+	hang_up(pg);
 	pg->conn = NULL;
 	pg->state = CLOSED;
 	pg->failed = NULL;
@@ -103,8 +110,7 @@ on_deadline(void *ctx)
 	struct jr_pg *pg = ctx;
 
 	if (pg->state == CONNECTING)
-		jr_fail(
-		    &pg->why, JR_E_TEMP, "could not connect to the database: no answer in time");
+		jr_fail(&pg->why, JR_E_TEMP, "could not connect to the database in time");
 	else
 		jr_fail(&pg->why, JR_E_TEMP, "the database did not answer in time (%lld ms)",
 		    (long long)pg->wire->deadline_ms);
@@ -185,6 +191,7 @@ finish_batch(struct jr_pg *pg)
 	struct jr_batch *batch = pg->wire, *failed = pg->failed;
 
 	jr_timer_cancel(&pg->deadline);
+	pg->answered = true;
 	if (failed == NULL && PQtransactionStatus(pg->conn) == PQTRANS_INERROR) {
 		roll_back(pg, batch);
 		return;
@@ -262,9 +269,10 @@ serve_connecting(struct jr_pg *pg)
 
 	if (next == PGRES_POLLING_OK)
 		connected(pg);
-	else if (next == PGRES_POLLING_READING || next == PGRES_POLLING_WRITING)
-		jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn),
-		    next == PGRES_POLLING_READING ? POLLIN : POLLOUT);
+	else if (next == PGRES_POLLING_READING)
+		jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), POLLIN);
+	else if (next == PGRES_POLLING_WRITING)
+		jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), POLLOUT);
 	else
 		break_with_libpq(pg, NULL);
 }
@@ -313,17 +321,12 @@ jr_pg_free(struct jr_pg *pg)
 {
 	if (pg == NULL)
 		return;
-	jr_watch_remove(&pg->watch);
-	jr_timer_cancel(&pg->deadline);
-	jr_timer_cancel(&pg->broken);
-	PQfinish(pg->conn);
+	hang_up(pg);
 	jr_batch_free(pg->wire);
 	jr_batch_free(pg->failed);
-	while (pg->head != NULL) {
-		struct jr_batch *next = pg->head->next;
-
+	for (struct jr_batch *next; pg->head != NULL; pg->head = next) {
+		next = pg->head->next;
 		jr_batch_free(pg->head);
-		pg->head = next;
 	}
 	free(pg->conninfo);
 	free(pg);
@@ -333,6 +336,7 @@ void
 jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool same_address)
 {
 	pg->state = CONNECTING;
+	pg->answered = false;
 	pg->conn = jr_pg_connect(pg->conninfo, same_address ? &pg->address : NULL, &pg->why);
 	if (pg->conn == NULL || PQstatus(pg->conn) == CONNECTION_BAD) {
 		if (pg->conn != NULL)
@@ -352,6 +356,12 @@ bool
 jr_pg_is_open(const struct jr_pg *pg)
 {
 	return pg->state == OPEN && pg->broken.at_ms == JR_NEVER;
+}
+
+bool
+jr_pg_has_answered(const struct jr_pg *pg)
+{
+	return pg->answered;
 }
 
 bool

@@ -85,7 +85,8 @@ void jr_pg_free(struct jr_pg *pg); /* closes; replies that are still owed are no
 void jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool same_address);
 
 bool jr_pg_is_open(const struct jr_pg *pg);
-bool jr_pg_is_idle(const struct jr_pg *pg); /* open, and nothing on the wire or waiting */
+bool jr_pg_has_answered(const struct jr_pg *pg); /* any batch since the last jr_pg_open */
+bool jr_pg_is_idle(const struct jr_pg *pg);      /* open, and nothing on the wire or waiting */
 
 /* Takes the batch. If the connection is closed it waits for it to open. */
 void jr_pg_submit(struct jr_pg *pg, struct jr_batch *batch);

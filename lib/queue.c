@@ -77,9 +77,10 @@ jr_queue_read_expired(const PGresult *result)
 }
 
 void
-jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts)
+jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t most)
 {
-	const char *values[] = {facts->job_types, facts->queues};
+	char cut[24];
+	const char *values[] = {facts->job_types, facts->queues, jr_pg_print_int(cut, most)};
 
 	jr_batch_add(batch, jr_sql_combos, JR_COUNT(values), values);
 }
@@ -186,8 +187,15 @@ enum run_column {
 	C_SLOT,
 	C_CHECKPOINT,
 	C_TRACE_CONTEXT,
-	C_PAYLOAD
+	C_PAYLOAD,
+	C_LEASE_LEFT /* adopt's only */
 };
+
+int64_t
+jr_queue_read_lease_left(const PGresult *result, size_t index)
+{
+	return jr_pg_int(result, (int)index, C_LEASE_LEFT, 0);
+}
 
 static char *
 copy_text(const PGresult *result, int row, enum run_column column)

@@ -39,6 +39,9 @@ void jr_queue_add_runner_finish(struct jr_batch *batch, int64_t runner_id, const
 void jr_queue_add_expired(struct jr_batch *batch, int64_t runner_id);
 bool jr_queue_read_expired(const PGresult *result);
 
+/* Enough for most; what is cut has worse priority than all that is given. */
+#define JR_COMBOS_MAX 64
+
 /*
  * combos.sql: the combinations of job type, queue and priority that have a due run, as three parallel array literals
  * for claim. Owns its strings; count 0: nothing is due.
@@ -47,7 +50,7 @@ struct jr_combos {
 	size_t count;
 	char *types, *queues, *priorities;
 };
-void jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts);
+void jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t most);
 void jr_queue_read_combos(
     const PGresult *result, struct jr_combos *combos); /* replaces what it held */
 void jr_combos_release(struct jr_combos *combos);
@@ -71,6 +74,7 @@ void jr_queue_add_adopt(
 
 /* Rows of the three above. *cursor (may be NULL) is moved behind the last. */
 size_t jr_queue_count_runs(const PGresult *result);
+int64_t jr_queue_read_lease_left(const PGresult *result, size_t index); /* adopt's only; ms */
 struct jr_run *jr_queue_read_run(
     const PGresult *result, size_t index, struct jr_cursor *cursor) JR_MUST;
 
@@ -125,6 +129,7 @@ enum jr_answer {
 struct jr_answer_row {
 	int64_t id, claim_seq;
 	enum jr_answer answer;
+	char status[16]; /* of the run, as long as nobody has claimed it again; else "" */
 };
 void jr_queue_add_resolve(
     struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count);

@@ -132,6 +132,7 @@ take_start(struct jr_runner *runner, const struct jr_reply *reply)
 		return;
 	}
 	runner->phase = JR_PHASE_WORK;
+	runner->counts.answered = true;
 	runner->reclaim_wanted = jr_queue_read_expired(reply->results[2]);
 	jr_claim_take_combos(runner, reply->results[3]);
 	if (!jr_places_open(&runner->places, runner->opts->state_directory, place_name,
@@ -166,7 +167,7 @@ send_start(struct jr_runner *runner)
 	jr_queue_add_need(batch);
 	jr_queue_add_runner_start(batch, &runner->facts);
 	jr_queue_add_expired(batch, runner->facts.id);
-	jr_queue_add_combos(batch, &runner->facts);
+	jr_queue_add_combos(batch, &runner->facts, JR_COMBOS_MAX);
 	jr_pg_submit(runner->pg, batch);
 }
 
@@ -274,11 +275,10 @@ on_signal(void *ctx, int signo)
 	struct jr_runner *runner = ctx;
 
 	jr_log(JR_INFO, "runner_signal", JR_I("signal", signo));
-	if (runner->signalled) {
-		if (signo == SIGINT)
-			hurry(runner);
+	if (signo == SIGINT && ++runner->interrupts == 2)
+		hurry(runner);
+	if (runner->signalled)
 		return;
-	}
 	runner->signalled = true;
 	runner->draining = true;
 	if (runner->phase == JR_PHASE_START && !jr_pg_is_open(runner->pg)) {
@@ -380,5 +380,6 @@ jr_runner_run(const struct jr_runner_opts *opts, struct jr_counts *counts, struc
 		runner.status = jr_worse_status(runner.status, JR_E_NEWS);
 	close_runner(&runner);
 	*counts = runner.counts;
+	counts->crowded = runner.crowded;
 	return runner.status;
 }

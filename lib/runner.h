@@ -32,6 +32,8 @@ struct jr_counts {
 	int64_t fenced;    /* the lease was lost, or the result was not accepted */
 	int64_t given_up;  /* results that could not be written in time */
 	int64_t running;   /* now */
+	bool answered;     /* the database did, once at least */
+	bool crowded;      /* there was no free place on this host */
 };
 
 struct jr_runner_opts {

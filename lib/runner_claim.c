@@ -110,7 +110,8 @@ jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
 	if (!jr_claim_is_allowed(runner))
 		return 0;
 	if (opts->job_id == 0 && !has_fresh_combos(runner)) {
-		jr_queue_add_combos(batch, &runner->facts);
+		jr_queue_add_combos(
+		    batch, &runner->facts, runner->combos_whole ? INT64_MAX : JR_COMBOS_MAX);
 		return 1;
 	}
 	runner->claim_wanted = take_places(runner);
@@ -132,32 +133,34 @@ give_back(struct jr_runner *runner, size_t taken)
 	runner->claim_wanted = 0;
 }
 
-/* More rows than asked for would be a bug of the claim: what has no place is not started, and people are told. */
+/* More rows than asked for would be a bug of the claim. */
 static void
-refuse_surplus(struct jr_runner *runner, size_t rows)
+report_surplus(struct jr_runner *runner, size_t rows)
 {
 	struct jr_err err;
 
+	if (rows <= runner->claim_wanted)
+		return;
 	jr_fail(&err, JR_E_BUG,
 	    "the claim returned %zu runs where %zu were asked for: please report this", rows,
 	    runner->claim_wanted);
 	jr_runner_fail(runner, &err);
-	runner->signalled = true; /* from here on what was claimed is released */
-	runner->claim_wanted += jr_places_take(&runner->places, rows - runner->claim_wanted);
 }
 
+/* What comes without a place (adoption may find more than one claim's runs) is given back, not started. */
 static void
 take_runs(
     struct jr_runner *runner, const PGresult *result, int64_t sent_ms, struct jr_cursor *cursor)
 {
-	size_t rows = jr_queue_count_runs(result);
+	size_t rows = jr_queue_count_runs(result), places = runner->claim_wanted;
 
-	if (rows > runner->claim_wanted)
-		refuse_surplus(runner, rows);
+	if (rows > places)
+		places += jr_places_take(&runner->places, rows - places);
+	runner->claim_wanted = places;
 	give_back(runner, rows);
 	runner->counts.claimed += (int64_t)rows;
 	for (size_t i = 0; i < rows; i++)
-		jr_held_take(runner, jr_queue_read_run(result, i, cursor), sent_ms);
+		jr_held_take(runner, jr_queue_read_run(result, i, cursor), sent_ms, i < places);
 }
 
 /* An empty claim is the end only if it looked from the head. */
@@ -168,12 +171,17 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 
 	runner->claim_errors = 0;
 	runner->job_tried = true;
-	if (jr_queue_count_runs(result) > 0)
+	if (jr_queue_count_runs(result) > 0) {
 		runner->drained = false;
-	else if (from_head)
+		runner->combos_whole = false;
+	} else if (from_head && runner->combos.count >= JR_COMBOS_MAX && !runner->combos_whole) {
+		runner->combos_whole = true; /* what was cut may hold what can be claimed */
+		jr_claim_reset(runner);
+	} else if (from_head)
 		note_drained(runner);
 	else
 		jr_claim_reset(runner);
+	report_surplus(runner, jr_queue_count_runs(result));
 	take_runs(runner, result, sent_ms, &runner->cursor);
 }
 
@@ -224,9 +232,12 @@ jr_claim_try(struct jr_runner *runner)
 {
 	struct jr_batch *batch;
 
-	if (!jr_claim_is_allowed(runner) || jr_clock_now_ms() < runner->claim_at_ms ||
-	    (runner->drained && runner->held_count == 0))
+	if (!jr_claim_is_allowed(runner) || (runner->drained && runner->held_count == 0))
 		return false;
+	if (jr_clock_now_ms() < runner->claim_at_ms) {
+		jr_runner_wake_at(runner, runner->claim_at_ms);
+		return false;
+	}
 	if ((int64_t)runner->places.held_count >= runner->opts->jobs)
 		return false;
 	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_claim, runner);
@@ -244,6 +255,33 @@ jr_claim_try(struct jr_runner *runner)
 	return false;
 }
 
+/* The lease of the claim in doubt has ended: nothing of it is worth adopting. */
+static bool
+is_too_late(const struct jr_runner *runner)
+{
+	return jr_clock_now_ms() >=
+	       jr_clock_after(runner->claim_sent_ms, runner->opts->lease.lease_ms);
+}
+
+/*
+ * From when the leases of adopted runs count: the claim in doubt, or earlier if one of them is of an older claim that
+ * was given up and executed late, as what is left of it tells.
+ */
+static int64_t
+adopted_since(const struct jr_runner *runner, const struct jr_reply *reply)
+{
+	int64_t since_ms = runner->claim_sent_ms;
+
+	for (size_t i = 0; i < jr_queue_count_runs(reply->results[0]); i++) {
+		int64_t left_ms = jr_queue_read_lease_left(reply->results[0], i);
+		int64_t begun_ms = reply->sent_ms + left_ms - runner->opts->lease.lease_ms;
+
+		if (begun_ms < since_ms)
+			since_ms = begun_ms;
+	}
+	return since_ms;
+}
+
 static void
 on_adopt(void *ctx, const struct jr_reply *reply)
 {
@@ -252,8 +290,12 @@ on_adopt(void *ctx, const struct jr_reply *reply)
 	if (reply->end == JR_PG_DONE) {
 		runner->claim_in_doubt = false;
 		runner->job_tried = jr_queue_count_runs(reply->results[0]) > 0;
-		take_runs(runner, reply->results[0], runner->claim_sent_ms, NULL);
-	} else if (reply->end == JR_PG_FAILED) {
+		take_runs(runner, reply->results[0], adopted_since(runner, reply), NULL);
+	} else if (reply->end == JR_PG_FAILED && reply->err.code == JR_E_TEMP &&
+		   !is_too_late(runner))
+		runner->adopt_at_ms =
+		    jr_clock_after(jr_clock_now_ms(), runner->opts->lease.heartbeat_ms / 2);
+	else if (reply->end == JR_PG_FAILED) {
 		runner->claim_in_doubt = false; /* their leases run out, and a tick finds them */
 		give_back(runner, 0);
 		jr_runner_fail(runner, &reply->err);
@@ -270,6 +312,10 @@ jr_claim_try_adopt(struct jr_runner *runner)
 
 	if (!runner->claim_in_doubt)
 		return false;
+	if (jr_clock_now_ms() < runner->adopt_at_ms) {
+		jr_runner_wake_at(runner, runner->adopt_at_ms);
+		return false;
+	}
 	all = jr_held_select(runner, NULL);
 	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_adopt, runner);
 	jr_queue_add_adopt(batch, runner->facts.id, all.runs, all.count);

@@ -16,8 +16,6 @@
 #include "mem.h"
 #include "runner_parts.h"
 
-#define BUSY_MS 1000 /* a run whose row somebody has locked is asked for again */
-
 struct jr_held_list
 jr_held_select(struct jr_runner *runner, bool (*want)(const struct jr_held *held))
 {
@@ -74,6 +72,14 @@ find_older(struct jr_runner *runner, const struct jr_held *newer)
 	return NULL;
 }
 
+static void
+give_place(struct jr_held *held)
+{
+	if (held->has_place)
+		jr_places_give(&held->runner->places, 1);
+	held->has_place = false;
+}
+
 void
 jr_held_drop(struct jr_held *held)
 {
@@ -87,6 +93,7 @@ jr_held_drop(struct jr_held *held)
 	jr_timer_cancel(&held->offer);
 	if (held->attempt != NULL)
 		jr_attempt_free(held->attempt);
+	give_place(held);
 	jr_outcome_release(&held->outcome);
 	jr_run_free(held->run);
 	free(held);
@@ -123,7 +130,7 @@ end_unstarted(struct jr_held *held, enum jr_outcome_kind kind, const char *code,
 	    .error_code = jr_xstrdup(code),
 	    .error = jr_xstrdup(error),
 	    .delay_ms = jr_attempt_backoff(held->run, &runner->random)};
-	jr_places_give(&runner->places, 1);
+	give_place(held);
 	end_held(held);
 }
 
@@ -138,7 +145,7 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 		log_held(JR_WARN, "lease_lost", held, "no heartbeat was answered in time");
 	held->attempt = NULL;
 	jr_attempt_free(attempt);
-	jr_places_give(&runner->places, 1);
+	give_place(held);
 	runner->counts.running--;
 	if (outcome == NULL || held->lost) {
 		runner->counts.fenced++;
@@ -212,7 +219,7 @@ jr_held_start(struct jr_held *held)
 	else if (jr_clock_now_ms() >= held->fence_at_ms)
 		end_unstarted(held, JR_OUT_RELEASED, "released",
 		    "released: the claim was answered too late to start");
-	else if (!has_keeper(runner))
+	else if (!held->has_place || !has_keeper(runner))
 		end_unstarted(held, JR_OUT_RELEASED, "released",
 		    "released: this host could not start handlers");
 	else
@@ -227,6 +234,11 @@ on_offer_over(void *ctx)
 	struct jr_runner *runner = held->runner;
 	struct jr_err err;
 
+	if (held->on_wire) { /* the answer decides */
+		jr_timer_set(runner->loop, &held->offer,
+		    jr_clock_after(jr_clock_now_ms(), runner->opts->lease.deadline_ms));
+		return;
+	}
 	jr_fail(&err, JR_E_TEMP,
 	    "the result of run %lld could not be written in time; it will be run again",
 	    (long long)held->run->id);
@@ -237,12 +249,13 @@ on_offer_over(void *ctx)
 }
 
 void
-jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t sent_ms)
+jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t sent_ms, bool has_place)
 {
 	struct jr_held *held = jr_xcalloc(1, sizeof(*held)), *older;
 
 	held->runner = runner;
 	held->run = run;
+	held->has_place = has_place;
 	held->fence_at_ms = jr_lease_fence_at(&runner->opts->lease, sent_ms);
 	jr_timer_init(&held->offer, on_offer_over, held);
 	held->next = runner->held;
@@ -272,8 +285,6 @@ jr_held_lose(struct jr_held *held, const char *why)
 		jr_attempt_event(held->attempt, JR_EV_LOST);
 		return;
 	}
-	if (held->phase == JR_HELD_WAITING)
-		jr_places_give(&held->runner->places, 1);
 	held->runner->counts.fenced++;
 	jr_held_drop(held);
 }
@@ -288,112 +299,4 @@ jr_held_stop_all(struct jr_runner *runner, bool kill)
 		if (kill)
 			jr_attempt_event(held->attempt, JR_EV_OVERDUE);
 	}
-}
-
-static bool
-is_beaten(const struct jr_held *held)
-{
-	return !held->lost && !held->in_doubt &&
-	       !(held->attempt != NULL && jr_attempt_is_lost(held->attempt));
-}
-
-static int64_t
-busy_ms(const struct jr_runner *runner)
-{
-	int64_t half = runner->opts->lease.heartbeat_ms / 2;
-
-	return half < BUSY_MS ? half : BUSY_MS;
-}
-
-static void
-beat_by(struct jr_runner *runner, int64_t at_ms)
-{
-	if (runner->held_count == 0)
-		return;
-	if (at_ms < runner->beat_at_ms)
-		runner->beat_at_ms = at_ms;
-	jr_runner_wake_at(runner, runner->beat_at_ms);
-}
-
-static void
-renew(struct jr_held *held, int64_t sent_ms)
-{
-	const struct jr_lease *lease = &held->runner->opts->lease;
-
-	held->fence_at_ms = jr_lease_fence_at(lease, sent_ms);
-	if (held->phase == JR_HELD_RUNNING)
-		jr_attempt_renew(held->attempt, held->fence_at_ms);
-}
-
-static void
-take_beat(struct jr_runner *runner, const struct jr_beat_row *row, int64_t sent_ms)
-{
-	struct jr_held *held = jr_held_find(runner, row->id, row->claim_seq);
-
-	if (held == NULL || held->lost)
-		return;
-	switch (row->beat) {
-	case JR_BEAT_GONE:
-		if (held->unanswered)
-			held->in_doubt = true;
-		else
-			jr_held_lose(held, "somebody else holds it");
-		return;
-	case JR_BEAT_BUSY:
-		beat_by(runner, jr_clock_now_ms() + busy_ms(runner));
-		break;
-	case JR_BEAT_RENEWED:
-		renew(held, sent_ms);
-		break;
-	}
-	if (row->cancel && held->phase == JR_HELD_RUNNING)
-		jr_attempt_event(held->attempt, JR_EV_CANCEL);
-}
-
-static void
-on_beat(void *ctx, const struct jr_reply *reply)
-{
-	struct jr_runner *runner = ctx;
-	const struct jr_lease *lease = &runner->opts->lease;
-
-	runner->beat_at_ms = JR_NEVER;
-	if (reply->end == JR_PG_DONE) {
-		beat_by(runner, reply->sent_ms + lease->heartbeat_ms);
-		for (size_t i = 0; i < jr_queue_count_beats(reply->results[0]); i++) {
-			struct jr_beat_row row = jr_queue_read_beat(reply->results[0], i);
-
-			take_beat(runner, &row, reply->sent_ms);
-		}
-		jr_claim_reset(runner);
-	} else {
-		jr_log(JR_INFO, "heartbeat_failed", JR_S("error", reply->err.msg));
-		beat_by(runner, jr_clock_now_ms() + busy_ms(runner));
-	}
-	jr_runner_pump(runner);
-}
-
-bool
-jr_held_try_heartbeat(struct jr_runner *runner)
-{
-	struct jr_held_list list;
-	struct jr_batch *batch;
-	bool due = runner->held_count > 0 && jr_clock_now_ms() >= runner->beat_at_ms;
-
-	if (!due) {
-		jr_runner_wake_at(runner, runner->beat_at_ms);
-		return false;
-	}
-	list = jr_held_select(runner, is_beaten);
-	if (list.count > 0) {
-		batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_beat, runner);
-		jr_queue_add_heartbeat(
-		    batch, runner->facts.id, list.runs, list.count, runner->opts->lease.lease_ms);
-		jr_queue_add_runner_seen(batch, runner->facts.id);
-		jr_pg_submit(runner->pg, batch);
-	} else {
-		runner->beat_at_ms = jr_clock_now_ms() + busy_ms(runner);
-		jr_runner_wake_at(runner, runner->beat_at_ms);
-	}
-	jr_held_list_release(&list);
-	return !jr_pg_is_idle(runner->pg);
 }

@@ -43,7 +43,6 @@ on_opened(void *ctx)
 
 	if (runner->connect_tries > 0)
 		jr_log(JR_INFO, "db_back", JR_I("count", runner->connect_tries));
-	runner->connect_tries = 0;
 	if (runner->held_count > 0)
 		runner->beat_at_ms = 0;
 	jr_runner_pump(runner);
@@ -56,8 +55,7 @@ is_worth_another_try(const struct jr_runner *runner, const struct jr_err *err, i
 		return false;
 	if (runner->held_count > 0)
 		return !runner->hurried;
-	return !runner->signalled && jr_pg_is_temporary(err) &&
-	       next_ms <= runner->patience_until_ms;
+	return !runner->draining && jr_pg_is_temporary(err) && next_ms <= runner->patience_until_ms;
 }
 
 static void
@@ -67,6 +65,8 @@ on_lost(void *ctx, const struct jr_err *err)
 	int64_t now = jr_clock_now_ms(), delay, cap = PAUSE_CAP_MS;
 
 	jr_log(JR_INFO, "db_lost", JR_S("error", err->msg));
+	if (jr_pg_has_answered(runner->pg)) /* a connection alone proves nothing */
+		runner->connect_tries = 0;
 	if (runner->connect_tries++ == 0)
 		runner->patience_until_ms = jr_clock_after(now, runner->opts->patience_ms);
 	if (runner->held_count > 0)

@@ -4,7 +4,8 @@
  *	runner.c         life cycle, signals, what is sent next
  *	runner_link.c    the connection: opening, losing, opening again
  *	runner_claim.c   combinations, cursor, claims, adoption
- *	runner_held.c    held runs: start, heartbeat, self-fence, end
+ *	runner_held.c    held runs: start, self-fence, end
+ *	runner_beat.c    the heartbeat of all of them
  *	runner_settle.c  outcomes: settle, doubt, reports
  *	runner_reclaim.c expired leases of others
  *
@@ -41,6 +42,7 @@ struct jr_held {
 	struct jr_timer offer; /* ENDED: how long the outcome is offered */
 	int64_t fence_at_ms;   /* when its handler must stop unless a heartbeat is answered */
 	int64_t retry_at_ms;   /* ENDED: not settled again before */
+	bool has_place;        /* one of the runner's places is its */
 	bool lost;             /* fenced out: nothing is written any more */
 	bool on_wire;          /* ENDED: in the settle whose reply is awaited */
 	bool in_doubt;         /* ENDED: a settle was not answered; read before it is sent again */
@@ -76,7 +78,8 @@ struct jr_runner {
 
 	bool draining;  /* no more claims: a signal, a limit, a failure */
 	bool signalled; /* what is claimed but not started is released */
-	bool hurried;   /* second INT */
+	int interrupts;
+	bool hurried; /* second INT */
 	struct jr_timer splay, grace, runtime,
 	    wake; /* wake: something wants to be sent at a later time */
 
@@ -102,7 +105,10 @@ struct jr_runner {
 	int64_t claim_errors; /* in a row */
 	bool claim_alone;     /* a fused settle and claim failed: not together next time */
 	bool claim_in_doubt;
+	bool
+	    combos_whole; /* a claim found nothing although the combinations were cut: read all of them */
 	int64_t claim_sent_ms;
+	int64_t adopt_at_ms; /* doubt about a claim is not read before */
 	size_t claim_wanted;
 	bool job_tried;
 
@@ -139,7 +145,8 @@ void jr_claim_reset(struct jr_runner *runner); /* drop the cursor and the combin
 bool jr_claim_is_over(const struct jr_runner *runner);
 
 /* runner_held.c */
-void jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t sent_ms); /* takes run */
+/* Takes the run, and the place that was had for it. */
+void jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t sent_ms, bool has_place);
 void jr_held_start(struct jr_held *held); /* or end it, when it may not be started */
 void jr_held_drop(struct jr_held *held);
 bool jr_held_try_heartbeat(struct jr_runner *runner);

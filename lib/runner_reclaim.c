@@ -60,8 +60,12 @@ note_trouble(struct jr_runner *runner, const struct jr_err *err)
 {
 	jr_log(JR_INFO, "reclaim_failed", JR_S("error", err->msg));
 	jr_reclaim_forget(runner);
-	if (++runner->reclaim_errors >= ERRORS_MAX)
-		runner->reclaim_wanted = false;
+	if (++runner->reclaim_errors < ERRORS_MAX)
+		return;
+	runner->reclaim_wanted = false;
+	runner->status = jr_worse_status(runner->status, JR_E_TEMP);
+	if (runner->err->msg[0] == '\0')
+		*runner->err = *err;
 }
 
 static void
@@ -104,7 +108,7 @@ go_on(struct jr_runner *runner)
 		runner->drained = false; /* one of them may be due at once */
 		jr_claim_reset(runner);
 	}
-	runner->reclaim_wanted = full;
+	runner->reclaim_wanted = full && !runner->draining;
 	jr_reclaim_forget(runner);
 }
 

@@ -14,6 +14,8 @@
 #include "mem.h"
 #include "runner_parts.h"
 
+#define BATCH_BYTES                                                                                \
+	(256 * 1024)  /* of texts in one settle, so that it arrives within its deadline */
 #define RETRY_MS 1000 /* the row was locked, or the server refused */
 
 void
@@ -168,8 +170,10 @@ take_failure(struct jr_runner *runner, const struct jr_reply *reply)
 
 	for (size_t i = 0; i < sent.count; i++) {
 		sent.held[i]->on_wire = false;
-		if (reply->end == JR_PG_UNKNOWN)
-			sent.held[i]->in_doubt = sent.held[i]->unanswered = true;
+		if (reply->end != JR_PG_UNKNOWN)
+			continue;
+		sent.held[i]->in_doubt = sent.held[i]->unanswered = true;
+		sent.held[i]->alone = sent.count > 1; /* the batch may have been too much */
 	}
 	if (by_claim)
 		runner->claim_alone = true;
@@ -213,6 +217,39 @@ settle_batch(struct jr_runner *runner, const struct jr_held_list *list)
 	return batch;
 }
 
+static size_t
+text_size(const char *text)
+{
+	return text == NULL ? 0 : strlen(text);
+}
+
+/* As many as fit, at least one; the others go with the next. */
+static void
+cut_to_size(struct jr_held_list *list)
+{
+	size_t bytes = 0, n = 0;
+
+	for (; n < list->count; n++) {
+		const struct jr_outcome *o = &list->held[n]->outcome;
+
+		bytes += text_size(o->output) + text_size(o->error) + text_size(o->result);
+		if (n > 0 && bytes > BATCH_BYTES)
+			break;
+	}
+	list->count = n;
+}
+
+/* Those that wait for their time must be looked at then. */
+static void
+wake_for_retries(struct jr_runner *runner)
+{
+	for (const struct jr_held *held = runner->held; held != NULL; held = held->next) {
+		if (held->phase == JR_HELD_ENDED && !held->lost &&
+		    held->retry_at_ms > jr_clock_now_ms())
+			jr_runner_wake_at(runner, held->retry_at_ms);
+	}
+}
+
 bool
 jr_settle_try(struct jr_runner *runner)
 {
@@ -225,7 +262,9 @@ jr_settle_try(struct jr_runner *runner)
 		list = jr_held_select(runner, is_offered_alone);
 		if (list.count > 1)
 			list.count = 1;
+		wake_for_retries(runner);
 	}
+	cut_to_size(&list);
 	if (list.count > 0) {
 		batch = settle_batch(runner, &list);
 		if (!alone && !runner->claim_alone)
@@ -236,9 +275,28 @@ jr_settle_try(struct jr_runner *runner)
 	return !jr_pg_is_idle(runner->pg);
 }
 
-/* It was accepted, but the answer that said what came of it was lost: what settle.sql decides from the same facts. */
+/* What settle.sql decides from the same facts, when nobody can tell any more: the run has gone on. */
+static const char *
+likely_status(const struct jr_held *held)
+{
+	switch (held->outcome.kind) {
+	case JR_OUT_SUCCEEDED:
+	case JR_OUT_CANCELLED:
+	case JR_OUT_DEAD:
+		return jr_outcome_word(held->outcome.kind);
+	case JR_OUT_FAILED:
+	case JR_OUT_LOST:
+		return held->run->attempts >= held->run->max_attempts ? "dead" : "failed";
+	case JR_OUT_LATER:
+	case JR_OUT_RELEASED:
+		break;
+	}
+	return "queued";
+}
+
+/* It was accepted, but the answer that said what came of it was lost. `status`: of the run now, "" if it has gone on. */
 static void
-report_accepted(struct jr_held *held)
+report_accepted(struct jr_held *held, const char *status)
 {
 	const struct jr_run *run = held->run;
 	struct jr_settled_row row = {.id = run->id,
@@ -246,22 +304,9 @@ report_accepted(struct jr_held *held)
 	    .attempts = run->attempts,
 	    .max_attempts = run->max_attempts,
 	    .run_in_ms = held->outcome.delay_ms};
-	const char *status = "queued";
 
-	switch (held->outcome.kind) {
-	case JR_OUT_SUCCEEDED:
-	case JR_OUT_CANCELLED:
-	case JR_OUT_DEAD:
-		status = jr_outcome_word(held->outcome.kind);
-		break;
-	case JR_OUT_FAILED:
-	case JR_OUT_LOST:
-		status = run->attempts >= run->max_attempts ? "dead" : "failed";
-		break;
-	case JR_OUT_LATER:
-	case JR_OUT_RELEASED:
-		break;
-	}
+	if (*status == '\0')
+		status = likely_status(held);
 	memcpy(row.status, status, strlen(status) + 1);
 	jr_settle_report(held->runner, &row, &held->outcome, run->job_type);
 }
@@ -278,7 +323,7 @@ take_answer(struct jr_runner *runner, const struct jr_answer_row *row)
 	case JR_ANSWER_RUNNING:
 		return; /* not applied: it is offered again */
 	case JR_ANSWER_ACCEPTED:
-		report_accepted(held);
+		report_accepted(held, row->status);
 		jr_held_drop(held);
 		return;
 	case JR_ANSWER_FENCED:
@@ -311,10 +356,10 @@ jr_settle_try_resolve(struct jr_runner *runner)
 	struct jr_held_list list;
 	struct jr_batch *batch;
 
-	if (jr_clock_now_ms() < runner->resolve_at_ms)
-		return false;
 	list = jr_held_select(runner, is_in_doubt);
-	if (list.count > 0) {
+	if (list.count > 0 && jr_clock_now_ms() < runner->resolve_at_ms)
+		jr_runner_wake_at(runner, runner->resolve_at_ms);
+	else if (list.count > 0) {
 		batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_resolved, runner);
 		jr_queue_add_resolve(batch, runner->facts.id, list.runs, list.count);
 		jr_pg_submit(runner->pg, batch);

@@ -28,6 +28,7 @@ cut_every_commit() {
 		jr run -d "$proxied" --lease 2s --max-runs 1 -v
 		echo "$mode $n: $stderr"
 		assert_equal "$status" 0
+		refute_regex "$stderr" 'lease_lost|outcome_refused'
 		# What the cut tick has not ended, the next ones do.
 		wait_until 10 finished_by_ticks "$id"
 		q_is 'succeeded' "select status from jobrun.job_runs where id = $id"

@@ -117,8 +117,10 @@ lease_has_ended() {
 	handler slow <<<'sleep 4'
 	handler quick <<<'exit 0'
 	held=$(enqueue slow --backoff 0)
-	bg_runner --lease 2s -j 2
+	beside=$(enqueue slow --backoff 0)
+	bg_runner --lease 2s -j 3
 	wait_until 10 run_is "$held" running
+	wait_until 10 run_is "$beside" running
 	hold "select from jobrun.job_runs where id = $held for update"
 	for _ in 1 2 3 4 5 6 7 8; do
 		enqueue quick
@@ -130,6 +132,19 @@ lease_has_ended() {
 	wait_runner
 	other_host
 	q_is succeeded "select status from jobrun.job_runs where id = $held"
+	# Its heartbeats went on: one claim was enough.
+	q_is 'succeeded|1' "select status, claim_seq from jobrun.job_runs where id = $beside"
+}
+
+@test "a locked runner row costs no lease" {
+	handler slow <<<'sleep 3'
+	id=$(enqueue slow)
+	bg_runner --lease 2s
+	wait_until 10 run_is "$id" running
+	hold 'update jobrun.job_runners set version = version'
+	wait_runner
+	release_holds
+	q_is 'succeeded|1' "select status, claim_seq from jobrun.job_runs where id = $id"
 }
 
 @test "a short lock does not cost the run: the heartbeat answers busy and asks again" {

@@ -1,7 +1,7 @@
 -- combos: the combinations (job_type, queue, priority) that have a due run now, best priority first, for the claim.
--- $1 job types of this host, $2 wanted queues or null for all.
+-- $1 job types of this host, $2 wanted queues or null for all, $3 how many to give.
 -- A loose index scan: one probe of job_runs_ready for each combination, however many runs it has and however far ahead
--- they are due. Paused and full ones are left out, so that they do not count as work. Cut after the first 64, at a
+-- they are due. Paused and full ones are left out, so that they do not count as work. Cut after the first $3, at a
 -- priority border: what is left out has worse priority than all that is given, so that the order stays exact.
 with recursive walk as (
 	select f.* from unnest($1::text[]) t(job_type) cross join lateral (
@@ -28,5 +28,5 @@ with recursive walk as (
 			(select count(*) from jobrun.job_runs r where r.status = 'running' and r.queue = q.name))
 )
 select job_type, queue, priority from due
-where so_far <= 64 or priority = best
+where so_far <= $3::bigint or priority = best
 order by priority, job_type, queue

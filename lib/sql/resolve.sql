@@ -1,5 +1,5 @@
 -- resolve: what became of settles that were not answered. $1 ids, $2 claim_seqs, $3 runner id.
--- One row (id, claim_seq, answer) for each pair: running: still mine, nothing was written, send it again; accepted;
+-- One row (id, claim_seq, answer, status of the run unless it was claimed again) for each pair: running: still mine, nothing was written, send it again; accepted;
 -- fenced: somebody else has ended that claim. A plain success has no row in job_attempts: the run itself tells.
 select g.id, g.claim_seq,
 	case
@@ -8,7 +8,8 @@ select g.id, g.claim_seq,
 		when a.runner_id = $3::bigint then 'accepted'
 		when r.claim_seq = g.claim_seq and r.runner_id = $3::bigint and r.status = 'succeeded' then 'accepted'
 		else 'fenced'
-	end as answer
+	end as answer,
+	case when r.claim_seq = g.claim_seq then r.status end as status
 from unnest($1::bigint[], $2::bigint[]) g(id, claim_seq)
 left join jobrun.job_runs r on r.id = g.id
 left join jobrun.job_attempts a on a.run_id = g.id and a.claim_seq = g.claim_seq

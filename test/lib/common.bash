@@ -131,8 +131,9 @@ wait_runner() {
 	wait "$pid" 2>/dev/null || runner_status=$?
 }
 
+# A zombie does not run any more; who is to reap it is another matter.
 is_gone() {
-	! kill -0 "$1" 2>/dev/null
+	! kill -0 "$1" 2>/dev/null || grep -qs '^State:[[:space:]]*Z' "/proc/$1/status"
 }
 
 # Killed, not asked: what a runner leaves then must be right too.
