@@ -57,8 +57,9 @@ hang_up(struct jr_pg *pg)
 
 /* The connection is over: tell everybody, the batch on the wire first. */
 static void
-tear_down(struct jr_pg *pg)
+tear_down(void *ctx)
 {
+	struct jr_pg *pg = ctx;
 	struct jr_batch *failed = pg->failed, *wire = pg->wire, *queued = pg->head;
 	struct jr_err why = pg->why;
 
@@ -80,12 +81,6 @@ tear_down(struct jr_pg *pg)
 		queued = next;
 	}
 	pg->events.lost(pg->events.ctx, &why);
-}
-
-static void
-on_broken(void *ctx)
-{
-	tear_down(ctx);
 }
 
 /* From anywhere: the connection is no good any more. Told from the loop. */
@@ -312,7 +307,7 @@ jr_pg_new(struct jr_loop *loop, const char *conninfo, const struct jr_pg_events 
 	pg->tail = &pg->head;
 	jr_watch_init(&pg->watch, on_socket, pg);
 	jr_timer_init(&pg->deadline, on_deadline, pg);
-	jr_timer_init(&pg->broken, on_broken, pg);
+	jr_timer_init(&pg->broken, tear_down, pg);
 	return pg;
 }
 
