@@ -60,6 +60,15 @@ finished_by_ticks() {
 	cut_every_commit hang
 }
 
+@test "a server that takes connections and answers nothing ends the tick: exit 75" {
+	proxy mute 0
+	id=$(enqueue work)
+	jr run -d "$proxied" --lease 2s
+	assert_equal "$status" 75
+	assert_regex "$stderr" '^jobrun: the database did not answer in time'
+	run_is "$id" queued
+}
+
 @test "an enqueue whose COMMIT answer is lost makes one run" {
 	for mode in answer request; do
 		proxy "$mode" 1
