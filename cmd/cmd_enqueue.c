@@ -61,7 +61,7 @@ static const struct jr_option enqueue_options[] = {
 	{ .name = "time-zone", .arg = "ZONE", .help = "in which --at is read ($TZ, else that of the server)",
 	    .type = JR_OPT_STRING, .offset = AT(time_zone) },
 	{ .name = "expires", .arg = "D", .help = "give up if it could not start within D of its time", .type = JR_OPT_DURATION,
-	    .offset = AT(expires_ms) },
+	    .offset = AT(expires_ms), .min = 1 },
 	{ .name = "max-attempts", .arg = "N", .help = "attempts before it is dead (5)", .type = JR_OPT_INT,
 	    .offset = AT(max_attempts), .min = 1, .max = INT32_MAX },
 	{ .name = "timeout", .arg = "D", .help = "time for one attempt; 0: no limit", .type = JR_OPT_DURATION,

@@ -65,7 +65,7 @@ retry_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 const struct jr_cmd jr_cmd_retry = {
     .name = "retry",
     .group = JR_GROUP_REPAIR,
-    .summary = "run again, with all attempts before it",
+    .summary = "run again, with a fresh set of attempts",
     .usage = "[OPTION...] ID...",
     .details = "A run that is running is left alone, and one that has succeeded unless --force is "
 	       "given.\n",

@@ -6,7 +6,6 @@
  * every six hours. On a terminal a status line shows progress and a summary ends it.
  */
 #include <inttypes.h>
-#include <jansson.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +20,7 @@
 #include "parse.h"
 #include "runner.h"
 #include "state.h"
-#include "text.h"
-
-#define DEAD_SHOWN_MAX 10
-#define LAST_LINES_MAX 400
+#include "voice.h"
 
 struct run_opts {
 	struct jr_words types, queues;
@@ -77,64 +73,18 @@ static const struct jr_option run_options[] = {
 };
 /* clang-format on */
 
-/* What is said while it runs. */
-struct voice {
-	int64_t dead_count;
-	bool terminal; /* a status line is shown */
-	bool shown;
-	int64_t shown_ms;
-};
-
-static void
-clear_line(struct voice *voice)
+/* "NAME: why": the reason why that file is no handler, NULL if it was never looked at. */
+static const char *
+find_problem(const struct jr_handlers *handlers, const char *name)
 {
-	if (voice->shown)
-		fputs("\r\033[K", stderr);
-	voice->shown = false;
-}
+	size_t len = strlen(name);
 
-static void
-say_dead(void *ctx, const struct jr_dead *dead)
-{
-	struct voice *voice = ctx;
-	char *why, *last;
-
-	clear_line(voice);
-	if (voice->dead_count++ >= DEAD_SHOWN_MAX)
-		return;
-	why = jr_text_visible(dead->error == NULL ? "no reason given" : dead->error, false);
-	fprintf(stderr,
-	    "jobrun: run %" PRId64 " %s is dead after %" PRId64 " of %" PRId64 " attempts: %s\n",
-	    dead->id, dead->job_type, dead->attempts, dead->max_attempts, why);
-	free(why);
-	last = jr_text_last_line(dead->output == NULL ? "" : dead->output, LAST_LINES_MAX);
-	if (*last != '\0') {
-		char *visible = jr_text_visible(last, false);
-
-		fprintf(stderr, "  last output: %s\n", visible);
-		free(visible);
+	for (size_t i = 0; i < handlers->problem_count; i++) {
+		if (strncmp(handlers->problems[i], name, len) == 0 &&
+		    handlers->problems[i][len] == ':')
+			return handlers->problems[i];
 	}
-	free(last);
-	fprintf(stderr, "  look: jobrun show %" PRId64 "   again: jobrun retry %" PRId64 "\n",
-	    dead->id, dead->id);
-}
-
-/* At most ten times a second. */
-static void
-show_progress(void *ctx, const struct jr_counts *c)
-{
-	struct voice *voice = ctx;
-	int64_t now = jr_clock_now_ms();
-
-	if (!voice->terminal || now - voice->shown_ms < 100)
-		return;
-	voice->shown_ms = now;
-	voice->shown = true;
-	fprintf(stderr,
-	    "\r\033[K%" PRId64 " running, %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64
-	    " dead",
-	    c->running, c->succeeded, c->failed, c->dead);
-	fflush(stderr);
+	return NULL;
 }
 
 static bool
@@ -146,7 +96,13 @@ check_types(const struct run_opts *opts, const struct jr_handlers *handlers, str
 	for (size_t i = 0; i < handlers->count; i++)
 		known[i] = handlers->items[i].job_type;
 	for (size_t i = 0; ok && i < opts->types.count; i++) {
-		if (jr_handlers_find(handlers, opts->types.items[i]) == NULL)
+		const char *problem = find_problem(handlers, opts->types.items[i]);
+
+		if (jr_handlers_find(handlers, opts->types.items[i]) != NULL)
+			continue;
+		if (problem != NULL)
+			ok = jr_fail(err, JR_E_CONFIG, "%s", problem);
+		else
 			ok = jr_fail_unknown(err, "job type on this host:", opts->types.items[i],
 			    known, handlers->count,
 			    "no handler of that name is in the handlers directory");
@@ -160,68 +116,14 @@ load_handlers(const struct run_opts *opts, struct jr_handlers *handlers, struct 
 {
 	char *directory = jr_handlers_directory(opts->handlers);
 	bool ok = jr_handlers_load(handlers, directory, err);
-	/* A file left out is news for a person, not for each of cron's mails. */
-	enum jr_level level = isatty(STDERR_FILENO) ? JR_WARN : JR_INFO;
 
 	free(directory);
 	if (!ok)
 		return false;
-	for (size_t i = 0; i < handlers->problem_count; i++)
-		jr_log(level, "handler_refused", JR_S("reason", handlers->problems[i]));
 	if (check_types(opts, handlers, err))
 		return true;
 	jr_handlers_release(handlers);
 	return false;
-}
-
-static void
-print_summary(const struct jr_counts *c, int64_t ms, int status)
-{
-	json_t *doc = json_pack("{si sI sI sI sI sI sI sI sI sI sI sI}", "status", status,
-	    "duration_ms", ms, "claimed", c->claimed, "succeeded", c->succeeded, "failed",
-	    c->failed, "dead", c->dead, "later", c->later, "released", c->released, "cancelled",
-	    c->cancelled, "reclaimed", c->reclaimed, "fenced", c->fenced, "given_up", c->given_up);
-
-	json_dumpf(doc, stdout, JSON_COMPACT);
-	putchar('\n');
-	json_decref(doc);
-}
-
-static void
-say_summary(struct voice *voice, const struct jr_counts *c, int64_t ms)
-{
-	char *took = jr_format_duration(ms);
-
-	clear_line(voice);
-	if (voice->dead_count > DEAD_SHOWN_MAX)
-		fprintf(stderr,
-		    "jobrun: and %" PRId64 " more runs are dead: jobrun list --status dead\n",
-		    voice->dead_count - DEAD_SHOWN_MAX);
-	if (voice->terminal)
-		fprintf(stderr,
-		    "%" PRId64 " runs in %s: %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64
-		    " dead\n",
-		    c->claimed, took, c->succeeded, c->failed, c->dead);
-	free(took);
-}
-
-/* "Database away" is not said at each tick; its end is said once. What else is wrong is always said. */
-static void
-soften(const char *state_directory, const char *conninfo, int status, bool answered,
-    struct jr_err *err)
-{
-	const char *name = conninfo == NULL ? "" : conninfo;
-	int64_t since_ms = 0;
-	char *words;
-
-	if (!answered && status == JR_E_TEMP) {
-		if (!jr_state_away(state_directory, name, &since_ms))
-			err->msg[0] = '\0';
-	} else if (answered && jr_state_back(state_directory, name, &since_ms)) {
-		words = jr_format_duration(since_ms);
-		fprintf(stderr, "jobrun: the database is back after %s\n", words);
-		free(words);
-	}
 }
 
 /* Each handler takes three descriptors. */
@@ -254,7 +156,7 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 {
 	int64_t started = jr_clock_now_ms();
 	struct jr_counts counts;
-	struct voice voice = {
+	struct jr_voice voice = {
 	    .terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0};
 	const struct jr_runner_opts runner = {
 	    .conninfo = jr_db_conninfo(app->dbname, NULL),
@@ -274,13 +176,13 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	    .splay_ms = opts->splay_ms,
 	    .patience_ms = JR_CMD_PATIENCE_MS,
 	    .echo = opts->job > 0,
-	    .dead = say_dead,
-	    .progress = show_progress,
+	    .dead = jr_voice_dead,
+	    .progress = jr_voice_progress,
 	    .ctx = &voice,
 	};
 	int status = jr_runner_run(&runner, &counts, err);
 
-	say_summary(&voice, &counts, jr_clock_now_ms() - started);
+	jr_voice_summary(&voice, &counts, jr_clock_now_ms() - started);
 	if (opts->job > 0 && status == 0 && counts.crowded) {
 		jr_fail(err, JR_E_TEMP,
 		    "no free place on this host for run %" PRId64
@@ -289,13 +191,15 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 		status = JR_E_TEMP;
 	} else if (opts->job > 0 && status == 0 && counts.claimed == 0) {
 		jr_fail(err, JR_E_NEWS,
-		    "run %" PRId64 " does not wait: look with jobrun show %" PRId64, opts->job,
-		    opts->job);
+		    "run %" PRId64
+		    " was not claimed: there is no such run, it does not wait, or this host has no "
+		    "handler for its job type: look with jobrun show %" PRId64,
+		    opts->job, opts->job);
 		status = JR_E_NEWS;
 	}
 	if (app->json)
-		print_summary(&counts, jr_clock_now_ms() - started, status);
-	soften(state_directory, runner.conninfo, status, counts.answered, err);
+		jr_voice_json(&counts, jr_clock_now_ms() - started, status);
+	jr_voice_soften(state_directory, runner.conninfo, status, counts.answered, err);
 	return status;
 }
 
@@ -353,6 +257,8 @@ run_run(const struct jr_app *app, const void *values, int argc, char **argv, str
 	    !check_descriptors(opts->jobs, err) || !load_handlers(opts, &handlers, err))
 		return (int)err->code;
 	state_directory = jr_state_directory(opts->state_dir, err);
+	if (state_directory != NULL)
+		jr_voice_problems(&handlers, state_directory);
 	if (state_directory == NULL)
 		status = (int)err->code;
 	else if (opts->dry_run)

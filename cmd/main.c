@@ -10,6 +10,7 @@
 #include <langinfo.h>
 #include <libsmartcols.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -299,14 +300,22 @@ set_locale(void)
 		setlocale(LC_CTYPE, "C.UTF-8");
 }
 
+static bool
+has_no_reader(int fd)
+{
+	struct pollfd out = {.fd = fd, .events = POLLOUT};
+
+	return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
+}
+
 /* What was printed must have arrived. A reader who has gone away is no news. */
 static int
 finish_output(int status, struct jr_err *err)
 {
-	errno = 0;
+	errno = 0; /* of a failure before this one only the mark is left */
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
-	if (errno == EPIPE)
+	if (errno == EPIPE || (errno == 0 && has_no_reader(STDOUT_FILENO)))
 		return status;
 	jr_fail(err, JR_E_TEMP, "could not write to stdout: %s",
 	    errno == 0 ? "error" : strerror(errno));

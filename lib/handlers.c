@@ -273,8 +273,9 @@ read_directory(const char *directory, struct names *names, struct jr_err *err)
 
 	if (dir == NULL && errno == ENOENT)
 		return jr_fail(err, JR_E_CONFIG,
-		    "cannot read the handlers directory %s: %s: mkdir -p %s", directory,
-		    strerror(errno), directory);
+		    "cannot read the handlers directory %s: %s: mkdir -p %s, or "
+		    "~/.config/jobrun/handlers, or name another with --handlers",
+		    directory, strerror(errno), directory);
 	if (dir == NULL)
 		return jr_fail(err, JR_E_CONFIG, "cannot read the handlers directory %s: %s",
 		    directory, strerror(errno));

@@ -15,8 +15,8 @@
 #include "runner_parts.h"
 
 #define BATCH_BYTES                                                                                \
-	(256 * 1024)  /* of texts in one settle, so that it arrives within its deadline */
-#define RETRY_MS 1000 /* the row was locked, or the server refused */
+	((size_t)256 * 1024) /* of texts in one settle, so that it arrives within its deadline */
+#define RETRY_MS 1000        /* the row was locked, or the server refused */
 
 void
 jr_settle_report(struct jr_runner *runner, const struct jr_settled_row *row,
@@ -35,7 +35,7 @@ jr_settle_report(struct jr_runner *runner, const struct jr_settled_row *row,
 	jr_log(JR_INFO, "run_end", JR_I("run", row->id), JR_S("type", job_type),
 	    JR_I("attempt", row->attempts), JR_S("outcome", jr_outcome_word(outcome->kind)),
 	    JR_S("state", row->status), JR_S("code", outcome->error_code),
-	    JR_I("delay_ms", row->run_in_ms));
+	    row->run_in_ms < 0 ? JR_S("delay_ms", NULL) : JR_I("delay_ms", row->run_in_ms));
 	if (dead)
 		counts->dead++;
 	else if (outcome->kind == JR_OUT_LOST)

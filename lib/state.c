@@ -46,6 +46,10 @@ check_directory(const char *path, struct jr_err *err)
 		    "state directory %s belongs to user %u, not to user %u; type: chown %u %s, or "
 		    "name another with --state-dir",
 		    path, st.st_uid, geteuid(), geteuid(), path);
+	if ((st.st_mode & S_ISVTX) != 0)
+		return jr_fail(err, JR_E_CONFIG,
+		    "state directory %s is everybody's; name one of your own, such as %s/jobrun",
+		    path, path);
 	if ((st.st_mode & 077) != 0)
 		return jr_fail(err, JR_E_CONFIG,
 		    "state directory %s is open to others (mode %04o); type: chmod 700 %s", path,

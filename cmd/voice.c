@@ -1,0 +1,139 @@
+/*
+ * voice: see voice.h. The memory of what was said is in the state directory.
+ */
+#include "voice.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "log.h"
+#include "mem.h"
+#include "parse.h"
+#include "state.h"
+#include "text.h"
+
+#define DEAD_SHOWN_MAX 10
+#define LAST_LINES_MAX 400
+
+static void
+clear_line(struct jr_voice *voice)
+{
+	if (voice->shown)
+		fputs("\r\033[K", stderr);
+	voice->shown = false;
+}
+
+void
+jr_voice_dead(void *ctx, const struct jr_dead *dead)
+{
+	struct jr_voice *voice = ctx;
+	char *why, *last;
+
+	clear_line(voice);
+	if (voice->dead_count++ >= DEAD_SHOWN_MAX)
+		return;
+	why = jr_text_visible(dead->error == NULL ? "no reason given" : dead->error, false);
+	fprintf(stderr,
+	    "jobrun: run %" PRId64 " %s is dead after %" PRId64 " of %" PRId64 " attempts: %s\n",
+	    dead->id, dead->job_type, dead->attempts, dead->max_attempts, why);
+	free(why);
+	last = jr_text_last_line(dead->output == NULL ? "" : dead->output, LAST_LINES_MAX);
+	if (*last != '\0') {
+		char *visible = jr_text_visible(last, false);
+
+		fprintf(stderr, "  last output: %s\n", visible);
+		free(visible);
+	}
+	free(last);
+	fprintf(stderr, "  look: jobrun show %" PRId64 "   again: jobrun retry %" PRId64 "\n",
+	    dead->id, dead->id);
+}
+
+/* At most ten times a second. */
+void
+jr_voice_progress(void *ctx, const struct jr_counts *c)
+{
+	struct jr_voice *voice = ctx;
+	int64_t now = jr_clock_now_ms();
+
+	if (!voice->terminal || now - voice->shown_ms < 100)
+		return;
+	voice->shown_ms = now;
+	voice->shown = true;
+	fprintf(stderr,
+	    "\r\033[K%" PRId64 " running, %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64
+	    " dead",
+	    c->running, c->succeeded, c->failed, c->dead);
+	fflush(stderr);
+}
+
+/* A file that is left out is said at once, then as rarely as a database that is away: cron mails each word. */
+void
+jr_voice_problems(const struct jr_handlers *handlers, const char *state_directory)
+{
+	char *name = jr_xasprintf("handlers %s", handlers->directory);
+	int64_t since_ms;
+	bool tell = handlers->problem_count > 0 &&
+		    (jr_state_away(state_directory, name, &since_ms) || isatty(STDERR_FILENO));
+
+	for (size_t i = 0; i < handlers->problem_count; i++)
+		jr_log(tell ? JR_WARN : JR_INFO, "handler_refused",
+		    JR_S("reason", handlers->problems[i]));
+	if (handlers->problem_count == 0)
+		(void)jr_state_back(state_directory, name, &since_ms);
+	free(name);
+}
+
+void
+jr_voice_json(const struct jr_counts *c, int64_t ms, int status)
+{
+	json_t *doc = json_pack("{si sI sI sI sI sI sI sI sI sI sI sI}", "status", status,
+	    "duration_ms", ms, "claimed", c->claimed, "succeeded", c->succeeded, "failed",
+	    c->failed, "dead", c->dead, "later", c->later, "released", c->released, "cancelled",
+	    c->cancelled, "reclaimed", c->reclaimed, "fenced", c->fenced, "given_up", c->given_up);
+
+	json_dumpf(doc, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(doc);
+}
+
+void
+jr_voice_summary(struct jr_voice *voice, const struct jr_counts *c, int64_t ms)
+{
+	char *took = jr_format_duration(ms);
+
+	clear_line(voice);
+	if (voice->dead_count > DEAD_SHOWN_MAX)
+		fprintf(stderr,
+		    "jobrun: and %" PRId64 " more runs are dead: jobrun list --status dead\n",
+		    voice->dead_count - DEAD_SHOWN_MAX);
+	if (voice->terminal)
+		fprintf(stderr,
+		    "%" PRId64 " runs in %s: %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64
+		    " dead\n",
+		    c->claimed, took, c->succeeded, c->failed, c->dead);
+	free(took);
+}
+
+/* "Database away" is not said at each tick; its end is said once. What else is wrong is always said. */
+void
+jr_voice_soften(const char *state_directory, const char *conninfo, int status, bool answered,
+    struct jr_err *err)
+{
+	const char *name = conninfo == NULL ? "" : conninfo;
+	int64_t since_ms = 0;
+	char *words;
+
+	if (!answered && status == JR_E_TEMP) {
+		if (!jr_state_away(state_directory, name, &since_ms) && !isatty(STDERR_FILENO))
+			err->msg[0] = '\0';
+	} else if (answered && jr_state_back(state_directory, name, &since_ms)) {
+		words = jr_format_duration(since_ms);
+		fprintf(stderr, "jobrun: the database is back after %s\n", words);
+		free(words);
+	}
+}

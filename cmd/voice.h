@@ -1,0 +1,34 @@
+/*
+ * voice: what `jobrun run` says, and how often: cron mails each word.
+ */
+#ifndef JR_VOICE_H
+#define JR_VOICE_H
+
+#include "err.h"
+#include "handlers.h"
+#include "runner.h"
+
+/* What has been said so far. */
+struct jr_voice {
+	int64_t dead_count;
+	bool terminal; /* a status line is shown */
+	bool shown;
+	int64_t shown_ms;
+};
+
+/* For struct jr_runner_opts. A dead run is said once with what to type next; after ten of them only their number. */
+void jr_voice_dead(void *ctx, const struct jr_dead *dead);
+void jr_voice_progress(void *ctx, const struct jr_counts *counts);
+
+/* The end: words on a terminal; a JSON document on stdout. */
+void jr_voice_summary(struct jr_voice *voice, const struct jr_counts *c, int64_t ms);
+void jr_voice_json(const struct jr_counts *c, int64_t ms, int status);
+
+/* Files that are no handlers though they look like it: at once, then as rarely as a database that is away. */
+void jr_voice_problems(const struct jr_handlers *handlers, const char *state_directory);
+
+/* Empties err->msg if "database away" was said lately; says once that it is back. What else is wrong is always said. */
+void jr_voice_soften(const char *state_directory, const char *conninfo, int status, bool answered,
+    struct jr_err *err);
+
+#endif
