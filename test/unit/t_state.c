@@ -67,7 +67,7 @@ symbolic_link_is_refused_even_before_a_slash(void **state)
 static void
 directory_open_to_others_is_refused_with_the_command_to_type(void **state)
 {
-	static const mode_t modes[] = {0701, 0710, 0720, 0755, 01777};
+	static const mode_t modes[] = {0701, 0710, 0720, 0755, 0777};
 	struct fixture *f = *state;
 	char *command = jr_xasprintf("type: chmod 700 %s", f->directory);
 
@@ -75,6 +75,9 @@ directory_open_to_others_is_refused_with_the_command_to_type(void **state)
 		assert_int_equal(chmod(f->directory, modes[i]), 0);
 		check_refused(f->directory, command);
 	}
+	/* chmod 700 /tmp would be bad advice. */
+	assert_int_equal(chmod(f->directory, 01777), 0);
+	check_refused(f->directory, "name one of your own");
 	free(command);
 }
 
