@@ -131,16 +131,19 @@ asks_for_password() {
 		chmod "$mode" "$JOBRUN_HANDLERS/work"
 		refused 78 "chmod go-w $JOBRUN_HANDLERS/work\$"
 	done
-	# Beside a good one it is passed over: silently for cron, with the reason under -v.
+	# Beside a good one it is passed over: said once, then rarely, since cron mails each word; always under -v.
 	handler good <<<'exit 0'
 	good=$(enqueue good)
+	jr_ok run
+	assert_regex "$stderr" "chmod go-w $JOBRUN_HANDLERS/work"
+	assert_equal "${#stderr_lines[@]}" 1
 	jr_ok run
 	assert_equal "$output$stderr" ''
 	run_is "$good" succeeded
 	jr_ok run -v
 	assert_regex "$stderr" "chmod go-w $JOBRUN_HANDLERS/work"
 	q_is 'queued|0' "select status, claim_seq from jobrun.job_runs where id = $id"
-	refused 64 'work' --type work
+	refused 78 "chmod go-w $JOBRUN_HANDLERS/work" --type work
 }
 
 @test "a script that nobody may execute is refused with the chmod to type" {
