@@ -173,7 +173,9 @@ take_failure(struct jr_runner *runner, const struct jr_reply *reply)
 		if (reply->end != JR_PG_UNKNOWN)
 			continue;
 		sent.held[i]->in_doubt = sent.held[i]->unanswered = true;
-		sent.held[i]->alone = sent.count > 1; /* the batch may have been too much */
+		/* It may have been too much for one batch; who is alone stays so. */
+		if (sent.count > 1)
+			sent.held[i]->alone = true;
 	}
 	if (by_claim)
 		runner->claim_alone = true;
