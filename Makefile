@@ -16,14 +16,14 @@ MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/jobrun
 
 PKG_CONFIG ?= pkg-config
-PACKAGES   := libpq jansson smartcols
+PACKAGES   := libpq libcurl libcrypto jansson smartcols
 
 # Goals that compile nothing must work where the libraries are not installed.
 ifneq ($(if $(MAKECMDGOALS),$(filter-out help clean lint format uninstall,$(MAKECMDGOALS)),all),)
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES))
 ifeq ($(PKG_LIBS),)
-$(error $(PKG_CONFIG) does not find all of: $(PACKAGES); on Debian: apt install pkg-config libpq-dev libjansson-dev libsmartcols-dev)
+$(error $(PKG_CONFIG) does not find all of: $(PACKAGES); on Debian: apt install pkg-config libpq-dev libcurl4-openssl-dev libssl-dev libjansson-dev libsmartcols-dev)
 endif
 endif
 

@@ -59,8 +59,9 @@ grace(const struct jr_attempt *attempt)
 {
 	if (attempt->run.grace_ms > 0)
 		return attempt->run.grace_ms;
-	return attempt->setup.handler->grace_ms >= 0 ? attempt->setup.handler->grace_ms
-						     : JR_GRACE_MS;
+	return attempt->setup.handler->settings.grace_ms >= 0
+		   ? attempt->setup.handler->settings.grace_ms
+		   : JR_GRACE_MS;
 }
 
 /* Patience only ever gets shorter. */
@@ -253,7 +254,7 @@ jr_attempt_start(const struct jr_attempt_setup *setup)
 	attempt->setup = *setup;
 	attempt->run = *setup->run;
 	if (attempt->run.timeout_ms < 0)
-		attempt->run.timeout_ms = setup->handler->timeout_ms;
+		attempt->run.timeout_ms = setup->handler->settings.timeout_ms;
 	attempt->state = JR_ST_RUNNING;
 	attempt->reason = JR_EV_ENDED;
 	jr_timer_init(&attempt->timeout, on_timeout, attempt);
@@ -271,6 +272,16 @@ jr_attempt_renew(struct jr_attempt *attempt, int64_t fence_at_ms)
 	set_timer(attempt, &attempt->fence, fence_at_ms);
 	if (attempt->work != NULL)
 		attempt->setup.handler->kind->move(attempt->work, gone_by(attempt, fence_at_ms));
+}
+
+void
+jr_attempt_news(struct jr_attempt *attempt, struct jr_news *news)
+{
+	const struct jr_handler_kind *kind = attempt->setup.handler->kind;
+
+	*news = (struct jr_news){.output_dropped = 0};
+	if (attempt->work != NULL && attempt->state != JR_ST_ENDED && kind->news != NULL)
+		kind->news(attempt->work, news);
 }
 
 enum jr_attempt_state

@@ -8,7 +8,7 @@
  *	shutdown  exit 0 succeeded, give up dead, anything else released
  *	lost      nothing is written
  *
- * and without a reason the verdict decides: done succeeded, later, give up dead, fail failed. The first reason stays,
+ * except that what has been committed has succeeded, whatever the reason. Without a reason the verdict decides: done succeeded, later, give up dead, fail failed. The first reason stays,
  * but lost replaces every other one. Deadlines of its own: the run's timeout, the
  * fence of the lease (it is then LOST without being told), and the time between TERM and KILL.
  *
@@ -47,7 +47,7 @@ enum jr_attempt_state {
 typedef void jr_attempt_fn(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outcome);
 
 struct jr_attempt_setup {
-	const struct jr_host *host;
+	struct jr_host *host;
 	const struct jr_handler *handler;
 	const struct jr_run *run; /* borrowed until freed */
 	struct jr_random *random; /* for the backoff */
@@ -68,6 +68,9 @@ void jr_attempt_event(struct jr_attempt *attempt, enum jr_attempt_event event);
 
 /* A heartbeat was answered: the handler may go on until fence_at_ms. */
 void jr_attempt_renew(struct jr_attempt *attempt, int64_t fence_at_ms);
+
+/* What the handler has to tell so far (handler.h); zeroed if there is nothing new. */
+void jr_attempt_news(struct jr_attempt *attempt, struct jr_news *news);
 
 enum jr_attempt_state jr_attempt_state(const struct jr_attempt *attempt);
 bool jr_attempt_is_lost(const struct jr_attempt

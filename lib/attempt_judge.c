@@ -1,7 +1,8 @@
 /*
  * attempt_judge: what an attempt came to: a pure function of why jobrun stopped it, how its work ended, and the run.
  *
- * The contract is the table of attempt.h. What must hold: a lost lease writes nothing, whatever the handler said.
+ * The contract is the table of attempt.h. What must hold: a lost lease writes nothing, whatever the handler said; what
+ * was committed is told as it is, whatever the reason: the server's fence has accepted it.
  */
 #include "attempt.h"
 
@@ -28,14 +29,21 @@ jr_attempt_backoff(const struct jr_run *run, struct jr_random *random)
 	return backoff(run, run->attempts, random);
 }
 
+/* The handler may ask for a longer pause than the backoff, up to a day, never for a shorter one. */
+static int64_t
+asked_delay(const struct jr_work_end *end, int64_t backoff_ms)
+{
+	int64_t asked_ms = end->retry_in_ms < LATER_MAX_MS ? end->retry_in_ms : LATER_MAX_MS;
+
+	return asked_ms > backoff_ms ? asked_ms : backoff_ms;
+}
+
 static int64_t
 later_delay(const struct jr_work_end *end, const struct jr_run *run, struct jr_random *random)
 {
 	int64_t n = run->snoozes < INT64_MAX ? run->snoozes + 1 : INT64_MAX;
-	int64_t delay_ms = backoff(run, n, random);
+	int64_t delay_ms = asked_delay(end, backoff(run, n, random));
 
-	if (end->retry_in_ms > delay_ms)
-		delay_ms = end->retry_in_ms;
 	return delay_ms < LATER_MAX_MS ? delay_ms : LATER_MAX_MS;
 }
 
@@ -99,9 +107,11 @@ jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end,
     const struct jr_run *run, struct jr_random *random, struct jr_outcome *outcome)
 {
 	*outcome = (struct jr_outcome){0};
-	if (reason == JR_EV_LOST)
+	if (reason == JR_EV_LOST && !end->settled)
 		return false;
-	outcome->kind = kind_of(reason, end->verdict);
+	outcome->kind = end->settled ? JR_OUT_SUCCEEDED : kind_of(reason, end->verdict);
+	outcome->settled = end->settled;
+	outcome->in_doubt = end->in_doubt;
 	outcome->has_exit = end->has_exit;
 	outcome->exit_status = end->exit_status;
 	outcome->pid = end->pid;
@@ -109,10 +119,12 @@ jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end,
 	outcome->max_rss_kb = end->max_rss_kb;
 	outcome->output_dropped = end->output_dropped;
 	outcome->output = jr_xstrdup_or_null(end->output);
+	outcome->progress = jr_xstrdup_or_null(end->progress);
+	outcome->checkpoint = jr_xstrdup_or_null(end->checkpoint);
 	outcome->result = jr_xstrdup_or_null(end->result);
 	if (outcome->kind == JR_OUT_FAILED ||
 	    outcome->kind == JR_OUT_RELEASED) /* a release may come to be charged */
-		outcome->delay_ms = jr_attempt_backoff(run, random);
+		outcome->delay_ms = asked_delay(end, jr_attempt_backoff(run, random));
 	else if (outcome->kind == JR_OUT_LATER)
 		outcome->delay_ms = later_delay(end, run, random);
 	say_why(reason, end, run, outcome);

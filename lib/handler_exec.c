@@ -190,7 +190,7 @@ start_child(struct exec_work *exec, const struct jr_host *host, const struct jr_
 }
 
 static struct jr_work *
-start(const struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
+start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
     int64_t deadline_ms, int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
 {
 	struct exec_work *exec = jr_xcalloc(1, sizeof(*exec));

@@ -160,9 +160,8 @@ add_handler(struct jr_handlers *handlers, const char *job_type, const char *path
 	    .path = jr_xstrdup_or_null(path),
 	    .directory = jr_xstrdup(handlers->directory),
 	    .kind = kind,
-	    .timeout_ms = -1,
-	    .grace_ms = -1,
 	};
+	jr_settings_init(&handlers->items[handlers->count - 1].settings);
 }
 
 /* A plain file nobody can execute: a README, or a script somebody forgot to make executable? */

@@ -58,8 +58,24 @@ enum jr_batch_kind {
 struct jr_batch *jr_batch_new(
     enum jr_batch_kind kind, const struct jr_lease *times, jr_reply_fn *fn, void *ctx);
 
+/*
+ * The transaction begins with BEGIN alone, READ COMMITTED, and has the settings of the session: for statements of
+ * users, who expect their own search_path. Before anything is added; no matter for a closing batch.
+ */
+void jr_batch_bare(struct jr_batch *batch);
+
 /* Add a statement with text parameters (copied; NULL is NULL). `sql` is static text of sql_text.h. */
 void jr_batch_add(struct jr_batch *batch, const char *sql, size_t count, const char *const *values);
+
+/*
+ * Add a statement of a user's: `sql` is borrowed until the reply, $1 is of type jsonb. Its rows are read one by one: the
+ * first `rows` are the result, the others are dropped as they come. When more than JR_ROWS_BYTES come for one row or for
+ * all that are kept, reading ends: the batch FAILED with SQLSTATE 54000, nothing of it happened, and the connection is
+ * lost. COPY, which cannot be answered here, ends the same way with 0A000.
+ */
+#define JR_ROWS_BYTES (4 * 1048576)
+void jr_batch_add_foreign(
+    struct jr_batch *batch, const char *sql, const char *payload, size_t rows);
 
 void jr_batch_free(struct jr_batch *batch); /* only one that was not submitted; NULL is fine */
 
@@ -83,6 +99,12 @@ void jr_pg_free(struct jr_pg *pg); /* closes; replies that are still owed are no
  * string or PGCONNECT_TIMEOUT has one. With same_address timeout_ms stands: leases do not wait. Only while closed.
  */
 void jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool same_address);
+
+/*
+ * Ask the server to cancel what is on the wire, by libpq's cancel (which blocks: in a forked child under an alarm, reaped
+ * from the loop). A cancel may arrive late: the connection is not to be used for anything else afterwards.
+ */
+void jr_pg_cancel(struct jr_pg *pg);
 
 bool jr_pg_is_open(const struct jr_pg *pg);
 bool jr_pg_has_answered(const struct jr_pg *pg); /* any batch since the last jr_pg_open */

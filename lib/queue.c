@@ -188,6 +188,8 @@ enum run_column {
 	C_CHECKPOINT,
 	C_TRACE_CONTEXT,
 	C_PAYLOAD,
+	C_RUNNER_ID,
+	C_STARTED,
 	C_LEASE_LEFT /* adopt's only */
 };
 
@@ -220,6 +222,8 @@ jr_queue_read_run(const PGresult *result, size_t index, struct jr_cursor *cursor
 
 	run->id = jr_pg_int(result, row, C_ID, 0);
 	run->claim_seq = jr_pg_int(result, row, C_CLAIM_SEQ, 0);
+	run->runner_id = jr_pg_int(result, row, C_RUNNER_ID, 0);
+	run->started_ms = jr_pg_int(result, row, C_STARTED, 0);
 	run->attempts = jr_pg_int(result, row, C_ATTEMPTS, 0);
 	run->max_attempts = jr_pg_int(result, row, C_MAX_ATTEMPTS, 0);
 	run->snoozes = jr_pg_int(result, row, C_SNOOZES, 0);

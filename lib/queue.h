@@ -94,6 +94,21 @@ void jr_queue_add_heartbeat(struct jr_batch *batch, int64_t runner_id, struct jr
 size_t jr_queue_count_beats(const PGresult *result);
 struct jr_beat_row jr_queue_read_beat(const PGresult *result, size_t index);
 
+/* tell.sql: what running handlers have to tell. Read: the (id, claim_seq) that were written. */
+struct jr_tale {
+	int64_t id, claim_seq;
+	const char *progress, *checkpoint; /* lines; NULL: nothing new */
+	const char *output;                /* so far; NULL: nothing new */
+	int64_t output_dropped;
+};
+struct jr_told_row {
+	int64_t id, claim_seq;
+};
+void jr_queue_add_tell(
+    struct jr_batch *batch, int64_t runner_id, const struct jr_tale *tales, size_t count);
+size_t jr_queue_count_told(const PGresult *result);
+struct jr_told_row jr_queue_read_told(const PGresult *result, size_t index);
+
 /* reclaim.sql: expired running rows behind after_id, locked until the transaction ends. For an opening batch. */
 struct jr_expired_row {
 	int64_t id, claim_seq, runner_id, attempts, max_attempts, backoff_base_ms, backoff_cap_ms;

@@ -117,6 +117,8 @@ enum settle_parameter {
 	P_OUTPUT,
 	P_DROPPED,
 	P_RESULT,
+	P_PROGRESS,
+	P_CHECKPOINT,
 	P_COUNT
 };
 
@@ -148,6 +150,8 @@ add_settlement(struct jr_pg_array arrays[P_COUNT], const struct jr_settlement *s
 	jr_pg_array_add(&arrays[P_OUTPUT], o->output);
 	jr_pg_array_add_int(&arrays[P_DROPPED], o->output_dropped);
 	jr_pg_array_add(&arrays[P_RESULT], o->result);
+	jr_pg_array_add(&arrays[P_PROGRESS], o->progress);
+	jr_pg_array_add(&arrays[P_CHECKPOINT], o->checkpoint);
 }
 
 void

@@ -46,6 +46,8 @@ jr_outcome_release(struct jr_outcome *outcome)
 	free(outcome->error_code);
 	free(outcome->error);
 	free(outcome->output);
+	free(outcome->progress);
+	free(outcome->checkpoint);
 	free(outcome->result);
 	*outcome = (struct jr_outcome){0};
 }

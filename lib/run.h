@@ -13,7 +13,8 @@
 struct jr_run {
 	int64_t id;
 	int64_t claim_seq; /* with runner_id the fence of every write */
-	int64_t attempts;  /* this one included */
+	int64_t runner_id;
+	int64_t attempts; /* this one included */
 	int64_t max_attempts;
 	int64_t snoozes;
 	int64_t releases;
@@ -21,8 +22,10 @@ struct jr_run {
 	int64_t grace_ms;
 	int64_t backoff_base_ms;
 	int64_t backoff_cap_ms;
-	bool expired;   /* expires_at has passed: settle it dead, start nothing */
-	bool cancelled; /* cancel was asked for before it could be adopted */
+	int64_t started_ms; /* when it was claimed, by the database's clock: Unix time in ms; */
+	int64_t claimed_ms; /* and by this host's jr_clock_now_ms() */
+	bool expired;       /* expires_at has passed: settle it dead, start nothing */
+	bool cancelled;     /* cancel was asked for before it could be adopted */
 	char *job_type;
 	char *queue;
 	char *payload;       /* the text of PostgreSQL, never parsed here */
@@ -65,11 +68,17 @@ struct jr_outcome {
 	int64_t max_rss_kb;
 	int64_t delay_ms; /* failed, later, lost: from now() until it may run again */
 	int64_t output_dropped;
+	bool settled;  /* it is written already, together with the effect: only to be told */
+	bool in_doubt; /* it may be written already: to be read before anything is written */
 	char *
 	    error_code; /* exit:1, signal:SEGV, timeout, lost, cancelled, cannot-start, expired; NULL when it succeeded */
 	char *error;  /* one or a few lines for people; NULL when it succeeded */
 	char *output; /* NULL: none */
-	char *result; /* JSON text, NULL: none */
+	/*
+	 * What the handler said: each is NULL or the text of a JSON object whose member of that name is meant. Such a line
+	 * travels untouched; the server takes the member out of it.
+	 */
+	char *progress, *checkpoint, *result;
 };
 
 void jr_outcome_release(struct jr_outcome *outcome); /* leaves it zeroed */

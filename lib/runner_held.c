@@ -147,10 +147,14 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 	jr_attempt_free(attempt);
 	give_place(held);
 	runner->counts.running--;
-	if (outcome == NULL || held->lost) {
+	if (outcome != NULL && outcome->settled) {
+		jr_settle_report_settled(held, outcome);
+		jr_held_drop(held);
+	} else if (outcome == NULL || held->lost) {
 		runner->counts.fenced++;
 		jr_held_drop(held);
 	} else {
+		held->in_doubt = held->unanswered = outcome->in_doubt;
 		held->outcome = *outcome;
 		*outcome = (struct jr_outcome){0};
 		end_held(held);
@@ -255,6 +259,7 @@ jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t sent_ms, bool
 
 	held->runner = runner;
 	held->run = run;
+	run->claimed_ms = sent_ms;
 	held->has_place = has_place;
 	held->fence_at_ms = jr_lease_fence_at(&runner->opts->lease, sent_ms);
 	jr_timer_init(&held->offer, on_offer_over, held);

@@ -169,6 +169,7 @@ bool jr_settle_try(struct jr_runner *runner);
 bool jr_settle_try_resolve(struct jr_runner *runner);
 void jr_settle_report(struct jr_runner *runner, const struct jr_settled_row *row,
     const struct jr_outcome *outcome, const char *job_type);
+void jr_settle_report_settled(struct jr_held *held, const struct jr_outcome *outcome);
 
 /* runner_reclaim.c */
 bool jr_reclaim_try(struct jr_runner *runner);

@@ -296,6 +296,21 @@ likely_status(const struct jr_held *held)
 	return "queued";
 }
 
+/* It was written together with its effect. */
+void
+jr_settle_report_settled(struct jr_held *held, const struct jr_outcome *outcome)
+{
+	const struct jr_run *run = held->run;
+	const struct jr_settled_row row = {.id = run->id,
+	    .claim_seq = run->claim_seq,
+	    .attempts = run->attempts,
+	    .max_attempts = run->max_attempts,
+	    .run_in_ms = -1,
+	    .status = "succeeded"};
+
+	jr_settle_report(held->runner, &row, outcome, run->job_type);
+}
+
 /* It was accepted, but the answer that said what came of it was lost. `status`: of the run now, "" if it has gone on. */
 static void
 report_accepted(struct jr_held *held, const char *status)
@@ -309,6 +324,8 @@ report_accepted(struct jr_held *held, const char *status)
 
 	if (*status == '\0')
 		status = likely_status(held);
+	if (strcmp(status, "succeeded") == 0) /* a sql handler's commit had arrived */
+		held->outcome.kind = JR_OUT_SUCCEEDED;
 	memcpy(row.status, status, strlen(status) + 1);
 	jr_settle_report(held->runner, &row, &held->outcome, run->job_type);
 }

@@ -35,7 +35,7 @@ struct trial {
 static struct fake fake;
 
 static inline struct jr_work *
-fake_start(const struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
+fake_start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
     int64_t deadline_ms, int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
 {
 	(void)host;
@@ -76,7 +76,7 @@ fake_free(struct jr_work *work)
 }
 
 static const struct jr_handler_kind fake_kind = {
-    "fake", fake_start, fake_stop, fake_move, fake_free};
+    .name = "fake", .start = fake_start, .stop = fake_stop, .move = fake_move, .free = fake_free};
 
 static inline void
 on_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outcome)
@@ -105,7 +105,10 @@ set_up(void **state)
 
 	fake = (struct fake){.work = {&fake_kind}};
 	trial->host.loop = jr_loop_new(&err);
-	trial->handler = (struct jr_handler){.kind = &fake_kind, .timeout_ms = -1, .grace_ms = -1};
+	trial->handler = (struct jr_handler){
+	    .kind = &fake_kind,
+	};
+	jr_settings_init(&trial->handler.settings);
 	trial->run = example_run();
 	jr_random_seed(&trial->random, 1);
 	*state = trial;

@@ -33,8 +33,8 @@ timeout_then_term_then_kill(void **state)
 	bool killed = false;
 
 	trial->run.timeout_ms = 20;
-	trial->handler.timeout_ms = 100000;
-	trial->handler.grace_ms = 30;
+	trial->handler.settings.timeout_ms = 100000;
+	trial->handler.settings.grace_ms = 30;
 	start(trial, JR_NEVER, 1000);
 	assert_true(fake.run_deadline_ms <= jr_clock_now_ms() + 20);
 	for (int64_t end_ms = jr_clock_now_ms() + PATIENCE_MS; !killed; killed = fake.kills > 0) {
@@ -56,7 +56,7 @@ no_timeout_means_none_and_the_handlers_is_second(void **state)
 	start(trial, JR_NEVER, 1000);
 	assert_true(fake.run_deadline_ms == JR_NEVER);
 	reset(trial);
-	trial->handler.timeout_ms = 5000;
+	trial->handler.settings.timeout_ms = 5000;
 	start(trial, JR_NEVER, 1000);
 	assert_true(fake.run_deadline_ms <= jr_clock_now_ms() + 5000);
 	jr_attempt_event(trial->attempt, JR_EV_TIMEOUT);
@@ -139,7 +139,7 @@ a_real_handler_that_ignores_term_times_out_and_is_freed_at_its_end(void **state)
 	trial->handler.directory = directory;
 	trial->handler.path = make_file(directory, "job",
 	    "#!/bin/sh\ntrap '' TERM\nsleep 300 &\nwhile :; do sleep 300; done\n", 0755);
-	trial->handler.grace_ms = 50;
+	trial->handler.settings.grace_ms = 50;
 	trial->run.payload = (char *)(uintptr_t) "{}";
 	trial->run.timeout_ms = 50;
 	assert_non_null(jr_attempt_start(&setup));

@@ -84,11 +84,10 @@ start(struct fixture *fixture, const char *text, mode_t mode, int64_t run_deadli
 {
 	struct jr_handler handler = {.job_type = (char *)(uintptr_t) "job",
 	    .directory = fixture->directory,
-	    .kind = &jr_handler_exec,
-	    .timeout_ms = -1,
-	    .grace_ms = -1};
+	    .kind = &jr_handler_exec};
 	struct jr_work *work;
 
+	jr_settings_init(&handler.settings);
 	*result = (struct result){0};
 	handler.path = make_file(fixture->directory, "job", text, mode);
 	work = jr_handler_exec.start(

@@ -82,8 +82,8 @@ executables_are_handlers_sorted_by_name(void **state)
 	assert_ptr_equal(handler->kind, &jr_handler_exec);
 	assert_string_equal(handler->directory, *state);
 	assert_string_equal(strrchr(handler->path, '/'), "/zeta");
-	assert_int_equal(handler->timeout_ms, -1);
-	assert_int_equal(handler->grace_ms, -1);
+	assert_int_equal(handler->settings.timeout_ms, -1);
+	assert_int_equal(handler->settings.grace_ms, -1);
 	handler = jr_handlers_find(&handlers, "jobrun.noop");
 	assert_ptr_equal(handler->kind, &jr_handler_builtin);
 	assert_null(handler->path);

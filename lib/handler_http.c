@@ -1,0 +1,3 @@
+#include "handler.h"
+
+const struct jr_handler_kind jr_handler_http = {.name = "http"};
