@@ -2,8 +2,8 @@
  * out: reading on in the file that a handler writes, and what it has said.
  *
  * The handler appends; we read from where we were, line by line. One that writes with ">" instead of ">>" is understood
- * as well: if the file was changed and is no longer, or the last bytes that were read are not there any more, it is read
- * from its beginning. What must hold: memory is bounded by a line, the last line of each kind and the warnings, time by
+ * as well: if the file was changed without having grown, or the last bytes that were read are not there any more, it is
+ * read from its beginning. What must hold: memory is bounded by a line, the last line of each kind and the warnings, time by
  * JR_OUT_READ_MAX, whatever is in the file.
  */
 #include "out_parts.h"
@@ -253,12 +253,15 @@ jr_out_read(struct jr_out *out, bool last)
 static bool
 make_files(struct jr_out *out, const char *checkpoint, const struct jr_limits *limits)
 {
+	char *text;
 	int fd;
 
 	out->fd = jr_out_dir_make(out->outs, out->name, "", limits);
 	if (out->fd < 0 || checkpoint == NULL)
 		return out->fd >= 0;
-	fd = jr_out_dir_make(out->outs, out->checkpoint_name, checkpoint, limits);
+	text = jr_xasprintf("%s\n", checkpoint);
+	fd = jr_out_dir_make(out->outs, out->checkpoint_name, text, limits);
+	free(text); /* leaves errno alone */
 	if (fd >= 0)
 		(void)close(fd);
 	return fd >= 0;
