@@ -7,6 +7,8 @@
 #include "handlers.h"
 #include "processes.h"
 
+#define SCRIPT "#!/bin/sh\nexit 0\n"
+
 static int
 set_up(void **state)
 {

@@ -6,8 +6,6 @@
 
 #include <fcntl.h>
 
-#define SCRIPT "#!/bin/sh\nexit 0\n"
-
 static void
 expect_refusal(const char *directory, const char *text)
 {
