@@ -79,20 +79,6 @@ static const struct jr_option run_options[] = {
 };
 /* clang-format on */
 
-/* "NAME: why": the reason why that file is no handler, NULL if it was never looked at. */
-static const char *
-find_problem(const struct jr_handlers *handlers, const char *name)
-{
-	size_t len = strlen(name);
-
-	for (size_t i = 0; i < handlers->problem_count; i++) {
-		if (strncmp(handlers->problems[i], name, len) == 0 &&
-		    handlers->problems[i][len] == ':')
-			return handlers->problems[i];
-	}
-	return NULL;
-}
-
 static bool
 check_types(const struct run_opts *opts, const struct jr_handlers *handlers, struct jr_err *err)
 {
@@ -102,7 +88,7 @@ check_types(const struct run_opts *opts, const struct jr_handlers *handlers, str
 	for (size_t i = 0; i < handlers->count; i++)
 		known[i] = handlers->items[i].job_type;
 	for (size_t i = 0; ok && i < opts->types.count; i++) {
-		const char *problem = find_problem(handlers, opts->types.items[i]);
+		const char *problem = jr_handlers_problem_of(handlers, opts->types.items[i]);
 
 		if (jr_handlers_find(handlers, opts->types.items[i]) != NULL)
 			continue;
