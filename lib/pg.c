@@ -21,6 +21,8 @@ hang_up(struct jr_pg *pg)
 	jr_timer_cancel(&pg->deadline);
 	jr_timer_cancel(&pg->broken);
 	PQfinish(pg->conn);
+	jr_pg_meter_free(pg->meter);
+	pg->meter = NULL;
 }
 
 /* The connection is over: tell everybody. */
@@ -113,6 +115,8 @@ on_notice(void *ctx, const PGresult *result)
 	const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 	size_t len = text == NULL ? 0 : strnlen(text, sizeof(pg->notice) - 1);
 
+	if (pg->wire != NULL)
+		pg->wire->rows.arrived = 0; /* what came is not part of a row */
 	if (len == 0)
 		return;
 	memcpy(pg->notice, text, len);

@@ -161,6 +161,16 @@ jr_batch_refuse_rows(struct jr_batch *batch)
 }
 
 bool
+jr_batch_has_foreign(const struct jr_batch *batch)
+{
+	for (size_t i = 0; i < batch->count; i++) {
+		if (batch->statements[i].foreign)
+			return true;
+	}
+	return false;
+}
+
+bool
 jr_batch_is_foreign(const struct jr_batch *batch)
 {
 	return batch->at < batch->count && batch->statements[batch->at].foreign;

@@ -47,8 +47,8 @@ bool jr_batch_send(struct jr_batch *batch, PGconn *conn) JR_MUST;
  * A result came (takes it). false: nothing more may be read; batch->err says why, and the connection is of no use.
  */
 bool jr_batch_take(struct jr_batch *batch, PGresult *result) JR_MUST;
-bool jr_batch_is_foreign(
-    const struct jr_batch *batch);                 /* the answer of a user's statement is awaited */
+bool jr_batch_has_foreign(const struct jr_batch *batch); /* a statement of a user's is in it... */
+bool jr_batch_is_foreign(const struct jr_batch *batch);  /* ...and its answer is awaited */
 void jr_batch_refuse_rows(struct jr_batch *batch); /* too much of it came: as with false above */
 
 /* The end mark of a result came (false: there was no result to end). */

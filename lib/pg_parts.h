@@ -5,6 +5,7 @@
  *	pg_wire.c    batches: sent, answered, replied to
  *	pg_batch.c   the inside of one batch
  *	pg_rows.c    rows of a user's statement
+ *	pg_meter.c   not more at once than may be in memory
  *	pg_cancel.c  libpq's cancel, in a process of its own
  */
 #ifndef JR_PG_PARTS_H
@@ -13,6 +14,7 @@
 #include "pg_batch.h"
 #include "pg_cancel.h"
 #include "pg_connect.h"
+#include "pg_meter.h"
 
 enum jr_pg_state {
 	JR_PG_CLOSED,
@@ -36,6 +38,7 @@ struct jr_pg {
 	struct jr_batch *head, **tail;
 	struct jr_pg_address address; /* of the last good connection */
 	struct jr_pg_canceller canceller;
+	struct jr_pg_meter *meter; /* once a user's statement was sent */
 	char notice[512];
 };
 

@@ -1,9 +1,9 @@
 /*
  * pg_rows: see pg_rows.h.
  *
- * libpq gives a row only when all of it has come, so what a row costs in memory is counted before it is there: FIONREAD
- * tells what waits in front of each read, and a whole message sets the count back. What must hold: at most
- * JR_ROWS_BYTES and what one read brings is in memory, however much is sent.
+ * libpq gives a row only when all of it has come, so what it costs in memory is counted before it is there: FIONREAD
+ * tells how much each read took, and a whole message sets the count back. What must hold: at most JR_ROWS_BYTES and what
+ * one read brings, which pg_meter bounds, are in memory, however much is sent.
  */
 #include "pg_rows.h"
 
@@ -77,16 +77,26 @@ jr_pg_rows_end(struct jr_pg_rows *rows, PGresult *last)
 	return kept;
 }
 
+static size_t
+waiting(PGconn *conn)
+{
+	int bytes = 0;
+
+	return ioctl(PQsocket(conn), FIONREAD, &bytes) == 0 && bytes > 0 ? (size_t)bytes : 0;
+}
+
 int
 jr_pg_rows_consume(struct jr_pg_rows *rows, PGconn *conn)
 {
-	int waiting = 0;
+	size_t before = waiting(conn), after;
+	int done;
 
 	if (rows->arrived > JR_ROWS_BYTES + SLACK)
 		return -1;
-	if (ioctl(PQsocket(conn), FIONREAD, &waiting) == 0 && waiting > 0)
-		rows->arrived += (size_t)waiting;
-	return PQconsumeInput(conn);
+	done = PQconsumeInput(conn);
+	after = waiting(conn);
+	rows->arrived += before > after ? before - after : 0;
+	return done;
 }
 
 void

@@ -40,10 +40,19 @@ is_orphan(const struct jr_pg *pg, const struct jr_batch *batch)
 	       !jr_pg_is_in_transaction(pg);
 }
 
+/* Without it (no descriptors) reading is bounded less well; that is no reason not to work. */
+static void
+meter(struct jr_pg *pg, const struct jr_batch *batch)
+{
+	if (pg->meter == NULL && jr_batch_has_foreign(batch))
+		pg->meter = jr_pg_meter_new(pg->loop, PQsocket(pg->conn));
+}
+
 static void
 send_batch(struct jr_pg *pg, struct jr_batch *batch)
 {
 	pg->wire = batch;
+	meter(pg, batch);
 	batch->sent_ms = jr_clock_now_ms();
 	jr_timer_set(pg->loop, &pg->deadline, jr_clock_after(batch->sent_ms, batch->deadline_ms));
 	if (jr_batch_send(batch, pg->conn))
