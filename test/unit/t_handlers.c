@@ -2,41 +2,9 @@
  * handlers: what counts as a handler, and which files are refused. Ownership is tried out only as
  * root.
  */
-#include "handlers.h"
-#include "processes.h"
+#include "handlers_files.h"
 
 #include <fcntl.h>
-
-#define SCRIPT "#!/bin/sh\nexit 0\n"
-
-static int
-set_up(void **state)
-{
-	*state = make_directory();
-	return 0;
-}
-
-static int
-tear_down(void **state)
-{
-	remove_directory(*state);
-	return 0;
-}
-
-static void
-add(const char *directory, const char *name, const char *text, mode_t mode)
-{
-	free(make_file(directory, name, text, mode));
-}
-
-static void
-load(struct jr_handlers *handlers, const char *directory)
-{
-	struct jr_err err = {0};
-
-	if (!jr_handlers_load(handlers, directory, &err))
-		fail_msg("%s", err.msg);
-}
 
 static void
 expect_refusal(const char *directory, const char *text)
@@ -49,19 +17,6 @@ expect_refusal(const char *directory, const char *text)
 	if (strstr(err.msg, text) == NULL)
 		fail_msg("\"%s\" is not in \"%s\"", text, err.msg);
 	assert_null(handlers.items);
-}
-
-/* A line of `problems` that begins with `name` and has `text` in it. */
-static void
-expect_problem(const struct jr_handlers *handlers, const char *name, const char *text)
-{
-	for (size_t i = 0; i < handlers->problem_count; i++) {
-		const char *line = handlers->problems[i];
-
-		if (strncmp(line, name, strlen(name)) == 0 && strstr(line, text) != NULL)
-			return;
-	}
-	fail_msg("no problem \"%s: %s\" (of %zu)", name, text, handlers->problem_count);
 }
 
 static void
@@ -122,8 +77,8 @@ what_looks_like_a_handler_and_is_none_has_a_line(void **state)
 	add(*state, "forgotten", SCRIPT, 0644);
 	add(*state, "Upper", SCRIPT, 0755);
 	add(*state, "jobrun.mine", SCRIPT, 0755);
-	add(*state, "report.sql", "select 1", 0644);
-	add(*state, "good.json", "{}", 0644);
+	add(*state, "report.sql", "select 1; select 2", 0644);
+	add(*state, "other.json", "{\n\t\"tiemout\": \"5m\"\n}\n", 0644);
 	add(*state, "open", SCRIPT, 0777);
 	assert_int_equal(mkfifo(fifo, 0600), 0);
 	assert_int_equal(mkdir(inner, 0700), 0);
@@ -134,8 +89,8 @@ what_looks_like_a_handler_and_is_none_has_a_line(void **state)
 	expect_problem(&handlers, "forgotten", "chmod +x");
 	expect_problem(&handlers, "Upper", "not a job type");
 	expect_problem(&handlers, "jobrun.mine", "reserved");
-	expect_problem(&handlers, "report.sql", "sql handlers are not known to this version");
-	expect_problem(&handlers, "good.json", "not known to this version");
+	expect_problem(&handlers, "report.sql:1:11: ", "a second statement");
+	expect_problem(&handlers, "other.json:2:2: ", "did you mean \"timeout\"?");
 	expect_problem(&handlers, "open", "chmod go-w");
 	expect_problem(&handlers, "fifo", "not a plain file");
 	expect_problem(&handlers, "dangling", "No such file");
