@@ -71,7 +71,8 @@ struct jr_cmd {
 	X(logs) \
 	X(retry) \
 	X(cancel) \
-	X(migrate)
+	X(migrate) \
+	X(try)
 /* clang-format on */
 
 #define JR_COMMAND_DECLARE(name) extern const struct jr_cmd jr_cmd_##name;
