@@ -26,13 +26,15 @@
 struct run_opts {
 	struct jr_words types, queues;
 	const char *handlers, *state_dir;
-	int64_t jobs, job, max_runs;
+	int64_t jobs, http_jobs, sql_jobs, job, max_runs;
 	int64_t max_runtime_ms, lease_ms, heartbeat_ms, grace_ms, splay_ms;
 	bool once; /* cppcheck-suppress unusedStructMember; what it asks for is the default */
 	bool dry_run;
 };
 
 static const struct run_opts run_defaults = {
+    .http_jobs = 64,
+    .sql_jobs = 4,
     .max_runtime_ms = 600000,
     .lease_ms = -1,
     .heartbeat_ms = -1,
@@ -44,8 +46,12 @@ static const struct run_opts run_defaults = {
 /* clang-format off */
 static const struct jr_option run_options[] = {
 	{ .name = "once", .help = "drain the queue and exit: the default, spelled out", .type = JR_OPT_FLAG, .offset = AT(once) },
-	{ .name = "jobs", .letter = 'j', .arg = "N", .help = "handlers at once on this host, by all runners of this user (number of CPUs)",
+	{ .name = "jobs", .letter = 'j', .arg = "N", .help = "executables at once on this host, by all runners of this user (number of CPUs)",
 	    .type = JR_OPT_INT, .offset = AT(jobs), .min = 1, .max = JR_PLACES_MAX, .env = "JOBRUN_JOBS" },
+	{ .name = "http-jobs", .arg = "N", .help = "requests at once on this host, likewise (64)", .type = JR_OPT_INT,
+	    .offset = AT(http_jobs), .min = 1, .max = JR_PLACES_MAX, .env = "JOBRUN_HTTP_JOBS" },
+	{ .name = "sql-jobs", .arg = "N", .help = "sql handlers at once on this host, each with a connection, likewise (4)",
+	    .type = JR_OPT_INT, .offset = AT(sql_jobs), .min = 1, .max = JR_PLACES_MAX, .env = "JOBRUN_SQL_JOBS" },
 	{ .name = "type", .letter = 't', .arg = "TYPE", .help = "only these job types", .type = JR_OPT_WORDS, .offset = AT(types),
 	    .check = jr_parse_job_type },
 	{ .name = "queue", .letter = 'q', .arg = "QUEUE", .help = "only these queues", .type = JR_OPT_WORDS, .offset = AT(queues),
@@ -99,20 +105,21 @@ load_handlers(const struct run_opts *opts, struct jr_handlers *handlers, struct 
 	return false;
 }
 
-/* Each handler takes three descriptors. */
+/* Each executable takes four descriptors, a request and a connection one. */
 static bool
-check_descriptors(int64_t jobs, struct jr_err *err)
+check_descriptors(const struct run_opts *opts, struct jr_err *err)
 {
 	struct rlimit limit;
-	int64_t need = 3 * jobs + 32;
+	int64_t need = 4 * opts->jobs + opts->http_jobs + opts->sql_jobs + 48;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
 	    (int64_t)limit.rlim_cur >= need)
 		return true;
 	return jr_fail(err, JR_E_CONFIG,
-	    "-j %" PRId64 " needs %" PRId64 " open files, the limit is %" PRId64
-	    ": type ulimit -n %" PRId64 ", or give a smaller -j",
-	    jobs, need, (int64_t)limit.rlim_cur, need);
+	    "-j %" PRId64 " with --http-jobs %" PRId64 " and --sql-jobs %" PRId64 " needs %" PRId64
+	    " open files, the limit is %" PRId64 ": type ulimit -n %" PRId64
+	    ", or give smaller numbers",
+	    opts->jobs, opts->http_jobs, opts->sql_jobs, need, (int64_t)limit.rlim_cur, need);
 }
 
 static int64_t
@@ -141,7 +148,9 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	    .queues = (const char *const *)opts->queues.items,
 	    .queue_count = opts->queues.count,
 	    .lease = *lease,
-	    .jobs = opts->jobs > 0 ? opts->jobs : default_jobs(),
+	    .places = {[JR_POOL_EXEC] = opts->jobs > 0 ? opts->jobs : default_jobs(),
+		[JR_POOL_HTTP] = opts->http_jobs,
+		[JR_POOL_SQL] = opts->sql_jobs},
 	    .job_id = opts->job,
 	    .max_runs = opts->max_runs,
 	    .max_runtime_ms = opts->max_runtime_ms,
@@ -227,7 +236,7 @@ run_run(const struct jr_app *app, const void *values, int argc, char **argv, str
 	(void)argc;
 	(void)argv;
 	if (!jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err) ||
-	    !check_descriptors(opts->jobs, err) || !load_handlers(opts, &handlers, err))
+	    !check_descriptors(opts, err) || !load_handlers(opts, &handlers, err))
 		return (int)err->code;
 	state_directory = jr_state_directory(opts->state_dir, err);
 	if (state_directory != NULL)

@@ -87,7 +87,7 @@ struct jr_handler_kind {
 	enum jr_pool pool;
 
 	/*
-	 * Start to work on `run` (borrowed until `ended`). deadline_ms is the lease's: when everything must be gone;
+	 * Start to work on `run` (borrowed until `ended`, like the handler). deadline_ms is the lease's: when everything must be gone;
 	 * run_deadline_ms is the run's timeout (ms on CLOCK_BOOTTIME, JR_NEVER: none), for JOBRUN_DEADLINE and
 	 * statement_timeout; stop is called when it passes. NULL: it cannot be started, *err says why (JR_E_TEMP: not just
 	 * now), `ended` is not called.

@@ -2,8 +2,7 @@
  * handler_exec: a handler that is an executable file.
  *
  * The file is judged again right before it is started, then run without a shell, with the payload
- * on stdin. Its exit decides the verdict: 0 done, 75 later, 65 give up, anything else fail (75 and
- * 65 are EX_TEMPFAIL and EX_DATAERR of sysexits). What must hold: every text that leaves here is
+ * on stdin. Its exit decides the verdict (verdict.h). What must hold: every text that leaves here is
  * clean and bounded.
  */
 #include "handler.h"
@@ -20,50 +19,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EXIT_GIVE_UP 65
-#define EXIT_LATER 75
 #define OUTPUT_MAX (JR_OUTPUT_HEAD + JR_OUTPUT_TAIL + 200) /* and a line between */
-#define LAST_LINE_MAX (JR_ERROR_MAX - 64)
 
 struct exec_work {
 	struct jr_work work; /* first */
+	const struct jr_handler *handler;
 	struct jr_child *child;
 	char *input;
 	jr_work_fn *ended;
 	void *ctx;
 };
-
-/* SEGV for SIGSEGV; the number for those without a name. Caller frees. */
-static char *
-signal_name(int signo)
-{
-	static const char *const names[] = {[SIGHUP] = "HUP",
-	    [SIGINT] = "INT",
-	    [SIGQUIT] = "QUIT",
-	    [SIGILL] = "ILL",
-	    [SIGTRAP] = "TRAP",
-	    [SIGABRT] = "ABRT",
-	    [SIGBUS] = "BUS",
-	    [SIGFPE] = "FPE",
-	    [SIGKILL] = "KILL",
-	    [SIGUSR1] = "USR1",
-	    [SIGSEGV] = "SEGV",
-	    [SIGUSR2] = "USR2",
-	    [SIGPIPE] = "PIPE",
-	    [SIGALRM] = "ALRM",
-	    [SIGTERM] = "TERM",
-	    [SIGVTALRM] = "VTALRM",
-	    [SIGPROF] = "PROF",
-	    [SIGXCPU] = "XCPU",
-	    [SIGXFSZ] = "XFSZ",
-	    [SIGPOLL] = "POLL",
-	    [SIGPWR] = "PWR",
-	    [SIGSYS] = "SYS"};
-
-	if (signo > 0 && (size_t)signo < JR_COUNT(names) && names[signo] != NULL)
-		return jr_xstrdup(names[signo]);
-	return jr_xasprintf("%d", signo);
-}
 
 /*
  * The captured bytes as clean text, NULL if there are none. A byte that is no character grows to
@@ -95,45 +60,6 @@ clean_output(const struct jr_capture *capture)
 	return text;
 }
 
-static enum jr_verdict
-verdict_of(int status)
-{
-	if (!WIFEXITED(status))
-		return JR_FAIL;
-	switch (WEXITSTATUS(status)) {
-	case 0:
-		return JR_DONE;
-	case EXIT_LATER:
-		return JR_LATER;
-	case EXIT_GIVE_UP:
-		return JR_GIVE_UP;
-	default:
-		return JR_FAIL;
-	}
-}
-
-/* The code for programs and the line for people of an end that was not exit 0. */
-static void
-describe(int status, const char *output, char **code, char **error)
-{
-	char *last = jr_text_last_line(output != NULL ? output : "", LAST_LINE_MAX);
-	const char *colon = last[0] != '\0' ? ": " : "";
-
-	if (WIFEXITED(status)) {
-		*code = jr_xasprintf("exit:%d", WEXITSTATUS(status));
-		*error = jr_xasprintf("exit %d%s%s", WEXITSTATUS(status), colon, last);
-	} else {
-		char *name = signal_name(WTERMSIG(status));
-		bool is_named = name[0] >= 'A';
-
-		*code = jr_xasprintf("signal:%s", name);
-		*error = jr_xasprintf(
-		    "killed by %s%s%s%s", is_named ? "SIG" : "signal ", name, colon, last);
-		free(name);
-	}
-	free(last);
-}
-
 static int64_t
 milliseconds(struct timeval tv)
 {
@@ -149,7 +75,7 @@ on_ended(void *ctx, const struct jr_child_end *child_end)
 	char *output = clean_output(child_end->output);
 	char *code = NULL, *error = NULL;
 	struct jr_work_end end = {
-	    .verdict = verdict_of(status),
+	    .verdict = jr_verdict_of_exit(&exec->handler->settings.rules, status),
 	    .has_exit = true,
 	    .exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
 	    .pid = jr_child_pid(exec->child),
@@ -160,8 +86,10 @@ on_ended(void *ctx, const struct jr_child_end *child_end)
 	    .output = output,
 	};
 
-	if (end.verdict != JR_DONE)
-		describe(status, output, &code, &error);
+	if (end.verdict != JR_DONE) {
+		code = jr_code_of_exit(status);
+		error = jr_error_of_exit(status, output);
+	}
 	end.error_code = code;
 	end.error = error;
 	exec->ended(exec->ctx, &end);
@@ -205,6 +133,7 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	bool started;
 
 	exec->work.kind = &jr_handler_exec;
+	exec->handler = handler;
 	exec->ended = ended;
 	exec->ctx = ctx;
 	exec->input = jr_xasprintf("%s\n", run->payload);

@@ -85,29 +85,38 @@ jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts,
 	jr_batch_add(batch, jr_sql_combos, JR_COUNT(values), values);
 }
 
-/* A column of a result as an array literal. Caller frees. */
+/* A column of the rows that are wanted as an array literal. Caller frees. */
 static char *
-column_array(const PGresult *result, int column)
+column_array(const PGresult *result, const bool *wanted, int column)
 {
 	struct jr_pg_array array;
 	char *copy;
 
 	jr_pg_array_init(&array);
-	for (int row = 0; row < PQntuples(result); row++)
-		jr_pg_array_add(&array, jr_pg_text(result, row, column));
+	for (int row = 0; row < PQntuples(result); row++) {
+		if (wanted[row])
+			jr_pg_array_add(&array, jr_pg_text(result, row, column));
+	}
 	copy = jr_xstrdup(jr_pg_array_end(&array));
 	jr_pg_array_release(&array);
 	return copy;
 }
 
 void
-jr_queue_read_combos(const PGresult *result, struct jr_combos *combos)
+jr_queue_read_combos(const PGresult *result, struct jr_combos *combos,
+    bool (*want)(void *ctx, const char *job_type), void *ctx)
 {
+	bool *wanted = jr_xcalloc((size_t)PQntuples(result) + 1, sizeof(*wanted));
+
 	jr_combos_release(combos);
-	combos->count = (size_t)PQntuples(result);
-	combos->types = column_array(result, 0);
-	combos->queues = column_array(result, 1);
-	combos->priorities = column_array(result, 2);
+	for (int row = 0; row < PQntuples(result); row++) {
+		wanted[row] = want(ctx, PQgetvalue(result, row, 0));
+		combos->count += wanted[row];
+	}
+	combos->types = column_array(result, wanted, 0);
+	combos->queues = column_array(result, wanted, 1);
+	combos->priorities = column_array(result, wanted, 2);
+	free(wanted);
 }
 
 void

@@ -51,8 +51,9 @@ struct jr_combos {
 	char *types, *queues, *priorities;
 };
 void jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t most);
-void jr_queue_read_combos(
-    const PGresult *result, struct jr_combos *combos); /* replaces what it held */
+/* Those whose job type is wanted; replaces what *combos held. */
+void jr_queue_read_combos(const PGresult *result, struct jr_combos *combos,
+    bool (*want)(void *ctx, const char *job_type), void *ctx);
 void jr_combos_release(struct jr_combos *combos);
 
 /* Where the next claim goes on: behind the last run that was claimed. Zeroed: from the head. */
@@ -97,8 +98,8 @@ struct jr_beat_row jr_queue_read_beat(const PGresult *result, size_t index);
 /* tell.sql: what running handlers have to tell. Read: the (id, claim_seq) that were written. */
 struct jr_tale {
 	int64_t id, claim_seq;
-	const char *progress, *checkpoint; /* lines; NULL: nothing new */
-	const char *output;                /* so far; NULL: nothing new */
+	char *progress, *checkpoint; /* lines; NULL: nothing new */
+	char *output;                /* so far; NULL: nothing new */
 	int64_t output_dropped;
 };
 struct jr_told_row {

@@ -78,7 +78,7 @@ set_facts(struct jr_runner *runner)
 	runner->facts.job_types = runner->job_types;
 	runner->facts.queues = runner->queues;
 	runner->facts.pid = getpid();
-	runner->facts.places = opts->jobs;
+	runner->facts.places = opts->places[JR_POOL_EXEC];
 	set_id(runner);
 }
 
@@ -135,8 +135,7 @@ take_start(struct jr_runner *runner, const struct jr_reply *reply)
 	runner->counts.answered = true;
 	runner->reclaim_wanted = jr_queue_read_expired(reply->results[2]);
 	jr_claim_take_combos(runner, reply->results[3]);
-	if (!jr_places_open(&runner->places, runner->opts->state_directory, place_name,
-		(size_t)runner->opts->jobs, &err))
+	if (!jr_lanes_open(runner, place_name, &err))
 		jr_runner_fail(runner, &err);
 	free(place_name);
 }
@@ -227,7 +226,8 @@ jr_runner_pump(struct jr_runner *runner)
 	if (jr_held_try_heartbeat(runner) || jr_settle_try_resolve(runner) ||
 	    jr_claim_try_adopt(runner))
 		return;
-	if (jr_reclaim_try(runner) || jr_settle_try(runner) || jr_claim_try(runner))
+	if (jr_reclaim_try(runner) || jr_settle_try(runner) || jr_tell_try(runner) ||
+	    jr_claim_try(runner))
 		return;
 	if (has_nothing_left(runner))
 		send_finish(runner);
@@ -324,7 +324,7 @@ open_runner(struct jr_runner *runner, struct jr_err *err)
 	set_patience(runner);
 	jr_random_seed_system(&runner->random);
 	set_facts(runner);
-	runner->places.fd = -1;
+	jr_lanes_make(runner);
 	runner->beat_at_ms = JR_NEVER;
 	runner->combos_at_ms = -1;
 	runner->reclaim_limit = JR_RECLAIM_BATCH;
@@ -353,11 +353,10 @@ close_runner(struct jr_runner *runner)
 	while (runner->held != NULL)
 		jr_held_drop(runner->held);
 	jr_reclaim_forget(runner);
-	jr_combos_release(&runner->combos);
+	/*CLOSE*/
 	jr_keeper_free(runner->keeper);
 	jr_link_close(runner);
-	if (runner->places.fd >= 0)
-		jr_places_close(&runner->places);
+	jr_lanes_close(runner);
 	free(runner->job_types);
 	free(runner->queues);
 }

@@ -46,10 +46,10 @@ struct jr_runner_opts {
 	const char *const *queues; /* --queue; count 0: all */
 	size_t queue_count;
 	struct jr_lease lease;
-	int64_t jobs;           /* -j: places */
-	int64_t job_id;         /* --job: only this run, due or not; 0: none */
-	int64_t max_runs;       /* stop claiming after so many; 0: no limit */
-	int64_t max_runtime_ms; /* stop claiming after; 0: no limit */
+	int64_t places[JR_POOL_COUNT]; /* -j, --http-jobs, --sql-jobs */
+	int64_t job_id;                /* --job: only this run, due or not; 0: none */
+	int64_t max_runs;              /* stop claiming after so many; 0: no limit */
+	int64_t max_runtime_ms;        /* stop claiming after; 0: no limit */
 	int64_t grace_ms; /* at TERM: how long handlers may go on before they are asked to stop */
 	int64_t splay_ms; /* wait a part of this, fixed for each host, before connecting */
 	int64_t patience_ms; /* how long to try to connect while nothing is held */

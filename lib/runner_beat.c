@@ -85,6 +85,7 @@ on_beat(void *ctx, const struct jr_reply *reply)
 			take_beat(runner, &row, reply->sent_ms);
 		}
 		jr_claim_reset(runner);
+		jr_tell_collect(runner);
 	} else {
 		jr_log(JR_INFO, "heartbeat_failed", JR_S("error", reply->err.msg));
 		beat_by(runner, jr_clock_now_ms() + busy_ms(runner));

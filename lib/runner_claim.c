@@ -1,5 +1,5 @@
 /*
- * runner_claim: what to claim, how much, and what to do when the answer is lost. See runner_parts.h.
+ * runner_claim: what to claim, how much, from which lane. See runner_parts.h.
  *
  * The combinations of (job type, queue, priority) that have a due run are read at most once a second and passed to the
  * claim with a cursor behind the last claimed run. Both are dropped after a second, after a heartbeat, when a claim
@@ -8,10 +8,13 @@
  *
  * What must hold: a place is held for each run before it is claimed; places of runs that did not come are given back.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
 #include "log.h"
+#include "mem.h"
+#include "pg_array.h"
 #include "runner_parts.h"
 
 #define LOOK_MS 1000 /* how old the combinations may be; how often to look while handlers run */
@@ -34,7 +37,8 @@ void
 jr_claim_reset(struct jr_runner *runner)
 {
 	runner->combos_at_ms = -1;
-	runner->cursor.set = false;
+	for (size_t i = 0; i < runner->lane_count; i++)
+		runner->lanes[i].cursor.set = false;
 }
 
 bool
@@ -67,38 +71,126 @@ note_drained(struct jr_runner *runner)
 		look_again_later(runner);
 }
 
+struct filter {
+	struct jr_runner *runner;
+	const struct jr_lane *lane;
+};
+
+static bool
+is_of_lane(void *ctx, const char *job_type)
+{
+	const struct filter *filter = ctx;
+	const struct jr_handler *handler =
+	    jr_handlers_find(filter->runner->opts->handlers, job_type);
+
+	return handler != NULL && jr_lanes_find(filter->runner, handler) == filter->lane;
+}
+
 void
 jr_claim_take_combos(struct jr_runner *runner, const PGresult *result)
 {
-	jr_queue_read_combos(result, &runner->combos);
+	runner->combos_count = (size_t)PQntuples(result);
 	runner->combos_at_ms = jr_clock_now_ms();
-	runner->cursor.set = false;
+	for (size_t i = 0; i < runner->lane_count; i++) {
+		struct jr_lane *lane = &runner->lanes[i];
+		struct filter filter = {runner, lane};
+
+		jr_queue_read_combos(result, &lane->combos, is_of_lane, &filter);
+		lane->cursor.set = false;
+		lane->drained = lane->combos.count == 0;
+	}
 	runner->drained = false;
-	if (runner->combos.count > 0)
+	if (runner->combos_count > 0)
 		runner->claim_at_ms = 0;
 	else if (runner->opts->job_id == 0)
 		note_drained(runner);
 }
 
-/* How many more could be started, and places for them. */
 static size_t
-take_places(struct jr_runner *runner)
+cap(const struct jr_runner *runner, size_t wanted)
 {
 	const struct jr_runner_opts *opts = runner->opts;
-	int64_t wanted = opts->jobs - (int64_t)runner->places.held_count;
+	int64_t left = opts->max_runs - runner->counts.claimed;
 
-	if (opts->job_id > 0)
-		wanted = wanted > 0 ? 1 : 0;
-	if (opts->max_runs > 0 && wanted > opts->max_runs - runner->counts.claimed)
-		wanted = opts->max_runs - runner->counts.claimed;
-	return wanted <= 0 ? 0 : jr_places_take(&runner->places, (size_t)wanted);
+	if (opts->max_runs > 0 && (int64_t)wanted > left)
+		return left > 0 ? (size_t)left : 0;
+	return wanted;
+}
+
+/* How many more of the lane could be started, and places for them. */
+static size_t
+take_places(struct jr_runner *runner, const struct jr_lane *lane)
+{
+	struct jr_places *places = &runner->places[lane->pool];
+	size_t free_count = (size_t)runner->opts->places[lane->pool] - places->held_count;
+	size_t taken;
+
+	if (jr_lanes_is_full(runner, lane))
+		return 0;
+	taken = jr_places_take(places, lane->set != NULL ? 1 : cap(runner, free_count));
+	runner->claim_places[lane->pool] = taken;
+	if (lane->set != NULL && taken > 0)
+		return cap(runner, (size_t)lane->set->settings.batch);
+	return taken;
 }
 
 static bool
 has_fresh_combos(const struct jr_runner *runner)
 {
-	return runner->combos_at_ms >= 0 && runner->combos.count > 0 &&
+	return runner->combos_at_ms >= 0 && runner->combos_count > 0 &&
 	       jr_clock_now_ms() - runner->combos_at_ms < LOOK_MS;
+}
+
+/* The next lane that has work and a place for it, in turns; its places are had. */
+static bool
+choose_lane(struct jr_runner *runner)
+{
+	for (size_t i = 0; i < runner->lane_count; i++) {
+		size_t n = (runner->lane_next + i) % runner->lane_count;
+		struct jr_lane *lane = &runner->lanes[n];
+
+		if (lane->drained)
+			continue;
+		runner->claim_wanted = take_places(runner, lane);
+		if (runner->claim_wanted == 0)
+			continue;
+		runner->claim_lane = lane;
+		runner->lane_next = n + 1;
+		return true;
+	}
+	return false;
+}
+
+/* --job: its type is known only when it has been claimed, so a place of each kind is had, and only types with one asked for. */
+static size_t
+add_claim_job(struct jr_runner *runner, struct jr_batch *batch)
+{
+	const struct jr_handlers *handlers = runner->opts->handlers;
+	const char **types = jr_xcalloc(handlers->count + 1, sizeof(char *));
+	struct jr_runner_facts facts = runner->facts;
+	size_t count = 0;
+	char *array;
+
+	for (size_t i = 0; i < JR_POOL_COUNT; i++) {
+		if (runner->places[i].fd >= 0)
+			runner->claim_places[i] = jr_places_take(&runner->places[i], 1);
+	}
+	for (size_t i = 0; i < handlers->count; i++) {
+		const struct jr_handler *handler = &handlers->items[i];
+
+		if (runner->claim_places[handler->kind->pool] > 0)
+			types[count++] = handler->job_type;
+		else
+			runner->crowded = true;
+	}
+	array = jr_pg_array_of(types, count);
+	facts.job_types = array;
+	runner->claim_lane = NULL;
+	runner->claim_wanted = 1;
+	jr_queue_add_claim_job(batch, &facts, runner->opts->job_id, runner->opts->lease.lease_ms);
+	free(array);
+	free(types);
+	return 1;
 }
 
 size_t
@@ -109,28 +201,18 @@ jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
 	runner->claim_wanted = 0;
 	if (!jr_claim_is_allowed(runner))
 		return 0;
-	if (opts->job_id == 0 && !has_fresh_combos(runner)) {
+	if (opts->job_id > 0)
+		return add_claim_job(runner, batch);
+	if (!has_fresh_combos(runner)) {
 		jr_queue_add_combos(
 		    batch, &runner->facts, runner->combos_whole ? INT64_MAX : JR_COMBOS_MAX);
 		return 1;
 	}
-	runner->claim_wanted = take_places(runner);
-	if (runner->claim_wanted == 0)
+	if (!choose_lane(runner))
 		return 0;
-	if (opts->job_id > 0)
-		jr_queue_add_claim_job(batch, &runner->facts, opts->job_id, opts->lease.lease_ms);
-	else
-		jr_queue_add_claim(batch, &runner->facts, &runner->combos, &runner->cursor,
-		    runner->claim_wanted, opts->lease.lease_ms);
+	jr_queue_add_claim(batch, &runner->facts, &runner->claim_lane->combos,
+	    &runner->claim_lane->cursor, runner->claim_wanted, opts->lease.lease_ms);
 	return 1;
-}
-
-static void
-give_back(struct jr_runner *runner, size_t taken)
-{
-	if (runner->claim_wanted > taken)
-		jr_places_give(&runner->places, runner->claim_wanted - taken);
-	runner->claim_wanted = 0;
 }
 
 /* More rows than asked for would be a bug of the claim. */
@@ -147,42 +229,50 @@ report_surplus(struct jr_runner *runner, size_t rows)
 	jr_runner_fail(runner, &err);
 }
 
-/* What comes without a place (adoption may find more than one claim's runs) is given back, not started. */
-static void
-take_runs(
-    struct jr_runner *runner, const PGresult *result, int64_t sent_ms, struct jr_cursor *cursor)
+static bool
+all_drained(const struct jr_runner *runner)
 {
-	size_t rows = jr_queue_count_runs(result), places = runner->claim_wanted;
-
-	if (rows > places)
-		places += jr_places_take(&runner->places, rows - places);
-	runner->claim_wanted = places;
-	give_back(runner, rows);
-	runner->counts.claimed += (int64_t)rows;
-	for (size_t i = 0; i < rows; i++)
-		jr_held_take(runner, jr_queue_read_run(result, i, cursor), sent_ms, i < places);
+	for (size_t i = 0; i < runner->lane_count; i++) {
+		if (!runner->lanes[i].drained)
+			return false;
+	}
+	return true;
 }
 
-/* An empty claim is the end only if it looked from the head. */
+/* An empty claim is the end of its lane only if it looked from the head and at all there is. */
+static void
+take_empty(struct jr_runner *runner, struct jr_lane *lane)
+{
+	bool whole = runner->combos_count < JR_COMBOS_MAX || runner->combos_whole;
+
+	if (lane != NULL && lane->cursor.set)
+		jr_claim_reset(runner);
+	else if (lane != NULL && !whole) {
+		runner->combos_whole = true; /* what was cut may hold what can be claimed */
+		jr_claim_reset(runner);
+	} else {
+		if (lane != NULL)
+			lane->drained = true;
+		if (lane == NULL || all_drained(runner))
+			note_drained(runner);
+	}
+}
+
 static void
 take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 {
-	bool from_head = !runner->cursor.set;
+	struct jr_lane *lane = runner->claim_lane;
 
 	runner->claim_errors = 0;
 	runner->job_tried = true;
 	if (jr_queue_count_runs(result) > 0) {
 		runner->drained = false;
 		runner->combos_whole = false;
-	} else if (from_head && runner->combos.count >= JR_COMBOS_MAX && !runner->combos_whole) {
-		runner->combos_whole = true; /* what was cut may hold what can be claimed */
-		jr_claim_reset(runner);
-	} else if (from_head)
-		note_drained(runner);
-	else
-		jr_claim_reset(runner);
+		runner->crowded = false;
+	} else
+		take_empty(runner, lane);
 	report_surplus(runner, jr_queue_count_runs(result));
-	take_runs(runner, result, sent_ms, &runner->cursor);
+	jr_claim_take_runs(runner, result, sent_ms, lane == NULL ? NULL : &lane->cursor);
 }
 
 static void
@@ -211,7 +301,7 @@ jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t fi
 		runner->claim_sent_ms = reply->sent_ms;
 		jr_claim_reset(runner);
 	} else {
-		give_back(runner, 0);
+		jr_claim_give_back(runner);
 		jr_claim_reset(runner);
 		if (reply->end == JR_PG_FAILED && first == 0)
 			note_claim_failure(runner, &reply->err);
@@ -227,6 +317,17 @@ on_claim(void *ctx, const struct jr_reply *reply)
 	jr_runner_pump(runner);
 }
 
+/* Could anything be started at all? */
+static bool
+has_room(const struct jr_runner *runner)
+{
+	for (size_t i = 0; i < runner->lane_count; i++) {
+		if (!jr_lanes_is_full(runner, &runner->lanes[i]))
+			return true;
+	}
+	return runner->lane_count == 0;
+}
+
 bool
 jr_claim_try(struct jr_runner *runner)
 {
@@ -238,7 +339,7 @@ jr_claim_try(struct jr_runner *runner)
 		jr_runner_wake_at(runner, runner->claim_at_ms);
 		return false;
 	}
-	if ((int64_t)runner->places.held_count >= runner->opts->jobs)
+	if (!has_room(runner))
 		return false;
 	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_claim, runner);
 	if (jr_claim_add(runner, batch) > 0) {
@@ -253,73 +354,4 @@ jr_claim_try(struct jr_runner *runner)
 	else
 		look_again_later(runner);
 	return false;
-}
-
-/* The lease of the claim in doubt has ended: nothing of it is worth adopting. */
-static bool
-is_too_late(const struct jr_runner *runner)
-{
-	return jr_clock_now_ms() >=
-	       jr_clock_after(runner->claim_sent_ms, runner->opts->lease.lease_ms);
-}
-
-/*
- * From when the leases of adopted runs count: the claim in doubt, or earlier if one of them is of an older claim that
- * was given up and executed late, as what is left of it tells.
- */
-static int64_t
-adopted_since(const struct jr_runner *runner, const struct jr_reply *reply)
-{
-	int64_t since_ms = runner->claim_sent_ms;
-
-	for (size_t i = 0; i < jr_queue_count_runs(reply->results[0]); i++) {
-		int64_t left_ms = jr_queue_read_lease_left(reply->results[0], i);
-		int64_t begun_ms = reply->sent_ms + left_ms - runner->opts->lease.lease_ms;
-
-		if (begun_ms < since_ms)
-			since_ms = begun_ms;
-	}
-	return since_ms;
-}
-
-static void
-on_adopt(void *ctx, const struct jr_reply *reply)
-{
-	struct jr_runner *runner = ctx;
-
-	if (reply->end == JR_PG_DONE) {
-		runner->claim_in_doubt = false;
-		runner->job_tried = jr_queue_count_runs(reply->results[0]) > 0;
-		take_runs(runner, reply->results[0], adopted_since(runner, reply), NULL);
-	} else if (reply->end == JR_PG_FAILED && reply->err.code == JR_E_TEMP &&
-		   !is_too_late(runner))
-		runner->adopt_at_ms =
-		    jr_clock_after(jr_clock_now_ms(), runner->opts->lease.heartbeat_ms / 2);
-	else if (reply->end == JR_PG_FAILED) {
-		runner->claim_in_doubt = false; /* their leases run out, and a tick finds them */
-		give_back(runner, 0);
-		jr_runner_fail(runner, &reply->err);
-	}
-	jr_runner_pump(runner);
-}
-
-/* After a claim whose answer was lost: what runs under my name that I do not know? */
-bool
-jr_claim_try_adopt(struct jr_runner *runner)
-{
-	struct jr_batch *batch;
-	struct jr_held_list all;
-
-	if (!runner->claim_in_doubt)
-		return false;
-	if (jr_clock_now_ms() < runner->adopt_at_ms) {
-		jr_runner_wake_at(runner, runner->adopt_at_ms);
-		return false;
-	}
-	all = jr_held_select(runner, NULL);
-	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_adopt, runner);
-	jr_queue_add_adopt(batch, runner->facts.id, all.runs, all.count);
-	jr_held_list_release(&all);
-	jr_pg_submit(runner->pg, batch);
-	return true;
 }

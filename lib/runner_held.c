@@ -73,11 +73,11 @@ find_older(struct jr_runner *runner, const struct jr_held *newer)
 }
 
 static void
-give_place(struct jr_held *held)
+leave_seat(struct jr_held *held)
 {
-	if (held->has_place)
-		jr_places_give(&held->runner->places, 1);
-	held->has_place = false;
+	if (held->seat != NULL)
+		jr_seat_leave(held->runner, held->seat);
+	held->seat = NULL;
 }
 
 void
@@ -93,7 +93,8 @@ jr_held_drop(struct jr_held *held)
 	jr_timer_cancel(&held->offer);
 	if (held->attempt != NULL)
 		jr_attempt_free(held->attempt);
-	give_place(held);
+	leave_seat(held);
+	jr_tell_forget(held);
 	jr_outcome_release(&held->outcome);
 	jr_run_free(held->run);
 	free(held);
@@ -130,7 +131,7 @@ end_unstarted(struct jr_held *held, enum jr_outcome_kind kind, const char *code,
 	    .error_code = jr_xstrdup(code),
 	    .error = jr_xstrdup(error),
 	    .delay_ms = jr_attempt_backoff(held->run, &runner->random)};
-	give_place(held);
+	leave_seat(held);
 	end_held(held);
 }
 
@@ -145,7 +146,8 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 		log_held(JR_WARN, "lease_lost", held, "no heartbeat was answered in time");
 	held->attempt = NULL;
 	jr_attempt_free(attempt);
-	give_place(held);
+	jr_tell_forget(held); /* the outcome says it all */
+	leave_seat(held);
 	runner->counts.running--;
 	if (outcome != NULL && outcome->settled) {
 		jr_settle_report_settled(held, outcome);
@@ -223,7 +225,7 @@ jr_held_start(struct jr_held *held)
 	else if (jr_clock_now_ms() >= held->fence_at_ms)
 		end_unstarted(held, JR_OUT_RELEASED, "released",
 		    "released: the claim was answered too late to start");
-	else if (!held->has_place || !has_keeper(runner))
+	else if (held->seat == NULL || !has_keeper(runner))
 		end_unstarted(held, JR_OUT_RELEASED, "released",
 		    "released: this host could not start handlers");
 	else
@@ -253,14 +255,14 @@ on_offer_over(void *ctx)
 }
 
 void
-jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t sent_ms, bool has_place)
+jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t sent_ms, struct jr_seat *seat)
 {
 	struct jr_held *held = jr_xcalloc(1, sizeof(*held)), *older;
 
 	held->runner = runner;
 	held->run = run;
 	run->claimed_ms = sent_ms;
-	held->has_place = has_place;
+	held->seat = seat;
 	held->fence_at_ms = jr_lease_fence_at(&runner->opts->lease, sent_ms);
 	jr_timer_init(&held->offer, on_offer_over, held);
 	held->next = runner->held;

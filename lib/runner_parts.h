@@ -3,9 +3,12 @@
  *
  *	runner.c         life cycle, signals, what is sent next
  *	runner_link.c    the connection: opening, losing, opening again
- *	runner_claim.c   combinations, cursor, claims, adoption
+ *	runner_lanes.c   what is claimed together, and the places for it
+ *	runner_claim.c   combinations, cursor, claims
+ *	runner_take.c    what a claim brought; adoption
  *	runner_held.c    held runs: start, self-fence, end
  *	runner_beat.c    the heartbeat of all of them
+ *	runner_tell.c    what running handlers have to tell
  *	runner_settle.c  outcomes: settle, doubt, reports
  *	runner_reclaim.c expired leases of others
  *
@@ -31,6 +34,25 @@ enum jr_held_phase {
 	JR_HELD_ENDED    /* the outcome is known and wants to be accepted */
 };
 
+/* A place that was had, by one run or by the runs of a set that are worked on together. */
+struct jr_seat {
+	enum jr_pool pool;
+	size_t runs;
+};
+
+/*
+ * Job types that are claimed together, since they take the same kind of place: one lane for each pool, and one for each
+ * handler that takes its runs in sets. A claim is for one lane, so that queues with limits are locked in one statement.
+ */
+struct jr_lane {
+	enum jr_pool pool;
+	const struct jr_handler *
+	    set; /* up to settings.batch runs of this type in one place; NULL: a place for each run */
+	struct jr_combos combos; /* of its types */
+	struct jr_cursor cursor;
+	bool drained; /* a fresh look found nothing due */
+};
+
 /* A claim that this runner holds. */
 struct jr_held {
 	struct jr_held *next, **prev;
@@ -42,7 +64,9 @@ struct jr_held {
 	struct jr_timer offer; /* ENDED: how long the outcome is offered */
 	int64_t fence_at_ms;   /* when its handler must stop unless a heartbeat is answered */
 	int64_t retry_at_ms;   /* ENDED: not settled again before */
-	bool has_place;        /* one of the runner's places is its */
+	struct jr_seat *seat;  /* its place; NULL: none */
+	struct jr_tale tale;   /* RUNNING: what it has told and is not written yet; owned */
+	bool telling;          /* it was offered since the last heartbeat */
 	bool lost;             /* fenced out: nothing is written any more */
 	bool on_wire;          /* ENDED: in the settle whose reply is awaited */
 	bool in_doubt;         /* ENDED: a settle was not answered; read before it is sent again */
@@ -66,7 +90,7 @@ struct jr_runner {
 	struct jr_pg *pg;
 	struct jr_keeper *keeper;
 	struct jr_host host;
-	struct jr_places places;
+	struct jr_places places[JR_POOL_COUNT];
 	struct jr_random random;
 	struct jr_runner_facts facts;
 	char *job_types, *queues; /* array literals behind facts */
@@ -95,11 +119,15 @@ struct jr_runner {
 	int64_t resolve_at_ms; /* doubt is not read before */
 
 	/* claim */
-	struct jr_combos combos;
-	struct jr_cursor cursor;
-	int64_t combos_at_ms; /* when they were read; -1: not to be used */
-	bool drained;         /* a fresh look found nothing due */
-	bool crowded;         /* no free place, and nothing held: others go on */
+	struct jr_lane *lanes;
+	size_t lane_count;
+	size_t lane_next;                   /* where to look for the next claim */
+	struct jr_lane *claim_lane;         /* of the claim that awaits its answer; NULL: --job */
+	size_t claim_places[JR_POOL_COUNT]; /* had for it */
+	size_t combos_count;                /* of all lanes */
+	int64_t combos_at_ms;               /* when they were read; -1: not to be used */
+	bool drained;                       /* nothing is due in any lane */
+	bool crowded;                       /* no free place, and nothing held: others go on */
 	int64_t
 	    claim_at_ms; /* not before: after a failure, or to look again while something runs */
 	int64_t claim_errors; /* in a row */
@@ -109,8 +137,11 @@ struct jr_runner {
 	    combos_whole; /* a claim found nothing although the combinations were cut: read all of them */
 	int64_t claim_sent_ms;
 	int64_t adopt_at_ms; /* doubt about a claim is not read before */
-	size_t claim_wanted;
+	size_t claim_wanted; /* runs asked for; 0: the statement was no claim */
 	bool job_tried;
+
+	/* tell */
+	bool tell_wanted;
 
 	/* reclaim */
 	bool reclaim_wanted;
@@ -133,9 +164,25 @@ const struct jr_lease *jr_runner_times(const struct jr_runner *runner); /* of th
 bool jr_link_open(struct jr_runner *runner, struct jr_err *err) JR_MUST;
 void jr_link_close(struct jr_runner *runner);
 
+/* runner_lanes.c */
+void jr_lanes_make(struct jr_runner *runner);
+bool jr_lanes_open(struct jr_runner *runner, const char *place_name, struct jr_err *err) JR_MUST;
+void jr_lanes_close(struct jr_runner *runner);
+struct jr_lane *jr_lanes_find(struct jr_runner *runner, const struct jr_handler *handler);
+/* Has this runner used up the number of places that its options give it? */
+bool jr_lanes_is_full(const struct jr_runner *runner, const struct jr_lane *lane);
+/* A place for a run, from those had for the claim, else another; NULL: there is none. */
+struct jr_seat *jr_seat_take(struct jr_runner *runner, enum jr_pool pool);
+void jr_seat_leave(struct jr_runner *runner, struct jr_seat *seat);
+
+/* runner_take.c */
+void jr_claim_take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms,
+    struct jr_cursor *cursor); /* cursor: moved behind the last; NULL: there is none */
+void jr_claim_give_back(struct jr_runner *runner); /* the places that no run took */
+bool jr_claim_try_adopt(struct jr_runner *runner);
+
 /* runner_claim.c */
 bool jr_claim_is_allowed(const struct jr_runner *runner);
-bool jr_claim_try_adopt(struct jr_runner *runner);
 bool jr_claim_try(struct jr_runner *runner);
 /* The claim (or the look for combinations) that is to go with a settle. 0: none. */
 size_t jr_claim_add(struct jr_runner *runner, struct jr_batch *batch);
@@ -145,8 +192,9 @@ void jr_claim_reset(struct jr_runner *runner); /* drop the cursor and the combin
 bool jr_claim_is_over(const struct jr_runner *runner);
 
 /* runner_held.c */
-/* Takes the run, and the place that was had for it. */
-void jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t sent_ms, bool has_place);
+/* Takes the run, and its seat (NULL: it cannot be started). */
+void jr_held_take(
+    struct jr_runner *runner, struct jr_run *run, int64_t sent_ms, struct jr_seat *seat);
 void jr_held_start(struct jr_held *held); /* or end it, when it may not be started */
 void jr_held_drop(struct jr_held *held);
 bool jr_held_try_heartbeat(struct jr_runner *runner);
@@ -170,6 +218,11 @@ bool jr_settle_try_resolve(struct jr_runner *runner);
 void jr_settle_report(struct jr_runner *runner, const struct jr_settled_row *row,
     const struct jr_outcome *outcome, const char *job_type);
 void jr_settle_report_settled(struct jr_held *held, const struct jr_outcome *outcome);
+
+/* runner_tell.c */
+void jr_tell_collect(struct jr_runner *runner); /* ask all handlers; a heartbeat was answered */
+bool jr_tell_try(struct jr_runner *runner);
+void jr_tell_forget(struct jr_held *held);
 
 /* runner_reclaim.c */
 bool jr_reclaim_try(struct jr_runner *runner);

@@ -9,6 +9,8 @@
  *	fail      else   anything else, no answer       anything else, connection lost               yes
  *
  * "give_up" and "later" of NAME.json replace the lists of that row; what is in neither list and is not done is a failure.
+ * A condition of the table (Retry-After, before it was sent) is not one of theirs. Of two lists that both have a code the
+ * closer match counts: an exact code before a class, then a handler's own list before the table's.
  *
  * Also the error_code values, for people and metrics: exit:N, signal:NAME, http:NNN, curl:NAME, sqlstate:XXXXX here;
  * timeout, lost, cancelled, cannot-start, released, expired where they are decided.

@@ -8,6 +8,7 @@
 
 struct fixture {
 	struct jr_host host;
+	struct jr_handler handler;
 	char *directory;
 };
 
@@ -27,6 +28,10 @@ set_up(void **state)
 	fixture->host.loop = jr_loop_new(&err);
 	fixture->host.keeper = jr_keeper_start(&err);
 	fixture->directory = make_directory();
+	fixture->handler = (struct jr_handler){.job_type = (char *)(uintptr_t) "job",
+	    .directory = fixture->directory,
+	    .kind = &jr_handler_exec};
+	jr_settings_init(&fixture->handler.settings);
 	*state = fixture;
 	return fixture->host.loop != NULL && fixture->host.keeper != NULL ? 0 : -1;
 }
@@ -39,6 +44,7 @@ tear_down(void **state)
 	jr_keeper_free(fixture->host.keeper);
 	jr_loop_free(fixture->host.loop);
 	remove_directory(fixture->directory);
+	free(fixture->handler.path);
 	free(fixture);
 	return 0;
 }
@@ -82,18 +88,11 @@ static struct jr_work *
 start(struct fixture *fixture, const char *text, mode_t mode, int64_t run_deadline_ms,
     struct result *result, struct jr_err *err)
 {
-	struct jr_handler handler = {.job_type = (char *)(uintptr_t) "job",
-	    .directory = fixture->directory,
-	    .kind = &jr_handler_exec};
-	struct jr_work *work;
-
-	jr_settings_init(&handler.settings);
+	free(fixture->handler.path);
+	fixture->handler.path = make_file(fixture->directory, "job", text, mode);
 	*result = (struct result){0};
-	handler.path = make_file(fixture->directory, "job", text, mode);
-	work = jr_handler_exec.start(
-	    &fixture->host, &handler, &example, JR_NEVER, run_deadline_ms, on_ended, result, err);
-	free(handler.path);
-	return work; /* cppcheck-suppress returnDanglingLifetime ; it keeps nothing of its handler */
+	return jr_handler_exec.start(&fixture->host, &fixture->handler, &example, JR_NEVER,
+	    run_deadline_ms, on_ended, result, err);
 }
 
 static void

@@ -151,6 +151,55 @@ delays_are_backoff_and_what_the_handler_asks_for(void **state)
 	assert_int_equal(delay_of(trial, JR_GIVE_UP, 7000), 0);
 }
 
+static void
+a_failure_may_ask_for_a_longer_pause_but_for_no_shorter_one(void **state)
+{
+	struct trial *trial = *state;
+
+	assert_int_equal(delay_of(trial, JR_FAIL, 600000), 600000);
+	assert_in_range(delay_of(trial, JR_FAIL, 1), JR_BACKOFF_BASE_MS / 2, JR_BACKOFF_BASE_MS);
+	assert_int_equal(delay_of(trial, JR_FAIL, INT64_MAX), 86400000);
+}
+
+static void
+what_was_committed_is_told_whatever_the_reason(void **state)
+{
+	struct trial *trial = *state;
+
+	for (int reason = 0; reason < JR_EV_COUNT; reason++) {
+		struct jr_work_end end = {.verdict = JR_DONE, .settled = true};
+		struct jr_outcome outcome;
+
+		assert_true(jr_attempt_judge((enum jr_attempt_event)reason, &end, &trial->run,
+		    &trial->random, &outcome));
+		assert_int_equal(outcome.kind, JR_OUT_SUCCEEDED);
+		assert_true(outcome.settled);
+		assert_null(outcome.error_code);
+		jr_outcome_release(&outcome);
+	}
+}
+
+static void
+doubt_and_what_the_handler_said_are_handed_on(void **state)
+{
+	struct trial *trial = *state;
+	struct jr_work_end end = {.verdict = JR_LATER,
+	    .in_doubt = true,
+	    .error_code = "sqlstate:08007",
+	    .error = "unknown",
+	    .progress = "{\"progress\": 1}",
+	    .checkpoint = "{\"checkpoint\": 2}"};
+	struct jr_outcome outcome;
+
+	assert_true(jr_attempt_judge(JR_EV_ENDED, &end, &trial->run, &trial->random, &outcome));
+	assert_int_equal(outcome.kind, JR_OUT_LATER);
+	assert_true(outcome.in_doubt);
+	assert_false(outcome.settled);
+	assert_string_equal(outcome.progress, end.progress);
+	assert_string_equal(outcome.checkpoint, end.checkpoint);
+	jr_outcome_release(&outcome);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int
@@ -160,6 +209,9 @@ main(void)
 	    TEST(the_reason_decides_what_an_end_means),
 	    TEST(codes_and_texts_follow_the_reason),
 	    TEST(delays_are_backoff_and_what_the_handler_asks_for),
+	    TEST(a_failure_may_ask_for_a_longer_pause_but_for_no_shorter_one),
+	    TEST(what_was_committed_is_told_whatever_the_reason),
+	    TEST(doubt_and_what_the_handler_said_are_handed_on),
 	};
 
 	return cmocka_run_group_tests_name("judge", tests, NULL, NULL);
