@@ -10,7 +10,7 @@
 
 #include "handlers.h"
 
-#define JR_REHEARSAL_RUN 1 /* id and claim of the run that is made up */
+#define JR_REHEARSAL_RUN 0 /* id and claim of the run that is made up: no real one has them */
 
 /* All borrowed. */
 struct jr_rehearsal {

@@ -107,12 +107,12 @@ there'
 	handler env <<<'env | grep ^JOBRUN_ | grep -v TEST_ID | sort; pwd -P'
 	jr try env --key 'order 4711'
 	assert_equal "$stderr" "JOBRUN_ATTEMPT=1
-JOBRUN_CLAIM=1
+JOBRUN_CLAIM=0
 JOBRUN_HANDLERS=$JOBRUN_HANDLERS
 JOBRUN_KEY=order 4711
 JOBRUN_MAX_ATTEMPTS=5
 JOBRUN_QUEUE=default
-JOBRUN_RUN_ID=1
+JOBRUN_RUN_ID=0
 JOBRUN_STATE_DIR=$JOBRUN_STATE_DIR
 JOBRUN_TYPE=env
 $(readlink -f "$JOBRUN_HANDLERS")"
