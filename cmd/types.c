@@ -4,36 +4,9 @@
 #include "types.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "mem.h"
 #include "options.h"
-
-/* Is the line about NAME, NAME.sql or NAME.json? */
-static bool
-is_about(const char *line, const char *name)
-{
-	static const char *const endings[] = {":", ".sql:", ".json:"};
-	size_t len = strlen(name);
-
-	if (strncmp(line, name, len) != 0)
-		return false;
-	for (size_t i = 0; i < JR_COUNT(endings); i++) {
-		if (strncmp(line + len, endings[i], strlen(endings[i])) == 0)
-			return true;
-	}
-	return false;
-}
-
-static const char *
-find_problem(const struct jr_handlers *handlers, const char *name)
-{
-	for (size_t i = 0; i < handlers->problem_count; i++) {
-		if (is_about(handlers->problems[i], name))
-			return handlers->problems[i];
-	}
-	return NULL;
-}
 
 static bool
 fail_unknown_type(const struct jr_handlers *handlers, const char *job_type, struct jr_err *err)
@@ -55,7 +28,7 @@ jr_types_check(const struct jr_handlers *handlers, const char *job_type, struct 
 
 	if (jr_handlers_find(handlers, job_type) != NULL)
 		return true;
-	problem = find_problem(handlers, job_type);
+	problem = jr_handlers_problem_of(handlers, job_type);
 	if (problem != NULL)
 		return jr_fail(err, JR_E_CONFIG, "%s", problem);
 	return fail_unknown_type(handlers, job_type, err);

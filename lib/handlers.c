@@ -2,14 +2,13 @@
  * handlers: the handlers directory.
  *
  * It is read once, at start: names are sorted first, so that items and problems come in the same
- * order everywhere. A file is judged in this order: is its name passed over, what is it, is it
- * meant to be a handler, may its name be a job type, may it be trusted. What must hold: items is
- * sorted for bsearch and always contains jobrun.noop.
+ * order everywhere; handlers_judge.c says what each of them is. What must hold: items is sorted for
+ * jr_handlers_find and always contains jobrun.noop.
  */
 #include "handlers.h"
 
+#include "handlers_parts.h"
 #include "mem.h"
-#include "parse.h"
 #include "perm.h"
 
 #include <dirent.h>
@@ -20,7 +19,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RESERVED "jobrun."
 #define NOOP "jobrun.noop"
 
 struct names {
@@ -139,108 +137,34 @@ read_names(const char *directory, DIR *dir, struct names *names, struct jr_err *
 	return true;
 }
 
-/* Takes `line`. */
-static void
-add_problem(struct jr_handlers *handlers, char *line)
+struct jr_handler *
+jr_handlers_add(struct jr_handlers *handlers, const char *job_type, const char *name)
 {
-	handlers->problems = jr_xrealloc(
-	    handlers->problems, handlers->problem_count + 1, sizeof(*handlers->problems));
-	handlers->problems[handlers->problem_count++] = line;
-}
+	struct jr_handler *handler;
 
-/* `path` may be NULL. */
-static void
-add_handler(struct jr_handlers *handlers, const char *job_type, const char *path,
-    const struct jr_handler_kind *kind)
-{
 	handlers->items =
 	    jr_xrealloc(handlers->items, handlers->count + 1, sizeof(*handlers->items));
-	handlers->items[handlers->count++] = (struct jr_handler){
+	handler = &handlers->items[handlers->count++];
+	*handler = (struct jr_handler){
 	    .job_type = jr_xstrdup(job_type),
-	    .path = jr_xstrdup_or_null(path),
+	    .path = name != NULL ? jr_xasprintf("%s/%s", handlers->directory, name) : NULL,
 	    .directory = jr_xstrdup(handlers->directory),
-	    .kind = kind,
 	};
-	jr_settings_init(&handlers->items[handlers->count - 1].settings);
+	jr_settings_init(&handler->settings);
+	return handler;
 }
 
-/* A plain file nobody can execute: a README, or a script somebody forgot to make executable? */
-static void
-judge_other(struct jr_handlers *handlers, const char *name, const char *path)
+void
+jr_handlers_drop(struct jr_handlers *handlers)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	char begin[2] = {0};
+	struct jr_handler *handler = &handlers->items[--handlers->count];
 
-	if (fd < 0) {
-		add_problem(
-		    handlers, jr_xasprintf("%s: can be neither executed nor read: %s: chmod +rx %s",
-				  name, strerror(errno), path));
-		return;
-	}
-	if (read(fd, begin, sizeof(begin)) == 2 && begin[0] == '#' && begin[1] == '!')
-		add_problem(handlers,
-		    jr_xasprintf("%s: a script that is not executable: chmod +x %s", name, path));
-	(void)close(fd);
-}
-
-/* Why a name may not be that of a handler, NULL if it may. */
-static const char *
-problem_of_name(const char *name)
-{
-	struct jr_err err;
-
-	if (strncmp(name, RESERVED, sizeof(RESERVED) - 1) == 0)
-		return "names that begin with \"jobrun.\" are reserved";
-	if (!jr_parse_job_type("", name, &err))
-		return "not a job type: a to z, 0 to 9, then also _ . -, at most 63 characters";
-	return NULL;
-}
-
-/* NULL unless this version does not know what the ending says. */
-static const char *
-problem_of_ending(const char *name)
-{
-	if (has_suffix(name, ".sql"))
-		return "sql handlers are not known to this version";
-	if (has_suffix(name, ".json"))
-		return "settings of handlers are not known to this version";
-	return NULL;
-}
-
-static void
-judge_plain_file(struct jr_handlers *handlers, const char *name, const char *path)
-{
-	const char *problem = problem_of_ending(name);
-	struct jr_err err;
-
-	if (problem == NULL && faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0) {
-		judge_other(handlers, name, path);
-		return;
-	}
-	if (problem == NULL)
-		problem = problem_of_name(name);
-	if (problem != NULL)
-		add_problem(handlers, jr_xasprintf("%s: %s", name, problem));
-	else if (!jr_perm_check_file(path, &err))
-		add_problem(handlers, jr_xasprintf("%s: %s", name, err.msg));
-	else
-		add_handler(handlers, name, path, &jr_handler_exec);
-}
-
-static void
-judge(struct jr_handlers *handlers, const char *name)
-{
-	char *path = jr_xasprintf("%s/%s", handlers->directory, name);
-	struct stat st;
-
-	if (stat(path, &st) < 0)
-		add_problem(
-		    handlers, jr_xasprintf("%s: cannot use %s: %s", name, path, strerror(errno)));
-	else if (S_ISREG(st.st_mode))
-		judge_plain_file(handlers, name, path);
-	else if (!S_ISDIR(st.st_mode))
-		add_problem(handlers, jr_xasprintf("%s: not a plain file", name));
-	free(path);
+	free(handler->job_type);
+	free(handler->path);
+	free(handler->settings_path);
+	free(handler->directory);
+	free(handler->sql);
+	jr_settings_release(&handler->settings);
 }
 
 static int
@@ -284,44 +208,85 @@ read_directory(const char *directory, struct names *names, struct jr_err *err)
 }
 
 bool
-jr_handlers_load(struct jr_handlers *handlers, const char *directory, struct jr_err *err)
+jr_handlers_read(struct jr_handlers *handlers, const char *directory, struct jr_err *err)
 {
 	struct names names = {0};
 	bool done;
 
 	*handlers = (struct jr_handlers){.directory = absolute(directory)};
 	done = read_directory(handlers->directory, &names, err);
-	for (size_t i = 0; done && i < names.count; i++)
-		judge(handlers, names.items[i]);
+	if (done)
+		jr_handlers_judge(handlers, names.items, names.count);
 	free_strings(names.items, names.count);
-	if (done && handlers->count == 0)
-		done = handlers->problem_count > 0
-			   ? jr_fail(err, JR_E_CONFIG, "%s", handlers->problems[0])
-			   : jr_fail(err, JR_E_CONFIG,
-				 "no handler is in %s: put an executable file there, named after "
-				 "its job type",
-				 handlers->directory);
 	if (!done) {
 		jr_handlers_release(handlers);
 		return false;
 	}
-	add_handler(handlers, NOOP, NULL, &jr_handler_builtin);
+	jr_handlers_add(handlers, NOOP, NULL)->kind = &jr_handler_builtin;
 	qsort(handlers->items, handlers->count, sizeof(*handlers->items), compare_handlers);
 	return true;
+}
+
+bool
+jr_handlers_check(const struct jr_handlers *handlers, struct jr_err *err)
+{
+	for (size_t i = 0; i < handlers->count; i++) {
+		if (handlers->items[i].path != NULL)
+			return true;
+	}
+	if (handlers->problem_count > 0)
+		return jr_fail(err, JR_E_CONFIG, "%s", handlers->problems[0]);
+	return jr_fail(err, JR_E_CONFIG,
+	    "no handler is in %s: put an executable file there, named after its job type",
+	    handlers->directory);
+}
+
+bool
+jr_handlers_load(struct jr_handlers *handlers, const char *directory, struct jr_err *err)
+{
+	if (!jr_handlers_read(handlers, directory, err))
+		return false;
+	if (jr_handlers_check(handlers, err))
+		return true;
+	jr_handlers_release(handlers);
+	return false;
 }
 
 void
 jr_handlers_release(struct jr_handlers *handlers)
 {
-	for (size_t i = 0; i < handlers->count; i++) {
-		free(handlers->items[i].job_type);
-		free(handlers->items[i].path);
-		free(handlers->items[i].directory);
-	}
+	while (handlers->count > 0)
+		jr_handlers_drop(handlers);
 	free(handlers->items);
 	free(handlers->directory);
 	free_strings(handlers->problems, handlers->problem_count);
 	*handlers = (struct jr_handlers){0};
+}
+
+/* A line begins with the file's name, which is the job type or that with an ending. */
+static bool
+is_about(const char *line, const char *job_type)
+{
+	static const char *const endings[] = {":", ".sql:", ".json:"};
+	size_t len = strlen(job_type);
+
+	if (strncmp(line, job_type, len) != 0)
+		return false;
+	for (size_t i = 0; i < JR_COUNT(endings); i++) {
+		if (strncmp(line + len, endings[i], strlen(endings[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+const char *
+jr_handlers_problem_of(const struct jr_handlers *handlers, const char *job_type)
+{
+	for (size_t i = 0; i < handlers->problem_count; i++) {
+		if (is_about(handlers->problems[i], job_type))
+			return handlers->problems[i];
+	}
+	return NULL;
 }
 
 const struct jr_handler *
@@ -347,4 +312,16 @@ bool
 jr_handlers_check_file(const char *path, struct jr_err *err)
 {
 	return jr_perm_check_file(path, err);
+}
+
+void
+jr_handlers_close_host(struct jr_host *host)
+{
+	static const struct jr_handler_kind *const kinds[] = {
+	    &jr_handler_exec, &jr_handler_http, &jr_handler_sql, &jr_handler_builtin};
+
+	for (size_t i = 0; i < JR_COUNT(kinds); i++) {
+		if (kinds[i]->close != NULL)
+			kinds[i]->close(host);
+	}
 }

@@ -190,7 +190,7 @@ jr_perm_check_directory(const char *path, struct jr_err *err)
 }
 
 bool
-jr_perm_check_file(const char *path, struct jr_err *err)
+jr_perm_check_data(const char *path, struct jr_err *err)
 {
 	const char *slash = strrchr(path, '/');
 	char *directory =
@@ -203,6 +203,14 @@ jr_perm_check_file(const char *path, struct jr_err *err)
 		return false;
 	if (!S_ISREG(st.st_mode))
 		return jr_fail(err, JR_E_CONFIG, "cannot use %s: it is not a plain file", path);
+	return true;
+}
+
+bool
+jr_perm_check_file(const char *path, struct jr_err *err)
+{
+	if (!jr_perm_check_data(path, err))
+		return false;
 	if (faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0)
 		return jr_fail(err, JR_E_CONFIG, "cannot execute %s: %s: chmod +x %s", path,
 		    strerror(errno), path);

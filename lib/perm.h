@@ -22,4 +22,7 @@ bool jr_perm_check_directory(const char *path, struct jr_err *err) JR_MUST;
 /* The same for a plain executable file and for the directory that holds it. */
 bool jr_perm_check_file(const char *path, struct jr_err *err) JR_MUST;
 
+/* The same for a plain file that is only read. */
+bool jr_perm_check_data(const char *path, struct jr_err *err) JR_MUST;
+
 #endif

@@ -154,17 +154,18 @@ jr_queue_add_claim_job(
 }
 
 void
-jr_queue_add_adopt(
-    struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count)
+jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held,
+    size_t count, size_t most)
 {
-	char runner[24];
+	char runner[24], limit[24];
 	struct jr_queue_pairs pairs;
-	const char *values[3];
+	const char *values[4];
 
 	jr_queue_pairs_of(&pairs, held, count);
 	values[0] = jr_pg_print_int(runner, runner_id);
 	values[1] = pairs.ids.text.data;
 	values[2] = pairs.seqs.text.data;
+	values[3] = jr_pg_print_int(limit, (int64_t)most);
 	jr_batch_add(batch, jr_sql_adopt, JR_COUNT(values), values);
 	jr_queue_pairs_release(&pairs);
 }

@@ -69,9 +69,9 @@ void jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *fa
 void jr_queue_add_claim_job(
     struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms);
 
-/* adopt.sql: the runs held under my runner_id that `held` does not name. */
-void jr_queue_add_adopt(
-    struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count);
+/* adopt.sql: up to `most` of the runs held under my runner_id that `held` does not name. */
+void jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held,
+    size_t count, size_t most);
 
 /* Rows of the three above. *cursor (may be NULL) is moved behind the last. */
 size_t jr_queue_count_runs(const PGresult *result);

@@ -109,6 +109,7 @@ open_host(struct rehearsing *rehearsing, const struct jr_rehearsal *rehearsal, s
 static void
 close_host(struct jr_host *host)
 {
+	jr_handlers_close_host(host);
 	jr_keeper_free(host->keeper);
 	if (host->loop != NULL)
 		jr_loop_free(host->loop);

@@ -327,6 +327,8 @@ open_runner(struct jr_runner *runner, struct jr_err *err)
 	jr_lanes_make(runner);
 	runner->beat_at_ms = JR_NEVER;
 	runner->combos_at_ms = -1;
+	runner->claim_most = JR_CLAIM_MOST;
+	runner->adopt_most = JR_CLAIM_MOST;
 	runner->reclaim_limit = JR_RECLAIM_BATCH;
 	jr_timer_init(&runner->splay, on_splayed, runner);
 	jr_timer_init(&runner->grace, on_grace, runner);

@@ -112,6 +112,8 @@ cap(const struct jr_runner *runner, size_t wanted)
 	const struct jr_runner_opts *opts = runner->opts;
 	int64_t left = opts->max_runs - runner->counts.claimed;
 
+	if (wanted > runner->claim_most)
+		wanted = runner->claim_most;
 	if (opts->max_runs > 0 && (int64_t)wanted > left)
 		return left > 0 ? (size_t)left : 0;
 	return wanted;
@@ -264,6 +266,8 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 	struct jr_lane *lane = runner->claim_lane;
 
 	runner->claim_errors = 0;
+	if (runner->claim_most < JR_CLAIM_MOST)
+		runner->claim_most++;
 	runner->job_tried = true;
 	if (jr_queue_count_runs(result) > 0) {
 		runner->drained = false;
@@ -299,6 +303,7 @@ jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t fi
 	else if (reply->end == JR_PG_UNKNOWN && was_claim) {
 		runner->claim_in_doubt = true; /* its places are kept until it is known */
 		runner->claim_sent_ms = reply->sent_ms;
+		runner->claim_most = jr_claim_fewer(runner->claim_wanted);
 		jr_claim_reset(runner);
 	} else {
 		jr_claim_give_back(runner);

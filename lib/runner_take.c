@@ -8,6 +8,12 @@
 #include "log.h"
 #include "runner_parts.h"
 
+size_t
+jr_claim_fewer(size_t most)
+{
+	return most < 8 ? 1 : most / 4;
+}
+
 /* The places that no run took. */
 void
 jr_claim_give_back(struct jr_runner *runner)
@@ -103,11 +109,14 @@ on_adopt(void *ctx, const struct jr_reply *reply)
 	struct jr_runner *runner = ctx;
 
 	if (reply->end == JR_PG_DONE) {
-		runner->claim_in_doubt = false;
-		runner->job_tried = jr_queue_count_runs(reply->results[0]) > 0;
+		runner->claim_in_doubt =
+		    jr_queue_count_runs(reply->results[0]) >= runner->adopt_most;
+		if (jr_queue_count_runs(reply->results[0]) > 0)
+			runner->job_tried = true;
 		jr_claim_take_runs(runner, reply->results[0], adopted_since(runner, reply), NULL);
-	} else if (reply->end == JR_PG_FAILED && reply->err.code == JR_E_TEMP &&
-		   !is_too_late(runner))
+	} else if (reply->end == JR_PG_UNKNOWN)
+		runner->adopt_most = jr_claim_fewer(runner->adopt_most);
+	else if (reply->end == JR_PG_FAILED && reply->err.code == JR_E_TEMP && !is_too_late(runner))
 		runner->adopt_at_ms =
 		    jr_clock_after(jr_clock_now_ms(), runner->opts->lease.heartbeat_ms / 2);
 	else if (reply->end == JR_PG_FAILED) {
@@ -133,7 +142,7 @@ jr_claim_try_adopt(struct jr_runner *runner)
 	}
 	all = jr_held_select(runner, NULL);
 	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_adopt, runner);
-	jr_queue_add_adopt(batch, runner->facts.id, all.runs, all.count);
+	jr_queue_add_adopt(batch, runner->facts.id, all.runs, all.count, runner->adopt_most);
 	jr_held_list_release(&all);
 	jr_pg_submit(runner->pg, batch);
 	return true;

@@ -1,5 +1,5 @@
 -- adopt: runs held under this runner's id that it does not know of, since the answer of a claim was lost.
--- $1 runner id, $2 ids, $3 claim_seqs of those it knows. Columns: those of claim,
+-- $1 runner id, $2 ids, $3 claim_seqs of those it knows, $4 how many at most. Columns: those of claim,
 -- and what is left of the lease in ms
 select h.*, (extract(epoch from r.locked_until - now()) * 1000)::bigint as lease_left_ms
 from jobrun.job_runs r join jobrun.held_runs h on h.id = r.id
@@ -7,3 +7,4 @@ where r.status = 'running' and r.runner_id = $1::bigint
 	and not exists (select from unnest($2::bigint[], $3::bigint[]) k(id, claim_seq)
 		where k.id = r.id and k.claim_seq = r.claim_seq)
 order by h.priority, h.run_at, h.id
+limit $4::bigint

@@ -122,8 +122,8 @@ what_looks_like_a_handler_and_is_none_has_a_line(void **state)
 	add(*state, "forgotten", SCRIPT, 0644);
 	add(*state, "Upper", SCRIPT, 0755);
 	add(*state, "jobrun.mine", SCRIPT, 0755);
-	add(*state, "report.sql", "select 1", 0644);
-	add(*state, "good.json", "{}", 0644);
+	add(*state, "report.sql", "select 1; select 2", 0644);
+	add(*state, "other.json", "{\n\t\"tiemout\": \"5m\"\n}\n", 0644);
 	add(*state, "open", SCRIPT, 0777);
 	assert_int_equal(mkfifo(fifo, 0600), 0);
 	assert_int_equal(mkdir(inner, 0700), 0);
@@ -134,8 +134,8 @@ what_looks_like_a_handler_and_is_none_has_a_line(void **state)
 	expect_problem(&handlers, "forgotten", "chmod +x");
 	expect_problem(&handlers, "Upper", "not a job type");
 	expect_problem(&handlers, "jobrun.mine", "reserved");
-	expect_problem(&handlers, "report.sql", "sql handlers are not known to this version");
-	expect_problem(&handlers, "good.json", "not known to this version");
+	expect_problem(&handlers, "report.sql:1:11: ", "a second statement");
+	expect_problem(&handlers, "other.json:2:2: ", "did you mean \"timeout\"?");
 	expect_problem(&handlers, "open", "chmod go-w");
 	expect_problem(&handlers, "fifo", "not a plain file");
 	expect_problem(&handlers, "dangling", "No such file");
