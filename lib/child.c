@@ -275,7 +275,8 @@ start(struct jr_child *child, const struct jr_child_spec *spec, const int in[2],
 	    .cwd = spec->cwd,
 	    .in_fd = in[0],
 	    .out_fd = out[1],
-	    .deadline_ms = spec->deadline_ms};
+	    .deadline_ms = spec->deadline_ms,
+	    .limits = spec->limits};
 	int64_t pid = jr_spawn(child->keeper, &spawn, err);
 
 	if (pid < 0)

@@ -2,9 +2,10 @@
  * child: one process of ours, started without a shell, in a session of its own, and the end of its whole group.
  *
  * The child is started by vfork with every signal blocked; only async-signal-safe calls happen in it, in this order:
- * setsid, the keeper is told its group (keeper.h), PR_SET_PDEATHSIG KILL and a look whether the parent is still there,
- * chdir, descriptors 0 to 2, close_range(3, ...) (a loop where the kernel has none), signal dispositions and mask back
- * to default, execve. The errno of a failed step comes back through a close-on-exec pipe.
+ * setsid, the keeper is told its group (keeper.h), nice value, limits that root raises, the account, chdir,
+ * PR_SET_PDEATHSIG KILL (a change of account clears it) and a look whether the parent is still there, descriptors 0 to 2,
+ * close_range(3, ...) (a loop where the kernel has none), signal dispositions and mask back to default, limits, execve.
+ * The errno of a failed step comes back through a close-on-exec pipe.
  *
  * The life of a child:  running -> exited (pidfd readable, still a zombie) -> drained (end of output or JR_DRAIN_MS)
  * -> its group killed -> keeper told -> wait4 -> group gone -> `ended` is called. Nothing that is left of the group
@@ -24,6 +25,7 @@
 
 struct jr_child;
 struct jr_keeper;
+struct jr_limits;
 
 struct jr_child_spec {
 	const char *path;  /* executed as it stands: no PATH search, no shell */
@@ -33,6 +35,7 @@ struct jr_child_spec {
 	const char *input; /* borrowed until `ended` */
 	size_t input_len;
 	int64_t deadline_ms; /* of the lease: when the keeper kills the group by itself */
+	const struct jr_limits *limits; /* borrowed during start; NULL: none */
 	bool echo; /* what it prints is also copied to descriptor 2 as it comes (run --job) */
 };
 

@@ -25,4 +25,25 @@ struct jr_limits {
 	size_t group_count;
 };
 
+/* In the order in which they are set: the last one may forbid the stack to grow. */
+enum jr_limit {
+	JR_LIMIT_CPU,
+	JR_LIMIT_FILES,
+	JR_LIMIT_PROCESSES,
+	JR_LIMIT_MEMORY,
+	JR_LIMIT_COUNT
+};
+
+/*
+ * For a child that shares the memory of its parent: async-signal-safe. Where it returns bool, false: errno says why.
+ *
+ * A limit is the most that the child may use, so a hard one that is lower already is kept: only root gets more than what is
+ * inherited, with jr_limits_raise, before it becomes another account. Then nothing can be had back: jr_limits_set.
+ */
+bool jr_limits_set_nice(const struct jr_limits *limits) JR_MUST;
+void jr_limits_raise(const struct jr_limits *limits);
+bool jr_limits_become(
+    const struct jr_limits *limits) JR_MUST; /* the account; for good, or it is a failure */
+bool jr_limits_set(const struct jr_limits *limits, enum jr_limit which) JR_MUST;
+
 #endif

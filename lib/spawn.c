@@ -10,6 +10,7 @@
 
 #include "fd.h"
 #include "keeper.h"
+#include "rlimits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,10 +26,13 @@
 enum step {
 	STEP_SESSION,
 	STEP_KEEPER,
-	STEP_PARENT,
+	STEP_NICE,
+	STEP_ACCOUNT,
 	STEP_CWD,
+	STEP_PARENT,
 	STEP_FDS,
-	STEP_EXEC
+	STEP_LIMITS, /* and as many more as there are limits */
+	STEP_EXEC = STEP_LIMITS + JR_LIMIT_COUNT
 };
 
 struct report {
@@ -101,6 +105,27 @@ reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* In the child. */
+static void
+become(int report_fd, const struct jr_limits *limits)
+{
+	if (!jr_limits_set_nice(limits))
+		give_up(report_fd, STEP_NICE);
+	jr_limits_raise(limits);
+	if (!jr_limits_become(limits))
+		give_up(report_fd, STEP_ACCOUNT);
+}
+
+/* In the child, at last: what is done before it needs descriptors and stack. */
+static void
+set_limits(const struct jr_limits *limits)
+{
+	for (int which = 0; which < JR_LIMIT_COUNT; which++) {
+		if (!jr_limits_set(limits, (enum jr_limit)which))
+			give_up(REPORT_FD, (enum step)(STEP_LIMITS + which));
+	}
+}
+
 static JR_NORETURN void
 run_child(const struct plan *plan)
 {
@@ -110,20 +135,27 @@ run_child(const struct plan *plan)
 		give_up(plan->report_fd, STEP_SESSION);
 	if (!jr_keeper_announce(plan->keeper_fd, getpid(), spawn->deadline_ms))
 		give_up(plan->report_fd, STEP_KEEPER);
-	if (!follow_parent(plan->parent))
-		give_up(plan->report_fd, STEP_PARENT);
+	if (spawn->limits != NULL)
+		become(plan->report_fd, spawn->limits);
 	if (spawn->cwd != NULL && chdir(spawn->cwd) < 0)
 		give_up(plan->report_fd, STEP_CWD);
+	if (!follow_parent(plan->parent))
+		give_up(plan->report_fd, STEP_PARENT);
 	if (!set_descriptors(plan))
 		give_up(plan->report_fd, STEP_FDS);
 	reset_signals();
+	if (spawn->limits != NULL)
+		set_limits(spawn->limits);
 	(void)execve(spawn->path, spawn->argv, spawn->envp);
 	give_up(REPORT_FD, STEP_EXEC);
 }
 
+/* A memory limit that is too small for the program is so the next time too. */
 static bool
-is_passing(int error)
+is_passing(const struct jr_spawn *spawn, int error)
 {
+	if (error == ENOMEM && spawn->limits != NULL && spawn->limits->memory >= 0)
+		return false;
 	return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE ||
 	       error == ETXTBSY;
 }
@@ -138,6 +170,8 @@ hint(const struct jr_spawn *spawn, const struct report *report)
 		return " (its interpreter, named in its first line, does not exist)";
 	if (report->error == ENOEXEC)
 		return " (a script must begin with a line such as #!/bin/sh)";
+	if (report->error == EAGAIN && spawn->limits != NULL && spawn->limits->processes >= 0)
+		return " (its account has more processes than the handler's limit allows)";
 	return "";
 }
 
@@ -147,25 +181,38 @@ fail(const struct jr_spawn *spawn, const struct report *report, struct jr_err *e
 	static const char *const words[] = {
 	    [STEP_SESSION] = "new session: ",
 	    [STEP_KEEPER] = "telling the keeper: ",
-	    [STEP_PARENT] = "following the runner: ",
+	    [STEP_NICE] = "set nice value: ",
+	    [STEP_ACCOUNT] = "change to its account: ",
 	    [STEP_CWD] = "changing to its directory: ",
+	    [STEP_PARENT] = "following the runner: ",
 	    [STEP_FDS] = "its descriptors: ",
+	    [STEP_LIMITS + JR_LIMIT_CPU] = "set cpu limit: ",
+	    [STEP_LIMITS + JR_LIMIT_FILES] = "set files limit: ",
+	    [STEP_LIMITS + JR_LIMIT_PROCESSES] = "set processes limit: ",
+	    [STEP_LIMITS + JR_LIMIT_MEMORY] = "set memory limit: ",
 	    [STEP_EXEC] = "",
 	};
-	bool passing = is_passing(report->error) || report->step == STEP_KEEPER;
+	bool passing = is_passing(spawn, report->error) || report->step == STEP_KEEPER;
 
 	return jr_fail(err, passing ? JR_E_TEMP : JR_E_CONFIG, "%s start %s: %s%s%s",
 	    passing ? "could not" : "cannot", spawn->path, words[report->step],
 	    strerror(report->error), hint(spawn, report));
 }
 
+/*
+ * A child that becomes another account makes the memory it has in common with us undumpable, so that the account cannot
+ * look into it. When it has executed, that is over for us.
+ */
 static pid_t
 vfork_child(const struct plan *plan)
 {
+	int dumpable = prctl(PR_GET_DUMPABLE);
 	pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): as said above */
 
 	if (pid == 0)
 		run_child(plan);
+	if (prctl(PR_GET_DUMPABLE) != dumpable)
+		(void)prctl(PR_SET_DUMPABLE, dumpable);
 	return pid;
 }
 

@@ -11,6 +11,7 @@
 #include "err.h"
 
 struct jr_keeper;
+struct jr_limits;
 
 /* Borrowed during the call. */
 struct jr_spawn {
@@ -21,6 +22,7 @@ struct jr_spawn {
 	int in_fd;       /* becomes 0; above 2 and close-on-exec, as the next */
 	int out_fd;      /* becomes 1 and 2 */
 	int64_t deadline_ms;
+	const struct jr_limits *limits; /* NULL: none */
 };
 
 /*

@@ -1,0 +1,671 @@
+/*
+ * out: what handlers write into JOBRUN_OUT, well and badly, and what is left of the files.
+ */
+#include "buf.h"
+#include "out.h"
+#include "processes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+
+struct fixture {
+	char *directory; /* TMPDIR */
+	struct jr_outs *outs;
+	struct jr_out *out;
+};
+
+static int
+set_up(void **state)
+{
+	struct fixture *fixture = jr_xcalloc(1, sizeof(*fixture));
+	struct jr_err err;
+
+	fixture->directory = make_directory();
+	(void)setenv("TMPDIR", fixture->directory, 1);
+	fixture->outs = jr_outs_open(&err);
+	fixture->out = jr_out_open(fixture->outs, 41, 7, NULL, NULL, &err);
+	*state = fixture;
+	return fixture->out != NULL ? 0 : -1;
+}
+
+static int
+tear_down(void **state)
+{
+	struct fixture *fixture = *state;
+
+	jr_out_close(fixture->out);
+	jr_outs_close(fixture->outs);
+	if (rmdir(fixture->directory) < 0) /* everything in it is gone */
+		return -1;
+	free(fixture->directory);
+	free(fixture);
+	return 0;
+}
+
+static void
+write_with(const char *path, const char *text, size_t len, int flags)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC | flags, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, len), len);
+	assert_int_equal(close(fd), 0);
+}
+
+/* As a handler does with >>. */
+static void
+append(struct fixture *fixture, const char *text)
+{
+	write_with(jr_out_path(fixture->out), text, strlen(text), O_APPEND);
+}
+
+/* As a handler does with >. */
+static void
+replace(struct fixture *fixture, const char *text)
+{
+	write_with(jr_out_path(fixture->out), text, strlen(text), O_TRUNC);
+}
+
+static void
+expect(const char *found, const char *expected)
+{
+	if (expected == NULL)
+		assert_null(found);
+	else {
+		assert_non_null(found);
+		assert_string_equal(found, expected);
+	}
+}
+
+static void
+expect_warning(struct fixture *fixture, const char *text)
+{
+	const char *warnings = jr_out_warnings(fixture->out);
+
+	if (strstr(warnings, text) == NULL)
+		fail_msg("\"%s\" is not in \"%s\"", text, warnings);
+}
+
+static void
+the_last_line_of_each_kind_counts(void **state)
+{
+	struct fixture *fixture = *state;
+
+	jr_out_read(fixture->out, false);
+	expect(jr_out_progress(fixture->out), NULL);
+	append(fixture, "{\"progress\": 1}\n{\"checkpoint\": {\"page\": 7}}\n");
+	jr_out_read(fixture->out, false);
+	expect(jr_out_progress(fixture->out), "{\"progress\": 1}");
+	expect(jr_out_checkpoint(fixture->out), "{\"checkpoint\": {\"page\": 7}}");
+	expect(jr_out_result(fixture->out), NULL);
+	append(fixture,
+	    "{\"progress\": 2}\n\n  \t\r\n{\"retry_in\": \"1h30m\"}\r\n{\"progress\": 3}\n");
+	append(fixture, "{\"result\": [1.50, 1e2]}");
+	jr_out_read(fixture->out, false);
+	expect(jr_out_progress(fixture->out), "{\"progress\": 3}");
+	expect(jr_out_result(fixture->out), NULL); /* its newline may still come */
+	assert_int_equal(jr_out_retry_in_ms(fixture->out), 5400000);
+	jr_out_read(fixture->out, true);
+	expect(jr_out_result(fixture->out), "{\"result\": [1.50, 1e2]}");
+	assert_string_equal(jr_out_warnings(fixture->out), "");
+	append(fixture, "\n{\"progress\": 4}\n"); /* by somebody who outlived the handler */
+	jr_out_read(fixture->out, true);
+	expect(jr_out_progress(fixture->out), "{\"progress\": 3}");
+}
+
+static void
+one_line_may_say_several_things(void **state)
+{
+	static const char line[] = "{\"result\": 1, \"progress\": 2, \"checkpoint\": null, "
+				   "\"retry_in\": \"5m\"}";
+	struct fixture *fixture = *state;
+
+	append(fixture, line);
+	jr_out_read(fixture->out, true);
+	expect(jr_out_result(fixture->out), line);
+	expect(jr_out_progress(fixture->out), line);
+	expect(jr_out_checkpoint(fixture->out), line);
+	assert_int_equal(jr_out_retry_in_ms(fixture->out), 300000);
+}
+
+static void
+the_text_is_kept_to_the_last_digit(void **state)
+{
+	static const char line[] =
+	    "{\"result\": {\"a\": 123456789012345678901234567890.10, \"b\": 9223372036854775808, "
+	    "\"c\": 1e-300, \"d\": \"\xC3\xA9 \\u00e9 \\ud83d\\ude42\"}}";
+	struct fixture *fixture = *state;
+
+	append(fixture, line);
+	append(fixture, "\n");
+	jr_out_read(fixture->out, true);
+	expect(jr_out_result(fixture->out), line);
+	assert_string_equal(jr_out_warnings(fixture->out), "");
+}
+
+static void
+a_line_may_come_in_pieces(void **state)
+{
+	static const char line[] = "{\"progress\": {\"done\": 40}}\n";
+	struct fixture *fixture = *state;
+
+	for (size_t i = 0; line[i] != '\0'; i++) {
+		char piece[2] = {line[i], '\0'};
+
+		append(fixture, piece);
+		jr_out_read(fixture->out, false);
+	}
+	expect(jr_out_progress(fixture->out), "{\"progress\": {\"done\": 40}}");
+	jr_out_read(fixture->out, true);
+	assert_string_equal(jr_out_warnings(fixture->out), "");
+}
+
+static void
+what_is_not_understood_is_a_warning_that_names_it(void **state)
+{
+	static const struct {
+		const char *line, *warning;
+	} cases[] = {
+	    {"no json", "not JSON"},
+	    {"{\"progress\": 1} x", "not JSON"},
+	    {"{\"progress\": 1", "not JSON, at column 14: '}' expected"},
+	    {"{\"progress\": \"\xff\"}", "not JSON"},
+	    {"{\"progress\": \"\xed\xa0\x80\"}", "not JSON"},
+	    {"{\"progress\": \"\\u0000\"}", "not JSON"},
+	    {"{\"progress\": \"\\ud800\"}", "not JSON"},
+	    {"{\"progress\": \"a\tb\"}", "not JSON"},
+	    {"{\"progress\": 1, \"progress\": 2}", "duplicate object key"},
+	    {"{\"progress\": {\"a\": 1, \"a\": 2}}", "duplicate object key"},
+	    {"[1]", "not an object"},
+	    {"null", "not"},
+	    {"40", "not"},
+	    {"{}", "an empty object"},
+	    {"{\"progres\": 1}", "unknown member \"progres\": did you mean \"progress\"?"},
+	    {"{\"progress\": 1, \"colour\": 1}", "unknown member \"colour\": known are progress"},
+	    {"{\"retry_in\": 5}", "retry_in is no string"},
+	    {"{\"retry_in\": \"5\"}", "retry_in"},
+	    {"{\"retry_in\": \"-5m\"}", "retry_in"},
+	    {"{\"retry_in\": \"0\"}", "more than 0"},
+	    {"{\"retry_in\": null, \"progress\": 1}", "retry_in is no string"},
+	    {"{\"progress\": 1e99999999999999999999}", ""},
+	    {"{\"progress\": 1e-99999999999999999999}", "a number of more than"},
+	    {"{\"progress\": 1e-16384}", "a number of more than"},
+	};
+
+	for (size_t i = 0; i < JR_COUNT(cases); i++) {
+		struct fixture *fixture;
+		char *begin;
+
+		set_up(state);
+		fixture = *state;
+		append(fixture, "\n");
+		append(fixture, cases[i].line);
+		append(fixture, "\n");
+		jr_out_read(fixture->out, true);
+		begin = jr_xasprintf("line 2 of JOBRUN_OUT: %.0s", cases[i].line);
+		expect_warning(fixture, begin);
+		expect_warning(fixture, cases[i].warning);
+		free(begin);
+		expect(jr_out_progress(fixture->out), NULL);
+		assert_int_equal(jr_out_retry_in_ms(fixture->out), 0);
+		assert_int_equal(tear_down(state), 0);
+	}
+}
+
+static void
+a_nul_byte_is_a_warning(void **state)
+{
+	static const char text[] = "{\"progress\": 1}\0\n{\"result\": \0 1}\n{\"checkpoint\": 1}\n";
+	struct fixture *fixture = *state;
+
+	write_with(jr_out_path(fixture->out), text, sizeof(text) - 1, O_APPEND);
+	jr_out_read(fixture->out, true);
+	expect(jr_out_progress(fixture->out), NULL);
+	expect(jr_out_result(fixture->out), NULL);
+	expect(jr_out_checkpoint(fixture->out), "{\"checkpoint\": 1}");
+	assert_string_equal(jr_out_warnings(fixture->out),
+	    "line 1 of JOBRUN_OUT: it has a NUL byte\nline 2 of JOBRUN_OUT: it has a NUL byte\n");
+}
+
+static void
+warnings_are_ten_and_a_count(void **state)
+{
+	struct fixture *fixture = *state;
+	const char *warnings;
+	size_t lines = 0;
+
+	for (int i = 0; i < 1000; i++)
+		append(fixture, "bad\n");
+	append(fixture, "{\"progress\": 1}\n");
+	jr_out_read(fixture->out, false);
+	jr_out_read(fixture->out, true);
+	warnings = jr_out_warnings(fixture->out);
+	for (size_t i = 0; warnings[i] != '\0'; i++)
+		lines += warnings[i] == '\n';
+	assert_int_equal(lines, JR_OUT_WARNINGS_MAX + 1);
+	expect_warning(fixture, "line 10 of JOBRUN_OUT: ");
+	expect_warning(fixture, "\nJOBRUN_OUT: 990 more warnings\n");
+	expect(jr_out_progress(fixture->out), "{\"progress\": 1}");
+}
+
+/* {"NAME": "xxx"} of that many bytes in all, with a newline. Caller frees. */
+static char *
+long_line(const char *name, size_t len)
+{
+	char *line = jr_xmalloc(len + 2);
+	int begin = snprintf(line, len, "{\"%s\": \"", name);
+
+	memset(line + begin, 'x', len - (size_t)begin);
+	memcpy(line + len - 2, "\"}\n", 4);
+	return line;
+}
+
+static void
+sizes_have_limits(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t len;
+		const char *warning; /* NULL: it is taken */
+	} cases[] = {
+	    {"progress", JR_PROGRESS_MAX, NULL},
+	    {"progress", JR_PROGRESS_MAX + 1, "progress has at most 61440"},
+	    {"result", JR_OUT_LINE_MAX, NULL},
+	    {"result", JR_OUT_LINE_MAX + 16, NULL}, /* the value may have 1 MiB */
+	    {"checkpoint", JR_OUT_LINE_MAX + 16, NULL},
+	    {"checkpoint", JR_OUT_LINE_MAX + 100, "longer than 1 MiB"},
+	    {"result", 3 * JR_OUT_LINE_MAX, "longer than 1 MiB"},
+	};
+
+	for (size_t i = 0; i < JR_COUNT(cases); i++) {
+		char *line = long_line(cases[i].name, cases[i].len);
+		struct fixture *fixture;
+		struct jr_out *out;
+
+		set_up(state);
+		fixture = *state;
+		out = fixture->out;
+		append(fixture, line);
+		append(fixture, "{\"retry_in\": \"1s\"}\n");
+		jr_out_read(out, true);
+		line[cases[i].len] = '\0';
+		if (cases[i].warning != NULL) {
+			expect_warning(fixture, "line 1 of JOBRUN_OUT: ");
+			expect_warning(fixture, cases[i].warning);
+		} else {
+			assert_string_equal(jr_out_warnings(out), "");
+			expect(cases[i].name[0] == 'p'   ? jr_out_progress(out)
+			       : cases[i].name[0] == 'r' ? jr_out_result(out)
+							 : jr_out_checkpoint(out),
+			    line);
+		}
+		assert_int_equal(jr_out_retry_in_ms(out), 1000); /* the line behind it */
+		free(line);
+		assert_int_equal(tear_down(state), 0);
+	}
+}
+
+/* Many small numbers take more room in the database than as text. */
+static void
+many_parts_are_measured(void **state)
+{
+	struct fixture *fixture = *state;
+	struct jr_buf line;
+
+	jr_buf_init(&line, JR_OUT_LINE_MAX);
+	jr_buf_adds(&line, "{\"progress\": [1");
+	for (int i = 0; i < 10000; i++)
+		jr_buf_adds(&line, ",1");
+	jr_buf_adds(&line, "]}\n");
+	append(fixture, line.data);
+	jr_out_read(fixture->out, true);
+	expect(jr_out_progress(fixture->out), NULL);
+	expect_warning(fixture, "more than 65536 bytes in the database");
+	jr_buf_release(&line);
+}
+
+static void
+a_file_that_is_written_anew_is_read_anew(void **state)
+{
+	struct fixture *fixture = *state;
+
+	/* Longer, shorter, of the same length. */
+	replace(fixture, "{\"progress\": 9}\n");
+	jr_out_read(fixture->out, false);
+	expect(jr_out_progress(fixture->out), "{\"progress\": 9}");
+	replace(fixture, "{\"progress\": 10}\n");
+	jr_out_read(fixture->out, false);
+	expect(jr_out_progress(fixture->out), "{\"progress\": 10}");
+	replace(fixture, "{\"progress\": 1}\n");
+	jr_out_read(fixture->out, false);
+	expect(jr_out_progress(fixture->out), "{\"progress\": 1}");
+	replace(fixture, "{\"progress\": 2}\n");
+	jr_out_read(fixture->out, false);
+	expect(jr_out_progress(fixture->out), "{\"progress\": 2}");
+	replace(fixture, "{\"progress\": 3");
+	jr_out_read(fixture->out, false);
+	replace(fixture, "{\"result\": 4}");
+	jr_out_read(fixture->out, true);
+	expect(jr_out_progress(fixture->out), "{\"progress\": 2}");
+	expect(jr_out_result(fixture->out), "{\"result\": 4}");
+	assert_string_equal(jr_out_warnings(fixture->out), "");
+}
+
+/* The same size and the same end: only the time of the change tells. */
+static void
+one_that_differs_far_from_its_end_is_read_anew(void **state)
+{
+	struct fixture *fixture = *state;
+	struct timespec span = {.tv_nsec = 30000000}; /* more than a tick of the kernel's clock */
+	char *line = jr_xasprintf("{\"progress\": 1,%400s\"result\": 2}", "");
+
+	replace(fixture, line);
+	jr_out_read(fixture->out, false);
+	(void)nanosleep(&span, NULL);
+	line[13] = '7';
+	replace(fixture, line);
+	jr_out_read(fixture->out, true);
+	expect(jr_out_progress(fixture->out), line);
+	free(line);
+}
+
+static void
+of_much_at_once_the_end_is_read(void **state)
+{
+	struct fixture *fixture = *state;
+	char *block = jr_xmalloc(1048577);
+
+	for (size_t i = 0; i < 1048576; i++)
+		block[i] = i % 64 == 63 ? '\n' : ' ';
+	block[1048576] = '\0';
+	append(fixture, "{\"result\": 1}\n");
+	for (int i = 0; i < 10; i++)
+		append(fixture, block);
+	append(fixture, "{\"progress\": 1}\n");
+	jr_out_read(fixture->out, false);
+	expect(jr_out_result(fixture->out), NULL);
+	expect(jr_out_progress(fixture->out), "{\"progress\": 1}");
+	expect_warning(fixture, "more than 4 MiB at once");
+	append(fixture, "bad\n");
+	jr_out_read(fixture->out, true);
+	expect_warning(fixture, "\na line of JOBRUN_OUT: not JSON");
+	free(block);
+}
+
+static void
+exactly_what_may_be_read_at_once_is_read_whole(void **state)
+{
+	struct fixture *fixture = *state;
+	char *block = jr_xmalloc(JR_OUT_READ_MAX + 1);
+
+	memset(block, '\n', JR_OUT_READ_MAX);
+	memcpy(block, "{\"result\": 1}", 13);
+	block[JR_OUT_READ_MAX] = '\0';
+	append(fixture, block);
+	jr_out_read(fixture->out, false);
+	expect(jr_out_result(fixture->out), "{\"result\": 1}");
+	/* More than that again, the first line beginning exactly where reading begins. */
+	append(fixture, "\n\n\n");
+	memcpy(block, "{\"result\": 2}", 13);
+	append(fixture, block);
+	jr_out_read(fixture->out, true);
+	expect(jr_out_result(fixture->out), "{\"result\": 2}");
+	expect_warning(fixture, "more than 4 MiB at once");
+	free(block);
+}
+
+static void
+a_hole_of_a_terabyte_is_no_matter(void **state)
+{
+	struct fixture *fixture = *state;
+
+	if (truncate(jr_out_path(fixture->out), (off_t)1 << 40) < 0)
+		skip();
+	append(fixture, "\n{\"progress\": 1}\n");
+	jr_out_read(fixture->out, true);
+	expect(jr_out_progress(fixture->out), "{\"progress\": 1}");
+}
+
+static void
+what_is_put_in_its_place_is_not_read(void **state)
+{
+	static const char *const kinds[] = {"file", "link", "fifo", "directory", "nothing"};
+	struct fixture *fixture = *state;
+	char *elsewhere = make_file(fixture->directory, "other", "{\"progress\": 2}\n", 0600);
+
+	for (size_t i = 0; i < JR_COUNT(kinds); i++) {
+		struct jr_err err;
+		const char *path;
+
+		fixture->out = (jr_out_close(fixture->out),
+		    jr_out_open(fixture->outs, 41, 8 + (int64_t)i, NULL, NULL, &err));
+		path = jr_out_path(fixture->out);
+		append(fixture, "{\"progress\": 1}\n");
+		assert_int_equal(unlink(path), 0);
+		if (i == 0)
+			write_with(path, "{\"progress\": 2}\n", 16, O_CREAT);
+		else if (i == 1)
+			assert_int_equal(symlink(elsewhere, path), 0);
+		else if (i == 2)
+			assert_int_equal(mkfifo(path, 0600), 0);
+		else if (i == 3)
+			assert_int_equal(mkdir(path, 0700), 0);
+		jr_out_read(fixture->out, true);
+		expect(jr_out_progress(fixture->out), "{\"progress\": 1}");
+		expect_warning(fixture, "JOBRUN_OUT: it was removed or replaced");
+	}
+	assert_int_equal(access(elsewhere, F_OK), 0); /* removing the link did not remove it */
+	assert_int_equal(unlink(elsewhere), 0);
+	free(elsewhere);
+}
+
+static void
+news_are_told_once(void **state)
+{
+	struct fixture *fixture = *state;
+	const char *progress, *checkpoint;
+
+	append(fixture, "{\"progress\": 1}\n{\"checkpoint\": 1}\n{\"result\": 1}\n");
+	jr_out_read(fixture->out, false);
+	jr_out_news(fixture->out, &progress, &checkpoint);
+	expect(progress, "{\"progress\": 1}");
+	expect(checkpoint, "{\"checkpoint\": 1}");
+	append(fixture, "{\"progress\": 1}\n"); /* the same again is nothing new */
+	jr_out_read(fixture->out, false);
+	jr_out_news(fixture->out, &progress, &checkpoint);
+	expect(progress, NULL);
+	expect(checkpoint, NULL);
+	append(fixture, "{\"progress\": 12}\n{\"progress\": 1}\n");
+	append(fixture, "{\"checkpoint\": 12}\n");
+	jr_out_read(fixture->out, true);
+	jr_out_news(fixture->out, &progress, &checkpoint);
+	expect(progress, "{\"progress\": 1}");
+	expect(checkpoint, "{\"checkpoint\": 12}");
+	expect(jr_out_progress(fixture->out), "{\"progress\": 1}");
+}
+
+static void
+a_checkpoint_is_handed_on(void **state)
+{
+	struct fixture *fixture = *state;
+	struct jr_err err;
+	struct jr_out *out = jr_out_open(fixture->outs, 42, 1, "{\"page\": 7}", NULL, &err);
+	char text[64] = "";
+	struct stat st;
+	int fd;
+
+	assert_null(jr_out_checkpoint_path(fixture->out));
+	assert_non_null(out);
+	fd = open(jr_out_checkpoint_path(out), O_RDONLY | O_CLOEXEC);
+	assert_int_equal(read(fd, text, sizeof(text) - 1), 12);
+	assert_string_equal(text, "{\"page\": 7}\n");
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	(void)close(fd);
+	assert_int_equal(stat(jr_out_path(out), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	jr_out_close(out);
+	jr_out_close(NULL);
+}
+
+static void
+files_belong_to_the_account_of_the_handler(void **state)
+{
+	struct fixture *fixture = *state;
+	struct jr_limits limits = {.has_account = true, .uid = 65534, .gid = 65534};
+	struct jr_err err;
+	struct jr_out *out;
+	struct stat st;
+
+	if (geteuid() != 0)
+		skip();
+	out = jr_out_open(fixture->outs, 42, 1, "1", &limits, &err);
+	assert_non_null(out);
+	assert_int_equal(stat(jr_out_path(out), &st), 0);
+	assert_int_equal(st.st_uid, 65534);
+	assert_int_equal(st.st_gid, 65534);
+	assert_int_equal(stat(jr_out_checkpoint_path(out), &st), 0);
+	assert_int_equal(st.st_uid, 65534);
+	jr_out_close(out);
+}
+
+static void
+a_name_that_a_handler_has_taken_is_taken_back(void **state)
+{
+	struct fixture *fixture = *state;
+	char *directory = jr_xstrdup(jr_out_path(fixture->out));
+	struct jr_err err;
+	struct jr_out *out;
+	char *planted;
+
+	*strrchr(directory, '/') = '\0';
+	planted = make_file(directory, "43.1.out", "{\"progress\": 1}\n", 0644);
+	out = jr_out_open(fixture->outs, 43, 1, NULL, NULL, &err);
+	assert_non_null(out);
+	assert_string_equal(jr_out_path(out), planted);
+	jr_out_read(out, true);
+	expect(jr_out_progress(out), NULL);
+	jr_out_close(out);
+	free(planted);
+	free(directory);
+}
+
+static size_t
+count_names(const char *directory)
+{
+	DIR *dir = opendir(directory);
+	struct dirent *entry;
+	size_t count = 0;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir)) != NULL)
+		count += entry->d_name[0] != '.';
+	(void)closedir(dir);
+	return count;
+}
+
+static void
+what_a_killed_runner_left_is_swept_away(void **state)
+{
+	struct fixture *fixture = *state;
+	struct jr_outs *outs;
+	struct jr_err err;
+	char *outside, *stranger;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct jr_out *out;
+		char *link;
+
+		outs = jr_outs_open(&err);
+		out = outs != NULL ? jr_out_open(outs, 1, 1, "1", NULL, &err) : NULL;
+		link = out != NULL ? jr_xasprintf("%s.link", jr_out_path(out)) : NULL;
+		_exit(link != NULL && symlink("/etc", link) == 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &(int){0}, 0), pid);
+	assert_int_equal(count_names(fixture->directory), 2);
+	/* Not ours: another name; and what only looks like one of them. */
+	outside = make_file(fixture->directory, "jobrun-outing", "x", 0600);
+	stranger =
+	    jr_xasprintf("%s/jobrun-out-%lld-nodirs", fixture->directory, (long long)geteuid());
+	assert_int_equal(symlink("/etc", stranger), 0);
+	outs = jr_outs_open(&err);
+	assert_non_null(outs);
+	/* The fixture's, which is in use, the new one, the file and the link. */
+	assert_int_equal(count_names(fixture->directory), 4);
+	assert_int_equal(access(jr_out_path(fixture->out), F_OK), 0);
+	jr_outs_close(outs);
+	assert_int_equal(unlink(outside), 0);
+	assert_int_equal(unlink(stranger), 0);
+	free(outside);
+	free(stranger);
+}
+
+static void
+a_directory_of_another_account_is_left_alone(void **state)
+{
+	struct fixture *fixture = *state;
+	char *other =
+	    jr_xasprintf("%s/jobrun-out-%lld-AAAAAA", fixture->directory, (long long)geteuid());
+	struct jr_outs *outs;
+	struct jr_err err;
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(mkdir(other, 0700), 0);
+	assert_int_equal(chown(other, 65534, 65534), 0);
+	outs = jr_outs_open(&err);
+	assert_non_null(outs);
+	assert_int_equal(access(other, F_OK), 0);
+	jr_outs_close(outs);
+	assert_int_equal(rmdir(other), 0);
+	free(other);
+}
+
+static void
+no_directory_is_a_passing_trouble(void **state)
+{
+	struct fixture *fixture = *state;
+	struct jr_err err = {0};
+
+	(void)setenv("TMPDIR", "/no/such/directory", 1);
+	assert_null(jr_outs_open(&err));
+	assert_int_equal(err.code, JR_E_TEMP);
+	assert_non_null(strstr(err.msg, "/no/such/directory: No such file or directory"));
+	(void)setenv("TMPDIR", fixture->directory, 1);
+	jr_outs_close(NULL);
+}
+
+int
+main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+	    TEST(the_last_line_of_each_kind_counts),
+	    TEST(one_line_may_say_several_things),
+	    TEST(the_text_is_kept_to_the_last_digit),
+	    TEST(a_line_may_come_in_pieces),
+	    cmocka_unit_test(what_is_not_understood_is_a_warning_that_names_it),
+	    TEST(a_nul_byte_is_a_warning),
+	    TEST(warnings_are_ten_and_a_count),
+	    cmocka_unit_test(sizes_have_limits),
+	    TEST(many_parts_are_measured),
+	    TEST(a_file_that_is_written_anew_is_read_anew),
+	    TEST(one_that_differs_far_from_its_end_is_read_anew),
+	    TEST(of_much_at_once_the_end_is_read),
+	    TEST(exactly_what_may_be_read_at_once_is_read_whole),
+	    TEST(a_hole_of_a_terabyte_is_no_matter),
+	    TEST(what_is_put_in_its_place_is_not_read),
+	    TEST(news_are_told_once),
+	    TEST(a_checkpoint_is_handed_on),
+	    TEST(files_belong_to_the_account_of_the_handler),
+	    TEST(a_name_that_a_handler_has_taken_is_taken_back),
+	    TEST(what_a_killed_runner_left_is_swept_away),
+	    TEST(a_directory_of_another_account_is_left_alone),
+	    TEST(no_directory_is_a_passing_trouble),
+	};
+
+	return cmocka_run_group_tests_name("out", tests, NULL, NULL);
+}
