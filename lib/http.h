@@ -53,6 +53,9 @@ struct jr_answer {
 
 typedef void jr_answer_fn(void *ctx, const struct jr_answer *answer);
 
+/* Pure: does a request of this method carry a body? All do but GET and HEAD; of those the body is not sent. */
+bool jr_http_has_body(const char *method);
+
 /* Never NULL; what fails is told through `ended`, from the loop, once. */
 struct jr_transfer *jr_transfer_start(
     struct jr_http *http, const struct jr_request *request, jr_answer_fn *ended, void *ctx) JR_MUST;
