@@ -2,10 +2,16 @@
 # The examples of README.md, as they are written there.
 
 load lib/common
+load lib/web
 
 setup() {
 	common_setup
 	PATH=$(dirname "$JOBRUN"):$PATH
+}
+
+teardown() {
+	end_web
+	common_teardown
 }
 
 # example NAME: the block whose first or second line is a comment that begins with NAME, or which follows a line of prose
@@ -152,6 +158,62 @@ Good morning'
 	bad=$(enqueue send_mail '{"text": "to nobody"}')
 	jr run
 	q_is 'dead|exit:65' "select status, error_code from jobrun.job_runs where id = $bad"
+}
+
+@test "the webhook arrives with its headers, and verify.py knows it from a forgery" {
+	example 'a new secret' >"$TMPDIR/secret"
+	(cd "$JOBRUN_HANDLERS" && sh "$TMPDIR/secret")
+	assert_equal "$(stat -c %a "$JOBRUN_HANDLERS/notify.secret")" 600
+	web --secret "$(cat "$JOBRUN_HANDLERS/notify.secret")"
+	install handlers/notify.json
+	# The only word that is not as it is written.
+	sed -i "s|https://hooks.example.org/jobs|$web/signed|" "$JOBRUN_HANDLERS/notify.json"
+	id=$(enqueue notify '{"order": 4711}' -k order-4711)
+	jr_ok run
+	run_is "$id" succeeded
+	assert_equal "$(requests '[.method, .body, .headers["idempotency-key"], .headers["webhook-id"], .headers["jobrun-run"],
+		.headers["jobrun-type"], .headers["jobrun-attempt"], .headers["content-type"]] | join(" ")')" \
+		"POST {\"order\": 4711} order-4711 order-4711 $id notify 1 application/json"
+	assert_regex "$(requests '.headers["user-agent"]')" '^jobrun/'
+	example verify.py >verify.py
+	python3 - "$(cat "$JOBRUN_HANDLERS/notify.secret")" "$web_dir/log" <<-'python'
+		import json, sys
+		from verify import verify
+		secret, (request,) = sys.argv[1], [json.loads(line) for line in open(sys.argv[2])]
+		body = request["body"].encode()
+		assert verify(secret, request["headers"], body)
+		assert not verify(secret, request["headers"], body + b" ")
+		assert not verify("whsec_" + "A" * 32, request["headers"], body)
+		assert not verify(secret, {**request["headers"], "webhook-timestamp": "1"}, body)
+	python
+}
+
+# members FILE-MEMBERS: what jobrun says are the known ones beside them.
+members() {
+	printf '{%s"zzzzzzzzzz": 1}\n' "$1" >"$JOBRUN_HANDLERS/known.json"
+	jr run --type known
+	assert_equal "$status" 78
+	sed 's/.*the known ones are //; s/, /\n/g' <<<"$stderr"
+}
+
+@test "the table of NAME.json has every member that there is, and no other" {
+	known=$(
+		members '"http": {}, '
+		members '"argv": ["/bin/true"], '
+		echo select 1 >"$JOBRUN_HANDLERS/known.sql"
+		members ''
+		rm "$JOBRUN_HANDLERS/known.sql"
+	)
+	targets=$(
+		printf '{"http": {"zzzzzzzzzz": 1}}\n' >"$JOBRUN_HANDLERS/known.json"
+		jr run --type known
+		sed 's/.*the known ones are //; s/, /\n/g' <<<"$stderr"
+	)
+	table=$(sed -n '/^### NAME.json/,/^### Effects/p' "$TOP/README.md" | grep '^| `')
+	assert_equal "$(cut -d'|' -f2 <<<"$table" | grep -o '`[a-z_]*`' | tr -d '`' | sort)" "$(sort -u <<<"$known")"
+	for member in $targets; do
+		grep '^| `http`' <<<"$table" | grep -q "\`$member\`" || fail "no word about $member of http"
+	done
 }
 
 @test "what jobrun try is shown to say is what it says" {
