@@ -2,6 +2,7 @@
 # jobrun try: a handler here and now, and its verdict in words.
 
 load lib/common
+load lib/web
 
 # No test has a database unless it makes one.
 setup() {
@@ -9,6 +10,11 @@ setup() {
 	JR_DATABASE=
 	hold_pids=()
 	hold_fds=()
+}
+
+teardown() {
+	end_web
+	common_teardown
 }
 
 # tried STATUS REGEX...: the exit status, and lines of stdout, each "NAME  VALUE" with one blank for the gap.
@@ -211,3 +217,146 @@ no_marked_processes_but_bats() (
 	unset JOBRUN_TEST_ID
 	no_marked_processes "$id"
 )
+
+@test "settings: their lists and limits count, a program by argv is found" {
+	handler work <<<'exit "$(cat)"'
+	echo '{"later": [3, 4], "give_up": [9], "timeout": "100ms"}' >"$JOBRUN_HANDLERS/work.json"
+	jr try work 4
+	tried 1 'verdict later' 'because exit status 4 means: not now \("later" in its settings\)'
+	jr try work 9
+	tried 1 'verdict give up' 'because exit status 9 means: .* \("give_up" in its settings\)'
+	jr try work 75
+	tried 1 'verdict fail' 'because exit status 75 means: failed'
+	handler work <<<'exec sleep 60'
+	jr try work
+	tried 1 'error code timeout' 'error timed out after 100ms'
+	echo '{"argv": ["/bin/sh", "-c", "echo $0; cat", "name"]}' >"$JOBRUN_HANDLERS/by_argv.json"
+	jr try by_argv '[7]'
+	tried 0 'verdict done' "handler exec $JOBRUN_HANDLERS/by_argv.json"
+	assert_equal "$stderr" 'name
+[7]'
+	echo '{"timeot": "1s"}' >"$JOBRUN_HANDLERS/work.json"
+	jr try work
+	assert_equal "$status" 78
+	assert_regex "$stderr" 'work.json:1:2: .*timeot.*"timeout"'
+}
+
+@test "what a handler says in JOBRUN_OUT is shown, and asks for a longer pause" {
+	handler tell <<-'sh'
+		[ -z "${JOBRUN_CHECKPOINT:-}" ] || cat "$JOBRUN_CHECKPOINT"
+		echo '{"progress": {"done": 1}, "checkpoint": [1, 2]}' >>"$JOBRUN_OUT"
+		echo '{"result": 12345678901234567890123}' >>"$JOBRUN_OUT"
+		echo '{"retry_in": "5m"}' >>"$JOBRUN_OUT"
+		exit "$(cat)"
+	sh
+	jr try tell 0 --checkpoint '{"page": 7}'
+	tried 0 'progress {"done":1}' 'checkpoint \[1,2\]' 'result .*12345678901234567890123.*'
+	assert_equal "$stderr" '{"page": 7}'
+	jr try tell 75
+	tried 1 'run would be queued again, in 5m \(attempt not charged\)'
+	assert_equal "$stderr" ''
+	jr try tell 1 --json
+	jq -e '.progress.done == 1 and .checkpoint == [1, 2] and (.run_would_be | contains("in 5m as attempt 2 of 5"))' <<<"$output"
+	# Nothing is left of the two files.
+	assert_equal "$(find "$TMPDIR" -name 'jobrun*')" ''
+}
+
+@test "http: the answer is the verdict, and is shown" {
+	web
+	http_handler ok "$web/echo"
+	jr try ok '{"a": 1}'
+	tried 0 'handler http .*/ok.json' 'verdict done' 'because the answer has a status that is expected' 'output' ' {"a": 1}'
+	assert_equal "$(requests '[.body, .headers["jobrun-run"]] | join(" ")')" '{"a": 1} 0'
+	http_handler busy "$web/status/429?retry_after=120&body=slow+down"
+	jr try busy
+	tried 1 'verdict later' 'because HTTP status 429 means: not now' 'error code http:429' \
+		'run would be queued again, in 2m \(attempt not charged\)' 'error HTTP 429 .*slow down'
+	http_handler bad "$web/status/400"
+	jr try bad --json
+	assert_equal "$status" 1
+	jq -e '.verdict == "give up" and .error_code == "http:400" and .kind == "http" and (has("cpu_ms") | not)' <<<"$output"
+	http_handler lost "$web/drop"
+	jr try lost
+	tried 1 'verdict fail' 'because no answer, which libcurl calls GOT_NOTHING means: failed' 'error code curl:GOT_NOTHING'
+	http_handler slow "$web/hang" '' '"timeout": "200ms"'
+	jr try slow
+	tried 1 'verdict fail' 'error code timeout'
+}
+
+# With a database, as everything from here on.
+
+statement() {
+	cat >"$JOBRUN_HANDLERS/$1.sql"
+}
+
+@test "sql: it does its work in the database, and all of it is rolled back" {
+	test_database
+	q 'create table counter (n int)' 'insert into counter values (1)'
+	statement count <<<'update counter set n = n + ($1 ->> '"'by'"')::int returning to_jsonb(n)'
+	jr try count '{"by": 41}'
+	tried 0 'handler sql .*/count.sql' 'verdict done' 'because no error, up to the checks that wait for COMMIT; .*' 'result 42'
+	q_is 1 'select n from counter'
+	q_is 0 'select count(*) from jobrun.job_runs'
+	jr try count '{"by": "x"}'
+	tried 1 'verdict give up' 'because SQLSTATE 22P02 means: give up.*' 'error code sqlstate:22P02'
+	jr try count '{"by": '
+	tried 1 'verdict give up' 'error code sqlstate:22P02'
+	statement missing <<<'select * from nothing'
+	jr try missing
+	tried 1 'verdict fail' 'error code sqlstate:42P01' 'run would be failed, tried again in 5s to 10s as attempt 2 of 5'
+	statement slow <<<'select pg_sleep(60)'
+	jr try slow --timeout 200ms
+	tried 1 'verdict fail' 'error code timeout'
+	q_is 0 "select count(*) from pg_stat_activity where query like '%pg_sleep%' and pid <> pg_backend_pid() and state = 'active'"
+}
+
+@test "sql: a constraint that is checked at COMMIT is found" {
+	test_database
+	q 'create table parent (id int primary key)' \
+		'create table child (id int references parent deferrable initially deferred)'
+	statement orphan <<<'insert into child select 7 where $1 is not null'
+	jr try orphan
+	tried 1 'verdict fail' 'because SQLSTATE 23503 means: failed' 'error code sqlstate:23503'
+	q_is 0 'select count(*) from child'
+}
+
+@test "sql: what it asks about its run is there, and jobrun.effect works" {
+	test_database
+	statement ask <<-'sql'
+		select jsonb_build_array(current_setting('jobrun.key'), current_setting('jobrun.attempt'),
+			current_setting('jobrun.run_id'), jobrun.effect('once'), jobrun.effect('once'))
+	sql
+	jr try ask -k mine --attempt 2
+	tried 0 'result \["mine","2","",true,false\]'
+	q_is 0 'select count(*) from jobrun.job_effects'
+}
+
+@test "sql: a batch is tried with one run" {
+	test_database
+	echo '{"batch": 10}' >"$JOBRUN_HANDLERS/many.json"
+	statement many <<-'sql'
+		select (r ->> 'run_id')::bigint, 'give_up', 'no page' from jsonb_array_elements($1) r where not r -> 'payload' ? 'page'
+	sql
+	jr try many '{"page": 1}'
+	tried 0 'verdict done'
+	jr try many
+	tried 1 'verdict give up' 'error no page'
+}
+
+@test "sql without a server is later, or what the connection says" {
+	statement one <<<'select 1'
+	jr try one -d "host=$BATS_TEST_TMPDIR/nowhere dbname=x connect_timeout=2"
+	tried 1 'verdict later' 'error code sqlstate:08.*'
+}
+
+@test "jobrun effect and jobrun enqueue in a handler that is tried work as from a shell" {
+	test_database
+	handler work <<-sh
+		"$JOBRUN" effect "\$JOBRUN_KEY" -- echo sent && "$JOBRUN" enqueue other
+	sh
+	jr try work
+	tried 0
+	assert_equal "$stderr" 'sent
+1'
+	q_is t 'select parent_id is null from jobrun.job_runs'
+}
