@@ -118,9 +118,25 @@ make_word(struct effect *effect, struct jr_err *err)
 	return true;
 }
 
+/* NULL: *err says why, and *connected whether the connection was had. */
+static PGresult *
+ask_once(const struct effect *effect, const struct jr_statement *statement, bool *connected,
+    struct jr_err *err)
+{
+	struct jr_db *db = jr_cmd_connect(effect->app, err);
+	PGresult *result = NULL;
+
+	*connected = db != NULL;
+	if (db != NULL)
+		result = jr_db_query(db, statement->sql, statement->count, statement->values,
+		    JR_CMD_TIMEOUT_MS, err);
+	jr_db_close(db);
+	return result;
+}
+
 /*
- * One statement on a connection of its own, again while the database is away, for the patience of a command. Every
- * statement here may be repeated. *doubt is set when an answer was lost on the way and none came after it.
+ * One statement on a connection of its own, again if that is lost, for the patience of a command; to connect has as much
+ * of its own. Every statement here may be repeated. *doubt is set when an answer was lost. *err is left alone on success.
  */
 static PGresult *
 ask(const struct effect *effect, const struct jr_statement *statement, bool *doubt,
@@ -128,24 +144,19 @@ ask(const struct effect *effect, const struct jr_statement *statement, bool *dou
 {
 	int64_t until = jr_clock_after(jr_clock_now_ms(), JR_CMD_PATIENCE_MS);
 	struct jr_err last;
-	struct jr_db *db;
-	PGresult *result = NULL;
+	bool connected;
+	PGresult *result = ask_once(effect, statement, &connected, &last);
 
-	for (;;) {
-		db = jr_cmd_connect(effect->app, &last);
-		if (db != NULL)
-			result = jr_db_query(db, statement->sql, statement->count,
-			    statement->values, JR_CMD_TIMEOUT_MS, &last);
-		jr_db_close(db);
-		if (result != NULL)
-			return result;
+	while (result == NULL) {
 		*doubt = *doubt || jr_db_is_in_doubt(&last);
-		if (last.code != JR_E_TEMP || jr_clock_now_ms() >= until)
-			break;
+		if (!connected || last.code != JR_E_TEMP || jr_clock_now_ms() >= until) {
+			*err = last;
+			return NULL;
+		}
 		poll(NULL, 0, PAUSE_MS);
+		result = ask_once(effect, statement, &connected, &last);
 	}
-	*err = last;
-	return NULL;
+	return result;
 }
 
 static enum answer

@@ -76,6 +76,7 @@ struct jr_cmd {
 	X(retry) \
 	X(cancel) \
 	X(migrate) \
+	X(handlers) \
 	X(try) \
 	X(effect)
 /* clang-format on */

@@ -149,23 +149,20 @@ must_have(void *p)
 	return p;
 }
 
+/* Takes `text`. */
 static void
-fill_line(struct libscols_line *line, const PGresult *result, int row,
-    const struct jr_column *columns, size_t count)
+fill_cell(struct libscols_line *line, size_t column, enum jr_cell cell, char *text)
 {
-	for (size_t i = 0; i < count; i++) {
-		char *text = cell_text(result, row, (int)i, columns[i].cell);
-		const char *colour = columns[i].cell == JR_CELL_STATE ? colour_of(text) : NULL;
+	const char *colour = cell == JR_CELL_STATE ? colour_of(text) : NULL;
 
-		must(scols_line_set_data(line, i, text));
-		if (colour != NULL)
-			must(scols_cell_set_color(scols_line_get_cell(line, i), colour));
-		free(text);
-	}
+	must(scols_line_set_data(line, column, text));
+	if (colour != NULL)
+		must(scols_cell_set_color(scols_line_get_cell(line, column), colour));
+	free(text);
 }
 
-void
-jr_print_table(const PGresult *result, const struct jr_column *columns, size_t count)
+static struct libscols_table *
+new_table(const struct jr_column *columns, size_t count)
 {
 	struct libscols_table *table = must_have(scols_new_table());
 
@@ -176,12 +173,49 @@ jr_print_table(const PGresult *result, const struct jr_column *columns, size_t c
 	for (size_t i = 0; i < count; i++)
 		must_have(scols_table_new_column(table, columns[i].name,
 		    columns[i].cell == JR_CELL_CUT ? 0.1 : 0, column_flags(columns[i].cell)));
-	for (int row = 0; row < PQntuples(result); row++)
-		fill_line(
-		    must_have(scols_table_new_line(table, NULL)), result, row, columns, count);
+	return table;
+}
+
+/* Takes `table`. */
+static void
+print_and_free(struct libscols_table *table)
+{
 	scols_table_set_stream(table, stdout);
 	scols_print_table(table);
 	scols_unref_table(table);
+}
+
+void
+jr_print_table(const PGresult *result, const struct jr_column *columns, size_t count)
+{
+	struct libscols_table *table = new_table(columns, count);
+
+	for (int row = 0; row < PQntuples(result); row++) {
+		struct libscols_line *line = must_have(scols_table_new_line(table, NULL));
+
+		for (size_t i = 0; i < count; i++)
+			fill_cell(line, i, columns[i].cell,
+			    cell_text(result, row, (int)i, columns[i].cell));
+	}
+	print_and_free(table);
+}
+
+void
+jr_print_rows(const char *const *cells, size_t rows, const struct jr_column *columns, size_t count)
+{
+	struct libscols_table *table = new_table(columns, count);
+
+	for (size_t row = 0; row < rows; row++) {
+		struct libscols_line *line = must_have(scols_table_new_line(table, NULL));
+
+		for (size_t i = 0; i < count; i++) {
+			const char *text = cells[row * count + i];
+
+			fill_cell(line, i, columns[i].cell,
+			    jr_text_visible(text != NULL ? text : "-", false));
+		}
+	}
+	print_and_free(table);
 }
 
 void

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define OWN_PREFIX "JOBRUN_"
 #define HANDLER_URL "JOBRUN_HANDLER_DATABASE_URL"
 
 struct names {
@@ -104,7 +105,7 @@ is_left_out(const char *item, bool has_url)
 {
 	static const char *const never[] = {"PGPASSWORD", HANDLER_URL, "JOBRUN_RUN_ID",
 	    "JOBRUN_CLAIM", "JOBRUN_TYPE", "JOBRUN_QUEUE", "JOBRUN_ATTEMPT", "JOBRUN_MAX_ATTEMPTS",
-	    "JOBRUN_KEY", "JOBRUN_SLOT", "JOBRUN_DEADLINE"};
+	    "JOBRUN_KEY", "JOBRUN_SLOT", "JOBRUN_DEADLINE", "JOBRUN_OUT", "JOBRUN_CHECKPOINT"};
 	const char *own_url = value_of(item, "JOBRUN_DATABASE_URL");
 	const char *url = own_url != NULL ? own_url : value_of(item, "DATABASE_URL");
 
@@ -115,6 +116,63 @@ is_left_out(const char *item, bool has_url)
 			return true;
 	}
 	return (own_url != NULL && has_url) || (url != NULL && jr_environ_has_password(url));
+}
+
+/* What describes our account, and is wrong for another. */
+static bool
+is_of_account(const char *item)
+{
+	static const char *const names[] = {
+	    "HOME", "USER", "LOGNAME", "SHELL", "MAIL", "XDG_RUNTIME_DIR"};
+
+	for (size_t i = 0; i < JR_COUNT(names); i++) {
+		if (value_of(item, names[i]) != NULL)
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_our_own(const char *item)
+{
+	return strncmp(item, OWN_PREFIX, sizeof(OWN_PREFIX) - 1) == 0;
+}
+
+/* Do the settings say something else for the name of `item`? */
+static bool
+is_replaced(const char *item, char *const *env)
+{
+	size_t len = strcspn(item, "=");
+
+	for (; env != NULL && *env != NULL; env++) {
+		if (strncmp(*env, item, len) == 0 && (*env)[len] == '=' && !is_our_own(*env))
+			return true;
+	}
+	return false;
+}
+
+static void
+add_account(struct names *names, const struct jr_environ_extra *extra)
+{
+	static const char *const user_names[] = {"USER", "LOGNAME"};
+
+	if (extra->user == NULL)
+		return;
+	if (extra->home != NULL && !is_replaced("HOME", extra->env))
+		set(names, "HOME", extra->home);
+	for (size_t i = 0; i < JR_COUNT(user_names); i++) {
+		if (!is_replaced(user_names[i], extra->env))
+			set(names, user_names[i], extra->user);
+	}
+}
+
+static void
+add_settings(struct names *names, char *const *env)
+{
+	for (; env != NULL && *env != NULL; env++) {
+		if (!is_our_own(*env))
+			push(names, jr_xstrdup(*env));
+	}
 }
 
 static void
@@ -133,7 +191,8 @@ add_run(struct names *names, const struct jr_run *run, int64_t deadline_wall_ms)
 }
 
 char **
-jr_environ_make(char *const *base, const struct jr_run *run, int64_t deadline_wall_ms)
+jr_environ_make(char *const *base, const struct jr_run *run, int64_t deadline_wall_ms,
+    const struct jr_environ_extra *extra)
 {
 	struct names names = {0};
 	const char *url = NULL;
@@ -145,11 +204,16 @@ jr_environ_make(char *const *base, const struct jr_run *run, int64_t deadline_wa
 			url = value;
 	}
 	for (size_t i = 0; base[i] != NULL; i++) {
-		if (!is_left_out(base[i], url != NULL))
+		if (!is_left_out(base[i], url != NULL) && !is_replaced(base[i], extra->env) &&
+		    (extra->user == NULL || !is_of_account(base[i])))
 			push(&names, jr_xstrdup(base[i]));
 	}
+	add_account(&names, extra);
+	add_settings(&names, extra->env);
 	set(&names, "JOBRUN_DATABASE_URL", url);
 	add_run(&names, run, deadline_wall_ms);
+	set(&names, "JOBRUN_OUT", extra->out);
+	set(&names, "JOBRUN_CHECKPOINT", extra->checkpoint);
 	push(&names, NULL);
 	return names.items;
 }

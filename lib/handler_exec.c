@@ -1,17 +1,20 @@
 /*
- * handler_exec: a handler that is an executable file.
+ * handler_exec: a handler that is an executable file, or a command of its settings.
  *
  * The file is judged again right before it is started, then run without a shell, with the payload
- * on stdin. Its exit decides the verdict (verdict.h). What must hold: every text that leaves here is
- * clean and bounded.
+ * on stdin and two files to talk through (out.h). Its exit decides the verdict (verdict.h). What
+ * must hold: every text that leaves here is clean and bounded; the files are there until the whole
+ * group is gone, and no longer than the work.
  */
 #include "handler.h"
 
 #include "clock.h"
 #include "environ.h"
+#include "handler_exec_parts.h"
+#include "log.h"
 #include "mem.h"
+#include "out.h"
 #include "perm.h"
-#include "text.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -19,46 +22,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define OUTPUT_MAX (JR_OUTPUT_HEAD + JR_OUTPUT_TAIL + 200) /* and a line between */
-
 struct exec_work {
 	struct jr_work work; /* first */
 	const struct jr_handler *handler;
+	int64_t run_id;
 	struct jr_child *child;
+	struct jr_out *out;
 	char *input;
+	uint64_t output_told; /* bytes of output of which there was news */
 	jr_work_fn *ended;
 	void *ctx;
 };
-
-/*
- * The captured bytes as clean text, NULL if there are none. A byte that is no character grows to
- * three, so a log full of them is cut a second time: in its middle again, because the end of a log
- * says the most.
- */
-static char *
-clean_output(const struct jr_capture *capture)
-{
-	struct jr_capture shorter;
-	struct jr_buf raw;
-	char *text;
-
-	if (jr_capture_is_empty(capture))
-		return NULL;
-	jr_buf_init(&raw, OUTPUT_MAX);
-	jr_capture_read(capture, &raw);
-	text = jr_text_clean(raw.data, raw.len, (size_t)OUTPUT_MAX * 3);
-	if (strlen(text) > OUTPUT_MAX) {
-		jr_capture_init(&shorter, JR_OUTPUT_HEAD, JR_OUTPUT_TAIL);
-		jr_capture_add(&shorter, text, strlen(text));
-		jr_buf_clear(&raw);
-		jr_capture_read(&shorter, &raw);
-		jr_capture_release(&shorter);
-		free(text);
-		text = jr_text_clean(raw.data, raw.len, OUTPUT_MAX);
-	}
-	jr_buf_release(&raw);
-	return text;
-}
 
 static int64_t
 milliseconds(struct timeval tv)
@@ -66,16 +40,33 @@ milliseconds(struct timeval tv)
 	return (int64_t)tv.tv_sec * 1000 + tv.tv_usec / 1000;
 }
 
-/* The work may be freed in `ended`: everything that is released after it is local. */
+/* Takes `output`. The line of the log says where to look, since warnings fail no run. */
+static char *
+warn(const struct exec_work *exec, char *output)
+{
+	const char *warnings = jr_out_warnings(exec->out);
+
+	if (warnings[0] != '\0')
+		jr_log(JR_INFO, "out_warnings", JR_I("run", exec->run_id),
+		    JR_S("type", exec->handler->job_type));
+	return jr_exec_output_warn(output, warnings);
+}
+
+/*
+ * The work may be freed in `ended`: everything that is released after it is local, and the lines of
+ * `out` are not looked at any more then.
+ */
 static void
 on_ended(void *ctx, const struct jr_child_end *child_end)
 {
 	struct exec_work *exec = ctx;
 	int status = child_end->status;
-	char *output = clean_output(child_end->output);
-	char *code = NULL, *error = NULL;
+	enum jr_verdict verdict = jr_verdict_of_exit(&exec->handler->settings.rules, status);
+	char *output = jr_exec_output(child_end->output);
+	char *code = verdict != JR_DONE ? jr_code_of_exit(status) : NULL;
+	char *error = verdict != JR_DONE ? jr_error_of_exit(status, output) : NULL;
 	struct jr_work_end end = {
-	    .verdict = jr_verdict_of_exit(&exec->handler->settings.rules, status),
+	    .verdict = verdict,
 	    .has_exit = true,
 	    .exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
 	    .pid = jr_child_pid(exec->child),
@@ -83,15 +74,17 @@ on_ended(void *ctx, const struct jr_child_end *child_end)
 		milliseconds(child_end->usage.ru_utime) + milliseconds(child_end->usage.ru_stime),
 	    .max_rss_kb = child_end->usage.ru_maxrss,
 	    .output_dropped = (int64_t)child_end->output->dropped,
-	    .output = output,
+	    .error_code = code,
+	    .error = error,
 	};
 
-	if (end.verdict != JR_DONE) {
-		code = jr_code_of_exit(status);
-		error = jr_error_of_exit(status, output);
-	}
-	end.error_code = code;
-	end.error = error;
+	jr_out_read(exec->out, true);
+	output = warn(exec, output);
+	end.output = output;
+	end.progress = jr_out_progress(exec->out);
+	end.checkpoint = jr_out_checkpoint(exec->out);
+	end.result = jr_out_result(exec->out);
+	end.retry_in_ms = jr_out_retry_in_ms(exec->out);
 	exec->ended(exec->ctx, &end);
 	free(output);
 	free(code);
@@ -108,13 +101,60 @@ wall_deadline(int64_t run_deadline_ms)
 }
 
 static bool
-start_child(struct exec_work *exec, const struct jr_host *host, const struct jr_handler *handler,
-    const struct jr_child_spec *spec, struct jr_err *err)
+start_child(struct exec_work *exec, const struct jr_host *host, struct jr_child_spec *spec,
+    char *const *env, struct jr_err *err)
 {
-	if (!jr_perm_check_file(handler->path, err))
+	const struct jr_settings *settings = &exec->handler->settings;
+	char *alone[] = {exec->handler->path, NULL};
+
+	spec->argv = settings->argv != NULL ? settings->argv : alone;
+	spec->path = spec->argv[0];
+	spec->envp = env;
+	spec->cwd = settings->cwd != NULL ? settings->cwd : exec->handler->directory;
+	spec->limits = &settings->limits;
+	spec->echo = host->echo;
+	spec->input = exec->input;
+	spec->input_len = strlen(exec->input);
+	if (!jr_perm_check_file(spec->path, err))
 		return false;
 	exec->child = jr_child_start(host->loop, host->keeper, spec, on_ended, exec, err);
 	return exec->child != NULL;
+}
+
+static bool
+open_out(struct exec_work *exec, struct jr_host *host, const struct jr_run *run, struct jr_err *err)
+{
+	if (host->outs == NULL)
+		host->outs = jr_outs_open(err);
+	if (host->outs == NULL)
+		return false;
+	exec->out = jr_out_open(host->outs, run->id, run->claim_seq, run->checkpoint,
+	    &exec->handler->settings.limits, err);
+	return exec->out != NULL;
+}
+
+static char **
+make_environment(const struct exec_work *exec, const struct jr_run *run, int64_t run_deadline_ms)
+{
+	const struct jr_settings *settings = &exec->handler->settings;
+	struct jr_environ_extra extra = {.env = settings->env,
+	    .user = settings->user,
+	    .home = settings->home,
+	    .out = jr_out_path(exec->out),
+	    .checkpoint = jr_out_checkpoint_path(exec->out)};
+
+	return jr_environ_make(environ, run, wall_deadline(run_deadline_ms), &extra);
+}
+
+static void
+free_work(struct jr_work *work)
+{
+	struct exec_work *exec = (struct exec_work *)work;
+
+	jr_child_free(exec->child);
+	jr_out_close(exec->out);
+	free(exec->input);
+	free(exec);
 }
 
 static struct jr_work *
@@ -122,29 +162,24 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
     int64_t deadline_ms, int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
 {
 	struct exec_work *exec = jr_xcalloc(1, sizeof(*exec));
-	char **env = jr_environ_make(environ, run, wall_deadline(run_deadline_ms));
-	char *argv[] = {handler->path, NULL};
-	struct jr_child_spec spec = {.path = handler->path,
-	    .argv = argv,
-	    .envp = env,
-	    .cwd = handler->directory,
-	    .deadline_ms = deadline_ms,
-	    .echo = host->echo};
-	bool started;
+	struct jr_child_spec spec = {.deadline_ms = deadline_ms};
+	char **env = NULL;
+	bool started = false;
 
 	exec->work.kind = &jr_handler_exec;
 	exec->handler = handler;
+	exec->run_id = run->id;
 	exec->ended = ended;
 	exec->ctx = ctx;
 	exec->input = jr_xasprintf("%s\n", run->payload);
-	spec.input = exec->input;
-	spec.input_len = strlen(exec->input);
-	started = start_child(exec, host, handler, &spec, err);
+	if (open_out(exec, host, run, err)) {
+		env = make_environment(exec, run, run_deadline_ms);
+		started = start_child(exec, host, &spec, env, err);
+	}
 	jr_environ_free(env);
 	if (started)
 		return &exec->work;
-	free(exec->input);
-	free(exec);
+	free_work(&exec->work);
 	return NULL;
 }
 
@@ -161,19 +196,36 @@ move(struct jr_work *work, int64_t deadline_ms)
 }
 
 static void
-free_work(struct jr_work *work)
+tell_news(struct jr_work *work, struct jr_news *news)
 {
 	struct exec_work *exec = (struct exec_work *)work;
+	const struct jr_capture *capture = jr_child_output(exec->child);
+	uint64_t total = jr_exec_output_total(capture);
 
-	jr_child_free(exec->child);
-	free(exec->input);
-	free(exec);
+	*news = (struct jr_news){0};
+	jr_out_read(exec->out, false);
+	jr_out_news(exec->out, &news->progress, &news->checkpoint);
+	if (total == exec->output_told)
+		return;
+	exec->output_told = total;
+	news->output = jr_exec_output(capture);
+	news->output_dropped = (int64_t)capture->dropped;
+}
+
+static void
+close_host(struct jr_host *host)
+{
+	jr_outs_close(host->outs);
+	host->outs = NULL;
 }
 
 const struct jr_handler_kind jr_handler_exec = {
     .name = "exec",
+    .pool = JR_POOL_EXEC,
     .start = start,
     .stop = stop,
     .move = move,
+    .news = tell_news,
     .free = free_work,
+    .close = close_host,
 };

@@ -64,19 +64,29 @@ write_all(int fd, const char *text)
 	return true;
 }
 
+/* errno says why it is -1. */
+static int
+create(const struct jr_outs *outs, const char *name)
+{
+	const int flags = O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+	int fd = openat(outs->fd, name, flags, 0600);
+
+	if (fd >= 0 || errno != EEXIST)
+		return fd;
+	remove_at(outs->fd, name); /* a handler has put something there */
+	return openat(outs->fd, name, flags, 0600);
+}
+
 int
 jr_out_dir_make(
     const struct jr_outs *outs, const char *name, const char *text, const struct jr_limits *limits)
 {
 	bool is_other = limits != NULL && limits->has_account;
-	int fd, error;
+	int fd = create(outs, name), error;
 
-	remove_at(outs->fd, name); /* a handler may have put something there */
-	fd = openat(outs->fd, name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -1;
-	if (fchmod(fd, 0600) == 0 && (!is_other || fchown(fd, limits->uid, limits->gid) == 0) &&
-	    write_all(fd, text))
+	if ((!is_other || fchown(fd, limits->uid, limits->gid) == 0) && write_all(fd, text))
 		return fd;
 	error = errno;
 	(void)close(fd);

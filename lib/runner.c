@@ -355,7 +355,7 @@ close_runner(struct jr_runner *runner)
 	while (runner->held != NULL)
 		jr_held_drop(runner->held);
 	jr_reclaim_forget(runner);
-	/*CLOSE*/
+	jr_handlers_close_host(&runner->host);
 	jr_keeper_free(runner->keeper);
 	jr_link_close(runner);
 	jr_lanes_close(runner);

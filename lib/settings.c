@@ -38,6 +38,7 @@ jr_settings_release(struct jr_settings *settings)
 	jr_strings_free(settings->env);
 	free(settings->cwd);
 	free(settings->user);
+	free(settings->home);
 	free(settings->limits.groups);
 	jr_http_target_free(settings->http);
 	jr_settings_init(settings);

@@ -63,7 +63,8 @@ struct jr_settings {
 	char **argv; /* NULL: the file itself; argv[0] is absolute */
 	char **env;  /* "NAME=value", NULL-terminated; NULL: none */
 	char *cwd;   /* absolute; NULL: the handlers directory */
-	char *user;  /* the account's name, for people; NULL: none */
+	char *user;  /* the account's name, for people and its environment; NULL: none */
+	char *home;  /* its home directory */
 	struct jr_limits limits;
 	int64_t batch;               /* 0: one run at a time */
 	struct jr_http_target *http; /* NULL: none */

@@ -248,6 +248,7 @@ look_up(const struct jr_reading *r, const struct jr_step *step, const char *name
 		settings->limits.uid = account.pw_uid;
 		settings->limits.gid = account.pw_gid;
 		settings->user = jr_xstrdup(name);
+		settings->home = jr_xstrdup(account.pw_dir);
 		ok = true;
 	}
 	free(bytes);

@@ -25,6 +25,8 @@ static const struct jr_run example = {
     .key = (char *)(uintptr_t) "abc-41",
 };
 
+static const struct jr_environ_extra no_extra;
+
 /* The value of the only occurrence of `name`, NULL if there is none. */
 static const char *
 value_of(char **env, const char *name)
@@ -46,7 +48,7 @@ static void
 expect(const char *item, const char *name, const char *value)
 {
 	char *base[] = {(char *)(uintptr_t)item, NULL};
-	char **env = jr_environ_make(base, &example, JR_NEVER);
+	char **env = jr_environ_make(base, &example, JR_NEVER, &no_extra);
 	const char *found = value_of(env, name);
 
 	if (value == NULL ? found != NULL : found == NULL || strcmp(found, value) != 0)
@@ -63,7 +65,7 @@ a_handler_is_told_which_run_it_is(void **state)
 
 	(void)state;
 	run.slot = (char *)(uintptr_t) "2026-11-21T01:00:00Z";
-	env = jr_environ_make(base, &run, 1700000000999);
+	env = jr_environ_make(base, &run, 1700000000999, &no_extra);
 	assert_string_equal(value_of(env, "JOBRUN_RUN_ID"), "41");
 	assert_string_equal(value_of(env, "JOBRUN_CLAIM"), "7");
 	assert_string_equal(value_of(env, "JOBRUN_TYPE"), "send_mail");
@@ -115,6 +117,8 @@ what_an_outer_run_set_is_not_inherited(void **state)
 	expect("JOBRUN_RUN_ID=1", "JOBRUN_RUN_ID", "41");
 	expect("JOBRUN_SLOT=1", "JOBRUN_SLOT", NULL);
 	expect("JOBRUN_DEADLINE=1", "JOBRUN_DEADLINE", NULL);
+	expect("JOBRUN_OUT=/tmp/x", "JOBRUN_OUT", NULL);
+	expect("JOBRUN_CHECKPOINT=/tmp/x", "JOBRUN_CHECKPOINT", NULL);
 }
 
 static void
@@ -134,7 +138,7 @@ the_handlers_url_becomes_the_url(void **state)
 {
 	char *base[] = {(char *)(uintptr_t) "JOBRUN_DATABASE_URL=host=runner",
 	    (char *)(uintptr_t) "JOBRUN_HANDLER_DATABASE_URL=postgres://e:p@h/db", NULL};
-	char **env = jr_environ_make(base, &example, JR_NEVER);
+	char **env = jr_environ_make(base, &example, JR_NEVER, &no_extra);
 
 	(void)state;
 	assert_string_equal(value_of(env, "JOBRUN_DATABASE_URL"), "postgres://e:p@h/db");
@@ -142,6 +146,64 @@ the_handlers_url_becomes_the_url(void **state)
 	jr_environ_free(env);
 	expect("JOBRUN_HANDLER_DATABASE_URL=", "JOBRUN_DATABASE_URL", NULL);
 	jr_environ_free(NULL);
+}
+
+static void
+the_files_to_talk_through_are_named(void **state)
+{
+	char *base[] = {(char *)(uintptr_t) "JOBRUN_OUT=/outer", NULL};
+	struct jr_environ_extra extra = {
+	    .out = "/tmp/41.7.out", .checkpoint = "/tmp/41.7.checkpoint"};
+	char **env = jr_environ_make(base, &example, JR_NEVER, &extra);
+
+	(void)state;
+	assert_string_equal(value_of(env, "JOBRUN_OUT"), "/tmp/41.7.out");
+	assert_string_equal(value_of(env, "JOBRUN_CHECKPOINT"), "/tmp/41.7.checkpoint");
+	jr_environ_free(env);
+}
+
+static void
+settings_replace_what_is_inherited(void **state)
+{
+	char *base[] = {(char *)(uintptr_t) "PATH=/usr/bin", (char *)(uintptr_t) "PATHS=kept",
+	    (char *)(uintptr_t) "HOME=/root", (char *)(uintptr_t) "JOBRUN_STATE_DIR=/s", NULL};
+	char *own[] = {(char *)(uintptr_t) "PATH=/opt/bin",
+	    (char *)(uintptr_t) "EMPTY=", (char *)(uintptr_t) "LD_LIBRARY_PATH=/opt/lib",
+	    (char *)(uintptr_t) "JOBRUN_RUN_ID=1", (char *)(uintptr_t) "JOBRUN_STATE_DIR=/evil",
+	    NULL};
+	struct jr_environ_extra extra = {.env = own};
+	char **env = jr_environ_make(base, &example, JR_NEVER, &extra);
+
+	(void)state;
+	assert_string_equal(value_of(env, "PATH"), "/opt/bin");
+	assert_string_equal(value_of(env, "PATHS"), "kept");
+	assert_string_equal(value_of(env, "HOME"), "/root");
+	assert_string_equal(value_of(env, "EMPTY"), "");
+	assert_string_equal(value_of(env, "LD_LIBRARY_PATH"), "/opt/lib"); /* somebody said so */
+	assert_string_equal(value_of(env, "JOBRUN_RUN_ID"), "41");
+	assert_string_equal(value_of(env, "JOBRUN_STATE_DIR"), "/s");
+	jr_environ_free(env);
+}
+
+static void
+another_account_has_its_own_home(void **state)
+{
+	char *base[] = {(char *)(uintptr_t) "HOME=/root", (char *)(uintptr_t) "USER=root",
+	    (char *)(uintptr_t) "LOGNAME=root", (char *)(uintptr_t) "SHELL=/bin/zsh",
+	    (char *)(uintptr_t) "XDG_RUNTIME_DIR=/run/user/0", (char *)(uintptr_t) "HOMES=kept",
+	    NULL};
+	char *own[] = {(char *)(uintptr_t) "LOGNAME=other", NULL};
+	struct jr_environ_extra extra = {.user = "www-data", .home = "/var/www", .env = own};
+	char **env = jr_environ_make(base, &example, JR_NEVER, &extra);
+
+	(void)state;
+	assert_string_equal(value_of(env, "HOME"), "/var/www");
+	assert_string_equal(value_of(env, "USER"), "www-data");
+	assert_string_equal(value_of(env, "LOGNAME"), "other");
+	assert_null(value_of(env, "SHELL"));
+	assert_null(value_of(env, "XDG_RUNTIME_DIR"));
+	assert_string_equal(value_of(env, "HOMES"), "kept");
+	jr_environ_free(env);
 }
 
 static void
@@ -177,6 +239,9 @@ main(void)
 	    cmocka_unit_test(what_an_outer_run_set_is_not_inherited),
 	    cmocka_unit_test(connection_strings_lose_out_if_they_have_a_password),
 	    cmocka_unit_test(the_handlers_url_becomes_the_url),
+	    cmocka_unit_test(the_files_to_talk_through_are_named),
+	    cmocka_unit_test(settings_replace_what_is_inherited),
+	    cmocka_unit_test(another_account_has_its_own_home),
 	    cmocka_unit_test(passwords_are_found_in_every_form),
 	};
 

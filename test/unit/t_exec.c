@@ -41,6 +41,7 @@ tear_down(void **state)
 {
 	struct fixture *fixture = *state;
 
+	jr_handler_exec.close(&fixture->host);
 	jr_keeper_free(fixture->host.keeper);
 	jr_loop_free(fixture->host.loop);
 	remove_directory(fixture->directory);

@@ -1,0 +1,267 @@
+/*
+ * handlers: what this host can do, and what it cannot though somebody put a file there for it. Asks no database.
+ *
+ * What must hold: nothing is shown that may be a secret: of headers and variables only the names, of a URL only scheme,
+ * host and port (some services put their key into the path).
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "buf.h"
+#include "commands.h"
+#include "handlers.h"
+#include "handlers_json.h"
+#include "mem.h"
+#include "parse.h"
+#include "print.h"
+
+#define WORDS_MAX 4000
+
+struct handlers_opts {
+	const char *handlers;
+	bool check;
+};
+
+static const struct handlers_opts handlers_defaults = {.handlers = NULL};
+
+#define AT(field) offsetof(struct handlers_opts, field)
+
+/* clang-format off */
+static const struct jr_option handlers_options[] = {
+	{ .name = "handlers", .arg = "DIR", .help = "the handlers directory (~/.config/jobrun/handlers, else /etc/jobrun/handlers)",
+	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS" },
+	{ .name = "check", .help = "exit 1 when a file there is not used though it looks as if it should be",
+	    .type = JR_OPT_FLAG, .offset = AT(check) },
+	JR_OPTIONS_END,
+};
+
+static const struct jr_column columns[] = {
+	{ "TYPE", JR_CELL_TEXT },
+	{ "KIND", JR_CELL_TEXT },
+	{ "SETTINGS", JR_CELL_TEXT },
+	{ "FROM", JR_CELL_CUT },
+};
+/* clang-format on */
+
+static void
+say(struct jr_buf *words, const char *name, const char *value)
+{
+	(void)jr_buf_addf(words, "%s%s%s%s", words->len > 0 ? ", " : "", name,
+	    name[0] != '\0' && value[0] != '\0' ? " " : "", value);
+}
+
+static void
+say_duration(struct jr_buf *words, const char *name, int64_t ms)
+{
+	char *text;
+
+	if (ms < 0)
+		return;
+	text = jr_format_duration(ms);
+	say(words, name, text);
+	free(text);
+}
+
+static void
+say_int(struct jr_buf *words, const char *name, int64_t number)
+{
+	char text[24];
+
+	if (number < 0)
+		return;
+	(void)snprintf(text, sizeof(text), "%" PRId64, number);
+	say(words, name, text);
+}
+
+/* As it would be written: 512M. */
+static void
+say_size(struct jr_buf *words, const char *name, int64_t bytes)
+{
+	static const char letters[] = "KMG";
+	char text[24];
+	size_t i = 0;
+
+	if (bytes < 0)
+		return;
+	while (i < sizeof(letters) - 1 && bytes >= 1024 && bytes % 1024 == 0) {
+		bytes /= 1024;
+		i++;
+	}
+	(void)snprintf(text, sizeof(text), "%" PRId64 "%.*s", bytes, i > 0 ? 1 : 0,
+	    i > 0 ? &letters[i - 1] : "");
+	say(words, name, text);
+}
+
+static void
+say_codes(struct jr_buf *words, const char *name, bool is_set, const struct jr_codes *codes)
+{
+	struct jr_buf list;
+
+	if (!is_set)
+		return;
+	jr_buf_init(&list, WORDS_MAX);
+	for (size_t i = 0; i < codes->count; i++)
+		(void)jr_buf_addf(&list, "%s%s", i > 0 ? " " : "", codes->items[i]);
+	say(words, name, codes->count > 0 ? list.data : "never");
+	jr_buf_release(&list);
+}
+
+/* Up to the "=" or ":" of each. */
+static void
+say_names(struct jr_buf *words, const char *name, char *const *items, const char *end)
+{
+	struct jr_buf list;
+
+	if (items == NULL || items[0] == NULL)
+		return;
+	jr_buf_init(&list, WORDS_MAX);
+	for (size_t i = 0; items[i] != NULL; i++)
+		(void)jr_buf_addf(
+		    &list, "%s%.*s", i > 0 ? " " : "", (int)strcspn(items[i], end), items[i]);
+	say(words, name, list.data);
+	jr_buf_release(&list);
+}
+
+static void
+say_http(struct jr_buf *words, const struct jr_http_target *http)
+{
+	char *origin = jr_origin_of(http->url);
+
+	say(words, http->method, origin);
+	free(origin);
+	if (http->secret_count > 0)
+		say(words, "signed", http->secret_count > 1 ? "twice" : "");
+	say_names(words, "headers", http->headers, ":");
+	if (http->timeout_ms != JR_HTTP_TIMEOUT_MS)
+		say_duration(words, "answer within", http->timeout_ms);
+	if (!http->allow_private)
+		say(words, "no private address", "");
+	if (http->proxy != NULL)
+		say(words, "proxy", http->proxy);
+}
+
+/* In a few words. Caller frees; NULL: nothing is set. */
+static char *
+settings_words(const struct jr_settings *settings)
+{
+	const struct jr_limits *limits = &settings->limits;
+	struct jr_buf words;
+	char *text;
+
+	jr_buf_init(&words, WORDS_MAX);
+	if (settings->http != NULL)
+		say_http(&words, settings->http);
+	if (settings->argv != NULL)
+		say(&words, "", settings->argv[0]);
+	say_duration(&words, "timeout", settings->timeout_ms);
+	say_duration(&words, "grace", settings->grace_ms);
+	if (settings->batch > 0)
+		say_int(&words, "batch", settings->batch);
+	if (settings->user != NULL)
+		say(&words, "user", settings->user);
+	if (settings->cwd != NULL)
+		say(&words, "cwd", settings->cwd);
+	if (limits->has_nice)
+		(void)jr_buf_addf(&words, "%snice %d", words.len > 0 ? ", " : "", limits->nice);
+	say_duration(&words, "cpu", limits->cpu_s < 0 ? -1 : limits->cpu_s * 1000);
+	say_size(&words, "memory", limits->memory);
+	say_int(&words, "files", limits->files);
+	say_int(&words, "processes", limits->processes);
+	say_names(&words, "env", settings->env, "=");
+	say_codes(&words, "give up", settings->rules.give_up_set, &settings->rules.give_up);
+	say_codes(&words, "later", settings->rules.later_set, &settings->rules.later);
+	text = words.len > 0 ? jr_buf_detach(&words) : NULL;
+	jr_buf_release(&words);
+	return text;
+}
+
+/* The file, and its settings if they are in another. Caller frees; NULL: built-in. */
+static char *
+from_words(const struct jr_handler *handler)
+{
+	const char *settings = handler->settings_path;
+
+	if (handler->path == NULL)
+		return NULL;
+	if (settings == NULL || strcmp(settings, handler->path) == 0)
+		return jr_xstrdup(handler->path);
+	return jr_xasprintf("%s, %s", handler->path, strrchr(settings, '/') + 1);
+}
+
+static void
+print_table(const struct jr_handlers *handlers)
+{
+	size_t count = handlers->count;
+	char **words = jr_xcalloc(count * 2 + 1, sizeof(*words));
+	const char **cells = jr_xcalloc(count * JR_COUNT(columns) + 1, sizeof(*cells));
+
+	for (size_t i = 0; i < count; i++) {
+		const struct jr_handler *handler = &handlers->items[i];
+		const char **row = &cells[i * JR_COUNT(columns)];
+
+		words[i * 2] = settings_words(&handler->settings);
+		words[i * 2 + 1] = from_words(handler);
+		row[0] = handler->job_type;
+		row[1] = handler->kind->name;
+		row[2] = words[i * 2];
+		row[3] = words[i * 2 + 1];
+	}
+	jr_print_rows(cells, count, columns, JR_COUNT(columns));
+	for (size_t i = 0; i < count * 2; i++)
+		free(words[i]);
+	free(words);
+	free(cells);
+}
+
+/* Why there is nothing to run here; NULL if there is something, or problems say it. */
+static const char *
+problem_of_all(const struct jr_handlers *handlers, struct jr_err *why)
+{
+	return jr_handlers_check(handlers, why) || handlers->problem_count > 0 ? NULL : why->msg;
+}
+
+static int
+handlers_run(
+    const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
+{
+	const struct handlers_opts *opts = values;
+	char *directory = jr_handlers_directory(opts->handlers);
+	struct jr_err why = {.code = JR_E_CONFIG};
+	struct jr_handlers handlers;
+	const char *nothing;
+	bool done = jr_handlers_read(&handlers, directory, err);
+	int status;
+
+	(void)argc;
+	(void)argv;
+	free(directory);
+	if (!done)
+		return (int)err->code;
+	nothing = problem_of_all(&handlers, &why);
+	status = opts->check && (nothing != NULL || handlers.problem_count > 0) ? JR_E_NEWS : 0;
+	if (app->json) {
+		jr_handlers_print_json(&handlers, nothing);
+	} else {
+		print_table(&handlers);
+		for (size_t i = 0; i < handlers.problem_count; i++)
+			jr_print_line(stdout, "! ", handlers.problems[i]);
+		if (nothing != NULL)
+			jr_print_line(stdout, "! ", nothing);
+	}
+	jr_handlers_release(&handlers);
+	return status;
+}
+
+const struct jr_cmd jr_cmd_handlers = {
+    .name = "handlers",
+    .group = JR_GROUP_SETUP,
+    .summary = "what this host can do, with what settings, and what is wrong",
+    .usage = "[OPTION...]",
+    .details =
+	"Needs no database. A line that begins with ! is a file that is not used, and why.\n",
+    .options = handlers_options,
+    .defaults = &handlers_defaults,
+    .size = sizeof(handlers_defaults),
+    .run = handlers_run,
+};
