@@ -12,9 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
 #include "mem.h"
 #include "parse.h"
 #include "print.h"
+
+#define WARNING "jobrun: " /* before a line that is not of the handler */
 
 /* How an end is called. A run whose attempts are used up is dead, but its handler has failed. */
 static const char *
@@ -241,6 +244,38 @@ print_handler(const struct jr_handler *handler, int width)
 	free(words);
 }
 
+/* What jobrun has to say about lines in JOBRUN_OUT stands at the end of the output, but a process never printed it. */
+static void
+print_warnings(const char *output, int width)
+{
+	struct jr_buf lines;
+
+	jr_buf_init(&lines, JR_OUTPUT_TAIL);
+	while (output != NULL && *output != '\0') {
+		size_t len = strcspn(output, "\n");
+
+		if (strncmp(output, WARNING, strlen(WARNING)) == 0 &&
+		    memmem(output, len, "JOBRUN_OUT", strlen("JOBRUN_OUT")) != NULL)
+			jr_buf_addf(&lines, "%s%.*s", lines.len > 0 ? "\n" : "",
+			    (int)(len - strlen(WARNING)), output + strlen(WARNING));
+		output += len + (output[len] != '\0');
+	}
+	if (lines.len > 0)
+		jr_print_field("warning", lines.data, width);
+	jr_buf_release(&lines);
+}
+
+static void
+print_output(const struct jr_outcome *outcome, int width)
+{
+	if (outcome->output == NULL)
+		return;
+	if (outcome->has_exit)
+		print_warnings(outcome->output, width);
+	else
+		jr_print_field("output", outcome->output, width);
+}
+
 /* What a process prints has been shown as it came. */
 void
 jr_judgement_print(const struct jr_rehearsed *rehearsed, const struct jr_rehearsal *rehearsal)
@@ -262,8 +297,7 @@ jr_judgement_print(const struct jr_rehearsed *rehearsed, const struct jr_rehears
 	print_said(outcome->progress, "progress", width);
 	print_said(outcome->checkpoint, "checkpoint", width);
 	print_said(outcome->result, "result", width);
-	if (outcome->output != NULL && !outcome->has_exit)
-		jr_print_field("output", outcome->output, width);
+	print_output(outcome, width);
 	free(because);
 	free(next);
 }

@@ -110,7 +110,7 @@ there'
 }
 
 @test "the environment is that of a run that is made up, and --key sets its key" {
-	handler env <<<'env | grep ^JOBRUN_ | grep -v TEST_ID | sort; pwd -P'
+	handler env <<<'env | grep ^JOBRUN_ | grep -vE "TEST_ID|_OUT=" | sort; pwd -P'
 	jr try env --key 'order 4711'
 	assert_equal "$stderr" "JOBRUN_ATTEMPT=1
 JOBRUN_CLAIM=0
@@ -257,6 +257,10 @@ no_marked_processes_but_bats() (
 	assert_equal "$stderr" ''
 	jr try tell 1 --json
 	jq -e '.progress.done == 1 and .checkpoint == [1, 2] and (.run_would_be | contains("in 5m as attempt 2 of 5"))' <<<"$output"
+	handler wrong <<<'echo nonsense >>"$JOBRUN_OUT"'
+	jr try wrong
+	tried 0 'warning line 1 of JOBRUN_OUT: .*'
+	assert_equal "$stderr" ''
 	# Nothing is left of the two files.
 	assert_equal "$(find "$TMPDIR" -name 'jobrun*')" ''
 }
