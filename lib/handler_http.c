@@ -204,8 +204,9 @@ error_of(const struct jr_answer *answer)
 		return jr_xstrdup(answer->error);
 	phrase = phrase_of(answer->status);
 	line = first_line(answer);
-	error = jr_xasprintf(
-	    "HTTP %d%s%s%s", answer->status, phrase, line[0] != '\0' ? ": " : "", line);
+	error = jr_xasprintf("HTTP %d%s%s%s%s", answer->status, phrase,
+	    answer->status / 100 == 3 ? " (redirects are not followed)" : "",
+	    line[0] != '\0' ? ": " : "", line);
 	free(line);
 	free(phrase);
 	return error;

@@ -17,6 +17,7 @@ web() {
 	}
 	web_port=$(<"$web_dir/port")
 	web=http://127.0.0.1:$web_port
+	[ "${1:-}" != --tls ] || web=https://127.0.0.1:$web_port
 }
 
 # For the teardown of a file that uses web.
