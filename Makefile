@@ -51,7 +51,7 @@ WARNINGS += -Werror
 endif
 endif
 
-ALL_CPPFLAGS := -D_GNU_SOURCE -DJR_VERSION='"$(VERSION)"' -Ilib -I$(BUILD)/gen $(PKG_CFLAGS) $(CPPFLAGS)
+ALL_CPPFLAGS := -D_GNU_SOURCE -DJR_VERSION='"$(VERSION)"' -iquote lib -I$(BUILD)/gen $(PKG_CFLAGS) $(CPPFLAGS)
 ALL_CFLAGS   := -std=c11 $(CFLAGS) -fPIE -fno-common $(WARNINGS) $(HARDEN)
 ALL_LDFLAGS  := -pie -Wl,-z,relro,-z,now $(if $(SANITIZE),-fsanitize=address$(comma)undefined) $(LDFLAGS)
 # V=1 shows whole commands.

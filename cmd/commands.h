@@ -38,7 +38,8 @@ struct jr_app {
 enum jr_cmd_group {
 	JR_GROUP_EVERYDAY,
 	JR_GROUP_REPAIR,
-	JR_GROUP_SETUP
+	JR_GROUP_SETUP,
+	JR_GROUP_SCRIPTS
 };
 
 struct jr_cmd {
@@ -51,6 +52,9 @@ struct jr_cmd {
 	const void *defaults;   /* copied to `values` before the environment and the command line */
 	size_t size;            /* of the options struct */
 	int min_args, max_args; /* max_args < 0: any number */
+
+	/* Options stand before "--"; it and the command line behind it come to `run` untouched, as the last arguments. */
+	bool takes_command;
 
 	/*
 	 * argv[0..argc-1] are the arguments without the command's name and its options. Returns the exit status; when
@@ -72,7 +76,9 @@ struct jr_cmd {
 	X(retry) \
 	X(cancel) \
 	X(migrate) \
-	X(handlers)
+	X(handlers) \
+	X(try) \
+	X(effect)
 /* clang-format on */
 
 #define JR_COMMAND_DECLARE(name) extern const struct jr_cmd jr_cmd_##name;

@@ -79,7 +79,7 @@ print_help(FILE *out)
 		enum jr_cmd_group group;
 		const char *title;
 	} groups[] = {{JR_GROUP_EVERYDAY, "Everyday"}, {JR_GROUP_REPAIR, "Repair"},
-	    {JR_GROUP_SETUP, "Set up"}};
+	    {JR_GROUP_SETUP, "Set up"}, {JR_GROUP_SCRIPTS, "In scripts"}};
 
 	fputs("jobrun runs background jobs that live in PostgreSQL tables, woken by cron.\n\n"
 	      "usage: jobrun [OPTION...] COMMAND [ARGUMENT...]\n"
@@ -199,18 +199,31 @@ run_parsed(const struct jr_cmd *cmd, const struct jr_app *app, const void *value
 	return cmd->run(app, values, argc, argv, err);
 }
 
+/* Where "--" stands; argc if nowhere. */
+static int
+find_dashes(int argc, char **argv)
+{
+	int i = 1;
+
+	while (i < argc && strcmp(argv[i], "--") != 0)
+		i++;
+	return i;
+}
+
 /* argv[0] is the name of the command. */
 static int
 run_command(const struct jr_cmd *cmd, struct jr_app *app, int argc, char **argv, struct jr_err *err)
 {
 	void *values = jr_xcalloc(1, cmd->size + 1);
 	const struct jr_option_set sets[] = {{cmd->options, values}, {global_options, app}};
+	int own = cmd->takes_command ? find_dashes(argc, argv) : argc;
 	int first = 0, status;
 
 	if (cmd->size > 0)
 		memcpy(values, cmd->defaults, cmd->size);
 	if (jr_options_environment(&sets[0], err) &&
-	    jr_options_parse(sets, JR_COUNT(sets), false, argc, argv, &first, err))
+	    jr_options_parse(
+		sets, JR_COUNT(sets), cmd->takes_command && own == argc, own, argv, &first, err))
 		status = run_parsed(cmd, app, values, argc - first, argv + first, err);
 	else
 		status = (int)err->code;

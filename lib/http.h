@@ -20,7 +20,7 @@ struct jr_http;
 struct jr_transfer;
 
 #define JR_ANSWER_KEPT 2048         /* bytes of the body that are kept for people */
-#define JR_ANSWER_MAX (1024 * 1024) /* then reading ends, and the status is the answer */
+#define JR_ANSWER_MAX 1048576       /* then reading ends, and the status is the answer */
 #define JR_ANSWER_HEADERS_MAX 65536 /* then it is an error */
 #define JR_HTTP_SLOW_MS 30000       /* no byte for so long is an error */
 #define JR_RETRY_AFTER_MAX_MS 86400000
@@ -52,6 +52,9 @@ struct jr_answer {
 };
 
 typedef void jr_answer_fn(void *ctx, const struct jr_answer *answer);
+
+/* Pure: does a request of this method carry a body? All do but GET and HEAD; of those the body is not sent. */
+bool jr_http_has_body(const char *method);
 
 /* Never NULL; what fails is told through `ended`, from the loop, once. */
 struct jr_transfer *jr_transfer_start(

@@ -2,41 +2,9 @@
  * handlers: what counts as a handler, and which files are refused. Ownership is tried out only as
  * root.
  */
-#include "handlers.h"
-#include "processes.h"
+#include "handlers_files.h"
 
 #include <fcntl.h>
-
-#define SCRIPT "#!/bin/sh\nexit 0\n"
-
-static int
-set_up(void **state)
-{
-	*state = make_directory();
-	return 0;
-}
-
-static int
-tear_down(void **state)
-{
-	remove_directory(*state);
-	return 0;
-}
-
-static void
-add(const char *directory, const char *name, const char *text, mode_t mode)
-{
-	free(make_file(directory, name, text, mode));
-}
-
-static void
-load(struct jr_handlers *handlers, const char *directory)
-{
-	struct jr_err err = {0};
-
-	if (!jr_handlers_load(handlers, directory, &err))
-		fail_msg("%s", err.msg);
-}
 
 static void
 expect_refusal(const char *directory, const char *text)
@@ -49,19 +17,6 @@ expect_refusal(const char *directory, const char *text)
 	if (strstr(err.msg, text) == NULL)
 		fail_msg("\"%s\" is not in \"%s\"", text, err.msg);
 	assert_null(handlers.items);
-}
-
-/* A line of `problems` that begins with `name` and has `text` in it. */
-static void
-expect_problem(const struct jr_handlers *handlers, const char *name, const char *text)
-{
-	for (size_t i = 0; i < handlers->problem_count; i++) {
-		const char *line = handlers->problems[i];
-
-		if (strncmp(line, name, strlen(name)) == 0 && strstr(line, text) != NULL)
-			return;
-	}
-	fail_msg("no problem \"%s: %s\" (of %zu)", name, text, handlers->problem_count);
 }
 
 static void

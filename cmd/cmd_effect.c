@@ -1,0 +1,390 @@
+/*
+ * effect: run a command unless it has been done before, under a key that the database remembers.
+ *
+ * Three steps, each on a connection of its own, so that nothing is held while the command runs: ask, run, mark. A crash
+ * between the last two makes the command run again: at least once. With --at-most-once the mark comes first, and such a
+ * crash makes it run never. Then what must hold is that nobody else's mark is taken for ours: it carries a random word,
+ * so asking again after a lost answer gives the true one.
+ *
+ * Inside a handler (JOBRUN_RUN_ID, JOBRUN_CLAIM) the claim must still be the running one before the command starts. The
+ * mark behind it is written whatever became of the claim: the effect has happened.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "commands.h"
+#include "parse.h"
+#include "sql_text.h"
+
+#define PAUSE_MS 200
+#define NOT_EXECUTABLE 126
+#define NOT_FOUND 127
+
+struct effect_opts {
+	bool at_most_once;
+};
+
+static const struct effect_opts effect_defaults = {.at_most_once = false};
+
+/* clang-format off */
+static const struct jr_option effect_options[] = {
+	{ .name = "at-most-once", .help = "mark it first, then run CMD: never twice, perhaps never", .type = JR_OPT_FLAG,
+	    .offset = offsetof(struct effect_opts, at_most_once) },
+	JR_OPTIONS_END,
+};
+/* clang-format on */
+
+struct effect {
+	const struct jr_app *app;
+	const char *key;
+	char **command;
+	const char *run_id, *claim; /* NULL: not inside a handler */
+	char run_text[24], claim_text[24];
+	char word[40]; /* what our mark carries, with --at-most-once */
+	bool at_most_once;
+};
+
+/* What effect_begin and effect_claim say. */
+enum answer {
+	GO,
+	DONE,
+	BEGUN,
+	FENCED
+};
+
+static bool
+check_arguments(int argc, char **argv, struct jr_err *err)
+{
+	size_t len = strlen(argv[0]);
+
+	if (argc < 3 || strcmp(argv[1], "--") != 0)
+		return jr_fail(err, JR_E_USAGE,
+		    "the command goes behind \"--\", and before it KEY alone: jobrun effect %s -- "
+		    "mail -s hello ada",
+		    argv[0]);
+	if (len < 1 || len > JR_KEY_MAX)
+		return jr_fail(
+		    err, JR_E_USAGE, "KEY: %zu bytes; from 1 to %d are possible", len, JR_KEY_MAX);
+	return true;
+}
+
+/* A number that a handler has in its environment. *text stays NULL without it; 0 is that of `jobrun try`, which has no claim. */
+static bool
+read_number(const char *name, char storage[24], const char **text, struct jr_err *err)
+{
+	const char *value = getenv(name);
+	int64_t number;
+
+	if (value == NULL || *value == '\0' || strcmp(value, "0") == 0)
+		return true;
+	if (!jr_parse_int(name, value, 1, INT64_MAX, &number, err))
+		return false;
+	*text = jr_pg_print_int(storage, number);
+	return true;
+}
+
+static bool
+read_claim(struct effect *effect, struct jr_err *err)
+{
+	if (!read_number("JOBRUN_RUN_ID", effect->run_text, &effect->run_id, err) ||
+	    !read_number("JOBRUN_CLAIM", effect->claim_text, &effect->claim, err))
+		return false;
+	if ((effect->run_id == NULL) == (effect->claim == NULL))
+		return true;
+	return jr_fail(err, JR_E_USAGE,
+	    "%s is set and %s is not: a handler has both, and what is no handler neither",
+	    effect->run_id != NULL ? "JOBRUN_RUN_ID" : "JOBRUN_CLAIM",
+	    effect->run_id != NULL ? "JOBRUN_CLAIM" : "JOBRUN_RUN_ID");
+}
+
+static bool
+make_word(struct effect *effect, struct jr_err *err)
+{
+	uint64_t random[2];
+
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return jr_fail(err, JR_E_TEMP, "could not get random bytes");
+	snprintf(
+	    effect->word, sizeof(effect->word), "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
+	return true;
+}
+
+/* NULL: *err says why, and *connected whether the connection was had. */
+static PGresult *
+ask_once(const struct effect *effect, const struct jr_statement *statement, bool *connected,
+    struct jr_err *err)
+{
+	struct jr_db *db = jr_cmd_connect(effect->app, err);
+	PGresult *result = NULL;
+
+	*connected = db != NULL;
+	if (db != NULL)
+		result = jr_db_query(db, statement->sql, statement->count, statement->values,
+		    JR_CMD_TIMEOUT_MS, err);
+	jr_db_close(db);
+	return result;
+}
+
+/*
+ * One statement on a connection of its own, again if that is lost, for the patience of a command; to connect has as much
+ * of its own. Every statement here may be repeated. *doubt is set when an answer was lost. *err is left alone on success.
+ */
+static PGresult *
+ask(const struct effect *effect, const struct jr_statement *statement, bool *doubt,
+    struct jr_err *err)
+{
+	int64_t until = jr_clock_after(jr_clock_now_ms(), JR_CMD_PATIENCE_MS);
+	struct jr_err last;
+	bool connected;
+	PGresult *result = ask_once(effect, statement, &connected, &last);
+
+	while (result == NULL) {
+		*doubt = *doubt || jr_db_is_in_doubt(&last);
+		if (!connected || last.code != JR_E_TEMP || jr_clock_now_ms() >= until) {
+			*err = last;
+			return NULL;
+		}
+		poll(NULL, 0, PAUSE_MS);
+		result = ask_once(effect, statement, &connected, &last);
+	}
+	return result;
+}
+
+static enum answer
+read_answer(const PGresult *result)
+{
+	static const struct {
+		const char *word;
+		enum answer answer;
+	} answers[] = {{"go", GO}, {"done", DONE}, {"begun", BEGUN}};
+	const char *word = PQgetvalue(result, 0, 0);
+
+	for (size_t i = 0; i < JR_COUNT(answers); i++) {
+		if (strcmp(word, answers[i].word) == 0)
+			return answers[i].answer;
+	}
+	return FENCED;
+}
+
+/* Why the command was not run; with what people should know besides. */
+static bool
+fail_unasked(const struct effect *effect, bool doubt, struct jr_err *err)
+{
+	struct jr_err why = *err;
+
+	if (strcmp(why.sqlstate, "55P03") == 0)
+		return jr_fail(err, why.code,
+		    "%s was not run: a transaction that has called jobrun.effect('%s') is still "
+		    "open",
+		    effect->command[0], effect->key);
+	if (doubt && effect->at_most_once)
+		return jr_fail(err, why.code,
+		    "%s was not run, and it cannot be told whether effect %s is marked; if it is, "
+		    "it stays undone: %s",
+		    effect->command[0], effect->key, why.msg);
+	return jr_fail(err, why.code, "%s was not run: %s", effect->command[0], why.msg);
+}
+
+static bool
+begin(struct effect *effect, enum answer *answer, struct jr_err *err)
+{
+	const char *values[] = {effect->key, effect->run_id, effect->claim, effect->word};
+	const struct jr_statement at_least = {jr_sql_effect_begin, 3, values};
+	const struct jr_statement at_most = {jr_sql_effect_claim, 4, values};
+	bool doubt = false;
+	PGresult *result;
+
+	if (effect->at_most_once && !make_word(effect, err))
+		return false;
+	result = ask(effect, effect->at_most_once ? &at_most : &at_least, &doubt, err);
+	if (result == NULL)
+		return fail_unasked(effect, doubt, err);
+	*answer = read_answer(result);
+	PQclear(result);
+	return true;
+}
+
+/* 0, with a line on stderr: the effect has happened, whatever the database says now. */
+static int
+mark(const struct effect *effect, struct jr_err *err)
+{
+	const char *values[] = {effect->key, effect->run_id, effect->claim};
+	const struct jr_statement statement = {jr_sql_effect_done, JR_COUNT(values), values};
+	struct jr_err why;
+	bool unused = false;
+	PGresult *result = ask(effect, &statement, &unused, &why);
+
+	if (result == NULL)
+		jr_fail(err, why.code,
+		    "effect %s has happened and is not marked, so it may happen again: %s",
+		    effect->key, why.msg);
+	PQclear(result);
+	return 0;
+}
+
+/* The command never started: what --at-most-once has marked may be tried again. */
+static void
+take_back(const struct effect *effect, struct jr_err *err)
+{
+	const char *values[] = {effect->key, effect->word};
+	const struct jr_statement statement = {jr_sql_effect_undo, JR_COUNT(values), values};
+	struct jr_err why, first = *err;
+	bool unused = false;
+	PGresult *result = ask(effect, &statement, &unused, &why);
+
+	if (result == NULL)
+		jr_fail(err, first.code, "%s; effect %s stays marked: %s", first.msg, effect->key,
+		    why.msg);
+	PQclear(result);
+}
+
+/* What is passed on to the command. SIGCHLD ends the wait. */
+static void
+fill_watched(sigset_t *watched)
+{
+	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
+
+	sigemptyset(watched);
+	for (size_t i = 0; i < JR_COUNT(signals); i++)
+		sigaddset(watched, signals[i]);
+}
+
+/*
+ * It gets the signal mask that we were started with, and the one disposition that is ours, of SIGPIPE, as it was by
+ * default. What our caller ignores (nohup) stays ignored. 0 or an errno; then nothing runs.
+ */
+static int
+start(char **command, const sigset_t *mask, pid_t *pid)
+{
+	posix_spawnattr_t attributes;
+	sigset_t defaults;
+	int error = posix_spawnattr_init(&attributes);
+
+	if (error != 0)
+		return error;
+	sigemptyset(&defaults);
+	sigaddset(&defaults, SIGPIPE);
+	posix_spawnattr_setsigdefault(&attributes, &defaults);
+	posix_spawnattr_setsigmask(&attributes, mask);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+	error = posix_spawnp(pid, command[0], NULL, &attributes, command, environ);
+	posix_spawnattr_destroy(&attributes);
+	return error;
+}
+
+/* What a shell would say of it. */
+static int
+wait_for(pid_t pid, const sigset_t *watched)
+{
+	siginfo_t info;
+	int status, sig;
+
+	for (;;) {
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+		sig = sigwaitinfo(watched, &info);
+		/* A terminal sends its own to the command too; twice would mean more than once. */
+		if (sig > 0 && sig != SIGCHLD && info.si_code != SI_KERNEL)
+			kill(pid, sig);
+	}
+}
+
+/* *started: false if it could not be. From here on TERM, INT and HUP are the command's, and the mark comes behind it. */
+static int
+run_command(char **command, bool *started, struct jr_err *err)
+{
+	sigset_t watched, before;
+	pid_t pid;
+	int error;
+
+	fill_watched(&watched);
+	signal(SIGCHLD, SIG_DFL); /* where it is ignored, there is nothing to wait for */
+	sigprocmask(SIG_BLOCK, &watched, &before);
+	error = start(command, &before, &pid);
+	*started = error == 0;
+	if (error == 0)
+		return wait_for(pid, &watched);
+	jr_fail(err, JR_E_NEWS, "cannot run %s: %s", command[0], strerror(error));
+	if (error == EAGAIN || error == ENOMEM)
+		return JR_E_TEMP;
+	return error == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
+}
+
+static int
+go(const struct effect *effect, struct jr_err *err)
+{
+	bool started;
+	int status = run_command(effect->command, &started, err);
+
+	if (!started && effect->at_most_once)
+		take_back(effect, err);
+	else if (status == 0 && !effect->at_most_once)
+		status = mark(effect, err);
+	return status;
+}
+
+static int
+effect_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
+{
+	const struct effect_opts *opts = values;
+	struct effect effect = {.app = app, .key = argv[0], .at_most_once = opts->at_most_once};
+	enum answer answer = FENCED;
+
+	if (!check_arguments(argc, argv, err) || !read_claim(&effect, err))
+		return (int)err->code;
+	effect.command = argv + 2;
+	if (!begin(&effect, &answer, err))
+		return (int)err->code;
+	switch (answer) {
+	case GO:
+		return go(&effect, err);
+	case DONE:
+		return 0;
+	case BEGUN:
+		jr_fail(err, JR_E_NEWS,
+		    "%s was not run: effect %s was begun without --at-most-once and may have "
+		    "happened",
+		    effect.command[0], effect.key);
+		return 0;
+	case FENCED:
+		break;
+	}
+	jr_fail(err, JR_E_TEMP,
+	    "%s was not run: claim %s of run %s is not the running one any more", effect.command[0],
+	    effect.claim, effect.run_id);
+	return (int)err->code;
+}
+
+const struct jr_cmd jr_cmd_effect = {
+    .name = "effect",
+    .group = JR_GROUP_SCRIPTS,
+    .summary = "run a command unless it was done before",
+    .usage = "[OPTION...] KEY -- CMD [ARG...]",
+    .details = "Runs CMD, unless KEY is marked; marks it when CMD has exited with 0. What "
+	       "jobrun.effect(KEY)\n"
+	       "marks in SQL counts too. If CMD is done and its mark is lost (a crash, the "
+	       "database away), it\n"
+	       "runs again next time: at least once.\n"
+	       "\n"
+	       "The exit status is CMD's; 0 if it was done before; 128+N if signal N killed it; "
+	       "127 if there is\n"
+	       "no such command, 126 if it cannot be executed. 75: CMD was not run, since the "
+	       "database is away\n"
+	       "or, in a handler, its claim is not the running one any more.\n",
+    .options = effect_options,
+    .defaults = &effect_defaults,
+    .size = sizeof(effect_defaults),
+    .min_args = 1,
+    .max_args = -1,
+    .takes_command = true,
+    .run = effect_run,
+};

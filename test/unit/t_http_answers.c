@@ -1,0 +1,217 @@
+/*
+ * http: what Retry-After means, which addresses are private, and what is kept of an answer.
+ */
+#include "http_parts.h"
+
+#include "mem.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <arpa/inet.h>
+#include <cmocka.h>
+#include <sys/un.h>
+
+#define NOON "Fri, 28 Feb 2020 12:00:00 GMT"
+#define DAY JR_RETRY_AFTER_MAX_MS
+
+static void
+retry_after_is_seconds_or_a_date(void **state)
+{
+	static const struct {
+		const char *value, *date;
+		int64_t ms;
+	} cases[] = {
+	    {"0", NULL, 0},
+	    {"120", NULL, 120000},
+	    {"86400", NULL, DAY},
+	    {"86401", NULL, DAY},
+	    {"315360000", NULL, DAY},
+	    {"99999999999999999999999999999999999999", NULL, DAY},
+	    {"-1", NULL, -1},
+	    {"+1", NULL, -1},
+	    {"1.5", NULL, -1},
+	    {"99999999999999999999999999x", NULL, -1},
+	    {"10 s", NULL, -1},
+	    {"", NULL, -1},
+	    {"soon", NULL, -1},
+	    {"Fri, 28 Feb 2020 12:02:00 GMT", NOON, 120000},
+	    {"Friday, 28-Feb-20 12:02:00 GMT", NOON, 120000},
+	    {"Fri Feb 28 12:02:00 2020", NOON, 120000},
+	    {NOON, NOON, 0},
+	    {"Fri, 28 Feb 2020 11:00:00 GMT", NOON, 0},
+	    {"Sat, 29 Feb 2020 12:00:00 GMT", NOON, DAY},
+	    {"Thu, 28 Feb 2030 12:00:00 GMT", NOON, DAY},
+	    {"Fri, 31 Dec 9999 23:59:59 GMT", NOON, DAY},
+	    {"Fri, 28 Feb 2020 12:02:00 GMT", NULL, -1},
+	    {"Fri, 28 Feb 2020 12:02:00 GMT", "yesterday", -1},
+	    {"Fri, 99 Feb 2020 12:02:00 GMT", NOON, -1},
+	    {"20200228 12:02:00", NOON, -1},
+	    {"Fri", NOON, -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < JR_COUNT(cases); i++) {
+		int64_t ms = jr_retry_after_ms(cases[i].value, cases[i].date);
+
+		if (ms != cases[i].ms)
+			fail_msg("\"%s\": %lld", cases[i].value, (long long)ms);
+	}
+}
+
+static bool
+is_private(const char *text)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET};
+	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
+
+	if (inet_pton(AF_INET, text, &in.sin_addr) == 1)
+		return jr_address_is_private((const struct sockaddr *)&in);
+	assert_int_equal(inet_pton(AF_INET6, text, &in6.sin6_addr), 1);
+	return jr_address_is_private((const struct sockaddr *)&in6);
+}
+
+/* The first and the last address of each range are in it, their neighbours are not. */
+static void
+private_addresses_are_known(void **state)
+{
+	static const char *const inside[] = {"0.0.0.0", "0.255.255.255", "10.0.0.0",
+	    "10.255.255.255", "100.64.0.0", "100.127.255.255", "127.0.0.0", "127.255.255.255",
+	    "169.254.0.0", "169.254.169.254", "169.254.255.255", "172.16.0.0", "172.31.255.255",
+	    "192.0.0.0", "192.0.0.255", "192.0.2.0", "192.0.2.255", "192.168.0.0",
+	    "192.168.255.255", "198.18.0.0", "198.19.255.255", "198.51.100.0", "198.51.100.255",
+	    "203.0.113.0", "203.0.113.255", "224.0.0.0", "239.255.255.255", "240.0.0.0",
+	    "255.255.255.255", "::", "::1", "::7f00:1", "::808:808", "fc00::", "fdff::1", "fe80::1",
+	    "febf::1", "fec0::1", "ff02::1", "100::1", "2001:db8::1", "2001:0:1::1", "3fff::1",
+	    "::ffff:127.0.0.1", "::ffff:10.1.2.3", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe",
+	    "64:ff9b:1::1", "64:ff9b:1::808:808", "2002:7f00:1::1", "2002:c0a8:101::"};
+	static const char *const outside[] = {"1.0.0.0", "8.8.8.8", "9.255.255.255", "11.0.0.0",
+	    "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0", "169.253.255.255",
+	    "169.255.0.0", "172.15.255.255", "172.32.0.0", "191.255.255.255", "192.0.1.0",
+	    "192.0.3.0", "192.167.255.255", "192.169.0.0", "198.17.255.255", "198.20.0.0",
+	    "198.51.99.255", "198.51.101.0", "203.0.112.255", "203.0.114.0", "223.255.255.255",
+	    "2606:4700::1", "2001:4860:4860::8888", "::ffff:8.8.8.8", "64:ff9b::808:808",
+	    "2002:808:808::1", "fbff::1", "2001:db7::1", "2001:db9::1", "::1:0:0:1"};
+
+	(void)state;
+	for (size_t i = 0; i < JR_COUNT(inside); i++) {
+		if (!is_private(inside[i]))
+			fail_msg("%s is not private", inside[i]);
+	}
+	for (size_t i = 0; i < JR_COUNT(outside); i++) {
+		if (is_private(outside[i]))
+			fail_msg("%s is private", outside[i]);
+	}
+	assert_true(jr_address_is_private(
+	    (const struct sockaddr *)&(struct sockaddr_un){.sun_family = AF_UNIX}));
+}
+
+static bool
+header(struct jr_transfer *transfer, const char *line)
+{
+	char *copy = jr_xstrdup(line);
+	size_t len = strlen(copy);
+	bool taken = jr_incoming_header(copy, 1, len, transfer) == len;
+
+	free(copy);
+	return taken;
+}
+
+static void
+only_the_final_answer_counts(void **state)
+{
+	struct jr_transfer transfer = {.http = NULL};
+
+	(void)state;
+	assert_true(header(&transfer, "HTTP/1.1 103 Early Hints\r\n"));
+	assert_true(header(&transfer, "Retry-After: 1\r\n"));
+	assert_true(header(&transfer, "Date: x\r\n"));
+	assert_true(header(&transfer, "\r\n"));
+	assert_true(header(&transfer, "HTTP/1.1 503 No\r\n"));
+	assert_null(transfer.in.retry_after);
+	assert_null(transfer.in.date);
+	assert_true(header(&transfer, "retry-AFTER: \t 7 \r\n"));
+	assert_true(header(&transfer, "Retry-After-Not: 8\r\n"));
+	assert_true(header(&transfer, "Date:\r\n"));
+	assert_true(header(&transfer, "\r\n"));
+	assert_true(header(&transfer, "Retry-After: 9\r\n")); /* a trailer */
+	assert_string_equal(transfer.in.retry_after, "7");
+	assert_string_equal(transfer.in.date, "");
+	jr_incoming_release(&transfer.in);
+}
+
+static void
+headers_have_a_limit_over_all_answers(void **state)
+{
+	struct jr_transfer transfer = {.http = NULL};
+	size_t bytes = 0;
+
+	(void)state;
+	while (header(&transfer, "HTTP/1.1 103 x\r\n") && header(&transfer, "\r\n"))
+		bytes += 18;
+	assert_int_equal(transfer.in.cut, JR_CUT_HEADERS);
+	assert_in_range(bytes, JR_ANSWER_HEADERS_MAX - 18, JR_ANSWER_HEADERS_MAX);
+	jr_incoming_release(&transfer.in);
+}
+
+static void
+codings_nobody_asked_for_are_refused(void **state)
+{
+	struct jr_transfer transfer = {.http = NULL};
+
+	(void)state;
+	assert_true(header(&transfer, "HTTP/1.1 200 OK\r\n"));
+	assert_true(header(&transfer, "Transfer-Encoding: Chunked\r\n"));
+	assert_true(header(&transfer, "Content-Encoding: gzip\r\n"));
+	assert_false(header(&transfer, "transfer-encoding: zstd, chunked\r\n"));
+	assert_int_equal(transfer.in.cut, JR_CUT_CODING);
+	jr_incoming_release(&transfer.in);
+}
+
+static void
+of_the_body_the_beginning_is_kept(void **state)
+{
+	struct jr_transfer transfer = {.http = NULL};
+	char piece[1000];
+	int64_t bytes = 0;
+
+	(void)state;
+	memset(piece, 'x', sizeof(piece));
+	while (jr_incoming_body(piece, 1, sizeof(piece), &transfer) == sizeof(piece))
+		bytes += (int64_t)sizeof(piece);
+	assert_int_equal(transfer.in.cut, JR_CUT_ENOUGH);
+	assert_int_equal(transfer.in.body_len, JR_ANSWER_KEPT);
+	assert_int_equal(transfer.in.body_total, bytes + (int64_t)sizeof(piece));
+	assert_in_range(transfer.in.body_total, JR_ANSWER_MAX, JR_ANSWER_MAX + sizeof(piece));
+	jr_incoming_release(&transfer.in);
+}
+
+static void
+errors_have_the_names_of_libcurl(void **state)
+{
+	(void)state;
+	assert_string_equal(jr_http_error_name(CURLE_COULDNT_CONNECT), "COULDNT_CONNECT");
+	assert_string_equal(jr_http_error_name(CURLE_OPERATION_TIMEDOUT), "OPERATION_TIMEDOUT");
+	assert_string_equal(jr_http_error_name(CURLE_PROXY), "PROXY");
+	assert_null(jr_http_error_name(CURLE_FTP_ACCEPT_FAILED));
+	assert_null(jr_http_error_name((CURLcode)9999));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(retry_after_is_seconds_or_a_date),
+	    cmocka_unit_test(private_addresses_are_known),
+	    cmocka_unit_test(only_the_final_answer_counts),
+	    cmocka_unit_test(headers_have_a_limit_over_all_answers),
+	    cmocka_unit_test(codings_nobody_asked_for_are_refused),
+	    cmocka_unit_test(of_the_body_the_beginning_is_kept),
+	    cmocka_unit_test(errors_have_the_names_of_libcurl),
+	};
+
+	return cmocka_run_group_tests_name("http_answers", tests, NULL, NULL);
+}
