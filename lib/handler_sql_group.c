@@ -90,8 +90,9 @@ jr_sql_group_end_all(struct jr_sql_group *group, struct jr_sql_end *end, bool ow
 static void
 split(struct jr_sql_group *group, const char *why)
 {
-	jr_log(JR_INFO, "group_split", JR_S("type", group->handler->job_type),
-	    JR_I("runs", (int64_t)group->active), JR_S("reason", why));
+	if (group->active > 1)
+		jr_log(JR_INFO, "group_split", JR_S("type", group->handler->job_type),
+		    JR_I("count", (int64_t)group->active), JR_S("reason", why));
 	for (size_t i = group->active; i-- > 0;) {
 		struct jr_sql_end end;
 

@@ -191,7 +191,7 @@ sizes_have_limits(void **state)
 	    {"result", JR_OUT_LINE_MAX + 16, NULL}, /* the value may have 1 MiB */
 	    {"checkpoint", JR_OUT_LINE_MAX + 16, NULL},
 	    {"checkpoint", JR_OUT_LINE_MAX + 100, "longer than 1 MiB"},
-	    {"result", 3 * JR_OUT_LINE_MAX, "longer than 1 MiB"},
+	    {"result", (size_t)3 * JR_OUT_LINE_MAX, "longer than 1 MiB"},
 	};
 
 	for (size_t i = 0; i < JR_COUNT(cases); i++) {

@@ -249,8 +249,6 @@ another_account_still_dies_with_its_parent(void **state)
 
 	if (geteuid() != 0 || readlink("/proc/self/exe", path, sizeof(path) - 1) < 0)
 		skip();
-	limits.has_account = true;
-	limits.uid = limits.gid = 65534;
 	child = jr_child_start(fixture->loop, fixture->keeper, &spec, on_ended, &result, &err);
 	if (child == NULL) /* somewhere where that account cannot go */
 		skip();
