@@ -320,8 +320,9 @@ jobrun: run $id is dead: exit 65: no"
 	handler work <<<'echo begun; until [ -e go ]; do sleep 0.05; done; echo ended'
 	id=$(enqueue work)
 	follow "$id"
-	bg_runner
-	wait_until 10 run_is "$id" running
+	bg_runner --lease 4s --heartbeat 500ms
+	wait_until 10 printed 'begun\n'
+	run_is "$id" running
 	touch "$JOBRUN_HANDLERS/go"
 	followed 0
 	printed 'begun\nended\n'
