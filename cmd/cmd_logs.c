@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "commands.h"
@@ -318,6 +319,15 @@ show_answer(struct follower *f, const PGresult *result, int *status, struct jr_e
 	return !ferror(stdout);
 }
 
+/* False at once when nobody reads any more. */
+static bool
+wait_a_moment(void)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO, .events = 0};
+
+	return poll(&out, 1, POLL_MS) <= 0;
+}
+
 static int
 follow(const struct jr_app *app, int64_t id, struct jr_err *err)
 {
@@ -335,10 +345,8 @@ follow(const struct jr_app *app, int64_t id, struct jr_err *err)
 			status = (int)err->code;
 			break;
 		}
-		more = show_answer(&f, result, &status, err);
+		more = show_answer(&f, result, &status, err) && wait_a_moment();
 		PQclear(result);
-		if (more)
-			poll(NULL, 0, POLL_MS);
 	}
 	jr_db_close(f.db);
 	free(f.output);

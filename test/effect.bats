@@ -392,7 +392,9 @@ SigBlk:	0000000000000000"
 	JOBRUN_CLAIM=7 JOBRUN_RUN_ID='' effect mail -- "echo did >>$did"
 	assert_equal "$status" 64
 	assert_regex "$stderr" '^jobrun: JOBRUN_CLAIM is set and JOBRUN_RUN_ID is not'
-	for bad in 0 -1 7x 99999999999999999999; do
+	JOBRUN_CLAIM=7 JOBRUN_RUN_ID=0 effect mail -- "echo did >>$did"
+	assert_equal "$status" 64
+	for bad in -1 7x 99999999999999999999; do
 		JOBRUN_RUN_ID=$bad JOBRUN_CLAIM=1 effect mail -- "echo did >>$did"
 		assert_equal "$status" 64
 		assert_regex "$stderr" '^jobrun: JOBRUN_RUN_ID'
@@ -403,6 +405,11 @@ SigBlk:	0000000000000000"
 	assert_equal "$(times)" 0
 	JOBRUN_RUN_ID='' JOBRUN_CLAIM='' effect mail -- "echo did >>$did"
 	assert_equal "$status" 0
+	# As a handler has them in `jobrun try`, which has no run.
+	JOBRUN_RUN_ID=0 JOBRUN_CLAIM=0 effect tried -- "echo did >>$did"
+	assert_equal "$status" 0
+	assert_equal "$(times)" 2
+	q_is 2 'select count(*) from jobrun.job_effects where run_id is null and claim_seq is null and done_at is not null'
 }
 
 @test "in a real handler: a failed attempt does not repeat what was done" {

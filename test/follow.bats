@@ -276,7 +276,6 @@ jobrun: run $id is dead: exit 65: no"
 	"$JOBRUN" logs -f "$id" 2>err 3>&- > >(head -c 3 >out) &
 	follower=$!
 	wait_until 10 printed one
-	tell "$id" 'one two'
 	followed 0
 	assert_file_empty err
 	end "$id" succeeded succeeded ''
