@@ -77,14 +77,14 @@ check_arguments(int argc, char **argv, struct jr_err *err)
 	return true;
 }
 
-/* A number that a handler has in its environment. *text stays NULL without it. */
+/* A number that a handler has in its environment. *text stays NULL without it; 0 is that of `jobrun try`, which has no claim. */
 static bool
 read_number(const char *name, char storage[24], const char **text, struct jr_err *err)
 {
 	const char *value = getenv(name);
 	int64_t number;
 
-	if (value == NULL || *value == '\0')
+	if (value == NULL || *value == '\0' || strcmp(value, "0") == 0)
 		return true;
 	if (!jr_parse_int(name, value, 1, INT64_MAX, &number, err))
 		return false;

@@ -1,28 +1,51 @@
 /*
- * logs: what an attempt printed, as it was kept: its beginning and its end.
+ * logs: what an attempt printed, as it was kept: its beginning and its end; of a running one what is known so far.
+ *
+ * --follow asks once a second, prints what is new, goes on into the next attempts, and ends with the run. What has been
+ * printed is remembered as it was read: the database keeps head and tail, and jr_follow_new finds what was added.
  */
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "commands.h"
+#include "follow.h"
+#include "mem.h"
 #include "parse.h"
 #include "print.h"
 #include "sql_text.h"
+#include "text.h"
+
+#define POLL_MS 1000
+#define OUTAGE_MS 20000 /* how long --follow asks again for a database that went away */
 
 struct logs_opts {
 	int64_t attempt;
+	bool follow;
 };
 
 static const struct logs_opts logs_defaults = {.attempt = 0};
 
 /* clang-format off */
 static const struct jr_option logs_options[] = {
-	{ .name = "attempt", .arg = "N", .help = "the N-th attempt (the last one)", .type = JR_OPT_INT,
-	    .offset = offsetof(struct logs_opts, attempt), .min = 1, .max = INT64_MAX },
+	{ .name = "attempt", .arg = "N", .help = "the N-th attempt, the newest of that number (the last one)",
+	    .type = JR_OPT_INT, .offset = offsetof(struct logs_opts, attempt), .min = 1, .max = INT64_MAX },
+	{ .name = "follow", .letter = 'f', .help = "go on printing what comes, until the run is over", .type = JR_OPT_FLAG,
+	    .offset = offsetof(struct logs_opts, follow) },
 	JR_OPTIONS_END,
 };
 /* clang-format on */
+
+static bool
+fail_no_run(int64_t id, struct jr_err *err)
+{
+	return jr_fail(
+	    err, JR_E_NEWS, "there is no run %" PRId64 "; 'jobrun list' shows the newest", id);
+}
+
+/* ------------------------------------------------------------------------------------ one attempt, as it is now */
 
 enum column {
 	C_STATUS,
@@ -49,8 +72,8 @@ print_logs(const PGresult *result, int64_t id)
 		return;
 	if (running)
 		fprintf(stderr,
-		    "run %" PRId64 " is running: the output of this attempt comes at its end\n",
-		    id);
+		    "run %" PRId64 " is running; 'jobrun logs -f %" PRId64 "' shows what comes\n",
+		    id, id);
 	else if (output == NULL)
 		fprintf(stderr, "run %" PRId64 " has no output\n", id);
 }
@@ -60,8 +83,7 @@ static bool
 check_attempt(const PGresult *result, int64_t id, int64_t attempt, struct jr_err *err)
 {
 	if (PQntuples(result) == 0)
-		return jr_fail(err, JR_E_NEWS,
-		    "there is no run %" PRId64 "; 'jobrun list' shows the newest", id);
+		return fail_no_run(id, err);
 	if (attempt > jr_pg_int(result, 0, C_ATTEMPTS, 0) &&
 	    jr_pg_text(result, 0, C_ATTEMPT) == NULL)
 		return jr_fail(err, JR_E_NEWS,
@@ -94,6 +116,248 @@ logs(const struct jr_app *app, int64_t id, int64_t attempt, struct jr_err *err)
 	return ok;
 }
 
+/* ---------------------------------------------------------------------------------------------- one after another */
+
+/* clang-format off */
+enum follow_column { F_STATUS, F_LAST_CLAIM, F_MAX_ATTEMPTS, F_DUE_IN, F_ERROR, F_PROGRESS, F_CLAIM, F_ATTEMPT, F_OUTPUT,
+	F_DROPPED };
+/* clang-format on */
+
+/* What has been printed. */
+struct follower {
+	const struct jr_app *app;
+	struct jr_db *db;
+	int64_t id;
+	int64_t claim; /* from which on attempts are asked for: the one shown; -1: not asked yet */
+	bool showing;  /* something of `claim` has been shown */
+	char *output;  /* of `claim`, as it was read last */
+	int64_t dropped; /* of it */
+	char *progress;  /* as it was said last, or NULL */
+	bool mid_line;
+	bool said_waiting;
+};
+
+static void
+remember(char **place, const char *text)
+{
+	char *copy = jr_xstrdup_or_null(text);
+
+	free(*place);
+	*place = copy;
+}
+
+static void
+print_part(struct follower *f, const char *text)
+{
+	if (*text == '\0')
+		return;
+	f->mid_line = text[strlen(text) - 1] != '\n';
+	if (jr_print_is_terminal(stdout)) {
+		char *visible = jr_text_visible(text, true);
+
+		fputs(visible, stdout);
+		free(visible);
+	} else
+		fputs(text, stdout);
+	fflush(stdout);
+}
+
+/* Before something else is said. In a file the output stays as it was, byte for byte. */
+static void
+end_line(struct follower *f)
+{
+	if (f->mid_line && jr_print_is_terminal(stdout)) {
+		fputc('\n', stdout);
+		fflush(stdout);
+	}
+	f->mid_line = false;
+}
+
+static void
+show_attempt(struct follower *f, const PGresult *result, int row)
+{
+	int64_t claim = jr_pg_int(result, row, F_CLAIM, 0);
+	int64_t dropped = jr_pg_int(result, row, F_DROPPED, 0);
+	const char *output = jr_pg_text(result, row, F_OUTPUT), *part;
+	bool gap;
+
+	if (claim != f->claim) {
+		end_line(f);
+		if (f->showing)
+			fprintf(stderr, "-- attempt %s of %s\n", PQgetvalue(result, row, F_ATTEMPT),
+			    PQgetvalue(result, row, F_MAX_ATTEMPTS));
+		remember(&f->output, "");
+		f->dropped = 0;
+	}
+	f->claim = claim;
+	f->showing = true;
+	if (output == NULL)
+		return;
+	part = jr_follow_new(f->output, output, dropped - f->dropped, &gap);
+	if (gap) {
+		end_line(f);
+		fputs("-- more was printed than was kept; from the beginning:\n", stderr);
+	}
+	print_part(f, part);
+	remember(&f->output, output);
+	f->dropped = dropped;
+}
+
+static void
+show_progress(struct follower *f, const PGresult *result)
+{
+	const char *progress = jr_pg_text(result, 0, F_PROGRESS);
+
+	if (!jr_print_is_terminal(stderr) || progress == NULL ||
+	    (f->progress != NULL && strcmp(f->progress, progress) == 0))
+		return;
+	end_line(f);
+	jr_print_line(stderr, "-- progress: ", progress);
+	remember(&f->progress, progress);
+}
+
+static void
+show_waiting(struct follower *f, const PGresult *result)
+{
+	bool waits = jr_pg_text(result, 0, F_DUE_IN) != NULL;
+	char *age;
+
+	if (waits && !f->said_waiting && jr_print_is_terminal(stderr)) {
+		age = jr_format_age(-jr_pg_int(result, 0, F_DUE_IN, 0));
+		end_line(f);
+		fprintf(stderr, "-- run %" PRId64 " waits, due %s\n", f->id, age);
+		free(age);
+	}
+	f->said_waiting = waits;
+}
+
+/* Is the run over? Then the last of its output is in the same answer. */
+static bool
+is_final(const PGresult *result)
+{
+	static const char *const finals[] = {"succeeded", "dead", "cancelled"};
+
+	for (size_t i = 0; i < JR_COUNT(finals); i++) {
+		if (strcmp(PQgetvalue(result, 0, F_STATUS), finals[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+static PGresult *
+ask(struct follower *f, struct jr_err *err)
+{
+	char id[24], claim[24];
+	const char *values[] = {
+	    jr_pg_print_int(id, f->id), f->claim < 0 ? NULL : jr_pg_print_int(claim, f->claim)};
+
+	if (f->db == NULL)
+		f->db = jr_cmd_connect(f->app, err);
+	return f->db == NULL ? NULL
+			     : jr_db_query(f->db, jr_sql_logs_follow, JR_COUNT(values), values,
+				   JR_CMD_TIMEOUT_MS, err);
+}
+
+/* An outage is waited for; *err is left alone when it ends in time. */
+static PGresult *
+ask_patiently(struct follower *f, struct jr_err *err)
+{
+	int64_t until = jr_clock_after(jr_clock_now_ms(), OUTAGE_MS);
+	struct jr_err last;
+	PGresult *result = ask(f, &last);
+
+	while (result == NULL) {
+		jr_db_close(f->db);
+		f->db = NULL;
+		if (last.code != JR_E_TEMP || jr_clock_now_ms() >= until) {
+			*err = last;
+			return NULL;
+		}
+		poll(NULL, 0, POLL_MS);
+		result = ask(f, &last);
+	}
+	return result;
+}
+
+/* 0, or 1 and the news. */
+static int
+tell_end(struct follower *f, const PGresult *result, struct jr_err *err)
+{
+	const char *status = PQgetvalue(result, 0, F_STATUS);
+	const char *error = jr_pg_text(result, 0, F_ERROR);
+
+	end_line(f);
+	if (strcmp(status, "succeeded") == 0)
+		return 0;
+	jr_fail(err, JR_E_NEWS, "run %" PRId64 " is %s%s%s", f->id, status,
+	    error == NULL ? "" : ": ", error == NULL ? "" : error);
+	return JR_E_NEWS;
+}
+
+/* One answer. True while there is more to come. */
+static bool
+show_answer(struct follower *f, const PGresult *result, int *status, struct jr_err *err)
+{
+	if (PQntuples(result) == 0) {
+		fail_no_run(f->id, err);
+		*status = JR_E_NEWS;
+		return false;
+	}
+	if (f->claim < 0 && jr_pg_text(result, 0, F_CLAIM) == NULL)
+		f->claim = jr_pg_int(result, 0, F_LAST_CLAIM, 0);
+	for (int row = 0; row < PQntuples(result); row++) {
+		if (jr_pg_text(result, row, F_CLAIM) != NULL)
+			show_attempt(f, result, row);
+	}
+	show_progress(f, result);
+	show_waiting(f, result);
+	if (is_final(result)) {
+		*status = tell_end(f, result, err);
+		return false;
+	}
+	return !ferror(stdout);
+}
+
+static int
+follow(const struct jr_app *app, int64_t id, struct jr_err *err)
+{
+	struct follower f = {.app = app, .db = jr_cmd_connect(app, err), .id = id, .claim = -1};
+	int status = 0;
+	bool more = true;
+
+	if (f.db == NULL)
+		return (int)err->code;
+	f.output = jr_xstrdup("");
+	while (more) {
+		PGresult *result = ask_patiently(&f, err);
+
+		if (result == NULL) {
+			status = (int)err->code;
+			break;
+		}
+		more = show_answer(&f, result, &status, err);
+		PQclear(result);
+		if (more)
+			poll(NULL, 0, POLL_MS);
+	}
+	jr_db_close(f.db);
+	free(f.output);
+	free(f.progress);
+	return status;
+}
+
+static bool
+check_options(const struct jr_app *app, const struct logs_opts *opts, struct jr_err *err)
+{
+	if (opts->follow && opts->attempt != 0)
+		return jr_fail(err, JR_E_USAGE,
+		    "--follow goes from attempt to attempt, and --attempt names one");
+	if (opts->follow && app->json)
+		return jr_fail(err, JR_E_USAGE,
+		    "--json is one document, and --follow has no end to put into it");
+	return true;
+}
+
 static int
 logs_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
@@ -101,10 +365,11 @@ logs_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 	int64_t id;
 
 	(void)argc;
-	if (jr_parse_int("ID", argv[0], 1, INT64_MAX, &id, err) &&
-	    logs(app, id, opts->attempt, err))
-		return 0;
-	return (int)err->code;
+	if (!check_options(app, opts, err) || !jr_parse_int("ID", argv[0], 1, INT64_MAX, &id, err))
+		return (int)err->code;
+	if (opts->follow)
+		return follow(app, id, err);
+	return logs(app, id, opts->attempt, err) ? 0 : (int)err->code;
 }
 
 const struct jr_cmd jr_cmd_logs = {
@@ -112,6 +377,11 @@ const struct jr_cmd jr_cmd_logs = {
     .group = JR_GROUP_EVERYDAY,
     .summary = "what a run printed",
     .usage = "[OPTION...] ID",
+    .details =
+	"Of a run that is running: what it has printed until its last heartbeat. A number of an "
+	"attempt\n"
+	"may come more than once: \"later\", an interruption and 'jobrun retry' give it again.\n"
+	"With --follow the exit status is 0 if the run has succeeded, else 1.\n",
     .options = logs_options,
     .defaults = &logs_defaults,
     .size = sizeof(logs_defaults),

@@ -20,6 +20,7 @@
 #include "parse.h"
 #include "runner.h"
 #include "state.h"
+#include "types.h"
 #include "voice.h"
 
 struct run_opts {
@@ -82,25 +83,11 @@ static const struct jr_option run_options[] = {
 static bool
 check_types(const struct run_opts *opts, const struct jr_handlers *handlers, struct jr_err *err)
 {
-	const char **known = jr_xcalloc(handlers->count + 1, sizeof(char *));
-	bool ok = true;
-
-	for (size_t i = 0; i < handlers->count; i++)
-		known[i] = handlers->items[i].job_type;
-	for (size_t i = 0; ok && i < opts->types.count; i++) {
-		const char *problem = jr_handlers_problem_of(handlers, opts->types.items[i]);
-
-		if (jr_handlers_find(handlers, opts->types.items[i]) != NULL)
-			continue;
-		if (problem != NULL)
-			ok = jr_fail(err, JR_E_CONFIG, "%s", problem);
-		else
-			ok = jr_fail_unknown(err, "job type on this host:", opts->types.items[i],
-			    known, handlers->count,
-			    "no handler of that name is in the handlers directory");
+	for (size_t i = 0; i < opts->types.count; i++) {
+		if (!jr_types_check(handlers, opts->types.items[i], err))
+			return false;
 	}
-	free(known);
-	return ok;
+	return true;
 }
 
 static bool

@@ -2,6 +2,7 @@
  * show: everything about one run: its fields, its attempts, what the last one printed.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "commands.h"
 #include "parse.h"
@@ -33,9 +34,11 @@ static void
 print_run(PGresult *const *parts)
 {
 	enum {
+		STATUS = 0,
 		OUTPUT = 3
 	};
 	const char *output = jr_pg_text(parts[LOGS], 0, OUTPUT);
+	bool running = strcmp(PQgetvalue(parts[LOGS], 0, STATUS), "running") == 0;
 
 	jr_print_fields(parts[FIELDS]);
 	if (PQntuples(parts[ATTEMPTS]) > 0) {
@@ -43,7 +46,7 @@ print_run(PGresult *const *parts)
 		jr_print_table(parts[ATTEMPTS], columns, JR_COUNT(columns));
 	}
 	if (output != NULL) {
-		fputs("\noutput of the last attempt\n", stdout);
+		fputs(running ? "\noutput so far\n" : "\noutput of the last attempt\n", stdout);
 		jr_print_output(stdout, output);
 	}
 }

@@ -3,6 +3,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "commands.h"
 #include "parse.h"
@@ -74,27 +75,59 @@ print_status(const struct jr_app *app, PGresult *const *parts, const PGconn *con
 }
 
 static bool
-ask_and_print(const struct jr_app *app, struct jr_db *db, const char *types, struct jr_err *err)
+is_among(const PGresult *types, const char *type)
 {
+	for (int row = 0; row < PQntuples(types); row++) {
+		if (strcmp(PQgetvalue(types, row, 0), type) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Who asks for a type by name must not take nothing for good news. The last line is the error's. */
+static bool
+check_found(const PGresult *types, int argc, char **argv, struct jr_err *err)
+{
+	bool found = true;
+
+	fflush(stdout);
+	for (int i = 0; i < argc; i++) {
+		if (is_among(types, argv[i]))
+			continue;
+		if (!found)
+			fprintf(stderr, "jobrun: %s\n", err->msg);
+		found = jr_fail(err, JR_E_NEWS,
+		    "no runs of type %s in the last 24h; 'jobrun list --type %s' has older ones",
+		    argv[i], argv[i]);
+	}
+	return found;
+}
+
+static bool
+ask_and_print(const struct jr_app *app, struct jr_db *db, int argc, char **argv, struct jr_err *err)
+{
+	char *types = argc == 0 ? NULL : jr_pg_array_of((const char *const *)argv, (size_t)argc);
 	const char *values[] = {types};
 	const struct jr_statement statements[] = {{jr_sql_status_head, 0, NULL},
 	    {jr_sql_status_types, 1, values}, {jr_sql_status_problems, 1, values}};
 	PGresult *parts[PART_COUNT] = {NULL};
+	bool ok = jr_db_run(db, statements, PART_COUNT, parts, JR_CMD_TIMEOUT_MS, err);
 
 	_Static_assert(JR_COUNT(statements) == PART_COUNT, "one result for each");
-	if (!jr_db_run(db, statements, PART_COUNT, parts, JR_CMD_TIMEOUT_MS, err))
-		return false;
-	print_status(app, parts, jr_db_conn(db));
+	free(types);
+	if (ok) {
+		print_status(app, parts, jr_db_conn(db));
+		ok = check_found(parts[TYPES], argc, argv, err);
+	}
 	for (size_t i = 0; i < PART_COUNT; i++)
 		PQclear(parts[i]);
-	return true;
+	return ok;
 }
 
 static int
 status_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	struct jr_db *db;
-	char *types;
 	bool ok;
 
 	(void)values;
@@ -105,9 +138,7 @@ status_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 	db = jr_cmd_connect(app, err);
 	if (db == NULL)
 		return (int)err->code;
-	types = argc == 0 ? NULL : jr_pg_array_of((const char *const *)argv, (size_t)argc);
-	ok = ask_and_print(app, db, types, err);
-	free(types);
+	ok = ask_and_print(app, db, argc, argv, err);
 	jr_db_close(db);
 	return ok ? 0 : (int)err->code;
 }

@@ -77,6 +77,7 @@ struct jr_cmd {
 	X(cancel) \
 	X(migrate) \
 	X(handlers) \
+	X(try) \
 	X(effect)
 /* clang-format on */
 

@@ -279,6 +279,15 @@ print_field(const char *name, const char *text, int width)
 }
 
 void
+jr_print_field(const char *name, const char *text, int width)
+{
+	char *visible = jr_text_visible(text, true);
+
+	print_field(name, visible, width);
+	free(visible);
+}
+
+void
 jr_print_fields(const PGresult *result)
 {
 	int width = 0;

@@ -46,6 +46,9 @@ void jr_print_documents(const PGresult *result, int column);
  */
 void jr_print_fields(const PGresult *result);
 
+/* The same for one name and text, made visible; `width` is that of the longest name. */
+void jr_print_field(const char *name, const char *text, int width);
+
 /* Text of handlers: as it is stored when `out` is no terminal; made visible, with a newline at its end, when it is. */
 void jr_print_output(FILE *out, const char *text);
 

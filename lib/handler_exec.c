@@ -26,6 +26,7 @@ struct exec_work {
 	struct jr_work work; /* first */
 	const struct jr_handler *handler;
 	int64_t run_id;
+	char *argv[2]; /* unless the settings say another */
 	struct jr_child *child;
 	struct jr_out *out;
 	char *input;
@@ -105,9 +106,9 @@ start_child(struct exec_work *exec, const struct jr_host *host, struct jr_child_
     char *const *env, struct jr_err *err)
 {
 	const struct jr_settings *settings = &exec->handler->settings;
-	char *alone[] = {exec->handler->path, NULL};
 
-	spec->argv = settings->argv != NULL ? settings->argv : alone;
+	exec->argv[0] = exec->handler->path;
+	spec->argv = settings->argv != NULL ? settings->argv : exec->argv;
 	spec->path = spec->argv[0];
 	spec->envp = env;
 	spec->cwd = settings->cwd != NULL ? settings->cwd : exec->handler->directory;

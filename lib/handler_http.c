@@ -186,13 +186,13 @@ static char *
 first_line(const struct jr_answer *answer)
 {
 	const char *at = answer->body, *end = at + whole_characters(answer);
-	const char *stop;
+	const char *newline;
 
 	while (at < end && (unsigned char)*at <= ' ')
 		at++;
-	for (stop = at; stop < end && *stop != '\n' && *stop != '\r';)
-		stop++;
-	return jr_text_clean(at, (size_t)(stop - at), FIRST_LINE_MAX);
+	for (newline = at; newline < end && *newline != '\n' && *newline != '\r';)
+		newline++;
+	return jr_text_clean(at, (size_t)(newline - at), FIRST_LINE_MAX);
 }
 
 static char *
@@ -204,8 +204,9 @@ error_of(const struct jr_answer *answer)
 		return jr_xstrdup(answer->error);
 	phrase = phrase_of(answer->status);
 	line = first_line(answer);
-	error = jr_xasprintf(
-	    "HTTP %d%s%s%s", answer->status, phrase, line[0] != '\0' ? ": " : "", line);
+	error = jr_xasprintf("HTTP %d%s%s%s%s", answer->status, phrase,
+	    answer->status / 100 == 3 ? " (redirects are not followed)" : "",
+	    line[0] != '\0' ? ": " : "", line);
 	free(line);
 	free(phrase);
 	return error;

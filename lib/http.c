@@ -186,8 +186,10 @@ jr_http_free(struct jr_http *http)
 		(void)curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, NULL);
 		(void)curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, NULL);
 	}
-	while (http->sockets != NULL)
-		drop_socket(http->sockets);
+	for (struct jr_http_socket *socket = http->sockets, *next; socket != NULL; socket = next) {
+		next = socket->next;
+		drop_socket(socket);
+	}
 	jr_timer_cancel(&http->timer);
 	(void)curl_multi_cleanup(http->multi);
 	curl_global_cleanup();

@@ -20,7 +20,7 @@ struct jr_http;
 struct jr_transfer;
 
 #define JR_ANSWER_KEPT 2048         /* bytes of the body that are kept for people */
-#define JR_ANSWER_MAX (1024 * 1024) /* then reading ends, and the status is the answer */
+#define JR_ANSWER_MAX 1048576       /* then reading ends, and the status is the answer */
 #define JR_ANSWER_HEADERS_MAX 65536 /* then it is an error */
 #define JR_HTTP_SLOW_MS 30000       /* no byte for so long is an error */
 #define JR_RETRY_AFTER_MAX_MS 86400000

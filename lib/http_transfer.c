@@ -58,23 +58,11 @@ add_header(struct jr_transfer *transfer, const char *line)
 		transfer->headers = list;
 }
 
-/* To libcurl "Name:" means to leave that header out, and "Name;" one that is empty. */
 static void
 add_headers(struct jr_transfer *transfer, char *const *headers)
 {
-	for (; headers != NULL && *headers != NULL; headers++) {
-		size_t name_len = strcspn(*headers, ":");
-		const char *value = *headers + name_len;
-		char *line;
-
-		if (*value == '\0' || value[1 + strspn(value + 1, " \t")] != '\0') {
-			add_header(transfer, *headers);
-			continue;
-		}
-		line = jr_xasprintf("%.*s;", (int)name_len, *headers);
-		add_header(transfer, line);
-		free(line);
-	}
+	for (; headers != NULL && *headers != NULL; headers++)
+		add_header(transfer, *headers);
 }
 
 /* "Expect:" empty: no waiting for a "100 Continue" that many servers never send. */

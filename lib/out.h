@@ -27,8 +27,7 @@ struct jr_out;  /* the files of one attempt */
 #define JR_PROGRESS_MAX 61440
 #define JR_OUT_LINE_MAX 1048576
 #define JR_OUT_READ_MAX                                                                            \
-	(4 *                                                                                       \
-	    1048576) /* at one reading; what is in front of the last so many bytes is passed over */
+	4194304 /* at one reading; what is in front of the last so many bytes is passed over */
 #define JR_OUT_WARNINGS_MAX 10 /* of one attempt; the others are a count */
 
 /* NULL: no directory could be made; JR_E_TEMP. Sweeps away what dead runners of this account left. */

@@ -48,11 +48,12 @@ typedef void jr_reply_fn(void *ctx, const struct jr_reply *reply);
 enum jr_batch_kind {
 	JR_BATCH_WHOLE,   /* BEGIN ... COMMIT */
 	JR_BATCH_OPENING, /* BEGIN ... and stays open; the reply says only that the statements ran */
-	JR_BATCH_CLOSING  /* ... COMMIT */
+	JR_BATCH_CLOSING, /* ... COMMIT */
+	JR_BATCH_DROPPING /* ... ROLLBACK */
 };
 
 /*
- * A new batch. `times` gives statement_timeout, lock_timeout and the deadline. fn is called exactly once, from the loop,
+ * A new batch. `times` gives statement_timeout, lock_timeout and the deadline (JR_NEVER: none). fn is called exactly once, from the loop,
  * also when the connection is lost; never from inside jr_pg_submit.
  */
 struct jr_batch *jr_batch_new(
@@ -60,7 +61,7 @@ struct jr_batch *jr_batch_new(
 
 /*
  * The transaction begins with BEGIN alone, READ COMMITTED, and has the settings of the session: for statements of
- * users, who expect their own search_path. Before anything is added; no matter for a closing batch.
+ * users, who expect their own search_path. Before anything is added; no matter for one that goes on with a transaction.
  */
 void jr_batch_bare(struct jr_batch *batch);
 
@@ -106,6 +107,13 @@ void jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool same_address);
  */
 void jr_pg_cancel(struct jr_pg *pg);
 
+/* What same_address is about, from one connection to another. Before jr_pg_open; only of one that is open. */
+struct jr_pg_address;
+void jr_pg_set_address(struct jr_pg *pg, const struct jr_pg_address *address);
+void jr_pg_get_address(const struct jr_pg *pg, struct jr_pg_address *address);
+
+bool jr_pg_is_in_transaction(
+    const struct jr_pg *pg); /* after an opening batch: does its transaction still stand? */
 bool jr_pg_is_open(const struct jr_pg *pg);
 bool jr_pg_has_answered(const struct jr_pg *pg); /* any batch since the last jr_pg_open */
 bool jr_pg_is_idle(const struct jr_pg *pg);      /* open, and nothing on the wire or waiting */

@@ -7,11 +7,13 @@
 #define JR_PG_BATCH_H
 
 #include "pg.h"
+#include "pg_rows.h"
 
 struct jr_batch_statement {
 	const char *sql;
 	size_t count;
 	char **values;
+	bool foreign; /* a user's: $1 is of type jsonb, and its rows come one by one */
 };
 
 struct jr_batch {
@@ -21,8 +23,9 @@ struct jr_batch {
 	size_t count;
 	size_t first; /* the owner's statements: [first, first + owned) */
 	size_t owned;
-	size_t at;     /* the one whose answer is awaited; == count: the Sync */
-	bool answered; /* its result has come, its end mark not yet */
+	size_t at;              /* the one whose answer is awaited; == count: the Sync */
+	bool answered;          /* its result has come, its end mark not yet */
+	struct jr_pg_rows rows; /* of the foreign statement, if there is one */
 	bool failed;
 	size_t failed_at; /* as in jr_reply */
 	struct jr_err err;
@@ -40,9 +43,16 @@ void jr_batch_add_statement(
 /* Hand everything to libpq, Sync included. false: the connection is broken. */
 bool jr_batch_send(struct jr_batch *batch, PGconn *conn) JR_MUST;
 
-/* A result came (takes it); its end mark came (false: there was no result to end). */
-void jr_batch_take(struct jr_batch *batch, PGresult *result);
-bool jr_batch_end_answer(struct jr_batch *batch);
+/*
+ * A result came (takes it). false: nothing more may be read; batch->err says why, and the connection is of no use.
+ */
+bool jr_batch_take(struct jr_batch *batch, PGresult *result) JR_MUST;
+bool jr_batch_has_foreign(const struct jr_batch *batch); /* a statement of a user's is in it... */
+bool jr_batch_is_foreign(const struct jr_batch *batch);  /* ...and its answer is awaited */
+void jr_batch_refuse_rows(struct jr_batch *batch); /* too much of it came: as with false above */
+
+/* The end mark of a result came (false: there was no result to end). */
+bool jr_batch_end_answer(struct jr_batch *batch, PGconn *conn);
 
 /* Tell the owner and free the batch. err: what happened, unless DONE. */
 void jr_batch_reply(struct jr_batch *batch, enum jr_pg_end end, const struct jr_err *err);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEYWORDS_MAX 8
+#define KEYWORDS_MAX 12
 
 struct keywords {
 	const char *names[KEYWORDS_MAX + 1], *values[KEYWORDS_MAX + 1];
@@ -84,6 +84,10 @@ jr_pg_connect(const char *conninfo, const struct jr_pg_address *fixed, struct jr
 	add(&keywords, "fallback_application_name", "jobrun");
 	if (getenv("PGTARGETSESSIONATTRS") == NULL)
 		add(&keywords, "target_session_attrs", "read-write");
+	/* A network that swallows everything is noticed in a minute and a half, whatever the kernel's own times are. */
+	add(&keywords, "keepalives_idle", "60");
+	add(&keywords, "keepalives_interval", "10");
+	add(&keywords, "keepalives_count", "3");
 	if (conninfo != NULL)
 		add(&keywords, "dbname", conninfo);
 	add(&keywords, "client_encoding", "UTF8");

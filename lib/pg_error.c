@@ -85,9 +85,8 @@ is_missing_schema(const char *sqlstate)
 	return false;
 }
 
-/* The message for people: what a schema that is not there means is said in our words. */
 void
-jr_pg_result_error(const PGresult *result, struct jr_err *err)
+jr_pg_statement_error(const PGresult *result, struct jr_err *err)
 {
 	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
@@ -101,11 +100,28 @@ jr_pg_result_error(const PGresult *result, struct jr_err *err)
 	add_context(result, err);
 	if (state != NULL)
 		set_sqlstate(err, state, strlen(state));
+}
+
+/* The message for people: what a schema that is not there means is said in our words. */
+void
+jr_pg_result_error(const PGresult *result, struct jr_err *err)
+{
+	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+
+	jr_pg_statement_error(result, err);
 	if (is_missing_schema(err->sqlstate))
 		jr_fail(err, JR_E_CONFIG,
 		    "the schema jobrun is missing or incomplete in this database (%s): type "
 		    "'jobrun migrate'",
-		    primary);
+		    primary == NULL ? err->sqlstate : primary);
+}
+
+bool
+jr_pg_fail(struct jr_err *err, const char *sqlstate, const char *text)
+{
+	jr_fail(err, JR_E_TEMP, "%s", text);
+	set_sqlstate(err, sqlstate, strlen(sqlstate));
+	return false;
 }
 
 static bool

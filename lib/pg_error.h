@@ -14,6 +14,12 @@ enum jr_errc jr_pg_errc(const char *sqlstate);
 /* The error of a result: primary message, detail and hint on one line, SQLSTATE, code. */
 void jr_pg_result_error(const PGresult *result, struct jr_err *err);
 
+/* The same for a statement of a user's: what is missing then is not ours. */
+void jr_pg_statement_error(const PGresult *result, struct jr_err *err);
+
+/* An error that this side found, with the SQLSTATE that fits it. Always false. */
+bool jr_pg_fail(struct jr_err *err, const char *sqlstate, const char *text);
+
 /*
  * The error of a connection (conn may be NULL: out of memory). libpq gives text only; with PQERRORS_VERBOSE the text
  * of a refusal contains the SQLSTATE, which is taken out of it. A `what` of NULL: the text of libpq says it all.

@@ -18,7 +18,7 @@
 
 #define DIGEST_LEN 32                              /* SHA-256 */
 #define BASE64_SIZE ((DIGEST_LEN + 2) / 3 * 4 + 1) /* with the terminator */
-#define SIGNATURES_MAX (JR_SECRETS_MAX * (4 + BASE64_SIZE))
+#define SIGNATURES_MAX 256
 
 /* One signature, "v1,...", at the end of `out`. */
 static void

@@ -34,7 +34,7 @@ printed() {
 	done
 	jr_ok run -j 2
 	q_is 'count succeeded 1048577,deaf succeeded,shut succeeded,slow succeeded 1048577,some succeeded' "
-		select string_agg(concat_ws(' ', job_type, status, rtrim(output, E'\n')), ',' order by job_type)
+		select string_agg(concat_ws(' ', job_type, status, rtrim(a.output, E'\n')), ',' order by job_type)
 		from jobrun.job_runs r left join jobrun.job_attempts a on a.run_id = r.id"
 }
 
@@ -43,12 +43,12 @@ printed() {
 	id=$(enqueue printenv --queue mail --max-attempts 7 --idempotency-key 'order 4711')
 	run env -i PATH=/usr/bin:/bin HOME="$HOME" TMPDIR="$TMPDIR" FOO=bar EMPTY= JOBRUN_TEST_ID="$JOBRUN_TEST_ID" \
 		LD_LIBRARY_PATH=/nowhere LD_BIND_NOW=1 PGPASSWORD=hunter2 PGAPPNAME=kept JOBRUN_RUN_ID=stale JOBRUN_CLAIM=stale \
-		JOBRUN_SLOT=stale JOBRUN_DEADLINE=stale DATABASE_URL=postgresql://app:hunter2@db/app \
+		JOBRUN_SLOT=stale JOBRUN_DEADLINE=stale JOBRUN_OUT=stale JOBRUN_CHECKPOINT=stale DATABASE_URL=postgresql://app:hunter2@db/app \
 		JOBRUN_DATABASE_URL="$JOBRUN_DATABASE_URL password=hunter2" \
 		JOBRUN_HANDLERS="$JOBRUN_HANDLERS" JOBRUN_STATE_DIR="$JOBRUN_STATE_DIR" \
 		"$JOBRUN" run 3>&- 4>&-
 	assert_equal "$status|$output" '0|'
-	assert_equal "$(printed "$id" | sort)" "$(sort <<-END
+	assert_equal "$(printed "$id" | sed 's/jobrun-out-.*/private/' | sort)" "$(sort <<-END
 		EMPTY=
 		FOO=bar
 		HOME=$HOME
@@ -57,6 +57,7 @@ printed() {
 		JOBRUN_HANDLERS=$JOBRUN_HANDLERS
 		JOBRUN_KEY=order 4711
 		JOBRUN_MAX_ATTEMPTS=7
+		JOBRUN_OUT=$TMPDIR/private
 		JOBRUN_QUEUE=mail
 		JOBRUN_RUN_ID=$id
 		JOBRUN_STATE_DIR=$JOBRUN_STATE_DIR
@@ -91,6 +92,17 @@ printed() {
 	jr_ok retry --force "$id"
 	jr run
 	assert_regex "$(printed "$id")" '1 4 mine'
+}
+
+@test "JOBRUN_CHECKPOINT is there on an attempt that was left a checkpoint" {
+	handler step <<-'sh'
+		echo "${JOBRUN_CHECKPOINT+there}"
+		echo '{"checkpoint": 1}' >> "$JOBRUN_OUT"
+		exit "$((2 - JOBRUN_ATTEMPT))"
+	sh
+	id=$(q "select jobrun.enqueue('step', backoff_base => '0')")
+	jr_ok run
+	assert_equal "$(printed "$id")" $'\nthere'
 }
 
 @test "JOBRUN_DEADLINE is there for a run with a timeout: the second at which it ends" {

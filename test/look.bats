@@ -210,6 +210,21 @@ on_terminal() {
 	assert_line --partial '! work: 1 due for more than 5 minutes, and no runner has been seen in that time'
 }
 
+@test "status of a type that has nothing to show is exit 1, what there is of others is shown" {
+	enqueue work
+	jr status wrok
+	assert_equal "$status" 1
+	assert_equal "${#lines[@]}" 1
+	assert_equal "$stderr" "jobrun: no runs of type wrok in the last 24h; 'jobrun list --type wrok' has older ones"
+	jr status wrok work other
+	assert_equal "$status" 1
+	assert_line --regexp '^work +1 '
+	assert_equal "${#stderr_lines[@]}" 2
+	jr status wrok --json
+	assert_equal "$status" 1
+	assert_equal "$(jq -c .types <<<"$output")" '[]'
+}
+
 @test "status of an empty database" {
 	jr_ok status
 	assert_regex "$output" ', no runner yet, 0 running$'

@@ -1,4 +1,5 @@
--- show_doc: run $1 with its attempts as one JSON document. Durations are milliseconds. No row: no such run.
+-- show_doc: run $1 with its attempts as one JSON document. Durations are milliseconds; output is that of the running
+-- attempt so far. No row: no such run.
 select row_to_json(d)::text
 from (
 	select r.id, r.job_type, r.queue, r.priority, r.status, r.attempts, r.max_attempts, r.snoozes, r.releases, r.claim_seq,
@@ -9,6 +10,7 @@ from (
 		floor(extract(epoch from r.backoff_base) * 1000)::bigint as backoff_base_ms,
 		floor(extract(epoch from r.backoff_cap) * 1000)::bigint as backoff_cap_ms,
 		r.error_code, r.last_error, r.progress, r.checkpoint, r.result, r.payload,
+		r.output, r.output_dropped,
 		coalesce((
 			select json_agg(row_to_json(t) order by t.claim_seq)
 			from (

@@ -8,7 +8,8 @@ web() {
 
 	web_dir=$BATS_TEST_TMPDIR/web.$n
 	mkdir "$web_dir"
-	: >"$web_dir/log" >"$web_dir/connections"
+	: >"$web_dir/log"
+	: >"$web_dir/connections"
 	env -u JOBRUN_TEST_ID python3 "$TOP/test/stub/web.py" "$web_dir" "$@" >"$web_dir/out" 2>&1 3>&- 4>&- &
 	web_pids+=("$!")
 	wait_until 20 test -e "$web_dir/port" || {
@@ -17,6 +18,7 @@ web() {
 	}
 	web_port=$(<"$web_dir/port")
 	web=http://127.0.0.1:$web_port
+	[ "${1:-}" != --tls ] || web=https://127.0.0.1:$web_port
 }
 
 # For the teardown of a file that uses web.

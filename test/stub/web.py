@@ -7,8 +7,10 @@ connection. Ends with its parent. Each path is a behaviour:
 
   /ok  /status/NNN[?retry_after=V][&retry_date=SECONDS][&body=TEXT]  /redirect  /echo
   /slow?s=SECONDS  /hang  /slowhead  /trickle           late, or never
+  /hold/NAME                                                until there is a file DIR/NAME
   /endless  /bighead  /manyheads  /flood  /gzip  /tegzip    without measure
   /short  /reset  /excess  /nothttp  /drop  /badutf8        wrong
+  /early  /rude                                             an answer, or the end, before the body was read
   /signed                                                   401 unless the signature verifies
   /late                                                     the first connection dies when it is used again
 """
@@ -41,6 +43,21 @@ def option(name):
 
 SECRETS = [value for flag, value in zip(sys.argv, sys.argv[1:]) if flag == "--secret"]
 connections = 0
+gates = {}
+
+
+def gate(name):
+    if name not in gates:
+        gates[name] = asyncio.Event()
+    return gates[name]
+
+
+async def open_gates():
+    while True:
+        for name, event in gates.items():
+            if os.path.exists(os.path.join(DIRECTORY, name)):
+                event.set()
+        await asyncio.sleep(0.05)
 
 
 def log(name, line):
@@ -74,11 +91,22 @@ class Connection:
         self.requests = 0
 
     async def read_request(self):
-        head = await self.reader.readuntil(b"\r\n\r\n")
+        first = await self.reader.readexactly(1)
+        if not first.isalpha():  # TLS, for one
+            await self.answer(400, b"", [("Connection", "close")])
+            raise Cut
+        head = first + await self.reader.readuntil(b"\r\n\r\n")
         lines = head.decode("latin-1").split("\r\n")
         self.method, self.target, _ = lines[0].split(" ", 2)
         pairs = [line.split(":", 1) for line in lines[1:] if line]
         self.headers = {name.lower(): value.strip() for name, value in pairs}
+        if self.target == "/rude":
+            raise Cut
+        if self.target == "/early":
+            await self.answer(413, b"too much", [("Connection", "close")])
+            while await self.reader.read(65536):
+                pass
+            raise Cut
         self.body = await self.reader.readexactly(int(self.headers.get("content-length", 0)))
         self.requests += 1
         self.verdict = signature_verdict(self.headers, self.body)
@@ -137,6 +165,10 @@ class Connection:
 
     async def do_hang(self, _rest, _query):
         await asyncio.sleep(3600)
+
+    async def do_hold(self, rest, _query):
+        await gate(rest).wait()
+        await self.answer(200, b"x" * 5000)
 
     async def do_slowhead(self, _rest, _query):
         await self.send(b"HTTP/1.1 200 OK\r\n")
@@ -234,8 +266,9 @@ async def main():
     with open(os.path.join(DIRECTORY, "port.new"), "w", encoding="ascii") as file:
         file.write(str(port))
     os.rename(os.path.join(DIRECTORY, "port.new"), os.path.join(DIRECTORY, "port"))
+    keeper = asyncio.create_task(open_gates())
     async with server:
-        await server.serve_forever()
+        await asyncio.gather(server.serve_forever(), keeper)
 
 
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG

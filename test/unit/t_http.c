@@ -21,7 +21,7 @@ struct result {
 };
 
 /* In the place of the C library's: every name takes a minute, and is not there. */
-int
+int /* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): those of glibc are reserved */
 getaddrinfo(
     const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **found)
 {

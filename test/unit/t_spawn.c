@@ -2,8 +2,11 @@
  * spawn: in what state a child finds itself, and what is said when it cannot be started.
  */
 #include "children.h"
+#include "rlimits.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 static void
@@ -104,6 +107,174 @@ what_cannot_be_executed_says_why(void **state)
 	remove_directory(directory);
 }
 
+static const struct jr_limits no_limits = {.cpu_s = -1, .memory = -1, .files = -1, .processes = -1};
+
+/* Run a script under limits to its end; false: it could not be started, and *err says why. */
+static bool
+run_limited(struct fixture *fixture, const struct jr_limits *limits, const char *script,
+    struct result *result, struct jr_err *err)
+{
+	char *argv[] = {
+	    (char *)(uintptr_t) "bash", (char *)(uintptr_t) "-c", (char *)(uintptr_t)script, NULL};
+	struct jr_child_spec spec = {.path = "/bin/bash",
+	    .argv = argv,
+	    .envp = no_env,
+	    .cwd = "/",
+	    .deadline_ms = JR_NEVER,
+	    .limits = limits};
+	struct jr_child *child;
+
+	*result = (struct result){0};
+	child = jr_child_start(fixture->loop, fixture->keeper, &spec, on_ended, result, err);
+	if (child == NULL)
+		return false;
+	turn_until(fixture->loop, &result->ended);
+	jr_child_free(child);
+	return true;
+}
+
+static void
+expect_limited(
+    struct fixture *fixture, const struct jr_limits *limits, const char *script, const char *output)
+{
+	struct result result;
+	struct jr_err err = {0};
+
+	if (!run_limited(fixture, limits, script, &result, &err)) {
+		fail_msg("%s", err.msg);
+		return;
+	}
+	assert_string_equal(result.output.data, output);
+	jr_buf_release(&result.output);
+}
+
+static void
+limits_are_set_soft_and_hard(void **state)
+{
+	struct jr_limits limits = no_limits;
+	struct rlimit before, after;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limits.cpu_s = 30;
+	expect_limited(*state, &limits, "ulimit -St; ulimit -Ht", "30\n31\n");
+	limits = no_limits;
+	limits.memory = 512 << 20;
+	expect_limited(*state, &limits, "ulimit -Sv; ulimit -Hv", "524288\n524288\n");
+	limits = no_limits;
+	limits.files = 40;
+	expect_limited(*state, &limits, "ulimit -Sn; ulimit -Hn", "40\n40\n");
+	limits = no_limits;
+	limits.processes = 5;
+	expect_limited(*state, &limits, "ulimit -Su; ulimit -Hu", "5\n5\n");
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &after), 0);
+	assert_int_equal(before.rlim_cur, after.rlim_cur); /* ours are as they were */
+}
+
+static void
+without_limits_nothing_changes(void **state)
+{
+	struct result result;
+
+	expect_limited(*state, &no_limits, "exit 0", "");
+	run(*state, "ulimit -a", NULL, 0, &result);
+	expect_limited(*state, &no_limits, "exec sh -c 'ulimit -a'", result.output.data);
+	jr_buf_release(&result.output);
+}
+
+static void
+a_nice_value_is_the_value_itself(void **state)
+{
+	struct jr_limits limits = no_limits;
+
+	limits.has_nice = true;
+	limits.nice = 11;
+	expect_limited(*state, &limits, "nice", "11\n");
+}
+
+static void
+a_memory_limit_that_lets_nothing_start_is_no_passing_trouble(void **state)
+{
+	struct jr_limits limits = no_limits;
+	struct result result;
+	struct jr_err err = {0};
+
+	limits.memory = 4096;
+	if (run_limited(*state, &limits, "exit 0", &result, &err)) {
+		assert_true(result.status != 0);
+		jr_buf_release(&result.output);
+	} else {
+		assert_int_equal(err.code, JR_E_CONFIG);
+	}
+}
+
+static void
+another_account_has_its_groups_and_no_way_back(void **state)
+{
+	gid_t groups[] = {65534, 3, 7};
+	struct jr_limits limits = no_limits;
+
+	if (geteuid() != 0)
+		skip();
+	limits.has_account = true;
+	limits.uid = 65534;
+	limits.gid = 65534;
+	limits.groups = groups;
+	limits.group_count = JR_COUNT(groups);
+	limits.files = 50;
+	expect_limited(*state, &limits,
+	    "set -- $(grep -E '^(Uid|Gid|Groups|CapEff|CapPrm):' /proc/self/status); echo $*; "
+	    "ulimit -n",
+	    "Uid: 65534 65534 65534 65534 Gid: 65534 65534 65534 65534 Groups: 3 7 65534 "
+	    "CapPrm: 0000000000000000 CapEff: 0000000000000000\n50\n");
+	assert_int_equal(geteuid(), 0);
+	assert_int_equal(prctl(PR_GET_DUMPABLE), 1);
+}
+
+/*
+ * A change of account clears the signal that comes when the parent dies, so it is to be set behind that. This program
+ * is the child, to look at its own.
+ */
+static void
+another_account_still_dies_with_its_parent(void **state)
+{
+	struct fixture *fixture = *state;
+	char *argv[] = {(char *)(uintptr_t) "t_spawn", (char *)(uintptr_t) "death", NULL};
+	char path[1024] = "";
+	struct jr_limits limits = no_limits;
+	struct jr_child_spec spec = {
+	    .path = path, .argv = argv, .envp = no_env, .deadline_ms = JR_NEVER, .limits = &limits};
+	struct result result = {0};
+	struct jr_child *child;
+	struct jr_err err;
+
+	if (geteuid() != 0 || readlink("/proc/self/exe", path, sizeof(path) - 1) < 0)
+		skip();
+	child = jr_child_start(fixture->loop, fixture->keeper, &spec, on_ended, &result, &err);
+	if (child == NULL) /* somewhere where that account cannot go */
+		skip();
+	turn_until(fixture->loop, &result.ended);
+	assert_true(WIFEXITED(result.status));
+	assert_int_equal(WEXITSTATUS(result.status), SIGKILL);
+	jr_buf_release(&result.output);
+	jr_child_free(child);
+}
+
+static void
+only_root_starts_a_child_as_another(void **state)
+{
+	struct jr_limits limits = no_limits;
+	struct jr_err err = {0};
+	struct result result;
+
+	if (geteuid() == 0)
+		skip();
+	limits.has_account = true;
+	limits.uid = limits.gid = 65534;
+	assert_false(run_limited(*state, &limits, "exit 0", &result, &err));
+	assert_string_equal(
+	    err.msg, "cannot start /bin/bash: change to its account: Operation not permitted");
+}
+
 static size_t
 count_descriptors(void)
 {
@@ -131,16 +302,33 @@ no_descriptor_is_left(void **state)
 	assert_int_equal(count_descriptors(), before);
 }
 
+static int
+death_signal(void)
+{
+	int signo = 0;
+
+	return prctl(PR_GET_PDEATHSIG, &signo) == 0 ? signo : 255;
+}
+
 int
-main(void)
+main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(nothing_but_0_to_2_is_open),
 	    cmocka_unit_test(signals_are_as_a_program_expects_them),
 	    cmocka_unit_test(it_leads_a_session_of_its_own),
 	    cmocka_unit_test(what_cannot_be_executed_says_why),
+	    cmocka_unit_test(limits_are_set_soft_and_hard),
+	    cmocka_unit_test(without_limits_nothing_changes),
+	    cmocka_unit_test(a_nice_value_is_the_value_itself),
+	    cmocka_unit_test(a_memory_limit_that_lets_nothing_start_is_no_passing_trouble),
+	    cmocka_unit_test(another_account_has_its_groups_and_no_way_back),
+	    cmocka_unit_test(another_account_still_dies_with_its_parent),
+	    cmocka_unit_test(only_root_starts_a_child_as_another),
 	    cmocka_unit_test(no_descriptor_is_left),
 	};
 
+	if (argc > 1 && strcmp(argv[1], "death") == 0)
+		return death_signal();
 	return cmocka_run_group_tests_name("spawn", tests, set_up, tear_down);
 }

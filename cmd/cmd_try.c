@@ -1,0 +1,156 @@
+/*
+ * try: a handler here and now, without a queue, and its verdict in words.
+ *
+ * The rehearsal itself is the library's, the words are those of judgement.h; here the run is made up from the command
+ * line. What must hold: nothing here needs a database, so that a handler can be tried where there is none.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "commands.h"
+#include "handlers.h"
+#include "judgement.h"
+#include "parse.h"
+#include "payload.h"
+#include "rehearse.h"
+#include "types.h"
+
+#define ATTEMPTS 5 /* what a run has unless somebody says otherwise */
+#define KILLED 130
+
+struct try_opts {
+	const char *handlers, *key, *checkpoint;
+	int64_t attempt, timeout_ms;
+};
+
+static const struct try_opts try_defaults = {.attempt = 1, .timeout_ms = -1};
+
+static bool
+check_key(const char *what, const char *text, struct jr_err *err)
+{
+	if (text[0] != '\0' && strlen(text) <= JR_KEY_MAX)
+		return true;
+	return jr_fail(err, JR_E_USAGE, "%s: from 1 to %d bytes are possible", what, JR_KEY_MAX);
+}
+
+#define AT(field) offsetof(struct try_opts, field)
+
+/* clang-format off */
+static const struct jr_option try_options[] = {
+	{ .name = "attempt", .arg = "N", .help = "which attempt of five it is (1)", .type = JR_OPT_INT, .offset = AT(attempt),
+	    .min = 1, .max = ATTEMPTS },
+	{ .name = "checkpoint", .arg = "JSON", .help = "what an earlier attempt left as its checkpoint", .type = JR_OPT_STRING,
+	    .offset = AT(checkpoint) },
+	{ .name = "handlers", .arg = "DIR", .help = "the handlers directory (~/.config/jobrun/handlers, else /etc/jobrun/handlers)",
+	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS" },
+	{ .name = "key", .letter = 'k', .arg = "KEY", .help = "JOBRUN_KEY (try- and something random)", .type = JR_OPT_STRING,
+	    .offset = AT(key), .check = check_key },
+	{ .name = "timeout", .arg = "D", .help = "time for it; 0: no limit (the handler's own)", .type = JR_OPT_DURATION,
+	    .offset = AT(timeout_ms) },
+	JR_OPTIONS_END,
+};
+/* clang-format on */
+
+/* false: no random bytes. */
+static bool
+make_key(char *key, size_t size, struct jr_err *err)
+{
+	uint64_t random;
+
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return jr_fail(err, JR_E_TEMP, "could not get random bytes");
+	snprintf(key, size, "try-%016" PRIx64, random);
+	return true;
+}
+
+static int
+rehearse(const struct jr_app *app, const struct jr_rehearsal *rehearsal, struct jr_err *err)
+{
+	struct jr_rehearsed rehearsed;
+	int status;
+
+	if (!jr_rehearse(rehearsal, &rehearsed, err))
+		return (int)err->code;
+	if (app->json)
+		jr_judgement_document(&rehearsed, rehearsal);
+	else
+		jr_judgement_print(&rehearsed, rehearsal);
+	status = rehearsed.outcome.kind == JR_OUT_SUCCEEDED ? 0 : JR_E_NEWS;
+	if (rehearsed.killed)
+		status = KILLED;
+	jr_rehearsed_release(&rehearsed);
+	return status;
+}
+
+static int
+rehearse_with(const struct jr_app *app, const struct try_opts *opts,
+    const struct jr_handlers *handlers, const char *job_type, const char *argument,
+    struct jr_err *err)
+{
+	char random_key[32];
+	char *payload = NULL;
+	int status;
+
+	if (!jr_types_check(handlers, job_type, err) ||
+	    !make_key(random_key, sizeof(random_key), err))
+		return (int)err->code;
+	payload = jr_payload_read(argument, err);
+	if (payload == NULL)
+		return (int)err->code;
+	status = rehearse(app,
+	    &(struct jr_rehearsal){
+		.handler = jr_handlers_find(handlers, job_type),
+		.conninfo = jr_db_conninfo(app->dbname, NULL),
+		.payload = payload,
+		.key = opts->key != NULL ? opts->key : random_key,
+		.checkpoint = opts->checkpoint,
+		.attempt = opts->attempt,
+		.max_attempts = ATTEMPTS,
+		.timeout_ms = opts->timeout_ms,
+	    },
+	    err);
+	free(payload);
+	return status;
+}
+
+static int
+try_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
+{
+	const struct try_opts *opts = values;
+	struct jr_handlers handlers;
+	char *directory;
+	bool ok;
+	int status;
+
+	if (!jr_parse_job_type("TYPE", argv[0], err))
+		return (int)err->code;
+	directory = jr_handlers_directory(opts->handlers);
+	ok = jr_handlers_load(&handlers, directory, err);
+	free(directory);
+	if (!ok)
+		return (int)err->code;
+	status = rehearse_with(app, opts, &handlers, argv[0], argc > 1 ? argv[1] : "{}", err);
+	jr_handlers_release(&handlers);
+	return status;
+}
+
+const struct jr_cmd jr_cmd_try = {
+    .name = "try",
+    .group = JR_GROUP_SETUP,
+    .summary = "run a handler here and now, without a queue, and say what its end means",
+    .usage = "[OPTION...] TYPE [PAYLOAD|-|@FILE]",
+    .details =
+	"PAYLOAD is handed on as it is given; - reads it from stdin, @FILE from a file; without it "
+	"{}.\n"
+	"A sql handler works in the database, in a transaction that is rolled back. Nothing else "
+	"needs one.\n"
+	"Exit status 0 if the run would be succeeded, else 1.\n",
+    .options = try_options,
+    .defaults = &try_defaults,
+    .size = sizeof(try_defaults),
+    .min_args = 1,
+    .max_args = 2,
+    .run = try_run,
+};

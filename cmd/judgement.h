@@ -1,0 +1,16 @@
+/*
+ * judgement: what a rehearsal came to, in words: the verdict, why, and what a runner would do next.
+ */
+#ifndef JR_JUDGEMENT_H
+#define JR_JUDGEMENT_H
+
+#include "rehearse.h"
+
+/* Aligned lines on stdout. Output is not among them if it has been shown as it came. */
+void jr_judgement_print(const struct jr_rehearsed *rehearsed, const struct jr_rehearsal *rehearsal);
+
+/* The same, and the output, as one JSON document. */
+void jr_judgement_document(
+    const struct jr_rehearsed *rehearsed, const struct jr_rehearsal *rehearsal);
+
+#endif

@@ -1,0 +1,20 @@
+-- logs_follow: what `logs -f` asks for once a second: the attempts of run $1 from claim $2 on (null: the last one), those
+-- that have ended and the running one, in order. Gives status and last claim of the run, its attempts at most, due in ms (null
+-- unless it waits), first line of its last error, progress; claim, attempt, output and bytes dropped of the attempt. A row
+-- without a claim: no attempt to show. No row: no such run.
+select r.status, r.claim_seq, r.max_attempts,
+	case when r.status in ('queued', 'failed') then floor(extract(epoch from r.run_at - now()) * 1000)::bigint end,
+	split_part(r.last_error, E'\n', 1), r.progress::text,
+	a.claim_seq, a.attempt, a.output, a.output_dropped
+from jobrun.job_runs r
+left join lateral (
+	select r.claim_seq, r.attempts, r.output, coalesce(r.output_dropped, 0)
+	where r.locked_until is not null
+	union all
+	select v.claim_seq, v.attempt, e.output, v.output_dropped
+	from jobrun.attempts v
+	left join jobrun.job_attempts e on e.run_id = v.run_id and e.claim_seq = v.claim_seq
+	where v.run_id = $1::bigint) a(claim_seq, attempt, output, output_dropped)
+	on a.claim_seq >= coalesce($2::bigint, r.claim_seq)
+where r.id = $1::bigint
+order by a.claim_seq

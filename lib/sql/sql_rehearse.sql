@@ -1,0 +1,2 @@
+-- sql_rehearse: what COMMIT would have said, in front of a ROLLBACK
+set constraints all immediate

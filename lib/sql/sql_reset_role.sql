@@ -1,0 +1,2 @@
+-- sql_reset_role: see sql_reset_user
+reset role
