@@ -150,7 +150,7 @@ is_own_header(const char *name)
 {
 	static const char *const own[] = {"webhook-id", "webhook-timestamp", "webhook-signature",
 	    "idempotency-key", "traceparent", "content-length", "transfer-encoding", "expect",
-	    "connection"};
+	    "connection", "jobrun-run", "jobrun-type", "jobrun-attempt"};
 
 	for (size_t i = 0; i < JR_COUNT(own); i++) {
 		if (strcasecmp(own[i], name) == 0)
