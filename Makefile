@@ -139,8 +139,8 @@ bats: all   ## the bats suite; T=test/x.bats for some files, BATS_FLAGS='-f REGE
 san:   ## unit tests and the bats suite under ASan and UBSan, in build/san
 	+$(MAKE) BUILD=build/san SANITIZE=1 check
 
-chaos: all   ## the long tests with kills and restarts, test/chaos; CHAOS_SECONDS=60 each, CHAOS_SEED=N
-	BATS_TEST_TIMEOUT=$$(( $${CHAOS_SECONDS:-60} * 2 + 300 )) $(BATS) $(sort $(wildcard test/chaos/*.bats))
+chaos: all   ## the long tests with kills and restarts, test/chaos; CHAOS_SECONDS=60, CHAOS_KILLS=1000, CHAOS_SEED=N
+	BATS_TEST_TIMEOUT=$$(( $${CHAOS_SECONDS:-60} * 2 + $${CHAOS_KILLS:-1000} + 300 )) $(BATS) $(sort $(wildcard test/chaos/*.bats))
 
 lint:   ## format, clang-tidy, cppcheck, shellcheck
 	scripts/lint

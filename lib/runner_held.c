@@ -160,6 +160,8 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 	if (outcome != NULL && outcome->settled) {
 		jr_settle_report_settled(held, outcome);
 		jr_held_drop(held);
+		runner->drained = false; /* it may have enqueued another */
+		runner->claim_at_ms = 0;
 	} else if (outcome == NULL || held->lost) {
 		runner->counts.fenced++;
 		jr_held_drop(held);
