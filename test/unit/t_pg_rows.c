@@ -174,27 +174,44 @@ turn(struct flow *flow)
 	assert_true(jr_loop_turn(flow->loop, &err));
 }
 
+#define TOTAL ((size_t)3000000)
+
+static unsigned char
+byte_at(size_t at)
+{
+	return (unsigned char)(at * 31 % 251);
+}
+
+static size_t
+send_some(int fd, size_t sent)
+{
+	unsigned char bytes[7001];
+	size_t len = 0;
+	ssize_t n;
+
+	while (len < sizeof(bytes) && sent + len < TOTAL) {
+		bytes[len] = byte_at(sent + len);
+		len++;
+	}
+	n = send(fd, bytes, len, MSG_NOSIGNAL);
+	return n > 0 ? (size_t)n : 0;
+}
+
 static void
 check_flow(struct flow *flow, int from, int to)
 {
-	enum {
-		TOTAL = 3000000
-	};
 	unsigned char bytes[7001];
 	size_t sent = 0, seen = 0;
 
 	while (seen < TOTAL) {
-		size_t len = TOTAL - sent < sizeof(bytes) ? TOTAL - sent : sizeof(bytes);
 		ssize_t n;
 
-		for (size_t i = 0; i < len; i++)
-			bytes[i] = (unsigned char)((sent + i) * 31 % 251);
-		n = len > 0 ? send(from, bytes, len, MSG_NOSIGNAL) : 0;
-		sent += n > 0 ? (size_t)n : 0;
+		if (sent < TOTAL)
+			sent += send_some(from, sent);
 		turn(flow);
 		n = recv(to, bytes, sizeof(bytes), 0);
 		for (ssize_t i = 0; i < n; i++, seen++)
-			assert_int_equal(bytes[i], (unsigned char)(seen * 31 % 251));
+			assert_int_equal(bytes[i], byte_at(seen));
 	}
 	assert_int_equal(seen, sent);
 }

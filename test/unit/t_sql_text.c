@@ -83,7 +83,7 @@ a_full_group_is_not_cut(void **state)
 	payload[8399] = '\0';
 	run.key = key;
 	run.payload = payload;
-	list = jr_xcalloc(JR_BATCH_MAX, sizeof(*list));
+	list = jr_xcalloc(JR_BATCH_MAX, sizeof(struct jr_sql_work *));
 	for (size_t i = 0; i < JR_BATCH_MAX; i++)
 		list[i] = &work;
 	text = jr_sql_group_payload(list, JR_BATCH_MAX);
