@@ -231,25 +231,26 @@ send_until_known(const struct jr_app *app, struct jr_db **db, const struct reque
     bool dry_run, struct jr_err *err)
 {
 	int64_t until = jr_clock_after(jr_clock_now_ms(), DOUBT_MS);
-	PGresult *result = send(*db, request, dry_run, err);
-	bool doubt = result == NULL && jr_db_is_in_doubt(err);
-	struct jr_err old;
+	struct jr_err last;
+	PGresult *result = send(*db, request, dry_run, &last);
+	bool doubt = result == NULL && jr_db_is_in_doubt(&last);
 
-	while (result == NULL && doubt && err->code == JR_E_TEMP && jr_clock_now_ms() < until) {
+	while (result == NULL && doubt && last.code == JR_E_TEMP && jr_clock_now_ms() < until) {
 		jr_db_close(*db);
-		*db = jr_cmd_connect(app, err);
+		*db = jr_cmd_connect(app, &last);
 		if (*db != NULL)
-			result = send(*db, request, dry_run, err);
+			result = send(*db, request, dry_run, &last);
 	}
-	if (result == NULL && doubt) {
-		old = *err;
-		jr_fail(err, old.code,
+	if (result != NULL)
+		return result;
+	*err = last;
+	if (doubt)
+		jr_fail(err, last.code,
 		    "%s; the run may have been queued: safe to repeat with --idempotency-key %s",
-		    old.msg, request->values[P_KEY]);
-	}
-	if (result == NULL && err->code == JR_E_DATA && request->payload != NULL)
+		    last.msg, request->values[P_KEY]);
+	if (err->code == JR_E_DATA && request->payload != NULL)
 		jr_payload_locate(request->payload, err);
-	return result;
+	return NULL;
 }
 
 /* On a terminal: does anybody have this job type? A wrong name would wait for ever. */

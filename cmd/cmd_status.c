@@ -90,11 +90,12 @@ check_found(const PGresult *types, int argc, char **argv, struct jr_err *err)
 {
 	bool found = true;
 
-	fflush(stdout);
 	for (int i = 0; i < argc; i++) {
 		if (is_among(types, argv[i]))
 			continue;
-		if (!found)
+		if (found)
+			fflush(stdout);
+		else
 			fprintf(stderr, "jobrun: %s\n", err->msg);
 		found = jr_fail(err, JR_E_NEWS,
 		    "no runs of type %s in the last 24h; 'jobrun list --type %s' has older ones",

@@ -152,10 +152,13 @@ connect_once(const struct jr_app *app, struct jr_err *err)
 struct jr_db *
 jr_cmd_connect(const struct jr_app *app, struct jr_err *err)
 {
-	struct jr_db *db = connect_once(app, err);
+	struct jr_err last;
+	struct jr_db *db = connect_once(app, &last);
 
-	for (int i = 1; db == NULL && jr_db_is_in_doubt(err) && i < CONNECT_TRIES; i++)
-		db = connect_once(app, err);
+	for (int i = 1; db == NULL && jr_db_is_in_doubt(&last) && i < CONNECT_TRIES; i++)
+		db = connect_once(app, &last);
+	if (db == NULL)
+		*err = last;
 	return db;
 }
 

@@ -123,18 +123,20 @@ open_patiently(struct jr_db *db, int64_t patience_ms, struct jr_err *err)
 {
 	int64_t until = jr_clock_after(jr_clock_now_ms(), patience_ms);
 	struct jr_random random;
+	struct jr_err last;
 
 	jr_random_seed_system(&random);
 	for (int64_t n = 1;; n++) {
 		int64_t delay = jr_backoff_ms(&random, n, PAUSE_BASE_MS, PAUSE_CAP_MS);
 
-		if (open_once(db, err))
+		if (open_once(db, &last))
 			return true;
-		if (!jr_pg_is_temporary(err) || jr_clock_after(jr_clock_now_ms(), delay) > until)
-			return false;
-		if (!pause_ms(db, delay, err))
-			return false;
+		if (!jr_pg_is_temporary(&last) ||
+		    jr_clock_after(jr_clock_now_ms(), delay) > until || !pause_ms(db, delay, &last))
+			break;
 	}
+	*err = last;
+	return false;
 }
 
 struct jr_db *

@@ -108,6 +108,14 @@ log_held(enum jr_level level, const char *event, const struct jr_held *held, con
 	    JR_S("reason", reason));
 }
 
+/* A place is free, and what ran may have enqueued something. */
+static void
+look_now(struct jr_runner *runner)
+{
+	runner->drained = false;
+	runner->claim_at_ms = 0;
+}
+
 /* The outcome is known: from now on it is offered. */
 static void
 end_held(struct jr_held *held)
@@ -118,8 +126,7 @@ end_held(struct jr_held *held)
 	held->phase = JR_HELD_ENDED;
 	jr_timer_set(runner->loop, &held->offer,
 	    jr_clock_after(held->fence_at_ms, lease->margin_ms + lease->lease_ms));
-	runner->drained = false;
-	runner->claim_at_ms = 0;
+	look_now(runner);
 }
 
 static void
@@ -148,6 +155,7 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 	jr_attempt_free(attempt);
 	jr_tell_forget(held); /* the outcome says it all */
 	leave_seat(held);
+	look_now(runner);
 	runner->counts.running--;
 	if (outcome != NULL && outcome->settled) {
 		jr_settle_report_settled(held, outcome);

@@ -65,14 +65,12 @@ static const char *
 problem_of_url(const char *text, const char *const *schemes, const char *scheme_words)
 {
 	CURLU *url = curl_url();
-	CURLUcode code;
 	const char *problem = NULL;
 
 	if (url == NULL)
 		abort(); /* as mem.h does */
-	code = curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME);
-	if (code != CURLUE_OK)
-		problem = curl_url_strerror(code);
+	if (curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK)
+		problem = "it is not a URL like https://host/path";
 	else if (!has_scheme(url, schemes))
 		problem = scheme_words;
 	else if (!has_part(url, CURLUPART_HOST))
@@ -152,7 +150,7 @@ is_own_header(const char *name)
 {
 	static const char *const own[] = {"webhook-id", "webhook-timestamp", "webhook-signature",
 	    "idempotency-key", "traceparent", "content-length", "transfer-encoding", "expect",
-	    "connection"};
+	    "connection", "jobrun-run", "jobrun-type", "jobrun-attempt"};
 
 	for (size_t i = 0; i < JR_COUNT(own); i++) {
 		if (strcasecmp(own[i], name) == 0)

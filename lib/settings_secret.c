@@ -16,6 +16,7 @@
 
 #define PREFIX "whsec_"
 #define FILE_PREFIX "file:"
+#define BASE64_MAX ((size_t)(JR_SECRET_MAX + 2) / 3 * 4)
 
 /* The value of a character of base64, -1 if it is none. */
 static int
@@ -77,7 +78,7 @@ jr_secret_parse(const char *text, struct jr_secret *secret, struct jr_err *err)
 		    JR_SECRET_MIN, JR_SECRET_MAX);
 	text += sizeof(PREFIX) - 1;
 	len -= sizeof(PREFIX) - 1;
-	if (len > (JR_SECRET_MAX + 2) / 3 * 4)
+	if (len > BASE64_MAX)
 		return jr_fail(err, JR_E_CONFIG, "it is longer than %d bytes", JR_SECRET_MAX);
 	if (!decode(text, len, secret)) {
 		explicit_bzero(secret, sizeof(*secret));

@@ -392,7 +392,7 @@ SigBlk:	0000000000000000"
 	JOBRUN_CLAIM=7 JOBRUN_RUN_ID='' effect mail -- "echo did >>$did"
 	assert_equal "$status" 64
 	assert_regex "$stderr" '^jobrun: JOBRUN_CLAIM is set and JOBRUN_RUN_ID is not'
-	for bad in 0 -1 7x 99999999999999999999; do
+	for bad in -1 7x 99999999999999999999; do
 		JOBRUN_RUN_ID=$bad JOBRUN_CLAIM=1 effect mail -- "echo did >>$did"
 		assert_equal "$status" 64
 		assert_regex "$stderr" '^jobrun: JOBRUN_RUN_ID'
@@ -401,6 +401,11 @@ SigBlk:	0000000000000000"
 		assert_regex "$stderr" '^jobrun: JOBRUN_CLAIM'
 	done
 	assert_equal "$(times)" 0
+	JOBRUN_RUN_ID=0 JOBRUN_CLAIM=1 effect mail -- "echo did >>$did"
+	assert_equal "$status" 64
+	# What jobrun try gives to a handler: it is outside of any run.
+	JOBRUN_RUN_ID=0 JOBRUN_CLAIM=0 effect tried -- "echo did >>$did.tried"
+	assert_equal "$status" 0
 	JOBRUN_RUN_ID='' JOBRUN_CLAIM='' effect mail -- "echo did >>$did"
 	assert_equal "$status" 0
 }

@@ -202,10 +202,21 @@ field() {
 		q 'truncate jobrun.job_runs'
 		proxy "$mode" 2 # the first one is that of need()
 		jr_ok enqueue -d "$proxied" work --json
+		assert_equal "$stderr" ''
 		assert_file_exists "$cut_file"
 		assert_equal "$(jq -c .created <<<"$output")" true
 		q_is "$(jq .id <<<"$output")" 'select id from jobrun.job_runs'
 	done
+}
+
+@test "a database that comes back in time is no news" {
+	own_cluster
+	stop_server
+	run_jobrun enqueue work >out 2>err 3>&- &
+	start_server
+	wait $!
+	assert_file_empty err
+	q_is "$(cat out)" 'select id from jobrun.job_runs'
 }
 
 @test "a database that is away is exit 75, a missing one 78" {

@@ -18,11 +18,9 @@ static void
 take(const char *text)
 {
 	size_t len = strlen(text);
-	char *copy = jr_xmalloc(len + 1); /* ends where the text ends, for the sanitizer */
+	char *copy = jr_xrealloc(jr_xstrdup(text), len, 1); /* without the NUL, for the sanitizer */
 	struct jr_err err;
 
-	memcpy(copy, text, len);
-	copy = jr_xrealloc(copy, len > 0 ? len : 1, 1);
 	if (!jr_sql_scan(copy, len, &err))
 		fail_msg("%s: %s", text, err.msg);
 	free(copy);
