@@ -200,7 +200,7 @@ jr_sql_group_add(struct jr_sql *sql, const struct jr_handler *handler, struct jr
 
 	if (group == NULL)
 		group = new_group(sql, handler);
-	group->works = jr_xrealloc(group->works, group->count + 1, sizeof(*group->works));
+	group->works = jr_xrealloc(group->works, group->count + 1, sizeof(struct jr_sql_work *));
 	group->works[group->count++] = work;
 	group->bytes += bytes;
 	group->gathering = (int64_t)group->count < handler->settings.batch;

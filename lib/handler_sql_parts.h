@@ -22,7 +22,8 @@
 struct jr_sql_group;
 
 #define JR_SQL_RESULT_MAX JR_PAYLOAD_MAX /* text of a result */
-#define JR_SQL_GROUP_BYTES (8 * 1048576) /* payloads in one group, but for a single large one */
+#define JR_SQL_GROUP_BYTES                                                                         \
+	((size_t)8 * 1048576) /* payloads in one group, but for a single large one */
 
 /* How a run ended; `error` and `result` are owned. */
 struct jr_sql_end {
@@ -130,7 +131,7 @@ void jr_sql_conn_drop(
     struct jr_sql_conn *conn); /* closed in the next turn; no reply of it comes any more */
 void jr_sql_conn_cancel(struct jr_sql_conn *conn);
 void jr_sql_conn_add_cleaning(struct jr_batch *batch);
-void jr_sql_conn_close_bad(void *sql); /* a timer's */
+void jr_sql_conn_close_bad(void *ctx); /* a timer's */
 void jr_sql_conn_close_all(struct jr_sql *sql);
 
 /* handler_sql_text.c */

@@ -103,7 +103,8 @@ jr_sql_conn_give(struct jr_sql_conn *conn, bool clean)
 	struct jr_batch *batch;
 
 	conn->group = NULL;
-	if (conn->cancelled || !jr_pg_is_open(conn->pg)) {
+	/* A rehearsal has one transaction, and nobody waits for what would come behind it. */
+	if (conn->cancelled || conn->sql->host->rehearsal || !jr_pg_is_open(conn->pg)) {
 		close_later(conn);
 		return;
 	}

@@ -85,7 +85,7 @@ jr_sql_params_fill(struct jr_sql_params *params, const struct jr_run *run, int64
 static char *
 quoted(const char *s)
 {
-	char *clean = jr_text_clean(s, strlen(s), JR_KEY_MAX * 4);
+	char *clean = jr_text_clean(s, strlen(s), (size_t)JR_KEY_MAX * 4);
 	json_t *string = json_string(clean);
 	char *text = json_dumps(string, JSON_ENCODE_ANY);
 

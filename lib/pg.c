@@ -6,6 +6,7 @@
  */
 #include "pg.h"
 
+#include <assert.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,6 +237,7 @@ jr_pg_detach(struct jr_pg *pg)
 {
 	PGconn *conn = pg->conn;
 
+	assert(pg->meter == NULL); /* its socket would not be one */
 	jr_watch_remove(&pg->watch);
 	PQexitPipelineMode(conn);
 	pg->conn = NULL;

@@ -74,7 +74,7 @@ void jr_batch_add(struct jr_batch *batch, const char *sql, size_t count, const c
  * all that are kept, reading ends: the batch FAILED with SQLSTATE 54000, nothing of it happened, and the connection is
  * lost. COPY, which cannot be answered here, ends the same way with 0A000.
  */
-#define JR_ROWS_BYTES (4 * 1048576)
+#define JR_ROWS_BYTES ((size_t)4 * 1048576)
 void jr_batch_add_foreign(
     struct jr_batch *batch, const char *sql, const char *payload, size_t rows);
 

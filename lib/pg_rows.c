@@ -85,15 +85,18 @@ waiting(PGconn *conn)
 	return ioctl(PQsocket(conn), FIONREAD, &bytes) == 0 && bytes > 0 ? (size_t)bytes : 0;
 }
 
-int
+bool
+jr_pg_rows_are_many(const struct jr_pg_rows *rows)
+{
+	return rows->arrived > JR_ROWS_BYTES + SLACK;
+}
+
+bool
 jr_pg_rows_consume(struct jr_pg_rows *rows, PGconn *conn)
 {
 	size_t before = waiting(conn), after;
-	int done;
+	bool done = PQconsumeInput(conn) == 1;
 
-	if (rows->arrived > JR_ROWS_BYTES + SLACK)
-		return -1;
-	done = PQconsumeInput(conn);
 	after = waiting(conn);
 	rows->arrived += before > after ? before - after : 0;
 	return done;

@@ -21,11 +21,11 @@ bool jr_pg_rows_take(struct jr_pg_rows *rows, PGresult *row) JR_MUST;
 /* What came behind the last row (takes it): gives the result, which is that one when there were no rows. */
 PGresult *jr_pg_rows_end(struct jr_pg_rows *rows, PGresult *last) JR_MUST;
 
-/*
- * PQconsumeInput that counts what is read of one message. 1 and 0 as that; -1: more is coming than may be read, and
- * nothing was.
- */
-int jr_pg_rows_consume(struct jr_pg_rows *rows, PGconn *conn) JR_MUST;
+/* Has more of one message come than may be read? Then nothing more is to be. */
+bool jr_pg_rows_are_many(const struct jr_pg_rows *rows);
+
+/* PQconsumeInput, and what it read is counted. false: the connection is broken. */
+bool jr_pg_rows_consume(struct jr_pg_rows *rows, PGconn *conn) JR_MUST;
 
 void jr_pg_rows_release(struct jr_pg_rows *rows);
 

@@ -132,11 +132,11 @@ finish_batch(struct jr_pg *pg)
  * server finds it closed and rolls back.
  */
 static void
-give_up(struct jr_pg *pg)
+give_up(struct jr_pg *pg, struct jr_batch *batch)
 {
-	pg->failed = pg->wire;
+	pg->failed = batch;
 	pg->wire = NULL;
-	pg->why = pg->failed->err;
+	pg->why = batch->err;
 	jr_pg_break_later(pg);
 }
 
@@ -145,17 +145,17 @@ static bool
 consume(struct jr_pg *pg)
 {
 	struct jr_batch *batch = pg->wire;
-	int done = batch != NULL && jr_batch_is_foreign(batch)
-		       ? jr_pg_rows_consume(&batch->rows, pg->conn)
-		       : PQconsumeInput(pg->conn);
+	bool foreign = batch != NULL && jr_batch_is_foreign(batch);
 
-	if (done == 0)
-		jr_pg_break(pg, "lost the connection to the database");
-	if (done < 0) {
+	if (foreign && jr_pg_rows_are_many(&batch->rows)) {
 		jr_batch_refuse_rows(batch);
-		give_up(pg);
+		give_up(pg, batch);
+		return false;
 	}
-	return done > 0;
+	if (foreign ? jr_pg_rows_consume(&batch->rows, pg->conn) : PQconsumeInput(pg->conn) == 1)
+		return true;
+	jr_pg_break(pg, "lost the connection to the database");
+	return false;
 }
 
 /* One thing that libpq had to say. false: nothing more for now. */
@@ -178,7 +178,7 @@ take_result(struct jr_pg *pg)
 		return true;
 	}
 	if (!jr_batch_take(batch, result))
-		give_up(pg);
+		give_up(pg, batch);
 	return true;
 }
 

@@ -140,12 +140,12 @@ g-large|failed||result-too-large'
 @test "what is hidden from that cannot commit either" {
 	q 'create procedure public.sly() language plpgsql as $$ begin update counter set n = n + 1; commit; end $$'
 	sql_handler call <<<'call public.sly()'
-	sql_handler do <<<'do $$ begin update counter set n = n + 1; rollback; end $$'
+	sql_handler block <<<'do $$ begin update counter set n = n + 1; rollback; end $$'
 	enqueue call >/dev/null
-	enqueue do >/dev/null
+	enqueue block >/dev/null
 	jr_ok run
 	assert_equal "$(q 'select job_type, status, error_code from jobrun.job_runs order by id')" \
-		$'call|failed|sqlstate:2D000\ndo|failed|sqlstate:2D000'
+		$'call|failed|sqlstate:2D000\nblock|failed|sqlstate:2D000'
 	q_is 0 'select n from counter'
 }
 

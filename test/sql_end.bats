@@ -196,35 +196,41 @@ cut_every_commit() {
 	cut_every_commit hang
 }
 
-# The most memory that a tick of one run takes, in MiB.
-peak() {
-	local id=$1
-
+# measure ID: sets peak, the most memory in MiB that a runner took that has run it.
+measure() {
 	hold 'select from counter for update' # keeps the runner there
 	enqueue count >/dev/null
 	bg_runner -j 1 --sql-jobs 1
-	wait_until 20 q_is t "select finished_at is not null or status = 'failed' from jobrun.job_runs where id = $id"
-	awk '/^VmHWM/ { print int($2 / 1024) }' "/proc/$runner_pid/status"
+	wait_until 60 q_is t "select finished_at is not null or status = 'failed' from jobrun.job_runs where id = $1"
+	peak=$(awk '/^VmHWM/ { print int($2 / 1024) }' "/proc/$runner_pid/status")
 	release_holds
+	rm "$BATS_TEST_TMPDIR"/hold.*
 	wait_runner
 }
 
 @test "results of 100 MB, in one row and in a million: memory is bounded" {
-	sql_handler row <<<"select repeat('x', 100000000) from (select public.bump()) b"
+	local slack=10
+
+	# A sanitizer keeps what was freed for a while, and marks what is only reserved.
+	if grep -q __asan_init "$JOBRUN"; then
+		export ASAN_OPTIONS=$ASAN_OPTIONS:quarantine_size_mb=1
+		slack=60
+	fi
+	q 'create table seen (n integer)'
+	sql_handler row <<<"with i as (insert into seen values (1) returning n) select repeat('x', 100000000) from i"
 	sql_handler rows <<<"select repeat('x', 100), g from generate_series(1, 1000000) g"
 	sql_handler words <<<"do \$\$ begin raise exception '%', repeat('x', 100000000); end \$\$"
 	sql_handler plain <<<'select 1'
 	for type in plain row rows words; do
 		id=$(enqueue "$type" -p 1)
-		peak=$(peak "$id")
+		measure "$id"
 		echo "# $type: $peak MiB" >&3
-		[ "$peak" -gt 0 ] && [ "$peak" -le 40 ]
 		[ "$type" != plain ] || plain=$peak
-		[ "$peak" -le "$((plain + 10))" ]
+		[ "$peak" -gt 0 ] && [ "$peak" -le "$((plain + slack))" ]
 	done
 	assert_equal "$(q "select job_type, status, error_code from jobrun.job_runs where job_type <> 'count' order by id")" \
 		$'plain|succeeded|\nrow|failed|sqlstate:54000\nrows|succeeded|\nwords|failed|sqlstate:54000'
-	q_is 4 'select n from counter'
+	q_is '4|0' 'select n, (select count(*) from seen) from counter'
 }
 
 @test "a flood of notices is no result" {
