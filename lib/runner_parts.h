@@ -138,7 +138,8 @@ struct jr_runner {
 	    combos_whole; /* a claim found nothing although the combinations were cut: read all of them */
 	int64_t claim_sent_ms;
 	int64_t adopt_at_ms; /* doubt about a claim is not read before */
-	size_t claim_most;   /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
+	size_t
+	    claim_most; /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
 	size_t adopt_most;
 	size_t claim_wanted; /* runs asked for; 0: the statement was no claim */
 	bool job_tried;
@@ -180,7 +181,7 @@ void jr_seat_leave(struct jr_runner *runner, struct jr_seat *seat);
 
 /* runner_take.c */
 void jr_claim_take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms,
-    struct jr_cursor *cursor); /* cursor: moved behind the last; NULL: there is none */
+    struct jr_cursor *cursor);      /* cursor: moved behind the last; NULL: there is none */
 size_t jr_claim_fewer(size_t most); /* a quarter, at least 1 */
 void jr_claim_give_back(struct jr_runner *runner); /* the places that no run took */
 bool jr_claim_try_adopt(struct jr_runner *runner);

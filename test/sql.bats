@@ -139,9 +139,9 @@ g-large|failed||result-too-large'
 
 @test "what is hidden from that cannot commit either" {
 	q 'create procedure public.sly() language plpgsql as $$ begin update counter set n = n + 1; commit; end $$'
-	sql_handler call <<<'call public.sly()'
+	sql_handler 'call' <<<'call public.sly()'
 	sql_handler block <<<'do $$ begin update counter set n = n + 1; rollback; end $$'
-	enqueue call >/dev/null
+	enqueue 'call' >/dev/null
 	enqueue block >/dev/null
 	jr_ok run
 	assert_equal "$(q 'select job_type, status, error_code from jobrun.job_runs order by id')" \

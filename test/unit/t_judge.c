@@ -170,8 +170,8 @@ what_was_committed_is_told_whatever_the_reason(void **state)
 		struct jr_work_end end = {.verdict = JR_DONE, .settled = true};
 		struct jr_outcome outcome;
 
-		assert_true(jr_attempt_judge((enum jr_attempt_event)reason, &end, &trial->run,
-		    &trial->random, &outcome));
+		assert_true(jr_attempt_judge(
+		    (enum jr_attempt_event)reason, &end, &trial->run, &trial->random, &outcome));
 		assert_int_equal(outcome.kind, JR_OUT_SUCCEEDED);
 		assert_true(outcome.settled);
 		assert_null(outcome.error_code);
