@@ -126,7 +126,6 @@ end_held(struct jr_held *held)
 	held->phase = JR_HELD_ENDED;
 	jr_timer_set(runner->loop, &held->offer,
 	    jr_clock_after(held->fence_at_ms, lease->margin_ms + lease->lease_ms));
-	look_now(runner);
 }
 
 static void
@@ -139,6 +138,7 @@ end_unstarted(struct jr_held *held, enum jr_outcome_kind kind, const char *code,
 	    .error = jr_xstrdup(error),
 	    .delay_ms = jr_attempt_backoff(held->run, &runner->random)};
 	leave_seat(held);
+	look_now(runner);
 	end_held(held);
 }
 
@@ -160,8 +160,6 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 	if (outcome != NULL && outcome->settled) {
 		jr_settle_report_settled(held, outcome);
 		jr_held_drop(held);
-		runner->drained = false; /* it may have enqueued another */
-		runner->claim_at_ms = 0;
 	} else if (outcome == NULL || held->lost) {
 		runner->counts.fenced++;
 		jr_held_drop(held);

@@ -121,6 +121,8 @@ tear_down(void **state)
 	struct trial *trial = *state;
 
 	jr_attempt_free(trial->attempt);
+	if (trial->host.outs != NULL)
+		jr_handler_exec.close(&trial->host);
 	jr_loop_free(trial->host.loop);
 	free(trial);
 	return 0;
