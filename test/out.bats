@@ -67,12 +67,13 @@ nothing_left() {
 			cat "$JOBRUN_CHECKPOINT"
 			exit 0
 		fi
+		echo page one is done
 		echo '{"checkpoint": {"page": 12345678901234567890.10}}' >> "$JOBRUN_OUT"
 		exec sleep 300
 	sh
 	id=$(enqueue work --backoff 0s)
 	bg_runner --lease 4s
-	wait_until 10 q_is t "select checkpoint is not null from jobrun.job_runs where id = $id"
+	wait_until 10 q_is t "select checkpoint is not null and output is not null from jobrun.job_runs where id = $id"
 	kill -KILL "$runner_pid"
 	wait_runner
 	wait_until 15 q_is t "select locked_until < now() from jobrun.job_runs where id = $id"
@@ -80,6 +81,8 @@ nothing_left() {
 	run_is "$id" succeeded
 	assert_equal "$(q "select output from jobrun.job_attempts where run_id = $id and outcome = 'succeeded'")" \
 		'{"page": 12345678901234567890.10}'
+	# So is what it had printed by then, with the attempt that was lost.
+	assert_equal "$(q "select output from jobrun.job_attempts where run_id = $id and outcome = 'lost'")" 'page one is done'
 	nothing_left
 }
 
