@@ -1,15 +1,16 @@
 /*
  * loop: the one wait of the program.
  *
- * Watches and timers are lists through the caller's storage; each knows the pointer that points to
+ * Watches, and timers that are due, are lists through the caller's storage; each knows the pointer that points to
  * it, so that it can leave whatever list it is in without the loop. A turn first moves all that is
  * due or ready to lists of its own and then serves those from the front: what a callback removes is
  * not there any more, what it adds is in the other list and has to wait for the next turn. Timers
- * are sorted; the first one arms the timerfd.
+ * that wait are in a heap; the first one arms the timerfd.
  */
 #include "loop.h"
 
 #include "clock.h"
+#include "loop_timers.h"
 #include "mem.h"
 
 #include <assert.h>
@@ -32,7 +33,7 @@ enum {
 struct jr_loop {
 	struct jr_watch *watches; /* waiting */
 	struct jr_watch *ready;   /* to be served in this turn */
-	struct jr_timer *timers;  /* by at_ms, equal ones in the order they were set */
+	struct jr_timers timers;  /* waiting */
 	struct jr_timer *due;     /* to be served in this turn */
 	int timer_fd;
 	int64_t armed_ms; /* what timer_fd is set to, JR_NEVER: nothing */
@@ -62,18 +63,6 @@ unlink_watch(struct jr_watch *watch)
 		watch->next->prev = watch->prev;
 	watch->next = NULL;
 	watch->prev = NULL;
-}
-
-static void
-link_timer(struct jr_timer **list, struct jr_timer *timer)
-{
-	while (*list != NULL && (*list)->at_ms <= timer->at_ms)
-		list = &(*list)->next;
-	timer->next = *list;
-	timer->prev = list;
-	if (timer->next != NULL)
-		timer->next->prev = &timer->next;
-	*list = timer;
 }
 
 static void
@@ -126,8 +115,7 @@ jr_loop_free(struct jr_loop *loop)
 	if (loop == NULL)
 		return;
 	assert(loop->watches == NULL && loop->ready == NULL);
-	while (loop->timers != NULL)
-		jr_timer_cancel(loop->timers);
+	jr_timers_release(&loop->timers);
 	stop_signals(loop);
 	(void)close(loop->timer_fd);
 	free(loop->fds);
@@ -203,12 +191,14 @@ jr_timer_set(struct jr_loop *loop, struct jr_timer *timer, int64_t at_ms)
 	if (at_ms == JR_NEVER)
 		return;
 	timer->at_ms = at_ms;
-	link_timer(&loop->timers, timer);
+	jr_timers_add(&loop->timers, timer);
 }
 
 void
 jr_timer_cancel(struct jr_timer *timer)
 {
+	if (timer->heap != NULL)
+		jr_timers_remove(timer);
 	if (timer->prev != NULL)
 		unlink_timer(timer);
 	timer->at_ms = JR_NEVER;
@@ -218,7 +208,7 @@ jr_timer_cancel(struct jr_timer *timer)
 static bool
 arm_timer(struct jr_loop *loop, struct jr_err *err)
 {
-	int64_t at_ms = loop->timers != NULL ? loop->timers->at_ms : JR_NEVER;
+	int64_t at_ms = loop->timers.count > 0 ? loop->timers.items[0]->at_ms : JR_NEVER;
 	struct itimerspec spec = {0};
 
 	if (at_ms == loop->armed_ms)
@@ -277,12 +267,16 @@ static void
 serve_timers(struct jr_loop *loop)
 {
 	int64_t now_ms = jr_clock_now_ms();
+	struct jr_timer **end = &loop->due;
 
-	while (loop->timers != NULL && loop->timers->at_ms <= now_ms) {
-		struct jr_timer *timer = loop->timers;
+	while (loop->timers.count > 0 && loop->timers.items[0]->at_ms <= now_ms) {
+		struct jr_timer *timer = loop->timers.items[0];
 
-		unlink_timer(timer);
-		link_timer(&loop->due, timer);
+		jr_timers_remove(timer);
+		timer->next = NULL;
+		timer->prev = end;
+		*end = timer;
+		end = &timer->next;
 	}
 	while (loop->due != NULL) {
 		struct jr_timer *timer = loop->due;

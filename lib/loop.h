@@ -19,6 +19,7 @@
 struct jr_loop;
 struct jr_watch;
 struct jr_timer;
+struct jr_timers;
 
 typedef void jr_watch_fn(void *ctx, short revents);
 typedef void jr_timer_fn(void *ctx);
@@ -37,7 +38,10 @@ struct jr_timer {
 	int64_t at_ms; /* JR_NEVER: not set */
 	jr_timer_fn *fn;
 	void *ctx;
-	struct jr_timer *next, **prev; /* of the loop, while set */
+	struct jr_timers *heap;        /* of the loop, while set */
+	size_t place;                  /* in it */
+	uint64_t order;                /* among equal times */
+	struct jr_timer *next, **prev; /* of the loop, while due */
 };
 
 struct jr_loop *jr_loop_new(struct jr_err *err) JR_MUST; /* NULL on failure */

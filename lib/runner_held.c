@@ -39,10 +39,47 @@ jr_held_list_release(struct jr_held_list *list)
 	free(list->runs);
 }
 
+static struct jr_held **
+bucket(struct jr_runner *runner, int64_t id)
+{
+	return &runner->held_by_id[(uint64_t)id % JR_HELD_BUCKETS];
+}
+
+static void
+link_held(struct jr_held *held)
+{
+	struct jr_runner *runner = held->runner;
+	struct jr_held **head = bucket(runner, held->run->id);
+
+	held->next = runner->held;
+	held->prev = &runner->held;
+	if (held->next != NULL)
+		held->next->prev = &held->next;
+	runner->held = held;
+	held->alike = *head;
+	held->alike_prev = head;
+	if (held->alike != NULL)
+		held->alike->alike_prev = &held->alike;
+	*head = held;
+	runner->held_count++;
+}
+
+static void
+unlink_held(struct jr_held *held)
+{
+	*held->prev = held->next;
+	if (held->next != NULL)
+		held->next->prev = held->prev;
+	*held->alike_prev = held->alike;
+	if (held->alike != NULL)
+		held->alike->alike_prev = held->alike_prev;
+	held->runner->held_count--;
+}
+
 struct jr_held *
 jr_held_find(struct jr_runner *runner, int64_t id, int64_t claim_seq)
 {
-	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
+	for (struct jr_held *held = *bucket(runner, id); held != NULL; held = held->alike) {
 		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left the list; seen as lost track of */
 		if (held->run->id == id && held->run->claim_seq == claim_seq)
 			return held;
@@ -53,7 +90,7 @@ jr_held_find(struct jr_runner *runner, int64_t id, int64_t claim_seq)
 static struct jr_held *
 find_waiting(struct jr_runner *runner, int64_t id)
 {
-	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
+	for (struct jr_held *held = *bucket(runner, id); held != NULL; held = held->alike) {
 		if (held->run->id == id && held->phase == JR_HELD_WAITING)
 			return held;
 	}
@@ -64,7 +101,8 @@ find_waiting(struct jr_runner *runner, int64_t id)
 static struct jr_held *
 find_older(struct jr_runner *runner, const struct jr_held *newer)
 {
-	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
+	for (struct jr_held *held = *bucket(runner, newer->run->id); held != NULL;
+	     held = held->alike) {
 		if (held != newer && held->run->id == newer->run->id &&
 		    held->phase == JR_HELD_RUNNING)
 			return held;
@@ -85,10 +123,8 @@ jr_held_drop(struct jr_held *held)
 {
 	struct jr_runner *runner = held->runner;
 
-	*held->prev = held->next;
-	if (held->next != NULL)
-		held->next->prev = held->prev;
-	if (--runner->held_count == 0)
+	unlink_held(held);
+	if (runner->held_count == 0)
 		runner->beat_at_ms = JR_NEVER;
 	jr_timer_cancel(&held->offer);
 	if (held->attempt != NULL)
@@ -173,7 +209,7 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 	if (waiting != NULL)
 		jr_held_start(waiting);
 	jr_runner_progress(runner);
-	jr_runner_pump(runner);
+	jr_runner_wake_at(runner, 0); /* a set ends all at once: one look for all of it */
 }
 
 /* The keeper is forked before the first handler. Without one nothing is started, and nothing more is claimed. */
@@ -273,12 +309,8 @@ jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t sent_ms, stru
 	held->seat = seat;
 	held->fence_at_ms = jr_lease_fence_at(&runner->opts->lease, sent_ms);
 	jr_timer_init(&held->offer, on_offer_over, held);
-	held->next = runner->held;
-	held->prev = &runner->held;
-	if (held->next != NULL)
-		held->next->prev = &held->next;
-	runner->held = held;
-	if (runner->held_count++ == 0)
+	link_held(held);
+	if (runner->held_count == 1)
 		runner->beat_at_ms = sent_ms + runner->opts->lease.heartbeat_ms;
 	jr_runner_wake_at(runner, runner->beat_at_ms);
 	older = find_older(runner, held);

@@ -28,6 +28,7 @@ struct jr_runner;
 #define JR_LINK_PATIENT_MS 10000 /* one try to connect, while nothing is held */
 #define JR_RECLAIM_BATCH 200
 #define JR_CLAIM_MOST 4096
+#define JR_HELD_BUCKETS 1024
 
 enum jr_held_phase {
 	JR_HELD_WAITING, /* claimed again while the old handler of the same run still lives: starts when that is gone */
@@ -57,6 +58,7 @@ struct jr_lane {
 /* A claim that this runner holds. */
 struct jr_held {
 	struct jr_held *next, **prev;
+	struct jr_held *alike, **alike_prev; /* those whose run has the same hash */
 	struct jr_runner *runner;
 	struct jr_run *run;
 	struct jr_attempt *attempt;
@@ -115,6 +117,7 @@ struct jr_runner {
 
 	/* held */
 	struct jr_held *held;
+	struct jr_held *held_by_id[JR_HELD_BUCKETS];
 	size_t held_count;
 	int64_t beat_at_ms;    /* next heartbeat; JR_NEVER while nothing is held */
 	int64_t resolve_at_ms; /* doubt is not read before */
