@@ -123,6 +123,20 @@ jr_sql_group_end_refused(struct jr_sql_group *group, const struct jr_err *err)
 		jr_sql_group_end_failed(group, err, true);
 }
 
+/* What the statement answered could not be taken: by one of several runs perhaps, and the others had no fault in it. */
+void
+jr_sql_group_end_dropped(struct jr_sql_group *group)
+{
+	struct jr_sql_end end;
+
+	if (group->active > 1 && group->dropped.verdict != JR_DONE) {
+		split(group, group->dropped.error);
+		return;
+	}
+	end = jr_sql_end_copy(&group->dropped);
+	jr_sql_group_end_all(group, &end, true);
+}
+
 /* No COMMIT was sent. */
 void
 jr_sql_group_end_lost(struct jr_sql_group *group, const struct jr_err *why)
@@ -223,10 +237,9 @@ abandon(struct jr_sql_group *group)
 	if (group->phase == JR_SQL_CLOSING)
 		jr_sql_group_end_in_doubt(
 		    group, "the connection was closed, since it was to be stopped");
-	else if (group->phase == JR_SQL_DROPPING) {
-		end = jr_sql_end_copy(&group->dropped);
-		jr_sql_group_end_all(group, &end, true);
-	} else if (sent || group->active > 1)
+	else if (group->phase == JR_SQL_DROPPING)
+		jr_sql_group_end_dropped(group);
+	else if (sent || group->active > 1)
 		split(group, "stopped");
 	else {
 		end = jr_sql_end_of(

@@ -117,6 +117,7 @@ void jr_sql_group_remove(struct jr_sql_group *group, struct jr_sql_work *work); 
 void jr_sql_group_end_all(struct jr_sql_group *group, struct jr_sql_end *end, bool own);
 void jr_sql_group_end_failed(struct jr_sql_group *group, const struct jr_err *err, bool sent);
 void jr_sql_group_end_refused(struct jr_sql_group *group, const struct jr_err *err);
+void jr_sql_group_end_dropped(struct jr_sql_group *group); /* as group->dropped says */
 void jr_sql_group_end_lost(struct jr_sql_group *group, const struct jr_err *why);
 void jr_sql_group_end_in_doubt(struct jr_sql_group *group, const char *why);
 

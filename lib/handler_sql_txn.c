@@ -33,17 +33,14 @@ static void
 on_dropped(void *ctx, const struct jr_reply *reply)
 {
 	struct jr_sql_group *group = ((struct jr_sql_conn *)ctx)->group;
-	struct jr_sql_end end;
 
 	if (group == NULL)
 		return;
 	give_back(group, reply->end, false);
-	if (group->sql->host->rehearsal && reply->end == JR_PG_FAILED) {
+	if (group->sql->host->rehearsal && reply->end == JR_PG_FAILED)
 		jr_sql_group_end_refused(group, &reply->err);
-		return;
-	}
-	end = jr_sql_end_copy(&group->dropped);
-	jr_sql_group_end_all(group, &end, true);
+	else
+		jr_sql_group_end_dropped(group);
 }
 
 /* Nothing of the transaction is kept; its runs end like this (taken). */

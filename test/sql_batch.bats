@@ -138,6 +138,21 @@ exact() {
 	done
 }
 
+@test "an answer about one run that cannot be understood costs no other run" {
+	sql_handler many <<-'sql'
+		with r as (select (e ->> 'run_id')::bigint as id, e -> 'payload' ->> 0 as n from jsonb_array_elements($1) e),
+			i as (insert into done (run_id) select id from r)
+		select id, n from r where n like 'm%'
+	sql
+	q "select jobrun.enqueue('many', '[1]') from generate_series(1, 5)" >/dev/null
+	bad=$(enqueue many '["maybe"]')
+	jr_ok run --max-runs 6
+	q_is '5|1' "select count(*) filter (where status = 'succeeded' and attempts = 1), count(*) filter (where error_code = 'bad-answer')
+		from jobrun.job_runs"
+	run_is "$bad" failed
+	q_is 5 'select count(*) from done'
+}
+
 @test "groups are cut at 8 MiB of payloads" {
 	q "select jobrun.enqueue('many', jsonb_build_array(g, repeat('x', 1000000))) from generate_series(1, 20) g" >/dev/null
 	jr_ok run
