@@ -143,6 +143,10 @@ jr_sql_group_end_lost(struct jr_sql_group *group, const struct jr_err *why)
 {
 	struct jr_err err = *why;
 
+	if (group->active > 1) { /* one of them may be at fault */
+		split(group, why->msg);
+		return;
+	}
 	jr_fail_in(&err, "the connection was lost while the statement ran");
 	memcpy(err.sqlstate, "08006", sizeof("08006"));
 	jr_sql_group_end_failed(group, &err, true);

@@ -54,7 +54,7 @@ drop(struct jr_sql_group *group, struct jr_sql_end *end)
 	group->phase = JR_SQL_DROPPING;
 	batch = jr_batch_new(JR_BATCH_DROPPING, &times, on_dropped, group->conn);
 	if (end->verdict == JR_DONE)
-		jr_batch_add(batch, jr_sql_sql_rehearse, 0, NULL);
+		jr_batch_add(batch, jr_sql_sql_constraints, 0, NULL);
 	jr_pg_submit(group->conn->pg, batch);
 }
 
@@ -131,6 +131,9 @@ finish(struct jr_sql_group *group, const char *result)
 	}
 	group->phase = JR_SQL_CLOSING;
 	batch = jr_batch_new(JR_BATCH_CLOSING, &times, on_closed, group->conn);
+	jr_batch_bare(batch);
+	/* What is deferred is the handler's too: it happens with its role, settings and temporary tables. */
+	jr_batch_add(batch, jr_sql_sql_constraints, 0, NULL);
 	jr_sql_conn_add_cleaning(batch);
 	add_settle(batch, group, result);
 	jr_pg_submit(group->conn->pg, batch);

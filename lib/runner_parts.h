@@ -69,6 +69,7 @@ struct jr_held {
 	int64_t retry_at_ms;   /* ENDED: not settled again before */
 	struct jr_seat *seat;  /* its place; NULL: none */
 	struct jr_tale tale;   /* RUNNING: what it has told and is not written yet; owned */
+	bool missed;           /* a heartbeat did not find it */
 	bool telling;          /* it was offered since the last heartbeat */
 	bool lost;             /* fenced out: nothing is written any more */
 	bool on_wire;          /* ENDED: in the settle whose reply is awaited */

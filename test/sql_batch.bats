@@ -237,3 +237,18 @@ all_finished() {
 	q_is '3|0' "select count(*) filter (where status = 'failed' and error_code = 'sqlstate:57P01'), (select count(*) from done)
 		from jobrun.job_runs"
 }
+
+@test "one that costs the connection: the others go one by one" {
+	[ "$(q "select pg_has_role(current_user, 'pg_execute_server_program', 'usage')")" = t ] || skip 'not a superuser'
+	sql_handler many <<-'sql'
+		with r as materialized (select (e ->> 'run_id')::bigint as id, (e -> 'payload' ->> 0)::integer as n from jsonb_array_elements($1) e)
+		insert into done (run_id, n) select id, n from r where n <> 3 or public.crash()
+	sql
+	q "create function public.crash() returns boolean language plpgsql as \$\$ begin
+		execute 'copy (select 1) to program ''kill -9 \$PPID; sleep 1'''; return true; end \$\$"
+	enqueue_many 5
+	jr_ok run --max-runs 5
+	wait_until 10 exact
+	q_is '4|1' "select count(*) filter (where status = 'succeeded' and attempts = 1), count(*) filter (where error_code = 'sqlstate:08006')
+		from jobrun.job_runs"
+}
