@@ -195,32 +195,25 @@ new_group(struct jr_sql *sql, const struct jr_handler *handler)
 }
 
 static struct jr_sql_group *
-find_gathering(struct jr_sql *sql, const struct jr_handler *handler, size_t bytes)
+find_gathering(struct jr_sql *sql, const struct jr_handler *handler)
 {
 	struct jr_sql_group *group = sql->groups;
 
 	while (group != NULL && !(group->gathering && group->handler == handler))
 		group = group->next;
-	if (group == NULL)
-		return NULL;
-	if (group->bytes + bytes <= JR_SQL_GROUP_BYTES)
-		return group;
-	group->gathering = false;
-	return NULL;
+	return group;
 }
 
 /* A group that may take more begins in the next turn: a claim's runs are all started in this one. */
 void
 jr_sql_group_add(struct jr_sql *sql, const struct jr_handler *handler, struct jr_sql_work *work)
 {
-	size_t bytes = work->run->payload != NULL ? strlen(work->run->payload) : 0;
-	struct jr_sql_group *group = find_gathering(sql, handler, bytes);
+	struct jr_sql_group *group = find_gathering(sql, handler);
 
 	if (group == NULL)
 		group = new_group(sql, handler);
 	group->works = jr_xrealloc(group->works, group->count + 1, sizeof(struct jr_sql_work *));
 	group->works[group->count++] = work;
-	group->bytes += bytes;
 	group->gathering = (int64_t)group->count < handler->settings.batch;
 	work->group = group;
 	if (jr_sql_is_set_based(group))

@@ -23,7 +23,7 @@ struct jr_sql_group;
 
 #define JR_SQL_RESULT_MAX JR_PAYLOAD_MAX /* text of a result */
 #define JR_SQL_GROUP_BYTES                                                                         \
-	((size_t)8 * 1048576) /* payloads in one group, but for a single large one */
+	((size_t)8 * 1048576) /* payloads in one transaction, but for a single large one */
 
 /* How a run ended; `error` and `result` are owned. */
 struct jr_sql_end {
@@ -91,7 +91,6 @@ struct jr_sql_group {
 	const struct jr_handler *handler;
 	struct jr_sql_work **works; /* those that are not over */
 	size_t count, active;
-	size_t bytes;   /* of their payloads */
 	bool gathering; /* others may join */
 	bool single;    /* one by one, after a failure */
 	enum jr_sql_phase phase;

@@ -12,6 +12,7 @@
 #include "sql_text.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define TIMEOUT_SLACK_MS 1000 /* the attempt's own timer comes first */
 
@@ -228,6 +229,23 @@ add_statement(struct jr_batch *batch, const struct jr_sql_group *group)
 	free(payload);
 }
 
+/* As many as fit, at least one; the others go with the next. */
+static size_t
+fitting(const struct jr_sql_group *group)
+{
+	size_t bytes = 0, n = 0;
+
+	while (n < group->count) {
+		const char *payload = group->works[n]->run->payload;
+
+		bytes += payload != NULL ? strlen(payload) : 0;
+		if (n > 0 && bytes > JR_SQL_GROUP_BYTES)
+			break;
+		n++;
+	}
+	return n;
+}
+
 void
 jr_sql_txn_begin(struct jr_sql_group *group)
 {
@@ -236,7 +254,7 @@ jr_sql_txn_begin(struct jr_sql_group *group)
 	struct jr_batch *batch;
 
 	group->gathering = false;
-	group->active = group->single ? 1 : group->count;
+	group->active = group->single ? 1 : fitting(group);
 	group->phase = JR_SQL_OPENING;
 	group->conn = jr_sql_conn_take(group->sql, group);
 	batch = jr_batch_new(JR_BATCH_OPENING, &times, on_opened, group->conn);

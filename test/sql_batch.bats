@@ -153,11 +153,12 @@ exact() {
 	q_is 5 'select count(*) from done'
 }
 
-@test "groups are cut at 8 MiB of payloads" {
+@test "groups are cut at 8 MiB of payloads; the parts have one place and one connection" {
+	q 'alter table done add pid integer default pg_backend_pid()'
 	q "select jobrun.enqueue('many', jsonb_build_array(g, repeat('x', 1000000))) from generate_series(1, 20) g" >/dev/null
 	jr_ok run
 	exact
-	q_is '20|t' 'select count(*), max(of) <= 8 from done'
+	q_is '20|t|1' 'select count(*), max(of) <= 8, count(distinct pid) from done'
 }
 
 @test "a run that is cancelled ends; the others go on one by one" {
