@@ -265,6 +265,7 @@ jr_sql_group_stop(struct jr_sql_group *group, struct jr_sql_work *work, bool kil
 		struct jr_sql_end end = jr_sql_end_of(
 		    JR_LATER, "sqlstate:57014", "stopped before the statement was sent");
 
+		end.unsent = true;
 		end_one(group, at, &end);
 		if (group->count == 0)
 			go_on(group);

@@ -28,7 +28,7 @@ struct jr_sql_group;
 /* How a run ended; `error` and `result` are owned. */
 struct jr_sql_end {
 	enum jr_verdict verdict;
-	bool settled, in_doubt;
+	bool settled, in_doubt, unsent;
 	char code[32]; /* "" with JR_DONE */
 	char *error;
 	char *result; /* a line {"result": ...}; only of a rehearsal */

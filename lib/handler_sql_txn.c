@@ -210,6 +210,8 @@ timeout_of(const struct jr_sql_group *group)
 	}
 	if (first_ms == JR_NEVER)
 		return -1;
+	if (group->active > 1) /* the other half is for going one by one */
+		return first_ms > now_ms + 1 ? (first_ms - now_ms) / 2 : 1;
 	return (first_ms > now_ms ? first_ms - now_ms : 0) + TIMEOUT_SLACK_MS;
 }
 

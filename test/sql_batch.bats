@@ -253,3 +253,16 @@ all_finished() {
 	q_is '4|1' "select count(*) filter (where status = 'succeeded' and attempts = 1), count(*) filter (where error_code = 'sqlstate:08006')
 		from jobrun.job_runs"
 }
+
+@test "one that never ends: it alone is charged with the timeout" {
+	sql_handler many <<-'sql'
+		with r as materialized (select (e ->> 'run_id')::bigint as id, (e -> 'payload' ->> 0)::integer as n from jsonb_array_elements($1) e)
+		insert into done (run_id, n) select id, n from r where n <> 1 or (select true from pg_sleep(60))
+	sql
+	q "select jobrun.enqueue('many', jsonb_build_array(g), backoff_base => '0', timeout => '1s', max_attempts => 2) from generate_series(1, 5) g" >/dev/null
+	jr run
+	assert_equal "$status" 1
+	exact
+	q_is '1|dead|timeout' "select payload ->> 0, status, error_code from jobrun.job_runs where status <> 'succeeded'"
+	q_is 4 "select count(*) from jobrun.job_runs where status = 'succeeded' and attempts = 1"
+}
