@@ -61,12 +61,17 @@ jr_claim_is_allowed(const struct jr_runner *runner)
 	       !(opts->max_runs > 0 && runner->counts.claimed >= opts->max_runs);
 }
 
-/* Nothing is due. Final if nothing runs; otherwise look again in a second. */
+/*
+ * Nothing was due. Final if nothing runs; otherwise look again in a second. What a sql handler has committed on its own
+ * connection since the look was sent was not seen by it.
+ */
 static void
 note_drained(struct jr_runner *runner)
 {
-	runner->drained = true;
 	jr_claim_reset(runner);
+	if (runner->stale)
+		return;
+	runner->drained = true;
 	if (runner->held_count > 0)
 		look_again_later(runner);
 }
@@ -206,12 +211,14 @@ jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
 	if (opts->job_id > 0)
 		return add_claim_job(runner, batch);
 	if (!has_fresh_combos(runner)) {
+		runner->stale = false;
 		jr_queue_add_combos(
 		    batch, &runner->facts, runner->combos_whole ? INT64_MAX : JR_COMBOS_MAX);
 		return 1;
 	}
 	if (!choose_lane(runner))
 		return 0;
+	runner->stale = false;
 	jr_queue_add_claim(batch, &runner->facts, &runner->claim_lane->combos,
 	    &runner->claim_lane->cursor, runner->claim_wanted, opts->lease.lease_ms);
 	return 1;
@@ -353,6 +360,10 @@ jr_claim_try(struct jr_runner *runner)
 		return true;
 	}
 	jr_batch_free(batch);
+	if (runner->held_count == 0 && runner->stale) {
+		jr_claim_reset(runner);
+		return jr_claim_try(runner);
+	}
 	if (runner->held_count == 0)
 		runner->crowded =
 		    true; /* other runners of this host have every place, and go on claiming */

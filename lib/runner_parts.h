@@ -132,6 +132,7 @@ struct jr_runner {
 	size_t combos_count;                /* of all lanes */
 	int64_t combos_at_ms;               /* when they were read; -1: not to be used */
 	bool drained;                       /* nothing is due in any lane */
+	bool stale;                         /* a handler has ended since the last look was sent */
 	bool crowded;                       /* no free place, and nothing held: others go on */
 	int64_t
 	    claim_at_ms; /* not before: after a failure, or to look again while something runs */
