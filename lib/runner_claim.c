@@ -148,7 +148,27 @@ has_fresh_combos(const struct jr_runner *runner)
 	       jr_clock_now_ms() - runner->combos_at_ms < LOOK_MS;
 }
 
-/* The next lane that has work and a place for it, in turns; its places are had. */
+/* The priority of what the lane would give next, or better than that. */
+static int64_t
+rank(const struct jr_lane *lane)
+{
+	return lane->cursor.set ? lane->cursor.priority : lane->combos.best;
+}
+
+/* Has another lane, that wants the same places, more urgent work? */
+static bool
+must_wait(const struct jr_runner *runner, const struct jr_lane *lane)
+{
+	for (size_t i = 0; i < runner->lane_count; i++) {
+		const struct jr_lane *other = &runner->lanes[i];
+
+		if (other->pool == lane->pool && !other->drained && rank(other) < rank(lane))
+			return true;
+	}
+	return false;
+}
+
+/* The next lane that has work and a place for it: the most urgent of each pool, else in turns; its places are had. */
 static bool
 choose_lane(struct jr_runner *runner)
 {
@@ -156,7 +176,7 @@ choose_lane(struct jr_runner *runner)
 		size_t n = (runner->lane_next + i) % runner->lane_count;
 		struct jr_lane *lane = &runner->lanes[n];
 
-		if (lane->drained)
+		if (lane->drained || must_wait(runner, lane))
 			continue;
 		runner->claim_wanted = take_places(runner, lane);
 		if (runner->claim_wanted == 0)

@@ -126,3 +126,15 @@ running_is() {
 	jr_ok run
 	q_is 30 'select count(distinct id) from seen'
 }
+
+@test "the more urgent goes first, also among sets and single runs" {
+	q 'create table seen (n serial, what text)'
+	printf "insert into seen (what) values ('low')" >"$JOBRUN_HANDLERS/low.sql"
+	printf "insert into seen (what) values ('urgent')" >"$JOBRUN_HANDLERS/urgent.sql"
+	echo '{"batch": 1}' >"$JOBRUN_HANDLERS/low.json"
+	chmod 644 "$JOBRUN_HANDLERS"/*.sql "$JOBRUN_HANDLERS"/*.json
+	q "select jobrun.enqueue('low', priority => 200::smallint) from generate_series(1, 5)" \
+		"select jobrun.enqueue('urgent', priority => 1::smallint) from generate_series(1, 5)" >/dev/null
+	jr_ok run --sql-jobs 1
+	q_is 'urgent,urgent,urgent,urgent,urgent,low,low,low,low,low' "select string_agg(what, ',' order by n) from seen"
+}
