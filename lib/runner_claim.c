@@ -94,6 +94,8 @@ is_of_lane(void *ctx, const char *job_type)
 void
 jr_claim_take_combos(struct jr_runner *runner, const PGresult *result)
 {
+	bool missing = false;
+
 	runner->combos_count = (size_t)PQntuples(result);
 	runner->combos_at_ms = jr_clock_now_ms();
 	for (size_t i = 0; i < runner->lane_count; i++) {
@@ -103,12 +105,17 @@ jr_claim_take_combos(struct jr_runner *runner, const PGresult *result)
 		jr_queue_read_combos(result, &lane->combos, is_of_lane, &filter);
 		lane->cursor.set = false;
 		lane->drained = lane->combos.count == 0;
+		missing = missing || lane->drained;
 	}
 	runner->drained = false;
 	if (runner->combos_count > 0)
 		runner->claim_at_ms = 0;
 	else if (runner->opts->job_id == 0)
 		note_drained(runner);
+	if (missing && runner->combos_count >= JR_COMBOS_MAX && !runner->combos_whole) {
+		runner->combos_whole = true; /* what was cut may be all of a lane's, whose places are free */
+		jr_claim_reset(runner);
+	}
 }
 
 static size_t

@@ -138,3 +138,15 @@ running_is() {
 	jr_ok run --sql-jobs 1
 	q_is 'urgent,urgent,urgent,urgent,urgent,low,low,low,low,low' "select string_agg(what, ',' order by n) from seen"
 }
+
+@test "many types of one kind do not keep those of another from their places" {
+	for i in {1..80}; do
+		printf '#!/bin/sh\nsleep 0.1\n' >"$JOBRUN_HANDLERS/ex$i"
+	done
+	chmod 755 "$JOBRUN_HANDLERS"/ex*
+	echo 'select 1' >"$JOBRUN_HANDLERS/sq.sql"
+	chmod 644 "$JOBRUN_HANDLERS/sq.sql"
+	q "select jobrun.enqueue('ex' || g) from generate_series(1, 80) g" "select jobrun.enqueue('sq', priority => 200::smallint)" >/dev/null
+	jr_ok run -j 1
+	q_is t "select count(*) < 10 from jobrun.job_runs r join jobrun.job_runs s on s.job_type = 'sq' and r.started_at < s.started_at"
+}
