@@ -204,6 +204,16 @@ enum run_column {
 	C_LEASE_LEFT /* adopt's only */
 };
 
+size_t
+jr_queue_count_bytes(const PGresult *result)
+{
+	size_t bytes = 0;
+
+	for (int row = 0; row < PQntuples(result); row++)
+		bytes += (size_t)PQgetlength(result, row, C_PAYLOAD);
+	return bytes;
+}
+
 int64_t
 jr_queue_read_lease_left(const PGresult *result, size_t index)
 {

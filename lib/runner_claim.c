@@ -113,7 +113,8 @@ jr_claim_take_combos(struct jr_runner *runner, const PGresult *result)
 	else if (runner->opts->job_id == 0)
 		note_drained(runner);
 	if (missing && runner->combos_count >= JR_COMBOS_MAX && !runner->combos_whole) {
-		runner->combos_whole = true; /* what was cut may be all of a lane's, whose places are free */
+		runner->combos_whole =
+		    true; /* what was cut may be all of a lane's, whose places are free */
 		jr_claim_reset(runner);
 	}
 }
@@ -131,6 +132,14 @@ cap(const struct jr_runner *runner, size_t wanted)
 	return wanted;
 }
 
+static size_t
+set_size(const struct jr_lane *lane)
+{
+	size_t batch = (size_t)lane->set->settings.batch;
+
+	return batch < lane->most ? batch : lane->most;
+}
+
 /* How many more of the lane could be started, and places for them. */
 static size_t
 take_places(struct jr_runner *runner, const struct jr_lane *lane)
@@ -144,7 +153,7 @@ take_places(struct jr_runner *runner, const struct jr_lane *lane)
 	taken = jr_places_take(places, lane->set != NULL ? 1 : cap(runner, free_count));
 	runner->claim_places[lane->pool] = taken;
 	if (lane->set != NULL && taken > 0)
-		return cap(runner, (size_t)lane->set->settings.batch);
+		return cap(runner, set_size(lane));
 	return taken;
 }
 
@@ -294,6 +303,21 @@ take_empty(struct jr_runner *runner, struct jr_lane *lane)
 	}
 }
 
+/* A set whose payloads were small may be followed by a larger one; large ones are to fit into memory. */
+static void
+note_set(const struct jr_runner *runner, struct jr_lane *lane, const PGresult *result)
+{
+	size_t rows = jr_queue_count_runs(result), bytes = jr_queue_count_bytes(result);
+
+	if (bytes > JR_SET_BYTES) {
+		lane->most = rows * JR_SET_BYTES / bytes;
+		if (lane->most == 0)
+			lane->most = 1;
+	} else if (rows == runner->claim_wanted && bytes <= JR_SET_BYTES / 2 &&
+		   lane->most < JR_BATCH_MAX)
+		lane->most *= 2;
+}
+
 static void
 take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 {
@@ -309,6 +333,8 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 		runner->crowded = false;
 	} else
 		take_empty(runner, lane);
+	if (lane != NULL && lane->set != NULL)
+		note_set(runner, lane, result);
 	report_surplus(runner, jr_queue_count_runs(result));
 	jr_claim_take_runs(runner, result, sent_ms, lane == NULL ? NULL : &lane->cursor);
 }

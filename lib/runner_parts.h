@@ -28,6 +28,8 @@ struct jr_runner;
 #define JR_LINK_PATIENT_MS 10000 /* one try to connect, while nothing is held */
 #define JR_RECLAIM_BATCH 200
 #define JR_CLAIM_MOST 4096
+#define JR_SET_FIRST 100           /* runs of the first set that is claimed */
+#define JR_SET_BYTES (8 * 1048576) /* of payloads in a set, as far as the ones before it tell */
 #define JR_HELD_BUCKETS 1024
 
 enum jr_held_phase {
@@ -52,6 +54,7 @@ struct jr_lane {
 	    set; /* up to settings.batch runs of this type in one place; NULL: a place for each run */
 	struct jr_combos combos; /* of its types */
 	struct jr_cursor cursor;
+	size_t most;  /* runs of the next set: more after small payloads, fewer after large ones */
 	bool drained; /* a fresh look found nothing due */
 };
 
@@ -71,6 +74,7 @@ struct jr_held {
 	struct jr_tale tale;   /* RUNNING: what it has told and is not written yet; owned */
 	bool missed;           /* a heartbeat did not find it */
 	bool telling;          /* it was offered since the last heartbeat */
+	bool untold;           /* and that was not answered */
 	bool lost;             /* fenced out: nothing is written any more */
 	bool on_wire;          /* ENDED: in the settle whose reply is awaited */
 	bool in_doubt;         /* ENDED: a settle was not answered; read before it is sent again */

@@ -26,7 +26,7 @@ where r.locked_until is not null;
 
 -- settle_done: the runs whose effect is in this transaction have succeeded; called as the last statement before COMMIT.
 -- If one of these claims is not held any more it raises JR074, so that a COMMIT behind it can only roll back: effect and
--- completion are there together or not at all. results: what each gave, or null. The time is that of the clock, since
+-- completion are there together or not at all. results: what each gave, or null; JR054 if one is too large. The time is that of the clock, since
 -- now() is when the handler's transaction began.
 create function jobrun.settle_done(run_ids bigint[], claim_seqs bigint[], runner_id bigint, results jsonb[]) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -35,6 +35,9 @@ declare
 	v_runner constant bigint := runner_id;
 	v_settled bigint;
 begin
+	if exists (select from unnest(results) g(result) where pg_column_size(g.result) > 1049600) then
+		raise exception 'the result takes more than 1 MiB in the database: nothing of the statement is kept' using errcode = 'JR054';
+	end if;
 	with held as materialized (
 		select r.id, g.result
 		from unnest(run_ids, claim_seqs, results) g(id, claim_seq, result)

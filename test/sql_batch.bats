@@ -153,6 +153,25 @@ exact() {
 	q_is 5 'select count(*) from done'
 }
 
+@test "after large payloads a set is smaller, so that it fits into memory" {
+	settings many <<<'{"batch": 1000}'
+	q "select jobrun.enqueue('many', jsonb_build_array(g, repeat('x', 500000))) from generate_series(1, 300) g" >/dev/null
+	bg_runner --sql-jobs 1
+	most=0
+	while ! is_gone "$runner_pid"; do
+		n=$(q "select count(*) from jobrun.job_runs where status = 'running'")
+		[ "$n" -le "$most" ] || most=$n
+		rss=$(awk '/^VmHWM/ { print $2 }' "/proc/$runner_pid/status" 2>/dev/null || true)
+	done
+	wait_runner
+	assert_equal "$runner_status" 0
+	exact
+	q_is 300 'select count(*) from done'
+	[ "$most" -le 100 ]
+	# A sanitizer needs much memory for itself.
+	grep -q __asan_init "$JOBRUN" || [ "${rss:-0}" -lt 300000 ]
+}
+
 @test "groups are cut at 8 MiB of payloads; the parts have one place and one connection" {
 	q 'alter table done add pid integer default pg_backend_pid()'
 	q "select jobrun.enqueue('many', jsonb_build_array(g, repeat('x', 1000000))) from generate_series(1, 20) g" >/dev/null
