@@ -111,7 +111,8 @@ jr_queue_read_combos(const PGresult *result, struct jr_combos *combos,
 	jr_combos_release(combos);
 	for (int row = 0; row < PQntuples(result); row++) {
 		wanted[row] = want(ctx, PQgetvalue(result, row, 0));
-		combos->count += wanted[row];
+		if (wanted[row] && combos->count++ == 0) /* they are in order of it */
+			combos->best = jr_pg_int(result, row, 2, 0);
 	}
 	combos->types = column_array(result, wanted, 0);
 	combos->queues = column_array(result, wanted, 1);

@@ -48,6 +48,7 @@ bool jr_queue_read_expired(const PGresult *result);
  */
 struct jr_combos {
 	size_t count;
+	int64_t best; /* of the priorities */
 	char *types, *queues, *priorities;
 };
 void jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t most);

@@ -69,6 +69,7 @@ struct jr_held {
 	int64_t retry_at_ms;   /* ENDED: not settled again before */
 	struct jr_seat *seat;  /* its place; NULL: none */
 	struct jr_tale tale;   /* RUNNING: what it has told and is not written yet; owned */
+	bool missed;           /* a heartbeat did not find it */
 	bool telling;          /* it was offered since the last heartbeat */
 	bool lost;             /* fenced out: nothing is written any more */
 	bool on_wire;          /* ENDED: in the settle whose reply is awaited */
@@ -131,6 +132,7 @@ struct jr_runner {
 	size_t combos_count;                /* of all lanes */
 	int64_t combos_at_ms;               /* when they were read; -1: not to be used */
 	bool drained;                       /* nothing is due in any lane */
+	bool stale;                         /* a handler has ended since the last look was sent */
 	bool crowded;                       /* no free place, and nothing held: others go on */
 	int64_t
 	    claim_at_ms; /* not before: after a failure, or to look again while something runs */

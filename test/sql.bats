@@ -235,3 +235,10 @@ g-large|failed||result-too-large'
 	# At most two at any moment, and two at some.
 	q_is 2 'select max(n) from (select count(*) as n from seen a join seen b on b.at <= a.at and b.until > a.at group by a.at, a.pid) c'
 }
+
+@test "a handler that enqueues the next one: the tick goes on to the last" {
+	sql_handler chain <<<"select jobrun.enqueue('chain', to_jsonb(\$1::integer - 1)) where \$1::integer > 0"
+	enqueue chain 200 >/dev/null
+	jr_ok run
+	q_is '201|0' "select count(*), count(*) filter (where status <> 'succeeded') from jobrun.job_runs"
+}
