@@ -79,7 +79,8 @@ begin
 		raise exception 'claim % of run % is not the running one any more', v_claim, v_run using errcode = 'JR074';
 	end if;
 	insert into jobrun.job_effects as e (key, run_id, claim_seq, done_at) values (v_key, v_run, v_claim, now())
-	on conflict (key) do update set run_id = excluded.run_id, claim_seq = excluded.claim_seq, done_at = excluded.done_at
+	on conflict (key) do update set run_id = excluded.run_id, claim_seq = excluded.claim_seq,
+		started_at = excluded.started_at, done_at = excluded.done_at
 		where e.done_at is null;
 	return found;
 end
