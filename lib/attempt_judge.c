@@ -109,7 +109,8 @@ jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end,
 	*outcome = (struct jr_outcome){0};
 	if (reason == JR_EV_LOST && !end->settled)
 		return false;
-	outcome->kind = end->settled ? JR_OUT_SUCCEEDED : kind_of(reason, end->verdict, end->unsent);
+	outcome->kind =
+	    end->settled ? JR_OUT_SUCCEEDED : kind_of(reason, end->verdict, end->unsent);
 	outcome->settled = end->settled;
 	outcome->in_doubt = end->in_doubt;
 	outcome->has_exit = end->has_exit;

@@ -55,7 +55,7 @@ jr_timers_add(struct jr_timers *timers, struct jr_timer *timer)
 {
 	if (timers->count == timers->room) {
 		timers->room = timers->room == 0 ? 16 : timers->room * 2;
-		timers->items = jr_xrealloc(timers->items, timers->room, sizeof(*timers->items));
+		timers->items = jr_xrealloc(timers->items, timers->room, sizeof(struct jr_timer *));
 	}
 	timer->heap = timers;
 	timer->order = timers->orders++;

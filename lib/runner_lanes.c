@@ -121,3 +121,96 @@ jr_seat_leave(struct jr_runner *runner, struct jr_seat *seat)
 	jr_places_give(&runner->places[seat->pool], 1);
 	free(seat);
 }
+
+static size_t
+cap(const struct jr_runner *runner, size_t wanted)
+{
+	const struct jr_runner_opts *opts = runner->opts;
+	int64_t left = opts->max_runs - runner->counts.claimed;
+
+	if (wanted > runner->claim_most)
+		wanted = runner->claim_most;
+	if (opts->max_runs > 0 && (int64_t)wanted > left)
+		return left > 0 ? (size_t)left : 0;
+	return wanted;
+}
+
+static size_t
+set_size(const struct jr_lane *lane)
+{
+	size_t batch = (size_t)lane->set->settings.batch;
+
+	return batch < lane->most ? batch : lane->most;
+}
+
+/* How many more of the lane could be started, and places for them. */
+static size_t
+take_places(struct jr_runner *runner, const struct jr_lane *lane)
+{
+	struct jr_places *places = &runner->places[lane->pool];
+	size_t free_count = (size_t)runner->opts->places[lane->pool] - places->held_count;
+	size_t taken;
+
+	if (jr_lanes_is_full(runner, lane))
+		return 0;
+	taken = jr_places_take(places, lane->set != NULL ? 1 : cap(runner, free_count));
+	runner->claim_places[lane->pool] = taken;
+	if (lane->set != NULL && taken > 0)
+		return cap(runner, set_size(lane));
+	return taken;
+}
+
+/* The priority of what the lane would give next, or better than that. */
+static int64_t
+rank(const struct jr_lane *lane)
+{
+	return lane->cursor.set ? lane->cursor.priority : lane->combos.best;
+}
+
+/* Has another lane, that wants the same places, more urgent work? */
+static bool
+must_wait(const struct jr_runner *runner, const struct jr_lane *lane)
+{
+	for (size_t i = 0; i < runner->lane_count; i++) {
+		const struct jr_lane *other = &runner->lanes[i];
+
+		if (other->pool == lane->pool && !other->drained && rank(other) < rank(lane))
+			return true;
+	}
+	return false;
+}
+
+/* The next lane that has work and a place for it: the most urgent of each pool, else in turns; its places are had. */
+bool
+jr_lanes_choose(struct jr_runner *runner)
+{
+	for (size_t i = 0; i < runner->lane_count; i++) {
+		size_t n = (runner->lane_next + i) % runner->lane_count;
+		struct jr_lane *lane = &runner->lanes[n];
+
+		if (lane->drained || must_wait(runner, lane))
+			continue;
+		runner->claim_wanted = take_places(runner, lane);
+		if (runner->claim_wanted == 0)
+			continue;
+		runner->claim_lane = lane;
+		runner->lane_next = n + 1;
+		return true;
+	}
+	return false;
+}
+
+/* A set whose payloads were small may be followed by a larger one; large ones are to fit into memory. */
+void
+jr_lanes_note_set(const struct jr_runner *runner, struct jr_lane *lane, const PGresult *result)
+{
+	size_t rows = jr_queue_count_runs(result), bytes = jr_queue_count_bytes(result);
+
+	if (bytes > JR_SET_BYTES) {
+		lane->most = rows * JR_SET_BYTES / bytes;
+		if (lane->most == 0)
+			lane->most = 1;
+	} else if (rows == runner->claim_wanted && bytes <= JR_SET_BYTES / 2 &&
+		   lane->most < JR_BATCH_MAX)
+		lane->most *= 2;
+}

@@ -28,8 +28,9 @@ struct jr_runner;
 #define JR_LINK_PATIENT_MS 10000 /* one try to connect, while nothing is held */
 #define JR_RECLAIM_BATCH 200
 #define JR_CLAIM_MOST 4096
-#define JR_SET_FIRST 100           /* runs of the first set that is claimed */
-#define JR_SET_BYTES (8 * 1048576) /* of payloads in a set, as far as the ones before it tell */
+#define JR_SET_FIRST 100 /* runs of the first set that is claimed */
+#define JR_SET_BYTES                                                                               \
+	((size_t)8 * 1048576) /* of payloads in a set, as far as the ones before it tell */
 #define JR_HELD_BUCKETS 1024
 
 enum jr_held_phase {
@@ -184,6 +185,11 @@ void jr_lanes_close(struct jr_runner *runner);
 struct jr_lane *jr_lanes_find(struct jr_runner *runner, const struct jr_handler *handler);
 /* Has this runner used up the number of places that its options give it? */
 bool jr_lanes_is_full(const struct jr_runner *runner, const struct jr_lane *lane);
+/* Choose the lane to claim from, with places for what is wanted: claim_lane and claim_wanted. false: there is none. */
+bool jr_lanes_choose(struct jr_runner *runner);
+/* How large the sets of this lane may be, after one that was claimed. */
+void jr_lanes_note_set(
+    const struct jr_runner *runner, struct jr_lane *lane, const PGresult *result);
 /* A place for a run, from those had for the claim, else another; NULL: there is none. */
 struct jr_seat *jr_seat_take(struct jr_runner *runner, enum jr_pool pool);
 void jr_seat_leave(struct jr_runner *runner, struct jr_seat *seat);

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #define START_MS 2000 /* for a child of another account to execute */
-#define REPORT_FD 3 /* of the child, while it is not executed yet */
+#define REPORT_FD 3   /* of the child, while it is not executed yet */
 
 enum step {
 	STEP_SESSION,
@@ -214,9 +214,10 @@ is_other_account(const struct jr_spawn *spawn)
 static pid_t
 make_child(const struct plan *plan)
 {
-	pid_t pid = is_other_account(plan->spawn)
-			? fork()
-			: vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): as said above */
+	pid_t pid =
+	    is_other_account(plan->spawn)
+		? fork()
+		: vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): as said above */
 
 	if (pid == 0)
 		run_child(plan);

@@ -280,16 +280,14 @@ static bool
 write_away(int fd, const struct away *away)
 {
 	char line[AWAY_LEN + 16];
-	int len = snprintf(
-	    line, sizeof(line), AWAY_FORMAT, (long long)away->since_ms, (long long)away->stage,
-	    (unsigned long long)away->what);
+	int len = snprintf(line, sizeof(line), AWAY_FORMAT, (long long)away->since_ms,
+	    (long long)away->stage, (unsigned long long)away->what);
 
 	return len == AWAY_LEN && pwrite(fd, line, AWAY_LEN, 0) == AWAY_LEN;
 }
 
 bool
-jr_state_away(
-    const char *directory, const char *name, const char *what, int64_t *since_ms)
+jr_state_away(const char *directory, const char *name, const char *what, int64_t *since_ms)
 {
 	int64_t now_ms = jr_clock_wall_ms();
 	char *path = file_path(directory, name, "away");

@@ -45,8 +45,7 @@ void jr_places_give(struct jr_places *places, size_t count);
  * lasted by the wall clock. jr_state_back: true once after failures of which one was printed. If the directory cannot be
  * written: true, and false.
  */
-bool jr_state_away(
-    const char *directory, const char *name, const char *what, int64_t *since_ms);
+bool jr_state_away(const char *directory, const char *name, const char *what, int64_t *since_ms);
 bool jr_state_back(const char *directory, const char *name, int64_t *since_ms);
 
 #endif

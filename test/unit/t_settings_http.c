@@ -251,7 +251,8 @@ secrets_that_are_not_safe_are_refused_and_not_shown(void **state)
 		char *foreign = make_file(*state, "foreign", SECRET_32, 0600);
 
 		assert_int_equal(chown(foreign, 1, 1), 0);
-		refuse_member(*state, "\"secret\": \"file:foreign\"", "1: secret: cannot trust /tmp/");
+		refuse_member(
+		    *state, "\"secret\": \"file:foreign\"", "1: secret: cannot trust /tmp/");
 		free(foreign);
 	}
 	free(fifo);

@@ -322,8 +322,8 @@ another_account_cannot_stop_the_runner(void **state)
 		int64_t begin_ms = jr_clock_now_ms();
 		struct result result = {0};
 		struct jr_err err = {0};
-		struct jr_child *child = jr_child_start(
-		    fixture->loop, fixture->keeper, &spec, on_ended, &result, &err);
+		struct jr_child *child =
+		    jr_child_start(fixture->loop, fixture->keeper, &spec, on_ended, &result, &err);
 
 		took_ms = jr_clock_now_ms() - begin_ms;
 		if (child == NULL)
