@@ -120,9 +120,9 @@ row() {
 	file Count.sql <<<'select 1'
 	handler 'b d' <<<'exit 0'
 	jr_ok handlers
-	assert_regex "$output" '! Send_Mail: not a job type: [^!]*: rename it to send_mail'$'\n'
-	assert_regex "$output" '! Count.sql: not a job type: [^!]*: rename it to count.sql'$'\n'
-	assert_regex "$output" '! b d: not a job type: [^!]*, at most 63 characters'($'\n'|'$')
+	assert_line --regexp '^! Send_Mail: not a job type: .*: rename it to send_mail$'
+	assert_line --regexp '^! Count.sql: not a job type: .*: rename it to count.sql$'
+	assert_line --regexp '^! b d: not a job type: .*, at most 63 characters$'
 }
 
 @test "names of files are made visible" {

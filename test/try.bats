@@ -169,7 +169,7 @@ $(readlink -f "$JOBRUN_HANDLERS")"
 
 @test "the text that is handed on is the one that was given, whatever its numbers and spaces" {
 	handler show <<<'cat; cat "$JOBRUN_CHECKPOINT"'
-	for text in '{ "a" :1.10, "a":2}' 123456789012345678901234567890.50 1e999 '[-1e-999]' ' null '; do
+	for text in '{ "a" :1.10, "a":2}' 123456789012345678901234567890.50 1e999 '[-1e-999]' '[ null ]'; do
 		jr try show "$text" --checkpoint "$text"
 		tried 0
 		assert_equal "$stderr" "$text
