@@ -2,32 +2,29 @@
  * effect: run a command unless it has been done before, under a key that the database remembers.
  *
  * Three steps, each on a connection of its own, so that nothing is held while the command runs: ask, run, mark. A crash
- * between the last two makes the command run again: at least once. With --at-most-once the mark comes first, and such a
- * crash makes it run never. Then what must hold is that nobody else's mark is taken for ours: it carries a random word,
- * so asking again after a lost answer gives the true one.
+ * between the last two makes the command run again: at least once. With --at-most-once the mark comes first, such a
+ * crash makes it run never, and the third step adds how the command ended. Then what must hold is that nobody else's mark
+ * is taken for ours: it carries a random word, so asking again after a lost answer gives the true one.
  *
  * Inside a handler (JOBRUN_RUN_ID, JOBRUN_CLAIM) the claim must still be the running one before the command starts. The
- * mark behind it is written whatever became of the claim: the effect has happened.
+ * mark behind it is written whatever became of the claim: the effect has happened. In one that is tried, nothing is.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "advice.h"
 #include "clock.h"
 #include "commands.h"
+#include "foreground.h"
 #include "parse.h"
+#include "print.h"
 #include "sql_text.h"
+#include "text.h"
 
 #define PAUSE_MS 200
-#define NOT_EXECUTABLE 126
-#define NOT_FOUND 127
 
 struct effect_opts {
 	bool at_most_once;
@@ -51,14 +48,21 @@ struct effect {
 	char run_text[24], claim_text[24];
 	char word[40]; /* what our mark carries, with --at-most-once */
 	bool at_most_once;
+	bool tried; /* inside `jobrun try`: nothing is written */
 };
 
-/* What effect_begin and effect_claim say. */
-enum answer {
+enum word {
 	GO,
 	DONE,
+	OPEN,
 	BEGUN,
 	FENCED
+};
+
+/* What effect_begin, effect_claim and effect_look say. */
+struct answer {
+	enum word word;
+	int64_t status, age_ms; /* if DONE */
 };
 
 static bool
@@ -77,14 +81,16 @@ check_arguments(int argc, char **argv, struct jr_err *err)
 	return true;
 }
 
-/* A number that a handler has in its environment. *text stays NULL without it; 0 is that of `jobrun try`, which has no claim. */
+/* A number that a handler has in its environment. *text stays NULL without it, and for 0, that of `jobrun try`. */
 static bool
-read_number(const char *name, char storage[24], const char **text, struct jr_err *err)
+read_number(
+    const char *name, char storage[24], const char **text, bool *is_zero, struct jr_err *err)
 {
 	const char *value = getenv(name);
 	int64_t number;
 
-	if (value == NULL || *value == '\0' || strcmp(value, "0") == 0)
+	*is_zero = value != NULL && strcmp(value, "0") == 0;
+	if (value == NULL || *value == '\0' || *is_zero)
 		return true;
 	if (!jr_parse_int(name, value, 1, INT64_MAX, &number, err))
 		return false;
@@ -95,15 +101,18 @@ read_number(const char *name, char storage[24], const char **text, struct jr_err
 static bool
 read_claim(struct effect *effect, struct jr_err *err)
 {
-	if (!read_number("JOBRUN_RUN_ID", effect->run_text, &effect->run_id, err) ||
-	    !read_number("JOBRUN_CLAIM", effect->claim_text, &effect->claim, err))
+	bool no_run, no_claim, is_run;
+
+	if (!read_number("JOBRUN_RUN_ID", effect->run_text, &effect->run_id, &no_run, err) ||
+	    !read_number("JOBRUN_CLAIM", effect->claim_text, &effect->claim, &no_claim, err))
 		return false;
-	if ((effect->run_id == NULL) == (effect->claim == NULL))
+	effect->tried = no_run && no_claim;
+	if ((effect->run_id == NULL) == (effect->claim == NULL) && no_run == no_claim)
 		return true;
+	is_run = effect->run_id != NULL || (effect->claim == NULL && no_run);
 	return jr_fail(err, JR_E_USAGE,
 	    "%s is set and %s is not: a handler has both, and what is no handler neither",
-	    effect->run_id != NULL ? "JOBRUN_RUN_ID" : "JOBRUN_CLAIM",
-	    effect->run_id != NULL ? "JOBRUN_CLAIM" : "JOBRUN_RUN_ID");
+	    is_run ? "JOBRUN_RUN_ID" : "JOBRUN_CLAIM", is_run ? "JOBRUN_CLAIM" : "JOBRUN_RUN_ID");
 }
 
 static bool
@@ -130,6 +139,8 @@ ask_once(const struct effect *effect, const struct jr_statement *statement, bool
 	if (db != NULL)
 		result = jr_db_query(db, statement->sql, statement->count, statement->values,
 		    JR_CMD_TIMEOUT_MS, err);
+	else
+		jr_advise_database(effect->app, err);
 	jr_db_close(db);
 	return result;
 }
@@ -159,18 +170,17 @@ ask(const struct effect *effect, const struct jr_statement *statement, bool *dou
 	return result;
 }
 
-static enum answer
-read_answer(const PGresult *result)
+static enum word
+read_word(const char *text)
 {
 	static const struct {
-		const char *word;
-		enum answer answer;
-	} answers[] = {{"go", GO}, {"done", DONE}, {"begun", BEGUN}};
-	const char *word = PQgetvalue(result, 0, 0);
+		const char *text;
+		enum word word;
+	} words[] = {{"go", GO}, {"done", DONE}, {"open", OPEN}, {"begun", BEGUN}};
 
-	for (size_t i = 0; i < JR_COUNT(answers); i++) {
-		if (strcmp(word, answers[i].word) == 0)
-			return answers[i].answer;
+	for (size_t i = 0; i < JR_COUNT(words); i++) {
+		if (strcmp(text, words[i].text) == 0)
+			return words[i].word;
 	}
 	return FENCED;
 }
@@ -186,7 +196,7 @@ fail_unasked(const struct effect *effect, bool doubt, struct jr_err *err)
 		    "%s was not run: a transaction that has called jobrun.effect('%s') is still "
 		    "open",
 		    effect->command[0], effect->key);
-	if (doubt && effect->at_most_once)
+	if (doubt && effect->at_most_once && !effect->tried)
 		return jr_fail(err, why.code,
 		    "%s was not run, and it cannot be told whether effect %s is marked; if it is, "
 		    "it stays undone: %s",
@@ -195,21 +205,30 @@ fail_unasked(const struct effect *effect, bool doubt, struct jr_err *err)
 }
 
 static bool
-begin(struct effect *effect, enum answer *answer, struct jr_err *err)
+begin(struct effect *effect, struct answer *answer, struct jr_err *err)
 {
 	const char *values[] = {effect->key, effect->run_id, effect->claim, effect->word};
 	const struct jr_statement at_least = {jr_sql_effect_begin, 3, values};
 	const struct jr_statement at_most = {jr_sql_effect_claim, 4, values};
+	const struct jr_statement look = {jr_sql_effect_look, 1, values};
 	bool doubt = false;
 	PGresult *result;
 
 	if (effect->at_most_once && !make_word(effect, err))
 		return false;
-	result = ask(effect, effect->at_most_once ? &at_most : &at_least, &doubt, err);
+	result = ask(effect,
+	    effect->tried          ? &look
+	    : effect->at_most_once ? &at_most
+				   : &at_least,
+	    &doubt, err);
 	if (result == NULL)
 		return fail_unasked(effect, doubt, err);
-	*answer = read_answer(result);
+	answer->word = read_word(PQgetvalue(result, 0, 0));
+	answer->status = jr_pg_int(result, 0, 1, 0);
+	answer->age_ms = jr_pg_int(result, 0, 2, 0);
 	PQclear(result);
+	if (effect->tried && !effect->at_most_once && answer->word == BEGUN)
+		answer->word = GO;
 	return true;
 }
 
@@ -247,89 +266,63 @@ take_back(const struct effect *effect, struct jr_err *err)
 	PQclear(result);
 }
 
-/* What is passed on to the command. SIGCHLD ends the wait. */
+/* Who asks for it again gets the same status; best effort, since CMD has ended whatever the database says now. */
 static void
-fill_watched(sigset_t *watched)
+remember(const struct effect *effect, int status, struct jr_err *err)
 {
-	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
+	char text[24];
+	const char *values[] = {effect->key, effect->word, jr_pg_print_int(text, status)};
+	const struct jr_statement statement = {jr_sql_effect_end, JR_COUNT(values), values};
+	struct jr_err why;
+	bool unused = false;
+	PGresult *result = ask(effect, &statement, &unused, &why);
 
-	sigemptyset(watched);
-	for (size_t i = 0; i < JR_COUNT(signals); i++)
-		sigaddset(watched, signals[i]);
-}
-
-/*
- * It gets the signal mask that we were started with, and the one disposition that is ours, of SIGPIPE, as it was by
- * default. What our caller ignores (nohup) stays ignored. 0 or an errno; then nothing runs.
- */
-static int
-start(char **command, const sigset_t *mask, pid_t *pid)
-{
-	posix_spawnattr_t attributes;
-	sigset_t defaults;
-	int error = posix_spawnattr_init(&attributes);
-
-	if (error != 0)
-		return error;
-	sigemptyset(&defaults);
-	sigaddset(&defaults, SIGPIPE);
-	posix_spawnattr_setsigdefault(&attributes, &defaults);
-	posix_spawnattr_setsigmask(&attributes, mask);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-	error = posix_spawnp(pid, command[0], NULL, &attributes, command, environ);
-	posix_spawnattr_destroy(&attributes);
-	return error;
-}
-
-/* What a shell would say of it. */
-static int
-wait_for(pid_t pid, const sigset_t *watched)
-{
-	siginfo_t info;
-	int status, sig;
-
-	for (;;) {
-		if (waitpid(pid, &status, WNOHANG) == pid)
-			return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-		sig = sigwaitinfo(watched, &info);
-		/* A terminal sends its own to the command too; twice would mean more than once. */
-		if (sig > 0 && sig != SIGCHLD && info.si_code != SI_KERNEL)
-			kill(pid, sig);
-	}
-}
-
-/* *started: false if it could not be. From here on TERM, INT and HUP are the command's, and the mark comes behind it. */
-static int
-run_command(char **command, bool *started, struct jr_err *err)
-{
-	sigset_t watched, before;
-	pid_t pid;
-	int error;
-
-	fill_watched(&watched);
-	signal(SIGCHLD, SIG_DFL); /* where it is ignored, there is nothing to wait for */
-	sigprocmask(SIG_BLOCK, &watched, &before);
-	error = start(command, &before, &pid);
-	*started = error == 0;
-	if (error == 0)
-		return wait_for(pid, &watched);
-	jr_fail(err, JR_E_NEWS, "cannot run %s: %s", command[0], strerror(error));
-	if (error == EAGAIN || error == ENOMEM)
-		return JR_E_TEMP;
-	return error == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
+	if (result == NULL)
+		jr_fail(err, why.code,
+		    "effect %s has ended with exit status %d, and that is not marked: %s",
+		    effect->key, status, why.msg);
+	PQclear(result);
 }
 
 static int
 go(const struct effect *effect, struct jr_err *err)
 {
 	bool started;
-	int status = run_command(effect->command, &started, err);
+	int status = jr_foreground_run(effect->command, &started, err);
 
-	if (!started && effect->at_most_once)
+	if (effect->tried) {
+		char *key = jr_text_visible(effect->key, false);
+
+		fprintf(stderr, "jobrun try: %s is not marked\n", key);
+		free(key);
+	} else if (!started && effect->at_most_once) {
 		take_back(effect, err);
-	else if (status == 0 && !effect->at_most_once)
+	} else if (effect->at_most_once) {
+		remember(effect, status, err);
+	} else if (status == 0) {
 		status = mark(effect, err);
+	}
 	return status;
+}
+
+/* It was done before: its status again, and a line for who looks. */
+static int
+skip(const struct effect *effect, const struct answer *answer)
+{
+	char *key, *age;
+
+	if (effect->app->verbose > 0 || jr_print_is_terminal(stderr)) {
+		key = jr_text_visible(effect->key, false);
+		age = jr_format_age(answer->age_ms);
+		if (answer->status == 0)
+			fprintf(stderr, "%s: done before, %s\n", key, age);
+		else
+			fprintf(stderr, "%s: ended before with exit status %" PRId64 ", %s\n", key,
+			    answer->status, age);
+		free(age);
+		free(key);
+	}
+	return (int)answer->status;
 }
 
 static int
@@ -337,17 +330,22 @@ effect_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 {
 	const struct effect_opts *opts = values;
 	struct effect effect = {.app = app, .key = argv[0], .at_most_once = opts->at_most_once};
-	enum answer answer = FENCED;
+	struct answer answer = {.word = FENCED};
 
 	if (!check_arguments(argc, argv, err) || !read_claim(&effect, err))
 		return (int)err->code;
 	effect.command = argv + 2;
 	if (!begin(&effect, &answer, err))
 		return (int)err->code;
-	switch (answer) {
+	switch (answer.word) {
 	case GO:
 		return go(&effect, err);
 	case DONE:
+		return skip(&effect, &answer);
+	case OPEN:
+		jr_fail(err, JR_E_NEWS,
+		    "%s was not run: effect %s was begun before and may not have ended",
+		    effect.command[0], effect.key);
 		return 0;
 	case BEGUN:
 		jr_fail(err, JR_E_NEWS,
@@ -375,11 +373,19 @@ const struct jr_cmd jr_cmd_effect = {
 	       "database away), it\n"
 	       "runs again next time: at least once.\n"
 	       "\n"
-	       "The exit status is CMD's; 0 if it was done before; 128+N if signal N killed it; "
-	       "127 if there is\n"
-	       "no such command, 126 if it cannot be executed. 75: CMD was not run, since the "
-	       "database is away\n"
-	       "or, in a handler, its claim is not the running one any more.\n",
+	       "With --at-most-once KEY is marked first, and how CMD ended is added to the mark: "
+	       "its exit status\n"
+	       "is passed on to later calls, which do not run it. If that is not known (a crash) "
+	       "they say so.\n"
+	       "\n"
+	       "The exit status is CMD's; 0 if it was done before, or may have been; 128+N if "
+	       "signal N killed it;\n"
+	       "127 if there is no such command, 126 if it cannot be executed. 75: CMD was not "
+	       "run, since the\n"
+	       "database is away or, in a handler, its claim is not the running one any more. In "
+	       "a handler of\n"
+	       "jobrun try nothing is marked. With -v, or on a terminal, it is said that CMD was "
+	       "done before.\n",
     .options = effect_options,
     .defaults = &effect_defaults,
     .size = sizeof(effect_defaults),

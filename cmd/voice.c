@@ -71,20 +71,44 @@ jr_voice_progress(void *ctx, const struct jr_counts *c)
 	fflush(stderr);
 }
 
-/* A file that is left out is said at once, then as rarely as a database that is away: cron mails each word. */
+/* All of them as one text. Caller frees. */
+static char *
+all_problems(const struct jr_handlers *handlers)
+{
+	char *all = jr_xstrdup("");
+
+	for (size_t i = 0; i < handlers->problem_count; i++) {
+		char *more = jr_xasprintf("%s%s\n", all, handlers->problems[i]);
+
+		free(all);
+		all = more;
+	}
+	return all;
+}
+
+/*
+ * Files that are left out are said at once, and again as rarely as a database that is away, since cron mails each word;
+ * when others are left out all are said anew.
+ */
 void
 jr_voice_problems(const struct jr_handlers *handlers, const char *state_directory)
 {
 	char *name = jr_xasprintf("handlers %s", handlers->directory);
+	char *what = all_problems(handlers);
 	int64_t since_ms;
-	bool tell = handlers->problem_count > 0 &&
-		    (jr_state_away(state_directory, name, &since_ms) || isatty(STDERR_FILENO));
+	bool tell =
+	    handlers->problem_count > 0 &&
+	    (jr_state_away(state_directory, name, what, &since_ms) || isatty(STDERR_FILENO));
 
-	for (size_t i = 0; i < handlers->problem_count; i++)
-		jr_log(tell ? JR_WARN : JR_INFO, "handler_refused",
-		    JR_S("reason", handlers->problems[i]));
+	for (size_t i = 0; i < handlers->problem_count; i++) {
+		if (tell)
+			fprintf(stderr, "jobrun: not used: %s\n", handlers->problems[i]);
+		else
+			jr_log(JR_INFO, "handler_refused", JR_S("reason", handlers->problems[i]));
+	}
 	if (handlers->problem_count == 0)
 		(void)jr_state_back(state_directory, name, &since_ms);
+	free(what);
 	free(name);
 }
 
@@ -129,7 +153,7 @@ jr_voice_soften(const char *state_directory, const char *conninfo, int status, b
 	char *words;
 
 	if (!answered && status == JR_E_TEMP) {
-		if (!jr_state_away(state_directory, name, &since_ms) && !isatty(STDERR_FILENO))
+		if (!jr_state_away(state_directory, name, "", &since_ms) && !isatty(STDERR_FILENO))
 			err->msg[0] = '\0';
 	} else if (answered && jr_state_back(state_directory, name, &since_ms)) {
 		words = jr_format_duration(since_ms);

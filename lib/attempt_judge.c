@@ -48,7 +48,7 @@ later_delay(const struct jr_work_end *end, const struct jr_run *run, struct jr_r
 }
 
 static enum jr_outcome_kind
-kind_of(enum jr_attempt_event reason, enum jr_verdict verdict)
+kind_of(enum jr_attempt_event reason, enum jr_verdict verdict, bool unsent)
 {
 	static const enum jr_outcome_kind by_verdict[] = {
 	    [JR_DONE] = JR_OUT_SUCCEEDED,
@@ -58,7 +58,7 @@ kind_of(enum jr_attempt_event reason, enum jr_verdict verdict)
 	};
 
 	if (reason == JR_EV_TIMEOUT)
-		return JR_OUT_FAILED;
+		return unsent ? JR_OUT_LATER : JR_OUT_FAILED;
 	if (reason == JR_EV_CANCEL && verdict != JR_DONE)
 		return JR_OUT_CANCELLED;
 	if (reason == JR_EV_SHUTDOWN && (verdict == JR_LATER || verdict == JR_FAIL))
@@ -109,7 +109,7 @@ jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end,
 	*outcome = (struct jr_outcome){0};
 	if (reason == JR_EV_LOST && !end->settled)
 		return false;
-	outcome->kind = end->settled ? JR_OUT_SUCCEEDED : kind_of(reason, end->verdict);
+	outcome->kind = end->settled ? JR_OUT_SUCCEEDED : kind_of(reason, end->verdict, end->unsent);
 	outcome->settled = end->settled;
 	outcome->in_doubt = end->in_doubt;
 	outcome->has_exit = end->has_exit;

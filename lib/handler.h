@@ -64,6 +64,7 @@ struct jr_work_end {
 	bool
 	    settled; /* JR_DONE, and the run's completion has been committed with the effect: nobody settles it again */
 	bool in_doubt; /* not JR_DONE: a commit of effect and completion was not answered */
+	bool unsent; /* it waited for others of its set and never began: no timeout is its fault */
 	int exit_status;
 	int64_t pid, cpu_ms, max_rss_kb, output_dropped;
 	int64_t retry_in_ms;                        /* asked for by the handler; 0: nothing asked */

@@ -38,6 +38,7 @@ tell(void *ctx)
 		struct jr_work_end end = {.verdict = own.verdict,
 		    .settled = own.settled,
 		    .in_doubt = own.in_doubt,
+		    .unsent = own.unsent,
 		    .error_code = own.code[0] == '\0' ? NULL : own.code,
 		    .error = own.error,
 		    .result = own.result};

@@ -123,12 +123,30 @@ jr_sql_group_end_refused(struct jr_sql_group *group, const struct jr_err *err)
 		jr_sql_group_end_failed(group, err, true);
 }
 
+/* What the statement answered could not be taken: by one of several runs perhaps, and the others had no fault in it. */
+void
+jr_sql_group_end_dropped(struct jr_sql_group *group)
+{
+	struct jr_sql_end end;
+
+	if (group->active > 1 && group->dropped.verdict != JR_DONE) {
+		split(group, group->dropped.error);
+		return;
+	}
+	end = jr_sql_end_copy(&group->dropped);
+	jr_sql_group_end_all(group, &end, true);
+}
+
 /* No COMMIT was sent. */
 void
 jr_sql_group_end_lost(struct jr_sql_group *group, const struct jr_err *why)
 {
 	struct jr_err err = *why;
 
+	if (group->active > 1) { /* one of them may be at fault */
+		split(group, why->msg);
+		return;
+	}
 	jr_fail_in(&err, "the connection was lost while the statement ran");
 	memcpy(err.sqlstate, "08006", sizeof("08006"));
 	jr_sql_group_end_failed(group, &err, true);
@@ -177,32 +195,25 @@ new_group(struct jr_sql *sql, const struct jr_handler *handler)
 }
 
 static struct jr_sql_group *
-find_gathering(struct jr_sql *sql, const struct jr_handler *handler, size_t bytes)
+find_gathering(struct jr_sql *sql, const struct jr_handler *handler)
 {
 	struct jr_sql_group *group = sql->groups;
 
 	while (group != NULL && !(group->gathering && group->handler == handler))
 		group = group->next;
-	if (group == NULL)
-		return NULL;
-	if (group->bytes + bytes <= JR_SQL_GROUP_BYTES)
-		return group;
-	group->gathering = false;
-	return NULL;
+	return group;
 }
 
 /* A group that may take more begins in the next turn: a claim's runs are all started in this one. */
 void
 jr_sql_group_add(struct jr_sql *sql, const struct jr_handler *handler, struct jr_sql_work *work)
 {
-	size_t bytes = work->run->payload != NULL ? strlen(work->run->payload) : 0;
-	struct jr_sql_group *group = find_gathering(sql, handler, bytes);
+	struct jr_sql_group *group = find_gathering(sql, handler);
 
 	if (group == NULL)
 		group = new_group(sql, handler);
 	group->works = jr_xrealloc(group->works, group->count + 1, sizeof(struct jr_sql_work *));
 	group->works[group->count++] = work;
-	group->bytes += bytes;
 	group->gathering = (int64_t)group->count < handler->settings.batch;
 	work->group = group;
 	if (jr_sql_is_set_based(group))
@@ -223,10 +234,9 @@ abandon(struct jr_sql_group *group)
 	if (group->phase == JR_SQL_CLOSING)
 		jr_sql_group_end_in_doubt(
 		    group, "the connection was closed, since it was to be stopped");
-	else if (group->phase == JR_SQL_DROPPING) {
-		end = jr_sql_end_copy(&group->dropped);
-		jr_sql_group_end_all(group, &end, true);
-	} else if (sent || group->active > 1)
+	else if (group->phase == JR_SQL_DROPPING)
+		jr_sql_group_end_dropped(group);
+	else if (sent || group->active > 1)
 		split(group, "stopped");
 	else {
 		end = jr_sql_end_of(
@@ -255,6 +265,7 @@ jr_sql_group_stop(struct jr_sql_group *group, struct jr_sql_work *work, bool kil
 		struct jr_sql_end end = jr_sql_end_of(
 		    JR_LATER, "sqlstate:57014", "stopped before the statement was sent");
 
+		end.unsent = true;
 		end_one(group, at, &end);
 		if (group->count == 0)
 			go_on(group);

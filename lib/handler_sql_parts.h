@@ -23,12 +23,12 @@ struct jr_sql_group;
 
 #define JR_SQL_RESULT_MAX JR_PAYLOAD_MAX /* text of a result */
 #define JR_SQL_GROUP_BYTES                                                                         \
-	((size_t)8 * 1048576) /* payloads in one group, but for a single large one */
+	((size_t)8 * 1048576) /* payloads in one transaction, but for a single large one */
 
 /* How a run ended; `error` and `result` are owned. */
 struct jr_sql_end {
 	enum jr_verdict verdict;
-	bool settled, in_doubt;
+	bool settled, in_doubt, unsent;
 	char code[32]; /* "" with JR_DONE */
 	char *error;
 	char *result; /* a line {"result": ...}; only of a rehearsal */
@@ -91,7 +91,6 @@ struct jr_sql_group {
 	const struct jr_handler *handler;
 	struct jr_sql_work **works; /* those that are not over */
 	size_t count, active;
-	size_t bytes;   /* of their payloads */
 	bool gathering; /* others may join */
 	bool single;    /* one by one, after a failure */
 	enum jr_sql_phase phase;
@@ -117,6 +116,7 @@ void jr_sql_group_remove(struct jr_sql_group *group, struct jr_sql_work *work); 
 void jr_sql_group_end_all(struct jr_sql_group *group, struct jr_sql_end *end, bool own);
 void jr_sql_group_end_failed(struct jr_sql_group *group, const struct jr_err *err, bool sent);
 void jr_sql_group_end_refused(struct jr_sql_group *group, const struct jr_err *err);
+void jr_sql_group_end_dropped(struct jr_sql_group *group); /* as group->dropped says */
 void jr_sql_group_end_lost(struct jr_sql_group *group, const struct jr_err *why);
 void jr_sql_group_end_in_doubt(struct jr_sql_group *group, const char *why);
 

@@ -9,6 +9,7 @@
 #include "buf.h"
 #include "clock.h"
 #include "mem.h"
+#include "parse.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -39,6 +40,8 @@ jr_sql_end_of_err(const struct jr_rules *rules, const struct jr_err *err, bool s
 	const char *sqlstate = err->sqlstate[0] == '\0' ? "08006" : err->sqlstate;
 	char code[32];
 
+	if (strcmp(sqlstate, "JR054") == 0) /* of settle_done */
+		return jr_sql_end_of(JR_FAIL, "result-too-large", err->msg);
 	snprintf(code, sizeof(code), "sqlstate:%s", sqlstate);
 	return jr_sql_end_of(jr_verdict_of_sqlstate(rules, sqlstate, sent), code, err->msg);
 }
@@ -184,10 +187,13 @@ find_word(const char *text)
 static struct jr_sql_work *
 find_work(struct jr_sql_work *const *works, size_t count, const char *id)
 {
-	char text[24];
+	struct jr_err ignored;
+	int64_t wanted;
 
-	for (size_t i = 0; id != NULL && i < count; i++) {
-		if (strcmp(jr_pg_print_int(text, works[i]->run->id), id) == 0)
+	if (id == NULL || !jr_parse_int("run_id", id, 1, INT64_MAX, &wanted, &ignored))
+		return NULL;
+	for (size_t i = 0; i < count; i++) {
+		if (works[i]->run->id == wanted)
 			return works[i];
 	}
 	return NULL;

@@ -12,6 +12,7 @@
 #include "sql_text.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define TIMEOUT_SLACK_MS 1000 /* the attempt's own timer comes first */
 
@@ -33,17 +34,14 @@ static void
 on_dropped(void *ctx, const struct jr_reply *reply)
 {
 	struct jr_sql_group *group = ((struct jr_sql_conn *)ctx)->group;
-	struct jr_sql_end end;
 
 	if (group == NULL)
 		return;
 	give_back(group, reply->end, false);
-	if (group->sql->host->rehearsal && reply->end == JR_PG_FAILED) {
+	if (group->sql->host->rehearsal && reply->end == JR_PG_FAILED)
 		jr_sql_group_end_refused(group, &reply->err);
-		return;
-	}
-	end = jr_sql_end_copy(&group->dropped);
-	jr_sql_group_end_all(group, &end, true);
+	else
+		jr_sql_group_end_dropped(group);
 }
 
 /* Nothing of the transaction is kept; its runs end like this (taken). */
@@ -57,7 +55,7 @@ drop(struct jr_sql_group *group, struct jr_sql_end *end)
 	group->phase = JR_SQL_DROPPING;
 	batch = jr_batch_new(JR_BATCH_DROPPING, &times, on_dropped, group->conn);
 	if (end->verdict == JR_DONE)
-		jr_batch_add(batch, jr_sql_sql_rehearse, 0, NULL);
+		jr_batch_add(batch, jr_sql_sql_constraints, 0, NULL);
 	jr_pg_submit(group->conn->pg, batch);
 }
 
@@ -134,6 +132,9 @@ finish(struct jr_sql_group *group, const char *result)
 	}
 	group->phase = JR_SQL_CLOSING;
 	batch = jr_batch_new(JR_BATCH_CLOSING, &times, on_closed, group->conn);
+	jr_batch_bare(batch);
+	/* What is deferred is the handler's too: it happens with its role, settings and temporary tables. */
+	jr_batch_add(batch, jr_sql_sql_constraints, 0, NULL);
 	jr_sql_conn_add_cleaning(batch);
 	add_settle(batch, group, result);
 	jr_pg_submit(group->conn->pg, batch);
@@ -209,6 +210,8 @@ timeout_of(const struct jr_sql_group *group)
 	}
 	if (first_ms == JR_NEVER)
 		return -1;
+	if (group->active > 1) /* the other half is for going one by one */
+		return first_ms > now_ms + 1 ? (first_ms - now_ms) / 2 : 1;
 	return (first_ms > now_ms ? first_ms - now_ms : 0) + TIMEOUT_SLACK_MS;
 }
 
@@ -228,6 +231,23 @@ add_statement(struct jr_batch *batch, const struct jr_sql_group *group)
 	free(payload);
 }
 
+/* As many as fit, at least one; the others go with the next. */
+static size_t
+fitting(const struct jr_sql_group *group)
+{
+	size_t bytes = 0, n = 0;
+
+	while (n < group->count) {
+		const char *payload = group->works[n]->run->payload;
+
+		bytes += payload != NULL ? strlen(payload) : 0;
+		if (n > 0 && bytes > JR_SQL_GROUP_BYTES)
+			break;
+		n++;
+	}
+	return n;
+}
+
 void
 jr_sql_txn_begin(struct jr_sql_group *group)
 {
@@ -236,7 +256,7 @@ jr_sql_txn_begin(struct jr_sql_group *group)
 	struct jr_batch *batch;
 
 	group->gathering = false;
-	group->active = group->single ? 1 : group->count;
+	group->active = group->single ? 1 : fitting(group);
 	group->phase = JR_SQL_OPENING;
 	group->conn = jr_sql_conn_take(group->sql, group);
 	batch = jr_batch_new(JR_BATCH_OPENING, &times, on_opened, group->conn);

@@ -78,6 +78,24 @@ take_line(struct jr_incoming *in, const char *line, size_t len)
 	keep(&in->date, value_of(line, len, "Date"));
 }
 
+/* "HTTP/1.1 103 Early Hints": more will follow, who knows when. */
+static bool
+is_interim(const char *data, size_t len)
+{
+	const char *blank = memchr(data, ' ', len);
+
+	return blank != NULL && blank + 1 < data + len && blank[1] == '1';
+}
+
+/* How long it may think is a matter of the timeout; once it talks, it must go on. */
+static void
+begin_low_speed(const struct jr_transfer *transfer)
+{
+	(void)curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	(void)curl_easy_setopt(
+	    transfer->easy, CURLOPT_LOW_SPEED_TIME, (long)(JR_HTTP_SLOW_MS / 1000));
+}
+
 size_t
 jr_incoming_header(char *data, size_t size, size_t count, void *transfer)
 {
@@ -90,10 +108,8 @@ jr_incoming_header(char *data, size_t size, size_t count, void *transfer)
 		in->cut = JR_CUT_HEADERS;
 	else if (len >= 5 && memcmp(data, "HTTP/", 5) == 0 && in->body_total == 0) {
 		forget_headers(in);
-		/* How long it may think is a matter of the timeout; once it talks, it must go on. */
-		(void)curl_easy_setopt(owner->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-		(void)curl_easy_setopt(
-		    owner->easy, CURLOPT_LOW_SPEED_TIME, (long)(JR_HTTP_SLOW_MS / 1000));
+		if (!is_interim(data, len))
+			begin_low_speed(owner);
 	} else if (len > 0 && is_blank(data[0]))
 		in->headers_done = true;
 	else if (!in->headers_done)

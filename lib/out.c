@@ -271,8 +271,16 @@ struct jr_out *
 jr_out_open(struct jr_outs *outs, int64_t run_id, int64_t claim_seq, const char *checkpoint,
     const struct jr_limits *limits, struct jr_err *err)
 {
-	struct jr_out *out = jr_xcalloc(1, sizeof(*out));
+	struct jr_out *out;
 
+	if (limits != NULL && limits->has_account && !jr_out_dir_is_open(outs)) {
+		jr_fail(err, JR_E_CONFIG,
+		    "its account cannot reach %s: every directory above it must have x for others: "
+		    "set another TMPDIR for jobrun",
+		    outs->path);
+		return NULL;
+	}
+	out = jr_xcalloc(1, sizeof(*out));
 	out->outs = outs;
 	out->fd = -1;
 	jr_buf_init(&out->line, LINE_BYTES_MAX);

@@ -185,6 +185,23 @@ parent_directory(void)
 	return tmpdir != NULL && tmpdir[0] == '/' ? tmpdir : "/tmp";
 }
 
+/* May accounts that are neither its owner nor of its group pass every directory above it? */
+bool
+jr_out_dir_is_open(const struct jr_outs *outs)
+{
+	char *path = jr_xstrdup(outs->path);
+	bool open = true;
+
+	for (char *slash = strrchr(path, '/'); open && slash != NULL; slash = strrchr(path, '/')) {
+		struct stat st;
+
+		*slash = '\0';
+		open = stat(path[0] != '\0' ? path : "/", &st) == 0 && (st.st_mode & S_IXOTH) != 0;
+	}
+	free(path);
+	return open;
+}
+
 struct jr_outs *
 jr_outs_open(struct jr_err *err)
 {

@@ -161,23 +161,18 @@ read_members(json_t *root, struct jr_out_line *line, struct jr_err *err)
 }
 
 static bool
-check_sizes(const char *text, size_t len, const struct jr_out_line *line, struct jr_err *err)
+check_sizes(
+    const struct measure *measure, size_t len, const struct jr_out_line *line, struct jr_err *err)
 {
-	struct measure measure = measure_text(text, len);
-	bool large = line->says[JR_SAYS_CHECKPOINT] || line->says[JR_SAYS_RESULT];
-
-	if (measure.has_huge_number)
+	if (measure->has_huge_number)
 		return jr_fail(err, JR_E_DATA, "a number of more than %d digits", NUMBER_MAX);
 	if (line->says[JR_SAYS_PROGRESS] && len > JR_PROGRESS_MAX)
 		return jr_fail(
 		    err, JR_E_DATA, "%zu bytes: progress has at most %d", len, JR_PROGRESS_MAX);
-	if (line->says[JR_SAYS_PROGRESS] && measure.jsonb_size > SMALL_MAX)
+	if (line->says[JR_SAYS_PROGRESS] && measure->jsonb_size > SMALL_MAX)
 		return jr_fail(err, JR_E_DATA,
 		    "progress of too many parts: it would take more than %d bytes in the database",
 		    SMALL_MAX);
-	if (large && measure.jsonb_size > LARGE_MAX)
-		return jr_fail(
-		    err, JR_E_DATA, "it would take more than %d bytes in the database", LARGE_MAX);
 	return true;
 }
 
@@ -205,13 +200,19 @@ parse(const char *text, size_t len, struct jr_err *err)
 bool
 jr_out_line_read(const char *text, size_t len, struct jr_out_line *line, struct jr_err *err)
 {
-	json_t *root = parse(text, len, err);
+	struct measure measure = measure_text(text, len);
+	json_t *root;
 	bool done;
 
 	*line = (struct jr_out_line){0};
+	/* Before jansson makes a hundred times as much of it. */
+	if (measure.jsonb_size > LARGE_MAX)
+		return jr_fail(
+		    err, JR_E_DATA, "it would take more than %d bytes in the database", LARGE_MAX);
+	root = parse(text, len, err);
 	if (root == NULL)
 		return false;
-	done = read_members(root, line, err) && check_sizes(text, len, line, err);
+	done = read_members(root, line, err) && check_sizes(&measure, len, line, err);
 	json_decref(root);
 	return done;
 }

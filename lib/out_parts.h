@@ -41,6 +41,9 @@ int jr_out_dir_make(const struct jr_outs *outs, const char *name, const char *te
 /* The name is still that of the file behind fd. */
 bool jr_out_dir_has(const struct jr_outs *outs, const char *name, int fd);
 
+/* May other accounts reach it? */
+bool jr_out_dir_is_open(const struct jr_outs *outs);
+
 /* Remove whatever has that name in the directory, if it is not a directory with something in it. */
 void jr_out_dir_remove(const struct jr_outs *outs, const char *name);
 

@@ -190,20 +190,27 @@ jr_perm_check_directory(const char *path, struct jr_err *err)
 }
 
 bool
+jr_perm_check_named(const char *path, struct jr_err *err)
+{
+	struct stat st = {0};
+
+	if (!walk_to(path, false, &st, err))
+		return false;
+	if (!S_ISREG(st.st_mode))
+		return jr_fail(err, JR_E_CONFIG, "cannot use %s: it is not a plain file", path);
+	return true;
+}
+
+bool
 jr_perm_check_data(const char *path, struct jr_err *err)
 {
 	const char *slash = strrchr(path, '/');
 	char *directory =
 	    jr_xmemdup0(path, slash != NULL && slash > path ? (size_t)(slash - path) : 1);
 	bool trusted = jr_perm_check_directory(directory, err);
-	struct stat st = {0};
 
 	free(directory);
-	if (!trusted || !walk_to(path, false, &st, err))
-		return false;
-	if (!S_ISREG(st.st_mode))
-		return jr_fail(err, JR_E_CONFIG, "cannot use %s: it is not a plain file", path);
-	return true;
+	return trusted && jr_perm_check_named(path, err);
 }
 
 bool

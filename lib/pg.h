@@ -61,7 +61,7 @@ struct jr_batch *jr_batch_new(
 
 /*
  * The transaction begins with BEGIN alone, READ COMMITTED, and has the settings of the session: for statements of
- * users, who expect their own search_path. Before anything is added; no matter for one that goes on with a transaction.
+ * users, who expect their own search_path; and what the server refuses is told in its words. Before anything is added.
  */
 void jr_batch_bare(struct jr_batch *batch);
 

@@ -78,6 +78,7 @@ void
 jr_batch_bare(struct jr_batch *batch)
 {
 	assert(batch->owned == 0);
+	batch->bare = true;
 	while (batch->count > 1)
 		free_values(&batch->statements[--batch->count]);
 	batch->first = batch->count;
@@ -137,7 +138,7 @@ note_failure(struct jr_batch *batch, const PGresult *result)
 		return;
 	batch->failed = true;
 	batch->failed_at = batch->at < batch->first ? 0 : batch->at - batch->first;
-	if (!jr_batch_is_foreign(batch))
+	if (!batch->bare)
 		jr_pg_result_error(result, &batch->err);
 	else if (PQresultStatus(result) == PGRES_EMPTY_QUERY)
 		jr_pg_fail(&batch->err, "42601", "there is no statement in it");

@@ -26,6 +26,7 @@ struct jr_batch {
 	size_t at;              /* the one whose answer is awaited; == count: the Sync */
 	bool answered;          /* its result has come, its end mark not yet */
 	struct jr_pg_rows rows; /* of the foreign statement, if there is one */
+	bool bare;              /* of a user's: what is refused is told as the server says it */
 	bool failed;
 	size_t failed_at; /* as in jr_reply */
 	struct jr_err err;

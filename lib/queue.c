@@ -111,7 +111,8 @@ jr_queue_read_combos(const PGresult *result, struct jr_combos *combos,
 	jr_combos_release(combos);
 	for (int row = 0; row < PQntuples(result); row++) {
 		wanted[row] = want(ctx, PQgetvalue(result, row, 0));
-		combos->count += wanted[row];
+		if (wanted[row] && combos->count++ == 0) /* they are in order of it */
+			combos->best = jr_pg_int(result, row, 2, 0);
 	}
 	combos->types = column_array(result, wanted, 0);
 	combos->queues = column_array(result, wanted, 1);
@@ -202,6 +203,16 @@ enum run_column {
 	C_STARTED,
 	C_LEASE_LEFT /* adopt's only */
 };
+
+size_t
+jr_queue_count_bytes(const PGresult *result)
+{
+	size_t bytes = 0;
+
+	for (int row = 0; row < PQntuples(result); row++)
+		bytes += (size_t)PQgetlength(result, row, C_PAYLOAD);
+	return bytes;
+}
 
 int64_t
 jr_queue_read_lease_left(const PGresult *result, size_t index)

@@ -48,6 +48,7 @@ bool jr_queue_read_expired(const PGresult *result);
  */
 struct jr_combos {
 	size_t count;
+	int64_t best; /* of the priorities */
 	char *types, *queues, *priorities;
 };
 void jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t most);
@@ -75,6 +76,7 @@ void jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, struct jr_run
 
 /* Rows of the three above. *cursor (may be NULL) is moved behind the last. */
 size_t jr_queue_count_runs(const PGresult *result);
+size_t jr_queue_count_bytes(const PGresult *result); /* of the payloads */
 int64_t jr_queue_read_lease_left(const PGresult *result, size_t index); /* adopt's only; ms */
 struct jr_run *jr_queue_read_run(
     const PGresult *result, size_t index, struct jr_cursor *cursor) JR_MUST;

@@ -45,6 +45,20 @@ renew(struct jr_held *held, int64_t sent_ms)
 		jr_attempt_renew(held->attempt, held->fence_at_ms);
 }
 
+/*
+ * A sql handler's commit ends its own run, and the answer to it may still be on its way. There is no harm in asking once
+ * more: if the claim is lost, the server lets nothing of it be committed.
+ */
+static bool
+may_have_settled(struct jr_held *held)
+{
+	bool first = !held->missed;
+
+	held->missed = true;
+	return first && held->phase == JR_HELD_RUNNING && held->seat != NULL &&
+	       held->seat->pool == JR_POOL_SQL;
+}
+
 static void
 take_beat(struct jr_runner *runner, const struct jr_beat_row *row, int64_t sent_ms)
 {
@@ -56,6 +70,8 @@ take_beat(struct jr_runner *runner, const struct jr_beat_row *row, int64_t sent_
 	case JR_BEAT_GONE:
 		if (held->unanswered)
 			held->in_doubt = true;
+		else if (may_have_settled(held))
+			beat_by(runner, jr_clock_now_ms() + busy_ms(runner));
 		else
 			jr_held_lose(held, "somebody else holds it");
 		return;

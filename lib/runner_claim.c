@@ -61,12 +61,17 @@ jr_claim_is_allowed(const struct jr_runner *runner)
 	       !(opts->max_runs > 0 && runner->counts.claimed >= opts->max_runs);
 }
 
-/* Nothing is due. Final if nothing runs; otherwise look again in a second. */
+/*
+ * Nothing was due. Final if nothing runs; otherwise look again in a second. What a sql handler has committed on its own
+ * connection since the look was sent was not seen by it.
+ */
 static void
 note_drained(struct jr_runner *runner)
 {
-	runner->drained = true;
 	jr_claim_reset(runner);
+	if (runner->stale)
+		return;
+	runner->drained = true;
 	if (runner->held_count > 0)
 		look_again_later(runner);
 }
@@ -89,6 +94,8 @@ is_of_lane(void *ctx, const char *job_type)
 void
 jr_claim_take_combos(struct jr_runner *runner, const PGresult *result)
 {
+	bool missing = false;
+
 	runner->combos_count = (size_t)PQntuples(result);
 	runner->combos_at_ms = jr_clock_now_ms();
 	for (size_t i = 0; i < runner->lane_count; i++) {
@@ -98,12 +105,18 @@ jr_claim_take_combos(struct jr_runner *runner, const PGresult *result)
 		jr_queue_read_combos(result, &lane->combos, is_of_lane, &filter);
 		lane->cursor.set = false;
 		lane->drained = lane->combos.count == 0;
+		missing = missing || lane->drained;
 	}
 	runner->drained = false;
 	if (runner->combos_count > 0)
 		runner->claim_at_ms = 0;
 	else if (runner->opts->job_id == 0)
 		note_drained(runner);
+	if (missing && runner->combos_count >= JR_COMBOS_MAX && !runner->combos_whole) {
+		runner->combos_whole =
+		    true; /* what was cut may be all of a lane's, whose places are free */
+		jr_claim_reset(runner);
+	}
 }
 
 static size_t
@@ -119,6 +132,14 @@ cap(const struct jr_runner *runner, size_t wanted)
 	return wanted;
 }
 
+static size_t
+set_size(const struct jr_lane *lane)
+{
+	size_t batch = (size_t)lane->set->settings.batch;
+
+	return batch < lane->most ? batch : lane->most;
+}
+
 /* How many more of the lane could be started, and places for them. */
 static size_t
 take_places(struct jr_runner *runner, const struct jr_lane *lane)
@@ -132,7 +153,7 @@ take_places(struct jr_runner *runner, const struct jr_lane *lane)
 	taken = jr_places_take(places, lane->set != NULL ? 1 : cap(runner, free_count));
 	runner->claim_places[lane->pool] = taken;
 	if (lane->set != NULL && taken > 0)
-		return cap(runner, (size_t)lane->set->settings.batch);
+		return cap(runner, set_size(lane));
 	return taken;
 }
 
@@ -143,7 +164,27 @@ has_fresh_combos(const struct jr_runner *runner)
 	       jr_clock_now_ms() - runner->combos_at_ms < LOOK_MS;
 }
 
-/* The next lane that has work and a place for it, in turns; its places are had. */
+/* The priority of what the lane would give next, or better than that. */
+static int64_t
+rank(const struct jr_lane *lane)
+{
+	return lane->cursor.set ? lane->cursor.priority : lane->combos.best;
+}
+
+/* Has another lane, that wants the same places, more urgent work? */
+static bool
+must_wait(const struct jr_runner *runner, const struct jr_lane *lane)
+{
+	for (size_t i = 0; i < runner->lane_count; i++) {
+		const struct jr_lane *other = &runner->lanes[i];
+
+		if (other->pool == lane->pool && !other->drained && rank(other) < rank(lane))
+			return true;
+	}
+	return false;
+}
+
+/* The next lane that has work and a place for it: the most urgent of each pool, else in turns; its places are had. */
 static bool
 choose_lane(struct jr_runner *runner)
 {
@@ -151,7 +192,7 @@ choose_lane(struct jr_runner *runner)
 		size_t n = (runner->lane_next + i) % runner->lane_count;
 		struct jr_lane *lane = &runner->lanes[n];
 
-		if (lane->drained)
+		if (lane->drained || must_wait(runner, lane))
 			continue;
 		runner->claim_wanted = take_places(runner, lane);
 		if (runner->claim_wanted == 0)
@@ -206,12 +247,14 @@ jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
 	if (opts->job_id > 0)
 		return add_claim_job(runner, batch);
 	if (!has_fresh_combos(runner)) {
+		runner->stale = false;
 		jr_queue_add_combos(
 		    batch, &runner->facts, runner->combos_whole ? INT64_MAX : JR_COMBOS_MAX);
 		return 1;
 	}
 	if (!choose_lane(runner))
 		return 0;
+	runner->stale = false;
 	jr_queue_add_claim(batch, &runner->facts, &runner->claim_lane->combos,
 	    &runner->claim_lane->cursor, runner->claim_wanted, opts->lease.lease_ms);
 	return 1;
@@ -260,6 +303,21 @@ take_empty(struct jr_runner *runner, struct jr_lane *lane)
 	}
 }
 
+/* A set whose payloads were small may be followed by a larger one; large ones are to fit into memory. */
+static void
+note_set(const struct jr_runner *runner, struct jr_lane *lane, const PGresult *result)
+{
+	size_t rows = jr_queue_count_runs(result), bytes = jr_queue_count_bytes(result);
+
+	if (bytes > JR_SET_BYTES) {
+		lane->most = rows * JR_SET_BYTES / bytes;
+		if (lane->most == 0)
+			lane->most = 1;
+	} else if (rows == runner->claim_wanted && bytes <= JR_SET_BYTES / 2 &&
+		   lane->most < JR_BATCH_MAX)
+		lane->most *= 2;
+}
+
 static void
 take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 {
@@ -275,6 +333,8 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 		runner->crowded = false;
 	} else
 		take_empty(runner, lane);
+	if (lane != NULL && lane->set != NULL)
+		note_set(runner, lane, result);
 	report_surplus(runner, jr_queue_count_runs(result));
 	jr_claim_take_runs(runner, result, sent_ms, lane == NULL ? NULL : &lane->cursor);
 }
@@ -353,6 +413,10 @@ jr_claim_try(struct jr_runner *runner)
 		return true;
 	}
 	jr_batch_free(batch);
+	if (runner->held_count == 0 && runner->stale) {
+		jr_claim_reset(runner);
+		return jr_claim_try(runner);
+	}
 	if (runner->held_count == 0)
 		runner->crowded =
 		    true; /* other runners of this host have every place, and go on claiming */

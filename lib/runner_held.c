@@ -149,6 +149,7 @@ static void
 look_now(struct jr_runner *runner)
 {
 	runner->drained = false;
+	runner->stale = true;
 	runner->claim_at_ms = 0;
 }
 

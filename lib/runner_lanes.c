@@ -55,8 +55,10 @@ jr_lanes_make(struct jr_runner *runner)
 		const struct jr_handler *handler = &handlers->items[i];
 
 		if (is_wanted(runner, handler) && jr_lanes_find(runner, handler) == NULL)
-			runner->lanes[runner->lane_count++] = (struct jr_lane){
-			    .pool = handler->kind->pool, .set = is_set(handler) ? handler : NULL};
+			runner->lanes[runner->lane_count++] =
+			    (struct jr_lane){.pool = handler->kind->pool,
+				.set = is_set(handler) ? handler : NULL,
+				.most = JR_SET_FIRST};
 	}
 }
 

@@ -28,6 +28,8 @@ struct jr_runner;
 #define JR_LINK_PATIENT_MS 10000 /* one try to connect, while nothing is held */
 #define JR_RECLAIM_BATCH 200
 #define JR_CLAIM_MOST 4096
+#define JR_SET_FIRST 100           /* runs of the first set that is claimed */
+#define JR_SET_BYTES (8 * 1048576) /* of payloads in a set, as far as the ones before it tell */
 #define JR_HELD_BUCKETS 1024
 
 enum jr_held_phase {
@@ -52,6 +54,7 @@ struct jr_lane {
 	    set; /* up to settings.batch runs of this type in one place; NULL: a place for each run */
 	struct jr_combos combos; /* of its types */
 	struct jr_cursor cursor;
+	size_t most;  /* runs of the next set: more after small payloads, fewer after large ones */
 	bool drained; /* a fresh look found nothing due */
 };
 
@@ -69,7 +72,9 @@ struct jr_held {
 	int64_t retry_at_ms;   /* ENDED: not settled again before */
 	struct jr_seat *seat;  /* its place; NULL: none */
 	struct jr_tale tale;   /* RUNNING: what it has told and is not written yet; owned */
+	bool missed;           /* a heartbeat did not find it */
 	bool telling;          /* it was offered since the last heartbeat */
+	bool untold;           /* and that was not answered */
 	bool lost;             /* fenced out: nothing is written any more */
 	bool on_wire;          /* ENDED: in the settle whose reply is awaited */
 	bool in_doubt;         /* ENDED: a settle was not answered; read before it is sent again */
@@ -131,6 +136,7 @@ struct jr_runner {
 	size_t combos_count;                /* of all lanes */
 	int64_t combos_at_ms;               /* when they were read; -1: not to be used */
 	bool drained;                       /* nothing is due in any lane */
+	bool stale;                         /* a handler has ended since the last look was sent */
 	bool crowded;                       /* no free place, and nothing held: others go on */
 	int64_t
 	    claim_at_ms; /* not before: after a failure, or to look again while something runs */

@@ -100,9 +100,13 @@ strip(struct jr_held *held, const struct jr_err *err)
 	held->stripped = true;
 	free(o->output);
 	free(o->result);
+	free(o->progress);
+	free(o->checkpoint);
 	free(o->error);
 	o->output = NULL;
 	o->result = NULL;
+	o->progress = NULL;
+	o->checkpoint = NULL;
 	o->error =
 	    o->kind == JR_OUT_SUCCEEDED ? NULL : jr_xstrdup("the text was refused by the server");
 }

@@ -23,6 +23,7 @@ jr_tell_forget(struct jr_held *held)
 	free(held->tale.output);
 	held->tale = (struct jr_tale){.id = 0};
 	held->telling = false;
+	held->untold = false;
 }
 
 static void
@@ -87,8 +88,13 @@ on_told(void *ctx, const struct jr_reply *reply)
 	if (reply->end == JR_PG_FAILED)
 		jr_log(JR_WARN, "progress_refused", JR_S("error", reply->err.msg));
 	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
-		if (held->telling && reply->end == JR_PG_FAILED)
+		if (!held->telling || reply->end == JR_PG_DONE)
+			continue;
+		if (reply->end == JR_PG_FAILED || held->untold)
 			jr_tell_forget(held);
+		else
+			held->untold =
+			    reply->end == JR_PG_UNKNOWN; /* it may be too much for this link */
 	}
 	if (reply->end != JR_PG_DONE)
 		runner->tell_wanted = false; /* the next heartbeat asks again */

@@ -6,6 +6,7 @@
  * a secret gets into a message.
  */
 #include "mem.h"
+#include "perm.h"
 #include "settings_parts.h"
 
 #include <curl/curl.h>
@@ -283,9 +284,13 @@ read_ca_file(const struct jr_reading *r, const struct jr_step *step, const json_
     const struct jr_member *member, void *target)
 {
 	const struct jr_http_target *http = target;
+	struct jr_err err = {.code = JR_E_CONFIG};
 
 	if (!jr_read_path(r, step, value, member, target))
 		return false;
+	/* Who can write to it says whom to trust; and a pipe would hold libcurl, and all of us with it. */
+	if (!jr_perm_check_named(http->ca_file, &err))
+		return jr_refuse(r, step, "ca_file: %s", err.msg);
 	if (access(http->ca_file, R_OK) != 0)
 		return jr_refuse(
 		    r, step, "ca_file: cannot read %s: %s", http->ca_file, strerror(errno));

@@ -5,6 +5,7 @@
  * byte of a secret gets into a message, and what was read of it is wiped.
  */
 #include "mem.h"
+#include "perm.h"
 #include "settings_parts.h"
 
 #include <errno.h>
@@ -160,7 +161,8 @@ read_one(const struct jr_reading *r, const struct jr_step *step, const json_t *v
 		    "secret: expected \"file:PATH\" or a list of two of them: the secret itself "
 		    "stands in that file");
 	path = jr_settings_path(r->directory, text + sizeof(FILE_PREFIX) - 1);
-	ok = read_secret_file(path, &http->secrets[http->secret_count], &err);
+	ok = read_secret_file(path, &http->secrets[http->secret_count], &err) &&
+	     jr_perm_check_named(path, &err);
 	free(path);
 	if (!ok)
 		return jr_refuse(r, step, "secret: %s", err.msg);

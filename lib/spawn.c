@@ -15,12 +15,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define START_MS 2000 /* for a child of another account to execute */
 #define REPORT_FD 3 /* of the child, while it is not executed yet */
 
 enum step {
@@ -157,7 +159,7 @@ is_passing(const struct jr_spawn *spawn, int error)
 	if (error == ENOMEM && spawn->limits != NULL && spawn->limits->memory >= 0)
 		return false;
 	return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE ||
-	       error == ETXTBSY;
+	       error == ETXTBSY || error == ETIMEDOUT;
 }
 
 /* What people would look at in vain: the file is there, and still "no such file". */
@@ -199,21 +201,45 @@ fail(const struct jr_spawn *spawn, const struct report *report, struct jr_err *e
 	    strerror(report->error), hint(spawn, report));
 }
 
+static bool
+is_other_account(const struct jr_spawn *spawn)
+{
+	return spawn->limits != NULL && spawn->limits->has_account;
+}
+
 /*
- * A child that becomes another account makes the memory it has in common with us undumpable, so that the account cannot
- * look into it. When it has executed, that is over for us.
+ * A child that becomes another account can be stopped by it before it has executed, and what shares our memory would
+ * stop us too, with all leases: so that one gets a copy.
  */
 static pid_t
-vfork_child(const struct plan *plan)
+make_child(const struct plan *plan)
 {
-	int dumpable = prctl(PR_GET_DUMPABLE);
-	pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): as said above */
+	pid_t pid = is_other_account(plan->spawn)
+			? fork()
+			: vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): as said above */
 
 	if (pid == 0)
 		run_child(plan);
-	if (prctl(PR_GET_DUMPABLE) != dumpable)
-		(void)prctl(PR_SET_DUMPABLE, dumpable);
 	return pid;
+}
+
+/* false: it has neither executed nor said why not, and has been killed. */
+static bool
+has_reported(const struct jr_spawn *spawn, pid_t pid, int fd)
+{
+	struct pollfd end = {.fd = fd, .events = POLLIN};
+	int found = 1;
+
+	if (!is_other_account(spawn))
+		return true;
+	do
+		found = poll(&end, 1, START_MS);
+	while (found < 0 && errno == EINTR);
+	if (found != 0)
+		return true;
+	(void)kill(pid, SIGKILL);
+	(void)kill(-pid, SIGKILL);
+	return false;
 }
 
 /*
@@ -256,12 +282,16 @@ jr_spawn(struct jr_keeper *keeper, const struct jr_spawn *spawn, struct jr_err *
 	plan.report_fd = ends[1];
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &before);
-	pid = vfork_child(&plan);
+	pid = make_child(&plan);
 	if (pid < 0)
 		report.error = errno;
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);
 	(void)close(ends[1]);
-	failed = pid < 0 || read_report(ends[0], &report);
+	if (pid > 0 && !has_reported(spawn, pid, ends[0])) {
+		report.error = ETIMEDOUT;
+		failed = true;
+	} else
+		failed = pid < 0 || read_report(ends[0], &report);
 	(void)close(ends[0]);
 	if (!failed)
 		return pid;

@@ -3,7 +3,8 @@
  *
  * After vfork the child runs in the memory of its parent until it executes: it calls only what is
  * async-signal-safe and writes only to its own stack. Everything it needs is prepared before, in
- * struct jr_spawn.
+ * struct jr_spawn. A child of another account is forked instead, with the same rules, and killed when it has not executed in
+ * two seconds: its account may stop it, which must not stop us.
  */
 #ifndef JR_SPAWN_H
 #define JR_SPAWN_H

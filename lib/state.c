@@ -228,16 +228,18 @@ jr_places_give(struct jr_places *places, size_t count)
 /* --- database away --- */
 
 /*
- * The line in the file: since when, and how many of the thresholds have been printed. Always the
- * same length.
+ * The line in the file: since when, how many of the thresholds have been printed, and a hash of
+ * what was. Always the same length.
  */
-#define AWAY_FORMAT "%020lld %010lld\n"
+#define AWAY_FORMAT "%020lld %010lld %016llx\n"
 #define AWAY_SINCE_LEN 20
-#define AWAY_LEN 32
+#define AWAY_STAGE_END 31
+#define AWAY_LEN 49
 
 struct away {
 	int64_t since_ms; /* wall clock */
 	int64_t stage;
+	uint64_t what;
 };
 
 /* 0 at once, 1 after ten minutes, 2 after an hour, then one more every six hours. */
@@ -259,12 +261,16 @@ read_away(int fd, int64_t now_ms, struct away *away)
 {
 	char line[AWAY_LEN + 1] = "";
 	struct jr_err ignored;
+	char *end;
 
 	if (pread(fd, line, AWAY_LEN, 0) != AWAY_LEN || line[AWAY_SINCE_LEN] != ' ' ||
-	    line[AWAY_LEN - 1] != '\n')
+	    line[AWAY_STAGE_END] != ' ' || line[AWAY_LEN - 1] != '\n')
 		return false;
 	line[AWAY_SINCE_LEN] = '\0';
-	line[AWAY_LEN - 1] = '\0';
+	line[AWAY_STAGE_END] = '\0';
+	away->what = strtoull(line + AWAY_STAGE_END + 1, &end, 16);
+	if (end != line + AWAY_LEN - 1)
+		return false;
 	return jr_parse_int("since", line, 0, now_ms, &away->since_ms, &ignored) &&
 	       jr_parse_int(
 		   "stage", line + AWAY_SINCE_LEN + 1, 0, INT32_MAX, &away->stage, &ignored);
@@ -275,18 +281,20 @@ write_away(int fd, const struct away *away)
 {
 	char line[AWAY_LEN + 16];
 	int len = snprintf(
-	    line, sizeof(line), AWAY_FORMAT, (long long)away->since_ms, (long long)away->stage);
+	    line, sizeof(line), AWAY_FORMAT, (long long)away->since_ms, (long long)away->stage,
+	    (unsigned long long)away->what);
 
 	return len == AWAY_LEN && pwrite(fd, line, AWAY_LEN, 0) == AWAY_LEN;
 }
 
 bool
-jr_state_away(const char *directory, const char *name, int64_t *since_ms)
+jr_state_away(
+    const char *directory, const char *name, const char *what, int64_t *since_ms)
 {
 	int64_t now_ms = jr_clock_wall_ms();
 	char *path = file_path(directory, name, "away");
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	struct away away;
+	struct away away, fresh = {.since_ms = now_ms, .what = hash(what)};
 	bool is_due = true;
 
 	free(path);
@@ -295,16 +303,16 @@ jr_state_away(const char *directory, const char *name, int64_t *since_ms)
 		return true;
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		is_due = errno != EWOULDBLOCK; /* another runner prints it just now */
-	} else if (!read_away(fd, now_ms, &away)) {
-		(void)write_away(fd, &(struct away){.since_ms = now_ms, .stage = 0});
+	} else if (!read_away(fd, now_ms, &away) || away.what != fresh.what) {
+		(void)write_away(fd, &fresh);
 	} else {
 		int64_t stage = away_stage(now_ms - away.since_ms);
 
 		*since_ms = now_ms - away.since_ms;
 		is_due = stage > away.stage;
+		away.stage = stage;
 		if (is_due)
-			(void)write_away(
-			    fd, &(struct away){.since_ms = away.since_ms, .stage = stage});
+			(void)write_away(fd, &away);
 	}
 	(void)close(fd);
 	return is_due;

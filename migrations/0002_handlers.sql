@@ -26,7 +26,7 @@ where r.locked_until is not null;
 
 -- settle_done: the runs whose effect is in this transaction have succeeded; called as the last statement before COMMIT.
 -- If one of these claims is not held any more it raises JR074, so that a COMMIT behind it can only roll back: effect and
--- completion are there together or not at all. results: what each gave, or null. The time is that of the clock, since
+-- completion are there together or not at all. results: what each gave, or null; JR054 if one is too large. The time is that of the clock, since
 -- now() is when the handler's transaction began.
 create function jobrun.settle_done(run_ids bigint[], claim_seqs bigint[], runner_id bigint, results jsonb[]) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -35,6 +35,9 @@ declare
 	v_runner constant bigint := runner_id;
 	v_settled bigint;
 begin
+	if exists (select from unnest(results) g(result) where pg_column_size(g.result) > 1049600) then
+		raise exception 'the result takes more than 1 MiB in the database: nothing of the statement is kept' using errcode = 'JR054';
+	end if;
 	with held as materialized (
 		select r.id, g.result
 		from unnest(run_ids, claim_seqs, results) g(id, claim_seq, result)
@@ -76,7 +79,8 @@ begin
 		raise exception 'claim % of run % is not the running one any more', v_claim, v_run using errcode = 'JR074';
 	end if;
 	insert into jobrun.job_effects as e (key, run_id, claim_seq, done_at) values (v_key, v_run, v_claim, now())
-	on conflict (key) do update set run_id = excluded.run_id, claim_seq = excluded.claim_seq, done_at = excluded.done_at
+	on conflict (key) do update set run_id = excluded.run_id, claim_seq = excluded.claim_seq,
+		started_at = excluded.started_at, done_at = excluded.done_at
 		where e.done_at is null;
 	return found;
 end

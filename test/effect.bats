@@ -65,6 +65,26 @@ take_away() {
 	assert_equal "$(times)" 2
 }
 
+@test "with -v, or on a terminal, a line says that it was done before" {
+	effect mail -v -- "echo did >>$did"
+	refute_regex "$stderr" 'done before'
+	q "update jobrun.job_effects set done_at = now() - interval '3 min 2 s'"
+	for option in '' --at-most-once; do
+		effect mail -v $option -- "echo did >>$did"
+		assert_equal "$status" 0
+		assert_equal "$output" ''
+		assert_regex "${stderr_lines[-1]}" '^mail: done before, 3m [0-9]+s ago$'
+	done
+	run timeout 20 script -qec "$(printf '%q ' "$JOBRUN" effect mail -- false)" /dev/null </dev/null
+	assert_equal "$status" 0
+	assert_regex "$output" '^mail: done before, 3m [0-9]+s ago.?$'
+	effect $'a\eb' --at-most-once -- 'exit 3'
+	effect $'a\eb' -v -- "echo did >>$did"
+	assert_equal "$status" 3
+	assert_regex "${stderr_lines[-1]}" '^a\\x1bb: ended before with exit status 3, (now|[0-9]+s ago)$'
+	assert_equal "$(times)" 1
+}
+
 @test "the status of the command is passed on, nothing is marked, and it runs again" {
 	for n in 1 65 75 255; do
 		effect mail -- "echo did >>$did; exit $n"
@@ -223,7 +243,8 @@ SigBlk:	0000000000000000"
 		wait "${pids[n]}"
 	done
 	assert_equal "$(times)" 1
-	assert_equal "$(cat "$TMPDIR/err")" ''
+	# Who comes while it runs cannot know how it will end.
+	assert_equal "$(grep -vx 'jobrun: sh was not run: effect mail was begun before and may not have ended' "$TMPDIR/err")" ''
 	assert_equal "$(marked mail)" t
 }
 
@@ -231,10 +252,11 @@ SigBlk:	0000000000000000"
 	effect mail --at-most-once -- "$(printf '%q' "$JR_PSQL") -XAtqc \"select done_at is not null from jobrun.job_effects\" '$JOBRUN_DATABASE_URL'; exit 3"
 	assert_equal "$status" 3
 	assert_equal "$output" t
-	effect mail --at-most-once -- "echo did >>$did"
-	assert_equal "$status" 0
-	effect mail -- "echo did >>$did"
-	assert_equal "$status" 0
+	for option in '' --at-most-once; do
+		effect mail $option -- "echo did >>$did"
+		assert_equal "$status" 3
+		assert_equal "$stderr" ''
+	done
 	q_is f "select jobrun.effect('mail')"
 	assert_equal "$(times)" 0
 	(exec "$JOBRUN" effect killed --at-most-once -- sh -c 'echo $$ >ready; exec sleep 300') 3>&- &
@@ -243,9 +265,31 @@ SigBlk:	0000000000000000"
 	kill -KILL "$pid"
 	wait "$pid" || true
 	kill -KILL "$(cat ready)"
-	effect killed --at-most-once -- "echo did >>$did"
-	assert_equal "$status" 0
+	for option in '' --at-most-once; do
+		effect killed $option -- "echo did >>$did"
+		assert_equal "$status" 0
+		assert_equal "$stderr" 'jobrun: sh was not run: effect killed was begun before and may not have ended'
+	done
 	assert_equal "$(times)" 0
+}
+
+@test "--at-most-once: how the command ended is passed on again, and it is not run" {
+	for n in 0 1 75 255; do
+		for call in 1 2 3; do
+			effect "exit-$n" --at-most-once -- "echo did >>$did; exit $n"
+			assert_equal "$status" "$n"
+			assert_equal "$stderr" ''
+		done
+	done
+	effect killed --at-most-once -- 'kill -TERM $$'
+	effect killed --at-most-once -- "echo did >>$did"
+	assert_equal "$status" 143
+	assert_equal "$(times)" 4
+	# Never started is not begun.
+	run -127 run_jobrun effect none --at-most-once -- no-such-command
+	effect none --at-most-once -- "echo did >>$did"
+	assert_equal "$status" 0
+	assert_equal "$(times)" 5
 }
 
 @test "killed in the middle without --at-most-once: it runs again" {
@@ -291,6 +335,19 @@ SigBlk:	0000000000000000"
 	assert_equal "$(times)" 1
 }
 
+@test "--at-most-once: the database is away behind the command: its status is passed on once, and that is said" {
+	own_cluster
+	jr effect mail --at-most-once -- sh -c "echo did >>$did; $(printf '%q ' env -u JOBRUN_TEST_ID "$TOP/scripts/pg-local" "$test_cluster" stop); exit 3"
+	assert_equal "$status" 3
+	assert_equal "${#stderr_lines[@]}" 1
+	assert_regex "$stderr" '^jobrun: effect mail has ended with exit status 3, and that is not marked: connection to server'
+	start_server
+	effect mail --at-most-once -- "echo did >>$did"
+	assert_equal "$status" 0
+	assert_regex "$stderr" 'may not have ended$'
+	assert_equal "$(times)" 1
+}
+
 @test "a database that is back in time is no news" {
 	own_cluster
 	jr effect mail -- sh -c "echo did >>$did; $(printf '%q ' env -u JOBRUN_TEST_ID "$TOP/scripts/pg-local" "$test_cluster" restart) >/dev/null"
@@ -303,7 +360,6 @@ SigBlk:	0000000000000000"
 	for mode in answer request; do
 		for nth in 2 4; do # 1 and 3 are those of need()
 			for option in '' --at-most-once; do
-				[ "$nth$option" != 4--at-most-once ] || continue # there is nothing behind it
 				proxy "$mode" "$nth"
 				key=$mode-$nth$option
 				JOBRUN_DATABASE_URL=$proxied jr effect "$key" $option -- sh -c "echo did >>$did"
@@ -312,6 +368,9 @@ SigBlk:	0000000000000000"
 				assert_file_exist "$cut_file"
 				assert_equal "$(times)" 1
 				assert_equal "$(marked "$key")" t
+				effect "$key" $option -- 'exit 9'
+				assert_equal "$status" 0
+				assert_equal "$stderr" ''
 				: >"$did"
 				end_proxies
 				rm -rf "${cut_file%/*}"
@@ -342,6 +401,7 @@ SigBlk:	0000000000000000"
 	# Somebody else's mark, whatever it says, is not ours either.
 	effect mail --at-most-once -- "echo did >>$did"
 	assert_equal "$status" 0
+	assert_regex "$stderr" 'may not have ended$'
 	assert_equal "$(times)" 0
 }
 
@@ -401,14 +461,98 @@ SigBlk:	0000000000000000"
 		assert_regex "$stderr" '^jobrun: JOBRUN_CLAIM'
 	done
 	assert_equal "$(times)" 0
-	JOBRUN_RUN_ID=0 JOBRUN_CLAIM=1 effect mail -- "echo did >>$did"
-	assert_equal "$status" 64
-	# What jobrun try gives to a handler: it is outside of any run.
-	JOBRUN_RUN_ID=0 JOBRUN_CLAIM=0 effect tried -- "echo did >>$did.tried"
-	assert_equal "$status" 0
+	for pair in '0 1' '1 0' '0 ' ' 0'; do
+		JOBRUN_RUN_ID=${pair% *} JOBRUN_CLAIM=${pair#* } effect mail -- "echo did >>$did"
+		assert_equal "$status" 64
+	done
 	JOBRUN_RUN_ID='' JOBRUN_CLAIM='' effect mail -- "echo did >>$did"
 	assert_equal "$status" 0
-	q_is 2 'select count(*) from jobrun.job_effects where run_id is null and claim_seq is null and done_at is not null'
+	q_is 1 'select count(*) from jobrun.job_effects where run_id is null and claim_seq is null and done_at is not null'
+}
+
+@test "in a handler that is tried: run unless it is done, and nothing is written" {
+	tried() {
+		JOBRUN_RUN_ID=0 JOBRUN_CLAIM=0 effect "$@"
+	}
+	rows() {
+		q 'select e from jobrun.job_effects e order by key'
+	}
+	for option in '' --at-most-once; do
+		for n in 0 0 3; do
+			tried mail $option -- "echo did >>$did; exit $n"
+			assert_equal "$status" "$n"
+			assert_equal "$stderr" 'jobrun try: mail is not marked'
+		done
+	done
+	assert_equal "$(times)" 6
+	q_is 0 'select count(*) from jobrun.job_effects'
+	: >"$did"
+	effect 'done' -- true
+	effect failed --at-most-once -- 'exit 4'
+	effect begun -- false
+	q "insert into jobrun.job_effects (key, done_at, detail) values ('open', now(), '{\"at_most_once\": \"x\"}')"
+	before=$(rows)
+	for option in '' --at-most-once; do
+		tried 'done' $option -- "echo did >>$did"
+		assert_equal "$status/$stderr" 0/
+		tried failed $option -- "echo did >>$did"
+		assert_equal "$status/$stderr" 4/
+		tried open $option -- "echo did >>$did"
+		assert_equal "$status/$stderr" '0/jobrun: sh was not run: effect open was begun before and may not have ended'
+	done
+	tried begun --at-most-once -- "echo did >>$did"
+	assert_equal "$status/$stderr" '0/jobrun: sh was not run: effect begun was begun without --at-most-once and may have happened'
+	assert_equal "$(times)" 0
+	tried begun -- "echo did >>$did"
+	assert_equal "$status/$stderr" '0/jobrun try: begun is not marked'
+	assert_equal "$(times)" 1
+	assert_equal "$(rows)" "$before"
+	# As the real one does it.
+	handler work <<<"\"$JOBRUN\" effect real -- sh -c 'echo did >>$did'"
+	for n in 2 3; do
+		jr_ok try work
+		assert_regex "$stderr" 'jobrun try: real is not marked'
+		assert_equal "$(times)" "$n"
+	done
+	assert_equal "$(rows)" "$before"
+}
+
+@test "in a handler that was told no database, the failure says what to do" {
+	advice='; set JOBRUN_HANDLER_DATABASE_URL for the runner, or keep the password in ~/\.pgpass$'
+	nothing() {
+		run --separate-stderr timeout -k 5 60 env -u JOBRUN_DATABASE_URL PGPORT=1 PGUSER=nobody \
+			"$JOBRUN" effect mail "$@" -- sh -c "echo did >>$did"
+		assert_equal "$status" 75
+		assert_equal "${#stderr_lines[@]}" 1
+	}
+	pids=()
+	(
+		export JOBRUN_RUN_ID=7 JOBRUN_CLAIM=1
+		nothing --at-most-once
+		assert_regex "$stderr" "$advice"
+	) &
+	pids+=($!)
+	# This is no handler, or somebody has said where it is.
+	(
+		nothing
+		refute_regex "$stderr" 'HANDLER_DATABASE'
+	) &
+	pids+=($!)
+	for name in PGHOST PGDATABASE DATABASE_URL; do
+		(
+			export JOBRUN_RUN_ID=7 JOBRUN_CLAIM=1
+			value=$BATS_TEST_TMPDIR
+			[ $name != DATABASE_URL ] || value="host=$value"
+			declare -x "$name=$value"
+			nothing
+			refute_regex "$stderr" 'HANDLER_DATABASE'
+		) &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid"
+	done
+	assert_equal "$(times)" 0
 }
 
 @test "in a real handler: a failed attempt does not repeat what was done" {
@@ -456,7 +600,13 @@ sh
 	q_is f "select jobrun.effect('by-command')"
 	effect once --at-most-once -- false
 	q_is f "select jobrun.effect('once')"
-	# Begun is not done.
+	# Begun is not done. Who takes it over has started it.
+	for by in 'effect again -- false' "q_is t \"select jobrun.effect('again')\""; do
+		effect again -- false
+		q "update jobrun.job_effects set started_at = now() - interval '1 day' where key = 'again'"
+		eval "$by"
+		q_is t "select started_at > now() - interval '1 hour' from jobrun.job_effects where key = 'again'"
+	done
 	effect failed -- false
 	q_is t "select jobrun.effect('failed')"
 	q_is f "select jobrun.effect('failed')"

@@ -257,6 +257,23 @@ $private"
 	q_is 8 "select payload from jobrun.job_runs where progress is not null or result is not null"
 }
 
+@test "texts that the encoding of the database lacks are left out, and the outcome is written" {
+	handler fails <<<'echo "{\"progress\": \"日\", \"checkpoint\": \"本\"}" >> "$JOBRUN_OUT"; echo 日本; exit 1'
+	handler works <<<'echo "{\"progress\": \"日\", \"result\": \"本\"}" >> "$JOBRUN_OUT"; echo 日本; sleep 0.6'
+	JR_LATIN1=${JR_DATABASE}_latin1
+	admin "create database $JR_LATIN1 template template0 encoding 'LATIN1' lc_collate 'C' lc_ctype 'C'"
+	direct=$JOBRUN_DATABASE_URL
+	export JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_LATIN1"
+	jr_ok migrate
+	enqueue fails --max-attempts 1
+	enqueue works
+	jr run --lease 2s --heartbeat 200ms
+	found=$(q 'select job_type, status, claim_seq from jobrun.job_runs order by id')
+	export JOBRUN_DATABASE_URL=$direct
+	admin "drop database $JR_LATIN1"
+	assert_equal "$found" $'fails|dead|1\nworks|succeeded|1'
+}
+
 @test "a result keeps its numbers to the last digit" {
 	handler count <<<'echo "{\"result\": {\"a\": 123456789012345678901234567890.10, \"b\": 9223372036854775808, \"c\": 1e-30}}" >> "$JOBRUN_OUT"'
 	id=$(enqueue count)

@@ -126,3 +126,27 @@ running_is() {
 	jr_ok run
 	q_is 30 'select count(distinct id) from seen'
 }
+
+@test "the more urgent goes first, also among sets and single runs" {
+	q 'create table seen (n serial, what text)'
+	printf "insert into seen (what) values ('low')" >"$JOBRUN_HANDLERS/low.sql"
+	printf "insert into seen (what) values ('urgent')" >"$JOBRUN_HANDLERS/urgent.sql"
+	echo '{"batch": 1}' >"$JOBRUN_HANDLERS/low.json"
+	chmod 644 "$JOBRUN_HANDLERS"/*.sql "$JOBRUN_HANDLERS"/*.json
+	q "select jobrun.enqueue('low', priority => 200::smallint) from generate_series(1, 5)" \
+		"select jobrun.enqueue('urgent', priority => 1::smallint) from generate_series(1, 5)" >/dev/null
+	jr_ok run --sql-jobs 1
+	q_is 'urgent,urgent,urgent,urgent,urgent,low,low,low,low,low' "select string_agg(what, ',' order by n) from seen"
+}
+
+@test "many types of one kind do not keep those of another from their places" {
+	for i in {1..80}; do
+		printf '#!/bin/sh\nsleep 0.1\n' >"$JOBRUN_HANDLERS/ex$i"
+	done
+	chmod 755 "$JOBRUN_HANDLERS"/ex*
+	echo 'select 1' >"$JOBRUN_HANDLERS/sq.sql"
+	chmod 644 "$JOBRUN_HANDLERS/sq.sql"
+	q "select jobrun.enqueue('ex' || g) from generate_series(1, 80) g" "select jobrun.enqueue('sq', priority => 200::smallint)" >/dev/null
+	jr_ok run -j 1
+	q_is t "select count(*) < 10 from jobrun.job_runs r join jobrun.job_runs s on s.job_type = 'sq' and r.started_at < s.started_at"
+}

@@ -140,6 +140,13 @@ asks_for_password() {
 	jr_ok run
 	assert_equal "$output$stderr" ''
 	run_is "$good" succeeded
+	# Another one is news, and all are said again.
+	handler worse <<<'exit 0'
+	chmod 777 "$JOBRUN_HANDLERS/worse"
+	jr_ok run
+	assert_equal "${#stderr_lines[@]}" 2
+	assert_regex "$stderr" "jobrun: not used: worse: .*chmod go-w $JOBRUN_HANDLERS/worse"
+	rm "$JOBRUN_HANDLERS/worse"
 	jr_ok run -v
 	assert_regex "$stderr" "chmod go-w $JOBRUN_HANDLERS/work"
 	q_is 'queued|0' "select status, claim_seq from jobrun.job_runs where id = $id"

@@ -112,8 +112,9 @@ raise_handler() {
 	sql_handler e-none <<<"select '1'::jsonb where false"
 	sql_handler f-effect <<<"with u as (update counter set n = n + 1 returning n) select to_jsonb(n) from u"
 	sql_handler g-large <<<"select to_jsonb(repeat('x', 1100000)) from (select public.bump()) b"
+	sql_handler h-wide <<<"select to_jsonb(array_agg(1)) from generate_series(1, 150000) g, (select public.bump()) b"
 	q "create function public.bump() returns void language sql as 'update counter set n = n + 100'"
-	for type in a-jsonb b-json c-text d-null e-none f-effect g-large; do enqueue "$type" >/dev/null; done
+	for type in a-jsonb b-json c-text d-null e-none f-effect g-large h-wide; do enqueue "$type" >/dev/null; done
 	jr_ok run
 	assert_equal "$(q "select job_type, status, result, error_code from jobrun.job_runs order by id")" \
 		'a-jsonb|succeeded|7|
@@ -122,7 +123,8 @@ c-text|succeeded||
 d-null|succeeded||
 e-none|succeeded||
 f-effect|succeeded|1|
-g-large|failed||result-too-large'
+g-large|failed||result-too-large
+h-wide|failed||result-too-large'
 	q_is 1 'select n from counter'
 }
 
@@ -234,4 +236,11 @@ g-large|failed||result-too-large'
 	q_is '6|2' 'select count(*), count(distinct pid) from seen'
 	# At most two at any moment, and two at some.
 	q_is 2 'select max(n) from (select count(*) as n from seen a join seen b on b.at <= a.at and b.until > a.at group by a.at, a.pid) c'
+}
+
+@test "a handler that enqueues the next one: the tick goes on to the last" {
+	sql_handler chain <<<"select jobrun.enqueue('chain', to_jsonb(\$1::integer - 1)) where \$1::integer > 0"
+	enqueue chain 200 >/dev/null
+	jr_ok run
+	q_is '201|0' "select count(*), count(*) filter (where status <> 'succeeded') from jobrun.job_runs"
 }

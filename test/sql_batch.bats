@@ -138,11 +138,46 @@ exact() {
 	done
 }
 
-@test "groups are cut at 8 MiB of payloads" {
+@test "an answer about one run that cannot be understood costs no other run" {
+	sql_handler many <<-'sql'
+		with r as (select (e ->> 'run_id')::bigint as id, e -> 'payload' ->> 0 as n from jsonb_array_elements($1) e),
+			i as (insert into done (run_id) select id from r)
+		select id, n from r where n like 'm%'
+	sql
+	q "select jobrun.enqueue('many', '[1]') from generate_series(1, 5)" >/dev/null
+	bad=$(enqueue many '["maybe"]')
+	jr_ok run --max-runs 6
+	q_is '5|1' "select count(*) filter (where status = 'succeeded' and attempts = 1), count(*) filter (where error_code = 'bad-answer')
+		from jobrun.job_runs"
+	run_is "$bad" failed
+	q_is 5 'select count(*) from done'
+}
+
+@test "after large payloads a set is smaller, so that it fits into memory" {
+	settings many <<<'{"batch": 1000}'
+	q "select jobrun.enqueue('many', jsonb_build_array(g, repeat('x', 500000))) from generate_series(1, 300) g" >/dev/null
+	bg_runner --sql-jobs 1
+	most=0
+	while ! is_gone "$runner_pid"; do
+		n=$(q "select count(*) from jobrun.job_runs where status = 'running'")
+		[ "$n" -le "$most" ] || most=$n
+		rss=$(awk '/^VmHWM/ { print $2 }' "/proc/$runner_pid/status" 2>/dev/null || true)
+	done
+	wait_runner
+	assert_equal "$runner_status" 0
+	exact
+	q_is 300 'select count(*) from done'
+	[ "$most" -le 100 ]
+	# A sanitizer needs much memory for itself.
+	grep -q __asan_init "$JOBRUN" || [ "${rss:-0}" -lt 300000 ]
+}
+
+@test "groups are cut at 8 MiB of payloads; the parts have one place and one connection" {
+	q 'alter table done add pid integer default pg_backend_pid()'
 	q "select jobrun.enqueue('many', jsonb_build_array(g, repeat('x', 1000000))) from generate_series(1, 20) g" >/dev/null
 	jr_ok run
 	exact
-	q_is '20|t' 'select count(*), max(of) <= 8 from done'
+	q_is '20|t|1' 'select count(*), max(of) <= 8, count(distinct pid) from done'
 }
 
 @test "a run that is cancelled ends; the others go on one by one" {
@@ -221,4 +256,33 @@ all_finished() {
 	jr_ok run --max-runs 3
 	q_is '3|0' "select count(*) filter (where status = 'failed' and error_code = 'sqlstate:57P01'), (select count(*) from done)
 		from jobrun.job_runs"
+}
+
+@test "one that costs the connection: the others go one by one" {
+	own_cluster # a backend that crashes takes the others of its server along
+	q 'create table done (run_id bigint, n integer)'
+	sql_handler many <<-'sql'
+		with r as materialized (select (e ->> 'run_id')::bigint as id, (e -> 'payload' ->> 0)::integer as n from jsonb_array_elements($1) e)
+		insert into done (run_id, n) select id, n from r where n <> 3 or public.crash()
+	sql
+	q "create function public.crash() returns boolean language plpgsql as \$\$ begin
+		execute 'copy (select 1) to program ''kill -9 \$PPID; sleep 1'''; return true; end \$\$"
+	enqueue_many 5
+	jr_ok run --max-runs 5
+	wait_until 10 exact
+	q_is '4|1' "select count(*) filter (where status = 'succeeded' and attempts = 1), count(*) filter (where error_code = 'sqlstate:08006')
+		from jobrun.job_runs"
+}
+
+@test "one that never ends: it alone is charged with the timeout" {
+	sql_handler many <<-'sql'
+		with r as materialized (select (e ->> 'run_id')::bigint as id, (e -> 'payload' ->> 0)::integer as n from jsonb_array_elements($1) e)
+		insert into done (run_id, n) select id, n from r where n <> 1 or (select true from pg_sleep(60))
+	sql
+	q "select jobrun.enqueue('many', jsonb_build_array(g), backoff_base => '0', timeout => '1s', max_attempts => 2) from generate_series(1, 5) g" >/dev/null
+	jr run
+	assert_equal "$status" 1
+	exact
+	q_is '1|dead|timeout' "select payload ->> 0, status, error_code from jobrun.job_runs where status <> 'succeeded'"
+	q_is 4 "select count(*) from jobrun.job_runs where status = 'succeeded' and attempts = 1"
 }

@@ -239,3 +239,13 @@ measure() {
 	jr_ok run
 	is_fate "$id" 'succeeded|1|1|'
 }
+
+@test "a heartbeat between a commit and its answer loses nothing, and says nothing" {
+	sql_handler slow <<<'select pg_sleep(0.9), public.bump()'
+	proxy late 0
+	id=$(enqueue slow)
+	jr_ok run -d "$proxied" --lease 4s --heartbeat 1s
+	[[ $stderr != *lease_lost* ]]
+	is_fate "$id" 'succeeded|1|1|'
+	q_is 1 'select n from counter'
+}

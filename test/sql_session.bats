@@ -114,3 +114,48 @@ names() {
 	is_fate "$id" 'failed|1|1|timeout'
 	wait_until 5 does_not_work
 }
+
+# What is deferred is the handler's.
+defer() {
+	q 'create table public.seen (role text, own text, run text)' "grant insert on public.seen to $role" 'create table public.things (n integer)' \
+		"grant insert on public.things to $role" \
+		"create function public.see() returns trigger language plpgsql as \$\$ begin
+			insert into public.seen values (current_user, current_setting('my.own', true), current_setting('jobrun.run_id', true));
+			return null; end \$\$" \
+		'create constraint trigger see after insert on public.things deferrable initially deferred for each row execute function public.see()'
+}
+
+@test "deferred triggers have the role and the settings of the statement" {
+	defer
+	sql_handler own <<-sql
+		with s as materialized (select set_config('my.own', 'it', true), set_config('role', '$role', true))
+		insert into public.things select 1 from s
+	sql
+	id=$(enqueue own)
+	jr_ok run
+	q_is "$role|it|$id" 'select * from public.seen'
+}
+
+@test "deferred triggers of a temporary table are no failure" {
+	defer
+	sql_handler temp <<-'sql'
+		do $$ begin
+			create temp table t (n integer);
+			create constraint trigger see after insert on t deferrable initially deferred for each row execute function public.see();
+			insert into t values (1);
+		end $$
+	sql
+	enqueue temp >/dev/null
+	jr_ok run
+	q_is 1 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+	q_is 1 'select count(*) from public.seen'
+}
+
+@test "what a deferred trigger says is told as it is" {
+	defer
+	q 'drop table public.seen'
+	sql_handler own <<<'insert into public.things values (1)'
+	enqueue own >/dev/null
+	jr_ok run --max-runs 1
+	q_is 'failed|sqlstate:42P01|t' "select status, error_code, last_error like 'relation %seen% does not exist%' from jobrun.job_runs"
+}

@@ -410,7 +410,9 @@ statement() {
 	sh
 	jr try work
 	tried 0
-	assert_equal "$stderr" 'sent
-1'
+	assert_regex "$stderr" '^sent
+jobrun try: try-[0-9a-f]+ is not marked
+1$'
+	q_is 0 'select count(*) from jobrun.job_effects'
 	q_is t 'select parent_id is null from jobrun.job_runs'
 }

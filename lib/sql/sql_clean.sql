@@ -1,11 +1,16 @@
--- sql_clean: what a user's statement may have left in the session; all that DISCARD ALL does, but inside a transaction, so
+-- sql_clean: what a user's statement may have left in the session; what DISCARD ALL does, but inside a transaction, so
 -- that it meets the same session behind a pooler too. The parameters that follow are sent as UTF-8, whatever was reset.
 do $do$
+declare
+	v_name text;
 begin
 	execute 'close all';
 	execute 'unlisten *';
 	perform pg_catalog.pg_advisory_unlock_all();
-	execute 'deallocate all';
+	-- those of PREPARE alone: a pooler has its own on the connection, and believes that they are there
+	for v_name in select s.name from pg_catalog.pg_prepared_statements s where s.from_sql loop
+		execute pg_catalog.format('deallocate %I', v_name);
+	end loop;
 	execute 'discard temp';
 	execute 'discard sequences';
 	execute 'reset all';

@@ -60,7 +60,7 @@ pretend(const struct fixture *f, int64_t age_ms, int stage)
 	char line[64];
 
 	(void)snprintf(
-	    line, sizeof(line), "%020lld %010d\n", (long long)(jr_clock_wall_ms() - age_ms), stage);
+	    line, sizeof(line), "%020lld %010d cbf29ce484222325\n", (long long)(jr_clock_wall_ms() - age_ms), stage);
 	write_file(f, line);
 }
 
@@ -70,11 +70,11 @@ first_failure_is_printed_and_the_second_is_not(void **state)
 	struct fixture *f = *state;
 	int64_t since_ms = -1;
 
-	assert_true(jr_state_away(f->directory, "db", &since_ms));
+	assert_true(jr_state_away(f->directory, "db", "", &since_ms));
 	assert_int_equal(since_ms, 0);
-	assert_false(jr_state_away(f->directory, "db", &since_ms));
+	assert_false(jr_state_away(f->directory, "db", "", &since_ms));
 	assert_true(since_ms >= 0 && since_ms < MINUTE);
-	assert_true(jr_state_away(f->directory, "another db", &since_ms));
+	assert_true(jr_state_away(f->directory, "another db", "", &since_ms));
 }
 
 static void
@@ -91,12 +91,12 @@ failure_is_printed_again_after_ten_minutes_an_hour_and_each_six_hours(void **sta
 	struct fixture *f = *state;
 	int64_t since_ms;
 
-	assert_true(jr_state_away(f->directory, "db", &since_ms));
+	assert_true(jr_state_away(f->directory, "db", "", &since_ms));
 	for (size_t i = 0; i < JR_COUNT(table); i++) {
 		pretend(f, table[i].age_ms, table[i].stage);
-		assert_int_equal(jr_state_away(f->directory, "db", &since_ms), table[i].is_due);
+		assert_int_equal(jr_state_away(f->directory, "db", "", &since_ms), table[i].is_due);
 		assert_true(since_ms >= table[i].age_ms && since_ms < table[i].age_ms + MINUTE);
-		assert_false(jr_state_away(f->directory, "db", &since_ms)); /* and once each time */
+		assert_false(jr_state_away(f->directory, "db", "", &since_ms)); /* and once each time */
 	}
 }
 
@@ -107,13 +107,13 @@ recovery_is_printed_once(void **state)
 	int64_t since_ms;
 
 	assert_false(jr_state_back(f->directory, "db", &since_ms));
-	assert_true(jr_state_away(f->directory, "db", &since_ms));
+	assert_true(jr_state_away(f->directory, "db", "", &since_ms));
 	pretend(f, HOUR, 1);
 	assert_true(jr_state_back(f->directory, "db", &since_ms));
 	assert_true(since_ms >= HOUR && since_ms < HOUR + MINUTE);
 	assert_false(jr_state_back(f->directory, "db", &since_ms));
 	assert_int_equal(since_ms, 0);
-	assert_true(jr_state_away(f->directory, "db", &since_ms)); /* a new failure is news */
+	assert_true(jr_state_away(f->directory, "db", "", &since_ms)); /* a new failure is news */
 }
 
 static void
@@ -125,15 +125,15 @@ memory_that_makes_no_sense_begins_anew(void **state)
 	struct fixture *f = *state;
 	int64_t since_ms;
 
-	assert_true(jr_state_away(f->directory, "db", &since_ms));
+	assert_true(jr_state_away(f->directory, "db", "", &since_ms));
 	for (size_t i = 0; i < JR_COUNT(texts); i++) {
 		write_file(f, texts[i]);
-		assert_true(jr_state_away(f->directory, "db", &since_ms));
+		assert_true(jr_state_away(f->directory, "db", "", &since_ms));
 		assert_int_equal(since_ms, 0);
-		assert_false(jr_state_away(f->directory, "db", &since_ms));
+		assert_false(jr_state_away(f->directory, "db", "", &since_ms));
 	}
 	pretend(f, -HOUR, 0); /* begun in the future: the clock was wrong then */
-	assert_true(jr_state_away(f->directory, "db", &since_ms));
+	assert_true(jr_state_away(f->directory, "db", "", &since_ms));
 	write_file(f, "garbage");
 	assert_true(jr_state_back(f->directory, "db", &since_ms));
 	assert_int_equal(since_ms, 0);
@@ -146,8 +146,8 @@ without_a_directory_every_failure_is_printed(void **state)
 	char *gone = jr_xasprintf("%s/gone", f->root);
 	int64_t since_ms = -1;
 
-	assert_true(jr_state_away(gone, "db", &since_ms));
-	assert_true(jr_state_away(gone, "db", &since_ms));
+	assert_true(jr_state_away(gone, "db", "", &since_ms));
+	assert_true(jr_state_away(gone, "db", "", &since_ms));
 	assert_int_equal(since_ms, 0);
 	assert_false(jr_state_back(gone, "db", &since_ms));
 	free(gone);
@@ -161,14 +161,14 @@ runners_that_fail_together_print_it_once(void **state)
 	char *path;
 	int fd;
 
-	assert_true(jr_state_away(f->directory, "db", &since_ms));
+	assert_true(jr_state_away(f->directory, "db", "", &since_ms));
 	path = away_file(f);
 	write_file(f, "");
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_int_equal(flock(fd, LOCK_EX), 0); /* another runner is about to print it */
-	assert_false(jr_state_away(f->directory, "db", &since_ms));
+	assert_false(jr_state_away(f->directory, "db", "", &since_ms));
 	close(fd);
-	assert_true(jr_state_away(f->directory, "db", &since_ms));
+	assert_true(jr_state_away(f->directory, "db", "", &since_ms));
 	free(path);
 }
 

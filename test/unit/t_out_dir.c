@@ -73,6 +73,10 @@ files_belong_to_the_account_of_the_handler(void **state)
 
 	if (geteuid() != 0)
 		skip();
+	/* One that could not get there would write into nothing. */
+	assert_null(jr_out_open(fixture->outs, 42, 1, "1", &limits, &err));
+	assert_non_null(strstr(err.msg, "set another TMPDIR"));
+	assert_int_equal(chmod(fixture->directory, 0711), 0);
 	out = jr_out_open(fixture->outs, 42, 1, "1", &limits, &err);
 	assert_non_null(out);
 	assert_int_equal(stat(jr_out_path(out), &st), 0);

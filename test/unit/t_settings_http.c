@@ -172,11 +172,27 @@ wrong_values_are_refused(void **state)
 	    {"\"proxy\": \"http://u:hunter2@x\"",
 		"1: proxy: cannot be used: there must be no user"},
 	    {"\"proxy\": false", "1: proxy: expected a URL or \"environment\", not false"},
-	    {"\"ca_file\": \"none.pem\"", "1: ca_file: cannot read /tmp/"},
+	    {"\"ca_file\": \"none.pem\"", "1: ca_file: cannot use /tmp/"},
 	};
 
 	for (size_t i = 0; i < JR_COUNT(refusals); i++)
 		refuse_member(*state, refusals[i].member, refusals[i].expected);
+}
+
+/* Whoever can change it says whom to trust; and libcurl would wait for a pipe. */
+static void
+a_ca_file_that_is_not_safe_is_refused(void **state)
+{
+	char *fifo = jr_xasprintf("%s/fifo.pem", (char *)*state);
+	char *open = make_file(*state, "open.pem", "", 0644);
+
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_int_equal(chmod(open, 0666), 0);
+	refuse_member(*state, "\"ca_file\": \"fifo.pem\"", "1: ca_file: cannot use /tmp/");
+	refuse_member(*state, "\"ca_file\": \"/dev/zero\"", "1: ca_file: cannot ");
+	refuse_member(*state, "\"ca_file\": \"open.pem\"", "1: ca_file: cannot trust /tmp/");
+	free(fifo);
+	free(open);
 }
 
 static void
@@ -264,6 +280,13 @@ secrets_that_are_not_safe_are_refused_and_not_shown(void **state)
 	assert_false(read_text(
 	    &settings, *state, ALONE, "{\"http\": {" URL ", \"secret\": \"file:open\"}}", &err));
 	assert_non_null(strstr(err.msg, "chmod o-rwx,g-w /tmp/"));
+	if (geteuid() == 0) {
+		char *foreign = make_file(*state, "foreign", SECRET_32, 0600);
+
+		assert_int_equal(chown(foreign, 1, 1), 0);
+		refuse_member(*state, "\"secret\": \"file:foreign\"", "1: secret: cannot trust /tmp/");
+		free(foreign);
+	}
 	free(fifo);
 	free(large);
 }
@@ -319,6 +342,7 @@ main(void)
 	    TEST(urls_that_cannot_be_used_are_refused),
 	    TEST(wrong_values_are_refused),
 	    TEST(a_ca_file_that_cannot_be_read_is_refused_with_the_reason),
+	    TEST(a_ca_file_that_is_not_safe_is_refused),
 	    TEST(codes_that_are_expected_are_no_failures),
 	    TEST(secrets_are_read_from_their_files),
 	    TEST(secrets_that_are_not_safe_are_refused_and_not_shown),

@@ -5,6 +5,7 @@
 #include "rlimits.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -275,6 +276,66 @@ only_root_starts_a_child_as_another(void **state)
 	    err.msg, "cannot start /bin/bash: change to its account: Operation not permitted");
 }
 
+#define NOBODYS 4242424 /* an account that nothing else runs as */
+
+/* A process of that account which stops all the others it has, for some seconds. */
+static pid_t
+start_stopper(void)
+{
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	if (setgid(NOBODYS) < 0 || setuid(NOBODYS) < 0)
+		_exit(1);
+	for (int64_t end_ms = jr_clock_now_ms() + 6000; jr_clock_now_ms() < end_ms;)
+		(void)kill(-1, SIGSTOP);
+	(void)kill(-1, SIGCONT);
+	_exit(0);
+}
+
+/* As soon as the child is of the account it can be stopped by it, and must not hold us and our leases. */
+static void
+another_account_cannot_stop_the_runner(void **state)
+{
+	struct fixture *fixture = *state;
+	char *argv[] = {(char *)(uintptr_t) "true", NULL};
+	gid_t group = NOBODYS;
+	struct jr_limits limits = no_limits;
+	struct jr_child_spec spec = {.path = "/bin/true",
+	    .argv = argv,
+	    .envp = no_env,
+	    .deadline_ms = JR_NEVER,
+	    .limits = &limits};
+	int64_t took_ms = 0;
+	pid_t stopper;
+
+	if (geteuid() != 0)
+		skip();
+	limits.has_account = true;
+	limits.uid = limits.gid = NOBODYS;
+	limits.groups = &group;
+	limits.group_count = 1;
+	stopper = start_stopper();
+	(void)poll(NULL, 0, 50);
+	for (int i = 0; i < 20 && took_ms < 1000; i++) {
+		int64_t begin_ms = jr_clock_now_ms();
+		struct result result = {0};
+		struct jr_err err = {0};
+		struct jr_child *child = jr_child_start(
+		    fixture->loop, fixture->keeper, &spec, on_ended, &result, &err);
+
+		took_ms = jr_clock_now_ms() - begin_ms;
+		if (child == NULL)
+			assert_int_equal(err.code, JR_E_TEMP);
+		jr_child_free(child);
+	}
+	(void)kill(stopper, SIGKILL);
+	assert_int_equal(waitpid(stopper, NULL, 0), stopper);
+	assert_true(took_ms < 3000);
+	assert_true(waitpid(-1, NULL, WNOHANG) == 0); /* the keeper is the only child */
+}
+
 static size_t
 count_descriptors(void)
 {
@@ -324,6 +385,7 @@ main(int argc, char **argv)
 	    cmocka_unit_test(a_memory_limit_that_lets_nothing_start_is_no_passing_trouble),
 	    cmocka_unit_test(another_account_has_its_groups_and_no_way_back),
 	    cmocka_unit_test(another_account_still_dies_with_its_parent),
+	    cmocka_unit_test(another_account_cannot_stop_the_runner),
 	    cmocka_unit_test(only_root_starts_a_child_as_another),
 	    cmocka_unit_test(no_descriptor_is_left),
 	};

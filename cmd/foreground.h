@@ -1,0 +1,15 @@
+/*
+ * foreground: run a command line in the place of whoever called us: with its descriptors, signals and environment.
+ */
+#ifndef JR_FOREGROUND_H
+#define JR_FOREGROUND_H
+
+#include "err.h"
+
+/*
+ * Its exit status, or what a shell would say of it: 128 + N, 127, 126. *started: false if it could not be; *err says why.
+ * From here on TERM, INT and HUP are the command's, also when it has ended.
+ */
+int jr_foreground_run(char **command, bool *started, struct jr_err *err);
+
+#endif
