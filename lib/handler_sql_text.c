@@ -190,7 +190,7 @@ find_work(struct jr_sql_work *const *works, size_t count, const char *id)
 	struct jr_err ignored;
 	int64_t wanted;
 
-	if (id == NULL || !jr_parse_int("run_id", id, 1, INT64_MAX, &wanted, &ignored))
+	if (id == NULL || !jr_parse_int("run_id", id, 0, INT64_MAX, &wanted, &ignored))
 		return NULL;
 	for (size_t i = 0; i < count; i++) {
 		if (works[i]->run->id == wanted)
