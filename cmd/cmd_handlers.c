@@ -133,7 +133,7 @@ say_http(struct jr_buf *words, const struct jr_http_target *http)
 	if (http->secret_count > 0)
 		say(words, "signed", http->secret_count > 1 ? "twice" : "");
 	say_names(words, "headers", http->headers, ":");
-	if (http->timeout_ms != JR_HTTP_TIMEOUT_MS)
+	if (http->timeout_ms != JR_HTTP_TIMEOUT_MS && http->timeout_ms != JR_HTTP_NO_TIMEOUT)
 		say_duration(words, "answer within", http->timeout_ms);
 	if (!http->allow_private)
 		say(words, "no private address", "");
@@ -154,7 +154,10 @@ settings_words(const struct jr_settings *settings)
 		say_http(&words, settings->http);
 	if (settings->argv != NULL)
 		say(&words, "", settings->argv[0]);
-	say_duration(&words, "timeout", settings->timeout_ms);
+	if (settings->timeout_ms == 0)
+		say(&words, "no timeout", "");
+	else
+		say_duration(&words, "timeout", settings->timeout_ms);
 	say_duration(&words, "grace", settings->grace_ms);
 	if (settings->batch > 0)
 		say_int(&words, "batch", settings->batch);

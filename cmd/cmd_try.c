@@ -5,6 +5,7 @@
  * line. What must hold: nothing here needs a database, so that a handler can be tried where there is none.
  */
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -18,14 +19,16 @@
 #include "types.h"
 
 #define ATTEMPTS 5 /* what a run has unless somebody says otherwise */
+#define ATTEMPTS_MAX 100
 #define KILLED 130
 
 struct try_opts {
 	const char *handlers, *key, *checkpoint;
-	int64_t attempt, timeout_ms;
+	int64_t attempt, max_attempts, timeout_ms;
 };
 
-static const struct try_opts try_defaults = {.attempt = 1, .timeout_ms = -1};
+static const struct try_opts try_defaults = {
+    .attempt = 1, .max_attempts = ATTEMPTS, .timeout_ms = -1};
 
 static bool
 check_key(const char *what, const char *text, struct jr_err *err)
@@ -39,14 +42,16 @@ check_key(const char *what, const char *text, struct jr_err *err)
 
 /* clang-format off */
 static const struct jr_option try_options[] = {
-	{ .name = "attempt", .arg = "N", .help = "which attempt of five it is (1)", .type = JR_OPT_INT, .offset = AT(attempt),
-	    .min = 1, .max = ATTEMPTS },
+	{ .name = "attempt", .arg = "N", .help = "which attempt it is (1)", .type = JR_OPT_INT, .offset = AT(attempt),
+	    .min = 1, .max = ATTEMPTS_MAX },
 	{ .name = "checkpoint", .arg = "JSON", .help = "what an earlier attempt left as its checkpoint", .type = JR_OPT_STRING,
 	    .offset = AT(checkpoint) },
 	{ .name = "handlers", .arg = "DIR", .help = "the handlers directory (~/.config/jobrun/handlers, else /etc/jobrun/handlers)",
 	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS" },
 	{ .name = "key", .letter = 'k', .arg = "KEY", .help = "JOBRUN_KEY (try- and something random)", .type = JR_OPT_STRING,
 	    .offset = AT(key), .check = check_key },
+	{ .name = "max-attempts", .arg = "N", .help = "of how many (5)", .type = JR_OPT_INT, .offset = AT(max_attempts),
+	    .min = 1, .max = ATTEMPTS_MAX },
 	{ .name = "timeout", .arg = "D", .help = "time for it; 0: no limit (the handler's own)", .type = JR_OPT_DURATION,
 	    .offset = AT(timeout_ms) },
 	JR_OPTIONS_END,
@@ -63,6 +68,30 @@ make_key(char *key, size_t size, struct jr_err *err)
 		return jr_fail(err, JR_E_TEMP, "could not get random bytes");
 	snprintf(key, size, "try-%016" PRIx64, random);
 	return true;
+}
+
+/*
+ * PostgreSQL refuses what is no JSON before there is a run. The text itself is what is handed on. Numbers and nesting
+ * that are only too much for the reader here are left to it.
+ */
+static bool
+check_json(const char *what, const char *text, struct jr_err *err)
+{
+	const size_t flags = JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL;
+	json_error_t error;
+	json_t *value = json_loadb(text, strlen(text), flags, &error);
+
+	if (value != NULL) {
+		json_decref(value);
+		return true;
+	}
+	if (json_error_code(&error) == json_error_numeric_overflow ||
+	    json_error_code(&error) == json_error_stack_overflow)
+		return true;
+	return jr_fail(err, JR_E_DATA, "%s is not JSON: line %d, column %d: %s", what,
+	    error.line > 0 ? error.line : 1, error.column > 0 ? error.column : 1,
+	    json_error_code(&error) == json_error_null_character ? "jsonb has no \\u0000"
+								 : error.text);
 }
 
 static int
@@ -96,9 +125,13 @@ rehearse_with(const struct jr_app *app, const struct try_opts *opts,
 	if (!jr_types_check(handlers, job_type, err) ||
 	    !make_key(random_key, sizeof(random_key), err))
 		return (int)err->code;
-	payload = jr_payload_read(argument, err);
-	if (payload == NULL)
+	if (opts->checkpoint != NULL && !check_json("the checkpoint", opts->checkpoint, err))
 		return (int)err->code;
+	payload = jr_payload_read(argument, err);
+	if (payload == NULL || !check_json("the payload", payload, err)) {
+		free(payload);
+		return (int)err->code;
+	}
 	status = rehearse(app,
 	    &(struct jr_rehearsal){
 		.handler = jr_handlers_find(handlers, job_type),
@@ -107,12 +140,22 @@ rehearse_with(const struct jr_app *app, const struct try_opts *opts,
 		.key = opts->key != NULL ? opts->key : random_key,
 		.checkpoint = opts->checkpoint,
 		.attempt = opts->attempt,
-		.max_attempts = ATTEMPTS,
+		.max_attempts = opts->max_attempts,
 		.timeout_ms = opts->timeout_ms,
 	    },
 	    err);
 	free(payload);
 	return status;
+}
+
+static bool
+check_attempt(const struct try_opts *opts, struct jr_err *err)
+{
+	if (opts->attempt <= opts->max_attempts)
+		return true;
+	return jr_fail(err, JR_E_USAGE,
+	    "--attempt %" PRId64 " of --max-attempts %" PRId64 " cannot be", opts->attempt,
+	    opts->max_attempts);
 }
 
 static int
@@ -124,7 +167,7 @@ try_run(const struct jr_app *app, const void *values, int argc, char **argv, str
 	bool ok;
 	int status;
 
-	if (!jr_parse_job_type("TYPE", argv[0], err))
+	if (!jr_parse_job_type("TYPE", argv[0], err) || !check_attempt(opts, err))
 		return (int)err->code;
 	directory = jr_handlers_directory(opts->handlers);
 	ok = jr_handlers_load(&handlers, directory, err);
@@ -142,8 +185,9 @@ const struct jr_cmd jr_cmd_try = {
     .summary = "run a handler here and now, without a queue, and say what its end means",
     .usage = "[OPTION...] TYPE [PAYLOAD|-|@FILE]",
     .details =
-	"PAYLOAD is handed on as it is given; - reads it from stdin, @FILE from a file; without it "
-	"{}.\n"
+	"PAYLOAD is JSON, handed on as it is given; - reads it from stdin, @FILE from a file; "
+	"without it {}.\n"
+	"For a sql handler with \"batch\" too it is that of one run; the array is made of it.\n"
 	"A sql handler works in the database, in a transaction that is rolled back. Nothing else "
 	"needs one.\n"
 	"Exit status 0 if the run would be succeeded, else 1.\n",

@@ -109,7 +109,8 @@ http_of(const struct jr_http_target *http)
 	set_text(object, "method", http->method);
 	set(object, "headers", list_of(http->headers, count_of(http->headers), ":"));
 	set_int(object, "secrets", (int64_t)http->secret_count);
-	set_int(object, "timeout_ms", http->timeout_ms);
+	if (http->timeout_ms != JR_HTTP_NO_TIMEOUT)
+		set_int(object, "timeout_ms", http->timeout_ms);
 	set_int(object, "connect_timeout_ms", http->connect_timeout_ms);
 	set(object, "expect", expect_of(http));
 	set(object, "allow_private", json_boolean(http->allow_private));

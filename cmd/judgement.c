@@ -89,15 +89,29 @@ whose_list(const struct jr_outcome *outcome, const struct jr_rules *rules)
 
 /* Codes of the form "kind:detail", and how they are read aloud. */
 static const struct {
-	const char *prefix, *words;
+	const char *prefix, *before, *after;
 	bool is_listed; /* the lists of NAME.json are of these */
 } code_words[] = {
-    {"exit:", "exit status ", true},
-    {"signal:", "being killed by signal ", false},
-    {"http:", "HTTP status ", true},
-    {"curl:", "no answer, which libcurl calls ", false},
-    {"sqlstate:", "SQLSTATE ", true},
+    {"exit:", "exit status ", " means: ", true},
+    {"signal:", "being killed by signal ", " means: ", false},
+    {"http:", "HTTP status ", " means: ", true},
+    {"curl:", "there was no good answer (libcurl says ", "), which means: ", false},
+    {"sqlstate:", "SQLSTATE ", " means: ", true},
 };
+
+/* What a row of a batch says goes under the code of the error that would say it; NULL for another. */
+static const char *
+word_of_row(const struct jr_handler *handler, const char *code)
+{
+	static const char *const words[][2] = {
+	    {"sqlstate:JR065", "give_up"}, {"sqlstate:JR075", "later"}, {"sqlstate:P0001", "fail"}};
+
+	for (size_t i = 0; handler->settings.batch > 0 && i < JR_COUNT(words); i++) {
+		if (strcmp(code, words[i][0]) == 0)
+			return words[i][1];
+	}
+	return NULL;
+}
 
 /* Caller frees. */
 static char *
@@ -109,8 +123,8 @@ why_of_code(const struct jr_outcome *outcome, const struct jr_handler *handler)
 		size_t len = strlen(code_words[i].prefix);
 
 		if (strncmp(code, code_words[i].prefix, len) == 0)
-			return jr_xasprintf("%s%s means: %s%s", code_words[i].words, code + len,
-			    meaning(outcome),
+			return jr_xasprintf("%s%s%s%s%s", code_words[i].before, code + len,
+			    code_words[i].after, meaning(outcome),
 			    code_words[i].is_listed ? whose_list(outcome, &handler->settings.rules)
 						    : "");
 	}
@@ -133,6 +147,8 @@ why(const struct jr_outcome *outcome, const struct jr_handler *handler)
 		return jr_xstrdup(outcome->kind == JR_OUT_LATER
 				      ? "the system was short of what a start needs: not now"
 				      : "it could not be started, which means: failed");
+	if (word_of_row(handler, code) != NULL)
+		return jr_xasprintf("the statement said %s", word_of_row(handler, code));
 	return why_of_code(outcome, handler);
 }
 

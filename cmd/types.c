@@ -12,13 +12,15 @@ static bool
 fail_unknown_type(const struct jr_handlers *handlers, const char *job_type, struct jr_err *err)
 {
 	const char **known = jr_xcalloc(handlers->count + 1, sizeof(char *));
+	struct jr_err near;
 
 	for (size_t i = 0; i < handlers->count; i++)
 		known[i] = handlers->items[i].job_type;
-	jr_fail_unknown(err, "job type on this host:", job_type, known, handlers->count,
-	    "no handler of that name is in the handlers directory");
+	jr_fail_unknown(&near, "job type on this host:", job_type, known, handlers->count,
+	    "no handler has that name");
 	free(known);
-	return false;
+	return jr_fail(err, near.code, "%s (looked in %s; jobrun handlers lists them)", near.msg,
+	    handlers->directory);
 }
 
 bool

@@ -237,7 +237,8 @@ jr_handlers_check(const struct jr_handlers *handlers, struct jr_err *err)
 	if (handlers->problem_count > 0)
 		return jr_fail(err, JR_E_CONFIG, "%s", handlers->problems[0]);
 	return jr_fail(err, JR_E_CONFIG,
-	    "no handler is in %s: put an executable file there, named after its job type",
+	    "no handler is in %s: put an executable file, a .sql or a .json there, named after its "
+	    "job type",
 	    handlers->directory);
 }
 

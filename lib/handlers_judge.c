@@ -72,17 +72,39 @@ role_of(const char *name)
 	return has_suffix(name, ".json") ? SETTINGS : PROGRAM;
 }
 
-/* Why a name may not be that of a handler, NULL if it may. */
-static const char *
-problem_of_name(const char *job_type)
+/* A copy with small letters. Caller frees. */
+static char *
+lower(const char *text)
+{
+	char *copy = jr_xstrdup(text);
+
+	for (char *at = copy; *at != '\0'; at++) {
+		if (*at >= 'A' && *at <= 'Z')
+			*at = (char)(*at - 'A' + 'a');
+	}
+	return copy;
+}
+
+/* Why the file `name` may not be that of a handler, NULL if it may. Caller frees. */
+static char *
+problem_of_name(const char *name, const char *job_type)
 {
 	struct jr_err err;
+	char *small, *problem;
+	bool helps;
 
 	if (strncmp(job_type, RESERVED, sizeof(RESERVED) - 1) == 0)
-		return "names that begin with \"jobrun.\" are reserved";
-	if (!jr_parse_job_type("", job_type, &err))
-		return "not a job type: a to z, 0 to 9, then also _ . -, at most 63 characters";
-	return NULL;
+		return jr_xasprintf("%s: names that begin with \"jobrun.\" are reserved", name);
+	if (jr_parse_job_type("", job_type, &err))
+		return NULL;
+	small = lower(job_type);
+	helps = jr_parse_job_type("", small, &err);
+	problem = jr_xasprintf(
+	    "%s: not a job type: a to z, 0 to 9, then also _ . -, at most 63 characters%s%s%s",
+	    name, helps ? ": rename it to " : "", helps ? small : "",
+	    helps ? name + strlen(job_type) : "");
+	free(small);
+	return problem;
 }
 
 /*
@@ -138,13 +160,11 @@ look_at(struct jr_handlers *handlers, const char *name, struct entry *entries, s
 	size_t ending = role == STATEMENT ? strlen(".sql") : role == SETTINGS ? strlen(".json") : 0;
 	char *job_type = jr_xmemdup0(name, strlen(name) - ending);
 	char *path = jr_xasprintf("%s/%s", handlers->directory, name);
-	const char *problem_here;
 	char *problem;
 
 	if (is_meant(name, role, path, &problem)) {
-		problem_here = problem == NULL ? problem_of_name(job_type) : NULL;
-		if (problem_here != NULL)
-			problem = jr_xasprintf("%s: %s", name, problem_here);
+		if (problem == NULL)
+			problem = problem_of_name(name, job_type);
 		entries[(*count)++] = (struct entry){job_type, name, role, problem != NULL};
 		job_type = NULL;
 		if (problem != NULL)

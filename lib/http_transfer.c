@@ -12,6 +12,7 @@
 #include "text.h"
 
 #include <arpa/inet.h>
+#include <openssl/x509_vfy.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,11 +175,37 @@ set_callbacks(struct jr_transfer *transfer)
 	SET(transfer, OPENSOCKETDATA, transfer);
 }
 
+/* Did the certificate lead to nobody who is trusted? Wrong names and dates have other answers. */
+static bool
+is_unknown_certificate(const struct jr_transfer *transfer)
+{
+	long why = X509_V_OK;
+
+	if (transfer->result != CURLE_PEER_FAILED_VERIFICATION ||
+	    curl_easy_getinfo(transfer->easy, CURLINFO_SSL_VERIFYRESULT, &why) != CURLE_OK)
+		return false;
+	return why == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT ||
+	       why == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
+	       why == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
+	       why == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
+	       why == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE;
+}
+
+/* Takes `line`. */
+static char *
+with_end(char *line, const char *end)
+{
+	char *longer = jr_xasprintf("%s%s", line, end);
+
+	free(line);
+	return longer;
+}
+
 /* The message of libcurl, or of ours, as one clean line. Caller frees. */
 static char *
 error_line(const struct jr_transfer *transfer, int status)
 {
-	char *line;
+	char *line, after[32];
 
 	if (transfer->in.cut == JR_CUT_HEADERS)
 		return jr_xasprintf(
@@ -195,13 +222,10 @@ error_line(const struct jr_transfer *transfer, int status)
 		if ((unsigned char)*at < ' ')
 			*at = ' ';
 	}
-	if (status != 0) {
-		char *longer = jr_xasprintf("%s (after HTTP %d)", line, status);
-
-		free(line);
-		line = longer;
-	}
-	return line;
+	if (is_unknown_certificate(transfer))
+		line = with_end(line, " (\"ca_file\" in \"http\" names those to trust)");
+	(void)snprintf(after, sizeof(after), " (after HTTP %d)", status);
+	return status != 0 ? with_end(line, after) : line;
 }
 
 /* The error as a word; `number` is storage for one without a name. */

@@ -104,7 +104,7 @@ read_codes(const struct jr_reading *r, const struct jr_step *step, const json_t 
 
 /* clang-format off */
 static const struct jr_member members[] = {
-	{ .name = "timeout", .with = JR_WITH_ANY, .read = jr_read_duration, .offset = AT(timeout_ms), .min = 1 },
+	{ .name = "timeout", .with = JR_WITH_ANY, .read = jr_read_duration, .offset = AT(timeout_ms) },
 	{ .name = "grace", .with = JR_WITH_ANY, .read = jr_read_duration, .offset = AT(grace_ms) },
 	{ .name = "give_up", .with = JR_WITH_ANY, .read = read_codes, .offset = AT(rules.give_up) },
 	{ .name = "later", .with = JR_WITH_ANY, .read = read_codes, .offset = AT(rules.later) },
@@ -122,6 +122,16 @@ static const struct jr_member members[] = {
 	{ .name = "http", .with = JR_WITH_HTTP, .read = jr_read_http },
 };
 /* clang-format on */
+
+bool
+jr_settings_is_general(const char *name)
+{
+	for (size_t i = 0; i < JR_COUNT(members); i++) {
+		if (strcmp(members[i].name, name) == 0)
+			return members[i].with == JR_WITH_ANY;
+	}
+	return false;
+}
 
 /* Which of "http" and "argv" there may be depends on the files beside this one. */
 static bool
@@ -189,6 +199,15 @@ check_codes(const struct jr_reading *r, const char *name, const struct jr_codes 
 	return true;
 }
 
+/* A request without a timeout of its own has that of the attempt, which stops it. */
+static void
+set_request_timeout(struct jr_settings *settings)
+{
+	if (settings->http != NULL && settings->http->timeout_ms < 0)
+		settings->http->timeout_ms =
+		    settings->timeout_ms < 0 ? JR_HTTP_TIMEOUT_MS : JR_HTTP_NO_TIMEOUT;
+}
+
 static bool
 read_root(struct jr_reading *r, const json_t *root)
 {
@@ -202,8 +221,10 @@ read_root(struct jr_reading *r, const json_t *root)
 		return jr_refuse(r, NULL,
 		    "\"http\" or \"argv\" is missing: there is neither an executable file nor a "
 		    ".sql file of that name");
-	return jr_members_read(r, NULL, root, members, JR_COUNT(members), r->settings) &&
-	       check_codes(r, "give_up", &rules->give_up, NULL) &&
+	if (!jr_members_read(r, NULL, root, members, JR_COUNT(members), r->settings))
+		return false;
+	set_request_timeout(r->settings);
+	return check_codes(r, "give_up", &rules->give_up, NULL) &&
 	       check_codes(r, "later", &rules->later, &rules->give_up);
 }
 

@@ -4,7 +4,7 @@
  * and column, the rule and, for a member, the nearest known one. A file that is refused refuses its handler: it must not
  * run without the limits or the account that somebody wrote down for it.
  *
- *	any kind   timeout, grace ("10m"); give_up, later (lists of numbers; of strings for sql)
+ *	any kind   timeout, grace ("10m"; a timeout of "0" is none); give_up, later (lists of numbers; of strings for sql)
  *	exec       argv (instead of an executable NAME), env {"NAME": "value"}, cwd, nice, cpu ("30s"), memory ("512M"),
  *	           files, processes, user
  *	sql        batch
@@ -32,6 +32,7 @@ enum jr_settings_for {
 #define JR_SECRETS_MAX 2         /* the new one, and the old one while it is replaced */
 #define JR_SETTINGS_MAX 65536    /* bytes of a NAME.json */
 #define JR_HTTP_TIMEOUT_MS 30000 /* whole transfer, unless said otherwise */
+#define JR_HTTP_NO_TIMEOUT 0     /* of its own: the attempt's ends it */
 #define JR_HTTP_CONNECT_MS 10000
 
 struct jr_secret {
@@ -58,7 +59,7 @@ struct jr_http_target {
 };
 
 struct jr_settings {
-	int64_t timeout_ms, grace_ms; /* -1: not said */
+	int64_t timeout_ms, grace_ms; /* -1: not said; a timeout of 0: no limit */
 	struct jr_rules rules;
 	char **argv; /* NULL: the file itself; argv[0] is absolute */
 	char **env;  /* "NAME=value", NULL-terminated; NULL: none */

@@ -23,6 +23,20 @@
 #define ENV_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789"
 #define OWN_PREFIX "JOBRUN_"
 
+/* A bare name is what a shell would look for elsewhere. Whether it may be trusted is asked by others. */
+static bool
+check_program(
+    const struct jr_reading *r, const struct jr_step *step, const char *name, const char *path)
+{
+	if (strchr(name, '/') != NULL || access(path, F_OK) == 0 || errno != ENOENT)
+		return true;
+	return jr_refuse(r, &(struct jr_step){.up = step},
+	    "argv: there is no \"%.100s\" in the handlers directory, and PATH is not searched: "
+	    "write "
+	    "the whole path",
+	    name);
+}
+
 bool
 jr_read_argv(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
     const struct jr_member *member, void *target)
@@ -49,7 +63,8 @@ jr_read_argv(const struct jr_reading *r, const struct jr_step *step, const json_
 	free(settings->argv[0]);
 	settings->argv[0] =
 	    jr_settings_path(r->directory, json_string_value(json_array_get(value, 0)));
-	return true;
+	return check_program(
+	    r, step, json_string_value(json_array_get(value, 0)), settings->argv[0]);
 }
 
 static bool
@@ -67,10 +82,11 @@ check_env(const struct jr_reading *r, const struct jr_step *step, const json_t *
 		    "env: \"%.100s\" cannot be a variable: letters, digits and _, no digit first",
 		    step->key);
 	if (strncmp(step->key, OWN_PREFIX, sizeof(OWN_PREFIX) - 1) == 0)
-		return jr_refuse(r, step, "env: \"%.100s\": jobrun itself sets what begins with %s",
+		return jr_refuse(r, step, "env.%.100s: jobrun itself sets what begins with %s",
 		    step->key, OWN_PREFIX);
 	if (!json_is_string(value))
-		return jr_refuse_type(r, step, value, "a string");
+		return jr_refuse(r, step, "env.%.100s: expected a string, not %s", step->key,
+		    jr_type_word(value));
 	return true;
 }
 
@@ -100,12 +116,13 @@ jr_read_env(const struct jr_reading *r, const struct jr_step *step, const json_t
 	return true;
 }
 
+/* The kernel counts it in seconds. */
 bool
 jr_read_cpu(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
     const struct jr_member *member, void *target)
 {
 	struct jr_settings *settings = target;
-	const struct jr_member duration = {.name = member->name, .min = 1000};
+	const struct jr_member duration = {.name = member->name, .min = 1};
 	int64_t ms = 0;
 
 	if (!jr_read_duration(r, step, value, &duration, &ms))

@@ -10,6 +10,7 @@
 #include "settings_parts.h"
 
 #include <curl/curl.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -198,7 +199,8 @@ check_header(const struct jr_reading *r, const struct jr_step *step, const json_
 	if (has_header(before, name))
 		return jr_refuse(r, step, "headers: \"%.100s\" is there twice", name);
 	if (text == NULL)
-		return jr_refuse_type(r, step, value, "a string");
+		return jr_refuse(r, step, "headers.%.100s: expected a string, not %s", name,
+		    jr_type_word(value));
 	if (has_control(text))
 		return jr_refuse(r, step,
 		    "headers: the value of \"%.100s\" has a line end or another control character "
@@ -282,7 +284,6 @@ read_ca_file(const struct jr_reading *r, const struct jr_step *step, const json_
     const struct jr_member *member, void *target)
 {
 	const struct jr_http_target *http = target;
-
 	struct jr_err err = {.code = JR_E_CONFIG};
 
 	if (!jr_read_path(r, step, value, member, target))
@@ -291,7 +292,8 @@ read_ca_file(const struct jr_reading *r, const struct jr_step *step, const json_
 	if (!jr_perm_check_named(http->ca_file, &err))
 		return jr_refuse(r, step, "ca_file: %s", err.msg);
 	if (access(http->ca_file, R_OK) != 0)
-		return jr_refuse(r, step, "ca_file: cannot read %s", http->ca_file);
+		return jr_refuse(
+		    r, step, "ca_file: cannot read %s: %s", http->ca_file, strerror(errno));
 	return true;
 }
 
@@ -323,7 +325,7 @@ jr_read_http(const struct jr_reading *r, const struct jr_step *step, const json_
 	http = jr_xcalloc(1, sizeof(*http));
 	settings->http = http;
 	http->method = jr_xstrdup("POST");
-	http->timeout_ms = JR_HTTP_TIMEOUT_MS;
+	http->timeout_ms = -1; /* not said; see set_request_timeout */
 	http->connect_timeout_ms = JR_HTTP_CONNECT_MS;
 	http->allow_private = true;
 	http->expect = jr_xcalloc(1, sizeof(*http->expect));

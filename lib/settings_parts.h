@@ -68,6 +68,10 @@ bool jr_refuse(const struct jr_reading *r, const struct jr_step *step, const cha
     JR_PRINTF(3, 4);
 bool jr_refuse_type(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
     const char *expected);
+const char *jr_type_word(const json_t *value); /* "a number" */
+
+/* Is there a member of that name beside "http" and "argv" that goes with every kind? */
+bool jr_settings_is_general(const char *name) JR_MUST;
 
 /* Refuse members of `object` that are not in the table or do not go with r->kind. */
 bool jr_members_check(const struct jr_reading *r, const struct jr_step *up, const json_t *object,

@@ -35,8 +35,8 @@ jr_refuse(const struct jr_reading *r, const struct jr_step *step, const char *fm
 	return jr_fail(r->err, JR_E_CONFIG, "%s:%zu:%zu: %s", r->file, line, column, text);
 }
 
-static const char *
-type_word(const json_t *value)
+const char *
+jr_type_word(const json_t *value)
 {
 	switch (json_typeof(value)) {
 	case JSON_OBJECT:
@@ -64,7 +64,7 @@ jr_refuse_type(const struct jr_reading *r, const struct jr_step *step, const jso
     const char *expected)
 {
 	return jr_refuse(
-	    r, step, "%s: expected %s, not %s", jr_step_name(step), expected, type_word(value));
+	    r, step, "%s: expected %s, not %s", jr_step_name(step), expected, jr_type_word(value));
 }
 
 static const struct jr_member *
@@ -92,6 +92,9 @@ refuse_unknown(const struct jr_reading *r, const struct jr_step *step,
 	size_t used = 0;
 	struct jr_buf list;
 
+	if (step->up != NULL && jr_settings_is_general(step->key))
+		return jr_refuse(r, step, "\"%s\" belongs beside \"%s\", not in it", step->key,
+		    jr_step_name(step->up));
 	for (size_t i = 0; i < count && used < JR_COUNT(names); i++) {
 		if (fits(&members[i], r->kind))
 			names[used++] = members[i].name;

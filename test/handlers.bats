@@ -86,7 +86,7 @@ row() {
 
 @test "handlers tells of an empty directory, and of one that is not there or not safe" {
 	jr_ok handlers
-	assert_regex "${lines[2]}" "^! no handler is in $JOBRUN_HANDLERS: put an executable file there"
+	assert_regex "${lines[2]}" "^! no handler is in $JOBRUN_HANDLERS: put an executable file, a .sql or a .json there, named after its job type\$"
 	jr handlers --check
 	assert_equal "$status" 1
 	jr_ok handlers --json
@@ -98,6 +98,31 @@ row() {
 	jr handlers
 	assert_equal "$status" 78
 	assert_regex "$stderr" "chmod go-w $JOBRUN_HANDLERS\$"
+}
+
+@test "the timeout that is in force for a request is shown" {
+	file own.json <<<'{"http": {"url": "http://a", "timeout": "5s"}, "timeout": "10m"}'
+	file given.json <<<'{"http": {"url": "http://a"}, "timeout": "10m"}'
+	file none.json <<<'{"http": {"url": "http://a"}, "timeout": "0"}'
+	file usual.json <<<'{"http": {"url": "http://a"}}'
+	jr_ok handlers
+	assert_equal "$(row own | cut -d' ' -f3-9)" 'POST http://a, answer within 5s, timeout 10m'
+	assert_equal "$(row given | cut -d' ' -f3-)" "POST http://a, timeout 10m $JOBRUN_HANDLERS/given.json"
+	assert_equal "$(row none | cut -d' ' -f3-)" "POST http://a, no timeout $JOBRUN_HANDLERS/none.json"
+	assert_equal "$(row usual | cut -d' ' -f3-)" "POST http://a $JOBRUN_HANDLERS/usual.json"
+	jr_ok handlers --json
+	assert_equal "$(jq -c '[.handlers[] | select(.kind == "http") | [.settings.timeout_ms, .settings.http.timeout_ms]]' <<<"$output")" \
+		'[[600000,null],[0,null],[600000,5000],[null,30000]]'
+}
+
+@test "a name with capitals is refused with the one it could have" {
+	handler Send_Mail <<<'exit 0'
+	file Count.sql <<<'select 1'
+	handler 'b d' <<<'exit 0'
+	jr_ok handlers
+	assert_line --regexp '^! Send_Mail: not a job type: .*: rename it to send_mail$'
+	assert_line --regexp '^! Count.sql: not a job type: .*: rename it to count.sql$'
+	assert_line --regexp '^! b d: not a job type: .*, at most 63 characters$'
 }
 
 @test "names of files are made visible" {

@@ -285,6 +285,21 @@ waits() {
 	beside /slowhead failed curl:OPERATION_TIMEDOUT '"timeout": "1s"'
 }
 
+@test "a timeout beside http is that of the request too, if it has none of its own" {
+	web
+	http_handler short "$web/hang" '' '"timeout": "500ms"'
+	http_handler both "$web/hang" '"timeout": "500ms"' '"timeout": "1h"'
+	http_handler none "$web/ok" '' '"timeout": "0"'
+	short=$(enqueue short --backoff 1h)
+	both=$(enqueue both --backoff 1h)
+	none=$(enqueue none)
+	jr_ok run
+	assert_equal "$(ended "$short")" 'failed|1|timeout'
+	assert_equal "$(error_of "$short")" 'timed out after 500ms'
+	assert_equal "$(ended "$both")" 'failed|1|curl:OPERATION_TIMEDOUT'
+	run_is "$none" succeeded
+}
+
 @test "the run's timeout comes first if it is the shorter one" {
 	web
 	http_handler hang "$web/hang"
@@ -459,7 +474,9 @@ in_little_memory() {
 	jr_ok run
 	assert_equal "$(ended "$trusted")" 'succeeded|1'
 	assert_equal "$(ended "$unknown")" 'failed|1|curl:PEER_FAILED_VERIFICATION'
+	assert_regex "$(error_of "$unknown")" 'self.signed certificate \("ca_file" in "http" names those to trust\)$'
 	assert_equal "$(ended "$wronghost")" 'failed|1|curl:PEER_FAILED_VERIFICATION'
+	refute_regex "$(error_of "$wronghost")" ca_file
 	assert_equal "$(ended "$plain")" 'failed|1|curl:SSL_CONNECT_ERROR'
 	assert_equal "$(ended "$fine")" 'succeeded|1'
 	assert_equal "$(wc -l <"$right/log")" 1

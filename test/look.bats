@@ -207,6 +207,7 @@ on_terminal() {
 		finished_at = now() - interval '30 minutes'"
 	jr_ok status
 	assert_line --partial '! resize: 1 due, and no runner of the last 24h has this type'
+	assert_line --partial 'jobrun handlers says what this host has, and what is wrong)'
 	assert_line --partial '! work: 1 due for more than 5 minutes, and no runner has been seen in that time'
 }
 

@@ -88,6 +88,14 @@ there'
 	tried 1 'verdict fail' 'run would be dead: attempt 5 was the last'
 	jr try work --attempt 6
 	assert_equal "$status" 64
+	assert_equal "$stderr" 'jobrun: --attempt 6 of --max-attempts 5 cannot be'
+	jr try work --attempt 99 --max-attempts 100
+	tried 1 'run would be failed, tried again in 30m to 1h as attempt 100 of 100'
+	assert_equal "$stderr" 'attempt 99 of 100'
+	jr try work --attempt 1 --max-attempts 1
+	tried 1 'run would be dead: attempt 1 was the last'
+	jr try work --attempt 101 --max-attempts 101
+	assert_equal "$status" 64
 }
 
 @test "a handler that is killed by a signal or by its timeout has failed" {
@@ -143,12 +151,45 @@ $(readlink -f "$JOBRUN_HANDLERS")"
 	done
 }
 
+@test "what is no JSON is exit 65 with its place, and nothing is started" {
+	handler work <<<'echo started'
+	for payload in '{bad' '' '[1,]' '"x' '{} {}' "'a'" '{"a": "\u0000"}' $'"\xff"'; do
+		jr try work "$payload"
+		assert_equal "$status" 65
+		assert_equal "$output" ''
+		assert_regex "$stderr" '^jobrun: the payload is not JSON: line 1, column [1-9][0-9]*: .'
+		refute_regex "$stderr" started
+	done
+	jr try work $'{"a": 1,\n "b": tru}'
+	assert_regex "$stderr" '^jobrun: the payload is not JSON: line 2, column 9: '
+	jr try work --checkpoint '{bad'
+	assert_equal "$status" 65
+	assert_regex "$stderr" '^jobrun: the checkpoint is not JSON: line 1, column 4: '
+}
+
+@test "the text that is handed on is the one that was given, whatever its numbers and spaces" {
+	handler show <<<'cat; cat "$JOBRUN_CHECKPOINT"'
+	for text in '{ "a" :1.10, "a":2}' 123456789012345678901234567890.50 1e999 '[-1e-999]' '[ null ]'; do
+		jr try show "$text" --checkpoint "$text"
+		tried 0
+		assert_equal "$stderr" "$text
+$text"
+	done
+	printf '[%.0s' {1..3000} >"$TMPDIR/deep"
+	printf ']%.0s' {1..3000} >>"$TMPDIR/deep"
+	jr try show "@$TMPDIR/deep" --checkpoint 1
+	tried 0
+}
+
 @test "an unknown type is exit 64 with the nearest one, a refused handler exit 78 with what mends it" {
 	handler work <<<'exit 0'
 	handler other <<<'exit 0'
 	jr try wrok
 	assert_equal "$status" 64
-	assert_regex "$stderr" '"wrok".*work'
+	assert_equal "$stderr" "jobrun: unknown job type on this host: \"wrok\": did you mean \"work\"? (looked in $JOBRUN_HANDLERS; jobrun handlers lists them)"
+	jr try something_else
+	assert_equal "$status" 64
+	assert_regex "$stderr" "looked in $JOBRUN_HANDLERS; jobrun handlers lists them"
 	jr try 'Not A Type'
 	assert_equal "$status" 64
 	chmod 777 "$JOBRUN_HANDLERS/work"
@@ -281,10 +322,10 @@ no_marked_processes_but_bats() (
 	jq -e '.verdict == "give up" and .error_code == "http:400" and .kind == "http" and (has("cpu_ms") | not)' <<<"$output"
 	http_handler lost "$web/drop"
 	jr try lost
-	tried 1 'verdict fail' 'because no answer, which libcurl calls GOT_NOTHING means: failed' 'error code curl:GOT_NOTHING'
+	tried 1 'verdict fail' 'because there was no good answer \(libcurl says GOT_NOTHING\), which means: failed' 'error code curl:GOT_NOTHING'
 	http_handler slow "$web/hang" '' '"timeout": "200ms"'
 	jr try slow
-	tried 1 'verdict fail' 'error code timeout'
+	tried 1 'verdict fail' 'error code timeout' 'error timed out after 200ms'
 }
 
 # With a database, as everything from here on.
@@ -304,7 +345,9 @@ statement() {
 	jr try count '{"by": "x"}'
 	tried 1 'verdict give up' 'because SQLSTATE 22P02 means: give up.*' 'error code sqlstate:22P02'
 	jr try count '{"by": '
-	tried 1 'verdict give up' 'error code sqlstate:22P02'
+	assert_equal "$status" 65
+	jr try count '{"by": 1e999}'
+	tried 1 'verdict give up' 'error code sqlstate:22.*'
 	statement missing <<<'select * from nothing'
 	jr try missing
 	tried 1 'verdict fail' 'error code sqlstate:42P01' 'run would be failed, tried again in 5s to 10s as attempt 2 of 5'
@@ -344,7 +387,14 @@ statement() {
 	jr try many '{"page": 1}'
 	tried 0 'verdict done'
 	jr try many
-	tried 1 'verdict give up' 'error no page'
+	tried 1 'verdict give up' 'because the statement said give_up' 'error no page'
+	statement many <<<"select (r ->> 'run_id')::bigint, r ->> 'payload', 'so' from jsonb_array_elements(\$1) r"
+	jr try many '"later"'
+	tried 1 'verdict later' 'because the statement said later' 'run would be queued again.*'
+	jr try many '"fail"'
+	tried 1 'verdict fail' 'because the statement said fail'
+	jr try many '"done"'
+	tried 0 'verdict done'
 }
 
 @test "sql without a server is later, or what the connection says" {

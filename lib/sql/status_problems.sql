@@ -16,7 +16,8 @@ with due as (
 	group by r.job_type
 	union all
 	select 2, d.job_type, 'no_runner', d.n || ' due, and no runner of the last 24h has this type',
-		'put a handler ' || d.job_type || ' into the handlers directory of a host'
+		'put a handler ' || d.job_type || ' into the handlers directory of a host; '
+			|| 'jobrun handlers says what this host has, and what is wrong'
 	from due d
 	where not exists (select from runners n where d.job_type = any (n.job_types))
 	union all

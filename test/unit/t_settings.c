@@ -58,6 +58,17 @@ every_member_of_a_program_is_understood(void **state)
 }
 
 static void
+no_time_is_no_limit_and_less_than_a_second_of_processor_is_one(void **state)
+{
+	struct jr_settings settings;
+
+	understand(&settings, *state, EXEC, "{\"timeout\": \"0\", \"cpu\": \"500ms\"}");
+	assert_int_equal(settings.timeout_ms, 0);
+	assert_int_equal(settings.limits.cpu_s, 1);
+	jr_settings_release(&settings);
+}
+
+static void
 every_member_of_a_statement_is_understood(void **state)
 {
 	struct jr_settings settings;
@@ -108,6 +119,9 @@ a_program_of_its_own_is_found_from_the_directory(void **state)
 	jr_settings_release(&settings);
 	understand(&settings, *state, ALONE, "{\"argv\": [\"/bin/true\"]}");
 	assert_string_equal(settings.argv[0], "/bin/true");
+	jr_settings_release(&settings);
+	understand(
+	    &settings, *state, ALONE, "{\"argv\": [\"send.json\"]}"); /* a file of the directory */
 	jr_settings_release(&settings);
 	free(expected);
 }
@@ -239,7 +253,6 @@ wrong_values_are_refused(void **state)
 		"1:2: timeout: 600 has no unit; write \"600s\" or \"600m\""},
 	    {EXEC, "{\"timeout\": \"600\"}",
 		"1:2: timeout: \"600\" has no unit; write 600s or 600m"},
-	    {EXEC, "{\"timeout\": \"0\"}", "1:2: timeout: \"0\" is too short, at least 1ms"},
 	    {EXEC, "{\"timeout\": 1.5}",
 		"1:2: timeout: expected a duration like \"10m\", not a number"},
 	    {EXEC, "{\"grace\": null}", "1:2: grace: expected a duration like \"10m\", not null"},
@@ -249,7 +262,7 @@ wrong_values_are_refused(void **state)
 	    {EXEC, "{\"nice\": \"5\"}", "1:2: nice: expected a whole number, not a string"},
 	    {EXEC, "{\"nice\": 1.0}",
 		"1:2: nice: expected a whole number, not a number with a point"},
-	    {EXEC, "{\"cpu\": \"999ms\"}", "1:2: cpu: \"999ms\" is too short, at least 1000ms"},
+	    {EXEC, "{\"cpu\": \"0\"}", "1:2: cpu: \"0\" is too short, at least 1ms"},
 	    {EXEC, "{\"cpu\": 30}", "1:2: cpu: 30 has no unit"},
 	    {EXEC, "{\"memory\": \"512m\"}",
 		"1:2: memory: \"512m\" is not a size; write it like \"512M\""},
@@ -268,17 +281,20 @@ wrong_values_are_refused(void **state)
 	    {EXEC, "{\"user\": 0}", "1:2: user: expected the name of an account, not a number"},
 	    {EXEC, "{\"env\": []}",
 		"1:2: env: expected an object of names and strings, not a list"},
-	    {EXEC, "{\"env\": {\"A\": 1}}", "1:10: A: expected a string, not a number"},
+	    {EXEC, "{\"env\": {\"A\": 1}}", "1:10: env.A: expected a string, not a number"},
 	    {EXEC, "{\"env\": {\"1A\": \"\"}}", "1:10: env: \"1A\" cannot be a variable"},
 	    {EXEC, "{\"env\": {\"A=\": \"\"}}", "1:10: env: \"A=\" cannot be a variable"},
 	    {EXEC, "{\"env\": {\"\": \"\"}}", "1:10: env: \"\" cannot be a variable"},
 	    {EXEC, "{\"env\": {\"B\": \"\",\n\"JOBRUN_KEY\": \"\"}}",
-		"2:1: env: \"JOBRUN_KEY\": jobrun itself sets what begins with JOBRUN_"},
+		"2:1: env.JOBRUN_KEY: jobrun itself sets what begins with JOBRUN_"},
 	    {ALONE, "{\"argv\": []}", "1:2: argv: the list is empty"},
 	    {ALONE, "{\"argv\": \"/bin/true\"}", "1:2: argv: expected a list, not a string"},
 	    {ALONE, "{\"argv\": [\"/bin/true\",\n 1]}",
 		"2:2: argv: expected strings, not a number"},
 	    {ALONE, "{\"argv\": [\"\"]}", "1:11: argv: expected the path of a program, not \"\""},
+	    {ALONE, "{\"argv\": [\"python3\", \"x\"]}",
+		"1:11: argv: there is no \"python3\" in the handlers directory, and PATH is not "
+		"searched: write the whole path"},
 	    {SQL, "{\"batch\": 0}", "1:2: batch: 0 is out of range, expected 1 to 1000"},
 	    {SQL, "{\"batch\": 1001}", "1:2: batch: 1001 is out of range"},
 	};
@@ -352,7 +368,7 @@ columns_are_characters(void **state)
 {
 	refuse(*state, EXEC,
 	    "{\"env\": {\"A\": \"\xC3\xA4\xE2\x82\xAC\\\"{\", \"B\": [1, {\"C\": 2}]}}",
-	    "1:24: B: expected a string, not a list");
+	    "1:24: env.B: expected a string, not a list");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -363,6 +379,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(nothing_said_is_nothing_set),
 	    TEST(every_member_of_a_program_is_understood),
+	    TEST(no_time_is_no_limit_and_less_than_a_second_of_processor_is_one),
 	    TEST(every_member_of_a_statement_is_understood),
 	    TEST(sizes_are_bytes_or_have_a_letter),
 	    TEST(a_program_of_its_own_is_found_from_the_directory),

@@ -32,6 +32,25 @@ what_is_not_said_is_the_default(void **state)
 }
 
 static void
+a_request_without_a_timeout_has_that_of_the_attempt(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t timeout_ms;
+	} timeouts[] = {{"{\"http\": {" URL "}, \"timeout\": \"5m\"}", JR_HTTP_NO_TIMEOUT},
+	    {"{\"timeout\": \"0\", \"http\": {" URL "}}", JR_HTTP_NO_TIMEOUT},
+	    {"{\"timeout\": \"5m\", \"http\": {" URL ", \"timeout\": \"1m\"}}", 60000}};
+
+	for (size_t i = 0; i < JR_COUNT(timeouts); i++) {
+		struct jr_settings settings;
+
+		understand(&settings, *state, ALONE, timeouts[i].text);
+		assert_int_equal(settings.http->timeout_ms, timeouts[i].timeout_ms);
+		jr_settings_release(&settings);
+	}
+}
+
+static void
 every_member_is_understood(void **state)
 {
 	char *ca_file = make_file(*state, "ca.pem", "", 0644);
@@ -115,11 +134,14 @@ wrong_values_are_refused(void **state)
 	} refusals[] = {
 	    {"\"methd\": \"PUT\"", "1: unknown member \"methd\"; did you mean \"method\"?"},
 	    {"\"batch\": 1", "1: unknown member \"batch\""},
+	    {"\"give_up\": [404]", "1: \"give_up\" belongs beside \"http\", not in it"},
+	    {"\"later\": []", "1: \"later\" belongs beside \"http\", not in it"},
+	    {"\"grace\": \"1s\"", "1: \"grace\" belongs beside \"http\", not in it"},
 	    {"\"method\": \"post\"", "1: method: \"post\" is not a method"},
 	    {"\"method\": \"A B\"", "1: method: \"A B\" is not a method"},
 	    {"\"method\": \"ABCDEFGHIJKLMNOPQRSTU\"", "1: method: "},
 	    {"\"headers\": []", "1: headers: expected an object of names and strings, not a list"},
-	    {"\"headers\": {\"A\": 1}", "13: A: expected a string, not a number"},
+	    {"\"headers\": {\"A\": 1}", "13: headers.A: expected a string, not a number"},
 	    {"\"headers\": {\"\": \"x\"}", "13: headers: \"\" cannot be the name of a header"},
 	    {"\"headers\": {\"A B\": \"x\"}", "13: headers: \"A B\" cannot be the name"},
 	    {"\"headers\": {\"A:\": \"x\"}", "13: headers: \"A:\" cannot be the name"},
@@ -171,6 +193,17 @@ a_ca_file_that_is_not_safe_is_refused(void **state)
 	refuse_member(*state, "\"ca_file\": \"open.pem\"", "1: ca_file: cannot trust /tmp/");
 	free(fifo);
 	free(open);
+}
+
+static void
+a_ca_file_that_cannot_be_read_is_refused_with_the_reason(void **state)
+{
+	struct jr_settings settings;
+	struct jr_err err;
+
+	assert_false(read_text(
+	    &settings, *state, ALONE, "{\"http\": {" URL ", \"ca_file\": \"none.pem\"}}", &err));
+	assert_non_null(strstr(err.msg, "/none.pem: No such file or directory"));
 }
 
 static void
@@ -305,9 +338,11 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(what_is_not_said_is_the_default),
+	    TEST(a_request_without_a_timeout_has_that_of_the_attempt),
 	    TEST(every_member_is_understood),
 	    TEST(urls_that_cannot_be_used_are_refused),
 	    TEST(wrong_values_are_refused),
+	    TEST(a_ca_file_that_cannot_be_read_is_refused_with_the_reason),
 	    TEST(a_ca_file_that_is_not_safe_is_refused),
 	    TEST(codes_that_are_expected_are_no_failures),
 	    TEST(secrets_are_read_from_their_files),
