@@ -245,7 +245,8 @@ print_cost(const struct jr_rehearsed *rehearsed, int width)
 	print_duration("took", rehearsed->took_ms, width);
 	if (rehearsed->outcome.has_exit) {
 		print_duration("cpu", rehearsed->outcome.cpu_ms, width);
-		jr_print_field("memory", memory, width);
+		if (rehearsed->outcome.max_rss_kb > 0)
+			jr_print_field("memory", memory, width);
 	}
 	free(memory);
 }
@@ -339,7 +340,8 @@ jr_judgement_document(const struct jr_rehearsed *rehearsed, const struct jr_rehe
 	if (outcome->has_exit) {
 		set(document, "exit_status", json_integer(outcome->exit_status));
 		set(document, "cpu_ms", json_integer(outcome->cpu_ms));
-		set(document, "max_rss_kb", json_integer(outcome->max_rss_kb));
+		set(document, "max_rss_kb",
+		    outcome->max_rss_kb > 0 ? json_integer(outcome->max_rss_kb) : json_null());
 	}
 	set(document, "progress", said(outcome->progress, "progress"));
 	set(document, "checkpoint", said(outcome->checkpoint, "checkpoint"));

@@ -28,6 +28,7 @@
 #define CHUNK 8192
 #define CHUNKS_A_TURN 8   /* so that one child that floods does not starve the others */
 #define CHUNKS_AT_END 256 /* what a pipe may still hold, and more */
+#define RSS_SLACK_KB 1024 /* the kernel counts its pages by the dozen */
 #define KILL_AGAIN_MS 100
 #define GONE_MS 5000 /* for a killed group to be gone; what waits for a device is not */
 #define FREE_MS 1000
@@ -58,6 +59,8 @@ struct jr_child {
 	int64_t pause_ms;
 	int status;
 	struct rusage usage;
+	int64_t
+	    start_rss_kb; /* ours, which the kernel counts as the child's too: until execve it has our memory */
 };
 
 static void
@@ -103,6 +106,8 @@ finish(struct jr_child *child)
 	struct jr_child_end end = {
 	    .status = child->status, .usage = child->usage, .output = &child->output};
 
+	if (child->usage.ru_maxrss > child->start_rss_kb + RSS_SLACK_KB)
+		end.max_rss_kb = child->usage.ru_maxrss;
 	child->stage = GONE;
 	child->ended(child->ctx, &end);
 }
@@ -315,6 +320,7 @@ jr_child_start(struct jr_loop *loop, struct jr_keeper *keeper, const struct jr_c
     jr_child_fn *ended, void *ctx, struct jr_err *err)
 {
 	struct jr_child *child;
+	struct rusage own;
 
 	if (!jr_keeper_is_alive(keeper)) {
 		jr_fail(err, JR_E_TEMP, "could not start %s: the keeper is gone", spec->path);
@@ -323,6 +329,8 @@ jr_child_start(struct jr_loop *loop, struct jr_keeper *keeper, const struct jr_c
 	child = new_child(loop, keeper, spec);
 	child->ended = ended;
 	child->ctx = ctx;
+	if (getrusage(RUSAGE_SELF, &own) == 0)
+		child->start_rss_kb = own.ru_maxrss;
 	if (start_on_pipes(child, spec, err))
 		return child;
 	jr_capture_release(&child->output);

@@ -42,6 +42,8 @@ struct jr_child_spec {
 struct jr_child_end {
 	int status; /* as wait4 gives it */
 	struct rusage usage;
+	int64_t
+	    max_rss_kb; /* its own; 0: not known, since it was no more than ours when it was started */
 	const struct jr_capture *output;
 };
 

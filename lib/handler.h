@@ -66,7 +66,8 @@ struct jr_work_end {
 	bool in_doubt; /* not JR_DONE: a commit of effect and completion was not answered */
 	bool unsent; /* it waited for others of its set and never began: no timeout is its fault */
 	int exit_status;
-	int64_t pid, cpu_ms, max_rss_kb, output_dropped;
+	int64_t pid, cpu_ms, output_dropped;
+	int64_t max_rss_kb;                         /* 0: not known */
 	int64_t retry_in_ms;                        /* asked for by the handler; 0: nothing asked */
 	const char *error_code;                     /* NULL with JR_DONE */
 	const char *error;                          /* NULL with JR_DONE; clean */

@@ -73,7 +73,7 @@ on_ended(void *ctx, const struct jr_child_end *child_end)
 	    .pid = jr_child_pid(exec->child),
 	    .cpu_ms =
 		milliseconds(child_end->usage.ru_utime) + milliseconds(child_end->usage.ru_stime),
-	    .max_rss_kb = child_end->usage.ru_maxrss,
+	    .max_rss_kb = child_end->max_rss_kb,
 	    .output_dropped = (int64_t)child_end->output->dropped,
 	    .error_code = code,
 	    .error = error,

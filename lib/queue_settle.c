@@ -146,7 +146,7 @@ add_settlement(struct jr_pg_array arrays[P_COUNT], const struct jr_settlement *s
 	add_or_null(&arrays[P_EXIT_STATUS], o->has_exit, o->exit_status);
 	add_or_null(&arrays[P_PID], o->pid > 0, o->pid);
 	add_or_null(&arrays[P_CPU], o->pid > 0, o->cpu_ms);
-	add_or_null(&arrays[P_RSS], o->pid > 0, o->max_rss_kb);
+	add_or_null(&arrays[P_RSS], o->max_rss_kb > 0, o->max_rss_kb);
 	jr_pg_array_add(&arrays[P_OUTPUT], o->output);
 	jr_pg_array_add_int(&arrays[P_DROPPED], o->output_dropped);
 	jr_pg_array_add(&arrays[P_RESULT], o->result);

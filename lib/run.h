@@ -61,12 +61,12 @@ const char *jr_outcome_word(enum jr_outcome_kind kind);
 /* Owns its strings. Texts are clean (jr_text_clean). */
 struct jr_outcome {
 	enum jr_outcome_kind kind;
-	bool has_exit;   /* exit_status is meant */
-	int exit_status; /* 0..255, or 128 + signal */
-	int64_t pid;     /* 0: none */
-	int64_t cpu_ms;  /* user + system of the child and what it waited for */
-	int64_t max_rss_kb;
-	int64_t delay_ms; /* failed, later, lost: from now() until it may run again */
+	bool has_exit;      /* exit_status is meant */
+	int exit_status;    /* 0..255, or 128 + signal */
+	int64_t pid;        /* 0: none */
+	int64_t cpu_ms;     /* user + system of the child and what it waited for */
+	int64_t max_rss_kb; /* 0: not known */
+	int64_t delay_ms;   /* failed, later, lost: from now() until it may run again */
 	int64_t output_dropped;
 	bool settled;  /* it is written already, together with the effect: only to be told */
 	bool in_doubt; /* it may be written already: to be read before anything is written */

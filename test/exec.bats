@@ -176,13 +176,17 @@ four"
 }
 
 @test "what an attempt cost is written down; a plain success has no row, and is in the view" {
-	handler burn <<<'timeout 0.4 sh -c "while :; do :; done"; exit 1'
+	handler burn <<<'timeout 0.4 sh -c "while :; do :; done"; head -c 300M /dev/zero | tail -n 1 >/dev/null; exit 1'
+	handler small <<<'exit 1'
 	handler plain <<<'exit 0'
 	burn=$(enqueue burn --backoff 1h)
+	small=$(enqueue small --backoff 1h)
 	plain=$(enqueue plain)
 	jr_ok run
-	q_is t "select cpu_ms between 100 and 2000 and max_rss_kb between 500 and 200000 and pid > 1 and exit_status = 1
+	q_is t "select cpu_ms between 100 and 2000 and max_rss_kb between 300000 and 900000 and pid > 1 and exit_status = 1
 		and host = '$(hostname)' and finished_at >= started_at from jobrun.job_attempts where run_id = $burn"
+	# A child begins with the memory of jobrun: what is no more than that is not known.
+	q_is t "select max_rss_kb is null from jobrun.job_attempts where run_id = $small"
 	q_is 0 "select count(*) from jobrun.job_attempts where run_id = $plain"
 	q_is '1|1|succeeded' "select claim_seq, attempt, outcome from jobrun.attempts where run_id = $plain"
 }
