@@ -68,9 +68,9 @@ SQL_FILES    := $(sort $(wildcard lib/sql/*.sql) $(wildcard migrations/*.sql))
 MAN_PAGE     := $(if $(wildcard cmd/jobrun.1.scd),$(if $(shell command -v scdoc),$(BUILD)/jobrun.1))
 C_FILES      := $(sort $(wildcard cmd/*.[ch] lib/*.[ch] test/unit/*.[ch] test/stub/*.[ch]))
 
-# Tests run on every CPU where GNU parallel is there (bats needs it for -j). T=test/x.bats chooses files.
+# Tests run three on a CPU, since they mostly wait, where GNU parallel is there (bats needs it for -j). T=test/x.bats chooses files.
 T         ?= $(sort $(wildcard test/*.bats))
-BATS_JOBS := $(if $(shell parallel --version 2>/dev/null | grep -s GNU),-j $(shell nproc))
+BATS_JOBS := $(if $(shell parallel --version 2>/dev/null | grep -s GNU),-j $(shell expr 3 \* $$(nproc)))
 BATS       = JOBRUN=$(abspath $(BUILD)/jobrun) bats $(BATS_JOBS) --setup-suite-file test/setup_suite.bash $(BATS_FLAGS)
 
 .DELETE_ON_ERROR:

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "advice.h"
 #include "clock.h"
 #include "commands.h"
 #include "foreground.h"
@@ -139,8 +138,6 @@ ask_once(const struct effect *effect, const struct jr_statement *statement, bool
 	if (db != NULL)
 		result = jr_db_query(db, statement->sql, statement->count, statement->values,
 		    JR_CMD_TIMEOUT_MS, err);
-	else
-		jr_advise_database(effect->app, err);
 	jr_db_close(db);
 	return result;
 }

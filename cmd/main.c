@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "advice.h"
 #include "commands.h"
 #include "mem.h"
 #include "text.h"
@@ -157,8 +158,10 @@ jr_cmd_connect(const struct jr_app *app, struct jr_err *err)
 
 	for (int i = 1; db == NULL && jr_db_is_in_doubt(&last) && i < CONNECT_TRIES; i++)
 		db = connect_once(app, &last);
-	if (db == NULL)
+	if (db == NULL) {
 		*err = last;
+		jr_advise_database(app, err);
+	}
 	return db;
 }
 

@@ -1,11 +1,10 @@
 /*
  * child: one process of ours and the end of its whole group.
  *
- * Everything is driven by the loop: a pidfd for the end, a pipe each for input and output, and one
- * timer whose meaning depends on the stage (KILL again, end of the drain, is the group gone). What
- * must hold: kill() with the group's number is used freely only while the leader has not been
- * reaped; after that only until ESRCH is seen once. `ended` is the last thing a callback does,
- * because the child may be freed in it.
+ * Everything is driven by the loop: a pidfd for the end, a pipe each for input and output, and one timer whose meaning
+ * depends on the stage (KILL again, end of the drain, is the group gone). What must hold: kill() with the group's number
+ * is used freely only while the leader has not been reaped; after that only until ESRCH is seen once. `ended` is the
+ * last thing a callback does, because the child may be freed in it.
  */
 #include "child.h"
 
@@ -28,7 +27,7 @@
 #define CHUNK 8192
 #define CHUNKS_A_TURN 8   /* so that one child that floods does not starve the others */
 #define CHUNKS_AT_END 256 /* what a pipe may still hold, and more */
-#define RSS_SLACK_KB 1024 /* the kernel counts its pages by the dozen */
+#define RSS_SLACK_KB 1024 /* the kernel counts pages by the dozen */
 #define KILL_AGAIN_MS 100
 #define GONE_MS 5000 /* for a killed group to be gone; what waits for a device is not */
 #define FREE_MS 1000
@@ -59,8 +58,7 @@ struct jr_child {
 	int64_t pause_ms;
 	int status;
 	struct rusage usage;
-	int64_t
-	    start_rss_kb; /* ours, which the kernel counts as the child's too: until execve it has our memory */
+	int64_t start_rss_kb; /* ours, which counts as the child's: it begins with it */
 };
 
 static void
@@ -329,8 +327,8 @@ jr_child_start(struct jr_loop *loop, struct jr_keeper *keeper, const struct jr_c
 	child = new_child(loop, keeper, spec);
 	child->ended = ended;
 	child->ctx = ctx;
-	if (getrusage(RUSAGE_SELF, &own) == 0)
-		child->start_rss_kb = own.ru_maxrss;
+	(void)getrusage(RUSAGE_SELF, &own); /* cannot fail */
+	child->start_rss_kb = own.ru_maxrss;
 	if (start_on_pipes(child, spec, err))
 		return child;
 	jr_capture_release(&child->output);
