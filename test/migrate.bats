@@ -133,7 +133,7 @@ newest() {
 	hold 'lock table jobrun.schema_migrations in share row exclusive mode'
 	"$JOBRUN" migrate --lock-timeout 30s 3>&- 4>&- &
 	pid=$!
-	wait_until 10 q_is 1 "select count(*) from pg_locks where not granted and relation = 'jobrun.schema_migrations'::regclass"
+	wait_until 10 q_is 1 "select count(*) from pg_locks where database = (select oid from pg_database where datname = current_database()) and not granted and relation = 'jobrun.schema_migrations'::regclass"
 	kill -KILL "$pid"
 	wait "$pid" || true
 	release_holds

@@ -54,7 +54,7 @@ running_is() {
 	jr_ok run --sql-jobs 3
 	assert_equal "$output$stderr" ''
 	running_is wait 3
-	q_is 3 "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+	q_is 3 "select count(*) from pg_locks where database = (select oid from pg_database where datname = current_database()) and locktype = 'advisory' and not granted"
 	release_holds
 	for pid in "${runner_pids[@]}"; do
 		wait_runner "$pid"
@@ -116,7 +116,7 @@ running_is() {
 	q "select jobrun.enqueue('visits') from generate_series(1, 30)" >/dev/null
 	bg_runner --grace 100ms
 	wait_until 10 running_is visits 30
-	wait_until 10 q_is 1 "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+	wait_until 10 q_is 1 "select count(*) from pg_locks where database = (select oid from pg_database where datname = current_database()) and locktype = 'advisory' and not granted"
 	kill -TERM "$runner_pid"
 	wait_runner
 	assert_equal "$runner_status" 0

@@ -123,7 +123,7 @@ given_back() {
 	hold "lock table jobrun.job_runners in access exclusive mode"
 	bg_runner -v
 	# It waits for its row.
-	wait_until 5 q_is 1 "select count(*) from pg_locks where not granted and relation = 'jobrun.job_runners'::regclass"
+	wait_until 5 q_is 1 "select count(*) from pg_locks where database = (select oid from pg_database where datname = current_database()) and not granted and relation = 'jobrun.job_runners'::regclass"
 	kill -TERM "$runner_pid"
 	wait_until 5 grep -q runner_signal "$runner_err"
 	release_holds

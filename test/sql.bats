@@ -87,7 +87,7 @@ raise_handler() {
 	id=$(enqueue slow)
 	bg_runner
 	wait_until 10 works
-	q "select pg_terminate_backend(pid) from pg_stat_activity where query like '%/* work */%' and pid <> pg_backend_pid()" >/dev/null
+	q "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and query like '%/* work */%' and pid <> pg_backend_pid()" >/dev/null
 	wait_runner
 	is_fate "$id" 'failed|1|1|sqlstate:57P01'
 }

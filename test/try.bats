@@ -354,7 +354,7 @@ statement() {
 	statement slow <<<'select pg_sleep(60)'
 	jr try slow --timeout 200ms
 	tried 1 'verdict fail' 'error code timeout'
-	q_is 0 "select count(*) from pg_stat_activity where query like '%pg_sleep%' and pid <> pg_backend_pid() and state = 'active'"
+	q_is 0 "select count(*) from pg_stat_activity where datname = current_database() and query like '%pg_sleep%' and pid <> pg_backend_pid() and state = 'active'"
 }
 
 @test "sql: a constraint that is checked at COMMIT is found" {
