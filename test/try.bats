@@ -207,6 +207,7 @@ $text"
 
 # bg_try ARGUMENT...: in the background; sets try_pid. wait_try: its end; sets status and output.
 bg_try() {
+	rm -f "$TMPDIR/out" "$TMPDIR/err" # or the "ready" of an earlier one is found
 	"$JOBRUN" try "$@" >"$TMPDIR/out" 2>"$TMPDIR/err" 3>&- 4>&- &
 	try_pid=$!
 	runner_pids+=("$try_pid")
