@@ -75,7 +75,9 @@ struct jr_held {
 	struct jr_tale tale;   /* RUNNING: what it has told and is not written yet; owned */
 	bool missed;           /* a heartbeat did not find it */
 	bool telling;          /* it was offered since the last heartbeat */
+	bool on_tell;          /* in the tell whose reply is awaited */
 	bool untold;           /* and that was not answered */
+	bool tell_alone;       /* it was refused with others: it goes by itself */
 	bool lost;             /* fenced out: nothing is written any more */
 	bool on_wire;          /* ENDED: in the settle whose reply is awaited */
 	bool in_doubt;         /* ENDED: a settle was not answered; read before it is sent again */

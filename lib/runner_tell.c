@@ -1,9 +1,9 @@
 /*
  * runner_tell: what running handlers have to tell, written under the fence after each heartbeat. See runner_parts.h.
  *
- * It goes in a batch of its own, so that a text which the server refuses costs no heartbeat. What was not written, because
- * the row was locked or the connection went, is offered again with the next heartbeat; what the server refuses is
- * dropped: the outcome says it once more.
+ * It goes in a batch of its own, so that a text which the server refuses costs no heartbeat, and no other run its
+ * progress. What was not written, because the row was locked or the connection went, is offered again with the next
+ * heartbeat; what the server refuses by itself is dropped.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +22,9 @@ jr_tell_forget(struct jr_held *held)
 	free(held->tale.checkpoint);
 	free(held->tale.output);
 	held->tale = (struct jr_tale){.id = 0};
-	held->telling = false;
+	held->telling = held->on_tell = false;
 	held->untold = false;
+	held->tell_alone = false;
 }
 
 static void
@@ -72,31 +73,63 @@ tale_size(const struct jr_held *held)
 	return size_of(tale->progress) + size_of(tale->checkpoint) + size_of(tale->output);
 }
 
+/*
+ * What was offered and not written. The server's refusal of several may be the fault of one, so they go one by one; what
+ * it refuses by itself is dropped. What was not answered is offered once more: it may be too much for this link.
+ */
 static void
-on_told(void *ctx, const struct jr_reply *reply)
+note_untold(struct jr_held *held, const struct jr_reply *reply, size_t offered)
 {
-	struct jr_runner *runner = ctx;
+	bool refused = reply->end == JR_PG_FAILED && reply->err.code != JR_E_TEMP;
 
-	for (size_t i = 0; reply->end == JR_PG_DONE && i < jr_queue_count_told(reply->results[0]);
-	     i++) {
-		struct jr_told_row row = jr_queue_read_told(reply->results[0], i);
+	if (refused && offered > 1) {
+		held->tell_alone = true;
+		held->telling = false;
+	} else if (refused || held->untold)
+		jr_tell_forget(held);
+	else
+		held->untold = reply->end == JR_PG_UNKNOWN;
+}
+
+static size_t
+count_offered(const struct jr_runner *runner)
+{
+	size_t count = 0;
+
+	for (const struct jr_held *held = runner->held; held != NULL; held = held->next)
+		count += held->on_tell;
+	return count;
+}
+
+static void
+take_told(struct jr_runner *runner, const PGresult *result)
+{
+	for (size_t i = 0; i < jr_queue_count_told(result); i++) {
+		struct jr_told_row row = jr_queue_read_told(result, i);
 		struct jr_held *held = jr_held_find(runner, row.id, row.claim_seq);
 
 		if (held != NULL)
 			jr_tell_forget(held);
 	}
-	if (reply->end == JR_PG_FAILED)
-		jr_log(JR_WARN, "progress_refused", JR_S("error", reply->err.msg));
+}
+
+static void
+on_told(void *ctx, const struct jr_reply *reply)
+{
+	struct jr_runner *runner = ctx;
+	size_t offered = count_offered(runner);
+
+	if (reply->end == JR_PG_DONE)
+		take_told(runner, reply->results[0]);
+	else if (reply->end == JR_PG_FAILED)
+		jr_log(offered > 1 ? JR_INFO : JR_WARN, "progress_refused",
+		    JR_S("error", reply->err.msg));
 	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
-		if (!held->telling || reply->end == JR_PG_DONE)
-			continue;
-		if (reply->end == JR_PG_FAILED || held->untold)
-			jr_tell_forget(held);
-		else
-			held->untold =
-			    reply->end == JR_PG_UNKNOWN; /* it may be too much for this link */
+		if (held->on_tell && reply->end != JR_PG_DONE)
+			note_untold(held, reply, offered);
+		held->on_tell = false;
 	}
-	if (reply->end != JR_PG_DONE)
+	if (reply->end == JR_PG_UNKNOWN || reply->end == JR_PG_UNSENT)
 		runner->tell_wanted = false; /* the next heartbeat asks again */
 	jr_runner_pump(runner);
 }
@@ -114,11 +147,14 @@ jr_tell_try(struct jr_runner *runner)
 	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
 		size_t size = tale_size(held);
 
-		if (size == 0 || held->telling || (count > 0 && bytes + size > TELL_BYTES))
+		if (size == 0 || held->telling ||
+		    (count > 0 && (held->tell_alone || bytes + size > TELL_BYTES)))
 			continue;
-		held->telling = true;
+		held->telling = held->on_tell = true;
 		bytes += size;
 		tales[count++] = held->tale;
+		if (held->tell_alone)
+			break;
 	}
 	runner->tell_wanted = count > 0;
 	if (count > 0) {

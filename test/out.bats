@@ -265,10 +265,19 @@ $private"
 	direct=$JOBRUN_DATABASE_URL
 	export JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_LATIN1"
 	jr_ok migrate
+	# What cannot be written of one costs no other its checkpoint.
+	handler odd <<<'until [ -e "$TMPDIR/go" ]; do echo 日本; sleep 0.05; done'
+	handler plain <<<'echo "{\"checkpoint\": 7}" >> "$JOBRUN_OUT"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
+	enqueue odd
+	enqueue plain
+	bg_runner -j 2 --lease 2s --heartbeat 200ms
+	wait_until 10 q_is 7 "select checkpoint from jobrun.job_runs where job_type = 'plain' and status = 'running'"
+	touch "$TMPDIR/go"
+	wait_runner
 	enqueue fails --max-attempts 1
 	enqueue works
 	jr run --lease 2s --heartbeat 200ms
-	found=$(q 'select job_type, status, claim_seq from jobrun.job_runs order by id')
+	found=$(q 'select job_type, status, claim_seq from jobrun.job_runs order by id offset 2')
 	export JOBRUN_DATABASE_URL=$direct
 	admin "drop database $JR_LATIN1"
 	assert_equal "$found" $'fails|dead|1\nworks|succeeded|1'
