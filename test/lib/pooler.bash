@@ -65,19 +65,29 @@ pooler_settings() {
 	printf '%s\n' "${@/=/ = }"
 }
 
-# stop_pooler SERVER: what start_pooler has printed.
+# stop_pooler SERVER: what start_pooler has printed. Fails if it has ended by itself.
 stop_pooler() {
-	local dir=${1#host=} pid
+	local dir=${1#host=} pid status=0
 
 	dir=${dir%% *}
-	pid=$(cat "$dir/pid" 2>/dev/null) || return 0
-	kill -INT "$pid" 2>/dev/null || true
+	pid=$(cat "$dir/pid" 2>/dev/null)
+	if kill -INT "${pid:-none}" 2>/dev/null; then
+		wait_for_pooler "$pid" || kill -KILL "$pid"
+	else
+		echo "the pooler has ended by itself:" >&2
+		tail -n 20 "$dir/log" >&2
+		status=1
+	fi
+	rm -rf "$dir"
+	return "$status"
+}
+
+wait_for_pooler() {
 	for _ in {1..100}; do
-		[ -e "/proc/$pid" ] || break
+		[ -e "/proc/$1" ] || return 0
 		sleep 0.05
 	done
-	kill -KILL "$pid" 2>/dev/null || true
-	rm -rf "$dir"
+	return 1
 }
 
 # --- one for a test alone ---
