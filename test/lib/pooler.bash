@@ -100,6 +100,12 @@ pooler() {
 	export JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE"
 }
 
+pooler_lives() {
+	local dir=${JR_SERVER#host=}
+
+	kill -0 "$(cat "${dir%% *}/pid")"
+}
+
 # For the teardown too.
 end_pooler() {
 	[ -n "${unpooled:-}" ] || return 0
