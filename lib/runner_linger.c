@@ -86,7 +86,7 @@ static void
 poll_only(struct jr_runner *runner, const char *why)
 {
 	runner->linger.session = JR_SESSION_POLLED;
-	jr_log(JR_INFO, "listen", JR_S("state", "polling"), JR_S("reason", why));
+	jr_log(JR_INFO, "polling", JR_S("reason", why));
 }
 
 static void
@@ -113,7 +113,7 @@ on_listen(void *ctx, const struct jr_reply *reply)
 
 	if (reply->end == JR_PG_DONE) {
 		runner->linger.session = JR_SESSION_LISTENING;
-		jr_log(JR_INFO, "listen", JR_S("state", "listening"));
+		jr_log(JR_INFO, "listening", JR_S("host", PQhost(jr_pg_conn(runner->pg))));
 		jr_claim_look_soon(runner);
 		jr_held_beat_soon(runner);
 	} else if (reply->end == JR_PG_FAILED)
