@@ -37,7 +37,9 @@ ask(struct jr_db *db, const struct list_opts *opts, struct jr_err *err)
 	struct jr_filter_params params;
 	PGresult *result;
 
-	jr_filter_bind(&opts->filter, "{queued,failed,running,succeeded,dead,cancelled}", &params);
+	jr_filter_bind(&opts->filter,
+	    opts->filter.since_ms < 0 ? NULL : "{queued,failed,running,succeeded,dead,cancelled}",
+	    &params);
 	result =
 	    jr_db_query(db, jr_sql_list, JR_FILTER_COUNT, params.values, JR_CMD_TIMEOUT_MS, err);
 	jr_filter_unbind(&params);

@@ -2,8 +2,8 @@
  * filter: which runs are meant, by options: what list shows is what retry and cancel take.
  *
  * A command has a struct jr_filter among its options and JR_FILTER_OPTIONS in its table. Its statement begins with the
- * parameters of jr_filter_bind: $1 how many at most, $2 statuses, $3 job types, $4 queues, $5 age in ms. The condition on
- * them is the same text in list.sql, matching_kinds.sql and matching_ids.sql.
+ * parameters of jr_filter_bind: $1 how many at most, $2 statuses, $3 job types, $4 queues, $5 age in ms. The conditions on
+ * them are the same in list.sql, matching_kinds.sql and matching_ids.sql.
  */
 #ifndef JR_FILTER_H
 #define JR_FILTER_H
@@ -57,7 +57,7 @@ struct jr_filter_params {
 	char limit[24], since[24];
 };
 
-/* usual: the array literal of the statuses that are meant when none is given. */
+/* usual: the array literal of the statuses that are meant when none is given; NULL: any. */
 void jr_filter_bind(
     const struct jr_filter *filter, const char *usual, struct jr_filter_params *params);
 void jr_filter_unbind(struct jr_filter_params *params);
