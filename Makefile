@@ -71,7 +71,7 @@ C_FILES      := $(sort $(wildcard cmd/*.[ch] lib/*.[ch] test/unit/*.[ch] test/st
 # Tests run three on a CPU, since they mostly wait, where GNU parallel is there (bats needs it for -j). T=test/x.bats chooses files.
 T         ?= $(sort $(wildcard test/*.bats))
 BATS_JOBS := $(if $(shell parallel --version 2>/dev/null | grep -s GNU),-j $(shell expr 3 \* $$(nproc)))
-BATS       = JOBRUN=$(abspath $(BUILD)/jobrun) bats $(BATS_JOBS) --setup-suite-file test/setup_suite.bash $(BATS_FLAGS)
+BATS       = JOBRUN=$(abspath $(BUILD)/jobrun) POOLER=$(POOLER) bats $(BATS_JOBS) --setup-suite-file test/setup_suite.bash $(BATS_FLAGS)
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -133,7 +133,7 @@ check: unit bats   ## unit tests and the bats suite
 unit: $(UNIT_TESTS)   ## unit tests (cmocka)
 	scripts/unit $(UNIT_TESTS)
 
-bats: all   ## the bats suite; T=test/x.bats for some files, BATS_FLAGS='-f REGEX' for some tests
+bats: all   ## the bats suite; T=test/x.bats for some files, BATS_FLAGS='-f REGEX' for some tests, POOLER=1 through PgBouncer
 	$(BATS) $(T)
 
 san:   ## unit tests and the bats suite under ASan and UBSan, in build/san

@@ -105,8 +105,8 @@ void jr_pg_free(struct jr_pg *pg); /* closes; replies that are still owed are no
 void jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool same_address);
 
 /*
- * Ask the server to cancel what is on the wire, by libpq's cancel (which blocks: in a forked child under an alarm, reaped
- * from the loop). A cancel may arrive late: the connection is not to be used for anything else afterwards.
+ * Ask the server to cancel what is on the wire, by libpq's cancel (which blocks: in a process of its own under an
+ * alarm). A cancel may arrive late: the connection is not to be used for anything else afterwards.
  */
 void jr_pg_cancel(struct jr_pg *pg);
 
