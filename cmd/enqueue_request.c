@@ -89,7 +89,8 @@ static bool
 check_keys(const struct jr_enqueue_opts *opts, struct jr_err *err)
 {
 	if (opts->replace && opts->unless_running)
-		return jr_fail(err, JR_E_USAGE, "--replace and --unless-running exclude each other");
+		return jr_fail(
+		    err, JR_E_USAGE, "--replace and --unless-running exclude each other");
 	if ((opts->replace || opts->unless_running) && opts->unique == NULL)
 		return jr_fail(err, JR_E_USAGE, "%s needs --unique KEY",
 		    opts->replace ? "--replace" : "--unless-running");
@@ -127,7 +128,8 @@ check_batch(const struct jr_enqueue_opts *opts, int argc, char **argv, struct jr
 		    "--per-run",
 		    opts->key != NULL ? "--idempotency-key" : "--unique");
 	if (opts->wait)
-		return jr_fail(err, JR_E_USAGE, "--wait waits for one run, not for those of --batch");
+		return jr_fail(
+		    err, JR_E_USAGE, "--wait waits for one run, not for those of --batch");
 	return true;
 }
 
