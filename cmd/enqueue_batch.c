@@ -54,19 +54,22 @@ fail_at(const struct batch *b, int64_t line, struct jr_err *err)
 	return false;
 }
 
-/* Of JSON that is not: the line of the text around the mistake is always 1. */
+/* Of a text that is not JSON the server quotes how it begins; its line is always the first. */
 static void
 shorten(struct jr_err *err)
 {
 	static const char mark[] = ": JSON data, line 1: ";
-	char *at = strstr(err->msg, mark);
+	const char *at = strstr(err->msg, mark);
 	struct jr_err old = *err;
+	size_t len;
 
 	if (at == NULL)
 		return;
-	jr_fail(err, old.code, "%.*s: it ends to be JSON behind %s", (int)(at - err->msg), old.msg,
+	len = (size_t)(at - err->msg);
+	if (len > 0 && err->msg[len - 1] == '.')
+		len--;
+	jr_fail(err, old.code, "%.*s; up to there: %s", (int)len, old.msg,
 	    old.msg + (at - err->msg) + sizeof(mark) - 1);
-	memcpy(err->sqlstate, old.sqlstate, sizeof(err->sqlstate));
 }
 
 /* A row was refused, or the stream has failed as a whole. */
