@@ -75,7 +75,11 @@ struct jr_cmd {
 	X(logs) \
 	X(retry) \
 	X(cancel) \
+	X(pause) \
+	X(resume) \
 	X(migrate) \
+	X(grant) \
+	X(queue) \
 	X(handlers) \
 	X(try) \
 	X(effect)
