@@ -26,7 +26,7 @@
 #define LOCK_TRIES 5
 #define PAUSE_BASE_MS 500
 #define PAUSE_CAP_MS 5000
-#define GRANTS_SINCE 3 /* the version that brought jobrun.apply_grants() */
+#define GRANTS_SINCE 4 /* the version that brought jobrun.apply_grants() */
 
 struct jr_migrate {
 	PGconn *conn;
