@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "mem.h"
 #include "parse.h"
 #include "print.h"
 #include "sql_text.h"
@@ -15,6 +16,8 @@ struct grant_opts {
 };
 
 static const struct grant_opts grant_defaults = {.revoke = false};
+
+#define CHANGE_COUNT 4 /* statements of a change that is rolled back */
 
 #define AT(field) offsetof(struct grant_opts, field)
 
@@ -72,61 +75,66 @@ check(const struct grant_opts *opts, int argc, char **argv, struct jr_err *err)
 	return true;
 }
 
-/* Grant or revoke, and then the list. With -n it is rolled back. */
-static PGresult *
-change(struct jr_db *db, const struct grant_opts *opts, char **argv, struct jr_err *err)
+/* Grant or revoke (results[0]), and then the list (results[1]). With -n it is rolled back. */
+static bool
+change(struct jr_db *db, const struct grant_opts *opts, char **argv, PGresult **results,
+    struct jr_err *err)
 {
 	char *types =
 	    opts->types.count == 0
 		? NULL
 		: jr_pg_array_of((const char *const *)opts->types.items, opts->types.count);
 	const char *values[] = {argv[0], argv[1], types};
-	const struct jr_statement statements[] = {
+	const struct jr_statement statements[CHANGE_COUNT] = {
 	    {opts->revoke ? jr_sql_grant_drop : jr_sql_grant_add, opts->revoke ? 2 : 3, values},
 	    {jr_sql_grants, 0, NULL}, {jr_sql_rollback, 0, NULL}, {jr_sql_begin, 0, NULL}};
-	PGresult *results[JR_COUNT(statements)] = {NULL};
-	bool ok = jr_db_run(db, statements, opts->dry_run ? 4 : 2, results, JR_CMD_TIMEOUT_MS, err);
+	bool ok = jr_db_run(
+	    db, statements, opts->dry_run ? CHANGE_COUNT : 2, results, JR_CMD_TIMEOUT_MS, err);
 
 	free(types);
-	if (!ok)
-		return NULL;
-	PQclear(results[0]);
-	PQclear(results[2]);
-	PQclear(results[3]);
-	return results[1];
+	return ok;
 }
 
 static void
-print_list(const PGresult *result)
+tell(const struct grant_opts *opts, char **argv, const PGresult *answer)
 {
-	if (PQntuples(result) > 0 || jr_print_is_terminal(stdout))
-		jr_print_table(result, columns, JR_COUNT(columns));
+	char *line;
+
+	if (opts->revoke && !jr_pg_bool(answer, 0, 0))
+		line = jr_xasprintf("%s did not have %s", argv[1], argv[0]);
+	else
+		line = jr_xasprintf("%s: %s%s %s", argv[0], opts->dry_run ? "would be " : "",
+		    opts->revoke ? "revoked from" : "granted to", argv[1]);
+	jr_print_line(stdout, "", line);
+	free(line);
 }
 
 static int
 grant_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	const struct grant_opts *opts = values;
+	PGresult *results[CHANGE_COUNT] = {NULL};
 	struct jr_db *db = NULL;
-	PGresult *result = NULL;
+	bool ok = false;
 
 	if (check(opts, argc, argv, err))
 		db = jr_cmd_connect(app, err);
-	if (db != NULL)
-		result = argc > 0 ? change(db, opts, argv, err)
-				  : jr_db_query(db, jr_sql_grants, 0, NULL, JR_CMD_TIMEOUT_MS, err);
-	jr_db_close(db);
-	if (result == NULL)
-		return (int)err->code;
-	if (app->json)
-		jr_print_documents(result, JR_COUNT(columns));
-	else if (argc == 0 || jr_print_is_terminal(stdout) || opts->dry_run) {
-		if (opts->dry_run)
-			puts("would be:");
-		print_list(result);
+	if (db != NULL && argc > 0)
+		ok = change(db, opts, argv, results, err);
+	else if (db != NULL) {
+		results[1] = jr_db_query(db, jr_sql_grants, 0, NULL, JR_CMD_TIMEOUT_MS, err);
+		ok = results[1] != NULL;
 	}
-	PQclear(result);
-	return 0;
+	jr_db_close(db);
+	if (ok && app->json)
+		jr_print_documents(results[1], JR_COUNT(columns));
+	else if (ok && argc > 0)
+		tell(opts, argv, results[0]);
+	else if (ok && (PQntuples(results[1]) > 0 || jr_print_is_terminal(stdout)))
+		jr_print_table(results[1], columns, JR_COUNT(columns));
+	for (size_t i = 0; i < CHANGE_COUNT; i++)
+		PQclear(results[i]);
+	return ok ? 0 : (int)err->code;
 }
 
 const struct jr_cmd jr_cmd_grant = {
