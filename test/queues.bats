@@ -165,6 +165,44 @@ running_are() {
 	assert [ "$(most seen)" -le 3 ]
 }
 
+# A claim that is not yet committed counts: who comes meanwhile waits for it, and then sees it.
+claim_in_between() {
+	gate work
+	q "insert into jobrun.job_runners (id, pid, places, host, version) values (77, 1, 1, 'other', 'x')"
+	hold "select from jobrun.claim(77, 'other', 2, '{work}', '{narrow}', '{100}', null, null, null, 60000)"
+	bg_runner -j 10
+	wait_until 10 waits_or_runs
+	printf 'commit;\n' >&"${hold_fds[-1]}"
+	wait_until 10 running_are 3
+	touch "$TMPDIR/open"
+	wait_runner
+	q_is 0 "select count(*) from jobrun.job_runs where claim_seq > 1"
+}
+
+waits_or_runs() {
+	q_is t "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')
+		or exists (select from jobrun.job_runs where status = 'running')"
+}
+
+@test "max_running: what another has claimed and not committed counts" {
+	jr_ok queue narrow --max-running 3
+	put work narrow '' 8
+	claim_in_between
+}
+
+@test "a lock key: what another has claimed and not committed counts" {
+	jr_ok queue narrow --per-key 3
+	put work narrow k 8
+	claim_in_between
+}
+
+@test "a rate: what another has claimed and not committed counts" {
+	jr_ok queue narrow --rate 3/1h
+	put work narrow '' 8
+	claim_in_between
+	q_is '3|1' "select rate_used, (select count(*) from jobrun.job_runs where status = 'succeeded') from jobrun.job_queues"
+}
+
 @test "what max_running leaves waiting does not keep a tick, and starts when there is room" {
 	gate work
 	jr_ok queue narrow --max-running 2
