@@ -3,8 +3,8 @@
 -- (succeeded, failed, dead, later, released, cancelled, lost), $5 delays in ms, $6 error codes, $7 errors,
 -- $8 exit statuses, $9 pids, $10 cpu ms, $11 max rss kB, $12 outputs, $13 bytes of output dropped, $14 results,
 -- $15 progress, $16 checkpoints: these three as the lines of JOBRUN_OUT, JSON objects with a member of that name.
--- Gives (id, claim_seq, status, attempts, max_attempts, run_in_ms or null when final) for what was accepted; what does
--- not come back was fenced out. A repeat changes nothing: the first one took the lease away.
+-- Gives (id, claim_seq, status, attempts, max_attempts, run_in_ms or null when final, id of the alarm that a dead one has
+-- raised or null) for what was accepted; what does not come back was fenced out. A repeat changes nothing: the first one took the lease away.
 --
 -- The fence is id, claim_seq, runner_id and "locked_until is not null". The last means running, by a CHECK; saying so
 -- with status would lead the planner to the index of running rows and its dead entries.
@@ -80,5 +80,6 @@ with given as materialized (
 )
 select s.id, s.claim_seq, s.status, s.attempts, s.max_attempts,
 	case when s.status in ('queued', 'failed')
-		then greatest(0, (extract(epoch from s.run_at - now()) * 1000)::bigint) end as run_in_ms
+		then greatest(0, (extract(epoch from s.run_at - now()) * 1000)::bigint) end as run_in_ms,
+	case when s.status = 'dead' then jobrun.raise_alarm(s.id, s.claim_seq) end as alarm
 from settled s
