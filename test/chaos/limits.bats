@@ -17,6 +17,7 @@ setup() {
 	q "insert into jobrun.job_queues (name, max_running, max_running_per_key, rate_limit, rate_period) values
 		('few', 3, null, null, null), ('keyed', null, 2, null, null), ('rated', null, null, 20, '300 ms'), ('all', 5, 2, 40, '700 ms')"
 	q <<-'sql'
+		create table sets (n bigint);
 		create function work() returns text language plpgsql volatile as $$
 		begin
 			perform pg_sleep(random() * 0.02);
@@ -27,7 +28,7 @@ setup() {
 		end $$;
 	sql
 	sql_handler single <<<'select work()'
-	sql_handler set <<<'with s as materialized (select pg_sleep(0.01)) select jsonb_array_length($1) from s'
+	sql_handler set <<<'insert into sets select jsonb_array_length($1) from pg_sleep(0.01)'
 	settings set <<<'{"batch": 10}'
 	handler program <<<'exec sleep 0.01'
 }

@@ -48,7 +48,7 @@ tables() {
 	sql
 }
 
-# Options of every run that a client asks for. The seventh argument of enqueue is not given: a run never expires.
+# Options of every run that a client asks for.
 readonly RUN="max_attempts => 1000, backoff_base => '20 ms', backoff_cap => '100 ms'"
 
 # A transaction changes states first, in order of keys, and asks for runs then: only jobrun's own locks could deadlock.
@@ -106,7 +106,7 @@ clients() {
 	for name in keep@6 shared@3 replace@3 unless@2 two@3 savepoint@1 once@3; do
 		files+=(-f "$TMPDIR/${name%@*}.sql@${name#*@}")
 	done
-	PGOPTIONS="-c default_transaction_isolation=${1// /\\ } -c deadlock_timeout=200ms" env -u JOBRUN_TEST_ID "$PGBENCH" -n \
+	PGOPTIONS="-c default_transaction_isolation=${1// /\\ } -c deadlock_timeout=50ms" env -u JOBRUN_TEST_ID "$PGBENCH" -n \
 		-c "$2" -j 1 -D base="$3" -T "$4" --random-seed="$((seed + $3))" --max-tries=1 --failures-detailed "${files[@]}" \
 		"$JOBRUN_DATABASE_URL" >"$TMPDIR/bench.$3" 2>&1 3>&- 4>&-
 }
@@ -128,6 +128,7 @@ race() {
 	local seconds=$1 hosts=() benches=() n pid
 
 	bad_clients=0
+	rm -f "$TMPDIR/stop"
 	for n in $(seq "$HOSTS"); do
 		host "$n" 3>&- 4>&- &
 		hosts+=("$!")
@@ -192,8 +193,10 @@ tell() {
 	q "create or replace function jobrun.lock_waiting(run_id bigint, to_change boolean) returns jobrun.job_runs
 		language sql volatile set search_path = pg_catalog, jobrun, pg_temp as \$\$
 			select r.* from jobrun.job_runs r where r.id = run_id and r.status in ('queued', 'failed') \$\$"
-	race 4
-	tell
-	run judge
-	assert_line --regexp 'committed version'
+	for _ in 1 2 3 4 5; do
+		race 4
+		tell
+		! grep -q 'committed version' <(judge) || return 0
+	done
+	fail 'no update was lost'
 }
