@@ -126,15 +126,19 @@ begin
 		raise exception 'run_at "%" never comes; at most 100 years from now', new_run.run_at using errcode = 'JR065';
 	end if;
 	perform jobrun.check_name('queue', v_run.queue);
-	perform jobrun.check_duration('run_in', new_run.run_in);
-	perform jobrun.check_duration('expires_in', new_run.expires_in);
-	perform jobrun.check_duration('timeout', v_run.timeout);
-	perform jobrun.check_duration('backoff_base', v_run.backoff_base);
-	perform jobrun.check_duration('backoff_cap', v_run.backoff_cap);
-	perform jobrun.check_key('idempotency_key', v_run.idempotency_key);
-	perform jobrun.check_key('unique_key', v_run.unique_key);
-	perform jobrun.check_key('concurrency_key', v_run.concurrency_key);
-	perform jobrun.check_key('trace_context', v_run.trace_context);
+	if num_nonnulls(new_run.run_in, new_run.expires_in, v_run.timeout, v_run.backoff_base, v_run.backoff_cap) > 0 then
+		perform jobrun.check_duration('run_in', new_run.run_in);
+		perform jobrun.check_duration('expires_in', new_run.expires_in);
+		perform jobrun.check_duration('timeout', v_run.timeout);
+		perform jobrun.check_duration('backoff_base', v_run.backoff_base);
+		perform jobrun.check_duration('backoff_cap', v_run.backoff_cap);
+	end if;
+	if num_nonnulls(v_run.idempotency_key, v_run.unique_key, v_run.concurrency_key, v_run.trace_context) > 0 then
+		perform jobrun.check_key('idempotency_key', v_run.idempotency_key);
+		perform jobrun.check_key('unique_key', v_run.unique_key);
+		perform jobrun.check_key('concurrency_key', v_run.concurrency_key);
+		perform jobrun.check_key('trace_context', v_run.trace_context);
+	end if;
 	v_run.priority   := coalesce(new_run.priority, v_def.priority, 100);
 	v_run.run_at     := greatest(now(), coalesce(new_run.run_at, now() + new_run.run_in, now()));
 	v_run.expires_at := v_run.run_at + new_run.expires_in;
