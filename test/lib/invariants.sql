@@ -55,3 +55,4 @@ union all
 select format('alarm %s is about run %s, which is not dead', r.id, r.parent_id)
 from jobrun.job_runs r join jobrun.job_runs d on d.id = r.parent_id
 where r.idempotency_key = format('on_dead:%s:%s', d.id, d.claim_seq) and d.status <> 'dead'
+	and d.attempts > 0                                  -- else it was retried
