@@ -75,7 +75,7 @@ BATS       = JOBRUN=$(abspath $(BUILD)/jobrun) POOLER=$(POOLER) bats $(BATS_JOBS
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all check unit bats san chaos lint format install uninstall clean help FORCE
+.PHONY: all check unit bats san chaos bench lint format install uninstall clean help FORCE
 
 all: $(BUILD)/jobrun $(MAN_PAGE)   ## build/jobrun and its manual page (the default)
 
@@ -141,6 +141,9 @@ san:   ## unit tests and the bats suite under ASan and UBSan, in build/san
 
 chaos: all   ## the long tests with kills and restarts, test/chaos; CHAOS_SECONDS=60, CHAOS_KILLS=1000, CHAOS_SEED=N
 	BATS_TEST_TIMEOUT=$$(( $${CHAOS_SECONDS:-60} * 2 + $${CHAOS_KILLS:-1000} + 300 )) $(BATS) $(sort $(wildcard test/chaos/*.bats))
+
+bench: all   ## what scripts/bench measures, each a small table; some minutes
+	for bench in $(sort $(wildcard scripts/bench/*)); do JOBRUN=$(abspath $(BUILD)/jobrun) $$bench || exit; echo; done
 
 lint:   ## format, clang-tidy, cppcheck, shellcheck
 	scripts/lint
