@@ -73,6 +73,7 @@ struct jr_cmd {
 	X(list) \
 	X(show) \
 	X(logs) \
+	X(wait) \
 	X(retry) \
 	X(cancel) \
 	X(pause) \
