@@ -34,7 +34,7 @@ waits() {
 # One of the two was refused, and the other one got on.
 one_got_on() {
 	grep -qhE 'ERROR' "$TMPDIR/client" "$BATS_TEST_TMPDIR/hold.0.out" || return 1
-	is_gone "$client_pid" || grep -qx done "$BATS_TEST_TMPDIR/hold.0.out"
+	is_gone "$client_pid" || grep -qx 'done' "$BATS_TEST_TMPDIR/hold.0.out"
 }
 
 # opposite LEVEL FIRST SECOND: two transactions that ask for FIRST and SECOND in opposite order.
@@ -87,7 +87,7 @@ sh
 	assert_not_exists "$TMPDIR/seen"
 	run_is "$id" queued
 	say 'commit; \echo done'
-	wait_until 10 grep -qx done "$BATS_TEST_TMPDIR/hold.0.out"
+	wait_until 10 grep -qx 'done' "$BATS_TEST_TMPDIR/hold.0.out"
 	jr_ok run
 	assert_equal "$(cat "$TMPDIR/seen")" 2
 }
@@ -120,7 +120,7 @@ sh
 	say 'rollback to s;'
 	say "select jobrun.enqueue('t', idempotency_key => 'i');"
 	say '\echo done'
-	wait_until 10 grep -qx done "$BATS_TEST_TMPDIR/hold.0.out"
+	wait_until 10 grep -qx 'done' "$BATS_TEST_TMPDIR/hold.0.out"
 	assert_equal "$(grep -c 'ERROR:  40001' "$BATS_TEST_TMPDIR/hold.0.out")" 2
 	q_is 2 "select count(*) from jobrun.job_runs"
 }
