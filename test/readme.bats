@@ -286,3 +286,16 @@ both_or_neither() {
 	example order.go >order.go
 	assert_equal "$(gofmt -l order.go)" ''
 }
+
+@test "the alert tells who is dead, and why" {
+	mkdir bin
+	printf '#!/bin/sh\ncat >"%s/mail"\n' "$TMPDIR" >bin/mail
+	chmod 755 bin/mail
+	PATH=$PWD/bin:$PATH
+	install handlers/tell_us 755
+	handler send_mail <<<'echo "no such user"; exit 65'
+	example alerts | q
+	id=$(enqueue send_mail)
+	jr run
+	assert_equal "$(cat "$TMPDIR/mail")" "send_mail $id is dead after 1 attempts: exit 65: no such user"
+}
