@@ -10,7 +10,7 @@ teardown() {
 
 # client SQL: begin a script in the background, errors with their SQLSTATE; its answers are in $TMPDIR/client.
 client() {
-	printf '%s\n' "$1" | psql_bare -v VERBOSITY=verbose "$JOBRUN_DATABASE_URL" >"$TMPDIR/client" 2>&1 &
+	printf '%s\n' "$1" | psql_bare -v VERBOSITY=verbose "$(past_pooler)" >"$TMPDIR/client" 2>&1 &
 	client_pid=$!
 }
 
@@ -127,7 +127,7 @@ sh
 
 @test "a client that inserts rows by itself meets the same index" {
 	q "insert into jobrun.job_runs (job_type, unique_key) values ('t', 'k')"
-	run psql_bare -v VERBOSITY=verbose "$JOBRUN_DATABASE_URL" -c "insert into jobrun.job_runs (job_type, unique_key) values ('t', 'k')"
+	run psql_bare -v VERBOSITY=verbose "$(past_pooler)" -c "insert into jobrun.job_runs (job_type, unique_key) values ('t', 'k')"
 	assert_failure
 	assert_output --partial 'ERROR:  23505'
 	assert_output --partial job_runs_unique
@@ -135,10 +135,10 @@ sh
 	old=$(q "select id from jobrun.job_runs")
 	q_is "$old" "select jobrun.enqueue('t', unique_key => 'k')"
 	q_is t "select jobrun.enqueue('u', unique_key => 'k') > $old"
-	run psql_bare "$JOBRUN_DATABASE_URL" -c "insert into jobrun.job_runs (job_type, unique_key) values ('u', 'k')"
+	run psql_bare "$(past_pooler)" -c "insert into jobrun.job_runs (job_type, unique_key) values ('u', 'k')"
 	assert_failure
 	q "insert into jobrun.job_runs (job_type, idempotency_key) values ('t', 'i')"
-	run psql_bare "$JOBRUN_DATABASE_URL" -c "insert into jobrun.job_runs (job_type, idempotency_key) values ('t', 'i')"
+	run psql_bare "$(past_pooler)" -c "insert into jobrun.job_runs (job_type, idempotency_key) values ('t', 'i')"
 	assert_failure
 	# A run that is on its way does not hold the next one up.
 	handler t <<<'exit 1'

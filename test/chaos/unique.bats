@@ -112,7 +112,7 @@ clients() {
 	done
 	PGOPTIONS="-c default_transaction_isolation=${1// /\\ } -c deadlock_timeout=50ms" env -u JOBRUN_TEST_ID "$PGBENCH" -n \
 		-c "$2" -j 1 -D base="$3" -T "$4" --random-seed="$((seed + $3))" --max-tries=1 --failures-detailed "${files[@]}" \
-		"$JOBRUN_DATABASE_URL" >"$TMPDIR/bench.$3" 2>&1 3>&- 4>&-
+		"$(past_pooler)" >"$TMPDIR/bench.$3" 2>&1 3>&- 4>&-
 }
 
 # One host: ticks as fast as they come, until the file `stop` is there.
