@@ -27,7 +27,7 @@ common_setup() {
 
 # needs_session: what follows in the test is about connections to the server themselves, which are a pooler's with POOLER=1.
 needs_session() {
-	[ -z "$JR_POOLER" ] || skip 'needs a session of its own'
+	[ -z "$JR_POOLER" ] || skip 'needs_session'
 }
 
 # The surroundings without a database, for tests that need none.
