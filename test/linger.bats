@@ -231,7 +231,7 @@ one_by_one_by() {
 	wait_runner "$first"
 	assert_equal "$runner_status" 0
 	grep 'event=linger_end reason="the time is over"' "$first_err"
-	q_is t "select finished_at > started_at + interval '10 s' from jobrun.job_runners where pid = $first"
+	q_is t "select finished_at > started_at + interval '9 s' from jobrun.job_runners where pid = $first"
 	for pid in "${runner_pids[@]:1}"; do
 		kill -TERM "$pid"
 		wait_runner "$pid"
