@@ -1,39 +1,24 @@
 /*
- * enqueue: one run. Prints its id and nothing else.
- *
- * What must hold: the same command line, sent again because an answer was lost, makes no second run. So there is always
- * an idempotency key: the caller's, or a random one made up here.
+ * enqueue: one run, whose id it prints and nothing else; or with --batch many; or with --wait its result.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 
-#include "clock.h"
+#include "await.h"
 #include "commands.h"
-#include "mem.h"
+#include "enqueue_batch.h"
+#include "enqueue_request.h"
+#include "enqueue_send.h"
 #include "parse.h"
-#include "payload.h"
 #include "print.h"
 #include "sql_text.h"
 
-#define DOUBT_MS 30000 /* how long a lost answer is asked for again */
-
-struct enqueue_opts {
-	const char *queue, *at, *time_zone, *backoff, *key;
-	int64_t priority, max_attempts;
-	int64_t in_ms, expires_ms, timeout_ms;
-	bool dry_run;
-};
-
-#define UNSET INT64_MIN
-
-static const struct enqueue_opts enqueue_defaults = {.priority = UNSET,
-    .max_attempts = UNSET,
-    .in_ms = UNSET,
-    .expires_ms = UNSET,
-    .timeout_ms = UNSET};
+static const struct jr_enqueue_opts enqueue_defaults = {.priority = JR_UNSET,
+    .max_attempts = JR_UNSET,
+    .in_ms = JR_UNSET,
+    .expires_ms = JR_UNSET,
+    .timeout_ms = JR_UNSET,
+    .wait_ms = JR_UNSET};
 
 static bool
 check_key(const char *what, const char *text, struct jr_err *err)
@@ -46,7 +31,7 @@ check_key(const char *what, const char *text, struct jr_err *err)
 	    err, JR_E_USAGE, "%s: %zu bytes; from 1 to %d are possible", what, len, JR_KEY_MAX);
 }
 
-#define AT(field) offsetof(struct enqueue_opts, field)
+#define AT(field) offsetof(struct jr_enqueue_opts, field)
 
 /* clang-format off */
 static const struct jr_option enqueue_options[] = {
@@ -70,188 +55,29 @@ static const struct jr_option enqueue_options[] = {
 	    .type = JR_OPT_STRING, .offset = AT(backoff) },
 	{ .name = "idempotency-key", .letter = 'k', .arg = "KEY", .help = "the same run again, if there is one with this key",
 	    .type = JR_OPT_STRING, .offset = AT(key), .check = check_key },
+	{ .name = "unique", .arg = "KEY", .help = "no second one that waits: keep the run with this key", .type = JR_OPT_STRING,
+	    .offset = AT(unique), .check = check_key },
+	{ .name = "replace", .help = "--unique: give that run this payload, priority and time", .type = JR_OPT_FLAG,
+	    .offset = AT(replace) },
+	{ .name = "unless-running", .help = "--unique: be content with one that is running, too", .type = JR_OPT_FLAG,
+	    .offset = AT(unless_running) },
+	{ .name = "strict", .help = "exit status 1 if the run was there already, by either key", .type = JR_OPT_FLAG,
+	    .offset = AT(strict) },
+	{ .name = "lock", .arg = "KEY", .help = "of the runs of its queue with this key, one at a time", .type = JR_OPT_STRING,
+	    .offset = AT(lock), .check = check_key },
+	{ .name = "batch", .arg = "FILE", .help = "a run for each line of FILE (- is stdin), its payload; all or none",
+	    .type = JR_OPT_STRING, .offset = AT(batch) },
+	{ .name = "per-run", .help = "--batch: a line is {\"payload\": ..., \"run_in\": \"5m\", ...}", .type = JR_OPT_FLAG,
+	    .offset = AT(per_run) },
+	{ .name = "wait", .help = "until it is over; prints its result instead of its id", .type = JR_OPT_FLAG,
+	    .offset = AT(wait) },
+	{ .name = "wait-timeout", .arg = "D", .help = "--wait: not longer than D (1h); then exit status 75",
+	    .type = JR_OPT_DURATION, .offset = AT(wait_ms) },
 	{ .name = "dry-run", .letter = 'n', .help = "check everything, queue nothing", .type = JR_OPT_FLAG,
 	    .offset = AT(dry_run) },
 	JR_OPTIONS_END,
 };
 /* clang-format on */
-
-/* clang-format off */
-enum param {
-	P_TYPE, P_PAYLOAD, P_QUEUE, P_PRIORITY, P_IN, P_AT, P_EXPIRES, P_MAX_ATTEMPTS, P_TIMEOUT, P_BACKOFF_BASE,
-	P_BACKOFF_CAP, P_KEY, P_PARENT, P_KEY_IS_RANDOM, P_DRY_RUN, PARAM_COUNT
-};
-
-enum column { C_ID, C_CREATED, C_RUN_AT, C_AGE, C_STATUS, C_QUEUE, C_PRIORITY, C_DOC };
-/* clang-format on */
-
-/* What enqueue.sql is given, and the storage behind it. */
-struct request {
-	const char *values[PARAM_COUNT];
-	char numbers[PARAM_COUNT][24];
-	char random_key[40];
-	char *payload;
-	char *at; /* --at in UTC */
-};
-
-static void
-set_number(struct request *request, enum param param, int64_t value)
-{
-	if (value != UNSET)
-		request->values[param] = jr_pg_print_int(request->numbers[param], value);
-}
-
-static bool
-set_backoff(struct request *request, const char *text, struct jr_err *err)
-{
-	int64_t base, cap = UNSET;
-	size_t len = strcspn(text, ",");
-	char *first = jr_xmemdup0(text, len);
-	bool ok = jr_parse_duration("--backoff", first, &base, err);
-
-	free(first);
-	if (!ok || (text[len] == ',' && !jr_parse_duration("--backoff", text + len + 1, &cap, err)))
-		return false;
-	if (cap != UNSET && cap < base)
-		return jr_fail(
-		    err, JR_E_USAGE, "--backoff: the cap of \"%s\" is less than its base", text);
-	set_number(request, P_BACKOFF_BASE, base);
-	set_number(request, P_BACKOFF_CAP, cap);
-	return true;
-}
-
-static bool
-set_key(struct request *request, const char *key, struct jr_err *err)
-{
-	uint64_t random[2];
-
-	request->values[P_KEY] = key;
-	request->values[P_KEY_IS_RANDOM] = key == NULL ? "true" : "false";
-	if (key != NULL)
-		return true;
-	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return jr_fail(err, JR_E_TEMP, "could not get random bytes");
-	snprintf(request->random_key, sizeof(request->random_key), "cli:%016" PRIx64 "%016" PRIx64,
-	    random[0], random[1]);
-	request->values[P_KEY] = request->random_key;
-	return true;
-}
-
-/* A handler that enqueues is inside a run. */
-static void
-set_parent(struct request *request)
-{
-	const char *text = getenv("JOBRUN_RUN_ID");
-	struct jr_err unused;
-	int64_t id;
-
-	if (text != NULL && jr_parse_int("JOBRUN_RUN_ID", text, 1, INT64_MAX, &id, &unused))
-		set_number(request, P_PARENT, id);
-}
-
-static bool
-make_request(struct request *request, const struct enqueue_opts *opts, int argc, char **argv,
-    struct jr_err *err)
-{
-	if (!jr_parse_job_type("TYPE", argv[0], err))
-		return false;
-	if (opts->in_ms != UNSET && opts->at != NULL)
-		return jr_fail(err, JR_E_USAGE, "--in and --at exclude each other");
-	if (opts->time_zone != NULL && opts->at == NULL)
-		return jr_fail(
-		    err, JR_E_USAGE, "--time-zone says how to read --at, which is missing");
-	request->values[P_TYPE] = argv[0];
-	request->values[P_DRY_RUN] = opts->dry_run ? "true" : "false";
-	request->values[P_QUEUE] = opts->queue;
-	set_number(request, P_PRIORITY, opts->priority);
-	set_number(request, P_IN, opts->in_ms);
-	set_number(request, P_EXPIRES, opts->expires_ms);
-	set_number(request, P_MAX_ATTEMPTS, opts->max_attempts);
-	set_number(request, P_TIMEOUT, opts->timeout_ms);
-	set_parent(request);
-	if (opts->backoff != NULL && !set_backoff(request, opts->backoff, err))
-		return false;
-	if (!set_key(request, opts->key, err))
-		return false;
-	if (argc < 2)
-		return true; /* the definition's payload, else {} */
-	request->payload = jr_payload_read(argv[1], err);
-	request->values[P_PAYLOAD] = request->payload;
-	return request->payload != NULL;
-}
-
-/* --at to a point in time, once: a repeated try must not read "tomorrow" again. */
-static bool
-resolve_at(
-    struct jr_db *db, const struct enqueue_opts *opts, struct request *request, struct jr_err *err)
-{
-	const char *tz = getenv("TZ");
-	const char *zone[] = {opts->time_zone, tz != NULL && tz[0] == ':' ? tz + 1 : tz};
-	const char *at[] = {opts->at};
-	const struct jr_statement statements[] = {
-	    {jr_sql_enqueue_zone, JR_COUNT(zone), zone}, {jr_sql_enqueue_at, JR_COUNT(at), at}};
-	PGresult *results[JR_COUNT(statements)] = {NULL};
-
-	if (opts->at == NULL)
-		return true;
-	if (!jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err)) {
-		if (err->code == JR_E_DATA) {
-			err->code = JR_E_USAGE;
-			jr_fail_in(
-			    err, strstr(err->msg, "TimeZone") != NULL ? "--time-zone" : "--at");
-		}
-		return false;
-	}
-	request->at = jr_xstrdup(PQgetvalue(results[1], 0, 0));
-	request->values[P_AT] = request->at;
-	for (size_t i = 0; i < JR_COUNT(results); i++)
-		PQclear(results[i]);
-	return true;
-}
-
-/* With -n the transaction is rolled back, and an empty one committed. */
-static PGresult *
-send(struct jr_db *db, const struct request *request, bool dry_run, struct jr_err *err)
-{
-	const struct jr_statement statements[] = {{jr_sql_enqueue, PARAM_COUNT, request->values},
-	    {jr_sql_rollback, 0, NULL}, {jr_sql_begin, 0, NULL}};
-	PGresult *results[JR_COUNT(statements)] = {NULL};
-	size_t count = dry_run ? JR_COUNT(statements) : 1;
-
-	if (!jr_db_run(db, statements, count, results, JR_CMD_TIMEOUT_MS, err))
-		return NULL;
-	for (size_t i = 1; i < count; i++)
-		PQclear(results[i]);
-	return results[0];
-}
-
-/* Send it; if the answer was lost, ask again with the same key, on a new connection. */
-static PGresult *
-send_until_known(const struct jr_app *app, struct jr_db **db, const struct request *request,
-    bool dry_run, struct jr_err *err)
-{
-	int64_t until = jr_clock_after(jr_clock_now_ms(), DOUBT_MS);
-	struct jr_err last;
-	PGresult *result = send(*db, request, dry_run, &last);
-	bool doubt = result == NULL && jr_db_is_in_doubt(&last);
-
-	while (result == NULL && doubt && last.code == JR_E_TEMP && jr_clock_now_ms() < until) {
-		jr_db_close(*db);
-		*db = jr_cmd_connect(app, &last);
-		if (*db != NULL)
-			result = send(*db, request, dry_run, &last);
-	}
-	if (result != NULL)
-		return result;
-	*err = last;
-	if (doubt)
-		jr_fail(err, last.code,
-		    "%s; the run may have been queued: safe to repeat with --idempotency-key %s",
-		    last.msg, request->values[P_KEY]);
-	if (err->code == JR_E_DATA && request->payload != NULL)
-		jr_payload_locate(request->payload, err);
-	return NULL;
-}
 
 /* On a terminal: does anybody have this job type? A wrong name would wait for ever. */
 static void
@@ -271,90 +97,152 @@ hint_unknown(struct jr_db *db, const char *type)
 static void
 hint_time(const PGresult *result)
 {
-	char *at = jr_format_local_time(jr_pg_int(result, 0, C_RUN_AT, 0));
-	char *age = jr_format_age(jr_pg_int(result, 0, C_AGE, 0));
+	char *at = jr_format_local_time(jr_pg_int(result, 0, JR_SENT_RUN_AT, 0));
+	char *age = jr_format_age(jr_pg_int(result, 0, JR_SENT_AGE, 0));
 
-	if (!jr_pg_bool(result, 0, C_CREATED))
-		fprintf(stderr, "was there before: %s\n", PQgetvalue(result, 0, C_STATUS));
-	else
+	if (jr_pg_bool(result, 0, JR_SENT_CREATED))
 		fprintf(stderr, "queued for %s (%s)\n", at, age);
+	else
+		fprintf(stderr, "was there before: %s\n", PQgetvalue(result, 0, JR_SENT_STATUS));
 	free(at);
 	free(age);
 }
 
 static void
-tell_dry_run(const PGresult *result, const char *type)
+tell_dry_run(const struct jr_enqueue_opts *opts, const PGresult *result, const char *type)
 {
-	char *age = jr_format_age(jr_pg_int(result, 0, C_AGE, 0));
+	const char *id = PQgetvalue(result, 0, JR_SENT_ID);
+	const char *status = PQgetvalue(result, 0, JR_SENT_STATUS);
+	const char *queue = PQgetvalue(result, 0, JR_SENT_QUEUE);
+	const char *priority = PQgetvalue(result, 0, JR_SENT_PRIORITY);
+	char *age = jr_format_age(jr_pg_int(result, 0, JR_SENT_AGE, 0));
 
-	if (jr_pg_bool(result, 0, C_CREATED))
-		printf("would queue %s: queue %s, priority %s, due %s\n", type,
-		    PQgetvalue(result, 0, C_QUEUE), PQgetvalue(result, 0, C_PRIORITY), age);
+	if (jr_pg_bool(result, 0, JR_SENT_CREATED))
+		printf(
+		    "would queue %s: queue %s, priority %s, due %s\n", type, queue, priority, age);
+	else if (jr_pg_bool(result, 0, JR_SENT_REPLACED))
+		printf("would replace run %s: queue %s, priority %s, due %s\n", id, queue, priority,
+		    age);
+	else if (opts->unique != NULL)
+		printf("would keep run %s, which is %s\n", id, jr_await_word(status));
 	else
-		printf("would queue nothing: run %s has this key and is %s\n",
-		    PQgetvalue(result, 0, C_ID), PQgetvalue(result, 0, C_STATUS));
+		printf("would queue nothing: run %s has this key and is %s\n", id,
+		    jr_await_word(status));
 	free(age);
 }
 
+/* What a person wants to know and a script does not. */
 static void
-tell(const struct jr_app *app, struct jr_db *db, const struct enqueue_opts *opts,
+hint(struct jr_db *db, const struct jr_enqueue_opts *opts, const PGresult *result, const char *type)
+{
+	if (opts->dry_run || !jr_print_is_terminal(stderr))
+		return;
+	fflush(stdout);
+	if (opts->wait)
+		fprintf(stderr, "run %s\n", PQgetvalue(result, 0, JR_SENT_ID));
+	hint_time(result);
+	hint_unknown(db, type);
+}
+
+static void
+tell(const struct jr_app *app, struct jr_db *db, const struct jr_enqueue_opts *opts,
     const PGresult *result, const char *type)
 {
 	const char *notice = jr_db_notice(db);
 
 	if (notice != NULL)
 		jr_print_line(stderr, "jobrun: ", notice);
-	if (app->json)
-		puts(PQgetvalue(result, 0, C_DOC));
+	if (opts->wait && !opts->dry_run)
+		; /* its result is what is printed */
+	else if (app->json)
+		puts(PQgetvalue(result, 0, JR_SENT_DOCUMENT));
 	else if (opts->dry_run)
-		tell_dry_run(result, type);
+		tell_dry_run(opts, result, type);
 	else
-		puts(PQgetvalue(result, 0, C_ID));
-	if (opts->dry_run || !jr_print_is_terminal(stderr))
-		return;
-	fflush(stdout);
-	hint_time(result);
-	hint_unknown(db, type);
+		puts(PQgetvalue(result, 0, JR_SENT_ID));
+	hint(db, opts, result, type);
 }
 
-static bool
-enqueue(const struct jr_app *app, const struct enqueue_opts *opts, struct request *request,
-    struct jr_err *err)
+/* The exit status of a run that is queued, or was. */
+static int
+judge(const struct jr_enqueue_opts *opts, const PGresult *result, struct jr_err *err)
+{
+	if (!opts->strict || jr_pg_bool(result, 0, JR_SENT_CREATED))
+		return 0;
+	jr_fail(err, JR_E_NEWS, "run %s was there already%s: it is %s",
+	    PQgetvalue(result, 0, JR_SENT_ID),
+	    jr_pg_bool(result, 0, JR_SENT_REPLACED) ? " and got this payload" : "",
+	    jr_await_word(PQgetvalue(result, 0, JR_SENT_STATUS)));
+	return JR_E_NEWS;
+}
+
+static int
+await(const struct jr_app *app, struct jr_db **db, const struct jr_enqueue_opts *opts,
+    const PGresult *result, struct jr_err *err)
+{
+	const int64_t id = jr_pg_int(result, 0, JR_SENT_ID, 0);
+	const struct jr_await wait = {.ids = &id,
+	    .count = 1,
+	    .timeout_ms = opts->wait_ms == JR_UNSET ? JR_AWAIT_MS : opts->wait_ms,
+	    .alone = true};
+
+	return jr_await(app, db, &wait, err);
+}
+
+static int
+enqueue_one(const struct jr_app *app, const struct jr_enqueue_opts *opts,
+    struct jr_request *request, struct jr_err *err)
 {
 	struct jr_db *db = jr_cmd_connect(app, err);
+	struct jr_err strict = {.msg = ""};
 	PGresult *result = NULL;
+	int status = 0;
 
-	if (db != NULL && resolve_at(db, opts, request, err))
-		result = send_until_known(app, &db, request, opts->dry_run, err);
-	if (result != NULL)
-		tell(app, db, opts, result, request->values[P_TYPE]);
+	if (db != NULL && jr_request_resolve_at(db, opts, request, err))
+		result = jr_enqueue_send(app, &db, request, opts->dry_run, err);
+	if (result == NULL)
+		status = (int)err->code;
+	else {
+		tell(app, db, opts, result, request->values[JR_REQUEST_TYPE]);
+		status = judge(opts, result, &strict);
+		if (opts->wait && !opts->dry_run)
+			status = jr_worse_status(status, await(app, &db, opts, result, err));
+		if (err->msg[0] == '\0')
+			*err = strict;
+	}
 	PQclear(result);
 	jr_db_close(db);
-	return result != NULL;
+	return status;
 }
 
 static int
 enqueue_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
-	const struct enqueue_opts *opts = values;
-	struct request request = {.payload = NULL};
-	bool ok =
-	    make_request(&request, opts, argc, argv, err) && enqueue(app, opts, &request, err);
+	const struct jr_enqueue_opts *opts = values;
+	struct jr_request request;
+	int status = 0;
 
-	free(request.payload);
-	free(request.at);
-	return ok ? 0 : (int)err->code;
+	if (!jr_request_make(&request, opts, argc, argv, err))
+		status = (int)err->code;
+	else if (opts->batch != NULL)
+		status = jr_enqueue_batch(app, opts, &request, err);
+	else
+		status = enqueue_one(app, opts, &request, err);
+	jr_request_release(&request);
+	return status;
 }
 
 const struct jr_cmd jr_cmd_enqueue = {
     .name = "enqueue",
     .group = JR_GROUP_EVERYDAY,
-    .summary = "queue one run; prints its id",
-    .usage = "[OPTION...] TYPE [PAYLOAD|-|@FILE]",
+    .summary = "queue one run, or many; prints the id",
+    .usage = "[OPTION...] TYPE [PAYLOAD|-|@FILE | --batch FILE|-]",
     .details =
 	"PAYLOAD is JSON, at most 1 MiB; - reads it from stdin, @FILE from a file; without it {}.\n"
 	"A value that is not given comes from the definition named as the type, else it is the one "
-	"in brackets.\n",
+	"in brackets.\n"
+	"In a line of --batch --per-run all options can stand, named as the arguments of "
+	"jobrun.enqueue().\n",
     .options = enqueue_options,
     .defaults = &enqueue_defaults,
     .size = sizeof(enqueue_defaults),

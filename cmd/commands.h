@@ -73,9 +73,14 @@ struct jr_cmd {
 	X(list) \
 	X(show) \
 	X(logs) \
+	X(wait) \
 	X(retry) \
 	X(cancel) \
+	X(pause) \
+	X(resume) \
 	X(migrate) \
+	X(grant) \
+	X(queue) \
 	X(handlers) \
 	X(try) \
 	X(effect)

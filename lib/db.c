@@ -201,9 +201,9 @@ jr_db_is_in_doubt(const struct jr_err *err)
 	return strcmp(err->sqlstate, in_doubt) == 0;
 }
 
-bool
-jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results,
-    int64_t timeout_ms, struct jr_err *err)
+static bool
+run_batch(struct jr_db *db, enum jr_batch_kind kind, const struct jr_statement *statements,
+    size_t count, PGresult **results, int64_t timeout_ms, struct jr_err *err)
 {
 	struct jr_lease times = {.deadline_ms = timeout_ms,
 	    .statement_ms = timeout_ms / 5 * 4,
@@ -212,7 +212,7 @@ jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t count,
 
 	if (!jr_pg_is_open(db->pg))
 		return jr_fail(err, JR_E_TEMP, "the connection to the database is gone");
-	batch = jr_batch_new(JR_BATCH_WHOLE, &times, on_reply, db);
+	batch = jr_batch_new(kind, &times, on_reply, db);
 	for (size_t i = 0; i < count; i++)
 		jr_batch_add(batch, statements[i].sql, statements[i].count, statements[i].values);
 	db->settled = false;
@@ -223,6 +223,42 @@ jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t count,
 	if (!db->ok)
 		*err = db->err;
 	return db->ok;
+}
+
+bool
+jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results,
+    int64_t timeout_ms, struct jr_err *err)
+{
+	return run_batch(db, JR_BATCH_WHOLE, statements, count, results, timeout_ms, err);
+}
+
+/* What was not to be committed yet cannot be in doubt. */
+static bool
+is_undone(struct jr_err *err)
+{
+	if (jr_db_is_in_doubt(err))
+		err->sqlstate[0] = '\0';
+	return false;
+}
+
+bool
+jr_db_begin(struct jr_db *db, const struct jr_statement *statements, size_t count,
+    PGresult **results, int64_t timeout_ms, struct jr_err *err)
+{
+	return run_batch(db, JR_BATCH_OPENING, statements, count, results, timeout_ms, err) ||
+	       is_undone(err);
+}
+
+bool
+jr_db_commit(struct jr_db *db, int64_t timeout_ms, struct jr_err *err)
+{
+	return run_batch(db, JR_BATCH_CLOSING, NULL, 0, NULL, timeout_ms, err);
+}
+
+bool
+jr_db_roll_back(struct jr_db *db, int64_t timeout_ms, struct jr_err *err)
+{
+	return run_batch(db, JR_BATCH_DROPPING, NULL, 0, NULL, timeout_ms, err) || is_undone(err);
 }
 
 PGresult *
@@ -245,6 +281,12 @@ jr_db_need_schema(struct jr_db *db, struct jr_err *err)
 
 	PQclear(result);
 	return result != NULL;
+}
+
+bool
+jr_db_is_open(const struct jr_db *db)
+{
+	return jr_pg_is_open(db->pg);
 }
 
 const PGconn *

@@ -42,6 +42,17 @@ struct jr_statement {
 bool jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t count,
     PGresult **results, int64_t timeout_ms, struct jr_err *err) JR_MUST;
 
+/*
+ * The same in a transaction that stays open, until one of the other two. A connection that is lost before jr_db_commit has
+ * committed nothing; what that one lost may have been (jr_db_is_in_doubt).
+ */
+bool jr_db_begin(struct jr_db *db, const struct jr_statement *statements, size_t count,
+    PGresult **results, int64_t timeout_ms, struct jr_err *err) JR_MUST;
+bool jr_db_commit(struct jr_db *db, int64_t timeout_ms, struct jr_err *err) JR_MUST;
+bool jr_db_roll_back(struct jr_db *db, int64_t timeout_ms, struct jr_err *err) JR_MUST;
+
+bool jr_db_is_open(const struct jr_db *db); /* false: the connection was lost */
+
 /* jobrun.need(): does the schema fit this binary? JR_E_CONFIG with the command to type if not. */
 bool jr_db_need_schema(struct jr_db *db, struct jr_err *err) JR_MUST;
 

@@ -2,14 +2,14 @@
  * migrate: see migrate.h.
  *
  * Scripts of several statements need the simple protocol, which pipeline mode does not have: so this module has a
- * connection of its own, non-blocking, and waits for one answer at a time in poll(2) under a deadline.
+ * connection of its own (pg_ask.h).
  *
  * What must hold: the script runs only under the lock and after the look that follows it; whatever fails, the
- * transaction is rolled back before the next try.
+ * transaction is rolled back before the next try. The roles get what they were granted again in the transaction of each
+ * migration, so that none is ever without it.
  */
 #include "migrate.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "backoff.h"
 #include "clock.h"
 #include "mem.h"
-#include "pg_error.h"
+#include "pg_ask.h"
 
 #define ANSWER_MS 10000   /* for what is quick */
 #define SCRIPT_MS 3600000 /* for a migration, which may build indexes of large tables */
@@ -25,6 +25,7 @@
 #define LOCK_TRIES 5
 #define PAUSE_BASE_MS 500
 #define PAUSE_CAP_MS 5000
+#define GRANTS_SINCE 4 /* the version that brought jobrun.apply_grants() */
 
 struct jr_migrate {
 	PGconn *conn;
@@ -58,92 +59,11 @@ jr_migrate_free(struct jr_migrate *migrate)
 	free(migrate);
 }
 
-/* Until there is something to read, or to write while `left` says so. */
-static bool
-wait_for_socket(PGconn *conn, int left, int64_t deadline_ms, struct jr_err *err)
-{
-	struct pollfd fd = {
-	    .fd = PQsocket(conn), .events = (short)(POLLIN | (left > 0 ? POLLOUT : 0))};
-	int64_t rest = deadline_ms - jr_clock_now_ms();
-	int ready = rest <= 0 ? 0 : poll(&fd, 1, (int)rest);
-
-	if (ready < 0 && errno != EINTR)
-		return jr_fail(err, JR_E_BUG, "poll: %s", strerror(errno));
-	if (ready == 0 && rest <= 0)
-		return jr_fail(err, JR_E_TEMP, "the database did not answer in time");
-	return true;
-}
-
-static bool
-is_error(const PGresult *result)
-{
-	return PQresultStatus(result) != PGRES_TUPLES_OK &&
-	       PQresultStatus(result) != PGRES_COMMAND_OK;
-}
-
-/* All answers to what was sent; the last one is the caller's, the first error decides. */
-static PGresult *
-take_answers(PGconn *conn, int64_t deadline_ms, struct jr_err *err)
-{
-	PGresult *last = NULL;
-	bool failed = false;
-
-	for (;;) {
-		PGresult *result;
-		int left = PQflush(conn);
-
-		if (left < 0 || PQisBusy(conn) || left > 0) {
-			if (left < 0 || !wait_for_socket(conn, left, deadline_ms, err) ||
-			    !PQconsumeInput(conn)) {
-				PQclear(last);
-				if (left < 0 || PQstatus(conn) == CONNECTION_BAD)
-					jr_pg_conn_error(
-					    conn, "lost the connection to the database", err);
-				return NULL;
-			}
-			continue;
-		}
-		result = PQgetResult(conn);
-		if (result == NULL)
-			break;
-		if (is_error(result) && !failed) {
-			failed = true;
-			jr_pg_result_error(result, err);
-		}
-		PQclear(last);
-		last = result;
-	}
-	if (!failed)
-		return last;
-	PQclear(last);
-	return NULL;
-}
-
-/* The whole conversation in one call. A script is sent as it is; a statement with its parameters. */
-static PGresult *
-ask(PGconn *conn, const char *sql, size_t count, const char *const *values, int64_t timeout_ms,
-    struct jr_err *err)
-{
-	int64_t deadline = jr_clock_after(jr_clock_now_ms(), timeout_ms);
-	int sent = values == NULL
-		       ? PQsendQuery(conn, sql)
-		       : PQsendQueryParams(conn, sql, (int)count, NULL, values, NULL, NULL, 0);
-
-	if (sent != 1) {
-		jr_pg_conn_error(conn, "could not send to the database", err);
-		return NULL;
-	}
-	return take_answers(conn, deadline, err);
-}
-
 static bool
 say(struct jr_migrate *migrate, const char *sql, size_t count, const char *const *values,
     int64_t timeout_ms, struct jr_err *err)
 {
-	PGresult *result = ask(migrate->conn, sql, count, values, timeout_ms, err);
-
-	PQclear(result);
-	return result != NULL;
+	return jr_pg_say(migrate->conn, sql, count, values, timeout_ms, err);
 }
 
 static bool
@@ -174,7 +94,7 @@ compare_one(const struct jr_migrate *migrate, int row, struct jr_err *err)
 bool
 jr_migrate_look(struct jr_migrate *migrate, struct jr_err *err)
 {
-	PGresult *exists = ask(migrate->conn, jr_sql_migrate_state, 0, NULL, ANSWER_MS, err);
+	PGresult *exists = jr_pg_ask(migrate->conn, jr_sql_migrate_state, 0, NULL, ANSWER_MS, err);
 	bool there = exists != NULL && jr_pg_bool(exists, 0, 0);
 
 	PQclear(exists);
@@ -184,7 +104,8 @@ jr_migrate_look(struct jr_migrate *migrate, struct jr_err *err)
 		return false;
 	if (!there)
 		return true;
-	migrate->applied = ask(migrate->conn, jr_sql_migrate_applied, 0, NULL, ANSWER_MS, err);
+	migrate->applied =
+	    jr_pg_ask(migrate->conn, jr_sql_migrate_applied, 0, NULL, ANSWER_MS, err);
 	if (migrate->applied == NULL)
 		return false;
 	for (int row = PQntuples(migrate->applied) - 1; row >= 0; row--) {
@@ -251,7 +172,9 @@ apply_once(struct jr_migrate *migrate, const struct jr_migration *migration, boo
 	if (!say(migrate, jr_sql_migrate_begin, 0, NULL, SCRIPT_MS, err))
 		return false;
 	if (!say(migrate, migration->sql, 0, NULL, SCRIPT_MS, err) ||
-	    !say(migrate, jr_sql_migrate_record, JR_COUNT(row), row, ANSWER_MS, err)) {
+	    !say(migrate, jr_sql_migrate_record, JR_COUNT(row), row, ANSWER_MS, err) ||
+	    (migration->version >= GRANTS_SINCE &&
+		!say(migrate, jr_sql_apply_grants, 0, NULL, SCRIPT_MS, err))) {
 		char *what = jr_xasprintf("migration %04d %s", migration->version, migration->name);
 
 		jr_fail_in(err, what);

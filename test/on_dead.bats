@@ -22,7 +22,7 @@ alarm_for() {
 
 # A second host: places and state of its own.
 other_host() {
-	jr run --state-dir "$BATS_TEST_TMPDIR/other" --lease 2s "$@"
+	jr run --state-dir "$BATS_TEST_TMPDIR/other" --lease 2s
 }
 
 lease_has_ended() {
@@ -49,8 +49,8 @@ no_alarms() {
 	q_is "succeeded|default|on_dead:$id:1" "select status, queue, idempotency_key from jobrun.job_runs where job_type = 'alarm'"
 	assert_equal "$(jq -c '[.run_id, .job_type, .queue, .definition, .slot, .attempts, .max_attempts, .error_code, .error, .payload, .parent_id]' \
 		"$TMPDIR/alarms")" "[$id,\"give_up\",\"mail\",\"give_up\",null,1,3,\"exit:65\",\"exit 65: smtp: no such user\",{\"to\":\"ada\"},null]"
-	q_is t "select payload ->> 'host' = d.locked_by and (payload ->> 'started_at')::timestamptz = d.started_at
-			and (payload ->> 'failed_at')::timestamptz = d.failed_at and a.created_at >= d.failed_at
+	q_is t "select a.payload ->> 'host' = d.locked_by and (a.payload ->> 'started_at')::timestamptz = d.started_at
+			and (a.payload ->> 'failed_at')::timestamptz = d.failed_at and a.created_at >= d.failed_at
 		from jobrun.job_runs a join jobrun.job_runs d on d.id = a.parent_id where a.job_type = 'alarm'"
 	# What the runner counted is about runs that it did, the alarm included.
 	q_is '{"dead": 1, "claimed": 2, "succeeded": 1}' "select (select jsonb_object_agg(key, value) from jsonb_each(counts) where value <> '0')

@@ -1,9 +1,11 @@
 -- enqueue: one run. Durations are milliseconds; null: the definition's value, else the built-in one.
 -- $1 job type, $2 payload (text of JSON), $3 queue, $4 priority, $5 run_in, $6 run_at, $7 expires_in, $8 max_attempts,
 -- $9 timeout, $10 backoff base, $11 backoff cap, $12 idempotency key, $13 parent run,
--- $14 was the key made up for this one command? Then a run that has it is ours, made by a try whose answer was lost.
+-- $14 was the key made up for this one command? Then the document does not have it.
 -- $15 will this be rolled back? Then a new run has no id in the document.
--- Gives id, created, run_at in Unix ms, age of run_at in ms (negative: to come), status, queue, priority, document.
+-- $16 unique key, $17 on_conflict, $18 concurrency key, $19 trace context.
+-- Gives id, created, replaced, run_at in Unix ms, age of run_at in ms (negative: to come), status, queue, priority,
+-- document, number of the transaction (see fate).
 -- The CTE is materialized: a function that writes must be called once, not once for each column.
 with run as materialized (
 	select e.* from jobrun.enqueue_run(
@@ -19,12 +21,18 @@ with run as materialized (
 		backoff_base    => $10::bigint * interval '1 millisecond',
 		backoff_cap     => $11::bigint * interval '1 millisecond',
 		idempotency_key => $12::text,
-		parent_id       => $13::bigint) e
+		unique_key      => $16::text,
+		on_conflict     => $17::text,
+		concurrency_key => $18::text,
+		parent_id       => $13::bigint,
+		trace_context   => $19::text) e
 ), told as (
-	select case when not ($15::boolean and r.created) then r.id end as id, r.job_type, r.queue, r.priority, r.status, r.created or $14::boolean as created, r.run_at,
-		case when not $14::boolean then $12::text end as idempotency_key
+	select case when not ($15::boolean and r.created) then r.id end as id, r.job_type, r.queue, r.priority, r.status,
+		r.created, r.replaced, r.run_at, case when not $14::boolean then $12::text end as idempotency_key,
+		$16::text as unique_key, $18::text as concurrency_key
 	from run r
 )
-select t.id, t.created, floor(extract(epoch from t.run_at) * 1000)::bigint,
-	floor(extract(epoch from now() - t.run_at) * 1000)::bigint, t.status, t.queue, t.priority, row_to_json(t)::text
+select t.id, t.created, t.replaced, floor(extract(epoch from t.run_at) * 1000)::bigint,
+	floor(extract(epoch from now() - t.run_at) * 1000)::bigint, t.status, t.queue, t.priority, row_to_json(t)::text,
+	txid_current()::text
 from told t

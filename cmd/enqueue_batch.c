@@ -1,0 +1,367 @@
+/*
+ * enqueue_batch: see enqueue_batch.h.
+ *
+ * A line becomes a row of view jobrun.new_runs as it is: what it says is for the server to read. What must hold: each line
+ * is exactly one row, also an empty one, so that the number of a refused row is that of the line.
+ */
+#include "enqueue_batch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "buf.h"
+#include "clock.h"
+#include "copy.h"
+#include "doubt.h"
+#include "mem.h"
+#include "pg_ask.h"
+#include "print.h"
+#include "sql_text.h"
+
+#define LINE_MAX_BYTES 2097152
+#define CHUNK 65536
+#define LOCK_MS "12000" /* for one row, as for other commands */
+#define PROGRESS_MS 500
+
+struct batch {
+	const struct jr_app *app;
+	const struct jr_enqueue_opts *opts;
+	const char *type;
+	const char *name; /* of the file, for people */
+	int fd;
+	char *options; /* of all runs */
+	PGconn *conn;
+	char number[32]; /* of the transaction */
+	struct jr_copy *copy;
+	struct jr_buf line; /* the beginning of one */
+	int64_t lines;
+	int64_t started_ms, shown_ms;
+	bool shows;
+	int64_t created, existed;
+};
+
+static bool
+fail_at(const struct batch *b, int64_t line, struct jr_err *err)
+{
+	char *where = jr_xasprintf("%s: line %" PRId64, b->name, line);
+
+	jr_fail_in(err, where);
+	free(where);
+	return false;
+}
+
+/* Of a text that is not JSON the server quotes how it begins; its line is always the first. */
+static void
+shorten(struct jr_err *err)
+{
+	static const char mark[] = ": JSON data, line 1: ";
+	const char *at = strstr(err->msg, mark);
+	struct jr_err old = *err;
+	size_t len;
+
+	if (at == NULL)
+		return;
+	len = (size_t)(at - err->msg);
+	if (len > 0 && err->msg[len - 1] == '.')
+		len--;
+	jr_fail(err, old.code, "%.*s; up to there: %s", (int)len, old.msg,
+	    old.msg + (at - err->msg) + sizeof(mark) - 1);
+}
+
+/* A row was refused, or the stream has failed as a whole. */
+static bool
+fail_stream(const struct batch *b, struct jr_err *err)
+{
+	if (jr_copy_refused(b->copy) > 0) {
+		shorten(err);
+		return fail_at(b, jr_copy_refused(b->copy), err);
+	}
+	return false;
+}
+
+static bool
+is_blank(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (memchr(" \t\r", text[i], 3) == NULL)
+			return false;
+	}
+	return true;
+}
+
+static bool
+take_line(struct batch *b, const char *text, size_t len, struct jr_err *err)
+{
+	struct jr_copy_value row[4] = {{NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}};
+
+	b->lines++;
+	if (!is_blank(text, len)) {
+		row[0] = (struct jr_copy_value){b->type, strlen(b->type)};
+		row[2] = (struct jr_copy_value){b->options, strlen(b->options)};
+		row[b->opts->per_run ? 3 : 1] = (struct jr_copy_value){text, len};
+	}
+	return jr_copy_row(b->copy, row, JR_COUNT(row), err) || fail_stream(b, err);
+}
+
+/* What has been read of a line whose end has not. */
+static bool
+keep(struct batch *b, const char *text, size_t len, struct jr_err *err)
+{
+	if (jr_buf_add(&b->line, text, len))
+		return true;
+	jr_fail(err, JR_E_DATA, "it is longer than %d bytes", LINE_MAX_BYTES);
+	return fail_at(b, b->lines + 1, err);
+}
+
+static bool
+take_kept(struct batch *b, struct jr_err *err)
+{
+	bool ok = take_line(b, b->line.data, b->line.len, err);
+
+	jr_buf_clear(&b->line);
+	return ok;
+}
+
+static bool
+take_chunk(struct batch *b, const char *text, size_t len, struct jr_err *err)
+{
+	while (len > 0) {
+		const char *end = memchr(text, '\n', len);
+		size_t part = end == NULL ? len : (size_t)(end - text);
+
+		if (end == NULL)
+			return keep(b, text, part, err);
+		if (b->line.len > 0 ? !keep(b, text, part, err) || !take_kept(b, err)
+				    : !take_line(b, text, part, err))
+			return false;
+		text += part + 1;
+		len -= part + 1;
+	}
+	return true;
+}
+
+static void
+show_progress(struct batch *b)
+{
+	int64_t now = jr_clock_now_ms(), took = now - b->started_ms;
+
+	if (!b->shows || now - b->shown_ms < PROGRESS_MS)
+		return;
+	b->shown_ms = now;
+	fprintf(stderr, "\r%" PRId64 " lines, %" PRId64 " per second ", b->lines,
+	    took > 0 ? b->lines * 1000 / took : 0);
+}
+
+static void
+end_progress(const struct batch *b)
+{
+	if (b->shows && b->shown_ms != b->started_ms)
+		fputs("\r\033[K", stderr);
+}
+
+static bool
+stream(struct batch *b, struct jr_err *err)
+{
+	char chunk[CHUNK];
+
+	for (;;) {
+		ssize_t n;
+
+		if (!jr_copy_wait(b->copy, b->fd, err))
+			return fail_stream(b, err);
+		n = read(b->fd, chunk, sizeof(chunk));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return jr_fail(
+			    err, JR_E_DATA, "cannot read %s: %s", b->name, strerror(errno));
+		if (n == 0)
+			break;
+		if (!take_chunk(b, chunk, (size_t)n, err))
+			return false;
+		show_progress(b);
+	}
+	if (b->line.len > 0 && !take_kept(b, err))
+		return false;
+	return jr_copy_end(b->copy, err) || fail_stream(b, err);
+}
+
+static PGresult *
+ask(struct batch *b, const char *sql, size_t count, const char *const *values, struct jr_err *err)
+{
+	return jr_pg_ask(b->conn, sql, count, values, JR_CMD_TIMEOUT_MS, err);
+}
+
+static bool
+say(struct batch *b, const char *sql, size_t count, const char *const *values, struct jr_err *err)
+{
+	return jr_pg_say(b->conn, sql, count, values, JR_CMD_TIMEOUT_MS, err);
+}
+
+/* Times without a zone in the lines are read as --at is. */
+static bool
+set_zone(struct batch *b, struct jr_err *err)
+{
+	const char *zone[2];
+
+	jr_request_zone(b->opts, zone);
+	if (!b->opts->per_run || say(b, jr_sql_enqueue_zone, JR_COUNT(zone), zone, err))
+		return true;
+	if (err->code == JR_E_DATA) {
+		err->code = JR_E_USAGE;
+		jr_fail_in(err, "--time-zone");
+	}
+	return false;
+}
+
+static bool
+begin(struct batch *b, struct jr_err *err)
+{
+	const char *settings[] = {LOCK_MS, "0"};
+	PGresult *result;
+
+	if (!say(b, jr_sql_begin, 0, NULL, err) ||
+	    !say(b, jr_sql_settings, JR_COUNT(settings), settings, err) || !set_zone(b, err))
+		return false;
+	result = ask(b, jr_sql_enqueue_bulk_begin, 0, NULL, err);
+	if (result != NULL)
+		snprintf(b->number, sizeof(b->number), "%s", PQgetvalue(result, 0, 0));
+	PQclear(result);
+	return result != NULL;
+}
+
+static bool
+count(struct batch *b, struct jr_err *err)
+{
+	PGresult *result = ask(b, jr_sql_enqueue_bulk_counts, 0, NULL, err);
+
+	if (result != NULL) {
+		b->created = jr_pg_int(result, 0, 0, 0);
+		b->existed = jr_pg_int(result, 0, 1, 0);
+	}
+	PQclear(result);
+	return result != NULL;
+}
+
+/* Everything up to the end of the transaction. What fails here has queued nothing. */
+static bool
+fill(struct batch *b, struct jr_err *err)
+{
+	bool ok;
+
+	if (PQstatus(b->conn) != CONNECTION_OK) {
+		jr_pg_conn_error(b->conn, "lost the connection to the database", err);
+		return false;
+	}
+	b->copy = jr_copy_new(b->conn, jr_sql_enqueue_bulk, "new_runs");
+	b->started_ms = b->shown_ms = jr_clock_now_ms();
+	ok = begin(b, err) && stream(b, err);
+	end_progress(b);
+	ok = ok && count(b, err);
+	jr_copy_free(b->copy);
+	if (!ok && err->code == JR_E_TEMP) {
+		struct jr_err old = *err;
+
+		jr_fail(err, old.code, "%s; nothing was queued", old.msg);
+	}
+	return ok;
+}
+
+static bool
+end(struct batch *b, struct jr_err *err)
+{
+	struct jr_db *db = NULL;
+	enum jr_fate fate;
+	struct jr_err why;
+
+	if (say(b, b->opts->dry_run ? jr_sql_rollback : jr_sql_commit, 0, NULL, &why) ||
+	    b->opts->dry_run) /* a lost connection is a rollback too */
+		return true;
+	if (PQtransactionStatus(b->conn) == PQTRANS_IDLE) { /* refused */
+		*err = why;
+		return false;
+	}
+	fate = jr_doubt_resolve(b->app, &db, b->number, &why);
+	jr_db_close(db);
+	if (fate == JR_FATE_ABORTED)
+		return jr_fail(err, JR_E_TEMP,
+		    "lost the connection to the database at the end; nothing was queued");
+	if (fate == JR_FATE_UNKNOWN)
+		return jr_fail(err, JR_E_TEMP,
+		    "%s; it is not known whether the %" PRId64
+		    " runs were queued: look with jobrun list, or give the lines idempotency keys",
+		    why.msg, b->created);
+	return true;
+}
+
+static void
+tell(const struct batch *b)
+{
+	const char *verb = b->opts->dry_run ? "would queue" : "queued";
+
+	if (b->app->json)
+		printf(
+		    "{\"queued\":%" PRId64 ",\"existed\":%" PRId64 "}\n", b->created, b->existed);
+	else if (b->existed == 0)
+		printf("%s %" PRId64 " run%s\n", verb, b->created, b->created == 1 ? "" : "s");
+	else
+		printf("%s %" PRId64 " run%s, %" PRId64 " %s there already\n", verb, b->created,
+		    b->created == 1 ? "" : "s", b->existed, b->existed == 1 ? "was" : "were");
+}
+
+static int
+send_all(struct batch *b, struct jr_request *request, struct jr_err *err)
+{
+	struct jr_db *db = jr_cmd_connect(b->app, err);
+	bool ok;
+
+	if (db == NULL)
+		return (int)err->code;
+	if (jr_request_resolve_at(db, b->opts, request, err))
+		b->options = jr_request_options(request, err);
+	if (b->options == NULL) {
+		jr_db_close(db);
+		return (int)err->code;
+	}
+	b->conn = jr_db_detach(db);
+	ok = fill(b, err) && end(b, err);
+	PQfinish(b->conn); /* after a failure: a rollback */
+	if (!ok)
+		return (int)err->code;
+	tell(b);
+	if (!b->opts->strict || b->existed == 0)
+		return 0;
+	jr_fail(err, JR_E_NEWS, "%" PRId64 " %s there already", b->existed,
+	    b->existed == 1 ? "run was" : "runs were");
+	return JR_E_NEWS;
+}
+
+int
+jr_enqueue_batch(const struct jr_app *app, const struct jr_enqueue_opts *opts,
+    struct jr_request *request, struct jr_err *err)
+{
+	bool is_stdin = strcmp(opts->batch, "-") == 0;
+	struct batch b = {.app = app,
+	    .opts = opts,
+	    .type = request->values[JR_REQUEST_TYPE],
+	    .name = is_stdin ? "stdin" : opts->batch,
+	    .fd = is_stdin ? STDIN_FILENO : open(opts->batch, O_RDONLY | O_CLOEXEC),
+	    .shows = jr_print_is_terminal(stderr)};
+	int status;
+
+	if (b.fd < 0) {
+		jr_fail(err, JR_E_DATA, "cannot open %s: %s", opts->batch, strerror(errno));
+		return JR_E_DATA;
+	}
+	jr_buf_init(&b.line, LINE_MAX_BYTES);
+	status = send_all(&b, request, err);
+	jr_buf_release(&b.line);
+	free(b.options);
+	if (!is_stdin)
+		close(b.fd);
+	return status;
+}
