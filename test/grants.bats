@@ -49,6 +49,11 @@ url() {
 	echo "$JR_SERVER dbname=$JR_DATABASE user=$(role "$1")"
 }
 
+# direct NAME: the same without a pooler, in which SET ROLE and temporary tables would meet another client.
+direct() {
+	echo "$JR_DIRECT dbname=$JR_DATABASE user=$(role "$1")"
+}
+
 # as NAME ARGUMENT...: jr as that role, handlers included.
 as() {
 	local name=$1
@@ -72,12 +77,12 @@ sql() {
 	for one; do
 		arguments+=(-c "$one")
 	done
-	psql_bare "$(url "$name")" "${arguments[@]}"
+	psql_bare "$(direct "$name")" "${arguments[@]}"
 }
 
 # refused NAME SQL [SQLSTATE]: the server must say no, for want of a right.
 refused() {
-	run psql_bare -v VERBOSITY=sqlstate "$(url "$1")" -c "$2"
+	run psql_bare -v VERBOSITY=sqlstate "$(direct "$1")" -c "$2"
 	[ "$status" -ne 0 ] || fail "as $1 it was possible: $2
 $output"
 	assert_output --regexp "^ERROR: +${3:-42501}$"
@@ -735,7 +740,7 @@ found_columns() {
 		select verdict from jobrun.effect_claim('g', null, null, 'word');
 		select verdict from jobrun.effect_look('g');
 	sql
-	run psql_bare "$(url enqueue)" -f attack.sql
+	run psql_bare "$(direct enqueue)" -f attack.sql
 	assert_output '1
 1
 2
@@ -759,7 +764,7 @@ open'
 			sed '/^select jobrun.enqueue/,$d; s/^create schema.*//' attack.sql | grep -E 'temp table|^insert into (job_|pg_)|^set '
 			echo "$what;"
 		} >more.sql
-		run psql_bare -v VERBOSITY=sqlstate "$(url enqueue)" -f more.sql
+		run psql_bare -v VERBOSITY=sqlstate "$(direct enqueue)" -f more.sql
 		assert_output --partial 'ERROR:  JR065'
 	done
 }
