@@ -349,14 +349,14 @@ jr_enqueue_batch(const struct jr_app *app, const struct jr_enqueue_opts *opts,
 	    .opts = opts,
 	    .type = request->values[JR_REQUEST_TYPE],
 	    .name = is_stdin ? "stdin" : opts->batch,
-	    .fd = is_stdin ? STDIN_FILENO : open(opts->batch, O_RDONLY | O_CLOEXEC),
-	    .shows = jr_print_is_terminal(stderr)};
+	    .fd = is_stdin ? STDIN_FILENO : open(opts->batch, O_RDONLY | O_CLOEXEC)};
 	int status;
 
 	if (b.fd < 0) {
 		jr_fail(err, JR_E_DATA, "cannot open %s: %s", opts->batch, strerror(errno));
 		return JR_E_DATA;
 	}
+	b.shows = jr_print_is_terminal(stderr);
 	jr_buf_init(&b.line, LINE_MAX_BYTES);
 	status = send_all(&b, request, err);
 	jr_buf_release(&b.line);

@@ -94,7 +94,7 @@ is_copying() {
 	batch '{\n{"n":2}\n'
 	refused 65 'lines: line 1: .*invalid input syntax for type json: .*; up to there: \{$'
 	batch '{"n":1}\n\n \n{"n":x}\n{"n":5}\n{\n'
-	refused 65 'lines: line 4: .*Token "x" is invalid; up to there: \{"n":x$'
+	refused 65 'lines: line 4: .*Token "x" is invalid; up to there: \{"n":x\.*$'
 	batch '1\r\n2\r\n3,\r\n'
 	refused 65 'lines: line 3: '
 	batch '1\n2\n3,'
@@ -116,13 +116,9 @@ is_copying() {
 }
 
 @test "the number is right far behind, and behind lines of any length" {
+	local JR_TIMEOUT=100
+
 	seq -f '{"n":%g}' 20000 >good
-	sed '19999s/.*/{"n":/' good >lines
-	jr enqueue work --batch lines
-	refused 65 'lines: line 19999: '
-	sed '10000s/$/}/' good >lines
-	jr enqueue work --batch lines
-	refused 65 'lines: line 10000: '
 	sed '10001s/$/}/' good >lines
 	jr enqueue work --batch lines
 	refused 65 'lines: line 10001: '
@@ -160,7 +156,7 @@ is_copying() {
 @test "tabs, backslashes, quotes, controls and any script arrive as they are" {
 	cat >lines <<-'json'
 		{"a":"\\ \" \/ \b \f \n \r \t \u0001 \u00fc","b":	[	1 ]	}
-		"\\N" 
+		"\\N"
 		"\\."
 		"ü → 名前 🎉"
 		"\\\\t\\n"
@@ -347,16 +343,16 @@ is_copying() {
 
 @test "behind a pooler in transaction mode" {
 	pooler
-	seq -f '{"n":%g}' 15000 >lines
+	seq -f '{"n":%g}' 10500 >lines
 	jr_ok enqueue work --batch lines
-	assert_equal "$output" 'queued 15000 runs'
-	sed -i '14000s/.*/x/' lines
+	assert_equal "$output" 'queued 10500 runs'
+	sed -i '10400s/.*/x/' lines
 	jr enqueue work --batch lines
 	assert_equal "$status" 65
-	assert_regex "$stderr" 'lines: line 14000: '
+	assert_regex "$stderr" 'lines: line 10400: '
 	jr_ok enqueue -n work --batch - < <(seq 5)
 	jr_ok enqueue work --batch - < <(seq 5)
-	q_is 15005 'select count(*) from jobrun.job_runs'
+	q_is 10505 'select count(*) from jobrun.job_runs'
 }
 
 @test "on a terminal it says how far it is; the line is gone at the end" {
