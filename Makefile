@@ -71,11 +71,11 @@ C_FILES      := $(sort $(wildcard cmd/*.[ch] lib/*.[ch] test/unit/*.[ch] test/st
 # Tests run three on a CPU, since they mostly wait, where GNU parallel is there (bats needs it for -j). T=test/x.bats chooses files.
 T         ?= $(sort $(wildcard test/*.bats))
 BATS_JOBS := $(if $(shell parallel --version 2>/dev/null | grep -s GNU),-j $(shell expr 3 \* $$(nproc)))
-BATS       = JOBRUN=$(abspath $(BUILD)/jobrun) bats $(BATS_JOBS) --setup-suite-file test/setup_suite.bash $(BATS_FLAGS)
+BATS       = JOBRUN=$(abspath $(BUILD)/jobrun) POOLER=$(POOLER) bats $(BATS_JOBS) --setup-suite-file test/setup_suite.bash $(BATS_FLAGS)
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all check unit bats san chaos lint format install uninstall clean help FORCE
+.PHONY: all check unit bats san chaos bench lint format install uninstall clean help FORCE
 
 all: $(BUILD)/jobrun $(MAN_PAGE)   ## build/jobrun and its manual page (the default)
 
@@ -133,7 +133,7 @@ check: unit bats   ## unit tests and the bats suite
 unit: $(UNIT_TESTS)   ## unit tests (cmocka)
 	scripts/unit $(UNIT_TESTS)
 
-bats: all   ## the bats suite; T=test/x.bats for some files, BATS_FLAGS='-f REGEX' for some tests
+bats: all   ## the bats suite; T=test/x.bats for some files, BATS_FLAGS='-f REGEX' for some tests, POOLER=1 through PgBouncer
 	$(BATS) $(T)
 
 san:   ## unit tests and the bats suite under ASan and UBSan, in build/san
@@ -141,6 +141,9 @@ san:   ## unit tests and the bats suite under ASan and UBSan, in build/san
 
 chaos: all   ## the long tests with kills and restarts, test/chaos; CHAOS_SECONDS=60, CHAOS_KILLS=1000, CHAOS_SEED=N
 	BATS_TEST_TIMEOUT=$$(( $${CHAOS_SECONDS:-60} * 2 + $${CHAOS_KILLS:-1000} + 300 )) $(BATS) $(sort $(wildcard test/chaos/*.bats))
+
+bench: all   ## what scripts/bench measures, each a small table; some minutes
+	for bench in $(sort $(wildcard scripts/bench/*)); do JOBRUN=$(abspath $(BUILD)/jobrun) $$bench || exit; echo; done
 
 lint:   ## format, clang-tidy, cppcheck, shellcheck
 	scripts/lint

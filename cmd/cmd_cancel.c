@@ -1,11 +1,32 @@
 /*
  * cancel: waiting runs end at once; of running ones it is asked for, and their runner sees it at its next heartbeat.
  */
+#include <inttypes.h>
 #include <string.h>
 
-#include "ids.h"
 #include "print.h"
+#include "repair.h"
 #include "sql_text.h"
+
+struct cancel_opts {
+	struct jr_filter filter;
+	const char *reason;
+	bool dry_run;
+};
+
+static const struct cancel_opts cancel_defaults = {.filter = {JR_FILTER_DEFAULTS}};
+
+/* clang-format off */
+static const struct jr_option cancel_options[] = {
+	JR_FILTER_OPTIONS(struct cancel_opts, filter, "instead of IDs: those that are queued, retrying, running (queued,retrying)",
+	    "at most N, the newest", INT64_C(1000000000)),
+	{ .name = "reason", .arg = "TEXT", .help = "why, for the record", .type = JR_OPT_STRING,
+	    .offset = offsetof(struct cancel_opts, reason) },
+	{ .name = "dry-run", .letter = 'n', .help = "only show how many of which type and status it would be",
+	    .type = JR_OPT_FLAG, .offset = offsetof(struct cancel_opts, dry_run) },
+	JR_OPTIONS_END,
+};
+/* clang-format on */
 
 static void
 tell_done(const PGresult *result)
@@ -22,7 +43,7 @@ tell_done(const PGresult *result)
 	}
 }
 
-/* How many could not be cancelled. */
+/* Of a dry run too, where what could be cancelled is not among the rows, and what was cancelled before is. */
 static int
 tell_refused(const PGresult *result)
 {
@@ -44,15 +65,14 @@ tell_refused(const PGresult *result)
 }
 
 static int
-cancel_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
+cancel_named(const struct jr_repair *repair, int argc, char **argv, struct jr_err *err)
 {
-	PGresult *result = jr_ids_ask(app, jr_sql_cancel, argc, argv, NULL, err);
+	PGresult *result = jr_repair_named(repair, argc, argv, err);
 	int refused;
 
-	(void)values;
 	if (result == NULL)
 		return (int)err->code;
-	if (app->json)
+	if (repair->app->json)
 		jr_print_documents(result, 2);
 	else
 		tell_done(result);
@@ -62,12 +82,81 @@ cancel_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 	return refused == 0 ? 0 : JR_E_NEWS;
 }
 
+static void
+print_counts(const struct jr_app *app, const struct jr_repaired *n)
+{
+	if (app->json)
+		printf("{\"cancelled\":%" PRId64 ",\"requested\":%" PRId64
+		       ",\"left_alone\":%" PRId64 "}\n",
+		    n->done, n->asked, n->left);
+	else if (n->asked == 0)
+		printf("cancelled %" PRId64 " %s\n", n->done, n->done == 1 ? "run" : "runs");
+	else
+		printf("cancelled %" PRId64 " %s, asked %" PRId64 " running %s to stop\n", n->done,
+		    n->done == 1 ? "run" : "runs", n->asked, n->asked == 1 ? "one" : "ones");
+}
+
+static int
+cancel_matching(const struct jr_repair *repair, struct jr_err *err)
+{
+	struct jr_repaired n;
+	bool ok = jr_repair_matching(repair, &n, err);
+
+	if (ok || n.done + n.asked > 0)
+		print_counts(repair->app, &n);
+	fflush(stdout);
+	jr_repair_tell_left(&n);
+	return ok ? 0 : (int)err->code;
+}
+
+static bool
+check_statuses(const struct jr_filter *filter, struct jr_err *err)
+{
+	static const char *const ended[] = {"succeeded", "dead", "cancelled"};
+
+	for (size_t i = 0; i < JR_COUNT(ended); i++) {
+		if (jr_filter_has_status(filter, ended[i]))
+			return jr_fail(err, JR_E_USAGE,
+			    "--status %s: those have ended already; queued, retrying and running "
+			    "ones "
+			    "can be cancelled",
+			    ended[i]);
+	}
+	return true;
+}
+
+static int
+cancel_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
+{
+	const struct cancel_opts *opts = values;
+	const struct jr_repair repair = {.app = app,
+	    .filter = &opts->filter,
+	    .name = "cancel",
+	    .usual = "{queued,failed}",
+	    .possible = "{queued,failed,running}",
+	    .reason = opts->reason,
+	    .sql_named = jr_sql_cancel,
+	    .sql_matching = jr_sql_cancel_matching,
+	    .tell_refused = tell_refused};
+
+	if (!jr_repair_check(&repair, argc, err) || !check_statuses(&opts->filter, err))
+		return (int)err->code;
+	if (opts->dry_run)
+		return jr_repair_preview(&repair, argc, argv, err);
+	return argc > 0 ? cancel_named(&repair, argc, argv, err) : cancel_matching(&repair, err);
+}
+
 const struct jr_cmd jr_cmd_cancel = {
     .name = "cancel",
     .group = JR_GROUP_REPAIR,
     .summary = "stop runs that wait or are running",
-    .usage = "[OPTION...] ID...",
-    .min_args = 1,
+    .usage = "[OPTION...] ID... | --status S | --type T | --queue Q | --since D",
+    .details =
+	"Runs are named by ID, or chosen as 'jobrun list' shows them with the same options.\n"
+	"A running one is stopped by its runner at the next heartbeat.\n",
+    .options = cancel_options,
+    .defaults = &cancel_defaults,
+    .size = sizeof(cancel_defaults),
     .max_args = -1,
     .run = cancel_run,
 };

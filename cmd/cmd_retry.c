@@ -1,32 +1,46 @@
 /*
- * retry: runs get all their attempts again, now. Those that cannot are named; the others are done all the same.
+ * retry: runs get all their attempts again, now. Those named that cannot are named again; the others are done all the
+ * same.
  */
+#include <inttypes.h>
 #include <string.h>
 
-#include "ids.h"
 #include "print.h"
+#include "repair.h"
 #include "sql_text.h"
 
 struct retry_opts {
-	bool force;
+	struct jr_filter filter;
+	const char *reason;
+	bool force, dry_run;
 };
 
-static const struct retry_opts retry_defaults = {.force = false};
+static const struct retry_opts retry_defaults = {.filter = {JR_FILTER_DEFAULTS}};
 
 /* clang-format off */
 static const struct jr_option retry_options[] = {
+	JR_FILTER_OPTIONS(struct retry_opts, filter, "instead of IDs: those that are dead, cancelled, retrying, queued (dead)",
+	    "at most N, the newest", INT64_C(1000000000)),
+	{ .name = "reason", .arg = "TEXT", .help = "why, for the record", .type = JR_OPT_STRING,
+	    .offset = offsetof(struct retry_opts, reason) },
 	{ .name = "force", .help = "also runs that have succeeded", .type = JR_OPT_FLAG,
 	    .offset = offsetof(struct retry_opts, force) },
+	{ .name = "dry-run", .letter = 'n', .help = "only show how many of which type and status it would be",
+	    .type = JR_OPT_FLAG, .offset = offsetof(struct retry_opts, dry_run) },
 	JR_OPTIONS_END,
 };
 /* clang-format on */
 
-static void
+/* Of a dry run too, where what could be retried is not among the rows. */
+static int
 tell_refused(const PGresult *result)
 {
+	int count = 0;
+
 	for (int row = 0; row < PQntuples(result); row++) {
 		const char *id = PQgetvalue(result, row, 0), *answer = jr_pg_text(result, row, 1);
 
+		count++;
 		if (answer == NULL)
 			fprintf(stderr, "jobrun: there is no run %s\n", id);
 		else if (strcmp(answer, "running") == 0)
@@ -37,42 +51,95 @@ tell_refused(const PGresult *result)
 			fprintf(stderr,
 			    "jobrun: run %s has %s; to run it again: jobrun retry --force %s\n", id,
 			    answer, id);
+		else
+			count--;
 	}
+	return count;
+}
+
+static int
+retry_named(const struct jr_repair *repair, int argc, char **argv, struct jr_err *err)
+{
+	PGresult *result = jr_repair_named(repair, argc, argv, err);
+	int retried, refused;
+
+	if (result == NULL)
+		return (int)err->code;
+	retried = jr_repair_count(result, "retried");
+	if (repair->app->json)
+		jr_print_documents(result, 2);
+	else if (retried > 0)
+		printf("retried %d %s\n", retried, retried == 1 ? "run" : "runs");
+	fflush(stdout);
+	refused = tell_refused(result);
+	PQclear(result);
+	return refused == 0 ? 0 : JR_E_NEWS;
+}
+
+static int
+retry_matching(const struct jr_repair *repair, struct jr_err *err)
+{
+	struct jr_repaired n;
+	bool ok = jr_repair_matching(repair, &n, err);
+
+	if (repair->app->json && (ok || n.done > 0))
+		printf("{\"retried\":%" PRId64 ",\"left_alone\":%" PRId64 "}\n", n.done, n.left);
+	else if (ok || n.done > 0)
+		printf("retried %" PRId64 " %s\n", n.done, n.done == 1 ? "run" : "runs");
+	fflush(stdout);
+	jr_repair_tell_left(&n);
+	return ok ? 0 : (int)err->code;
+}
+
+static bool
+check_statuses(const struct retry_opts *opts, struct jr_err *err)
+{
+	if (jr_filter_has_status(&opts->filter, "running"))
+		return jr_fail(err, JR_E_USAGE,
+		    "--status running: a running run cannot be retried; to stop it first: jobrun "
+		    "cancel "
+		    "--status running");
+	if (jr_filter_has_status(&opts->filter, "succeeded") && !opts->force)
+		return jr_fail(err, JR_E_USAGE,
+		    "--status succeeded: to run again what has succeeded, add --force");
+	return true;
 }
 
 static int
 retry_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	const struct retry_opts *opts = values;
-	PGresult *result =
-	    jr_ids_ask(app, jr_sql_retry, argc, argv, opts->force ? "true" : "false", err);
-	int retried, all;
+	const struct jr_repair repair = {.app = app,
+	    .filter = &opts->filter,
+	    .name = "retry",
+	    .usual = "{dead}",
+	    .possible = opts->force ? "{dead,cancelled,queued,failed,succeeded}"
+				    : "{dead,cancelled,queued,failed}",
+	    .reason = opts->reason,
+	    .extra = opts->force ? "true" : "false",
+	    .sql_named = jr_sql_retry,
+	    .sql_matching = jr_sql_retry_matching,
+	    .tell_refused = tell_refused};
 
-	if (result == NULL)
+	if (!jr_repair_check(&repair, argc, err) || !check_statuses(opts, err))
 		return (int)err->code;
-	retried = jr_ids_count(result, "retried");
-	all = PQntuples(result);
-	if (app->json)
-		jr_print_documents(result, 2);
-	else if (retried > 0)
-		printf("retried %d %s\n", retried, retried == 1 ? "run" : "runs");
-	fflush(stdout);
-	tell_refused(result);
-	PQclear(result);
-	return retried == all ? 0 : JR_E_NEWS;
+	if (opts->dry_run)
+		return jr_repair_preview(&repair, argc, argv, err);
+	return argc > 0 ? retry_named(&repair, argc, argv, err) : retry_matching(&repair, err);
 }
 
 const struct jr_cmd jr_cmd_retry = {
     .name = "retry",
     .group = JR_GROUP_REPAIR,
     .summary = "run again, with a fresh set of attempts",
-    .usage = "[OPTION...] ID...",
-    .details = "A run that is running is left alone, and one that has succeeded unless --force is "
-	       "given.\n",
+    .usage = "[OPTION...] ID... | --status S | --type T | --queue Q | --since D",
+    .details =
+	"Runs are named by ID, or chosen as 'jobrun list' shows them with the same options.\n"
+	"A run that is running is left alone, and one that has succeeded unless --force is "
+	"given.\n",
     .options = retry_options,
     .defaults = &retry_defaults,
     .size = sizeof(retry_defaults),
-    .min_args = 1,
     .max_args = -1,
     .run = retry_run,
 };

@@ -27,25 +27,29 @@ struct run_opts {
 	struct jr_words types, queues;
 	const char *handlers, *state_dir;
 	int64_t jobs, http_jobs, sql_jobs, job, max_runs;
-	int64_t max_runtime_ms, lease_ms, heartbeat_ms, grace_ms, splay_ms;
-	bool once; /* cppcheck-suppress unusedStructMember; what it asks for is the default */
+	int64_t for_ms, max_runtime_ms, lease_ms, heartbeat_ms, grace_ms, splay_ms;
+	bool once;
 	bool dry_run;
 };
 
 static const struct run_opts run_defaults = {
     .http_jobs = 64,
     .sql_jobs = 4,
-    .max_runtime_ms = 600000,
+    .max_runtime_ms = -1,
     .lease_ms = -1,
     .heartbeat_ms = -1,
     .grace_ms = 30000,
 };
+
+#define MAX_RUNTIME_MS 600000
 
 #define AT(field) offsetof(struct run_opts, field)
 
 /* clang-format off */
 static const struct jr_option run_options[] = {
 	{ .name = "once", .help = "drain the queue and exit: the default, spelled out", .type = JR_OPT_FLAG, .offset = AT(once) },
+	{ .name = "for", .arg = "D", .help = "stay for this time, 1s to 1d, and start new runs at once; then hand over to another runner",
+	    .type = JR_OPT_DURATION, .offset = AT(for_ms), .min = 1000, .max = INT64_C(86400000) },
 	{ .name = "jobs", .letter = 'j', .arg = "N", .help = "executables at once on this host, by all runners of this user (number of CPUs)",
 	    .type = JR_OPT_INT, .offset = AT(jobs), .min = 1, .max = JR_PLACES_MAX, .env = "JOBRUN_JOBS" },
 	{ .name = "http-jobs", .arg = "N", .help = "requests at once on this host, likewise (64)", .type = JR_OPT_INT,
@@ -60,7 +64,7 @@ static const struct jr_option run_options[] = {
 	    .type = JR_OPT_INT, .offset = AT(job), .min = 1, .max = INT64_MAX },
 	{ .name = "max-runs", .arg = "N", .help = "stop claiming after N runs", .type = JR_OPT_INT, .offset = AT(max_runs),
 	    .min = 1, .max = INT64_MAX },
-	{ .name = "max-runtime", .arg = "D", .help = "stop claiming after this time; 0: never (10m)", .type = JR_OPT_DURATION,
+	{ .name = "max-runtime", .arg = "D", .help = "stop claiming after this time; 0: never (10m, or what --for needs)", .type = JR_OPT_DURATION,
 	    .offset = AT(max_runtime_ms) },
 	{ .name = "handlers", .arg = "DIR", .help = "the handlers directory (~/.config/jobrun/handlers, else /etc/jobrun/handlers)",
 	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS" },
@@ -122,6 +126,36 @@ check_descriptors(const struct run_opts *opts, struct jr_err *err)
 	    opts->jobs, opts->http_jobs, opts->sql_jobs, need, (int64_t)limit.rlim_cur, need);
 }
 
+/* Times and choices that cannot be meant together. */
+static bool
+check_linger(const struct run_opts *opts, struct jr_err *err)
+{
+	if (opts->for_ms == 0)
+		return true;
+	if (opts->job > 0)
+		return jr_fail(err, JR_E_USAGE,
+		    "--for and --job exclude each other: --job ends with that run");
+	if (opts->once)
+		return jr_fail(err, JR_E_USAGE,
+		    "--for and --once exclude each other: type jobrun run --for D");
+	if (opts->max_runtime_ms > 0 && opts->max_runtime_ms < opts->for_ms)
+		return jr_fail(err, JR_E_USAGE,
+		    "--max-runtime is shorter than --for: nothing would be started at the end of "
+		    "it");
+	return true;
+}
+
+/* Unless people say otherwise it does not cut what --for needs. */
+static int64_t
+max_runtime(const struct run_opts *opts)
+{
+	int64_t need = opts->splay_ms + opts->for_ms + JR_HANDOVER_MS;
+
+	if (opts->max_runtime_ms >= 0)
+		return opts->max_runtime_ms;
+	return opts->for_ms > 0 && need > MAX_RUNTIME_MS ? need : MAX_RUNTIME_MS;
+}
+
 static int64_t
 default_jobs(void)
 {
@@ -153,7 +187,8 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 		[JR_POOL_SQL] = opts->sql_jobs},
 	    .job_id = opts->job,
 	    .max_runs = opts->max_runs,
-	    .max_runtime_ms = opts->max_runtime_ms,
+	    .max_runtime_ms = max_runtime(opts),
+	    .linger_ms = opts->for_ms,
 	    .grace_ms = opts->grace_ms,
 	    .splay_ms = opts->splay_ms,
 	    .patience_ms = JR_CMD_PATIENCE_MS,
@@ -235,7 +270,8 @@ run_run(const struct jr_app *app, const void *values, int argc, char **argv, str
 
 	(void)argc;
 	(void)argv;
-	if (!jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err) ||
+	if (!check_linger(opts, err) ||
+	    !jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err) ||
 	    !check_descriptors(opts, err) || !load_handlers(opts, &handlers, err))
 		return (int)err->code;
 	state_directory = jr_state_directory(opts->state_dir, err);

@@ -1,5 +1,5 @@
 /*
- * show: everything about one run: its fields, its attempts, what the last one printed.
+ * show: everything about one run: its fields, its attempts, what people did to it, what the last attempt printed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,30 +21,42 @@ static const struct jr_column columns[] = {
 	{ "HOST", JR_CELL_TEXT },
 	{ "MESSAGE", JR_CELL_CUT },
 };
+
+static const struct jr_column audit_columns[] = {
+	{ "WHEN", JR_CELL_AGE },
+	{ "WHO", JR_CELL_TEXT },
+	{ "DID", JR_CELL_TEXT },
+	{ "BEFORE", JR_CELL_STATE },
+	{ "REASON", JR_CELL_CUT },
+};
 /* clang-format on */
 
 enum part {
 	FIELDS,
 	ATTEMPTS,
-	LOGS,
+	AUDIT,
+	OUTPUT,
 	PART_COUNT
 };
 
 static void
+print_part(const PGresult *rows, const struct jr_column *its, size_t count)
+{
+	if (PQntuples(rows) == 0)
+		return;
+	putchar('\n');
+	jr_print_table(rows, its, count);
+}
+
+static void
 print_run(PGresult *const *parts)
 {
-	enum {
-		STATUS = 0,
-		OUTPUT = 3
-	};
-	const char *output = jr_pg_text(parts[LOGS], 0, OUTPUT);
-	bool running = strcmp(PQgetvalue(parts[LOGS], 0, STATUS), "running") == 0;
+	const char *output = jr_pg_text(parts[OUTPUT], 0, 1);
+	bool running = strcmp(PQgetvalue(parts[OUTPUT], 0, 0), "running") == 0;
 
 	jr_print_fields(parts[FIELDS]);
-	if (PQntuples(parts[ATTEMPTS]) > 0) {
-		putchar('\n');
-		jr_print_table(parts[ATTEMPTS], columns, JR_COUNT(columns));
-	}
+	print_part(parts[ATTEMPTS], columns, JR_COUNT(columns));
+	print_part(parts[AUDIT], audit_columns, JR_COUNT(audit_columns));
 	if (output != NULL) {
 		fputs(running ? "\noutput so far\n" : "\noutput of the last attempt\n", stdout);
 		jr_print_output(stdout, output);
@@ -54,16 +66,17 @@ print_run(PGresult *const *parts)
 static bool
 show_fields(struct jr_db *db, const char *id, struct jr_err *err)
 {
-	const char *one[] = {id}, *two[] = {id, NULL};
-	const struct jr_statement statements[] = {
-	    {jr_sql_show, 1, one}, {jr_sql_show_attempts, 1, one}, {jr_sql_logs, 2, two}};
+	const char *values[] = {id};
+	const struct jr_statement statements[] = {{jr_sql_show, 1, values},
+	    {jr_sql_show_attempts, 1, values}, {jr_sql_show_audit, 1, values},
+	    {jr_sql_show_output, 1, values}};
 	PGresult *parts[PART_COUNT] = {NULL};
 	bool found;
 
 	_Static_assert(JR_COUNT(statements) == PART_COUNT, "one result for each");
 	if (!jr_db_run(db, statements, PART_COUNT, parts, JR_CMD_TIMEOUT_MS, err))
 		return false;
-	found = PQntuples(parts[FIELDS]) > 0 && PQntuples(parts[LOGS]) > 0;
+	found = PQntuples(parts[FIELDS]) > 0 && PQntuples(parts[OUTPUT]) > 0;
 	if (found)
 		print_run(parts);
 	for (size_t i = 0; i < PART_COUNT; i++)
@@ -112,7 +125,7 @@ show_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 const struct jr_cmd jr_cmd_show = {
     .name = "show",
     .group = JR_GROUP_EVERYDAY,
-    .summary = "one run: fields, attempts, output",
+    .summary = "one run: fields, attempts, who did what to it, output",
     .usage = "[OPTION...] ID",
     .min_args = 1,
     .max_args = 1,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "mem.h"
 #include "parse.h"
 #include "print.h"
 #include "sql_text.h"
@@ -38,7 +39,8 @@ print_head(const PGresult *head, const PGconn *conn)
 		SCHEMA,
 		AGE,
 		HOST,
-		RUNNING
+		RUNNING,
+		LINGERING
 	};
 	const char *schema = jr_pg_text(head, 0, SCHEMA), *host = jr_pg_text(head, 0, HOST);
 
@@ -52,7 +54,30 @@ print_head(const PGresult *head, const PGconn *conn)
 		printf("last runner seen %s on %s", age, host);
 		free(age);
 	}
+	if (jr_pg_int(head, 0, LINGERING, 0) > 0)
+		printf(" (%s lingering)", PQgetvalue(head, 0, LINGERING));
 	printf(", %s running\n", PQgetvalue(head, 0, RUNNING));
+}
+
+/* "queue mail: paused until 14:35:00+01:00 by ada: the relay is down (jobrun resume --queue mail)" */
+static void
+print_problem(const PGresult *problems, int row)
+{
+	enum {
+		TEXT,
+		UNTIL,
+		REST
+	};
+	char *until = PQgetisnull(problems, row, UNTIL)
+			  ? NULL
+			  : jr_format_local_time(jr_pg_int(problems, row, UNTIL, 0));
+	char *line = jr_xasprintf("%s%s%s%s", PQgetvalue(problems, row, TEXT),
+	    until == NULL ? "" : " until ", until == NULL ? "" : until,
+	    PQgetvalue(problems, row, REST));
+
+	jr_print_line(stdout, "! ", line);
+	free(line);
+	free(until);
 }
 
 static void
@@ -60,10 +85,10 @@ print_status(const struct jr_app *app, PGresult *const *parts, const PGconn *con
 {
 	if (app->json) {
 		printf("{\"jobrun\":\"%s\",\n\"database\":%s,\n\"types\":", JR_VERSION,
-		    PQgetvalue(parts[HEAD], 0, 5));
+		    PQgetvalue(parts[HEAD], 0, 6));
 		jr_print_documents(parts[TYPES], JR_COUNT(columns));
 		fputs(",\"problems\":", stdout);
-		jr_print_documents(parts[PROBLEMS], 1);
+		jr_print_documents(parts[PROBLEMS], 3);
 		puts("}");
 		return;
 	}
@@ -71,7 +96,7 @@ print_status(const struct jr_app *app, PGresult *const *parts, const PGconn *con
 	if (PQntuples(parts[TYPES]) > 0)
 		jr_print_table(parts[TYPES], columns, JR_COUNT(columns));
 	for (int row = 0; row < PQntuples(parts[PROBLEMS]); row++)
-		jr_print_line(stdout, "! ", PQgetvalue(parts[PROBLEMS], row, 0));
+		print_problem(parts[PROBLEMS], row);
 }
 
 static bool

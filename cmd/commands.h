@@ -76,7 +76,11 @@ struct jr_cmd {
 	X(wait) \
 	X(retry) \
 	X(cancel) \
+	X(pause) \
+	X(resume) \
 	X(migrate) \
+	X(grant) \
+	X(queue) \
 	X(handlers) \
 	X(try) \
 	X(effect)

@@ -53,21 +53,22 @@ jr_voice_dead(void *ctx, const struct jr_dead *dead)
 	    dead->id, dead->id);
 }
 
-/* At most ten times a second. */
+/* At most ten times a second; that it begins or ends to wait is always shown, since nothing may follow for long. */
 void
 jr_voice_progress(void *ctx, const struct jr_counts *c)
 {
 	struct jr_voice *voice = ctx;
 	int64_t now = jr_clock_now_ms();
 
-	if (!voice->terminal || now - voice->shown_ms < 100)
+	if (!voice->terminal || (now - voice->shown_ms < 100 && voice->waiting == c->waiting))
 		return;
+	voice->waiting = c->waiting;
 	voice->shown_ms = now;
 	voice->shown = true;
 	fprintf(stderr,
 	    "\r\033[K%" PRId64 " running, %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64
-	    " dead",
-	    c->running, c->succeeded, c->failed, c->dead);
+	    " dead%s",
+	    c->running, c->succeeded, c->failed, c->dead, c->waiting ? "; waiting for work" : "");
 	fflush(stderr);
 }
 

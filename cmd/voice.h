@@ -13,6 +13,7 @@ struct jr_voice {
 	int64_t dead_count;
 	bool terminal; /* a status line is shown */
 	bool shown;
+	bool waiting; /* as it is shown */
 	int64_t shown_ms;
 };
 

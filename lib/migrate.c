@@ -5,7 +5,8 @@
  * connection of its own (pg_ask.h).
  *
  * What must hold: the script runs only under the lock and after the look that follows it; whatever fails, the
- * transaction is rolled back before the next try.
+ * transaction is rolled back before the next try. The roles get what they were granted again in the transaction of each
+ * migration, so that none is ever without it.
  */
 #include "migrate.h"
 
@@ -24,6 +25,7 @@
 #define LOCK_TRIES 5
 #define PAUSE_BASE_MS 500
 #define PAUSE_CAP_MS 5000
+#define GRANTS_SINCE 4 /* the version that brought jobrun.apply_grants() */
 
 struct jr_migrate {
 	PGconn *conn;
@@ -170,7 +172,9 @@ apply_once(struct jr_migrate *migrate, const struct jr_migration *migration, boo
 	if (!say(migrate, jr_sql_migrate_begin, 0, NULL, SCRIPT_MS, err))
 		return false;
 	if (!say(migrate, migration->sql, 0, NULL, SCRIPT_MS, err) ||
-	    !say(migrate, jr_sql_migrate_record, JR_COUNT(row), row, ANSWER_MS, err)) {
+	    !say(migrate, jr_sql_migrate_record, JR_COUNT(row), row, ANSWER_MS, err) ||
+	    (migration->version >= GRANTS_SINCE &&
+		!say(migrate, jr_sql_apply_grants, 0, NULL, SCRIPT_MS, err))) {
 		char *what = jr_xasprintf("migration %04d %s", migration->version, migration->name);
 
 		jr_fail_in(err, what);

@@ -15,6 +15,8 @@
 #include "mem.h"
 #include "pg_parts.h"
 
+#define CANCEL_EVERY_MS 50 /* the runs of a set are stopped one by one, and one cancel is for all */
+
 static void
 hang_up(struct jr_pg *pg)
 {
@@ -136,7 +138,6 @@ jr_pg_new(struct jr_loop *loop, const char *conninfo, const struct jr_pg_events 
 	jr_watch_init(&pg->watch, on_socket, pg);
 	jr_timer_init(&pg->deadline, on_deadline, pg);
 	jr_timer_init(&pg->broken, tear_down, pg);
-	jr_pg_canceller_init(&pg->canceller, loop);
 	return pg;
 }
 
@@ -146,7 +147,6 @@ jr_pg_free(struct jr_pg *pg)
 	if (pg == NULL)
 		return;
 	hang_up(pg);
-	jr_pg_canceller_release(&pg->canceller);
 	jr_batch_free(pg->wire);
 	jr_batch_free(pg->failed);
 	for (struct jr_batch *next; pg->head != NULL; pg->head = next) {
@@ -192,8 +192,14 @@ jr_pg_get_address(const struct jr_pg *pg, struct jr_pg_address *address)
 void
 jr_pg_cancel(struct jr_pg *pg)
 {
-	if (pg->wire != NULL && pg->broken.at_ms == JR_NEVER)
-		jr_pg_canceller_send(&pg->canceller, pg->conn);
+	int64_t now_ms = jr_clock_now_ms();
+
+	if (pg->wire == NULL || pg->broken.at_ms != JR_NEVER)
+		return;
+	if (pg->cancelled_ms != 0 && now_ms - pg->cancelled_ms < CANCEL_EVERY_MS)
+		return;
+	pg->cancelled_ms = now_ms;
+	jr_pg_cancel_apart(pg->conn);
 }
 
 bool

@@ -82,11 +82,14 @@ void jr_batch_free(struct jr_batch *batch); /* only one that was not submitted; 
 
 /*
  * What the owner is told. opened: the connection stands. lost: it could not be made or is gone, after the replies of
- * everything submitted (first the batch on the wire, UNKNOWN, then the others, UNSENT) were given.
+ * everything submitted (first the batch on the wire, UNKNOWN, then the others, UNSENT) were given. notified (may be NULL):
+ * a NOTIFY on a channel that this session listens to; from the loop, never from inside a call of the owner. The payload
+ * is borrowed.
  */
 struct jr_pg_events {
 	void (*opened)(void *ctx);
 	void (*lost)(void *ctx, const struct jr_err *err);
+	void (*notified)(void *ctx, const char *payload);
 	void *ctx;
 };
 
@@ -102,8 +105,8 @@ void jr_pg_free(struct jr_pg *pg); /* closes; replies that are still owed are no
 void jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool same_address);
 
 /*
- * Ask the server to cancel what is on the wire, by libpq's cancel (which blocks: in a forked child under an alarm, reaped
- * from the loop). A cancel may arrive late: the connection is not to be used for anything else afterwards.
+ * Ask the server to cancel what is on the wire, by libpq's cancel (which blocks: in a process of its own under an
+ * alarm). A cancel may arrive late: the connection is not to be used for anything else afterwards.
  */
 void jr_pg_cancel(struct jr_pg *pg);
 

@@ -37,8 +37,8 @@ struct jr_pg {
 	struct jr_batch *failed; /* refused; its reply waits for the rollback that is on the wire */
 	struct jr_batch *head, **tail;
 	struct jr_pg_address address; /* of the last good connection */
-	struct jr_pg_canceller canceller;
-	struct jr_pg_meter *meter; /* once a user's statement was sent */
+	int64_t cancelled_ms;         /* when a cancel was sent last; 0: never */
+	struct jr_pg_meter *meter;    /* once a user's statement was sent */
 	char notice[512];
 };
 

@@ -182,6 +182,30 @@ take_result(struct jr_pg *pg)
 	return true;
 }
 
+static bool
+is_usable(const struct jr_pg *pg)
+{
+	return pg->state == JR_PG_OPEN && pg->broken.at_ms == JR_NEVER;
+}
+
+/*
+ * Behind the replies, so that the owner knows what was answered before. What has come is already parsed: no row of a
+ * user's is touched here. Taken also when nobody wants it, or libpq would keep all of it.
+ */
+static void
+take_notifications(struct jr_pg *pg)
+{
+	while (is_usable(pg)) {
+		PGnotify *notification = PQnotifies(pg->conn);
+
+		if (notification == NULL)
+			return;
+		if (pg->events.notified != NULL)
+			pg->events.notified(pg->events.ctx, notification->extra);
+		PQfreemem(notification);
+	}
+}
+
 void
 jr_pg_serve_wire(struct jr_pg *pg, short revents)
 {
@@ -189,12 +213,12 @@ jr_pg_serve_wire(struct jr_pg *pg, short revents)
 		return;
 	if (!flush(pg))
 		return;
-	while (pg->state == JR_PG_OPEN && pg->broken.at_ms == JR_NEVER && !PQisBusy(pg->conn)) {
+	while (is_usable(pg) && !PQisBusy(pg->conn)) {
 		if (!take_result(pg))
 			break;
 	}
-	if (pg->state == JR_PG_OPEN && pg->broken.at_ms == JR_NEVER &&
-	    PQstatus(pg->conn) == CONNECTION_BAD)
+	take_notifications(pg);
+	if (is_usable(pg) && PQstatus(pg->conn) == CONNECTION_BAD)
 		jr_pg_break(pg, "lost the connection to the database");
 }
 

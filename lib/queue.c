@@ -26,10 +26,11 @@ jr_queue_add_need(struct jr_batch *batch)
 void
 jr_queue_add_runner_start(struct jr_batch *batch, const struct jr_runner_facts *facts)
 {
-	char id[24], pid[24], places[24];
+	char id[24], pid[24], places[24], linger[24];
 	const char *values[] = {jr_pg_print_int(id, facts->id), facts->host,
 	    jr_pg_print_int(pid, facts->pid), facts->version, facts->job_types, facts->queues,
-	    jr_pg_print_int(places, facts->places)};
+	    jr_pg_print_int(places, facts->places),
+	    facts->linger_ms > 0 ? jr_pg_print_int(linger, facts->linger_ms) : NULL};
 
 	jr_batch_add(batch, jr_sql_runner_start, JR_COUNT(values), values);
 }
@@ -59,6 +60,48 @@ jr_queue_add_runner_finish(struct jr_batch *batch, int64_t runner_id, const char
 	const char *values[] = {jr_pg_print_int(id, runner_id), counts};
 
 	jr_batch_add(batch, jr_sql_runner_finish, JR_COUNT(values), values);
+}
+
+void
+jr_queue_add_backend(struct jr_batch *batch)
+{
+	jr_batch_add(batch, jr_sql_backend, 0, NULL);
+}
+
+int64_t
+jr_queue_read_backend(const PGresult *result)
+{
+	return jr_pg_int(result, 0, 0, 0);
+}
+
+void
+jr_queue_add_listen(struct jr_batch *batch)
+{
+	jr_batch_add(batch, jr_sql_listen, 0, NULL);
+}
+
+void
+jr_queue_add_successor(struct jr_batch *batch, int64_t runner_id, int64_t least_ms)
+{
+	char id[24], least[24];
+	const char *values[] = {jr_pg_print_int(id, runner_id), jr_pg_print_int(least, least_ms)};
+
+	jr_batch_add(batch, jr_sql_successor, JR_COUNT(values), values);
+}
+
+bool
+jr_queue_read_successor(const PGresult *result)
+{
+	return PQntuples(result) > 0 && jr_pg_bool(result, 0, 0);
+}
+
+void
+jr_queue_add_linger_end(struct jr_batch *batch, int64_t runner_id)
+{
+	char id[24];
+	const char *values[] = {jr_pg_print_int(id, runner_id)};
+
+	jr_batch_add(batch, jr_sql_linger_end, JR_COUNT(values), values);
 }
 
 void

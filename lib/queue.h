@@ -22,6 +22,7 @@ struct jr_runner_facts {
 	const char *queues;    /* text[] literal, NULL: all */
 	int64_t pid;
 	int64_t places;
+	int64_t linger_ms; /* how long it stays, from when this is sent; 0: until nothing is due */
 };
 
 /* need.sql: fails with SQLSTATE JR078, 3F000 or 42883 when the schema does not fit this program. */
@@ -34,6 +35,17 @@ bool jr_queue_read_runner_start(const PGresult *result, char **place_name) JR_MU
 /* runner_seen.sql, runner_finish.sql; counts: JSON text. */
 void jr_queue_add_runner_seen(struct jr_batch *batch, int64_t runner_id);
 void jr_queue_add_runner_finish(struct jr_batch *batch, int64_t runner_id, const char *counts);
+
+/*
+ * For a runner that stays: backend.sql (read: of the session that answers), listen.sql, successor.sql (read: may it go,
+ * since another one will do its work for least_ms?), linger_end.sql.
+ */
+void jr_queue_add_backend(struct jr_batch *batch);
+int64_t jr_queue_read_backend(const PGresult *result);
+void jr_queue_add_listen(struct jr_batch *batch);
+void jr_queue_add_successor(struct jr_batch *batch, int64_t runner_id, int64_t least_ms);
+bool jr_queue_read_successor(const PGresult *result);
+void jr_queue_add_linger_end(struct jr_batch *batch, int64_t runner_id);
 
 /* expired.sql: has any lease run out? */
 void jr_queue_add_expired(struct jr_batch *batch, int64_t runner_id);

@@ -4,7 +4,8 @@
  *
  * Everything that happens (a reply, a handler's end, a timer, a signal) ends in jr_runner_pump, which sends the most
  * urgent batch if none is on the wire: close what reclaim has open, heartbeat, resolve doubt, adopt, reclaim, settle
- * (with the next claim in the same transaction), claim, and when nothing is left, goodbye.
+ * (with the next claim in the same transaction), claim, and when nothing is left, goodbye. What a runner needs to stay
+ * (runner_linger.c) is seldom and goes before the claims.
  */
 #include "runner.h"
 
@@ -134,6 +135,7 @@ take_start(struct jr_runner *runner, const struct jr_reply *reply)
 	runner->phase = JR_PHASE_WORK;
 	runner->counts.answered = true;
 	runner->reclaim_wanted = jr_queue_read_expired(reply->results[2]);
+	jr_linger_begin(runner);
 	jr_claim_take_combos(runner, reply->results[3]);
 	if (!jr_lanes_open(runner, place_name, &err))
 		jr_runner_fail(runner, &err);
@@ -163,6 +165,7 @@ send_start(struct jr_runner *runner)
 	struct jr_batch *batch =
 	    jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_start, runner);
 
+	runner->facts.linger_ms = jr_linger_left_ms(runner);
 	jr_queue_add_need(batch);
 	jr_queue_add_runner_start(batch, &runner->facts);
 	jr_queue_add_expired(batch, runner->facts.id);
@@ -224,13 +227,15 @@ jr_runner_pump(struct jr_runner *runner)
 	if (runner->reclaim_open && jr_reclaim_try(runner))
 		return;
 	if (jr_held_try_heartbeat(runner) || jr_settle_try_resolve(runner) ||
-	    jr_claim_try_adopt(runner))
+	    jr_claim_try_adopt(runner) || jr_linger_try(runner))
 		return;
 	if (jr_reclaim_try(runner) || jr_settle_try(runner) || jr_tell_try(runner) ||
 	    jr_claim_try(runner))
 		return;
 	if (has_nothing_left(runner))
 		send_finish(runner);
+	else
+		jr_linger_show(runner);
 }
 
 /* The time that people gave running handlers is over. */
@@ -256,6 +261,7 @@ on_splayed(void *ctx)
 {
 	struct jr_runner *runner = ctx;
 
+	runner->linger.until_ms = jr_clock_after(jr_clock_now_ms(), runner->opts->linger_ms);
 	jr_pg_open(runner->pg, JR_LINK_PATIENT_MS, false);
 }
 

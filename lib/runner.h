@@ -1,6 +1,6 @@
 /*
  * runner: one tick. Reclaim what others lost, claim what is due and what this host can do, run it under leases, settle
- * it, and end when nothing is due and nothing is held.
+ * it, and end when nothing is due and nothing is held; with linger_ms, when that time is over and another runner goes on.
  *
  * What must hold:
  * - A claim takes no more than can be started at once; a place is held before its run is claimed.
@@ -34,7 +34,11 @@ struct jr_counts {
 	int64_t running;   /* now */
 	bool answered;     /* the database did, once at least */
 	bool crowded;      /* there was no free place on this host */
+	bool waiting;      /* now: nothing is due, and it stays */
 };
+
+/* How much longer than linger_ms a runner stays when nobody takes over from it. */
+#define JR_HANDOVER_MS 5000
 
 struct jr_runner_opts {
 	const char *conninfo;
@@ -50,6 +54,8 @@ struct jr_runner_opts {
 	int64_t job_id;                /* --job: only this run, due or not; 0: none */
 	int64_t max_runs;              /* stop claiming after so many; 0: no limit */
 	int64_t max_runtime_ms;        /* stop claiming after; 0: no limit */
+	int64_t
+	    linger_ms; /* start new runs at once until then, counted from the end of the splay; 0: end when nothing is due */
 	int64_t grace_ms; /* at TERM: how long handlers may go on before they are asked to stop */
 	int64_t splay_ms; /* wait a part of this, fixed for each host, before connecting */
 	int64_t patience_ms; /* how long to try to connect while nothing is held */

@@ -9,6 +9,7 @@
 #include "runner_parts.h"
 
 #define BUSY_MS 1000 /* a run whose row somebody has locked is asked for again */
+#define SOON_MS 100  /* between two heartbeats, however many cancels are asked for */
 
 static bool
 is_beaten(const struct jr_held *held)
@@ -33,6 +34,24 @@ beat_by(struct jr_runner *runner, int64_t at_ms)
 	if (at_ms < runner->beat_at_ms)
 		runner->beat_at_ms = at_ms;
 	jr_runner_wake_at(runner, runner->beat_at_ms);
+}
+
+void
+jr_held_beat_soon(struct jr_runner *runner)
+{
+	if (runner->held_count > 0)
+		runner->beat_wanted = true;
+}
+
+/* Set once and moved by each answer; a cancel that was asked for meanwhile does not wait for it. */
+static int64_t
+next_beat(const struct jr_runner *runner)
+{
+	int64_t soon_ms = runner->beat_sent_ms + SOON_MS;
+
+	if (runner->held_count == 0)
+		return JR_NEVER;
+	return runner->beat_wanted && soon_ms < runner->beat_at_ms ? soon_ms : runner->beat_at_ms;
 }
 
 static void
@@ -114,12 +133,14 @@ jr_held_try_heartbeat(struct jr_runner *runner)
 {
 	struct jr_held_list list;
 	struct jr_batch *batch;
-	bool due = runner->held_count > 0 && jr_clock_now_ms() >= runner->beat_at_ms;
+	int64_t now = jr_clock_now_ms();
 
-	if (!due) {
-		jr_runner_wake_at(runner, runner->beat_at_ms);
+	if (now < next_beat(runner)) {
+		jr_runner_wake_at(runner, next_beat(runner));
 		return false;
 	}
+	runner->beat_wanted = false;
+	runner->beat_sent_ms = now;
 	list = jr_held_select(runner, is_beaten);
 	if (list.count > 0) {
 		batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_beat, runner);
@@ -128,7 +149,7 @@ jr_held_try_heartbeat(struct jr_runner *runner)
 		jr_queue_add_runner_seen(batch, runner->facts.id);
 		jr_pg_submit(runner->pg, batch);
 	} else {
-		runner->beat_at_ms = jr_clock_now_ms() + busy_ms(runner);
+		runner->beat_at_ms = now + busy_ms(runner);
 		jr_runner_wake_at(runner, runner->beat_at_ms);
 	}
 	jr_held_list_release(&list);

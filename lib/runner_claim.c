@@ -4,7 +4,8 @@
  * The combinations of (job type, queue, priority) that have a due run are read at most once a second and passed to the
  * claim with a cursor behind the last claimed run. Both are dropped after a second, after a heartbeat, when a claim
  * comes back empty, and before "nothing is due" is decided, so that an urgent run starts within two seconds in the
- * middle of a long drain.
+ * middle of a long drain. A notification that there may be work makes them older than they are: NEWS_MS after the look
+ * before at the earliest, so that between two looks there is always a claim, and many notifications are one look.
  *
  * What must hold: a place is held for each run before it is claimed; places of runs that did not come are given back.
  */
@@ -18,6 +19,8 @@
 #include "runner_parts.h"
 
 #define LOOK_MS 1000 /* how old the combinations may be; how often to look while handlers run */
+#define NEWS_MS 10   /* between two looks, however many notifications come */
+#define PLACE_MS 100 /* how often a runner that stays tries for a place that others have */
 #define ERRORS_MAX 5 /* failed claims in a row before the runner ends */
 
 static int64_t
@@ -26,11 +29,36 @@ jittered(struct jr_runner *runner, int64_t ms)
 	return ms * 4 / 5 + (int64_t)jr_random_below(&runner->random, (uint64_t)(ms * 2 / 5) + 1);
 }
 
+/* News is looked at soon, but a server that refuses is not asked more often because of it. */
+static void
+hasten(struct jr_runner *runner)
+{
+	int64_t last_ms =
+	    runner->combos_at_ms > runner->looked_ms ? runner->combos_at_ms : runner->looked_ms;
+
+	if (runner->news && runner->claim_errors == 0 && last_ms + NEWS_MS < runner->claim_at_ms)
+		runner->claim_at_ms = last_ms + NEWS_MS;
+}
+
+static void
+look_again_in(struct jr_runner *runner, int64_t ms)
+{
+	runner->claim_at_ms = jr_clock_after(jr_clock_now_ms(), jittered(runner, ms));
+	hasten(runner);
+	jr_runner_wake_at(runner, runner->claim_at_ms);
+}
+
 static void
 look_again_later(struct jr_runner *runner)
 {
-	runner->claim_at_ms = jr_clock_after(jr_clock_now_ms(), jittered(runner, LOOK_MS));
-	jr_runner_wake_at(runner, runner->claim_at_ms);
+	look_again_in(runner, LOOK_MS);
+}
+
+void
+jr_claim_look_soon(struct jr_runner *runner)
+{
+	runner->news = true;
+	hasten(runner);
 }
 
 void
@@ -46,9 +74,17 @@ jr_claim_is_over(const struct jr_runner *runner)
 {
 	const struct jr_runner_opts *opts = runner->opts;
 
-	return runner->draining || runner->drained || runner->crowded ||
-	       (opts->job_id > 0 && runner->job_tried) ||
-	       (opts->max_runs > 0 && runner->counts.claimed >= opts->max_runs);
+	return runner->draining || (runner->drained && !jr_linger_is_on(runner)) ||
+	       runner->crowded || (opts->job_id > 0 && runner->job_tried) ||
+	       jr_claim_is_used_up(runner);
+}
+
+bool
+jr_claim_is_used_up(const struct jr_runner *runner)
+{
+	const struct jr_runner_opts *opts = runner->opts;
+
+	return opts->max_runs > 0 && runner->counts.claimed >= opts->max_runs;
 }
 
 bool
@@ -57,12 +93,11 @@ jr_claim_is_allowed(const struct jr_runner *runner)
 	const struct jr_runner_opts *opts = runner->opts;
 
 	return runner->phase == JR_PHASE_WORK && !runner->draining && !runner->claim_in_doubt &&
-	       !(opts->job_id > 0 && runner->job_tried) &&
-	       !(opts->max_runs > 0 && runner->counts.claimed >= opts->max_runs);
+	       !(opts->job_id > 0 && runner->job_tried) && !jr_claim_is_used_up(runner);
 }
 
 /*
- * Nothing was due. Final if nothing runs; otherwise look again in a second. What a sql handler has committed on its own
+ * Nothing was due. Final if nothing runs and it does not stay; otherwise look again in a second. What a sql handler has committed on its own
  * connection since the look was sent was not seen by it.
  */
 static void
@@ -72,7 +107,7 @@ note_drained(struct jr_runner *runner)
 	if (runner->stale)
 		return;
 	runner->drained = true;
-	if (runner->held_count > 0)
+	if (runner->held_count > 0 || jr_linger_is_on(runner))
 		look_again_later(runner);
 }
 
@@ -123,7 +158,7 @@ static bool
 has_fresh_combos(const struct jr_runner *runner)
 {
 	return runner->combos_at_ms >= 0 && runner->combos_count > 0 &&
-	       jr_clock_now_ms() - runner->combos_at_ms < LOOK_MS;
+	       jr_clock_now_ms() - runner->combos_at_ms < (runner->news ? NEWS_MS : LOOK_MS);
 }
 
 /* --job: its type is known only when it has been claimed, so a place of each kind is had, and only types with one asked for. */
@@ -170,6 +205,8 @@ jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
 		return add_claim_job(runner, batch);
 	if (!has_fresh_combos(runner)) {
 		runner->stale = false;
+		runner->news = false;
+		runner->looked_ms = jr_clock_now_ms();
 		jr_queue_add_combos(
 		    batch, &runner->facts, runner->combos_whole ? INT64_MAX : JR_COMBOS_MAX);
 		return 1;
@@ -305,7 +342,8 @@ jr_claim_try(struct jr_runner *runner)
 {
 	struct jr_batch *batch;
 
-	if (!jr_claim_is_allowed(runner) || (runner->drained && runner->held_count == 0))
+	if (!jr_claim_is_allowed(runner) ||
+	    (runner->drained && runner->held_count == 0 && !jr_linger_is_on(runner)))
 		return false;
 	if (jr_clock_now_ms() < runner->claim_at_ms) {
 		jr_runner_wake_at(runner, runner->claim_at_ms);
@@ -324,7 +362,9 @@ jr_claim_try(struct jr_runner *runner)
 		jr_claim_reset(runner);
 		return jr_claim_try(runner);
 	}
-	if (runner->held_count == 0)
+	if (jr_linger_is_on(runner))
+		look_again_in(runner, PLACE_MS);
+	else if (runner->held_count == 0)
 		runner->crowded =
 		    true; /* other runners of this host have every place, and go on claiming */
 	else

@@ -45,6 +45,7 @@ on_opened(void *ctx)
 		jr_log(JR_INFO, "db_back", JR_I("count", runner->connect_tries));
 	if (runner->held_count > 0)
 		runner->beat_at_ms = 0;
+	jr_linger_connected(runner);
 	jr_runner_pump(runner);
 }
 
@@ -85,7 +86,8 @@ on_lost(void *ctx, const struct jr_err *err)
 bool
 jr_link_open(struct jr_runner *runner, struct jr_err *err)
 {
-	const struct jr_pg_events events = {.opened = on_opened, .lost = on_lost, .ctx = runner};
+	const struct jr_pg_events events = {
+	    .opened = on_opened, .lost = on_lost, .notified = jr_linger_notified, .ctx = runner};
 
 	jr_timer_init(&runner->reconnect, on_reconnect, runner);
 	runner->loop = jr_loop_new(err);

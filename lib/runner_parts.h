@@ -11,6 +11,7 @@
  *	runner_tell.c    what running handlers have to tell
  *	runner_settle.c  outcomes: settle, doubt, reports
  *	runner_reclaim.c expired leases of others
+ *	runner_linger.c  staying: listening, and handing over
  *
  * Whenever something has happened, jr_runner_pump looks for the most urgent thing to send; it sends one batch and waits
  * for its reply. The parts offer `try_X` functions: true when they submitted a batch.
@@ -86,6 +87,22 @@ struct jr_held {
 	bool stripped;         /* ENDED: its texts were dropped because the server refused them */
 };
 
+/* What is known of the connection: only one of one's own can be listened on. */
+enum jr_session {
+	JR_SESSION_UNKNOWN,
+	JR_SESSION_OWN, /* and is not listened on yet */
+	JR_SESSION_LISTENING,
+	JR_SESSION_POLLED
+};
+
+struct jr_linger {
+	bool on; /* since the first answer; off when the end was told */
+	enum jr_session session;
+	int64_t until_ms;   /* the time that people gave; a successor is awaited behind it */
+	int64_t ask_at_ms;  /* a successor is not asked for before */
+	int64_t seen_at_ms; /* when to say next that it is still here, and to look for lost runs */
+};
+
 enum jr_phase {
 	JR_PHASE_START,  /* the first batch has not been answered */
 	JR_PHASE_WORK,   /* claiming and running */
@@ -118,6 +135,8 @@ struct jr_runner {
 	struct jr_timer splay, grace, runtime,
 	    wake; /* wake: something wants to be sent at a later time */
 
+	struct jr_linger linger;
+
 	/* link */
 	struct jr_timer reconnect;
 	int64_t connect_tries;
@@ -128,6 +147,8 @@ struct jr_runner {
 	struct jr_held *held_by_id[JR_HELD_BUCKETS];
 	size_t held_count;
 	int64_t beat_at_ms;    /* next heartbeat; JR_NEVER while nothing is held */
+	int64_t beat_sent_ms;  /* the last one */
+	bool beat_wanted;      /* somebody has asked for a cancel since */
 	int64_t resolve_at_ms; /* doubt is not read before */
 
 	/* claim */
@@ -140,6 +161,8 @@ struct jr_runner {
 	int64_t combos_at_ms;               /* when they were read; -1: not to be used */
 	bool drained;                       /* nothing is due in any lane */
 	bool stale;                         /* a handler has ended since the last look was sent */
+	bool news;                          /* a notification has come since then */
+	int64_t looked_ms;                  /* when that was */
 	bool crowded;                       /* no free place, and nothing held: others go on */
 	int64_t
 	    claim_at_ms; /* not before: after a failure, or to look again while something runs */
@@ -205,6 +228,9 @@ bool jr_claim_try_adopt(struct jr_runner *runner);
 
 /* runner_claim.c */
 bool jr_claim_is_allowed(const struct jr_runner *runner);
+bool jr_claim_is_used_up(const struct jr_runner *runner); /* --max-runs */
+/* There is news: look for work as soon as it is sensible, however often this is called. */
+void jr_claim_look_soon(struct jr_runner *runner);
 bool jr_claim_try(struct jr_runner *runner);
 /* The claim (or the look for combinations) that is to go with a settle. 0: none. */
 size_t jr_claim_add(struct jr_runner *runner, struct jr_batch *batch);
@@ -220,6 +246,7 @@ void jr_held_take(
 void jr_held_start(struct jr_held *held); /* or end it, when it may not be started */
 void jr_held_drop(struct jr_held *held);
 bool jr_held_try_heartbeat(struct jr_runner *runner);
+void jr_held_beat_soon(struct jr_runner *runner); /* a cancel was asked for */
 void jr_held_stop_all(struct jr_runner *runner, bool kill);
 void jr_held_lose(struct jr_held *held, const char *why);
 struct jr_held *jr_held_find(struct jr_runner *runner, int64_t id, int64_t claim_seq);
@@ -248,6 +275,17 @@ void jr_tell_forget(struct jr_held *held);
 
 /* runner_reclaim.c */
 bool jr_reclaim_try(struct jr_runner *runner);
+void jr_reclaim_begin(struct jr_runner *runner); /* from the first expired row on */
 void jr_reclaim_forget(struct jr_runner *runner);
+
+/* runner_linger.c */
+bool jr_linger_is_on(const struct jr_runner *runner); /* "nothing is due" is not the end */
+int64_t jr_linger_left_ms(
+    const struct jr_runner *runner); /* hand-over included; 0: it does not stay */
+void jr_linger_begin(struct jr_runner *runner);
+void jr_linger_connected(struct jr_runner *runner);
+void jr_linger_notified(void *ctx, const char *payload);
+bool jr_linger_try(struct jr_runner *runner);
+void jr_linger_show(struct jr_runner *runner);
 
 #endif

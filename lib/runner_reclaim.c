@@ -162,6 +162,15 @@ send_closing(struct jr_runner *runner)
 	jr_pg_submit(runner->pg, batch);
 }
 
+void
+jr_reclaim_begin(struct jr_runner *runner)
+{
+	runner->reclaim_wanted = true;
+	runner->reclaim_after = 0;
+	runner->reclaim_limit = JR_RECLAIM_BATCH;
+	runner->reclaim_errors = 0;
+}
+
 bool
 jr_reclaim_try(struct jr_runner *runner)
 {

@@ -126,15 +126,19 @@ begin
 		raise exception 'run_at "%" never comes; at most 100 years from now', new_run.run_at using errcode = 'JR065';
 	end if;
 	perform jobrun.check_name('queue', v_run.queue);
-	perform jobrun.check_duration('run_in', new_run.run_in);
-	perform jobrun.check_duration('expires_in', new_run.expires_in);
-	perform jobrun.check_duration('timeout', v_run.timeout);
-	perform jobrun.check_duration('backoff_base', v_run.backoff_base);
-	perform jobrun.check_duration('backoff_cap', v_run.backoff_cap);
-	perform jobrun.check_key('idempotency_key', v_run.idempotency_key);
-	perform jobrun.check_key('unique_key', v_run.unique_key);
-	perform jobrun.check_key('concurrency_key', v_run.concurrency_key);
-	perform jobrun.check_key('trace_context', v_run.trace_context);
+	if num_nonnulls(new_run.run_in, new_run.expires_in, v_run.timeout, v_run.backoff_base, v_run.backoff_cap) > 0 then
+		perform jobrun.check_duration('run_in', new_run.run_in);
+		perform jobrun.check_duration('expires_in', new_run.expires_in);
+		perform jobrun.check_duration('timeout', v_run.timeout);
+		perform jobrun.check_duration('backoff_base', v_run.backoff_base);
+		perform jobrun.check_duration('backoff_cap', v_run.backoff_cap);
+	end if;
+	if num_nonnulls(v_run.idempotency_key, v_run.unique_key, v_run.concurrency_key, v_run.trace_context) > 0 then
+		perform jobrun.check_key('idempotency_key', v_run.idempotency_key);
+		perform jobrun.check_key('unique_key', v_run.unique_key);
+		perform jobrun.check_key('concurrency_key', v_run.concurrency_key);
+		perform jobrun.check_key('trace_context', v_run.trace_context);
+	end if;
 	v_run.priority   := coalesce(new_run.priority, v_def.priority, 100);
 	v_run.run_at     := greatest(now(), coalesce(new_run.run_at, now() + new_run.run_in, now()));
 	v_run.expires_at := v_run.run_at + new_run.expires_in;
@@ -329,54 +333,110 @@ end
 $fn$;
 
 -- new_runs: to be inserted into, best with COPY; a row is a run. options: a JSON object with arguments of enqueue by their
--- names, durations as texts ('5 minutes'); run: the same, wins over options, and may have the payload as well. So many lines
--- of a file can share their options. A row of nulls alone is passed over, so that an empty line of a file may be sent as one,
--- and the server's line numbers are those of the file. How many runs are new, and how many were there before by their keys, is
--- counted in the settings jobrun.new_runs_created and jobrun.new_runs_existed of the transaction.
-create view jobrun.new_runs as
-select null::text as job_type, null::jsonb as payload, null::jsonb as options, null::jsonb as run where false;
+-- names, durations as texts ('5 minutes'); run: the same for this row, wins over options, and may have the payload as well. So
+-- the lines of a file can share their options. A row of nulls alone is passed over, so that an empty line of a file may be sent
+-- as one, and rows count as lines: what is wrong with one is told as "line N: ..." (COPY itself tells bad JSON in its CONTEXT).
+-- How many runs are new, and how many were there before by their keys, is counted in the settings jobrun.new_runs_created and
+-- jobrun.new_runs_existed of the transaction. The rows are gone at the end of the statement that brought them.
+create unlogged table jobrun.new_runs (
+	nr       bigint generated always as identity primary key,
+	job_type text,
+	payload  jsonb,
+	options  jsonb,
+	run      jsonb
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
-create function jobrun.count_up(setting text) returns void
+create function jobrun.count_up(setting text, n bigint) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_before constant text := current_setting(setting, true);
 begin
-	perform set_config(setting, (1 + case when v_before ~ '^[0-9]{1,15}$' then v_before::bigint else 0 end)::text, true);
+	perform set_config(setting, (n + case when v_before ~ '^[0-9]{1,15}$' then v_before::bigint else 0 end)::text, true);
 end
 $fn$;
 
-create function jobrun.insert_new_run() returns trigger
+create type jobrun.run_options as (
+	payload jsonb, queue text, priority integer, run_in interval, run_at timestamptz, expires_in interval, max_attempts bigint,
+	timeout interval, backoff_base interval, backoff_cap interval, idempotency_key text, unique_key text, on_conflict text,
+	concurrency_key text, parent_id bigint, trace_context text);
+
+-- read_options: options, and over them those of one run.
+create function jobrun.read_options(options jsonb, run jsonb) returns jobrun.run_options
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_all    jsonb;
+	v_word   text;
+	v_result jobrun.run_options;
+begin
+	if jsonb_typeof(options) <> 'object' then
+		raise exception 'options are no object but %', left(options::text, 100) using errcode = 'JR065';
+	elsif jsonb_typeof(run) <> 'object' then
+		raise exception 'a run with options of its own is an object like {"payload": ..., "run_in": "5m"}, not %', left(run::text, 100)
+			using errcode = 'JR065';
+	end if;
+	v_all := coalesce(options, '{}') || coalesce(run, '{}');
+	v_result := jsonb_populate_record(null::jobrun.run_options, v_all);
+	select k.key into v_word from jsonb_object_keys(v_all) k(key) where not to_jsonb(v_result) ? k.key order by k.key limit 1;
+	if found then
+		raise exception 'there is no option "%"; there are %', left(v_word, 100),
+			(select string_agg(k.key, ', ') from jsonb_object_keys(to_jsonb(v_result)) k(key)) using errcode = 'JR065';
+	end if;
+	v_result.payload := v_all -> 'payload';         -- the JSON null is a payload, too
+	return v_result;
+end
+$fn$;
+
+-- take_new_runs: rows that have type and options in common, and no keys, go in together; others one by one. What is wrong with
+-- a row is caught once for all of them, to say which line it is.
+create function jobrun.take_new_runs() returns trigger
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
-	v_known constant text[] := '{payload,queue,priority,run_in,run_at,expires_in,max_attempts,timeout,backoff_base,backoff_cap,
-		idempotency_key,unique_key,on_conflict,concurrency_key,parent_id,trace_context}';
-	v_all   jsonb;
-	v_word  text;
-	v_done  jobrun.enqueued;
+	v_head jobrun.new_runs;
+	v_o    jobrun.run_options;
+	v_done jobrun.enqueued;
+	v_line bigint;
+	v_row  record;
 begin
-	if num_nonnulls(new.job_type, new.payload, new.options, new.run) = 0 then
+	select a.* into v_head from added a where num_nonnulls(a.job_type, a.payload, a.options, a.run) > 0 order by a.nr limit 1;
+	if not found then
+		delete from jobrun.new_runs n where n.nr between (select min(a.nr) from added a) and (select max(a.nr) from added a);
 		return null;
-	elsif jsonb_typeof(new.options) <> 'object' or jsonb_typeof(new.run) <> 'object' then
-		raise exception '% is not an object but: %', case when jsonb_typeof(new.options) <> 'object' then 'options' else 'a run with options' end,
-			left(case when jsonb_typeof(new.options) <> 'object' then new.options else new.run end::text, 100) using errcode = 'JR065';
 	end if;
-	v_all := coalesce(new.options, '{}') || coalesce(new.run, '{}');
-	select k.key into v_word from jsonb_object_keys(v_all) k(key) where k.key <> all (v_known) order by k.key limit 1;
-	if found then
-		raise exception 'there is no option "%"; there are %', left(v_word, 100), array_to_string(v_known, ', ') using errcode = 'JR065';
+	v_o := jobrun.read_options(v_head.options, null);
+	if num_nonnulls(v_o.idempotency_key, v_o.unique_key) = 0 and not exists (select from added a
+		where a.run is not null or ((a.job_type is distinct from v_head.job_type or a.options is distinct from v_head.options)
+			and num_nonnulls(a.job_type, a.payload, a.options) > 0))
+	then
+		perform jobrun.count_up('jobrun.new_runs_created', (select count(*) from jobrun.enqueue_many(v_head.job_type,
+			(select array_agg(coalesce(v_o.payload, a.payload) order by a.nr) from added a
+				where num_nonnulls(a.job_type, a.payload, a.options) > 0),
+			v_o.queue, v_o.priority, v_o.run_in, v_o.run_at, v_o.expires_in, v_o.max_attempts, v_o.timeout, v_o.backoff_base,
+			v_o.backoff_cap, v_o.concurrency_key, v_o.parent_id, v_o.trace_context)));
+	else
+		for v_row in select a.*, row_number() over (order by a.nr) as line from added a order by a.nr loop
+			continue when num_nonnulls(v_row.job_type, v_row.payload, v_row.options, v_row.run) = 0;
+			v_line := v_row.line;
+			v_o := jobrun.read_options(v_row.options, v_row.run);
+			v_done := jobrun.enqueue_run(v_row.job_type, coalesce(v_o.payload, v_row.payload), v_o.queue, v_o.priority, v_o.run_in,
+				v_o.run_at, v_o.expires_in, v_o.max_attempts, v_o.timeout, v_o.backoff_base, v_o.backoff_cap, v_o.idempotency_key,
+				v_o.unique_key, v_o.on_conflict, v_o.concurrency_key, v_o.parent_id, v_o.trace_context);
+			perform jobrun.count_up(case when v_done.created then 'jobrun.new_runs_created' else 'jobrun.new_runs_existed' end, 1);
+		end loop;
 	end if;
-	select e.* into v_done from jsonb_to_record(v_all) o(queue text, priority integer, run_in interval, run_at timestamptz,
-			expires_in interval, max_attempts bigint, timeout interval, backoff_base interval, backoff_cap interval,
-			idempotency_key text, unique_key text, on_conflict text, concurrency_key text, parent_id bigint, trace_context text)
-		cross join lateral jobrun.enqueue_run(new.job_type, coalesce(v_all -> 'payload', new.payload), o.queue, o.priority, o.run_in,
-			o.run_at, o.expires_in, o.max_attempts, o.timeout, o.backoff_base, o.backoff_cap, o.idempotency_key, o.unique_key,
-			o.on_conflict, o.concurrency_key, o.parent_id, o.trace_context) e;
-	perform jobrun.count_up(case when v_done.created then 'jobrun.new_runs_created' else 'jobrun.new_runs_existed' end);
-	return new;
+	delete from jobrun.new_runs n where n.nr between (select min(a.nr) from added a) and (select max(a.nr) from added a);
+	return null;
+exception when others then
+	-- of those that went in together only a payload can be too large
+	if v_line is null then
+		select l.line into v_line from (select row_number() over (order by a.nr) as line, a.payload from added a) l
+		where octet_length(l.payload::text) > 1048576 or pg_column_size(l.payload) > 1049600 order by l.line limit 1;
+	end if;
+	raise exception '%', case when v_line is null then '' else format('line %s: ', v_line) end || sqlerrm using errcode = sqlstate;
 end
 $fn$;
 
-create trigger new_runs_insert instead of insert on jobrun.new_runs for each row execute function jobrun.insert_new_run();
+create trigger new_runs_taken after insert on jobrun.new_runs referencing new table as added
+	for each statement execute function jobrun.take_new_runs();
 
 -- ------------------------------------------------------------------------------------------------- cancel, retry, status
 

@@ -42,7 +42,9 @@ on_terminal() {
 	gone=$(enqueue work --queue slow)
 	jr_ok cancel "$gone"
 	queued=$(enqueue work --queue slow)
-	q "update jobrun.job_runs set created_at = now() - interval '3 hours' where id = $work"
+	q "update jobrun.job_runs set created_at = now() - interval '3 hours', finished_at = now() - interval '2 hours' where id = $work"
+	q "update jobrun.job_runs set created_at = now() - interval '3 hours' where id = $dead"
+	q "update jobrun.job_runs set created_at = now() - interval '3 hours' where id = $again"
 	ids() {
 		run_jobrun list --json "$@" | jq -c 'map(.id)'
 	}
@@ -54,7 +56,9 @@ on_terminal() {
 	assert_equal "$(ids --status running)" '[]'
 	assert_equal "$(ids --type work,again --limit 3)" "[$queued,$gone,$again]"
 	assert_equal "$(ids --queue slow --status queued)" "[$queued]"
-	assert_equal "$(ids --since 1h --type work)" "[$queued,$gone]"
+	assert_equal "$(ids --since 1h)" "[$queued,$gone,$dead]" # ended within the hour, or waiting and enqueued in it
+	assert_equal "$(ids --since 150m --type work)" "[$queued,$gone,$work]"
+	assert_equal "$(ids --since 1h --status dead,retrying,succeeded)" "[$dead]"
 	assert_equal "$(run_jobrun list --json --status retrying | jq -r '.[0].status')" failed
 }
 

@@ -243,3 +243,73 @@ members() {
 	example bulk.sql | q
 	q_is '4|bulk|1|2' "select count(*), min(queue), min(payload->>'order'), max(payload->>'order') from jobrun.job_runs"
 }
+
+# orders: the application's table. An order of nothing is refused when it is committed, with all that went before.
+orders() {
+	q <<-'sql'
+		create table orders (id bigint generated always as identity (start with 4711), item text);
+		create function refuse() returns trigger language plpgsql as $$ begin raise exception 'an order of nothing'; end $$;
+		create constraint trigger refuse after insert on orders deferrable initially deferred for each row
+			when (new.item = 'nothing') execute function refuse();
+	sql
+	socket=${JR_SERVER#host=}
+	export DATABASE_URL="postgresql://jobrun@localhost/$JR_DATABASE?host=${socket%% *}"
+}
+
+# both_or_neither COMMAND...: it orders what its last argument says; prints the id of the run.
+both_or_neither() {
+	run --separate-stderr "$@" nothing
+	assert_failure
+	assert_regex "$stderr" 'an order of nothing'
+	q_is '0|0' 'select (select count(*) from orders), (select count(*) from jobrun.job_runs)'
+	run --separate-stderr "$@" tea
+	assert_success
+	q_is "$output|queued|300" "select id, status, extract(epoch from run_at - created_at)::integer from jobrun.job_runs
+		where job_type = 'send_invoice' and payload = (select jsonb_build_object('order', o.id) from orders o where o.item = 'tea')"
+}
+
+@test "an application enqueues in its transaction: psql" {
+	orders
+	example order.sql >order.sql
+	run q <order.sql
+	assert_success
+	q_is "tea|$output" "select o.item, r.id from orders o join jobrun.job_runs r on r.payload ->> 'order' = o.id::text"
+}
+
+@test "an application enqueues in its transaction: Python" {
+	orders
+	example order.py >order.py
+	for python in python3 /usr/bin/python3; do
+		! "$python" -c 'import psycopg' 2>/dev/null || break
+	done
+	both_or_neither "$python" order.py
+	q_is 2 "select count(*) from jobrun.job_runs where job_type = 'send_mail'"
+	q_is 1 "select count(*) from jobrun.job_runs where idempotency_key like 'invoice-%'"
+}
+
+@test "an application enqueues in its transaction: Node" {
+	export NODE_PATH=${NODE_PATH:-/usr/share/nodejs:/usr/lib/nodejs}
+	node -e 'require("pg")' 2>/dev/null || skip 'node or its package pg is not installed'
+	orders
+	example order.js >order.js
+	both_or_neither node order.js
+}
+
+@test "the example in Go is in gofmt's format" {
+	command -v gofmt >/dev/null || skip 'gofmt is not installed'
+	example order.go >order.go
+	assert_equal "$(gofmt -l order.go)" ''
+}
+
+@test "the alert tells who is dead, and why" {
+	mkdir bin
+	printf '#!/bin/sh\ncat >"%s/mail"\n' "$TMPDIR" >bin/mail
+	chmod 755 bin/mail
+	PATH=$PWD/bin:$PATH
+	install handlers/tell_us 755
+	handler send_mail <<<'echo "no such user"; exit 65'
+	example alerts | q
+	id=$(enqueue send_mail)
+	jr run
+	assert_equal "$(cat "$TMPDIR/mail")" "send_mail $id is dead after 1 attempts: exit 65: no such user"
+}

@@ -1,6 +1,10 @@
 # One private cluster and one migrated template database for the whole run. Each test copies the template.
 #
-# Exported for the tests: TOP, JOBRUN, JR_CLUSTER, JR_SERVER (host=... user=...), JR_PSQL.
+# Exported for the tests: TOP, JOBRUN, JR_CLUSTER, JR_PSQL, and two ways to connect (host=... user=...): JR_SERVER, for the
+# program, and JR_DIRECT, for the test itself. With POOLER=1 the first goes through PgBouncer (JR_POOLER says so); else
+# both are the same.
+
+source "${BASH_SOURCE[0]%/*}/lib/pooler.bash"
 
 setup_suite() {
 	TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -15,14 +19,20 @@ setup_suite() {
 		return 1
 	}
 	# An open descriptor 3 in the server would keep bats waiting for it.
-	JR_SERVER=$("$TOP/scripts/pg-local" "$JR_CLUSTER" start 3>&- 4>&- | sed 's/ dbname=.*//')
-	export JR_SERVER
+	JR_DIRECT=$("$TOP/scripts/pg-local" "$JR_CLUSTER" start 3>&- 4>&- | sed 's/ dbname=.*//')
+	JR_SERVER=$JR_DIRECT
+	JR_POOLER=
+	export JR_DIRECT JR_SERVER JR_POOLER
 	make_template
+	if [ -n "${POOLER:-}" ]; then
+		JR_POOLER=$(start_pooler "$JR_DIRECT") || return
+		JR_SERVER=$JR_POOLER
+	fi
 }
 
 # Nobody connects to the template once it is made.
 make_template() {
-	local server=$JR_SERVER
+	local server=$JR_DIRECT
 
 	"$JR_PSQL" -XAtq "$server dbname=postgres" -c 'create database jr_template'
 	env -u JOBRUN_DATABASE_URL "$JOBRUN" -d "$server dbname=jr_template" migrate >"$BATS_SUITE_TMPDIR/migrate.log" 2>&1 || {
@@ -33,5 +43,6 @@ make_template() {
 }
 
 teardown_suite() {
+	[ -z "${JR_POOLER:-}" ] || stop_pooler "$JR_POOLER"
 	"$TOP/scripts/pg-local" "$JR_CLUSTER" stop --remove 3>&- 4>&-
 }

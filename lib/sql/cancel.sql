@@ -1,8 +1,8 @@
--- cancel: runs $1 shall not go on. Locked in order of id. Gives id, answer of jobrun.cancel (null: no such run), document.
+-- cancel: runs $1 shall not go on; $2 why. Locked in order of id. Gives id, answer of jobrun.cancel (null: no such run), document.
 with ids as materialized (
 	select distinct i.id from unnest($1::bigint[]) i(id) order by i.id
 ), answers as materialized (
-	select i.id, jobrun.cancel(i.id) as answer from ids i
+	select i.id, jobrun.cancel(i.id, $2::text) as answer from ids i
 )
 select a.id, a.answer, row_to_json(d)::text
 from answers a

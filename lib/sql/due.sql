@@ -10,6 +10,7 @@ where r.status in ('queued', 'failed') and r.job_type = any ($1::text[])
 	and (r.id = $4::bigint
 		or ($4::bigint is null and r.run_at <= now() and ($2::text[] is null or r.queue = any ($2::text[]))
 			and not exists (select from jobrun.job_queues q where q.name = r.queue and q.paused_until > now())
-			and not exists (select from jobrun.job_types t where t.name = r.job_type and t.paused_until > now())))
+			and not exists (select from jobrun.job_types t where t.name = r.job_type and t.paused_until > now())
+			and not exists (select from jobrun.job_definitions d where d.id = r.definition_id and d.paused_until > now())))
 order by r.priority, r.run_at, r.id
 limit $3::bigint

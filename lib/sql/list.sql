@@ -1,45 +1,46 @@
--- list: runs, newest first. $1 at most, $2 statuses, $3 job types, $4 queues (each null: any), $5 not older than this
--- many ms (null: any). Gives id, job type, status, tries, age in ms of what it is in, ms it took, message, document.
+-- list: runs, newest first. $1 at most, $2 statuses (null: any, and then $5 is null), $3 job types, $4 queues (each null: any),
+-- $5 ended, or if they have not, enqueued within so many ms (null: at any time). Gives id, job type, status, tries, age in ms of
+-- what it is in, ms it took, message, document. What is shown is what matching_kinds.sql counts and matching_ids.sql takes.
 -- A branch for each group of statuses that has an index of its own, so that three dead runs among millions are found.
-with picked as (
-	(select r.* from jobrun.job_runs r
+with picked as materialized (
+	(select r.id from jobrun.job_runs r
 	where $2::text[] is null
 		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
-		and ($5::bigint is null or r.created_at >= now() - $5::bigint * interval '1 millisecond')
 	order by r.id desc limit $1::bigint)
 	union all
-	(select r.* from jobrun.job_runs r
+	(select r.id from jobrun.job_runs r
 	where 'dead' = any ($2::text[]) and r.status = 'dead'
 		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
-		and ($5::bigint is null or r.created_at >= now() - $5::bigint * interval '1 millisecond')
+		and ($5::bigint is null or r.finished_at >= now() - $5::bigint * interval '1 millisecond')
 	order by r.id desc limit $1::bigint)
 	union all
-	(select r.* from jobrun.job_runs r
+	(select r.id from jobrun.job_runs r
 	where 'running' = any ($2::text[]) and r.status = 'running'
 		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
 		and ($5::bigint is null or r.created_at >= now() - $5::bigint * interval '1 millisecond')
 	order by r.id desc limit $1::bigint)
 	union all
-	(select r.* from jobrun.job_runs r
+	(select r.id from jobrun.job_runs r
 	where $2::text[] && '{queued,failed}' and r.status in ('queued', 'failed') and r.status = any ($2::text[])
 		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
 		and ($5::bigint is null or r.created_at >= now() - $5::bigint * interval '1 millisecond')
 	order by r.id desc limit $1::bigint)
 	union all
-	(select r.* from jobrun.job_runs r
+	(select r.id from jobrun.job_runs r
 	where $2::text[] && '{succeeded,cancelled}' and r.status in ('succeeded', 'cancelled') and r.status = any ($2::text[])
 		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
-		and ($5::bigint is null or r.created_at >= now() - $5::bigint * interval '1 millisecond')
+		and ($5::bigint is null or r.finished_at >= now() - $5::bigint * interval '1 millisecond')
 	order by r.id desc limit $1::bigint)
-), shown as (
+), shown as materialized (
 	select r.id, r.job_type, r.queue, r.priority, r.status, r.attempts, r.max_attempts, r.run_at, r.created_at,
 		r.started_at, r.finished_at, r.expires_at, r.cancel_requested_at, r.idempotency_key, r.parent_id, r.locked_by as host,
-		r.error_code, r.last_error,
+		r.error_code, case when r.error_code is not null then (select t.last_error from jobrun.run_texts(r.id) t) end as last_error,
 		floor(extract(epoch from case
 			when r.status = 'running' then now()
 			when r.status = 'failed' then r.failed_at
 			when r.finished_at is not null then r.finished_at end - r.started_at) * 1000)::bigint as took_ms
-	from picked r
+	from (select p.id from picked p order by p.id desc limit $1::bigint) p
+	join jobrun.job_runs r on r.id = p.id
 )
 select s.id, s.job_type, case s.status when 'failed' then 'retrying' else s.status end, s.attempts || '/' || s.max_attempts,
 	floor(extract(epoch from now() - case
@@ -51,4 +52,3 @@ select s.id, s.job_type, case s.status when 'failed' then 'retrying' else s.stat
 	row_to_json(s)::text
 from shown s
 order by s.id desc
-limit $1::bigint

@@ -1,9 +1,9 @@
--- retry: runs $1 get all their attempts again, now; $2 also those that succeeded. Locked in order of id.
+-- retry: runs $1 get all their attempts again, now; $2 why, $3 also those that succeeded. Locked in order of id.
 -- Gives id, answer of jobrun.retry (null: no such run), document.
 with ids as materialized (
 	select distinct i.id from unnest($1::bigint[]) i(id) order by i.id
 ), answers as materialized (
-	select i.id, jobrun.retry(i.id, $2::boolean) as answer from ids i
+	select i.id, jobrun.retry(i.id, $3::boolean, $2::text) as answer from ids i
 )
 select a.id, a.answer, row_to_json(d)::text
 from answers a

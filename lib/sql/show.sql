@@ -1,6 +1,8 @@
 -- show: run $1 as lines for people: name, kind (text, ms, time: Unix ms), value, age in ms of a time. No row: no such run.
+-- What it was given and what it said is there for those who may read it.
 select f.name, f.kind, f.value, case f.kind when 'time' then f.age_ms end
 from jobrun.job_runs r
+cross join lateral jobrun.run_texts(r.id) t
 cross join lateral (select v.*, row_number() over () as nr from (values
 	('run',         'text', r.id::text, null::timestamptz),
 	('type',        'text', r.job_type, null),
@@ -12,7 +14,7 @@ cross join lateral (select v.*, row_number() over () as nr from (values
 	('attempts',    'text', r.attempts || ' of ' || r.max_attempts
 		|| case when r.snoozes > 0 then ', put off ' || r.snoozes || ' times' else '' end
 		|| case when r.releases > 0 then ', interrupted ' || r.releases || ' times' else '' end, null),
-	('error',       'text', r.last_error, null),
+	('error',       'text', t.last_error, null),
 	('error code',  'text', r.error_code, null),
 	('created',     'time', null, r.created_at),
 	('created by',  'text', r.created_by, null),
@@ -33,10 +35,10 @@ cross join lateral (select v.*, row_number() over () as nr from (values
 	('concurrency key', 'text', r.concurrency_key, null),
 	('parent run',  'text', r.parent_id::text, null),
 	('trace',       'text', r.trace_context, null),
-	('progress',    'text', r.progress::text, null),
-	('checkpoint',  'text', r.checkpoint::text, null),
-	('result',      'text', r.result::text, null),
-	('payload',     'text', r.payload::text, null)
+	('progress',    'text', t.progress::text, null),
+	('checkpoint',  'text', t.checkpoint::text, null),
+	('result',      'text', t.result::text, null),
+	('payload',     'text', t.payload::text, null)
 ) v(name, kind, value, at)) v
 cross join lateral (select v.name, v.kind,
 	coalesce(v.value, floor(extract(epoch from v.at) * 1000)::bigint::text) as value,

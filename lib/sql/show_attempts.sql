@@ -3,8 +3,8 @@
 select v.attempt, v.outcome, floor(extract(epoch from now() - v.started_at) * 1000)::bigint,
 	floor(extract(epoch from v.finished_at - v.started_at) * 1000)::bigint, v.cpu_ms,
 	pg_size_pretty(v.max_rss_kb * 1024), v.exit_status, v.host,
-	coalesce(split_part(a.error, E'\n', 1), v.error_code)
+	coalesce(split_part(e.error, E'\n', 1), v.error_code)
 from jobrun.attempts v
-left join jobrun.job_attempts a on a.run_id = v.run_id and a.claim_seq = v.claim_seq
+cross join lateral jobrun.attempt_texts(v.run_id, v.claim_seq) e
 where v.run_id = $1::bigint
 order by v.claim_seq

@@ -1,5 +1,6 @@
 -- show_doc: run $1 with its attempts as one JSON document. Durations are milliseconds; output is that of the running
--- attempt so far. No row: no such run.
+-- attempt so far; audit is what people did to it, the last 100. What it was given and what it said is null for those who may
+-- not read it. No row: no such run.
 select row_to_json(d)::text
 from (
 	select r.id, r.job_type, r.queue, r.priority, r.status, r.attempts, r.max_attempts, r.snoozes, r.releases, r.claim_seq,
@@ -9,15 +10,22 @@ from (
 		floor(extract(epoch from r.timeout) * 1000)::bigint as timeout_ms,
 		floor(extract(epoch from r.backoff_base) * 1000)::bigint as backoff_base_ms,
 		floor(extract(epoch from r.backoff_cap) * 1000)::bigint as backoff_cap_ms,
-		r.error_code, r.last_error, r.progress, r.checkpoint, r.result, r.payload,
-		r.output, r.output_dropped,
+		r.error_code, x.last_error, x.progress, x.checkpoint, x.result, x.payload,
+		x.output, r.output_dropped,
 		coalesce((
 			select json_agg(row_to_json(t) order by t.claim_seq)
 			from (
-				select v.claim_seq, v.attempt, v.outcome, v.error_code, a.error, v.exit_status, v.host, v.pid, v.runner_id,
-					v.started_at, v.finished_at, v.cpu_ms, v.max_rss_kb, a.output, v.output_dropped
+				select v.claim_seq, v.attempt, v.outcome, v.error_code, e.error, v.exit_status, v.host, v.pid, v.runner_id,
+					v.started_at, v.finished_at, v.cpu_ms, v.max_rss_kb, e.output, v.output_dropped
 				from jobrun.attempts v
-				left join jobrun.job_attempts a on a.run_id = v.run_id and a.claim_seq = v.claim_seq
-				where v.run_id = r.id) t), '[]') as attempt_list
+				cross join lateral jobrun.attempt_texts(v.run_id, v.claim_seq) e
+				where v.run_id = r.id) t), '[]') as attempt_list,
+		coalesce((
+			select json_agg(row_to_json(u) order by u.id)
+			from (
+				select d.id, d.at, d.who, d.action, d.old, d.new, d.reason
+				from jobrun.job_audit d where d.object = 'run ' || r.id
+				order by d.id desc limit 100) u), '[]') as audit
 	from jobrun.job_runs r
+	cross join lateral jobrun.run_texts(r.id) x
 	where r.id = $1::bigint) d

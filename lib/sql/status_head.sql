@@ -1,10 +1,12 @@
--- status_head: version of the server, version of the schema, age in ms and host of the runner seen last, running runs, document
-select d.server_version, d.schema_version, d.runner_age_ms, d.runner_host, d.running, row_to_json(d)::text
+-- status_head: version of the server, version of the schema, age in ms and host of the runner seen last, running runs,
+-- runners that stay until their time is over, document
+select d.server_version, d.schema_version, d.runner_age_ms, d.runner_host, d.running, d.lingering, row_to_json(d)::text
 from (
 	select split_part(current_setting('server_version'), ' ', 1) as server_version, current_database() as database,
 		(select max(m.version) from jobrun.schema_migrations m) as schema_version,
 		l.last_seen_at as runner_seen_at, l.host as runner_host,
 		floor(extract(epoch from now() - l.last_seen_at) * 1000)::bigint as runner_age_ms,
-		(select count(*) from jobrun.job_runs r where r.status = 'running') as running
+		(select count(*) from jobrun.job_runs r where r.status = 'running') as running,
+		(select count(*) from jobrun.job_runners n where n.lingers_until > now() and n.finished_at is null) as lingering
 	from (select 1) always
 	left join (select n.last_seen_at, n.host from jobrun.job_runners n order by n.last_seen_at desc limit 1) l on true) d

@@ -1,4 +1,5 @@
--- status_problems: what somebody should look at, a line each; $1 only these job types (null: all). Gives text, document.
+-- status_problems: what somebody should look at, a line each; $1 only these job types (null: all). Gives text, until when in
+-- Unix ms or null (to be put behind the text), the rest of the line, document.
 with due as (
 	select r.job_type, count(*) as n, min(r.run_at) as since
 	from jobrun.job_runs r
@@ -9,7 +10,8 @@ with due as (
 	select n.job_types, n.last_seen_at from jobrun.job_runners n where n.last_seen_at > now() - interval '24 hours'
 ), problems as (
 	select 1 as nr, r.job_type as about, 'dead' as problem, count(*) || ' dead in 24h' as text,
-		'jobrun list --status dead --type ' || r.job_type as look
+		'jobrun list --status dead --type ' || r.job_type as look, null::timestamptz as paused_until,
+		null::text as paused_by, null::text as reason
 	from jobrun.job_runs r
 	where r.status = 'dead' and r.finished_at >= now() - interval '24 hours'
 		and ($1::text[] is null or r.job_type = any ($1::text[]))
@@ -17,25 +19,34 @@ with due as (
 	union all
 	select 2, d.job_type, 'no_runner', d.n || ' due, and no runner of the last 24h has this type',
 		'put a handler ' || d.job_type || ' into the handlers directory of a host; '
-			|| 'jobrun handlers says what this host has, and what is wrong'
+			|| 'jobrun handlers says what this host has, and what is wrong', null, null, null
 	from due d
 	where not exists (select from runners n where d.job_type = any (n.job_types))
 	union all
 	select 3, d.job_type, 'late', d.n || ' due for more than 5 minutes, and no runner has been seen in that time',
-		'is the crontab line in place? try: jobrun --once -v'
+		'is the crontab line in place? try: jobrun --once -v', null, null, null
 	from due d
 	where exists (select from runners n where d.job_type = any (n.job_types))
 		and not exists (select from runners n where n.last_seen_at > now() - interval '5 minutes')
 	union all
-	select 4, t.name, 'paused', 'paused' || coalesce(': ' || t.paused_reason, ''), 'jobrun list --type ' || t.name
+	select 4, t.name, 'paused', 'paused', 'jobrun resume --type ' || t.name, t.paused_until, t.paused_by, t.paused_reason
 	from jobrun.job_types t
 	where t.paused_until > now() and ($1::text[] is null or t.name = any ($1::text[]))
 	union all
-	select 5, 'queue ' || q.name, 'paused', 'paused' || coalesce(': ' || q.paused_reason, ''), 'jobrun list --queue ' || q.name
+	select 5, 'queue ' || q.name, 'paused', 'paused', 'jobrun resume --queue ' || q.name, q.paused_until, q.paused_by, q.paused_reason
 	from jobrun.job_queues q
 	where q.paused_until > now() and $1::text[] is null
+	union all
+	select 6, 'definition ' || d.name, 'paused', 'paused', 'jobrun resume --definition ' || d.name, d.paused_until, null,
+		d.paused_reason
+	from jobrun.job_definitions d
+	where d.paused_until > now() and ($1::text[] is null or d.job_type = any ($1::text[]))
 )
-select p.about || ': ' || p.text || ' (' || p.look || ')', row_to_json(d)::text
+select p.about || ': ' || p.text,
+	case when isfinite(p.paused_until) then floor(extract(epoch from p.paused_until) * 1000)::bigint end,
+	coalesce(' by ' || p.paused_by, '') || coalesce(': ' || p.reason, '') || ' (' || p.look || ')',
+	case when p.problem = 'paused' then row_to_json(paused)::text else row_to_json(d)::text end
 from problems p
 cross join lateral (select p.about, p.problem, p.text, p.look) d
+cross join lateral (select p.about, p.problem, p.text, p.look, p.paused_until, p.paused_by, p.reason) paused
 order by p.nr, p.about

@@ -25,6 +25,11 @@ common_setup() {
 	test_database
 }
 
+# needs_session: what follows is about connections to the server themselves, so it makes no sense through a pooler.
+needs_session() {
+	[ -z "$JR_POOLER" ] || skip 'needs a session of its own'
+}
+
 # The surroundings without a database, for tests that need none.
 test_environment() {
 	local name
@@ -224,5 +229,9 @@ show_evidence() {
 	if [ -n "${JR_DATABASE:-}" ]; then
 		echo "--- server log"
 		server_log | tail -n 30
+		if [ -n "$JR_POOLER" ]; then
+			echo "--- pooler"
+			pooler_log | tail -n 30
+		fi
 	fi
 }

@@ -48,3 +48,11 @@ select format('run %s has a concurrency key, and its queue %s has no row to lock
 from jobrun.job_runs r
 where r.concurrency_key is not null and r.finished_at is null
 	and not exists (select from jobrun.job_queues q where q.name = r.queue)
+union all
+select format('row %s of new_runs was not taken', n.nr)
+from jobrun.new_runs n
+union all
+select format('alarm %s is about run %s, which is not dead', r.id, r.parent_id)
+from jobrun.job_runs r join jobrun.job_runs d on d.id = r.parent_id
+where r.idempotency_key = format('on_dead:%s:%s', d.id, d.claim_seq) and d.status <> 'dead'
+	and d.attempts > 0                                  -- else it was retried

@@ -1,6 +1,7 @@
 # The database of a test: made from the template, asked by q, disturbed on purpose, dropped.
 #
-# JR_DATABASE is its name, test_cluster the pg-local directory that it is in.
+# JR_DATABASE is its name, test_cluster the pg-local directory that it is in. What the test itself asks goes to the server
+# directly, whatever the program goes through.
 
 test_database() {
 	JR_DATABASE=t$BATS_SUITE_TEST_NUMBER
@@ -18,7 +19,15 @@ psql_bare() {
 }
 
 admin() {
-	psql_bare "$JR_SERVER dbname=postgres" -c "$1"
+	psql_bare "$JR_DIRECT dbname=postgres" -c "$1"
+}
+
+# past_pooler: the program's database, directly.
+past_pooler() {
+	local at=$JOBRUN_DATABASE_URL
+
+	[[ $at != "$JR_SERVER "* ]] || at="$JR_DIRECT ${at#"$JR_SERVER "}"
+	echo "$at"
 }
 
 # q SQL...: print the rows, columns divided by |. Without arguments: a script from stdin. As superuser.
@@ -28,7 +37,7 @@ q() {
 	for sql in "$@"; do
 		arguments+=(-c "$sql")
 	done
-	psql_bare "$JOBRUN_DATABASE_URL" ${arguments[0]+"${arguments[@]}"}
+	psql_bare "$(past_pooler)" ${arguments[0]+"${arguments[@]}"}
 }
 
 # q_is EXPECTED SQL: for wait_until and assertions.
@@ -54,7 +63,7 @@ hold() {
 	local answer=$BATS_TEST_TMPDIR/hold.$n.out
 
 	mkfifo "$fifo"
-	psql_bare "$JOBRUN_DATABASE_URL" <"$fifo" >"$answer" 2>&1 &
+	psql_bare "$(past_pooler)" <"$fifo" >"$answer" 2>&1 &
 	hold_pid=$!
 	hold_pids+=("$hold_pid")
 	exec {hold_fd}>"$fifo"
@@ -136,6 +145,13 @@ pg_local() {
 # The test's part of the server's log.
 server_log() {
 	grep -a " $JR_DATABASE " "$(pg_local log)" || true
+}
+
+# The test's part of the suite's pooler's.
+pooler_log() {
+	local dir=${JR_POOLER#host=}
+
+	grep -a ": $JR_DATABASE/" "${dir%% *}/log" || true
 }
 
 # --- the end ---

@@ -1,53 +1,116 @@
-# shellcheck shell=bash disable=SC2154 # the suite sets JR_SERVER, common.bash JR_DATABASE
+# shellcheck shell=bash disable=SC2154 # the suite sets JR_DIRECT, common.bash JR_DATABASE
 #
-# PgBouncer in transaction mode between the program and the server.
+# PgBouncer in transaction mode between the program and the server: for the whole suite (POOLER=1), or for one test.
 
-# pooler: from here on the program goes through it.
-pooler() {
-	local as=()
+# start_pooler SERVER [NAME=VALUE]...: start one in a directory of its own before SERVER (host=...); prints how to connect
+# to it. Databases and roles are the server's. Each has few connections and they are used in turn, for a second at most:
+# what is left in a session is met by others, and what is looked for in one is not found.
+start_pooler() {
+	local server=${1#host=} dir as=()
 
-	command -v pgbouncer >/dev/null || skip 'pgbouncer is not installed'
-	pooler=$(mktemp -d /tmp/jobrun-pool.XXXXXX) # bats' own directory is closed to other users
-	chmod 777 "$pooler"
-	write_settings
+	shift
+	# Not in bats' own directory, which is closed to other users; nor for longer than a socket's path may be.
+	dir=$(mktemp -d "${LOCAL_PG_BASE:-/tmp}/jobrun-pool.XXXXXX")
+	chmod 755 "$dir"
+	pooler_settings "$dir" "${server%% *}" "$@" >"$dir/settings.ini"
+	echo '"jobrun" ""' >"$dir/users"
 	# It refuses to run as root.
 	if [ "$(id -u)" -eq 0 ]; then
-		as=(runuser -u "$(stat -c %U "$(pg_local log)")" --)
+		as=(runuser -u "$(stat -c %U "${server%% *}/.s.PGSQL.5432")" --)
+		chown "${as[2]}" "$dir"
 	fi
-	env -u JOBRUN_TEST_ID "${as[@]}" pgbouncer -q "$pooler/settings.ini" >"$pooler/out" 2>&1 3>&- 4>&- &
-	pooler_pid=$!
-	direct=$JOBRUN_DATABASE_URL
-	export JOBRUN_DATABASE_URL="host=$pooler port=6432 user=jobrun dbname=$JR_DATABASE"
-	wait_until 5 test -S "$pooler/.s.PGSQL.6432"
+	(
+		cd / || return
+		PATH=$PATH:/usr/sbin:/sbin
+		command -v pgbouncer >/dev/null || {
+			echo "no pgbouncer here: type scripts/install-packages test" >&2
+			return 1
+		}
+		env -u JOBRUN_TEST_ID ${as[0]+"${as[@]}"} pgbouncer -q -d "$dir/settings.ini" >/dev/null 2>&1 </dev/null 3>&- 4>&-
+	) || {
+		cat "$dir/log" >&2
+		rm -rf "$dir"
+		return 1
+	}
+	echo "host=$dir user=jobrun"
+}
+
+# With -d it answers from the moment on that the caller has its prompt back.
+pooler_settings() {
+	local dir=$1 server=$2
+
+	shift 2
+	cat <<-ini
+		[databases]
+		* = host=$server auth_user=jobrun
+		[pgbouncer]
+		listen_addr =
+		listen_port = 5432
+		unix_socket_dir = $dir
+		pidfile = $dir/pid
+		logfile = $dir/log
+		auth_type = trust
+		auth_file = $dir/users
+		auth_query = select rolname, '' from pg_roles where rolname = \$1 and rolcanlogin
+		pool_mode = transaction
+		max_client_conn = 900
+		default_pool_size = 10
+		max_db_connections = 20
+		server_round_robin = 1
+		server_lifetime = 1
+		server_idle_timeout = 1
+		server_login_retry = 1
+		query_wait_timeout = 15
+	ini
+	printf '%s\n' "${@/=/ = }"
+}
+
+# stop_pooler SERVER: what start_pooler has printed. Fails if it has ended by itself.
+stop_pooler() {
+	local dir=${1#host=} pid status=0
+
+	dir=${dir%% *}
+	pid=$(cat "$dir/pid" 2>/dev/null)
+	if kill -INT "${pid:-none}" 2>/dev/null; then
+		wait_for_pooler "$pid" || kill -KILL "$pid"
+	else
+		echo "the pooler has ended by itself:" >&2
+		tail -n 20 "$dir/log" >&2
+		status=1
+	fi
+	rm -rf "$dir"
+	return "$status"
+}
+
+wait_for_pooler() {
+	for _ in {1..100}; do
+		[ -e "/proc/$1" ] || return 0
+		sleep 0.05
+	done
+	return 1
+}
+
+# --- one for a test alone ---
+
+# pooler: from here on the program goes through one with three connections for any number of clients: no two transactions
+# of a client need meet the same one.
+pooler() {
+	unpooled=$JR_SERVER
+	JR_SERVER=$(start_pooler "$JR_DIRECT" default_pool_size=3) || return
+	export JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE"
+}
+
+pooler_lives() {
+	local dir=${JR_SERVER#host=}
+
+	kill -0 "$(cat "${dir%% *}/pid")"
 }
 
 # For the teardown too.
 end_pooler() {
-	if [ -n "${pooler_pid:-}" ]; then
-		pkill -INT -P "$pooler_pid" 2>/dev/null || kill -INT "$pooler_pid" 2>/dev/null || true
-		wait "$pooler_pid" 2>/dev/null || true
-		export JOBRUN_DATABASE_URL=$direct
-	fi
-	rm -rf "${pooler:-}"
-	pooler_pid=
-	pooler=
-}
-
-# Three connections to the server, for any number of clients: no two transactions of a client need meet the same one.
-write_settings() {
-	local server=${JR_SERVER#host=}
-
-	cat >"$pooler/settings.ini" <<-ini
-		[databases]
-		$JR_DATABASE = host=${server%% *} dbname=$JR_DATABASE user=jobrun
-		[pgbouncer]
-		listen_addr =
-		listen_port = 6432
-		unix_socket_dir = $pooler
-		auth_type = any
-		pool_mode = transaction
-		default_pool_size = 3
-		max_client_conn = 200
-	ini
-	chmod 644 "$pooler/settings.ini"
+	[ -n "${unpooled:-}" ] || return 0
+	stop_pooler "$JR_SERVER"
+	JR_SERVER=$unpooled
+	export JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE"
+	unpooled=
 }

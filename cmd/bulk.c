@@ -1,0 +1,184 @@
+/*
+ * bulk: the part of repair.h that is about the runs of a filter, thousands of them.
+ *
+ * First a count, which also gives the lowest and the highest id: what is enqueued or dies later than this is not meant.
+ * Then the ids come in portions of up to PORTION, since waiting runs have no index in order of id, and finding them is a
+ * look at all of them. A portion is cut into batches by the server, and each batch is a transaction of its own, whose
+ * statement looks at the status again, with the rows locked.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mem.h"
+#include "print.h"
+#include "repair.h"
+#include "sql_text.h"
+
+#define BATCH "1000"
+#define PORTION 100000
+
+struct bulk {
+	const struct jr_repair *repair;
+	struct jr_db *db;
+	struct jr_filter_params params;
+	struct jr_repaired *repaired;
+	int64_t first, last; /* ids still to be looked at */
+	int64_t total;       /* runs that matched at the start */
+	int64_t taken;       /* of those, how many have had their turn */
+};
+
+static void
+show_progress(const struct bulk *bulk)
+{
+	if (bulk->total > 1000 && jr_print_is_terminal(stderr))
+		fprintf(stderr, "\r%" PRId64 " of %" PRId64 " runs", bulk->taken, bulk->total);
+}
+
+static void
+end_progress(const struct bulk *bulk)
+{
+	if (bulk->total > 1000 && jr_print_is_terminal(stderr))
+		fputs("\r\033[K", stderr);
+}
+
+/* How many there are, and between which ids. */
+static bool
+count_runs(struct bulk *bulk, struct jr_err *err)
+{
+	enum {
+		RUNS = 2,
+		FIRST = 4,
+		LAST = 5
+	};
+	PGresult *kinds = jr_db_query(bulk->db, jr_sql_matching_kinds, JR_FILTER_COUNT,
+	    bulk->params.values, JR_CMD_TIMEOUT_MS, err);
+
+	if (kinds == NULL)
+		return false;
+	bulk->first = INT64_MAX;
+	bulk->last = 0;
+	for (int row = 0; row < PQntuples(kinds); row++) {
+		int64_t first = jr_pg_int(kinds, row, FIRST, 0);
+		int64_t last = jr_pg_int(kinds, row, LAST, 0);
+
+		bulk->total += jr_pg_int(kinds, row, RUNS, 0);
+		if (first < bulk->first)
+			bulk->first = first;
+		if (last > bulk->last)
+			bulk->last = last;
+	}
+	PQclear(kinds);
+	return true;
+}
+
+/* The next ids in batches: rows (array, how many, the last). NULL on failure. */
+static PGresult *
+fetch_portion(struct bulk *bulk, int64_t size, struct jr_err *err)
+{
+	char limit[24], first[24], last[24];
+	const char *values[JR_FILTER_COUNT + 3];
+
+	memcpy(values, bulk->params.values, sizeof(bulk->params.values));
+	values[JR_FILTER_LIMIT] = jr_pg_print_int(limit, size);
+	values[JR_FILTER_COUNT] = jr_pg_print_int(first, bulk->first);
+	values[JR_FILTER_COUNT + 1] = jr_pg_print_int(last, bulk->last);
+	values[JR_FILTER_COUNT + 2] = BATCH;
+	return jr_db_query(
+	    bulk->db, jr_sql_matching_ids, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+}
+
+static bool
+do_batch(struct bulk *bulk, const char *ids, struct jr_err *err)
+{
+	const struct jr_repair *repair = bulk->repair;
+	const char *values[4] = {ids, repair->reason};
+	size_t count = 2;
+	PGresult *result;
+
+	if (repair->extra != NULL)
+		values[count++] = repair->extra;
+	values[count++] = bulk->params.values[JR_FILTER_STATUSES];
+	result = jr_db_query(bulk->db, repair->sql_matching, count, values, JR_CMD_TIMEOUT_MS, err);
+	if (result == NULL)
+		return false;
+	bulk->repaired->done += jr_pg_int(result, 0, 0, 0);
+	bulk->repaired->asked += jr_pg_int(result, 0, 1, 0);
+	bulk->repaired->left += jr_pg_int(result, 0, 2, 0);
+	PQclear(result);
+	return true;
+}
+
+/* *more: there may be further ones. */
+static bool
+do_portion(struct bulk *bulk, int64_t size, bool *more, struct jr_err *err)
+{
+	PGresult *batches = fetch_portion(bulk, size, err);
+	int64_t had = bulk->taken;
+	bool ok = batches != NULL;
+
+	for (int row = 0; ok && row < PQntuples(batches); row++) {
+		ok = do_batch(bulk, PQgetvalue(batches, row, 0), err);
+		if (!ok)
+			break;
+		bulk->taken += jr_pg_int(batches, row, 1, 0);
+		bulk->first = jr_pg_int(batches, row, 2, bulk->last) + 1;
+		show_progress(bulk);
+	}
+	*more = bulk->taken - had == size;
+	PQclear(batches);
+	return ok;
+}
+
+static bool
+do_all(struct bulk *bulk, struct jr_err *err)
+{
+	bool more = bulk->total > 0, limited = bulk->repair->filter->limit > 0;
+
+	while (more && bulk->first <= bulk->last) {
+		int64_t size = PORTION;
+
+		if (limited && bulk->total - bulk->taken < size)
+			size = bulk->total - bulk->taken;
+		if (size == 0)
+			return true;
+		if (!do_portion(bulk, size, &more, err))
+			return false;
+	}
+	return true;
+}
+
+/* The message of a failure in the middle says how far it came; a COMMIT whose answer was lost may have counted too. */
+static void
+say_how_far(const struct bulk *bulk, struct jr_err *err)
+{
+	char *how_far = jr_xasprintf("stopped after %" PRId64 " of %" PRId64
+				     " runs%s; the same command again does the rest",
+	    bulk->taken, bulk->total, jr_db_is_in_doubt(err) ? " (and perhaps the next 1000)" : "");
+
+	jr_fail_in(err, how_far);
+	free(how_far);
+}
+
+bool
+jr_repair_matching(const struct jr_repair *repair, struct jr_repaired *repaired, struct jr_err *err)
+{
+	struct bulk bulk = {.repair = repair, .repaired = repaired};
+	bool ok;
+
+	*repaired = (struct jr_repaired){.done = 0};
+	bulk.db = jr_cmd_connect(repair->app, err);
+	if (bulk.db == NULL)
+		return false;
+	jr_filter_bind(repair->filter, repair->usual, &bulk.params);
+	ok = count_runs(&bulk, err);
+	if (ok) {
+		ok = do_all(&bulk, err);
+		end_progress(&bulk);
+		if (!ok)
+			say_how_far(&bulk, err);
+	}
+	jr_filter_unbind(&bulk.params);
+	jr_db_close(bulk.db);
+	return ok;
+}

@@ -1,0 +1,158 @@
+/*
+ * grant: which database role may do what with jobrun, by kind. Kept in a table and given again after each migration.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "mem.h"
+#include "parse.h"
+#include "print.h"
+#include "sql_text.h"
+
+struct grant_opts {
+	struct jr_words types;
+	bool revoke, dry_run;
+};
+
+static const struct grant_opts grant_defaults = {.revoke = false};
+
+#define CHANGE_COUNT 4 /* statements of a change that is rolled back */
+
+#define AT(field) offsetof(struct grant_opts, field)
+
+/* clang-format off */
+static const struct jr_option grant_options[] = {
+	{ .name = "type", .letter = 't', .arg = "TYPE", .help = "enqueue: only these job types (all)", .type = JR_OPT_WORDS,
+	    .offset = AT(types), .check = jr_parse_job_type },
+	{ .name = "revoke", .help = "take it away again", .type = JR_OPT_FLAG, .offset = AT(revoke) },
+	{ .name = "dry-run", .letter = 'n', .help = "check it, change nothing", .type = JR_OPT_FLAG, .offset = AT(dry_run) },
+	JR_OPTIONS_END,
+};
+
+static const struct jr_column columns[] = {
+	{ "KIND", JR_CELL_TEXT },
+	{ "ROLE", JR_CELL_TEXT },
+	{ "TYPES", JR_CELL_TEXT },
+	{ "SINCE", JR_CELL_AGE },
+	{ "PROBLEM", JR_CELL_TEXT },
+};
+/* clang-format on */
+
+static const char *const kinds[] = {"enqueue", "read", "run", "admin"};
+
+static bool
+check_kind(const char *text, struct jr_err *err)
+{
+	for (size_t i = 0; i < JR_COUNT(kinds); i++) {
+		if (strcmp(kinds[i], text) == 0)
+			return true;
+	}
+	return jr_fail_unknown(
+	    err, "kind", text, kinds, JR_COUNT(kinds), "enqueue, read, run or admin");
+}
+
+static bool
+check(const struct grant_opts *opts, int argc, char **argv, struct jr_err *err)
+{
+	bool asked = opts->revoke || opts->dry_run || opts->types.count > 0;
+
+	if (argc == 1 || (argc == 0 && asked))
+		return jr_fail(err, JR_E_USAGE,
+		    "%s is missing; usage: jobrun grant KIND ROLE [OPTION...]",
+		    argc == 1 ? "ROLE" : "KIND");
+	if (argc == 0)
+		return true;
+	if (!check_kind(argv[0], err))
+		return false;
+	if (opts->types.count > 0 && opts->revoke)
+		return jr_fail(err, JR_E_USAGE,
+		    "--type and --revoke exclude each other; to change the types grant it again");
+	if (opts->types.count > 0 && strcmp(argv[0], "enqueue") != 0)
+		return jr_fail(err, JR_E_USAGE, "--type is for kind enqueue alone");
+	if (*argv[1] == '\0')
+		return jr_fail(err, JR_E_USAGE, "ROLE is empty");
+	return true;
+}
+
+/* Grant or revoke (results[0]), and then the list (results[1]). With -n it is rolled back. */
+static bool
+change(struct jr_db *db, const struct grant_opts *opts, char **argv, PGresult **results,
+    struct jr_err *err)
+{
+	char *types =
+	    opts->types.count == 0
+		? NULL
+		: jr_pg_array_of((const char *const *)opts->types.items, opts->types.count);
+	const char *values[] = {argv[0], argv[1], types};
+	const struct jr_statement statements[CHANGE_COUNT] = {
+	    {opts->revoke ? jr_sql_grant_drop : jr_sql_grant_add, opts->revoke ? 2 : 3, values},
+	    {jr_sql_grants, 0, NULL}, {jr_sql_rollback, 0, NULL}, {jr_sql_begin, 0, NULL}};
+	bool ok = jr_db_run(
+	    db, statements, opts->dry_run ? CHANGE_COUNT : 2, results, JR_CMD_TIMEOUT_MS, err);
+
+	free(types);
+	return ok;
+}
+
+static void
+tell(const struct grant_opts *opts, char **argv, const PGresult *answer)
+{
+	char *line;
+
+	if (opts->revoke && !jr_pg_bool(answer, 0, 0))
+		line = jr_xasprintf("%s did not have %s", argv[1], argv[0]);
+	else
+		line = jr_xasprintf("%s: %s%s %s", argv[0], opts->dry_run ? "would be " : "",
+		    opts->revoke ? "revoked from" : "granted to", argv[1]);
+	jr_print_line(stdout, "", line);
+	free(line);
+}
+
+static int
+grant_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
+{
+	const struct grant_opts *opts = values;
+	PGresult *results[CHANGE_COUNT] = {NULL};
+	struct jr_db *db = NULL;
+	bool ok = false;
+
+	if (check(opts, argc, argv, err))
+		db = jr_cmd_connect(app, err);
+	if (db != NULL && argc > 0)
+		ok = change(db, opts, argv, results, err);
+	else if (db != NULL) {
+		results[1] = jr_db_query(db, jr_sql_grants, 0, NULL, JR_CMD_TIMEOUT_MS, err);
+		ok = results[1] != NULL;
+	}
+	jr_db_close(db);
+	if (ok && app->json)
+		jr_print_documents(results[1], JR_COUNT(columns));
+	else if (ok && argc > 0)
+		tell(opts, argv, results[0]);
+	else if (ok && (PQntuples(results[1]) > 0 || jr_print_is_terminal(stdout)))
+		jr_print_table(results[1], columns, JR_COUNT(columns));
+	for (size_t i = 0; i < CHANGE_COUNT; i++)
+		PQclear(results[i]);
+	return ok ? 0 : (int)err->code;
+}
+
+const struct jr_cmd jr_cmd_grant = {
+    .name = "grant",
+    .group = JR_GROUP_SETUP,
+    .summary = "let a database role enqueue, read, run or administer",
+    .usage = "[KIND ROLE [OPTION...]]",
+    .details =
+	"Without arguments: who was granted what. The kinds:\n"
+	"  enqueue  queue runs in its own transaction, see and cancel its own, and nothing else\n"
+	"  read     status, list, show: everything but payloads, results, errors and output\n"
+	"  run      what a runner needs; read and enqueue included\n"
+	"  admin    retry, cancel, pause, limits, definitions and grants too\n"
+	"The role must exist (CREATE ROLE). Grants are kept and given again after each "
+	"migration.\n",
+    .options = grant_options,
+    .defaults = &grant_defaults,
+    .size = sizeof(grant_defaults),
+    .max_args = 2,
+    .run = grant_run,
+};

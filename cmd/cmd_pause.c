@@ -1,0 +1,89 @@
+/*
+ * pause: nothing new of these job types, queues and definitions starts, until a time or until they are resumed.
+ */
+#include <stdlib.h>
+
+#include "parse.h"
+#include "pauses.h"
+#include "print.h"
+#include "sql_text.h"
+
+struct pause_opts {
+	struct jr_pauses what;
+	int64_t for_ms;
+};
+
+static const struct pause_opts pause_defaults = {.for_ms = -1};
+
+/* clang-format off */
+static const struct jr_option pause_options[] = {
+	JR_PAUSES_OPTIONS(pause_opts),
+	{ .name = "for", .arg = "D", .help = "ends by itself after D: 30m, 2h (until resumed)", .type = JR_OPT_DURATION,
+	    .offset = offsetof(struct pause_opts, for_ms), .min = 1 },
+	JR_OPTIONS_END,
+};
+
+/* Of pause.sql. */
+enum { P_KIND, P_NAME, P_UNTIL, P_KNOWN, P_DOC };
+/* clang-format on */
+
+static void
+tell_line(const PGresult *result, int row, bool dry_run)
+{
+	int64_t until = jr_pg_int(result, row, P_UNTIL, 0);
+	char *at = until == 0 ? NULL : jr_format_local_time(until);
+
+	printf("%s %s: %spaused%s%s\n", PQgetvalue(result, row, P_KIND),
+	    PQgetvalue(result, row, P_NAME), dry_run ? "would be " : "",
+	    at == NULL ? "" : " until ", at == NULL ? "" : at);
+	free(at);
+}
+
+/* On a terminal: a wrong name pauses nothing. */
+static void
+hint_unknown(const PGresult *result)
+{
+	for (int row = 0; row < PQntuples(result); row++) {
+		if (!jr_pg_bool(result, row, P_KNOWN))
+			fprintf(stderr, "no runner and no run knows the %s %s; is that its name?\n",
+			    PQgetvalue(result, row, P_KIND), PQgetvalue(result, row, P_NAME));
+	}
+}
+
+static int
+pause_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
+{
+	const struct pause_opts *opts = values;
+	char ms[24];
+	const char *more[] = {
+	    opts->for_ms < 0 ? NULL : jr_pg_print_int(ms, opts->for_ms), opts->what.reason};
+	PGresult *result = jr_pauses_ask(app, &opts->what, jr_sql_pause, JR_COUNT(more), more, err);
+
+	(void)argc;
+	(void)argv;
+	if (result == NULL)
+		return (int)err->code;
+	if (app->json)
+		jr_print_documents(result, P_DOC);
+	for (int row = 0; !app->json && row < PQntuples(result); row++)
+		tell_line(result, row, opts->what.dry_run);
+	fflush(stdout);
+	if (jr_print_is_terminal(stderr))
+		hint_unknown(result);
+	PQclear(result);
+	return 0;
+}
+
+const struct jr_cmd jr_cmd_pause = {
+    .name = "pause",
+    .group = JR_GROUP_REPAIR,
+    .summary = "let nothing new start of a job type, a queue or a definition",
+    .usage = "[--type TYPE] [--queue QUEUE] [--definition NAME] [OPTION...]",
+    .details = "What runs goes on to its end; what waits stays, and is not late: it starts when "
+	       "the pause is over.\n"
+	       "Pausing again replaces end and reason. 'jobrun status' shows what is paused.\n",
+    .options = pause_options,
+    .defaults = &pause_defaults,
+    .size = sizeof(pause_defaults),
+    .run = pause_run,
+};

@@ -1,0 +1,295 @@
+/*
+ * queue: what is in the queues and what limits they have; and set those limits.
+ *
+ * What is given on the command line is checked here and travels as one JSON object with exactly those members, so that a
+ * limit that is not named stays as it is. The line that is printed then is read in the same transaction.
+ */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "mem.h"
+#include "parse.h"
+#include "print.h"
+#include "sql_text.h"
+
+#define LIMIT_MAX INT64_C(1000000000)
+#define PERIOD_MAX_MS (INT64_C(366) * 86400 * 1000)
+
+struct queue_opts {
+	const char *max_running, *per_key, *rate, *reason;
+	bool dry_run;
+};
+
+static const struct queue_opts queue_defaults = {.reason = NULL};
+
+static bool
+is_none(const char *text)
+{
+	return strcmp(text, "none") == 0;
+}
+
+static bool
+check_limit(const char *what, const char *text, struct jr_err *err)
+{
+	int64_t unused;
+
+	return is_none(text) || jr_parse_int(what, text, 0, LIMIT_MAX, &unused, err);
+}
+
+/* "100/1m", "5/s". */
+static bool
+parse_rate(
+    const char *what, const char *text, int64_t *limit, int64_t *period_ms, struct jr_err *err)
+{
+	size_t len = strcspn(text, "/");
+	const char *period = text + len + 1;
+	char *number, *whole;
+	bool ok;
+
+	if (text[len] == '\0' || len == 0 || *period == '\0')
+		return jr_fail(err, JR_E_USAGE,
+		    "%s: \"%.100s\" is not N/PERIOD; write it like 100/1m, or none", what, text);
+	number = jr_xmemdup0(text, len);
+	/* "s" alone is one second */
+	whole = jr_xasprintf("%s%s", *period >= 'a' && *period <= 'z' ? "1" : "", period);
+	ok = jr_parse_int(what, number, 0, LIMIT_MAX, limit, err) &&
+	     jr_parse_duration(what, whole, period_ms, err);
+	free(number);
+	free(whole);
+	if (ok && (*period_ms < 1 || *period_ms > PERIOD_MAX_MS))
+		return jr_fail(err, JR_E_USAGE, "%s: the period of \"%.100s\" is too %s", what,
+		    text, *period_ms < 1 ? "short; at least 1ms" : "long; at most 366d");
+	return ok;
+}
+
+static bool
+check_rate(const char *what, const char *text, struct jr_err *err)
+{
+	int64_t limit, period_ms;
+
+	return is_none(text) || parse_rate(what, text, &limit, &period_ms, err);
+}
+
+#define AT(field) offsetof(struct queue_opts, field)
+
+/* clang-format off */
+static const struct jr_option queue_options[] = {
+	{ .name = "max-running", .arg = "N", .help = "at most N runs of the queue at once, on all hosts; none: no limit",
+	    .type = JR_OPT_STRING, .offset = AT(max_running), .check = check_limit },
+	{ .name = "per-key", .arg = "N", .help = "at most N at once of those with the same lock key (1); none: no limit",
+	    .type = JR_OPT_STRING, .offset = AT(per_key), .check = check_limit },
+	{ .name = "rate", .arg = "N/PERIOD", .help = "at most N started in each PERIOD: 100/1m; none: no limit",
+	    .type = JR_OPT_STRING, .offset = AT(rate), .check = check_rate },
+	{ .name = "reason", .arg = "TEXT", .help = "why, for the audit", .type = JR_OPT_STRING, .offset = AT(reason) },
+	{ .name = "dry-run", .letter = 'n', .help = "show what the queue would be like, change nothing", .type = JR_OPT_FLAG,
+	    .offset = AT(dry_run) },
+	JR_OPTIONS_END,
+};
+
+static const struct jr_column columns[] = {
+	{ "NAME", JR_CELL_TEXT },
+	{ "RUNNING", JR_CELL_NUMBER },
+	{ "WAITING", JR_CELL_NUMBER },
+	{ "MAX", JR_CELL_NUMBER },
+	{ "PER KEY", JR_CELL_NUMBER },
+	{ "RATE", JR_CELL_TEXT },
+	{ "PAUSED", JR_CELL_CUT },
+};
+
+/* Of queues.sql. */
+enum { Q_PLAIN = 5, Q_RATE = 5, Q_PERIOD, Q_USED, Q_UNTIL, Q_REASON, Q_DOC };
+/* clang-format on */
+
+/* "100/1m, used 37". Caller frees; NULL: no limit. */
+static char *
+rate_text(const PGresult *result, int row)
+{
+	char *period, *text;
+
+	if (PQgetisnull(result, row, Q_RATE))
+		return NULL;
+	period = jr_format_duration(jr_pg_int(result, row, Q_PERIOD, 0));
+	text = jr_xasprintf("%s/%s, used %s", PQgetvalue(result, row, Q_RATE), period,
+	    PQgetvalue(result, row, Q_USED));
+	free(period);
+	return text;
+}
+
+/* "until 14:35:00+01:00: the disk is full". Caller frees; NULL: not paused. */
+static char *
+pause_text(const PGresult *result, int row)
+{
+	int64_t until = jr_pg_int(result, row, Q_UNTIL, -1);
+	const char *reason = jr_pg_text(result, row, Q_REASON);
+	char *at, *text;
+
+	if (until < 0)
+		return NULL;
+	at = until == 0 ? jr_xstrdup("until resumed") : jr_format_local_time(until);
+	text = jr_xasprintf("%s%s%s%s", until == 0 ? "" : "until ", at, reason == NULL ? "" : ": ",
+	    reason == NULL ? "" : reason);
+	free(at);
+	return text;
+}
+
+static void
+print_table(const PGresult *result)
+{
+	size_t rows = (size_t)PQntuples(result), width = JR_COUNT(columns);
+	const char **cells = jr_xcalloc(rows * width + 1, sizeof(*cells));
+	char **made = jr_xcalloc(rows * 2 + 1, sizeof(*made));
+
+	for (size_t row = 0; row < rows; row++) {
+		for (size_t i = 0; i < Q_PLAIN; i++)
+			cells[row * width + i] = jr_pg_text(result, (int)row, (int)i);
+		made[row * 2] = rate_text(result, (int)row);
+		made[row * 2 + 1] = pause_text(result, (int)row);
+		cells[row * width + Q_PLAIN] = made[row * 2];
+		cells[row * width + Q_PLAIN + 1] = made[row * 2 + 1];
+	}
+	jr_print_rows(cells, rows, columns, width);
+	for (size_t i = 0; i < rows * 2; i++)
+		free(made[i]);
+	free(made);
+	free(cells);
+}
+
+/* The member of a limit: a number, or null for none. */
+static json_t *
+limit_value(const char *text)
+{
+	struct jr_err unused;
+	int64_t n;
+
+	if (is_none(text) || !jr_parse_int("", text, 0, LIMIT_MAX, &n, &unused))
+		return json_null();
+	return json_integer(n);
+}
+
+static void
+set_rate(json_t *changes, const char *text)
+{
+	struct jr_err unused;
+	int64_t limit, period_ms;
+	char *period;
+
+	if (is_none(text) || !parse_rate("", text, &limit, &period_ms, &unused)) {
+		json_object_set_new(changes, "rate_limit", json_null());
+		json_object_set_new(changes, "rate_period", json_null());
+		return;
+	}
+	/* in seconds: old servers keep the milliseconds of an interval in 32 bits */
+	period =
+	    jr_xasprintf("%" PRId64 ".%03" PRId64 " seconds", period_ms / 1000, period_ms % 1000);
+	json_object_set_new(changes, "rate_limit", json_integer(limit));
+	json_object_set_new(changes, "rate_period", json_string(period));
+	free(period);
+}
+
+/* What was given, as JSON; NULL when nothing was. Caller frees. */
+static char *
+changes_of(const struct queue_opts *opts)
+{
+	json_t *changes = json_object();
+	char *text = NULL;
+
+	if (opts->max_running != NULL)
+		json_object_set_new(changes, "max_running", limit_value(opts->max_running));
+	if (opts->per_key != NULL)
+		json_object_set_new(changes, "max_running_per_key", limit_value(opts->per_key));
+	if (opts->rate != NULL)
+		set_rate(changes, opts->rate);
+	if (json_object_size(changes) > 0)
+		text = json_dumps(changes, JSON_COMPACT);
+	json_decref(changes);
+	return text;
+}
+
+/* The lines of `name` (NULL: all), behind the changes if there are any. With -n they are rolled back. */
+static PGresult *
+ask(struct jr_db *db, const char *name, const char *changes, const struct queue_opts *opts,
+    struct jr_err *err)
+{
+	const char *set[] = {name, changes, opts->reason}, *asked[] = {name};
+	const struct jr_statement statements[] = {{jr_sql_set_queue, JR_COUNT(set), set},
+	    {jr_sql_queues, JR_COUNT(asked), asked}, {jr_sql_rollback, 0, NULL},
+	    {jr_sql_begin, 0, NULL}};
+	PGresult *results[JR_COUNT(statements)] = {NULL}, *lines;
+	size_t first = changes == NULL ? 1 : 0, count = (opts->dry_run ? 4 : 2) - first;
+
+	if (!jr_db_run(db, statements + first, count, results, JR_CMD_TIMEOUT_MS, err))
+		return NULL;
+	lines = results[1 - first];
+	results[1 - first] = NULL;
+	for (size_t i = 0; i < JR_COUNT(results); i++)
+		PQclear(results[i]);
+	return lines;
+}
+
+static bool
+check(const char *name, const char *changes, const struct queue_opts *opts, struct jr_err *err)
+{
+	if (name != NULL && !jr_parse_queue("NAME", name, err))
+		return false;
+	if (name == NULL && changes != NULL)
+		return jr_fail(err, JR_E_USAGE,
+		    "which queue? usage: jobrun queue NAME [--max-running N] [--per-key N] [--rate "
+		    "N/PERIOD]");
+	if (changes == NULL && (opts->reason != NULL || opts->dry_run))
+		return jr_fail(err, JR_E_USAGE,
+		    "nothing to change: --max-running, --per-key or --rate says what");
+	return true;
+}
+
+static int
+queue_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
+{
+	const struct queue_opts *opts = values;
+	const char *name = argc > 0 ? argv[0] : NULL;
+	char *changes = changes_of(opts);
+	struct jr_db *db = NULL;
+	PGresult *result = NULL;
+	int status;
+
+	if (check(name, changes, opts, err))
+		db = jr_cmd_connect(app, err);
+	if (db != NULL)
+		result = ask(db, name, changes, opts, err);
+	jr_db_close(db);
+	free(changes);
+	if (result == NULL)
+		return (int)err->code;
+	status = name != NULL && PQntuples(result) == 0 ? JR_E_NEWS : 0;
+	if (app->json)
+		jr_print_documents(result, Q_DOC);
+	else if (status != 0)
+		jr_fail(err, JR_E_NEWS, "queue %s has no limits, and no run is in it", name);
+	else if (PQntuples(result) > 0 || jr_print_is_terminal(stdout)) {
+		if (opts->dry_run)
+			printf("would be:\n");
+		print_table(result);
+	}
+	PQclear(result);
+	return status;
+}
+
+const struct jr_cmd jr_cmd_queue = {
+    .name = "queue",
+    .group = JR_GROUP_SETUP,
+    .summary = "queues and their limits; set the limits of one",
+    .usage = "[NAME [OPTION...]]",
+    .details =
+	"Without options: the queues that have limits, a pause or unfinished runs. A limit that is "
+	"not "
+	"named stays.\n"
+	"A run that meets a limit stays due and costs no attempt. 0 lets none start; so does\n"
+	"'jobrun pause --queue NAME', which says why and until when.\n",
+    .options = queue_options,
+    .defaults = &queue_defaults,
+    .size = sizeof(queue_defaults),
+    .max_args = 1,
+    .run = queue_run,
+};

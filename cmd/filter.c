@@ -1,0 +1,97 @@
+/*
+ * filter: see filter.h. "failed" in the table of runs means that another attempt follows: people read retrying, and may
+ * ask for either word; the database gets its own.
+ */
+#include "filter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pg.h"
+#include "pg_array.h"
+
+static const char *const statuses[] = {
+    "queued", "retrying", "running", "succeeded", "dead", "cancelled", "failed"};
+
+bool
+jr_filter_check_status(const char *what, const char *text, struct jr_err *err)
+{
+	for (size_t i = 0; i < JR_COUNT(statuses); i++) {
+		if (strcmp(statuses[i], text) == 0)
+			return true;
+	}
+	jr_fail_unknown(err, "status", text, statuses, JR_COUNT(statuses),
+	    "queued, retrying, running, succeeded, dead or cancelled");
+	return jr_fail_in(err, what);
+}
+
+static const char *
+word_of_table(const char *status)
+{
+	return strcmp(status, "retrying") == 0 ? "failed" : status;
+}
+
+bool
+jr_filter_is_given(const struct jr_filter *filter)
+{
+	return filter->statuses.count > 0 || filter->types.count > 0 || filter->queues.count > 0 ||
+	       filter->since_ms >= 0;
+}
+
+bool
+jr_filter_has_status(const struct jr_filter *filter, const char *status)
+{
+	for (size_t i = 0; i < filter->statuses.count; i++) {
+		if (strcmp(word_of_table(filter->statuses.items[i]), status) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* NULL for no words: any. Caller frees. */
+static char *
+array_of(const struct jr_words *words)
+{
+	return words->count == 0 ? NULL
+				 : jr_pg_array_of((const char *const *)words->items, words->count);
+}
+
+static char *
+array_of_statuses(const struct jr_words *words)
+{
+	struct jr_pg_array array;
+	char *text;
+
+	if (words->count == 0)
+		return NULL;
+	jr_pg_array_init(&array);
+	for (size_t i = 0; i < words->count; i++)
+		jr_pg_array_add(&array, word_of_table(words->items[i]));
+	jr_pg_array_end(&array);
+	text = jr_buf_detach(&array.text);
+	jr_pg_array_release(&array);
+	return text;
+}
+
+void
+jr_filter_bind(const struct jr_filter *filter, const char *usual, struct jr_filter_params *params)
+{
+	char *given = array_of_statuses(&filter->statuses);
+	char *types = array_of(&filter->types), *queues = array_of(&filter->queues);
+
+	*params = (struct jr_filter_params){.owned = {given, types, queues}};
+	if (filter->limit > 0)
+		params->values[JR_FILTER_LIMIT] = jr_pg_print_int(params->limit, filter->limit);
+	params->values[JR_FILTER_STATUSES] = given != NULL ? given : usual;
+	params->values[JR_FILTER_TYPES] = types;
+	params->values[JR_FILTER_QUEUES] = queues;
+	if (filter->since_ms >= 0)
+		params->values[JR_FILTER_SINCE] = jr_pg_print_int(params->since, filter->since_ms);
+}
+
+void
+jr_filter_unbind(struct jr_filter_params *params)
+{
+	for (size_t i = 0; i < JR_COUNT(params->owned); i++)
+		free(params->owned[i]);
+}

@@ -1,0 +1,37 @@
+/*
+ * pauses: what pause and resume share: which job types, queues and definitions, and one transaction for all of them.
+ */
+#ifndef JR_PAUSES_H
+#define JR_PAUSES_H
+
+#include "commands.h"
+
+struct jr_pauses {
+	struct jr_words types, queues, definitions;
+	const char *reason;
+	bool dry_run;
+};
+
+/* clang-format off */
+/* Rows of the table of options; struct_name has a struct jr_pauses `what`. */
+#define JR_PAUSES_OPTIONS(struct_name) \
+	{ .name = "type", .letter = 't', .arg = "TYPE", .help = "these job types", .type = JR_OPT_WORDS, \
+	    .offset = offsetof(struct struct_name, what.types), .check = jr_parse_job_type }, \
+	{ .name = "queue", .letter = 'q', .arg = "QUEUE", .help = "these queues", .type = JR_OPT_WORDS, \
+	    .offset = offsetof(struct struct_name, what.queues), .check = jr_parse_queue }, \
+	{ .name = "definition", .arg = "NAME", .help = "these definitions", .type = JR_OPT_WORDS, \
+	    .offset = offsetof(struct struct_name, what.definitions), .check = jr_parse_job_type }, \
+	{ .name = "reason", .arg = "TEXT", .help = "why, for all to see", .type = JR_OPT_STRING, \
+	    .offset = offsetof(struct struct_name, what.reason) }, \
+	{ .name = "dry-run", .letter = 'n', .help = "say what would be done", .type = JR_OPT_FLAG, \
+	    .offset = offsetof(struct struct_name, what.dry_run) }
+/* clang-format on */
+
+/*
+ * Run a statement whose $1, $2, $3 are the arrays of job types, queues and definitions and whose further parameters are
+ * `more`. With dry_run it is rolled back. NULL on failure, which includes that nothing was named.
+ */
+PGresult *jr_pauses_ask(const struct jr_app *app, const struct jr_pauses *what, const char *sql,
+    size_t more_count, const char *const *more, struct jr_err *err) JR_MUST;
+
+#endif

@@ -1,0 +1,6 @@
+-- named_others: those of runs $1 that have none of the statuses $2: id, status (null: no such run).
+select i.id, r.status
+from (select distinct u.id from unnest($1::bigint[]) u(id)) i
+left join jobrun.job_runs r on r.id = i.id
+where r.id is null or r.status <> all ($2::text[])
+order by i.id

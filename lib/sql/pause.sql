@@ -1,0 +1,37 @@
+-- pause: job types $1, queues $2 and definitions $3 (arrays or null) for $4 ms (null: until resumed); $5 why. Locked in the
+-- order of locks: queues by name, definitions by id. Gives kind, name, paused until in Unix ms (0: until resumed), was it
+-- known before, document.
+with asked as (
+	select 1 as nr, 0::bigint as id, 'queue' as kind, n.name collate "C" as name,
+		exists (select from jobrun.job_queues q where q.name = n.name)
+			or exists (select from jobrun.job_runs r where r.queue = n.name and r.status in ('queued', 'failed'))
+			or exists (select from jobrun.job_runs r where r.queue = n.name and r.status = 'running')
+			or exists (select from jobrun.job_definitions d where d.queue = n.name)
+			or exists (select from jobrun.job_runners u where n.name = any (u.queues)) as known
+	from unnest($2::text[]) n(name)
+	union
+	select 2, 0, 'type', n.name collate "C",
+		exists (select from jobrun.job_types t where t.name = n.name)
+			or exists (select from jobrun.job_runs r where r.job_type = n.name and r.status in ('queued', 'failed'))
+			or exists (select from jobrun.job_definitions d where d.job_type = n.name)
+			or exists (select from jobrun.job_runners u where n.name = any (u.job_types))
+	from unnest($1::text[]) n(name)
+	union
+	select 3, coalesce(d.id, 0), 'definition', n.name collate "C", true
+	from unnest($3::text[]) n(name) left join jobrun.job_definitions d on d.name = n.name
+), ordered as materialized (
+	select a.* from asked a order by a.nr, a.id, a.name
+), paused as materialized (
+	select o.nr, o.kind, o.name, o.known, jobrun.pause(
+		job_type   => case when o.kind = 'type' then o.name end,
+		queue      => case when o.kind = 'queue' then o.name end,
+		definition => case when o.kind = 'definition' then o.name end,
+		duration   => ($4::bigint / 1000.0)::double precision * interval '1 second',
+		reason     => $5::text) as until
+	from ordered o
+)
+select p.kind, p.name, case when isfinite(p.until) then floor(extract(epoch from p.until) * 1000)::bigint else 0 end, p.known,
+	row_to_json(d)::text
+from paused p
+cross join lateral (select p.kind, p.name, true as paused, p.until as paused_until, $5::text as reason, p.known) d
+order by p.nr, p.name

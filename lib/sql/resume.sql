@@ -1,0 +1,23 @@
+-- resume: job types $1, queues $2 and definitions $3 (arrays or null) go on; $4 why. Locked in the order of locks: queues by
+-- name, definitions by id. Gives kind, name, was it paused?, document.
+with asked as (
+	select 1 as nr, 0::bigint as id, 'queue' as kind, n.name collate "C" as name from unnest($2::text[]) n(name)
+	union
+	select 2, 0, 'type', n.name collate "C" from unnest($1::text[]) n(name)
+	union
+	select 3, coalesce(d.id, 0), 'definition', n.name collate "C"
+	from unnest($3::text[]) n(name) left join jobrun.job_definitions d on d.name = n.name
+), ordered as materialized (
+	select a.* from asked a order by a.nr, a.id, a.name
+), resumed as materialized (
+	select o.nr, o.kind, o.name, jobrun.resume(
+		job_type   => case when o.kind = 'type' then o.name end,
+		queue      => case when o.kind = 'queue' then o.name end,
+		definition => case when o.kind = 'definition' then o.name end,
+		reason     => $4::text) as was_paused
+	from ordered o
+)
+select r.kind, r.name, r.was_paused, row_to_json(d)::text
+from resumed r
+cross join lateral (select r.kind, r.name, false as paused, r.was_paused) d
+order by r.nr, r.name

@@ -1,0 +1,331 @@
+#!/usr/bin/env bats
+# run --for: it stays, starts new runs at once, and hands over to the next one.
+
+load lib/common
+load lib/pooler
+
+# `wait` runs until the file `go` is there; `nap` is soon done.
+setup() {
+	common_setup
+	handler wait <<<'echo up >> "$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
+	handler nap <<<'exit 0'
+}
+
+teardown() {
+	end_pooler
+	common_teardown
+}
+
+# lingerer D OPTION...: a runner that stays, and is there.
+lingerer() {
+	bg_runner --for "$1" -v "${@:2}"
+	wait_until 10 grep -qE 'event=(listening|polling)' "$runner_err"
+}
+
+# said N PATTERN: are there so many such lines in its log, at least?
+said() {
+	[ "$(grep -c "$2" "$runner_err")" -ge "$1" ]
+}
+
+stop_runner() {
+	kill -TERM "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" 0
+}
+
+# How long a runner has been there: past DURATION 'PID'?
+is_past() {
+	q_is t "select now() > started_at + interval '$1' from jobrun.job_runners where pid = $2"
+}
+
+# one_by_one N: enqueue as often, each when the one before is done.
+one_by_one() {
+	for ((i = 0; i < $1; i++)); do
+		echo "select jobrun.enqueue('jobrun.noop');"
+		echo "do \$\$ begin
+			while exists (select from jobrun.job_runs where status <> 'succeeded') loop perform pg_sleep(0.005); end loop;
+		end \$\$;"
+	done >script.sql
+	JOBRUN_DATABASE_URL=${direct:-$JOBRUN_DATABASE_URL} q <script.sql >ids
+	q_is "$1" "select count(*) from jobrun.job_runs where status = 'succeeded'"
+}
+
+@test "what is enqueued while it lingers is run, and nothing is said" {
+	first=$(enqueue nap)
+	bg_runner --for 1m
+	wait_until 10 run_is "$first" succeeded
+	second=$(enqueue nap)
+	wait_until 10 run_is "$second" succeeded
+	third=$(enqueue wait)
+	wait_until 10 run_is "$third" running
+	fourth=$(enqueue nap)
+	wait_until 10 run_is "$fourth" succeeded
+	run_is "$third" running
+	touch "$TMPDIR/go"
+	wait_until 10 run_is "$third" succeeded
+	stop_runner
+	assert_equal "$(cat "$runner_out" "$runner_err")" ''
+	q_is '1|t|4' "select count(*), bool_and(finished_at is not null and lingers_until is null),
+		max(counts ->> 'succeeded') from jobrun.job_runners"
+}
+
+@test "a run starts when it is committed: twenty, one after another, take no polls" {
+	lingerer 1m
+	one_by_one 1
+	# By polling these would take sixteen seconds at least.
+	one_by_one_by 12 20
+	said 20 'event=notified reason=work'
+	stop_runner
+}
+
+# one_by_one_by SECONDS N
+one_by_one_by() {
+	q 'delete from jobrun.job_runs'
+	one_by_one "$2" 3>&- &
+	wait_until "$1" is_gone $!
+	wait $!
+}
+
+@test "retry and resume wake it too" {
+	handler fails <<<'exit 65'
+	id=$(enqueue fails)
+	jr run
+	run_is "$id" dead
+	q "select jobrun.pause('nap')" >/dev/null
+	waits=$(enqueue nap)
+	lingerer 1m
+	q "select jobrun.retry($id)" >/dev/null
+	wait_until 5 said 1 event=notified
+	wait_until 5 q_is 2 "select claim_seq from jobrun.job_runs where id = $id and status = 'dead'"
+	run_is "$waits" queued
+	q "select jobrun.resume('nap')" >/dev/null
+	wait_until 5 said 2 event=notified
+	wait_until 5 run_is "$waits" succeeded
+	kill -TERM "$runner_pid"
+	wait_runner
+}
+
+@test "nobody is notified unless somebody lingers" {
+	noticed='Asynchronous notification "jobrun"'
+	refute_regex "$(q 'listen jobrun' "select jobrun.enqueue('nap')")" "$noticed"
+	lingerer 1m
+	assert_regex "$(q 'listen jobrun' "select jobrun.enqueue('nap')")" "$noticed"
+	refute_regex "$(q 'listen jobrun' 'begin' "select jobrun.enqueue('nap')" 'rollback')" "$noticed"
+	refute_regex "$(q 'listen jobrun' "select jobrun.enqueue('nap', run_in => '1 hour')")" "$noticed"
+	stop_runner
+	refute_regex "$(q 'listen jobrun' "select jobrun.enqueue('nap')")" "$noticed"
+}
+
+@test "many notifications are few looks, and the last is not lost" {
+	own_cluster -o log_statement=all
+	lingerer 1m
+	for ((i = 0; i < 10000; i++)); do
+		echo 'notify jobrun;'
+	done >script.sql
+	looks=$(server_log | grep -c 'combos: the combinations')
+	begin=$(now_ms)
+	q <script.sql
+	took=$(($(now_ms) - begin))
+	looks=$(($(server_log | grep -c 'combos: the combinations') - looks))
+	echo "$looks looks in $took ms"
+	[ "$looks" -le $((took / 10 + 5)) ]
+	one_by_one_by 12 20
+	stop_runner
+}
+
+@test "behind a pooler it polls" {
+	pooler
+	lingerer 1m
+	said 1 'event=polling'
+	id=$(enqueue nap)
+	wait_until 10 run_is "$id" succeeded
+	q_is 0 "select count(*) from pg_listening_channels()"
+	refute grep event=notified "$runner_err"
+	stop_runner
+}
+
+@test "a cancel reaches a running handler at once" {
+	lingerer 1m --heartbeat 20s
+	id=$(enqueue wait)
+	wait_until 10 test -s "$TMPDIR/up"
+	q "select jobrun.cancel($id)" >/dev/null
+	wait_until 10 run_is "$id" cancelled
+	said 1 'event=notified reason=cancel'
+	stop_runner
+}
+
+@test "many cancels are few heartbeats, and the last is not lost" {
+	own_cluster -o log_statement=all
+	lingerer 1m --heartbeat 20s
+	id=$(enqueue wait)
+	wait_until 10 test -s "$TMPDIR/up"
+	begin=$(now_ms)
+	{
+		for ((i = 0; i < 3000; i++)); do
+			echo 'notify jobrun, $$cancel$$;'
+		done
+		echo "select jobrun.cancel($id);"
+	} | q >/dev/null
+	wait_until 10 run_is "$id" cancelled
+	took=$(($(now_ms) - begin))
+	beats=$(server_log | grep -c 'heartbeat: new leases')
+	echo "$beats heartbeats in $took ms"
+	[ "$beats" -le $((took / 100 + 5)) ]
+	stop_runner
+}
+
+@test "connections that are cut: it listens again, and what came meanwhile is run" {
+	lingerer 1m
+	for n in 2 3 4; do
+		terminate_backends
+		id=$(enqueue nap)
+		wait_until 10 said "$n" 'event=listening'
+		wait_until 10 run_is "$id" succeeded
+	done
+	q 'notify jobrun'
+	wait_until 5 said 1 event=notified
+	one_by_one_by 12 20
+	stop_runner
+}
+
+@test "a server that stays away is exit status 75" {
+	own_cluster
+	lingerer 1m
+	stop_server
+	wait_runner "$runner_pid" 30
+	assert_equal "$runner_status" 75
+	start_server
+}
+
+@test "hand-over: it goes on until the next one is there" {
+	lingerer 1s
+	first=$runner_pid first_err=$runner_err
+	wait_until 10 is_past 1.1s "$first"
+	id=$(enqueue nap)
+	wait_until 10 run_is "$id" succeeded
+	lingerer 1m
+	wait_runner "$first"
+	assert_equal "$runner_status" 0
+	grep 'event=linger_end reason="another runner goes on"' "$first_err"
+	q_is t "select a.finished_at >= b.started_at from jobrun.job_runners a, jobrun.job_runners b
+		where a.pid = $first and b.pid = $runner_pid"
+	id=$(enqueue nap)
+	wait_until 10 run_is "$id" succeeded
+	q_is 1 "select counts -> 'succeeded' from jobrun.job_runners where pid = $first"
+	stop_runner
+}
+
+@test "hand-over: not to one that does less, or ends, or is elsewhere; then it ends five seconds later" {
+	lingerer 1s --queue default,other
+	first=$runner_pid first_err=$runner_err
+	lingerer 1m --type nap # less
+	lingerer 1m --queue other
+	handler more <<<'exit 0'
+	lingerer 1m
+	q "update jobrun.job_runners set host = 'elsewhere' where pid = $runner_pid"
+	lingerer 1s # its own time is over as soon
+	wait_runner "$first"
+	assert_equal "$runner_status" 0
+	grep 'event=linger_end reason="the time is over"' "$first_err"
+	q_is t "select finished_at > started_at + interval '5 s' from jobrun.job_runners where pid = $first"
+	for pid in "${runner_pids[@]:1}"; do
+		kill -TERM "$pid"
+		wait_runner "$pid"
+	done
+}
+
+@test "after the hand-over it finishes what it holds, and is worth no notification" {
+	lingerer 1s
+	first=$runner_pid
+	id=$(enqueue wait)
+	wait_until 10 test -s "$TMPDIR/up"
+	lingerer 1m
+	# Drawn in: six seconds were announced.
+	wait_until 10 q_is t "select lingers_until < least(now(), started_at + interval '5.9 s') from jobrun.job_runners where pid = $first"
+	kill -0 "$first"
+	stop_runner
+	refute_regex "$(q 'listen jobrun' "select jobrun.enqueue('nap')")" 'Asynchronous'
+	touch "$TMPDIR/go"
+	wait_runner "$first"
+	assert_equal "$runner_status" 0
+	run_is "$id" succeeded
+	q_is 1 "select count(*) from jobrun.job_runs where status = 'queued'"
+}
+
+@test "TERM ends it at once; with a run it is in nobody's way" {
+	lingerer 1m
+	kill -TERM "$runner_pid"
+	wait_runner "$runner_pid" 5
+	assert_equal "$runner_status" 0
+	lingerer 1m --grace 1m
+	id=$(enqueue wait)
+	wait_until 10 test -s "$TMPDIR/up"
+	kill -TERM "$runner_pid"
+	wait_until 5 q_is t "select lingers_until <= now() from jobrun.job_runners where pid = $runner_pid"
+	touch "$TMPDIR/go"
+	wait_runner "$runner_pid" 5
+	assert_equal "$runner_status" 0
+	run_is "$id" succeeded
+}
+
+@test "what others lose is taken back while it lingers" {
+	id=$(enqueue wait --backoff 0)
+	bg_runner --lease 2s
+	dies=$runner_pid
+	wait_until 10 test -s "$TMPDIR/up"
+	lingerer 1m --lease 2s
+	wait_until 5 q_is t "select last_seen_at > started_at from jobrun.job_runners where pid = $runner_pid"
+	kill -KILL "$dies"
+	touch "$TMPDIR/go"
+	wait_until 15 q_is 'succeeded|2' "select status, claim_seq from jobrun.job_runs where id = $id"
+	stop_runner
+	q_is 1 "select counts -> 'reclaimed' from jobrun.job_runners where pid = $runner_pid"
+}
+
+@test "without a free place it waits for one" {
+	id=$(enqueue wait)
+	bg_runner -j 1 --max-runs 1
+	wait_until 10 test -s "$TMPDIR/up"
+	next=$(enqueue nap)
+	lingerer 1m -j 1
+	wait_until 5 said 1 event=listening
+	q 'notify jobrun' 'notify jobrun'
+	kill -0 "$runner_pid"
+	run_is "$next" queued
+	touch "$TMPDIR/go"
+	wait_until 10 run_is "$next" succeeded
+	stop_runner
+}
+
+@test "it ends after --max-runs" {
+	lingerer 1m --max-runs 2
+	enqueue nap
+	enqueue wait
+	wait_until 10 q_is t 'select lingers_until < now() from jobrun.job_runners'
+	touch "$TMPDIR/go"
+	wait_runner "$runner_pid" 10
+	assert_equal "$runner_status" 0
+	q_is 2 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+	q_is t 'select finished_at is not null and lingers_until is null from jobrun.job_runners'
+}
+
+@test "a terminal shows that it waits" {
+	TERM=xterm timeout 30 script -qfec "$JOBRUN run --for 1m --max-runs 1" /dev/null </dev/null >out 2>&1 3>&- &
+	shown=$!
+	wait_until 10 grep -q 'waiting for work' out
+	enqueue nap
+	wait "$shown"
+	grep -q '1 runs in .*: 1 succeeded' out
+}
+
+@test "--for is refused with what contradicts it" {
+	for wrong in '--for 10s --job 1' '--for 10s --once' '--for 20m --max-runtime 19m' '--for 999ms' '--for 25h' '--for x'; do
+		# shellcheck disable=SC2086
+		jr run $wrong
+		assert_equal "$status" 64
+		assert_equal "${#stderr_lines[@]}" 1
+	done
+	jr_ok run --for 10s -n
+	jr_ok run --for 20m --max-runtime 0 -n
+	q_is 0 'select count(*) from jobrun.job_runners'
+}
