@@ -9,16 +9,17 @@
 #include "sql_text.h"
 
 struct cancel_opts {
-	struct jr_filter filter;
+	struct jr_filter filter; /* first */
 	const char *reason;
 	bool dry_run;
 };
 
-static const struct cancel_opts cancel_defaults = {.filter = {JR_FILTER_DEFAULTS}};
+static const struct cancel_opts cancel_defaults = {.filter = {.since_ms = -1}};
+_Static_assert(offsetof(struct cancel_opts, filter) == 0, "as JR_FILTER_OPTIONS wants it");
 
 /* clang-format off */
 static const struct jr_option cancel_options[] = {
-	JR_FILTER_OPTIONS(struct cancel_opts, filter, "instead of IDs: those that are queued, retrying, running (queued,retrying)",
+	JR_FILTER_OPTIONS("instead of IDs: those that are queued, retrying, running (queued,retrying)",
 	    "at most N, the newest", INT64_C(1000000000)),
 	{ .name = "reason", .arg = "TEXT", .help = "why, for the record", .type = JR_OPT_STRING,
 	    .offset = offsetof(struct cancel_opts, reason) },

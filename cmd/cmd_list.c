@@ -8,14 +8,15 @@
 #include "sql_text.h"
 
 struct list_opts {
-	struct jr_filter filter;
+	struct jr_filter filter; /* first */
 };
 
-static const struct list_opts list_defaults = {.filter = {JR_FILTER_DEFAULTS, .limit = 20}};
+static const struct list_opts list_defaults = {.filter = {.since_ms = -1, .limit = 20}};
+_Static_assert(offsetof(struct list_opts, filter) == 0, "as JR_FILTER_OPTIONS wants it");
 
 /* clang-format off */
 static const struct jr_option list_options[] = {
-	JR_FILTER_OPTIONS(struct list_opts, filter, "queued, retrying, running, succeeded, dead, cancelled", "at most N (20)",
+	JR_FILTER_OPTIONS("queued, retrying, running, succeeded, dead, cancelled", "at most N (20)",
 	    100000),
 	JR_OPTIONS_END,
 };

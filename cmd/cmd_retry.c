@@ -10,16 +10,17 @@
 #include "sql_text.h"
 
 struct retry_opts {
-	struct jr_filter filter;
+	struct jr_filter filter; /* first */
 	const char *reason;
 	bool force, dry_run;
 };
 
-static const struct retry_opts retry_defaults = {.filter = {JR_FILTER_DEFAULTS}};
+static const struct retry_opts retry_defaults = {.filter = {.since_ms = -1}};
+_Static_assert(offsetof(struct retry_opts, filter) == 0, "as JR_FILTER_OPTIONS wants it");
 
 /* clang-format off */
 static const struct jr_option retry_options[] = {
-	JR_FILTER_OPTIONS(struct retry_opts, filter, "instead of IDs: those that are dead, cancelled, retrying, queued (dead)",
+	JR_FILTER_OPTIONS("instead of IDs: those that are dead, cancelled, retrying, queued (dead)",
 	    "at most N, the newest", INT64_C(1000000000)),
 	{ .name = "reason", .arg = "TEXT", .help = "why, for the record", .type = JR_OPT_STRING,
 	    .offset = offsetof(struct retry_opts, reason) },

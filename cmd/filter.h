@@ -1,9 +1,9 @@
 /*
  * filter: which runs are meant, by options: what list shows is what retry and cancel take.
  *
- * A command has a struct jr_filter among its options and JR_FILTER_OPTIONS in its table. Its statement begins with the
- * parameters of jr_filter_bind: $1 how many at most, $2 statuses, $3 job types, $4 queues, $5 age in ms. The conditions on
- * them are the same in list.sql, matching_kinds.sql and matching_ids.sql.
+ * The first member of a command's options is a struct jr_filter, and its table has JR_FILTER_OPTIONS. Its statement
+ * begins with the parameters of jr_filter_bind: $1 how many at most, $2 statuses, $3 job types, $4 queues, $5 age in ms.
+ * The conditions on them are the same in list.sql, matching_kinds.sql and matching_ids.sql.
  */
 #ifndef JR_FILTER_H
 #define JR_FILTER_H
@@ -13,25 +13,23 @@
 
 struct jr_filter {
 	struct jr_words statuses, types, queues;
-	int64_t since_ms; /* < 0: of any age */
+	int64_t since_ms; /* -1: of any age */
 	int64_t limit;    /* 0: all */
 };
-
-#define JR_FILTER_DEFAULTS .since_ms = -1
 
 bool jr_filter_check_status(const char *what, const char *text, struct jr_err *err);
 
 /* clang-format off */
-#define JR_FILTER_OPTIONS(type_of, member, status_help, limit_help, limit_max) \
-	{ .name = "status", .letter = 's', .arg = "STATUS", .help = status_help, .type = JR_OPT_WORDS, \
-	    .offset = offsetof(type_of, member.statuses), .check = jr_filter_check_status }, \
+#define JR_FILTER_OPTIONS(status_help, limit_help, limit_max) \
+	{ .name = "status", .letter = 's', .arg = "STATUS", .help = (status_help), .type = JR_OPT_WORDS, \
+	    .offset = offsetof(struct jr_filter, statuses), .check = jr_filter_check_status }, \
 	{ .name = "type", .letter = 't', .arg = "TYPE", .help = "only these job types", .type = JR_OPT_WORDS, \
-	    .offset = offsetof(type_of, member.types), .check = jr_parse_job_type }, \
+	    .offset = offsetof(struct jr_filter, types), .check = jr_parse_job_type }, \
 	{ .name = "queue", .letter = 'q', .arg = "QUEUE", .help = "only these queues", .type = JR_OPT_WORDS, \
-	    .offset = offsetof(type_of, member.queues), .check = jr_parse_queue }, \
+	    .offset = offsetof(struct jr_filter, queues), .check = jr_parse_queue }, \
 	{ .name = "since", .arg = "D", .help = "only those that ended within D, or if they have not, were enqueued: 2h, 7d", \
-	    .type = JR_OPT_DURATION, .offset = offsetof(type_of, member.since_ms) }, \
-	{ .name = "limit", .arg = "N", .help = limit_help, .type = JR_OPT_INT, .offset = offsetof(type_of, member.limit), \
+	    .type = JR_OPT_DURATION, .offset = offsetof(struct jr_filter, since_ms) }, \
+	{ .name = "limit", .arg = "N", .help = (limit_help), .type = JR_OPT_INT, .offset = offsetof(struct jr_filter, limit), \
 	    .min = 1, .max = (limit_max) }
 /* clang-format on */
 

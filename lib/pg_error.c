@@ -39,6 +39,23 @@ static const struct meaning meanings[] = {
     {"58", JR_E_TEMP},
 };
 
+/*
+ * PgBouncer before 1.19 tells every refusal of a login as 08P01, whatever the server called it: what it was about stands
+ * in the text alone.
+ */
+static const struct {
+	const char *begin, *end;
+	enum jr_errc code;
+} of_poolers[] = {
+    {"no such database", "", JR_E_CONFIG},
+    {"database \"", "\" does not exist", JR_E_CONFIG},
+    {"no such user", "", JR_E_PERM},
+    {"role \"", "\" does not exist", JR_E_PERM},
+    {"role \"", "\" is not permitted to log in", JR_E_PERM},
+    {"password authentication failed", "", JR_E_PERM},
+    {"SASL authentication failed", "", JR_E_PERM},
+};
+
 enum jr_errc
 jr_pg_errc(const char *sqlstate)
 {
@@ -145,6 +162,17 @@ find_sqlstate(const char *text)
 	return NULL;
 }
 
+static enum jr_errc
+errc_of_pooler(const char *text)
+{
+	for (size_t i = 0; i < JR_COUNT(of_poolers); i++) {
+		if (strncmp(text, of_poolers[i].begin, strlen(of_poolers[i].begin)) == 0 &&
+		    strstr(text, of_poolers[i].end) != NULL)
+			return of_poolers[i].code;
+	}
+	return JR_E_TEMP;
+}
+
 void
 jr_pg_conn_error(const PGconn *conn, const char *what, struct jr_err *err)
 {
@@ -164,9 +192,11 @@ jr_pg_conn_error(const PGconn *conn, const char *what, struct jr_err *err)
 		jr_fail(err, JR_E_TEMP, "%.*s", (int)len, text);
 	if (state != NULL)
 		set_sqlstate(err, state, 5);
-	else if (conn != NULL && PQconnectionNeedsPassword(conn))
+	if (state != NULL && strcmp(err->sqlstate, "08P01") == 0)
+		err->code = errc_of_pooler(state + 7);
+	else if (state == NULL && conn != NULL && PQconnectionNeedsPassword(conn))
 		err->code = JR_E_PERM;
-	else if (strncmp(text, "invalid ", 8) == 0) /* port, sslmode, ... */
+	else if (state == NULL && strncmp(text, "invalid ", 8) == 0) /* port, sslmode, ... */
 		err->code = JR_E_CONFIG;
 	if (what != NULL)
 		jr_fail_in(err, what);

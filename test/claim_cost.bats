@@ -5,7 +5,7 @@ load lib/common
 load lib/sql
 
 @test "20,000 rows that cannot be claimed ahead of those that can: a claim reads no more pages than without them" {
-	"$TOP/scripts/bench/claim" --rows 20000 --times 2 --tsv --database "$JOBRUN_DATABASE_URL" nothing future paused-queue paused-type \
+	"$TOP/scripts/bench/claim" --rows 20000 --times 2 --tsv --database "$(past_pooler)" nothing future paused-queue paused-type \
 		foreign-types full-queue spent-rate finished together >costs
 	cat costs
 	assert_equal "$(wc -l <costs)" 9
@@ -14,7 +14,7 @@ load lib/sql
 }
 
 @test "20,000 dead entries that an old snapshot holds: behind them, by its cursor, a claim reads no more pages" {
-	"$TOP/scripts/bench/claim" --rows 20000 --times 2 --tsv --database "$JOBRUN_DATABASE_URL" nothing dead-entries >costs
+	"$TOP/scripts/bench/claim" --rows 20000 --times 2 --tsv --database "$(past_pooler)" nothing dead-entries >costs
 	cat costs
 	run awk -F '\t' 'NR == 1 { claim = $5 } NR == 2 && $5 <= 2 * claim + 50 { print $1 }' costs
 	assert_output dead-entries

@@ -30,13 +30,13 @@ app() {
 			    except FileNotFoundError:
 			        return []
 			def seen():  # what others see
-			    with psycopg.connect(os.environ["JOBRUN_DATABASE_URL"]) as other:
+			    with psycopg.connect(os.environ["DATABASE_URL"]) as other:
 			        return other.execute("select count(*) from jobrun.job_runs").fetchone()[0]
-			db = psycopg.connect(os.environ["JOBRUN_DATABASE_URL"])
+			db = psycopg.connect(os.environ["DATABASE_URL"])
 		python
 		cat
 	} >app.py
-	PROGRAM=$JOBRUN timeout -k 5 60 "$PYTHON" app.py
+	DATABASE_URL=$(past_pooler) PROGRAM=$JOBRUN timeout -k 5 60 "$PYTHON" app.py
 }
 
 @test "committed, the run is there; before that nobody sees it" {
@@ -71,7 +71,7 @@ app() {
 		one("select jobrun.enqueue('invoice', unique_key => 'u', idempotency_key => 'i')")
 		db.close()
 		assert seen() == 0
-		db = psycopg.connect(os.environ["JOBRUN_DATABASE_URL"])
+		db = psycopg.connect(os.environ["DATABASE_URL"])
 		# The keys are free again.
 		one("select jobrun.enqueue('invoice', '1', unique_key => 'u', idempotency_key => 'i')")
 		db.commit()

@@ -727,6 +727,10 @@ found_columns() {
 		select status from jobrun.run_status('{1,2,3,4}');
 		select jobrun.cancel(4);
 		select jobrun.effect('e');
+		select (jobrun.enqueue_run('work', on_conflict => 'replace', unique_key => 'u2')).id;
+		select verdict from jobrun.effect_begin('f', null, null);
+		select verdict from jobrun.effect_claim('g', null, null, 'word');
+		select verdict from jobrun.effect_look('g');
 	sql
 	run psql_bare "$(url enqueue)" -f attack.sql
 	assert_output '1
@@ -738,9 +742,13 @@ queued
 queued
 queued
 cancelled
-t'
+t
+5
+go
+go
+open'
 	assert_equal "$status" 0
-	q_is "4|mail|7|$(role enqueue)" 'select count(*), queue, priority, created_by from jobrun.job_runs group by 2, 3, 4'
+	q_is "5|mail|7|$(role enqueue)" 'select count(*), queue, priority, created_by from jobrun.job_runs group by 2, 3, 4'
 	q_is 0 'select count(*) from evil.job_runs'
 	# Nor does it get what it may not have.
 	for what in "select jobrun.enqueue('No Name')" "select jobrun.enqueue('jobrun.noop')"; do

@@ -329,3 +329,12 @@ one_by_one_by() {
 	jr_ok run --for 20m --max-runtime 0 -n
 	q_is 0 'select count(*) from jobrun.job_runners'
 }
+
+@test "the benchmark of the latency works" {
+	run --separate-stderr timeout 60 "$TOP/scripts/bench/latency" 3
+	assert_equal "$status" 0
+	assert_regex "$output" 'LISTEN +3 +[0-9.]+ '
+	if command -v pgbouncer; then
+		assert_regex "$output" 'polling \(PgBouncer\) +3 +[0-9.]+ '
+	fi
+}

@@ -96,7 +96,7 @@ newest() {
 }
 
 @test "without the schema every command is exit 78 and says what to type" {
-	for command in 'enqueue work' list status 'show 1' 'logs 1' 'retry 1' 'cancel 1'; do
+	for command in 'enqueue work' list status 'show 1' 'logs 1' 'retry 1' 'cancel 1' queue grant 'pause --type work'; do
 		# shellcheck disable=SC2086 # words
 		jr $command
 		assert_equal "$status" 78

@@ -22,7 +22,7 @@ alarm_for() {
 
 # A second host: places and state of its own.
 other_host() {
-	jr run --state-dir "$BATS_TEST_TMPDIR/other" --lease 2s "$@"
+	jr run --state-dir "$BATS_TEST_TMPDIR/other" --lease 2s
 }
 
 lease_has_ended() {

@@ -10,7 +10,7 @@ teardown() {
 
 # client SQL: begin a script in the background, errors with their SQLSTATE; its answers are in $TMPDIR/client.
 client() {
-	printf '%s\n' "$1" | psql_bare -v VERBOSITY=verbose "$JOBRUN_DATABASE_URL" >"$TMPDIR/client" 2>&1 &
+	printf '%s\n' "$1" | psql_bare -v VERBOSITY=verbose "$(past_pooler)" >"$TMPDIR/client" 2>&1 &
 	client_pid=$!
 }
 
@@ -34,7 +34,7 @@ waits() {
 # One of the two was refused, and the other one got on.
 one_got_on() {
 	grep -qhE 'ERROR' "$TMPDIR/client" "$BATS_TEST_TMPDIR/hold.0.out" || return 1
-	is_gone "$client_pid" || grep -qx done "$BATS_TEST_TMPDIR/hold.0.out"
+	is_gone "$client_pid" || grep -qx 'done' "$BATS_TEST_TMPDIR/hold.0.out"
 }
 
 # opposite LEVEL FIRST SECOND: two transactions that ask for FIRST and SECOND in opposite order.
@@ -87,7 +87,7 @@ sh
 	assert_not_exists "$TMPDIR/seen"
 	run_is "$id" queued
 	say 'commit; \echo done'
-	wait_until 10 grep -qx done "$BATS_TEST_TMPDIR/hold.0.out"
+	wait_until 10 grep -qx 'done' "$BATS_TEST_TMPDIR/hold.0.out"
 	jr_ok run
 	assert_equal "$(cat "$TMPDIR/seen")" 2
 }
@@ -120,14 +120,14 @@ sh
 	say 'rollback to s;'
 	say "select jobrun.enqueue('t', idempotency_key => 'i');"
 	say '\echo done'
-	wait_until 10 grep -qx done "$BATS_TEST_TMPDIR/hold.0.out"
+	wait_until 10 grep -qx 'done' "$BATS_TEST_TMPDIR/hold.0.out"
 	assert_equal "$(grep -c 'ERROR:  40001' "$BATS_TEST_TMPDIR/hold.0.out")" 2
 	q_is 2 "select count(*) from jobrun.job_runs"
 }
 
 @test "a client that inserts rows by itself meets the same index" {
 	q "insert into jobrun.job_runs (job_type, unique_key) values ('t', 'k')"
-	run psql_bare -v VERBOSITY=verbose "$JOBRUN_DATABASE_URL" -c "insert into jobrun.job_runs (job_type, unique_key) values ('t', 'k')"
+	run psql_bare -v VERBOSITY=verbose "$(past_pooler)" -c "insert into jobrun.job_runs (job_type, unique_key) values ('t', 'k')"
 	assert_failure
 	assert_output --partial 'ERROR:  23505'
 	assert_output --partial job_runs_unique
@@ -135,10 +135,10 @@ sh
 	old=$(q "select id from jobrun.job_runs")
 	q_is "$old" "select jobrun.enqueue('t', unique_key => 'k')"
 	q_is t "select jobrun.enqueue('u', unique_key => 'k') > $old"
-	run psql_bare "$JOBRUN_DATABASE_URL" -c "insert into jobrun.job_runs (job_type, unique_key) values ('u', 'k')"
+	run psql_bare "$(past_pooler)" -c "insert into jobrun.job_runs (job_type, unique_key) values ('u', 'k')"
 	assert_failure
 	q "insert into jobrun.job_runs (job_type, idempotency_key) values ('t', 'i')"
-	run psql_bare "$JOBRUN_DATABASE_URL" -c "insert into jobrun.job_runs (job_type, idempotency_key) values ('t', 'i')"
+	run psql_bare "$(past_pooler)" -c "insert into jobrun.job_runs (job_type, idempotency_key) values ('t', 'i')"
 	assert_failure
 	# A run that is on its way does not hold the next one up.
 	handler t <<<'exit 1'

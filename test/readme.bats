@@ -252,7 +252,7 @@ orders() {
 		create constraint trigger refuse after insert on orders deferrable initially deferred for each row
 			when (new.item = 'nothing') execute function refuse();
 	sql
-	socket=${JR_SERVER#host=}
+	socket=${JR_DIRECT#host=}
 	export DATABASE_URL="postgresql://jobrun@localhost/$JR_DATABASE?host=${socket%% *}"
 }
 

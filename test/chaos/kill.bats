@@ -80,11 +80,14 @@ kill_one() {
 	return 0
 }
 
+# For so many seconds, and longer where the host has so much else to do that there were few kills.
 disturb() {
 	local until=$((SECONDS + seconds)) n=0
 
 	RANDOM=$seed
-	while [ "$SECONDS" -lt "$until" ]; do
+	: >"$TMPDIR/kills"
+	while [ "$SECONDS" -lt "$until" ] ||
+		{ [ "$(wc -l <"$TMPDIR/kills")" -lt "$((seconds / 2))" ] && [ "$SECONDS" -lt "$((until + 4 * seconds))" ]; }; do
 		[ $((n++ % 8)) -ne 0 ] || feed
 		kill_one
 		sleep "0.$((RANDOM % 30 + 10))"

@@ -10,6 +10,10 @@ load ../lib/sql
 
 HOSTS=2
 
+setup_file() {
+	export BATS_NO_PARALLELIZE_WITHIN_FILE=true # others race for the same CPUs meanwhile
+}
+
 setup() {
 	common_setup
 	seed=${CHAOS_SEED:-$$}
@@ -53,7 +57,7 @@ readonly RUN="max_attempts => 1000, backoff_base => '20 ms', backoff_cap => '100
 
 # A transaction changes states first, in order of keys, and asks for runs then: only jobrun's own locks could deadlock.
 client_scripts() {
-	local begin=$'\\set which random(0, 3)\n\\set luck random(1, 3)\n\\set nap random(0, 15)\n\\set rest random(0, 60)
+	local begin=$'\\set which random(0, 3)\n\\set luck random(1, 3)\n\\set nap random(0, 15)\n\\set rest random(0, 400)
 \\set me :base + :client_id\nbegin;\nselect hot(:which) as key, hot((:which + 1) % 4) as other \\gset\n'
 	local end=$'\\sleep :nap ms\n\\if :luck = 1\nrollback;\n\\else\ncommit;\n\\endif\n\\sleep :rest ms\n'
 	local payload="jsonb_build_object('key', :key::bigint)" others="jsonb_build_object('key', :other::bigint)"
@@ -108,7 +112,7 @@ clients() {
 	done
 	PGOPTIONS="-c default_transaction_isolation=${1// /\\ } -c deadlock_timeout=50ms" env -u JOBRUN_TEST_ID "$PGBENCH" -n \
 		-c "$2" -j 1 -D base="$3" -T "$4" --random-seed="$((seed + $3))" --max-tries=1 --failures-detailed "${files[@]}" \
-		"$JOBRUN_DATABASE_URL" >"$TMPDIR/bench.$3" 2>&1 3>&- 4>&-
+		"$(past_pooler)" >"$TMPDIR/bench.$3" 2>&1 3>&- 4>&-
 }
 
 # One host: ticks as fast as they come, until the file `stop` is there.
