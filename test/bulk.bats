@@ -223,7 +223,7 @@ is_copying() {
 }
 
 @test "--per-run: what is unknown or makes no sense is exit 65 with its line" {
-	for line in '{"queeu":"x"}|no option "queeu"' '5|not an object' '[]|not an object' '{"run_in":"5 parsecs"}|interval' \
+	for line in '{"queeu":"x"}|no option "queeu"' '5|is an object like' '[]|is an object like' '{"run_in":"5 parsecs"}|interval' \
 		'{"run_in":"-5m"}|negative' '{"run_at":"infinity"}|never comes' '{"priority":"high"}|integer' '{"priority":5000}|range' \
 		'{"queue":"No Queue"}|not a name' '{"idempotency_key":""}|0 bytes' '{"on_conflict":"what"}|on_conflict' \
 		'{"payload":{"a":}}|JSON|json'; do
