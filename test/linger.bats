@@ -119,6 +119,7 @@ one_by_one_by() {
 }
 
 @test "many notifications are few looks, and the last is not lost" {
+	needs_session
 	own_cluster -o log_statement=all
 	lingerer 1m
 	for ((i = 0; i < 10000; i++)); do
@@ -158,6 +159,7 @@ one_by_one_by() {
 }
 
 @test "many cancels are few heartbeats, and the last is not lost" {
+	needs_session
 	own_cluster -o log_statement=all
 	lingerer 1m --heartbeat 20s
 	id=$(enqueue wait)
@@ -219,23 +221,25 @@ one_by_one_by() {
 	stop_runner
 }
 
-@test "hand-over: not to one that does less, or ends, or is elsewhere; then it ends five seconds later" {
-	lingerer 5s --queue default,other
-	first=$runner_pid first_err=$runner_err
-	lingerer 1m --type nap # less
-	lingerer 1m --queue other
-	handler more <<<'exit 0'
-	lingerer 1m
-	q "update jobrun.job_runners set host = 'elsewhere' where pid = $runner_pid"
-	lingerer 1s # its own time is over sooner
-	wait_runner "$first"
+@test "hand-over: not to one that does less, ends, or is elsewhere; then it ends five seconds later" {
+	lingerer 1s --queue default,other
+	q "insert into jobrun.job_runners (id, pid, places, host, version, started_at, finished_at, lingers_until, job_types, queues)
+		select n, 1, 1, case n when 1 then 'elsewhere' else host end, version,
+			started_at + case n when 2 then interval '-1 s' else '1 s' end, case n when 3 then started_at + interval '1 s' end,
+			case n when 4 then now() + interval '5.5 s' when 5 then null else now() + interval '1 min' end,
+			case n when 6 then job_types[2:] else job_types end, case n when 7 then '{other}' else queues end
+		from jobrun.job_runners, generate_series(1, 7) n"
+	wait_runner
 	assert_equal "$runner_status" 0
-	grep 'event=linger_end reason="the time is over"' "$first_err"
-	q_is t "select finished_at > started_at + interval '9 s' from jobrun.job_runners where pid = $first"
-	for pid in "${runner_pids[@]:1}"; do
-		kill -TERM "$pid"
-		wait_runner "$pid"
-	done
+	grep 'event=linger_end reason="the time is over"' "$runner_err"
+	q_is t "select finished_at > started_at + interval '5 s' from jobrun.job_runners where pid = $runner_pid"
+	# The same without what is wrong with each.
+	lingerer 1s --queue default,other
+	q "insert into jobrun.job_runners (id, pid, places, host, version, started_at, lingers_until, job_types, queues)
+		select 8, 1, 1, host, version, started_at + interval '1 s', now() + interval '1 min', job_types || '{more}', null
+		from jobrun.job_runners where pid = $runner_pid"
+	wait_runner
+	grep 'event=linger_end reason="another runner goes on"' "$runner_err"
 }
 
 @test "after the hand-over it finishes what it holds, and is worth no notification" {
@@ -293,7 +297,6 @@ one_by_one_by() {
 	wait_until 10 test -s "$TMPDIR/up"
 	next=$(enqueue nap)
 	lingerer 1m -j 1
-	wait_until 5 said 1 event=listening
 	q 'notify jobrun' 'notify jobrun'
 	kill -0 "$runner_pid"
 	run_is "$next" queued
