@@ -50,3 +50,35 @@ teardown() {
 	# PgBouncer 1.18 ends when the one who cancels goes away too early.
 	pooler_lives
 }
+
+@test "a login that it refuses, or the server behind it, keeps its meaning" {
+	handler ok <<<'exit 0'
+	jr run -d "$JR_SERVER dbname=not_there"
+	assert_equal "$status" 78
+	assert_regex "$stderr" 'database "not_there" does not exist'
+	jr run -d "$JR_SERVER dbname=$JR_DATABASE user=not_there"
+	assert_equal "$status" 77
+	assert_regex "$stderr" 'no such user'
+}
+
+@test "a server that is away behind it is exit 75, said once, and its return is said once" {
+	end_pooler
+	own_cluster
+	JR_DIRECT=${JOBRUN_DATABASE_URL% dbname=*}
+	pooler
+	handler ok <<<'exit 0'
+	id=$(enqueue ok)
+	stop_server
+	jr run
+	assert_equal "$status" 75
+	assert_equal "${#stderr_lines[@]}" 1
+	jr run
+	assert_equal "$status" 75
+	assert_equal "$stderr" ''
+	start_server
+	# For a second it remembers that the server was away.
+	wait_until 10 run_jobrun list
+	jr_ok run
+	assert_regex "$stderr" 'database is back'
+	run_is "$id" succeeded
+}

@@ -94,7 +94,7 @@ wait_for_pooler() {
 # pooler: from here on the program goes through one with three connections for any number of clients: no two transactions
 # of a client need meet the same one.
 pooler() {
-	unpooled=$JR_SERVER
+	unpooled=$JR_SERVER unpooled_url=$JOBRUN_DATABASE_URL
 	JR_SERVER=$(start_pooler "$JR_DIRECT" default_pool_size=3) || return
 	export JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE"
 }
@@ -110,6 +110,6 @@ end_pooler() {
 	[ -n "${unpooled:-}" ] || return 0
 	stop_pooler "$JR_SERVER"
 	JR_SERVER=$unpooled
-	export JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE"
+	export JOBRUN_DATABASE_URL=$unpooled_url
 	unpooled=
 }
