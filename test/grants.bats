@@ -49,6 +49,11 @@ url() {
 	echo "$JR_SERVER dbname=$JR_DATABASE user=$(role "$1")"
 }
 
+# direct NAME: the same without a pooler, in which SET ROLE and temporary tables would meet another client.
+direct() {
+	echo "$JR_DIRECT dbname=$JR_DATABASE user=$(role "$1")"
+}
+
 # as NAME ARGUMENT...: jr as that role, handlers included.
 as() {
 	local name=$1
@@ -72,12 +77,12 @@ sql() {
 	for one; do
 		arguments+=(-c "$one")
 	done
-	psql_bare "$(url "$name")" "${arguments[@]}"
+	psql_bare "$(direct "$name")" "${arguments[@]}"
 }
 
 # refused NAME SQL [SQLSTATE]: the server must say no, for want of a right.
 refused() {
-	run psql_bare -v VERBOSITY=sqlstate "$(url "$1")" -c "$2"
+	run psql_bare -v VERBOSITY=sqlstate "$(direct "$1")" -c "$2"
 	[ "$status" -ne 0 ] || fail "as $1 it was possible: $2
 $output"
 	assert_output --regexp "^ERROR: +${3:-42501}$"
@@ -195,17 +200,17 @@ $output"
 
 	for what in 'select count(*) from jobrun.job_runs' 'select id from jobrun.job_runs' 'select count(*) from jobrun.runs' \
 		'select count(*) from jobrun.job_queues' 'select count(*) from jobrun.job_attempts' 'select count(*) from jobrun.held_runs' \
-		'select count(*) from jobrun.settings' 'select * from jobrun.new_runs' 'select count(*) from jobrun.job_definitions' \
+		'select count(*) from jobrun.settings' 'select * from jobrun.new_runs' "insert into jobrun.new_runs (job_type) values ('work') returning nr" 'delete from jobrun.new_runs' 'select count(*) from jobrun.job_definitions' \
 		"insert into jobrun.job_runs (job_type) values ('work')" 'delete from jobrun.job_runs' \
 		"select jobrun.run_texts($theirs)" "select jobrun.error_line($theirs)" "select jobrun.attempt_texts($theirs, 1)" \
 		"select jobrun.retry($own)" "select jobrun.pause(queue => 'mail')" "select jobrun.resume(queue => 'mail')" \
 		"select jobrun.set_queue('mail', '{\"max_running\": 1}')" "select jobrun.add_grant('admin', session_user)" \
 		"select jobrun.drop_grant('enqueue', session_user)" 'select jobrun.apply_grants()' "select jobrun.raise_alarm($theirs, 0)" \
 		"select jobrun.new_run('work')" "select jobrun.audit('a', 'b', null, null, null)" \
-		"select jobrun.settle_done('{$theirs}', '{0}', 1, '{}')" "select jobrun.insert_new_run()" \
+		"select jobrun.settle_done('{$theirs}', '{0}', 1, '{}')" "select jobrun.take_new_runs()" \
 		"create table jobrun.mine (a int)" 'drop table jobrun.job_runs'; do
 		case $what in
-		*insert_new_run*) refused enqueue "$what" '(42501|0A000)' ;;
+		*take_new_runs*) refused enqueue "$what" '(42501|0A000)' ;;
 		*new_run\(*) refused enqueue "$what" '(42501|42883)' ;;
 		*) refused enqueue "$what" ;;
 		esac
@@ -551,7 +556,6 @@ objects() {
 		function enqueue_many: enqueue run admin
 		function enqueue_run: enqueue run admin
 		function error_line: read run admin
-		function insert_new_run: admin
 		function insert_run: admin
 		function is_admin: admin
 		function is_limited: read run admin
@@ -565,6 +569,7 @@ objects() {
 		function pause: admin
 		function raise_alarm: run admin
 		function rate_left: read run admin
+		function read_options: admin
 		function resume: admin
 		function retry: admin
 		function rights: admin
@@ -572,10 +577,12 @@ objects() {
 		function run_texts: read run admin
 		function set_queue: admin
 		function settle_done: run admin
+		function take_new_runs: admin
 		schema: enqueue=U read=U run=U admin=U
 		sequence job_audit_id_seq:
 		sequence job_definitions_id_seq:
 		sequence job_runs_id_seq:
+		sequence new_runs_nr_seq:
 		table job_attempts: read=R run=rawd admin=rawd
 		table job_audit: read=r run=r admin=r
 		table job_definitions: read=R run=rW admin=rawd
@@ -588,12 +595,13 @@ objects() {
 		table job_slots: read=r run=rawd admin=rawd
 		table job_stats: read=r run=rawd admin=rawd
 		table job_types: read=r run=r admin=r
+		table new_runs: enqueue=a run=a admin=ra
 		table schema_migrations: read=r run=r admin=r
 		table settings: read=r run=r admin=rw
 		type enqueued:
+		type run_options:
 		view attempts: read=r run=r admin=r
 		view held_runs: run=r admin=r
-		view new_runs: enqueue=a run=a admin=ra
 		view runs: read=r run=r admin=r
 	text
 }
@@ -732,7 +740,7 @@ found_columns() {
 		select verdict from jobrun.effect_claim('g', null, null, 'word');
 		select verdict from jobrun.effect_look('g');
 	sql
-	run psql_bare "$(url enqueue)" -f attack.sql
+	run psql_bare "$(direct enqueue)" -f attack.sql
 	assert_output '1
 1
 2
@@ -756,7 +764,7 @@ open'
 			sed '/^select jobrun.enqueue/,$d; s/^create schema.*//' attack.sql | grep -E 'temp table|^insert into (job_|pg_)|^set '
 			echo "$what;"
 		} >more.sql
-		run psql_bare -v VERBOSITY=sqlstate "$(url enqueue)" -f more.sql
+		run psql_bare -v VERBOSITY=sqlstate "$(direct enqueue)" -f more.sql
 		assert_output --partial 'ERROR:  JR065'
 	done
 }

@@ -70,7 +70,7 @@ one_by_one() {
 }
 
 @test "a run starts when it is committed: twenty, one after another, take no polls" {
-	needs_session
+	needs_session # notifications
 	lingerer 1m
 	one_by_one 1
 	# By polling these would take sixteen seconds at least.
@@ -88,7 +88,7 @@ one_by_one_by() {
 }
 
 @test "retry and resume wake it too" {
-	needs_session
+	needs_session # notifications
 	handler fails <<<'exit 65'
 	id=$(enqueue fails)
 	jr run
@@ -148,7 +148,7 @@ one_by_one_by() {
 }
 
 @test "a cancel reaches a running handler at once" {
-	needs_session
+	needs_session # notifications; behind a pooler it is seen at the heartbeat
 	lingerer 1m --heartbeat 20s
 	id=$(enqueue wait)
 	wait_until 10 test -s "$TMPDIR/up"
@@ -180,7 +180,7 @@ one_by_one_by() {
 }
 
 @test "connections that are cut: it listens again, and what came meanwhile is run" {
-	needs_session
+	needs_session # notifications
 	lingerer 1m
 	for n in 2 3 4; do
 		terminate_backends
@@ -291,6 +291,7 @@ one_by_one_by() {
 }
 
 @test "without a free place it waits for one" {
+	needs_session # notifications
 	id=$(enqueue wait)
 	bg_runner -j 1 --max-runs 1
 	wait_until 10 test -s "$TMPDIR/up"

@@ -246,6 +246,23 @@ waits_or_runs() {
 	assert_equal "$(most seen.b)" 1
 }
 
+@test "enqueue --lock is that key" {
+	gate work
+	enqueue work --lock ada
+	enqueue work --lock ada
+	enqueue work --lock bob
+	bg_runner -j 10
+	wait_until 10 running_are 2
+	jr_ok run -j 10 --state-dir "$BATS_TEST_TMPDIR/other"
+	running_are 2
+	q_is '1|ada|running
+2|ada|queued
+3|bob|running' "select id, concurrency_key, status from jobrun.job_runs order by id"
+	touch "$TMPDIR/open"
+	wait_runner
+	nothing_waits
+}
+
 @test "--per-key N lets N of a key run at once" {
 	witness work
 	jr_ok queue keyed --per-key 2

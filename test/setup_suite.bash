@@ -4,6 +4,7 @@
 # program, and JR_DIRECT, for the test itself. With POOLER=1 the first goes through PgBouncer (JR_POOLER says so); else
 # both are the same.
 
+# shellcheck disable=SC1091 # it is checked by itself
 source "${BASH_SOURCE[0]%/*}/lib/pooler.bash"
 
 setup_suite() {
