@@ -87,7 +87,7 @@ static bool
 is_blank(const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
-		if (memchr(" \t\r", text[i], 3) == NULL)
+		if (text[i] != ' ' && text[i] != '\t' && text[i] != '\r')
 			return false;
 	}
 	return true;
@@ -272,7 +272,7 @@ fill(struct batch *b, struct jr_err *err)
 }
 
 static bool
-end(struct batch *b, struct jr_err *err)
+finish(struct batch *b, struct jr_err *err)
 {
 	struct jr_db *db = NULL;
 	enum jr_fate fate;
@@ -328,7 +328,7 @@ send_all(struct batch *b, struct jr_request *request, struct jr_err *err)
 		return (int)err->code;
 	}
 	b->conn = jr_db_detach(db);
-	ok = fill(b, err) && end(b, err);
+	ok = fill(b, err) && finish(b, err);
 	PQfinish(b->conn); /* after a failure: a rollback */
 	if (!ok)
 		return (int)err->code;
@@ -349,14 +349,14 @@ jr_enqueue_batch(const struct jr_app *app, const struct jr_enqueue_opts *opts,
 	    .opts = opts,
 	    .type = request->values[JR_REQUEST_TYPE],
 	    .name = is_stdin ? "stdin" : opts->batch,
-	    .fd = is_stdin ? STDIN_FILENO : open(opts->batch, O_RDONLY | O_CLOEXEC),
-	    .shows = jr_print_is_terminal(stderr)};
+	    .fd = is_stdin ? STDIN_FILENO : open(opts->batch, O_RDONLY | O_CLOEXEC)};
 	int status;
 
 	if (b.fd < 0) {
 		jr_fail(err, JR_E_DATA, "cannot open %s: %s", opts->batch, strerror(errno));
 		return JR_E_DATA;
 	}
+	b.shows = jr_print_is_terminal(stderr);
 	jr_buf_init(&b.line, LINE_MAX_BYTES);
 	status = send_all(&b, request, err);
 	jr_buf_release(&b.line);

@@ -1,7 +1,8 @@
 /*
  * copy: see copy.h.
  *
- * While a COPY takes rows libpq does not tell that the server has refused one; the server throws away what follows. But
+ * Rows of a part are judged twice: by COPY as they come, and by triggers at the end of the part, which is therefore short. While
+ * a COPY takes rows libpq does not tell that the server has refused one; the server throws away what follows. But
  * what it says makes the socket readable. So whenever something has been heard the part is ended, which brings the error,
  * or shows that it was something else; then the next row begins another part.
  *
@@ -22,7 +23,8 @@
 
 #define PROGRESS_MS 30000
 #define PUSH_BYTES 65536
-#define PART_ROWS 10000
+#define PART_ROWS 1000
+#define PART_MS 1000 /* so long no row comes: enough */
 #define PART_BYTES ((size_t)4 * 1048576)
 #define ROWS_MAX ((size_t)32 * 1048576)
 
@@ -65,25 +67,51 @@ jr_copy_refused(const struct jr_copy *copy)
 	return copy->refused;
 }
 
+/* A number of rows; 0: there is none, or it makes no sense. */
+static int64_t
+number_at(const char *text)
+{
+	long long row;
+
+	errno = 0;
+	row = strtoll(text, NULL, 10);
+	return errno == 0 && row > 0 ? row : 0;
+}
+
 /*
  * "...\nCOPY new_runs, line 17, column payload: ...": in whatever language, the COPY is the outermost context and so the last
  * line, since no value has a line feed in it; and behind the name comes the number.
  */
 static int64_t
-find_row(const PGresult *result, const char *relation)
+find_in_context(const PGresult *result, const char *relation)
 {
 	const char *context = PQresultErrorField(result, PG_DIAG_CONTEXT), *line;
 
 	if (context == NULL)
 		return 0;
 	line = strrchr(context, '\n');
-	line = strstr(line == NULL ? context : line, relation);
-	if (line == NULL)
+	line = line == NULL ? context : line + 1;
+	if (strncmp(line, "COPY ", 5) != 0 || strncmp(line + 5, relation, strlen(relation)) != 0)
 		return 0;
-	line += strlen(relation);
+	line += 5 + strlen(relation);
 	while (*line != '\0' && !isdigit((unsigned char)*line))
 		line++;
-	return *line == '\0' ? 0 : strtoll(line, NULL, 10);
+	return number_at(line);
+}
+
+/* "line 17: ...": what a trigger of the relation says of a row that COPY itself could read. It goes from the message. */
+static int64_t
+take_from_message(struct jr_err *err)
+{
+	static const char mark[] = "line ";
+	size_t at = sizeof(mark) - 1, digits = strspn(err->msg + at, "0123456789");
+	struct jr_err old = *err;
+
+	if (strncmp(err->msg, mark, at) != 0 || digits == 0 ||
+	    strncmp(err->msg + at + digits, ": ", 2) != 0)
+		return 0;
+	memmove(err->msg, old.msg + at + digits + 2, strlen(old.msg + at + digits + 2) + 1);
+	return number_at(old.msg + at);
 }
 
 static bool
@@ -93,9 +121,11 @@ judge(struct jr_copy *copy, const PGresult *result, struct jr_err *err)
 
 	if (!jr_pg_is_error(result))
 		return true;
-	row = find_row(result, copy->relation);
-	copy->refused = row > 0 ? copy->before + row : 0;
 	jr_pg_result_error(result, err);
+	row = find_in_context(result, copy->relation);
+	if (row == 0)
+		row = take_from_message(err);
+	copy->refused = row > 0 ? copy->before + row : 0;
 	return false;
 }
 
@@ -250,6 +280,7 @@ bool
 jr_copy_wait(struct jr_copy *copy, int fd, struct jr_err *err)
 {
 	struct pollfd fds[2] = {{.fd = fd, .events = POLLIN}, {.events = POLLIN}};
+	int ready;
 
 	if (poll(fds, 1, 0) > 0)
 		return true;
@@ -257,14 +288,14 @@ jr_copy_wait(struct jr_copy *copy, int fd, struct jr_err *err)
 		if (!push(copy, err))
 			return false;
 		fds[1].fd = PQsocket(copy->conn);
-		if (poll(fds, 2, -1) < 0) {
-			if (errno != EINTR)
-				return jr_fail(err, JR_E_BUG, "poll: %s", strerror(errno));
-			continue;
-		}
-		if (fds[1].revents != 0 && !listen_to(copy, err))
+		ready = poll(fds, 2, copy->open ? PART_MS : -1);
+		if (ready < 0 && errno != EINTR)
+			return jr_fail(err, JR_E_BUG, "poll: %s", strerror(errno));
+		if (ready > 0 && fds[1].revents != 0 && !listen_to(copy, err))
 			return false;
-	} while (fds[0].revents == 0);
+		if (ready == 0 && !end_part(copy, err))
+			return false;
+	} while (ready <= 0 || fds[0].revents == 0);
 	return true;
 }
 

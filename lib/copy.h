@@ -3,8 +3,8 @@
  * transaction of the caller's.
  *
  * Values are bytes that are escaped and otherwise untouched: what they mean is for the server to say. The stream is sent in
- * parts, each a COPY of its own, so that the server is heard at least once a part; it is heard earlier if it refuses a
- * row. It has 30 s for each bit of progress, then the connection is given up; whoever makes the rows has all the time
+ * parts, each a COPY of its own, so that the server is heard at least once a part; it is heard earlier if it cannot read
+ * a row. It has 30 s for each bit of progress, then the connection is given up; whoever makes the rows has all the time
  * there is. After a failure the transaction can only be rolled back, or the connection closed.
  *
  * Protocol: PostgreSQL manual, "Functions Associated with the COPY Command", and COPY, "Text Format".
@@ -23,7 +23,10 @@ struct jr_copy_value {
 	size_t len;
 };
 
-/* conn is borrowed. `relation`: how the server calls it when it says where a mistake is ("COPY new_runs, line 17"). */
+/*
+ * conn is borrowed. `relation`: as the server calls it when it says where a mistake is ("COPY new_runs, line 17"); its
+ * triggers do so by "line 17: " in front of the message.
+ */
 struct jr_copy *jr_copy_new(PGconn *conn, const char *sql, const char *relation) JR_MUST;
 void jr_copy_free(struct jr_copy *copy); /* NULL is fine */
 

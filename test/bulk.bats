@@ -94,7 +94,7 @@ is_copying() {
 	batch '{\n{"n":2}\n'
 	refused 65 'lines: line 1: .*invalid input syntax for type json: .*; up to there: \{$'
 	batch '{"n":1}\n\n \n{"n":x}\n{"n":5}\n{\n'
-	refused 65 'lines: line 4: .*Token "x" is invalid; up to there: \{"n":x$'
+	refused 65 'lines: line 4: .*Token "x" is invalid; up to there: \{"n":x\.*$'
 	batch '1\r\n2\r\n3,\r\n'
 	refused 65 'lines: line 3: '
 	batch '1\n2\n3,'
@@ -116,16 +116,17 @@ is_copying() {
 }
 
 @test "the number is right far behind, and behind lines of any length" {
+	local JR_TIMEOUT=100
+
 	seq -f '{"n":%g}' 20000 >good
-	sed '19999s/.*/{"n":/' good >lines
-	jr enqueue work --batch lines
-	refused 65 'lines: line 19999: '
-	sed '10000s/$/}/' good >lines
-	jr enqueue work --batch lines
-	refused 65 'lines: line 10000: '
-	sed '10001s/$/}/' good >lines
-	jr enqueue work --batch lines
-	refused 65 'lines: line 10001: '
+	for line in 1000 1001 10001; do
+		sed "${line}s/\$/}/" good >lines
+		jr enqueue work --batch lines
+		refused 65 "lines: line $line: "
+		sed 's/.*/{"payload":&}/' good | sed "${line}s/payload/paylaod/" | head -n 10100 >lines
+		jr enqueue work --batch lines --per-run
+		refused 65 "lines: line $line: there is no option \"paylaod\""
+	done
 	jr enqueue work --batch good
 	assert_equal "$status" 0
 	assert_equal "$output" 'queued 20000 runs'
@@ -146,10 +147,10 @@ is_copying() {
 	q 'truncate jobrun.job_runs'
 	{ echo 1; mib 1048575; } >lines
 	jr enqueue work --batch lines
-	refused 65 'lines: line 2: the payload has 1048577 bytes; the limit is 1048576'
+	refused 65 'lines: line 2: payload.* has 10485[0-9]+ bytes; the limit is 1048576'
 	{ echo 1; echo 2; mib 2097150; } >lines
 	jr enqueue work --batch lines
-	refused 65 'lines: line 3: the payload has'
+	refused 65 'lines: line 3: payload.* has'
 	{ echo 1; echo 2; mib 2097151; echo 4; } >lines
 	jr enqueue work --batch lines
 	refused 65 'lines: line 3: it is longer than 2097152 bytes'
@@ -160,7 +161,7 @@ is_copying() {
 @test "tabs, backslashes, quotes, controls and any script arrive as they are" {
 	cat >lines <<-'json'
 		{"a":"\\ \" \/ \b \f \n \r \t \u0001 \u00fc","b":	[	1 ]	}
-		"\\N" 
+		"\\N"
 		"\\."
 		"ü → 名前 🎉"
 		"\\\\t\\n"
@@ -222,7 +223,7 @@ is_copying() {
 }
 
 @test "--per-run: what is unknown or makes no sense is exit 65 with its line" {
-	for line in '{"queeu":"x"}|no option "queeu"' '5|not an object' '[]|not an object' '{"run_in":"5 parsecs"}|interval' \
+	for line in '{"queeu":"x"}|no option "queeu"' '5|is an object like' '[]|is an object like' '{"run_in":"5 parsecs"}|interval' \
 		'{"run_in":"-5m"}|negative' '{"run_at":"infinity"}|never comes' '{"priority":"high"}|integer' '{"priority":5000}|range' \
 		'{"queue":"No Queue"}|not a name' '{"idempotency_key":""}|0 bytes' '{"on_conflict":"what"}|on_conflict' \
 		'{"payload":{"a":}}|JSON|json'; do
@@ -266,6 +267,12 @@ is_copying() {
 	printf '{,\n' >&"$writer"
 	streamed 65
 	assert_regex "$(cat err)" '^jobrun: fifo: line 3: '
+	rm fifo
+	exec {writer}>&-
+	stream --per-run
+	printf '{}\n{"queue":"No Queue"}\n' >&"$writer"
+	streamed 65
+	assert_regex "$(cat err)" '^jobrun: fifo: line 2: queue "No Queue" is not a name'
 	q_is 0 'select count(*) from jobrun.job_runs'
 }
 
@@ -273,6 +280,7 @@ is_copying() {
 	stream
 	printf '1\n{"n":' >&"$writer"
 	wait_until 10 is_copying
+	wait_until 10 eval '! is_copying' # what has come is looked at
 	printf '2}\n' >&"$writer"
 	q_is 0 'select count(*) from jobrun.job_runs'
 	exec {writer}>&-
@@ -339,7 +347,7 @@ is_copying() {
 	q_is "$role" 'select distinct created_by from jobrun.job_runs'
 	q 'truncate jobrun.job_runs'
 	jr enqueue -d "$theirs" play --batch - < <(seq 5)
-	refused 77 'stdin: line 1: '
+	refused 77 '.*may not enqueue job type "play"'
 	q "select jobrun.drop_grant('enqueue', '$role')" "drop owned by $role" >/dev/null
 	jr enqueue -d "$theirs" work --batch - < <(seq 5)
 	assert_equal "$status" 77
@@ -347,16 +355,16 @@ is_copying() {
 
 @test "behind a pooler in transaction mode" {
 	pooler
-	seq -f '{"n":%g}' 15000 >lines
+	seq -f '{"n":%g}' 10500 >lines
 	jr_ok enqueue work --batch lines
-	assert_equal "$output" 'queued 15000 runs'
-	sed -i '14000s/.*/x/' lines
+	assert_equal "$output" 'queued 10500 runs'
+	sed -i '10400s/.*/x/' lines
 	jr enqueue work --batch lines
 	assert_equal "$status" 65
-	assert_regex "$stderr" 'lines: line 14000: '
+	assert_regex "$stderr" 'lines: line 10400: '
 	jr_ok enqueue -n work --batch - < <(seq 5)
 	jr_ok enqueue work --batch - < <(seq 5)
-	q_is 15005 'select count(*) from jobrun.job_runs'
+	q_is 10505 'select count(*) from jobrun.job_runs'
 }
 
 @test "on a terminal it says how far it is; the line is gone at the end" {

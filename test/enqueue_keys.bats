@@ -181,7 +181,7 @@ begin() {
 	proxy answer 2
 	q "create function claimed() returns trigger language plpgsql as 'begin new.status := ''running''; new.claim_seq := 1;
 			new.attempts := 1; new.runner_id := 1; new.locked_until := now() + interval ''1 hour''; new.locked_by := ''x'';
-			return new; end'" \
+			new.started_at := now(); return new; end'" \
 		"create trigger claimed before update of payload on jobrun.job_runs for each row execute function claimed()"
 	jr_ok enqueue -d "$proxied" sync '{"n":4}' --unique a --replace
 	assert_file_exists "$cut_file"

@@ -46,7 +46,7 @@ one_by_one() {
 			while exists (select from jobrun.job_runs where status <> 'succeeded') loop perform pg_sleep(0.005); end loop;
 		end \$\$;"
 	done >script.sql
-	JOBRUN_DATABASE_URL=${direct:-$JOBRUN_DATABASE_URL} q <script.sql >ids
+	q <script.sql >ids
 	q_is "$1" "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
@@ -70,6 +70,7 @@ one_by_one() {
 }
 
 @test "a run starts when it is committed: twenty, one after another, take no polls" {
+	needs_session # notifications
 	lingerer 1m
 	one_by_one 1
 	# By polling these would take sixteen seconds at least.
@@ -87,6 +88,7 @@ one_by_one_by() {
 }
 
 @test "retry and resume wake it too" {
+	needs_session # notifications
 	handler fails <<<'exit 65'
 	id=$(enqueue fails)
 	jr run
@@ -117,6 +119,7 @@ one_by_one_by() {
 }
 
 @test "many notifications are few looks, and the last is not lost" {
+	needs_session
 	own_cluster -o log_statement=all
 	lingerer 1m
 	for ((i = 0; i < 10000; i++)); do
@@ -145,6 +148,7 @@ one_by_one_by() {
 }
 
 @test "a cancel reaches a running handler at once" {
+	needs_session # notifications; behind a pooler it is seen at the heartbeat
 	lingerer 1m --heartbeat 20s
 	id=$(enqueue wait)
 	wait_until 10 test -s "$TMPDIR/up"
@@ -155,6 +159,7 @@ one_by_one_by() {
 }
 
 @test "many cancels are few heartbeats, and the last is not lost" {
+	needs_session
 	own_cluster -o log_statement=all
 	lingerer 1m --heartbeat 20s
 	id=$(enqueue wait)
@@ -175,6 +180,7 @@ one_by_one_by() {
 }
 
 @test "connections that are cut: it listens again, and what came meanwhile is run" {
+	needs_session # notifications
 	lingerer 1m
 	for n in 2 3 4; do
 		terminate_backends
@@ -215,23 +221,25 @@ one_by_one_by() {
 	stop_runner
 }
 
-@test "hand-over: not to one that does less, or ends, or is elsewhere; then it ends five seconds later" {
+@test "hand-over: not to one that does less, ends, or is elsewhere; then it ends five seconds later" {
 	lingerer 1s --queue default,other
-	first=$runner_pid first_err=$runner_err
-	lingerer 1m --type nap # less
-	lingerer 1m --queue other
-	handler more <<<'exit 0'
-	lingerer 1m
-	q "update jobrun.job_runners set host = 'elsewhere' where pid = $runner_pid"
-	lingerer 1s # its own time is over as soon
-	wait_runner "$first"
+	q "insert into jobrun.job_runners (id, pid, places, host, version, started_at, finished_at, lingers_until, job_types, queues)
+		select n, 1, 1, case n when 1 then 'elsewhere' else host end, version,
+			started_at + case n when 2 then interval '-1 s' else '1 s' end, case n when 3 then started_at + interval '1 s' end,
+			case n when 4 then now() + interval '5.5 s' when 5 then null else now() + interval '1 min' end,
+			case n when 6 then job_types[2:] else job_types end, case n when 7 then '{other}' else queues end
+		from jobrun.job_runners, generate_series(1, 7) n"
+	wait_runner
 	assert_equal "$runner_status" 0
-	grep 'event=linger_end reason="the time is over"' "$first_err"
-	q_is t "select finished_at > started_at + interval '5 s' from jobrun.job_runners where pid = $first"
-	for pid in "${runner_pids[@]:1}"; do
-		kill -TERM "$pid"
-		wait_runner "$pid"
-	done
+	grep 'event=linger_end reason="the time is over"' "$runner_err"
+	q_is t "select finished_at > started_at + interval '5 s' from jobrun.job_runners where pid = $runner_pid"
+	# The same without what is wrong with each.
+	lingerer 1s --queue default,other
+	q "insert into jobrun.job_runners (id, pid, places, host, version, started_at, lingers_until, job_types, queues)
+		select 8, 1, 1, host, version, started_at + interval '1 s', now() + interval '1 min', job_types || '{more}', null
+		from jobrun.job_runners where pid = $runner_pid"
+	wait_runner
+	grep 'event=linger_end reason="another runner goes on"' "$runner_err"
 }
 
 @test "after the hand-over it finishes what it holds, and is worth no notification" {
@@ -283,12 +291,12 @@ one_by_one_by() {
 }
 
 @test "without a free place it waits for one" {
+	needs_session # notifications
 	id=$(enqueue wait)
 	bg_runner -j 1 --max-runs 1
 	wait_until 10 test -s "$TMPDIR/up"
 	next=$(enqueue nap)
 	lingerer 1m -j 1
-	wait_until 5 said 1 event=listening
 	q 'notify jobrun' 'notify jobrun'
 	kill -0 "$runner_pid"
 	run_is "$next" queued

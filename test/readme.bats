@@ -230,6 +230,20 @@ members() {
 	assert_equal "$(cat said)" "$(cat shown)"
 }
 
+@test "many runs at once: a batch, a batch with options, COPY, enqueue_many" {
+	example bulk.sh | bash >out
+	assert_equal "$(cat out)" 'queued 1000 runs'
+	q_is '1000|bulk' "select count(*), min(queue) from jobrun.job_runs where job_type = 'send_invoice'"
+	q 'truncate jobrun.job_runs'
+	example bulk_options.sh | bash >out
+	assert_equal "$(cat out)" 'queued 2 runs'
+	q_is '200|00:05:00|order-1;50|00:00:00|' "select string_agg(concat_ws('|', priority, run_at - created_at,
+		case when idempotency_key is null then '' else idempotency_key end), ';' order by id) from jobrun.job_runs"
+	q 'truncate jobrun.job_runs'
+	example bulk.sql | q
+	q_is '4|bulk|1|2' "select count(*), min(queue), min(payload->>'order'), max(payload->>'order') from jobrun.job_runs"
+}
+
 # orders: the application's table. An order of nothing is refused when it is committed, with all that went before.
 orders() {
 	q <<-'sql'

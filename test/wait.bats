@@ -20,7 +20,7 @@ teardown() {
 
 # end ID STATUS [RESULT [ERROR]]: what a runner would write.
 end() {
-	q "update jobrun.job_runs set status = '$2', claim_seq = 1, attempts = 3, finished_at = now(),
+	q "update jobrun.job_runs set status = '$2', claim_seq = 3, attempts = 3, finished_at = now(),
 		result = nullif('${3:-}', '')::jsonb, last_error = nullif('${4:-}', '') where id = $1"
 }
 

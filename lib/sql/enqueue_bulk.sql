@@ -1,2 +1,2 @@
--- enqueue_bulk: a row for each run; null, null at the end: a line without anything, which only counts
+-- enqueue_bulk: a row for each run; one of nulls for a line without anything, which only counts
 copy jobrun.new_runs (job_type, payload, options, run) from stdin

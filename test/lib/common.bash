@@ -25,9 +25,9 @@ common_setup() {
 	test_database
 }
 
-# needs_session: what follows is about connections to the server themselves, so it makes no sense through a pooler.
+# needs_session: what follows in the test is about connections to the server themselves, which are a pooler's with POOLER=1.
 needs_session() {
-	[ -z "$JR_POOLER" ] || skip 'needs a session of its own'
+	[ -z "$JR_POOLER" ] || skip 'needs_session'
 }
 
 # The surroundings without a database, for tests that need none.

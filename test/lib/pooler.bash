@@ -35,7 +35,6 @@ start_pooler() {
 	echo "host=$dir user=jobrun"
 }
 
-# With -d it answers from the moment on that the caller has its prompt back.
 pooler_settings() {
 	local dir=$1 server=$2
 
