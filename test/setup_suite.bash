@@ -5,6 +5,7 @@
 # both are the same.
 
 # shellcheck disable=SC1091 # it is checked by itself
+# shellcheck disable=SC1091 # beside this file
 source "${BASH_SOURCE[0]%/*}/lib/pooler.bash"
 
 setup_suite() {
