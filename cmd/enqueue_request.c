@@ -237,8 +237,8 @@ member_value(enum shape shape, const char *text)
 	if (shape == NUMBER)
 		return json_integer(ms);
 	/* Servers before 15 read "N ms" into 32 bits of microseconds. */
-	interval = jr_xasprintf("%lld:%02lld:%02lld.%03lld", ms / 3600000, ms / 60000 % 60,
-	    ms / 1000 % 60, ms % 1000);
+	interval = jr_xasprintf(
+	    "%lld:%02lld:%02lld.%03lld", ms / 3600000, ms / 60000 % 60, ms / 1000 % 60, ms % 1000);
 	value = json_string(interval);
 	free(interval);
 	return value;
