@@ -173,7 +173,7 @@ static void
 set_rate(json_t *changes, const char *text)
 {
 	struct jr_err unused;
-	int64_t limit, period_ms;
+	int64_t limit = 0, period_ms = 0;
 	char *period;
 
 	if (is_none(text) || !parse_rate("", text, &limit, &period_ms, &unused)) {

@@ -130,10 +130,10 @@ static bool
 take_chunk(struct batch *b, const char *text, size_t len, struct jr_err *err)
 {
 	while (len > 0) {
-		const char *end = memchr(text, '\n', len);
-		size_t part = end == NULL ? len : (size_t)(end - text);
+		const char *eol = memchr(text, '\n', len);
+		size_t part = eol == NULL ? len : (size_t)(eol - text);
 
-		if (end == NULL)
+		if (eol == NULL)
 			return keep(b, text, part, err);
 		if (b->line.len > 0 ? !keep(b, text, part, err) || !take_kept(b, err)
 				    : !take_line(b, text, part, err))

@@ -228,13 +228,17 @@ static json_t *
 member_value(enum shape shape, const char *text)
 {
 	json_t *value;
+	long long ms;
 	char *interval;
 
-	if (shape == NUMBER)
-		return json_integer(strtoll(text, NULL, 10));
 	if (shape == TEXT)
 		return json_string(text);
-	interval = jr_xasprintf("%s ms", text);
+	ms = strtoll(text, NULL, 10);
+	if (shape == NUMBER)
+		return json_integer(ms);
+	/* Servers before 15 read "N ms" into 32 bits of microseconds. */
+	interval = jr_xasprintf(
+	    "%lld:%02lld:%02lld.%03lld", ms / 3600000, ms / 60000 % 60, ms / 1000 % 60, ms % 1000);
 	value = json_string(interval);
 	free(interval);
 	return value;

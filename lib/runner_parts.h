@@ -148,7 +148,6 @@ struct jr_runner {
 	size_t held_count;
 	int64_t beat_at_ms;    /* next heartbeat; JR_NEVER while nothing is held */
 	int64_t beat_sent_ms;  /* the last one */
-	bool beat_wanted;      /* somebody has asked for a cancel since */
 	int64_t resolve_at_ms; /* doubt is not read before */
 
 	/* claim */
@@ -159,10 +158,10 @@ struct jr_runner {
 	size_t claim_places[JR_POOL_COUNT]; /* had for it */
 	size_t combos_count;                /* of all lanes */
 	int64_t combos_at_ms;               /* when they were read; -1: not to be used */
+	int64_t looked_ms;                  /* when they were last asked for */
 	bool drained;                       /* nothing is due in any lane */
 	bool stale;                         /* a handler has ended since the last look was sent */
 	bool news;                          /* a notification has come since then */
-	int64_t looked_ms;                  /* when that was */
 	bool crowded;                       /* no free place, and nothing held: others go on */
 	int64_t
 	    claim_at_ms; /* not before: after a failure, or to look again while something runs */
@@ -179,8 +178,9 @@ struct jr_runner {
 	size_t claim_wanted; /* runs asked for; 0: the statement was no claim */
 	bool job_tried;
 
-	/* tell */
+	/* tell, and beat */
 	bool tell_wanted;
+	bool beat_wanted; /* somebody has asked for a cancel since the last heartbeat */
 
 	/* reclaim */
 	bool reclaim_wanted;

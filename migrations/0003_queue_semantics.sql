@@ -464,7 +464,8 @@ begin
 			perform jobrun.audit('cancel', 'run ' || id, jsonb_build_object('status', 'running', 'attempts', v_run.attempts),
 				'{"status": "running", "cancel_requested": true}', reason);
 		end if;
-		if exists (select from jobrun.job_runners n where n.id = v_run.runner_id and n.lingers_until > now()) then
+		-- one that was started with --for still listens while it finishes what it holds
+		if exists (select from jobrun.job_runners n where n.id = v_run.runner_id and n.lingers_until is not null) then
 			perform pg_notify('jobrun', 'cancel');
 		end if;
 		return 'requested';

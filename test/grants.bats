@@ -15,19 +15,23 @@ teardown() {
 
 	common_teardown || failed=1
 	for role in ${roles[0]+"${roles[@]}"}; do
-		admin "drop role if exists \"$role\""
+		psql_bare "$JR_DIRECT dbname=postgres" -v name="$role" <<<'drop role if exists :"name"'
 	done
 	return "$failed"
 }
 
-# login NAME: make a role NAME_DATABASE that may log in; its name is printed by role NAME.
+# login NAME: make a role NAME_DATABASE that may log in.
 login() {
 	local name
 
 	for name; do
-		admin "create role \"$(role "$name")\" login"
-		roles+=("$(role "$name")")
+		make_role "$(role "$name")"
 	done
+}
+
+make_role() {
+	roles+=("$1")
+	psql_bare "$JR_DIRECT dbname=postgres" -v name="$1" <<<'create role :"name" login'
 }
 
 role() {
@@ -160,12 +164,12 @@ $output"
 @test "a role's name is taken as it is" {
 	local name="O'Brien \"the\" boss; --_$JR_DATABASE"
 
-	psql_bare "$JR_SERVER dbname=postgres" -v name="$name" <<<'create role :"name" login'
+	make_role "$name"
 	jr_ok grant enqueue "$name"
-	q_is t "select has_function_privilege(role, 'jobrun.enqueue_run', 'execute') from jobrun.job_grants" 2>/dev/null ||
-		q_is t "select has_function_privilege(g.role, p.oid, 'execute') from jobrun.job_grants g, pg_proc p where p.proname = 'enqueue_run'"
+	assert_output "enqueue: granted to $name"
+	q_is t "select has_function_privilege(g.role, p.oid, 'execute') from jobrun.job_grants g, pg_proc p where p.proname = 'enqueue_run'"
 	jr_ok grant enqueue "$name" --revoke
-	psql_bare "$JR_SERVER dbname=postgres" -v name="$name" <<<'drop role :"name"'
+	q_is 0 'select count(*) from jobrun.job_grants'
 }
 
 # --- what each kind may ---
