@@ -8,7 +8,6 @@ load lib/proxy
 setup() {
 	common_setup
 	proxies=()
-	pooler=
 	role=
 	writer=
 }
@@ -18,7 +17,6 @@ teardown() {
 		exec {writer}>&-
 	fi
 	end_proxies
-	[ -z "$pooler" ] || end_pooler
 	common_teardown
 	[ -z "$role" ] || admin "drop role $role"
 }

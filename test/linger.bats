@@ -11,11 +11,6 @@ setup() {
 	handler nap <<<'exit 0'
 }
 
-teardown() {
-	end_pooler
-	common_teardown
-}
-
 # lingerer D OPTION...: a runner that stays, and is there.
 lingerer() {
 	bg_runner --for "$1" -v "${@:2}"

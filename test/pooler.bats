@@ -9,11 +9,6 @@ setup() {
 	pooler
 }
 
-teardown() {
-	end_pooler
-	common_teardown
-}
-
 @test "six runners behind a pooler do each run exactly once" {
 	handler append <<<'echo "$JOBRUN_RUN_ID" >> "$TMPDIR/done"'
 	q "select jobrun.enqueue('append') from generate_series(1, 300)" >/dev/null

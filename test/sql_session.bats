@@ -23,7 +23,6 @@ setup() {
 }
 
 teardown() {
-	end_pooler
 	q "drop owned by $role" "drop role $role" || true
 	common_teardown
 }

@@ -59,6 +59,9 @@ common_teardown() {
 	[ -n "${BATS_TEST_COMPLETED:-}" ] || bad=1
 	end_runners
 	release_holds
+	if [ -n "${unpooled:-}" ]; then # of lib/pooler
+		end_pooler || bad=1
+	fi
 	check_no_strays || bad=1
 	check_sanitizer || bad=1
 	if [ -n "${JR_DATABASE:-}" ]; then

@@ -70,7 +70,7 @@ stop_pooler() {
 
 	dir=${dir%% *}
 	pid=$(cat "$dir/pid" 2>/dev/null)
-	if kill -INT "${pid:-none}" 2>/dev/null; then
+	if kill -TERM "${pid:-none}" 2>/dev/null; then
 		wait_for_pooler "$pid" || kill -KILL "$pid"
 	else
 		echo "the pooler has ended by itself:" >&2
@@ -105,11 +105,12 @@ pooler_lives() {
 	kill -0 "$(cat "${dir%% *}/pid")"
 }
 
-# For the teardown too.
+# The teardown does it where the test has not.
 end_pooler() {
-	[ -n "${unpooled:-}" ] || return 0
-	stop_pooler "$JR_SERVER"
+	local through=$JR_SERVER
+
 	JR_SERVER=$unpooled
 	export JOBRUN_DATABASE_URL=$unpooled_url
 	unpooled=
+	stop_pooler "$through"
 }
