@@ -93,7 +93,7 @@ begin
 		raise exception 'job type "%": names that begin with "jobrun." are reserved', v_type using errcode = 'JR065';
 	elsif not jobrun.may_enqueue(v_type) then
 		raise exception 'role "%" may not enqueue job type "%"', jobrun.caller(), v_type using errcode = 'insufficient_privilege',
-			hint = format('jobrun grant enqueue %s --type %s', jobrun.caller(), v_type);
+			hint = format('jobrun grant enqueue %s --type %s', quote_ident(jobrun.caller()), v_type);
 	end if;
 
 	select d.* into v_def from jobrun.job_definitions d where d.name = v_type;
@@ -374,7 +374,8 @@ begin
 		raise exception 'a run with options of its own is an object like {"payload": ..., "run_in": "5m"}, not %', left(run::text, 100)
 			using errcode = 'JR065';
 	end if;
-	v_all := coalesce(options, '{}') || coalesce(run, '{}');
+	v_all := case when run ?| '{run_in,run_at}' then options - '{run_in,run_at}'::text[] else options end;
+	v_all := coalesce(v_all, '{}') || coalesce(run, '{}');
 	v_result := jsonb_populate_record(null::jobrun.run_options, v_all);
 	select k.key into v_word from jsonb_object_keys(v_all) k(key) where not to_jsonb(v_result) ? k.key order by k.key limit 1;
 	if found then
@@ -396,6 +397,8 @@ declare
 	v_done jobrun.enqueued;
 	v_line bigint;
 	v_row  record;
+	v_text text;
+	v_hint text;
 begin
 	select a.* into v_head from added a where num_nonnulls(a.job_type, a.payload, a.options, a.run) > 0 order by a.nr limit 1;
 	if not found then
@@ -426,12 +429,14 @@ begin
 	delete from jobrun.new_runs n where n.nr between (select min(a.nr) from added a) and (select max(a.nr) from added a);
 	return null;
 exception when others then
-	-- of those that went in together only a payload can be too large
-	if v_line is null then
+	get stacked diagnostics v_text = message_text, v_hint = pg_exception_hint;
+	if v_line is null then         -- of those that went in together only a payload can be too large
 		select l.line into v_line from (select row_number() over (order by a.nr) as line, a.payload from added a) l
 		where octet_length(l.payload::text) > 1048576 or pg_column_size(l.payload) > 1049600 order by l.line limit 1;
+		v_text := regexp_replace(v_text, '^payload [0-9]+ ', 'the payload ');
 	end if;
-	raise exception '%', case when v_line is null then '' else format('line %s: ', v_line) end || sqlerrm using errcode = sqlstate;
+	raise exception '%', case when v_line is null then '' else format('line %s: ', v_line) end || v_text
+		using errcode = sqlstate, hint = coalesce(v_hint, '');
 end
 $fn$;
 
