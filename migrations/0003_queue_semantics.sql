@@ -435,8 +435,11 @@ exception when others then
 		where octet_length(l.payload::text) > 1048576 or pg_column_size(l.payload) > 1049600 order by l.line limit 1;
 		v_text := regexp_replace(v_text, '^payload [0-9]+ ', 'the payload ');
 	end if;
-	raise exception '%', case when v_line is null then '' else format('line %s: ', v_line) end || v_text
-		using errcode = sqlstate, hint = coalesce(v_hint, '');
+	v_text := case when v_line is null then '' else format('line %s: ', v_line) end || v_text;
+	if v_hint = '' then
+		raise exception '%', v_text using errcode = sqlstate;
+	end if;
+	raise exception '%', v_text using errcode = sqlstate, hint = v_hint;
 end
 $fn$;
 

@@ -147,7 +147,7 @@ is_copying() {
 	q 'truncate jobrun.job_runs'
 	{ echo 1; mib 1048575; } >lines
 	jr enqueue work --batch lines
-	refused 65 'lines: line 2: payload.* has 10485[0-9]+ bytes; the limit is 1048576'
+	refused 65 'lines: line 2: the payload has 10485[0-9]+ bytes; the limit is 1048576'
 	{ echo 1; echo 2; mib 2097150; } >lines
 	jr enqueue work --batch lines
 	refused 65 'lines: line 3: payload.* has'
