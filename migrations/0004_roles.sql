@@ -44,6 +44,8 @@ declare
 	v_role  text;
 	v_right text;
 begin
+	-- GRANT knows no waiting: two at once for the same table, and one fails with "tuple concurrently updated"
+	lock table jobrun.job_grants in share row exclusive mode;
 	if exists (select from pg_roles o where o.rolname = anew) then
 		execute format('revoke all on all tables in schema jobrun from %I', anew);
 		execute format('revoke all on all functions in schema jobrun from %I', anew);
@@ -69,6 +71,7 @@ declare
 	v_role constant text := role;
 	v_old  jsonb;
 begin
+	lock table jobrun.job_grants in share row exclusive mode;
 	if v_kind is null or v_kind not in ('enqueue', 'run', 'read', 'admin') then
 		raise exception 'there is no kind "%"; there are enqueue, run, read and admin', left(v_kind, 100) using errcode = 'JR065';
 	elsif not exists (select from pg_roles o where o.rolname = v_role) then
@@ -97,6 +100,7 @@ declare
 	v_role constant text := role;
 	v_old  jsonb;
 begin
+	lock table jobrun.job_grants in share row exclusive mode;
 	delete from jobrun.job_grants g where g.role = v_role and g.kind = v_kind returning to_jsonb(g) - 'granted_at' into v_old;
 	if v_old is null then
 		return false;

@@ -174,6 +174,25 @@ $output"
 
 # --- what each kind may ---
 
+@test "many grants at once wait for each other" {
+	local pids=() pid n
+
+	login one two
+	for n in 1 2 3; do
+		run_jobrun grant enqueue "$(role one)" 2>>"$TMPDIR/err" >/dev/null &
+		pids+=("$!")
+		run_jobrun grant run "$(role two)" 2>>"$TMPDIR/err" >/dev/null &
+		pids+=("$!")
+		run_jobrun grant read "$(role one)" 2>>"$TMPDIR/err" >/dev/null &
+		pids+=("$!")
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid" || fail "$(cat "$TMPDIR/err")"
+	done
+	q_is 3 'select count(*) from jobrun.job_grants'
+	as_ok one enqueue work
+}
+
 @test "nobody may anything without a grant" {
 	login app
 	handler work <<<'exit 0'
