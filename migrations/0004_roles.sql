@@ -15,7 +15,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{enqueue,read,run,admin}', 'execute on function jobrun.need, jobrun.run_status'),
 		('{enqueue,run,admin}', 'execute on function jobrun.enqueue, jobrun.enqueue_run, jobrun.enqueue_many, jobrun.cancel, jobrun.effect, '
 			|| 'jobrun.effect_begin, jobrun.effect_claim, jobrun.effect_done, jobrun.effect_undo, jobrun.effect_end, jobrun.effect_look'),
-		('{enqueue,run,admin}', 'insert on jobrun.new_runs'),
+		('{enqueue,run,admin}', 'insert (job_type, payload, options, run) on jobrun.new_runs'),
 		('{read,run,admin}', 'select on jobrun.runs, jobrun.attempts, jobrun.job_queues, jobrun.job_types, jobrun.job_runners, '
 			|| 'jobrun.job_slots, jobrun.job_stats, jobrun.job_audit, jobrun.job_grants, jobrun.settings, jobrun.schema_migrations'),
 		('{read,run,admin}', 'execute on function jobrun.run_texts, jobrun.attempt_texts, jobrun.error_line, jobrun.rate_left, '

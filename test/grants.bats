@@ -223,7 +223,8 @@ $output"
 
 	for what in 'select count(*) from jobrun.job_runs' 'select id from jobrun.job_runs' 'select count(*) from jobrun.runs' \
 		'select count(*) from jobrun.job_queues' 'select count(*) from jobrun.job_attempts' 'select count(*) from jobrun.held_runs' \
-		'select count(*) from jobrun.settings' 'select * from jobrun.new_runs' "insert into jobrun.new_runs (job_type) values ('work') returning nr" 'delete from jobrun.new_runs' 'select count(*) from jobrun.job_definitions' \
+		'select count(*) from jobrun.settings' 'select * from jobrun.new_runs' "insert into jobrun.new_runs (job_type) values ('work') returning nr" 'delete from jobrun.new_runs' \
+		"insert into jobrun.new_runs (nr, job_type) overriding system value values (9, 'work')" 'select count(*) from jobrun.job_definitions' \
 		"insert into jobrun.job_runs (job_type) values ('work')" 'delete from jobrun.job_runs' \
 		"select jobrun.run_texts($theirs)" "select jobrun.error_line($theirs)" "select jobrun.attempt_texts($theirs, 1)" \
 		"select jobrun.retry($own)" "select jobrun.pause(queue => 'mail')" "select jobrun.resume(queue => 'mail')" \
@@ -618,7 +619,7 @@ objects() {
 		table job_slots: read=r run=rawd admin=rawd
 		table job_stats: read=r run=rawd admin=rawd
 		table job_types: read=r run=r admin=r
-		table new_runs: enqueue=a run=a admin=ra
+		table new_runs: enqueue=A run=A admin=rA
 		table schema_migrations: read=r run=r admin=r
 		table settings: read=r run=r admin=rw
 		type enqueued:
@@ -632,12 +633,15 @@ objects() {
 # The columns that a role may read or write where it may not those of the whole table.
 columns() {
 	cat <<-'text'
+		enqueue insert new_runs: job_type payload options run
 		read select job_attempts: run_id claim_seq attempt runner_id pid started_at finished_at cpu_ms max_rss_kb output_dropped exit_status outcome error_code host
 		read select job_definitions: id anchor_at next_slot_at paused_until created_at updated_at timeout backoff_base backoff_cap catch_up_grace max_attempts priority enabled name job_type schedule time_zone queue concurrency_key on_dead catch_up overlap paused_reason description
 		read select job_runs: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code output_dropped
 		read select job_runs_archive: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code archived_at output_dropped
+		run insert new_runs: job_type payload options run
 		run update job_definitions: next_slot_at
 		run update job_queues: rate_window_start rate_used
+		admin insert new_runs: job_type payload options run
 		admin update job_queues: rate_window_start rate_used
 	text
 }
