@@ -111,4 +111,7 @@ begin
 end
 $fn$;
 
+-- Default privileges of the database may have given something.
 revoke all on all functions in schema jobrun from public;
+revoke all on all tables in schema jobrun from public;
+revoke all on schema jobrun from public;

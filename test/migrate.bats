@@ -138,6 +138,14 @@ newest() {
 	done
 }
 
+@test "what default privileges give to everybody is taken back" {
+	q 'alter default privileges grant select, insert on tables to public' 'alter default privileges grant usage on schemas to public'
+	jr_ok migrate
+	q_is f "select has_schema_privilege('public', 'jobrun', 'usage')"
+	q_is '' "select relname from pg_class where relnamespace = 'jobrun'::regnamespace and relkind in ('r', 'v')
+		and has_table_privilege('public', oid, 'select, insert')"
+}
+
 @test "a lock held by others is waited for a short time, then exit 75; nothing is half done" {
 	q 'create schema jobrun' "create table jobrun.schema_migrations (version integer primary key, name text not null,
 		checksum text not null, applied_at timestamptz not null default now())"
