@@ -261,6 +261,9 @@ declare
 begin
 	if v_conflict not in ('keep', 'replace', 'unless_running') then
 		raise exception 'on_conflict "%" is not one of keep, replace, unless_running', left(v_conflict, 100) using errcode = 'JR065';
+	elsif idempotency_key like 'on\_dead:%' then
+		raise exception 'idempotency_key "%": those that begin with "on_dead:" are reserved', left(idempotency_key, 100)
+			using errcode = 'JR065';
 	end if;
 	v_new := jobrun.new_run(job_type, payload, queue, priority, run_in, run_at, expires_in, max_attempts, timeout, backoff_base,
 		backoff_cap, idempotency_key, unique_key, concurrency_key, parent_id, trace_context);
@@ -726,6 +729,7 @@ declare
 	v_run   jobrun.job_runs;
 	v_def   jobrun.job_definitions;
 	v_facts jsonb;
+	v_done  jobrun.enqueued;
 begin
 	select r.* into v_run from jobrun.job_runs r
 	where r.id = raise_alarm.run_id and r.claim_seq = raise_alarm.claim_seq and r.status = 'dead';
@@ -741,8 +745,13 @@ begin
 	if octet_length(v_facts::text) > 1048576 or pg_column_size(v_facts) > 1048576 then
 		v_facts := v_facts - 'payload';
 	end if;
-	return (jobrun.enqueue_run(v_def.on_dead, v_facts, parent_id => v_run.id, trace_context => v_run.trace_context,
-		idempotency_key => format('on_dead:%s:%s', v_run.id, v_run.claim_seq))).id;
+	-- Not through enqueue_run, which keeps such a key from clients: who had it first would be the alarm.
+	v_done := jobrun.insert_run(jobrun.new_run(v_def.on_dead, v_facts, null, null, null, null, null, null, null, null, null,
+		format('on_dead:%s:%s', v_run.id, v_run.claim_seq), null, null, v_run.id, v_run.trace_context), 'keep');
+	if v_done.created and v_done.run_at <= now() then
+		perform jobrun.call_runners('');
+	end if;
+	return v_done.id;
 exception when others then
 	raise warning 'run % is dead, and its alarm could not be enqueued: %', run_id, sqlerrm;
 	return null;
