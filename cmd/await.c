@@ -172,6 +172,8 @@ print_one(struct awaiter *a, const PGresult *result, int row)
 		puts(PQgetvalue(result, row, E_DOCUMENT));
 	else if (a->app->json)
 		printf("%s%s", a->printed == 0 ? "[" : ",\n ", PQgetvalue(result, row, E_DOCUMENT));
+	else if (jr_pg_text(result, row, E_RESULT) != NULL && jr_print_is_terminal(stdout))
+		jr_print_line(stdout, "", PQgetvalue(result, row, E_RESULT));
 	else if (jr_pg_text(result, row, E_RESULT) != NULL)
 		puts(PQgetvalue(result, row, E_RESULT));
 	a->printed++;

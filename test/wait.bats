@@ -216,3 +216,12 @@ sh
 	assert_equal "$output" ''
 	q "drop owned by $role"
 }
+
+@test "a result moves no cursor of a terminal, and is as it is elsewhere" {
+	id=$(enqueue work)
+	q "update jobrun.job_runs set status = 'succeeded', finished_at = now(), result = '\"\\u009b2J\"' where id = $id"
+	jr_ok wait "$id"
+	assert_output $'"\xc2\x9b2J"'
+	run timeout 20 script -qec "$(printf '%q ' "$JOBRUN" wait "$id")" /dev/null
+	assert_output --partial '\x9b2J'
+}
