@@ -30,7 +30,8 @@ end
 $fn$;
 
 -- may_enqueue: not if grants of kind enqueue name the job types that the caller may enqueue, and this is none of them. Who
--- has no such grant has come here through EXECUTE that somebody gave by hand, perhaps to a function around this one.
+-- has no such grant may all the same have come through a function around enqueue, but not with EXECUTE of its own: a role
+-- that was renamed keeps that, while the grant and its limits stay with the old name.
 create function jobrun.may_enqueue(job_type text) returns boolean
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -38,7 +39,9 @@ declare
 begin
 	return coalesce((select bool_or(g.job_types is null or may_enqueue.job_type = any (g.job_types))
 			from jobrun.job_grants g join pg_roles o on o.rolname = g.role
-			where g.kind = 'enqueue' and pg_has_role(v_caller, o.oid, 'usage')), true)
+			where g.kind = 'enqueue' and pg_has_role(v_caller, o.oid, 'usage')),
+			not exists (select from pg_proc p where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun')
+				and p.proname in ('enqueue', 'enqueue_run', 'enqueue_many') and has_function_privilege(v_caller, p.oid, 'execute')))
 		or jobrun.may('run', 'admin');
 end
 $fn$;

@@ -136,6 +136,34 @@ $output"
 	refute_output --partial 'does not exist'
 }
 
+@test "grant: a role that was renamed may not what was granted to the old name" {
+	login app
+	jr_ok grant enqueue "$(role app)" --type mail
+	admin "alter role \"$(role app)\" rename to \"$(role new)\""
+	roles+=("$(role new)")
+	refused new "select jobrun.enqueue('sms')"
+	refused new "select jobrun.enqueue('mail')"
+	refused new "insert into jobrun.new_runs (job_type) values ('sms')"
+	jr_ok grant
+	assert_line --partial 'this role does not exist'
+	jr_ok grant enqueue "$(role new)" --type mail
+	jr_ok grant enqueue "$(role app)" --revoke
+	as_ok new enqueue mail
+	refused new "select jobrun.enqueue('sms')"
+	jr_ok grant enqueue "$(role new)" --revoke
+	refused new "select jobrun.run_status('{1}')"
+}
+
+@test "enqueue through a function around it needs no grant, with EXECUTE one has need of one" {
+	login app
+	q "create function public.order_mail() returns bigint language sql security definer as \$\$ select jobrun.enqueue('mail') \$\$"
+	assert_equal "$(sql app 'select public.order_mail()')" 1
+	q_is "$(role app)" 'select created_by from jobrun.job_runs'
+	q "grant usage on schema jobrun to \"$(role app)\"" "grant execute on function jobrun.enqueue to \"$(role app)\""
+	refused app "select jobrun.enqueue('mail')"
+	q "revoke all on all functions in schema jobrun from \"$(role app)\"" "revoke all on schema jobrun from \"$(role app)\""
+}
+
 @test "grant: wrong words are exit 64, a role that is not there 65 with what to type" {
 	login app
 	app=$(role app)
