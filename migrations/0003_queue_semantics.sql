@@ -186,8 +186,10 @@ begin
 				v_run := jobrun.lock_waiting(v_id, v_conflict = 'replace');
 				continue when v_run.id is null;
 				if v_conflict = 'replace' then
+					-- A violation of job_runs_horizon would show the whole row, which may be of another role, in its DETAIL.
 					update jobrun.job_runs r
-					set payload = v_new.payload, priority = v_new.priority, run_at = v_new.run_at,
+					set payload = v_new.payload, priority = v_new.priority,
+						run_at = least(v_new.run_at, r.created_at + interval '101 years'),
 						expires_at = coalesce(v_new.expires_at, r.expires_at)
 					where r.id = v_id returning r.* into v_run;
 					return (v_run.id, false, true, v_run.status, v_run.job_type, v_run.queue, v_run.priority, v_run.run_at)::jobrun.enqueued;

@@ -824,6 +824,14 @@ open'
 	done
 }
 
+@test "no error shows a run of another role" {
+	granted enqueue
+	id=$(enqueue work '{"secret": 1}' --unique k)
+	q "update jobrun.job_runs set created_at = now() - interval '2 years', checkpoint = '{\"secret\": 2}', last_error = 'secret' where id = $id"
+	run sql enqueue "select jobrun.enqueue('work', '1', unique_key => 'k', on_conflict => 'replace', run_at => now() + interval '99 years 11 months')"
+	assert_output "$id"
+}
+
 @test "a caller cannot pass for another" {
 	granted enqueue
 	theirs=$(enqueue work)
