@@ -170,7 +170,7 @@ begin
 		if v_new.idempotency_key is not null then
 			select r.* into v_run from jobrun.job_runs r where r.job_type = v_new.job_type and r.idempotency_key = v_new.idempotency_key;
 			if found then
-				if v_run.payload <> v_new.payload then
+				if v_run.payload <> v_new.payload and v_run.created_by = v_new.created_by then
 					raise notice 'run % has this idempotency key and another payload; it stays as it is', v_run.id;
 				end if;
 				exit;

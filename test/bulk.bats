@@ -150,7 +150,7 @@ is_copying() {
 	refused 65 'lines: line 2: the payload has 10485[0-9]+ bytes; the limit is 1048576'
 	{ echo 1; echo 2; mib 2097150; } >lines
 	jr enqueue work --batch lines
-	refused 65 'lines: line 3: payload.* has'
+	refused 65 'lines: line 3: the payload has'
 	{ echo 1; echo 2; mib 2097151; echo 4; } >lines
 	jr enqueue work --batch lines
 	refused 65 'lines: line 3: it is longer than 2097152 bytes'
