@@ -146,9 +146,16 @@ begin
 	v_run.run_at     := greatest(now(), coalesce(new_run.run_at, now() + new_run.run_in, now()));
 	v_run.expires_at := v_run.run_at + new_run.expires_in;
 
-	-- A limit per key needs a queue row to lock. The look saves the row lock that even a do-nothing insert may wait for.
+	-- A limit per key needs a queue row to lock. The look saves the row lock that even a do-nothing insert may wait for. The
+	-- name of a new queue is a key like others: see enqueue_run.
 	if v_run.concurrency_key is not null and not exists (select from jobrun.job_queues q where q.name = v_run.queue) then
-		insert into jobrun.job_queues (name) values (v_run.queue) on conflict do nothing;
+		perform jobrun.nth_key();
+		begin
+			insert into jobrun.job_queues (name) values (v_run.queue) on conflict do nothing;
+		exception when deadlock_detected then
+			raise exception 'another transaction uses the same new queues in another order; try again'
+				using errcode = 'serialization_failure';
+		end;
 	end if;
 	return v_run;
 end
@@ -224,7 +231,7 @@ begin
 end
 $fn$;
 
--- nth_key: how many keyed runs this transaction has enqueued by now, this one included.
+-- nth_key: how many keyed runs this transaction has enqueued and queues it has made by now, this one included.
 create function jobrun.nth_key() returns integer
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -406,6 +413,7 @@ declare
 	v_line bigint;
 	v_row  record;
 	v_text text;
+	v_code text;
 	v_hint text;
 begin
 	select a.* into v_head from added a where num_nonnulls(a.job_type, a.payload, a.options, a.run) > 0 order by a.nr limit 1;
@@ -444,10 +452,11 @@ exception when others then
 		v_text := regexp_replace(v_text, '^payload [0-9]+ ', 'the payload ');
 	end if;
 	v_text := case when v_line is null then '' else format('line %s: ', v_line) end || v_text;
+	v_code := case when sqlstate = '40P01' then '40001' else sqlstate end;     -- as enqueue_run
 	if v_hint = '' then
-		raise exception '%', v_text using errcode = sqlstate;
+		raise exception '%', v_text using errcode = v_code;
 	end if;
-	raise exception '%', v_text using errcode = sqlstate, hint = v_hint;
+	raise exception '%', v_text using errcode = v_code, hint = v_hint;
 end
 $fn$;
 
