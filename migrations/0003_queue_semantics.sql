@@ -170,6 +170,7 @@ declare
 	v_conflict constant text := on_conflict;
 	v_run      jobrun.job_runs;
 	v_id       bigint;
+	v_expires  timestamptz;
 begin
 	-- Each statement below has a snapshot of its own. A turn that finds nothing and then cannot insert has met a run that
 	-- was committed in between: the next turn sees it.
@@ -185,21 +186,24 @@ begin
 		end if;
 
 		if v_new.unique_key is not null then
-			select r.id into v_id from jobrun.job_runs r
+			select r.id, r.expires_at into v_id, v_expires from jobrun.job_runs r
 			where r.job_type = v_new.job_type and r.unique_key = v_new.unique_key and r.finished_at is null
 				and r.status in ('queued', 'failed')
 			order by r.claim_seq, r.id limit 1;
 			if found then
-				v_run := jobrun.lock_waiting(v_id, v_conflict = 'replace');
+				v_run := jobrun.lock_waiting(v_id, v_conflict = 'replace' or v_expires <= now());
 				continue when v_run.id is null;
+				-- What has expired will never start, and would take this request with it: it gets the time of this one.
 				if v_conflict = 'replace' then
 					-- A violation of job_runs_horizon would show the whole row, which may be of another role, in its DETAIL.
 					update jobrun.job_runs r
 					set payload = v_new.payload, priority = v_new.priority,
 						run_at = least(v_new.run_at, r.created_at + interval '101 years'),
-						expires_at = coalesce(v_new.expires_at, r.expires_at)
+						expires_at = coalesce(v_new.expires_at, case when r.expires_at > v_new.run_at then r.expires_at end)
 					where r.id = v_id returning r.* into v_run;
 					return (v_run.id, false, true, v_run.status, v_run.job_type, v_run.queue, v_run.priority, v_run.run_at)::jobrun.enqueued;
+				elsif v_run.expires_at <= now() then
+					update jobrun.job_runs r set expires_at = v_new.expires_at where r.id = v_id;
 				end if;
 				exit;
 			end if;
