@@ -37,12 +37,12 @@ language plpgsql stable security definer set search_path = pg_catalog, jobrun, p
 declare
 	v_caller constant name := jobrun.caller();
 begin
-	return coalesce((select bool_or(g.job_types is null or may_enqueue.job_type = any (g.job_types))
+	return jobrun.may('run', 'admin')
+		or coalesce((select bool_or(g.job_types is null or may_enqueue.job_type = any (g.job_types))
 			from jobrun.job_grants g join pg_roles o on o.rolname = g.role
 			where g.kind = 'enqueue' and pg_has_role(v_caller, o.oid, 'usage')),
 			not exists (select from pg_proc p where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun')
-				and p.proname in ('enqueue', 'enqueue_run', 'enqueue_many') and has_function_privilege(v_caller, p.oid, 'execute')))
-		or jobrun.may('run', 'admin');
+				and p.proname in ('enqueue', 'enqueue_run', 'enqueue_many') and has_function_privilege(v_caller, p.oid, 'execute')));
 end
 $fn$;
 
@@ -65,11 +65,16 @@ $fn$;
 
 -- call_runners: wake those that linger (run --for). NOTIFY makes all commits of the server queue up, so there is none unless
 -- somebody listens; who begins to linger right now looks for himself a second later. '' there may be work; 'cancel' a running
--- run was asked to stop.
-create function jobrun.call_runners(message text) returns void
+-- run was asked to stop. runner: only if this one was started with --for; it listens also while it finishes what it holds. A
+-- transaction that has notified cannot be prepared, so whoever prepares his says so with the setting jobrun.notify.
+create function jobrun.call_runners(message text, runner bigint default null) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
-	if exists (select from jobrun.job_runners n where n.lingers_until > now()) then
+	if current_setting('jobrun.notify', true) is not distinct from 'off' then
+		return;
+	elsif case when runner is null then exists (select from jobrun.job_runners n where n.lingers_until > now())
+		else exists (select from jobrun.job_runners n where n.id = runner and n.lingers_until is not null) end
+	then
 		perform pg_notify('jobrun', message);
 	end if;
 end
@@ -493,10 +498,7 @@ begin
 			perform jobrun.audit('cancel', 'run ' || id, jsonb_build_object('status', 'running', 'attempts', v_run.attempts),
 				'{"status": "running", "cancel_requested": true}', reason);
 		end if;
-		-- one that was started with --for still listens while it finishes what it holds
-		if exists (select from jobrun.job_runners n where n.id = v_run.runner_id and n.lingers_until is not null) then
-			perform pg_notify('jobrun', 'cancel');
-		end if;
+		perform jobrun.call_runners('cancel', v_run.runner_id);
 		return 'requested';
 	end if;
 	return v_run.status;
@@ -611,14 +613,15 @@ $fn$;
 -- ------------------------------------------------------------------------------------------------------ pauses and limits
 
 -- pause: no run of this job type, of this queue, or of this definition is claimed until the pause ends (no duration: until
--- resume). Runs stay where they are; those that run go on. Returns until when.
+-- resume). Runs stay where they are; those that run go on. Returns until when. Commit soon: claims wait for the queue's row,
+-- as they do after set_queue.
 create function jobrun.pause(
 	job_type text default null, queue text default null, definition text default null, duration interval default null,
 	reason text default null)
 returns timestamptz
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
-	v_until  constant timestamptz := coalesce(now() + duration, 'infinity');
+	v_until  timestamptz;
 	v_object text;
 	v_old    jsonb;
 begin
@@ -626,6 +629,7 @@ begin
 		raise exception 'pause needs one of job_type, queue and definition' using errcode = 'JR065';
 	end if;
 	perform jobrun.check_duration('duration', duration);
+	v_until := coalesce(now() + duration, 'infinity');
 	if job_type is not null then
 		perform jobrun.check_name('job type', job_type);
 		v_object := 'type ' || job_type;
