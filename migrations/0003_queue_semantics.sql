@@ -72,8 +72,8 @@ language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
 	if current_setting('jobrun.notify', true) is not distinct from 'off' then
 		return;
-	elsif case when runner is null then exists (select from jobrun.job_runners n where n.lingers_until > now())
-		else exists (select from jobrun.job_runners n where n.id = runner and n.lingers_until is not null) end
+	elsif (case when runner is null then exists (select from jobrun.job_runners n where n.lingers_until > now())
+		else exists (select from jobrun.job_runners n where n.id = runner and n.lingers_until is not null) end)
 	then
 		perform pg_notify('jobrun', message);
 	end if;
