@@ -58,7 +58,7 @@ tell_refused(const PGresult *result)
 			continue;
 		count++;
 		if (answer == NULL)
-			fprintf(stderr, "jobrun: there is no run %s\n", id);
+			fprintf(stderr, "jobrun: there is no run %s that you may cancel\n", id);
 		else
 			fprintf(stderr, "jobrun: run %s had ended already: %s\n", id, answer);
 	}
