@@ -101,7 +101,9 @@ begin
 		raise exception 'job type "%": names that begin with "jobrun." are reserved', v_type using errcode = 'JR065';
 	elsif not jobrun.may_enqueue(v_type) then
 		raise exception 'role "%" may not enqueue job type "%"', jobrun.caller(), v_type using errcode = 'insufficient_privilege',
-			hint = format('jobrun grant enqueue %s --type %s', quote_ident(jobrun.caller()), v_type);
+			-- a grant takes the place of the one before it: all types that the role shall have
+			hint = format('jobrun grant enqueue %s --type %s', quote_ident(jobrun.caller()), array_to_string(array_append((select g.job_types
+				from jobrun.job_grants g where g.role = jobrun.caller() and g.kind = 'enqueue'), v_type), ','));
 	end if;
 
 	select d.* into v_def from jobrun.job_definitions d where d.name = v_type;

@@ -347,7 +347,7 @@ is_copying() {
 	q_is "$role" 'select distinct created_by from jobrun.job_runs'
 	q 'truncate jobrun.job_runs'
 	jr enqueue -d "$theirs" play --batch - < <(seq 5)
-	refused 77 '.*may not enqueue job type "play"'
+	refused 77 ".*may not enqueue job type \"play\"; jobrun grant enqueue $role --type work,play"
 	q "select jobrun.drop_grant('enqueue', '$role')" "drop owned by $role" >/dev/null
 	jr enqueue -d "$theirs" work --batch - < <(seq 5)
 	assert_equal "$status" 77

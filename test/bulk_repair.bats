@@ -385,6 +385,7 @@ jobrun|retry|run 2|{"status": "cancelled", "attempts": 0}|{"status": "queued"}||
 		# shellcheck disable=SC2086 # words
 		jr $command
 		assert_equal "$command: $status" "$command: 77"
+		refute_regex "$stderr" 'does the rest'
 	done
 	export JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE"
 	run_is 1 dead

@@ -100,7 +100,7 @@ $output"
 	jr_ok grant
 	assert_output ''
 	jr_ok grant enqueue "$app" --type mail,sms
-	assert_output "enqueue: granted to $app"
+	assert_output "enqueue: granted to $app, for mail, sms"
 	assert_equal "$stderr" ''
 	jr_ok grant read "$app"
 	jr_ok grant
@@ -280,6 +280,7 @@ $output"
 		as enqueue $command
 		assert_equal "$status" 77
 		assert_equal "$output" ''
+		assert_regex "$stderr" "permission denied for .*; for what a role can be given see 'jobrun grant --help'"
 	done
 }
 
@@ -306,7 +307,7 @@ $bad|dead||exit:65|exit 65: no such customer"
 	refused app "insert into jobrun.new_runs (job_type) values ('other')"
 	as app enqueue other
 	assert_equal "$status" 77
-	assert_regex "$stderr" "role \"$(role app)\" may not enqueue job type \"other\""
+	assert_equal "$stderr" "jobrun: role \"$(role app)\" may not enqueue job type \"other\"; jobrun grant enqueue $(role app) --type mail,sms,other"
 	jr_ok grant enqueue "$(role app)" --type other
 	sql app "select jobrun.enqueue('other')" >/dev/null
 	refused app "select jobrun.enqueue('mail')"
