@@ -31,8 +31,9 @@ struct awaiter {
 	struct jr_db **db;
 	const struct jr_await *wait;
 	int64_t until;
-	size_t printed; /* documents */
-	bool bad;       /* one did not succeed */
+	size_t printed;      /* documents */
+	bool bad;            /* one did not succeed */
+	struct jr_buf words; /* about those that did not: a line each */
 };
 
 const char *
@@ -138,7 +139,7 @@ poll_until_over(struct awaiter *a, struct jr_err *err)
 }
 
 static void
-print_bad(const PGresult *result, int row)
+add_bad(struct jr_buf *words, const PGresult *result, int row)
 {
 	const char *id = PQgetvalue(result, row, E_ID), *type = PQgetvalue(result, row, E_TYPE);
 	const char *status = jr_pg_text(result, row, E_STATUS);
@@ -155,9 +156,20 @@ print_bad(const PGresult *result, int row)
 		    error == NULL ? "" : error, id);
 	else
 		line = jr_xasprintf("run %s (%s) is %s", id, type, status);
-	fflush(stdout);
-	jr_print_line(stderr, "jobrun: ", line);
+	jr_buf_adds(words, line);
+	jr_buf_addc(words, '\n');
 	free(line);
+}
+
+/* Behind the results: in the midst of them they would break the document on a terminal. */
+static void
+print_words(struct jr_buf *words)
+{
+	char *rest = words->data;
+
+	fflush(stdout);
+	for (char *line = strsep(&rest, "\n"); rest != NULL; line = strsep(&rest, "\n"))
+		jr_print_line(stderr, "jobrun: ", line);
 }
 
 static void
@@ -172,13 +184,15 @@ print_one(struct awaiter *a, const PGresult *result, int row)
 		puts(PQgetvalue(result, row, E_DOCUMENT));
 	else if (a->app->json)
 		printf("%s%s", a->printed == 0 ? "[" : ",\n ", PQgetvalue(result, row, E_DOCUMENT));
+	else if (jr_pg_text(result, row, E_RESULT) != NULL && jr_print_is_terminal(stdout))
+		jr_print_line(stdout, "", PQgetvalue(result, row, E_RESULT));
 	else if (jr_pg_text(result, row, E_RESULT) != NULL)
 		puts(PQgetvalue(result, row, E_RESULT));
 	a->printed++;
 	if (waits || (status != NULL && strcmp(status, "succeeded") == 0))
 		return; /* what is not over is told once for all */
 	a->bad = true;
-	print_bad(result, row);
+	add_bad(&a->words, result, row);
 }
 
 static bool
@@ -199,6 +213,7 @@ print_all(struct awaiter *a, struct jr_err *err)
 	}
 	if (a->app->json && !a->wait->alone && a->printed > 0)
 		puts("]");
+	print_words(&a->words);
 	return ok;
 }
 
@@ -230,6 +245,7 @@ jr_await(
 	PGresult *left = poll_until_over(&a, err);
 	int status = 0;
 
+	jr_buf_init(&a.words, SIZE_MAX / 4);
 	if (left == NULL || !print_all(&a, err))
 		status = (int)err->code;
 	else if (PQntuples(left) > 0) {
@@ -238,5 +254,6 @@ jr_await(
 	} else if (a.bad)
 		status = JR_E_NEWS;
 	PQclear(left);
+	jr_buf_release(&a.words);
 	return status;
 }

@@ -152,9 +152,9 @@ do_all(struct bulk *bulk, struct jr_err *err)
 static void
 say_how_far(const struct bulk *bulk, struct jr_err *err)
 {
-	char *how_far = jr_xasprintf("stopped after %" PRId64 " of %" PRId64
-				     " runs%s; the same command again does the rest",
-	    bulk->taken, bulk->total, jr_db_is_in_doubt(err) ? " (and perhaps the next 1000)" : "");
+	char *how_far = jr_xasprintf("stopped after %" PRId64 " of %" PRId64 " runs%s%s",
+	    bulk->taken, bulk->total, jr_db_is_in_doubt(err) ? " (and perhaps the next 1000)" : "",
+	    err->code == JR_E_PERM ? "" : "; the same command again does the rest");
 
 	jr_fail_in(err, how_far);
 	free(how_far);

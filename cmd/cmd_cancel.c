@@ -58,7 +58,7 @@ tell_refused(const PGresult *result)
 			continue;
 		count++;
 		if (answer == NULL)
-			fprintf(stderr, "jobrun: there is no run %s\n", id);
+			fprintf(stderr, "jobrun: there is no run %s that you may cancel\n", id);
 		else
 			fprintf(stderr, "jobrun: run %s had ended already: %s\n", id, answer);
 	}
@@ -154,7 +154,7 @@ const struct jr_cmd jr_cmd_cancel = {
     .usage = "[OPTION...] ID... | --status S | --type T | --queue Q | --since D",
     .details =
 	"Runs are named by ID, or chosen as 'jobrun list' shows them with the same options.\n"
-	"A running one is stopped by its runner at the next heartbeat.\n",
+	"A running one is stopped by its runner at the next heartbeat, at once with 'run --for'.\n",
     .options = cancel_options,
     .defaults = &cancel_defaults,
     .size = sizeof(cancel_defaults),

@@ -98,15 +98,18 @@ change(struct jr_db *db, const struct grant_opts *opts, char **argv, PGresult **
 static void
 tell(const struct grant_opts *opts, char **argv, const PGresult *answer)
 {
-	char *line;
+	struct jr_buf line;
 
+	jr_buf_init(&line, SIZE_MAX / 4);
 	if (opts->revoke && !jr_pg_bool(answer, 0, 0))
-		line = jr_xasprintf("%s did not have %s", argv[1], argv[0]);
+		jr_buf_addf(&line, "%s did not have %s", argv[1], argv[0]);
 	else
-		line = jr_xasprintf("%s: %s%s %s", argv[0], opts->dry_run ? "would be " : "",
+		jr_buf_addf(&line, "%s: %s%s %s", argv[0], opts->dry_run ? "would be " : "",
 		    opts->revoke ? "revoked from" : "granted to", argv[1]);
-	jr_print_line(stdout, "", line);
-	free(line);
+	for (size_t i = 0; i < opts->types.count; i++)
+		jr_buf_addf(&line, "%s%s", i == 0 ? ", for " : ", ", opts->types.items[i]);
+	jr_print_line(stdout, "", line.data);
+	jr_buf_release(&line);
 }
 
 static int
@@ -149,7 +152,8 @@ const struct jr_cmd jr_cmd_grant = {
 	"  run      what a runner needs; read and enqueue included\n"
 	"  admin    retry, cancel, pause, limits, definitions and grants too\n"
 	"The role must exist (CREATE ROLE). Grants are kept and given again after each "
-	"migration.\n",
+	"migration.\n"
+	"enqueue granted again replaces its job types. Only the owner of the schema can migrate.\n",
     .options = grant_options,
     .defaults = &grant_defaults,
     .size = sizeof(grant_defaults),

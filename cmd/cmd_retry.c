@@ -95,6 +95,10 @@ retry_matching(const struct jr_repair *repair, struct jr_err *err)
 static bool
 check_statuses(const struct retry_opts *opts, struct jr_err *err)
 {
+	if (opts->force && jr_filter_is_given(&opts->filter) && opts->filter.statuses.count == 0)
+		return jr_fail(err, JR_E_USAGE,
+		    "--force: the runs that are dead need none; to run again what has succeeded, "
+		    "add --status succeeded");
 	if (jr_filter_has_status(&opts->filter, "running"))
 		return jr_fail(err, JR_E_USAGE,
 		    "--status running: a running run cannot be retried; to stop it first: jobrun "

@@ -43,20 +43,22 @@ print_head(const PGresult *head, const PGconn *conn)
 		LINGERING
 	};
 	const char *schema = jr_pg_text(head, 0, SCHEMA), *host = jr_pg_text(head, 0, HOST);
+	char *age = host == NULL ? NULL : jr_format_age(jr_pg_int(head, 0, AGE, 0));
+	char *seen = host == NULL ? jr_xstrdup("no runner yet")
+				  : jr_xasprintf("last runner seen %s on %s", age, host);
+	char *lingering = jr_pg_int(head, 0, LINGERING, 0) > 0
+			      ? jr_xasprintf(" (%s lingering)", PQgetvalue(head, 0, LINGERING))
+			      : jr_xstrdup("");
+	char *line =
+	    jr_xasprintf("jobrun %s, database %s (PostgreSQL %s), schema %s, %s%s, %s running",
+		JR_VERSION, PQdb(conn), PQgetvalue(head, 0, SERVER), schema == NULL ? "?" : schema,
+		seen, lingering, PQgetvalue(head, 0, RUNNING));
 
-	printf("jobrun %s, database %s (PostgreSQL %s), schema %s, ", JR_VERSION, PQdb(conn),
-	    PQgetvalue(head, 0, SERVER), schema == NULL ? "?" : schema);
-	if (host == NULL)
-		fputs("no runner yet", stdout);
-	else {
-		char *age = jr_format_age(jr_pg_int(head, 0, AGE, 0));
-
-		printf("last runner seen %s on %s", age, host);
-		free(age);
-	}
-	if (jr_pg_int(head, 0, LINGERING, 0) > 0)
-		printf(" (%s lingering)", PQgetvalue(head, 0, LINGERING));
-	printf(", %s running\n", PQgetvalue(head, 0, RUNNING));
+	jr_print_line(stdout, "", line);
+	free(age);
+	free(seen);
+	free(lingering);
+	free(line);
 }
 
 /* "queue mail: paused until 14:35:00+01:00 by ada: the relay is down (jobrun resume --queue mail)" */

@@ -213,7 +213,7 @@ jr_migrate_apply(struct jr_migrate *migrate, const struct jr_migration *migratio
 
 		if (apply_once(migrate, migration, done, err))
 			return true;
-		if (strcmp(err->sqlstate, "42501") == 0)
+		if (strcmp(err->sqlstate, "42501") == 0 && migrate->applied == NULL)
 			add_grant(migrate, err);
 		if (PQstatus(migrate->conn) != CONNECTION_OK)
 			return false;

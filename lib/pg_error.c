@@ -119,13 +119,36 @@ jr_pg_statement_error(const PGresult *result, struct jr_err *err)
 		set_sqlstate(err, state, strlen(state));
 }
 
-/* The message for people: what a schema that is not there means is said in our words. */
+/* "permission denied for table job_runs": the server's word, which knows nothing of our kinds of roles. */
+static bool
+is_missing_grant(const PGresult *result, const char *sqlstate)
+{
+	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+
+	return strcmp(sqlstate, "42501") == 0 && primary != NULL &&
+	       strncmp(primary, "permission denied for ", 22) == 0 &&
+	       PQresultErrorField(result, PG_DIAG_MESSAGE_HINT) == NULL;
+}
+
+static void
+add_grant(struct jr_err *err)
+{
+	struct jr_err old = *err;
+
+	jr_fail(
+	    err, old.code, "%s; for what a role can be given see 'jobrun grant --help'", old.msg);
+	set_sqlstate(err, old.sqlstate, strlen(old.sqlstate));
+}
+
+/* The message for people: what a schema or a right that is not there means is said in our words. */
 void
 jr_pg_result_error(const PGresult *result, struct jr_err *err)
 {
 	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 
 	jr_pg_statement_error(result, err);
+	if (is_missing_grant(result, err->sqlstate))
+		add_grant(err);
 	if (is_missing_schema(err->sqlstate))
 		jr_fail(err, JR_E_CONFIG,
 		    "the schema jobrun is missing or incomplete in this database (%s): type "

@@ -30,16 +30,19 @@ end
 $fn$;
 
 -- may_enqueue: not if grants of kind enqueue name the job types that the caller may enqueue, and this is none of them. Who
--- has no such grant has come here through EXECUTE that somebody gave by hand, perhaps to a function around this one.
+-- has no such grant may all the same have come through a function around enqueue, but not with EXECUTE of its own: a role
+-- that was renamed keeps that, while the grant and its limits stay with the old name.
 create function jobrun.may_enqueue(job_type text) returns boolean
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_caller constant name := jobrun.caller();
 begin
-	return coalesce((select bool_or(g.job_types is null or may_enqueue.job_type = any (g.job_types))
+	return jobrun.may('run', 'admin')
+		or coalesce((select bool_or(g.job_types is null or may_enqueue.job_type = any (g.job_types))
 			from jobrun.job_grants g join pg_roles o on o.rolname = g.role
-			where g.kind = 'enqueue' and pg_has_role(v_caller, o.oid, 'usage')), true)
-		or jobrun.may('run', 'admin');
+			where g.kind = 'enqueue' and pg_has_role(v_caller, o.oid, 'usage')),
+			not exists (select from pg_proc p where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun')
+				and p.proname in ('enqueue', 'enqueue_run', 'enqueue_many') and has_function_privilege(v_caller, p.oid, 'execute')));
 end
 $fn$;
 
@@ -62,11 +65,16 @@ $fn$;
 
 -- call_runners: wake those that linger (run --for). NOTIFY makes all commits of the server queue up, so there is none unless
 -- somebody listens; who begins to linger right now looks for himself a second later. '' there may be work; 'cancel' a running
--- run was asked to stop.
-create function jobrun.call_runners(message text) returns void
+-- run was asked to stop. runner: only if this one was started with --for; it listens also while it finishes what it holds. A
+-- transaction that has notified cannot be prepared, so whoever prepares his says so with the setting jobrun.notify.
+create function jobrun.call_runners(message text, runner bigint default null) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
-	if exists (select from jobrun.job_runners n where n.lingers_until > now()) then
+	if current_setting('jobrun.notify', true) is not distinct from 'off' then
+		return;
+	elsif (case when runner is null then exists (select from jobrun.job_runners n where n.lingers_until > now())
+		else exists (select from jobrun.job_runners n where n.id = runner and n.lingers_until is not null) end)
+	then
 		perform pg_notify('jobrun', message);
 	end if;
 end
@@ -93,7 +101,9 @@ begin
 		raise exception 'job type "%": names that begin with "jobrun." are reserved', v_type using errcode = 'JR065';
 	elsif not jobrun.may_enqueue(v_type) then
 		raise exception 'role "%" may not enqueue job type "%"', jobrun.caller(), v_type using errcode = 'insufficient_privilege',
-			hint = format('jobrun grant enqueue %s --type %s', jobrun.caller(), v_type);
+			-- a grant takes the place of the one before it: all types that the role shall have
+			hint = format('jobrun grant enqueue %s --type %s', quote_ident(jobrun.caller()), array_to_string(array_append((select g.job_types
+				from jobrun.job_grants g where g.role = jobrun.caller() and g.kind = 'enqueue'), v_type), ','));
 	end if;
 
 	select d.* into v_def from jobrun.job_definitions d where d.name = v_type;
@@ -143,9 +153,16 @@ begin
 	v_run.run_at     := greatest(now(), coalesce(new_run.run_at, now() + new_run.run_in, now()));
 	v_run.expires_at := v_run.run_at + new_run.expires_in;
 
-	-- A limit per key needs a queue row to lock. The look saves the row lock that even a do-nothing insert may wait for.
+	-- A limit per key needs a queue row to lock. The look saves the row lock that even a do-nothing insert may wait for. The
+	-- name of a new queue is a key like others: see enqueue_run.
 	if v_run.concurrency_key is not null and not exists (select from jobrun.job_queues q where q.name = v_run.queue) then
-		insert into jobrun.job_queues (name) values (v_run.queue) on conflict do nothing;
+		perform jobrun.nth_key();
+		begin
+			insert into jobrun.job_queues (name) values (v_run.queue) on conflict do nothing;
+		exception when deadlock_detected then
+			raise exception 'another transaction uses the same new queues in another order; try again'
+				using errcode = 'serialization_failure';
+		end;
 	end if;
 	return v_run;
 end
@@ -160,6 +177,7 @@ declare
 	v_conflict constant text := on_conflict;
 	v_run      jobrun.job_runs;
 	v_id       bigint;
+	v_expires  timestamptz;
 begin
 	-- Each statement below has a snapshot of its own. A turn that finds nothing and then cannot insert has met a run that
 	-- was committed in between: the next turn sees it.
@@ -167,7 +185,7 @@ begin
 		if v_new.idempotency_key is not null then
 			select r.* into v_run from jobrun.job_runs r where r.job_type = v_new.job_type and r.idempotency_key = v_new.idempotency_key;
 			if found then
-				if v_run.payload <> v_new.payload then
+				if v_run.payload <> v_new.payload and v_run.created_by = v_new.created_by then
 					raise notice 'run % has this idempotency key and another payload; it stays as it is', v_run.id;
 				end if;
 				exit;
@@ -175,19 +193,24 @@ begin
 		end if;
 
 		if v_new.unique_key is not null then
-			select r.id into v_id from jobrun.job_runs r
+			select r.id, r.expires_at into v_id, v_expires from jobrun.job_runs r
 			where r.job_type = v_new.job_type and r.unique_key = v_new.unique_key and r.finished_at is null
 				and r.status in ('queued', 'failed')
 			order by r.claim_seq, r.id limit 1;
 			if found then
-				v_run := jobrun.lock_waiting(v_id, v_conflict = 'replace');
+				v_run := jobrun.lock_waiting(v_id, v_conflict = 'replace' or v_expires <= now());
 				continue when v_run.id is null;
+				-- What has expired will never start, and would take this request with it: it gets the time of this one.
 				if v_conflict = 'replace' then
+					-- A violation of job_runs_horizon would show the whole row, which may be of another role, in its DETAIL.
 					update jobrun.job_runs r
-					set payload = v_new.payload, priority = v_new.priority, run_at = v_new.run_at,
-						expires_at = coalesce(v_new.expires_at, r.expires_at)
+					set payload = v_new.payload, priority = v_new.priority,
+						run_at = least(v_new.run_at, r.created_at + interval '101 years'),
+						expires_at = coalesce(v_new.expires_at, case when r.expires_at > v_new.run_at then r.expires_at end)
 					where r.id = v_id returning r.* into v_run;
 					return (v_run.id, false, true, v_run.status, v_run.job_type, v_run.queue, v_run.priority, v_run.run_at)::jobrun.enqueued;
+				elsif v_run.expires_at <= now() then
+					update jobrun.job_runs r set expires_at = v_new.expires_at where r.id = v_id;
 				end if;
 				exit;
 			end if;
@@ -219,7 +242,7 @@ begin
 end
 $fn$;
 
--- nth_key: how many keyed runs this transaction has enqueued by now, this one included.
+-- nth_key: how many keyed runs this transaction has enqueued and queues it has made by now, this one included.
 create function jobrun.nth_key() returns integer
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -261,6 +284,9 @@ declare
 begin
 	if v_conflict not in ('keep', 'replace', 'unless_running') then
 		raise exception 'on_conflict "%" is not one of keep, replace, unless_running', left(v_conflict, 100) using errcode = 'JR065';
+	elsif idempotency_key like 'on\_dead:%' then
+		raise exception 'idempotency_key "%": those that begin with "on_dead:" are reserved', left(idempotency_key, 100)
+			using errcode = 'JR065';
 	end if;
 	v_new := jobrun.new_run(job_type, payload, queue, priority, run_in, run_at, expires_in, max_attempts, timeout, backoff_base,
 		backoff_cap, idempotency_key, unique_key, concurrency_key, parent_id, trace_context);
@@ -374,7 +400,8 @@ begin
 		raise exception 'a run with options of its own is an object like {"payload": ..., "run_in": "5m"}, not %', left(run::text, 100)
 			using errcode = 'JR065';
 	end if;
-	v_all := coalesce(options, '{}') || coalesce(run, '{}');
+	v_all := case when run ?| '{run_in,run_at}' then options - '{run_in,run_at}'::text[] else options end;
+	v_all := coalesce(v_all, '{}') || coalesce(run, '{}');
 	v_result := jsonb_populate_record(null::jobrun.run_options, v_all);
 	select k.key into v_word from jsonb_object_keys(v_all) k(key) where not to_jsonb(v_result) ? k.key order by k.key limit 1;
 	if found then
@@ -396,6 +423,9 @@ declare
 	v_done jobrun.enqueued;
 	v_line bigint;
 	v_row  record;
+	v_text text;
+	v_code text;
+	v_hint text;
 begin
 	select a.* into v_head from added a where num_nonnulls(a.job_type, a.payload, a.options, a.run) > 0 order by a.nr limit 1;
 	if not found then
@@ -426,12 +456,18 @@ begin
 	delete from jobrun.new_runs n where n.nr between (select min(a.nr) from added a) and (select max(a.nr) from added a);
 	return null;
 exception when others then
-	-- of those that went in together only a payload can be too large
-	if v_line is null then
+	get stacked diagnostics v_text = message_text, v_hint = pg_exception_hint;
+	if v_line is null then         -- of those that went in together only a payload can be too large
 		select l.line into v_line from (select row_number() over (order by a.nr) as line, a.payload from added a) l
 		where octet_length(l.payload::text) > 1048576 or pg_column_size(l.payload) > 1049600 order by l.line limit 1;
+		v_text := regexp_replace(v_text, '^payload [0-9]+ ', 'the payload ');
 	end if;
-	raise exception '%', case when v_line is null then '' else format('line %s: ', v_line) end || sqlerrm using errcode = sqlstate;
+	v_text := case when v_line is null then '' else format('line %s: ', v_line) end || v_text;
+	v_code := case when sqlstate = '40P01' then '40001' else sqlstate end;     -- as enqueue_run
+	if v_hint = '' then
+		raise exception '%', v_text using errcode = v_code;
+	end if;
+	raise exception '%', v_text using errcode = v_code, hint = v_hint;
 end
 $fn$;
 
@@ -464,10 +500,7 @@ begin
 			perform jobrun.audit('cancel', 'run ' || id, jsonb_build_object('status', 'running', 'attempts', v_run.attempts),
 				'{"status": "running", "cancel_requested": true}', reason);
 		end if;
-		-- one that was started with --for still listens while it finishes what it holds
-		if exists (select from jobrun.job_runners n where n.id = v_run.runner_id and n.lingers_until is not null) then
-			perform pg_notify('jobrun', 'cancel');
-		end if;
+		perform jobrun.call_runners('cancel', v_run.runner_id);
 		return 'requested';
 	end if;
 	return v_run.status;
@@ -582,14 +615,15 @@ $fn$;
 -- ------------------------------------------------------------------------------------------------------ pauses and limits
 
 -- pause: no run of this job type, of this queue, or of this definition is claimed until the pause ends (no duration: until
--- resume). Runs stay where they are; those that run go on. Returns until when.
+-- resume). Runs stay where they are; those that run go on. Returns until when. Commit soon: claims wait for the queue's row,
+-- as they do after set_queue.
 create function jobrun.pause(
 	job_type text default null, queue text default null, definition text default null, duration interval default null,
 	reason text default null)
 returns timestamptz
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
-	v_until  constant timestamptz := coalesce(now() + duration, 'infinity');
+	v_until  timestamptz;
 	v_object text;
 	v_old    jsonb;
 begin
@@ -597,6 +631,7 @@ begin
 		raise exception 'pause needs one of job_type, queue and definition' using errcode = 'JR065';
 	end if;
 	perform jobrun.check_duration('duration', duration);
+	v_until := coalesce(now() + duration, 'infinity');
 	if job_type is not null then
 		perform jobrun.check_name('job type', job_type);
 		v_object := 'type ' || job_type;
@@ -718,6 +753,7 @@ declare
 	v_run   jobrun.job_runs;
 	v_def   jobrun.job_definitions;
 	v_facts jsonb;
+	v_done  jobrun.enqueued;
 begin
 	select r.* into v_run from jobrun.job_runs r
 	where r.id = raise_alarm.run_id and r.claim_seq = raise_alarm.claim_seq and r.status = 'dead';
@@ -733,8 +769,13 @@ begin
 	if octet_length(v_facts::text) > 1048576 or pg_column_size(v_facts) > 1048576 then
 		v_facts := v_facts - 'payload';
 	end if;
-	return (jobrun.enqueue_run(v_def.on_dead, v_facts, parent_id => v_run.id, trace_context => v_run.trace_context,
-		idempotency_key => format('on_dead:%s:%s', v_run.id, v_run.claim_seq))).id;
+	-- Not through enqueue_run, which keeps such a key from clients: who had it first would be the alarm.
+	v_done := jobrun.insert_run(jobrun.new_run(v_def.on_dead, v_facts, null, null, null, null, null, null, null, null, null,
+		format('on_dead:%s:%s', v_run.id, v_run.claim_seq), null, null, v_run.id, v_run.trace_context), 'keep');
+	if v_done.created and v_done.run_at <= now() then
+		perform jobrun.call_runners('');
+	end if;
+	return v_done.id;
 exception when others then
 	raise warning 'run % is dead, and its alarm could not be enqueued: %', run_id, sqlerrm;
 	return null;

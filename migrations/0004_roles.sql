@@ -15,7 +15,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{enqueue,read,run,admin}', 'execute on function jobrun.need, jobrun.run_status'),
 		('{enqueue,run,admin}', 'execute on function jobrun.enqueue, jobrun.enqueue_run, jobrun.enqueue_many, jobrun.cancel, jobrun.effect, '
 			|| 'jobrun.effect_begin, jobrun.effect_claim, jobrun.effect_done, jobrun.effect_undo, jobrun.effect_end, jobrun.effect_look'),
-		('{enqueue,run,admin}', 'insert on jobrun.new_runs'),
+		('{enqueue,run,admin}', 'insert (job_type, payload, options, run) on jobrun.new_runs'),
 		('{read,run,admin}', 'select on jobrun.runs, jobrun.attempts, jobrun.job_queues, jobrun.job_types, jobrun.job_runners, '
 			|| 'jobrun.job_slots, jobrun.job_stats, jobrun.job_audit, jobrun.job_grants, jobrun.settings, jobrun.schema_migrations'),
 		('{read,run,admin}', 'execute on function jobrun.run_texts, jobrun.attempt_texts, jobrun.error_line, jobrun.rate_left, '
@@ -44,6 +44,8 @@ declare
 	v_role  text;
 	v_right text;
 begin
+	-- GRANT knows no waiting: two at once for the same table, and one fails with "tuple concurrently updated"
+	lock table jobrun.job_grants in share row exclusive mode;
 	if exists (select from pg_roles o where o.rolname = anew) then
 		execute format('revoke all on all tables in schema jobrun from %I', anew);
 		execute format('revoke all on all functions in schema jobrun from %I', anew);
@@ -69,6 +71,7 @@ declare
 	v_role constant text := role;
 	v_old  jsonb;
 begin
+	lock table jobrun.job_grants in share row exclusive mode;
 	if v_kind is null or v_kind not in ('enqueue', 'run', 'read', 'admin') then
 		raise exception 'there is no kind "%"; there are enqueue, run, read and admin', left(v_kind, 100) using errcode = 'JR065';
 	elsif not exists (select from pg_roles o where o.rolname = v_role) then
@@ -97,6 +100,7 @@ declare
 	v_role constant text := role;
 	v_old  jsonb;
 begin
+	lock table jobrun.job_grants in share row exclusive mode;
 	delete from jobrun.job_grants g where g.role = v_role and g.kind = v_kind returning to_jsonb(g) - 'granted_at' into v_old;
 	if v_old is null then
 		return false;
@@ -107,4 +111,7 @@ begin
 end
 $fn$;
 
+-- Default privileges of the database may have given something.
 revoke all on all functions in schema jobrun from public;
+revoke all on all tables in schema jobrun from public;
+revoke all on schema jobrun from public;

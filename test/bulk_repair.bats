@@ -261,6 +261,7 @@ jobrun|retry|run 2|{"status": "cancelled", "attempts": 0}|{"status": "queued"}||
 	refused 'which runs' cancel --limit 5 --reason why
 	refused 'jobrun cancel --status running' retry --status dead,running
 	refused 'add --force' retry --status succeeded
+	refused 'add --status succeeded' retry --type mail --force
 	refused 'have ended already' cancel --status dead
 	refused 'have ended already' cancel --status queued,succeeded
 	refused 'did you mean "dead"' retry --status daed
@@ -384,6 +385,7 @@ jobrun|retry|run 2|{"status": "cancelled", "attempts": 0}|{"status": "queued"}||
 		# shellcheck disable=SC2086 # words
 		jr $command
 		assert_equal "$command: $status" "$command: 77"
+		refute_regex "$stderr" 'does the rest'
 	done
 	export JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE"
 	run_is 1 dead

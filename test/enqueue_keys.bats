@@ -219,3 +219,30 @@ begin() {
 	assert_equal "$(field "$(TRACEPARENT=$(printf 'k%.0s' {1..256}) enqueue work)" 'trace_context is null')" t
 	assert_equal "$(field "$(TRACEPARENT='' enqueue work)" 'trace_context is null')" t
 }
+
+# expired TYPE: a run with key k that waits and has expired.
+expired() {
+	q "select jobrun.enqueue('$1', unique_key => 'k', expires_in => '1 hour')" >/dev/null
+	q "update jobrun.job_runs set run_at = now() - interval '2 hours', created_at = now() - interval '2 hours',
+		expires_at = now() - interval '1 hour' where job_type = '$1'"
+}
+
+@test "a waiting run that has expired does not take the next enqueue of its key with it" {
+	handler kept <<<'exit 0'
+	handler replaced <<<'exit 0'
+	for kind in kept replaced; do
+		expired "$kind"
+		q "select jobrun.enqueue('$kind', unique_key => 'k',
+			on_conflict => case '$kind' when 'kept' then 'keep' else 'replace' end)" >/dev/null
+	done
+	jr_ok run
+	q_is 2 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+}
+
+@test "what is put off beyond its time does not expire before it is due" {
+	q "select jobrun.enqueue('t', unique_key => 'k', expires_in => '1 hour')" >/dev/null
+	q "select jobrun.enqueue('t', unique_key => 'k', on_conflict => 'replace', run_in => '30 minutes')" >/dev/null
+	q_is t "select expires_at < now() + interval '61 minutes' from jobrun.job_runs"
+	q "select jobrun.enqueue('t', unique_key => 'k', on_conflict => 'replace', run_in => '2 hours')" >/dev/null
+	q_is t 'select expires_at is null from jobrun.job_runs'
+}

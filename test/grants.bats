@@ -100,7 +100,7 @@ $output"
 	jr_ok grant
 	assert_output ''
 	jr_ok grant enqueue "$app" --type mail,sms
-	assert_output "enqueue: granted to $app"
+	assert_output "enqueue: granted to $app, for mail, sms"
 	assert_equal "$stderr" ''
 	jr_ok grant read "$app"
 	jr_ok grant
@@ -134,6 +134,34 @@ $output"
 	jr_ok grant enqueue "$(role app)" --revoke
 	jr_ok grant
 	refute_output --partial 'does not exist'
+}
+
+@test "grant: a role that was renamed may not what was granted to the old name" {
+	login app
+	jr_ok grant enqueue "$(role app)" --type mail
+	admin "alter role \"$(role app)\" rename to \"$(role new)\""
+	roles+=("$(role new)")
+	refused new "select jobrun.enqueue('sms')"
+	refused new "select jobrun.enqueue('mail')"
+	refused new "insert into jobrun.new_runs (job_type) values ('sms')"
+	jr_ok grant
+	assert_line --partial 'this role does not exist'
+	jr_ok grant enqueue "$(role new)" --type mail
+	jr_ok grant enqueue "$(role app)" --revoke
+	as_ok new enqueue mail
+	refused new "select jobrun.enqueue('sms')"
+	jr_ok grant enqueue "$(role new)" --revoke
+	refused new "select jobrun.run_status('{1}')"
+}
+
+@test "enqueue through a function around it needs no grant, with EXECUTE one has need of one" {
+	login app
+	q "create function public.order_mail() returns bigint language sql security definer as \$\$ select jobrun.enqueue('mail') \$\$"
+	assert_equal "$(sql app 'select public.order_mail()')" 1
+	q_is "$(role app)" 'select created_by from jobrun.job_runs'
+	q "grant usage on schema jobrun to \"$(role app)\"" "grant execute on function jobrun.enqueue to \"$(role app)\""
+	refused app "select jobrun.enqueue('mail')"
+	q "revoke all on all functions in schema jobrun from \"$(role app)\"" "revoke all on schema jobrun from \"$(role app)\""
 }
 
 @test "grant: wrong words are exit 64, a role that is not there 65 with what to type" {
@@ -174,6 +202,25 @@ $output"
 
 # --- what each kind may ---
 
+@test "many grants at once wait for each other" {
+	local pids=() pid n
+
+	login one two
+	for n in 1 2 3; do
+		run_jobrun grant enqueue "$(role one)" 2>>"$TMPDIR/err" >/dev/null &
+		pids+=("$!")
+		run_jobrun grant run "$(role two)" 2>>"$TMPDIR/err" >/dev/null &
+		pids+=("$!")
+		run_jobrun grant read "$(role one)" 2>>"$TMPDIR/err" >/dev/null &
+		pids+=("$!")
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid" || fail "$(cat "$TMPDIR/err")"
+	done
+	q_is 3 'select count(*) from jobrun.job_grants'
+	as_ok one enqueue work
+}
+
 @test "nobody may anything without a grant" {
 	login app
 	handler work <<<'exit 0'
@@ -204,7 +251,8 @@ $output"
 
 	for what in 'select count(*) from jobrun.job_runs' 'select id from jobrun.job_runs' 'select count(*) from jobrun.runs' \
 		'select count(*) from jobrun.job_queues' 'select count(*) from jobrun.job_attempts' 'select count(*) from jobrun.held_runs' \
-		'select count(*) from jobrun.settings' 'select * from jobrun.new_runs' "insert into jobrun.new_runs (job_type) values ('work') returning nr" 'delete from jobrun.new_runs' 'select count(*) from jobrun.job_definitions' \
+		'select count(*) from jobrun.settings' 'select * from jobrun.new_runs' "insert into jobrun.new_runs (job_type) values ('work') returning nr" 'delete from jobrun.new_runs' \
+		"insert into jobrun.new_runs (nr, job_type) overriding system value values (9, 'work')" 'select count(*) from jobrun.job_definitions' \
 		"insert into jobrun.job_runs (job_type) values ('work')" 'delete from jobrun.job_runs' \
 		"select jobrun.run_texts($theirs)" "select jobrun.error_line($theirs)" "select jobrun.attempt_texts($theirs, 1)" \
 		"select jobrun.retry($own)" "select jobrun.pause(queue => 'mail')" "select jobrun.resume(queue => 'mail')" \
@@ -232,6 +280,7 @@ $output"
 		as enqueue $command
 		assert_equal "$status" 77
 		assert_equal "$output" ''
+		assert_regex "$stderr" "permission denied for .*; for what a role can be given see 'jobrun grant --help'"
 	done
 }
 
@@ -258,7 +307,7 @@ $bad|dead||exit:65|exit 65: no such customer"
 	refused app "insert into jobrun.new_runs (job_type) values ('other')"
 	as app enqueue other
 	assert_equal "$status" 77
-	assert_regex "$stderr" "role \"$(role app)\" may not enqueue job type \"other\""
+	assert_equal "$stderr" "jobrun: role \"$(role app)\" may not enqueue job type \"other\"; jobrun grant enqueue $(role app) --type mail,sms,other"
 	jr_ok grant enqueue "$(role app)" --type other
 	sql app "select jobrun.enqueue('other')" >/dev/null
 	refused app "select jobrun.enqueue('mail')"
@@ -599,7 +648,7 @@ objects() {
 		table job_slots: read=r run=rawd admin=rawd
 		table job_stats: read=r run=rawd admin=rawd
 		table job_types: read=r run=r admin=r
-		table new_runs: enqueue=a run=a admin=ra
+		table new_runs: enqueue=A run=A admin=rA
 		table schema_migrations: read=r run=r admin=r
 		table settings: read=r run=r admin=rw
 		type enqueued:
@@ -613,12 +662,15 @@ objects() {
 # The columns that a role may read or write where it may not those of the whole table.
 columns() {
 	cat <<-'text'
+		enqueue insert new_runs: job_type payload options run
 		read select job_attempts: run_id claim_seq attempt runner_id pid started_at finished_at cpu_ms max_rss_kb output_dropped exit_status outcome error_code host
 		read select job_definitions: id anchor_at next_slot_at paused_until created_at updated_at timeout backoff_base backoff_cap catch_up_grace max_attempts priority enabled name job_type schedule time_zone queue concurrency_key on_dead catch_up overlap paused_reason description
 		read select job_runs: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code output_dropped
 		read select job_runs_archive: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code archived_at output_dropped
+		run insert new_runs: job_type payload options run
 		run update job_definitions: next_slot_at
 		run update job_queues: rate_window_start rate_used
+		admin insert new_runs: job_type payload options run
 		admin update job_queues: rate_window_start rate_used
 	text
 }
@@ -771,6 +823,14 @@ open'
 		run psql_bare -v VERBOSITY=sqlstate "$(direct enqueue)" -f more.sql
 		assert_output --partial 'ERROR:  JR065'
 	done
+}
+
+@test "no error shows a run of another role" {
+	granted enqueue
+	id=$(enqueue work '{"secret": 1}' --unique k)
+	q "update jobrun.job_runs set created_at = now() - interval '2 years', checkpoint = '{\"secret\": 2}', last_error = 'secret' where id = $id"
+	run sql enqueue "select jobrun.enqueue('work', '1', unique_key => 'k', on_conflict => 'replace', run_at => now() + interval '99 years 11 months')"
+	assert_output "$id"
 }
 
 @test "a caller cannot pass for another" {

@@ -113,6 +113,18 @@ one_by_one_by() {
 	refute_regex "$(q 'listen jobrun' "select jobrun.enqueue('nap')")" "$noticed"
 }
 
+@test "a transaction that is to be prepared notifies nobody" {
+	own_cluster -o max_prepared_transactions=2
+	lingerer 1m
+	run q 'begin' "select jobrun.enqueue('nap')" "prepare transaction 'loud'"
+	assert_failure
+	assert_output --partial 'cannot PREPARE'
+	id=$(q 'begin' 'set local jobrun.notify = off' "select jobrun.enqueue('nap')" "prepare transaction 'quiet'")
+	q "commit prepared 'quiet'"
+	wait_until 10 run_is "$id" succeeded
+	stop_runner
+}
+
 @test "many notifications are few looks, and the last is not lost" {
 	needs_session
 	own_cluster -o log_statement=all

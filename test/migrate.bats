@@ -115,6 +115,37 @@ newest() {
 	q_is f "select exists (select from pg_namespace where nspname = 'jobrun')"
 }
 
+@test "whoever migrates, what is made belongs to the owner of the schema" {
+	local owner=owner_$JR_DATABASE member=member_$JR_DATABASE other=other_$JR_DATABASE role
+
+	q "create role $owner login" "create role $member login in role $owner" "create role $other login"
+	q "create schema jobrun authorization $owner"
+	jr -d "$JR_SERVER dbname=$JR_DATABASE user=$other" migrate
+	assert_equal "$status" 77
+	assert_regex "$stderr" "belongs to role \"$owner\""
+	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$member" migrate
+	q_is 0 "select count(*) from pg_proc where pronamespace = 'jobrun'::regnamespace and proowner <> '$owner'::regrole"
+	q_is 0 "select count(*) from pg_class where relnamespace = 'jobrun'::regnamespace and relowner <> '$owner'::regrole"
+	q 'delete from jobrun.schema_migrations where version >= 4' \
+		'drop function jobrun.rights, jobrun.apply_grants, jobrun.add_grant, jobrun.drop_grant'
+	jr_ok migrate # as superuser
+	q_is 0 "select count(*) from pg_proc where pronamespace = 'jobrun'::regnamespace and proowner <> '$owner'::regrole"
+	jr_ok grant enqueue "$other"
+	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$other" enqueue work
+	q 'drop schema jobrun cascade'
+	for role in "$member" "$owner" "$other"; do
+		q "drop role $role"
+	done
+}
+
+@test "what default privileges give to everybody is taken back" {
+	q 'alter default privileges grant select, insert on tables to public' 'alter default privileges grant usage on schemas to public'
+	jr_ok migrate
+	q_is f "select has_schema_privilege('public', 'jobrun', 'usage')"
+	q_is '' "select relname from pg_class where relnamespace = 'jobrun'::regnamespace and relkind in ('r', 'v')
+		and has_table_privilege('public', oid, 'select, insert')"
+}
+
 @test "a lock held by others is waited for a short time, then exit 75; nothing is half done" {
 	q 'create schema jobrun' "create table jobrun.schema_migrations (version integer primary key, name text not null,
 		checksum text not null, applied_at timestamptz not null default now())"

@@ -256,3 +256,14 @@ assert_by_type() {
 	jr_ok run
 	q_is 1 "select parent_id from jobrun.job_runs where payload = '{\"n\": 2}' and job_type = 'work'"
 }
+
+@test "nobody can take an alarm's place by enqueueing its key before" {
+	id=$(enqueue give_up)
+	jr enqueue alarm -k "on_dead:$id:1"
+	assert_equal "$status" 65
+	assert_regex "$stderr" 'reserved'
+	run q "insert into jobrun.new_runs (job_type, run) values ('alarm', '{\"idempotency_key\": \"on_dead:$id:1\"}')"
+	assert_failure
+	jr run
+	is_alarmed "$id"
+}

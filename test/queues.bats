@@ -480,6 +480,12 @@ runs_it() {
 	assert_line --partial '\x1b[2J\x0aworse'
 }
 
+@test "nor do those of a runner in its host" {
+	q "insert into jobrun.job_runners (id, pid, places, host, version) values (1, 1, 1, e'ev\x1b[2Jil', '1')"
+	jr_ok status
+	assert_line --index 0 --partial 'on ev\x1b[2Jil'
+}
+
 @test "pause and resume are all or nothing" {
 	q "insert into jobrun.job_definitions (name, job_type) values ('nightly', 'work')"
 	jr pause --queue mail --definition nightly,weekly

@@ -59,6 +59,19 @@ opposite() {
 	opposite 'read committed' "jobrun.enqueue('t', idempotency_key => 'a')" "jobrun.enqueue('t', idempotency_key => 'b')"
 }
 
+@test "two new queues of lock keys in opposite orders: an id or 40001" {
+	opposite 'read committed' "jobrun.enqueue('t', queue => 'a', concurrency_key => 'x')" \
+		"jobrun.enqueue('t', queue => 'b', concurrency_key => 'x')"
+}
+
+@test "a new queue, then a key, in opposite orders: an id or 40001" {
+	opposite 'read committed' "jobrun.enqueue('t', queue => 'a', concurrency_key => 'x')" "jobrun.enqueue('t', unique_key => 'b')"
+}
+
+@test "a key, then a new queue, in opposite orders: an id or 40001" {
+	opposite 'read committed' "jobrun.enqueue('t', unique_key => 'b')" "jobrun.enqueue('t', queue => 'a', concurrency_key => 'x')"
+}
+
 @test "two waiting runs replaced in opposite orders: an id or 40001" {
 	q "select jobrun.enqueue('t', unique_key => k) from unnest(array['a', 'b']) k" >/dev/null
 	opposite 'read committed' "jobrun.enqueue('t', unique_key => 'a', on_conflict => 'replace')" \
@@ -146,4 +159,20 @@ sh
 	q_is failed "select status from jobrun.job_runs where id = $old"
 	q "insert into jobrun.job_runs (job_type, unique_key) values ('t', 'k')"
 	q_is 2 "select count(*) from jobrun.job_runs where unique_key = 'k' and job_type = 't' and status in ('queued', 'failed')"
+}
+
+@test "more keys than enqueue_run counts, in opposite orders, through new_runs: 40001" {
+	sixty='from generate_series(1, 60) i'
+	hold "insert into jobrun.new_runs (job_type, run) select 't', jsonb_build_object('unique_key', 'a' || i) $sixty"
+	say '\set VERBOSITY verbose'
+	client "set deadlock_timeout = '100ms'; begin;
+		insert into jobrun.new_runs (job_type, run) select 't', jsonb_build_object('unique_key', 'b' || i) $sixty;
+		insert into jobrun.new_runs (job_type, run) values ('t', '{\"unique_key\": \"a1\"}'); commit"
+	wait_until 10 waits 1
+	say "set local deadlock_timeout = '100ms'; insert into jobrun.new_runs (job_type, run) values ('t', '{\"unique_key\": \"b1\"}'); \echo done"
+	wait_until 10 one_got_on
+	release_holds
+	end_client
+	run sed -n 's/^.*ERROR: *\([0-9A-Z]*\):.*/\1/p' "$TMPDIR/client" "$BATS_TEST_TMPDIR/hold.0.out"
+	assert_output 40001
 }

@@ -84,7 +84,7 @@ assert_line_of_stderr() {
 	jr cancel "$id" 999999
 	assert_equal "$status" 1
 	assert_line_of_stderr "jobrun: run $id had ended already: succeeded"
-	assert_line_of_stderr 'jobrun: there is no run 999999'
+	assert_line_of_stderr 'jobrun: there is no run 999999 that you may cancel'
 }
 
 @test "one wrong id and nothing is done" {

@@ -72,6 +72,9 @@ jobrun: there is no run 999999 that you may see"
 	assert_equal "$status" 1
 	assert_equal "$(jq -c '[.[] | [.id, .status, .error]]' <<<"$output")" \
 		"[[$b,\"dead\",\"no such user\\nTraceback\"],[999999,null,null]]"
+	# Where both go to one place the lines stand behind the document.
+	"$JOBRUN" wait --json "$b" 999999 >both 2>&1 || true
+	assert_equal "$(head -n -2 both | jq -c 'map(.id)')" "[$b,999999]"
 }
 
 @test "75 when the time is over; --timeout 0 looks once" {
@@ -215,4 +218,13 @@ sh
 	assert_equal "$status" 0
 	assert_equal "$output" ''
 	q "drop owned by $role"
+}
+
+@test "a result moves no cursor of a terminal, and is as it is elsewhere" {
+	id=$(enqueue work)
+	q "update jobrun.job_runs set status = 'succeeded', finished_at = now(), result = '\"\\u009b2J\"' where id = $id"
+	jr_ok wait "$id"
+	assert_output $'"\xc2\x9b2J"'
+	run timeout 20 script -qec "$(printf '%q ' "$JOBRUN" wait "$id")" /dev/null
+	assert_output --partial '\x9b2J'
 }
