@@ -126,7 +126,6 @@ one_by_one_by() {
 }
 
 @test "many notifications are few looks, and the last is not lost" {
-	needs_session # notifications
 	own_cluster -o log_statement=all
 	lingerer 1m
 	for ((i = 0; i < 10000; i++)); do
@@ -166,7 +165,6 @@ one_by_one_by() {
 }
 
 @test "many cancels are few heartbeats, and the last is not lost" {
-	needs_session # notifications
 	own_cluster -o log_statement=all
 	lingerer 1m --heartbeat 20s
 	id=$(enqueue wait)
