@@ -572,7 +572,7 @@ begin
 end
 $fn$;
 
--- run_texts, attempt_texts, error_line: what a run was given, gave and said, for those who may read it: its own, and kinds run
+-- run_texts, attempt_texts: what a run was given, gave and said, for those who may read it: its own, and kinds run
 -- and admin; nulls for others.
 create function jobrun.run_texts(id bigint)
 returns table (payload jsonb, progress jsonb, checkpoint jsonb, result jsonb, last_error text, output text)
@@ -601,14 +601,6 @@ begin
 	if not found then
 		return query select null::text, null::text;
 	end if;
-end
-$fn$;
-
-create function jobrun.error_line(id bigint) returns text
-language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
-begin
-	return (select split_part(r.last_error, E'\n', 1) from jobrun.job_runs r
-		where r.id = error_line.id and (r.created_by = jobrun.caller() or jobrun.may('run', 'admin')));
 end
 $fn$;
 

@@ -18,7 +18,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{enqueue,run,admin}', 'insert (job_type, payload, options, run) on jobrun.new_runs'),
 		('{read,run,admin}', 'select on jobrun.runs, jobrun.attempts, jobrun.job_queues, jobrun.job_types, jobrun.job_runners, '
 			|| 'jobrun.job_slots, jobrun.job_stats, jobrun.job_audit, jobrun.job_grants, jobrun.settings, jobrun.schema_migrations'),
-		('{read,run,admin}', 'execute on function jobrun.run_texts, jobrun.attempt_texts, jobrun.error_line, jobrun.rate_left, '
+		('{read,run,admin}', 'execute on function jobrun.run_texts, jobrun.attempt_texts, jobrun.rate_left, '
 			|| 'jobrun.is_limited, jobrun.is_name'),
 		('{run,admin}', 'select, insert, update, delete on jobrun.job_runs, jobrun.job_attempts, jobrun.job_slots, jobrun.job_runners, '
 			|| 'jobrun.job_effects, jobrun.job_stats, jobrun.job_runs_archive'),

@@ -254,7 +254,7 @@ $output"
 		'select count(*) from jobrun.settings' 'select * from jobrun.new_runs' "insert into jobrun.new_runs (job_type) values ('work') returning nr" 'delete from jobrun.new_runs' \
 		"insert into jobrun.new_runs (nr, job_type) overriding system value values (9, 'work')" 'select count(*) from jobrun.job_definitions' \
 		"insert into jobrun.job_runs (job_type) values ('work')" 'delete from jobrun.job_runs' \
-		"select jobrun.run_texts($theirs)" "select jobrun.error_line($theirs)" "select jobrun.attempt_texts($theirs, 1)" \
+		"select jobrun.run_texts($theirs)" "select jobrun.attempt_texts($theirs, 1)" \
 		"select jobrun.retry($own)" "select jobrun.pause(queue => 'mail')" "select jobrun.resume(queue => 'mail')" \
 		"select jobrun.set_queue('mail', '{\"max_running\": 1}')" "select jobrun.add_grant('admin', session_user)" \
 		"select jobrun.drop_grant('enqueue', session_user)" 'select jobrun.apply_grants()' "select jobrun.raise_alarm($theirs, 0)" \
@@ -467,12 +467,10 @@ shell|succeeded|1' "select job_type, status, count(*) from jobrun.job_runs group
 2'
 	assert_equal "$(sql read "select result is null and error is null from jobrun.run_status('{$id,$bad}')" \
 		"select num_nonnulls(t.payload, t.progress, t.checkpoint, t.result, t.last_error, t.output) from jobrun.run_texts($id) t" \
-		"select num_nonnulls(t.error, t.output) from jobrun.attempt_texts($bad, 1) t" \
-		"select jobrun.error_line($bad) is null")" 't
+		"select num_nonnulls(t.error, t.output) from jobrun.attempt_texts($bad, 1) t")" 't
 t
 0
-0
-t'
+0'
 	for what in 'select * from jobrun.job_runs' 'select payload from jobrun.job_runs' 'select last_error from jobrun.job_runs' \
 		'select r from jobrun.job_runs r' 'select count(payload) from jobrun.job_runs' 'select output from jobrun.job_attempts' \
 		'select payload from jobrun.job_definitions' 'select * from jobrun.job_runs_archive' 'select * from jobrun.held_runs' \
@@ -608,7 +606,6 @@ objects() {
 		function enqueue: enqueue run admin
 		function enqueue_many: enqueue run admin
 		function enqueue_run: enqueue run admin
-		function error_line: read run admin
 		function insert_run: admin
 		function is_admin: admin
 		function is_limited: read run admin
