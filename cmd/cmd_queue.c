@@ -282,7 +282,8 @@ const struct jr_cmd jr_cmd_queue = {
     .summary = "queues and their limits; set the limits of one",
     .usage = "[NAME [OPTION...]]",
     .details =
-	"Without options: the queues with unfinished runs, and those that were ever given a limit, a\n"
+	"Without options: the queues with unfinished runs, and those that were ever given a limit, "
+	"a\n"
 	"pause or a lock key. A limit that is not named stays.\n"
 	"A run that meets a limit stays due and costs no attempt. 0 lets none start; so does\n"
 	"'jobrun pause --queue NAME', which says why and until when.\n",

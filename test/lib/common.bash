@@ -158,10 +158,11 @@ end_runners() {
 
 # --- waiting ---
 
-# wait_until SECONDS COMMAND...: try every 50 ms until it succeeds; fails when the time is over.
+# wait_until SECONDS COMMAND...: try until it succeeds, every 50 ms at first, then less often, since a try is a process or
+# more; fails when the time is over.
 wait_until() {
 	local deadline=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
-	local seconds=$1
+	local seconds=$1 tries=0
 
 	shift
 	until "$@" >/dev/null 2>&1; do
@@ -169,7 +170,11 @@ wait_until() {
 			echo "not within ${seconds}s: $*" >&2
 			return 1
 		fi
-		sleep 0.05
+		if [ $((++tries)) -le 10 ]; then
+			sleep 0.05
+		else
+			sleep 0.2
+		fi
 	done
 }
 

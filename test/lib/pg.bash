@@ -163,8 +163,14 @@ check_invariants() {
 	if [ -n "$own_cluster_started" ] && ! pg_local status >/dev/null; then
 		return 0
 	fi
-	[ "$(q "select to_regclass('jobrun.job_runs') is not null")" = t ] || return 0
-	complaints=$(q <"$TOP/test/lib/invariants.sql") || return
+	complaints=$(q <<-sql
+		select to_regclass('jobrun.job_runs') is not null as there \gset
+		\if :there
+		\i '$TOP/test/lib/invariants.sql'
+		;
+		\endif
+	sql
+	) || return
 	[ -z "$complaints" ] || {
 		echo "broken invariants:"
 		echo "$complaints"
@@ -176,8 +182,9 @@ drop_test_database() {
 	if [ -n "${own_cluster_started:-}" ]; then
 		pg_local stop --remove
 	elif [ -n "${JR_DATABASE:-}" ]; then
-		admin "select pg_terminate_backend(pid) from pg_stat_activity where datname = '$JR_DATABASE'" >/dev/null
-		admin "drop database if exists $JR_DATABASE"
+		psql_bare "$JR_DIRECT dbname=postgres" >/dev/null \
+			-c "select pg_terminate_backend(pid) from pg_stat_activity where datname = '$JR_DATABASE'" \
+			-c "drop database if exists $JR_DATABASE"
 	fi
 	own_cluster_started=
 	JR_DATABASE=

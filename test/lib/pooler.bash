@@ -26,13 +26,24 @@ start_pooler() {
 			echo "no pgbouncer here: type scripts/install-packages test" >&2
 			return 1
 		}
-		env -u JOBRUN_TEST_ID ${as[0]+"${as[@]}"} pgbouncer -q -d "$dir/settings.ini" >/dev/null 2>&1 </dev/null 3>&- 4>&-
+		env -u JOBRUN_TEST_ID ${as[0]+"${as[@]}"} pgbouncer -q -d "$dir/settings.ini" >/dev/null 2>&1 </dev/null 3>&- 4>&- &&
+			wait_for_pooler_to_listen "$dir"
 	) || {
 		cat "$dir/log" >&2
 		rm -rf "$dir"
 		return 1
 	}
 	echo "host=$dir user=jobrun"
+}
+
+# It goes into the background before it has written its pid.
+wait_for_pooler_to_listen() {
+	for _ in {1..200}; do
+		[ ! -s "$1/pid" ] || [ ! -S "$1/.s.PGSQL.5432" ] || return 0
+		sleep 0.05
+	done
+	echo "the pooler does not listen" >&2
+	return 1
 }
 
 pooler_settings() {
