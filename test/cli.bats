@@ -120,6 +120,7 @@ load lib/common
 	DATABASE_URL=$url jr_ok list --json
 	host=${JR_SERVER#host=}
 	DATABASE_URL="host=/nonexistent" PGHOST=${host%% *} PGUSER=jobrun PGDATABASE=$JR_DATABASE jr_ok list --json
+	export JOBRUN_DATABASE_URL=$url
 }
 
 @test "what cannot be written to stdout is exit 75" {
