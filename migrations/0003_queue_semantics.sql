@@ -168,6 +168,31 @@ begin
 end
 $fn$;
 
+-- lock_waiting: see 0001. Who stands in line for a run stands in the way of those behind, and can so be part of a circle in
+-- which others wait for each other, even with the first key of a transaction: told as in enqueue_run.
+create or replace function jobrun.lock_waiting(run_id bigint, to_change boolean) returns jobrun.job_runs
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_run jobrun.job_runs;
+begin
+	if to_change then
+		select r.* into v_run from jobrun.job_runs r where r.id = run_id for no key update;
+	else
+		select r.* into v_run from jobrun.job_runs r where r.id = run_id for share;
+	end if;
+	if v_run.status in ('queued', 'failed') then
+		return v_run;
+	end if;
+	raise exception 'run % does not wait any more', run_id using errcode = 'JR001';
+exception
+	when sqlstate 'JR001' then
+		return null;
+	when deadlock_detected then
+		raise exception 'another transaction enqueues the same keys in another order; try again'
+			using errcode = 'serialization_failure';
+end
+$fn$;
+
 -- insert_run: the row of new_run, unless its keys say that there is one already.
 create function jobrun.insert_run(run jobrun.job_runs, on_conflict text) returns jobrun.enqueued
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -256,7 +281,8 @@ $fn$;
 
 -- enqueue_run: see 0001. Two transactions that enqueue the same keys in another order wait for each other. What the server
 -- then calls a deadlock is told as what it is for the client, 40001: try again. That takes a subtransaction, which the first
--- key of a transaction does not need, and which a transaction with very many keys could not afford.
+-- key of a transaction does not need (it can only meet one in lock_waiting, which has its own), and which a transaction with
+-- very many keys could not afford.
 create or replace function jobrun.enqueue_run(
 	job_type        text,
 	payload         jsonb       default null,

@@ -4,6 +4,7 @@
 load lib/common
 
 teardown() {
+	release_holds # or the client waits for them
 	end_client
 	common_teardown
 }
@@ -84,6 +85,24 @@ opposite() {
 
 @test "two new keys in opposite orders, serializable: an id or 40001" {
 	opposite serializable "jobrun.enqueue('t', unique_key => 'a')" "jobrun.enqueue('t', unique_key => 'b')"
+}
+
+# The server ends the one who looks first: here it has asked for nothing before, and only stands in a line for "b".
+@test "a first key in a line in which others wait for each other: an id or 40001" {
+	q "select jobrun.enqueue('t', unique_key => k) from unnest(array['a', 'b']) k" >/dev/null
+	hold "set local deadlock_timeout = '20s'; select jobrun.enqueue('t', unique_key => 'a')"
+	hold "set local deadlock_timeout = '20s'; select jobrun.enqueue('t', unique_key => 'b', on_conflict => 'replace')"
+	client "set deadlock_timeout = '2s'; select jobrun.enqueue('t', unique_key => 'b', on_conflict => 'replace')"
+	wait_until 10 waits 1
+	say '\set VERBOSITY verbose'
+	say "select jobrun.enqueue('t', unique_key => 'a', on_conflict => 'replace'); \\echo done"
+	wait_until 10 waits 2
+	printf '\\set VERBOSITY verbose\n%s\n' "select jobrun.enqueue('t', unique_key => 'b'); \\echo done" >&"${hold_fds[0]}"
+	wait_until 30 grep -qh ERROR "$TMPDIR/client" "$BATS_TEST_TMPDIR/hold.0.out" "$BATS_TEST_TMPDIR/hold.1.out"
+	release_holds
+	end_client
+	run sed -n 's/^.*ERROR: *\([0-9A-Z]*\):.*/\1/p' "$TMPDIR/client" "$BATS_TEST_TMPDIR"/hold.?.out
+	assert_output 40001
 }
 
 @test "a kept run does not start before the transaction that kept it commits" {
