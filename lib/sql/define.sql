@@ -1,0 +1,14 @@
+-- define: definition $1 is made, or becomes what the members of $2 (a JSON object) say; the others stay. $3: its payload
+-- (text of JSON; JSON null: none of its own), or null: stays. $4: why, or null. Gives name, action, a line for each member
+-- that has another value now, document. See define_file for the lines.
+with done as materialized (
+	select d.* from jobrun.define($1::text, $2::text::jsonb
+		|| case when $3::text is null then '{}' else jsonb_build_object('payload', $3::text::jsonb) end, $4::text) d
+)
+select d.name, d.action, l.lines, row_to_json(d)::text
+from done d
+cross join lateral (
+	select string_agg(k.key || ': ' || case d.action when 'changed' then left(coalesce(d.old -> k.key, 'null')::text, 300) || ' -> '
+		else '' end || left((d.new -> k.key)::text, 300), e'\n' order by k.key) as lines
+	from jsonb_object_keys(d.new) k(key)
+) l
