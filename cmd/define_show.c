@@ -10,7 +10,6 @@
 #include "print.h"
 #include "sql_text.h"
 
-#define NAME_WIDTH 14 /* of the names in define_show.sql */
 #define NEXT_COUNT "3"
 
 /* clang-format off */
@@ -55,6 +54,21 @@ enum part {
 	PART_COUNT
 };
 
+/* Of the names of fields that jr_print_fields prints. */
+static int
+width_of(const PGresult *fields)
+{
+	int width = 0;
+
+	for (int row = 0; row < PQntuples(fields); row++) {
+		int len = PQgetlength(fields, row, 0);
+
+		if (!PQgetisnull(fields, row, 2) && len > width)
+			width = len;
+	}
+	return width;
+}
+
 static void
 print_definition(PGresult *const *parts, const PGresult *payload)
 {
@@ -62,7 +76,7 @@ print_definition(PGresult *const *parts, const PGresult *payload)
 
 	jr_print_fields(parts[FIELDS]);
 	if (text != NULL)
-		jr_print_field("payload", text, NAME_WIDTH);
+		jr_print_field("payload", text, width_of(parts[FIELDS]));
 	if (jr_fires_has_times(parts[NEXT]))
 		fputs("next\n", stdout);
 	jr_fires_print(stdout, "  ", parts[NEXT]);

@@ -91,7 +91,7 @@ hint_pause(FILE *out, const char *before, const char *name, const PGresult *resu
 void
 jr_fires_hint(FILE *out, const char *before, const char *name, const PGresult *result)
 {
-	if (PQntuples(result) == 0)
+	if (!jr_fires_has_times(result))
 		return;
 	if (jr_pg_bool(result, 0, F_EITHER))
 		fprintf(out,
