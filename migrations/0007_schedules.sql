@@ -170,8 +170,8 @@ begin
 				when 'catch_up' then '"once"' when 'overlap' then '"skip"' when 'enabled' then 'true'
 				when 'anchor_at' then to_jsonb(base.anchor_at) else 'null' end;
 		elsif jsonb_typeof(v_value) <> v_kind then
-			raise exception 'definition "%": % is no % but %%', base.name, v_member, v_kind, left(v_value::text, 100),
-				case when v_member in ('timeout', 'backoff_base', 'backoff_cap', 'catch_up_grace')
+			raise exception 'definition "%": % is no % but %', base.name, v_member, v_kind, left(v_value::text, 100)
+				|| case when v_member in ('timeout', 'backoff_base', 'backoff_cap', 'catch_up_grace')
 					then '; durations are texts: "90s", "15m"' else '' end
 				using errcode = 'JR065';
 		elsif v_value = '"now"' and v_member = 'anchor_at' then
@@ -320,8 +320,8 @@ begin
 		begin
 			return next jobrun.define(v_one ->> 'name', v_unsaid || (v_one - 'name'), reason);
 		exception when sqlstate 'JR065' then     -- which one?
-			raise exception '%%', case when sqlerrm like 'definition "%' then '' else format('definition "%s": ', left(v_one ->> 'name', 100)) end,
-				sqlerrm using errcode = 'JR065';
+			raise exception '%', case when sqlerrm like 'definition "%' then '' else format('definition "%s": ', left(v_one ->> 'name', 100))
+				end || sqlerrm using errcode = 'JR065';
 		end;
 	end loop;
 	if exact then
