@@ -74,6 +74,7 @@ struct jr_cmd {
 	X(show) \
 	X(logs) \
 	X(wait) \
+	X(slots) \
 	X(retry) \
 	X(cancel) \
 	X(pause) \
