@@ -217,7 +217,7 @@ slots_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 
 const struct jr_cmd jr_cmd_slots = {
     .name = "slots",
-    .group = JR_GROUP_EVERYDAY,
+    .group = JR_GROUP_SCHEDULE,
     .summary = "did it run, and if not, why? the slots of a definition",
     .usage = "[OPTION...] NAME | NAME --replay TIME [--reason TEXT]",
     .details =
