@@ -57,7 +57,7 @@ static const struct jr_column columns[] = {
 enum { S_UNTIL = 1, S_SLOTS, S_DOC = 7, S_OLDER };
 
 /* Of slots_head.sql. */
-enum { H_NAME, H_SCHEDULE, H_ZONE, H_NEXT, H_AGE, H_ENABLED, H_PAUSED, H_REASON, H_DOC };
+enum { H_NAME, H_SCHEDULE, H_ZONE, H_NEXT, H_AGE, H_ENABLED, H_PAUSED, H_REASON, H_DOC, H_TICKED };
 /* clang-format on */
 
 /* "disabled; ", "paused until 14:35:00+01:00: the disk is full; " or "". Caller frees. */
@@ -79,21 +79,28 @@ state_text(const PGresult *head)
 	return text;
 }
 
+/* What to do about a slot whose time has come long ago. */
+static const char *
+late_text(const PGresult *head)
+{
+	if (jr_pg_int(head, 0, H_AGE, 0) < LATE_MS)
+		return "";
+	if (jr_pg_bool(head, 0, H_TICKED))
+		return ": the ticks since then could not fire it; jobrun --once says why";
+	return ": no tick has come since; is the crontab line in place? try: jobrun --once -v";
+}
+
 /* "next 2026-11-22 02:30+01:00 (in 11h 5m)". Caller frees. */
 static char *
 next_text(const PGresult *head)
 {
 	const char *next = jr_pg_text(head, 0, H_NEXT);
-	int64_t age_ms = jr_pg_int(head, 0, H_AGE, 0);
 	char *age, *text;
 
 	if (next == NULL)
 		return jr_xstrdup("there is no next slot");
-	age = jr_format_age(age_ms);
-	text = jr_xasprintf("next %s (%s)%s", next, age,
-	    age_ms < LATE_MS
-		? ""
-		: ": no tick has come since; is the crontab line in place? try: jobrun --once -v");
+	age = jr_format_age(jr_pg_int(head, 0, H_AGE, 0));
+	text = jr_xasprintf("next %s (%s)%s", next, age, late_text(head));
 	free(age);
 	return text;
 }

@@ -79,11 +79,29 @@ end(const struct jr_app *app, struct jr_db **db, const PGresult *result, bool dr
 static void
 tell(const struct jr_app *app, const struct jr_replay *replay, const PGresult *result)
 {
-	if (replay->dry_run)
+	if (app->json)
+		puts(PQgetvalue(result, 0, DOCUMENT));
+	else if (replay->dry_run)
 		printf("would queue a run of %s for %s\n", replay->definition,
 		    PQgetvalue(result, 0, SLOT));
 	else
-		puts(PQgetvalue(result, 0, app->json ? DOCUMENT : ID));
+		puts(PQgetvalue(result, 0, ID));
+}
+
+/* In a transaction that stays open. NULL on failure. */
+static PGresult *
+begin(struct jr_db *db, const struct jr_replay *replay, const char *at, struct jr_err *err)
+{
+	const char *values[] = {
+	    replay->definition, at, replay->reason, replay->dry_run ? "true" : "false"};
+	const struct jr_statement statements[] = {
+	    {jr_sql_replay_zone, 1, values}, {jr_sql_replay, JR_COUNT(values), values}};
+	PGresult *results[JR_COUNT(statements)] = {NULL};
+
+	if (!jr_db_begin(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err))
+		return NULL;
+	PQclear(results[0]);
+	return results[1];
 }
 
 int
@@ -91,13 +109,9 @@ jr_replay(const struct jr_app *app, const struct jr_replay *replay, struct jr_er
 {
 	struct jr_db *db = jr_cmd_connect(app, err);
 	char *at = db == NULL ? NULL : read_time(db, replay, err);
-	const char *values[] = {replay->definition, at, replay->reason};
-	const struct jr_statement statement = {jr_sql_replay, JR_COUNT(values), values};
-	PGresult *result = NULL;
-	bool ok = false;
+	PGresult *result = at == NULL ? NULL : begin(db, replay, at, err);
+	bool ok = result != NULL && end(app, &db, result, replay->dry_run, err);
 
-	if (at != NULL && jr_db_begin(db, &statement, 1, &result, JR_CMD_TIMEOUT_MS, err))
-		ok = end(app, &db, result, replay->dry_run, err);
 	if (ok)
 		tell(app, replay, result);
 	PQclear(result);
