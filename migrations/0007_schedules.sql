@@ -515,6 +515,28 @@ $fn$;
 
 -- ------------------------------------------------------------------------------------------------------------- by hand
 
+-- slot_text: a slot as people read and type it: local time of the zone with its offset, "2026-03-29 03:00+02:00"; seconds only
+-- where there are any. A zone that this server does not know (any more) is UTC here, so that what looks goes on.
+create function jobrun.slot_text(slot timestamptz, time_zone text) returns text
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_local timestamp := slot at time zone 'UTC';
+	v_ahead interval := '0';
+begin
+	if time_zone <> 'UTC' then
+		begin
+			v_ahead := (slot at time zone time_zone) - v_local;
+		exception when invalid_parameter_value then
+			null;
+		end;
+	end if;
+	v_local := v_local + v_ahead;
+	return to_char(v_local, case when date_trunc('minute', v_local) = v_local then 'YYYY-MM-DD HH24:MI'
+			when date_trunc('second', v_local) = v_local then 'YYYY-MM-DD HH24:MI:SS' else 'YYYY-MM-DD HH24:MI:SS.US' end)
+		|| case when v_ahead < '0' then '-' else '+' end || to_char(greatest(v_ahead, -v_ahead), 'HH24:MI');
+end
+$fn$;
+
 -- carve_slot: a slot in the middle of a row of many gets a row of its own.
 create function jobrun.carve_slot(definition jobrun.job_definitions, fields jobrun.schedule_fields, slot timestamptz) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -714,7 +736,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{read,run,admin}', 'select on jobrun.runs, jobrun.attempts, jobrun.job_queues, jobrun.job_types, jobrun.job_runners, '
 			|| 'jobrun.job_slots, jobrun.job_stats, jobrun.job_audit, jobrun.job_grants, jobrun.settings, jobrun.schema_migrations'),
 		('{read,run,admin}', 'execute on function jobrun.run_texts, jobrun.attempt_texts, jobrun.rate_left, '
-			|| 'jobrun.is_limited, jobrun.is_name'),
+			|| 'jobrun.is_limited, jobrun.is_name, jobrun.slot_text'),
 		('{run,admin}', 'select, insert, update, delete on jobrun.job_runs, jobrun.job_attempts, jobrun.job_slots, jobrun.job_runners, '
 			|| 'jobrun.job_effects, jobrun.job_stats, jobrun.job_runs_archive'),
 		('{run,admin}', 'select on jobrun.held_runs, jobrun.job_definitions'),

@@ -627,6 +627,7 @@ objects() {
 		function run_texts: read run admin
 		function set_queue: admin
 		function settle_done: run admin
+		function slot_text: read run admin
 		function take_new_runs: admin
 		schema: enqueue=U read=U run=U admin=U
 		sequence job_audit_id_seq:
