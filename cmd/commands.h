@@ -76,6 +76,8 @@ struct jr_cmd {
 	X(logs) \
 	X(wait) \
 	X(slots) \
+	X(define) \
+	X(next) \
 	X(retry) \
 	X(cancel) \
 	X(pause) \

@@ -171,8 +171,9 @@ begin
 				when 'anchor_at' then to_jsonb(base.anchor_at) else 'null' end;
 		elsif jsonb_typeof(v_value) <> v_kind then
 			raise exception 'definition "%": % is no % but %', base.name, v_member, v_kind, left(v_value::text, 100)
-				using errcode = 'JR065', hint = case when v_member in ('timeout', 'backoff_base', 'backoff_cap', 'catch_up_grace')
-					then 'Durations are texts: "90s", "15m".' else '' end;
+				|| case when v_member in ('timeout', 'backoff_base', 'backoff_cap', 'catch_up_grace')
+					then '; durations are texts: "90s", "15m"' else '' end
+				using errcode = 'JR065';
 		elsif v_value = '"now"' and v_member = 'anchor_at' then
 			v_value := to_jsonb(now());
 		end if;
@@ -316,7 +317,12 @@ begin
 	-- in order of id, as everybody locks them
 	perform from jobrun.job_definitions d where d.name = any (v_names) or exact order by d.id for no key update;
 	for v_one in select a.value from jsonb_array_elements(definitions) with ordinality a(value, nr) order by a.nr loop
-		return next jobrun.define(v_one ->> 'name', v_unsaid || (v_one - 'name'), reason);
+		begin
+			return next jobrun.define(v_one ->> 'name', v_unsaid || (v_one - 'name'), reason);
+		exception when sqlstate 'JR065' then     -- which one?
+			raise exception '%', case when sqlerrm like 'definition "%' then '' else format('definition "%s": ', left(v_one ->> 'name', 100))
+				end || sqlerrm using errcode = 'JR065';
+		end;
 	end loop;
 	if exact then
 		for v_old in
