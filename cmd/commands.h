@@ -87,7 +87,8 @@ struct jr_cmd {
 	X(queue) \
 	X(handlers) \
 	X(try) \
-	X(effect)
+	X(effect) \
+	X(exec)
 /* clang-format on */
 
 #define JR_COMMAND_DECLARE(name) extern const struct jr_cmd jr_cmd_##name;

@@ -280,6 +280,8 @@ on_signal(void *ctx, int signo)
 {
 	struct jr_runner *runner = ctx;
 
+	if (jr_exec_is_deaf(runner, signo))
+		return;
 	jr_log(JR_INFO, "runner_signal", JR_I("signal", signo));
 	if (signo == SIGINT && ++runner->interrupts == 2)
 		hurry(runner);
