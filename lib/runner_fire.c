@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define LOOK_MS 20000 /* without word of the next slot */
-#define BUSY_MS 1000  /* what is due and was not fired is being changed by somebody */
+#define BUSY_MS 1000  /* what is due and was passed over, since somebody has it locked */
 #define ERRORS_MAX 3  /* in a row, before it is left to others for LOOK_MS */
 
 static bool
@@ -42,43 +42,47 @@ jr_fire_take_look(struct jr_runner *runner, const PGresult *result)
 	fire_in(runner, due_ms < 0 ? 0 : due_ms);
 }
 
-/* What could not be enqueued needs people; they hear of it from the one that has found out. */
+/*
+ * What could not be enqueued needs people: they hear of it from the runner that has found out. Slots that are left as
+ * they were are found by each look anew; that is said once.
+ */
 static void
 report(struct jr_runner *runner, const struct jr_fired_row *row)
 {
-	bool bad = row->reason != NULL && strncmp(row->reason, "error", 5) == 0;
-	struct jr_field run =
-	    row->run_id > 0 ? JR_I("run", row->run_id) : JR_S("run", NULL); /* left out */
+	bool bad = strcmp(row->outcome, "error") == 0;
+	bool known = bad && row->slots == 0 && runner->fire_told;
 	const struct jr_field fields[] = {JR_S("definition", row->definition),
 	    JR_S("slot", row->slot), JR_S("outcome", row->outcome), JR_S("reason", row->reason),
-	    JR_I("slots", row->slots), run};
+	    JR_I("slots", row->slots),
+	    row->run_id > 0 ? JR_I("run", row->run_id) : JR_S("run", NULL)};
 
-	jr_log_fields(bad ? JR_WARN : JR_INFO, "fired", fields, JR_COUNT(fields));
-	if (row->run_id > 0)
-		runner->counts.fired++;
+	jr_log_fields(bad && !known ? JR_WARN : JR_INFO, "fired", fields, JR_COUNT(fields));
+	runner->fire_told = runner->fire_told || (bad && row->slots == 0);
 }
 
 static void
 take_fired(struct jr_runner *runner, const struct jr_reply *reply)
 {
-	size_t count = jr_queue_count_fired(reply->results[0]);
-	int64_t fired = runner->counts.fired, due_ms = jr_queue_read_fire_due(reply->results[1]);
+	int64_t runs = 0, slots = 0, due_ms = jr_queue_read_fire_due(reply->results[1]);
 
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < jr_queue_count_fired(reply->results[0]); i++) {
 		struct jr_fired_row row = jr_queue_read_fired(reply->results[0], i);
 
 		report(runner, &row);
+		runs += row.run_id > 0;
+		slots += row.slots;
 	}
-	if (runner->counts.fired > fired) {
+	if (runs > 0) {
 		runner->drained = false;
 		jr_claim_reset(runner);
 		jr_claim_look_soon(runner);
 	}
+	runner->counts.fired += runs;
 	runner->fire_errors = 0;
 	if (due_ms > 0)
 		fire_in(runner, due_ms);
 	else
-		fire_in(runner, count > 0 ? 0 : BUSY_MS); /* there was more than one call does */
+		fire_in(runner, slots > 0 ? 0 : BUSY_MS); /* more than one call does */
 }
 
 /* It is tried again while that may help; what is said at the end of the runner is the first that was wrong. */

@@ -194,6 +194,7 @@ struct jr_runner {
 	/* fire */
 	int64_t fire_at_ms;  /* schedules are not fired before; JR_NEVER: nothing is known yet */
 	int64_t fire_errors; /* in a row */
+	bool fire_told;      /* of slots that cannot be fired */
 };
 
 /* runner.c */
