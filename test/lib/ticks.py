@@ -43,6 +43,7 @@ class Definition:
     """What is known of one at a moment, and which of its slots are accounted for."""
 
     def __init__(self, row):
+        self.id = row["id"]
         self.name = row["name"]
         self.catch_up = row["catch_up"]
         self.overlap = row["overlap"]
@@ -138,7 +139,6 @@ class Judge:
         pending = {}  # definition -> (txid, slots, runs)
         for event in self.doc["events"]:
             definition = self.definitions[event["definition"]]
-            definition.id = event["definition"]
             if definition in pending and pending[definition][0] != event["txid"]:
                 self.close(definition, pending.pop(definition))
             if event["kind"] in ("slot", "run") and event["txid"] in self.calls:
@@ -147,7 +147,7 @@ class Judge:
             elif event["kind"] == "slot":
                 self.slots_of_call(definition, event["txid"], [event["what"]])
             elif event["kind"] == "end":
-                definition.unfinished.remove(event["what"])
+                definition.unfinished = [run for run in definition.unfinished if run != event["what"]]
             elif event["kind"] == "state":
                 definition.enabled = event["enabled"]
                 definition.paused_until = event["paused_until"]
@@ -203,7 +203,7 @@ def main():
     if sys.argv[1] == "plan":
         print(",".join(map(str, plan(int(sys.argv[2]), int(sys.argv[3])))))
         return
-    judge = Judge(json.load(sys.stdin))
+    judge = Judge({what: rows or [] for what, rows in json.load(sys.stdin).items()})
     judge.events()
     judge.ends()
     for complaint in judge.complaints:
