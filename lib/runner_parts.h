@@ -12,6 +12,7 @@
  *	runner_tell.c    what running handlers have to tell
  *	runner_settle.c  outcomes: settle, doubt, reports
  *	runner_reclaim.c expired leases of others
+ *	runner_fire.c    schedules
  *	runner_linger.c  staying: listening, and handing over
  *
  * Whenever something has happened, jr_runner_pump looks for the most urgent thing to send; it sends one batch and waits
@@ -192,6 +193,11 @@ struct jr_runner {
 	struct jr_expired_row *reclaim_rows; /* locked by the open transaction */
 	struct jr_outcome *reclaim_outcomes; /* one for each */
 	size_t reclaim_count;
+
+	/* fire */
+	int64_t fire_at_ms;  /* schedules are not fired before; JR_NEVER: nothing is known yet */
+	int64_t fire_errors; /* in a row */
+	bool fire_told;      /* of slots that cannot be fired */
 };
 
 /* runner.c */
@@ -236,7 +242,7 @@ bool jr_claim_is_used_up(const struct jr_runner *runner); /* --max-runs */
 /* There is news: look for work as soon as it is sensible, however often this is called. */
 void jr_claim_look_soon(struct jr_runner *runner);
 bool jr_claim_try(struct jr_runner *runner);
-/* The claim (or the look for combinations) that is to go with a settle. 0: none. */
+/* The claim (or the look for work) that is to go with a settle: how many statements. 0: none. */
 size_t jr_claim_add(struct jr_runner *runner, struct jr_batch *batch);
 void jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t first);
 void jr_claim_take_combos(struct jr_runner *runner, const PGresult *result);
@@ -292,6 +298,11 @@ void jr_tell_forget(struct jr_held *held);
 bool jr_reclaim_try(struct jr_runner *runner);
 void jr_reclaim_begin(struct jr_runner *runner); /* from the first expired row on */
 void jr_reclaim_forget(struct jr_runner *runner);
+
+/* runner_fire.c */
+/* What goes with each look for work: how long it is to the next slot. */
+void jr_fire_take_look(struct jr_runner *runner, const PGresult *result);
+bool jr_fire_try(struct jr_runner *runner);
 
 /* runner_linger.c */
 bool jr_linger_is_on(const struct jr_runner *runner); /* "nothing is due" is not the end */

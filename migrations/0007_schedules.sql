@@ -458,7 +458,8 @@ begin
 end
 $fn$;
 
--- fire: all definitions that have slots to account for, a hundred at most; their slots are advanced and their runs inserted
+-- fire: all definitions that have slots to account for, a hundred at most, and for a third of statement_timeout at most, so that
+-- what takes long is done in several calls; their slots are advanced and their runs inserted
 -- in one go. at: not behind now(). Any number of callers: who comes second passes a locked definition over, and one that waited
 -- nowhere finds next_slot_at moved on. What is wrong with one definition costs its slots ("error: ...") and no other definition.
 create function jobrun.fire(at timestamptz default now())
@@ -467,6 +468,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, jobrun,
 #variable_conflict use_column
 declare
 	v_at     constant timestamptz := least(at, now());
+	v_end    constant timestamptz := clock_timestamp() + nullif(current_setting('statement_timeout')::interval, interval '0') / 3;
 	v_queued boolean := false;
 	v_def    jobrun.job_definitions;
 begin
@@ -496,6 +498,7 @@ begin
 				slots      := jobrun.fail_slots(v_def, v_at, left('error: ' || sqlerrm, 1000));
 				return next;
 		end;
+		exit when clock_timestamp() > v_end;
 	end loop;
 	if v_queued then
 		perform jobrun.call_runners('');
