@@ -78,6 +78,7 @@ struct jr_cmd {
 	X(cancel) \
 	X(pause) \
 	X(resume) \
+	X(prune) \
 	X(migrate) \
 	X(grant) \
 	X(queue) \
