@@ -82,7 +82,24 @@ $fn$;
 
 -- ------------------------------------------------------------------------------------------------------------- enqueue
 
--- new_run: a row for job_runs, not inserted: arguments before definition before built-in, all checked. See enqueue_run.
+-- check_type: may the caller enqueue this job type?
+create function jobrun.check_type(job_type text) returns void
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	perform jobrun.check_name('job type', job_type);
+	if job_type like 'jobrun.%' and not jobrun.is_admin() then
+		raise exception 'job type "%": names that begin with "jobrun." are reserved', job_type using errcode = 'JR065';
+	elsif not jobrun.may_enqueue(job_type) then
+		raise exception 'role "%" may not enqueue job type "%"', jobrun.caller(), job_type using errcode = 'insufficient_privilege',
+			-- a grant takes the place of the one before it: all types that the role shall have
+			hint = format('jobrun grant enqueue %s --type %s', quote_ident(jobrun.caller()), array_to_string(array_append((select g.job_types
+				from jobrun.job_grants g where g.role = jobrun.caller() and g.kind = 'enqueue'), check_type.job_type), ','));
+	end if;
+end
+$fn$;
+
+-- new_run: a row for job_runs, not inserted: arguments before definition before built-in, all checked but for whether the caller
+-- may (check_type). See enqueue_run.
 create function jobrun.new_run(
 	job_type text, payload jsonb, queue text, priority integer, run_in interval, run_at timestamptz, expires_in interval,
 	max_attempts bigint, timeout interval, backoff_base interval, backoff_cap interval, idempotency_key text, unique_key text,
@@ -96,16 +113,6 @@ declare
 	v_def    jobrun.job_definitions;
 	v_run    jobrun.job_runs;
 begin
-	perform jobrun.check_name('job type', v_type);
-	if v_type like 'jobrun.%' and not jobrun.is_admin() then
-		raise exception 'job type "%": names that begin with "jobrun." are reserved', v_type using errcode = 'JR065';
-	elsif not jobrun.may_enqueue(v_type) then
-		raise exception 'role "%" may not enqueue job type "%"', jobrun.caller(), v_type using errcode = 'insufficient_privilege',
-			-- a grant takes the place of the one before it: all types that the role shall have
-			hint = format('jobrun grant enqueue %s --type %s', quote_ident(jobrun.caller()), array_to_string(array_append((select g.job_types
-				from jobrun.job_grants g where g.role = jobrun.caller() and g.kind = 'enqueue'), v_type), ','));
-	end if;
-
 	select d.* into v_def from jobrun.job_definitions d where d.name = v_type;
 	v_run.job_type        := v_type;
 	v_run.created_by      := jobrun.caller();
@@ -136,6 +143,9 @@ begin
 		raise exception 'run_at "%" never comes; at most 100 years from now', new_run.run_at using errcode = 'JR065';
 	end if;
 	perform jobrun.check_name('queue', v_run.queue);
+	if v_run.queue = 'jobrun' and v_type not like 'jobrun.%' then
+		raise exception 'queue "jobrun" is for what jobrun does itself' using errcode = 'JR065';
+	end if;
 	if num_nonnulls(new_run.run_in, new_run.expires_in, v_run.timeout, v_run.backoff_base, v_run.backoff_cap) > 0 then
 		perform jobrun.check_duration('run_in', new_run.run_in);
 		perform jobrun.check_duration('expires_in', new_run.expires_in);
@@ -248,10 +258,11 @@ begin
 		end if;
 
 		insert into jobrun.job_runs as r (job_type, payload, queue, priority, run_at, expires_at, max_attempts, timeout,
-			backoff_base, backoff_cap, idempotency_key, unique_key, concurrency_key, parent_id, trace_context, created_by)
+			backoff_base, backoff_cap, idempotency_key, unique_key, concurrency_key, parent_id, trace_context, created_by,
+			definition_id, slot)
 		values (v_new.job_type, v_new.payload, v_new.queue, v_new.priority, v_new.run_at, v_new.expires_at, v_new.max_attempts,
 			v_new.timeout, v_new.backoff_base, v_new.backoff_cap, v_new.idempotency_key, v_new.unique_key, v_new.concurrency_key,
-			v_new.parent_id, v_new.trace_context, v_new.created_by)
+			v_new.parent_id, v_new.trace_context, v_new.created_by, v_new.definition_id, v_new.slot)
 		on conflict do nothing
 		returning r.id into v_id;
 		if found then
@@ -314,6 +325,7 @@ begin
 		raise exception 'idempotency_key "%": those that begin with "on_dead:" are reserved', left(idempotency_key, 100)
 			using errcode = 'JR065';
 	end if;
+	perform jobrun.check_type(job_type);
 	v_new := jobrun.new_run(job_type, payload, queue, priority, run_in, run_at, expires_in, max_attempts, timeout, backoff_base,
 		backoff_cap, idempotency_key, unique_key, concurrency_key, parent_id, trace_context);
 	if (idempotency_key is not null or unique_key is not null) and jobrun.nth_key() between 2 and 50 then
@@ -358,6 +370,7 @@ declare
 	v_nr    bigint;
 	v_bytes integer;
 begin
+	perform jobrun.check_type(enqueue_many.job_type);
 	v_new := jobrun.new_run(enqueue_many.job_type, null, enqueue_many.queue, enqueue_many.priority, enqueue_many.run_in,
 		enqueue_many.run_at, enqueue_many.expires_in, enqueue_many.max_attempts, enqueue_many.timeout, enqueue_many.backoff_base,
 		enqueue_many.backoff_cap, null, null, enqueue_many.concurrency_key, enqueue_many.parent_id, enqueue_many.trace_context);
@@ -787,6 +800,7 @@ begin
 	if octet_length(v_facts::text) > 1048576 or pg_column_size(v_facts) > 1048576 then
 		v_facts := v_facts - 'payload';
 	end if;
+	perform jobrun.check_type(v_def.on_dead);
 	-- Not through enqueue_run, which keeps such a key from clients: who had it first would be the alarm.
 	v_done := jobrun.insert_run(jobrun.new_run(v_def.on_dead, v_facts, null, null, null, null, null, null, null, null, null,
 		format('on_dead:%s:%s', v_run.id, v_run.claim_seq), null, null, v_run.id, v_run.trace_context), 'keep');

@@ -126,8 +126,7 @@ newest() {
 	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$member" migrate
 	q_is 0 "select count(*) from pg_proc where pronamespace = 'jobrun'::regnamespace and proowner <> '$owner'::regrole"
 	q_is 0 "select count(*) from pg_class where relnamespace = 'jobrun'::regnamespace and relowner <> '$owner'::regrole"
-	q 'delete from jobrun.schema_migrations where version >= 4' \
-		'drop function jobrun.rights, jobrun.apply_grants, jobrun.add_grant, jobrun.drop_grant'
+	q 'drop schema jobrun cascade' "create schema jobrun authorization $owner"
 	jr_ok migrate # as superuser
 	q_is 0 "select count(*) from pg_proc where pronamespace = 'jobrun'::regnamespace and proowner <> '$owner'::regrole"
 	jr_ok grant enqueue "$other"
