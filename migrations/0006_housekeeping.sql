@@ -136,7 +136,7 @@ $fn$;
 
 -- What prune_step() takes away, in this order: sums first, then runs, what belongs to them, and what is told of them.
 create function jobrun.prune_kinds() returns text[]
-language sql immutable as $fn$
+language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select '{hours,succeeded,keyed,cancelled,dead,outputs,slots,effects,runners,audit,stats}'::text[]
 $fn$;
 
