@@ -82,6 +82,7 @@ struct jr_cmd {
 	X(cancel) \
 	X(pause) \
 	X(resume) \
+	X(prune) \
 	X(migrate) \
 	X(grant) \
 	X(queue) \

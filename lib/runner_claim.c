@@ -89,7 +89,7 @@ jr_claim_is_used_up(const struct jr_runner *runner)
 {
 	const struct jr_runner_opts *opts = runner->opts;
 
-	return opts->max_runs > 0 && runner->counts.claimed >= opts->max_runs;
+	return opts->max_runs > 0 && runner->counts.claimed - runner->prunes >= opts->max_runs;
 }
 
 bool

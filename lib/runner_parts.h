@@ -181,6 +181,7 @@ struct jr_runner {
 	size_t adopt_most;
 	size_t claim_wanted; /* runs asked for; 0: the statement was no claim */
 	bool job_tried;
+	int64_t prunes; /* claimed runs that are housekeeping: not what --max-runs counts */
 
 	/* tell, and beat */
 	bool tell_wanted;
@@ -213,6 +214,9 @@ bool jr_link_open(struct jr_runner *runner, struct jr_err *err) JR_MUST;
 void jr_link_close(struct jr_runner *runner);
 
 /* runner_lanes.c */
+/* What this runner claims, as array literals; queues NULL: all. Caller frees. */
+char *jr_lanes_types(const struct jr_runner_opts *opts);
+char *jr_lanes_queues(const struct jr_runner_opts *opts);
 void jr_lanes_make(struct jr_runner *runner);
 bool jr_lanes_open(struct jr_runner *runner, const char *place_name, struct jr_err *err) JR_MUST;
 void jr_lanes_close(struct jr_runner *runner);

@@ -751,7 +751,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{run,admin}', 'select on jobrun.held_runs, jobrun.job_definitions'),
 		('{run,admin}', 'update (rate_window_start, rate_used) on jobrun.job_queues'),
 		('{run,admin}', 'execute on function jobrun.claim, jobrun.claim_job, jobrun.settle_done, jobrun.raise_alarm, jobrun.fire, '
-			|| 'jobrun.exec_claim, jobrun.exec_skipped'),
+			|| 'jobrun.exec_claim, jobrun.exec_skipped, jobrun.prune_step'),
 		('{admin}', 'select, insert, update, delete on jobrun.job_definitions'),
 		('{admin}', 'update on jobrun.settings'),
 		('{admin}', 'select on all tables in schema jobrun'),
