@@ -3,6 +3,7 @@
 -- Also those that are disabled: their slots are recorded as skipped.
 drop index jobrun.job_definitions_next;
 create index job_definitions_next on jobrun.job_definitions (next_slot_at) where next_slot_at is not null;
+alter table jobrun.job_definitions add constraint job_definitions_next_slot check (isfinite(next_slot_at));
 
 -- --------------------------------------------------------------------------------------------------- accounts of slots
 
