@@ -235,6 +235,18 @@ jr_queue_add_claim_job(
 }
 
 void
+jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *facts,
+    const char *definition, int64_t lease_ms, int64_t timeout_ms, const char *command)
+{
+	char runner[24], lease[24], timeout[24];
+	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host, definition,
+	    jr_pg_print_int(lease, lease_ms),
+	    timeout_ms > 0 ? jr_pg_print_int(timeout, timeout_ms) : NULL, command};
+
+	jr_batch_add(batch, jr_sql_exec_claim, JR_COUNT(values), values);
+}
+
+void
 jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held,
     size_t count, size_t most)
 {
@@ -257,7 +269,7 @@ jr_queue_count_runs(const PGresult *result)
 	return (size_t)PQntuples(result);
 }
 
-/* The columns of claim, claim_job and adopt, in their order. */
+/* The columns of claim, claim_job, exec_claim and adopt, in their order. */
 enum run_column {
 	C_ID,
 	C_CLAIM_SEQ,

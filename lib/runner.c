@@ -34,35 +34,6 @@ set_id(struct jr_runner *runner)
 	    (int64_t)jr_random_below(&runner->random, (UINT64_C(1) << RUNNER_ID_BITS) - 1) + 1;
 }
 
-static bool
-is_wanted_type(const struct jr_runner_opts *opts, const char *job_type)
-{
-	for (size_t i = 0; i < opts->type_count; i++) {
-		if (strcmp(opts->types[i], job_type) == 0)
-			return true;
-	}
-	return opts->type_count == 0;
-}
-
-/* What this runner claims: the types that the host has and, with --type, that were asked for. */
-static char *
-type_array(const struct jr_runner_opts *opts)
-{
-	const char **types = jr_xcalloc(opts->handlers->count + 1, sizeof(char *));
-	size_t count = 0;
-	char *array;
-
-	for (size_t i = 0; i < opts->handlers->count; i++) {
-		const char *job_type = opts->handlers->items[i].job_type;
-
-		if (is_wanted_type(opts, job_type))
-			types[count++] = job_type;
-	}
-	array = jr_pg_array_of(types, count);
-	free(types);
-	return array;
-}
-
 static void
 set_facts(struct jr_runner *runner)
 {
@@ -71,9 +42,8 @@ set_facts(struct jr_runner *runner)
 	if (gethostname(runner->hostname, sizeof(runner->hostname) - 1) != 0 ||
 	    runner->hostname[0] == '\0')
 		memcpy(runner->hostname, "localhost", sizeof("localhost"));
-	runner->job_types = type_array(opts);
-	if (opts->queue_count > 0)
-		runner->queues = jr_pg_array_of(opts->queues, opts->queue_count);
+	runner->job_types = jr_lanes_types(opts);
+	runner->queues = jr_lanes_queues(opts);
 	runner->facts.host = runner->hostname;
 	runner->facts.version = opts->version;
 	runner->facts.job_types = runner->job_types;
@@ -283,6 +253,8 @@ on_signal(void *ctx, int signo)
 {
 	struct jr_runner *runner = ctx;
 
+	if (jr_exec_is_deaf(runner, signo))
+		return;
 	jr_log(JR_INFO, "runner_signal", JR_I("signal", signo));
 	if (signo == SIGINT && ++runner->interrupts == 2)
 		hurry(runner);
