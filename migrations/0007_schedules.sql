@@ -533,7 +533,9 @@ declare
 	v_local timestamp := slot at time zone 'UTC';
 	v_ahead interval := '0';
 begin
-	if time_zone <> 'UTC' then
+	if not isfinite(slot) then
+		return slot::text;
+	elsif time_zone <> 'UTC' then
 		begin
 			v_ahead := (slot at time zone time_zone) - v_local;
 		exception when invalid_parameter_value then
