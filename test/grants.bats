@@ -722,7 +722,6 @@ columns() {
 		read select job_runs: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code output_dropped
 		read select job_runs_archive: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code archived_at output_dropped
 		run insert new_runs: job_type payload options run
-		run update job_definitions: next_slot_at
 		run update job_queues: rate_window_start rate_used
 		admin insert new_runs: job_type payload options run
 		admin update job_queues: rate_window_start rate_used
