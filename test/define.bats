@@ -57,7 +57,7 @@ file() {
 }
 
 every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berlin --queue mail --priority -5 --max-attempts 3
-	--timeout 1h30m --backoff 5s,2d --lock one --on-dead alarm --catch-up all --catch-up-grace 3h --overlap allow --disable
+	--timeout 1h30m --backoff '5s,2d' --lock one --on-dead alarm --catch-up all --catch-up-grace 3h --overlap allow --disable
 	--description 'what it is for')
 
 # --- one definition ---
