@@ -76,16 +76,20 @@ struct jr_cmd {
 	X(logs) \
 	X(wait) \
 	X(slots) \
+	X(define) \
+	X(next) \
 	X(retry) \
 	X(cancel) \
 	X(pause) \
 	X(resume) \
+	X(prune) \
 	X(migrate) \
 	X(grant) \
 	X(queue) \
 	X(handlers) \
 	X(try) \
-	X(effect)
+	X(effect) \
+	X(exec)
 /* clang-format on */
 
 #define JR_COMMAND_DECLARE(name) extern const struct jr_cmd jr_cmd_##name;
