@@ -421,7 +421,6 @@ lost_by_tick() {
 	assert_regex "${stderr_lines[0]}" '^jobrun: connection to server.*; x runs without a record$'
 	assert_equal "${stderr_lines[1]}" err
 	assert_equal "${#stderr_lines[@]}" 2
-	jr_127 exec --fail-open x -- no-such-command
 	start_server
 	jr_ok exec x -- true
 	assert_regex "$stderr" 'database is back'
