@@ -78,7 +78,7 @@ static const struct jr_option run_options[] = {
 	    .type = JR_OPT_DURATION, .offset = AT(splay_ms), .max = 600000 },
 	{ .name = "state-dir", .arg = "DIR", .help = "private directory for places (/run/lock/jobrun-UID, else under TMPDIR)",
 	    .type = JR_OPT_STRING, .offset = AT(state_dir), .env = "JOBRUN_STATE_DIR" },
-	{ .name = "dry-run", .letter = 'n', .help = "show what would be claimed; write nothing", .type = JR_OPT_FLAG,
+	{ .name = "dry-run", .letter = 'n', .help = "show what would be claimed and fired; write nothing", .type = JR_OPT_FLAG,
 	    .offset = AT(dry_run) },
 	JR_OPTIONS_END,
 };
@@ -184,7 +184,8 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	    .lease = *lease,
 	    .places = {[JR_POOL_EXEC] = opts->jobs > 0 ? opts->jobs : default_jobs(),
 		[JR_POOL_HTTP] = opts->http_jobs,
-		[JR_POOL_SQL] = opts->sql_jobs},
+		[JR_POOL_SQL] = opts->sql_jobs,
+		[JR_POOL_PRUNE] = 1},
 	    .job_id = opts->job,
 	    .max_runs = opts->max_runs,
 	    .max_runtime_ms = max_runtime(opts),
@@ -220,20 +221,38 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	return status;
 }
 
-/* The job types to claim, as an array literal: those asked for, else all that the host has. Caller frees. */
+/* The job types to claim, as an array literal: those asked for, else all that the host has; housekeeping always. Caller frees. */
 static char *
 wanted_types(const struct run_opts *opts, const struct jr_handlers *handlers)
 {
-	const char **types;
+	size_t count = opts->types.count > 0 ? opts->types.count : handlers->count;
+	const char **types = jr_xcalloc(count + 1, sizeof(char *));
 	char *array;
 
-	if (opts->types.count > 0)
-		return jr_pg_array_of((const char *const *)opts->types.items, opts->types.count);
-	types = jr_xcalloc(handlers->count + 1, sizeof(char *));
-	for (size_t i = 0; i < handlers->count; i++)
-		types[i] = handlers->items[i].job_type;
-	array = jr_pg_array_of(types, handlers->count);
+	for (size_t i = 0; i < count; i++)
+		types[i] =
+		    opts->types.count > 0 ? opts->types.items[i] : handlers->items[i].job_type;
+	types[count] = JR_PRUNE_TYPE;
+	array = jr_pg_array_of(types, count + 1);
 	free(types);
+	return array;
+}
+
+/* NULL: all. Caller frees. */
+static char *
+wanted_queues(const struct run_opts *opts)
+{
+	const char **queues;
+	char *array;
+
+	if (opts->queues.count == 0)
+		return NULL;
+	queues = jr_xcalloc(opts->queues.count + 1, sizeof(char *));
+	for (size_t i = 0; i < opts->queues.count; i++)
+		queues[i] = opts->queues.items[i];
+	queues[opts->queues.count] = JR_PRUNE_QUEUE;
+	array = jr_pg_array_of(queues, opts->queues.count + 1);
+	free(queues);
 	return array;
 }
 
@@ -243,15 +262,13 @@ dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_h
     struct jr_err *err)
 {
 	struct jr_db *db = jr_cmd_connect(app, err);
-	char *types, *queues = NULL;
+	char *types, *queues;
 	bool ok;
 
 	if (db == NULL)
 		return (int)err->code;
 	types = wanted_types(opts, handlers);
-	if (opts->queues.count > 0)
-		queues =
-		    jr_pg_array_of((const char *const *)opts->queues.items, opts->queues.count);
+	queues = wanted_queues(opts);
 	ok = jr_due_print(app, db, types, queues, opts->job, err);
 	jr_db_close(db);
 	free(types);
@@ -291,8 +308,7 @@ run_run(const struct jr_app *app, const void *values, int argc, char **argv, str
 const struct jr_cmd jr_cmd_run = {
     .name = "run",
     .group = JR_GROUP_EVERYDAY,
-    .summary =
-	"reclaim lost runs, run what is due, exit when nothing is left (also: jobrun --once)",
+    .summary = "reclaim lost runs, fire schedules, run what is due, exit (also: jobrun --once)",
     .usage = "[OPTION...]",
     .options = run_options,
     .defaults = &run_defaults,

@@ -37,6 +37,7 @@ struct jr_app {
 
 enum jr_cmd_group {
 	JR_GROUP_EVERYDAY,
+	JR_GROUP_SCHEDULE,
 	JR_GROUP_REPAIR,
 	JR_GROUP_SETUP,
 	JR_GROUP_SCRIPTS
@@ -74,10 +75,14 @@ struct jr_cmd {
 	X(show) \
 	X(logs) \
 	X(wait) \
+	X(slots) \
+	X(define) \
+	X(next) \
 	X(retry) \
 	X(cancel) \
 	X(pause) \
 	X(resume) \
+	X(prune) \
 	X(migrate) \
 	X(grant) \
 	X(queue) \

@@ -67,6 +67,8 @@ why_done(const struct jr_handler *handler)
 		return "the answer has a status that is expected";
 	case JR_POOL_SQL:
 		return "no error, up to the checks that wait for COMMIT; all of it was rolled back";
+	case JR_POOL_PRUNE:
+		return "it has counted what would go now; nothing was changed";
 	case JR_POOL_EXEC:
 	case JR_POOL_COUNT:
 		break;

@@ -12,6 +12,9 @@
 #include "run.h"
 #include "settings.h"
 
+#define JR_PRUNE_TYPE "jobrun.prune"
+#define JR_PRUNE_QUEUE "jobrun" /* of the types jobrun.* alone */
+
 struct jr_handler_kind;
 struct jr_http;
 struct jr_outs;
@@ -23,6 +26,7 @@ enum jr_pool {
 	JR_POOL_EXEC,
 	JR_POOL_HTTP,
 	JR_POOL_SQL,
+	JR_POOL_PRUNE, /* housekeeping: one on a host, in nobody's place, whatever --type and --queue say */
 	JR_POOL_COUNT
 };
 
@@ -117,5 +121,6 @@ extern const struct jr_handler_kind jr_handler_exec;
 extern const struct jr_handler_kind jr_handler_http;
 extern const struct jr_handler_kind jr_handler_sql;
 extern const struct jr_handler_kind jr_handler_builtin; /* jobrun.noop */
+extern const struct jr_handler_kind jr_handler_prune;   /* jobrun.prune */
 
 #endif

@@ -3,7 +3,7 @@
  *
  * It is read once, at start: names are sorted first, so that items and problems come in the same
  * order everywhere; handlers_judge.c says what each of them is. What must hold: items is sorted for
- * jr_handlers_find and always contains jobrun.noop.
+ * jr_handlers_find and always contains what is built in.
  */
 #include "handlers.h"
 
@@ -223,6 +223,7 @@ jr_handlers_read(struct jr_handlers *handlers, const char *directory, struct jr_
 		return false;
 	}
 	jr_handlers_add(handlers, NOOP, NULL)->kind = &jr_handler_builtin;
+	jr_handlers_add(handlers, JR_PRUNE_TYPE, NULL)->kind = &jr_handler_prune;
 	qsort(handlers->items, handlers->count, sizeof(*handlers->items), compare_handlers);
 	return true;
 }
@@ -318,8 +319,8 @@ jr_handlers_check_file(const char *path, struct jr_err *err)
 void
 jr_handlers_close_host(struct jr_host *host)
 {
-	static const struct jr_handler_kind *const kinds[] = {
-	    &jr_handler_exec, &jr_handler_http, &jr_handler_sql, &jr_handler_builtin};
+	static const struct jr_handler_kind *const kinds[] = {&jr_handler_exec, &jr_handler_http,
+	    &jr_handler_sql, &jr_handler_builtin, &jr_handler_prune};
 
 	for (size_t i = 0; i < JR_COUNT(kinds); i++) {
 		if (kinds[i]->close != NULL)

@@ -120,6 +120,43 @@ jr_queue_read_expired(const PGresult *result)
 }
 
 void
+jr_queue_add_fire_due(struct jr_batch *batch)
+{
+	jr_batch_add(batch, jr_sql_fire_due, 0, NULL);
+}
+
+int64_t
+jr_queue_read_fire_due(const PGresult *result)
+{
+	return jr_pg_int(result, 0, 0, INT64_MAX);
+}
+
+void
+jr_queue_add_fire(struct jr_batch *batch)
+{
+	jr_batch_add(batch, jr_sql_fire, 0, NULL);
+}
+
+size_t
+jr_queue_count_fired(const PGresult *result)
+{
+	return (size_t)PQntuples(result);
+}
+
+struct jr_fired_row
+jr_queue_read_fired(const PGresult *result, size_t index)
+{
+	int row = (int)index;
+
+	return (struct jr_fired_row){.definition = PQgetvalue(result, row, 0),
+	    .slot = PQgetvalue(result, row, 1),
+	    .outcome = PQgetvalue(result, row, 2),
+	    .reason = jr_pg_text(result, row, 3),
+	    .run_id = jr_pg_int(result, row, 4, 0),
+	    .slots = jr_pg_int(result, row, 5, 1)};
+}
+
+void
 jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t most)
 {
 	char cut[24];

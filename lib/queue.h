@@ -51,6 +51,21 @@ void jr_queue_add_linger_end(struct jr_batch *batch, int64_t runner_id);
 void jr_queue_add_expired(struct jr_batch *batch, int64_t runner_id);
 bool jr_queue_read_expired(const PGresult *result);
 
+/* fire_due.sql: ms until the next slot of any schedule, 0 or less: one is due; INT64_MAX: there is none. */
+void jr_queue_add_fire_due(struct jr_batch *batch);
+int64_t jr_queue_read_fire_due(const PGresult *result);
+
+/* fire.sql: what became of each slot. Strings are borrowed from the result. */
+struct jr_fired_row {
+	const char *definition, *slot, *outcome;
+	const char *reason; /* NULL: none */
+	int64_t run_id;     /* 0: none */
+	int64_t slots;
+};
+void jr_queue_add_fire(struct jr_batch *batch);
+size_t jr_queue_count_fired(const PGresult *result);
+struct jr_fired_row jr_queue_read_fired(const PGresult *result, size_t index);
+
 /* Enough for most; what is cut has worse priority than all that is given. */
 #define JR_COMBOS_MAX 64
 

@@ -3,8 +3,8 @@
  * parts.
  *
  * Everything that happens (a reply, a handler's end, a timer, a signal) ends in jr_runner_pump, which sends the most
- * urgent batch if none is on the wire: close what reclaim has open, heartbeat, resolve doubt, adopt, reclaim, settle
- * (with the next claim in the same transaction), claim, and when nothing is left, goodbye. What a runner needs to stay
+ * urgent batch if none is on the wire: close what reclaim has open, heartbeat, resolve doubt, adopt, reclaim, fire
+ * schedules, settle (with the next claim in the same transaction), claim, and when nothing is left, goodbye. What a runner needs to stay
  * (runner_linger.c) is seldom and goes before the claims.
  */
 #include "runner.h"
@@ -34,35 +34,6 @@ set_id(struct jr_runner *runner)
 	    (int64_t)jr_random_below(&runner->random, (UINT64_C(1) << RUNNER_ID_BITS) - 1) + 1;
 }
 
-static bool
-is_wanted_type(const struct jr_runner_opts *opts, const char *job_type)
-{
-	for (size_t i = 0; i < opts->type_count; i++) {
-		if (strcmp(opts->types[i], job_type) == 0)
-			return true;
-	}
-	return opts->type_count == 0;
-}
-
-/* What this runner claims: the types that the host has and, with --type, that were asked for. */
-static char *
-type_array(const struct jr_runner_opts *opts)
-{
-	const char **types = jr_xcalloc(opts->handlers->count + 1, sizeof(char *));
-	size_t count = 0;
-	char *array;
-
-	for (size_t i = 0; i < opts->handlers->count; i++) {
-		const char *job_type = opts->handlers->items[i].job_type;
-
-		if (is_wanted_type(opts, job_type))
-			types[count++] = job_type;
-	}
-	array = jr_pg_array_of(types, count);
-	free(types);
-	return array;
-}
-
 static void
 set_facts(struct jr_runner *runner)
 {
@@ -71,9 +42,8 @@ set_facts(struct jr_runner *runner)
 	if (gethostname(runner->hostname, sizeof(runner->hostname) - 1) != 0 ||
 	    runner->hostname[0] == '\0')
 		memcpy(runner->hostname, "localhost", sizeof("localhost"));
-	runner->job_types = type_array(opts);
-	if (opts->queue_count > 0)
-		runner->queues = jr_pg_array_of(opts->queues, opts->queue_count);
+	runner->job_types = jr_lanes_types(opts);
+	runner->queues = jr_lanes_queues(opts);
 	runner->facts.host = runner->hostname;
 	runner->facts.version = opts->version;
 	runner->facts.job_types = runner->job_types;
@@ -121,7 +91,7 @@ on_wake(void *ctx)
 	jr_runner_pump(ctx);
 }
 
-/* The first round trip: does the schema fit, here I am, has anything expired, what is due? */
+/* The first round trip: does the schema fit, here I am, has anything expired, what is due, and when is the next slot? */
 static void
 take_start(struct jr_runner *runner, const struct jr_reply *reply)
 {
@@ -137,6 +107,7 @@ take_start(struct jr_runner *runner, const struct jr_reply *reply)
 	runner->reclaim_wanted = jr_queue_read_expired(reply->results[2]);
 	jr_linger_begin(runner);
 	jr_claim_take_combos(runner, reply->results[3]);
+	jr_fire_take_look(runner, reply->results[4]);
 	if (!jr_lanes_open(runner, place_name, &err))
 		jr_runner_fail(runner, &err);
 	free(place_name);
@@ -170,6 +141,7 @@ send_start(struct jr_runner *runner)
 	jr_queue_add_runner_start(batch, &runner->facts);
 	jr_queue_add_expired(batch, runner->facts.id);
 	jr_queue_add_combos(batch, &runner->facts, JR_COMBOS_MAX);
+	jr_queue_add_fire_due(batch);
 	jr_pg_submit(runner->pg, batch);
 }
 
@@ -185,9 +157,10 @@ on_finish(void *ctx, const struct jr_reply *reply)
 static char *
 counts_json(const struct jr_counts *c)
 {
-	json_t *doc = json_pack("{sI sI sI sI sI sI sI sI sI}", "claimed", c->claimed, "succeeded",
-	    c->succeeded, "failed", c->failed, "dead", c->dead, "later", c->later, "released",
-	    c->released, "cancelled", c->cancelled, "reclaimed", c->reclaimed, "fenced", c->fenced);
+	json_t *doc = json_pack("{sI sI sI sI sI sI sI sI sI sI}", "claimed", c->claimed,
+	    "succeeded", c->succeeded, "failed", c->failed, "dead", c->dead, "later", c->later,
+	    "released", c->released, "cancelled", c->cancelled, "reclaimed", c->reclaimed, "fenced",
+	    c->fenced, "fired", c->fired);
 	char *text = json_dumps(doc, JSON_COMPACT);
 
 	json_decref(doc);
@@ -229,8 +202,8 @@ jr_runner_pump(struct jr_runner *runner)
 	if (jr_held_try_heartbeat(runner) || jr_settle_try_resolve(runner) ||
 	    jr_claim_try_adopt(runner) || jr_linger_try(runner))
 		return;
-	if (jr_reclaim_try(runner) || jr_settle_try(runner) || jr_tell_try(runner) ||
-	    jr_claim_try(runner))
+	if (jr_reclaim_try(runner) || jr_fire_try(runner) || jr_settle_try(runner) ||
+	    jr_tell_try(runner) || jr_claim_try(runner))
 		return;
 	if (has_nothing_left(runner))
 		send_finish(runner);
@@ -335,6 +308,7 @@ open_runner(struct jr_runner *runner, struct jr_err *err)
 	jr_lanes_make(runner);
 	runner->beat_at_ms = JR_NEVER;
 	runner->combos_at_ms = -1;
+	runner->fire_at_ms = JR_NEVER;
 	runner->claim_most = JR_CLAIM_MOST;
 	runner->adopt_most = JR_CLAIM_MOST;
 	runner->reclaim_limit = JR_RECLAIM_BATCH;

@@ -1,5 +1,5 @@
 /*
- * runner: one tick. Reclaim what others lost, claim what is due and what this host can do, run it under leases, settle
+ * runner: one tick. Reclaim what others lost, fire schedules, claim what is due and what this host can do, run it under leases, settle
  * it, and end when nothing is due and nothing is held; with linger_ms, when that time is over and another runner goes on.
  *
  * What must hold:
@@ -29,6 +29,7 @@ struct jr_dead {
 struct jr_counts {
 	int64_t claimed, succeeded, failed, dead, later, released, cancelled;
 	int64_t reclaimed; /* of others, by reclaim */
+	int64_t fired;     /* slots of schedules that became runs */
 	int64_t fenced;    /* the lease was lost, or the result was not accepted */
 	int64_t given_up;  /* results that could not be written in time */
 	int64_t running;   /* now */

@@ -89,7 +89,7 @@ jr_claim_is_used_up(const struct jr_runner *runner)
 {
 	const struct jr_runner_opts *opts = runner->opts;
 
-	return opts->max_runs > 0 && runner->counts.claimed >= opts->max_runs;
+	return opts->max_runs > 0 && runner->counts.claimed - runner->prunes >= opts->max_runs;
 }
 
 bool
@@ -214,7 +214,8 @@ jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
 		runner->looked_ms = jr_clock_now_ms();
 		jr_queue_add_combos(
 		    batch, &runner->facts, runner->combos_whole ? INT64_MAX : JR_COMBOS_MAX);
-		return 1;
+		jr_queue_add_fire_due(batch);
+		return 2;
 	}
 	if (!jr_lanes_choose(runner))
 		return 0;
@@ -309,9 +310,10 @@ jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t fi
 
 	if (reply->end == JR_PG_DONE && was_claim)
 		take_claim(runner, reply->results[first], reply->sent_ms);
-	else if (reply->end == JR_PG_DONE)
+	else if (reply->end == JR_PG_DONE) {
 		jr_claim_take_combos(runner, reply->results[first]);
-	else if (reply->end == JR_PG_UNKNOWN && was_claim) {
+		jr_fire_take_look(runner, reply->results[first + 1]);
+	} else if (reply->end == JR_PG_UNKNOWN && was_claim) {
 		runner->claim_in_doubt = true; /* its places are kept until it is known */
 		runner->exec_in_doubt = true;
 		runner->claim_sent_ms = reply->sent_ms;

@@ -9,18 +9,53 @@
 #include <string.h>
 
 #include "mem.h"
+#include "pg_array.h"
 #include "runner_parts.h"
 
+/* Those asked for with --type, else all; housekeeping always, or a host with --type in each line would never have it. */
 static bool
-is_wanted(const struct jr_runner *runner, const struct jr_handler *handler)
+is_wanted(const struct jr_runner_opts *opts, const struct jr_handler *handler)
 {
-	const struct jr_runner_opts *opts = runner->opts;
-
 	for (size_t i = 0; i < opts->type_count; i++) {
 		if (strcmp(opts->types[i], handler->job_type) == 0)
 			return true;
 	}
-	return opts->type_count == 0;
+	return opts->type_count == 0 || handler->kind->pool == JR_POOL_PRUNE;
+}
+
+char *
+jr_lanes_types(const struct jr_runner_opts *opts)
+{
+	const char **types = jr_xcalloc(opts->handlers->count + 1, sizeof(char *));
+	size_t count = 0;
+	char *array;
+
+	for (size_t i = 0; i < opts->handlers->count; i++) {
+		const struct jr_handler *handler = &opts->handlers->items[i];
+
+		if (is_wanted(opts, handler))
+			types[count++] = handler->job_type;
+	}
+	array = jr_pg_array_of(types, count);
+	free(types);
+	return array;
+}
+
+char *
+jr_lanes_queues(const struct jr_runner_opts *opts)
+{
+	const char **queues;
+	char *array;
+
+	if (opts->queue_count == 0)
+		return NULL;
+	queues = jr_xcalloc(opts->queue_count + 1, sizeof(char *));
+	for (size_t i = 0; i < opts->queue_count; i++)
+		queues[i] = opts->queues[i];
+	queues[opts->queue_count] = JR_PRUNE_QUEUE;
+	array = jr_pg_array_of(queues, opts->queue_count + 1);
+	free(queues);
+	return array;
 }
 
 static bool
@@ -54,7 +89,7 @@ jr_lanes_make(struct jr_runner *runner)
 	for (size_t i = 0; i < handlers->count; i++) {
 		const struct jr_handler *handler = &handlers->items[i];
 
-		if (is_wanted(runner, handler) && jr_lanes_find(runner, handler) == NULL)
+		if (is_wanted(runner->opts, handler) && jr_lanes_find(runner, handler) == NULL)
 			runner->lanes[runner->lane_count++] =
 			    (struct jr_lane){.pool = handler->kind->pool,
 				.set = is_set(handler) ? handler : NULL,
@@ -65,7 +100,7 @@ jr_lanes_make(struct jr_runner *runner)
 bool
 jr_lanes_open(struct jr_runner *runner, const char *place_name, struct jr_err *err)
 {
-	static const char *const endings[JR_POOL_COUNT] = {"", " http", " sql"};
+	static const char *const endings[JR_POOL_COUNT] = {"", " http", " sql", " prune"};
 	bool ok = true;
 
 	for (size_t i = 0; ok && i < runner->lane_count; i++) {
@@ -137,7 +172,7 @@ static size_t
 cap(const struct jr_runner *runner, size_t wanted)
 {
 	const struct jr_runner_opts *opts = runner->opts;
-	int64_t left = opts->max_runs - runner->counts.claimed;
+	int64_t left = opts->max_runs - runner->counts.claimed + runner->prunes;
 
 	if (wanted > runner->claim_most)
 		wanted = runner->claim_most;

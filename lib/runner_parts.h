@@ -12,6 +12,7 @@
  *	runner_tell.c    what running handlers have to tell
  *	runner_settle.c  outcomes: settle, doubt, reports
  *	runner_reclaim.c expired leases of others
+ *	runner_fire.c    schedules
  *	runner_linger.c  staying: listening, and handing over
  *
  * Whenever something has happened, jr_runner_pump looks for the most urgent thing to send; it sends one batch and waits
@@ -180,6 +181,7 @@ struct jr_runner {
 	size_t adopt_most;
 	size_t claim_wanted; /* runs asked for; 0: the statement was no claim */
 	bool job_tried;
+	int64_t prunes; /* claimed runs that are housekeeping: not what --max-runs counts */
 
 	/* tell, and beat */
 	bool tell_wanted;
@@ -192,6 +194,11 @@ struct jr_runner {
 	struct jr_expired_row *reclaim_rows; /* locked by the open transaction */
 	struct jr_outcome *reclaim_outcomes; /* one for each */
 	size_t reclaim_count;
+
+	/* fire */
+	int64_t fire_at_ms;  /* schedules are not fired before; JR_NEVER: nothing is known yet */
+	int64_t fire_errors; /* in a row */
+	bool fire_told;      /* of slots that cannot be fired */
 };
 
 /* runner.c */
@@ -207,6 +214,9 @@ bool jr_link_open(struct jr_runner *runner, struct jr_err *err) JR_MUST;
 void jr_link_close(struct jr_runner *runner);
 
 /* runner_lanes.c */
+/* What this runner claims, as array literals; queues NULL: all. Caller frees. */
+char *jr_lanes_types(const struct jr_runner_opts *opts);
+char *jr_lanes_queues(const struct jr_runner_opts *opts);
 void jr_lanes_make(struct jr_runner *runner);
 bool jr_lanes_open(struct jr_runner *runner, const char *place_name, struct jr_err *err) JR_MUST;
 void jr_lanes_close(struct jr_runner *runner);
@@ -236,7 +246,7 @@ bool jr_claim_is_used_up(const struct jr_runner *runner); /* --max-runs */
 /* There is news: look for work as soon as it is sensible, however often this is called. */
 void jr_claim_look_soon(struct jr_runner *runner);
 bool jr_claim_try(struct jr_runner *runner);
-/* The claim (or the look for combinations) that is to go with a settle. 0: none. */
+/* The claim (or the look for work) that is to go with a settle: how many statements. 0: none. */
 size_t jr_claim_add(struct jr_runner *runner, struct jr_batch *batch);
 void jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t first);
 void jr_claim_take_combos(struct jr_runner *runner, const PGresult *result);
@@ -293,6 +303,11 @@ void jr_tell_forget(struct jr_held *held);
 bool jr_reclaim_try(struct jr_runner *runner);
 void jr_reclaim_begin(struct jr_runner *runner); /* from the first expired row on */
 void jr_reclaim_forget(struct jr_runner *runner);
+
+/* runner_fire.c */
+/* What goes with each look for work: how long it is to the next slot. */
+void jr_fire_take_look(struct jr_runner *runner, const PGresult *result);
+bool jr_fire_try(struct jr_runner *runner);
 
 /* runner_linger.c */
 bool jr_linger_is_on(const struct jr_runner *runner); /* "nothing is due" is not the end */

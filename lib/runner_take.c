@@ -38,6 +38,8 @@ find_seat(struct jr_runner *runner, const struct jr_run *run, const struct jr_ha
 		return jr_seat_of_none();
 	if (handler == NULL)
 		return NULL;
+	if (handler->kind->pool == JR_POOL_PRUNE)
+		runner->prunes++;
 	if (*shared != NULL && *set == handler) {
 		(*shared)->runs++;
 		return *shared;

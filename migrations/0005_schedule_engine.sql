@@ -66,7 +66,8 @@ declare
 	v_mask  bigint := 0;
 begin
 	if item = '' then
-		raise exception '%: an item of the list is empty; one comma between two items, none at the ends', shown using errcode = 'JR065';
+		raise exception '%: an item of the list is empty; write one comma between two items, and none at the ends', shown
+			using errcode = 'JR065';
 	elsif item = 'l' and field = 'day-of-month' then
 		return 1;
 	elsif item ~ '\?' then
@@ -104,7 +105,7 @@ begin
 			when v_is_weekday and v_to = 0 then format('%s-7', v_parts[2])
 			else format('%s-%s,%s-%s', v_parts[2], highest, lowest, v_parts[3]) end using errcode = 'JR065';
 	elsif v_step = 0 then
-		raise exception '%: a step of 0 goes nowhere; from 1 on', shown using errcode = 'JR065';
+		raise exception '%: a step of 0 goes nowhere; write 1 or more', shown using errcode = 'JR065';
 	elsif v_parts[4] is not null and v_parts[1] is null and v_parts[3] is null then
 		raise exception '%: a step needs a range; write "%-%/%"', shown, v_parts[2], highest, v_parts[4] using errcode = 'JR065';
 	elsif v_step > highest - lowest + 1 then
@@ -126,8 +127,8 @@ declare
 	v_item   text;
 	v_shown  constant text := format('%s "%s"', field, written);
 	v_low    constant integer := case when field in ('day-of-month', 'month') then 1 else 0 end;
-	v_high   constant integer := case field when 'minute' then 59 when 'hour' then 23 when 'day-of-month' then 31 when 'month' then 12
-		else 7 end;
+	v_high   constant integer := case field
+		when 'minute' then 59 when 'hour' then 23 when 'day-of-month' then 31 when 'month' then 12 else 7 end;
 	v_names  constant text[] := case field
 		when 'month' then '{jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec}'
 		when 'day-of-week' then '{sun,mon,tue,wed,thu,fri,sat}' end;
@@ -143,19 +144,19 @@ $fn$;
 create function jobrun.parse_every(written text) returns interval
 language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
-	v_parts   constant text[] := regexp_match(lower(written), '^(?:([0-9]{1,7})w)?(?:([0-9]{1,7})d)?(?:([0-9]{1,7})h)?(?:([0-9]{1,8})m)?'
-		'(?:([0-9]{1,9})s)?$');
+	v_parts   constant text[] := regexp_match(lower(written),
+		'^(?:([0-9]{1,9})w)?(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?$');
 	v_seconds bigint;
 begin
 	v_seconds := coalesce(v_parts[1]::bigint, 0) * 604800 + coalesce(v_parts[2]::bigint, 0) * 86400
 		+ coalesce(v_parts[3]::bigint, 0) * 3600 + coalesce(v_parts[4]::bigint, 0) * 60 + coalesce(v_parts[5]::bigint, 0);
 	if written is null or written = '' or v_parts is null then
-		raise exception '@every "%": not a duration; write it like 90s, 15m, 1h30m or 2d: whole numbers, the largest unit first, no blanks',
-			coalesce(written, '') using errcode = 'JR065';
+		raise exception '@every "%": not a duration; write it like 90s, 15m, 1h30m or 2d: whole numbers, the largest unit first, '
+			'no blanks', coalesce(written, '') using errcode = 'JR065';
 	elsif v_seconds < 60 then
-		raise exception '@every "%": too short; jobrun starts once a minute: at least 1m', written using errcode = 'JR065';
+		raise exception '@every "%": too short, jobrun starts once a minute; write at least 1m', written using errcode = 'JR065';
 	elsif v_seconds > 366 * 86400 then
-		raise exception '@every "%": too long; at most 366d', written using errcode = 'JR065';
+		raise exception '@every "%": too long; write at most 366d, or a schedule of five fields', written using errcode = 'JR065';
 	end if;
 	return make_interval(secs => v_seconds);
 end
@@ -166,8 +167,9 @@ create function jobrun.parse_schedule(schedule text) returns jobrun.schedule_fie
 language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_variable
 declare
-	v_words  text[] := regexp_split_to_array(btrim(schedule, E' \t\n\r'), '[ \t\n\r]+');
+	v_words  text[] := regexp_split_to_array(btrim(schedule, E' \t\r\n'), '[ \t]+');
 	v_number integer;
+	v_five   text;
 	v_wanted constant text := 'five are wanted: minute, hour, day-of-month, month, day-of-week, as in "30 2 * * *"';
 	v_fields jobrun.schedule_fields;
 begin
@@ -192,15 +194,23 @@ begin
 			when '@yearly' then '0 0 1 1 *'
 			when '@annually' then '0 0 1 1 *' end, ' ') end;
 		if v_words is null then
-			raise exception 'schedule "%" is not known; there are @hourly, @daily (or @midnight), @weekly, @monthly, @yearly (or @annually) '
-				'and @every 15m', schedule using errcode = 'JR065';
+			raise exception 'schedule "%" is not known; there are @hourly, @daily (or @midnight), @weekly, @monthly, @yearly '
+				'(or @annually) and @every 15m', schedule using errcode = 'JR065';
 		end if;
 	end if;
 
 	v_number := cardinality(v_words);
-	if v_number in (6, 7) and array_to_string(v_words, '') !~ '[^-0-9A-Za-z*/,?#~()]' then
-		raise exception 'schedule "%" has % fields; jobrun starts once a minute: leave the seconds out%, and write "%"', schedule, v_number,
-			case v_number when 7 then ' and the year' else '' end, array_to_string(v_words[2:6], ' ') using errcode = 'JR065';
+	if v_number in (6, 7) then
+		begin
+			v_five   := replace(array_to_string(v_words[2:6], ' '), '?', '*');
+			v_fields := jobrun.parse_schedule(v_five);
+		exception when sqlstate 'JR065' then
+			v_five := null;     -- not seconds before all: a crontab line with its command?
+		end;
+	end if;
+	if v_five is not null then
+		raise exception 'schedule "%" has % fields; jobrun starts once a minute: leave the seconds% out, and write "%"', schedule,
+			v_number, case v_number when 7 then ' and the year' else '' end, v_five using errcode = 'JR065';
 	elsif v_number <> 5 then
 		raise exception 'schedule "%" has % fields; %', schedule, v_number, v_wanted using errcode = 'JR065';
 	end if;
@@ -390,7 +400,7 @@ end
 $fn$;
 
 -- clock_change: the first instant after "after" that has another offset; "until" has another one. Offsets change on whole
--- seconds. Here and below a day holds one change at most, which is so since 1970.
+-- seconds. Here and below a day holds one change at most: since 1950 there are six days between two of them anywhere.
 create function jobrun.clock_change(zone text, after timestamp, until timestamp) returns timestamp
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -513,7 +523,7 @@ create function jobrun.next_slots(
 	schedule text, time_zone text default 'UTC', after timestamptz default now(), count integer default 1,
 	anchor timestamptz default null)
 returns setof timestamptz
-language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_fields constant jobrun.schedule_fields := jobrun.parse_schedule(schedule);
 	v_slot   timestamptz := coalesce(next_slots.after, now());

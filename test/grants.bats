@@ -586,6 +586,8 @@ objects() {
 		function apply_grants: admin
 		function attempt_texts: read run admin
 		function audit: admin
+		function bucket_counts: admin
+		function bucket_of: admin
 		function call_runners: admin
 		function caller: admin
 		function cancel: enqueue run admin
@@ -594,6 +596,7 @@ objects() {
 		function check_name: admin
 		function claim: run admin
 		function claim_job: run admin
+		function count_prunable: admin
 		function count_up: admin
 		function drop_grant: admin
 		function effect: enqueue run admin
@@ -606,10 +609,12 @@ objects() {
 		function enqueue: enqueue run admin
 		function enqueue_many: enqueue run admin
 		function enqueue_run: enqueue run admin
+		function hours_end: admin
 		function insert_run: admin
 		function is_admin: admin
 		function is_limited: read run admin
 		function is_name: read run admin
+		function kept_since: admin
 		function lock_waiting: admin
 		function may: admin
 		function may_enqueue: admin
@@ -617,6 +622,10 @@ objects() {
 		function new_run: admin
 		function nth_key: admin
 		function pause: admin
+		function prune_kinds: admin
+		function prune_rule: admin
+		function prune_some: admin
+		function prune_step: run admin
 		function raise_alarm: run admin
 		function rate_left: read run admin
 		function read_options: admin
@@ -627,6 +636,9 @@ objects() {
 		function run_texts: read run admin
 		function set_queue: admin
 		function settle_done: run admin
+		function slot_text: read run admin
+		function stats_of: admin
+		function sum_hours: admin
 		function take_new_runs: admin
 		schema: enqueue=U read=U run=U admin=U
 		sequence job_audit_id_seq:
@@ -649,6 +661,7 @@ objects() {
 		table schema_migrations: read=r run=r admin=r
 		table settings: read=r run=r admin=rw
 		type enqueued:
+		type prune_rule:
 		type run_options:
 		view attempts: read=r run=r admin=r
 		view held_runs: run=r admin=r
@@ -740,7 +753,7 @@ found_columns() {
 	q_is '' "select p.proname, p.proconfig from pg_proc p where p.pronamespace = 'jobrun'::regnamespace
 		and p.prosecdef and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# And what has another one, or none, must be known: they are called inside others, or are one expression.
-	q_is 'caller,is_limited,is_name,rate_left' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
+	q_is 'bucket_of,caller,is_limited,is_name,rate_left' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
 		where p.pronamespace = 'jobrun'::regnamespace and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# Views too are read with their owner's rights.
 	q_is 'attempts,runs' "select string_agg(relname, ',' order by relname) from pg_class where relnamespace = 'jobrun'::regnamespace

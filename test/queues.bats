@@ -421,7 +421,7 @@ resume|' "select action, reason from jobrun.job_audit where object = 'queue mail
 	jr_ok queue mail --max-running 1
 	one=$(enqueue work -q mail)
 	two=$(enqueue work -q mail)
-	q "update jobrun.job_runs set definition_id = (select id from jobrun.job_definitions) where id = $one"
+	q "update jobrun.job_runs set definition_id = (select id from jobrun.job_definitions where name = 'nightly') where id = $one"
 	jr_ok pause --definition nightly
 	jr_ok run
 	run_is "$one" queued

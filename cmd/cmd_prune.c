@@ -1,0 +1,172 @@
+/*
+ * prune: housekeeping by hand: the steps of the built-in jobrun.prune until nothing is left.
+ *
+ * What must hold: each step stands by itself, so that whatever ends this command leaves nothing half done; what goes is
+ * decided by the server's settings alone.
+ */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include "clock.h"
+#include "commands.h"
+#include "print.h"
+#include "prune.h"
+#include "sql_text.h"
+
+#define STEP_MS 600000 /* an hour in which very much ended takes long to sum */
+#define PROGRESS_MS 500
+
+struct prune_opts {
+	int64_t max_runtime_ms;
+	bool dry_run;
+};
+
+static const struct prune_opts prune_defaults = {.max_runtime_ms = 0};
+
+#define AT(field) offsetof(struct prune_opts, field)
+
+/* clang-format off */
+static const struct jr_option prune_options[] = {
+	{ .name = "max-runtime", .arg = "D", .help = "stop after this time; what is left is for the next time (never)",
+	    .type = JR_OPT_DURATION, .offset = AT(max_runtime_ms) },
+	{ .name = "dry-run", .letter = 'n', .help = "count what would go, change nothing", .type = JR_OPT_FLAG, .offset = AT(dry_run) },
+	JR_OPTIONS_END,
+};
+/* clang-format on */
+
+struct pruning {
+	const struct jr_app *app;
+	const struct prune_opts *opts;
+	struct jr_db *db;
+	struct jr_prune prune;
+	int64_t started_ms, shown_ms;
+	bool shows;
+};
+
+static void
+show_progress(struct pruning *p, int64_t now_ms)
+{
+	int64_t took_ms = now_ms - p->started_ms;
+
+	if (!p->shows || now_ms - p->shown_ms < PROGRESS_MS)
+		return;
+	p->shown_ms = now_ms;
+	fprintf(stderr, "\r\033[K%" PRId64 " rows, %" PRId64 " per second, at: %s ", p->prune.gone,
+	    took_ms > 0 ? p->prune.gone * 1000 / took_ms : 0,
+	    p->prune.kind == NULL ? "the end" : p->prune.kind);
+}
+
+static void
+end_progress(const struct pruning *p)
+{
+	if (p->shows && p->shown_ms != p->started_ms)
+		fputs("\r\033[K", stderr);
+}
+
+static bool
+step(struct pruning *p, struct jr_err *err)
+{
+	const char *values[] = {p->prune.state};
+	PGresult *result = jr_db_query(p->db, jr_sql_prune, JR_COUNT(values), values, STEP_MS, err);
+
+	if (result != NULL)
+		jr_prune_take(&p->prune, result);
+	PQclear(result);
+	return result != NULL;
+}
+
+static bool
+prune_all(struct pruning *p, struct jr_err *err)
+{
+	int64_t until_ms = p->opts->max_runtime_ms == 0
+			       ? JR_NEVER
+			       : jr_clock_after(p->started_ms, p->opts->max_runtime_ms);
+
+	for (;;) {
+		int64_t begun_ms = jr_clock_now_ms(), now_ms;
+
+		if (!step(p, err))
+			return false;
+		now_ms = jr_clock_now_ms();
+		if (p->prune.done || now_ms >= until_ms)
+			return true;
+		show_progress(p, now_ms);
+		if (!p->opts->dry_run)
+			(void)poll(NULL, 0, (int)jr_prune_pause_ms(now_ms - begun_ms));
+	}
+}
+
+static bool
+tell(struct pruning *p, struct jr_err *err)
+{
+	const struct jr_column columns[] = {{"WHAT", JR_CELL_TEXT},
+	    {p->opts->dry_run ? "WOULD GO" : "GONE", JR_CELL_NUMBER}, {"KEPT FOR", JR_CELL_TEXT}};
+	const char *values[] = {p->prune.state};
+	PGresult *result;
+
+	if (p->app->json) {
+		puts(p->prune.state);
+		return true;
+	}
+	result = jr_db_query(
+	    p->db, jr_sql_prune_counts, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+	if (result == NULL)
+		return false;
+	if (PQntuples(result) > 0)
+		jr_print_table(result, columns, JR_COUNT(columns));
+	else
+		puts("nothing to prune");
+	if (!p->prune.done)
+		puts("stopped: the time is over, and there is more");
+	PQclear(result);
+	return true;
+}
+
+/* What has gone is gone, whatever failed then. */
+static bool
+fail_after(const struct pruning *p, struct jr_err *err)
+{
+	struct jr_err old = *err;
+
+	if (p->prune.gone == 0 || p->opts->dry_run)
+		return false;
+	return jr_fail(
+	    err, old.code, "%s; %" PRId64 " rows had gone before", old.msg, p->prune.gone);
+}
+
+static int
+prune_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
+{
+	struct pruning p = {.app = app, .opts = values, .db = jr_cmd_connect(app, err)};
+	bool ok;
+
+	(void)argc;
+	(void)argv;
+	if (p.db == NULL)
+		return (int)err->code;
+	p.started_ms = p.shown_ms = jr_clock_now_ms();
+	p.shows = jr_print_is_terminal(stderr);
+	jr_prune_init(&p.prune, p.opts->dry_run);
+	ok = prune_all(&p, err);
+	end_progress(&p);
+	ok = ok ? tell(&p, err) : fail_after(&p, err);
+	jr_prune_release(&p.prune);
+	jr_db_close(p.db);
+	return ok ? 0 : (int)err->code;
+}
+
+const struct jr_cmd jr_cmd_prune = {
+    .name = "prune",
+    .group = JR_GROUP_REPAIR,
+    .summary = "take away now what has been kept long enough",
+    .usage = "[OPTION...]",
+    .details = "Runners do it each hour by themselves. How long finished runs and what is told of "
+	       "them are kept\n"
+	       "stands in table jobrun.settings; nothing unfinished goes. Hours are summed into "
+	       "job_stats before.\n",
+    .options = prune_options,
+    .defaults = &prune_defaults,
+    .size = sizeof(prune_defaults),
+    .run = prune_run,
+};
