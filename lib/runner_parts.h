@@ -242,6 +242,8 @@ bool jr_claim_try_adopt(struct jr_runner *runner);
 
 /* runner_claim.c */
 bool jr_claim_is_allowed(const struct jr_runner *runner);
+bool jr_claim_is_single(
+    const struct jr_runner *runner); /* one run is wanted, whatever else is due: --job, exec */
 bool jr_claim_is_used_up(const struct jr_runner *runner); /* --max-runs */
 /* There is news: look for work as soon as it is sensible, however often this is called. */
 void jr_claim_look_soon(struct jr_runner *runner);
