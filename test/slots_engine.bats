@@ -216,8 +216,10 @@ same() {
 }
 
 @test "names that are abbreviations too are zones here, with their summer" {
-	night '0 12 * * *' CET 2025-07-01 '07-01 12:00+02:00'
-	night '0 12 * * *' EST5EDT 2025-07-01 '07-01 12:00-04:00'
+	# Newer systems have the old names in a package of their own.
+	for zone in $(q "select name from pg_timezone_names where name in ('CET', 'MET', 'EST5EDT') order by name"); do
+		night '0 12 * * *' "$zone" 2025-07-01 "07-01 12:00$([ "$zone" = EST5EDT ] && echo -04:00 || echo +02:00)"
+	done
 	night '0 12 * * *' Etc/GMT+5 2025-07-01 '07-01 12:00-05:00'
 }
 
