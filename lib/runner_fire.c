@@ -19,6 +19,13 @@
 #define BUSY_MS 1000  /* what is due and was passed over, since somebody has it locked */
 #define ERRORS_MAX 3  /* in a row, before it is left to others for LOOK_MS */
 
+/* Who came for one run or one command does that and nothing else. */
+static bool
+is_tick(const struct jr_runner *runner)
+{
+	return runner->opts->job_id == 0 && runner->opts->exec == NULL;
+}
+
 static bool
 has_failed(const struct jr_runner *runner)
 {
@@ -34,12 +41,10 @@ fire_in(struct jr_runner *runner, int64_t ms)
 void
 jr_fire_take_look(struct jr_runner *runner, const PGresult *result)
 {
-	int64_t due_ms = jr_queue_read_fire_due(result);
+	bool waits = has_failed(runner) && jr_clock_now_ms() < runner->fire_at_ms;
 
-	if (runner->opts->job_id > 0 ||
-	    (has_failed(runner) && jr_clock_now_ms() < runner->fire_at_ms))
-		return;
-	fire_in(runner, due_ms < 0 ? 0 : due_ms);
+	if (is_tick(runner) && !waits)
+		fire_in(runner, jr_queue_read_fire_due(result));
 }
 
 /*
@@ -122,7 +127,7 @@ jr_fire_try(struct jr_runner *runner)
 {
 	struct jr_batch *batch;
 
-	if (runner->draining || runner->opts->job_id > 0)
+	if (runner->draining || !is_tick(runner))
 		return false;
 	if (jr_clock_now_ms() < runner->fire_at_ms) {
 		jr_runner_wake_at(runner, runner->fire_at_ms);
