@@ -157,16 +157,18 @@ define_one(const struct jr_app *app, const struct jr_define_opts *opts, int argc
 
 /* Those that were not there are named; the others are gone. */
 static int
-tell_removed(const struct jr_define_opts *opts, const PGresult *result, struct jr_err *err)
+tell_removed(const struct jr_app *app, const struct jr_define_opts *opts, const PGresult *result,
+    struct jr_err *err)
 {
 	int missing = 0;
 
 	for (int row = 0; row < PQntuples(result); row++) {
 		const char *name = PQgetvalue(result, row, 0);
 
-		if (jr_pg_bool(result, row, 1))
-			printf("%s: %sremoved\n", name, opts->dry_run ? "would be " : "");
-		else if (missing++ == 0)
+		if (jr_pg_bool(result, row, 1)) {
+			if (!app->json)
+				printf("%s: %sremoved\n", name, opts->dry_run ? "would be " : "");
+		} else if (missing++ == 0)
 			jr_fail(err, JR_E_NEWS, "there is no definition %s", name);
 		else
 			jr_fail(err, JR_E_NEWS, "%.900s, %s", err->msg, name);
@@ -195,7 +197,7 @@ remove_all(const struct jr_app *app, const struct jr_define_opts *opts, int argc
 	else {
 		if (app->json)
 			jr_print_documents(result, 2);
-		status = tell_removed(opts, result, err);
+		status = tell_removed(app, opts, result, err);
 	}
 	PQclear(result);
 	free(names);

@@ -69,7 +69,8 @@ state_text(const PGresult *head)
 	char *at, *text;
 
 	if (!jr_pg_bool(head, 0, H_ENABLED))
-		return jr_xstrdup("disabled, its slots are skipped; ");
+		return jr_xasprintf("disabled (jobrun define %s --enable), its slots are skipped; ",
+		    PQgetvalue(head, 0, H_NAME));
 	if (until < 0)
 		return jr_xstrdup("");
 	at = until == 0 ? jr_xstrdup("resumed") : jr_format_local_time(until);
@@ -97,7 +98,7 @@ next_text(const PGresult *head)
 	const char *next = jr_pg_text(head, 0, H_NEXT);
 	char *age, *text;
 
-	if (next == NULL)
+	if (next == NULL || PQgetisnull(head, 0, H_AGE))
 		return jr_xstrdup("there is no next slot");
 	age = jr_format_age(jr_pg_int(head, 0, H_AGE, 0));
 	text = jr_xasprintf("next %s (%s)%s", next, age, late_text(head));

@@ -14,14 +14,15 @@
 #include "sql_text.h"
 #include "text.h"
 
-#define FILE_MAX_BYTES (16 * 1024 * 1024)
+#define FILE_MAX_BYTES ((size_t)16 << 20)
 
 /* Of define_file.sql. */
 enum {
 	D_NAME,
 	D_ACTION,
 	D_LINES,
-	D_DOC
+	D_DOC,
+	D_WRONG
 };
 
 void
@@ -71,27 +72,29 @@ print_difference(const PGresult *result)
 		puts("nothing to change");
 }
 
-/* Is it a file of definitions? Asked first, since the name of the file is to be in the message. */
-static bool
-check_shape(const struct jr_app *app, const char *name, const char *text, struct jr_err *err)
+/* Tell what the server has refused: JSON by its place in the file, the rest by its own words. */
+static int
+fail_refused(const char *name, const char *text, struct jr_err *err)
 {
-	const char *values[] = {text};
-	struct jr_db *db = jr_cmd_connect(app, err);
-	PGresult *result = NULL;
-	bool ok = false;
-
-	if (db == NULL)
-		return false;
-	result = jr_db_query(db, jr_sql_define_shape, 1, values, JR_CMD_TIMEOUT_MS, err);
-	if (result == NULL && err->code == JR_E_DATA)
+	if (err->code == JR_E_DATA && strncmp(err->sqlstate, "22", 2) == 0)
 		jr_payload_locate_in(name, text, err);
-	else if (result != NULL && !PQgetisnull(result, 0, 0))
-		jr_fail(err, JR_E_DATA, "%s: %s", name, PQgetvalue(result, 0, 0));
+	else if (err->code == JR_E_DATA)
+		jr_fail_in(err, name);
+	return (int)err->code;
+}
+
+static int
+tell(const struct jr_app *app, const char *name, const PGresult *result, struct jr_err *err)
+{
+	if (PQntuples(result) > 0 && !PQgetisnull(result, 0, D_WRONG)) {
+		jr_fail(err, JR_E_DATA, "%s: %s", name, PQgetvalue(result, 0, D_WRONG));
+		return (int)err->code;
+	}
+	if (app->json)
+		jr_print_documents(result, D_DOC);
 	else
-		ok = result != NULL;
-	PQclear(result);
-	jr_db_close(db);
-	return ok;
+		print_difference(result);
+	return 0;
 }
 
 int
@@ -102,17 +105,15 @@ jr_define_file(const struct jr_app *app, const struct jr_define_opts *opts, stru
 	const char *values[] = {text, opts->exact ? "true" : "false", opts->reason};
 	const struct jr_statement statement = {jr_sql_define_file, JR_COUNT(values), values};
 	PGresult *result = NULL;
+	int status;
 
-	if (text != NULL && check_shape(app, name, text, err) &&
-	    !jr_change(app, &statement, 1, opts->dry_run, &result, err) && err->code == JR_E_DATA)
-		jr_fail_in(err, name);
-	free(text);
-	if (result == NULL)
+	if (text == NULL)
 		return (int)err->code;
-	if (app->json)
-		jr_print_documents(result, D_DOC);
+	if (jr_change(app, &statement, 1, opts->dry_run, &result, err))
+		status = tell(app, name, result, err);
 	else
-		print_difference(result);
+		status = fail_refused(name, text, err);
 	PQclear(result);
-	return 0;
+	free(text);
+	return status;
 }

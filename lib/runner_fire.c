@@ -19,13 +19,6 @@
 #define BUSY_MS 1000  /* what is due and was passed over, since somebody has it locked */
 #define ERRORS_MAX 3  /* in a row, before it is left to others for LOOK_MS */
 
-/* Who came for one run or one command does that and nothing else. */
-static bool
-is_tick(const struct jr_runner *runner)
-{
-	return runner->opts->job_id == 0 && runner->opts->exec == NULL;
-}
-
 static bool
 has_failed(const struct jr_runner *runner)
 {
@@ -43,7 +36,7 @@ jr_fire_take_look(struct jr_runner *runner, const PGresult *result)
 {
 	bool waits = has_failed(runner) && jr_clock_now_ms() < runner->fire_at_ms;
 
-	if (is_tick(runner) && !waits)
+	if (!jr_claim_is_single(runner) && !waits)
 		fire_in(runner, jr_queue_read_fire_due(result));
 }
 
@@ -127,7 +120,7 @@ jr_fire_try(struct jr_runner *runner)
 {
 	struct jr_batch *batch;
 
-	if (runner->draining || !is_tick(runner))
+	if (runner->draining || jr_claim_is_single(runner))
 		return false;
 	if (jr_clock_now_ms() < runner->fire_at_ms) {
 		jr_runner_wake_at(runner, runner->fire_at_ms);

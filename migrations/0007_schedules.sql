@@ -3,6 +3,7 @@
 -- Also those that are disabled: their slots are recorded as skipped.
 drop index jobrun.job_definitions_next;
 create index job_definitions_next on jobrun.job_definitions (next_slot_at) where next_slot_at is not null;
+alter table jobrun.job_definitions add constraint job_definitions_next_slot check (isfinite(next_slot_at));
 
 -- --------------------------------------------------------------------------------------------------- accounts of slots
 
@@ -532,7 +533,9 @@ declare
 	v_local timestamp := slot at time zone 'UTC';
 	v_ahead interval := '0';
 begin
-	if time_zone <> 'UTC' then
+	if not isfinite(slot) then
+		return slot::text;
+	elsif time_zone <> 'UTC' then
 		begin
 			v_ahead := (slot at time zone time_zone) - v_local;
 		exception when invalid_parameter_value then

@@ -57,7 +57,7 @@ file() {
 }
 
 every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berlin --queue mail --priority -5 --max-attempts 3
-	--timeout 1h30m --backoff 5s,2d --lock one --on-dead alarm --catch-up all --catch-up-grace 3h --overlap allow --disable
+	--timeout 1h30m --backoff '5s,2d' --lock one --on-dead alarm --catch-up all --catch-up-grace 3h --overlap allow --disable
 	--description 'what it is for')
 
 # --- one definition ---
@@ -104,8 +104,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	jr_ok define report '{"to": "ada"}' "${every_option[@]}"
 	jr_ok define report none --type none --time-zone none --queue none --priority none --max-attempts none --timeout none \
 		--backoff none --lock none --on-dead none --catch-up none --catch-up-grace none --overlap none --description none --enable
-	assert_equal "$(row_of report)" 'report|||30 2 * * mon-fri|UTC||||||||||once||skip|t' ||
-		fail "$(row_of report)"
+	assert_equal "$(row_of report)" 'report|||30 2 * * mon-fri|UTC|||||||||once||skip|t'
 	jr_ok define report --schedule none
 	assert_line --index 1 '  schedule: "30 2 * * mon-fri" -> null'
 	assert_equal "${#lines[@]}" 2
@@ -227,7 +226,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	jr_ok pause --definition held --reason 'no disk'
 	jr_ok define on --schedule '*/5 * * * *' --time-zone Asia/Tokyo
 	q "insert into jobrun.job_slots (definition_id, slot, outcome, reason, run_id, slots, until)
-		select d.id, s.slot, s.outcome, s.reason, s.run_id, s.n, s.until from jobrun.job_definitions d,
+		select d.id, s.slot, s.outcome, s.reason, s.run_id, s.n, s.until::timestamptz from jobrun.job_definitions d,
 			(values (now() - interval '1 day', 'queued', null, 17, 1, null), (now() - interval '1 hour', 'skipped', 'overlap: run 17 is running',
 				null, 1, null)) s(slot, outcome, reason, run_id, n, until) where d.name = 'on'"
 	jr_ok define --list
@@ -235,7 +234,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	assert_line --regexp '^plain +plain +- +- +- +enabled +-$'
 	assert_line --regexp '^off +off +@hourly +UTC +- +disabled +-$'
 	assert_line --regexp '^held +held +@hourly +UTC +in [0-9ms ]+ +paused +-$'
-	assert_line --regexp '^on +on +\*/5 \* \* \* \* +Asia/Tokyo +(in [0-9ms ]+|now) +enabled +skipped: overlap: run 17 is running$'
+	assert_line --regexp '^on +on +\*/5 \* \* \* \* +Asia/Tokyo +(in [0-9ms ]+|now|[0-9]+s ago) +enabled +skipped: overlap: run 17 is running$'
 	jr_ok define held
 	assert_line "note: held is paused until resumed: no disk: it starts nothing before; 'jobrun resume --definition held'"
 	assert_line --regexp '^paused because +no disk$'
@@ -412,22 +411,29 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 # --- a lost answer ---
 
 @test "a define whose COMMIT is lost is done once, and told as what it was" {
-	local mode n=0
+	local mode n=0 commits
 
 	for mode in answer request; do
-		n=$((n + 1))
-		proxy "$mode" 1
-		jr define -d "$proxied" "report$n" --schedule @daily
-		assert_equal "$status" 0
-		assert_file_exist "$cut_file"
-		assert_line --index 0 "report$n: created"
-		q_is "1|@daily" "select count(*), min(new ->> 'schedule') from jobrun.job_audit where object = 'definition report$n'"
+		for commits in 1 2; do # that of the look at the schema, and its own
+			n=$((n + 1))
+			proxy "$mode" "$commits"
+			jr define -d "$proxied" "report$n" --schedule @daily
+			assert_equal "$status" 0
+			assert_equal "$stderr" ''
+			assert_file_exist "$cut_file"
+			assert_line --index 0 "report$n: created"
+			q_is "1|@daily" "select count(*), min(new ->> 'schedule') from jobrun.job_audit where object = 'definition report$n'"
+		done
 	done
 	file '{"definitions": []}'
+	end_proxies
+	rm -r "$BATS_TEST_TMPDIR/cut.answer.2"
 	proxy answer 2
 	jr define -d "$proxied" --file definitions.json --exact
 	assert_equal "$status" 0
-	assert_output $'- report1\n- report2'
+	assert_file_exist "$cut_file"
+	assert_output $'- report1\n- report2\n- report3\n- report4'
+	q_is 4 "select count(*) from jobrun.job_audit where action = 'undefine'"
 }
 
 # --- next ---
@@ -451,7 +457,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	jr_ok next '0 12 * * *' --time-zone CET --after 2027-07-01 --count 1
 	assert_output --regexp '^Thu 01 Jul 2027 12:00 \+02:00 '
 	jr_ok next @yearly --after 2100-06-01 --count 2
-	assert_output --regexp '^Sat 01 Jan 2101 00:00 \+00:00 \(in 7[0-9] years\)'
+	assert_output --regexp '^Sat 01 Jan 2101 00:00 \+00:00 \(in [0-9]+ years\)'
 	jr_ok next '@every 90s' --after '2027-01-01 00:00:10+00' --count 2
 	assert_line --index 0 --regexp '^Fri 01 Jan 2027 00:01:40 \+00:00 '
 	jr_ok next '* * * * *'

@@ -107,7 +107,7 @@ columns_of() {
 # --- precedence ---
 
 @test "an argument wins, value by value" {
-	values=(-q fast -p 1 --max-attempts 1 --timeout 1m --backoff 1s,2s --lock two)
+	values=(-q fast -p 1 --max-attempts 1 --timeout 1m --backoff '1s,2s' --lock two)
 	enqueue mail '{"from": "argument"}' "${values[@]}"
 	echo '{"from": "argument"}' | run_jobrun enqueue mail --batch - "${values[@]}"
 	echo '{"payload": {"from": "argument"}, "queue": "fast", "priority": 1, "max_attempts": 1, "timeout": "1m", "backoff_base": "1s",

@@ -158,7 +158,7 @@ no_run() {
 	hourly nightly '{"enabled": false}'
 	tick nightly 1
 	jr_ok slots nightly
-	assert_regex "${lines[0]}" '^nightly, @every 1h, UTC: disabled, its slots are skipped; next .* \(in '
+	assert_regex "${lines[0]}" '^nightly, @every 1h, UTC: disabled \(jobrun define nightly --enable\), its slots are skipped; next .* \(in '
 	assert_regex "${lines[2]}" ' skipped +- +- +disabled$'
 
 	hourly weekly
@@ -175,6 +175,9 @@ no_run() {
 	q "select jobrun.define('plain', '{\"queue\": \"slow\"}')" >/dev/null
 	jr_ok slots plain
 	assert_equal "$output" 'plain has no schedule'
+	q "update jobrun.job_definitions set next_slot_at = 'infinity' where name = 'nightly'"
+	jr_ok slots nightly
+	assert_regex "${lines[0]}" 'there is no next slot$'
 
 	hourly late
 	q "update jobrun.job_definitions set next_slot_at = now() - interval '10 minutes' where name = 'late'"

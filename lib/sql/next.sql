@@ -40,6 +40,5 @@ left join shown s on true
 cross join lateral (select a.name as definition,
 	to_char(s.slot at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as slot, to_char(s.local, 'YYYY-MM-DD"T"HH24:MI:SS') || s.utc_offset as local,
 	to_char(s.local, 'FMDay') as weekday, floor(extract(epoch from s.slot - now()))::bigint as in_seconds, s.nominal) d
-cross join lateral (select a.schedule is not null and exists (select from jobrun.parse_schedule(a.schedule) p
-	where not p.days_star and not p.weekdays_star) as either) e
+cross join lateral (select coalesce(a.schedule ~ '^\s*[^@\s]\S*\s+\S+\s+[^*\s]\S*\s+\S+\s+[^*\s]', false) as either) e
 order by s.nr

@@ -3,4 +3,4 @@
 select set_config('TimeZone', ':' || z.name, true)
 from (select d.time_zone from jobrun.job_definitions d where d.name = $1::text
 	union all select $2::text where $1::text is null) z(name)
-cross join lateral jobrun.check_time_zone(z.name) c
+cross join lateral jobrun.next_slots('@daily', z.name) checked

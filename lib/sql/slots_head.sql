@@ -2,7 +2,7 @@
 -- next slot in that zone (null: none), its age in ms (negative: to come), enabled, paused_until in Unix ms (infinity: 0; null: not
 -- paused), paused_reason, document, has any tick come a minute or more after the next slot.
 select s.name, s.schedule, s.time_zone, jobrun.slot_text(s.next_slot_at, s.time_zone),
-	floor(extract(epoch from now() - s.next_slot_at) * 1000)::bigint, s.enabled,
+	case when isfinite(s.next_slot_at) then floor(extract(epoch from now() - s.next_slot_at) * 1000)::bigint end, s.enabled,
 	case when isfinite(s.paused_until) then floor(extract(epoch from s.paused_until) * 1000)::bigint
 		when s.paused_until is not null then 0 end,
 	s.paused_reason, row_to_json(s)::text,
