@@ -128,7 +128,7 @@ jr_queue_add_fire_due(struct jr_batch *batch)
 int64_t
 jr_queue_read_fire_due(const PGresult *result)
 {
-	return jr_pg_int(result, 0, 0, INT64_MAX);
+	return jr_pg_int(result, 0, 0, 0);
 }
 
 void

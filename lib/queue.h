@@ -51,7 +51,7 @@ void jr_queue_add_linger_end(struct jr_batch *batch, int64_t runner_id);
 void jr_queue_add_expired(struct jr_batch *batch, int64_t runner_id);
 bool jr_queue_read_expired(const PGresult *result);
 
-/* fire_due.sql: ms until the next slot of any schedule, 0 or less: one is due; INT64_MAX: there is none. */
+/* fire_due.sql: ms until the next slot of any schedule; 0: one is due. */
 void jr_queue_add_fire_due(struct jr_batch *batch);
 int64_t jr_queue_read_fire_due(const PGresult *result);
 

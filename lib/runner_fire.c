@@ -34,12 +34,10 @@ fire_in(struct jr_runner *runner, int64_t ms)
 void
 jr_fire_take_look(struct jr_runner *runner, const PGresult *result)
 {
-	int64_t due_ms = jr_queue_read_fire_due(result);
+	bool waits = has_failed(runner) && jr_clock_now_ms() < runner->fire_at_ms;
 
-	if (jr_claim_is_single(runner) ||
-	    (has_failed(runner) && jr_clock_now_ms() < runner->fire_at_ms))
-		return;
-	fire_in(runner, due_ms < 0 ? 0 : due_ms);
+	if (!jr_claim_is_single(runner) && !waits)
+		fire_in(runner, jr_queue_read_fire_due(result));
 }
 
 /*

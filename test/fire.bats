@@ -6,7 +6,6 @@ load lib/common
 setup() {
 	common_setup
 	handler work <<<'echo "$JOBRUN_SLOT" >>"$TMPDIR/ran"'
-	q "update jobrun.job_definitions set next_slot_at = null" # jobrun's own
 	# A time of day whose last slot was two hours ago, however long the test takes.
 	base=$(q "select to_char(date_trunc('minute', now() at time zone 'UTC') - interval '2 hours', 'YYYY-MM-DD HH24:MI:00+00')")
 	daily=$(q "select to_char('$base'::timestamptz at time zone 'UTC', 'FMMI FMHH24') || ' * * *'")
@@ -299,6 +298,20 @@ id_of() {
 	assert_regex "$stderr" 'warn event=fired definition=nightly .* outcome=error reason=".*Europe/Atlantis.*" slots=0$'
 	assert_equal "${#stderr_lines[@]}" 1
 	q_is "$(q "select '$base'::timestamptz")" "select next_slot_at from jobrun.job_definitions where name = 'nightly'"
+}
+
+@test "whatever stands in next_slot_at, a tick claims, and the next slot comes" {
+	define past
+	define never
+	q "update jobrun.job_definitions set next_slot_at = '-infinity' where name = 'past'" \
+		"update jobrun.job_definitions set next_slot_at = 'infinity' where name = 'never'"
+	id=$(enqueue work)
+	jr run
+	run_is "$id" succeeded
+	define fine
+	missed fine 1
+	jr run
+	assert_equal "$(accounts fine)" '0 queued'
 }
 
 @test "a definition that somebody has locked is passed over, and fired by the next tick" {

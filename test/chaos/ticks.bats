@@ -29,7 +29,6 @@ begins() {
 # arrange TICKS: the definitions, as they were before the first tick, and who watches them.
 arrange() {
 	q <<-'sql'
-		update jobrun.job_definitions set next_slot_at = null; -- jobrun's own
 		select count(jobrun.define(d.name, jsonb_build_object('schedule', d.schedule, 'time_zone', d.zone, 'catch_up', d.catch_up,
 			'overlap', d.overlap, 'catch_up_grace', d.grace)))
 		from (values
