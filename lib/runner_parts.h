@@ -132,8 +132,8 @@ struct jr_runner {
 
 	bool draining;  /* no more claims: a signal, a limit, a failure */
 	bool signalled; /* what is claimed but not started is released */
+	bool hurried;   /* second INT */
 	int interrupts;
-	bool hurried; /* second INT */
 	struct jr_timer splay, grace, runtime,
 	    wake; /* wake: something wants to be sent at a later time */
 
@@ -183,6 +183,11 @@ struct jr_runner {
 	bool job_tried;
 	int64_t prunes; /* claimed runs that are housekeeping: not what --max-runs counts */
 
+	/* fire */
+	int64_t fire_at_ms;  /* schedules are not fired before; JR_NEVER: nothing is known yet */
+	int64_t fire_errors; /* in a row */
+	bool fire_told;      /* of slots that cannot be fired */
+
 	/* tell, and beat */
 	bool tell_wanted;
 	bool beat_wanted; /* somebody has asked for a cancel since the last heartbeat */
@@ -194,11 +199,6 @@ struct jr_runner {
 	struct jr_expired_row *reclaim_rows; /* locked by the open transaction */
 	struct jr_outcome *reclaim_outcomes; /* one for each */
 	size_t reclaim_count;
-
-	/* fire */
-	int64_t fire_at_ms;  /* schedules are not fired before; JR_NEVER: nothing is known yet */
-	int64_t fire_errors; /* in a row */
-	bool fire_told;      /* of slots that cannot be fired */
 };
 
 /* runner.c */

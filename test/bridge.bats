@@ -141,7 +141,14 @@ a line"
 }
 
 @test "a signal that the caller ignores stays ignored" {
-	run --separate-stderr bash -c 'trap "" HUP; exec "$0" exec x -- sh -c "kill -HUP \$PPID; kill -HUP \$\$; echo alive"' "$JOBRUN"
+	# Long enough for TERM to come, if it were to come.
+	cat >cmd <<-'sh'
+		kill -HUP $PPID
+		kill -HUP $$
+		for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.05; done
+		echo alive
+	sh
+	run --separate-stderr bash -c 'trap "" HUP; exec "$0" exec x -- sh cmd' "$JOBRUN"
 	assert_equal "$status" 0
 	assert_equal "$output" alive
 }
