@@ -139,8 +139,8 @@ bats: all   ## the bats suite; T=test/x.bats for some files, BATS_FLAGS='-f REGE
 san:   ## unit tests and the bats suite under ASan and UBSan, in build/san
 	+$(MAKE) BUILD=build/san SANITIZE=1 check
 
-chaos: all   ## the long tests with kills and restarts, test/chaos; CHAOS_SECONDS=60, CHAOS_KILLS=1000, CHAOS_SEED=N
-	BATS_TEST_TIMEOUT=$$(( $${CHAOS_SECONDS:-60} * 2 + $${CHAOS_KILLS:-1000} + 300 )) $(BATS) $(sort $(wildcard test/chaos/*.bats))
+chaos: all   ## the long tests with kills and restarts, test/chaos; CHAOS_SECONDS=60, CHAOS_KILLS=1000, CHAOS_TICKS=10000, CHAOS_SEED=N
+	BATS_TEST_TIMEOUT=$$(( $${CHAOS_SECONDS:-60} * 2 + $${CHAOS_KILLS:-1000} + $${CHAOS_TICKS:-10000} / 20 + 300 )) $(BATS) $(sort $(wildcard test/chaos/*.bats))
 
 slots: all   ## the schedule engine against a slow reference; SLOTS_POINTS=10000000, SLOTS_SEED=N
 	@SLOTS_POINTS=$${SLOTS_POINTS:-10000000} SLOTS_SECONDS=86400 SLOTS_SEED=$${SLOTS_SEED:-$$(date +%s)} BATS_TEST_TIMEOUT=86400 \
