@@ -14,7 +14,7 @@
 #include "sql_text.h"
 #include "text.h"
 
-#define FILE_MAX_BYTES (16 * 1024 * 1024)
+#define FILE_MAX_BYTES ((size_t)16 << 20)
 
 /* Of define_file.sql. */
 enum {

@@ -30,12 +30,12 @@ enum { L_DOC = JR_COUNT(columns), L_MAY_SEE_PAYLOAD };
 int
 jr_define_list(const struct jr_app *app, struct jr_err *err)
 {
-	const char *values[] = {NULL};
+	const char *all = NULL;
 	struct jr_db *db = jr_cmd_connect(app, err);
 	PGresult *result = NULL;
 
 	if (db != NULL)
-		result = jr_db_query(db, jr_sql_definitions, 1, values, JR_CMD_TIMEOUT_MS, err);
+		result = jr_db_query(db, jr_sql_definitions, 1, &all, JR_CMD_TIMEOUT_MS, err);
 	jr_db_close(db);
 	if (result == NULL)
 		return (int)err->code;

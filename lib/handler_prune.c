@@ -46,7 +46,7 @@ tell(void *ctx)
 	struct prune_work *prune = ctx;
 	struct jr_err err = prune->err;
 	char *line = prune->verdict == JR_DONE ? jr_xstrdup_or_null(prune->prune.line) : NULL;
-	char *code = err.sqlstate[0] == '\0' ? jr_xstrdup("stopped")
+	char *code = err.sqlstate[0] == '\0' ? jr_xstrdup("cannot-start")
 					     : jr_xasprintf("sqlstate:%s", err.sqlstate);
 	struct jr_work_end end = {.verdict = prune->verdict, .result = line};
 
@@ -88,7 +88,7 @@ finish_failed(struct prune_work *prune, const struct jr_err *err, bool refused)
 	if (prune->ending)
 		return;
 	prune->err = *err;
-	if (prune->err.sqlstate[0] == '\0')
+	if (!refused && prune->err.sqlstate[0] == '\0')
 		memcpy(prune->err.sqlstate, "08006", sizeof("08006"));
 	finish(prune, refused ? jr_verdict_of_sqlstate(&rules, err->sqlstate, true) : JR_LATER);
 }

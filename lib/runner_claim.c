@@ -69,9 +69,8 @@ jr_claim_reset(struct jr_runner *runner)
 		runner->lanes[i].cursor.set = false;
 }
 
-/* Is only one run wanted, whatever else is due? */
-static bool
-is_single(const struct jr_runner *runner)
+bool
+jr_claim_is_single(const struct jr_runner *runner)
 {
 	return runner->opts->job_id > 0 || runner->opts->exec != NULL;
 }
@@ -80,7 +79,7 @@ bool
 jr_claim_is_over(const struct jr_runner *runner)
 {
 	return runner->draining || (runner->drained && !jr_linger_is_on(runner)) ||
-	       runner->crowded || (is_single(runner) && runner->job_tried) ||
+	       runner->crowded || (jr_claim_is_single(runner) && runner->job_tried) ||
 	       jr_claim_is_used_up(runner);
 }
 
@@ -96,7 +95,7 @@ bool
 jr_claim_is_allowed(const struct jr_runner *runner)
 {
 	return runner->phase == JR_PHASE_WORK && !runner->draining && !runner->claim_in_doubt &&
-	       !(is_single(runner) && runner->job_tried) && !jr_claim_is_used_up(runner);
+	       !(jr_claim_is_single(runner) && runner->job_tried) && !jr_claim_is_used_up(runner);
 }
 
 /*
@@ -148,7 +147,7 @@ jr_claim_take_combos(struct jr_runner *runner, const PGresult *result)
 	runner->drained = false;
 	if (runner->combos_count > 0)
 		runner->claim_at_ms = 0;
-	else if (!is_single(runner))
+	else if (!jr_claim_is_single(runner))
 		note_drained(runner);
 	if (missing && runner->combos_count >= JR_COMBOS_MAX && !runner->combos_whole) {
 		runner->combos_whole =

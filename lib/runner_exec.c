@@ -55,6 +55,15 @@ jr_exec_goes_on(const struct jr_runner *runner)
 	return runner->opts->exec != NULL && runner->opts->exec->goes_on;
 }
 
+bool
+jr_exec_is_over(const struct jr_runner *runner)
+{
+	const struct jr_exec *exec = runner->opts->exec;
+
+	return exec != NULL && exec->state != JR_EXEC_NONE && runner->held_count == 0 &&
+	       !runner->claim_in_doubt;
+}
+
 int64_t
 jr_exec_fence(const struct jr_runner *runner, int64_t fence_at_ms)
 {

@@ -36,7 +36,7 @@ jr_fire_take_look(struct jr_runner *runner, const PGresult *result)
 {
 	int64_t due_ms = jr_queue_read_fire_due(result);
 
-	if (runner->opts->job_id > 0 ||
+	if (jr_claim_is_single(runner) ||
 	    (has_failed(runner) && jr_clock_now_ms() < runner->fire_at_ms))
 		return;
 	fire_in(runner, due_ms < 0 ? 0 : due_ms);
@@ -122,7 +122,7 @@ jr_fire_try(struct jr_runner *runner)
 {
 	struct jr_batch *batch;
 
-	if (runner->draining || runner->opts->job_id > 0)
+	if (runner->draining || jr_claim_is_single(runner))
 		return false;
 	if (jr_clock_now_ms() < runner->fire_at_ms) {
 		jr_runner_wake_at(runner, runner->fire_at_ms);

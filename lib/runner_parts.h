@@ -242,6 +242,8 @@ bool jr_claim_try_adopt(struct jr_runner *runner);
 
 /* runner_claim.c */
 bool jr_claim_is_allowed(const struct jr_runner *runner);
+bool jr_claim_is_single(
+    const struct jr_runner *runner); /* one run is wanted, whatever else is due: --job, exec */
 bool jr_claim_is_used_up(const struct jr_runner *runner); /* --max-runs */
 /* There is news: look for work as soon as it is sensible, however often this is called. */
 void jr_claim_look_soon(struct jr_runner *runner);
@@ -259,6 +261,7 @@ void jr_exec_take_nothing(struct jr_runner *runner);                      /* the
 const struct jr_handler *jr_exec_handler(const struct jr_runner *runner, const char *job_type);
 int64_t jr_exec_fence(const struct jr_runner *runner, int64_t fence_at_ms); /* of the handler */
 bool jr_exec_goes_on(const struct jr_runner *runner);
+bool jr_exec_is_over(const struct jr_runner *runner); /* nobody waits for more than our end */
 bool jr_exec_is_deaf(const struct jr_runner *runner, int signo); /* to this signal */
 void jr_exec_note_start(struct jr_held *held);
 void jr_exec_note_end(struct jr_held *held, const struct jr_outcome *outcome); /* NULL: lost */

@@ -67,8 +67,8 @@ set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set jit = off
 			and (r.finished_at is distinct from a.finished_at or r.claim_seq <> a.claim_seq)
 	), times as (
 		select date_trunc('hour', e.finished_at) as hour, e.job_type, e.queue, e.outcome,
-			greatest(0, floor(date_part('epoch', e.finished_at - e.started_at) * 1000))::bigint as run_ms,
-			greatest(0, floor(date_part('epoch', e.started_at - e.run_at) * 1000))::bigint as wait_ms,
+			greatest(0, round(date_part('epoch', e.finished_at - e.started_at) * 1000000))::bigint / 1000 as run_ms,
+			greatest(0, round(date_part('epoch', e.started_at - e.run_at) * 1000000))::bigint / 1000 as wait_ms,
 			e.started_at is not null as ran, e.started_at is not null and e.run_at is not null as waited
 		from ends e
 	), cells as (
@@ -282,7 +282,7 @@ $fn$;
 -- prune_step: one step of housekeeping, for a transaction of its own: at most `most` rows of one kind, or one hour summed. To
 -- be called again with what it gave, until that says done. An object: counts (of each kind, so far), done; and for the next
 -- step kind and after. Begun with {"dry_run": true} it counts what would go and changes nothing.
-create function jobrun.prune_step(state jsonb default '{}', most bigint default 1000) returns jsonb
+create function jobrun.prune_step(state jsonb default '{}', most bigint default 2000) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' as $fn$
 declare
 	v_kinds constant text[] := jobrun.prune_kinds();

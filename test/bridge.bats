@@ -303,6 +303,18 @@ ended_but_one() {
 	q_is 'running|1' "select status, count(*) from jobrun.job_runs where job_type = 'slow' group by status"
 }
 
+@test "it starts CMD and nothing else: no handler, no schedule" {
+	handler other <<<'true'
+	id=$(enqueue other)
+	q "insert into jobrun.job_definitions (name, job_type, schedule) values ('due', 'other', '* * * * *')"
+	q "update jobrun.job_definitions set next_slot_at = date_trunc('minute', now()) - interval '1 minute' where name = 'due'"
+	jr_ok exec x -- true
+	run_is "$id" queued
+	q_is 0 "select count(*) from jobrun.job_slots"
+	jr_ok run
+	q_is t "select count(*) > 0 from jobrun.job_slots"
+}
+
 @test "-v says the run's id" {
 	jr_ok exec -v x -- true
 	assert_regex "$stderr" "run=$(last_run) "
@@ -421,7 +433,6 @@ lost_by_tick() {
 	assert_regex "${stderr_lines[0]}" '^jobrun: connection to server.*; x runs without a record$'
 	assert_equal "${stderr_lines[1]}" err
 	assert_equal "${#stderr_lines[@]}" 2
-	jr_127 exec --fail-open x -- no-such-command
 	start_server
 	jr_ok exec x -- true
 	assert_regex "$stderr" 'database is back'

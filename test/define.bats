@@ -57,7 +57,7 @@ file() {
 }
 
 every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berlin --queue mail --priority -5 --max-attempts 3
-	--timeout 1h30m --backoff 5s,2d --lock one --on-dead alarm --catch-up all --catch-up-grace 3h --overlap allow --disable
+	--timeout 1h30m --backoff '5s,2d' --lock one --on-dead alarm --catch-up all --catch-up-grace 3h --overlap allow --disable
 	--description 'what it is for')
 
 # --- one definition ---
@@ -234,7 +234,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	assert_line --regexp '^plain +plain +- +- +- +enabled +-$'
 	assert_line --regexp '^off +off +@hourly +UTC +- +disabled +-$'
 	assert_line --regexp '^held +held +@hourly +UTC +in [0-9ms ]+ +paused +-$'
-	assert_line --regexp '^on +on +\*/5 \* \* \* \* +Asia/Tokyo +(in [0-9ms ]+|now) +enabled +skipped: overlap: run 17 is running$'
+	assert_line --regexp '^on +on +\*/5 \* \* \* \* +Asia/Tokyo +(in [0-9ms ]+|now|[0-9]+s ago) +enabled +skipped: overlap: run 17 is running$'
 	jr_ok define held
 	assert_line "note: held is paused until resumed: no disk: it starts nothing before; 'jobrun resume --definition held'"
 	assert_line --regexp '^paused because +no disk$'
@@ -457,7 +457,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	jr_ok next '0 12 * * *' --time-zone CET --after 2027-07-01 --count 1
 	assert_output --regexp '^Thu 01 Jul 2027 12:00 \+02:00 '
 	jr_ok next @yearly --after 2100-06-01 --count 2
-	assert_output --regexp '^Sat 01 Jan 2101 00:00 \+00:00 \(in 7[0-9] years\)'
+	assert_output --regexp '^Sat 01 Jan 2101 00:00 \+00:00 \(in [0-9]+ years\)'
 	jr_ok next '@every 90s' --after '2027-01-01 00:00:10+00' --count 2
 	assert_line --index 0 --regexp '^Fri 01 Jan 2027 00:01:40 \+00:00 '
 	jr_ok next '* * * * *'

@@ -248,6 +248,8 @@ $output"
 	assert_equal "$(sql enqueue "select jobrun.effect('a')")" t
 	as_ok enqueue enqueue work '{}' -k once
 	as_ok enqueue enqueue work '{}' -n
+	q "insert into jobrun.job_definitions (name, job_type) values ('nightly', 'work')"
+	as_ok enqueue enqueue --definition nightly
 
 	for what in 'select count(*) from jobrun.job_runs' 'select id from jobrun.job_runs' 'select count(*) from jobrun.runs' \
 		'select count(*) from jobrun.job_queues' 'select count(*) from jobrun.job_attempts' 'select count(*) from jobrun.held_runs' \
@@ -445,7 +447,7 @@ shell|succeeded|1' "select job_type, status, count(*) from jobrun.job_runs group
 	jr_ok pause --queue mail --definition nightly --reason why
 	jr_ok queue mail --max-running 3
 	for command in status 'status --json' list 'list --json' "show $id" "show $id --json" "show $bad" "show $bad --json" \
-		"show $waiting" queue 'queue --json' grant; do
+		"show $waiting" queue 'queue --json' grant 'slots nightly' 'slots nightly --json' 'list --definition nightly --json'; do
 		# shellcheck disable=SC2086 # words
 		as_ok read $command
 		refute_output --partial hidden
@@ -480,7 +482,8 @@ t
 		"select * from jobrun.claim(1, 'h', 1, '{work}', '{default}', '{100}', null, null, null, 1000)"; do
 		refused read "$what"
 	done
-	for command in 'enqueue work' "retry $bad" "cancel $waiting" 'pause --queue mail' 'queue mail --max-running 1' run; do
+	for command in 'enqueue work' 'enqueue --definition nightly' 'slots nightly --replay yesterday' "retry $bad" "cancel $waiting" \
+		'pause --queue mail' 'queue mail --max-running 1' run; do
 		# shellcheck disable=SC2086 # words
 		as read $command
 		assert_equal "$status" 77

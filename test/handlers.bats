@@ -46,6 +46,7 @@ row() {
 		"hook http POST https://hooks.example.org:8443, signed, headers Authorization $JOBRUN_HANDLERS/hook.json"
 	assert_equal "$(row tool)" "tool exec $JOBRUN_HANDLERS/backup $JOBRUN_HANDLERS/tool.json"
 	assert_equal "$(row jobrun.noop)" 'jobrun.noop built-in - -'
+	assert_equal "$(row jobrun.prune)" 'jobrun.prune built-in - -'
 	jr_ok handlers --check
 	assert_equal "${#lines[@]}" 6
 }
@@ -55,7 +56,7 @@ row() {
 	jr_ok handlers --json
 	refute_regex "$output" 'hunter|whsec|AAEC'
 	assert_equal "$(jq -r '[.handlers[] | .job_type + ":" + .kind] | join(" ")' <<<"$output")" \
-		'backup:exec count:sql hook:http jobrun.noop:built-in tool:exec'
+		'backup:exec count:sql hook:http jobrun.noop:built-in jobrun.prune:built-in tool:exec'
 	assert_equal "$(jq -r .directory <<<"$output")" "$JOBRUN_HANDLERS"
 	assert_equal "$(jq -c .problems <<<"$output")" '[]'
 	assert_equal "$(jq -c '.handlers[0] | [.path, .settings_path, .settings]' <<<"$output")" \
