@@ -175,7 +175,7 @@ no_run() {
 	q "select jobrun.define('plain', '{\"queue\": \"slow\"}')" >/dev/null
 	jr_ok slots plain
 	assert_equal "$output" 'plain has no schedule'
-	q "update jobrun.job_definitions set next_slot_at = 'infinity' where name = 'nightly'"
+	q "update jobrun.job_definitions set next_slot_at = null where name = 'nightly'"
 	jr_ok slots nightly
 	assert_regex "${lines[0]}" 'there is no next slot$'
 
