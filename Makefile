@@ -75,7 +75,7 @@ BATS       = JOBRUN=$(abspath $(BUILD)/jobrun) POOLER=$(POOLER) bats $(BATS_JOBS
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all check unit bats san chaos bench lint format install uninstall clean help FORCE
+.PHONY: all check unit bats san chaos slots bench lint format install uninstall clean help FORCE
 
 all: $(BUILD)/jobrun $(MAN_PAGE)   ## build/jobrun and its manual page (the default)
 
@@ -141,6 +141,10 @@ san:   ## unit tests and the bats suite under ASan and UBSan, in build/san
 
 chaos: all   ## the long tests with kills and restarts, test/chaos; CHAOS_SECONDS=60, CHAOS_KILLS=1000, CHAOS_SEED=N
 	BATS_TEST_TIMEOUT=$$(( $${CHAOS_SECONDS:-60} * 2 + $${CHAOS_KILLS:-1000} + 300 )) $(BATS) $(sort $(wildcard test/chaos/*.bats))
+
+slots: all   ## the schedule engine against a slow reference; SLOTS_POINTS=10000000, SLOTS_SEED=N
+	@SLOTS_POINTS=$${SLOTS_POINTS:-10000000} SLOTS_SECONDS=86400 SLOTS_SEED=$${SLOTS_SEED:-$$(date +%s)} BATS_TEST_TIMEOUT=86400 \
+		$(BATS) -f 'slow reference' test/slots_engine.bats
 
 bench: all   ## what scripts/bench measures, each a small table; some minutes
 	for bench in $(sort $(wildcard scripts/bench/*)); do JOBRUN=$(abspath $(BUILD)/jobrun) $$bench || exit; echo; done

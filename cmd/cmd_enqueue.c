@@ -65,6 +65,8 @@ static const struct jr_option enqueue_options[] = {
 	    .offset = AT(strict) },
 	{ .name = "lock", .arg = "KEY", .help = "of the runs of its queue with this key, one at a time", .type = JR_OPT_STRING,
 	    .offset = AT(lock), .check = check_key },
+	{ .name = "definition", .arg = "NAME", .help = "instead of TYPE: a run of NAME now, with all that it says",
+	    .type = JR_OPT_STRING, .offset = AT(definition) },
 	{ .name = "batch", .arg = "FILE", .help = "a run for each line of FILE (- is stdin), its payload; all or none",
 	    .type = JR_OPT_STRING, .offset = AT(batch) },
 	{ .name = "per-run", .help = "--batch: a line is {\"payload\": ..., \"run_in\": \"5m\", ...}", .type = JR_OPT_FLAG,
@@ -109,8 +111,9 @@ hint_time(const PGresult *result)
 }
 
 static void
-tell_dry_run(const struct jr_enqueue_opts *opts, const PGresult *result, const char *type)
+tell_dry_run(const struct jr_enqueue_opts *opts, const PGresult *result)
 {
+	const char *type = PQgetvalue(result, 0, JR_SENT_TYPE);
 	const char *id = PQgetvalue(result, 0, JR_SENT_ID);
 	const char *status = PQgetvalue(result, 0, JR_SENT_STATUS);
 	const char *queue = PQgetvalue(result, 0, JR_SENT_QUEUE);
@@ -133,7 +136,7 @@ tell_dry_run(const struct jr_enqueue_opts *opts, const PGresult *result, const c
 
 /* What a person wants to know and a script does not. */
 static void
-hint(struct jr_db *db, const struct jr_enqueue_opts *opts, const PGresult *result, const char *type)
+hint(struct jr_db *db, const struct jr_enqueue_opts *opts, const PGresult *result)
 {
 	if (opts->dry_run || !jr_print_is_terminal(stderr))
 		return;
@@ -141,12 +144,12 @@ hint(struct jr_db *db, const struct jr_enqueue_opts *opts, const PGresult *resul
 	if (opts->wait)
 		fprintf(stderr, "run %s\n", PQgetvalue(result, 0, JR_SENT_ID));
 	hint_time(result);
-	hint_unknown(db, type);
+	hint_unknown(db, PQgetvalue(result, 0, JR_SENT_TYPE));
 }
 
 static void
 tell(const struct jr_app *app, struct jr_db *db, const struct jr_enqueue_opts *opts,
-    const PGresult *result, const char *type)
+    const PGresult *result)
 {
 	const char *notice = jr_db_notice(db);
 
@@ -157,10 +160,10 @@ tell(const struct jr_app *app, struct jr_db *db, const struct jr_enqueue_opts *o
 	else if (app->json)
 		puts(PQgetvalue(result, 0, JR_SENT_DOCUMENT));
 	else if (opts->dry_run)
-		tell_dry_run(opts, result, type);
+		tell_dry_run(opts, result);
 	else
 		puts(PQgetvalue(result, 0, JR_SENT_ID));
-	hint(db, opts, result, type);
+	hint(db, opts, result);
 }
 
 /* The exit status of a run that is queued, or was. */
@@ -203,7 +206,7 @@ enqueue_one(const struct jr_app *app, const struct jr_enqueue_opts *opts,
 	if (result == NULL)
 		status = (int)err->code;
 	else {
-		tell(app, db, opts, result, request->values[JR_REQUEST_TYPE]);
+		tell(app, db, opts, result);
 		status = judge(opts, result, &strict);
 		if (opts->wait && !opts->dry_run)
 			status = jr_worse_status(status, await(app, &db, opts, result, err));
@@ -222,6 +225,11 @@ enqueue_run(const struct jr_app *app, const void *values, int argc, char **argv,
 	struct jr_request request;
 	int status = 0;
 
+	if (argc == 0 && opts->definition == NULL) {
+		jr_fail(err, JR_E_USAGE, "an argument is missing; usage: jobrun enqueue %s",
+		    jr_cmd_enqueue.usage);
+		return (int)err->code;
+	}
 	if (!jr_request_make(&request, opts, argc, argv, err))
 		status = (int)err->code;
 	else if (opts->batch != NULL)
@@ -236,7 +244,7 @@ const struct jr_cmd jr_cmd_enqueue = {
     .name = "enqueue",
     .group = JR_GROUP_EVERYDAY,
     .summary = "queue one run, or many; prints the id",
-    .usage = "[OPTION...] TYPE [PAYLOAD|-|@FILE | --batch FILE|-]",
+    .usage = "[OPTION...] TYPE|--definition NAME [PAYLOAD|-|@FILE | --batch FILE|-]",
     .details =
 	"PAYLOAD is JSON, at most 1 MiB; - reads it from stdin, @FILE from a file; without it {}.\n"
 	"A value that is not given comes from the definition named as the type, else it is the one "
@@ -246,7 +254,6 @@ const struct jr_cmd jr_cmd_enqueue = {
     .options = enqueue_options,
     .defaults = &enqueue_defaults,
     .size = sizeof(enqueue_defaults),
-    .min_args = 1,
     .max_args = 2,
     .run = enqueue_run,
 };

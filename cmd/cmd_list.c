@@ -2,6 +2,8 @@
  * list: runs, newest first. "failed" in the table of runs means that another attempt follows: people read retrying, and
  * may ask for either word; --json keeps failed.
  */
+#include <string.h>
+
 #include "commands.h"
 #include "filter.h"
 #include "print.h"
@@ -28,9 +30,29 @@ static const struct jr_column columns[] = {
 	{ "TRY", JR_CELL_TEXT },
 	{ "WHEN", JR_CELL_AGE },
 	{ "TOOK", JR_CELL_TOOK },
+	{ "DEFINITION", JR_CELL_TEXT },
+	{ "SLOT", JR_CELL_TEXT },
 	{ "MESSAGE", JR_CELL_CUT },
 };
 /* clang-format on */
+
+/* A definition and a slot, which most runs have not, take no room where nothing has them. */
+static void
+print_runs(const PGresult *result)
+{
+	enum {
+		DEFINITION = 6,
+		SLOT
+	};
+	struct jr_column shown[JR_COUNT(columns)];
+
+	memcpy(shown, columns, sizeof(columns));
+	for (int column = DEFINITION; column <= SLOT; column++) {
+		if (!jr_print_has(result, column))
+			shown[column].name = NULL;
+	}
+	jr_print_table(result, shown, JR_COUNT(shown));
+}
 
 static PGresult *
 ask(struct jr_db *db, const struct list_opts *opts, struct jr_err *err)
@@ -63,7 +85,7 @@ list_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 	if (app->json)
 		jr_print_documents(result, JR_COUNT(columns));
 	else if (PQntuples(result) > 0 || jr_print_is_terminal(stdout))
-		jr_print_table(result, columns, JR_COUNT(columns));
+		print_runs(result);
 	PQclear(result);
 	return 0;
 }
@@ -75,6 +97,7 @@ const struct jr_cmd jr_cmd_list = {
     .usage = "[OPTION...]",
     .details = "Words may be repeated or separated by commas: --status queued,retrying.\n"
 	       "WHEN is when a waiting run is due, a running one started, any other ended.\n"
+	       "SLOT is the nominal time of a scheduled run, in the zone of its definition.\n"
 	       "'jobrun retry' and 'jobrun cancel' take the same options.\n",
     .options = list_options,
     .defaults = &list_defaults,

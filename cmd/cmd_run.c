@@ -78,7 +78,7 @@ static const struct jr_option run_options[] = {
 	    .type = JR_OPT_DURATION, .offset = AT(splay_ms), .max = 600000 },
 	{ .name = "state-dir", .arg = "DIR", .help = "private directory for places (/run/lock/jobrun-UID, else under TMPDIR)",
 	    .type = JR_OPT_STRING, .offset = AT(state_dir), .env = "JOBRUN_STATE_DIR" },
-	{ .name = "dry-run", .letter = 'n', .help = "show what would be claimed; write nothing", .type = JR_OPT_FLAG,
+	{ .name = "dry-run", .letter = 'n', .help = "show what would be claimed and fired; write nothing", .type = JR_OPT_FLAG,
 	    .offset = AT(dry_run) },
 	JR_OPTIONS_END,
 };
@@ -308,8 +308,7 @@ run_run(const struct jr_app *app, const void *values, int argc, char **argv, str
 const struct jr_cmd jr_cmd_run = {
     .name = "run",
     .group = JR_GROUP_EVERYDAY,
-    .summary =
-	"reclaim lost runs, run what is due, exit when nothing is left (also: jobrun --once)",
+    .summary = "reclaim lost runs, fire schedules, run what is due, exit (also: jobrun --once)",
     .usage = "[OPTION...]",
     .options = run_options,
     .defaults = &run_defaults,

@@ -37,6 +37,7 @@ struct jr_app {
 
 enum jr_cmd_group {
 	JR_GROUP_EVERYDAY,
+	JR_GROUP_SCHEDULE,
 	JR_GROUP_REPAIR,
 	JR_GROUP_SETUP,
 	JR_GROUP_SCRIPTS
@@ -74,6 +75,9 @@ struct jr_cmd {
 	X(show) \
 	X(logs) \
 	X(wait) \
+	X(slots) \
+	X(define) \
+	X(next) \
 	X(retry) \
 	X(cancel) \
 	X(pause) \
@@ -84,7 +88,8 @@ struct jr_cmd {
 	X(queue) \
 	X(handlers) \
 	X(try) \
-	X(effect)
+	X(effect) \
+	X(exec)
 /* clang-format on */
 
 #define JR_COMMAND_DECLARE(name) extern const struct jr_cmd jr_cmd_##name;

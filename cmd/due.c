@@ -18,6 +18,7 @@ print_due(const struct jr_app *app, const PGresult *result)
 	    {"PRIORITY", JR_CELL_NUMBER},
 	    {"TRY", JR_CELL_TEXT},
 	    {"DUE FOR", JR_CELL_SINCE},
+	    {"DEFINITION", JR_CELL_TEXT},
 	};
 
 	if (app->json)

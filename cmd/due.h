@@ -1,5 +1,5 @@
 /*
- * due: what a runner would claim now, for `jobrun run -n`. Reads only.
+ * due: what a runner would claim now, and which definitions it would fire, for `jobrun run -n`. Reads only.
  */
 #ifndef JR_DUE_H
 #define JR_DUE_H

@@ -133,6 +133,45 @@ check_batch(const struct jr_enqueue_opts *opts, int argc, char **argv, struct jr
 	return true;
 }
 
+/* The run is what the definition says it is: there is nothing left to say but what, when and once. */
+static bool
+check_definition(const struct jr_enqueue_opts *opts, int argc, char **argv, struct jr_err *err)
+{
+	const struct {
+		const char *name;
+		bool given;
+	} others[] = {
+	    {"batch", opts->batch != NULL},
+	    {"per-run", opts->per_run},
+	    {"queue", opts->queue != NULL},
+	    {"priority", opts->priority != JR_UNSET},
+	    {"expires", opts->expires_ms != JR_UNSET},
+	    {"max-attempts", opts->max_attempts != JR_UNSET},
+	    {"timeout", opts->timeout_ms != JR_UNSET},
+	    {"backoff", opts->backoff != NULL},
+	    {"unique", opts->unique != NULL},
+	    {"replace", opts->replace},
+	    {"unless-running", opts->unless_running},
+	    {"lock", opts->lock != NULL},
+	};
+
+	if (!jr_parse_job_type("--definition", opts->definition, err))
+		return false;
+	if (argc > 1)
+		return jr_fail(err, JR_E_USAGE,
+		    "--definition says which type: there is only a PAYLOAD; \"%.100s\" is one too "
+		    "many",
+		    argv[1]);
+	for (size_t i = 0; i < JR_COUNT(others); i++) {
+		if (others[i].given)
+			return jr_fail(err, JR_E_USAGE,
+			    "--%s: with --definition the run is what %s says; to have it "
+			    "otherwise enqueue its type",
+			    others[i].name, opts->definition);
+	}
+	return true;
+}
+
 static void
 set_values(struct jr_request *request, const struct jr_enqueue_opts *opts)
 {
@@ -157,19 +196,24 @@ bool
 jr_request_make(struct jr_request *request, const struct jr_enqueue_opts *opts, int argc,
     char **argv, struct jr_err *err)
 {
-	*request = (struct jr_request){.payload = NULL};
-	if (!jr_parse_job_type("TYPE", argv[0], err) || !check_batch(opts, argc, argv, err) ||
-	    !check_keys(opts, err) || !check_times(opts, err))
+	bool is_definition = opts->definition != NULL;
+
+	*request = (struct jr_request){.is_definition = is_definition};
+	if (is_definition ? !check_definition(opts, argc, argv, err)
+			  : !jr_parse_job_type("TYPE", argv[0], err) ||
+				!check_batch(opts, argc, argv, err) || !check_keys(opts, err))
 		return false;
-	request->values[JR_REQUEST_TYPE] = argv[0];
+	if (!check_times(opts, err))
+		return false;
+	request->values[JR_REQUEST_TYPE] = is_definition ? opts->definition : argv[0];
 	set_values(request, opts);
 	if (opts->backoff != NULL && !set_backoff(request, opts->backoff, err))
 		return false;
 	if (!set_key(request, opts->key, err))
 		return false;
-	if (argc < 2)
+	if (argc < (is_definition ? 1 : 2))
 		return true; /* the definition's payload, else {} */
-	request->payload = jr_payload_read(argv[1], err);
+	request->payload = jr_payload_read(argv[is_definition ? 0 : 1], err);
 	request->values[JR_REQUEST_PAYLOAD] = request->payload;
 	return request->payload != NULL;
 }

@@ -11,7 +11,7 @@
 #include "commands.h"
 
 struct jr_enqueue_opts {
-	const char *queue, *at, *time_zone, *backoff, *key, *unique, *lock, *batch;
+	const char *queue, *at, *time_zone, *backoff, *key, *unique, *lock, *batch, *definition;
 	int64_t priority, max_attempts;
 	int64_t in_ms, expires_ms, timeout_ms, wait_ms;
 	bool replace, unless_running, strict, per_run, wait, dry_run;
@@ -45,6 +45,7 @@ enum jr_request_param {
 };
 
 struct jr_request {
+	bool is_definition; /* JR_REQUEST_TYPE is the name of one, for enqueue_definition.sql */
 	const char *values[JR_REQUEST_COUNT];
 
 	/* The storage behind them. */
@@ -54,7 +55,7 @@ struct jr_request {
 	char *at;
 };
 
-/* argv: TYPE [PAYLOAD]. The payload is read here. Release it in any case. */
+/* argv: TYPE [PAYLOAD], with --definition [PAYLOAD]. The payload is read here. Release it in any case. */
 bool jr_request_make(struct jr_request *request, const struct jr_enqueue_opts *opts, int argc,
     char **argv, struct jr_err *err) JR_MUST;
 void jr_request_release(struct jr_request *request);

@@ -25,7 +25,14 @@ enum answer {
 static enum answer
 begin(struct jr_db *db, const struct jr_request *request, PGresult **result, struct jr_err *err)
 {
-	const struct jr_statement statement = {jr_sql_enqueue, JR_REQUEST_COUNT, request->values};
+	const char *const *v = request->values;
+	const char *of_definition[] = {v[JR_REQUEST_TYPE], v[JR_REQUEST_PAYLOAD], v[JR_REQUEST_IN],
+	    v[JR_REQUEST_AT], v[JR_REQUEST_KEY], v[JR_REQUEST_PARENT], v[JR_REQUEST_TRACE],
+	    v[JR_REQUEST_KEY_IS_RANDOM], v[JR_REQUEST_DRY_RUN]};
+	const struct jr_statement of_type = {jr_sql_enqueue, JR_REQUEST_COUNT, v};
+	const struct jr_statement now = {
+	    jr_sql_enqueue_definition, JR_COUNT(of_definition), of_definition};
+	const struct jr_statement statement = request->is_definition ? now : of_type;
 
 	if (jr_db_begin(db, &statement, 1, result, JR_CMD_TIMEOUT_MS, err))
 		return DONE;

@@ -6,7 +6,7 @@
 
 #include "enqueue_request.h"
 
-/* Columns of enqueue.sql. */
+/* Columns of enqueue.sql and enqueue_definition.sql. */
 enum jr_sent_column {
 	JR_SENT_ID,
 	JR_SENT_CREATED,
@@ -17,10 +17,11 @@ enum jr_sent_column {
 	JR_SENT_QUEUE,
 	JR_SENT_PRIORITY,
 	JR_SENT_DOCUMENT,
-	JR_SENT_TRANSACTION
+	JR_SENT_TRANSACTION,
+	JR_SENT_TYPE
 };
 
-/* What enqueue.sql gave, when it is committed (dry run: rolled back); NULL on failure. *db may become another one, or NULL. */
+/* What they gave, when it is committed (dry run: rolled back); NULL on failure. *db may become another one, or NULL. */
 PGresult *jr_enqueue_send(const struct jr_app *app, struct jr_db **db,
     const struct jr_request *request, bool dry_run, struct jr_err *err) JR_MUST;
 

@@ -35,7 +35,7 @@ bool
 jr_filter_is_given(const struct jr_filter *filter)
 {
 	return filter->statuses.count > 0 || filter->types.count > 0 || filter->queues.count > 0 ||
-	       filter->since_ms >= 0;
+	       filter->definitions.count > 0 || filter->since_ms >= 0;
 }
 
 bool
@@ -78,13 +78,15 @@ jr_filter_bind(const struct jr_filter *filter, const char *usual, struct jr_filt
 {
 	char *given = array_of_statuses(&filter->statuses);
 	char *types = array_of(&filter->types), *queues = array_of(&filter->queues);
+	char *definitions = array_of(&filter->definitions);
 
-	*params = (struct jr_filter_params){.owned = {given, types, queues}};
+	*params = (struct jr_filter_params){.owned = {given, types, queues, definitions}};
 	if (filter->limit > 0)
 		params->values[JR_FILTER_LIMIT] = jr_pg_print_int(params->limit, filter->limit);
 	params->values[JR_FILTER_STATUSES] = given != NULL ? given : usual;
 	params->values[JR_FILTER_TYPES] = types;
 	params->values[JR_FILTER_QUEUES] = queues;
+	params->values[JR_FILTER_DEFINITIONS] = definitions;
 	if (filter->since_ms >= 0)
 		params->values[JR_FILTER_SINCE] = jr_pg_print_int(params->since, filter->since_ms);
 }

@@ -2,7 +2,8 @@
  * filter: which runs are meant, by options: what list shows is what retry and cancel take.
  *
  * The first member of a command's options is a struct jr_filter, and its table has JR_FILTER_OPTIONS. Its statement
- * begins with the parameters of jr_filter_bind: $1 how many at most, $2 statuses, $3 job types, $4 queues, $5 age in ms.
+ * begins with the parameters of jr_filter_bind: $1 how many at most, $2 statuses, $3 job types, $4 queues, $5 age in ms,
+ * $6 definitions.
  * The conditions on them are the same in list.sql, matching_kinds.sql and matching_ids.sql.
  */
 #ifndef JR_FILTER_H
@@ -12,7 +13,7 @@
 #include "parse.h"
 
 struct jr_filter {
-	struct jr_words statuses, types, queues;
+	struct jr_words statuses, types, queues, definitions;
 	int64_t since_ms; /* -1: of any age */
 	int64_t limit;    /* 0: all */
 };
@@ -27,6 +28,8 @@ bool jr_filter_check_status(const char *what, const char *text, struct jr_err *e
 	    .offset = offsetof(struct jr_filter, types), .check = jr_parse_job_type }, \
 	{ .name = "queue", .letter = 'q', .arg = "QUEUE", .help = "only these queues", .type = JR_OPT_WORDS, \
 	    .offset = offsetof(struct jr_filter, queues), .check = jr_parse_queue }, \
+	{ .name = "definition", .arg = "NAME", .help = "only runs of these definitions: scheduled, or enqueued with --definition", \
+	    .type = JR_OPT_WORDS, .offset = offsetof(struct jr_filter, definitions), .check = jr_parse_job_type }, \
 	{ .name = "since", .arg = "D", .help = "only those that ended within D, or if they have not, were enqueued: 2h, 7d", \
 	    .type = JR_OPT_DURATION, .offset = offsetof(struct jr_filter, since_ms) }, \
 	{ .name = "limit", .arg = "N", .help = (limit_help), .type = JR_OPT_INT, .offset = offsetof(struct jr_filter, limit), \
@@ -45,13 +48,14 @@ enum {
 	JR_FILTER_TYPES,
 	JR_FILTER_QUEUES,
 	JR_FILTER_SINCE,
+	JR_FILTER_DEFINITIONS,
 	JR_FILTER_COUNT
 };
 
 /* A filter as the first parameters of a statement. Not to be copied. */
 struct jr_filter_params {
 	const char *values[JR_FILTER_COUNT];
-	char *owned[3];
+	char *owned[4];
 	char limit[24], since[24];
 };
 

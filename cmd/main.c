@@ -79,8 +79,9 @@ print_help(FILE *out)
 	static const struct {
 		enum jr_cmd_group group;
 		const char *title;
-	} groups[] = {{JR_GROUP_EVERYDAY, "Everyday"}, {JR_GROUP_REPAIR, "Repair"},
-	    {JR_GROUP_SETUP, "Set up"}, {JR_GROUP_SCRIPTS, "In scripts"}};
+	} groups[] = {{JR_GROUP_EVERYDAY, "Everyday"}, {JR_GROUP_SCHEDULE, "Schedule"},
+	    {JR_GROUP_REPAIR, "Repair"}, {JR_GROUP_SETUP, "Set up"},
+	    {JR_GROUP_SCRIPTS, "In scripts"}};
 
 	fputs("jobrun runs background jobs that live in PostgreSQL tables, woken by cron.\n\n"
 	      "usage: jobrun [OPTION...] COMMAND [ARGUMENT...]\n"

@@ -18,10 +18,10 @@
 #define CHUNK 65536
 
 static bool
-fail_too_long(const char *name, struct jr_err *err)
+fail_too_long(const char *name, size_t max, struct jr_err *err)
 {
-	return jr_fail(err, JR_E_DATA, "%s: the payload is longer than %d bytes, the limit", name,
-	    JR_PAYLOAD_MAX);
+	return jr_fail(err, JR_E_DATA, "%s: the %s is longer than %zu bytes, the limit", name,
+	    max == JR_PAYLOAD_MAX ? "payload" : "file", max);
 }
 
 static bool
@@ -31,7 +31,7 @@ check_bytes(const char *name, const char *data, size_t len, struct jr_err *err)
 
 	if (nul == NULL)
 		return true;
-	return jr_fail(err, JR_E_DATA, "%s: the payload is not JSON: a NUL at byte %zu", name,
+	return jr_fail(err, JR_E_DATA, "%s: it is not JSON: a NUL at byte %zu", name,
 	    (size_t)(nul - data) + 1);
 }
 
@@ -50,45 +50,56 @@ read_all(int fd, const char *name, struct jr_buf *buf, struct jr_err *err)
 		if (n == 0)
 			return check_bytes(name, buf->data, buf->len, err);
 		if (!jr_buf_add(buf, chunk, (size_t)n))
-			return fail_too_long(name, err);
+			return fail_too_long(name, buf->limit, err);
 	}
 }
 
 static char *
-read_descriptor(int fd, const char *name, struct jr_err *err)
+read_descriptor(int fd, const char *name, size_t max, struct jr_err *err)
 {
 	struct jr_buf buf;
 	char *text = NULL;
 
-	jr_buf_init(&buf, JR_PAYLOAD_MAX);
+	jr_buf_init(&buf, max);
 	if (read_all(fd, name, &buf, err))
 		text = jr_buf_detach(&buf);
 	jr_buf_release(&buf);
 	return text;
 }
 
+static char *
+read_path(const char *path, size_t max, struct jr_err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *text;
+
+	if (fd < 0) {
+		jr_fail(err, JR_E_DATA, "cannot open %s: %s", path, strerror(errno));
+		return NULL;
+	}
+	text = read_descriptor(fd, path, max, err);
+	close(fd);
+	return text;
+}
+
+char *
+jr_payload_read_file(const char *path, size_t max, struct jr_err *err)
+{
+	return strcmp(path, "-") == 0 ? read_descriptor(STDIN_FILENO, "stdin", max, err)
+				      : read_path(path, max, err);
+}
+
 char *
 jr_payload_read(const char *argument, struct jr_err *err)
 {
-	char *text;
-	int fd;
-
 	if (strcmp(argument, "-") == 0)
-		return read_descriptor(STDIN_FILENO, "stdin", err);
-	if (argument[0] != '@') {
-		if (strlen(argument) <= JR_PAYLOAD_MAX)
-			return jr_xstrdup(argument);
-		fail_too_long("PAYLOAD", err);
-		return NULL;
-	}
-	fd = open(argument + 1, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		jr_fail(err, JR_E_DATA, "cannot open %s: %s", argument + 1, strerror(errno));
-		return NULL;
-	}
-	text = read_descriptor(fd, argument + 1, err);
-	close(fd);
-	return text;
+		return read_descriptor(STDIN_FILENO, "stdin", JR_PAYLOAD_MAX, err);
+	if (argument[0] == '@')
+		return read_path(argument + 1, JR_PAYLOAD_MAX, err);
+	if (strlen(argument) <= JR_PAYLOAD_MAX)
+		return jr_xstrdup(argument);
+	fail_too_long("PAYLOAD", JR_PAYLOAD_MAX, err);
+	return NULL;
 }
 
 /* Beginning of a line, counted from 1; NULL if there are not so many. */
@@ -148,7 +159,7 @@ strip_dots(const char **quoted)
 }
 
 void
-jr_payload_locate(const char *payload, struct jr_err *err)
+jr_payload_locate_in(const char *what, const char *text, struct jr_err *err)
 {
 	static const char mark[] = "JSON data, line ";
 	struct jr_err old = *err;
@@ -165,13 +176,19 @@ jr_payload_locate(const char *payload, struct jr_err *err)
 	context[-2] = '\0';
 	quoted = end + (end[1] == ' ' ? 2 : 1); /* a message has no space at its end */
 	len = strip_dots(&quoted);
-	line = find_line(payload, number);
+	line = find_line(text, number);
 	if (line != NULL && len > 0)
 		column = find_column(line, quoted, len);
 	if (column > 0)
-		jr_fail(err, old.code, "the payload is not JSON: line %ld, column %zu: %s", number,
+		jr_fail(err, old.code, "%s is not JSON: line %ld, column %zu: %s", what, number,
 		    column, old.msg);
 	else
-		jr_fail(err, old.code, "the payload is not JSON: line %ld: %s", number, old.msg);
+		jr_fail(err, old.code, "%s is not JSON: line %ld: %s", what, number, old.msg);
 	memcpy(err->sqlstate, old.sqlstate, sizeof(err->sqlstate));
+}
+
+void
+jr_payload_locate(const char *payload, struct jr_err *err)
+{
+	jr_payload_locate_in("the payload", payload, err);
 }

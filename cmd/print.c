@@ -170,9 +170,12 @@ new_table(const struct jr_column *columns, size_t count)
 	scols_table_enable_colors(table, wants_colours());
 	if (!jr_print_is_terminal(stdout))
 		scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER);
-	for (size_t i = 0; i < count; i++)
-		must_have(scols_table_new_column(table, columns[i].name,
-		    columns[i].cell == JR_CELL_CUT ? 0.1 : 0, column_flags(columns[i].cell)));
+	for (size_t i = 0; i < count; i++) {
+		if (columns[i].name != NULL)
+			must_have(scols_table_new_column(table, columns[i].name,
+			    columns[i].cell == JR_CELL_CUT ? 0.1 : 0,
+			    column_flags(columns[i].cell)));
+	}
 	return table;
 }
 
@@ -192,12 +195,25 @@ jr_print_table(const PGresult *result, const struct jr_column *columns, size_t c
 
 	for (int row = 0; row < PQntuples(result); row++) {
 		struct libscols_line *line = must_have(scols_table_new_line(table, NULL));
+		size_t cell = 0;
 
-		for (size_t i = 0; i < count; i++)
-			fill_cell(line, i, columns[i].cell,
-			    cell_text(result, row, (int)i, columns[i].cell));
+		for (size_t i = 0; i < count; i++) {
+			if (columns[i].name != NULL)
+				fill_cell(line, cell++, columns[i].cell,
+				    cell_text(result, row, (int)i, columns[i].cell));
+		}
 	}
 	print_and_free(table);
+}
+
+bool
+jr_print_has(const PGresult *result, int column)
+{
+	for (int row = 0; row < PQntuples(result); row++) {
+		if (!PQgetisnull(result, row, column))
+			return true;
+	}
+	return false;
 }
 
 void

@@ -29,12 +29,15 @@ struct jr_column {
 	enum jr_cell cell;
 };
 
-/* The first `count` columns of the result as a table with a heading. NULL is "-". */
+/* The first `count` columns of the result as a table with a heading, but for those without a name. NULL is "-". */
 void jr_print_table(const PGresult *result, const struct jr_column *columns, size_t count);
 
 /* The same of texts that did not come from the database: `rows` times `count` of them, row by row; NULL is "-". */
 void jr_print_rows(
     const char *const *cells, size_t rows, const struct jr_column *columns, size_t count);
+
+/* Has any row a value in this column? */
+bool jr_print_has(const PGresult *result, int column);
 
 /* Column `column` of every row holds a JSON document: print them as one array. */
 void jr_print_documents(const PGresult *result, int column);

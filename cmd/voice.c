@@ -116,10 +116,11 @@ jr_voice_problems(const struct jr_handlers *handlers, const char *state_director
 void
 jr_voice_json(const struct jr_counts *c, int64_t ms, int status)
 {
-	json_t *doc = json_pack("{si sI sI sI sI sI sI sI sI sI sI sI}", "status", status,
+	json_t *doc = json_pack("{si sI sI sI sI sI sI sI sI sI sI sI sI}", "status", status,
 	    "duration_ms", ms, "claimed", c->claimed, "succeeded", c->succeeded, "failed",
 	    c->failed, "dead", c->dead, "later", c->later, "released", c->released, "cancelled",
-	    c->cancelled, "reclaimed", c->reclaimed, "fenced", c->fenced, "given_up", c->given_up);
+	    c->cancelled, "reclaimed", c->reclaimed, "fenced", c->fenced, "given_up", c->given_up,
+	    "fired", c->fired);
 
 	json_dumpf(doc, stdout, JSON_COMPACT);
 	putchar('\n');

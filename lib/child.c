@@ -2,19 +2,19 @@
  * child: one process of ours and the end of its whole group.
  *
  * Everything is driven by the loop: a pidfd for the end, a pipe each for input and output, and one timer whose meaning
- * depends on the stage (KILL again, end of the drain, is the group gone). What must hold: kill() with the group's number
+ * depends on the stage (KILL again, end of the drain, is the group gone); output goes through relays. What must hold: kill() with the group's number
  * is used freely only while the leader has not been reaped; after that only until ESRCH is seen once. `ended` is the
  * last thing a callback does, because the child may be freed in it.
  */
 #include "child.h"
 
+#include "child_parts.h"
 #include "clock.h"
 #include "fd.h"
 #include "group.h"
 #include "keeper.h"
 #include "log.h"
 #include "mem.h"
-#include "spawn.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -24,42 +24,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHUNK 8192
-#define CHUNKS_A_TURN 8   /* so that one child that floods does not starve the others */
-#define CHUNKS_AT_END 256 /* what a pipe may still hold, and more */
+#define PIECES_AT_EXIT 8
+#define PIECES_AT_END 256 /* what a pipe may still hold, and more */
 #define RSS_SLACK_KB 1024 /* the kernel counts pages by the dozen */
 #define KILL_AGAIN_MS 100
 #define GONE_MS 5000 /* for a killed group to be gone; what waits for a device is not */
 #define FREE_MS 1000
-
-enum stage {
-	RUNNING,  /* the leader lives */
-	DRAINING, /* it has ended and is a zombie; its last output is read */
-	LEAVING,  /* killed and reaped; members of the group may still be on their way out */
-	GONE      /* `ended` has been called */
-};
-
-struct jr_child {
-	struct jr_loop *loop;
-	struct jr_keeper *keeper;
-	jr_child_fn *ended;
-	void *ctx;
-	enum stage stage;
-	pid_t pid; /* and the number of its session and group */
-	struct jr_watch exit_watch;
-	struct jr_watch in_watch;
-	struct jr_watch out_watch;
-	struct jr_timer timer;
-	const char *input;
-	size_t input_left;
-	struct jr_capture output;
-	bool echo;
-	int64_t leave_by_ms;
-	int64_t pause_ms;
-	int status;
-	struct rusage usage;
-	int64_t start_rss_kb; /* ours, which counts as the child's: it begins with it */
-};
 
 static void
 close_watch(struct jr_watch *watch)
@@ -76,26 +46,30 @@ set_timer(struct jr_child *child, int64_t span_ms)
 	jr_timer_set(child->loop, &child->timer, jr_clock_after(jr_clock_now_ms(), span_ms));
 }
 
-/* Read what is there, at most `chunks` pieces; close the pipe at its end. */
 static void
-take_output(struct jr_child *child, int chunks)
+take_output(struct jr_child *child, int pieces)
 {
-	while (chunks-- > 0 && child->out_watch.fd >= 0) {
-		char bytes[CHUNK];
-		ssize_t n = read(child->out_watch.fd, bytes, sizeof(bytes));
+	for (size_t i = 0; i < JR_COUNT(child->relays); i++)
+		jr_relay_take(&child->relays[i], pieces);
+}
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			if (n == 0 || errno != EAGAIN)
-				close_watch(&child->out_watch);
-			return;
-		}
-		jr_capture_add(&child->output, bytes, (size_t)n);
-		if (child->echo)
-			(void)jr_fd_write(
-			    STDERR_FILENO, bytes, (size_t)n); /* the capture has it all the same */
-	}
+static void
+close_output(struct jr_child *child)
+{
+	for (size_t i = 0; i < JR_COUNT(child->relays); i++)
+		jr_relay_close(&child->relays[i]);
+}
+
+static bool
+is_output_over(const struct jr_child *child)
+{
+	return jr_relay_is_over(&child->relays[0]) && jr_relay_is_over(&child->relays[1]);
+}
+
+static bool
+is_held_up(const struct jr_child *child)
+{
+	return jr_relay_is_held_up(&child->relays[0]) || jr_relay_is_held_up(&child->relays[1]);
 }
 
 static void
@@ -106,7 +80,7 @@ finish(struct jr_child *child)
 
 	if (child->usage.ru_maxrss > child->start_rss_kb + RSS_SLACK_KB)
 		end.max_rss_kb = child->usage.ru_maxrss;
-	child->stage = GONE;
+	child->stage = JR_CHILD_GONE;
 	child->ended(child->ctx, &end);
 }
 
@@ -145,23 +119,21 @@ leave(struct jr_child *child)
 	jr_timer_cancel(&child->timer);
 	(void)kill(-child->pid, SIGKILL);
 	jr_keeper_forget(child->keeper, child->pid);
-	take_output(child, CHUNKS_AT_END);
-	close_watch(&child->out_watch);
+	take_output(child, PIECES_AT_END);
+	close_output(child);
 	reap(child);
-	child->stage = LEAVING;
+	child->stage = JR_CHILD_LEAVING;
 	child->leave_by_ms = jr_clock_after(jr_clock_now_ms(), GONE_MS);
 	child->pause_ms = 1;
 	check_gone(child);
 }
 
 static void
-on_output(void *ctx, short revents)
+on_output_over(void *ctx)
 {
 	struct jr_child *child = ctx;
 
-	(void)revents;
-	take_output(child, CHUNKS_A_TURN);
-	if (child->stage == DRAINING && child->out_watch.fd < 0)
+	if (child->stage == JR_CHILD_DRAINING && is_output_over(child))
 		leave(child);
 }
 
@@ -191,13 +163,25 @@ on_exit_of_leader(void *ctx, short revents)
 	(void)revents;
 	close_watch(&child->exit_watch);
 	close_watch(&child->in_watch);
-	child->stage = DRAINING;
-	take_output(child, CHUNKS_A_TURN);
-	if (child->out_watch.fd < 0)
+	child->stage = JR_CHILD_DRAINING;
+	take_output(child, PIECES_AT_EXIT);
+	if (is_output_over(child))
 		leave(child);
 	else
 		set_timer(
 		    child, JR_DRAIN_MS); /* somebody else has the pipe, or there is much in it */
+}
+
+/* What was printed waits for our reader, however long that takes; but nobody adds to it. */
+static void
+end_drain(struct jr_child *child)
+{
+	if (child->killed || !is_held_up(child)) {
+		leave(child);
+		return;
+	}
+	(void)kill(-child->pid, SIGKILL);
+	set_timer(child, JR_DRAIN_MS);
 }
 
 static void
@@ -206,23 +190,36 @@ on_timer(void *ctx)
 	struct jr_child *child = ctx;
 
 	switch (child->stage) {
-	case RUNNING:
+	case JR_CHILD_RUNNING:
 		(void)kill(-child->pid, SIGKILL);
 		set_timer(child, KILL_AGAIN_MS);
 		break;
-	case DRAINING:
-		leave(child);
+	case JR_CHILD_DRAINING:
+		end_drain(child);
 		break;
-	case LEAVING:
+	case JR_CHILD_LEAVING:
 		check_gone(child);
 		break;
-	case GONE:
+	case JR_CHILD_GONE:
 		break;
 	}
 }
 
-static struct jr_child *
-new_child(struct jr_loop *loop, struct jr_keeper *keeper, const struct jr_child_spec *spec)
+static void
+init_relays(struct jr_child *child, const struct jr_child_spec *spec)
+{
+	enum jr_relay_kind kind = spec->as_is  ? JR_RELAY_WHOLE
+				  : spec->echo ? JR_RELAY_COPY
+					       : JR_RELAY_KEEP;
+
+	jr_relay_init(&child->relays[0], &child->output, kind,
+	    spec->as_is ? STDOUT_FILENO : STDERR_FILENO, on_output_over, child);
+	jr_relay_init(
+	    &child->relays[1], &child->output, kind, STDERR_FILENO, on_output_over, child);
+}
+
+struct jr_child *
+jr_child_new(struct jr_loop *loop, struct jr_keeper *keeper, const struct jr_child_spec *spec)
 {
 	struct jr_child *child = jr_xcalloc(1, sizeof(*child));
 
@@ -231,127 +228,43 @@ new_child(struct jr_loop *loop, struct jr_keeper *keeper, const struct jr_child_
 	child->pid = -1;
 	child->input = spec->input;
 	child->input_left = spec->input_len;
-	child->echo = spec->echo;
 	jr_watch_init(&child->exit_watch, on_exit_of_leader, child);
 	jr_watch_init(&child->in_watch, on_input, child);
-	jr_watch_init(&child->out_watch, on_output, child);
 	jr_timer_init(&child->timer, on_timer, child);
 	jr_capture_init(&child->output, JR_OUTPUT_HEAD, JR_OUTPUT_TAIL);
+	init_relays(child, spec);
 	return child;
 }
 
-/* Our ends become watches: of an empty input nothing is left to write. */
-static bool
-watch(struct jr_child *child, int in_fd, int out_fd)
-{
-	int pidfd;
-
-	if (!jr_fd_set_nonblocking(in_fd) || !jr_fd_set_nonblocking(out_fd))
-		return false;
-	pidfd = jr_fd_of_process(child->pid);
-	if (pidfd < 0)
-		return false;
-	jr_watch_set(child->loop, &child->exit_watch, pidfd, POLLIN);
-	jr_watch_set(child->loop, &child->out_watch, out_fd, POLLIN);
-	if (child->input_left > 0)
-		jr_watch_set(child->loop, &child->in_watch, in_fd, POLLOUT);
-	else
-		(void)close(in_fd);
-	return true;
-}
-
-static void
-abandon(struct jr_child *child)
+void
+jr_child_abandon(struct jr_child *child)
 {
 	(void)kill(-child->pid, SIGKILL);
 	jr_keeper_forget(child->keeper, child->pid);
 	reap(child);
 }
 
-static bool
-start(struct jr_child *child, const struct jr_child_spec *spec, const int in[2], const int out[2],
-    struct jr_err *err)
-{
-	struct jr_spawn spawn = {.path = spec->path,
-	    .argv = spec->argv,
-	    .envp = spec->envp,
-	    .cwd = spec->cwd,
-	    .in_fd = in[0],
-	    .out_fd = out[1],
-	    .deadline_ms = spec->deadline_ms,
-	    .limits = spec->limits};
-	int64_t pid = jr_spawn(child->keeper, &spawn, err);
-
-	if (pid < 0)
-		return false;
-	child->pid = (pid_t)pid;
-	if (watch(child, in[1], out[0]))
-		return true;
-	jr_fail(err, JR_E_TEMP, "could not watch %s: %s", spec->path, strerror(errno));
-	abandon(child);
-	return false;
-}
-
-/* The child's ends are closed either way, ours if it could not be started. */
-static bool
-start_on_pipes(struct jr_child *child, const struct jr_child_spec *spec, struct jr_err *err)
-{
-	int in[2] = {-1, -1}, out[2] = {-1, -1};
-	bool started = false;
-
-	if (jr_fd_pipe(in) && jr_fd_pipe(out))
-		started = start(child, spec, in, out, err);
-	else
-		jr_fail(
-		    err, JR_E_TEMP, "could not start %s: pipe: %s", spec->path, strerror(errno));
-	jr_fd_close(in[0]);
-	jr_fd_close(out[1]);
-	if (!started) {
-		jr_fd_close(in[1]);
-		jr_fd_close(out[0]);
-	}
-	return started;
-}
-
-struct jr_child *
-jr_child_start(struct jr_loop *loop, struct jr_keeper *keeper, const struct jr_child_spec *spec,
-    jr_child_fn *ended, void *ctx, struct jr_err *err)
-{
-	struct jr_child *child;
-	struct rusage own;
-
-	if (!jr_keeper_is_alive(keeper)) {
-		jr_fail(err, JR_E_TEMP, "could not start %s: the keeper is gone", spec->path);
-		return NULL;
-	}
-	child = new_child(loop, keeper, spec);
-	child->ended = ended;
-	child->ctx = ctx;
-	(void)getrusage(RUSAGE_SELF, &own); /* cannot fail */
-	child->start_rss_kb = own.ru_maxrss;
-	if (start_on_pipes(child, spec, err))
-		return child;
-	jr_capture_release(&child->output);
-	free(child);
-	return NULL;
-}
-
 void
 jr_child_signal(struct jr_child *child, int signo)
 {
-	if (child->stage != RUNNING && child->stage != DRAINING)
+	if (child->stage != JR_CHILD_RUNNING && child->stage != JR_CHILD_DRAINING)
 		return; /* KILL was sent already */
 	(void)kill(-child->pid, signo);
 	if (signo == SIGTERM)
 		(void)kill(-child->pid, SIGCONT); /* what is stopped would not see it */
-	if (signo == SIGKILL && child->stage == RUNNING)
+	if (signo != SIGKILL)
+		return;
+	child->killed = true;
+	if (child->stage == JR_CHILD_RUNNING)
 		set_timer(child, KILL_AGAIN_MS);
+	else if (is_held_up(child))
+		set_timer(child, 0);
 }
 
 void
 jr_child_deadline(struct jr_child *child, int64_t deadline_ms)
 {
-	if (child->stage == RUNNING || child->stage == DRAINING)
+	if (child->stage == JR_CHILD_RUNNING || child->stage == JR_CHILD_DRAINING)
 		jr_keeper_move(child->keeper, child->pid, deadline_ms);
 }
 
@@ -373,13 +286,13 @@ end_now(struct jr_child *child)
 {
 	struct pollfd fd = {.fd = child->exit_watch.fd, .events = POLLIN};
 	int64_t end_ms = jr_clock_after(jr_clock_now_ms(), FREE_MS);
-	bool ended = child->stage == DRAINING;
+	bool ended = child->stage == JR_CHILD_DRAINING;
 
 	(void)kill(-child->pid, SIGKILL);
 	while (!ended && jr_clock_now_ms() < end_ms)
 		ended = poll(&fd, 1, 100) > 0;
 	if (ended)
-		abandon(child);
+		jr_child_abandon(child);
 	else
 		jr_log(JR_WARN, "group_not_gone", JR_I("pid", child->pid));
 }
@@ -389,11 +302,11 @@ jr_child_free(struct jr_child *child)
 {
 	if (child == NULL)
 		return;
-	if (child->stage == RUNNING || child->stage == DRAINING)
+	if (child->stage == JR_CHILD_RUNNING || child->stage == JR_CHILD_DRAINING)
 		end_now(child);
 	close_watch(&child->exit_watch);
 	close_watch(&child->in_watch);
-	close_watch(&child->out_watch);
+	close_output(child);
 	jr_timer_cancel(&child->timer);
 	jr_capture_release(&child->output);
 	free(child);

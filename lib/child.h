@@ -14,6 +14,11 @@
  *
  * stdin is written from `input` as the child reads it; a child that never reads it, or closes it, is normal. stdout and
  * stderr are one pipe, drained to the end and kept as head and tail.
+ *
+ * With `as_is` the child takes the place of a command of whoever started us: our stdin, directory, further descriptors
+ * and ignored signals are its own, and a file without an interpreter is a script of /bin/sh, as execvp has it. Its stdout and
+ * stderr are a pipe each, passed on whole to ours as it comes: it waits when ours takes no more, and only the end by
+ * KILL does not wait for what is left.
  */
 #ifndef JR_CHILD_H
 #define JR_CHILD_H
@@ -36,7 +41,8 @@ struct jr_child_spec {
 	size_t input_len;
 	int64_t deadline_ms; /* of the lease: when the keeper kills the group by itself */
 	const struct jr_limits *limits; /* borrowed during start; NULL: none */
-	bool echo; /* what it prints is also copied to descriptor 2 as it comes (run --job) */
+	bool echo;  /* what it prints is also copied to descriptor 2 as it comes (run --job) */
+	bool as_is; /* see above; no input, cwd and echo */
 };
 
 struct jr_child_end {

@@ -96,6 +96,21 @@ jr_environ_has_password(const char *conninfo)
 	return found;
 }
 
+/* What a run sets for itself, and an outer one has set. */
+static bool
+is_of_run(const char *item)
+{
+	static const char *const names[] = {"JOBRUN_RUN_ID", "JOBRUN_CLAIM", "JOBRUN_TYPE",
+	    "JOBRUN_QUEUE", "JOBRUN_ATTEMPT", "JOBRUN_MAX_ATTEMPTS", "JOBRUN_KEY", "JOBRUN_SLOT",
+	    "JOBRUN_DEADLINE", "JOBRUN_OUT", "JOBRUN_CHECKPOINT"};
+
+	for (size_t i = 0; i < JR_COUNT(names); i++) {
+		if (value_of(item, names[i]) != NULL)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Is it left out of what a handler inherits? has_url: it is given a JOBRUN_DATABASE_URL of its
  * own.
@@ -103,18 +118,12 @@ jr_environ_has_password(const char *conninfo)
 static bool
 is_left_out(const char *item, bool has_url)
 {
-	static const char *const never[] = {"PGPASSWORD", HANDLER_URL, "JOBRUN_RUN_ID",
-	    "JOBRUN_CLAIM", "JOBRUN_TYPE", "JOBRUN_QUEUE", "JOBRUN_ATTEMPT", "JOBRUN_MAX_ATTEMPTS",
-	    "JOBRUN_KEY", "JOBRUN_SLOT", "JOBRUN_DEADLINE", "JOBRUN_OUT", "JOBRUN_CHECKPOINT"};
 	const char *own_url = value_of(item, "JOBRUN_DATABASE_URL");
 	const char *url = own_url != NULL ? own_url : value_of(item, "DATABASE_URL");
 
-	if (strncmp(item, "LD_", 3) == 0)
+	if (strncmp(item, "LD_", 3) == 0 || value_of(item, "PGPASSWORD") != NULL ||
+	    value_of(item, HANDLER_URL) != NULL || is_of_run(item))
 		return true;
-	for (size_t i = 0; i < JR_COUNT(never); i++) {
-		if (value_of(item, never[i]) != NULL)
-			return true;
-	}
 	return (own_url != NULL && has_url) || (url != NULL && jr_environ_has_password(url));
 }
 
@@ -175,8 +184,10 @@ add_settings(struct names *names, char *const *env)
 	}
 }
 
+/* The last ones. */
 static void
-add_run(struct names *names, const struct jr_run *run, int64_t deadline_wall_ms)
+add_run(struct names *names, const struct jr_run *run, int64_t deadline_wall_ms,
+    const struct jr_environ_extra *extra)
 {
 	set_int(names, "JOBRUN_RUN_ID", run->id);
 	set_int(names, "JOBRUN_CLAIM", run->claim_seq);
@@ -188,6 +199,9 @@ add_run(struct names *names, const struct jr_run *run, int64_t deadline_wall_ms)
 	set(names, "JOBRUN_SLOT", run->slot);
 	if (deadline_wall_ms != JR_NEVER)
 		set_int(names, "JOBRUN_DEADLINE", deadline_wall_ms / 1000);
+	set(names, "JOBRUN_OUT", extra->out);
+	set(names, "JOBRUN_CHECKPOINT", extra->checkpoint);
+	push(names, NULL);
 }
 
 char **
@@ -211,10 +225,21 @@ jr_environ_make(char *const *base, const struct jr_run *run, int64_t deadline_wa
 	add_account(&names, extra);
 	add_settings(&names, extra->env);
 	set(&names, "JOBRUN_DATABASE_URL", url);
-	add_run(&names, run, deadline_wall_ms);
-	set(&names, "JOBRUN_OUT", extra->out);
-	set(&names, "JOBRUN_CHECKPOINT", extra->checkpoint);
-	push(&names, NULL);
+	add_run(&names, run, deadline_wall_ms, extra);
+	return names.items;
+}
+
+char **
+jr_environ_keep(char *const *base, const struct jr_run *run, int64_t deadline_wall_ms,
+    const struct jr_environ_extra *extra)
+{
+	struct names names = {0};
+
+	for (size_t i = 0; base[i] != NULL; i++) {
+		if (!is_of_run(base[i]))
+			push(&names, jr_xstrdup(base[i]));
+	}
+	add_run(&names, run, deadline_wall_ms, extra);
 	return names.items;
 }
 

@@ -71,26 +71,35 @@ jr_fd_set_nonblocking(int fd)
 	return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
-bool
-jr_fd_write(int fd, const void *bytes, size_t len)
+ssize_t
+jr_fd_write_some(int fd, const void *bytes, size_t len)
 {
 	const char *at = bytes;
+	size_t done = 0;
 
-	while (len > 0) {
+	while (done < len) {
 		struct pollfd ready = {.fd = fd, .events = POLLOUT};
+		size_t piece = len - done < PIPE_BUF ? len - done : PIPE_BUF;
 		ssize_t n;
 
 		if (poll(&ready, 1, 0) <= 0)
-			return false;
-		n = write(fd, at, len < PIPE_BUF ? len : PIPE_BUF);
+			break;
+		n = write(fd, at + done, piece);
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		len -= (size_t)n;
+		if (n == 0 || (n < 0 && errno == EAGAIN))
+			break;
+		if (n < 0)
+			return done > 0 ? (ssize_t)done : -1;
+		done += (size_t)n;
 	}
-	return true;
+	return (ssize_t)done;
+}
+
+bool
+jr_fd_write(int fd, const void *bytes, size_t len)
+{
+	return jr_fd_write_some(fd, bytes, len) == (ssize_t)len;
 }
 
 void

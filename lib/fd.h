@@ -4,6 +4,8 @@
 #ifndef JR_FD_H
 #define JR_FD_H
 
+#include <sys/types.h>
+
 #include "base.h"
 
 /*
@@ -16,8 +18,12 @@ void jr_fd_close(int fd); /* -1 is fine */
 
 bool jr_fd_set_nonblocking(int fd) JR_MUST; /* false: errno says why */
 
-/* Write what can be written without waiting: a reader that does not read must not stop us. false: not all of it. */
-bool jr_fd_write(int fd, const void *bytes, size_t len);
+/*
+ * Write what can be written without waiting: a reader that does not read must not stop us. How many bytes that were; -1:
+ * it cannot be written (any more), errno says why.
+ */
+ssize_t jr_fd_write_some(int fd, const void *bytes, size_t len) JR_MUST;
+bool jr_fd_write(int fd, const void *bytes, size_t len); /* false: not all of it */
 
 /* Close everything from `first` to `last`; UINT_MAX: to the end. Async-signal-safe. */
 void jr_fd_close_range(unsigned first, unsigned last);

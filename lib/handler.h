@@ -39,6 +39,8 @@ struct jr_handler {
 	const struct jr_handler_kind *kind;
 	struct jr_settings settings;
 	char *sql; /* kind sql: the statement */
+	bool
+	    as_is; /* kind exec: a command of our caller's, in its place (child.h): path and settings.argv */
 };
 
 #define JR_GRACE_MS                                                                                \

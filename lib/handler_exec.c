@@ -5,6 +5,9 @@
  * on stdin and two files to talk through (out.h). Its exit decides the verdict (verdict.h). What
  * must hold: every text that leaves here is clean and bounded; the files are there until the whole
  * group is gone, and no longer than the work.
+ *
+ * A command that is run as it is (jobrun exec) has its caller's stdin and surroundings instead, and is not judged; it
+ * goes without the files where they cannot be had.
  */
 #include "handler.h"
 
@@ -28,7 +31,7 @@ struct exec_work {
 	int64_t run_id;
 	char *argv[2]; /* unless the settings say another */
 	struct jr_child *child;
-	struct jr_out *out;
+	struct jr_out *out; /* NULL: a command that has to go without */
 	char *input;
 	uint64_t output_told; /* bytes of output of which there was news */
 	jr_work_fn *ended;
@@ -41,16 +44,27 @@ milliseconds(struct timeval tv)
 	return (int64_t)tv.tv_sec * 1000 + tv.tv_usec / 1000;
 }
 
-/* Takes `output`. The line of the log says where to look, since warnings fail no run. */
-static char *
-warn(const struct exec_work *exec, char *output)
+/* The line of the log says where to look, since warnings fail no run. */
+static void
+warn(const struct exec_work *exec, char **output)
 {
 	const char *warnings = jr_out_warnings(exec->out);
 
 	if (warnings[0] != '\0')
 		jr_log(JR_INFO, "out_warnings", JR_I("run", exec->run_id),
 		    JR_S("type", exec->handler->job_type));
-	return jr_exec_output_warn(output, warnings);
+	*output = jr_exec_output_warn(*output, warnings);
+}
+
+/* What it said through its files. */
+static void
+read_out(const struct exec_work *exec, struct jr_work_end *end)
+{
+	jr_out_read(exec->out, true);
+	end->progress = jr_out_progress(exec->out);
+	end->checkpoint = jr_out_checkpoint(exec->out);
+	end->result = jr_out_result(exec->out);
+	end->retry_in_ms = jr_out_retry_in_ms(exec->out);
 }
 
 /*
@@ -79,13 +93,11 @@ on_ended(void *ctx, const struct jr_child_end *child_end)
 	    .error = error,
 	};
 
-	jr_out_read(exec->out, true);
-	output = warn(exec, output);
+	if (exec->out != NULL) {
+		read_out(exec, &end);
+		warn(exec, &output);
+	}
 	end.output = output;
-	end.progress = jr_out_progress(exec->out);
-	end.checkpoint = jr_out_checkpoint(exec->out);
-	end.result = jr_out_result(exec->out);
-	end.retry_in_ms = jr_out_retry_in_ms(exec->out);
 	exec->ended(exec->ctx, &end);
 	free(output);
 	free(code);
@@ -101,23 +113,45 @@ wall_deadline(int64_t run_deadline_ms)
 	return jr_clock_after(jr_clock_wall_ms(), run_deadline_ms - jr_clock_now_ms());
 }
 
+/* What has no slash was not found; it must not be taken from the directory that we happen to be in. */
 static bool
-start_child(struct exec_work *exec, const struct jr_host *host, struct jr_child_spec *spec,
-    char *const *env, struct jr_err *err)
+fill_command(const struct exec_work *exec, struct jr_child_spec *spec, struct jr_err *err)
+{
+	spec->as_is = true;
+	spec->path = exec->handler->path;
+	spec->argv = exec->handler->settings.argv;
+	if (strchr(spec->path, '/') != NULL)
+		return true;
+	return jr_fail(err, JR_E_CONFIG, "cannot start %s: no such command", spec->path);
+}
+
+static bool
+fill_handler(struct exec_work *exec, const struct jr_host *host, struct jr_child_spec *spec,
+    struct jr_err *err)
 {
 	const struct jr_settings *settings = &exec->handler->settings;
 
 	exec->argv[0] = exec->handler->path;
 	spec->argv = settings->argv != NULL ? settings->argv : exec->argv;
 	spec->path = spec->argv[0];
-	spec->envp = env;
 	spec->cwd = settings->cwd != NULL ? settings->cwd : exec->handler->directory;
 	spec->limits = &settings->limits;
 	spec->echo = host->echo;
 	spec->input = exec->input;
 	spec->input_len = strlen(exec->input);
-	if (!jr_perm_check_file(spec->path, err))
+	return jr_perm_check_file(spec->path, err);
+}
+
+static bool
+start_child(struct exec_work *exec, const struct jr_host *host, struct jr_child_spec *spec,
+    char *const *env, struct jr_err *err)
+{
+	bool filled = exec->handler->as_is ? fill_command(exec, spec, err)
+					   : fill_handler(exec, host, spec, err);
+
+	if (!filled)
 		return false;
+	spec->envp = env;
 	exec->child = jr_child_start(host->loop, host->keeper, spec, on_ended, exec, err);
 	return exec->child != NULL;
 }
@@ -138,12 +172,15 @@ static char **
 make_environment(const struct exec_work *exec, const struct jr_run *run, int64_t run_deadline_ms)
 {
 	const struct jr_settings *settings = &exec->handler->settings;
-	struct jr_environ_extra extra = {.env = settings->env,
-	    .user = settings->user,
-	    .home = settings->home,
-	    .out = jr_out_path(exec->out),
-	    .checkpoint = jr_out_checkpoint_path(exec->out)};
+	struct jr_environ_extra extra = {
+	    .env = settings->env, .user = settings->user, .home = settings->home};
 
+	if (exec->out != NULL) {
+		extra.out = jr_out_path(exec->out);
+		extra.checkpoint = jr_out_checkpoint_path(exec->out);
+	}
+	if (exec->handler->as_is)
+		return jr_environ_keep(environ, run, wall_deadline(run_deadline_ms), &extra);
 	return jr_environ_make(environ, run, wall_deadline(run_deadline_ms), &extra);
 }
 
@@ -173,7 +210,7 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	exec->ended = ended;
 	exec->ctx = ctx;
 	exec->input = jr_xasprintf("%s\n", run->payload);
-	if (open_out(exec, host, run, err)) {
+	if (open_out(exec, host, run, err) || handler->as_is) {
 		env = make_environment(exec, run, run_deadline_ms);
 		started = start_child(exec, host, &spec, env, err);
 	}
@@ -204,8 +241,10 @@ tell_news(struct jr_work *work, struct jr_news *news)
 	uint64_t total = jr_exec_output_total(capture);
 
 	*news = (struct jr_news){0};
-	jr_out_read(exec->out, false);
-	jr_out_news(exec->out, &news->progress, &news->checkpoint);
+	if (exec->out != NULL) {
+		jr_out_read(exec->out, false);
+		jr_out_news(exec->out, &news->progress, &news->checkpoint);
+	}
 	if (total == exec->output_told)
 		return;
 	exec->output_told = total;

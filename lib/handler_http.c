@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEADERS_MAX 9 /* with the NULL at the end */
+#define HEADERS_MAX 10 /* with the NULL at the end */
 #define FIRST_LINE_MAX 512
 #define CHARACTER_MAX 4 /* bytes of UTF-8 */
 
@@ -130,6 +130,8 @@ make_headers(struct http_work *http, const struct jr_http_target *target, const 
 	add_header(http, jr_xasprintf("Jobrun-Run: %" PRId64, run->id));
 	add_header(http, jr_xasprintf("Jobrun-Type: %s", run->job_type));
 	add_header(http, jr_xasprintf("Jobrun-Attempt: %" PRId64, run->attempts));
+	if (run->slot != NULL)
+		add_header(http, jr_xasprintf("Jobrun-Slot: %s", run->slot));
 	if (run->trace_context != NULL && is_traceparent(run->trace_context))
 		add_header(http, jr_xasprintf("traceparent: %s", run->trace_context));
 	if (target->secret_count > 0)

@@ -43,6 +43,15 @@ bool jr_handlers_load(
     struct jr_handlers *handlers, const char *directory, struct jr_err *err) JR_MUST;
 void jr_handlers_release(struct jr_handlers *handlers);
 
+/*
+ * One handler that is no file of a directory: the command line argv, NULL-terminated and not empty, run as it is for the
+ * job type. Its first word is looked for as a shell does it; what is not found fails when it is started.
+ */
+void jr_handlers_of_command(struct jr_handlers *handlers, const char *job_type, char *const *argv);
+
+/* What a shell would exit with if this command cannot be started: 127, there is none; 126. */
+int jr_handlers_command_status(const struct jr_handler *handler) JR_MUST;
+
 /* The handler of a job type, NULL if this host has none. Borrowed. */
 const struct jr_handler *jr_handlers_find(const struct jr_handlers *handlers, const char *job_type);
 

@@ -60,9 +60,10 @@ static bool
 is_known(const char *key)
 {
 	static const char *const keys[] = {"attempt", "cancelled", "claim", "code", "count", "db",
-	    "dead", "delay_ms", "error", "exit", "failed", "fenced", "host", "later", "lost", "max",
-	    "ms", "n", "outcome", "path", "pid", "places", "queue", "reason", "released", "run",
-	    "runner", "signal", "since_ms", "state", "succeeded", "type", "version"};
+	    "dead", "definition", "delay_ms", "error", "exit", "failed", "fenced", "host", "later",
+	    "lost", "max", "ms", "n", "outcome", "path", "pid", "places", "queue", "reason",
+	    "released", "run", "runner", "signal", "since_ms", "slot", "slots", "state",
+	    "succeeded", "type", "version"};
 
 	for (size_t i = 0; i < JR_COUNT(keys); i++)
 		if (strcmp(keys[i], key) == 0)

@@ -120,6 +120,43 @@ jr_queue_read_expired(const PGresult *result)
 }
 
 void
+jr_queue_add_fire_due(struct jr_batch *batch)
+{
+	jr_batch_add(batch, jr_sql_fire_due, 0, NULL);
+}
+
+int64_t
+jr_queue_read_fire_due(const PGresult *result)
+{
+	return jr_pg_int(result, 0, 0, 0);
+}
+
+void
+jr_queue_add_fire(struct jr_batch *batch)
+{
+	jr_batch_add(batch, jr_sql_fire, 0, NULL);
+}
+
+size_t
+jr_queue_count_fired(const PGresult *result)
+{
+	return (size_t)PQntuples(result);
+}
+
+struct jr_fired_row
+jr_queue_read_fired(const PGresult *result, size_t index)
+{
+	int row = (int)index;
+
+	return (struct jr_fired_row){.definition = PQgetvalue(result, row, 0),
+	    .slot = PQgetvalue(result, row, 1),
+	    .outcome = PQgetvalue(result, row, 2),
+	    .reason = jr_pg_text(result, row, 3),
+	    .run_id = jr_pg_int(result, row, 4, 0),
+	    .slots = jr_pg_int(result, row, 5, 1)};
+}
+
+void
 jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t most)
 {
 	char cut[24];
@@ -198,6 +235,18 @@ jr_queue_add_claim_job(
 }
 
 void
+jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *facts,
+    const char *definition, int64_t lease_ms, int64_t timeout_ms, const char *command)
+{
+	char runner[24], lease[24], timeout[24];
+	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host, definition,
+	    jr_pg_print_int(lease, lease_ms),
+	    timeout_ms > 0 ? jr_pg_print_int(timeout, timeout_ms) : NULL, command};
+
+	jr_batch_add(batch, jr_sql_exec_claim, JR_COUNT(values), values);
+}
+
+void
 jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held,
     size_t count, size_t most)
 {
@@ -220,7 +269,7 @@ jr_queue_count_runs(const PGresult *result)
 	return (size_t)PQntuples(result);
 }
 
-/* The columns of claim, claim_job and adopt, in their order. */
+/* The columns of claim, claim_job, exec_claim and adopt, in their order. */
 enum run_column {
 	C_ID,
 	C_CLAIM_SEQ,

@@ -51,6 +51,21 @@ void jr_queue_add_linger_end(struct jr_batch *batch, int64_t runner_id);
 void jr_queue_add_expired(struct jr_batch *batch, int64_t runner_id);
 bool jr_queue_read_expired(const PGresult *result);
 
+/* fire_due.sql: ms until the next slot of any schedule; 0: one is due. */
+void jr_queue_add_fire_due(struct jr_batch *batch);
+int64_t jr_queue_read_fire_due(const PGresult *result);
+
+/* fire.sql: what became of each slot. Strings are borrowed from the result. */
+struct jr_fired_row {
+	const char *definition, *slot, *outcome;
+	const char *reason; /* NULL: none */
+	int64_t run_id;     /* 0: none */
+	int64_t slots;
+};
+void jr_queue_add_fire(struct jr_batch *batch);
+size_t jr_queue_count_fired(const PGresult *result);
+struct jr_fired_row jr_queue_read_fired(const PGresult *result, size_t index);
+
 /* Enough for most; what is cut has worse priority than all that is given. */
 #define JR_COMBOS_MAX 64
 
@@ -82,11 +97,15 @@ void jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *fa
 void jr_queue_add_claim_job(
     struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms);
 
+/* exec_claim.sql: a run of the definition, made as it is claimed; timeout_ms 0: the definition's. command: for people. */
+void jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *facts,
+    const char *definition, int64_t lease_ms, int64_t timeout_ms, const char *command);
+
 /* adopt.sql: up to `most` of the runs held under my runner_id that `held` does not name. */
 void jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held,
     size_t count, size_t most);
 
-/* Rows of the three above. *cursor (may be NULL) is moved behind the last. */
+/* Rows of the four above. *cursor (may be NULL) is moved behind the last. */
 size_t jr_queue_count_runs(const PGresult *result);
 size_t jr_queue_count_bytes(const PGresult *result);                    /* of the payloads */
 int64_t jr_queue_read_lease_left(const PGresult *result, size_t index); /* adopt's only; ms */

@@ -3,8 +3,8 @@
  * parts.
  *
  * Everything that happens (a reply, a handler's end, a timer, a signal) ends in jr_runner_pump, which sends the most
- * urgent batch if none is on the wire: close what reclaim has open, heartbeat, resolve doubt, adopt, reclaim, settle
- * (with the next claim in the same transaction), claim, and when nothing is left, goodbye. What a runner needs to stay
+ * urgent batch if none is on the wire: close what reclaim has open, heartbeat, resolve doubt, adopt, reclaim, fire
+ * schedules, settle (with the next claim in the same transaction), claim, and when nothing is left, goodbye. What a runner needs to stay
  * (runner_linger.c) is seldom and goes before the claims.
  */
 #include "runner.h"
@@ -91,7 +91,7 @@ on_wake(void *ctx)
 	jr_runner_pump(ctx);
 }
 
-/* The first round trip: does the schema fit, here I am, has anything expired, what is due? */
+/* The first round trip: does the schema fit, here I am, has anything expired, what is due, and when is the next slot? */
 static void
 take_start(struct jr_runner *runner, const struct jr_reply *reply)
 {
@@ -107,6 +107,7 @@ take_start(struct jr_runner *runner, const struct jr_reply *reply)
 	runner->reclaim_wanted = jr_queue_read_expired(reply->results[2]);
 	jr_linger_begin(runner);
 	jr_claim_take_combos(runner, reply->results[3]);
+	jr_fire_take_look(runner, reply->results[4]);
 	if (!jr_lanes_open(runner, place_name, &err))
 		jr_runner_fail(runner, &err);
 	free(place_name);
@@ -140,6 +141,7 @@ send_start(struct jr_runner *runner)
 	jr_queue_add_runner_start(batch, &runner->facts);
 	jr_queue_add_expired(batch, runner->facts.id);
 	jr_queue_add_combos(batch, &runner->facts, JR_COMBOS_MAX);
+	jr_queue_add_fire_due(batch);
 	jr_pg_submit(runner->pg, batch);
 }
 
@@ -155,9 +157,10 @@ on_finish(void *ctx, const struct jr_reply *reply)
 static char *
 counts_json(const struct jr_counts *c)
 {
-	json_t *doc = json_pack("{sI sI sI sI sI sI sI sI sI}", "claimed", c->claimed, "succeeded",
-	    c->succeeded, "failed", c->failed, "dead", c->dead, "later", c->later, "released",
-	    c->released, "cancelled", c->cancelled, "reclaimed", c->reclaimed, "fenced", c->fenced);
+	json_t *doc = json_pack("{sI sI sI sI sI sI sI sI sI sI}", "claimed", c->claimed,
+	    "succeeded", c->succeeded, "failed", c->failed, "dead", c->dead, "later", c->later,
+	    "released", c->released, "cancelled", c->cancelled, "reclaimed", c->reclaimed, "fenced",
+	    c->fenced, "fired", c->fired);
 	char *text = json_dumps(doc, JSON_COMPACT);
 
 	json_decref(doc);
@@ -199,8 +202,8 @@ jr_runner_pump(struct jr_runner *runner)
 	if (jr_held_try_heartbeat(runner) || jr_settle_try_resolve(runner) ||
 	    jr_claim_try_adopt(runner) || jr_linger_try(runner))
 		return;
-	if (jr_reclaim_try(runner) || jr_settle_try(runner) || jr_tell_try(runner) ||
-	    jr_claim_try(runner))
+	if (jr_reclaim_try(runner) || jr_fire_try(runner) || jr_settle_try(runner) ||
+	    jr_tell_try(runner) || jr_claim_try(runner))
 		return;
 	if (has_nothing_left(runner))
 		send_finish(runner);
@@ -250,6 +253,8 @@ on_signal(void *ctx, int signo)
 {
 	struct jr_runner *runner = ctx;
 
+	if (jr_exec_is_deaf(runner, signo))
+		return;
 	jr_log(JR_INFO, "runner_signal", JR_I("signal", signo));
 	if (signo == SIGINT && ++runner->interrupts == 2)
 		hurry(runner);
@@ -303,6 +308,7 @@ open_runner(struct jr_runner *runner, struct jr_err *err)
 	jr_lanes_make(runner);
 	runner->beat_at_ms = JR_NEVER;
 	runner->combos_at_ms = -1;
+	runner->fire_at_ms = JR_NEVER;
 	runner->claim_most = JR_CLAIM_MOST;
 	runner->adopt_most = JR_CLAIM_MOST;
 	runner->reclaim_limit = JR_RECLAIM_BATCH;

@@ -1,5 +1,5 @@
 /*
- * runner: one tick. Reclaim what others lost, claim what is due and what this host can do, run it under leases, settle
+ * runner: one tick. Reclaim what others lost, fire schedules, claim what is due and what this host can do, run it under leases, settle
  * it, and end when nothing is due and nothing is held; with linger_ms, when that time is over and another runner goes on.
  *
  * What must hold:
@@ -29,6 +29,7 @@ struct jr_dead {
 struct jr_counts {
 	int64_t claimed, succeeded, failed, dead, later, released, cancelled;
 	int64_t reclaimed; /* of others, by reclaim */
+	int64_t fired;     /* slots of schedules that became runs */
 	int64_t fenced;    /* the lease was lost, or the result was not accepted */
 	int64_t given_up;  /* results that could not be written in time */
 	int64_t running;   /* now */
@@ -39,6 +40,36 @@ struct jr_counts {
 
 /* How much longer than linger_ms a runner stays when nobody takes over from it. */
 #define JR_HANDOVER_MS 5000
+
+/* What became of the command of jobrun exec. */
+enum jr_exec_state {
+	JR_EXEC_NONE,         /* its run was not claimed: the runner's status says why */
+	JR_EXEC_SKIPPED,      /* not to be started now: overlap, pause, disabled */
+	JR_EXEC_UNSTARTED,    /* claimed, and not started; `why` */
+	JR_EXEC_RUNNING,      /* the runner itself has failed */
+	JR_EXEC_CANNOT_START, /* `why` */
+	JR_EXEC_ENDED,
+	JR_EXEC_TIMED_OUT,
+	JR_EXEC_LOST /* stopped, since the lease was lost */
+};
+
+/*
+ * jobrun exec: one command as a run of this definition, claimed as it is made. Such a run is never tried again: what would
+ * be released or done later is dead. It needs no place of the host.
+ */
+struct jr_exec {
+	const struct jr_handler *handler; /* of jr_handlers_of_command */
+	const char *definition;
+	const char *command; /* its line, for people */
+	int64_t timeout_ms;  /* 0: the definition's */
+	bool goes_on; /* when the lease is lost it is not stopped: it goes on without a record */
+
+	enum jr_exec_state state;
+	int64_t run_id;  /* 0: none */
+	int exit_status; /* ENDED, TIMED_OUT */
+	int signal;      /* the first that told us to end, or 0 */
+	char *why;       /* the caller frees */
+};
 
 struct jr_runner_opts {
 	const char *conninfo;
@@ -52,6 +83,7 @@ struct jr_runner_opts {
 	struct jr_lease lease;
 	int64_t places[JR_POOL_COUNT]; /* -j, --http-jobs, --sql-jobs */
 	int64_t job_id;                /* --job: only this run, due or not; 0: none */
+	struct jr_exec *exec;          /* only this command, and no handlers; NULL: none */
 	int64_t max_runs;              /* stop claiming after so many; 0: no limit */
 	int64_t max_runtime_ms;        /* stop claiming after; 0: no limit */
 	int64_t

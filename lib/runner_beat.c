@@ -61,7 +61,7 @@ renew(struct jr_held *held, int64_t sent_ms)
 
 	held->fence_at_ms = jr_lease_fence_at(lease, sent_ms);
 	if (held->phase == JR_HELD_RUNNING)
-		jr_attempt_renew(held->attempt, held->fence_at_ms);
+		jr_attempt_renew(held->attempt, jr_exec_fence(held->runner, held->fence_at_ms));
 }
 
 /*

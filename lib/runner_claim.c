@@ -70,12 +70,16 @@ jr_claim_reset(struct jr_runner *runner)
 }
 
 bool
+jr_claim_is_single(const struct jr_runner *runner)
+{
+	return runner->opts->job_id > 0 || runner->opts->exec != NULL;
+}
+
+bool
 jr_claim_is_over(const struct jr_runner *runner)
 {
-	const struct jr_runner_opts *opts = runner->opts;
-
 	return runner->draining || (runner->drained && !jr_linger_is_on(runner)) ||
-	       runner->crowded || (opts->job_id > 0 && runner->job_tried) ||
+	       runner->crowded || (jr_claim_is_single(runner) && runner->job_tried) ||
 	       jr_claim_is_used_up(runner);
 }
 
@@ -90,10 +94,8 @@ jr_claim_is_used_up(const struct jr_runner *runner)
 bool
 jr_claim_is_allowed(const struct jr_runner *runner)
 {
-	const struct jr_runner_opts *opts = runner->opts;
-
 	return runner->phase == JR_PHASE_WORK && !runner->draining && !runner->claim_in_doubt &&
-	       !(opts->job_id > 0 && runner->job_tried) && !jr_claim_is_used_up(runner);
+	       !(jr_claim_is_single(runner) && runner->job_tried) && !jr_claim_is_used_up(runner);
 }
 
 /*
@@ -145,7 +147,7 @@ jr_claim_take_combos(struct jr_runner *runner, const PGresult *result)
 	runner->drained = false;
 	if (runner->combos_count > 0)
 		runner->claim_at_ms = 0;
-	else if (runner->opts->job_id == 0)
+	else if (!jr_claim_is_single(runner))
 		note_drained(runner);
 	if (missing && runner->combos_count >= JR_COMBOS_MAX && !runner->combos_whole) {
 		runner->combos_whole =
@@ -203,13 +205,16 @@ jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
 		return 0;
 	if (opts->job_id > 0)
 		return add_claim_job(runner, batch);
+	if (jr_exec_add_claim(runner, batch))
+		return 1;
 	if (!has_fresh_combos(runner)) {
 		runner->stale = false;
 		runner->news = false;
 		runner->looked_ms = jr_clock_now_ms();
 		jr_queue_add_combos(
 		    batch, &runner->facts, runner->combos_whole ? INT64_MAX : JR_COMBOS_MAX);
-		return 1;
+		jr_queue_add_fire_due(batch);
+		return 2;
 	}
 	if (!jr_lanes_choose(runner))
 		return 0;
@@ -275,8 +280,10 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 		runner->drained = false;
 		runner->combos_whole = false;
 		runner->crowded = false;
-	} else
+	} else {
 		take_empty(runner, lane);
+		jr_exec_take_nothing(runner);
+	}
 	if (lane != NULL && lane->set != NULL)
 		jr_lanes_note_set(runner, lane, result);
 	report_surplus(runner, jr_queue_count_runs(result));
@@ -302,10 +309,12 @@ jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t fi
 
 	if (reply->end == JR_PG_DONE && was_claim)
 		take_claim(runner, reply->results[first], reply->sent_ms);
-	else if (reply->end == JR_PG_DONE)
+	else if (reply->end == JR_PG_DONE) {
 		jr_claim_take_combos(runner, reply->results[first]);
-	else if (reply->end == JR_PG_UNKNOWN && was_claim) {
+		jr_fire_take_look(runner, reply->results[first + 1]);
+	} else if (reply->end == JR_PG_UNKNOWN && was_claim) {
 		runner->claim_in_doubt = true; /* its places are kept until it is known */
+		runner->exec_in_doubt = true;
 		runner->claim_sent_ms = reply->sent_ms;
 		runner->claim_most = jr_claim_fewer(runner->claim_wanted);
 		jr_claim_reset(runner);

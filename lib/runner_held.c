@@ -139,6 +139,8 @@ jr_held_drop(struct jr_held *held)
 static void
 log_held(enum jr_level level, const char *event, const struct jr_held *held, const char *reason)
 {
+	if (held->runner->opts->exec != NULL)
+		level = JR_INFO; /* who runs the command says it in words */
 	jr_log(level, event, JR_I("run", held->run->id), JR_S("type", held->run->job_type),
 	    JR_I("attempt", held->run->attempts), JR_I("claim", held->run->claim_seq),
 	    JR_S("reason", reason));
@@ -161,6 +163,7 @@ end_held(struct jr_held *held)
 	const struct jr_lease *lease = &runner->opts->lease;
 
 	held->phase = JR_HELD_ENDED;
+	jr_exec_judge(held);
 	jr_timer_set(runner->loop, &held->offer,
 	    jr_clock_after(held->fence_at_ms, lease->margin_ms + lease->lease_ms));
 }
@@ -186,6 +189,7 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 	struct jr_runner *runner = held->runner;
 	int64_t id = held->run->id;
 
+	jr_exec_note_end(held, outcome);
 	if (outcome == NULL && !held->lost)
 		log_held(JR_WARN, "lease_lost", held, "no heartbeat was answered in time");
 	held->attempt = NULL;
@@ -241,7 +245,7 @@ start_handler(struct jr_held *held, const struct jr_handler *handler)
 	    .handler = handler,
 	    .run = held->run,
 	    .random = &runner->random,
-	    .fence_at_ms = held->fence_at_ms,
+	    .fence_at_ms = jr_exec_fence(runner, held->fence_at_ms),
 	    .kill_ms = runner->opts->lease.kill_ms,
 	    .ended = on_attempt_ended,
 	    .ctx = held};
@@ -257,9 +261,9 @@ void
 jr_held_start(struct jr_held *held)
 {
 	struct jr_runner *runner = held->runner;
-	const struct jr_handler *handler =
-	    jr_handlers_find(runner->opts->handlers, held->run->job_type);
+	const struct jr_handler *handler = jr_exec_handler(runner, held->run->job_type);
 
+	jr_exec_note_start(held);
 	if (held->run->cancelled)
 		end_unstarted(held, JR_OUT_CANCELLED, "cancelled", "cancelled before it started");
 	else if (held->run->expired)
@@ -291,8 +295,8 @@ on_offer_over(void *ctx)
 		return;
 	}
 	jr_fail(&err, JR_E_TEMP,
-	    "the result of run %lld could not be written in time; it will be run again",
-	    (long long)held->run->id);
+	    "the result of run %lld could not be written in time; it will be %s",
+	    (long long)held->run->id, runner->opts->exec == NULL ? "run again" : "called lost");
 	jr_runner_fail(runner, &err);
 	runner->counts.given_up++;
 	jr_held_drop(held);
@@ -329,6 +333,8 @@ jr_held_lose(struct jr_held *held, const char *why)
 		return;
 	held->lost = true;
 	log_held(JR_WARN, "lease_lost", held, why);
+	if (held->phase == JR_HELD_RUNNING && jr_exec_goes_on(held->runner))
+		return;
 	if (held->phase == JR_HELD_RUNNING) {
 		jr_attempt_event(held->attempt, JR_EV_LOST);
 		return;

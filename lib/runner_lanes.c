@@ -148,12 +148,23 @@ jr_seat_take(struct jr_runner *runner, enum jr_pool pool)
 	return seat;
 }
 
+struct jr_seat *
+jr_seat_of_none(void)
+{
+	struct jr_seat *seat = jr_xcalloc(1, sizeof(*seat));
+
+	seat->pool = JR_POOL_COUNT;
+	seat->runs = 1;
+	return seat;
+}
+
 void
 jr_seat_leave(struct jr_runner *runner, struct jr_seat *seat)
 {
 	if (--seat->runs > 0)
 		return;
-	jr_places_give(&runner->places[seat->pool], 1);
+	if (seat->pool != JR_POOL_COUNT)
+		jr_places_give(&runner->places[seat->pool], 1);
 	free(seat);
 }
 

@@ -56,6 +56,8 @@ is_worth_another_try(const struct jr_runner *runner, const struct jr_err *err, i
 		return false;
 	if (runner->held_count > 0)
 		return !runner->hurried;
+	if (jr_exec_is_over(runner))
+		return false;
 	return !runner->draining && jr_pg_is_temporary(err) && next_ms <= runner->patience_until_ms;
 }
 

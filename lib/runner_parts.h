@@ -6,11 +6,13 @@
  *	runner_lanes.c   what is claimed together, and the places for it
  *	runner_claim.c   combinations, cursor, claims
  *	runner_take.c    what a claim brought; adoption
+ *	runner_exec.c    one command of jobrun exec, instead of all claims
  *	runner_held.c    held runs: start, self-fence, end
  *	runner_beat.c    the heartbeat of all of them
  *	runner_tell.c    what running handlers have to tell
  *	runner_settle.c  outcomes: settle, doubt, reports
  *	runner_reclaim.c expired leases of others
+ *	runner_fire.c    schedules
  *	runner_linger.c  staying: listening, and handing over
  *
  * Whenever something has happened, jr_runner_pump looks for the most urgent thing to send; it sends one batch and waits
@@ -42,7 +44,7 @@ enum jr_held_phase {
 
 /* A place that was had, by one run or by the runs of a set that are worked on together. */
 struct jr_seat {
-	enum jr_pool pool;
+	enum jr_pool pool; /* JR_POOL_COUNT: of none */
 	size_t runs;
 };
 
@@ -130,8 +132,8 @@ struct jr_runner {
 
 	bool draining;  /* no more claims: a signal, a limit, a failure */
 	bool signalled; /* what is claimed but not started is released */
+	bool hurried;   /* second INT */
 	int interrupts;
-	bool hurried; /* second INT */
 	struct jr_timer splay, grace, runtime,
 	    wake; /* wake: something wants to be sent at a later time */
 
@@ -169,6 +171,8 @@ struct jr_runner {
 	bool claim_alone;     /* a fused settle and claim failed: not together next time */
 	bool claim_in_doubt;
 	bool
+	    exec_in_doubt; /* a claim of jobrun exec was not answered: nothing found is read again */
+	bool
 	    combos_whole; /* a claim found nothing although the combinations were cut: read all of them */
 	int64_t claim_sent_ms;
 	int64_t adopt_at_ms; /* doubt about a claim is not read before */
@@ -178,6 +182,11 @@ struct jr_runner {
 	size_t claim_wanted; /* runs asked for; 0: the statement was no claim */
 	bool job_tried;
 	int64_t prunes; /* claimed runs that are housekeeping: not what --max-runs counts */
+
+	/* fire */
+	int64_t fire_at_ms;  /* schedules are not fired before; JR_NEVER: nothing is known yet */
+	int64_t fire_errors; /* in a row */
+	bool fire_told;      /* of slots that cannot be fired */
 
 	/* tell, and beat */
 	bool tell_wanted;
@@ -221,6 +230,7 @@ void jr_lanes_note_set(
     const struct jr_runner *runner, struct jr_lane *lane, const PGresult *result);
 /* A place for a run, from those had for the claim, else another; NULL: there is none. */
 struct jr_seat *jr_seat_take(struct jr_runner *runner, enum jr_pool pool);
+struct jr_seat *jr_seat_of_none(void); /* one that takes no place */
 void jr_seat_leave(struct jr_runner *runner, struct jr_seat *seat);
 
 /* runner_take.c */
@@ -232,16 +242,30 @@ bool jr_claim_try_adopt(struct jr_runner *runner);
 
 /* runner_claim.c */
 bool jr_claim_is_allowed(const struct jr_runner *runner);
+bool jr_claim_is_single(
+    const struct jr_runner *runner); /* one run is wanted, whatever else is due: --job, exec */
 bool jr_claim_is_used_up(const struct jr_runner *runner); /* --max-runs */
 /* There is news: look for work as soon as it is sensible, however often this is called. */
 void jr_claim_look_soon(struct jr_runner *runner);
 bool jr_claim_try(struct jr_runner *runner);
-/* The claim (or the look for combinations) that is to go with a settle. 0: none. */
+/* The claim (or the look for work) that is to go with a settle: how many statements. 0: none. */
 size_t jr_claim_add(struct jr_runner *runner, struct jr_batch *batch);
 void jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t first);
 void jr_claim_take_combos(struct jr_runner *runner, const PGresult *result);
 void jr_claim_reset(struct jr_runner *runner); /* drop the cursor and the combinations */
 bool jr_claim_is_over(const struct jr_runner *runner);
+
+/* runner_exec.c: with options that have no `exec` each does what is right without it */
+bool jr_exec_add_claim(struct jr_runner *runner, struct jr_batch *batch); /* false: there is none */
+void jr_exec_take_nothing(struct jr_runner *runner);                      /* the claim was empty */
+const struct jr_handler *jr_exec_handler(const struct jr_runner *runner, const char *job_type);
+int64_t jr_exec_fence(const struct jr_runner *runner, int64_t fence_at_ms); /* of the handler */
+bool jr_exec_goes_on(const struct jr_runner *runner);
+bool jr_exec_is_over(const struct jr_runner *runner); /* nobody waits for more than our end */
+bool jr_exec_is_deaf(const struct jr_runner *runner, int signo); /* to this signal */
+void jr_exec_note_start(struct jr_held *held);
+void jr_exec_note_end(struct jr_held *held, const struct jr_outcome *outcome); /* NULL: lost */
+void jr_exec_judge(struct jr_held *held); /* make its outcome final */
 
 /* runner_held.c */
 /* Takes the run, and its seat (NULL: it cannot be started). */
@@ -281,6 +305,11 @@ void jr_tell_forget(struct jr_held *held);
 bool jr_reclaim_try(struct jr_runner *runner);
 void jr_reclaim_begin(struct jr_runner *runner); /* from the first expired row on */
 void jr_reclaim_forget(struct jr_runner *runner);
+
+/* runner_fire.c */
+/* What goes with each look for work: how long it is to the next slot. */
+void jr_fire_take_look(struct jr_runner *runner, const PGresult *result);
+bool jr_fire_try(struct jr_runner *runner);
 
 /* runner_linger.c */
 bool jr_linger_is_on(const struct jr_runner *runner); /* "nothing is due" is not the end */

@@ -34,6 +34,8 @@ find_seat(struct jr_runner *runner, const struct jr_run *run, const struct jr_ha
 	const struct jr_handler *handler = jr_handlers_find(runner->opts->handlers, run->job_type);
 	struct jr_seat *seat;
 
+	if (runner->opts->exec != NULL)
+		return jr_seat_of_none();
 	if (handler == NULL)
 		return NULL;
 	if (handler->kind->pool == JR_POOL_PRUNE)

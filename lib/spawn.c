@@ -10,6 +10,7 @@
 
 #include "fd.h"
 #include "keeper.h"
+#include "mem.h"
 #include "rlimits.h"
 
 #include <errno.h>
@@ -17,13 +18,15 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define START_MS 2000 /* for a child of another account to execute */
-#define REPORT_FD 3   /* of the child, while it is not executed yet */
+#define SHELL "/bin/sh"
+#define REPORT_FD 3 /* of the child, while it is not executed yet */
 
 enum step {
 	STEP_SESSION,
@@ -48,6 +51,7 @@ struct plan {
 	int keeper_fd;
 	int report_fd;
 	pid_t parent;
+	char **script_argv; /* of a shell, if the file has no interpreter; NULL: it must have one */
 };
 
 /* In the child: say what went wrong, and end. */
@@ -84,25 +88,39 @@ set_descriptors(const struct plan *plan)
 	const struct jr_spawn *spawn = plan->spawn;
 
 	if (dup2(spawn->in_fd, STDIN_FILENO) < 0 || dup2(spawn->out_fd, STDOUT_FILENO) < 0 ||
-	    dup2(spawn->out_fd, STDERR_FILENO) < 0)
+	    dup2(spawn->err_fd, STDERR_FILENO) < 0)
 		return false;
+	if (spawn->as_is) /* ours close by themselves */
+		return true;
 	if (plan->report_fd != REPORT_FD && dup3(plan->report_fd, REPORT_FD, O_CLOEXEC) < 0)
 		return false;
 	jr_fd_close_range(REPORT_FD + 1, UINT_MAX);
 	return true;
 }
 
+/* Was it ignored when we were started? SIGPIPE is by our own doing. */
+static bool
+is_ignored(int signo)
+{
+	struct sigaction action;
+
+	return signo != SIGPIPE && sigaction(signo, NULL, &action) == 0 &&
+	       action.sa_handler == SIG_IGN;
+}
+
 /* In the child: execve resets handlers but not what is ignored, and keeps the mask. */
 static void
-reset_signals(void)
+reset_signals(bool as_is)
 {
 	struct sigaction action;
 	sigset_t none;
 
 	memset(&action, 0, sizeof(action));
 	action.sa_handler = SIG_DFL;
-	for (int signo = 1; signo < NSIG; signo++)
-		(void)sigaction(signo, &action, NULL);
+	for (int signo = 1; signo < NSIG; signo++) {
+		if (!as_is || !is_ignored(signo))
+			(void)sigaction(signo, &action, NULL);
+	}
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -120,18 +138,32 @@ become(int report_fd, const struct jr_limits *limits)
 
 /* In the child, at last: what is done before it needs descriptors and stack. */
 static void
-set_limits(const struct jr_limits *limits)
+set_limits(int report_fd, const struct jr_limits *limits)
 {
 	for (int which = 0; which < JR_LIMIT_COUNT; which++) {
 		if (!jr_limits_set(limits, (enum jr_limit)which))
-			give_up(REPORT_FD, (enum step)(STEP_LIMITS + which));
+			give_up(report_fd, (enum step)(STEP_LIMITS + which));
 	}
+}
+
+/* In the child: as execvp does it. Returns if it cannot. */
+static void
+execute(const struct plan *plan)
+{
+	const struct jr_spawn *spawn = plan->spawn;
+
+	(void)execve(spawn->path, spawn->argv, spawn->envp);
+	if (errno != ENOEXEC || plan->script_argv == NULL)
+		return;
+	(void)execve(SHELL, plan->script_argv, spawn->envp);
+	errno = ENOEXEC;
 }
 
 static JR_NORETURN void
 run_child(const struct plan *plan)
 {
 	const struct jr_spawn *spawn = plan->spawn;
+	int report_fd = spawn->as_is ? plan->report_fd : REPORT_FD;
 
 	if (setsid() < 0)
 		give_up(plan->report_fd, STEP_SESSION);
@@ -145,11 +177,11 @@ run_child(const struct plan *plan)
 		give_up(plan->report_fd, STEP_PARENT);
 	if (!set_descriptors(plan))
 		give_up(plan->report_fd, STEP_FDS);
-	reset_signals();
+	reset_signals(spawn->as_is);
 	if (spawn->limits != NULL)
-		set_limits(spawn->limits);
-	(void)execve(spawn->path, spawn->argv, spawn->envp);
-	give_up(REPORT_FD, STEP_EXEC);
+		set_limits(report_fd, spawn->limits);
+	execute(plan);
+	give_up(report_fd, STEP_EXEC);
 }
 
 /* A memory limit that is too small for the program is so the next time too. */
@@ -265,6 +297,23 @@ reap_failed(struct jr_keeper *keeper, pid_t pid)
 		;
 }
 
+/* Of a shell that reads the file: made before the start, since nothing can be allocated behind it. Caller frees [1] and it. */
+static char **
+make_script_argv(const struct jr_spawn *spawn)
+{
+	size_t count = 0;
+	char **argv;
+
+	while (spawn->argv[count] != NULL)
+		count++;
+	argv = jr_xcalloc(count + 3, sizeof(*argv));
+	argv[0] = spawn->argv[0];
+	argv[1] = jr_xstrdup(spawn->path);
+	for (size_t i = 1; i < count; i++)
+		argv[i + 1] = spawn->argv[i];
+	return argv;
+}
+
 int64_t
 jr_spawn(struct jr_keeper *keeper, const struct jr_spawn *spawn, struct jr_err *err)
 {
@@ -281,6 +330,8 @@ jr_spawn(struct jr_keeper *keeper, const struct jr_spawn *spawn, struct jr_err *
 		return -1;
 	}
 	plan.report_fd = ends[1];
+	if (spawn->as_is)
+		plan.script_argv = make_script_argv(spawn);
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &before);
 	pid = make_child(&plan);
@@ -294,6 +345,9 @@ jr_spawn(struct jr_keeper *keeper, const struct jr_spawn *spawn, struct jr_err *
 	} else
 		failed = pid < 0 || read_report(ends[0], &report);
 	(void)close(ends[0]);
+	if (plan.script_argv != NULL)
+		free(plan.script_argv[1]);
+	free(plan.script_argv);
 	if (!failed)
 		return pid;
 	if (pid > 0)

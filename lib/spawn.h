@@ -21,9 +21,12 @@ struct jr_spawn {
 	char *const *envp;
 	const char *cwd; /* NULL: stays */
 	int in_fd;       /* becomes 0; above 2 and close-on-exec, as the next */
-	int out_fd;      /* becomes 1 and 2 */
+	int out_fd;      /* becomes 1 */
+	int err_fd;      /* becomes 2; may be out_fd */
 	int64_t deadline_ms;
 	const struct jr_limits *limits; /* NULL: none */
+	bool
+	    as_is; /* other descriptors and ignored signals stay; a file without an interpreter is a script of /bin/sh */
 };
 
 /*

@@ -523,7 +523,7 @@ create function jobrun.next_slots(
 	schedule text, time_zone text default 'UTC', after timestamptz default now(), count integer default 1,
 	anchor timestamptz default null)
 returns setof timestamptz
-language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_fields constant jobrun.schedule_fields := jobrun.parse_schedule(schedule);
 	v_slot   timestamptz := coalesce(next_slots.after, now());

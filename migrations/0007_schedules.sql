@@ -3,6 +3,7 @@
 -- Also those that are disabled: their slots are recorded as skipped.
 drop index jobrun.job_definitions_next;
 create index job_definitions_next on jobrun.job_definitions (next_slot_at) where next_slot_at is not null;
+alter table jobrun.job_definitions add constraint job_definitions_next_slot check (isfinite(next_slot_at));
 
 -- --------------------------------------------------------------------------------------------------- accounts of slots
 
@@ -171,8 +172,9 @@ begin
 				when 'anchor_at' then to_jsonb(base.anchor_at) else 'null' end;
 		elsif jsonb_typeof(v_value) <> v_kind then
 			raise exception 'definition "%": % is no % but %', base.name, v_member, v_kind, left(v_value::text, 100)
-				using errcode = 'JR065', hint = case when v_member in ('timeout', 'backoff_base', 'backoff_cap', 'catch_up_grace')
-					then 'Durations are texts: "90s", "15m".' else '' end;
+				|| case when v_member in ('timeout', 'backoff_base', 'backoff_cap', 'catch_up_grace')
+					then '; durations are texts: "90s", "15m"' else '' end
+				using errcode = 'JR065';
 		elsif v_value = '"now"' and v_member = 'anchor_at' then
 			v_value := to_jsonb(now());
 		end if;
@@ -316,7 +318,12 @@ begin
 	-- in order of id, as everybody locks them
 	perform from jobrun.job_definitions d where d.name = any (v_names) or exact order by d.id for no key update;
 	for v_one in select a.value from jsonb_array_elements(definitions) with ordinality a(value, nr) order by a.nr loop
-		return next jobrun.define(v_one ->> 'name', v_unsaid || (v_one - 'name'), reason);
+		begin
+			return next jobrun.define(v_one ->> 'name', v_unsaid || (v_one - 'name'), reason);
+		exception when sqlstate 'JR065' then     -- which one?
+			raise exception '%', case when sqlerrm like 'definition "%' then '' else format('definition "%s": ', left(v_one ->> 'name', 100))
+				end || sqlerrm using errcode = 'JR065';
+		end;
 	end loop;
 	if exact then
 		for v_old in
@@ -452,7 +459,8 @@ begin
 end
 $fn$;
 
--- fire: all definitions that have slots to account for, a hundred at most; their slots are advanced and their runs inserted
+-- fire: all definitions that have slots to account for, a hundred at most, and for a third of statement_timeout at most, so that
+-- what takes long is done in several calls; their slots are advanced and their runs inserted
 -- in one go. at: not behind now(). Any number of callers: who comes second passes a locked definition over, and one that waited
 -- nowhere finds next_slot_at moved on. What is wrong with one definition costs its slots ("error: ...") and no other definition.
 create function jobrun.fire(at timestamptz default now())
@@ -461,6 +469,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, jobrun,
 #variable_conflict use_column
 declare
 	v_at     constant timestamptz := least(at, now());
+	v_end    constant timestamptz := clock_timestamp() + nullif(current_setting('statement_timeout')::interval, interval '0') / 3;
 	v_queued boolean := false;
 	v_def    jobrun.job_definitions;
 begin
@@ -490,6 +499,7 @@ begin
 				slots      := jobrun.fail_slots(v_def, v_at, left('error: ' || sqlerrm, 1000));
 				return next;
 		end;
+		exit when clock_timestamp() > v_end;
 	end loop;
 	if v_queued then
 		perform jobrun.call_runners('');
@@ -514,6 +524,30 @@ end
 $fn$;
 
 -- ------------------------------------------------------------------------------------------------------------- by hand
+
+-- slot_text: a slot as people read and type it: local time of the zone with its offset, "2026-03-29 03:00+02:00"; seconds only
+-- where there are any. A zone that this server does not know (any more) is UTC here, so that what looks goes on.
+create function jobrun.slot_text(slot timestamptz, time_zone text) returns text
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_local timestamp := slot at time zone 'UTC';
+	v_ahead interval := '0';
+begin
+	if not isfinite(slot) then
+		return slot::text;
+	elsif time_zone <> 'UTC' then
+		begin
+			v_ahead := (slot at time zone time_zone) - v_local;
+		exception when invalid_parameter_value then
+			null;
+		end;
+	end if;
+	v_local := v_local + v_ahead;
+	return to_char(v_local, case when date_trunc('minute', v_local) = v_local then 'YYYY-MM-DD HH24:MI'
+			when date_trunc('second', v_local) = v_local then 'YYYY-MM-DD HH24:MI:SS' else 'YYYY-MM-DD HH24:MI:SS.US' end)
+		|| case when v_ahead < '0' then '-' else '+' end || to_char(greatest(v_ahead, -v_ahead), 'HH24:MI');
+end
+$fn$;
 
 -- carve_slot: a slot in the middle of a row of many gets a row of its own.
 create function jobrun.carve_slot(definition jobrun.job_definitions, fields jobrun.schedule_fields, slot timestamptz) returns void
@@ -714,7 +748,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{read,run,admin}', 'select on jobrun.runs, jobrun.attempts, jobrun.job_queues, jobrun.job_types, jobrun.job_runners, '
 			|| 'jobrun.job_slots, jobrun.job_stats, jobrun.job_audit, jobrun.job_grants, jobrun.settings, jobrun.schema_migrations'),
 		('{read,run,admin}', 'execute on function jobrun.run_texts, jobrun.attempt_texts, jobrun.rate_left, '
-			|| 'jobrun.is_limited, jobrun.is_name'),
+			|| 'jobrun.is_limited, jobrun.is_name, jobrun.slot_text'),
 		('{run,admin}', 'select, insert, update, delete on jobrun.job_runs, jobrun.job_attempts, jobrun.job_slots, jobrun.job_runners, '
 			|| 'jobrun.job_effects, jobrun.job_stats, jobrun.job_runs_archive'),
 		('{run,admin}', 'select on jobrun.held_runs, jobrun.job_definitions'),

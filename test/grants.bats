@@ -248,6 +248,8 @@ $output"
 	assert_equal "$(sql enqueue "select jobrun.effect('a')")" t
 	as_ok enqueue enqueue work '{}' -k once
 	as_ok enqueue enqueue work '{}' -n
+	q "insert into jobrun.job_definitions (name, job_type) values ('nightly', 'work')"
+	as_ok enqueue enqueue --definition nightly
 
 	for what in 'select count(*) from jobrun.job_runs' 'select id from jobrun.job_runs' 'select count(*) from jobrun.runs' \
 		'select count(*) from jobrun.job_queues' 'select count(*) from jobrun.job_attempts' 'select count(*) from jobrun.held_runs' \
@@ -445,7 +447,7 @@ shell|succeeded|1' "select job_type, status, count(*) from jobrun.job_runs group
 	jr_ok pause --queue mail --definition nightly --reason why
 	jr_ok queue mail --max-running 3
 	for command in status 'status --json' list 'list --json' "show $id" "show $id --json" "show $bad" "show $bad --json" \
-		"show $waiting" queue 'queue --json' grant; do
+		"show $waiting" queue 'queue --json' grant 'slots nightly' 'slots nightly --json' 'list --definition nightly --json'; do
 		# shellcheck disable=SC2086 # words
 		as_ok read $command
 		refute_output --partial hidden
@@ -480,7 +482,8 @@ t
 		"select * from jobrun.claim(1, 'h', 1, '{work}', '{default}', '{100}', null, null, null, 1000)"; do
 		refused read "$what"
 	done
-	for command in 'enqueue work' "retry $bad" "cancel $waiting" 'pause --queue mail' 'queue mail --max-running 1' run; do
+	for command in 'enqueue work' 'enqueue --definition nightly' 'slots nightly --replay yesterday' "retry $bad" "cancel $waiting" \
+		'pause --queue mail' 'queue mail --max-running 1' run; do
 		# shellcheck disable=SC2086 # words
 		as read $command
 		assert_equal "$status" 77
@@ -591,13 +594,26 @@ objects() {
 		function call_runners: admin
 		function caller: admin
 		function cancel: enqueue run admin
+		function carve_slot: admin
+		function check_definition: admin
 		function check_duration: admin
 		function check_key: admin
 		function check_name: admin
+		function check_time_zone: admin
+		function check_type: admin
 		function claim: run admin
 		function claim_job: run admin
+		function clock_change: admin
+		function count_bits: admin
+		function count_every: admin
+		function count_in_month: admin
+		function count_local: admin
 		function count_prunable: admin
+		function count_slots: admin
 		function count_up: admin
+		function define: admin
+		function define_all: admin
+		function definition_doc: admin
 		function drop_grant: admin
 		function effect: enqueue run admin
 		function effect_begin: enqueue run admin
@@ -607,28 +623,56 @@ objects() {
 		function effect_look: enqueue run admin
 		function effect_undo: enqueue run admin
 		function enqueue: enqueue run admin
+		function enqueue_definition: enqueue run admin
 		function enqueue_many: enqueue run admin
 		function enqueue_run: enqueue run admin
+		function exec_claim: run admin
+		function exec_skipped: run admin
+		function fail_slots: admin
+		function fire: run admin
+		function fire_definition: admin
+		function fire_slot: admin
+		function highest_bit: admin
 		function hours_end: admin
 		function insert_run: admin
 		function is_admin: admin
 		function is_limited: read run admin
 		function is_name: read run admin
 		function kept_since: admin
+		function last_local: admin
+		function last_slot: admin
+		function local_peak: admin
+		function local_reached: admin
 		function lock_waiting: admin
 		function may: admin
 		function may_enqueue: admin
+		function month_days: admin
 		function need: enqueue read run admin
 		function new_run: admin
+		function new_run_of: admin
+		function next_local: admin
+		function next_slot: admin
+		function next_slots: enqueue read run admin
 		function nth_key: admin
+		function overlapping: admin
+		function parse_every: admin
+		function parse_schedule: admin
+		function parse_schedule_field: admin
+		function parse_schedule_item: admin
+		function parse_schedule_number: admin
 		function pause: admin
+		function pause_reason: admin
 		function prune_kinds: admin
 		function prune_rule: admin
 		function prune_some: admin
 		function prune_step: run admin
 		function raise_alarm: run admin
 		function rate_left: read run admin
+		function read_definition: admin
 		function read_options: admin
+		function record_slots: admin
+		function replay: admin
+		function restore_slots: admin
 		function resume: admin
 		function retry: admin
 		function rights: admin
@@ -636,9 +680,11 @@ objects() {
 		function run_texts: read run admin
 		function set_queue: admin
 		function settle_done: run admin
+		function slot_text: read run admin
 		function stats_of: admin
 		function sum_hours: admin
 		function take_new_runs: admin
+		function undefine: admin
 		schema: enqueue=U read=U run=U admin=U
 		sequence job_audit_id_seq:
 		sequence job_definitions_id_seq:
@@ -646,7 +692,7 @@ objects() {
 		sequence new_runs_nr_seq:
 		table job_attempts: read=R run=rawd admin=rawd
 		table job_audit: read=r run=r admin=r
-		table job_definitions: read=R run=rW admin=rawd
+		table job_definitions: read=R run=r admin=rawd
 		table job_effects: run=rawd admin=rawd
 		table job_grants: read=r run=r admin=r
 		table job_queues: read=r run=rW admin=rW
@@ -659,9 +705,11 @@ objects() {
 		table new_runs: enqueue=A run=A admin=rA
 		table schema_migrations: read=r run=r admin=r
 		table settings: read=r run=r admin=rw
+		type defined:
 		type enqueued:
 		type prune_rule:
 		type run_options:
+		type schedule_fields:
 		view attempts: read=r run=r admin=r
 		view held_runs: run=r admin=r
 		view runs: read=r run=r admin=r
@@ -677,7 +725,6 @@ columns() {
 		read select job_runs: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code output_dropped
 		read select job_runs_archive: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code archived_at output_dropped
 		run insert new_runs: job_type payload options run
-		run update job_definitions: next_slot_at
 		run update job_queues: rate_window_start rate_used
 		admin insert new_runs: job_type payload options run
 		admin update job_queues: rate_window_start rate_used
@@ -752,7 +799,7 @@ found_columns() {
 	q_is '' "select p.proname, p.proconfig from pg_proc p where p.pronamespace = 'jobrun'::regnamespace
 		and p.prosecdef and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# And what has another one, or none, must be known: they are called inside others, or are one expression.
-	q_is 'bucket_of,caller,is_limited,is_name,rate_left' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
+	q_is 'bucket_of,caller,count_bits,highest_bit,is_limited,is_name,rate_left' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
 		where p.pronamespace = 'jobrun'::regnamespace and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# Views too are read with their owner's rights.
 	q_is 'attempts,runs' "select string_agg(relname, ',' order by relname) from pg_class where relnamespace = 'jobrun'::regnamespace

@@ -313,3 +313,19 @@ both_or_neither() {
 	jr run
 	assert_equal "$(cat "$TMPDIR/mail")" "send_mail $id is dead after 1 attempts: exit 65: no such user"
 }
+
+@test "slots without a run, once more, all of a week" {
+	q "select jobrun.define('nightly', jsonb_build_object('schedule', '@every 1d', 'anchor_at', now() - interval '99 days 1 hour'))" \
+		"update jobrun.job_definitions set next_slot_at = now() - interval '3 days 61 minutes' where name = 'nightly'" \
+		"select count(*) from jobrun.fire()" >/dev/null
+	q_is '3|1' "select count(*) filter (where outcome = 'coalesced'), count(*) filter (where outcome = 'queued') from jobrun.job_slots"
+	example 'all that had no run' | bash >out
+	assert_equal "$(sort -n out)" "$(q "select id from jobrun.job_runs where slot < now() - interval '1 day' order by id")"
+	q_is '3|1' "select count(*) filter (where reason = 'replayed'), count(*) filter (where reason is null) from jobrun.job_slots"
+}
+
+@test "defaults of a job type" {
+	example 'defaults of every' | q >/dev/null
+	enqueue send_invoice
+	q_is 'mail|8|00:02:00|00:01:00|06:00:00|smtp' "select queue, max_attempts, timeout, backoff_base, backoff_cap, concurrency_key from jobrun.job_runs"
+}

@@ -1,26 +1,30 @@
--- matching_kinds: how many runs of which kind a filter means, the newest if it is limited; $1 to $5 as in list.sql, but $1 null
+-- matching_kinds: how many runs of which kind a filter means, the newest if it is limited; $1 to $6 as in list.sql, but $1 null
 -- is all, and $2 is given. Gives job type, status, runs, document, lowest and highest id.
 -- All waiting runs are read, whatever the limit: in order of id the planner would look for them among all that ever ended.
 with matching as materialized (
 	(select r.id, r.job_type, r.status from jobrun.job_runs r
 	where 'dead' = any ($2::text[]) and r.status = 'dead'
 		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
+		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
 		and ($5::bigint is null or r.finished_at >= now() - $5::bigint * interval '1 millisecond')
 	order by r.id desc limit $1::bigint)
 	union all
 	select r.id, r.job_type, r.status from jobrun.job_runs r
 	where 'running' = any ($2::text[]) and r.status = 'running'
 		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
+		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
 		and ($5::bigint is null or r.created_at >= now() - $5::bigint * interval '1 millisecond')
 	union all
 	select r.id, r.job_type, r.status from jobrun.job_runs r
 	where $2::text[] && '{queued,failed}' and r.status in ('queued', 'failed') and r.status = any ($2::text[])
 		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
+		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
 		and ($5::bigint is null or r.created_at >= now() - $5::bigint * interval '1 millisecond')
 	union all
 	(select r.id, r.job_type, r.status from jobrun.job_runs r
 	where $2::text[] && '{succeeded,cancelled}' and r.status in ('succeeded', 'cancelled') and r.status = any ($2::text[])
 		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
+		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
 		and ($5::bigint is null or r.finished_at >= now() - $5::bigint * interval '1 millisecond')
 	order by r.id desc limit $1::bigint)
 )

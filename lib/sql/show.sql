@@ -2,10 +2,13 @@
 -- What it was given and what it said is there for those who may read it.
 select f.name, f.kind, f.value, case f.kind when 'time' then f.age_ms end
 from jobrun.job_runs r
+left join jobrun.job_definitions d on d.id = r.definition_id
 cross join lateral jobrun.run_texts(r.id) t
 cross join lateral (select v.*, row_number() over () as nr from (values
 	('run',         'text', r.id::text, null::timestamptz),
 	('type',        'text', r.job_type, null),
+	('definition',  'text', coalesce(d.name, r.definition_id || ', which was removed'), null),
+	('slot',        'text', jobrun.slot_text(r.slot, d.time_zone), null),
 	('status',      'text', case when r.status = 'failed' then 'retrying'
 		when r.status = 'running' and r.cancel_requested_at is not null then 'running, cancel requested'
 		else r.status end, null),
@@ -19,7 +22,6 @@ cross join lateral (select v.*, row_number() over () as nr from (values
 	('created',     'time', null, r.created_at),
 	('created by',  'text', r.created_by, null),
 	('due',         'time', null, case when r.status in ('queued', 'failed') then r.run_at end),
-	('slot',        'time', null, r.slot),
 	('expires',     'time', null, case when r.finished_at is null then r.expires_at end),
 	('started',     'time', null, r.started_at),
 	('finished',    'time', null, r.finished_at),

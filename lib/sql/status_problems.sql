@@ -41,6 +41,23 @@ with due as (
 		d.paused_reason
 	from jobrun.job_definitions d
 	where d.paused_until > now() and ($1::text[] is null or d.job_type = any ($1::text[]))
+	union all        -- not the housekeeping: where nobody ticks and nothing is due, nobody need care
+	select 7, 'definition ' || d.name, 'late_slot', 'slot ' || jobrun.slot_text(d.next_slot_at, d.time_zone)
+			|| ' has passed, and ' || case when n.came then 'the ticks since then could not fire it'
+				else 'no tick has come since' end,
+		case when n.came then 'jobrun --once says why' else 'is the crontab line in place? try: jobrun --once -v' end, null, null, null
+	from jobrun.job_definitions d
+	cross join lateral (select exists (select from jobrun.job_runners n
+		where n.started_at > d.next_slot_at + interval '1 minute') as came) n
+	where d.enabled and d.next_slot_at < now() - interval '2 minutes' and d.name not like 'jobrun.%'
+		and ($1::text[] is null or d.job_type = any ($1::text[]))
+	union all
+	select 8, 'definition ' || d.name, 'overlap', 'slot ' || jobrun.slot_text(l.slot, d.time_zone) || ' was skipped, '
+			|| substr(l.reason, 10), 'jobrun slots ' || d.name, null, null, null
+	from jobrun.job_definitions d
+	cross join lateral (select s.slot, s.outcome, s.reason from jobrun.job_slots s
+		where s.definition_id = d.id order by s.slot desc limit 1) l
+	where l.outcome = 'skipped' and l.reason like 'overlap: %' and ($1::text[] is null or d.job_type = any ($1::text[]))
 )
 select p.about || ': ' || p.text,
 	case when isfinite(p.paused_until) then floor(extract(epoch from p.paused_until) * 1000)::bigint end,

@@ -1,6 +1,6 @@
 -- status_types: a row for each job type that has runs waiting, running, dead, or finished in the last 24 hours, or that has
--- a definition; $1 only these (null: all). Gives job type, queued, retrying, running, dead, done in 24 h, age in ms of the
--- oldest due run, age of the last success, document.
+-- a definition which is not jobrun's own; $1 only these (null: all). Gives job type, queued, retrying, running, dead, done in
+-- 24 h, age in ms of the oldest due run, age of the last success, document.
 -- Each part reads one partial index or 24 hours of the index on finished_at, never the history.
 with counts as (
 	select r.job_type, count(*) filter (where r.status = 'queued') as queued,
@@ -18,7 +18,7 @@ with counts as (
 	from jobrun.job_runs r
 	where r.finished_at >= now() - interval '24 hours' and r.status = 'succeeded' group by r.job_type
 	union all
-	select d.job_type, 0, 0, 0, 0, 0, null, null from jobrun.job_definitions d
+	select d.job_type, 0, 0, 0, 0, 0, null, null from jobrun.job_definitions d where d.job_type not like 'jobrun.%'
 ), types as (
 	select c.job_type, sum(c.queued)::bigint as queued, sum(c.retrying)::bigint as retrying, sum(c.running)::bigint as running,
 		sum(c.dead)::bigint as dead, sum(c.done_24h)::bigint as done_24h, min(c.oldest_due_at) as oldest_due_at,

@@ -180,7 +180,7 @@ def random_schedule(rng, locals_near):
     minute = random_field(rng, 0, 59, star=0.1)
     hour = random_field(rng, 0, 23, star=0.25)
     if rng.random() < 0.5:
-        hour = rng.choice([str(near.hour), f"{near.hour},{(near.hour + 1) % 24}", f"0-{near.hour}"])
+        hour = rng.choice([str(near.hour), f"{near.hour},{(near.hour + 1) % 24}", f"0-{near.hour}", f"*/{near.hour or 24}"])
     if rng.random() < 0.2:
         minute = str(near.minute)
     day = random_field(rng, 1, 31, star=0.6, extra=["L", "l"])

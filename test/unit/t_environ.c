@@ -228,6 +228,32 @@ passwords_are_found_in_every_form(void **state)
 	}
 }
 
+static void
+a_command_finds_its_surroundings_and_the_run(void **state)
+{
+	char *base[] = {(char *)(uintptr_t) "PGPASSWORD=p",
+	    (char *)(uintptr_t) "LD_LIBRARY_PATH=/x",
+	    (char *)(uintptr_t) "DATABASE_URL=postgresql://u:p@h/d",
+	    (char *)(uintptr_t) "JOBRUN_HANDLER_DATABASE_URL=postgresql://h/d",
+	    (char *)(uintptr_t) "JOBRUN_RUN_ID=1", (char *)(uintptr_t) "JOBRUN_SLOT=outer",
+	    (char *)(uintptr_t) "ODD", NULL};
+	char **env = jr_environ_keep(base, &example, JR_NEVER, &no_extra);
+	size_t count = 0;
+
+	(void)state;
+	assert_string_equal(value_of(env, "PGPASSWORD"), "p");
+	assert_string_equal(value_of(env, "LD_LIBRARY_PATH"), "/x");
+	assert_string_equal(value_of(env, "DATABASE_URL"), "postgresql://u:p@h/d");
+	assert_non_null(value_of(env, "JOBRUN_HANDLER_DATABASE_URL"));
+	assert_null(value_of(env, "JOBRUN_DATABASE_URL"));
+	assert_string_equal(value_of(env, "JOBRUN_RUN_ID"), "41");
+	assert_null(value_of(env, "JOBRUN_SLOT"));
+	while (env[count] != NULL)
+		count++;
+	assert_int_equal(count, 5 + 7); /* ODD is there too; and what says which run it is */
+	jr_environ_free(env);
+}
+
 int
 main(void)
 {
@@ -243,6 +269,7 @@ main(void)
 	    cmocka_unit_test(settings_replace_what_is_inherited),
 	    cmocka_unit_test(another_account_has_its_own_home),
 	    cmocka_unit_test(passwords_are_found_in_every_form),
+	    cmocka_unit_test(a_command_finds_its_surroundings_and_the_run),
 	};
 
 	return cmocka_run_group_tests_name("environ", tests, NULL, NULL);

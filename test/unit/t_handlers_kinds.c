@@ -160,6 +160,52 @@ a_directory_without_handlers_can_be_read(void **state)
 	jr_handlers_release(&handlers);
 }
 
+/* What is found for `word`, and what a shell would say of it. */
+static void
+expect_command(const char *word, const char *path, int status)
+{
+	char *argv[] = {(char *)(uintptr_t)word, (char *)(uintptr_t) "two words", NULL};
+	struct jr_handlers handlers;
+
+	jr_handlers_of_command(&handlers, "old", argv);
+	assert_int_equal(handlers.count, 1);
+	assert_ptr_equal(jr_handlers_find(&handlers, "old"), &handlers.items[0]);
+	assert_true(handlers.items[0].as_is);
+	assert_string_equal(handlers.items[0].path, path);
+	assert_string_equal(handlers.items[0].settings.argv[0], word);
+	assert_string_equal(handlers.items[0].settings.argv[1], "two words");
+	assert_null(handlers.items[0].settings.argv[2]);
+	assert_int_equal(jr_handlers_command_status(&handlers.items[0]), status);
+	jr_handlers_release(&handlers);
+}
+
+static void
+a_command_is_found_as_a_shell_does_it(void **state)
+{
+	const char *directory = *state;
+	char *before = jr_xstrdup_or_null(getenv("PATH"));
+	char *path = jr_xasprintf("/no/such:%s:/bin", directory);
+	char *plain = make_file(directory, "plain", "", 0600);
+	char *tool = make_file(directory, "tool", "", 0755);
+
+	free(make_file(
+	    directory, "sh", "", 0600)); /* is passed over, since another can be executed */
+	setenv("PATH", path, 1);
+	expect_command("tool", tool, 126);
+	expect_command("plain", plain, 126);
+	expect_command("sh", "/bin/sh", 126);
+	expect_command("no-such", "no-such", 127);
+	expect_command("/no/such", "/no/such", 127);
+	expect_command(directory, directory, 126);
+	expect_command("", "", 127);
+	if (before != NULL)
+		setenv("PATH", before, 1);
+	free(before);
+	free(path);
+	free(plain);
+	free(tool);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int
@@ -170,6 +216,7 @@ main(void)
 	    TEST(a_type_with_a_bad_file_has_no_handler),
 	    TEST(a_statement_has_a_limit),
 	    TEST(a_directory_without_handlers_can_be_read),
+	    TEST(a_command_is_found_as_a_shell_does_it),
 	};
 
 	return cmocka_run_group_tests_name("handlers_kinds", tests, NULL, NULL);

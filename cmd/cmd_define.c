@@ -1,0 +1,292 @@
+/*
+ * define: make or change a definition, show one or all, remove some, or apply a file of them.
+ *
+ * What is judged here is what every command judges: numbers, durations, names. The rest, schedules and zones first of all,
+ * is judged by the database, so that any client is told the same.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "change.h"
+#include "define.h"
+#include "fires.h"
+#include "mem.h"
+#include "parse.h"
+#include "payload.h"
+#include "print.h"
+#include "sql_text.h"
+
+#define NEXT_COUNT "3"
+
+static const struct jr_define_opts define_defaults = {.type = NULL};
+
+#define AT(field) offsetof(struct jr_define_opts, field)
+
+/* clang-format off */
+static const struct jr_option define_options[] = {
+	{ .name = "type", .letter = 't', .arg = "TYPE", .help = "job type (the name)", .type = JR_OPT_STRING,
+	    .offset = AT(type), .check = jr_define_check_name },
+	{ .name = "schedule", .arg = "EXPR", .help = "when: '30 2 * * *', '@daily', '@every 15m'; none: only defaults",
+	    .type = JR_OPT_STRING, .offset = AT(schedule) },
+	{ .name = "time-zone", .arg = "ZONE", .help = "in which the schedule is meant (UTC)", .type = JR_OPT_STRING,
+	    .offset = AT(time_zone) },
+	{ .name = "queue", .letter = 'q', .arg = "QUEUE", .help = "queue (default)", .type = JR_OPT_STRING,
+	    .offset = AT(queue), .check = jr_define_check_name },
+	{ .name = "priority", .letter = 'p', .arg = "N", .help = "smaller first, -1000 to 1000 (100)", .type = JR_OPT_STRING,
+	    .offset = AT(priority), .check = jr_define_check_priority },
+	{ .name = "max-attempts", .arg = "N", .help = "attempts before a run is dead (5)", .type = JR_OPT_STRING,
+	    .offset = AT(max_attempts), .check = jr_define_check_attempts },
+	{ .name = "timeout", .arg = "D", .help = "time for one attempt; 0: no limit", .type = JR_OPT_STRING,
+	    .offset = AT(timeout), .check = jr_define_check_duration },
+	{ .name = "backoff", .arg = "BASE[,CAP]", .help = "pause before the second attempt, doubled up to CAP (10s,1h)",
+	    .type = JR_OPT_STRING, .offset = AT(backoff), .check = jr_define_check_backoff },
+	{ .name = "lock", .arg = "KEY", .help = "of the runs of its queue with this key, one at a time", .type = JR_OPT_STRING,
+	    .offset = AT(lock), .check = jr_define_check_key },
+	{ .name = "on-dead", .arg = "TYPE", .help = "enqueue a run of TYPE when one goes dead", .type = JR_OPT_STRING,
+	    .offset = AT(on_dead), .check = jr_define_check_name },
+	{ .name = "catch-up", .arg = "HOW", .help = "missed slots: once (one run for them all), skip or all (once)",
+	    .type = JR_OPT_STRING, .offset = AT(catch_up) },
+	{ .name = "catch-up-grace", .arg = "D", .help = "never start a slot older than D (skip: 5m; else no limit)",
+	    .type = JR_OPT_STRING, .offset = AT(catch_up_grace), .check = jr_define_check_duration },
+	{ .name = "overlap", .arg = "HOW", .help = "while a run of it is not over: skip the slot, or allow (skip)",
+	    .type = JR_OPT_STRING, .offset = AT(overlap) },
+	{ .name = "enable", .help = "start again what was disabled", .type = JR_OPT_FLAG, .offset = AT(enable) },
+	{ .name = "disable", .help = "start nothing; its slots are recorded as skipped", .type = JR_OPT_FLAG,
+	    .offset = AT(disable) },
+	{ .name = "description", .arg = "TEXT", .help = "what it is for", .type = JR_OPT_STRING, .offset = AT(description) },
+	{ .name = "restart", .help = "@every counts from now on", .type = JR_OPT_FLAG, .offset = AT(restart) },
+	{ .name = "reason", .arg = "TEXT", .help = "why, for the audit", .type = JR_OPT_STRING, .offset = AT(reason) },
+	{ .name = "list", .help = "all definitions", .type = JR_OPT_FLAG, .offset = AT(list) },
+	{ .name = "remove", .help = "remove those named; their runs stay", .type = JR_OPT_FLAG, .offset = AT(remove) },
+	{ .name = "file", .arg = "FILE", .help = "apply the definitions of FILE (- is stdin), all or none",
+	    .type = JR_OPT_STRING, .offset = AT(file) },
+	{ .name = "exact", .help = "--file: remove what is not in it", .type = JR_OPT_FLAG, .offset = AT(exact) },
+	{ .name = "dry-run", .letter = 'n', .help = "say what would change, change nothing", .type = JR_OPT_FLAG,
+	    .offset = AT(dry_run) },
+	JR_OPTIONS_END,
+};
+/* clang-format on */
+
+/* Of define.sql. */
+enum {
+	D_NAME,
+	D_ACTION,
+	D_LINES,
+	D_DOC
+};
+
+static void
+tell_change(const struct jr_define_opts *opts, const PGresult *result, const PGresult *next)
+{
+	const char *name = PQgetvalue(result, 0, D_NAME);
+	const char *action = PQgetvalue(result, 0, D_ACTION);
+	bool unchanged = strcmp(action, "unchanged") == 0;
+
+	printf("%s: %s%s\n", name, opts->dry_run && !unchanged ? "would be " : "", action);
+	if (strcmp(action, "changed") == 0)
+		jr_define_print_lines(jr_pg_text(result, 0, D_LINES));
+	if (jr_fires_has_times(next))
+		fputs("next\n", stdout);
+	jr_fires_print(stdout, "  ", next);
+	jr_fires_hint(stdout, "note: ", name, next);
+}
+
+/* The payload as text of JSON; NULL: none was given. False: it cannot be read. */
+static bool
+read_payload(const char *argument, char **payload, struct jr_err *err)
+{
+	*payload = NULL;
+	if (argument == NULL)
+		return true;
+	if (strcmp(argument, "none") == 0)
+		*payload = jr_xstrdup("null");
+	else
+		*payload = jr_payload_read(argument, err);
+	return *payload != NULL;
+}
+
+static int
+change_one(const struct jr_app *app, const struct jr_define_opts *opts, const char *name,
+    const char *changes, const char *payload, struct jr_err *err)
+{
+	const char *values[] = {name, changes, payload, opts->reason};
+	const char *fires[JR_FIRES_PARAMS] = {[JR_FIRES_OF] = name, [JR_FIRES_COUNT] = NEXT_COUNT};
+	const struct jr_statement statements[] = {
+	    {jr_sql_define, JR_COUNT(values), values}, {jr_sql_next, JR_FIRES_PARAMS, fires}};
+	PGresult *results[JR_COUNT(statements)] = {NULL};
+
+	if (!jr_change(app, statements, JR_COUNT(statements), opts->dry_run, results, err)) {
+		if (err->code == JR_E_DATA && payload != NULL)
+			jr_payload_locate(payload, err);
+		return (int)err->code;
+	}
+	if (app->json)
+		jr_print_documents(results[0], D_DOC);
+	else
+		tell_change(opts, results[0], results[1]);
+	for (size_t i = 0; i < JR_COUNT(results); i++)
+		PQclear(results[i]);
+	return 0;
+}
+
+/* argv: NAME [PAYLOAD]. With nothing to change it is shown. */
+static int
+define_one(const struct jr_app *app, const struct jr_define_opts *opts, int argc, char **argv,
+    struct jr_err *err)
+{
+	char *changes = NULL, *payload = NULL;
+	int status;
+
+	if (jr_parse_job_type("NAME", argv[0], err))
+		changes = jr_define_changes(opts, err);
+	if (changes == NULL || !read_payload(argc > 1 ? argv[1] : NULL, &payload, err))
+		status = (int)err->code;
+	else if (payload != NULL || strcmp(changes, "{}") != 0)
+		status = change_one(app, opts, argv[0], changes, payload, err);
+	else if (opts->reason == NULL && !opts->dry_run)
+		status = jr_define_show(app, argv[0], err);
+	else {
+		jr_fail(
+		    err, JR_E_USAGE, "nothing to change: 'jobrun define --help' lists what can be");
+		status = (int)err->code;
+	}
+	free(changes);
+	free(payload);
+	return status;
+}
+
+/* Those that were not there are named; the others are gone. */
+static int
+tell_removed(const struct jr_app *app, const struct jr_define_opts *opts, const PGresult *result,
+    struct jr_err *err)
+{
+	int missing = 0;
+
+	for (int row = 0; row < PQntuples(result); row++) {
+		const char *name = PQgetvalue(result, row, 0);
+
+		if (jr_pg_bool(result, row, 1)) {
+			if (!app->json)
+				printf("%s: %sremoved\n", name, opts->dry_run ? "would be " : "");
+		} else if (missing++ == 0)
+			jr_fail(err, JR_E_NEWS, "there is no definition %s", name);
+		else
+			jr_fail(err, JR_E_NEWS, "%.900s, %s", err->msg, name);
+	}
+	return missing > 0 ? JR_E_NEWS : 0;
+}
+
+static int
+remove_all(const struct jr_app *app, const struct jr_define_opts *opts, int argc, char **argv,
+    struct jr_err *err)
+{
+	char *names = jr_pg_array_of((const char *const *)argv, (size_t)argc);
+	const char *values[] = {names, opts->reason};
+	const struct jr_statement statement = {jr_sql_undefine, JR_COUNT(values), values};
+	PGresult *result = NULL;
+	int status;
+
+	for (int i = 0; i < argc; i++) {
+		if (!jr_parse_job_type("NAME", argv[i], err)) {
+			free(names);
+			return (int)err->code;
+		}
+	}
+	if (!jr_change(app, &statement, 1, opts->dry_run, &result, err))
+		status = (int)err->code;
+	else {
+		if (app->json)
+			jr_print_documents(result, 2);
+		status = tell_removed(app, opts, result, err);
+	}
+	PQclear(result);
+	free(names);
+	return status;
+}
+
+/* Of --list, --remove and --file one, and nothing that is for another. */
+static bool
+check(const struct jr_define_opts *opts, int argc, char **argv, struct jr_err *err)
+{
+	bool alone = opts->list || opts->file != NULL;
+
+	if (opts->list + opts->remove + (opts->file != NULL) > 1)
+		return jr_fail(err, JR_E_USAGE, "--list, --remove and --file exclude each other");
+	if (opts->enable && opts->disable)
+		return jr_fail(err, JR_E_USAGE, "--enable and --disable exclude each other");
+	if (opts->exact && opts->file == NULL)
+		return jr_fail(err, JR_E_USAGE,
+		    "--exact removes what is not in --file FILE, which is missing");
+	if (argc == 0 && !alone)
+		return jr_fail(err, JR_E_USAGE,
+		    "which definition? usage: jobrun define NAME [OPTION...]; --list shows all");
+	if (argc > (alone ? 0 : 2) && !opts->remove)
+		return jr_fail(
+		    err, JR_E_USAGE, "an argument too many: \"%.100s\"", argv[alone ? 0 : 2]);
+	if (opts->list && (opts->reason != NULL || opts->dry_run))
+		return jr_fail(err, JR_E_USAGE, "--list changes nothing");
+	return true;
+}
+
+/* --list, --remove and --file take none of the options that say what one definition is. */
+static bool
+check_changes(const struct jr_define_opts *opts, struct jr_err *err)
+{
+	char *changes;
+	bool ok;
+
+	if (!opts->list && !opts->remove && opts->file == NULL)
+		return true;
+	changes = jr_define_changes(opts, err);
+	if (changes == NULL)
+		return false;
+	ok = strcmp(changes, "{}") == 0;
+	free(changes);
+	return ok ||
+	       jr_fail(err, JR_E_USAGE, "%s: what a definition is to be is said with its NAME",
+		   opts->list     ? "--list"
+		   : opts->remove ? "--remove"
+				  : "--file");
+}
+
+static int
+define_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
+{
+	const struct jr_define_opts *opts = values;
+
+	if (!check(opts, argc, argv, err) || !check_changes(opts, err))
+		return (int)err->code;
+	if (opts->list)
+		return jr_define_list(app, err);
+	if (opts->file != NULL)
+		return jr_define_file(app, opts, err);
+	if (opts->remove)
+		return remove_all(app, opts, argc, argv, err);
+	return define_one(app, opts, argc, argv, err);
+}
+
+const struct jr_cmd jr_cmd_define = {
+    .name = "define",
+    .group = JR_GROUP_SCHEDULE,
+    .summary = "schedules, and defaults of a job type",
+    .usage =
+	"NAME [PAYLOAD|-|@FILE] [OPTION...] | --list | --remove NAME... | --file FILE [--exact]",
+    .details =
+	"Makes the definition NAME or changes it; what is not named stays, and 'none' is the value "
+	"in "
+	"brackets\n"
+	"again. Without anything to change it is shown. One that is named as a job type and has no "
+	"schedule gives\n"
+	"each enqueue of that type its payload, queue, priority, attempts, timeout, backoff and "
+	"lock.\n"
+	"FILE is {\"definitions\": [{\"name\": ..., \"schedule\": ..., \"timeout\": \"15m\", "
+	"\"payload\": ...}, "
+	"...]}, its members\n"
+	"named as the columns of jobrun.job_definitions; what one does not say is the value in "
+	"brackets.\n",
+    .options = define_options,
+    .defaults = &define_defaults,
+    .size = sizeof(define_defaults),
+    .max_args = -1,
+    .run = define_run,
+};

@@ -1,0 +1,328 @@
+/*
+ * exec: a line of an old crontab with lease, history and overlap rule: `jobrun exec NAME -- CMD...`.
+ *
+ * The work is the runner's, with this one command instead of handlers. Here is what the caller gets to know: the status of
+ * CMD, or why it was not started; and, with --fail-open, CMD itself in our place when there is no record to be had.
+ *
+ * What must hold: CMD is run in our place only if it is known that we have not started it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "buf.h"
+#include "commands.h"
+#include "handlers.h"
+#include "mem.h"
+#include "parse.h"
+#include "runner.h"
+#include "sql_text.h"
+#include "state.h"
+#include "text.h"
+#include "voice.h"
+
+#define TIMED_OUT 124
+#define KILLED 130       /* by a second INT */
+#define COMMAND_MAX 1000 /* bytes of it that are kept */
+
+struct exec_opts {
+	const char *state_dir;
+	int64_t timeout_ms, lease_ms, heartbeat_ms, grace_ms;
+	bool strict, fail_open;
+};
+
+static const struct exec_opts exec_defaults = {
+    .lease_ms = -1, .heartbeat_ms = -1, .grace_ms = JR_GRACE_MS};
+
+#define AT(field) offsetof(struct exec_opts, field)
+
+/* clang-format off */
+static const struct jr_option exec_options[] = {
+	{ .name = "timeout", .arg = "D", .help = "stop CMD after this time, and exit with 124 (the definition's, else no limit)",
+	    .type = JR_OPT_DURATION, .offset = AT(timeout_ms), .min = 1 },
+	{ .name = "strict", .help = "exit with 75 and say why when CMD is not started since it still runs, or is paused",
+	    .type = JR_OPT_FLAG, .offset = AT(strict) },
+	{ .name = "fail-open", .help = "run CMD all the same, without a record, when the database cannot be used",
+	    .type = JR_OPT_FLAG, .offset = AT(fail_open) },
+	{ .name = "grace", .arg = "D", .help = "between TERM and KILL, when CMD is stopped (10s)", .type = JR_OPT_DURATION,
+	    .offset = AT(grace_ms) },
+	{ .name = "lease", .arg = "D", .help = "how long CMD may run without a heartbeat, 2s to 1h (90s)", .type = JR_OPT_DURATION,
+	    .offset = AT(lease_ms), .env = "JOBRUN_LEASE" },
+	{ .name = "heartbeat", .arg = "D", .help = "how often the lease is renewed, at most a quarter of --lease (20s or a quarter)",
+	    .type = JR_OPT_DURATION, .offset = AT(heartbeat_ms) },
+	{ .name = "state-dir", .arg = "DIR", .help = "private directory for what was said (/run/lock/jobrun-UID, else under TMPDIR)",
+	    .type = JR_OPT_STRING, .offset = AT(state_dir), .env = "JOBRUN_STATE_DIR" },
+	JR_OPTIONS_END,
+};
+/* clang-format on */
+
+/* What the parts below share. */
+struct doing {
+	const struct jr_app *app;
+	const struct exec_opts *opts;
+	const char *name;
+	char **argv; /* CMD */
+	struct jr_exec exec;
+	struct jr_counts counts;
+	struct jr_voice voice;
+};
+
+static bool
+check_arguments(int argc, char **argv, struct jr_err *err)
+{
+	if (argc < 3 || strcmp(argv[1], "--") != 0)
+		return jr_fail(err, JR_E_USAGE,
+		    "the command goes behind \"--\", and before it NAME alone: jobrun exec %s -- "
+		    "/usr/local/bin/backup --all",
+		    argv[0]);
+	if (!jr_parse_job_type("NAME", argv[0], err))
+		return false;
+	if (strncmp(argv[0], "jobrun.", strlen("jobrun.")) == 0)
+		return jr_fail(
+		    err, JR_E_USAGE, "NAME: names that begin with \"jobrun.\" are jobrun's own");
+	return true;
+}
+
+/* Its words with blanks between them, for people, and no more than fits. Caller frees. */
+static char *
+command_text(char *const *argv)
+{
+	struct jr_buf line;
+	char *text;
+
+	jr_buf_init(&line, COMMAND_MAX);
+	for (size_t i = 0; argv[i] != NULL && line.len < COMMAND_MAX; i++) {
+		if (i > 0)
+			jr_buf_addc(&line, ' ');
+		jr_buf_add(&line, argv[i], strnlen(argv[i], COMMAND_MAX - line.len));
+	}
+	text = jr_text_clean(line.data, line.len, COMMAND_MAX);
+	jr_buf_release(&line);
+	return text;
+}
+
+/* Of CMD's own run nothing is said; of others that turn out to be lost nobody else says it. */
+static void
+on_dead(void *ctx, const struct jr_dead *dead)
+{
+	struct doing *doing = ctx;
+
+	if (dead->id != doing->exec.run_id)
+		jr_voice_dead(&doing->voice, dead);
+}
+
+/* Why CMD was not started now: "still runs as run 17"; NULL: it cannot be told any more. Caller frees. */
+static char *
+skip_reason(const struct doing *doing)
+{
+	const char *values[] = {doing->name};
+	struct jr_err err;
+	struct jr_db *db = jr_cmd_connect(doing->app, &err);
+	PGresult *result = NULL;
+	char *reason = NULL;
+
+	if (db != NULL)
+		result = jr_db_query(
+		    db, jr_sql_exec_skipped, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, &err);
+	if (result != NULL && PQntuples(result) > 0)
+		reason = jr_xstrdup_or_null(jr_pg_text(result, 0, 0));
+	PQclear(result);
+	jr_db_close(db);
+	return reason;
+}
+
+static int
+skip(const struct doing *doing, struct jr_err *err)
+{
+	char *reason;
+
+	if (!doing->opts->strict && doing->app->verbose == 0)
+		return 0;
+	reason = skip_reason(doing);
+	jr_fail(err, JR_E_TEMP, "%s was not started: %s", doing->name,
+	    reason != NULL ? reason : "it was running, and is over now");
+	free(reason);
+	return doing->opts->strict ? JR_E_TEMP : 0;
+}
+
+/* CMD has ended, so its status it is, whatever the database says now. */
+static int
+pass_status(const struct doing *doing, int status, struct jr_err *err)
+{
+	if (doing->counts.fenced > 0)
+		jr_fail(err, JR_E_TEMP,
+		    "%s ended with %d without a record: its run %" PRId64
+		    " was called lost before that",
+		    doing->name, doing->exec.exit_status, doing->exec.run_id);
+	return status;
+}
+
+/* Claimed, and for once not started: too late, no process to be had, cancelled at once. */
+static int
+tell_unstarted(const struct doing *doing, struct jr_err *err)
+{
+	if (err->msg[0] == '\0' && doing->exec.signal == 0)
+		jr_fail(err, JR_E_TEMP, "%s was not started: %s", doing->name, doing->exec.why);
+	return JR_E_TEMP;
+}
+
+static int
+tell_lost(const struct doing *doing, struct jr_err *err)
+{
+	jr_fail(err, JR_E_TEMP,
+	    "%s was stopped: its run %" PRId64
+	    " is lost, since the database did not answer in time (with --fail-open it would have "
+	    "gone on)",
+	    doing->name, doing->exec.run_id);
+	return JR_E_TEMP;
+}
+
+/* The exit status, and a line about what only jobrun knows. `status`: the runner's. */
+static int
+tell_end(const struct doing *doing, int status, struct jr_err *err)
+{
+	if (status == KILLED)
+		return status;
+	switch (doing->exec.state) {
+	case JR_EXEC_SKIPPED:
+		return skip(doing, err);
+	case JR_EXEC_ENDED:
+		return pass_status(doing, doing->exec.exit_status, err);
+	case JR_EXEC_TIMED_OUT:
+		return pass_status(doing, TIMED_OUT, err);
+	case JR_EXEC_CANNOT_START:
+		jr_fail(err, JR_E_NEWS, "%s", doing->exec.why);
+		return jr_handlers_command_status(doing->exec.handler);
+	case JR_EXEC_LOST:
+		return tell_lost(doing, err);
+	case JR_EXEC_UNSTARTED:
+		status = tell_unstarted(doing, err);
+		break;
+	case JR_EXEC_NONE:
+	case JR_EXEC_RUNNING:
+		break;
+	}
+	return doing->exec.signal != 0 ? 128 + doing->exec.signal : status;
+}
+
+/* Is it known that CMD was not started, and did nobody want that? */
+static bool
+is_due_without_record(const struct doing *doing)
+{
+	const struct jr_exec *exec = &doing->exec;
+
+	return doing->opts->fail_open && exec->signal == 0 && doing->counts.cancelled == 0 &&
+	       (exec->state == JR_EXEC_NONE || exec->state == JR_EXEC_UNSTARTED);
+}
+
+/* CMD in our place. Comes back only if it cannot be. */
+static int
+run_without_record(const struct doing *doing, struct jr_err *err)
+{
+	int error;
+
+	if (err->msg[0] != '\0') {
+		char *why = jr_text_visible(err->msg, false);
+
+		fprintf(stderr, "jobrun: %s; %s runs without a record\n", why, doing->name);
+		free(why);
+	}
+	fflush(NULL);
+	signal(SIGPIPE, SIG_DFL);
+	execvp(doing->argv[0], doing->argv);
+	error = errno;
+	signal(SIGPIPE, SIG_IGN);
+	jr_fail(err, JR_E_NEWS, "cannot start %s: %s", doing->argv[0], strerror(error));
+	return error == ENOENT || error == ENOTDIR ? 127 : 126;
+}
+
+static int
+run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err *err)
+{
+	const struct jr_handlers none = {.count = 0};
+	const struct jr_runner_opts runner = {
+	    .conninfo = jr_db_conninfo(doing->app->dbname, NULL),
+	    .version = JR_VERSION,
+	    .handlers = &none,
+	    .lease = *lease,
+	    .exec = &doing->exec,
+	    .patience_ms = JR_CMD_PATIENCE_MS,
+	    .dead = on_dead,
+	    .ctx = doing,
+	};
+	int status = jr_runner_run(&runner, &doing->counts, err);
+	struct jr_err unused;
+	char *state_directory = jr_state_directory(doing->opts->state_dir, &unused);
+
+	if (state_directory != NULL) /* without it everything is said each time */
+		jr_voice_soften(
+		    state_directory, runner.conninfo, status, doing->counts.answered, err);
+	free(state_directory);
+	return status;
+}
+
+static int
+exec_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
+{
+	const struct exec_opts *opts = values;
+	struct doing doing = {.app = app, .opts = opts, .name = argv[0], .argv = argv + 2};
+	struct jr_handlers handlers;
+	struct jr_lease lease;
+	char *text;
+	int status;
+
+	if (!check_arguments(argc, argv, err) ||
+	    !jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err))
+		return (int)err->code;
+	text = command_text(doing.argv);
+	jr_handlers_of_command(&handlers, doing.name, doing.argv);
+	handlers.items[0].settings.grace_ms = opts->grace_ms;
+	doing.exec = (struct jr_exec){.handler = &handlers.items[0],
+	    .definition = doing.name,
+	    .command = text,
+	    .timeout_ms = opts->timeout_ms,
+	    .goes_on = opts->fail_open};
+	status = run_with_record(&doing, &lease, err);
+	status = is_due_without_record(&doing) ? run_without_record(&doing, err)
+					       : tell_end(&doing, status, err);
+	free(doing.exec.why);
+	jr_handlers_release(&handlers);
+	free(text);
+	return status;
+}
+
+const struct jr_cmd jr_cmd_exec = {
+    .name = "exec",
+    .group = JR_GROUP_SCRIPTS,
+    .summary = "a line of an old crontab, with a lease, a history and no overlap",
+    .usage = "[OPTION...] NAME -- CMD [ARG...]",
+    .details =
+	"Runs CMD as it is and where it stands: its directory, environment, stdin, stdout and "
+	"stderr are those\n"
+	"of jobrun. It is recorded as a run of the definition NAME, which is made on first use, "
+	"with "
+	"the head\n"
+	"and tail of its output; jobrun logs and jobrun cancel work. It is never tried again. When "
+	"the last\n"
+	"run of NAME is not over, on any host, or NAME is paused or disabled, CMD is not started.\n"
+	"\n"
+	"The exit status is CMD's; 128+N if signal N killed it; 124 if --timeout stopped it; 127 "
+	"if "
+	"there is no\n"
+	"such command, 126 if it cannot be executed. 0 if it was not started, and with --strict "
+	"75. "
+	"75: the\n"
+	"database was away, so CMD was not started, or was stopped before its lease ended, so "
+	"that it never\n"
+	"runs twice at once. With --fail-open it runs all the same, and goes on.\n",
+    .options = exec_options,
+    .defaults = &exec_defaults,
+    .size = sizeof(exec_defaults),
+    .min_args = 1,
+    .max_args = -1,
+    .takes_command = true,
+    .run = exec_run,
+};

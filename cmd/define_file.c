@@ -1,0 +1,119 @@
+/*
+ * define_file: a set of definitions from a file, all or none, told as a difference.
+ *
+ * The file goes to PostgreSQL as it is, which says whether it is JSON and what is wrong in it: payloads stay what they are.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "change.h"
+#include "define.h"
+#include "mem.h"
+#include "payload.h"
+#include "print.h"
+#include "sql_text.h"
+#include "text.h"
+
+#define FILE_MAX_BYTES ((size_t)16 << 20)
+
+/* Of define_file.sql. */
+enum {
+	D_NAME,
+	D_ACTION,
+	D_LINES,
+	D_DOC,
+	D_WRONG
+};
+
+void
+jr_define_print_lines(const char *lines)
+{
+	while (lines != NULL && *lines != '\0') {
+		size_t len = strcspn(lines, "\n");
+		char *line = jr_xmemdup0(lines, len);
+
+		jr_print_line(stdout, "  ", line);
+		free(line);
+		lines += len + (lines[len] == '\n');
+	}
+}
+
+/* 0: nothing to tell. */
+static char
+mark_of(const char *action)
+{
+	static const struct {
+		const char *action;
+		char mark;
+	} marks[] = {{"created", '+'}, {"changed", '~'}, {"removed", '-'}};
+
+	for (size_t i = 0; i < JR_COUNT(marks); i++) {
+		if (strcmp(marks[i].action, action) == 0)
+			return marks[i].mark;
+	}
+	return 0;
+}
+
+static void
+print_difference(const PGresult *result)
+{
+	bool any = false;
+
+	for (int row = 0; row < PQntuples(result); row++) {
+		char mark = mark_of(PQgetvalue(result, row, D_ACTION));
+
+		if (mark == 0)
+			continue;
+		any = true;
+		printf("%c %s\n", mark, PQgetvalue(result, row, D_NAME));
+		jr_define_print_lines(jr_pg_text(result, row, D_LINES));
+	}
+	if (!any && jr_print_is_terminal(stdout))
+		puts("nothing to change");
+}
+
+/* Tell what the server has refused: JSON by its place in the file, the rest by its own words. */
+static int
+fail_refused(const char *name, const char *text, struct jr_err *err)
+{
+	if (err->code == JR_E_DATA && strncmp(err->sqlstate, "22", 2) == 0)
+		jr_payload_locate_in(name, text, err);
+	else if (err->code == JR_E_DATA)
+		jr_fail_in(err, name);
+	return (int)err->code;
+}
+
+static int
+tell(const struct jr_app *app, const char *name, const PGresult *result, struct jr_err *err)
+{
+	if (PQntuples(result) > 0 && !PQgetisnull(result, 0, D_WRONG)) {
+		jr_fail(err, JR_E_DATA, "%s: %s", name, PQgetvalue(result, 0, D_WRONG));
+		return (int)err->code;
+	}
+	if (app->json)
+		jr_print_documents(result, D_DOC);
+	else
+		print_difference(result);
+	return 0;
+}
+
+int
+jr_define_file(const struct jr_app *app, const struct jr_define_opts *opts, struct jr_err *err)
+{
+	const char *name = strcmp(opts->file, "-") == 0 ? "stdin" : opts->file;
+	char *text = jr_payload_read_file(opts->file, FILE_MAX_BYTES, err);
+	const char *values[] = {text, opts->exact ? "true" : "false", opts->reason};
+	const struct jr_statement statement = {jr_sql_define_file, JR_COUNT(values), values};
+	PGresult *result = NULL;
+	int status;
+
+	if (text == NULL)
+		return (int)err->code;
+	if (jr_change(app, &statement, 1, opts->dry_run, &result, err))
+		status = tell(app, name, result, err);
+	else
+		status = fail_refused(name, text, err);
+	PQclear(result);
+	free(text);
+	return status;
+}

@@ -1,0 +1,140 @@
+/*
+ * define_show: all definitions as a table, or one with all it says and when it fires next.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "define.h"
+#include "fires.h"
+#include "mem.h"
+#include "print.h"
+#include "sql_text.h"
+
+#define NEXT_COUNT "3"
+
+/* clang-format off */
+static const struct jr_column columns[] = {
+	{ "NAME", JR_CELL_TEXT },
+	{ "TYPE", JR_CELL_TEXT },
+	{ "SCHEDULE", JR_CELL_TEXT },
+	{ "ZONE", JR_CELL_TEXT },
+	{ "NEXT", JR_CELL_AGE },
+	{ "STATE", JR_CELL_STATE },
+	{ "LAST", JR_CELL_CUT },
+};
+
+/* Of definitions.sql. */
+enum { L_DOC = JR_COUNT(columns), L_MAY_SEE_PAYLOAD };
+/* clang-format on */
+
+int
+jr_define_list(const struct jr_app *app, struct jr_err *err)
+{
+	const char *all = NULL;
+	struct jr_db *db = jr_cmd_connect(app, err);
+	PGresult *result = NULL;
+
+	if (db != NULL)
+		result = jr_db_query(db, jr_sql_definitions, 1, &all, JR_CMD_TIMEOUT_MS, err);
+	jr_db_close(db);
+	if (result == NULL)
+		return (int)err->code;
+	if (app->json)
+		jr_print_documents(result, L_DOC);
+	else if (PQntuples(result) > 0 || jr_print_is_terminal(stdout))
+		jr_print_table(result, columns, JR_COUNT(columns));
+	PQclear(result);
+	return 0;
+}
+
+enum part {
+	LINE,
+	FIELDS,
+	NEXT,
+	PART_COUNT
+};
+
+/* Of the names of fields that jr_print_fields prints. */
+static int
+width_of(const PGresult *fields)
+{
+	int width = 0;
+
+	for (int row = 0; row < PQntuples(fields); row++) {
+		int len = PQgetlength(fields, row, 0);
+
+		if (!PQgetisnull(fields, row, 2) && len > width)
+			width = len;
+	}
+	return width;
+}
+
+static void
+print_definition(PGresult *const *parts, const PGresult *payload)
+{
+	const char *text = payload == NULL ? NULL : jr_pg_text(payload, 0, 0);
+
+	jr_print_fields(parts[FIELDS]);
+	if (text != NULL)
+		jr_print_field("payload", text, width_of(parts[FIELDS]));
+	if (jr_fires_has_times(parts[NEXT]))
+		fputs("next\n", stdout);
+	jr_fires_print(stdout, "  ", parts[NEXT]);
+	jr_fires_hint(stdout, "note: ", PQgetvalue(parts[LINE], 0, 0), parts[NEXT]);
+}
+
+/* Only who may see payloads has one: else NULL, which is no failure. */
+static bool
+read_payload(struct jr_db *db, const PGresult *line, PGresult **payload, struct jr_err *err)
+{
+	const char *values[] = {PQgetvalue(line, 0, 0), PQgetvalue(line, 0, L_DOC)};
+
+	*payload = NULL;
+	if (!jr_pg_bool(line, 0, L_MAY_SEE_PAYLOAD))
+		return true;
+	*payload = jr_db_query(
+	    db, jr_sql_define_payload, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+	return *payload != NULL;
+}
+
+static bool
+show(const struct jr_app *app, struct jr_db *db, PGresult *const *parts, struct jr_err *err)
+{
+	PGresult *payload;
+
+	if (!read_payload(db, parts[LINE], &payload, err))
+		return false;
+	if (app->json)
+		puts(payload != NULL && PQntuples(payload) > 0 ? PQgetvalue(payload, 0, 1)
+							       : PQgetvalue(parts[LINE], 0, L_DOC));
+	else
+		print_definition(parts, payload);
+	PQclear(payload);
+	return true;
+}
+
+int
+jr_define_show(const struct jr_app *app, const char *name, struct jr_err *err)
+{
+	const char *values[JR_FIRES_PARAMS] = {[JR_FIRES_OF] = name, [JR_FIRES_COUNT] = NEXT_COUNT};
+	const struct jr_statement statements[] = {{jr_sql_definitions, 1, &name},
+	    {jr_sql_define_show, 1, &name}, {jr_sql_next, JR_FIRES_PARAMS, values}};
+	PGresult *parts[PART_COUNT] = {NULL};
+	struct jr_db *db = jr_cmd_connect(app, err);
+	bool ok = false;
+
+	_Static_assert(JR_COUNT(statements) == PART_COUNT, "one result for each");
+	if (db != NULL && jr_db_run(db, statements, PART_COUNT, parts, JR_CMD_TIMEOUT_MS, err)) {
+		if (PQntuples(parts[LINE]) > 0)
+			ok = show(app, db, parts, err);
+		else
+			jr_fail(err, JR_E_NEWS,
+			    "there is no definition %s; 'jobrun define %s --schedule ...' makes "
+			    "one",
+			    name, name);
+	}
+	for (size_t i = 0; i < PART_COUNT; i++)
+		PQclear(parts[i]);
+	jr_db_close(db);
+	return ok ? 0 : (int)err->code;
+}

@@ -1,0 +1,121 @@
+/*
+ * replay: see replay.h.
+ *
+ * The time is read first, in the zone of the definition, and then asked for as a point in time. What must hold: when the
+ * answer to COMMIT is lost it is said whether there is a run, since to repeat the command would make another one.
+ */
+#include "replay.h"
+
+#include <stdlib.h>
+
+#include "doubt.h"
+#include "mem.h"
+#include "sql_text.h"
+
+enum {
+	ID,
+	SLOT,
+	TRANSACTION,
+	DOCUMENT
+};
+
+int
+jr_replay_unknown(const char *definition, struct jr_err *err)
+{
+	jr_fail(err, JR_E_DATA, "there is no definition %s; 'jobrun define --list' shows them",
+	    definition);
+	return (int)err->code;
+}
+
+/* The slot that is meant. Caller frees; NULL on failure. */
+static char *
+read_time(struct jr_db *db, const struct jr_replay *replay, struct jr_err *err)
+{
+	const char *values[] = {replay->definition, replay->at};
+	const struct jr_statement statements[] = {
+	    {jr_sql_replay_zone, 1, values}, {jr_sql_replay_at, JR_COUNT(values), values}};
+	PGresult *results[JR_COUNT(statements)] = {NULL};
+	char *at = NULL;
+
+	if (!jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err)) {
+		if (err->code == JR_E_DATA) {
+			err->code = JR_E_USAGE;
+			jr_fail_in(err, "--replay");
+		}
+		return NULL;
+	}
+	if (PQntuples(results[1]) > 0)
+		at = jr_xstrdup(PQgetvalue(results[1], 0, 0));
+	else
+		jr_replay_unknown(replay->definition, err);
+	for (size_t i = 0; i < JR_COUNT(results); i++)
+		PQclear(results[i]);
+	return at;
+}
+
+/* *db may become another one, or NULL. */
+static bool
+end(const struct jr_app *app, struct jr_db **db, const PGresult *result, bool dry_run,
+    struct jr_err *err)
+{
+	if (dry_run) /* a lost connection is a rollback too */
+		return jr_db_roll_back(*db, JR_CMD_TIMEOUT_MS, err) || !jr_db_is_open(*db);
+	if (jr_db_commit(*db, JR_CMD_TIMEOUT_MS, err))
+		return true;
+	if (!jr_db_is_in_doubt(err))
+		return false;
+	switch (jr_doubt_resolve(app, db, PQgetvalue(result, 0, TRANSACTION), err)) {
+	case JR_FATE_COMMITTED:
+		return true;
+	case JR_FATE_ABORTED:
+		return jr_fail(err, JR_E_TEMP, "the connection was lost, and nothing queued");
+	case JR_FATE_UNKNOWN:
+		break;
+	}
+	return jr_fail_in(
+	    err, "the run may have been queued ('jobrun list --definition NAME' says)");
+}
+
+static void
+tell(const struct jr_app *app, const struct jr_replay *replay, const PGresult *result)
+{
+	if (app->json)
+		puts(PQgetvalue(result, 0, DOCUMENT));
+	else if (replay->dry_run)
+		printf("would queue a run of %s for %s\n", replay->definition,
+		    PQgetvalue(result, 0, SLOT));
+	else
+		puts(PQgetvalue(result, 0, ID));
+}
+
+/* In a transaction that stays open. NULL on failure. */
+static PGresult *
+begin(struct jr_db *db, const struct jr_replay *replay, const char *at, struct jr_err *err)
+{
+	const char *values[] = {
+	    replay->definition, at, replay->reason, replay->dry_run ? "true" : "false"};
+	const struct jr_statement statements[] = {
+	    {jr_sql_replay_zone, 1, values}, {jr_sql_replay, JR_COUNT(values), values}};
+	PGresult *results[JR_COUNT(statements)] = {NULL};
+
+	if (!jr_db_begin(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err))
+		return NULL;
+	PQclear(results[0]);
+	return results[1];
+}
+
+int
+jr_replay(const struct jr_app *app, const struct jr_replay *replay, struct jr_err *err)
+{
+	struct jr_db *db = jr_cmd_connect(app, err);
+	char *at = db == NULL ? NULL : read_time(db, replay, err);
+	PGresult *result = at == NULL ? NULL : begin(db, replay, at, err);
+	bool ok = result != NULL && end(app, &db, result, replay->dry_run, err);
+
+	if (ok)
+		tell(app, replay, result);
+	PQclear(result);
+	free(at);
+	jr_db_close(db);
+	return ok ? 0 : (int)err->code;
+}

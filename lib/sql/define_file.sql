@@ -1,0 +1,32 @@
+-- define_file: the definitions of the file $1 (text of JSON) are made, or become what it says; with $2 all others are
+-- removed. $3: why, or null. Gives name, action, a line for each member that has another value now (timeout: null ->
+-- "00:15:00"; of a new definition, what is not the default, without the arrow), document, null. If it is no such file: one
+-- row, in whose last column stands what is wrong with it; nothing is done then.
+with file as materialized (
+	select f.doc, case
+		when jsonb_typeof(f.doc) <> 'object' then 'it is not an object; write {"definitions": [...]}'
+		when k.key is not null then format('unknown member "%s"; there is "definitions" alone', left(k.key, 100))
+		when f.doc -> 'definitions' is null then 'there is no "definitions"; write {"definitions": [...]}'
+		when jsonb_typeof(f.doc -> 'definitions') <> 'array' then '"definitions" is not an array of objects'
+		end as wrong
+	from (select $1::text::jsonb as doc) f
+	left join lateral (select o.key
+		from jsonb_object_keys(case when jsonb_typeof(f.doc) = 'object' then f.doc else '{}' end) o(key)
+		where o.key <> 'definitions' order by o.key limit 1) k on true
+), done as materialized (
+	select d.* from file f cross join lateral jobrun.define_all(f.doc -> 'definitions', $2::boolean, $3::text) d where f.wrong is null
+)
+select d.name, d.action, l.lines, row_to_json(d)::text, null
+from done d
+cross join lateral (
+	select string_agg(k.key || ': ' || case when d.action = 'changed' then left(v.old, 300) || case when length(v.old) > 300 then '...'
+		else '' end || ' -> ' else '' end || left(v.new, 300) || case when length(v.new) > 300 then '...' else '' end, e'\n'
+		order by k.key) as lines
+	from jsonb_object_keys(coalesce(d.old, '{}') || d.new) k(key)
+	cross join lateral (select coalesce(d.old -> k.key, 'null')::text as old, coalesce(d.new -> k.key, 'null')::text as new) v
+	where d.new -> k.key is distinct from case when d.action = 'changed' then d.old -> k.key
+		else jsonb_build_object('job_type', d.name, 'time_zone', 'UTC', 'anchor_at', d.new -> 'anchor_at', 'catch_up', 'once',
+			'overlap', 'skip', 'enabled', true) -> k.key end
+) l
+union all
+select null, null, null, null, f.wrong from file f where f.wrong is not null

@@ -1,0 +1,2 @@
+-- transaction: the number of this transaction, for fate
+select txid_current()::text

@@ -1,0 +1,12 @@
+-- undefine: the definitions $1 (array of names) are removed; $2: why, or null. Locked by id, as everywhere. Gives name, was
+-- it there, document.
+with asked as materialized (
+	select n.name, min(d.id) as id
+	from unnest($1::text[]) n(name) left join jobrun.job_definitions d on d.name = n.name
+	group by n.name
+), ordered as materialized (
+	select a.name from asked a order by a.id, a.name
+), done as materialized (
+	select o.name, jobrun.undefine(o.name, $2::text) as removed from ordered o
+)
+select d.name, d.removed, row_to_json(d)::text from done d order by d.name

@@ -1,0 +1,229 @@
+/*
+ * relay: what comes in goes out whole, at the pace of the reader, and the writer learns when nobody reads.
+ */
+#include "relay.h"
+
+#include "fd.h"
+#include "mem.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define MUCH 300000 /* more than two pipes hold */
+
+struct fixture {
+	struct jr_loop *loop;
+	struct jr_relay relay;
+	struct jr_capture capture;
+	int in[2], out[2];
+	int ended;
+};
+
+static void
+on_ended(void *ctx)
+{
+	struct fixture *f = ctx;
+
+	f->ended++;
+}
+
+static int
+set_up(void **state)
+{
+	struct fixture *f = jr_xcalloc(1, sizeof(*f));
+	struct jr_err err;
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	f->loop = jr_loop_new(&err);
+	jr_capture_init(&f->capture, 100, 100);
+	assert_true(jr_fd_pipe(f->in) && jr_fd_pipe(f->out));
+	for (int i = 0; i < 2; i++)
+		assert_true(jr_fd_set_nonblocking(f->in[i]));
+	assert_true(jr_fd_set_nonblocking(f->out[0])); /* the relay's own end stays as it is */
+	*state = f;
+	return 0;
+}
+
+static int
+tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	jr_relay_close(&f->relay);
+	jr_fd_close(f->in[1]);
+	jr_fd_close(f->out[0]);
+	jr_fd_close(f->out[1]);
+	jr_loop_free(f->loop);
+	jr_capture_release(&f->capture);
+	free(f);
+	return 0;
+}
+
+static void
+begin(struct fixture *f, enum jr_relay_kind kind)
+{
+	jr_relay_init(&f->relay, &f->capture, kind, f->out[1], on_ended, f);
+	jr_relay_open(&f->relay, f->loop, f->in[0]);
+}
+
+static void
+turn(struct fixture *f)
+{
+	struct jr_err err;
+
+	assert_true(jr_loop_turn(f->loop, &err));
+}
+
+static char
+byte_at(size_t i)
+{
+	return (char)(i * 7 + i / 251);
+}
+
+/* Write on, as far as it goes. */
+static void
+feed(struct fixture *f, size_t *written)
+{
+	char bytes[1000];
+	ssize_t n;
+
+	do {
+		size_t len = MUCH - *written < sizeof(bytes) ? MUCH - *written : sizeof(bytes);
+
+		for (size_t i = 0; i < len; i++)
+			bytes[i] = byte_at(*written + i);
+		n = len > 0 ? write(f->in[1], bytes, len) : 0;
+		*written += n > 0 ? (size_t)n : 0;
+	} while (n > 0);
+	if (*written == MUCH) {
+		jr_fd_close(f->in[1]);
+		f->in[1] = -1;
+	}
+}
+
+/* Read what is there, but not more than `most`. */
+static void
+drink(struct fixture *f, size_t *seen, size_t most)
+{
+	char bytes[1000];
+	ssize_t n = 1;
+
+	while (n > 0 && most > 0) {
+		n = read(f->out[0], bytes, most < sizeof(bytes) ? most : sizeof(bytes));
+		for (ssize_t i = 0; i < n; i++)
+			assert_true(bytes[i] == byte_at(*seen + (size_t)i));
+		*seen += n > 0 ? (size_t)n : 0;
+		most -= n > 0 ? (size_t)n : 0;
+	}
+}
+
+static void
+every_byte_comes_at_the_pace_of_the_reader(void **state)
+{
+	struct fixture *f = *state;
+	size_t written = 0, seen = 0;
+	bool held_up = false;
+
+	begin(f, JR_RELAY_WHOLE);
+	while (f->ended == 0) {
+		feed(f, &written);
+		if (jr_relay_is_held_up(&f->relay)) {
+			held_up = true;
+			drink(f, &seen, 5000);
+		}
+		turn(f);
+	}
+	drink(f, &seen, MUCH);
+	assert_true(held_up);
+	assert_int_equal(seen, MUCH);
+	assert_int_equal(f->ended, 1);
+	assert_true(f->capture.dropped == MUCH - 200);
+	assert_false(fcntl(f->out[1], F_GETFL) & O_NONBLOCK);
+}
+
+static void
+nothing_is_read_while_nobody_reads(void **state)
+{
+	struct fixture *f = *state;
+	size_t written = 0, before;
+
+	begin(f, JR_RELAY_WHOLE);
+	do {
+		before = written;
+		feed(f, &written);
+		jr_relay_take(&f->relay, 100);
+	} while (written > before);
+	assert_true(written < MUCH);
+	assert_true(jr_relay_is_held_up(&f->relay));
+	assert_false(jr_relay_is_over(&f->relay));
+}
+
+static void
+a_reader_that_is_gone_is_told_to_the_writer(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f, JR_RELAY_WHOLE);
+	jr_fd_close(f->out[0]);
+	f->out[0] = -1;
+	assert_int_equal(write(f->in[1], "x", 1), 1);
+	turn(f);
+	assert_int_equal(f->ended, 1);
+	assert_true(jr_relay_is_over(&f->relay));
+	assert_int_equal(write(f->in[1], "y", 1), -1); /* EPIPE, which is SIGPIPE for a program */
+}
+
+static void
+a_copy_never_waits(void **state)
+{
+	struct fixture *f = *state;
+	size_t written = 0;
+
+	begin(f, JR_RELAY_COPY);
+	while (f->ended == 0) {
+		feed(f, &written);
+		turn(f);
+		assert_false(jr_relay_is_held_up(&f->relay));
+	}
+	assert_int_equal(written, MUCH);
+	assert_true(f->capture.dropped == MUCH - 200);
+}
+
+static void
+closing_it_twice_is_no_harm(void **state)
+{
+	struct fixture *f = *state;
+	size_t written = 0;
+
+	begin(f, JR_RELAY_WHOLE);
+	feed(f, &written);
+	jr_relay_take(&f->relay, 100);
+	jr_relay_close(&f->relay);
+	jr_relay_close(&f->relay);
+	assert_true(jr_relay_is_over(&f->relay));
+	assert_int_equal(f->ended, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(every_byte_comes_at_the_pace_of_the_reader),
+	    TEST(nothing_is_read_while_nobody_reads),
+	    TEST(a_reader_that_is_gone_is_told_to_the_writer),
+	    TEST(a_copy_never_waits),
+	    TEST(closing_it_twice_is_no_harm),
+	};
+
+	return cmocka_run_group_tests_name("relay", tests, NULL, NULL);
+}
