@@ -75,9 +75,9 @@ struct jr_cmd {
 	X(show) \
 	X(logs) \
 	X(wait) \
-	X(slots) \
 	X(define) \
 	X(next) \
+	X(slots) \
 	X(retry) \
 	X(cancel) \
 	X(pause) \

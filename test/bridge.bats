@@ -144,11 +144,13 @@ a line"
 	# Long enough for TERM to come, if it were to come.
 	cat >cmd <<-'sh'
 		kill -HUP $PPID
+		kill -INT $PPID
 		kill -HUP $$
+		kill -INT $$
 		for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.05; done
 		echo alive
 	sh
-	run --separate-stderr bash -c 'trap "" HUP; exec "$0" exec x -- sh cmd' "$JOBRUN"
+	run --separate-stderr bash -c 'trap "" HUP INT; exec "$0" exec x -- sh cmd' "$JOBRUN"
 	assert_equal "$status" 0
 	assert_equal "$output" alive
 }

@@ -37,7 +37,7 @@ row() {
 	jr_ok handlers -d 'host=/nowhere dbname=none'
 	assert_equal "$stderr" ''
 	assert_regex "${lines[0]}" '^TYPE +KIND +SETTINGS +FROM$'
-	assert_equal "${#lines[@]}" 6
+	assert_equal "${#lines[@]}" 7
 	assert_equal "$(row backup)" \
 		"backup exec timeout 10m, grace 5s, nice 10, memory 512M, env TOKEN $JOBRUN_HANDLERS/backup, backup.json"
 	assert_equal "$(row count)" \
@@ -73,7 +73,7 @@ row() {
 	file two.sql <<<'select 1; select 2'
 	jr_ok handlers
 	assert_equal "$stderr" ''
-	assert_equal "${#lines[@]}" 4
+	assert_equal "${#lines[@]}" 5
 	assert_equal "${lines[2]}" '! good.json:2:2: unknown member "tiemout"; did you mean "timeout"?'
 	assert_regex "${lines[3]}" '^! two\.sql:1:11: a second statement begins here'
 	jr handlers --check
@@ -87,7 +87,7 @@ row() {
 
 @test "handlers tells of an empty directory, and of one that is not there or not safe" {
 	jr_ok handlers
-	assert_regex "${lines[2]}" "^! no handler is in $JOBRUN_HANDLERS: put an executable file, a .sql or a .json there, named after its job type\$"
+	assert_regex "${lines[3]}" "^! no handler is in $JOBRUN_HANDLERS: put an executable file, a .sql or a .json there, named after its job type\$"
 	jr handlers --check
 	assert_equal "$status" 1
 	jr_ok handlers --json

@@ -28,10 +28,11 @@ executables_are_handlers_sorted_by_name(void **state)
 	add(*state, "zeta", SCRIPT, 0755);
 	add(*state, "alpha.two-x_3", SCRIPT, 0700);
 	load(&handlers, *state);
-	assert_int_equal(handlers.count, 3);
+	assert_int_equal(handlers.count, 4);
 	assert_string_equal(handlers.items[0].job_type, "alpha.two-x_3");
 	assert_string_equal(handlers.items[1].job_type, "jobrun.noop");
-	assert_string_equal(handlers.items[2].job_type, "zeta");
+	assert_string_equal(handlers.items[2].job_type, "jobrun.prune");
+	assert_string_equal(handlers.items[3].job_type, "zeta");
 	handler = jr_handlers_find(&handlers, "zeta");
 	assert_non_null(handler);
 	assert_ptr_equal(handler->kind, &jr_handler_exec);
@@ -42,6 +43,8 @@ executables_are_handlers_sorted_by_name(void **state)
 	handler = jr_handlers_find(&handlers, "jobrun.noop");
 	assert_ptr_equal(handler->kind, &jr_handler_builtin);
 	assert_null(handler->path);
+	handler = jr_handlers_find(&handlers, "jobrun.prune");
+	assert_ptr_equal(handler->kind, &jr_handler_prune);
 	assert_null(jr_handlers_find(&handlers, "other"));
 	assert_int_equal(handlers.problem_count, 0);
 	jr_handlers_release(&handlers);
@@ -60,7 +63,7 @@ what_editors_and_packages_leave_is_passed_over(void **state)
 	add(*state, "README", "Handlers live here.\n", 0644);
 	add(*state, "empty", "", 0644);
 	load(&handlers, *state);
-	assert_int_equal(handlers.count, 2);
+	assert_int_equal(handlers.count, 3);
 	assert_int_equal(handlers.problem_count, 0);
 	jr_handlers_release(&handlers);
 }
@@ -84,7 +87,7 @@ what_looks_like_a_handler_and_is_none_has_a_line(void **state)
 	assert_int_equal(mkdir(inner, 0700), 0);
 	assert_int_equal(symlink("/no/such/target", link), 0);
 	load(&handlers, *state);
-	assert_int_equal(handlers.count, 2);
+	assert_int_equal(handlers.count, 3);
 	assert_int_equal(handlers.problem_count, 8);
 	expect_problem(&handlers, "forgotten", "chmod +x");
 	expect_problem(&handlers, "Upper", "not a job type");

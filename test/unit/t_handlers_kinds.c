@@ -36,7 +36,7 @@ each_kind_comes_from_its_files(void **state)
 	add(*state, "e", "notes\n", 0644);
 	load(&handlers, *state);
 	assert_int_equal(handlers.problem_count, 0);
-	assert_int_equal(handlers.count, 7);
+	assert_int_equal(handlers.count, 8);
 	handler = find(&handlers, "a", &jr_handler_exec);
 	assert_int_equal(handler->settings.timeout_ms, 300000);
 	assert_string_equal(strrchr(handler->path, '/'), "/a");
@@ -102,7 +102,7 @@ a_type_with_a_bad_file_has_no_handler(void **state)
 	add(*state, "gone", SCRIPT, 0755);
 	assert_int_equal(symlink("/no/such/target", link), 0);
 	load(&handlers, *state);
-	assert_int_equal(handlers.count, 2);
+	assert_int_equal(handlers.count, 3);
 	assert_int_equal(handlers.problem_count, JR_COUNT(problems));
 	for (size_t i = 0; i < JR_COUNT(problems); i++) {
 		const char *line = jr_handlers_problem_of(&handlers, problems[i].type);
@@ -133,7 +133,7 @@ a_statement_has_a_limit(void **state)
 	text[limit + 1] = '\0';
 	add(*state, "large.sql", text, 0644);
 	load(&handlers, *state);
-	assert_int_equal(handlers.count, 2);
+	assert_int_equal(handlers.count, 3);
 	assert_int_equal(strlen(find(&handlers, "fits", &jr_handler_sql)->sql), limit);
 	expect_problem(&handlers, "large.sql:", "larger than 1048576 bytes");
 	jr_handlers_release(&handlers);
@@ -147,7 +147,7 @@ a_directory_without_handlers_can_be_read(void **state)
 	struct jr_err err;
 
 	assert_true(jr_handlers_read(&handlers, *state, &err));
-	assert_int_equal(handlers.count, 1);
+	assert_int_equal(handlers.count, 2);
 	assert_int_equal(handlers.problem_count, 0);
 	assert_false(jr_handlers_check(&handlers, &err));
 	assert_non_null(strstr(err.msg, "no handler is in"));
