@@ -48,7 +48,7 @@ row() {
 	assert_equal "$(row jobrun.noop)" 'jobrun.noop built-in - -'
 	assert_equal "$(row jobrun.prune)" 'jobrun.prune built-in - -'
 	jr_ok handlers --check
-	assert_equal "${#lines[@]}" 6
+	assert_equal "${#lines[@]}" 7
 }
 
 @test "handlers --json is one document, without secrets and without values of headers and variables" {
@@ -74,12 +74,12 @@ row() {
 	jr_ok handlers
 	assert_equal "$stderr" ''
 	assert_equal "${#lines[@]}" 5
-	assert_equal "${lines[2]}" '! good.json:2:2: unknown member "tiemout"; did you mean "timeout"?'
-	assert_regex "${lines[3]}" '^! two\.sql:1:11: a second statement begins here'
+	assert_equal "${lines[3]}" '! good.json:2:2: unknown member "tiemout"; did you mean "timeout"?'
+	assert_regex "${lines[4]}" '^! two\.sql:1:11: a second statement begins here'
 	jr handlers --check
 	assert_equal "$status" 1
 	assert_equal "$stderr" ''
-	assert_equal "${#lines[@]}" 4
+	assert_equal "${#lines[@]}" 5
 	jr handlers --check --json
 	assert_equal "$status" 1
 	assert_equal "$(jq '.problems | length' <<<"$output")" 2

@@ -543,9 +543,10 @@ run_all_due() {
 	handler other <<<'exit 0'
 	slow_steps 1000
 	id=$(housekeeping)
-	bg_runner
+	bg_runner -v
 	wait_until 10 is_stepping
 	kill -INT "$runner_pid"
+	wait_until 10 grep -q event=runner_signal "$runner_err" # two at once would be one
 	kill -INT "$runner_pid"
 	wait_runner
 	q_is queued "select status from jobrun.job_runs where id = $id"
