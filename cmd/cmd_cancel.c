@@ -151,7 +151,8 @@ const struct jr_cmd jr_cmd_cancel = {
     .name = "cancel",
     .group = JR_GROUP_REPAIR,
     .summary = "stop runs that wait or are running",
-    .usage = "[OPTION...] ID... | --status S | --type T | --queue Q | --definition NAME | --since D",
+    .usage =
+	"[OPTION...] ID... | --status S | --type T | --queue Q | --definition NAME | --since D",
     .details =
 	"Runs are named by ID, or chosen as 'jobrun list' shows them with the same options.\n"
 	"A running one is stopped by its runner at the next heartbeat, at once with 'run --for'.\n",

@@ -137,7 +137,8 @@ const struct jr_cmd jr_cmd_retry = {
     .name = "retry",
     .group = JR_GROUP_REPAIR,
     .summary = "run again, with a fresh set of attempts",
-    .usage = "[OPTION...] ID... | --status S | --type T | --queue Q | --definition NAME | --since D",
+    .usage =
+	"[OPTION...] ID... | --status S | --type T | --queue Q | --definition NAME | --since D",
     .details =
 	"Runs are named by ID, or chosen as 'jobrun list' shows them with the same options.\n"
 	"A run that is running is left alone, and one that has succeeded unless --force is "

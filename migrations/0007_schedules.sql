@@ -537,7 +537,7 @@ begin
 		return slot::text;
 	elsif time_zone <> 'UTC' then
 		begin
-			v_ahead := (slot at time zone time_zone) - v_local;
+			v_ahead := (slot at time zone (':' || time_zone)) - v_local;     -- ':': "CET" is not an abbreviation, as in the engine
 		exception when invalid_parameter_value then
 			null;
 		end;

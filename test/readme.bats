@@ -308,7 +308,7 @@ both_or_neither() {
 	PATH=$PWD/bin:$PATH
 	install handlers/tell_us 755
 	handler send_mail <<<'echo "no such user"; exit 65'
-	example alerts | q
+	example alerts | bash
 	id=$(enqueue send_mail)
 	jr run
 	assert_equal "$(cat "$TMPDIR/mail")" "send_mail $id is dead after 1 attempts: exit 65: no such user"
