@@ -209,6 +209,20 @@ begin
 end
 $fn$;
 
+-- changed_lines: for people, a line for each member that has another value now (timeout: null -> "00:15:00"); of a new
+-- definition each that is not the default, without the arrow; null: there is none, or it was removed.
+create function jobrun.changed_lines(done jobrun.defined) returns text
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select string_agg(k.key || ': ' || case when done.action = 'changed' then v.old || ' -> ' else '' end || v.new, e'\n' order by k.key)
+	from jsonb_object_keys(coalesce(done.old, '{}') || done.new) k(key)
+	cross join lateral (select case when length(m.old) > 300 then left(m.old, 300) || '...' else m.old end as old,
+			case when length(m.new) > 300 then left(m.new, 300) || '...' else m.new end as new
+		from (values (coalesce(done.old -> k.key, 'null')::text, coalesce(done.new -> k.key, 'null')::text)) m(old, new)) v
+	where done.new -> k.key is distinct from case when done.action = 'changed' then done.old -> k.key
+		else jsonb_build_object('job_type', done.name, 'time_zone', 'UTC', 'anchor_at', done.new -> 'anchor_at', 'catch_up', 'once',
+			'overlap', 'skip', 'enabled', true) -> k.key end
+$fn$;
+
 -- define: the definition of this name is made, or changed: the members of changes and nothing else. See read_definition.
 create function jobrun.define(name text, changes jsonb, reason text default null) returns jobrun.defined
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$

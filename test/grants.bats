@@ -595,6 +595,7 @@ objects() {
 		function caller: admin
 		function cancel: enqueue run admin
 		function carve_slot: admin
+		function changed_lines: admin
 		function check_definition: admin
 		function check_duration: admin
 		function check_key: admin

@@ -1,7 +1,6 @@
 -- define_file: the definitions of the file $1 (text of JSON) are made, or become what it says; with $2 all others are
--- removed. $3: why, or null. Gives name, action, a line for each member that has another value now (timeout: null ->
--- "00:15:00"; of a new definition, what is not the default, without the arrow), document, null. If it is no such file: one
--- row, in whose last column stands what is wrong with it; nothing is done then.
+-- removed. $3: why, or null. Gives name, action, a line for each member that has another value now (jobrun.changed_lines),
+-- document, null. If it is no such file: one row, in whose last column stands what is wrong with it; nothing is done then.
 with file as materialized (
 	select f.doc, case
 		when jsonb_typeof(f.doc) <> 'object' then 'it is not an object; write {"definitions": [...]}'
@@ -16,17 +15,7 @@ with file as materialized (
 ), done as materialized (
 	select d.* from file f cross join lateral jobrun.define_all(f.doc -> 'definitions', $2::boolean, $3::text) d where f.wrong is null
 )
-select d.name, d.action, l.lines, row_to_json(d)::text, null
+select d.name, d.action, jobrun.changed_lines(d), row_to_json(d)::text, null
 from done d
-cross join lateral (
-	select string_agg(k.key || ': ' || case when d.action = 'changed' then left(v.old, 300) || case when length(v.old) > 300 then '...'
-		else '' end || ' -> ' else '' end || left(v.new, 300) || case when length(v.new) > 300 then '...' else '' end, e'\n'
-		order by k.key) as lines
-	from jsonb_object_keys(coalesce(d.old, '{}') || d.new) k(key)
-	cross join lateral (select coalesce(d.old -> k.key, 'null')::text as old, coalesce(d.new -> k.key, 'null')::text as new) v
-	where d.new -> k.key is distinct from case when d.action = 'changed' then d.old -> k.key
-		else jsonb_build_object('job_type', d.name, 'time_zone', 'UTC', 'anchor_at', d.new -> 'anchor_at', 'catch_up', 'once',
-			'overlap', 'skip', 'enabled', true) -> k.key end
-) l
 union all
 select null, null, null, null, f.wrong from file f where f.wrong is not null
