@@ -27,7 +27,7 @@ hourly() {
 
 # tick NAME HOURS: that many slots have come since the last tick, the last one half an hour ago; now there is one.
 tick() {
-	q "update jobrun.job_definitions set next_slot_at = date_trunc('minute', now()) - interval '$(($2 - 1)) hours 30 minutes' where name = '$1'" \
+	q "update jobrun.job_definitions set next_slot_at = next_slot_at - interval '$2 hours' where name = '$1'" \
 		"select count(*) from jobrun.fire()" >/dev/null
 }
 
