@@ -3,10 +3,12 @@
  */
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "commands.h"
+#include "mem.h"
 #include "migrate.h"
 #include "print.h"
 
@@ -85,6 +87,17 @@ print_step(const struct jr_migration *m, const char *before, int64_t ms)
 	fflush(stdout);
 }
 
+static void
+print_warnings(const struct jr_migrate *migrate)
+{
+	char *text = jr_xstrdup(jr_migrate_warnings(migrate)), *rest = NULL;
+
+	for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+	     line = strtok_r(NULL, "\n", &rest))
+		jr_print_line(stderr, "jobrun: ", line);
+	free(text);
+}
+
 static bool
 apply_pending(
     const struct migrate_opts *opts, struct jr_migrate *migrate, bool quiet, struct jr_err *err)
@@ -102,6 +115,7 @@ apply_pending(
 		}
 		if (!jr_migrate_apply(migrate, m, &done, err))
 			return false;
+		print_warnings(migrate);
 		if (!quiet)
 			print_step(
 			    m, done ? "" : "(by another jobrun) ", jr_clock_now_ms() - start);

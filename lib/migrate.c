@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "backoff.h"
+#include "buf.h"
 #include "clock.h"
 #include "mem.h"
 #include "pg_ask.h"
@@ -25,6 +26,7 @@
 #define LOCK_TRIES 5
 #define PAUSE_BASE_MS 500
 #define PAUSE_CAP_MS 5000
+#define WARNINGS_MAX 65536
 #define GRANTS_SINCE 4 /* the version that brought jobrun.apply_grants() */
 
 struct jr_migrate {
@@ -32,7 +34,20 @@ struct jr_migrate {
 	PGresult *applied; /* version, name, checksum, time; NULL: nothing ever */
 	int64_t lock_timeout_ms;
 	struct jr_random random;
+	struct jr_buf warnings; /* of the migration applied last, a line each */
 };
+
+/* What a migration has to say of the data it found. Notices, and what the server may say of itself, are not for people. */
+static void
+on_notice(void *ctx, const PGresult *result)
+{
+	struct jr_migrate *migrate = ctx;
+	const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+	const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+
+	if (severity != NULL && strcmp(severity, "WARNING") == 0 && text != NULL)
+		(void)jr_buf_addf(&migrate->warnings, "%s\n", text);
+}
 
 struct jr_migrate *
 jr_migrate_new(struct jr_db *db, int64_t lock_timeout_ms, struct jr_err *err)
@@ -42,6 +57,8 @@ jr_migrate_new(struct jr_db *db, int64_t lock_timeout_ms, struct jr_err *err)
 	migrate->conn = jr_db_detach(db);
 	migrate->lock_timeout_ms = lock_timeout_ms;
 	jr_random_seed_system(&migrate->random);
+	jr_buf_init(&migrate->warnings, WARNINGS_MAX);
+	PQsetNoticeReceiver(migrate->conn, on_notice, migrate);
 	if (PQstatus(migrate->conn) == CONNECTION_OK)
 		return migrate;
 	jr_pg_conn_error(migrate->conn, "lost the connection to the database", err);
@@ -56,6 +73,7 @@ jr_migrate_free(struct jr_migrate *migrate)
 		return;
 	PQclear(migrate->applied);
 	PQfinish(migrate->conn);
+	jr_buf_release(&migrate->warnings);
 	free(migrate);
 }
 
@@ -135,6 +153,12 @@ jr_migrate_applied_at(const struct jr_migrate *migrate, int version)
 	return NULL;
 }
 
+const char *
+jr_migrate_warnings(const struct jr_migrate *migrate)
+{
+	return migrate->warnings.len == 0 ? "" : migrate->warnings.data;
+}
+
 static bool
 set_times(struct jr_migrate *migrate, int64_t lock_ms, int64_t statement_ms, struct jr_err *err)
 {
@@ -165,6 +189,7 @@ apply_once(struct jr_migrate *migrate, const struct jr_migration *migration, boo
 	    jr_pg_print_int(version, migration->version), migration->name, migration->checksum};
 
 	*done = false;
+	jr_buf_clear(&migrate->warnings);
 	if (!begin_turn(migrate, err))
 		return false;
 	if (jr_migrate_applied_at(migrate, migration->version) != NULL)

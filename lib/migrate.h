@@ -35,4 +35,7 @@ const char *jr_migrate_applied_at(const struct jr_migrate *migrate, int version)
 bool jr_migrate_apply(struct jr_migrate *migrate, const struct jr_migration *migration, bool *done,
     struct jr_err *err) JR_MUST;
 
+/* What the one applied last had to change in the data it found: lines, each with its newline; borrowed. */
+const char *jr_migrate_warnings(const struct jr_migrate *migrate);
+
 #endif

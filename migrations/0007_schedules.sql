@@ -1,5 +1,8 @@
 -- 0007: schedules: definitions that are checked whoever writes them, slots that fire once, and what people do with both.
 
+-- Until now nobody asked when the next slot is: whatever stands there was never fired.
+update jobrun.job_definitions set next_slot_at = null where next_slot_at is not null;
+
 -- Also those that are disabled: their slots are recorded as skipped.
 drop index jobrun.job_definitions_next;
 create index job_definitions_next on jobrun.job_definitions (next_slot_at) where next_slot_at is not null;
@@ -108,21 +111,33 @@ create trigger job_definitions_checked
 		paused_reason
 	on jobrun.job_definitions for each row execute function jobrun.check_definition();
 
--- Schedules of earlier versions were not checked. One that is wrong would keep the schema from being migrated.
+-- Who had this name before cannot have meant this.
+delete from jobrun.job_definitions d where d.name = 'jobrun.prune';
+
+-- Definitions of earlier versions were not checked. One that is wrong must not keep the schema from being migrated: it loses
+-- its schedule, which never fired until now, and keeps the rest.
 do $do$
 declare
-	v_name text;
+	v_name  text;
+	v_wrong text[] := '{}';
 begin
-	for v_name in select d.name from jobrun.job_definitions d where d.schedule is not null loop
+	for v_name in select d.name from jobrun.job_definitions d where d.catch_up = 'all' and d.overlap = 'skip' order by d.name loop
+		raise warning 'definition "%": catch_up is "once" now: "all" needs overlap "allow"', v_name;
+	end loop;
+	foreach v_name in array array(select d.name from jobrun.job_definitions d where d.schedule is not null order by d.name) loop
 		begin
-			update jobrun.job_definitions d set schedule = d.schedule, anchor_at = d.anchor_at + interval '0',
+			update jobrun.job_definitions d set catch_up = case when d.overlap = 'skip' and d.catch_up = 'all' then 'once' else d.catch_up end,
 				next_slot_at = (select s from jobrun.next_slots(d.schedule, d.time_zone, now(), 1, d.anchor_at) s)
 			where d.name = v_name;
 		exception when others then
-			raise warning 'definition "%" loses its schedule: %', v_name, sqlerrm;
-			update jobrun.job_definitions d set schedule = null, enabled = false where d.name = v_name;
+			raise warning 'definition "%" loses its schedule and is disabled: %', v_name, sqlerrm;
+			v_wrong := v_wrong || v_name;
 		end;
 	end loop;
+	alter table jobrun.job_definitions disable trigger job_definitions_checked;
+	update jobrun.job_definitions d set catch_up = 'once' where d.catch_up = 'all' and d.overlap = 'skip';
+	update jobrun.job_definitions d set schedule = null, enabled = false where d.name = any (v_wrong);
+	alter table jobrun.job_definitions enable trigger job_definitions_checked;
 end
 $do$;
 
@@ -736,8 +751,6 @@ $fn$;
 
 -- -------------------------------------------------------------------------------------------------------- housekeeping
 
--- Who had this name before cannot have meant this.
-delete from jobrun.job_definitions d where d.name = 'jobrun.prune';
 insert into jobrun.job_definitions (name, job_type, description, schedule, queue, priority, timeout)
 values ('jobrun.prune', 'jobrun.prune', 'deletes what settings say is old enough', '23 * * * *', 'jobrun', 1000, interval '5 minutes');
 

@@ -171,3 +171,29 @@ newest() {
 	jr_ok migrate
 	assert_equal "${lines[0]}" "schema jobrun: 0 -> $(newest)"
 }
+
+@test "definitions of earlier versions that are wrong lose their schedule, each with a line, and keep nobody from migrating" {
+	for script in "$TOP"/migrations/000[1-4]_*.sql; do
+		name=$(basename "$script" .sql)
+		[ "$name" != 0001_initial ] || q 'create schema jobrun' "create table jobrun.schema_migrations (version integer primary key,
+			name text not null, checksum text not null, applied_at timestamptz not null default now())"
+		psql_bare -q1 "$(past_pooler)" -f "$script"
+		q "insert into jobrun.schema_migrations values (${name%%_*}, '${name#*_}', '$(sha256sum <"$script" | cut -d ' ' -f 1)')"
+	done
+	q "insert into jobrun.job_definitions (name, job_type, schedule, time_zone, catch_up, queue, anchor_at, next_slot_at) values
+		('all', 'a', '0 3 * * *', 'UTC', 'all', null, now(), null), ('anchor', 'a', '@every 5m', 'UTC', 'once', null, '-infinity', null),
+		('fine', 'a', '0 3 * * *', 'Europe/Berlin', 'once', null, now(), now() - interval '1 day'),
+		('forever', 'a', null, 'UTC', 'once', null, now(), 'infinity'), ('jobrun.prune', 'a', '0 3 * * *', 'UTC', 'once', null, now(), null),
+		('never', 'a', '0 0 31 2 *', 'UTC', 'once', null, now(), now() - interval '1 day'),
+		('queue', 'a', '0 3 * * *', 'UTC', 'once', 'jobrun', now(), null), ('type', 'jobrun.noop', '0 3 * * *', 'UTC', 'once', null, now(), null),
+		('zone', 'a', '0 3 * * *', 'Europe/Atlantis', 'once', null, now(), now() - interval '1 day')"
+	jr_ok migrate
+	assert_equal "$(q "select string_agg(name, ' ' order by name) from jobrun.job_definitions where schedule is null and not enabled")" \
+		'anchor never queue type zone'
+	assert_equal "$(q "select string_agg(name || ' ' || catch_up, ', ' order by name) from jobrun.job_definitions
+		where enabled and next_slot_at > now()")" 'all once, fine once, jobrun.prune once'
+	q_is 't|t' "select enabled, next_slot_at is null from jobrun.job_definitions where name = 'forever'"
+	assert_equal "${#stderr_lines[@]}" 6
+	assert_equal "${stderr_lines[0]}" 'jobrun: definition "all": catch_up is "once" now: "all" needs overlap "allow"'
+	assert_regex "${stderr_lines[2]}" '^jobrun: definition "never" loses its schedule and is disabled: schedule "0 0 31 2 \*" can never fire'
+}
