@@ -60,6 +60,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, jobrun,
 declare
 	v_fields jobrun.schedule_fields;
 	v_reason text;
+	v_after  timestamptz := case tg_op when 'INSERT' then now() end;     -- next_slot_at is the first slot after it; null: stays
 begin
 	new.job_type := coalesce(new.job_type, new.name);
 	perform jobrun.check_name('name', new.name), jobrun.check_name('job_type', new.job_type);
@@ -82,24 +83,28 @@ begin
 
 	if tg_op = 'UPDATE' then
 		new.updated_at := now();
-		if old.next_slot_at <= now() then
-			v_reason := jobrun.pause_reason(old, now());
-			if (new.schedule, new.time_zone, new.anchor_at) is distinct from (old.schedule, old.time_zone, old.anchor_at) then
-				v_reason := coalesce(v_reason, 'schedule changed');
-			elsif (new.enabled, new.paused_until) is not distinct from (old.enabled, old.paused_until) then
-				v_reason := null;
-			end if;
-			if v_reason is not null then
-				perform jobrun.record_slots(old, jobrun.parse_schedule(old.schedule), old.next_slot_at, now(), 'skipped', v_reason);
-				new.next_slot_at := jobrun.next_slot(v_fields, new.time_zone, now(), new.anchor_at);
-			end if;
+		if (new.schedule, new.time_zone, new.anchor_at) is distinct from (old.schedule, old.time_zone, old.anchor_at) then
+			v_reason := coalesce(jobrun.pause_reason(old, now()), 'schedule changed');
+			v_after  := now();
+		elsif (new.enabled, new.paused_until) is distinct from (old.enabled, old.paused_until) and old.next_slot_at <= now() then
+			-- of a pause that has run out by itself, what fell into it
+			v_reason := jobrun.pause_reason(old, old.next_slot_at);
+			v_after  := case when not old.enabled then now() when v_reason is not null then least(old.paused_until, now()) end;
 		end if;
-		if (new.schedule, new.time_zone, new.anchor_at) is not distinct from (old.schedule, old.time_zone, old.anchor_at) then
-			return new;
+		if v_after is not null and old.next_slot_at <= now() then
+			begin
+				perform jobrun.record_slots(old, jobrun.parse_schedule(old.schedule), old.next_slot_at, v_after, 'skipped', v_reason);
+			exception when invalid_parameter_value or sqlstate 'JR065' then
+				null;     -- a zone that the server does not know any more: it must be possible to write another
+			end;
 		end if;
 	end if;
-	new.next_slot_at := case when new.schedule is not null
-		then jobrun.next_slot(v_fields, new.time_zone, now(), new.anchor_at) end;
+	if v_after is not null and new.schedule is null then
+		new.next_slot_at := null;
+	elsif v_after is not null then
+		perform jobrun.check_time_zone(new.time_zone);
+		new.next_slot_at := jobrun.next_slot(v_fields, new.time_zone, v_after, new.anchor_at);
+	end if;
 	return new;
 end
 $fn$;
@@ -422,6 +427,15 @@ begin
 end
 $fn$;
 
+-- known_zone: the zone, or an error that says what to do about it.
+create function jobrun.known_zone(zone text) returns text
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	perform jobrun.check_time_zone(zone);
+	return zone;
+end
+$fn$;
+
 -- fire_definition: the slots of a locked definition up to at that have not been accounted for. Those while it was disabled or
 -- paused are skipped. Of the others once fires the last one and coalesces those before; skip fires the last one unless it is
 -- too late for it; all fires each one, a hundred at most. catch_up_grace is how late a slot may be fired.
@@ -431,7 +445,7 @@ language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
 	v_fields constant jobrun.schedule_fields := jobrun.parse_schedule(definition.schedule);
-	v_zone   constant text := definition.time_zone;
+	v_zone   constant text := jobrun.known_zone(definition.time_zone);
 	v_anchor constant timestamptz := definition.anchor_at;
 	v_tick   constant interval := interval '1 microsecond';
 	v_from   constant timestamptz := at - coalesce(definition.catch_up_grace,
@@ -442,6 +456,13 @@ declare
 	v_last   timestamptz;
 	v_fire   timestamptz;
 begin
+	if v_first is distinct from definition.next_slot_at then
+		-- The slot that was meant may be an earlier one now. Not one that was accounted for, or of another schedule; clocks are
+		-- not moved further.
+		v_first := jobrun.next_slot(v_fields, v_zone, least(definition.next_slot_at - v_tick, greatest(definition.updated_at,
+			definition.next_slot_at - interval '3 hours', (select coalesce(s.until, s.slot) from jobrun.job_slots s
+				where s.definition_id = definition.id order by s.slot desc limit 1))), v_anchor);
+	end if;
 	update jobrun.job_definitions d set next_slot_at = v_next where d.id = definition.id;
 
 	v_last := case when not definition.enabled then at
@@ -500,6 +521,7 @@ declare
 	v_at     constant timestamptz := least(at, now());
 	v_end    constant timestamptz := clock_timestamp() + nullif(current_setting('statement_timeout')::interval, interval '0') / 3;
 	v_queued boolean := false;
+	v_done   integer := 0;
 	v_def    jobrun.job_definitions;
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
@@ -507,7 +529,7 @@ begin
 	end if;
 	for v_def in
 		select d.* from jobrun.job_definitions d where d.next_slot_at <= v_at
-		order by d.id limit 100 for no key update skip locked
+		order by d.id for no key update skip locked
 	loop
 		begin
 			for definition, slot, outcome, reason, run_id, slots in
@@ -516,6 +538,7 @@ begin
 				v_queued := v_queued or outcome = 'queued';
 				return next;
 			end loop;
+			v_done := v_done + 1;
 		exception
 			when serialization_failure or deadlock_detected or lock_not_available then
 				null;         -- the next tick
@@ -528,7 +551,7 @@ begin
 				slots      := jobrun.fail_slots(v_def, v_at, left('error: ' || sqlerrm, 1000));
 				return next;
 		end;
-		exit when clock_timestamp() > v_end;
+		exit when v_done = 100 or clock_timestamp() > v_end;     -- what stays due is not counted: it would stand before the others
 	end loop;
 	if v_queued then
 		perform jobrun.call_runners('');

@@ -300,6 +300,57 @@ id_of() {
 	q_is "$(q "select '$base'::timestamptz")" "select next_slot_at from jobrun.job_definitions where name = 'nightly'"
 }
 
+# unchecked SQL: as if the server had learned other rules since.
+unchecked() {
+	q 'alter table jobrun.job_definitions disable trigger job_definitions_checked' "$1" \
+		'alter table jobrun.job_definitions enable trigger job_definitions_checked'
+}
+
+@test "any number of definitions whose zone is not known any more: the others fire" {
+	q "insert into jobrun.job_definitions (name, job_type, schedule) select 'd' || n, 'work', '$daily' from generate_series(1, 120) n"
+	unchecked "update jobrun.job_definitions set time_zone = 'Europe/Atlantis', next_slot_at = '$base' where name like 'd%'"
+	define fine
+	missed fine 1
+	jr_ok run
+	assert_equal "$(accounts fine)" '0 queued'
+	assert_regex "$stderr" 'reason="time zone \\"Europe/Atlantis\\" is not known here; write '
+}
+
+@test "a definition whose zone is not known any more can be changed, and says what is wrong when it is to go on" {
+	define nightly
+	unchecked "update jobrun.job_definitions set time_zone = 'Europe/Atlantis' where name = 'nightly'"
+	missed nightly 1
+	define nightly '{"enabled": false}'
+	jr define nightly --enable
+	assert_equal "$status" 65
+	assert_equal "${stderr_lines[0]}" \
+		'jobrun: time zone "Europe/Atlantis" is not known here; write a name of pg_timezone_names, as in "Europe/Berlin"'
+	jr_ok define nightly --time-zone Europe/Berlin --enable
+	q_is t "select next_slot_at > now() from jobrun.job_definitions where name = 'nightly'"
+}
+
+@test "new rules for a zone make the slot an earlier one: it is fired once, when the old one comes" {
+	define nightly '{"time_zone": "Etc/GMT-2"}'
+	unchecked "update jobrun.job_definitions set updated_at = '$base'::timestamptz - interval '9 days' where name = 'nightly'"
+	q "update jobrun.job_definitions set next_slot_at = '$base'::timestamptz - interval '50 hours' where name = 'nightly'"
+	assert_equal "$(fire_before "$(q "select '$base'::timestamptz - interval '49 hours'")")" queued
+	unchecked "update jobrun.job_definitions set time_zone = 'Etc/GMT-3' where name = 'nightly'"
+	q "update jobrun.job_runs set status = 'cancelled', finished_at = now()"
+	assert_equal "$(fire_before "$(q "select '$base'::timestamptz - interval '26 hours'")")" queued
+	assert_equal "$(fire_before "$(q "select '$base'::timestamptz - interval '25 hours'")")" ''
+	q_is '50 27' "select string_agg((extract(epoch from '$base'::timestamptz - slot) / 3600)::integer::text, ' ' order by slot) from jobrun.job_slots"
+}
+
+@test "resumed after a pause that had run out by itself: what fell into it is skipped, what came after it fires" {
+	define nightly
+	q "update jobrun.job_definitions set paused_until = '$base'::timestamptz - interval '30 hours', paused_reason = 'moving' where name = 'nightly'"
+	missed nightly 4
+	jr_ok resume --definition nightly
+	assert_equal "$(accounts nightly)" '3 skipped (paused: moving), 2 skipped (paused: moving)'
+	jr_ok run
+	assert_equal "$(accounts nightly)" '3 skipped (paused: moving), 2 skipped (paused: moving), 1 coalesced (missed), 0 queued'
+}
+
 @test "whatever stands in next_slot_at, a tick claims, and the next slot comes" {
 	define past
 	define never
