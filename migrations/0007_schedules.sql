@@ -737,7 +737,8 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 $fn$;
 
 -- exec_claim: a command of this host begins (`jobrun exec`): a run of the definition, which is made on first use, claimed from
--- its beginning and never to be tried again. No row: exec_skipped says why. timeout_ms: null: the definition's.
+-- its beginning and never to be tried again. No row: exec_skipped says why. timeout_ms: null: the definition's. Queue and
+-- max_attempts are of the run, not of the definition: what is enqueued of a job type of this name is none of exec's business.
 create function jobrun.exec_claim(runner_id bigint, host text, definition text, lease_ms bigint, timeout_ms bigint, command text)
 returns setof jobrun.held_runs
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -752,7 +753,7 @@ begin
 	end if;
 	perform jobrun.check_name('name', v_name);
 	if not exists (select from jobrun.job_definitions d where d.name = v_name) then
-		insert into jobrun.job_definitions (name, job_type, max_attempts, queue) values (v_name, v_name, 1, 'exec')
+		insert into jobrun.job_definitions (name, job_type) values (v_name, v_name)
 		on conflict on constraint job_definitions_name do nothing;
 	end if;
 	select d.* into v_def from jobrun.job_definitions d where d.name = v_name for no key update;

@@ -59,7 +59,11 @@ became() {
 	q_is 't|t' "select output like '%out' || chr(10) || '%', output like '%err%' from jobrun.job_attempts"
 	jr_ok logs "$(last_run)"
 	assert_line 'out'
-	q_is 'nightly|nightly|skip|1' "select name, job_type, overlap, max_attempts from jobrun.job_definitions where name = 'nightly'"
+	q_is 'exec|1' 'select queue, max_attempts from jobrun.job_runs'
+	q_is 'nightly|nightly|skip' "select name, job_type, overlap from jobrun.job_definitions where name = 'nightly'"
+	# Of a job type that happens to have this name nothing changes.
+	enqueue nightly >/dev/null
+	q_is 'default|5' "select queue, max_attempts from jobrun.job_runs where status = 'queued'"
 }
 
 @test "CMD's failure is its own: status passed on, run dead at once, nothing said" {
