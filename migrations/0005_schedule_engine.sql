@@ -167,7 +167,7 @@ create function jobrun.parse_schedule(schedule text) returns jobrun.schedule_fie
 language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_variable
 declare
-	v_words  text[] := regexp_split_to_array(btrim(schedule, E' \t\r\n'), '[ \t]+');
+	v_words  text[] := regexp_split_to_array(btrim(left(schedule, 256), E' \t\r\n'), '[ \t]+');
 	v_number integer;
 	v_five   text;
 	v_wanted constant text := 'five are wanted: minute, hour, day-of-month, month, day-of-week, as in "30 2 * * *"';
@@ -534,6 +534,8 @@ begin
 		raise exception 'count % is out of range; from 1 to 10000', next_slots.count using errcode = 'JR065';
 	elsif not isfinite(v_slot) or not isfinite(v_anchor) then
 		raise exception 'after and anchor must be finite' using errcode = 'JR065';
+	elsif next_slots.anchor > timestamptz '2200-01-01 00:00Z' then
+		raise exception 'anchor "%" is too late; before the year 2200', next_slots.anchor using errcode = 'JR065';
 	end if;
 	for i in 1 .. next_slots.count loop
 		v_slot := jobrun.next_slot(v_fields, next_slots.time_zone, v_slot, v_anchor);

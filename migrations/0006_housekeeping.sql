@@ -182,10 +182,10 @@ begin
 		v_rule.table_name := 'job_attempts';
 		v_rule.at_column := 'finished_at';
 		v_rule.condition := 'x.output is not null';
-	elsif kind = 'slots' then
+	elsif kind = 'slots' then            -- one that was replayed may be old, and its run new
 		v_rule.table_name := 'job_slots';
 		v_rule.at_column := 'slot';
-		v_rule.condition := 'coalesce(x.until, x.slot) < $2';
+		v_rule.condition := 'coalesce(x.until, x.slot) < $2 and not exists ' || v_alive;
 	elsif kind = 'effects' then          -- of a run that goes on they are still asked for
 		v_rule.table_name := 'job_effects';
 		v_rule.at_column := 'started_at';
@@ -194,7 +194,7 @@ begin
 		v_rule.table_name := 'job_runners';
 		v_rule.at_column := 'started_at';
 		v_rule.condition := '(x.finished_at < $2 or x.last_seen_at < least($2, now() - interval ''1 day'')) '
-			'and x.id <> all (array(select r.runner_id from jobrun.job_runs r where r.status = ''running''))';
+			'and x.id <> all (array(select r.runner_id from jobrun.job_runs r where r.status = ''running'' and r.runner_id is not null))';
 	elsif kind = 'audit' then
 		v_rule.table_name := 'job_audit';
 		v_rule.at_column := 'at';

@@ -71,8 +71,8 @@ begin
 	elsif new.catch_up = 'all' and new.overlap = 'skip' then
 		raise exception 'catch_up "all" needs overlap "allow": else all missed slots but the first would be skipped as overlap'
 			using errcode = 'JR065';
-	elsif not isfinite(new.anchor_at) then
-		raise exception 'anchor_at "%" is no time', new.anchor_at using errcode = 'JR065';
+	elsif new.anchor_at not between timestamptz '1800-01-01 00:00Z' and timestamptz '2200-01-01 00:00Z' then
+		raise exception 'anchor_at "%" is out of range; from the year 1800 to 2199', new.anchor_at using errcode = 'JR065';
 	end if;
 	if tg_op = 'INSERT' or new.time_zone is distinct from old.time_zone then
 		perform jobrun.check_time_zone(new.time_zone);
@@ -660,8 +660,10 @@ begin
 	select d.* into v_def from jobrun.job_definitions d where d.name = replay.definition for no key update;
 	if not found then
 		raise exception 'there is no definition "%"', left(replay.definition, 100) using errcode = 'JR065';
-	elsif v_slot is null or not isfinite(v_slot) or v_slot > now() then
-		raise exception 'slot "%" has not come yet', v_slot using errcode = 'JR065';
+	elsif v_slot is null or v_slot > now() then
+		raise exception 'slot "%" has not come yet', coalesce(v_slot::text, '') using errcode = 'JR065';
+	elsif v_slot < timestamptz '1800-01-01 00:00Z' then
+		raise exception 'definition "%" has no slot at %', v_def.name, v_slot using errcode = 'JR065';
 	end if;
 	if v_def.schedule is not null then
 		v_fields := jobrun.parse_schedule(v_def.schedule);

@@ -103,6 +103,7 @@ is_stepping() {
 		select id, 1, 1, case status when 'queued' then 'released' else 'failed' end, started_at, started_at
 		from jobrun.job_runs where status <> 'running'" \
 		"insert into jobrun.job_effects (key, run_id, claim_seq, started_at, done_at) select 'of-' || status, id, 1, started_at, started_at from jobrun.job_runs" \
+		"insert into jobrun.job_slots (definition_id, slot, outcome, run_id) select 1, now() - id * interval '1 year', 'queued', id from jobrun.job_runs" \
 		"insert into jobrun.job_effects (key, started_at) values ('of-nobody', now() - interval '9 years')" \
 		"insert into jobrun.job_runners (id, pid, places, host, version, started_at, last_seen_at)
 		select n, 1, 1, 'there', '0', now() - interval '9 years', now() - interval '9 years' from (values (7), (8)) v(n)" \
@@ -114,6 +115,7 @@ is_stepping() {
 	q_is 2 'select count(*) from jobrun.job_attempts'
 	q_is 'of-failed|of-queued|of-running' "select string_agg(key, '|' order by key) from jobrun.job_effects"
 	q_is 7 'select id from jobrun.job_runners'
+	q_is 3 'select count(*) from jobrun.job_slots'
 }
 
 @test "nothing that ended in an hour that is not complete goes" {

@@ -278,6 +278,7 @@ no_run() {
 	no_run 65 'has no slot at 2026-10-24 02:31.*2026-10-24 02:30' slots nightly --replay '2026-10-24 02:31'
 	no_run 65 'has not come yet' slots nightly --replay '2126-10-24 02:30'
 	no_run 65 'has not come yet' slots nightly --replay infinity
+	no_run 65 'has no slot at' slots nightly --replay '4713-01-01 BC'
 	no_run 65 'plain.*no schedule' slots plain --replay yesterday
 	no_run 64 '--replay: .*"sometime"' slots nightly --replay sometime
 	no_run 64 '--replay: ' slots nightly --replay ''

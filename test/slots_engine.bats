@@ -193,6 +193,9 @@ same() {
 	refused 'count 10001 is out of range; from 1 to 10000' "select jobrun.next_slots('* * * * *', count => 10001)"
 	refused 'after and anchor must be finite' "select jobrun.next_slots('* * * * *', 'UTC', 'infinity')"
 	refused 'after and anchor must be finite' "select jobrun.next_slots('@every 1h', 'UTC', now(), 1, '-infinity')"
+	refused 'anchor "294276-12-31 23:59:59+00" is too late; before the year 2200' "select jobrun.next_slots('@every 1h', 'UTC', now(), 1, '294276-12-31 23:59:59')"
+	refused 'anchor_at "infinity" is out of range; from the year 1800 to 2199' "select jobrun.define('x', '{\"anchor_at\": \"infinity\"}')"
+	refused 'anchor_at "294276-12-31 23:59:59+00" is out of range; from the year 1800 to 2199' "select jobrun.define('x', '{\"anchor_at\": \"294276-12-31 23:59:59\"}')"
 	q_is 10000 "select count(*) from jobrun.next_slots('* * * * *', 'Europe/Berlin', '2025-01-01', 10000)"
 	# Nothing said: from now on, in UTC.
 	q_is t "select s > now() and s <= now() + interval '1 minute' and extract(second from s) = 0 from jobrun.next_slots('* * * * *') s"
