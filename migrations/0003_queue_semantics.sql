@@ -528,7 +528,8 @@ declare
 begin
 	select r.* into v_run from jobrun.job_runs r where r.id = cancel.id and (v_all or r.created_by = jobrun.caller()) for no key update;
 	if v_run.status in ('queued', 'failed') then
-		update jobrun.job_runs r set status = 'cancelled', finished_at = now(), error_code = 'cancelled'
+		-- not now(): the caller's transaction may be older than an hour that is summed already
+		update jobrun.job_runs r set status = 'cancelled', finished_at = clock_timestamp(), error_code = 'cancelled'
 		where r.id = cancel.id;
 		perform jobrun.audit('cancel', 'run ' || id, jsonb_build_object('status', v_run.status, 'attempts', v_run.attempts),
 			'{"status": "cancelled"}', reason);

@@ -548,7 +548,9 @@ begin
 				outcome    := 'error';
 				reason     := sqlerrm;
 				run_id     := null;
-				slots      := jobrun.fail_slots(v_def, v_at, left('error: ' || sqlerrm, 1000));
+				-- what the server lacks (53: disk, memory; 58: a file) it will have again: the slots stay due
+				slots      := case when left(sqlstate, 2) in ('53', '58') then 0
+					else jobrun.fail_slots(v_def, v_at, left('error: ' || sqlerrm, 1000)) end;
 				return next;
 		end;
 		exit when v_done = 100 or clock_timestamp() > v_end;     -- what stays due is not counted: it would stand before the others

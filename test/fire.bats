@@ -300,6 +300,21 @@ id_of() {
 	q_is "$(q "select '$base'::timestamptz")" "select next_slot_at from jobrun.job_definitions where name = 'nightly'"
 }
 
+@test "a disk that is full costs no slot: it stays due, and fires when there is room" {
+	define nightly
+	missed nightly 1
+	q "create function refuse() returns trigger language plpgsql as \$\$ begin
+			raise exception 'No space left on device' using errcode = 'disk_full';
+		end \$\$" \
+		'create trigger refuse before insert on jobrun.job_runs for each row execute function refuse()'
+	jr_ok run
+	assert_equal "$(accounts nightly)" ''
+	assert_regex "$stderr" 'warn event=fired definition=nightly .* outcome=error reason="No space left on device" slots=0$'
+	q 'drop trigger refuse on jobrun.job_runs'
+	jr_ok run
+	assert_equal "$(accounts nightly)" '0 queued'
+}
+
 # unchecked SQL: as if the server had learned other rules since.
 unchecked() {
 	q 'alter table jobrun.job_definitions disable trigger job_definitions_checked' "$1" \

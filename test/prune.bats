@@ -377,6 +377,14 @@ run_all_due() {
 	q_is 0 "select count(*) from jobrun.job_runs where status = 'failed'"
 }
 
+@test "a run that is cancelled in a long transaction ended when it was cancelled, not when that began" {
+	id=$(enqueue other)
+	q "do \$\$ begin
+			perform pg_sleep(0.01), jobrun.cancel($id);
+			assert (select finished_at > now() from jobrun.job_runs);
+		end \$\$"
+}
+
 @test "a run that was retried counts as each end it had" {
 	handler work <<<'[ -e "$TMPDIR/good" ] || exit 65'
 	enqueue work >/dev/null
