@@ -82,7 +82,8 @@ begin
 	end if;
 
 	if tg_op = 'UPDATE' then
-		new.updated_at := now();
+		new.updated_at   := now();
+		new.next_slot_at := old.next_slot_at;     -- a client that writes back the whole row that it read has an old one
 		if (new.schedule, new.time_zone, new.anchor_at) is distinct from (old.schedule, old.time_zone, old.anchor_at) then
 			v_reason := coalesce(jobrun.pause_reason(old, now()), 'schedule changed');
 			v_after  := now();
@@ -109,7 +110,7 @@ begin
 end
 $fn$;
 
--- Not next_slot_at: it moves at every firing.
+-- Not next_slot_at: it moves at every firing. Who sets it by hand sets nothing else.
 create trigger job_definitions_checked
 	before insert or update of name, job_type, payload, description, schedule, time_zone, anchor_at, queue, priority, max_attempts,
 		timeout, backoff_base, backoff_cap, concurrency_key, on_dead, catch_up, catch_up_grace, overlap, enabled, paused_until,
@@ -131,8 +132,10 @@ begin
 	end loop;
 	foreach v_name in array array(select d.name from jobrun.job_definitions d where d.schedule is not null order by d.name) loop
 		begin
-			update jobrun.job_definitions d set catch_up = case when d.overlap = 'skip' and d.catch_up = 'all' then 'once' else d.catch_up end,
-				next_slot_at = (select s from jobrun.next_slots(d.schedule, d.time_zone, now(), 1, d.anchor_at) s)
+			update jobrun.job_definitions d set catch_up = case when d.overlap = 'skip' and d.catch_up = 'all' then 'once' else d.catch_up end
+			where d.name = v_name;
+			update jobrun.job_definitions d
+			set next_slot_at = (select s from jobrun.next_slots(d.schedule, d.time_zone, now(), 1, d.anchor_at) s)
 			where d.name = v_name;
 		exception when others then
 			raise warning 'definition "%" loses its schedule and is disabled: %', v_name, sqlerrm;

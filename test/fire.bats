@@ -315,6 +315,15 @@ id_of() {
 	assert_equal "$(accounts nightly)" '0 queued'
 }
 
+@test "a client that writes back the whole row it read does not turn next_slot_at back" {
+	define nightly
+	missed nightly 2
+	read_at=$(q "select next_slot_at from jobrun.job_definitions where name = 'nightly'")
+	jr_ok run
+	q "update jobrun.job_definitions set description = 'saved', schedule = schedule, next_slot_at = '$read_at' where name = 'nightly'"
+	q_is t "select next_slot_at > now() from jobrun.job_definitions where name = 'nightly'"
+}
+
 # unchecked SQL: as if the server had learned other rules since.
 unchecked() {
 	q 'alter table jobrun.job_definitions disable trigger job_definitions_checked' "$1" \
