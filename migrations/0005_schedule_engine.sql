@@ -82,7 +82,7 @@ begin
 		raise exception '%: "~" (a number by chance) is not known; write the number', shown using errcode = 'JR065';
 	elsif item ~ '^h(\(|/|$)' then
 		raise exception '%: "H" (a number by the name) is not known; write the number', shown using errcode = 'JR065';
-	elsif item ~ '^l([-/0-9]|$)' or item ~ '^[0-9]+l$' then
+	elsif item ~ '^l([-/0-9]|$)' or item ~ '^([0-9]+-?)l$' then
 		raise exception '%: "L" is the last day of the month; it is for day-of-month, alone or in a list, as in "15,L"', shown
 			using errcode = 'JR065';
 	elsif v_parts is null then
@@ -200,7 +200,10 @@ begin
 	end if;
 
 	v_number := cardinality(v_words);
-	if v_number in (6, 7) then
+	if v_words[1] ~* '^(cron_)?tz=' then     -- a line of a crontab
+		raise exception 'schedule "%": the zone is not a part of it; write "%", and "%" as the time zone', schedule,
+			array_to_string(v_words[2:], ' '), regexp_replace(v_words[1], '^[^=]*=', '') using errcode = 'JR065';
+	elsif v_number in (6, 7) then
 		begin
 			v_five   := replace(array_to_string(v_words[2:6], ' '), '?', '*');
 			v_fields := jobrun.parse_schedule(v_five);

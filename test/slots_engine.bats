@@ -100,6 +100,8 @@ same() {
 	refuses '0 30 2 * * *' 'schedule "0 30 2 * * *" has 6 fields; jobrun starts once a minute: leave the seconds out, and write "30 2 * * *"'
 	refuses '0 0 12 ? * MON-FRI 2025' 'schedule "0 0 12 ? * MON-FRI 2025" has 7 fields; jobrun starts once a minute: leave the seconds and the year out, and write "0 12 * * MON-FRI"'
 	refuses '30 2 * * * root' 'schedule "30 2 * * * root" has 6 fields; five are wanted: minute, hour, day-of-month, month, day-of-week, as in "30 2 * * *"'
+	refuses 'CRON_TZ=Europe/Berlin 30 2 * * *' 'schedule "CRON_TZ=Europe/Berlin 30 2 * * *": the zone is not a part of it; write "30 2 * * *", and "Europe/Berlin" as the time zone'
+	refuses 'TZ=UTC @daily' 'schedule "TZ=UTC @daily": the zone is not a part of it; write "@daily", and "UTC" as the time zone'
 	refuses '30 2 * *' 'schedule "30 2 * *" has 4 fields; five are wanted: minute, hour, day-of-month, month, day-of-week, as in "30 2 * * *"'
 	refuses '30, 2 * * * *' 'schedule "30, 2 * * * *" has 6 fields; jobrun starts once a minute: leave the seconds out, and write "2 * * * *"'
 	refuses ' ' 'the schedule has no fields; five are wanted: minute, hour, day-of-month, month, day-of-week, as in "30 2 * * *"'
@@ -123,6 +125,7 @@ same() {
 	refuses 'H/15 * * * *' 'minute "H/15": "H" (a number by the name) is not known; write the number'
 	refuses '0 0 L-3 * *' 'day-of-month "L-3": "L" is the last day of the month; it is for day-of-month, alone or in a list, as in "15,L"'
 	refuses '0 0 L/2 * *' 'day-of-month "L/2": "L" is the last day of the month; it is for day-of-month, alone or in a list, as in "15,L"'
+	refuses '0 0 1-L * *' 'day-of-month "1-L": "L" is the last day of the month; it is for day-of-month, alone or in a list, as in "15,L"'
 	refuses '0 0 * * 5L' 'day-of-week "5L": "L" is the last day of the month; it is for day-of-month, alone or in a list, as in "15,L"'
 	refuses '0 0 * L *' 'month "L": "L" is the last day of the month; it is for day-of-month, alone or in a list, as in "15,L"'
 }
