@@ -54,7 +54,8 @@ $fn$;
 -- ---------------------------------------------------------------------------------------------------------- definitions
 
 -- check_definition: a row of job_definitions obeys its rules whoever writes it, and next_slot_at fits its schedule. What was
--- due when it changes, and is not fired yet, is recorded: nothing of the old schedule fires under the new one.
+-- due when it changes, and is not fired yet, is recorded: nothing of the old schedule fires under the new one. The constraints
+-- of the table say the same as many of these rules, but not in words.
 create function jobrun.check_definition() returns trigger
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -62,9 +63,14 @@ declare
 	v_reason text;
 	v_after  timestamptz := case tg_op when 'INSERT' then now() end;     -- next_slot_at is the first slot after it; null: stays
 begin
+	if tg_op = 'DELETE' then     -- of one of jobrun's own: see the trigger
+		raise exception 'definition "%" is jobrun''s own and cannot be removed, only disabled', old.name using errcode = 'JR065';
+	end if;
 	new.job_type := coalesce(new.job_type, new.name);
 	perform jobrun.check_name('name', new.name), jobrun.check_name('job_type', new.job_type);
-	if new.name like 'jobrun.%' and new.name <> 'jobrun.prune' or new.job_type like 'jobrun.%' and new.name <> new.job_type then
+	if tg_op = 'UPDATE' and old.name like 'jobrun.%' and new.name <> old.name then
+		raise exception 'definition "%" is jobrun''s own and cannot be renamed, only disabled', old.name using errcode = 'JR065';
+	elsif (new.name like 'jobrun.%' or new.job_type like 'jobrun.%') and (new.name, new.job_type) <> ('jobrun.prune', 'jobrun.prune') then
 		raise exception 'definition "%": names and job types that begin with "jobrun." are reserved', new.name using errcode = 'JR065';
 	elsif (coalesce(new.queue, '') = 'jobrun') <> (new.name = 'jobrun.prune') then
 		raise exception 'queue "jobrun" is for jobrun.prune, and for nothing else' using errcode = 'JR065';
@@ -73,6 +79,26 @@ begin
 			using errcode = 'JR065';
 	elsif new.anchor_at not between timestamptz '1800-01-01 00:00Z' and timestamptz '2200-01-01 00:00Z' then
 		raise exception 'anchor_at "%" is out of range; from the year 1800 to 2199', new.anchor_at using errcode = 'JR065';
+	end if;
+	perform jobrun.check_name(n.name, n.value) from (values ('queue', new.queue), ('on_dead', new.on_dead)) n(name, value)
+	where n.value is not null;
+	perform jobrun.check_key('concurrency_key', new.concurrency_key);
+	perform jobrun.check_duration(d.name, d.value) from (values ('timeout', new.timeout), ('backoff_base', new.backoff_base),
+		('backoff_cap', new.backoff_cap), ('catch_up_grace', new.catch_up_grace)) d(name, value);
+	if new.priority not between -1000 and 1000 then
+		raise exception 'priority % is out of range; from -1000 to 1000, smaller first', new.priority using errcode = 'JR065';
+	elsif new.max_attempts not between 1 and 2147483647 then
+		raise exception 'max_attempts % is out of range; at least 1', new.max_attempts using errcode = 'JR065';
+	elsif new.catch_up not in ('once', 'skip', 'all') then
+		raise exception 'catch_up "%" is not one of once, skip, all', left(new.catch_up, 100) using errcode = 'JR065';
+	elsif new.overlap not in ('skip', 'allow') then
+		raise exception 'overlap "%" is not one of skip, allow', left(new.overlap, 100) using errcode = 'JR065';
+	elsif (tg_op = 'INSERT' or new.payload is distinct from old.payload)
+		and (octet_length(new.payload::text) > 1048576 or pg_column_size(new.payload) > 1049600)
+	then
+		raise exception 'the payload has % bytes; the limit is 1048576', octet_length(new.payload::text) using errcode = 'JR065';
+	elsif (tg_op = 'INSERT' or new.description is distinct from old.description) and octet_length(new.description) > 1000 then
+		raise exception 'the description has % bytes; at most 1000', octet_length(new.description) using errcode = 'JR065';
 	end if;
 	if tg_op = 'INSERT' or new.time_zone is distinct from old.time_zone then
 		perform jobrun.check_time_zone(new.time_zone);
@@ -210,24 +236,6 @@ begin
 				using errcode = 'JR065';
 		end;
 	end loop;
-	perform jobrun.check_name(n.name, n.value) from (values ('queue', v_row.queue), ('on_dead', v_row.on_dead)) n(name, value)
-	where n.value is not null;
-	perform jobrun.check_key('concurrency_key', v_row.concurrency_key);
-	perform jobrun.check_duration(d.name, d.value) from (values ('timeout', v_row.timeout), ('backoff_base', v_row.backoff_base),
-		('backoff_cap', v_row.backoff_cap), ('catch_up_grace', v_row.catch_up_grace)) d(name, value);
-	if v_row.priority not between -1000 and 1000 then
-		raise exception 'priority % is out of range; from -1000 to 1000, smaller first', v_row.priority using errcode = 'JR065';
-	elsif v_row.max_attempts not between 1 and 2147483647 then
-		raise exception 'max_attempts % is out of range; at least 1', v_row.max_attempts using errcode = 'JR065';
-	elsif v_row.catch_up not in ('once', 'skip', 'all') then
-		raise exception 'catch_up "%" is not one of once, skip, all', left(v_row.catch_up, 100) using errcode = 'JR065';
-	elsif v_row.overlap not in ('skip', 'allow') then
-		raise exception 'overlap "%" is not one of skip, allow', left(v_row.overlap, 100) using errcode = 'JR065';
-	elsif octet_length(v_row.payload::text) > 1048576 or pg_column_size(v_row.payload) > 1049600 then
-		raise exception 'the payload has % bytes; the limit is 1048576', octet_length(v_row.payload::text) using errcode = 'JR065';
-	elsif octet_length(v_row.description) > 1000 then
-		raise exception 'the description has % bytes; at most 1000', octet_length(v_row.description) using errcode = 'JR065';
-	end if;
 	return v_row;
 end
 $fn$;
@@ -679,9 +687,10 @@ begin
 	end if;
 	select s.* into v_old from jobrun.job_slots s where s.definition_id = v_def.id and s.slot = v_slot for no key update;
 	if not v_is and (v_old.slot is null or v_old.slots > 1) then
-		raise exception 'definition "%" has no slot at %', v_def.name, v_slot using errcode = 'JR065',
-			hint = case when v_def.schedule is null then 'It has no schedule.' else coalesce('The one before is '
-				|| jobrun.last_slot(v_fields, v_def.time_zone, v_def.anchor_at, v_slot - interval '366 days', v_slot), '') end;
+		raise exception 'definition "%" has no slot at %', v_def.name, jobrun.slot_text(v_slot, v_def.time_zone)
+			|| case when v_def.schedule is null then '; it has no schedule' else coalesce('; the one before is ' || jobrun.slot_text(
+				jobrun.last_slot(v_fields, v_def.time_zone, v_def.anchor_at, v_slot - interval '366 days', v_slot), v_def.time_zone), '') end
+			using errcode = 'JR065';
 	elsif v_old.slot is null and v_slot >= v_def.next_slot_at then
 		raise exception 'slot % of definition "%" is due and will be fired by the next tick', v_slot, v_def.name using errcode = 'JR065';
 	elsif exists (select from jobrun.job_runs r where r.id = v_old.run_id and r.finished_at is null) then
@@ -784,6 +793,10 @@ $fn$;
 
 insert into jobrun.job_definitions (name, job_type, description, schedule, queue, priority, timeout)
 values ('jobrun.prune', 'jobrun.prune', 'deletes what settings say is old enough', '23 * * * *', 'jobrun', 1000, interval '5 minutes');
+
+-- Without it nothing is ever deleted, and nobody is told.
+create trigger job_definitions_own
+	before delete on jobrun.job_definitions for each row when (old.name like 'jobrun.%') execute function jobrun.check_definition();
 
 -- --------------------------------------------------------------------------------------------------------------- roles
 

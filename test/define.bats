@@ -174,9 +174,9 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 
 @test "define: what the database judges is exit 65, in the words that any client gets" {
 	local n message
-	local -a columns=(schedule schedule schedule schedule time_zone time_zone queue)
-	local -a options=(--schedule --schedule --schedule --schedule --time-zone --time-zone --queue)
-	local -a texts=('0 30 2 * * *' '61 * * * *' '0 0 31 2 *' '@reboot' 'Mars' 'europe/berlin' jobrun)
+	local -a columns=(schedule schedule schedule schedule time_zone time_zone queue catch_up overlap)
+	local -a options=(--schedule --schedule --schedule --schedule --time-zone --time-zone --queue --catch-up --overlap)
+	local -a texts=('0 30 2 * * *' '61 * * * *' '0 0 31 2 *' '@reboot' 'Mars' 'europe/berlin' jobrun never maybe)
 
 	jr_ok define report --schedule @daily
 	for n in "${!texts[@]}"; do
@@ -195,6 +195,15 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	done
 	bad 65 'catch_up "never" is not one of once, skip, all' define report --catch-up never
 	bad 65 'overlap "maybe" is not one of skip, allow' define report --overlap maybe
+	# What the command sees by itself.
+	columns=(priority max_attempts timeout backoff_base on_dead queue concurrency_key)
+	texts=(1001 0 '-1 second' '101 years' 'On Dead' 'No Queue' '')
+	for n in "${!texts[@]}"; do
+		run psql_bare -v VERBOSITY=verbose "$(past_pooler)" \
+			-c "update jobrun.job_definitions set ${columns[n]} = '${texts[n]}' where name = 'report'"
+		assert_failure
+		assert_line --index 0 --regexp "^ERROR:  JR065: ${columns[n]} "
+	done
 	bad 65 'catch_up "all" needs overlap "allow"' define report --catch-up all
 	bad 65 'definition "jobrun.mine": names' define jobrun.mine --enable
 	bad 65 '--description: it is not UTF-8' define report --description $'\xff'
@@ -246,6 +255,8 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 }
 
 @test "define --remove removes, names what is not there, and leaves jobrun's own" {
+	local change
+
 	jr_ok define a --schedule @daily
 	jr_ok define b --schedule @daily
 	jr define --remove nobody a nothing --reason 'not needed'
@@ -254,6 +265,14 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	assert_equal "$stderr" 'jobrun: there is no definition nobody, nothing'
 	q_is 'b' "select name from jobrun.job_definitions where name in ('a', 'b')"
 	bad 65 'definition "jobrun.prune" is jobrun.s own' define --remove b jobrun.prune
+	# And by SQL: without it nothing would be deleted any more, and nobody told.
+	for change in 'delete from jobrun.job_definitions' "update jobrun.job_definitions set name = 'x', job_type = 'x', queue = null" \
+		"update jobrun.job_definitions set job_type = 'x'"; do
+		run psql_bare -v VERBOSITY=verbose "$(past_pooler)" -c "$change where name = 'jobrun.prune'"
+		assert_failure
+		assert_line --index 0 --regexp '^ERROR:  JR065: definition "jobrun.prune"'
+	done
+	q_is 'jobrun.prune|jobrun' "select job_type, queue from jobrun.job_definitions where name = 'jobrun.prune'"
 	jr_ok define --remove b --json
 	assert_equal "$(jq -c . <<<"$output")" '[{"name":"b","removed":true}]'
 	q_is 'undefine|not needed' "select action, reason from jobrun.job_audit where object = 'definition a' order by at desc limit 1"

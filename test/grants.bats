@@ -512,7 +512,7 @@ t
 	as_ok admin show "$id"
 	as_ok admin logs "$id"
 	sql admin "insert into jobrun.job_definitions (name, job_type) values ('weekly', 'work')" \
-		"update jobrun.job_definitions set priority = 1" "delete from jobrun.job_definitions" \
+		"update jobrun.job_definitions set priority = 1" "delete from jobrun.job_definitions where name = 'weekly'" \
 		"update jobrun.settings set keep_dead = '1 day'" "select jobrun.enqueue('jobrun.noop')" >/dev/null
 	q_is "$(role admin)" "select distinct who from jobrun.job_audit where object <> 'role $(role admin)'"
 	for what in 'create table jobrun.mine (a int)' 'drop table jobrun.job_runs' 'alter function jobrun.need security invoker' \

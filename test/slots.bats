@@ -275,11 +275,11 @@ no_run() {
 @test "--replay: what is no slot, has not come, or is no time is refused in one line" {
 	q "select jobrun.define('nightly', '{\"schedule\": \"30 2 * * *\", \"time_zone\": \"Europe/Berlin\"}')" \
 		"select jobrun.define('plain', '{}')" >/dev/null
-	no_run 65 'has no slot at 2026-10-24 02:31.*2026-10-24 02:30' slots nightly --replay '2026-10-24 02:31'
+	no_run 65 'definition "nightly" has no slot at 2026-10-24 02:31.02:00; the one before is 2026-10-24 02:30.02:00$' slots nightly --replay '2026-10-24 02:31'
 	no_run 65 'has not come yet' slots nightly --replay '2126-10-24 02:30'
 	no_run 65 'has not come yet' slots nightly --replay infinity
 	no_run 65 'has no slot at' slots nightly --replay '4713-01-01 BC'
-	no_run 65 'plain.*no schedule' slots plain --replay yesterday
+	no_run 65 'definition "plain" has no slot at .*; it has no schedule$' slots plain --replay yesterday
 	no_run 64 '--replay: .*"sometime"' slots nightly --replay sometime
 	no_run 64 '--replay: ' slots nightly --replay ''
 }
