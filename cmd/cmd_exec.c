@@ -202,6 +202,10 @@ tell_end(const struct doing *doing, int status, struct jr_err *err)
 		status = tell_unstarted(doing, err);
 		break;
 	case JR_EXEC_NONE:
+		if (err->msg[0] != '\0')
+			jr_fail(
+			    err, err->code, "%.900s; %s was not started", err->msg, doing->name);
+		break;
 	case JR_EXEC_RUNNING:
 		break;
 	}
@@ -258,8 +262,8 @@ run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err
 	char *state_directory = jr_state_directory(doing->opts->state_dir, &unused);
 
 	if (state_directory != NULL) /* without it everything is said each time */
-		jr_voice_soften(
-		    state_directory, runner.conninfo, status, doing->counts.answered, err);
+		jr_voice_soften(state_directory, runner.conninfo, doing->name, status,
+		    doing->counts.answered, err);
 	free(state_directory);
 	return status;
 }

@@ -217,7 +217,7 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	}
 	if (app->json)
 		jr_voice_json(&counts, jr_clock_now_ms() - started, status);
-	jr_voice_soften(state_directory, runner.conninfo, status, counts.answered, err);
+	jr_voice_soften(state_directory, runner.conninfo, NULL, status, counts.answered, err);
 	return status;
 }
 

@@ -145,21 +145,30 @@ jr_voice_summary(struct jr_voice *voice, const struct jr_counts *c, int64_t ms)
 	free(took);
 }
 
-/* "Database away" is not said at each tick; its end is said once. What else is wrong is always said. */
+/*
+ * "Database away" is not said at each tick; its end is said once. What else is wrong is always said. A command that cron
+ * starts once a night has a memory of its own: what `run` said at midnight must not hide that it was not started at two.
+ */
 void
-jr_voice_soften(const char *state_directory, const char *conninfo, int status, bool answered,
-    struct jr_err *err)
+jr_voice_soften(const char *state_directory, const char *conninfo, const char *command, int status,
+    bool answered, struct jr_err *err)
 {
-	const char *name = conninfo == NULL ? "" : conninfo;
+	char *name = jr_xasprintf("%s%s%s", conninfo == NULL ? "" : conninfo,
+	    command == NULL ? "" : " exec ", command == NULL ? "" : command);
 	int64_t since_ms = 0;
-	char *words;
 
 	if (!answered && status == JR_E_TEMP) {
 		if (!jr_state_away(state_directory, name, "", &since_ms) && !isatty(STDERR_FILENO))
 			err->msg[0] = '\0';
 	} else if (answered && jr_state_back(state_directory, name, &since_ms)) {
-		words = jr_format_duration(since_ms);
-		fprintf(stderr, "jobrun: the database is back after %s\n", words);
+		char *words = jr_format_duration(since_ms);
+
+		if (command == NULL)
+			fprintf(stderr, "jobrun: the database is back after %s\n", words);
+		else
+			fprintf(stderr, "jobrun: the database is back; %s had no record for %s\n",
+			    command, words);
 		free(words);
 	}
+	free(name);
 }

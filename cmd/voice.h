@@ -28,8 +28,11 @@ void jr_voice_json(const struct jr_counts *c, int64_t ms, int status);
 /* Files that are no handlers though they look like it: at once, then as rarely as a database that is away. */
 void jr_voice_problems(const struct jr_handlers *handlers, const char *state_directory);
 
-/* Empties err->msg if "database away" was said lately; says once that it is back. What else is wrong is always said. */
-void jr_voice_soften(const char *state_directory, const char *conninfo, int status, bool answered,
-    struct jr_err *err);
+/*
+ * Empties err->msg if "database away" was said lately; says once that it is back. What else is wrong is always said.
+ * command: of `exec`, whose memory is its own; NULL: of `run`.
+ */
+void jr_voice_soften(const char *state_directory, const char *conninfo, const char *command,
+    int status, bool answered, struct jr_err *err);
 
 #endif

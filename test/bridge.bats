@@ -424,13 +424,20 @@ lost_by_tick() {
 @test "no database at the start: 75 and a line, said as seldom as by run; --fail-open runs CMD all the same" {
 	own_cluster
 	stop_server
+	# What run said hides nothing of a command that is started once a night.
+	handler other <<<'exit 0'
+	jr run
+	assert_equal "$status" 75
 	jr exec x -- touch ran
 	assert_equal "$status" 75
-	assert_regex "$stderr" '^jobrun: connection to server'
+	assert_regex "$stderr" '^jobrun: connection to server.*; x was not started$'
 	assert_equal "${#stderr_lines[@]}" 1
 	jr exec x -- touch ran
 	assert_equal "$status" 75
 	assert_equal "$stderr" ''
+	jr exec y -- touch ran
+	assert_equal "$status" 75
+	assert_regex "$stderr" '; y was not started$'
 	assert_file_not_exist ran
 	# Nobody wants it any more.
 	bg_exec --fail-open x -- touch ran
@@ -448,7 +455,9 @@ lost_by_tick() {
 	assert_equal "${#stderr_lines[@]}" 2
 	start_server
 	jr_ok exec x -- true
-	assert_regex "$stderr" 'database is back'
+	assert_regex "$stderr" '^jobrun: the database is back; x had no record for [0-9]'
+	jr_ok exec x -- true
+	assert_equal "$stderr" ''
 }
 
 @test "no schema: 78; no right to: 77; with --fail-open CMD runs, with a line each time" {
@@ -457,6 +466,7 @@ lost_by_tick() {
 	as_role="$JR_SERVER dbname=$JR_DATABASE user=$role"
 	jr exec -d "$as_role" x -- touch ran
 	assert_equal "$status" 77
+	assert_regex "$stderr" '; x was not started$'
 	jr exec -d "$as_role" --fail-open x -- sh -c 'exit 4'
 	assert_equal "$status" 4
 	assert_regex "$stderr" '^jobrun: .*; x runs without a record$'
