@@ -31,7 +31,7 @@ static const struct jr_option define_options[] = {
 	{ .name = "time-zone", .arg = "ZONE", .help = "in which the schedule is meant (UTC)", .type = JR_OPT_STRING,
 	    .offset = AT(time_zone) },
 	{ .name = "queue", .letter = 'q', .arg = "QUEUE", .help = "queue (default)", .type = JR_OPT_STRING,
-	    .offset = AT(queue), .check = jr_define_check_name },
+	    .offset = AT(queue), .check = jr_define_check_queue },
 	{ .name = "priority", .letter = 'p', .arg = "N", .help = "smaller first, -1000 to 1000 (100)", .type = JR_OPT_STRING,
 	    .offset = AT(priority), .check = jr_define_check_priority },
 	{ .name = "max-attempts", .arg = "N", .help = "attempts before a run is dead (5)", .type = JR_OPT_STRING,
@@ -137,7 +137,7 @@ define_one(const struct jr_app *app, const struct jr_define_opts *opts, int argc
 	char *changes = NULL, *payload = NULL;
 	int status;
 
-	if (jr_parse_job_type("NAME", argv[0], err))
+	if (jr_parse_definition("NAME", argv[0], err))
 		changes = jr_define_changes(opts, err);
 	if (changes == NULL || !read_payload(argc > 1 ? argv[1] : NULL, &payload, err))
 		status = (int)err->code;
@@ -187,7 +187,7 @@ remove_all(const struct jr_app *app, const struct jr_define_opts *opts, int argc
 	int status;
 
 	for (int i = 0; i < argc; i++) {
-		if (!jr_parse_job_type("NAME", argv[i], err)) {
+		if (!jr_parse_definition("NAME", argv[i], err)) {
 			free(names);
 			return (int)err->code;
 		}

@@ -78,7 +78,7 @@ check_arguments(int argc, char **argv, struct jr_err *err)
 		    "the command goes behind \"--\", and before it NAME alone: jobrun exec %s -- "
 		    "/usr/local/bin/backup --all",
 		    argv[0]);
-	if (!jr_parse_job_type("NAME", argv[0], err))
+	if (!jr_parse_definition("NAME", argv[0], err))
 		return false;
 	if (strncmp(argv[0], "jobrun.", strlen("jobrun.")) == 0)
 		return jr_fail(

@@ -99,15 +99,15 @@ check(const struct next_opts *opts, const char *what, struct jr_err *err)
 	if (opts->time_zone != NULL)
 		return jr_fail(err, JR_E_USAGE,
 		    "--time-zone is for an expression; definition %.100s has its own", what);
-	return jr_parse_job_type("NAME", what, err);
+	return jr_parse_definition("NAME", what, err);
 }
 
 static bool
 fail_without_times(const char *what, const PGresult *result, struct jr_err *err)
 {
 	if (PQntuples(result) == 0)
-		return jr_fail(err, JR_E_NEWS,
-		    "there is no definition %s; 'jobrun define --list' has all", what);
+		return jr_fail(err, JR_E_DATA,
+		    "there is no definition %s; 'jobrun define --list' shows them", what);
 	if (!jr_fires_has_schedule(result))
 		return jr_fail(err, JR_E_NEWS, "definition %s has no schedule", what);
 	return jr_fail(err, JR_E_NEWS, "\"%.200s\" does not fire any more", what);

@@ -218,7 +218,7 @@ slots_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 	    .dry_run = opts->dry_run};
 
 	(void)argc;
-	if (!jr_parse_job_type("NAME", argv[0], err) || !check(opts, err))
+	if (!jr_parse_definition("NAME", argv[0], err) || !check(opts, err))
 		return (int)err->code;
 	return opts->replay == NULL ? show(app, opts, argv[0], err) : jr_replay(app, &replay, err);
 }

@@ -17,6 +17,7 @@ struct jr_define_opts {
 
 /* Checks of the table of options: what they say, or "none". */
 bool jr_define_check_name(const char *what, const char *text, struct jr_err *err);
+bool jr_define_check_queue(const char *what, const char *text, struct jr_err *err);
 bool jr_define_check_priority(const char *what, const char *text, struct jr_err *err);
 bool jr_define_check_attempts(const char *what, const char *text, struct jr_err *err);
 bool jr_define_check_duration(const char *what, const char *text, struct jr_err *err);

@@ -27,6 +27,12 @@ jr_define_check_name(const char *what, const char *text, struct jr_err *err)
 }
 
 bool
+jr_define_check_queue(const char *what, const char *text, struct jr_err *err)
+{
+	return is_none(text) || jr_parse_queue(what, text, err);
+}
+
+bool
 jr_define_check_priority(const char *what, const char *text, struct jr_err *err)
 {
 	int64_t unused;

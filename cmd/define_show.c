@@ -128,7 +128,7 @@ jr_define_show(const struct jr_app *app, const char *name, struct jr_err *err)
 		if (PQntuples(parts[LINE]) > 0)
 			ok = show(app, db, parts, err);
 		else
-			jr_fail(err, JR_E_NEWS,
+			jr_fail(err, JR_E_DATA,
 			    "there is no definition %s; 'jobrun define %s --schedule ...' makes "
 			    "one",
 			    name, name);

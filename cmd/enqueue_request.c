@@ -155,7 +155,7 @@ check_definition(const struct jr_enqueue_opts *opts, int argc, char **argv, stru
 	    {"lock", opts->lock != NULL},
 	};
 
-	if (!jr_parse_job_type("--definition", opts->definition, err))
+	if (!jr_parse_definition("--definition", opts->definition, err))
 		return false;
 	if (argc > 1)
 		return jr_fail(err, JR_E_USAGE,

@@ -29,7 +29,7 @@ bool jr_filter_check_status(const char *what, const char *text, struct jr_err *e
 	{ .name = "queue", .letter = 'q', .arg = "QUEUE", .help = "only these queues", .type = JR_OPT_WORDS, \
 	    .offset = offsetof(struct jr_filter, queues), .check = jr_parse_queue }, \
 	{ .name = "definition", .arg = "NAME", .help = "only runs of these definitions: scheduled, or enqueued with --definition", \
-	    .type = JR_OPT_WORDS, .offset = offsetof(struct jr_filter, definitions), .check = jr_parse_job_type }, \
+	    .type = JR_OPT_WORDS, .offset = offsetof(struct jr_filter, definitions), .check = jr_parse_definition }, \
 	{ .name = "since", .arg = "D", .help = "only those that ended within D, or if they have not, were enqueued: 2h, 7d", \
 	    .type = JR_OPT_DURATION, .offset = offsetof(struct jr_filter, since_ms) }, \
 	{ .name = "limit", .arg = "N", .help = (limit_help), .type = JR_OPT_INT, .offset = offsetof(struct jr_filter, limit), \

@@ -81,9 +81,10 @@ hint_pause(FILE *out, const char *before, const char *name, const PGresult *resu
 	char *why = reason == NULL ? NULL : jr_text_visible(reason, false);
 
 	fprintf(out,
-	    "%s%s is paused until %s%s%s: it starts nothing before; 'jobrun resume --definition "
+	    "%s%s is paused until %s%s%s%s: it starts nothing before; 'jobrun resume --definition "
 	    "%s'\n",
-	    before, name, at, why == NULL ? "" : ": ", why == NULL ? "" : why, name);
+	    before, name, at, why == NULL ? "" : " (", why == NULL ? "" : why,
+	    why == NULL ? "" : ")", name);
 	free(at);
 	free(why);
 }

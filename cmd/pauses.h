@@ -20,7 +20,7 @@ struct jr_pauses {
 	{ .name = "queue", .letter = 'q', .arg = "QUEUE", .help = "these queues", .type = JR_OPT_WORDS, \
 	    .offset = offsetof(struct struct_name, what.queues), .check = jr_parse_queue }, \
 	{ .name = "definition", .arg = "NAME", .help = "these definitions", .type = JR_OPT_WORDS, \
-	    .offset = offsetof(struct struct_name, what.definitions), .check = jr_parse_job_type }, \
+	    .offset = offsetof(struct struct_name, what.definitions), .check = jr_parse_definition }, \
 	{ .name = "reason", .arg = "TEXT", .help = "why, for all to see", .type = JR_OPT_STRING, \
 	    .offset = offsetof(struct struct_name, what.reason) }, \
 	{ .name = "dry-run", .letter = 'n', .help = "say what would be done", .type = JR_OPT_FLAG, \

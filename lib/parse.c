@@ -302,17 +302,29 @@ parse_name(const char *what, const char *kind, const char *s, struct jr_err *err
 	    what, s, kind, JR_NAME_MAX);
 }
 
-bool
-jr_parse_job_type(const char *what, const char *s, struct jr_err *err)
+static bool
+parse_file_name(const char *what, const char *kind, const char *s, struct jr_err *err)
 {
-	if (!parse_name(what, "job type", s, err))
+	if (!parse_name(what, kind, s, err))
 		return false;
 	if (ends_with(s, ".sql") || ends_with(s, ".json"))
 		return jr_fail(err, JR_E_USAGE,
-		    "%s: " SHOWN " is not a job type: it must not end in .sql or .json, which are "
+		    "%s: " SHOWN " is not a %s: it must not end in .sql or .json, which are "
 		    "endings of files",
-		    what, s);
+		    what, s, kind);
 	return true;
+}
+
+bool
+jr_parse_job_type(const char *what, const char *s, struct jr_err *err)
+{
+	return parse_file_name(what, "job type", s, err);
+}
+
+bool
+jr_parse_definition(const char *what, const char *s, struct jr_err *err)
+{
+	return parse_file_name(what, "definition name", s, err);
 }
 
 bool

@@ -27,6 +27,9 @@ char *jr_format_duration(int64_t ms) JR_MUST;
 /* A job type: [a-z0-9][a-z0-9_.-]{0,62}, not ending in .sql or .json. jobrun.* is a job type too. */
 bool jr_parse_job_type(const char *what, const char *s, struct jr_err *err) JR_MUST;
 
+/* The name of a definition: what a job type may be. */
+bool jr_parse_definition(const char *what, const char *s, struct jr_err *err) JR_MUST;
+
 /* A queue name: as a job type, without the rule about endings. */
 bool jr_parse_queue(const char *what, const char *s, struct jr_err *err) JR_MUST;
 

@@ -154,10 +154,10 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	bad 64 '--backoff: ' define report --backoff ,
 	bad 64 '--catch-up-grace: ' define report --catch-up-grace yesterday
 	bad 64 '--lock: 0 bytes' define report --lock ''
-	bad 64 '--queue: ' define report --queue 'a b'
+	bad 64 '--queue: "a b" is not a queue name' define report --queue 'a b'
 	bad 64 '--type: ' define report --type Send
 	bad 64 '--on-dead: ' define report --on-dead x.sql
-	bad 64 'NAME: ' define Report --enable
+	bad 64 'NAME: "Report" is not a definition name' define Report --enable
 	bad 64 '--enable and --disable exclude' define report --enable --disable
 	bad 64 'nothing to change' define report -n
 	bad 64 'nothing to change' define report --reason why
@@ -245,12 +245,12 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	assert_line --regexp '^held +held +@hourly +UTC +in [0-9ms ]+ +paused +-$'
 	assert_line --regexp '^on +on +\*/5 \* \* \* \* +Asia/Tokyo +(in [0-9ms ]+|now|[0-9]+s ago) +enabled +skipped: overlap: run 17 is running$'
 	jr_ok define held
-	assert_line "note: held is paused until resumed: no disk: it starts nothing before; 'jobrun resume --definition held'"
+	assert_line "note: held is paused until resumed (no disk): it starts nothing before; 'jobrun resume --definition held'"
 	assert_line --regexp '^paused because +no disk$'
 	jr_ok define on --json
 	assert_equal "$(jq -c '[.name, .time_zone, .payload, .last_slot.outcome]' <<<"$output")" '["on","Asia/Tokyo",null,"skipped"]'
 	jr define nobody
-	assert_equal "$status" 1
+	assert_equal "$status" 65
 	assert_equal "$stderr" "jobrun: there is no definition nobody; 'jobrun define nobody --schedule ...' makes one"
 }
 
@@ -508,10 +508,10 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	jr_ok pause --definition a --for 1h --reason 'moving'
 	jr_ok next a --json
 	assert_equal "$(jq -c 'map(.definition) | unique' <<<"$output")" '["a"]'
-	assert_regex "$stderr" '^jobrun: a is paused until .*: moving: it starts nothing before;'
+	assert_regex "$stderr" '^jobrun: a is paused until .* .moving.: it starts nothing before;'
 	jr_ok define b --queue mail
 	bad 1 'definition b has no schedule' next b
-	bad 1 'there is no definition nobody' next nobody
+	bad 65 "there is no definition nobody; 'jobrun define --list' shows them" next nobody
 }
 
 @test "next: what is no schedule, no time, no zone" {

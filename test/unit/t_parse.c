@@ -203,11 +203,14 @@ names_follow_their_rule(void **state)
 	(void)state;
 	for (size_t i = 0; i < JR_COUNT(good); i++) {
 		assert_true(jr_parse_job_type("TYPE", good[i], &err));
+		assert_true(jr_parse_definition("NAME", good[i], &err));
 		assert_true(jr_parse_queue("--queue", good[i], &err));
 	}
 	for (size_t i = 0; i < JR_COUNT(bad); i++) {
 		assert_false(jr_parse_job_type("TYPE", bad[i], &err));
 		assert_non_null(strstr(err.msg, "is not a job type: 1 to 63 of a-z"));
+		assert_false(jr_parse_definition("NAME", bad[i], &err));
+		assert_non_null(strstr(err.msg, "is not a definition name: 1 to 63 of a-z"));
 		assert_false(jr_parse_queue("--queue", bad[i], &err));
 		assert_non_null(strstr(err.msg, "is not a queue name: 1 to 63 of a-z"));
 		assert_int_equal(err.code, JR_E_USAGE);
