@@ -37,13 +37,13 @@ declare
 begin
 	if word ~ '^[a-z]' then
 		if names is null then
-			raise exception '%: "%" is no number; names are for month and day-of-week alone', shown, word using errcode = 'JR065';
+			raise exception '%: "%" is not a number; names are for month and day-of-week alone', shown, word using errcode = 'JR065';
 		elsif word = any (names) then
 			return array_position(names, word) - 1 + base;
 		elsif left(word, 3) = any (names) then
 			raise exception '%: names have three letters; write "%"', shown, left(word, 3) using errcode = 'JR065';
 		end if;
-		raise exception '%: "%" is no name; write one of %, or a number from % to %', shown, word, array_to_string(names, ', '),
+		raise exception '%: "%" is not a name; write one of %, or a number from % to %', shown, word, array_to_string(names, ', '),
 			lowest, highest using errcode = 'JR065';
 	elsif v_number between lowest and highest then
 		return v_number;

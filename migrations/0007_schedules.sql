@@ -203,7 +203,7 @@ declare
 	v_kind   text;
 begin
 	if jsonb_typeof(changes) is distinct from 'object' then
-		raise exception 'definition "%" is no object like {"schedule": "30 2 * * *"}', base.name using errcode = 'JR065';
+		raise exception 'definition "%" is not an object like {"schedule": "30 2 * * *"}', base.name using errcode = 'JR065';
 	end if;
 	for v_member, v_value in select c.key, c.value from jsonb_each(changes) c order by array_position(v_known, c.key) loop
 		if v_member <> all (v_known) then
@@ -220,7 +220,7 @@ begin
 				when 'catch_up' then '"once"' when 'overlap' then '"skip"' when 'enabled' then 'true'
 				when 'anchor_at' then to_jsonb(base.anchor_at) else 'null' end;
 		elsif jsonb_typeof(v_value) <> v_kind then
-			raise exception 'definition "%": % is no % but %', base.name, v_member, v_kind, left(v_value::text, 100)
+			raise exception 'definition "%": % must be a %, not %', base.name, v_member, v_kind, left(v_value::text, 100)
 				|| case when v_member in ('timeout', 'backoff_base', 'backoff_cap', 'catch_up_grace')
 					then '; durations are texts: "90s", "15m"' else '' end
 				using errcode = 'JR065';
@@ -230,7 +230,7 @@ begin
 		begin
 			v_row := jsonb_populate_record(v_row, jsonb_build_object(v_member, v_value));
 		exception when data_exception then
-			raise exception 'definition "%": % "%" is no %', base.name, v_member, left(v_value #>> '{}', 100),
+			raise exception 'definition "%": % "%" is not a %', base.name, v_member, left(v_value #>> '{}', 100),
 				case when v_kind = 'number' then 'whole number in its range' when v_member = 'anchor_at' then 'time'
 					else 'duration like 90s, 15m or 2h' end
 				using errcode = 'JR065';
@@ -345,14 +345,14 @@ declare
 	v_old    jobrun.job_definitions;
 begin
 	if jsonb_typeof(definitions) is distinct from 'array' then
-		raise exception 'definitions are no array of objects' using errcode = 'JR065';
+		raise exception 'definitions must be an array of objects' using errcode = 'JR065';
 	end if;
 	for v_one, v_nr in
 		select a.value, a.nr from jsonb_array_elements(definitions) with ordinality a(value, nr) order by a.nr
 	loop
 		v_name := v_one ->> 'name';
 		if jsonb_typeof(v_one) <> 'object' or jsonb_typeof(v_one -> 'name') is distinct from 'string' then
-			raise exception 'definition % is no object with a "name"', v_nr using errcode = 'JR065';
+			raise exception 'definition % is not an object with a "name"', v_nr using errcode = 'JR065';
 		elsif v_name = any (v_names) then
 			raise exception 'definition % is a second "%"', v_nr, left(v_name, 100) using errcode = 'JR065';
 		elsif v_name like 'jobrun.%' then

@@ -369,17 +369,17 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	file "$head"'{"name": "a", "scheduel": "@daily"}]}'
 	bad 65 'definitions.json: definition "a": there is no member "scheduel"' define --file definitions.json
 	file "$head"'{"name": "a", "timeout": 900}]}'
-	bad 65 'definitions.json: definition "a": timeout is no string but 900; durations are texts: "90s", "15m"$' define --file definitions.json
+	bad 65 'definitions.json: definition "a": timeout must be a string, not 900; durations are texts: "90s", "15m"$' define --file definitions.json
 	file "$head"'{"name": "a", "timeout": "soon"}]}'
-	bad 65 'definitions.json: definition "a": timeout "soon" is no duration' define --file definitions.json
+	bad 65 'definitions.json: definition "a": timeout "soon" is not a duration' define --file definitions.json
 	file "$head"'{"name": "a", "enabled": "yes"}]}'
-	bad 65 'definitions.json: definition "a": enabled is no boolean but "yes"$' define --file definitions.json
+	bad 65 'definitions.json: definition "a": enabled must be a boolean, not "yes"$' define --file definitions.json
 	file "$head"'{"name": "a", "priority": 5000}]}'
 	bad 65 'definitions.json: definition "a": priority 5000 is out of range' define --file definitions.json
 	file "$head"'{"name": "good"}]}'
 	bad 65 'definitions.json: definition 2 is a second "good"' define --file definitions.json
 	file "$head"'{"schedule": "@daily"}]}'
-	bad 65 'definitions.json: definition 2 is no object with a "name"' define --file definitions.json
+	bad 65 'definitions.json: definition 2 is not an object with a "name"' define --file definitions.json
 	file "$head"'{"name": "jobrun.prune"}]}'
 	bad 65 'definitions.json: definition "jobrun.prune" is jobrun.s own' define --file definitions.json
 	file '[]'

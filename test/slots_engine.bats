@@ -150,10 +150,10 @@ same() {
 	refuses '*/99999999999 * * * *' 'minute "*/99999999999": a step of 99999999999 is longer than all the field; at most 60, or write "@every 99999999999m"'
 	refuses '1,,2 * * * *' 'minute "1,,2": an item of the list is empty; write one comma between two items, and none at the ends'
 	refuses '1, * * * *' 'minute "1,": an item of the list is empty; write one comma between two items, and none at the ends'
-	refuses 'mon * * * *' 'minute "mon": "mon" is no number; names are for month and day-of-week alone'
-	refuses '0 0 * monday *' 'month "monday": "monday" is no name; write one of jan, feb, mar, apr, may, jun, jul, aug, sep, oct, nov, dec, or a number from 1 to 12'
+	refuses 'mon * * * *' 'minute "mon": "mon" is not a number; names are for month and day-of-week alone'
+	refuses '0 0 * monday *' 'month "monday": "monday" is not a name; write one of jan, feb, mar, apr, may, jun, jul, aug, sep, oct, nov, dec, or a number from 1 to 12'
 	refuses '0 0 * * monday' 'day-of-week "monday": names have three letters; write "mon"'
-	refuses '0 0 * * mo' 'day-of-week "mo": "mo" is no name; write one of sun, mon, tue, wed, thu, fri, sat, or a number from 0 to 7'
+	refuses '0 0 * * mo' 'day-of-week "mo": "mo" is not a name; write one of sun, mon, tue, wed, thu, fri, sat, or a number from 0 to 7'
 	refuses '0 0 * * 1-3-5' 'day-of-week "1-3-5": "1-3-5" is not understood; write "*", numbers, ranges like "0-7", steps like "*/2" or "0-7/2", or a list of them with commas and no blanks'
 	for bad in -1 1- '1.5' '+1' '*-5' '**' '*5' '1/' '/5' '1-5/-1' '$' '0x1' '1;2' '%' '5-*'; do
 		refuses "$bad * * * *" "minute \"$bad\": \"$bad\" is not understood; write \"*\", numbers, ranges like \"0-59\", steps like \"*/2\" or \"0-59/2\", or a list of them with commas and no blanks"
