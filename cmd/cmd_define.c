@@ -54,7 +54,7 @@ static const struct jr_option define_options[] = {
 	{ .name = "disable", .help = "start nothing; its slots are recorded as skipped", .type = JR_OPT_FLAG,
 	    .offset = AT(disable) },
 	{ .name = "description", .arg = "TEXT", .help = "what it is for", .type = JR_OPT_STRING, .offset = AT(description) },
-	{ .name = "restart", .help = "@every counts from now on", .type = JR_OPT_FLAG, .offset = AT(restart) },
+	{ .name = "restart", .help = "start from now: @every counts from here; what a wrong clock fired is forgotten", .type = JR_OPT_FLAG, .offset = AT(restart) },
 	{ .name = "reason", .arg = "TEXT", .help = "why, for the audit", .type = JR_OPT_STRING, .offset = AT(reason) },
 	{ .name = "list", .help = "all definitions", .type = JR_OPT_FLAG, .offset = AT(list) },
 	{ .name = "remove", .help = "remove those named; their runs stay", .type = JR_OPT_FLAG, .offset = AT(remove) },

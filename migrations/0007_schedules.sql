@@ -44,6 +44,22 @@ begin
 end
 $fn$;
 
+-- forget_ahead: what is yet to come cannot have been fired, so the clock was ahead: its accounts go.
+create function jobrun.forget_ahead(definition jobrun.job_definitions) returns void
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_now  constant timestamptz := clock_timestamp();     -- not now(): a tick that began later has fired since
+	v_slot jobrun.job_slots;
+begin
+	for v_slot in
+		delete from jobrun.job_slots s where s.definition_id = definition.id and coalesce(s.until, s.slot) > v_now returning s.*
+	loop
+		perform jobrun.record_slots(definition, jobrun.parse_schedule(definition.schedule), v_slot.slot, v_now, v_slot.outcome,
+			v_slot.reason);
+	end loop;
+end
+$fn$;
+
 -- pause_reason: why a definition that is disabled, or paused at this time, does not fire; null: it fires.
 create function jobrun.pause_reason(definition jobrun.job_definitions, at timestamptz) returns text
 language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -118,9 +134,12 @@ begin
 			v_reason := jobrun.pause_reason(old, old.next_slot_at);
 			v_after  := case when not old.enabled then now() when v_reason is not null then least(old.paused_until, now()) end;
 		end if;
-		if v_after is not null and old.next_slot_at <= now() then
+		if v_after is not null and old.schedule is not null then
 			begin
-				perform jobrun.record_slots(old, jobrun.parse_schedule(old.schedule), old.next_slot_at, v_after, 'skipped', v_reason);
+				perform jobrun.forget_ahead(old);
+				if old.next_slot_at <= now() then
+					perform jobrun.record_slots(old, jobrun.parse_schedule(old.schedule), old.next_slot_at, v_after, 'skipped', v_reason);
+				end if;
 			exception when invalid_parameter_value or sqlstate 'JR065' then
 				null;     -- a zone that the server does not know any more: it must be possible to write another
 			end;

@@ -554,3 +554,21 @@ soon() {
 	q "drop owned by $role"
 	admin "drop role $role"
 }
+
+# --- a clock that was ahead ---
+
+@test "what a clock that was ahead has fired is told, and forgotten when somebody restarts the definition" {
+	define hourly '{"schedule": "@hourly", "overlap": "allow"}'
+	define weekly '{"schedule": "@weekly"}'
+	q "select jobrun.fire_definition(d, now() + interval '1 year') from jobrun.job_definitions d where name = 'hourly'" \
+		"update jobrun.job_slots set slot = date_trunc('hour', now() - interval '2 hours') where slots > 100" >/dev/null
+	q_is t "select next_slot_at > now() + interval '364 days' from jobrun.job_definitions where name = 'hourly'"
+	jr_ok status
+	assert_line --regexp '^! definition hourly: slot .* is on record, and yet to come: the clock of the server was ahead \(jobrun define hourly --restart .*\)$'
+	refute_line --partial weekly
+	jr_ok define hourly --restart
+	jr_ok status
+	refute_output --partial 'ahead'
+	q_is t "select next_slot_at < now() + interval '61 minutes' from jobrun.job_definitions where name = 'hourly'"
+	q_is 't|t' "select bool_and(slot <= now() and until is null and outcome = 'coalesced'), count(*) in (3, 4) from jobrun.job_slots"
+}

@@ -633,6 +633,7 @@ objects() {
 		function fire: run admin
 		function fire_definition: admin
 		function fire_slot: admin
+		function forget_ahead: admin
 		function highest_bit: admin
 		function hours_end: admin
 		function insert_run: admin
