@@ -40,15 +40,24 @@ forget_left(struct jr_relay *relay)
 	relay->done = 0;
 }
 
-/* Nobody reads it any more (or the disk is full): the child is to learn it from its next write. */
+/*
+ * A reader that is gone: the child is to learn it from its next write. What cannot be written for another reason (the disk
+ * is full, the descriptor is closed) is no reason for it to die; the rest is only kept.
+ */
 static void
 give_up(struct jr_relay *relay)
 {
-	if (errno != EPIPE)
-		jr_log(
-		    JR_WARN, "output_lost", JR_I("fd", relay->to), JR_S("error", strerror(errno)));
+	int error = errno;
+
 	forget_left(relay);
-	close_from(relay);
+	if (error == EPIPE) {
+		close_from(relay);
+		return;
+	}
+	jr_log(JR_WARN, "output_lost", JR_I("fd", relay->to), JR_S("error", strerror(error)));
+	relay->kind = JR_RELAY_KEEP;
+	if (relay->from >= 0)
+		jr_watch_set(relay->loop, &relay->from_watch, relay->from, POLLIN);
 }
 
 /* Write what is left, and watch the side that is to be waited for. */

@@ -180,6 +180,20 @@ a line"
 	became 'dead|signal:PIPE'
 }
 
+@test "a full disk or a closed stdout does not end CMD; what it printed is recorded" {
+	run --separate-stderr bash -c '"$0" exec full -- sh -c "echo one; sleep 0.2; echo two; exit 3" >/dev/full' "$JOBRUN"
+	assert_equal "$status" 3
+	assert_equal "${#stderr_lines[@]}" 1
+	assert_regex "$stderr" 'output_lost .*fd=1 error="No space left'
+	became 'dead|exit:3'
+	jr_ok logs "$(last_run)"
+	assert_output $'one\ntwo'
+	run --separate-stderr bash -c '"$0" exec closed -- echo one >&-' "$JOBRUN"
+	assert_equal "$status" 0
+	assert_regex "$stderr" 'output_lost .*fd=1 error="Bad file'
+	became 'succeeded|'
+}
+
 @test "a reader that never reads does not keep a timed-out CMD's run open" {
 	mkfifo pipe
 	exec {reader}<>pipe

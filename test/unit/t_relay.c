@@ -181,6 +181,26 @@ a_reader_that_is_gone_is_told_to_the_writer(void **state)
 	assert_int_equal(write(f->in[1], "y", 1), -1); /* EPIPE, which is SIGPIPE for a program */
 }
 
+/* As on a full disk. */
+static void
+what_cannot_be_written_is_kept_and_the_writer_goes_on(void **state)
+{
+	struct fixture *f = *state;
+	size_t written = 0;
+
+	jr_fd_close(f->out[1]);
+	f->out[1] = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	assert_true(f->out[1] >= 0);
+	begin(f, JR_RELAY_WHOLE);
+	while (f->ended == 0) {
+		feed(f, &written);
+		turn(f);
+	}
+	assert_int_equal(written, MUCH);
+	assert_true(f->capture.dropped == MUCH - 200);
+	assert_false(jr_relay_is_held_up(&f->relay));
+}
+
 static void
 a_copy_never_waits(void **state)
 {
@@ -221,6 +241,7 @@ main(void)
 	    TEST(every_byte_comes_at_the_pace_of_the_reader),
 	    TEST(nothing_is_read_while_nobody_reads),
 	    TEST(a_reader_that_is_gone_is_told_to_the_writer),
+	    TEST(what_cannot_be_written_is_kept_and_the_writer_goes_on),
 	    TEST(a_copy_never_waits),
 	    TEST(closing_it_twice_is_no_harm),
 	};
