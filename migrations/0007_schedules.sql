@@ -402,12 +402,21 @@ $fn$;
 
 -- -------------------------------------------------------------------------------------------------------------- firing
 
--- overlapping: what a run of the definition that is not final is doing, the oldest one; null: there is none.
-create function jobrun.overlapping(definition_id bigint) returns text
+-- is_retried_command: a run of exec_claim that people have retried: it waits for the next command of its name.
+create function jobrun.is_retried_command(run jobrun.job_runs) returns boolean
+language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select run.status = 'queued' and run.claim_seq > 0 and run.slot is null and run.max_attempts = 1
+		and jsonb_typeof(run.payload -> 'command') is not distinct from 'string' and run.payload - 'command' = '{}'
+$fn$;
+
+-- overlapping: what a run of the definition that is not final is doing, the oldest one; null: there is none. command: for one
+-- of exec_claim, which those that wait for it do not keep from starting.
+create function jobrun.overlapping(definition_id bigint, command boolean default false) returns text
 language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select format('run %s %s', r.id,
 		case r.status when 'running' then 'is running' when 'failed' then 'waits to be retried' else 'waits' end)
-	from jobrun.job_runs r where r.definition_id = overlapping.definition_id and r.finished_at is null order by r.id limit 1
+	from jobrun.job_runs r where r.definition_id = overlapping.definition_id and r.finished_at is null
+		and not (overlapping.command and jobrun.is_retried_command(r)) order by r.id limit 1
 $fn$;
 
 -- new_run_of: a run with all that the definition says, not inserted; what it does not say comes from the one named like its type.
@@ -763,7 +772,7 @@ $fn$;
 -- exec_skipped: why a command under this name would not be started now; null: it would.
 create function jobrun.exec_skipped(definition text) returns text
 language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	select coalesce(jobrun.pause_reason(d, now()), case when d.overlap = 'skip' then jobrun.overlapping(d.id) end,
+	select coalesce(jobrun.pause_reason(d, now()), case when d.overlap = 'skip' then jobrun.overlapping(d.id, true) end,
 		(select 'job type paused' || coalesce(': ' || t.paused_reason, '') from jobrun.job_types t
 			where t.name = d.job_type and t.paused_until > now()),
 		(select 'queue paused' || coalesce(': ' || q.paused_reason, '') from jobrun.job_queues q
@@ -772,14 +781,17 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 $fn$;
 
 -- exec_claim: a command of this host begins (`jobrun exec`): a run of the definition, which is made on first use, claimed from
--- its beginning and never to be tried again. No row: exec_skipped says why. timeout_ms: null: the definition's. Queue and
--- max_attempts are of the run, not of the definition: what is enqueued of a job type of this name is none of exec's business.
+-- its beginning and never to be tried again; or the oldest that people have retried, which nobody else could start. No row:
+-- exec_skipped says why. timeout_ms: null: the definition's. Queue and max_attempts are of the run, not of the definition: what
+-- is enqueued of a job type of this name is none of exec's business.
 create function jobrun.exec_claim(runner_id bigint, host text, definition text, lease_ms bigint, timeout_ms bigint, command text)
 returns setof jobrun.held_runs
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
 	v_name constant text := exec_claim.definition;
+	v_text constant jsonb := jsonb_build_object('command', left(command, 10000));
+	v_end  constant timestamptz := now() + lease_ms * interval '1 millisecond';
 	v_def  jobrun.job_definitions;
 	v_id   bigint;
 begin
@@ -797,13 +809,23 @@ begin
 	elsif v_def.id is null or jobrun.exec_skipped(v_name) is not null then
 		return;
 	end if;
-	insert into jobrun.job_runs as r (definition_id, job_type, queue, priority, payload, concurrency_key, timeout, created_by, status,
-		attempts, max_attempts, claim_seq, runner_id, locked_by, locked_until, started_at)
-	values (v_def.id, v_def.job_type, coalesce(v_def.queue, 'exec'), coalesce(v_def.priority, 100),
-		jsonb_build_object('command', left(command, 10000)), v_def.concurrency_key,
-		coalesce(timeout_ms * interval '1 millisecond', v_def.timeout), jobrun.caller(), 'running',
-		1, 1, 1, exec_claim.runner_id, exec_claim.host, now() + lease_ms * interval '1 millisecond', now())
-	returning r.id into v_id;
+	select r.id into v_id from jobrun.job_runs r
+	where r.definition_id = v_def.id and r.finished_at is null and jobrun.is_retried_command(r)
+	order by r.id limit 1 for no key update skip locked;
+	if v_id is not null then
+		update jobrun.job_runs r
+		set payload = v_text, timeout = coalesce(timeout_ms * interval '1 millisecond', v_def.timeout), status = 'running', attempts = 1,
+			claim_seq = r.claim_seq + 1, runner_id = exec_claim.runner_id, locked_by = exec_claim.host, locked_until = v_end,
+			started_at = now()
+		where r.id = v_id;
+	else
+		insert into jobrun.job_runs as r (definition_id, job_type, queue, priority, payload, concurrency_key, timeout, created_by, status,
+			attempts, max_attempts, claim_seq, runner_id, locked_by, locked_until, started_at)
+		values (v_def.id, v_def.job_type, coalesce(v_def.queue, 'exec'), coalesce(v_def.priority, 100), v_text, v_def.concurrency_key,
+			coalesce(timeout_ms * interval '1 millisecond', v_def.timeout), jobrun.caller(), 'running',
+			1, 1, 1, exec_claim.runner_id, exec_claim.host, v_end, now())
+		returning r.id into v_id;
+	end if;
 	return query select h.* from jobrun.held_runs h where h.id = v_id;
 end
 $fn$;

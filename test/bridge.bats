@@ -319,6 +319,29 @@ ended_but_one() {
 	assert_file_not_exist second
 }
 
+@test "a run that was retried waits for its line, which is that run, and never keeps it from starting" {
+	local a b
+
+	jr exec retried -- false
+	a=$(last_run)
+	jr exec retried -- false
+	b=$(last_run)
+	jr_ok retry -s dead --definition retried
+	jr_ok exec --strict retried --timeout 1m -- sh -c 'echo ran; exit 0'
+	assert_output ran
+	jr exec --strict retried -- sh -c 'exit 3'
+	assert_equal "$status" 3
+	jr_ok exec --strict retried -- true
+	q_is "$a|succeeded|2
+$b|dead|2
+$((b + 1))|succeeded|1" "select id, status, claim_seq from jobrun.job_runs order by id"
+	q_is 't' "select payload ->> 'command' like 'sh -c echo ran%' from jobrun.job_runs where id = $a"
+	# what somebody has enqueued is work of others
+	jr_ok enqueue --definition retried
+	jr exec --strict retried -- true
+	assert_equal "$status" 75
+}
+
 @test "it takes no place and waits for none" {
 	handler slow <<<'echo $$ >"$TMPDIR/slow"; exec sleep 60'
 	enqueue slow >/dev/null

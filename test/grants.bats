@@ -640,6 +640,7 @@ objects() {
 		function is_admin: admin
 		function is_limited: read run admin
 		function is_name: read run admin
+		function is_retried_command: admin
 		function kept_since: admin
 		function known_zone: admin
 		function last_local: admin
