@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -69,6 +70,17 @@ jr_fd_set_nonblocking(int fd)
 	int flags = fcntl(fd, F_GETFL);
 
 	return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+int
+jr_fd_own_terminal(int fd)
+{
+	char path[32];
+
+	if (!isatty(fd))
+		return -1;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
 ssize_t

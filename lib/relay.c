@@ -2,8 +2,9 @@
  * relay: see relay.h.
  *
  * Either the child's end is watched or ours, never both: what was read is written before more is read. Our descriptor is
- * shared with whoever started us, so it is never made non-blocking; jr_fd_write_some asks before each piece. What must
- * hold: `ended` is the last thing a callback does, because the relay may be gone then.
+ * shared with whoever started us, so it is never made non-blocking; jr_fd_write_some asks before each piece, and a terminal,
+ * which would wait all the same, is opened once more. What must hold: `ended` is the last thing a callback does, because
+ * the relay may be gone then.
  */
 #include "relay.h"
 
@@ -24,6 +25,12 @@ close_from(struct jr_relay *relay)
 	jr_watch_remove(&relay->from_watch);
 	jr_fd_close(relay->from);
 	relay->from = -1;
+}
+
+static int
+target(const struct jr_relay *relay)
+{
+	return relay->own >= 0 ? relay->own : relay->to;
 }
 
 static bool
@@ -65,7 +72,7 @@ static void
 pass_on(struct jr_relay *relay)
 {
 	ssize_t n = jr_fd_write_some(
-	    relay->to, relay->left.data + relay->done, relay->left.len - relay->done);
+	    target(relay), relay->left.data + relay->done, relay->left.len - relay->done);
 
 	if (n < 0) {
 		give_up(relay);
@@ -74,7 +81,7 @@ pass_on(struct jr_relay *relay)
 	relay->done += (size_t)n;
 	if (!is_written(relay)) {
 		jr_watch_remove(&relay->from_watch);
-		jr_watch_set(relay->loop, &relay->to_watch, relay->to, POLLOUT);
+		jr_watch_set(relay->loop, &relay->to_watch, target(relay), POLLOUT);
 		return;
 	}
 	forget_left(relay);
@@ -87,7 +94,7 @@ keep(struct jr_relay *relay, const char *bytes, size_t len)
 {
 	jr_capture_add(relay->capture, bytes, len);
 	if (relay->kind == JR_RELAY_COPY)
-		(void)jr_fd_write(relay->to, bytes, len); /* the capture has it all the same */
+		(void)jr_fd_write(target(relay), bytes, len); /* the capture has it all the same */
 	if (relay->kind != JR_RELAY_WHOLE)
 		return;
 	jr_buf_add(&relay->left, bytes, len);
@@ -141,8 +148,13 @@ void
 jr_relay_init(struct jr_relay *relay, struct jr_capture *capture, enum jr_relay_kind kind, int to,
     jr_relay_fn *ended, void *ctx)
 {
-	*relay = (struct jr_relay){
-	    .capture = capture, .kind = kind, .from = -1, .to = to, .ended = ended, .ctx = ctx};
+	*relay = (struct jr_relay){.capture = capture,
+	    .kind = kind,
+	    .from = -1,
+	    .to = to,
+	    .own = -1,
+	    .ended = ended,
+	    .ctx = ctx};
 	jr_watch_init(&relay->from_watch, on_readable, relay);
 	jr_watch_init(&relay->to_watch, on_writable, relay);
 	jr_buf_init(&relay->left, PIECE);
@@ -153,6 +165,8 @@ jr_relay_open(struct jr_relay *relay, struct jr_loop *loop, int from)
 {
 	relay->loop = loop;
 	relay->from = from;
+	if (relay->kind != JR_RELAY_KEEP)
+		relay->own = jr_fd_own_terminal(relay->to);
 	jr_watch_set(loop, &relay->from_watch, from, POLLIN);
 }
 
@@ -173,5 +187,7 @@ jr_relay_close(struct jr_relay *relay)
 {
 	forget_left(relay);
 	close_from(relay);
+	jr_fd_close(relay->own);
+	relay->own = -1;
 	jr_buf_release(&relay->left);
 }

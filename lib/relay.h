@@ -30,6 +30,7 @@ struct jr_relay {
 	enum jr_relay_kind kind;
 	int from; /* -1: it has ended, or was not opened */
 	int to;
+	int own; /* the same in a description of our own; -1: none */
 	struct jr_watch from_watch, to_watch;
 	struct jr_buf left; /* read, and not passed on yet */
 	size_t done;        /* bytes of it that are */

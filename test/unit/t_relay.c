@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -201,6 +202,36 @@ what_cannot_be_written_is_kept_and_the_writer_goes_on(void **state)
 	assert_false(jr_relay_is_held_up(&f->relay));
 }
 
+/* A terminal says that it can be written when it has room for a byte. */
+static void
+a_terminal_that_is_not_read_stops_nobody(void **state)
+{
+	struct fixture *f = *state;
+	size_t written = 0, seen = 0;
+	struct termios raw;
+
+	jr_fd_close(f->out[0]);
+	jr_fd_close(f->out[1]);
+	f->out[0] = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	assert_true(f->out[0] >= 0 && grantpt(f->out[0]) == 0 && unlockpt(f->out[0]) == 0);
+	f->out[1] = open(ptsname(f->out[0]), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	assert_true(f->out[1] >= 0 && tcgetattr(f->out[1], &raw) == 0);
+	cfmakeraw(&raw);
+	assert_int_equal(tcsetattr(f->out[1], TCSANOW, &raw), 0);
+	(void)alarm(60); /* where it waits, nothing else ends it */
+	begin(f, JR_RELAY_WHOLE);
+	while (f->ended == 0) {
+		feed(f, &written);
+		if (jr_relay_is_held_up(&f->relay))
+			drink(f, &seen, 5000);
+		turn(f);
+	}
+	while (seen < MUCH)
+		drink(f, &seen, MUCH);
+	(void)alarm(0);
+	assert_false(fcntl(f->out[1], F_GETFL) & O_NONBLOCK);
+}
+
 static void
 a_copy_never_waits(void **state)
 {
@@ -242,6 +273,7 @@ main(void)
 	    TEST(nothing_is_read_while_nobody_reads),
 	    TEST(a_reader_that_is_gone_is_told_to_the_writer),
 	    TEST(what_cannot_be_written_is_kept_and_the_writer_goes_on),
+	    TEST(a_terminal_that_is_not_read_stops_nobody),
 	    TEST(a_copy_never_waits),
 	    TEST(closing_it_twice_is_no_harm),
 	};
