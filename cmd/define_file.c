@@ -76,9 +76,7 @@ print_difference(const PGresult *result)
 static int
 fail_refused(const char *name, const char *text, struct jr_err *err)
 {
-	if (err->code == JR_E_DATA && strncmp(err->sqlstate, "22", 2) == 0)
-		jr_payload_locate_in(name, text, err);
-	else if (err->code == JR_E_DATA)
+	if (err->code == JR_E_DATA && !jr_payload_locate_in(name, text, err))
 		jr_fail_in(err, name);
 	return (int)err->code;
 }

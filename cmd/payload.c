@@ -158,7 +158,7 @@ strip_dots(const char **quoted)
 	return len;
 }
 
-void
+bool
 jr_payload_locate_in(const char *what, const char *text, struct jr_err *err)
 {
 	static const char mark[] = "JSON data, line ";
@@ -169,10 +169,10 @@ jr_payload_locate_in(const char *what, const char *text, struct jr_err *err)
 	long number;
 
 	if (context == NULL || context < old.msg + 2)
-		return;
+		return false;
 	number = strtol(context + sizeof(mark) - 1, &end, 10);
 	if (*end != ':')
-		return;
+		return false;
 	context[-2] = '\0';
 	quoted = end + (end[1] == ' ' ? 2 : 1); /* a message has no space at its end */
 	len = strip_dots(&quoted);
@@ -185,10 +185,11 @@ jr_payload_locate_in(const char *what, const char *text, struct jr_err *err)
 	else
 		jr_fail(err, old.code, "%s is not JSON: line %ld: %s", what, number, old.msg);
 	memcpy(err->sqlstate, old.sqlstate, sizeof(err->sqlstate));
+	return true;
 }
 
 void
 jr_payload_locate(const char *payload, struct jr_err *err)
 {
-	jr_payload_locate_in("the payload", payload, err);
+	(void)jr_payload_locate_in("the payload", payload, err);
 }

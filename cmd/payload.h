@@ -17,7 +17,7 @@ char *jr_payload_read_file(const char *path, size_t max, struct jr_err *err) JR_
 /* PostgreSQL refused `payload`: add line and column to the message, if its context tells them. */
 void jr_payload_locate(const char *payload, struct jr_err *err);
 
-/* The same of a text that is called `what`. */
-void jr_payload_locate_in(const char *what, const char *text, struct jr_err *err);
+/* The same of a text that is called `what`. False: it tells none, and the message is as it was. */
+bool jr_payload_locate_in(const char *what, const char *text, struct jr_err *err);
 
 #endif

@@ -29,6 +29,7 @@ static const struct meaning meanings[] = {
     {"42501", JR_E_PERM},
     {"28", JR_E_PERM},
     {"22", JR_E_DATA},
+    {"54", JR_E_DATA},    /* more than the server takes: JSON that is nested too deep */
     {"25006", JR_E_TEMP}, /* read-only: a standby */
     {"55P03", JR_E_TEMP},
     {"08", JR_E_TEMP},
