@@ -202,8 +202,11 @@ jr_runner_pump(struct jr_runner *runner)
 	if (jr_held_try_heartbeat(runner) || jr_settle_try_resolve(runner) ||
 	    jr_claim_try_adopt(runner) || jr_linger_try(runner))
 		return;
-	if (jr_reclaim_try(runner) || jr_fire_try(runner) || jr_settle_try(runner) ||
-	    jr_tell_try(runner) || jr_claim_try(runner))
+	if (jr_reclaim_try(runner) || (!runner->fired_last && jr_fire_try(runner)))
+		return;
+	runner->fired_last = false;
+	if (jr_settle_try(runner) || jr_tell_try(runner) || jr_claim_try(runner) ||
+	    jr_fire_try(runner))
 		return;
 	if (has_nothing_left(runner))
 		send_finish(runner);

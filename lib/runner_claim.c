@@ -214,6 +214,7 @@ jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
 		jr_queue_add_combos(
 		    batch, &runner->facts, runner->combos_whole ? INT64_MAX : JR_COMBOS_MAX);
 		jr_queue_add_fire_due(batch);
+		runner->fired_last = true; /* what is found is claimed before it is too old */
 		return 2;
 	}
 	if (!jr_lanes_choose(runner))

@@ -3,7 +3,8 @@
  *
  * jobrun.fire() does all of it, in one transaction; here is only when it is asked. Each look for work brings along how
  * long it is to the next slot (fire_due.sql), and fire is sent then: at once when something is due. Where nothing is
- * looked for, since every place is taken, it is sent every LOOK_MS all the same, for schedules are everybody's.
+ * looked for, since every place is taken, it is sent every LOOK_MS all the same, for schedules are everybody's. When very much
+ * is due, which takes many calls, runs are claimed and settled in between.
  *
  * What must hold: whatever becomes of it, the runner goes on to claim. What could not be fired stays due, and asking
  * again is harmless: a slot that was fired is not due any more.
@@ -58,6 +59,18 @@ report(struct jr_runner *runner, const struct jr_fired_row *row)
 	runner->fire_told = runner->fire_told || (bad && row->slots == 0);
 }
 
+/* Once for all calls that follow each other: a claim between them needs what was looked up before. */
+static void
+look_for_fired(struct jr_runner *runner)
+{
+	if (!runner->fire_news)
+		return;
+	runner->fire_news = false;
+	runner->drained = false;
+	jr_claim_reset(runner);
+	jr_claim_look_soon(runner);
+}
+
 static void
 take_fired(struct jr_runner *runner, const struct jr_reply *reply)
 {
@@ -70,13 +83,11 @@ take_fired(struct jr_runner *runner, const struct jr_reply *reply)
 		runs += row.run_id > 0;
 		slots += row.slots;
 	}
-	if (runs > 0) {
-		runner->drained = false;
-		jr_claim_reset(runner);
-		jr_claim_look_soon(runner);
-	}
 	runner->counts.fired += runs;
 	runner->fire_errors = 0;
+	runner->fire_news = runner->fire_news || runs > 0;
+	if (due_ms > 0 || slots == 0)
+		look_for_fired(runner);
 	if (due_ms > 0)
 		fire_in(runner, due_ms);
 	else
@@ -90,6 +101,7 @@ note_trouble(struct jr_runner *runner, const struct jr_err *err)
 	struct jr_err told = *err;
 
 	jr_log(JR_INFO, "fire_failed", JR_S("error", err->msg));
+	look_for_fired(runner);
 	if (err->code != JR_E_TEMP)
 		runner->fire_errors = ERRORS_MAX;
 	else if (!has_failed(runner))
@@ -130,5 +142,6 @@ jr_fire_try(struct jr_runner *runner)
 	jr_queue_add_fire(batch);
 	jr_queue_add_fire_due(batch);
 	jr_pg_submit(runner->pg, batch);
+	runner->fired_last = true;
 	return true;
 }

@@ -187,6 +187,8 @@ struct jr_runner {
 	int64_t fire_at_ms;  /* schedules are not fired before; JR_NEVER: nothing is known yet */
 	int64_t fire_errors; /* in a row */
 	bool fire_told;      /* of slots that cannot be fired */
+	bool fire_news;      /* it made runs that are not looked for yet */
+	bool fired_last;     /* what else there is goes before the next call */
 
 	/* tell, and beat */
 	bool tell_wanted;

@@ -87,6 +87,17 @@ id_of() {
 	q_is '230|queued' "select count(*), min(outcome) from jobrun.job_slots"
 }
 
+@test "runs that wait do not wait for a long backlog of slots" {
+	q "select count(jobrun.define('d' || n, '{\"job_type\": \"work\", \"schedule\": \"$daily\"}')) from generate_series(1, 450) n" >/dev/null
+	q "update jobrun.job_definitions set next_slot_at = '$base' where name like 'd%'"
+	handler urgent <<<:
+	enqueue urgent '{}' -p -1000
+	jr_ok run -v --type urgent
+	q_is 450 "select count(*) from jobrun.job_slots"
+	# started between two calls, not behind the last one
+	[ "$(grep -n 'event=run_start' <<<"$stderr" | cut -d: -f1)" -lt "$(grep -n 'event=fired' <<<"$stderr" | tail -n 1 | cut -d: -f1)" ]
+}
+
 # A call of jobrun.fire() ends in time, and is made again.
 @test "what takes longer than a statement may is fired all the same" {
 	q "create function slow() returns trigger language plpgsql as \$\$ begin perform pg_sleep(0.8); return new; end \$\$" \
