@@ -77,7 +77,7 @@ check_arguments(int argc, char **argv, struct jr_err *err)
 		return jr_fail(err, JR_E_USAGE,
 		    "the command goes behind \"--\", and before it NAME alone: jobrun exec %s -- "
 		    "/usr/local/bin/backup --all",
-		    argv[0]);
+		    strcmp(argv[0], "--") == 0 ? "backup" : argv[0]);
 	if (!jr_parse_definition("NAME", argv[0], err))
 		return false;
 	if (strncmp(argv[0], "jobrun.", strlen("jobrun.")) == 0)
@@ -188,7 +188,7 @@ tell_end(const struct doing *doing, int status, struct jr_err *err)
 		return status;
 	switch (doing->exec.state) {
 	case JR_EXEC_SKIPPED:
-		return skip(doing, err);
+		return status != 0 ? status : skip(doing, err);
 	case JR_EXEC_ENDED:
 		return pass_status(doing, doing->exec.exit_status, err);
 	case JR_EXEC_TIMED_OUT:
