@@ -2,7 +2,7 @@
  * prune: see prune.h.
  *
  * The pauses are what keeps claims quick beside it: at full speed a pruner takes a CPU and the disk for itself. They are
- * twice as long as the steps, so that a server in trouble, which is slow, is left alone longer.
+ * four times as long as the steps, so that a server in trouble, which is slow, is left alone longer.
  */
 #include "prune.h"
 
@@ -46,5 +46,5 @@ jr_prune_take(struct jr_prune *prune, const PGresult *result)
 int64_t
 jr_prune_pause_ms(int64_t took_ms)
 {
-	return took_ms < PAUSE_MAX_MS / 2 ? 2 * took_ms + 1 : PAUSE_MAX_MS;
+	return took_ms < PAUSE_MAX_MS / 4 ? 4 * took_ms + 1 : PAUSE_MAX_MS;
 }
