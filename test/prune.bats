@@ -345,6 +345,11 @@ ends() {
 		select o.outcome, o.n from jobrun.settings s, jobrun.stats_of(s.stats_until, now()) o) a group by outcome) b"
 }
 
+@test "bucket k of the sums is that of 2^(k-1) ms to below 2^k; the first has 0, the last all above" {
+	q_is 't|1|32' "select bool_and(jobrun.bucket_of((2 ^ (k - 1))::bigint) = k and jobrun.bucket_of((2 ^ k)::bigint - 1) = k),
+		jobrun.bucket_of(0), jobrun.bucket_of(9223372036854775807) from generate_series(1, 32) k"
+}
+
 @test "what runners and people have done is counted once, whenever it is summed and pruned" {
 	handler flaky <<'sh'
 [ "$JOBRUN_ATTEMPT" -ge 3 ] || exit 1
