@@ -23,33 +23,33 @@ enum answer {
 };
 
 /* A batch, and behind its results that of the number of the transaction. */
-struct change {
-	const struct jr_app *app;
+struct batch {
+	const struct jr_change *change;
 	struct jr_statement statements[JR_CHANGE_MAX + 1];
 	PGresult *results[JR_CHANGE_MAX + 1];
 	size_t count; /* without the number */
-	bool dry_run;
 };
 
 static void
-clear_results(struct change *change)
+clear_results(struct batch *batch)
 {
-	for (size_t i = 0; i <= change->count; i++) {
-		PQclear(change->results[i]);
-		change->results[i] = NULL;
+	for (size_t i = 0; i <= batch->count; i++) {
+		PQclear(batch->results[i]);
+		batch->results[i] = NULL;
 	}
 }
 
 static enum answer
-resolve(const struct change *change, struct jr_db **db, struct jr_err *err)
+resolve(const struct batch *batch, struct jr_db **db, struct jr_err *err)
 {
-	const char *number = PQgetvalue(change->results[change->count], 0, 0);
+	const char *number = PQgetvalue(batch->results[batch->count], 0, 0);
 
-	switch (jr_doubt_resolve(change->app, db, number, err)) {
+	switch (jr_doubt_resolve(batch->change->app, db, number, err)) {
 	case JR_FATE_COMMITTED:
 		return DONE;
 	case JR_FATE_ABORTED:
-		jr_fail(err, JR_E_TEMP, "the connection was lost, and nothing changed");
+		jr_fail(err, JR_E_TEMP, "the connection was lost, and %s",
+		    batch->change->undone != NULL ? batch->change->undone : "nothing changed");
 		return LOST;
 	case JR_FATE_UNKNOWN:
 		break;
@@ -58,63 +58,66 @@ resolve(const struct change *change, struct jr_db **db, struct jr_err *err)
 }
 
 static enum answer
-end(const struct change *change, struct jr_db **db, struct jr_err *err)
+end(const struct batch *batch, struct jr_db **db, struct jr_err *err)
 {
-	if (change->dry_run) /* a lost connection is a rollback too */
+	if (batch->change->dry_run) /* a lost connection is a rollback too */
 		return jr_db_roll_back(*db, JR_CMD_TIMEOUT_MS, err) || !jr_db_is_open(*db)
 			   ? DONE
 			   : REFUSED;
 	if (jr_db_commit(*db, JR_CMD_TIMEOUT_MS, err))
 		return DONE;
 	if (jr_db_is_in_doubt(err))
-		return resolve(change, db, err);
+		return resolve(batch, db, err);
 	return jr_db_is_open(*db) ? REFUSED : LOST;
 }
 
+/* On a connection that stands, or a new one. */
 static enum answer
-send_once(struct change *change, struct jr_db **db, struct jr_err *err)
+send_once(struct batch *batch, struct jr_db **db, struct jr_err *err)
 {
 	enum answer answer;
 
 	if (*db == NULL || !jr_db_is_open(*db)) {
 		jr_db_close(*db);
-		*db = jr_cmd_connect(change->app, err);
+		*db = jr_cmd_connect(batch->change->app, err);
 	}
 	if (*db == NULL)
 		return REFUSED;
-	if (jr_db_begin(*db, change->statements, change->count + 1, change->results,
-		JR_CMD_TIMEOUT_MS, err))
-		answer = end(change, db, err);
+	if (jr_db_begin(
+		*db, batch->statements, batch->count + 1, batch->results, JR_CMD_TIMEOUT_MS, err))
+		answer = end(batch, db, err);
 	else
 		answer = jr_db_is_open(*db) ? REFUSED : LOST;
 	if (answer != DONE)
-		clear_results(change);
+		clear_results(batch);
 	return answer;
 }
 
 bool
-jr_change(const struct jr_app *app, const struct jr_statement *statements, size_t count,
-    bool dry_run, PGresult **results, struct jr_err *err)
+jr_change(const struct jr_change *change, const struct jr_statement *statements, size_t count,
+    PGresult **results, struct jr_err *err)
 {
 	int64_t until = jr_clock_after(jr_clock_now_ms(), TRY_MS);
-	struct change change = {.app = app, .count = count, .dry_run = dry_run};
-	struct jr_db *db = NULL;
+	struct batch batch = {.change = change, .count = count};
+	struct jr_db *own = NULL, **db = change->db != NULL ? change->db : &own;
 	struct jr_err last;
 	enum answer answer;
 
-	memcpy(change.statements, statements, count * sizeof(*statements));
-	change.statements[count] = (struct jr_statement){jr_sql_transaction, 0, NULL};
+	memcpy(batch.statements, statements, count * sizeof(*statements));
+	batch.statements[count] = (struct jr_statement){jr_sql_transaction, 0, NULL};
 	do
-		answer = send_once(&change, &db, &last);
+		answer = send_once(&batch, db, &last);
 	while (answer == LOST && jr_clock_now_ms() < until);
-	jr_db_close(db);
+	jr_db_close(own);
 	if (answer == DONE) {
-		memcpy(results, change.results, count * sizeof(PGresult *));
-		PQclear(change.results[count]);
+		memcpy(results, batch.results, count * sizeof(PGresult *));
+		PQclear(batch.results[count]);
 		return true;
 	}
 	*err = last;
 	if (answer == DOUBT)
-		jr_fail(err, last.code, "%s; it may have been changed: safe to repeat", last.msg);
+		jr_fail(err, last.code, "%s; %s", last.msg,
+		    change->perhaps != NULL ? change->perhaps
+					    : "it may have been changed: safe to repeat");
 	return false;
 }

@@ -113,9 +113,10 @@ change_one(const struct jr_app *app, const struct jr_define_opts *opts, const ch
 	const char *fires[JR_FIRES_PARAMS] = {[JR_FIRES_OF] = name, [JR_FIRES_COUNT] = NEXT_COUNT};
 	const struct jr_statement statements[] = {
 	    {jr_sql_define, JR_COUNT(values), values}, {jr_sql_next, JR_FIRES_PARAMS, fires}};
+	const struct jr_change change = {.app = app, .dry_run = opts->dry_run};
 	PGresult *results[JR_COUNT(statements)] = {NULL};
 
-	if (!jr_change(app, statements, JR_COUNT(statements), opts->dry_run, results, err)) {
+	if (!jr_change(&change, statements, JR_COUNT(statements), results, err)) {
 		if (err->code == JR_E_DATA && payload != NULL)
 			jr_payload_locate(payload, err);
 		return (int)err->code;
@@ -183,6 +184,7 @@ remove_all(const struct jr_app *app, const struct jr_define_opts *opts, int argc
 	char *names = jr_pg_array_of((const char *const *)argv, (size_t)argc);
 	const char *values[] = {names, opts->reason};
 	const struct jr_statement statement = {jr_sql_undefine, JR_COUNT(values), values};
+	const struct jr_change change = {.app = app, .dry_run = opts->dry_run};
 	PGresult *result = NULL;
 	int status;
 
@@ -192,7 +194,7 @@ remove_all(const struct jr_app *app, const struct jr_define_opts *opts, int argc
 			return (int)err->code;
 		}
 	}
-	if (!jr_change(app, &statement, 1, opts->dry_run, &result, err))
+	if (!jr_change(&change, &statement, 1, &result, err))
 		status = (int)err->code;
 	else {
 		if (app->json)

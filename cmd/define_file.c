@@ -102,12 +102,13 @@ jr_define_file(const struct jr_app *app, const struct jr_define_opts *opts, stru
 	char *text = jr_payload_read_file(opts->file, FILE_MAX_BYTES, err);
 	const char *values[] = {text, opts->exact ? "true" : "false", opts->reason};
 	const struct jr_statement statement = {jr_sql_define_file, JR_COUNT(values), values};
+	const struct jr_change change = {.app = app, .dry_run = opts->dry_run};
 	PGresult *result = NULL;
 	int status;
 
 	if (text == NULL)
 		return (int)err->code;
-	if (jr_change(app, &statement, 1, opts->dry_run, &result, err))
+	if (jr_change(&change, &statement, 1, &result, err))
 		status = tell(app, name, result, err);
 	else
 		status = fail_refused(name, text, err);

@@ -2,20 +2,19 @@
  * replay: see replay.h.
  *
  * The time is read first, in the zone of the definition, and then asked for as a point in time. What must hold: when the
- * answer to COMMIT is lost it is said whether there is a run, since to repeat the command would make another one.
+ * answer to COMMIT is lost it is found out whether there is a run, since to repeat the command would make another one.
  */
 #include "replay.h"
 
 #include <stdlib.h>
 
-#include "doubt.h"
+#include "change.h"
 #include "mem.h"
 #include "sql_text.h"
 
 enum {
 	ID,
 	SLOT,
-	TRANSACTION,
 	DOCUMENT
 };
 
@@ -53,29 +52,6 @@ read_time(struct jr_db *db, const struct jr_replay *replay, struct jr_err *err)
 	return at;
 }
 
-/* *db may become another one, or NULL. */
-static bool
-end(const struct jr_app *app, struct jr_db **db, const PGresult *result, bool dry_run,
-    struct jr_err *err)
-{
-	if (dry_run) /* a lost connection is a rollback too */
-		return jr_db_roll_back(*db, JR_CMD_TIMEOUT_MS, err) || !jr_db_is_open(*db);
-	if (jr_db_commit(*db, JR_CMD_TIMEOUT_MS, err))
-		return true;
-	if (!jr_db_is_in_doubt(err))
-		return false;
-	switch (jr_doubt_resolve(app, db, PQgetvalue(result, 0, TRANSACTION), err)) {
-	case JR_FATE_COMMITTED:
-		return true;
-	case JR_FATE_ABORTED:
-		return jr_fail(err, JR_E_TEMP, "the connection was lost, and nothing queued");
-	case JR_FATE_UNKNOWN:
-		break;
-	}
-	return jr_fail_in(
-	    err, "the run may have been queued ('jobrun list --definition NAME' says)");
-}
-
 static void
 tell(const struct jr_app *app, const struct jr_replay *replay, const PGresult *result)
 {
@@ -88,17 +64,23 @@ tell(const struct jr_app *app, const struct jr_replay *replay, const PGresult *r
 		puts(PQgetvalue(result, 0, ID));
 }
 
-/* In a transaction that stays open. NULL on failure. */
+/* NULL on failure. */
 static PGresult *
-begin(struct jr_db *db, const struct jr_replay *replay, const char *at, struct jr_err *err)
+queue(const struct jr_app *app, struct jr_db **db, const struct jr_replay *replay, const char *at,
+    struct jr_err *err)
 {
 	const char *values[] = {
 	    replay->definition, at, replay->reason, replay->dry_run ? "true" : "false"};
 	const struct jr_statement statements[] = {
 	    {jr_sql_replay_zone, 1, values}, {jr_sql_replay, JR_COUNT(values), values}};
+	const struct jr_change change = {.app = app,
+	    .db = db,
+	    .dry_run = replay->dry_run,
+	    .undone = "nothing queued",
+	    .perhaps = "the run may have been queued: 'jobrun slots NAME' says"};
 	PGresult *results[JR_COUNT(statements)] = {NULL};
 
-	if (!jr_db_begin(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err))
+	if (!jr_change(&change, statements, JR_COUNT(statements), results, err))
 		return NULL;
 	PQclear(results[0]);
 	return results[1];
@@ -109,8 +91,8 @@ jr_replay(const struct jr_app *app, const struct jr_replay *replay, struct jr_er
 {
 	struct jr_db *db = jr_cmd_connect(app, err);
 	char *at = db == NULL ? NULL : read_time(db, replay, err);
-	PGresult *result = at == NULL ? NULL : begin(db, replay, at, err);
-	bool ok = result != NULL && end(app, &db, result, replay->dry_run, err);
+	PGresult *result = at == NULL ? NULL : queue(app, &db, replay, at, err);
+	bool ok = result != NULL;
 
 	if (ok)
 		tell(app, replay, result);

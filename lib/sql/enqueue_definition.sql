@@ -16,6 +16,5 @@ with run as materialized (
 	from run r
 )
 select t.id, t.created, t.replaced, floor(extract(epoch from t.run_at) * 1000)::bigint,
-	floor(extract(epoch from now() - t.run_at) * 1000)::bigint, t.status, t.queue, t.priority, row_to_json(t)::text,
-	txid_current()::text, t.job_type
+	floor(extract(epoch from now() - t.run_at) * 1000)::bigint, t.status, t.queue, t.priority, row_to_json(t)::text, t.job_type
 from told t
