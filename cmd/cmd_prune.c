@@ -52,9 +52,13 @@ show_progress(struct pruning *p, int64_t now_ms)
 	if (!p->shows || now_ms - p->shown_ms < PROGRESS_MS)
 		return;
 	p->shown_ms = now_ms;
-	fprintf(stderr, "\r\033[K%" PRId64 " rows, %" PRId64 " per second, at: %s ", p->prune.gone,
-	    took_ms > 0 ? p->prune.gone * 1000 / took_ms : 0,
-	    p->prune.kind == NULL ? "the end" : p->prune.kind);
+	fputs("\r\033[K", stderr);
+	if (p->prune.gone == 0)
+		fprintf(stderr, "%" PRId64 " hours summed ", p->prune.hours);
+	else
+		fprintf(stderr, "%" PRId64 " rows, %" PRId64 " per second, at: %s ", p->prune.gone,
+		    took_ms > 0 ? p->prune.gone * 1000 / took_ms : 0,
+		    p->prune.kind == NULL ? "the end" : p->prune.kind);
 }
 
 static void

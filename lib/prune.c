@@ -14,7 +14,7 @@
 #define PAUSE_MAX_MS 1000
 
 /* clang-format off */
-enum { P_STATE, P_DONE, P_GONE, P_KIND, P_LINE };
+enum { P_STATE, P_DONE, P_GONE, P_KIND, P_LINE, P_HOURS };
 /* clang-format on */
 
 void
@@ -41,6 +41,7 @@ jr_prune_take(struct jr_prune *prune, const PGresult *result)
 	prune->gone = jr_pg_int(result, 0, P_GONE, 0);
 	prune->kind = jr_xstrdup_or_null(jr_pg_text(result, 0, P_KIND));
 	prune->line = jr_xstrdup(PQgetvalue(result, 0, P_LINE));
+	prune->hours = jr_pg_int(result, 0, P_HOURS, 0);
 }
 
 int64_t

@@ -10,11 +10,12 @@
 #include "base.h"
 
 struct jr_prune {
-	char *state; /* of the server; the one parameter of prune.sql */
-	bool done;   /* nothing is left */
-	int64_t gone;
-	char *kind; /* what it is at; NULL: at nothing */
-	char *line; /* {"result": ...}; NULL before the first step */
+	char *state;   /* of the server; the one parameter of prune.sql */
+	bool done;     /* nothing is left */
+	int64_t gone;  /* rows */
+	int64_t hours; /* that were summed */
+	char *kind;    /* what it is at; NULL: at nothing */
+	char *line;    /* {"result": ...}; NULL before the first step */
 };
 
 void jr_prune_init(struct jr_prune *prune, bool dry_run);

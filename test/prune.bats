@@ -547,7 +547,7 @@ run_all_due() {
 	slow_steps 1000
 	bg_runner
 	wait_until 10 is_stepping
-	q "select pg_terminate_backend(pid) from pg_stat_activity where query like '%prune_step%' and state = 'active' and pid <> pg_backend_pid()" >/dev/null
+	q "select pg_terminate_backend(pid) from pg_stat_activity where query like '%prune_step%' and datname = current_database() and state = 'active' and pid <> pg_backend_pid()" >/dev/null
 	wait_runner
 	assert_equal "$runner_status" 0
 	q_is 'queued|1|1|later' "select r.status, r.releases, r.snoozes, a.outcome from jobrun.job_runs r join jobrun.job_attempts a on a.run_id = r.id and a.claim_seq = r.claim_seq
