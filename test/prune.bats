@@ -565,7 +565,7 @@ run_all_due() {
 	kill -INT "$runner_pid"
 	wait_runner
 	q_is queued "select status from jobrun.job_runs where id = $id"
-	wait_until 10 q_is 0 "select count(*) from pg_stat_activity where query like '%prune_step%' and state = 'active' and pid <> pg_backend_pid()"
+	wait_until 10 q_is 0 "select count(*) from pg_stat_activity where query like '%prune_step%' and datname = current_database() and state = 'active' and pid <> pg_backend_pid()"
 }
 
 @test "jobrun.prune that the server refuses is a failed run" {
