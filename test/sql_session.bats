@@ -81,7 +81,7 @@ names() {
 	q_is "$(names | wc -l)" "select count(*) from jobrun.job_runs r where job_type = 'look' and id <> $first
 		and result = (select result from jobrun.job_runs where id = $first)"
 	q_is '0|0' "select result -> 'prepared', result -> 'locks' from jobrun.job_runs where id = $first"
-	needs_session 'the pooler changes the connection when it likes'
+	needs_session # the pooler changes the connection when it likes
 	q_is t "select count(distinct result) <= 2 from jobrun.job_runs where job_type = 'who'"
 }
 
