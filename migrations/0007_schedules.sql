@@ -402,10 +402,12 @@ $fn$;
 
 -- -------------------------------------------------------------------------------------------------------------- firing
 
--- is_retried_command: a run of exec_claim that people have retried: it waits for the next command of its name.
+-- is_retried_command: a run of exec_claim that people have retried: it waits for the next command of its name. Not one that
+-- somebody enqueued: the command line gives each a key.
 create function jobrun.is_retried_command(run jobrun.job_runs) returns boolean
 language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	select run.status = 'queued' and run.claim_seq > 0 and run.slot is null and run.max_attempts = 1
+	select run.status = 'queued' and run.claim_seq > 0 and num_nonnulls(run.slot, run.idempotency_key, run.unique_key) = 0
+		and run.max_attempts = 1
 		and jsonb_typeof(run.payload -> 'command') is not distinct from 'string' and run.payload - 'command' = '{}'
 $fn$;
 

@@ -340,6 +340,17 @@ $((b + 1))|succeeded|1" "select id, status, claim_seq from jobrun.job_runs order
 	jr_ok enqueue --definition retried
 	jr exec --strict retried -- true
 	assert_equal "$status" 75
+	# also when it looks like it
+	jr_ok define retried --max-attempts 1
+	q "update jobrun.job_runs set status = 'cancelled', finished_at = now(), error_code = 'cancelled' where status = 'queued'"
+	id=$(enqueue --definition retried '{"command": "theirs"}')
+	handler retried <<<'exit 65'
+	jr run
+	assert_equal "$status" 1
+	jr_ok retry "$id"
+	jr exec --strict retried -- true
+	assert_equal "$status" 75
+	q_is 'queued|theirs' "select status, payload ->> 'command' from jobrun.job_runs where id = $id"
 }
 
 @test "it takes no place and waits for none" {
