@@ -23,6 +23,16 @@ jr_queue_add_need(struct jr_batch *batch)
 	jr_batch_add(batch, jr_sql_need, JR_COUNT(values), values);
 }
 
+/* A statement whose one parameter is the runner. */
+static void
+add_of_runner(struct jr_batch *batch, const char *sql, int64_t runner_id)
+{
+	char id[24];
+	const char *values[] = {jr_pg_print_int(id, runner_id)};
+
+	jr_batch_add(batch, sql, JR_COUNT(values), values);
+}
+
 void
 jr_queue_add_runner_start(struct jr_batch *batch, const struct jr_runner_facts *facts)
 {
@@ -47,10 +57,7 @@ jr_queue_read_runner_start(const PGresult *result, char **place_name)
 void
 jr_queue_add_runner_seen(struct jr_batch *batch, int64_t runner_id)
 {
-	char id[24];
-	const char *values[] = {jr_pg_print_int(id, runner_id)};
-
-	jr_batch_add(batch, jr_sql_runner_seen, JR_COUNT(values), values);
+	add_of_runner(batch, jr_sql_runner_seen, runner_id);
 }
 
 void
@@ -98,19 +105,13 @@ jr_queue_read_successor(const PGresult *result)
 void
 jr_queue_add_linger_end(struct jr_batch *batch, int64_t runner_id)
 {
-	char id[24];
-	const char *values[] = {jr_pg_print_int(id, runner_id)};
-
-	jr_batch_add(batch, jr_sql_linger_end, JR_COUNT(values), values);
+	add_of_runner(batch, jr_sql_linger_end, runner_id);
 }
 
 void
 jr_queue_add_expired(struct jr_batch *batch, int64_t runner_id)
 {
-	char id[24];
-	const char *values[] = {jr_pg_print_int(id, runner_id)};
-
-	jr_batch_add(batch, jr_sql_expired, JR_COUNT(values), values);
+	add_of_runner(batch, jr_sql_expired, runner_id);
 }
 
 bool
