@@ -12,7 +12,7 @@
  * A condition of the table (Retry-After, before it was sent) is not one of theirs. Of two lists that both have a code the
  * closer match counts: an exact code before a class, then a handler's own list before the table's.
  *
- * Also the error_code values, for people and metrics: exit:N, signal:NAME, http:NNN, curl:NAME, sqlstate:XXXXX here;
+ * Also the error_code values, for people and metrics: exit:N, signal:NAME, http:STATUS, curl:NAME, sqlstate:CODE here;
  * timeout, lost, cancelled, cannot-start, released, expired where they are decided.
  */
 #ifndef JR_VERDICT_H
