@@ -4,6 +4,7 @@
  * This file is the way in and out: it finds the command, has its options parsed, answers --help and --version, runs it,
  * prints its error once, and turns everything into an exit status. Nothing else in the program exits.
  */
+#include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -128,8 +129,9 @@ print_version(void)
 	const char *smartcols = NULL;
 
 	scols_get_library_version(&smartcols);
-	printf("jobrun %s (libpq %d.%d, jansson %s, libsmartcols %s)\n", JR_VERSION,
-	    PQlibVersion() / 10000, PQlibVersion() % 10000, jansson_version_str(),
+	printf("jobrun %s (libpq %d.%d, libcurl %s, jansson %s, libsmartcols %s)\n", JR_VERSION,
+	    PQlibVersion() / 10000, PQlibVersion() % 10000,
+	    curl_version_info(CURLVERSION_NOW)->version, jansson_version_str(),
 	    smartcols == NULL ? "?" : smartcols);
 }
 

@@ -31,7 +31,7 @@ load lib/common
 
 @test "the version names the libraries" {
 	jr_ok --version
-	assert_regex "$output" '^jobrun [0-9.]+ \(libpq [0-9.]+, jansson [0-9.]+, libsmartcols [0-9.]+\)$'
+	assert_regex "$output" '^jobrun [0-9.]+ \(libpq [0-9.]+, libcurl [0-9.]+, jansson [0-9.]+, libsmartcols [0-9.]+\)$'
 	jr_ok list -V
 	assert_regex "$output" '^jobrun '
 }
