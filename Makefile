@@ -1,6 +1,6 @@
 # jobrun. `make help` lists the targets; variables to set: CC, CFLAGS, WERROR=1, V=1, PREFIX, DESTDIR, BUILD, T.
 #
-# Sources are found by wildcard: a new file in cmd/, lib/, lib/sql/, migrations/ or test/unit/ needs no line here.
+# Sources are found by wildcard: a new file in cmd/, cmd/sql/, lib/*/, migrations/ or test/unit/ needs no line here.
 # Everything made goes to $(BUILD). A change of compiler or flags rebuilds what it touches.
 
 VERSION = 0.1.0
@@ -61,15 +61,16 @@ endif
 say = $(if $(Q),@printf '  %-4s %s\n' $(1) $(2))
 COMPILE       = $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP
 
-LIB_OBJECTS  := $(patsubst lib/%.c,$(BUILD)/lib/%.o,$(sort $(wildcard lib/*.c))) $(BUILD)/gen/sql_text.o
+LIB_OBJECTS  := $(patsubst lib/%.c,$(BUILD)/lib/%.o,$(sort $(wildcard lib/*/*.c))) $(BUILD)/gen/sql_text.o
 CMD_OBJECTS  := $(patsubst cmd/%.c,$(BUILD)/cmd/%.o,$(sort $(wildcard cmd/*.c)))
 UNIT_TESTS   := $(patsubst test/unit/%.c,$(BUILD)/unit/%,$(sort $(wildcard test/unit/t_*.c)))
-SQL_FILES    := $(sort $(wildcard lib/sql/*.sql) $(wildcard migrations/*.sql))
-MAN_PAGE     := $(if $(wildcard cmd/jobrun.1.scd),$(if $(shell command -v scdoc),$(BUILD)/jobrun.1))
-C_FILES      := $(sort $(wildcard cmd/*.[ch] lib/*.[ch] test/unit/*.[ch] test/stub/*.[ch]))
+SQL_FILES    := $(sort $(wildcard lib/sql/*.sql cmd/sql/*.sql migrations/*.sql))
+MAN_PAGE     := $(if $(shell command -v scdoc),$(BUILD)/jobrun.1)
+C_FILES      := $(sort $(wildcard cmd/*.[ch] lib/*/*.[ch] test/unit/*.[ch]))
 
-# Tests run three on a CPU, since they mostly wait, where GNU parallel is there (bats needs it for -j). T=test/x.bats chooses files.
-T         ?= $(sort $(wildcard test/*.bats))
+# Tests run three on a CPU, since they mostly wait, where GNU parallel is there (bats needs it for -j). T=test/run/x.bats chooses files.
+TOPICS    := cli enqueue run handlers schedule operate
+T         ?= $(sort $(wildcard $(TOPICS:%=test/%/*.bats)))
 BATS_JOBS := $(if $(shell parallel --version 2>/dev/null | grep -s GNU),-j $(shell expr 3 \* $$(nproc)))
 BATS       = JOBRUN=$(abspath $(BUILD)/jobrun) POOLER=$(POOLER) bats $(BATS_JOBS) --setup-suite-file test/setup_suite.bash $(BATS_FLAGS)
 
@@ -124,7 +125,7 @@ $(BUILD)/flags: FORCE
 	@printf '%s\n' $(call quote,$(COMPILE) $(ALL_LDFLAGS)) | cmp -s - $@ || \
 		printf '%s\n' $(call quote,$(COMPILE) $(ALL_LDFLAGS)) > $@
 
-$(BUILD)/jobrun.1: cmd/jobrun.1.scd
+$(BUILD)/jobrun.1: cmd/man/jobrun.1.scd
 	@mkdir -p $(@D)
 	scdoc < $< > $@
 
@@ -133,7 +134,7 @@ check: unit bats   ## unit tests and the bats suite
 unit: $(UNIT_TESTS)   ## unit tests (cmocka)
 	scripts/unit $(UNIT_TESTS)
 
-bats: all   ## the bats suite; T=test/x.bats for some files, BATS_FLAGS='-f REGEX' for some tests, POOLER=1 through PgBouncer
+bats: all   ## the bats suite; T=test/run/x.bats for some files, BATS_FLAGS='-f REGEX' for some tests, POOLER=1 through PgBouncer
 	$(BATS) $(T)
 
 san:   ## unit tests and the bats suite under ASan and UBSan, in build/san
@@ -144,7 +145,7 @@ chaos: all   ## the long tests with kills and restarts, test/chaos; CHAOS_SECOND
 
 slots: all   ## the schedule engine against a slow reference; SLOTS_POINTS=10000000, SLOTS_SEED=N
 	@SLOTS_POINTS=$${SLOTS_POINTS:-10000000} SLOTS_SECONDS=86400 SLOTS_SEED=$${SLOTS_SEED:-$$(date +%s)} BATS_TEST_TIMEOUT=86400 \
-		$(BATS) -f 'slow reference' test/slots_engine.bats
+		$(BATS) -f 'slow reference' test/schedule/engine.bats
 
 bench: all   ## what scripts/bench measures, each a small table; some minutes
 	for bench in $(sort $(wildcard scripts/bench/*)); do JOBRUN=$(abspath $(BUILD)/jobrun) $$bench || exit; echo; done
@@ -170,4 +171,4 @@ clean:   ## remove build/
 help:   ## this list
 	@sed -n 's/^\([a-z]*\):.*   ## \(.*\)/\1\t\2/p' Makefile | awk -F'\t' '{ printf "%-10s %s\n", $$1, $$2 }'
 
--include $(wildcard $(BUILD)/*/*.d)
+-include $(wildcard $(BUILD)/*/*.d $(BUILD)/lib/*/*.d)

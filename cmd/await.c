@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backoff.h"
-#include "clock.h"
-#include "mem.h"
-#include "parse.h"
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/parse.h"
 #include "print.h"
 #include "sql_text.h"
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "clock.h"
+#include "base/clock.h"
 #include "doubt.h"
 #include "sql_text.h"
 

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "base/parse.h"
 #include "change.h"
 #include "define.h"
 #include "fires.h"
-#include "mem.h"
-#include "parse.h"
 #include "payload.h"
 #include "print.h"
 #include "sql_text.h"

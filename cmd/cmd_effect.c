@@ -15,13 +15,13 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "clock.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/text.h"
 #include "commands.h"
 #include "foreground.h"
-#include "parse.h"
 #include "print.h"
 #include "sql_text.h"
-#include "text.h"
 
 #define PAUSE_MS 200
 

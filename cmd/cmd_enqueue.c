@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "await.h"
+#include "base/parse.h"
 #include "commands.h"
 #include "enqueue_batch.h"
 #include "enqueue_request.h"
 #include "enqueue_send.h"
-#include "parse.h"
 #include "print.h"
 #include "sql_text.h"
 

@@ -13,15 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "buf.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/text.h"
 #include "commands.h"
-#include "handlers.h"
-#include "mem.h"
-#include "parse.h"
-#include "runner.h"
+#include "handler/handlers.h"
+#include "process/state.h"
+#include "runner/runner.h"
 #include "sql_text.h"
-#include "state.h"
-#include "text.h"
 #include "voice.h"
 
 #define TIMED_OUT 124

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "buf.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/parse.h"
 #include "commands.h"
-#include "handlers.h"
+#include "handler/handlers.h"
 #include "handlers_json.h"
-#include "mem.h"
-#include "parse.h"
 #include "print.h"
 
 #define WORDS_MAX 4000

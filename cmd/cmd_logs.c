@@ -10,14 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/text.h"
 #include "commands.h"
 #include "follow.h"
-#include "mem.h"
-#include "parse.h"
 #include "print.h"
 #include "sql_text.h"
-#include "text.h"
 
 #define POLL_MS 1000
 #define OUTAGE_MS 20000 /* how long --follow asks again for a database that went away */

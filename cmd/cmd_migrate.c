@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "base/clock.h"
+#include "base/mem.h"
 #include "commands.h"
-#include "mem.h"
-#include "migrate.h"
+#include "pg/migrate.h"
 #include "print.h"
 
 struct migrate_opts {

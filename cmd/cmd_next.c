@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parse.h"
 #include "commands.h"
 #include "fires.h"
-#include "parse.h"
 #include "print.h"
 #include "sql_text.h"
 

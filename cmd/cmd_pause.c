@@ -3,7 +3,7 @@
  */
 #include <stdlib.h>
 
-#include "parse.h"
+#include "base/parse.h"
 #include "pauses.h"
 #include "print.h"
 #include "sql_text.h"

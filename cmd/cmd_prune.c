@@ -8,10 +8,10 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#include "clock.h"
+#include "base/clock.h"
 #include "commands.h"
+#include "handler/prune.h"
 #include "print.h"
-#include "prune.h"
 #include "sql_text.h"
 
 #define STEP_MS 600000 /* an hour in which very much ended takes long to sum */

@@ -1,7 +1,7 @@
 /*
  * resume: the end of a pause. What was not paused is no error: it is as it was asked to be.
  */
-#include "parse.h"
+#include "base/parse.h"
 #include "pauses.h"
 #include "print.h"
 #include "sql_text.h"

@@ -12,14 +12,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/parse.h"
 #include "commands.h"
 #include "due.h"
-#include "handlers.h"
-#include "mem.h"
-#include "parse.h"
-#include "runner.h"
-#include "state.h"
+#include "handler/handlers.h"
+#include "process/state.h"
+#include "runner/runner.h"
 #include "types.h"
 #include "voice.h"
 

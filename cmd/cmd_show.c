@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parse.h"
 #include "commands.h"
-#include "parse.h"
 #include "print.h"
 #include "sql_text.h"
 

@@ -6,9 +6,9 @@
  */
 #include <stdlib.h>
 
+#include "base/mem.h"
+#include "base/parse.h"
 #include "commands.h"
-#include "mem.h"
-#include "parse.h"
 #include "print.h"
 #include "replay.h"
 #include "sql_text.h"

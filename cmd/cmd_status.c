@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "base/parse.h"
 #include "commands.h"
-#include "mem.h"
-#include "parse.h"
 #include "print.h"
 #include "sql_text.h"
 

@@ -10,12 +10,12 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/parse.h"
 #include "commands.h"
-#include "handlers.h"
+#include "handler/handlers.h"
 #include "judgement.h"
-#include "parse.h"
 #include "payload.h"
-#include "rehearse.h"
+#include "runner/rehearse.h"
 #include "types.h"
 
 #define ATTEMPTS 5 /* what a run has unless somebody says otherwise */

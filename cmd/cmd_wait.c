@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "await.h"
+#include "base/mem.h"
+#include "base/parse.h"
 #include "commands.h"
-#include "mem.h"
-#include "parse.h"
 
 struct wait_opts {
 	int64_t timeout_ms;

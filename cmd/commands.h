@@ -21,9 +21,9 @@
 #ifndef JR_COMMANDS_H
 #define JR_COMMANDS_H
 
-#include "db.h"
-#include "log.h"
+#include "base/log.h"
 #include "options.h"
+#include "pg/db.h"
 
 /* The global options. They may stand before or after the command. */
 struct jr_app {

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "base/parse.h"
 #include "define.h"
-#include "mem.h"
-#include "parse.h"
 
 #define PRIORITY_MAX 1000
 

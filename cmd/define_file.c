@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "base/text.h"
 #include "change.h"
 #include "define.h"
-#include "mem.h"
 #include "payload.h"
 #include "print.h"
 #include "sql_text.h"
-#include "text.h"
 
 #define FILE_MAX_BYTES ((size_t)16 << 20)
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "define.h"
 #include "fires.h"
-#include "mem.h"
 #include "print.h"
 #include "sql_text.h"
 

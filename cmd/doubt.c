@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "clock.h"
+#include "base/clock.h"
 #include "sql_text.h"
 
 #define DOUBT_MS 30000

@@ -13,12 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "buf.h"
-#include "clock.h"
-#include "copy.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
 #include "doubt.h"
-#include "mem.h"
-#include "pg_ask.h"
+#include "pg/copy.h"
+#include "pg/pg_ask.h"
 #include "print.h"
 #include "sql_text.h"
 

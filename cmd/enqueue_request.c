@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "mem.h"
-#include "parse.h"
+#include "base/mem.h"
+#include "base/parse.h"
 #include "payload.h"
 #include "sql_text.h"
 

@@ -9,8 +9,8 @@
 
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "change.h"
-#include "mem.h"
 #include "payload.h"
 #include "sql_text.h"
 

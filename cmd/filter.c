@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pg.h"
-#include "pg_array.h"
+#include "pg/pg.h"
+#include "pg/pg_array.h"
 
 static const char *const statuses[] = {
     "queued", "retrying", "running", "succeeded", "dead", "cancelled", "failed"};

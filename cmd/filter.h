@@ -9,8 +9,8 @@
 #ifndef JR_FILTER_H
 #define JR_FILTER_H
 
+#include "base/parse.h"
 #include "options.h"
-#include "parse.h"
 
 struct jr_filter {
 	struct jr_words statuses, types, queues, definitions;

@@ -5,10 +5,10 @@
 
 #include <stdlib.h>
 
-#include "mem.h"
-#include "pg_error.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "pg/pg_error.h"
 #include "print.h"
-#include "text.h"
 
 /* Columns of next.sql; those from F_EITHER on are the same in each row. */
 enum {

@@ -7,7 +7,7 @@
 #include <libpq-fe.h>
 #include <stdio.h>
 
-#include "base.h"
+#include "base/base.h"
 
 /* Parameters of next.sql. */
 enum jr_fires_param {

@@ -4,7 +4,7 @@
 #ifndef JR_FOLLOW_H
 #define JR_FOLLOW_H
 
-#include "base.h"
+#include "base/base.h"
 
 /*
  * The part of `new` that came after `old`; borrowed from `new`. Both are the kept output of one attempt, `old` the earlier

@@ -4,7 +4,7 @@
 #ifndef JR_FOREGROUND_H
 #define JR_FOREGROUND_H
 
-#include "err.h"
+#include "base/err.h"
 
 /*
  * Its exit status, or what a shell would say of it: 128 + N, 127, 126. *started: false if it could not be; *err says why.

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mem.h"
-#include "text.h"
+#include "base/mem.h"
+#include "base/text.h"
 
 #define TEXT_MAX 4096
 

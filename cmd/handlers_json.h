@@ -5,7 +5,7 @@
 #ifndef JR_HANDLERS_JSON_H
 #define JR_HANDLERS_JSON_H
 
-#include "handlers.h"
+#include "handler/handlers.h"
 
 /* On stdout. `nothing`: why there is nothing to run here, NULL if there is something; it is one more problem. */
 void jr_handlers_print_json(const struct jr_handlers *handlers, const char *nothing);

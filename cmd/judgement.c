@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "buf.h"
-#include "mem.h"
-#include "parse.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/parse.h"
 #include "print.h"
 
 #define WARNING "jobrun: " /* before a line that is not of the handler */

@@ -4,7 +4,7 @@
 #ifndef JR_JUDGEMENT_H
 #define JR_JUDGEMENT_H
 
-#include "rehearse.h"
+#include "runner/rehearse.h"
 
 /* Aligned lines on stdout. Output is not among them if it has been shown as it came. */
 void jr_judgement_print(const struct jr_rehearsed *rehearsed, const struct jr_rehearsal *rehearsal);

@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "advice.h"
+#include "base/mem.h"
+#include "base/text.h"
 #include "commands.h"
-#include "mem.h"
-#include "text.h"
 
 #define CONNECT_TRIES 3
 

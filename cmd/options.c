@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mem.h"
-#include "parse.h"
-#include "text.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/text.h"
 
 #define FIRST_VALUE 256 /* above every letter */
 #define NAME_COLUMN 30  /* where the help of an option begins */

@@ -28,7 +28,7 @@
 
 #include <stdio.h>
 
-#include "err.h"
+#include "base/err.h"
 
 /* The type of the field at `offset`. */
 enum jr_option_type {

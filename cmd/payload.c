@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "buf.h"
-#include "mem.h"
+#include "base/buf.h"
+#include "base/mem.h"
 
 #define CHUNK 65536
 

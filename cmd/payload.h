@@ -6,7 +6,7 @@
 #ifndef JR_PAYLOAD_H
 #define JR_PAYLOAD_H
 
-#include "err.h"
+#include "base/err.h"
 
 /* "-" is stdin, "@FILE" a file, all else the text itself. JR_E_DATA if it is too long or has a NUL. Caller frees. */
 char *jr_payload_read(const char *argument, struct jr_err *err) JR_MUST;

@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "mem.h"
-#include "parse.h"
-#include "pg_error.h"
-#include "text.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "pg/pg_error.h"
 
 bool
 jr_print_is_terminal(FILE *file)

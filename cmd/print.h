@@ -12,7 +12,7 @@
 #include <libpq-fe.h>
 #include <stdio.h>
 
-#include "base.h"
+#include "base/base.h"
 
 enum jr_cell {
 	JR_CELL_TEXT,

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "parse.h"
+#include "base/parse.h"
 #include "print.h"
 #include "sql_text.h"
 

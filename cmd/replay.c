@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "change.h"
-#include "mem.h"
 #include "sql_text.h"
 
 enum {

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "mem.h"
+#include "base/mem.h"
 #include "options.h"
 
 static bool

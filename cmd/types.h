@@ -4,8 +4,8 @@
 #ifndef JR_TYPES_H
 #define JR_TYPES_H
 
-#include "err.h"
-#include "handlers.h"
+#include "base/err.h"
+#include "handler/handlers.h"
 
 /*
  * No: JR_E_CONFIG with the problem of its file if there is one that was refused, else JR_E_USAGE with the nearest known

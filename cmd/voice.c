@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "clock.h"
-#include "log.h"
-#include "mem.h"
-#include "parse.h"
-#include "state.h"
-#include "text.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "process/state.h"
 
 #define DEAD_SHOWN_MAX 10
 #define LAST_LINES_MAX 400

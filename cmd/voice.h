@@ -4,9 +4,9 @@
 #ifndef JR_VOICE_H
 #define JR_VOICE_H
 
-#include "err.h"
-#include "handlers.h"
-#include "runner.h"
+#include "base/err.h"
+#include "handler/handlers.h"
+#include "runner/runner.h"
 
 /* What has been said so far. */
 struct jr_voice {

@@ -196,7 +196,7 @@ no_marked_processes() {
 	[ -z "$(marked_processes "$1")" ]
 }
 
-# No process of this test may outlive it by more than three seconds, which a keeper needs for its work.
+# No process of this test may outlive it by more than three seconds, which a watchdog needs for its work.
 check_no_strays() {
 	local id=${JOBRUN_TEST_ID:-} strays
 

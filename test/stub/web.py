@@ -266,9 +266,9 @@ async def main():
     with open(os.path.join(DIRECTORY, "port.new"), "w", encoding="ascii") as file:
         file.write(str(port))
     os.rename(os.path.join(DIRECTORY, "port.new"), os.path.join(DIRECTORY, "port"))
-    keeper = asyncio.create_task(open_gates())
+    opener = asyncio.create_task(open_gates())
     async with server:
-        await asyncio.gather(server.serve_forever(), keeper)
+        await asyncio.gather(server.serve_forever(), opener)
 
 
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG

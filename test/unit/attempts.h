@@ -4,9 +4,9 @@
 #ifndef JR_TEST_ATTEMPTS_H
 #define JR_TEST_ATTEMPTS_H
 
-#include "attempt.h"
 #include "expected.h"
 #include "processes.h"
+#include "runner/attempt.h"
 
 /* What the fake handler was asked for. */
 struct fake {

@@ -1,19 +1,19 @@
 /*
- * children: a loop, a keeper and shell scripts run as children, for the tests of child and spawn.
+ * children: a loop, a watchdog and shell scripts run as children, for the tests of child and spawn.
  */
 #ifndef JR_TEST_CHILDREN_H
 #define JR_TEST_CHILDREN_H
 
-#include "child.h"
-#include "group.h"
-#include "keeper.h"
+#include "process/child.h"
+#include "process/group.h"
+#include "process/watchdog.h"
 #include "processes.h"
 
 #include <errno.h>
 
 struct fixture {
 	struct jr_loop *loop;
-	struct jr_keeper *keeper;
+	struct jr_watchdog *watchdog;
 };
 
 struct result {
@@ -34,9 +34,9 @@ set_up(void **state)
 	struct jr_err err;
 
 	fixture->loop = jr_loop_new(&err);
-	fixture->keeper = jr_keeper_start(&err);
+	fixture->watchdog = jr_watchdog_start(&err);
 	*state = fixture;
-	return fixture->loop != NULL && fixture->keeper != NULL ? 0 : -1;
+	return fixture->loop != NULL && fixture->watchdog != NULL ? 0 : -1;
 }
 
 static inline int
@@ -44,7 +44,7 @@ tear_down(void **state)
 {
 	struct fixture *fixture = *state;
 
-	jr_keeper_free(fixture->keeper);
+	jr_watchdog_free(fixture->watchdog);
 	jr_loop_free(fixture->loop);
 	free(fixture);
 	return 0;
@@ -80,7 +80,7 @@ start_with(struct fixture *fixture, const char *script, const char *input, size_
 	struct jr_child *child;
 
 	*result = (struct result){0};
-	child = jr_child_start(fixture->loop, fixture->keeper, &spec, on_ended, result, &err);
+	child = jr_child_start(fixture->loop, fixture->watchdog, &spec, on_ended, result, &err);
 	if (child == NULL)
 		fail_msg("%s", err.msg);
 	return child;

@@ -4,7 +4,7 @@
 #ifndef JR_TEST_EXEC_WORKS_H
 #define JR_TEST_EXEC_WORKS_H
 
-#include "handlers.h"
+#include "handler/handlers.h"
 #include "processes.h"
 
 #include <sys/wait.h>
@@ -30,14 +30,14 @@ set_up(void **state)
 	struct jr_err err;
 
 	fixture->host.loop = jr_loop_new(&err);
-	fixture->host.keeper = jr_keeper_start(&err);
+	fixture->host.watchdog = jr_watchdog_start(&err);
 	fixture->directory = make_directory();
 	fixture->handler = (struct jr_handler){.job_type = (char *)(uintptr_t) "job",
 	    .directory = fixture->directory,
 	    .kind = &jr_handler_exec};
 	jr_settings_init(&fixture->handler.settings);
 	*state = fixture;
-	return fixture->host.loop != NULL && fixture->host.keeper != NULL ? 0 : -1;
+	return fixture->host.loop != NULL && fixture->host.watchdog != NULL ? 0 : -1;
 }
 
 static inline int
@@ -46,7 +46,7 @@ tear_down(void **state)
 	struct fixture *fixture = *state;
 
 	jr_handler_exec.close(&fixture->host);
-	jr_keeper_free(fixture->host.keeper);
+	jr_watchdog_free(fixture->host.watchdog);
 	jr_loop_free(fixture->host.loop);
 	remove_directory(fixture->directory);
 	free(fixture->handler.path);

@@ -4,7 +4,7 @@
 #ifndef JR_TEST_EXPECTED_H
 #define JR_TEST_EXPECTED_H
 
-#include "attempt.h"
+#include "runner/attempt.h"
 
 static inline struct jr_run
 example_run(void)

@@ -4,7 +4,7 @@
 #ifndef JR_TEST_HANDLERS_FILES_H
 #define JR_TEST_HANDLERS_FILES_H
 
-#include "handlers.h"
+#include "handler/handlers.h"
 #include "processes.h"
 
 #define SCRIPT "#!/bin/sh\nexit 0\n"

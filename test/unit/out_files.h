@@ -4,8 +4,8 @@
 #ifndef JR_TEST_OUT_FILES_H
 #define JR_TEST_OUT_FILES_H
 
-#include "buf.h"
-#include "out.h"
+#include "base/buf.h"
+#include "handler/out.h"
 #include "processes.h"
 
 #include <fcntl.h>

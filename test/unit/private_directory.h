@@ -4,8 +4,8 @@
 #ifndef JR_TEST_PRIVATE_DIRECTORY_H
 #define JR_TEST_PRIVATE_DIRECTORY_H
 
-#include "mem.h"
-#include "state.h"
+#include "base/mem.h"
+#include "process/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,9 +7,9 @@
 #ifndef JR_TEST_PROCESSES_H
 #define JR_TEST_PROCESSES_H
 
-#include "clock.h"
-#include "loop.h"
-#include "mem.h"
+#include "base/clock.h"
+#include "base/loop.h"
+#include "base/mem.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

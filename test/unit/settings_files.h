@@ -4,8 +4,8 @@
 #ifndef JR_TEST_SETTINGS_FILES_H
 #define JR_TEST_SETTINGS_FILES_H
 
+#include "handler/settings.h"
 #include "processes.h"
-#include "settings.h"
 
 static int
 set_up(void **state)

@@ -133,8 +133,8 @@ a_real_handler_that_ignores_term_times_out_and_is_freed_at_its_end(void **state)
 	    .ended = on_ended_free,
 	    .ctx = &trial->ended};
 
-	trial->host.keeper = jr_keeper_start(&err);
-	assert_non_null(trial->host.keeper);
+	trial->host.watchdog = jr_watchdog_start(&err);
+	assert_non_null(trial->host.watchdog);
 	trial->handler.kind = &jr_handler_exec;
 	trial->handler.directory = directory;
 	trial->handler.path = make_file(directory, "job",
@@ -144,7 +144,7 @@ a_real_handler_that_ignores_term_times_out_and_is_freed_at_its_end(void **state)
 	trial->run.timeout_ms = 50;
 	assert_non_null(jr_attempt_start(&setup));
 	turn_until(trial->host.loop, &trial->ended);
-	jr_keeper_free(trial->host.keeper);
+	jr_watchdog_free(trial->host.watchdog);
 	free(trial->handler.path);
 	remove_directory(directory);
 }

@@ -2,10 +2,10 @@
  * away: the memory of a database that is away speaks at once, then rarely, and of the recovery
  * once.
  */
-#include "state.h"
+#include "process/state.h"
 
-#include "clock.h"
-#include "mem.h"
+#include "base/clock.h"
+#include "base/mem.h"
 
 #include <fcntl.h>
 #include <glob.h>

@@ -1,5 +1,5 @@
 /* backoff: in bounds for every n, base and cap; even jitter; repeatable from a seed. */
-#include "backoff.h"
+#include "base/backoff.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,9 +2,9 @@
  * buf: the limit holds for every way to append; the capture agrees with a plain model. mem: copies
  * and formats.
  */
-#include "backoff.h"
-#include "buf.h"
-#include "mem.h"
+#include "base/backoff.h"
+#include "base/buf.h"
+#include "base/mem.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -224,7 +224,8 @@ it_may_be_freed_when_it_has_ended(void **state)
 	struct jr_err err;
 	int64_t end_ms = jr_clock_now_ms() + PATIENCE_MS;
 
-	child = jr_child_start(fixture->loop, fixture->keeper, &spec, on_ended_free, &child, &err);
+	child =
+	    jr_child_start(fixture->loop, fixture->watchdog, &spec, on_ended_free, &child, &err);
 	assert_non_null(child);
 	while (child != NULL) {
 		assert_true(jr_clock_now_ms() < end_ms);
@@ -250,7 +251,7 @@ echo_copies_the_output_to_stderr(void **state)
 
 	assert_int_equal(pipe(ends), 0);
 	assert_true(dup2(ends[1], STDERR_FILENO) >= 0);
-	child = jr_child_start(fixture->loop, fixture->keeper, &spec, on_ended, &result, &err);
+	child = jr_child_start(fixture->loop, fixture->watchdog, &spec, on_ended, &result, &err);
 	if (child != NULL)
 		turn_until(fixture->loop, &result.ended);
 	assert_true(dup2(saved, STDERR_FILENO) >= 0);

@@ -1,8 +1,8 @@
 /*
  * environ: what a handler is told, and what is kept from it.
  */
-#include "clock.h"
-#include "environ.h"
+#include "base/clock.h"
+#include "handler/environ.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* err: one line, whatever goes in; the order of exit statuses. */
-#include "err.h"
+#include "base/err.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

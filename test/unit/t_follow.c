@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "buf.h"
-#include "mem.h"
-#include "text.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/text.h"
 
 /* The program is no library: what is tested is compiled into the test. */
 #include "../../cmd/follow.c" /* NOLINT(bugprone-suspicious-include) */

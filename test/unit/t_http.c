@@ -2,7 +2,7 @@
  * http: transfers on the loop, where no server is needed: ends are told from the loop and once, a transfer can be freed
  * at any time, and a name server that does not answer keeps nobody waiting.
  */
-#include "http_parts.h"
+#include "handler/http_parts.h"
 #include "processes.h"
 
 #include <netdb.h>

@@ -1,9 +1,9 @@
 /*
  * http: what Retry-After means, which addresses are private, and what is kept of an answer.
  */
-#include "http_parts.h"
+#include "handler/http_parts.h"
 
-#include "mem.h"
+#include "base/mem.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

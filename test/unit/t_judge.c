@@ -1,9 +1,9 @@
 /*
  * judge: the outcome of every end after every reason. Pure.
  */
-#include "attempt.h"
+#include "base/mem.h"
 #include "expected.h"
-#include "mem.h"
+#include "runner/attempt.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

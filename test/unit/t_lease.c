@@ -2,9 +2,9 @@
  * lease: the table of the header, the order of its parts for every lease, refusals. clock: sums
  * that do not wrap.
  */
-#include "lease.h"
+#include "base/lease.h"
 
-#include "clock.h"
+#include "base/clock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* log: one bounded line for an event, read back from a pipe. run: words and releases. */
-#include "log.h"
+#include "base/log.h"
 
-#include "mem.h"
-#include "run.h"
+#include "base/mem.h"
+#include "base/run.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 /* loop: what is ready is served; removal and change from inside callbacks count at once. */
-#include "loop.h"
+#include "base/loop.h"
 
-#include "backoff.h"
-#include "clock.h"
-#include "mem.h"
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/mem.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,9 +1,9 @@
 /* loop: timers in order, never early, once each; signals; what interrupts or prevents the wait. */
-#include "loop.h"
+#include "base/loop.h"
 
-#include "backoff.h"
-#include "clock.h"
-#include "mem.h"
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/mem.h"
 
 #include <fcntl.h>
 #include <poll.h>

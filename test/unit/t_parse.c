@@ -1,5 +1,5 @@
 /* parse: exact numbers, helpful refusals, nothing written on failure. */
-#include "parse.h"
+#include "base/parse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

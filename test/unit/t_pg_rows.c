@@ -1,9 +1,9 @@
 /* pg_rows: the first rows in one result, the others dropped, limits. pg_meter: nothing lost, and the end is passed on. */
-#include "pg_rows.h"
+#include "pg/pg_rows.h"
 
-#include "mem.h"
-#include "pg.h"
-#include "pg_meter.h"
+#include "base/mem.h"
+#include "pg/pg.h"
+#include "pg/pg_meter.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,8 +1,8 @@
 /* places: exact among any number of processes, and free as soon as their holder is dead. */
-#include "state.h"
+#include "process/state.h"
 
-#include "backoff.h"
-#include "mem.h"
+#include "base/backoff.h"
+#include "base/mem.h"
 
 #include <fcntl.h>
 #include <glob.h>

@@ -1,10 +1,10 @@
 /*
  * relay: what comes in goes out whole, at the pace of the reader, and the writer learns when nobody reads.
  */
-#include "relay.h"
+#include "process/relay.h"
 
-#include "fd.h"
-#include "mem.h"
+#include "base/fd.h"
+#include "base/mem.h"
 
 #include <fcntl.h>
 #include <poll.h>

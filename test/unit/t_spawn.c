@@ -2,7 +2,7 @@
  * spawn: in what state a child finds itself, and what is said when it cannot be started.
  */
 #include "children.h"
-#include "rlimits.h"
+#include "process/rlimits.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -77,13 +77,14 @@ expect_no_start(struct fixture *fixture, const char *path, const char *cwd, cons
 	struct result result = {0};
 	struct jr_err err = {0};
 
-	assert_null(jr_child_start(fixture->loop, fixture->keeper, &spec, on_ended, &result, &err));
+	assert_null(
+	    jr_child_start(fixture->loop, fixture->watchdog, &spec, on_ended, &result, &err));
 	assert_non_null(strstr(err.msg, path));
 	if (strstr(err.msg, text) == NULL)
 		fail_msg("\"%s\" is not in \"%s\"", text, err.msg);
 	turn_for(fixture->loop, 5);
 	assert_int_equal(result.times, 0);
-	assert_true(waitpid(-1, NULL, WNOHANG) == 0); /* the keeper is the only child */
+	assert_true(waitpid(-1, NULL, WNOHANG) == 0); /* the watchdog is the only child */
 }
 
 static void
@@ -126,7 +127,7 @@ run_limited(struct fixture *fixture, const struct jr_limits *limits, const char 
 	struct jr_child *child;
 
 	*result = (struct result){0};
-	child = jr_child_start(fixture->loop, fixture->keeper, &spec, on_ended, result, err);
+	child = jr_child_start(fixture->loop, fixture->watchdog, &spec, on_ended, result, err);
 	if (child == NULL)
 		return false;
 	turn_until(fixture->loop, &result->ended);
@@ -250,7 +251,7 @@ another_account_still_dies_with_its_parent(void **state)
 
 	if (geteuid() != 0 || readlink("/proc/self/exe", path, sizeof(path) - 1) < 0)
 		skip();
-	child = jr_child_start(fixture->loop, fixture->keeper, &spec, on_ended, &result, &err);
+	child = jr_child_start(fixture->loop, fixture->watchdog, &spec, on_ended, &result, &err);
 	if (child == NULL) /* somewhere where that account cannot go */
 		skip();
 	turn_until(fixture->loop, &result.ended);
@@ -322,8 +323,8 @@ another_account_cannot_stop_the_runner(void **state)
 		int64_t begin_ms = jr_clock_now_ms();
 		struct result result = {0};
 		struct jr_err err = {0};
-		struct jr_child *child =
-		    jr_child_start(fixture->loop, fixture->keeper, &spec, on_ended, &result, &err);
+		struct jr_child *child = jr_child_start(
+		    fixture->loop, fixture->watchdog, &spec, on_ended, &result, &err);
 
 		took_ms = jr_clock_now_ms() - begin_ms;
 		if (child == NULL)
@@ -333,7 +334,7 @@ another_account_cannot_stop_the_runner(void **state)
 	(void)kill(stopper, SIGKILL);
 	assert_int_equal(waitpid(stopper, NULL, 0), stopper);
 	assert_true(took_ms < 3000);
-	assert_true(waitpid(-1, NULL, WNOHANG) == 0); /* the keeper is the only child */
+	assert_true(waitpid(-1, NULL, WNOHANG) == 0); /* the watchdog is the only child */
 }
 
 static size_t

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mem.h"
-#include "sql_scan.h"
+#include "base/mem.h"
+#include "handler/sql_scan.h"
 
 static void
 take(const char *text)

@@ -1,7 +1,7 @@
 /* handler_sql_text: what a statement is given, what it answers, how that is read. */
-#include "handler_sql_parts.h"
+#include "handler/handler_sql_parts.h"
 
-#include "mem.h"
+#include "base/mem.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

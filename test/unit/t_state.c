@@ -1,7 +1,7 @@
 /* state: a private directory, or a refusal that says what to type. */
-#include "state.h"
+#include "process/state.h"
 
-#include "mem.h"
+#include "base/mem.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

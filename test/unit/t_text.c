@@ -2,9 +2,9 @@
  * text: what PostgreSQL would refuse never comes out, limits hold at every offset, terminals see no
  * control.
  */
-#include "text.h"
+#include "base/text.h"
 
-#include "backoff.h"
+#include "base/backoff.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

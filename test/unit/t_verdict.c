@@ -1,8 +1,8 @@
 /*
  * verdict: the outcome contract row by row, and what the lists of a handler change about it.
  */
-#include "mem.h"
-#include "verdict.h"
+#include "base/mem.h"
+#include "handler/verdict.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
  * webhook: signatures are those of the reference libraries, and no key gets out of its header.
  */
-#include "webhook.h"
+#include "handler/webhook.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,93 @@
+/*
+ * err: why jobrun itself could not do something.
+ *
+ * The text is built in storage of its own and copied at the end, so that an argument may be the old
+ * message itself. What must hold: msg is one line, terminated, without control bytes and without
+ * half a character at a cut.
+ */
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Length of text[0..len) without a character that was cut in its middle. */
+static size_t
+whole_characters(const char *text, size_t len)
+{
+	size_t start = len;
+	unsigned char lead;
+	size_t need;
+
+	while (start > 0 && len - start < 3 && ((unsigned char)text[start - 1] & 0xC0) == 0x80)
+		start--;
+	if (start == 0)
+		return len;
+	lead = (unsigned char)text[start - 1];
+	need = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
+	return need > len - start + 1 ? start - 1 : len;
+}
+
+static void
+set_message(struct jr_err *err, const char *text, bool was_cut)
+{
+	size_t len = strlen(text);
+
+	if (was_cut)
+		len = whole_characters(text, len);
+	while (len > 0 && (unsigned char)text[len - 1] <= ' ')
+		len--;
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		err->msg[i] = c < ' ' || c == 0x7F ? ' ' : text[i];
+	}
+	err->msg[len] = '\0';
+}
+
+bool
+jr_fail(struct jr_err *err, enum jr_errc code, const char *fmt, ...)
+{
+	char text[sizeof(err->msg)];
+	va_list args;
+	int len;
+
+	va_start(args, fmt);
+	len = vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	if (len < 0)
+		text[0] = '\0';
+	err->code = code;
+	err->sqlstate[0] = '\0';
+	set_message(err, text, len >= (int)sizeof(text));
+	return false;
+}
+
+bool
+jr_fail_in(struct jr_err *err, const char *what)
+{
+	char text[sizeof(err->msg)];
+	int len = snprintf(text, sizeof(text), "%s: %s", what, err->msg);
+
+	set_message(err, text, len >= (int)sizeof(text));
+	return false;
+}
+
+/* Place in the order of the header; what is not in it (a signal's 128 + N) comes before all. */
+static size_t
+rank(int status)
+{
+	static const int order[] = {
+	    JR_E_BUG, JR_E_CONFIG, JR_E_PERM, JR_E_TEMP, JR_E_DATA, JR_E_USAGE, JR_E_NEWS, 0};
+
+	for (size_t i = 0; i < JR_COUNT(order); i++)
+		if (order[i] == status)
+			return i + 1;
+	return 0;
+}
+
+int
+jr_worse_status(int a, int b)
+{
+	return rank(b) < rank(a) ? b : a;
+}

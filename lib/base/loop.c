@@ -1,0 +1,339 @@
+/*
+ * loop: the one wait of the program.
+ *
+ * Watches, and timers that are due, are lists through the caller's storage; each knows the pointer that points to
+ * it, so that it can leave whatever list it is in without the loop. A turn first moves all that is
+ * due or ready to lists of its own and then serves those from the front: what a callback removes is
+ * not there any more, what it adds is in the other list and has to wait for the next turn. Timers
+ * that wait are in a heap; the first one arms the timerfd.
+ */
+#include "base/loop.h"
+
+#include "base/clock.h"
+#include "base/loop_timers.h"
+#include "base/mem.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+/* In the poll array. */
+enum {
+	TIMER_SLOT,
+	SIGNAL_SLOT,
+	FIRST_WATCH
+};
+
+struct jr_loop {
+	struct jr_watch *watches; /* waiting */
+	struct jr_watch *ready;   /* to be served in this turn */
+	struct jr_timers timers;  /* waiting */
+	struct jr_timer *due;     /* to be served in this turn */
+	int timer_fd;
+	int64_t armed_ms; /* what timer_fd is set to, JR_NEVER: nothing */
+	int signal_fd;    /* -1: signals are not taken */
+	sigset_t old_mask;
+	jr_signal_fn *signal_fn;
+	void *signal_ctx;
+	struct pollfd *fds;
+	size_t fds_size;
+};
+
+static void
+link_watch(struct jr_watch **list, struct jr_watch *watch)
+{
+	watch->next = *list;
+	watch->prev = list;
+	if (watch->next != NULL)
+		watch->next->prev = &watch->next;
+	*list = watch;
+}
+
+static void
+unlink_watch(struct jr_watch *watch)
+{
+	*watch->prev = watch->next;
+	if (watch->next != NULL)
+		watch->next->prev = watch->prev;
+	watch->next = NULL;
+	watch->prev = NULL;
+}
+
+static void
+unlink_timer(struct jr_timer *timer)
+{
+	*timer->prev = timer->next;
+	if (timer->next != NULL)
+		timer->next->prev = timer->prev;
+	timer->next = NULL;
+	timer->prev = NULL;
+}
+
+struct jr_loop *
+jr_loop_new(struct jr_err *err)
+{
+	int fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	struct jr_loop *loop;
+
+	if (fd < 0) {
+		jr_fail(err, JR_E_TEMP, "could not make a timer: %s", strerror(errno));
+		return NULL;
+	}
+	loop = jr_xcalloc(1, sizeof(*loop));
+	loop->timer_fd = fd;
+	loop->armed_ms = JR_NEVER;
+	loop->signal_fd = -1;
+	return loop;
+}
+
+/*
+ * A signal that came after the last turn was meant for the loop: taken, or it would end the process
+ * now.
+ */
+static void
+stop_signals(struct jr_loop *loop)
+{
+	struct signalfd_siginfo info;
+
+	if (loop->signal_fd < 0)
+		return;
+	while (read(loop->signal_fd, &info, sizeof(info)) > 0)
+		;
+	(void)close(loop->signal_fd);
+	(void)sigprocmask(SIG_SETMASK, &loop->old_mask, NULL);
+}
+
+void
+jr_loop_free(struct jr_loop *loop)
+{
+	if (loop == NULL)
+		return;
+	assert(loop->watches == NULL && loop->ready == NULL);
+	jr_timers_release(&loop->timers);
+	stop_signals(loop);
+	(void)close(loop->timer_fd);
+	free(loop->fds);
+	free(loop);
+}
+
+static bool
+is_ignored(int signo)
+{
+	struct sigaction old;
+
+	return sigaction(signo, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
+}
+
+bool
+jr_loop_signals(struct jr_loop *loop, jr_signal_fn *fn, void *ctx, struct jr_err *err)
+{
+	sigset_t mask;
+
+	assert(loop->signal_fd < 0);
+	(void)sigemptyset(&mask);
+	(void)sigaddset(&mask, SIGTERM);
+	if (!is_ignored(SIGHUP)) /* nohup(1) */
+		(void)sigaddset(&mask, SIGHUP);
+	(void)sigaddset(&mask, SIGINT);
+	loop->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (loop->signal_fd < 0)
+		return jr_fail(err, JR_E_TEMP, "could not take signals: %s", strerror(errno));
+	(void)sigprocmask(SIG_BLOCK, &mask, &loop->old_mask);
+	loop->signal_fn = fn;
+	loop->signal_ctx = ctx;
+	return true;
+}
+
+void
+jr_watch_init(struct jr_watch *watch, jr_watch_fn *fn, void *ctx)
+{
+	*watch = (struct jr_watch){.fd = -1, .fn = fn, .ctx = ctx};
+}
+
+void
+jr_watch_set(struct jr_loop *loop, struct jr_watch *watch, int fd, short events)
+{
+	if (watch->prev != NULL && watch->fd != fd)
+		jr_watch_remove(watch); /* what it was ready for belonged to another descriptor */
+	if (fd < 0)
+		return;
+	watch->fd = fd;
+	watch->events = events;
+	if (watch->prev == NULL)
+		link_watch(&loop->watches, watch);
+}
+
+void
+jr_watch_remove(struct jr_watch *watch)
+{
+	if (watch->prev != NULL)
+		unlink_watch(watch);
+	watch->fd = -1;
+	watch->ready = 0;
+}
+
+void
+jr_timer_init(struct jr_timer *timer, jr_timer_fn *fn, void *ctx)
+{
+	*timer = (struct jr_timer){.at_ms = JR_NEVER, .fn = fn, .ctx = ctx};
+}
+
+void
+jr_timer_set(struct jr_loop *loop, struct jr_timer *timer, int64_t at_ms)
+{
+	jr_timer_cancel(timer);
+	if (at_ms == JR_NEVER)
+		return;
+	timer->at_ms = at_ms;
+	jr_timers_add(&loop->timers, timer);
+}
+
+void
+jr_timer_cancel(struct jr_timer *timer)
+{
+	if (timer->heap != NULL)
+		jr_timers_remove(timer);
+	if (timer->prev != NULL)
+		unlink_timer(timer);
+	timer->at_ms = JR_NEVER;
+}
+
+/* Set timer_fd to the first timer. One that is set to the past is readable at once. */
+static bool
+arm_timer(struct jr_loop *loop, struct jr_err *err)
+{
+	int64_t at_ms = loop->timers.count > 0 ? loop->timers.items[0]->at_ms : JR_NEVER;
+	struct itimerspec spec = {0};
+
+	if (at_ms == loop->armed_ms)
+		return true;
+	if (at_ms != JR_NEVER) {
+		int64_t from_ms = at_ms > 0 ? at_ms : 1; /* 0 would switch it off */
+
+		spec.it_value.tv_sec = (time_t)(from_ms / 1000);
+		spec.it_value.tv_nsec = (long)(from_ms % 1000) * 1000000;
+	}
+	if (timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL) < 0)
+		return jr_fail(err, JR_E_TEMP, "could not set a timer: %s", strerror(errno));
+	loop->armed_ms = at_ms;
+	return true;
+}
+
+/* Write the poll array in the order of the list; how many entries it has. */
+static size_t
+fill_fds(struct jr_loop *loop)
+{
+	size_t count = FIRST_WATCH;
+
+	for (struct jr_watch *watch = loop->watches; watch != NULL; watch = watch->next)
+		count++;
+	if (count > loop->fds_size) {
+		loop->fds = jr_xrealloc(loop->fds, count * 2, sizeof(*loop->fds));
+		loop->fds_size = count * 2;
+	}
+	loop->fds[TIMER_SLOT] = (struct pollfd){.fd = loop->timer_fd, .events = POLLIN};
+	loop->fds[SIGNAL_SLOT] = (struct pollfd){.fd = loop->signal_fd, .events = POLLIN};
+	count = FIRST_WATCH;
+	for (struct jr_watch *watch = loop->watches; watch != NULL; watch = watch->next)
+		loop->fds[count++] = (struct pollfd){.fd = watch->fd, .events = watch->events};
+	return count;
+}
+
+/* The list is still as fill_fds saw it: no callback has been called since. */
+static void
+collect_ready(struct jr_loop *loop)
+{
+	struct jr_watch *watch = loop->watches;
+
+	for (size_t i = FIRST_WATCH; watch != NULL; i++) {
+		struct jr_watch *next = watch->next;
+
+		if (loop->fds[i].revents != 0) {
+			watch->ready = loop->fds[i].revents;
+			unlink_watch(watch);
+			link_watch(&loop->ready, watch);
+		}
+		watch = next;
+	}
+}
+
+static void
+serve_timers(struct jr_loop *loop)
+{
+	int64_t now_ms = jr_clock_now_ms();
+	struct jr_timer **end = &loop->due;
+
+	while (loop->timers.count > 0 && loop->timers.items[0]->at_ms <= now_ms) {
+		struct jr_timer *timer = loop->timers.items[0];
+
+		jr_timers_remove(timer);
+		timer->next = NULL;
+		timer->prev = end;
+		*end = timer;
+		end = &timer->next;
+	}
+	while (loop->due != NULL) {
+		struct jr_timer *timer = loop->due;
+
+		jr_timer_cancel(timer);
+		timer->fn(timer->ctx);
+	}
+}
+
+static void
+serve_signals(struct jr_loop *loop)
+{
+	struct signalfd_siginfo info;
+
+	while (read(loop->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		loop->signal_fn(loop->signal_ctx, (int)info.ssi_signo);
+}
+
+static void
+serve_watches(struct jr_loop *loop)
+{
+	while (loop->ready != NULL) {
+		struct jr_watch *watch = loop->ready;
+		short ready = watch->ready & (watch->events | POLLERR | POLLHUP | POLLNVAL);
+
+		unlink_watch(watch);
+		link_watch(&loop->watches, watch);
+		watch->ready = 0;
+		if (ready != 0)
+			watch->fn(watch->ctx, ready);
+	}
+}
+
+bool
+jr_loop_turn(struct jr_loop *loop, struct jr_err *err)
+{
+	size_t count;
+	int found;
+
+	if (!arm_timer(loop, err))
+		return false;
+	count = fill_fds(loop);
+	found = poll(loop->fds, (nfds_t)count, -1);
+	if (found < 0 && errno != EINTR)
+		return jr_fail(err, JR_E_TEMP, "could not wait for events: %s", strerror(errno));
+	if (found > 0 && loop->fds[TIMER_SLOT].revents != 0) {
+		uint64_t expirations;
+		ssize_t n = read(loop->timer_fd, &expirations, sizeof(expirations));
+
+		(void)n; /* only to make it unreadable; serve_timers asks the clock */
+		loop->armed_ms = JR_NEVER;
+	}
+	if (found > 0)
+		collect_ready(loop);
+	serve_timers(loop);
+	if (found > 0 && loop->fds[SIGNAL_SLOT].revents != 0)
+		serve_signals(loop);
+	serve_watches(loop);
+	return true;
+}

@@ -1,0 +1,99 @@
+/*
+ * mem: allocation that does not fail.
+ *
+ * A program that cannot get a few bytes cannot tell the database about it either. It says so with
+ * one write(2) from fixed storage and aborts; leases and the watchdog take care of what it held. What
+ * must hold: no NULL is returned, and no size is multiplied before it has been checked.
+ */
+#include "base/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static JR_NORETURN void
+out_of_memory(void)
+{
+	static const char line[] = "jobrun: out of memory\n";
+	ssize_t written = write(STDERR_FILENO, line, sizeof(line) - 1);
+
+	(void)written; /* there is nobody left to tell */
+	abort();
+}
+
+void *
+jr_xmalloc(size_t size)
+{
+	void *p = malloc(size > 0 ? size : 1);
+
+	if (p == NULL)
+		out_of_memory();
+	return p;
+}
+
+void *
+jr_xcalloc(size_t count, size_t size)
+{
+	void *p = calloc(count > 0 ? count : 1, size > 0 ? size : 1);
+
+	if (p == NULL)
+		out_of_memory();
+	return p;
+}
+
+void *
+jr_xrealloc(void *p, size_t count, size_t size)
+{
+	size_t bytes;
+	void *grown;
+
+	if (__builtin_mul_overflow(count, size, &bytes))
+		out_of_memory();
+	grown = realloc(p, bytes > 0 ? bytes : 1);
+	if (grown == NULL)
+		out_of_memory();
+	return grown;
+}
+
+char *
+jr_xstrdup(const char *s)
+{
+	return jr_xmemdup0(s, strlen(s));
+}
+
+char *
+jr_xstrdup_or_null(const char *s)
+{
+	return s != NULL ? jr_xstrdup(s) : NULL;
+}
+
+char *
+jr_xmemdup0(const char *s, size_t len)
+{
+	char *copy;
+
+	if (len == SIZE_MAX)
+		out_of_memory();
+	copy = jr_xmalloc(len + 1);
+	if (len > 0)
+		memcpy(copy, s, len);
+	copy[len] = '\0';
+	return copy;
+}
+
+char *
+jr_xasprintf(const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list args;
+	int len;
+
+	va_start(args, fmt);
+	len = vasprintf(&text, fmt, args);
+	va_end(args);
+	if (len < 0)
+		out_of_memory();
+	return text;
+}

@@ -1,0 +1,31 @@
+/*
+ * text: bytes from outside made fit for a text column and for a terminal.
+ *
+ * What jr_text_clean returns is valid UTF-8 as PostgreSQL defines it (no NUL, no surrogates, no overlong forms, at most
+ * U+10FFFF) and no longer than asked for, cut on a character boundary: writing it cannot fail because of the text.
+ */
+#ifndef JR_TEXT_H
+#define JR_TEXT_H
+
+#include "base/base.h"
+
+/*
+ * A copy of `len` bytes in which NUL and each byte that is not part of a valid character is U+FFFD, at most `max` bytes
+ * long (not counting the terminator), ending at a character boundary. Caller frees. `max` of 0 gives "".
+ */
+char *jr_text_clean(const char *bytes, size_t len, size_t max) JR_MUST;
+
+/*
+ * A copy of `s` that is safe on a terminal: C0 and C1 controls and DEL become \xNN, bidirectional and line separator
+ * controls (U+061C, U+200E, U+200F, U+2028..U+202E, U+2066..U+2069) become \u{NNNN}, invalid bytes \xNN. With
+ * `keep_lines`, newline and tab stay. Caller frees.
+ */
+char *jr_text_visible(const char *s, bool keep_lines) JR_MUST;
+
+/* The last line of `s` that is not blank, cleaned, at most `max` bytes; "" if there is none. Caller frees. */
+char *jr_text_last_line(const char *s, size_t max) JR_MUST;
+
+/* The known word nearest to `word` by edit distance, for "did you mean"; NULL if none is near. Borrowed from `words`. */
+const char *jr_text_nearest(const char *word, const char *const *words, size_t count) JR_MUST;
+
+#endif

@@ -1,0 +1,254 @@
+/*
+ * environ: the environment of an exec handler.
+ *
+ * A handler is a program of somebody else that may print its environment or leave it in a core
+ * file. It keeps what jobrun inside a handler needs to connect (PGHOST, PGSERVICE, a URL without
+ * password) and loses the secrets; JOBRUN_HANDLER_DATABASE_URL is the one meant for it. What must
+ * hold: no name that is set here occurs twice.
+ */
+#include "handler/environ.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <libpq-fe.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OWN_PREFIX "JOBRUN_"
+#define HANDLER_URL "JOBRUN_HANDLER_DATABASE_URL"
+
+struct names {
+	char **items;
+	size_t count;
+	size_t size;
+};
+
+/* Takes `item`. */
+static void
+push(struct names *names, char *item)
+{
+	if (names->count == names->size) {
+		names->size = names->size == 0 ? 64 : names->size * 2;
+		names->items = jr_xrealloc(names->items, names->size, sizeof(*names->items));
+	}
+	names->items[names->count++] = item;
+}
+
+static void
+set(struct names *names, const char *name, const char *value)
+{
+	if (value != NULL)
+		push(names, jr_xasprintf("%s=%s", name, value));
+}
+
+static void
+set_int(struct names *names, const char *name, int64_t value)
+{
+	push(names, jr_xasprintf("%s=%lld", name, (long long)value));
+}
+
+/* The value if `item` is NAME=value, else NULL. */
+static const char *
+value_of(const char *item, const char *name)
+{
+	size_t len = strlen(name);
+
+	return strncmp(item, name, len) == 0 && item[len] == '=' ? item + len + 1 : NULL;
+}
+
+/*
+ * scheme://user:password@host, or the word: enough for strings that are not PostgreSQL's (a
+ * framework's DATABASE_URL).
+ */
+static bool
+looks_like_password(const char *text)
+{
+	const char *authority = strstr(text, "://");
+	const char *at;
+
+	if (strcasestr(text, "password") != NULL)
+		return true;
+	if (authority == NULL)
+		return false;
+	authority += 3;
+	/* The last @: a password may contain / and @ that somebody forgot to escape. */
+	at = strrchr(authority, '@');
+	return at != NULL && memchr(authority, ':', (size_t)(at - authority)) != NULL;
+}
+
+bool
+jr_environ_has_password(const char *conninfo)
+{
+	PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+	bool found = false;
+
+	if (options == NULL)
+		return looks_like_password(conninfo);
+	for (PQconninfoOption *option = options; option->keyword != NULL; option++) {
+		bool is_password = strcmp(option->keyword, "password") == 0 ||
+				   strcmp(option->keyword, "sslpassword") == 0;
+
+		if (is_password && option->val != NULL && option->val[0] != '\0')
+			found = true;
+	}
+	PQconninfoFree(options);
+	return found;
+}
+
+/* What a run sets for itself, and an outer one has set. */
+static bool
+is_of_run(const char *item)
+{
+	static const char *const names[] = {"JOBRUN_RUN_ID", "JOBRUN_CLAIM", "JOBRUN_TYPE",
+	    "JOBRUN_QUEUE", "JOBRUN_ATTEMPT", "JOBRUN_MAX_ATTEMPTS", "JOBRUN_KEY", "JOBRUN_SLOT",
+	    "JOBRUN_DEADLINE", "JOBRUN_OUT", "JOBRUN_CHECKPOINT"};
+
+	for (size_t i = 0; i < JR_COUNT(names); i++) {
+		if (value_of(item, names[i]) != NULL)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Is it left out of what a handler inherits? has_url: it is given a JOBRUN_DATABASE_URL of its
+ * own.
+ */
+static bool
+is_left_out(const char *item, bool has_url)
+{
+	const char *own_url = value_of(item, "JOBRUN_DATABASE_URL");
+	const char *url = own_url != NULL ? own_url : value_of(item, "DATABASE_URL");
+
+	if (strncmp(item, "LD_", 3) == 0 || value_of(item, "PGPASSWORD") != NULL ||
+	    value_of(item, HANDLER_URL) != NULL || is_of_run(item))
+		return true;
+	return (own_url != NULL && has_url) || (url != NULL && jr_environ_has_password(url));
+}
+
+/* What describes our account, and is wrong for another. */
+static bool
+is_of_account(const char *item)
+{
+	static const char *const names[] = {
+	    "HOME", "USER", "LOGNAME", "SHELL", "MAIL", "XDG_RUNTIME_DIR"};
+
+	for (size_t i = 0; i < JR_COUNT(names); i++) {
+		if (value_of(item, names[i]) != NULL)
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_our_own(const char *item)
+{
+	return strncmp(item, OWN_PREFIX, sizeof(OWN_PREFIX) - 1) == 0;
+}
+
+/* Do the settings say something else for the name of `item`? */
+static bool
+is_replaced(const char *item, char *const *env)
+{
+	size_t len = strcspn(item, "=");
+
+	for (; env != NULL && *env != NULL; env++) {
+		if (strncmp(*env, item, len) == 0 && (*env)[len] == '=' && !is_our_own(*env))
+			return true;
+	}
+	return false;
+}
+
+static void
+add_account(struct names *names, const struct jr_environ_extra *extra)
+{
+	static const char *const user_names[] = {"USER", "LOGNAME"};
+
+	if (extra->user == NULL)
+		return;
+	if (extra->home != NULL && !is_replaced("HOME", extra->env))
+		set(names, "HOME", extra->home);
+	for (size_t i = 0; i < JR_COUNT(user_names); i++) {
+		if (!is_replaced(user_names[i], extra->env))
+			set(names, user_names[i], extra->user);
+	}
+}
+
+static void
+add_settings(struct names *names, char *const *env)
+{
+	for (; env != NULL && *env != NULL; env++) {
+		if (!is_our_own(*env))
+			push(names, jr_xstrdup(*env));
+	}
+}
+
+/* The last ones. */
+static void
+add_run(struct names *names, const struct jr_run *run, int64_t deadline_wall_ms,
+    const struct jr_environ_extra *extra)
+{
+	set_int(names, "JOBRUN_RUN_ID", run->id);
+	set_int(names, "JOBRUN_CLAIM", run->claim_seq);
+	set(names, "JOBRUN_TYPE", run->job_type);
+	set(names, "JOBRUN_QUEUE", run->queue);
+	set_int(names, "JOBRUN_ATTEMPT", run->attempts);
+	set_int(names, "JOBRUN_MAX_ATTEMPTS", run->max_attempts);
+	set(names, "JOBRUN_KEY", run->key);
+	set(names, "JOBRUN_SLOT", run->slot);
+	if (deadline_wall_ms != JR_NEVER)
+		set_int(names, "JOBRUN_DEADLINE", deadline_wall_ms / 1000);
+	set(names, "JOBRUN_OUT", extra->out);
+	set(names, "JOBRUN_CHECKPOINT", extra->checkpoint);
+	push(names, NULL);
+}
+
+char **
+jr_environ_make(char *const *base, const struct jr_run *run, int64_t deadline_wall_ms,
+    const struct jr_environ_extra *extra)
+{
+	struct names names = {0};
+	const char *url = NULL;
+
+	for (size_t i = 0; base[i] != NULL; i++) {
+		const char *value = value_of(base[i], HANDLER_URL);
+
+		if (value != NULL && value[0] != '\0')
+			url = value;
+	}
+	for (size_t i = 0; base[i] != NULL; i++) {
+		if (!is_left_out(base[i], url != NULL) && !is_replaced(base[i], extra->env) &&
+		    (extra->user == NULL || !is_of_account(base[i])))
+			push(&names, jr_xstrdup(base[i]));
+	}
+	add_account(&names, extra);
+	add_settings(&names, extra->env);
+	set(&names, "JOBRUN_DATABASE_URL", url);
+	add_run(&names, run, deadline_wall_ms, extra);
+	return names.items;
+}
+
+char **
+jr_environ_keep(char *const *base, const struct jr_run *run, int64_t deadline_wall_ms,
+    const struct jr_environ_extra *extra)
+{
+	struct names names = {0};
+
+	for (size_t i = 0; base[i] != NULL; i++) {
+		if (!is_of_run(base[i]))
+			push(&names, jr_xstrdup(base[i]));
+	}
+	add_run(&names, run, deadline_wall_ms, extra);
+	return names.items;
+}
+
+void
+jr_environ_free(char **env)
+{
+	if (env == NULL)
+		return;
+	for (size_t i = 0; env[i] != NULL; i++)
+		free(env[i]);
+	free(env);
+}

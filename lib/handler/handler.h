@@ -1,0 +1,126 @@
+/*
+ * handler: what this host can do, and the one interface behind which each kind of handler lives.
+ *
+ * A kind is one file lib/handler_KIND.c that exports a struct jr_handler_kind, and one word in the list of handlers.c. A
+ * handler knows neither queue nor runner: it is given a run, works, and says through `ended` how it went.
+ */
+#ifndef JR_HANDLER_H
+#define JR_HANDLER_H
+
+#include "base/run.h"
+#include "handler/settings.h"
+#include "process/child.h"
+#include "process/watchdog.h"
+
+#define JR_PRUNE_TYPE "jobrun.prune"
+#define JR_PRUNE_QUEUE "jobrun" /* of the types jobrun.* alone */
+
+struct jr_handler_kind;
+struct jr_http;
+struct jr_outs;
+struct jr_sql;
+struct jr_work; /* one run being worked on; each kind has its own struct that begins with this */
+
+/* What a run takes on this host while it is worked on. Each has a number of its own (-j, --http-jobs, --sql-jobs). */
+enum jr_pool {
+	JR_POOL_EXEC,
+	JR_POOL_HTTP,
+	JR_POOL_SQL,
+	JR_POOL_PRUNE, /* housekeeping: one on a host, in nobody's place, whatever --type and --queue say */
+	JR_POOL_COUNT
+};
+
+/* A handler of this host, found at start. Owns its strings. */
+struct jr_handler {
+	char *job_type;
+	char *path;          /* NAME, NAME.sql or NAME.json; NULL: built-in */
+	char *settings_path; /* NAME.json; NULL: there is none */
+	char *directory;
+	const struct jr_handler_kind *kind;
+	struct jr_settings settings;
+	char *sql; /* kind sql: the statement */
+	bool
+	    as_is; /* kind exec: a command of our caller's, in its place (child.h): path and settings.argv */
+};
+
+#define JR_GRACE_MS                                                                                \
+	10000 /* between TERM and KILL at timeout, cancel and shutdown, unless the settings say otherwise */
+
+/*
+ * What handlers of this runner share. The first part is given by the owner and borrowed; the second belongs to the kinds,
+ * which make it on first use and free it in `close`.
+ */
+struct jr_host {
+	struct jr_loop *loop;
+	struct jr_watchdog *watchdog;
+	const char *conninfo; /* for sql handlers; NULL: libpq's defaults */
+	bool echo;            /* what handlers print also goes to descriptor 2 */
+	bool
+	    rehearsal; /* a sql handler's transaction is rolled back, and the run needs no row (jobrun try) */
+
+	struct jr_outs *outs;
+	struct jr_http *http;
+	struct jr_sql *sql;
+};
+
+/* How a piece of work ended, by the kind's own table. Owned by the work, valid during the call of `ended`. */
+struct jr_work_end {
+	enum jr_verdict verdict;
+	bool has_exit;
+	bool
+	    settled; /* JR_DONE, and the run's completion has been committed with the effect: nobody settles it again */
+	bool in_doubt; /* not JR_DONE: a commit of effect and completion was not answered */
+	bool unsent; /* it waited for others of its set and never began: no timeout is its fault */
+	int exit_status;
+	int64_t pid, cpu_ms, output_dropped;
+	int64_t max_rss_kb;                         /* 0: not known */
+	int64_t retry_in_ms;                        /* asked for by the handler; 0: nothing asked */
+	const char *error_code;                     /* NULL with JR_DONE */
+	const char *error;                          /* NULL with JR_DONE; clean */
+	const char *output;                         /* clean; NULL: none */
+	const char *progress, *checkpoint, *result; /* lines as in struct jr_outcome, or NULL */
+};
+
+typedef void jr_work_fn(void *ctx, const struct jr_work_end *end);
+
+/* What a piece of work has to tell while it goes on. Lines are borrowed until the next call; NULL: nothing new. */
+struct jr_news {
+	const char *progress, *checkpoint; /* lines */
+	char *output; /* all of it so far, clean, when it has grown; the caller frees it */
+	int64_t output_dropped;
+};
+
+struct jr_handler_kind {
+	const char *name;
+	enum jr_pool pool;
+
+	/*
+	 * Start to work on `run` (borrowed until `ended`, like the handler). deadline_ms is the lease's: when everything must be gone;
+	 * run_deadline_ms is the run's timeout (ms on CLOCK_BOOTTIME, JR_NEVER: none), for JOBRUN_DEADLINE and
+	 * statement_timeout; stop is called when it passes. NULL: it cannot be started, *err says why (JR_E_TEMP: not just
+	 * now), `ended` is not called.
+	 */
+	struct jr_work *(*start)(struct jr_host *host, const struct jr_handler *handler,
+	    const struct jr_run *run, int64_t deadline_ms, int64_t run_deadline_ms,
+	    jr_work_fn *ended, void *ctx, struct jr_err *err);
+
+	void (*stop)(struct jr_work *work, bool kill); /* ask it to end (TERM), or make it (KILL) */
+	void (*move)(struct jr_work *work, int64_t deadline_ms); /* the lease was renewed */
+	void (*news)(struct jr_work *work,
+	    struct jr_news *news);          /* what is new since the last call; NULL: never any */
+	void (*free)(struct jr_work *work); /* after `ended`; before it: ends the work at once */
+	void (*close)(struct jr_host
+		*host); /* free what the kind keeps in host, after the last work; NULL: nothing */
+};
+
+struct jr_work {
+	const struct jr_handler_kind *kind;
+};
+
+extern const struct jr_handler_kind jr_handler_exec;
+extern const struct jr_handler_kind jr_handler_http;
+extern const struct jr_handler_kind jr_handler_sql;
+extern const struct jr_handler_kind jr_handler_builtin; /* jobrun.noop */
+extern const struct jr_handler_kind jr_handler_prune;   /* jobrun.prune */
+
+#endif

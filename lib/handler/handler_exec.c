@@ -1,0 +1,271 @@
+/*
+ * handler_exec: a handler that is an executable file, or a command of its settings.
+ *
+ * The file is judged again right before it is started, then run without a shell, with the payload
+ * on stdin and two files to talk through (out.h). Its exit decides the verdict (verdict.h). What
+ * must hold: every text that leaves here is clean and bounded; the files are there until the whole
+ * group is gone, and no longer than the work.
+ *
+ * A command that is run as it is (jobrun exec) has its caller's stdin and surroundings instead, and is not judged; it
+ * goes without the files where they cannot be had.
+ */
+#include "handler/handler.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "handler/environ.h"
+#include "handler/handler_exec_parts.h"
+#include "handler/out.h"
+#include "process/perm.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct exec_work {
+	struct jr_work work; /* first */
+	const struct jr_handler *handler;
+	int64_t run_id;
+	char *argv[2]; /* unless the settings say another */
+	struct jr_child *child;
+	struct jr_out *out; /* NULL: a command that has to go without */
+	char *input;
+	uint64_t output_told; /* bytes of output of which there was news */
+	jr_work_fn *ended;
+	void *ctx;
+};
+
+static int64_t
+milliseconds(struct timeval tv)
+{
+	return (int64_t)tv.tv_sec * 1000 + tv.tv_usec / 1000;
+}
+
+/* The line of the log says where to look, since warnings fail no run. */
+static void
+warn(const struct exec_work *exec, char **output)
+{
+	const char *warnings = jr_out_warnings(exec->out);
+
+	if (warnings[0] != '\0')
+		jr_log(JR_INFO, "out_warnings", JR_I("run", exec->run_id),
+		    JR_S("type", exec->handler->job_type));
+	*output = jr_exec_output_warn(*output, warnings);
+}
+
+/* What it said through its files. */
+static void
+read_out(const struct exec_work *exec, struct jr_work_end *end)
+{
+	jr_out_read(exec->out, true);
+	end->progress = jr_out_progress(exec->out);
+	end->checkpoint = jr_out_checkpoint(exec->out);
+	end->result = jr_out_result(exec->out);
+	end->retry_in_ms = jr_out_retry_in_ms(exec->out);
+}
+
+/*
+ * The work may be freed in `ended`: everything that is released after it is local, and the lines of
+ * `out` are not looked at any more then.
+ */
+static void
+on_ended(void *ctx, const struct jr_child_end *child_end)
+{
+	struct exec_work *exec = ctx;
+	int status = child_end->status;
+	enum jr_verdict verdict = jr_verdict_of_exit(&exec->handler->settings.rules, status);
+	char *output = jr_exec_output(child_end->output);
+	char *code = verdict != JR_DONE ? jr_code_of_exit(status) : NULL;
+	char *error = verdict != JR_DONE ? jr_error_of_exit(status, output) : NULL;
+	struct jr_work_end end = {
+	    .verdict = verdict,
+	    .has_exit = true,
+	    .exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+	    .pid = jr_child_pid(exec->child),
+	    .cpu_ms =
+		milliseconds(child_end->usage.ru_utime) + milliseconds(child_end->usage.ru_stime),
+	    .max_rss_kb = child_end->max_rss_kb,
+	    .output_dropped = (int64_t)child_end->output->dropped,
+	    .error_code = code,
+	    .error = error,
+	};
+
+	if (exec->out != NULL) {
+		read_out(exec, &end);
+		warn(exec, &output);
+	}
+	end.output = output;
+	exec->ended(exec->ctx, &end);
+	free(output);
+	free(code);
+	free(error);
+}
+
+/* The run's deadline on the clock of the wall, for JOBRUN_DEADLINE. */
+static int64_t
+wall_deadline(int64_t run_deadline_ms)
+{
+	if (run_deadline_ms == JR_NEVER)
+		return JR_NEVER;
+	return jr_clock_after(jr_clock_wall_ms(), run_deadline_ms - jr_clock_now_ms());
+}
+
+/* What has no slash was not found; it must not be taken from the directory that we happen to be in. */
+static bool
+fill_command(const struct exec_work *exec, struct jr_child_spec *spec, struct jr_err *err)
+{
+	spec->as_is = true;
+	spec->path = exec->handler->path;
+	spec->argv = exec->handler->settings.argv;
+	if (strchr(spec->path, '/') != NULL)
+		return true;
+	return jr_fail(err, JR_E_CONFIG, "cannot start %s: no such command", spec->path);
+}
+
+static bool
+fill_handler(struct exec_work *exec, const struct jr_host *host, struct jr_child_spec *spec,
+    struct jr_err *err)
+{
+	const struct jr_settings *settings = &exec->handler->settings;
+
+	exec->argv[0] = exec->handler->path;
+	spec->argv = settings->argv != NULL ? settings->argv : exec->argv;
+	spec->path = spec->argv[0];
+	spec->cwd = settings->cwd != NULL ? settings->cwd : exec->handler->directory;
+	spec->limits = &settings->limits;
+	spec->echo = host->echo;
+	spec->input = exec->input;
+	spec->input_len = strlen(exec->input);
+	return jr_perm_check_file(spec->path, err);
+}
+
+static bool
+start_child(struct exec_work *exec, const struct jr_host *host, struct jr_child_spec *spec,
+    char *const *env, struct jr_err *err)
+{
+	bool filled = exec->handler->as_is ? fill_command(exec, spec, err)
+					   : fill_handler(exec, host, spec, err);
+
+	if (!filled)
+		return false;
+	spec->envp = env;
+	exec->child = jr_child_start(host->loop, host->watchdog, spec, on_ended, exec, err);
+	return exec->child != NULL;
+}
+
+static bool
+open_out(struct exec_work *exec, struct jr_host *host, const struct jr_run *run, struct jr_err *err)
+{
+	if (host->outs == NULL)
+		host->outs = jr_outs_open(err);
+	if (host->outs == NULL)
+		return false;
+	exec->out = jr_out_open(host->outs, run->id, run->claim_seq, run->checkpoint,
+	    &exec->handler->settings.limits, err);
+	return exec->out != NULL;
+}
+
+static char **
+make_environment(const struct exec_work *exec, const struct jr_run *run, int64_t run_deadline_ms)
+{
+	const struct jr_settings *settings = &exec->handler->settings;
+	struct jr_environ_extra extra = {
+	    .env = settings->env, .user = settings->user, .home = settings->home};
+
+	if (exec->out != NULL) {
+		extra.out = jr_out_path(exec->out);
+		extra.checkpoint = jr_out_checkpoint_path(exec->out);
+	}
+	if (exec->handler->as_is)
+		return jr_environ_keep(environ, run, wall_deadline(run_deadline_ms), &extra);
+	return jr_environ_make(environ, run, wall_deadline(run_deadline_ms), &extra);
+}
+
+static void
+free_work(struct jr_work *work)
+{
+	struct exec_work *exec = (struct exec_work *)work;
+
+	jr_child_free(exec->child);
+	jr_out_close(exec->out);
+	free(exec->input);
+	free(exec);
+}
+
+static struct jr_work *
+start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
+    int64_t deadline_ms, int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
+{
+	struct exec_work *exec = jr_xcalloc(1, sizeof(*exec));
+	struct jr_child_spec spec = {.deadline_ms = deadline_ms};
+	char **env = NULL;
+	bool started = false;
+
+	exec->work.kind = &jr_handler_exec;
+	exec->handler = handler;
+	exec->run_id = run->id;
+	exec->ended = ended;
+	exec->ctx = ctx;
+	exec->input = jr_xasprintf("%s\n", run->payload);
+	if (open_out(exec, host, run, err) || handler->as_is) {
+		env = make_environment(exec, run, run_deadline_ms);
+		started = start_child(exec, host, &spec, env, err);
+	}
+	jr_environ_free(env);
+	if (started)
+		return &exec->work;
+	free_work(&exec->work);
+	return NULL;
+}
+
+static void
+stop(struct jr_work *work, bool kill)
+{
+	jr_child_signal(((struct exec_work *)work)->child, kill ? SIGKILL : SIGTERM);
+}
+
+static void
+move(struct jr_work *work, int64_t deadline_ms)
+{
+	jr_child_deadline(((struct exec_work *)work)->child, deadline_ms);
+}
+
+static void
+tell_news(struct jr_work *work, struct jr_news *news)
+{
+	struct exec_work *exec = (struct exec_work *)work;
+	const struct jr_capture *capture = jr_child_output(exec->child);
+	uint64_t total = jr_exec_output_total(capture);
+
+	*news = (struct jr_news){0};
+	if (exec->out != NULL) {
+		jr_out_read(exec->out, false);
+		jr_out_news(exec->out, &news->progress, &news->checkpoint);
+	}
+	if (total == exec->output_told)
+		return;
+	exec->output_told = total;
+	news->output = jr_exec_output(capture);
+	news->output_dropped = (int64_t)capture->dropped;
+}
+
+static void
+close_host(struct jr_host *host)
+{
+	jr_outs_close(host->outs);
+	host->outs = NULL;
+}
+
+const struct jr_handler_kind jr_handler_exec = {
+    .name = "exec",
+    .pool = JR_POOL_EXEC,
+    .start = start,
+    .stop = stop,
+    .move = move,
+    .news = tell_news,
+    .free = free_work,
+    .close = close_host,
+};

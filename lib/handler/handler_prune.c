@@ -1,0 +1,215 @@
+/*
+ * handler_prune: the built-in jobrun.prune. Housekeeping on a connection of its own, between heartbeats.
+ *
+ * Steps of prune.h, one after the other, until nothing is left or the time is over: a minute, or half of the run's own
+ * timeout, so that it ends in good order either way; what is left is for the next time. How long things are kept is read by
+ * the server from its settings; the payload is looked at by nobody. In a rehearsal it counts what would go.
+ *
+ * What must hold: it is asked to end between two steps and made to end at any time, since each step stands by itself;
+ * the connection is freed, and the end told, from the loop alone, never from inside start, stop or a reply.
+ */
+#include "handler/handler.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "handler/prune.h"
+#include "handler/verdict.h"
+#include "pg/pg.h"
+#include "sql_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TIME_MS 60000
+#define CONNECT_MS 10000
+#define STEP_MS 600000 /* an hour in which very much ended takes long to sum */
+
+struct prune_work {
+	struct jr_work work; /* first */
+	struct jr_loop *loop;
+	struct jr_pg *pg;
+	struct jr_prune prune;
+	struct jr_timer next; /* a step */
+	struct jr_timer over; /* tells the end */
+	int64_t until_ms;
+	bool stopped; /* asked to end */
+	bool ending;  /* how it ends is known */
+	enum jr_verdict verdict;
+	struct jr_err err;
+	jr_work_fn *ended;
+	void *ctx;
+};
+
+static void
+tell(void *ctx)
+{
+	struct prune_work *prune = ctx;
+	struct jr_err err = prune->err;
+	char *line = prune->verdict == JR_DONE ? jr_xstrdup_or_null(prune->prune.line) : NULL;
+	char *code = err.sqlstate[0] == '\0' ? jr_xstrdup("cannot-start")
+					     : jr_xasprintf("sqlstate:%s", err.sqlstate);
+	struct jr_work_end end = {.verdict = prune->verdict, .result = line};
+
+	if (prune->verdict != JR_DONE) {
+		end.error_code = code;
+		end.error = err.msg;
+	}
+	jr_pg_free(prune->pg);
+	prune->pg = NULL;
+	prune->ended(prune->ctx, &end); /* the work may be freed in it */
+	free(line);
+	free(code);
+}
+
+static void
+finish(struct prune_work *prune, enum jr_verdict verdict)
+{
+	prune->ending = true;
+	prune->verdict = verdict;
+	jr_timer_cancel(&prune->next);
+	jr_timer_set(prune->loop, &prune->over, 0);
+}
+
+static void
+finish_stopped(struct prune_work *prune)
+{
+	if (prune->ending)
+		return;
+	jr_fail(
+	    &prune->err, JR_E_TEMP, "stopped between two steps; what is left is for the next time");
+	finish(prune, JR_LATER);
+}
+
+static void
+finish_failed(struct prune_work *prune, const struct jr_err *err, bool refused)
+{
+	static const struct jr_rules rules = {.give_up_set = false};
+
+	if (prune->ending)
+		return;
+	prune->err = *err;
+	if (!refused && prune->err.sqlstate[0] == '\0')
+		memcpy(prune->err.sqlstate, "08006", sizeof("08006"));
+	finish(prune, refused ? jr_verdict_of_sqlstate(&rules, err->sqlstate, true) : JR_LATER);
+}
+
+static void
+on_step(void *ctx, const struct jr_reply *reply)
+{
+	struct prune_work *prune = ctx;
+	int64_t now_ms = jr_clock_now_ms();
+
+	if (reply->end != JR_PG_DONE) {
+		finish_failed(prune, &reply->err, reply->end == JR_PG_FAILED);
+		return;
+	}
+	jr_prune_take(&prune->prune, reply->results[0]);
+	if (prune->prune.done || now_ms >= prune->until_ms)
+		finish(prune, JR_DONE);
+	else if (prune->stopped)
+		finish_stopped(prune);
+	else
+		jr_timer_set(prune->loop, &prune->next,
+		    jr_clock_after(now_ms, jr_prune_pause_ms(now_ms - reply->sent_ms)));
+}
+
+static void
+send_step(void *ctx)
+{
+	static const struct jr_lease times = {
+	    .deadline_ms = STEP_MS, .statement_ms = STEP_MS - 10000, .lock_ms = 10000};
+	struct prune_work *prune = ctx;
+	const char *values[] = {prune->prune.state};
+	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, &times, on_step, prune);
+
+	jr_batch_add(batch, jr_sql_prune, JR_COUNT(values), values);
+	jr_pg_submit(prune->pg, batch);
+}
+
+static void
+on_opened(void *ctx)
+{
+	(void)ctx;
+}
+
+static void
+on_lost(void *ctx, const struct jr_err *err)
+{
+	finish_failed(ctx, err, false);
+}
+
+/* Half of the run's own timeout is enough warning. */
+static int64_t
+end_of(int64_t run_deadline_ms)
+{
+	int64_t now_ms = jr_clock_now_ms(), time_ms = TIME_MS;
+
+	if (run_deadline_ms != JR_NEVER && (run_deadline_ms - now_ms) / 2 < time_ms)
+		time_ms = (run_deadline_ms - now_ms) / 2;
+	return jr_clock_after(now_ms, time_ms);
+}
+
+static struct jr_work *
+start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
+    int64_t deadline_ms, int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
+{
+	struct prune_work *prune = jr_xcalloc(1, sizeof(*prune));
+	const struct jr_pg_events events = {.opened = on_opened, .lost = on_lost, .ctx = prune};
+
+	(void)handler;
+	(void)run;
+	(void)deadline_ms; /* no step needs the lease: two pruners do each other no harm */
+	(void)err;
+	prune->work.kind = &jr_handler_prune;
+	prune->loop = host->loop;
+	prune->until_ms = end_of(run_deadline_ms);
+	prune->ended = ended;
+	prune->ctx = ctx;
+	jr_prune_init(&prune->prune, host->rehearsal);
+	jr_timer_init(&prune->next, send_step, prune);
+	jr_timer_init(&prune->over, tell, prune);
+	prune->pg = jr_pg_new(host->loop, host->conninfo, &events);
+	jr_pg_open(prune->pg, CONNECT_MS, false);
+	send_step(prune);
+	return &prune->work;
+}
+
+static void
+stop(struct jr_work *work, bool kill)
+{
+	struct prune_work *prune = (struct prune_work *)work;
+
+	prune->stopped = true;
+	if (kill && prune->pg != NULL)
+		jr_pg_cancel(prune->pg);
+	if (kill || prune->next.at_ms != JR_NEVER)
+		finish_stopped(prune);
+}
+
+static void
+move(struct jr_work *work, int64_t deadline_ms)
+{
+	(void)work;
+	(void)deadline_ms;
+}
+
+static void
+free_work(struct jr_work *work)
+{
+	struct prune_work *prune = (struct prune_work *)work;
+
+	jr_timer_cancel(&prune->next);
+	jr_timer_cancel(&prune->over);
+	jr_pg_free(prune->pg);
+	jr_prune_release(&prune->prune);
+	free(prune);
+}
+
+const struct jr_handler_kind jr_handler_prune = {
+    .name = "built-in",
+    .pool = JR_POOL_PRUNE,
+    .start = start,
+    .stop = stop,
+    .move = move,
+    .free = free_work,
+};

@@ -1,0 +1,166 @@
+/*
+ * handler_sql: a handler that is a statement. Its effect and the run's completion commit together.
+ *
+ * One transaction on a connection of its own: settings, the statement, the look at what it answered; then the session is
+ * cleaned, jobrun.settle_done ends the run under the fence, and COMMIT. No lock is held on the run while the statement
+ * works, so heartbeats go on. Whatever happens before COMMIT leaves nothing; a COMMIT that is not answered leaves the
+ * run in doubt, which the runner resolves by reading.
+ *
+ * What is over waits in a list until it is told, from the loop: `ended` may free the work, start another one, and ask
+ * others to stop.
+ */
+#include "handler/handler_sql_parts.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+static struct jr_sql_work *
+pop_over(struct jr_sql *sql)
+{
+	struct jr_sql_work *work = sql->over;
+
+	sql->over = work->next;
+	if (sql->over == NULL)
+		sql->over_tail = &sql->over;
+	work->over = false;
+	return work;
+}
+
+static void
+tell(void *ctx)
+{
+	struct jr_sql *sql = ctx;
+
+	while (sql->over != NULL) {
+		struct jr_sql_work *work = pop_over(sql);
+		struct jr_sql_end own = work->end;
+		struct jr_work_end end = {.verdict = own.verdict,
+		    .settled = own.settled,
+		    .in_doubt = own.in_doubt,
+		    .unsent = own.unsent,
+		    .error_code = own.code[0] == '\0' ? NULL : own.code,
+		    .error = own.error,
+		    .result = own.result};
+
+		work->end =
+		    (struct jr_sql_end){.error = NULL}; /* the work may be freed in `ended` */
+		work->ended(work->ctx, &end);
+		jr_sql_end_release(&own);
+	}
+}
+
+static struct jr_sql *
+shared(struct jr_host *host)
+{
+	struct jr_sql *sql = host->sql;
+
+	if (sql != NULL)
+		return sql;
+	sql = jr_xcalloc(1, sizeof(*sql));
+	sql->host = host;
+	sql->over_tail = &sql->over;
+	jr_timer_init(&sql->closing, jr_sql_conn_close_bad, sql);
+	jr_timer_init(&sql->telling, tell, sql);
+	host->sql = sql;
+	return sql;
+}
+
+void
+jr_sql_work_end(struct jr_sql_work *work, struct jr_sql_end *end)
+{
+	struct jr_sql *sql = work->sql;
+
+	jr_sql_end_release(&work->end);
+	work->end = *end;
+	*end = (struct jr_sql_end){.error = NULL};
+	work->group = NULL;
+	work->over = true;
+	work->next = NULL;
+	*sql->over_tail = work;
+	sql->over_tail = &work->next;
+	jr_timer_set(sql->host->loop, &sql->telling, 0);
+}
+
+static struct jr_work *
+start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
+    int64_t deadline_ms, int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
+{
+	struct jr_sql_work *work = jr_xcalloc(1, sizeof(*work));
+
+	(void)deadline_ms; /* the fence of the lease is in the server */
+	(void)err;
+	work->work.kind = &jr_handler_sql;
+	work->sql = shared(host);
+	work->run = run;
+	work->run_deadline_ms = run_deadline_ms;
+	work->ended = ended;
+	work->ctx = ctx;
+	jr_sql_group_add(work->sql, handler, work);
+	return &work->work;
+}
+
+static void
+stop(struct jr_work *base, bool kill)
+{
+	struct jr_sql_work *work = (struct jr_sql_work *)base;
+
+	if (work->group != NULL)
+		jr_sql_group_stop(work->group, work, kill);
+}
+
+static void
+move(struct jr_work *work, int64_t deadline_ms)
+{
+	(void)work;
+	(void)deadline_ms;
+}
+
+static void
+forget_over(struct jr_sql *sql, struct jr_sql_work *work)
+{
+	struct jr_sql_work **at = &sql->over;
+
+	while (*at != work)
+		at = &(*at)->next;
+	*at = work->next;
+	if (sql->over_tail == &work->next)
+		sql->over_tail = at;
+}
+
+static void
+free_work(struct jr_work *base)
+{
+	struct jr_sql_work *work = (struct jr_sql_work *)base;
+
+	if (work->group != NULL)
+		jr_sql_group_remove(work->group, work);
+	if (work->over)
+		forget_over(work->sql, work);
+	jr_sql_end_release(&work->end);
+	free(work);
+}
+
+static void
+close_host(struct jr_host *host)
+{
+	struct jr_sql *sql = host->sql;
+
+	if (sql == NULL)
+		return;
+	jr_timer_cancel(&sql->closing);
+	jr_timer_cancel(&sql->telling);
+	jr_sql_conn_close_all(sql);
+	free(sql);
+	host->sql = NULL;
+}
+
+const struct jr_handler_kind jr_handler_sql = {
+    .name = "sql",
+    .pool = JR_POOL_SQL,
+    .start = start,
+    .stop = stop,
+    .move = move,
+    .free = free_work,
+    .close = close_host,
+};

@@ -1,0 +1,294 @@
+/*
+ * handler_sql_group: runs that share a transaction. See handler_sql_parts.h.
+ *
+ * The first `active` runs are in the transaction. When it fails and there was more than one, nothing of it has happened
+ * and they go one by one, so that a bad payload blocks nobody but itself. What must hold: a run leaves the group only
+ * when nothing of its transaction can be committed any more, or all of it has been, or it is told to be in doubt.
+ */
+#include "handler/handler_sql_parts.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CANCEL_AGAIN_MS 1000 /* one that meets the server between two statements does nothing */
+
+bool
+jr_sql_is_set_based(const struct jr_sql_group *group)
+{
+	return group->handler->settings.batch > 0;
+}
+
+static void
+set_timer(struct jr_sql_group *group, int64_t at_ms)
+{
+	jr_timer_set(group->sql->host->loop, &group->timer, at_ms);
+}
+
+/* --- ends --- */
+
+static void
+forget(struct jr_sql_group *group, size_t at)
+{
+	group->works[at]->group = NULL;
+	group->count--;
+	memmove(&group->works[at], &group->works[at + 1],
+	    (group->count - at) * sizeof(struct jr_sql_work *));
+	if (at < group->active)
+		group->active--;
+}
+
+/* Takes what *end owns. */
+static void
+end_one(struct jr_sql_group *group, size_t at, struct jr_sql_end *end)
+{
+	struct jr_sql_work *work = group->works[at];
+
+	forget(group, at);
+	jr_sql_work_end(work, end);
+}
+
+/* The transaction is over, and so are those that were in it: on with the others, or it is the end. */
+static void
+go_on(struct jr_sql_group *group)
+{
+	group->conn = NULL;
+	group->phase = JR_SQL_WAITING;
+	group->active = 0;
+	jr_sql_end_release(&group->dropped);
+	if (group->count > 0) {
+		set_timer(group, 0);
+		return;
+	}
+	jr_timer_cancel(&group->timer);
+	*group->prev = group->next;
+	if (group->next != NULL)
+		group->next->prev = group->prev;
+	free(group->works);
+	free(group);
+}
+
+/* All of the transaction end like this (taken); with `own` those of which the statement said something end like that. */
+void
+jr_sql_group_end_all(struct jr_sql_group *group, struct jr_sql_end *end, bool own)
+{
+	while (group->active > 0) {
+		const struct jr_sql_end *said = &group->works[0]->end;
+		struct jr_sql_end copy =
+		    jr_sql_end_copy(own && said->verdict != JR_DONE ? said : end);
+
+		end_one(group, 0, &copy);
+	}
+	jr_sql_end_release(end);
+	go_on(group);
+}
+
+/* Those that were asked to end do; the others begin anew, one by one. */
+static void
+split(struct jr_sql_group *group, const char *why)
+{
+	if (group->active > 1)
+		jr_log(JR_INFO, "group_split", JR_S("type", group->handler->job_type),
+		    JR_I("count", (int64_t)group->active), JR_S("reason", why));
+	for (size_t i = group->active; i-- > 0;) {
+		struct jr_sql_end end;
+
+		if (!group->works[i]->stopped)
+			continue;
+		end = jr_sql_end_of(JR_FAIL, "sqlstate:57014", "stopped while the statement ran");
+		end_one(group, i, &end);
+	}
+	group->single = true;
+	go_on(group);
+}
+
+void
+jr_sql_group_end_failed(struct jr_sql_group *group, const struct jr_err *err, bool sent)
+{
+	struct jr_sql_end end = jr_sql_end_of_err(&group->handler->settings.rules, err, sent);
+
+	jr_sql_group_end_all(group, &end, false);
+}
+
+/* The server refused something, and nothing of the transaction has happened. */
+void
+jr_sql_group_end_refused(struct jr_sql_group *group, const struct jr_err *err)
+{
+	if (group->active > 1)
+		split(group, err->msg);
+	else
+		jr_sql_group_end_failed(group, err, true);
+}
+
+/* What the statement answered could not be taken: by one of several runs perhaps, and the others had no fault in it. */
+void
+jr_sql_group_end_dropped(struct jr_sql_group *group)
+{
+	struct jr_sql_end end;
+
+	if (group->active > 1 && group->dropped.verdict != JR_DONE) {
+		split(group, group->dropped.error);
+		return;
+	}
+	end = jr_sql_end_copy(&group->dropped);
+	jr_sql_group_end_all(group, &end, true);
+}
+
+/* No COMMIT was sent. */
+void
+jr_sql_group_end_lost(struct jr_sql_group *group, const struct jr_err *why)
+{
+	struct jr_err err = *why;
+
+	if (group->active > 1) { /* one of them may be at fault */
+		split(group, why->msg);
+		return;
+	}
+	jr_fail_in(&err, "the connection was lost while the statement ran");
+	memcpy(err.sqlstate, "08006", sizeof("08006"));
+	jr_sql_group_end_failed(group, &err, true);
+}
+
+void
+jr_sql_group_end_in_doubt(struct jr_sql_group *group, const char *why)
+{
+	char *line = jr_xasprintf("the commit was not answered: %s", why);
+	struct jr_sql_end end = jr_sql_end_of(JR_LATER, "sqlstate:08007", line);
+
+	end.in_doubt = true;
+	free(line);
+	jr_sql_group_end_all(group, &end, false);
+}
+
+static void
+on_timer(void *ctx)
+{
+	struct jr_sql_group *group = ctx;
+
+	if (group->phase == JR_SQL_WAITING) {
+		jr_sql_txn_begin(group);
+		return;
+	}
+	jr_sql_conn_cancel(group->conn);
+	set_timer(group, jr_clock_now_ms() + CANCEL_AGAIN_MS);
+}
+
+/* --- joining and leaving --- */
+
+static struct jr_sql_group *
+new_group(struct jr_sql *sql, const struct jr_handler *handler)
+{
+	struct jr_sql_group *group = jr_xcalloc(1, sizeof(*group));
+
+	group->sql = sql;
+	group->handler = handler;
+	jr_timer_init(&group->timer, on_timer, group);
+	group->next = sql->groups;
+	group->prev = &sql->groups;
+	if (group->next != NULL)
+		group->next->prev = &group->next;
+	sql->groups = group;
+	return group;
+}
+
+static struct jr_sql_group *
+find_gathering(struct jr_sql *sql, const struct jr_handler *handler)
+{
+	struct jr_sql_group *group = sql->groups;
+
+	while (group != NULL && !(group->gathering && group->handler == handler))
+		group = group->next;
+	return group;
+}
+
+/* A group that may take more begins in the next turn: a claim's runs are all started in this one. */
+void
+jr_sql_group_add(struct jr_sql *sql, const struct jr_handler *handler, struct jr_sql_work *work)
+{
+	struct jr_sql_group *group = find_gathering(sql, handler);
+
+	if (group == NULL)
+		group = new_group(sql, handler);
+	group->works = jr_xrealloc(group->works, group->count + 1, sizeof(struct jr_sql_work *));
+	group->works[group->count++] = work;
+	group->gathering = (int64_t)group->count < handler->settings.batch;
+	work->group = group;
+	if (jr_sql_is_set_based(group))
+		set_timer(group, 0);
+	else
+		jr_sql_txn_begin(group);
+}
+
+/* What is on the wire is given up with the connection. The runs that were not stopped had no fault in it. */
+static void
+abandon(struct jr_sql_group *group)
+{
+	bool sent = jr_pg_is_open(group->conn->pg);
+	struct jr_sql_end end;
+
+	jr_timer_cancel(&group->timer);
+	jr_sql_conn_drop(group->conn);
+	if (group->phase == JR_SQL_CLOSING)
+		jr_sql_group_end_in_doubt(
+		    group, "the connection was closed, since it was to be stopped");
+	else if (group->phase == JR_SQL_DROPPING)
+		jr_sql_group_end_dropped(group);
+	else if (sent || group->active > 1)
+		split(group, "stopped");
+	else {
+		end = jr_sql_end_of(
+		    JR_LATER, "sqlstate:57014", "stopped before the statement was sent");
+		jr_sql_group_end_all(group, &end, false);
+	}
+}
+
+static size_t
+place_of(const struct jr_sql_group *group, const struct jr_sql_work *work)
+{
+	size_t at = 0;
+
+	while (group->works[at] != work)
+		at++;
+	return at;
+}
+
+void
+jr_sql_group_stop(struct jr_sql_group *group, struct jr_sql_work *work, bool kill)
+{
+	size_t at = place_of(group, work);
+
+	work->stopped = true;
+	if (at >= group->active) {
+		struct jr_sql_end end = jr_sql_end_of(
+		    JR_LATER, "sqlstate:57014", "stopped before the statement was sent");
+
+		end.unsent = true;
+		end_one(group, at, &end);
+		if (group->count == 0)
+			go_on(group);
+	} else if (kill || !jr_pg_is_open(group->conn->pg))
+		abandon(group);
+	else if (group->phase != JR_SQL_DROPPING) {
+		jr_sql_conn_cancel(group->conn);
+		set_timer(group, jr_clock_now_ms() + CANCEL_AGAIN_MS);
+	}
+}
+
+void
+jr_sql_group_remove(struct jr_sql_group *group, struct jr_sql_work *work)
+{
+	size_t at = place_of(group, work);
+	bool active = at < group->active;
+
+	forget(group, at);
+	if (active && group->active > 0)
+		abandon(group);
+	else if (active) {
+		jr_sql_conn_drop(group->conn);
+		go_on(group);
+	} else if (group->count == 0)
+		go_on(group);
+}

@@ -1,0 +1,160 @@
+/*
+ * handler_sql_pool: connections of sql handlers.
+ *
+ * A connection belongs to one group at a time. After a commit it has been cleaned inside the transaction; after anything
+ * else it is cleaned by a batch of its own, and nobody gets it before that has been answered. What must hold: a
+ * connection is freed from the loop alone, never from inside a reply of it, and one to which a cancel was sent is
+ * not used again, since that may arrive late.
+ *
+ * The address of the last good connection is kept, so that no name is looked up (which blocks) while runs are held,
+ * until it is no good any more.
+ */
+#include "handler/handler_sql_parts.h"
+
+#include "base/mem.h"
+#include "sql_text.h"
+
+#include <stdlib.h>
+
+#define CONNECT_MS 10000
+#define CLEAN_MS 10000
+
+static void
+close_later(struct jr_sql_conn *conn)
+{
+	conn->group = NULL;
+	conn->idle = false;
+	conn->bad = true;
+	jr_timer_set(conn->sql->host->loop, &conn->sql->closing, 0);
+}
+
+static void
+on_opened(void *ctx)
+{
+	struct jr_sql_conn *conn = ctx;
+
+	jr_pg_get_address(conn->pg, &conn->sql->address);
+}
+
+/* Whoever has it has been told by a reply. */
+static void
+on_lost(void *ctx, const struct jr_err *err)
+{
+	struct jr_sql_conn *conn = ctx;
+
+	(void)err;
+	if (!jr_pg_has_answered(conn->pg))
+		conn->sql->address = (struct jr_pg_address){.address = ""};
+	close_later(conn);
+}
+
+static struct jr_sql_conn *
+open_new(struct jr_sql *sql)
+{
+	struct jr_sql_conn *conn = jr_xcalloc(1, sizeof(*conn));
+	const struct jr_pg_events events = {.opened = on_opened, .lost = on_lost, .ctx = conn};
+
+	conn->sql = sql;
+	conn->next = sql->conns;
+	sql->conns = conn;
+	conn->pg = jr_pg_new(sql->host->loop, sql->host->conninfo, &events);
+	jr_pg_set_address(conn->pg, &sql->address);
+	jr_pg_open(conn->pg, CONNECT_MS, sql->address.address[0] != '\0');
+	return conn;
+}
+
+struct jr_sql_conn *
+jr_sql_conn_take(struct jr_sql *sql, struct jr_sql_group *group)
+{
+	struct jr_sql_conn *conn = sql->conns;
+
+	while (conn != NULL && (!conn->idle || !jr_pg_is_idle(conn->pg)))
+		conn = conn->next;
+	if (conn == NULL)
+		conn = open_new(sql);
+	conn->idle = false;
+	conn->group = group;
+	return conn;
+}
+
+void
+jr_sql_conn_add_cleaning(struct jr_batch *batch)
+{
+	jr_batch_add(batch, jr_sql_sql_reset_user, 0, NULL);
+	jr_batch_add(batch, jr_sql_sql_reset_role, 0, NULL);
+	jr_batch_add(batch, jr_sql_sql_clean, 0, NULL);
+}
+
+static void
+on_cleaned(void *ctx, const struct jr_reply *reply)
+{
+	struct jr_sql_conn *conn = ctx;
+
+	if (reply->end == JR_PG_DONE && !conn->bad)
+		conn->idle = true;
+	else
+		close_later(conn);
+}
+
+void
+jr_sql_conn_give(struct jr_sql_conn *conn, bool clean)
+{
+	static const struct jr_lease times = {.deadline_ms = CLEAN_MS};
+	struct jr_batch *batch;
+
+	conn->group = NULL;
+	/* A rehearsal has one transaction, and nobody waits for what would come behind it. */
+	if (conn->cancelled || conn->sql->host->rehearsal || !jr_pg_is_open(conn->pg)) {
+		close_later(conn);
+		return;
+	}
+	if (clean) {
+		conn->idle = true;
+		return;
+	}
+	batch = jr_batch_new(JR_BATCH_WHOLE, &times, on_cleaned, conn);
+	jr_batch_bare(batch);
+	jr_sql_conn_add_cleaning(batch);
+	jr_pg_submit(conn->pg, batch);
+}
+
+void
+jr_sql_conn_drop(struct jr_sql_conn *conn)
+{
+	close_later(conn);
+}
+
+void
+jr_sql_conn_cancel(struct jr_sql_conn *conn)
+{
+	conn->cancelled = true;
+	jr_pg_cancel(conn->pg);
+}
+
+static void
+close_those(struct jr_sql *sql, bool all)
+{
+	for (struct jr_sql_conn **at = &sql->conns; *at != NULL;) {
+		struct jr_sql_conn *conn = *at;
+
+		if (!all && !conn->bad) {
+			at = &conn->next;
+			continue;
+		}
+		*at = conn->next;
+		jr_pg_free(conn->pg);
+		free(conn);
+	}
+}
+
+void
+jr_sql_conn_close_bad(void *ctx)
+{
+	close_those(ctx, false);
+}
+
+void
+jr_sql_conn_close_all(struct jr_sql *sql)
+{
+	close_those(sql, true);
+}

@@ -1,0 +1,276 @@
+/*
+ * handler_sql_text: see handler_sql_parts.h.
+ *
+ * Payloads and results are PostgreSQL's own text: they are put between other text and never parsed here. What must
+ * hold: every text that leaves as an error is clean and bounded, and a group's answer is taken as a whole or not at all.
+ */
+#include "handler/handler_sql_parts.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define JSON_OID 114 /* of pg_type */
+#define JSONB_OID 3802
+#define ENTRY_MAX 4096 /* of a group's array, besides the payload */
+
+struct jr_sql_end
+jr_sql_end_of(enum jr_verdict verdict, const char *code, const char *error)
+{
+	struct jr_sql_end end = {.verdict = verdict};
+
+	snprintf(end.code, sizeof(end.code), "%s", code);
+	end.error = jr_text_clean(error, strlen(error), JR_ERROR_MAX);
+	return end;
+}
+
+struct jr_sql_end
+jr_sql_end_of_err(const struct jr_rules *rules, const struct jr_err *err, bool sent)
+{
+	const char *sqlstate = err->sqlstate[0] == '\0' ? "08006" : err->sqlstate;
+	char code[32];
+
+	if (strcmp(sqlstate, "JR054") == 0) /* of settle_done */
+		return jr_sql_end_of(JR_FAIL, "result-too-large", err->msg);
+	snprintf(code, sizeof(code), "sqlstate:%s", sqlstate);
+	return jr_sql_end_of(jr_verdict_of_sqlstate(rules, sqlstate, sent), code, err->msg);
+}
+
+struct jr_sql_end
+jr_sql_end_copy(const struct jr_sql_end *end)
+{
+	struct jr_sql_end copy = *end;
+
+	copy.error = jr_xstrdup_or_null(end->error);
+	copy.result = jr_xstrdup_or_null(end->result);
+	return copy;
+}
+
+void
+jr_sql_end_release(struct jr_sql_end *end)
+{
+	free(end->error);
+	free(end->result);
+	*end = (struct jr_sql_end){.error = NULL};
+}
+
+void
+jr_sql_params_fill(struct jr_sql_params *params, const struct jr_run *run, int64_t timeout_ms)
+{
+	const char *empty = "";
+
+	*params = (struct jr_sql_params){.values = {empty, empty, empty, empty, empty, NULL}};
+	if (run != NULL) {
+		if (run->id > 0) { /* a rehearsal has none, and no claim that could be lost */
+			params->values[0] = jr_pg_print_int(params->run_id, run->id);
+			params->values[1] = jr_pg_print_int(params->claim, run->claim_seq);
+		}
+		params->values[2] = jr_pg_print_int(params->attempt, run->attempts);
+		params->values[3] = run->key != NULL ? run->key : empty;
+		params->values[4] = run->slot != NULL ? run->slot : empty;
+	}
+	if (timeout_ms >= 0)
+		params->values[5] =
+		    jr_pg_print_int(params->timeout, timeout_ms < INT_MAX ? timeout_ms : INT_MAX);
+}
+
+/* A key as a JSON string. Caller frees. */
+static char *
+quoted(const char *s)
+{
+	char *clean = jr_text_clean(s, strlen(s), (size_t)JR_KEY_MAX * 4);
+	json_t *string = json_string(clean);
+	char *text = json_dumps(string, JSON_ENCODE_ANY);
+
+	if (text == NULL)
+		abort(); /* out of memory, as in mem.c */
+	json_decref(string);
+	free(clean);
+	return text;
+}
+
+static void
+add_run(struct jr_buf *buf, const struct jr_run *run)
+{
+	char *key = quoted(run->key != NULL ? run->key : "");
+
+	jr_buf_addf(buf,
+	    "{\"run_id\":%" PRId64 ",\"key\":%s,\"attempt\":%" PRId64 ",\"payload\":", run->id, key,
+	    run->attempts);
+	jr_buf_adds(buf, run->payload != NULL ? run->payload : "null");
+	jr_buf_addc(buf, '}');
+	free(key);
+}
+
+char *
+jr_sql_group_payload(struct jr_sql_work *const *works, size_t count)
+{
+	struct jr_buf buf;
+
+	jr_buf_init(
+	    &buf, JR_SQL_GROUP_BYTES + JR_PAYLOAD_MAX + (size_t)(JR_BATCH_MAX + 1) * ENTRY_MAX);
+	jr_buf_addc(&buf, '[');
+	for (size_t i = 0; i < count; i++) {
+		if (i > 0)
+			jr_buf_addc(&buf, ',');
+		add_run(&buf, works[i]->run);
+	}
+	jr_buf_addc(&buf, ']');
+	return jr_buf_detach(&buf);
+}
+
+bool
+jr_sql_is_control(PGresult *result)
+{
+	static const char tags[] =
+	    "|BEGIN|START TRANSACTION|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|PREPARE TRANSACTION|";
+	char tag[64];
+
+	snprintf(tag, sizeof(tag), "|%s|", PQcmdStatus(result));
+	return PQresultStatus(result) == PGRES_COMMAND_OK && tag[1] != '|' &&
+	       strstr(tags, tag) != NULL;
+}
+
+bool
+jr_sql_read_result(const PGresult *result, const char **text, struct jr_sql_end *end)
+{
+	Oid type = PQnfields(result) > 0 ? PQftype(result, 0) : 0;
+
+	*text = NULL;
+	if (PQntuples(result) == 0 || (type != JSON_OID && type != JSONB_OID))
+		return true;
+	*text = jr_pg_text(result, 0, 0);
+	if (*text != NULL && strcmp(*text, "null") == 0)
+		*text = NULL;
+	if (*text == NULL || strlen(*text) <= JR_SQL_RESULT_MAX)
+		return true;
+	*end = jr_sql_end_of(JR_FAIL, "result-too-large",
+	    "the result is larger than 1 MiB: nothing of the statement is kept");
+	return false;
+}
+
+struct word {
+	const char *word;
+	enum jr_verdict verdict;
+	const char *code;
+};
+
+/* What a group's statement may say of a run. */
+static const struct word words[] = {
+    {"done", JR_DONE, ""},
+    {"later", JR_LATER, "sqlstate:JR075"},
+    {"give_up", JR_GIVE_UP, "sqlstate:JR065"},
+    {"give up", JR_GIVE_UP, "sqlstate:JR065"},
+    {"fail", JR_FAIL, "sqlstate:P0001"},
+};
+
+static const struct word *
+find_word(const char *text)
+{
+	for (size_t i = 0; text != NULL && i < JR_COUNT(words); i++) {
+		if (strcasecmp(text, words[i].word) == 0)
+			return &words[i];
+	}
+	return NULL;
+}
+
+static struct jr_sql_work *
+find_work(struct jr_sql_work *const *works, size_t count, const char *id)
+{
+	struct jr_err ignored;
+	int64_t wanted;
+
+	if (id == NULL || !jr_parse_int("run_id", id, 0, INT64_MAX, &wanted, &ignored))
+		return NULL;
+	for (size_t i = 0; i < count; i++) {
+		if (works[i]->run->id == wanted)
+			return works[i];
+	}
+	return NULL;
+}
+
+static bool
+refuse_answer(struct jr_sql_end *end, int row, const char *what, const char *text)
+{
+	char *clean =
+	    jr_text_clean(text == NULL ? "null" : text, strlen(text == NULL ? "null" : text), 64);
+	char *line =
+	    jr_xasprintf("row %d of what the statement returned: %s%s (rows are run_id, verdict, "
+			 "error, of runs that did not succeed; verdict: later, give_up, fail "
+			 "or done): nothing of it is kept",
+		row + 1, what, clean);
+
+	*end = jr_sql_end_of(JR_FAIL, "bad-answer", line);
+	free(line);
+	free(clean);
+	return false;
+}
+
+static bool
+read_row(const PGresult *result, int row, struct jr_sql_work *const *works, size_t count,
+    struct jr_sql_end *end)
+{
+	const char *id = jr_pg_text(result, row, 0), *verdict = jr_pg_text(result, row, 1);
+	const char *error = PQnfields(result) > 2 ? jr_pg_text(result, row, 2) : NULL;
+	const struct word *word = find_word(verdict);
+	struct jr_sql_work *work = find_work(works, count, id);
+
+	if (work == NULL)
+		return refuse_answer(end, row, "no run of this group has the run_id ", id);
+	if (word == NULL)
+		return refuse_answer(end, row, "there is no verdict ", verdict);
+	if (work->end.code[0] != '\0')
+		return refuse_answer(end, row, "a second one about run ", id);
+	if (word->verdict == JR_DONE)
+		snprintf(work->end.code, sizeof(work->end.code), "done");
+	else
+		work->end = jr_sql_end_of(
+		    word->verdict, word->code, error != NULL ? error : "the statement said so");
+	return true;
+}
+
+static void
+release_ends(struct jr_sql_work *const *works, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		jr_sql_end_release(&works[i]->end);
+}
+
+static bool
+read_rows(
+    const PGresult *result, struct jr_sql_work *const *works, size_t count, struct jr_sql_end *end)
+{
+	for (int row = 0; row < PQntuples(result); row++) {
+		if (PQnfields(result) < 2)
+			return refuse_answer(end, row, "it has too few columns", "");
+		if (!read_row(result, row, works, count, end))
+			return false;
+	}
+	return true;
+}
+
+bool
+jr_sql_read_answer(
+    const PGresult *result, struct jr_sql_work *const *works, size_t count, struct jr_sql_end *end)
+{
+	release_ends(works, count);
+	if (!read_rows(result, works, count, end)) {
+		release_ends(works, count);
+		return false;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (works[i]->end.verdict == JR_DONE)
+			works[i]->end.code[0] = '\0';
+	}
+	return true;
+}

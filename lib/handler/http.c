@@ -1,0 +1,197 @@
+/*
+ * http: the multi handle of libcurl on the loop.
+ *
+ * libcurl says through two callbacks which sockets it wants watched and when it wants to be called; it may not be called
+ * from inside them, so all they do is to set watches and the timer. Each watch or timer that comes true is passed on,
+ * and behind it the transfers that are over are marked; each tells its owner from a timer of its own, in a turn in which
+ * nothing of libcurl is on the stack, so that the owner may free it or start others.
+ */
+#include "handler/http_parts.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <poll.h>
+#include <stdlib.h>
+
+#define IDLE_CONNECTIONS 128L /* kept for later; with TLS each is some 50 kB */
+
+struct jr_http_socket {
+	struct jr_http *http;
+	struct jr_watch watch;
+	struct jr_http_socket *next, **prev;
+};
+
+bool
+jr_http_is_usable(struct jr_err *err)
+{
+	const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
+
+	if (info->features & CURL_VERSION_ASYNCHDNS)
+		return true;
+	return jr_fail(err, JR_E_CONFIG,
+	    "cannot run http handlers: libcurl %s waits for name servers, one that looks names up "
+	    "asynchronously (AsynchDNS) is needed",
+	    info->version);
+}
+
+static void
+mark_ended(struct jr_http *http)
+{
+	CURLMsg *message;
+	int left;
+
+	while ((message = curl_multi_info_read(http->multi, &left)) != NULL) {
+		CURLcode result = message->data.result;
+		char *transfer = NULL;
+
+		if (message->msg == CURLMSG_DONE && curl_easy_getinfo(message->easy_handle,
+							CURLINFO_PRIVATE, &transfer) == CURLE_OK)
+			jr_transfer_over((struct jr_transfer *)(void *)transfer, result);
+	}
+}
+
+static void
+act(struct jr_http *http, curl_socket_t fd)
+{
+	int running;
+
+	/* 0: libcurl looks for itself what the socket is ready for, which tells it more than a bit mask. */
+	(void)curl_multi_socket_action(http->multi, fd, 0, &running);
+	mark_ended(http);
+}
+
+static void
+on_timer(void *ctx)
+{
+	act(ctx, CURL_SOCKET_TIMEOUT);
+}
+
+static void
+on_socket_ready(void *ctx, short revents)
+{
+	const struct jr_http_socket *socket = ctx;
+
+	(void)revents;
+	act(socket->http, socket->watch.fd);
+}
+
+static void
+drop_socket(struct jr_http_socket *socket)
+{
+	jr_watch_remove(&socket->watch);
+	*socket->prev = socket->next;
+	if (socket->next != NULL)
+		socket->next->prev = socket->prev;
+	free(socket);
+}
+
+static struct jr_http_socket *
+add_socket(struct jr_http *http)
+{
+	struct jr_http_socket *socket = jr_xcalloc(1, sizeof(*socket));
+
+	socket->http = http;
+	jr_watch_init(&socket->watch, on_socket_ready, socket);
+	socket->next = http->sockets;
+	socket->prev = &http->sockets;
+	if (socket->next != NULL)
+		socket->next->prev = &socket->next;
+	http->sockets = socket;
+	return socket;
+}
+
+/* curl_multi_assign is the one function that may be called in here. */
+static int
+want_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *known)
+{
+	struct jr_http *http = ctx;
+	struct jr_http_socket *socket = known;
+	short events = 0;
+
+	(void)easy;
+	if (what == CURL_POLL_REMOVE) {
+		(void)curl_multi_assign(http->multi, fd, NULL);
+		if (socket != NULL)
+			drop_socket(socket);
+		return 0;
+	}
+	if (socket == NULL) {
+		socket = add_socket(http);
+		(void)curl_multi_assign(http->multi, fd, socket);
+	}
+	if (what == CURL_POLL_IN || what == CURL_POLL_INOUT)
+		events |= POLLIN;
+	if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
+		events |= POLLOUT;
+	jr_watch_set(http->loop, &socket->watch, fd, events);
+	return 0;
+}
+
+static int
+want_timer(CURLM *multi, long span_ms, void *ctx)
+{
+	struct jr_http *http = ctx;
+
+	(void)multi;
+	if (span_ms < 0)
+		jr_timer_cancel(&http->timer);
+	else
+		jr_timer_set(http->loop, &http->timer, jr_clock_after(jr_clock_now_ms(), span_ms));
+	return 0;
+}
+
+static bool
+set_up(struct jr_http *http)
+{
+	return curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, want_socket) == CURLM_OK &&
+	       curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http) == CURLM_OK &&
+	       curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, want_timer) == CURLM_OK &&
+	       curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http) == CURLM_OK &&
+	       curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS) == CURLM_OK;
+}
+
+struct jr_http *
+jr_http_new(struct jr_loop *loop, struct jr_err *err)
+{
+	struct jr_http *http;
+	CURLcode code;
+
+	if (!jr_http_is_usable(err))
+		return NULL;
+	code = curl_global_init(CURL_GLOBAL_DEFAULT); /* counted by libcurl */
+	if (code != CURLE_OK) {
+		jr_fail(err, JR_E_TEMP, "could not start libcurl: %s", curl_easy_strerror(code));
+		return NULL;
+	}
+	http = jr_xcalloc(1, sizeof(*http));
+	http->loop = loop;
+	jr_timer_init(&http->timer, on_timer, http);
+	http->multi = curl_multi_init();
+	if (http->multi != NULL && set_up(http))
+		return http;
+	jr_fail(
+	    err, JR_E_TEMP, "could not start libcurl: %s", curl_easy_strerror(CURLE_FAILED_INIT));
+	jr_http_free(http);
+	return NULL;
+}
+
+/* Idle connections are closed in curl_multi_cleanup, so their watches go before it, and it is to ask for no others. */
+void
+jr_http_free(struct jr_http *http)
+{
+	if (http == NULL)
+		return;
+	if (http->multi != NULL) {
+		(void)curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, NULL);
+		(void)curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, NULL);
+	}
+	for (struct jr_http_socket *socket = http->sockets, *next; socket != NULL; socket = next) {
+		next = socket->next;
+		drop_socket(socket);
+	}
+	jr_timer_cancel(&http->timer);
+	(void)curl_multi_cleanup(http->multi);
+	curl_global_cleanup();
+	free(http);
+}

@@ -1,0 +1,352 @@
+/*
+ * http_transfer: one transfer, from its options to its end.
+ *
+ * What must hold: nothing is taken from the surroundings (no netrc, no proxy, no cookies) unless the target asks for it;
+ * `ended` is called once, from a timer of the loop, as the last thing, also when libcurl refused to begin; freeing a
+ * transfer never waits for a name server.
+ */
+#include "handler/http_parts.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+#include <arpa/inet.h>
+#include <openssl/x509_vfy.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define RECEIVE_BUFFER 8192L
+#define SEND_BUFFER 16384L
+
+/* The first option that is refused is the result of the transfer. */
+#define SET(transfer, option, value)                                                               \
+	((transfer)->result == CURLE_OK ? (void)((transfer)->result = curl_easy_setopt(            \
+						     (transfer)->easy, CURLOPT_##option, (value))) \
+					: (void)0)
+
+bool
+jr_http_has_body(const char *method)
+{
+	return strcasecmp(method, "GET") != 0 && strcasecmp(method, "HEAD") != 0;
+}
+
+/* Has the target a header of that name? */
+static bool
+has_header(char *const *headers, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (; headers != NULL && *headers != NULL; headers++) {
+		if (strncasecmp(*headers, name, len) == 0 && (*headers)[len] == ':')
+			return true;
+	}
+	return false;
+}
+
+static void
+add_header(struct jr_transfer *transfer, const char *line)
+{
+	struct curl_slist *list = curl_slist_append(transfer->headers, line);
+
+	if (list == NULL)
+		transfer->result = CURLE_OUT_OF_MEMORY;
+	else
+		transfer->headers = list;
+}
+
+static void
+add_headers(struct jr_transfer *transfer, char *const *headers)
+{
+	for (; headers != NULL && *headers != NULL; headers++)
+		add_header(transfer, *headers);
+}
+
+/* "Expect:" empty: no waiting for a "100 Continue" that many servers never send. */
+static void
+set_headers(struct jr_transfer *transfer, const struct jr_request *request)
+{
+	char *const *own = request->target->headers;
+
+	if (jr_http_has_body(request->target->method) && !has_header(own, "Content-Type"))
+		add_header(transfer, "Content-Type: application/json");
+	if (!has_header(own, "User-Agent"))
+		add_header(transfer, "User-Agent: jobrun/" JR_VERSION);
+	add_header(transfer, "Expect:");
+	add_headers(transfer, own);
+	add_headers(transfer, request->headers);
+	SET(transfer, HTTPHEADER, transfer->headers);
+}
+
+static void
+set_request(struct jr_transfer *transfer, const struct jr_request *request)
+{
+	const char *method = request->target->method;
+
+	SET(transfer, URL, request->target->url);
+	SET(transfer, HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	if (jr_http_has_body(method)) {
+		SET(transfer, POSTFIELDSIZE_LARGE, (curl_off_t)request->body_len);
+		SET(transfer, POSTFIELDS, request->body);
+	} else if (strcasecmp(method, "HEAD") == 0) {
+		SET(transfer, NOBODY, 1L);
+	}
+	SET(transfer, CUSTOMREQUEST, method);
+	set_headers(transfer, request);
+}
+
+static void
+set_limits(struct jr_transfer *transfer, const struct jr_http_target *target)
+{
+	SET(transfer, CONNECTTIMEOUT_MS, (long)target->connect_timeout_ms);
+	SET(transfer, TIMEOUT_MS, (long)target->timeout_ms);
+	SET(transfer, BUFFERSIZE, RECEIVE_BUFFER);
+	SET(transfer, UPLOAD_BUFFERSIZE, SEND_BUFFER);
+	SET(transfer, FOLLOWLOCATION, 0L);
+	SET(transfer, HTTP09_ALLOWED, 0L);
+	SET(transfer, NOSIGNAL, 1L);
+	SET(transfer, TCP_KEEPALIVE, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075500
+	SET(transfer, PROTOCOLS_STR, "http,https");
+#else
+	SET(transfer, PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+#if LIBCURL_VERSION_NUM >= 0x075700
+	/* A name that is being looked up is left to its thread; without this, ending the transfer waits for it. */
+	SET(transfer, QUICK_EXIT, 1L);
+#endif
+}
+
+/* What could come from the surroundings, and whom to trust. A connection that others made may lead to a private address. */
+static void
+set_surroundings(struct jr_transfer *transfer, const struct jr_http_target *target)
+{
+	SET(transfer, NETRC, (long)CURL_NETRC_IGNORED);
+	SET(transfer, DISALLOW_USERNAME_IN_URL, 1L);
+	if (target->proxy == NULL) {
+		SET(transfer, PROXY, "");
+	} else if (strcmp(target->proxy, "environment") != 0) {
+		SET(transfer, PROXY, target->proxy);
+		SET(transfer, NOPROXY, "");
+	}
+	SET(transfer, SUPPRESS_CONNECT_HEADERS, 1L);
+	if (target->ca_file != NULL)
+		SET(transfer, CAINFO, target->ca_file);
+	if (!target->allow_private) {
+		SET(transfer, FRESH_CONNECT, 1L);
+		SET(transfer, FORBID_REUSE, 1L);
+	}
+}
+
+/* Called for each address of the host that is tried. The program's own, so that no child inherits the socket. */
+static curl_socket_t
+open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	struct jr_transfer *transfer = ctx;
+	const void *bytes = &((const struct sockaddr_in *)(const void *)&address->addr)->sin_addr;
+
+	(void)purpose;
+	if (transfer->refuse_private && jr_address_is_private(&address->addr)) {
+		if (address->family == AF_INET6)
+			bytes =
+			    &((const struct sockaddr_in6 *)(const void *)&address->addr)->sin6_addr;
+		if (inet_ntop(address->family, bytes, transfer->refused,
+			sizeof(transfer->refused)) == NULL)
+			memcpy(transfer->refused, "?", 2);
+		return CURL_SOCKET_BAD;
+	}
+	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+static void
+set_callbacks(struct jr_transfer *transfer)
+{
+	SET(transfer, PRIVATE, transfer);
+	SET(transfer, ERRORBUFFER, transfer->message);
+	SET(transfer, HEADERFUNCTION, jr_incoming_header);
+	SET(transfer, HEADERDATA, transfer);
+	SET(transfer, WRITEFUNCTION, jr_incoming_body);
+	SET(transfer, WRITEDATA, transfer);
+	SET(transfer, OPENSOCKETFUNCTION, open_socket);
+	SET(transfer, OPENSOCKETDATA, transfer);
+}
+
+/* Did the certificate lead to nobody who is trusted? Wrong names and dates have other answers. */
+static bool
+is_unknown_certificate(const struct jr_transfer *transfer)
+{
+	long why = X509_V_OK;
+
+	if (transfer->result != CURLE_PEER_FAILED_VERIFICATION ||
+	    curl_easy_getinfo(transfer->easy, CURLINFO_SSL_VERIFYRESULT, &why) != CURLE_OK)
+		return false;
+	return why == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT ||
+	       why == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
+	       why == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
+	       why == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
+	       why == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE;
+}
+
+/* Takes `line`. */
+static char *
+with_end(char *line, const char *end)
+{
+	char *longer = jr_xasprintf("%s%s", line, end);
+
+	free(line);
+	return longer;
+}
+
+/* The message of libcurl, or of ours, as one clean line. Caller frees. */
+static char *
+error_line(const struct jr_transfer *transfer, int status)
+{
+	char *line, after[32];
+
+	if (transfer->in.cut == JR_CUT_HEADERS)
+		return jr_xasprintf(
+		    "the headers of the answer are longer than %d bytes", JR_ANSWER_HEADERS_MAX);
+	if (transfer->in.cut == JR_CUT_CODING)
+		return jr_xstrdup("the answer has a transfer coding that was not asked for");
+	if (transfer->result == CURLE_COULDNT_CONNECT && transfer->refused[0] != '\0')
+		return jr_xasprintf(
+		    "%s is a private address, and allow_private is false", transfer->refused);
+	line = transfer->message[0] != '\0'
+		   ? jr_text_clean(transfer->message, strlen(transfer->message), CURL_ERROR_SIZE)
+		   : jr_xstrdup(curl_easy_strerror(transfer->result));
+	for (char *at = line; *at != '\0'; at++) {
+		if ((unsigned char)*at < ' ')
+			*at = ' ';
+	}
+	if (is_unknown_certificate(transfer))
+		line = with_end(line, " (\"ca_file\" in \"http\" names those to trust)");
+	(void)snprintf(after, sizeof(after), " (after HTTP %d)", status);
+	return status != 0 ? with_end(line, after) : line;
+}
+
+/* The error as a word; `number` is storage for one without a name. */
+static const char *
+error_code(const struct jr_transfer *transfer, char number[static 12])
+{
+	const char *name = jr_http_error_name(transfer->result);
+
+	if (transfer->in.cut == JR_CUT_HEADERS)
+		return "HEADERS_TOO_LARGE";
+	if (transfer->in.cut == JR_CUT_CODING)
+		return "BAD_CONTENT_ENCODING";
+	if (name != NULL)
+		return name;
+	(void)snprintf(number, 12, "%d", (int)transfer->result);
+	return number;
+}
+
+/* The status of the final answer. 0: there was none. */
+static int
+status_of(const struct jr_transfer *transfer)
+{
+	long status = 0;
+
+	if (transfer->easy == NULL ||
+	    curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK ||
+	    status < 200 || status > 999)
+		return 0;
+	return (int)status;
+}
+
+/*
+ * A header line without an end is refused by libcurl itself, as lack of memory (until 8.6) or as too large. Memory that
+ * was really lacking would have ended the process elsewhere.
+ */
+static void
+judge_headers(struct jr_transfer *transfer)
+{
+	const int too_large = 100; /* CURLE_TOO_LARGE of newer versions */
+
+	if (transfer->in.cut == JR_CUT_NOT && transfer->in.header_bytes > 0 &&
+	    !transfer->in.headers_done &&
+	    (transfer->result == CURLE_OUT_OF_MEMORY || (int)transfer->result == too_large))
+		transfer->in.cut = JR_CUT_HEADERS;
+}
+
+static void
+on_end(void *ctx)
+{
+	struct jr_transfer *transfer = ctx;
+	const struct jr_incoming *in = &transfer->in;
+	char *error = NULL, number[12];
+	struct jr_answer answer = {.status = status_of(transfer),
+	    .body = in->body != NULL ? in->body : "",
+	    .body_len = in->body_len,
+	    .body_total = in->body_total};
+
+	judge_headers(transfer);
+	if (transfer->result == CURLE_OK && answer.status == 0)
+		transfer->result = CURLE_WEIRD_SERVER_REPLY;
+	if (transfer->result != CURLE_OK && in->cut != JR_CUT_ENOUGH) {
+		answer.code = error_code(transfer, number);
+		answer.error = error = error_line(transfer, answer.status);
+	}
+	if (in->retry_after != NULL) {
+		int64_t wait_ms = jr_retry_after_ms(in->retry_after, in->date);
+
+		answer.has_retry_after = wait_ms >= 0;
+		answer.retry_after_ms = wait_ms >= 0 ? wait_ms : 0;
+	}
+	transfer->ended(transfer->ctx, &answer);
+	free(error); /* the transfer may be gone */
+}
+
+void
+jr_transfer_over(struct jr_transfer *transfer, CURLcode result)
+{
+	transfer->result = result;
+	jr_timer_set(transfer->http->loop, &transfer->end, jr_clock_now_ms());
+}
+
+struct jr_transfer *
+jr_transfer_start(
+    struct jr_http *http, const struct jr_request *request, jr_answer_fn *ended, void *ctx)
+{
+	struct jr_transfer *transfer = jr_xcalloc(1, sizeof(*transfer));
+
+	transfer->http = http;
+	transfer->ended = ended;
+	transfer->ctx = ctx;
+	transfer->refuse_private = !request->target->allow_private;
+	jr_timer_init(&transfer->end, on_end, transfer);
+	transfer->easy = curl_easy_init();
+	if (transfer->easy == NULL) {
+		jr_transfer_over(transfer, CURLE_FAILED_INIT);
+		return transfer;
+	}
+	set_callbacks(transfer);
+	set_request(transfer, request);
+	set_limits(transfer, request->target);
+	set_surroundings(transfer, request->target);
+	if (transfer->result == CURLE_OK) {
+		transfer->added = curl_multi_add_handle(http->multi, transfer->easy) == CURLM_OK;
+		if (!transfer->added)
+			transfer->result = CURLE_FAILED_INIT;
+	}
+	if (transfer->result != CURLE_OK)
+		jr_transfer_over(transfer, transfer->result);
+	return transfer;
+}
+
+void
+jr_transfer_free(struct jr_transfer *transfer)
+{
+	if (transfer == NULL)
+		return;
+	jr_timer_cancel(&transfer->end);
+	if (transfer->added)
+		(void)curl_multi_remove_handle(transfer->http->multi, transfer->easy);
+	curl_easy_cleanup(transfer->easy);
+	curl_slist_free_all(transfer->headers);
+	jr_incoming_release(&transfer->in);
+	free(transfer);
+}

@@ -1,0 +1,381 @@
+/*
+ * out: reading on in the file that a handler writes, and what it has said.
+ *
+ * The handler appends; we read from where we were, line by line. One that writes with ">" instead of ">>" is understood
+ * as well: if the file was changed without having grown, or the last bytes that were read are not there any more, it is
+ * read from its beginning. What must hold: memory is bounded by a line, the last line of each kind and the warnings, time by
+ * JR_OUT_READ_MAX, whatever is in the file.
+ */
+#include "handler/out_parts.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CHUNK 16384
+#define MARK_MAX 256 /* of the last bytes read, to see whether they are still there */
+#define LINE_BYTES_MAX (JR_OUT_LINE_MAX + JR_OUT_LINE_SLACK)
+#define WARNINGS_BYTES ((size_t)JR_OUT_WARNINGS_MAX * 1200 + 200)
+
+struct said {
+	char *line;
+	bool is_new; /* since it was last taken */
+};
+
+struct jr_out {
+	struct jr_outs *outs;
+	int fd;
+	char *name, *path;
+	char *checkpoint_name, *checkpoint_path; /* NULL: there was none */
+
+	off_t offset;        /* read up to here */
+	char mark[MARK_MAX]; /* the bytes in front of it */
+	size_t mark_len;
+	struct timespec changed; /* the file, as of the last read */
+	struct jr_buf line;      /* the begin of a line whose end is not there yet */
+	bool passing_over;       /* the rest of a line that is not used */
+	int64_t line_number;     /* of the last complete line; -1: not known any more */
+	bool ended;
+
+	struct said said[JR_SAYS_COUNT];
+	int64_t retry_in_ms;
+	struct jr_buf warnings;
+	int64_t warning_count;
+};
+
+static void
+warn(struct jr_out *out, const char *why)
+{
+	char *text;
+
+	if (++out->warning_count > JR_OUT_WARNINGS_MAX)
+		return;
+	if (out->line_number > 0)
+		text =
+		    jr_xasprintf("line %lld of JOBRUN_OUT: %s\n", (long long)out->line_number, why);
+	else
+		text = jr_xasprintf("a line of JOBRUN_OUT: %s\n", why);
+	jr_buf_adds(&out->warnings, text);
+	free(text);
+}
+
+static void
+warn_of_file(struct jr_out *out, const char *why)
+{
+	if (++out->warning_count <= JR_OUT_WARNINGS_MAX)
+		jr_buf_addf(&out->warnings, "JOBRUN_OUT: %s\n", why);
+}
+
+static bool
+is_blank(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] != ' ' && text[i] != '\t' && text[i] != '\r')
+			return false;
+	}
+	return true;
+}
+
+static void
+take_line(struct jr_out *out, const char *text, size_t len)
+{
+	struct jr_out_line line;
+	struct jr_err err;
+
+	if (is_blank(text, len))
+		return;
+	if (!jr_out_line_read(text, len, &line, &err)) {
+		warn(out, err.msg);
+		return;
+	}
+	for (size_t i = 0; i < JR_SAYS_COUNT; i++) {
+		struct said *said = &out->said[i];
+
+		if (!line.says[i] || i == JR_SAYS_RETRY_IN)
+			continue;
+		if (said->line != NULL && strncmp(said->line, text, len) == 0 &&
+		    said->line[len] == '\0')
+			continue;
+		free(said->line);
+		*said = (struct said){.line = jr_xmemdup0(text, len), .is_new = true};
+	}
+	if (line.says[JR_SAYS_RETRY_IN])
+		out->retry_in_ms = line.retry_in_ms;
+}
+
+static void
+end_line(struct jr_out *out)
+{
+	if (out->line_number >= 0)
+		out->line_number++;
+	if (out->line.overflow)
+		warn(out, "longer than 1 MiB: it is not used");
+	else if (!out->passing_over)
+		take_line(out, out->line.data, out->line.len);
+	out->passing_over = false;
+	jr_buf_clear(&out->line);
+}
+
+static void
+take_bytes(struct jr_out *out, const char *bytes, size_t len)
+{
+	while (len > 0) {
+		const char *end = memchr(bytes, '\n', len);
+		size_t part = end != NULL ? (size_t)(end - bytes) : len;
+
+		if (!out->passing_over)
+			jr_buf_add(&out->line, bytes, part);
+		if (end == NULL)
+			return;
+		end_line(out);
+		bytes += part + 1;
+		len -= part + 1;
+	}
+}
+
+/* The last MARK_MAX bytes of what was read so far and these. */
+static void
+keep_mark(struct jr_out *out, const char *bytes, size_t len)
+{
+	size_t add = len < MARK_MAX ? len : MARK_MAX;
+	size_t keep = out->mark_len < MARK_MAX - add ? out->mark_len : MARK_MAX - add;
+
+	memmove(out->mark, out->mark + out->mark_len - keep, keep);
+	memcpy(out->mark + keep, bytes + len - add, add);
+	out->mark_len = keep + add;
+}
+
+/* One read, begun again when a signal came. */
+static ssize_t
+read_at(int fd, char *bytes, size_t len, off_t offset)
+{
+	ssize_t n;
+
+	do
+		n = pread(fd, bytes, len, offset);
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
+static bool
+is_mark_there(const struct jr_out *out)
+{
+	char bytes[MARK_MAX];
+
+	return read_at(out->fd, bytes, out->mark_len, out->offset - (off_t)out->mark_len) ==
+		   (ssize_t)out->mark_len &&
+	       memcmp(bytes, out->mark, out->mark_len) == 0;
+}
+
+static void
+go_to(struct jr_out *out, off_t offset)
+{
+	out->offset = offset;
+	out->mark_len = 0;
+	out->passing_over = offset > 0;
+	out->line_number = offset > 0 ? -1 : 0;
+	jr_buf_clear(&out->line);
+}
+
+/* Where to read on: not behind what was written anew, and not too far in front of the end. */
+static void
+find_place(struct jr_out *out, const struct stat *st)
+{
+	off_t size = st->st_size;
+	bool has_changed = st->st_mtim.tv_sec != out->changed.tv_sec ||
+			   st->st_mtim.tv_nsec != out->changed.tv_nsec;
+
+	if (size < out->offset || (size == out->offset && has_changed) || !is_mark_there(out))
+		go_to(out, 0);
+	out->changed = st->st_mtim;
+	if (size - out->offset <= JR_OUT_READ_MAX)
+		return;
+	jr_buf_clear(&out->line);
+	warn_of_file(out, "more than 4 MiB at once: only the end is read");
+	go_to(out,
+	    size - JR_OUT_READ_MAX - 1); /* the byte in front, to see a line that begins here */
+}
+
+static void
+read_on(struct jr_out *out)
+{
+	char bytes[CHUNK];
+	struct stat st;
+
+	if (fstat(out->fd, &st) < 0)
+		return;
+	find_place(out, &st);
+	/* What is written while we read is for the next time: a handler that never stops must not hold us. */
+	while (out->offset < st.st_size) {
+		off_t left = st.st_size - out->offset;
+		ssize_t n =
+		    read_at(out->fd, bytes, left < CHUNK ? (size_t)left : CHUNK, out->offset);
+
+		if (n <= 0)
+			return;
+		take_bytes(out, bytes, (size_t)n);
+		keep_mark(out, bytes, (size_t)n);
+		out->offset += n;
+	}
+}
+
+/* The end of the attempt: a line without newline counts, and what else is to be warned of. */
+static void
+finish(struct jr_out *out)
+{
+	if (out->line.len > 0 || out->line.overflow)
+		end_line(out);
+	if (!jr_out_dir_has(out->outs, out->name, out->fd))
+		warn_of_file(out, "it was removed or replaced: only what was written to the first "
+				  "file is read; append to it with >>");
+	if (out->warning_count > JR_OUT_WARNINGS_MAX)
+		jr_buf_addf(&out->warnings, "JOBRUN_OUT: %lld more warnings\n",
+		    (long long)(out->warning_count - JR_OUT_WARNINGS_MAX));
+	out->ended = true;
+}
+
+void
+jr_out_read(struct jr_out *out, bool last)
+{
+	if (out->ended)
+		return;
+	read_on(out);
+	if (last)
+		finish(out);
+}
+
+static bool
+make_files(struct jr_out *out, const char *checkpoint, const struct jr_limits *limits)
+{
+	char *text;
+	int fd;
+
+	out->fd = jr_out_dir_make(out->outs, out->name, "", limits);
+	if (out->fd < 0 || checkpoint == NULL)
+		return out->fd >= 0;
+	text = jr_xasprintf("%s\n", checkpoint);
+	fd = jr_out_dir_make(out->outs, out->checkpoint_name, text, limits);
+	free(text); /* leaves errno alone */
+	if (fd >= 0)
+		(void)close(fd);
+	return fd >= 0;
+}
+
+struct jr_out *
+jr_out_open(struct jr_outs *outs, int64_t run_id, int64_t claim_seq, const char *checkpoint,
+    const struct jr_limits *limits, struct jr_err *err)
+{
+	struct jr_out *out;
+
+	if (limits != NULL && limits->has_account && !jr_out_dir_is_open(outs)) {
+		jr_fail(err, JR_E_CONFIG,
+		    "its account cannot reach %s: every directory above it must have x for others: "
+		    "set another TMPDIR for jobrun",
+		    outs->path);
+		return NULL;
+	}
+	out = jr_xcalloc(1, sizeof(*out));
+	out->outs = outs;
+	out->fd = -1;
+	jr_buf_init(&out->line, LINE_BYTES_MAX);
+	jr_buf_init(&out->warnings, WARNINGS_BYTES);
+	out->name = jr_xasprintf("%lld.%lld.out", (long long)run_id, (long long)claim_seq);
+	out->path = jr_xasprintf("%s/%s", outs->path, out->name);
+	if (checkpoint != NULL) {
+		out->checkpoint_name =
+		    jr_xasprintf("%lld.%lld.checkpoint", (long long)run_id, (long long)claim_seq);
+		out->checkpoint_path = jr_xasprintf("%s/%s", outs->path, out->checkpoint_name);
+	}
+	if (make_files(out, checkpoint, limits))
+		return out;
+	jr_fail(err, JR_E_TEMP,
+	    "could not make a file for JOBRUN_OUT or JOBRUN_CHECKPOINT in %s: %s", outs->path,
+	    strerror(errno));
+	jr_out_close(out);
+	return NULL;
+}
+
+void
+jr_out_close(struct jr_out *out)
+{
+	if (out == NULL)
+		return;
+	if (out->fd >= 0)
+		(void)close(out->fd);
+	jr_out_dir_remove(out->outs, out->name);
+	if (out->checkpoint_name != NULL)
+		jr_out_dir_remove(out->outs, out->checkpoint_name);
+	for (size_t i = 0; i < JR_SAYS_COUNT; i++)
+		free(out->said[i].line);
+	jr_buf_release(&out->line);
+	jr_buf_release(&out->warnings);
+	free(out->name);
+	free(out->path);
+	free(out->checkpoint_name);
+	free(out->checkpoint_path);
+	free(out);
+}
+
+const char *
+jr_out_path(const struct jr_out *out)
+{
+	return out->path;
+}
+
+const char *
+jr_out_checkpoint_path(const struct jr_out *out)
+{
+	return out->checkpoint_path;
+}
+
+const char *
+jr_out_progress(const struct jr_out *out)
+{
+	return out->said[JR_SAYS_PROGRESS].line;
+}
+
+const char *
+jr_out_checkpoint(const struct jr_out *out)
+{
+	return out->said[JR_SAYS_CHECKPOINT].line;
+}
+
+const char *
+jr_out_result(const struct jr_out *out)
+{
+	return out->said[JR_SAYS_RESULT].line;
+}
+
+static const char *
+take_news(struct said *said)
+{
+	bool is_new = said->is_new;
+
+	said->is_new = false;
+	return is_new ? said->line : NULL;
+}
+
+void
+jr_out_news(struct jr_out *out, const char **progress, const char **checkpoint)
+{
+	*progress = take_news(&out->said[JR_SAYS_PROGRESS]);
+	*checkpoint = take_news(&out->said[JR_SAYS_CHECKPOINT]);
+}
+
+int64_t
+jr_out_retry_in_ms(const struct jr_out *out)
+{
+	return out->retry_in_ms;
+}
+
+const char *
+jr_out_warnings(const struct jr_out *out)
+{
+	return out->warnings.data;
+}

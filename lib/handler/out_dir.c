@@ -1,0 +1,246 @@
+/*
+ * out_dir: the directory of a runner for the files of its handlers, and what dead runners left.
+ *
+ * A directory is in use as long as its lock (flock) is held, and the kernel drops that with the last descriptor of its
+ * holder, however it died. So what can be locked belongs to nobody. What must hold: nothing is followed and nothing is
+ * entered that does not belong to this account: the directory around it may be /tmp.
+ */
+#include "handler/out_parts.h"
+
+#include "base/mem.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TRIES 20           /* to make a directory that no sweep takes away before it is locked */
+#define SWEPT_MAX 100      /* directories swept away at once; the others wait for the next runner */
+#define SEEN_MAX 100000    /* names looked at for them */
+#define REMOVED_MAX 100000 /* files of one directory */
+
+bool
+jr_out_dir_has(const struct jr_outs *outs, const char *name, int fd)
+{
+	struct stat named, own;
+
+	return fstat(fd, &own) == 0 && fstatat(outs->fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       named.st_dev == own.st_dev && named.st_ino == own.st_ino;
+}
+
+static void
+remove_at(int fd, const char *name)
+{
+	if (unlinkat(fd, name, 0) < 0 && (errno == EISDIR || errno == EPERM))
+		(void)unlinkat(fd, name, AT_REMOVEDIR);
+}
+
+void
+jr_out_dir_remove(const struct jr_outs *outs, const char *name)
+{
+	remove_at(outs->fd, name);
+}
+
+static bool
+write_all(int fd, const char *text)
+{
+	size_t len = strlen(text);
+
+	while (len > 0) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return false;
+		text += n;
+		len -= (size_t)n;
+	}
+	return true;
+}
+
+/* errno says why it is -1. */
+static int
+create(const struct jr_outs *outs, const char *name)
+{
+	const int flags = O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+	int fd = openat(outs->fd, name, flags, 0600);
+
+	if (fd >= 0 || errno != EEXIST)
+		return fd;
+	remove_at(outs->fd, name); /* a handler has put something there */
+	return openat(outs->fd, name, flags, 0600);
+}
+
+int
+jr_out_dir_make(
+    const struct jr_outs *outs, const char *name, const char *text, const struct jr_limits *limits)
+{
+	bool is_other = limits != NULL && limits->has_account;
+	int fd = create(outs, name), error;
+
+	if (fd < 0)
+		return -1;
+	if ((!is_other || fchown(fd, limits->uid, limits->gid) == 0) && write_all(fd, text))
+		return fd;
+	error = errno;
+	(void)close(fd);
+	errno = error;
+	return -1;
+}
+
+/* What is in the directory behind fd. Links are removed, never followed. */
+static void
+empty_directory(int fd)
+{
+	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
+	struct dirent *entry;
+
+	if (dir == NULL) {
+		if (copy >= 0)
+			(void)close(copy);
+		return;
+	}
+	for (int i = 0; i < REMOVED_MAX && (entry = readdir(dir)) != NULL; i++) {
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			remove_at(fd, entry->d_name);
+	}
+	(void)closedir(dir);
+}
+
+/* Lock the directory `name` in the one behind `parent` if it is ours and nobody's. The descriptor or -1. */
+static int
+lock_directory(int parent, const char *name)
+{
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return -1;
+	/* Of one that was removed meanwhile no link is left. */
+	if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+	    fstat(fd, &st) == 0 && st.st_nlink > 0)
+		return fd;
+	(void)close(fd);
+	return -1;
+}
+
+static void
+sweep(const char *parent, const char *prefix)
+{
+	DIR *dir = opendir(parent);
+	struct dirent *entry;
+	int swept = 0;
+
+	if (dir == NULL)
+		return;
+	for (int i = 0; i < SEEN_MAX && swept < SWEPT_MAX && (entry = readdir(dir)) != NULL; i++) {
+		int fd;
+
+		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
+			continue;
+		fd = lock_directory(dirfd(dir), entry->d_name);
+		if (fd < 0)
+			continue;
+		empty_directory(fd);
+		(void)unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
+		(void)close(fd);
+		swept++;
+	}
+	(void)closedir(dir);
+}
+
+/* One try: false with errno, or EAGAIN if somebody's sweep was faster. */
+static bool
+make_directory(struct jr_outs *outs)
+{
+	bool as_root = geteuid() == 0;
+
+	if (mkdtemp(outs->path) == NULL)
+		return false;
+	outs->fd = lock_directory(AT_FDCWD, outs->path);
+	if (outs->fd < 0) {
+		bool passing = errno == EMFILE || errno == ENFILE;
+
+		(void)rmdir(outs->path);
+		errno = passing ? EMFILE : EAGAIN;
+		return false;
+	}
+	/* Handlers of other accounts must reach their file, and see no other. */
+	return !as_root || fchmod(outs->fd, 0711) == 0;
+}
+
+static const char *
+parent_directory(void)
+{
+	const char *tmpdir = getenv("TMPDIR");
+
+	/* A relative one would mean another place to the handler. */
+	return tmpdir != NULL && tmpdir[0] == '/' ? tmpdir : "/tmp";
+}
+
+/* May accounts that are neither its owner nor of its group pass every directory above it? */
+bool
+jr_out_dir_is_open(const struct jr_outs *outs)
+{
+	char *path = jr_xstrdup(outs->path);
+	bool open = true;
+
+	for (char *slash = strrchr(path, '/'); open && slash != NULL; slash = strrchr(path, '/')) {
+		struct stat st;
+
+		*slash = '\0';
+		open = stat(path[0] != '\0' ? path : "/", &st) == 0 && (st.st_mode & S_IXOTH) != 0;
+	}
+	free(path);
+	return open;
+}
+
+struct jr_outs *
+jr_outs_open(struct jr_err *err)
+{
+	struct jr_outs *outs = jr_xcalloc(1, sizeof(*outs));
+	const char *parent = parent_directory();
+	char *prefix = jr_xasprintf("jobrun-out-%lld-", (long long)geteuid());
+	bool made = false;
+	int error = EAGAIN;
+
+	sweep(parent, prefix);
+	outs->fd = -1;
+	for (int i = 0; i < TRIES && !made && error == EAGAIN; i++) {
+		free(outs->path);
+		outs->path = jr_xasprintf("%s/%sXXXXXX", parent, prefix);
+		made = make_directory(outs);
+		error = errno;
+	}
+	free(prefix);
+	if (made)
+		return outs;
+	jr_fail(err, JR_E_TEMP, "could not make a directory for JOBRUN_OUT in %s: %s", parent,
+	    strerror(error));
+	if (outs->fd >= 0)
+		jr_outs_close(outs);
+	else {
+		free(outs->path);
+		free(outs);
+	}
+	return NULL;
+}
+
+void
+jr_outs_close(struct jr_outs *outs)
+{
+	if (outs == NULL)
+		return;
+	empty_directory(outs->fd);
+	(void)rmdir(outs->path);
+	(void)close(outs->fd);
+	free(outs->path);
+	free(outs);
+}

@@ -1,0 +1,218 @@
+/*
+ * out_line: what one line of JOBRUN_OUT says.
+ *
+ * jansson judges whether it is JSON, and no more is taken from it than the names of the members and the duration: the
+ * text itself goes to the server. What must hold: a line that is taken here is taken by the server too, since it is
+ * written together with the outcome of the run. Therefore the text is measured: what PostgreSQL's jsonb cannot hold or
+ * the table does not take is refused here, with a bound that never comes out too low.
+ */
+#include "handler/out_parts.h"
+
+#include "base/parse.h"
+#include "base/text.h"
+
+#include <ctype.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WHY_MAX 200
+#define NAME_SHOWN 40
+
+/* What the table takes of a value as jsonb. */
+#define SMALL_MAX 65536   /* progress */
+#define LARGE_MAX 1049600 /* checkpoint, result */
+
+#define NUMBER_MAX 16000 /* digits and exponent; numeric ends at 16383 behind the point */
+
+static const char *const names[] = {
+    [JR_SAYS_PROGRESS] = "progress",
+    [JR_SAYS_CHECKPOINT] = "checkpoint",
+    [JR_SAYS_RESULT] = "result",
+    [JR_SAYS_RETRY_IN] = "retry_in",
+};
+
+struct measure {
+	size_t jsonb_size; /* at most */
+	bool has_huge_number;
+};
+
+/* What a number takes as an element of jsonb: its entry, padding, two headers, four digits in two bytes. */
+static size_t
+size_of_number(size_t digits)
+{
+	return 4 + 3 + 8 + 2 * (digits / 4 + 2);
+}
+
+/* Measure the number at text[0]; its length. */
+static size_t
+measure_number(const char *text, size_t len, struct measure *measure)
+{
+	size_t digits = 0, exponent = 0, i = 0;
+	bool in_exponent = false;
+
+	for (; i < len && (isalnum((unsigned char)text[i]) || strchr("+-.", text[i]) != NULL);
+	     i++) {
+		bool is_digit = isdigit((unsigned char)text[i]) != 0;
+
+		if (text[i] == 'e' || text[i] == 'E')
+			in_exponent = true;
+		else if (is_digit && !in_exponent)
+			digits++;
+		else if (is_digit && exponent <= NUMBER_MAX)
+			exponent = exponent * 10 + (size_t)(text[i] - '0');
+	}
+	if (digits + exponent > NUMBER_MAX)
+		measure->has_huge_number = true;
+	measure->jsonb_size += size_of_number(digits);
+	return i;
+}
+
+/* Measure the string that begins at text[0]; its length with both quotes. An escape is never shorter than what it means. */
+static size_t
+measure_string(const char *text, size_t len, struct measure *measure)
+{
+	size_t i = 1;
+
+	while (i < len && text[i] != '"')
+		i += text[i] == '\\' ? 2 : 1;
+	measure->jsonb_size += 4 + i;
+	return i + 1;
+}
+
+/* `text` is valid JSON. Each value and each key has an entry of four bytes, each container a header and padding. */
+static struct measure
+measure_text(const char *text, size_t len)
+{
+	struct measure measure = {.jsonb_size = 16};
+
+	for (size_t i = 0; i < len;) {
+		char c = text[i];
+
+		if (c == '"') {
+			i += measure_string(text + i, len - i, &measure);
+		} else if (c == '-' || isdigit((unsigned char)c)) {
+			i += measure_number(text + i, len - i, &measure);
+		} else {
+			if (c == '{' || c == '[')
+				measure.jsonb_size += 4 + 4 + 3;
+			else if (c == 't' || c == 'f' || c == 'n') /* true, false, null */
+				measure.jsonb_size += 4;
+			i++;
+		}
+	}
+	return measure;
+}
+
+static bool
+read_retry_in(const json_t *value, int64_t *ms, struct jr_err *err)
+{
+	if (!json_is_string(value))
+		return jr_fail(err, JR_E_DATA, "retry_in is no string such as \"5m\"");
+	if (!jr_parse_duration("retry_in", json_string_value(value), ms, err))
+		return false;
+	if (*ms <= 0)
+		return jr_fail(err, JR_E_DATA, "retry_in must be more than 0");
+	return true;
+}
+
+static bool
+refuse_name(const char *name, struct jr_err *err)
+{
+	const char *nearest = jr_text_nearest(name, names, JR_COUNT(names));
+	char *shown = jr_text_clean(name, strlen(name), NAME_SHOWN);
+
+	if (nearest != NULL)
+		jr_fail(
+		    err, JR_E_DATA, "unknown member \"%s\": did you mean \"%s\"?", shown, nearest);
+	else
+		jr_fail(err, JR_E_DATA,
+		    "unknown member \"%s\": known are progress, checkpoint, result and retry_in",
+		    shown);
+	free(shown);
+	return false;
+}
+
+static bool
+read_members(json_t *root, struct jr_out_line *line, struct jr_err *err)
+{
+	const char *name;
+	json_t *value;
+	bool any = false;
+
+	if (!json_is_object(root))
+		return jr_fail(
+		    err, JR_E_DATA, "not an object such as {\"progress\": {\"done\": 40}}");
+	json_object_foreach(root, name, value)
+	{
+		size_t i = 0;
+
+		while (i < JR_COUNT(names) && strcmp(name, names[i]) != 0)
+			i++;
+		if (i == JR_COUNT(names))
+			return refuse_name(name, err);
+		if (i == JR_SAYS_RETRY_IN && !read_retry_in(value, &line->retry_in_ms, err))
+			return false;
+		line->says[i] = true;
+		any = true;
+	}
+	return any || jr_fail(err, JR_E_DATA,
+			  "an empty object: known are progress, checkpoint, result and retry_in");
+}
+
+static bool
+check_sizes(
+    const struct measure *measure, size_t len, const struct jr_out_line *line, struct jr_err *err)
+{
+	if (measure->has_huge_number)
+		return jr_fail(err, JR_E_DATA, "a number of more than %d digits", NUMBER_MAX);
+	if (line->says[JR_SAYS_PROGRESS] && len > JR_PROGRESS_MAX)
+		return jr_fail(
+		    err, JR_E_DATA, "%zu bytes: progress has at most %d", len, JR_PROGRESS_MAX);
+	if (line->says[JR_SAYS_PROGRESS] && measure->jsonb_size > SMALL_MAX)
+		return jr_fail(err, JR_E_DATA,
+		    "progress of too many parts: it would take more than %d bytes in the database",
+		    SMALL_MAX);
+	return true;
+}
+
+/* Integers are read as reals, so that large ones are no error: their digits stay in the text. */
+static json_t *
+parse(const char *text, size_t len, struct jr_err *err)
+{
+	json_error_t why;
+	json_t *root;
+	char *clean;
+
+	if (memchr(text, '\0', len) != NULL) {
+		jr_fail(err, JR_E_DATA, "it has a NUL byte");
+		return NULL;
+	}
+	root = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &why);
+	if (root != NULL)
+		return root;
+	clean = jr_text_clean(why.text, strlen(why.text), WHY_MAX);
+	jr_fail(err, JR_E_DATA, "not JSON, at column %d: %s", why.column, clean);
+	free(clean);
+	return NULL;
+}
+
+bool
+jr_out_line_read(const char *text, size_t len, struct jr_out_line *line, struct jr_err *err)
+{
+	struct measure measure = measure_text(text, len);
+	json_t *root;
+	bool done;
+
+	*line = (struct jr_out_line){0};
+	/* Before jansson makes a hundred times as much of it. */
+	if (measure.jsonb_size > LARGE_MAX)
+		return jr_fail(
+		    err, JR_E_DATA, "it would take more than %d bytes in the database", LARGE_MAX);
+	root = parse(text, len, err);
+	if (root == NULL)
+		return false;
+	done = read_members(root, line, err) && check_sizes(&measure, len, line, err);
+	json_decref(root);
+	return done;
+}

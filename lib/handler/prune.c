@@ -1,0 +1,51 @@
+/*
+ * prune: see prune.h.
+ *
+ * The pauses are what keeps claims quick beside it: at full speed a pruner takes a CPU and the disk for itself. They are
+ * four times as long as the steps, so that a server in trouble, which is slow, is left alone longer.
+ */
+#include "handler/prune.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "pg/pg_error.h"
+
+#define PAUSE_MAX_MS 1000
+
+/* clang-format off */
+enum { P_STATE, P_DONE, P_GONE, P_KIND, P_LINE, P_HOURS };
+/* clang-format on */
+
+void
+jr_prune_init(struct jr_prune *prune, bool dry_run)
+{
+	*prune = (struct jr_prune){.state = jr_xstrdup(dry_run ? "{\"dry_run\": true}" : "{}")};
+}
+
+void
+jr_prune_release(struct jr_prune *prune)
+{
+	free(prune->state);
+	free(prune->kind);
+	free(prune->line);
+	*prune = (struct jr_prune){.state = NULL};
+}
+
+void
+jr_prune_take(struct jr_prune *prune, const PGresult *result)
+{
+	jr_prune_release(prune);
+	prune->state = jr_xstrdup(PQgetvalue(result, 0, P_STATE));
+	prune->done = jr_pg_bool(result, 0, P_DONE);
+	prune->gone = jr_pg_int(result, 0, P_GONE, 0);
+	prune->kind = jr_xstrdup_or_null(jr_pg_text(result, 0, P_KIND));
+	prune->line = jr_xstrdup(PQgetvalue(result, 0, P_LINE));
+	prune->hours = jr_pg_int(result, 0, P_HOURS, 0);
+}
+
+int64_t
+jr_prune_pause_ms(int64_t took_ms)
+{
+	return took_ms < PAUSE_MAX_MS / 4 ? 4 * took_ms + 1 : PAUSE_MAX_MS;
+}

@@ -1,0 +1,303 @@
+/*
+ * settings: NAME.json, what people say about a handler.
+ *
+ * First the kind of the handler is made out, then all names are looked at, then all values, then what belongs together:
+ * so the first thing that is said about a file is the one to mend first. What must hold: *settings is either what the
+ * whole file says or as after init.
+ */
+#include "handler/settings.h"
+
+#include "base/mem.h"
+#include "handler/settings_parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define AT(field) offsetof(struct jr_settings, field)
+#define SQLSTATE_CHARACTERS "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+void
+jr_settings_init(struct jr_settings *settings)
+{
+	*settings = (struct jr_settings){.timeout_ms = -1,
+	    .grace_ms = -1,
+	    .limits = {.cpu_s = -1, .memory = -1, .files = -1, .processes = -1}};
+}
+
+void
+jr_settings_release(struct jr_settings *settings)
+{
+	jr_rules_release(&settings->rules);
+	jr_strings_free(settings->argv);
+	jr_strings_free(settings->env);
+	free(settings->cwd);
+	free(settings->user);
+	free(settings->home);
+	free(settings->limits.groups);
+	jr_http_target_free(settings->http);
+	jr_settings_init(settings);
+}
+
+static bool
+is_number(const json_t *value, int64_t min, int64_t max)
+{
+	return json_integer_value(value) >= min && json_integer_value(value) <= max;
+}
+
+/* One element of "give_up" or "later" as jr_codes keeps it; NULL after a refusal. Caller frees. */
+static char *
+read_code(const struct jr_reading *r, const struct jr_step *step, const json_t *value)
+{
+	const char *name = jr_step_name(step);
+	int64_t min = r->kind == JR_WITH_HTTP ? 100 : 1, max = r->kind == JR_WITH_HTTP ? 599 : 255;
+	const char *text = json_string_value(value);
+
+	if (r->kind == JR_WITH_SQL && text == NULL)
+		(void)jr_refuse_type(r, step, value, "strings like \"23505\" or \"23\"");
+	else if (r->kind == JR_WITH_SQL && (strlen(text) == 5 || strlen(text) == 2) &&
+		 text[strspn(text, SQLSTATE_CHARACTERS)] == '\0')
+		return jr_xstrdup(text);
+	else if (r->kind == JR_WITH_SQL)
+		(void)jr_refuse(r, step,
+		    "%s: \"%.100s\" is not an SQLSTATE: five of 0-9 and A-Z, or two for a class",
+		    name, text);
+	else if (!json_is_integer(value))
+		(void)jr_refuse_type(r, step, value, "whole numbers");
+	else if (!is_number(value, min, max))
+		(void)jr_refuse(r, step,
+		    "%s: %" JSON_INTEGER_FORMAT " is out of range, expected %" PRId64
+		    " to %" PRId64,
+		    name, json_integer_value(value), min, max);
+	else
+		return jr_xasprintf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
+	return NULL;
+}
+
+static bool
+read_codes(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target)
+{
+	struct jr_settings *settings = target;
+	bool is_later = member->offset == AT(rules.later);
+	struct jr_codes *codes = is_later ? &settings->rules.later : &settings->rules.give_up;
+
+	if (!jr_read_list(r, step, value, true))
+		return false;
+	*(is_later ? &settings->rules.later_set : &settings->rules.give_up_set) = true;
+	codes->items = jr_xcalloc(json_array_size(value) + 1, sizeof(*codes->items));
+	for (size_t i = 0; i < json_array_size(value); i++) {
+		const struct jr_step element = {.up = step, .index = i};
+		char *code = read_code(r, &element, json_array_get(value, i));
+
+		if (code == NULL)
+			return false;
+		codes->items[codes->count++] = code;
+	}
+	return true;
+}
+
+/* clang-format off */
+static const struct jr_member members[] = {
+	{ .name = "timeout", .with = JR_WITH_ANY, .read = jr_read_duration, .offset = AT(timeout_ms) },
+	{ .name = "grace", .with = JR_WITH_ANY, .read = jr_read_duration, .offset = AT(grace_ms) },
+	{ .name = "give_up", .with = JR_WITH_ANY, .read = read_codes, .offset = AT(rules.give_up) },
+	{ .name = "later", .with = JR_WITH_ANY, .read = read_codes, .offset = AT(rules.later) },
+	{ .name = "argv", .with = JR_WITH_EXEC, .read = jr_read_argv },
+	{ .name = "env", .with = JR_WITH_EXEC, .read = jr_read_env },
+	{ .name = "cwd", .with = JR_WITH_EXEC, .read = jr_read_path, .offset = AT(cwd) },
+	{ .name = "nice", .with = JR_WITH_EXEC, .read = jr_read_nice, .min = -20, .max = 19 },
+	{ .name = "cpu", .with = JR_WITH_EXEC, .read = jr_read_cpu },
+	{ .name = "memory", .with = JR_WITH_EXEC, .read = jr_read_memory },
+	{ .name = "files", .with = JR_WITH_EXEC, .read = jr_read_int, .offset = AT(limits.files), .min = 8, .max = INT_MAX },
+	{ .name = "processes", .with = JR_WITH_EXEC, .read = jr_read_int, .offset = AT(limits.processes), .min = 1,
+	    .max = INT_MAX },
+	{ .name = "user", .with = JR_WITH_EXEC, .read = jr_read_user },
+	{ .name = "batch", .with = JR_WITH_SQL, .read = jr_read_int, .offset = AT(batch), .min = 1, .max = JR_BATCH_MAX },
+	{ .name = "http", .with = JR_WITH_HTTP, .read = jr_read_http },
+};
+/* clang-format on */
+
+bool
+jr_settings_is_general(const char *name)
+{
+	for (size_t i = 0; i < JR_COUNT(members); i++) {
+		if (strcmp(members[i].name, name) == 0)
+			return members[i].with == JR_WITH_ANY;
+	}
+	return false;
+}
+
+/* Which of "http" and "argv" there may be depends on the files beside this one. */
+static bool
+find_kind(struct jr_reading *r, const json_t *root)
+{
+	bool http = json_object_get(root, "http") != NULL;
+	bool argv = json_object_get(root, "argv") != NULL;
+	const struct jr_step step = {.key = http ? "http" : "argv"};
+
+	if (r->what != JR_SETTINGS_ALONE && (http || argv))
+		return jr_refuse(r, &step,
+		    "\"%s\" makes a handler of its own, but there is %s file of that name: remove "
+		    "one of them",
+		    step.key, r->what == JR_SETTINGS_SQL ? "a .sql" : "an executable");
+	if (http && argv)
+		return jr_refuse(
+		    r, &step, "\"http\" and \"argv\" are both here: a handler has one of them");
+	if (r->what == JR_SETTINGS_SQL)
+		r->kind = JR_WITH_SQL;
+	else if (r->what == JR_SETTINGS_EXEC || argv)
+		r->kind = JR_WITH_EXEC;
+	else
+		r->kind = http ? JR_WITH_HTTP : 0;
+	return true;
+}
+
+static bool
+is_expected(const struct jr_http_target *http, int64_t status)
+{
+	for (size_t i = 0; i < http->expect_count; i++) {
+		if (status >= http->expect[i].from && status <= http->expect[i].to)
+			return true;
+	}
+	return false;
+}
+
+static bool
+has_code(const struct jr_codes *codes, const char *code)
+{
+	for (size_t i = 0; i < codes->count; i++) {
+		if (strcmp(codes->items[i], code) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A code that means two things is a mistake, whichever was meant. */
+static bool
+check_codes(const struct jr_reading *r, const char *name, const struct jr_codes *codes,
+    const struct jr_codes *others)
+{
+	const struct jr_step list = {.key = name};
+
+	for (size_t i = 0; i < codes->count; i++) {
+		const struct jr_step step = {.up = &list, .index = i};
+
+		if (others != NULL && has_code(others, codes->items[i]))
+			return jr_refuse(
+			    r, &step, "%s: %s is in \"give_up\" too", name, codes->items[i]);
+		if (r->settings->http != NULL &&
+		    is_expected(r->settings->http, strtol(codes->items[i], NULL, 10)))
+			return jr_refuse(r, &step, "%s: %s is what \"expect\" calls done", name,
+			    codes->items[i]);
+	}
+	return true;
+}
+
+/* A request without a timeout of its own has that of the attempt, which stops it. */
+static void
+set_request_timeout(struct jr_settings *settings)
+{
+	if (settings->http != NULL && settings->http->timeout_ms < 0)
+		settings->http->timeout_ms =
+		    settings->timeout_ms < 0 ? JR_HTTP_TIMEOUT_MS : JR_HTTP_NO_TIMEOUT;
+}
+
+static bool
+read_root(struct jr_reading *r, const json_t *root)
+{
+	const struct jr_rules *rules = &r->settings->rules;
+
+	if (!json_is_object(root))
+		return jr_refuse(r, NULL, "expected an object, { ... }, not a list");
+	if (!find_kind(r, root) || !jr_members_check(r, NULL, root, members, JR_COUNT(members)))
+		return false;
+	if (r->kind == 0)
+		return jr_refuse(r, NULL,
+		    "\"http\" or \"argv\" is missing: there is neither an executable file nor a "
+		    ".sql file of that name");
+	if (!jr_members_read(r, NULL, root, members, JR_COUNT(members), r->settings))
+		return false;
+	set_request_timeout(r->settings);
+	return check_codes(r, "give_up", &rules->give_up, NULL) &&
+	       check_codes(r, "later", &rules->later, &rules->give_up);
+}
+
+/*
+ * jansson's text without the piece of the file that it shows, if that is a string: it may be a secret. The name of a
+ * duplicate member is none.
+ */
+static bool
+refuse_syntax(const struct jr_reading *r, const json_error_t *error)
+{
+	const char *near = strstr(error->text, " near '\"");
+	size_t len = near == NULL || json_error_code(error) == json_error_duplicate_key
+			 ? strlen(error->text)
+			 : (size_t)(near - error->text);
+
+	if (r->text[strspn(r->text, " \t\r\n")] == '\0')
+		return jr_refuse(r, NULL, "the file is empty; write {} if there is nothing to say");
+	return jr_fail(r->err, JR_E_CONFIG, "%s:%d:%d: %.*s", r->file,
+	    error->line > 0 ? error->line : 1, error->column > 0 ? error->column : 1, (int)len,
+	    error->text);
+}
+
+/* The bytes of the file, terminated. NULL on failure; caller frees. */
+static char *
+read_file(const char *path, const char *file, size_t *len, struct jr_err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char *bytes = jr_xmalloc(JR_SETTINGS_MAX + 2);
+	ssize_t got = -1;
+
+	*len = 0;
+	while (fd >= 0 && *len <= JR_SETTINGS_MAX &&
+	       (got = read(fd, bytes + *len, JR_SETTINGS_MAX + 1 - *len)) > 0)
+		*len += (size_t)got;
+	if (fd < 0 || got < 0)
+		jr_fail(err, JR_E_CONFIG, "%s: cannot read %s: %s", file, path, strerror(errno));
+	else if (*len > JR_SETTINGS_MAX)
+		jr_fail(err, JR_E_CONFIG, "%s: larger than %d bytes", file, JR_SETTINGS_MAX);
+	if (fd >= 0)
+		(void)close(fd);
+	if (got < 0 || *len > JR_SETTINGS_MAX) {
+		free(bytes);
+		return NULL;
+	}
+	bytes[*len] = '\0';
+	return bytes;
+}
+
+bool
+jr_settings_read(struct jr_settings *settings, const char *path, const char *directory,
+    enum jr_settings_for what, struct jr_err *err)
+{
+	const char *slash = strrchr(path, '/');
+	struct jr_reading r = {.file = slash != NULL ? slash + 1 : path,
+	    .directory = directory,
+	    .what = what,
+	    .settings = settings,
+	    .err = err};
+	json_error_t error;
+	json_t *root;
+	size_t len;
+	char *text = read_file(path, r.file, &len, err);
+	bool ok;
+
+	jr_settings_init(settings);
+	if (text == NULL)
+		return false;
+	r.text = text;
+	root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
+	ok = root != NULL ? read_root(&r, root) : refuse_syntax(&r, &error);
+	json_decref(root);
+	free(text);
+	if (!ok)
+		jr_settings_release(settings);
+	return ok;
+}

@@ -1,0 +1,88 @@
+/*
+ * settings: NAME.json, what people say about a handler. Read once, strictly: a member that is not known, a value of the
+ * wrong kind or out of range, a member that does not go with the kind of the handler are errors that name the file, line
+ * and column, the rule and, for a member, the nearest known one. A file that is refused refuses its handler: it must not
+ * run without the limits or the account that somebody wrote down for it.
+ *
+ *	any kind   timeout, grace ("10m"; a timeout of "0" is none); give_up, later (lists of numbers; of strings for sql)
+ *	exec       argv (instead of an executable NAME), env {"NAME": "value"}, cwd, nice, cpu ("30s"), memory ("512M"),
+ *	           files, processes, user
+ *	sql        batch
+ *	http       http {url, method, headers {}, secret "file:PATH" or two of them, timeout, connect_timeout,
+ *	           expect [200, "2xx"], allow_private, proxy (a URL or "environment"), ca_file}
+ *
+ * Relative paths are relative to the handlers directory. Read with jansson (duplicate members are refused).
+ */
+#ifndef JR_SETTINGS_H
+#define JR_SETTINGS_H
+
+#include "base/err.h"
+#include "handler/verdict.h"
+#include "process/rlimits.h"
+
+enum jr_settings_for {
+	JR_SETTINGS_EXEC, /* there is an executable NAME */
+	JR_SETTINGS_SQL,  /* there is a NAME.sql */
+	JR_SETTINGS_ALONE /* neither: the file must have "http" or "argv" */
+};
+
+#define JR_BATCH_MAX 1000 /* "batch" */
+#define JR_SECRET_MIN 24  /* bytes, as Standard Webhooks says */
+#define JR_SECRET_MAX 64
+#define JR_SECRETS_MAX 2         /* the new one, and the old one while it is replaced */
+#define JR_SETTINGS_MAX 65536    /* bytes of a NAME.json */
+#define JR_HTTP_TIMEOUT_MS 30000 /* whole transfer, unless said otherwise */
+#define JR_HTTP_NO_TIMEOUT 0     /* of its own: the attempt's ends it */
+#define JR_HTTP_CONNECT_MS 10000
+
+struct jr_secret {
+	unsigned char bytes[JR_SECRET_MAX];
+	size_t len;
+};
+
+struct jr_status_range {
+	int from, to; /* both included */
+};
+
+struct jr_http_target {
+	char *url;      /* http or https, without user and password */
+	char *method;   /* POST */
+	char **headers; /* "Name: value", NULL-terminated; never one that jobrun sets itself */
+	char *proxy;    /* NULL: none; "environment": what libcurl finds there */
+	char *ca_file;  /* NULL: the system's */
+	struct jr_secret secrets[JR_SECRETS_MAX];
+	size_t secret_count;
+	struct jr_status_range *expect; /* what is done; 2xx unless said otherwise */
+	size_t expect_count;
+	int64_t timeout_ms, connect_timeout_ms;
+	bool allow_private; /* true unless said otherwise */
+};
+
+struct jr_settings {
+	int64_t timeout_ms, grace_ms; /* -1: not said; a timeout of 0: no limit */
+	struct jr_rules rules;
+	char **argv; /* NULL: the file itself; argv[0] is absolute */
+	char **env;  /* "NAME=value", NULL-terminated; NULL: none */
+	char *cwd;   /* absolute; NULL: the handlers directory */
+	char *user;  /* the account's name, for people and its environment; NULL: none */
+	char *home;  /* its home directory */
+	struct jr_limits limits;
+	int64_t batch;               /* 0: one run at a time */
+	struct jr_http_target *http; /* NULL: none */
+};
+
+/* What a handler without a NAME.json has. */
+void jr_settings_init(struct jr_settings *settings);
+
+/*
+ * Read the file at `path`. JR_E_CONFIG with one line ("send.json:3:5: ..."); *settings is then as after init. Whether the
+ * file may be trusted was asked before (perm.h); secrets must moreover be readable by nobody but their owner and group.
+ */
+bool jr_settings_read(struct jr_settings *settings, const char *path, const char *directory,
+    enum jr_settings_for what, struct jr_err *err) JR_MUST;
+void jr_settings_release(struct jr_settings *settings);
+
+/* Standard Webhooks: "whsec_" and base64 of 24 to 64 bytes; white space around it is no matter. */
+bool jr_secret_parse(const char *text, struct jr_secret *secret, struct jr_err *err) JR_MUST;
+
+#endif

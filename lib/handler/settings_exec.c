@@ -1,0 +1,292 @@
+/*
+ * settings_exec: members that only exec handlers have: what is started, with what around it, and as whom.
+ *
+ * An account is looked up here, with all its groups, since nothing may be looked up in a child before its exec. What
+ * must hold: whatever was written down for a handler is either understood whole or refuses it.
+ */
+#include "handler/settings_parts.h"
+
+#include "base/mem.h"
+#include "base/parse.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MEMORY_MIN INT64_C(1048576) /* no program starts with less */
+#define ACCOUNT_BYTES_MAX 1048576   /* of one line of passwd */
+#define GROUPS_MAX 65536            /* what the kernel takes */
+#define ENV_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789"
+#define OWN_PREFIX "JOBRUN_"
+
+/* A bare name is what a shell would look for elsewhere. Whether it may be trusted is asked by others. */
+static bool
+check_program(
+    const struct jr_reading *r, const struct jr_step *step, const char *name, const char *path)
+{
+	if (strchr(name, '/') != NULL || access(path, F_OK) == 0 || errno != ENOENT)
+		return true;
+	return jr_refuse(r, &(struct jr_step){.up = step},
+	    "argv: there is no \"%.100s\" in the handlers directory, and PATH is not searched: "
+	    "write "
+	    "the whole path",
+	    name);
+}
+
+bool
+jr_read_argv(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target)
+{
+	struct jr_settings *settings = target;
+	size_t count;
+
+	(void)member;
+	if (!jr_read_list(r, step, value, false))
+		return false;
+	count = json_array_size(value);
+	settings->argv = jr_xcalloc(count + 1, sizeof(*settings->argv));
+	for (size_t i = 0; i < count; i++) {
+		const struct jr_step element = {.up = step, .index = i};
+		const json_t *item = json_array_get(value, i);
+
+		if (!json_is_string(item))
+			return jr_refuse_type(r, &element, item, "strings");
+		settings->argv[i] = jr_xstrdup(json_string_value(item));
+	}
+	if (settings->argv[0][0] == '\0')
+		return jr_refuse(r, &(struct jr_step){.up = step},
+		    "argv: expected the path of a program, not \"\"");
+	free(settings->argv[0]);
+	settings->argv[0] =
+	    jr_settings_path(r->directory, json_string_value(json_array_get(value, 0)));
+	return check_program(
+	    r, step, json_string_value(json_array_get(value, 0)), settings->argv[0]);
+}
+
+static bool
+is_env_name(const char *name)
+{
+	return name[0] != '\0' && (name[0] < '0' || name[0] > '9') &&
+	       name[strspn(name, ENV_CHARACTERS)] == '\0';
+}
+
+static bool
+check_env(const struct jr_reading *r, const struct jr_step *step, const json_t *value)
+{
+	if (!is_env_name(step->key))
+		return jr_refuse(r, step,
+		    "env: \"%.100s\" cannot be a variable: letters, digits and _, no digit first",
+		    step->key);
+	if (strncmp(step->key, OWN_PREFIX, sizeof(OWN_PREFIX) - 1) == 0)
+		return jr_refuse(r, step, "env.%.100s: jobrun itself sets what begins with %s",
+		    step->key, OWN_PREFIX);
+	if (!json_is_string(value))
+		return jr_refuse(r, step, "env.%.100s: expected a string, not %s", step->key,
+		    jr_type_word(value));
+	return true;
+}
+
+bool
+jr_read_env(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target)
+{
+	struct jr_settings *settings = target;
+	size_t used = 0;
+
+	(void)member;
+	if (!json_is_object(value))
+		return jr_refuse_type(r, step, value, "an object of names and strings");
+	if (json_object_size(value) > JR_SETTINGS_LIST_MAX)
+		return jr_refuse(r, step, "env: more than %d variables", JR_SETTINGS_LIST_MAX);
+	settings->env = jr_xcalloc(json_object_size(value) + 1, sizeof(*settings->env));
+	for (void *i = json_object_iter(jr_unconst(value)); i != NULL;
+	     i = json_object_iter_next(jr_unconst(value), i)) {
+		const struct jr_step variable = {.up = step, .key = json_object_iter_key(i)};
+		const json_t *text = json_object_iter_value(i);
+
+		if (!check_env(r, &variable, text))
+			return false;
+		settings->env[used++] =
+		    jr_xasprintf("%s=%s", variable.key, json_string_value(text));
+	}
+	return true;
+}
+
+/* The kernel counts it in seconds. */
+bool
+jr_read_cpu(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target)
+{
+	struct jr_settings *settings = target;
+	const struct jr_member duration = {.name = member->name, .min = 1};
+	int64_t ms = 0;
+
+	if (!jr_read_duration(r, step, value, &duration, &ms))
+		return false;
+	settings->limits.cpu_s = (ms + 999) / 1000;
+	return true;
+}
+
+bool
+jr_read_nice(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target)
+{
+	struct jr_settings *settings = target;
+	const struct jr_member number = {
+	    .name = member->name, .min = member->min, .max = member->max};
+	int64_t nice_value = 0;
+
+	if (!jr_read_int(r, step, value, &number, &nice_value))
+		return false;
+	settings->limits.has_nice = true;
+	settings->limits.nice = (int)nice_value;
+	return true;
+}
+
+/* "512M": a whole number and K, M or G, or nothing for bytes. */
+static bool
+parse_size(const char *text, int64_t *bytes)
+{
+	static const struct {
+		char letter;
+		int64_t factor;
+	} units[] = {{'K', 1024}, {'M', 1048576}, {'G', 1073741824}};
+	size_t len = strlen(text);
+	int64_t factor = 1;
+	struct jr_err err;
+	char *digits;
+	bool ok;
+
+	for (size_t i = 0; len > 1 && i < JR_COUNT(units); i++) {
+		if (text[len - 1] == units[i].letter)
+			factor = units[i].factor;
+	}
+	digits = jr_xmemdup0(text, factor > 1 ? len - 1 : len);
+	ok = jr_parse_int("", digits, 0, INT64_MAX, bytes, &err) &&
+	     !__builtin_mul_overflow(*bytes, factor, bytes);
+	free(digits);
+	return ok;
+}
+
+bool
+jr_read_memory(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target)
+{
+	struct jr_settings *settings = target;
+	int64_t bytes = 0;
+
+	(void)member;
+	if (json_is_integer(value))
+		bytes = json_integer_value(value);
+	else if (!json_is_string(value))
+		return jr_refuse_type(r, step, value, "a size like \"512M\"");
+	else if (!parse_size(json_string_value(value), &bytes))
+		return jr_refuse(r, step,
+		    "memory: \"%.100s\" is not a size; write it like \"512M\": a whole number and "
+		    "K, M or G",
+		    json_string_value(value));
+	if (bytes < MEMORY_MIN)
+		return jr_refuse(r, step,
+		    "memory: %lld bytes are too little, at least \"1M\": no program starts with "
+		    "less",
+		    (long long)bytes);
+	settings->limits.memory = bytes;
+	return true;
+}
+
+/* All groups of an account that has been found. */
+static bool
+read_groups(const struct passwd *account, struct jr_limits *limits)
+{
+	int size = 32;
+
+	for (;;) {
+		gid_t *groups = jr_xcalloc((size_t)size, sizeof(*groups));
+		int count = size;
+
+		if (getgrouplist(account->pw_name, account->pw_gid, groups, &count) >= 0) {
+			limits->groups = groups;
+			limits->group_count = (size_t)count;
+			return true;
+		}
+		free(groups);
+		if (size >= GROUPS_MAX)
+			return false;
+		size = count > size && count <= GROUPS_MAX ? count : size * 2;
+	}
+}
+
+/* 0, ENOENT, or an errno. *bytes is for the caller to free in any case. */
+static int
+find_account(const char *name, struct passwd *account, char **bytes)
+{
+	for (size_t size = 1024; size <= ACCOUNT_BYTES_MAX; size *= 2) {
+		struct passwd *found = NULL;
+		int answer;
+
+		free(*bytes);
+		*bytes = jr_xmalloc(size);
+		answer = getpwnam_r(name, account, *bytes, size, &found);
+		if (answer == ERANGE)
+			continue;
+		/* Some services say "none" by an errno. */
+		if (found == NULL)
+			return answer == 0 || answer == ESRCH || answer == EBADF || answer == EPERM
+				   ? ENOENT
+				   : answer;
+		return 0;
+	}
+	return ERANGE;
+}
+
+static bool
+look_up(const struct jr_reading *r, const struct jr_step *step, const char *name,
+    struct jr_settings *settings)
+{
+	struct passwd account;
+	char *bytes = NULL;
+	int answer = find_account(name, &account, &bytes);
+	bool ok = false;
+
+	if (answer == ENOENT) {
+		(void)jr_refuse(r, step, "user: there is no account \"%.100s\" on this host", name);
+	} else if (answer != 0) {
+		(void)jr_refuse(
+		    r, step, "user: could not look up \"%.100s\": %s", name, strerror(answer));
+	} else if (!read_groups(&account, &settings->limits)) {
+		(void)jr_refuse(
+		    r, step, "user: \"%.100s\" is in more than %d groups", name, GROUPS_MAX);
+	} else {
+		settings->limits.has_account = true;
+		settings->limits.uid = account.pw_uid;
+		settings->limits.gid = account.pw_gid;
+		settings->user = jr_xstrdup(name);
+		settings->home = jr_xstrdup(account.pw_dir);
+		ok = true;
+	}
+	free(bytes);
+	return ok;
+}
+
+bool
+jr_read_user(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target)
+{
+	const char *name = jr_read_text(r, step, value, "the name of an account");
+
+	(void)member;
+	if (name == NULL)
+		return false;
+	if (name[strspn(name, "0123456789")] == '\0')
+		return jr_refuse(
+		    r, step, "user: \"%.100s\" is a number; write the account's name", name);
+	if (geteuid() != 0)
+		return jr_refuse(r, step,
+		    "user: only when jobrun is started by root can a handler run as \"%.100s\"",
+		    name);
+	return look_up(r, step, name, target);
+}

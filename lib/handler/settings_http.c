@@ -1,0 +1,339 @@
+/*
+ * settings_http: "http", what is asked of whom.
+ *
+ * URLs are judged by libcurl's own parser, so that what is checked here and what is connected to later cannot be two
+ * things. What must hold: no header can end a header or be one that jobrun sets itself; no text of a value that may be
+ * a secret gets into a message.
+ */
+#include "base/mem.h"
+#include "handler/settings_parts.h"
+#include "process/perm.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define AT(field) offsetof(struct jr_http_target, field)
+#define HEADERS_MAX 50
+#define METHOD_MAX 20
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+/* RFC 9110, section 5.6.2 */
+#define TOKEN_CHARACTERS "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz" LETTERS
+
+void
+jr_http_target_free(struct jr_http_target *target)
+{
+	if (target == NULL)
+		return;
+	free(target->url);
+	free(target->method);
+	jr_strings_free(target->headers);
+	free(target->proxy);
+	free(target->ca_file);
+	free(target->expect);
+	explicit_bzero(target->secrets, sizeof(target->secrets));
+	free(target);
+}
+
+static bool
+has_part(CURLU *url, CURLUPart part)
+{
+	char *text = NULL;
+	bool has = curl_url_get(url, part, &text, 0) == CURLUE_OK && text[0] != '\0';
+
+	curl_free(text);
+	return has;
+}
+
+static bool
+has_scheme(CURLU *url, const char *const *schemes)
+{
+	char *scheme = NULL;
+	bool found = false;
+
+	if (curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK)
+		return false;
+	for (; !found && *schemes != NULL; schemes++)
+		found = strcasecmp(*schemes, scheme) == 0;
+	curl_free(scheme);
+	return found;
+}
+
+/* Why it cannot be used, NULL if it can. */
+static const char *
+problem_of_url(const char *text, const char *const *schemes, const char *scheme_words)
+{
+	CURLU *url = curl_url();
+	const char *problem = NULL;
+
+	if (url == NULL)
+		abort(); /* as mem.h does */
+	if (curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK)
+		problem = "it is not a URL like https://host/path";
+	else if (!has_scheme(url, schemes))
+		problem = scheme_words;
+	else if (!has_part(url, CURLUPART_HOST))
+		problem = "there is no host in it";
+	else if (has_part(url, CURLUPART_USER) || has_part(url, CURLUPART_PASSWORD))
+		problem = "there must be no user or password in it";
+	else if (strchr(text, '#') != NULL)
+		problem = "there must be no # in it: a fragment is never sent";
+	curl_url_cleanup(url);
+	return problem;
+}
+
+static bool
+read_url(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target)
+{
+	static const char *const schemes[] = {"http", "https", NULL};
+	struct jr_http_target *http = target;
+	const char *text = jr_read_text(r, step, value, "a URL");
+	const char *problem;
+
+	(void)member;
+	if (text == NULL)
+		return false;
+	problem = problem_of_url(text, schemes, "it must begin with https:// or http://");
+	if (problem != NULL)
+		return jr_refuse(r, step, "url: cannot be used: %s", problem);
+	http->url = jr_xstrdup(text);
+	return true;
+}
+
+static bool
+read_proxy(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target)
+{
+	static const char *const schemes[] = {"http", "https", "socks5", "socks5h", NULL};
+	struct jr_http_target *http = target;
+	const char *text = jr_read_text(r, step, value, "a URL or \"environment\"");
+	const char *problem = NULL;
+
+	(void)member;
+	if (text == NULL)
+		return false;
+	if (strcmp(text, "environment") != 0)
+		problem = problem_of_url(
+		    text, schemes, "it must begin with http://, https:// or socks5://");
+	if (problem != NULL)
+		return jr_refuse(r, step,
+		    "proxy: cannot be used: %s; or write \"environment\" for what https_proxy "
+		    "says",
+		    problem);
+	http->proxy = jr_xstrdup(text);
+	return true;
+}
+
+static bool
+read_method(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target)
+{
+	struct jr_http_target *http = target;
+	const char *text = jr_read_text(r, step, value, "a method like \"POST\"");
+
+	(void)member;
+	if (text == NULL)
+		return false;
+	if (strlen(text) > METHOD_MAX || text[strspn(text, LETTERS)] != '\0')
+		return jr_refuse(r, step,
+		    "method: \"%.100s\" is not a method: 1 to %d capital letters, like \"POST\"",
+		    text, METHOD_MAX);
+	free(http->method);
+	http->method = jr_xstrdup(text);
+	return true;
+}
+
+static bool
+is_own_header(const char *name)
+{
+	static const char *const own[] = {"webhook-id", "webhook-timestamp", "webhook-signature",
+	    "idempotency-key", "traceparent", "content-length", "transfer-encoding", "expect",
+	    "connection", "jobrun-run", "jobrun-type", "jobrun-attempt"};
+
+	for (size_t i = 0; i < JR_COUNT(own); i++) {
+		if (strcasecmp(own[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Any byte that could end a header; a tab cannot. */
+static bool
+has_control(const char *text)
+{
+	for (; *text != '\0'; text++) {
+		if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7F)
+			return true;
+	}
+	return false;
+}
+
+static bool
+has_header(char *const *headers, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (; *headers != NULL; headers++) {
+		if (strncasecmp(*headers, name, len) == 0 && (*headers)[len] == ':')
+			return true;
+	}
+	return false;
+}
+
+/* The values are never shown: they may be secrets. */
+static bool
+check_header(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    char *const *before)
+{
+	const char *name = step->key, *text = json_string_value(value);
+
+	if (name[0] == '\0' || name[strspn(name, TOKEN_CHARACTERS)] != '\0')
+		return jr_refuse(
+		    r, step, "headers: \"%.100s\" cannot be the name of a header", name);
+	if (is_own_header(name))
+		return jr_refuse(r, step, "headers: jobrun itself sets \"%s\"", name);
+	if (has_header(before, name))
+		return jr_refuse(r, step, "headers: \"%.100s\" is there twice", name);
+	if (text == NULL)
+		return jr_refuse(r, step, "headers.%.100s: expected a string, not %s", name,
+		    jr_type_word(value));
+	if (has_control(text))
+		return jr_refuse(r, step,
+		    "headers: the value of \"%.100s\" has a line end or another control character "
+		    "in it",
+		    name);
+	if (text[strspn(text, " \t")] == '\0')
+		return jr_refuse(r, step, "headers: the value of \"%.100s\" is empty", name);
+	return true;
+}
+
+static bool
+read_headers(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target)
+{
+	struct jr_http_target *http = target;
+	size_t used = 0;
+
+	(void)member;
+	if (!json_is_object(value))
+		return jr_refuse_type(r, step, value, "an object of names and strings");
+	if (json_object_size(value) > HEADERS_MAX)
+		return jr_refuse(r, step, "headers: more than %d", HEADERS_MAX);
+	http->headers = jr_xcalloc(json_object_size(value) + 1, sizeof(*http->headers));
+	for (void *i = json_object_iter(jr_unconst(value)); i != NULL;
+	     i = json_object_iter_next(jr_unconst(value), i)) {
+		const struct jr_step header = {.up = step, .key = json_object_iter_key(i)};
+		const json_t *text = json_object_iter_value(i);
+
+		if (!check_header(r, &header, text, http->headers))
+			return false;
+		http->headers[used++] = jr_xasprintf("%s: %s", header.key, json_string_value(text));
+	}
+	return true;
+}
+
+/* 204 or "2xx". */
+static bool
+read_range(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    struct jr_status_range *range)
+{
+	const char *text = json_string_value(value);
+
+	if (json_is_integer(value) && json_integer_value(value) >= 100 &&
+	    json_integer_value(value) <= 599) {
+		range->from = (int)json_integer_value(value);
+		range->to = range->from;
+		return true;
+	}
+	if (text != NULL && text[0] >= '1' && text[0] <= '5' && strcmp(text + 1, "xx") == 0) {
+		range->from = (text[0] - '0') * 100;
+		range->to = range->from + 99;
+		return true;
+	}
+	return jr_refuse(
+	    r, step, "expect: expected statuses from 100 to 599 and strings like \"2xx\"");
+}
+
+static bool
+read_expect(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target)
+{
+	struct jr_http_target *http = target;
+
+	(void)member;
+	if (!jr_read_list(r, step, value, false))
+		return false;
+	free(http->expect);
+	http->expect_count = json_array_size(value);
+	http->expect = jr_xcalloc(http->expect_count, sizeof(*http->expect));
+	for (size_t i = 0; i < http->expect_count; i++) {
+		const struct jr_step element = {.up = step, .index = i};
+
+		if (!read_range(r, &element, json_array_get(value, i), &http->expect[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool
+read_ca_file(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target)
+{
+	const struct jr_http_target *http = target;
+	struct jr_err err = {.code = JR_E_CONFIG};
+
+	if (!jr_read_path(r, step, value, member, target))
+		return false;
+	/* Who can write to it says whom to trust; and a pipe would hold libcurl, and all of us with it. */
+	if (!jr_perm_check_named(http->ca_file, &err))
+		return jr_refuse(r, step, "ca_file: %s", err.msg);
+	if (access(http->ca_file, R_OK) != 0)
+		return jr_refuse(
+		    r, step, "ca_file: cannot read %s: %s", http->ca_file, strerror(errno));
+	return true;
+}
+
+/* clang-format off */
+static const struct jr_member members[] = {
+	{ .name = "url", .with = JR_WITH_HTTP, .read = read_url },
+	{ .name = "method", .with = JR_WITH_HTTP, .read = read_method },
+	{ .name = "headers", .with = JR_WITH_HTTP, .read = read_headers },
+	{ .name = "secret", .with = JR_WITH_HTTP, .read = jr_read_secret },
+	{ .name = "timeout", .with = JR_WITH_HTTP, .read = jr_read_duration, .offset = AT(timeout_ms), .min = 1 },
+	{ .name = "connect_timeout", .with = JR_WITH_HTTP, .read = jr_read_duration, .offset = AT(connect_timeout_ms), .min = 1 },
+	{ .name = "expect", .with = JR_WITH_HTTP, .read = read_expect },
+	{ .name = "allow_private", .with = JR_WITH_HTTP, .read = jr_read_bool, .offset = AT(allow_private) },
+	{ .name = "proxy", .with = JR_WITH_HTTP, .read = read_proxy },
+	{ .name = "ca_file", .with = JR_WITH_HTTP, .read = read_ca_file, .offset = AT(ca_file) },
+};
+/* clang-format on */
+
+bool
+jr_read_http(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target)
+{
+	struct jr_settings *settings = target;
+	struct jr_http_target *http;
+
+	(void)member;
+	if (!json_is_object(value))
+		return jr_refuse_type(r, step, value, "an object with at least \"url\"");
+	http = jr_xcalloc(1, sizeof(*http));
+	settings->http = http;
+	http->method = jr_xstrdup("POST");
+	http->timeout_ms = -1; /* not said; see set_request_timeout */
+	http->connect_timeout_ms = JR_HTTP_CONNECT_MS;
+	http->allow_private = true;
+	http->expect = jr_xcalloc(1, sizeof(*http->expect));
+	http->expect[0] = (struct jr_status_range){200, 299};
+	http->expect_count = 1;
+	if (!jr_members_check(r, step, value, members, JR_COUNT(members)))
+		return false;
+	if (json_object_get(value, "url") == NULL)
+		return jr_refuse(r, step, "http: \"url\" is missing");
+	return jr_members_read(r, step, value, members, JR_COUNT(members), http);
+}

@@ -1,0 +1,130 @@
+/*
+ * settings_parts: what the files of settings share; nobody else includes it.
+ *
+ * A NAME.json is read by tables: a member's row names what it goes with, the function that reads it and the field it
+ * fills. Every refusal knows where in the document it is by a chain of steps, which lie on the stack of whoever goes
+ * down; the text is searched for the place only when there is something to say.
+ */
+#ifndef JR_SETTINGS_PARTS_H
+#define JR_SETTINGS_PARTS_H
+
+#include "handler/settings.h"
+
+#include <jansson.h>
+
+#define JR_SETTINGS_LIST_MAX 100 /* argv, env, give_up, later, expect */
+#define JR_SECRET_FILE_MAX 1024
+
+/* json_object_iter has no form for what is const. */
+static inline json_t *
+jr_unconst(const json_t *value)
+{
+	return (json_t *)(uintptr_t)value;
+}
+
+/* What a member goes with. */
+enum {
+	JR_WITH_EXEC = 1,
+	JR_WITH_SQL = 2,
+	JR_WITH_HTTP = 4,
+	JR_WITH_ANY = 7
+};
+
+/* A place in the document: a member of an object, or an element of a list. */
+struct jr_step {
+	const struct jr_step *up; /* NULL: in the document itself */
+	const char *key;          /* NULL: an element */
+	size_t index;
+};
+
+struct jr_reading {
+	const char *file;      /* its name, for messages */
+	const char *directory; /* where relative paths begin */
+	const char *text;      /* valid JSON */
+	enum jr_settings_for what;
+	unsigned kind; /* one of JR_WITH_...; 0: not known, for want of "http" and "argv" */
+	struct jr_settings *settings;
+	struct jr_err *err;
+};
+
+struct jr_member {
+	const char *name;
+	/* Fill the field of `target` at member->offset. */
+	bool (*read)(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+	    const struct jr_member *member, void *target);
+	size_t offset;
+	int64_t min, max; /* for numbers and durations; max of 0: no limit but the program's */
+	unsigned with;
+};
+
+/* Line and column (from 1, in characters) of a step in `text`, a valid JSON document; NULL: of the document. Pure. */
+void jr_step_place(const char *text, const struct jr_step *step, size_t *line, size_t *column);
+
+/* The name of the member that the step is, or is in. */
+const char *jr_step_name(const struct jr_step *step);
+
+/* Always false. `step` is the place; jr_refuse_type says what stands there instead of what was expected. */
+bool jr_refuse(const struct jr_reading *r, const struct jr_step *step, const char *fmt, ...)
+    JR_PRINTF(3, 4);
+bool jr_refuse_type(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const char *expected);
+const char *jr_type_word(const json_t *value); /* "a number" */
+
+/* Is there a member of that name beside "http" and "argv" that goes with every kind? */
+bool jr_settings_is_general(const char *name) JR_MUST;
+
+/* Refuse members of `object` that are not in the table or do not go with r->kind. */
+bool jr_members_check(const struct jr_reading *r, const struct jr_step *up, const json_t *object,
+    const struct jr_member *members, size_t count) JR_MUST;
+
+/* Read each member by its row. jr_members_check has been asked. */
+bool jr_members_read(const struct jr_reading *r, const struct jr_step *up, const json_t *object,
+    const struct jr_member *members, size_t count, void *target) JR_MUST;
+
+/* A string that is not empty; NULL after a refusal. Borrowed from `value`. */
+const char *jr_read_text(const struct jr_reading *r, const struct jr_step *step,
+    const json_t *value, const char *expected) JR_MUST;
+
+/* A list of 1 to JR_SETTINGS_LIST_MAX elements (0 with may_be_empty). */
+bool jr_read_list(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    bool may_be_empty) JR_MUST;
+
+/* `path` itself if it is absolute, else below `directory`. Caller frees. */
+char *jr_settings_path(const char *directory, const char *path) JR_MUST;
+
+void jr_strings_free(char **strings); /* NULL-terminated; NULL is fine */
+
+/* For the tables. int64_t: milliseconds, a whole number, bytes, seconds; bool; char *. */
+bool jr_read_duration(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target) JR_MUST;
+bool jr_read_int(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target) JR_MUST;
+bool jr_read_bool(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target) JR_MUST;
+bool jr_read_path(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target) JR_MUST;
+
+/* Members that only exec handlers have; target is the struct jr_settings. */
+bool jr_read_argv(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target) JR_MUST;
+bool jr_read_env(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target) JR_MUST;
+bool jr_read_cpu(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target) JR_MUST;
+bool jr_read_nice(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target) JR_MUST;
+bool jr_read_memory(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target) JR_MUST;
+bool jr_read_user(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target) JR_MUST;
+
+/* "http"; target is the struct jr_settings. */
+bool jr_read_http(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target) JR_MUST;
+void jr_http_target_free(struct jr_http_target *target); /* NULL is fine */
+
+/* "secret" of http; target is the struct jr_http_target. */
+bool jr_read_secret(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target) JR_MUST;
+
+#endif

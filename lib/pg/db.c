@@ -1,0 +1,319 @@
+/*
+ * db: see db.h. A loop of its own, turned until the answer is there; jr_pg keeps every deadline.
+ */
+#include "pg/db.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "sql_text.h"
+
+#define CONNECT_MS 10000
+#define PAUSE_BASE_MS 200
+#define PAUSE_CAP_MS 2000
+
+static const char in_doubt[] = "08007"; /* transaction_resolution_unknown */
+
+struct jr_db {
+	struct jr_loop *loop;
+	struct jr_pg *pg;
+	bool settled; /* what is being waited for has happened */
+	bool opened;
+	bool ok;
+	PGresult **results; /* where the reply's go */
+	struct jr_err err;
+};
+
+const char *
+jr_db_conninfo(const char *option, const char **source)
+{
+	static const char *const of_libpq[] = {"PGHOST", "PGSERVICE", "PGDATABASE"};
+	const char *jobrun = getenv("JOBRUN_DATABASE_URL"), *common = getenv("DATABASE_URL");
+	const char *unused;
+
+	if (source == NULL)
+		source = &unused;
+	*source = "-d";
+	if (option != NULL)
+		return option;
+	*source = "JOBRUN_DATABASE_URL";
+	if (jobrun != NULL && *jobrun != '\0')
+		return jobrun;
+	*source = "libpq defaults";
+	for (size_t i = 0; i < JR_COUNT(of_libpq); i++) {
+		if (getenv(of_libpq[i]) != NULL)
+			return NULL;
+	}
+	if (common == NULL || *common == '\0')
+		return NULL;
+	*source = "DATABASE_URL";
+	return common;
+}
+
+static void
+on_opened(void *ctx)
+{
+	struct jr_db *db = ctx;
+
+	db->settled = true;
+	db->opened = true;
+}
+
+static void
+on_lost(void *ctx, const struct jr_err *err)
+{
+	struct jr_db *db = ctx;
+
+	db->opened = false;
+	if (db->settled)
+		return; /* the reply of the batch on the wire has said it, and said more */
+	db->settled = true;
+	db->err = *err;
+}
+
+static bool
+wait_until_settled(struct jr_db *db, struct jr_err *err)
+{
+	while (!db->settled) {
+		if (!jr_loop_turn(db->loop, err))
+			return false;
+	}
+	return true;
+}
+
+static void
+on_pause_over(void *ctx)
+{
+	struct jr_db *db = ctx;
+
+	db->settled = true;
+}
+
+static bool
+pause_ms(struct jr_db *db, int64_t ms, struct jr_err *err)
+{
+	struct jr_timer timer;
+	bool ok;
+
+	jr_timer_init(&timer, on_pause_over, db);
+	jr_timer_set(db->loop, &timer, jr_clock_after(jr_clock_now_ms(), ms));
+	db->settled = false;
+	ok = wait_until_settled(db, err);
+	jr_timer_cancel(&timer);
+	return ok;
+}
+
+static bool
+open_once(struct jr_db *db, struct jr_err *err)
+{
+	db->settled = false;
+	jr_pg_open(db->pg, CONNECT_MS, false);
+	if (!wait_until_settled(db, err))
+		return false;
+	if (!db->opened)
+		*err = db->err;
+	return db->opened;
+}
+
+static bool
+open_patiently(struct jr_db *db, int64_t patience_ms, struct jr_err *err)
+{
+	int64_t until = jr_clock_after(jr_clock_now_ms(), patience_ms);
+	struct jr_random random;
+	struct jr_err last;
+
+	jr_random_seed_system(&random);
+	for (int64_t n = 1;; n++) {
+		int64_t delay = jr_backoff_ms(&random, n, PAUSE_BASE_MS, PAUSE_CAP_MS);
+
+		if (open_once(db, &last))
+			return true;
+		if (!jr_pg_is_temporary(&last) ||
+		    jr_clock_after(jr_clock_now_ms(), delay) > until || !pause_ms(db, delay, &last))
+			break;
+	}
+	*err = last;
+	return false;
+}
+
+struct jr_db *
+jr_db_open(const char *conninfo, int64_t patience_ms, struct jr_err *err)
+{
+	struct jr_db *db = jr_xcalloc(1, sizeof(*db));
+	const struct jr_pg_events events = {.opened = on_opened, .lost = on_lost, .ctx = db};
+
+	db->loop = jr_loop_new(err);
+	if (db->loop != NULL) {
+		db->pg = jr_pg_new(db->loop, conninfo, &events);
+		if (open_patiently(db, patience_ms, err))
+			return db;
+	}
+	jr_db_close(db);
+	return NULL;
+}
+
+void
+jr_db_close(struct jr_db *db)
+{
+	if (db == NULL)
+		return;
+	jr_pg_free(db->pg);
+	if (db->loop != NULL)
+		jr_loop_free(db->loop);
+	free(db);
+}
+
+static PGresult *
+copy_result(const PGresult *result)
+{
+	PGresult *copy = PQcopyResult(result, PG_COPYRES_ATTRS | PG_COPYRES_TUPLES);
+
+	if (copy == NULL)
+		abort(); /* out of memory, as in mem.c */
+	return copy;
+}
+
+static void
+on_reply(void *ctx, const struct jr_reply *reply)
+{
+	struct jr_db *db = ctx;
+
+	db->settled = true;
+	db->ok = reply->end == JR_PG_DONE;
+	if (db->ok) {
+		for (size_t i = 0; i < reply->result_count; i++)
+			db->results[i] = copy_result(reply->results[i]);
+		return;
+	}
+	db->err = reply->err;
+	if (reply->end == JR_PG_UNKNOWN) {
+		memcpy(db->err.sqlstate, in_doubt, sizeof(in_doubt));
+		db->err.code = JR_E_TEMP;
+	}
+}
+
+bool
+jr_db_is_in_doubt(const struct jr_err *err)
+{
+	return strcmp(err->sqlstate, in_doubt) == 0;
+}
+
+static bool
+run_batch(struct jr_db *db, enum jr_batch_kind kind, const struct jr_statement *statements,
+    size_t count, PGresult **results, int64_t timeout_ms, struct jr_err *err)
+{
+	struct jr_lease times = {.deadline_ms = timeout_ms,
+	    .statement_ms = timeout_ms / 5 * 4,
+	    .lock_ms = timeout_ms / 5 * 2};
+	struct jr_batch *batch;
+
+	if (!jr_pg_is_open(db->pg))
+		return jr_fail(err, JR_E_TEMP, "the connection to the database is gone");
+	batch = jr_batch_new(kind, &times, on_reply, db);
+	for (size_t i = 0; i < count; i++)
+		jr_batch_add(batch, statements[i].sql, statements[i].count, statements[i].values);
+	db->settled = false;
+	db->results = results;
+	jr_pg_submit(db->pg, batch);
+	if (!wait_until_settled(db, err))
+		return false;
+	if (!db->ok)
+		*err = db->err;
+	return db->ok;
+}
+
+bool
+jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results,
+    int64_t timeout_ms, struct jr_err *err)
+{
+	return run_batch(db, JR_BATCH_WHOLE, statements, count, results, timeout_ms, err);
+}
+
+/* What was not to be committed yet cannot be in doubt. */
+static bool
+is_undone(struct jr_err *err)
+{
+	if (jr_db_is_in_doubt(err))
+		err->sqlstate[0] = '\0';
+	return false;
+}
+
+bool
+jr_db_begin(struct jr_db *db, const struct jr_statement *statements, size_t count,
+    PGresult **results, int64_t timeout_ms, struct jr_err *err)
+{
+	return run_batch(db, JR_BATCH_OPENING, statements, count, results, timeout_ms, err) ||
+	       is_undone(err);
+}
+
+bool
+jr_db_commit(struct jr_db *db, int64_t timeout_ms, struct jr_err *err)
+{
+	return run_batch(db, JR_BATCH_CLOSING, NULL, 0, NULL, timeout_ms, err);
+}
+
+bool
+jr_db_roll_back(struct jr_db *db, int64_t timeout_ms, struct jr_err *err)
+{
+	return run_batch(db, JR_BATCH_DROPPING, NULL, 0, NULL, timeout_ms, err) || is_undone(err);
+}
+
+PGresult *
+jr_db_query(struct jr_db *db, const char *sql, size_t count, const char *const *values,
+    int64_t timeout_ms, struct jr_err *err)
+{
+	const struct jr_statement statement = {sql, count, values};
+	PGresult *result = NULL;
+
+	return jr_db_run(db, &statement, 1, &result, timeout_ms, err) ? result : NULL;
+}
+
+bool
+jr_db_need_schema(struct jr_db *db, struct jr_err *err)
+{
+	char min[24], max[24];
+	const char *values[] = {
+	    jr_pg_print_int(min, JR_SCHEMA_MIN), jr_pg_print_int(max, JR_SCHEMA_MAX)};
+	PGresult *result = jr_db_query(db, jr_sql_need, JR_COUNT(values), values, CONNECT_MS, err);
+
+	PQclear(result);
+	return result != NULL;
+}
+
+bool
+jr_db_is_open(const struct jr_db *db)
+{
+	return jr_pg_is_open(db->pg);
+}
+
+const PGconn *
+jr_db_conn(const struct jr_db *db)
+{
+	return jr_pg_conn(db->pg);
+}
+
+const char *
+jr_db_notice(const struct jr_db *db)
+{
+	return jr_pg_notice(db->pg);
+}
+
+static void
+ignore_notice(void *ctx, const PGresult *result)
+{
+	(void)ctx;
+	(void)result;
+}
+
+PGconn *
+jr_db_detach(struct jr_db *db)
+{
+	PGconn *conn = jr_pg_detach(db->pg);
+
+	PQsetNoticeReceiver(conn, ignore_notice, NULL);
+	jr_db_close(db);
+	return conn;
+}

@@ -1,0 +1,252 @@
+/*
+ * migrate: see migrate.h.
+ *
+ * Scripts of several statements need the simple protocol, which pipeline mode does not have: so this module has a
+ * connection of its own (pg_ask.h).
+ *
+ * What must hold: the script runs only under the lock and after the look that follows it; whatever fails, the
+ * transaction is rolled back before the next try. The roles get what they were granted again in the transaction of each
+ * migration, so that none is ever without it.
+ */
+#include "pg/migrate.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/backoff.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "pg/pg_ask.h"
+
+#define ANSWER_MS 10000   /* for what is quick */
+#define SCRIPT_MS 3600000 /* for a migration, which may build indexes of large tables */
+#define TURN_MS 600000    /* until the others who migrate are done */
+#define LOCK_TRIES 5
+#define PAUSE_BASE_MS 500
+#define PAUSE_CAP_MS 5000
+#define WARNINGS_MAX 65536
+#define GRANTS_SINCE 4 /* the version that brought jobrun.apply_grants() */
+
+struct jr_migrate {
+	PGconn *conn;
+	PGresult *applied; /* version, name, checksum, time; NULL: nothing ever */
+	int64_t lock_timeout_ms;
+	struct jr_random random;
+	struct jr_buf warnings; /* of the migration applied last, a line each */
+};
+
+/* What a migration has to say of the data it found. Notices, and what the server may say of itself, are not for people. */
+static void
+on_notice(void *ctx, const PGresult *result)
+{
+	struct jr_migrate *migrate = ctx;
+	const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+	const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+
+	if (severity != NULL && strcmp(severity, "WARNING") == 0 && text != NULL)
+		(void)jr_buf_addf(&migrate->warnings, "%s\n", text);
+}
+
+struct jr_migrate *
+jr_migrate_new(struct jr_db *db, int64_t lock_timeout_ms, struct jr_err *err)
+{
+	struct jr_migrate *migrate = jr_xcalloc(1, sizeof(*migrate));
+
+	migrate->conn = jr_db_detach(db);
+	migrate->lock_timeout_ms = lock_timeout_ms;
+	jr_random_seed_system(&migrate->random);
+	jr_buf_init(&migrate->warnings, WARNINGS_MAX);
+	PQsetNoticeReceiver(migrate->conn, on_notice, migrate);
+	if (PQstatus(migrate->conn) == CONNECTION_OK)
+		return migrate;
+	jr_pg_conn_error(migrate->conn, "lost the connection to the database", err);
+	jr_migrate_free(migrate);
+	return NULL;
+}
+
+void
+jr_migrate_free(struct jr_migrate *migrate)
+{
+	if (migrate == NULL)
+		return;
+	PQclear(migrate->applied);
+	PQfinish(migrate->conn);
+	jr_buf_release(&migrate->warnings);
+	free(migrate);
+}
+
+static bool
+say(struct jr_migrate *migrate, const char *sql, size_t count, const char *const *values,
+    int64_t timeout_ms, struct jr_err *err)
+{
+	return jr_pg_say(migrate->conn, sql, count, values, timeout_ms, err);
+}
+
+static bool
+compare_one(const struct jr_migrate *migrate, int row, struct jr_err *err)
+{
+	int64_t version = jr_pg_int(migrate->applied, row, 0, 0);
+	const char *checksum = PQgetvalue(migrate->applied, row, 2);
+	const struct jr_migration *mine;
+
+	if (version > (int64_t)jr_migration_count)
+		return jr_fail(err, JR_E_CONFIG,
+		    "schema jobrun is at version %lld, newer than this jobrun knows (%zu): install "
+		    "a newer jobrun",
+		    (long long)version, jr_migration_count);
+	if (version < 1)
+		return jr_fail(err, JR_E_CONFIG,
+		    "schema_migrations has a version %lld, which never was", (long long)version);
+	mine = &jr_migrations[version - 1];
+	if (strcmp(mine->checksum, checksum) == 0)
+		return true;
+	return jr_fail(err, JR_E_CONFIG,
+	    "migration %04d %s was applied with another text (checksum %.12s, here %.12s): is this "
+	    "the jobrun that "
+	    "made the schema?",
+	    mine->version, mine->name, checksum, mine->checksum);
+}
+
+bool
+jr_migrate_look(struct jr_migrate *migrate, struct jr_err *err)
+{
+	PGresult *exists = jr_pg_ask(migrate->conn, jr_sql_migrate_state, 0, NULL, ANSWER_MS, err);
+	bool there = exists != NULL && jr_pg_bool(exists, 0, 0);
+
+	PQclear(exists);
+	PQclear(migrate->applied);
+	migrate->applied = NULL;
+	if (exists == NULL)
+		return false;
+	if (!there)
+		return true;
+	migrate->applied =
+	    jr_pg_ask(migrate->conn, jr_sql_migrate_applied, 0, NULL, ANSWER_MS, err);
+	if (migrate->applied == NULL)
+		return false;
+	for (int row = PQntuples(migrate->applied) - 1; row >= 0; row--) {
+		if (!compare_one(migrate, row, err))
+			return false;
+	}
+	return true;
+}
+
+int
+jr_migrate_version(const struct jr_migrate *migrate)
+{
+	int rows = migrate->applied == NULL ? 0 : PQntuples(migrate->applied);
+
+	return rows == 0 ? 0 : (int)jr_pg_int(migrate->applied, rows - 1, 0, 0);
+}
+
+const char *
+jr_migrate_applied_at(const struct jr_migrate *migrate, int version)
+{
+	int rows = migrate->applied == NULL ? 0 : PQntuples(migrate->applied);
+
+	for (int row = 0; row < rows; row++) {
+		if (jr_pg_int(migrate->applied, row, 0, 0) == version)
+			return PQgetvalue(migrate->applied, row, 3);
+	}
+	return NULL;
+}
+
+const char *
+jr_migrate_warnings(const struct jr_migrate *migrate)
+{
+	return migrate->warnings.len == 0 ? "" : migrate->warnings.data;
+}
+
+static bool
+set_times(struct jr_migrate *migrate, int64_t lock_ms, int64_t statement_ms, struct jr_err *err)
+{
+	char lock[24], statement[24];
+	const char *values[] = {
+	    jr_pg_print_int(lock, lock_ms), jr_pg_print_int(statement, statement_ms)};
+
+	return say(migrate, jr_sql_settings, JR_COUNT(values), values, ANSWER_MS, err);
+}
+
+/* Inside the transaction: the lock, and then what the others have done while it was waited for. */
+static bool
+begin_turn(struct jr_migrate *migrate, struct jr_err *err)
+{
+	return say(migrate, jr_sql_begin, 0, NULL, ANSWER_MS, err) &&
+	       set_times(migrate, TURN_MS, TURN_MS, err) &&
+	       say(migrate, jr_sql_migrate_lock, 0, NULL, TURN_MS + ANSWER_MS, err) &&
+	       set_times(migrate, migrate->lock_timeout_ms, SCRIPT_MS, err) &&
+	       jr_migrate_look(migrate, err);
+}
+
+static bool
+apply_once(struct jr_migrate *migrate, const struct jr_migration *migration, bool *done,
+    struct jr_err *err)
+{
+	char version[24];
+	const char *row[] = {
+	    jr_pg_print_int(version, migration->version), migration->name, migration->checksum};
+
+	*done = false;
+	jr_buf_clear(&migrate->warnings);
+	if (!begin_turn(migrate, err))
+		return false;
+	if (jr_migrate_applied_at(migrate, migration->version) != NULL)
+		return say(migrate, jr_sql_commit, 0, NULL, ANSWER_MS, err);
+	if (!say(migrate, jr_sql_migrate_begin, 0, NULL, SCRIPT_MS, err))
+		return false;
+	if (!say(migrate, migration->sql, 0, NULL, SCRIPT_MS, err) ||
+	    !say(migrate, jr_sql_migrate_record, JR_COUNT(row), row, ANSWER_MS, err) ||
+	    (migration->version >= GRANTS_SINCE &&
+		!say(migrate, jr_sql_apply_grants, 0, NULL, SCRIPT_MS, err))) {
+		char *what = jr_xasprintf("migration %04d %s", migration->version, migration->name);
+
+		jr_fail_in(err, what);
+		free(what);
+		return false;
+	}
+	*done = true;
+	return say(migrate, jr_sql_commit, 0, NULL, SCRIPT_MS, err);
+}
+
+/* What the role lacks, as the line that gives it. */
+static void
+add_grant(const struct jr_migrate *migrate, struct jr_err *err)
+{
+	char *db =
+	    PQescapeIdentifier(migrate->conn, PQdb(migrate->conn), strlen(PQdb(migrate->conn)));
+	char *role =
+	    PQescapeIdentifier(migrate->conn, PQuser(migrate->conn), strlen(PQuser(migrate->conn)));
+	struct jr_err old = *err;
+
+	if (db != NULL && role != NULL)
+		jr_fail(err, JR_E_PERM,
+		    "%s; let the owner of the database type: GRANT CREATE ON DATABASE %s TO %s;",
+		    old.msg, db, role);
+	PQfreemem(db);
+	PQfreemem(role);
+}
+
+bool
+jr_migrate_apply(struct jr_migrate *migrate, const struct jr_migration *migration, bool *done,
+    struct jr_err *err)
+{
+	for (int64_t n = 1;; n++) {
+		struct jr_err unused;
+		int64_t pause;
+
+		if (apply_once(migrate, migration, done, err))
+			return true;
+		if (strcmp(err->sqlstate, "42501") == 0 && migrate->applied == NULL)
+			add_grant(migrate, err);
+		if (PQstatus(migrate->conn) != CONNECTION_OK)
+			return false;
+		if (!say(migrate, jr_sql_rollback, 0, NULL, ANSWER_MS, &unused))
+			return false;
+		if (strcmp(err->sqlstate, "55P03") != 0 || n == LOCK_TRIES)
+			return false;
+		pause = jr_backoff_ms(&migrate->random, n, PAUSE_BASE_MS, PAUSE_CAP_MS);
+		poll(NULL, 0, (int)pause);
+	}
+}

@@ -1,0 +1,262 @@
+/*
+ * pg_error: see pg_error.h.
+ *
+ * The table says for each class of SQLSTATE whom it concerns: try later (the system), configuration, permission, or bad
+ * data. What it does not list is a mistake of ours.
+ */
+#include "pg/pg_error.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct meaning {
+	const char *prefix;
+	enum jr_errc code;
+};
+
+/* The first prefix that fits decides. */
+static const struct meaning meanings[] = {
+    {"JR065", JR_E_DATA},   /* enqueue and the like: bad argument */
+    {"JR078", JR_E_CONFIG}, /* need(): the schema does not fit */
+    {"3F000", JR_E_CONFIG}, /* no schema jobrun */
+    {"42883", JR_E_CONFIG}, /* no such function */
+    {"42P01", JR_E_CONFIG}, /* no such table */
+    {"42703", JR_E_CONFIG}, /* no such column */
+    {"3D000", JR_E_CONFIG}, /* no such database */
+    {"42501", JR_E_PERM},
+    {"28", JR_E_PERM},
+    {"22", JR_E_DATA},
+    {"54", JR_E_DATA},    /* more than the server takes: JSON that is nested too deep */
+    {"25006", JR_E_TEMP}, /* read-only: a standby */
+    {"55P03", JR_E_TEMP},
+    {"08", JR_E_TEMP},
+    {"40", JR_E_TEMP},
+    {"53", JR_E_TEMP},
+    {"57", JR_E_TEMP},
+    {"25P03", JR_E_TEMP}, /* idle_in_transaction_session_timeout */
+    {"58", JR_E_TEMP},
+};
+
+/*
+ * PgBouncer before 1.19 tells every refusal of a login as 08P01, whatever the server called it: what it was about stands
+ * in the text alone.
+ */
+static const struct {
+	const char *begin, *end;
+	enum jr_errc code;
+} of_poolers[] = {
+    {"no such database", "", JR_E_CONFIG},
+    {"database \"", "\" does not exist", JR_E_CONFIG},
+    {"no such user", "", JR_E_PERM},
+    {"role \"", "\" does not exist", JR_E_PERM},
+    {"role \"", "\" is not permitted to log in", JR_E_PERM},
+    {"password authentication failed", "", JR_E_PERM},
+    {"SASL authentication failed", "", JR_E_PERM},
+};
+
+enum jr_errc
+jr_pg_errc(const char *sqlstate)
+{
+	if (sqlstate[0] == '\0')
+		return JR_E_TEMP;
+	for (size_t i = 0; i < JR_COUNT(meanings); i++) {
+		if (strncmp(sqlstate, meanings[i].prefix, strlen(meanings[i].prefix)) == 0)
+			return meanings[i].code;
+	}
+	return JR_E_BUG;
+}
+
+static void
+set_sqlstate(struct jr_err *err, const char *state, size_t len)
+{
+	if (len != sizeof(err->sqlstate) - 1)
+		return;
+	memcpy(err->sqlstate, state, len);
+	err->sqlstate[len] = '\0';
+	err->code = jr_pg_errc(err->sqlstate);
+}
+
+/* Where in a JSON text the mistake is stands in the context: its first line, "JSON data, line 1: ...". */
+static void
+add_context(const PGresult *result, struct jr_err *err)
+{
+	const char *context = PQresultErrorField(result, PG_DIAG_CONTEXT);
+	struct jr_err old = *err;
+
+	if (context == NULL || strncmp(context, "JSON data", 9) != 0)
+		return;
+	jr_fail(err, old.code, "%s: %.*s", old.msg, (int)strcspn(context, "\n"), context);
+}
+
+static bool
+is_missing_schema(const char *sqlstate)
+{
+	static const char *const states[] = {"3F000", "42P01", "42883", "42703"};
+
+	for (size_t i = 0; i < JR_COUNT(states); i++) {
+		if (strcmp(sqlstate, states[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+void
+jr_pg_statement_error(const PGresult *result, struct jr_err *err)
+{
+	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
+	const char *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
+
+	if (primary == NULL)
+		primary = PQresultErrorMessage(result);
+	jr_fail(err, JR_E_TEMP, "%s%s%s%s%s", primary, detail == NULL ? "" : ": ",
+	    detail == NULL ? "" : detail, hint == NULL ? "" : "; ", hint == NULL ? "" : hint);
+	add_context(result, err);
+	if (state != NULL)
+		set_sqlstate(err, state, strlen(state));
+}
+
+/* "permission denied for table job_runs": the server's word, which knows nothing of our kinds of roles. */
+static bool
+is_missing_grant(const PGresult *result, const char *sqlstate)
+{
+	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+
+	return strcmp(sqlstate, "42501") == 0 && primary != NULL &&
+	       strncmp(primary, "permission denied for ", 22) == 0 &&
+	       PQresultErrorField(result, PG_DIAG_MESSAGE_HINT) == NULL;
+}
+
+static void
+add_grant(struct jr_err *err)
+{
+	struct jr_err old = *err;
+
+	jr_fail(
+	    err, old.code, "%s; for what a role can be given see 'jobrun grant --help'", old.msg);
+	set_sqlstate(err, old.sqlstate, strlen(old.sqlstate));
+}
+
+/* The message for people: what a schema or a right that is not there means is said in our words. */
+void
+jr_pg_result_error(const PGresult *result, struct jr_err *err)
+{
+	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+
+	jr_pg_statement_error(result, err);
+	if (is_missing_grant(result, err->sqlstate))
+		add_grant(err);
+	if (is_missing_schema(err->sqlstate))
+		jr_fail(err, JR_E_CONFIG,
+		    "the schema jobrun is missing or incomplete in this database (%s): type "
+		    "'jobrun migrate'",
+		    primary == NULL ? err->sqlstate : primary);
+}
+
+bool
+jr_pg_fail(struct jr_err *err, const char *sqlstate, const char *text)
+{
+	jr_fail(err, JR_E_TEMP, "%s", text);
+	set_sqlstate(err, sqlstate, strlen(sqlstate));
+	return false;
+}
+
+static bool
+is_sqlstate(const char *s)
+{
+	for (size_t i = 0; i < 5; i++) {
+		if (!isdigit((unsigned char)s[i]) && !isupper((unsigned char)s[i]))
+			return false;
+	}
+	return s[5] == ':';
+}
+
+/* "...: FATAL:  28P01: password ...\nLOCATION: ..." -> where "28P01" stands; NULL if nowhere. */
+static const char *
+find_sqlstate(const char *text)
+{
+	for (const char *p = strstr(text, ":  "); p != NULL; p = strstr(p + 1, ":  ")) {
+		if (strlen(p) > 8 && is_sqlstate(p + 3))
+			return p + 3;
+	}
+	return NULL;
+}
+
+static enum jr_errc
+errc_of_pooler(const char *text)
+{
+	for (size_t i = 0; i < JR_COUNT(of_poolers); i++) {
+		if (strncmp(text, of_poolers[i].begin, strlen(of_poolers[i].begin)) == 0 &&
+		    strstr(text, of_poolers[i].end) != NULL)
+			return of_poolers[i].code;
+	}
+	return JR_E_TEMP;
+}
+
+void
+jr_pg_conn_error(const PGconn *conn, const char *what, struct jr_err *err)
+{
+	const char *text = conn == NULL ? "out of memory" : PQerrorMessage(conn);
+	const char *state = find_sqlstate(text);
+	const char *location = strstr(text, "\nLOCATION:");
+	size_t len = location == NULL ? strlen(text) : (size_t)(location - text);
+
+	while (len > 0 && isspace((unsigned char)text[len - 1]))
+		len--;
+	if (len > 800)
+		len = 800;
+	if (state != NULL && state + 7 <= text + len)
+		jr_fail(err, JR_E_TEMP, "%.*s%.*s", (int)(state - text), text,
+		    (int)(text + len - (state + 7)), state + 7);
+	else
+		jr_fail(err, JR_E_TEMP, "%.*s", (int)len, text);
+	if (state != NULL)
+		set_sqlstate(err, state, 5);
+	if (state != NULL && strcmp(err->sqlstate, "08P01") == 0)
+		err->code = errc_of_pooler(state + 7);
+	else if (state == NULL && conn != NULL && PQconnectionNeedsPassword(conn))
+		err->code = JR_E_PERM;
+	else if (state == NULL && strncmp(text, "invalid ", 8) == 0) /* port, sslmode, ... */
+		err->code = JR_E_CONFIG;
+	if (what != NULL)
+		jr_fail_in(err, what);
+}
+
+bool
+jr_pg_is_temporary(const struct jr_err *err)
+{
+	return err->code == JR_E_TEMP;
+}
+
+const char *
+jr_pg_text(const PGresult *result, int row, int column)
+{
+	return PQgetisnull(result, row, column) ? NULL : PQgetvalue(result, row, column);
+}
+
+int64_t
+jr_pg_int(const PGresult *result, int row, int column, int64_t missing)
+{
+	const char *text = jr_pg_text(result, row, column);
+
+	return text == NULL ? missing : strtoll(text, NULL, 10);
+}
+
+bool
+jr_pg_bool(const PGresult *result, int row, int column)
+{
+	const char *text = jr_pg_text(result, row, column);
+
+	return text != NULL && text[0] == 't';
+}
+
+const char *
+jr_pg_print_int(char out[24], int64_t value)
+{
+	snprintf(out, 24, "%" PRId64, value);
+	return out;
+}

@@ -1,0 +1,148 @@
+/*
+ * pg_meter: see pg_meter.h.
+ *
+ * Two flows, each with a piece of bounded size in between; a flow reads only when its piece is gone. With TLS the bytes
+ * are encrypted ones, which makes no difference here. What must hold: nothing is reordered or lost, and the end of the
+ * socket becomes the end of the pair.
+ */
+#include "pg/pg_meter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+
+#define PIECE 65536
+
+struct flow {
+	int from, to;
+	size_t at, len; /* of the piece, what is left */
+	bool ended;
+	char piece[PIECE];
+};
+
+struct jr_pg_meter {
+	struct jr_loop *loop;
+	struct jr_watch server, client;
+	struct flow down, up; /* from the server to the client, and back */
+};
+
+static bool
+is_passing(void)
+{
+	return errno == EAGAIN || errno == EINTR;
+}
+
+static void
+fill(struct flow *flow)
+{
+	ssize_t n = recv(flow->from, flow->piece, sizeof(flow->piece), 0);
+
+	if (n > 0) {
+		flow->at = 0;
+		flow->len = (size_t)n;
+	} else if (n == 0 || !is_passing())
+		flow->ended = true;
+}
+
+static void
+drain(struct flow *flow)
+{
+	ssize_t n = send(flow->to, flow->piece + flow->at, flow->len, MSG_NOSIGNAL);
+
+	if (n > 0) {
+		flow->at += (size_t)n;
+		flow->len -= (size_t)n;
+	} else if (n < 0 && !is_passing()) {
+		flow->len = 0; /* nobody is there any more */
+		flow->ended = true;
+	}
+}
+
+static void
+move(struct flow *flow)
+{
+	if (flow->len == 0 && !flow->ended)
+		fill(flow);
+	if (flow->len > 0)
+		drain(flow);
+	if (flow->ended && flow->len == 0)
+		(void)shutdown(flow->to, SHUT_WR);
+}
+
+/* Each side is read when there is room for what it says, and written to when something waits for it. */
+static void
+watch(
+    struct jr_pg_meter *meter, struct jr_watch *side, const struct flow *in, const struct flow *out)
+{
+	bool reads = in->len == 0 && !in->ended, writes = out->len > 0 && !out->ended;
+
+	if (reads || writes)
+		jr_watch_set(meter->loop, side, in->from,
+		    (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0)));
+	else
+		jr_watch_remove(side);
+}
+
+static void
+on_ready(void *ctx, short revents)
+{
+	struct jr_pg_meter *meter = ctx;
+
+	(void)revents;
+	move(&meter->down);
+	move(&meter->up);
+	watch(meter, &meter->server, &meter->down, &meter->up);
+	watch(meter, &meter->client, &meter->up, &meter->down);
+}
+
+/* The socket itself moves to another number. */
+static bool
+replace(int fd, int pair[2], int *server)
+{
+	*server = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	return *server >= 0 && jr_fd_set_nonblocking(*server) && dup3(pair[0], fd, O_CLOEXEC) == fd;
+}
+
+struct jr_pg_meter *
+jr_pg_meter_new(struct jr_loop *loop, int fd)
+{
+	struct jr_pg_meter *meter;
+	int pair[2], server = -1;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return NULL;
+	if (!replace(fd, pair, &server)) {
+		jr_fd_close(pair[0]);
+		jr_fd_close(pair[1]);
+		jr_fd_close(server);
+		return NULL;
+	}
+	(void)close(pair[0]);
+	meter = jr_xcalloc(1, sizeof(*meter));
+	meter->loop = loop;
+	meter->down.from = meter->up.to = server;
+	meter->up.from = meter->down.to = pair[1];
+	jr_watch_init(&meter->server, on_ready, meter);
+	jr_watch_init(&meter->client, on_ready, meter);
+	on_ready(meter, 0);
+	return meter;
+}
+
+void
+jr_pg_meter_free(struct jr_pg_meter *meter)
+{
+	if (meter == NULL)
+		return;
+	move(&meter->up);
+	jr_watch_remove(&meter->server);
+	jr_watch_remove(&meter->client);
+	(void)close(meter->up.from);
+	(void)close(meter->up.to);
+	free(meter);
+}

@@ -1,0 +1,313 @@
+/*
+ * child: one process of ours and the end of its whole group.
+ *
+ * Everything is driven by the loop: a pidfd for the end, a pipe each for input and output, and one timer whose meaning
+ * depends on the stage (KILL again, end of the drain, is the group gone); output goes through relays. What must hold: kill() with the group's number
+ * is used freely only while the leader has not been reaped; after that only until ESRCH is seen once. `ended` is the
+ * last thing a callback does, because the child may be freed in it.
+ */
+#include "process/child.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "process/child_parts.h"
+#include "process/group.h"
+#include "process/watchdog.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PIECES_AT_EXIT 8
+#define PIECES_AT_END 256 /* what a pipe may still hold, and more */
+#define RSS_SLACK_KB 1024 /* the kernel counts pages by the dozen */
+#define KILL_AGAIN_MS 100
+#define GONE_MS 5000 /* for a killed group to be gone; what waits for a device is not */
+#define FREE_MS 1000
+
+static void
+close_watch(struct jr_watch *watch)
+{
+	int fd = watch->fd;
+
+	jr_watch_remove(watch);
+	jr_fd_close(fd);
+}
+
+static void
+set_timer(struct jr_child *child, int64_t span_ms)
+{
+	jr_timer_set(child->loop, &child->timer, jr_clock_after(jr_clock_now_ms(), span_ms));
+}
+
+static void
+take_output(struct jr_child *child, int pieces)
+{
+	for (size_t i = 0; i < JR_COUNT(child->relays); i++)
+		jr_relay_take(&child->relays[i], pieces);
+}
+
+static void
+close_output(struct jr_child *child)
+{
+	for (size_t i = 0; i < JR_COUNT(child->relays); i++)
+		jr_relay_close(&child->relays[i]);
+}
+
+static bool
+is_output_over(const struct jr_child *child)
+{
+	return jr_relay_is_over(&child->relays[0]) && jr_relay_is_over(&child->relays[1]);
+}
+
+static bool
+is_held_up(const struct jr_child *child)
+{
+	return jr_relay_is_held_up(&child->relays[0]) || jr_relay_is_held_up(&child->relays[1]);
+}
+
+static void
+finish(struct jr_child *child)
+{
+	struct jr_child_end end = {
+	    .status = child->status, .usage = child->usage, .output = &child->output};
+
+	if (child->usage.ru_maxrss > child->start_rss_kb + RSS_SLACK_KB)
+		end.max_rss_kb = child->usage.ru_maxrss;
+	child->stage = JR_CHILD_GONE;
+	child->ended(child->ctx, &end);
+}
+
+static void
+check_gone(struct jr_child *child)
+{
+	bool gone = jr_group_is_gone(child->pid), late = jr_clock_now_ms() >= child->leave_by_ms;
+
+	if (!gone && late)
+		jr_log(JR_WARN, "group_not_gone", JR_I("pid", child->pid));
+	if (gone || late) {
+		finish(child);
+		return;
+	}
+	set_timer(child, child->pause_ms);
+	child->pause_ms = child->pause_ms < 50 ? child->pause_ms * 2 : 100;
+}
+
+static void
+reap(struct jr_child *child)
+{
+	pid_t pid;
+
+	do
+		pid = wait4(child->pid, &child->status, 0, &child->usage);
+	while (pid < 0 && errno == EINTR);
+	if (pid == child->pid)
+		return;
+	child->status = 255 << 8; /* somebody else reaped it: nothing is known, so it has failed */
+	jr_log(JR_ERROR, "child_lost", JR_I("pid", child->pid));
+}
+
+static void
+leave(struct jr_child *child)
+{
+	jr_timer_cancel(&child->timer);
+	(void)kill(-child->pid, SIGKILL);
+	jr_watchdog_forget(child->watchdog, child->pid);
+	take_output(child, PIECES_AT_END);
+	close_output(child);
+	reap(child);
+	child->stage = JR_CHILD_LEAVING;
+	child->leave_by_ms = jr_clock_after(jr_clock_now_ms(), GONE_MS);
+	child->pause_ms = 1;
+	check_gone(child);
+}
+
+static void
+on_output_over(void *ctx)
+{
+	struct jr_child *child = ctx;
+
+	if (child->stage == JR_CHILD_DRAINING && is_output_over(child))
+		leave(child);
+}
+
+/* A reader that has had enough is normal: the pipe is closed and nothing is said. */
+static void
+on_input(void *ctx, short revents)
+{
+	struct jr_child *child = ctx;
+	ssize_t n = write(child->in_watch.fd, child->input, child->input_left);
+
+	(void)revents;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > 0) {
+		child->input += n;
+		child->input_left -= (size_t)n;
+	}
+	if (n < 0 || child->input_left == 0)
+		close_watch(&child->in_watch);
+}
+
+static void
+on_exit_of_leader(void *ctx, short revents)
+{
+	struct jr_child *child = ctx;
+
+	(void)revents;
+	close_watch(&child->exit_watch);
+	close_watch(&child->in_watch);
+	child->stage = JR_CHILD_DRAINING;
+	take_output(child, PIECES_AT_EXIT);
+	if (is_output_over(child))
+		leave(child);
+	else
+		set_timer(
+		    child, JR_DRAIN_MS); /* somebody else has the pipe, or there is much in it */
+}
+
+/* What was printed waits for our reader, however long that takes; but nobody adds to it. */
+static void
+end_drain(struct jr_child *child)
+{
+	if (child->killed || !is_held_up(child)) {
+		leave(child);
+		return;
+	}
+	(void)kill(-child->pid, SIGKILL);
+	set_timer(child, JR_DRAIN_MS);
+}
+
+static void
+on_timer(void *ctx)
+{
+	struct jr_child *child = ctx;
+
+	switch (child->stage) {
+	case JR_CHILD_RUNNING:
+		(void)kill(-child->pid, SIGKILL);
+		set_timer(child, KILL_AGAIN_MS);
+		break;
+	case JR_CHILD_DRAINING:
+		end_drain(child);
+		break;
+	case JR_CHILD_LEAVING:
+		check_gone(child);
+		break;
+	case JR_CHILD_GONE:
+		break;
+	}
+}
+
+static void
+init_relays(struct jr_child *child, const struct jr_child_spec *spec)
+{
+	enum jr_relay_kind kind = spec->as_is  ? JR_RELAY_WHOLE
+				  : spec->echo ? JR_RELAY_COPY
+					       : JR_RELAY_KEEP;
+
+	jr_relay_init(&child->relays[0], &child->output, kind,
+	    spec->as_is ? STDOUT_FILENO : STDERR_FILENO, on_output_over, child);
+	jr_relay_init(
+	    &child->relays[1], &child->output, kind, STDERR_FILENO, on_output_over, child);
+}
+
+struct jr_child *
+jr_child_new(struct jr_loop *loop, struct jr_watchdog *watchdog, const struct jr_child_spec *spec)
+{
+	struct jr_child *child = jr_xcalloc(1, sizeof(*child));
+
+	child->loop = loop;
+	child->watchdog = watchdog;
+	child->pid = -1;
+	child->input = spec->input;
+	child->input_left = spec->input_len;
+	jr_watch_init(&child->exit_watch, on_exit_of_leader, child);
+	jr_watch_init(&child->in_watch, on_input, child);
+	jr_timer_init(&child->timer, on_timer, child);
+	jr_capture_init(&child->output, JR_OUTPUT_HEAD, JR_OUTPUT_TAIL);
+	init_relays(child, spec);
+	return child;
+}
+
+void
+jr_child_abandon(struct jr_child *child)
+{
+	(void)kill(-child->pid, SIGKILL);
+	jr_watchdog_forget(child->watchdog, child->pid);
+	reap(child);
+}
+
+void
+jr_child_signal(struct jr_child *child, int signo)
+{
+	if (child->stage != JR_CHILD_RUNNING && child->stage != JR_CHILD_DRAINING)
+		return; /* KILL was sent already */
+	(void)kill(-child->pid, signo);
+	if (signo == SIGTERM)
+		(void)kill(-child->pid, SIGCONT); /* what is stopped would not see it */
+	if (signo != SIGKILL)
+		return;
+	child->killed = true;
+	if (child->stage == JR_CHILD_RUNNING)
+		set_timer(child, KILL_AGAIN_MS);
+	else if (is_held_up(child))
+		set_timer(child, 0);
+}
+
+void
+jr_child_deadline(struct jr_child *child, int64_t deadline_ms)
+{
+	if (child->stage == JR_CHILD_RUNNING || child->stage == JR_CHILD_DRAINING)
+		jr_watchdog_move(child->watchdog, child->pid, deadline_ms);
+}
+
+int64_t
+jr_child_pid(const struct jr_child *child)
+{
+	return child->pid;
+}
+
+const struct jr_capture *
+jr_child_output(const struct jr_child *child)
+{
+	return &child->output;
+}
+
+/* The watchdog still knows one that does not end, and kills it again when the runner is gone. */
+static void
+end_now(struct jr_child *child)
+{
+	struct pollfd fd = {.fd = child->exit_watch.fd, .events = POLLIN};
+	int64_t end_ms = jr_clock_after(jr_clock_now_ms(), FREE_MS);
+	bool ended = child->stage == JR_CHILD_DRAINING;
+
+	(void)kill(-child->pid, SIGKILL);
+	while (!ended && jr_clock_now_ms() < end_ms)
+		ended = poll(&fd, 1, 100) > 0;
+	if (ended)
+		jr_child_abandon(child);
+	else
+		jr_log(JR_WARN, "group_not_gone", JR_I("pid", child->pid));
+}
+
+void
+jr_child_free(struct jr_child *child)
+{
+	if (child == NULL)
+		return;
+	if (child->stage == JR_CHILD_RUNNING || child->stage == JR_CHILD_DRAINING)
+		end_now(child);
+	close_watch(&child->exit_watch);
+	close_watch(&child->in_watch);
+	close_output(child);
+	jr_timer_cancel(&child->timer);
+	jr_capture_release(&child->output);
+	free(child);
+}

@@ -1,0 +1,358 @@
+/*
+ * spawn: vfork and execve, and what must happen between them.
+ *
+ * vfork, because a fork of a runner with large buffers costs as much as many handlers do. All
+ * signals are blocked until the child has default dispositions: a handler of the parent must not
+ * run in the shared memory. What must hold: the watchdog knows the group before anything foreign
+ * runs in it, and nothing but 0 to 2 is open in it.
+ */
+#include "process/spawn.h"
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "process/rlimits.h"
+#include "process/watchdog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define START_MS 2000 /* for a child of another account to execute */
+#define SHELL "/bin/sh"
+#define REPORT_FD 3 /* of the child, while it is not executed yet */
+
+enum step {
+	STEP_SESSION,
+	STEP_WATCHDOG,
+	STEP_NICE,
+	STEP_ACCOUNT,
+	STEP_CWD,
+	STEP_PARENT,
+	STEP_FDS,
+	STEP_LIMITS, /* and as many more as there are limits */
+	STEP_EXEC = STEP_LIMITS + JR_LIMIT_COUNT
+};
+
+struct report {
+	enum step step;
+	int error;
+};
+
+/* What the child needs besides the caller's. */
+struct plan {
+	const struct jr_spawn *spawn;
+	int watchdog_fd;
+	int report_fd;
+	pid_t parent;
+	char **script_argv; /* of a shell, if the file has no interpreter; NULL: it must have one */
+};
+
+/* In the child: say what went wrong, and end. */
+static JR_NORETURN void
+give_up(int report_fd, enum step step)
+{
+	struct report report = {.step = step, .error = errno};
+	ssize_t n = write(report_fd, &report, sizeof(report));
+
+	(void)n; /* if the parent is gone there is nobody to tell */
+	_exit(127);
+}
+
+/*
+ * In the child: the kernel ends it when the runner dies, and it ends itself if that happened
+ * before.
+ */
+static bool
+follow_parent(pid_t parent)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return false;
+	errno = ESRCH;
+	return getppid() == parent;
+}
+
+/*
+ * In the child: 0 to 2 and the report, nothing else. Sources above 2 cannot be overwritten by the
+ * three.
+ */
+static bool
+set_descriptors(const struct plan *plan)
+{
+	const struct jr_spawn *spawn = plan->spawn;
+
+	if (dup2(spawn->in_fd, STDIN_FILENO) < 0 || dup2(spawn->out_fd, STDOUT_FILENO) < 0 ||
+	    dup2(spawn->err_fd, STDERR_FILENO) < 0)
+		return false;
+	if (spawn->as_is) /* ours close by themselves */
+		return true;
+	if (plan->report_fd != REPORT_FD && dup3(plan->report_fd, REPORT_FD, O_CLOEXEC) < 0)
+		return false;
+	jr_fd_close_range(REPORT_FD + 1, UINT_MAX);
+	return true;
+}
+
+/* Was it ignored when we were started? SIGPIPE is by our own doing. */
+static bool
+is_ignored(int signo)
+{
+	struct sigaction action;
+
+	return signo != SIGPIPE && sigaction(signo, NULL, &action) == 0 &&
+	       action.sa_handler == SIG_IGN;
+}
+
+/* In the child: execve resets handlers but not what is ignored, and keeps the mask. */
+static void
+reset_signals(bool as_is)
+{
+	struct sigaction action;
+	sigset_t none;
+
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = SIG_DFL;
+	for (int signo = 1; signo < NSIG; signo++) {
+		if (!as_is || !is_ignored(signo))
+			(void)sigaction(signo, &action, NULL);
+	}
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* In the child. */
+static void
+become(int report_fd, const struct jr_limits *limits)
+{
+	if (!jr_limits_set_nice(limits))
+		give_up(report_fd, STEP_NICE);
+	jr_limits_raise(limits);
+	if (!jr_limits_become(limits))
+		give_up(report_fd, STEP_ACCOUNT);
+}
+
+/* In the child, at last: what is done before it needs descriptors and stack. */
+static void
+set_limits(int report_fd, const struct jr_limits *limits)
+{
+	for (int which = 0; which < JR_LIMIT_COUNT; which++) {
+		if (!jr_limits_set(limits, (enum jr_limit)which))
+			give_up(report_fd, (enum step)(STEP_LIMITS + which));
+	}
+}
+
+/* In the child: as execvp does it. Returns if it cannot. */
+static void
+execute(const struct plan *plan)
+{
+	const struct jr_spawn *spawn = plan->spawn;
+
+	(void)execve(spawn->path, spawn->argv, spawn->envp);
+	if (errno != ENOEXEC || plan->script_argv == NULL)
+		return;
+	(void)execve(SHELL, plan->script_argv, spawn->envp);
+	errno = ENOEXEC;
+}
+
+static JR_NORETURN void
+run_child(const struct plan *plan)
+{
+	const struct jr_spawn *spawn = plan->spawn;
+	int report_fd = spawn->as_is ? plan->report_fd : REPORT_FD;
+
+	if (setsid() < 0)
+		give_up(plan->report_fd, STEP_SESSION);
+	if (!jr_watchdog_announce(plan->watchdog_fd, getpid(), spawn->deadline_ms))
+		give_up(plan->report_fd, STEP_WATCHDOG);
+	if (spawn->limits != NULL)
+		become(plan->report_fd, spawn->limits);
+	if (spawn->cwd != NULL && chdir(spawn->cwd) < 0)
+		give_up(plan->report_fd, STEP_CWD);
+	if (!follow_parent(plan->parent))
+		give_up(plan->report_fd, STEP_PARENT);
+	if (!set_descriptors(plan))
+		give_up(plan->report_fd, STEP_FDS);
+	reset_signals(spawn->as_is);
+	if (spawn->limits != NULL)
+		set_limits(report_fd, spawn->limits);
+	execute(plan);
+	give_up(report_fd, STEP_EXEC);
+}
+
+/* A memory limit that is too small for the program is so the next time too. */
+static bool
+is_passing(const struct jr_spawn *spawn, int error)
+{
+	if (error == ENOMEM && spawn->limits != NULL && spawn->limits->memory >= 0)
+		return false;
+	return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE ||
+	       error == ETXTBSY || error == ETIMEDOUT;
+}
+
+/* What people would look at in vain: the file is there, and still "no such file". */
+static const char *
+hint(const struct jr_spawn *spawn, const struct report *report)
+{
+	if (report->step != STEP_EXEC)
+		return "";
+	if (report->error == ENOENT && access(spawn->path, F_OK) == 0)
+		return " (its interpreter, named in its first line, does not exist)";
+	if (report->error == ENOEXEC)
+		return " (a script must begin with a line such as #!/bin/sh)";
+	if (report->error == EAGAIN && spawn->limits != NULL && spawn->limits->processes >= 0)
+		return " (its account has more processes than the handler's limit allows)";
+	return "";
+}
+
+static bool
+fail(const struct jr_spawn *spawn, const struct report *report, struct jr_err *err)
+{
+	static const char *const words[] = {
+	    [STEP_SESSION] = "new session: ",
+	    [STEP_WATCHDOG] = "telling the watchdog: ",
+	    [STEP_NICE] = "set nice value: ",
+	    [STEP_ACCOUNT] = "change to its account: ",
+	    [STEP_CWD] = "changing to its directory: ",
+	    [STEP_PARENT] = "following the runner: ",
+	    [STEP_FDS] = "its descriptors: ",
+	    [STEP_LIMITS + JR_LIMIT_CPU] = "set cpu limit: ",
+	    [STEP_LIMITS + JR_LIMIT_FILES] = "set files limit: ",
+	    [STEP_LIMITS + JR_LIMIT_PROCESSES] = "set processes limit: ",
+	    [STEP_LIMITS + JR_LIMIT_MEMORY] = "set memory limit: ",
+	    [STEP_EXEC] = "",
+	};
+	bool passing = is_passing(spawn, report->error) || report->step == STEP_WATCHDOG;
+
+	return jr_fail(err, passing ? JR_E_TEMP : JR_E_CONFIG, "%s start %s: %s%s%s",
+	    passing ? "could not" : "cannot", spawn->path, words[report->step],
+	    strerror(report->error), hint(spawn, report));
+}
+
+static bool
+is_other_account(const struct jr_spawn *spawn)
+{
+	return spawn->limits != NULL && spawn->limits->has_account;
+}
+
+/*
+ * A child that becomes another account can be stopped by it before it has executed, and what shares our memory would
+ * stop us too, with all leases: so that one gets a copy.
+ */
+static pid_t
+make_child(const struct plan *plan)
+{
+	pid_t pid =
+	    is_other_account(plan->spawn)
+		? fork()
+		: vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): as said above */
+
+	if (pid == 0)
+		run_child(plan);
+	return pid;
+}
+
+/* false: it has neither executed nor said why not, and has been killed. */
+static bool
+has_reported(const struct jr_spawn *spawn, pid_t pid, int fd)
+{
+	struct pollfd end = {.fd = fd, .events = POLLIN};
+	int found = 1;
+
+	if (!is_other_account(spawn))
+		return true;
+	do
+		found = poll(&end, 1, START_MS);
+	while (found < 0 && errno == EINTR);
+	if (found != 0)
+		return true;
+	(void)kill(pid, SIGKILL);
+	(void)kill(-pid, SIGKILL);
+	return false;
+}
+
+/*
+ * true: the child reported why it could not execute. The pipe ends without a report when it could.
+ */
+static bool
+read_report(int fd, struct report *report)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, report, sizeof(*report));
+	while (n < 0 && errno == EINTR);
+	return n == (ssize_t)sizeof(*report);
+}
+
+static void
+reap_failed(struct jr_watchdog *watchdog, pid_t pid)
+{
+	jr_watchdog_forget(watchdog, pid);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+/* Of a shell that reads the file: made before the start, since nothing can be allocated behind it. Caller frees [1] and it. */
+static char **
+make_script_argv(const struct jr_spawn *spawn)
+{
+	size_t count = 0;
+	char **argv;
+
+	while (spawn->argv[count] != NULL)
+		count++;
+	argv = jr_xcalloc(count + 3, sizeof(*argv));
+	argv[0] = spawn->argv[0];
+	argv[1] = jr_xstrdup(spawn->path);
+	for (size_t i = 1; i < count; i++)
+		argv[i + 1] = spawn->argv[i];
+	return argv;
+}
+
+int64_t
+jr_spawn(struct jr_watchdog *watchdog, const struct jr_spawn *spawn, struct jr_err *err)
+{
+	struct plan plan = {
+	    .spawn = spawn, .watchdog_fd = jr_watchdog_fd(watchdog), .parent = getpid()};
+	struct report report = {.step = STEP_EXEC};
+	sigset_t all, before;
+	int ends[2];
+	pid_t pid;
+	bool failed;
+
+	if (!jr_fd_pipe(ends)) {
+		report.error = errno;
+		fail(spawn, &report, err);
+		return -1;
+	}
+	plan.report_fd = ends[1];
+	if (spawn->as_is)
+		plan.script_argv = make_script_argv(spawn);
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &before);
+	pid = make_child(&plan);
+	if (pid < 0)
+		report.error = errno;
+	(void)sigprocmask(SIG_SETMASK, &before, NULL);
+	(void)close(ends[1]);
+	if (pid > 0 && !has_reported(spawn, pid, ends[0])) {
+		report.error = ETIMEDOUT;
+		failed = true;
+	} else
+		failed = pid < 0 || read_report(ends[0], &report);
+	(void)close(ends[0]);
+	if (plan.script_argv != NULL)
+		free(plan.script_argv[1]);
+	free(plan.script_argv);
+	if (!failed)
+		return pid;
+	if (pid > 0)
+		reap_failed(watchdog, pid);
+	fail(spawn, &report, err);
+	return -1;
+}

@@ -1,0 +1,383 @@
+/*
+ * watchdog: the process that outlives the runner long enough to kill its handlers.
+ *
+ * One pipe carries everything: records while the runner lives, the end of file when it is dead. A
+ * pidfd of the runner says the same where some other process forked by it still has the pipe.
+ * Pipes keep the order, so a group that a child announced in the last moment is read before the
+ * end. What must hold: a number on the list is never somebody else's. So the runner tells it to
+ * forget a group before it reaps the leader, and a watchdog that could not be told is killed at
+ * once, before it acts on what it does not know.
+ */
+#include "process/watchdog.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define GROUPS_MAX ((size_t)2 * JR_PLACES_MAX)
+#define END_MS 5000 /* for a watchdog to end after its pipe was closed; it may be stopped */
+
+enum verb {
+	ANNOUNCE,
+	MOVE,
+	FORGET
+};
+
+struct record {
+	int64_t verb;
+	int64_t group;
+	int64_t deadline_ms;
+};
+
+_Static_assert(sizeof(struct record) <= 512,
+    "a record is written in one piece (POSIX: PIPE_BUF is at least 512)");
+
+struct jr_watchdog {
+	int fd; /* the writing end */
+	int pidfd;
+	pid_t pid;
+	bool failed; /* it could not be told something and has been killed */
+};
+
+/* What the watchdog itself knows. */
+struct watched {
+	int64_t group;
+	int64_t deadline_ms;
+};
+
+struct list {
+	int pipe_fd;
+	int timer_fd;
+	int runner_fd; /* readable when the runner is dead */
+	size_t count;
+	struct watched groups[GROUPS_MAX];
+};
+
+static void
+kill_group(int64_t group)
+{
+	if (group > 1 && group <= INT_MAX) /* -1 would be everybody */
+		(void)kill(-(pid_t)group, SIGKILL);
+}
+
+static struct watched *
+find(struct list *list, int64_t group)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		if (list->groups[i].group == group)
+			return &list->groups[i];
+	}
+	return NULL;
+}
+
+static void
+take(struct list *list, const struct record *record)
+{
+	struct watched *watched = find(list, record->group);
+
+	if (record->verb == FORGET) {
+		if (watched != NULL)
+			*watched = list->groups[--list->count];
+	} else if (watched != NULL) {
+		watched->deadline_ms = record->deadline_ms;
+	} else if (record->verb == ANNOUNCE && list->count < GROUPS_MAX) {
+		list->groups[list->count++] = (struct watched){record->group, record->deadline_ms};
+	} else if (record->verb == ANNOUNCE) {
+		kill_group(record->group); /* what cannot be kept must not run */
+	}
+}
+
+/*
+ * A group that was killed stays on the list: its leader has not been reaped, so the number is
+ * still its own.
+ */
+static void
+kill_overdue(struct list *list)
+{
+	int64_t now_ms = jr_clock_now_ms();
+
+	for (size_t i = 0; i < list->count; i++) {
+		if (list->groups[i].deadline_ms > now_ms)
+			continue;
+		kill_group(list->groups[i].group);
+		list->groups[i].deadline_ms = JR_NEVER;
+	}
+}
+
+static void
+arm_timer(const struct list *list)
+{
+	struct itimerspec spec = {0};
+	int64_t at_ms = JR_NEVER;
+
+	for (size_t i = 0; i < list->count; i++) {
+		if (list->groups[i].deadline_ms < at_ms)
+			at_ms = list->groups[i].deadline_ms;
+	}
+	if (at_ms != JR_NEVER) {
+		at_ms = at_ms > 0 ? at_ms : 1; /* 0 would switch it off */
+		spec.it_value.tv_sec = (time_t)(at_ms / 1000);
+		spec.it_value.tv_nsec = (long)(at_ms % 1000) * 1000000;
+	}
+	(void)timerfd_settime(list->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+}
+
+/* false: the pipe has ended. */
+static bool
+read_records(struct list *list)
+{
+	struct record records[64];
+	ssize_t n = read(list->pipe_fd, records, sizeof(records));
+
+	if (n <= 0)
+		return n < 0 && (errno == EINTR || errno == EAGAIN);
+	for (size_t i = 0; i < (size_t)n / sizeof(records[0]); i++)
+		take(list, &records[i]);
+	return true;
+}
+
+static JR_NORETURN void
+keep(struct list *list)
+{
+	bool ended = false;
+
+	/*
+	 * The death of the runner counts when the pipe is empty: a child announces itself before
+	 * it looks for it.
+	 */
+	while (!ended) {
+		struct pollfd fds[3] = {{.fd = list->pipe_fd, .events = POLLIN},
+		    {.fd = list->timer_fd, .events = POLLIN},
+		    {.fd = list->runner_fd, .events = POLLIN}};
+
+		arm_timer(list);
+		if (poll(fds, 3, -1) < 0)
+			continue;
+		if (fds[0].revents != 0)
+			ended = !read_records(list);
+		else
+			ended = fds[2].revents != 0;
+		kill_overdue(list);
+	}
+	for (size_t i = 0; i < list->count; i++)
+		kill_group(list->groups[i].group);
+	_exit(0);
+}
+
+/* Make *fd number `to`, out of the way of the other two. */
+static void
+place(int *fd, int to)
+{
+	if (dup2(*fd, to) < 0)
+		_exit(1);
+	*fd = to;
+}
+
+/*
+ * Nothing of the runner stays: no terminal, no signals, no descriptors (a lock or a socket would
+ * outlive it).
+ */
+static void
+leave_runner(struct list *list)
+{
+	int null_fd;
+
+	(void)setsid();
+	(void)prctl(PR_SET_NAME, "jobrun-watchdog");
+	for (int signo = 1; signo < NSIG; signo++)
+		(void)signal(signo, SIG_IGN);
+	if (chdir("/") < 0)
+		_exit(1);
+	place(&list->pipe_fd, STDERR_FILENO + 1);
+	place(&list->timer_fd, STDERR_FILENO + 2);
+	place(&list->runner_fd, STDERR_FILENO + 3);
+	null_fd = open("/dev/null", O_RDWR);
+	for (int fd = 0; fd <= STDERR_FILENO && null_fd >= 0; fd++)
+		(void)dup2(null_fd, fd);
+	jr_fd_close_range(STDERR_FILENO + 4, UINT_MAX);
+}
+
+/* A copy out of the way of the places above. */
+static int
+raised(int fd)
+{
+	int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 4);
+
+	jr_fd_close(fd);
+	return copy;
+}
+
+/* Fork with every signal blocked; the watchdog keeps them so. */
+static pid_t
+fork_watchdog(struct list *list)
+{
+	sigset_t all, before;
+	pid_t pid;
+
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &before);
+	pid = fork();
+	if (pid == 0) {
+		leave_runner(list);
+		keep(list);
+	}
+	(void)sigprocmask(SIG_SETMASK, &before, NULL);
+	return pid;
+}
+
+/* The watchdog that reads from pipe_fd, which it closes here. */
+static bool
+start(struct jr_watchdog *watchdog, int pipe_fd)
+{
+	struct list *list = jr_xcalloc(1, sizeof(*list));
+	int error;
+
+	list->pipe_fd = raised(pipe_fd);
+	list->timer_fd = raised(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC));
+	list->runner_fd = raised(jr_fd_of_process(getpid()));
+	if (list->pipe_fd >= 0 && list->timer_fd >= 0 && list->runner_fd >= 0)
+		watchdog->pid = fork_watchdog(list);
+	if (watchdog->pid > 0)
+		watchdog->pidfd = jr_fd_of_process(watchdog->pid);
+	error = errno;
+	jr_fd_close(list->pipe_fd);
+	jr_fd_close(list->timer_fd);
+	jr_fd_close(list->runner_fd);
+	free(list);
+	errno = error;
+	return watchdog->pidfd >= 0 && jr_fd_set_nonblocking(watchdog->fd);
+}
+
+struct jr_watchdog *
+jr_watchdog_start(struct jr_err *err)
+{
+	struct jr_watchdog *watchdog;
+	int ends[2];
+
+	/*
+	 * What cron or a shell may have left: SIGCHLD ignored would reap the handlers behind our
+	 * back.
+	 */
+	(void)signal(SIGCHLD, SIG_DFL);
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (!jr_fd_pipe(ends)) {
+		jr_fail(err, JR_E_TEMP, "could not start the watchdog: %s", strerror(errno));
+		return NULL;
+	}
+	watchdog = jr_xcalloc(1, sizeof(*watchdog));
+	watchdog->fd = ends[1];
+	watchdog->pid = -1;
+	watchdog->pidfd = -1;
+	if (!start(watchdog, ends[0])) {
+		jr_fail(err, JR_E_TEMP, "could not start the watchdog: %s", strerror(errno));
+		jr_watchdog_free(watchdog);
+		return NULL;
+	}
+	return watchdog;
+}
+
+static bool
+has_ended(const struct jr_watchdog *watchdog, int wait_ms)
+{
+	struct pollfd fd = {.fd = watchdog->pidfd, .events = POLLIN};
+
+	return watchdog->pidfd < 0 || poll(&fd, 1, wait_ms) > 0;
+}
+
+void
+jr_watchdog_free(struct jr_watchdog *watchdog)
+{
+	if (watchdog == NULL)
+		return;
+	(void)close(watchdog->fd);
+	if (watchdog->pid > 0) {
+		int64_t end_ms = jr_clock_after(jr_clock_now_ms(), END_MS);
+		bool ended;
+
+		do
+			ended = has_ended(watchdog, 100);
+		while (!ended && jr_clock_now_ms() < end_ms);
+		if (!ended)
+			(void)kill(watchdog->pid, SIGKILL);
+		while (waitpid(watchdog->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	if (watchdog->pidfd >= 0)
+		(void)close(watchdog->pidfd);
+	free(watchdog);
+}
+
+int
+jr_watchdog_fd(const struct jr_watchdog *watchdog)
+{
+	return watchdog->fd;
+}
+
+static bool
+write_record(int fd, enum verb verb, int64_t group, int64_t deadline_ms)
+{
+	struct record record = {.verb = verb, .group = group, .deadline_ms = deadline_ms};
+	ssize_t n;
+
+	do
+		n = write(fd, &record, sizeof(record));
+	while (n < 0 && errno == EINTR);
+	return n == (ssize_t)sizeof(record);
+}
+
+bool
+jr_watchdog_announce(int fd, int64_t group, int64_t deadline_ms)
+{
+	return write_record(fd, ANNOUNCE, group, deadline_ms);
+}
+
+/*
+ * It is dead, or stopped with a full pipe. What it knows is out of date: it must never act on it.
+ */
+static void
+give_up(struct jr_watchdog *watchdog)
+{
+	const char *reason = strerror(errno);
+
+	(void)kill(watchdog->pid, SIGKILL); /* not reaped yet, so the number is still its own */
+	watchdog->failed = true;
+	jr_log(JR_ERROR, "watchdog_lost", JR_I("pid", watchdog->pid), JR_S("reason", reason));
+}
+
+static void
+tell(struct jr_watchdog *watchdog, enum verb verb, int64_t group, int64_t deadline_ms)
+{
+	if (!watchdog->failed && !write_record(watchdog->fd, verb, group, deadline_ms))
+		give_up(watchdog);
+}
+
+void
+jr_watchdog_move(struct jr_watchdog *watchdog, int64_t group, int64_t deadline_ms)
+{
+	tell(watchdog, MOVE, group, deadline_ms);
+}
+
+void
+jr_watchdog_forget(struct jr_watchdog *watchdog, int64_t group)
+{
+	tell(watchdog, FORGET, group, 0);
+}
+
+bool
+jr_watchdog_is_alive(const struct jr_watchdog *watchdog)
+{
+	return !watchdog->failed && !has_ended(watchdog, 0);
+}

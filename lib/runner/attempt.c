@@ -1,0 +1,308 @@
+/*
+ * attempt: one claim of one run, from the start of its handler to exactly one outcome, or to none.
+ *
+ * Events come from the runner (cancel, shutdown, lost), from the handler (ended) and from three
+ * timers of its own (the run's timeout, the fence of the lease, the patience after TERM). The
+ * table says what each does in each state; the judgement itself is a pure function. What must
+ * hold: `ended` is called once, from the loop, as the last thing done, because the attempt may be
+ * freed in it.
+ */
+#include "runner/attempt.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct jr_attempt {
+	struct jr_attempt_setup setup;
+	struct jr_run run;    /* a copy that owns nothing: with the timeout that is in force */
+	struct jr_work *work; /* NULL: it could not be started */
+	struct jr_err start_err;
+	enum jr_attempt_state state;
+	enum jr_attempt_event reason; /* JR_EV_ENDED: jobrun did not stop it */
+	struct jr_timer timeout;      /* of the run; tells of a failed start */
+	struct jr_timer fence;
+	struct jr_timer overdue;
+	const struct jr_work_end *end; /* during JR_EV_ENDED */
+};
+
+typedef void transition_fn(struct jr_attempt *attempt, enum jr_attempt_event event);
+
+static void
+set_timer(const struct jr_attempt *attempt, struct jr_timer *timer, int64_t at_ms)
+{
+	jr_timer_set(attempt->setup.host->loop, timer, at_ms);
+}
+
+static void
+cancel_timers(struct jr_attempt *attempt)
+{
+	jr_timer_cancel(&attempt->timeout);
+	jr_timer_cancel(&attempt->fence);
+	jr_timer_cancel(&attempt->overdue);
+}
+
+/* A failed start has no work; its end is on its way already. */
+static void
+stop_work(const struct jr_attempt *attempt, bool kill)
+{
+	if (attempt->work != NULL)
+		attempt->setup.handler->kind->stop(attempt->work, kill);
+}
+
+static int64_t
+grace(const struct jr_attempt *attempt)
+{
+	if (attempt->run.grace_ms > 0)
+		return attempt->run.grace_ms;
+	return attempt->setup.handler->settings.grace_ms >= 0
+		   ? attempt->setup.handler->settings.grace_ms
+		   : JR_GRACE_MS;
+}
+
+/* Patience only ever gets shorter. */
+static void
+expect_end(struct jr_attempt *attempt, int64_t span_ms)
+{
+	int64_t at_ms = jr_clock_after(jr_clock_now_ms(), span_ms);
+
+	if (at_ms < attempt->overdue.at_ms)
+		set_timer(attempt, &attempt->overdue, at_ms);
+}
+
+static void
+ignore(struct jr_attempt *attempt, enum jr_attempt_event event)
+{
+	(void)attempt;
+	(void)event;
+}
+
+/* Not in the header's table: a bug of the caller. */
+static void
+impossible(struct jr_attempt *attempt, enum jr_attempt_event event)
+{
+	(void)attempt;
+	(void)event;
+	assert(attempt->state != JR_ST_ENDED);
+}
+
+static void
+settle(struct jr_attempt *attempt, enum jr_attempt_event event)
+{
+	struct jr_outcome outcome;
+	bool counts = jr_attempt_judge(
+	    attempt->reason, attempt->end, &attempt->run, attempt->setup.random, &outcome);
+
+	(void)event;
+	attempt->state = JR_ST_ENDED;
+	cancel_timers(attempt);
+	attempt->setup.ended(attempt->setup.ctx, attempt, counts ? &outcome : NULL);
+	jr_outcome_release(&outcome);
+}
+
+static void
+stop(struct jr_attempt *attempt, enum jr_attempt_event event)
+{
+	attempt->reason = event;
+	attempt->state = JR_ST_STOPPING;
+	stop_work(attempt, false);
+	expect_end(attempt, grace(attempt));
+}
+
+static void
+stop_lost(struct jr_attempt *attempt, enum jr_attempt_event event)
+{
+	attempt->reason = event;
+	attempt->state = JR_ST_STOPPING;
+	stop_work(attempt, false);
+	expect_end(attempt, attempt->setup.kill_ms);
+}
+
+/*
+ * TERM, or KILL, was sent before: what changes is that nothing will be written, and how long it
+ * may take.
+ */
+static void
+lost(struct jr_attempt *attempt, enum jr_attempt_event event)
+{
+	attempt->reason = event;
+	if (attempt->state == JR_ST_STOPPING)
+		expect_end(attempt, attempt->setup.kill_ms);
+}
+
+static void
+kill_work(struct jr_attempt *attempt, enum jr_attempt_event event)
+{
+	(void)event;
+	attempt->state = JR_ST_KILLING;
+	stop_work(attempt, true);
+}
+
+/* clang-format off */
+static transition_fn *const table[JR_ST_COUNT][JR_EV_COUNT] = {
+	[JR_ST_RUNNING] = {
+		[JR_EV_ENDED] = settle, [JR_EV_TIMEOUT] = stop, [JR_EV_CANCEL] = stop,
+		[JR_EV_SHUTDOWN] = stop, [JR_EV_LOST] = stop_lost, [JR_EV_OVERDUE] = ignore,
+	},
+	[JR_ST_STOPPING] = {
+		[JR_EV_ENDED] = settle, [JR_EV_TIMEOUT] = ignore, [JR_EV_CANCEL] = ignore,
+		[JR_EV_SHUTDOWN] = ignore, [JR_EV_LOST] = lost, [JR_EV_OVERDUE] = kill_work,
+	},
+	[JR_ST_KILLING] = {
+		[JR_EV_ENDED] = settle, [JR_EV_TIMEOUT] = ignore, [JR_EV_CANCEL] = ignore,
+		[JR_EV_SHUTDOWN] = ignore, [JR_EV_LOST] = lost, [JR_EV_OVERDUE] = kill_work,
+	},
+	[JR_ST_ENDED] = {
+		[JR_EV_ENDED] = impossible, [JR_EV_TIMEOUT] = impossible,
+		[JR_EV_CANCEL] = impossible, [JR_EV_SHUTDOWN] = impossible,
+		[JR_EV_LOST] = impossible, [JR_EV_OVERDUE] = impossible,
+	},
+};
+/* clang-format on */
+
+_Static_assert(
+    JR_ST_COUNT == 4 && JR_EV_COUNT == 6, "the table above has a cell for each state and event");
+
+void
+jr_attempt_event(struct jr_attempt *attempt, enum jr_attempt_event event)
+{
+	assert(
+	    event != JR_EV_ENDED || attempt->end != NULL); /* only a handler says that it ended */
+	table[attempt->state][event](attempt, event);
+}
+
+static void
+on_work_ended(void *ctx, const struct jr_work_end *end)
+{
+	struct jr_attempt *attempt = ctx;
+
+	attempt->end = end;
+	jr_attempt_event(attempt, JR_EV_ENDED);
+}
+
+static void
+on_timeout(void *ctx)
+{
+	jr_attempt_event(ctx, JR_EV_TIMEOUT);
+}
+
+static void
+on_fence(void *ctx)
+{
+	jr_attempt_event(ctx, JR_EV_LOST);
+}
+
+static void
+on_overdue(void *ctx)
+{
+	jr_attempt_event(ctx, JR_EV_OVERDUE);
+}
+
+static void
+on_failed_start(void *ctx)
+{
+	struct jr_attempt *attempt = ctx;
+	char *error =
+	    jr_text_clean(attempt->start_err.msg, strlen(attempt->start_err.msg), JR_ERROR_MAX);
+	/* What the system could not do just now (descriptors, processes, memory) costs no attempt. */
+	bool passing = attempt->start_err.code == JR_E_TEMP;
+	struct jr_work_end end = {
+	    .verdict = passing ? JR_LATER : JR_FAIL, .error_code = "cannot-start", .error = error};
+
+	on_work_ended(attempt, &end);
+	free(error);
+}
+
+/*
+ * When the lease's fence is at fence_at_ms, everything must be gone kill_ms later; so the watchdog
+ * is told.
+ */
+static int64_t
+gone_by(const struct jr_attempt *attempt, int64_t fence_at_ms)
+{
+	return jr_clock_after(fence_at_ms, attempt->setup.kill_ms);
+}
+
+static void
+start_work(struct jr_attempt *attempt)
+{
+	const struct jr_attempt_setup *setup = &attempt->setup;
+	int64_t now_ms = jr_clock_now_ms();
+	int64_t timeout_ms = attempt->run.timeout_ms;
+	int64_t deadline_ms = timeout_ms > 0 ? jr_clock_after(now_ms, timeout_ms) : JR_NEVER;
+
+	attempt->work = setup->handler->kind->start(setup->host, setup->handler, setup->run,
+	    gone_by(attempt, setup->fence_at_ms), deadline_ms, on_work_ended, attempt,
+	    &attempt->start_err);
+	if (attempt->work == NULL) {
+		attempt->timeout.fn = on_failed_start;
+		deadline_ms = now_ms;
+	}
+	set_timer(attempt, &attempt->timeout, deadline_ms);
+	set_timer(attempt, &attempt->fence, setup->fence_at_ms);
+}
+
+struct jr_attempt *
+jr_attempt_start(const struct jr_attempt_setup *setup)
+{
+	struct jr_attempt *attempt = jr_xcalloc(1, sizeof(*attempt));
+
+	attempt->setup = *setup;
+	attempt->run = *setup->run;
+	if (attempt->run.timeout_ms < 0)
+		attempt->run.timeout_ms = setup->handler->settings.timeout_ms;
+	attempt->state = JR_ST_RUNNING;
+	attempt->reason = JR_EV_ENDED;
+	jr_timer_init(&attempt->timeout, on_timeout, attempt);
+	jr_timer_init(&attempt->fence, on_fence, attempt);
+	jr_timer_init(&attempt->overdue, on_overdue, attempt);
+	start_work(attempt);
+	return attempt;
+}
+
+void
+jr_attempt_renew(struct jr_attempt *attempt, int64_t fence_at_ms)
+{
+	if (attempt->state == JR_ST_ENDED || attempt->reason == JR_EV_LOST)
+		return; /* what is lost stays lost */
+	set_timer(attempt, &attempt->fence, fence_at_ms);
+	if (attempt->work != NULL)
+		attempt->setup.handler->kind->move(attempt->work, gone_by(attempt, fence_at_ms));
+}
+
+void
+jr_attempt_news(struct jr_attempt *attempt, struct jr_news *news)
+{
+	const struct jr_handler_kind *kind = attempt->setup.handler->kind;
+
+	*news = (struct jr_news){.output_dropped = 0};
+	if (attempt->work != NULL && attempt->state != JR_ST_ENDED && kind->news != NULL)
+		kind->news(attempt->work, news);
+}
+
+enum jr_attempt_state
+jr_attempt_state(const struct jr_attempt *attempt)
+{
+	return attempt->state;
+}
+
+bool
+jr_attempt_is_lost(const struct jr_attempt *attempt)
+{
+	return attempt->reason == JR_EV_LOST;
+}
+
+void
+jr_attempt_free(struct jr_attempt *attempt)
+{
+	if (attempt == NULL)
+		return;
+	cancel_timers(attempt);
+	if (attempt->work != NULL)
+		attempt->setup.handler->kind->free(attempt->work);
+	free(attempt);
+}

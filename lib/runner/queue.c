@@ -1,0 +1,361 @@
+/*
+ * queue: see queue.h. Claims and the runner's own row; outcomes are in queue_settle.c.
+ *
+ * The order of parameters and columns is that of the comment at the head of each .sql file.
+ */
+#include "runner/queue.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "runner/queue_pairs.h"
+#include "sql_text.h"
+
+void
+jr_queue_add_need(struct jr_batch *batch)
+{
+	char min[24], max[24];
+	const char *values[] = {
+	    jr_pg_print_int(min, JR_SCHEMA_MIN), jr_pg_print_int(max, JR_SCHEMA_MAX)};
+
+	jr_batch_add(batch, jr_sql_need, JR_COUNT(values), values);
+}
+
+/* A statement whose one parameter is the runner. */
+static void
+add_of_runner(struct jr_batch *batch, const char *sql, int64_t runner_id)
+{
+	char id[24];
+	const char *values[] = {jr_pg_print_int(id, runner_id)};
+
+	jr_batch_add(batch, sql, JR_COUNT(values), values);
+}
+
+void
+jr_queue_add_runner_start(struct jr_batch *batch, const struct jr_runner_facts *facts)
+{
+	char id[24], pid[24], places[24], linger[24];
+	const char *values[] = {jr_pg_print_int(id, facts->id), facts->host,
+	    jr_pg_print_int(pid, facts->pid), facts->version, facts->job_types, facts->queues,
+	    jr_pg_print_int(places, facts->places),
+	    facts->linger_ms > 0 ? jr_pg_print_int(linger, facts->linger_ms) : NULL};
+
+	jr_batch_add(batch, jr_sql_runner_start, JR_COUNT(values), values);
+}
+
+bool
+jr_queue_read_runner_start(const PGresult *result, char **place_name)
+{
+	if (PQntuples(result) == 0)
+		return false;
+	*place_name = jr_xstrdup(PQgetvalue(result, 0, 1));
+	return true;
+}
+
+void
+jr_queue_add_runner_seen(struct jr_batch *batch, int64_t runner_id)
+{
+	add_of_runner(batch, jr_sql_runner_seen, runner_id);
+}
+
+void
+jr_queue_add_runner_finish(struct jr_batch *batch, int64_t runner_id, const char *counts)
+{
+	char id[24];
+	const char *values[] = {jr_pg_print_int(id, runner_id), counts};
+
+	jr_batch_add(batch, jr_sql_runner_finish, JR_COUNT(values), values);
+}
+
+void
+jr_queue_add_backend(struct jr_batch *batch)
+{
+	jr_batch_add(batch, jr_sql_backend, 0, NULL);
+}
+
+int64_t
+jr_queue_read_backend(const PGresult *result)
+{
+	return jr_pg_int(result, 0, 0, 0);
+}
+
+void
+jr_queue_add_listen(struct jr_batch *batch)
+{
+	jr_batch_add(batch, jr_sql_listen, 0, NULL);
+}
+
+void
+jr_queue_add_successor(struct jr_batch *batch, int64_t runner_id, int64_t least_ms)
+{
+	char id[24], least[24];
+	const char *values[] = {jr_pg_print_int(id, runner_id), jr_pg_print_int(least, least_ms)};
+
+	jr_batch_add(batch, jr_sql_successor, JR_COUNT(values), values);
+}
+
+bool
+jr_queue_read_successor(const PGresult *result)
+{
+	return PQntuples(result) > 0 && jr_pg_bool(result, 0, 0);
+}
+
+void
+jr_queue_add_linger_end(struct jr_batch *batch, int64_t runner_id)
+{
+	add_of_runner(batch, jr_sql_linger_end, runner_id);
+}
+
+void
+jr_queue_add_expired(struct jr_batch *batch, int64_t runner_id)
+{
+	add_of_runner(batch, jr_sql_expired, runner_id);
+}
+
+bool
+jr_queue_read_expired(const PGresult *result)
+{
+	return PQntuples(result) > 0 && jr_pg_bool(result, 0, 0);
+}
+
+void
+jr_queue_add_fire_due(struct jr_batch *batch)
+{
+	jr_batch_add(batch, jr_sql_fire_due, 0, NULL);
+}
+
+int64_t
+jr_queue_read_fire_due(const PGresult *result)
+{
+	return jr_pg_int(result, 0, 0, 0);
+}
+
+void
+jr_queue_add_fire(struct jr_batch *batch)
+{
+	jr_batch_add(batch, jr_sql_fire, 0, NULL);
+}
+
+size_t
+jr_queue_count_fired(const PGresult *result)
+{
+	return (size_t)PQntuples(result);
+}
+
+struct jr_fired_row
+jr_queue_read_fired(const PGresult *result, size_t index)
+{
+	int row = (int)index;
+
+	return (struct jr_fired_row){.definition = PQgetvalue(result, row, 0),
+	    .slot = PQgetvalue(result, row, 1),
+	    .outcome = PQgetvalue(result, row, 2),
+	    .reason = jr_pg_text(result, row, 3),
+	    .run_id = jr_pg_int(result, row, 4, 0),
+	    .slots = jr_pg_int(result, row, 5, 1)};
+}
+
+void
+jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t most)
+{
+	char cut[24];
+	const char *values[] = {facts->job_types, facts->queues, jr_pg_print_int(cut, most)};
+
+	jr_batch_add(batch, jr_sql_combos, JR_COUNT(values), values);
+}
+
+/* A column of the rows that are wanted as an array literal. Caller frees. */
+static char *
+column_array(const PGresult *result, const bool *wanted, int column)
+{
+	struct jr_pg_array array;
+	char *copy;
+
+	jr_pg_array_init(&array);
+	for (int row = 0; row < PQntuples(result); row++) {
+		if (wanted[row])
+			jr_pg_array_add(&array, jr_pg_text(result, row, column));
+	}
+	copy = jr_xstrdup(jr_pg_array_end(&array));
+	jr_pg_array_release(&array);
+	return copy;
+}
+
+void
+jr_queue_read_combos(const PGresult *result, struct jr_combos *combos,
+    bool (*want)(void *ctx, const char *job_type), void *ctx)
+{
+	bool *wanted = jr_xcalloc((size_t)PQntuples(result) + 1, sizeof(*wanted));
+
+	jr_combos_release(combos);
+	for (int row = 0; row < PQntuples(result); row++) {
+		wanted[row] = want(ctx, PQgetvalue(result, row, 0));
+		if (wanted[row] && combos->count++ == 0) /* they are in order of it */
+			combos->best = jr_pg_int(result, row, 2, 0);
+	}
+	combos->types = column_array(result, wanted, 0);
+	combos->queues = column_array(result, wanted, 1);
+	combos->priorities = column_array(result, wanted, 2);
+	free(wanted);
+}
+
+void
+jr_combos_release(struct jr_combos *combos)
+{
+	free(combos->types);
+	free(combos->queues);
+	free(combos->priorities);
+	*combos = (struct jr_combos){0};
+}
+
+void
+jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *facts,
+    const struct jr_combos *combos, const struct jr_cursor *cursor, size_t n, int64_t lease_ms)
+{
+	char id[24], wanted[24], priority[24], after[24], lease[24];
+	bool set = cursor->set;
+	const char *values[] = {jr_pg_print_int(id, facts->id), facts->host,
+	    jr_pg_print_int(wanted, (int64_t)n), combos->types, combos->queues, combos->priorities,
+	    set ? jr_pg_print_int(priority, cursor->priority) : NULL, set ? cursor->run_at : NULL,
+	    set ? jr_pg_print_int(after, cursor->id) : NULL, jr_pg_print_int(lease, lease_ms)};
+
+	jr_batch_add(batch, jr_sql_claim, JR_COUNT(values), values);
+}
+
+void
+jr_queue_add_claim_job(
+    struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms)
+{
+	char runner[24], job[24], lease[24];
+	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host,
+	    jr_pg_print_int(job, id), jr_pg_print_int(lease, lease_ms), facts->job_types};
+
+	jr_batch_add(batch, jr_sql_claim_job, JR_COUNT(values), values);
+}
+
+void
+jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *facts,
+    const char *definition, int64_t lease_ms, int64_t timeout_ms, const char *command)
+{
+	char runner[24], lease[24], timeout[24];
+	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host, definition,
+	    jr_pg_print_int(lease, lease_ms),
+	    timeout_ms > 0 ? jr_pg_print_int(timeout, timeout_ms) : NULL, command};
+
+	jr_batch_add(batch, jr_sql_exec_claim, JR_COUNT(values), values);
+}
+
+void
+jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held,
+    size_t count, size_t most)
+{
+	char runner[24], limit[24];
+	struct jr_queue_pairs pairs;
+	const char *values[4];
+
+	jr_queue_pairs_of(&pairs, held, count);
+	values[0] = jr_pg_print_int(runner, runner_id);
+	values[1] = pairs.ids.text.data;
+	values[2] = pairs.seqs.text.data;
+	values[3] = jr_pg_print_int(limit, (int64_t)most);
+	jr_batch_add(batch, jr_sql_adopt, JR_COUNT(values), values);
+	jr_queue_pairs_release(&pairs);
+}
+
+size_t
+jr_queue_count_runs(const PGresult *result)
+{
+	return (size_t)PQntuples(result);
+}
+
+/* The columns of claim, claim_job, exec_claim and adopt, in their order. */
+enum run_column {
+	C_ID,
+	C_CLAIM_SEQ,
+	C_JOB_TYPE,
+	C_QUEUE,
+	C_PRIORITY,
+	C_RUN_AT,
+	C_ATTEMPTS,
+	C_MAX_ATTEMPTS,
+	C_SNOOZES,
+	C_RELEASES,
+	C_TIMEOUT,
+	C_BACKOFF_BASE,
+	C_BACKOFF_CAP,
+	C_EXPIRED,
+	C_CANCELLED,
+	C_KEY,
+	C_SLOT,
+	C_CHECKPOINT,
+	C_TRACE_CONTEXT,
+	C_PAYLOAD,
+	C_RUNNER_ID,
+	C_STARTED,
+	C_LEASE_LEFT /* adopt's only */
+};
+
+size_t
+jr_queue_count_bytes(const PGresult *result)
+{
+	size_t bytes = 0;
+
+	for (int row = 0; row < PQntuples(result); row++)
+		bytes += (size_t)PQgetlength(result, row, C_PAYLOAD);
+	return bytes;
+}
+
+int64_t
+jr_queue_read_lease_left(const PGresult *result, size_t index)
+{
+	return jr_pg_int(result, (int)index, C_LEASE_LEFT, 0);
+}
+
+static char *
+copy_text(const PGresult *result, int row, enum run_column column)
+{
+	return jr_xstrdup_or_null(jr_pg_text(result, row, (int)column));
+}
+
+static void
+move_cursor(struct jr_cursor *cursor, const PGresult *result, int row)
+{
+	cursor->set = true;
+	cursor->id = jr_pg_int(result, row, C_ID, 0);
+	cursor->priority = jr_pg_int(result, row, C_PRIORITY, 0);
+	snprintf(cursor->run_at, sizeof(cursor->run_at), "%s", PQgetvalue(result, row, C_RUN_AT));
+}
+
+struct jr_run *
+jr_queue_read_run(const PGresult *result, size_t index, struct jr_cursor *cursor)
+{
+	struct jr_run *run = jr_xcalloc(1, sizeof(*run));
+	int row = (int)index;
+
+	run->id = jr_pg_int(result, row, C_ID, 0);
+	run->claim_seq = jr_pg_int(result, row, C_CLAIM_SEQ, 0);
+	run->runner_id = jr_pg_int(result, row, C_RUNNER_ID, 0);
+	run->started_ms = jr_pg_int(result, row, C_STARTED, 0);
+	run->attempts = jr_pg_int(result, row, C_ATTEMPTS, 0);
+	run->max_attempts = jr_pg_int(result, row, C_MAX_ATTEMPTS, 0);
+	run->snoozes = jr_pg_int(result, row, C_SNOOZES, 0);
+	run->releases = jr_pg_int(result, row, C_RELEASES, 0);
+	run->timeout_ms = jr_pg_int(result, row, C_TIMEOUT, -1);
+	run->grace_ms = -1;
+	run->backoff_base_ms = jr_pg_int(result, row, C_BACKOFF_BASE, -1);
+	run->backoff_cap_ms = jr_pg_int(result, row, C_BACKOFF_CAP, -1);
+	run->expired = jr_pg_bool(result, row, C_EXPIRED);
+	run->cancelled = jr_pg_bool(result, row, C_CANCELLED);
+	run->job_type = copy_text(result, row, C_JOB_TYPE);
+	run->queue = copy_text(result, row, C_QUEUE);
+	run->payload = copy_text(result, row, C_PAYLOAD);
+	run->key = copy_text(result, row, C_KEY);
+	run->slot = copy_text(result, row, C_SLOT);
+	run->checkpoint = copy_text(result, row, C_CHECKPOINT);
+	run->trace_context = copy_text(result, row, C_TRACE_CONTEXT);
+	if (cursor != NULL)
+		move_cursor(cursor, result, row);
+	return run;
+}

@@ -1,0 +1,188 @@
+/*
+ * queue: the runner's statements, one function for each file of lib/sql. It binds and decodes; it has no policy and
+ * knows no handler.
+ *
+ * A jr_queue_add_X adds the statement X.sql to a batch; the jr_queue_read_X of the same name reads its result. Every
+ * write carries the fence: id, claim_seq and runner_id of a run that is held (locked_until is not null). What does not
+ * come back from a fenced write was not ours any more.
+ */
+#ifndef JR_QUEUE_H
+#define JR_QUEUE_H
+
+#include "base/run.h"
+#include "pg/pg.h"
+
+/* This runner, as the database knows it. Strings are borrowed. */
+struct jr_runner_facts {
+	int64_t
+	    id; /* 53 random bits, so that a repeated first statement is harmless and JSON keeps it exact */
+	const char *host; /* for people, never identity */
+	const char *version;
+	const char *job_types; /* text[] literal: what this host can do and was asked to do */
+	const char *queues;    /* text[] literal, NULL: all */
+	int64_t pid;
+	int64_t places;
+	int64_t linger_ms; /* how long it stays, from when this is sent; 0: until nothing is due */
+};
+
+/* need.sql: fails with SQLSTATE JR078, 3F000 or 42883 when the schema does not fit this program. */
+void jr_queue_add_need(struct jr_batch *batch);
+
+/* runner_start.sql. Read: false when the id is somebody else's. *place_name (caller frees) tells databases apart. */
+void jr_queue_add_runner_start(struct jr_batch *batch, const struct jr_runner_facts *facts);
+bool jr_queue_read_runner_start(const PGresult *result, char **place_name) JR_MUST;
+
+/* runner_seen.sql, runner_finish.sql; counts: JSON text. */
+void jr_queue_add_runner_seen(struct jr_batch *batch, int64_t runner_id);
+void jr_queue_add_runner_finish(struct jr_batch *batch, int64_t runner_id, const char *counts);
+
+/*
+ * For a runner that stays: backend.sql (read: of the session that answers), listen.sql, successor.sql (read: may it go,
+ * since another one will do its work for least_ms?), linger_end.sql.
+ */
+void jr_queue_add_backend(struct jr_batch *batch);
+int64_t jr_queue_read_backend(const PGresult *result);
+void jr_queue_add_listen(struct jr_batch *batch);
+void jr_queue_add_successor(struct jr_batch *batch, int64_t runner_id, int64_t least_ms);
+bool jr_queue_read_successor(const PGresult *result);
+void jr_queue_add_linger_end(struct jr_batch *batch, int64_t runner_id);
+
+/* expired.sql: has any lease run out? */
+void jr_queue_add_expired(struct jr_batch *batch, int64_t runner_id);
+bool jr_queue_read_expired(const PGresult *result);
+
+/* fire_due.sql: ms until the next slot of any schedule; 0: one is due. */
+void jr_queue_add_fire_due(struct jr_batch *batch);
+int64_t jr_queue_read_fire_due(const PGresult *result);
+
+/* fire.sql: what became of each slot. Strings are borrowed from the result. */
+struct jr_fired_row {
+	const char *definition, *slot, *outcome;
+	const char *reason; /* NULL: none */
+	int64_t run_id;     /* 0: none */
+	int64_t slots;
+};
+void jr_queue_add_fire(struct jr_batch *batch);
+size_t jr_queue_count_fired(const PGresult *result);
+struct jr_fired_row jr_queue_read_fired(const PGresult *result, size_t index);
+
+/* Enough for most; what is cut has worse priority than all that is given. */
+#define JR_COMBOS_MAX 64
+
+/*
+ * combos.sql: the combinations of job type, queue and priority that have a due run, as three parallel array literals
+ * for claim. Owns its strings; count 0: nothing is due.
+ */
+struct jr_combos {
+	size_t count;
+	int64_t best; /* of the priorities */
+	char *types, *queues, *priorities;
+};
+void jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t most);
+/* Those whose job type is wanted; replaces what *combos held. */
+void jr_queue_read_combos(const PGresult *result, struct jr_combos *combos,
+    bool (*want)(void *ctx, const char *job_type), void *ctx);
+void jr_combos_release(struct jr_combos *combos);
+
+/* Where the next claim goes on: behind the last run that was claimed. Zeroed: from the head. */
+struct jr_cursor {
+	bool set;
+	int64_t priority, id;
+	char run_at[64]; /* as PostgreSQL printed it */
+};
+
+/* claim.sql: up to n due runs of the combinations behind the cursor. claim_job.sql: this one run, due or not. */
+void jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *facts,
+    const struct jr_combos *combos, const struct jr_cursor *cursor, size_t n, int64_t lease_ms);
+void jr_queue_add_claim_job(
+    struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms);
+
+/* exec_claim.sql: a run of the definition, made as it is claimed; timeout_ms 0: the definition's. command: for people. */
+void jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *facts,
+    const char *definition, int64_t lease_ms, int64_t timeout_ms, const char *command);
+
+/* adopt.sql: up to `most` of the runs held under my runner_id that `held` does not name. */
+void jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held,
+    size_t count, size_t most);
+
+/* Rows of the four above. *cursor (may be NULL) is moved behind the last. */
+size_t jr_queue_count_runs(const PGresult *result);
+size_t jr_queue_count_bytes(const PGresult *result);                    /* of the payloads */
+int64_t jr_queue_read_lease_left(const PGresult *result, size_t index); /* adopt's only; ms */
+struct jr_run *jr_queue_read_run(
+    const PGresult *result, size_t index, struct jr_cursor *cursor) JR_MUST;
+
+/* heartbeat.sql: one answer for each run named. */
+enum jr_beat {
+	JR_BEAT_RENEWED,
+	JR_BEAT_BUSY,
+	JR_BEAT_GONE
+};
+struct jr_beat_row {
+	int64_t id, claim_seq;
+	enum jr_beat beat;
+	bool cancel;
+};
+void jr_queue_add_heartbeat(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held,
+    size_t count, int64_t lease_ms);
+size_t jr_queue_count_beats(const PGresult *result);
+struct jr_beat_row jr_queue_read_beat(const PGresult *result, size_t index);
+
+/* tell.sql: what running handlers have to tell. Read: the (id, claim_seq) that were written. */
+struct jr_tale {
+	int64_t id, claim_seq;
+	char *progress, *checkpoint; /* lines; NULL: nothing new */
+	char *output;                /* so far; NULL: nothing new */
+	int64_t output_dropped;
+};
+struct jr_told_row {
+	int64_t id, claim_seq;
+};
+void jr_queue_add_tell(
+    struct jr_batch *batch, int64_t runner_id, const struct jr_tale *tales, size_t count);
+size_t jr_queue_count_told(const PGresult *result);
+struct jr_told_row jr_queue_read_told(const PGresult *result, size_t index);
+
+/* reclaim.sql: expired running rows behind after_id, locked until the transaction ends. For an opening batch. */
+struct jr_expired_row {
+	int64_t id, claim_seq, runner_id, attempts, max_attempts, backoff_base_ms, backoff_cap_ms;
+	char host[256];
+	char job_type[JR_NAME_MAX + 1];
+};
+void jr_queue_add_reclaim(
+    struct jr_batch *batch, int64_t runner_id, int64_t after_id, int64_t limit);
+size_t jr_queue_count_reclaimed(const PGresult *result);
+struct jr_expired_row jr_queue_read_reclaimed(const PGresult *result, size_t index);
+
+/* settle.sql: outcomes of all kinds, also those that reclaim decided. Read: what was accepted. */
+struct jr_settlement {
+	int64_t id, claim_seq, runner_id; /* of the claim that ends */
+	const struct jr_outcome *outcome;
+};
+struct jr_settled_row {
+	int64_t id, claim_seq, attempts, max_attempts;
+	int64_t run_in_ms; /* -1: final */
+	char status[16];
+};
+void jr_queue_add_settle(
+    struct jr_batch *batch, const struct jr_settlement *settlements, size_t count);
+size_t jr_queue_count_settled(const PGresult *result);
+struct jr_settled_row jr_queue_read_settled(const PGresult *result, size_t index);
+
+/* resolve.sql: what became of claims whose settle was not answered. */
+enum jr_answer {
+	JR_ANSWER_RUNNING,
+	JR_ANSWER_ACCEPTED,
+	JR_ANSWER_FENCED
+};
+struct jr_answer_row {
+	int64_t id, claim_seq;
+	enum jr_answer answer;
+	char status[16]; /* of the run, as long as nobody has claimed it again; else "" */
+};
+void jr_queue_add_resolve(
+    struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count);
+size_t jr_queue_count_answers(const PGresult *result);
+struct jr_answer_row jr_queue_read_answer(const PGresult *result, size_t index);
+
+#endif

@@ -1,0 +1,109 @@
+/*
+ * runner: one tick. Reclaim what others lost, fire schedules, claim what is due and what this host can do, run it under leases, settle
+ * it, and end when nothing is due and nothing is held; with linger_ms, when that time is over and another runner goes on.
+ *
+ * What must hold:
+ * - A claim takes no more than can be started at once; a place is held before its run is claimed.
+ * - Every write names (id, claim_seq, runner_id). Zero rows back: fenced out, and nothing is reported as success.
+ * - A settle is sent only after the handler and its group are gone; until then, and until it is accepted, the run is
+ *   heartbeaten. A finished result is offered until accepted or fenced out, at most one further lease long.
+ * - Each handler has a deadline of its own on CLOCK_BOOTTIME: start of the last answered claim or heartbeat + lease -
+ *   margin. When it passes without a renewal the handler is stopped and nothing is written.
+ * - At most one batch is on the wire, so a lost connection leaves one known transaction in doubt; doubt is resolved by
+ *   reading (resolve.sql for outcomes, adopt.sql for claims) before anything is repeated.
+ *
+ * The lease protocol is DESIGN's, checked as a model with Spin; "attempts" are charged by the claim.
+ */
+#ifndef JR_RUNNER_H
+#define JR_RUNNER_H
+
+#include "base/lease.h"
+#include "handler/handlers.h"
+
+/* A run that this runner settled as dead, for the line that people get. Texts are borrowed during the call. */
+struct jr_dead {
+	int64_t id, attempts, max_attempts;
+	const char *job_type, *error_code, *error, *output;
+};
+
+struct jr_counts {
+	int64_t claimed, succeeded, failed, dead, later, released, cancelled;
+	int64_t reclaimed; /* of others, by reclaim */
+	int64_t fired;     /* slots of schedules that became runs */
+	int64_t fenced;    /* the lease was lost, or the result was not accepted */
+	int64_t given_up;  /* results that could not be written in time */
+	int64_t running;   /* now */
+	bool answered;     /* the database did, once at least */
+	bool crowded;      /* there was no free place on this host */
+	bool waiting;      /* now: nothing is due, and it stays */
+};
+
+/* How much longer than linger_ms a runner stays when nobody takes over from it. */
+#define JR_HANDOVER_MS 5000
+
+/* What became of the command of jobrun exec. */
+enum jr_exec_state {
+	JR_EXEC_NONE,         /* its run was not claimed: the runner's status says why */
+	JR_EXEC_SKIPPED,      /* not to be started now: overlap, pause, disabled */
+	JR_EXEC_UNSTARTED,    /* claimed, and not started; `why` */
+	JR_EXEC_RUNNING,      /* the runner itself has failed */
+	JR_EXEC_CANNOT_START, /* `why` */
+	JR_EXEC_ENDED,
+	JR_EXEC_TIMED_OUT,
+	JR_EXEC_LOST /* stopped, since the lease was lost */
+};
+
+/*
+ * jobrun exec: one command as a run of this definition, claimed as it is made. Such a run is never tried again: what would
+ * be released or done later is dead. It needs no place of the host.
+ */
+struct jr_exec {
+	const struct jr_handler *handler; /* of jr_handlers_of_command */
+	const char *definition;
+	const char *command; /* its line, for people */
+	int64_t timeout_ms;  /* 0: the definition's */
+	bool goes_on; /* when the lease is lost it is not stopped: it goes on without a record */
+
+	enum jr_exec_state state;
+	int64_t run_id;  /* 0: none */
+	int exit_status; /* ENDED, TIMED_OUT */
+	int signal;      /* the first that told us to end, or 0 */
+	char *why;       /* the caller frees */
+};
+
+struct jr_runner_opts {
+	const char *conninfo;
+	const char *state_directory;
+	const char *version;
+	const struct jr_handlers *handlers;
+	const char *const *types; /* --type: only these; count 0: all that the host has */
+	size_t type_count;
+	const char *const *queues; /* --queue; count 0: all */
+	size_t queue_count;
+	struct jr_lease lease;
+	int64_t places[JR_POOL_COUNT]; /* -j, --http-jobs, --sql-jobs */
+	int64_t job_id;                /* --job: only this run, due or not; 0: none */
+	struct jr_exec *exec;          /* only this command, and no handlers; NULL: none */
+	int64_t max_runs;              /* stop claiming after so many; 0: no limit */
+	int64_t max_runtime_ms;        /* stop claiming after; 0: no limit */
+	int64_t
+	    linger_ms; /* start new runs at once until then, counted from the end of the splay; 0: end when nothing is due */
+	int64_t grace_ms; /* at TERM: how long handlers may go on before they are asked to stop */
+	int64_t splay_ms; /* wait a part of this, fixed for each host, before connecting */
+	int64_t patience_ms; /* how long to try to connect while nothing is held */
+	bool echo;           /* handlers' output also to descriptor 2 */
+
+	/* Borrowed calls; either may be NULL. */
+	void (*dead)(void *ctx, const struct jr_dead *dead);
+	void (*progress)(void *ctx, const struct jr_counts *counts);
+	void *ctx;
+};
+
+/*
+ * Run to the end. The exit status of DESIGN: 0; 1 when a run went dead or, with job_id, could not be claimed; 75 when
+ * the database stayed away (also when results could not be written), 78, 77, 70; 130 at a second INT. *err (its msg
+ * empty at the start) is filled when there is something to say that was not said through `dead`; *counts always.
+ */
+int jr_runner_run(const struct jr_runner_opts *opts, struct jr_counts *counts, struct jr_err *err);
+
+#endif

@@ -1,0 +1,383 @@
+/*
+ * runner_claim: what to claim, how much, from which lane. See runner_parts.h.
+ *
+ * The combinations of (job type, queue, priority) that have a due run are read at most once a second and passed to the
+ * claim with a cursor behind the last claimed run. Both are dropped after a second, after a heartbeat, when a claim
+ * comes back empty, and before "nothing is due" is decided, so that an urgent run starts within two seconds in the
+ * middle of a long drain. A notification that there may be work makes them older than they are: NEWS_MS after the look
+ * before at the earliest, so that between two looks there is always a claim, and many notifications are one look.
+ *
+ * What must hold: a place is held for each run before it is claimed; places of runs that did not come are given back.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "pg/pg_array.h"
+#include "runner/runner_parts.h"
+
+#define LOOK_MS 1000 /* how old the combinations may be; how often to look while handlers run */
+#define NEWS_MS 10   /* between two looks, however many notifications come */
+#define PLACE_MS 100 /* how often a runner that stays tries for a place that others have */
+#define ERRORS_MAX 5 /* failed claims in a row before the runner ends */
+
+static int64_t
+jittered(struct jr_runner *runner, int64_t ms)
+{
+	return ms * 4 / 5 + (int64_t)jr_random_below(&runner->random, (uint64_t)(ms * 2 / 5) + 1);
+}
+
+/* News is looked at soon, but a server that refuses is not asked more often because of it. */
+static void
+hasten(struct jr_runner *runner)
+{
+	int64_t last_ms =
+	    runner->combos_at_ms > runner->looked_ms ? runner->combos_at_ms : runner->looked_ms;
+
+	if (runner->news && runner->claim_errors == 0 && last_ms + NEWS_MS < runner->claim_at_ms)
+		runner->claim_at_ms = last_ms + NEWS_MS;
+}
+
+static void
+look_again_in(struct jr_runner *runner, int64_t ms)
+{
+	runner->claim_at_ms = jr_clock_after(jr_clock_now_ms(), jittered(runner, ms));
+	hasten(runner);
+	jr_runner_wake_at(runner, runner->claim_at_ms);
+}
+
+static void
+look_again_later(struct jr_runner *runner)
+{
+	look_again_in(runner, LOOK_MS);
+}
+
+void
+jr_claim_look_soon(struct jr_runner *runner)
+{
+	runner->news = true;
+	hasten(runner);
+}
+
+void
+jr_claim_reset(struct jr_runner *runner)
+{
+	runner->combos_at_ms = -1;
+	for (size_t i = 0; i < runner->lane_count; i++)
+		runner->lanes[i].cursor.set = false;
+}
+
+bool
+jr_claim_is_single(const struct jr_runner *runner)
+{
+	return runner->opts->job_id > 0 || runner->opts->exec != NULL;
+}
+
+bool
+jr_claim_is_over(const struct jr_runner *runner)
+{
+	return runner->draining || (runner->drained && !jr_linger_is_on(runner)) ||
+	       runner->crowded || (jr_claim_is_single(runner) && runner->job_tried) ||
+	       jr_claim_is_used_up(runner);
+}
+
+bool
+jr_claim_is_used_up(const struct jr_runner *runner)
+{
+	const struct jr_runner_opts *opts = runner->opts;
+
+	return opts->max_runs > 0 && runner->counts.claimed - runner->prunes >= opts->max_runs;
+}
+
+bool
+jr_claim_is_allowed(const struct jr_runner *runner)
+{
+	return runner->phase == JR_PHASE_WORK && !runner->draining && !runner->claim_in_doubt &&
+	       !(jr_claim_is_single(runner) && runner->job_tried) && !jr_claim_is_used_up(runner);
+}
+
+/*
+ * Nothing was due. Final if nothing runs and it does not stay; otherwise look again in a second. What a sql handler has committed on its own
+ * connection since the look was sent was not seen by it.
+ */
+static void
+note_drained(struct jr_runner *runner)
+{
+	jr_claim_reset(runner);
+	if (runner->stale)
+		return;
+	runner->drained = true;
+	if (runner->held_count > 0 || jr_linger_is_on(runner))
+		look_again_later(runner);
+}
+
+struct filter {
+	struct jr_runner *runner;
+	const struct jr_lane *lane;
+};
+
+static bool
+is_of_lane(void *ctx, const char *job_type)
+{
+	const struct filter *filter = ctx;
+	const struct jr_handler *handler =
+	    jr_handlers_find(filter->runner->opts->handlers, job_type);
+
+	return handler != NULL && jr_lanes_find(filter->runner, handler) == filter->lane;
+}
+
+void
+jr_claim_take_combos(struct jr_runner *runner, const PGresult *result)
+{
+	bool missing = false;
+
+	runner->combos_count = (size_t)PQntuples(result);
+	runner->combos_at_ms = jr_clock_now_ms();
+	for (size_t i = 0; i < runner->lane_count; i++) {
+		struct jr_lane *lane = &runner->lanes[i];
+		struct filter filter = {runner, lane};
+
+		jr_queue_read_combos(result, &lane->combos, is_of_lane, &filter);
+		lane->cursor.set = false;
+		lane->drained = lane->combos.count == 0;
+		missing = missing || lane->drained;
+	}
+	runner->drained = false;
+	if (runner->combos_count > 0)
+		runner->claim_at_ms = 0;
+	else if (!jr_claim_is_single(runner))
+		note_drained(runner);
+	if (missing && runner->combos_count >= JR_COMBOS_MAX && !runner->combos_whole) {
+		runner->combos_whole =
+		    true; /* what was cut may be all of a lane's, whose places are free */
+		jr_claim_reset(runner);
+	}
+}
+
+static bool
+has_fresh_combos(const struct jr_runner *runner)
+{
+	return runner->combos_at_ms >= 0 && runner->combos_count > 0 &&
+	       jr_clock_now_ms() - runner->combos_at_ms < (runner->news ? NEWS_MS : LOOK_MS);
+}
+
+/* --job: its type is known only when it has been claimed, so a place of each kind is had, and only types with one asked for. */
+static size_t
+add_claim_job(struct jr_runner *runner, struct jr_batch *batch)
+{
+	const struct jr_handlers *handlers = runner->opts->handlers;
+	const char **types = jr_xcalloc(handlers->count + 1, sizeof(char *));
+	struct jr_runner_facts facts = runner->facts;
+	size_t count = 0;
+	char *array;
+
+	for (size_t i = 0; i < JR_POOL_COUNT; i++) {
+		if (runner->places[i].fd >= 0)
+			runner->claim_places[i] = jr_places_take(&runner->places[i], 1);
+	}
+	for (size_t i = 0; i < handlers->count; i++) {
+		const struct jr_handler *handler = &handlers->items[i];
+
+		if (runner->claim_places[handler->kind->pool] > 0)
+			types[count++] = handler->job_type;
+		else
+			runner->crowded = true;
+	}
+	array = jr_pg_array_of(types, count);
+	facts.job_types = array;
+	runner->claim_lane = NULL;
+	runner->claim_wanted = 1;
+	jr_queue_add_claim_job(batch, &facts, runner->opts->job_id, runner->opts->lease.lease_ms);
+	free(array);
+	free(types);
+	return 1;
+}
+
+size_t
+jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
+{
+	const struct jr_runner_opts *opts = runner->opts;
+
+	runner->claim_wanted = 0;
+	if (!jr_claim_is_allowed(runner))
+		return 0;
+	if (opts->job_id > 0)
+		return add_claim_job(runner, batch);
+	if (jr_exec_add_claim(runner, batch))
+		return 1;
+	if (!has_fresh_combos(runner)) {
+		runner->stale = false;
+		runner->news = false;
+		runner->looked_ms = jr_clock_now_ms();
+		jr_queue_add_combos(
+		    batch, &runner->facts, runner->combos_whole ? INT64_MAX : JR_COMBOS_MAX);
+		jr_queue_add_fire_due(batch);
+		runner->fired_last = true; /* what is found is claimed before it is too old */
+		return 2;
+	}
+	if (!jr_lanes_choose(runner))
+		return 0;
+	runner->stale = false;
+	jr_queue_add_claim(batch, &runner->facts, &runner->claim_lane->combos,
+	    &runner->claim_lane->cursor, runner->claim_wanted, opts->lease.lease_ms);
+	return 1;
+}
+
+/* More rows than asked for would be a bug of the claim. */
+static void
+report_surplus(struct jr_runner *runner, size_t rows)
+{
+	struct jr_err err;
+
+	if (rows <= runner->claim_wanted)
+		return;
+	jr_fail(&err, JR_E_BUG,
+	    "the claim returned %zu runs where %zu were asked for: please report this", rows,
+	    runner->claim_wanted);
+	jr_runner_fail(runner, &err);
+}
+
+static bool
+all_drained(const struct jr_runner *runner)
+{
+	for (size_t i = 0; i < runner->lane_count; i++) {
+		if (!runner->lanes[i].drained)
+			return false;
+	}
+	return true;
+}
+
+/* An empty claim is the end of its lane only if it looked from the head and at all there is. */
+static void
+take_empty(struct jr_runner *runner, struct jr_lane *lane)
+{
+	bool whole = runner->combos_count < JR_COMBOS_MAX || runner->combos_whole;
+
+	if (lane != NULL && lane->cursor.set)
+		jr_claim_reset(runner);
+	else if (lane != NULL && !whole) {
+		runner->combos_whole = true; /* what was cut may hold what can be claimed */
+		jr_claim_reset(runner);
+	} else {
+		if (lane != NULL)
+			lane->drained = true;
+		if (lane == NULL || all_drained(runner))
+			note_drained(runner);
+	}
+}
+
+static void
+take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
+{
+	struct jr_lane *lane = runner->claim_lane;
+
+	runner->claim_errors = 0;
+	if (runner->claim_most < JR_CLAIM_MOST)
+		runner->claim_most++;
+	runner->job_tried = true;
+	if (jr_queue_count_runs(result) > 0) {
+		runner->drained = false;
+		runner->combos_whole = false;
+		runner->crowded = false;
+	} else {
+		take_empty(runner, lane);
+		jr_exec_take_nothing(runner);
+	}
+	if (lane != NULL && lane->set != NULL)
+		jr_lanes_note_set(runner, lane, result);
+	report_surplus(runner, jr_queue_count_runs(result));
+	jr_claim_take_runs(runner, result, sent_ms, lane == NULL ? NULL : &lane->cursor);
+}
+
+static void
+note_claim_failure(struct jr_runner *runner, const struct jr_err *err)
+{
+	jr_log(JR_INFO, "claim_failed", JR_S("error", err->msg));
+	jr_claim_reset(runner);
+	if (err->code != JR_E_TEMP || ++runner->claim_errors >= ERRORS_MAX)
+		jr_runner_fail(runner, err);
+	else
+		look_again_later(runner);
+}
+
+/* `first`: which of the batch's results is the claim's; what stands before it failed or not together with it. */
+void
+jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t first)
+{
+	bool was_claim = runner->claim_wanted > 0;
+
+	if (reply->end == JR_PG_DONE && was_claim)
+		take_claim(runner, reply->results[first], reply->sent_ms);
+	else if (reply->end == JR_PG_DONE) {
+		jr_claim_take_combos(runner, reply->results[first]);
+		jr_fire_take_look(runner, reply->results[first + 1]);
+	} else if (reply->end == JR_PG_UNKNOWN && was_claim) {
+		runner->claim_in_doubt = true; /* its places are kept until it is known */
+		runner->exec_in_doubt = true;
+		runner->claim_sent_ms = reply->sent_ms;
+		runner->claim_most = jr_claim_fewer(runner->claim_wanted);
+		jr_claim_reset(runner);
+	} else {
+		jr_claim_give_back(runner);
+		jr_claim_reset(runner);
+		if (reply->end == JR_PG_FAILED && first == 0)
+			note_claim_failure(runner, &reply->err);
+	}
+}
+
+static void
+on_claim(void *ctx, const struct jr_reply *reply)
+{
+	struct jr_runner *runner = ctx;
+
+	jr_claim_reply(runner, reply, 0);
+	jr_runner_pump(runner);
+}
+
+/* Could anything be started at all? */
+static bool
+has_room(const struct jr_runner *runner)
+{
+	for (size_t i = 0; i < runner->lane_count; i++) {
+		if (!jr_lanes_is_full(runner, &runner->lanes[i]))
+			return true;
+	}
+	return runner->lane_count == 0;
+}
+
+bool
+jr_claim_try(struct jr_runner *runner)
+{
+	struct jr_batch *batch;
+
+	if (!jr_claim_is_allowed(runner) ||
+	    (runner->drained && runner->held_count == 0 && !jr_linger_is_on(runner)))
+		return false;
+	if (jr_clock_now_ms() < runner->claim_at_ms) {
+		jr_runner_wake_at(runner, runner->claim_at_ms);
+		return false;
+	}
+	if (!has_room(runner))
+		return false;
+	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_claim, runner);
+	if (jr_claim_add(runner, batch) > 0) {
+		runner->claim_alone = false;
+		jr_pg_submit(runner->pg, batch);
+		return true;
+	}
+	jr_batch_free(batch);
+	if (runner->held_count == 0 && runner->stale) {
+		jr_claim_reset(runner);
+		return jr_claim_try(runner);
+	}
+	if (jr_linger_is_on(runner))
+		look_again_in(runner, PLACE_MS);
+	else if (runner->held_count == 0)
+		runner->crowded =
+		    true; /* other runners of this host have every place, and go on claiming */
+	else
+		look_again_later(runner);
+	return false;
+}

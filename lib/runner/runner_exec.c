@@ -1,0 +1,160 @@
+/*
+ * runner_exec: one command of jobrun exec, instead of all claims. See runner.h.
+ *
+ * Its run is made by the claim, so the claim may not simply be repeated: after a lost answer the runner adopts what it
+ * has, and a claim that then finds nothing may have met the first one, which came late, so what it has is read again.
+ *
+ * What must hold: an outcome that would make the run wait is never sent, since nobody but this runner could start it. What
+ * is said of the command's end is said whether or not the database accepts it.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "runner/runner_parts.h"
+
+bool
+jr_exec_add_claim(struct jr_runner *runner, struct jr_batch *batch)
+{
+	const struct jr_exec *exec = runner->opts->exec;
+
+	if (exec == NULL)
+		return false;
+	runner->claim_lane = NULL;
+	runner->claim_wanted = 1;
+	jr_queue_add_exec_claim(batch, &runner->facts, exec->definition,
+	    runner->opts->lease.lease_ms, exec->timeout_ms, exec->command);
+	return true;
+}
+
+void
+jr_exec_take_nothing(struct jr_runner *runner)
+{
+	struct jr_exec *exec = runner->opts->exec;
+
+	if (exec == NULL)
+		return;
+	exec->state = JR_EXEC_SKIPPED;
+	runner->claim_in_doubt = runner->exec_in_doubt;
+	runner->exec_in_doubt = false;
+}
+
+const struct jr_handler *
+jr_exec_handler(const struct jr_runner *runner, const char *job_type)
+{
+	if (runner->opts->exec != NULL)
+		return runner->opts->exec->handler;
+	return jr_handlers_find(runner->opts->handlers, job_type);
+}
+
+bool
+jr_exec_goes_on(const struct jr_runner *runner)
+{
+	return runner->opts->exec != NULL && runner->opts->exec->goes_on;
+}
+
+bool
+jr_exec_is_over(const struct jr_runner *runner)
+{
+	const struct jr_exec *exec = runner->opts->exec;
+
+	return exec != NULL && exec->state != JR_EXEC_NONE && runner->held_count == 0 &&
+	       !runner->claim_in_doubt;
+}
+
+int64_t
+jr_exec_fence(const struct jr_runner *runner, int64_t fence_at_ms)
+{
+	return jr_exec_goes_on(runner) ? JR_NEVER : fence_at_ms;
+}
+
+/* What our caller ignores (nohup) does not end the command either. A signal that is blocked is had all the same. */
+bool
+jr_exec_is_deaf(const struct jr_runner *runner, int signo)
+{
+	struct jr_exec *exec = runner->opts->exec;
+	struct sigaction action;
+
+	if (exec == NULL)
+		return false;
+	if (sigaction(signo, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+		return true;
+	if (exec->signal == 0)
+		exec->signal = signo;
+	return false;
+}
+
+static void
+say_why(struct jr_exec *exec, const char *why)
+{
+	free(exec->why);
+	exec->why = jr_xstrdup_or_null(why);
+}
+
+void
+jr_exec_note_start(struct jr_held *held)
+{
+	struct jr_exec *exec = held->runner->opts->exec;
+
+	if (exec == NULL)
+		return;
+	exec->run_id = held->run->id;
+	exec->state = JR_EXEC_RUNNING;
+}
+
+void
+jr_exec_note_end(struct jr_held *held, const struct jr_outcome *outcome)
+{
+	struct jr_exec *exec = held->runner->opts->exec;
+	const char *code =
+	    outcome == NULL || outcome->error_code == NULL ? "" : outcome->error_code;
+
+	if (exec == NULL)
+		return;
+	if (outcome == NULL)
+		exec->state = JR_EXEC_LOST;
+	else if (strcmp(code, "timeout") == 0)
+		exec->state = JR_EXEC_TIMED_OUT;
+	else if (outcome->has_exit)
+		exec->state = JR_EXEC_ENDED;
+	else
+		exec->state = JR_EXEC_CANNOT_START;
+	if (outcome == NULL)
+		return;
+	exec->exit_status = outcome->exit_status;
+	say_why(exec, outcome->error);
+}
+
+/* "released: WHY": of what was not started, and of what was stopped with us. */
+static void
+name_stop(struct jr_outcome *outcome)
+{
+	const char *why = strchr(outcome->error, ':');
+	char *error = outcome->has_exit ? jr_xstrdup("stopped: jobrun was told to end")
+					: jr_xasprintf("not started%s", why == NULL ? "" : why);
+
+	free(outcome->error);
+	free(outcome->error_code);
+	outcome->error = error;
+	outcome->error_code = jr_xstrdup("stopped");
+}
+
+void
+jr_exec_judge(struct jr_held *held)
+{
+	struct jr_exec *exec = held->runner->opts->exec;
+	struct jr_outcome *outcome = &held->outcome;
+
+	if (exec == NULL)
+		return;
+	if (outcome->kind == JR_OUT_RELEASED)
+		name_stop(outcome);
+	if (outcome->kind == JR_OUT_RELEASED || outcome->kind == JR_OUT_LATER)
+		outcome->kind = JR_OUT_DEAD;
+	if (exec->state != JR_EXEC_RUNNING) /* the attempt has said how it ended */
+		return;
+	exec->state = JR_EXEC_UNSTARTED;
+	say_why(exec, outcome->error);
+}

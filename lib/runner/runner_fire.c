@@ -1,0 +1,147 @@
+/*
+ * runner_fire: schedules. See runner_parts.h.
+ *
+ * jobrun.fire() does all of it, in one transaction; here is only when it is asked. Each look for work brings along how
+ * long it is to the next slot (fire_due.sql), and fire is sent then: at once when something is due. Where nothing is
+ * looked for, since every place is taken, it is sent every LOOK_MS all the same, for schedules are everybody's. When very much
+ * is due, which takes many calls, runs are claimed and settled in between.
+ *
+ * What must hold: whatever becomes of it, the runner goes on to claim. What could not be fired stays due, and asking
+ * again is harmless: a slot that was fired is not due any more.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "runner/runner_parts.h"
+
+#include <string.h>
+
+#define LOOK_MS 20000 /* without word of the next slot */
+#define BUSY_MS 1000  /* what is due and was passed over, since somebody has it locked */
+#define ERRORS_MAX 3  /* in a row, before it is left to others for LOOK_MS */
+
+static bool
+has_failed(const struct jr_runner *runner)
+{
+	return runner->fire_errors >= ERRORS_MAX;
+}
+
+static void
+fire_in(struct jr_runner *runner, int64_t ms)
+{
+	runner->fire_at_ms = jr_clock_after(jr_clock_now_ms(), ms < LOOK_MS ? ms : LOOK_MS);
+}
+
+void
+jr_fire_take_look(struct jr_runner *runner, const PGresult *result)
+{
+	bool waits = has_failed(runner) && jr_clock_now_ms() < runner->fire_at_ms;
+
+	if (!jr_claim_is_single(runner) && !waits)
+		fire_in(runner, jr_queue_read_fire_due(result));
+}
+
+/*
+ * What could not be enqueued needs people: they hear of it from the runner that has found out. Slots that are left as
+ * they were are found by each look anew; that is said once.
+ */
+static void
+report(struct jr_runner *runner, const struct jr_fired_row *row)
+{
+	bool bad = strcmp(row->outcome, "error") == 0;
+	bool known = bad && row->slots == 0 && runner->fire_told;
+	const struct jr_field fields[] = {JR_S("definition", row->definition),
+	    JR_S("slot", row->slot), JR_S("outcome", row->outcome), JR_S("reason", row->reason),
+	    JR_I("slots", row->slots),
+	    row->run_id > 0 ? JR_I("run", row->run_id) : JR_S("run", NULL)};
+
+	jr_log_fields(bad && !known ? JR_WARN : JR_INFO, "fired", fields, JR_COUNT(fields));
+	runner->fire_told = runner->fire_told || (bad && row->slots == 0);
+}
+
+/* Once for all calls that follow each other: a claim between them needs what was looked up before. */
+static void
+look_for_fired(struct jr_runner *runner)
+{
+	if (!runner->fire_news)
+		return;
+	runner->fire_news = false;
+	runner->drained = false;
+	jr_claim_reset(runner);
+	jr_claim_look_soon(runner);
+}
+
+static void
+take_fired(struct jr_runner *runner, const struct jr_reply *reply)
+{
+	int64_t runs = 0, slots = 0, due_ms = jr_queue_read_fire_due(reply->results[1]);
+
+	for (size_t i = 0; i < jr_queue_count_fired(reply->results[0]); i++) {
+		struct jr_fired_row row = jr_queue_read_fired(reply->results[0], i);
+
+		report(runner, &row);
+		runs += row.run_id > 0;
+		slots += row.slots;
+	}
+	runner->counts.fired += runs;
+	runner->fire_errors = 0;
+	runner->fire_news = runner->fire_news || runs > 0;
+	if (due_ms > 0 || slots == 0)
+		look_for_fired(runner);
+	if (due_ms > 0)
+		fire_in(runner, due_ms);
+	else
+		fire_in(runner, slots > 0 ? 0 : BUSY_MS); /* more than one call does */
+}
+
+/* It is tried again while that may help; what is said at the end of the runner is the first that was wrong. */
+static void
+note_trouble(struct jr_runner *runner, const struct jr_err *err)
+{
+	struct jr_err told = *err;
+
+	jr_log(JR_INFO, "fire_failed", JR_S("error", err->msg));
+	look_for_fired(runner);
+	if (err->code != JR_E_TEMP)
+		runner->fire_errors = ERRORS_MAX;
+	else if (!has_failed(runner))
+		runner->fire_errors++;
+	fire_in(runner, has_failed(runner) ? LOOK_MS : 0);
+	if (!has_failed(runner))
+		return;
+	jr_fail_in(&told, "schedules were not fired");
+	runner->status = jr_worse_status(runner->status, (int)told.code);
+	if (runner->err->msg[0] == '\0')
+		*runner->err = told;
+}
+
+static void
+on_fired(void *ctx, const struct jr_reply *reply)
+{
+	struct jr_runner *runner = ctx;
+
+	if (reply->end == JR_PG_DONE)
+		take_fired(runner, reply);
+	else
+		note_trouble(runner, &reply->err);
+	jr_runner_pump(runner);
+}
+
+bool
+jr_fire_try(struct jr_runner *runner)
+{
+	struct jr_batch *batch;
+
+	if (runner->draining || jr_claim_is_single(runner))
+		return false;
+	if (jr_clock_now_ms() < runner->fire_at_ms) {
+		jr_runner_wake_at(runner, runner->fire_at_ms);
+		return false;
+	}
+	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_fired, runner);
+	jr_queue_add_fire(batch);
+	jr_queue_add_fire_due(batch);
+	jr_pg_submit(runner->pg, batch);
+	runner->fired_last = true;
+	return true;
+}

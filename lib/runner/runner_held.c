@@ -1,0 +1,356 @@
+/*
+ * runner_held: the claims that this runner holds, from the claim's answer to the end of the handler. See runner_parts.h.
+ *
+ * While its handler runs, the attempt has the self-fence: start of the last answered claim or heartbeat + lease -
+ * margin, moved by each heartbeat. Once the outcome is known a timer is the end of the offer: one further lease behind
+ * the end of the last one known.
+ *
+ * What must hold: a run that is `lost` is neither heartbeaten nor settled; a handler is started only inside its lease,
+ * and never beside an older handler of the same run in this process.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "runner/runner_parts.h"
+
+struct jr_held_list
+jr_held_select(struct jr_runner *runner, bool (*want)(const struct jr_held *held))
+{
+	struct jr_held_list list = {
+	    .held = jr_xcalloc(runner->held_count + 1, sizeof(struct jr_held *)),
+	    .runs = jr_xcalloc(runner->held_count + 1, sizeof(struct jr_run *))};
+
+	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
+		if (want != NULL && !want(held))
+			continue;
+		list.held[list.count] = held;
+		list.runs[list.count++] = held->run;
+	}
+	return list;
+}
+
+void
+jr_held_list_release(struct jr_held_list *list)
+{
+	free(list->held);
+	free(list->runs);
+}
+
+static struct jr_held **
+bucket(struct jr_runner *runner, int64_t id)
+{
+	return &runner->held_by_id[(uint64_t)id % JR_HELD_BUCKETS];
+}
+
+static void
+link_held(struct jr_held *held)
+{
+	struct jr_runner *runner = held->runner;
+	struct jr_held **head = bucket(runner, held->run->id);
+
+	held->next = runner->held;
+	held->prev = &runner->held;
+	if (held->next != NULL)
+		held->next->prev = &held->next;
+	runner->held = held;
+	held->alike = *head;
+	held->alike_prev = head;
+	if (held->alike != NULL)
+		held->alike->alike_prev = &held->alike;
+	*head = held;
+	runner->held_count++;
+}
+
+static void
+unlink_held(struct jr_held *held)
+{
+	*held->prev = held->next;
+	if (held->next != NULL)
+		held->next->prev = held->prev;
+	*held->alike_prev = held->alike;
+	if (held->alike != NULL)
+		held->alike->alike_prev = held->alike_prev;
+	held->runner->held_count--;
+}
+
+struct jr_held *
+jr_held_find(struct jr_runner *runner, int64_t id, int64_t claim_seq)
+{
+	for (struct jr_held *held = *bucket(runner, id); held != NULL; held = held->alike) {
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left the list; seen as lost track of */
+		if (held->run->id == id && held->run->claim_seq == claim_seq)
+			return held;
+	}
+	return NULL;
+}
+
+static struct jr_held *
+find_waiting(struct jr_runner *runner, int64_t id)
+{
+	for (struct jr_held *held = *bucket(runner, id); held != NULL; held = held->alike) {
+		if (held->run->id == id && held->phase == JR_HELD_WAITING)
+			return held;
+	}
+	return NULL;
+}
+
+/* An older claim of the same run whose handler is still there. */
+static struct jr_held *
+find_older(struct jr_runner *runner, const struct jr_held *newer)
+{
+	for (struct jr_held *held = *bucket(runner, newer->run->id); held != NULL;
+	     held = held->alike) {
+		if (held != newer && held->run->id == newer->run->id &&
+		    held->phase == JR_HELD_RUNNING)
+			return held;
+	}
+	return NULL;
+}
+
+static void
+leave_seat(struct jr_held *held)
+{
+	if (held->seat != NULL)
+		jr_seat_leave(held->runner, held->seat);
+	held->seat = NULL;
+}
+
+void
+jr_held_drop(struct jr_held *held)
+{
+	struct jr_runner *runner = held->runner;
+
+	unlink_held(held);
+	if (runner->held_count == 0)
+		runner->beat_at_ms = JR_NEVER;
+	jr_timer_cancel(&held->offer);
+	if (held->attempt != NULL)
+		jr_attempt_free(held->attempt);
+	leave_seat(held);
+	jr_tell_forget(held);
+	jr_outcome_release(&held->outcome);
+	jr_run_free(held->run);
+	free(held);
+}
+
+static void
+log_held(enum jr_level level, const char *event, const struct jr_held *held, const char *reason)
+{
+	if (held->runner->opts->exec != NULL)
+		level = JR_INFO; /* who runs the command says it in words */
+	jr_log(level, event, JR_I("run", held->run->id), JR_S("type", held->run->job_type),
+	    JR_I("attempt", held->run->attempts), JR_I("claim", held->run->claim_seq),
+	    JR_S("reason", reason));
+}
+
+/* A place is free, and what ran may have enqueued something. */
+static void
+look_now(struct jr_runner *runner)
+{
+	runner->drained = false;
+	runner->stale = true;
+	runner->claim_at_ms = 0;
+}
+
+/* The outcome is known: from now on it is offered. */
+static void
+end_held(struct jr_held *held)
+{
+	struct jr_runner *runner = held->runner;
+	const struct jr_lease *lease = &runner->opts->lease;
+
+	held->phase = JR_HELD_ENDED;
+	jr_exec_judge(held);
+	jr_timer_set(runner->loop, &held->offer,
+	    jr_clock_after(held->fence_at_ms, lease->margin_ms + lease->lease_ms));
+}
+
+static void
+end_unstarted(struct jr_held *held, enum jr_outcome_kind kind, const char *code, const char *error)
+{
+	struct jr_runner *runner = held->runner;
+
+	held->outcome = (struct jr_outcome){.kind = kind,
+	    .error_code = jr_xstrdup(code),
+	    .error = jr_xstrdup(error),
+	    .delay_ms = jr_attempt_backoff(held->run, &runner->random)};
+	leave_seat(held);
+	look_now(runner);
+	end_held(held);
+}
+
+static void
+on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outcome)
+{
+	struct jr_held *held = ctx, *waiting;
+	struct jr_runner *runner = held->runner;
+	int64_t id = held->run->id;
+
+	jr_exec_note_end(held, outcome);
+	if (outcome == NULL && !held->lost)
+		log_held(JR_WARN, "lease_lost", held, "no heartbeat was answered in time");
+	held->attempt = NULL;
+	jr_attempt_free(attempt);
+	jr_tell_forget(held); /* the outcome says it all */
+	leave_seat(held);
+	look_now(runner);
+	runner->counts.running--;
+	if (outcome != NULL && outcome->settled) {
+		jr_settle_report_settled(held, outcome);
+		jr_held_drop(held);
+	} else if (outcome == NULL || held->lost) {
+		runner->counts.fenced++;
+		jr_held_drop(held);
+	} else {
+		held->in_doubt = held->unanswered = outcome->in_doubt;
+		held->outcome = *outcome;
+		*outcome = (struct jr_outcome){0};
+		end_held(held);
+	}
+	waiting = find_waiting(runner, id);
+	if (waiting != NULL)
+		jr_held_start(waiting);
+	jr_runner_progress(runner);
+	jr_runner_wake_at(runner, 0); /* a set ends all at once: one look for all of it */
+}
+
+/* The watchdog is forked before the first handler. Without one nothing is started, and nothing more is claimed. */
+static bool
+has_watchdog(struct jr_runner *runner)
+{
+	struct jr_err err;
+
+	if (runner->watchdog == NULL) {
+		runner->watchdog = jr_watchdog_start(&err);
+		runner->host.watchdog = runner->watchdog;
+		if (runner->watchdog != NULL)
+			return true;
+	} else if (jr_watchdog_is_alive(runner->watchdog))
+		return true;
+	else
+		jr_fail(
+		    &err, JR_E_TEMP, "the watchdog process is gone: no more handlers are started");
+	jr_runner_fail(runner, &err);
+	return false;
+}
+
+static void
+start_handler(struct jr_held *held, const struct jr_handler *handler)
+{
+	struct jr_runner *runner = held->runner;
+	const struct jr_attempt_setup setup = {.host = &runner->host,
+	    .handler = handler,
+	    .run = held->run,
+	    .random = &runner->random,
+	    .fence_at_ms = jr_exec_fence(runner, held->fence_at_ms),
+	    .kill_ms = runner->opts->lease.kill_ms,
+	    .ended = on_attempt_ended,
+	    .ctx = held};
+
+	held->phase = JR_HELD_RUNNING;
+	runner->counts.running++;
+	log_held(JR_INFO, "run_start", held, NULL);
+	held->attempt = jr_attempt_start(&setup);
+}
+
+/* Start it, or say why not. */
+void
+jr_held_start(struct jr_held *held)
+{
+	struct jr_runner *runner = held->runner;
+	const struct jr_handler *handler = jr_exec_handler(runner, held->run->job_type);
+
+	jr_exec_note_start(held);
+	if (held->run->cancelled)
+		end_unstarted(held, JR_OUT_CANCELLED, "cancelled", "cancelled before it started");
+	else if (held->run->expired)
+		end_unstarted(held, JR_OUT_DEAD, "expired", "expired before it could start");
+	else if (runner->signalled || handler == NULL)
+		end_unstarted(held, JR_OUT_RELEASED, "released",
+		    "released: the runner was stopped before it started");
+	else if (jr_clock_now_ms() >= held->fence_at_ms)
+		end_unstarted(held, JR_OUT_RELEASED, "released",
+		    "released: the claim was answered too late to start");
+	else if (held->seat == NULL || !has_watchdog(runner))
+		end_unstarted(held, JR_OUT_RELEASED, "released",
+		    "released: this host could not start handlers");
+	else
+		start_handler(held, handler);
+}
+
+/* The offer is over: its lease ended one lease ago. */
+static void
+on_offer_over(void *ctx)
+{
+	struct jr_held *held = ctx;
+	struct jr_runner *runner = held->runner;
+	struct jr_err err;
+
+	if (held->on_wire) { /* the answer decides */
+		jr_timer_set(runner->loop, &held->offer,
+		    jr_clock_after(jr_clock_now_ms(), runner->opts->lease.deadline_ms));
+		return;
+	}
+	jr_fail(&err, JR_E_TEMP,
+	    "the result of run %lld could not be written in time; it will be %s",
+	    (long long)held->run->id, runner->opts->exec == NULL ? "run again" : "called lost");
+	jr_runner_fail(runner, &err);
+	runner->counts.given_up++;
+	jr_held_drop(held);
+	jr_runner_pump(runner);
+}
+
+void
+jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t sent_ms, struct jr_seat *seat)
+{
+	struct jr_held *held = jr_xcalloc(1, sizeof(*held)), *older;
+
+	held->runner = runner;
+	held->run = run;
+	run->claimed_ms = sent_ms;
+	held->seat = seat;
+	held->fence_at_ms = jr_lease_fence_at(&runner->opts->lease, sent_ms);
+	jr_timer_init(&held->offer, on_offer_over, held);
+	link_held(held);
+	if (runner->held_count == 1)
+		runner->beat_at_ms = sent_ms + runner->opts->lease.heartbeat_ms;
+	jr_runner_wake_at(runner, runner->beat_at_ms);
+	older = find_older(runner, held);
+	if (older == NULL)
+		jr_held_start(held);
+	else
+		jr_held_lose(older, "claimed again");
+}
+
+/* The right to the run is gone: its handler is stopped and nothing is written. */
+void
+jr_held_lose(struct jr_held *held, const char *why)
+{
+	if (held->lost)
+		return;
+	held->lost = true;
+	log_held(JR_WARN, "lease_lost", held, why);
+	if (held->phase == JR_HELD_RUNNING && jr_exec_goes_on(held->runner))
+		return;
+	if (held->phase == JR_HELD_RUNNING) {
+		jr_attempt_event(held->attempt, JR_EV_LOST);
+		return;
+	}
+	held->runner->counts.fenced++;
+	jr_held_drop(held);
+}
+
+void
+jr_held_stop_all(struct jr_runner *runner, bool kill)
+{
+	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
+		if (held->phase != JR_HELD_RUNNING)
+			continue;
+		jr_attempt_event(held->attempt, JR_EV_SHUTDOWN);
+		if (kill)
+			jr_attempt_event(held->attempt, JR_EV_OVERDUE);
+	}
+}

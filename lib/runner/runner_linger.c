@@ -1,0 +1,253 @@
+/*
+ * runner_linger: a runner that stays for a while and starts new runs at once (--for). See runner_parts.h.
+ *
+ * Nothing depends on a notification: the claim looks once a second in any case, and LISTEN only makes it look sooner. It
+ * is said where the session is this runner's own, anew on each connection, and a look follows it, so that nothing falls
+ * between. Behind a pooler in transaction mode there is polling alone.
+ *
+ * Hand-over: when its time is over the runner goes on for up to JR_HANDOVER_MS, until another one of this host does its
+ * work. lingers_until in its row covers that too, so that it is notified until the end; therefore a successor is one that
+ * stays for JR_HANDOVER_MS more than it has to (its own hand-over is not counted), and the time that the row tells is
+ * drawn in (linger_end.sql) as soon as nothing more is claimed while runs are still held.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "runner/runner_parts.h"
+
+#define LEAST_MS 1000       /* a successor stays at least so long */
+#define HANDOVER_ASK_MS 200 /* how often one is looked for */
+
+bool
+jr_linger_is_on(const struct jr_runner *runner)
+{
+	return runner->linger.on && !runner->draining && !jr_claim_is_used_up(runner);
+}
+
+int64_t
+jr_linger_left_ms(const struct jr_runner *runner)
+{
+	int64_t now = jr_clock_now_ms();
+
+	if (runner->opts->linger_ms == 0 || now >= runner->linger.until_ms)
+		return 0;
+	return runner->linger.until_ms + JR_HANDOVER_MS - now;
+}
+
+/* The first answer has come. When the time was over before, this is a tick like any other. */
+void
+jr_linger_begin(struct jr_runner *runner)
+{
+	int64_t left_ms = jr_linger_left_ms(runner);
+
+	if (left_ms == 0)
+		return;
+	runner->linger.on = true;
+	runner->linger.seen_at_ms =
+	    jr_clock_after(jr_clock_now_ms(), runner->opts->lease.heartbeat_ms);
+	jr_log(JR_INFO, "linger_start", JR_I("ms", left_ms - JR_HANDOVER_MS));
+}
+
+static void
+end(struct jr_runner *runner, const char *reason)
+{
+	jr_log(JR_INFO, "linger_end", JR_S("reason", reason));
+	runner->draining = true;
+}
+
+void
+jr_linger_connected(struct jr_runner *runner)
+{
+	runner->linger.session = JR_SESSION_UNKNOWN;
+}
+
+/* Of many that come before it is looked the first is logged. */
+void
+jr_linger_notified(void *ctx, const char *payload)
+{
+	struct jr_runner *runner = ctx;
+
+	if (strcmp(payload, "cancel") == 0) {
+		if (!runner->beat_wanted)
+			jr_log(JR_INFO, "notified", JR_S("reason", "cancel"));
+		jr_held_beat_soon(runner);
+	} else if (jr_linger_is_on(runner)) {
+		if (!runner->news)
+			jr_log(JR_INFO, "notified", JR_S("reason", "work"));
+		jr_claim_look_soon(runner);
+	}
+	jr_runner_pump(runner);
+}
+
+/* --- listening --- */
+
+static void
+poll_only(struct jr_runner *runner, const char *why)
+{
+	runner->linger.session = JR_SESSION_POLLED;
+	jr_log(JR_INFO, "polling", JR_S("reason", why));
+}
+
+static void
+on_backend(void *ctx, const struct jr_reply *reply)
+{
+	struct jr_runner *runner = ctx;
+
+	if (reply->end == JR_PG_DONE) {
+		if (jr_queue_read_backend(reply->results[0]) ==
+		    PQbackendPID(jr_pg_conn(runner->pg)))
+			runner->linger.session = JR_SESSION_OWN;
+		else
+			poll_only(runner, "the session is a pooler's");
+	} else if (reply->end == JR_PG_FAILED)
+		poll_only(runner, reply->err.msg);
+	jr_runner_pump(runner);
+}
+
+/* What was committed before is found by a look, what is committed from now on is told. */
+static void
+on_listen(void *ctx, const struct jr_reply *reply)
+{
+	struct jr_runner *runner = ctx;
+
+	if (reply->end == JR_PG_DONE) {
+		runner->linger.session = JR_SESSION_LISTENING;
+		jr_log(JR_INFO, "listening", JR_S("host", PQhost(jr_pg_conn(runner->pg))));
+		jr_claim_look_soon(runner);
+		jr_held_beat_soon(runner);
+	} else if (reply->end == JR_PG_FAILED)
+		poll_only(runner, reply->err.msg);
+	jr_runner_pump(runner);
+}
+
+static bool
+try_listen(struct jr_runner *runner)
+{
+	bool own = runner->linger.session == JR_SESSION_OWN;
+	struct jr_batch *batch;
+
+	if (!own && runner->linger.session != JR_SESSION_UNKNOWN)
+		return false;
+	batch = jr_batch_new(
+	    JR_BATCH_WHOLE, jr_runner_times(runner), own ? on_listen : on_backend, runner);
+	if (own)
+		jr_queue_add_listen(batch);
+	else
+		jr_queue_add_backend(batch);
+	jr_pg_submit(runner->pg, batch);
+	return true;
+}
+
+/* --- still here; and has a lease run out meanwhile? --- */
+
+static void
+on_seen(void *ctx, const struct jr_reply *reply)
+{
+	struct jr_runner *runner = ctx;
+
+	if (reply->end == JR_PG_DONE && jr_queue_read_expired(reply->results[1]))
+		jr_reclaim_begin(runner);
+	else if (reply->end != JR_PG_DONE)
+		jr_log(JR_INFO, "seen_failed", JR_S("error", reply->err.msg));
+	jr_runner_pump(runner);
+}
+
+static bool
+try_seen(struct jr_runner *runner)
+{
+	struct jr_batch *batch;
+	int64_t now = jr_clock_now_ms();
+
+	if (now < runner->linger.seen_at_ms) {
+		jr_runner_wake_at(runner, runner->linger.seen_at_ms);
+		return false;
+	}
+	runner->linger.seen_at_ms = jr_clock_after(now, runner->opts->lease.heartbeat_ms);
+	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_seen, runner);
+	jr_queue_add_runner_seen(batch, runner->facts.id);
+	jr_queue_add_expired(batch, runner->facts.id);
+	jr_pg_submit(runner->pg, batch);
+	return true;
+}
+
+/* --- the end --- */
+
+static void
+on_successor(void *ctx, const struct jr_reply *reply)
+{
+	struct jr_runner *runner = ctx;
+
+	if (reply->end == JR_PG_DONE && jr_queue_read_successor(reply->results[0]))
+		end(runner, "another runner goes on");
+	jr_runner_pump(runner);
+}
+
+static bool
+try_successor(struct jr_runner *runner)
+{
+	struct jr_linger *linger = &runner->linger;
+	int64_t now = jr_clock_now_ms(), at_ms = linger->until_ms;
+	struct jr_batch *batch;
+
+	if (linger->ask_at_ms > at_ms)
+		at_ms = linger->ask_at_ms;
+	if (now < at_ms) {
+		jr_runner_wake_at(runner, at_ms);
+		return false;
+	}
+	linger->ask_at_ms = jr_clock_after(now, HANDOVER_ASK_MS);
+	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_successor, runner);
+	jr_queue_add_successor(batch, runner->facts.id, LEAST_MS + JR_HANDOVER_MS);
+	jr_pg_submit(runner->pg, batch);
+	return true;
+}
+
+static void
+on_told_end(void *ctx, const struct jr_reply *reply)
+{
+	(void)reply; /* if it was lost, the row's time is over soon anyway */
+	jr_runner_pump(ctx);
+}
+
+/* Nothing more is claimed, but what is held may take long. */
+static bool
+try_tell_end(struct jr_runner *runner)
+{
+	struct jr_batch *batch;
+
+	if (runner->held_count == 0)
+		return false;
+	runner->linger.on = false;
+	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_told_end, runner);
+	jr_queue_add_linger_end(batch, runner->facts.id);
+	jr_pg_submit(runner->pg, batch);
+	return true;
+}
+
+bool
+jr_linger_try(struct jr_runner *runner)
+{
+	struct jr_linger *linger = &runner->linger;
+
+	if (!linger->on)
+		return false;
+	if (jr_linger_is_on(runner) &&
+	    jr_clock_now_ms() >= jr_clock_after(linger->until_ms, JR_HANDOVER_MS))
+		end(runner, "the time is over");
+	if (!jr_linger_is_on(runner))
+		return try_tell_end(runner);
+	return try_listen(runner) || try_successor(runner) || try_seen(runner);
+}
+
+/* Nothing is sent and nothing runs: people who look are told that this is as it should be. */
+void
+jr_linger_show(struct jr_runner *runner)
+{
+	bool waits = jr_linger_is_on(runner) && runner->drained && runner->held_count == 0;
+
+	if (waits == runner->counts.waiting)
+		return;
+	runner->counts.waiting = waits;
+	jr_runner_progress(runner);
+}

@@ -1,0 +1,109 @@
+/*
+ * runner_link: the runner's connection. See runner_parts.h.
+ *
+ * While nothing is held a failure is retried for as long as people asked (--patience of the command), then it is the
+ * exit status 75. While runs are held there is no giving up before they are gone: the self-fence of each run decides.
+ */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "runner/runner_parts.h"
+
+#define PAUSE_BASE_MS 100
+#define PAUSE_CAP_MS 2000
+
+static int64_t
+min_ms(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* How long one try to connect may take: the leases of held runs do not wait. */
+static int64_t
+connect_ms(const struct jr_runner *runner)
+{
+	if (runner->held_count == 0)
+		return JR_LINK_PATIENT_MS;
+	return min_ms(JR_LINK_PATIENT_MS, runner->opts->lease.lease_ms / 4);
+}
+
+static void
+on_reconnect(void *ctx)
+{
+	struct jr_runner *runner = ctx;
+
+	jr_pg_open(runner->pg, connect_ms(runner), runner->held_count > 0);
+}
+
+static void
+on_opened(void *ctx)
+{
+	struct jr_runner *runner = ctx;
+
+	if (runner->connect_tries > 0)
+		jr_log(JR_INFO, "db_back", JR_I("count", runner->connect_tries));
+	if (runner->held_count > 0)
+		runner->beat_at_ms = 0;
+	jr_linger_connected(runner);
+	jr_runner_pump(runner);
+}
+
+static bool
+is_worth_another_try(const struct jr_runner *runner, const struct jr_err *err, int64_t next_ms)
+{
+	if (runner->phase == JR_PHASE_FINISH || runner->phase == JR_PHASE_DONE)
+		return false;
+	if (runner->held_count > 0)
+		return !runner->hurried;
+	if (jr_exec_is_over(runner))
+		return false;
+	return !runner->draining && jr_pg_is_temporary(err) && next_ms <= runner->patience_until_ms;
+}
+
+static void
+on_lost(void *ctx, const struct jr_err *err)
+{
+	struct jr_runner *runner = ctx;
+	int64_t now = jr_clock_now_ms(), delay, cap = PAUSE_CAP_MS;
+
+	jr_log(JR_INFO, "db_lost", JR_S("error", err->msg));
+	if (jr_pg_has_answered(runner->pg)) /* a connection alone proves nothing */
+		runner->connect_tries = 0;
+	if (runner->connect_tries++ == 0)
+		runner->patience_until_ms = jr_clock_after(now, runner->opts->patience_ms);
+	if (runner->held_count > 0)
+		cap = min_ms(cap, runner->opts->lease.lease_ms / 16);
+	delay =
+	    jr_backoff_ms(&runner->random, runner->connect_tries, min_ms(PAUSE_BASE_MS, cap), cap);
+	if (is_worth_another_try(runner, err, now + delay)) {
+		jr_timer_set(runner->loop, &runner->reconnect, now + delay);
+		return;
+	}
+	if (runner->phase != JR_PHASE_FINISH && runner->phase != JR_PHASE_DONE)
+		jr_runner_fail(runner, err);
+	runner->phase = JR_PHASE_DONE;
+}
+
+bool
+jr_link_open(struct jr_runner *runner, struct jr_err *err)
+{
+	const struct jr_pg_events events = {
+	    .opened = on_opened, .lost = on_lost, .notified = jr_linger_notified, .ctx = runner};
+
+	jr_timer_init(&runner->reconnect, on_reconnect, runner);
+	runner->loop = jr_loop_new(err);
+	if (runner->loop == NULL)
+		return false;
+	runner->pg = jr_pg_new(runner->loop, runner->opts->conninfo, &events);
+	return true;
+}
+
+void
+jr_link_close(struct jr_runner *runner)
+{
+	jr_timer_cancel(&runner->reconnect);
+	jr_pg_free(runner->pg);
+	if (runner->loop != NULL)
+		jr_loop_free(runner->loop);
+}

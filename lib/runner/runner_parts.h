@@ -1,0 +1,326 @@
+/*
+ * runner_parts: what the files of the runner share. Nobody else includes it.
+ *
+ *	runner.c         life cycle, signals, what is sent next
+ *	runner_link.c    the connection: opening, losing, opening again
+ *	runner_lanes.c   what is claimed together, and the places for it
+ *	runner_claim.c   combinations, cursor, claims
+ *	runner_take.c    what a claim brought; adoption
+ *	runner_exec.c    one command of jobrun exec, instead of all claims
+ *	runner_held.c    held runs: start, self-fence, end
+ *	runner_beat.c    the heartbeat of all of them
+ *	runner_tell.c    what running handlers have to tell
+ *	runner_settle.c  outcomes: settle, doubt, reports
+ *	runner_reclaim.c expired leases of others
+ *	runner_fire.c    schedules
+ *	runner_linger.c  staying: listening, and handing over
+ *
+ * Whenever something has happened, jr_runner_pump looks for the most urgent thing to send; it sends one batch and waits
+ * for its reply. The parts offer `try_X` functions: true when they submitted a batch.
+ */
+#ifndef JR_RUNNER_PARTS_H
+#define JR_RUNNER_PARTS_H
+
+#include "process/state.h"
+#include "runner/attempt.h"
+#include "runner/queue.h"
+#include "runner/runner.h"
+
+struct jr_runner;
+
+#define JR_LINK_PATIENT_MS 10000 /* one try to connect, while nothing is held */
+#define JR_RECLAIM_BATCH 200
+#define JR_CLAIM_MOST 4096
+#define JR_SET_FIRST 100 /* runs of the first set that is claimed */
+#define JR_SET_BYTES                                                                               \
+	((size_t)8 * 1048576) /* of payloads in a set, as far as the ones before it tell */
+#define JR_HELD_BUCKETS 1024
+
+enum jr_held_phase {
+	JR_HELD_WAITING, /* claimed again while the old handler of the same run still lives: starts when that is gone */
+	JR_HELD_RUNNING, /* its handler runs */
+	JR_HELD_ENDED    /* the outcome is known and wants to be accepted */
+};
+
+/* A place that was had, by one run or by the runs of a set that are worked on together. */
+struct jr_seat {
+	enum jr_pool pool; /* JR_POOL_COUNT: of none */
+	size_t runs;
+};
+
+/*
+ * Job types that are claimed together, since they take the same kind of place: one lane for each pool, and one for each
+ * handler that takes its runs in sets. A claim is for one lane, so that queues with limits are locked in one statement.
+ */
+struct jr_lane {
+	enum jr_pool pool;
+	const struct jr_handler *
+	    set; /* up to settings.batch runs of this type in one place; NULL: a place for each run */
+	struct jr_combos combos; /* of its types */
+	struct jr_cursor cursor;
+	size_t most;  /* runs of the next set: more after small payloads, fewer after large ones */
+	bool drained; /* a fresh look found nothing due */
+};
+
+/* A claim that this runner holds. */
+struct jr_held {
+	struct jr_held *next, **prev;
+	struct jr_held *alike, **alike_prev; /* those whose run has the same hash */
+	struct jr_runner *runner;
+	struct jr_run *run;
+	struct jr_attempt *attempt;
+	struct jr_outcome outcome;
+	enum jr_held_phase phase;
+	struct jr_timer offer; /* ENDED: how long the outcome is offered */
+	int64_t fence_at_ms;   /* when its handler must stop unless a heartbeat is answered */
+	int64_t retry_at_ms;   /* ENDED: not settled again before */
+	struct jr_seat *seat;  /* its place; NULL: none */
+	struct jr_tale tale;   /* RUNNING: what it has told and is not written yet; owned */
+	bool missed;           /* a heartbeat did not find it */
+	bool telling;          /* it was offered since the last heartbeat */
+	bool on_tell;          /* in the tell whose reply is awaited */
+	bool untold;           /* and that was not answered */
+	bool tell_alone;       /* it was refused with others: it goes by itself */
+	bool lost;             /* fenced out: nothing is written any more */
+	bool on_wire;          /* ENDED: in the settle whose reply is awaited */
+	bool in_doubt;         /* ENDED: a settle was not answered; read before it is sent again */
+	bool unanswered;       /* ENDED: was in doubt once, so zero rows are read again */
+	bool alone;            /* ENDED: its batch failed; it goes by itself */
+	bool stripped;         /* ENDED: its texts were dropped because the server refused them */
+};
+
+/* What is known of the connection: only one of one's own can be listened on. */
+enum jr_session {
+	JR_SESSION_UNKNOWN,
+	JR_SESSION_OWN, /* and is not listened on yet */
+	JR_SESSION_LISTENING,
+	JR_SESSION_POLLED
+};
+
+struct jr_linger {
+	bool on; /* since the first answer; off when the end was told */
+	enum jr_session session;
+	int64_t until_ms;   /* the time that people gave; a successor is awaited behind it */
+	int64_t ask_at_ms;  /* a successor is not asked for before */
+	int64_t seen_at_ms; /* when to say next that it is still here, and to look for lost runs */
+};
+
+enum jr_phase {
+	JR_PHASE_START,  /* the first batch has not been answered */
+	JR_PHASE_WORK,   /* claiming and running */
+	JR_PHASE_FINISH, /* the last batch is on its way */
+	JR_PHASE_DONE
+};
+
+struct jr_runner {
+	const struct jr_runner_opts *opts;
+	struct jr_err *err;
+	struct jr_counts counts;
+	struct jr_loop *loop;
+	struct jr_pg *pg;
+	struct jr_watchdog *watchdog;
+	struct jr_host host;
+	struct jr_places places[JR_POOL_COUNT];
+	struct jr_random random;
+	struct jr_runner_facts facts;
+	char *job_types, *queues; /* array literals behind facts */
+	char hostname[256];
+	struct jr_lease patient; /* how long statements may take while no lease depends on it */
+	enum jr_phase phase;
+	int status; /* exit status so far */
+	int64_t start_errors;
+
+	bool draining;  /* no more claims: a signal, a limit, a failure */
+	bool signalled; /* what is claimed but not started is released */
+	bool hurried;   /* second INT */
+	int interrupts;
+	struct jr_timer splay, grace, runtime,
+	    wake; /* wake: something wants to be sent at a later time */
+
+	struct jr_linger linger;
+
+	/* link */
+	struct jr_timer reconnect;
+	int64_t connect_tries;
+	int64_t patience_until_ms;
+
+	/* held */
+	struct jr_held *held;
+	struct jr_held *held_by_id[JR_HELD_BUCKETS];
+	size_t held_count;
+	int64_t beat_at_ms;    /* next heartbeat; JR_NEVER while nothing is held */
+	int64_t beat_sent_ms;  /* the last one */
+	int64_t resolve_at_ms; /* doubt is not read before */
+
+	/* claim */
+	struct jr_lane *lanes;
+	size_t lane_count;
+	size_t lane_next;                   /* where to look for the next claim */
+	struct jr_lane *claim_lane;         /* of the claim that awaits its answer; NULL: --job */
+	size_t claim_places[JR_POOL_COUNT]; /* had for it */
+	size_t combos_count;                /* of all lanes */
+	int64_t combos_at_ms;               /* when they were read; -1: not to be used */
+	int64_t looked_ms;                  /* when they were last asked for */
+	bool drained;                       /* nothing is due in any lane */
+	bool stale;                         /* a handler has ended since the last look was sent */
+	bool news;                          /* a notification has come since then */
+	bool crowded;                       /* no free place, and nothing held: others go on */
+	int64_t
+	    claim_at_ms; /* not before: after a failure, or to look again while something runs */
+	int64_t claim_errors; /* in a row */
+	bool claim_alone;     /* a fused settle and claim failed: not together next time */
+	bool claim_in_doubt;
+	bool
+	    exec_in_doubt; /* a claim of jobrun exec was not answered: nothing found is read again */
+	bool
+	    combos_whole; /* a claim found nothing although the combinations were cut: read all of them */
+	int64_t claim_sent_ms;
+	int64_t adopt_at_ms; /* doubt about a claim is not read before */
+	size_t
+	    claim_most; /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
+	size_t adopt_most;
+	size_t claim_wanted; /* runs asked for; 0: the statement was no claim */
+	bool job_tried;
+	int64_t prunes; /* claimed runs that are housekeeping: not what --max-runs counts */
+
+	/* fire */
+	int64_t fire_at_ms;  /* schedules are not fired before; JR_NEVER: nothing is known yet */
+	int64_t fire_errors; /* in a row */
+	bool fire_told;      /* of slots that cannot be fired */
+	bool fire_news;      /* it made runs that are not looked for yet */
+	bool fired_last;     /* what else there is goes before the next call */
+
+	/* tell, and beat */
+	bool tell_wanted;
+	bool beat_wanted; /* somebody has asked for a cancel since the last heartbeat */
+
+	/* reclaim */
+	bool reclaim_wanted;
+	bool reclaim_open; /* its transaction stands: the next batch closes it */
+	int64_t reclaim_after, reclaim_limit, reclaim_errors;
+	struct jr_expired_row *reclaim_rows; /* locked by the open transaction */
+	struct jr_outcome *reclaim_outcomes; /* one for each */
+	size_t reclaim_count;
+};
+
+/* runner.c */
+void jr_runner_pump(struct jr_runner *runner);
+void jr_runner_fail(
+    struct jr_runner *runner, const struct jr_err *err);         /* keep the worst; stop claiming */
+void jr_runner_wake_at(struct jr_runner *runner, int64_t at_ms); /* pump again then */
+void jr_runner_progress(struct jr_runner *runner);
+const struct jr_lease *jr_runner_times(const struct jr_runner *runner); /* of the next batch */
+
+/* runner_link.c */
+bool jr_link_open(struct jr_runner *runner, struct jr_err *err) JR_MUST;
+void jr_link_close(struct jr_runner *runner);
+
+/* runner_lanes.c */
+/* What this runner claims, as array literals; queues NULL: all. Caller frees. */
+char *jr_lanes_types(const struct jr_runner_opts *opts);
+char *jr_lanes_queues(const struct jr_runner_opts *opts);
+void jr_lanes_make(struct jr_runner *runner);
+bool jr_lanes_open(struct jr_runner *runner, const char *place_name, struct jr_err *err) JR_MUST;
+void jr_lanes_close(struct jr_runner *runner);
+struct jr_lane *jr_lanes_find(struct jr_runner *runner, const struct jr_handler *handler);
+/* Has this runner used up the number of places that its options give it? */
+bool jr_lanes_is_full(const struct jr_runner *runner, const struct jr_lane *lane);
+/* Choose the lane to claim from, with places for what is wanted: claim_lane and claim_wanted. false: there is none. */
+bool jr_lanes_choose(struct jr_runner *runner);
+/* How large the sets of this lane may be, after one that was claimed. */
+void jr_lanes_note_set(
+    const struct jr_runner *runner, struct jr_lane *lane, const PGresult *result);
+/* A place for a run, from those had for the claim, else another; NULL: there is none. */
+struct jr_seat *jr_seat_take(struct jr_runner *runner, enum jr_pool pool);
+struct jr_seat *jr_seat_of_none(void); /* one that takes no place */
+void jr_seat_leave(struct jr_runner *runner, struct jr_seat *seat);
+
+/* runner_take.c */
+void jr_claim_take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms,
+    struct jr_cursor *cursor);      /* cursor: moved behind the last; NULL: there is none */
+size_t jr_claim_fewer(size_t most); /* a quarter, at least 1 */
+void jr_claim_give_back(struct jr_runner *runner); /* the places that no run took */
+bool jr_claim_try_adopt(struct jr_runner *runner);
+
+/* runner_claim.c */
+bool jr_claim_is_allowed(const struct jr_runner *runner);
+bool jr_claim_is_single(
+    const struct jr_runner *runner); /* one run is wanted, whatever else is due: --job, exec */
+bool jr_claim_is_used_up(const struct jr_runner *runner); /* --max-runs */
+/* There is news: look for work as soon as it is sensible, however often this is called. */
+void jr_claim_look_soon(struct jr_runner *runner);
+bool jr_claim_try(struct jr_runner *runner);
+/* The claim (or the look for work) that is to go with a settle: how many statements. 0: none. */
+size_t jr_claim_add(struct jr_runner *runner, struct jr_batch *batch);
+void jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t first);
+void jr_claim_take_combos(struct jr_runner *runner, const PGresult *result);
+void jr_claim_reset(struct jr_runner *runner); /* drop the cursor and the combinations */
+bool jr_claim_is_over(const struct jr_runner *runner);
+
+/* runner_exec.c: with options that have no `exec` each does what is right without it */
+bool jr_exec_add_claim(struct jr_runner *runner, struct jr_batch *batch); /* false: there is none */
+void jr_exec_take_nothing(struct jr_runner *runner);                      /* the claim was empty */
+const struct jr_handler *jr_exec_handler(const struct jr_runner *runner, const char *job_type);
+int64_t jr_exec_fence(const struct jr_runner *runner, int64_t fence_at_ms); /* of the handler */
+bool jr_exec_goes_on(const struct jr_runner *runner);
+bool jr_exec_is_over(const struct jr_runner *runner); /* nobody waits for more than our end */
+bool jr_exec_is_deaf(const struct jr_runner *runner, int signo); /* to this signal */
+void jr_exec_note_start(struct jr_held *held);
+void jr_exec_note_end(struct jr_held *held, const struct jr_outcome *outcome); /* NULL: lost */
+void jr_exec_judge(struct jr_held *held); /* make its outcome final */
+
+/* runner_held.c */
+/* Takes the run, and its seat (NULL: it cannot be started). */
+void jr_held_take(
+    struct jr_runner *runner, struct jr_run *run, int64_t sent_ms, struct jr_seat *seat);
+void jr_held_start(struct jr_held *held); /* or end it, when it may not be started */
+void jr_held_drop(struct jr_held *held);
+bool jr_held_try_heartbeat(struct jr_runner *runner);
+void jr_held_beat_soon(struct jr_runner *runner); /* a cancel was asked for */
+void jr_held_stop_all(struct jr_runner *runner, bool kill);
+void jr_held_lose(struct jr_held *held, const char *why);
+struct jr_held *jr_held_find(struct jr_runner *runner, int64_t id, int64_t claim_seq);
+
+/* Those of the held that `want` wants (NULL: all), as parallel arrays. */
+struct jr_held_list {
+	struct jr_held **held;
+	struct jr_run **runs;
+	size_t count;
+};
+struct jr_held_list jr_held_select(
+    struct jr_runner *runner, bool (*want)(const struct jr_held *held));
+void jr_held_list_release(struct jr_held_list *list);
+
+/* runner_settle.c */
+bool jr_settle_try(struct jr_runner *runner);
+bool jr_settle_try_resolve(struct jr_runner *runner);
+void jr_settle_report(struct jr_runner *runner, const struct jr_settled_row *row,
+    const struct jr_outcome *outcome, const char *job_type);
+void jr_settle_report_settled(struct jr_held *held, const struct jr_outcome *outcome);
+
+/* runner_tell.c */
+void jr_tell_collect(struct jr_runner *runner); /* ask all handlers; a heartbeat was answered */
+bool jr_tell_try(struct jr_runner *runner);
+void jr_tell_forget(struct jr_held *held);
+
+/* runner_reclaim.c */
+bool jr_reclaim_try(struct jr_runner *runner);
+void jr_reclaim_begin(struct jr_runner *runner); /* from the first expired row on */
+void jr_reclaim_forget(struct jr_runner *runner);
+
+/* runner_fire.c */
+/* What goes with each look for work: how long it is to the next slot. */
+void jr_fire_take_look(struct jr_runner *runner, const PGresult *result);
+bool jr_fire_try(struct jr_runner *runner);
+
+/* runner_linger.c */
+bool jr_linger_is_on(const struct jr_runner *runner); /* "nothing is due" is not the end */
+int64_t jr_linger_left_ms(
+    const struct jr_runner *runner); /* hand-over included; 0: it does not stay */
+void jr_linger_begin(struct jr_runner *runner);
+void jr_linger_connected(struct jr_runner *runner);
+void jr_linger_notified(void *ctx, const char *payload);
+bool jr_linger_try(struct jr_runner *runner);
+void jr_linger_show(struct jr_runner *runner);
+
+#endif

@@ -1,0 +1,184 @@
+/*
+ * runner_reclaim: runs whose lease has ended, whoever held them. See runner_parts.h.
+ *
+ * One transaction of two batches: the expired rows are read under FOR NO KEY UPDATE SKIP LOCKED, each becomes the
+ * outcome `lost` with a backoff of its own, and settle writes them. The transaction is short: the server ends it if
+ * this process stops in between (idle_in_transaction_session_timeout). A batch that fails is repeated row by row, and
+ * the row that fails by itself is passed over.
+ */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "runner/runner_parts.h"
+
+#define ERRORS_MAX 3 /* of the connection, before it is left to the next tick */
+
+void
+jr_reclaim_forget(struct jr_runner *runner)
+{
+	for (size_t i = 0; i < runner->reclaim_count; i++)
+		jr_outcome_release(&runner->reclaim_outcomes[i]);
+	free(runner->reclaim_outcomes);
+	free(runner->reclaim_rows);
+	runner->reclaim_outcomes = NULL;
+	runner->reclaim_rows = NULL;
+	runner->reclaim_count = 0;
+	runner->reclaim_open = false;
+}
+
+static struct jr_outcome
+lost_outcome(struct jr_runner *runner, const struct jr_expired_row *row)
+{
+	int64_t base = row->backoff_base_ms < 0 ? JR_BACKOFF_BASE_MS : row->backoff_base_ms;
+	int64_t cap = row->backoff_cap_ms < 0 ? JR_BACKOFF_CAP_MS : row->backoff_cap_ms;
+
+	return (struct jr_outcome){.kind = JR_OUT_LOST,
+	    .delay_ms = jr_backoff_ms(&runner->random, row->attempts, base, cap),
+	    .error_code = jr_xstrdup("lost"),
+	    .error = jr_xasprintf("the runner on %s did not renew its lease", row->host)};
+}
+
+static void
+take_expired(struct jr_runner *runner, const PGresult *result)
+{
+	size_t count = jr_queue_count_reclaimed(result);
+
+	runner->reclaim_rows = jr_xcalloc(count + 1, sizeof(*runner->reclaim_rows));
+	runner->reclaim_outcomes = jr_xcalloc(count + 1, sizeof(*runner->reclaim_outcomes));
+	runner->reclaim_count = count;
+	for (size_t i = 0; i < count; i++) {
+		runner->reclaim_rows[i] = jr_queue_read_reclaimed(result, i);
+		runner->reclaim_outcomes[i] = lost_outcome(runner, &runner->reclaim_rows[i]);
+	}
+	runner->reclaim_open = true;
+}
+
+/* The connection went away, or the server would not: not for ever. */
+static void
+note_trouble(struct jr_runner *runner, const struct jr_err *err)
+{
+	jr_log(JR_INFO, "reclaim_failed", JR_S("error", err->msg));
+	jr_reclaim_forget(runner);
+	if (++runner->reclaim_errors < ERRORS_MAX)
+		return;
+	runner->reclaim_wanted = false;
+	runner->status = jr_worse_status(runner->status, JR_E_TEMP);
+	if (runner->err->msg[0] == '\0')
+		*runner->err = *err;
+}
+
+static void
+on_opened(void *ctx, const struct jr_reply *reply)
+{
+	struct jr_runner *runner = ctx;
+
+	if (reply->end == JR_PG_DONE)
+		take_expired(runner, reply->results[0]);
+	else
+		note_trouble(runner, &reply->err);
+	jr_runner_pump(runner);
+}
+
+static void
+report(struct jr_runner *runner, const PGresult *result)
+{
+	for (size_t i = 0; i < jr_queue_count_settled(result); i++) {
+		struct jr_settled_row row = jr_queue_read_settled(result, i);
+
+		for (size_t j = 0; j < runner->reclaim_count; j++) {
+			if (runner->reclaim_rows[j].id != row.id)
+				continue;
+			runner->counts.reclaimed++;
+			jr_settle_report(runner, &row, &runner->reclaim_outcomes[j],
+			    runner->reclaim_rows[j].job_type);
+			break;
+		}
+	}
+}
+
+/* What one transaction has done; on to the rows behind its last. */
+static void
+go_on(struct jr_runner *runner)
+{
+	bool full = (int64_t)runner->reclaim_count >= runner->reclaim_limit;
+
+	if (runner->reclaim_count > 0) {
+		runner->reclaim_after = runner->reclaim_rows[runner->reclaim_count - 1].id;
+		runner->drained = false; /* one of them may be due at once */
+		jr_claim_reset(runner);
+	}
+	runner->reclaim_wanted = full && !runner->draining;
+	jr_reclaim_forget(runner);
+}
+
+static void
+on_closed(void *ctx, const struct jr_reply *reply)
+{
+	struct jr_runner *runner = ctx;
+
+	if (reply->end == JR_PG_DONE) {
+		if (reply->result_count > 0)
+			report(runner, reply->results[0]);
+		go_on(runner);
+	} else if (reply->end == JR_PG_FAILED && runner->reclaim_limit > 1) {
+		runner->reclaim_limit = 1;
+		jr_reclaim_forget(runner);
+	} else if (reply->end == JR_PG_FAILED) {
+		jr_log(JR_ERROR, "reclaim_failed", JR_I("run", runner->reclaim_rows[0].id),
+		    JR_S("error", reply->err.msg));
+		go_on(runner);
+	} else
+		note_trouble(runner, &reply->err);
+	jr_runner_pump(runner);
+}
+
+static void
+send_opening(struct jr_runner *runner)
+{
+	struct jr_batch *batch =
+	    jr_batch_new(JR_BATCH_OPENING, jr_runner_times(runner), on_opened, runner);
+
+	jr_queue_add_reclaim(batch, runner->facts.id, runner->reclaim_after, runner->reclaim_limit);
+	jr_pg_submit(runner->pg, batch);
+}
+
+static void
+send_closing(struct jr_runner *runner)
+{
+	struct jr_batch *batch =
+	    jr_batch_new(JR_BATCH_CLOSING, jr_runner_times(runner), on_closed, runner);
+	struct jr_settlement *settlements =
+	    jr_xcalloc(runner->reclaim_count + 1, sizeof(*settlements));
+
+	for (size_t i = 0; i < runner->reclaim_count; i++)
+		settlements[i] = (struct jr_settlement){.id = runner->reclaim_rows[i].id,
+		    .claim_seq = runner->reclaim_rows[i].claim_seq,
+		    .runner_id = runner->reclaim_rows[i].runner_id,
+		    .outcome = &runner->reclaim_outcomes[i]};
+	if (runner->reclaim_count > 0)
+		jr_queue_add_settle(batch, settlements, runner->reclaim_count);
+	free(settlements);
+	jr_pg_submit(runner->pg, batch);
+}
+
+void
+jr_reclaim_begin(struct jr_runner *runner)
+{
+	runner->reclaim_wanted = true;
+	runner->reclaim_after = 0;
+	runner->reclaim_limit = JR_RECLAIM_BATCH;
+	runner->reclaim_errors = 0;
+}
+
+bool
+jr_reclaim_try(struct jr_runner *runner)
+{
+	if (runner->reclaim_open)
+		send_closing(runner);
+	else if (runner->reclaim_wanted)
+		send_opening(runner);
+	else
+		return false;
+	return true;
+}

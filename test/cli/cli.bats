@@ -1,0 +1,164 @@
+#!/usr/bin/env bats
+# The program's face: help, options, exit statuses, closed descriptors.
+
+load ../lib/common
+
+@test "alone it prints its usage to stderr, exit 64" {
+	jr
+	assert_equal "$status" 64
+	assert_equal "$output" ''
+	assert_regex "$stderr" 'usage: jobrun'
+}
+
+@test "help goes to stdout, exit 0, however it is asked for" {
+	jr_ok --help
+	assert_line --partial 'usage: jobrun'
+	for command in enqueue run status list show logs wait retry slots cancel pause resume migrate grant queue handlers try effect; do
+		jr_ok "$command" --help
+		assert_equal "$stderr" ''
+		assert_line --index 0 --partial "jobrun $command: "
+		whole=$output
+		jr_ok help "$command"
+		assert_equal "$output" "$whole"
+		jr_ok -h "$command"
+		assert_equal "$output" "$whole"
+	done
+	jr_ok --once --help
+	assert_line --index 0 --partial 'jobrun run: '
+	jr_ok help
+	assert_line --partial 'usage: jobrun'
+}
+
+@test "the version names the libraries" {
+	jr_ok --version
+	assert_regex "$output" '^jobrun [0-9.]+ \(libpq [0-9.]+, libcurl [0-9.]+, jansson [0-9.]+, libsmartcols [0-9.]+\)$'
+	jr_ok list -V
+	assert_regex "$output" '^jobrun '
+}
+
+@test "what is unknown is exit 64, one line, with a suggestion" {
+	jr enquue
+	assert_equal "$status" 64
+	assert_equal "$stderr" 'jobrun: unknown command "enquue": did you mean "enqueue"?'
+	jr list --limt 3
+	assert_equal "$status" 64
+	assert_equal "$stderr" 'jobrun: unknown option "--limt": did you mean "--limit"?'
+	jr xyzzy
+	assert_equal "$status" 64
+	assert_regex "$stderr" 'jobrun --help'
+	jr list -Q
+	assert_equal "$status" 64
+	assert_regex "$stderr" 'unknown option "-Q"'
+}
+
+@test "long options are not shortened" {
+	jr list --lim 3
+	assert_equal "$status" 64
+	assert_regex "$stderr" 'write --limit'
+	jr list --lim=3
+	assert_equal "$status" 64
+	jr --vers
+	assert_equal "$status" 64
+}
+
+@test "an option without its argument, or with one too many, is exit 64" {
+	jr list --limit
+	assert_equal "$status" 64
+	assert_equal "$stderr" 'jobrun: --limit needs an argument: --limit N'
+	jr list --json=yes
+	assert_equal "$status" 64
+	assert_equal "$stderr" 'jobrun: --json takes no argument'
+	jr list --limit 0
+	assert_equal "$status" 64
+	jr list what
+	assert_equal "$status" 64
+	jr show
+	assert_equal "$status" 64
+	assert_regex "$stderr" 'usage: jobrun show'
+}
+
+@test "global options stand before or after the command, and the last one counts" {
+	jr_ok --json list
+	assert_equal "$output" '[]'
+	jr_ok list --json
+	assert_equal "$output" '[]'
+	jr_ok -d dbname=nowhere list -d "$JOBRUN_DATABASE_URL" --json
+	jr --log-format xml list
+	assert_equal "$status" 64
+}
+
+@test "options and arguments may be mixed; -- ends the options" {
+	id=$(enqueue work --in 1h '{"a":1}' -p 3)
+	q_is '3|1' "select priority, payload->>'a' from jobrun.job_runs where id = $id"
+	jr enqueue -- work -1
+	assert_equal "$status" 0
+}
+
+@test "--once is jobrun run" {
+	handler work <<<'cat >/dev/null'
+	one=$(enqueue work)
+	jr_ok --once
+	run_is "$one" succeeded
+	two=$(enqueue work)
+	jr_ok -v --once -j 1
+	run_is "$two" succeeded
+	three=$(enqueue work)
+	jr_ok run --once
+	run_is "$three" succeeded
+}
+
+@test "-v says which connection won" {
+	jr_ok -v list
+	assert_regex "$stderr" 'event=connected .*reason=JOBRUN_DATABASE_URL'
+	jr_ok -v -d "$JOBRUN_DATABASE_URL" list
+	assert_regex "$stderr" 'event=connected .*reason=-d'
+}
+
+@test "DATABASE_URL counts only where PGHOST, PGSERVICE and PGDATABASE say nothing" {
+	url=$JOBRUN_DATABASE_URL
+	unset JOBRUN_DATABASE_URL
+	DATABASE_URL=$url jr_ok list --json
+	host=${JR_SERVER#host=}
+	DATABASE_URL="host=/nonexistent" PGHOST=${host%% *} PGUSER=jobrun PGDATABASE=$JR_DATABASE jr_ok list --json
+	export JOBRUN_DATABASE_URL=$url
+}
+
+@test "what cannot be written to stdout is exit 75" {
+	enqueue work
+	for command in list status --help 'show 1' 'list --json'; do
+		# shellcheck disable=SC2086 # words
+		run bash -c "'$JOBRUN' $command >/dev/full"
+		assert_equal "$status" 75
+		assert_output --partial 'could not write to stdout: No space left on device'
+		# shellcheck disable=SC2086
+		run bash -c "'$JOBRUN' $command >&-"
+		assert_equal "$status" 75
+	done
+}
+
+@test "a reader that goes away is no error" {
+	for _ in {1..50}; do echo "select jobrun.enqueue('work');"; done | q >/dev/null
+	run bash -c "set -o pipefail; '$JOBRUN' list --limit 50 | true"
+	assert_equal "$status" 0
+	assert_equal "$output" ''
+}
+
+@test "closed descriptors are harmless" {
+	id=$(enqueue work)
+	run bash -c "'$JOBRUN' list --json <&- 2>&-"
+	assert_equal "$status" 0
+	run bash -c "'$JOBRUN' cancel $id 0<&- 1>&- 2>&-"
+	run_is "$id" cancelled
+}
+
+@test "works in cron's environment, with an absolute path" {
+	handler work <<<'cat >/dev/null'
+	id=$(enqueue work)
+	run env -i PATH=/usr/bin:/bin HOME="$HOME" JOBRUN_TEST_ID="$JOBRUN_TEST_ID" "$JOBRUN" -d "$JOBRUN_DATABASE_URL" --once \
+		--handlers "$JOBRUN_HANDLERS" --state-dir "$JOBRUN_STATE_DIR"
+	assert_equal "$status" 0
+	assert_equal "$output" ''
+	run_is "$id" succeeded
+	run env -i PATH=/usr/bin:/bin "$JOBRUN" -d "$JOBRUN_DATABASE_URL" list
+	assert_line --partial succeeded
+}

@@ -1,0 +1,170 @@
+# scripts/embed-sql: what the program carries is what the files say, byte for byte.
+
+load ../lib/common
+
+setup() {
+	test_environment
+	mkdir -p lib/sql cmd/sql migrations
+}
+
+teardown() {
+	check_no_strays
+}
+
+embed() {
+	run --separate-stderr "$TOP/scripts/embed-sql" out
+}
+
+# compile NAME...: a program that writes jr_sql_NAME to the file NAME, and migration n to the file migration.n.
+compile() {
+	local name
+
+	{
+		echo '#include "sql_text.h"'
+		echo '#include <stdio.h>'
+		echo 'static void write_to(const char *file, const char *text)'
+		echo '{ FILE *f = fopen(file, "w"); if (f) { fputs(text, f); fclose(f); } }'
+		echo 'int main(void) { char file[32];'
+		for name in "$@"; do
+			printf 'write_to("%s", jr_sql_%s);\n' "$name" "$name"
+		done
+		echo 'for (size_t i = 0; i < jr_migration_count; i++) {'
+		echo 'snprintf(file, sizeof(file), "migration.%d", jr_migrations[i].version);'
+		echo 'write_to(file, jr_migrations[i].sql);'
+		echo 'printf("%d %s %s\n", jr_migrations[i].version, jr_migrations[i].name, jr_migrations[i].checksum);'
+		echo '} return jr_migrations[jr_migration_count].sql != NULL; }'
+	} >out/main.c
+	"${CC:-cc}" -std=c11 -Wall -Wextra -Werror -Wno-overlength-strings -Iout -o out/main out/main.c out/sql_text.c
+}
+
+@test "a statement comes out byte for byte" {
+	printf 'select 1;\n' >lib/sql/plain.sql
+	printf 'select E'\''\\n\\\\'\'', "a""b", 100%% of %%s, $1; -- \\041\n\n\ttab\n' >lib/sql/quotes.sql
+	printf '?""?= ??/ ??'\'' ??( ???\n' >lib/sql/trigraphs.sql
+	printf 'caf\303\251 \377\200\001\033[0m1 \0109\n' >lib/sql/bytes.sql
+	printf 'no final newline' >lib/sql/cut.sql
+	printf 'dos\r\nlines\r\n' >lib/sql/dos.sql
+	: >lib/sql/empty.sql
+	embed
+	assert_success
+	compile plain quotes trigraphs bytes cut dos empty
+	./out/main
+	for name in plain quotes trigraphs bytes cut dos empty; do
+		cmp "$name" "lib/sql/$name.sql"
+	done
+}
+
+@test "every byte but NUL comes out, next to digits and letters too" {
+	for ((byte = 1; byte < 256; byte++)); do
+		hex=$(printf '\\x%02x' "$byte")
+		printf '%b0a7F%b' "$hex" "$hex"
+	done >lib/sql/all.sql
+	[ "$(wc -c <lib/sql/all.sql)" -eq $((255 * 6)) ]
+	embed
+	assert_success
+	compile all
+	./out/main
+	cmp all lib/sql/all.sql
+}
+
+@test "a long statement comes out whole" {
+	for ((i = 0; i < 3000; i++)); do
+		echo "select $i, 'padding that makes the text longer than any limit of a literal';"
+	done >lib/sql/long.sql
+	embed
+	assert_success
+	compile long
+	./out/main
+	cmp long lib/sql/long.sql
+}
+
+@test "a NUL byte is refused" {
+	printf 'select 1\0;\n' >lib/sql/nul.sql
+	embed
+	assert_failure
+	[[ $stderr == *"lib/sql/nul.sql: a NUL byte"* ]]
+	[ ! -e out/sql_text.c ]
+}
+
+@test "a name that is no C name is refused" {
+	echo 'select 1;' >lib/sql/not-good.sql
+	embed
+	assert_failure
+	[[ $stderr == *not-good.sql* ]]
+}
+
+@test "migrations come in order, with version, name and checksum" {
+	printf 'create table b ();' >migrations/0002_second_one.sql
+	printf 'create table "a" ();\n' >migrations/0001_initial.sql
+	embed
+	assert_success
+	compile
+	run ./out/main
+	assert_success
+	assert_line -n 0 "1 initial $(sha256sum <migrations/0001_initial.sql | cut -d ' ' -f 1)"
+	assert_line -n 1 "2 second_one $(sha256sum <migrations/0002_second_one.sql | cut -d ' ' -f 1)"
+	cmp migration.1 migrations/0001_initial.sql
+	cmp migration.2 migrations/0002_second_one.sql
+}
+
+@test "no file at all is fine, and no migration is counted" {
+	embed
+	assert_success
+	compile
+	run ./out/main
+	assert_success
+	assert_output ""
+}
+
+@test "a gap, a second migration of one number, and a bad name are refused" {
+	touch migrations/0001_one.sql migrations/0003_three.sql
+	embed
+	assert_failure
+	[[ $stderr == *"0003_three.sql: number 2 was expected"* ]]
+	rm migrations/0003_three.sql
+	touch migrations/0001_again.sql
+	embed
+	assert_failure
+	rm migrations/0001_again.sql
+	touch migrations/2_two.sql
+	embed
+	assert_failure
+	[[ $stderr == *NNNN_name.sql* ]]
+}
+
+@test "the header keeps its time when only text changed" {
+	echo 'select 1;' >lib/sql/one.sql
+	embed
+	assert_success
+	touch -d '2001-01-01' out/sql_text.h
+	echo 'select 2;' >lib/sql/one.sql
+	embed
+	assert_success
+	[ "$(stat -c %Y out/sql_text.h)" -eq "$(date -d '2001-01-01' +%s)" ]
+	grep -q 'select 2' out/sql_text.c
+}
+
+@test "the files of this tree come out byte for byte" {
+	names=()
+	for file in "$TOP"/lib/sql/*.sql "$TOP"/cmd/sql/*.sql; do
+		file=${file##*/}
+		names+=("${file%.sql}")
+	done
+	rm -r lib cmd migrations
+	ln -s "$TOP/lib" lib
+	ln -s "$TOP/cmd" cmd
+	ln -s "$TOP/migrations" migrations
+	embed
+	assert_success
+	compile "${names[@]}"
+	./out/main
+	for name in "${names[@]}"; do
+		cmp "$name" "$(ls {lib,cmd}/sql/"$name".sql 2>/dev/null)"
+	done
+	n=0
+	for file in migrations/[0-9]*.sql; do
+		[ -e "$file" ] || continue
+		n=$((n + 1))
+		cmp "migration.$n" "$file"
+	done
+}

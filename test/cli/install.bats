@@ -1,0 +1,64 @@
+# make install: what lands where, and that it works from there as cron would start it.
+
+load ../lib/common
+
+# The program under test is installed as it is, not made again beside the other tests.
+make_in_tree() {
+	make -C "$TOP" --no-print-directory -o all BUILD="$(dirname "$JOBRUN")" "$@"
+}
+
+@test "install puts program, manual page and crontab.example under DESTDIR and PREFIX" {
+	run make_in_tree install DESTDIR="$BATS_TEST_TMPDIR/root" PREFIX=/usr
+	assert_success
+	assert_file_executable root/usr/bin/jobrun
+	cmp root/usr/share/doc/jobrun/crontab.example "$TOP/crontab.example"
+	if [ -f "$TOP/cmd/jobrun.1.scd" ] && command -v scdoc; then
+		assert_file_exist root/usr/share/man/man1/jobrun.1
+	fi
+	[ "$(find root -type f | wc -l)" -le 3 ]
+	[ "$(find root -type f -perm /022 | wc -l)" -eq 0 ]
+}
+
+@test "uninstall removes what install put there and nothing else" {
+	make_in_tree install DESTDIR="$BATS_TEST_TMPDIR/root" PREFIX=/opt/jobrun
+	touch root/opt/jobrun/bin/other
+	run make_in_tree uninstall DESTDIR="$BATS_TEST_TMPDIR/root" PREFIX=/opt/jobrun
+	assert_success
+	run find root -type f
+	assert_output root/opt/jobrun/bin/other
+}
+
+@test "the installed program says its version" {
+	make_in_tree install DESTDIR="$BATS_TEST_TMPDIR/root"
+	version=$(sed -n 's/^VERSION = //p' "$TOP/Makefile")
+	run ./root/usr/local/bin/jobrun --version
+	assert_success
+	assert_output --partial "jobrun $version"
+}
+
+@test "the installed program runs a handler with cron's environment" {
+	make_in_tree install DESTDIR="$BATS_TEST_TMPDIR/root"
+	mkdir -p home/.config/jobrun/handlers
+	JOBRUN_HANDLERS=$HOME/.config/jobrun/handlers handler hello <<<'echo hello >"$HOME/said"'
+	id=$(enqueue hello)
+	run --separate-stderr env -i HOME="$HOME" LOGNAME=root SHELL=/bin/sh PATH=/usr/bin:/bin \
+		JOBRUN_TEST_ID="$JOBRUN_TEST_ID" JOBRUN_STATE_DIR="$JOBRUN_STATE_DIR" ASAN_OPTIONS="$ASAN_OPTIONS" \
+		JOBRUN_DATABASE_URL="$JOBRUN_DATABASE_URL" \
+		/bin/sh -c "$BATS_TEST_TMPDIR/root/usr/local/bin/jobrun --once" 3>&-
+	assert_success
+	assert_output ""
+	[ -z "$stderr" ]
+	run_is "$id" succeeded
+	assert_file_contains "$HOME/said" hello
+}
+
+@test "each line of crontab.example is a comment, a setting or a cron line with an absolute path" {
+	while IFS= read -r line; do
+		case $line in
+		'' | '#'*) ;;
+		[A-Z]*=*) ;;
+		'* * * * * /usr/local/bin/jobrun '*) ;;
+		*) fail "crontab.example: $line" ;;
+		esac
+	done <"$TOP/crontab.example"
+}

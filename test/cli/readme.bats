@@ -1,0 +1,331 @@
+#!/usr/bin/env bats
+# The examples of README.md, as they are written there.
+
+load ../lib/common
+load ../lib/web
+
+setup() {
+	common_setup
+	PATH=$(dirname "$JOBRUN"):$PATH
+}
+
+teardown() {
+	end_web
+	common_teardown
+}
+
+# example NAME: the block whose first or second line is a comment that begins with NAME, or which follows a line of prose
+# that ends with `NAME`: (JSON has no comments). Fails if there is not exactly one.
+example() {
+	local file=$TMPDIR/example
+
+	awk -v name="$1" '
+	function finish() {
+		sub(/\n+$/, "\n", block)
+		if (wanted && block != "") {
+			printf "%s", block
+			found++
+		}
+		block = ""
+		wanted = 0
+		lines = 0
+	}
+	/^    / {
+		line = substr($0, 5)
+		if (lines++ == 0 && index(prose, "`" name "`:") > 0 && prose ~ /:$/)
+			wanted = 1
+		if (lines <= 2 && (index(line, "# " name) == 1 || index(line, "-- " name) == 1))
+			wanted = 1
+		block = block line "\n"
+		next
+	}
+	/^$/ {
+		if (lines > 0)
+			block = block "\n"
+		next
+	}
+	{
+		finish()
+		prose = $0
+	}
+	END {
+		finish()
+		exit found == 1 ? 0 : 1
+	}' "$TOP/README.md" >"$file" || fail "README.md has not exactly one example $1"
+	cat "$file"
+}
+
+# install NAME: the example of that name is a file in the handlers directory.
+install() {
+	local file=${1#handlers/} text
+
+	text=$(example "$1")
+	printf '%s\n' "$text" >"$JOBRUN_HANDLERS/$file"
+	chmod "${2:-644}" "$JOBRUN_HANDLERS/$file"
+}
+
+@test "the program compresses logs, tells how far it is, and knows what later and give up are" {
+	install handlers/compress_logs 755
+	mkdir logs
+	echo one >logs/a.log
+	echo two >logs/b.log
+	id=$(enqueue compress_logs "{\"dir\": \"$PWD/logs\"}")
+	jr_ok run
+	q_is 'succeeded|{"files": 2}|{"of": 2, "done": 2}' "select status, result, progress from jobrun.job_runs where id = $id"
+	assert_equal "$(zcat logs/a.log.gz logs/b.log.gz | paste -sd' ')" 'one two'
+	# Once more: there is nothing left to do.
+	id=$(enqueue compress_logs "{\"dir\": \"$PWD/logs\"}")
+	later=$(enqueue compress_logs '{"dir": "/no/such"}')
+	bad=$(enqueue compress_logs '{}')
+	jr run
+	assert_equal "$status" 1
+	run_is "$id" succeeded
+	q_is 'queued|1' "select status, snoozes from jobrun.job_runs where id = $later"
+	q_is 'dead|exit:65' "select status, error_code from jobrun.job_runs where id = $bad"
+}
+
+@test "a program goes on where its last attempt stopped" {
+	{
+		echo '#!/bin/sh'
+		example 'go on where'
+		echo 'echo "page $page"'
+		echo 'echo "{\"checkpoint\": {\"page\": $((page + 6))}}" >>"$JOBRUN_OUT"'
+		echo '[ "$page" -gt 1 ]'
+	} >"$JOBRUN_HANDLERS/pages"
+	chmod 755 "$JOBRUN_HANDLERS/pages"
+	id=$(enqueue pages --backoff 0)
+	jr_ok run
+	q_is 'succeeded|2' "select status, attempts from jobrun.job_runs where id = $id"
+	jr_ok logs "$id"
+	assert_equal "$output" 'page 7'
+}
+
+@test "the statement counts a visit, and its result is the row" {
+	example visits.sql | q
+	install handlers/count_visit.sql
+	enqueue count_visit '{"page": "/home"}'
+	id=$(enqueue count_visit '{"page": "/home"}' -k second)
+	jr_ok run --sql-jobs 1
+	q_is '/home|2' "select page, n from visits"
+	q_is '{"n": 2, "page": "/home", "last_key": "second"}|succeeded' "select result, status from jobrun.job_runs where id = $id"
+	# It can be tried; nothing of that is left.
+	jr_ok try count_visit '{"page": "/home"}'
+	q_is '/home|2' "select page, n from visits"
+}
+
+@test "the batch counts many visits in one statement, and gives up the one without a page" {
+	example visits.sql | q
+	install handlers/count_visits.json
+	install handlers/count_visits.sql
+	q "select count(*) from (select jobrun.enqueue('count_visits', jsonb_build_object('page', '/' || n % 3)) from generate_series(1, 30) n) s"
+	bad=$(enqueue count_visits '{}')
+	jr run
+	assert_equal "$status" 1
+	q_is '/0|10
+/1|10
+/2|10' "select page, n from visits order by page"
+	q_is 'dead|no page in the payload' "select status, last_error from jobrun.job_runs where id = $bad"
+	q_is 30 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+}
+
+@test "jobrun.effect in a statement: one mail, however many runs there are" {
+	q 'create table outbox (address text)'
+	install handlers/welcome.sql
+	for _ in 1 2 3; do
+		enqueue welcome '{"user": "ada", "to": "ada@example.org"}'
+	done
+	jr_ok run
+	q_is 'ada@example.org' 'select * from outbox'
+	q_is 3 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+}
+
+@test "jobrun effect in a program: the mail is not sent again when the run is" {
+	install handlers/send_mail 755
+	mkdir bin
+	cat >bin/mail <<-'sh'
+		#!/bin/sh
+		{ echo "$@"; cat; } >>"$HOME/sent"
+	sh
+	chmod 755 bin/mail
+	PATH=$PWD/bin:$PATH
+	id=$(enqueue send_mail '{"to": "ada@example.org", "text": "Good morning"}')
+	jr_ok run
+	run_is "$id" succeeded
+	jr_ok retry --force "$id"
+	jr_ok run
+	q_is 'succeeded|2' "select status, claim_seq from jobrun.job_runs where id = $id"
+	assert_equal "$(cat "$HOME/sent")" '-s hello -- ada@example.org
+Good morning'
+	bad=$(enqueue send_mail '{"text": "to nobody"}')
+	jr run
+	q_is 'dead|exit:65' "select status, error_code from jobrun.job_runs where id = $bad"
+}
+
+@test "the webhook arrives with its headers, and verify.py knows it from a forgery" {
+	example 'a new secret' >"$TMPDIR/secret"
+	(cd "$JOBRUN_HANDLERS" && sh "$TMPDIR/secret")
+	assert_equal "$(stat -c %a "$JOBRUN_HANDLERS/notify.secret")" 600
+	web --secret "$(cat "$JOBRUN_HANDLERS/notify.secret")"
+	install handlers/notify.json
+	# The only word that is not as it is written.
+	sed -i "s|https://hooks.example.org/jobs|$web/signed|" "$JOBRUN_HANDLERS/notify.json"
+	id=$(enqueue notify '{"order": 4711}' -k order-4711)
+	jr_ok run
+	run_is "$id" succeeded
+	assert_equal "$(requests '[.method, .body, .headers["idempotency-key"], .headers["webhook-id"], .headers["jobrun-run"],
+		.headers["jobrun-type"], .headers["jobrun-attempt"], .headers["content-type"]] | join(" ")')" \
+		"POST {\"order\": 4711} order-4711 order-4711 $id notify 1 application/json"
+	assert_regex "$(requests '.headers["user-agent"]')" '^jobrun/'
+	example verify.py >verify.py
+	python3 - "$(cat "$JOBRUN_HANDLERS/notify.secret")" "$web_dir/log" <<-'python'
+		import json, sys
+		from verify import verify
+		secret, (request,) = sys.argv[1], [json.loads(line) for line in open(sys.argv[2])]
+		body = request["body"].encode()
+		assert verify(secret, request["headers"], body)
+		assert not verify(secret, request["headers"], body + b" ")
+		assert not verify("whsec_" + "A" * 32, request["headers"], body)
+		assert not verify(secret, {**request["headers"], "webhook-timestamp": "1"}, body)
+	python
+}
+
+# members FILE-MEMBERS: what jobrun says are the known ones beside them.
+members() {
+	printf '{%s"zzzzzzzzzz": 1}\n' "$1" >"$JOBRUN_HANDLERS/known.json"
+	jr run --type known
+	assert_equal "$status" 78
+	sed 's/.*the known ones are //; s/, /\n/g' <<<"$stderr"
+}
+
+@test "the table of NAME.json has every member that there is, and no other" {
+	known=$(
+		members '"http": {}, '
+		members '"argv": ["/bin/true"], '
+		echo select 1 >"$JOBRUN_HANDLERS/known.sql"
+		members ''
+		rm "$JOBRUN_HANDLERS/known.sql"
+	)
+	targets=$(
+		printf '{"http": {"zzzzzzzzzz": 1}}\n' >"$JOBRUN_HANDLERS/known.json"
+		jr run --type known
+		sed 's/.*the known ones are //; s/, /\n/g' <<<"$stderr"
+	)
+	table=$(sed -n '/^### NAME.json/,/^### Effects/p' "$TOP/README.md" | grep '^| `')
+	assert_equal "$(cut -d'|' -f2 <<<"$table" | grep -o '`[a-z_]*`' | tr -d '`' | sort)" "$(sort -u <<<"$known")"
+	for member in $targets; do
+		grep '^| `http`' <<<"$table" | grep -q "\`$member\`" || fail "no word about $member of http"
+	done
+}
+
+@test "what jobrun try is shown to say is what it says" {
+	install handlers/compress_logs 755
+	awk '/^    \$ jobrun try compress_logs/ { on = 1 } on && /^    …/ { exit } on { print substr($0, 5) }' "$TOP/README.md" |
+		sed "s|/home/ada/.config/jobrun/handlers|$JOBRUN_HANDLERS|g" >shown
+	jr try compress_logs '{"dir": "/no/such"}'
+	{
+		echo "\$ jobrun try compress_logs '{\"dir\": \"/no/such\"}'"
+		echo "$stderr"
+		sed '/^error code/q' <<<"$output"
+	} >said
+	assert_equal "$(cat said)" "$(cat shown)"
+}
+
+@test "many runs at once: a batch, a batch with options, COPY, enqueue_many" {
+	example bulk.sh | bash >out
+	assert_equal "$(cat out)" 'queued 1000 runs'
+	q_is '1000|bulk' "select count(*), min(queue) from jobrun.job_runs where job_type = 'send_invoice'"
+	q 'truncate jobrun.job_runs'
+	example bulk_options.sh | bash >out
+	assert_equal "$(cat out)" 'queued 2 runs'
+	q_is '200|00:05:00|order-1;50|00:00:00|' "select string_agg(concat_ws('|', priority, run_at - created_at,
+		case when idempotency_key is null then '' else idempotency_key end), ';' order by id) from jobrun.job_runs"
+	q 'truncate jobrun.job_runs'
+	example bulk.sql | q
+	q_is '4|bulk|1|2' "select count(*), min(queue), min(payload->>'order'), max(payload->>'order') from jobrun.job_runs"
+}
+
+# orders: the application's table. An order of nothing is refused when it is committed, with all that went before.
+orders() {
+	q <<-'sql'
+		create table orders (id bigint generated always as identity (start with 4711), item text);
+		create function refuse() returns trigger language plpgsql as $$ begin raise exception 'an order of nothing'; end $$;
+		create constraint trigger refuse after insert on orders deferrable initially deferred for each row
+			when (new.item = 'nothing') execute function refuse();
+	sql
+	socket=${JR_DIRECT#host=}
+	export DATABASE_URL="postgresql://jobrun@localhost/$JR_DATABASE?host=${socket%% *}"
+}
+
+# both_or_neither COMMAND...: it orders what its last argument says; prints the id of the run.
+both_or_neither() {
+	run --separate-stderr "$@" nothing
+	assert_failure
+	assert_regex "$stderr" 'an order of nothing'
+	q_is '0|0' 'select (select count(*) from orders), (select count(*) from jobrun.job_runs)'
+	run --separate-stderr "$@" tea
+	assert_success
+	q_is "$output|queued|300" "select id, status, extract(epoch from run_at - created_at)::integer from jobrun.job_runs
+		where job_type = 'send_invoice' and payload = (select jsonb_build_object('order', o.id) from orders o where o.item = 'tea')"
+}
+
+@test "an application enqueues in its transaction: psql" {
+	orders
+	example order.sql >order.sql
+	run q <order.sql
+	assert_success
+	q_is "tea|$output" "select o.item, r.id from orders o join jobrun.job_runs r on r.payload ->> 'order' = o.id::text"
+}
+
+@test "an application enqueues in its transaction: Python" {
+	orders
+	example order.py >order.py
+	for python in python3 /usr/bin/python3; do
+		! "$python" -c 'import psycopg' 2>/dev/null || break
+	done
+	both_or_neither "$python" order.py
+	q_is 2 "select count(*) from jobrun.job_runs where job_type = 'send_mail'"
+	q_is 1 "select count(*) from jobrun.job_runs where idempotency_key like 'invoice-%'"
+}
+
+@test "an application enqueues in its transaction: Node" {
+	export NODE_PATH=${NODE_PATH:-/usr/share/nodejs:/usr/lib/nodejs}
+	node -e 'require("pg")' 2>/dev/null || skip 'node or its package pg is not installed'
+	orders
+	example order.js >order.js
+	both_or_neither node order.js
+}
+
+@test "the example in Go is in gofmt's format" {
+	command -v gofmt >/dev/null || skip 'gofmt is not installed'
+	example order.go >order.go
+	assert_equal "$(gofmt -l order.go)" ''
+}
+
+@test "the alert tells who is dead, and why" {
+	mkdir bin
+	printf '#!/bin/sh\ncat >"%s/mail"\n' "$TMPDIR" >bin/mail
+	chmod 755 bin/mail
+	PATH=$PWD/bin:$PATH
+	install handlers/tell_us 755
+	handler send_mail <<<'echo "no such user"; exit 65'
+	example alerts | bash
+	id=$(enqueue send_mail)
+	jr run
+	assert_equal "$(cat "$TMPDIR/mail")" "send_mail $id is dead after 1 attempts: exit 65: no such user"
+}
+
+@test "slots without a run, once more, all of a week" {
+	q "select jobrun.define('nightly', jsonb_build_object('schedule', '@every 1d', 'anchor_at', now() - interval '99 days 1 hour'))" \
+		"update jobrun.job_definitions set next_slot_at = now() - interval '3 days 61 minutes' where name = 'nightly'" \
+		"select count(*) from jobrun.fire()" >/dev/null
+	q_is '3|1' "select count(*) filter (where outcome = 'coalesced'), count(*) filter (where outcome = 'queued') from jobrun.job_slots"
+	example 'all that had no run' | bash >out
+	assert_equal "$(sort -n out)" "$(q "select id from jobrun.job_runs where slot < now() - interval '1 day' order by id")"
+	q_is '3|1' "select count(*) filter (where reason = 'replayed'), count(*) filter (where reason is null) from jobrun.job_slots"
+}
+
+@test "defaults of a job type" {
+	example 'defaults of every' | q >/dev/null
+	enqueue send_invoice
+	q_is 'mail|8|00:02:00|00:01:00|06:00:00|smtp' "select queue, max_attempts, timeout, backoff_base, backoff_cap, concurrency_key from jobrun.job_runs"
+}

@@ -1,0 +1,231 @@
+#!/usr/bin/env bats
+# jobrun enqueue: what is taken, what is refused, and that a lost answer makes no second run.
+
+load ../lib/common
+load ../lib/proxy
+
+setup() {
+	common_setup
+	proxies=()
+}
+
+teardown() {
+	end_proxies
+	common_teardown
+}
+
+# refused STATUS REGEX ARGUMENT...: one line on stderr, nothing on stdout, no row. Its stdin is the caller's.
+refused() {
+	local expected=$1 regex=$2
+
+	shift 2
+	jr enqueue "$@"
+	assert_equal "$status" "$expected"
+	assert_equal "$output" ''
+	assert_equal "${#stderr_lines[@]}" 1
+	assert_regex "$stderr" "^jobrun: .*$regex"
+	q_is 0 'select count(*) from jobrun.job_runs'
+}
+
+field() {
+	q "select $2 from jobrun.job_runs where id = $1"
+}
+
+@test "prints the id alone; the defaults are those of the schema" {
+	jr_ok enqueue send_mail
+	assert_regex "$output" '^[0-9]+$'
+	assert_equal "$stderr" ''
+	assert_equal "$(field "$output" "job_type, queue, priority, status, attempts, max_attempts, payload, timeout is null")" \
+		'send_mail|default|100|queued|0|5|{}|t'
+}
+
+@test "every option reaches its column" {
+	id=$(enqueue send_mail --queue mails -p -5 --in 1h --expires 2h --max-attempts 3 --timeout 90s --backoff 1s,1m -k key-1)
+	assert_equal "$(field "$id" "queue, priority, run_at - created_at, expires_at - run_at, max_attempts, timeout,
+		backoff_base, backoff_cap, idempotency_key")" \
+		'mails|-5|01:00:00|02:00:00|3|00:01:30|00:00:01|00:01:00|key-1'
+}
+
+@test "a definition's values stand where no option is given" {
+	q "insert into jobrun.job_definitions (name, job_type, queue, max_attempts, payload)
+		values ('send_mail', 'send_mail', 'slow', 9, '{\"from\": \"definition\"}')"
+	id=$(enqueue send_mail --max-attempts 2)
+	assert_equal "$(field "$id" "queue, max_attempts, payload->>'from'")" 'slow|2|definition'
+}
+
+@test "numbers of any size and scale stay as they are" {
+	id=$(enqueue work '{"n":12345678901234567890.10}')
+	assert_equal "$(field "$id" "payload->>'n'")" 12345678901234567890.10
+}
+
+@test "the payload comes from stdin or a file as well" {
+	printf '{"from":"file"}' >"$TMPDIR/payload"
+	assert_equal "$(field "$(enqueue work @"$TMPDIR/payload")" "payload->>'from'")" file
+	assert_equal "$(field "$(echo '{"from":"stdin"}' | enqueue work -)" "payload->>'from'")" stdin
+}
+
+@test "stdin is not read unless asked for" {
+	assert_equal "$(field "$(echo '{"a":1}' | enqueue work)" payload)" '{}'
+}
+
+@test "what is not JSON is exit 65 with line and column" {
+	refused 65 'not JSON: line 1, column 11: .*Token "x"' work '{"a":[1,2,x]}'
+	refused 65 'not JSON: line 2, column 7: .*Token "y"' work - <<<$'{"a":1,\n "ü": y}'
+	refused 65 'not JSON: line 1' work ''
+	refused 65 'not JSON: line 1, column 79: ' work "$(printf '[%.0s1,' {1..26})]"
+}
+
+@test "NUL, in a string or as a byte, is exit 65 with its place" {
+	refused 65 'line 1, column [0-9]+: .*u0000' work '{"a":"\u0000"}'
+	printf '{"a":\0}' >"$TMPDIR/nul"
+	refused 65 'NUL at byte 6' work - <"$TMPDIR/nul"
+	refused 65 'NUL at byte 6' work @"$TMPDIR/nul"
+}
+
+@test "bytes that are not UTF-8 are exit 65" {
+	printf '{"a":"\xff"}' >"$TMPDIR/latin"
+	refused 65 'UTF8' work @"$TMPDIR/latin"
+}
+
+@test "a payload of exactly 1 MiB is taken, one byte more is exit 65" {
+	(
+		printf '"'
+		head -c 1048574 /dev/zero | tr '\0' x
+		printf '"'
+	) >"$TMPDIR/limit"
+	(
+		cat "$TMPDIR/limit"
+		printf ' '
+	) >"$TMPDIR/more"
+	refused 65 'longer than 1048576 bytes' work @"$TMPDIR/more"
+	refused 65 'longer than 1048576 bytes' work - <"$TMPDIR/more"
+	refused 65 'longer than 1048576 bytes' work - </dev/zero
+	id=$(enqueue work @"$TMPDIR/limit")
+	assert_equal "$(field "$id" 'octet_length(payload::text)')" 1048576
+}
+
+@test "a file that cannot be read is exit 65" {
+	refused 65 'cannot open /nonexistent: No such file' work @/nonexistent
+	refused 65 'cannot read .*: Is a directory' work @"$TMPDIR"
+}
+
+@test "wrong options are exit 64, each with its line" {
+	refused 64 '"Send Mail" is not a job type' 'Send Mail'
+	refused 64 'not a job type' work.sql
+	refused 64 '"-5m" is negative' work --in -5m
+	refused 64 '"-1s" is negative' work --timeout=-1s
+	refused 64 '"5" .*5s' work --in 5
+	refused 64 '--priority' work -p 1001
+	refused 64 '--max-attempts' work --max-attempts 0
+	refused 64 'cap of "10m,1s" is less' work --backoff 10m,1s
+	refused 64 '--queue' work --queue 'No Queue'
+	refused 64 'exclude each other' work --in 5m --at tomorrow
+	refused 64 'time-zone says how' work --time-zone UTC
+	refused 64 'idempotency-key: 0 bytes' work -k ''
+	refused 64 'from 1 to 255' work -k "$(printf 'k%.0s' {1..256})"
+}
+
+@test "--at is read in --time-zone, else in TZ, else in the zone of the server" {
+	q "alter database $JR_DATABASE set timezone to 'Asia/Tokyo'"
+	at() {
+		q "select to_char(run_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI') from jobrun.job_runs where id = $1"
+	}
+	assert_equal "$(at "$(enqueue work --at '2031-07-01 12:00' --time-zone Europe/Berlin)")" '2031-07-01 10:00'
+	assert_equal "$(at "$(TZ=America/New_York enqueue work --at '2031-07-01 12:00')")" '2031-07-01 16:00'
+	assert_equal "$(at "$(TZ=:America/New_York enqueue work --at '2031-07-01 12:00')")" '2031-07-01 16:00'
+	assert_equal "$(at "$(TZ='<X>3' enqueue work --at '2031-07-01 12:00')")" '2031-07-01 03:00'
+	assert_equal "$(at "$(env -u TZ "$JOBRUN" enqueue work --at '2031-07-01 12:00')")" '2031-07-01 03:00'
+	assert_equal "$(at "$(enqueue work --at '2031-07-01 12:00+02')")" '2031-07-01 10:00'
+	assert_equal "$(at "$(enqueue work --at '2031-07-01 12:00 Europe/Berlin')")" '2031-07-01 10:00'
+}
+
+@test "--at: the past means now; what never comes or makes no sense is refused" {
+	id=$(enqueue work --at yesterday)
+	assert_equal "$(field "$id" 'run_at = created_at')" t
+	q 'truncate jobrun.job_runs'
+	refused 65 'never comes' work --at infinity
+	refused 65 'never comes' work --at=-infinity
+	refused 64 '--at: .*"nonsense"' work --at nonsense
+	refused 64 '--time-zone: .*Mars' work --at tomorrow --time-zone Mars/Base
+}
+
+@test "the same idempotency key gives the same id, one row, and created false" {
+	jr_ok enqueue work '{"a":1}' -k once --json
+	assert_equal "$(jq -c '[.created, .status, .idempotency_key]' <<<"$output")" '[true,"queued","once"]'
+	id=$(jq .id <<<"$output")
+	jr_ok enqueue work '{"a":1}' -k once --json
+	assert_equal "$(jq -c '[.created, .id]' <<<"$output")" "[false,$id]"
+	assert_equal "$stderr" ''
+	jr_ok enqueue work '{"a":2}' -k once
+	assert_equal "$output" "$id"
+	assert_regex "$stderr" "^jobrun: run $id has this idempotency key and another payload"
+	q_is '1|1' "select count(*), max((payload->>'a')::int) from jobrun.job_runs"
+}
+
+@test "the same key for another job type is another run" {
+	first=$(enqueue work -k once)
+	assert_not_equal "$(enqueue play -k once)" "$first"
+}
+
+@test "twenty at once with one key: one run, one id" {
+	local pids=()
+
+	for _ in {1..20}; do
+		enqueue work -k race >>"$TMPDIR/ids" &
+		pids+=("$!")
+	done
+	wait "${pids[@]}"
+	assert_equal "$(wc -l <"$TMPDIR/ids")" 20
+	assert_equal "$(sort -u "$TMPDIR/ids" | wc -l)" 1
+	q_is 1 'select count(*) from jobrun.job_runs'
+}
+
+@test "-n checks everything and queues nothing" {
+	jr_ok enqueue -n work --in 5m --queue slow
+	assert_equal "$output" 'would queue work: queue slow, priority 100, due in 5m'
+	jr_ok enqueue -n work --json
+	assert_equal "$(jq -c '[.id, .created]' <<<"$output")" '[null,true]'
+	refused 65 'not JSON' -n work '{'
+	q_is 0 'select count(*) from jobrun.job_runs'
+	id=$(enqueue work -k once)
+	jr_ok enqueue -n work -k once
+	assert_equal "$output" "would queue nothing: run $id has this key and is queued"
+}
+
+@test "inside a run the new one has it as its parent" {
+	id=$(JOBRUN_RUN_ID=41 enqueue work)
+	assert_equal "$(field "$id" parent_id)" 41
+}
+
+@test "a COMMIT whose answer is lost is asked for again: one run, its id, exit 0" {
+	for mode in answer request; do
+		q 'truncate jobrun.job_runs'
+		proxy "$mode" 2 # the first one is that of need()
+		jr_ok enqueue -d "$proxied" work --json
+		assert_equal "$stderr" ''
+		assert_file_exists "$cut_file"
+		assert_equal "$(jq -c .created <<<"$output")" true
+		q_is "$(jq .id <<<"$output")" 'select id from jobrun.job_runs'
+	done
+}
+
+@test "a database that comes back in time is no news" {
+	own_cluster
+	stop_server
+	run_jobrun enqueue work >out 2>err 3>&- &
+	start_server
+	wait $!
+	assert_file_empty err
+	q_is "$(cat out)" 'select id from jobrun.job_runs'
+}
+
+@test "a database that is away is exit 75, a missing one 78" {
+	own_cluster
+	stop_server
+	JR_TIMEOUT=60 jr enqueue work
+	assert_equal "$status" 75
+	assert_equal "${#stderr_lines[@]}" 1
+	jr -d "$JR_SERVER dbname=not_there" enqueue work
+	assert_equal "$status" 78
+	assert_regex "$stderr" 'database "not_there" does not exist'
+}

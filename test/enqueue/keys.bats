@@ -1,0 +1,248 @@
+#!/usr/bin/env bats
+# jobrun enqueue: --unique with --replace and --unless-running, --strict, --lock, and what a lost answer makes of them.
+
+load ../lib/common
+load ../lib/proxy
+
+setup() {
+	common_setup
+	proxies=()
+	role=
+}
+
+teardown() {
+	end_proxies
+	common_teardown
+	[ -z "$role" ] || admin "drop role $role"
+}
+
+field() {
+	q "select $2 from jobrun.job_runs where id = $1"
+}
+
+# refused REGEX ARGUMENT...: exit 64, one line, no row.
+refused() {
+	local regex=$1
+
+	shift
+	jr enqueue "$@"
+	assert_equal "$status" 64
+	assert_equal "$output" ''
+	assert_equal "${#stderr_lines[@]}" 1
+	assert_regex "$stderr" "$regex"
+	q_is 0 'select count(*) from jobrun.job_runs'
+}
+
+# begin ID: as if a runner had claimed it.
+begin() {
+	q "update jobrun.job_runs set status = 'running', claim_seq = claim_seq + 1, attempts = attempts + 1, runner_id = 1,
+		locked_by = 'somewhere', locked_until = now() + interval '1 hour', started_at = now() where id = $1"
+}
+
+@test "--unique: the run that waits is kept, one row" {
+	jr_ok enqueue sync '{"n":1}' --unique shop --json
+	id=$(jq .id <<<"$output")
+	assert_equal "$(jq -c '[.created, .replaced, .unique_key, .idempotency_key, .concurrency_key]' <<<"$output")" \
+		'[true,false,"shop",null,null]'
+	jr_ok enqueue sync '{"n":2}' --unique shop -p 5 --json
+	assert_equal "$(jq -c '[.id, .created, .replaced, .unique_key]' <<<"$output")" "[$id,false,false,\"shop\"]"
+	jr_ok enqueue sync '{"n":3}' --unique shop
+	assert_equal "$output" "$id"
+	assert_equal "$stderr" ''
+	assert_equal "$(field "$id" "payload->>'n', priority, unique_key")" '1|100|shop'
+	q_is 1 'select count(*) from jobrun.job_runs'
+	assert_not_equal "$(enqueue sync --unique other)" "$id"
+	assert_not_equal "$(enqueue play --unique shop)" "$id"
+}
+
+@test "--replace gives it the new payload, priority and time" {
+	id=$(enqueue sync '{"n":1}' --unique shop)
+	jr_ok enqueue sync '{"n":2}' --unique shop --replace -p 5 --in 1h --json
+	assert_equal "$(jq -c '[.id, .created, .replaced, .priority]' <<<"$output")" "[$id,false,true,5]"
+	assert_equal "$(field "$id" "payload->>'n', priority, run_at > now() + interval '59 minutes'")" '2|5|t'
+	jr_ok enqueue sync --unique new --replace --json
+	assert_equal "$(jq -c '[.created, .replaced]' <<<"$output")" '[true,false]'
+}
+
+@test "one that runs is no reason not to queue another, unless --unless-running" {
+	id=$(enqueue sync --unique shop)
+	begin "$id"
+	assert_equal "$(enqueue sync --unique shop --unless-running)" "$id"
+	second=$(enqueue sync --unique shop)
+	assert_not_equal "$second" "$id"
+	assert_equal "$(enqueue sync --unique shop --replace)" "$second"
+	assert_equal "$(enqueue sync --unique shop --unless-running)" "$second"
+}
+
+@test "options that make no sense together are exit 64" {
+	refused 'exclude each other' sync --unique a --replace --unless-running
+	refused '--replace needs --unique' sync --replace
+	refused '--unless-running needs --unique' sync --unless-running
+	refused '--unique: 0 bytes' sync --unique ''
+	refused '--lock: 256 bytes' sync --lock "$(printf 'k%.0s' {1..256})"
+	refused '--wait-timeout .* --wait' sync --wait-timeout 5s
+	refused '--per-run .* --batch' sync --per-run
+}
+
+@test "--strict: exit 1 when it was there, by either key; the id is printed all the same" {
+	for key in --unique=a --idempotency-key=b; do
+		jr_ok enqueue sync "$key" --strict
+		id=$output
+		assert_equal "$stderr" ''
+		jr enqueue sync "$key" --strict
+		assert_equal "$status" 1
+		assert_equal "$output" "$id"
+		assert_equal "$stderr" "jobrun: run $id was there already: it is queued"
+	done
+	begin "$id"
+	jr enqueue sync --idempotency-key=b --strict --json
+	assert_equal "$status" 1
+	assert_equal "$(jq -c '[.id, .created, .status]' <<<"$output")" "[$id,false,\"running\"]"
+	assert_equal "$stderr" "jobrun: run $id was there already: it is running"
+	jr enqueue sync --unique=a --replace --strict
+	assert_equal "$status" 1
+	assert_regex "$stderr" "run $output was there already and got this payload: it is queued"
+	jr_ok enqueue sync --strict
+}
+
+@test "--lock is the key of the limit per key" {
+	jr_ok enqueue work --lock account-7 --json
+	assert_equal "$(jq -r .concurrency_key <<<"$output")" account-7
+	assert_equal "$(field "$(jq .id <<<"$output")" concurrency_key)" account-7
+	enqueue work --lock account-7
+	handler work <<-'sh'
+		mkdir "$TMPDIR/alone" || exit 65
+		sleep 0.2
+		rmdir "$TMPDIR/alone"
+	sh
+	bg_runner -j 2
+	bg_runner -j 2 --state-dir "$TMPDIR/other"
+	wait_until 20 q_is 2 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+	wait_runner "${runner_pids[0]}"
+	wait_runner "${runner_pids[1]}"
+}
+
+@test "-n says what would be, and nothing is" {
+	jr_ok enqueue -n sync --unique shop
+	assert_equal "$output" 'would queue sync: queue default, priority 100, due now'
+	q_is 0 'select count(*) from jobrun.job_runs'
+	id=$(enqueue sync '{"n":1}' --unique shop)
+	jr_ok enqueue -n sync --unique shop
+	assert_equal "$output" "would keep run $id, which is queued"
+	jr_ok enqueue -n sync '{"n":2}' --unique shop --replace -p 3
+	assert_equal "$output" "would replace run $id: queue default, priority 3, due now"
+	jr enqueue -n sync --unique shop --strict
+	assert_equal "$status" 1
+	assert_equal "$output" "would keep run $id, which is queued"
+	assert_equal "$(field "$id" "payload->>'n', priority")" '1|100'
+	begin "$id"
+	jr_ok enqueue -n sync --unique shop --unless-running
+	assert_equal "$output" "would keep run $id, which is running"
+	jr_ok enqueue -n sync --unique shop --json
+	assert_equal "$(jq -c '[.id, .created]' <<<"$output")" '[null,true]'
+}
+
+@test "a run that is queued by a try whose answer was lost was not there before" {
+	for mode in answer request; do
+		for key in '' --unique=a --idempotency-key=b; do
+			q 'truncate jobrun.job_runs'
+			rm -rf "$BATS_TEST_TMPDIR/cut.$mode.2"
+			proxy "$mode" 2 # the first one is that of need()
+			jr_ok enqueue -d "$proxied" sync --strict --json ${key:+"$key"}
+			assert_file_exists "$cut_file"
+			assert_equal "$stderr" ''
+			assert_equal "$(jq -c .created <<<"$output")" true
+			q_is "$(jq .id <<<"$output")" 'select id from jobrun.job_runs'
+			end_proxies
+		done
+	done
+}
+
+@test "a lost answer: a run that was kept or replaced is that run, also when it has begun meanwhile" {
+	for mode in answer request; do
+		q 'truncate jobrun.job_runs'
+		id=$(enqueue sync '{"n":1}' --unique a)
+		proxy "$mode" 2
+		jr enqueue -d "$proxied" sync '{"n":2}' --unique a --strict
+		assert_equal "$status" 1
+		assert_equal "$output" "$id"
+		assert_file_exists "$cut_file"
+		proxy "$mode" 3 # two of another command
+		jr_ok enqueue -n -d "$proxied" sync
+		jr_ok enqueue -d "$proxied" sync '{"n":3}' --unique a --replace --json
+		assert_file_exists "$cut_file"
+		assert_equal "$(jq -c '[.id, .replaced]' <<<"$output")" "[$id,true]"
+		assert_equal "$(field "$id" "payload->>'n'")" 3
+		q_is 1 'select count(*) from jobrun.job_runs'
+	done
+	end_proxies
+	rm -r "$BATS_TEST_TMPDIR"/cut.*
+	# The server has committed, and before the program can ask the run is claimed: no second one comes of it.
+	proxy answer 2
+	q "create function claimed() returns trigger language plpgsql as 'begin new.status := ''running''; new.claim_seq := 1;
+			new.attempts := 1; new.runner_id := 1; new.locked_until := now() + interval ''1 hour''; new.locked_by := ''x'';
+			new.started_at := now(); return new; end'" \
+		"create trigger claimed before update of payload on jobrun.job_runs for each row execute function claimed()"
+	jr_ok enqueue -d "$proxied" sync '{"n":4}' --unique a --replace
+	assert_file_exists "$cut_file"
+	assert_equal "$output" "$id"
+	q_is "$id" 'select id from jobrun.job_runs'
+	q 'drop trigger claimed on jobrun.job_runs'
+}
+
+@test "a role that may enqueue and nothing else needs nothing else" {
+	role=app_$JR_DATABASE
+	q "create role $role login" "select jobrun.add_grant('enqueue', '$role')" >/dev/null
+	other=$(enqueue sync --unique theirs)
+	export JOBRUN_DATABASE_URL="${JOBRUN_DATABASE_URL/user=jobrun/user=$role}"
+	jr_ok enqueue sync --unique a --lock b --at tomorrow --strict
+	assert_equal "$stderr" ''
+	id=$output
+	jr_ok enqueue sync '{"n":2}' --unique a --replace --json
+	assert_equal "$(jq .id <<<"$output")" "$id"
+	jr wait --timeout 0 "$id"
+	assert_equal "$status" 75
+	jr wait --timeout 0 "$other"
+	assert_equal "$status" 1
+	TERM=xterm run script -qec "$JOBRUN enqueue sync" /dev/null
+	assert_equal "$status" 0
+	refute_output --partial 'permission'
+	refute_output --partial 'no runner of the last'
+	JOBRUN_DATABASE_URL="${JOBRUN_DATABASE_URL/user=$role/user=jobrun}"
+	q "drop owned by $role"
+}
+
+@test "TRACEPARENT is handed on, if it is one" {
+	trace=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
+	assert_equal "$(field "$(TRACEPARENT=$trace enqueue work)" trace_context)" "$trace"
+	assert_equal "$(field "$(TRACEPARENT='no good' enqueue work)" 'trace_context is null')" t
+	assert_equal "$(field "$(TRACEPARENT=$(printf 'k%.0s' {1..256}) enqueue work)" 'trace_context is null')" t
+	assert_equal "$(field "$(TRACEPARENT='' enqueue work)" 'trace_context is null')" t
+}
+
+# expired TYPE: a run with key k that waits and has expired.
+expired() {
+	q "select jobrun.enqueue('$1', unique_key => 'k', expires_in => '1 hour')" >/dev/null
+	q "update jobrun.job_runs set run_at = now() - interval '2 hours', created_at = now() - interval '2 hours',
+		expires_at = now() - interval '1 hour' where job_type = '$1'"
+}
+
+@test "a waiting run that has expired does not take the next enqueue of its key with it" {
+	handler kept <<<'exit 0'
+	handler replaced <<<'exit 0'
+	for kind in kept replaced; do
+		expired "$kind"
+		q "select jobrun.enqueue('$kind', unique_key => 'k',
+			on_conflict => case '$kind' when 'kept' then 'keep' else 'replace' end)" >/dev/null
+	done
+	jr_ok run
+	q_is 2 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+}
+
+@test "what is put off beyond its time does not expire before it is due" {
+	q "select jobrun.enqueue('t', unique_key => 'k', expires_in => '1 hour')" >/dev/null
+	q "select jobrun.enqueue('t', unique_key => 'k', on_conflict => 'replace', run_in => '30 minutes')" >/dev/null
+	q_is t "select expires_at < now() + interval '61 minutes' from jobrun.job_runs"
+	q "select jobrun.enqueue('t', unique_key => 'k', on_conflict => 'replace', run_in => '2 hours')" >/dev/null
+	q_is t 'select expires_at is null from jobrun.job_runs'
+}

@@ -1,0 +1,182 @@
+#!/usr/bin/env bats
+# How an exec handler ends, what that means for its run, and what becomes of the processes it leaves.
+
+load ../lib/common
+
+# status|attempts|error_code
+fate() {
+	q "select status, attempts, error_code from jobrun.job_runs where id = $1"
+}
+
+@test "each exit status means what the contract says" {
+	handler exit <<<'exit "$(cat)"'
+	q "select jobrun.enqueue('exit', to_jsonb(c), backoff_base => '1h') from generate_series(0, 255) c" >/dev/null
+	jr run -j 4
+	assert_equal "$status" 1
+	run q "select payload, status, attempts, snoozes, error_code from jobrun.job_runs
+		where concat_ws(' ', status, attempts, snoozes, error_code) <> case payload::text
+			when '0' then 'succeeded 1 0'
+			when '65' then 'dead 1 0 exit:65'
+			when '75' then 'queued 0 1 exit:75'
+			else 'failed 1 0 exit:' || payload::text end"
+	assert_equal "$output" ''
+	q_is 256 "select count(*) from jobrun.job_runs r left join jobrun.job_attempts a on a.run_id = r.id
+		where coalesce(a.exit_status, 0) = r.payload::text::int"
+}
+
+@test "a handler ended by a signal has failed, and the signal is named" {
+	handler die <<<'ulimit -c 0; kill -"$(cat)" $$; sleep 5'
+	q "select jobrun.enqueue('die', to_jsonb(s), backoff_base => '1h') from unnest(array[1, 2, 3, 6, 9, 11, 13, 15, 34]) s" >/dev/null
+	jr_ok run
+	q_is '1 HUP,2 INT,3 QUIT,6 ABRT,9 KILL,11 SEGV,13 PIPE,15 TERM,34 34' "select string_agg(
+		concat_ws(' ', payload, replace(r.error_code, 'signal:', '')), ',' order by payload)
+		from jobrun.job_runs r join jobrun.job_attempts a on a.run_id = r.id
+		where r.status = 'failed' and r.error_code like 'signal:%' and a.exit_status = 128 + payload::text::int"
+}
+
+@test "not now (75) costs no attempt and waits for the backoff, longer each time" {
+	handler later <<<'exit 75'
+	id=$(enqueue later --backoff 10m,1h)
+	delay="select extract(epoch from r.run_at - a.finished_at) from jobrun.job_runs r join jobrun.job_attempts a
+		on a.run_id = r.id and a.claim_seq = r.claim_seq"
+	jr_ok run
+	q_is 'queued|0|1' "select status, attempts, snoozes from jobrun.job_runs where id = $id"
+	q_is t "select $(q "$delay") between 300 and 600"
+	jr_ok run --job "$id"
+	q_is 'queued|0|2' "select status, attempts, snoozes from jobrun.job_runs where id = $id"
+	q_is t "select $(q "$delay") between 600 and 1200"
+	q_is 'later,later' "select string_agg(outcome, ',') from jobrun.job_attempts where run_id = $id"
+}
+
+@test "the fiftieth not now is charged as a failure" {
+	handler later <<<'exit 75'
+	id=$(enqueue later --backoff 1h)
+	# As if it had said so 48 times.
+	q "insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome) select $id, s, 1, 'later' from generate_series(1, 48) s" \
+		"update jobrun.job_runs set claim_seq = 48, snoozes = 48"
+	jr_ok run --job "$id"
+	q_is 'queued|0|49|49' "select status, attempts, snoozes, claim_seq from jobrun.job_runs where id = $id"
+	jr_ok run --job "$id"
+	q_is 'failed|1|49|50' "select status, attempts, snoozes, claim_seq from jobrun.job_runs where id = $id"
+}
+
+@test "a run past its timeout gets TERM, and KILL if it ignores that; whatever its exit, it is a timeout" {
+	handler sleeps <<<'exec sleep 60'
+	handler polite <<<'trap "exit 0" TERM; while :; do sleep 0.05; done'
+	handler stubborn <<<'trap "" TERM; echo $$ > "$TMPDIR/pid"; exec sleep 60'
+	for type in sleeps polite stubborn; do
+		enqueue "$type" --timeout 1s --backoff 1h
+	done
+	begin=$(now_ms)
+	jr_ok run -j 3
+	took=$(($(now_ms) - begin))
+	q_is 'polite failed 1 timeout 0,sleeps failed 1 timeout 143,stubborn failed 1 timeout 137' "select string_agg(
+		concat_ws(' ', job_type, status, attempts, r.error_code, exit_status), ',' order by job_type)
+		from jobrun.job_runs r join jobrun.job_attempts a on a.run_id = r.id"
+	q_is t "select bool_and(finished_at - started_at < interval '3 s') from jobrun.job_attempts
+		where run_id in (select id from jobrun.job_runs where job_type <> 'stubborn')"
+	q_is t "select bool_and(last_error like 'timed out after 1s%') from jobrun.job_runs"
+	is_gone "$(cat "$TMPDIR/pid")"
+	# One second and the ten of the grace.
+	[ "$took" -ge 10500 ] && [ "$took" -lt 16000 ]
+}
+
+@test "a handler that cannot be started has failed, and the reason is written down" {
+	printf '#!/no/such/interpreter\n' >"$JOBRUN_HANDLERS/lost"
+	printf 'echo no first line\n' >"$JOBRUN_HANDLERS/bare"
+	printf '\177ELF nonsense' >"$JOBRUN_HANDLERS/broken"
+	chmod 755 "$JOBRUN_HANDLERS"/*
+	for type in lost bare broken; do
+		enqueue "$type" --backoff 1h
+	done
+	jr_ok run
+	q_is 3 "select count(*) from jobrun.job_runs where (status, attempts, error_code) = ('failed', 1, 'cannot-start')"
+	q_is t "select bool_and(last_error like '%' || job_type || '%') from jobrun.job_runs"
+	assert_regex "$(q "select last_error from jobrun.job_runs where job_type = 'lost'")" 'No such file.*interpreter'
+	assert_regex "$(q "select last_error from jobrun.job_runs where job_type = 'bare'")" 'Exec format error.*#!'
+	assert_regex "$(q "select outcome || error from jobrun.job_attempts limit 1")" 'failedcannot start'
+}
+
+@test "a handler is judged again right before it is started" {
+	handler opener <<<'chmod 777 "$JOBRUN_HANDLERS/work"'
+	handler work <<<'touch "$TMPDIR/worked"'
+	enqueue opener --priority 1
+	id=$(enqueue work --backoff 1h)
+	jr_ok run -j 1
+	assert_equal "$(fate "$id")" 'failed|1|cannot-start'
+	assert_regex "$(q "select last_error from jobrun.job_runs where id = $id")" "chmod go-w $JOBRUN_HANDLERS/work"
+	assert_file_not_exist "$TMPDIR/worked"
+}
+
+@test "a handler that closes stdout and stderr is waited for, and its exit counts" {
+	handler shut <<<'exec >&- 2>&-; sleep 0.7; touch "$TMPDIR/done"; exit 3'
+	id=$(enqueue shut --backoff 1h)
+	jr_ok run
+	assert_file_exist "$TMPDIR/done"
+	assert_equal "$(fate "$id")" 'failed|1|exit:3'
+}
+
+@test "handlers that exit at once are all counted" {
+	ln -s "$(readlink -f "$(type -P true)")" "$JOBRUN_HANDLERS/true"
+	q "select jobrun.enqueue('true') from generate_series(1, 200)" >/dev/null
+	jr_ok run -j 8
+	q_is '200|200' "select count(*) filter (where status = 'succeeded'), sum(claim_seq) from jobrun.job_runs"
+}
+
+@test "a grandchild that holds the pipe keeps nobody waiting, and is killed" {
+	handler parent <<<'echo before; sleep 60 & echo $! > "$TMPDIR/pid"; exit 0'
+	id=$(enqueue parent)
+	begin=$(now_ms)
+	jr_ok run
+	[ $(($(now_ms) - begin)) -lt 5000 ]
+	is_gone "$(cat "$TMPDIR/pid")"
+	q_is 'succeeded|before' "select r.status, rtrim(a.output, E'\n') from jobrun.job_runs r join jobrun.job_attempts a on a.run_id = r.id
+		where r.id = $id"
+}
+
+@test "what was forked twice is killed as well, also if it ignores TERM" {
+	handler fork <<-'sh'
+		( ( trap '' TERM HUP; echo up > "$TMPDIR/up"; exec sleep 60 >/dev/null 2>&1 ) & echo $! > "$TMPDIR/pid" )
+		until [ -e "$TMPDIR/up" ]; do sleep 0.02; done
+	sh
+	id=$(enqueue fork)
+	jr_ok run
+	run_is "$id" succeeded
+	is_gone "$(cat "$TMPDIR/pid")"
+}
+
+@test "the documented limit: a process in a session of its own survives its handler, and keeps nobody waiting" {
+	handler escape <<<'setsid sh -c "echo \$\$ > \"$TMPDIR/pid\"; exec sleep 60" & until [ -s "$TMPDIR/pid" ]; do sleep 0.02; done'
+	id=$(enqueue escape)
+	begin=$(now_ms)
+	jr_ok run
+	[ $(($(now_ms) - begin)) -lt 5000 ]
+	run_is "$id" succeeded
+	kill -KILL "$(cat "$TMPDIR/pid")"
+}
+
+@test "a handler that kills its whole group has only failed" {
+	handler group <<<'kill -KILL 0; sleep 5'
+	id=$(enqueue group --backoff 1h)
+	jr_ok run
+	assert_equal "$(fate "$id")" 'failed|1|signal:KILL'
+}
+
+@test "a handler that stops itself is ended by its timeout" {
+	handler stop <<<'kill -STOP $$; exit 0'
+	id=$(enqueue stop --timeout 500ms --backoff 1h)
+	JR_TIMEOUT=20 jr_ok run
+	assert_equal "$(fate "$id")" 'failed|1|timeout'
+}
+
+@test "orphans that process 1 never reaps are no reason to wait or to complain" {
+	unshare -p -f --mount-proc true 2>/dev/null || skip 'needs a PID namespace'
+	handler leaves <<<'sleep 60 & exit 0'
+	id=$(enqueue leaves)
+	# shellcheck disable=SC2016 # Perl's variables
+	run --separate-stderr unshare -p -f --mount-proc perl -e \
+		'my $p = fork; if (!$p) { exec @ARGV or die } waitpid $p, 0; exit $? >> 8' "$JOBRUN" run
+	assert_equal "$status" 0
+	assert_equal "$stderr" ''
+	run_is "$id" succeeded
+}

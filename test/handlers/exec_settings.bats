@@ -1,0 +1,325 @@
+#!/usr/bin/env bats
+# What NAME.json changes about an executable: command, environment, directory, limits, account, lists of exit codes.
+
+load ../lib/common
+
+# What the run's attempts printed, oldest first, without the last newline of each.
+printed() {
+	q "select rtrim(output, E'\n') from jobrun.job_attempts where run_id = $1 order by claim_seq"
+}
+
+# status|attempts|error_code
+fate() {
+	q "select status, attempts, error_code from jobrun.job_runs where id = $1"
+}
+
+# settings NAME <<'json'
+settings() {
+	cat >"$JOBRUN_HANDLERS/$1.json"
+}
+
+need_root() {
+	[ "$(id -u)" -eq 0 ] || skip 'only root can start a handler as another account'
+}
+
+# What another account must reach: the directories on the way to it.
+open_ways() {
+	local directory=$1
+
+	until [ "$directory" = / ]; do
+		chmod a+x "$directory"
+		directory=${directory%/*}
+		directory=${directory:-/}
+		[ -O "$directory" ] || break
+	done
+}
+
+@test "argv is a command with arguments that no shell looks at, with the payload on stdin" {
+	settings greet <<'json'
+{"argv": ["/bin/sh", "-c", "echo \"$0|$1|$2|$#\"; cat", "zero", "a  b", "$HOME * ; exit 1"]}
+json
+	id=$(enqueue greet '{"n": 1}')
+	jr_ok run
+	assert_equal "$(printed "$id")" $'zero|a  b|$HOME * ; exit 1|2\n{"n": 1}'
+}
+
+@test "a command in argv is judged like a handler, again right before it is started" {
+	printf '#!/bin/sh\nexit 0\n' >work.sh
+	chmod 755 work.sh
+	settings work <<<"{\"argv\": [\"$PWD/work.sh\"]}"
+	handler opener <<<"chmod 777 $PWD/work.sh"
+	enqueue opener --priority 1
+	id=$(enqueue work --backoff 1h)
+	jr_ok run -j 1
+	assert_equal "$(fate "$id")" 'failed|1|cannot-start'
+	assert_regex "$(q "select last_error from jobrun.job_runs where id = $id")" "chmod go-w $PWD/work.sh"
+}
+
+@test "env sets and replaces variables" {
+	ln -s "$(readlink -f "$(type -P env)")" "$JOBRUN_HANDLERS/printenv"
+	settings printenv <<<'{"env": {"PATH": "/opt/bin:/usr/bin", "EMPTY": "", "TEXT": "a b\nc=d \"é\"", "HOME": "/nowhere"}}'
+	id=$(enqueue printenv)
+	jr_ok run
+	printed "$id" >says
+	assert_equal "$(grep -E '^(PATH|EMPTY|HOME)=' says | sort | paste -sd' ')" 'EMPTY= HOME=/nowhere PATH=/opt/bin:/usr/bin'
+	assert_equal "$(grep -A 1 '^TEXT=' says)" $'TEXT=a b\nc=d "é"'
+	assert_equal "$(grep -c '^JOBRUN_RUN_ID=' says)" 1
+}
+
+@test "cwd is where it starts; one that is not there is a failed start" {
+	mkdir "$JOBRUN_HANDLERS/data" elsewhere
+	for type in absolute relative lost; do
+		handler "$type" <<<'pwd -P'
+	done
+	settings absolute <<<"{\"cwd\": \"$PWD/elsewhere\"}"
+	settings relative <<<'{"cwd": "data"}'
+	settings lost <<<"{\"cwd\": \"$PWD/nowhere\"}"
+	absolute=$(enqueue absolute)
+	relative=$(enqueue relative)
+	lost=$(enqueue lost --backoff 1h)
+	jr_ok run
+	assert_equal "$(printed "$absolute")" "$(readlink -f elsewhere)"
+	assert_equal "$(printed "$relative")" "$(readlink -f "$JOBRUN_HANDLERS/data")"
+	assert_equal "$(fate "$lost")" 'failed|1|cannot-start'
+	q_is t "select last_error like 'cannot start %: changing to its directory: No such file or directory' from jobrun.job_runs where id = $lost"
+}
+
+@test "nice is the value itself" {
+	handler kind <<<'nice'
+	settings kind <<<'{"nice": 7}'
+	id=$(enqueue kind)
+	nice -n 3 "$JOBRUN" run 3>&- 4>&-
+	assert_equal "$(printed "$id")" 7
+}
+
+@test "limits are those of the handler, soft and hard, and nobody else's" {
+	handler limits <<-'sh'
+		#!/bin/bash
+		for option in t v n u; do echo "$option $(ulimit -S$option) $(ulimit -H$option)"; done
+	sh
+	cp "$JOBRUN_HANDLERS/limits" "$JOBRUN_HANDLERS/free"
+	settings limits <<<'{"cpu": "30s", "memory": "512M", "files": 40, "processes": 5000}'
+	limited=$(enqueue limits)
+	free=$(enqueue free)
+	(
+		ulimit -u 6000
+		jr_ok run -j 1
+	)
+	assert_equal "$(printed "$limited")" "t 30 31
+v 524288 524288
+n 40 40
+u 5000 5000"
+	expected=$(
+		ulimit -u 6000
+		bash "$JOBRUN_HANDLERS/free"
+	)
+	assert_equal "$(printed "$free")" "$expected"
+}
+
+@test "a limit is the most that is had: one that is lower already stays" {
+	handler files <<<'ulimit -Sn; ulimit -Hn'
+	settings files <<<'{"files": 400}'
+	id=$(enqueue files)
+	(
+		ulimit -n 200
+		if [ "$(id -u)" -eq 0 ]; then
+			exec setpriv --reuid 65534 --regid 65534 --clear-groups true
+		fi
+	) || skip 'cannot become another account here'
+	if [ "$(id -u)" -eq 0 ]; then
+		become=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+		open_ways "$BATS_TEST_TMPDIR"
+		chown 65534 "$TMPDIR"
+		install -d -m 700 -o 65534 "$JOBRUN_STATE_DIR"
+	fi
+	(
+		ulimit -n 200
+		"${become[@]}" "$JOBRUN" run 3>&- 4>&-
+	)
+	assert_equal "$(printed "$id")" $'200\n200'
+}
+
+@test "root can give a handler more than it has itself" {
+	need_root
+	handler files <<<'ulimit -Sn; ulimit -Hn'
+	settings files <<<'{"files": 400, "user": "nobody"}'
+	(ulimit -n 300 && ulimit -Hn 400) 2>/dev/null || skip 'this root may not raise a limit'
+	open_ways "$JOBRUN_HANDLERS"
+	id=$(enqueue files)
+	(
+		ulimit -n 200
+		jr_ok run
+	)
+	assert_equal "$(printed "$id")" $'400\n400'
+}
+
+@test "cpu: XCPU at the limit, KILL a second later for one that does not mind" {
+	handler burn <<<'while :; do :; done'
+	handler deaf <<<'trap "" XCPU; while :; do :; done'
+	settings burn <<<'{"cpu": "1s"}'
+	settings deaf <<<'{"cpu": "1s"}'
+	burn=$(enqueue burn --backoff 1h)
+	deaf=$(enqueue deaf --backoff 1h)
+	jr_ok run -j 2
+	assert_equal "$(fate "$burn")" 'failed|1|signal:XCPU'
+	assert_equal "$(fate "$deaf")" 'failed|1|signal:KILL'
+	q_is t "select bool_and(cpu_ms between 300 and 5000) from jobrun.job_attempts"
+}
+
+@test "memory: what does not fit is not had" {
+	handler eat <<-'perl'
+		#!/usr/bin/perl
+		my $bytes = "x" x 300_000_000;
+		exit 0;
+	perl
+	settings eat <<<'{"memory": "100M"}'
+	handler tiny <<<'exit 0'
+	settings tiny <<<'{"memory": "1M"}'
+	eat=$(enqueue eat --backoff 1h)
+	tiny=$(enqueue tiny --backoff 1h)
+	jr_ok run
+	assert_regex "$(fate "$eat")" '^failed\|1\|(exit|signal):'
+	assert_regex "$(printed "$eat")" '[Mm]emory'
+	# Whether it cannot be executed or ends at once: it has failed, and is not put off for ever.
+	assert_regex "$(fate "$tiny")" '^failed\|1\|'
+}
+
+@test "files: no more descriptors than that" {
+	handler open <<-'sh'
+		#!/bin/bash
+		for fd in {3..200}; do eval "exec $fd</dev/null" || exit 1; echo "$fd"; done
+	sh
+	settings open <<<'{"files": 20}'
+	id=$(enqueue open --backoff 1h)
+	jr_ok run
+	run_is "$id" failed
+	assert_regex "$(printed "$id")" $'\n1[0-9]\n.*Too many open files|\n1[0-9]\n.*Bad file descriptor'
+	refute_regex "$(printed "$id")" $'\n20\n'
+}
+
+@test "processes: no more than that of the account, as the kernel counts them" {
+	need_root
+	# Nobody else of the tests is this account.
+	getent passwd games >/dev/null || skip 'there is no account games'
+	open_ways "$JOBRUN_HANDLERS"
+	handler fork <<<'sleep 0 & sleep 0 & wait; /bin/true; echo forked'
+	cp "$JOBRUN_HANDLERS/fork" "$JOBRUN_HANDLERS/fork1"
+	settings fork <<<'{"user": "games", "processes": 50}'
+	settings fork1 <<<'{"user": "games", "processes": 1}'
+	free=$(enqueue fork)
+	bound=$(enqueue fork1 --backoff 1h)
+	jr_ok run -j 1
+	run_is "$free" succeeded
+	assert_equal "$(printed "$free")" forked
+	run_is "$bound" failed
+	assert_regex "$(printed "$bound")" 'fork'
+	refute_regex "$(printed "$bound")" 'forked'
+}
+
+@test "user: another account with its groups and its home, that can use its files and reach nothing of ours" {
+	need_root
+	open_ways "$JOBRUN_HANDLERS"
+	open_ways "$TMPDIR"
+	install -d -m 700 "$JOBRUN_STATE_DIR"
+	handler who <<-'sh'
+		id -u; id -ru; id -g; id -G
+		echo "$HOME $USER $LOGNAME ${SHELL-none}"
+		pwd
+		cat "$JOBRUN_CHECKPOINT"
+		echo '{"result": {"by": "nobody"}, "checkpoint": 8}' >> "$JOBRUN_OUT"
+		[ "$JOBRUN_ATTEMPT" -eq 2 ] || exit 1
+		ls "${JOBRUN_OUT%/*}" 2> /dev/null && echo 'lists the files of others'
+		touch "${JOBRUN_OUT%/*}/x" 2> /dev/null && echo 'writes beside its file'
+		cat "$TMPDIR/secret" 2> /dev/null
+		ls "$JOBRUN_STATE_DIR" 2> /dev/null
+		cat /proc/$PPID/environ 2> /dev/null
+		kill -0 $PPID 2> /dev/null && echo 'may kill the runner'
+		perl -e '$< = $> = 0; print "is root again\n" if $> == 0 || $< == 0'
+		grep -q '^CapEff:.*[1-9a-f]' /proc/self/status && echo 'is capable'
+		exit 0
+	sh
+	settings who <<<'{"user": "nobody"}'
+	(umask 077 && echo 'reads what is ours' >"$TMPDIR/secret")
+	id=$(q "select jobrun.enqueue('who', backoff_base => '0')")
+	q "update jobrun.job_runs set checkpoint = '7'"
+	SHELL=/bin/bash jr_ok run
+	run_is "$id" succeeded
+	home=$(getent passwd nobody | cut -d: -f6)
+	begin="$(id -u nobody)
+$(id -u nobody)
+$(id -g nobody)
+$(id -G nobody)
+$home nobody nobody none
+$(readlink -f "$JOBRUN_HANDLERS")"
+	assert_equal "$(printed "$id")" "$begin
+7
+$begin
+8"
+	q_is '{"by": "nobody"}' "select result from jobrun.job_runs where id = $id"
+}
+
+@test "user: one that ignores TERM is killed at its timeout, with what it has started" {
+	need_root
+	open_ways "$JOBRUN_HANDLERS"
+	chmod 1777 "$TMPDIR"
+	open_ways "$TMPDIR"
+	handler stubborn <<-'sh'
+		trap '' TERM
+		sleep 300 &
+		echo $! > "$TMPDIR/child"
+		echo $$ > "$TMPDIR/pid"
+		while :; do sleep 1; done
+	sh
+	settings stubborn <<<'{"user": "nobody", "grace": "1s"}'
+	id=$(enqueue stubborn --timeout 1s --backoff 1h)
+	jr_ok run
+	assert_equal "$(fate "$id")" 'failed|1|timeout'
+	is_gone "$(cat "$TMPDIR/pid")"
+	is_gone "$(cat "$TMPDIR/child")"
+}
+
+@test "user: a handler of another account dies with a runner that is killed" {
+	need_root
+	open_ways "$JOBRUN_HANDLERS"
+	chmod 1777 "$TMPDIR"
+	open_ways "$TMPDIR"
+	handler sleeps <<<'sleep 300 & echo $! > "$TMPDIR/child"; echo $$ > "$TMPDIR/pid"; wait'
+	settings sleeps <<<'{"user": "nobody"}'
+	enqueue sleeps
+	bg_runner --lease 2s
+	wait_until 10 test -s "$TMPDIR/pid"
+	kill -KILL "$runner_pid"
+	wait_until 10 is_gone "$(cat "$TMPDIR/pid")"
+	wait_until 10 is_gone "$(cat "$TMPDIR/child")"
+}
+
+@test "user: a directory that the account cannot enter is said so" {
+	need_root
+	mkdir -m 700 closed
+	handler who <<<'id -u'
+	settings who <<<"{\"user\": \"nobody\", \"cwd\": \"$PWD/closed\"}"
+	open_ways "$JOBRUN_HANDLERS"
+	id=$(enqueue who --backoff 1h)
+	jr_ok run
+	assert_equal "$(fate "$id")" 'failed|1|cannot-start'
+	q_is t "select last_error like '%changing to its directory: Permission denied' from jobrun.job_runs where id = $id"
+}
+
+@test "give_up and later take the place of 65 and 75" {
+	handler exit <<<'exit "$(cat)"'
+	settings exit <<<'{"give_up": [2, 3], "later": [100]}'
+	q "select jobrun.enqueue('exit', to_jsonb(c), backoff_base => '1h') from unnest(array[0, 1, 2, 3, 65, 75, 100]) c" >/dev/null
+	jr run
+	assert_equal "$status" 1
+	q_is '0 succeeded 1,1 failed 1,2 dead 1,3 dead 1,65 failed 1,75 failed 1,100 queued 0' "select string_agg(
+		concat_ws(' ', payload, status, attempts), ',' order by id) from jobrun.job_runs"
+}
+
+@test "an empty list of later makes of 75 a failure; give_up stays as it is" {
+	handler exit <<<'exit "$(cat)"'
+	settings exit <<<'{"later": []}'
+	q "select jobrun.enqueue('exit', to_jsonb(c), backoff_base => '1h') from unnest(array[65, 75]) c" >/dev/null
+	jr run
+	q_is '65 dead exit:65,75 failed exit:75' "select string_agg(concat_ws(' ', payload, status, error_code), ',' order by id)
+		from jobrun.job_runs"
+}

@@ -1,0 +1,174 @@
+#!/usr/bin/env bats
+# jobrun handlers: what this host can do and what is wrong; and what run says of files that are refused.
+
+load ../lib/common
+
+setup() {
+	test_environment
+}
+
+# file NAME [MODE]: a file in the handlers directory, from stdin.
+file() {
+	cat >"$JOBRUN_HANDLERS/$1"
+	chmod "${2:-644}" "$JOBRUN_HANDLERS/$1"
+}
+
+one_of_each() {
+	handler backup <<<'exit 0'
+	file backup.json <<<'{"timeout": "10m", "grace": "5s", "nice": 10, "memory": "512M", "env": {"TOKEN": "hunter2"}}'
+	file count.sql <<<'select $1'
+	file count.json <<<'{"batch": 500, "give_up": ["22", "23505"], "later": []}'
+	echo "whsec_$(head -c 32 /dev/urandom | base64)" | file hook.secret 600
+	file hook.json <<-'json'
+		{ "http": { "url": "https://hooks.example.org:8443/services/hunter2?key=hunter3", "secret": "file:hook.secret",
+		    "headers": {"Authorization": "Bearer hunter4"}, "expect": [202, "3xx"] } }
+	json
+	file tool.json <<<'{"argv": ["backup", "hunter5"]}'
+	file README <<<'Handlers live here.'
+}
+
+# The row of a type: TYPE KIND SETTINGS FROM with single blanks.
+row() {
+	printf '%s\n' "${lines[@]}" | grep "^$1 " | tr -s ' ' | sed 's/ $//'
+}
+
+@test "handlers shows each handler with its kind, its settings in words and its file, without a database" {
+	one_of_each
+	jr_ok handlers -d 'host=/nowhere dbname=none'
+	assert_equal "$stderr" ''
+	assert_regex "${lines[0]}" '^TYPE +KIND +SETTINGS +FROM$'
+	assert_equal "${#lines[@]}" 7
+	assert_equal "$(row backup)" \
+		"backup exec timeout 10m, grace 5s, nice 10, memory 512M, env TOKEN $JOBRUN_HANDLERS/backup, backup.json"
+	assert_equal "$(row count)" \
+		"count sql batch 500, give up 22 23505, later never $JOBRUN_HANDLERS/count.sql, count.json"
+	assert_equal "$(row hook)" \
+		"hook http POST https://hooks.example.org:8443, signed, headers Authorization $JOBRUN_HANDLERS/hook.json"
+	assert_equal "$(row tool)" "tool exec $JOBRUN_HANDLERS/backup $JOBRUN_HANDLERS/tool.json"
+	assert_equal "$(row jobrun.noop)" 'jobrun.noop built-in - -'
+	assert_equal "$(row jobrun.prune)" 'jobrun.prune built-in - -'
+	jr_ok handlers --check
+	assert_equal "${#lines[@]}" 7
+}
+
+@test "handlers --json is one document, without secrets and without values of headers and variables" {
+	one_of_each
+	jr_ok handlers --json
+	refute_regex "$output" 'hunter|whsec|AAEC'
+	assert_equal "$(jq -r '[.handlers[] | .job_type + ":" + .kind] | join(" ")' <<<"$output")" \
+		'backup:exec count:sql hook:http jobrun.noop:built-in jobrun.prune:built-in tool:exec'
+	assert_equal "$(jq -r .directory <<<"$output")" "$JOBRUN_HANDLERS"
+	assert_equal "$(jq -c .problems <<<"$output")" '[]'
+	assert_equal "$(jq -c '.handlers[0] | [.path, .settings_path, .settings]' <<<"$output")" \
+		"[\"$JOBRUN_HANDLERS/backup\",\"$JOBRUN_HANDLERS/backup.json\",{\"timeout_ms\":600000,\"grace_ms\":5000,\"env\":[\"TOKEN\"],\"nice\":10,\"memory\":536870912}]"
+	assert_equal "$(jq -c '.handlers[1].settings' <<<"$output")" '{"give_up":["22","23505"],"later":[],"batch":500}'
+	assert_equal "$(jq -c '.handlers[2].settings.http | [.origin, .method, .headers, .secrets, .expect]' <<<"$output")" \
+		'["https://hooks.example.org:8443","POST",["Authorization"],1,[202,"300-399"]]'
+	assert_equal "$(jq -c '.handlers[3] | keys' <<<"$output")" '["job_type","kind","settings"]'
+}
+
+@test "handlers lists problems behind the table, and --check exits 1" {
+	handler good <<<'exit 0'
+	printf '{\n\t"tiemout": "5m"\n}\n' | file good.json
+	file two.sql <<<'select 1; select 2'
+	jr_ok handlers
+	assert_equal "$stderr" ''
+	assert_equal "${#lines[@]}" 5
+	assert_equal "${lines[3]}" '! good.json:2:2: unknown member "tiemout"; did you mean "timeout"?'
+	assert_regex "${lines[4]}" '^! two\.sql:1:11: a second statement begins here'
+	jr handlers --check
+	assert_equal "$status" 1
+	assert_equal "$stderr" ''
+	assert_equal "${#lines[@]}" 5
+	jr handlers --check --json
+	assert_equal "$status" 1
+	assert_equal "$(jq '.problems | length' <<<"$output")" 2
+}
+
+@test "handlers tells of an empty directory, and of one that is not there or not safe" {
+	jr_ok handlers
+	assert_regex "${lines[3]}" "^! no handler is in $JOBRUN_HANDLERS: put an executable file, a .sql or a .json there, named after its job type\$"
+	jr handlers --check
+	assert_equal "$status" 1
+	jr_ok handlers --json
+	assert_regex "$(jq -r '.problems[0]' <<<"$output")" '^no handler is in'
+	jr handlers --handlers "$BATS_TEST_TMPDIR/none"
+	assert_equal "$status" 78
+	assert_regex "$stderr" "mkdir -p $BATS_TEST_TMPDIR/none"
+	chmod 777 "$JOBRUN_HANDLERS"
+	jr handlers
+	assert_equal "$status" 78
+	assert_regex "$stderr" "chmod go-w $JOBRUN_HANDLERS\$"
+}
+
+@test "the timeout that is in force for a request is shown" {
+	file own.json <<<'{"http": {"url": "http://a", "timeout": "5s"}, "timeout": "10m"}'
+	file given.json <<<'{"http": {"url": "http://a"}, "timeout": "10m"}'
+	file none.json <<<'{"http": {"url": "http://a"}, "timeout": "0"}'
+	file usual.json <<<'{"http": {"url": "http://a"}}'
+	jr_ok handlers
+	assert_equal "$(row own | cut -d' ' -f3-9)" 'POST http://a, answer within 5s, timeout 10m'
+	assert_equal "$(row given | cut -d' ' -f3-)" "POST http://a, timeout 10m $JOBRUN_HANDLERS/given.json"
+	assert_equal "$(row none | cut -d' ' -f3-)" "POST http://a, no timeout $JOBRUN_HANDLERS/none.json"
+	assert_equal "$(row usual | cut -d' ' -f3-)" "POST http://a $JOBRUN_HANDLERS/usual.json"
+	jr_ok handlers --json
+	assert_equal "$(jq -c '[.handlers[] | select(.kind == "http") | [.settings.timeout_ms, .settings.http.timeout_ms]]' <<<"$output")" \
+		'[[600000,null],[0,null],[600000,5000],[null,30000]]'
+}
+
+@test "a name with capitals is refused with the one it could have" {
+	handler Send_Mail <<<'exit 0'
+	file Count.sql <<<'select 1'
+	handler 'b d' <<<'exit 0'
+	jr_ok handlers
+	assert_line --regexp '^! Send_Mail: not a job type: .*: rename it to send_mail$'
+	assert_line --regexp '^! Count.sql: not a job type: .*: rename it to count.sql$'
+	assert_line --regexp '^! b d: not a job type: .*, at most 63 characters$'
+}
+
+@test "names of files are made visible" {
+	handler good <<<'exit 0'
+	handler $'bad\e[31m' <<<'exit 0'
+	jr_ok handlers
+	assert_regex "$output" '! bad\\x1b\[31m: not a job type'
+	jr_ok handlers --json
+	assert_equal "$(jq '.problems | length' <<<"$output")" 1
+}
+
+@test "a secret that others can read refuses its handler with the chmod to type, and is not shown" {
+	one_of_each
+	chmod 644 "$JOBRUN_HANDLERS/hook.secret"
+	jr handlers --check
+	assert_equal "$status" 1
+	assert_regex "$output" "! hook.json:1:[0-9]+: secret: $JOBRUN_HANDLERS/hook.secret is open to others: chmod o-rwx,g-w $JOBRUN_HANDLERS/hook.secret"
+	refute_regex "$output" 'whsec'
+}
+
+@test "run does not start a handler whose settings are refused, and says why" {
+	test_database
+	handler work <<<'echo ran >>"$TMPDIR/ran"'
+	file work.json <<<'{"memroy": "512M"}'
+	handler good <<<'exit 0'
+	id=$(enqueue work)
+	jr_ok run
+	assert_regex "$stderr" 'work.json:1:2: unknown member .*memroy.*; did you mean .*memory'
+	q_is 'queued|0' "select status, claim_seq from jobrun.job_runs where id = $id"
+	assert_file_not_exist "$TMPDIR/ran"
+	jr run --type work
+	assert_equal "$status" 78
+	assert_equal "$stderr" 'jobrun: work.json:1:2: unknown member "memroy"; did you mean "memory"?'
+	rm "$JOBRUN_HANDLERS/good"
+	jr run
+	assert_equal "$status" 78
+	assert_regex "$stderr" '^jobrun: work.json:1:2: '
+}
+
+@test "run refuses a type of which there are two handlers" {
+	test_database
+	handler work <<<'exit 0'
+	file work.sql <<<'select 1'
+	handler good <<<'exit 0'
+	jr run --type work
+	assert_equal "$status" 78
+	assert_equal "$stderr" 'jobrun: work: both work and work.sql are here, and a job type has one handler: remove one of them'
+}

@@ -1,0 +1,368 @@
+#!/usr/bin/env bats
+# JOBRUN_OUT and JOBRUN_CHECKPOINT: what a handler tells jobrun, well and badly, and what becomes of the files.
+
+load ../lib/common
+
+printed() {
+	q "select rtrim(output, E'\n') from jobrun.job_attempts where run_id = $1 order by claim_seq"
+}
+
+# What the run says: progress|checkpoint|result
+said() {
+	q "select progress, checkpoint, result from jobrun.job_runs where id = $1"
+}
+
+nothing_left() {
+	[ -z "$(ls -A "$TMPDIR")" ] || {
+		ls -AR "$TMPDIR"
+		return 1
+	}
+}
+
+@test "progress, checkpoint and result are kept with the run; the last of each counts" {
+	handler tell <<-'sh'
+		echo '{"progress": {"done": 1, "of": 2}}' >> "$JOBRUN_OUT"
+		echo '{"checkpoint": {"page": 7}, "progress": {"done": 2, "of": 2}}' >> "$JOBRUN_OUT"
+		echo '{"result": "first"}' >> "$JOBRUN_OUT"
+		printf '{"result": ["üñ", null]}' >> "$JOBRUN_OUT"
+	sh
+	id=$(enqueue tell)
+	jr_ok run
+	run_is "$id" succeeded
+	assert_equal "$(said "$id")" '{"of": 2, "done": 2}|{"page": 7}|["üñ", null]'
+	q_is 0 "select count(*) from jobrun.job_attempts" # nothing was printed, nothing is to be warned of
+	nothing_left
+}
+
+@test "progress and checkpoint of one that failed are kept, a result is not" {
+	handler tell <<<'echo "{\"progress\": 40, \"checkpoint\": [1], \"result\": 1}" >> "$JOBRUN_OUT"; exit 1'
+	id=$(enqueue tell --backoff 1h)
+	jr_ok run
+	run_is "$id" failed
+	assert_equal "$(said "$id")" '40|[1]|'
+	nothing_left
+}
+
+@test "progress is seen while the handler runs" {
+	handler slow <<-'sh'
+		echo '{"progress": {"done": 40}}' >> "$JOBRUN_OUT"
+		until [ -e "$TMPDIR/go" ]; do sleep 0.05; done
+		echo '{"progress": {"done": 100}}' > "$JOBRUN_OUT"
+		until [ -e "$TMPDIR/end" ]; do sleep 0.05; done
+	sh
+	id=$(enqueue slow)
+	bg_runner --lease 4s
+	wait_until 10 q_is 'running|{"done": 40}' "select status, progress from jobrun.job_runs where id = $id"
+	touch "$TMPDIR/go"
+	wait_until 10 q_is 'running|{"done": 100}' "select status, progress from jobrun.job_runs where id = $id"
+	touch "$TMPDIR/end"
+	wait_runner
+	assert_equal "$runner_status" 0
+	run_is "$id" succeeded
+}
+
+@test "a checkpoint said before the runner is killed is handed to the next attempt" {
+	handler work <<-'sh'
+		if [ -n "$JOBRUN_CHECKPOINT" ]; then
+			cat "$JOBRUN_CHECKPOINT"
+			exit 0
+		fi
+		echo page one is done
+		echo '{"checkpoint": {"page": 12345678901234567890.10}}' >> "$JOBRUN_OUT"
+		exec sleep 300
+	sh
+	id=$(enqueue work --backoff 0s)
+	bg_runner --lease 4s
+	wait_until 10 q_is t "select checkpoint is not null and output is not null from jobrun.job_runs where id = $id"
+	kill -KILL "$runner_pid"
+	wait_runner
+	wait_until 15 q_is t "select locked_until < now() from jobrun.job_runs where id = $id"
+	jr_ok run
+	run_is "$id" succeeded
+	assert_equal "$(q "select output from jobrun.job_attempts where run_id = $id and outcome = 'succeeded'")" \
+		'{"page": 12345678901234567890.10}'
+	# So is what it had printed by then, with the attempt that was lost.
+	assert_equal "$(q "select output from jobrun.job_attempts where run_id = $id and outcome = 'lost'")" 'page one is done'
+	nothing_left
+}
+
+@test "a checkpoint reaches the next attempt on another host, and there its file is as private" {
+	handler steps <<-'sh'
+		if [ "$JOBRUN_ATTEMPT" -gt 1 ]; then
+			cat "$JOBRUN_CHECKPOINT"
+			stat -c '%a %U' "$JOBRUN_CHECKPOINT" "$JOBRUN_OUT"
+		fi
+		echo "{\"checkpoint\": $JOBRUN_ATTEMPT}" >> "$JOBRUN_OUT"
+		[ "$JOBRUN_ATTEMPT" -eq 3 ]
+	sh
+	id=$(enqueue steps --backoff 1h)
+	for host in 1 2 3; do
+		mkdir "other.$host"
+		q "update jobrun.job_runs set run_at = now()"
+		TMPDIR=$PWD/other.$host JOBRUN_STATE_DIR=$PWD/state.$host jr_ok run
+		[ -z "$(ls -A "other.$host")" ]
+	done
+	private="600 $(id -un)"
+	assert_equal "$(printed "$id")" "
+1
+$private
+$private
+2
+$private
+$private"
+	run_is "$id" succeeded
+}
+
+@test "null takes a checkpoint back" {
+	handler work <<-'sh'
+		echo "${JOBRUN_CHECKPOINT:+there}"
+		case $JOBRUN_ATTEMPT in
+		1) echo '{"checkpoint": 1}' ;;
+		2) echo '{"checkpoint": null}' ;;
+		esac >> "$JOBRUN_OUT"
+		[ "$JOBRUN_ATTEMPT" -eq 3 ]
+	sh
+	id=$(q "select jobrun.enqueue('work', backoff_base => '0')")
+	jr_ok run
+	assert_equal "$(printed "$id")" $'\nthere'
+}
+
+@test "retry_in puts off what failed and what is not now, up to a day, and never shortens" {
+	handler fail <<<'echo "{\"retry_in\": \"$(cat | tr -d \")\"}" >> "$JOBRUN_OUT"; exit 1'
+	handler later <<<'echo "{\"retry_in\": \"$(cat | tr -d \")\"}" >> "$JOBRUN_OUT"; exit 75'
+	for type in fail later; do
+		enqueue "$type" '"2h"' --backoff 10s
+		enqueue "$type" '"60d"' --backoff 10s
+		enqueue "$type" '"1s"' --backoff 10m
+	done
+	jr_ok run
+	q_is 'fail "2h" 02:00:00,fail "60d" 1 day,later "2h" 02:00:00,later "60d" 1 day' "select string_agg(concat_ws(' ', job_type, payload,
+		justify_hours(date_trunc('second', run_at - a.finished_at))), ',' order by r.id) from jobrun.job_runs r join
+		jobrun.job_attempts a on a.run_id = r.id where payload <> '\"1s\"'"
+	q_is 't|2' "select bool_and(run_at - now() between interval '4 min' and interval '10 min'), count(*) from jobrun.job_runs
+		where payload = '\"1s\"'"
+}
+
+@test "bad lines are warnings behind the output, and never a failed run" {
+	handler bad <<-'sh'
+		printf 'says something'
+		{
+			echo 'no json'
+			echo '{"progres": 1}'
+			printf '{"progress": "\377"}\n'
+			printf '{"progress": "\000"}\n'
+			echo '{"retry_in": 5}'
+			echo
+			echo '{"result": "good"}'
+			printf '{"result": '
+		} >> "$JOBRUN_OUT"
+	sh
+	id=$(enqueue bad)
+	jr_ok run
+	assert_equal "$stderr" ''
+	run_is "$id" succeeded
+	assert_equal "$(said "$id")" '||"good"'
+	jr_ok logs "$id"
+	printf '%s\n' "${lines[@]}" >logs
+	assert_equal "$(grep -c '^jobrun: line . of JOBRUN_OUT: ' logs)" 6
+	assert_equal "$(sed -n '/^jobrun:/!p' logs | grep -c '^says something$')" 1
+	grep -q '^jobrun: line 1 of JOBRUN_OUT: not JSON' logs
+	grep -qF 'jobrun: line 2 of JOBRUN_OUT: unknown member "progres": did you mean "progress"?' logs
+	grep -q '^jobrun: line 4 of JOBRUN_OUT: it has a NUL byte' logs
+	grep -q '^jobrun: line 8 of JOBRUN_OUT: not JSON' logs
+}
+
+@test "warnings do not take the place of the reason for which a run failed" {
+	handler bad <<<'echo bad >> "$JOBRUN_OUT"; echo the reason; exit 3'
+	handler quiet <<<'echo bad >> "$JOBRUN_OUT"; exit 3'
+	bad=$(enqueue bad --backoff 1h)
+	quiet=$(enqueue quiet --backoff 1h)
+	jr_ok run
+	q_is 'exit 3: the reason' "select last_error from jobrun.job_runs where id = $bad"
+	q_is 'exit 3' "select last_error from jobrun.job_runs where id = $quiet"
+	assert_regex "$(printed "$quiet")" '^jobrun: line 1 of JOBRUN_OUT: '
+}
+
+@test "a thousand bad lines are ten warnings and a count" {
+	handler bad <<<'seq 1000 >> "$JOBRUN_OUT"'
+	id=$(enqueue bad)
+	jr_ok run
+	assert_equal "$(printed "$id" | grep -c '^jobrun: line')" 10
+	assert_equal "$(printed "$id" | tail -n 1)" 'jobrun: JOBRUN_OUT: 990 more warnings'
+}
+
+@test "100 MB in JOBRUN_OUT: the end is read, with a warning" {
+	handler flood <<-'sh'
+		echo '{"result": "lost"}' >> "$JOBRUN_OUT"
+		yes '{"progress": {"done": 1, "text": "one of many lines that nobody can read that fast"}}' | head -c 100000000 >> "$JOBRUN_OUT"
+		echo >> "$JOBRUN_OUT"
+		echo '{"progress": "end"}' >> "$JOBRUN_OUT"
+	sh
+	id=$(enqueue flood)
+	jr_ok run
+	run_is "$id" succeeded
+	assert_equal "$(said "$id")" '"end"||'
+	assert_regex "$(printed "$id")" 'jobrun: JOBRUN_OUT: more than 4 MiB at once: only the end is read'
+	nothing_left
+}
+
+@test "one line of 100 MB is a warning" {
+	handler flood <<-'sh'
+		{ printf '{"result": "'; head -c 100000000 /dev/zero | tr '\0' x; echo '"}'; } >> "$JOBRUN_OUT"
+		echo '{"progress": 1}' >> "$JOBRUN_OUT"
+	sh
+	id=$(enqueue flood)
+	jr_ok run
+	run_is "$id" succeeded
+	assert_equal "$(said "$id")" '1||'
+	assert_regex "$(printed "$id")" '^jobrun: '
+}
+
+@test "results and checkpoints of 1 MiB are kept whole, larger ones are a warning" {
+	handler large <<-'sh'
+		{ printf '{"%s": "' "$(cat | tr -d '" ' | cut -d: -f1)"; head -c "$(sed 's/.*://' "$TMPDIR/n")" /dev/zero | tr '\0' x; echo '"}'; } >> "$JOBRUN_OUT"
+	sh
+	echo n:1048574 >"$TMPDIR/n"
+	result=$(enqueue large '"result"')
+	checkpoint=$(enqueue large '"checkpoint"')
+	jr_ok run
+	q_is "$result|1048576|, $checkpoint||1048576" "select string_agg(concat_ws('|', id, coalesce(length(result::text)::text, ''),
+		coalesce(length(checkpoint::text)::text, '')), ', ' order by id) from jobrun.job_runs"
+	echo n:1048700 >"$TMPDIR/n"
+	result=$(enqueue large '"result"')
+	jr_ok run
+	run_is "$result" succeeded
+	assert_equal "$(said "$result")" '||'
+	assert_regex "$(printed "$result")" 'longer than 1 MiB'
+}
+
+@test "what the database could not hold is a warning: the outcome is written all the same" {
+	handler hard <<-'sh'
+		case $(cat) in
+		1) echo '{"progress": 1e-20000}' ;;
+		2) echo '{"progress": "\u0000"}' ;;
+		3) echo '{"progress": "\ud800"}' ;;
+		4) perl -e 'print "{\"progress\": [", join(",", (1) x 20000), "]}\n"' ;;
+		5) perl -e 'print "{\"result\": [", join(",", (1) x 400000), "]}\n"' ;;
+		6) perl -e 'print "{\"result\": ", "[" x 100000, "]" x 100000, "}\n"' ;;
+		7) perl -e 'print "{\"result\": ", "7" x 200000, "}\n"' ;;
+		8) perl -e 'print "{\"progress\": {", join(",", map { "\"k$_\": \"\"" } 1 .. 3000), "}}\n"' ;;
+		esac >> "$JOBRUN_OUT"
+	sh
+	q "select jobrun.enqueue('hard', to_jsonb(n)) from generate_series(1, 8) n" >/dev/null
+	jr_ok run -j 8
+	q_is 'succeeded|8' "select status, count(*) from jobrun.job_runs group by 1"
+	# The last one fits.
+	q_is 7 "select count(*) from jobrun.job_attempts where output like 'jobrun: line 1 of JOBRUN_OUT: %'"
+	q_is 8 "select payload from jobrun.job_runs where progress is not null or result is not null"
+}
+
+@test "texts that the encoding of the database lacks are left out, and the outcome is written" {
+	handler fails <<<'echo "{\"progress\": \"日\", \"checkpoint\": \"本\"}" >> "$JOBRUN_OUT"; echo 日本; exit 1'
+	handler works <<<'echo "{\"progress\": \"日\", \"result\": \"本\"}" >> "$JOBRUN_OUT"; echo 日本; sleep 0.6'
+	JR_LATIN1=${JR_DATABASE}_latin1
+	admin "create database $JR_LATIN1 template template0 encoding 'LATIN1' lc_collate 'C' lc_ctype 'C'"
+	direct=$JOBRUN_DATABASE_URL
+	export JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_LATIN1"
+	jr_ok migrate
+	# What cannot be written of one costs no other its checkpoint.
+	handler odd <<<'until [ -e "$TMPDIR/go" ]; do echo 日本; sleep 0.05; done'
+	handler plain <<<'echo "{\"checkpoint\": 7}" >> "$JOBRUN_OUT"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
+	enqueue odd
+	enqueue plain
+	bg_runner -j 2 --lease 2s --heartbeat 200ms
+	wait_until 10 q_is 7 "select checkpoint from jobrun.job_runs where job_type = 'plain' and status = 'running'"
+	touch "$TMPDIR/go"
+	wait_runner
+	enqueue fails --max-attempts 1
+	enqueue works
+	jr run --lease 2s --heartbeat 200ms
+	found=$(q 'select job_type, status, claim_seq from jobrun.job_runs order by id offset 2')
+	export JOBRUN_DATABASE_URL=$direct
+	admin "drop database $JR_LATIN1"
+	assert_equal "$found" $'fails|dead|1\nworks|succeeded|1'
+}
+
+@test "a result keeps its numbers to the last digit" {
+	handler count <<<'echo "{\"result\": {\"a\": 123456789012345678901234567890.10, \"b\": 9223372036854775808, \"c\": 1e-30}}" >> "$JOBRUN_OUT"'
+	id=$(enqueue count)
+	jr_ok run
+	q_is '{"a": 123456789012345678901234567890.10, "b": 9223372036854775808, "c": 0.000000000000000000000000000001}' \
+		"select result from jobrun.job_runs where id = $id"
+}
+
+@test "what a handler puts in the place of its file is not read, and that is said" {
+	printf '{"result": "of somebody else"}\n' >"$TMPDIR/secret"
+	chmod 600 "$TMPDIR/secret"
+	handler link <<<'rm "$JOBRUN_OUT"; ln -s "$TMPDIR/secret" "$JOBRUN_OUT"'
+	handler move <<<'cp "$TMPDIR/secret" "$TMPDIR/new"; mv "$TMPDIR/new" "$JOBRUN_OUT"'
+	handler fifo <<<'rm "$JOBRUN_OUT"; mkfifo "$JOBRUN_OUT"'
+	handler directory <<<'rm "$JOBRUN_OUT"; mkdir "$JOBRUN_OUT"'
+	handler gone <<<'rm "$JOBRUN_OUT"'
+	for type in link move fifo directory gone; do
+		enqueue "$type"
+	done
+	jr_ok run
+	q_is 'succeeded|5|0' "select status, count(*), count(result) from jobrun.job_runs group by 1"
+	q_is 5 "select count(*) from jobrun.job_attempts where output like 'jobrun: JOBRUN_OUT: it was removed or replaced: %'"
+	assert_equal "$(ls -A "$TMPDIR")" secret
+}
+
+@test "> instead of >> is understood" {
+	handler anew <<-'sh'
+		for i in 1 2 3 10; do
+			echo "{\"progress\": $i}" > "$JOBRUN_OUT"
+			sleep 0.1
+		done
+		echo '{"result": 1}' > "$JOBRUN_OUT"
+	sh
+	id=$(enqueue anew)
+	jr_ok run
+	assert_equal "$(said "$id")" '||1' # what is overwritten before anybody has read it has not been said
+	assert_equal "$(printed "$id")" ''
+}
+
+@test "one handler does not see the file of another one's attempt afterwards, and nothing is left after the tick" {
+	handler look <<<'ls "${JOBRUN_OUT%/*}" | wc -l; stat -c %a "${JOBRUN_OUT%/*}"'
+	id=$(enqueue look)
+	enqueue look
+	jr_ok run -j 1
+	mode=700
+	[ "$(id -u)" -ne 0 ] || mode=711
+	q_is 2 "select count(*) from jobrun.job_attempts where output = E'1\n$mode\n'"
+	nothing_left
+}
+
+@test "what a killed runner left is swept away by the next one, what a living one has is not" {
+	handler wait <<<'echo "$JOBRUN_OUT" > "$TMPDIR/path.$JOBRUN_RUN_ID"; until [ -e "$TMPDIR/end" ]; do sleep 0.05; done; echo "{\"result\": 1}" >> "$JOBRUN_OUT"'
+	handler quick <<<'exit 0'
+	killed=$(enqueue wait --max-attempts 1)
+	bg_runner --lease 2s
+	wait_until 10 test -s "$TMPDIR/path.$killed"
+	kill -KILL "$runner_pid"
+	wait_runner
+	path=$(cat "$TMPDIR/path.$killed")
+	assert_file_exist "$path"
+	living=$(enqueue wait --max-attempts 1)
+	bg_runner --job "$living"
+	wait_until 10 test -s "$TMPDIR/path.$living"
+	enqueue quick
+	jr run --type quick
+	assert_file_not_exist "$path"
+	assert_file_not_exist "${path%/*}"
+	assert_file_exist "$(cat "$TMPDIR/path.$living")"
+	touch "$TMPDIR/end"
+	wait_runner
+	run_is "$living" succeeded
+	assert_equal "$(said "$living")" '||1'
+	[ -z "$(find "$TMPDIR" -name 'jobrun-out-*')" ]
+}
+
+@test "without a directory for the files nothing is started, and the run is not charged" {
+	handler work <<<'touch "$JOBRUN_HANDLERS/../ran"'
+	id=$(enqueue work --backoff 1h)
+	TMPDIR=/no/such/directory jr_ok run
+	q_is 'queued|0|1' "select status, attempts, snoozes from jobrun.job_runs where id = $id"
+	q_is t "select error like 'could not make a directory for JOBRUN_OUT in /no/such/directory: %' from jobrun.job_attempts"
+	assert_file_not_exist ran
+}

@@ -1,0 +1,290 @@
+#!/usr/bin/env bats
+# Set-based sql handlers ("batch"): many runs in one statement and one commit, and one by one when that fails.
+
+load ../lib/common
+load ../lib/proxy
+load ../lib/sql
+
+setup() {
+	common_setup
+	proxies=()
+	q 'create table done (run_id bigint, n integer, xid bigint default txid_current(), of integer)'
+	settings many <<<'{"batch": 50}'
+	sql_handler many <<-'sql'
+		insert into done (run_id, n, of)
+		select (r ->> 'run_id')::bigint, (r -> 'payload' ->> 0)::integer, jsonb_array_length($1) from jsonb_array_elements($1) r
+	sql
+}
+
+teardown() {
+	end_proxies
+	common_teardown
+}
+
+# enqueue_many N: payloads [1] to [N].
+enqueue_many() {
+	q "select jobrun.enqueue('many', jsonb_build_array(g), backoff_base => '0') from generate_series(1, $1) g" >/dev/null
+}
+
+# What was done is what succeeded, once.
+exact() {
+	q_is 0 "select count(*) from (select run_id from done group by run_id having count(*) > 1) d"
+	q_is 0 "select count(*) from jobrun.job_runs r full join done d on d.run_id = r.id
+		where r.job_type = 'many' and (r.status = 'succeeded') is distinct from (d.run_id is not null)"
+}
+
+@test "many runs are one statement, one transaction, one commit" {
+	enqueue_many 50
+	jr_ok run
+	exact
+	q_is '50|1|50' 'select count(*), count(distinct xid), min(of) from done'
+	q_is '50|t' "select count(*), every(r.xmin::text::bigint = d.xid % 4294967296) from jobrun.job_runs r join done d on d.run_id = r.id"
+	q_is '50|1|1' "select count(*), min(attempts), max(claim_seq) from jobrun.job_runs where status = 'succeeded'"
+}
+
+@test "not more at once than batch says" {
+	enqueue_many 120
+	jr_ok run
+	exact
+	q_is '50' 'select max(of) from done'
+	q_is '120' 'select count(*) from done'
+}
+
+@test "it gets run_id, key, attempt and the payload as it is; no settings of a single run" {
+	q 'create table given (r jsonb, id text)'
+	sql_handler many <<<"insert into given select r, current_setting('jobrun.run_id') from jsonb_array_elements(\$1) r"
+	id=$(enqueue many '{"a": ["\u00e4", 1.50, "\"\\"]}' -k $'a "key" \\ \u00e4')
+	other=$(q "select jobrun.enqueue('many', 'null')")
+	jr_ok run
+	q_is t "select g.r = jsonb_build_object('run_id', r.id, 'key', r.idempotency_key, 'attempt', 1, 'payload', r.payload) and g.id = ''
+		from given g join jobrun.job_runs r on r.id = (g.r ->> 'run_id')::bigint where r.id = $id"
+	q_is 2 'select count(*) from given'
+	q_is "$(q "select install_id || '-$other' from jobrun.settings")" "select r ->> 'key' from given where r -> 'payload' = 'null'"
+}
+
+@test "rows say which runs did not succeed, and how; the others do" {
+	sql_handler many <<-'sql'
+		with r as (select (e ->> 'run_id')::bigint as id, (e -> 'payload' ->> 0)::integer as n from jsonb_array_elements($1) e),
+			i as (insert into done (run_id, n) select id, n from r where n not in (2, 3, 4, 5))
+		select id, (array['later', 'Give_Up', 'GIVE UP', 'fail', 'done'])[n - 1], 'number ' || n from r where n between 2 and 6
+	sql
+	enqueue_many 8
+	jr run --max-runs 8
+	exact
+	q_is 1 'select count(distinct xid) from done'
+	assert_equal "$(q "select payload ->> 0, status, error_code, last_error from jobrun.job_runs order by id")" \
+		'1|succeeded||
+2|queued|sqlstate:JR075|number 2
+3|dead|sqlstate:JR065|number 3
+4|dead|sqlstate:JR065|number 4
+5|failed|sqlstate:P0001|number 5
+6|succeeded||
+7|succeeded||
+8|succeeded||'
+}
+
+@test "when all have failed what the statement did is kept all the same" {
+	sql_handler many <<-'sql'
+		with i as (insert into done (run_id) select (e ->> 'run_id')::bigint from jsonb_array_elements($1) e returning run_id)
+		select run_id, 'fail', null from i
+	sql
+	enqueue_many 3
+	jr_ok run --max-runs 3
+	q_is 3 'select count(*) from done'
+	q_is '3|the statement said so' "select count(*), min(last_error) from jobrun.job_runs where status = 'failed' and error_code = 'sqlstate:P0001'"
+}
+
+@test "a bad payload blocks nobody but itself" {
+	enqueue_many 9
+	bad=$(enqueue many '["x"]')
+	jr run
+	assert_equal "$status" 1
+	exact
+	is_fate "$bad" 'dead|1|1|sqlstate:22P02'
+	q_is '9|9' 'select count(*), count(distinct xid) from done'
+	q_is 1 'select max(attempts) from jobrun.job_runs'
+}
+
+@test "a commit that fails: the same" {
+	q 'alter table done add unique (n) deferrable initially deferred'
+	enqueue_many 5
+	enqueue many '[3]' >/dev/null
+	jr_ok run --max-runs 6
+	exact
+	q_is 5 'select count(*) from done'
+	q_is '3|failed|sqlstate:23505' "select payload ->> 0, status, error_code from jobrun.job_runs where status <> 'succeeded'"
+}
+
+@test "an answer that cannot be understood: nothing is kept, and the line says which row" {
+	local select case
+
+	for case in "select 0, 'fail', 'x'|no run of this group has the run_id 0 " \
+		"select id, 'maybe' from r|there is no verdict maybe " \
+		"select id, null from r|there is no verdict null " \
+		"select id from r|it has too few columns " \
+		"select id, 'fail' from r union all select id, 'fail' from r|a second one about run "; do
+		select=${case%%|*}
+		q 'truncate done'
+		sql_handler many <<-sql
+			with r as (select (e ->> 'run_id')::bigint as id from jsonb_array_elements(\$1) e),
+				i as (insert into done (run_id) select id from r) $select
+		sql
+		q "select jobrun.enqueue('many', max_attempts => 1) from generate_series(1, 3)" >/dev/null
+		jr run
+		q_is 0 'select count(*) from done'
+		q_is '3|3' "select count(*), count(*) filter (where error_code = 'bad-answer' and status = 'dead'
+			and last_error like 'row % of what the statement returned: ${case#*|}%') from jobrun.job_runs"
+		q 'delete from jobrun.job_attempts' 'delete from jobrun.job_runs'
+	done
+}
+
+@test "an answer about one run that cannot be understood costs no other run" {
+	sql_handler many <<-'sql'
+		with r as (select (e ->> 'run_id')::bigint as id, e -> 'payload' ->> 0 as n from jsonb_array_elements($1) e),
+			i as (insert into done (run_id) select id from r)
+		select id, n from r where n like 'm%'
+	sql
+	q "select jobrun.enqueue('many', '[1]') from generate_series(1, 5)" >/dev/null
+	bad=$(enqueue many '["maybe"]')
+	jr_ok run --max-runs 6
+	q_is '5|1' "select count(*) filter (where status = 'succeeded' and attempts = 1), count(*) filter (where error_code = 'bad-answer')
+		from jobrun.job_runs"
+	run_is "$bad" failed
+	q_is 5 'select count(*) from done'
+}
+
+@test "after large payloads a set is smaller, so that it fits into memory" {
+	settings many <<<'{"batch": 1000}'
+	q "select jobrun.enqueue('many', jsonb_build_array(g, repeat('x', 500000))) from generate_series(1, 300) g" >/dev/null
+	bg_runner --sql-jobs 1
+	most=0
+	while ! is_gone "$runner_pid"; do
+		n=$(q "select count(*) from jobrun.job_runs where status = 'running'")
+		[ "$n" -le "$most" ] || most=$n
+		rss=$(awk '/^VmHWM/ { print $2 }' "/proc/$runner_pid/status" 2>/dev/null || true)
+	done
+	wait_runner
+	assert_equal "$runner_status" 0
+	exact
+	q_is 300 'select count(*) from done'
+	[ "$most" -le 100 ]
+	# A sanitizer needs much memory for itself.
+	grep -q __asan_init "$JOBRUN" || [ "${rss:-0}" -lt 300000 ]
+}
+
+@test "groups are cut at 8 MiB of payloads; the parts have one place and one connection" {
+	q 'alter table done add pid integer default pg_backend_pid()'
+	q "select jobrun.enqueue('many', jsonb_build_array(g, repeat('x', 1000000))) from generate_series(1, 20) g" >/dev/null
+	jr_ok run
+	exact
+	q_is '20|t' 'select count(*), max(of) <= 8 from done'
+	needs_session # its connection is told by its backend
+	q_is 1 'select count(distinct pid) from done'
+}
+
+@test "a run that is cancelled ends; the others go on one by one" {
+	sql_handler many <<-'sql'
+		with s as materialized (select pg_sleep(case jsonb_array_length($1) when 1 then 0 else 60 end)) /* work */
+		insert into done (run_id) select (r ->> 'run_id')::bigint from jsonb_array_elements($1) r, s
+	sql
+	enqueue_many 4
+	bg_runner --lease 2s
+	wait_until 10 works
+	jr_ok cancel 2
+	wait_runner
+	exact
+	assert_equal "$(q 'select id, status from jobrun.job_runs order by id')" $'1|succeeded\n2|cancelled\n3|succeeded\n4|succeeded'
+	wait_until 5 does_not_work
+}
+
+@test "one claim of the group is lost: the others have their effect and completion" {
+	sql_handler many <<-'sql'
+		with l as materialized (select pg_advisory_xact_lock_shared(77)) /* work */
+		insert into done (run_id) select (r ->> 'run_id')::bigint from jsonb_array_elements($1) r, l
+	sql
+	hold 'select pg_advisory_xact_lock(77)'
+	enqueue_many 4
+	bg_runner
+	wait_until 10 works
+	q "update jobrun.job_runs set status = 'failed', locked_until = null, failed_at = now(), run_at = now() + interval '1 h',
+			error_code = 'lost' where id = 3" \
+		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, error_code, runner_id)
+			select id, claim_seq, attempts, 'lost', 'lost', runner_id from jobrun.job_runs where id = 3"
+	release_holds
+	wait_runner
+	exact
+	q_is '1,2,4' "select string_agg(run_id::text, ',' order by run_id) from done"
+	is_fate 3 'failed|1|1|lost'
+}
+
+@test "TERM releases all of them" {
+	sql_handler many <<<'select pg_sleep(60) from jsonb_array_elements($1) /* work */'
+	enqueue_many 5
+	bg_runner --grace 200ms
+	wait_until 10 works
+	kill -TERM "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" 0
+	q_is '5|5' "select count(*), count(*) filter (where status = 'queued' and attempts = 0) from jobrun.job_runs"
+	wait_until 5 does_not_work
+}
+
+all_finished() {
+	run_jobrun run --lease 2s
+	q_is 0 "select count(*) from jobrun.job_runs where status <> 'succeeded'"
+}
+
+@test "a COMMIT of a group that is lost, or its answer: each effect once" {
+	for mode in answer request hang; do
+		for n in 2 3; do
+			proxy "$mode" "$n"
+			enqueue_many 10
+			jr run -d "$proxied" --lease 2s
+			wait_until 20 all_finished
+			exact
+			q_is 1 'select max(attempts) from jobrun.job_runs'
+			assert_file_exist "$cut_file"
+		done
+	done
+	q_is 60 'select count(*) from done'
+}
+
+@test "the connection is cut while it works: all have failed, and nothing is kept" {
+	sql_handler many <<-'sql'
+		with i as (insert into done (run_id) select (r ->> 'run_id')::bigint from jsonb_array_elements($1) r)
+		select pg_terminate_backend(pg_backend_pid())
+	sql
+	enqueue_many 3
+	jr_ok run --max-runs 3
+	q_is '3|0' "select count(*) filter (where status = 'failed' and error_code = 'sqlstate:57P01'), (select count(*) from done)
+		from jobrun.job_runs"
+}
+
+@test "one that costs the connection: the others go one by one" {
+	own_cluster # a backend that crashes takes the others of its server along
+	q 'create table done (run_id bigint, n integer)'
+	sql_handler many <<-'sql'
+		with r as materialized (select (e ->> 'run_id')::bigint as id, (e -> 'payload' ->> 0)::integer as n from jsonb_array_elements($1) e)
+		insert into done (run_id, n) select id, n from r where n <> 3 or public.crash()
+	sql
+	q "create function public.crash() returns boolean language plpgsql as \$\$ begin
+		execute 'copy (select 1) to program ''kill -9 \$PPID; sleep 1'''; return true; end \$\$"
+	enqueue_many 5
+	jr_ok run --max-runs 5
+	wait_until 10 exact
+	q_is '4|1' "select count(*) filter (where status = 'succeeded' and attempts = 1), count(*) filter (where error_code = 'sqlstate:08006')
+		from jobrun.job_runs"
+}
+
+@test "one that never ends: it alone is charged with the timeout" {
+	sql_handler many <<-'sql'
+		with r as materialized (select (e ->> 'run_id')::bigint as id, (e -> 'payload' ->> 0)::integer as n from jsonb_array_elements($1) e)
+		insert into done (run_id, n) select id, n from r where n <> 1 or (select true from pg_sleep(60))
+	sql
+	q "select jobrun.enqueue('many', jsonb_build_array(g), backoff_base => '0', timeout => '1s', max_attempts => 2) from generate_series(1, 5) g" >/dev/null
+	jr run
+	assert_equal "$status" 1
+	exact
+	q_is '1|dead|timeout' "select payload ->> 0, status, error_code from jobrun.job_runs where status <> 'succeeded'"
+	q_is 4 "select count(*) from jobrun.job_runs where status = 'succeeded' and attempts = 1"
+}

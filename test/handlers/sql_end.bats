@@ -1,0 +1,251 @@
+#!/usr/bin/env bats
+# sql handlers that are stopped, fenced out, cut off or too talkative.
+
+load ../lib/common
+load ../lib/proxy
+load ../lib/sql
+
+setup() {
+	common_setup
+	proxies=()
+	counter
+	sql_handler count <<<'update counter set n = n + 1'
+	sql_handler sleep <<<"select pg_sleep(60), public.bump() /* work */"
+	q "create function public.bump() returns void language sql as 'update counter set n = n + 1'"
+}
+
+teardown() {
+	end_proxies
+	common_teardown
+}
+
+# The run is taken from its runner as reclaim does it.
+take_away() {
+	q "update jobrun.job_runs set status = 'failed', locked_until = null, failed_at = now(), run_at = now() + interval '1 h',
+			error_code = 'lost' where id = $1" \
+		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, error_code, runner_id)
+			select id, claim_seq, attempts, 'lost', 'lost', runner_id from jobrun.job_runs where id = $1"
+}
+
+@test "a claim that was lost while the statement ran: its effect is gone too" {
+	sql_handler wait <<<"update counter set n = n + 1 /* work */"
+	hold 'select from counter for update'
+	id=$(enqueue wait)
+	bg_runner -v
+	wait_until 10 works
+	take_away "$id"
+	release_holds
+	wait_runner
+	assert_equal "$runner_status" 0
+	q_is 0 'select n from counter'
+	is_fate "$id" 'failed|1|1|lost'
+	q_is 1 'select count(*) from jobrun.job_attempts'
+	run cat "$runner_err"
+	assert_output --partial 'event=lease_lost'
+	refute_output --partial 'state=succeeded'
+}
+
+@test "a claim that was lost is noticed at the heartbeat, and the statement is cancelled" {
+	id=$(enqueue sleep)
+	bg_runner --lease 2s
+	wait_until 10 works
+	take_away "$id"
+	wait_runner
+	does_not_work
+	is_fate "$id" 'failed|1|1|lost'
+	q_is 0 'select n from counter'
+}
+
+@test "heartbeats go on while a statement runs longer than the lease" {
+	sql_handler long <<<'select pg_sleep(3.5), public.bump()'
+	id=$(enqueue long)
+	bg_runner --lease 2s
+	wait_until 5 run_is "$id" running
+	# Another tick would take it if its lease ended.
+	while ! is_gone "$runner_pid"; do
+		jr_ok run --lease 2s --state-dir "$BATS_TEST_TMPDIR/other"
+	done
+	wait_runner
+	is_fate "$id" 'succeeded|1|1|'
+	q_is 1 'select n from counter'
+}
+
+@test "timeout: the statement is cancelled, its backend is gone, the run has failed" {
+	id=$(enqueue sleep --timeout 300ms)
+	jr_ok run
+	is_fate "$id" 'failed|1|1|timeout'
+	q_is 'timed out after 300ms' "select last_error from jobrun.job_runs where id = $id"
+	wait_until 5 does_not_work
+	q_is 0 'select n from counter'
+}
+
+@test "a statement that cannot be cancelled is left behind with its connection" {
+	sql_handler deaf <<-'sql'
+		do $$ begin /* work */
+			update counter set n = n + 1;
+			loop
+				begin
+					perform pg_sleep(10);
+				exception when query_canceled then
+				end;
+			end loop;
+		end $$
+	sql
+	settings deaf <<<'{"grace": "500ms"}'
+	id=$(enqueue deaf --timeout 300ms)
+	jr_ok run
+	is_fate "$id" 'failed|1|1|timeout'
+	terminate_backends >/dev/null
+	wait_until 5 does_not_work
+	q_is 0 'select n from counter'
+}
+
+@test "cancel by people" {
+	id=$(enqueue sleep)
+	bg_runner --lease 2s
+	wait_until 10 works
+	jr_ok cancel "$id"
+	wait_runner
+	is_fate "$id" 'cancelled|1|1|cancelled'
+	wait_until 5 does_not_work
+	q_is 0 'select n from counter'
+}
+
+@test "TERM: what ends within the grace is done, the rest is released" {
+	sql_handler short <<<'select pg_sleep(1), public.bump() /* work */'
+	id=$(enqueue short)
+	bg_runner --grace 1m
+	wait_until 10 works
+	kill -TERM "$runner_pid"
+	wait_runner
+	is_fate "$id" 'succeeded|1|1|'
+	q_is 1 'select n from counter'
+
+	id=$(enqueue sleep)
+	bg_runner --grace 200ms
+	wait_until 10 works
+	kill -TERM "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" 0
+	is_fate "$id" 'queued|0|1|released'
+	wait_until 5 does_not_work
+	q_is 1 'select n from counter'
+}
+
+@test "TERM while it connects" {
+	mkdir "$BATS_TEST_TMPDIR/silent"
+	sql_handler never <<<'select 1'
+	id=$(enqueue never)
+	# Connections are counted: the runner's own goes through, the next is never answered.
+	proxy silent 1
+	bg_runner -d "$proxied" --grace 200ms
+	wait_until 10 run_is "$id" running
+	kill -TERM "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" 0
+	is_fate "$id" 'queued|0|1|released'
+}
+
+@test "SIGKILL of the runner: nothing of the statement stays, and the run is taken back" {
+	sql_handler slow <<<"select pg_sleep(case when current_setting('jobrun.claim') = '1' then 60 else 0 end), public.bump() /* work */"
+	id=$(enqueue slow --backoff 0)
+	bg_runner --lease 2s
+	wait_until 10 works
+	kill -KILL "$runner_pid"
+	wait_until 10 finished_by_ticks "$id"
+	is_fate "$id" 'succeeded|2|2|'
+	q_is 1 'select n from counter'
+	terminate_backends >/dev/null
+}
+
+finished_by_ticks() {
+	run_is "$1" succeeded || { run_jobrun run --lease 2s; run_is "$1" succeeded; }
+}
+
+# Every COMMIT of a tick in turn, until a tick ends before its N-th.
+cut_every_commit() {
+	local mode=$1 n id
+
+	for n in 1 2 3 4 5 6 7 8; do
+		proxy "$mode" "$n"
+		id=$(enqueue count --backoff 0)
+		jr run -d "$proxied" --lease 2s --max-runs 1 -v
+		echo "$mode $n: $stderr"
+		assert_equal "$status" 0
+		wait_until 10 finished_by_ticks "$id"
+		q_is "$n" 'select n from counter'
+		q_is 1 "select attempts from jobrun.job_runs where id = $id"
+		q_is 0 "select count(*) from jobrun.job_attempts where run_id = $id and outcome <> 'later'"
+		if [ ! -e "$cut_file" ]; then
+			echo "# $mode: $((n - 1)) commits cut" >&3
+			[ "$n" -ge 4 ]
+			return 0
+		fi
+	done
+}
+
+@test "a COMMIT whose answer is lost: one effect, one success, one attempt" {
+	cut_every_commit answer
+}
+
+@test "a COMMIT that is lost: one effect, one success, one attempt" {
+	cut_every_commit request
+}
+
+@test "a COMMIT whose answer hangs: one effect, one success, one attempt" {
+	cut_every_commit hang
+}
+
+# measure ID: sets peak, the most memory in MiB that a runner took that has run it.
+measure() {
+	hold 'select from counter for update' # keeps the runner there
+	enqueue count >/dev/null
+	bg_runner -j 1 --sql-jobs 1
+	wait_until 60 q_is t "select finished_at is not null or status = 'failed' from jobrun.job_runs where id = $1"
+	peak=$(awk '/^VmHWM/ { print int($2 / 1024) }' "/proc/$runner_pid/status")
+	release_holds
+	rm "$BATS_TEST_TMPDIR"/hold.*
+	wait_runner
+}
+
+@test "results of 100 MB, in one row and in a million: memory is bounded" {
+	local slack=10
+
+	# A sanitizer keeps what was freed for a while, and marks what is only reserved.
+	if grep -q __asan_init "$JOBRUN"; then
+		export ASAN_OPTIONS=$ASAN_OPTIONS:quarantine_size_mb=1
+		slack=60
+	fi
+	q 'create table seen (n integer)'
+	sql_handler row <<<"with i as (insert into seen values (1) returning n) select repeat('x', 100000000) from i"
+	sql_handler rows <<<"select repeat('x', 100), g from generate_series(1, 1000000) g"
+	sql_handler words <<<"do \$\$ begin raise exception '%', repeat('x', 100000000); end \$\$"
+	sql_handler plain <<<'select 1'
+	for type in plain row rows words; do
+		id=$(enqueue "$type" -p 1)
+		measure "$id"
+		echo "# $type: $peak MiB" >&3
+		[ "$type" != plain ] || plain=$peak
+		[ "$peak" -gt 0 ] && [ "$peak" -le "$((plain + slack))" ]
+	done
+	assert_equal "$(q "select job_type, status, error_code from jobrun.job_runs where job_type <> 'count' order by id")" \
+		$'plain|succeeded|\nrow|failed|sqlstate:54000\nrows|succeeded|\nwords|failed|sqlstate:54000'
+	q_is '4|0' 'select n, (select count(*) from seen) from counter'
+}
+
+@test "a flood of notices is no result" {
+	sql_handler notices <<<"do \$\$ begin for i in 1..100000 loop raise notice '%', repeat('x', 100); end loop; end \$\$"
+	id=$(enqueue notices)
+	jr_ok run
+	is_fate "$id" 'succeeded|1|1|'
+}
+
+@test "a heartbeat between a commit and its answer loses nothing, and says nothing" {
+	sql_handler slow <<<'select pg_sleep(0.9), public.bump()'
+	proxy late 0
+	id=$(enqueue slow)
+	jr_ok run -d "$proxied" --lease 4s --heartbeat 1s
+	[[ $stderr != *lease_lost* ]]
+	is_fate "$id" 'succeeded|1|1|'
+	q_is 1 'select n from counter'
+}

@@ -1,0 +1,909 @@
+#!/usr/bin/env bats
+# Who may do what: jobrun grant, and each kind of role with a login of its own.
+#
+# Roles belong to the cluster, and tests run in parallel: their names end in that of the test's database.
+
+load ../lib/common
+
+setup() {
+	common_setup
+	roles=()
+}
+
+teardown() {
+	local role failed=0 # common_teardown forgets the database
+
+	common_teardown || failed=1
+	for role in ${roles[0]+"${roles[@]}"}; do
+		psql_bare "$JR_DIRECT dbname=postgres" -v name="$role" <<<'drop role if exists :"name"'
+	done
+	return "$failed"
+}
+
+# login NAME: make a role NAME_DATABASE that may log in.
+login() {
+	local name
+
+	for name; do
+		make_role "$(role "$name")"
+	done
+}
+
+make_role() {
+	roles+=("$1")
+	psql_bare "$JR_DIRECT dbname=postgres" -v name="$1" <<<'create role :"name" login'
+}
+
+role() {
+	echo "$1_$JR_DATABASE"
+}
+
+# granted KIND...: a login for each, with that kind.
+granted() {
+	local kind
+
+	login "$@"
+	for kind; do
+		jr_ok grant "$kind" "$(role "$kind")"
+	done
+}
+
+# url NAME: a connection as that role.
+url() {
+	echo "$JR_SERVER dbname=$JR_DATABASE user=$(role "$1")"
+}
+
+# direct NAME: the same without a pooler, in which SET ROLE and temporary tables would meet another client.
+direct() {
+	echo "$JR_DIRECT dbname=$JR_DATABASE user=$(role "$1")"
+}
+
+# as NAME ARGUMENT...: jr as that role, handlers included.
+as() {
+	local name=$1
+
+	shift
+	JOBRUN_DATABASE_URL=$(url "$name") jr "$@"
+}
+
+as_ok() {
+	as "$@"
+	[ "$status" -eq 0 ] || fail "as $*: exit status $status
+stdout: $output
+stderr: $stderr"
+}
+
+# sql NAME SQL...: the rows, as that role.
+sql() {
+	local arguments=() one name=$1
+
+	shift
+	for one; do
+		arguments+=(-c "$one")
+	done
+	psql_bare "$(direct "$name")" "${arguments[@]}"
+}
+
+# refused NAME SQL [SQLSTATE]: the server must say no, for want of a right.
+refused() {
+	run psql_bare -v VERBOSITY=sqlstate "$(direct "$1")" -c "$2"
+	[ "$status" -ne 0 ] || fail "as $1 it was possible: $2
+$output"
+	assert_output --regexp "^ERROR: +${3:-42501}$"
+}
+
+# --- the command ---
+
+@test "grant lists, changes and revokes; a line says what was done" {
+	login app
+	app=$(role app)
+	jr_ok grant
+	assert_output ''
+	jr_ok grant enqueue "$app" --type mail,sms
+	assert_output "enqueue: granted to $app, for mail, sms"
+	assert_equal "$stderr" ''
+	jr_ok grant read "$app"
+	jr_ok grant
+	assert_line --index 0 --regexp '^KIND +ROLE +TYPES +SINCE +PROBLEM$'
+	assert_line --index 1 --regexp "^enqueue +$app +mail, sms +(now|[0-9]+s ago) +-$"
+	assert_line --index 2 --regexp "^read +$app +all +(now|[0-9]+s ago) +-$"
+	jr_ok grant enqueue "$app"
+	jr_ok grant --json
+	assert_equal "$(jq -c 'map([.kind, .role, .job_types, .problem])' <<<"$output")" \
+		"[[\"enqueue\",\"$app\",null,null],[\"read\",\"$app\",null,null]]"
+	jr_ok grant read "$app" --revoke -n
+	assert_output "read: would be revoked from $app"
+	jr_ok grant read "$app" --revoke
+	assert_output "read: revoked from $app"
+	jr_ok grant read "$app" --revoke
+	assert_output "$app did not have read"
+	q_is "enqueue|$app" 'select kind, role from jobrun.job_grants'
+	q_is 'grant|grant|grant|revoke' "select string_agg(action, '|' order by id) from jobrun.job_audit where object = 'role $app'"
+}
+
+@test "grant: a role that was dropped is a problem in the list, harms nobody, and can be revoked" {
+	login app other
+	jr_ok grant enqueue "$(role app)"
+	jr_ok grant enqueue "$(role other)"
+	q "drop owned by \"$(role app)\""
+	admin "drop role \"$(role app)\""
+	jr_ok grant
+	assert_line --partial 'this role does not exist'
+	q 'select jobrun.apply_grants()'
+	sql other "select jobrun.enqueue('work')" >/dev/null
+	jr_ok grant enqueue "$(role app)" --revoke
+	jr_ok grant
+	refute_output --partial 'does not exist'
+}
+
+@test "grant: a role that was renamed may not what was granted to the old name" {
+	login app
+	jr_ok grant enqueue "$(role app)" --type mail
+	admin "alter role \"$(role app)\" rename to \"$(role new)\""
+	roles+=("$(role new)")
+	refused new "select jobrun.enqueue('sms')"
+	refused new "select jobrun.enqueue('mail')"
+	refused new "insert into jobrun.new_runs (job_type) values ('sms')"
+	jr_ok grant
+	assert_line --partial 'this role does not exist'
+	jr_ok grant enqueue "$(role new)" --type mail
+	jr_ok grant enqueue "$(role app)" --revoke
+	as_ok new enqueue mail
+	refused new "select jobrun.enqueue('sms')"
+	jr_ok grant enqueue "$(role new)" --revoke
+	refused new "select jobrun.run_status('{1}')"
+}
+
+@test "enqueue through a function around it needs no grant, with EXECUTE one has need of one" {
+	login app
+	q "create function public.order_mail() returns bigint language sql security definer as \$\$ select jobrun.enqueue('mail') \$\$"
+	assert_equal "$(sql app 'select public.order_mail()')" 1
+	q_is "$(role app)" 'select created_by from jobrun.job_runs'
+	q "grant usage on schema jobrun to \"$(role app)\"" "grant execute on function jobrun.enqueue to \"$(role app)\""
+	refused app "select jobrun.enqueue('mail')"
+	q "revoke all on all functions in schema jobrun from \"$(role app)\"" "revoke all on schema jobrun from \"$(role app)\""
+}
+
+@test "grant: wrong words are exit 64, a role that is not there 65 with what to type" {
+	login app
+	app=$(role app)
+	jr grant enqeue "$app"
+	assert_equal "$status" 64
+	assert_equal "$stderr" 'jobrun: unknown kind "enqeue": did you mean "enqueue"?'
+	jr grant enqueue
+	assert_equal "$status" 64
+	assert_regex "$stderr" 'ROLE is missing'
+	jr grant --revoke
+	assert_equal "$status" 64
+	jr grant read "$app" --type mail
+	assert_equal "$status" 64
+	jr grant enqueue "$app" --type mail --revoke
+	assert_equal "$status" 64
+	jr grant enqueue "$app" --type 'No Type'
+	assert_equal "$status" 64
+	jr grant enqueue "$app" extra
+	assert_equal "$status" 64
+	jr grant enqueue "No Body_$JR_DATABASE"
+	assert_equal "$status" 65
+	assert_equal "$stderr" "jobrun: there is no role \"No Body_$JR_DATABASE\"; create role \"No Body_$JR_DATABASE\" login"
+	q_is 0 'select count(*) from jobrun.job_grants'
+}
+
+@test "a role's name is taken as it is" {
+	local name="O'Brien \"the\" boss; --_$JR_DATABASE"
+
+	make_role "$name"
+	jr_ok grant enqueue "$name"
+	assert_output "enqueue: granted to $name"
+	q_is t "select has_function_privilege(g.role, p.oid, 'execute') from jobrun.job_grants g, pg_proc p where p.proname = 'enqueue_run'"
+	jr_ok grant enqueue "$name" --revoke
+	q_is 0 'select count(*) from jobrun.job_grants'
+}
+
+# --- what each kind may ---
+
+@test "many grants at once wait for each other" {
+	local pids=() pid n
+
+	login one two
+	for n in 1 2 3; do
+		run_jobrun grant enqueue "$(role one)" 2>>"$TMPDIR/err" >/dev/null &
+		pids+=("$!")
+		run_jobrun grant run "$(role two)" 2>>"$TMPDIR/err" >/dev/null &
+		pids+=("$!")
+		run_jobrun grant read "$(role one)" 2>>"$TMPDIR/err" >/dev/null &
+		pids+=("$!")
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid" || fail "$(cat "$TMPDIR/err")"
+	done
+	q_is 3 'select count(*) from jobrun.job_grants'
+	as_ok one enqueue work
+}
+
+@test "nobody may anything without a grant" {
+	login app
+	handler work <<<'exit 0'
+	for command in 'enqueue work' status list 'show 1' queue 'pause --queue mail' 'cancel 1' grant run; do
+		# shellcheck disable=SC2086 # words
+		as app $command
+		assert_equal "$status" 77
+		assert_equal "${#stderr_lines[@]}" 1
+	done
+	refused app "select jobrun.enqueue('work')"
+	refused app 'select count(*) from jobrun.job_runs'
+}
+
+@test "enqueue: in the role's own transaction, its own ids, and nothing else" {
+	granted enqueue
+	handler work <<<'exit 0'
+	theirs=$(enqueue work '{"secret": 1}')
+	sql enqueue begin "select jobrun.enqueue('work', '{\"a\": 1}')" rollback >/dev/null
+	q_is 1 'select count(*) from jobrun.job_runs'
+	own=$(sql enqueue begin "select jobrun.enqueue('work', '{\"a\": 1}', queue => 'mail', concurrency_key => 'k')" commit)
+	q_is "$(role enqueue)|mail" "select created_by, queue from jobrun.job_runs where id = $own"
+	assert_equal "$(sql enqueue "select id, status, result, error from jobrun.run_status('{$own,$theirs}')")" "$own|queued||"
+	assert_equal "$(sql enqueue "select count(*) from jobrun.enqueue_many('work', '{1,2}')")" 2
+	sql enqueue "insert into jobrun.new_runs (job_type, payload) values ('work', '3')"
+	assert_equal "$(sql enqueue "select jobrun.effect('a')")" t
+	as_ok enqueue enqueue work '{}' -k once
+	as_ok enqueue enqueue work '{}' -n
+	q "insert into jobrun.job_definitions (name, job_type) values ('nightly', 'work')"
+	as_ok enqueue enqueue --definition nightly
+
+	for what in 'select count(*) from jobrun.job_runs' 'select id from jobrun.job_runs' 'select count(*) from jobrun.runs' \
+		'select count(*) from jobrun.job_queues' 'select count(*) from jobrun.job_attempts' 'select count(*) from jobrun.held_runs' \
+		'select count(*) from jobrun.settings' 'select * from jobrun.new_runs' "insert into jobrun.new_runs (job_type) values ('work') returning nr" 'delete from jobrun.new_runs' \
+		"insert into jobrun.new_runs (nr, job_type) overriding system value values (9, 'work')" 'select count(*) from jobrun.job_definitions' \
+		"insert into jobrun.job_runs (job_type) values ('work')" 'delete from jobrun.job_runs' \
+		"select jobrun.run_texts($theirs)" "select jobrun.attempt_texts($theirs, 1)" \
+		"select jobrun.retry($own)" "select jobrun.pause(queue => 'mail')" "select jobrun.resume(queue => 'mail')" \
+		"select jobrun.set_queue('mail', '{\"max_running\": 1}')" "select jobrun.add_grant('admin', session_user)" \
+		"select jobrun.drop_grant('enqueue', session_user)" 'select jobrun.apply_grants()' "select jobrun.raise_alarm($theirs, 0)" \
+		"select jobrun.new_run('work')" "select jobrun.audit('a', 'b', null, null, null)" \
+		"select jobrun.settle_done('{$theirs}', '{0}', 1, '{}')" "select jobrun.take_new_runs()" \
+		"create table jobrun.mine (a int)" 'drop table jobrun.job_runs'; do
+		case $what in
+		*take_new_runs*) refused enqueue "$what" '(42501|0A000)' ;;
+		*new_run\(*) refused enqueue "$what" '(42501|42883)' ;;
+		*) refused enqueue "$what" ;;
+		esac
+	done
+	refused enqueue "select jobrun.enqueue('jobrun.prune')" JR065
+	# Others' runs are not there for it; its own can be cancelled.
+	assert_equal "$(sql enqueue "select jobrun.cancel($theirs) is null")" t
+	run_is "$theirs" queued
+	as enqueue cancel "$theirs" "$own"
+	assert_equal "$status" 1
+	run_is "$own" cancelled
+	run_is "$theirs" queued
+	for command in status list "show $own" "logs $own" queue grant run "retry $own" 'pause --queue mail'; do
+		# shellcheck disable=SC2086 # words
+		as enqueue $command
+		assert_equal "$status" 77
+		assert_equal "$output" ''
+		assert_regex "$stderr" "permission denied for .*; for what a role can be given see 'jobrun grant --help'"
+	done
+}
+
+@test "enqueue: a role whose own run has ended sees its result and error, of others' nothing" {
+	granted enqueue
+	handler work <<<'echo "{\"result\": {\"rows\": 3}}" >>"$JOBRUN_OUT"'
+	handler bad <<<'echo no such customer; exit 65'
+	own=$(sql enqueue "select jobrun.enqueue('work')")
+	bad=$(sql enqueue "select jobrun.enqueue('bad')")
+	enqueue work
+	jr run
+	assert_equal "$(sql enqueue "select id, status, result, error_code, error from jobrun.run_status('{1,2,3}')")" \
+		"$own|succeeded|{\"rows\": 3}||
+$bad|dead||exit:65|exit 65: no such customer"
+}
+
+@test "enqueue --type: only these, by function, batch, view and command" {
+	login app
+	jr_ok grant enqueue "$(role app)" --type mail,sms
+	sql app "select jobrun.enqueue('mail')" "select count(*) from jobrun.enqueue_many('sms', '{1}')" >/dev/null
+	refused app "select jobrun.enqueue('other')"
+	refused app "select jobrun.enqueue_run('other')"
+	refused app "select jobrun.enqueue_many('other', '{1}')"
+	refused app "insert into jobrun.new_runs (job_type) values ('other')"
+	as app enqueue other
+	assert_equal "$status" 77
+	assert_equal "$stderr" "jobrun: role \"$(role app)\" may not enqueue job type \"other\"; jobrun grant enqueue $(role app) --type mail,sms,other"
+	jr_ok grant enqueue "$(role app)" --type other
+	sql app "select jobrun.enqueue('other')" >/dev/null
+	refused app "select jobrun.enqueue('mail')"
+	jr_ok grant enqueue "$(role app)"
+	sql app "select jobrun.enqueue('mail')" >/dev/null
+}
+
+@test "a role has what the roles that it is a member of have" {
+	login group app
+	admin "grant \"$(role group)\" to \"$(role app)\""
+	jr_ok grant enqueue "$(role group)" --type mail
+	own=$(sql app "select jobrun.enqueue('mail')")
+	refused app "select jobrun.enqueue('other')"
+	# SET ROLE: it is that role which asks.
+	ours=$(sql app "set role \"$(role group)\"" "select jobrun.enqueue('mail')")
+	q_is "$(role app)|$(role group)" \
+		"select (select created_by from jobrun.job_runs where id = $own), (select created_by from jobrun.job_runs where id = $ours)"
+	assert_equal "$(sql app "select id from jobrun.run_status('{$own,$ours}')")" "$own"
+}
+
+@test "run: whole ticks with every kind of handler, heartbeats, output, effects, limits" {
+	granted run
+	handler shell <<-'sh'
+		echo one
+		echo '{"progress": 1}' >>"$JOBRUN_OUT"
+		jobrun effect "mail-$JOBRUN_KEY" -- echo once || exit
+		jobrun effect --at-most-once "sms-$JOBRUN_KEY" -- echo once || exit
+		jobrun enqueue child '{}' || exit
+		sleep 2.5
+		echo two
+	sh
+	PATH=$(dirname "$JOBRUN"):$PATH
+	handler child <<<'exit 0'
+	handler again <<<'[ "$JOBRUN_ATTEMPT" = 2 ]'
+	handler dies <<<'exit 65'
+	handler later <<<'exit 75'
+	q 'create table public.counted (n bigint)' "grant select, insert on public.counted to \"$(role run)\""
+	echo "insert into public.counted select 1 where jobrun.effect('count-' || current_setting('jobrun.key')) returning to_jsonb(n)" \
+		>"$JOBRUN_HANDLERS/count.sql"
+	echo "insert into public.counted select 2 from jsonb_array_elements(\$1)" >"$JOBRUN_HANDLERS/many.sql"
+	echo '{"batch": 10}' >"$JOBRUN_HANDLERS/many.json"
+	chmod 644 "$JOBRUN_HANDLERS"/*.sql "$JOBRUN_HANDLERS"/*.json
+	jr_ok queue narrow --max-running 1 --rate 100/1m
+	q "insert into jobrun.job_definitions (name, job_type, on_dead) values ('dies', 'dies', 'child')"
+	shell=$(enqueue shell)
+	count=$(enqueue count)
+	enqueue many
+	enqueue many
+	enqueue again --backoff 0
+	enqueue dies
+	enqueue later
+	q "select count(jobrun.enqueue('child', queue => 'narrow', concurrency_key => 'k')) from generate_series(1, 3)" >/dev/null
+	as run run --lease 2s
+	assert_equal "$status" 1 # dies
+	assert_regex "$stderr" '^jobrun: run [0-9]+ dies is dead after 1 of 5 attempts: exit 65'
+	assert_equal "${#stderr_lines[@]}" 2
+	q_is 'again|succeeded|1
+child|succeeded|5
+count|succeeded|1
+dies|dead|1
+later|queued|1
+many|succeeded|2
+shell|succeeded|1' "select job_type, status, count(*) from jobrun.job_runs group by 1, 2 order by 1"
+	q_is '1|1
+2|2' 'select n, count(*) from public.counted group by n order by n'
+	q_is "1|$(role run)" "select result, (select created_by from jobrun.job_runs where parent_id = $shell) from jobrun.job_runs where id = $count"
+	q_is 'mail,sms,count' "select string_agg(split_part(key, '-', 1), ',' order by split_part(key, '-', 1) = 'count', key) from jobrun.job_effects"
+	as_ok run logs "$shell"
+	assert_line two
+	as_ok run status
+	as_ok run list
+	as_ok run queue
+	as_ok run run -n
+}
+
+@test "run: reclaim, and a cancel that reaches the handler" {
+	granted run
+	handler work <<<'exec sleep 60'
+	lost=$(enqueue work --backoff 0)
+	JOBRUN_DATABASE_URL=$(url run) bg_runner --lease 2s --state-dir "$BATS_TEST_TMPDIR/other"
+	wait_until 10 run_is "$lost" running
+	kill -KILL "$runner_pid"
+	wait_until 10 q_is t "select locked_until < now() from jobrun.job_runs where id = $lost"
+	JOBRUN_DATABASE_URL=$(url run) bg_runner --lease 4s
+	wait_until 10 q_is 'running|2' "select status, claim_seq from jobrun.job_runs where id = $lost"
+	jr_ok cancel "$lost"
+	wait_until 10 run_is "$lost" cancelled
+	wait_runner
+	assert_equal "$runner_status" 0
+	q_is 'lost|cancelled' "select string_agg(outcome, '|' order by claim_seq) from jobrun.job_attempts where run_id = $lost"
+}
+
+@test "run: nothing that changes how others work, and no DDL" {
+	granted run
+	id=$(enqueue work)
+	q "insert into jobrun.job_definitions (name, job_type) values ('nightly', 'work')"
+	jr_ok queue mail --max-running 1
+	for what in "create table jobrun.mine (a int)" 'alter table jobrun.job_runs add mine int' 'drop function jobrun.need' \
+		'create index on jobrun.job_runs (id)' 'alter table jobrun.job_runs disable trigger all' 'truncate jobrun.job_runs' \
+		"update jobrun.job_queues set max_running = 9" "update jobrun.job_queues set paused_until = 'infinity'" \
+		"insert into jobrun.job_queues (name) values ('x')" 'delete from jobrun.job_queues' \
+		"insert into jobrun.job_types (name) values ('x')" 'update jobrun.job_types set paused_until = null' \
+		"insert into jobrun.job_definitions (name, job_type) values ('a', 'b')" "update jobrun.job_definitions set job_type = 'x'" \
+		'delete from jobrun.job_definitions' "update jobrun.settings set archive = true" \
+		"insert into jobrun.job_grants (role, kind) values (session_user, 'admin')" \
+		"insert into jobrun.job_audit (action, object) values ('a', 'b')" 'delete from jobrun.job_audit' \
+		"select jobrun.retry($id)" "select jobrun.pause(queue => 'mail')" "select jobrun.resume(queue => 'mail')" \
+		"select jobrun.set_queue('mail', '{\"max_running\": 2}')" "select jobrun.add_grant('admin', session_user)" \
+		"select jobrun.drop_grant('run', session_user)" 'select jobrun.apply_grants()' \
+		"insert into jobrun.schema_migrations values (99, 'x', 'x')"; do
+		refused run "$what"
+	done
+	for command in 'pause --queue mail' 'resume --queue mail' 'queue mail --max-running 2' "grant admin $(role run)" "retry $id"; do
+		# shellcheck disable=SC2086 # words
+		as run $command
+		assert_equal "$status" 77
+	done
+	as run migrate
+	assert_equal "$status" 0
+	assert_output ''
+}
+
+@test "read: the commands that look, and not a word of what jobs are given, give and say" {
+	granted read
+	handler work <<-'sh'
+		echo output-hidden
+		echo '{"progress": "progress-hidden", "checkpoint": "checkpoint-hidden", "result": "result-hidden"}' >>"$JOBRUN_OUT"
+	sh
+	handler bad <<<'echo error-hidden; exit 65'
+	id=$(enqueue work '"payload-hidden"')
+	bad=$(enqueue bad '"payload-hidden"')
+	waiting=$(enqueue work '"payload-hidden"' --in 1h)
+	jr run
+	q "insert into jobrun.job_definitions (name, job_type, payload) values ('nightly', 'work', '\"payload-hidden\"')"
+	jr_ok pause --queue mail --definition nightly --reason why
+	jr_ok queue mail --max-running 3
+	for command in status 'status --json' list 'list --json' "show $id" "show $id --json" "show $bad" "show $bad --json" \
+		"show $waiting" queue 'queue --json' grant 'slots nightly' 'slots nightly --json' 'list --definition nightly --json'; do
+		# shellcheck disable=SC2086 # words
+		as_ok read $command
+		refute_output --partial hidden
+		[ -n "$output" ]
+	done
+	as_ok read status
+	assert_line --partial 'queue mail: paused by'
+	assert_line --regexp '^bad +0 +0 +0 +1 '
+	as_ok read list
+	assert_line --regexp "^ *$id +work +succeeded"
+	as_ok read show "$bad"
+	assert_line --regexp '^error code +exit:65$'
+	as_ok read queue mail
+	assert_line --regexp '^mail +0 +0 +3 +1 '
+	as read logs "$id"
+	assert_equal "$status" 77
+	assert_equal "$output" ''
+	assert_equal "$(sql read "select count(*) from jobrun.runs" "select count(*) from jobrun.attempts")" '3
+2'
+	assert_equal "$(sql read "select result is null and error is null from jobrun.run_status('{$id,$bad}')" \
+		"select num_nonnulls(t.payload, t.progress, t.checkpoint, t.result, t.last_error, t.output) from jobrun.run_texts($id) t" \
+		"select num_nonnulls(t.error, t.output) from jobrun.attempt_texts($bad, 1) t")" 't
+t
+0
+0'
+	for what in 'select * from jobrun.job_runs' 'select payload from jobrun.job_runs' 'select last_error from jobrun.job_runs' \
+		'select r from jobrun.job_runs r' 'select count(payload) from jobrun.job_runs' 'select output from jobrun.job_attempts' \
+		'select payload from jobrun.job_definitions' 'select * from jobrun.job_runs_archive' 'select * from jobrun.held_runs' \
+		'select * from jobrun.job_effects' "select 1 from jobrun.job_runs where payload ->> 0 = 'x'" \
+		"select jobrun.enqueue('work')" "select jobrun.cancel($waiting)" "select jobrun.retry($bad)" \
+		"select jobrun.pause(queue => 'mail')" "update jobrun.job_runs set priority = 1" 'delete from jobrun.job_runs' \
+		"select * from jobrun.claim(1, 'h', 1, '{work}', '{default}', '{100}', null, null, null, 1000)"; do
+		refused read "$what"
+	done
+	for command in 'enqueue work' 'enqueue --definition nightly' 'slots nightly --replay yesterday' "retry $bad" "cancel $waiting" \
+		'pause --queue mail' 'queue mail --max-running 1' run; do
+		# shellcheck disable=SC2086 # words
+		as read $command
+		assert_equal "$status" 77
+	done
+	q_is 3 'select count(*) from jobrun.job_runs'
+}
+
+@test "admin: all of it through the functions, and no DDL" {
+	granted admin
+	login app
+	handler bad <<<'exit 65'
+	as_ok admin enqueue bad
+	id=$output
+	as admin run
+	as_ok admin retry "$id"
+	as_ok admin cancel "$id"
+	as_ok admin queue mail --max-running 3
+	q "insert into jobrun.job_definitions (name, job_type) values ('nightly', 'work')"
+	as_ok admin pause --queue mail --type bad --definition nightly --reason why
+	as_ok admin resume --queue mail --type bad --definition nightly
+	as_ok admin grant enqueue "$(role app)" --type mail
+	as_ok admin grant enqueue "$(role app)" --revoke
+	as_ok admin grant
+	as_ok admin status
+	as_ok admin list
+	as_ok admin show "$id"
+	as_ok admin logs "$id"
+	sql admin "insert into jobrun.job_definitions (name, job_type) values ('weekly', 'work')" \
+		"update jobrun.job_definitions set priority = 1" "delete from jobrun.job_definitions where name = 'weekly'" \
+		"update jobrun.settings set keep_dead = '1 day'" "select jobrun.enqueue('jobrun.noop')" >/dev/null
+	q_is "$(role admin)" "select distinct who from jobrun.job_audit where object <> 'role $(role admin)'"
+	for what in 'create table jobrun.mine (a int)' 'drop table jobrun.job_runs' 'alter function jobrun.need security invoker' \
+		"update jobrun.job_grants set kind = 'admin'" 'delete from jobrun.job_audit' 'delete from jobrun.schema_migrations'; do
+		refused admin "$what"
+	done
+}
+
+@test "revoke takes all of it away, and only that kind" {
+	granted enqueue run read admin
+	login app
+	for kind in enqueue run read admin; do
+		jr_ok grant "$kind" "$(role app)"
+	done
+	jr_ok grant admin "$(role app)" --revoke
+	refused app "select jobrun.pause(queue => 'mail')"
+	sql app 'select count(*) from jobrun.job_runs' >/dev/null
+	for kind in run read enqueue; do
+		jr_ok grant "$kind" "$(role app)" --revoke
+	done
+	for kind in enqueue run read admin; do
+		jr_ok grant "$kind" "$(role "$kind")" --revoke
+	done
+	q_is '' "select distinct a.grantee::regrole from (
+			select proacl as acl from pg_proc where pronamespace = 'jobrun'::regnamespace
+			union all select relacl from pg_class where relnamespace = 'jobrun'::regnamespace
+			union all select t.attacl from pg_attribute t join pg_class c on c.oid = t.attrelid where c.relnamespace = 'jobrun'::regnamespace
+			union all select nspacl from pg_namespace where nspname = 'jobrun') o
+		cross join lateral aclexplode(o.acl) a
+		where a.grantee <> (select nspowner from pg_namespace where nspname = 'jobrun')"
+	refused app "select jobrun.enqueue('work')"
+}
+
+# --- grants and migrations ---
+
+@test "grants outlive functions and tables that are made anew" {
+	granted enqueue read
+	q "do \$do\$
+		declare v text := (select pg_get_functiondef(oid) from pg_proc where pronamespace = 'jobrun'::regnamespace and proname = 'enqueue_many');
+		begin drop function jobrun.enqueue_many; execute v; end \$do\$"
+	q 'revoke all on all functions in schema jobrun from public'
+	refused enqueue "select jobrun.enqueue_many('work', '{1}')"
+	q 'select jobrun.apply_grants()'
+	sql enqueue "select jobrun.enqueue_many('work', '{1}')" >/dev/null
+	sql read 'select count(*) from jobrun.runs' >/dev/null
+}
+
+@test "jobrun migrate gives them again behind a migration" {
+	local last file version
+
+	login app
+	last=$(find "$TOP"/migrations -name '[0-9]*.sql' | sort | tail -n 1)
+	q 'drop schema jobrun cascade' 'create schema jobrun' "create table jobrun.schema_migrations (version integer primary key,
+		name text not null, checksum text not null, applied_at timestamptz not null default now())"
+	for file in "$TOP"/migrations/[0-9]*.sql; do
+		[ "$file" != "$last" ] || break
+		version=${file##*/}
+		psql_bare -1 "$JOBRUN_DATABASE_URL" -f "$file" >/dev/null
+		q "insert into jobrun.schema_migrations values (${version%%_*}, '$(basename "${version#*_}" .sql)', '$(sha256sum <"$file" | cut -d ' ' -f 1)')"
+	done
+	q "insert into jobrun.job_grants (role, kind) values ('$(role app)', 'enqueue'), ('gone_$JR_DATABASE', 'run')"
+	jr_ok migrate
+	as_ok app enqueue work
+}
+
+# --- everything there is ---
+
+# What each kind may, of every object of the schema. A new one must be entered here: who needs it?
+# Functions: the kinds. Tables and views: rights of each kind: r select, a insert, w update, d delete, D truncate,
+# x references, t trigger; in capitals (R, W) of some columns only. Sequences and types: nobody needs them.
+objects() {
+	cat <<-'text'
+		function add_grant: admin
+		function apply_grants: admin
+		function attempt_texts: read run admin
+		function audit: admin
+		function bucket_counts: admin
+		function bucket_of: admin
+		function call_runners: admin
+		function caller: admin
+		function cancel: enqueue run admin
+		function carve_slot: admin
+		function changed_lines: admin
+		function check_definition: admin
+		function check_duration: admin
+		function check_key: admin
+		function check_name: admin
+		function check_time_zone: admin
+		function check_type: admin
+		function claim: run admin
+		function claim_job: run admin
+		function clock_change: admin
+		function count_bits: admin
+		function count_every: admin
+		function count_in_month: admin
+		function count_local: admin
+		function count_prunable: admin
+		function count_slots: admin
+		function count_up: admin
+		function define: admin
+		function define_all: admin
+		function definition_doc: admin
+		function drop_grant: admin
+		function effect: enqueue run admin
+		function effect_begin: enqueue run admin
+		function effect_claim: enqueue run admin
+		function effect_done: enqueue run admin
+		function effect_end: enqueue run admin
+		function effect_look: enqueue run admin
+		function effect_undo: enqueue run admin
+		function enqueue: enqueue run admin
+		function enqueue_definition: enqueue run admin
+		function enqueue_many: enqueue run admin
+		function enqueue_run: enqueue run admin
+		function exec_claim: run admin
+		function exec_skipped: run admin
+		function fail_slots: admin
+		function fire: run admin
+		function fire_definition: admin
+		function fire_slot: admin
+		function forget_ahead: admin
+		function highest_bit: admin
+		function hours_end: admin
+		function insert_run: admin
+		function is_admin: admin
+		function is_limited: read run admin
+		function is_name: read run admin
+		function is_retried_command: admin
+		function kept_since: admin
+		function known_zone: admin
+		function last_local: admin
+		function last_slot: admin
+		function local_peak: admin
+		function local_reached: admin
+		function lock_waiting: admin
+		function may: admin
+		function may_enqueue: admin
+		function month_days: admin
+		function need: enqueue read run admin
+		function new_run: admin
+		function new_run_of: admin
+		function next_local: admin
+		function next_slot: admin
+		function next_slots: enqueue read run admin
+		function nth_key: admin
+		function overlapping: admin
+		function parse_every: admin
+		function parse_schedule: admin
+		function parse_schedule_field: admin
+		function parse_schedule_item: admin
+		function parse_schedule_number: admin
+		function pause: admin
+		function pause_reason: admin
+		function prune_kinds: admin
+		function prune_rule: admin
+		function prune_some: admin
+		function prune_step: run admin
+		function raise_alarm: run admin
+		function rate_left: read run admin
+		function read_definition: admin
+		function read_options: admin
+		function record_slots: admin
+		function replay: admin
+		function restore_slots: admin
+		function resume: admin
+		function retry: admin
+		function rights: admin
+		function run_status: enqueue read run admin
+		function run_texts: read run admin
+		function set_queue: admin
+		function settle_done: run admin
+		function slot_text: read run admin
+		function stats_of: admin
+		function sum_hours: admin
+		function take_new_runs: admin
+		function undefine: admin
+		schema: enqueue=U read=U run=U admin=U
+		sequence job_audit_id_seq:
+		sequence job_definitions_id_seq:
+		sequence job_runs_id_seq:
+		sequence new_runs_nr_seq:
+		table job_attempts: read=R run=rawd admin=rawd
+		table job_audit: read=r run=r admin=r
+		table job_definitions: read=R run=r admin=rawd
+		table job_effects: run=rawd admin=rawd
+		table job_grants: read=r run=r admin=r
+		table job_queues: read=r run=rW admin=rW
+		table job_runners: read=r run=rawd admin=rawd
+		table job_runs: read=R run=rawd admin=rawd
+		table job_runs_archive: read=R run=rawd admin=rawd
+		table job_slots: read=r run=rawd admin=rawd
+		table job_stats: read=r run=rawd admin=rawd
+		table job_types: read=r run=r admin=r
+		table new_runs: enqueue=A run=A admin=rA
+		table schema_migrations: read=r run=r admin=r
+		table settings: read=r run=r admin=rw
+		type defined:
+		type enqueued:
+		type prune_rule:
+		type run_options:
+		type schedule_fields:
+		view attempts: read=r run=r admin=r
+		view held_runs: run=r admin=r
+		view runs: read=r run=r admin=r
+	text
+}
+
+# The columns that a role may read or write where it may not those of the whole table.
+columns() {
+	cat <<-'text'
+		enqueue insert new_runs: job_type payload options run
+		read select job_attempts: run_id claim_seq attempt runner_id pid started_at finished_at cpu_ms max_rss_kb output_dropped exit_status outcome error_code host
+		read select job_definitions: id anchor_at next_slot_at paused_until created_at updated_at timeout backoff_base backoff_cap catch_up_grace max_attempts priority enabled name job_type schedule time_zone queue concurrency_key on_dead catch_up overlap paused_reason description
+		read select job_runs: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code output_dropped
+		read select job_runs_archive: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code archived_at output_dropped
+		run insert new_runs: job_type payload options run
+		run update job_queues: rate_window_start rate_used
+		admin insert new_runs: job_type payload options run
+		admin update job_queues: rate_window_start rate_used
+	text
+}
+
+# The kinds in their order, each with the role of this test.
+kinds_sql() {
+	echo "(values (1, 'enqueue', '$(role enqueue)'), (2, 'read', '$(role read)'), (3, 'run', '$(role run)'), (4, 'admin', '$(role admin)')) k(nr, kind, role)"
+}
+
+found_objects() {
+	q "select 'function ' || p.proname || ':' || coalesce(' ' || string_agg(k.kind, ' ' order by k.nr)
+			filter (where has_function_privilege(k.role, p.oid, 'execute')), '')
+		from pg_proc p cross join $(kinds_sql) where p.pronamespace = 'jobrun'::regnamespace group by p.oid, p.proname
+		union all
+		select case c.relkind when 'v' then 'view ' else 'table ' end || c.relname || ':' || coalesce(
+			(select string_agg(' ' || k.kind || '=' || g.given, '' order by k.nr) from $(kinds_sql) cross join lateral (
+				select string_agg(case when has_table_privilege(k.role, c.oid, r.name) then r.letter
+						when r.letter in ('r', 'a', 'w', 'x') and has_any_column_privilege(k.role, c.oid, r.name) then upper(r.letter) end, ''
+						order by r.nr) as given
+				from (values (1, 'select', 'r'), (2, 'insert', 'a'), (3, 'update', 'w'), (4, 'delete', 'd'), (5, 'truncate', 'D'),
+					(6, 'references', 'x'), (7, 'trigger', 't')) r(nr, name, letter)) g
+			where g.given <> ''), '')
+		from pg_class c where c.relnamespace = 'jobrun'::regnamespace and c.relkind in ('r', 'v', 'm', 'p', 'f')
+		union all
+		select 'sequence ' || c.relname || ':' || coalesce(' ' || string_agg(k.kind, ' ' order by k.nr)
+			filter (where case when c.relkind = 'S' then has_sequence_privilege(k.role, c.oid, 'usage, select, update') end), '')
+		from pg_class c cross join $(kinds_sql) where c.relnamespace = 'jobrun'::regnamespace and c.relkind = 'S' group by c.relname
+		union all
+		select 'type ' || t.typname || ':' from pg_type t left join pg_class c on c.oid = t.typrelid
+		where t.typnamespace = 'jobrun'::regnamespace and (t.typrelid = 0 or c.relkind = 'c') and t.typcategory <> 'A'
+		union all
+		select 'schema:' || string_agg(' ' || k.kind || '=' || case when has_schema_privilege(k.role, 'jobrun', 'usage') then 'U' else '' end
+			|| case when has_schema_privilege(k.role, 'jobrun', 'create') then 'C' else '' end, '' order by k.nr) from $(kinds_sql)" |
+		sort
+}
+
+found_columns() {
+	q "select k.kind || ' ' || r.name || ' ' || c.relname || ': ' || string_agg(a.attname, ' ' order by a.attnum)
+		from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+		cross join $(kinds_sql) cross join (values ('select'), ('insert'), ('update'), ('references')) r(name)
+		where c.relnamespace = 'jobrun'::regnamespace and c.relkind in ('r', 'v')
+			and not has_table_privilege(k.role, c.oid, r.name) and has_column_privilege(k.role, c.oid, a.attnum, r.name)
+		group by k.nr, k.kind, r.name, c.relname order by k.nr, r.name, c.relname"
+}
+
+@test "every function, table, view, sequence and type: who may, exactly" {
+	granted enqueue read run admin
+	objects | sort >expected
+	found_objects >found
+	diff expected found
+	columns >expected
+	found_columns >found
+	diff expected found
+}
+
+@test "PUBLIC has nothing" {
+	q_is '' "select p.proname from pg_proc p where p.pronamespace = 'jobrun'::regnamespace and has_function_privilege('public', p.oid, 'execute')
+		union all
+		select c.relname from pg_class c where c.relnamespace = 'jobrun'::regnamespace and c.relkind in ('r', 'v', 'm', 'p', 'f')
+			and (has_table_privilege('public', c.oid, 'select, insert, update, delete, truncate, references, trigger')
+				or has_any_column_privilege('public', c.oid, 'select, insert, update, references'))
+		union all
+		select c.relname from pg_class c where c.relnamespace = 'jobrun'::regnamespace and case when c.relkind = 'S'
+			then has_sequence_privilege('public', c.oid, 'usage, select, update') end
+		union all
+		select 'jobrun' where has_schema_privilege('public', 'jobrun', 'usage') or has_schema_privilege('public', 'jobrun', 'create')"
+}
+
+@test "every function that runs with its owner's rights has the pinned search_path" {
+	q_is '' "select p.proname, p.proconfig from pg_proc p where p.pronamespace = 'jobrun'::regnamespace
+		and p.prosecdef and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
+	# And what has another one, or none, must be known: they are called inside others, or are one expression.
+	q_is 'bucket_of,caller,count_bits,highest_bit,is_limited,is_name,rate_left' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
+		where p.pronamespace = 'jobrun'::regnamespace and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
+	# Views too are read with their owner's rights.
+	q_is 'attempts,runs' "select string_agg(relname, ',' order by relname) from pg_class where relnamespace = 'jobrun'::regnamespace
+		and relkind = 'v' and 'security_barrier=true' = any (reloptions)"
+}
+
+# --- attacks ---
+
+@test "tables, functions and operators of the caller's own change nothing of what enqueue does" {
+	granted enqueue
+	q "create schema evil authorization \"$(role enqueue)\""
+	q "insert into jobrun.job_definitions (name, job_type, queue, priority) values ('work', 'work', 'mail', 7)"
+	cat >attack.sql <<-'sql'
+		create function evil.trip(text, text) returns boolean language plpgsql as
+			$$ begin raise exception 'tripped as %', current_user using errcode = 'JR666'; end $$;
+		create operator evil.= (leftarg = text, rightarg = text, function = evil.trip);
+		create operator evil.~ (leftarg = text, rightarg = text, function = evil.trip);
+		create operator evil.<> (leftarg = text, rightarg = text, function = evil.trip);
+		create operator evil.~~ (leftarg = text, rightarg = text, function = evil.trip);
+		create function evil.now() returns timestamptz language plpgsql as
+			$$ begin raise exception 'tripped as %', current_user using errcode = 'JR666'; end $$;
+		create function evil.octet_length(text) returns integer language plpgsql as
+			$$ begin raise exception 'tripped as %', current_user using errcode = 'JR666'; end $$;
+		create function evil.current_setting(text) returns text language sql as $$ select 'jobrun' $$;
+		create function evil.current_setting(text, boolean) returns text language sql as $$ select '1' $$;
+		create function evil.pg_has_role(name, oid, text) returns boolean language sql as $$ select true $$;
+		create function evil.is_name(text) returns boolean language sql as $$ select true $$;
+		create function evil.check_name(text, text) returns void language sql as $$ select $$;
+		create type evil.enqueued as (id text);
+		create table evil.job_runs (id bigint, job_type text, payload jsonb);
+		create temp table job_runs (id bigint, job_type text, payload jsonb);
+		create temp table job_definitions (name text, queue text);
+		insert into job_definitions values ('work', 'stolen');
+		create temp table job_grants (role text, kind text, job_types text[]);
+		insert into job_grants values (session_user, 'admin', null);
+		create temp table pg_roles (rolname name, oid oid);
+		insert into pg_roles values (session_user, 10);
+		create temp table pg_namespace (nspname name, nspowner oid);
+		insert into pg_namespace values ('jobrun', (select oid from pg_catalog.pg_roles where rolname operator(pg_catalog.=) session_user));
+		set search_path = pg_temp, evil, pg_catalog, jobrun;
+		select jobrun.enqueue('work', '{"a": 1}', idempotency_key => 'k', unique_key => 'u', concurrency_key => 'c');
+		select jobrun.enqueue('work', '{"a": 1}', idempotency_key => 'k');
+		select jobrun.enqueue_many('work', array['1', '2']::pg_catalog.jsonb[]);
+		insert into jobrun.new_runs (job_type, payload, run) values ('work', '4', '{"run_in": "1 second"}');
+		select status from jobrun.run_status('{1,2,3,4}');
+		select jobrun.cancel(4);
+		select jobrun.effect('e');
+		select (jobrun.enqueue_run('work', on_conflict => 'replace', unique_key => 'u2')).id;
+		select verdict from jobrun.effect_begin('f', null, null);
+		select verdict from jobrun.effect_claim('g', null, null, 'word');
+		select verdict from jobrun.effect_look('g');
+	sql
+	run psql_bare "$(direct enqueue)" -f attack.sql
+	assert_output '1
+1
+2
+3
+queued
+queued
+queued
+queued
+cancelled
+t
+5
+go
+go
+open'
+	assert_equal "$status" 0
+	q_is "5|mail|7|$(role enqueue)" 'select count(*), queue, priority, created_by from jobrun.job_runs group by 2, 3, 4'
+	q_is 0 'select count(*) from evil.job_runs'
+	# Nor does it get what it may not have.
+	for what in "select jobrun.enqueue('No Name')" "select jobrun.enqueue('jobrun.noop')"; do
+		{
+			sed '/^select jobrun.enqueue/,$d; s/^create schema.*//' attack.sql | grep -E 'temp table|^insert into (job_|pg_)|^set '
+			echo "$what;"
+		} >more.sql
+		run psql_bare -v VERBOSITY=sqlstate "$(direct enqueue)" -f more.sql
+		assert_output --partial 'ERROR:  JR065'
+	done
+}
+
+@test "no error shows a run of another role" {
+	granted enqueue
+	id=$(enqueue work '{"secret": 1}' --unique k)
+	q "update jobrun.job_runs set created_at = now() - interval '2 years', checkpoint = '{\"secret\": 2}', last_error = 'secret' where id = $id"
+	run sql enqueue "select jobrun.enqueue('work', '1', unique_key => 'k', on_conflict => 'replace', run_at => now() + interval '99 years 11 months')"
+	assert_output "$id"
+}
+
+@test "a caller cannot pass for another" {
+	granted enqueue
+	theirs=$(enqueue work)
+	owner=$(q "select rolname from pg_roles where oid = (select nspowner from pg_namespace where nspname = 'jobrun')")
+	refused enqueue "set role \"$owner\""
+	refused enqueue "set session authorization \"$owner\""
+	refused enqueue "select set_config('role', '$owner', false)" '(42501|22023)'
+	assert_equal "$(sql enqueue "select set_config('jobrun.run_id', '1', false)" "select set_config('jobrun.claim', '0', false)" \
+		"select count(*) from jobrun.run_status('{$theirs}')" "select jobrun.cancel($theirs) is null")" '1
+0
+0
+t'
+	run_is "$theirs" queued
+}

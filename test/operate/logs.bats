@@ -1,0 +1,329 @@
+#!/usr/bin/env bats
+# jobrun logs and show of a run that is running, and jobrun logs -f. What a runner tells at its heartbeats is written here
+# by hand.
+
+load ../lib/common
+
+setup() {
+	common_setup
+	follower=
+}
+
+teardown() {
+	if [ -n "$follower" ]; then
+		kill -KILL "$follower" 2>/dev/null || true
+		wait "$follower" 2>/dev/null || true
+	fi
+	common_teardown
+}
+
+# A waiting run of type work.
+waiting_run() {
+	q "insert into jobrun.job_runs (job_type, max_attempts) values ('work', 5) returning id"
+}
+
+# begin ID: the next attempt.
+begin() {
+	q "update jobrun.job_runs set status = 'running', claim_seq = claim_seq + 1, attempts = attempts + 1, runner_id = 1,
+		locked_by = 'somewhere', locked_until = now() + interval '1 hour', started_at = now() where id = $1"
+}
+
+# tell ID OUTPUT [DROPPED]: what it has printed so far.
+tell() {
+	q "update jobrun.job_runs set output = '$2', output_dropped = ${3:-0} where id = $1"
+}
+
+# end ID STATUS OUTCOME OUTPUT [DROPPED [ERROR]]
+end() {
+	q "with ended as (
+			update jobrun.job_runs set status = '$2', locked_until = null, output = null, output_dropped = null,
+				finished_at = case when '$2' in ('succeeded', 'dead', 'cancelled') then now() end,
+				attempts = attempts - ('$2' = 'queued')::integer, snoozes = snoozes + ('$3' = 'later')::integer,
+				last_error = nullif('${6:-}', ''), run_at = now() + interval '1 hour'
+			where id = $1 returning *)
+		insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, started_at, output, output_dropped)
+		select id, claim_seq, attempts + ('$2' = 'queued')::integer, '$3', started_at, '$4', ${5:-0} from ended"
+}
+
+# follow ID: in the background; out and err are what it prints. A shell starts those with INT ignored.
+follow() {
+	(exec env --default-signal=INT "$JOBRUN" logs -f "$1") >out 2>err 3>&- &
+	follower=$!
+}
+
+# followed STATUS: it has ended, with that.
+followed() {
+	local status=0
+
+	wait_until 15 is_gone "$follower"
+	wait "$follower" || status=$?
+	follower=
+	assert_equal "$status" "$1"
+}
+
+# printed TEXT: so far, to the byte.
+printed() {
+	printf "$1" | cmp -s - out || {
+		cat out
+		return 1
+	}
+}
+
+@test "logs and show of a running run: what it has printed so far" {
+	id=$(waiting_run)
+	begin "$id"
+	end "$id" failed failed 'of the first
+'
+	begin "$id"
+	jr_ok logs "$id"
+	assert_equal "$output" ''
+	jr_ok show "$id"
+	refute_output --partial 'output'
+	tell "$id" 'so far
+and' 17
+	jr_ok logs "$id"
+	assert_equal "$output" 'so far
+and'
+	assert_equal "$stderr" 'jobrun: 17 bytes in the middle were not kept'
+	jr_ok logs "$id" --attempt 2
+	assert_equal "$output" 'so far
+and'
+	jr_ok logs "$id" --attempt 1
+	assert_equal "$output" 'of the first'
+	jr_ok logs "$id" --json
+	assert_equal "$(jq -c '[.status, .attempt, .claim_seq, .output, .output_dropped]' <<<"$output")" \
+		'["running",2,2,"so far\nand",17]'
+	jr_ok show "$id"
+	assert_output --partial $'\noutput so far\nso far\nand'
+	refute_line 'output of the last attempt'
+	jr_ok show "$id" --json
+	assert_equal "$(jq -c '[.output, .output_dropped, .attempt_list[0].output]' <<<"$output")" '["so far\nand",17,"of the first\n"]'
+	end "$id" dead dead 'of the second'
+	jr_ok show "$id"
+	assert_output --partial $'\noutput of the last attempt\nof the second'
+	jr_ok show "$id" --json
+	assert_equal "$(jq -c '[.output, .output_dropped]' <<<"$output")" '[null,null]'
+}
+
+@test "show: progress of a running run" {
+	id=$(waiting_run)
+	begin "$id"
+	q "update jobrun.job_runs set progress = '{\"done\": 3, \"of\": 9}' where id = $id"
+	jr_ok show "$id"
+	assert_line --regexp '^progress +\{"of": 9, "done": 3\}$'
+	jr_ok show "$id" --json
+	assert_equal "$(jq -c .progress <<<"$output")" '{"of":9,"done":3}'
+	end "$id" succeeded succeeded ''
+}
+
+@test "logs --attempt: of several attempts with one number the newest" {
+	id=$(waiting_run)
+	begin "$id"
+	end "$id" queued later 'not now'
+	begin "$id"
+	end "$id" dead dead 'no'
+	jr_ok logs "$id" --attempt 1
+	assert_equal "$output" 'no'
+	jr_ok retry "$id"
+	begin "$id"
+	tell "$id" 'again'
+	jr_ok logs "$id" --attempt 1
+	assert_equal "$output" 'again'
+	end "$id" dead dead 'again no'
+	jr_ok logs --help
+	assert_output --partial 'the newest of that number'
+}
+
+@test "logs -f: what comes, as it comes, byte for byte; 0 when the run has succeeded" {
+	id=$(waiting_run)
+	begin "$id"
+	tell "$id" 'one
+tw'
+	follow "$id"
+	wait_until 10 printed 'one\ntw'
+	tell "$id" 'one
+two
+'
+	wait_until 10 printed 'one\ntwo\n'
+	end "$id" succeeded succeeded 'one
+two
+three'
+	followed 0
+	printed 'one\ntwo\nthree'
+	assert_file_empty err
+}
+
+@test "logs -f: a run that waits is waited for, and its attempts follow each other" {
+	id=$(waiting_run)
+	follow "$id"
+	wait_until 10 q_is 1 "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+	begin "$id"
+	tell "$id" 'first'
+	wait_until 10 printed 'first'
+	end "$id" failed failed 'first!
+'
+	wait_until 10 printed 'first!\n'
+	# Two attempts between two looks, one of them without output.
+	q 'begin' "update jobrun.job_runs set status = 'running', claim_seq = 2, attempts = 2, runner_id = 1, locked_by = 'x',
+			locked_until = now(), started_at = now() where id = $id" \
+		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome) values ($id, 2, 2, 'lost')" \
+		"update jobrun.job_runs set status = 'running', claim_seq = 3, attempts = 3, output = 'third' where id = $id" 'commit'
+	wait_until 10 printed 'first!\nthird'
+	end "$id" dead dead 'third.
+' 0 'exit 65: no
+such user'
+	followed 1
+	printed 'first!\nthird.\n'
+	assert_equal "$(cat err)" "-- attempt 2 of 5
+-- attempt 3 of 5
+jobrun: run $id is dead: exit 65: no"
+}
+
+@test "logs -f of a run that is over: its last attempt, and its status" {
+	id=$(waiting_run)
+	begin "$id"
+	end "$id" failed failed 'first'
+	begin "$id"
+	end "$id" succeeded succeeded 'second'
+	jr_ok logs -f "$id"
+	assert_equal "$output" second
+	assert_equal "$stderr" ''
+	id=$(waiting_run)
+	jr_ok cancel "$id"
+	jr logs --follow "$id"
+	assert_equal "$status" 1
+	assert_equal "$output" ''
+	assert_equal "$stderr" "jobrun: run $id is cancelled"
+	jr logs -f 999999
+	assert_equal "$status" 1
+	assert_regex "$stderr" 'there is no run 999999'
+}
+
+@test "logs -f: a run that is deleted meanwhile is exit 1" {
+	id=$(waiting_run)
+	begin "$id"
+	tell "$id" 'one'
+	follow "$id"
+	wait_until 10 printed one
+	q "delete from jobrun.job_runs where id = $id"
+	followed 1
+	assert_regex "$(cat err)" "there is no run $id"
+}
+
+@test "logs -f: output longer than what is kept comes once, and a hole is said" {
+	id=$(waiting_run)
+	begin "$id"
+	# As a runner keeps it: the first 16 KiB, a line, the last 48 KiB of the first N lines.
+	keep() {
+		seq -f 'line %g' "$1" >all
+		if [ "$(wc -c <all)" -le 65536 ]; then
+			cp all kept
+			dropped=0
+		else
+			dropped=$(($(wc -c <all) - 65536))
+			(head -c 16384 all && printf '\n[... %d bytes dropped ...]\n' "$dropped" && tail -c 49152 all) >kept
+		fi
+		q <<-sql
+			\\set kept \`cat kept\`
+			update jobrun.job_runs set output = :'kept' || e'\\n', output_dropped = $dropped where id = $id;
+		sql
+	}
+	keep 6000
+	follow "$id"
+	for n in 6000 7000 8500 10000; do
+		keep "$n"
+		wait_until 10 cmp all out
+	done
+	assert_file_empty err
+	keep 50000
+	wait_until 10 test -s err
+	assert_equal "$(cat err)" '-- more was printed than was kept; from the beginning:'
+	wait_until 10 eval '[ "$(tail -n 1 out)" = "line 50000" ]'
+	end "$id" succeeded succeeded ''
+	followed 0
+}
+
+@test "logs -f: a cut connection is no news, a database that stays away is exit 75" {
+	own_cluster
+	id=$(waiting_run)
+	begin "$id"
+	tell "$id" one
+	follow "$id"
+	wait_until 10 printed one
+	terminate_backends
+	tell "$id" 'one two'
+	wait_until 10 printed 'one two'
+	restart_server
+	tell "$id" 'one two three'
+	wait_until 20 printed 'one two three'
+	assert_file_empty err
+	stop_server
+	wait_until 60 is_gone "$follower"
+	followed 75
+	assert_equal "$(wc -l <err)" 1
+}
+
+@test "logs -f: INT ends it at once, and so does a reader who has gone" {
+	id=$(waiting_run)
+	begin "$id"
+	tell "$id" one
+	for sig in INT TERM; do
+		follow "$id"
+		wait_until 10 printed one
+		kill "-$sig" "$follower"
+		followed $((128 + $(kill -l "$sig")))
+	done
+	"$JOBRUN" logs -f "$id" 2>err 3>&- > >(head -c 3 >out) &
+	follower=$!
+	wait_until 10 printed one
+	followed 0
+	assert_file_empty err
+	end "$id" succeeded succeeded ''
+}
+
+@test "logs -f on a terminal: made visible, with progress and what is waited for" {
+	id=$(waiting_run)
+	q "update jobrun.job_runs set run_at = now() + interval '1 hour' where id = $id"
+	TERM=xterm timeout 60 script -qfec "$JOBRUN logs -f $id" /dev/null </dev/null >out 2>&1 3>&- &
+	follower=$!
+	wait_until 10 grep -q "^-- run $id waits, due in" out
+	begin "$id"
+	q "update jobrun.job_runs set output = e'\\033]0;x\\007', progress = '{\"done\": 1}' where id = $id"
+	wait_until 10 grep -qF '{"done": 1}' out
+	q "update jobrun.job_runs set progress = '{\"done\": 2}' where id = $id"
+	wait_until 10 grep -qF '{"done": 2}' out
+	end "$id" failed failed 'x'
+	begin "$id"
+	end "$id" dead dead 'last'
+	followed 1
+	run tr -d '\r' <out
+	refute_output --partial $'\033]'
+	assert_line '\x1b]0;x\x07'
+	assert_line -- '-- progress: {"done": 1}'
+	assert_equal "$(grep -c progress out)" 2
+	assert_line -- '-- attempt 2 of 5'
+	assert_line last
+	assert_line "jobrun: run $id is dead"
+}
+
+@test "logs -f excludes --attempt and --json" {
+	for option in '--attempt 1' --json; do
+		# shellcheck disable=SC2086 # words
+		jr logs -f 1 $option
+		assert_equal "$status" 64
+		assert_equal "${#stderr_lines[@]}" 1
+	done
+}
+
+@test "logs -f of a real run" {
+	handler work <<<'echo begun; until [ -e go ]; do sleep 0.05; done; echo ended'
+	id=$(enqueue work)
+	follow "$id"
+	bg_runner --lease 4s --heartbeat 500ms
+	wait_until 10 printed 'begun\n'
+	run_is "$id" running
+	touch "$JOBRUN_HANDLERS/go"
+	followed 0
+	printed 'begun\nended\n'
+	wait_runner
+}

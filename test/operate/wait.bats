@@ -1,0 +1,230 @@
+#!/usr/bin/env bats
+# jobrun wait and jobrun enqueue --wait: until it is over, then the result.
+
+load ../lib/common
+
+setup() {
+	common_setup
+	role=
+	waiter=
+}
+
+teardown() {
+	if [ -n "$waiter" ]; then
+		kill -KILL "$waiter" 2>/dev/null || true
+		wait "$waiter" 2>/dev/null || true
+	fi
+	common_teardown
+	[ -z "$role" ] || admin "drop role $role"
+}
+
+# end ID STATUS [RESULT [ERROR]]: what a runner would write.
+end() {
+	q "update jobrun.job_runs set status = '$2', claim_seq = 3, attempts = 3, finished_at = now(),
+		result = nullif('${3:-}', '')::jsonb, last_error = nullif('${4:-}', '') where id = $1"
+}
+
+# waiting ARGUMENT...: in the background; out and err are what it prints. It has looked at least once.
+waiting() {
+	(exec env --default-signal=INT "$JOBRUN" "$@") >out 2>err 3>&- 4>&- &
+	waiter=$!
+	wait_until 10 q_is 1 "select count(*) from pg_stat_activity where datname = current_database() and query ~ 'run_status|commit'
+		and pid <> pg_backend_pid() and backend_type = 'client backend'"
+}
+
+# ended STATUS
+ended() {
+	local status=0
+
+	wait_until 15 is_gone "$waiter"
+	wait "$waiter" || status=$?
+	waiter=
+	assert_equal "$status" "$1"
+}
+
+@test "0 when all have succeeded; their results, in the order of the ids" {
+	a=$(enqueue work) b=$(enqueue work) c=$(enqueue work)
+	end "$a" succeeded '{"rows":  1}'
+	end "$b" succeeded
+	end "$c" succeeded '[2]'
+	jr_ok wait "$c" "$b" "$a"
+	assert_equal "$output" $'[2]\n{"rows": 1}'
+	assert_equal "$stderr" ''
+	jr_ok wait --json "$c" "$b" "$a"
+	assert_equal "$(jq -c '[.[] | [.id, .job_type, .status, .attempts, .max_attempts, .result]]' <<<"$output")" \
+		"[[$c,\"work\",\"succeeded\",3,5,[2]],[$b,\"work\",\"succeeded\",3,5,null],[$a,\"work\",\"succeeded\",3,5,{\"rows\":1}]]"
+}
+
+@test "1 when one is dead, cancelled or not there, a line for each; results of the others all the same" {
+	a=$(enqueue work) b=$(enqueue send_mail) c=$(enqueue work) d=$(enqueue work)
+	end "$a" succeeded '{"rows":1}'
+	end "$b" dead '' $'no such user\nTraceback'
+	jr_ok cancel "$c"
+	end "$d" dead
+	jr wait "$a" "$b" "$c" "$d" 999999
+	assert_equal "$status" 1
+	assert_equal "$output" '{"rows": 1}'
+	assert_equal "$stderr" "jobrun: run $b (send_mail) is dead after 3 of 5 attempts: no such user; look with jobrun logs $b
+jobrun: run $c (work) is cancelled
+jobrun: run $d (work) is dead after 3 of 5 attempts; look with jobrun logs $d
+jobrun: there is no run 999999 that you may see"
+	jr wait --json "$b" 999999
+	assert_equal "$status" 1
+	assert_equal "$(jq -c '[.[] | [.id, .status, .error]]' <<<"$output")" \
+		"[[$b,\"dead\",\"no such user\\nTraceback\"],[999999,null,null]]"
+	# Where both go to one place the lines stand behind the document.
+	"$JOBRUN" wait --json "$b" 999999 >both 2>&1 || true
+	assert_equal "$(head -n -2 both | jq -c 'map(.id)')" "[$b,999999]"
+}
+
+@test "75 when the time is over; --timeout 0 looks once" {
+	a=$(enqueue work) b=$(enqueue work)
+	end "$a" succeeded '{"rows":1}'
+	jr wait --timeout 0 "$a" "$b"
+	assert_equal "$status" 75
+	assert_equal "$output" '{"rows": 1}'
+	assert_equal "$stderr" "jobrun: 1 of 2 runs are not over after 0s; one is run $b (work), which is queued"
+	jr wait --timeout 300ms "$b"
+	assert_equal "$status" 75
+	assert_equal "$stderr" "jobrun: run $b (work) is not over after 300ms: it is queued"
+	jr_ok wait --timeout 0 "$a"
+}
+
+@test "wrong arguments are exit 64" {
+	for arguments in '' x 0 -1 '1 2 x' '--timeout 5 1'; do
+		# shellcheck disable=SC2086 # words
+		jr wait $arguments
+		assert_equal "$status" 64
+		assert_equal "$output" ''
+	done
+	# shellcheck disable=SC2046
+	jr wait $(seq 10001)
+	assert_equal "$status" 64
+	assert_regex "$stderr" '10001 ids; at most 10000'
+	# shellcheck disable=SC2046
+	jr wait --json $(seq 10000)
+	assert_equal "$status" 1
+	assert_equal "$(jq length <<<"$output")" 10000
+}
+
+@test "it waits, and ends soon after the run has" {
+	id=$(enqueue work)
+	waiting wait "$id"
+	end "$id" succeeded '"done"'
+	ended 0
+	assert_equal "$(cat out)" '"done"'
+	assert_file_empty err
+}
+
+@test "a run that is tried again is waited for" {
+	id=$(enqueue work)
+	q "update jobrun.job_runs set status = 'failed', claim_seq = 1, attempts = 1 where id = $id"
+	jr wait --timeout 0 "$id"
+	assert_equal "$status" 75
+	assert_regex "$stderr" 'it is retrying'
+}
+
+@test "a cut connection is no news, a database that stays away is exit 75" {
+	own_cluster
+	id=$(enqueue work)
+	waiting wait "$id"
+	terminate_backends
+	restart_server
+	end "$id" succeeded '1'
+	ended 0
+	assert_file_empty err
+	id=$(enqueue work)
+	waiting wait "$id" --timeout 6s
+	stop_server
+	ended 75
+	assert_equal "$(wc -l <err)" 1
+	JR_TIMEOUT=60 jr wait "$id"
+	assert_equal "$status" 75
+	assert_equal "${#stderr_lines[@]}" 1
+}
+
+@test "INT and TERM end it" {
+	id=$(enqueue work)
+	for sig in INT TERM; do
+		waiting wait "$id"
+		kill "-$sig" "$waiter"
+		ended $((128 + $(kill -l "$sig")))
+	done
+}
+
+@test "enqueue --wait: the result is all that is printed" {
+	handler add <<'sh'
+read -r payload
+echo "{\"result\": $(($(jq .a <<-end
+	$payload
+	end
+) + 1))}" >>"$JOBRUN_OUT"
+sh
+	handler fail <<<'echo "no luck" >&2; exit 65'
+	"$JOBRUN" enqueue add '{"a":41}' --wait >out 2>err 3>&- 4>&- &
+	waiter=$!
+	wait_until 10 q_is 1 'select count(*) from jobrun.job_runs'
+	jr_ok run
+	ended 0
+	assert_equal "$(cat out)" 42
+	assert_file_empty err
+	"$JOBRUN" enqueue fail --wait --json >out 2>err 3>&- 4>&- &
+	waiter=$!
+	wait_until 10 q_is 2 'select count(*) from jobrun.job_runs'
+	jr run
+	ended 1
+	assert_equal "$(jq -c '[.job_type, .status]' out)" '["fail","dead"]'
+	assert_regex "$(cat err)" '^jobrun: run [0-9]+ \(fail\) is dead after 1 of 5 attempts: .*no luck.*; look with jobrun logs [0-9]+$'
+	jr enqueue add --wait --wait-timeout 0
+	assert_equal "$status" 75
+	assert_equal "$output" ''
+	jr_ok enqueue -n add --wait
+	assert_equal "$output" 'would queue add: queue default, priority 100, due now'
+}
+
+@test "enqueue --wait of a run that was there already: its result; with --strict exit 1" {
+	id=$(enqueue work -k once)
+	end "$id" succeeded '{"rows":7}'
+	jr_ok enqueue work -k once --wait
+	assert_equal "$output" '{"rows": 7}'
+	jr enqueue work -k once --wait --strict
+	assert_equal "$status" 1
+	assert_equal "$output" '{"rows": 7}'
+	assert_equal "$stderr" "jobrun: run $id was there already: it is succeeded"
+}
+
+@test "enqueue --wait on a terminal says the id on stderr" {
+	id=$(enqueue work -k once)
+	end "$id" succeeded 7
+	TERM=xterm run script -qec "$JOBRUN enqueue work -k once --wait 2>&1 >out" /dev/null
+	assert_equal "$status" 0
+	assert_output --partial "run $id"
+	assert_equal "$(cat out)" 7
+}
+
+@test "a role that may enqueue sees its own runs and their results; a reader no results" {
+	role=app_$JR_DATABASE
+	q "create role $role login" "select jobrun.add_grant('enqueue', '$role')" >/dev/null
+	other=$(enqueue work)
+	own=$("$JOBRUN" enqueue -d "${JOBRUN_DATABASE_URL/user=jobrun/user=$role}" work)
+	end "$own" succeeded '"secret"'
+	end "$other" succeeded '"secret"'
+	jr wait -d "${JOBRUN_DATABASE_URL/user=jobrun/user=$role}" "$own" "$other"
+	assert_equal "$status" 1
+	assert_equal "$output" '"secret"'
+	assert_equal "$stderr" "jobrun: there is no run $other that you may see"
+	q "select jobrun.drop_grant('enqueue', '$role')" "select jobrun.add_grant('read', '$role')" >/dev/null
+	jr wait -d "${JOBRUN_DATABASE_URL/user=jobrun/user=$role}" "$other"
+	assert_equal "$status" 0
+	assert_equal "$output" ''
+	q "drop owned by $role"
+}
+
+@test "a result moves no cursor of a terminal, and is as it is elsewhere" {
+	id=$(enqueue work)
+	q "update jobrun.job_runs set status = 'succeeded', finished_at = now(), result = '\"\\u009b2J\"' where id = $id"
+	jr_ok wait "$id"
+	assert_output $'"\xc2\x9b2J"'
+	run timeout 20 script -qec "$(printf '%q ' "$JOBRUN" wait "$id")" /dev/null
+	assert_output --partial '\x9b2J'
+}

@@ -1,0 +1,222 @@
+#!/usr/bin/env bats
+# The lease: who holds a run, for how long, and whose result counts.
+
+load ../lib/common
+
+# A handler that says when it began and lives until it is told otherwise.
+long_handler() {
+	handler long <<-'sh'
+		echo "$JOBRUN_RUN_ID" >> "$TMPDIR/began"
+		exec sleep 60
+	sh
+}
+
+# A second host: places and state of its own.
+other_host() {
+	jr run --state-dir "$BATS_TEST_TMPDIR/other" --lease 2s "$@"
+}
+
+lease_has_ended() {
+	q_is t "select locked_until < now() from jobrun.job_runs where id = $1"
+}
+
+@test "a long run is heartbeaten: one attempt, however many leases it takes" {
+	handler long <<<'sleep 5; echo done'
+	id=$(enqueue long)
+	jr_ok run --lease 2s
+	q_is 'succeeded|1|1' "select status, attempts, claim_seq from jobrun.job_runs where id = $id"
+}
+
+@test "another runner leaves a run alone while it is heartbeaten" {
+	long_handler
+	id=$(enqueue long)
+	bg_runner --lease 2s
+	wait_until 10 run_is "$id" running
+	for _ in 1 2 3 4 5 6; do
+		sleep 0.5
+		other_host
+		[ "$status" -eq 0 ]
+	done
+	q_is 'running|1' "select status, claim_seq from jobrun.job_runs where id = $id"
+}
+
+@test "a runner killed by SIGKILL takes its handlers with it, and the run is tried again" {
+	long_handler
+	id=$(enqueue long --backoff 0)
+	bg_runner --lease 2s
+	wait_until 10 test -s "$TMPDIR/began"
+	handler_pid=$(pgrep -f '^sleep 60' -P "$runner_pid")
+	kill -KILL "$runner_pid"
+	wait_until 3 is_gone "$handler_pid"
+	wait_until 5 lease_has_ended "$id"
+	handler long <<<'exit 0'
+	other_host
+	other_host
+	q_is 'succeeded|2|2' "select status, attempts, claim_seq from jobrun.job_runs where id = $id"
+	q_is 'lost|lost' "select outcome, error_code from jobrun.job_attempts where run_id = $id"
+}
+
+@test "a runner stopped past its lease: its handler is killed by the watchdog before the lease ends" {
+	long_handler
+	id=$(enqueue long)
+	bg_runner --lease 3s
+	wait_until 10 test -s "$TMPDIR/began"
+	handler_pid=$(pgrep -f '^sleep 60' -P "$runner_pid")
+	kill -STOP "$runner_pid"
+	# The handler is a zombie then: its parent cannot reap it.
+	wait_until 6 grep -q '^State:.*Z' "/proc/$handler_pid/status"
+	q_is f "select locked_until < now() from jobrun.job_runs where id = $id"
+	kill -CONT "$runner_pid"
+	wait_runner
+}
+
+@test "a late result is refused after a reclaim that nobody has claimed again" {
+	handler once <<<'while [ ! -e "$TMPDIR/go" ]; do sleep 0.05; done; exit 0'
+	id=$(enqueue once --backoff 1h)
+	bg_runner --lease 2s -v --heartbeat 200ms
+	wait_until 10 run_is "$id" running
+	# Stopped while its handler ends well: the result waits in the runner.
+	kill -STOP "$runner_pid"
+	touch "$TMPDIR/go"
+	wait_until 5 lease_has_ended "$id"
+	other_host
+	run_is "$id" failed
+	kill -CONT "$runner_pid"
+	wait_runner
+	q_is 'failed|1|1|lost' "select status, attempts, claim_seq, error_code from jobrun.job_runs where id = $id"
+	q_is 'lost' "select outcome from jobrun.job_attempts where run_id = $id"
+	grep -q lease_lost "$runner_err"
+}
+
+@test "a late result of the old claim is refused after a refund has repeated the attempt number" {
+	handler once <<<'while [ ! -e "$TMPDIR/go" ]; do sleep 0.05; done; exit 0'
+	id=$(enqueue once --backoff 0)
+	bg_runner --lease 2s
+	first=$runner_pid
+	first_err=$runner_err
+	wait_until 10 run_is "$id" running
+	kill -STOP "$first"
+	wait_until 5 lease_has_ended "$id"
+	# The second claim is released: attempts goes back to 1, claim_seq does not.
+	bg_runner --lease 2s --state-dir "$BATS_TEST_TMPDIR/other" --grace 0
+	wait_until 10 q_is 'running|2' "select status, claim_seq from jobrun.job_runs where id = $id"
+	kill -TERM "$runner_pid"
+	wait_runner
+	q_is 'queued|1|2|1' "select status, attempts, claim_seq, releases from jobrun.job_runs where id = $id"
+	touch "$TMPDIR/go"
+	kill -CONT "$first"
+	wait_runner "$first"
+	run q "select outcome from jobrun.job_attempts where run_id = $id and claim_seq = 1"
+	[ "$output" = lost ]
+	# Only a claim of its own can have ended it.
+	q_is t "select status <> 'succeeded' or claim_seq >= 3 from jobrun.job_runs where id = $id"
+	grep -q lease_lost "$first_err"
+}
+
+@test "one locked row costs only its own run; all others go on" {
+	handler slow <<<'sleep 4'
+	handler quick <<<'exit 0'
+	held=$(enqueue slow --backoff 0)
+	beside=$(enqueue slow --backoff 0)
+	bg_runner --lease 2s -j 3
+	wait_until 10 run_is "$held" running
+	wait_until 10 run_is "$beside" running
+	hold "select from jobrun.job_runs where id = $held for update"
+	for _ in 1 2 3 4 5 6 7 8; do
+		enqueue quick
+	done
+	wait_until 10 q_is 8 "select count(*) from jobrun.job_runs where job_type = 'quick' and status = 'succeeded'"
+	# Past the lease: nobody may reclaim a locked row, so it is still the holder's or lost to it, never both.
+	wait_until 10 lease_has_ended "$held"
+	release_holds
+	wait_runner
+	other_host
+	q_is succeeded "select status from jobrun.job_runs where id = $held"
+	# Its heartbeats went on: one claim was enough.
+	q_is 'succeeded|1' "select status, claim_seq from jobrun.job_runs where id = $beside"
+}
+
+@test "a locked runner row costs no lease" {
+	handler slow <<<'sleep 3'
+	id=$(enqueue slow)
+	bg_runner --lease 2s
+	wait_until 10 run_is "$id" running
+	hold 'update jobrun.job_runners set version = version'
+	wait_runner
+	release_holds
+	q_is 'succeeded|1' "select status, claim_seq from jobrun.job_runs where id = $id"
+}
+
+@test "a short lock does not cost the run: the heartbeat answers busy and asks again" {
+	handler slow <<<'sleep 3'
+	id=$(enqueue slow)
+	bg_runner --lease 4s
+	wait_until 10 run_is "$id" running
+	hold "select from jobrun.job_runs where id = $id for update"
+	sleep 1.5
+	release_holds
+	wait_runner
+	q_is 'succeeded|1' "select status, claim_seq from jobrun.job_runs where id = $id"
+}
+
+@test "cancel reaches the handler at the next heartbeat" {
+	handler stubborn <<<'trap "" TERM; while :; do sleep 0.1; done'
+	long_handler
+	id=$(enqueue long)
+	bg_runner --lease 2s
+	wait_until 10 run_is "$id" running
+	jr_ok cancel "$id"
+	wait_runner
+	q_is 'cancelled|cancelled' "select status, error_code from jobrun.job_runs where id = $id"
+	q_is cancelled "select outcome from jobrun.job_attempts where run_id = $id"
+}
+
+@test "a run that succeeds although cancel was asked for has succeeded" {
+	handler trap <<<'trap "exit 0" TERM; echo up > "$TMPDIR/up"; while :; do sleep 0.05; done'
+	id=$(enqueue trap)
+	bg_runner --lease 2s
+	wait_until 10 test -s "$TMPDIR/up"
+	jr_ok cancel "$id"
+	wait_runner
+	run_is "$id" succeeded
+}
+
+@test "a run with a cancel request that is lost is cancelled, not tried again" {
+	long_handler
+	id=$(enqueue long --backoff 0)
+	bg_runner --lease 2s
+	wait_until 10 test -s "$TMPDIR/began"
+	kill -KILL "$runner_pid"
+	jr_ok cancel "$id"
+	wait_until 5 lease_has_ended "$id"
+	other_host
+	run_is "$id" cancelled
+	[ "$(wc -l <"$TMPDIR/began")" -eq 1 ]
+}
+
+@test "a poison run that kills its runner is dead after exactly max_attempts" {
+	handler poison <<<'echo x >> "$TMPDIR/tries"; kill -KILL $PPID; sleep 5'
+	id=$(enqueue poison --max-attempts 3 --backoff 0)
+	for _ in 1 2 3; do
+		bg_runner --lease 2s
+		wait_runner
+		[ "$runner_status" -eq 137 ]
+		wait_until 5 lease_has_ended "$id"
+	done
+	other_host
+	assert_equal "$status" 1
+	assert_regex "$stderr" "run $id poison is dead after 3 of 3 attempts"
+	q_is 'dead|3|3' "select status, attempts, claim_seq from jobrun.job_runs where id = $id"
+	[ "$(wc -l <"$TMPDIR/tries")" -eq 3 ]
+}
+
+@test "lease arithmetic that does not hold is refused" {
+	handler ok <<<'exit 0'
+	jr run --lease 1s
+	assert_equal "$status" 78
+	assert_regex "$stderr" 'lease'
+	jr run --lease 10s --heartbeat 5s
+	assert_equal "$status" 78
+	assert_regex "$stderr" 'heartbeat'
+	q_is 0 "select count(*) from jobrun.job_runners"
+}

@@ -1,0 +1,353 @@
+#!/usr/bin/env bats
+# run --for: it stays, starts new runs at once, and hands over to the next one.
+
+load ../lib/common
+load ../lib/pooler
+
+# `wait` runs until the file `go` is there; `nap` is soon done.
+setup() {
+	common_setup
+	handler wait <<<'echo up >> "$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
+	handler nap <<<'exit 0'
+}
+
+# lingerer D OPTION...: a runner that stays, and is there.
+lingerer() {
+	bg_runner --for "$1" -v "${@:2}"
+	wait_until 10 grep -qE 'event=(listening|polling)' "$runner_err"
+}
+
+# said N PATTERN: are there so many such lines in its log, at least?
+said() {
+	[ "$(grep -c "$2" "$runner_err")" -ge "$1" ]
+}
+
+stop_runner() {
+	kill -TERM "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" 0
+}
+
+# How long a runner has been there: past DURATION 'PID'?
+is_past() {
+	q_is t "select now() > started_at + interval '$1' from jobrun.job_runners where pid = $2"
+}
+
+# one_by_one N: enqueue as often, each when the one before is done.
+one_by_one() {
+	for ((i = 0; i < $1; i++)); do
+		echo "select jobrun.enqueue('jobrun.noop');"
+		echo "do \$\$ begin
+			while exists (select from jobrun.job_runs where status <> 'succeeded') loop perform pg_sleep(0.005); end loop;
+		end \$\$;"
+	done >script.sql
+	q <script.sql >ids
+	q_is "$1" "select count(*) from jobrun.job_runs where status = 'succeeded'"
+}
+
+@test "what is enqueued while it lingers is run, and nothing is said" {
+	first=$(enqueue nap)
+	bg_runner --for 1m
+	wait_until 10 run_is "$first" succeeded
+	second=$(enqueue nap)
+	wait_until 10 run_is "$second" succeeded
+	third=$(enqueue wait)
+	wait_until 10 run_is "$third" running
+	fourth=$(enqueue nap)
+	wait_until 10 run_is "$fourth" succeeded
+	run_is "$third" running
+	touch "$TMPDIR/go"
+	wait_until 10 run_is "$third" succeeded
+	stop_runner
+	assert_equal "$(cat "$runner_out" "$runner_err")" ''
+	q_is '1|t|4' "select count(*), bool_and(finished_at is not null and lingers_until is null),
+		max(counts ->> 'succeeded') from jobrun.job_runners"
+}
+
+@test "a run starts when it is committed: twenty, one after another, take no polls" {
+	needs_session # notifications
+	lingerer 1m
+	one_by_one 1
+	# By polling these would take sixteen seconds at least.
+	one_by_one_by 12 20
+	said 20 'event=notified reason=work'
+	stop_runner
+}
+
+# one_by_one_by SECONDS N
+one_by_one_by() {
+	q 'delete from jobrun.job_runs'
+	one_by_one "$2" 3>&- &
+	wait_until "$1" is_gone $!
+	wait $!
+}
+
+@test "retry and resume wake it too" {
+	needs_session # notifications
+	handler fails <<<'exit 65'
+	id=$(enqueue fails)
+	jr run
+	run_is "$id" dead
+	q "select jobrun.pause('nap')" >/dev/null
+	waits=$(enqueue nap)
+	lingerer 1m
+	q "select jobrun.retry($id)" >/dev/null
+	wait_until 5 said 1 event=notified
+	wait_until 5 q_is 2 "select claim_seq from jobrun.job_runs where id = $id and status = 'dead'"
+	run_is "$waits" queued
+	q "select jobrun.resume('nap')" >/dev/null
+	wait_until 5 said 2 event=notified
+	wait_until 5 run_is "$waits" succeeded
+	kill -TERM "$runner_pid"
+	wait_runner
+}
+
+@test "nobody is notified unless somebody lingers" {
+	noticed='Asynchronous notification "jobrun"'
+	refute_regex "$(q 'listen jobrun' "select jobrun.enqueue('nap')")" "$noticed"
+	lingerer 1m
+	assert_regex "$(q 'listen jobrun' "select jobrun.enqueue('nap')")" "$noticed"
+	refute_regex "$(q 'listen jobrun' 'begin' "select jobrun.enqueue('nap')" 'rollback')" "$noticed"
+	refute_regex "$(q 'listen jobrun' "select jobrun.enqueue('nap', run_in => '1 hour')")" "$noticed"
+	stop_runner
+	refute_regex "$(q 'listen jobrun' "select jobrun.enqueue('nap')")" "$noticed"
+}
+
+@test "a transaction that is to be prepared notifies nobody" {
+	own_cluster -o max_prepared_transactions=2
+	lingerer 1m
+	run q 'begin' "select jobrun.enqueue('nap')" "prepare transaction 'loud'"
+	assert_failure
+	assert_output --partial 'cannot PREPARE'
+	id=$(q 'begin' 'set local jobrun.notify = off' "select jobrun.enqueue('nap')" "prepare transaction 'quiet'")
+	q "commit prepared 'quiet'"
+	wait_until 10 run_is "$id" succeeded
+	stop_runner
+}
+
+@test "many notifications are few looks, and the last is not lost" {
+	own_cluster -o log_statement=all
+	lingerer 1m
+	for ((i = 0; i < 10000; i++)); do
+		echo 'notify jobrun;'
+	done >script.sql
+	looks=$(server_log | grep -c 'combos: the combinations')
+	begin=$(now_ms)
+	q <script.sql
+	took=$(($(now_ms) - begin))
+	looks=$(($(server_log | grep -c 'combos: the combinations') - looks))
+	echo "$looks looks in $took ms"
+	[ "$looks" -le $((took / 10 + 5)) ]
+	one_by_one_by 12 20
+	stop_runner
+}
+
+@test "behind a pooler it polls" {
+	pooler
+	lingerer 1m
+	said 1 'event=polling'
+	id=$(enqueue nap)
+	wait_until 10 run_is "$id" succeeded
+	q_is 0 "select count(*) from pg_listening_channels()"
+	refute grep event=notified "$runner_err"
+	stop_runner
+}
+
+@test "a cancel reaches a running handler at once" {
+	needs_session # notifications; behind a pooler it is seen at the heartbeat
+	lingerer 1m --heartbeat 20s
+	id=$(enqueue wait)
+	wait_until 10 test -s "$TMPDIR/up"
+	q "select jobrun.cancel($id)" >/dev/null
+	wait_until 10 run_is "$id" cancelled
+	said 1 'event=notified reason=cancel'
+	stop_runner
+}
+
+@test "many cancels are few heartbeats, and the last is not lost" {
+	own_cluster -o log_statement=all
+	lingerer 1m --heartbeat 20s
+	id=$(enqueue wait)
+	wait_until 10 test -s "$TMPDIR/up"
+	begin=$(now_ms)
+	{
+		for ((i = 0; i < 3000; i++)); do
+			echo 'notify jobrun, $$cancel$$;'
+		done
+		echo "select jobrun.cancel($id);"
+	} | q >/dev/null
+	wait_until 10 run_is "$id" cancelled
+	took=$(($(now_ms) - begin))
+	beats=$(server_log | grep -c 'heartbeat: new leases')
+	echo "$beats heartbeats in $took ms"
+	[ "$beats" -le $((took / 100 + 5)) ]
+	stop_runner
+}
+
+@test "connections that are cut: it listens again, and what came meanwhile is run" {
+	needs_session # notifications
+	lingerer 1m
+	for n in 2 3 4; do
+		terminate_backends
+		id=$(enqueue nap)
+		wait_until 10 said "$n" 'event=listening'
+		wait_until 10 run_is "$id" succeeded
+	done
+	q 'notify jobrun'
+	wait_until 5 said 1 event=notified
+	one_by_one_by 12 20
+	stop_runner
+}
+
+@test "a server that stays away is exit status 75" {
+	own_cluster
+	lingerer 1m
+	stop_server
+	wait_runner "$runner_pid" 30
+	assert_equal "$runner_status" 75
+	start_server
+}
+
+@test "hand-over: it goes on until the next one is there" {
+	lingerer 1s
+	first=$runner_pid first_err=$runner_err
+	wait_until 10 is_past 1.1s "$first"
+	id=$(enqueue nap)
+	wait_until 10 run_is "$id" succeeded
+	lingerer 1m
+	wait_runner "$first"
+	assert_equal "$runner_status" 0
+	grep 'event=linger_end reason="another runner goes on"' "$first_err"
+	q_is t "select a.finished_at >= b.started_at from jobrun.job_runners a, jobrun.job_runners b
+		where a.pid = $first and b.pid = $runner_pid"
+	id=$(enqueue nap)
+	wait_until 10 run_is "$id" succeeded
+	q_is 1 "select counts -> 'succeeded' from jobrun.job_runners where pid = $first"
+	stop_runner
+}
+
+@test "hand-over: not to one that does less, ends, or is elsewhere; then it ends five seconds later" {
+	lingerer 1s --queue default,other
+	q "insert into jobrun.job_runners (id, pid, places, host, version, started_at, finished_at, lingers_until, job_types, queues)
+		select n, 1, 1, case n when 1 then 'elsewhere' else host end, version,
+			started_at + case n when 2 then interval '-1 s' else '1 s' end, case n when 3 then started_at + interval '1 s' end,
+			case n when 4 then now() + interval '5.5 s' when 5 then null else now() + interval '1 min' end,
+			case n when 6 then job_types[2:] else job_types end, case n when 7 then '{other}' else queues end
+		from jobrun.job_runners, generate_series(1, 7) n"
+	wait_runner
+	assert_equal "$runner_status" 0
+	grep 'event=linger_end reason="the time is over"' "$runner_err"
+	q_is t "select finished_at > started_at + interval '5 s' from jobrun.job_runners where pid = $runner_pid"
+	# The same without what is wrong with each.
+	lingerer 1s --queue default,other
+	q "insert into jobrun.job_runners (id, pid, places, host, version, started_at, lingers_until, job_types, queues)
+		select 8, 1, 1, host, version, started_at + interval '1 s', now() + interval '1 min', job_types || '{more}', null
+		from jobrun.job_runners where pid = $runner_pid"
+	wait_runner
+	grep 'event=linger_end reason="another runner goes on"' "$runner_err"
+}
+
+@test "after the hand-over it finishes what it holds, and is worth no notification" {
+	lingerer 1s
+	first=$runner_pid
+	id=$(enqueue wait)
+	wait_until 10 test -s "$TMPDIR/up"
+	lingerer 1m
+	# Drawn in: six seconds were announced.
+	wait_until 10 q_is t "select lingers_until < least(now(), started_at + interval '5.9 s') from jobrun.job_runners where pid = $first"
+	kill -0 "$first"
+	stop_runner
+	refute_regex "$(q 'listen jobrun' "select jobrun.enqueue('nap')")" 'Asynchronous'
+	touch "$TMPDIR/go"
+	wait_runner "$first"
+	assert_equal "$runner_status" 0
+	run_is "$id" succeeded
+	q_is 1 "select count(*) from jobrun.job_runs where status = 'queued'"
+}
+
+@test "TERM ends it at once; with a run it is in nobody's way" {
+	lingerer 1m
+	kill -TERM "$runner_pid"
+	wait_runner "$runner_pid" 5
+	assert_equal "$runner_status" 0
+	lingerer 1m --grace 1m
+	id=$(enqueue wait)
+	wait_until 10 test -s "$TMPDIR/up"
+	kill -TERM "$runner_pid"
+	wait_until 5 q_is t "select lingers_until <= now() from jobrun.job_runners where pid = $runner_pid"
+	touch "$TMPDIR/go"
+	wait_runner "$runner_pid" 5
+	assert_equal "$runner_status" 0
+	run_is "$id" succeeded
+}
+
+@test "what others lose is taken back while it lingers" {
+	id=$(enqueue wait --backoff 0)
+	bg_runner --lease 2s
+	dies=$runner_pid
+	wait_until 10 test -s "$TMPDIR/up"
+	lingerer 1m --lease 2s
+	wait_until 5 q_is t "select last_seen_at > started_at from jobrun.job_runners where pid = $runner_pid"
+	kill -KILL "$dies"
+	touch "$TMPDIR/go"
+	wait_until 15 q_is 'succeeded|2' "select status, claim_seq from jobrun.job_runs where id = $id"
+	stop_runner
+	q_is 1 "select counts -> 'reclaimed' from jobrun.job_runners where pid = $runner_pid"
+}
+
+@test "without a free place it waits for one" {
+	needs_session # notifications
+	id=$(enqueue wait)
+	bg_runner -j 1 --max-runs 1
+	wait_until 10 test -s "$TMPDIR/up"
+	next=$(enqueue nap)
+	lingerer 1m -j 1
+	q 'notify jobrun' 'notify jobrun'
+	kill -0 "$runner_pid"
+	run_is "$next" queued
+	touch "$TMPDIR/go"
+	wait_until 10 run_is "$next" succeeded
+	stop_runner
+}
+
+@test "it ends after --max-runs" {
+	lingerer 1m --max-runs 2
+	enqueue nap
+	enqueue wait
+	wait_until 10 q_is t 'select lingers_until < now() from jobrun.job_runners'
+	touch "$TMPDIR/go"
+	wait_runner "$runner_pid" 10
+	assert_equal "$runner_status" 0
+	q_is 2 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+	q_is t 'select finished_at is not null and lingers_until is null from jobrun.job_runners'
+}
+
+@test "a terminal shows that it waits" {
+	TERM=xterm timeout 30 script -qfec "$JOBRUN run --for 1m --max-runs 1" /dev/null </dev/null >out 2>&1 3>&- &
+	shown=$!
+	wait_until 10 grep -q 'waiting for work' out
+	enqueue nap
+	wait "$shown"
+	grep -q '1 runs in .*: 1 succeeded' out
+}
+
+@test "--for is refused with what contradicts it" {
+	for wrong in '--for 10s --job 1' '--for 10s --once' '--for 20m --max-runtime 19m' '--for 999ms' '--for 25h' '--for x'; do
+		# shellcheck disable=SC2086
+		jr run $wrong
+		assert_equal "$status" 64
+		assert_equal "${#stderr_lines[@]}" 1
+	done
+	jr_ok run --for 10s -n
+	jr_ok run --for 20m --max-runtime 0 -n
+	q_is 0 'select count(*) from jobrun.job_runners'
+}
+
+@test "the benchmark of the latency works" {
+	run --separate-stderr timeout 60 "$TOP/scripts/bench/latency" 3
+	assert_equal "$status" 0
+	assert_regex "$output" 'LISTEN +3 +[0-9.]+ '
+	if command -v pgbouncer; then
+		assert_regex "$output" 'polling \(PgBouncer\) +3 +[0-9.]+ '
+	fi
+}

@@ -1,0 +1,166 @@
+#!/usr/bin/env bats
+# Places: the handlers of all runners of one user on one host together are never more than -j.
+
+load ../lib/common
+
+# A handler that counts itself, and the ones beside it, in the file `seen`; and one that stays.
+setup() {
+	common_setup
+	handler count <<-'sh'
+		count() {
+			flock 9
+			read -r n < "$TMPDIR/n" || n=0
+			echo "$((n + $1))" > "$TMPDIR/n"
+			[ "$1" -lt 0 ] || echo "$((n + $1))" >> "$TMPDIR/seen"
+		}
+		count 1 9>> "$TMPDIR/lock"
+		sleep 0.05
+		count -1 9>> "$TMPDIR/lock"
+	sh
+	handler stay <<<'echo up >> "$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
+	handler quick <<<'exit 0'
+	echo 0 >"$TMPDIR/n"
+}
+
+most_seen() {
+	sort -n "$TMPDIR/seen" | tail -n 1
+}
+
+# up_is N: have N handlers that stay begun?
+up_is() {
+	[ "$(wc -l <"$TMPDIR/up")" -eq "$1" ]
+}
+
+@test "10 runners at once with -j 3 never have more than 3 handlers together, and use all 3" {
+	q "select jobrun.enqueue('count') from generate_series(1, 120)" >/dev/null
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		bg_runner -j 3
+	done
+	# At no moment does the database show more either.
+	most=0
+	until q_is 0 "select count(*) from jobrun.job_runs where status <> 'succeeded'" 2>/dev/null; do
+		n=$(q "select count(*) from jobrun.job_runs where status = 'running'")
+		[ "$n" -le "$most" ] || most=$n
+	done
+	for pid in "${runner_pids[@]}"; do
+		wait_runner "$pid"
+		assert_equal "$runner_status" 0
+	done
+	[ "$most" -le 3 ]
+	assert_equal "$(wc -l <"$TMPDIR/seen")" 120
+	assert_equal "$(most_seen)" 3
+	q_is 120 "select sum(claim_seq) from jobrun.job_runs"
+	assert_equal "$(cat "$BATS_TEST_TMPDIR"/runner.*.err)" ''
+}
+
+@test "without a free place a tick ends at once, silently, and claims nothing" {
+	q "select jobrun.enqueue('stay') from generate_series(1, 2)" >/dev/null
+	bg_runner -j 2
+	wait_until 10 up_is 2
+	id=$(enqueue quick)
+	begin=$(now_ms)
+	jr_ok run -j 2
+	[ $(($(now_ms) - begin)) -lt 3000 ]
+	assert_equal "$output$stderr" ''
+	q_is 'queued|0' "select status, claim_seq from jobrun.job_runs where id = $id"
+	q_is 1 "select count(*) from jobrun.job_runners where finished_at is not null and (counts->>'claimed')::int = 0"
+	# One place more, and it is used.
+	jr_ok run -j 3
+	run_is "$id" succeeded
+	touch "$TMPDIR/go"
+	wait_runner
+}
+
+@test "without a free place a tick still reclaims what others have lost" {
+	enqueue stay
+	bg_runner -j 1
+	wait_until 10 up_is 1
+	id=$(enqueue quick --backoff 1h)
+	q "insert into jobrun.job_runners (id, pid, places, host, version) values (1, 1, 1, 'gone', 'x')" \
+		"update jobrun.job_runs set status = 'running', claim_seq = 1, attempts = 1, runner_id = 1, locked_by = 'gone',
+			started_at = now(), locked_until = now() - interval '1 s' where id = $id"
+	jr_ok run -j 1
+	q_is 'failed|1|lost' "select status, claim_seq, error_code from jobrun.job_runs where id = $id"
+	touch "$TMPDIR/go"
+	wait_runner
+}
+
+@test "the places of a runner killed by SIGKILL are free at once" {
+	q "select jobrun.enqueue('stay') from generate_series(1, 2)" >/dev/null
+	bg_runner -j 2
+	wait_until 10 up_is 2
+	id=$(enqueue quick)
+	jr_ok run -j 2
+	run_is "$id" queued
+	kill -KILL "$runner_pid"
+	wait_runner
+	jr_ok run -j 2
+	run_is "$id" succeeded
+	# The lease of 90 s would end later.
+	q_is 2 "select count(*) from jobrun.job_runs where status = 'running'"
+}
+
+@test "places are given back one by one: what waits starts as soon as a handler has ended" {
+	first=$(enqueue stay)
+	second=$(enqueue quick)
+	bg_runner -j 1
+	wait_until 10 up_is 1
+	run_is "$second" queued
+	touch "$TMPDIR/go"
+	wait_runner
+	run_is "$first" succeeded
+	run_is "$second" succeeded
+}
+
+@test "more built-in runs than places are all done" {
+	q "select jobrun.enqueue('jobrun.noop') from generate_series(1, 20)" >/dev/null
+	jr_ok run -j 2
+	q_is 20 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+}
+
+@test "state directories are hosts of their own" {
+	enqueue stay
+	bg_runner -j 1
+	wait_until 10 up_is 1
+	id=$(enqueue quick)
+	jr_ok run -j 1 --state-dir "$BATS_TEST_TMPDIR/other"
+	run_is "$id" succeeded
+	touch "$TMPDIR/go"
+	wait_runner
+}
+
+@test "databases have places of their own in one state directory" {
+	enqueue stay
+	bg_runner -j 1
+	wait_until 10 up_is 1
+	other=${JR_DATABASE}_other
+	admin "create database $other template jr_template"
+	run_jobrun -d "$JR_SERVER dbname=$other" enqueue quick
+	jr_ok run -d "$JR_SERVER dbname=$other" -j 1 --json
+	admin "drop database $other"
+	assert_equal "$(jq .succeeded <<<"$output")" 1
+	touch "$TMPDIR/go"
+	wait_runner
+}
+
+@test "users have places of their own" {
+	[ "$(id -u)" -eq 0 ] || skip "needs root"
+	user=61234
+	dir=$(mktemp -d /tmp/jobrun-places.XXXXXX)
+	chmod 755 "$dir"
+	mkdir -m 1777 "$dir/tmp"
+	cp -r "$JOBRUN_HANDLERS" "$dir/handlers"
+	install -m 755 "$JOBRUN" "$dir/jobrun"
+	enqueue stay
+	bg_runner -j 1
+	wait_until 10 up_is 1
+	id=$(enqueue quick)
+	# Where its state is by itself; /run/lock, or TMPDIR.
+	run env -u JOBRUN_STATE_DIR TMPDIR="$dir/tmp" setpriv --reuid $user --regid $user --clear-groups \
+		"$dir/jobrun" run -j 1 --handlers "$dir/handlers" 3>&- 4>&-
+	touch "$TMPDIR/go"
+	wait_runner
+	rm -rf "$dir" "/run/lock/jobrun-$user"
+	assert_equal "$status|$output" '0|'
+	run_is "$id" succeeded
+}

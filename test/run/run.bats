@@ -1,0 +1,322 @@
+#!/usr/bin/env bats
+# The tick: what is claimed, in which order, when it ends, and what it says.
+
+load ../lib/common
+
+# A handler that writes the id of its run into the file `ran`.
+writer() {
+	handler "$1" <<<'echo "$JOBRUN_RUN_ID" >> "$TMPDIR/ran"'
+}
+
+# The ids in the file `ran`, in one line.
+ran() {
+	[ ! -e "$TMPDIR/ran" ] || paste -sd' ' "$TMPDIR/ran"
+}
+
+# What was written to the server's log since line $1.
+log_since() {
+	tail -n "+$(($1 + 1))" "$(pg_local log)"
+}
+
+@test "an idle tick is one connection, two transactions and one row, and prints nothing" {
+	own_cluster -o log_statement=all -o log_connections=on
+	writer work
+	before=$(wc -l <"$(pg_local log)")
+	jr_ok run
+	log_since "$before" >"$TMPDIR/log"
+	assert_equal "$output$stderr" ''
+	assert_equal "$(grep -c 'connection authorized' "$TMPDIR/log")" 1
+	assert_equal "$(grep -cE '(execute|statement)[^:]*: (-- )?begin' "$TMPDIR/log")" 2
+	q_is '1|t|0' "select count(*), bool_and(finished_at is not null), sum((counts->>'claimed')::int) from jobrun.job_runners"
+	q_is 0 "select count(*) from jobrun.job_runs"
+}
+
+@test "jobrun --once is jobrun run" {
+	writer work
+	id=$(enqueue work)
+	jr_ok --once
+	assert_equal "$output$stderr" ''
+	run_is "$id" succeeded
+}
+
+@test "a tick drains the queue, with what its handlers enqueue meanwhile" {
+	writer child
+	handler parent <<<'echo "$JOBRUN_RUN_ID" >> "$TMPDIR/ran"; "$JOBRUN" enqueue child > /dev/null'
+	q "select jobrun.enqueue('parent') from generate_series(1, 5)" >/dev/null
+	jr_ok run -j 2
+	q_is 'child|5|parent|5' "select string_agg(job_type || '|' || n, '|' order by job_type) from (
+		select job_type, count(*) as n from jobrun.job_runs where status = 'succeeded' group by job_type) t"
+	assert_equal "$(sort -u "$TMPDIR/ran" | wc -l)" 10
+}
+
+@test "a failed run is tried again in the same tick once it is due" {
+	handler flaky <<<'[ "$JOBRUN_ATTEMPT" -ge 3 ]'
+	id=$(enqueue flaky --backoff 0)
+	jr_ok run
+	assert_equal "$output$stderr" ''
+	q_is 'succeeded|3|3|' "select status, attempts, claim_seq, error_code from jobrun.job_runs where id = $id"
+	q_is '1 failed exit:1,2 failed exit:1' "select string_agg(concat_ws(' ', attempt, outcome, error_code), ',' order by claim_seq)
+		from jobrun.job_attempts where run_id = $id"
+}
+
+@test "the backoff doubles up to its cap, drawn from its upper half" {
+	handler fail <<<'exit 1'
+	id=$(enqueue fail --backoff 100s,150s)
+	delay="extract(epoch from run_at - failed_at) from jobrun.job_runs where id = $id and status = 'failed'"
+	jr_ok run
+	q_is t "select $(q "select $delay") between 50 and 100"
+	# Not due: the tick leaves it alone, and only --job takes it.
+	jr_ok run
+	q_is 1 "select attempts from jobrun.job_runs where id = $id"
+	jr_ok run --job "$id"
+	q_is t "select $(q "select $delay") between 75 and 150"
+}
+
+@test "a run that goes dead is said once, with the command to look, and the exit status is 1" {
+	handler doomed <<<'echo something; echo "no such customer" >&2; exit 3'
+	id=$(enqueue doomed --max-attempts 2 --backoff 0)
+	jr run
+	assert_equal "$status" 1
+	assert_equal "$output" ''
+	assert_regex "$stderr" "^jobrun: run $id doomed is dead after 2 of 2 attempts: exit 3: no such customer"
+	assert_regex "$stderr" "jobrun show $id"
+	assert_equal "$(grep -c 'is dead' <<<"$stderr")" 1
+	q_is 'dead|2|exit:3' "select status, attempts, error_code from jobrun.job_runs where id = $id"
+	jr_ok run
+	assert_equal "$output$stderr" ''
+}
+
+@test "more than ten dead runs in a tick are ten and a count" {
+	handler doomed <<<'exit 65'
+	q "select jobrun.enqueue('doomed') from generate_series(1, 13)" >/dev/null
+	jr run
+	assert_equal "$status" 1
+	assert_equal "$(grep -c 'is dead after' <<<"$stderr")" 10
+	assert_regex "$stderr" '3 more runs are dead'
+}
+
+@test "output of a handler cannot play with the terminal of who reads about a dead run" {
+	handler evil <<<'printf "\033[2Jboo\n"; exit 65'
+	enqueue evil
+	jr run
+	assert_equal "$status" 1
+	refute_regex "$stderr" $'\e'
+	assert_regex "$stderr" 'boo'
+}
+
+@test "--json is one document that counts what happened" {
+	handler exit <<<'exit "$(cat)"'
+	q "select jobrun.enqueue('exit', to_jsonb(c), backoff_base => '1h') from unnest(array[0, 0, 1, 65, 75]) c" >/dev/null
+	jr run --json
+	assert_equal "$status" 1
+	assert_equal "${#lines[@]}" 1
+	assert_equal "$(jq -c '[.status, .claimed, .succeeded, .failed, .dead, .later, .released, .cancelled, .reclaimed]' <<<"$output")" \
+		'[1,5,2,1,1,1,0,0,0]'
+}
+
+@test "-v logs a start and an end for each run, and --log-format json is one object a line" {
+	writer work
+	id=$(enqueue work '{"password": "hunter2"}')
+	jr_ok run -v --log-format json
+	for line in "${stderr_lines[@]}"; do
+		jq -e 'type == "object"' <<<"$line" >/dev/null || fail "not an object: $line"
+	done
+	assert_equal "$(jq -c "select(.event == \"run_start\" or .event == \"run_end\") | [.event, .run, .type]" <<<"$stderr" | paste -sd' ')" \
+		"[\"run_start\",$id,\"work\"] [\"run_end\",$id,\"work\"]"
+	refute_regex "$stderr" hunter2
+	enqueue work '{"password": "hunter2"}'
+	jr_ok run -v
+	assert_regex "$stderr" 'event=run_start run=[0-9]+ type=work'
+	refute_regex "$stderr" hunter2
+}
+
+@test "better priority first, then the older due time, then the smaller id" {
+	writer work
+	last=$(enqueue work --priority 200)
+	second=$(enqueue work)
+	third=$(enqueue work)
+	older=$(enqueue work)
+	first=$(enqueue work --priority -5)
+	q "update jobrun.job_runs set run_at = now() - interval '1 min'" \
+		"update jobrun.job_runs set run_at = now() - interval '1 hour' where id in ($older, $last)"
+	jr_ok run -j 1
+	assert_equal "$(ran)" "$first $older $second $third $last"
+}
+
+@test "types that this host does not have are never claimed" {
+	writer work
+	foreign=$(enqueue foreign --priority -100)
+	id=$(enqueue work)
+	jr_ok run
+	q_is 'queued|0' "select status, claim_seq from jobrun.job_runs where id = $foreign"
+	run_is "$id" succeeded
+}
+
+@test "--type and --queue claim nothing else" {
+	writer a
+	writer b
+	a=$(enqueue a)
+	b=$(enqueue b)
+	b_mail=$(enqueue b --queue mail)
+	a_mail=$(enqueue a --queue mail)
+	jr_ok run --type b --queue mail
+	assert_equal "$(ran)" "$b_mail"
+	jr_ok run --queue mail
+	assert_equal "$(ran)" "$b_mail $a_mail"
+	jr_ok run --type a
+	assert_equal "$(ran)" "$b_mail $a_mail $a"
+	run_is "$b" queued
+}
+
+@test "paused queues and types are not claimed, and do not keep the tick" {
+	writer a
+	writer b
+	a=$(enqueue a --queue mail)
+	b=$(enqueue b)
+	c=$(enqueue a)
+	q "insert into jobrun.job_queues (name, paused_until) values ('mail', 'infinity')" \
+		"insert into jobrun.job_types (name, paused_until) values ('b', now() + interval '1 hour')"
+	jr_ok run
+	assert_equal "$(ran)" "$c"
+	q_is '0|0' "select (select claim_seq from jobrun.job_runs where id = $a), (select claim_seq from jobrun.job_runs where id = $b)"
+	q "update jobrun.job_queues set paused_until = now()" "delete from jobrun.job_types"
+	jr_ok run
+	q_is 3 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+}
+
+@test "a run due later does not keep the tick, and is not claimed" {
+	writer work
+	later=$(enqueue work --in 1h --priority -100)
+	now=$(enqueue work)
+	JR_TIMEOUT=10 jr_ok run
+	assert_equal "$(ran)" "$now"
+	q_is 'queued|0' "select status, claim_seq from jobrun.job_runs where id = $later"
+}
+
+@test "an expired run is dead without having been started" {
+	writer work
+	id=$(enqueue work --expires 1h)
+	q "update jobrun.job_runs set expires_at = now() - interval '1 second'"
+	jr run
+	assert_equal "$status" 1
+	assert_regex "$stderr" "run $id work is dead"
+	q_is 'dead|expired' "select status, error_code from jobrun.job_runs where id = $id"
+	assert_equal "$(ran)" ''
+}
+
+@test "--job runs one run, due later or not, and shows its output" {
+	handler talk <<<'echo "it says $JOBRUN_RUN_ID"; echo more >&2'
+	id=$(enqueue talk --in 1h)
+	other=$(enqueue talk)
+	jr_ok run --job "$id"
+	assert_regex "$output$stderr" "it says $id"
+	assert_regex "$output$stderr" "more"
+	run_is "$id" succeeded
+	q_is 'queued|0' "select status, claim_seq from jobrun.job_runs where id = $other"
+}
+
+@test "--job of a run that does not wait, or does not exist, is exit status 1" {
+	writer work
+	id=$(enqueue work)
+	jr_ok run
+	for it in "$id" 4711; do
+		jr run --job "$it"
+		assert_equal "$status" 1
+		assert_equal "${#stderr_lines[@]}" 1
+		assert_regex "$stderr" "^jobrun: .*run $it "
+	done
+	assert_equal "$(ran)" "$id"
+}
+
+@test "--max-runs claims no more than that" {
+	writer work
+	q "select jobrun.enqueue('work') from generate_series(1, 5)" >/dev/null
+	jr_ok run -j 2 --max-runs 3
+	q_is '3|2' "select sum(claim_seq), count(*) filter (where status = 'queued') from jobrun.job_runs"
+}
+
+@test "--max-runtime claims nothing after that, and lets what runs end" {
+	handler slow <<<'sleep 0.4; echo "$JOBRUN_RUN_ID" >> "$TMPDIR/ran"'
+	q "select jobrun.enqueue('slow') from generate_series(1, 20)" >/dev/null
+	jr_ok run -j 1 --max-runtime 1s
+	done=$(wc -l <"$TMPDIR/ran")
+	[ "$done" -ge 1 ] && [ "$done" -le 4 ]
+	q_is "$done|$done|$((20 - done))" "select sum(claim_seq), count(*) filter (where status = 'succeeded'),
+		count(*) filter (where status = 'queued') from jobrun.job_runs"
+}
+
+@test "--splay waits before it connects, and a signal ends the waiting" {
+	writer work
+	id=$(enqueue work)
+	bg_runner --splay 10m
+	# TERM is blocked, that is: waited for.
+	wait_until 5 grep -qE '^SigBlk:.*[4-7c-f]...$' "/proc/$runner_pid/status"
+	kill -TERM "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" 0
+	q_is 0 "select count(*) from jobrun.job_runners"
+	jr_ok run --splay 200ms
+	run_is "$id" succeeded
+}
+
+@test "-n shows what would be claimed and writes nothing" {
+	writer work
+	second=$(enqueue work)
+	first=$(enqueue work --priority 1)
+	enqueue work --in 1h
+	enqueue foreign
+	before=$(q "select count(*), max(xmin::text::bigint) from jobrun.job_runs")
+	for option in -n --dry-run; do
+		jr_ok run "$option" --json
+		assert_equal "$(jq -c '[.[].id]' <<<"$output")" "[$first,$second]"
+	done
+	jr_ok run -n
+	assert_regex "$output" "$first +work.*$second +work"
+	q_is "$before" "select count(*), max(xmin::text::bigint) from jobrun.job_runs"
+	q_is 0 "select count(*) from jobrun.job_runners"
+	assert_equal "$(ran)" ''
+}
+
+@test "cron's environment is enough: silent, with an absolute path and handlers under HOME" {
+	mkdir -p "$HOME/.config/jobrun"
+	mv "$JOBRUN_HANDLERS" "$HOME/.config/jobrun/handlers"
+	JOBRUN_HANDLERS=$HOME/.config/jobrun/handlers handler work <<<'echo hello'
+	id=$(enqueue work)
+	touch mark
+	run env -i PATH=/usr/bin:/bin HOME="$HOME" JOBRUN_DATABASE_URL="$JOBRUN_DATABASE_URL" \
+		JOBRUN_TEST_ID="$JOBRUN_TEST_ID" "$JOBRUN" --once 3>&- 4>&-
+	# The one file outside of the test's directory: its places, where they are by default.
+	find "/run/lock/jobrun-$(id -u)" "/tmp/jobrun-$(id -u)" -name '*.places' -newer mark -delete 2>/dev/null || true
+	assert_equal "$status" 0
+	assert_equal "$output" ''
+	run_is "$id" succeeded
+}
+
+# Eight hosts at once, since each has a state directory of its own.
+@test "8 runners and 2,000 runs: each run is started exactly once" {
+	writer work
+	q "select jobrun.enqueue('work') from generate_series(1, 2000)" >/dev/null
+	for i in 1 2 3 4 5 6 7 8; do
+		bg_runner -j 2 --state-dir "$BATS_TEST_TMPDIR/host$i"
+	done
+	for pid in "${runner_pids[@]}"; do
+		wait_runner "$pid" 90
+		assert_equal "$runner_status" 0
+	done
+	assert_equal "$(wc -l <"$TMPDIR/ran")" 2000
+	assert_equal "$(sort -u "$TMPDIR/ran" | wc -l)" 2000
+	q_is '2000|2000|2000' "select count(*) filter (where status = 'succeeded'), sum(claim_seq), sum(attempts) from jobrun.job_runs"
+	# They did share the work.
+	q_is t "select count(distinct runner_id) > 1 from jobrun.job_runs"
+	assert_equal "$(cat "$BATS_TEST_TMPDIR"/runner.*.err)" ''
+}
+
+@test "-n with --job shows that run, due or not" {
+	writer work
+	id=$(enqueue work --in 1h)
+	jr_ok run -n
+	assert_equal "$output" ''
+	jr_ok run -n --job "$id" --json
+	assert_equal "$(jq -r '.[].id' <<<"$output")" "$id"
+	run_is "$id" queued
+}

@@ -1,0 +1,640 @@
+#!/usr/bin/env bats
+# jobrun exec: a line of an old crontab with lease, history and overlap rule, that is otherwise as it was.
+
+load ../lib/common
+load ../lib/proxy
+
+setup() {
+	common_setup
+	proxies=()
+}
+
+teardown() {
+	end_proxies
+	common_teardown
+}
+
+# bg_exec ARGUMENT...: `jobrun exec ARGUMENT...` in the background; the same variables as with bg_runner.
+bg_exec() {
+	local n=${#runner_pids[@]}
+
+	(
+		close_holds
+		exec "$JOBRUN" exec "$@"
+	) >"$BATS_TEST_TMPDIR/runner.$n.out" 2>"$BATS_TEST_TMPDIR/runner.$n.err" 3>&- 4>&- &
+	runner_pid=$!
+	runner_out=$BATS_TEST_TMPDIR/runner.$n.out
+	runner_err=$BATS_TEST_TMPDIR/runner.$n.err
+	runner_pids+=("$runner_pid")
+}
+
+# started FILE: CMD has written its process number there.
+started() {
+	wait_until 10 test -s "$1"
+	cmd_pid=$(cat "$1")
+}
+
+# jr_127 ARGUMENT...: jr that exits with 127, which bats else takes for a mistake of the test.
+jr_127() {
+	run -127 --separate-stderr run_jobrun "$@"
+}
+
+last_run() {
+	q "select max(id) from jobrun.job_runs"
+}
+
+# became EXPECTED: status and error_code of the last run.
+became() {
+	q_is "$1" "select status, error_code from jobrun.job_runs order by id desc limit 1"
+}
+
+# ------------------------------------------------------------------------------------------------- the line as it was
+
+@test "CMD's output comes as it was, and is recorded; jobrun adds nothing" {
+	jr exec nightly -- sh -c 'echo out; echo err >&2; printf "no newline"'
+	assert_equal "$status" 0
+	assert_equal "$output" $'out\nno newline'
+	assert_equal "$stderr" 'err'
+	became 'succeeded|'
+	q_is 't|t' "select output like '%out' || chr(10) || '%', output like '%err%' from jobrun.job_attempts"
+	jr_ok logs "$(last_run)"
+	assert_line 'out'
+	q_is 'exec|1' 'select queue, max_attempts from jobrun.job_runs'
+	q_is 'nightly|nightly|skip' "select name, job_type, overlap from jobrun.job_definitions where name = 'nightly'"
+	# Of a job type that happens to have this name nothing changes.
+	enqueue nightly >/dev/null
+	q_is 'default|5' "select queue, max_attempts from jobrun.job_runs where status = 'queued'"
+}
+
+@test "CMD's failure is its own: status passed on, run dead at once, nothing said" {
+	local code
+
+	for code in 1 2 64 65 75 77 78 126 255; do
+		jr exec fails -- sh -c "exit $code"
+		assert_equal "$status" "$code"
+		assert_equal "$stderr" ''
+		became "dead|exit:$code"
+	done
+	q_is '1|1' "select max(attempts), max(claim_seq) from jobrun.job_runs"
+	jr exec fails -- sh -c 'kill -SEGV $$'
+	assert_equal "$status" 139
+	assert_equal "$stderr" ''
+	became 'dead|signal:SEGV'
+}
+
+@test "what cannot be started is 127 or 126, as a shell says, with a line, and recorded" {
+	printf 'echo hi\n' >plain
+	printf '#!/no/such/interpreter\n' >broken
+	chmod 755 broken
+	echo 'echo from here' >here
+	chmod 755 here
+	jr_127 exec x -- no-such-command --flag
+	assert_equal "$stderr" 'jobrun: cannot start no-such-command: no such command'
+	became 'dead|cannot-start'
+	jr_127 exec x -- /no/such
+	jr exec x -- ./plain
+	assert_equal "$status" 126
+	assert_regex "$stderr" '^jobrun: cannot start ./plain: Permission denied$'
+	jr exec x -- "$PWD"
+	assert_equal "$status" 126
+	jr exec x -- ./broken
+	assert_equal "$status" 126
+	# Not from the directory that one happens to be in.
+	jr_127 exec x -- here
+	assert_equal "$output" ''
+}
+
+@test "a script without an interpreter line is sh's, and PATH is searched" {
+	mkdir bin none
+	printf 'echo "$0 <$1> <$2>"\n' >bin/tool
+	chmod 755 bin/tool
+	PATH=$PWD/none:$PWD/bin:$PATH jr exec x -- tool 'a b' c
+	assert_equal "$status" 0
+	assert_equal "$output" "$PWD/bin/tool <a b> <c>"
+}
+
+@test "environment, directory, umask, stdin and descriptors are the caller's; only JOBRUN_ variables are new" {
+	export PGPASSWORD=secret LD_LIBRARY_PATH=/nowhere DATABASE_URL='postgres://u:p@h/d' EMPTY='' LINES2=$'two\nlines'
+	env | grep -v ^_= | sort >before
+	run_jobrun exec x -- env | grep -v ^_= | sort >after
+	run -1 diff before after
+	refute_output --regexp '^<'
+	refute_line --regexp '^> (JOBRUN_DEADLINE|JOBRUN_SLOT|JOBRUN_CHECKPOINT)='
+	assert_line "> JOBRUN_RUN_ID=$(last_run)"
+	assert_line '> JOBRUN_TYPE=x'
+	assert_line '> JOBRUN_CLAIM=1'
+	run grep -vE '^(> JOBRUN_[A-Z_]+=.*|[0-9,]+[acd][0-9,]+|---)$' <<<"$output"
+	assert_output ''
+
+	mkdir deep
+	umask 027
+	echo 'a line' >input
+	exec 7>seven
+	run --separate-stderr bash -c 'cd deep && "$0" exec x -- sh -c "pwd; umask; cat; echo seven >&7" <../input' "$JOBRUN"
+	exec 7>&-
+	assert_equal "$status" 0
+	assert_equal "$output" "$PWD/deep
+0027
+a line"
+	assert_equal "$(cat seven)" seven
+}
+
+@test "with --timeout JOBRUN_DEADLINE says when it ends" {
+	jr_ok exec x --timeout 1h -- sh -c 'echo $((JOBRUN_DEADLINE - $(date +%s)))'
+	[ "$output" -gt 3590 ] && [ "$output" -le 3600 ]
+}
+
+@test "a signal that the caller ignores stays ignored" {
+	# Long enough for TERM to come, if it were to come.
+	cat >cmd <<-'sh'
+		kill -HUP $PPID
+		kill -INT $PPID
+		kill -HUP $$
+		kill -INT $$
+		for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.05; done
+		echo alive
+	sh
+	run --separate-stderr bash -c 'trap "" HUP INT; exec "$0" exec x -- sh cmd' "$JOBRUN"
+	assert_equal "$status" 0
+	assert_equal "$output" alive
+}
+
+@test "much output arrives whole at a slow reader, and its head and tail are kept" {
+	run_jobrun exec big -- sh -c 'echo first; seq 1 1500000; echo last' | {
+		sleep 1
+		cat >got
+	}
+	{
+		echo first
+		seq 1 1500000
+		echo last
+	} | cmp - got
+	q_is 't|t|t' "select output like 'first%', output like '%last' || chr(10), output_dropped > 8000000 from jobrun.job_attempts"
+	became 'succeeded|'
+}
+
+@test "a reader that has had enough ends CMD as it would without jobrun" {
+	run bash -c '"$0" exec x -- yes | head -n 1; exit "${PIPESTATUS[0]}"' "$JOBRUN"
+	assert_equal "$status" 141
+	assert_output y
+	became 'dead|signal:PIPE'
+}
+
+@test "a full disk or a closed stdout does not end CMD; what it printed is recorded" {
+	run --separate-stderr bash -c '"$0" exec full -- sh -c "echo one; sleep 0.2; echo two; exit 3" >/dev/full' "$JOBRUN"
+	assert_equal "$status" 3
+	assert_equal "${#stderr_lines[@]}" 1
+	assert_regex "$stderr" 'output_lost .*fd=1 error="No space left'
+	became 'dead|exit:3'
+	jr_ok logs "$(last_run)"
+	assert_output $'one\ntwo'
+	run --separate-stderr bash -c '"$0" exec closed -- echo one >&-' "$JOBRUN"
+	assert_equal "$status" 0
+	assert_regex "$stderr" 'output_lost .*fd=1 error="Bad file'
+	became 'succeeded|'
+}
+
+@test "a reader that never reads does not keep a timed-out CMD's run open" {
+	mkfifo pipe
+	exec {reader}<>pipe
+	bg_exec x --timeout 500ms --grace 200ms -- sh -c 'seq 1 1000000 >pipe' # fills it, outside of what jobrun passes on
+	wait_runner
+	assert_equal "$runner_status" 124
+	"$JOBRUN" exec x --timeout 500ms --grace 200ms -- seq 1 1000000 >pipe 3>&- &
+	runner_pid=$!
+	runner_pids+=("$runner_pid")
+	wait_runner
+	assert_equal "$runner_status" 124
+	exec {reader}<&-
+	became 'dead|timeout'
+}
+
+@test "what CMD leaves in the background ends with it, and does not hold the line" {
+	jr exec x -- sh -c 'sleep 1000 & echo $! >child; echo done'
+	assert_equal "$status" 0
+	assert_equal "$output" 'done'
+	wait_until 3 is_gone "$(cat child)"
+}
+
+# ---------------------------------------------------------------------------------------------- options and their ends
+
+@test "a timeout is 124: TERM, then KILL after the grace" {
+	jr exec x --timeout 300ms -- sh -c 'trap "echo term; exit 0" TERM; while :; do sleep 0.05; done'
+	assert_equal "$status" 124
+	assert_equal "$output" 'term'
+	refute_regex "$stderr" jobrun
+	became 'dead|timeout'
+	jr exec x --timeout 300ms --grace 200ms -- sh -c 'trap "" TERM; while :; do sleep 0.05; done'
+	assert_equal "$status" 124
+	became 'dead|timeout'
+	q "insert into jobrun.job_definitions (name, job_type, timeout) values ('defined', 'defined', '300 ms')"
+	jr exec defined -- sleep 60
+	assert_equal "$status" 124
+}
+
+@test "cpu time, memory, host and process are recorded" {
+	jr_ok exec busy -- sh -c 'echo $$ >pid; i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done; echo x'
+	q_is "t|t|$(cat pid)" "select cpu_ms > 0, host is not null, pid from jobrun.job_attempts"
+}
+
+@test "a usage error says where the command goes" {
+	jr exec nightly true
+	assert_equal "$status" 64
+	assert_regex "$stderr" 'the command goes behind "--"'
+	jr exec nightly --
+	assert_equal "$status" 64
+	jr exec 'Not A Name' -- true
+	assert_equal "$status" 64
+	jr exec jobrun.prune -- true
+	assert_equal "$status" 64
+	q_is 0 "select count(*) from jobrun.job_runs"
+}
+
+# ------------------------------------------------------------------------------------------------------------- overlap
+
+@test "eight at once, the first use of the name included: exactly one runs, the others exit 0 silently" {
+	local i
+
+	for i in 1 2 3 4 5 6 7 8; do
+		bg_exec same -- sh -c 'echo $$ >>started; until [ -e go ]; do sleep 0.05; done'
+	done
+	wait_until 20 ended_but_one
+	touch go
+	for i in "${runner_pids[@]}"; do
+		wait_runner "$i"
+		assert_equal "$runner_status" 0
+	done
+	assert_equal "$(wc -l <started)" 1
+	assert_equal "$(cat runner.*.err runner.*.out)" ''
+	q_is '1|1' "select (select count(*) from jobrun.job_runs), (select count(*) from jobrun.job_definitions where name = 'same')"
+}
+
+ended_but_one() {
+	local pid left=0
+
+	[ -s started ] || return
+	for pid in "${runner_pids[@]}"; do
+		is_gone "$pid" || left=$((left + 1))
+	done
+	[ "$left" -eq 1 ]
+}
+
+@test "an overlap is silent; --strict is 75 with a line, -v a line; another name runs" {
+	bg_exec x -- sh -c 'echo $$ >pid; exec sleep 60'
+	started pid
+	jr exec x -- touch second
+	assert_equal "$status" 0
+	assert_equal "$output$stderr" ''
+	jr exec x --strict -- touch second
+	assert_equal "$status" 75
+	assert_equal "$stderr" "jobrun: x was not started: run $(last_run) is running"
+	assert_equal "${#stderr_lines[@]}" 1
+	jr exec -v x -- touch second
+	assert_equal "$status" 0
+	assert_regex "$stderr" "jobrun: x was not started: run $(last_run) is running"
+	jr exec y -- echo other
+	assert_equal "$output" other
+	assert_file_not_exist second
+	# With "allow" it runs beside itself.
+	q "update jobrun.job_definitions set overlap = 'allow' where name = 'x'"
+	jr_ok exec x -- touch second
+	assert_file_exist second
+	kill "$runner_pid"
+	wait_runner
+}
+
+@test "paused or disabled: not started, silently; --strict says why" {
+	jr_ok exec x -- true
+	q "update jobrun.job_definitions set paused_until = 'infinity', paused_reason = 'moving house' where name = 'x'"
+	jr exec x -- touch second
+	assert_equal "$status" 0
+	assert_equal "$output$stderr" ''
+	jr exec --strict x -- touch second
+	assert_equal "$status" 75
+	assert_equal "$stderr" 'jobrun: x was not started: paused: moving house'
+	q "update jobrun.job_definitions set paused_until = null, enabled = false where name = 'x'"
+	jr exec --strict x -- touch second
+	assert_equal "$status" 75
+	assert_equal "$stderr" 'jobrun: x was not started: disabled'
+	assert_file_not_exist second
+}
+
+@test "a run that was retried waits for its line, which is that run, and never keeps it from starting" {
+	local a b
+
+	jr exec retried -- false
+	a=$(last_run)
+	jr exec retried -- false
+	b=$(last_run)
+	jr_ok retry -s dead --definition retried
+	jr_ok exec --strict retried --timeout 1m -- sh -c 'echo ran; exit 0'
+	assert_output ran
+	jr exec --strict retried -- sh -c 'exit 3'
+	assert_equal "$status" 3
+	jr_ok exec --strict retried -- true
+	q_is "$a|succeeded|2
+$b|dead|2
+$((b + 1))|succeeded|1" "select id, status, claim_seq from jobrun.job_runs order by id"
+	q_is 't' "select payload ->> 'command' like 'sh -c echo ran%' from jobrun.job_runs where id = $a"
+	# what somebody has enqueued is work of others
+	jr_ok enqueue --definition retried
+	jr exec --strict retried -- true
+	assert_equal "$status" 75
+	# also when it looks like it
+	jr_ok define retried --max-attempts 1
+	q "update jobrun.job_runs set status = 'cancelled', finished_at = now(), error_code = 'cancelled' where status = 'queued'"
+	id=$(enqueue --definition retried '{"command": "theirs"}')
+	handler retried <<<'exit 65'
+	jr run
+	assert_equal "$status" 1
+	jr_ok retry "$id"
+	jr exec --strict retried -- true
+	assert_equal "$status" 75
+	q_is 'queued|theirs' "select status, payload ->> 'command' from jobrun.job_runs where id = $id"
+}
+
+@test "it takes no place and waits for none" {
+	handler slow <<<'echo $$ >"$TMPDIR/slow"; exec sleep 60'
+	enqueue slow >/dev/null
+	bg_runner -j 1
+	started "$TMPDIR/slow"
+	jr exec x -- echo ran
+	assert_equal "$status" 0
+	assert_equal "$output" ran
+	q_is 'running|1' "select status, count(*) from jobrun.job_runs where job_type = 'slow' group by status"
+}
+
+@test "it starts CMD and nothing else: no handler, no schedule" {
+	handler other <<<'true'
+	id=$(enqueue other)
+	q "insert into jobrun.job_definitions (name, job_type, schedule) values ('due', 'other', '* * * * *')"
+	q "update jobrun.job_definitions set next_slot_at = date_trunc('minute', now()) - interval '1 minute' where name = 'due'"
+	jr_ok exec x -- true
+	run_is "$id" queued
+	q_is 0 "select count(*) from jobrun.job_slots"
+	jr_ok run
+	q_is t "select count(*) > 0 from jobrun.job_slots"
+}
+
+@test "-v says the run's id" {
+	jr_ok exec -v x -- true
+	assert_regex "$stderr" "run=$(last_run) "
+}
+
+# -------------------------------------------------------------------------------------------------------- its early end
+
+@test "TERM, INT and HUP reach CMD, and the run is dead, not queued" {
+	local sig
+
+	for sig in TERM INT HUP; do
+		rm -f pid
+		# What a shell starts in the background would have INT ignored.
+		bg_exec_with_int x -- sh -c 'trap "echo got it; exit 3" TERM; echo $$ >pid; while :; do sleep 0.05; done'
+		started pid
+		kill -s "$sig" "$runner_pid"
+		wait_runner
+		assert_equal "$runner_status" 3
+		assert_equal "$(cat "$runner_out")" 'got it'
+		refute_regex "$(cat "$runner_err")" jobrun
+		became 'dead|stopped'
+	done
+	q_is 'stopped: jobrun was told to end' "select distinct last_error from jobrun.job_runs"
+	jr_ok exec x -- true
+}
+
+bg_exec_with_int() {
+	local n=${#runner_pids[@]}
+
+	runner_out=$BATS_TEST_TMPDIR/runner.$n.out
+	runner_err=$BATS_TEST_TMPDIR/runner.$n.err
+	env --default-signal=INT "$JOBRUN" exec "$@" >"$runner_out" 2>"$runner_err" 3>&- 4>&- &
+	runner_pid=$!
+	runner_pids+=("$runner_pid")
+}
+
+@test "a CMD that does not mind TERM is killed after the grace; one that ends well has succeeded" {
+	bg_exec x --grace 300ms -- sh -c 'trap "" TERM; echo $$ >pid; while :; do sleep 0.05; done'
+	started pid
+	kill "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" 137
+	became 'dead|stopped'
+	bg_exec x -- sh -c 'trap "exit 0" TERM; echo $$ >pid2; while :; do sleep 0.05; done'
+	started pid2
+	kill "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" 0
+	became 'succeeded|'
+}
+
+@test "jobrun cancel stops it" {
+	bg_exec x --lease 2s -- sh -c 'echo $$ >pid; exec sleep 60'
+	started pid
+	jr_ok cancel "$(last_run)"
+	wait_runner
+	assert_equal "$runner_status" 143
+	became 'cancelled|cancelled'
+}
+
+@test "SIGKILL of jobrun: CMD is gone at once, and the next tick calls the run dead" {
+	bg_exec x --lease 2s -- sh -c 'echo $$ >pid; exec sleep 60'
+	started pid
+	kill -KILL "$runner_pid"
+	wait_until 3 is_gone "$cmd_pid"
+	jr exec --strict x -- true
+	assert_equal "$status" 75
+	handler other <<<'true'
+	wait_until 10 lost_by_tick
+	became 'dead|lost'
+	jr_ok exec x -- echo again
+	assert_equal "$output" again
+}
+
+lost_by_tick() {
+	run_jobrun run >/dev/null 2>&1
+	q_is 0 "select count(*) from jobrun.job_runs where status = 'running'"
+}
+
+@test "without any tick the next exec of any name calls a lost run dead, and says so" {
+	bg_exec x --lease 2s -- sh -c 'echo $$ >pid; exec sleep 60'
+	started pid
+	kill -KILL "$runner_pid"
+	wait_until 10 q_is t "select locked_until < now() from jobrun.job_runs"
+	jr exec x -- echo again
+	assert_equal "$status" 0
+	assert_equal "$output" again
+	assert_regex "$stderr" '^jobrun: run [0-9]+ x is dead after 1 of 1 attempts: '
+	q_is 'dead|succeeded' "select string_agg(status, '|' order by id) from jobrun.job_runs"
+}
+
+# ------------------------------------------------------------------------------------------------- without a database
+
+@test "no database at the start: 75 and a line, said as seldom as by run; --fail-open runs CMD all the same" {
+	own_cluster
+	stop_server
+	# What run said hides nothing of a command that is started once a night.
+	handler other <<<'exit 0'
+	jr run
+	assert_equal "$status" 75
+	jr exec x -- touch ran
+	assert_equal "$status" 75
+	assert_regex "$stderr" '^jobrun: connection to server.*; x was not started$'
+	assert_equal "${#stderr_lines[@]}" 1
+	jr exec x -- touch ran
+	assert_equal "$status" 75
+	assert_equal "$stderr" ''
+	jr exec y -- touch ran
+	assert_equal "$status" 75
+	assert_regex "$stderr" '; y was not started$'
+	assert_file_not_exist ran
+	# Nobody wants it any more.
+	bg_exec --fail-open x -- touch ran
+	kill "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" 143
+	assert_file_not_exist ran
+
+	rm -rf "$JOBRUN_STATE_DIR"
+	jr exec --fail-open x -- sh -c 'echo out; echo err >&2; env | grep JOBRUN_RUN_ID; exit 5'
+	assert_equal "$status" 5
+	assert_equal "$output" 'out'
+	assert_regex "${stderr_lines[0]}" '^jobrun: connection to server.*; x runs without a record$'
+	assert_equal "${stderr_lines[1]}" err
+	assert_equal "${#stderr_lines[@]}" 2
+	start_server
+	jr_ok exec x -- true
+	assert_regex "$stderr" '^jobrun: the database is back; x had no record for [0-9]'
+	jr_ok exec x -- true
+	assert_equal "$stderr" ''
+}
+
+@test "no schema: 78; no right to: 77; with --fail-open CMD runs, with a line each time" {
+	role=exec_$JR_DATABASE
+	psql_bare "$JR_DIRECT dbname=postgres" -c "create role $role login"
+	as_role="$JR_SERVER dbname=$JR_DATABASE user=$role"
+	jr exec -d "$as_role" x -- touch ran
+	assert_equal "$status" 77
+	assert_regex "$stderr" '; x was not started$'
+	jr exec -d "$as_role" --fail-open x -- sh -c 'exit 4'
+	assert_equal "$status" 4
+	assert_regex "$stderr" '^jobrun: .*; x runs without a record$'
+	jr_ok grant run "$role"
+	jr_ok exec -d "$as_role" x -- true
+	became 'succeeded|'
+	jr_ok grant --revoke run "$role" || true
+	q "drop schema jobrun cascade"
+	psql_bare "$JR_DIRECT dbname=postgres" -c "drop role if exists $role" || true
+	jr exec x -- touch ran
+	assert_equal "$status" 78
+	assert_regex "$stderr" 'migrate'
+	jr exec --fail-open x -- sh -c 'exit 4'
+	assert_equal "$status" 4
+	assert_regex "$stderr" 'migrate.*; x runs without a record$'
+	assert_file_not_exist ran
+}
+
+@test "the database goes away while CMD runs: CMD is stopped inside its lease, 75 and a line" {
+	own_cluster
+	bg_exec x --lease 2s -- sh -c 'echo $$ >pid; exec sleep 60'
+	started pid
+	stop_server
+	wait_until 3 is_gone "$cmd_pid"
+	wait_runner "$runner_pid" 40
+	assert_equal "$runner_status" 75
+	run cat "$runner_err"
+	assert_regex "$output" '^jobrun: x was stopped: its run [0-9]+ is lost, since the database did not answer in time'
+	assert_equal "${#lines[@]}" 1
+	start_server
+	handler other <<<'true'
+	wait_until 10 lost_by_tick
+	became 'dead|lost'
+}
+
+@test "with --fail-open CMD goes on to its end, and its status counts" {
+	own_cluster
+	bg_exec x --lease 2s --fail-open -- sh -c 'echo $$ >pid; sleep 4.5; echo end; exit 7' # two leases and more
+	started pid
+	stop_server
+	wait_runner "$runner_pid" 40
+	assert_equal "$runner_status" 7
+	assert_equal "$(cat "$runner_out")" end
+	run cat "$runner_err"
+	assert_regex "$output" '^jobrun: the result of run [0-9]+ could not be written in time; it will be called lost$'
+}
+
+@test "with --fail-open a database that comes back gets the result, or is told nothing when the run was called lost" {
+	own_cluster
+	bg_exec x --lease 2s --fail-open -- sh -c 'echo $$ >pid; until [ -e go ]; do sleep 0.05; done; exit 7'
+	started pid
+	stop_server
+	sleep 3
+	start_server
+	wait_until 10 q_is t "select locked_until > now() from jobrun.job_runs"
+	touch go
+	wait_runner
+	assert_equal "$runner_status" 7
+	became 'dead|exit:7'
+
+	rm pid go
+	bg_exec -v y --lease 2s --fail-open -- sh -c 'echo $$ >pid; until [ -e go ]; do sleep 0.05; done; exit 7'
+	started pid
+	q "update jobrun.job_runs set locked_until = now() - interval '1 minute' where status = 'running';
+		update jobrun.job_runs set status = 'dead', locked_until = null, finished_at = now(), error_code = 'lost', runner_id = null where status = 'running'" \
+		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, error_code, host, runner_id, started_at, finished_at)
+		select id, 1, 1, 'lost', 'lost', 'h', 1, started_at, now() from jobrun.job_runs where job_type = 'y'"
+	wait_until 10 grep -q lease_lost "$runner_err"
+	run is_gone "$cmd_pid"
+	assert_failure
+	touch go
+	wait_runner
+	assert_equal "$runner_status" 7
+	assert_equal "$(grep '^jobrun: ' "$runner_err")" "jobrun: y ended with 7 without a record: its run $(last_run) was called lost before that"
+	became 'dead|lost'
+}
+
+@test "connections cut in mid-run change nothing" {
+	bg_exec x --lease 10s -- sh -c 'echo $$ >pid; until [ -e go ]; do sleep 0.05; done; exit 7'
+	started pid
+	for _ in 1 2 3; do
+		terminate_backends
+		sleep 0.3
+	done
+	touch go
+	wait_runner
+	assert_equal "$runner_status" 7
+	assert_equal "$(cat "$runner_err")" ''
+	became 'dead|exit:7'
+}
+
+# Every COMMIT of an exec in turn, until one ends before its N-th.
+cut_every_commit() {
+	local mode=$1 n
+
+	for n in 1 2 3 4 5 6 7 8; do
+		rm -f ran
+		proxy "$mode" "$n"
+		jr exec -d "$proxied" "cut-$n" --lease 2s --strict -- sh -c 'echo $$ >>ran; sleep 0.3; exit 9'
+		echo "$mode $n: $status $stderr"
+		assert_equal "$status" 9
+		assert_equal "$stderr" ''
+		assert_equal "$(wc -l <ran)" 1
+		q_is 'dead|exit:9|1|1' "select status, error_code, attempts, claim_seq from jobrun.job_runs where job_type = 'cut-$n'"
+		if [ ! -e "$cut_file" ]; then
+			echo "# $mode: $((n - 1)) commits cut" >&3
+			[ "$n" -ge 4 ]
+			return 0
+		fi
+	done
+}
+
+@test "each COMMIT's answer is lost once: CMD is started once and its end is recorded" {
+	cut_every_commit answer
+}
+
+@test "each COMMIT's request is lost once: CMD is started once and its end is recorded" {
+	cut_every_commit request
+}
+
+@test "each COMMIT's answer hangs once: CMD is started once and its end is recorded" {
+	cut_every_commit hang
+}

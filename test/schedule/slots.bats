@@ -1,0 +1,487 @@
+#!/usr/bin/env bats
+# Did it run, and if not, why: jobrun slots, enqueue --definition, and what else tells of definitions and slots.
+
+load ../lib/common
+load ../lib/proxy
+load ../lib/sql
+load ../lib/web
+
+setup() {
+	common_setup
+	proxies=()
+	web_pids=()
+	handler report <<<'exit 0'
+}
+
+teardown() {
+	end_proxies
+	end_web
+	common_teardown
+}
+
+# hourly NAME [CHANGES]: a definition whose slots are each hour, the next one in half an hour.
+hourly() {
+	q "select jobrun.define('$1', jsonb_build_object('job_type', 'report', 'schedule', '@every 1h',
+		'anchor_at', date_trunc('minute', now()) - interval '999 hours 30 minutes') || '${2:-{\}}')" >/dev/null
+}
+
+# tick NAME HOURS: that many slots have come since the last tick, the last one half an hour ago; now there is one.
+tick() {
+	q "update jobrun.job_definitions set next_slot_at = next_slot_at - interval '$2 hours' where name = '$1'" \
+		"select count(*) from jobrun.fire()" >/dev/null
+}
+
+# shown FILTER ARGUMENT...: jobrun slots --json, through jq.
+shown() {
+	local filter=$1
+
+	shift
+	run_jobrun slots "$@" --json | jq -c "$filter"
+}
+
+# account NAME SLOT OUTCOME [REASON]: a slot on record, as of a tick long ago.
+account() {
+	q "insert into jobrun.job_slots (definition_id, slot, outcome, reason) select id, '$2', '$3', nullif('${4:-}', '')
+		from jobrun.job_definitions where name = '$1'"
+}
+
+# of RUN COLUMNS
+of() {
+	q "select $2 from jobrun.job_runs where id = $1"
+}
+
+# no_run ARGUMENT...: jobrun refuses that, exit status and message first, and nothing is queued.
+no_run() {
+	local expected=$1 regex=$2 before
+
+	shift 2
+	before=$(q 'select count(*) from jobrun.job_runs')
+	jr "$@"
+	assert_equal "$status" "$expected"
+	assert_equal "$output" ''
+	assert_equal "${#stderr_lines[@]}" 1
+	assert_regex "$stderr" "^jobrun: .*$regex"
+	q_is "$before" 'select count(*) from jobrun.job_runs'
+}
+
+# --- jobrun slots ---
+
+@test "what is next, and of the slots that were: outcome, reason, run, and how that stands now" {
+	hourly nightly
+	jr_ok slots nightly
+	assert_regex "${lines[0]}" '^nightly, @every 1h, UTC: next [0-9-]+ [0-9:]+\+00:00 \(in (30|29)m( [0-9]+s)?\)$'
+	assert_equal "${lines[1]}" 'no slot yet'
+	assert_equal "${#lines[@]}" 2
+	tick nightly 1
+	id=$(q "select id from jobrun.job_runs where job_type = 'report'")
+	jr_ok slots nightly
+	assert_regex "${lines[1]}" '^SLOT +OUTCOME +RUN +STATUS +REASON$'
+	assert_regex "${lines[2]}" "^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}\+00:00 queued +$id +queued +-$"
+	assert_equal "${#lines[@]}" 3
+	jr_ok run --job "$id"
+	assert_equal "$(shown '.slots[] | [.run_id, .run_status, .outcome, .reason, .slots]' nightly)" "[$id,\"succeeded\",\"queued\",null,1]"
+	q "delete from jobrun.job_runs where id = $id"
+	assert_equal "$(shown '.slots[] | [.run_id, .run_status]' nightly)" "[$id,null]"
+	jr_ok slots nightly
+	assert_regex "${lines[2]}" "queued +$id +- +-$"
+}
+
+@test "a run that was archived is remembered" {
+	hourly nightly
+	tick nightly 1
+	q "update jobrun.job_runs set status = 'cancelled', finished_at = now() where job_type = 'report'" \
+		"insert into jobrun.job_runs_archive select (jsonb_populate_record(null::jobrun.job_runs_archive,
+			to_jsonb(r) || jsonb_build_object('archived_at', now()))).* from jobrun.job_runs r where job_type = 'report'" \
+		"delete from jobrun.job_runs where job_type = 'report'"
+	assert_equal "$(shown '.slots[].run_status' nightly)" '"cancelled"'
+}
+
+@test "skipped by overlap: which run was in the way; status says so until a slot runs again" {
+	hourly nightly
+	tick nightly 2
+	id=$(q "select id from jobrun.job_runs where job_type = 'report'")
+	q "delete from jobrun.job_slots"
+	tick nightly 1
+	jr_ok slots nightly
+	assert_line --regexp "skipped +- +- +overlap: run $id waits$"
+	jr_ok status
+	assert_line --regexp "^! definition nightly: slot .*\+00:00 was skipped, run $id waits \(jobrun slots nightly\)$"
+	jr_ok status report
+	assert_line --partial '! definition nightly'
+	jr status other
+	refute_line --partial nightly
+	jr_ok cancel "$id"
+	q "delete from jobrun.job_slots"
+	tick nightly 1
+	jr_ok status
+	refute_line --partial nightly
+}
+
+@test "missed ones are a line each, many of them one with their number and the last" {
+	hourly nightly
+	tick nightly 3
+	assert_equal "$(shown '[.slots[] | [.outcome, .reason]]' nightly)" \
+		'[["queued",null],["coalesced","missed"],["coalesced","missed"]]'
+	jr_ok slots nightly
+	refute_line --partial UNTIL
+	q "delete from jobrun.job_slots; update jobrun.job_runs set status = 'cancelled', finished_at = now() where job_type = 'report'"
+	tick nightly 151
+	jr_ok slots nightly
+	assert_regex "${lines[1]}" '^SLOT +UNTIL +SLOTS +OUTCOME +RUN +STATUS +REASON$'
+	assert_regex "${lines[2]}" '\+00:00 - +- queued '
+	assert_regex "${lines[3]}" '^[0-9-]+ [0-9:]+\+00:00 [0-9-]+ [0-9:]+\+00:00 +150 coalesced +- +- +missed$'
+	assert_equal "${#lines[@]}" 4
+	assert_equal "$(shown '.slots[1] | [.slots, .run_id, .until != null]' nightly)" '[150,null,true]'
+}
+
+@test "newest first, twenty; --limit and --since; older ones are mentioned" {
+	hourly nightly '{"overlap": "allow", "catch_up": "all"}'
+	tick nightly 25
+	jr_ok slots nightly
+	assert_equal "${#lines[@]}" 23
+	assert_equal "${lines[22]}" 'older ones: --limit N, --since D'
+	assert_equal "$(shown '[(.slots | length), .older, .slots[0].slot > .slots[1].slot]' nightly)" '[20,true,true]'
+	assert_equal "$(shown '[(.slots | length), .older]' nightly --limit 25)" '[25,false]'
+	assert_equal "$(shown '[(.slots | length), .older]' nightly --limit 3)" '[3,true]'
+	assert_equal "$(shown '[(.slots | length), .older]' nightly --since 3h)" '[3,false]'
+	assert_equal "$(shown '[(.slots | length), .older]' nightly --since 30d)" '[25,false]'
+	jr_ok slots nightly --since 5m
+	assert_equal "${lines[1]}" 'no slot within 5m'
+	# Many missed ones belong to the time in which the last of them was.
+	q "delete from jobrun.job_slots" "update jobrun.job_runs set status = 'cancelled', finished_at = now() where job_type = 'report'" \
+		"select jobrun.define('nightly', '{\"catch_up\": \"skip\"}')" >/dev/null
+	tick nightly 150
+	assert_equal "$(shown '[.slots[].slots]' nightly --since 1h)" '[150]'
+}
+
+@test "disabled, paused, without a schedule, late: the first line says it" {
+	hourly nightly '{"enabled": false}'
+	tick nightly 1
+	jr_ok slots nightly
+	assert_regex "${lines[0]}" '^nightly, @every 1h, UTC: disabled \(jobrun define nightly --enable\), its slots are skipped; next .* \(in '
+	assert_regex "${lines[2]}" ' skipped +- +- +disabled$'
+
+	hourly weekly
+	jr_ok pause --definition weekly --reason 'year end'
+	tick weekly 1
+	jr_ok slots weekly
+	assert_regex "${lines[0]}" '^weekly, @every 1h, UTC: paused until resumed: year end, its slots are skipped; next '
+	assert_regex "${lines[2]}" ' skipped +- +- +paused: year end$'
+	jr_ok pause --definition weekly --for 2h
+	jr_ok slots weekly
+	assert_regex "${lines[0]}" ': paused until ([0-9-]+ )?[0-9:]+\+00:00, its slots'
+	assert_equal "$(shown '.definition | [.enabled, .paused_until != null, .paused_reason]' weekly)" '[true,true,null]'
+
+	q "select jobrun.define('plain', '{\"queue\": \"slow\"}')" >/dev/null
+	jr_ok slots plain
+	assert_equal "$output" 'plain has no schedule'
+	q "update jobrun.job_definitions set next_slot_at = null where name = 'nightly'"
+	jr_ok slots nightly
+	assert_regex "${lines[0]}" 'there is no next slot$'
+
+	hourly late
+	q "update jobrun.job_definitions set next_slot_at = now() - interval '10 minutes' where name = 'late'"
+	jr_ok slots late
+	assert_regex "${lines[0]}" 'next .* \(10m.* ago\): no tick has come since; is the crontab line in place\? try: jobrun --once -v$'
+	jr_ok status
+	assert_line --regexp '^! definition late: slot .* has passed, and no tick has come since \(is the crontab line in place\? try: jobrun --once -v\)$'
+	refute_line --partial nightly
+	# Somebody came, and it is not fired all the same.
+	q "insert into jobrun.job_runners (id, pid, places, host, version) values (1, 1, 1, 'here', '0')"
+	jr_ok slots late
+	assert_regex "${lines[0]}" 'the ticks since then could not fire it; jobrun --once says why$'
+	jr_ok status
+	assert_line --regexp '^! definition late: .* and the ticks since then could not fire it'
+	q "update jobrun.job_definitions set next_slot_at = now() - interval '90 seconds' where name = 'late'"
+	jr_ok status
+	refute_line --partial late
+}
+
+@test "a slot is shown in the zone of its definition, with its offset" {
+	q "select jobrun.define('berlin', '{\"schedule\": \"30 2 * * *\", \"time_zone\": \"Europe/Berlin\"}')" \
+		"select jobrun.define('lord', '{\"schedule\": \"15 1 * * *\", \"time_zone\": \"Australia/Lord_Howe\"}')" \
+		"select jobrun.define('west', '{\"schedule\": \"15 1 * * *\", \"time_zone\": \"America/St_Johns\"}')" >/dev/null
+	account berlin '2026-03-28 01:30Z' skipped a
+	account berlin '2026-03-29 01:00Z' skipped b
+	account berlin '2026-10-25 00:30Z' skipped c
+	account berlin '2026-10-26 01:30Z' skipped d
+	account lord '2026-04-04 14:45Z' skipped a
+	account lord '2026-04-05 14:45Z' skipped b
+	account west '2026-01-05 04:45:07.25Z' skipped a
+	assert_equal "$(TZ=Asia/Tokyo shown '[.slots[].slot_local]' berlin)" \
+		'["2026-10-26 02:30+01:00","2026-10-25 02:30+02:00","2026-03-29 03:00+02:00","2026-03-28 02:30+01:00"]'
+	assert_equal "$(shown '[.slots[].slot_local]' lord)" '["2026-04-06 01:15+10:30","2026-04-05 01:45+11:00"]'
+	assert_equal "$(shown '[.slots[].slot_local, .slots[].slot]' west)" '["2026-01-05 01:15:07.250000-03:30","2026-01-05T04:45:07.25+00:00"]'
+}
+
+@test "a zone that the server has lost keeps nobody from looking" {
+	hourly nightly
+	tick nightly 1
+	id=$(q "select id from jobrun.job_runs where job_type = 'report'")
+	q "alter table jobrun.job_definitions disable trigger user; update jobrun.job_definitions set time_zone = 'Atlantis/City' where name = 'nightly'"
+	for command in 'slots nightly' 'slots nightly --json' list "show $id" "show $id --json" status; do
+		# shellcheck disable=SC2086 # words
+		jr_ok $command
+	done
+	assert_equal "$(shown '.slots[0].slot_local | endswith("+00:00")' nightly)" true
+}
+
+@test "no such definition is exit 65, a wrong name or option 64" {
+	no_run 65 "there is no definition nope; 'jobrun define --list' shows them" slots nope
+	no_run 65 'there is no definition nope' slots nope --json
+	no_run 65 'there is no definition nope' slots nope --replay yesterday
+	no_run 64 'NAME: ' slots 'No Name'
+	no_run 64 'an argument is missing' slots
+	no_run 64 'an argument too many' slots a b
+	no_run 64 '"-1d" is negative' slots a --since -1d
+	no_run 64 'limit' slots a --limit 0
+	no_run 64 'reason is about --replay' slots a --reason why
+	no_run 64 'dry-run is about --replay' slots a -n
+	no_run 64 'replay is about one slot; --since' slots a --replay now --since 1d
+	no_run 64 'replay is about one slot; --limit' slots a --replay now --limit 1
+}
+
+# --- replay ---
+
+@test "--replay queues the run of a slot once more; its account has the new run and who did it why" {
+	hourly nightly '{"payload": {"a": 1}, "queue": "slow", "priority": 7}'
+	tick nightly 3
+	first=$(q "select id from jobrun.job_runs where job_type = 'report'")
+	slot=$(shown '.slots[2].slot_local' nightly | tr -d '"')
+	jr_ok slots nightly --replay "$slot" --reason 'disk was full'
+	assert_regex "$output" '^[0-9]+$'
+	assert_equal "$stderr" ''
+	id=$output
+	assert_equal "$(of "$id" "job_type, queue, priority, payload, slot = '$slot', definition_id = (select definition_id from jobrun.job_runs where id = $first)")" \
+		'report|slow|7|{"a": 1}|t|t'
+	assert_equal "$(shown '.slots[2] | [.outcome, .reason, .run_id, .run_status]' nightly)" "[\"queued\",\"replayed\",$id,\"queued\"]"
+	q_is 'definition nightly|disk was full' "select object, reason from jobrun.job_audit where action = 'replay'"
+}
+
+@test "--replay of a slot whose run is not finished is refused, of one that is, done again" {
+	hourly nightly
+	tick nightly 1
+	id=$(q "select id from jobrun.job_runs where job_type = 'report'")
+	slot=$(shown '.slots[0].slot' nightly | tr -d '"')
+	no_run 65 "run $id of this slot is not finished" slots nightly --replay "$slot"
+	jr_ok run --job "$id"
+	jr_ok slots nightly --replay "$slot" --json
+	again=$(jq .run_id <<<"$output")
+	assert_equal "$(jq -c '[.definition, .reason]' <<<"$output")" '["nightly",null]'
+	assert_equal "$(of "$again" "slot = '$slot'")" t
+	run_is "$id" succeeded
+}
+
+@test "--replay: what is no slot, has not come, or is no time is refused in one line" {
+	q "select jobrun.define('nightly', '{\"schedule\": \"30 2 * * *\", \"time_zone\": \"Europe/Berlin\"}')" \
+		"select jobrun.define('plain', '{}')" >/dev/null
+	no_run 65 'definition "nightly" has no slot at 2026-10-24 02:31.02:00; the one before is 2026-10-24 02:30.02:00$' slots nightly --replay '2026-10-24 02:31'
+	no_run 65 'has not come yet' slots nightly --replay '2126-10-24 02:30'
+	no_run 65 'has not come yet' slots nightly --replay infinity
+	no_run 65 'has no slot at' slots nightly --replay '4713-01-01 BC'
+	no_run 65 'definition "plain" has no slot at .*; it has no schedule$' slots plain --replay yesterday
+	no_run 64 '--replay: .*"sometime"' slots nightly --replay sometime
+	no_run 64 '--replay: ' slots nightly --replay ''
+}
+
+@test "--replay reads the time in the zone of the definition, whatever the zone of the caller" {
+	q "select jobrun.define('nightly', '{\"schedule\": \"30 2 * * *\", \"time_zone\": \"Europe/Berlin\", \"job_type\": \"report\"}')" >/dev/null
+	for zone in UTC Asia/Tokyo; do
+		TZ=$zone jr_ok slots nightly --replay '2026-10-20 02:30' -n
+		assert_equal "$output" 'would queue a run of nightly for 2026-10-20 02:30+02:00'
+	done
+	for time in '2026-10-20 02:30+02:00' '2026-10-20T00:30Z' '20 Oct 2026 02:30' '2026-10-19 20:30 America/New_York'; do
+		jr_ok slots nightly --replay "$time" -n
+		assert_equal "$output" 'would queue a run of nightly for 2026-10-20 02:30+02:00'
+	done
+	# The night in which 02:30 comes twice: it is the first one that has the slot.
+	jr_ok slots nightly --replay '2026-10-25 02:30' -n
+	assert_equal "$output" 'would queue a run of nightly for 2026-10-25 02:30+02:00'
+	jr_ok slots nightly --replay '2026-10-25 02:30' -n --json
+	assert_equal "$(jq -c '[.run_id, .slot_local]' <<<"$output")" '[null,"2026-10-25 02:30+02:00"]'
+	q_is 0 'select count(*) from jobrun.job_slots'
+	q_is 0 'select count(*) from jobrun.job_runs'
+	# Where both are slots, it is what the server reads: the second.
+	q "select jobrun.define('often', '{\"schedule\": \"*/30 * * * *\", \"time_zone\": \"Europe/Berlin\"}')" >/dev/null
+	jr_ok slots often --replay '2026-10-25 02:30' -n
+	assert_equal "$output" 'would queue a run of often for 2026-10-25 02:30+01:00'
+	jr_ok slots often --replay '2026-10-25 02:30+02' -n
+	assert_equal "$output" 'would queue a run of often for 2026-10-25 02:30+02:00'
+	# The night in which it does not come.
+	jr_ok slots nightly --replay '2026-03-29 03:00' -n
+	assert_equal "$output" 'would queue a run of nightly for 2026-03-29 03:00+02:00'
+}
+
+@test "--replay of one of many missed slots: it has its own line, the others keep theirs" {
+	hourly nightly '{"catch_up": "skip", "overlap": "allow"}'
+	tick nightly 150
+	slot=$(q "select slot + interval '40 hours' from jobrun.job_slots where slots = 149 or slots = 150")
+	jr_ok slots nightly --replay "$slot"
+	id=$output
+	assert_equal "$(shown '[.slots[] | [.slots, .run_id]]' nightly)" "[[109,null],[1,$id],[40,null]]"
+}
+
+@test "--replay: a COMMIT that is lost, or its answer, made one run" {
+	q "select jobrun.define('nightly', '{\"schedule\": \"30 2 * * *\", \"job_type\": \"report\"}')" >/dev/null
+	for mode in answer request; do
+		q 'truncate jobrun.job_runs'
+		proxy "$mode" 3 # behind those of need() and of reading the time
+		jr_ok slots nightly --replay '2026-10-20 02:30' -d "$proxied"
+		assert_file_exists "$cut_file"
+		assert_equal "$stderr" ''
+		q_is "$output" 'select id from jobrun.job_runs'
+	done
+}
+
+# --- enqueue --definition ---
+
+@test "enqueue --definition: a run now, with all that the definition says" {
+	q "select jobrun.define('monthly', '{\"job_type\": \"report\", \"payload\": {\"from\": \"definition\"}, \"queue\": \"slow\", \"priority\": 7,
+		\"max_attempts\": 2, \"timeout\": \"90s\", \"backoff_base\": \"1s\", \"backoff_cap\": \"1m\", \"concurrency_key\": \"one\",
+		\"schedule\": \"30 2 1 * *\"}')" >/dev/null
+	id=$(enqueue --definition monthly)
+	assert_equal "$(of "$id" "job_type, payload ->> 'from', queue, priority, max_attempts, timeout, backoff_base, backoff_cap, concurrency_key,
+		run_at = created_at, slot is null, definition_id = (select id from jobrun.job_definitions where name = 'monthly'), status")" \
+		'report|definition|slow|7|2|00:01:30|00:00:01|00:01:00|one|t|t|t|queued'
+	id=$(enqueue --definition monthly '{"from": "here"}' --in 1h)
+	assert_equal "$(of "$id" "payload ->> 'from', run_at - created_at, queue")" 'here|01:00:00|slow'
+	id=$(echo '{"from": "stdin"}' | enqueue - --definition monthly --at '2126-01-02 03:04' --time-zone Asia/Tokyo)
+	assert_equal "$(of "$id" "payload ->> 'from', run_at at time zone 'Asia/Tokyo'")" 'stdin|2126-01-02 03:04:00'
+	id=$(JOBRUN_RUN_ID=41 TRACEPARENT=trace enqueue --definition monthly)
+	assert_equal "$(of "$id" 'parent_id, trace_context')" '41|trace'
+	q_is 0 'select count(*) from jobrun.job_slots'
+}
+
+@test "enqueue --definition: the same key is the same run; --strict, --wait, -n and --json" {
+	hourly nightly '{"queue": "slow"}'
+	jr_ok enqueue --definition nightly -n
+	assert_equal "$output" 'would queue report: queue slow, priority 100, due now'
+	q_is 0 'select count(*) from jobrun.job_runs'
+	jr_ok enqueue --definition nightly -k once --json
+	id=$(jq .id <<<"$output")
+	assert_equal "$(jq -c '[.created, .definition, .job_type, .queue, .idempotency_key]' <<<"$output")" '[true,"nightly","report","slow","once"]'
+	jr_ok enqueue --definition nightly -k once
+	assert_equal "$output" "$id"
+	jr enqueue --definition nightly -k once --strict
+	assert_equal "$status" 1
+	assert_equal "$output" "$id"
+	assert_regex "$stderr" "run $id was there already"
+	jr_ok enqueue --definition nightly -n -k once
+	assert_equal "$output" "would queue nothing: run $id has this key and is queued"
+	handler report <<<'echo "{\"result\": 42}" >>"$JOBRUN_OUT"'
+	bg_runner --for 20s
+	jr_ok enqueue --definition nightly --wait --wait-timeout 20s
+	assert_equal "$output" 42
+}
+
+@test "enqueue --definition: what the definition says cannot be said again, and there must be one" {
+	hourly nightly
+	for option in '--queue q' '--priority 1' '--expires 1h' '--max-attempts 2' '--timeout 1m' '--backoff 1s' '--unique k' \
+		'--unique k --replace' '--lock k' '--batch file' '--batch file --per-run'; do
+		# shellcheck disable=SC2086 # words
+		no_run 64 "with --definition the run is what nightly says; to have it otherwise enqueue its type$" enqueue --definition nightly $option
+	done
+	no_run 64 '"\{\}" is one too many' enqueue --definition nightly report '{}'
+	no_run 65 'not JSON' enqueue --definition nightly report
+	no_run 64 'exclude each other' enqueue --definition nightly --in 1m --at tomorrow
+	no_run 64 'time-zone says how' enqueue --definition nightly --time-zone UTC
+	no_run 64 '--definition: ' enqueue --definition 'No Name'
+	no_run 65 'there is no definition "nope"' enqueue --definition nope
+	no_run 64 'an argument is missing; usage: jobrun enqueue ' enqueue
+	q "insert into jobrun.job_definitions (name, job_type) values ('other', 'report')"
+	no_run 65 'on_dead:' enqueue --definition other -k on_dead:1:1
+}
+
+@test "enqueue --definition: a COMMIT whose answer is lost is asked for again: one run" {
+	hourly nightly
+	for mode in answer request; do
+		q 'truncate jobrun.job_runs'
+		proxy "$mode" 2
+		jr_ok enqueue -d "$proxied" --definition nightly --json
+		assert_file_exists "$cut_file"
+		assert_equal "$(jq -c .created <<<"$output")" true
+		q_is "$(jq .id <<<"$output")" 'select id from jobrun.job_runs'
+	done
+}
+
+# --- who else tells of it ---
+
+@test "list and show name definition and slot, in its zone" {
+	q "select jobrun.define('nightly', '{\"schedule\": \"30 2 * * *\", \"time_zone\": \"Europe/Berlin\", \"job_type\": \"report\"}')" >/dev/null
+	plain=$(enqueue report)
+	jr_ok list
+	assert_regex "${lines[0]}" 'TOOK +MESSAGE$'
+	now=$(enqueue --definition nightly)
+	jr_ok list
+	assert_regex "${lines[0]}" 'TOOK +DEFINITION +MESSAGE$'
+	assert_regex "${lines[1]}" "^ *$now report .* nightly +-$"
+	jr_ok slots nightly --replay '2026-10-20 02:30'
+	id=$output
+	jr_ok list
+	assert_regex "${lines[0]}" 'TOOK +DEFINITION +SLOT +MESSAGE$'
+	assert_regex "${lines[1]}" "^ *$id report .* nightly +2026-10-20 02:30\+02:00 +-$"
+	assert_regex "${lines[3]}" "^ *$plain report .* - +- +-$"
+	assert_equal "$(run_jobrun list --json | jq -c '[.[] | [.definition, .slot, .slot_local]]')" \
+		'[["nightly","2026-10-20T00:30:00+00:00","2026-10-20 02:30+02:00"],["nightly",null,null],[null,null,null]]'
+	jr_ok show "$id"
+	assert_line --regexp '^definition +nightly$'
+	assert_line --regexp '^slot +2026-10-20 02:30\+02:00$'
+	assert_equal "$(run_jobrun show "$id" --json | jq -c '[.definition, .slot, .slot_local]')" \
+		'["nightly","2026-10-20T00:30:00+00:00","2026-10-20 02:30+02:00"]'
+	jr_ok show "$plain"
+	refute_line --regexp '^(definition|slot) '
+	number=$(of "$id" definition_id)
+	q "select jobrun.undefine('nightly')" >/dev/null
+	jr_ok show "$id"
+	assert_line --regexp "^definition +$number, which was removed$"
+	jr_ok list
+	assert_regex "${lines[1]}" "2026-10-20 00:30\+00:00 +-$"
+}
+
+@test "--definition: what list shows is what cancel and retry take" {
+	hourly nightly
+	hourly weekly
+	plain=$(enqueue report)
+	one=$(enqueue --definition nightly)
+	two=$(enqueue --definition weekly)
+	three=$(enqueue --definition nightly)
+	assert_equal "$(run_jobrun list --definition nightly --json | jq -c 'map(.id)')" "[$three,$one]"
+	assert_equal "$(run_jobrun list --definition nightly,weekly --status queued --json | jq -c 'map(.id)')" "[$three,$two,$one]"
+	assert_equal "$(run_jobrun list --definition nope --json)" '[]'
+	assert_equal "$(run_jobrun cancel --definition nightly -n --json | jq -c 'map(.runs)')" '[2]'
+	jr_ok cancel --definition nightly
+	assert_equal "$output" 'cancelled 2 runs'
+	run_is "$plain" queued
+	run_is "$two" queued
+	for status in cancelled succeeded,cancelled cancelled,queued,dead; do
+		assert_equal "$(run_jobrun list --definition nightly --status "$status" --json | jq -c 'map(.id)')" "[$three,$one]"
+	done
+	jr_ok retry --definition nightly,weekly --status cancelled
+	assert_equal "$output" 'retried 2 runs'
+	jr retry 1 --definition nightly
+	assert_equal "$status" 64
+	assert_regex "$stderr" 'exclude each other'
+	jr list --definition 'No Name'
+	assert_equal "$status" 64
+}
+
+@test "the slot reaches handlers: exec, sql and http; where there is none, nothing does" {
+	web
+	handler report <<<'echo "slot=${JOBRUN_SLOT-none}"'
+	sql_handler statement <<<"select to_jsonb(current_setting('jobrun.slot', true)), current_setting('jobrun.run_id')"
+	http_handler hook "$web/ok"
+	for type in report statement hook; do
+		q "select jobrun.define('$type-daily', '{\"schedule\": \"30 2 * * *\", \"time_zone\": \"Europe/Berlin\", \"job_type\": \"$type\"}')" >/dev/null
+		jr_ok slots "$type-daily" --replay '2026-10-20 02:30'
+		declare "with_$type=$output" "without_$type=$(enqueue --definition "$type-daily")"
+	done
+	JOBRUN_SLOT=stale jr_ok run
+	jr_ok logs "$with_report"
+	assert_equal "$output" 'slot=2026-10-20T00:30:00Z'
+	jr_ok logs "$without_report"
+	assert_equal "$output" 'slot=none'
+	q_is '"2026-10-20T00:30:00Z"' "select result from jobrun.job_runs where id = $with_statement"
+	q_is '""' "select result from jobrun.job_runs where id = $without_statement"
+	assert_equal "$(requests '[.headers["jobrun-run"], .headers["jobrun-slot"]]' | sort)" \
+		"$(printf '["%s","2026-10-20T00:30:00Z"]\n["%s",null]\n' "$with_hook" "$without_hook" | sort)"
+}
