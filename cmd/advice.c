@@ -27,8 +27,6 @@ jr_advise_database(const struct jr_app *app, struct jr_err *err)
 	if (!lacks_database(app))
 		return;
 	jr_fail(err, why.code,
-	    "%.700s; set JOBRUN_HANDLER_DATABASE_URL for the runner, or keep the password in "
-	    "~/.pgpass",
-	    why.msg);
+	    "%.700s; set JOBRUN_HANDLER_DATABASE_URL for the runner, or keep the password in ~/.pgpass", why.msg);
 	memcpy(err->sqlstate, why.sqlstate, sizeof(err->sqlstate));
 }

@@ -149,11 +149,9 @@ add_bad(struct jr_buf *words, const PGresult *result, int row)
 	if (status == NULL)
 		line = jr_xasprintf("there is no run %s that you may see", id);
 	else if (strcmp(status, "dead") == 0)
-		line = jr_xasprintf(
-		    "run %s (%s) is dead after %s of %s attempts%s%s; look with jobrun logs %s", id,
-		    type, PQgetvalue(result, row, E_ATTEMPTS),
-		    PQgetvalue(result, row, E_MAX_ATTEMPTS), error == NULL ? "" : ": ",
-		    error == NULL ? "" : error, id);
+		line = jr_xasprintf("run %s (%s) is dead after %s of %s attempts%s%s; look with jobrun logs %s", id,
+		    type, PQgetvalue(result, row, E_ATTEMPTS), PQgetvalue(result, row, E_MAX_ATTEMPTS),
+		    error == NULL ? "" : ": ", error == NULL ? "" : error, id);
 	else
 		line = jr_xasprintf("run %s (%s) is %s", id, type, status);
 	jr_buf_adds(words, line);
@@ -176,9 +174,8 @@ static void
 print_one(struct awaiter *a, const PGresult *result, int row)
 {
 	const char *status = jr_pg_text(result, row, E_STATUS);
-	bool waits =
-	    status != NULL && (strcmp(status, "queued") == 0 || strcmp(status, "failed") == 0 ||
-				  strcmp(status, "running") == 0);
+	bool waits = status != NULL &&
+		     (strcmp(status, "queued") == 0 || strcmp(status, "failed") == 0 || strcmp(status, "running") == 0);
 
 	if (a->wait->alone && a->app->json)
 		puts(PQgetvalue(result, row, E_DOCUMENT));
@@ -225,23 +222,18 @@ fail_late(const struct awaiter *a, const PGresult *left, struct jr_err *err)
 	const char *status = jr_await_word(PQgetvalue(left, 0, O_STATUS));
 
 	if (a->wait->count == 1)
-		jr_fail(err, JR_E_TEMP, "run %s (%s) is not over after %s: it is %s", id, type,
-		    time, status);
+		jr_fail(err, JR_E_TEMP, "run %s (%s) is not over after %s: it is %s", id, type, time, status);
 	else
-		jr_fail(err, JR_E_TEMP,
-		    "%d of %zu runs are not over after %s; one is run %s (%s), which is %s",
+		jr_fail(err, JR_E_TEMP, "%d of %zu runs are not over after %s; one is run %s (%s), which is %s",
 		    PQntuples(left), a->wait->count, time, id, type, status);
 	free(time);
 }
 
 int
-jr_await(
-    const struct jr_app *app, struct jr_db **db, const struct jr_await *wait, struct jr_err *err)
+jr_await(const struct jr_app *app, struct jr_db **db, const struct jr_await *wait, struct jr_err *err)
 {
-	struct awaiter a = {.app = app,
-	    .db = db,
-	    .wait = wait,
-	    .until = jr_clock_after(jr_clock_now_ms(), wait->timeout_ms)};
+	struct awaiter a = {
+	    .app = app, .db = db, .wait = wait, .until = jr_clock_after(jr_clock_now_ms(), wait->timeout_ms)};
 	PGresult *left = poll_until_over(&a, err);
 	int status = 0;
 

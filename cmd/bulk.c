@@ -51,8 +51,8 @@ count_runs(struct bulk *bulk, struct jr_err *err)
 		FIRST = 4,
 		LAST = 5
 	};
-	PGresult *kinds = jr_db_query(bulk->db, jr_sql_matching_kinds, JR_FILTER_COUNT,
-	    bulk->params.values, JR_CMD_TIMEOUT_MS, err);
+	PGresult *kinds =
+	    jr_db_query(bulk->db, jr_sql_matching_kinds, JR_FILTER_COUNT, bulk->params.values, JR_CMD_TIMEOUT_MS, err);
 
 	if (kinds == NULL)
 		return false;
@@ -84,8 +84,7 @@ fetch_portion(struct bulk *bulk, int64_t size, struct jr_err *err)
 	values[JR_FILTER_COUNT] = jr_pg_print_int(first, bulk->first);
 	values[JR_FILTER_COUNT + 1] = jr_pg_print_int(last, bulk->last);
 	values[JR_FILTER_COUNT + 2] = BATCH;
-	return jr_db_query(
-	    bulk->db, jr_sql_matching_ids, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+	return jr_db_query(bulk->db, jr_sql_matching_ids, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
 }
 
 static bool
@@ -152,8 +151,8 @@ do_all(struct bulk *bulk, struct jr_err *err)
 static void
 say_how_far(const struct bulk *bulk, struct jr_err *err)
 {
-	char *how_far = jr_xasprintf("stopped after %" PRId64 " of %" PRId64 " runs%s%s",
-	    bulk->taken, bulk->total, jr_db_is_in_doubt(err) ? " (and perhaps the next 1000)" : "",
+	char *how_far = jr_xasprintf("stopped after %" PRId64 " of %" PRId64 " runs%s%s", bulk->taken, bulk->total,
+	    jr_db_is_in_doubt(err) ? " (and perhaps the next 1000)" : "",
 	    err->code == JR_E_PERM ? "" : "; the same command again does the rest");
 
 	jr_fail_in(err, how_far);

@@ -61,9 +61,7 @@ static enum answer
 end(const struct batch *batch, struct jr_db **db, struct jr_err *err)
 {
 	if (batch->change->dry_run) /* a lost connection is a rollback too */
-		return jr_db_roll_back(*db, JR_CMD_TIMEOUT_MS, err) || !jr_db_is_open(*db)
-			   ? DONE
-			   : REFUSED;
+		return jr_db_roll_back(*db, JR_CMD_TIMEOUT_MS, err) || !jr_db_is_open(*db) ? DONE : REFUSED;
 	if (jr_db_commit(*db, JR_CMD_TIMEOUT_MS, err))
 		return DONE;
 	if (jr_db_is_in_doubt(err))
@@ -83,8 +81,7 @@ send_once(struct batch *batch, struct jr_db **db, struct jr_err *err)
 	}
 	if (*db == NULL)
 		return REFUSED;
-	if (jr_db_begin(
-		*db, batch->statements, batch->count + 1, batch->results, JR_CMD_TIMEOUT_MS, err))
+	if (jr_db_begin(*db, batch->statements, batch->count + 1, batch->results, JR_CMD_TIMEOUT_MS, err))
 		answer = end(batch, db, err);
 	else
 		answer = jr_db_is_open(*db) ? REFUSED : LOST;
@@ -94,8 +91,8 @@ send_once(struct batch *batch, struct jr_db **db, struct jr_err *err)
 }
 
 bool
-jr_change(const struct jr_change *change, const struct jr_statement *statements, size_t count,
-    PGresult **results, struct jr_err *err)
+jr_change(const struct jr_change *change, const struct jr_statement *statements, size_t count, PGresult **results,
+    struct jr_err *err)
 {
 	int64_t until = jr_clock_after(jr_clock_now_ms(), TRY_MS);
 	struct batch batch = {.change = change, .count = count};
@@ -117,7 +114,6 @@ jr_change(const struct jr_change *change, const struct jr_statement *statements,
 	*err = last;
 	if (answer == DOUBT)
 		jr_fail(err, last.code, "%s; %s", last.msg,
-		    change->perhaps != NULL ? change->perhaps
-					    : "it may have been changed: safe to repeat");
+		    change->perhaps != NULL ? change->perhaps : "it may have been changed: safe to repeat");
 	return false;
 }

@@ -10,8 +10,7 @@
 
 struct jr_change {
 	const struct jr_app *app;
-	struct jr_db **
-	    db; /* to be used, and perhaps replaced by another one, or NULL; NULL: one for this alone */
+	struct jr_db **db;  /* to be used, and perhaps replaced by another one, or NULL; NULL: one for this alone */
 	bool dry_run;       /* roll back */
 	const char *undone; /* what a lost connection came to; NULL: "nothing changed" */
 	const char *
@@ -23,7 +22,7 @@ struct jr_change {
  * try, as long as it is sure that nothing has happened yet. `results` has room for `count`, each the caller's; on failure
  * they are NULL.
  */
-bool jr_change(const struct jr_change *change, const struct jr_statement *statements, size_t count,
-    PGresult **results, struct jr_err *err) JR_MUST;
+bool jr_change(const struct jr_change *change, const struct jr_statement *statements, size_t count, PGresult **results,
+    struct jr_err *err) JR_MUST;
 
 #endif

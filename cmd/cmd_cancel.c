@@ -38,9 +38,7 @@ tell_done(const PGresult *result)
 		if (strcmp(answer, "cancelled") == 0)
 			printf("run %s: cancelled\n", id);
 		else if (strcmp(answer, "requested") == 0)
-			printf(
-			    "run %s: cancel requested; its runner sees it at the next heartbeat\n",
-			    id);
+			printf("run %s: cancel requested; its runner sees it at the next heartbeat\n", id);
 	}
 }
 
@@ -53,8 +51,7 @@ tell_refused(const PGresult *result)
 	for (int row = 0; row < PQntuples(result); row++) {
 		const char *id = PQgetvalue(result, row, 0), *answer = jr_pg_text(result, row, 1);
 
-		if (answer != NULL &&
-		    (strcmp(answer, "cancelled") == 0 || strcmp(answer, "requested") == 0))
+		if (answer != NULL && (strcmp(answer, "cancelled") == 0 || strcmp(answer, "requested") == 0))
 			continue;
 		count++;
 		if (answer == NULL)
@@ -87,9 +84,8 @@ static void
 print_counts(const struct jr_app *app, const struct jr_repaired *n)
 {
 	if (app->json)
-		printf("{\"cancelled\":%" PRId64 ",\"requested\":%" PRId64
-		       ",\"left_alone\":%" PRId64 "}\n",
-		    n->done, n->asked, n->left);
+		printf("{\"cancelled\":%" PRId64 ",\"requested\":%" PRId64 ",\"left_alone\":%" PRId64 "}\n", n->done,
+		    n->asked, n->left);
 	else if (n->asked == 0)
 		printf("cancelled %" PRId64 " %s\n", n->done, n->done == 1 ? "run" : "runs");
 	else
@@ -118,9 +114,7 @@ check_statuses(const struct jr_filter *filter, struct jr_err *err)
 	for (size_t i = 0; i < JR_COUNT(ended); i++) {
 		if (jr_filter_has_status(filter, ended[i]))
 			return jr_fail(err, JR_E_USAGE,
-			    "--status %s: those have ended already; queued, retrying and running "
-			    "ones "
-			    "can be cancelled",
+			    "--status %s: those have ended already; queued, retrying and running ones can be cancelled",
 			    ended[i]);
 	}
 	return true;
@@ -151,11 +145,9 @@ const struct jr_cmd jr_cmd_cancel = {
     .name = "cancel",
     .group = JR_GROUP_REPAIR,
     .summary = "stop runs that wait or are running",
-    .usage =
-	"[OPTION...] ID... | --status S | --type T | --queue Q | --definition NAME | --since D",
-    .details =
-	"Runs are named by ID, or chosen as 'jobrun list' shows them with the same options.\n"
-	"A running one is stopped by its runner at the next heartbeat, at once with 'run --for'.\n",
+    .usage = "[OPTION...] ID... | --status S | --type T | --queue Q | --definition NAME | --since D",
+    .details = "Runs are named by ID, or chosen as 'jobrun list' shows them with the same options.\n"
+	       "A running one is stopped by its runner at the next heartbeat, at once with 'run --for'.\n",
     .options = cancel_options,
     .defaults = &cancel_defaults,
     .size = sizeof(cancel_defaults),

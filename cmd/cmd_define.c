@@ -106,8 +106,8 @@ read_payload(const char *argument, char **payload, struct jr_err *err)
 }
 
 static int
-change_one(const struct jr_app *app, const struct jr_define_opts *opts, const char *name,
-    const char *changes, const char *payload, struct jr_err *err)
+change_one(const struct jr_app *app, const struct jr_define_opts *opts, const char *name, const char *changes,
+    const char *payload, struct jr_err *err)
 {
 	const char *values[] = {name, changes, payload, opts->reason};
 	const char *fires[JR_FIRES_PARAMS] = {[JR_FIRES_OF] = name, [JR_FIRES_COUNT] = NEXT_COUNT};
@@ -132,8 +132,7 @@ change_one(const struct jr_app *app, const struct jr_define_opts *opts, const ch
 
 /* argv: NAME [PAYLOAD]. With nothing to change it is shown. */
 static int
-define_one(const struct jr_app *app, const struct jr_define_opts *opts, int argc, char **argv,
-    struct jr_err *err)
+define_one(const struct jr_app *app, const struct jr_define_opts *opts, int argc, char **argv, struct jr_err *err)
 {
 	char *changes = NULL, *payload = NULL;
 	int status;
@@ -147,8 +146,7 @@ define_one(const struct jr_app *app, const struct jr_define_opts *opts, int argc
 	else if (opts->reason == NULL && !opts->dry_run)
 		status = jr_define_show(app, argv[0], err);
 	else {
-		jr_fail(
-		    err, JR_E_USAGE, "nothing to change: 'jobrun define --help' lists what can be");
+		jr_fail(err, JR_E_USAGE, "nothing to change: 'jobrun define --help' lists what can be");
 		status = (int)err->code;
 	}
 	free(changes);
@@ -158,8 +156,7 @@ define_one(const struct jr_app *app, const struct jr_define_opts *opts, int argc
 
 /* Those that were not there are named; the others are gone. */
 static int
-tell_removed(const struct jr_app *app, const struct jr_define_opts *opts, const PGresult *result,
-    struct jr_err *err)
+tell_removed(const struct jr_app *app, const struct jr_define_opts *opts, const PGresult *result, struct jr_err *err)
 {
 	int missing = 0;
 
@@ -178,8 +175,7 @@ tell_removed(const struct jr_app *app, const struct jr_define_opts *opts, const 
 }
 
 static int
-remove_all(const struct jr_app *app, const struct jr_define_opts *opts, int argc, char **argv,
-    struct jr_err *err)
+remove_all(const struct jr_app *app, const struct jr_define_opts *opts, int argc, char **argv, struct jr_err *err)
 {
 	char *names = jr_pg_array_of((const char *const *)argv, (size_t)argc);
 	const char *values[] = {names, opts->reason};
@@ -217,14 +213,12 @@ check(const struct jr_define_opts *opts, int argc, char **argv, struct jr_err *e
 	if (opts->enable && opts->disable)
 		return jr_fail(err, JR_E_USAGE, "--enable and --disable exclude each other");
 	if (opts->exact && opts->file == NULL)
-		return jr_fail(err, JR_E_USAGE,
-		    "--exact removes what is not in --file FILE, which is missing");
+		return jr_fail(err, JR_E_USAGE, "--exact removes what is not in --file FILE, which is missing");
 	if (argc == 0 && !alone)
-		return jr_fail(err, JR_E_USAGE,
-		    "which definition? usage: jobrun define NAME [OPTION...]; --list shows all");
-	if (argc > (alone ? 0 : 2) && !opts->remove)
 		return jr_fail(
-		    err, JR_E_USAGE, "an argument too many: \"%.100s\"", argv[alone ? 0 : 2]);
+		    err, JR_E_USAGE, "which definition? usage: jobrun define NAME [OPTION...]; --list shows all");
+	if (argc > (alone ? 0 : 2) && !opts->remove)
+		return jr_fail(err, JR_E_USAGE, "an argument too many: \"%.100s\"", argv[alone ? 0 : 2]);
 	if (opts->list && (opts->reason != NULL || opts->dry_run))
 		return jr_fail(err, JR_E_USAGE, "--list changes nothing");
 	return true;
@@ -244,11 +238,10 @@ check_changes(const struct jr_define_opts *opts, struct jr_err *err)
 		return false;
 	ok = strcmp(changes, "{}") == 0;
 	free(changes);
-	return ok ||
-	       jr_fail(err, JR_E_USAGE, "%s: what a definition is to be is said with its NAME",
-		   opts->list     ? "--list"
-		   : opts->remove ? "--remove"
-				  : "--file");
+	return ok || jr_fail(err, JR_E_USAGE, "%s: what a definition is to be is said with its NAME",
+			 opts->list     ? "--list"
+			 : opts->remove ? "--remove"
+					: "--file");
 }
 
 static int
@@ -271,21 +264,13 @@ const struct jr_cmd jr_cmd_define = {
     .name = "define",
     .group = JR_GROUP_SCHEDULE,
     .summary = "schedules, and defaults of a job type",
-    .usage =
-	"NAME [PAYLOAD|-|@FILE] [OPTION...] | --list | --remove NAME... | --file FILE [--exact]",
+    .usage = "NAME [PAYLOAD|-|@FILE] [OPTION...] | --list | --remove NAME... | --file FILE [--exact]",
     .details =
-	"Makes the definition NAME or changes it; what is not named stays, and 'none' is the value "
-	"in "
-	"brackets\n"
-	"again. Without anything to change it is shown. One that is named as a job type and has no "
-	"schedule gives\n"
-	"each enqueue of that type its payload, queue, priority, attempts, timeout, backoff and "
-	"lock.\n"
-	"FILE is {\"definitions\": [{\"name\": ..., \"schedule\": ..., \"timeout\": \"15m\", "
-	"\"payload\": ...}, "
-	"...]}, its members\n"
-	"named as the columns of jobrun.job_definitions; what one does not say is the value in "
-	"brackets.\n",
+	"Makes the definition NAME or changes it; what is not named stays, and 'none' is the value in brackets\n"
+	"again. Without anything to change it is shown. One that is named as a job type and has no schedule gives\n"
+	"each enqueue of that type its payload, queue, priority, attempts, timeout, backoff and lock.\n"
+	"FILE is {\"definitions\": [{\"name\": ..., \"schedule\": ..., \"timeout\": \"15m\", \"payload\": ...}, ...]}, its members\n"
+	"named as the columns of jobrun.job_definitions; what one does not say is the value in brackets.\n",
     .options = define_options,
     .defaults = &define_defaults,
     .size = sizeof(define_defaults),

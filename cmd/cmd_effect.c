@@ -71,19 +71,16 @@ check_arguments(int argc, char **argv, struct jr_err *err)
 
 	if (argc < 3 || strcmp(argv[1], "--") != 0)
 		return jr_fail(err, JR_E_USAGE,
-		    "the command goes behind \"--\", and before it KEY alone: jobrun effect %s -- "
-		    "mail -s hello ada",
+		    "the command goes behind \"--\", and before it KEY alone: jobrun effect %s -- mail -s hello ada",
 		    argv[0]);
 	if (len < 1 || len > JR_KEY_MAX)
-		return jr_fail(
-		    err, JR_E_USAGE, "KEY: %zu bytes; from 1 to %d are possible", len, JR_KEY_MAX);
+		return jr_fail(err, JR_E_USAGE, "KEY: %zu bytes; from 1 to %d are possible", len, JR_KEY_MAX);
 	return true;
 }
 
 /* A number that a handler has in its environment. *text stays NULL without it, and for 0, that of `jobrun try`. */
 static bool
-read_number(
-    const char *name, char storage[24], const char **text, bool *is_zero, struct jr_err *err)
+read_number(const char *name, char storage[24], const char **text, bool *is_zero, struct jr_err *err)
 {
 	const char *value = getenv(name);
 	int64_t number;
@@ -109,8 +106,7 @@ read_claim(struct effect *effect, struct jr_err *err)
 	if ((effect->run_id == NULL) == (effect->claim == NULL) && no_run == no_claim)
 		return true;
 	is_run = effect->run_id != NULL || (effect->claim == NULL && no_run);
-	return jr_fail(err, JR_E_USAGE,
-	    "%s is set and %s is not: a handler has both, and what is no handler neither",
+	return jr_fail(err, JR_E_USAGE, "%s is set and %s is not: a handler has both, and what is no handler neither",
 	    is_run ? "JOBRUN_RUN_ID" : "JOBRUN_CLAIM", is_run ? "JOBRUN_CLAIM" : "JOBRUN_RUN_ID");
 }
 
@@ -121,23 +117,20 @@ make_word(struct effect *effect, struct jr_err *err)
 
 	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return jr_fail(err, JR_E_TEMP, "could not get random bytes");
-	snprintf(
-	    effect->word, sizeof(effect->word), "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
+	snprintf(effect->word, sizeof(effect->word), "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
 	return true;
 }
 
 /* NULL: *err says why, and *connected whether the connection was had. */
 static PGresult *
-ask_once(const struct effect *effect, const struct jr_statement *statement, bool *connected,
-    struct jr_err *err)
+ask_once(const struct effect *effect, const struct jr_statement *statement, bool *connected, struct jr_err *err)
 {
 	struct jr_db *db = jr_cmd_connect(effect->app, err);
 	PGresult *result = NULL;
 
 	*connected = db != NULL;
 	if (db != NULL)
-		result = jr_db_query(db, statement->sql, statement->count, statement->values,
-		    JR_CMD_TIMEOUT_MS, err);
+		result = jr_db_query(db, statement->sql, statement->count, statement->values, JR_CMD_TIMEOUT_MS, err);
 	jr_db_close(db);
 	return result;
 }
@@ -147,8 +140,7 @@ ask_once(const struct effect *effect, const struct jr_statement *statement, bool
  * of its own. Every statement here may be repeated. *doubt is set when an answer was lost. *err is left alone on success.
  */
 static PGresult *
-ask(const struct effect *effect, const struct jr_statement *statement, bool *doubt,
-    struct jr_err *err)
+ask(const struct effect *effect, const struct jr_statement *statement, bool *doubt, struct jr_err *err)
 {
 	int64_t until = jr_clock_after(jr_clock_now_ms(), JR_CMD_PATIENCE_MS);
 	struct jr_err last;
@@ -190,13 +182,11 @@ fail_unasked(const struct effect *effect, bool doubt, struct jr_err *err)
 
 	if (strcmp(why.sqlstate, "55P03") == 0)
 		return jr_fail(err, why.code,
-		    "%s was not run: a transaction that has called jobrun.effect('%s') is still "
-		    "open",
+		    "%s was not run: a transaction that has called jobrun.effect('%s') is still open",
 		    effect->command[0], effect->key);
 	if (doubt && effect->at_most_once && !effect->tried)
 		return jr_fail(err, why.code,
-		    "%s was not run, and it cannot be told whether effect %s is marked; if it is, "
-		    "it stays undone: %s",
+		    "%s was not run, and it cannot be told whether effect %s is marked; if it is, it stays undone: %s",
 		    effect->command[0], effect->key, why.msg);
 	return jr_fail(err, why.code, "%s was not run: %s", effect->command[0], why.msg);
 }
@@ -213,11 +203,7 @@ begin(struct effect *effect, struct answer *answer, struct jr_err *err)
 
 	if (effect->at_most_once && !make_word(effect, err))
 		return false;
-	result = ask(effect,
-	    effect->tried          ? &look
-	    : effect->at_most_once ? &at_most
-				   : &at_least,
-	    &doubt, err);
+	result = ask(effect, effect->tried ? &look : effect->at_most_once ? &at_most : &at_least, &doubt, err);
 	if (result == NULL)
 		return fail_unasked(effect, doubt, err);
 	answer->word = read_word(PQgetvalue(result, 0, 0));
@@ -240,8 +226,7 @@ mark(const struct effect *effect, struct jr_err *err)
 	PGresult *result = ask(effect, &statement, &unused, &why);
 
 	if (result == NULL)
-		jr_fail(err, why.code,
-		    "effect %s has happened and is not marked, so it may happen again: %s",
+		jr_fail(err, why.code, "effect %s has happened and is not marked, so it may happen again: %s",
 		    effect->key, why.msg);
 	PQclear(result);
 	return 0;
@@ -258,8 +243,7 @@ take_back(const struct effect *effect, struct jr_err *err)
 	PGresult *result = ask(effect, &statement, &unused, &why);
 
 	if (result == NULL)
-		jr_fail(err, first.code, "%s; effect %s stays marked: %s", first.msg, effect->key,
-		    why.msg);
+		jr_fail(err, first.code, "%s; effect %s stays marked: %s", first.msg, effect->key, why.msg);
 	PQclear(result);
 }
 
@@ -275,8 +259,7 @@ remember(const struct effect *effect, int status, struct jr_err *err)
 	PGresult *result = ask(effect, &statement, &unused, &why);
 
 	if (result == NULL)
-		jr_fail(err, why.code,
-		    "effect %s has ended with exit status %d, and that is not marked: %s",
+		jr_fail(err, why.code, "effect %s has ended with exit status %d, and that is not marked: %s",
 		    effect->key, status, why.msg);
 	PQclear(result);
 }
@@ -314,8 +297,8 @@ skip(const struct effect *effect, const struct answer *answer)
 		if (answer->status == 0)
 			fprintf(stderr, "%s: done before, %s\n", key, age);
 		else
-			fprintf(stderr, "%s: ended before with exit status %" PRId64 ", %s\n", key,
-			    answer->status, age);
+			fprintf(
+			    stderr, "%s: ended before with exit status %" PRId64 ", %s\n", key, answer->status, age);
 		free(age);
 		free(key);
 	}
@@ -340,21 +323,18 @@ effect_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 	case DONE:
 		return skip(&effect, &answer);
 	case OPEN:
-		jr_fail(err, JR_E_NEWS,
-		    "%s was not run: effect %s was begun before and may not have ended",
+		jr_fail(err, JR_E_NEWS, "%s was not run: effect %s was begun before and may not have ended",
 		    effect.command[0], effect.key);
 		return 0;
 	case BEGUN:
 		jr_fail(err, JR_E_NEWS,
-		    "%s was not run: effect %s was begun without --at-most-once and may have "
-		    "happened",
+		    "%s was not run: effect %s was begun without --at-most-once and may have happened",
 		    effect.command[0], effect.key);
 		return 0;
 	case FENCED:
 		break;
 	}
-	jr_fail(err, JR_E_TEMP,
-	    "%s was not run: claim %s of run %s is not the running one any more", effect.command[0],
+	jr_fail(err, JR_E_TEMP, "%s was not run: claim %s of run %s is not the running one any more", effect.command[0],
 	    effect.claim, effect.run_id);
 	return (int)err->code;
 }
@@ -364,25 +344,17 @@ const struct jr_cmd jr_cmd_effect = {
     .group = JR_GROUP_SCRIPTS,
     .summary = "run a command unless it was done before",
     .usage = "[OPTION...] KEY -- CMD [ARG...]",
-    .details = "Runs CMD, unless KEY is marked; marks it when CMD has exited with 0. What "
-	       "jobrun.effect(KEY)\n"
-	       "marks in SQL counts too. If CMD is done and its mark is lost (a crash, the "
-	       "database away), it\n"
+    .details = "Runs CMD, unless KEY is marked; marks it when CMD has exited with 0. What jobrun.effect(KEY)\n"
+	       "marks in SQL counts too. If CMD is done and its mark is lost (a crash, the database away), it\n"
 	       "runs again next time: at least once.\n"
 	       "\n"
-	       "With --at-most-once KEY is marked first, and how CMD ended is added to the mark: "
-	       "its exit status\n"
-	       "is passed on to later calls, which do not run it. If that is not known (a crash) "
-	       "they say so.\n"
+	       "With --at-most-once KEY is marked first, and how CMD ended is added to the mark: its exit status\n"
+	       "is passed on to later calls, which do not run it. If that is not known (a crash) they say so.\n"
 	       "\n"
-	       "The exit status is CMD's; 0 if it was done before, or may have been; 128+N if "
-	       "signal N killed it;\n"
-	       "127 if there is no such command, 126 if it cannot be executed. 75: CMD was not "
-	       "run, since the\n"
-	       "database is away or, in a handler, its claim is not the running one any more. In "
-	       "a handler of\n"
-	       "jobrun try nothing is marked. With -v, or on a terminal, it is said that CMD was "
-	       "done before.\n",
+	       "The exit status is CMD's; 0 if it was done before, or may have been; 128+N if signal N killed it;\n"
+	       "127 if there is no such command, 126 if it cannot be executed. 75: CMD was not run, since the\n"
+	       "database is away or, in a handler, its claim is not the running one any more. In a handler of\n"
+	       "jobrun try nothing is marked. With -v, or on a terminal, it is said that CMD was done before.\n",
     .options = effect_options,
     .defaults = &effect_defaults,
     .size = sizeof(effect_defaults),

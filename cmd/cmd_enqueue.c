@@ -27,8 +27,7 @@ check_key(const char *what, const char *text, struct jr_err *err)
 
 	if (len >= 1 && len <= JR_KEY_MAX)
 		return true;
-	return jr_fail(
-	    err, JR_E_USAGE, "%s: %zu bytes; from 1 to %d are possible", what, len, JR_KEY_MAX);
+	return jr_fail(err, JR_E_USAGE, "%s: %zu bytes; from 1 to %d are possible", what, len, JR_KEY_MAX);
 }
 
 #define AT(field) offsetof(struct jr_enqueue_opts, field)
@@ -87,12 +86,10 @@ hint_unknown(struct jr_db *db, const char *type)
 {
 	const char *values[] = {type};
 	struct jr_err unused;
-	PGresult *result =
-	    jr_db_query(db, jr_sql_enqueue_known, 1, values, JR_CMD_TIMEOUT_MS, &unused);
+	PGresult *result = jr_db_query(db, jr_sql_enqueue_known, 1, values, JR_CMD_TIMEOUT_MS, &unused);
 
 	if (result != NULL && !jr_pg_bool(result, 0, 0))
-		fprintf(stderr, "no runner of the last 24h has a handler %s; is that its name?\n",
-		    type);
+		fprintf(stderr, "no runner of the last 24h has a handler %s; is that its name?\n", type);
 	PQclear(result);
 }
 
@@ -121,16 +118,13 @@ tell_dry_run(const struct jr_enqueue_opts *opts, const PGresult *result)
 	char *age = jr_format_age(jr_pg_int(result, 0, JR_SENT_AGE, 0));
 
 	if (jr_pg_bool(result, 0, JR_SENT_CREATED))
-		printf(
-		    "would queue %s: queue %s, priority %s, due %s\n", type, queue, priority, age);
+		printf("would queue %s: queue %s, priority %s, due %s\n", type, queue, priority, age);
 	else if (jr_pg_bool(result, 0, JR_SENT_REPLACED))
-		printf("would replace run %s: queue %s, priority %s, due %s\n", id, queue, priority,
-		    age);
+		printf("would replace run %s: queue %s, priority %s, due %s\n", id, queue, priority, age);
 	else if (opts->unique != NULL)
 		printf("would keep run %s, which is %s\n", id, jr_await_word(status));
 	else
-		printf("would queue nothing: run %s has this key and is %s\n", id,
-		    jr_await_word(status));
+		printf("would queue nothing: run %s has this key and is %s\n", id, jr_await_word(status));
 	free(age);
 }
 
@@ -148,8 +142,7 @@ hint(struct jr_db *db, const struct jr_enqueue_opts *opts, const PGresult *resul
 }
 
 static void
-tell(const struct jr_app *app, struct jr_db *db, const struct jr_enqueue_opts *opts,
-    const PGresult *result)
+tell(const struct jr_app *app, struct jr_db *db, const struct jr_enqueue_opts *opts, const PGresult *result)
 {
 	const char *notice = jr_db_notice(db);
 
@@ -172,16 +165,15 @@ judge(const struct jr_enqueue_opts *opts, const PGresult *result, struct jr_err 
 {
 	if (!opts->strict || jr_pg_bool(result, 0, JR_SENT_CREATED))
 		return 0;
-	jr_fail(err, JR_E_NEWS, "run %s was there already%s: it is %s",
-	    PQgetvalue(result, 0, JR_SENT_ID),
+	jr_fail(err, JR_E_NEWS, "run %s was there already%s: it is %s", PQgetvalue(result, 0, JR_SENT_ID),
 	    jr_pg_bool(result, 0, JR_SENT_REPLACED) ? " and got this payload" : "",
 	    jr_await_word(PQgetvalue(result, 0, JR_SENT_STATUS)));
 	return JR_E_NEWS;
 }
 
 static int
-await(const struct jr_app *app, struct jr_db **db, const struct jr_enqueue_opts *opts,
-    const PGresult *result, struct jr_err *err)
+await(const struct jr_app *app, struct jr_db **db, const struct jr_enqueue_opts *opts, const PGresult *result,
+    struct jr_err *err)
 {
 	const int64_t id = jr_pg_int(result, 0, JR_SENT_ID, 0);
 	const struct jr_await wait = {.ids = &id,
@@ -193,8 +185,8 @@ await(const struct jr_app *app, struct jr_db **db, const struct jr_enqueue_opts 
 }
 
 static int
-enqueue_one(const struct jr_app *app, const struct jr_enqueue_opts *opts,
-    struct jr_request *request, struct jr_err *err)
+enqueue_one(
+    const struct jr_app *app, const struct jr_enqueue_opts *opts, struct jr_request *request, struct jr_err *err)
 {
 	struct jr_db *db = jr_cmd_connect(app, err);
 	struct jr_err strict = {.msg = ""};
@@ -226,8 +218,7 @@ enqueue_run(const struct jr_app *app, const void *values, int argc, char **argv,
 	int status = 0;
 
 	if (argc == 0 && opts->definition == NULL) {
-		jr_fail(err, JR_E_USAGE, "an argument is missing; usage: jobrun enqueue %s",
-		    jr_cmd_enqueue.usage);
+		jr_fail(err, JR_E_USAGE, "an argument is missing; usage: jobrun enqueue %s", jr_cmd_enqueue.usage);
 		return (int)err->code;
 	}
 	if (!jr_request_make(&request, opts, argc, argv, err))
@@ -247,10 +238,8 @@ const struct jr_cmd jr_cmd_enqueue = {
     .usage = "[OPTION...] TYPE|--definition NAME [PAYLOAD|-|@FILE | --batch FILE|-]",
     .details =
 	"PAYLOAD is JSON, at most 1 MiB; - reads it from stdin, @FILE from a file; without it {}.\n"
-	"A value that is not given comes from the definition named as the type, else it is the one "
-	"in brackets.\n"
-	"In a line of --batch --per-run all options can stand, named as the arguments of "
-	"jobrun.enqueue().\n",
+	"A value that is not given comes from the definition named as the type, else it is the one in brackets.\n"
+	"In a line of --batch --per-run all options can stand, named as the arguments of jobrun.enqueue().\n",
     .options = enqueue_options,
     .defaults = &enqueue_defaults,
     .size = sizeof(enqueue_defaults),

@@ -34,8 +34,7 @@ struct exec_opts {
 	bool strict, fail_open;
 };
 
-static const struct exec_opts exec_defaults = {
-    .lease_ms = -1, .heartbeat_ms = -1, .grace_ms = JR_GRACE_MS};
+static const struct exec_opts exec_defaults = {.lease_ms = -1, .heartbeat_ms = -1, .grace_ms = JR_GRACE_MS};
 
 #define AT(field) offsetof(struct exec_opts, field)
 
@@ -75,14 +74,12 @@ check_arguments(int argc, char **argv, struct jr_err *err)
 {
 	if (argc < 3 || strcmp(argv[1], "--") != 0)
 		return jr_fail(err, JR_E_USAGE,
-		    "the command goes behind \"--\", and before it NAME alone: jobrun exec %s -- "
-		    "/usr/local/bin/backup --all",
+		    "the command goes behind \"--\", and before it NAME alone: jobrun exec %s -- /usr/local/bin/backup --all",
 		    strcmp(argv[0], "--") == 0 ? "backup" : argv[0]);
 	if (!jr_parse_definition("NAME", argv[0], err))
 		return false;
 	if (strncmp(argv[0], "jobrun.", strlen("jobrun.")) == 0)
-		return jr_fail(
-		    err, JR_E_USAGE, "NAME: names that begin with \"jobrun.\" are jobrun's own");
+		return jr_fail(err, JR_E_USAGE, "NAME: names that begin with \"jobrun.\" are jobrun's own");
 	return true;
 }
 
@@ -125,8 +122,7 @@ skip_reason(const struct doing *doing)
 	char *reason = NULL;
 
 	if (db != NULL)
-		result = jr_db_query(
-		    db, jr_sql_exec_skipped, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, &err);
+		result = jr_db_query(db, jr_sql_exec_skipped, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, &err);
 	if (result != NULL && PQntuples(result) > 0)
 		reason = jr_xstrdup_or_null(jr_pg_text(result, 0, 0));
 	PQclear(result);
@@ -154,9 +150,8 @@ pass_status(const struct doing *doing, int status, struct jr_err *err)
 {
 	if (doing->counts.fenced > 0)
 		jr_fail(err, JR_E_TEMP,
-		    "%s ended with %d without a record: its run %" PRId64
-		    " was called lost before that",
-		    doing->name, doing->exec.exit_status, doing->exec.run_id);
+		    "%s ended with %d without a record: its run %" PRId64 " was called lost before that", doing->name,
+		    doing->exec.exit_status, doing->exec.run_id);
 	return status;
 }
 
@@ -174,8 +169,7 @@ tell_lost(const struct doing *doing, struct jr_err *err)
 {
 	jr_fail(err, JR_E_TEMP,
 	    "%s was stopped: its run %" PRId64
-	    " is lost, since the database did not answer in time (with --fail-open it would have "
-	    "gone on)",
+	    " is lost, since the database did not answer in time (with --fail-open it would have gone on)",
 	    doing->name, doing->exec.run_id);
 	return JR_E_TEMP;
 }
@@ -203,8 +197,7 @@ tell_end(const struct doing *doing, int status, struct jr_err *err)
 		break;
 	case JR_EXEC_NONE:
 		if (err->msg[0] != '\0')
-			jr_fail(
-			    err, err->code, "%.900s; %s was not started", err->msg, doing->name);
+			jr_fail(err, err->code, "%.900s; %s was not started", err->msg, doing->name);
 		break;
 	case JR_EXEC_RUNNING:
 		break;
@@ -262,8 +255,7 @@ run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err
 	char *state_directory = jr_state_directory(doing->opts->state_dir, &unused);
 
 	if (state_directory != NULL) /* without it everything is said each time */
-		jr_voice_soften(state_directory, runner.conninfo, doing->name, status,
-		    doing->counts.answered, err);
+		jr_voice_soften(state_directory, runner.conninfo, doing->name, status, doing->counts.answered, err);
 	free(state_directory);
 	return status;
 }
@@ -278,8 +270,7 @@ exec_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 	char *text;
 	int status;
 
-	if (!check_arguments(argc, argv, err) ||
-	    !jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err))
+	if (!check_arguments(argc, argv, err) || !jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err))
 		return (int)err->code;
 	text = command_text(doing.argv);
 	jr_handlers_of_command(&handlers, doing.name, doing.argv);
@@ -290,8 +281,7 @@ exec_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 	    .timeout_ms = opts->timeout_ms,
 	    .goes_on = opts->fail_open};
 	status = run_with_record(&doing, &lease, err);
-	status = is_due_without_record(&doing) ? run_without_record(&doing, err)
-					       : tell_end(&doing, status, err);
+	status = is_due_without_record(&doing) ? run_without_record(&doing, err) : tell_end(&doing, status, err);
 	free(doing.exec.why);
 	jr_handlers_release(&handlers);
 	free(text);
@@ -304,23 +294,14 @@ const struct jr_cmd jr_cmd_exec = {
     .summary = "a line of an old crontab, with a lease, a history and no overlap",
     .usage = "[OPTION...] NAME -- CMD [ARG...]",
     .details =
-	"Runs CMD as it is and where it stands: its directory, environment, stdin, stdout and "
-	"stderr are those\n"
-	"of jobrun. It is recorded as a run of the definition NAME, which is made on first use, "
-	"with "
-	"the head\n"
-	"and tail of its output; jobrun logs and jobrun cancel work. It is never tried again. When "
-	"the last\n"
+	"Runs CMD as it is and where it stands: its directory, environment, stdin, stdout and stderr are those\n"
+	"of jobrun. It is recorded as a run of the definition NAME, which is made on first use, with the head\n"
+	"and tail of its output; jobrun logs and jobrun cancel work. It is never tried again. When the last\n"
 	"run of NAME is not over, on any host, or NAME is paused or disabled, CMD is not started.\n"
 	"\n"
-	"The exit status is CMD's; 128+N if signal N killed it; 124 if --timeout stopped it; 127 "
-	"if "
-	"there is no\n"
-	"such command, 126 if it cannot be executed. 0 if it was not started, and with --strict "
-	"75. "
-	"75: the\n"
-	"database was away, so CMD was not started, or was stopped before its lease ended, so "
-	"that it never\n"
+	"The exit status is CMD's; 128+N if signal N killed it; 124 if --timeout stopped it; 127 if there is no\n"
+	"such command, 126 if it cannot be executed. 0 if it was not started, and with --strict 75. 75: the\n"
+	"database was away, so CMD was not started, or was stopped before its lease ended, so that it never\n"
 	"runs twice at once. With --fail-open it runs all the same, and goes on.\n",
     .options = exec_options,
     .defaults = &exec_defaults,

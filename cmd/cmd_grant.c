@@ -48,8 +48,7 @@ check_kind(const char *text, struct jr_err *err)
 		if (strcmp(kinds[i], text) == 0)
 			return true;
 	}
-	return jr_fail_unknown(
-	    err, "kind", text, kinds, JR_COUNT(kinds), "enqueue, read, run or admin");
+	return jr_fail_unknown(err, "kind", text, kinds, JR_COUNT(kinds), "enqueue, read, run or admin");
 }
 
 static bool
@@ -58,16 +57,15 @@ check(const struct grant_opts *opts, int argc, char **argv, struct jr_err *err)
 	bool asked = opts->revoke || opts->dry_run || opts->types.count > 0;
 
 	if (argc == 1 || (argc == 0 && asked))
-		return jr_fail(err, JR_E_USAGE,
-		    "%s is missing; usage: jobrun grant KIND ROLE [OPTION...]",
+		return jr_fail(err, JR_E_USAGE, "%s is missing; usage: jobrun grant KIND ROLE [OPTION...]",
 		    argc == 1 ? "ROLE" : "KIND");
 	if (argc == 0)
 		return true;
 	if (!check_kind(argv[0], err))
 		return false;
 	if (opts->types.count > 0 && opts->revoke)
-		return jr_fail(err, JR_E_USAGE,
-		    "--type and --revoke exclude each other; to change the types grant it again");
+		return jr_fail(
+		    err, JR_E_USAGE, "--type and --revoke exclude each other; to change the types grant it again");
 	if (opts->types.count > 0 && strcmp(argv[0], "enqueue") != 0)
 		return jr_fail(err, JR_E_USAGE, "--type is for kind enqueue alone");
 	if (*argv[1] == '\0')
@@ -77,19 +75,15 @@ check(const struct grant_opts *opts, int argc, char **argv, struct jr_err *err)
 
 /* Grant or revoke (results[0]), and then the list (results[1]). With -n it is rolled back. */
 static bool
-change(struct jr_db *db, const struct grant_opts *opts, char **argv, PGresult **results,
-    struct jr_err *err)
+change(struct jr_db *db, const struct grant_opts *opts, char **argv, PGresult **results, struct jr_err *err)
 {
 	char *types =
-	    opts->types.count == 0
-		? NULL
-		: jr_pg_array_of((const char *const *)opts->types.items, opts->types.count);
+	    opts->types.count == 0 ? NULL : jr_pg_array_of((const char *const *)opts->types.items, opts->types.count);
 	const char *values[] = {argv[0], argv[1], types};
 	const struct jr_statement statements[CHANGE_COUNT] = {
 	    {opts->revoke ? jr_sql_grant_drop : jr_sql_grant_add, opts->revoke ? 2 : 3, values},
 	    {jr_sql_grants, 0, NULL}, {jr_sql_rollback, 0, NULL}, {jr_sql_begin, 0, NULL}};
-	bool ok = jr_db_run(
-	    db, statements, opts->dry_run ? CHANGE_COUNT : 2, results, JR_CMD_TIMEOUT_MS, err);
+	bool ok = jr_db_run(db, statements, opts->dry_run ? CHANGE_COUNT : 2, results, JR_CMD_TIMEOUT_MS, err);
 
 	free(types);
 	return ok;
@@ -145,15 +139,13 @@ const struct jr_cmd jr_cmd_grant = {
     .group = JR_GROUP_SETUP,
     .summary = "let a database role enqueue, read, run or administer",
     .usage = "[KIND ROLE [OPTION...]]",
-    .details =
-	"Without arguments: who was granted what. The kinds:\n"
-	"  enqueue  queue runs in its own transaction, see and cancel its own, and nothing else\n"
-	"  read     status, list, show: everything but payloads, results, errors and output\n"
-	"  run      what a runner needs; read and enqueue included\n"
-	"  admin    retry, cancel, pause, limits, definitions and grants too\n"
-	"The role must exist (CREATE ROLE). Grants are kept and given again after each "
-	"migration.\n"
-	"enqueue granted again replaces its job types. Only the owner of the schema can migrate.\n",
+    .details = "Without arguments: who was granted what. The kinds:\n"
+	       "  enqueue  queue runs in its own transaction, see and cancel its own, and nothing else\n"
+	       "  read     status, list, show: everything but payloads, results, errors and output\n"
+	       "  run      what a runner needs; read and enqueue included\n"
+	       "  admin    retry, cancel, pause, limits, definitions and grants too\n"
+	       "The role must exist (CREATE ROLE). Grants are kept and given again after each migration.\n"
+	       "enqueue granted again replaces its job types. Only the owner of the schema can migrate.\n",
     .options = grant_options,
     .defaults = &grant_defaults,
     .size = sizeof(grant_defaults),

@@ -47,8 +47,8 @@ static const struct jr_column columns[] = {
 static void
 say(struct jr_buf *words, const char *name, const char *value)
 {
-	(void)jr_buf_addf(words, "%s%s%s%s", words->len > 0 ? ", " : "", name,
-	    name[0] != '\0' && value[0] != '\0' ? " " : "", value);
+	(void)jr_buf_addf(
+	    words, "%s%s%s%s", words->len > 0 ? ", " : "", name, name[0] != '\0' && value[0] != '\0' ? " " : "", value);
 }
 
 static void
@@ -88,8 +88,7 @@ say_size(struct jr_buf *words, const char *name, int64_t bytes)
 		bytes /= 1024;
 		i++;
 	}
-	(void)snprintf(text, sizeof(text), "%" PRId64 "%.*s", bytes, i > 0 ? 1 : 0,
-	    i > 0 ? &letters[i - 1] : "");
+	(void)snprintf(text, sizeof(text), "%" PRId64 "%.*s", bytes, i > 0 ? 1 : 0, i > 0 ? &letters[i - 1] : "");
 	say(words, name, text);
 }
 
@@ -117,8 +116,7 @@ say_names(struct jr_buf *words, const char *name, char *const *items, const char
 		return;
 	jr_buf_init(&list, WORDS_MAX);
 	for (size_t i = 0; items[i] != NULL; i++)
-		(void)jr_buf_addf(
-		    &list, "%s%.*s", i > 0 ? " " : "", (int)strcspn(items[i], end), items[i]);
+		(void)jr_buf_addf(&list, "%s%.*s", i > 0 ? " " : "", (int)strcspn(items[i], end), items[i]);
 	say(words, name, list.data);
 	jr_buf_release(&list);
 }
@@ -225,8 +223,7 @@ problem_of_all(const struct jr_handlers *handlers, struct jr_err *why)
 }
 
 static int
-handlers_run(
-    const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
+handlers_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	const struct handlers_opts *opts = values;
 	char *directory = jr_handlers_directory(opts->handlers);
@@ -261,8 +258,7 @@ const struct jr_cmd jr_cmd_handlers = {
     .group = JR_GROUP_SETUP,
     .summary = "what this host can do, with what settings, and what is wrong",
     .usage = "[OPTION...]",
-    .details =
-	"Needs no database. A line that begins with ! is a file that is not used, and why.\n",
+    .details = "Needs no database. A line that begins with ! is a file that is not used, and why.\n",
     .options = handlers_options,
     .defaults = &handlers_defaults,
     .size = sizeof(handlers_defaults),

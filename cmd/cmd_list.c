@@ -61,10 +61,8 @@ ask(struct jr_db *db, const struct list_opts *opts, struct jr_err *err)
 	PGresult *result;
 
 	jr_filter_bind(&opts->filter,
-	    opts->filter.since_ms < 0 ? NULL : "{queued,failed,running,succeeded,dead,cancelled}",
-	    &params);
-	result =
-	    jr_db_query(db, jr_sql_list, JR_FILTER_COUNT, params.values, JR_CMD_TIMEOUT_MS, err);
+	    opts->filter.since_ms < 0 ? NULL : "{queued,failed,running,succeeded,dead,cancelled}", &params);
+	result = jr_db_query(db, jr_sql_list, JR_FILTER_COUNT, params.values, JR_CMD_TIMEOUT_MS, err);
 	jr_filter_unbind(&params);
 	return result;
 }

@@ -42,8 +42,7 @@ static const struct jr_option logs_options[] = {
 static bool
 fail_no_run(int64_t id, struct jr_err *err)
 {
-	return jr_fail(
-	    err, JR_E_NEWS, "there is no run %" PRId64 "; 'jobrun list' shows the newest", id);
+	return jr_fail(err, JR_E_NEWS, "there is no run %" PRId64 "; 'jobrun list' shows the newest", id);
 }
 
 /* ------------------------------------------------------------------------------------ one attempt, as it is now */
@@ -72,9 +71,7 @@ print_logs(const PGresult *result, int64_t id)
 	if (!jr_print_is_terminal(stderr))
 		return;
 	if (running)
-		fprintf(stderr,
-		    "run %" PRId64 " is running; 'jobrun logs -f %" PRId64 "' shows what comes\n",
-		    id, id);
+		fprintf(stderr, "run %" PRId64 " is running; 'jobrun logs -f %" PRId64 "' shows what comes\n", id, id);
 	else if (output == NULL)
 		fprintf(stderr, "run %" PRId64 " has no output\n", id);
 }
@@ -85,12 +82,10 @@ check_attempt(const PGresult *result, int64_t id, int64_t attempt, struct jr_err
 {
 	if (PQntuples(result) == 0)
 		return fail_no_run(id, err);
-	if (attempt > jr_pg_int(result, 0, C_ATTEMPTS, 0) &&
-	    jr_pg_text(result, 0, C_ATTEMPT) == NULL)
+	if (attempt > jr_pg_int(result, 0, C_ATTEMPTS, 0) && jr_pg_text(result, 0, C_ATTEMPT) == NULL)
 		return jr_fail(err, JR_E_NEWS,
-		    "run %" PRId64 " has no attempt %" PRId64 "; 'jobrun show %" PRId64
-		    "' lists them",
-		    id, attempt, id);
+		    "run %" PRId64 " has no attempt %" PRId64 "; 'jobrun show %" PRId64 "' lists them", id, attempt,
+		    id);
 	return true;
 }
 
@@ -98,15 +93,14 @@ static bool
 logs(const struct jr_app *app, int64_t id, int64_t attempt, struct jr_err *err)
 {
 	char id_text[24], attempt_text[24];
-	const char *values[] = {jr_pg_print_int(id_text, id),
-	    attempt == 0 ? NULL : jr_pg_print_int(attempt_text, attempt)};
+	const char *values[] = {
+	    jr_pg_print_int(id_text, id), attempt == 0 ? NULL : jr_pg_print_int(attempt_text, attempt)};
 	struct jr_db *db = jr_cmd_connect(app, err);
 	PGresult *result = NULL;
 	bool ok;
 
 	if (db != NULL)
-		result =
-		    jr_db_query(db, jr_sql_logs, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+		result = jr_db_query(db, jr_sql_logs, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
 	jr_db_close(db);
 	ok = result != NULL && check_attempt(result, id, attempt, err);
 	if (ok && app->json)
@@ -129,9 +123,9 @@ struct follower {
 	const struct jr_app *app;
 	struct jr_db *db;
 	int64_t id;
-	int64_t claim; /* from which on attempts are asked for: the one shown; -1: not asked yet */
-	bool showing;  /* something of `claim` has been shown */
-	char *output;  /* of `claim`, as it was read last */
+	int64_t claim;   /* from which on attempts are asked for: the one shown; -1: not asked yet */
+	bool showing;    /* something of `claim` has been shown */
+	char *output;    /* of `claim`, as it was read last */
 	int64_t dropped; /* of it */
 	char *progress;  /* as it was said last, or NULL */
 	bool mid_line;
@@ -249,14 +243,12 @@ static PGresult *
 ask(struct follower *f, struct jr_err *err)
 {
 	char id[24], claim[24];
-	const char *values[] = {
-	    jr_pg_print_int(id, f->id), f->claim < 0 ? NULL : jr_pg_print_int(claim, f->claim)};
+	const char *values[] = {jr_pg_print_int(id, f->id), f->claim < 0 ? NULL : jr_pg_print_int(claim, f->claim)};
 
 	if (f->db == NULL)
 		f->db = jr_cmd_connect(f->app, err);
 	return f->db == NULL ? NULL
-			     : jr_db_query(f->db, jr_sql_logs_follow, JR_COUNT(values), values,
-				   JR_CMD_TIMEOUT_MS, err);
+			     : jr_db_query(f->db, jr_sql_logs_follow, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
 }
 
 /* An outage is waited for; *err is left alone when it ends in time. */
@@ -290,8 +282,8 @@ tell_end(struct follower *f, const PGresult *result, struct jr_err *err)
 	end_line(f);
 	if (strcmp(status, "succeeded") == 0)
 		return 0;
-	jr_fail(err, JR_E_NEWS, "run %" PRId64 " is %s%s%s", f->id, status,
-	    error == NULL ? "" : ": ", error == NULL ? "" : error);
+	jr_fail(err, JR_E_NEWS, "run %" PRId64 " is %s%s%s", f->id, status, error == NULL ? "" : ": ",
+	    error == NULL ? "" : error);
 	return JR_E_NEWS;
 }
 
@@ -358,11 +350,9 @@ static bool
 check_options(const struct jr_app *app, const struct logs_opts *opts, struct jr_err *err)
 {
 	if (opts->follow && opts->attempt != 0)
-		return jr_fail(err, JR_E_USAGE,
-		    "--follow goes from attempt to attempt, and --attempt names one");
+		return jr_fail(err, JR_E_USAGE, "--follow goes from attempt to attempt, and --attempt names one");
 	if (opts->follow && app->json)
-		return jr_fail(err, JR_E_USAGE,
-		    "--json is one document, and --follow has no end to put into it");
+		return jr_fail(err, JR_E_USAGE, "--json is one document, and --follow has no end to put into it");
 	return true;
 }
 
@@ -385,11 +375,9 @@ const struct jr_cmd jr_cmd_logs = {
     .group = JR_GROUP_EVERYDAY,
     .summary = "what a run printed",
     .usage = "[OPTION...] ID",
-    .details =
-	"Of a run that is running: what it has printed until its last heartbeat. A number of an "
-	"attempt\n"
-	"may come more than once: \"later\", an interruption and 'jobrun retry' give it again.\n"
-	"With --follow the exit status is 0 if the run has succeeded, else 1.\n",
+    .details = "Of a run that is running: what it has printed until its last heartbeat. A number of an attempt\n"
+	       "may come more than once: \"later\", an interruption and 'jobrun retry' give it again.\n"
+	       "With --follow the exit status is 0 if the run has succeeded, else 1.\n",
     .options = logs_options,
     .defaults = &logs_defaults,
     .size = sizeof(logs_defaults),

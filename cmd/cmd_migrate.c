@@ -37,8 +37,7 @@ static void
 print_sql(void)
 {
 	for (size_t i = 0; i < jr_migration_count; i++)
-		printf("-- %04d %s\n%s\n", jr_migrations[i].version, jr_migrations[i].name,
-		    jr_migrations[i].sql);
+		printf("-- %04d %s\n%s\n", jr_migrations[i].version, jr_migrations[i].name, jr_migrations[i].sql);
 }
 
 /* The same facts for people and for programs. */
@@ -51,15 +50,14 @@ print_status(const struct jr_app *app, const struct jr_migrate *migrate)
 		const struct jr_migration *m = &jr_migrations[i];
 		const char *at = jr_migrate_applied_at(migrate, m->version);
 
-		json_array_append_new(
-		    list, json_pack("{si ss ss? sb}", "version", m->version, "name", m->name,
-			      "applied_at", at, "applied", at != NULL));
+		json_array_append_new(list, json_pack("{si ss ss? sb}", "version", m->version, "name", m->name,
+						"applied_at", at, "applied", at != NULL));
 		if (!app->json)
-			printf("%04d  %-20s  %s%s\n", m->version, m->name,
-			    at == NULL ? "pending" : "applied ", at == NULL ? "" : at);
+			printf("%04d  %-20s  %s%s\n", m->version, m->name, at == NULL ? "pending" : "applied ",
+			    at == NULL ? "" : at);
 	}
-	doc = json_pack("{si si so}", "version", jr_migrate_version(migrate), "newest",
-	    (int)jr_migration_count, "migrations", list);
+	doc = json_pack("{si si so}", "version", jr_migrate_version(migrate), "newest", (int)jr_migration_count,
+	    "migrations", list);
 	if (app->json) {
 		json_dumpf(doc, stdout, JSON_INDENT(1));
 		putchar('\n');
@@ -92,15 +90,13 @@ print_warnings(const struct jr_migrate *migrate)
 {
 	char *text = jr_xstrdup(jr_migrate_warnings(migrate)), *rest = NULL;
 
-	for (char *line = strtok_r(text, "\n", &rest); line != NULL;
-	     line = strtok_r(NULL, "\n", &rest))
+	for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
 		jr_print_line(stderr, "jobrun: ", line);
 	free(text);
 }
 
 static bool
-apply_pending(
-    const struct migrate_opts *opts, struct jr_migrate *migrate, bool quiet, struct jr_err *err)
+apply_pending(const struct migrate_opts *opts, struct jr_migrate *migrate, bool quiet, struct jr_err *err)
 {
 	for (size_t i = 0; i < jr_migration_count; i++) {
 		const struct jr_migration *m = &jr_migrations[i];
@@ -117,15 +113,13 @@ apply_pending(
 			return false;
 		print_warnings(migrate);
 		if (!quiet)
-			print_step(
-			    m, done ? "" : "(by another jobrun) ", jr_clock_now_ms() - start);
+			print_step(m, done ? "" : "(by another jobrun) ", jr_clock_now_ms() - start);
 	}
 	return true;
 }
 
 static bool
-bring_up(const struct jr_app *app, const struct migrate_opts *opts, struct jr_migrate *migrate,
-    struct jr_err *err)
+bring_up(const struct jr_app *app, const struct migrate_opts *opts, struct jr_migrate *migrate, struct jr_err *err)
 {
 	bool ok;
 
@@ -133,8 +127,7 @@ bring_up(const struct jr_app *app, const struct migrate_opts *opts, struct jr_mi
 		if (!app->json && (jr_print_is_terminal(stdout) || opts->dry_run))
 			printf("schema jobrun: %d, nothing to do\n", jr_migrate_version(migrate));
 	} else if (!app->json)
-		printf(
-		    "schema jobrun: %d -> %zu\n", jr_migrate_version(migrate), jr_migration_count);
+		printf("schema jobrun: %d -> %zu\n", jr_migrate_version(migrate), jr_migration_count);
 	ok = (app->json && opts->dry_run) || apply_pending(opts, migrate, app->json, err);
 	if (!ok || !app->json)
 		return ok;
@@ -145,8 +138,7 @@ bring_up(const struct jr_app *app, const struct migrate_opts *opts, struct jr_mi
 }
 
 static bool
-migrate(const struct jr_app *app, const struct migrate_opts *opts, struct jr_migrate *work,
-    struct jr_err *err)
+migrate(const struct jr_app *app, const struct migrate_opts *opts, struct jr_migrate *work, struct jr_err *err)
 {
 	if (!jr_migrate_look(work, err))
 		return false;
@@ -186,8 +178,7 @@ const struct jr_cmd jr_cmd_migrate = {
     .group = JR_GROUP_SETUP,
     .summary = "make the tables, or bring them to this version",
     .usage = "[OPTION...]",
-    .details = "Each step is one transaction. Several at once are safe; the others wait. No other "
-	       "command changes the\n"
+    .details = "Each step is one transaction. Several at once are safe; the others wait. No other command changes the\n"
 	       "schema. Silent when there is nothing to do and stdout is no terminal.\n",
     .options = migrate_options,
     .defaults = &migrate_defaults,

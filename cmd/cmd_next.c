@@ -43,11 +43,10 @@ is_expression(const char *text)
 
 /* --after as Unix ms, NULL without one. The text is at `out`. */
 static bool
-read_after(struct jr_db *db, const char *const *values, const char *after, char out[24],
-    const char **value, struct jr_err *err)
+read_after(struct jr_db *db, const char *const *values, const char *after, char out[24], const char **value,
+    struct jr_err *err)
 {
-	const struct jr_statement statements[] = {
-	    {jr_sql_next_zone, 2, values}, {jr_sql_next_after, 1, &after}};
+	const struct jr_statement statements[] = {{jr_sql_next_zone, 2, values}, {jr_sql_next_after, 1, &after}};
 	PGresult *results[JR_COUNT(statements)] = {NULL};
 	bool ok = false;
 
@@ -85,8 +84,7 @@ ask(const struct jr_app *app, const struct next_opts *opts, const char *what, st
 	PGresult *result = NULL;
 
 	if (db != NULL && read_after(db, zone, opts->after, after, &values[JR_FIRES_AFTER], err))
-		result =
-		    jr_db_query(db, jr_sql_next, JR_FIRES_PARAMS, values, JR_CMD_TIMEOUT_MS, err);
+		result = jr_db_query(db, jr_sql_next, JR_FIRES_PARAMS, values, JR_CMD_TIMEOUT_MS, err);
 	jr_db_close(db);
 	return result;
 }
@@ -97,8 +95,8 @@ check(const struct next_opts *opts, const char *what, struct jr_err *err)
 	if (is_expression(what))
 		return true;
 	if (opts->time_zone != NULL)
-		return jr_fail(err, JR_E_USAGE,
-		    "--time-zone is for an expression; definition %.100s has its own", what);
+		return jr_fail(
+		    err, JR_E_USAGE, "--time-zone is for an expression; definition %.100s has its own", what);
 	return jr_parse_definition("NAME", what, err);
 }
 
@@ -106,8 +104,7 @@ static bool
 fail_without_times(const char *what, const PGresult *result, struct jr_err *err)
 {
 	if (PQntuples(result) == 0)
-		return jr_fail(err, JR_E_DATA,
-		    "there is no definition %s; 'jobrun define --list' shows them", what);
+		return jr_fail(err, JR_E_DATA, "there is no definition %s; 'jobrun define --list' shows them", what);
 	if (!jr_fires_has_schedule(result))
 		return jr_fail(err, JR_E_NEWS, "definition %s has no schedule", what);
 	return jr_fail(err, JR_E_NEWS, "\"%.200s\" does not fire any more", what);
@@ -141,9 +138,7 @@ const struct jr_cmd jr_cmd_next = {
     .group = JR_GROUP_SCHEDULE,
     .summary = "when a definition will fire, or a schedule would",
     .usage = "[OPTION...] NAME | EXPR",
-    .details = "EXPR is a schedule: '30 2 * * mon-fri', '@daily', '@every 15m'. A line for each "
-	       "time, in its "
-	       "zone.\n"
+    .details = "EXPR is a schedule: '30 2 * * mon-fri', '@daily', '@every 15m'. A line for each time, in its zone.\n"
 	       "That a definition is disabled or paused is said on stderr.\n",
     .options = next_options,
     .defaults = &next_defaults,

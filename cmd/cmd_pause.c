@@ -33,9 +33,8 @@ tell_line(const PGresult *result, int row, bool dry_run)
 	int64_t until = jr_pg_int(result, row, P_UNTIL, 0);
 	char *at = until == 0 ? NULL : jr_format_local_time(until);
 
-	printf("%s %s: %spaused%s%s\n", PQgetvalue(result, row, P_KIND),
-	    PQgetvalue(result, row, P_NAME), dry_run ? "would be " : "",
-	    at == NULL ? "" : " until ", at == NULL ? "" : at);
+	printf("%s %s: %spaused%s%s\n", PQgetvalue(result, row, P_KIND), PQgetvalue(result, row, P_NAME),
+	    dry_run ? "would be " : "", at == NULL ? "" : " until ", at == NULL ? "" : at);
 	free(at);
 }
 
@@ -55,8 +54,7 @@ pause_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 {
 	const struct pause_opts *opts = values;
 	char ms[24];
-	const char *more[] = {
-	    opts->for_ms < 0 ? NULL : jr_pg_print_int(ms, opts->for_ms), opts->what.reason};
+	const char *more[] = {opts->for_ms < 0 ? NULL : jr_pg_print_int(ms, opts->for_ms), opts->what.reason};
 	PGresult *result = jr_pauses_ask(app, &opts->what, jr_sql_pause, JR_COUNT(more), more, err);
 
 	(void)argc;
@@ -79,8 +77,7 @@ const struct jr_cmd jr_cmd_pause = {
     .group = JR_GROUP_REPAIR,
     .summary = "let nothing new start of a job type, a queue or a definition",
     .usage = "[--type TYPE] [--queue QUEUE] [--definition NAME] [OPTION...]",
-    .details = "What runs goes on to its end; what waits stays, and is not late: it starts when "
-	       "the pause is over.\n"
+    .details = "What runs goes on to its end; what waits stays, and is not late: it starts when the pause is over.\n"
 	       "Pausing again replaces end and reason. 'jobrun status' shows what is paused.\n",
     .options = pause_options,
     .defaults = &pause_defaults,

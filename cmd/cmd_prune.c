@@ -83,9 +83,8 @@ step(struct pruning *p, struct jr_err *err)
 static bool
 prune_all(struct pruning *p, struct jr_err *err)
 {
-	int64_t until_ms = p->opts->max_runtime_ms == 0
-			       ? JR_NEVER
-			       : jr_clock_after(p->started_ms, p->opts->max_runtime_ms);
+	int64_t until_ms =
+	    p->opts->max_runtime_ms == 0 ? JR_NEVER : jr_clock_after(p->started_ms, p->opts->max_runtime_ms);
 
 	for (;;) {
 		int64_t begun_ms = jr_clock_now_ms(), now_ms;
@@ -113,8 +112,7 @@ tell(struct pruning *p, struct jr_err *err)
 		puts(p->prune.state);
 		return true;
 	}
-	result = jr_db_query(
-	    p->db, jr_sql_prune_counts, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+	result = jr_db_query(p->db, jr_sql_prune_counts, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
 	if (result == NULL)
 		return false;
 	if (PQntuples(result) > 0)
@@ -135,8 +133,7 @@ fail_after(const struct pruning *p, struct jr_err *err)
 
 	if (p->prune.gone == 0 || p->opts->dry_run)
 		return false;
-	return jr_fail(
-	    err, old.code, "%s; %" PRId64 " rows had gone before", old.msg, p->prune.gone);
+	return jr_fail(err, old.code, "%s; %" PRId64 " rows had gone before", old.msg, p->prune.gone);
 }
 
 static int
@@ -165,10 +162,8 @@ const struct jr_cmd jr_cmd_prune = {
     .group = JR_GROUP_REPAIR,
     .summary = "take away now what has been kept long enough",
     .usage = "[OPTION...]",
-    .details = "Runners do it each hour by themselves. How long finished runs and what is told of "
-	       "them are kept\n"
-	       "stands in table jobrun.settings; nothing unfinished goes. Hours are summed into "
-	       "job_stats before.\n",
+    .details = "Runners do it each hour by themselves. How long finished runs and what is told of them are kept\n"
+	       "stands in table jobrun.settings; nothing unfinished goes. Hours are summed into job_stats before.\n",
     .options = prune_options,
     .defaults = &prune_defaults,
     .size = sizeof(prune_defaults),

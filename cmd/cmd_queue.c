@@ -41,8 +41,7 @@ check_limit(const char *what, const char *text, struct jr_err *err)
 
 /* "100/1m", "5/s". */
 static bool
-parse_rate(
-    const char *what, const char *text, int64_t *limit, int64_t *period_ms, struct jr_err *err)
+parse_rate(const char *what, const char *text, int64_t *limit, int64_t *period_ms, struct jr_err *err)
 {
 	size_t len = strcspn(text, "/");
 	const char *period = text + len + 1;
@@ -50,18 +49,17 @@ parse_rate(
 	bool ok;
 
 	if (text[len] == '\0' || len == 0 || *period == '\0')
-		return jr_fail(err, JR_E_USAGE,
-		    "%s: \"%.100s\" is not N/PERIOD; write it like 100/1m, or none", what, text);
+		return jr_fail(
+		    err, JR_E_USAGE, "%s: \"%.100s\" is not N/PERIOD; write it like 100/1m, or none", what, text);
 	number = jr_xmemdup0(text, len);
 	/* "s" alone is one second */
 	whole = jr_xasprintf("%s%s", *period >= 'a' && *period <= 'z' ? "1" : "", period);
-	ok = jr_parse_int(what, number, 0, LIMIT_MAX, limit, err) &&
-	     jr_parse_duration(what, whole, period_ms, err);
+	ok = jr_parse_int(what, number, 0, LIMIT_MAX, limit, err) && jr_parse_duration(what, whole, period_ms, err);
 	free(number);
 	free(whole);
 	if (ok && (*period_ms < 1 || *period_ms > PERIOD_MAX_MS))
-		return jr_fail(err, JR_E_USAGE, "%s: the period of \"%.100s\" is too %s", what,
-		    text, *period_ms < 1 ? "short; at least 1ms" : "long; at most 366d");
+		return jr_fail(err, JR_E_USAGE, "%s: the period of \"%.100s\" is too %s", what, text,
+		    *period_ms < 1 ? "short; at least 1ms" : "long; at most 366d");
 	return ok;
 }
 
@@ -112,8 +110,7 @@ rate_text(const PGresult *result, int row)
 	if (PQgetisnull(result, row, Q_RATE))
 		return NULL;
 	period = jr_format_duration(jr_pg_int(result, row, Q_PERIOD, 0));
-	text = jr_xasprintf("%s/%s, used %s", PQgetvalue(result, row, Q_RATE), period,
-	    PQgetvalue(result, row, Q_USED));
+	text = jr_xasprintf("%s/%s, used %s", PQgetvalue(result, row, Q_RATE), period, PQgetvalue(result, row, Q_USED));
 	free(period);
 	return text;
 }
@@ -129,8 +126,8 @@ pause_text(const PGresult *result, int row)
 	if (until < 0)
 		return NULL;
 	at = until == 0 ? jr_xstrdup("until resumed") : jr_format_local_time(until);
-	text = jr_xasprintf("%s%s%s%s", until == 0 ? "" : "until ", at, reason == NULL ? "" : ": ",
-	    reason == NULL ? "" : reason);
+	text = jr_xasprintf(
+	    "%s%s%s%s", until == 0 ? "" : "until ", at, reason == NULL ? "" : ": ", reason == NULL ? "" : reason);
 	free(at);
 	return text;
 }
@@ -182,8 +179,7 @@ set_rate(json_t *changes, const char *text)
 		return;
 	}
 	/* in seconds: old servers keep the milliseconds of an interval in 32 bits */
-	period =
-	    jr_xasprintf("%" PRId64 ".%03" PRId64 " seconds", period_ms / 1000, period_ms % 1000);
+	period = jr_xasprintf("%" PRId64 ".%03" PRId64 " seconds", period_ms / 1000, period_ms % 1000);
 	json_object_set_new(changes, "rate_limit", json_integer(limit));
 	json_object_set_new(changes, "rate_period", json_string(period));
 	free(period);
@@ -210,13 +206,11 @@ changes_of(const struct queue_opts *opts)
 
 /* The lines of `name` (NULL: all), behind the changes if there are any. With -n they are rolled back. */
 static PGresult *
-ask(struct jr_db *db, const char *name, const char *changes, const struct queue_opts *opts,
-    struct jr_err *err)
+ask(struct jr_db *db, const char *name, const char *changes, const struct queue_opts *opts, struct jr_err *err)
 {
 	const char *set[] = {name, changes, opts->reason}, *asked[] = {name};
 	const struct jr_statement statements[] = {{jr_sql_set_queue, JR_COUNT(set), set},
-	    {jr_sql_queues, JR_COUNT(asked), asked}, {jr_sql_rollback, 0, NULL},
-	    {jr_sql_begin, 0, NULL}};
+	    {jr_sql_queues, JR_COUNT(asked), asked}, {jr_sql_rollback, 0, NULL}, {jr_sql_begin, 0, NULL}};
 	PGresult *results[JR_COUNT(statements)] = {NULL}, *lines;
 	size_t first = changes == NULL ? 1 : 0, count = (opts->dry_run ? 4 : 2) - first;
 
@@ -236,11 +230,9 @@ check(const char *name, const char *changes, const struct queue_opts *opts, stru
 		return false;
 	if (name == NULL && changes != NULL)
 		return jr_fail(err, JR_E_USAGE,
-		    "which queue? usage: jobrun queue NAME [--max-running N] [--per-key N] [--rate "
-		    "N/PERIOD]");
+		    "which queue? usage: jobrun queue NAME [--max-running N] [--per-key N] [--rate N/PERIOD]");
 	if (changes == NULL && (opts->reason != NULL || opts->dry_run))
-		return jr_fail(err, JR_E_USAGE,
-		    "nothing to change: --max-running, --per-key or --rate says what");
+		return jr_fail(err, JR_E_USAGE, "nothing to change: --max-running, --per-key or --rate says what");
 	return true;
 }
 
@@ -281,12 +273,10 @@ const struct jr_cmd jr_cmd_queue = {
     .group = JR_GROUP_SETUP,
     .summary = "queues and their limits; set the limits of one",
     .usage = "[NAME [OPTION...]]",
-    .details =
-	"Without options: the queues with unfinished runs, and those that were ever given a limit, "
-	"a\n"
-	"pause or a lock key. A limit that is not named stays.\n"
-	"A run that meets a limit stays due and costs no attempt. 0 lets none start; so does\n"
-	"'jobrun pause --queue NAME', which says why and until when.\n",
+    .details = "Without options: the queues with unfinished runs, and those that were ever given a limit, a\n"
+	       "pause or a lock key. A limit that is not named stays.\n"
+	       "A run that meets a limit stays due and costs no attempt. 0 lets none start; so does\n"
+	       "'jobrun pause --queue NAME', which says why and until when.\n",
     .options = queue_options,
     .defaults = &queue_defaults,
     .size = sizeof(queue_defaults),

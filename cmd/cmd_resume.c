@@ -26,8 +26,7 @@ static int
 resume_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	const struct resume_opts *opts = values;
-	PGresult *result =
-	    jr_pauses_ask(app, &opts->what, jr_sql_resume, 1, &opts->what.reason, err);
+	PGresult *result = jr_pauses_ask(app, &opts->what, jr_sql_resume, 1, &opts->what.reason, err);
 
 	(void)argc;
 	(void)argv;
@@ -36,8 +35,7 @@ resume_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 	if (app->json)
 		jr_print_documents(result, R_DOC);
 	for (int row = 0; !app->json && row < PQntuples(result); row++)
-		printf("%s %s: %s\n", PQgetvalue(result, row, R_KIND),
-		    PQgetvalue(result, row, R_NAME),
+		printf("%s %s: %s\n", PQgetvalue(result, row, R_KIND), PQgetvalue(result, row, R_NAME),
 		    !jr_pg_bool(result, row, R_WAS_PAUSED) ? "was not paused"
 		    : opts->what.dry_run                   ? "would be resumed"
 							   : "resumed");

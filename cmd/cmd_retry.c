@@ -45,13 +45,10 @@ tell_refused(const PGresult *result)
 		if (answer == NULL)
 			fprintf(stderr, "jobrun: there is no run %s\n", id);
 		else if (strcmp(answer, "running") == 0)
-			fprintf(stderr,
-			    "jobrun: run %s is running; to stop it first: jobrun cancel %s\n", id,
-			    id);
+			fprintf(stderr, "jobrun: run %s is running; to stop it first: jobrun cancel %s\n", id, id);
 		else if (strcmp(answer, "retried") != 0)
-			fprintf(stderr,
-			    "jobrun: run %s has %s; to run it again: jobrun retry --force %s\n", id,
-			    answer, id);
+			fprintf(stderr, "jobrun: run %s has %s; to run it again: jobrun retry --force %s\n", id, answer,
+			    id);
 		else
 			count--;
 	}
@@ -97,16 +94,12 @@ check_statuses(const struct retry_opts *opts, struct jr_err *err)
 {
 	if (opts->force && jr_filter_is_given(&opts->filter) && opts->filter.statuses.count == 0)
 		return jr_fail(err, JR_E_USAGE,
-		    "--force: the runs that are dead need none; to run again what has succeeded, "
-		    "add --status succeeded");
+		    "--force: the runs that are dead need none; to run again what has succeeded, add --status succeeded");
 	if (jr_filter_has_status(&opts->filter, "running"))
 		return jr_fail(err, JR_E_USAGE,
-		    "--status running: a running run cannot be retried; to stop it first: jobrun "
-		    "cancel "
-		    "--status running");
+		    "--status running: a running run cannot be retried; to stop it first: jobrun cancel --status running");
 	if (jr_filter_has_status(&opts->filter, "succeeded") && !opts->force)
-		return jr_fail(err, JR_E_USAGE,
-		    "--status succeeded: to run again what has succeeded, add --force");
+		return jr_fail(err, JR_E_USAGE, "--status succeeded: to run again what has succeeded, add --force");
 	return true;
 }
 
@@ -118,8 +111,7 @@ retry_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 	    .filter = &opts->filter,
 	    .name = "retry",
 	    .usual = "{dead}",
-	    .possible = opts->force ? "{dead,cancelled,queued,failed,succeeded}"
-				    : "{dead,cancelled,queued,failed}",
+	    .possible = opts->force ? "{dead,cancelled,queued,failed,succeeded}" : "{dead,cancelled,queued,failed}",
 	    .reason = opts->reason,
 	    .extra = opts->force ? "true" : "false",
 	    .sql_named = jr_sql_retry,
@@ -137,12 +129,9 @@ const struct jr_cmd jr_cmd_retry = {
     .name = "retry",
     .group = JR_GROUP_REPAIR,
     .summary = "run again, with a fresh set of attempts",
-    .usage =
-	"[OPTION...] ID... | --status S | --type T | --queue Q | --definition NAME | --since D",
-    .details =
-	"Runs are named by ID, or chosen as 'jobrun list' shows them with the same options.\n"
-	"A run that is running is left alone, and one that has succeeded unless --force is "
-	"given.\n",
+    .usage = "[OPTION...] ID... | --status S | --type T | --queue Q | --definition NAME | --since D",
+    .details = "Runs are named by ID, or chosen as 'jobrun list' shows them with the same options.\n"
+	       "A run that is running is left alone, and one that has succeeded unless --force is given.\n",
     .options = retry_options,
     .defaults = &retry_defaults,
     .size = sizeof(retry_defaults),

@@ -116,13 +116,11 @@ check_descriptors(const struct run_opts *opts, struct jr_err *err)
 	struct rlimit limit;
 	int64_t need = 4 * opts->jobs + opts->http_jobs + opts->sql_jobs + 48;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-	    (int64_t)limit.rlim_cur >= need)
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || (int64_t)limit.rlim_cur >= need)
 		return true;
 	return jr_fail(err, JR_E_CONFIG,
 	    "-j %" PRId64 " with --http-jobs %" PRId64 " and --sql-jobs %" PRId64 " needs %" PRId64
-	    " open files, the limit is %" PRId64 ": type ulimit -n %" PRId64
-	    ", or give smaller numbers",
+	    " open files, the limit is %" PRId64 ": type ulimit -n %" PRId64 ", or give smaller numbers",
 	    opts->jobs, opts->http_jobs, opts->sql_jobs, need, (int64_t)limit.rlim_cur, need);
 }
 
@@ -133,15 +131,12 @@ check_linger(const struct run_opts *opts, struct jr_err *err)
 	if (opts->for_ms == 0)
 		return true;
 	if (opts->job > 0)
-		return jr_fail(err, JR_E_USAGE,
-		    "--for and --job exclude each other: --job ends with that run");
+		return jr_fail(err, JR_E_USAGE, "--for and --job exclude each other: --job ends with that run");
 	if (opts->once)
-		return jr_fail(err, JR_E_USAGE,
-		    "--for and --once exclude each other: type jobrun run --for D");
+		return jr_fail(err, JR_E_USAGE, "--for and --once exclude each other: type jobrun run --for D");
 	if (opts->max_runtime_ms > 0 && opts->max_runtime_ms < opts->for_ms)
-		return jr_fail(err, JR_E_USAGE,
-		    "--max-runtime is shorter than --for: nothing would be started at the end of "
-		    "it");
+		return jr_fail(
+		    err, JR_E_USAGE, "--max-runtime is shorter than --for: nothing would be started at the end of it");
 	return true;
 }
 
@@ -170,8 +165,7 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 {
 	int64_t started = jr_clock_now_ms();
 	struct jr_counts counts;
-	struct jr_voice voice = {
-	    .terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0};
+	struct jr_voice voice = {.terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0};
 	const struct jr_runner_opts runner = {
 	    .conninfo = jr_db_conninfo(app->dbname, NULL),
 	    .state_directory = state_directory,
@@ -203,15 +197,12 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	jr_voice_summary(&voice, &counts, jr_clock_now_ms() - started);
 	if (opts->job > 0 && status == 0 && counts.crowded) {
 		jr_fail(err, JR_E_TEMP,
-		    "no free place on this host for run %" PRId64
-		    ": try again later, or with a larger -j",
-		    opts->job);
+		    "no free place on this host for run %" PRId64 ": try again later, or with a larger -j", opts->job);
 		status = JR_E_TEMP;
 	} else if (opts->job > 0 && status == 0 && counts.claimed == 0) {
 		jr_fail(err, JR_E_NEWS,
 		    "run %" PRId64
-		    " was not claimed: there is no such run, it does not wait, or this host has no "
-		    "handler for its job type: look with jobrun show %" PRId64,
+		    " was not claimed: there is no such run, it does not wait, or this host has no handler for its job type: look with jobrun show %" PRId64,
 		    opts->job, opts->job);
 		status = JR_E_NEWS;
 	}
@@ -230,8 +221,7 @@ wanted_types(const struct run_opts *opts, const struct jr_handlers *handlers)
 	char *array;
 
 	for (size_t i = 0; i < count; i++)
-		types[i] =
-		    opts->types.count > 0 ? opts->types.items[i] : handlers->items[i].job_type;
+		types[i] = opts->types.count > 0 ? opts->types.items[i] : handlers->items[i].job_type;
 	types[count] = JR_PRUNE_TYPE;
 	array = jr_pg_array_of(types, count + 1);
 	free(types);
@@ -258,8 +248,7 @@ wanted_queues(const struct run_opts *opts)
 
 /* What a runner here would claim now. Reads only. */
 static int
-dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_handlers *handlers,
-    struct jr_err *err)
+dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_handlers *handlers, struct jr_err *err)
 {
 	struct jr_db *db = jr_cmd_connect(app, err);
 	char *types, *queues;
@@ -287,8 +276,7 @@ run_run(const struct jr_app *app, const void *values, int argc, char **argv, str
 
 	(void)argc;
 	(void)argv;
-	if (!check_linger(opts, err) ||
-	    !jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err) ||
+	if (!check_linger(opts, err) || !jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err) ||
 	    !check_descriptors(opts, err) || !load_handlers(opts, &handlers, err))
 		return (int)err->code;
 	state_directory = jr_state_directory(opts->state_dir, err);

@@ -67,9 +67,8 @@ static bool
 show_fields(struct jr_db *db, const char *id, struct jr_err *err)
 {
 	const char *values[] = {id};
-	const struct jr_statement statements[] = {{jr_sql_show, 1, values},
-	    {jr_sql_show_attempts, 1, values}, {jr_sql_show_audit, 1, values},
-	    {jr_sql_show_output, 1, values}};
+	const struct jr_statement statements[] = {{jr_sql_show, 1, values}, {jr_sql_show_attempts, 1, values},
+	    {jr_sql_show_audit, 1, values}, {jr_sql_show_output, 1, values}};
 	PGresult *parts[PART_COUNT] = {NULL};
 	bool found;
 
@@ -81,8 +80,7 @@ show_fields(struct jr_db *db, const char *id, struct jr_err *err)
 		print_run(parts);
 	for (size_t i = 0; i < PART_COUNT; i++)
 		PQclear(parts[i]);
-	return found ||
-	       jr_fail(err, JR_E_NEWS, "there is no run %s; 'jobrun list' shows the newest", id);
+	return found || jr_fail(err, JR_E_NEWS, "there is no run %s; 'jobrun list' shows the newest", id);
 }
 
 static bool
@@ -97,8 +95,7 @@ show_document(struct jr_db *db, const char *id, struct jr_err *err)
 	if (found)
 		puts(PQgetvalue(result, 0, 0));
 	PQclear(result);
-	return found ||
-	       jr_fail(err, JR_E_NEWS, "there is no run %s; 'jobrun list' shows the newest", id);
+	return found || jr_fail(err, JR_E_NEWS, "there is no run %s; 'jobrun list' shows the newest", id);
 }
 
 static int

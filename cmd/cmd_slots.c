@@ -13,10 +13,9 @@
 #include "replay.h"
 #include "sql_text.h"
 
-#define NEWEST 20   /* what is shown when nothing is said */
-#define MOST 100000 /* the same with --since */
-#define LATE_MS                                                                                    \
-	120000 /* so long after its time a slot that is not fired has been missed by two ticks */
+#define NEWEST 20      /* what is shown when nothing is said */
+#define MOST 100000    /* the same with --since */
+#define LATE_MS 120000 /* so long after its time a slot that is not fired has been missed by two ticks */
 
 struct slots_opts {
 	const char *replay, *reason;
@@ -69,13 +68,13 @@ state_text(const PGresult *head)
 	char *at, *text;
 
 	if (!jr_pg_bool(head, 0, H_ENABLED))
-		return jr_xasprintf("disabled (jobrun define %s --enable), its slots are skipped; ",
-		    PQgetvalue(head, 0, H_NAME));
+		return jr_xasprintf(
+		    "disabled (jobrun define %s --enable), its slots are skipped; ", PQgetvalue(head, 0, H_NAME));
 	if (until < 0)
 		return jr_xstrdup("");
 	at = until == 0 ? jr_xstrdup("resumed") : jr_format_local_time(until);
-	text = jr_xasprintf("paused until %s%s%s, its slots are skipped; ", at,
-	    reason == NULL ? "" : ": ", reason == NULL ? "" : reason);
+	text = jr_xasprintf("paused until %s%s%s, its slots are skipped; ", at, reason == NULL ? "" : ": ",
+	    reason == NULL ? "" : reason);
 	free(at);
 	return text;
 }
@@ -116,8 +115,7 @@ print_head(const PGresult *head)
 	if (schedule == NULL)
 		line = jr_xasprintf("%s has no schedule", name);
 	else
-		line = jr_xasprintf(
-		    "%s, %s, %s: %s%s", name, schedule, PQgetvalue(head, 0, H_ZONE), state, next);
+		line = jr_xasprintf("%s, %s, %s: %s%s", name, schedule, PQgetvalue(head, 0, H_ZONE), state, next);
 	jr_print_line(stdout, "", line);
 	free(line);
 	free(next);
@@ -147,8 +145,7 @@ print_all(const struct jr_app *app, const struct slots_opts *opts, PGresult *con
 	char *since;
 
 	if (app->json) {
-		printf("{\"definition\":%s,\n\"older\":%s,\n\"slots\":",
-		    PQgetvalue(parts[0], 0, H_DOC),
+		printf("{\"definition\":%s,\n\"older\":%s,\n\"slots\":", PQgetvalue(parts[0], 0, H_DOC),
 		    PQntuples(parts[1]) > 0 && jr_pg_bool(parts[1], 0, S_OLDER) ? "true" : "false");
 		jr_print_documents(parts[1], S_DOC);
 		puts("}");
@@ -179,11 +176,8 @@ show(const struct jr_app *app, const struct slots_opts *opts, const char *name, 
 
 	if (opts->since_ms >= 0)
 		values[1] = jr_pg_print_int(since, opts->since_ms);
-	values[2] = jr_pg_print_int(limit, opts->limit > 0       ? opts->limit
-					   : opts->since_ms >= 0 ? MOST
-								 : NEWEST);
-	if (db == NULL ||
-	    !jr_db_run(db, statements, JR_COUNT(parts), parts, JR_CMD_TIMEOUT_MS, err))
+	values[2] = jr_pg_print_int(limit, opts->limit > 0 ? opts->limit : opts->since_ms >= 0 ? MOST : NEWEST);
+	if (db == NULL || !jr_db_run(db, statements, JR_COUNT(parts), parts, JR_CMD_TIMEOUT_MS, err))
 		status = (int)err->code;
 	else if (PQntuples(parts[0]) == 0)
 		status = jr_replay_unknown(name, err);
@@ -202,8 +196,7 @@ check(const struct slots_opts *opts, struct jr_err *err)
 		return jr_fail(err, JR_E_USAGE, "--%s is about --replay TIME, which is missing",
 		    opts->reason != NULL ? "reason" : "dry-run");
 	if (opts->replay != NULL && (opts->since_ms >= 0 || opts->limit > 0))
-		return jr_fail(err, JR_E_USAGE,
-		    "--replay is about one slot; --%s chooses which are shown",
+		return jr_fail(err, JR_E_USAGE, "--replay is about one slot; --%s chooses which are shown",
 		    opts->limit > 0 ? "limit" : "since");
 	return true;
 }
@@ -212,10 +205,8 @@ static int
 slots_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	const struct slots_opts *opts = values;
-	const struct jr_replay replay = {.definition = argv[0],
-	    .at = opts->replay,
-	    .reason = opts->reason,
-	    .dry_run = opts->dry_run};
+	const struct jr_replay replay = {
+	    .definition = argv[0], .at = opts->replay, .reason = opts->reason, .dry_run = opts->dry_run};
 
 	(void)argc;
 	if (!jr_parse_definition("NAME", argv[0], err) || !check(opts, err))
@@ -228,12 +219,9 @@ const struct jr_cmd jr_cmd_slots = {
     .group = JR_GROUP_SCHEDULE,
     .summary = "did it run, and if not, why? the slots of a definition",
     .usage = "[OPTION...] NAME | NAME --replay TIME [--reason TEXT]",
-    .details =
-	"First what is next, then what became of each slot, newest first, in the zone of the "
-	"definition.\n"
-	"Many slots that were missed together are one line: the first, the last, how many.\n"
-	"TIME is one of these, or as 'jobrun enqueue --at' takes it; without an offset it is of "
-	"that zone.\n",
+    .details = "First what is next, then what became of each slot, newest first, in the zone of the definition.\n"
+	       "Many slots that were missed together are one line: the first, the last, how many.\n"
+	       "TIME is one of these, or as 'jobrun enqueue --at' takes it; without an offset it is of that zone.\n",
     .options = slots_options,
     .defaults = &slots_defaults,
     .size = sizeof(slots_defaults),

@@ -44,15 +44,13 @@ print_head(const PGresult *head, const PGconn *conn)
 	};
 	const char *schema = jr_pg_text(head, 0, SCHEMA), *host = jr_pg_text(head, 0, HOST);
 	char *age = host == NULL ? NULL : jr_format_age(jr_pg_int(head, 0, AGE, 0));
-	char *seen = host == NULL ? jr_xstrdup("no runner yet")
-				  : jr_xasprintf("last runner seen %s on %s", age, host);
+	char *seen = host == NULL ? jr_xstrdup("no runner yet") : jr_xasprintf("last runner seen %s on %s", age, host);
 	char *lingering = jr_pg_int(head, 0, LINGERING, 0) > 0
 			      ? jr_xasprintf(" (%s lingering)", PQgetvalue(head, 0, LINGERING))
 			      : jr_xstrdup("");
-	char *line =
-	    jr_xasprintf("jobrun %s, database %s (PostgreSQL %s), schema %s, %s%s, %s running",
-		JR_VERSION, PQdb(conn), PQgetvalue(head, 0, SERVER), schema == NULL ? "?" : schema,
-		seen, lingering, PQgetvalue(head, 0, RUNNING));
+	char *line = jr_xasprintf("jobrun %s, database %s (PostgreSQL %s), schema %s, %s%s, %s running", JR_VERSION,
+	    PQdb(conn), PQgetvalue(head, 0, SERVER), schema == NULL ? "?" : schema, seen, lingering,
+	    PQgetvalue(head, 0, RUNNING));
 
 	jr_print_line(stdout, "", line);
 	free(age);
@@ -70,12 +68,10 @@ print_problem(const PGresult *problems, int row)
 		UNTIL,
 		REST
 	};
-	char *until = PQgetisnull(problems, row, UNTIL)
-			  ? NULL
-			  : jr_format_local_time(jr_pg_int(problems, row, UNTIL, 0));
-	char *line = jr_xasprintf("%s%s%s%s", PQgetvalue(problems, row, TEXT),
-	    until == NULL ? "" : " until ", until == NULL ? "" : until,
-	    PQgetvalue(problems, row, REST));
+	char *until =
+	    PQgetisnull(problems, row, UNTIL) ? NULL : jr_format_local_time(jr_pg_int(problems, row, UNTIL, 0));
+	char *line = jr_xasprintf("%s%s%s%s", PQgetvalue(problems, row, TEXT), until == NULL ? "" : " until ",
+	    until == NULL ? "" : until, PQgetvalue(problems, row, REST));
 
 	jr_print_line(stdout, "! ", line);
 	free(line);
@@ -86,8 +82,7 @@ static void
 print_status(const struct jr_app *app, PGresult *const *parts, const PGconn *conn)
 {
 	if (app->json) {
-		printf("{\"jobrun\":\"%s\",\n\"database\":%s,\n\"types\":", JR_VERSION,
-		    PQgetvalue(parts[HEAD], 0, 6));
+		printf("{\"jobrun\":\"%s\",\n\"database\":%s,\n\"types\":", JR_VERSION, PQgetvalue(parts[HEAD], 0, 6));
 		jr_print_documents(parts[TYPES], JR_COUNT(columns));
 		fputs(",\"problems\":", stdout);
 		jr_print_documents(parts[PROBLEMS], 3);
@@ -125,8 +120,7 @@ check_found(const PGresult *types, int argc, char **argv, struct jr_err *err)
 		else
 			fprintf(stderr, "jobrun: %s\n", err->msg);
 		found = jr_fail(err, JR_E_NEWS,
-		    "no runs of type %s in the last 24h; 'jobrun list --type %s' has older ones",
-		    argv[i], argv[i]);
+		    "no runs of type %s in the last 24h; 'jobrun list --type %s' has older ones", argv[i], argv[i]);
 	}
 	return found;
 }
@@ -136,8 +130,8 @@ ask_and_print(const struct jr_app *app, struct jr_db *db, int argc, char **argv,
 {
 	char *types = argc == 0 ? NULL : jr_pg_array_of((const char *const *)argv, (size_t)argc);
 	const char *values[] = {types};
-	const struct jr_statement statements[] = {{jr_sql_status_head, 0, NULL},
-	    {jr_sql_status_types, 1, values}, {jr_sql_status_problems, 1, values}};
+	const struct jr_statement statements[] = {
+	    {jr_sql_status_head, 0, NULL}, {jr_sql_status_types, 1, values}, {jr_sql_status_problems, 1, values}};
 	PGresult *parts[PART_COUNT] = {NULL};
 	bool ok = jr_db_run(db, statements, PART_COUNT, parts, JR_CMD_TIMEOUT_MS, err);
 

@@ -27,8 +27,7 @@ struct try_opts {
 	int64_t attempt, max_attempts, timeout_ms;
 };
 
-static const struct try_opts try_defaults = {
-    .attempt = 1, .max_attempts = ATTEMPTS, .timeout_ms = -1};
+static const struct try_opts try_defaults = {.attempt = 1, .max_attempts = ATTEMPTS, .timeout_ms = -1};
 
 static bool
 check_key(const char *what, const char *text, struct jr_err *err)
@@ -88,10 +87,9 @@ check_json(const char *what, const char *text, struct jr_err *err)
 	if (json_error_code(&error) == json_error_numeric_overflow ||
 	    json_error_code(&error) == json_error_stack_overflow)
 		return true;
-	return jr_fail(err, JR_E_DATA, "%s is not JSON: line %d, column %d: %s", what,
-	    error.line > 0 ? error.line : 1, error.column > 0 ? error.column : 1,
-	    json_error_code(&error) == json_error_null_character ? "jsonb has no \\u0000"
-								 : error.text);
+	return jr_fail(err, JR_E_DATA, "%s is not JSON: line %d, column %d: %s", what, error.line > 0 ? error.line : 1,
+	    error.column > 0 ? error.column : 1,
+	    json_error_code(&error) == json_error_null_character ? "jsonb has no \\u0000" : error.text);
 }
 
 static int
@@ -114,16 +112,14 @@ rehearse(const struct jr_app *app, const struct jr_rehearsal *rehearsal, struct 
 }
 
 static int
-rehearse_with(const struct jr_app *app, const struct try_opts *opts,
-    const struct jr_handlers *handlers, const char *job_type, const char *argument,
-    struct jr_err *err)
+rehearse_with(const struct jr_app *app, const struct try_opts *opts, const struct jr_handlers *handlers,
+    const char *job_type, const char *argument, struct jr_err *err)
 {
 	char random_key[32];
 	char *payload = NULL;
 	int status;
 
-	if (!jr_types_check(handlers, job_type, err) ||
-	    !make_key(random_key, sizeof(random_key), err))
+	if (!jr_types_check(handlers, job_type, err) || !make_key(random_key, sizeof(random_key), err))
 		return (int)err->code;
 	if (opts->checkpoint != NULL && !check_json("the checkpoint", opts->checkpoint, err))
 		return (int)err->code;
@@ -153,8 +149,7 @@ check_attempt(const struct try_opts *opts, struct jr_err *err)
 {
 	if (opts->attempt <= opts->max_attempts)
 		return true;
-	return jr_fail(err, JR_E_USAGE,
-	    "--attempt %" PRId64 " of --max-attempts %" PRId64 " cannot be", opts->attempt,
+	return jr_fail(err, JR_E_USAGE, "--attempt %" PRId64 " of --max-attempts %" PRId64 " cannot be", opts->attempt,
 	    opts->max_attempts);
 }
 
@@ -184,13 +179,10 @@ const struct jr_cmd jr_cmd_try = {
     .group = JR_GROUP_SETUP,
     .summary = "run a handler here and now, without a queue, and say what its end means",
     .usage = "[OPTION...] TYPE [PAYLOAD|-|@FILE]",
-    .details =
-	"PAYLOAD is JSON, handed on as it is given; - reads it from stdin, @FILE from a file; "
-	"without it {}.\n"
-	"For a sql handler with \"batch\" too it is that of one run; the array is made of it.\n"
-	"A sql handler works in the database, in a transaction that is rolled back. Nothing else "
-	"needs one.\n"
-	"Exit status 0 if the run would be succeeded, else 1.\n",
+    .details = "PAYLOAD is JSON, handed on as it is given; - reads it from stdin, @FILE from a file; without it {}.\n"
+	       "For a sql handler with \"batch\" too it is that of one run; the array is made of it.\n"
+	       "A sql handler works in the database, in a transaction that is rolled back. Nothing else needs one.\n"
+	       "Exit status 0 if the run would be succeeded, else 1.\n",
     .options = try_options,
     .defaults = &try_defaults,
     .size = sizeof(try_defaults),

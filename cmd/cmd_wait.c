@@ -26,8 +26,7 @@ static bool
 parse_ids(int argc, char **argv, int64_t *ids, struct jr_err *err)
 {
 	if (argc > JR_AWAIT_MAX)
-		return jr_fail(
-		    err, JR_E_USAGE, "%d ids; at most %d are possible", argc, JR_AWAIT_MAX);
+		return jr_fail(err, JR_E_USAGE, "%d ids; at most %d are possible", argc, JR_AWAIT_MAX);
 	for (int i = 0; i < argc; i++) {
 		if (!jr_parse_int("ID", argv[i], 1, INT64_MAX, &ids[i], err))
 			return false;
@@ -40,8 +39,7 @@ wait_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 {
 	const struct wait_opts *opts = values;
 	int64_t *ids = jr_xcalloc((size_t)argc, sizeof(*ids));
-	const struct jr_await wait = {
-	    .ids = ids, .count = (size_t)argc, .timeout_ms = opts->timeout_ms};
+	const struct jr_await wait = {.ids = ids, .count = (size_t)argc, .timeout_ms = opts->timeout_ms};
 	struct jr_db *db = NULL;
 	int status;
 
@@ -58,9 +56,7 @@ const struct jr_cmd jr_cmd_wait = {
     .group = JR_GROUP_EVERYDAY,
     .summary = "until runs are over; prints their results",
     .usage = "[--timeout D] ID...",
-    .details =
-	"Exit status 0: all succeeded. 1: one is dead, cancelled, or not there. 75: the time is "
-	"over.\n",
+    .details = "Exit status 0: all succeeded. 1: one is dead, cancelled, or not there. 75: the time is over.\n",
     .options = wait_options,
     .defaults = &wait_defaults,
     .size = sizeof(wait_defaults),

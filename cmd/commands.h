@@ -50,9 +50,9 @@ struct jr_cmd {
 	const char *usage;               /* behind "jobrun NAME " */
 	const char *details;             /* further lines of its own help, or NULL */
 	const struct jr_option *options; /* NULL: none */
-	const void *defaults;   /* copied to `values` before the environment and the command line */
-	size_t size;            /* of the options struct */
-	int min_args, max_args; /* max_args < 0: any number */
+	const void *defaults;            /* copied to `values` before the environment and the command line */
+	size_t size;                     /* of the options struct */
+	int min_args, max_args;          /* max_args < 0: any number */
 
 	/* Options stand before "--"; it and the command line behind it come to `run` untouched, as the last arguments. */
 	bool takes_command;
@@ -61,8 +61,7 @@ struct jr_cmd {
 	 * argv[0..argc-1] are the arguments without the command's name and its options. Returns the exit status; when
 	 * *err was filled (err->msg is not empty) main prints it. err->msg is empty at the start.
 	 */
-	int (*run)(const struct jr_app *app, const void *values, int argc, char **argv,
-	    struct jr_err *err);
+	int (*run)(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err);
 };
 
 /* In the order of the help. */

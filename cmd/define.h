@@ -8,8 +8,7 @@
 
 /* Texts: checked, and turned into JSON when all of them are there; "none" is the column's default. NULL: not given. */
 struct jr_define_opts {
-	const char *type, *schedule, *time_zone, *queue, *priority, *max_attempts, *timeout,
-	    *backoff;
+	const char *type, *schedule, *time_zone, *queue, *priority, *max_attempts, *timeout, *backoff;
 	const char *lock, *on_dead, *catch_up, *catch_up_grace, *overlap, *description;
 	const char *reason, *file;
 	bool enable, disable, restart, list, remove, exact, dry_run;

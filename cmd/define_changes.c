@@ -75,8 +75,7 @@ jr_define_check_backoff(const char *what, const char *text, struct jr_err *err)
 		  (cap == NULL || is_none(cap) || jr_parse_duration(what, cap, &cap_ms, err));
 
 	if (ok && cap_ms < base_ms)
-		ok = jr_fail(
-		    err, JR_E_USAGE, "%s: the cap of \"%.100s\" is less than its base", what, text);
+		ok = jr_fail(err, JR_E_USAGE, "%s: the cap of \"%.100s\" is less than its base", what, text);
 	free(base);
 	free(cap);
 	return ok;
@@ -89,8 +88,7 @@ jr_define_check_key(const char *what, const char *text, struct jr_err *err)
 
 	if (len >= 1 && len <= JR_KEY_MAX)
 		return true;
-	return jr_fail(
-	    err, JR_E_USAGE, "%s: %zu bytes; from 1 to %d are possible", what, len, JR_KEY_MAX);
+	return jr_fail(err, JR_E_USAGE, "%s: %zu bytes; from 1 to %d are possible", what, len, JR_KEY_MAX);
 }
 
 enum shape {
@@ -110,8 +108,8 @@ duration_value(const char *text)
 
 	if (!jr_parse_duration("", text, &ms, &unused))
 		return json_null();
-	interval = jr_xasprintf("%" PRId64 ":%02" PRId64 ":%02" PRId64 ".%03" PRId64, ms / 3600000,
-	    ms / 60000 % 60, ms / 1000 % 60, ms % 1000);
+	interval = jr_xasprintf("%" PRId64 ":%02" PRId64 ":%02" PRId64 ".%03" PRId64, ms / 3600000, ms / 60000 % 60,
+	    ms / 1000 % 60, ms % 1000);
 	value = json_string(interval);
 	free(interval);
 	return value;

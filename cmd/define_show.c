@@ -92,8 +92,7 @@ read_payload(struct jr_db *db, const PGresult *line, PGresult **payload, struct 
 	*payload = NULL;
 	if (!jr_pg_bool(line, 0, L_MAY_SEE_PAYLOAD))
 		return true;
-	*payload = jr_db_query(
-	    db, jr_sql_define_payload, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+	*payload = jr_db_query(db, jr_sql_define_payload, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
 	return *payload != NULL;
 }
 
@@ -117,8 +116,8 @@ int
 jr_define_show(const struct jr_app *app, const char *name, struct jr_err *err)
 {
 	const char *values[JR_FIRES_PARAMS] = {[JR_FIRES_OF] = name, [JR_FIRES_COUNT] = NEXT_COUNT};
-	const struct jr_statement statements[] = {{jr_sql_definitions, 1, &name},
-	    {jr_sql_define_show, 1, &name}, {jr_sql_next, JR_FIRES_PARAMS, values}};
+	const struct jr_statement statements[] = {
+	    {jr_sql_definitions, 1, &name}, {jr_sql_define_show, 1, &name}, {jr_sql_next, JR_FIRES_PARAMS, values}};
 	PGresult *parts[PART_COUNT] = {NULL};
 	struct jr_db *db = jr_cmd_connect(app, err);
 	bool ok = false;
@@ -129,9 +128,7 @@ jr_define_show(const struct jr_app *app, const char *name, struct jr_err *err)
 			ok = show(app, db, parts, err);
 		else
 			jr_fail(err, JR_E_DATA,
-			    "there is no definition %s; 'jobrun define %s --schedule ...' makes "
-			    "one",
-			    name, name);
+			    "there is no definition %s; 'jobrun define %s --schedule ...' makes one", name, name);
 	}
 	for (size_t i = 0; i < PART_COUNT; i++)
 		PQclear(parts[i]);

@@ -31,8 +31,7 @@ ask(struct jr_db *db, const char *number, enum jr_fate *fate, struct jr_err *err
 }
 
 enum jr_fate
-jr_doubt_resolve(
-    const struct jr_app *app, struct jr_db **db, const char *number, struct jr_err *err)
+jr_doubt_resolve(const struct jr_app *app, struct jr_db **db, const char *number, struct jr_err *err)
 {
 	int64_t until = jr_clock_after(jr_clock_now_ms(), DOUBT_MS);
 	enum jr_fate fate = JR_FATE_UNKNOWN;

@@ -28,13 +28,12 @@ print_due(const struct jr_app *app, const PGresult *result)
 }
 
 bool
-jr_due_print(const struct jr_app *app, struct jr_db *db, const char *types, const char *queues,
-    int64_t job, struct jr_err *err)
+jr_due_print(
+    const struct jr_app *app, struct jr_db *db, const char *types, const char *queues, int64_t job, struct jr_err *err)
 {
 	char id[24];
 	const char *values[] = {types, queues, MOST, job > 0 ? jr_pg_print_int(id, job) : NULL};
-	PGresult *result =
-	    jr_db_query(db, jr_sql_due, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+	PGresult *result = jr_db_query(db, jr_sql_due, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
 
 	if (result != NULL)
 		print_due(app, result);

@@ -7,7 +7,7 @@
 #include "commands.h"
 
 /* types, queues: array literals, NULL queues: all. job: this run alone, due or not; 0: none. */
-bool jr_due_print(const struct jr_app *app, struct jr_db *db, const char *types, const char *queues,
-    int64_t job, struct jr_err *err) JR_MUST;
+bool jr_due_print(const struct jr_app *app, struct jr_db *db, const char *types, const char *queues, int64_t job,
+    struct jr_err *err) JR_MUST;
 
 #endif

@@ -68,8 +68,8 @@ shorten(struct jr_err *err)
 	len = (size_t)(at - err->msg);
 	if (len > 0 && err->msg[len - 1] == '.')
 		len--;
-	jr_fail(err, old.code, "%.*s; up to there: %s", (int)len, old.msg,
-	    old.msg + (at - err->msg) + sizeof(mark) - 1);
+	jr_fail(
+	    err, old.code, "%.*s; up to there: %s", (int)len, old.msg, old.msg + (at - err->msg) + sizeof(mark) - 1);
 }
 
 /* A row was refused, or the stream has failed as a whole. */
@@ -135,8 +135,7 @@ take_chunk(struct batch *b, const char *text, size_t len, struct jr_err *err)
 
 		if (eol == NULL)
 			return keep(b, text, part, err);
-		if (b->line.len > 0 ? !keep(b, text, part, err) || !take_kept(b, err)
-				    : !take_line(b, text, part, err))
+		if (b->line.len > 0 ? !keep(b, text, part, err) || !take_kept(b, err) : !take_line(b, text, part, err))
 			return false;
 		text += part + 1;
 		len -= part + 1;
@@ -152,8 +151,8 @@ show_progress(struct batch *b)
 	if (!b->shows || now - b->shown_ms < PROGRESS_MS)
 		return;
 	b->shown_ms = now;
-	fprintf(stderr, "\r%" PRId64 " lines, %" PRId64 " per second ", b->lines,
-	    took > 0 ? b->lines * 1000 / took : 0);
+	fprintf(
+	    stderr, "\r%" PRId64 " lines, %" PRId64 " per second ", b->lines, took > 0 ? b->lines * 1000 / took : 0);
 }
 
 static void
@@ -177,8 +176,7 @@ stream(struct batch *b, struct jr_err *err)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return jr_fail(
-			    err, JR_E_DATA, "cannot read %s: %s", b->name, strerror(errno));
+			return jr_fail(err, JR_E_DATA, "cannot read %s: %s", b->name, strerror(errno));
 		if (n == 0)
 			break;
 		if (!take_chunk(b, chunk, (size_t)n, err))
@@ -224,8 +222,8 @@ begin(struct batch *b, struct jr_err *err)
 	const char *settings[] = {LOCK_MS, "0"};
 	PGresult *result;
 
-	if (!say(b, jr_sql_begin, 0, NULL, err) ||
-	    !say(b, jr_sql_settings, JR_COUNT(settings), settings, err) || !set_zone(b, err))
+	if (!say(b, jr_sql_begin, 0, NULL, err) || !say(b, jr_sql_settings, JR_COUNT(settings), settings, err) ||
+	    !set_zone(b, err))
 		return false;
 	result = ask(b, jr_sql_enqueue_bulk_begin, 0, NULL, err);
 	if (result != NULL)
@@ -288,8 +286,7 @@ finish(struct batch *b, struct jr_err *err)
 	fate = jr_doubt_resolve(b->app, &db, b->number, &why);
 	jr_db_close(db);
 	if (fate == JR_FATE_ABORTED)
-		return jr_fail(err, JR_E_TEMP,
-		    "lost the connection to the database at the end; nothing was queued");
+		return jr_fail(err, JR_E_TEMP, "lost the connection to the database at the end; nothing was queued");
 	if (fate == JR_FATE_UNKNOWN)
 		return jr_fail(err, JR_E_TEMP,
 		    "%s; it is not known whether the %" PRId64
@@ -304,8 +301,7 @@ tell(const struct batch *b)
 	const char *verb = b->opts->dry_run ? "would queue" : "queued";
 
 	if (b->app->json)
-		printf(
-		    "{\"queued\":%" PRId64 ",\"existed\":%" PRId64 "}\n", b->created, b->existed);
+		printf("{\"queued\":%" PRId64 ",\"existed\":%" PRId64 "}\n", b->created, b->existed);
 	else if (b->existed == 0)
 		printf("%s %" PRId64 " run%s\n", verb, b->created, b->created == 1 ? "" : "s");
 	else
@@ -335,14 +331,13 @@ send_all(struct batch *b, struct jr_request *request, struct jr_err *err)
 	tell(b);
 	if (!b->opts->strict || b->existed == 0)
 		return 0;
-	jr_fail(err, JR_E_NEWS, "%" PRId64 " %s there already", b->existed,
-	    b->existed == 1 ? "run was" : "runs were");
+	jr_fail(err, JR_E_NEWS, "%" PRId64 " %s there already", b->existed, b->existed == 1 ? "run was" : "runs were");
 	return JR_E_NEWS;
 }
 
 int
-jr_enqueue_batch(const struct jr_app *app, const struct jr_enqueue_opts *opts,
-    struct jr_request *request, struct jr_err *err)
+jr_enqueue_batch(
+    const struct jr_app *app, const struct jr_enqueue_opts *opts, struct jr_request *request, struct jr_err *err)
 {
 	bool is_stdin = strcmp(opts->batch, "-") == 0;
 	struct batch b = {.app = app,

@@ -33,8 +33,7 @@ set_backoff(struct jr_request *request, const char *text, struct jr_err *err)
 	if (!ok || (text[len] == ',' && !jr_parse_duration("--backoff", text + len + 1, &cap, err)))
 		return false;
 	if (cap != JR_UNSET && cap < base)
-		return jr_fail(
-		    err, JR_E_USAGE, "--backoff: the cap of \"%s\" is less than its base", text);
+		return jr_fail(err, JR_E_USAGE, "--backoff: the cap of \"%s\" is less than its base", text);
 	set_number(request, JR_REQUEST_BACKOFF_BASE, base);
 	set_number(request, JR_REQUEST_BACKOFF_CAP, cap);
 	return true;
@@ -51,8 +50,8 @@ set_key(struct jr_request *request, const char *key, struct jr_err *err)
 		return true;
 	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return jr_fail(err, JR_E_TEMP, "could not get random bytes");
-	snprintf(request->random_key, sizeof(request->random_key), "cli:%016" PRIx64 "%016" PRIx64,
-	    random[0], random[1]);
+	snprintf(
+	    request->random_key, sizeof(request->random_key), "cli:%016" PRIx64 "%016" PRIx64, random[0], random[1]);
 	request->values[JR_REQUEST_KEY] = request->random_key;
 	return true;
 }
@@ -89,11 +88,10 @@ static bool
 check_keys(const struct jr_enqueue_opts *opts, struct jr_err *err)
 {
 	if (opts->replace && opts->unless_running)
-		return jr_fail(
-		    err, JR_E_USAGE, "--replace and --unless-running exclude each other");
+		return jr_fail(err, JR_E_USAGE, "--replace and --unless-running exclude each other");
 	if ((opts->replace || opts->unless_running) && opts->unique == NULL)
-		return jr_fail(err, JR_E_USAGE, "%s needs --unique KEY",
-		    opts->replace ? "--replace" : "--unless-running");
+		return jr_fail(
+		    err, JR_E_USAGE, "%s needs --unique KEY", opts->replace ? "--replace" : "--unless-running");
 	return true;
 }
 
@@ -103,11 +101,9 @@ check_times(const struct jr_enqueue_opts *opts, struct jr_err *err)
 	if (opts->in_ms != JR_UNSET && opts->at != NULL)
 		return jr_fail(err, JR_E_USAGE, "--in and --at exclude each other");
 	if (opts->time_zone != NULL && opts->at == NULL && !opts->per_run)
-		return jr_fail(
-		    err, JR_E_USAGE, "--time-zone says how to read --at, which is missing");
+		return jr_fail(err, JR_E_USAGE, "--time-zone says how to read --at, which is missing");
 	if (opts->wait_ms != JR_UNSET && !opts->wait)
-		return jr_fail(
-		    err, JR_E_USAGE, "--wait-timeout says how long to --wait, which is missing");
+		return jr_fail(err, JR_E_USAGE, "--wait-timeout says how long to --wait, which is missing");
 	return true;
 }
 
@@ -115,21 +111,18 @@ static bool
 check_batch(const struct jr_enqueue_opts *opts, int argc, char **argv, struct jr_err *err)
 {
 	if (opts->batch == NULL && opts->per_run)
-		return jr_fail(
-		    err, JR_E_USAGE, "--per-run says what a line of --batch is, which is missing");
+		return jr_fail(err, JR_E_USAGE, "--per-run says what a line of --batch is, which is missing");
 	if (opts->batch == NULL)
 		return true;
 	if (argc > 1)
-		return jr_fail(err, JR_E_USAGE,
-		    "with --batch the payloads are in the file; \"%s\" is one too many", argv[1]);
+		return jr_fail(
+		    err, JR_E_USAGE, "with --batch the payloads are in the file; \"%s\" is one too many", argv[1]);
 	if (opts->key != NULL || opts->unique != NULL)
 		return jr_fail(err, JR_E_USAGE,
-		    "%s cannot be the same for all runs of --batch: give it in each line, with "
-		    "--per-run",
+		    "%s cannot be the same for all runs of --batch: give it in each line, with --per-run",
 		    opts->key != NULL ? "--idempotency-key" : "--unique");
 	if (opts->wait)
-		return jr_fail(
-		    err, JR_E_USAGE, "--wait waits for one run, not for those of --batch");
+		return jr_fail(err, JR_E_USAGE, "--wait waits for one run, not for those of --batch");
 	return true;
 }
 
@@ -159,14 +152,11 @@ check_definition(const struct jr_enqueue_opts *opts, int argc, char **argv, stru
 		return false;
 	if (argc > 1)
 		return jr_fail(err, JR_E_USAGE,
-		    "--definition says which type: there is only a PAYLOAD; \"%.100s\" is one too "
-		    "many",
-		    argv[1]);
+		    "--definition says which type: there is only a PAYLOAD; \"%.100s\" is one too many", argv[1]);
 	for (size_t i = 0; i < JR_COUNT(others); i++) {
 		if (others[i].given)
 			return jr_fail(err, JR_E_USAGE,
-			    "--%s: with --definition the run is what %s says; to have it "
-			    "otherwise enqueue its type",
+			    "--%s: with --definition the run is what %s says; to have it otherwise enqueue its type",
 			    others[i].name, opts->definition);
 	}
 	return true;
@@ -193,15 +183,15 @@ set_values(struct jr_request *request, const struct jr_enqueue_opts *opts)
 }
 
 bool
-jr_request_make(struct jr_request *request, const struct jr_enqueue_opts *opts, int argc,
-    char **argv, struct jr_err *err)
+jr_request_make(
+    struct jr_request *request, const struct jr_enqueue_opts *opts, int argc, char **argv, struct jr_err *err)
 {
 	bool is_definition = opts->definition != NULL;
 
 	*request = (struct jr_request){.is_definition = is_definition};
 	if (is_definition ? !check_definition(opts, argc, argv, err)
-			  : !jr_parse_job_type("TYPE", argv[0], err) ||
-				!check_batch(opts, argc, argv, err) || !check_keys(opts, err))
+			  : !jr_parse_job_type("TYPE", argv[0], err) || !check_batch(opts, argc, argv, err) ||
+				!check_keys(opts, err))
 		return false;
 	if (!check_times(opts, err))
 		return false;
@@ -235,8 +225,8 @@ jr_request_zone(const struct jr_enqueue_opts *opts, const char *values[2])
 }
 
 bool
-jr_request_resolve_at(struct jr_db *db, const struct jr_enqueue_opts *opts,
-    struct jr_request *request, struct jr_err *err)
+jr_request_resolve_at(
+    struct jr_db *db, const struct jr_enqueue_opts *opts, struct jr_request *request, struct jr_err *err)
 {
 	const char *zone[2];
 	const char *at[] = {opts->at};
@@ -250,8 +240,7 @@ jr_request_resolve_at(struct jr_db *db, const struct jr_enqueue_opts *opts,
 	if (!jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err)) {
 		if (err->code == JR_E_DATA) {
 			err->code = JR_E_USAGE;
-			jr_fail_in(
-			    err, strstr(err->msg, "TimeZone") != NULL ? "--time-zone" : "--at");
+			jr_fail_in(err, strstr(err->msg, "TimeZone") != NULL ? "--time-zone" : "--at");
 		}
 		return false;
 	}
@@ -281,8 +270,7 @@ member_value(enum shape shape, const char *text)
 	if (shape == NUMBER)
 		return json_integer(ms);
 	/* Servers before 15 read "N ms" into 32 bits of microseconds. */
-	interval = jr_xasprintf(
-	    "%lld:%02lld:%02lld.%03lld", ms / 3600000, ms / 60000 % 60, ms / 1000 % 60, ms % 1000);
+	interval = jr_xasprintf("%lld:%02lld:%02lld.%03lld", ms / 3600000, ms / 60000 % 60, ms / 1000 % 60, ms % 1000);
 	value = json_string(interval);
 	free(interval);
 	return value;
@@ -316,8 +304,8 @@ jr_request_options(const struct jr_request *request, struct jr_err *err)
 	while (i < JR_COUNT(members)) {
 		const char *value = request->values[members[i].param];
 
-		if (value != NULL && json_object_set_new(options, members[i].name,
-					 member_value(members[i].shape, value)) != 0)
+		if (value != NULL &&
+		    json_object_set_new(options, members[i].name, member_value(members[i].shape, value)) != 0)
 			break;
 		i++;
 	}

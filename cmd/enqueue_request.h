@@ -56,16 +56,16 @@ struct jr_request {
 };
 
 /* argv: TYPE [PAYLOAD], with --definition [PAYLOAD]. The payload is read here. Release it in any case. */
-bool jr_request_make(struct jr_request *request, const struct jr_enqueue_opts *opts, int argc,
-    char **argv, struct jr_err *err) JR_MUST;
+bool jr_request_make(
+    struct jr_request *request, const struct jr_enqueue_opts *opts, int argc, char **argv, struct jr_err *err) JR_MUST;
 void jr_request_release(struct jr_request *request);
 
 /* The zone in which times are read, as the parameters of enqueue_zone.sql. Borrowed. */
 void jr_request_zone(const struct jr_enqueue_opts *opts, const char *values[2]);
 
 /* Let the database read --at, once: a repeated try must not read "tomorrow" again. */
-bool jr_request_resolve_at(struct jr_db *db, const struct jr_enqueue_opts *opts,
-    struct jr_request *request, struct jr_err *err) JR_MUST;
+bool jr_request_resolve_at(
+    struct jr_db *db, const struct jr_enqueue_opts *opts, struct jr_request *request, struct jr_err *err) JR_MUST;
 
 /* The options as a JSON object, without payload and keys. Caller frees. NULL, JR_E_DATA: one is not UTF-8. */
 char *jr_request_options(const struct jr_request *request, struct jr_err *err) JR_MUST;

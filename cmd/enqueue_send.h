@@ -21,7 +21,7 @@ enum jr_sent_column {
 };
 
 /* What they gave, when it is committed (dry run: rolled back); NULL on failure. *db may become another one, or NULL. */
-PGresult *jr_enqueue_send(const struct jr_app *app, struct jr_db **db,
-    const struct jr_request *request, bool dry_run, struct jr_err *err) JR_MUST;
+PGresult *jr_enqueue_send(const struct jr_app *app, struct jr_db **db, const struct jr_request *request, bool dry_run,
+    struct jr_err *err) JR_MUST;
 
 #endif

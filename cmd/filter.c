@@ -10,8 +10,7 @@
 #include "pg/pg.h"
 #include "pg/pg_array.h"
 
-static const char *const statuses[] = {
-    "queued", "retrying", "running", "succeeded", "dead", "cancelled", "failed"};
+static const char *const statuses[] = {"queued", "retrying", "running", "succeeded", "dead", "cancelled", "failed"};
 
 bool
 jr_filter_check_status(const char *what, const char *text, struct jr_err *err)
@@ -52,8 +51,7 @@ jr_filter_has_status(const struct jr_filter *filter, const char *status)
 static char *
 array_of(const struct jr_words *words)
 {
-	return words->count == 0 ? NULL
-				 : jr_pg_array_of((const char *const *)words->items, words->count);
+	return words->count == 0 ? NULL : jr_pg_array_of((const char *const *)words->items, words->count);
 }
 
 static char *

@@ -60,8 +60,7 @@ struct jr_filter_params {
 };
 
 /* usual: the array literal of the statuses that are meant when none is given; NULL: any. */
-void jr_filter_bind(
-    const struct jr_filter *filter, const char *usual, struct jr_filter_params *params);
+void jr_filter_bind(const struct jr_filter *filter, const char *usual, struct jr_filter_params *params);
 void jr_filter_unbind(struct jr_filter_params *params);
 
 #endif

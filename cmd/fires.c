@@ -41,8 +41,8 @@ format_distance(int64_t age_ms)
 
 	if (days < MONTHS_FROM)
 		return jr_format_age(age_ms);
-	return jr_xasprintf("%s%.0f %s%s", age_ms < 0 ? "in " : "", (double)days / length, unit,
-	    age_ms < 0 ? "" : " ago");
+	return jr_xasprintf(
+	    "%s%.0f %s%s", age_ms < 0 ? "in " : "", (double)days / length, unit, age_ms < 0 ? "" : " ago");
 }
 
 bool
@@ -65,9 +65,8 @@ jr_fires_print(FILE *out, const char *indent, const PGresult *result)
 		char *distance = format_distance(jr_pg_int(result, row, F_AGE, 0));
 
 		fprintf(out, "%s%s %s (%s%s%s%s)\n", indent, PQgetvalue(result, row, F_LOCAL),
-		    PQgetvalue(result, row, F_ZONE), distance,
-		    nominal == NULL ? "" : "; there is no ", nominal == NULL ? "" : nominal,
-		    nominal == NULL ? "" : " that day");
+		    PQgetvalue(result, row, F_ZONE), distance, nominal == NULL ? "" : "; there is no ",
+		    nominal == NULL ? "" : nominal, nominal == NULL ? "" : " that day");
 		free(distance);
 	}
 }
@@ -80,11 +79,8 @@ hint_pause(FILE *out, const char *before, const char *name, const PGresult *resu
 	char *at = until == 0 ? jr_xstrdup("resumed") : jr_format_local_time(until);
 	char *why = reason == NULL ? NULL : jr_text_visible(reason, false);
 
-	fprintf(out,
-	    "%s%s is paused until %s%s%s%s: it starts nothing before; 'jobrun resume --definition "
-	    "%s'\n",
-	    before, name, at, why == NULL ? "" : " (", why == NULL ? "" : why,
-	    why == NULL ? "" : ")", name);
+	fprintf(out, "%s%s is paused until %s%s%s%s: it starts nothing before; 'jobrun resume --definition %s'\n",
+	    before, name, at, why == NULL ? "" : " (", why == NULL ? "" : why, why == NULL ? "" : ")", name);
 	free(at);
 	free(why);
 }
@@ -96,12 +92,10 @@ jr_fires_hint(FILE *out, const char *before, const char *name, const PGresult *r
 		return;
 	if (jr_pg_bool(result, 0, F_EITHER))
 		fprintf(out,
-		    "%sday of month and weekday are both given: it fires on either day, not only "
-		    "where they meet\n",
+		    "%sday of month and weekday are both given: it fires on either day, not only where they meet\n",
 		    before);
 	if (!jr_pg_bool(result, 0, F_ENABLED))
-		fprintf(out, "%s%s is disabled: it starts nothing; 'jobrun define %s --enable'\n",
-		    before, name, name);
+		fprintf(out, "%s%s is disabled: it starts nothing; 'jobrun define %s --enable'\n", before, name, name);
 	else if (!PQgetisnull(result, 0, F_UNTIL))
 		hint_pause(out, before, name, result);
 }

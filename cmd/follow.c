@@ -20,8 +20,7 @@ without_cut_character(const char *text, size_t len)
 {
 	const size_t size = sizeof(replacement) - 1;
 
-	for (int i = 0; i < 3 && len >= size && memcmp(text + len - size, replacement, size) == 0;
-	     i++)
+	for (int i = 0; i < 3 && len >= size && memcmp(text + len - size, replacement, size) == 0; i++)
 		len -= size;
 	return len;
 }
@@ -52,8 +51,7 @@ nearest_end(const char *text, const char *piece, size_t len, int64_t expected)
 	while ((p = memmem(p, (size_t)(stop - p), piece, len)) != NULL) {
 		const char *end = p++ + len;
 
-		if (best != NULL &&
-		    distance(end - text, expected) >= distance(best - text, expected))
+		if (best != NULL && distance(end - text, expected) >= distance(best - text, expected))
 			break; /* they only get farther away */
 		best = end;
 	}

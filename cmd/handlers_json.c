@@ -92,9 +92,8 @@ expect_of(const struct jr_http_target *http)
 	for (size_t i = 0; i < http->expect_count; i++) {
 		const struct jr_status_range *range = &http->expect[i];
 
-		append(list, range->from == range->to
-				 ? json_integer(range->from)
-				 : json_sprintf("%d-%d", range->from, range->to));
+		append(list, range->from == range->to ? json_integer(range->from)
+						      : json_sprintf("%d-%d", range->from, range->to));
 	}
 	return list;
 }

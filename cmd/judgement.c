@@ -73,9 +73,8 @@ why_done(const struct jr_handler *handler)
 	case JR_POOL_COUNT:
 		break;
 	}
-	return handler->path != NULL || handler->settings.argv != NULL
-		   ? "exit status 0 means: done"
-		   : "it is built in and does nothing";
+	return handler->path != NULL || handler->settings.argv != NULL ? "exit status 0 means: done"
+								       : "it is built in and does nothing";
 }
 
 /* Did NAME.json decide it? */
@@ -125,10 +124,9 @@ why_of_code(const struct jr_outcome *outcome, const struct jr_handler *handler)
 		size_t len = strlen(code_words[i].prefix);
 
 		if (strncmp(code, code_words[i].prefix, len) == 0)
-			return jr_xasprintf("%s%s%s%s%s", code_words[i].before, code + len,
-			    code_words[i].after, meaning(outcome),
-			    code_words[i].is_listed ? whose_list(outcome, &handler->settings.rules)
-						    : "");
+			return jr_xasprintf("%s%s%s%s%s", code_words[i].before, code + len, code_words[i].after,
+			    meaning(outcome),
+			    code_words[i].is_listed ? whose_list(outcome, &handler->settings.rules) : "");
 	}
 	return jr_xasprintf("%s means: %s", code, meaning(outcome));
 }
@@ -146,9 +144,8 @@ why(const struct jr_outcome *outcome, const struct jr_handler *handler)
 	if (strcmp(code, "timeout") == 0)
 		return jr_xstrdup("a timeout means: failed, however it ends then");
 	if (strcmp(code, "cannot-start") == 0)
-		return jr_xstrdup(outcome->kind == JR_OUT_LATER
-				      ? "the system was short of what a start needs: not now"
-				      : "it could not be started, which means: failed");
+		return jr_xstrdup(outcome->kind == JR_OUT_LATER ? "the system was short of what a start needs: not now"
+								: "it could not be started, which means: failed");
 	if (word_of_row(handler, code) != NULL)
 		return jr_xasprintf("the statement said %s", word_of_row(handler, code));
 	return why_of_code(outcome, handler);
@@ -160,9 +157,8 @@ pause_words(const struct jr_rehearsed *rehearsed)
 {
 	char *from = jr_format_duration(rehearsed->pause_min_ms);
 	char *to = jr_format_duration(rehearsed->pause_max_ms);
-	char *words = rehearsed->pause_min_ms == rehearsed->pause_max_ms
-			  ? jr_xstrdup(to)
-			  : jr_xasprintf("%s to %s", from, to);
+	char *words =
+	    rehearsed->pause_min_ms == rehearsed->pause_max_ms ? jr_xstrdup(to) : jr_xasprintf("%s to %s", from, to);
 
 	free(from);
 	free(to);
@@ -187,11 +183,9 @@ next_words(const struct jr_rehearsed *rehearsed, const struct jr_rehearsal *rehe
 		break;
 	case JR_OUT_FAILED:
 		words = rehearsal->attempt < rehearsal->max_attempts
-			    ? jr_xasprintf("failed, tried again in %s as attempt %" PRId64
-					   " of %" PRId64,
-				  pause, rehearsal->attempt + 1, rehearsal->max_attempts)
-			    : jr_xasprintf(
-				  "dead: attempt %" PRId64 " was the last", rehearsal->attempt);
+			    ? jr_xasprintf("failed, tried again in %s as attempt %" PRId64 " of %" PRId64, pause,
+				  rehearsal->attempt + 1, rehearsal->max_attempts)
+			    : jr_xasprintf("dead: attempt %" PRId64 " was the last", rehearsal->attempt);
 		break;
 	case JR_OUT_DEAD:
 	case JR_OUT_CANCELLED:
@@ -208,8 +202,7 @@ next_words(const struct jr_rehearsed *rehearsed, const struct jr_rehearsal *rehe
 static json_t *
 said(const char *line, const char *name)
 {
-	json_t *document =
-	    line == NULL ? NULL : json_loads(line, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+	json_t *document = line == NULL ? NULL : json_loads(line, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
 	json_t *member = json_incref(json_object_get(document, name));
 
 	json_decref(document);
@@ -275,8 +268,8 @@ print_warnings(const char *output, int width)
 
 		if (strncmp(output, WARNING, strlen(WARNING)) == 0 &&
 		    memmem(output, len, "JOBRUN_OUT", strlen("JOBRUN_OUT")) != NULL)
-			jr_buf_addf(&lines, "%s%.*s", lines.len > 0 ? "\n" : "",
-			    (int)(len - strlen(WARNING)), output + strlen(WARNING));
+			jr_buf_addf(&lines, "%s%.*s", lines.len > 0 ? "\n" : "", (int)(len - strlen(WARNING)),
+			    output + strlen(WARNING));
 		output += len + (output[len] != '\0');
 	}
 	if (lines.len > 0)
@@ -333,17 +326,15 @@ jr_judgement_document(const struct jr_rehearsed *rehearsed, const struct jr_rehe
 	const struct jr_outcome *outcome = &rehearsed->outcome;
 	char *because = why(outcome, rehearsal->handler);
 	char *next = next_words(rehearsed, rehearsal);
-	json_t *document =
-	    json_pack("{ss ss ss? ss ss ss ss? ss? sI}", "type", rehearsal->handler->job_type,
-		"kind", rehearsal->handler->kind->name, "path", rehearsal->handler->path, "verdict",
-		verdict_word(outcome), "because", because, "run_would_be", next, "error_code",
-		outcome->error_code, "error", outcome->error, "duration_ms", rehearsed->took_ms);
+	json_t *document = json_pack("{ss ss ss? ss ss ss ss? ss? sI}", "type", rehearsal->handler->job_type, "kind",
+	    rehearsal->handler->kind->name, "path", rehearsal->handler->path, "verdict", verdict_word(outcome),
+	    "because", because, "run_would_be", next, "error_code", outcome->error_code, "error", outcome->error,
+	    "duration_ms", rehearsed->took_ms);
 
 	if (outcome->has_exit) {
 		set(document, "exit_status", json_integer(outcome->exit_status));
 		set(document, "cpu_ms", json_integer(outcome->cpu_ms));
-		set(document, "max_rss_kb",
-		    outcome->max_rss_kb > 0 ? json_integer(outcome->max_rss_kb) : json_null());
+		set(document, "max_rss_kb", outcome->max_rss_kb > 0 ? json_integer(outcome->max_rss_kb) : json_null());
 	}
 	set(document, "progress", said(outcome->progress, "progress"));
 	set(document, "checkpoint", said(outcome->checkpoint, "checkpoint"));

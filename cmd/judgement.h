@@ -10,7 +10,6 @@
 void jr_judgement_print(const struct jr_rehearsed *rehearsed, const struct jr_rehearsal *rehearsal);
 
 /* The same, and the output, as one JSON document. */
-void jr_judgement_document(
-    const struct jr_rehearsed *rehearsed, const struct jr_rehearsal *rehearsal);
+void jr_judgement_document(const struct jr_rehearsed *rehearsed, const struct jr_rehearsal *rehearsal);
 
 #endif

@@ -70,8 +70,7 @@ fail_unknown_command(const char *name, struct jr_err *err)
 
 	for (size_t i = 0; i < JR_COUNT(commands); i++)
 		names[i] = commands[i]->name;
-	return jr_fail_unknown(
-	    err, "command", name, names, JR_COUNT(names), "'jobrun --help' lists them");
+	return jr_fail_unknown(err, "command", name, names, JR_COUNT(names), "'jobrun --help' lists them");
 }
 
 static void
@@ -80,9 +79,8 @@ print_help(FILE *out)
 	static const struct {
 		enum jr_cmd_group group;
 		const char *title;
-	} groups[] = {{JR_GROUP_EVERYDAY, "Everyday"}, {JR_GROUP_SCHEDULE, "Schedule"},
-	    {JR_GROUP_REPAIR, "Repair"}, {JR_GROUP_SETUP, "Set up"},
-	    {JR_GROUP_SCRIPTS, "In scripts"}};
+	} groups[] = {{JR_GROUP_EVERYDAY, "Everyday"}, {JR_GROUP_SCHEDULE, "Schedule"}, {JR_GROUP_REPAIR, "Repair"},
+	    {JR_GROUP_SETUP, "Set up"}, {JR_GROUP_SCRIPTS, "In scripts"}};
 
 	fputs("jobrun runs background jobs that live in PostgreSQL tables, woken by cron.\n\n"
 	      "usage: jobrun [OPTION...] COMMAND [ARGUMENT...]\n"
@@ -92,27 +90,23 @@ print_help(FILE *out)
 		fprintf(out, "\n%s\n", groups[g].title);
 		for (size_t i = 0; i < JR_COUNT(commands); i++) {
 			if (commands[i]->group == groups[g].group)
-				fprintf(
-				    out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+				fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
 		}
 	}
 	fputs("\nOptions of every command\n", out);
 	jr_options_print(out, global_options);
-	fputs("\nThe database: -d, else JOBRUN_DATABASE_URL, else DATABASE_URL (unless PGHOST, "
-	      "PGSERVICE or PGDATABASE\n"
-	      "is set), else the defaults of libpq.\n"
-	      "Exit statuses: 0 done, 1 bad news, 64 usage, 65 bad data, 70 bug, 75 try later, 77 "
-	      "permission,\n"
-	      "78 configuration or schema. 'jobrun COMMAND --help' says more; so does 'man "
-	      "jobrun'.\n",
+	fputs(
+	    "\nThe database: -d, else JOBRUN_DATABASE_URL, else DATABASE_URL (unless PGHOST, PGSERVICE or PGDATABASE\n"
+	    "is set), else the defaults of libpq.\n"
+	    "Exit statuses: 0 done, 1 bad news, 64 usage, 65 bad data, 70 bug, 75 try later, 77 permission,\n"
+	    "78 configuration or schema. 'jobrun COMMAND --help' says more; so does 'man jobrun'.\n",
 	    out);
 }
 
 static void
 print_command_help(FILE *out, const struct jr_cmd *cmd)
 {
-	fprintf(out, "jobrun %s: %s\n\nusage: jobrun %s %s\n", cmd->name, cmd->summary, cmd->name,
-	    cmd->usage);
+	fprintf(out, "jobrun %s: %s\n\nusage: jobrun %s %s\n", cmd->name, cmd->summary, cmd->name, cmd->usage);
 	if (cmd->details != NULL)
 		fprintf(out, "\n%s", cmd->details);
 	if (cmd->options != NULL) {
@@ -129,9 +123,8 @@ print_version(void)
 	const char *smartcols = NULL;
 
 	scols_get_library_version(&smartcols);
-	printf("jobrun %s (libpq %d.%d, libcurl %s, jansson %s, libsmartcols %s)\n", JR_VERSION,
-	    PQlibVersion() / 10000, PQlibVersion() % 10000,
-	    curl_version_info(CURLVERSION_NOW)->version, jansson_version_str(),
+	printf("jobrun %s (libpq %d.%d, libcurl %s, jansson %s, libsmartcols %s)\n", JR_VERSION, PQlibVersion() / 10000,
+	    PQlibVersion() % 10000, curl_version_info(CURLVERSION_NOW)->version, jansson_version_str(),
 	    smartcols == NULL ? "?" : smartcols);
 }
 
@@ -144,8 +137,8 @@ connect_once(const struct jr_app *app, struct jr_err *err)
 
 	if (db == NULL)
 		return NULL;
-	jr_log(JR_INFO, "connected", JR_S("db", PQdb(jr_db_conn(db))),
-	    JR_S("host", PQhost(jr_db_conn(db))), JR_S("reason", source));
+	jr_log(JR_INFO, "connected", JR_S("db", PQdb(jr_db_conn(db))), JR_S("host", PQhost(jr_db_conn(db))),
+	    JR_S("reason", source));
 	if (jr_db_need_schema(db, err))
 		return db;
 	jr_db_close(db);
@@ -181,8 +174,7 @@ static bool
 check_count(const struct jr_cmd *cmd, int count, char **args, struct jr_err *err)
 {
 	if (count < cmd->min_args)
-		return jr_fail(err, JR_E_USAGE, "an argument is missing; usage: jobrun %s %s",
-		    cmd->name, cmd->usage);
+		return jr_fail(err, JR_E_USAGE, "an argument is missing; usage: jobrun %s %s", cmd->name, cmd->usage);
 	if (cmd->max_args >= 0 && count > cmd->max_args)
 		return jr_fail(err, JR_E_USAGE, "an argument too many: \"%s\"; usage: jobrun %s %s",
 		    args[cmd->max_args], cmd->name, cmd->usage);
@@ -191,8 +183,8 @@ check_count(const struct jr_cmd *cmd, int count, char **args, struct jr_err *err
 
 /* argv[0..argc-1]: what is left when options and the name are gone. */
 static int
-run_parsed(const struct jr_cmd *cmd, const struct jr_app *app, const void *values, int argc,
-    char **argv, struct jr_err *err)
+run_parsed(
+    const struct jr_cmd *cmd, const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	if (app->help) {
 		print_command_help(stdout, cmd);
@@ -231,8 +223,7 @@ run_command(const struct jr_cmd *cmd, struct jr_app *app, int argc, char **argv,
 	if (cmd->size > 0)
 		memcpy(values, cmd->defaults, cmd->size);
 	if (jr_options_environment(&sets[0], err) &&
-	    jr_options_parse(
-		sets, JR_COUNT(sets), cmd->takes_command && own == argc, own, argv, &first, err))
+	    jr_options_parse(sets, JR_COUNT(sets), cmd->takes_command && own == argc, own, argv, &first, err))
 		status = run_parsed(cmd, app, values, argc - first, argv + first, err);
 	else
 		status = (int)err->code;
@@ -283,8 +274,7 @@ dispatch(int argc, char **argv, struct jr_err *err)
 	const struct jr_option_set globals = {global_options, &app};
 	int once = find_once(argc, argv), first = 0;
 
-	if (!jr_options_environment(&globals, err) ||
-	    !jr_options_parse(&globals, 1, true, once, argv, &first, err))
+	if (!jr_options_environment(&globals, err) || !jr_options_parse(&globals, 1, true, once, argv, &first, err))
 		return (int)err->code;
 	if (first < argc && first == once)
 		return run_command(&jr_cmd_run, &app, argc - once, argv + once, err);
@@ -339,8 +329,7 @@ finish_output(int status, struct jr_err *err)
 		return status;
 	if (errno == EPIPE || (errno == 0 && has_no_reader(STDOUT_FILENO)))
 		return status;
-	jr_fail(err, JR_E_TEMP, "could not write to stdout: %s",
-	    errno == 0 ? "error" : strerror(errno));
+	jr_fail(err, JR_E_TEMP, "could not write to stdout: %s", errno == 0 ? "error" : strerror(errno));
 	return jr_worse_status(status, JR_E_TEMP);
 }
 

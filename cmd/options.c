@@ -72,8 +72,7 @@ join(struct joined *all, const struct jr_option_set *sets, size_t set_count, boo
 	    .letters = jr_xcalloc(2 * total + 3, 1)};
 	if (stop_early)
 		all->letters[letter_count++] = '+';
-	all->letters[letter_count++] =
-	    ':'; /* say ':' when an argument is missing, and print nothing */
+	all->letters[letter_count++] = ':'; /* say ':' when an argument is missing, and print nothing */
 	for (size_t i = 0; i < set_count; i++) {
 		for (size_t j = 0; j < count_options(sets[i].options); j++)
 			join_one(all, &sets[i].options[j], sets[i].values, &letter_count);
@@ -104,8 +103,8 @@ clear_words(struct jr_words *words)
 }
 
 static bool
-add_words(const struct jr_option *option, struct jr_words *words, const char *what,
-    const char *text, struct jr_err *err)
+add_words(
+    const struct jr_option *option, struct jr_words *words, const char *what, const char *text, struct jr_err *err)
 {
 	for (const char *p = text;; p++) {
 		size_t len = strcspn(p, ",");
@@ -124,8 +123,7 @@ add_words(const struct jr_option *option, struct jr_words *words, const char *wh
 }
 
 static bool
-set_duration(const struct jr_option *option, int64_t *out, const char *what, const char *text,
-    struct jr_err *err)
+set_duration(const struct jr_option *option, int64_t *out, const char *what, const char *text, struct jr_err *err)
 {
 	int64_t ms;
 
@@ -134,9 +132,8 @@ set_duration(const struct jr_option *option, int64_t *out, const char *what, con
 	if (ms < option->min || (option->max > 0 && ms > option->max)) {
 		char *limit = jr_format_duration(ms < option->min ? option->min : option->max);
 
-		jr_fail(err, JR_E_USAGE, "%s: %s is too %s; at %s %s", what, text,
-		    ms < option->min ? "short" : "long", ms < option->min ? "least" : "most",
-		    limit);
+		jr_fail(err, JR_E_USAGE, "%s: %s is too %s; at %s %s", what, text, ms < option->min ? "short" : "long",
+		    ms < option->min ? "least" : "most", limit);
 		free(limit);
 		return false;
 	}
@@ -146,8 +143,7 @@ set_duration(const struct jr_option *option, int64_t *out, const char *what, con
 
 /* Put the text of one option into its field. `what` is how messages call it. */
 static bool
-set_value(const struct jr_option *option, void *values, const char *what, const char *text,
-    struct jr_err *err)
+set_value(const struct jr_option *option, void *values, const char *what, const char *text, struct jr_err *err)
 {
 	void *field = field_of(option, values);
 
@@ -178,8 +174,7 @@ set_value(const struct jr_option *option, void *values, const char *what, const 
 bool
 jr_options_environment(const struct jr_option_set *set, struct jr_err *err)
 {
-	for (const struct jr_option *option = set->options; option != NULL && option->name != NULL;
-	     option++) {
+	for (const struct jr_option *option = set->options; option != NULL && option->name != NULL; option++) {
 		const char *text = option->env == NULL ? NULL : getenv(option->env);
 
 		if (text == NULL || *text == '\0')
@@ -196,14 +191,13 @@ jr_options_environment(const struct jr_option_set *set, struct jr_err *err)
 }
 
 bool
-jr_fail_unknown(struct jr_err *err, const char *kind, const char *word, const char *const *known,
-    size_t count, const char *otherwise)
+jr_fail_unknown(struct jr_err *err, const char *kind, const char *word, const char *const *known, size_t count,
+    const char *otherwise)
 {
 	const char *near = jr_text_nearest(word, known, count);
 
 	if (near != NULL)
-		return jr_fail(
-		    err, JR_E_USAGE, "unknown %s \"%s\": did you mean \"%s\"?", kind, word, near);
+		return jr_fail(err, JR_E_USAGE, "unknown %s \"%s\": did you mean \"%s\"?", kind, word, near);
 	return jr_fail(err, JR_E_USAGE, "unknown %s \"%s\": %s", kind, word, otherwise);
 }
 
@@ -222,11 +216,9 @@ fail_unknown_long(const struct joined *all, const char *token, struct jr_err *er
 			begun = known[i];
 	}
 	if (begun != NULL)
-		jr_fail(err, JR_E_USAGE, "unknown option \"%s\": names are not shortened; write %s",
-		    word, begun);
+		jr_fail(err, JR_E_USAGE, "unknown option \"%s\": names are not shortened; write %s", word, begun);
 	else
-		jr_fail_unknown(err, "option", word, (const char *const *)known, all->count,
-		    "--help lists them all");
+		jr_fail_unknown(err, "option", word, (const char *const *)known, all->count, "--help lists them all");
 	for (size_t i = 0; i < all->count; i++)
 		free(known[i]);
 	free(known);
@@ -254,13 +246,12 @@ fail_refused(const struct joined *all, int answer, char **argv, struct jr_err *e
 	const struct jr_option *option = row < all->count ? all->rows[row].option : NULL;
 
 	if (option != NULL && answer == ':')
-		return jr_fail(err, JR_E_USAGE, "--%s needs an argument: --%s %s", option->name,
-		    option->name, option->arg);
+		return jr_fail(
+		    err, JR_E_USAGE, "--%s needs an argument: --%s %s", option->name, option->name, option->arg);
 	if (option != NULL)
 		return jr_fail(err, JR_E_USAGE, "--%s takes no argument", option->name);
 	if (optopt != 0)
-		return jr_fail(
-		    err, JR_E_USAGE, "unknown option \"-%c\": --help lists them all", optopt);
+		return jr_fail(err, JR_E_USAGE, "unknown option \"-%c\": --help lists them all", optopt);
 	return fail_unknown_long(all, argv[optind - 1], err);
 }
 
@@ -291,8 +282,7 @@ take_option(const struct joined *all, int answer, char **argv, struct jr_err *er
 		return fail_refused(all, answer, argv, err);
 	option = all->rows[row].option;
 	if (is_abbreviated(option, answer, argv))
-		return fail_unknown_long(
-		    all, optarg == argv[optind - 1] ? argv[optind - 2] : argv[optind - 1], err);
+		return fail_unknown_long(all, optarg == argv[optind - 1] ? argv[optind - 2] : argv[optind - 1], err);
 	what = jr_xasprintf("--%s", option->name);
 	ok = set_value(option, all->rows[row].values, what, optarg, err);
 	free(what);
@@ -300,8 +290,8 @@ take_option(const struct joined *all, int answer, char **argv, struct jr_err *er
 }
 
 bool
-jr_options_parse(const struct jr_option_set *sets, size_t set_count, bool stop_early, int argc,
-    char **argv, int *first, struct jr_err *err)
+jr_options_parse(const struct jr_option_set *sets, size_t set_count, bool stop_early, int argc, char **argv, int *first,
+    struct jr_err *err)
 {
 	struct joined all;
 	bool ok = true;
@@ -320,8 +310,7 @@ jr_options_parse(const struct jr_option_set *sets, size_t set_count, bool stop_e
 void
 jr_options_release(const struct jr_option_set *set)
 {
-	for (const struct jr_option *option = set->options; option != NULL && option->name != NULL;
-	     option++) {
+	for (const struct jr_option *option = set->options; option != NULL && option->name != NULL; option++) {
 		if (option->type == JR_OPT_WORDS)
 			clear_words(field_of(option, set->values));
 	}
@@ -331,13 +320,12 @@ void
 jr_options_print(FILE *out, const struct jr_option *options)
 {
 	for (const struct jr_option *o = options; o->name != NULL; o++) {
-		char letter[] = {o->letter == 0 ? ' ' : '-', o->letter == 0 ? ' ' : o->letter,
-		    o->letter == 0 ? ' ' : ',', '\0'};
-		char *left = jr_xasprintf("  %s --%s%s%s", letter, o->name,
-		    o->arg == NULL ? "" : " ", o->arg == NULL ? "" : o->arg);
+		char letter[] = {
+		    o->letter == 0 ? ' ' : '-', o->letter == 0 ? ' ' : o->letter, o->letter == 0 ? ' ' : ',', '\0'};
+		char *left = jr_xasprintf(
+		    "  %s --%s%s%s", letter, o->name, o->arg == NULL ? "" : " ", o->arg == NULL ? "" : o->arg);
 
-		fprintf(out, "%-*s%s%s\n", NAME_COLUMN, left,
-		    strlen(left) >= NAME_COLUMN ? " " : "", o->help);
+		fprintf(out, "%-*s%s%s\n", NAME_COLUMN, left, strlen(left) >= NAME_COLUMN ? " " : "", o->help);
 		free(left);
 	}
 }

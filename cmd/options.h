@@ -32,10 +32,10 @@
 
 /* The type of the field at `offset`. */
 enum jr_option_type {
-	JR_OPT_FLAG,   /* bool: given or not */
-	JR_OPT_COUNT,  /* int64_t: how often it was given */
-	JR_OPT_STRING, /* const char *: borrowed from argv or the environment; the last one counts */
-	JR_OPT_WORDS, /* struct jr_words: repeated, or separated by commas; the command line replaces env */
+	JR_OPT_FLAG,     /* bool: given or not */
+	JR_OPT_COUNT,    /* int64_t: how often it was given */
+	JR_OPT_STRING,   /* const char *: borrowed from argv or the environment; the last one counts */
+	JR_OPT_WORDS,    /* struct jr_words: repeated, or separated by commas; the command line replaces env */
 	JR_OPT_INT,      /* int64_t in [min, max] */
 	JR_OPT_DURATION, /* int64_t, milliseconds, in [min, max]; max of 0: no limit but the program's */
 };
@@ -49,11 +49,9 @@ struct jr_words {
 
 struct jr_option {
 	const char *name; /* without the dashes */
-	const char
-	    *arg; /* what the usage text calls the argument; NULL exactly for FLAG and COUNT */
+	const char *arg;  /* what the usage text calls the argument; NULL exactly for FLAG and COUNT */
 	const char *help; /* one line; a default is said in it */
-	const char
-	    *env; /* variable that gives the default when it is set and not empty; NULL: none */
+	const char *env;  /* variable that gives the default when it is set and not empty; NULL: none */
 	/* A rule for the text of STRING and for each of WORDS (jr_parse_queue ...); NULL: none. */
 	bool (*check)(const char *what, const char *text, struct jr_err *err);
 	size_t offset;
@@ -80,8 +78,8 @@ bool jr_options_environment(const struct jr_option_set *set, struct jr_err *err)
  * letter may be in two). On success the arguments that are not options are argv[*first..argc-1], in their order. With
  * `stop_early` parsing stops at the first argument that is no option. argv is reordered.
  */
-bool jr_options_parse(const struct jr_option_set *sets, size_t set_count, bool stop_early, int argc,
-    char **argv, int *first, struct jr_err *err) JR_MUST;
+bool jr_options_parse(const struct jr_option_set *sets, size_t set_count, bool stop_early, int argc, char **argv,
+    int *first, struct jr_err *err) JR_MUST;
 
 /* Free what WORDS fields own. */
 void jr_options_release(const struct jr_option_set *set);
@@ -90,7 +88,7 @@ void jr_options_release(const struct jr_option_set *set);
 void jr_options_print(FILE *out, const struct jr_option *options);
 
 /* Fail with "unknown KIND "WORD": did you mean "NEAR"?", or with `otherwise` instead of the suggestion. */
-bool jr_fail_unknown(struct jr_err *err, const char *kind, const char *word,
-    const char *const *known, size_t count, const char *otherwise);
+bool jr_fail_unknown(struct jr_err *err, const char *kind, const char *word, const char *const *known, size_t count,
+    const char *otherwise);
 
 #endif

@@ -14,16 +14,14 @@
 static char *
 array_of(const struct jr_words *words)
 {
-	return words->count == 0 ? NULL
-				 : jr_pg_array_of((const char *const *)words->items, words->count);
+	return words->count == 0 ? NULL : jr_pg_array_of((const char *const *)words->items, words->count);
 }
 
 PGresult *
-jr_pauses_ask(const struct jr_app *app, const struct jr_pauses *what, const char *sql,
-    size_t more_count, const char *const *more, struct jr_err *err)
+jr_pauses_ask(const struct jr_app *app, const struct jr_pauses *what, const char *sql, size_t more_count,
+    const char *const *more, struct jr_err *err)
 {
-	char *arrays[NAMED] = {
-	    array_of(&what->types), array_of(&what->queues), array_of(&what->definitions)};
+	char *arrays[NAMED] = {array_of(&what->types), array_of(&what->queues), array_of(&what->definitions)};
 	const char *values[NAMED + MORE_MAX] = {arrays[0], arrays[1], arrays[2]};
 	const struct jr_statement statements[] = {
 	    {sql, NAMED + more_count, values}, {jr_sql_rollback, 0, NULL}, {jr_sql_begin, 0, NULL}};
@@ -33,12 +31,11 @@ jr_pauses_ask(const struct jr_app *app, const struct jr_pauses *what, const char
 	for (size_t i = 0; i < more_count; i++)
 		values[NAMED + i] = more[i];
 	if (what->types.count + what->queues.count + what->definitions.count == 0)
-		jr_fail(
-		    err, JR_E_USAGE, "name what: --type TYPE, --queue QUEUE or --definition NAME");
+		jr_fail(err, JR_E_USAGE, "name what: --type TYPE, --queue QUEUE or --definition NAME");
 	else
 		db = jr_cmd_connect(app, err);
-	if (db != NULL && !jr_db_run(db, statements, what->dry_run ? JR_COUNT(statements) : 1,
-			      results, JR_CMD_TIMEOUT_MS, err))
+	if (db != NULL &&
+	    !jr_db_run(db, statements, what->dry_run ? JR_COUNT(statements) : 1, results, JR_CMD_TIMEOUT_MS, err))
 		results[0] = NULL;
 	jr_db_close(db);
 	for (size_t i = 1; i < JR_COUNT(results); i++)

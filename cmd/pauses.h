@@ -31,7 +31,7 @@ struct jr_pauses {
  * Run a statement whose $1, $2, $3 are the arrays of job types, queues and definitions and whose further parameters are
  * `more`. With dry_run it is rolled back. NULL on failure, which includes that nothing was named.
  */
-PGresult *jr_pauses_ask(const struct jr_app *app, const struct jr_pauses *what, const char *sql,
-    size_t more_count, const char *const *more, struct jr_err *err) JR_MUST;
+PGresult *jr_pauses_ask(const struct jr_app *app, const struct jr_pauses *what, const char *sql, size_t more_count,
+    const char *const *more, struct jr_err *err) JR_MUST;
 
 #endif

@@ -31,8 +31,7 @@ check_bytes(const char *name, const char *data, size_t len, struct jr_err *err)
 
 	if (nul == NULL)
 		return true;
-	return jr_fail(err, JR_E_DATA, "%s: it is not JSON: a NUL at byte %zu", name,
-	    (size_t)(nul - data) + 1);
+	return jr_fail(err, JR_E_DATA, "%s: it is not JSON: a NUL at byte %zu", name, (size_t)(nul - data) + 1);
 }
 
 static bool
@@ -85,8 +84,7 @@ read_path(const char *path, size_t max, struct jr_err *err)
 char *
 jr_payload_read_file(const char *path, size_t max, struct jr_err *err)
 {
-	return strcmp(path, "-") == 0 ? read_descriptor(STDIN_FILENO, "stdin", max, err)
-				      : read_path(path, max, err);
+	return strcmp(path, "-") == 0 ? read_descriptor(STDIN_FILENO, "stdin", max, err) : read_path(path, max, err);
 }
 
 char *
@@ -180,8 +178,7 @@ jr_payload_locate_in(const char *what, const char *text, struct jr_err *err)
 	if (line != NULL && len > 0)
 		column = find_column(line, quoted, len);
 	if (column > 0)
-		jr_fail(err, old.code, "%s is not JSON: line %ld, column %zu: %s", what, number,
-		    column, old.msg);
+		jr_fail(err, old.code, "%s is not JSON: line %ld, column %zu: %s", what, number, column, old.msg);
 	else
 		jr_fail(err, old.code, "%s is not JSON: line %ld: %s", what, number, old.msg);
 	memcpy(err->sqlstate, old.sqlstate, sizeof(err->sqlstate));

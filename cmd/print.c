@@ -173,8 +173,7 @@ new_table(const struct jr_column *columns, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		if (columns[i].name != NULL)
 			must_have(scols_table_new_column(table, columns[i].name,
-			    columns[i].cell == JR_CELL_CUT ? 0.1 : 0,
-			    column_flags(columns[i].cell)));
+			    columns[i].cell == JR_CELL_CUT ? 0.1 : 0, column_flags(columns[i].cell)));
 	}
 	return table;
 }
@@ -199,8 +198,8 @@ jr_print_table(const PGresult *result, const struct jr_column *columns, size_t c
 
 		for (size_t i = 0; i < count; i++) {
 			if (columns[i].name != NULL)
-				fill_cell(line, cell++, columns[i].cell,
-				    cell_text(result, row, (int)i, columns[i].cell));
+				fill_cell(
+				    line, cell++, columns[i].cell, cell_text(result, row, (int)i, columns[i].cell));
 		}
 	}
 	print_and_free(table);
@@ -227,8 +226,7 @@ jr_print_rows(const char *const *cells, size_t rows, const struct jr_column *col
 		for (size_t i = 0; i < count; i++) {
 			const char *text = cells[row * count + i];
 
-			fill_cell(line, i, columns[i].cell,
-			    jr_text_visible(text != NULL ? text : "-", false));
+			fill_cell(line, i, columns[i].cell, jr_text_visible(text != NULL ? text : "-", false));
 		}
 	}
 	print_and_free(table);

@@ -33,8 +33,7 @@ struct jr_column {
 void jr_print_table(const PGresult *result, const struct jr_column *columns, size_t count);
 
 /* The same of texts that did not come from the database: `rows` times `count` of them, row by row; NULL is "-". */
-void jr_print_rows(
-    const char *const *cells, size_t rows, const struct jr_column *columns, size_t count);
+void jr_print_rows(const char *const *cells, size_t rows, const struct jr_column *columns, size_t count);
 
 /* Has any row a value in this column? */
 bool jr_print_has(const PGresult *result, int column);

@@ -24,13 +24,11 @@ jr_repair_check(const struct jr_repair *repair, int id_count, struct jr_err *err
 	bool given = jr_filter_is_given(repair->filter);
 
 	if (id_count > 0 && (given || repair->filter->limit > 0))
-		return jr_fail(err, JR_E_USAGE,
-		    "IDs and --%s exclude each other: name the runs, or choose them",
+		return jr_fail(err, JR_E_USAGE, "IDs and --%s exclude each other: name the runs, or choose them",
 		    given ? "status, --type, --queue, --definition, --since" : "limit");
 	if (id_count == 0 && !given)
 		return jr_fail(err, JR_E_USAGE,
-		    "which runs? jobrun %s ID..., or choose them by --status, --type, --queue, "
-		    "--definition and --since, with -n to look first",
+		    "which runs? jobrun %s ID..., or choose them by --status, --type, --queue, --definition and --since, with -n to look first",
 		    repair->name);
 	return true;
 }
@@ -62,8 +60,8 @@ jr_repair_named(const struct jr_repair *repair, int argc, char **argv, struct jr
 	if (db != NULL) {
 		const char *values[] = {jr_pg_array_end(&ids), repair->reason, repair->extra};
 
-		result = jr_db_query(db, repair->sql_named, repair->extra == NULL ? 2 : 3, values,
-		    JR_CMD_TIMEOUT_MS, err);
+		result =
+		    jr_db_query(db, repair->sql_named, repair->extra == NULL ? 2 : 3, values, JR_CMD_TIMEOUT_MS, err);
 	}
 	jr_db_close(db);
 	jr_pg_array_release(&ids);
@@ -97,8 +95,7 @@ static int
 preview_named(const struct jr_repair *repair, struct jr_db *db, const char *ids, struct jr_err *err)
 {
 	const char *values[] = {ids, repair->possible};
-	const struct jr_statement statements[] = {
-	    {jr_sql_named_kinds, 2, values}, {jr_sql_named_others, 2, values}};
+	const struct jr_statement statements[] = {{jr_sql_named_kinds, 2, values}, {jr_sql_named_others, 2, values}};
 	PGresult *parts[JR_COUNT(statements)] = {NULL};
 	int refused;
 
@@ -118,8 +115,7 @@ preview_matching(const struct jr_repair *repair, struct jr_db *db, struct jr_err
 	PGresult *kinds;
 
 	jr_filter_bind(repair->filter, repair->usual, &params);
-	kinds = jr_db_query(
-	    db, jr_sql_matching_kinds, JR_FILTER_COUNT, params.values, JR_CMD_TIMEOUT_MS, err);
+	kinds = jr_db_query(db, jr_sql_matching_kinds, JR_FILTER_COUNT, params.values, JR_CMD_TIMEOUT_MS, err);
 	jr_filter_unbind(&params);
 	if (kinds == NULL)
 		return (int)err->code;
@@ -153,7 +149,6 @@ jr_repair_tell_left(const struct jr_repaired *repaired)
 {
 	if (repaired->left > 0)
 		fprintf(stderr,
-		    "jobrun: %" PRId64
-		    " %s left alone: changed meanwhile, or not for this role to change\n",
+		    "jobrun: %" PRId64 " %s left alone: changed meanwhile, or not for this role to change\n",
 		    repaired->left, repaired->left == 1 ? "run was" : "runs were");
 }

@@ -14,15 +14,13 @@
 struct jr_repair {
 	const struct jr_app *app;
 	const struct jr_filter *filter;
-	const char *name; /* of the command */
-	const char *
-	    usual; /* statuses that a filter means which names none; an array literal, as the next */
-	const char *possible;  /* statuses in which something can be done about a named run */
-	const char *reason;    /* NULL: none */
-	const char *extra;     /* a last parameter of both statements, NULL: they have none */
-	const char *sql_named; /* $1 ids, $2 reason, extra: rows (id, answer or null, document) */
-	const char
-	    *sql_matching; /* $1 ids, $2 reason, extra, statuses: a row (done, asked, left alone) */
+	const char *name;         /* of the command */
+	const char *usual;        /* statuses that a filter means which names none; an array literal, as the next */
+	const char *possible;     /* statuses in which something can be done about a named run */
+	const char *reason;       /* NULL: none */
+	const char *extra;        /* a last parameter of both statements, NULL: they have none */
+	const char *sql_named;    /* $1 ids, $2 reason, extra: rows (id, answer or null, document) */
+	const char *sql_matching; /* $1 ids, $2 reason, extra, statuses: a row (done, asked, left alone) */
 
 	/* Say of named runs what could not be done; gives how many those are. */
 	int (*tell_refused)(const PGresult *result);
@@ -36,19 +34,16 @@ struct jr_repaired {
 bool jr_repair_check(const struct jr_repair *repair, int id_count, struct jr_err *err) JR_MUST;
 
 /* Do it to the runs named. Rows (id, answer or null, document), NULL on failure. */
-PGresult *jr_repair_named(
-    const struct jr_repair *repair, int argc, char **argv, struct jr_err *err) JR_MUST;
+PGresult *jr_repair_named(const struct jr_repair *repair, int argc, char **argv, struct jr_err *err) JR_MUST;
 
 /* How many rows have this answer. */
 int jr_repair_count(const PGresult *result, const char *answer);
 
 /* Do it to the runs of the filter. Also on failure *repaired says how many are done. */
-bool jr_repair_matching(
-    const struct jr_repair *repair, struct jr_repaired *repaired, struct jr_err *err) JR_MUST;
+bool jr_repair_matching(const struct jr_repair *repair, struct jr_repaired *repaired, struct jr_err *err) JR_MUST;
 
 /* Print what would be done; changes nothing. Gives the exit status. */
-int jr_repair_preview(
-    const struct jr_repair *repair, int argc, char **argv, struct jr_err *err) JR_MUST;
+int jr_repair_preview(const struct jr_repair *repair, int argc, char **argv, struct jr_err *err) JR_MUST;
 
 /* Say on stderr what was left alone. */
 void jr_repair_tell_left(const struct jr_repaired *repaired);

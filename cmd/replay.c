@@ -21,8 +21,7 @@ enum {
 int
 jr_replay_unknown(const char *definition, struct jr_err *err)
 {
-	jr_fail(err, JR_E_DATA, "there is no definition %s; 'jobrun define --list' shows them",
-	    definition);
+	jr_fail(err, JR_E_DATA, "there is no definition %s; 'jobrun define --list' shows them", definition);
 	return (int)err->code;
 }
 
@@ -58,19 +57,16 @@ tell(const struct jr_app *app, const struct jr_replay *replay, const PGresult *r
 	if (app->json)
 		puts(PQgetvalue(result, 0, DOCUMENT));
 	else if (replay->dry_run)
-		printf("would queue a run of %s for %s\n", replay->definition,
-		    PQgetvalue(result, 0, SLOT));
+		printf("would queue a run of %s for %s\n", replay->definition, PQgetvalue(result, 0, SLOT));
 	else
 		puts(PQgetvalue(result, 0, ID));
 }
 
 /* NULL on failure. */
 static PGresult *
-queue(const struct jr_app *app, struct jr_db **db, const struct jr_replay *replay, const char *at,
-    struct jr_err *err)
+queue(const struct jr_app *app, struct jr_db **db, const struct jr_replay *replay, const char *at, struct jr_err *err)
 {
-	const char *values[] = {
-	    replay->definition, at, replay->reason, replay->dry_run ? "true" : "false"};
+	const char *values[] = {replay->definition, at, replay->reason, replay->dry_run ? "true" : "false"};
 	const struct jr_statement statements[] = {
 	    {jr_sql_replay_zone, 1, values}, {jr_sql_replay, JR_COUNT(values), values}};
 	const struct jr_change change = {.app = app,

@@ -8,7 +8,7 @@
 
 struct jr_replay {
 	const char *definition;
-	const char *at; /* as people write it; without an offset it is of the definition's zone */
+	const char *at;     /* as people write it; without an offset it is of the definition's zone */
 	const char *reason; /* NULL: none */
 	bool dry_run;
 };

@@ -16,11 +16,9 @@ fail_unknown_type(const struct jr_handlers *handlers, const char *job_type, stru
 
 	for (size_t i = 0; i < handlers->count; i++)
 		known[i] = handlers->items[i].job_type;
-	jr_fail_unknown(&near, "job type on this host:", job_type, known, handlers->count,
-	    "no handler has that name");
+	jr_fail_unknown(&near, "job type on this host:", job_type, known, handlers->count, "no handler has that name");
 	free(known);
-	return jr_fail(err, near.code, "%s (looked in %s; jobrun handlers lists them)", near.msg,
-	    handlers->directory);
+	return jr_fail(err, near.code, "%s (looked in %s; jobrun handlers lists them)", near.msg, handlers->directory);
 }
 
 bool

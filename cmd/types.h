@@ -11,7 +11,6 @@
  * No: JR_E_CONFIG with the problem of its file if there is one that was refused, else JR_E_USAGE with the nearest known
  * type.
  */
-bool jr_types_check(
-    const struct jr_handlers *handlers, const char *job_type, struct jr_err *err) JR_MUST;
+bool jr_types_check(const struct jr_handlers *handlers, const char *job_type, struct jr_err *err) JR_MUST;
 
 #endif

@@ -37,9 +37,8 @@ jr_voice_dead(void *ctx, const struct jr_dead *dead)
 	if (voice->dead_count++ >= DEAD_SHOWN_MAX)
 		return;
 	why = jr_text_visible(dead->error == NULL ? "no reason given" : dead->error, false);
-	fprintf(stderr,
-	    "jobrun: run %" PRId64 " %s is dead after %" PRId64 " of %" PRId64 " attempts: %s\n",
-	    dead->id, dead->job_type, dead->attempts, dead->max_attempts, why);
+	fprintf(stderr, "jobrun: run %" PRId64 " %s is dead after %" PRId64 " of %" PRId64 " attempts: %s\n", dead->id,
+	    dead->job_type, dead->attempts, dead->max_attempts, why);
 	free(why);
 	last = jr_text_last_line(dead->output == NULL ? "" : dead->output, LAST_LINES_MAX);
 	if (*last != '\0') {
@@ -49,8 +48,7 @@ jr_voice_dead(void *ctx, const struct jr_dead *dead)
 		free(visible);
 	}
 	free(last);
-	fprintf(stderr, "  look: jobrun show %" PRId64 "   again: jobrun retry %" PRId64 "\n",
-	    dead->id, dead->id);
+	fprintf(stderr, "  look: jobrun show %" PRId64 "   again: jobrun retry %" PRId64 "\n", dead->id, dead->id);
 }
 
 /* At most ten times a second; that it begins or ends to wait is always shown, since nothing may follow for long. */
@@ -65,9 +63,7 @@ jr_voice_progress(void *ctx, const struct jr_counts *c)
 	voice->waiting = c->waiting;
 	voice->shown_ms = now;
 	voice->shown = true;
-	fprintf(stderr,
-	    "\r\033[K%" PRId64 " running, %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64
-	    " dead%s",
+	fprintf(stderr, "\r\033[K%" PRId64 " running, %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64 " dead%s",
 	    c->running, c->succeeded, c->failed, c->dead, c->waiting ? "; waiting for work" : "");
 	fflush(stderr);
 }
@@ -97,9 +93,8 @@ jr_voice_problems(const struct jr_handlers *handlers, const char *state_director
 	char *name = jr_xasprintf("handlers %s", handlers->directory);
 	char *what = all_problems(handlers);
 	int64_t since_ms;
-	bool tell =
-	    handlers->problem_count > 0 &&
-	    (jr_state_away(state_directory, name, what, &since_ms) || isatty(STDERR_FILENO));
+	bool tell = handlers->problem_count > 0 &&
+		    (jr_state_away(state_directory, name, what, &since_ms) || isatty(STDERR_FILENO));
 
 	for (size_t i = 0; i < handlers->problem_count; i++) {
 		if (tell)
@@ -116,11 +111,10 @@ jr_voice_problems(const struct jr_handlers *handlers, const char *state_director
 void
 jr_voice_json(const struct jr_counts *c, int64_t ms, int status)
 {
-	json_t *doc = json_pack("{si sI sI sI sI sI sI sI sI sI sI sI sI}", "status", status,
-	    "duration_ms", ms, "claimed", c->claimed, "succeeded", c->succeeded, "failed",
-	    c->failed, "dead", c->dead, "later", c->later, "released", c->released, "cancelled",
-	    c->cancelled, "reclaimed", c->reclaimed, "fenced", c->fenced, "given_up", c->given_up,
-	    "fired", c->fired);
+	json_t *doc = json_pack("{si sI sI sI sI sI sI sI sI sI sI sI sI}", "status", status, "duration_ms", ms,
+	    "claimed", c->claimed, "succeeded", c->succeeded, "failed", c->failed, "dead", c->dead, "later", c->later,
+	    "released", c->released, "cancelled", c->cancelled, "reclaimed", c->reclaimed, "fenced", c->fenced,
+	    "given_up", c->given_up, "fired", c->fired);
 
 	json_dumpf(doc, stdout, JSON_COMPACT);
 	putchar('\n');
@@ -134,13 +128,11 @@ jr_voice_summary(struct jr_voice *voice, const struct jr_counts *c, int64_t ms)
 
 	clear_line(voice);
 	if (voice->dead_count > DEAD_SHOWN_MAX)
-		fprintf(stderr,
-		    "jobrun: and %" PRId64 " more runs are dead: jobrun list --status dead\n",
+		fprintf(stderr, "jobrun: and %" PRId64 " more runs are dead: jobrun list --status dead\n",
 		    voice->dead_count - DEAD_SHOWN_MAX);
 	if (voice->terminal)
 		fprintf(stderr,
-		    "%" PRId64 " runs in %s: %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64
-		    " dead\n",
+		    "%" PRId64 " runs in %s: %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64 " dead\n",
 		    c->claimed, took, c->succeeded, c->failed, c->dead);
 	free(took);
 }
@@ -150,11 +142,11 @@ jr_voice_summary(struct jr_voice *voice, const struct jr_counts *c, int64_t ms)
  * starts once a night has a memory of its own: what `run` said at midnight must not hide that it was not started at two.
  */
 void
-jr_voice_soften(const char *state_directory, const char *conninfo, const char *command, int status,
-    bool answered, struct jr_err *err)
+jr_voice_soften(const char *state_directory, const char *conninfo, const char *command, int status, bool answered,
+    struct jr_err *err)
 {
-	char *name = jr_xasprintf("%s%s%s", conninfo == NULL ? "" : conninfo,
-	    command == NULL ? "" : " exec ", command == NULL ? "" : command);
+	char *name = jr_xasprintf("%s%s%s", conninfo == NULL ? "" : conninfo, command == NULL ? "" : " exec ",
+	    command == NULL ? "" : command);
 	int64_t since_ms = 0;
 
 	if (!answered && status == JR_E_TEMP) {
@@ -166,8 +158,7 @@ jr_voice_soften(const char *state_directory, const char *conninfo, const char *c
 		if (command == NULL)
 			fprintf(stderr, "jobrun: the database is back after %s\n", words);
 		else
-			fprintf(stderr, "jobrun: the database is back; %s had no record for %s\n",
-			    command, words);
+			fprintf(stderr, "jobrun: the database is back; %s had no record for %s\n", command, words);
 		free(words);
 	}
 	free(name);

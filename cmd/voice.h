@@ -32,7 +32,7 @@ void jr_voice_problems(const struct jr_handlers *handlers, const char *state_dir
  * Empties err->msg if "database away" was said lately; says once that it is back. What else is wrong is always said.
  * command: of `exec`, whose memory is its own; NULL: of `run`.
  */
-void jr_voice_soften(const char *state_directory, const char *conninfo, const char *command,
-    int status, bool answered, struct jr_err *err);
+void jr_voice_soften(const char *state_directory, const char *conninfo, const char *command, int status, bool answered,
+    struct jr_err *err);
 
 #endif

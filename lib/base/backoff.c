@@ -64,8 +64,7 @@ jr_random_below(struct jr_random *random, uint64_t n)
 
 	if (n == 0)
 		return 0;
-	skip = (0 - n) %
-	       n; /* 2^64 mod n: the values left over once [0, 2^64) is cut into pieces of n */
+	skip = (0 - n) % n; /* 2^64 mod n: the values left over once [0, 2^64) is cut into pieces of n */
 	do {
 		x = next_random(random);
 	} while (x < skip);

@@ -18,10 +18,9 @@ struct jr_random {
 	uint64_t state;
 };
 
-void jr_random_seed(struct jr_random *random, uint64_t seed); /* 0 is as good as any other */
-void jr_random_seed_system(struct jr_random *random);         /* from getrandom(2) */
-uint64_t jr_random_below(
-    struct jr_random *random, uint64_t n); /* evenly from [0, n); 0 for n = 0 */
+void jr_random_seed(struct jr_random *random, uint64_t seed);   /* 0 is as good as any other */
+void jr_random_seed_system(struct jr_random *random);           /* from getrandom(2) */
+uint64_t jr_random_below(struct jr_random *random, uint64_t n); /* evenly from [0, n); 0 for n = 0 */
 
 /* The delay in ms before try n + 1, for n tries made. base < 0 counts as 0; cap < base counts as base. */
 int64_t jr_backoff_ms(struct jr_random *random, int64_t n, int64_t base_ms, int64_t cap_ms);

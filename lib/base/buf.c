@@ -23,8 +23,7 @@ static const char nothing[1] = "";
 static void
 set_nothing(struct jr_buf *buf)
 {
-	buf->data =
-	    strchr(nothing, '\0'); /* strchr takes the const off; never written while size is 0 */
+	buf->data = strchr(nothing, '\0'); /* strchr takes the const off; never written while size is 0 */
 	buf->len = 0;
 	buf->size = 0;
 }
@@ -229,8 +228,7 @@ jr_capture_read(const struct jr_capture *c, struct jr_buf *out)
 	if (c->dropped > 0) {
 		if (c->head.len > 0 && c->head.data[c->head.len - 1] != '\n')
 			(void)jr_buf_addc(out, '\n');
-		(void)jr_buf_addf(
-		    out, "[... %llu bytes dropped ...]\n", (unsigned long long)c->dropped);
+		(void)jr_buf_addf(out, "[... %llu bytes dropped ...]\n", (unsigned long long)c->dropped);
 	}
 	if (c->ring_len == 0)
 		return;

@@ -19,15 +19,13 @@ struct jr_buf {
 };
 
 void jr_buf_init(struct jr_buf *buf, size_t limit);
-void jr_buf_release(
-    struct jr_buf *buf); /* frees; the buffer may be initialised again; safe on a zeroed struct */
-void jr_buf_clear(struct jr_buf *buf); /* len = 0, overflow = false; keeps the storage */
+void jr_buf_release(struct jr_buf *buf); /* frees; the buffer may be initialised again; safe on a zeroed struct */
+void jr_buf_clear(struct jr_buf *buf);   /* len = 0, overflow = false; keeps the storage */
 bool jr_buf_add(struct jr_buf *buf, const void *data, size_t len);
 bool jr_buf_adds(struct jr_buf *buf, const char *s);
 bool jr_buf_addc(struct jr_buf *buf, char c);
 bool jr_buf_addf(struct jr_buf *buf, const char *fmt, ...) JR_PRINTF(2, 3);
-char *jr_buf_detach(struct jr_buf *buf)
-    JR_MUST; /* the bytes, for the caller to free; the buffer is empty after it */
+char *jr_buf_detach(struct jr_buf *buf) JR_MUST; /* the bytes, for the caller to free; the buffer is empty after it */
 
 /*
  * A capture takes a stream of any length and keeps its first `head` and last `tail` bytes; what lay between them is

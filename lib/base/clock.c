@@ -37,8 +37,7 @@ jr_clock_after(int64_t start_ms, int64_t span_ms)
 {
 	int64_t at_ms;
 
-	if (start_ms == JR_NEVER || span_ms == JR_NEVER ||
-	    __builtin_add_overflow(start_ms, span_ms, &at_ms))
+	if (start_ms == JR_NEVER || span_ms == JR_NEVER || __builtin_add_overflow(start_ms, span_ms, &at_ms))
 		return JR_NEVER;
 	return at_ms;
 }

@@ -11,9 +11,8 @@
 
 #define JR_NEVER INT64_MAX
 
-int64_t jr_clock_now_ms(void); /* CLOCK_BOOTTIME */
-int64_t jr_clock_wall_ms(
-    void); /* CLOCK_REALTIME since 1970, for log lines and JOBRUN_DEADLINE only */
+int64_t jr_clock_now_ms(void);  /* CLOCK_BOOTTIME */
+int64_t jr_clock_wall_ms(void); /* CLOCK_REALTIME since 1970, for log lines and JOBRUN_DEADLINE only */
 
 /* start + span; JR_NEVER if either is JR_NEVER or the sum does not fit. */
 int64_t jr_clock_after(int64_t start_ms, int64_t span_ms);

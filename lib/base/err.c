@@ -77,8 +77,7 @@ jr_fail_in(struct jr_err *err, const char *what)
 static size_t
 rank(int status)
 {
-	static const int order[] = {
-	    JR_E_BUG, JR_E_CONFIG, JR_E_PERM, JR_E_TEMP, JR_E_DATA, JR_E_USAGE, JR_E_NEWS, 0};
+	static const int order[] = {JR_E_BUG, JR_E_CONFIG, JR_E_PERM, JR_E_TEMP, JR_E_DATA, JR_E_USAGE, JR_E_NEWS, 0};
 
 	for (size_t i = 0; i < JR_COUNT(order); i++)
 		if (order[i] == status)

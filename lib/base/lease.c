@@ -24,8 +24,7 @@ fail_lease(int64_t lease_ms, struct jr_err *err)
 	char *least = jr_format_duration(JR_LEASE_MIN_MS);
 	char *most = jr_format_duration(JR_LEASE_MAX_MS);
 
-	jr_fail(err, JR_E_CONFIG, "a lease of %s cannot be used: it must be between %s and %s",
-	    given, least, most);
+	jr_fail(err, JR_E_CONFIG, "a lease of %s cannot be used: it must be between %s and %s", given, least, most);
 	free(given);
 	free(least);
 	free(most);
@@ -40,8 +39,7 @@ fail_heartbeat(int64_t heartbeat_ms, int64_t lease_ms, struct jr_err *err)
 	char *most = jr_format_duration(lease_ms / 4);
 
 	jr_fail(err, JR_E_CONFIG,
-	    "a heartbeat of %s cannot keep a lease of %s: it must be between %dms and a quarter of "
-	    "the lease, %s",
+	    "a heartbeat of %s cannot keep a lease of %s: it must be between %dms and a quarter of the lease, %s",
 	    given, lease, HEARTBEAT_MIN_MS, most);
 	free(given);
 	free(lease);
@@ -52,11 +50,9 @@ fail_heartbeat(int64_t heartbeat_ms, int64_t lease_ms, struct jr_err *err)
 static bool
 is_in_order(const struct jr_lease *lease)
 {
-	return lease->lock_ms > 0 && lease->lock_ms < lease->statement_ms &&
-	       lease->statement_ms < lease->deadline_ms &&
-	       lease->deadline_ms < lease->heartbeat_ms &&
-	       lease->heartbeat_ms <= lease->lease_ms / 4 && lease->kill_ms > 0 &&
-	       lease->kill_ms < lease->margin_ms;
+	return lease->lock_ms > 0 && lease->lock_ms < lease->statement_ms && lease->statement_ms < lease->deadline_ms &&
+	       lease->deadline_ms < lease->heartbeat_ms && lease->heartbeat_ms <= lease->lease_ms / 4 &&
+	       lease->kill_ms > 0 && lease->kill_ms < lease->margin_ms;
 }
 
 bool

@@ -31,8 +31,7 @@ struct jr_lease {
  * Fill *lease. lease_ms or heartbeat_ms < 0 mean the default: 90 s; the smaller of 20 s and a quarter of the lease.
  * Refuses with JR_E_CONFIG a lease outside 2 s ... 1 h and a heartbeat of 0 or over a quarter of the lease.
  */
-bool jr_lease_init(
-    struct jr_lease *lease, int64_t lease_ms, int64_t heartbeat_ms, struct jr_err *err) JR_MUST;
+bool jr_lease_init(struct jr_lease *lease, int64_t lease_ms, int64_t heartbeat_ms, struct jr_err *err) JR_MUST;
 
 /* When the handler of a claim or heartbeat sent at sent_ms must be told to stop. */
 int64_t jr_lease_fence_at(const struct jr_lease *lease, int64_t sent_ms);

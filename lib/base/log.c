@@ -59,11 +59,10 @@ adds(struct piece *piece, const char *text)
 static bool
 is_known(const char *key)
 {
-	static const char *const keys[] = {"attempt", "cancelled", "claim", "code", "count", "db",
-	    "dead", "definition", "delay_ms", "error", "exit", "failed", "fd", "fenced", "host",
-	    "later", "lost", "max", "ms", "n", "outcome", "path", "pid", "places", "queue",
-	    "reason", "released", "run", "runner", "signal", "since_ms", "slot", "slots", "state",
-	    "succeeded", "type", "version"};
+	static const char *const keys[] = {"attempt", "cancelled", "claim", "code", "count", "db", "dead", "definition",
+	    "delay_ms", "error", "exit", "failed", "fd", "fenced", "host", "later", "lost", "max", "ms", "n", "outcome",
+	    "path", "pid", "places", "queue", "reason", "released", "run", "runner", "signal", "since_ms", "slot",
+	    "slots", "state", "succeeded", "type", "version"};
 
 	for (size_t i = 0; i < JR_COUNT(keys); i++)
 		if (strcmp(keys[i], key) == 0)
@@ -95,8 +94,7 @@ is_escaped(const char *s, size_t len)
 	if (len == 3 && c == 0xE2) {
 		unsigned char third = (unsigned char)s[2];
 
-		return (second == 0x80 &&
-			   (third == 0x8E || third == 0x8F || (third >= 0xA8 && third <= 0xAE))) ||
+		return (second == 0x80 && (third == 0x8E || third == 0x8F || (third >= 0xA8 && third <= 0xAE))) ||
 		       (second == 0x81 && third >= 0xA6 && third <= 0xA9);
 	}
 	return false;
@@ -106,8 +104,7 @@ is_escaped(const char *s, size_t len)
 static size_t
 escape(const char *s, size_t len, char out[8])
 {
-	static const char letters[][2] = {
-	    {'"', '"'}, {'\\', '\\'}, {'\n', 'n'}, {'\t', 't'}, {'\r', 'r'}};
+	static const char letters[][2] = {{'"', '"'}, {'\\', '\\'}, {'\n', 'n'}, {'\t', 't'}, {'\r', 'r'}};
 	unsigned int code = (unsigned char)s[0];
 
 	for (size_t i = 0; len == 1 && i < JR_COUNT(letters); i++) {
@@ -124,8 +121,7 @@ escape(const char *s, size_t len, char out[8])
 	if (len == 2)
 		code = (code & 0x1Fu) << 6 | ((unsigned char)s[1] & 0x3Fu);
 	else if (len == 3)
-		code = (code & 0x0Fu) << 12 | ((unsigned char)s[1] & 0x3Fu) << 6 |
-		       ((unsigned char)s[2] & 0x3Fu);
+		code = (code & 0x0Fu) << 12 | ((unsigned char)s[1] & 0x3Fu) << 6 | ((unsigned char)s[2] & 0x3Fu);
 	return (size_t)snprintf(out, 8, "\\u%04x", code & 0xFFFFu);
 }
 
@@ -156,8 +152,7 @@ is_plain(const char *text)
 	if (*text == '\0' || strlen(text) > VALUE_MAX)
 		return false;
 	for (const char *s = text; *s != '\0'; s += character(s))
-		if (*s == ' ' || *s == '=' || *s == '"' || *s == '\\' ||
-		    is_escaped(s, character(s)))
+		if (*s == ' ' || *s == '=' || *s == '"' || *s == '\\' || is_escaped(s, character(s)))
 			return false;
 	return true;
 }
@@ -174,8 +169,7 @@ add_value(struct piece *piece, const struct jr_field *field)
 		adds(piece, number);
 		return;
 	}
-	text = jr_text_clean(
-	    field->str, strlen(field->str), VALUE_MAX + 4); /* a character more: a cut shows */
+	text = jr_text_clean(field->str, strlen(field->str), VALUE_MAX + 4); /* a character more: a cut shows */
 	if (sink.format == JR_LOG_TEXT && is_plain(text))
 		adds(piece, text);
 	else
@@ -215,9 +209,8 @@ add_head(struct piece *line, enum jr_level level, const char *event)
 	char stamp[64];
 
 	(void)gmtime_r(&seconds, &tm);
-	(void)snprintf(stamp, sizeof(stamp), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
-	    tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
-	    (int)(wall_ms % 1000));
+	(void)snprintf(stamp, sizeof(stamp), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year + 1900, tm.tm_mon + 1,
+	    tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, (int)(wall_ms % 1000));
 	adds(line, is_json ? "{\"time\":\"" : "");
 	adds(line, stamp);
 	adds(line, is_json ? "\",\"level\":\"" : " ");
@@ -254,6 +247,5 @@ jr_log_fields(enum jr_level level, const char *event, const struct jr_field *fie
 	for (size_t i = 0; i < count; i++)
 		add_field(&line, &fields[i]);
 	adds(&line, sink.format == JR_LOG_JSON ? "}\n" : "\n");
-	(void)jr_fd_write(
-	    sink.fd, line.text, line.len); /* a reader that does not read must not stop a runner */
+	(void)jr_fd_write(sink.fd, line.text, line.len); /* a reader that does not read must not stop a runner */
 }

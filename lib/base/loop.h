@@ -45,21 +45,18 @@ struct jr_timer {
 };
 
 struct jr_loop *jr_loop_new(struct jr_err *err) JR_MUST; /* NULL on failure */
-void jr_loop_free(
-    struct jr_loop *loop); /* every watch must have been removed; gives the signal mask back */
+void jr_loop_free(struct jr_loop *loop); /* every watch must have been removed; gives the signal mask back */
 
 /* Take TERM, HUP and INT from now on. At most once a loop. */
 bool jr_loop_signals(struct jr_loop *loop, jr_signal_fn *fn, void *ctx, struct jr_err *err) JR_MUST;
 
 void jr_watch_init(struct jr_watch *watch, jr_watch_fn *fn, void *ctx);
-void jr_watch_set(
-    struct jr_loop *loop, struct jr_watch *watch, int fd, short events); /* add or change */
-void jr_watch_remove(struct jr_watch *watch); /* no harm if not watched */
+void jr_watch_set(struct jr_loop *loop, struct jr_watch *watch, int fd, short events); /* add or change */
+void jr_watch_remove(struct jr_watch *watch);                                          /* no harm if not watched */
 
 void jr_timer_init(struct jr_timer *timer, jr_timer_fn *fn, void *ctx);
-void jr_timer_set(
-    struct jr_loop *loop, struct jr_timer *timer, int64_t at_ms); /* once, at clock at_ms */
-void jr_timer_cancel(struct jr_timer *timer);                     /* no harm if not set */
+void jr_timer_set(struct jr_loop *loop, struct jr_timer *timer, int64_t at_ms); /* once, at clock at_ms */
+void jr_timer_cancel(struct jr_timer *timer);                                   /* no harm if not set */
 
 /* Wait for something and serve it. false only if the wait itself failed. */
 bool jr_loop_turn(struct jr_loop *loop, struct jr_err *err) JR_MUST;

@@ -39,8 +39,7 @@ static void
 sink(struct jr_timers *timers, size_t place, struct jr_timer *timer)
 {
 	for (size_t child = 2 * place + 1; child < timers->count; child = 2 * place + 1) {
-		if (child + 1 < timers->count &&
-		    is_before(timers->items[child + 1], timers->items[child]))
+		if (child + 1 < timers->count && is_before(timers->items[child + 1], timers->items[child]))
 			child++;
 		if (!is_before(timers->items[child], timer))
 			break;

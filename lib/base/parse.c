@@ -59,24 +59,21 @@ is_letter(char c)
 static bool
 add_digit(int64_t *value, int digit)
 {
-	return !__builtin_mul_overflow(*value, 10, value) &&
-	       !__builtin_add_overflow(*value, digit, value);
+	return !__builtin_mul_overflow(*value, 10, value) && !__builtin_add_overflow(*value, digit, value);
 }
 
 static bool
 fail_range(const char *what, const char *s, int64_t min, int64_t max, struct jr_err *err)
 {
 	if (max == INT64_MAX)
-		return jr_fail(err, JR_E_USAGE,
-		    "%s: " SHOWN " is out of range, expected at least %lld", what, s,
-		    (long long)min);
-	return jr_fail(err, JR_E_USAGE, "%s: " SHOWN " is out of range, expected %lld to %lld",
-	    what, s, (long long)min, (long long)max);
+		return jr_fail(
+		    err, JR_E_USAGE, "%s: " SHOWN " is out of range, expected at least %lld", what, s, (long long)min);
+	return jr_fail(err, JR_E_USAGE, "%s: " SHOWN " is out of range, expected %lld to %lld", what, s, (long long)min,
+	    (long long)max);
 }
 
 bool
-jr_parse_int(
-    const char *what, const char *s, int64_t min, int64_t max, int64_t *out, struct jr_err *err)
+jr_parse_int(const char *what, const char *s, int64_t min, int64_t max, int64_t *out, struct jr_err *err)
 {
 	bool is_negative = s[0] == '-';
 	const char *digits = is_negative ? s + 1 : s;
@@ -178,32 +175,28 @@ fail_unit(const struct reading *r, const char *number, struct jr_err *err)
 		letters++;
 	if (letters > 0)
 		return jr_fail(err, JR_E_USAGE,
-		    "%s: " SHOWN
-		    " has an unknown unit \"%.*s\"; the units are ms, s, m, h, d and w",
-		    r->what, r->text, letters < 20 ? (int)letters : 20, r->at);
+		    "%s: " SHOWN " has an unknown unit \"%.*s\"; the units are ms, s, m, h, d and w", r->what, r->text,
+		    letters < 20 ? (int)letters : 20, r->at);
 	if (*r->at == '\0' && r->at - number <= 20)
-		return jr_fail(err, JR_E_USAGE, "%s: " SHOWN " has no unit; write %ss or %sm",
-		    r->what, r->text, number, number);
+		return jr_fail(
+		    err, JR_E_USAGE, "%s: " SHOWN " has no unit; write %ss or %sm", r->what, r->text, number, number);
 	return jr_fail(err, JR_E_USAGE,
-	    "%s: " SHOWN " is not a duration; write it like 90s, 5m, 1h30m or 2d, without blanks",
-	    r->what, r->text);
+	    "%s: " SHOWN " is not a duration; write it like 90s, 5m, 1h30m or 2d, without blanks", r->what, r->text);
 }
 
 static bool
-add_number(
-    struct reading *r, const struct number *number, const struct unit *unit, struct jr_err *err)
+add_number(struct reading *r, const struct number *number, const struct unit *unit, struct jr_err *err)
 {
 	int64_t ms;
 
 	if (!number->is_exact || number->fraction * unit->ms % number->scale != 0)
-		return jr_fail(err, JR_E_USAGE,
-		    "%s: " SHOWN " is not a whole number of milliseconds", r->what, r->text);
+		return jr_fail(
+		    err, JR_E_USAGE, "%s: " SHOWN " is not a whole number of milliseconds", r->what, r->text);
 	if (!number->fits || __builtin_mul_overflow(number->whole, unit->ms, &ms) ||
 	    __builtin_add_overflow(ms, number->fraction * unit->ms / number->scale, &ms) ||
 	    ms > JR_DURATION_MAX_MS - r->sum_ms)
-		return jr_fail(err, JR_E_USAGE,
-		    "%s: " SHOWN " is too long; the longest duration is %lldd (100 years)", r->what,
-		    r->text, (long long)(JR_DURATION_MAX_MS / MS_DAY));
+		return jr_fail(err, JR_E_USAGE, "%s: " SHOWN " is too long; the longest duration is %lldd (100 years)",
+		    r->what, r->text, (long long)(JR_DURATION_MAX_MS / MS_DAY));
 	r->sum_ms += ms;
 	return true;
 }
@@ -225,9 +218,8 @@ read_pairs(struct reading *r, struct jr_err *err)
 			return fail_unit(r, start, err);
 		if (last != NULL && unit <= last)
 			return jr_fail(err, JR_E_USAGE,
-			    "%s: " SHOWN
-			    " has its units out of order; the largest comes first, each once",
-			    r->what, r->text);
+			    "%s: " SHOWN " has its units out of order; the largest comes first, each once", r->what,
+			    r->text);
 		if (!add_number(r, &number, unit, err))
 			return false;
 		last = unit;
@@ -241,8 +233,7 @@ jr_parse_duration(const char *what, const char *s, int64_t *out_ms, struct jr_er
 	struct reading r = {.what = what, .text = s, .at = s};
 
 	if (s[0] == '-' && (is_digit(s[1]) || s[1] == '.'))
-		return jr_fail(
-		    err, JR_E_USAGE, "%s: " SHOWN " is negative; durations count forward", what, s);
+		return jr_fail(err, JR_E_USAGE, "%s: " SHOWN " is negative; durations count forward", what, s);
 	if (strcmp(s, "0") == 0) {
 		*out_ms = 0;
 		return true;
@@ -266,8 +257,7 @@ jr_format_duration(int64_t ms)
 	while (left < (uint64_t)units[i].ms)
 		i++;
 	first = left / (uint64_t)units[i].ms;
-	second =
-	    i + 1 < JR_COUNT(units) ? left % (uint64_t)units[i].ms / (uint64_t)units[i + 1].ms : 0;
+	second = i + 1 < JR_COUNT(units) ? left % (uint64_t)units[i].ms / (uint64_t)units[i + 1].ms : 0;
 	if (second == 0)
 		return jr_xasprintf("%s%llu%s", sign, (unsigned long long)first, units[i].name);
 	return jr_xasprintf("%s%llu%s %llu%s", sign, (unsigned long long)first, units[i].name,
@@ -279,8 +269,7 @@ is_name(const char *s)
 {
 	size_t len = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_.-");
 
-	return len > 0 && len <= JR_NAME_MAX && s[len] == '\0' &&
-	       (is_lower(s[0]) || is_digit(s[0]));
+	return len > 0 && len <= JR_NAME_MAX && s[len] == '\0' && (is_lower(s[0]) || is_digit(s[0]));
 }
 
 static bool
@@ -297,9 +286,8 @@ parse_name(const char *what, const char *kind, const char *s, struct jr_err *err
 	if (is_name(s))
 		return true;
 	return jr_fail(err, JR_E_USAGE,
-	    "%s: " SHOWN " is not a %s: 1 to %d of a-z, 0-9, \"_\", \".\" and \"-\", the first a "
-	    "letter or digit",
-	    what, s, kind, JR_NAME_MAX);
+	    "%s: " SHOWN " is not a %s: 1 to %d of a-z, 0-9, \"_\", \".\" and \"-\", the first a letter or digit", what,
+	    s, kind, JR_NAME_MAX);
 }
 
 static bool
@@ -309,9 +297,8 @@ parse_file_name(const char *what, const char *kind, const char *s, struct jr_err
 		return false;
 	if (ends_with(s, ".sql") || ends_with(s, ".json"))
 		return jr_fail(err, JR_E_USAGE,
-		    "%s: " SHOWN " is not a %s: it must not end in .sql or .json, which are "
-		    "endings of files",
-		    what, s, kind);
+		    "%s: " SHOWN " is not a %s: it must not end in .sql or .json, which are endings of files", what, s,
+		    kind);
 	return true;
 }
 

@@ -10,16 +10,14 @@
 #include "base/err.h"
 
 /* A decimal integer in [min, max]. */
-bool jr_parse_int(const char *what, const char *s, int64_t min, int64_t max, int64_t *out,
-    struct jr_err *err) JR_MUST;
+bool jr_parse_int(const char *what, const char *s, int64_t min, int64_t max, int64_t *out, struct jr_err *err) JR_MUST;
 
 /*
  * A duration: one or more NUMBER UNIT pairs with units ms, s, m, h, d, w, largest first ("90s", "1h30m", "1.5h", "2d");
  * a number without a unit is refused ("5" : write 5s or 5m), but a bare 0 is taken. Never negative, at most
  * JR_DURATION_MAX_MS.
  */
-bool jr_parse_duration(
-    const char *what, const char *s, int64_t *out_ms, struct jr_err *err) JR_MUST;
+bool jr_parse_duration(const char *what, const char *s, int64_t *out_ms, struct jr_err *err) JR_MUST;
 
 /* A duration in words for people, at most two units: "1m 30s", "20s", "350ms", "2d 3h". Caller frees. */
 char *jr_format_duration(int64_t ms) JR_MUST;

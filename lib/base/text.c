@@ -151,8 +151,7 @@ jr_text_last_line(const char *s, size_t max)
 	while (end > 0 && is_blank(s[end - 1]))
 		end--;
 	start = end;
-	while (start > 0 && s[start - 1] != '\n' &&
-	       s[start - 1] != '\r') /* \r: a progress bar draws over itself */
+	while (start > 0 && s[start - 1] != '\n' && s[start - 1] != '\r') /* \r: a progress bar draws over itself */
 		start--;
 	while (start < end && is_blank(s[start]))
 		start++;

@@ -86,8 +86,8 @@ jr_environ_has_password(const char *conninfo)
 	if (options == NULL)
 		return looks_like_password(conninfo);
 	for (PQconninfoOption *option = options; option->keyword != NULL; option++) {
-		bool is_password = strcmp(option->keyword, "password") == 0 ||
-				   strcmp(option->keyword, "sslpassword") == 0;
+		bool is_password =
+		    strcmp(option->keyword, "password") == 0 || strcmp(option->keyword, "sslpassword") == 0;
 
 		if (is_password && option->val != NULL && option->val[0] != '\0')
 			found = true;
@@ -100,9 +100,9 @@ jr_environ_has_password(const char *conninfo)
 static bool
 is_of_run(const char *item)
 {
-	static const char *const names[] = {"JOBRUN_RUN_ID", "JOBRUN_CLAIM", "JOBRUN_TYPE",
-	    "JOBRUN_QUEUE", "JOBRUN_ATTEMPT", "JOBRUN_MAX_ATTEMPTS", "JOBRUN_KEY", "JOBRUN_SLOT",
-	    "JOBRUN_DEADLINE", "JOBRUN_OUT", "JOBRUN_CHECKPOINT"};
+	static const char *const names[] = {"JOBRUN_RUN_ID", "JOBRUN_CLAIM", "JOBRUN_TYPE", "JOBRUN_QUEUE",
+	    "JOBRUN_ATTEMPT", "JOBRUN_MAX_ATTEMPTS", "JOBRUN_KEY", "JOBRUN_SLOT", "JOBRUN_DEADLINE", "JOBRUN_OUT",
+	    "JOBRUN_CHECKPOINT"};
 
 	for (size_t i = 0; i < JR_COUNT(names); i++) {
 		if (value_of(item, names[i]) != NULL)
@@ -131,8 +131,7 @@ is_left_out(const char *item, bool has_url)
 static bool
 is_of_account(const char *item)
 {
-	static const char *const names[] = {
-	    "HOME", "USER", "LOGNAME", "SHELL", "MAIL", "XDG_RUNTIME_DIR"};
+	static const char *const names[] = {"HOME", "USER", "LOGNAME", "SHELL", "MAIL", "XDG_RUNTIME_DIR"};
 
 	for (size_t i = 0; i < JR_COUNT(names); i++) {
 		if (value_of(item, names[i]) != NULL)
@@ -186,8 +185,7 @@ add_settings(struct names *names, char *const *env)
 
 /* The last ones. */
 static void
-add_run(struct names *names, const struct jr_run *run, int64_t deadline_wall_ms,
-    const struct jr_environ_extra *extra)
+add_run(struct names *names, const struct jr_run *run, int64_t deadline_wall_ms, const struct jr_environ_extra *extra)
 {
 	set_int(names, "JOBRUN_RUN_ID", run->id);
 	set_int(names, "JOBRUN_CLAIM", run->claim_seq);
@@ -205,8 +203,8 @@ add_run(struct names *names, const struct jr_run *run, int64_t deadline_wall_ms,
 }
 
 char **
-jr_environ_make(char *const *base, const struct jr_run *run, int64_t deadline_wall_ms,
-    const struct jr_environ_extra *extra)
+jr_environ_make(
+    char *const *base, const struct jr_run *run, int64_t deadline_wall_ms, const struct jr_environ_extra *extra)
 {
 	struct names names = {0};
 	const char *url = NULL;
@@ -230,8 +228,8 @@ jr_environ_make(char *const *base, const struct jr_run *run, int64_t deadline_wa
 }
 
 char **
-jr_environ_keep(char *const *base, const struct jr_run *run, int64_t deadline_wall_ms,
-    const struct jr_environ_extra *extra)
+jr_environ_keep(
+    char *const *base, const struct jr_run *run, int64_t deadline_wall_ms, const struct jr_environ_extra *extra)
 {
 	struct names names = {0};
 

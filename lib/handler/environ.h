@@ -12,8 +12,7 @@
 
 /* What this handler has besides. Borrowed; each may be NULL. */
 struct jr_environ_extra {
-	char *const
-	    *env; /* "NAME=value" of its settings: replaces what is inherited, never a JOBRUN_* */
+	char *const *env; /* "NAME=value" of its settings: replaces what is inherited, never a JOBRUN_* */
 	const char *user; /* the account it runs as, if not ours, and the home of that account */
 	const char *home;
 	const char *out;        /* JOBRUN_OUT */

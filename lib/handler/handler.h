@@ -38,13 +38,11 @@ struct jr_handler {
 	char *directory;
 	const struct jr_handler_kind *kind;
 	struct jr_settings settings;
-	char *sql; /* kind sql: the statement */
-	bool
-	    as_is; /* kind exec: a command of our caller's, in its place (child.h): path and settings.argv */
+	char *sql;  /* kind sql: the statement */
+	bool as_is; /* kind exec: a command of our caller's, in its place (child.h): path and settings.argv */
 };
 
-#define JR_GRACE_MS                                                                                \
-	10000 /* between TERM and KILL at timeout, cancel and shutdown, unless the settings say otherwise */
+#define JR_GRACE_MS 10000 /* between TERM and KILL at timeout, cancel and shutdown, unless the settings say otherwise */
 
 /*
  * What handlers of this runner share. The first part is given by the owner and borrowed; the second belongs to the kinds,
@@ -55,8 +53,7 @@ struct jr_host {
 	struct jr_watchdog *watchdog;
 	const char *conninfo; /* for sql handlers; NULL: libpq's defaults */
 	bool echo;            /* what handlers print also goes to descriptor 2 */
-	bool
-	    rehearsal; /* a sql handler's transaction is rolled back, and the run needs no row (jobrun try) */
+	bool rehearsal;       /* a sql handler's transaction is rolled back, and the run needs no row (jobrun try) */
 
 	struct jr_outs *outs;
 	struct jr_http *http;
@@ -70,7 +67,7 @@ struct jr_work_end {
 	bool
 	    settled; /* JR_DONE, and the run's completion has been committed with the effect: nobody settles it again */
 	bool in_doubt; /* not JR_DONE: a commit of effect and completion was not answered */
-	bool unsent; /* it waited for others of its set and never began: no timeout is its fault */
+	bool unsent;   /* it waited for others of its set and never began: no timeout is its fault */
 	int exit_status;
 	int64_t pid, cpu_ms, output_dropped;
 	int64_t max_rss_kb;                         /* 0: not known */
@@ -86,7 +83,7 @@ typedef void jr_work_fn(void *ctx, const struct jr_work_end *end);
 /* What a piece of work has to tell while it goes on. Lines are borrowed until the next call; NULL: nothing new. */
 struct jr_news {
 	const char *progress, *checkpoint; /* lines */
-	char *output; /* all of it so far, clean, when it has grown; the caller frees it */
+	char *output;                      /* all of it so far, clean, when it has grown; the caller frees it */
 	int64_t output_dropped;
 };
 
@@ -100,17 +97,14 @@ struct jr_handler_kind {
 	 * statement_timeout; stop is called when it passes. NULL: it cannot be started, *err says why (JR_E_TEMP: not just
 	 * now), `ended` is not called.
 	 */
-	struct jr_work *(*start)(struct jr_host *host, const struct jr_handler *handler,
-	    const struct jr_run *run, int64_t deadline_ms, int64_t run_deadline_ms,
-	    jr_work_fn *ended, void *ctx, struct jr_err *err);
+	struct jr_work *(*start)(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
+	    int64_t deadline_ms, int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err);
 
-	void (*stop)(struct jr_work *work, bool kill); /* ask it to end (TERM), or make it (KILL) */
-	void (*move)(struct jr_work *work, int64_t deadline_ms); /* the lease was renewed */
-	void (*news)(struct jr_work *work,
-	    struct jr_news *news);          /* what is new since the last call; NULL: never any */
-	void (*free)(struct jr_work *work); /* after `ended`; before it: ends the work at once */
-	void (*close)(struct jr_host
-		*host); /* free what the kind keeps in host, after the last work; NULL: nothing */
+	void (*stop)(struct jr_work *work, bool kill);            /* ask it to end (TERM), or make it (KILL) */
+	void (*move)(struct jr_work *work, int64_t deadline_ms);  /* the lease was renewed */
+	void (*news)(struct jr_work *work, struct jr_news *news); /* what is new since the last call; NULL: never any */
+	void (*free)(struct jr_work *work);                       /* after `ended`; before it: ends the work at once */
+	void (*close)(struct jr_host *host); /* free what the kind keeps in host, after the last work; NULL: nothing */
 };
 
 struct jr_work {

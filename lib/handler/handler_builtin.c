@@ -29,8 +29,8 @@ end_noop(void *ctx)
 }
 
 static struct jr_work *
-start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
-    int64_t deadline_ms, int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
+start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run, int64_t deadline_ms,
+    int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
 {
 	struct builtin_work *builtin = jr_xcalloc(1, sizeof(*builtin));
 

@@ -51,8 +51,7 @@ warn(const struct exec_work *exec, char **output)
 	const char *warnings = jr_out_warnings(exec->out);
 
 	if (warnings[0] != '\0')
-		jr_log(JR_INFO, "out_warnings", JR_I("run", exec->run_id),
-		    JR_S("type", exec->handler->job_type));
+		jr_log(JR_INFO, "out_warnings", JR_I("run", exec->run_id), JR_S("type", exec->handler->job_type));
 	*output = jr_exec_output_warn(*output, warnings);
 }
 
@@ -85,8 +84,7 @@ on_ended(void *ctx, const struct jr_child_end *child_end)
 	    .has_exit = true,
 	    .exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
 	    .pid = jr_child_pid(exec->child),
-	    .cpu_ms =
-		milliseconds(child_end->usage.ru_utime) + milliseconds(child_end->usage.ru_stime),
+	    .cpu_ms = milliseconds(child_end->usage.ru_utime) + milliseconds(child_end->usage.ru_stime),
 	    .max_rss_kb = child_end->max_rss_kb,
 	    .output_dropped = (int64_t)child_end->output->dropped,
 	    .error_code = code,
@@ -126,8 +124,7 @@ fill_command(const struct exec_work *exec, struct jr_child_spec *spec, struct jr
 }
 
 static bool
-fill_handler(struct exec_work *exec, const struct jr_host *host, struct jr_child_spec *spec,
-    struct jr_err *err)
+fill_handler(struct exec_work *exec, const struct jr_host *host, struct jr_child_spec *spec, struct jr_err *err)
 {
 	const struct jr_settings *settings = &exec->handler->settings;
 
@@ -143,11 +140,10 @@ fill_handler(struct exec_work *exec, const struct jr_host *host, struct jr_child
 }
 
 static bool
-start_child(struct exec_work *exec, const struct jr_host *host, struct jr_child_spec *spec,
-    char *const *env, struct jr_err *err)
+start_child(struct exec_work *exec, const struct jr_host *host, struct jr_child_spec *spec, char *const *env,
+    struct jr_err *err)
 {
-	bool filled = exec->handler->as_is ? fill_command(exec, spec, err)
-					   : fill_handler(exec, host, spec, err);
+	bool filled = exec->handler->as_is ? fill_command(exec, spec, err) : fill_handler(exec, host, spec, err);
 
 	if (!filled)
 		return false;
@@ -163,8 +159,8 @@ open_out(struct exec_work *exec, struct jr_host *host, const struct jr_run *run,
 		host->outs = jr_outs_open(err);
 	if (host->outs == NULL)
 		return false;
-	exec->out = jr_out_open(host->outs, run->id, run->claim_seq, run->checkpoint,
-	    &exec->handler->settings.limits, err);
+	exec->out =
+	    jr_out_open(host->outs, run->id, run->claim_seq, run->checkpoint, &exec->handler->settings.limits, err);
 	return exec->out != NULL;
 }
 
@@ -172,8 +168,7 @@ static char **
 make_environment(const struct exec_work *exec, const struct jr_run *run, int64_t run_deadline_ms)
 {
 	const struct jr_settings *settings = &exec->handler->settings;
-	struct jr_environ_extra extra = {
-	    .env = settings->env, .user = settings->user, .home = settings->home};
+	struct jr_environ_extra extra = {.env = settings->env, .user = settings->user, .home = settings->home};
 
 	if (exec->out != NULL) {
 		extra.out = jr_out_path(exec->out);
@@ -196,8 +191,8 @@ free_work(struct jr_work *work)
 }
 
 static struct jr_work *
-start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
-    int64_t deadline_ms, int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
+start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run, int64_t deadline_ms,
+    int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
 {
 	struct exec_work *exec = jr_xcalloc(1, sizeof(*exec));
 	struct jr_child_spec spec = {.deadline_ms = deadline_ms};

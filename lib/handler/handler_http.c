@@ -86,10 +86,9 @@ is_zero(const char *s, size_t len)
 static bool
 is_traceparent(const char *s)
 {
-	return strlen(s) == 55 && s[2] == '-' && s[35] == '-' && s[52] == '-' &&
-	       is_lower_hex(s, 2) && is_lower_hex(s + 3, 32) && is_lower_hex(s + 36, 16) &&
-	       is_lower_hex(s + 53, 2) && strncmp(s, "ff", 2) != 0 && !is_zero(s + 3, 32) &&
-	       !is_zero(s + 36, 16);
+	return strlen(s) == 55 && s[2] == '-' && s[35] == '-' && s[52] == '-' && is_lower_hex(s, 2) &&
+	       is_lower_hex(s + 3, 32) && is_lower_hex(s + 36, 16) && is_lower_hex(s + 53, 2) &&
+	       strncmp(s, "ff", 2) != 0 && !is_zero(s + 3, 32) && !is_zero(s + 36, 16);
 }
 
 /* Takes `line`. */
@@ -105,13 +104,11 @@ add_header(struct http_work *http, char *line)
 
 /* Standard Webhooks: all three or none. The time is that of the database. */
 static void
-sign(struct http_work *http, const struct jr_http_target *target, const struct jr_run *run,
-    const char *body)
+sign(struct http_work *http, const struct jr_http_target *target, const struct jr_run *run, const char *body)
 {
 	int64_t now_ms = run->started_ms + (jr_clock_now_ms() - run->claimed_ms);
 	char *id = jr_webhook_id(run->key, true);
-	char *signature = jr_webhook_sign(
-	    target->secrets, target->secret_count, id, now_ms / 1000, body, strlen(body));
+	char *signature = jr_webhook_sign(target->secrets, target->secret_count, id, now_ms / 1000, body, strlen(body));
 
 	add_header(http, jr_xasprintf("webhook-id: %s", id));
 	add_header(http, jr_xasprintf("webhook-timestamp: %" PRId64, now_ms / 1000));
@@ -121,8 +118,7 @@ sign(struct http_work *http, const struct jr_http_target *target, const struct j
 }
 
 static void
-make_headers(struct http_work *http, const struct jr_http_target *target, const struct jr_run *run,
-    const char *body)
+make_headers(struct http_work *http, const struct jr_http_target *target, const struct jr_run *run, const char *body)
 {
 	char *key = jr_webhook_id(run->key, false);
 
@@ -207,8 +203,7 @@ error_of(const struct jr_answer *answer)
 	phrase = phrase_of(answer->status);
 	line = first_line(answer);
 	error = jr_xasprintf("HTTP %d%s%s%s%s", answer->status, phrase,
-	    answer->status / 100 == 3 ? " (redirects are not followed)" : "",
-	    line[0] != '\0' ? ": " : "", line);
+	    answer->status / 100 == 3 ? " (redirects are not followed)" : "", line[0] != '\0' ? ": " : "", line);
 	free(line);
 	free(phrase);
 	return error;
@@ -221,8 +216,7 @@ verdict_of(const struct jr_handler *handler, const struct jr_answer *answer)
 		return JR_FAIL;
 	if (is_expected(handler->settings.http, answer->status))
 		return JR_DONE;
-	return jr_verdict_of_http(
-	    &handler->settings.rules, answer->status, answer->has_retry_after);
+	return jr_verdict_of_http(&handler->settings.rules, answer->status, answer->has_retry_after);
 }
 
 /* The work may be freed in `ended`: everything that is released after it is local. */
@@ -261,8 +255,8 @@ on_stopped(void *ctx)
 }
 
 static struct jr_work *
-start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
-    int64_t deadline_ms, int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
+start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run, int64_t deadline_ms,
+    int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
 {
 	const struct jr_http_target *target = handler->settings.http;
 	const char *body = jr_http_has_body(target->method) ? run->payload : "";
@@ -283,8 +277,7 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	jr_timer_init(&http->stopped, on_stopped, http);
 	make_headers(http, target, run, body);
 	http->transfer = jr_transfer_start(host->http,
-	    &(struct jr_request){
-		.target = target, .headers = http->headers, .body = body, .body_len = strlen(body)},
+	    &(struct jr_request){.target = target, .headers = http->headers, .body = body, .body_len = strlen(body)},
 	    on_answer, http);
 	return &http->work;
 }

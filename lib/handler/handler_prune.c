@@ -46,8 +46,7 @@ tell(void *ctx)
 	struct prune_work *prune = ctx;
 	struct jr_err err = prune->err;
 	char *line = prune->verdict == JR_DONE ? jr_xstrdup_or_null(prune->prune.line) : NULL;
-	char *code = err.sqlstate[0] == '\0' ? jr_xstrdup("cannot-start")
-					     : jr_xasprintf("sqlstate:%s", err.sqlstate);
+	char *code = err.sqlstate[0] == '\0' ? jr_xstrdup("cannot-start") : jr_xasprintf("sqlstate:%s", err.sqlstate);
 	struct jr_work_end end = {.verdict = prune->verdict, .result = line};
 
 	if (prune->verdict != JR_DONE) {
@@ -75,8 +74,7 @@ finish_stopped(struct prune_work *prune)
 {
 	if (prune->ending)
 		return;
-	jr_fail(
-	    &prune->err, JR_E_TEMP, "stopped between two steps; what is left is for the next time");
+	jr_fail(&prune->err, JR_E_TEMP, "stopped between two steps; what is left is for the next time");
 	finish(prune, JR_LATER);
 }
 
@@ -109,8 +107,8 @@ on_step(void *ctx, const struct jr_reply *reply)
 	else if (prune->stopped)
 		finish_stopped(prune);
 	else
-		jr_timer_set(prune->loop, &prune->next,
-		    jr_clock_after(now_ms, jr_prune_pause_ms(now_ms - reply->sent_ms)));
+		jr_timer_set(
+		    prune->loop, &prune->next, jr_clock_after(now_ms, jr_prune_pause_ms(now_ms - reply->sent_ms)));
 }
 
 static void
@@ -150,8 +148,8 @@ end_of(int64_t run_deadline_ms)
 }
 
 static struct jr_work *
-start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
-    int64_t deadline_ms, int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
+start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run, int64_t deadline_ms,
+    int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
 {
 	struct prune_work *prune = jr_xcalloc(1, sizeof(*prune));
 	const struct jr_pg_events events = {.opened = on_opened, .lost = on_lost, .ctx = prune};

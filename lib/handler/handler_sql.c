@@ -43,8 +43,7 @@ tell(void *ctx)
 		    .error = own.error,
 		    .result = own.result};
 
-		work->end =
-		    (struct jr_sql_end){.error = NULL}; /* the work may be freed in `ended` */
+		work->end = (struct jr_sql_end){.error = NULL}; /* the work may be freed in `ended` */
 		work->ended(work->ctx, &end);
 		jr_sql_end_release(&own);
 	}
@@ -83,8 +82,8 @@ jr_sql_work_end(struct jr_sql_work *work, struct jr_sql_end *end)
 }
 
 static struct jr_work *
-start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
-    int64_t deadline_ms, int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
+start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run, int64_t deadline_ms,
+    int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
 {
 	struct jr_sql_work *work = jr_xcalloc(1, sizeof(*work));
 

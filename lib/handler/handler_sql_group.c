@@ -35,8 +35,7 @@ forget(struct jr_sql_group *group, size_t at)
 {
 	group->works[at]->group = NULL;
 	group->count--;
-	memmove(&group->works[at], &group->works[at + 1],
-	    (group->count - at) * sizeof(struct jr_sql_work *));
+	memmove(&group->works[at], &group->works[at + 1], (group->count - at) * sizeof(struct jr_sql_work *));
 	if (at < group->active)
 		group->active--;
 }
@@ -77,8 +76,7 @@ jr_sql_group_end_all(struct jr_sql_group *group, struct jr_sql_end *end, bool ow
 {
 	while (group->active > 0) {
 		const struct jr_sql_end *said = &group->works[0]->end;
-		struct jr_sql_end copy =
-		    jr_sql_end_copy(own && said->verdict != JR_DONE ? said : end);
+		struct jr_sql_end copy = jr_sql_end_copy(own && said->verdict != JR_DONE ? said : end);
 
 		end_one(group, 0, &copy);
 	}
@@ -232,15 +230,13 @@ abandon(struct jr_sql_group *group)
 	jr_timer_cancel(&group->timer);
 	jr_sql_conn_drop(group->conn);
 	if (group->phase == JR_SQL_CLOSING)
-		jr_sql_group_end_in_doubt(
-		    group, "the connection was closed, since it was to be stopped");
+		jr_sql_group_end_in_doubt(group, "the connection was closed, since it was to be stopped");
 	else if (group->phase == JR_SQL_DROPPING)
 		jr_sql_group_end_dropped(group);
 	else if (sent || group->active > 1)
 		split(group, "stopped");
 	else {
-		end = jr_sql_end_of(
-		    JR_LATER, "sqlstate:57014", "stopped before the statement was sent");
+		end = jr_sql_end_of(JR_LATER, "sqlstate:57014", "stopped before the statement was sent");
 		jr_sql_group_end_all(group, &end, false);
 	}
 }
@@ -262,8 +258,8 @@ jr_sql_group_stop(struct jr_sql_group *group, struct jr_sql_work *work, bool kil
 
 	work->stopped = true;
 	if (at >= group->active) {
-		struct jr_sql_end end = jr_sql_end_of(
-		    JR_LATER, "sqlstate:57014", "stopped before the statement was sent");
+		struct jr_sql_end end =
+		    jr_sql_end_of(JR_LATER, "sqlstate:57014", "stopped before the statement was sent");
 
 		end.unsent = true;
 		end_one(group, at, &end);

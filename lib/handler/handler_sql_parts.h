@@ -21,9 +21,8 @@
 
 struct jr_sql_group;
 
-#define JR_SQL_RESULT_MAX JR_PAYLOAD_MAX /* text of a result */
-#define JR_SQL_GROUP_BYTES                                                                         \
-	((size_t)8 * 1048576) /* payloads in one transaction, but for a single large one */
+#define JR_SQL_RESULT_MAX JR_PAYLOAD_MAX         /* text of a result */
+#define JR_SQL_GROUP_BYTES ((size_t)8 * 1048576) /* payloads in one transaction, but for a single large one */
 
 /* How a run ended; `error` and `result` are owned. */
 struct jr_sql_end {
@@ -95,16 +94,13 @@ struct jr_sql_group {
 	bool single;    /* one by one, after a failure */
 	enum jr_sql_phase phase;
 	struct jr_sql_conn *conn;
-	struct jr_timer timer; /* JR_SQL_WAITING: begin; else: cancel again */
-	struct jr_sql_end
-	    dropped; /* JR_SQL_DROPPING: how the active ones end that have no end of their own */
+	struct jr_timer timer;     /* JR_SQL_WAITING: begin; else: cancel again */
+	struct jr_sql_end dropped; /* JR_SQL_DROPPING: how the active ones end that have no end of their own */
 };
 
 /* handler_sql_group.c */
-bool jr_sql_is_set_based(
-    const struct jr_sql_group *group); /* the statement gets an array of runs */
-void jr_sql_group_add(
-    struct jr_sql *sql, const struct jr_handler *handler, struct jr_sql_work *work);
+bool jr_sql_is_set_based(const struct jr_sql_group *group); /* the statement gets an array of runs */
+void jr_sql_group_add(struct jr_sql *sql, const struct jr_handler *handler, struct jr_sql_work *work);
 void jr_sql_group_stop(struct jr_sql_group *group, struct jr_sql_work *work, bool kill);
 void jr_sql_group_remove(struct jr_sql_group *group, struct jr_sql_work *work); /* without an end */
 
@@ -125,10 +121,8 @@ void jr_sql_txn_begin(struct jr_sql_group *group);
 
 /* handler_sql_pool.c: an idle connection or a new one, which opens by itself. */
 struct jr_sql_conn *jr_sql_conn_take(struct jr_sql *sql, struct jr_sql_group *group) JR_MUST;
-void jr_sql_conn_give(
-    struct jr_sql_conn *conn, bool clean); /* !clean: cleaned before it is used again */
-void jr_sql_conn_drop(
-    struct jr_sql_conn *conn); /* closed in the next turn; no reply of it comes any more */
+void jr_sql_conn_give(struct jr_sql_conn *conn, bool clean); /* !clean: cleaned before it is used again */
+void jr_sql_conn_drop(struct jr_sql_conn *conn); /* closed in the next turn; no reply of it comes any more */
 void jr_sql_conn_cancel(struct jr_sql_conn *conn);
 void jr_sql_conn_add_cleaning(struct jr_batch *batch);
 void jr_sql_conn_close_bad(void *ctx); /* a timer's */
@@ -155,13 +149,12 @@ bool jr_sql_is_control(PGresult *result);
 bool jr_sql_read_result(const PGresult *result, const char **text, struct jr_sql_end *end) JR_MUST;
 
 /* What a group's statement said of which run, into works[]->end. false: *end says what is wrong in which row. */
-bool jr_sql_read_answer(const PGresult *result, struct jr_sql_work *const *works, size_t count,
-    struct jr_sql_end *end) JR_MUST;
+bool jr_sql_read_answer(
+    const PGresult *result, struct jr_sql_work *const *works, size_t count, struct jr_sql_end *end) JR_MUST;
 
 /* Ends. The text is cleaned and cut. */
 struct jr_sql_end jr_sql_end_of(enum jr_verdict verdict, const char *code, const char *error);
-struct jr_sql_end jr_sql_end_of_err(
-    const struct jr_rules *rules, const struct jr_err *err, bool sent);
+struct jr_sql_end jr_sql_end_of_err(const struct jr_rules *rules, const struct jr_err *err, bool sent);
 struct jr_sql_end jr_sql_end_copy(const struct jr_sql_end *end);
 void jr_sql_end_release(struct jr_sql_end *end);
 

@@ -80,8 +80,7 @@ jr_sql_params_fill(struct jr_sql_params *params, const struct jr_run *run, int64
 		params->values[4] = run->slot != NULL ? run->slot : empty;
 	}
 	if (timeout_ms >= 0)
-		params->values[5] =
-		    jr_pg_print_int(params->timeout, timeout_ms < INT_MAX ? timeout_ms : INT_MAX);
+		params->values[5] = jr_pg_print_int(params->timeout, timeout_ms < INT_MAX ? timeout_ms : INT_MAX);
 }
 
 /* A key as a JSON string. Caller frees. */
@@ -104,8 +103,7 @@ add_run(struct jr_buf *buf, const struct jr_run *run)
 {
 	char *key = quoted(run->key != NULL ? run->key : "");
 
-	jr_buf_addf(buf,
-	    "{\"run_id\":%" PRId64 ",\"key\":%s,\"attempt\":%" PRId64 ",\"payload\":", run->id, key,
+	jr_buf_addf(buf, "{\"run_id\":%" PRId64 ",\"key\":%s,\"attempt\":%" PRId64 ",\"payload\":", run->id, key,
 	    run->attempts);
 	jr_buf_adds(buf, run->payload != NULL ? run->payload : "null");
 	jr_buf_addc(buf, '}');
@@ -117,8 +115,7 @@ jr_sql_group_payload(struct jr_sql_work *const *works, size_t count)
 {
 	struct jr_buf buf;
 
-	jr_buf_init(
-	    &buf, JR_SQL_GROUP_BYTES + JR_PAYLOAD_MAX + (size_t)(JR_BATCH_MAX + 1) * ENTRY_MAX);
+	jr_buf_init(&buf, JR_SQL_GROUP_BYTES + JR_PAYLOAD_MAX + (size_t)(JR_BATCH_MAX + 1) * ENTRY_MAX);
 	jr_buf_addc(&buf, '[');
 	for (size_t i = 0; i < count; i++) {
 		if (i > 0)
@@ -132,13 +129,11 @@ jr_sql_group_payload(struct jr_sql_work *const *works, size_t count)
 bool
 jr_sql_is_control(PGresult *result)
 {
-	static const char tags[] =
-	    "|BEGIN|START TRANSACTION|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|PREPARE TRANSACTION|";
+	static const char tags[] = "|BEGIN|START TRANSACTION|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|PREPARE TRANSACTION|";
 	char tag[64];
 
 	snprintf(tag, sizeof(tag), "|%s|", PQcmdStatus(result));
-	return PQresultStatus(result) == PGRES_COMMAND_OK && tag[1] != '|' &&
-	       strstr(tags, tag) != NULL;
+	return PQresultStatus(result) == PGRES_COMMAND_OK && tag[1] != '|' && strstr(tags, tag) != NULL;
 }
 
 bool
@@ -154,8 +149,8 @@ jr_sql_read_result(const PGresult *result, const char **text, struct jr_sql_end 
 		*text = NULL;
 	if (*text == NULL || strlen(*text) <= JR_SQL_RESULT_MAX)
 		return true;
-	*end = jr_sql_end_of(JR_FAIL, "result-too-large",
-	    "the result is larger than 1 MiB: nothing of the statement is kept");
+	*end = jr_sql_end_of(
+	    JR_FAIL, "result-too-large", "the result is larger than 1 MiB: nothing of the statement is kept");
 	return false;
 }
 
@@ -202,13 +197,10 @@ find_work(struct jr_sql_work *const *works, size_t count, const char *id)
 static bool
 refuse_answer(struct jr_sql_end *end, int row, const char *what, const char *text)
 {
-	char *clean =
-	    jr_text_clean(text == NULL ? "null" : text, strlen(text == NULL ? "null" : text), 64);
-	char *line =
-	    jr_xasprintf("row %d of what the statement returned: %s%s (rows are run_id, verdict, "
-			 "error, of runs that did not succeed; verdict: later, give_up, fail "
-			 "or done): nothing of it is kept",
-		row + 1, what, clean);
+	char *clean = jr_text_clean(text == NULL ? "null" : text, strlen(text == NULL ? "null" : text), 64);
+	char *line = jr_xasprintf(
+	    "row %d of what the statement returned: %s%s (rows are run_id, verdict, error, of runs that did not succeed; verdict: later, give_up, fail or done): nothing of it is kept",
+	    row + 1, what, clean);
 
 	*end = jr_sql_end_of(JR_FAIL, "bad-answer", line);
 	free(line);
@@ -217,8 +209,7 @@ refuse_answer(struct jr_sql_end *end, int row, const char *what, const char *tex
 }
 
 static bool
-read_row(const PGresult *result, int row, struct jr_sql_work *const *works, size_t count,
-    struct jr_sql_end *end)
+read_row(const PGresult *result, int row, struct jr_sql_work *const *works, size_t count, struct jr_sql_end *end)
 {
 	const char *id = jr_pg_text(result, row, 0), *verdict = jr_pg_text(result, row, 1);
 	const char *error = PQnfields(result) > 2 ? jr_pg_text(result, row, 2) : NULL;
@@ -234,8 +225,7 @@ read_row(const PGresult *result, int row, struct jr_sql_work *const *works, size
 	if (word->verdict == JR_DONE)
 		snprintf(work->end.code, sizeof(work->end.code), "done");
 	else
-		work->end = jr_sql_end_of(
-		    word->verdict, word->code, error != NULL ? error : "the statement said so");
+		work->end = jr_sql_end_of(word->verdict, word->code, error != NULL ? error : "the statement said so");
 	return true;
 }
 
@@ -247,8 +237,7 @@ release_ends(struct jr_sql_work *const *works, size_t count)
 }
 
 static bool
-read_rows(
-    const PGresult *result, struct jr_sql_work *const *works, size_t count, struct jr_sql_end *end)
+read_rows(const PGresult *result, struct jr_sql_work *const *works, size_t count, struct jr_sql_end *end)
 {
 	for (int row = 0; row < PQntuples(result); row++) {
 		if (PQnfields(result) < 2)
@@ -260,8 +249,7 @@ read_rows(
 }
 
 bool
-jr_sql_read_answer(
-    const PGresult *result, struct jr_sql_work *const *works, size_t count, struct jr_sql_end *end)
+jr_sql_read_answer(const PGresult *result, struct jr_sql_work *const *works, size_t count, struct jr_sql_end *end)
 {
 	release_ends(works, count);
 	if (!read_rows(result, works, count, end)) {

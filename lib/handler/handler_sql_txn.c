@@ -146,9 +146,7 @@ static void
 leave(struct jr_sql_group *group)
 {
 	struct jr_sql_end end = jr_sql_end_of(JR_FAIL, "left-transaction",
-	    "the statement begins or ends a transaction: what it did before may have been "
-	    "committed "
-	    "without the run's completion; leave BEGIN, COMMIT, ROLLBACK and SAVEPOINT to jobrun");
+	    "the statement begins or ends a transaction: what it did before may have been committed without the run's completion; leave BEGIN, COMMIT, ROLLBACK and SAVEPOINT to jobrun");
 
 	if (jr_pg_is_in_transaction(group->conn->pg)) {
 		drop(group, &end);
@@ -169,9 +167,8 @@ judge(struct jr_sql_group *group, PGresult *answer)
 		leave(group);
 		return;
 	}
-	good = jr_sql_is_set_based(group)
-		   ? jr_sql_read_answer(answer, group->works, group->active, &end)
-		   : jr_sql_read_result(answer, &result, &end);
+	good = jr_sql_is_set_based(group) ? jr_sql_read_answer(answer, group->works, group->active, &end)
+					  : jr_sql_read_result(answer, &result, &end);
 	if (good)
 		finish(group, result);
 	else
@@ -261,8 +258,7 @@ jr_sql_txn_begin(struct jr_sql_group *group)
 	group->conn = jr_sql_conn_take(group->sql, group);
 	batch = jr_batch_new(JR_BATCH_OPENING, &times, on_opened, group->conn);
 	jr_batch_bare(batch);
-	jr_sql_params_fill(
-	    &params, jr_sql_is_set_based(group) ? NULL : group->works[0]->run, timeout_of(group));
+	jr_sql_params_fill(&params, jr_sql_is_set_based(group) ? NULL : group->works[0]->run, timeout_of(group));
 	jr_batch_add(batch, jr_sql_sql_settings, JR_COUNT(params.values), params.values);
 	add_statement(batch, group);
 	jr_pg_submit(group->conn->pg, batch);

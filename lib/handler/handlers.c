@@ -91,8 +91,7 @@ is_passed_over(const char *name)
 		if (has_suffix(name, suffixes[i]))
 			return true;
 	}
-	return ending != NULL &&
-	       (strncmp(ending, ".dpkg-", 6) == 0 || strncmp(ending, ".rpm", 4) == 0);
+	return ending != NULL && (strncmp(ending, ".dpkg-", 6) == 0 || strncmp(ending, ".rpm", 4) == 0);
 }
 
 static int
@@ -123,8 +122,7 @@ read_names(const char *directory, DIR *dir, struct names *names, struct jr_err *
 		if (is_passed_over(entry->d_name))
 			continue;
 		if (names->count == JR_HANDLERS_MAX)
-			return jr_fail(err, JR_E_CONFIG,
-			    "cannot use %s: more than %d files are in it", directory,
+			return jr_fail(err, JR_E_CONFIG, "cannot use %s: more than %d files are in it", directory,
 			    JR_HANDLERS_MAX);
 		if (names->items == NULL)
 			names->items = jr_xcalloc(JR_HANDLERS_MAX, sizeof(*names->items));
@@ -142,8 +140,7 @@ jr_handlers_add(struct jr_handlers *handlers, const char *job_type, const char *
 {
 	struct jr_handler *handler;
 
-	handlers->items =
-	    jr_xrealloc(handlers->items, handlers->count + 1, sizeof(*handlers->items));
+	handlers->items = jr_xrealloc(handlers->items, handlers->count + 1, sizeof(*handlers->items));
 	handler = &handlers->items[handlers->count++];
 	*handler = (struct jr_handler){
 	    .job_type = jr_xstrdup(job_type),
@@ -170,8 +167,7 @@ jr_handlers_drop(struct jr_handlers *handlers)
 static int
 compare_handlers(const void *a, const void *b)
 {
-	return strcmp(
-	    ((const struct jr_handler *)a)->job_type, ((const struct jr_handler *)b)->job_type);
+	return strcmp(((const struct jr_handler *)a)->job_type, ((const struct jr_handler *)b)->job_type);
 }
 
 static char *
@@ -196,12 +192,11 @@ read_directory(const char *directory, struct names *names, struct jr_err *err)
 
 	if (dir == NULL && errno == ENOENT)
 		return jr_fail(err, JR_E_CONFIG,
-		    "cannot read the handlers directory %s: %s: mkdir -p %s, or "
-		    "~/.config/jobrun/handlers, or name another with --handlers",
+		    "cannot read the handlers directory %s: %s: mkdir -p %s, or ~/.config/jobrun/handlers, or name another with --handlers",
 		    directory, strerror(errno), directory);
 	if (dir == NULL)
-		return jr_fail(err, JR_E_CONFIG, "cannot read the handlers directory %s: %s",
-		    directory, strerror(errno));
+		return jr_fail(
+		    err, JR_E_CONFIG, "cannot read the handlers directory %s: %s", directory, strerror(errno));
 	done = jr_perm_check_directory(directory, err) && read_names(directory, dir, names, err);
 	(void)closedir(dir);
 	return done;
@@ -238,8 +233,7 @@ jr_handlers_check(const struct jr_handlers *handlers, struct jr_err *err)
 	if (handlers->problem_count > 0)
 		return jr_fail(err, JR_E_CONFIG, "%s", handlers->problems[0]);
 	return jr_fail(err, JR_E_CONFIG,
-	    "no handler is in %s: put an executable file, a .sql or a .json there, named after its "
-	    "job type",
+	    "no handler is in %s: put an executable file, a .sql or a .json there, named after its job type",
 	    handlers->directory);
 }
 
@@ -319,8 +313,8 @@ jr_handlers_check_file(const char *path, struct jr_err *err)
 void
 jr_handlers_close_host(struct jr_host *host)
 {
-	static const struct jr_handler_kind *const kinds[] = {&jr_handler_exec, &jr_handler_http,
-	    &jr_handler_sql, &jr_handler_builtin, &jr_handler_prune};
+	static const struct jr_handler_kind *const kinds[] = {
+	    &jr_handler_exec, &jr_handler_http, &jr_handler_sql, &jr_handler_builtin, &jr_handler_prune};
 
 	for (size_t i = 0; i < JR_COUNT(kinds); i++) {
 		if (kinds[i]->close != NULL)

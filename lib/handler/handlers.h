@@ -17,8 +17,7 @@ struct jr_handlers {
 	struct jr_handler *items; /* sorted by job type, in the order of strcmp */
 	size_t count;
 	char *directory; /* absolute */
-	char **
-	    problems; /* "FILE: why", sorted: files not used though they look as if they should be */
+	char **problems; /* "FILE: why", sorted: files not used though they look as if they should be */
 	size_t problem_count;
 };
 
@@ -32,15 +31,13 @@ char *jr_handlers_directory(const char *option) JR_MUST;
  * Read `directory`. JR_E_CONFIG when it does not exist, cannot be read or breaks the permission rules itself (the message
  * ends with the chmod or chown to type). A bad file does not fail the whole: it is left out and has a line in `problems`.
  */
-bool jr_handlers_read(
-    struct jr_handlers *handlers, const char *directory, struct jr_err *err) JR_MUST;
+bool jr_handlers_read(struct jr_handlers *handlers, const char *directory, struct jr_err *err) JR_MUST;
 
 /* Is there anything to run here? JR_E_CONFIG if not: with the first problem if all files are bad. */
 bool jr_handlers_check(const struct jr_handlers *handlers, struct jr_err *err) JR_MUST;
 
 /* Both: what a runner needs. */
-bool jr_handlers_load(
-    struct jr_handlers *handlers, const char *directory, struct jr_err *err) JR_MUST;
+bool jr_handlers_load(struct jr_handlers *handlers, const char *directory, struct jr_err *err) JR_MUST;
 void jr_handlers_release(struct jr_handlers *handlers);
 
 /*
@@ -56,8 +53,7 @@ int jr_handlers_command_status(const struct jr_handler *handler) JR_MUST;
 const struct jr_handler *jr_handlers_find(const struct jr_handlers *handlers, const char *job_type);
 
 /* Why a job type has no handler here: its line of `problems`, NULL if there is none. Borrowed. */
-const char *jr_handlers_problem_of(
-    const struct jr_handlers *handlers, const char *job_type) JR_MUST;
+const char *jr_handlers_problem_of(const struct jr_handlers *handlers, const char *job_type) JR_MUST;
 
 /*
  * The permission rules for one file, checked again right before each start (what was safe a minute ago may have been

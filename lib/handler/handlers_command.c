@@ -58,8 +58,7 @@ find_command(const char *name)
 		return jr_xstrdup(name);
 	path = rest = search_path();
 	while ((directory = strsep(&rest, ":")) != NULL) {
-		char *file = directory[0] == '\0' ? jr_xasprintf("./%s", name)
-						  : jr_xasprintf("%s/%s", directory, name);
+		char *file = directory[0] == '\0' ? jr_xasprintf("./%s", name) : jr_xasprintf("%s/%s", directory, name);
 		int error = judge(file);
 
 		if (error == 0) {

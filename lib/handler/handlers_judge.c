@@ -50,8 +50,7 @@ struct files {
 static void
 add_problem(struct jr_handlers *handlers, char *line)
 {
-	handlers->problems = jr_xrealloc(
-	    handlers->problems, handlers->problem_count + 1, sizeof(*handlers->problems));
+	handlers->problems = jr_xrealloc(handlers->problems, handlers->problem_count + 1, sizeof(*handlers->problems));
 	handlers->problems[handlers->problem_count++] = line;
 }
 
@@ -99,10 +98,8 @@ problem_of_name(const char *name, const char *job_type)
 		return NULL;
 	small = lower(job_type);
 	helps = jr_parse_job_type("", small, &err);
-	problem = jr_xasprintf(
-	    "%s: not a job type: a to z, 0 to 9, then also _ . -, at most 63 characters%s%s%s",
-	    name, helps ? ": rename it to " : "", helps ? small : "",
-	    helps ? name + strlen(job_type) : "");
+	problem = jr_xasprintf("%s: not a job type: a to z, 0 to 9, then also _ . -, at most 63 characters%s%s%s", name,
+	    helps ? ": rename it to " : "", helps ? small : "", helps ? name + strlen(job_type) : "");
 	free(small);
 	return problem;
 }
@@ -119,11 +116,10 @@ problem_of_data(const char *name, const char *path)
 	char *problem = NULL;
 
 	if (fd < 0)
-		return jr_xasprintf("%s: can be neither executed nor read: %s: chmod +rx %s", name,
-		    strerror(errno), path);
+		return jr_xasprintf(
+		    "%s: can be neither executed nor read: %s: chmod +rx %s", name, strerror(errno), path);
 	if (read(fd, begin, sizeof(begin)) == 2 && begin[0] == '#' && begin[1] == '!')
-		problem =
-		    jr_xasprintf("%s: a script that is not executable: chmod +x %s", name, path);
+		problem = jr_xasprintf("%s: a script that is not executable: chmod +x %s", name, path);
 	(void)close(fd);
 	return problem;
 }
@@ -205,16 +201,13 @@ read_statement(const char *name, const char *path, struct jr_err *err)
 	ssize_t got = -1;
 	bool ok;
 
-	while (fd >= 0 && len <= STATEMENT_MAX &&
-	       (got = read(fd, text + len, STATEMENT_MAX + 1 - len)) > 0)
+	while (fd >= 0 && len <= STATEMENT_MAX && (got = read(fd, text + len, STATEMENT_MAX + 1 - len)) > 0)
 		len += (size_t)got;
 	text[len] = '\0';
 	if (fd < 0 || got < 0)
-		ok = jr_fail(
-		    err, JR_E_CONFIG, "%s: cannot read %s: %s", name, path, strerror(errno));
+		ok = jr_fail(err, JR_E_CONFIG, "%s: cannot read %s: %s", name, path, strerror(errno));
 	else if (len > STATEMENT_MAX)
-		ok = jr_fail(
-		    err, JR_E_CONFIG, "%s: it is larger than %d bytes", name, STATEMENT_MAX);
+		ok = jr_fail(err, JR_E_CONFIG, "%s: it is larger than %d bytes", name, STATEMENT_MAX);
 	else
 		ok = check_statement(name, text, len, err);
 	if (fd >= 0)
@@ -252,8 +245,7 @@ check_settings(struct jr_handler *handler, const struct files *files, struct jr_
 
 	if (!jr_perm_check_data(handler->settings_path, err))
 		return jr_fail_in(err, files->names[SETTINGS]);
-	return jr_settings_read(
-	    &handler->settings, handler->settings_path, handler->directory, what, err);
+	return jr_settings_read(&handler->settings, handler->settings_path, handler->directory, what, err);
 }
 
 /* NAME.json without the others: what it starts must be as safe as NAME would be. */
@@ -285,8 +277,7 @@ judge_type(struct jr_handlers *handlers, const struct files *files)
 
 	if (program != NULL && statement != NULL) {
 		add_problem(handlers,
-		    jr_xasprintf("%s: both %s and %s are here, and a job type has one handler: "
-				 "remove one of them",
+		    jr_xasprintf("%s: both %s and %s are here, and a job type has one handler: remove one of them",
 			program, program, statement));
 		return;
 	}
@@ -297,8 +288,7 @@ judge_type(struct jr_handlers *handlers, const struct files *files)
 	}
 	if (settings != NULL) {
 		handler->settings_path = jr_xasprintf("%s/%s", handlers->directory, settings);
-		if (!check_settings(handler, files, &err) ||
-		    (name == settings && !check_alone(handler, files, &err))) {
+		if (!check_settings(handler, files, &err) || (name == settings && !check_alone(handler, files, &err))) {
 			add_problem(handlers, jr_xstrdup(err.msg));
 			good = false;
 		}
@@ -332,8 +322,7 @@ jr_handlers_judge(struct jr_handlers *handlers, char *const *names, size_t count
 		struct files files = {.job_type = entries[i].job_type};
 		bool is_bad = false;
 
-		for (next = i; next < used && strcmp(entries[next].job_type, files.job_type) == 0;
-		     next++) {
+		for (next = i; next < used && strcmp(entries[next].job_type, files.job_type) == 0; next++) {
 			files.names[entries[next].role] = entries[next].name;
 			is_bad = is_bad || entries[next].is_bad;
 		}
@@ -344,6 +333,5 @@ jr_handlers_judge(struct jr_handlers *handlers, char *const *names, size_t count
 		free(entries[i].job_type);
 	free(entries);
 	if (handlers->problem_count > 0)
-		qsort(handlers->problems, handlers->problem_count, sizeof(*handlers->problems),
-		    compare_lines);
+		qsort(handlers->problems, handlers->problem_count, sizeof(*handlers->problems), compare_lines);
 }

@@ -13,8 +13,7 @@
 void jr_handlers_judge(struct jr_handlers *handlers, char *const *names, size_t count);
 
 /* A handler at the end of items, still without a kind; its file is `name` (NULL: built-in). Borrowed. */
-struct jr_handler *jr_handlers_add(
-    struct jr_handlers *handlers, const char *job_type, const char *name) JR_MUST;
+struct jr_handler *jr_handlers_add(struct jr_handlers *handlers, const char *job_type, const char *name) JR_MUST;
 void jr_handlers_drop(struct jr_handlers *handlers); /* the last one */
 
 #endif

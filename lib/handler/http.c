@@ -30,8 +30,7 @@ jr_http_is_usable(struct jr_err *err)
 	if (info->features & CURL_VERSION_ASYNCHDNS)
 		return true;
 	return jr_fail(err, JR_E_CONFIG,
-	    "cannot run http handlers: libcurl %s waits for name servers, one that looks names up "
-	    "asynchronously (AsynchDNS) is needed",
+	    "cannot run http handlers: libcurl %s waits for name servers, one that looks names up asynchronously (AsynchDNS) is needed",
 	    info->version);
 }
 
@@ -45,8 +44,8 @@ mark_ended(struct jr_http *http)
 		CURLcode result = message->data.result;
 		char *transfer = NULL;
 
-		if (message->msg == CURLMSG_DONE && curl_easy_getinfo(message->easy_handle,
-							CURLINFO_PRIVATE, &transfer) == CURLE_OK)
+		if (message->msg == CURLMSG_DONE &&
+		    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer) == CURLE_OK)
 			jr_transfer_over((struct jr_transfer *)(void *)transfer, result);
 	}
 }
@@ -170,8 +169,7 @@ jr_http_new(struct jr_loop *loop, struct jr_err *err)
 	http->multi = curl_multi_init();
 	if (http->multi != NULL && set_up(http))
 		return http;
-	jr_fail(
-	    err, JR_E_TEMP, "could not start libcurl: %s", curl_easy_strerror(CURLE_FAILED_INIT));
+	jr_fail(err, JR_E_TEMP, "could not start libcurl: %s", curl_easy_strerror(CURLE_FAILED_INIT));
 	jr_http_free(http);
 	return NULL;
 }

@@ -59,8 +59,7 @@ bool jr_http_has_body(const char *method);
 /* Never NULL; what fails is told through `ended`, from the loop, once. */
 struct jr_transfer *jr_transfer_start(
     struct jr_http *http, const struct jr_request *request, jr_answer_fn *ended, void *ctx) JR_MUST;
-void jr_transfer_free(
-    struct jr_transfer *transfer); /* before `ended`: breaks it off; NULL is fine */
+void jr_transfer_free(struct jr_transfer *transfer); /* before `ended`: breaks it off; NULL is fine */
 
 /* Pure: Retry-After, in seconds or as a date, with the answer's Date (NULL: none). -1: cannot be understood. */
 int64_t jr_retry_after_ms(const char *value, const char *date);

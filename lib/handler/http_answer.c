@@ -70,8 +70,7 @@ take_line(struct jr_incoming *in, const char *line, size_t len)
 {
 	char *coding = value_of(line, len, "Transfer-Encoding");
 
-	if (coding != NULL && strcasecmp(coding, "chunked") != 0 &&
-	    strcasecmp(coding, "identity") != 0)
+	if (coding != NULL && strcasecmp(coding, "chunked") != 0 && strcasecmp(coding, "identity") != 0)
 		in->cut = JR_CUT_CODING;
 	free(coding);
 	keep(&in->retry_after, value_of(line, len, "Retry-After"));
@@ -92,8 +91,7 @@ static void
 begin_low_speed(const struct jr_transfer *transfer)
 {
 	(void)curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-	(void)curl_easy_setopt(
-	    transfer->easy, CURLOPT_LOW_SPEED_TIME, (long)(JR_HTTP_SLOW_MS / 1000));
+	(void)curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_TIME, (long)(JR_HTTP_SLOW_MS / 1000));
 }
 
 size_t

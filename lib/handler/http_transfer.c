@@ -24,10 +24,10 @@
 #define SEND_BUFFER 16384L
 
 /* The first option that is refused is the result of the transfer. */
-#define SET(transfer, option, value)                                                               \
-	((transfer)->result == CURLE_OK ? (void)((transfer)->result = curl_easy_setopt(            \
-						     (transfer)->easy, CURLOPT_##option, (value))) \
-					: (void)0)
+#define SET(transfer, option, value)                                                                                   \
+	((transfer)->result == CURLE_OK                                                                                \
+		? (void)((transfer)->result = curl_easy_setopt((transfer)->easy, CURLOPT_##option, (value)))           \
+		: (void)0)
 
 bool
 jr_http_has_body(const char *method)
@@ -152,10 +152,8 @@ open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
 	(void)purpose;
 	if (transfer->refuse_private && jr_address_is_private(&address->addr)) {
 		if (address->family == AF_INET6)
-			bytes =
-			    &((const struct sockaddr_in6 *)(const void *)&address->addr)->sin6_addr;
-		if (inet_ntop(address->family, bytes, transfer->refused,
-			sizeof(transfer->refused)) == NULL)
+			bytes = &((const struct sockaddr_in6 *)(const void *)&address->addr)->sin6_addr;
+		if (inet_ntop(address->family, bytes, transfer->refused, sizeof(transfer->refused)) == NULL)
 			memcpy(transfer->refused, "?", 2);
 		return CURL_SOCKET_BAD;
 	}
@@ -184,10 +182,8 @@ is_unknown_certificate(const struct jr_transfer *transfer)
 	if (transfer->result != CURLE_PEER_FAILED_VERIFICATION ||
 	    curl_easy_getinfo(transfer->easy, CURLINFO_SSL_VERIFYRESULT, &why) != CURLE_OK)
 		return false;
-	return why == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT ||
-	       why == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
-	       why == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
-	       why == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
+	return why == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT || why == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
+	       why == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN || why == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
 	       why == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE;
 }
 
@@ -208,13 +204,11 @@ error_line(const struct jr_transfer *transfer, int status)
 	char *line, after[32];
 
 	if (transfer->in.cut == JR_CUT_HEADERS)
-		return jr_xasprintf(
-		    "the headers of the answer are longer than %d bytes", JR_ANSWER_HEADERS_MAX);
+		return jr_xasprintf("the headers of the answer are longer than %d bytes", JR_ANSWER_HEADERS_MAX);
 	if (transfer->in.cut == JR_CUT_CODING)
 		return jr_xstrdup("the answer has a transfer coding that was not asked for");
 	if (transfer->result == CURLE_COULDNT_CONNECT && transfer->refused[0] != '\0')
-		return jr_xasprintf(
-		    "%s is a private address, and allow_private is false", transfer->refused);
+		return jr_xasprintf("%s is a private address, and allow_private is false", transfer->refused);
 	line = transfer->message[0] != '\0'
 		   ? jr_text_clean(transfer->message, strlen(transfer->message), CURL_ERROR_SIZE)
 		   : jr_xstrdup(curl_easy_strerror(transfer->result));
@@ -250,8 +244,7 @@ status_of(const struct jr_transfer *transfer)
 {
 	long status = 0;
 
-	if (transfer->easy == NULL ||
-	    curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK ||
+	if (transfer->easy == NULL || curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK ||
 	    status < 200 || status > 999)
 		return 0;
 	return (int)status;
@@ -266,8 +259,7 @@ judge_headers(struct jr_transfer *transfer)
 {
 	const int too_large = 100; /* CURLE_TOO_LARGE of newer versions */
 
-	if (transfer->in.cut == JR_CUT_NOT && transfer->in.header_bytes > 0 &&
-	    !transfer->in.headers_done &&
+	if (transfer->in.cut == JR_CUT_NOT && transfer->in.header_bytes > 0 && !transfer->in.headers_done &&
 	    (transfer->result == CURLE_OUT_OF_MEMORY || (int)transfer->result == too_large))
 		transfer->in.cut = JR_CUT_HEADERS;
 }
@@ -308,8 +300,7 @@ jr_transfer_over(struct jr_transfer *transfer, CURLcode result)
 }
 
 struct jr_transfer *
-jr_transfer_start(
-    struct jr_http *http, const struct jr_request *request, jr_answer_fn *ended, void *ctx)
+jr_transfer_start(struct jr_http *http, const struct jr_request *request, jr_answer_fn *ended, void *ctx)
 {
 	struct jr_transfer *transfer = jr_xcalloc(1, sizeof(*transfer));
 

@@ -57,8 +57,7 @@ warn(struct jr_out *out, const char *why)
 	if (++out->warning_count > JR_OUT_WARNINGS_MAX)
 		return;
 	if (out->line_number > 0)
-		text =
-		    jr_xasprintf("line %lld of JOBRUN_OUT: %s\n", (long long)out->line_number, why);
+		text = jr_xasprintf("line %lld of JOBRUN_OUT: %s\n", (long long)out->line_number, why);
 	else
 		text = jr_xasprintf("a line of JOBRUN_OUT: %s\n", why);
 	jr_buf_adds(&out->warnings, text);
@@ -99,8 +98,7 @@ take_line(struct jr_out *out, const char *text, size_t len)
 
 		if (!line.says[i] || i == JR_SAYS_RETRY_IN)
 			continue;
-		if (said->line != NULL && strncmp(said->line, text, len) == 0 &&
-		    said->line[len] == '\0')
+		if (said->line != NULL && strncmp(said->line, text, len) == 0 && said->line[len] == '\0')
 			continue;
 		free(said->line);
 		*said = (struct said){.line = jr_xmemdup0(text, len), .is_new = true};
@@ -168,8 +166,7 @@ is_mark_there(const struct jr_out *out)
 {
 	char bytes[MARK_MAX];
 
-	return read_at(out->fd, bytes, out->mark_len, out->offset - (off_t)out->mark_len) ==
-		   (ssize_t)out->mark_len &&
+	return read_at(out->fd, bytes, out->mark_len, out->offset - (off_t)out->mark_len) == (ssize_t)out->mark_len &&
 	       memcmp(bytes, out->mark, out->mark_len) == 0;
 }
 
@@ -188,8 +185,7 @@ static void
 find_place(struct jr_out *out, const struct stat *st)
 {
 	off_t size = st->st_size;
-	bool has_changed = st->st_mtim.tv_sec != out->changed.tv_sec ||
-			   st->st_mtim.tv_nsec != out->changed.tv_nsec;
+	bool has_changed = st->st_mtim.tv_sec != out->changed.tv_sec || st->st_mtim.tv_nsec != out->changed.tv_nsec;
 
 	if (size < out->offset || (size == out->offset && has_changed) || !is_mark_there(out))
 		go_to(out, 0);
@@ -198,8 +194,7 @@ find_place(struct jr_out *out, const struct stat *st)
 		return;
 	jr_buf_clear(&out->line);
 	warn_of_file(out, "more than 4 MiB at once: only the end is read");
-	go_to(out,
-	    size - JR_OUT_READ_MAX - 1); /* the byte in front, to see a line that begins here */
+	go_to(out, size - JR_OUT_READ_MAX - 1); /* the byte in front, to see a line that begins here */
 }
 
 static void
@@ -214,8 +209,7 @@ read_on(struct jr_out *out)
 	/* What is written while we read is for the next time: a handler that never stops must not hold us. */
 	while (out->offset < st.st_size) {
 		off_t left = st.st_size - out->offset;
-		ssize_t n =
-		    read_at(out->fd, bytes, left < CHUNK ? (size_t)left : CHUNK, out->offset);
+		ssize_t n = read_at(out->fd, bytes, left < CHUNK ? (size_t)left : CHUNK, out->offset);
 
 		if (n <= 0)
 			return;
@@ -232,8 +226,8 @@ finish(struct jr_out *out)
 	if (out->line.len > 0 || out->line.overflow)
 		end_line(out);
 	if (!jr_out_dir_has(out->outs, out->name, out->fd))
-		warn_of_file(out, "it was removed or replaced: only what was written to the first "
-				  "file is read; append to it with >>");
+		warn_of_file(out,
+		    "it was removed or replaced: only what was written to the first file is read; append to it with >>");
 	if (out->warning_count > JR_OUT_WARNINGS_MAX)
 		jr_buf_addf(&out->warnings, "JOBRUN_OUT: %lld more warnings\n",
 		    (long long)(out->warning_count - JR_OUT_WARNINGS_MAX));
@@ -275,8 +269,7 @@ jr_out_open(struct jr_outs *outs, int64_t run_id, int64_t claim_seq, const char 
 
 	if (limits != NULL && limits->has_account && !jr_out_dir_is_open(outs)) {
 		jr_fail(err, JR_E_CONFIG,
-		    "its account cannot reach %s: every directory above it must have x for others: "
-		    "set another TMPDIR for jobrun",
+		    "its account cannot reach %s: every directory above it must have x for others: set another TMPDIR for jobrun",
 		    outs->path);
 		return NULL;
 	}
@@ -288,14 +281,12 @@ jr_out_open(struct jr_outs *outs, int64_t run_id, int64_t claim_seq, const char 
 	out->name = jr_xasprintf("%lld.%lld.out", (long long)run_id, (long long)claim_seq);
 	out->path = jr_xasprintf("%s/%s", outs->path, out->name);
 	if (checkpoint != NULL) {
-		out->checkpoint_name =
-		    jr_xasprintf("%lld.%lld.checkpoint", (long long)run_id, (long long)claim_seq);
+		out->checkpoint_name = jr_xasprintf("%lld.%lld.checkpoint", (long long)run_id, (long long)claim_seq);
 		out->checkpoint_path = jr_xasprintf("%s/%s", outs->path, out->checkpoint_name);
 	}
 	if (make_files(out, checkpoint, limits))
 		return out;
-	jr_fail(err, JR_E_TEMP,
-	    "could not make a file for JOBRUN_OUT or JOBRUN_CHECKPOINT in %s: %s", outs->path,
+	jr_fail(err, JR_E_TEMP, "could not make a file for JOBRUN_OUT or JOBRUN_CHECKPOINT in %s: %s", outs->path,
 	    strerror(errno));
 	jr_out_close(out);
 	return NULL;

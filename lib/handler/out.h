@@ -26,29 +26,26 @@ struct jr_out;  /* the files of one attempt */
 
 #define JR_PROGRESS_MAX 61440
 #define JR_OUT_LINE_MAX 1048576
-#define JR_OUT_READ_MAX                                                                            \
-	4194304 /* at one reading; what is in front of the last so many bytes is passed over */
-#define JR_OUT_WARNINGS_MAX 10 /* of one attempt; the others are a count */
+#define JR_OUT_READ_MAX 4194304 /* at one reading; what is in front of the last so many bytes is passed over */
+#define JR_OUT_WARNINGS_MAX 10  /* of one attempt; the others are a count */
 
 /* NULL: no directory could be made; JR_E_TEMP. Sweeps away what dead runners of this account left. */
 struct jr_outs *jr_outs_open(struct jr_err *err) JR_MUST;
 void jr_outs_close(struct jr_outs *outs); /* removes the directory; NULL is fine */
 
 /* Make the files, readable and writable by the account of `limits` (else ours). checkpoint: JSON text or NULL. */
-struct jr_out *jr_out_open(struct jr_outs *outs, int64_t run_id, int64_t claim_seq,
-    const char *checkpoint, const struct jr_limits *limits, struct jr_err *err) JR_MUST;
+struct jr_out *jr_out_open(struct jr_outs *outs, int64_t run_id, int64_t claim_seq, const char *checkpoint,
+    const struct jr_limits *limits, struct jr_err *err) JR_MUST;
 void jr_out_close(struct jr_out *out); /* removes the files; NULL is fine */
 
-const char *jr_out_path(const struct jr_out *out); /* JOBRUN_OUT */
-const char *jr_out_checkpoint_path(
-    const struct jr_out *out); /* JOBRUN_CHECKPOINT; NULL: there was none */
+const char *jr_out_path(const struct jr_out *out);            /* JOBRUN_OUT */
+const char *jr_out_checkpoint_path(const struct jr_out *out); /* JOBRUN_CHECKPOINT; NULL: there was none */
 
 /* Read on. `last`: the handler has ended, so a last line without a newline counts. */
 void jr_out_read(struct jr_out *out, bool last);
 
 /* What has been said so far, the last of each kind. Borrowed until the next read. NULL: not said. */
-const char *jr_out_progress(
-    const struct jr_out *out); /* the line, a JSON object with this member */
+const char *jr_out_progress(const struct jr_out *out); /* the line, a JSON object with this member */
 const char *jr_out_checkpoint(const struct jr_out *out);
 const char *jr_out_result(const struct jr_out *out);
 int64_t jr_out_retry_in_ms(const struct jr_out *out); /* 0: not said */

@@ -78,8 +78,7 @@ create(const struct jr_outs *outs, const char *name)
 }
 
 int
-jr_out_dir_make(
-    const struct jr_outs *outs, const char *name, const char *text, const struct jr_limits *limits)
+jr_out_dir_make(const struct jr_outs *outs, const char *name, const char *text, const struct jr_limits *limits)
 {
 	bool is_other = limits != NULL && limits->has_account;
 	int fd = create(outs, name), error;
@@ -124,8 +123,8 @@ lock_directory(int parent, const char *name)
 	if (fd < 0)
 		return -1;
 	/* Of one that was removed meanwhile no link is left. */
-	if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
-	    fstat(fd, &st) == 0 && st.st_nlink > 0)
+	if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 &&
+	    st.st_nlink > 0)
 		return fd;
 	(void)close(fd);
 	return -1;
@@ -222,8 +221,7 @@ jr_outs_open(struct jr_err *err)
 	free(prefix);
 	if (made)
 		return outs;
-	jr_fail(err, JR_E_TEMP, "could not make a directory for JOBRUN_OUT in %s: %s", parent,
-	    strerror(error));
+	jr_fail(err, JR_E_TEMP, "could not make a directory for JOBRUN_OUT in %s: %s", parent, strerror(error));
 	if (outs->fd >= 0)
 		jr_outs_close(outs);
 	else {

@@ -51,8 +51,7 @@ measure_number(const char *text, size_t len, struct measure *measure)
 	size_t digits = 0, exponent = 0, i = 0;
 	bool in_exponent = false;
 
-	for (; i < len && (isalnum((unsigned char)text[i]) || strchr("+-.", text[i]) != NULL);
-	     i++) {
+	for (; i < len && (isalnum((unsigned char)text[i]) || strchr("+-.", text[i]) != NULL); i++) {
 		bool is_digit = isdigit((unsigned char)text[i]) != 0;
 
 		if (text[i] == 'e' || text[i] == 'E')
@@ -123,11 +122,9 @@ refuse_name(const char *name, struct jr_err *err)
 	char *shown = jr_text_clean(name, strlen(name), NAME_SHOWN);
 
 	if (nearest != NULL)
-		jr_fail(
-		    err, JR_E_DATA, "unknown member \"%s\": did you mean \"%s\"?", shown, nearest);
+		jr_fail(err, JR_E_DATA, "unknown member \"%s\": did you mean \"%s\"?", shown, nearest);
 	else
-		jr_fail(err, JR_E_DATA,
-		    "unknown member \"%s\": known are progress, checkpoint, result and retry_in",
+		jr_fail(err, JR_E_DATA, "unknown member \"%s\": known are progress, checkpoint, result and retry_in",
 		    shown);
 	free(shown);
 	return false;
@@ -141,8 +138,7 @@ read_members(json_t *root, struct jr_out_line *line, struct jr_err *err)
 	bool any = false;
 
 	if (!json_is_object(root))
-		return jr_fail(
-		    err, JR_E_DATA, "not an object such as {\"progress\": {\"done\": 40}}");
+		return jr_fail(err, JR_E_DATA, "not an object such as {\"progress\": {\"done\": 40}}");
 	json_object_foreach(root, name, value)
 	{
 		size_t i = 0;
@@ -156,23 +152,19 @@ read_members(json_t *root, struct jr_out_line *line, struct jr_err *err)
 		line->says[i] = true;
 		any = true;
 	}
-	return any || jr_fail(err, JR_E_DATA,
-			  "an empty object: known are progress, checkpoint, result and retry_in");
+	return any || jr_fail(err, JR_E_DATA, "an empty object: known are progress, checkpoint, result and retry_in");
 }
 
 static bool
-check_sizes(
-    const struct measure *measure, size_t len, const struct jr_out_line *line, struct jr_err *err)
+check_sizes(const struct measure *measure, size_t len, const struct jr_out_line *line, struct jr_err *err)
 {
 	if (measure->has_huge_number)
 		return jr_fail(err, JR_E_DATA, "a number of more than %d digits", NUMBER_MAX);
 	if (line->says[JR_SAYS_PROGRESS] && len > JR_PROGRESS_MAX)
-		return jr_fail(
-		    err, JR_E_DATA, "%zu bytes: progress has at most %d", len, JR_PROGRESS_MAX);
+		return jr_fail(err, JR_E_DATA, "%zu bytes: progress has at most %d", len, JR_PROGRESS_MAX);
 	if (line->says[JR_SAYS_PROGRESS] && measure->jsonb_size > SMALL_MAX)
 		return jr_fail(err, JR_E_DATA,
-		    "progress of too many parts: it would take more than %d bytes in the database",
-		    SMALL_MAX);
+		    "progress of too many parts: it would take more than %d bytes in the database", SMALL_MAX);
 	return true;
 }
 
@@ -207,8 +199,7 @@ jr_out_line_read(const char *text, size_t len, struct jr_out_line *line, struct 
 	*line = (struct jr_out_line){0};
 	/* Before jansson makes a hundred times as much of it. */
 	if (measure.jsonb_size > LARGE_MAX)
-		return jr_fail(
-		    err, JR_E_DATA, "it would take more than %d bytes in the database", LARGE_MAX);
+		return jr_fail(err, JR_E_DATA, "it would take more than %d bytes in the database", LARGE_MAX);
 	root = parse(text, len, err);
 	if (root == NULL)
 		return false;

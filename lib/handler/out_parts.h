@@ -31,12 +31,11 @@ struct jr_out_line {
 #define JR_OUT_LINE_SLACK 64 /* the name of a member and what stands around its value */
 
 /* What the line says. false: it is not understood, *err says why; nothing of it is to be used. */
-bool jr_out_line_read(
-    const char *text, size_t len, struct jr_out_line *line, struct jr_err *err) JR_MUST;
+bool jr_out_line_read(const char *text, size_t len, struct jr_out_line *line, struct jr_err *err) JR_MUST;
 
 /* A new file of that name for the account of `limits`, with that text in it. The descriptor; -1: errno says why. */
-int jr_out_dir_make(const struct jr_outs *outs, const char *name, const char *text,
-    const struct jr_limits *limits) JR_MUST;
+int jr_out_dir_make(
+    const struct jr_outs *outs, const char *name, const char *text, const struct jr_limits *limits) JR_MUST;
 
 /* The name is still that of the file behind fd. */
 bool jr_out_dir_has(const struct jr_outs *outs, const char *name, int fd);

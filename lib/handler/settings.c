@@ -25,9 +25,8 @@
 void
 jr_settings_init(struct jr_settings *settings)
 {
-	*settings = (struct jr_settings){.timeout_ms = -1,
-	    .grace_ms = -1,
-	    .limits = {.cpu_s = -1, .memory = -1, .files = -1, .processes = -1}};
+	*settings = (struct jr_settings){
+	    .timeout_ms = -1, .grace_ms = -1, .limits = {.cpu_s = -1, .memory = -1, .files = -1, .processes = -1}};
 }
 
 void
@@ -64,24 +63,22 @@ read_code(const struct jr_reading *r, const struct jr_step *step, const json_t *
 		 text[strspn(text, SQLSTATE_CHARACTERS)] == '\0')
 		return jr_xstrdup(text);
 	else if (r->kind == JR_WITH_SQL)
-		(void)jr_refuse(r, step,
-		    "%s: \"%.100s\" is not an SQLSTATE: five of 0-9 and A-Z, or two for a class",
-		    name, text);
+		(void)jr_refuse(
+		    r, step, "%s: \"%.100s\" is not an SQLSTATE: five of 0-9 and A-Z, or two for a class", name, text);
 	else if (!json_is_integer(value))
 		(void)jr_refuse_type(r, step, value, "whole numbers");
 	else if (!is_number(value, min, max))
 		(void)jr_refuse(r, step,
-		    "%s: %" JSON_INTEGER_FORMAT " is out of range, expected %" PRId64
-		    " to %" PRId64,
-		    name, json_integer_value(value), min, max);
+		    "%s: %" JSON_INTEGER_FORMAT " is out of range, expected %" PRId64 " to %" PRId64, name,
+		    json_integer_value(value), min, max);
 	else
 		return jr_xasprintf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	return NULL;
 }
 
 static bool
-read_codes(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
-    const struct jr_member *member, void *target)
+read_codes(const struct jr_reading *r, const struct jr_step *step, const json_t *value, const struct jr_member *member,
+    void *target)
 {
 	struct jr_settings *settings = target;
 	bool is_later = member->offset == AT(rules.later);
@@ -143,12 +140,10 @@ find_kind(struct jr_reading *r, const json_t *root)
 
 	if (r->what != JR_SETTINGS_ALONE && (http || argv))
 		return jr_refuse(r, &step,
-		    "\"%s\" makes a handler of its own, but there is %s file of that name: remove "
-		    "one of them",
+		    "\"%s\" makes a handler of its own, but there is %s file of that name: remove one of them",
 		    step.key, r->what == JR_SETTINGS_SQL ? "a .sql" : "an executable");
 	if (http && argv)
-		return jr_refuse(
-		    r, &step, "\"http\" and \"argv\" are both here: a handler has one of them");
+		return jr_refuse(r, &step, "\"http\" and \"argv\" are both here: a handler has one of them");
 	if (r->what == JR_SETTINGS_SQL)
 		r->kind = JR_WITH_SQL;
 	else if (r->what == JR_SETTINGS_EXEC || argv)
@@ -180,8 +175,7 @@ has_code(const struct jr_codes *codes, const char *code)
 
 /* A code that means two things is a mistake, whichever was meant. */
 static bool
-check_codes(const struct jr_reading *r, const char *name, const struct jr_codes *codes,
-    const struct jr_codes *others)
+check_codes(const struct jr_reading *r, const char *name, const struct jr_codes *codes, const struct jr_codes *others)
 {
 	const struct jr_step list = {.key = name};
 
@@ -189,12 +183,9 @@ check_codes(const struct jr_reading *r, const char *name, const struct jr_codes 
 		const struct jr_step step = {.up = &list, .index = i};
 
 		if (others != NULL && has_code(others, codes->items[i]))
-			return jr_refuse(
-			    r, &step, "%s: %s is in \"give_up\" too", name, codes->items[i]);
-		if (r->settings->http != NULL &&
-		    is_expected(r->settings->http, strtol(codes->items[i], NULL, 10)))
-			return jr_refuse(r, &step, "%s: %s is what \"expect\" calls done", name,
-			    codes->items[i]);
+			return jr_refuse(r, &step, "%s: %s is in \"give_up\" too", name, codes->items[i]);
+		if (r->settings->http != NULL && is_expected(r->settings->http, strtol(codes->items[i], NULL, 10)))
+			return jr_refuse(r, &step, "%s: %s is what \"expect\" calls done", name, codes->items[i]);
 	}
 	return true;
 }
@@ -204,8 +195,7 @@ static void
 set_request_timeout(struct jr_settings *settings)
 {
 	if (settings->http != NULL && settings->http->timeout_ms < 0)
-		settings->http->timeout_ms =
-		    settings->timeout_ms < 0 ? JR_HTTP_TIMEOUT_MS : JR_HTTP_NO_TIMEOUT;
+		settings->http->timeout_ms = settings->timeout_ms < 0 ? JR_HTTP_TIMEOUT_MS : JR_HTTP_NO_TIMEOUT;
 }
 
 static bool
@@ -219,8 +209,7 @@ read_root(struct jr_reading *r, const json_t *root)
 		return false;
 	if (r->kind == 0)
 		return jr_refuse(r, NULL,
-		    "\"http\" or \"argv\" is missing: there is neither an executable file nor a "
-		    ".sql file of that name");
+		    "\"http\" or \"argv\" is missing: there is neither an executable file nor a .sql file of that name");
 	if (!jr_members_read(r, NULL, root, members, JR_COUNT(members), r->settings))
 		return false;
 	set_request_timeout(r->settings);
@@ -236,15 +225,13 @@ static bool
 refuse_syntax(const struct jr_reading *r, const json_error_t *error)
 {
 	const char *near = strstr(error->text, " near '\"");
-	size_t len = near == NULL || json_error_code(error) == json_error_duplicate_key
-			 ? strlen(error->text)
-			 : (size_t)(near - error->text);
+	size_t len = near == NULL || json_error_code(error) == json_error_duplicate_key ? strlen(error->text)
+											: (size_t)(near - error->text);
 
 	if (r->text[strspn(r->text, " \t\r\n")] == '\0')
 		return jr_refuse(r, NULL, "the file is empty; write {} if there is nothing to say");
-	return jr_fail(r->err, JR_E_CONFIG, "%s:%d:%d: %.*s", r->file,
-	    error->line > 0 ? error->line : 1, error->column > 0 ? error->column : 1, (int)len,
-	    error->text);
+	return jr_fail(r->err, JR_E_CONFIG, "%s:%d:%d: %.*s", r->file, error->line > 0 ? error->line : 1,
+	    error->column > 0 ? error->column : 1, (int)len, error->text);
 }
 
 /* The bytes of the file, terminated. NULL on failure; caller frees. */
@@ -256,8 +243,7 @@ read_file(const char *path, const char *file, size_t *len, struct jr_err *err)
 	ssize_t got = -1;
 
 	*len = 0;
-	while (fd >= 0 && *len <= JR_SETTINGS_MAX &&
-	       (got = read(fd, bytes + *len, JR_SETTINGS_MAX + 1 - *len)) > 0)
+	while (fd >= 0 && *len <= JR_SETTINGS_MAX && (got = read(fd, bytes + *len, JR_SETTINGS_MAX + 1 - *len)) > 0)
 		*len += (size_t)got;
 	if (fd < 0 || got < 0)
 		jr_fail(err, JR_E_CONFIG, "%s: cannot read %s: %s", file, path, strerror(errno));
@@ -274,8 +260,8 @@ read_file(const char *path, const char *file, size_t *len, struct jr_err *err)
 }
 
 bool
-jr_settings_read(struct jr_settings *settings, const char *path, const char *directory,
-    enum jr_settings_for what, struct jr_err *err)
+jr_settings_read(struct jr_settings *settings, const char *path, const char *directory, enum jr_settings_for what,
+    struct jr_err *err)
 {
 	const char *slash = strrchr(path, '/');
 	struct jr_reading r = {.file = slash != NULL ? slash + 1 : path,

@@ -78,8 +78,8 @@ void jr_settings_init(struct jr_settings *settings);
  * Read the file at `path`. JR_E_CONFIG with one line ("send.json:3:5: ..."); *settings is then as after init. Whether the
  * file may be trusted was asked before (perm.h); secrets must moreover be readable by nobody but their owner and group.
  */
-bool jr_settings_read(struct jr_settings *settings, const char *path, const char *directory,
-    enum jr_settings_for what, struct jr_err *err) JR_MUST;
+bool jr_settings_read(struct jr_settings *settings, const char *path, const char *directory, enum jr_settings_for what,
+    struct jr_err *err) JR_MUST;
 void jr_settings_release(struct jr_settings *settings);
 
 /* Standard Webhooks: "whsec_" and base64 of 24 to 64 bytes; white space around it is no matter. */

@@ -25,15 +25,12 @@
 
 /* A bare name is what a shell would look for elsewhere. Whether it may be trusted is asked by others. */
 static bool
-check_program(
-    const struct jr_reading *r, const struct jr_step *step, const char *name, const char *path)
+check_program(const struct jr_reading *r, const struct jr_step *step, const char *name, const char *path)
 {
 	if (strchr(name, '/') != NULL || access(path, F_OK) == 0 || errno != ENOENT)
 		return true;
 	return jr_refuse(r, &(struct jr_step){.up = step},
-	    "argv: there is no \"%.100s\" in the handlers directory, and PATH is not searched: "
-	    "write "
-	    "the whole path",
+	    "argv: there is no \"%.100s\" in the handlers directory, and PATH is not searched: write the whole path",
 	    name);
 }
 
@@ -58,41 +55,34 @@ jr_read_argv(const struct jr_reading *r, const struct jr_step *step, const json_
 		settings->argv[i] = jr_xstrdup(json_string_value(item));
 	}
 	if (settings->argv[0][0] == '\0')
-		return jr_refuse(r, &(struct jr_step){.up = step},
-		    "argv: expected the path of a program, not \"\"");
+		return jr_refuse(r, &(struct jr_step){.up = step}, "argv: expected the path of a program, not \"\"");
 	free(settings->argv[0]);
-	settings->argv[0] =
-	    jr_settings_path(r->directory, json_string_value(json_array_get(value, 0)));
-	return check_program(
-	    r, step, json_string_value(json_array_get(value, 0)), settings->argv[0]);
+	settings->argv[0] = jr_settings_path(r->directory, json_string_value(json_array_get(value, 0)));
+	return check_program(r, step, json_string_value(json_array_get(value, 0)), settings->argv[0]);
 }
 
 static bool
 is_env_name(const char *name)
 {
-	return name[0] != '\0' && (name[0] < '0' || name[0] > '9') &&
-	       name[strspn(name, ENV_CHARACTERS)] == '\0';
+	return name[0] != '\0' && (name[0] < '0' || name[0] > '9') && name[strspn(name, ENV_CHARACTERS)] == '\0';
 }
 
 static bool
 check_env(const struct jr_reading *r, const struct jr_step *step, const json_t *value)
 {
 	if (!is_env_name(step->key))
-		return jr_refuse(r, step,
-		    "env: \"%.100s\" cannot be a variable: letters, digits and _, no digit first",
-		    step->key);
+		return jr_refuse(
+		    r, step, "env: \"%.100s\" cannot be a variable: letters, digits and _, no digit first", step->key);
 	if (strncmp(step->key, OWN_PREFIX, sizeof(OWN_PREFIX) - 1) == 0)
-		return jr_refuse(r, step, "env.%.100s: jobrun itself sets what begins with %s",
-		    step->key, OWN_PREFIX);
+		return jr_refuse(r, step, "env.%.100s: jobrun itself sets what begins with %s", step->key, OWN_PREFIX);
 	if (!json_is_string(value))
-		return jr_refuse(r, step, "env.%.100s: expected a string, not %s", step->key,
-		    jr_type_word(value));
+		return jr_refuse(r, step, "env.%.100s: expected a string, not %s", step->key, jr_type_word(value));
 	return true;
 }
 
 bool
-jr_read_env(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
-    const struct jr_member *member, void *target)
+jr_read_env(const struct jr_reading *r, const struct jr_step *step, const json_t *value, const struct jr_member *member,
+    void *target)
 {
 	struct jr_settings *settings = target;
 	size_t used = 0;
@@ -110,16 +100,15 @@ jr_read_env(const struct jr_reading *r, const struct jr_step *step, const json_t
 
 		if (!check_env(r, &variable, text))
 			return false;
-		settings->env[used++] =
-		    jr_xasprintf("%s=%s", variable.key, json_string_value(text));
+		settings->env[used++] = jr_xasprintf("%s=%s", variable.key, json_string_value(text));
 	}
 	return true;
 }
 
 /* The kernel counts it in seconds. */
 bool
-jr_read_cpu(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
-    const struct jr_member *member, void *target)
+jr_read_cpu(const struct jr_reading *r, const struct jr_step *step, const json_t *value, const struct jr_member *member,
+    void *target)
 {
 	struct jr_settings *settings = target;
 	const struct jr_member duration = {.name = member->name, .min = 1};
@@ -136,8 +125,7 @@ jr_read_nice(const struct jr_reading *r, const struct jr_step *step, const json_
     const struct jr_member *member, void *target)
 {
 	struct jr_settings *settings = target;
-	const struct jr_member number = {
-	    .name = member->name, .min = member->min, .max = member->max};
+	const struct jr_member number = {.name = member->name, .min = member->min, .max = member->max};
 	int64_t nice_value = 0;
 
 	if (!jr_read_int(r, step, value, &number, &nice_value))
@@ -166,8 +154,7 @@ parse_size(const char *text, int64_t *bytes)
 			factor = units[i].factor;
 	}
 	digits = jr_xmemdup0(text, factor > 1 ? len - 1 : len);
-	ok = jr_parse_int("", digits, 0, INT64_MAX, bytes, &err) &&
-	     !__builtin_mul_overflow(*bytes, factor, bytes);
+	ok = jr_parse_int("", digits, 0, INT64_MAX, bytes, &err) && !__builtin_mul_overflow(*bytes, factor, bytes);
 	free(digits);
 	return ok;
 }
@@ -186,13 +173,11 @@ jr_read_memory(const struct jr_reading *r, const struct jr_step *step, const jso
 		return jr_refuse_type(r, step, value, "a size like \"512M\"");
 	else if (!parse_size(json_string_value(value), &bytes))
 		return jr_refuse(r, step,
-		    "memory: \"%.100s\" is not a size; write it like \"512M\": a whole number and "
-		    "K, M or G",
+		    "memory: \"%.100s\" is not a size; write it like \"512M\": a whole number and K, M or G",
 		    json_string_value(value));
 	if (bytes < MEMORY_MIN)
 		return jr_refuse(r, step,
-		    "memory: %lld bytes are too little, at least \"1M\": no program starts with "
-		    "less",
+		    "memory: %lld bytes are too little, at least \"1M\": no program starts with less",
 		    (long long)bytes);
 	settings->limits.memory = bytes;
 	return true;
@@ -235,17 +220,14 @@ find_account(const char *name, struct passwd *account, char **bytes)
 			continue;
 		/* Some services say "none" by an errno. */
 		if (found == NULL)
-			return answer == 0 || answer == ESRCH || answer == EBADF || answer == EPERM
-				   ? ENOENT
-				   : answer;
+			return answer == 0 || answer == ESRCH || answer == EBADF || answer == EPERM ? ENOENT : answer;
 		return 0;
 	}
 	return ERANGE;
 }
 
 static bool
-look_up(const struct jr_reading *r, const struct jr_step *step, const char *name,
-    struct jr_settings *settings)
+look_up(const struct jr_reading *r, const struct jr_step *step, const char *name, struct jr_settings *settings)
 {
 	struct passwd account;
 	char *bytes = NULL;
@@ -255,11 +237,9 @@ look_up(const struct jr_reading *r, const struct jr_step *step, const char *name
 	if (answer == ENOENT) {
 		(void)jr_refuse(r, step, "user: there is no account \"%.100s\" on this host", name);
 	} else if (answer != 0) {
-		(void)jr_refuse(
-		    r, step, "user: could not look up \"%.100s\": %s", name, strerror(answer));
+		(void)jr_refuse(r, step, "user: could not look up \"%.100s\": %s", name, strerror(answer));
 	} else if (!read_groups(&account, &settings->limits)) {
-		(void)jr_refuse(
-		    r, step, "user: \"%.100s\" is in more than %d groups", name, GROUPS_MAX);
+		(void)jr_refuse(r, step, "user: \"%.100s\" is in more than %d groups", name, GROUPS_MAX);
 	} else {
 		settings->limits.has_account = true;
 		settings->limits.uid = account.pw_uid;
@@ -282,11 +262,9 @@ jr_read_user(const struct jr_reading *r, const struct jr_step *step, const json_
 	if (name == NULL)
 		return false;
 	if (name[strspn(name, "0123456789")] == '\0')
-		return jr_refuse(
-		    r, step, "user: \"%.100s\" is a number; write the account's name", name);
+		return jr_refuse(r, step, "user: \"%.100s\" is a number; write the account's name", name);
 	if (geteuid() != 0)
-		return jr_refuse(r, step,
-		    "user: only when jobrun is started by root can a handler run as \"%.100s\"",
-		    name);
+		return jr_refuse(
+		    r, step, "user: only when jobrun is started by root can a handler run as \"%.100s\"", name);
 	return look_up(r, step, name, target);
 }

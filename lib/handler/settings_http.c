@@ -86,8 +86,8 @@ problem_of_url(const char *text, const char *const *schemes, const char *scheme_
 }
 
 static bool
-read_url(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
-    const struct jr_member *member, void *target)
+read_url(const struct jr_reading *r, const struct jr_step *step, const json_t *value, const struct jr_member *member,
+    void *target)
 {
 	static const char *const schemes[] = {"http", "https", NULL};
 	struct jr_http_target *http = target;
@@ -105,8 +105,8 @@ read_url(const struct jr_reading *r, const struct jr_step *step, const json_t *v
 }
 
 static bool
-read_proxy(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
-    const struct jr_member *member, void *target)
+read_proxy(const struct jr_reading *r, const struct jr_step *step, const json_t *value, const struct jr_member *member,
+    void *target)
 {
 	static const char *const schemes[] = {"http", "https", "socks5", "socks5h", NULL};
 	struct jr_http_target *http = target;
@@ -117,20 +117,17 @@ read_proxy(const struct jr_reading *r, const struct jr_step *step, const json_t 
 	if (text == NULL)
 		return false;
 	if (strcmp(text, "environment") != 0)
-		problem = problem_of_url(
-		    text, schemes, "it must begin with http://, https:// or socks5://");
+		problem = problem_of_url(text, schemes, "it must begin with http://, https:// or socks5://");
 	if (problem != NULL)
-		return jr_refuse(r, step,
-		    "proxy: cannot be used: %s; or write \"environment\" for what https_proxy "
-		    "says",
-		    problem);
+		return jr_refuse(
+		    r, step, "proxy: cannot be used: %s; or write \"environment\" for what https_proxy says", problem);
 	http->proxy = jr_xstrdup(text);
 	return true;
 }
 
 static bool
-read_method(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
-    const struct jr_member *member, void *target)
+read_method(const struct jr_reading *r, const struct jr_step *step, const json_t *value, const struct jr_member *member,
+    void *target)
 {
 	struct jr_http_target *http = target;
 	const char *text = jr_read_text(r, step, value, "a method like \"POST\"");
@@ -139,8 +136,7 @@ read_method(const struct jr_reading *r, const struct jr_step *step, const json_t
 	if (text == NULL)
 		return false;
 	if (strlen(text) > METHOD_MAX || text[strspn(text, LETTERS)] != '\0')
-		return jr_refuse(r, step,
-		    "method: \"%.100s\" is not a method: 1 to %d capital letters, like \"POST\"",
+		return jr_refuse(r, step, "method: \"%.100s\" is not a method: 1 to %d capital letters, like \"POST\"",
 		    text, METHOD_MAX);
 	free(http->method);
 	http->method = jr_xstrdup(text);
@@ -150,9 +146,9 @@ read_method(const struct jr_reading *r, const struct jr_step *step, const json_t
 static bool
 is_own_header(const char *name)
 {
-	static const char *const own[] = {"webhook-id", "webhook-timestamp", "webhook-signature",
-	    "idempotency-key", "traceparent", "content-length", "transfer-encoding", "expect",
-	    "connection", "jobrun-run", "jobrun-type", "jobrun-attempt"};
+	static const char *const own[] = {"webhook-id", "webhook-timestamp", "webhook-signature", "idempotency-key",
+	    "traceparent", "content-length", "transfer-encoding", "expect", "connection", "jobrun-run", "jobrun-type",
+	    "jobrun-attempt"};
 
 	for (size_t i = 0; i < JR_COUNT(own); i++) {
 		if (strcasecmp(own[i], name) == 0)
@@ -186,26 +182,21 @@ has_header(char *const *headers, const char *name)
 
 /* The values are never shown: they may be secrets. */
 static bool
-check_header(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
-    char *const *before)
+check_header(const struct jr_reading *r, const struct jr_step *step, const json_t *value, char *const *before)
 {
 	const char *name = step->key, *text = json_string_value(value);
 
 	if (name[0] == '\0' || name[strspn(name, TOKEN_CHARACTERS)] != '\0')
-		return jr_refuse(
-		    r, step, "headers: \"%.100s\" cannot be the name of a header", name);
+		return jr_refuse(r, step, "headers: \"%.100s\" cannot be the name of a header", name);
 	if (is_own_header(name))
 		return jr_refuse(r, step, "headers: jobrun itself sets \"%s\"", name);
 	if (has_header(before, name))
 		return jr_refuse(r, step, "headers: \"%.100s\" is there twice", name);
 	if (text == NULL)
-		return jr_refuse(r, step, "headers.%.100s: expected a string, not %s", name,
-		    jr_type_word(value));
+		return jr_refuse(r, step, "headers.%.100s: expected a string, not %s", name, jr_type_word(value));
 	if (has_control(text))
 		return jr_refuse(r, step,
-		    "headers: the value of \"%.100s\" has a line end or another control character "
-		    "in it",
-		    name);
+		    "headers: the value of \"%.100s\" has a line end or another control character in it", name);
 	if (text[strspn(text, " \t")] == '\0')
 		return jr_refuse(r, step, "headers: the value of \"%.100s\" is empty", name);
 	return true;
@@ -238,13 +229,11 @@ read_headers(const struct jr_reading *r, const struct jr_step *step, const json_
 
 /* 204 or "2xx". */
 static bool
-read_range(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
-    struct jr_status_range *range)
+read_range(const struct jr_reading *r, const struct jr_step *step, const json_t *value, struct jr_status_range *range)
 {
 	const char *text = json_string_value(value);
 
-	if (json_is_integer(value) && json_integer_value(value) >= 100 &&
-	    json_integer_value(value) <= 599) {
+	if (json_is_integer(value) && json_integer_value(value) >= 100 && json_integer_value(value) <= 599) {
 		range->from = (int)json_integer_value(value);
 		range->to = range->from;
 		return true;
@@ -254,13 +243,12 @@ read_range(const struct jr_reading *r, const struct jr_step *step, const json_t 
 		range->to = range->from + 99;
 		return true;
 	}
-	return jr_refuse(
-	    r, step, "expect: expected statuses from 100 to 599 and strings like \"2xx\"");
+	return jr_refuse(r, step, "expect: expected statuses from 100 to 599 and strings like \"2xx\"");
 }
 
 static bool
-read_expect(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
-    const struct jr_member *member, void *target)
+read_expect(const struct jr_reading *r, const struct jr_step *step, const json_t *value, const struct jr_member *member,
+    void *target)
 {
 	struct jr_http_target *http = target;
 
@@ -292,8 +280,7 @@ read_ca_file(const struct jr_reading *r, const struct jr_step *step, const json_
 	if (!jr_perm_check_named(http->ca_file, &err))
 		return jr_refuse(r, step, "ca_file: %s", err.msg);
 	if (access(http->ca_file, R_OK) != 0)
-		return jr_refuse(
-		    r, step, "ca_file: cannot read %s: %s", http->ca_file, strerror(errno));
+		return jr_refuse(r, step, "ca_file: cannot read %s: %s", http->ca_file, strerror(errno));
 	return true;
 }
 

@@ -64,10 +64,8 @@ void jr_step_place(const char *text, const struct jr_step *step, size_t *line, s
 const char *jr_step_name(const struct jr_step *step);
 
 /* Always false. `step` is the place; jr_refuse_type says what stands there instead of what was expected. */
-bool jr_refuse(const struct jr_reading *r, const struct jr_step *step, const char *fmt, ...)
-    JR_PRINTF(3, 4);
-bool jr_refuse_type(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
-    const char *expected);
+bool jr_refuse(const struct jr_reading *r, const struct jr_step *step, const char *fmt, ...) JR_PRINTF(3, 4);
+bool jr_refuse_type(const struct jr_reading *r, const struct jr_step *step, const json_t *value, const char *expected);
 const char *jr_type_word(const json_t *value); /* "a number" */
 
 /* Is there a member of that name beside "http" and "argv" that goes with every kind? */
@@ -82,12 +80,12 @@ bool jr_members_read(const struct jr_reading *r, const struct jr_step *up, const
     const struct jr_member *members, size_t count, void *target) JR_MUST;
 
 /* A string that is not empty; NULL after a refusal. Borrowed from `value`. */
-const char *jr_read_text(const struct jr_reading *r, const struct jr_step *step,
-    const json_t *value, const char *expected) JR_MUST;
+const char *jr_read_text(
+    const struct jr_reading *r, const struct jr_step *step, const json_t *value, const char *expected) JR_MUST;
 
 /* A list of 1 to JR_SETTINGS_LIST_MAX elements (0 with may_be_empty). */
-bool jr_read_list(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
-    bool may_be_empty) JR_MUST;
+bool jr_read_list(
+    const struct jr_reading *r, const struct jr_step *step, const json_t *value, bool may_be_empty) JR_MUST;
 
 /* `path` itself if it is absolute, else below `directory`. Caller frees. */
 char *jr_settings_path(const char *directory, const char *path) JR_MUST;

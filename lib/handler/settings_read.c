@@ -60,11 +60,9 @@ jr_type_word(const json_t *value)
 }
 
 bool
-jr_refuse_type(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
-    const char *expected)
+jr_refuse_type(const struct jr_reading *r, const struct jr_step *step, const json_t *value, const char *expected)
 {
-	return jr_refuse(
-	    r, step, "%s: expected %s, not %s", jr_step_name(step), expected, jr_type_word(value));
+	return jr_refuse(r, step, "%s: expected %s, not %s", jr_step_name(step), expected, jr_type_word(value));
 }
 
 static const struct jr_member *
@@ -84,8 +82,7 @@ fits(const struct jr_member *member, unsigned kind)
 }
 
 static bool
-refuse_unknown(const struct jr_reading *r, const struct jr_step *step,
-    const struct jr_member *members, size_t count)
+refuse_unknown(const struct jr_reading *r, const struct jr_step *step, const struct jr_member *members, size_t count)
 {
 	const char *names[MEMBERS_MAX] = {NULL};
 	const char *nearest;
@@ -93,21 +90,18 @@ refuse_unknown(const struct jr_reading *r, const struct jr_step *step,
 	struct jr_buf list;
 
 	if (step->up != NULL && jr_settings_is_general(step->key))
-		return jr_refuse(r, step, "\"%s\" belongs beside \"%s\", not in it", step->key,
-		    jr_step_name(step->up));
+		return jr_refuse(r, step, "\"%s\" belongs beside \"%s\", not in it", step->key, jr_step_name(step->up));
 	for (size_t i = 0; i < count && used < JR_COUNT(names); i++) {
 		if (fits(&members[i], r->kind))
 			names[used++] = members[i].name;
 	}
 	nearest = jr_text_nearest(step->key, names, used);
 	if (nearest != NULL)
-		return jr_refuse(
-		    r, step, "unknown member \"%.100s\"; did you mean \"%s\"?", step->key, nearest);
+		return jr_refuse(r, step, "unknown member \"%.100s\"; did you mean \"%s\"?", step->key, nearest);
 	jr_buf_init(&list, NAMES_MAX);
 	for (size_t i = 0; i < used; i++)
 		(void)jr_buf_addf(&list, "%s%s", i == 0 ? "" : ", ", names[i]);
-	(void)jr_refuse(
-	    r, step, "unknown member \"%.100s\"; the known ones are %s", step->key, list.data);
+	(void)jr_refuse(r, step, "unknown member \"%.100s\"; the known ones are %s", step->key, list.data);
 	jr_buf_release(&list);
 	return false;
 }
@@ -152,16 +146,14 @@ jr_members_read(const struct jr_reading *r, const struct jr_step *up, const json
 		const struct jr_step step = {.up = up, .key = json_object_iter_key(i)};
 		const struct jr_member *member = find_member(members, count, step.key);
 
-		if (member != NULL &&
-		    !member->read(r, &step, json_object_iter_value(i), member, target))
+		if (member != NULL && !member->read(r, &step, json_object_iter_value(i), member, target))
 			return false;
 	}
 	return true;
 }
 
 const char *
-jr_read_text(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
-    const char *expected)
+jr_read_text(const struct jr_reading *r, const struct jr_step *step, const json_t *value, const char *expected)
 {
 	if (!json_is_string(value)) {
 		(void)jr_refuse_type(r, step, value, expected);
@@ -175,16 +167,14 @@ jr_read_text(const struct jr_reading *r, const struct jr_step *step, const json_
 }
 
 bool
-jr_read_list(
-    const struct jr_reading *r, const struct jr_step *step, const json_t *value, bool may_be_empty)
+jr_read_list(const struct jr_reading *r, const struct jr_step *step, const json_t *value, bool may_be_empty)
 {
 	if (!json_is_array(value))
 		return jr_refuse_type(r, step, value, "a list");
 	if (json_array_size(value) == 0 && !may_be_empty)
 		return jr_refuse(r, step, "%s: the list is empty", jr_step_name(step));
 	if (json_array_size(value) > JR_SETTINGS_LIST_MAX)
-		return jr_refuse(
-		    r, step, "%s: more than %d elements", jr_step_name(step), JR_SETTINGS_LIST_MAX);
+		return jr_refuse(r, step, "%s: more than %d elements", jr_step_name(step), JR_SETTINGS_LIST_MAX);
 	return true;
 }
 
@@ -214,22 +204,21 @@ jr_read_duration(const struct jr_reading *r, const struct jr_step *step, const j
 		return jr_refuse(r, step,
 		    "%s: %" JSON_INTEGER_FORMAT " has no unit; write \"%" JSON_INTEGER_FORMAT
 		    "s\" or \"%" JSON_INTEGER_FORMAT "m\"",
-		    step->key, json_integer_value(value), json_integer_value(value),
-		    json_integer_value(value));
+		    step->key, json_integer_value(value), json_integer_value(value), json_integer_value(value));
 	if (!json_is_string(value))
 		return jr_refuse_type(r, step, value, "a duration like \"10m\"");
 	if (!jr_parse_duration(step->key, json_string_value(value), &ms, &err))
 		return jr_refuse(r, step, "%s", err.msg);
 	if (ms < member->min)
-		return jr_refuse(r, step, "%s: \"%s\" is too short, at least %" PRId64 "ms",
-		    step->key, json_string_value(value), member->min);
+		return jr_refuse(r, step, "%s: \"%s\" is too short, at least %" PRId64 "ms", step->key,
+		    json_string_value(value), member->min);
 	*(int64_t *)field = ms;
 	return true;
 }
 
 bool
-jr_read_int(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
-    const struct jr_member *member, void *target)
+jr_read_int(const struct jr_reading *r, const struct jr_step *step, const json_t *value, const struct jr_member *member,
+    void *target)
 {
 	void *field = (char *)target + member->offset;
 
@@ -237,9 +226,8 @@ jr_read_int(const struct jr_reading *r, const struct jr_step *step, const json_t
 		return jr_refuse_type(r, step, value, "a whole number");
 	if (json_integer_value(value) < member->min || json_integer_value(value) > member->max)
 		return jr_refuse(r, step,
-		    "%s: %" JSON_INTEGER_FORMAT " is out of range, expected %" PRId64
-		    " to %" PRId64,
-		    step->key, json_integer_value(value), member->min, member->max);
+		    "%s: %" JSON_INTEGER_FORMAT " is out of range, expected %" PRId64 " to %" PRId64, step->key,
+		    json_integer_value(value), member->min, member->max);
 	*(int64_t *)field = json_integer_value(value);
 	return true;
 }

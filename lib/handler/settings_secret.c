@@ -74,8 +74,7 @@ jr_secret_parse(const char *text, struct jr_secret *secret, struct jr_err *err)
 		len--;
 	if (len < sizeof(PREFIX) - 1 || strncmp(text, PREFIX, sizeof(PREFIX) - 1) != 0)
 		return jr_fail(err, JR_E_CONFIG,
-		    "expected \"whsec_\" and base64 of %d to %d bytes; make one with: echo "
-		    "whsec_$(openssl rand -base64 32)",
+		    "expected \"whsec_\" and base64 of %d to %d bytes; make one with: echo whsec_$(openssl rand -base64 32)",
 		    JR_SECRET_MIN, JR_SECRET_MAX);
 	text += sizeof(PREFIX) - 1;
 	len -= sizeof(PREFIX) - 1;
@@ -83,8 +82,8 @@ jr_secret_parse(const char *text, struct jr_secret *secret, struct jr_err *err)
 		return jr_fail(err, JR_E_CONFIG, "it is longer than %d bytes", JR_SECRET_MAX);
 	if (!decode(text, len, secret)) {
 		explicit_bzero(secret, sizeof(*secret));
-		return jr_fail(err, JR_E_CONFIG,
-		    "what follows \"whsec_\" is not base64 of at most %d bytes", JR_SECRET_MAX);
+		return jr_fail(
+		    err, JR_E_CONFIG, "what follows \"whsec_\" is not base64 of at most %d bytes", JR_SECRET_MAX);
 	}
 	if (secret->len < JR_SECRET_MIN) {
 		explicit_bzero(secret, sizeof(*secret));
@@ -103,11 +102,9 @@ check_file(int fd, const char *path, struct jr_err *err)
 	if (!S_ISREG(st.st_mode))
 		return jr_fail(err, JR_E_CONFIG, "%s is not a plain file", path);
 	if ((st.st_mode & (S_IRWXO | S_IWGRP)) != 0)
-		return jr_fail(
-		    err, JR_E_CONFIG, "%s is open to others: chmod o-rwx,g-w %s", path, path);
+		return jr_fail(err, JR_E_CONFIG, "%s is open to others: chmod o-rwx,g-w %s", path, path);
 	if (st.st_size > JR_SECRET_FILE_MAX)
-		return jr_fail(
-		    err, JR_E_CONFIG, "%s is larger than %d bytes", path, JR_SECRET_FILE_MAX);
+		return jr_fail(err, JR_E_CONFIG, "%s is larger than %d bytes", path, JR_SECRET_FILE_MAX);
 	return true;
 }
 
@@ -121,8 +118,7 @@ read_open(int fd, const char *path, struct jr_secret *secret, struct jr_err *err
 
 	if (!check_file(fd, path, err))
 		return false;
-	while (
-	    len < sizeof(bytes) - 1 && (got = read(fd, bytes + len, sizeof(bytes) - 1 - len)) > 0)
+	while (len < sizeof(bytes) - 1 && (got = read(fd, bytes + len, sizeof(bytes) - 1 - len)) > 0)
 		len += (size_t)got;
 	bytes[len] = '\0';
 	if (strlen(bytes) != len)
@@ -147,8 +143,7 @@ read_secret_file(const char *path, struct jr_secret *secret, struct jr_err *err)
 }
 
 static bool
-read_one(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
-    struct jr_http_target *http)
+read_one(const struct jr_reading *r, const struct jr_step *step, const json_t *value, struct jr_http_target *http)
 {
 	const char *text = json_string_value(value);
 	struct jr_err err = {.code = JR_E_CONFIG};
@@ -158,11 +153,9 @@ read_one(const struct jr_reading *r, const struct jr_step *step, const json_t *v
 	if (text == NULL || strncmp(text, FILE_PREFIX, sizeof(FILE_PREFIX) - 1) != 0 ||
 	    text[sizeof(FILE_PREFIX) - 1] == '\0')
 		return jr_refuse(r, step,
-		    "secret: expected \"file:PATH\" or a list of two of them: the secret itself "
-		    "stands in that file");
+		    "secret: expected \"file:PATH\" or a list of two of them: the secret itself stands in that file");
 	path = jr_settings_path(r->directory, text + sizeof(FILE_PREFIX) - 1);
-	ok = read_secret_file(path, &http->secrets[http->secret_count], &err) &&
-	     jr_perm_check_named(path, &err);
+	ok = read_secret_file(path, &http->secrets[http->secret_count], &err) && jr_perm_check_named(path, &err);
 	free(path);
 	if (!ok)
 		return jr_refuse(r, step, "secret: %s", err.msg);
@@ -180,8 +173,7 @@ jr_read_secret(const struct jr_reading *r, const struct jr_step *step, const jso
 	if (!json_is_array(value))
 		return read_one(r, step, value, http);
 	if (json_array_size(value) == 0 || json_array_size(value) > JR_SECRETS_MAX)
-		return jr_refuse(
-		    r, step, "secret: expected one or two files, not %zu", json_array_size(value));
+		return jr_refuse(r, step, "secret: expected one or two files, not %zu", json_array_size(value));
 	for (size_t i = 0; i < json_array_size(value); i++) {
 		const struct jr_step element = {.up = step, .index = i};
 

@@ -76,8 +76,7 @@ begins(const struct scan *s, const char *with)
 static bool
 is_word_start(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-	       ((unsigned char)c & 0x80) != 0;
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || ((unsigned char)c & 0x80) != 0;
 }
 
 static bool
@@ -320,8 +319,7 @@ take_word(struct scan *s)
 		s->first = s->word;
 		if (s->word == K_COPY)
 			return refuse(s, s->token,
-			    "COPY moves rows between client and server, and there is no client "
-			    "here: write INSERT or SELECT");
+			    "COPY moves rows between client and server, and there is no client here: write INSERT or SELECT");
 		if (problem_of_first(s->word) != NULL)
 			return refuse_transaction(s, problem_of_first(s->word));
 	}
@@ -387,7 +385,6 @@ jr_sql_scan(const char *text, size_t len, struct jr_err *err)
 	}
 	if (token != NOTHING)
 		return refuse(&s, s.token,
-		    "a second statement begins here, and a handler is one: put several into a "
-		    "function, a DO block or WITH");
+		    "a second statement begins here, and a handler is one: put several into a function, a DO block or WITH");
 	return true;
 }

@@ -35,13 +35,11 @@ struct standard {
 /* The contract. */
 static const struct standard exit_later[] = {{"75", ALWAYS}, {NULL, ALWAYS}};
 static const struct standard exit_give_up[] = {{"65", ALWAYS}, {NULL, ALWAYS}};
-static const struct standard http_later[] = {
-    {"429", ALWAYS}, {"503", IF_RETRY_AFTER}, {NULL, ALWAYS}};
+static const struct standard http_later[] = {{"429", ALWAYS}, {"503", IF_RETRY_AFTER}, {NULL, ALWAYS}};
 static const struct standard http_give_up[] = {
     {"400", ALWAYS}, {"410", ALWAYS}, {"413", ALWAYS}, {"422", ALWAYS}, {NULL, ALWAYS}};
-static const struct standard sql_later[] = {{"40", ALWAYS}, {"53", ALWAYS}, {"55P03", ALWAYS},
-    {"57P03", ALWAYS}, {"JR075", ALWAYS}, {"08", IF_NOT_SENT}, {"57P01", IF_NOT_SENT},
-    {NULL, ALWAYS}};
+static const struct standard sql_later[] = {{"40", ALWAYS}, {"53", ALWAYS}, {"55P03", ALWAYS}, {"57P03", ALWAYS},
+    {"JR075", ALWAYS}, {"08", IF_NOT_SENT}, {"57P01", IF_NOT_SENT}, {NULL, ALWAYS}};
 static const struct standard sql_give_up[] = {{"22", ALWAYS}, {"JR065", ALWAYS}, {NULL, ALWAYS}};
 
 /* How close a list comes to a code. More is closer. */
@@ -73,8 +71,7 @@ jr_rules_release(struct jr_rules *rules)
 static bool
 is_class_of(const char *item, const char *code)
 {
-	return strlen(item) == CLASS_LEN && strlen(code) == SQLSTATE_LEN &&
-	       strncmp(item, code, CLASS_LEN) == 0;
+	return strlen(item) == CLASS_LEN && strlen(code) == SQLSTATE_LEN && strncmp(item, code, CLASS_LEN) == 0;
 }
 
 static enum match
@@ -109,13 +106,12 @@ match_standard(const struct standard *list, const char *code, bool holds)
 }
 
 static enum jr_verdict
-look_up(const struct jr_rules *rules, const struct standard *later, const struct standard *give_up,
-    const char *code, bool holds)
+look_up(const struct jr_rules *rules, const struct standard *later, const struct standard *give_up, const char *code,
+    bool holds)
 {
-	enum match is_later =
-	    rules->later_set ? match_own(&rules->later, code) : match_standard(later, code, holds);
-	enum match is_give_up = rules->give_up_set ? match_own(&rules->give_up, code)
-						   : match_standard(give_up, code, holds);
+	enum match is_later = rules->later_set ? match_own(&rules->later, code) : match_standard(later, code, holds);
+	enum match is_give_up =
+	    rules->give_up_set ? match_own(&rules->give_up, code) : match_standard(give_up, code, holds);
 
 	if (is_later == NOT_AT_ALL && is_give_up == NOT_AT_ALL)
 		return JR_FAIL;
@@ -201,8 +197,7 @@ jr_code_of_exit(int status)
 	if (WIFEXITED(status))
 		return jr_xasprintf("exit:%d", WEXITSTATUS(status));
 	name = signal_name(WTERMSIG(status));
-	return name != NULL ? jr_xasprintf("signal:%s", name)
-			    : jr_xasprintf("signal:%d", WTERMSIG(status));
+	return name != NULL ? jr_xasprintf("signal:%s", name) : jr_xasprintf("signal:%d", WTERMSIG(status));
 }
 
 /* Caller frees. */

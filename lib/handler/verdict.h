@@ -38,12 +38,10 @@ void jr_rules_release(struct jr_rules *rules); /* leaves them zeroed */
 enum jr_verdict jr_verdict_of_exit(const struct jr_rules *rules, int status) JR_MUST;
 
 /* An HTTP status that is not what was expected (that is done, and not asked here). */
-enum jr_verdict jr_verdict_of_http(
-    const struct jr_rules *rules, int status, bool has_retry_after) JR_MUST;
+enum jr_verdict jr_verdict_of_http(const struct jr_rules *rules, int status, bool has_retry_after) JR_MUST;
 
 /* sent: the statement had been sent, so it may have run. An exact code of a list goes before a class. */
-enum jr_verdict jr_verdict_of_sqlstate(
-    const struct jr_rules *rules, const char *sqlstate, bool sent) JR_MUST;
+enum jr_verdict jr_verdict_of_sqlstate(const struct jr_rules *rules, const char *sqlstate, bool sent) JR_MUST;
 
 /* "done", "later", "give up", "fail". */
 const char *jr_verdict_word(enum jr_verdict verdict);

@@ -27,8 +27,8 @@ add_signature(struct jr_buf *out, const struct jr_secret *secret, const char *te
 	unsigned char digest[EVP_MAX_MD_SIZE];
 	unsigned char base64[BASE64_SIZE];
 	unsigned int digest_len = 0;
-	const unsigned char *made = HMAC(EVP_sha256(), secret->bytes, (int)secret->len,
-	    (const unsigned char *)text, len, digest, &digest_len);
+	const unsigned char *made =
+	    HMAC(EVP_sha256(), secret->bytes, (int)secret->len, (const unsigned char *)text, len, digest, &digest_len);
 
 	assert(made != NULL && digest_len == DIGEST_LEN);
 	(void)made;
@@ -39,8 +39,8 @@ add_signature(struct jr_buf *out, const struct jr_secret *secret, const char *te
 }
 
 char *
-jr_webhook_sign(const struct jr_secret *secrets, size_t count, const char *id, int64_t timestamp,
-    const char *body, size_t body_len)
+jr_webhook_sign(
+    const struct jr_secret *secrets, size_t count, const char *id, int64_t timestamp, const char *body, size_t body_len)
 {
 	struct jr_buf text, out;
 

@@ -12,8 +12,8 @@
  * The value of webhook-signature. `id` has no full stop (see jr_webhook_id), timestamp is Unix seconds, `body` the very
  * bytes that are sent. At least one secret. Caller frees.
  */
-char *jr_webhook_sign(const struct jr_secret *secrets, size_t count, const char *id,
-    int64_t timestamp, const char *body, size_t body_len) JR_MUST;
+char *jr_webhook_sign(const struct jr_secret *secrets, size_t count, const char *id, int64_t timestamp,
+    const char *body, size_t body_len) JR_MUST;
 
 /*
  * JOBRUN_KEY made fit for a header: visible ASCII stays, every other byte, "%" and, if `for_signature`, "." become %XX;

@@ -107,8 +107,7 @@ take_from_message(struct jr_err *err)
 	size_t at = sizeof(mark) - 1, digits = strspn(err->msg + at, "0123456789");
 	struct jr_err old = *err;
 
-	if (strncmp(err->msg, mark, at) != 0 || digits == 0 ||
-	    strncmp(err->msg + at + digits, ": ", 2) != 0)
+	if (strncmp(err->msg, mark, at) != 0 || digits == 0 || strncmp(err->msg + at + digits, ": ", 2) != 0)
 		return 0;
 	memmove(err->msg, old.msg + at + digits + 2, strlen(old.msg + at + digits + 2) + 1);
 	return number_at(old.msg + at);
@@ -184,8 +183,8 @@ drain(struct jr_copy *copy, struct jr_err *err)
 		int ready = poll(&fd, 1, PROGRESS_MS);
 
 		if (ready == 0)
-			return jr_fail(err, JR_E_TEMP,
-			    "the database did not take anything for %d s", PROGRESS_MS / 1000);
+			return jr_fail(
+			    err, JR_E_TEMP, "the database did not take anything for %d s", PROGRESS_MS / 1000);
 		if (ready < 0 && errno != EINTR)
 			return jr_fail(err, JR_E_BUG, "poll: %s", strerror(errno));
 		if (ready > 0 && (fd.revents & ~POLLOUT) != 0 && !listen_to(copy, err))
@@ -213,8 +212,7 @@ push(struct jr_copy *copy, struct jr_err *err)
 		if (!drain(copy, err))
 			return false;
 	}
-	if (copy->open &&
-	    (copy->heard || copy->part_rows >= PART_ROWS || copy->part_bytes >= PART_BYTES))
+	if (copy->open && (copy->heard || copy->part_rows >= PART_ROWS || copy->part_bytes >= PART_BYTES))
 		return end_part(copy, err);
 	return true;
 }
@@ -259,8 +257,7 @@ add_value(struct jr_buf *rows, const struct jr_copy_value *value)
 }
 
 bool
-jr_copy_row(
-    struct jr_copy *copy, const struct jr_copy_value *values, size_t count, struct jr_err *err)
+jr_copy_row(struct jr_copy *copy, const struct jr_copy_value *values, size_t count, struct jr_err *err)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (i > 0)

@@ -31,8 +31,7 @@ struct jr_copy *jr_copy_new(PGconn *conn, const char *sql, const char *relation)
 void jr_copy_free(struct jr_copy *copy); /* NULL is fine */
 
 /* Add a row. It is sent with others; that one of them was refused may be told by any later call. */
-bool jr_copy_row(struct jr_copy *copy, const struct jr_copy_value *values, size_t count,
-    struct jr_err *err) JR_MUST;
+bool jr_copy_row(struct jr_copy *copy, const struct jr_copy_value *values, size_t count, struct jr_err *err) JR_MUST;
 
 /* Wait, for as long as it takes, until fd can be read; meanwhile everything is sent, and the server is listened to. */
 bool jr_copy_wait(struct jr_copy *copy, int fd, struct jr_err *err) JR_MUST;

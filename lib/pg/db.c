@@ -131,8 +131,8 @@ open_patiently(struct jr_db *db, int64_t patience_ms, struct jr_err *err)
 
 		if (open_once(db, &last))
 			return true;
-		if (!jr_pg_is_temporary(&last) ||
-		    jr_clock_after(jr_clock_now_ms(), delay) > until || !pause_ms(db, delay, &last))
+		if (!jr_pg_is_temporary(&last) || jr_clock_after(jr_clock_now_ms(), delay) > until ||
+		    !pause_ms(db, delay, &last))
 			break;
 	}
 	*err = last;
@@ -202,12 +202,11 @@ jr_db_is_in_doubt(const struct jr_err *err)
 }
 
 static bool
-run_batch(struct jr_db *db, enum jr_batch_kind kind, const struct jr_statement *statements,
-    size_t count, PGresult **results, int64_t timeout_ms, struct jr_err *err)
+run_batch(struct jr_db *db, enum jr_batch_kind kind, const struct jr_statement *statements, size_t count,
+    PGresult **results, int64_t timeout_ms, struct jr_err *err)
 {
-	struct jr_lease times = {.deadline_ms = timeout_ms,
-	    .statement_ms = timeout_ms / 5 * 4,
-	    .lock_ms = timeout_ms / 5 * 2};
+	struct jr_lease times = {
+	    .deadline_ms = timeout_ms, .statement_ms = timeout_ms / 5 * 4, .lock_ms = timeout_ms / 5 * 2};
 	struct jr_batch *batch;
 
 	if (!jr_pg_is_open(db->pg))
@@ -226,8 +225,8 @@ run_batch(struct jr_db *db, enum jr_batch_kind kind, const struct jr_statement *
 }
 
 bool
-jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results,
-    int64_t timeout_ms, struct jr_err *err)
+jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results, int64_t timeout_ms,
+    struct jr_err *err)
 {
 	return run_batch(db, JR_BATCH_WHOLE, statements, count, results, timeout_ms, err);
 }
@@ -242,11 +241,10 @@ is_undone(struct jr_err *err)
 }
 
 bool
-jr_db_begin(struct jr_db *db, const struct jr_statement *statements, size_t count,
-    PGresult **results, int64_t timeout_ms, struct jr_err *err)
+jr_db_begin(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results,
+    int64_t timeout_ms, struct jr_err *err)
 {
-	return run_batch(db, JR_BATCH_OPENING, statements, count, results, timeout_ms, err) ||
-	       is_undone(err);
+	return run_batch(db, JR_BATCH_OPENING, statements, count, results, timeout_ms, err) || is_undone(err);
 }
 
 bool
@@ -262,8 +260,8 @@ jr_db_roll_back(struct jr_db *db, int64_t timeout_ms, struct jr_err *err)
 }
 
 PGresult *
-jr_db_query(struct jr_db *db, const char *sql, size_t count, const char *const *values,
-    int64_t timeout_ms, struct jr_err *err)
+jr_db_query(
+    struct jr_db *db, const char *sql, size_t count, const char *const *values, int64_t timeout_ms, struct jr_err *err)
 {
 	const struct jr_statement statement = {sql, count, values};
 	PGresult *result = NULL;
@@ -275,8 +273,7 @@ bool
 jr_db_need_schema(struct jr_db *db, struct jr_err *err)
 {
 	char min[24], max[24];
-	const char *values[] = {
-	    jr_pg_print_int(min, JR_SCHEMA_MIN), jr_pg_print_int(max, JR_SCHEMA_MAX)};
+	const char *values[] = {jr_pg_print_int(min, JR_SCHEMA_MIN), jr_pg_print_int(max, JR_SCHEMA_MAX)};
 	PGresult *result = jr_db_query(db, jr_sql_need, JR_COUNT(values), values, CONNECT_MS, err);
 
 	PQclear(result);

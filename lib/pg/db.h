@@ -27,8 +27,8 @@ void jr_db_close(struct jr_db *db); /* NULL is fine */
  * Run one statement in a transaction of its own, within timeout_ms. The result is the caller's (PQclear), NULL on
  * failure. A lost connection is JR_E_TEMP; see jr_db_is_in_doubt.
  */
-PGresult *jr_db_query(struct jr_db *db, const char *sql, size_t count, const char *const *values,
-    int64_t timeout_ms, struct jr_err *err) JR_MUST;
+PGresult *jr_db_query(struct jr_db *db, const char *sql, size_t count, const char *const *values, int64_t timeout_ms,
+    struct jr_err *err) JR_MUST;
 
 /* Is this the error of a transaction that may have been committed (SQLSTATE 08007)? */
 bool jr_db_is_in_doubt(const struct jr_err *err);
@@ -39,15 +39,15 @@ struct jr_statement {
 	size_t count;
 	const char *const *values;
 };
-bool jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t count,
-    PGresult **results, int64_t timeout_ms, struct jr_err *err) JR_MUST;
+bool jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results,
+    int64_t timeout_ms, struct jr_err *err) JR_MUST;
 
 /*
  * The same in a transaction that stays open, until one of the other two. A connection that is lost before jr_db_commit has
  * committed nothing; what that one lost may have been (jr_db_is_in_doubt).
  */
-bool jr_db_begin(struct jr_db *db, const struct jr_statement *statements, size_t count,
-    PGresult **results, int64_t timeout_ms, struct jr_err *err) JR_MUST;
+bool jr_db_begin(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results,
+    int64_t timeout_ms, struct jr_err *err) JR_MUST;
 bool jr_db_commit(struct jr_db *db, int64_t timeout_ms, struct jr_err *err) JR_MUST;
 bool jr_db_roll_back(struct jr_db *db, int64_t timeout_ms, struct jr_err *err) JR_MUST;
 

@@ -78,8 +78,8 @@ jr_migrate_free(struct jr_migrate *migrate)
 }
 
 static bool
-say(struct jr_migrate *migrate, const char *sql, size_t count, const char *const *values,
-    int64_t timeout_ms, struct jr_err *err)
+say(struct jr_migrate *migrate, const char *sql, size_t count, const char *const *values, int64_t timeout_ms,
+    struct jr_err *err)
 {
 	return jr_pg_say(migrate->conn, sql, count, values, timeout_ms, err);
 }
@@ -93,19 +93,16 @@ compare_one(const struct jr_migrate *migrate, int row, struct jr_err *err)
 
 	if (version > (int64_t)jr_migration_count)
 		return jr_fail(err, JR_E_CONFIG,
-		    "schema jobrun is at version %lld, newer than this jobrun knows (%zu): install "
-		    "a newer jobrun",
+		    "schema jobrun is at version %lld, newer than this jobrun knows (%zu): install a newer jobrun",
 		    (long long)version, jr_migration_count);
 	if (version < 1)
-		return jr_fail(err, JR_E_CONFIG,
-		    "schema_migrations has a version %lld, which never was", (long long)version);
+		return jr_fail(
+		    err, JR_E_CONFIG, "schema_migrations has a version %lld, which never was", (long long)version);
 	mine = &jr_migrations[version - 1];
 	if (strcmp(mine->checksum, checksum) == 0)
 		return true;
 	return jr_fail(err, JR_E_CONFIG,
-	    "migration %04d %s was applied with another text (checksum %.12s, here %.12s): is this "
-	    "the jobrun that "
-	    "made the schema?",
+	    "migration %04d %s was applied with another text (checksum %.12s, here %.12s): is this the jobrun that made the schema?",
 	    mine->version, mine->name, checksum, mine->checksum);
 }
 
@@ -122,8 +119,7 @@ jr_migrate_look(struct jr_migrate *migrate, struct jr_err *err)
 		return false;
 	if (!there)
 		return true;
-	migrate->applied =
-	    jr_pg_ask(migrate->conn, jr_sql_migrate_applied, 0, NULL, ANSWER_MS, err);
+	migrate->applied = jr_pg_ask(migrate->conn, jr_sql_migrate_applied, 0, NULL, ANSWER_MS, err);
 	if (migrate->applied == NULL)
 		return false;
 	for (int row = PQntuples(migrate->applied) - 1; row >= 0; row--) {
@@ -163,8 +159,7 @@ static bool
 set_times(struct jr_migrate *migrate, int64_t lock_ms, int64_t statement_ms, struct jr_err *err)
 {
 	char lock[24], statement[24];
-	const char *values[] = {
-	    jr_pg_print_int(lock, lock_ms), jr_pg_print_int(statement, statement_ms)};
+	const char *values[] = {jr_pg_print_int(lock, lock_ms), jr_pg_print_int(statement, statement_ms)};
 
 	return say(migrate, jr_sql_settings, JR_COUNT(values), values, ANSWER_MS, err);
 }
@@ -173,20 +168,16 @@ set_times(struct jr_migrate *migrate, int64_t lock_ms, int64_t statement_ms, str
 static bool
 begin_turn(struct jr_migrate *migrate, struct jr_err *err)
 {
-	return say(migrate, jr_sql_begin, 0, NULL, ANSWER_MS, err) &&
-	       set_times(migrate, TURN_MS, TURN_MS, err) &&
+	return say(migrate, jr_sql_begin, 0, NULL, ANSWER_MS, err) && set_times(migrate, TURN_MS, TURN_MS, err) &&
 	       say(migrate, jr_sql_migrate_lock, 0, NULL, TURN_MS + ANSWER_MS, err) &&
-	       set_times(migrate, migrate->lock_timeout_ms, SCRIPT_MS, err) &&
-	       jr_migrate_look(migrate, err);
+	       set_times(migrate, migrate->lock_timeout_ms, SCRIPT_MS, err) && jr_migrate_look(migrate, err);
 }
 
 static bool
-apply_once(struct jr_migrate *migrate, const struct jr_migration *migration, bool *done,
-    struct jr_err *err)
+apply_once(struct jr_migrate *migrate, const struct jr_migration *migration, bool *done, struct jr_err *err)
 {
 	char version[24];
-	const char *row[] = {
-	    jr_pg_print_int(version, migration->version), migration->name, migration->checksum};
+	const char *row[] = {jr_pg_print_int(version, migration->version), migration->name, migration->checksum};
 
 	*done = false;
 	jr_buf_clear(&migrate->warnings);
@@ -198,8 +189,7 @@ apply_once(struct jr_migrate *migrate, const struct jr_migration *migration, boo
 		return false;
 	if (!say(migrate, migration->sql, 0, NULL, SCRIPT_MS, err) ||
 	    !say(migrate, jr_sql_migrate_record, JR_COUNT(row), row, ANSWER_MS, err) ||
-	    (migration->version >= GRANTS_SINCE &&
-		!say(migrate, jr_sql_apply_grants, 0, NULL, SCRIPT_MS, err))) {
+	    (migration->version >= GRANTS_SINCE && !say(migrate, jr_sql_apply_grants, 0, NULL, SCRIPT_MS, err))) {
 		char *what = jr_xasprintf("migration %04d %s", migration->version, migration->name);
 
 		jr_fail_in(err, what);
@@ -214,23 +204,19 @@ apply_once(struct jr_migrate *migrate, const struct jr_migration *migration, boo
 static void
 add_grant(const struct jr_migrate *migrate, struct jr_err *err)
 {
-	char *db =
-	    PQescapeIdentifier(migrate->conn, PQdb(migrate->conn), strlen(PQdb(migrate->conn)));
-	char *role =
-	    PQescapeIdentifier(migrate->conn, PQuser(migrate->conn), strlen(PQuser(migrate->conn)));
+	char *db = PQescapeIdentifier(migrate->conn, PQdb(migrate->conn), strlen(PQdb(migrate->conn)));
+	char *role = PQescapeIdentifier(migrate->conn, PQuser(migrate->conn), strlen(PQuser(migrate->conn)));
 	struct jr_err old = *err;
 
 	if (db != NULL && role != NULL)
-		jr_fail(err, JR_E_PERM,
-		    "%s; let the owner of the database type: GRANT CREATE ON DATABASE %s TO %s;",
+		jr_fail(err, JR_E_PERM, "%s; let the owner of the database type: GRANT CREATE ON DATABASE %s TO %s;",
 		    old.msg, db, role);
 	PQfreemem(db);
 	PQfreemem(role);
 }
 
 bool
-jr_migrate_apply(struct jr_migrate *migrate, const struct jr_migration *migration, bool *done,
-    struct jr_err *err)
+jr_migrate_apply(struct jr_migrate *migrate, const struct jr_migration *migration, bool *done, struct jr_err *err)
 {
 	for (int64_t n = 1;; n++) {
 		struct jr_err unused;

@@ -17,8 +17,7 @@
 struct jr_migrate;
 
 /* Takes the connection of db, also on failure. NULL on failure. */
-struct jr_migrate *jr_migrate_new(
-    struct jr_db *db, int64_t lock_timeout_ms, struct jr_err *err) JR_MUST;
+struct jr_migrate *jr_migrate_new(struct jr_db *db, int64_t lock_timeout_ms, struct jr_err *err) JR_MUST;
 void jr_migrate_free(struct jr_migrate *migrate); /* NULL is fine */
 
 /*
@@ -32,8 +31,8 @@ int jr_migrate_version(const struct jr_migrate *migrate);
 const char *jr_migrate_applied_at(const struct jr_migrate *migrate, int version);
 
 /* Apply one migration, in its own transaction. *done is false when somebody else did it meanwhile. */
-bool jr_migrate_apply(struct jr_migrate *migrate, const struct jr_migration *migration, bool *done,
-    struct jr_err *err) JR_MUST;
+bool jr_migrate_apply(
+    struct jr_migrate *migrate, const struct jr_migration *migration, bool *done, struct jr_err *err) JR_MUST;
 
 /* What the one applied last had to change in the data it found: lines, each with its newline; borrowed. */
 const char *jr_migrate_warnings(const struct jr_migrate *migrate);

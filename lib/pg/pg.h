@@ -56,8 +56,7 @@ enum jr_batch_kind {
  * A new batch. `times` gives statement_timeout, lock_timeout and the deadline (JR_NEVER: none). fn is called exactly once, from the loop,
  * also when the connection is lost; never from inside jr_pg_submit.
  */
-struct jr_batch *jr_batch_new(
-    enum jr_batch_kind kind, const struct jr_lease *times, jr_reply_fn *fn, void *ctx);
+struct jr_batch *jr_batch_new(enum jr_batch_kind kind, const struct jr_lease *times, jr_reply_fn *fn, void *ctx);
 
 /*
  * The transaction begins with BEGIN alone, READ COMMITTED, and has the settings of the session: for statements of
@@ -75,8 +74,7 @@ void jr_batch_add(struct jr_batch *batch, const char *sql, size_t count, const c
  * lost. COPY, which cannot be answered here, ends the same way with 0A000.
  */
 #define JR_ROWS_BYTES ((size_t)4 * 1048576)
-void jr_batch_add_foreign(
-    struct jr_batch *batch, const char *sql, const char *payload, size_t rows);
+void jr_batch_add_foreign(struct jr_batch *batch, const char *sql, const char *payload, size_t rows);
 
 void jr_batch_free(struct jr_batch *batch); /* only one that was not submitted; NULL is fine */
 
@@ -94,8 +92,7 @@ struct jr_pg_events {
 };
 
 /* conninfo: a conninfo string, URI or database name, NULL for libpq's own defaults. Copied. */
-struct jr_pg *jr_pg_new(
-    struct jr_loop *loop, const char *conninfo, const struct jr_pg_events *events);
+struct jr_pg *jr_pg_new(struct jr_loop *loop, const char *conninfo, const struct jr_pg_events *events);
 void jr_pg_free(struct jr_pg *pg); /* closes; replies that are still owed are not given */
 
 /*
@@ -115,8 +112,7 @@ struct jr_pg_address;
 void jr_pg_set_address(struct jr_pg *pg, const struct jr_pg_address *address);
 void jr_pg_get_address(const struct jr_pg *pg, struct jr_pg_address *address);
 
-bool jr_pg_is_in_transaction(
-    const struct jr_pg *pg); /* after an opening batch: does its transaction still stand? */
+bool jr_pg_is_in_transaction(const struct jr_pg *pg); /* after an opening batch: does its transaction still stand? */
 bool jr_pg_is_open(const struct jr_pg *pg);
 bool jr_pg_has_answered(const struct jr_pg *pg); /* any batch since the last jr_pg_open */
 bool jr_pg_is_idle(const struct jr_pg *pg);      /* open, and nothing on the wire or waiting */

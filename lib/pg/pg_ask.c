@@ -13,8 +13,7 @@
 static bool
 wait_for_socket(PGconn *conn, int left, int64_t deadline_ms, struct jr_err *err)
 {
-	struct pollfd fd = {
-	    .fd = PQsocket(conn), .events = (short)(POLLIN | (left > 0 ? POLLOUT : 0))};
+	struct pollfd fd = {.fd = PQsocket(conn), .events = (short)(POLLIN | (left > 0 ? POLLOUT : 0))};
 	int64_t rest = deadline_ms - jr_clock_now_ms();
 	int ready = rest <= 0 ? 0 : poll(&fd, 1, (int)rest);
 
@@ -79,12 +78,11 @@ jr_pg_answer(PGconn *conn, int64_t timeout_ms, struct jr_err *err)
 }
 
 PGresult *
-jr_pg_ask(PGconn *conn, const char *sql, size_t count, const char *const *values,
-    int64_t timeout_ms, struct jr_err *err)
+jr_pg_ask(
+    PGconn *conn, const char *sql, size_t count, const char *const *values, int64_t timeout_ms, struct jr_err *err)
 {
-	int sent = values == NULL
-		       ? PQsendQuery(conn, sql)
-		       : PQsendQueryParams(conn, sql, (int)count, NULL, values, NULL, NULL, 0);
+	int sent = values == NULL ? PQsendQuery(conn, sql)
+				  : PQsendQueryParams(conn, sql, (int)count, NULL, values, NULL, NULL, 0);
 	PGresult *result;
 
 	if (sent != 1) {
@@ -100,8 +98,8 @@ jr_pg_ask(PGconn *conn, const char *sql, size_t count, const char *const *values
 }
 
 bool
-jr_pg_say(PGconn *conn, const char *sql, size_t count, const char *const *values,
-    int64_t timeout_ms, struct jr_err *err)
+jr_pg_say(
+    PGconn *conn, const char *sql, size_t count, const char *const *values, int64_t timeout_ms, struct jr_err *err)
 {
 	PGresult *result = jr_pg_ask(conn, sql, count, values, timeout_ms, err);
 

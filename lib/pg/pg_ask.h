@@ -13,12 +13,12 @@
  * Send it and take the answer, which is the caller's (PQclear); NULL on failure. `values` of NULL: a script, sent as it
  * is, of which the last answer counts; or a COPY, whose answer is PGRES_COPY_IN and after which rows are due.
  */
-PGresult *jr_pg_ask(PGconn *conn, const char *sql, size_t count, const char *const *values,
-    int64_t timeout_ms, struct jr_err *err) JR_MUST;
+PGresult *jr_pg_ask(PGconn *conn, const char *sql, size_t count, const char *const *values, int64_t timeout_ms,
+    struct jr_err *err) JR_MUST;
 
 /* The same, when there is nothing to read in the answer. */
-bool jr_pg_say(PGconn *conn, const char *sql, size_t count, const char *const *values,
-    int64_t timeout_ms, struct jr_err *err) JR_MUST;
+bool jr_pg_say(PGconn *conn, const char *sql, size_t count, const char *const *values, int64_t timeout_ms,
+    struct jr_err *err) JR_MUST;
 
 /*
  * The answer to what has been sent already: the first error of the server's, which may be looked at, else the last

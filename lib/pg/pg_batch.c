@@ -14,13 +14,11 @@
 #define JSONB_OID 3802 /* of pg_type: fixed since there is jsonb */
 
 void
-jr_batch_add_statement(
-    struct jr_batch *batch, const char *sql, size_t count, const char *const *values)
+jr_batch_add_statement(struct jr_batch *batch, const char *sql, size_t count, const char *const *values)
 {
 	struct jr_batch_statement *s;
 
-	batch->statements =
-	    jr_xrealloc(batch->statements, batch->count + 1, sizeof(*batch->statements));
+	batch->statements = jr_xrealloc(batch->statements, batch->count + 1, sizeof(*batch->statements));
 	s = &batch->statements[batch->count++];
 	*s = (struct jr_batch_statement){.sql = sql, .count = count};
 	s->values = count > 0 ? jr_xcalloc(count, sizeof(char *)) : NULL;
@@ -102,8 +100,7 @@ jr_batch_add_foreign(struct jr_batch *batch, const char *sql, const char *payloa
 void
 jr_batch_reply(struct jr_batch *batch, enum jr_pg_end end, const struct jr_err *err)
 {
-	struct jr_reply reply = {
-	    .end = end, .sent_ms = batch->sent_ms, .failed_at = batch->failed_at};
+	struct jr_reply reply = {.end = end, .sent_ms = batch->sent_ms, .failed_at = batch->failed_at};
 
 	reply.result_count = batch->owned;
 	if (end == JR_PG_DONE)

@@ -38,8 +38,7 @@ struct jr_batch {
 };
 
 /* One that is not the owner's. */
-void jr_batch_add_statement(
-    struct jr_batch *batch, const char *sql, size_t count, const char *const *values);
+void jr_batch_add_statement(struct jr_batch *batch, const char *sql, size_t count, const char *const *values);
 
 /* Hand everything to libpq, Sync included. false: the connection is broken. */
 bool jr_batch_send(struct jr_batch *batch, PGconn *conn) JR_MUST;
@@ -50,7 +49,7 @@ bool jr_batch_send(struct jr_batch *batch, PGconn *conn) JR_MUST;
 bool jr_batch_take(struct jr_batch *batch, PGresult *result) JR_MUST;
 bool jr_batch_has_foreign(const struct jr_batch *batch); /* a statement of a user's is in it... */
 bool jr_batch_is_foreign(const struct jr_batch *batch);  /* ...and its answer is awaited */
-void jr_batch_refuse_rows(struct jr_batch *batch); /* too much of it came: as with false above */
+void jr_batch_refuse_rows(struct jr_batch *batch);       /* too much of it came: as with false above */
 
 /* The end mark of a result came (false: there was no result to end). */
 bool jr_batch_end_answer(struct jr_batch *batch, PGconn *conn);

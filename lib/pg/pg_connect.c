@@ -38,8 +38,7 @@ void
 jr_pg_address_of(const PGconn *conn, struct jr_pg_address *address)
 {
 	const char *host = PQhost(conn), *numeric = PQhostaddr(conn), *port = PQport(conn);
-	bool known =
-	    host != NULL && numeric != NULL && port != NULL && *numeric != '\0' && *host != '/';
+	bool known = host != NULL && numeric != NULL && port != NULL && *numeric != '\0' && *host != '/';
 
 	if (!known || !copy(address->host, sizeof(address->host), host) ||
 	    !copy(address->address, sizeof(address->address), numeric) ||
@@ -51,8 +50,7 @@ jr_pg_address_of(const PGconn *conn, struct jr_pg_address *address)
 static bool
 is_conninfo(const char *s)
 {
-	return strchr(s, '=') != NULL || strncmp(s, "postgresql://", 13) == 0 ||
-	       strncmp(s, "postgres://", 11) == 0;
+	return strchr(s, '=') != NULL || strncmp(s, "postgresql://", 13) == 0 || strncmp(s, "postgres://", 11) == 0;
 }
 
 static bool
@@ -109,8 +107,7 @@ jr_pg_connect_ms(PGconn *conn, int64_t otherwise_ms)
 	int64_t ms = otherwise_ms;
 
 	for (const PQconninfoOption *o = options; o != NULL && o->keyword != NULL; o++) {
-		if (strcmp(o->keyword, "connect_timeout") == 0 && o->val != NULL &&
-		    strtol(o->val, NULL, 10) > 0)
+		if (strcmp(o->keyword, "connect_timeout") == 0 && o->val != NULL && strtol(o->val, NULL, 10) > 0)
 			ms = strtol(o->val, NULL, 10) * 1000;
 	}
 	PQconninfoFree(options);

@@ -113,8 +113,8 @@ jr_pg_statement_error(const PGresult *result, struct jr_err *err)
 
 	if (primary == NULL)
 		primary = PQresultErrorMessage(result);
-	jr_fail(err, JR_E_TEMP, "%s%s%s%s%s", primary, detail == NULL ? "" : ": ",
-	    detail == NULL ? "" : detail, hint == NULL ? "" : "; ", hint == NULL ? "" : hint);
+	jr_fail(err, JR_E_TEMP, "%s%s%s%s%s", primary, detail == NULL ? "" : ": ", detail == NULL ? "" : detail,
+	    hint == NULL ? "" : "; ", hint == NULL ? "" : hint);
 	add_context(result, err);
 	if (state != NULL)
 		set_sqlstate(err, state, strlen(state));
@@ -136,8 +136,7 @@ add_grant(struct jr_err *err)
 {
 	struct jr_err old = *err;
 
-	jr_fail(
-	    err, old.code, "%s; for what a role can be given see 'jobrun grant --help'", old.msg);
+	jr_fail(err, old.code, "%s; for what a role can be given see 'jobrun grant --help'", old.msg);
 	set_sqlstate(err, old.sqlstate, strlen(old.sqlstate));
 }
 
@@ -152,8 +151,7 @@ jr_pg_result_error(const PGresult *result, struct jr_err *err)
 		add_grant(err);
 	if (is_missing_schema(err->sqlstate))
 		jr_fail(err, JR_E_CONFIG,
-		    "the schema jobrun is missing or incomplete in this database (%s): type "
-		    "'jobrun migrate'",
+		    "the schema jobrun is missing or incomplete in this database (%s): type 'jobrun migrate'",
 		    primary == NULL ? err->sqlstate : primary);
 }
 
@@ -210,8 +208,8 @@ jr_pg_conn_error(const PGconn *conn, const char *what, struct jr_err *err)
 	if (len > 800)
 		len = 800;
 	if (state != NULL && state + 7 <= text + len)
-		jr_fail(err, JR_E_TEMP, "%.*s%.*s", (int)(state - text), text,
-		    (int)(text + len - (state + 7)), state + 7);
+		jr_fail(
+		    err, JR_E_TEMP, "%.*s%.*s", (int)(state - text), text, (int)(text + len - (state + 7)), state + 7);
 	else
 		jr_fail(err, JR_E_TEMP, "%.*s", (int)len, text);
 	if (state != NULL)

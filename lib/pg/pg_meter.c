@@ -77,14 +77,12 @@ move(struct flow *flow)
 
 /* Each side is read when there is room for what it says, and written to when something waits for it. */
 static void
-watch(
-    struct jr_pg_meter *meter, struct jr_watch *side, const struct flow *in, const struct flow *out)
+watch(struct jr_pg_meter *meter, struct jr_watch *side, const struct flow *in, const struct flow *out)
 {
 	bool reads = in->len == 0 && !in->ended, writes = out->len > 0 && !out->ended;
 
 	if (reads || writes)
-		jr_watch_set(meter->loop, side, in->from,
-		    (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0)));
+		jr_watch_set(meter->loop, side, in->from, (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0)));
 	else
 		jr_watch_remove(side);
 }

@@ -12,8 +12,7 @@
 #include "pg/pg.h"
 
 #define FIELD_BYTES 16 /* what a field costs besides its text */
-#define SLACK                                                                                      \
-	65536 /* of the protocol, and of a message that is counted from the middle of a read */
+#define SLACK 65536    /* of the protocol, and of a message that is counted from the middle of a read */
 
 static size_t
 row_bytes(const PGresult *result)
@@ -42,8 +41,7 @@ bool
 jr_pg_rows_take(struct jr_pg_rows *rows, PGresult *row)
 {
 	size_t bytes = row_bytes(row);
-	bool keep =
-	    rows->kept == NULL ? rows->wanted > 0 : (size_t)PQntuples(rows->kept) < rows->wanted;
+	bool keep = rows->kept == NULL ? rows->wanted > 0 : (size_t)PQntuples(rows->kept) < rows->wanted;
 
 	rows->arrived = 0;
 	if (keep)

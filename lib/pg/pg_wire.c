@@ -27,8 +27,7 @@ flush(struct jr_pg *pg)
 		jr_pg_break(pg, "could not send to the database");
 		return false;
 	}
-	jr_watch_set(
-	    pg->loop, &pg->watch, PQsocket(pg->conn), (short)(POLLIN | (left > 0 ? POLLOUT : 0)));
+	jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), (short)(POLLIN | (left > 0 ? POLLOUT : 0)));
 	return true;
 }
 
@@ -36,8 +35,7 @@ flush(struct jr_pg *pg)
 static bool
 is_orphan(const struct jr_pg *pg, const struct jr_batch *batch)
 {
-	return (batch->kind == JR_BATCH_CLOSING || batch->kind == JR_BATCH_DROPPING) &&
-	       !jr_pg_is_in_transaction(pg);
+	return (batch->kind == JR_BATCH_CLOSING || batch->kind == JR_BATCH_DROPPING) && !jr_pg_is_in_transaction(pg);
 }
 
 /* Without it (no descriptors) reading is bounded less well; that is no reason not to work. */
@@ -66,8 +64,7 @@ jr_pg_send_next(struct jr_pg *pg)
 {
 	struct jr_batch *batch = pg->head;
 
-	if (pg->state != JR_PG_OPEN || pg->wire != NULL || batch == NULL ||
-	    pg->broken.at_ms != JR_NEVER)
+	if (pg->state != JR_PG_OPEN || pg->wire != NULL || batch == NULL || pg->broken.at_ms != JR_NEVER)
 		return;
 	pg->head = batch->next;
 	if (pg->head == NULL)

@@ -75,8 +75,7 @@ is_held_up(const struct jr_child *child)
 static void
 finish(struct jr_child *child)
 {
-	struct jr_child_end end = {
-	    .status = child->status, .usage = child->usage, .output = &child->output};
+	struct jr_child_end end = {.status = child->status, .usage = child->usage, .output = &child->output};
 
 	if (child->usage.ru_maxrss > child->start_rss_kb + RSS_SLACK_KB)
 		end.max_rss_kb = child->usage.ru_maxrss;
@@ -168,8 +167,7 @@ on_exit_of_leader(void *ctx, short revents)
 	if (is_output_over(child))
 		leave(child);
 	else
-		set_timer(
-		    child, JR_DRAIN_MS); /* somebody else has the pipe, or there is much in it */
+		set_timer(child, JR_DRAIN_MS); /* somebody else has the pipe, or there is much in it */
 }
 
 /* What was printed waits for our reader, however long that takes; but nobody adds to it. */
@@ -208,14 +206,11 @@ on_timer(void *ctx)
 static void
 init_relays(struct jr_child *child, const struct jr_child_spec *spec)
 {
-	enum jr_relay_kind kind = spec->as_is  ? JR_RELAY_WHOLE
-				  : spec->echo ? JR_RELAY_COPY
-					       : JR_RELAY_KEEP;
+	enum jr_relay_kind kind = spec->as_is ? JR_RELAY_WHOLE : spec->echo ? JR_RELAY_COPY : JR_RELAY_KEEP;
 
-	jr_relay_init(&child->relays[0], &child->output, kind,
-	    spec->as_is ? STDOUT_FILENO : STDERR_FILENO, on_output_over, child);
-	jr_relay_init(
-	    &child->relays[1], &child->output, kind, STDERR_FILENO, on_output_over, child);
+	jr_relay_init(&child->relays[0], &child->output, kind, spec->as_is ? STDOUT_FILENO : STDERR_FILENO,
+	    on_output_over, child);
+	jr_relay_init(&child->relays[1], &child->output, kind, STDERR_FILENO, on_output_over, child);
 }
 
 struct jr_child *

@@ -39,30 +39,28 @@ struct jr_child_spec {
 	const char *cwd;   /* NULL: stays */
 	const char *input; /* borrowed until `ended` */
 	size_t input_len;
-	int64_t deadline_ms; /* of the lease: when the watchdog kills the group by itself */
+	int64_t deadline_ms;            /* of the lease: when the watchdog kills the group by itself */
 	const struct jr_limits *limits; /* borrowed during start; NULL: none */
-	bool echo;  /* what it prints is also copied to descriptor 2 as it comes (run --job) */
-	bool as_is; /* see above; no input, cwd and echo */
+	bool echo;                      /* what it prints is also copied to descriptor 2 as it comes (run --job) */
+	bool as_is;                     /* see above; no input, cwd and echo */
 };
 
 struct jr_child_end {
 	int status; /* as wait4 gives it */
 	struct rusage usage;
-	int64_t
-	    max_rss_kb; /* its own; 0: not known, since it was no more than ours when it was started */
+	int64_t max_rss_kb; /* its own; 0: not known, since it was no more than ours when it was started */
 	const struct jr_capture *output;
 };
 
 typedef void jr_child_fn(void *ctx, const struct jr_child_end *end);
 
 /* NULL on failure: *err then names the step and the errno ("cannot start /x/y: Exec format error"). */
-struct jr_child *jr_child_start(struct jr_loop *loop, struct jr_watchdog *watchdog,
-    const struct jr_child_spec *spec, jr_child_fn *ended, void *ctx, struct jr_err *err) JR_MUST;
+struct jr_child *jr_child_start(struct jr_loop *loop, struct jr_watchdog *watchdog, const struct jr_child_spec *spec,
+    jr_child_fn *ended, void *ctx, struct jr_err *err) JR_MUST;
 
-void jr_child_signal(struct jr_child *child,
-    int signo); /* to the whole group; KILL also sticks: it is repeated until gone */
-void jr_child_deadline(
-    struct jr_child *child, int64_t deadline_ms); /* a heartbeat was answered: tells the watchdog */
+void jr_child_signal(
+    struct jr_child *child, int signo); /* to the whole group; KILL also sticks: it is repeated until gone */
+void jr_child_deadline(struct jr_child *child, int64_t deadline_ms); /* a heartbeat was answered: tells the watchdog */
 int64_t jr_child_pid(const struct jr_child *child);
 const struct jr_capture *jr_child_output(const struct jr_child *child);
 

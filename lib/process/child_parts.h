@@ -15,8 +15,8 @@
 enum jr_child_stage {
 	JR_CHILD_RUNNING,  /* the leader lives */
 	JR_CHILD_DRAINING, /* it has ended and is a zombie; its last output is read */
-	JR_CHILD_LEAVING, /* killed and reaped; members of the group may still be on their way out */
-	JR_CHILD_GONE     /* `ended` has been called */
+	JR_CHILD_LEAVING,  /* killed and reaped; members of the group may still be on their way out */
+	JR_CHILD_GONE      /* `ended` has been called */
 };
 
 struct jr_child {

@@ -29,8 +29,7 @@ watch(struct jr_child *child, struct pipes *pipes)
 {
 	int pidfd;
 
-	if ((pipes->in[1] >= 0 && !jr_fd_set_nonblocking(pipes->in[1])) ||
-	    !jr_fd_set_nonblocking(pipes->out[0]) ||
+	if ((pipes->in[1] >= 0 && !jr_fd_set_nonblocking(pipes->in[1])) || !jr_fd_set_nonblocking(pipes->out[0]) ||
 	    (pipes->err[0] >= 0 && !jr_fd_set_nonblocking(pipes->err[0])))
 		return false;
 	pidfd = jr_fd_of_process(child->pid);
@@ -48,8 +47,7 @@ watch(struct jr_child *child, struct pipes *pipes)
 }
 
 static bool
-start(struct jr_child *child, const struct jr_child_spec *spec, struct pipes *pipes,
-    struct jr_err *err)
+start(struct jr_child *child, const struct jr_child_spec *spec, struct pipes *pipes, struct jr_err *err)
 {
 	struct jr_spawn spawn = {.path = spec->path,
 	    .argv = spec->argv,
@@ -92,8 +90,7 @@ start_on_pipes(struct jr_child *child, const struct jr_child_spec *spec, struct 
 	if (open_pipes(&pipes, spec->as_is))
 		started = start(child, spec, &pipes, err);
 	else
-		jr_fail(
-		    err, JR_E_TEMP, "could not start %s: pipe: %s", spec->path, strerror(errno));
+		jr_fail(err, JR_E_TEMP, "could not start %s: pipe: %s", spec->path, strerror(errno));
 	jr_fd_close(pipes.in[0]);
 	jr_fd_close(pipes.out[1]);
 	jr_fd_close(pipes.err[1]);
@@ -106,8 +103,8 @@ start_on_pipes(struct jr_child *child, const struct jr_child_spec *spec, struct 
 }
 
 struct jr_child *
-jr_child_start(struct jr_loop *loop, struct jr_watchdog *watchdog, const struct jr_child_spec *spec,
-    jr_child_fn *ended, void *ctx, struct jr_err *err)
+jr_child_start(struct jr_loop *loop, struct jr_watchdog *watchdog, const struct jr_child_spec *spec, jr_child_fn *ended,
+    void *ctx, struct jr_err *err)
 {
 	struct jr_child *child;
 	struct rusage own;

@@ -57,8 +57,7 @@ somebody_runs_in(int64_t group)
 	bool found = proc == NULL;
 
 	while (!found && (entry = readdir(proc)) != NULL)
-		found = isdigit((unsigned char)entry->d_name[0]) &&
-			process_runs_in(entry->d_name, group);
+		found = isdigit((unsigned char)entry->d_name[0]) && process_runs_in(entry->d_name, group);
 	if (proc != NULL)
 		(void)closedir(proc);
 	return found;

@@ -43,12 +43,10 @@ check(const char *path, const struct stat *st, bool may_be_sticky, struct jr_err
 	bool is_open = !is_link && (st->st_mode & (S_IWGRP | S_IWOTH)) != 0;
 
 	if (st->st_uid != 0 && st->st_uid != me)
-		return jr_fail(err, JR_E_CONFIG,
-		    "cannot trust %s: it is owned by user %lu: chown %s%lu %s", path,
+		return jr_fail(err, JR_E_CONFIG, "cannot trust %s: it is owned by user %lu: chown %s%lu %s", path,
 		    (unsigned long)st->st_uid, is_link ? "-h " : "", (unsigned long)me, path);
 	if (is_open && !(may_be_sticky && (st->st_mode & S_ISVTX) != 0))
-		return jr_fail(err, JR_E_CONFIG,
-		    "cannot trust %s: %s can write to it: chmod go-w %s", path,
+		return jr_fail(err, JR_E_CONFIG, "cannot trust %s: %s can write to it: chmod go-w %s", path,
 		    (st->st_mode & S_IWOTH) != 0 ? "everybody" : "its group", path);
 	return true;
 }
@@ -140,8 +138,7 @@ step(struct walk *walk, const char *name, struct stat *st, struct jr_err *err)
 	if (name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'))) {
 		if (name[1] == '.')
 			ascend(walk);
-		return look(walk, st,
-		    err); /* again: it may be the last now, for which the rule is stricter */
+		return look(walk, st, err); /* again: it may be the last now, for which the rule is stricter */
 	}
 	if (!descend(walk, name))
 		return fail_long(walk->at, err);
@@ -161,9 +158,8 @@ walk_to(const char *path, bool strict, struct stat *st, struct jr_err *err)
 
 	if (path[0] != '/' || len >= sizeof(walk->rest)) {
 		free(walk);
-		return path[0] == '/'
-			   ? fail_long(path, err)
-			   : jr_fail(err, JR_E_BUG, "cannot check %s: not an absolute path", path);
+		return path[0] == '/' ? fail_long(path, err)
+				      : jr_fail(err, JR_E_BUG, "cannot check %s: not an absolute path", path);
 	}
 	memcpy(walk->rest, path, len + 1);
 	walk->strict = strict;
@@ -171,8 +167,7 @@ walk_to(const char *path, bool strict, struct stat *st, struct jr_err *err)
 	while (trusted && next_name(walk, name))
 		trusted = step(walk, name, st, err);
 	if (trusted && !is_last(walk))
-		trusted =
-		    jr_fail(err, JR_E_CONFIG, "cannot use %s: %s", path, strerror(ENAMETOOLONG));
+		trusted = jr_fail(err, JR_E_CONFIG, "cannot use %s: %s", path, strerror(ENAMETOOLONG));
 	free(walk);
 	return trusted;
 }
@@ -205,8 +200,7 @@ bool
 jr_perm_check_data(const char *path, struct jr_err *err)
 {
 	const char *slash = strrchr(path, '/');
-	char *directory =
-	    jr_xmemdup0(path, slash != NULL && slash > path ? (size_t)(slash - path) : 1);
+	char *directory = jr_xmemdup0(path, slash != NULL && slash > path ? (size_t)(slash - path) : 1);
 	bool trusted = jr_perm_check_directory(directory, err);
 
 	free(directory);
@@ -219,7 +213,6 @@ jr_perm_check_file(const char *path, struct jr_err *err)
 	if (!jr_perm_check_data(path, err))
 		return false;
 	if (faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0)
-		return jr_fail(err, JR_E_CONFIG, "cannot execute %s: %s: chmod +x %s", path,
-		    strerror(errno), path);
+		return jr_fail(err, JR_E_CONFIG, "cannot execute %s: %s: chmod +x %s", path, strerror(errno), path);
 	return true;
 }

@@ -71,8 +71,7 @@ give_up(struct jr_relay *relay)
 static void
 pass_on(struct jr_relay *relay)
 {
-	ssize_t n = jr_fd_write_some(
-	    target(relay), relay->left.data + relay->done, relay->left.len - relay->done);
+	ssize_t n = jr_fd_write_some(target(relay), relay->left.data + relay->done, relay->left.len - relay->done);
 
 	if (n < 0) {
 		give_up(relay);
@@ -145,16 +144,11 @@ on_writable(void *ctx, short revents)
 }
 
 void
-jr_relay_init(struct jr_relay *relay, struct jr_capture *capture, enum jr_relay_kind kind, int to,
-    jr_relay_fn *ended, void *ctx)
+jr_relay_init(
+    struct jr_relay *relay, struct jr_capture *capture, enum jr_relay_kind kind, int to, jr_relay_fn *ended, void *ctx)
 {
-	*relay = (struct jr_relay){.capture = capture,
-	    .kind = kind,
-	    .from = -1,
-	    .to = to,
-	    .own = -1,
-	    .ended = ended,
-	    .ctx = ctx};
+	*relay = (struct jr_relay){
+	    .capture = capture, .kind = kind, .from = -1, .to = to, .own = -1, .ended = ended, .ctx = ctx};
 	jr_watch_init(&relay->from_watch, on_readable, relay);
 	jr_watch_init(&relay->to_watch, on_writable, relay);
 	jr_buf_init(&relay->left, PIECE);

@@ -37,8 +37,8 @@ struct jr_relay {
 };
 
 /* capture is borrowed, and may be that of other relays too. to: borrowed; not used to KEEP. */
-void jr_relay_init(struct jr_relay *relay, struct jr_capture *capture, enum jr_relay_kind kind,
-    int to, jr_relay_fn *ended, void *ctx);
+void jr_relay_init(
+    struct jr_relay *relay, struct jr_capture *capture, enum jr_relay_kind kind, int to, jr_relay_fn *ended, void *ctx);
 
 /* Begin to read from `from`, which does not block. Taken. */
 void jr_relay_open(struct jr_relay *relay, struct jr_loop *loop, int from);

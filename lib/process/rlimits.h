@@ -42,8 +42,7 @@ enum jr_limit {
  */
 bool jr_limits_set_nice(const struct jr_limits *limits) JR_MUST;
 void jr_limits_raise(const struct jr_limits *limits);
-bool jr_limits_become(
-    const struct jr_limits *limits) JR_MUST; /* the account; for good, or it is a failure */
+bool jr_limits_become(const struct jr_limits *limits) JR_MUST; /* the account; for good, or it is a failure */
 bool jr_limits_set(const struct jr_limits *limits, enum jr_limit which) JR_MUST;
 
 #endif

@@ -104,8 +104,7 @@ is_ignored(int signo)
 {
 	struct sigaction action;
 
-	return signo != SIGPIPE && sigaction(signo, NULL, &action) == 0 &&
-	       action.sa_handler == SIG_IGN;
+	return signo != SIGPIPE && sigaction(signo, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
 /* In the child: execve resets handlers but not what is ignored, and keeps the mask. */
@@ -190,8 +189,8 @@ is_passing(const struct jr_spawn *spawn, int error)
 {
 	if (error == ENOMEM && spawn->limits != NULL && spawn->limits->memory >= 0)
 		return false;
-	return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE ||
-	       error == ETXTBSY || error == ETIMEDOUT;
+	return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE || error == ETXTBSY ||
+	       error == ETIMEDOUT;
 }
 
 /* What people would look at in vain: the file is there, and still "no such file". */
@@ -228,9 +227,8 @@ fail(const struct jr_spawn *spawn, const struct report *report, struct jr_err *e
 	};
 	bool passing = is_passing(spawn, report->error) || report->step == STEP_WATCHDOG;
 
-	return jr_fail(err, passing ? JR_E_TEMP : JR_E_CONFIG, "%s start %s: %s%s%s",
-	    passing ? "could not" : "cannot", spawn->path, words[report->step],
-	    strerror(report->error), hint(spawn, report));
+	return jr_fail(err, passing ? JR_E_TEMP : JR_E_CONFIG, "%s start %s: %s%s%s", passing ? "could not" : "cannot",
+	    spawn->path, words[report->step], strerror(report->error), hint(spawn, report));
 }
 
 static bool
@@ -246,10 +244,9 @@ is_other_account(const struct jr_spawn *spawn)
 static pid_t
 make_child(const struct plan *plan)
 {
-	pid_t pid =
-	    is_other_account(plan->spawn)
-		? fork()
-		: vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): as said above */
+	pid_t pid = is_other_account(plan->spawn)
+			? fork()
+			: vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): as said above */
 
 	if (pid == 0)
 		run_child(plan);
@@ -317,8 +314,7 @@ make_script_argv(const struct jr_spawn *spawn)
 int64_t
 jr_spawn(struct jr_watchdog *watchdog, const struct jr_spawn *spawn, struct jr_err *err)
 {
-	struct plan plan = {
-	    .spawn = spawn, .watchdog_fd = jr_watchdog_fd(watchdog), .parent = getpid()};
+	struct plan plan = {.spawn = spawn, .watchdog_fd = jr_watchdog_fd(watchdog), .parent = getpid()};
 	struct report report = {.step = STEP_EXEC};
 	sigset_t all, before;
 	int ends[2];

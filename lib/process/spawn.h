@@ -33,7 +33,6 @@ struct jr_spawn {
  * Start it as the leader of a new session and of a group with its number, which the watchdog knows.
  * The process id, or -1: then nothing runs and *err says why.
  */
-int64_t jr_spawn(
-    struct jr_watchdog *watchdog, const struct jr_spawn *spawn, struct jr_err *err) JR_MUST;
+int64_t jr_spawn(struct jr_watchdog *watchdog, const struct jr_spawn *spawn, struct jr_err *err) JR_MUST;
 
 #endif

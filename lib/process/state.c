@@ -31,29 +31,23 @@ check_directory(const char *path, struct jr_err *err)
 	struct stat st;
 
 	if (lstat(path, &st) < 0)
-		return jr_fail(err, JR_E_CONFIG, "cannot look at the state directory %s: %s", path,
-		    strerror(errno));
+		return jr_fail(err, JR_E_CONFIG, "cannot look at the state directory %s: %s", path, strerror(errno));
 	if (S_ISLNK(st.st_mode))
 		return jr_fail(err, JR_E_CONFIG,
-		    "state directory %s is a symbolic link; name the directory itself with "
-		    "--state-dir",
-		    path);
+		    "state directory %s is a symbolic link; name the directory itself with --state-dir", path);
 	if (!S_ISDIR(st.st_mode))
-		return jr_fail(err, JR_E_CONFIG,
-		    "state directory %s is not a directory; name another with --state-dir", path);
+		return jr_fail(
+		    err, JR_E_CONFIG, "state directory %s is not a directory; name another with --state-dir", path);
 	if (st.st_uid != geteuid())
 		return jr_fail(err, JR_E_CONFIG,
-		    "state directory %s belongs to user %u, not to user %u; type: chown %u %s, or "
-		    "name another with --state-dir",
+		    "state directory %s belongs to user %u, not to user %u; type: chown %u %s, or name another with --state-dir",
 		    path, st.st_uid, geteuid(), geteuid(), path);
 	if ((st.st_mode & S_ISVTX) != 0)
 		return jr_fail(err, JR_E_CONFIG,
-		    "state directory %s is everybody's; name one of your own, such as %s/jobrun",
-		    path, path);
+		    "state directory %s is everybody's; name one of your own, such as %s/jobrun", path, path);
 	if ((st.st_mode & 077) != 0)
-		return jr_fail(err, JR_E_CONFIG,
-		    "state directory %s is open to others (mode %04o); type: chmod 700 %s", path,
-		    st.st_mode & 07777, path);
+		return jr_fail(err, JR_E_CONFIG, "state directory %s is open to others (mode %04o); type: chmod 700 %s",
+		    path, st.st_mode & 07777, path);
 	return true;
 }
 
@@ -61,8 +55,7 @@ check_directory(const char *path, struct jr_err *err)
 static bool
 is_elsewhere(int errnum)
 {
-	return errnum == ENOENT || errnum == ENOTDIR || errnum == EACCES || errnum == EPERM ||
-	       errnum == EROFS;
+	return errnum == ENOENT || errnum == ENOTDIR || errnum == EACCES || errnum == EPERM || errnum == EROFS;
 }
 
 /* Make it if need be. *elsewhere: it could not be made here. */
@@ -73,8 +66,7 @@ make_directory(const char *path, bool *elsewhere, struct jr_err *err)
 	if (mkdir(path, 0700) < 0 && errno != EEXIST) {
 		*elsewhere = is_elsewhere(errno);
 		return jr_fail(err, JR_E_CONFIG,
-		    "cannot make the state directory %s: %s; name another with --state-dir", path,
-		    strerror(errno));
+		    "cannot make the state directory %s: %s; name another with --state-dir", path, strerror(errno));
 	}
 	return check_directory(path, err);
 }
@@ -156,8 +148,7 @@ file_path(const char *directory, const char *name, const char *ending)
 static bool
 set_lock(int fd, short type, size_t place)
 {
-	struct flock lock = {
-	    .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)place, .l_len = 1};
+	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)place, .l_len = 1};
 	int rc;
 
 	do {
@@ -167,8 +158,7 @@ set_lock(int fd, short type, size_t place)
 }
 
 bool
-jr_places_open(struct jr_places *places, const char *directory, const char *name, size_t total,
-    struct jr_err *err)
+jr_places_open(struct jr_places *places, const char *directory, const char *name, size_t total, struct jr_err *err)
 {
 	char *path = file_path(directory, name, "places");
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -181,8 +171,7 @@ jr_places_open(struct jr_places *places, const char *directory, const char *name
 	}
 	free(path);
 	(void)futimens(fd, NULL); /* so that nothing that clears old files away takes it */
-	*places =
-	    (struct jr_places){.fd = fd, .total = total, .held = jr_xcalloc(total, sizeof(bool))};
+	*places = (struct jr_places){.fd = fd, .total = total, .held = jr_xcalloc(total, sizeof(bool))};
 	return true;
 }
 
@@ -263,8 +252,8 @@ read_away(int fd, int64_t now_ms, struct away *away)
 	struct jr_err ignored;
 	char *end;
 
-	if (pread(fd, line, AWAY_LEN, 0) != AWAY_LEN || line[AWAY_SINCE_LEN] != ' ' ||
-	    line[AWAY_STAGE_END] != ' ' || line[AWAY_LEN - 1] != '\n')
+	if (pread(fd, line, AWAY_LEN, 0) != AWAY_LEN || line[AWAY_SINCE_LEN] != ' ' || line[AWAY_STAGE_END] != ' ' ||
+	    line[AWAY_LEN - 1] != '\n')
 		return false;
 	line[AWAY_SINCE_LEN] = '\0';
 	line[AWAY_STAGE_END] = '\0';
@@ -272,16 +261,15 @@ read_away(int fd, int64_t now_ms, struct away *away)
 	if (end != line + AWAY_LEN - 1)
 		return false;
 	return jr_parse_int("since", line, 0, now_ms, &away->since_ms, &ignored) &&
-	       jr_parse_int(
-		   "stage", line + AWAY_SINCE_LEN + 1, 0, INT32_MAX, &away->stage, &ignored);
+	       jr_parse_int("stage", line + AWAY_SINCE_LEN + 1, 0, INT32_MAX, &away->stage, &ignored);
 }
 
 static bool
 write_away(int fd, const struct away *away)
 {
 	char line[AWAY_LEN + 16];
-	int len = snprintf(line, sizeof(line), AWAY_FORMAT, (long long)away->since_ms,
-	    (long long)away->stage, (unsigned long long)away->what);
+	int len = snprintf(line, sizeof(line), AWAY_FORMAT, (long long)away->since_ms, (long long)away->stage,
+	    (unsigned long long)away->what);
 
 	return len == AWAY_LEN && pwrite(fd, line, AWAY_LEN, 0) == AWAY_LEN;
 }

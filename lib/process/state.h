@@ -28,8 +28,8 @@ struct jr_places {
 };
 
 /* `name` tells databases apart: a hash of it is the file's name. total: 1..JR_PLACES_MAX. */
-bool jr_places_open(struct jr_places *places, const char *directory, const char *name, size_t total,
-    struct jr_err *err) JR_MUST;
+bool jr_places_open(
+    struct jr_places *places, const char *directory, const char *name, size_t total, struct jr_err *err) JR_MUST;
 void jr_places_close(struct jr_places *places);
 
 /* Take up to `wanted` more places; how many were had. Never blocks. */

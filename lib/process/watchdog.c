@@ -42,8 +42,7 @@ struct record {
 	int64_t deadline_ms;
 };
 
-_Static_assert(sizeof(struct record) <= 512,
-    "a record is written in one piece (POSIX: PIPE_BUF is at least 512)");
+_Static_assert(sizeof(struct record) <= 512, "a record is written in one piece (POSIX: PIPE_BUF is at least 512)");
 
 struct jr_watchdog {
 	int fd; /* the writing end */
@@ -160,8 +159,7 @@ keep(struct list *list)
 	 */
 	while (!ended) {
 		struct pollfd fds[3] = {{.fd = list->pipe_fd, .events = POLLIN},
-		    {.fd = list->timer_fd, .events = POLLIN},
-		    {.fd = list->runner_fd, .events = POLLIN}};
+		    {.fd = list->timer_fd, .events = POLLIN}, {.fd = list->runner_fd, .events = POLLIN}};
 
 		arm_timer(list);
 		if (poll(fds, 3, -1) < 0)

@@ -31,7 +31,7 @@ bool jr_watchdog_announce(int fd, int64_t group, int64_t deadline_ms);
 
 void jr_watchdog_move(struct jr_watchdog *watchdog, int64_t group, int64_t deadline_ms);
 void jr_watchdog_forget(struct jr_watchdog *watchdog, int64_t group);
-bool jr_watchdog_is_alive(const struct jr_watchdog
-	*watchdog); /* false once a write to it has failed: start no new handler */
+bool jr_watchdog_is_alive(
+    const struct jr_watchdog *watchdog); /* false once a write to it has failed: start no new handler */
 
 #endif

@@ -59,9 +59,7 @@ grace(const struct jr_attempt *attempt)
 {
 	if (attempt->run.grace_ms > 0)
 		return attempt->run.grace_ms;
-	return attempt->setup.handler->settings.grace_ms >= 0
-		   ? attempt->setup.handler->settings.grace_ms
-		   : JR_GRACE_MS;
+	return attempt->setup.handler->settings.grace_ms >= 0 ? attempt->setup.handler->settings.grace_ms : JR_GRACE_MS;
 }
 
 /* Patience only ever gets shorter. */
@@ -94,8 +92,7 @@ static void
 settle(struct jr_attempt *attempt, enum jr_attempt_event event)
 {
 	struct jr_outcome outcome;
-	bool counts = jr_attempt_judge(
-	    attempt->reason, attempt->end, &attempt->run, attempt->setup.random, &outcome);
+	bool counts = jr_attempt_judge(attempt->reason, attempt->end, &attempt->run, attempt->setup.random, &outcome);
 
 	(void)event;
 	attempt->state = JR_ST_ENDED;
@@ -164,14 +161,12 @@ static transition_fn *const table[JR_ST_COUNT][JR_EV_COUNT] = {
 };
 /* clang-format on */
 
-_Static_assert(
-    JR_ST_COUNT == 4 && JR_EV_COUNT == 6, "the table above has a cell for each state and event");
+_Static_assert(JR_ST_COUNT == 4 && JR_EV_COUNT == 6, "the table above has a cell for each state and event");
 
 void
 jr_attempt_event(struct jr_attempt *attempt, enum jr_attempt_event event)
 {
-	assert(
-	    event != JR_EV_ENDED || attempt->end != NULL); /* only a handler says that it ended */
+	assert(event != JR_EV_ENDED || attempt->end != NULL); /* only a handler says that it ended */
 	table[attempt->state][event](attempt, event);
 }
 
@@ -206,8 +201,7 @@ static void
 on_failed_start(void *ctx)
 {
 	struct jr_attempt *attempt = ctx;
-	char *error =
-	    jr_text_clean(attempt->start_err.msg, strlen(attempt->start_err.msg), JR_ERROR_MAX);
+	char *error = jr_text_clean(attempt->start_err.msg, strlen(attempt->start_err.msg), JR_ERROR_MAX);
 	/* What the system could not do just now (descriptors, processes, memory) costs no attempt. */
 	bool passing = attempt->start_err.code == JR_E_TEMP;
 	struct jr_work_end end = {
@@ -236,8 +230,7 @@ start_work(struct jr_attempt *attempt)
 	int64_t deadline_ms = timeout_ms > 0 ? jr_clock_after(now_ms, timeout_ms) : JR_NEVER;
 
 	attempt->work = setup->handler->kind->start(setup->host, setup->handler, setup->run,
-	    gone_by(attempt, setup->fence_at_ms), deadline_ms, on_work_ended, attempt,
-	    &attempt->start_err);
+	    gone_by(attempt, setup->fence_at_ms), deadline_ms, on_work_ended, attempt, &attempt->start_err);
 	if (attempt->work == NULL) {
 		attempt->timeout.fn = on_failed_start;
 		deadline_ms = now_ms;

@@ -73,8 +73,8 @@ void jr_attempt_renew(struct jr_attempt *attempt, int64_t fence_at_ms);
 void jr_attempt_news(struct jr_attempt *attempt, struct jr_news *news);
 
 enum jr_attempt_state jr_attempt_state(const struct jr_attempt *attempt);
-bool jr_attempt_is_lost(const struct jr_attempt
-	*attempt); /* nothing will be written, and the lease must not be renewed */
+bool jr_attempt_is_lost(
+    const struct jr_attempt *attempt);            /* nothing will be written, and the lease must not be renewed */
 void jr_attempt_free(struct jr_attempt *attempt); /* before `ended`: kills */
 
 /* Pure: the pause after this attempt of the run, drawn by its backoff or the built-in one. */
@@ -84,7 +84,7 @@ int64_t jr_attempt_backoff(const struct jr_run *run, struct jr_random *random);
  * Pure: the outcome of an attempt whose work ended like `end` after jobrun had stopped it for `reason` (JR_EV_ENDED: it
  * was not stopped). false: nothing may be written. *outcome is filled for the caller to release.
  */
-bool jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end,
-    const struct jr_run *run, struct jr_random *random, struct jr_outcome *outcome);
+bool jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end, const struct jr_run *run,
+    struct jr_random *random, struct jr_outcome *outcome);
 
 #endif

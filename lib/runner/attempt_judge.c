@@ -18,8 +18,7 @@
 static int64_t
 backoff(const struct jr_run *run, int64_t n, struct jr_random *random)
 {
-	return jr_backoff_ms(random, n,
-	    run->backoff_base_ms >= 0 ? run->backoff_base_ms : JR_BACKOFF_BASE_MS,
+	return jr_backoff_ms(random, n, run->backoff_base_ms >= 0 ? run->backoff_base_ms : JR_BACKOFF_BASE_MS,
 	    run->backoff_cap_ms >= 0 ? run->backoff_cap_ms : JR_BACKOFF_CAP_MS);
 }
 
@@ -71,10 +70,9 @@ timeout_error(const struct jr_work_end *end, const struct jr_run *run)
 {
 	char *last = jr_text_last_line(end->output != NULL ? end->output : "", LAST_LINE_MAX);
 	char *span = jr_format_duration(run->timeout_ms > 0 ? run->timeout_ms : 0);
-	char *error =
-	    run->timeout_ms > 0
-		? jr_xasprintf("timed out after %s%s%s", span, last[0] != '\0' ? ": " : "", last)
-		: jr_xasprintf("timed out%s%s", last[0] != '\0' ? ": " : "", last);
+	char *error = run->timeout_ms > 0
+			  ? jr_xasprintf("timed out after %s%s%s", span, last[0] != '\0' ? ": " : "", last)
+			  : jr_xasprintf("timed out%s%s", last[0] != '\0' ? ": " : "", last);
 
 	free(last);
 	free(span);
@@ -82,8 +80,8 @@ timeout_error(const struct jr_work_end *end, const struct jr_run *run)
 }
 
 static void
-say_why(enum jr_attempt_event reason, const struct jr_work_end *end, const struct jr_run *run,
-    struct jr_outcome *outcome)
+say_why(
+    enum jr_attempt_event reason, const struct jr_work_end *end, const struct jr_run *run, struct jr_outcome *outcome)
 {
 	if (outcome->kind == JR_OUT_SUCCEEDED)
 		return;
@@ -103,14 +101,13 @@ say_why(enum jr_attempt_event reason, const struct jr_work_end *end, const struc
 }
 
 bool
-jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end,
-    const struct jr_run *run, struct jr_random *random, struct jr_outcome *outcome)
+jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end, const struct jr_run *run,
+    struct jr_random *random, struct jr_outcome *outcome)
 {
 	*outcome = (struct jr_outcome){0};
 	if (reason == JR_EV_LOST && !end->settled)
 		return false;
-	outcome->kind =
-	    end->settled ? JR_OUT_SUCCEEDED : kind_of(reason, end->verdict, end->unsent);
+	outcome->kind = end->settled ? JR_OUT_SUCCEEDED : kind_of(reason, end->verdict, end->unsent);
 	outcome->settled = end->settled;
 	outcome->in_doubt = end->in_doubt;
 	outcome->has_exit = end->has_exit;
@@ -123,8 +120,7 @@ jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end,
 	outcome->progress = jr_xstrdup_or_null(end->progress);
 	outcome->checkpoint = jr_xstrdup_or_null(end->checkpoint);
 	outcome->result = jr_xstrdup_or_null(end->result);
-	if (outcome->kind == JR_OUT_FAILED ||
-	    outcome->kind == JR_OUT_RELEASED) /* a release may come to be charged */
+	if (outcome->kind == JR_OUT_FAILED || outcome->kind == JR_OUT_RELEASED) /* a release may come to be charged */
 		outcome->delay_ms = asked_delay(end, jr_attempt_backoff(run, random));
 	else if (outcome->kind == JR_OUT_LATER)
 		outcome->delay_ms = later_delay(end, run, random);

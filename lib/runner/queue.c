@@ -17,8 +17,7 @@ void
 jr_queue_add_need(struct jr_batch *batch)
 {
 	char min[24], max[24];
-	const char *values[] = {
-	    jr_pg_print_int(min, JR_SCHEMA_MIN), jr_pg_print_int(max, JR_SCHEMA_MAX)};
+	const char *values[] = {jr_pg_print_int(min, JR_SCHEMA_MIN), jr_pg_print_int(max, JR_SCHEMA_MAX)};
 
 	jr_batch_add(batch, jr_sql_need, JR_COUNT(values), values);
 }
@@ -37,9 +36,8 @@ void
 jr_queue_add_runner_start(struct jr_batch *batch, const struct jr_runner_facts *facts)
 {
 	char id[24], pid[24], places[24], linger[24];
-	const char *values[] = {jr_pg_print_int(id, facts->id), facts->host,
-	    jr_pg_print_int(pid, facts->pid), facts->version, facts->job_types, facts->queues,
-	    jr_pg_print_int(places, facts->places),
+	const char *values[] = {jr_pg_print_int(id, facts->id), facts->host, jr_pg_print_int(pid, facts->pid),
+	    facts->version, facts->job_types, facts->queues, jr_pg_print_int(places, facts->places),
 	    facts->linger_ms > 0 ? jr_pg_print_int(linger, facts->linger_ms) : NULL};
 
 	jr_batch_add(batch, jr_sql_runner_start, JR_COUNT(values), values);
@@ -184,8 +182,8 @@ column_array(const PGresult *result, const bool *wanted, int column)
 }
 
 void
-jr_queue_read_combos(const PGresult *result, struct jr_combos *combos,
-    bool (*want)(void *ctx, const char *job_type), void *ctx)
+jr_queue_read_combos(
+    const PGresult *result, struct jr_combos *combos, bool (*want)(void *ctx, const char *job_type), void *ctx)
 {
 	bool *wanted = jr_xcalloc((size_t)PQntuples(result) + 1, sizeof(*wanted));
 
@@ -211,45 +209,42 @@ jr_combos_release(struct jr_combos *combos)
 }
 
 void
-jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *facts,
-    const struct jr_combos *combos, const struct jr_cursor *cursor, size_t n, int64_t lease_ms)
+jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const struct jr_combos *combos,
+    const struct jr_cursor *cursor, size_t n, int64_t lease_ms)
 {
 	char id[24], wanted[24], priority[24], after[24], lease[24];
 	bool set = cursor->set;
-	const char *values[] = {jr_pg_print_int(id, facts->id), facts->host,
-	    jr_pg_print_int(wanted, (int64_t)n), combos->types, combos->queues, combos->priorities,
-	    set ? jr_pg_print_int(priority, cursor->priority) : NULL, set ? cursor->run_at : NULL,
-	    set ? jr_pg_print_int(after, cursor->id) : NULL, jr_pg_print_int(lease, lease_ms)};
+	const char *values[] = {jr_pg_print_int(id, facts->id), facts->host, jr_pg_print_int(wanted, (int64_t)n),
+	    combos->types, combos->queues, combos->priorities, set ? jr_pg_print_int(priority, cursor->priority) : NULL,
+	    set ? cursor->run_at : NULL, set ? jr_pg_print_int(after, cursor->id) : NULL,
+	    jr_pg_print_int(lease, lease_ms)};
 
 	jr_batch_add(batch, jr_sql_claim, JR_COUNT(values), values);
 }
 
 void
-jr_queue_add_claim_job(
-    struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms)
+jr_queue_add_claim_job(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms)
 {
 	char runner[24], job[24], lease[24];
-	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host,
-	    jr_pg_print_int(job, id), jr_pg_print_int(lease, lease_ms), facts->job_types};
+	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host, jr_pg_print_int(job, id),
+	    jr_pg_print_int(lease, lease_ms), facts->job_types};
 
 	jr_batch_add(batch, jr_sql_claim_job, JR_COUNT(values), values);
 }
 
 void
-jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *facts,
-    const char *definition, int64_t lease_ms, int64_t timeout_ms, const char *command)
+jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const char *definition,
+    int64_t lease_ms, int64_t timeout_ms, const char *command)
 {
 	char runner[24], lease[24], timeout[24];
 	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host, definition,
-	    jr_pg_print_int(lease, lease_ms),
-	    timeout_ms > 0 ? jr_pg_print_int(timeout, timeout_ms) : NULL, command};
+	    jr_pg_print_int(lease, lease_ms), timeout_ms > 0 ? jr_pg_print_int(timeout, timeout_ms) : NULL, command};
 
 	jr_batch_add(batch, jr_sql_exec_claim, JR_COUNT(values), values);
 }
 
 void
-jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held,
-    size_t count, size_t most)
+jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count, size_t most)
 {
 	char runner[24], limit[24];
 	struct jr_queue_pairs pairs;

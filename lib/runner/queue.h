@@ -14,8 +14,7 @@
 
 /* This runner, as the database knows it. Strings are borrowed. */
 struct jr_runner_facts {
-	int64_t
-	    id; /* 53 random bits, so that a repeated first statement is harmless and JSON keeps it exact */
+	int64_t id;       /* 53 random bits, so that a repeated first statement is harmless and JSON keeps it exact */
 	const char *host; /* for people, never identity */
 	const char *version;
 	const char *job_types; /* text[] literal: what this host can do and was asked to do */
@@ -80,8 +79,8 @@ struct jr_combos {
 };
 void jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t most);
 /* Those whose job type is wanted; replaces what *combos held. */
-void jr_queue_read_combos(const PGresult *result, struct jr_combos *combos,
-    bool (*want)(void *ctx, const char *job_type), void *ctx);
+void jr_queue_read_combos(
+    const PGresult *result, struct jr_combos *combos, bool (*want)(void *ctx, const char *job_type), void *ctx);
 void jr_combos_release(struct jr_combos *combos);
 
 /* Where the next claim goes on: behind the last run that was claimed. Zeroed: from the head. */
@@ -92,25 +91,23 @@ struct jr_cursor {
 };
 
 /* claim.sql: up to n due runs of the combinations behind the cursor. claim_job.sql: this one run, due or not. */
-void jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *facts,
-    const struct jr_combos *combos, const struct jr_cursor *cursor, size_t n, int64_t lease_ms);
-void jr_queue_add_claim_job(
-    struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms);
+void jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const struct jr_combos *combos,
+    const struct jr_cursor *cursor, size_t n, int64_t lease_ms);
+void jr_queue_add_claim_job(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms);
 
 /* exec_claim.sql: a run of the definition, made as it is claimed; timeout_ms 0: the definition's. command: for people. */
-void jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *facts,
-    const char *definition, int64_t lease_ms, int64_t timeout_ms, const char *command);
+void jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const char *definition,
+    int64_t lease_ms, int64_t timeout_ms, const char *command);
 
 /* adopt.sql: up to `most` of the runs held under my runner_id that `held` does not name. */
-void jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held,
-    size_t count, size_t most);
+void jr_queue_add_adopt(
+    struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count, size_t most);
 
 /* Rows of the four above. *cursor (may be NULL) is moved behind the last. */
 size_t jr_queue_count_runs(const PGresult *result);
 size_t jr_queue_count_bytes(const PGresult *result);                    /* of the payloads */
 int64_t jr_queue_read_lease_left(const PGresult *result, size_t index); /* adopt's only; ms */
-struct jr_run *jr_queue_read_run(
-    const PGresult *result, size_t index, struct jr_cursor *cursor) JR_MUST;
+struct jr_run *jr_queue_read_run(const PGresult *result, size_t index, struct jr_cursor *cursor) JR_MUST;
 
 /* heartbeat.sql: one answer for each run named. */
 enum jr_beat {
@@ -123,8 +120,8 @@ struct jr_beat_row {
 	enum jr_beat beat;
 	bool cancel;
 };
-void jr_queue_add_heartbeat(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held,
-    size_t count, int64_t lease_ms);
+void jr_queue_add_heartbeat(
+    struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count, int64_t lease_ms);
 size_t jr_queue_count_beats(const PGresult *result);
 struct jr_beat_row jr_queue_read_beat(const PGresult *result, size_t index);
 
@@ -138,8 +135,7 @@ struct jr_tale {
 struct jr_told_row {
 	int64_t id, claim_seq;
 };
-void jr_queue_add_tell(
-    struct jr_batch *batch, int64_t runner_id, const struct jr_tale *tales, size_t count);
+void jr_queue_add_tell(struct jr_batch *batch, int64_t runner_id, const struct jr_tale *tales, size_t count);
 size_t jr_queue_count_told(const PGresult *result);
 struct jr_told_row jr_queue_read_told(const PGresult *result, size_t index);
 
@@ -149,8 +145,7 @@ struct jr_expired_row {
 	char host[256];
 	char job_type[JR_NAME_MAX + 1];
 };
-void jr_queue_add_reclaim(
-    struct jr_batch *batch, int64_t runner_id, int64_t after_id, int64_t limit);
+void jr_queue_add_reclaim(struct jr_batch *batch, int64_t runner_id, int64_t after_id, int64_t limit);
 size_t jr_queue_count_reclaimed(const PGresult *result);
 struct jr_expired_row jr_queue_read_reclaimed(const PGresult *result, size_t index);
 
@@ -164,8 +159,7 @@ struct jr_settled_row {
 	int64_t run_in_ms; /* -1: final */
 	char status[16];
 };
-void jr_queue_add_settle(
-    struct jr_batch *batch, const struct jr_settlement *settlements, size_t count);
+void jr_queue_add_settle(struct jr_batch *batch, const struct jr_settlement *settlements, size_t count);
 size_t jr_queue_count_settled(const PGresult *result);
 struct jr_settled_row jr_queue_read_settled(const PGresult *result, size_t index);
 
@@ -180,8 +174,7 @@ struct jr_answer_row {
 	enum jr_answer answer;
 	char status[16]; /* of the run, as long as nobody has claimed it again; else "" */
 };
-void jr_queue_add_resolve(
-    struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count);
+void jr_queue_add_resolve(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count);
 size_t jr_queue_count_answers(const PGresult *result);
 struct jr_answer_row jr_queue_read_answer(const PGresult *result, size_t index);
 

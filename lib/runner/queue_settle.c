@@ -29,8 +29,8 @@ jr_queue_pairs_release(struct jr_queue_pairs *pairs)
 }
 
 void
-jr_queue_add_heartbeat(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held,
-    size_t count, int64_t lease_ms)
+jr_queue_add_heartbeat(
+    struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count, int64_t lease_ms)
 {
 	char runner[24], lease[24];
 	struct jr_queue_pairs pairs;
@@ -72,8 +72,8 @@ void
 jr_queue_add_reclaim(struct jr_batch *batch, int64_t runner_id, int64_t after_id, int64_t limit)
 {
 	char runner[24], after[24], most[24];
-	const char *values[] = {jr_pg_print_int(runner, runner_id),
-	    jr_pg_print_int(after, after_id), jr_pg_print_int(most, limit)};
+	const char *values[] = {
+	    jr_pg_print_int(runner, runner_id), jr_pg_print_int(after, after_id), jr_pg_print_int(most, limit)};
 
 	jr_batch_add(batch, jr_sql_reclaim, JR_COUNT(values), values);
 }
@@ -192,8 +192,7 @@ jr_queue_read_settled(const PGresult *result, size_t index)
 }
 
 void
-jr_queue_add_resolve(
-    struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count)
+jr_queue_add_resolve(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count)
 {
 	char runner[24];
 	struct jr_queue_pairs pairs;
@@ -218,9 +217,8 @@ jr_queue_read_answer(const PGresult *result, size_t index)
 {
 	int row = (int)index;
 	const char *answer = PQgetvalue(result, row, 2);
-	struct jr_answer_row read = {.id = jr_pg_int(result, row, 0, 0),
-	    .claim_seq = jr_pg_int(result, row, 1, 0),
-	    .answer = JR_ANSWER_FENCED};
+	struct jr_answer_row read = {
+	    .id = jr_pg_int(result, row, 0, 0), .claim_seq = jr_pg_int(result, row, 1, 0), .answer = JR_ANSWER_FENCED};
 
 	snprintf(read.status, sizeof(read.status), "%s", PQgetvalue(result, row, 3));
 	if (strcmp(answer, "running") == 0)

@@ -18,8 +18,7 @@ enum tell_parameter {
 };
 
 void
-jr_queue_add_tell(
-    struct jr_batch *batch, int64_t runner_id, const struct jr_tale *tales, size_t count)
+jr_queue_add_tell(struct jr_batch *batch, int64_t runner_id, const struct jr_tale *tales, size_t count)
 {
 	struct jr_pg_array arrays[P_COUNT];
 	const char *values[P_COUNT];
@@ -52,6 +51,6 @@ jr_queue_count_told(const PGresult *result)
 struct jr_told_row
 jr_queue_read_told(const PGresult *result, size_t index)
 {
-	return (struct jr_told_row){.id = jr_pg_int(result, (int)index, 0, 0),
-	    .claim_seq = jr_pg_int(result, (int)index, 1, 0)};
+	return (struct jr_told_row){
+	    .id = jr_pg_int(result, (int)index, 0, 0), .claim_seq = jr_pg_int(result, (int)index, 1, 0)};
 }

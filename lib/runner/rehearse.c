@@ -44,8 +44,7 @@ note_pause(struct jr_rehearsed *rehearsed, const struct jr_run *run)
 	const struct jr_outcome *outcome = &rehearsed->outcome;
 	int64_t n = outcome->kind == JR_OUT_LATER ? run->snoozes + 1 : run->attempts;
 
-	jr_backoff_range(n, JR_BACKOFF_BASE_MS, JR_BACKOFF_CAP_MS, &rehearsed->pause_min_ms,
-	    &rehearsed->pause_max_ms);
+	jr_backoff_range(n, JR_BACKOFF_BASE_MS, JR_BACKOFF_CAP_MS, &rehearsed->pause_min_ms, &rehearsed->pause_max_ms);
 	if (outcome->delay_ms > rehearsed->pause_max_ms)
 		rehearsed->pause_min_ms = rehearsed->pause_max_ms = outcome->delay_ms;
 }
@@ -140,8 +139,7 @@ go_through(struct rehearsing *rehearsing, const struct jr_rehearsal *rehearsal, 
 }
 
 bool
-jr_rehearse(
-    const struct jr_rehearsal *rehearsal, struct jr_rehearsed *rehearsed, struct jr_err *err)
+jr_rehearse(const struct jr_rehearsal *rehearsal, struct jr_rehearsed *rehearsed, struct jr_err *err)
 {
 	struct rehearsing rehearsing = {.rehearsed = rehearsed};
 	bool ok;

@@ -35,8 +35,7 @@ struct jr_rehearsed {
  * Run it to its end. TERM, HUP and INT stop the handler, a second INT kills it. false: jobrun itself could not go on;
  * whatever the handler does is an outcome.
  */
-bool jr_rehearse(const struct jr_rehearsal *rehearsal, struct jr_rehearsed *rehearsed,
-    struct jr_err *err) JR_MUST;
+bool jr_rehearse(const struct jr_rehearsal *rehearsal, struct jr_rehearsed *rehearsed, struct jr_err *err) JR_MUST;
 void jr_rehearsed_release(struct jr_rehearsed *rehearsed);
 
 #endif

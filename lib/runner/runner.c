@@ -30,8 +30,7 @@
 static void
 set_id(struct jr_runner *runner)
 {
-	runner->facts.id =
-	    (int64_t)jr_random_below(&runner->random, (UINT64_C(1) << RUNNER_ID_BITS) - 1) + 1;
+	runner->facts.id = (int64_t)jr_random_below(&runner->random, (UINT64_C(1) << RUNNER_ID_BITS) - 1) + 1;
 }
 
 static void
@@ -39,8 +38,7 @@ set_facts(struct jr_runner *runner)
 {
 	const struct jr_runner_opts *opts = runner->opts;
 
-	if (gethostname(runner->hostname, sizeof(runner->hostname) - 1) != 0 ||
-	    runner->hostname[0] == '\0')
+	if (gethostname(runner->hostname, sizeof(runner->hostname) - 1) != 0 || runner->hostname[0] == '\0')
 		memcpy(runner->hostname, "localhost", sizeof("localhost"));
 	runner->job_types = jr_lanes_types(opts);
 	runner->queues = jr_lanes_queues(opts);
@@ -121,8 +119,7 @@ on_start(void *ctx, const struct jr_reply *reply)
 	if (reply->end == JR_PG_DONE) {
 		take_start(runner, reply);
 		jr_runner_pump(runner);
-	} else if (reply->end == JR_PG_FAILED && reply->err.code == JR_E_TEMP &&
-		   ++runner->start_errors < START_TRIES)
+	} else if (reply->end == JR_PG_FAILED && reply->err.code == JR_E_TEMP && ++runner->start_errors < START_TRIES)
 		jr_runner_wake_at(runner, jr_clock_after(jr_clock_now_ms(), START_PAUSE_MS));
 	else if (reply->end == JR_PG_FAILED) {
 		jr_runner_fail(runner, &reply->err);
@@ -133,8 +130,7 @@ on_start(void *ctx, const struct jr_reply *reply)
 static void
 send_start(struct jr_runner *runner)
 {
-	struct jr_batch *batch =
-	    jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_start, runner);
+	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_start, runner);
 
 	runner->facts.linger_ms = jr_linger_left_ms(runner);
 	jr_queue_add_need(batch);
@@ -157,10 +153,9 @@ on_finish(void *ctx, const struct jr_reply *reply)
 static char *
 counts_json(const struct jr_counts *c)
 {
-	json_t *doc = json_pack("{sI sI sI sI sI sI sI sI sI sI}", "claimed", c->claimed,
-	    "succeeded", c->succeeded, "failed", c->failed, "dead", c->dead, "later", c->later,
-	    "released", c->released, "cancelled", c->cancelled, "reclaimed", c->reclaimed, "fenced",
-	    c->fenced, "fired", c->fired);
+	json_t *doc = json_pack("{sI sI sI sI sI sI sI sI sI sI}", "claimed", c->claimed, "succeeded", c->succeeded,
+	    "failed", c->failed, "dead", c->dead, "later", c->later, "released", c->released, "cancelled", c->cancelled,
+	    "reclaimed", c->reclaimed, "fenced", c->fenced, "fired", c->fired);
 	char *text = json_dumps(doc, JSON_COMPACT);
 
 	json_decref(doc);
@@ -170,8 +165,7 @@ counts_json(const struct jr_counts *c)
 static void
 send_finish(struct jr_runner *runner)
 {
-	struct jr_batch *batch =
-	    jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_finish, runner);
+	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_finish, runner);
 	char *counts = counts_json(&runner->counts);
 
 	runner->phase = JR_PHASE_FINISH;
@@ -183,15 +177,14 @@ send_finish(struct jr_runner *runner)
 static bool
 has_nothing_left(const struct jr_runner *runner)
 {
-	return runner->held_count == 0 && !runner->claim_in_doubt && !runner->reclaim_wanted &&
-	       !runner->reclaim_open && jr_claim_is_over(runner);
+	return runner->held_count == 0 && !runner->claim_in_doubt && !runner->reclaim_wanted && !runner->reclaim_open &&
+	       jr_claim_is_over(runner);
 }
 
 void
 jr_runner_pump(struct jr_runner *runner)
 {
-	if (runner->phase == JR_PHASE_DONE || runner->phase == JR_PHASE_FINISH ||
-	    !jr_pg_is_idle(runner->pg))
+	if (runner->phase == JR_PHASE_DONE || runner->phase == JR_PHASE_FINISH || !jr_pg_is_idle(runner->pg))
 		return;
 	if (runner->phase == JR_PHASE_START) {
 		send_start(runner);
@@ -199,14 +192,13 @@ jr_runner_pump(struct jr_runner *runner)
 	}
 	if (runner->reclaim_open && jr_reclaim_try(runner))
 		return;
-	if (jr_held_try_heartbeat(runner) || jr_settle_try_resolve(runner) ||
-	    jr_claim_try_adopt(runner) || jr_linger_try(runner))
+	if (jr_held_try_heartbeat(runner) || jr_settle_try_resolve(runner) || jr_claim_try_adopt(runner) ||
+	    jr_linger_try(runner))
 		return;
 	if (jr_reclaim_try(runner) || (!runner->fired_last && jr_fire_try(runner)))
 		return;
 	runner->fired_last = false;
-	if (jr_settle_try(runner) || jr_tell_try(runner) || jr_claim_try(runner) ||
-	    jr_fire_try(runner))
+	if (jr_settle_try(runner) || jr_tell_try(runner) || jr_claim_try(runner) || jr_fire_try(runner))
 		return;
 	if (has_nothing_left(runner))
 		send_finish(runner);
@@ -269,8 +261,7 @@ on_signal(void *ctx, int signo)
 		runner->phase = JR_PHASE_DONE;
 		return;
 	}
-	jr_timer_set(runner->loop, &runner->grace,
-	    jr_clock_after(jr_clock_now_ms(), runner->opts->grace_ms));
+	jr_timer_set(runner->loop, &runner->grace, jr_clock_after(jr_clock_now_ms(), runner->opts->grace_ms));
 	jr_runner_pump(runner);
 }
 
@@ -321,11 +312,10 @@ open_runner(struct jr_runner *runner, struct jr_err *err)
 	jr_timer_init(&runner->wake, on_wake, runner);
 	if (!jr_link_open(runner, err) || !jr_loop_signals(runner->loop, on_signal, runner, err))
 		return false;
-	runner->host = (struct jr_host){
-	    .loop = runner->loop, .conninfo = runner->opts->conninfo, .echo = runner->opts->echo};
+	runner->host =
+	    (struct jr_host){.loop = runner->loop, .conninfo = runner->opts->conninfo, .echo = runner->opts->echo};
 	if (runner->opts->max_runtime_ms > 0)
-		jr_timer_set(runner->loop, &runner->runtime,
-		    jr_clock_after(now, runner->opts->max_runtime_ms));
+		jr_timer_set(runner->loop, &runner->runtime, jr_clock_after(now, runner->opts->max_runtime_ms));
 	jr_timer_set(runner->loop, &runner->splay, jr_clock_after(now, splay_of(runner)));
 	return true;
 }

@@ -62,7 +62,7 @@ struct jr_exec {
 	const char *definition;
 	const char *command; /* its line, for people */
 	int64_t timeout_ms;  /* 0: the definition's */
-	bool goes_on; /* when the lease is lost it is not stopped: it goes on without a record */
+	bool goes_on;        /* when the lease is lost it is not stopped: it goes on without a record */
 
 	enum jr_exec_state state;
 	int64_t run_id;  /* 0: none */
@@ -88,8 +88,8 @@ struct jr_runner_opts {
 	int64_t max_runtime_ms;        /* stop claiming after; 0: no limit */
 	int64_t
 	    linger_ms; /* start new runs at once until then, counted from the end of the splay; 0: end when nothing is due */
-	int64_t grace_ms; /* at TERM: how long handlers may go on before they are asked to stop */
-	int64_t splay_ms; /* wait a part of this, fixed for each host, before connecting */
+	int64_t grace_ms;    /* at TERM: how long handlers may go on before they are asked to stop */
+	int64_t splay_ms;    /* wait a part of this, fixed for each host, before connecting */
 	int64_t patience_ms; /* how long to try to connect while nothing is held */
 	bool echo;           /* handlers' output also to descriptor 2 */
 

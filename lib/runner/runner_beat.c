@@ -14,8 +14,7 @@
 static bool
 is_beaten(const struct jr_held *held)
 {
-	return !held->lost && !held->in_doubt &&
-	       !(held->attempt != NULL && jr_attempt_is_lost(held->attempt));
+	return !held->lost && !held->in_doubt && !(held->attempt != NULL && jr_attempt_is_lost(held->attempt));
 }
 
 static int64_t
@@ -74,8 +73,7 @@ may_have_settled(struct jr_held *held)
 	bool first = !held->missed;
 
 	held->missed = true;
-	return first && held->phase == JR_HELD_RUNNING && held->seat != NULL &&
-	       held->seat->pool == JR_POOL_SQL;
+	return first && held->phase == JR_HELD_RUNNING && held->seat != NULL && held->seat->pool == JR_POOL_SQL;
 }
 
 static void
@@ -144,8 +142,7 @@ jr_held_try_heartbeat(struct jr_runner *runner)
 	list = jr_held_select(runner, is_beaten);
 	if (list.count > 0) {
 		batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_beat, runner);
-		jr_queue_add_heartbeat(
-		    batch, runner->facts.id, list.runs, list.count, runner->opts->lease.lease_ms);
+		jr_queue_add_heartbeat(batch, runner->facts.id, list.runs, list.count, runner->opts->lease.lease_ms);
 		jr_queue_add_runner_seen(batch, runner->facts.id);
 		jr_pg_submit(runner->pg, batch);
 	} else {

@@ -33,8 +33,7 @@ jittered(struct jr_runner *runner, int64_t ms)
 static void
 hasten(struct jr_runner *runner)
 {
-	int64_t last_ms =
-	    runner->combos_at_ms > runner->looked_ms ? runner->combos_at_ms : runner->looked_ms;
+	int64_t last_ms = runner->combos_at_ms > runner->looked_ms ? runner->combos_at_ms : runner->looked_ms;
 
 	if (runner->news && runner->claim_errors == 0 && last_ms + NEWS_MS < runner->claim_at_ms)
 		runner->claim_at_ms = last_ms + NEWS_MS;
@@ -78,9 +77,8 @@ jr_claim_is_single(const struct jr_runner *runner)
 bool
 jr_claim_is_over(const struct jr_runner *runner)
 {
-	return runner->draining || (runner->drained && !jr_linger_is_on(runner)) ||
-	       runner->crowded || (jr_claim_is_single(runner) && runner->job_tried) ||
-	       jr_claim_is_used_up(runner);
+	return runner->draining || (runner->drained && !jr_linger_is_on(runner)) || runner->crowded ||
+	       (jr_claim_is_single(runner) && runner->job_tried) || jr_claim_is_used_up(runner);
 }
 
 bool
@@ -122,8 +120,7 @@ static bool
 is_of_lane(void *ctx, const char *job_type)
 {
 	const struct filter *filter = ctx;
-	const struct jr_handler *handler =
-	    jr_handlers_find(filter->runner->opts->handlers, job_type);
+	const struct jr_handler *handler = jr_handlers_find(filter->runner->opts->handlers, job_type);
 
 	return handler != NULL && jr_lanes_find(filter->runner, handler) == filter->lane;
 }
@@ -150,8 +147,7 @@ jr_claim_take_combos(struct jr_runner *runner, const PGresult *result)
 	else if (!jr_claim_is_single(runner))
 		note_drained(runner);
 	if (missing && runner->combos_count >= JR_COMBOS_MAX && !runner->combos_whole) {
-		runner->combos_whole =
-		    true; /* what was cut may be all of a lane's, whose places are free */
+		runner->combos_whole = true; /* what was cut may be all of a lane's, whose places are free */
 		jr_claim_reset(runner);
 	}
 }
@@ -211,8 +207,7 @@ jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
 		runner->stale = false;
 		runner->news = false;
 		runner->looked_ms = jr_clock_now_ms();
-		jr_queue_add_combos(
-		    batch, &runner->facts, runner->combos_whole ? INT64_MAX : JR_COMBOS_MAX);
+		jr_queue_add_combos(batch, &runner->facts, runner->combos_whole ? INT64_MAX : JR_COMBOS_MAX);
 		jr_queue_add_fire_due(batch);
 		runner->fired_last = true; /* what is found is claimed before it is too old */
 		return 2;
@@ -220,8 +215,8 @@ jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
 	if (!jr_lanes_choose(runner))
 		return 0;
 	runner->stale = false;
-	jr_queue_add_claim(batch, &runner->facts, &runner->claim_lane->combos,
-	    &runner->claim_lane->cursor, runner->claim_wanted, opts->lease.lease_ms);
+	jr_queue_add_claim(batch, &runner->facts, &runner->claim_lane->combos, &runner->claim_lane->cursor,
+	    runner->claim_wanted, opts->lease.lease_ms);
 	return 1;
 }
 
@@ -233,8 +228,7 @@ report_surplus(struct jr_runner *runner, size_t rows)
 
 	if (rows <= runner->claim_wanted)
 		return;
-	jr_fail(&err, JR_E_BUG,
-	    "the claim returned %zu runs where %zu were asked for: please report this", rows,
+	jr_fail(&err, JR_E_BUG, "the claim returned %zu runs where %zu were asked for: please report this", rows,
 	    runner->claim_wanted);
 	jr_runner_fail(runner, &err);
 }
@@ -352,8 +346,7 @@ jr_claim_try(struct jr_runner *runner)
 {
 	struct jr_batch *batch;
 
-	if (!jr_claim_is_allowed(runner) ||
-	    (runner->drained && runner->held_count == 0 && !jr_linger_is_on(runner)))
+	if (!jr_claim_is_allowed(runner) || (runner->drained && runner->held_count == 0 && !jr_linger_is_on(runner)))
 		return false;
 	if (jr_clock_now_ms() < runner->claim_at_ms) {
 		jr_runner_wake_at(runner, runner->claim_at_ms);
@@ -375,8 +368,7 @@ jr_claim_try(struct jr_runner *runner)
 	if (jr_linger_is_on(runner))
 		look_again_in(runner, PLACE_MS);
 	else if (runner->held_count == 0)
-		runner->crowded =
-		    true; /* other runners of this host have every place, and go on claiming */
+		runner->crowded = true; /* other runners of this host have every place, and go on claiming */
 	else
 		look_again_later(runner);
 	return false;

@@ -24,8 +24,8 @@ jr_exec_add_claim(struct jr_runner *runner, struct jr_batch *batch)
 		return false;
 	runner->claim_lane = NULL;
 	runner->claim_wanted = 1;
-	jr_queue_add_exec_claim(batch, &runner->facts, exec->definition,
-	    runner->opts->lease.lease_ms, exec->timeout_ms, exec->command);
+	jr_queue_add_exec_claim(
+	    batch, &runner->facts, exec->definition, runner->opts->lease.lease_ms, exec->timeout_ms, exec->command);
 	return true;
 }
 
@@ -60,8 +60,7 @@ jr_exec_is_over(const struct jr_runner *runner)
 {
 	const struct jr_exec *exec = runner->opts->exec;
 
-	return exec != NULL && exec->state != JR_EXEC_NONE && runner->held_count == 0 &&
-	       !runner->claim_in_doubt;
+	return exec != NULL && exec->state != JR_EXEC_NONE && runner->held_count == 0 && !runner->claim_in_doubt;
 }
 
 int64_t
@@ -108,8 +107,7 @@ void
 jr_exec_note_end(struct jr_held *held, const struct jr_outcome *outcome)
 {
 	struct jr_exec *exec = held->runner->opts->exec;
-	const char *code =
-	    outcome == NULL || outcome->error_code == NULL ? "" : outcome->error_code;
+	const char *code = outcome == NULL || outcome->error_code == NULL ? "" : outcome->error_code;
 
 	if (exec == NULL)
 		return;

@@ -50,9 +50,8 @@ report(struct jr_runner *runner, const struct jr_fired_row *row)
 {
 	bool bad = strcmp(row->outcome, "error") == 0;
 	bool known = bad && row->slots == 0 && runner->fire_told;
-	const struct jr_field fields[] = {JR_S("definition", row->definition),
-	    JR_S("slot", row->slot), JR_S("outcome", row->outcome), JR_S("reason", row->reason),
-	    JR_I("slots", row->slots),
+	const struct jr_field fields[] = {JR_S("definition", row->definition), JR_S("slot", row->slot),
+	    JR_S("outcome", row->outcome), JR_S("reason", row->reason), JR_I("slots", row->slots),
 	    row->run_id > 0 ? JR_I("run", row->run_id) : JR_S("run", NULL)};
 
 	jr_log_fields(bad && !known ? JR_WARN : JR_INFO, "fired", fields, JR_COUNT(fields));

@@ -19,8 +19,7 @@
 struct jr_held_list
 jr_held_select(struct jr_runner *runner, bool (*want)(const struct jr_held *held))
 {
-	struct jr_held_list list = {
-	    .held = jr_xcalloc(runner->held_count + 1, sizeof(struct jr_held *)),
+	struct jr_held_list list = {.held = jr_xcalloc(runner->held_count + 1, sizeof(struct jr_held *)),
 	    .runs = jr_xcalloc(runner->held_count + 1, sizeof(struct jr_run *))};
 
 	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
@@ -101,10 +100,8 @@ find_waiting(struct jr_runner *runner, int64_t id)
 static struct jr_held *
 find_older(struct jr_runner *runner, const struct jr_held *newer)
 {
-	for (struct jr_held *held = *bucket(runner, newer->run->id); held != NULL;
-	     held = held->alike) {
-		if (held != newer && held->run->id == newer->run->id &&
-		    held->phase == JR_HELD_RUNNING)
+	for (struct jr_held *held = *bucket(runner, newer->run->id); held != NULL; held = held->alike) {
+		if (held != newer && held->run->id == newer->run->id && held->phase == JR_HELD_RUNNING)
 			return held;
 	}
 	return NULL;
@@ -142,8 +139,7 @@ log_held(enum jr_level level, const char *event, const struct jr_held *held, con
 	if (held->runner->opts->exec != NULL)
 		level = JR_INFO; /* who runs the command says it in words */
 	jr_log(level, event, JR_I("run", held->run->id), JR_S("type", held->run->job_type),
-	    JR_I("attempt", held->run->attempts), JR_I("claim", held->run->claim_seq),
-	    JR_S("reason", reason));
+	    JR_I("attempt", held->run->attempts), JR_I("claim", held->run->claim_seq), JR_S("reason", reason));
 }
 
 /* A place is free, and what ran may have enqueued something. */
@@ -164,8 +160,7 @@ end_held(struct jr_held *held)
 
 	held->phase = JR_HELD_ENDED;
 	jr_exec_judge(held);
-	jr_timer_set(runner->loop, &held->offer,
-	    jr_clock_after(held->fence_at_ms, lease->margin_ms + lease->lease_ms));
+	jr_timer_set(runner->loop, &held->offer, jr_clock_after(held->fence_at_ms, lease->margin_ms + lease->lease_ms));
 }
 
 static void
@@ -231,8 +226,7 @@ has_watchdog(struct jr_runner *runner)
 	} else if (jr_watchdog_is_alive(runner->watchdog))
 		return true;
 	else
-		jr_fail(
-		    &err, JR_E_TEMP, "the watchdog process is gone: no more handlers are started");
+		jr_fail(&err, JR_E_TEMP, "the watchdog process is gone: no more handlers are started");
 	jr_runner_fail(runner, &err);
 	return false;
 }
@@ -269,14 +263,11 @@ jr_held_start(struct jr_held *held)
 	else if (held->run->expired)
 		end_unstarted(held, JR_OUT_DEAD, "expired", "expired before it could start");
 	else if (runner->signalled || handler == NULL)
-		end_unstarted(held, JR_OUT_RELEASED, "released",
-		    "released: the runner was stopped before it started");
+		end_unstarted(held, JR_OUT_RELEASED, "released", "released: the runner was stopped before it started");
 	else if (jr_clock_now_ms() >= held->fence_at_ms)
-		end_unstarted(held, JR_OUT_RELEASED, "released",
-		    "released: the claim was answered too late to start");
+		end_unstarted(held, JR_OUT_RELEASED, "released", "released: the claim was answered too late to start");
 	else if (held->seat == NULL || !has_watchdog(runner))
-		end_unstarted(held, JR_OUT_RELEASED, "released",
-		    "released: this host could not start handlers");
+		end_unstarted(held, JR_OUT_RELEASED, "released", "released: this host could not start handlers");
 	else
 		start_handler(held, handler);
 }
@@ -290,12 +281,11 @@ on_offer_over(void *ctx)
 	struct jr_err err;
 
 	if (held->on_wire) { /* the answer decides */
-		jr_timer_set(runner->loop, &held->offer,
-		    jr_clock_after(jr_clock_now_ms(), runner->opts->lease.deadline_ms));
+		jr_timer_set(
+		    runner->loop, &held->offer, jr_clock_after(jr_clock_now_ms(), runner->opts->lease.deadline_ms));
 		return;
 	}
-	jr_fail(&err, JR_E_TEMP,
-	    "the result of run %lld could not be written in time; it will be %s",
+	jr_fail(&err, JR_E_TEMP, "the result of run %lld could not be written in time; it will be %s",
 	    (long long)held->run->id, runner->opts->exec == NULL ? "run again" : "called lost");
 	jr_runner_fail(runner, &err);
 	runner->counts.given_up++;

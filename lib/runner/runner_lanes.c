@@ -90,10 +90,8 @@ jr_lanes_make(struct jr_runner *runner)
 		const struct jr_handler *handler = &handlers->items[i];
 
 		if (is_wanted(runner->opts, handler) && jr_lanes_find(runner, handler) == NULL)
-			runner->lanes[runner->lane_count++] =
-			    (struct jr_lane){.pool = handler->kind->pool,
-				.set = is_set(handler) ? handler : NULL,
-				.most = JR_SET_FIRST};
+			runner->lanes[runner->lane_count++] = (struct jr_lane){
+			    .pool = handler->kind->pool, .set = is_set(handler) ? handler : NULL, .most = JR_SET_FIRST};
 	}
 }
 
@@ -108,8 +106,8 @@ jr_lanes_open(struct jr_runner *runner, const char *place_name, struct jr_err *e
 		char *name = jr_xasprintf("%s%s", place_name, endings[pool]);
 
 		if (runner->places[pool].fd < 0)
-			ok = jr_places_open(&runner->places[pool], runner->opts->state_directory,
-			    name, (size_t)runner->opts->places[pool], err);
+			ok = jr_places_open(&runner->places[pool], runner->opts->state_directory, name,
+			    (size_t)runner->opts->places[pool], err);
 		free(name);
 	}
 	return ok;
@@ -256,7 +254,6 @@ jr_lanes_note_set(const struct jr_runner *runner, struct jr_lane *lane, const PG
 		lane->most = rows * JR_SET_BYTES / bytes;
 		if (lane->most == 0)
 			lane->most = 1;
-	} else if (rows == runner->claim_wanted && bytes <= JR_SET_BYTES / 2 &&
-		   lane->most < JR_BATCH_MAX)
+	} else if (rows == runner->claim_wanted && bytes <= JR_SET_BYTES / 2 && lane->most < JR_BATCH_MAX)
 		lane->most *= 2;
 }

@@ -44,8 +44,7 @@ jr_linger_begin(struct jr_runner *runner)
 	if (left_ms == 0)
 		return;
 	runner->linger.on = true;
-	runner->linger.seen_at_ms =
-	    jr_clock_after(jr_clock_now_ms(), runner->opts->lease.heartbeat_ms);
+	runner->linger.seen_at_ms = jr_clock_after(jr_clock_now_ms(), runner->opts->lease.heartbeat_ms);
 	jr_log(JR_INFO, "linger_start", JR_I("ms", left_ms - JR_HANDOVER_MS));
 }
 
@@ -95,8 +94,7 @@ on_backend(void *ctx, const struct jr_reply *reply)
 	struct jr_runner *runner = ctx;
 
 	if (reply->end == JR_PG_DONE) {
-		if (jr_queue_read_backend(reply->results[0]) ==
-		    PQbackendPID(jr_pg_conn(runner->pg)))
+		if (jr_queue_read_backend(reply->results[0]) == PQbackendPID(jr_pg_conn(runner->pg)))
 			runner->linger.session = JR_SESSION_OWN;
 		else
 			poll_only(runner, "the session is a pooler's");
@@ -129,8 +127,7 @@ try_listen(struct jr_runner *runner)
 
 	if (!own && runner->linger.session != JR_SESSION_UNKNOWN)
 		return false;
-	batch = jr_batch_new(
-	    JR_BATCH_WHOLE, jr_runner_times(runner), own ? on_listen : on_backend, runner);
+	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), own ? on_listen : on_backend, runner);
 	if (own)
 		jr_queue_add_listen(batch);
 	else
@@ -232,8 +229,7 @@ jr_linger_try(struct jr_runner *runner)
 
 	if (!linger->on)
 		return false;
-	if (jr_linger_is_on(runner) &&
-	    jr_clock_now_ms() >= jr_clock_after(linger->until_ms, JR_HANDOVER_MS))
+	if (jr_linger_is_on(runner) && jr_clock_now_ms() >= jr_clock_after(linger->until_ms, JR_HANDOVER_MS))
 		end(runner, "the time is over");
 	if (!jr_linger_is_on(runner))
 		return try_tell_end(runner);

@@ -74,8 +74,7 @@ on_lost(void *ctx, const struct jr_err *err)
 		runner->patience_until_ms = jr_clock_after(now, runner->opts->patience_ms);
 	if (runner->held_count > 0)
 		cap = min_ms(cap, runner->opts->lease.lease_ms / 16);
-	delay =
-	    jr_backoff_ms(&runner->random, runner->connect_tries, min_ms(PAUSE_BASE_MS, cap), cap);
+	delay = jr_backoff_ms(&runner->random, runner->connect_tries, min_ms(PAUSE_BASE_MS, cap), cap);
 	if (is_worth_another_try(runner, err, now + delay)) {
 		jr_timer_set(runner->loop, &runner->reconnect, now + delay);
 		return;

@@ -31,9 +31,8 @@ struct jr_runner;
 #define JR_LINK_PATIENT_MS 10000 /* one try to connect, while nothing is held */
 #define JR_RECLAIM_BATCH 200
 #define JR_CLAIM_MOST 4096
-#define JR_SET_FIRST 100 /* runs of the first set that is claimed */
-#define JR_SET_BYTES                                                                               \
-	((size_t)8 * 1048576) /* of payloads in a set, as far as the ones before it tell */
+#define JR_SET_FIRST 100                   /* runs of the first set that is claimed */
+#define JR_SET_BYTES ((size_t)8 * 1048576) /* of payloads in a set, as far as the ones before it tell */
 #define JR_HELD_BUCKETS 1024
 
 enum jr_held_phase {
@@ -54,8 +53,8 @@ struct jr_seat {
  */
 struct jr_lane {
 	enum jr_pool pool;
-	const struct jr_handler *
-	    set; /* up to settings.batch runs of this type in one place; NULL: a place for each run */
+	const struct jr_handler
+	    *set;                /* up to settings.batch runs of this type in one place; NULL: a place for each run */
 	struct jr_combos combos; /* of its types */
 	struct jr_cursor cursor;
 	size_t most;  /* runs of the next set: more after small payloads, fewer after large ones */
@@ -134,8 +133,7 @@ struct jr_runner {
 	bool signalled; /* what is claimed but not started is released */
 	bool hurried;   /* second INT */
 	int interrupts;
-	struct jr_timer splay, grace, runtime,
-	    wake; /* wake: something wants to be sent at a later time */
+	struct jr_timer splay, grace, runtime, wake; /* wake: something wants to be sent at a later time */
 
 	struct jr_linger linger;
 
@@ -165,19 +163,15 @@ struct jr_runner {
 	bool stale;                         /* a handler has ended since the last look was sent */
 	bool news;                          /* a notification has come since then */
 	bool crowded;                       /* no free place, and nothing held: others go on */
-	int64_t
-	    claim_at_ms; /* not before: after a failure, or to look again while something runs */
-	int64_t claim_errors; /* in a row */
-	bool claim_alone;     /* a fused settle and claim failed: not together next time */
+	int64_t claim_at_ms;                /* not before: after a failure, or to look again while something runs */
+	int64_t claim_errors;               /* in a row */
+	bool claim_alone;                   /* a fused settle and claim failed: not together next time */
 	bool claim_in_doubt;
-	bool
-	    exec_in_doubt; /* a claim of jobrun exec was not answered: nothing found is read again */
-	bool
-	    combos_whole; /* a claim found nothing although the combinations were cut: read all of them */
+	bool exec_in_doubt; /* a claim of jobrun exec was not answered: nothing found is read again */
+	bool combos_whole;  /* a claim found nothing although the combinations were cut: read all of them */
 	int64_t claim_sent_ms;
 	int64_t adopt_at_ms; /* doubt about a claim is not read before */
-	size_t
-	    claim_most; /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
+	size_t claim_most;   /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
 	size_t adopt_most;
 	size_t claim_wanted; /* runs asked for; 0: the statement was no claim */
 	bool job_tried;
@@ -205,9 +199,8 @@ struct jr_runner {
 
 /* runner.c */
 void jr_runner_pump(struct jr_runner *runner);
-void jr_runner_fail(
-    struct jr_runner *runner, const struct jr_err *err);         /* keep the worst; stop claiming */
-void jr_runner_wake_at(struct jr_runner *runner, int64_t at_ms); /* pump again then */
+void jr_runner_fail(struct jr_runner *runner, const struct jr_err *err); /* keep the worst; stop claiming */
+void jr_runner_wake_at(struct jr_runner *runner, int64_t at_ms);         /* pump again then */
 void jr_runner_progress(struct jr_runner *runner);
 const struct jr_lease *jr_runner_times(const struct jr_runner *runner); /* of the next batch */
 
@@ -228,8 +221,7 @@ bool jr_lanes_is_full(const struct jr_runner *runner, const struct jr_lane *lane
 /* Choose the lane to claim from, with places for what is wanted: claim_lane and claim_wanted. false: there is none. */
 bool jr_lanes_choose(struct jr_runner *runner);
 /* How large the sets of this lane may be, after one that was claimed. */
-void jr_lanes_note_set(
-    const struct jr_runner *runner, struct jr_lane *lane, const PGresult *result);
+void jr_lanes_note_set(const struct jr_runner *runner, struct jr_lane *lane, const PGresult *result);
 /* A place for a run, from those had for the claim, else another; NULL: there is none. */
 struct jr_seat *jr_seat_take(struct jr_runner *runner, enum jr_pool pool);
 struct jr_seat *jr_seat_of_none(void); /* one that takes no place */
@@ -237,15 +229,14 @@ void jr_seat_leave(struct jr_runner *runner, struct jr_seat *seat);
 
 /* runner_take.c */
 void jr_claim_take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms,
-    struct jr_cursor *cursor);      /* cursor: moved behind the last; NULL: there is none */
-size_t jr_claim_fewer(size_t most); /* a quarter, at least 1 */
+    struct jr_cursor *cursor);                     /* cursor: moved behind the last; NULL: there is none */
+size_t jr_claim_fewer(size_t most);                /* a quarter, at least 1 */
 void jr_claim_give_back(struct jr_runner *runner); /* the places that no run took */
 bool jr_claim_try_adopt(struct jr_runner *runner);
 
 /* runner_claim.c */
 bool jr_claim_is_allowed(const struct jr_runner *runner);
-bool jr_claim_is_single(
-    const struct jr_runner *runner); /* one run is wanted, whatever else is due: --job, exec */
+bool jr_claim_is_single(const struct jr_runner *runner);  /* one run is wanted, whatever else is due: --job, exec */
 bool jr_claim_is_used_up(const struct jr_runner *runner); /* --max-runs */
 /* There is news: look for work as soon as it is sensible, however often this is called. */
 void jr_claim_look_soon(struct jr_runner *runner);
@@ -263,16 +254,15 @@ void jr_exec_take_nothing(struct jr_runner *runner);                      /* the
 const struct jr_handler *jr_exec_handler(const struct jr_runner *runner, const char *job_type);
 int64_t jr_exec_fence(const struct jr_runner *runner, int64_t fence_at_ms); /* of the handler */
 bool jr_exec_goes_on(const struct jr_runner *runner);
-bool jr_exec_is_over(const struct jr_runner *runner); /* nobody waits for more than our end */
+bool jr_exec_is_over(const struct jr_runner *runner);            /* nobody waits for more than our end */
 bool jr_exec_is_deaf(const struct jr_runner *runner, int signo); /* to this signal */
 void jr_exec_note_start(struct jr_held *held);
 void jr_exec_note_end(struct jr_held *held, const struct jr_outcome *outcome); /* NULL: lost */
-void jr_exec_judge(struct jr_held *held); /* make its outcome final */
+void jr_exec_judge(struct jr_held *held);                                      /* make its outcome final */
 
 /* runner_held.c */
 /* Takes the run, and its seat (NULL: it cannot be started). */
-void jr_held_take(
-    struct jr_runner *runner, struct jr_run *run, int64_t sent_ms, struct jr_seat *seat);
+void jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t sent_ms, struct jr_seat *seat);
 void jr_held_start(struct jr_held *held); /* or end it, when it may not be started */
 void jr_held_drop(struct jr_held *held);
 bool jr_held_try_heartbeat(struct jr_runner *runner);
@@ -287,15 +277,14 @@ struct jr_held_list {
 	struct jr_run **runs;
 	size_t count;
 };
-struct jr_held_list jr_held_select(
-    struct jr_runner *runner, bool (*want)(const struct jr_held *held));
+struct jr_held_list jr_held_select(struct jr_runner *runner, bool (*want)(const struct jr_held *held));
 void jr_held_list_release(struct jr_held_list *list);
 
 /* runner_settle.c */
 bool jr_settle_try(struct jr_runner *runner);
 bool jr_settle_try_resolve(struct jr_runner *runner);
-void jr_settle_report(struct jr_runner *runner, const struct jr_settled_row *row,
-    const struct jr_outcome *outcome, const char *job_type);
+void jr_settle_report(
+    struct jr_runner *runner, const struct jr_settled_row *row, const struct jr_outcome *outcome, const char *job_type);
 void jr_settle_report_settled(struct jr_held *held, const struct jr_outcome *outcome);
 
 /* runner_tell.c */
@@ -314,9 +303,8 @@ void jr_fire_take_look(struct jr_runner *runner, const PGresult *result);
 bool jr_fire_try(struct jr_runner *runner);
 
 /* runner_linger.c */
-bool jr_linger_is_on(const struct jr_runner *runner); /* "nothing is due" is not the end */
-int64_t jr_linger_left_ms(
-    const struct jr_runner *runner); /* hand-over included; 0: it does not stay */
+bool jr_linger_is_on(const struct jr_runner *runner);      /* "nothing is due" is not the end */
+int64_t jr_linger_left_ms(const struct jr_runner *runner); /* hand-over included; 0: it does not stay */
 void jr_linger_begin(struct jr_runner *runner);
 void jr_linger_connected(struct jr_runner *runner);
 void jr_linger_notified(void *ctx, const char *payload);

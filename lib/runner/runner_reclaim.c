@@ -90,8 +90,7 @@ report(struct jr_runner *runner, const PGresult *result)
 			if (runner->reclaim_rows[j].id != row.id)
 				continue;
 			runner->counts.reclaimed++;
-			jr_settle_report(runner, &row, &runner->reclaim_outcomes[j],
-			    runner->reclaim_rows[j].job_type);
+			jr_settle_report(runner, &row, &runner->reclaim_outcomes[j], runner->reclaim_rows[j].job_type);
 			break;
 		}
 	}
@@ -125,8 +124,8 @@ on_closed(void *ctx, const struct jr_reply *reply)
 		runner->reclaim_limit = 1;
 		jr_reclaim_forget(runner);
 	} else if (reply->end == JR_PG_FAILED) {
-		jr_log(JR_ERROR, "reclaim_failed", JR_I("run", runner->reclaim_rows[0].id),
-		    JR_S("error", reply->err.msg));
+		jr_log(
+		    JR_ERROR, "reclaim_failed", JR_I("run", runner->reclaim_rows[0].id), JR_S("error", reply->err.msg));
 		go_on(runner);
 	} else
 		note_trouble(runner, &reply->err);
@@ -136,8 +135,7 @@ on_closed(void *ctx, const struct jr_reply *reply)
 static void
 send_opening(struct jr_runner *runner)
 {
-	struct jr_batch *batch =
-	    jr_batch_new(JR_BATCH_OPENING, jr_runner_times(runner), on_opened, runner);
+	struct jr_batch *batch = jr_batch_new(JR_BATCH_OPENING, jr_runner_times(runner), on_opened, runner);
 
 	jr_queue_add_reclaim(batch, runner->facts.id, runner->reclaim_after, runner->reclaim_limit);
 	jr_pg_submit(runner->pg, batch);
@@ -146,10 +144,8 @@ send_opening(struct jr_runner *runner)
 static void
 send_closing(struct jr_runner *runner)
 {
-	struct jr_batch *batch =
-	    jr_batch_new(JR_BATCH_CLOSING, jr_runner_times(runner), on_closed, runner);
-	struct jr_settlement *settlements =
-	    jr_xcalloc(runner->reclaim_count + 1, sizeof(*settlements));
+	struct jr_batch *batch = jr_batch_new(JR_BATCH_CLOSING, jr_runner_times(runner), on_closed, runner);
+	struct jr_settlement *settlements = jr_xcalloc(runner->reclaim_count + 1, sizeof(*settlements));
 
 	for (size_t i = 0; i < runner->reclaim_count; i++)
 		settlements[i] = (struct jr_settlement){.id = runner->reclaim_rows[i].id,

@@ -14,13 +14,12 @@
 #include "base/mem.h"
 #include "runner/runner_parts.h"
 
-#define BATCH_BYTES                                                                                \
-	((size_t)256 * 1024) /* of texts in one settle, so that it arrives within its deadline */
-#define RETRY_MS 1000        /* the row was locked, or the server refused */
+#define BATCH_BYTES ((size_t)256 * 1024) /* of texts in one settle, so that it arrives within its deadline */
+#define RETRY_MS 1000                    /* the row was locked, or the server refused */
 
 void
-jr_settle_report(struct jr_runner *runner, const struct jr_settled_row *row,
-    const struct jr_outcome *outcome, const char *job_type)
+jr_settle_report(
+    struct jr_runner *runner, const struct jr_settled_row *row, const struct jr_outcome *outcome, const char *job_type)
 {
 	struct jr_counts *counts = &runner->counts;
 	bool dead = strcmp(row->status, "dead") == 0;
@@ -32,9 +31,9 @@ jr_settle_report(struct jr_runner *runner, const struct jr_settled_row *row,
 	    .error = outcome->error,
 	    .output = outcome->output};
 
-	jr_log(JR_INFO, "run_end", JR_I("run", row->id), JR_S("type", job_type),
-	    JR_I("attempt", row->attempts), JR_S("outcome", jr_outcome_word(outcome->kind)),
-	    JR_S("state", row->status), JR_S("code", outcome->error_code),
+	jr_log(JR_INFO, "run_end", JR_I("run", row->id), JR_S("type", job_type), JR_I("attempt", row->attempts),
+	    JR_S("outcome", jr_outcome_word(outcome->kind)), JR_S("state", row->status),
+	    JR_S("code", outcome->error_code),
 	    row->run_in_ms < 0 ? JR_S("delay_ms", NULL) : JR_I("delay_ms", row->run_in_ms));
 	if (dead)
 		counts->dead++;
@@ -107,8 +106,7 @@ strip(struct jr_held *held, const struct jr_err *err)
 	o->result = NULL;
 	o->progress = NULL;
 	o->checkpoint = NULL;
-	o->error =
-	    o->kind == JR_OUT_SUCCEEDED ? NULL : jr_xstrdup("the text was refused by the server");
+	o->error = o->kind == JR_OUT_SUCCEEDED ? NULL : jr_xstrdup("the text was refused by the server");
 }
 
 static void
@@ -169,8 +167,7 @@ static void
 take_failure(struct jr_runner *runner, const struct jr_reply *reply)
 {
 	struct jr_held_list sent = jr_held_select(runner, is_on_wire);
-	bool by_claim =
-	    reply->end == JR_PG_FAILED && reply->failed_at == 1 && reply->result_count > 1;
+	bool by_claim = reply->end == JR_PG_FAILED && reply->failed_at == 1 && reply->result_count > 1;
 
 	for (size_t i = 0; i < sent.count; i++) {
 		sent.held[i]->on_wire = false;
@@ -207,8 +204,7 @@ on_settled(void *ctx, const struct jr_reply *reply)
 static struct jr_batch *
 settle_batch(struct jr_runner *runner, const struct jr_held_list *list)
 {
-	struct jr_batch *batch =
-	    jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_settled, runner);
+	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_settled, runner);
 	struct jr_settlement *settlements = jr_xcalloc(list->count, sizeof(*settlements));
 
 	for (size_t i = 0; i < list->count; i++) {
@@ -250,8 +246,7 @@ static void
 wake_for_retries(struct jr_runner *runner)
 {
 	for (const struct jr_held *held = runner->held; held != NULL; held = held->next) {
-		if (held->phase == JR_HELD_ENDED && !held->lost &&
-		    held->retry_at_ms > jr_clock_now_ms())
+		if (held->phase == JR_HELD_ENDED && !held->lost && held->retry_at_ms > jr_clock_now_ms())
 			jr_runner_wake_at(runner, held->retry_at_ms);
 	}
 }

@@ -28,8 +28,7 @@ jr_claim_give_back(struct jr_runner *runner)
 
 /* Runs of a set share the seat of the first; *shared is that seat, for one answer. */
 static struct jr_seat *
-find_seat(struct jr_runner *runner, const struct jr_run *run, const struct jr_handler **set,
-    struct jr_seat **shared)
+find_seat(struct jr_runner *runner, const struct jr_run *run, const struct jr_handler **set, struct jr_seat **shared)
 {
 	const struct jr_handler *handler = jr_handlers_find(runner->opts->handlers, run->job_type);
 	struct jr_seat *seat;
@@ -55,8 +54,7 @@ find_seat(struct jr_runner *runner, const struct jr_run *run, const struct jr_ha
  * is held open meanwhile, since a run that is not started leaves it at once.
  */
 void
-jr_claim_take_runs(
-    struct jr_runner *runner, const PGresult *result, int64_t sent_ms, struct jr_cursor *cursor)
+jr_claim_take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms, struct jr_cursor *cursor)
 {
 	size_t rows = jr_queue_count_runs(result);
 	const struct jr_handler *set = NULL;
@@ -84,8 +82,7 @@ jr_claim_take_runs(
 static bool
 is_too_late(const struct jr_runner *runner)
 {
-	return jr_clock_now_ms() >=
-	       jr_clock_after(runner->claim_sent_ms, runner->opts->lease.lease_ms);
+	return jr_clock_now_ms() >= jr_clock_after(runner->claim_sent_ms, runner->opts->lease.lease_ms);
 }
 
 /*
@@ -113,16 +110,14 @@ on_adopt(void *ctx, const struct jr_reply *reply)
 	struct jr_runner *runner = ctx;
 
 	if (reply->end == JR_PG_DONE) {
-		runner->claim_in_doubt =
-		    jr_queue_count_runs(reply->results[0]) >= runner->adopt_most;
+		runner->claim_in_doubt = jr_queue_count_runs(reply->results[0]) >= runner->adopt_most;
 		if (jr_queue_count_runs(reply->results[0]) > 0)
 			runner->job_tried = true;
 		jr_claim_take_runs(runner, reply->results[0], adopted_since(runner, reply), NULL);
 	} else if (reply->end == JR_PG_UNKNOWN)
 		runner->adopt_most = jr_claim_fewer(runner->adopt_most);
 	else if (reply->end == JR_PG_FAILED && reply->err.code == JR_E_TEMP && !is_too_late(runner))
-		runner->adopt_at_ms =
-		    jr_clock_after(jr_clock_now_ms(), runner->opts->lease.heartbeat_ms / 2);
+		runner->adopt_at_ms = jr_clock_after(jr_clock_now_ms(), runner->opts->lease.heartbeat_ms / 2);
 	else if (reply->end == JR_PG_FAILED) {
 		runner->claim_in_doubt = false; /* their leases run out, and a tick finds them */
 		jr_claim_give_back(runner);

@@ -122,8 +122,7 @@ on_told(void *ctx, const struct jr_reply *reply)
 	if (reply->end == JR_PG_DONE)
 		take_told(runner, reply->results[0]);
 	else if (reply->end == JR_PG_FAILED)
-		jr_log(offered > 1 ? JR_INFO : JR_WARN, "progress_refused",
-		    JR_S("error", reply->err.msg));
+		jr_log(offered > 1 ? JR_INFO : JR_WARN, "progress_refused", JR_S("error", reply->err.msg));
 	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
 		if (held->on_tell && reply->end != JR_PG_DONE)
 			note_untold(held, reply, offered);
@@ -147,8 +146,7 @@ jr_tell_try(struct jr_runner *runner)
 	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
 		size_t size = tale_size(held);
 
-		if (size == 0 || held->telling ||
-		    (count > 0 && (held->tell_alone || bytes + size > TELL_BYTES)))
+		if (size == 0 || held->telling || (count > 0 && (held->tell_alone || bytes + size > TELL_BYTES)))
 			continue;
 		held->telling = held->on_tell = true;
 		bytes += size;

@@ -35,8 +35,8 @@ struct trial {
 static struct fake fake;
 
 static inline struct jr_work *
-fake_start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
-    int64_t deadline_ms, int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
+fake_start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run, int64_t deadline_ms,
+    int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
 {
 	(void)host;
 	(void)handler;
@@ -91,10 +91,8 @@ on_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outcome)
 	if (outcome == NULL)
 		return;
 	trial->outcome = *outcome;
-	(void)snprintf(trial->code, sizeof(trial->code), "%s",
-	    outcome->error_code != NULL ? outcome->error_code : "");
-	(void)snprintf(
-	    trial->error, sizeof(trial->error), "%s", outcome->error != NULL ? outcome->error : "");
+	(void)snprintf(trial->code, sizeof(trial->code), "%s", outcome->error_code != NULL ? outcome->error_code : "");
+	(void)snprintf(trial->error, sizeof(trial->error), "%s", outcome->error != NULL ? outcome->error : "");
 }
 
 static inline int

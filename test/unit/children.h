@@ -65,11 +65,9 @@ on_ended(void *ctx, const struct jr_child_end *end)
 }
 
 static inline struct jr_child *
-start_with(struct fixture *fixture, const char *script, const char *input, size_t input_len,
-    struct result *result)
+start_with(struct fixture *fixture, const char *script, const char *input, size_t input_len, struct result *result)
 {
-	char *argv[] = {
-	    (char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", (char *)(uintptr_t)script, NULL};
+	char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", (char *)(uintptr_t)script, NULL};
 	struct jr_child_spec spec = {.path = "/bin/sh",
 	    .argv = argv,
 	    .envp = no_env,
@@ -94,8 +92,7 @@ start(struct fixture *fixture, const char *script, struct result *result)
 
 /* Run a script to its end; the caller releases result->output. */
 static inline int64_t
-run(struct fixture *fixture, const char *script, const char *input, size_t input_len,
-    struct result *result)
+run(struct fixture *fixture, const char *script, const char *input, size_t input_len, struct result *result)
 {
 	struct jr_child *child = start_with(fixture, script, input, input_len, result);
 	int64_t pid = jr_child_pid(child);

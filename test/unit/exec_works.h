@@ -32,9 +32,8 @@ set_up(void **state)
 	fixture->host.loop = jr_loop_new(&err);
 	fixture->host.watchdog = jr_watchdog_start(&err);
 	fixture->directory = make_directory();
-	fixture->handler = (struct jr_handler){.job_type = (char *)(uintptr_t) "job",
-	    .directory = fixture->directory,
-	    .kind = &jr_handler_exec};
+	fixture->handler = (struct jr_handler){
+	    .job_type = (char *)(uintptr_t) "job", .directory = fixture->directory, .kind = &jr_handler_exec};
 	jr_settings_init(&fixture->handler.settings);
 	*state = fixture;
 	return fixture->host.loop != NULL && fixture->host.watchdog != NULL ? 0 : -1;
@@ -96,14 +95,14 @@ static const struct jr_run example = {
 
 /* Start the script `text` as the handler "job". */
 static inline struct jr_work *
-start(struct fixture *fixture, const char *text, mode_t mode, int64_t run_deadline_ms,
-    struct result *result, struct jr_err *err)
+start(struct fixture *fixture, const char *text, mode_t mode, int64_t run_deadline_ms, struct result *result,
+    struct jr_err *err)
 {
 	free(fixture->handler.path);
 	fixture->handler.path = make_file(fixture->directory, "job", text, mode);
 	*result = (struct result){0};
-	return jr_handler_exec.start(&fixture->host, &fixture->handler, &example, JR_NEVER,
-	    run_deadline_ms, on_ended, result, err);
+	return jr_handler_exec.start(
+	    &fixture->host, &fixture->handler, &example, JR_NEVER, run_deadline_ms, on_ended, result, err);
 }
 
 static inline void

@@ -51,8 +51,7 @@ remove_directory(char *path)
 	while (dir != NULL && (entry = readdir(dir)) != NULL) {
 		char *inner = jr_xasprintf("%s/%s", path, entry->d_name);
 
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-		    unlink(inner) < 0)
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && unlink(inner) < 0)
 			remove_directory(jr_xstrdup(inner));
 		free(inner);
 	}
@@ -170,8 +169,7 @@ find_process(int64_t pid, int64_t parent, int64_t group, const char *name)
 
 	assert_non_null(dir);
 	while (result == 0 && (entry = readdir(dir)) != NULL) {
-		if (entry->d_name[0] < '0' || entry->d_name[0] > '9' ||
-		    !read_process(entry->d_name, &found))
+		if (entry->d_name[0] < '0' || entry->d_name[0] > '9' || !read_process(entry->d_name, &found))
 			continue;
 		if (found.state == 'Z' || found.state == 'X' || (pid != 0 && found.pid != pid))
 			continue;

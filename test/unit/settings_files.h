@@ -22,8 +22,8 @@ tear_down(void **state)
 }
 
 static inline bool
-read_text(struct jr_settings *settings, const char *directory, enum jr_settings_for what,
-    const char *text, struct jr_err *err)
+read_text(struct jr_settings *settings, const char *directory, enum jr_settings_for what, const char *text,
+    struct jr_err *err)
 {
 	char *path = make_file(directory, "send.json", text, 0600);
 	bool ok;
@@ -35,8 +35,7 @@ read_text(struct jr_settings *settings, const char *directory, enum jr_settings_
 }
 
 static inline void
-understand(struct jr_settings *settings, const char *directory, enum jr_settings_for what,
-    const char *text)
+understand(struct jr_settings *settings, const char *directory, enum jr_settings_for what, const char *text)
 {
 	struct jr_err err;
 
@@ -55,8 +54,7 @@ refuse(const char *directory, enum jr_settings_for what, const char *text, const
 	if (read_text(&settings, directory, what, text, &err))
 		fail_msg("%s: was not refused, expected \"%s\"", text, expected);
 	assert_int_equal(err.code, JR_E_CONFIG);
-	if (strncmp(err.msg, "send.json:", 10) != 0 ||
-	    strncmp(err.msg + 10, expected, strlen(expected)) != 0)
+	if (strncmp(err.msg, "send.json:", 10) != 0 || strncmp(err.msg + 10, expected, strlen(expected)) != 0)
 		fail_msg("%s: \"%s\" instead of \"%s\"", text, err.msg, expected);
 	assert_memory_equal(&settings, &untouched, sizeof(settings));
 }

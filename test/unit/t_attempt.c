@@ -76,12 +76,10 @@ random_events_give_one_outcome_or_none(void **state)
 
 		start(trial, JR_NEVER, 1000);
 		for (uint64_t step = 0; step < steps; step++) {
-			enum jr_attempt_event event =
-			    events[jr_random_below(&random, JR_COUNT(events))];
+			enum jr_attempt_event event = events[jr_random_below(&random, JR_COUNT(events))];
 
 			jr_attempt_event(trial->attempt, event);
-			if (event == JR_EV_LOST ||
-			    (reason == JR_EV_ENDED && event != JR_EV_OVERDUE))
+			if (event == JR_EV_LOST || (reason == JR_EV_ENDED && event != JR_EV_OVERDUE))
 				reason = event;
 			if (jr_random_below(&random, 4) == 0)
 				jr_attempt_renew(trial->attempt, JR_NEVER);

@@ -137,8 +137,8 @@ a_real_handler_that_ignores_term_times_out_and_is_freed_at_its_end(void **state)
 	assert_non_null(trial->host.watchdog);
 	trial->handler.kind = &jr_handler_exec;
 	trial->handler.directory = directory;
-	trial->handler.path = make_file(directory, "job",
-	    "#!/bin/sh\ntrap '' TERM\nsleep 300 &\nwhile :; do sleep 300; done\n", 0755);
+	trial->handler.path =
+	    make_file(directory, "job", "#!/bin/sh\ntrap '' TERM\nsleep 300 &\nwhile :; do sleep 300; done\n", 0755);
 	trial->handler.settings.grace_ms = 50;
 	trial->run.payload = (char *)(uintptr_t) "{}";
 	trial->run.timeout_ms = 50;

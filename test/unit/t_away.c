@@ -59,8 +59,8 @@ pretend(const struct fixture *f, int64_t age_ms, int stage)
 {
 	char line[64];
 
-	(void)snprintf(line, sizeof(line), "%020lld %010d cbf29ce484222325\n",
-	    (long long)(jr_clock_wall_ms() - age_ms), stage);
+	(void)snprintf(
+	    line, sizeof(line), "%020lld %010d cbf29ce484222325\n", (long long)(jr_clock_wall_ms() - age_ms), stage);
 	write_file(f, line);
 }
 
@@ -84,10 +84,9 @@ failure_is_printed_again_after_ten_minutes_an_hour_and_each_six_hours(void **sta
 		int64_t age_ms;
 		int stage; /* printed before */
 		bool is_due;
-	} table[] = {{9 * MINUTE, 0, false}, {10 * MINUTE, 0, true}, {59 * MINUTE, 1, false},
-	    {HOUR, 1, true}, {5 * HOUR, 2, false}, {6 * HOUR, 2, true}, {7 * HOUR, 3, false},
-	    {12 * HOUR, 3, true}, {240 * HOUR, 41, true}, {240 * HOUR, 42, false},
-	    {8 * HOUR, 0, true}};
+	} table[] = {{9 * MINUTE, 0, false}, {10 * MINUTE, 0, true}, {59 * MINUTE, 1, false}, {HOUR, 1, true},
+	    {5 * HOUR, 2, false}, {6 * HOUR, 2, true}, {7 * HOUR, 3, false}, {12 * HOUR, 3, true},
+	    {240 * HOUR, 41, true}, {240 * HOUR, 42, false}, {8 * HOUR, 0, true}};
 	struct fixture *f = *state;
 	int64_t since_ms;
 
@@ -96,8 +95,7 @@ failure_is_printed_again_after_ten_minutes_an_hour_and_each_six_hours(void **sta
 		pretend(f, table[i].age_ms, table[i].stage);
 		assert_int_equal(jr_state_away(f->directory, "db", "", &since_ms), table[i].is_due);
 		assert_true(since_ms >= table[i].age_ms && since_ms < table[i].age_ms + MINUTE);
-		assert_false(
-		    jr_state_away(f->directory, "db", "", &since_ms)); /* and once each time */
+		assert_false(jr_state_away(f->directory, "db", "", &since_ms)); /* and once each time */
 	}
 }
 

@@ -7,11 +7,9 @@
 
 #include <cmocka.h>
 
-static const int64_t tries[] = {
-    INT64_MIN, -1, 0, 1, 2, 3, 10, 62, 63, 64, 65, 1000, INT32_MAX, INT64_MAX};
-static const int64_t spans[] = {INT64_MIN, -1, 0, 1, 2, 3, 999, 1000, JR_BACKOFF_BASE_MS,
-    JR_BACKOFF_CAP_MS, JR_DURATION_MAX_MS, INT64_MAX / 2, INT64_MAX / 2 + 1, INT64_MAX - 1,
-    INT64_MAX};
+static const int64_t tries[] = {INT64_MIN, -1, 0, 1, 2, 3, 10, 62, 63, 64, 65, 1000, INT32_MAX, INT64_MAX};
+static const int64_t spans[] = {INT64_MIN, -1, 0, 1, 2, 3, 999, 1000, JR_BACKOFF_BASE_MS, JR_BACKOFF_CAP_MS,
+    JR_DURATION_MAX_MS, INT64_MAX / 2, INT64_MAX / 2 + 1, INT64_MAX - 1, INT64_MAX};
 
 static void
 check_bounds(struct jr_random *random, int64_t n, int64_t base_ms, int64_t cap_ms)
@@ -46,8 +44,8 @@ every_delay_lies_between_half_and_whole(void **state)
 static void
 whole_delay_doubles_up_to_the_cap(void **state)
 {
-	static const int64_t expected[] = {10000, 10000, 20000, 40000, 80000, 160000, 320000,
-	    640000, 1280000, 2560000, 3600000, 3600000};
+	static const int64_t expected[] = {
+	    10000, 10000, 20000, 40000, 80000, 160000, 320000, 640000, 1280000, 2560000, 3600000, 3600000};
 
 	(void)state;
 	for (size_t n = 0; n < JR_COUNT(expected); n++) {
@@ -103,11 +101,9 @@ jitter_is_even(void **state)
 	(void)state;
 	jr_random_seed(&random, 20261121);
 	for (int i = 0; i < draws; i++)
-		counts[jr_backoff_ms(&random, 1, 198, 198) -
-		       99]++; /* 99 ... 198: a hundred values */
+		counts[jr_backoff_ms(&random, 1, 198, 198) - 99]++; /* 99 ... 198: a hundred values */
 	for (size_t i = 0; i < JR_COUNT(counts); i++)
-		chi_square_of_100 +=
-		    100 * (int64_t)(counts[i] - expected) * (counts[i] - expected) / expected;
+		chi_square_of_100 += 100 * (int64_t)(counts[i] - expected) * (counts[i] - expected) / expected;
 	assert_true(chi_square_of_100 < 14900);
 	assert_true(chi_square_of_100 > 5000); /* too even is not random */
 }
@@ -115,8 +111,7 @@ jitter_is_even(void **state)
 static void
 random_numbers_stay_below_their_limit(void **state)
 {
-	static const uint64_t limits[] = {
-	    1, 2, 3, 7, 1000, UINT64_C(1) << 32, UINT64_C(3) << 62, UINT64_MAX};
+	static const uint64_t limits[] = {1, 2, 3, 7, 1000, UINT64_C(1) << 32, UINT64_C(3) << 62, UINT64_MAX};
 	struct jr_random random;
 
 	(void)state;

@@ -178,8 +178,7 @@ capture_keeps_head_and_tail_and_counts_the_rest(void **state)
 
 /* Feed random pieces and compare with the whole stream, which the model simply keeps. */
 static void
-check_capture_against_model(
-    struct jr_random *random, size_t head_max, size_t tail_max, size_t total, size_t piece_max)
+check_capture_against_model(struct jr_random *random, size_t head_max, size_t tail_max, size_t total, size_t piece_max)
 {
 	char *all = jr_xmalloc(total + 1);
 	size_t head = total < head_max ? total : head_max;
@@ -203,8 +202,8 @@ check_capture_against_model(
 	assert_true(c.ring_size <= tail_max);
 	assert_true(c.head.size <= head_max + 1);
 	if (dropped > 0)
-		expected = jr_xasprintf("%.*s%s[... %zu bytes dropped ...]\n%s", (int)head, all,
-		    head > 0 ? "\n" : "", dropped, all + total - tail);
+		expected = jr_xasprintf("%.*s%s[... %zu bytes dropped ...]\n%s", (int)head, all, head > 0 ? "\n" : "",
+		    dropped, all + total - tail);
 	else
 		expected = jr_xstrdup(all);
 	got = captured(&c);
@@ -237,8 +236,7 @@ capture_with_real_limits_agrees_with_the_model(void **state)
 	jr_random_seed(&random, 42);
 	for (int i = 0; i < 20; i++)
 		check_capture_against_model(&random, JR_OUTPUT_HEAD, JR_OUTPUT_TAIL,
-		    (size_t)jr_random_below(&random, 300000),
-		    1 + (size_t)jr_random_below(&random, 70000));
+		    (size_t)jr_random_below(&random, 300000), 1 + (size_t)jr_random_below(&random, 70000));
 }
 
 static void

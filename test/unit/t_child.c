@@ -33,8 +33,7 @@ a_megabyte_that_is_read_arrives_whole(void **state)
 static void
 a_megabyte_that_is_never_read_is_normal(void **state)
 {
-	static const char *const scripts[] = {
-	    "exit 0", "exec 0<&-; sleep 0.05; echo done", "head -c 10 >/dev/null"};
+	static const char *const scripts[] = {"exit 0", "exec 0<&-; sleep 0.05; echo done", "head -c 10 >/dev/null"};
 	char *payload = jr_xmalloc(1 << 20);
 	struct result result;
 
@@ -102,8 +101,7 @@ a_double_fork_does_not_leave_the_group(void **state)
 {
 	struct result result;
 	int64_t pid =
-	    run(*state, "( ( trap '' HUP TERM INT; sleep 300 ) >/dev/null 2>&1 & ) ; echo ok", NULL,
-		0, &result);
+	    run(*state, "( ( trap '' HUP TERM INT; sleep 300 ) >/dev/null 2>&1 & ) ; echo ok", NULL, 0, &result);
 
 	assert_int_equal(find_process(0, 0, pid, NULL), 0);
 	jr_buf_release(&result.output);
@@ -115,8 +113,7 @@ a_session_of_its_own_survives(void **state)
 	struct result result;
 	int64_t escaped;
 
-	run(*state, "setsid sh -c 'echo $$; exec sleep 300 >/dev/null 2>&1 </dev/null'& sleep 0.1",
-	    NULL, 0, &result);
+	run(*state, "setsid sh -c 'echo $$; exec sleep 300 >/dev/null 2>&1 </dev/null'& sleep 0.1", NULL, 0, &result);
 	escaped = strtol(result.output.data, NULL, 10);
 	assert_true(escaped > 1);
 	assert_int_equal(find_process(escaped, 0, 0, NULL), escaped);
@@ -143,8 +140,7 @@ kill_ends_one_that_ignores_term(void **state)
 {
 	struct fixture *fixture = *state;
 	struct result result;
-	struct jr_child *child =
-	    start(fixture, "trap '' TERM; echo armed; while :; do sleep 300; done", &result);
+	struct jr_child *child = start(fixture, "trap '' TERM; echo armed; while :; do sleep 300; done", &result);
 
 	wait_for_output(fixture, child, "armed");
 	jr_child_signal(child, SIGTERM);
@@ -162,8 +158,8 @@ a_stopped_group_sees_term(void **state)
 {
 	struct fixture *fixture = *state;
 	struct result result;
-	struct jr_child *child = start(fixture,
-	    "trap 'echo bye; exit 5' TERM; echo armed; while :; do sleep 0.02; done", &result);
+	struct jr_child *child =
+	    start(fixture, "trap 'echo bye; exit 5' TERM; echo armed; while :; do sleep 0.02; done", &result);
 
 	wait_for_output(fixture, child, "armed");
 	assert_int_equal(kill((pid_t)-jr_child_pid(child), SIGSTOP), 0);
@@ -218,14 +214,12 @@ it_may_be_freed_when_it_has_ended(void **state)
 {
 	struct fixture *fixture = *state;
 	char *argv[] = {(char *)(uintptr_t) "true", NULL};
-	struct jr_child_spec spec = {
-	    .path = "/bin/true", .argv = argv, .envp = no_env, .deadline_ms = JR_NEVER};
+	struct jr_child_spec spec = {.path = "/bin/true", .argv = argv, .envp = no_env, .deadline_ms = JR_NEVER};
 	struct jr_child *child = NULL;
 	struct jr_err err;
 	int64_t end_ms = jr_clock_now_ms() + PATIENCE_MS;
 
-	child =
-	    jr_child_start(fixture->loop, fixture->watchdog, &spec, on_ended_free, &child, &err);
+	child = jr_child_start(fixture->loop, fixture->watchdog, &spec, on_ended_free, &child, &err);
 	assert_non_null(child);
 	while (child != NULL) {
 		assert_true(jr_clock_now_ms() < end_ms);
@@ -238,11 +232,8 @@ echo_copies_the_output_to_stderr(void **state)
 {
 	struct fixture *fixture = *state;
 	char *argv[] = {(char *)(uintptr_t) "echo", (char *)(uintptr_t) "hello", NULL};
-	struct jr_child_spec spec = {.path = "/bin/echo",
-	    .argv = argv,
-	    .envp = no_env,
-	    .deadline_ms = JR_NEVER,
-	    .echo = true};
+	struct jr_child_spec spec = {
+	    .path = "/bin/echo", .argv = argv, .envp = no_env, .deadline_ms = JR_NEVER, .echo = true};
 	struct result result = {0};
 	struct jr_child *child;
 	struct jr_err err;

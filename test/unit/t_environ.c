@@ -89,8 +89,8 @@ slot_and_deadline_are_not_there_without_need(void **state)
 static void
 what_is_harmless_is_inherited(void **state)
 {
-	static const char *const items[] = {"PATH=/usr/bin:/bin", "EMPTY=", "PGHOST=db",
-	    "PGSERVICE=x", "PGPASSFILE=/f", "LDFLAGS=-x", "JOBRUN_STATE_DIR=/s", "PGPASSWORDS=x"};
+	static const char *const items[] = {"PATH=/usr/bin:/bin", "EMPTY=", "PGHOST=db", "PGSERVICE=x", "PGPASSFILE=/f",
+	    "LDFLAGS=-x", "JOBRUN_STATE_DIR=/s", "PGPASSWORDS=x"};
 
 	(void)state;
 	for (size_t i = 0; i < JR_COUNT(items); i++) {
@@ -152,8 +152,7 @@ static void
 the_files_to_talk_through_are_named(void **state)
 {
 	char *base[] = {(char *)(uintptr_t) "JOBRUN_OUT=/outer", NULL};
-	struct jr_environ_extra extra = {
-	    .out = "/tmp/41.7.out", .checkpoint = "/tmp/41.7.checkpoint"};
+	struct jr_environ_extra extra = {.out = "/tmp/41.7.out", .checkpoint = "/tmp/41.7.checkpoint"};
 	char **env = jr_environ_make(base, &example, JR_NEVER, &extra);
 
 	(void)state;
@@ -169,8 +168,7 @@ settings_replace_what_is_inherited(void **state)
 	    (char *)(uintptr_t) "HOME=/root", (char *)(uintptr_t) "JOBRUN_STATE_DIR=/s", NULL};
 	char *own[] = {(char *)(uintptr_t) "PATH=/opt/bin",
 	    (char *)(uintptr_t) "EMPTY=", (char *)(uintptr_t) "LD_LIBRARY_PATH=/opt/lib",
-	    (char *)(uintptr_t) "JOBRUN_RUN_ID=1", (char *)(uintptr_t) "JOBRUN_STATE_DIR=/evil",
-	    NULL};
+	    (char *)(uintptr_t) "JOBRUN_RUN_ID=1", (char *)(uintptr_t) "JOBRUN_STATE_DIR=/evil", NULL};
 	struct jr_environ_extra extra = {.env = own};
 	char **env = jr_environ_make(base, &example, JR_NEVER, &extra);
 
@@ -190,8 +188,7 @@ another_account_has_its_own_home(void **state)
 {
 	char *base[] = {(char *)(uintptr_t) "HOME=/root", (char *)(uintptr_t) "USER=root",
 	    (char *)(uintptr_t) "LOGNAME=root", (char *)(uintptr_t) "SHELL=/bin/zsh",
-	    (char *)(uintptr_t) "XDG_RUNTIME_DIR=/run/user/0", (char *)(uintptr_t) "HOMES=kept",
-	    NULL};
+	    (char *)(uintptr_t) "XDG_RUNTIME_DIR=/run/user/0", (char *)(uintptr_t) "HOMES=kept", NULL};
 	char *own[] = {(char *)(uintptr_t) "LOGNAME=other", NULL};
 	struct jr_environ_extra extra = {.user = "www-data", .home = "/var/www", .env = own};
 	char **env = jr_environ_make(base, &example, JR_NEVER, &extra);
@@ -213,12 +210,11 @@ passwords_are_found_in_every_form(void **state)
 		const char *conninfo;
 		bool has;
 	} cases[] = {
-	    {"postgresql://u:p@h/db", true}, {"postgresql://u@h/db?password=p", true},
-	    {"postgresql://u:@h/db", false}, {"postgresql://h/db?host=/run", false},
-	    {"host=h password='a b'", true}, {"host=h sslpassword=x", true},
+	    {"postgresql://u:p@h/db", true}, {"postgresql://u@h/db?password=p", true}, {"postgresql://u:@h/db", false},
+	    {"postgresql://h/db?host=/run", false}, {"host=h password='a b'", true}, {"host=h sslpassword=x", true},
 	    {"host=h password=", false}, {"", false}, {"just_a_name", false},
-	    {"jdbc:postgresql://h/db?user=u&password=p", true}, {"redis://:p@h:1", true},
-	    {"http://h:80/", false}, {"postgres://u:p%zz@h/db", true}, /* libpq refuses it */
+	    {"jdbc:postgresql://h/db?user=u&password=p", true}, {"redis://:p@h:1", true}, {"http://h:80/", false},
+	    {"postgres://u:p%zz@h/db", true}, /* libpq refuses it */
 	};
 
 	(void)state;
@@ -231,12 +227,10 @@ passwords_are_found_in_every_form(void **state)
 static void
 a_command_finds_its_surroundings_and_the_run(void **state)
 {
-	char *base[] = {(char *)(uintptr_t) "PGPASSWORD=p",
-	    (char *)(uintptr_t) "LD_LIBRARY_PATH=/x",
+	char *base[] = {(char *)(uintptr_t) "PGPASSWORD=p", (char *)(uintptr_t) "LD_LIBRARY_PATH=/x",
 	    (char *)(uintptr_t) "DATABASE_URL=postgresql://u:p@h/d",
-	    (char *)(uintptr_t) "JOBRUN_HANDLER_DATABASE_URL=postgresql://h/d",
-	    (char *)(uintptr_t) "JOBRUN_RUN_ID=1", (char *)(uintptr_t) "JOBRUN_SLOT=outer",
-	    (char *)(uintptr_t) "ODD", NULL};
+	    (char *)(uintptr_t) "JOBRUN_HANDLER_DATABASE_URL=postgresql://h/d", (char *)(uintptr_t) "JOBRUN_RUN_ID=1",
+	    (char *)(uintptr_t) "JOBRUN_SLOT=outer", (char *)(uintptr_t) "ODD", NULL};
 	char **env = jr_environ_keep(base, &example, JR_NEVER, &no_extra);
 	size_t count = 0;
 

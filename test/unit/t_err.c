@@ -63,8 +63,7 @@ prefix_goes_in_front_and_keeps_code_and_sqlstate(void **state)
 static void
 long_message_is_cut_between_characters(void **state)
 {
-	static const char *const characters[] = {
-	    "x", "\xC3\xA4", "\xE2\x82\xAC", "\xF0\x9F\x98\x80"};
+	static const char *const characters[] = {"x", "\xC3\xA4", "\xE2\x82\xAC", "\xF0\x9F\x98\x80"};
 
 	(void)state;
 	for (size_t c = 0; c < JR_COUNT(characters); c++) {
@@ -76,8 +75,7 @@ long_message_is_cut_between_characters(void **state)
 			size_t whole = pad + width <= 1023 ? pad + width : pad <= 1023 ? pad : 1023;
 
 			memset(text, 'a', pad);
-			(void)snprintf(
-			    text + pad, sizeof(text) - pad, "%szzzzzzzzzzzzzzz", characters[c]);
+			(void)snprintf(text + pad, sizeof(text) - pad, "%szzzzzzzzzzzzzzz", characters[c]);
 			jr_fail(&err, JR_E_DATA, "%s", text);
 			if (whole == pad + width) /* then as many z as there is room for */
 				whole = 1023 < pad + width + 15 ? 1023 : pad + width + 15;

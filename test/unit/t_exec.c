@@ -16,11 +16,9 @@ the_exit_status_is_the_verdict(void **state)
 	    {"exit 75", JR_LATER, 75, "exit:75", "exit 75"},
 	    {"echo no such order; exit 65", JR_GIVE_UP, 65, "exit:65", "exit 65: no such order"},
 	    {"exit 1", JR_FAIL, 1, "exit:1", "exit 1"},
-	    {"echo first; echo last >&2; echo; exit 255", JR_FAIL, 255, "exit:255",
-		"exit 255: last"},
+	    {"echo first; echo last >&2; echo; exit 255", JR_FAIL, 255, "exit:255", "exit 255: last"},
 	    {"kill -SEGV $$", JR_FAIL, 128 + SIGSEGV, "signal:SEGV", "killed by SIGSEGV"},
-	    {"echo x; kill -KILL $$", JR_FAIL, 128 + SIGKILL, "signal:KILL",
-		"killed by SIGKILL: x"},
+	    {"echo x; kill -KILL $$", JR_FAIL, 128 + SIGKILL, "signal:KILL", "killed by SIGKILL: x"},
 	    {"kill -40 $$", JR_FAIL, 128 + 40, "signal:40", "killed by signal 40"},
 	};
 
@@ -48,12 +46,11 @@ payload_environment_and_directory_are_there(void **state)
 {
 	struct fixture *fixture = *state;
 	struct result result;
-	char *expected = jr_xasprintf(
-	    "%s\n41 7 job default 1 5 k-41 - -\n%s\n0\n", example.payload, fixture->directory);
+	char *expected =
+	    jr_xasprintf("%s\n41 7 job default 1 5 k-41 - -\n%s\n0\n", example.payload, fixture->directory);
 
 	run(fixture,
-	    "cat; echo $JOBRUN_RUN_ID $JOBRUN_CLAIM $JOBRUN_TYPE $JOBRUN_QUEUE $JOBRUN_ATTEMPT "
-	    "$JOBRUN_MAX_ATTEMPTS $JOBRUN_KEY ${JOBRUN_SLOT--} ${JOBRUN_DEADLINE--}; pwd; echo $#",
+	    "cat; echo $JOBRUN_RUN_ID $JOBRUN_CLAIM $JOBRUN_TYPE $JOBRUN_QUEUE $JOBRUN_ATTEMPT $JOBRUN_MAX_ATTEMPTS $JOBRUN_KEY ${JOBRUN_SLOT--} ${JOBRUN_DEADLINE--}; pwd; echo $#",
 	    &result);
 	assert_string_equal(result.output, expected);
 	free(expected);
@@ -67,8 +64,8 @@ the_deadline_is_told_in_unix_seconds(void **state)
 	int64_t expected_s = jr_clock_wall_ms() / 1000 + 60, told_s;
 	struct result result;
 	struct jr_err err;
-	struct jr_work *work = start(fixture, "#!/bin/sh\necho $JOBRUN_DEADLINE\n", 0755,
-	    jr_clock_now_ms() + 60000, &result, &err);
+	struct jr_work *work =
+	    start(fixture, "#!/bin/sh\necho $JOBRUN_DEADLINE\n", 0755, jr_clock_now_ms() + 60000, &result, &err);
 
 	assert_non_null(work);
 	turn_until(fixture->host.loop, &result.ended);
@@ -93,8 +90,7 @@ output_is_clean_and_bounded(void **state)
 	assert_null(result.output);
 	release(&result);
 	/* Each of these bytes becomes three; the end of the log is still the end. */
-	run(*state, "head -c 3000000 /dev/zero | tr '\\0' '\\377'; echo; echo the reason; exit 1",
-	    &result);
+	run(*state, "head -c 3000000 /dev/zero | tr '\\0' '\\377'; echo; echo the reason; exit 1", &result);
 	assert_true(strlen(result.output) <= max);
 	assert_string_equal(result.output + strlen(result.output) - 12, "\nthe reason\n");
 	assert_string_equal(result.error, "exit 1: the reason");
@@ -142,8 +138,7 @@ stop_asks_and_then_makes_it_end(void **state)
 	struct result result;
 	struct jr_err err;
 	struct jr_work *work =
-	    start(fixture, "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 300; done\n", 0755, JR_NEVER,
-		&result, &err);
+	    start(fixture, "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 300; done\n", 0755, JR_NEVER, &result, &err);
 
 	assert_non_null(work);
 	work->kind->move(work, JR_NEVER);
@@ -163,12 +158,11 @@ static void
 noop_succeeds_from_the_loop(void **state)
 {
 	struct fixture *fixture = *state;
-	struct jr_handler handler = {
-	    .job_type = (char *)(uintptr_t) "jobrun.noop", .kind = &jr_handler_builtin};
+	struct jr_handler handler = {.job_type = (char *)(uintptr_t) "jobrun.noop", .kind = &jr_handler_builtin};
 	struct result result = {0};
 	struct jr_err err;
-	struct jr_work *work = handler.kind->start(
-	    &fixture->host, &handler, &example, JR_NEVER, JR_NEVER, on_ended, &result, &err);
+	struct jr_work *work =
+	    handler.kind->start(&fixture->host, &handler, &example, JR_NEVER, JR_NEVER, on_ended, &result, &err);
 
 	assert_non_null(work);
 	assert_false(result.ended);
@@ -179,8 +173,7 @@ noop_succeeds_from_the_loop(void **state)
 	assert_false(result.end.has_exit);
 	work->kind->free(work);
 	result = (struct result){0};
-	work = handler.kind->start(
-	    &fixture->host, &handler, &example, JR_NEVER, JR_NEVER, on_ended, &result, &err);
+	work = handler.kind->start(&fixture->host, &handler, &example, JR_NEVER, JR_NEVER, on_ended, &result, &err);
 	work->kind->free(work);
 	turn_for(fixture->host.loop, 5);
 	assert_false(result.ended);

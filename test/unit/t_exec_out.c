@@ -9,8 +9,7 @@ what_is_said_in_the_file_comes_with_the_end(void **state)
 	struct result result;
 
 	run(*state,
-	    "echo '{\"progress\": 1}' > $JOBRUN_OUT; echo '{\"result\": 1, \"retry_in\": \"5m\"}' "
-	    ">> $JOBRUN_OUT; echo '{\"checkpoint\": 7}' >> $JOBRUN_OUT; exit 75",
+	    "echo '{\"progress\": 1}' > $JOBRUN_OUT; echo '{\"result\": 1, \"retry_in\": \"5m\"}' >> $JOBRUN_OUT; echo '{\"checkpoint\": 7}' >> $JOBRUN_OUT; exit 75",
 	    &result);
 	assert_int_equal(result.end.verdict, JR_LATER);
 	assert_string_equal(result.progress, "{\"progress\": 1}");
@@ -34,8 +33,7 @@ warnings_stand_behind_the_output(void **state)
 
 	run(*state, "printf 'the reason'; echo [] >> $JOBRUN_OUT; exit 1", &result);
 	assert_string_equal(result.output,
-	    "the reason\njobrun: line 1 of JOBRUN_OUT: not an object such as "
-	    "{\"progress\": {\"done\": 40}}\n");
+	    "the reason\njobrun: line 1 of JOBRUN_OUT: not an object such as {\"progress\": {\"done\": 40}}\n");
 	assert_string_equal(result.error, "exit 1: the reason");
 	release(&result);
 	run(*state, "echo [] >> $JOBRUN_OUT", &result);
@@ -98,8 +96,8 @@ settings_change_command_environment_directory_and_lists(void **state)
 	struct fixture *fixture = *state;
 	struct jr_settings *settings = &fixture->handler.settings;
 	char *argv[] = {(char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c",
-	    (char *)(uintptr_t) "echo \"$0 $1 $COLOUR $(pwd)\"; ulimit -n; exit 9",
-	    (char *)(uintptr_t) "zero", (char *)(uintptr_t) "one  *", NULL};
+	    (char *)(uintptr_t) "echo \"$0 $1 $COLOUR $(pwd)\"; ulimit -n; exit 9", (char *)(uintptr_t) "zero",
+	    (char *)(uintptr_t) "one  *", NULL};
 	char *env[] = {(char *)(uintptr_t) "COLOUR=red", NULL};
 	char *nine = (char *)(uintptr_t) "9";
 	struct result result;
@@ -108,8 +106,7 @@ settings_change_command_environment_directory_and_lists(void **state)
 	settings->env = env;
 	settings->cwd = (char *)(uintptr_t) "/";
 	settings->limits.files = 33;
-	settings->rules =
-	    (struct jr_rules){.give_up_set = true, .give_up = {.items = &nine, .count = 1}};
+	settings->rules = (struct jr_rules){.give_up_set = true, .give_up = {.items = &nine, .count = 1}};
 	run(fixture, "echo not this one", &result);
 	assert_string_equal(result.output, "zero one  * red /\n33\n");
 	assert_int_equal(result.end.verdict, JR_GIVE_UP);

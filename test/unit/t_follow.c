@@ -42,8 +42,7 @@ a_character_that_was_cut_is_given_whole(void **state)
 {
 	(void)state;
 	check("caf\xef\xbf\xbd", "caf\xc3\xa9 au lait", 0, "\xc3\xa9 au lait", false);
-	check("\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", "\xf0\x9f\x90\x98!", 0, "\xf0\x9f\x90\x98!",
-	    false);
+	check("\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", "\xf0\x9f\x90\x98!", 0, "\xf0\x9f\x90\x98!", false);
 	/* One that was there from the beginning is not given twice. */
 	check("caf\xef\xbf\xbd", "caf\xef\xbf\xbd!", 0, "!", false);
 }
@@ -52,8 +51,8 @@ static void
 what_was_dropped_without_a_trace_is_a_gap(void **state)
 {
 	(void)state;
-	check("head\nmore\n", "head\n[... 5 bytes dropped ...]\ntail\n", 5,
-	    "head\n[... 5 bytes dropped ...]\ntail\n", true);
+	check("head\nmore\n", "head\n[... 5 bytes dropped ...]\ntail\n", 5, "head\n[... 5 bytes dropped ...]\ntail\n",
+	    true);
 	check("one\n", "two\n", 0, "two\n", true);
 }
 
@@ -98,8 +97,8 @@ follow_capture(const char *line, int lines, int step)
 		if (i % step == 0 || i == lines) {
 			char *new = stored(&capture);
 
-			assert_true(jr_buf_adds(&printed,
-			    jr_follow_new(old, new, (int64_t)(capture.dropped - dropped), &gap)));
+			assert_true(
+			    jr_buf_adds(&printed, jr_follow_new(old, new, (int64_t)(capture.dropped - dropped), &gap)));
 			assert_false(gap);
 			dropped = capture.dropped;
 			free(old);
@@ -142,8 +141,7 @@ output_that_repeats_itself_is_neither_stuck_nor_doubled(void **state)
 		for (int n = 0; n < 10; n++)
 			jr_capture_add(&capture, "tick\n", 5);
 		new = stored(&capture);
-		printed +=
-		    strlen(jr_follow_new(old, new, (int64_t)(capture.dropped - dropped), &gap));
+		printed += strlen(jr_follow_new(old, new, (int64_t)(capture.dropped - dropped), &gap));
 		dropped = capture.dropped;
 		free(old);
 		old = new;

@@ -53,8 +53,8 @@ executables_are_handlers_sorted_by_name(void **state)
 static void
 what_editors_and_packages_leave_is_passed_over(void **state)
 {
-	static const char *const names[] = {".hidden", "a~", "a.bak", "a.swp", "a.dpkg-old",
-	    "a.dpkg-dist", "a.rpmsave", "a.rpmnew"};
+	static const char *const names[] = {
+	    ".hidden", "a~", "a.bak", "a.swp", "a.dpkg-old", "a.dpkg-dist", "a.rpmsave", "a.rpmnew"};
 	struct jr_handlers handlers;
 
 	add(*state, "good", SCRIPT, 0755);
@@ -151,8 +151,7 @@ a_parent_others_can_write_to_is_refused(void **state)
 	add(inner, "good", SCRIPT, 0755);
 	assert_int_equal(chmod(*state, 0775), 0);
 	expect_refusal(inner, "its group");
-	assert_int_equal(
-	    chmod(*state, 01777), 0); /* as /tmp, whose entries only their owners can move */
+	assert_int_equal(chmod(*state, 01777), 0); /* as /tmp, whose entries only their owners can move */
 	load(&handlers, inner);
 	jr_handlers_release(&handlers);
 	free(inner);

@@ -188,8 +188,7 @@ a_command_is_found_as_a_shell_does_it(void **state)
 	char *plain = make_file(directory, "plain", "", 0600);
 	char *tool = make_file(directory, "tool", "", 0755);
 
-	free(make_file(
-	    directory, "sh", "", 0600)); /* is passed over, since another can be executed */
+	free(make_file(directory, "sh", "", 0600)); /* is passed over, since another can be executed */
 	setenv("PATH", path, 1);
 	expect_command("tool", tool, 126);
 	expect_command("plain", plain, 126);

@@ -22,8 +22,7 @@ struct result {
 
 /* In the place of the C library's: every name takes a minute, and is not there. */
 int /* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): those of glibc are reserved */
-getaddrinfo(
-    const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **found)
+getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **found)
 {
 	const struct timespec span = {.tv_sec = 60};
 
@@ -66,10 +65,8 @@ on_ended(void *ctx, const struct jr_answer *answer)
 	assert_false(result->ended);
 	result->ended = true;
 	result->status = answer->status;
-	(void)snprintf(
-	    result->code, sizeof(result->code), "%s", answer->code != NULL ? answer->code : "");
-	(void)snprintf(
-	    result->error, sizeof(result->error), "%s", answer->error != NULL ? answer->error : "");
+	(void)snprintf(result->code, sizeof(result->code), "%s", answer->code != NULL ? answer->code : "");
+	(void)snprintf(result->error, sizeof(result->error), "%s", answer->error != NULL ? answer->error : "");
 	jr_transfer_free(result->to_free);
 }
 
@@ -124,13 +121,11 @@ private_addresses_are_refused_by_name(void **state)
 	(void)start(fixture, &target, &result);
 	turn_until(fixture->loop, &result.ended);
 	assert_string_equal(result.code, "COULDNT_CONNECT");
-	assert_string_equal(
-	    result.error, "127.0.0.1 is a private address, and allow_private is false");
+	assert_string_equal(result.error, "127.0.0.1 is a private address, and allow_private is false");
 	target.url = (char *)(uintptr_t) "http://[::ffff:10.0.0.1]:1/";
 	(void)start(fixture, &target, &result);
 	turn_until(fixture->loop, &result.ended);
-	assert_string_equal(
-	    result.error, "::ffff:10.0.0.1 is a private address, and allow_private is false");
+	assert_string_equal(result.error, "::ffff:10.0.0.1 is a private address, and allow_private is false");
 }
 
 static void
@@ -167,8 +162,7 @@ nobody_waits_for_a_name_server(void **state)
 #if LIBCURL_VERSION_NUM >= 0x075700
 	assert_true(jr_clock_now_ms() - start_ms < PATIENCE_MS);
 #else
-	(void)
-	    start_ms; /* before 7.87 the end of such a transfer waits for the end of the look-up */
+	(void)start_ms; /* before 7.87 the end of such a transfer waits for the end of the look-up */
 #endif
 }
 

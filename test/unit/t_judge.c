@@ -53,12 +53,11 @@ the_reason_decides_what_an_end_means(void **state)
 			    .error = verdict == JR_DONE ? NULL : "exit 9",
 			    .output = "out",
 			    .result = "{}"};
-			int kind =
-			    expected_kind((enum jr_attempt_event)reason, (enum jr_verdict)verdict);
+			int kind = expected_kind((enum jr_attempt_event)reason, (enum jr_verdict)verdict);
 			struct jr_outcome outcome;
 
-			assert_int_equal(jr_attempt_judge((enum jr_attempt_event)reason, &end,
-					     &trial->run, &trial->random, &outcome),
+			assert_int_equal(jr_attempt_judge((enum jr_attempt_event)reason, &end, &trial->run,
+					     &trial->random, &outcome),
 			    kind >= 0);
 			if (kind < 0)
 				continue;
@@ -74,8 +73,8 @@ the_reason_decides_what_an_end_means(void **state)
 }
 
 static void
-judge(struct trial *trial, enum jr_attempt_event reason, enum jr_verdict verdict,
-    int64_t retry_in_ms, struct jr_outcome *outcome)
+judge(struct trial *trial, enum jr_attempt_event reason, enum jr_verdict verdict, int64_t retry_in_ms,
+    struct jr_outcome *outcome)
 {
 	struct jr_work_end end = {.verdict = verdict,
 	    .error_code = "exit:1",
@@ -130,8 +129,7 @@ delays_are_backoff_and_what_the_handler_asks_for(void **state)
 
 	assert_in_range(delay_of(trial, JR_FAIL, 0), JR_BACKOFF_BASE_MS / 2, JR_BACKOFF_BASE_MS);
 	trial->run.attempts = 3;
-	assert_in_range(
-	    delay_of(trial, JR_FAIL, 0), JR_BACKOFF_BASE_MS * 2, JR_BACKOFF_BASE_MS * 4);
+	assert_in_range(delay_of(trial, JR_FAIL, 0), JR_BACKOFF_BASE_MS * 2, JR_BACKOFF_BASE_MS * 4);
 	trial->run.attempts = INT64_MAX;
 	assert_in_range(delay_of(trial, JR_FAIL, 0), JR_BACKOFF_CAP_MS / 2, JR_BACKOFF_CAP_MS);
 	trial->run.backoff_base_ms = 0;
@@ -170,8 +168,8 @@ what_was_committed_is_told_whatever_the_reason(void **state)
 		struct jr_work_end end = {.verdict = JR_DONE, .settled = true};
 		struct jr_outcome outcome;
 
-		assert_true(jr_attempt_judge(
-		    (enum jr_attempt_event)reason, &end, &trial->run, &trial->random, &outcome));
+		assert_true(
+		    jr_attempt_judge((enum jr_attempt_event)reason, &end, &trial->run, &trial->random, &outcome));
 		assert_int_equal(outcome.kind, JR_OUT_SUCCEEDED);
 		assert_true(outcome.settled);
 		assert_null(outcome.error_code);

@@ -88,8 +88,7 @@ lease_out_of_bounds_is_refused(void **state)
 	check_refused(1999, -1, "a lease of 1s 999ms cannot be used: it must be between 2s and 1h");
 	check_refused(0, -1, "a lease of 0s cannot be used: it must be between 2s and 1h");
 	check_refused(3600001, -1, "a lease of 1h cannot be used: it must be between 2s and 1h");
-	check_refused(INT64_MAX, -1,
-	    "a lease of 106751991167d 7h cannot be used: it must be between 2s and 1h");
+	check_refused(INT64_MAX, -1, "a lease of 106751991167d 7h cannot be used: it must be between 2s and 1h");
 }
 
 static void
@@ -97,18 +96,13 @@ heartbeat_that_breaks_the_order_is_refused(void **state)
 {
 	(void)state;
 	check_refused(90000, 90000,
-	    "a heartbeat of 1m 30s cannot keep a lease of 1m 30s: it must be between 20ms and a "
-	    "quarter of the lease, "
-	    "22s 500ms");
+	    "a heartbeat of 1m 30s cannot keep a lease of 1m 30s: it must be between 20ms and a quarter of the lease, 22s 500ms");
 	check_refused(2000, 501,
-	    "a heartbeat of 501ms cannot keep a lease of 2s: it must be between 20ms and a quarter "
-	    "of the lease, 500ms");
+	    "a heartbeat of 501ms cannot keep a lease of 2s: it must be between 20ms and a quarter of the lease, 500ms");
 	check_refused(2000, 0,
-	    "a heartbeat of 0s cannot keep a lease of 2s: it must be between 20ms and a quarter of "
-	    "the lease, 500ms");
+	    "a heartbeat of 0s cannot keep a lease of 2s: it must be between 20ms and a quarter of the lease, 500ms");
 	check_refused(2000, 19,
-	    "a heartbeat of 19ms cannot keep a lease of 2s: it must be between 20ms and a quarter "
-	    "of the lease, 500ms");
+	    "a heartbeat of 19ms cannot keep a lease of 2s: it must be between 20ms and a quarter of the lease, 500ms");
 }
 
 static void

@@ -77,10 +77,10 @@ last_event(struct sink *sink)
 static void
 text_line_has_time_level_event_and_fields(void **state)
 {
-	jr_log(JR_INFO, "run_end", JR_I("run", 1041), JR_S("type", "send_mail"),
-	    JR_S("attempt", "1/5"), JR_S("outcome", "succeeded"), JR_I("ms", -812));
-	assert_string_equal(last_event(*state),
-	    " info event=run_end run=1041 type=send_mail attempt=1/5 outcome=succeeded ms=-812");
+	jr_log(JR_INFO, "run_end", JR_I("run", 1041), JR_S("type", "send_mail"), JR_S("attempt", "1/5"),
+	    JR_S("outcome", "succeeded"), JR_I("ms", -812));
+	assert_string_equal(
+	    last_event(*state), " info event=run_end run=1041 type=send_mail attempt=1/5 outcome=succeeded ms=-812");
 }
 
 static void
@@ -89,11 +89,9 @@ json_line_is_one_object(void **state)
 	struct sink *sink = *state;
 
 	jr_log_init(JR_DEBUG, JR_LOG_JSON, sink->write_fd);
-	jr_log(JR_DEBUG, "run_end", JR_I("run", 1041), JR_S("type", "send_mail"),
-	    JR_S("error", "say \"no\"\\"));
+	jr_log(JR_DEBUG, "run_end", JR_I("run", 1041), JR_S("type", "send_mail"), JR_S("error", "say \"no\"\\"));
 	assert_string_equal(last_event(sink),
-	    "\",\"level\":\"debug\",\"event\":\"run_end\",\"run\":1041,\"type\":\"send_mail\","
-	    "\"error\":\"say \\\"no\\\"\\\\\"}");
+	    "\",\"level\":\"debug\",\"event\":\"run_end\",\"run\":1041,\"type\":\"send_mail\",\"error\":\"say \\\"no\\\"\\\\\"}");
 }
 
 static void
@@ -131,8 +129,7 @@ static void
 values_are_quoted_only_when_they_need_it(void **state)
 {
 	check_value(*state, "plain-1/5:x,y", "plain-1/5:x,y");
-	check_value(
-	    *state, "\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80", "\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80");
+	check_value(*state, "\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80", "\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80");
 	check_value(*state, "", "\"\"");
 	check_value(*state, "a b", "\"a b\"");
 	check_value(*state, "a=b", "\"a=b\"");
@@ -177,11 +174,9 @@ long_values_are_cut_and_the_line_is_bounded(void **state)
 			jr_log(JR_INFO, "e", JR_S("error", value), JR_I("n", 1));
 			line = last_event(sink);
 			assert_true(strlen(line) > 900 && strlen(line) < 1200);
-			assert_non_null(
-			    strstr(line, format == JR_LOG_JSON ? "...\",\"n\":1}" : "...\" n=1"));
-			jr_log(JR_INFO, "e", JR_S("error", value), JR_S("reason", value),
-			    JR_S("path", value), JR_S("host", value), JR_S("db", value),
-			    JR_I("n", 1));
+			assert_non_null(strstr(line, format == JR_LOG_JSON ? "...\",\"n\":1}" : "...\" n=1"));
+			jr_log(JR_INFO, "e", JR_S("error", value), JR_S("reason", value), JR_S("path", value),
+			    JR_S("host", value), JR_S("db", value), JR_I("n", 1));
 			line = last_event(sink); /* which checks the bound */
 			assert_non_null(strstr(line, format == JR_LOG_JSON ? "\"n\":1}" : " n=1"));
 			assert_null(strstr(line, "db"));
@@ -207,8 +202,7 @@ unknown_key_is_a_bug(void **state)
 	if (pid == 0) {
 		(void)close(STDERR_FILENO);
 		(void)signal(SIGABRT, SIG_DFL);
-		jr_log(JR_DEBUG, "e",
-		    JR_S("payload", "secret")); /* noticed even when the level is off */
+		jr_log(JR_DEBUG, "e", JR_S("payload", "secret")); /* noticed even when the level is off */
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -218,8 +212,7 @@ unknown_key_is_a_bug(void **state)
 static void
 outcomes_have_the_words_of_settle(void **state)
 {
-	static const char *const words[] = {
-	    "succeeded", "failed", "dead", "later", "released", "cancelled", "lost"};
+	static const char *const words[] = {"succeeded", "failed", "dead", "later", "released", "cancelled", "lost"};
 
 	(void)state;
 	for (int kind = JR_OUT_SUCCEEDED; kind <= JR_OUT_LOST; kind++)

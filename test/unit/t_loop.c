@@ -335,8 +335,7 @@ random_changes_never_call_a_removed_watch(void **state)
 			size_t other = (size_t)jr_random_below(&random, SOURCES);
 
 			f->sources[i].calls = 0;
-			f->sources[i].removes =
-			    jr_random_below(&random, 2) == 0 ? &f->sources[other].watch : NULL;
+			f->sources[i].removes = jr_random_below(&random, 2) == 0 ? &f->sources[other].watch : NULL;
 			if (f->sources[i].removes != NULL)
 				removed[other] = true;
 		}

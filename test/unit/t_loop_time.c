@@ -38,8 +38,7 @@ on_ticker(void *ctx)
 	if (ticker->order != NULL)
 		ticker->place = (*ticker->order)++;
 	if (ticker->again_ms != JR_NEVER)
-		jr_timer_set(ticker->loop, &ticker->timer,
-		    jr_clock_after(jr_clock_now_ms(), ticker->again_ms));
+		jr_timer_set(ticker->loop, &ticker->timer, jr_clock_after(jr_clock_now_ms(), ticker->again_ms));
 	if (ticker->cancels != NULL)
 		jr_timer_cancel(ticker->cancels);
 }
@@ -94,8 +93,7 @@ timers_fire_in_order_and_not_early(void **state)
 	while (order < (int)JR_COUNT(offsets)) {
 		turn(loop);
 		for (size_t i = 0; i < JR_COUNT(offsets); i++)
-			assert_true(
-			    tickers[i].calls == 0 || jr_clock_now_ms() >= start_ms + offsets[i]);
+			assert_true(tickers[i].calls == 0 || jr_clock_now_ms() >= start_ms + offsets[i]);
 	}
 	for (size_t i = 0; i < JR_COUNT(offsets); i++)
 		assert_int_equal(tickers[i].place, places[i]);
@@ -283,8 +281,7 @@ signal_mask_is_given_back_at_the_end(void **state)
 	assert_int_equal(sigprocmask(SIG_BLOCK, NULL, &mask), 0);
 	assert_int_equal(sigismember(&mask, SIGTERM), 1);
 	assert_int_equal(sigismember(&mask, SIGCHLD), 0);
-	assert_int_equal(
-	    kill(getpid(), SIGTERM), 0); /* too late for a turn: must not end this process */
+	assert_int_equal(kill(getpid(), SIGTERM), 0); /* too late for a turn: must not end this process */
 	jr_loop_free(loop);
 	assert_int_equal(sigprocmask(SIG_BLOCK, NULL, &mask), 0);
 	assert_int_equal(sigismember(&mask, SIGTERM), 0);
@@ -332,8 +329,7 @@ failures_without_descriptors(void)
 	}
 	failures |= jr_loop_new(&err) == NULL && err.code == JR_E_TEMP ? 1 : 0;
 	failures |= !jr_loop_signals(loop, on_signal, counts, &err) ? 2 : 0;
-	failures |=
-	    !jr_loop_turn(loop, &err) && strncmp(err.msg, "could not wait", 14) == 0 ? 4 : 0;
+	failures |= !jr_loop_turn(loop, &err) && strncmp(err.msg, "could not wait", 14) == 0 ? 4 : 0;
 	jr_loop_free(loop);
 	return failures;
 }

@@ -15,8 +15,7 @@ the_last_line_of_each_kind_counts(void **state)
 	expect(jr_out_progress(fixture->out), "{\"progress\": 1}");
 	expect(jr_out_checkpoint(fixture->out), "{\"checkpoint\": {\"page\": 7}}");
 	expect(jr_out_result(fixture->out), NULL);
-	append(fixture,
-	    "{\"progress\": 2}\n\n  \t\r\n{\"retry_in\": \"1h30m\"}\r\n{\"progress\": 3}\n");
+	append(fixture, "{\"progress\": 2}\n\n  \t\r\n{\"retry_in\": \"1h30m\"}\r\n{\"progress\": 3}\n");
 	append(fixture, "{\"result\": [1.50, 1e2]}");
 	jr_out_read(fixture->out, false);
 	expect(jr_out_progress(fixture->out), "{\"progress\": 3}");
@@ -33,8 +32,7 @@ the_last_line_of_each_kind_counts(void **state)
 static void
 one_line_may_say_several_things(void **state)
 {
-	static const char line[] = "{\"result\": 1, \"progress\": 2, \"checkpoint\": null, "
-				   "\"retry_in\": \"5m\"}";
+	static const char line[] = "{\"result\": 1, \"progress\": 2, \"checkpoint\": null, \"retry_in\": \"5m\"}";
 	struct fixture *fixture = *state;
 
 	append(fixture, line);
@@ -49,8 +47,7 @@ static void
 the_text_is_kept_to_the_last_digit(void **state)
 {
 	static const char line[] =
-	    "{\"result\": {\"a\": 123456789012345678901234567890.10, \"b\": 9223372036854775808, "
-	    "\"c\": 1e-300, \"d\": \"\xC3\xA9 \\u00e9 \\ud83d\\ude42\"}}";
+	    "{\"result\": {\"a\": 123456789012345678901234567890.10, \"b\": 9223372036854775808, \"c\": 1e-300, \"d\": \"\xC3\xA9 \\u00e9 \\ud83d\\ude42\"}}";
 	struct fixture *fixture = *state;
 
 	append(fixture, line);

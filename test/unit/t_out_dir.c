@@ -16,8 +16,8 @@ what_is_put_in_its_place_is_not_read(void **state)
 		struct jr_err err;
 		const char *path;
 
-		fixture->out = (jr_out_close(fixture->out),
-		    jr_out_open(fixture->outs, 41, 8 + (int64_t)i, NULL, NULL, &err));
+		fixture->out =
+		    (jr_out_close(fixture->out), jr_out_open(fixture->outs, 41, 8 + (int64_t)i, NULL, NULL, &err));
 		path = jr_out_path(fixture->out);
 		append(fixture, "{\"progress\": 1}\n");
 		assert_int_equal(unlink(path), 0);
@@ -144,8 +144,7 @@ what_a_killed_runner_left_is_swept_away(void **state)
 	assert_int_equal(count_names(fixture->directory), 2);
 	/* Not ours: another name; and what only looks like one of them. */
 	outside = make_file(fixture->directory, "jobrun-outing", "x", 0600);
-	stranger =
-	    jr_xasprintf("%s/jobrun-out-%lld-nodirs", fixture->directory, (long long)geteuid());
+	stranger = jr_xasprintf("%s/jobrun-out-%lld-nodirs", fixture->directory, (long long)geteuid());
 	assert_int_equal(symlink("/etc", stranger), 0);
 	outs = jr_outs_open(&err);
 	assert_non_null(outs);
@@ -163,8 +162,7 @@ static void
 a_directory_of_another_account_is_left_alone(void **state)
 {
 	struct fixture *fixture = *state;
-	char *other =
-	    jr_xasprintf("%s/jobrun-out-%lld-AAAAAA", fixture->directory, (long long)geteuid());
+	char *other = jr_xasprintf("%s/jobrun-out-%lld-AAAAAA", fixture->directory, (long long)geteuid());
 	struct jr_outs *outs;
 	struct jr_err err;
 

@@ -156,8 +156,7 @@ open_flow(struct flow *flow, struct jr_pg_meter **meter)
 
 	*flow = (struct flow){.loop = jr_loop_new(&err)};
 	assert_non_null(flow->loop);
-	assert_int_equal(
-	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
 	flow->server = pair[0];
 	flow->client = pair[1];
 	jr_timer_init(&flow->timer, on_late, flow);

@@ -192,9 +192,7 @@ contend(const struct fixture *f, uint64_t seed, size_t total, int marks)
 			int fd;
 
 			(void)snprintf(name, sizeof(name), "%zu", i);
-			fd = places.held[i] ? openat(marks, name,
-						  O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600)
-					    : -1;
+			fd = places.held[i] ? openat(marks, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600) : -1;
 			if (places.held[i] && fd < 0)
 				return 2;
 			if (fd >= 0)

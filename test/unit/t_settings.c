@@ -28,10 +28,7 @@ every_member_of_a_program_is_understood(void **state)
 	struct jr_settings settings;
 
 	understand(&settings, *state, EXEC,
-	    "{\"timeout\": \"1h30m\", \"grace\": \"0\", \"cwd\": \"sub/dir\", \"nice\": -20, "
-	    "\"cpu\": \"1500ms\", \"memory\": \"512M\", \"files\": 8, \"processes\": 1, "
-	    "\"env\": {\"A\": \"x=y\", \"_b2\": \"\", \"C\": \"\\u00e4\"}, "
-	    "\"give_up\": [1, 255], \"later\": []}");
+	    "{\"timeout\": \"1h30m\", \"grace\": \"0\", \"cwd\": \"sub/dir\", \"nice\": -20, \"cpu\": \"1500ms\", \"memory\": \"512M\", \"files\": 8, \"processes\": 1, \"env\": {\"A\": \"x=y\", \"_b2\": \"\", \"C\": \"\\u00e4\"}, \"give_up\": [1, 255], \"later\": []}");
 	assert_int_equal(settings.timeout_ms, 5400000);
 	assert_int_equal(settings.grace_ms, 0);
 	assert_true(strncmp(settings.cwd, *state, strlen(*state)) == 0);
@@ -74,8 +71,7 @@ every_member_of_a_statement_is_understood(void **state)
 	struct jr_settings settings;
 
 	understand(&settings, *state, SQL,
-	    "{\"batch\": 1000, \"timeout\": \"1ms\", \"give_up\": [\"22\", \"JR065\"], "
-	    "\"later\": [\"55P03\"]}");
+	    "{\"batch\": 1000, \"timeout\": \"1ms\", \"give_up\": [\"22\", \"JR065\"], \"later\": [\"55P03\"]}");
 	assert_int_equal(settings.batch, 1000);
 	assert_int_equal(settings.timeout_ms, 1);
 	assert_string_equal(settings.rules.give_up.items[0], "22");
@@ -110,8 +106,7 @@ a_program_of_its_own_is_found_from_the_directory(void **state)
 	char *expected = jr_xasprintf("%s/bin/send", (char *)*state);
 	struct jr_settings settings;
 
-	understand(
-	    &settings, *state, ALONE, "{\"argv\": [\"bin/send\", \"\", \"-x\"], \"nice\": 1}");
+	understand(&settings, *state, ALONE, "{\"argv\": [\"bin/send\", \"\", \"-x\"], \"nice\": 1}");
 	assert_string_equal(settings.argv[0], expected);
 	assert_string_equal(settings.argv[1], "");
 	assert_string_equal(settings.argv[2], "-x");
@@ -120,8 +115,7 @@ a_program_of_its_own_is_found_from_the_directory(void **state)
 	understand(&settings, *state, ALONE, "{\"argv\": [\"/bin/true\"]}");
 	assert_string_equal(settings.argv[0], "/bin/true");
 	jr_settings_release(&settings);
-	understand(
-	    &settings, *state, ALONE, "{\"argv\": [\"send.json\"]}"); /* a file of the directory */
+	understand(&settings, *state, ALONE, "{\"argv\": [\"send.json\"]}"); /* a file of the directory */
 	jr_settings_release(&settings);
 	free(expected);
 }
@@ -132,8 +126,7 @@ accounts_are_looked_up_with_their_groups(void **state)
 	struct jr_settings settings;
 
 	if (geteuid() != 0) {
-		refuse(
-		    *state, EXEC, "{\"user\": \"root\"}", "1:2: user: only when jobrun is started");
+		refuse(*state, EXEC, "{\"user\": \"root\"}", "1:2: user: only when jobrun is started");
 		return;
 	}
 	understand(&settings, *state, EXEC, "{\"user\": \"root\"}");
@@ -166,8 +159,7 @@ only_root_may_name_an_account(void **state)
 	ok = jr_settings_read(&settings, path, *state, EXEC, &err);
 	assert_int_equal(seteuid(0), 0);
 	assert_false(ok);
-	assert_non_null(
-	    strstr(err.msg, "send.json:1:2: user: only when jobrun is started by root"));
+	assert_non_null(strstr(err.msg, "send.json:1:2: user: only when jobrun is started by root"));
 	free(path);
 }
 
@@ -183,8 +175,7 @@ what_is_no_document_is_refused_with_its_place(void **state)
 	    {EXEC, "{\n\"timeout\" \"5m\"}", "2:14: ':' expected"},
 	    {EXEC, "{} {}", "1:4: end of file expected near '{'"},
 	    {EXEC, "{\"a\": \"\xFF\"}", "1:7: unable to decode byte 0xff"},
-	    {EXEC, "{\"timeout\": \"1m\",\n \"timeout\": \"2m\"}",
-		"2:10: duplicate object key near '\"timeout\"'"},
+	    {EXEC, "{\"timeout\": \"1m\",\n \"timeout\": \"2m\"}", "2:10: duplicate object key near '\"timeout\"'"},
 	    {EXEC, "{\"env\": {\"A\": \"\\u0000\"}}", "1:22: \\u0000 is not allowed"},
 	};
 
@@ -211,8 +202,7 @@ unknown_members_are_refused_with_the_nearest(void **state)
 		"3:2: unknown member \"tiemout\"; did you mean \"timeout\"?"},
 	    {EXEC, "{\"Timeout\": \"5m\"}", "1:2: unknown member \"Timeout\"; did you mean"},
 	    {SQL, "{\"xyzzyx\": 1}",
-		"1:2: unknown member \"xyzzyx\"; the known ones are timeout, grace, give_up, "
-		"later, batch"},
+		"1:2: unknown member \"xyzzyx\"; the known ones are timeout, grace, give_up, later, batch"},
 	    {ALONE, "{\"htpp\": {}}", "1:2: unknown member \"htpp\"; did you mean \"http\"?"},
 	    {EXEC, "{\"env\": {\"tiemout\": \"x\"}, \"tiemout\": 1}", "1:27: unknown member"},
 	    {EXEC, "{\"\\u0074iemout\": 1}", "1:1: unknown member \"tiemout\""},
@@ -225,18 +215,13 @@ static void
 members_of_another_kind_are_refused(void **state)
 {
 	static const struct refusal refusals[] = {
-	    {EXEC, "{\"batch\": 5}",
-		"1:2: \"batch\" goes with a sql handler, this is an exec handler"},
-	    {SQL, "{\"nice\": 5}",
-		"1:2: \"nice\" goes with an exec handler, this is a sql handler"},
+	    {EXEC, "{\"batch\": 5}", "1:2: \"batch\" goes with a sql handler, this is an exec handler"},
+	    {SQL, "{\"nice\": 5}", "1:2: \"nice\" goes with an exec handler, this is a sql handler"},
 	    {ALONE, "{\"http\": {\"url\": \"http://x\"}, \"env\": {}}",
 		"1:31: \"env\" goes with an exec handler, this is an http handler"},
-	    {ALONE, "{\"argv\": [\"/bin/true\"], \"batch\": 2}",
-		"1:25: \"batch\" goes with a sql handler"},
-	    {EXEC, "{\"http\": {}}",
-		"1:2: \"http\" makes a handler of its own, but there is an executable"},
-	    {SQL, "{\"argv\": []}",
-		"1:2: \"argv\" makes a handler of its own, but there is a .sql"},
+	    {ALONE, "{\"argv\": [\"/bin/true\"], \"batch\": 2}", "1:25: \"batch\" goes with a sql handler"},
+	    {EXEC, "{\"http\": {}}", "1:2: \"http\" makes a handler of its own, but there is an executable"},
+	    {SQL, "{\"argv\": []}", "1:2: \"argv\" makes a handler of its own, but there is a .sql"},
 	    {ALONE, "{\"argv\": [], \"http\": {}}", "1:14: \"http\" and \"argv\" are both here"},
 	    {ALONE, "\n {}", "2:2: \"http\" or \"argv\" is missing"},
 	    {ALONE, "{\"nice\": 5}", "1:1: \"http\" or \"argv\" is missing"},
@@ -249,28 +234,22 @@ static void
 wrong_values_are_refused(void **state)
 {
 	static const struct refusal refusals[] = {
-	    {EXEC, "{\"timeout\": 600}",
-		"1:2: timeout: 600 has no unit; write \"600s\" or \"600m\""},
-	    {EXEC, "{\"timeout\": \"600\"}",
-		"1:2: timeout: \"600\" has no unit; write 600s or 600m"},
-	    {EXEC, "{\"timeout\": 1.5}",
-		"1:2: timeout: expected a duration like \"10m\", not a number"},
+	    {EXEC, "{\"timeout\": 600}", "1:2: timeout: 600 has no unit; write \"600s\" or \"600m\""},
+	    {EXEC, "{\"timeout\": \"600\"}", "1:2: timeout: \"600\" has no unit; write 600s or 600m"},
+	    {EXEC, "{\"timeout\": 1.5}", "1:2: timeout: expected a duration like \"10m\", not a number"},
 	    {EXEC, "{\"grace\": null}", "1:2: grace: expected a duration like \"10m\", not null"},
 	    {EXEC, "{\"grace\": \"-5s\"}", "1:2: grace: \"-5s\" is negative"},
 	    {EXEC, "{\"nice\": 20}", "1:2: nice: 20 is out of range, expected -20 to 19"},
 	    {EXEC, "{\"nice\": -21}", "1:2: nice: -21 is out of range"},
 	    {EXEC, "{\"nice\": \"5\"}", "1:2: nice: expected a whole number, not a string"},
-	    {EXEC, "{\"nice\": 1.0}",
-		"1:2: nice: expected a whole number, not a number with a point"},
+	    {EXEC, "{\"nice\": 1.0}", "1:2: nice: expected a whole number, not a number with a point"},
 	    {EXEC, "{\"cpu\": \"0\"}", "1:2: cpu: \"0\" is too short, at least 1ms"},
 	    {EXEC, "{\"cpu\": 30}", "1:2: cpu: 30 has no unit"},
-	    {EXEC, "{\"memory\": \"512m\"}",
-		"1:2: memory: \"512m\" is not a size; write it like \"512M\""},
+	    {EXEC, "{\"memory\": \"512m\"}", "1:2: memory: \"512m\" is not a size; write it like \"512M\""},
 	    {EXEC, "{\"memory\": \"M\"}", "1:2: memory: \"M\" is not a size"},
 	    {EXEC, "{\"memory\": \"\"}", "1:2: memory: \"\" is not a size"},
 	    {EXEC, "{\"memory\": \"-1G\"}", "1:2: memory: \"-1G\" is not a size"},
-	    {EXEC, "{\"memory\": \"9000000000000G\"}",
-		"1:2: memory: \"9000000000000G\" is not a size"},
+	    {EXEC, "{\"memory\": \"9000000000000G\"}", "1:2: memory: \"9000000000000G\" is not a size"},
 	    {EXEC, "{\"memory\": 512}", "1:2: memory: 512 bytes are too little, at least \"1M\""},
 	    {EXEC, "{\"memory\": true}", "1:2: memory: expected a size like \"512M\", not true"},
 	    {EXEC, "{\"files\": 7}", "1:2: files: 7 is out of range, expected 8 to "},
@@ -279,8 +258,7 @@ wrong_values_are_refused(void **state)
 	    {EXEC, "{\"cwd\": 1}", "1:2: cwd: expected a path, not a number"},
 	    {EXEC, "{\"user\": \"0\"}", "1:2: user: \"0\" is a number; write the account's name"},
 	    {EXEC, "{\"user\": 0}", "1:2: user: expected the name of an account, not a number"},
-	    {EXEC, "{\"env\": []}",
-		"1:2: env: expected an object of names and strings, not a list"},
+	    {EXEC, "{\"env\": []}", "1:2: env: expected an object of names and strings, not a list"},
 	    {EXEC, "{\"env\": {\"A\": 1}}", "1:10: env.A: expected a string, not a number"},
 	    {EXEC, "{\"env\": {\"1A\": \"\"}}", "1:10: env: \"1A\" cannot be a variable"},
 	    {EXEC, "{\"env\": {\"A=\": \"\"}}", "1:10: env: \"A=\" cannot be a variable"},
@@ -289,12 +267,10 @@ wrong_values_are_refused(void **state)
 		"2:1: env.JOBRUN_KEY: jobrun itself sets what begins with JOBRUN_"},
 	    {ALONE, "{\"argv\": []}", "1:2: argv: the list is empty"},
 	    {ALONE, "{\"argv\": \"/bin/true\"}", "1:2: argv: expected a list, not a string"},
-	    {ALONE, "{\"argv\": [\"/bin/true\",\n 1]}",
-		"2:2: argv: expected strings, not a number"},
+	    {ALONE, "{\"argv\": [\"/bin/true\",\n 1]}", "2:2: argv: expected strings, not a number"},
 	    {ALONE, "{\"argv\": [\"\"]}", "1:11: argv: expected the path of a program, not \"\""},
 	    {ALONE, "{\"argv\": [\"python3\", \"x\"]}",
-		"1:11: argv: there is no \"python3\" in the handlers directory, and PATH is not "
-		"searched: write the whole path"},
+		"1:11: argv: there is no \"python3\" in the handlers directory, and PATH is not searched: write the whole path"},
 	    {SQL, "{\"batch\": 0}", "1:2: batch: 0 is out of range, expected 1 to 1000"},
 	    {SQL, "{\"batch\": 1001}", "1:2: batch: 1001 is out of range"},
 	};
@@ -310,14 +286,11 @@ wrong_codes_are_refused(void **state)
 	    {EXEC, "{\"give_up\": [0]}", "1:14: give_up: 0 is out of range, expected 1 to 255"},
 	    {EXEC, "{\"later\": [1, 256]}", "1:15: later: 256 is out of range"},
 	    {EXEC, "{\"later\": [\"75\"]}", "1:12: later: expected whole numbers, not a string"},
-	    {EXEC, "{\"later\": [3, 4],\n\"give_up\": [4]}",
-		"1:15: later: 4 is in \"give_up\" too"},
-	    {SQL, "{\"later\": [40]}",
-		"1:12: later: expected strings like \"23505\" or \"23\", not a number"},
+	    {EXEC, "{\"later\": [3, 4],\n\"give_up\": [4]}", "1:15: later: 4 is in \"give_up\" too"},
+	    {SQL, "{\"later\": [40]}", "1:12: later: expected strings like \"23505\" or \"23\", not a number"},
 	    {SQL, "{\"later\": [\"4001\"]}", "1:12: later: \"4001\" is not an SQLSTATE"},
 	    {SQL, "{\"later\": [\"jr075\"]}", "1:12: later: \"jr075\" is not an SQLSTATE"},
-	    {SQL, "{\"later\": [\"22\"], \"give_up\": [\"22\"]}",
-		"1:12: later: 22 is in \"give_up\" too"},
+	    {SQL, "{\"later\": [\"22\"], \"give_up\": [\"22\"]}", "1:12: later: 22 is in \"give_up\" too"},
 	};
 
 	refuse_all(*state, refusals, JR_COUNT(refusals));
@@ -366,8 +339,7 @@ a_file_that_cannot_be_read_is_refused(void **state)
 static void
 columns_are_characters(void **state)
 {
-	refuse(*state, EXEC,
-	    "{\"env\": {\"A\": \"\xC3\xA4\xE2\x82\xAC\\\"{\", \"B\": [1, {\"C\": 2}]}}",
+	refuse(*state, EXEC, "{\"env\": {\"A\": \"\xC3\xA4\xE2\x82\xAC\\\"{\", \"B\": [1, {\"C\": 2}]}}",
 	    "1:24: env.B: expected a string, not a list");
 }
 

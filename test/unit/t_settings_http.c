@@ -58,10 +58,7 @@ every_member_is_understood(void **state)
 
 	understand(&settings, *state, ALONE,
 	    "{\"timeout\": \"1m\", \"later\": [429, 500], \"give_up\": [404], \"http\": {" URL
-	    ", \"method\": \"PUT\", \"headers\": {\"Authorization\": \"Bearer x\", "
-	    "\"X-Tab\": \"a\\tb\", \"Host\": \"other\"}, \"timeout\": \"5s\", "
-	    "\"connect_timeout\": \"1s\", \"expect\": [202, \"3xx\"], \"allow_private\": false, "
-	    "\"proxy\": \"socks5://proxy:1080\", \"ca_file\": \"ca.pem\"}}");
+	    ", \"method\": \"PUT\", \"headers\": {\"Authorization\": \"Bearer x\", \"X-Tab\": \"a\\tb\", \"Host\": \"other\"}, \"timeout\": \"5s\", \"connect_timeout\": \"1s\", \"expect\": [202, \"3xx\"], \"allow_private\": false, \"proxy\": \"socks5://proxy:1080\", \"ca_file\": \"ca.pem\"}}");
 	assert_int_equal(settings.timeout_ms, 60000);
 	assert_string_equal(settings.rules.later.items[1], "500");
 	assert_string_equal(settings.http->method, "PUT");
@@ -99,8 +96,7 @@ static void
 urls_that_cannot_be_used_are_refused(void **state)
 {
 	static const struct refusal refusals[] = {
-	    {ALONE, "{\"http\": []}",
-		"1:2: http: expected an object with at least \"url\", not a list"},
+	    {ALONE, "{\"http\": []}", "1:2: http: expected an object with at least \"url\", not a list"},
 	    {ALONE, "{\"http\": {}}", "1:2: http: \"url\" is missing"},
 	    {ALONE, "{\"http\": {\"url\": 1}}", "1:11: url: expected a URL, not a number"},
 	    {ALONE, "{\"http\": {\"url\": \"\"}}", "1:11: url: expected a URL, not \"\""},
@@ -111,16 +107,14 @@ urls_that_cannot_be_used_are_refused(void **state)
 		"1:11: url: cannot be used: it must begin with https:// or http://"},
 	    {ALONE, "{\"http\": {\"url\": \"https://\"}}", "1:11: url: cannot be used: "},
 	    {ALONE, "{\"http\": {\"url\": \"https://a b/\"}}", "1:11: url: cannot be used: "},
-	    {ALONE, "{\"http\": {\"url\": \"https://a/\\r\\nX: y\"}}",
-		"1:11: url: cannot be used: "},
+	    {ALONE, "{\"http\": {\"url\": \"https://a/\\r\\nX: y\"}}", "1:11: url: cannot be used: "},
 	    {ALONE, "{\"http\": {\"url\": \"https://me@example.org/\"}}",
 		"1:11: url: cannot be used: there must be no user or password in it"},
 	    {ALONE, "{\"http\": {\"url\": \"https://me:hunter2@example.org/\"}}",
 		"1:11: url: cannot be used: there must be no user or password in it"},
 	    {ALONE, "{\"http\": {\"url\": \"https://example.org/#here\"}}",
 		"1:11: url: cannot be used: there must be no # in it"},
-	    {ALONE, "{\"http\": {\"url\": \"https://example.org:99999/\"}}",
-		"1:11: url: cannot be used: "},
+	    {ALONE, "{\"http\": {\"url\": \"https://example.org:99999/\"}}", "1:11: url: cannot be used: "},
 	};
 
 	refuse_all(*state, refusals, JR_COUNT(refusals));
@@ -145,15 +139,13 @@ wrong_values_are_refused(void **state)
 	    {"\"headers\": {\"\": \"x\"}", "13: headers: \"\" cannot be the name of a header"},
 	    {"\"headers\": {\"A B\": \"x\"}", "13: headers: \"A B\" cannot be the name"},
 	    {"\"headers\": {\"A:\": \"x\"}", "13: headers: \"A:\" cannot be the name"},
-	    {"\"headers\": {\"A\": \"x\\r\\nB: y\"}",
-		"13: headers: the value of \"A\" has a line end"},
+	    {"\"headers\": {\"A\": \"x\\r\\nB: y\"}", "13: headers: the value of \"A\" has a line end"},
 	    {"\"headers\": {\"A\": \"x\\ny\"}", "13: headers: the value of \"A\" has a line end"},
 	    {"\"headers\": {\"A\": \"\\u0001\"}", "13: headers: the value of \"A\" has a line end"},
 	    {"\"headers\": {\"A\": \"\\u007f\"}", "13: headers: the value of \"A\" has a line end"},
 	    {"\"headers\": {\"A\": \" \"}", "13: headers: the value of \"A\" is empty"},
 	    {"\"headers\": {\"A\": \"1\", \"a\": \"2\"}", "23: headers: \"a\" is there twice"},
-	    {"\"headers\": {\"WebHook-ID\": \"1\"}",
-		"13: headers: jobrun itself sets \"WebHook-ID\""},
+	    {"\"headers\": {\"WebHook-ID\": \"1\"}", "13: headers: jobrun itself sets \"WebHook-ID\""},
 	    {"\"headers\": {\"content-length\": \"1\"}", "13: headers: jobrun itself sets"},
 	    {"\"headers\": {\"Transfer-Encoding\": \"1\"}", "13: headers: jobrun itself sets"},
 	    {"\"headers\": {\"Idempotency-Key\": \"1\"}", "13: headers: jobrun itself sets"},
@@ -169,8 +161,7 @@ wrong_values_are_refused(void **state)
 	    {"\"expect\": [\"200\"]", "12: expect: expected statuses"},
 	    {"\"allow_private\": 0", "1: allow_private: expected true or false, not a number"},
 	    {"\"proxy\": \"ftp://x\"", "1: proxy: cannot be used: it must begin with http://"},
-	    {"\"proxy\": \"http://u:hunter2@x\"",
-		"1: proxy: cannot be used: there must be no user"},
+	    {"\"proxy\": \"http://u:hunter2@x\"", "1: proxy: cannot be used: there must be no user"},
 	    {"\"proxy\": false", "1: proxy: expected a URL or \"environment\", not false"},
 	    {"\"ca_file\": \"none.pem\"", "1: ca_file: cannot use /tmp/"},
 	};
@@ -201,8 +192,7 @@ a_ca_file_that_cannot_be_read_is_refused_with_the_reason(void **state)
 	struct jr_settings settings;
 	struct jr_err err;
 
-	assert_false(read_text(
-	    &settings, *state, ALONE, "{\"http\": {" URL ", \"ca_file\": \"none.pem\"}}", &err));
+	assert_false(read_text(&settings, *state, ALONE, "{\"http\": {" URL ", \"ca_file\": \"none.pem\"}}", &err));
 	assert_non_null(strstr(err.msg, "/none.pem: No such file or directory"));
 }
 
@@ -223,20 +213,16 @@ secrets_are_read_from_their_files(void **state)
 	struct jr_settings settings;
 
 	free(make_file(*state, "send.secret", "\n " SECRET_32 "\n", 0640));
-	free(make_file(*state, ".old",
-	    "whsec_"
-	    "////////////////////////////////",
-	    0400));
-	understand(&settings, *state, ALONE,
-	    "{\"http\": {" URL ", \"secret\": [\"file:send.secret\", \"file:.old\"]}}");
+	free(make_file(*state, ".old", "whsec_////////////////////////////////", 0400));
+	understand(
+	    &settings, *state, ALONE, "{\"http\": {" URL ", \"secret\": [\"file:send.secret\", \"file:.old\"]}}");
 	assert_int_equal(settings.http->secret_count, 2);
 	assert_int_equal(settings.http->secrets[0].len, 32);
 	assert_int_equal(settings.http->secrets[0].bytes[31], 31);
 	assert_int_equal(settings.http->secrets[1].len, 24);
 	assert_int_equal(settings.http->secrets[1].bytes[0], 255);
 	jr_settings_release(&settings);
-	understand(
-	    &settings, *state, ALONE, "{\"http\": {" URL ", \"secret\": \"file:send.secret\"}}");
+	understand(&settings, *state, ALONE, "{\"http\": {" URL ", \"secret\": \"file:send.secret\"}}");
 	assert_int_equal(settings.http->secret_count, 1);
 	jr_settings_release(&settings);
 }
@@ -270,22 +256,18 @@ secrets_that_are_not_safe_are_refused_and_not_shown(void **state)
 	refuse_member(*state, "\"secret\": []", "1: secret: expected one or two files, not 0");
 	refuse_member(*state, "\"secret\": [\"file:good\", \"file:good\", \"file:good\"]",
 	    "1: secret: expected one or two files, not 3");
-	assert_false(read_text(&settings, *state, ALONE,
-	    "{\"http\": {" URL ", \"secret\": \"" SECRET_32 "\"}}", &err));
+	assert_false(read_text(&settings, *state, ALONE, "{\"http\": {" URL ", \"secret\": \"" SECRET_32 "\"}}", &err));
 	assert_null(strstr(err.msg, "AAEC"));
-	assert_false(read_text(
-	    &settings, *state, ALONE, "{\"http\": {" URL ", \"secret\": \"file:bad\"}}", &err));
+	assert_false(read_text(&settings, *state, ALONE, "{\"http\": {" URL ", \"secret\": \"file:bad\"}}", &err));
 	assert_null(strstr(err.msg, "hunter2"));
 	assert_non_null(strstr(err.msg, "expected \"whsec_\""));
-	assert_false(read_text(
-	    &settings, *state, ALONE, "{\"http\": {" URL ", \"secret\": \"file:open\"}}", &err));
+	assert_false(read_text(&settings, *state, ALONE, "{\"http\": {" URL ", \"secret\": \"file:open\"}}", &err));
 	assert_non_null(strstr(err.msg, "chmod o-rwx,g-w /tmp/"));
 	if (geteuid() == 0) {
 		char *foreign = make_file(*state, "foreign", SECRET_32, 0600);
 
 		assert_int_equal(chown(foreign, 1, 1), 0);
-		refuse_member(
-		    *state, "\"secret\": \"file:foreign\"", "1: secret: cannot trust /tmp/");
+		refuse_member(*state, "\"secret\": \"file:foreign\"", "1: secret: cannot trust /tmp/");
 		free(foreign);
 	}
 	free(fifo);

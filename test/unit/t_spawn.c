@@ -13,14 +13,12 @@
 static void
 nothing_but_0_to_2_is_open(void **state)
 {
-	int extra =
-	    open("/dev/null", O_RDONLY); /* not close-on-exec, as a careless parent leaves it */
+	int extra = open("/dev/null", O_RDONLY); /* not close-on-exec, as a careless parent leaves it */
 	struct result result;
 
 	assert_true(extra > 2);
 	assert_true(dup2(extra, 200) == 200);
-	run(*state, "cd /proc/self/fd && for fd in *; do [ -e $fd ] && echo $fd; done; exit 0",
-	    NULL, 0, &result);
+	run(*state, "cd /proc/self/fd && for fd in *; do [ -e $fd ] && echo $fd; done; exit 0", NULL, 0, &result);
 	/*
 	 * A shell opens nothing of its own for this, but for the directory it lists, which is
 	 * closed again by then.
@@ -43,12 +41,9 @@ signals_are_as_a_program_expects_them(void **state)
 	(void)sigprocmask(SIG_BLOCK, &mask, &before);
 	(void)signal(SIGHUP, SIG_IGN);
 	/* 32 and 33 belong to the C library: nobody can reset them, and its posix_spawn ignores them. */
-	run(*state,
-	    "exec sed -n '/^Sig[BI][lg][kn]/ s/180000000$/000000000/; /^Sig[BI][lg][kn]/ p' "
-	    "/proc/self/status",
+	run(*state, "exec sed -n '/^Sig[BI][lg][kn]/ s/180000000$/000000000/; /^Sig[BI][lg][kn]/ p' /proc/self/status",
 	    NULL, 0, &result);
-	assert_string_equal(
-	    result.output.data, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+	assert_string_equal(result.output.data, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
 	(void)signal(SIGHUP, SIG_DFL);
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);
 	jr_buf_release(&result.output);
@@ -59,8 +54,7 @@ it_leads_a_session_of_its_own(void **state)
 {
 	struct result result;
 	char *expected;
-	int64_t pid = run(*state, "read -r line < /proc/self/stat; set -- $line; echo $1 $5 $6",
-	    NULL, 0, &result);
+	int64_t pid = run(*state, "read -r line < /proc/self/stat; set -- $line; echo $1 $5 $6", NULL, 0, &result);
 
 	expected = jr_xasprintf("%lld %lld %lld\n", (long long)pid, (long long)pid, (long long)pid);
 	assert_string_equal(result.output.data, expected);
@@ -72,13 +66,11 @@ static void
 expect_no_start(struct fixture *fixture, const char *path, const char *cwd, const char *text)
 {
 	char *argv[] = {(char *)(uintptr_t)path, NULL};
-	struct jr_child_spec spec = {
-	    .path = path, .argv = argv, .envp = no_env, .cwd = cwd, .deadline_ms = JR_NEVER};
+	struct jr_child_spec spec = {.path = path, .argv = argv, .envp = no_env, .cwd = cwd, .deadline_ms = JR_NEVER};
 	struct result result = {0};
 	struct jr_err err = {0};
 
-	assert_null(
-	    jr_child_start(fixture->loop, fixture->watchdog, &spec, on_ended, &result, &err));
+	assert_null(jr_child_start(fixture->loop, fixture->watchdog, &spec, on_ended, &result, &err));
 	assert_non_null(strstr(err.msg, path));
 	if (strstr(err.msg, text) == NULL)
 		fail_msg("\"%s\" is not in \"%s\"", text, err.msg);
@@ -113,17 +105,12 @@ static const struct jr_limits no_limits = {.cpu_s = -1, .memory = -1, .files = -
 
 /* Run a script under limits to its end; false: it could not be started, and *err says why. */
 static bool
-run_limited(struct fixture *fixture, const struct jr_limits *limits, const char *script,
-    struct result *result, struct jr_err *err)
+run_limited(struct fixture *fixture, const struct jr_limits *limits, const char *script, struct result *result,
+    struct jr_err *err)
 {
-	char *argv[] = {
-	    (char *)(uintptr_t) "bash", (char *)(uintptr_t) "-c", (char *)(uintptr_t)script, NULL};
-	struct jr_child_spec spec = {.path = "/bin/bash",
-	    .argv = argv,
-	    .envp = no_env,
-	    .cwd = "/",
-	    .deadline_ms = JR_NEVER,
-	    .limits = limits};
+	char *argv[] = {(char *)(uintptr_t) "bash", (char *)(uintptr_t) "-c", (char *)(uintptr_t)script, NULL};
+	struct jr_child_spec spec = {
+	    .path = "/bin/bash", .argv = argv, .envp = no_env, .cwd = "/", .deadline_ms = JR_NEVER, .limits = limits};
 	struct jr_child *child;
 
 	*result = (struct result){0};
@@ -136,8 +123,7 @@ run_limited(struct fixture *fixture, const struct jr_limits *limits, const char 
 }
 
 static void
-expect_limited(
-    struct fixture *fixture, const struct jr_limits *limits, const char *script, const char *output)
+expect_limited(struct fixture *fixture, const struct jr_limits *limits, const char *script, const char *output)
 {
 	struct result result;
 	struct jr_err err = {0};
@@ -224,10 +210,8 @@ another_account_has_its_groups_and_no_way_back(void **state)
 	limits.group_count = JR_COUNT(groups);
 	limits.files = 50;
 	expect_limited(*state, &limits,
-	    "set -- $(grep -E '^(Uid|Gid|Groups|CapEff|CapPrm):' /proc/self/status); echo $*; "
-	    "ulimit -n",
-	    "Uid: 65534 65534 65534 65534 Gid: 65534 65534 65534 65534 Groups: 3 7 65534 "
-	    "CapPrm: 0000000000000000 CapEff: 0000000000000000\n50\n");
+	    "set -- $(grep -E '^(Uid|Gid|Groups|CapEff|CapPrm):' /proc/self/status); echo $*; ulimit -n",
+	    "Uid: 65534 65534 65534 65534 Gid: 65534 65534 65534 65534 Groups: 3 7 65534 CapPrm: 0000000000000000 CapEff: 0000000000000000\n50\n");
 	assert_int_equal(geteuid(), 0);
 	assert_int_equal(prctl(PR_GET_DUMPABLE), 1);
 }
@@ -273,8 +257,7 @@ only_root_starts_a_child_as_another(void **state)
 	limits.has_account = true;
 	limits.uid = limits.gid = 65534;
 	assert_false(run_limited(*state, &limits, "exit 0", &result, &err));
-	assert_string_equal(
-	    err.msg, "cannot start /bin/bash: change to its account: Operation not permitted");
+	assert_string_equal(err.msg, "cannot start /bin/bash: change to its account: Operation not permitted");
 }
 
 #define NOBODYS 4242424 /* an account that nothing else runs as */
@@ -303,11 +286,8 @@ another_account_cannot_stop_the_runner(void **state)
 	char *argv[] = {(char *)(uintptr_t) "true", NULL};
 	gid_t group = NOBODYS;
 	struct jr_limits limits = no_limits;
-	struct jr_child_spec spec = {.path = "/bin/true",
-	    .argv = argv,
-	    .envp = no_env,
-	    .deadline_ms = JR_NEVER,
-	    .limits = &limits};
+	struct jr_child_spec spec = {
+	    .path = "/bin/true", .argv = argv, .envp = no_env, .deadline_ms = JR_NEVER, .limits = &limits};
 	int64_t took_ms = 0;
 	pid_t stopper;
 
@@ -323,8 +303,8 @@ another_account_cannot_stop_the_runner(void **state)
 		int64_t begin_ms = jr_clock_now_ms();
 		struct result result = {0};
 		struct jr_err err = {0};
-		struct jr_child *child = jr_child_start(
-		    fixture->loop, fixture->watchdog, &spec, on_ended, &result, &err);
+		struct jr_child *child =
+		    jr_child_start(fixture->loop, fixture->watchdog, &spec, on_ended, &result, &err);
 
 		took_ms = jr_clock_now_ms() - begin_ms;
 		if (child == NULL)

@@ -87,8 +87,7 @@ a_second_statement_is_refused_where_it_begins(void **state)
 	refuse("select a$b$c; $b$", "1:15: this dollar quote has no end");
 	refuse("do $$ a; $$; commit", "1:14: a second statement");
 	refuse("select 1; /* */ ; ;; 5", "1:22: a second statement");
-	refuse("create function f() returns int language sql as 'select 1'; select f()",
-	    "1:61: a second statement");
+	refuse("create function f() returns int language sql as 'select 1'; select f()", "1:61: a second statement");
 	refuse("create table atomic (begin int); select 1", "1:34: a second statement");
 	refuse("select 1) ; select (2", "1:13: a second statement");
 }
@@ -99,22 +98,19 @@ bodies_and_parentheses_hold_semicolons(void **state)
 	(void)state;
 	take("create function f() returns int language sql begin atomic select 1; select 2; end;");
 	take("CREATE OR REPLACE PROCEDURE p() BEGIN /* */ ATOMIC\n"
-	     "select CASE when a then case b when 1 then 2 end else 3 END; select x.end, 1 as "
-	     "case;\n"
+	     "select CASE when a then case b when 1 then 2 end else 3 END; select x.end, 1 as case;\n"
 	     "END");
 	take("create rule r as on insert to t do also (insert into a values (1); delete from b)");
-	refuse("create function f() returns int begin atomic select 1; end; select 2",
-	    "1:61: a second statement");
-	refuse("create function f() begin atomic select case when a then b end; end; x",
-	    "1:70: a second statement");
+	refuse("create function f() returns int begin atomic select 1; end; select 2", "1:61: a second statement");
+	refuse("create function f() begin atomic select case when a then b end; end; x", "1:70: a second statement");
 	refuse("select begin atomic; select 2", "1:22: a second statement");
 }
 
 static void
 what_would_leave_the_transaction_is_refused(void **state)
 {
-	static const char *const words[] = {"BEGIN", "Start Transaction", "commit", "END",
-	    "rollback", "ABORT", "savepoint a", "release a", "prepare transaction 'x'"};
+	static const char *const words[] = {"BEGIN", "Start Transaction", "commit", "END", "rollback", "ABORT",
+	    "savepoint a", "release a", "prepare transaction 'x'"};
 
 	(void)state;
 	for (size_t i = 0; i < JR_COUNT(words); i++) {
@@ -125,11 +121,8 @@ what_would_leave_the_transaction_is_refused(void **state)
 		free(with_more);
 	}
 	refuse("commit", "1:1: a handler runs inside jobrun's transaction: leave out COMMIT");
-	refuse(
-	    " begin; select 1", "1:2: a handler runs inside jobrun's transaction: leave out BEGIN");
-	refuse("/**/rollback",
-	    "1:5: a handler runs inside jobrun's transaction: leave out ROLLBACK; "
-	    "to undo");
+	refuse(" begin; select 1", "1:2: a handler runs inside jobrun's transaction: leave out BEGIN");
+	refuse("/**/rollback", "1:5: a handler runs inside jobrun's transaction: leave out ROLLBACK; to undo");
 	refuse("prepare /* */ Transaction 'a'",
 	    "1:15: a handler runs inside jobrun's transaction: leave out PREPARE TRANSACTION");
 	refuse("copy t to stdout", "1:1: COPY moves rows");

@@ -58,10 +58,7 @@ payloads_are_put_in_untouched(void **state)
 	make_group(&group);
 	text = jr_sql_group_payload(group.list, RUNS);
 	assert_string_equal(text,
-	    "[{\"run_id\":41,\"key\":\"plain\",\"attempt\":1,\"payload\":{\"a\":  1.50}},"
-	    "{\"run_id\":42,\"key\":\"\\\"quoted\\\" \\\\ \\n\",\"attempt\":2,\"payload\":null},"
-	    "{\"run_id\":43,\"key\":\"\xc3\xa4\xef\xbf\xbd\",\"attempt\":3,\"payload\":["
-	    "\"\\u00e4\\\"\"]}]");
+	    "[{\"run_id\":41,\"key\":\"plain\",\"attempt\":1,\"payload\":{\"a\":  1.50}},{\"run_id\":42,\"key\":\"\\\"quoted\\\" \\\\ \\n\",\"attempt\":2,\"payload\":null},{\"run_id\":43,\"key\":\"\xc3\xa4\xef\xbf\xbd\",\"attempt\":3,\"payload\":[\"\\u00e4\\\"\"]}]");
 	free(text);
 	text = jr_sql_group_payload(group.list, 0);
 	assert_string_equal(text, "[]");
@@ -129,8 +126,7 @@ result_of(Oid type, int columns, int rows, const char *const *cells)
 	char name[] = "c";
 
 	for (int i = 0; i < columns; i++)
-		descriptions[i] =
-		    (PGresAttDesc){.name = name, .typid = type, .typlen = -1, .atttypmod = -1};
+		descriptions[i] = (PGresAttDesc){.name = name, .typid = type, .typlen = -1, .atttypmod = -1};
 	assert_true(PQsetResultAttrs(result, columns, descriptions));
 	for (int i = 0; i < rows * columns; i++)
 		assert_true(PQsetvalue(result, i / columns, i % columns, mutable(cells[i]),
@@ -221,8 +217,7 @@ an_answer_names_those_that_did_not_succeed(void **state)
 static void
 no_rows_and_no_columns_are_success(void **state)
 {
-	PGresult *results[] = {
-	    PQmakeEmptyPGresult(NULL, PGRES_COMMAND_OK), result_of(25, 1, 0, NULL)};
+	PGresult *results[] = {PQmakeEmptyPGresult(NULL, PGRES_COMMAND_OK), result_of(25, 1, 0, NULL)};
 	struct jr_sql_end end;
 	struct group group;
 
@@ -248,12 +243,9 @@ a_bad_row_refuses_the_whole_answer(void **state)
 		"row 2 of what the statement returned: no run of this group has the run_id null "},
 	    {{"41x", "fail", "42", "fail"},
 		"row 1 of what the statement returned: no run of this group has the run_id 41x "},
-	    {{"41", "fail", "42", "perhaps"},
-		"row 2 of what the statement returned: there is no verdict perhaps "},
-	    {{"41", NULL, "42", "fail"},
-		"row 1 of what the statement returned: there is no verdict null "},
-	    {{"41", "done", "41", "fail"},
-		"row 2 of what the statement returned: a second one about run 41 "},
+	    {{"41", "fail", "42", "perhaps"}, "row 2 of what the statement returned: there is no verdict perhaps "},
+	    {{"41", NULL, "42", "fail"}, "row 1 of what the statement returned: there is no verdict null "},
+	    {{"41", "done", "41", "fail"}, "row 2 of what the statement returned: a second one about run 41 "},
 	};
 	struct group group;
 

@@ -85,8 +85,8 @@ static void
 directory_of_somebody_else_is_refused_with_the_command_to_type(void **state)
 {
 	struct fixture *f = *state;
-	char *command = jr_xasprintf("belongs to user 12345, not to user %u; type: chown %u %s",
-	    geteuid(), geteuid(), f->directory);
+	char *command = jr_xasprintf(
+	    "belongs to user 12345, not to user %u; type: chown %u %s", geteuid(), geteuid(), f->directory);
 
 	if (geteuid() == 0) { /* only root can give it away */
 		assert_int_equal(chown(f->directory, 12345, (gid_t)-1), 0);
@@ -152,8 +152,7 @@ standard_directories_in(const char *root)
 	char *none, *tmpdir, *tmp, *lock;
 	int bits = 0;
 
-	if (chroot(root) < 0 || chdir("/") < 0 || mkdir("/t", 0700) < 0 ||
-	    setenv("JOBRUN_STATE_DIR", "", 1) < 0)
+	if (chroot(root) < 0 || chdir("/") < 0 || mkdir("/t", 0700) < 0 || setenv("JOBRUN_STATE_DIR", "", 1) < 0)
 		return 0;
 	(void)unsetenv("TMPDIR");
 	none = jr_state_directory(NULL, &err);

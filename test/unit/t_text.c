@@ -97,8 +97,7 @@ lead_bytes_that_do_not_exist_are_replaced(void **state)
 static void
 cut_never_falls_inside_a_character(void **state)
 {
-	static const char *const characters[] = {
-	    "\xC3\xA4", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\xFF"};
+	static const char *const characters[] = {"\xC3\xA4", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\xFF"};
 
 	(void)state;
 	for (size_t c = 0; c < JR_COUNT(characters); c++) {
@@ -108,16 +107,13 @@ cut_never_falls_inside_a_character(void **state)
 		for (size_t max = 0; max < 20; max++) {
 			for (size_t pad = 0; pad < 6; pad++) {
 				char in[40], *got;
-				size_t want =
-				    pad + (max > pad ? (max - pad) / out_width * out_width : 0);
+				size_t want = pad + (max > pad ? (max - pad) / out_width * out_width : 0);
 
 				memset(in, 'a', pad);
 				for (size_t i = 0; i < 8; i++)
 					memcpy(in + pad + i * width, characters[c], width);
 				got = jr_text_clean(in, pad + 8 * width, max);
-				want = max < pad                    ? max
-				       : want < pad + 8 * out_width ? want
-								    : pad + 8 * out_width;
+				want = max < pad ? max : want < pad + 8 * out_width ? want : pad + 8 * out_width;
 				assert_int_equal(strlen(got), want);
 				free(got);
 			}
@@ -129,10 +125,10 @@ static void
 input_cut_at_each_offset_is_replaced_byte_by_byte(void **state)
 {
 	static const char text[] = "a\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80z";
-	static const char *const expected[] = {"", "a", "a" R, "a\xC3\xA4", "a\xC3\xA4" R,
-	    "a\xC3\xA4" R R, "a\xC3\xA4\xE2\x82\xAC", "a\xC3\xA4\xE2\x82\xAC" R,
-	    "a\xC3\xA4\xE2\x82\xAC" R R, "a\xC3\xA4\xE2\x82\xAC" R R R,
-	    "a\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80", "a\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80z"};
+	static const char *const expected[] = {"", "a", "a" R, "a\xC3\xA4", "a\xC3\xA4" R, "a\xC3\xA4" R R,
+	    "a\xC3\xA4\xE2\x82\xAC", "a\xC3\xA4\xE2\x82\xAC" R, "a\xC3\xA4\xE2\x82\xAC" R R,
+	    "a\xC3\xA4\xE2\x82\xAC" R R R, "a\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80",
+	    "a\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80z"};
 
 	(void)state;
 	_Static_assert(JR_COUNT(expected) == sizeof(text), "an answer for each length");
@@ -189,8 +185,7 @@ controls_are_made_visible(void **state)
 static void
 bidirectional_controls_are_made_visible(void **state)
 {
-	static const unsigned int points[] = {
-	    0x200E, 0x200F, 0x2028, 0x2029, 0x202A, 0x202E, 0x2066, 0x2069};
+	static const unsigned int points[] = {0x200E, 0x200F, 0x2028, 0x2029, 0x202A, 0x202E, 0x2066, 0x2069};
 	static const unsigned int harmless[] = {0x200D, 0x2010, 0x2027, 0x202F, 0x2065, 0x206A};
 
 	(void)state;
@@ -198,16 +193,14 @@ bidirectional_controls_are_made_visible(void **state)
 		      "b\xD8\x9B",
 	    true, "a\\u{061c}b\xD8\x9B");
 	for (size_t i = 0; i < JR_COUNT(points); i++) {
-		char in[4] = {'\xE2', (char)(0x80 | (points[i] >> 6 & 0x3F)),
-		    (char)(0x80 | (points[i] & 0x3F))};
+		char in[4] = {'\xE2', (char)(0x80 | (points[i] >> 6 & 0x3F)), (char)(0x80 | (points[i] & 0x3F))};
 		char out[16];
 
 		(void)snprintf(out, sizeof(out), "\\u{%04x}", points[i]);
 		check_visible(in, true, out);
 	}
 	for (size_t i = 0; i < JR_COUNT(harmless); i++) {
-		char in[4] = {'\xE2', (char)(0x80 | (harmless[i] >> 6 & 0x3F)),
-		    (char)(0x80 | (harmless[i] & 0x3F))};
+		char in[4] = {'\xE2', (char)(0x80 | (harmless[i] >> 6 & 0x3F)), (char)(0x80 | (harmless[i] & 0x3F))};
 
 		check_visible(in, true, in);
 	}
@@ -239,18 +232,16 @@ last_line_is_the_last_that_says_something(void **state)
 static void
 nearest_word_is_found_when_it_is_near(void **state)
 {
-	static const char *const words[] = {
-	    "enqueue", "status", "list", "show", "logs", "retry", "cancel", "migrate"};
-	static const char *const pairs[][2] = {{"enque", "enqueue"}, {"lsit", "list"},
-	    {"lst", "list"}, {"staus", "status"}, {"log", "logs"}, {"migarte", "migrate"},
-	    {"retry", "retry"}, {"shw", "show"}, {"cancle", "cancel"}};
+	static const char *const words[] = {"enqueue", "status", "list", "show", "logs", "retry", "cancel", "migrate"};
+	static const char *const pairs[][2] = {{"enque", "enqueue"}, {"lsit", "list"}, {"lst", "list"},
+	    {"staus", "status"}, {"log", "logs"}, {"migarte", "migrate"}, {"retry", "retry"}, {"shw", "show"},
+	    {"cancle", "cancel"}};
 	static const char *const strangers[] = {"", "x", "ls", "frobnicate", "on"};
 	char long_word[100];
 
 	(void)state;
 	for (size_t i = 0; i < JR_COUNT(pairs); i++)
-		assert_string_equal(
-		    jr_text_nearest(pairs[i][0], words, JR_COUNT(words)), pairs[i][1]);
+		assert_string_equal(jr_text_nearest(pairs[i][0], words, JR_COUNT(words)), pairs[i][1]);
 	for (size_t i = 0; i < JR_COUNT(strangers); i++)
 		assert_null(jr_text_nearest(strangers[i], words, JR_COUNT(words)));
 	memset(long_word, 'a', sizeof(long_word) - 1);

@@ -51,10 +51,7 @@ every_exit_status(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 256; i++) {
-		enum jr_verdict expected = i == 0    ? JR_DONE
-					   : i == 75 ? JR_LATER
-					   : i == 65 ? JR_GIVE_UP
-						     : JR_FAIL;
+		enum jr_verdict expected = i == 0 ? JR_DONE : i == 75 ? JR_LATER : i == 65 ? JR_GIVE_UP : JR_FAIL;
 
 		assert_int_equal(jr_verdict_of_exit(&none, EXIT(i)), expected);
 	}

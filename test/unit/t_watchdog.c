@@ -22,14 +22,12 @@ on_ended(void *ctx, const struct jr_child_end *end)
 }
 
 static struct jr_child *
-start(struct jr_loop *loop, struct jr_watchdog *watchdog, const char *script, int64_t deadline_ms,
-    bool *ended, struct jr_err *err)
+start(struct jr_loop *loop, struct jr_watchdog *watchdog, const char *script, int64_t deadline_ms, bool *ended,
+    struct jr_err *err)
 {
-	char *argv[] = {
-	    (char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", (char *)(uintptr_t)script, NULL};
+	char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", (char *)(uintptr_t)script, NULL};
 	char *env[] = {(char *)(uintptr_t) "PATH=/usr/bin:/bin", NULL};
-	struct jr_child_spec spec = {
-	    .path = "/bin/sh", .argv = argv, .envp = env, .deadline_ms = deadline_ms};
+	struct jr_child_spec spec = {.path = "/bin/sh", .argv = argv, .envp = env, .deadline_ms = deadline_ms};
 
 	return jr_child_start(loop, watchdog, &spec, on_ended, ended, err);
 }
@@ -73,9 +71,8 @@ be_runner(int tell_fd, int64_t deadline_span_ms)
 		_exit(1);
 	fork_helper();
 	child = start(loop, watchdog,
-	    "trap '' TERM HUP INT; sleep 300 & ( sleep 300 & ); echo on; while :; do sleep 300; "
-	    "done",
-	    deadline_ms, &ended, &err);
+	    "trap '' TERM HUP INT; sleep 300 & ( sleep 300 & ); echo on; while :; do sleep 300; done", deadline_ms,
+	    &ended, &err);
 	if (child == NULL)
 		_exit(1);
 	group = jr_child_pid(child);
@@ -181,8 +178,7 @@ start_group(void)
 			(void)pause();
 	}
 	(void)close(ends[1]);
-	assert_int_equal(
-	    read(ends[0], &byte, 1), 0); /* the end of file says that it leads its group */
+	assert_int_equal(read(ends[0], &byte, 1), 0); /* the end of file says that it leads its group */
 	(void)close(ends[0]);
 	return pid;
 }
@@ -229,8 +225,7 @@ a_forgotten_group_is_left_alone(void **state)
 	struct jr_watchdog *watchdog = start_watchdog();
 
 	(void)state;
-	assert_true(
-	    jr_watchdog_announce(jr_watchdog_fd(watchdog), forgotten, jr_clock_now_ms() + 10000));
+	assert_true(jr_watchdog_announce(jr_watchdog_fd(watchdog), forgotten, jr_clock_now_ms() + 10000));
 	assert_true(jr_watchdog_announce(jr_watchdog_fd(watchdog), kept, JR_NEVER));
 	jr_watchdog_forget(watchdog, forgotten);
 	jr_watchdog_free(watchdog); /* the end of the pipe: what is on the list dies */
@@ -278,8 +273,7 @@ find_watchdog(void)
 	int64_t end_ms = jr_clock_now_ms() + PATIENCE_MS;
 	int64_t pid;
 
-	while ((pid = find_process(0, getpid(), 0, "jobrun-watchdog")) ==
-	       0) /* it takes its name after the fork */
+	while ((pid = find_process(0, getpid(), 0, "jobrun-watchdog")) == 0) /* it takes its name after the fork */
 		assert_true(jr_clock_now_ms() < end_ms);
 	return pid;
 }
@@ -292,8 +286,7 @@ without_a_watchdog_nothing_is_started(void **state)
 	struct jr_loop *loop = jr_loop_new(&err);
 	int64_t pid = find_watchdog();
 	bool ended = false;
-	struct jr_child *child =
-	    start(loop, watchdog, "echo on; sleep 300", JR_NEVER, &ended, &err);
+	struct jr_child *child = start(loop, watchdog, "echo on; sleep 300", JR_NEVER, &ended, &err);
 
 	(void)state;
 	assert_non_null(child);
@@ -369,7 +362,6 @@ main(void)
 	};
 	int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
-	jr_log_init(JR_WARN, JR_LOG_TEXT,
-	    null_fd); /* losing a watchdog is reported; here it is the purpose */
+	jr_log_init(JR_WARN, JR_LOG_TEXT, null_fd); /* losing a watchdog is reported; here it is the purpose */
 	return cmocka_run_group_tests_name("watchdog", tests, NULL, NULL);
 }

@@ -12,16 +12,15 @@
 #include <cmocka.h>
 
 /* whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, of the tests of the Standard Webhooks libraries. */
-static const struct jr_secret known = {.bytes = {49, 242, 144, 246, 191, 6, 41, 138, 171, 79, 8,
-					   212, 60, 63, 8, 44, 246, 72, 163, 98, 218, 45, 164, 176},
+static const struct jr_secret known = {
+    .bytes = {49, 242, 144, 246, 191, 6, 41, 138, 171, 79, 8, 212, 60, 63, 8, 44, 246, 72, 163, 98, 218, 45, 164, 176},
     .len = 24};
 
 static void
 the_known_vector_is_signed_as_everywhere(void **state)
 {
 	static const char body[] = "{\"test\": 2432232314}";
-	char *signature = jr_webhook_sign(
-	    &known, 1, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body, strlen(body));
+	char *signature = jr_webhook_sign(&known, 1, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body, strlen(body));
 
 	(void)state;
 	assert_string_equal(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
@@ -39,8 +38,8 @@ two_secrets_give_two_signatures(void **state)
 	for (size_t i = 0; i < JR_SECRET_MAX; i++)
 		secrets[1].bytes[i] = (unsigned char)i;
 	signature = jr_webhook_sign(secrets, 2, "a", 0, "", 0);
-	assert_string_equal(signature, "v1,ZyVG66Mr75yBcUDUg3OFSwOBLDdB73ytHZQLL4wzqLI= "
-				       "v1,uveq/R7Ke8zKZ1m8ObG+BocfQ3KjHEmEeOmkG099p/g=");
+	assert_string_equal(signature,
+	    "v1,ZyVG66Mr75yBcUDUg3OFSwOBLDdB73ytHZQLL4wzqLI= v1,uveq/R7Ke8zKZ1m8ObG+BocfQ3KjHEmEeOmkG099p/g=");
 	free(signature);
 }
 
