@@ -64,7 +64,7 @@ COMPILE       = $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP
 LIB_OBJECTS  := $(patsubst lib/%.c,$(BUILD)/lib/%.o,$(sort $(wildcard lib/*/*.c))) $(BUILD)/gen/sql_text.o
 CMD_OBJECTS  := $(patsubst cmd/%.c,$(BUILD)/cmd/%.o,$(sort $(wildcard cmd/*.c)))
 UNIT_TESTS   := $(patsubst test/unit/%.c,$(BUILD)/unit/%,$(sort $(wildcard test/unit/t_*.c)))
-SQL_FILES    := $(sort $(wildcard lib/sql/*.sql cmd/sql/*.sql migrations/*.sql))
+SQL_FILES    := $(sort $(wildcard lib/sql/*.sql cmd/sql/*.sql migrations/*.sql migrations/functions/*.sql)) migrations/MANIFEST
 MAN_PAGE     := $(if $(shell command -v scdoc),$(BUILD)/jobrun.1)
 C_FILES      := $(sort $(wildcard cmd/*.[ch] lib/*/*.[ch] test/unit/*.[ch]))
 
@@ -122,8 +122,8 @@ $(BUILD)/gen/names: FORCE
 
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' $(call quote,$(COMPILE) $(ALL_LDFLAGS)) | cmp -s - $@ || \
-		printf '%s\n' $(call quote,$(COMPILE) $(ALL_LDFLAGS)) > $@
+	@printf '%s\n' $(call quote,$(COMPILE) $(ALL_LDFLAGS)) $(call quote,$(PKG_LIBS)) | cmp -s - $@ || \
+		printf '%s\n' $(call quote,$(COMPILE) $(ALL_LDFLAGS)) $(call quote,$(PKG_LIBS)) > $@
 
 $(BUILD)/jobrun.1: cmd/man/jobrun.1.scd
 	@mkdir -p $(@D)

@@ -6,16 +6,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "commands.h"
 #include "pg/migrate.h"
+#include "pg/need.h"
 #include "print.h"
 
 struct migrate_opts {
 	bool status, print, dry_run;
 	int64_t lock_timeout_ms;
 };
+
+#define STEPS_TEXT_MAX 65536
 
 static const struct migrate_opts migrate_defaults = {.lock_timeout_ms = 2000};
 
@@ -33,56 +37,114 @@ static const struct jr_option migrate_options[] = {
 };
 /* clang-format on */
 
+/* The steps of the try that goes on: those that have ended as text, and the one that has not. */
+struct steps {
+	struct jr_buf ended;
+	char *name;
+	int64_t start_ms;
+};
+
 static void
 print_sql(void)
 {
 	for (size_t i = 0; i < jr_migration_count; i++)
 		printf("-- %04d %s\n%s\n", jr_migrations[i].version, jr_migrations[i].name, jr_migrations[i].sql);
+	printf("-- functions %d\n", jr_functions_number);
+	for (size_t i = 0; i < jr_function_count; i++)
+		printf("%s\n", jr_functions[i].sql);
 }
 
-/* The same facts for people and for programs. */
 static void
-print_status(const struct jr_app *app, const struct jr_migrate *migrate)
+print_line(const char *number, const char *name, const char *at)
 {
-	json_t *list = json_array(), *doc;
+	printf("%4s  %-20s  %s%s\n", number, name, at == NULL ? "pending" : "applied ", at == NULL ? "" : at);
+}
+
+/* For people. */
+static void
+print_lines(const struct jr_migrate *migrate)
+{
+	char number[16];
 
 	for (size_t i = 0; i < jr_migration_count; i++) {
-		const struct jr_migration *m = &jr_migrations[i];
-		const char *at = jr_migrate_applied_at(migrate, m->version);
+		snprintf(number, sizeof(number), "%04d", jr_migrations[i].version);
+		print_line(number, jr_migrations[i].name, jr_migrate_applied_at(migrate, jr_migrations[i].version));
+	}
+	snprintf(number, sizeof(number), "%d", jr_functions_number);
+	print_line(number, "functions", jr_migrate_functions_at(migrate));
+}
 
+/* The same for programs. */
+static void
+print_document(const struct jr_migrate *migrate)
+{
+	const char *at = jr_migrate_functions_at(migrate);
+	json_t *list = json_array(), *functions, *doc;
+
+	functions = json_pack("{si si ss? sb}", "number", jr_migrate_functions(migrate), "newest", jr_functions_number,
+	    "applied_at", at, "applied", at != NULL);
+	for (size_t i = 0; i < jr_migration_count; i++) {
+		const struct jr_migration *m = &jr_migrations[i];
+
+		at = jr_migrate_applied_at(migrate, m->version);
 		json_array_append_new(list, json_pack("{si ss ss? sb}", "version", m->version, "name", m->name,
 						"applied_at", at, "applied", at != NULL));
-		if (!app->json)
-			printf("%04d  %-20s  %s%s\n", m->version, m->name, at == NULL ? "pending" : "applied ",
-			    at == NULL ? "" : at);
 	}
-	doc = json_pack("{si si so}", "version", jr_migrate_version(migrate), "newest", (int)jr_migration_count,
-	    "migrations", list);
-	if (app->json) {
-		json_dumpf(doc, stdout, JSON_INDENT(1));
-		putchar('\n');
-	}
+	doc = json_pack("{si si so so}", "version", jr_migrate_version(migrate), "newest", jr_need_newest(),
+	    "migrations", list, "functions", functions);
+	json_dumpf(doc, stdout, JSON_INDENT(1));
+	putchar('\n');
 	json_decref(doc);
 }
 
-static bool
-has_pending(const struct jr_migrate *migrate)
+static void
+print_status(const struct jr_app *app, const struct jr_migrate *migrate)
 {
-	for (size_t i = 0; i < jr_migration_count; i++) {
-		if (jr_migrate_applied_at(migrate, jr_migrations[i].version) == NULL)
-			return true;
-	}
-	return false;
+	if (app->json)
+		print_document(migrate);
+	else
+		print_lines(migrate);
+}
+
+/* A migration may take long: a terminal sees which one it is, until the next one or the end. */
+static void
+show_step(const char *name)
+{
+	if (!jr_print_is_terminal(stderr))
+		return;
+	fputs("\r\033[K", stderr);
+	if (name != NULL)
+		fprintf(stderr, "  applying %s ...", name);
+	fflush(stderr);
 }
 
 static void
-print_step(const struct jr_migration *m, const char *before, int64_t ms)
+end_step(struct steps *steps)
 {
-	if (ms < 0)
-		printf("  %s%04d %s\n", before, m->version, m->name);
-	else
-		printf("  %s%04d %-20s %6lld ms\n", before, m->version, m->name, (long long)ms);
-	fflush(stdout);
+	int64_t ms = jr_clock_now_ms() - steps->start_ms;
+
+	if (steps->name == NULL)
+		return;
+	(void)jr_buf_addf(&steps->ended, "  %-30s %6lld ms\n", steps->name, (long long)ms);
+	free(steps->name);
+	steps->name = NULL;
+	show_step(NULL);
+}
+
+/* NULL: from the beginning; what was applied before that is rolled back. */
+static void
+on_step(void *ctx, const char *name)
+{
+	struct steps *steps = ctx;
+
+	end_step(steps);
+	if (name == NULL) {
+		jr_buf_clear(&steps->ended);
+		return;
+	}
+	steps->name = jr_xstrdup(name);
+	steps->start_ms = jr_clock_now_ms();
+	show_step(name);
 }
 
 static void
@@ -95,55 +157,71 @@ print_warnings(const struct jr_migrate *migrate)
 	free(text);
 }
 
-static bool
-apply_pending(const struct migrate_opts *opts, struct jr_migrate *migrate, bool quiet, struct jr_err *err)
+/* From what to what. */
+static void
+print_change(const struct jr_migrate *migrate)
+{
+	int version = jr_migrate_version(migrate), newest = jr_need_newest();
+
+	printf("schema jobrun: %d", version);
+	if (version != newest)
+		printf(" -> %d", newest);
+	printf(", functions %d -> %d\n", jr_migrate_functions(migrate), jr_functions_number);
+	fflush(stdout);
+}
+
+static void
+print_pending(const struct jr_migrate *migrate)
 {
 	for (size_t i = 0; i < jr_migration_count; i++) {
-		const struct jr_migration *m = &jr_migrations[i];
-		int64_t start = jr_clock_now_ms();
-		bool done;
-
-		if (jr_migrate_applied_at(migrate, m->version) != NULL)
-			continue;
-		if (opts->dry_run) {
-			print_step(m, "would apply ", -1);
-			continue;
-		}
-		if (!jr_migrate_apply(migrate, m, &done, err))
-			return false;
-		print_warnings(migrate);
-		if (!quiet)
-			print_step(m, done ? "" : "(by another jobrun) ", jr_clock_now_ms() - start);
+		if (jr_migrate_applied_at(migrate, jr_migrations[i].version) == NULL)
+			printf("  would apply migration %04d %s\n", jr_migrations[i].version, jr_migrations[i].name);
 	}
-	return true;
+	printf("  would apply functions %d\n", jr_functions_number);
 }
 
 static bool
-bring_up(const struct jr_app *app, const struct migrate_opts *opts, struct jr_migrate *migrate, struct jr_err *err)
+apply(struct jr_migrate *migrate, struct steps *steps, bool quiet, struct jr_err *err)
 {
-	bool ok;
+	bool done, ok = jr_migrate_apply(migrate, &done, err);
 
-	if (!has_pending(migrate)) {
-		if (!app->json && (jr_print_is_terminal(stdout) || opts->dry_run))
-			printf("schema jobrun: %d, nothing to do\n", jr_migrate_version(migrate));
-	} else if (!app->json)
-		printf("schema jobrun: %d -> %zu\n", jr_migrate_version(migrate), jr_migration_count);
-	ok = (app->json && opts->dry_run) || apply_pending(opts, migrate, app->json, err);
-	if (!ok || !app->json)
-		return ok;
-	if (!jr_migrate_look(migrate, err))
+	end_step(steps);
+	if (!ok)
 		return false;
-	print_status(app, migrate);
+	print_warnings(migrate);
+	if (!quiet)
+		fputs(done ? steps->ended.data : "  done by another jobrun\n", stdout);
 	return true;
 }
 
 static bool
-migrate(const struct jr_app *app, const struct migrate_opts *opts, struct jr_migrate *work, struct jr_err *err)
+bring_up(const struct jr_app *app, const struct migrate_opts *opts, struct jr_migrate *migrate, struct steps *steps,
+    struct jr_err *err)
+{
+	bool pending = jr_migrate_is_pending(migrate);
+
+	if (!app->json && pending)
+		print_change(migrate);
+	else if (!app->json && (jr_print_is_terminal(stdout) || opts->dry_run))
+		printf("schema jobrun: %d, functions %d, nothing to do\n", jr_migrate_version(migrate),
+		    jr_migrate_functions(migrate));
+	if (pending && opts->dry_run && !app->json)
+		print_pending(migrate);
+	if (pending && !opts->dry_run && !(apply(migrate, steps, app->json, err) && jr_migrate_look(migrate, err)))
+		return false;
+	if (app->json)
+		print_status(app, migrate);
+	return true;
+}
+
+static bool
+migrate(const struct jr_app *app, const struct migrate_opts *opts, struct jr_migrate *work, struct steps *steps,
+    struct jr_err *err)
 {
 	if (!jr_migrate_look(work, err))
 		return false;
 	if (!opts->status)
-		return bring_up(app, opts, work, err);
+		return bring_up(app, opts, work, steps, err);
 	print_status(app, work);
 	return true;
 }
@@ -152,6 +230,7 @@ static int
 migrate_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	const struct migrate_opts *opts = values;
+	struct steps steps = {.name = NULL};
 	struct jr_migrate *work = NULL;
 	struct jr_db *db;
 	int status;
@@ -162,14 +241,16 @@ migrate_run(const struct jr_app *app, const void *values, int argc, char **argv,
 		print_sql();
 		return 0;
 	}
+	jr_buf_init(&steps.ended, STEPS_TEXT_MAX);
 	db = jr_db_open(jr_db_conninfo(app->dbname, NULL), JR_CMD_PATIENCE_MS, err);
 	if (db != NULL)
-		work = jr_migrate_new(db, opts->lock_timeout_ms, err);
-	if (work == NULL || !migrate(app, opts, work, err))
+		work = jr_migrate_new(db, opts->lock_timeout_ms, on_step, &steps, err);
+	if (work == NULL || !migrate(app, opts, work, &steps, err))
 		status = (int)err->code;
 	else
-		status = opts->status && has_pending(work) ? JR_E_NEWS : 0;
+		status = opts->status && jr_migrate_is_pending(work) ? JR_E_NEWS : 0;
 	jr_migrate_free(work);
+	jr_buf_release(&steps.ended);
 	return status;
 }
 
@@ -178,7 +259,7 @@ const struct jr_cmd jr_cmd_migrate = {
     .group = JR_GROUP_SETUP,
     .summary = "make the tables, or bring them to this version",
     .usage = "[OPTION...]",
-    .details = "Each step is one transaction. Several at once are safe; the others wait. No other command changes the\n"
+    .details = "All of it is one transaction. Several at once are safe; the others wait. No other command changes the\n"
 	       "schema. Silent when there is nothing to do and stdout is no terminal.\n",
     .options = migrate_options,
     .defaults = &migrate_defaults,

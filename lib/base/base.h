@@ -27,10 +27,6 @@
 #define JR_DRAIN_MS 500        /* after the end of a child, for its last output */
 #define JR_DURATION_MAX_MS (INT64_C(100) * 365 * 86400 * 1000)
 
-/* The versions of the schema that this program can work with; checked by jobrun.need() in front of everything. */
-#define JR_SCHEMA_MIN 7
-#define JR_SCHEMA_MAX 7
-
 /* Functions without a bound, without an error, or with hidden state. A use does not compile. */
 #define JR_BANNED(name) jr_banned_##name
 #undef strcpy

@@ -9,6 +9,7 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "pg/need.h"
 #include "sql_text.h"
 
 #define CONNECT_MS 10000
@@ -272,10 +273,11 @@ jr_db_query(
 bool
 jr_db_need_schema(struct jr_db *db, struct jr_err *err)
 {
-	char min[24], max[24];
-	const char *values[] = {jr_pg_print_int(min, JR_SCHEMA_MIN), jr_pg_print_int(max, JR_SCHEMA_MAX)};
-	PGresult *result = jr_db_query(db, jr_sql_need, JR_COUNT(values), values, CONNECT_MS, err);
+	struct jr_need need;
+	PGresult *result;
 
+	jr_need_init(&need);
+	result = jr_db_query(db, jr_sql_need, JR_COUNT(need.values), need.values, CONNECT_MS, err);
 	PQclear(result);
 	return result != NULL;
 }

@@ -4,9 +4,9 @@
  * Scripts of several statements need the simple protocol, which pipeline mode does not have: so this module has a
  * connection of its own (pg_ask.h).
  *
- * What must hold: the script runs only under the lock and after the look that follows it; whatever fails, the
- * transaction is rolled back before the next try. The roles get what they were granted again in the transaction of each
- * migration, so that none is ever without it.
+ * What must hold: the scripts run only under the lock and after the look that follows it; whatever fails, the transaction
+ * is rolled back before the next try. The roles get what they were granted again in the same transaction (the last file of
+ * functions/), so that none is ever without it.
  */
 #include "pg/migrate.h"
 
@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "pg/need.h"
 #include "pg/pg_ask.h"
 
 #define ANSWER_MS 10000   /* for what is quick */
@@ -27,14 +28,16 @@
 #define PAUSE_BASE_MS 500
 #define PAUSE_CAP_MS 5000
 #define WARNINGS_MAX 65536
-#define GRANTS_SINCE 4 /* the version that brought jobrun.apply_grants() */
+#define FUNCTIONS "functions" /* their row in schema_migrations */
 
 struct jr_migrate {
 	PGconn *conn;
-	PGresult *applied; /* version, name, checksum, time; NULL: nothing ever */
+	PGresult *applied; /* version, name, checksum, time, the functions last; NULL: nothing ever */
 	int64_t lock_timeout_ms;
+	jr_migrate_step_fn *on_step;
+	void *ctx;
 	struct jr_random random;
-	struct jr_buf warnings; /* of the migration applied last, a line each */
+	struct jr_buf warnings; /* of the last try to apply, a line each */
 };
 
 /* What a migration has to say of the data it found. Notices, and what the server may say of itself, are not for people. */
@@ -50,11 +53,13 @@ on_notice(void *ctx, const PGresult *result)
 }
 
 struct jr_migrate *
-jr_migrate_new(struct jr_db *db, int64_t lock_timeout_ms, struct jr_err *err)
+jr_migrate_new(struct jr_db *db, int64_t lock_timeout_ms, jr_migrate_step_fn *on_step, void *ctx, struct jr_err *err)
 {
 	struct jr_migrate *migrate = jr_xcalloc(1, sizeof(*migrate));
 
 	migrate->conn = jr_db_detach(db);
+	migrate->on_step = on_step;
+	migrate->ctx = ctx;
 	migrate->lock_timeout_ms = lock_timeout_ms;
 	jr_random_seed_system(&migrate->random);
 	jr_buf_init(&migrate->warnings, WARNINGS_MAX);
@@ -85,20 +90,63 @@ say(struct jr_migrate *migrate, const char *sql, size_t count, const char *const
 }
 
 static bool
-compare_one(const struct jr_migrate *migrate, int row, struct jr_err *err)
+is_functions(const struct jr_migrate *migrate, int row)
+{
+	return strcmp(PQgetvalue(migrate->applied, row, 1), FUNCTIONS) == 0;
+}
+
+/* Rows of migrations come first. */
+static int
+migration_rows(const struct jr_migrate *migrate)
+{
+	int rows = migrate->applied == NULL ? 0 : PQntuples(migrate->applied);
+
+	return rows > 0 && is_functions(migrate, rows - 1) ? rows - 1 : rows;
+}
+
+/* The row of the functions, or -1. */
+static int
+functions_row(const struct jr_migrate *migrate)
+{
+	int rows = migration_rows(migrate);
+
+	return migrate->applied != NULL && rows < PQntuples(migrate->applied) ? rows : -1;
+}
+
+static bool
+compare_functions(const struct jr_migrate *migrate, struct jr_err *err)
+{
+	int row = functions_row(migrate), number = jr_migrate_functions(migrate);
+	const char *checksum = row < 0 ? "" : PQgetvalue(migrate->applied, row, 2);
+
+	if (number > jr_functions_number)
+		return jr_fail(err, JR_E_CONFIG,
+		    "the functions of schema jobrun have number %d, newer than those of this jobrun (%d): install a newer jobrun",
+		    number, jr_functions_number);
+	if (number < jr_functions_number || strcmp(checksum, jr_functions_checksum) == 0)
+		return true;
+	return jr_fail(err, JR_E_CONFIG,
+	    "the functions of schema jobrun have number %d as those of this jobrun have, but another text (checksum %.12s, here %.12s): install the jobrun that made the schema, or a newer one",
+	    number, checksum, jr_functions_checksum);
+}
+
+static bool
+compare_migration(const struct jr_migrate *migrate, int row, struct jr_err *err)
 {
 	int64_t version = jr_pg_int(migrate->applied, row, 0, 0);
 	const char *checksum = PQgetvalue(migrate->applied, row, 2);
+	int64_t first = jr_migrations[0].version, newest = jr_need_newest();
 	const struct jr_migration *mine;
 
-	if (version > (int64_t)jr_migration_count)
+	if (version > newest)
 		return jr_fail(err, JR_E_CONFIG,
-		    "schema jobrun is at version %lld, newer than this jobrun knows (%zu): install a newer jobrun",
-		    (long long)version, jr_migration_count);
-	if (version < 1)
-		return jr_fail(
-		    err, JR_E_CONFIG, "schema_migrations has a version %lld, which never was", (long long)version);
-	mine = &jr_migrations[version - 1];
+		    "schema jobrun is at version %lld, newer than this jobrun knows (%lld): install a newer jobrun",
+		    (long long)version, (long long)newest);
+	if (version < first)
+		return jr_fail(err, JR_E_CONFIG,
+		    "schema jobrun is at version %lld, from before the first release, and cannot be brought up: save what you need of it, type DROP SCHEMA jobrun CASCADE; and migrate again",
+		    (long long)version);
+	mine = &jr_migrations[version - first];
 	if (strcmp(mine->checksum, checksum) == 0)
 		return true;
 	return jr_fail(err, JR_E_CONFIG,
@@ -122,31 +170,55 @@ jr_migrate_look(struct jr_migrate *migrate, struct jr_err *err)
 	migrate->applied = jr_pg_ask(migrate->conn, jr_sql_migrate_applied, 0, NULL, ANSWER_MS, err);
 	if (migrate->applied == NULL)
 		return false;
-	for (int row = PQntuples(migrate->applied) - 1; row >= 0; row--) {
-		if (!compare_one(migrate, row, err))
+	for (int row = migration_rows(migrate) - 1; row >= 0; row--) {
+		if (!compare_migration(migrate, row, err))
 			return false;
 	}
-	return true;
+	return compare_functions(migrate, err);
 }
 
 int
 jr_migrate_version(const struct jr_migrate *migrate)
 {
-	int rows = migrate->applied == NULL ? 0 : PQntuples(migrate->applied);
+	int rows = migration_rows(migrate);
 
 	return rows == 0 ? 0 : (int)jr_pg_int(migrate->applied, rows - 1, 0, 0);
+}
+
+int
+jr_migrate_functions(const struct jr_migrate *migrate)
+{
+	int row = functions_row(migrate);
+
+	return row < 0 ? 0 : (int)jr_pg_int(migrate->applied, row, 0, 0);
 }
 
 const char *
 jr_migrate_applied_at(const struct jr_migrate *migrate, int version)
 {
-	int rows = migrate->applied == NULL ? 0 : PQntuples(migrate->applied);
-
-	for (int row = 0; row < rows; row++) {
+	for (int row = 0; row < migration_rows(migrate); row++) {
 		if (jr_pg_int(migrate->applied, row, 0, 0) == version)
 			return PQgetvalue(migrate->applied, row, 3);
 	}
 	return NULL;
+}
+
+const char *
+jr_migrate_functions_at(const struct jr_migrate *migrate)
+{
+	int row = functions_row(migrate);
+
+	return jr_migrate_functions(migrate) < jr_functions_number ? NULL : PQgetvalue(migrate->applied, row, 3);
+}
+
+bool
+jr_migrate_is_pending(const struct jr_migrate *migrate)
+{
+	for (size_t i = 0; i < jr_migration_count; i++) {
+		if (jr_migrate_applied_at(migrate, jr_migrations[i].version) == NULL)
+			return true;
+	}
+	return jr_migrate_functions(migrate) < jr_functions_number;
 }
 
 const char *
@@ -174,30 +246,74 @@ begin_turn(struct jr_migrate *migrate, struct jr_err *err)
 }
 
 static bool
-apply_once(struct jr_migrate *migrate, const struct jr_migration *migration, bool *done, struct jr_err *err)
+record(struct jr_migrate *migrate, int number, const char *name, const char *checksum, struct jr_err *err)
 {
 	char version[24];
-	const char *row[] = {jr_pg_print_int(version, migration->version), migration->name, migration->checksum};
+	const char *row[] = {jr_pg_print_int(version, number), name, checksum};
 
+	return say(migrate, jr_sql_migrate_record, JR_COUNT(row), row, ANSWER_MS, err);
+}
+
+static void
+tell_step(const struct jr_migrate *migrate, const char *name)
+{
+	if (migrate->on_step != NULL)
+		migrate->on_step(migrate->ctx, name);
+}
+
+static bool
+apply_migration(struct jr_migrate *migrate, const struct jr_migration *m, struct jr_err *err)
+{
+	char *name = jr_xasprintf("migration %04d %s", m->version, m->name);
+	bool ok;
+
+	tell_step(migrate, name);
+	ok = jr_pg_script(migrate->conn, m->sql, SCRIPT_MS, err) &&
+	     record(migrate, m->version, m->name, m->checksum, err);
+	if (!ok)
+		jr_fail_in(err, name);
+	free(name);
+	return ok;
+}
+
+static bool
+apply_functions(struct jr_migrate *migrate, struct jr_err *err)
+{
+	char *name = jr_xasprintf("functions %d", jr_functions_number);
+	bool ok = true;
+
+	tell_step(migrate, name);
+	for (size_t i = 0; ok && i < jr_function_count; i++) {
+		ok = jr_pg_script(migrate->conn, jr_functions[i].sql, SCRIPT_MS, err);
+		if (!ok)
+			jr_fail_in(err, jr_functions[i].name);
+	}
+	ok = ok && record(migrate, jr_functions_number, FUNCTIONS, jr_functions_checksum, err);
+	if (!ok)
+		jr_fail_in(err, name);
+	free(name);
+	return ok;
+}
+
+static bool
+apply_once(struct jr_migrate *migrate, bool *done, struct jr_err *err)
+{
 	*done = false;
 	jr_buf_clear(&migrate->warnings);
+	tell_step(migrate, NULL);
 	if (!begin_turn(migrate, err))
 		return false;
-	if (jr_migrate_applied_at(migrate, migration->version) != NULL)
+	if (!jr_migrate_is_pending(migrate))
 		return say(migrate, jr_sql_commit, 0, NULL, ANSWER_MS, err);
 	if (!say(migrate, jr_sql_migrate_begin, 0, NULL, SCRIPT_MS, err))
 		return false;
-	if (!say(migrate, migration->sql, 0, NULL, SCRIPT_MS, err) ||
-	    !say(migrate, jr_sql_migrate_record, JR_COUNT(row), row, ANSWER_MS, err) ||
-	    (migration->version >= GRANTS_SINCE && !say(migrate, jr_sql_apply_grants, 0, NULL, SCRIPT_MS, err))) {
-		char *what = jr_xasprintf("migration %04d %s", migration->version, migration->name);
-
-		jr_fail_in(err, what);
-		free(what);
-		return false;
+	for (size_t i = 0; i < jr_migration_count; i++) {
+		if (jr_migrate_applied_at(migrate, jr_migrations[i].version) == NULL &&
+		    !apply_migration(migrate, &jr_migrations[i], err))
+			return false;
 	}
 	*done = true;
-	return say(migrate, jr_sql_commit, 0, NULL, SCRIPT_MS, err);
+	return apply_functions(migrate, err) && say(migrate, jr_sql_commit, 0, NULL, SCRIPT_MS, err);
 }
 
 /* What the role lacks, as the line that gives it. */
@@ -216,13 +332,13 @@ add_grant(const struct jr_migrate *migrate, struct jr_err *err)
 }
 
 bool
-jr_migrate_apply(struct jr_migrate *migrate, const struct jr_migration *migration, bool *done, struct jr_err *err)
+jr_migrate_apply(struct jr_migrate *migrate, bool *done, struct jr_err *err)
 {
 	for (int64_t n = 1;; n++) {
 		struct jr_err unused;
 		int64_t pause;
 
-		if (apply_once(migrate, migration, done, err))
+		if (apply_once(migrate, done, err))
 			return true;
 		if (strcmp(err->sqlstate, "42501") == 0 && migrate->applied == NULL)
 			add_grant(migrate, err);

@@ -98,6 +98,27 @@ jr_pg_ask(
 }
 
 bool
+jr_pg_script(PGconn *conn, const char *script, int64_t timeout_ms, struct jr_err *err)
+{
+	PGresult *result;
+	bool ok;
+
+	if (PQsendQuery(conn, script) != 1) {
+		jr_pg_conn_error(conn, "could not send to the database", err);
+		return false;
+	}
+	result = jr_pg_answer(conn, timeout_ms, err);
+	ok = result != NULL && !jr_pg_is_error(result);
+	if (result != NULL && !ok) {
+		jr_pg_statement_error(result, err);
+		if (err->code == JR_E_CONFIG)
+			err->code = JR_E_BUG;
+	}
+	PQclear(result);
+	return ok;
+}
+
+bool
 jr_pg_say(
     PGconn *conn, const char *sql, size_t count, const char *const *values, int64_t timeout_ms, struct jr_err *err)
 {

@@ -21,6 +21,12 @@ bool jr_pg_say(PGconn *conn, const char *sql, size_t count, const char *const *v
     struct jr_err *err) JR_MUST;
 
 /*
+ * Send a script of this program's own. A table or function that it does not find is its fault (JR_E_BUG), not one of the schema
+ * that people could mend.
+ */
+bool jr_pg_script(PGconn *conn, const char *script, int64_t timeout_ms, struct jr_err *err) JR_MUST;
+
+/*
  * The answer to what has been sent already: the first error of the server's, which may be looked at, else the last
  * result. NULL: the connection is lost, or the time is over.
  */

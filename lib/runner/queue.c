@@ -10,16 +10,17 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "pg/need.h"
 #include "runner/queue_pairs.h"
 #include "sql_text.h"
 
 void
 jr_queue_add_need(struct jr_batch *batch)
 {
-	char min[24], max[24];
-	const char *values[] = {jr_pg_print_int(min, JR_SCHEMA_MIN), jr_pg_print_int(max, JR_SCHEMA_MAX)};
+	struct jr_need need;
 
-	jr_batch_add(batch, jr_sql_need, JR_COUNT(values), values);
+	jr_need_init(&need);
+	jr_batch_add(batch, jr_sql_need, JR_COUNT(need.values), need.values);
 }
 
 /* A statement whose one parameter is the runner. */

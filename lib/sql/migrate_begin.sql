@@ -19,9 +19,9 @@ begin
 		where n.nspname = 'jobrun' and c.relname = 'schema_migrations')
 	then
 		create table jobrun.schema_migrations (
-			version    integer     primary key,
-			name       text        not null,
-			checksum   text        not null, -- SHA-256 of the file
+			version    integer     not null, -- of the row "functions": their number
+			name       text        primary key,
+			checksum   text        not null, -- SHA-256 of the text
 			applied_at timestamptz not null default now()
 		);
 	end if;

@@ -4,7 +4,8 @@ load ../lib/common
 
 setup() {
 	test_environment
-	mkdir -p lib/sql cmd/sql migrations
+	mkdir -p lib/sql cmd/sql migrations/functions
+	printf 'oldest 1\nfunctions 1\n' >migrations/MANIFEST
 }
 
 teardown() {
@@ -15,7 +16,8 @@ embed() {
 	run --separate-stderr "$TOP/scripts/embed-sql" out
 }
 
-# compile NAME...: a program that writes jr_sql_NAME to the file NAME, and migration n to the file migration.n.
+# compile NAME...: a program that writes jr_sql_NAME to the file NAME, migration n to the file migration.n, and the n-th file of
+# functions to functions.n.
 compile() {
 	local name
 
@@ -32,7 +34,12 @@ compile() {
 		echo 'snprintf(file, sizeof(file), "migration.%d", jr_migrations[i].version);'
 		echo 'write_to(file, jr_migrations[i].sql);'
 		echo 'printf("%d %s %s\n", jr_migrations[i].version, jr_migrations[i].name, jr_migrations[i].checksum);'
-		echo '} return jr_migrations[jr_migration_count].sql != NULL; }'
+		echo '} for (size_t i = 0; i < jr_function_count; i++) {'
+		echo 'snprintf(file, sizeof(file), "functions.%d", (int)i);'
+		echo 'write_to(file, jr_functions[i].sql);'
+		echo 'printf("%s\n", jr_functions[i].name);'
+		echo '} if (jr_function_count > 0) printf("%d %d %s\n", jr_schema_oldest, jr_functions_number, jr_functions_checksum);'
+		echo 'return jr_migrations[jr_migration_count].sql != NULL; }'
 	} >out/main.c
 	"${CC:-cc}" -std=c11 -Wall -Wextra -Werror -Wno-overlength-strings -Iout -o out/main out/main.c out/sql_text.c
 }
@@ -107,6 +114,65 @@ compile() {
 	cmp migration.2 migrations/0002_second_one.sql
 }
 
+@test "the first migration may have any number" {
+	touch migrations/0041_one.sql migrations/0042_two.sql
+	embed
+	assert_success
+	compile
+	run ./out/main
+	assert_line -n 1 --regexp '^42 two '
+}
+
+@test "functions come in the order of the manifest, with one number and one checksum" {
+	printf 'select 1;' >migrations/functions/last.sql
+	printf 'select "2";\n' >migrations/functions/first.sql
+	printf '# order\n\noldest 3\nfunctions 17\nfirst\nlast\n' >migrations/MANIFEST
+	embed
+	assert_success
+	compile
+	run ./out/main
+	assert_success
+	assert_output "first
+last
+3 17 $(cat migrations/functions/{first,last}.sql | sha256sum | cut -d ' ' -f 1)"
+	cmp functions.0 migrations/functions/first.sql
+	cmp functions.1 migrations/functions/last.sql
+}
+
+# manifest LINE...: what the manifest says; embed must fail, and say it with a text like REGEX.
+manifest_refused() {
+	local regex=$1
+
+	shift
+	printf '%s\n' "$@" >migrations/MANIFEST
+	embed
+	assert_failure
+	assert_regex "$stderr" "$regex"
+}
+
+@test "a manifest that leaves a file out, names one twice or one that is not there, or lacks a number is refused" {
+	touch migrations/functions/{a,b}.sql
+	manifest_refused 'it does not name migrations/functions/b.sql' 'oldest 1' 'functions 1' a
+	manifest_refused 'it names a twice' 'oldest 1' 'functions 1' a b a
+	manifest_refused 'there is no migrations/functions/c.sql' 'oldest 1' 'functions 1' a b c
+	manifest_refused "no line like 'oldest" 'functions 1' a b
+	manifest_refused "no line like 'functions" 'oldest 1' 'functions' a b
+	rm migrations/MANIFEST
+	embed
+	assert_failure
+}
+
+@test "another folder of migrations" {
+	mkdir -p other/functions
+	printf 'oldest 1\nfunctions 1\n' >other/MANIFEST
+	touch other/0001_other.sql migrations/0001_this.sql
+	run --separate-stderr "$TOP/scripts/embed-sql" out other
+	assert_success
+	compile
+	run ./out/main
+	assert_line -n 0 --regexp '^1 other '
+}
+
 @test "no file at all is fine, and no migration is counted" {
 	embed
 	assert_success
@@ -126,6 +192,15 @@ compile() {
 	embed
 	assert_failure
 	rm migrations/0001_again.sql
+	touch migrations/0002_one.sql
+	embed
+	assert_failure
+	[[ $stderr == *"another migration of this name"* ]]
+	rm migrations/0002_one.sql
+	touch migrations/0002_functions.sql
+	embed
+	assert_failure
+	rm migrations/0002_functions.sql
 	touch migrations/2_two.sql
 	embed
 	assert_failure
@@ -157,14 +232,18 @@ compile() {
 	embed
 	assert_success
 	compile "${names[@]}"
-	./out/main
+	./out/main >listing
 	for name in "${names[@]}"; do
 		cmp "$name" "$(ls {lib,cmd}/sql/"$name".sql 2>/dev/null)"
 	done
-	n=0
 	for file in migrations/[0-9]*.sql; do
-		[ -e "$file" ] || continue
-		n=$((n + 1))
-		cmp "migration.$n" "$file"
+		version=$(basename "$file" | grep -o '^[0-9]*')
+		cmp "migration.$((10#$version))" "$file"
 	done
+	n=0
+	for name in $(sed -n '/ /!p' listing); do
+		cmp "functions.$n" "migrations/functions/$name.sql"
+		n=$((n + 1))
+	done
+	assert_equal "$n" "$(find migrations/functions/ -name '*.sql' | wc -l)"
 }

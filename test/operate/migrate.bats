@@ -2,25 +2,36 @@
 # jobrun migrate: once, however many do it at once; refused when what was applied is not what is known here.
 
 load ../lib/common
+load ../lib/variant
 
-# A database without the schema.
+# A database without the schema; its version and the number of its functions as they shall become.
 setup() {
 	common_setup
-	q 'drop schema jobrun cascade'
+	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+	version=$(newest "$TOP")
+	number=$(functions_number "$TOP")
 }
 
-newest() {
-	find "$TOP/migrations" -name '[0-9]*.sql' | wc -l
+# What a dump says of the schema, in an order of its own. A dump has a word of its own against psql commands.
+dump() {
+	"${JR_PSQL%psql}pg_dump" -s -n jobrun "$(past_pooler)" | grep -vE '^(--|$|\\(un)?restrict )' | sort
 }
 
-@test "an empty database gets every migration, each with its time" {
+# The rows of schema_migrations, without their times.
+applied() {
+	q "select version, name, checksum from jobrun.schema_migrations order by name = 'functions', version"
+}
+
+@test "an empty database gets every migration and the functions, each with its time" {
 	jr_ok migrate
-	assert_equal "${lines[0]}" "schema jobrun: 0 -> $(newest)"
-	assert_regex "${lines[1]}" '^  0001 initial +[0-9]+ ms$'
+	assert_equal "${lines[0]}" "schema jobrun: 0 -> $version, functions 0 -> $number"
+	assert_regex "${lines[1]}" '^  migration 0008 baseline +[0-9]+ ms$'
+	assert_regex "${lines[-1]}" "^  functions $number +[0-9]+ ms$"
 	assert_equal "$stderr" ''
-	q_is "$(newest)" 'select max(version) from jobrun.schema_migrations'
-	assert_equal "$(q 'select checksum from jobrun.schema_migrations where version = 1')" \
-		"$(sha256sum <"$TOP"/migrations/0001_*.sql | cut -d ' ' -f 1)"
+	q_is "$version" "select max(version) from jobrun.schema_migrations where name <> 'functions'"
+	q_is "$number" "select version from jobrun.schema_migrations where name = 'functions'"
+	assert_equal "$(q 'select checksum from jobrun.schema_migrations where version = 8')" \
+		"$(sha256sum <"$TOP"/migrations/0008_*.sql | cut -d ' ' -f 1)"
 }
 
 @test "a second time is silent" {
@@ -41,26 +52,32 @@ newest() {
 		wait "$pid"
 	done
 	assert_equal "$(cat "$TMPDIR/err")" ''
-	assert_equal "$(grep -c '^  0001 initial' "$TMPDIR/out")" 1
-	q_is "$(newest)" 'select count(*) from jobrun.schema_migrations'
+	assert_equal "$(grep -c '^  migration 0008 baseline' "$TMPDIR/out")" 1
+	assert_equal "$(grep -c '^  functions' "$TMPDIR/out")" 1
+	q_is 1 "select count(*) from jobrun.schema_migrations where name = 'functions'"
+	q_is "$((version - 7))" "select count(*) from jobrun.schema_migrations where name <> 'functions'"
 }
 
 @test "--status says what is pending with exit status 1, and nothing is written" {
 	jr migrate --status
 	assert_equal "$status" 1
-	assert_regex "${lines[0]}" '^0001  initial +pending$'
+	assert_regex "${lines[0]}" '^0008  baseline +pending$'
+	assert_regex "${lines[-1]}" "^ +$number  functions +pending$"
 	q_is f "select exists (select from pg_namespace where nspname = 'jobrun')"
 	jr_ok migrate
 	jr_ok migrate --status
-	assert_regex "${lines[0]}" '^0001  initial +applied 20'
+	assert_regex "${lines[0]}" '^0008  baseline +applied 20'
+	assert_regex "${lines[-1]}" "^ +$number  functions +applied 20"
 	jr_ok migrate --status --json
-	assert_equal "$(jq -c '[.version, .newest, .migrations[0].applied]' <<<"$output")" "[$(newest),$(newest),true]"
+	assert_equal "$(jq -c '[.version, .newest, .migrations[0].applied, .functions.number, .functions.newest, .functions.applied]' <<<"$output")" \
+		"[$version,$version,true,$number,$number,true]"
 }
 
 @test "-n says what would be done and does nothing" {
 	jr_ok migrate -n
-	assert_equal "${lines[0]}" "schema jobrun: 0 -> $(newest)"
-	assert_equal "${lines[1]}" '  would apply 0001 initial'
+	assert_equal "${lines[0]}" "schema jobrun: 0 -> $version, functions 0 -> $number"
+	assert_equal "${lines[1]}" '  would apply migration 0008 baseline'
+	assert_equal "${lines[-1]}" "  would apply functions $number"
 	q_is f "select exists (select from pg_namespace where nspname = 'jobrun')"
 }
 
@@ -69,16 +86,17 @@ newest() {
 	run_jobrun migrate --print >"$TMPDIR/sql"
 	run tail -n +2 "$TMPDIR/sql"
 	assert_line --partial 'create table jobrun.job_runs ('
+	assert_line --partial 'create or replace function jobrun.claim('
 }
 
 @test "a migration applied with another text is exit 78 and named" {
 	jr_ok migrate
-	q "update jobrun.schema_migrations set checksum = repeat('0', 64) where version = 1"
+	q "update jobrun.schema_migrations set checksum = repeat('0', 64) where version = 8"
 	for option in '' --status -n; do
 		# shellcheck disable=SC2086 # none or one
 		jr migrate $option
 		assert_equal "$status" 78
-		assert_regex "$stderr" '^jobrun: migration 0001 initial was applied with another text'
+		assert_regex "$stderr" '^jobrun: migration 0008 baseline was applied with another text'
 	done
 }
 
@@ -93,6 +111,60 @@ newest() {
 	jr enqueue work
 	assert_equal "$status" 78
 	q_is 0 'select count(*) from jobrun.job_runs'
+}
+
+@test "a schema from before the first release is exit 78 with what to do, and stays as it is" {
+	q 'create schema jobrun' "create table jobrun.schema_migrations (version integer primary key, name text not null,
+		checksum text not null, applied_at timestamptz not null default now())" \
+		"insert into jobrun.schema_migrations select v, 'x' || v, 'x' from generate_series(1, 7) v"
+	for option in '' --status -n; do
+		# shellcheck disable=SC2086 # none or one
+		jr migrate $option
+		assert_equal "$status" 78
+		assert_equal "${#stderr_lines[@]}" 1
+		assert_regex "$stderr" 'at version 7, from before the first release.*DROP SCHEMA jobrun CASCADE;'
+	done
+	q_is 7 'select count(*) from jobrun.schema_migrations'
+	jr list
+	assert_equal "$status" 78
+	assert_regex "$stderr" "type 'jobrun migrate'"
+}
+
+@test "functions of a lower number are pending, and migrate puts its own in their place" {
+	jr_ok migrate
+	dump >"$TMPDIR/dump"
+	q "update jobrun.schema_migrations set version = 0, checksum = 'x' where name = 'functions'" \
+		'create or replace function jobrun.is_admin() returns boolean language sql as $$ select false $$' \
+		'drop view jobrun.held_runs cascade'
+	jr migrate --status
+	assert_equal "$status" 1
+	assert_regex "${lines[-1]}" "^ +$number  functions +pending$"
+	jr list
+	assert_equal "$status" 78
+	assert_regex "$stderr" "functions .* number 0, older than .*type 'jobrun migrate'"
+	jr_ok migrate
+	assert_equal "${lines[0]}" "schema jobrun: $version, functions 0 -> $number"
+	dump | diff "$TMPDIR/dump" -
+}
+
+@test "functions of a higher number, or another text under the same one: exit 78 that says which side is older" {
+	jr_ok migrate
+	q 'create or replace function jobrun.is_admin() returns boolean language sql as $$ select false $$' \
+		"update jobrun.schema_migrations set version = 999 where name = 'functions'"
+	for command in migrate 'migrate --status' list status 'enqueue work'; do
+		# shellcheck disable=SC2086 # words
+		jr $command
+		assert_equal "$status" 78
+		assert_regex "$stderr" 'functions .* number 999, newer than those of this jobrun.*install a newer jobrun'
+	done
+	q "update jobrun.schema_migrations set version = $number, checksum = 'x' where name = 'functions'"
+	for command in migrate 'migrate --status' list status 'enqueue work'; do
+		# shellcheck disable=SC2086 # words
+		jr $command
+		assert_equal "$status" 78
+		assert_regex "$stderr" "functions .* number $number as those of this jobrun have, but another text"
+	done
+	q_is f 'select jobrun.is_admin()' # it was not touched
 }
 
 @test "without the schema every command is exit 78 and says what to type" {
@@ -131,7 +203,7 @@ newest() {
 	q_is 0 "select count(*) from pg_proc where pronamespace = 'jobrun'::regnamespace and proowner <> '$owner'::regrole"
 	jr_ok grant enqueue "$other"
 	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$other" enqueue work
-	q 'drop schema jobrun cascade'
+	q 'set client_min_messages = error' 'drop schema jobrun cascade'
 	for role in "$member" "$owner" "$other"; do
 		q "drop role $role"
 	done
@@ -145,9 +217,14 @@ newest() {
 		and has_table_privilege('public', oid, 'select, insert')"
 }
 
-@test "a lock held by others is waited for a short time, then exit 75; nothing is half done" {
-	q 'create schema jobrun' "create table jobrun.schema_migrations (version integer primary key, name text not null,
+# Nothing is applied yet, but there is a table to write it down in.
+empty_schema() {
+	q 'create schema jobrun' "create table jobrun.schema_migrations (version integer not null, name text primary key,
 		checksum text not null, applied_at timestamptz not null default now())"
+}
+
+@test "a lock held by others is waited for a short time, then exit 75; nothing is half done" {
+	empty_schema
 	hold 'lock table jobrun.schema_migrations in share row exclusive mode'
 	JR_TIMEOUT=60 jr migrate --lock-timeout 50ms
 	assert_equal "$status" 75
@@ -158,8 +235,7 @@ newest() {
 }
 
 @test "killed in the middle: nothing is left, and the next one does it all" {
-	q 'create schema jobrun' "create table jobrun.schema_migrations (version integer primary key, name text not null,
-		checksum text not null, applied_at timestamptz not null default now())"
+	empty_schema
 	hold 'lock table jobrun.schema_migrations in share row exclusive mode'
 	"$JOBRUN" migrate --lock-timeout 30s 3>&- 4>&- &
 	pid=$!
@@ -169,31 +245,86 @@ newest() {
 	release_holds
 	wait_until 10 q_is 0 "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
 	jr_ok migrate
-	assert_equal "${lines[0]}" "schema jobrun: 0 -> $(newest)"
+	assert_equal "${lines[0]}" "schema jobrun: 0 -> $version, functions 0 -> $number"
 }
 
-@test "definitions of earlier versions that are wrong lose their schedule, each with a line, and keep nobody from migrating" {
-	for script in "$TOP"/migrations/000[1-4]_*.sql; do
-		name=$(basename "$script" .sql)
-		[ "$name" != 0001_initial ] || q 'create schema jobrun' "create table jobrun.schema_migrations (version integer primary key,
-			name text not null, checksum text not null, applied_at timestamptz not null default now())"
-		psql_bare -q1 "$(past_pooler)" -f "$script"
-		q "insert into jobrun.schema_migrations values (${name%%_*}, '${name#*_}', '$(sha256sum <"$script" | cut -d ' ' -f 1)')"
-	done
-	q "insert into jobrun.job_definitions (name, job_type, schedule, time_zone, catch_up, queue, anchor_at, next_slot_at) values
-		('all', 'a', '0 3 * * *', 'UTC', 'all', null, now(), null), ('anchor', 'a', '@every 5m', 'UTC', 'once', null, '-infinity', null),
-		('fine', 'a', '0 3 * * *', 'Europe/Berlin', 'once', null, now(), now() - interval '1 day'),
-		('forever', 'a', null, 'UTC', 'once', null, now(), 'infinity'), ('jobrun.prune', 'a', '0 3 * * *', 'UTC', 'once', null, now(), null),
-		('never', 'a', '0 0 31 2 *', 'UTC', 'once', null, now(), now() - interval '1 day'),
-		('queue', 'a', '0 3 * * *', 'UTC', 'once', 'jobrun', now(), null), ('type', 'jobrun.noop', '0 3 * * *', 'UTC', 'once', null, now(), null),
-		('zone', 'a', '0 3 * * *', 'Europe/Atlantis', 'once', null, now(), now() - interval '1 day')"
+# --- other programs ---
+
+# next DIR: DIR/migrations is what a later program may bring: a table with one more column, a view that has it, too, and
+# functions that are made anew.
+next() {
+	local migrations=$1/migrations
+
+	copy_migrations "$1"
+	raise_functions "$1"
+	cat >"$migrations/$(printf '%04d' $((version + 1)))_colour.sql" <<-'sql'
+		alter table jobrun.job_runs add column colour text;
+		alter table jobrun.job_runs_archive add column colour text;
+		drop view if exists jobrun.held_runs cascade;
+		drop function if exists jobrun.check_definition() cascade;
+	sql
+	sed -i 's/^	floor(extract(epoch from r.started_at).*/&,\n	r.colour/' "$migrations/functions/views.sql"
+	variant "$1"
+}
+
+@test "what a migration drops of the functions comes back with them, grants included" {
+	local role=app_$JR_DATABASE
+
+	next "$TMPDIR/next"
+	with "$TMPDIR/next/jobrun" jr_ok migrate
+	dump >"$TMPDIR/dump"
+	assert_regex "$(cat "$TMPDIR/dump")" 'colour text'
+	q 'set client_min_messages = error' 'drop schema jobrun cascade'
 	jr_ok migrate
-	assert_equal "$(q "select string_agg(name, ' ' order by name) from jobrun.job_definitions where schedule is null and not enabled")" \
-		'anchor never queue type zone'
-	assert_equal "$(q "select string_agg(name || ' ' || catch_up, ', ' order by name) from jobrun.job_definitions
-		where enabled and next_slot_at > now()")" 'all once, fine once, jobrun.prune once'
-	q_is 't|t' "select enabled, next_slot_at is null from jobrun.job_definitions where name = 'forever'"
-	assert_equal "${#stderr_lines[@]}" 6
-	assert_equal "${stderr_lines[0]}" 'jobrun: definition "all": catch_up is "once" now: "all" needs overlap "allow"'
-	assert_regex "${stderr_lines[2]}" '^jobrun: definition "never" loses its schedule and is disabled: schedule "0 0 31 2 \*" can never fire'
+	q "create role $role login"
+	jr_ok grant run "$role"
+	with "$TMPDIR/next/jobrun" jr_ok migrate
+	assert_equal "${lines[0]}" "schema jobrun: $version -> $((version + 1)), functions $number -> $((number + 1))"
+	handler work <<<'exit 0'
+	with "$TMPDIR/next/jobrun" jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$role" enqueue work
+	with "$TMPDIR/next/jobrun" jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$role" run
+	q_is succeeded "select status from jobrun.job_runs"
+	q "delete from jobrun.job_grants" "drop owned by $role" "drop role $role"
+	dump | diff "$TMPDIR/dump" -
+	jr list
+	assert_equal "$status" 78
+	assert_regex "$stderr" "at version $((version + 1)), newer than this jobrun knows \\($version\\): install a newer jobrun"
+}
+
+@test "a functions file that fails leaves nothing, and says which it is" {
+	local broken=$TMPDIR/broken
+
+	jr_ok migrate
+	dump >"$TMPDIR/dump"
+	applied >"$TMPDIR/applied"
+	next "$broken"
+	echo 'create or replace function jobrun.broken() returns nonsense language sql as $$ select 1 $$;' \
+		>>"$broken/migrations/functions/repair.sql"
+	variant "$broken"
+	with "$broken/jobrun" jr migrate
+	assert_equal "$status" 70
+	assert_equal "${#stderr_lines[@]}" 1
+	assert_regex "$stderr" "^jobrun: functions $((number + 1)): repair: .*nonsense"
+	dump | diff "$TMPDIR/dump" -
+	applied | diff "$TMPDIR/applied" -
+	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+	with "$broken/jobrun" jr migrate
+	assert_equal "$status" 70
+	q_is f "select exists (select from pg_namespace where nspname = 'jobrun')"
+}
+
+@test "a migration that fails leaves nothing of the ones before it" {
+	local broken=$TMPDIR/broken
+
+	jr_ok migrate
+	dump >"$TMPDIR/dump"
+	next "$broken"
+	echo 'alter table jobrun.nonsense add column colour text;' \
+		>"$broken/migrations/$(printf '%04d' $((version + 2)))_nonsense.sql"
+	variant "$broken"
+	with "$broken/jobrun" jr migrate
+	assert_equal "$status" 70
+	assert_regex "$stderr" "^jobrun: migration $(printf '%04d' $((version + 2))) nonsense: .*jobrun.nonsense"
+	dump | diff "$TMPDIR/dump" -
+	q_is "$version" "select max(version) from jobrun.schema_migrations where name <> 'functions'"
 }

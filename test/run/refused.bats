@@ -32,15 +32,31 @@ nothing_written() {
 
 @test "a schema that is too old is exit 78 and says what to type" {
 	enqueue work
-	q "delete from jobrun.schema_migrations where version > 1"
-	refused 78 "jobrun migrate"
+	q "update jobrun.schema_migrations set version = 1 where name <> 'functions'"
+	refused 78 "version 1,.*jobrun migrate"
 	nothing_written
 }
 
 @test "a schema that is too new is exit 78 and says what to do" {
 	enqueue work
-	q "update jobrun.schema_migrations set version = 999 where version = (select max(version) from jobrun.schema_migrations)"
+	q "update jobrun.schema_migrations set version = 999 where name = 'baseline'"
 	refused 78 "999.*newer"
+	nothing_written
+}
+
+@test "functions that are older, newer, or of another text are exit 78, and each says which side is to be changed" {
+	local number
+
+	number=$(q "select version from jobrun.schema_migrations where name = 'functions'")
+	enqueue work
+	q "update jobrun.schema_migrations set version = 999 where name = 'functions'"
+	refused 78 "functions.* 999, newer than those of this jobrun \\($number\\): install a newer jobrun"
+	q "update jobrun.schema_migrations set version = 0 where name = 'functions'"
+	refused 78 "functions.* 0, older than those of this jobrun \\($number\\): type 'jobrun migrate'"
+	q "update jobrun.schema_migrations set version = $number, checksum = 'x' where name = 'functions'"
+	refused 78 "functions.* $number as those of this jobrun have, but another text"
+	q "delete from jobrun.schema_migrations where name = 'functions'"
+	refused 78 "functions.*type 'jobrun migrate'"
 	nothing_written
 }
 

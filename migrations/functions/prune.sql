@@ -1,35 +1,13 @@
--- 0006: housekeeping. What is over is summed into job_stats by the hour, kept as long as settings say, and then removed.
+-- prune: housekeeping. What is over is summed into job_stats by the hour, kept as long as settings say, and then removed.
 --
 -- What must hold: nothing unfinished goes; nothing goes before the hour in which it ended was summed; every end is in exactly
 -- one sum; how long things are kept is read from settings and from nowhere else. Nobody waits: rows that others hold are left
 -- for the next time, so any number of pruners may work at once.
 
--- What ended before stats_until is in job_stats.
-alter table jobrun.settings add column stats_until timestamptz;
-update jobrun.settings set stats_until = date_trunc('hour', least(now(),
-	(select min(r.finished_at) from jobrun.job_runs r),
-	(select min(a.finished_at) from jobrun.job_attempts a)) at time zone 'UTC') at time zone 'UTC';
-alter table jobrun.settings alter column stats_until set not null, add constraint settings_stats_until
-	check (stats_until = date_trunc('hour', stats_until at time zone 'UTC') at time zone 'UTC');
-
--- ------------------------------------------------------------------------------------------- the way to what is to go
-
--- Each walk begins at the oldest of its kind and ends at the first that stays: what is kept longer must not lie in between.
--- The kinds of finished runs, as prune_step() names them: those that succeeded go soon, unless they have an idempotency key
--- that somebody gave ("cli:" is what the command line makes up); then the key guards as long as the run is kept.
-create index job_runs_kept on jobrun.job_runs ((case
-	when status <> 'succeeded' then status
-	when idempotency_key is null or idempotency_key like 'cli:%' then 'succeeded'
-	else 'keyed' end), finished_at) where finished_at is not null;
-
-create index job_attempts_output on jobrun.job_attempts (finished_at) where output is not null;
-create index job_slots_slot on jobrun.job_slots (slot);
-create index job_runners_started on jobrun.job_runners (started_at);
-
 -- ---------------------------------------------------------------------------------------------------------------- sums
 
 -- bucket_counts: how many there are of each bucket, from those of many groups; ends with the last that has any.
-create function jobrun.bucket_counts(buckets integer[], counts bigint[]) returns bigint[]
+create or replace function jobrun.bucket_counts(buckets integer[], counts bigint[]) returns bigint[]
 language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select coalesce(array_agg(coalesce(c.n, 0) order by b.bucket), '{}')
 	from generate_series(1, (select max(m.bucket) from unnest(buckets) m(bucket))) b(bucket)
@@ -37,7 +15,8 @@ language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		on c.bucket = b.bucket
 $fn$;
 
-create function jobrun.bucket_of(ms bigint) returns integer
+-- bucket_of: the bucket of a time in milliseconds; see stats_of.
+create or replace function jobrun.bucket_of(ms bigint) returns integer
 language sql immutable as $fn$
 	select pg_catalog.width_bucket(ms, '{2,4,8,16,32,64,128,256,512,1024,2048,4096,8192,16384,32768,65536,131072,262144,524288,1048576,'
 		'2097152,4194304,8388608,16777216,33554432,67108864,134217728,268435456,536870912,1073741824,2147483648}'::bigint[]) + 1
@@ -51,7 +30,7 @@ $fn$;
 -- run_ms is the time it ran; wait_ms how late a run was started, which is not known of attempts. Neither is there for what was
 -- cancelled while it waited. Element k of the buckets counts the times from 2^(k-1) to below 2^k ms, the first one also 0,
 -- the 32nd also all above.
-create function jobrun.stats_of(since timestamptz, until timestamptz) returns setof jobrun.job_stats
+create or replace function jobrun.stats_of(since timestamptz, until timestamptz) returns setof jobrun.job_stats
 language sql stable
 set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set jit = off set enable_seqscan = off set enable_sort = off as $fn$
 	with ends as (
@@ -84,10 +63,16 @@ set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set jit = off
 	group by c.hour, c.job_type, c.queue, c.outcome
 $fn$;
 
+-- hours_end: the end of the last completed hour.
+create or replace function jobrun.hours_end() returns timestamptz
+language sql stable set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' as $fn$
+	select date_trunc('hour', now() - interval '10 minutes')
+$fn$;
+
 -- sum_hours: sums at most so many completed hours, those in which nothing ended not counted; says how many. An hour is complete
 -- ten minutes after its end, when the transactions in which something ended are over. None while another does it.
 -- What is older than sums are kept is passed over.
-create function jobrun.sum_hours(most bigint default 1) returns bigint
+create or replace function jobrun.sum_hours(most bigint default 1) returns bigint
 language plpgsql volatile security definer
 set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set enable_seqscan = off set jit = off as $fn$
 declare
@@ -120,36 +105,22 @@ begin
 end
 $fn$;
 
--- hours_end: the end of the last completed hour.
-create function jobrun.hours_end() returns timestamptz
-language sql stable set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' as $fn$
-	select date_trunc('hour', now() - interval '10 minutes')
-$fn$;
+-- ----------------------------------------------------------------------------------------------------------- what goes
 
 -- kept_since: what is older goes. There is no time before 4713 BC.
-create function jobrun.kept_since(keep interval) returns timestamptz
+create or replace function jobrun.kept_since(keep interval) returns timestamptz
 language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select now() - least(keep, interval '5000 years')
 $fn$;
 
--- --------------------------------------------------------------------------------------------------------------- prune
-
--- What prune_step() takes away, in this order: sums first, then runs, what belongs to them, and what is told of them.
-create function jobrun.prune_kinds() returns text[]
+-- prune_kinds: what prune_step() takes away, in this order: sums first, then runs, what belongs to them, and what is told of them.
+create or replace function jobrun.prune_kinds() returns text[]
 language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select '{hours,succeeded,keyed,cancelled,dead,outputs,slots,effects,runners,audit,stats}'::text[]
 $fn$;
 
-create type jobrun.prune_rule as (
-	table_name text,          -- where rows of the kind are
-	at_column  text,          -- their age, and the order in which they go
-	condition  text,          -- which of the rows x there, that are older than $2, are of the kind
-	before     timestamptz,   -- what is older goes
-	runs       boolean
-);
-
 -- prune_rule: what is to go of a kind, by the settings. as_summed: as if all hours that are complete had been summed.
-create function jobrun.prune_rule(kind text, as_summed boolean) returns jobrun.prune_rule
+create or replace function jobrun.prune_rule(kind text, as_summed boolean) returns jobrun.prune_rule
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_settings jobrun.settings;
@@ -212,7 +183,7 @@ end
 $fn$;
 
 -- count_prunable: how many of a kind prune_step() would take away if it began now.
-create function jobrun.count_prunable(kind text) returns bigint
+create or replace function jobrun.count_prunable(kind text) returns bigint
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set jit = off as $fn$
 declare
 	v_rule jobrun.prune_rule;
@@ -243,7 +214,7 @@ $fn$;
 -- prune_some: takes away the first `most` of a kind, from `after` on: what lies before that has gone already, but its dead
 -- index entries may still be there, and would be walked over again and again. Gives how many went, and the next `after`,
 -- null when the kind has no more. What others hold is passed over; nobody is waited for, so nobody can be waiting for us.
-create function jobrun.prune_some(kind text, most bigint, inout after timestamptz, out n bigint)
+create or replace function jobrun.prune_some(kind text, most bigint, inout after timestamptz, out n bigint)
 language plpgsql volatile
 set search_path = pg_catalog, jobrun, pg_temp set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $fn$
@@ -282,7 +253,7 @@ $fn$;
 -- prune_step: one step of housekeeping, for a transaction of its own: at most `most` rows of one kind, or one hour summed. To
 -- be called again with what it gave, until that says done. An object: counts (of each kind, so far), done; and for the next
 -- step kind and after. Begun with {"dry_run": true} it counts what would go and changes nothing.
-create function jobrun.prune_step(state jsonb default '{}', most bigint default 2000) returns jsonb
+create or replace function jobrun.prune_step(state jsonb default '{}', most bigint default 2000) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' as $fn$
 declare
 	v_kinds constant text[] := jobrun.prune_kinds();
@@ -314,5 +285,3 @@ begin
 	return jsonb_build_object('counts', v_count, 'done', v_kind is null, 'dry_run', v_dry, 'kind', v_kind, 'after', v_after);
 end
 $fn$;
-
-revoke all on all functions in schema jobrun from public;

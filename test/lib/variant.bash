@@ -1,0 +1,52 @@
+# shellcheck shell=bash disable=SC2154 # the suite sets TOP and JOBRUN
+#
+# Programs that are the one under test but for the SQL of another migrations folder: an older one, a newer one, a broken one.
+
+# variant DIR: builds DIR/jobrun from DIR/migrations and the objects of the program under test.
+variant() {
+	local dir=$1 build lines
+
+	build=$(dirname "$JOBRUN")
+	[ -e "$build/flags" ] || skip "no flags beside $JOBRUN: it was not built by this Makefile"
+	mapfile -t lines <"$build/flags"
+	(
+		cd "$TOP" || return
+		scripts/embed-sql "$dir/gen" "$dir/migrations"
+		eval "${lines[0]} -Wno-overlength-strings -o '$dir/jobrun' '$dir/gen/sql_text.c' '$build'/cmd/*.o '$build/libjobrun.a' ${lines[1]}"
+	)
+}
+
+# with PROGRAM COMMAND...: the same with another program under test.
+with() {
+	local JOBRUN=$1
+
+	shift
+	"$@"
+}
+
+# copy_migrations DIR [FROM]: DIR/migrations is a copy of this tree's (or FROM's), to be changed.
+copy_migrations() {
+	mkdir -p "$1"
+	cp -R "${2:-$TOP/migrations}" "$1/migrations"
+}
+
+# raise_functions DIR: the number of its functions is one higher.
+raise_functions() {
+	local manifest=$1/migrations/MANIFEST number
+
+	number=$(functions_number "$1")
+	sed -i "s/^functions .*/functions $((number + 1))/" "$manifest"
+}
+
+# functions_number DIR: the number of its functions; newest DIR: its highest version.
+functions_number() {
+	sed -n 's/^functions //p' "$1/migrations/MANIFEST"
+}
+
+newest() {
+	local file
+
+	file=$(find "$1/migrations" -maxdepth 1 -name '[0-9]*.sql' | sort | tail -n 1)
+	file=${file##*/}
+	echo $((10#${file%%_*}))
+}
