@@ -102,11 +102,11 @@ wait_for_pooler() {
 
 # --- one for a test alone ---
 
-# pooler: from here on the program goes through one with three connections for any number of clients: no two transactions
-# of a client need meet the same one.
+# pooler [NAME=VALUE]...: from here on the program goes through one with three connections for any number of clients: no two
+# transactions of a client need meet the same one.
 pooler() {
 	unpooled=$JR_SERVER unpooled_url=$JOBRUN_DATABASE_URL
-	JR_SERVER=$(start_pooler "$JR_DIRECT" default_pool_size=3) || return
+	JR_SERVER=$(start_pooler "$JR_DIRECT" default_pool_size=3 "$@") || return
 	export JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE"
 }
 

@@ -2,7 +2,9 @@
 # jobrun migrate: once, however many do it at once; refused when what was applied is not what is known here.
 
 load ../lib/common
+load ../lib/pooler
 load ../lib/variant
+load ../lib/web
 
 # A database without the schema; its version and the number of its functions as they shall become.
 setup() {
@@ -10,6 +12,11 @@ setup() {
 	q 'set client_min_messages = error' 'drop schema jobrun cascade'
 	version=$(newest "$TOP")
 	number=$(functions_number "$TOP")
+}
+
+teardown() {
+	end_web
+	common_teardown
 }
 
 # What a dump says of the schema, in an order of its own. A dump has a word of its own against psql commands.
@@ -250,8 +257,8 @@ empty_schema() {
 
 # --- other programs ---
 
-# next DIR: DIR/migrations is what a later program may bring: a table with one more column, a view that has it, too, and
-# functions that are made anew.
+# next DIR: DIR/migrations is what a later program may bring: a table with one more column, a view that has it, too, functions that are
+# made anew, and one with one more parameter beside the old one.
 next() {
 	local migrations=$1/migrations
 
@@ -264,6 +271,11 @@ next() {
 		drop function if exists jobrun.check_definition() cascade;
 	sql
 	sed -i 's/^	floor(extract(epoch from r.started_at).*/&,\n	r.colour/' "$migrations/functions/views.sql"
+	cat >>"$migrations/functions/settle.sql" <<-'sql'
+
+		create or replace function jobrun.settle_done(run_ids bigint[], claim_seqs bigint[], runner_id bigint, results jsonb[], colour text)
+		returns void language sql as $fn$ select jobrun.settle_done(run_ids, claim_seqs, runner_id, results) $fn$;
+	sql
 	variant "$1"
 }
 
@@ -327,4 +339,163 @@ next() {
 	assert_regex "$stderr" "^jobrun: migration $(printf '%04d' $((version + 2))) nonsense: .*jobrun.nonsense"
 	dump | diff "$TMPDIR/dump" -
 	q_is "$version" "select max(version) from jobrun.schema_migrations where name <> 'functions'"
+}
+
+# previous DIR: the program with the migrations of the number before, which test/lib/previous keeps.
+previous() {
+	copy_migrations "$1" "$TOP/test/lib/previous"
+	variant "$1"
+}
+
+@test "a database of the number before becomes what a new one is, with its rows" {
+	jr_ok migrate
+	dump >"$TMPDIR/dump"
+	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+	previous "$TMPDIR/before"
+	with "$TMPDIR/before/jobrun" jr_ok migrate
+	with "$TMPDIR/before/jobrun" jr_ok define nightly --schedule '0 3 * * *'
+	with "$TMPDIR/before/jobrun" jr_ok enqueue work
+	q "update jobrun.settings set keep_dead = '1 day'" "update jobrun.job_definitions set enabled = false where name = 'jobrun.prune'"
+	q 'table jobrun.settings' 'table jobrun.job_definitions' 'table jobrun.job_runs' >"$TMPDIR/rows"
+	jr_ok migrate
+	dump | diff "$TMPDIR/dump" -
+	q 'table jobrun.settings' 'table jobrun.job_definitions' 'table jobrun.job_runs' | diff "$TMPDIR/rows" -
+	# The program before is told, and claims nothing.
+	handler work <<<'exit 0'
+	with "$TMPDIR/before/jobrun" jr run
+	assert_equal "$status" 78
+	assert_regex "$stderr" 'newer than .*install a newer jobrun'
+	jr_ok run
+	q_is succeeded 'select status from jobrun.job_runs'
+}
+
+@test "several at once bring a database of the number before up: once, and all succeed" {
+	local pids=() pid
+
+	previous "$TMPDIR/before"
+	with "$TMPDIR/before/jobrun" jr_ok migrate
+	for _ in 1 2 3 4; do
+		run_jobrun migrate >>"$TMPDIR/out" 2>>"$TMPDIR/err" &
+		pids+=("$!")
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid"
+	done
+	assert_equal "$(cat "$TMPDIR/err")" ''
+	assert_equal "$(grep -c "^  functions $number .* ms$" "$TMPDIR/out")" 1
+}
+
+# What ROLE may call: signatures and results.
+callable() {
+	q 'set search_path = pg_catalog' "select p.oid::regprocedure || ': ' || pg_get_function_result(p.oid) from pg_proc p
+		where p.pronamespace = 'jobrun'::regnamespace and has_function_privilege('$1', p.oid, 'execute') order by 1"
+}
+
+@test "what clients and runners of the number before may call is still there, with its signature" {
+	local role=run_$JR_DATABASE
+
+	previous "$TMPDIR/before"
+	with "$TMPDIR/before/jobrun" jr_ok migrate
+	q "create role $role"
+	with "$TMPDIR/before/jobrun" jr_ok grant run "$role"
+	callable "$role" >"$TMPDIR/before.txt"
+	jr_ok migrate
+	callable "$role" >"$TMPDIR/after.txt"
+	q 'delete from jobrun.job_grants' "drop owned by $role" "drop role $role"
+	assert_regex "$(cat "$TMPDIR/before.txt")" 'jobrun.settle_done\(bigint'
+	run grep -vxFf "$TMPDIR/after.txt" "$TMPDIR/before.txt"
+	assert_output ''
+}
+
+# hold_kinds: a runner holds a run of each kind, until let_go. A lease of 8 s, so that it is heartbeaten every 2 s.
+hold_kinds() {
+	q 'create table if not exists public.sign (n integer)' "create or replace function public.wait_for_sign() returns text language plpgsql as \$\$
+		begin while not exists (select from public.sign) loop perform pg_sleep(0.05); end loop; return 'seen'; end \$\$"
+	web
+	handler exec_one <<<"while [ ! -e '$TMPDIR/sign' ]; do sleep 0.05; done; echo '{\"result\": \"seen\"}' >>\$JOBRUN_OUT"
+	echo 'select to_jsonb(public.wait_for_sign()) as result' >"$JOBRUN_HANDLERS/sql_one.sql"
+	http_handler http_one "$web/hold/sign"
+	for kind in exec sql http; do
+		enqueue "${kind}_one"
+	done
+	bg_runner --lease 8s
+	wait_until 20 q_is 3 "select count(*) from jobrun.job_runs where status = 'running'"
+}
+
+let_go() {
+	q 'insert into public.sign values (1)'
+	touch "$TMPDIR/sign" "$web_dir/sign"
+}
+
+# heartbeaten UNTIL: the leases of all three have been moved since.
+heartbeaten() {
+	q_is 3 "select count(*) from jobrun.job_runs where status = 'running' and locked_until > '$1'"
+}
+
+# The results of all three were accepted, each in its first attempt.
+accepted() {
+	wait_until 20 q_is 'exec_one|succeeded|1|"seen"
+http_one|succeeded|1|
+sql_one|succeeded|1|"seen"' "select job_type, status, claim_seq, case when job_type <> 'http_one' then result::text end from jobrun.job_runs order by job_type"
+}
+
+# migrate_under FROM TO: a runner of program FROM holds runs while TO migrates.
+migrate_under() {
+	local until
+
+	with "$1" hold_kinds
+	until=$(q "select max(locked_until) from jobrun.job_runs")
+	with "$2" jr_ok migrate
+	wait_until 20 heartbeaten "$until"
+	let_go
+	accepted
+	wait_runner
+}
+
+@test "migrate while a runner of the program before holds exec, sql and http runs: all its results are accepted" {
+	previous "$TMPDIR/before"
+	with "$TMPDIR/before/jobrun" jr_ok migrate
+	migrate_under "$TMPDIR/before/jobrun" "$JOBRUN"
+	assert_equal "$(cat "$runner_err")" ''
+	assert_equal "$runner_status" 0
+}
+
+@test "the same with a later program, which changes tables, views and signatures" {
+	next "$TMPDIR/next"
+	jr_ok migrate
+	migrate_under "$JOBRUN" "$TMPDIR/next/jobrun"
+	assert_equal "$runner_status" 0
+}
+
+# The server's connections of the pooler.
+connections() {
+	q "select string_agg(pid::text, ' ' order by pid) from pg_stat_activity where datname = current_database() and application_name <> 'psql'
+		and pid <> pg_backend_pid() and backend_type = 'client backend'"
+}
+
+@test "the same through PgBouncer, whose connections keep the plans they have made" {
+	local before
+
+	next "$TMPDIR/next"
+	pooler server_lifetime=3600 server_idle_timeout=3600 default_pool_size=2
+	jr_ok migrate
+	handler work <<<'exit 0'
+	echo 'select 1' >"$JOBRUN_HANDLERS/add.sql"
+	for _ in 1 2 3; do
+		enqueue work
+		enqueue add
+		jr_ok run
+	done
+	q_is 6 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+	q 'truncate jobrun.job_runs'
+	before=$(connections)
+	migrate_under "$JOBRUN" "$TMPDIR/next/jobrun"
+	for _ in 1 2 3; do
+		with "$TMPDIR/next/jobrun" enqueue work
+		with "$TMPDIR/next/jobrun" enqueue add
+		with "$TMPDIR/next/jobrun" jr_ok run
+	done
+	q_is 6 "select count(*) from jobrun.job_runs where status = 'succeeded' and job_type in ('work', 'add')"
+	assert_equal "$(connections)" "$before"
+	end_pooler
 }

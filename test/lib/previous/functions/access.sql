@@ -1,0 +1,208 @@
+-- access: does the schema fit the program; who is asking, and what may they do. What each kind of role may do stands in rights()
+-- and nowhere else; who has which kind is in job_grants.
+
+-- -------------------------------------------------------------------------------------------------------- does it fit?
+
+-- need: the schema's version, if schema and functions fit a program that knows versions min_version to max_version and was built
+-- with functions of this number and checksum; else JR078 with what to do. A number stands for one text: an older program must
+-- not work with newer functions, nor two builds of one number with each other's.
+create or replace function jobrun.need(min_version integer, max_version integer, functions integer, checksum text) returns integer
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_version   constant integer := coalesce((select max(m.version) from jobrun.schema_migrations m where m.name <> 'functions'), 0);
+	v_functions integer;
+	v_checksum  text;
+begin
+	select m.version, m.checksum into v_functions, v_checksum from jobrun.schema_migrations m where m.name = 'functions';
+	if v_version < min_version then
+		raise exception 'schema jobrun is at version %, this jobrun needs %: type ''jobrun migrate''', v_version, min_version
+			using errcode = 'JR078';
+	elsif v_version > max_version then
+		raise exception 'schema jobrun is at version %, newer than this jobrun knows (%): install a newer jobrun',
+			v_version, max_version using errcode = 'JR078';
+	elsif v_functions is null or v_functions < need.functions then
+		raise exception 'the functions of schema jobrun have number %, older than those of this jobrun (%): type ''jobrun migrate''',
+			coalesce(v_functions, 0), need.functions using errcode = 'JR078';
+	elsif v_functions > need.functions then
+		raise exception 'the functions of schema jobrun have number %, newer than those of this jobrun (%): install a newer jobrun',
+			v_functions, need.functions using errcode = 'JR078';
+	elsif v_checksum <> need.checksum then
+		raise exception 'the functions of schema jobrun have number % as those of this jobrun have, but another text (checksum %, '
+			'here %): install the jobrun that made the schema, or a newer one', v_functions, left(v_checksum, 12), left(need.checksum, 12)
+			using errcode = 'JR078';
+	end if;
+	return v_version;
+end
+$fn$;
+
+-- ------------------------------------------------------------------------------------------------------ who is asking?
+
+-- caller: whose rights count: the role of SET ROLE, else the session's. (Inside these functions current_user is the owner.)
+create or replace function jobrun.caller() returns text
+language plpgsql stable as $fn$
+begin
+	return case when pg_catalog.current_setting('role') operator(pg_catalog.=) 'none' then session_user
+		else pg_catalog.current_setting('role') end;
+end
+$fn$;
+
+-- may: has the caller a grant of one of these kinds? The owner of the schema may everything.
+create or replace function jobrun.may(variadic kinds text[]) returns boolean
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_caller constant name := jobrun.caller();
+begin
+	return pg_has_role(v_caller, (select n.nspowner from pg_namespace n where n.nspname = 'jobrun'), 'usage')
+		or exists (select from jobrun.job_grants g join pg_roles o on o.rolname = g.role
+			where g.kind = any (kinds) and pg_has_role(v_caller, o.oid, 'usage'));
+end
+$fn$;
+
+-- is_admin: may the caller do what only people in charge may?
+create or replace function jobrun.is_admin() returns boolean
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select jobrun.may('admin')
+$fn$;
+
+-- may_enqueue: not if grants of kind enqueue name the job types that the caller may enqueue, and this is none of them. Who
+-- has no such grant may all the same have come through a function around enqueue, but not with EXECUTE of its own: a role
+-- that was renamed keeps that, while the grant and its limits stay with the old name.
+create or replace function jobrun.may_enqueue(job_type text) returns boolean
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_caller constant name := jobrun.caller();
+begin
+	return jobrun.may('run', 'admin')
+		or coalesce((select bool_or(g.job_types is null or may_enqueue.job_type = any (g.job_types))
+			from jobrun.job_grants g join pg_roles o on o.rolname = g.role
+			where g.kind = 'enqueue' and pg_has_role(v_caller, o.oid, 'usage')),
+			not exists (select from pg_proc p where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun')
+				and p.proname in ('enqueue', 'enqueue_run', 'enqueue_many') and has_function_privilege(v_caller, p.oid, 'execute')));
+end
+$fn$;
+
+-- audit: who did what to which object.
+create or replace function jobrun.audit(action text, object text, old jsonb, new jsonb, reason text) returns void
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	if octet_length(reason) > 1000 then
+		raise exception 'the reason has % bytes; at most 1000', octet_length(reason) using errcode = 'JR065';
+	end if;
+	insert into jobrun.job_audit (who, action, object, old, new, reason)
+	values (jobrun.caller(), audit.action, audit.object, audit.old, audit.new, audit.reason);
+end
+$fn$;
+
+-- -------------------------------------------------------------------------------------------------------------- grants
+
+-- rights: as GRANT takes them. Kinds: enqueue (applications), run (runners, which have those of enqueue), read (people and
+-- monitors: no payload, output or error text), admin (all of these, and what changes how others work).
+create or replace function jobrun.rights(kind text) returns setof text
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	with columns as (     -- of a table, without those that hold what jobs and handlers say
+		select c.relname, string_agg(quote_ident(a.attname), ', ' order by a.attnum) as names
+		from pg_class c join pg_attribute a on a.attrelid = c.oid
+		where c.relnamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun') and a.attnum > 0 and not a.attisdropped
+			and a.attname not in ('payload', 'progress', 'checkpoint', 'result', 'last_error', 'error', 'output')
+		group by c.relname)
+	select r.what from (values
+		('{enqueue,read,run,admin}'::text[], 'usage on schema jobrun'),
+		('{enqueue,read,run,admin}', 'execute on function jobrun.need, jobrun.run_status, jobrun.next_slots'),
+		('{enqueue,run,admin}', 'execute on function jobrun.enqueue, jobrun.enqueue_run, jobrun.enqueue_many, '
+			|| 'jobrun.enqueue_definition, jobrun.cancel, jobrun.effect, jobrun.effect_begin, '
+			|| 'jobrun.effect_claim, jobrun.effect_done, jobrun.effect_undo, jobrun.effect_end, jobrun.effect_look'),
+		('{enqueue,run,admin}', 'insert (job_type, payload, options, run) on jobrun.new_runs'),
+		('{read,run,admin}', 'select on jobrun.runs, jobrun.attempts, jobrun.job_queues, jobrun.job_types, jobrun.job_runners, '
+			|| 'jobrun.job_slots, jobrun.job_stats, jobrun.job_audit, jobrun.job_grants, jobrun.settings, jobrun.schema_migrations'),
+		('{read,run,admin}', 'execute on function jobrun.run_texts, jobrun.attempt_texts, jobrun.rate_left, '
+			|| 'jobrun.is_limited, jobrun.is_name, jobrun.slot_text'),
+		('{run,admin}', 'select, insert, update, delete on jobrun.job_runs, jobrun.job_attempts, jobrun.job_slots, jobrun.job_runners, '
+			|| 'jobrun.job_effects, jobrun.job_stats, jobrun.job_runs_archive'),
+		('{run,admin}', 'select on jobrun.held_runs, jobrun.job_definitions'),
+		('{run,admin}', 'update (rate_window_start, rate_used) on jobrun.job_queues'),
+		('{run,admin}', 'execute on function jobrun.claim, jobrun.claim_job, jobrun.settle_done, jobrun.raise_alarm, jobrun.fire, '
+			|| 'jobrun.exec_claim, jobrun.exec_skipped, jobrun.prune_step'),
+		('{admin}', 'select, insert, update, delete on jobrun.job_definitions'),
+		('{admin}', 'update on jobrun.settings'),
+		('{admin}', 'select on all tables in schema jobrun'),
+		('{admin}', 'execute on all functions in schema jobrun')) r(kinds, what)
+	where rights.kind = any (r.kinds)
+	union all
+	select format('select (%s) on jobrun.%I', c.names, c.relname) from columns c
+	where rights.kind = 'read' and c.relname in ('job_runs', 'job_attempts', 'job_runs_archive', 'job_definitions')
+$fn$;
+
+-- apply_grants: gives every role what job_grants says, and takes from the role named (null: from none) what it had before. To
+-- be called after functions or tables were made anew; `jobrun migrate` does. Roles that do not exist any more are passed over.
+create or replace function jobrun.apply_grants(anew text default null) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_role  text;
+	v_right text;
+begin
+	-- GRANT knows no waiting: two at once for the same table, and one fails with "tuple concurrently updated"
+	lock table jobrun.job_grants in share row exclusive mode;
+	if exists (select from pg_roles o where o.rolname = anew) then
+		execute format('revoke all on all tables in schema jobrun from %I', anew);
+		execute format('revoke all on all functions in schema jobrun from %I', anew);
+		execute format('revoke all on schema jobrun from %I', anew);
+	end if;
+	for v_role, v_right in
+		select distinct g.role, r.what from jobrun.job_grants g join pg_roles o on o.rolname = g.role
+		cross join lateral jobrun.rights(g.kind) r(what)
+		where anew is null or g.role = anew
+		order by g.role, r.what
+	loop
+		execute format('grant %s to %I', v_right, v_role);
+	end loop;
+end
+$fn$;
+
+-- add_grant: the role has this kind from now on. job_types: kind enqueue may be limited to these; null: all.
+create or replace function jobrun.add_grant(kind text, role text, job_types text[] default null) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_kind constant text := kind;
+	v_role constant text := role;
+	v_old  jsonb;
+begin
+	lock table jobrun.job_grants in share row exclusive mode;
+	if v_kind is null or v_kind not in ('enqueue', 'run', 'read', 'admin') then
+		raise exception 'there is no kind "%"; there are enqueue, run, read and admin', left(v_kind, 100) using errcode = 'JR065';
+	elsif not exists (select from pg_roles o where o.rolname = v_role) then
+		raise exception 'there is no role "%"', left(v_role, 100) using errcode = 'JR065', hint = format('create role %I login', v_role);
+	elsif exists (select from pg_namespace n join pg_roles o on o.oid = n.nspowner where n.nspname = 'jobrun' and o.rolname = v_role) then
+		raise exception 'role "%" owns the schema and may everything', v_role using errcode = 'JR065';
+	elsif job_types is not null and v_kind <> 'enqueue' then
+		raise exception 'only kind enqueue can be limited to job types' using errcode = 'JR065';
+	end if;
+	perform jobrun.check_name('job type', t.name) from unnest(job_types) t(name);
+	select to_jsonb(g) - 'granted_at' into v_old from jobrun.job_grants g where g.role = v_role and g.kind = v_kind;
+	insert into jobrun.job_grants as g (role, kind, job_types) values (v_role, v_kind, add_grant.job_types)
+	on conflict (role, kind) do update set job_types = excluded.job_types, granted_at = now();
+	perform jobrun.audit('grant', 'role ' || v_role, v_old,
+		jsonb_build_object('role', v_role, 'kind', v_kind, 'job_types', add_grant.job_types), null);
+	perform jobrun.apply_grants(v_role);
+end
+$fn$;
+
+-- drop_grant: the role has this kind no more. Returns whether it had.
+create or replace function jobrun.drop_grant(kind text, role text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_kind constant text := kind;
+	v_role constant text := role;
+	v_old  jsonb;
+begin
+	lock table jobrun.job_grants in share row exclusive mode;
+	delete from jobrun.job_grants g where g.role = v_role and g.kind = v_kind returning to_jsonb(g) - 'granted_at' into v_old;
+	if v_old is null then
+		return false;
+	end if;
+	perform jobrun.audit('revoke', 'role ' || v_role, v_old, null, null);
+	perform jobrun.apply_grants(v_role);
+	return true;
+end
+$fn$;

@@ -1,0 +1,204 @@
+-- claim: waiting runs become running ones of a runner, as far as limits and pauses let them.
+
+-- is_limited: must the queue's row be locked before runs are claimed from it?
+create or replace function jobrun.is_limited(queue jobrun.job_queues) returns boolean
+language sql immutable as $fn$
+	select queue.max_running is not null or queue.max_running_per_key is not null or queue.rate_limit is not null
+$fn$;
+
+-- rate_left: claims left in the fixed window of the queue; null: no limit.
+create or replace function jobrun.rate_left(queue jobrun.job_queues) returns bigint
+language sql stable as $fn$
+	select case when queue.rate_window_start + queue.rate_period > now() then queue.rate_limit - queue.rate_used
+		else queue.rate_limit end
+$fn$;
+
+-- claim: at most n due runs for a runner, best first (priority, run_at, id). Expired runs are claimed too, for settle to end them.
+--
+--  1. The runner knows which combinations of job type, queue and priority have due runs (combos.sql) and passes them as three
+--     parallel arrays, with the last run it claimed as cursor, so that no dead index entry is walked twice.
+--  2. Limited queues are locked first, in order of name, by a statement of its own: what follows has a younger snapshot, so
+--     its counts are exact. If there is none, the usual case, nothing is locked: that is the whole check.
+--  3. Each combination gives its first due runs from one index range; they are merged and cut.
+--  4. Only the cut is locked (SKIP LOCKED), looked at again, and turned into running.
+--
+-- Every statement of a volatile function has its own snapshot only in READ COMMITTED: anything else is refused.
+-- force_generic_plan: planned once a connection without a named prepared statement; the joins are by ctid, so that no
+-- statistics, however wrong, can make them anything but nested loops.
+-- Runs of paused definitions are passed over without an index for it, since a definition has few waiting runs; a pause of a job
+-- type or a queue costs nothing however many wait.
+create or replace function jobrun.claim(
+	runner_id bigint, host text, n integer, job_types text[], queues text[], priorities smallint[],
+	after_priority smallint, after_run_at timestamptz, after_id bigint, lease_ms bigint)
+returns setof jobrun.held_runs
+language plpgsql volatile
+set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan as $fn$
+#variable_conflict use_column
+declare
+	v_runner   constant bigint := runner_id;
+	v_host     constant text := host;
+	v_until    constant timestamptz := now() + lease_ms * interval '1 millisecond';
+	v_batch    constant integer := 2 * n + 50;          -- some spare, in case others hold the first ones
+	v_paused   constant bigint[] := array(select d.id from jobrun.job_definitions d where d.paused_until > now());
+	v_priority smallint := coalesce(after_priority, -32768);
+	v_run_at   timestamptz := coalesce(after_run_at, '-infinity');
+	v_id       bigint := coalesce(after_id, 0);
+	v_limited  text[];
+	v_ids      bigint[];
+	v_new      bigint[];
+	v_seen     integer;
+	v_looked   integer := 0;
+begin
+	if current_setting('transaction_isolation') <> 'read committed' then
+		raise exception 'jobrun.claim needs READ COMMITTED' using errcode = 'feature_not_supported';
+	elsif n is null or n <= 0 then
+		return;
+	end if;
+
+	v_limited := array(select l.name from (
+		select q.name from jobrun.job_queues q where q.name = any (queues) and jobrun.is_limited(q)
+		order by q.name for no key update) l);
+
+	if v_limited = '{}' then
+		with c as materialized (           -- not behind the cursor, not paused, no limit set meanwhile
+			select c.job_type, c.queue, c.priority,
+				case when c.priority = v_priority then v_run_at else '-infinity' end as after_run_at, v_id as after_id
+			from unnest(job_types, queues, priorities) c(job_type, queue, priority)
+			where c.priority >= v_priority
+				and not exists (select from jobrun.job_queues q
+					where q.name = c.queue and (q.paused_until > now() or jobrun.is_limited(q)))
+				and not exists (select from jobrun.job_types t where t.name = c.job_type and t.paused_until > now())),
+		pick as materialized (             -- the first due runs of each, merged and cut; no lock yet
+			select p.* from c cross join lateral (
+				select r.ctid as tid, r.priority, r.run_at, r.id from jobrun.job_runs r
+				where r.status in ('queued', 'failed') and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
+					and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
+					and (v_paused = '{}' or r.definition_id is null or r.definition_id <> all (v_paused))
+				order by r.run_at, r.id limit v_batch) p
+			order by p.priority, p.run_at, p.id limit v_batch),
+		got as materialized (              -- n of them, locked in order; looked at again, since they may have changed
+			select r.ctid as tid from pick p join jobrun.job_runs r on r.ctid = p.tid
+			where r.status in ('queued', 'failed') and r.run_at <= now()
+			order by p.priority, p.run_at, p.id limit n
+			for no key update of r skip locked),
+		taken as (
+			update jobrun.job_runs r
+			set status = 'running', runner_id = v_runner, locked_by = v_host, locked_until = v_until, started_at = now(),
+				attempts = r.attempts + 1, claim_seq = r.claim_seq + 1
+			from got where r.ctid = got.tid
+			returning r.id)
+		select array_agg(taken.id) into v_ids from taken;
+	end if;
+
+	-- With limits; and without, in the rare case that all the first ones were held by others: on behind them, until something is
+	-- found. A saturated key or a locked row must not hide what lies behind it.
+	while v_ids is null or (v_limited <> '{}' and cardinality(v_ids) < n) loop
+		with lim as materialized (         -- room left in each limited queue; its row is locked, so this is exact
+			select q.name, q.max_running_per_key as per_key,
+				least(jobrun.rate_left(q), q.max_running - (select count(*) from jobrun.job_runs r
+					where r.status = 'running' and r.queue = q.name)) as room
+			from jobrun.job_queues q where q.name = any (v_limited)),
+		held as materialized (             -- running of each key, in queues with a limit per key
+			select r.queue, r.concurrency_key, count(*) as n
+			from lim join jobrun.job_runs r on r.queue = lim.name
+			where lim.per_key is not null and r.status = 'running' and r.concurrency_key is not null
+			group by r.queue, r.concurrency_key),
+		c as materialized (
+			select c.job_type, c.queue, c.priority, lim.room, lim.per_key,
+				case when c.priority = v_priority then v_run_at else '-infinity' end as after_run_at, v_id as after_id,
+				array(select h.concurrency_key from held h where h.queue = c.queue and h.n >= lim.per_key) as full_keys
+			from unnest(job_types, queues, priorities) c(job_type, queue, priority)
+			left join lim on lim.name = c.queue
+			where c.priority >= v_priority and (lim.room is null or lim.room > 0)
+				and not exists (select from jobrun.job_queues q
+					where q.name = c.queue and (q.paused_until > now() or (lim.name is null and jobrun.is_limited(q))))
+				and not exists (select from jobrun.job_types t where t.name = c.job_type and t.paused_until > now())),
+		pick as materialized (
+			select p.*, c.queue, c.room, c.per_key from c cross join lateral (
+				select r.ctid as tid, r.priority, r.run_at, r.id, r.concurrency_key from jobrun.job_runs r
+				where r.status in ('queued', 'failed') and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
+					and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
+					and (v_paused = '{}' or r.definition_id is null or r.definition_id <> all (v_paused))
+					and (r.concurrency_key is null or r.concurrency_key <> all (c.full_keys))
+				order by r.run_at, r.id limit v_batch) p
+			order by p.priority, p.run_at, p.id limit v_batch),
+		keyed as (                         -- n-th of its key, counting those that run
+			select p.*, coalesce(h.n, 0)
+				+ row_number() over (partition by p.queue, p.concurrency_key order by p.priority, p.run_at, p.id) as nth_of_key
+			from pick p left join held h on h.queue = p.queue and h.concurrency_key = p.concurrency_key),
+		fits as materialized (             -- n-th of its queue, among those whose key has room
+			select f.* from (
+				select k.*, row_number() over (partition by k.queue order by k.priority, k.run_at, k.id) as nth_of_queue
+				from keyed k where k.per_key is null or k.concurrency_key is null or k.nth_of_key <= k.per_key) f
+			where f.room is null or f.nth_of_queue <= f.room),
+		got as materialized (
+			select r.ctid as tid from fits p join jobrun.job_runs r on r.ctid = p.tid
+			where r.status in ('queued', 'failed') and r.run_at <= now()
+			order by p.priority, p.run_at, p.id limit n - coalesce(cardinality(v_ids), 0)
+			for no key update of r skip locked),
+		taken as (
+			update jobrun.job_runs r
+			set status = 'running', runner_id = v_runner, locked_by = v_host, locked_until = v_until, started_at = now(),
+				attempts = r.attempts + 1, claim_seq = r.claim_seq + 1
+			from got where r.ctid = got.tid
+			returning r.id, r.queue),
+		rated as (                         -- the window is paid for by the transaction that holds the queue's row
+			update jobrun.job_queues q
+			set rate_used = t.n + case when q.rate_window_start + q.rate_period > now() then q.rate_used else 0 end,
+				rate_window_start = case when q.rate_window_start + q.rate_period > now() then q.rate_window_start else now() end
+			from (select taken.queue, count(*) as n from taken group by taken.queue) t
+			where q.name = t.queue and q.name = any (v_limited) and q.rate_limit is not null
+			returning q.name)
+		select array(select taken.id from taken), (select count(*) from pick), l.priority, l.run_at, l.id
+		into v_new, v_seen, v_priority, v_run_at, v_id
+		from (select 1) always left join
+			(select p.priority, p.run_at, p.id from pick p order by p.priority desc, p.run_at desc, p.id desc limit 1) l on true;
+		v_ids := nullif(v_ids || v_new, '{}');
+		v_looked := v_looked + v_seen;
+		exit when v_seen < v_batch or v_looked >= 10000;
+	end loop;
+
+	return query select h.* from jobrun.held_runs h where h.id = any (v_ids) order by h.priority, h.run_at, h.id;
+end
+$fn$;
+
+-- claim_job: this one run, whatever its run_at, whether paused or not, if it waits, nobody holds it, its type is among those the host
+-- has and its queue's limits have room. Zero rows otherwise.
+create or replace function jobrun.claim_job(runner_id bigint, host text, job_id bigint, lease_ms bigint, job_types text[])
+returns setof jobrun.held_runs
+language plpgsql volatile
+set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan as $fn$
+#variable_conflict use_column
+declare
+	v_runner constant bigint := runner_id;
+	v_host   constant text := host;
+	v_queue  jobrun.job_queues;
+	v_run    jobrun.job_runs;
+begin
+	if current_setting('transaction_isolation') <> 'read committed' then
+		raise exception 'jobrun.claim_job needs READ COMMITTED' using errcode = 'feature_not_supported';
+	end if;
+	select q.* into v_queue from jobrun.job_queues q
+	where q.name = (select r.queue from jobrun.job_runs r where r.id = job_id) and jobrun.is_limited(q) for no key update;
+	select r.* into v_run from jobrun.job_runs r
+	where r.id = job_id and r.finished_at is null and r.status in ('queued', 'failed') and r.job_type = any (job_types)
+	for no key update skip locked;
+	if not found
+		or jobrun.rate_left(v_queue) <= 0
+		or v_queue.max_running <= (select count(*) from jobrun.job_runs r where r.status = 'running' and r.queue = v_queue.name)
+		or v_queue.max_running_per_key <= (select count(*) from jobrun.job_runs r
+			where r.status = 'running' and r.queue = v_queue.name and r.concurrency_key = v_run.concurrency_key)
+	then
+		return;
+	end if;
+	update jobrun.job_queues q
+	set rate_used = 1 + case when q.rate_window_start + q.rate_period > now() then q.rate_used else 0 end,
+		rate_window_start = case when q.rate_window_start + q.rate_period > now() then q.rate_window_start else now() end
+	where q.name = v_queue.name and q.rate_limit is not null;
+	update jobrun.job_runs r
+	set status = 'running', runner_id = v_runner, locked_by = v_host, locked_until = now() + lease_ms * interval '1 millisecond',
+		started_at = now(), attempts = r.attempts + 1, claim_seq = r.claim_seq + 1
+	where r.id = job_id;
+	return query select h.* from jobrun.held_runs h where h.id = job_id;
+end
+$fn$;

@@ -1,0 +1,412 @@
+-- enqueue: one run or many, in the transaction of the client.
+
+-- ----------------------------------------------------------------------------------------------------------- arguments
+
+-- check_name, check_duration, check_key: raise JR065, bad data, with the argument's name and what is wrong with it.
+create or replace function jobrun.check_name(argument text, name text) returns void
+language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	if jobrun.is_name(name) is distinct from true then
+		raise exception '% "%" is not a name: up to 63 of a-z, 0-9, "_", "." and "-", beginning with a letter or digit, not ending in .sql or .json',
+			argument, coalesce(left(name, 100), '') using errcode = 'JR065';
+	end if;
+end
+$fn$;
+
+create or replace function jobrun.check_duration(argument text, duration interval) returns void
+language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	if duration < interval '0' then
+		raise exception '% "%" is negative; durations count forward', argument, duration using errcode = 'JR065';
+	elsif not isfinite(duration) or duration > interval '100 years' then
+		raise exception '% "%" is too long; at most 100 years', argument, duration using errcode = 'JR065';
+	end if;
+end
+$fn$;
+
+create or replace function jobrun.check_key(argument text, key text) returns void
+language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	if octet_length(key) not between 1 and 255 then
+		raise exception '% has % bytes; from 1 to 255 are possible', argument, octet_length(key) using errcode = 'JR065';
+	end if;
+end
+$fn$;
+
+-- check_type: may the caller enqueue this job type?
+create or replace function jobrun.check_type(job_type text) returns void
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	perform jobrun.check_name('job type', job_type);
+	if job_type like 'jobrun.%' and not jobrun.is_admin() then
+		raise exception 'job type "%": names that begin with "jobrun." are reserved', job_type using errcode = 'JR065';
+	elsif not jobrun.may_enqueue(job_type) then
+		raise exception 'role "%" may not enqueue job type "%"', jobrun.caller(), job_type using errcode = 'insufficient_privilege',
+			-- a grant takes the place of the one before it: all types that the role shall have
+			hint = format('jobrun grant enqueue %s --type %s', quote_ident(jobrun.caller()), array_to_string(array_append((select g.job_types
+				from jobrun.job_grants g where g.role = jobrun.caller() and g.kind = 'enqueue'), check_type.job_type), ','));
+	end if;
+end
+$fn$;
+
+-- -------------------------------------------------------------------------------------------- a run, made and inserted
+
+-- call_runners: wake those that linger (run --for). NOTIFY makes all commits of the server queue up, so there is none unless
+-- somebody listens; who begins to linger right now looks for himself a second later. '' there may be work; 'cancel' a running
+-- run was asked to stop. runner: only if this one was started with --for; it listens also while it finishes what it holds. A
+-- transaction that has notified cannot be prepared, so whoever prepares his says so with the setting jobrun.notify.
+create or replace function jobrun.call_runners(message text, runner bigint default null) returns void
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	if current_setting('jobrun.notify', true) is not distinct from 'off' then
+		return;
+	elsif (case when runner is null then exists (select from jobrun.job_runners n where n.lingers_until > now())
+		else exists (select from jobrun.job_runners n where n.id = runner and n.lingers_until is not null) end)
+	then
+		perform pg_notify('jobrun', message);
+	end if;
+end
+$fn$;
+
+-- new_run: a row for job_runs, not inserted: arguments before definition before built-in, all checked but for whether the caller
+-- may (check_type). See enqueue_run.
+create or replace function jobrun.new_run(
+	job_type text, payload jsonb, queue text, priority integer, run_in interval, run_at timestamptz, expires_in interval,
+	max_attempts bigint, timeout interval, backoff_base interval, backoff_cap interval, idempotency_key text, unique_key text,
+	concurrency_key text, parent_id bigint, trace_context text)
+returns jobrun.job_runs
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_type   constant text := new_run.job_type;
+	v_inside constant text := current_setting('jobrun.run_id', true);     -- a sql handler runs in this transaction
+	v_def    jobrun.job_definitions;
+	v_run    jobrun.job_runs;
+begin
+	select d.* into v_def from jobrun.job_definitions d where d.name = v_type;
+	v_run.job_type        := v_type;
+	v_run.created_by      := jobrun.caller();
+	v_run.payload         := coalesce(new_run.payload, v_def.payload, '{}');
+	v_run.queue           := coalesce(new_run.queue, v_def.queue, 'default');
+	v_run.timeout         := coalesce(new_run.timeout, v_def.timeout);
+	v_run.backoff_base    := coalesce(new_run.backoff_base, v_def.backoff_base);
+	v_run.backoff_cap     := coalesce(new_run.backoff_cap, v_def.backoff_cap);
+	v_run.max_attempts    := coalesce(new_run.max_attempts, v_def.max_attempts, 5);
+	v_run.concurrency_key := coalesce(new_run.concurrency_key, v_def.concurrency_key);
+	v_run.idempotency_key := new_run.idempotency_key;
+	v_run.unique_key      := new_run.unique_key;
+	v_run.trace_context   := new_run.trace_context;
+	v_run.parent_id       := coalesce(new_run.parent_id, case when v_inside ~ '^[0-9]{1,18}$' then v_inside::bigint end);
+
+	if octet_length(v_run.payload::text) > 1048576 then
+		raise exception 'the payload has % bytes; the limit is 1048576', octet_length(v_run.payload::text) using errcode = 'JR065';
+	elsif pg_column_size(v_run.payload) > 1049600 then
+		raise exception 'the payload takes % bytes as jsonb, its text %; the limit is 1048576 for both',
+			pg_column_size(v_run.payload), octet_length(v_run.payload::text) using errcode = 'JR065';
+	elsif coalesce(new_run.priority, v_def.priority, 100) not between -1000 and 1000 then
+		raise exception 'priority % is out of range; from -1000 to 1000, smaller first', new_run.priority using errcode = 'JR065';
+	elsif v_run.max_attempts not between 1 and 2147483647 then
+		raise exception 'max_attempts % is out of range; at least 1', v_run.max_attempts using errcode = 'JR065';
+	elsif new_run.run_in is not null and new_run.run_at is not null then
+		raise exception 'run_in and run_at exclude each other' using errcode = 'JR065';
+	elsif not isfinite(new_run.run_at) or new_run.run_at > now() + interval '100 years' then
+		raise exception 'run_at "%" never comes; at most 100 years from now', new_run.run_at using errcode = 'JR065';
+	end if;
+	perform jobrun.check_name('queue', v_run.queue);
+	if v_run.queue = 'jobrun' and v_type not like 'jobrun.%' then
+		raise exception 'queue "jobrun" is for what jobrun does itself' using errcode = 'JR065';
+	end if;
+	if num_nonnulls(new_run.run_in, new_run.expires_in, v_run.timeout, v_run.backoff_base, v_run.backoff_cap) > 0 then
+		perform jobrun.check_duration('run_in', new_run.run_in);
+		perform jobrun.check_duration('expires_in', new_run.expires_in);
+		perform jobrun.check_duration('timeout', v_run.timeout);
+		perform jobrun.check_duration('backoff_base', v_run.backoff_base);
+		perform jobrun.check_duration('backoff_cap', v_run.backoff_cap);
+	end if;
+	if num_nonnulls(v_run.idempotency_key, v_run.unique_key, v_run.concurrency_key, v_run.trace_context) > 0 then
+		perform jobrun.check_key('idempotency_key', v_run.idempotency_key);
+		perform jobrun.check_key('unique_key', v_run.unique_key);
+		perform jobrun.check_key('concurrency_key', v_run.concurrency_key);
+		perform jobrun.check_key('trace_context', v_run.trace_context);
+	end if;
+	v_run.priority   := coalesce(new_run.priority, v_def.priority, 100);
+	v_run.run_at     := greatest(now(), coalesce(new_run.run_at, now() + new_run.run_in, now()));
+	v_run.expires_at := v_run.run_at + new_run.expires_in;
+
+	-- A limit per key needs a queue row to lock. The look saves the row lock that even a do-nothing insert may wait for. The
+	-- name of a new queue is a key like others: see enqueue_run.
+	if v_run.concurrency_key is not null and not exists (select from jobrun.job_queues q where q.name = v_run.queue) then
+		perform jobrun.nth_key();
+		begin
+			insert into jobrun.job_queues (name) values (v_run.queue) on conflict do nothing;
+		exception when deadlock_detected then
+			raise exception 'another transaction uses the same new queues in another order; try again'
+				using errcode = 'serialization_failure';
+		end;
+	end if;
+	return v_run;
+end
+$fn$;
+
+-- lock_waiting: the run, locked to the end of the caller's transaction, if it still waits; else nulls, and nothing locked.
+-- The lock keeps claims off the run until the caller commits, so that the run sees what the caller wrote. To wait for it is to
+-- wait for a claim, and what was claimed meanwhile would stay locked in the hands of the caller, who may take hours to commit:
+-- no heartbeat would get through. So the lock is taken in a subtransaction and given back with it.
+-- Whoever waits in line for a run is in the way of those behind, and so can be part of a circle in which others wait for each
+-- other, even with the first key of a transaction: that is told as in enqueue_run.
+create or replace function jobrun.lock_waiting(run_id bigint, to_change boolean) returns jobrun.job_runs
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_run jobrun.job_runs;
+begin
+	if to_change then
+		select r.* into v_run from jobrun.job_runs r where r.id = run_id for no key update;
+	else
+		select r.* into v_run from jobrun.job_runs r where r.id = run_id for share;
+	end if;
+	if v_run.status in ('queued', 'failed') then
+		return v_run;
+	end if;
+	raise exception 'run % does not wait any more', run_id using errcode = 'JR001';
+exception
+	when sqlstate 'JR001' then
+		return null;
+	when deadlock_detected then
+		raise exception 'another transaction enqueues the same keys in another order; try again'
+			using errcode = 'serialization_failure';
+end
+$fn$;
+
+-- insert_run: the row of new_run, unless its keys say that there is one already.
+create or replace function jobrun.insert_run(run jobrun.job_runs, on_conflict text) returns jobrun.enqueued
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_new      constant jobrun.job_runs := run;
+	v_conflict constant text := on_conflict;
+	v_run      jobrun.job_runs;
+	v_id       bigint;
+	v_expires  timestamptz;
+begin
+	-- Each statement below has a snapshot of its own. A turn that finds nothing and then cannot insert has met a run that
+	-- was committed in between: the next turn sees it.
+	for turn in 1 .. 10 loop
+		if v_new.idempotency_key is not null then
+			select r.* into v_run from jobrun.job_runs r where r.job_type = v_new.job_type and r.idempotency_key = v_new.idempotency_key;
+			if found then
+				if v_run.payload <> v_new.payload and v_run.created_by = v_new.created_by then
+					raise notice 'run % has this idempotency key and another payload; it stays as it is', v_run.id;
+				end if;
+				exit;
+			end if;
+		end if;
+
+		if v_new.unique_key is not null then
+			select r.id, r.expires_at into v_id, v_expires from jobrun.job_runs r
+			where r.job_type = v_new.job_type and r.unique_key = v_new.unique_key and r.finished_at is null
+				and r.status in ('queued', 'failed')
+			order by r.claim_seq, r.id limit 1;
+			if found then
+				v_run := jobrun.lock_waiting(v_id, v_conflict = 'replace' or v_expires <= now());
+				continue when v_run.id is null;
+				-- What has expired will never start, and would take this request with it: it gets the time of this one.
+				if v_conflict = 'replace' then
+					-- A violation of job_runs_horizon would show the whole row, which may be of another role, in its DETAIL.
+					update jobrun.job_runs r
+					set payload = v_new.payload, priority = v_new.priority,
+						run_at = least(v_new.run_at, r.created_at + interval '101 years'),
+						expires_at = coalesce(v_new.expires_at, case when r.expires_at > v_new.run_at then r.expires_at end)
+					where r.id = v_id returning r.* into v_run;
+					return (v_run.id, false, true, v_run.status, v_run.job_type, v_run.queue, v_run.priority, v_run.run_at)::jobrun.enqueued;
+				elsif v_run.expires_at <= now() then
+					update jobrun.job_runs r set expires_at = v_new.expires_at where r.id = v_id;
+				end if;
+				exit;
+			end if;
+			if v_conflict = 'unless_running' then
+				select r.* into v_run from jobrun.job_runs r
+				where r.job_type = v_new.job_type and r.unique_key = v_new.unique_key and r.finished_at is null and r.status = 'running'
+				order by r.id desc limit 1;
+				exit when found;
+			end if;
+		end if;
+
+		insert into jobrun.job_runs as r (job_type, payload, queue, priority, run_at, expires_at, max_attempts, timeout,
+			backoff_base, backoff_cap, idempotency_key, unique_key, concurrency_key, parent_id, trace_context, created_by,
+			definition_id, slot)
+		values (v_new.job_type, v_new.payload, v_new.queue, v_new.priority, v_new.run_at, v_new.expires_at, v_new.max_attempts,
+			v_new.timeout, v_new.backoff_base, v_new.backoff_cap, v_new.idempotency_key, v_new.unique_key, v_new.concurrency_key,
+			v_new.parent_id, v_new.trace_context, v_new.created_by, v_new.definition_id, v_new.slot)
+		on conflict do nothing
+		returning r.id into v_id;
+		if found then
+			return (v_id, true, false, 'queued', v_new.job_type, v_new.queue, v_new.priority, v_new.run_at)::jobrun.enqueued;
+		end if;
+	end loop;
+
+	if v_run.id is null then
+		raise exception 'runs with key "%" come and go too fast; try again', coalesce(v_new.unique_key, v_new.idempotency_key)
+			using errcode = 'serialization_failure';
+	end if;
+	return (v_run.id, false, false, v_run.status, v_run.job_type, v_run.queue, v_run.priority, v_run.run_at)::jobrun.enqueued;
+end
+$fn$;
+
+-- nth_key: how many keyed runs this transaction has enqueued and queues it has made by now, this one included.
+create or replace function jobrun.nth_key() returns integer
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_before constant text := current_setting('jobrun.keys', true);
+	v_nth    constant integer := 1 + case when v_before ~ '^[0-9]{1,8}$' then v_before::integer else 0 end;
+begin
+	perform set_config('jobrun.keys', v_nth::text, true);
+	return v_nth;
+end
+$fn$;
+
+-- --------------------------------------------------------------------------------------------------------- for clients
+
+-- enqueue_run: one run, in the caller's transaction; says also whether the run is new. enqueue() is the same with the id alone.
+--  payload .. backoff_cap   null: what the definition of the job type's name says, else the built-in default
+--  run_in, run_at           one of the two; the past means now
+--  expires_in               counts from the time it is due; a run that could not start until then goes dead unstarted
+--  idempotency_key          the same run again as long as that one exists, whatever has become of it
+--  unique_key, on_conflict  if a run with the key waits: keep it, replace its payload, priority and time, or (unless_running)
+--                           keep it and be content with one that runs, too
+-- Bad data raises JR065. In REPEATABLE READ and SERIALIZABLE it may raise 40001, as any write may.
+-- Two transactions that enqueue the same keys in another order wait for each other. What the server then calls a deadlock is
+-- told as what it is for the client, 40001: try again. That takes a subtransaction, which the first key of a transaction does
+-- not need (it can only meet one in lock_waiting, which has its own), and which a transaction with very many keys could not
+-- afford.
+create or replace function jobrun.enqueue_run(
+	job_type        text,
+	payload         jsonb       default null,
+	queue           text        default null,
+	priority        integer     default null,
+	run_in          interval    default null,
+	run_at          timestamptz default null,
+	expires_in      interval    default null,
+	max_attempts    bigint      default null,
+	timeout         interval    default null,
+	backoff_base    interval    default null,
+	backoff_cap     interval    default null,
+	idempotency_key text        default null,
+	unique_key      text        default null,
+	on_conflict     text        default 'keep',
+	concurrency_key text        default null,
+	parent_id       bigint      default null,
+	trace_context   text        default null)
+returns jobrun.enqueued
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_conflict constant text := coalesce(on_conflict, 'keep');
+	v_new      jobrun.job_runs;
+	v_done     jobrun.enqueued;
+begin
+	if v_conflict not in ('keep', 'replace', 'unless_running') then
+		raise exception 'on_conflict "%" is not one of keep, replace, unless_running', left(v_conflict, 100) using errcode = 'JR065';
+	elsif idempotency_key like 'on\_dead:%' then
+		raise exception 'idempotency_key "%": those that begin with "on_dead:" are reserved', left(idempotency_key, 100)
+			using errcode = 'JR065';
+	end if;
+	perform jobrun.check_type(job_type);
+	v_new := jobrun.new_run(job_type, payload, queue, priority, run_in, run_at, expires_in, max_attempts, timeout, backoff_base,
+		backoff_cap, idempotency_key, unique_key, concurrency_key, parent_id, trace_context);
+	if (idempotency_key is not null or unique_key is not null) and jobrun.nth_key() between 2 and 50 then
+		begin
+			v_done := jobrun.insert_run(v_new, v_conflict);
+		exception when deadlock_detected then
+			raise exception 'another transaction enqueues the same keys in another order; try again'
+				using errcode = 'serialization_failure';
+		end;
+	else
+		v_done := jobrun.insert_run(v_new, v_conflict);
+	end if;
+	if (v_done.created or v_done.replaced) and v_done.run_at <= now() then
+		perform jobrun.call_runners('');
+	end if;
+	return v_done;
+end
+$fn$;
+
+-- enqueue: see enqueue_run. Returns the id.
+create or replace function jobrun.enqueue(
+	job_type        text,
+	payload         jsonb       default null,
+	queue           text        default null,
+	priority        integer     default null,
+	run_in          interval    default null,
+	run_at          timestamptz default null,
+	expires_in      interval    default null,
+	max_attempts    bigint      default null,
+	timeout         interval    default null,
+	backoff_base    interval    default null,
+	backoff_cap     interval    default null,
+	idempotency_key text        default null,
+	unique_key      text        default null,
+	on_conflict     text        default 'keep',
+	concurrency_key text        default null,
+	parent_id       bigint      default null,
+	trace_context   text        default null)
+returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_run jobrun.enqueued;
+begin
+	v_run := jobrun.enqueue_run(job_type, payload, queue, priority, run_in, run_at, expires_in, max_attempts, timeout, backoff_base,
+		backoff_cap, idempotency_key, unique_key, on_conflict, concurrency_key, parent_id, trace_context);
+	return v_run.id;
+end
+$fn$;
+
+-- enqueue_many: a run for each payload, in their order; returns the ids in this order. The other arguments are those of
+-- enqueue and hold for all; there are no keys, since a key is of one run.
+create or replace function jobrun.enqueue_many(
+	job_type        text,
+	payloads        jsonb[],
+	queue           text        default null,
+	priority        integer     default null,
+	run_in          interval    default null,
+	run_at          timestamptz default null,
+	expires_in      interval    default null,
+	max_attempts    bigint      default null,
+	timeout         interval    default null,
+	backoff_base    interval    default null,
+	backoff_cap     interval    default null,
+	concurrency_key text        default null,
+	parent_id       bigint      default null,
+	trace_context   text        default null)
+returns setof bigint
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_new   jobrun.job_runs;
+	v_nr    bigint;
+	v_bytes integer;
+begin
+	perform jobrun.check_type(enqueue_many.job_type);
+	v_new := jobrun.new_run(enqueue_many.job_type, null, enqueue_many.queue, enqueue_many.priority, enqueue_many.run_in,
+		enqueue_many.run_at, enqueue_many.expires_in, enqueue_many.max_attempts, enqueue_many.timeout, enqueue_many.backoff_base,
+		enqueue_many.backoff_cap, null, null, enqueue_many.concurrency_key, enqueue_many.parent_id, enqueue_many.trace_context);
+	select p.nr, greatest(octet_length(p.payload::text), pg_column_size(p.payload)) into v_nr, v_bytes
+	from unnest(payloads) with ordinality p(payload, nr)
+	where octet_length(p.payload::text) > 1048576 or pg_column_size(p.payload) > 1049600
+	order by p.nr limit 1;
+	if found then
+		raise exception 'payload % has % bytes; the limit is 1048576', v_nr, v_bytes using errcode = 'JR065';
+	end if;
+	return query
+		with new as (
+			insert into jobrun.job_runs as r (job_type, payload, queue, priority, run_at, expires_at, max_attempts, timeout,
+				backoff_base, backoff_cap, concurrency_key, parent_id, trace_context, created_by)
+			select v_new.job_type, coalesce(p.payload, v_new.payload), v_new.queue, v_new.priority, v_new.run_at, v_new.expires_at,
+				v_new.max_attempts, v_new.timeout, v_new.backoff_base, v_new.backoff_cap, v_new.concurrency_key, v_new.parent_id,
+				v_new.trace_context, v_new.created_by
+			from unnest(payloads) with ordinality p(payload, nr) order by p.nr
+			returning r.id)
+		select new.id from new order by new.id;
+	if found and v_new.run_at <= now() then
+		perform jobrun.call_runners('');
+	end if;
+end
+$fn$;

@@ -1,0 +1,350 @@
+-- fire: slots become runs: when they are due, and by hand.
+
+-- ---------------------------------------------------------------------------------------------- what stands in the way
+
+-- is_retried_command: a run of exec_claim that people have retried: it waits for the next command of its name. Not one that
+-- somebody enqueued: the command line gives each a key.
+create or replace function jobrun.is_retried_command(run jobrun.job_runs) returns boolean
+language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select run.status = 'queued' and run.claim_seq > 0 and num_nonnulls(run.slot, run.idempotency_key, run.unique_key) = 0
+		and run.max_attempts = 1
+		and jsonb_typeof(run.payload -> 'command') is not distinct from 'string' and run.payload - 'command' = '{}'
+$fn$;
+
+-- overlapping: what a run of the definition that is not final is doing, the oldest one; null: there is none. command: for one
+-- of exec_claim, which those that wait for it do not keep from starting.
+create or replace function jobrun.overlapping(definition_id bigint, command boolean default false) returns text
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select format('run %s %s', r.id,
+		case r.status when 'running' then 'is running' when 'failed' then 'waits to be retried' else 'waits' end)
+	from jobrun.job_runs r where r.definition_id = overlapping.definition_id and r.finished_at is null
+		and not (overlapping.command and jobrun.is_retried_command(r)) order by r.id limit 1
+$fn$;
+
+-- --------------------------------------------------------------------------------------------------- when they are due
+
+-- new_run_of: a run with all that the definition says, not inserted; what it does not say comes from the one named like its type.
+create or replace function jobrun.new_run_of(
+	definition jobrun.job_definitions, payload jsonb, run_in interval, run_at timestamptz, idempotency_key text, parent_id bigint,
+	trace_context text)
+returns jobrun.job_runs
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_run jobrun.job_runs;
+begin
+	v_run := jobrun.new_run(definition.job_type, coalesce(payload, definition.payload), definition.queue, definition.priority, run_in,
+		run_at, null, definition.max_attempts, definition.timeout, definition.backoff_base, definition.backoff_cap, idempotency_key,
+		null, definition.concurrency_key, parent_id, trace_context);
+	v_run.definition_id := definition.id;
+	return v_run;
+end
+$fn$;
+
+-- fire_slot: the run of one slot, which is new; or, by the overlap rule, the reason why there is none. The definition is locked.
+create or replace function jobrun.fire_slot(
+	definition jobrun.job_definitions, slot timestamptz, out outcome text, out reason text, out run_id bigint)
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_slot constant timestamptz := slot;
+	v_run  jobrun.job_runs;
+begin
+	outcome := 'queued';
+	if definition.overlap = 'skip' then
+		reason := 'overlap: ' || jobrun.overlapping(definition.id);
+	end if;
+	if reason is not null then
+		outcome := 'skipped';
+	end if;
+	insert into jobrun.job_slots as s (definition_id, slot, outcome, reason, run_id)
+	values (definition.id, v_slot, 'skipped', fire_slot.reason, null) on conflict do nothing;
+	if not found then
+		outcome := null;       -- somebody has turned next_slot_at back
+	elsif outcome = 'queued' then
+		v_run := jobrun.new_run_of(definition, null, null, null, null, null, null);
+		v_run.slot := v_slot;
+		run_id := (jobrun.insert_run(v_run, 'keep')).id;
+		update jobrun.job_slots s set outcome = 'queued', run_id = fire_slot.run_id
+		where s.definition_id = definition.id and s.slot = v_slot;
+	end if;
+end
+$fn$;
+
+-- known_zone: the zone, or an error that says what to do about it.
+create or replace function jobrun.known_zone(zone text) returns text
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	perform jobrun.check_time_zone(zone);
+	return zone;
+end
+$fn$;
+
+-- fire_definition: the slots of a locked definition up to at that have not been accounted for. Those while it was disabled or
+-- paused are skipped. Of the others once fires the last one and coalesces those before; skip fires the last one unless it is
+-- too late for it; all fires each one, a hundred at most. catch_up_grace is how late a slot may be fired.
+create or replace function jobrun.fire_definition(definition jobrun.job_definitions, at timestamptz)
+returns table (slot timestamptz, outcome text, reason text, run_id bigint, slots bigint)
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_fields constant jobrun.schedule_fields := jobrun.parse_schedule(definition.schedule);
+	v_zone   constant text := jobrun.known_zone(definition.time_zone);
+	v_anchor constant timestamptz := definition.anchor_at;
+	v_tick   constant interval := interval '1 microsecond';
+	v_from   constant timestamptz := at - coalesce(definition.catch_up_grace,
+		case when definition.catch_up = 'skip' then interval '5 minutes' end, interval '200 years');
+	v_next   constant timestamptz := jobrun.next_slot(v_fields, v_zone, at, v_anchor);
+	-- not as it stands: it may have been written by hand, or the rules of its zone are others now
+	v_first  timestamptz := jobrun.next_slot(v_fields, v_zone, definition.next_slot_at - v_tick, v_anchor);
+	v_last   timestamptz;
+	v_fire   timestamptz;
+begin
+	if v_first is distinct from definition.next_slot_at then
+		-- The slot that was meant may be an earlier one now. Not one that was accounted for, or of another schedule; clocks are
+		-- not moved further.
+		v_first := jobrun.next_slot(v_fields, v_zone, least(definition.next_slot_at - v_tick, greatest(definition.updated_at,
+			definition.next_slot_at - interval '3 hours', (select coalesce(s.until, s.slot) from jobrun.job_slots s
+				where s.definition_id = definition.id order by s.slot desc limit 1))), v_anchor);
+	end if;
+	update jobrun.job_definitions d set next_slot_at = v_next where d.id = definition.id;
+
+	v_last := case when not definition.enabled then at
+		when definition.paused_until is not null then least(definition.paused_until, at) end;
+	if v_first <= v_last then
+		slot    := v_first;
+		outcome := 'skipped';
+		reason  := jobrun.pause_reason(definition, v_first);
+		slots   := jobrun.record_slots(definition, v_fields, v_first, v_last, outcome, reason);
+		return next;
+		v_first := jobrun.next_slot(v_fields, v_zone, v_last, v_anchor);
+	end if;
+	if v_first is null or v_first > at then
+		return;
+	end if;
+
+	v_last := coalesce(jobrun.last_slot(v_fields, v_zone, v_anchor, v_first, at), v_first);
+	v_fire := case when v_last >= v_from then v_last end;
+	if definition.catch_up = 'all' and v_fire is not null then
+		for nth in 2 .. 100 loop
+			slot := jobrun.last_slot(v_fields, v_zone, v_anchor, greatest(v_first, v_from) - v_tick, v_fire - v_tick);
+			exit when slot is null;
+			v_fire := slot;
+		end loop;
+	end if;
+	slot   := v_first;
+	slots  := jobrun.record_slots(definition, v_fields, v_first, coalesce(v_fire - v_tick, at),
+		case when definition.catch_up = 'once' and v_fire is not null then 'coalesced' else 'skipped' end, 'missed');
+	if slots > 0 then
+		outcome := case when definition.catch_up = 'once' and v_fire is not null then 'coalesced' else 'skipped' end;
+		reason  := 'missed';
+		run_id  := null;
+		return next;
+	end if;
+	while v_fire <= at loop
+		slot  := v_fire;
+		slots := 1;
+		select f.outcome, f.reason, f.run_id into outcome, reason, run_id from jobrun.fire_slot(definition, v_fire) f;
+		if outcome is not null then
+			return next;
+		end if;
+		v_fire := jobrun.next_slot(v_fields, v_zone, v_fire, v_anchor);
+	end loop;
+end
+$fn$;
+
+-- fire: all definitions that have slots to account for, a hundred at most, and for a third of statement_timeout at most, so that
+-- what takes long is done in several calls; their slots are advanced and their runs inserted
+-- in one go. at: not behind now(). Any number of callers: who comes second passes a locked definition over, and one that waited
+-- nowhere finds next_slot_at moved on. What is wrong with one definition costs its slots ("error: ...") and no other definition.
+create or replace function jobrun.fire(at timestamptz default now())
+returns table (definition text, slot timestamptz, outcome text, reason text, run_id bigint, slots bigint)
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_at     constant timestamptz := least(at, now());
+	v_end    constant timestamptz := clock_timestamp() + nullif(current_setting('statement_timeout')::interval, interval '0') / 3;
+	v_queued boolean := false;
+	v_done   integer := 0;
+	v_def    jobrun.job_definitions;
+begin
+	if current_setting('transaction_isolation') <> 'read committed' then
+		raise exception 'jobrun.fire needs READ COMMITTED' using errcode = 'feature_not_supported';
+	end if;
+	for v_def in
+		select d.* from jobrun.job_definitions d where d.next_slot_at <= v_at
+		order by d.id for no key update skip locked
+	loop
+		begin
+			for definition, slot, outcome, reason, run_id, slots in
+				select v_def.name, f.slot, f.outcome, f.reason, f.run_id, f.slots from jobrun.fire_definition(v_def, v_at) f
+			loop
+				v_queued := v_queued or outcome = 'queued';
+				return next;
+			end loop;
+			v_done := v_done + 1;
+		exception
+			when serialization_failure or deadlock_detected or lock_not_available then
+				null;         -- the next tick
+			when others then
+				definition := v_def.name;
+				slot       := v_def.next_slot_at;
+				outcome    := 'error';
+				reason     := sqlerrm;
+				run_id     := null;
+				-- what the server lacks (53: disk, memory; 58: a file) it will have again: the slots stay due
+				slots      := case when left(sqlstate, 2) in ('53', '58') then 0
+					else jobrun.fail_slots(v_def, v_at, left('error: ' || sqlerrm, 1000)) end;
+				return next;
+		end;
+		exit when v_done = 100 or clock_timestamp() > v_end;     -- what stays due is not counted: it would stand before the others
+	end loop;
+	if v_queued then
+		perform jobrun.call_runners('');
+	end if;
+end
+$fn$;
+
+-- fail_slots: those of a definition whose runs cannot be enqueued; if even its schedule cannot be read any more (a zone that the
+-- server does not know now), nothing is written and it stays due.
+create or replace function jobrun.fail_slots(definition jobrun.job_definitions, at timestamptz, why text) returns bigint
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_fields constant jobrun.schedule_fields := jobrun.parse_schedule(definition.schedule);
+begin
+	update jobrun.job_definitions d set next_slot_at = jobrun.next_slot(v_fields, definition.time_zone, at, definition.anchor_at)
+	where d.id = definition.id;
+	return jobrun.record_slots(definition, v_fields, jobrun.next_slot(v_fields, definition.time_zone,
+		definition.next_slot_at - interval '1 microsecond', definition.anchor_at), at, 'skipped', why);
+exception when others then
+	return 0;
+end
+$fn$;
+
+-- ------------------------------------------------------------------------------------------------------------- by hand
+
+-- carve_slot: a slot in the middle of a row of many gets a row of its own.
+create or replace function jobrun.carve_slot(definition jobrun.job_definitions, fields jobrun.schedule_fields, slot timestamptz) returns void
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_slot constant timestamptz := slot;
+	v_row  jobrun.job_slots;
+begin
+	select s.* into v_row from jobrun.job_slots s
+	where s.definition_id = definition.id and s.slot <= v_slot and s.until >= v_slot and s.slots > 1
+	order by s.slot desc limit 1 for no key update;
+	if not found then
+		return;
+	end if;
+	delete from jobrun.job_slots s where s.definition_id = v_row.definition_id and s.slot = v_row.slot;
+	perform jobrun.restore_slots(definition, fields, v_row, v_row.slot,
+		jobrun.last_slot(fields, definition.time_zone, definition.anchor_at, v_row.slot - interval '1 microsecond',
+			v_slot - interval '1 microsecond'));
+	perform jobrun.restore_slots(definition, fields, v_row, v_slot, v_slot);
+	perform jobrun.restore_slots(definition, fields, v_row,
+		jobrun.next_slot(fields, definition.time_zone, v_slot, definition.anchor_at), v_row.until);
+end
+$fn$;
+
+-- restore_slots: a part of such a row, as one row again.
+create or replace function jobrun.restore_slots(
+	definition jobrun.job_definitions, fields jobrun.schedule_fields, whole jobrun.job_slots, first timestamptz, until timestamptz)
+returns void
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_n bigint;
+begin
+	if first is null or until is null or first > until then
+		return;
+	end if;
+	v_n := 1 + jobrun.count_slots(fields, definition.time_zone, definition.anchor_at, first, until);
+	insert into jobrun.job_slots (definition_id, slot, until, slots, created_at, outcome, reason)
+	values (definition.id, first, case when v_n > 1 then until end, v_n, whole.created_at, whole.outcome, whole.reason)
+	on conflict do nothing;
+end
+$fn$;
+
+-- replay: the run of a slot once more, with what the definition says now. Not while the run that the slot has is on its way.
+-- Returns the id of the new one, which takes its place in job_slots.
+create or replace function jobrun.replay(definition text, slot timestamptz, reason text default null) returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_slot   constant timestamptz := slot;
+	v_def    jobrun.job_definitions;
+	v_fields jobrun.schedule_fields;
+	v_is     boolean := false;     -- one of the slots of its schedule, as that is now
+	v_old    jobrun.job_slots;
+	v_run    jobrun.job_runs;
+	v_id     bigint;
+begin
+	select d.* into v_def from jobrun.job_definitions d where d.name = replay.definition for no key update;
+	if not found then
+		raise exception 'there is no definition "%"', left(replay.definition, 100) using errcode = 'JR065';
+	elsif v_slot is null or v_slot > now() then
+		raise exception 'slot "%" has not come yet', coalesce(v_slot::text, '') using errcode = 'JR065';
+	elsif v_slot < timestamptz '1800-01-01 00:00Z' then
+		raise exception 'definition "%" has no slot at %', v_def.name, v_slot using errcode = 'JR065';
+	end if;
+	if v_def.schedule is not null then
+		v_fields := jobrun.parse_schedule(v_def.schedule);
+		v_is     := jobrun.next_slot(v_fields, v_def.time_zone, v_slot - interval '1 microsecond', v_def.anchor_at) = v_slot;
+	end if;
+	if v_is then
+		perform jobrun.carve_slot(v_def, v_fields, v_slot);
+	end if;
+	select s.* into v_old from jobrun.job_slots s where s.definition_id = v_def.id and s.slot = v_slot for no key update;
+	if not v_is and (v_old.slot is null or v_old.slots > 1) then
+		raise exception 'definition "%" has no slot at %', v_def.name, jobrun.slot_text(v_slot, v_def.time_zone)
+			|| case when v_def.schedule is null then '; it has no schedule' else coalesce('; the one before is ' || jobrun.slot_text(
+				jobrun.last_slot(v_fields, v_def.time_zone, v_def.anchor_at, v_slot - interval '366 days', v_slot), v_def.time_zone), '') end
+			using errcode = 'JR065';
+	elsif v_old.slot is null and v_slot >= v_def.next_slot_at then
+		raise exception 'slot % of definition "%" is due and will be fired by the next tick', v_slot, v_def.name using errcode = 'JR065';
+	elsif exists (select from jobrun.job_runs r where r.id = v_old.run_id and r.finished_at is null) then
+		raise exception 'run % of this slot is not finished', v_old.run_id using errcode = 'JR065';
+	end if;
+	v_run := jobrun.new_run_of(v_def, null, null, null, null, null, null);
+	v_run.slot := v_slot;
+	v_id := (jobrun.insert_run(v_run, 'keep')).id;
+	insert into jobrun.job_slots as s (definition_id, slot, outcome, reason, run_id)
+	values (v_def.id, v_slot, 'queued', 'replayed', v_id)
+	on conflict (definition_id, slot) do update set outcome = 'queued', reason = 'replayed', run_id = v_id;
+	perform jobrun.audit('replay', 'definition ' || v_def.name, to_jsonb(v_old) - '{definition_id,created_at}'::text[],
+		jsonb_build_object('slot', v_slot, 'run_id', v_id), replay.reason);
+	perform jobrun.call_runners('');
+	return v_id;
+end
+$fn$;
+
+-- enqueue_definition: a run now, or then, with all that the definition says; it belongs to no slot.
+create or replace function jobrun.enqueue_definition(
+	definition      text,
+	payload         jsonb       default null,
+	run_in          interval    default null,
+	run_at          timestamptz default null,
+	idempotency_key text        default null,
+	parent_id       bigint      default null,
+	trace_context   text        default null)
+returns jobrun.enqueued
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_def  jobrun.job_definitions;
+	v_done jobrun.enqueued;
+begin
+	select d.* into v_def from jobrun.job_definitions d where d.name = definition;
+	if not found then
+		raise exception 'there is no definition "%"', left(definition, 100) using errcode = 'JR065';
+	elsif idempotency_key like 'on\_dead:%' then
+		raise exception 'idempotency_key "%": those that begin with "on_dead:" are reserved', left(idempotency_key, 100)
+			using errcode = 'JR065';
+	end if;
+	perform jobrun.check_type(v_def.job_type);
+	v_done := jobrun.insert_run(
+		jobrun.new_run_of(v_def, payload, run_in, run_at, idempotency_key, parent_id, trace_context), 'keep');
+	if v_done.created and v_done.run_at <= now() then
+		perform jobrun.call_runners('');
+	end if;
+	return v_done;
+end
+$fn$;

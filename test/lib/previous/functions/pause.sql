@@ -1,0 +1,128 @@
+-- pause: pauses of job types, queues and definitions, and limits of queues.
+
+-- pause: no run of this job type, of this queue, or of this definition is claimed until the pause ends (no duration: until
+-- resume). Runs stay where they are; those that run go on. Returns until when. Commit soon: claims wait for the queue's row,
+-- as they do after set_queue.
+create or replace function jobrun.pause(
+	job_type text default null, queue text default null, definition text default null, duration interval default null,
+	reason text default null)
+returns timestamptz
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_until  timestamptz;
+	v_object text;
+	v_old    jsonb;
+begin
+	if num_nonnulls(job_type, queue, definition) <> 1 then
+		raise exception 'pause needs one of job_type, queue and definition' using errcode = 'JR065';
+	end if;
+	perform jobrun.check_duration('duration', duration);
+	v_until := coalesce(now() + duration, 'infinity');
+	if job_type is not null then
+		perform jobrun.check_name('job type', job_type);
+		v_object := 'type ' || job_type;
+		insert into jobrun.job_types as t (name) values (job_type) on conflict do nothing;
+		select jsonb_build_object('paused_until', t.paused_until, 'reason', t.paused_reason) into v_old
+		from jobrun.job_types t where t.name = pause.job_type for no key update;
+		update jobrun.job_types t set paused_until = v_until, paused_reason = reason, paused_by = jobrun.caller()
+		where t.name = pause.job_type;
+	elsif queue is not null then
+		perform jobrun.check_name('queue', queue);
+		v_object := 'queue ' || queue;
+		insert into jobrun.job_queues as q (name) values (queue) on conflict do nothing;
+		select jsonb_build_object('paused_until', q.paused_until, 'reason', q.paused_reason) into v_old
+		from jobrun.job_queues q where q.name = pause.queue for no key update;
+		update jobrun.job_queues q set paused_until = v_until, paused_reason = reason, paused_by = jobrun.caller()
+		where q.name = pause.queue;
+	else
+		v_object := 'definition ' || definition;
+		select jsonb_build_object('paused_until', d.paused_until, 'reason', d.paused_reason) into v_old
+		from jobrun.job_definitions d where d.name = definition for no key update;
+		if not found then
+			raise exception 'there is no definition "%"', left(definition, 100) using errcode = 'JR065';
+		end if;
+		update jobrun.job_definitions d set paused_until = v_until, paused_reason = reason where d.name = definition;
+	end if;
+	perform jobrun.audit('pause', v_object, v_old, jsonb_build_object('paused_until', v_until, 'reason', reason), reason);
+	return v_until;
+end
+$fn$;
+
+-- resume: the end of a pause. Returns whether there was one.
+create or replace function jobrun.resume(
+	job_type text default null, queue text default null, definition text default null, reason text default null)
+returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_object text := case when job_type is not null then 'type ' || job_type when queue is not null then 'queue ' || queue
+		else 'definition ' || definition end;
+	v_old    timestamptz;
+begin
+	if num_nonnulls(job_type, queue, definition) <> 1 then
+		raise exception 'resume needs one of job_type, queue and definition' using errcode = 'JR065';
+	end if;
+	if job_type is not null then
+		select t.paused_until into v_old from jobrun.job_types t where t.name = resume.job_type for no key update;
+		update jobrun.job_types t set paused_until = null, paused_reason = null, paused_by = null
+		where t.name = resume.job_type and t.paused_until is not null;
+	elsif queue is not null then
+		select q.paused_until into v_old from jobrun.job_queues q where q.name = resume.queue for no key update;
+		update jobrun.job_queues q set paused_until = null, paused_reason = null, paused_by = null
+		where q.name = resume.queue and q.paused_until is not null;
+	else
+		select d.paused_until into v_old from jobrun.job_definitions d where d.name = definition for no key update;
+		if not found then
+			raise exception 'there is no definition "%"', left(definition, 100) using errcode = 'JR065';
+		end if;
+		update jobrun.job_definitions d set paused_until = null, paused_reason = null
+		where d.name = definition and d.paused_until is not null;
+	end if;
+	if v_old > now() then
+		perform jobrun.audit('resume', v_object, jsonb_build_object('paused_until', v_old), '{"paused_until": null}', reason);
+		perform jobrun.call_runners('');
+		return true;
+	end if;
+	return false;
+end
+$fn$;
+
+-- set_queue: limits of a queue. changes: an object with those of max_running, max_running_per_key, rate_limit and rate_period
+-- that shall change; null: no limit. rate_limit and rate_period are given together. Returns the queue.
+create or replace function jobrun.set_queue(name text, changes jsonb, reason text default null) returns jobrun.job_queues
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_name  constant text := name;
+	v_known constant text[] := '{max_running,max_running_per_key,rate_limit,rate_period}';
+	v_word  text;
+	v_old   jobrun.job_queues;
+	v_new   jobrun.job_queues;
+begin
+	perform jobrun.check_name('queue', v_name);
+	if jsonb_typeof(changes) is distinct from 'object' then
+		raise exception 'changes is not an object' using errcode = 'JR065';
+	end if;
+	select k.key into v_word from jsonb_object_keys(changes) k(key) where k.key <> all (v_known) limit 1;
+	if found then
+		raise exception 'a queue has no "%"; it has %', left(v_word, 100), array_to_string(v_known, ', ') using errcode = 'JR065';
+	end if;
+	insert into jobrun.job_queues (name) values (v_name) on conflict do nothing;
+	select q.* into v_old from jobrun.job_queues q where q.name = v_name for no key update;
+	v_new := jsonb_populate_record(v_old, changes);
+	if least(v_new.max_running, v_new.max_running_per_key, v_new.rate_limit) < 0 then
+		raise exception 'a limit of queue "%" is negative', v_name using errcode = 'JR065';
+	elsif (v_new.rate_limit is null) <> (v_new.rate_period is null) or v_new.rate_period <= interval '0' then
+		raise exception 'a rate is rate_limit runs in rate_period, which is longer than 0' using errcode = 'JR065';
+	end if;
+	perform jobrun.check_duration('rate_period', v_new.rate_period);
+	update jobrun.job_queues q
+	set max_running = v_new.max_running, max_running_per_key = v_new.max_running_per_key, rate_limit = v_new.rate_limit,
+		rate_period = v_new.rate_period
+	where q.name = v_name returning q.* into v_new;
+	perform jobrun.audit('set_queue', 'queue ' || v_name,
+		(select jsonb_object_agg(k.key, to_jsonb(v_old) -> k.key) from jsonb_object_keys(changes) k(key)),
+		(select jsonb_object_agg(k.key, to_jsonb(v_new) -> k.key) from jsonb_object_keys(changes) k(key)), reason);
+	perform jobrun.call_runners('');
+	return v_new;
+end
+$fn$;

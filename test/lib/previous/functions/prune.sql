@@ -1,0 +1,287 @@
+-- prune: housekeeping. What is over is summed into job_stats by the hour, kept as long as settings say, and then removed.
+--
+-- What must hold: nothing unfinished goes; nothing goes before the hour in which it ended was summed; every end is in exactly
+-- one sum; how long things are kept is read from settings and from nowhere else. Nobody waits: rows that others hold are left
+-- for the next time, so any number of pruners may work at once.
+
+-- ---------------------------------------------------------------------------------------------------------------- sums
+
+-- bucket_counts: how many there are of each bucket, from those of many groups; ends with the last that has any.
+create or replace function jobrun.bucket_counts(buckets integer[], counts bigint[]) returns bigint[]
+language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select coalesce(array_agg(coalesce(c.n, 0) order by b.bucket), '{}')
+	from generate_series(1, (select max(m.bucket) from unnest(buckets) m(bucket))) b(bucket)
+	left join (select g.bucket, sum(g.n)::bigint as n from unnest(buckets, counts) g(bucket, n) group by g.bucket) c
+		on c.bucket = b.bucket
+$fn$;
+
+-- bucket_of: the bucket of a time in milliseconds; see stats_of.
+create or replace function jobrun.bucket_of(ms bigint) returns integer
+language sql immutable as $fn$
+	select pg_catalog.width_bucket(ms, '{2,4,8,16,32,64,128,256,512,1024,2048,4096,8192,16384,32768,65536,131072,262144,524288,1048576,'
+		'2097152,4194304,8388608,16777216,33554432,67108864,134217728,268435456,536870912,1073741824,2147483648}'::bigint[]) + 1
+$fn$;
+
+-- stats_of: all that ended at or after `since` and before `until`, as rows of job_stats: job_stats and stats_of() from
+-- stats_until on are together everything.
+--  - A run counts as what it came to, and with it the attempt that ended it: succeeded, dead, cancelled.
+--  - An attempt that did not end its run counts by itself: failed, lost, later, released; and what it was, when people have
+--    retried the run since.
+-- run_ms is the time it ran; wait_ms how late a run was started, which is not known of attempts. Neither is there for what was
+-- cancelled while it waited. Element k of the buckets counts the times from 2^(k-1) to below 2^k ms, the first one also 0,
+-- the 32nd also all above.
+create or replace function jobrun.stats_of(since timestamptz, until timestamptz) returns setof jobrun.job_stats
+language sql stable
+set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set jit = off set enable_seqscan = off set enable_sort = off as $fn$
+	with ends as (
+		select r.finished_at, r.job_type, r.queue, r.status as outcome, r.run_at,
+			case when r.status <> 'cancelled' or exists (select from jobrun.job_attempts a
+				where a.run_id = r.id and a.claim_seq = r.claim_seq and (a.finished_at = r.finished_at) is true) then r.started_at end as started_at
+		from jobrun.job_runs r
+		where r.finished_at >= since and r.finished_at < until
+		union all
+		select a.finished_at, r.job_type, r.queue, a.outcome, null, a.started_at
+		from jobrun.job_attempts a join jobrun.job_runs r on r.id = a.run_id
+		where a.finished_at >= since and a.finished_at < until
+			and (r.finished_at is distinct from a.finished_at or r.claim_seq <> a.claim_seq)
+	), times as (
+		select date_trunc('hour', e.finished_at) as hour, e.job_type, e.queue, e.outcome,
+			greatest(0, round(date_part('epoch', e.finished_at - e.started_at) * 1000000))::bigint / 1000 as run_ms,
+			greatest(0, round(date_part('epoch', e.started_at - e.run_at) * 1000000))::bigint / 1000 as wait_ms,
+			e.started_at is not null as ran, e.started_at is not null and e.run_at is not null as waited
+		from ends e
+	), cells as (
+		select t.hour, t.job_type, t.queue, t.outcome, count(*) as n, sum(t.run_ms)::bigint as run_ms, sum(t.wait_ms)::bigint as wait_ms,
+			case when t.ran then jobrun.bucket_of(t.run_ms) end as run_bucket,
+			case when t.waited then jobrun.bucket_of(t.wait_ms) end as wait_bucket
+		from times t
+		group by t.hour, t.job_type, t.queue, t.outcome, run_bucket, wait_bucket
+	)
+	select c.hour, sum(c.n)::bigint, sum(c.run_ms)::bigint, sum(c.wait_ms)::bigint, c.job_type, c.queue, c.outcome,
+		jobrun.bucket_counts(array_agg(c.run_bucket), array_agg(c.n)), jobrun.bucket_counts(array_agg(c.wait_bucket), array_agg(c.n))
+	from cells c
+	group by c.hour, c.job_type, c.queue, c.outcome
+$fn$;
+
+-- hours_end: the end of the last completed hour.
+create or replace function jobrun.hours_end() returns timestamptz
+language sql stable set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' as $fn$
+	select date_trunc('hour', now() - interval '10 minutes')
+$fn$;
+
+-- sum_hours: sums at most so many completed hours, those in which nothing ended not counted; says how many. An hour is complete
+-- ten minutes after its end, when the transactions in which something ended are over. None while another does it.
+-- What is older than sums are kept is passed over.
+create or replace function jobrun.sum_hours(most bigint default 1) returns bigint
+language plpgsql volatile security definer
+set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set enable_seqscan = off set jit = off as $fn$
+declare
+	v_settings jobrun.settings;
+	v_until    timestamptz;
+	v_end      constant timestamptz := jobrun.hours_end();
+	v_hour     timestamptz;
+	v_hours    bigint := 0;
+begin
+	select s.* into v_settings from jobrun.settings s where s.only_row for no key update skip locked;
+	v_until := v_settings.stats_until;
+	while v_until < v_end and v_hours < most loop
+		v_hour := date_trunc('hour', least((select min(r.finished_at) from jobrun.job_runs r where r.finished_at >= v_until),
+			(select min(a.finished_at) from jobrun.job_attempts a where a.finished_at >= v_until)));
+		if v_hour is null or v_hour >= v_end then
+			v_until := v_end;
+			exit;
+		end if;
+		v_until := v_hour + interval '1 hour';
+		v_hours := v_hours + 1;
+		continue when v_hour < jobrun.kept_since(v_settings.keep_stats);
+		-- There is none yet, unless somebody has set stats_until back: then the sum that was made of all of it stays.
+		insert into jobrun.job_stats (hour, n, run_ms, wait_ms, job_type, queue, outcome, run_buckets, wait_buckets)
+		select o.hour, o.n, o.run_ms, o.wait_ms, o.job_type, o.queue, o.outcome, o.run_buckets, o.wait_buckets
+		from jobrun.stats_of(v_hour, v_until) o
+		on conflict do nothing;
+	end loop;
+	update jobrun.settings s set stats_until = v_until where s.only_row and s.stats_until < v_until;
+	return v_hours;
+end
+$fn$;
+
+-- ----------------------------------------------------------------------------------------------------------- what goes
+
+-- kept_since: what is older goes. There is no time before 4713 BC.
+create or replace function jobrun.kept_since(keep interval) returns timestamptz
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select now() - least(keep, interval '5000 years')
+$fn$;
+
+-- prune_kinds: what prune_step() takes away, in this order: sums first, then runs, what belongs to them, and what is told of them.
+create or replace function jobrun.prune_kinds() returns text[]
+language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select '{hours,succeeded,keyed,cancelled,dead,outputs,slots,effects,runners,audit,stats}'::text[]
+$fn$;
+
+-- prune_rule: what is to go of a kind, by the settings. as_summed: as if all hours that are complete had been summed.
+create or replace function jobrun.prune_rule(kind text, as_summed boolean) returns jobrun.prune_rule
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_settings jobrun.settings;
+	v_rule     jobrun.prune_rule;
+	v_summed   timestamptz;
+	v_alive    constant text := '(select from jobrun.job_runs r where r.id = x.run_id and r.finished_at is null)';
+begin
+	select s.* into v_settings from jobrun.settings s where s.only_row;
+	v_summed := greatest(v_settings.stats_until, case when as_summed then jobrun.hours_end() end);
+	v_rule.runs := kind in ('succeeded', 'keyed', 'cancelled', 'dead');
+	v_rule.before := jobrun.kept_since(case kind
+		when 'succeeded' then v_settings.keep_succeeded
+		when 'keyed' then v_settings.keep_keyed
+		when 'cancelled' then v_settings.keep_cancelled
+		when 'dead' then v_settings.keep_dead
+		when 'outputs' then v_settings.keep_output
+		when 'slots' then v_settings.keep_slots
+		when 'effects' then v_settings.keep_effects
+		when 'runners' then v_settings.keep_runners
+		when 'audit' then v_settings.keep_audit
+		when 'stats' then v_settings.keep_stats end);
+	if v_rule.runs then
+		v_rule.table_name := 'job_runs';
+		v_rule.at_column := 'finished_at';
+		v_rule.before := least(v_rule.before, v_summed);
+		-- as in job_runs_kept
+		v_rule.condition := format('x.finished_at is not null and (case when x.status <> ''succeeded'' then x.status '
+			'when x.idempotency_key is null or x.idempotency_key like ''cli:%%'' then ''succeeded'' else ''keyed'' end) = %L', kind);
+	elsif kind = 'outputs' then
+		v_rule.table_name := 'job_attempts';
+		v_rule.at_column := 'finished_at';
+		v_rule.condition := 'x.output is not null';
+	elsif kind = 'slots' then            -- one that was replayed may be old, and its run new
+		v_rule.table_name := 'job_slots';
+		v_rule.at_column := 'slot';
+		v_rule.condition := 'coalesce(x.until, x.slot) < $2 and not exists ' || v_alive;
+	elsif kind = 'effects' then          -- of a run that goes on they are still asked for
+		v_rule.table_name := 'job_effects';
+		v_rule.at_column := 'started_at';
+		v_rule.condition := 'coalesce(x.done_at, x.started_at) < $2 and not exists ' || v_alive;
+	elsif kind = 'runners' then          -- one that is silent may live; it says something at least once a day, or holds runs
+		v_rule.table_name := 'job_runners';
+		v_rule.at_column := 'started_at';
+		v_rule.condition := '(x.finished_at < $2 or x.last_seen_at < least($2, now() - interval ''1 day'')) '
+			'and x.id <> all (array(select r.runner_id from jobrun.job_runs r where r.status = ''running'' and r.runner_id is not null))';
+	elsif kind = 'audit' then
+		v_rule.table_name := 'job_audit';
+		v_rule.at_column := 'at';
+		v_rule.condition := 'true';
+	elsif kind = 'stats' then
+		v_rule.table_name := 'job_stats';
+		v_rule.at_column := 'hour';
+		v_rule.condition := 'true';
+	else
+		raise exception 'there is no kind "%"; there are %', left(kind, 100), array_to_string(jobrun.prune_kinds(), ', ')
+			using errcode = 'JR065';
+	end if;
+	return v_rule;
+end
+$fn$;
+
+-- count_prunable: how many of a kind prune_step() would take away if it began now.
+create or replace function jobrun.count_prunable(kind text) returns bigint
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set jit = off as $fn$
+declare
+	v_rule jobrun.prune_rule;
+	v_runs text;
+	v_n    bigint;
+begin
+	if kind = 'hours' then
+		return (select count(distinct date_trunc('hour', e.at)) from (
+			select r.finished_at from jobrun.job_runs r
+			where r.finished_at >= (select s.stats_until from jobrun.settings s where s.only_row) and r.finished_at < jobrun.hours_end()
+			union all
+			select a.finished_at from jobrun.job_attempts a
+			where a.finished_at >= (select s.stats_until from jobrun.settings s where s.only_row) and a.finished_at < jobrun.hours_end()) e(at));
+	end if;
+	v_rule := jobrun.prune_rule(kind, true);
+	if kind = 'outputs' and not (select s.archive from jobrun.settings s where s.only_row) then
+		-- most go with their runs
+		select string_agg(format('(r.finished_at < %L and %s)', u.before, replace(u.condition, 'x.', 'r.')), ' or ') into v_runs
+		from unnest('{succeeded,keyed,cancelled,dead}'::text[]) k(kind) cross join lateral jobrun.prune_rule(k.kind, true) u;
+		v_rule.condition := v_rule.condition || format(' and not exists (select from jobrun.job_runs r where r.id = x.run_id and (%s))', v_runs);
+	end if;
+	execute format('select count(*) from jobrun.%I x where x.%I < $2 and %s', v_rule.table_name, v_rule.at_column, v_rule.condition)
+		into v_n using null::timestamptz, v_rule.before;
+	return v_n;
+end
+$fn$;
+
+-- prune_some: takes away the first `most` of a kind, from `after` on: what lies before that has gone already, but its dead
+-- index entries may still be there, and would be walked over again and again. Gives how many went, and the next `after`,
+-- null when the kind has no more. What others hold is passed over; nobody is waited for, so nobody can be waiting for us.
+create or replace function jobrun.prune_some(kind text, most bigint, inout after timestamptz, out n bigint)
+language plpgsql volatile
+set search_path = pg_catalog, jobrun, pg_temp set jit = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $fn$
+declare
+	v_rule    constant jobrun.prune_rule := jobrun.prune_rule(kind, false);
+	v_rows    tid[];
+	v_columns text;
+begin
+	execute format('select array_agg(p.tid), max(p.at) from (select x.ctid as tid, x.%1$I as at from jobrun.%2$I x
+			where x.%1$I >= $1 and x.%1$I < $2 and %3$s order by x.%1$I limit $3 for update skip locked) p',
+			v_rule.at_column, v_rule.table_name, v_rule.condition)
+		into v_rows, after using after, v_rule.before, most;
+	if kind = 'outputs' then
+		update jobrun.job_attempts a set output = null where a.ctid = any (v_rows);
+		get diagnostics n = row_count;
+	elsif v_rule.runs and (select s.archive from jobrun.settings s where s.only_row) then
+		select string_agg(quote_ident(a.attname), ', ') into v_columns
+		from pg_attribute a where a.attrelid = 'jobrun.job_runs'::regclass and a.attnum > 0 and not a.attisdropped;
+		execute format('with gone as (delete from jobrun.job_runs r where r.ctid = any ($1) returning %1$s)
+			insert into jobrun.job_runs_archive (%1$s) select %1$s from gone', v_columns) using v_rows;
+		get diagnostics n = row_count;
+	elsif v_rule.runs then
+		with gone as (delete from jobrun.job_runs r where r.ctid = any (v_rows) returning r.id),
+		told as (delete from jobrun.job_attempts a using gone where a.run_id = gone.id)
+		select count(*) into n from gone;
+	else
+		execute format('delete from jobrun.%I x where x.ctid = any ($1)', v_rule.table_name) using v_rows;
+		get diagnostics n = row_count;
+	end if;
+	if coalesce(cardinality(v_rows), 0) < most then
+		after := null;
+	end if;
+end
+$fn$;
+
+-- prune_step: one step of housekeeping, for a transaction of its own: at most `most` rows of one kind, or one hour summed. To
+-- be called again with what it gave, until that says done. An object: counts (of each kind, so far), done; and for the next
+-- step kind and after. Begun with {"dry_run": true} it counts what would go and changes nothing.
+create or replace function jobrun.prune_step(state jsonb default '{}', most bigint default 2000) returns jsonb
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' as $fn$
+declare
+	v_kinds constant text[] := jobrun.prune_kinds();
+	v_dry   constant boolean := coalesce((state ->> 'dry_run')::boolean, false);
+	v_count jsonb := coalesce(state -> 'counts', '{}');
+	v_kind  text := coalesce(state ->> 'kind', v_kinds[1]);
+	v_after timestamptz := coalesce((state ->> 'after')::timestamptz, '-infinity');
+	v_n     bigint := 0;
+begin
+	if most is null or most < 1 then
+		raise exception 'most is %; at least 1', most using errcode = 'JR065';
+	end if;
+	while v_kind is not null and v_n = 0 loop
+		if v_dry then
+			v_n := jobrun.count_prunable(v_kind);
+			v_after := null;
+		elsif v_kind = 'hours' then
+			v_n := jobrun.sum_hours(1);
+			v_after := case when v_n > 0 then v_after end;
+		else
+			select p.after, p.n into v_after, v_n from jobrun.prune_some(v_kind, most, v_after) p;
+		end if;
+		v_count := v_count || jsonb_build_object(v_kind, coalesce((v_count ->> v_kind)::bigint, 0) + v_n);
+		if v_after is null then
+			v_kind := v_kinds[array_position(v_kinds, v_kind) + 1];
+			v_after := '-infinity';
+		end if;
+	end loop;
+	return jsonb_build_object('counts', v_count, 'done', v_kind is null, 'dry_run', v_dry, 'kind', v_kind, 'after', v_after);
+end
+$fn$;

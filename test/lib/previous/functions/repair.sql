@@ -1,0 +1,75 @@
+-- repair: cancel and retry, by people.
+
+-- cancel: a waiting run ends here, a running one is asked to (its runner sees it at the next heartbeat, at once if it lingers;
+-- no status change). Returns what is so now: cancelled, requested; succeeded or dead when it had ended before; null when there
+-- is no such run, or it is somebody else's and the caller is no admin.
+create or replace function jobrun.cancel(id bigint, reason text default null) returns text
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_all constant boolean := jobrun.may('admin');
+	v_run jobrun.job_runs;
+begin
+	select r.* into v_run from jobrun.job_runs r where r.id = cancel.id and (v_all or r.created_by = jobrun.caller()) for no key update;
+	if v_run.status in ('queued', 'failed') then
+		-- not now(): the caller's transaction may be older than an hour that is summed already
+		update jobrun.job_runs r set status = 'cancelled', finished_at = clock_timestamp(), error_code = 'cancelled'
+		where r.id = cancel.id;
+		perform jobrun.audit('cancel', 'run ' || id, jsonb_build_object('status', v_run.status, 'attempts', v_run.attempts),
+			'{"status": "cancelled"}', reason);
+		return 'cancelled';
+	elsif v_run.status = 'running' then
+		update jobrun.job_runs r set cancel_requested_at = now() where r.id = cancel.id and r.cancel_requested_at is null;
+		if found then
+			perform jobrun.audit('cancel', 'run ' || id, jsonb_build_object('status', 'running', 'attempts', v_run.attempts),
+				'{"status": "running", "cancel_requested": true}', reason);
+		end if;
+		perform jobrun.call_runners('cancel', v_run.runner_id);
+		return 'requested';
+	end if;
+	return v_run.status;
+end
+$fn$;
+
+-- retry: makes a run due now with all its attempts before it; claim_seq goes on. Returns retried; running (refused); succeeded
+-- (refused without force); null when there is no such run.
+create or replace function jobrun.retry(id bigint, force boolean default false, reason text default null) returns text
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_run jobrun.job_runs;
+begin
+	begin
+		select r.* into v_run from jobrun.job_runs r where r.id = retry.id for no key update;
+		if v_run.status = 'running' then           -- the lock is given back: it would keep heartbeats out
+			raise exception 'run % is running', id using errcode = 'JR001';
+		end if;
+	exception when sqlstate 'JR001' then
+		return 'running';
+	end;
+	if v_run.status is null or (v_run.status = 'succeeded' and force is not true) then
+		return v_run.status;
+	end if;
+
+	-- The plain success lives in the run row alone, which is about to forget it.
+	insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, host, runner_id, started_at, finished_at)
+	select r.id, r.claim_seq, r.attempts, 'succeeded', r.locked_by, r.runner_id, r.started_at, r.finished_at
+	from jobrun.job_runs r where r.id = retry.id and r.status = 'succeeded'
+	on conflict do nothing;
+
+	update jobrun.job_runs r
+	set status = 'queued', run_at = now(), attempts = 0, snoozes = 0, releases = 0,
+		finished_at = null, cancel_requested_at = null, result = null, progress = null,
+		-- a run that had expired would only expire again
+		expires_at = case when r.expires_at > now() then r.expires_at end,
+		-- of a success the next attempt would have nothing left to do
+		checkpoint = case when r.status <> 'succeeded' then r.checkpoint end,
+		-- cancelled before its first claim: with its key it would enter job_runs_unique, where another may stand by now
+		unique_key = case when r.status in ('queued', 'failed') or r.claim_seq > 0 then r.unique_key end
+	where r.id = retry.id;
+	perform jobrun.audit('retry', 'run ' || id, jsonb_build_object('status', v_run.status, 'attempts', v_run.attempts),
+		'{"status": "queued"}', reason);
+	perform jobrun.call_runners('');
+	return 'retried';
+end
+$fn$;

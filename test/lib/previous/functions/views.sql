@@ -1,0 +1,104 @@
+-- views: runs and attempts as people, clients and runners see them.
+
+-- runs: the runs for people: "retrying" instead of "failed", no payload, result, output or error text.
+create or replace view jobrun.runs with (security_barrier) as
+select r.id, r.job_type, r.queue, r.priority, case r.status when 'failed' then 'retrying' else r.status end as status,
+	r.run_at, r.attempts, r.max_attempts, r.snoozes, r.releases, r.claim_seq, r.error_code, r.locked_by as host, r.runner_id,
+	r.locked_until, r.created_at, r.created_by, r.started_at, r.failed_at, r.finished_at, r.expires_at, r.cancel_requested_at,
+	r.definition_id, r.slot, r.parent_id, r.idempotency_key, r.unique_key, r.concurrency_key, r.timeout, r.backoff_base, r.backoff_cap,
+	false as archived
+from jobrun.job_runs r
+union all
+select r.id, r.job_type, r.queue, r.priority, r.status,
+	r.run_at, r.attempts, r.max_attempts, r.snoozes, r.releases, r.claim_seq, r.error_code, r.locked_by, r.runner_id,
+	r.locked_until, r.created_at, r.created_by, r.started_at, r.failed_at, r.finished_at, r.expires_at, r.cancel_requested_at,
+	r.definition_id, r.slot, r.parent_id, r.idempotency_key, r.unique_key, r.concurrency_key, r.timeout, r.backoff_base, r.backoff_cap,
+	true
+from jobrun.job_runs_archive r;
+
+-- attempts: all that ended: the rows of job_attempts, and from the run the plain success that needed none.
+create or replace view jobrun.attempts with (security_barrier) as
+select a.run_id, a.claim_seq, a.attempt, a.outcome, a.error_code, a.exit_status, a.host, a.pid, a.runner_id,
+	a.started_at, a.finished_at, a.cpu_ms, a.max_rss_kb, a.output_dropped
+from jobrun.job_attempts a
+union all
+select r.id, r.claim_seq, r.attempts, r.status, null, null, r.locked_by, null, r.runner_id, r.started_at, r.finished_at, null, null, 0
+from jobrun.job_runs r
+where r.status = 'succeeded'
+	and not exists (select from jobrun.job_attempts a where a.run_id = r.id and a.claim_seq = r.claim_seq)
+union all
+select r.id, r.claim_seq, r.attempts, r.status, null, null, r.locked_by, null, r.runner_id, r.started_at, r.finished_at, null, null, 0
+from jobrun.job_runs_archive r
+where r.status = 'succeeded'
+	and not exists (select from jobrun.job_attempts a where a.run_id = r.id and a.claim_seq = r.claim_seq);
+
+-- held_runs: running rows as a runner gets them. claim(), claim_job(), exec_claim() and adopt.sql all give these columns, in this
+-- order. runner_id says whose claim it is, started_ms when it began by the database's clock.
+create or replace view jobrun.held_runs as
+select r.id, r.claim_seq, r.job_type, r.queue, r.priority, r.run_at, r.attempts, r.max_attempts, r.snoozes, r.releases,
+	(extract(epoch from r.timeout) * 1000)::bigint      as timeout_ms,
+	(extract(epoch from r.backoff_base) * 1000)::bigint as backoff_base_ms,
+	(extract(epoch from r.backoff_cap) * 1000)::bigint  as backoff_cap_ms,
+	r.expires_at is not null and r.expires_at <= now()  as expired,
+	r.cancel_requested_at is not null                   as cancelled,
+	coalesce(r.idempotency_key, (select s.install_id::text from jobrun.settings s) || '-' || r.id) as key,
+	to_char(r.slot at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as slot,
+	r.checkpoint::text as checkpoint,
+	r.trace_context,
+	r.payload::text    as payload,
+	r.runner_id,
+	floor(extract(epoch from r.started_at) * 1000)::bigint as started_ms
+from jobrun.job_runs r
+where r.locked_until is not null;
+
+-- run_status: what has become of these runs; result and error are not for kind read. No row for an id that does not exist or
+-- that the caller may not see: one sees one's own, and all with a grant of kind read, run or admin.
+create or replace function jobrun.run_status(ids bigint[])
+returns table (id bigint, job_type text, status text, attempts bigint, max_attempts bigint, run_at timestamptz,
+	finished_at timestamptz, error_code text, result jsonb, error text)
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_caller constant text := jobrun.caller();
+	v_texts  constant boolean := jobrun.may('run', 'admin');
+	v_all    constant boolean := v_texts or jobrun.may('read');
+begin
+	return query
+		select r.id, r.job_type, r.status, r.attempts, r.max_attempts, r.run_at, r.finished_at, r.error_code,
+			case when v_texts or r.created_by = v_caller then r.result end,
+			case when v_texts or r.created_by = v_caller then r.last_error end
+		from jobrun.job_runs r where r.id = any (ids) and (v_all or r.created_by = v_caller) order by r.id;
+end
+$fn$;
+
+-- run_texts, attempt_texts: what a run was given, gave and said, for those who may read it: its own, and kinds run
+-- and admin; nulls for others.
+create or replace function jobrun.run_texts(id bigint)
+returns table (payload jsonb, progress jsonb, checkpoint jsonb, result jsonb, last_error text, output text)
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+begin
+	return query
+		select r.payload, r.progress, r.checkpoint, r.result, r.last_error, r.output
+		from jobrun.job_runs r
+		where r.id = run_texts.id and (r.created_by = jobrun.caller() or jobrun.may('run', 'admin'));
+	if not found then
+		return query select null::jsonb, null::jsonb, null::jsonb, null::jsonb, null::text, null::text;
+	end if;
+end
+$fn$;
+
+create or replace function jobrun.attempt_texts(run_id bigint, claim_seq bigint) returns table (error text, output text)
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+begin
+	return query
+		select a.error, a.output from jobrun.job_attempts a
+		where a.run_id = attempt_texts.run_id and a.claim_seq = attempt_texts.claim_seq
+			and (jobrun.may('run', 'admin') or exists (select from jobrun.job_runs r
+				where r.id = attempt_texts.run_id and r.created_by = jobrun.caller()));
+	if not found then
+		return query select null::text, null::text;
+	end if;
+end
+$fn$;
