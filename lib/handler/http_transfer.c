@@ -68,19 +68,6 @@ jr_http_has_body(const char *method)
 	return strcasecmp(method, "GET") != 0 && strcasecmp(method, "HEAD") != 0;
 }
 
-/* Has the target a header of that name? */
-static bool
-has_header(char *const *headers, const char *name)
-{
-	size_t len = strlen(name);
-
-	for (; headers != NULL && *headers != NULL; headers++) {
-		if (strncasecmp(*headers, name, len) == 0 && (*headers)[len] == ':')
-			return true;
-	}
-	return false;
-}
-
 static void
 add_header(struct jr_transfer *transfer, const char *line)
 {
@@ -103,14 +90,14 @@ add_headers(struct jr_transfer *transfer, char *const *headers)
 static void
 set_headers(struct jr_transfer *transfer, const struct jr_request *request)
 {
-	char *const *own = request->target->headers;
+	const struct jr_http_target *target = request->target;
 
-	if (jr_http_has_body(request->target->method) && !has_header(own, "Content-Type"))
+	if (jr_http_has_body(target->method) && !jr_http_target_has_header(target, "Content-Type"))
 		add_header(transfer, "Content-Type: application/json");
-	if (!has_header(own, "User-Agent"))
+	if (!jr_http_target_has_header(target, "User-Agent"))
 		add_header(transfer, "User-Agent: jobrun/" JR_VERSION);
 	add_header(transfer, "Expect:");
-	add_headers(transfer, own);
+	add_headers(transfer, target->headers);
 	add_headers(transfer, request->headers);
 	SET(transfer, HTTPHEADER, transfer->headers);
 }

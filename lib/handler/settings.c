@@ -154,16 +154,6 @@ find_kind(struct jr_reading *r, const json_t *root)
 }
 
 static bool
-is_expected(const struct jr_http_target *http, int64_t status)
-{
-	for (size_t i = 0; i < http->expect_count; i++) {
-		if (status >= http->expect[i].from && status <= http->expect[i].to)
-			return true;
-	}
-	return false;
-}
-
-static bool
 has_code(const struct jr_codes *codes, const char *code)
 {
 	for (size_t i = 0; i < codes->count; i++) {
@@ -184,7 +174,8 @@ check_codes(const struct jr_reading *r, const char *name, const struct jr_codes 
 
 		if (others != NULL && has_code(others, codes->items[i]))
 			return jr_refuse(r, &step, "%s: %s is in \"give_up\" too", name, codes->items[i]);
-		if (r->settings->http != NULL && is_expected(r->settings->http, strtol(codes->items[i], NULL, 10)))
+		if (r->settings->http != NULL &&
+		    jr_http_target_expects(r->settings->http, strtol(codes->items[i], NULL, 10)))
 			return jr_refuse(r, &step, "%s: %s is what \"expect\" calls done", name, codes->items[i]);
 	}
 	return true;
