@@ -1,21 +1,22 @@
 /*
  * handler_exec: a handler that is an executable file, or a command of its settings.
  *
- * The file is judged again right before it is started, then run without a shell, with the payload
- * on stdin and two files to talk through (out.h). Its exit decides the verdict (verdict.h). What
- * must hold: every text that leaves here is clean and bounded; the files are there until the whole
- * group is gone, and no longer than the work.
+ * The file is judged again right before it is started, then run without a shell, with the payload on stdin and two
+ * files to talk through (out.h). Its exit decides the verdict (verdict.h). What must hold: every text that leaves here
+ * is clean and bounded, whatever was printed; what jobrun has to say about JOBRUN_OUT stands behind the output and can
+ * be told from it; the files are there until the whole group is gone, and no longer than the work.
  *
  * A command that is run as it is (jobrun exec) has its caller's stdin and surroundings instead, and is not judged; it
  * goes without the files where they cannot be had.
  */
 #include "handler/handler.h"
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "handler/environ.h"
-#include "handler/handler_exec_parts.h"
 #include "handler/out.h"
 #include "process/perm.h"
 
@@ -24,6 +25,9 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define OUTPUT_MAX (JR_OUTPUT_HEAD + JR_OUTPUT_TAIL + 200) /* and a line between */
+#define WARNINGS_MAX 65536
 
 struct exec_work {
 	struct jr_work work; /* first */
@@ -37,6 +41,73 @@ struct exec_work {
 	jr_work_fn *ended;
 	void *ctx;
 };
+
+/* --- what it has printed, as text --- */
+
+/*
+ * The captured bytes as clean and bounded text; NULL if there are none. Caller frees.
+ *
+ * A byte that is no character grows to three, so a log full of them is cut a second time: in its middle again, because
+ * the end of a log says the most.
+ */
+static char *
+output_of(const struct jr_capture *capture)
+{
+	struct jr_capture shorter;
+	struct jr_buf raw;
+	char *text;
+
+	if (jr_capture_is_empty(capture))
+		return NULL;
+	jr_buf_init(&raw, OUTPUT_MAX);
+	jr_capture_read(capture, &raw);
+	text = jr_text_clean(raw.data, raw.len, (size_t)OUTPUT_MAX * 3);
+	if (strlen(text) > OUTPUT_MAX) {
+		jr_capture_init(&shorter, JR_OUTPUT_HEAD, JR_OUTPUT_TAIL);
+		jr_capture_add(&shorter, text, strlen(text));
+		jr_buf_clear(&raw);
+		jr_capture_read(&shorter, &raw);
+		jr_capture_release(&shorter);
+		free(text);
+		text = jr_text_clean(raw.data, raw.len, OUTPUT_MAX);
+	}
+	jr_buf_release(&raw);
+	return text;
+}
+
+/* How many bytes were captured so far, those that were dropped included. */
+static uint64_t
+output_total(const struct jr_capture *capture)
+{
+	return capture->head.len + capture->ring_len + capture->dropped;
+}
+
+/* The output (NULL: none) with the warnings behind it, each a line that begins with "jobrun: ". Takes `output`. */
+static char *
+add_warnings(char *output, const char *warnings)
+{
+	struct jr_buf text;
+	size_t len = output != NULL ? strlen(output) : 0;
+
+	if (warnings[0] == '\0')
+		return output;
+	jr_buf_init(&text, OUTPUT_MAX + 1 + WARNINGS_MAX);
+	jr_buf_add(&text, output, len);
+	if (len > 0 && output[len - 1] != '\n')
+		jr_buf_addc(&text, '\n');
+	while (warnings[0] != '\0') {
+		size_t line = strcspn(warnings, "\n");
+
+		jr_buf_adds(&text, "jobrun: ");
+		jr_buf_add(&text, warnings, line);
+		jr_buf_addc(&text, '\n');
+		warnings += line + (warnings[line] != '\0');
+	}
+	free(output);
+	return jr_buf_detach(&text);
+}
+
+/* --- its end --- */
 
 static int64_t
 milliseconds(struct timeval tv)
@@ -52,7 +123,7 @@ warn(const struct exec_work *exec, char **output)
 
 	if (warnings[0] != '\0')
 		jr_log(JR_INFO, "out_warnings", JR_I("run", exec->run_id), JR_S("type", exec->handler->job_type));
-	*output = jr_exec_output_warn(*output, warnings);
+	*output = add_warnings(*output, warnings);
 }
 
 /* What it said through its files. */
@@ -76,7 +147,7 @@ on_ended(void *ctx, const struct jr_child_end *child_end)
 	struct exec_work *exec = ctx;
 	int status = child_end->status;
 	enum jr_verdict verdict = jr_verdict_of_exit(&exec->handler->settings.rules, status);
-	char *output = jr_exec_output(child_end->output);
+	char *output = output_of(child_end->output);
 	char *code = verdict != JR_DONE ? jr_code_of_exit(status) : NULL;
 	char *error = verdict != JR_DONE ? jr_error_of_exit(status, output) : NULL;
 	struct jr_work_end end = {
@@ -101,6 +172,8 @@ on_ended(void *ctx, const struct jr_child_end *child_end)
 	free(code);
 	free(error);
 }
+
+/* --- its start --- */
 
 /* The run's deadline on the clock of the wall, for JOBRUN_DEADLINE. */
 static int64_t
@@ -216,6 +289,8 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	return NULL;
 }
 
+/* --- while it runs --- */
+
 static void
 stop(struct jr_work *work, bool kill)
 {
@@ -233,7 +308,7 @@ tell_news(struct jr_work *work, struct jr_news *news)
 {
 	struct exec_work *exec = (struct exec_work *)work;
 	const struct jr_capture *capture = jr_child_output(exec->child);
-	uint64_t total = jr_exec_output_total(capture);
+	uint64_t total = output_total(capture);
 
 	*news = (struct jr_news){0};
 	if (exec->out != NULL) {
@@ -243,7 +318,7 @@ tell_news(struct jr_work *work, struct jr_news *news)
 	if (total == exec->output_told)
 		return;
 	exec->output_told = total;
-	news->output = jr_exec_output(capture);
+	news->output = output_of(capture);
 	news->output_dropped = (int64_t)capture->dropped;
 }
 

@@ -135,16 +135,6 @@ make_headers(struct http_work *http, const struct jr_http_target *target, const 
 	free(key);
 }
 
-static bool
-is_expected(const struct jr_http_target *target, int status)
-{
-	for (size_t i = 0; i < target->expect_count; i++) {
-		if (status >= target->expect[i].from && status <= target->expect[i].to)
-			return true;
-	}
-	return false;
-}
-
 /* How many of the kept bytes are whole characters: the cut may have left a part of one at the end. */
 static size_t
 whole_characters(const struct jr_answer *answer)
@@ -214,7 +204,7 @@ verdict_of(const struct jr_handler *handler, const struct jr_answer *answer)
 {
 	if (answer->code != NULL)
 		return JR_FAIL;
-	if (is_expected(handler->settings.http, answer->status))
+	if (jr_http_target_expects(handler->settings.http, answer->status))
 		return JR_DONE;
 	return jr_verdict_of_http(&handler->settings.rules, answer->status, answer->has_retry_after);
 }

@@ -5,49 +5,12 @@
  * cleaned, jobrun.settle_done ends the run under the fence, and COMMIT. No lock is held on the run while the statement
  * works, so heartbeats go on. Whatever happens before COMMIT leaves nothing; a COMMIT that is not answered leaves the
  * run in doubt, which the runner resolves by reading.
- *
- * What is over waits in a list until it is told, from the loop: `ended` may free the work, start another one, and ask
- * others to stop.
  */
 #include "handler/handler_sql_parts.h"
 
 #include "base/mem.h"
 
 #include <stdlib.h>
-
-static struct jr_sql_work *
-pop_over(struct jr_sql *sql)
-{
-	struct jr_sql_work *work = sql->over;
-
-	sql->over = work->next;
-	if (sql->over == NULL)
-		sql->over_tail = &sql->over;
-	work->over = false;
-	return work;
-}
-
-static void
-tell(void *ctx)
-{
-	struct jr_sql *sql = ctx;
-
-	while (sql->over != NULL) {
-		struct jr_sql_work *work = pop_over(sql);
-		struct jr_sql_end own = work->end;
-		struct jr_work_end end = {.verdict = own.verdict,
-		    .settled = own.settled,
-		    .in_doubt = own.in_doubt,
-		    .unsent = own.unsent,
-		    .error_code = own.code[0] == '\0' ? NULL : own.code,
-		    .error = own.error,
-		    .result = own.result};
-
-		work->end = (struct jr_sql_end){.error = NULL}; /* the work may be freed in `ended` */
-		work->ended(work->ctx, &end);
-		jr_sql_end_release(&own);
-	}
-}
 
 static struct jr_sql *
 shared(struct jr_host *host)
@@ -60,25 +23,9 @@ shared(struct jr_host *host)
 	sql->host = host;
 	sql->over_tail = &sql->over;
 	jr_timer_init(&sql->closing, jr_sql_conn_close_bad, sql);
-	jr_timer_init(&sql->telling, tell, sql);
+	jr_timer_init(&sql->telling, jr_sql_works_tell, sql);
 	host->sql = sql;
 	return sql;
-}
-
-void
-jr_sql_work_end(struct jr_sql_work *work, struct jr_sql_end *end)
-{
-	struct jr_sql *sql = work->sql;
-
-	jr_sql_end_release(&work->end);
-	work->end = *end;
-	*end = (struct jr_sql_end){.error = NULL};
-	work->group = NULL;
-	work->over = true;
-	work->next = NULL;
-	*sql->over_tail = work;
-	sql->over_tail = &work->next;
-	jr_timer_set(sql->host->loop, &sql->telling, 0);
 }
 
 static struct jr_work *
@@ -116,26 +63,13 @@ move(struct jr_work *work, int64_t deadline_ms)
 }
 
 static void
-forget_over(struct jr_sql *sql, struct jr_sql_work *work)
-{
-	struct jr_sql_work **at = &sql->over;
-
-	while (*at != work)
-		at = &(*at)->next;
-	*at = work->next;
-	if (sql->over_tail == &work->next)
-		sql->over_tail = at;
-}
-
-static void
 free_work(struct jr_work *base)
 {
 	struct jr_sql_work *work = (struct jr_sql_work *)base;
 
 	if (work->group != NULL)
 		jr_sql_group_remove(work->group, work);
-	if (work->over)
-		forget_over(work->sql, work);
+	jr_sql_work_forget(work);
 	jr_sql_end_release(&work->end);
 	free(work);
 }

@@ -7,25 +7,29 @@
  */
 #include "handler/handler_sql_parts.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define CANCEL_AGAIN_MS 1000 /* one that meets the server between two statements does nothing */
-
-bool
-jr_sql_is_set_based(const struct jr_sql_group *group)
-{
-	return group->handler->settings.batch > 0;
-}
+/* While a transaction is on, nobody joins and only those behind its runs leave: its part of `works` is borrowed. */
+struct jr_sql_group {
+	struct jr_sql *sql;
+	struct jr_sql_group *next, **prev;
+	const struct jr_handler *handler;
+	struct jr_sql_work **works; /* those that are not over */
+	size_t count, active;
+	bool gathering;        /* others may join */
+	bool single;           /* one by one, after a failure */
+	struct jr_timer begin; /* the next transaction */
+	struct jr_sql_txn txn; /* of the first `active` */
+};
 
 static void
-set_timer(struct jr_sql_group *group, int64_t at_ms)
+begin_later(struct jr_sql_group *group)
 {
-	jr_timer_set(group->sql->host->loop, &group->timer, at_ms);
+	jr_timer_set(group->sql->host->loop, &group->begin, 0);
 }
 
 /* --- ends --- */
@@ -54,15 +58,13 @@ end_one(struct jr_sql_group *group, size_t at, struct jr_sql_end *end)
 static void
 go_on(struct jr_sql_group *group)
 {
-	group->conn = NULL;
-	group->phase = JR_SQL_WAITING;
 	group->active = 0;
-	jr_sql_end_release(&group->dropped);
+	jr_sql_txn_release(&group->txn);
 	if (group->count > 0) {
-		set_timer(group, 0);
+		begin_later(group);
 		return;
 	}
-	jr_timer_cancel(&group->timer);
+	jr_timer_cancel(&group->begin);
 	*group->prev = group->next;
 	if (group->next != NULL)
 		group->next->prev = group->prev;
@@ -71,8 +73,8 @@ go_on(struct jr_sql_group *group)
 }
 
 /* All of the transaction end like this (taken); with `own` those of which the statement said something end like that. */
-void
-jr_sql_group_end_all(struct jr_sql_group *group, struct jr_sql_end *end, bool own)
+static void
+end_all(struct jr_sql_group *group, struct jr_sql_end *end, bool own)
 {
 	while (group->active > 0) {
 		const struct jr_sql_end *said = &group->works[0]->end;
@@ -103,41 +105,41 @@ split(struct jr_sql_group *group, const char *why)
 	go_on(group);
 }
 
-void
-jr_sql_group_end_failed(struct jr_sql_group *group, const struct jr_err *err, bool sent)
+static void
+end_failed(struct jr_sql_group *group, const struct jr_err *err, bool sent)
 {
 	struct jr_sql_end end = jr_sql_end_of_err(&group->handler->settings.rules, err, sent);
 
-	jr_sql_group_end_all(group, &end, false);
+	end_all(group, &end, false);
 }
 
 /* The server refused something, and nothing of the transaction has happened. */
-void
-jr_sql_group_end_refused(struct jr_sql_group *group, const struct jr_err *err)
+static void
+end_refused(struct jr_sql_group *group, const struct jr_err *err)
 {
 	if (group->active > 1)
 		split(group, err->msg);
 	else
-		jr_sql_group_end_failed(group, err, true);
+		end_failed(group, err, true);
 }
 
 /* What the statement answered could not be taken: by one of several runs perhaps, and the others had no fault in it. */
-void
-jr_sql_group_end_dropped(struct jr_sql_group *group)
+static void
+end_dropped(struct jr_sql_group *group)
 {
 	struct jr_sql_end end;
 
-	if (group->active > 1 && group->dropped.verdict != JR_DONE) {
-		split(group, group->dropped.error);
+	if (group->active > 1 && group->txn.end.verdict != JR_DONE) {
+		split(group, group->txn.end.error);
 		return;
 	}
-	end = jr_sql_end_copy(&group->dropped);
-	jr_sql_group_end_all(group, &end, true);
+	end = jr_sql_end_copy(&group->txn.end);
+	end_all(group, &end, true);
 }
 
 /* No COMMIT was sent. */
-void
-jr_sql_group_end_lost(struct jr_sql_group *group, const struct jr_err *why)
+static void
+end_lost(struct jr_sql_group *group, const struct jr_err *why)
 {
 	struct jr_err err = *why;
 
@@ -147,31 +149,80 @@ jr_sql_group_end_lost(struct jr_sql_group *group, const struct jr_err *why)
 	}
 	jr_fail_in(&err, "the connection was lost while the statement ran");
 	memcpy(err.sqlstate, "08006", sizeof("08006"));
-	jr_sql_group_end_failed(group, &err, true);
+	end_failed(group, &err, true);
 }
 
-void
-jr_sql_group_end_in_doubt(struct jr_sql_group *group, const char *why)
+static void
+end_in_doubt(struct jr_sql_group *group, const char *why)
 {
 	char *line = jr_xasprintf("the commit was not answered: %s", why);
 	struct jr_sql_end end = jr_sql_end_of(JR_LATER, "sqlstate:08007", line);
 
 	end.in_doubt = true;
 	free(line);
-	jr_sql_group_end_all(group, &end, false);
+	end_all(group, &end, false);
+}
+
+/* As the transaction says that it went. */
+static void
+on_over(void *ctx, enum jr_sql_fate fate, const struct jr_err *err)
+{
+	struct jr_sql_group *group = ctx;
+	struct jr_sql_end done = {.verdict = JR_DONE, .settled = true}, left;
+
+	switch (fate) {
+	case JR_SQL_COMMITTED:
+		end_all(group, &done, true);
+		return;
+	case JR_SQL_DROPPED:
+		end_dropped(group);
+		return;
+	case JR_SQL_LEFT:
+		left = jr_sql_end_copy(&group->txn.end);
+		end_all(group, &left, false);
+		return;
+	case JR_SQL_REFUSED:
+		end_refused(group, err);
+		return;
+	case JR_SQL_UNSENT:
+		end_failed(group, err, false);
+		return;
+	case JR_SQL_LOST:
+		end_lost(group, err);
+		return;
+	case JR_SQL_IN_DOUBT:
+		end_in_doubt(group, err->msg);
+		return;
+	}
+}
+
+/* --- the next transaction --- */
+
+/* As many as fit, at least one; the others go with the next. */
+static size_t
+fitting(const struct jr_sql_group *group)
+{
+	size_t bytes = 0, n = 0;
+
+	while (n < group->count) {
+		const char *payload = group->works[n]->run->payload;
+
+		bytes += payload != NULL ? strlen(payload) : 0;
+		if (n > 0 && bytes > JR_SQL_GROUP_BYTES)
+			break;
+		n++;
+	}
+	return n;
 }
 
 static void
-on_timer(void *ctx)
+begin(void *ctx)
 {
 	struct jr_sql_group *group = ctx;
 
-	if (group->phase == JR_SQL_WAITING) {
-		jr_sql_txn_begin(group);
-		return;
-	}
-	jr_sql_conn_cancel(group->conn);
-	set_timer(group, jr_clock_now_ms() + CANCEL_AGAIN_MS);
+	group->gathering = false;
+	group->active = group->single ? 1 : fitting(group);
+	jr_sql_txn_begin(&group->txn, group->works, group->active);
 }
 
 /* --- joining and leaving --- */
@@ -183,7 +234,8 @@ new_group(struct jr_sql *sql, const struct jr_handler *handler)
 
 	group->sql = sql;
 	group->handler = handler;
-	jr_timer_init(&group->timer, on_timer, group);
+	jr_timer_init(&group->begin, begin, group);
+	jr_sql_txn_init(&group->txn, sql, handler, on_over, group);
 	group->next = sql->groups;
 	group->prev = &sql->groups;
 	if (group->next != NULL)
@@ -214,30 +266,29 @@ jr_sql_group_add(struct jr_sql *sql, const struct jr_handler *handler, struct jr
 	group->works[group->count++] = work;
 	group->gathering = (int64_t)group->count < handler->settings.batch;
 	work->group = group;
-	if (jr_sql_is_set_based(group))
-		set_timer(group, 0);
+	if (jr_sql_is_set_based(handler))
+		begin_later(group);
 	else
-		jr_sql_txn_begin(group);
+		begin(group);
 }
 
 /* What is on the wire is given up with the connection. The runs that were not stopped had no fault in it. */
 static void
 abandon(struct jr_sql_group *group)
 {
-	bool sent = jr_pg_is_open(group->conn->pg);
+	bool sent = jr_sql_txn_is_sent(&group->txn);
 	struct jr_sql_end end;
 
-	jr_timer_cancel(&group->timer);
-	jr_sql_conn_drop(group->conn);
-	if (group->phase == JR_SQL_CLOSING)
-		jr_sql_group_end_in_doubt(group, "the connection was closed, since it was to be stopped");
-	else if (group->phase == JR_SQL_DROPPING)
-		jr_sql_group_end_dropped(group);
+	jr_sql_txn_abandon(&group->txn);
+	if (group->txn.phase == JR_SQL_CLOSING)
+		end_in_doubt(group, "the connection was closed, since it was to be stopped");
+	else if (group->txn.phase == JR_SQL_DROPPING)
+		end_dropped(group);
 	else if (sent || group->active > 1)
 		split(group, "stopped");
 	else {
 		end = jr_sql_end_of(JR_LATER, "sqlstate:57014", "stopped before the statement was sent");
-		jr_sql_group_end_all(group, &end, false);
+		end_all(group, &end, false);
 	}
 }
 
@@ -265,12 +316,10 @@ jr_sql_group_stop(struct jr_sql_group *group, struct jr_sql_work *work, bool kil
 		end_one(group, at, &end);
 		if (group->count == 0)
 			go_on(group);
-	} else if (kill || !jr_pg_is_open(group->conn->pg))
+	} else if (kill || !jr_sql_txn_is_sent(&group->txn))
 		abandon(group);
-	else if (group->phase != JR_SQL_DROPPING) {
-		jr_sql_conn_cancel(group->conn);
-		set_timer(group, jr_clock_now_ms() + CANCEL_AGAIN_MS);
-	}
+	else if (group->txn.phase != JR_SQL_DROPPING)
+		jr_sql_txn_cancel(&group->txn);
 }
 
 void
@@ -283,7 +332,7 @@ jr_sql_group_remove(struct jr_sql_group *group, struct jr_sql_work *work)
 	if (active && group->active > 0)
 		abandon(group);
 	else if (active) {
-		jr_sql_conn_drop(group->conn);
+		jr_sql_txn_abandon(&group->txn);
 		go_on(group);
 	} else if (group->count == 0)
 		go_on(group);

@@ -1,14 +1,16 @@
 /*
- * handler_sql_parts: what the files of the sql handlers share. Nobody else includes it.
+ * handler_sql_parts: what the files of the sql handlers share. Nobody else includes it. Each calls only what stands above
+ * it; what comes back up comes through a function that was given at the start.
  *
- *	handler_sql.c         the kind: start, stop, end of one run
- *	handler_sql_group.c   runs that share a transaction, and go one by one after a failure
- *	handler_sql_txn.c     one transaction: the opening, the look at the answer, the commit
- *	handler_sql_text.c    what the statement is given and what it answers; pure
  *	handler_sql_pool.c    connections
+ *	handler_sql_end.c     how runs end, and those that are over and not told yet
+ *	handler_sql_text.c    what the statement is given and what it answers; pure
+ *	handler_sql_txn.c     one transaction: the opening, the look at the answer, the commit
+ *	handler_sql_group.c   runs that share a transaction, and go one by one after a failure
+ *	handler_sql.c         the kind: start, stop, end of one run
  *
- * A run is always in a group: alone, or with others of its handler when the settings say "batch". A group has a
- * connection and one transaction at a time. What must hold: a run's end is told only when its transaction is over or
+ * A run is always in a group: alone, or with others of its handler when the settings say "batch". A group has one
+ * transaction at a time, and that a connection. What must hold: a run's end is told only when its transaction is over or
  * the connection is closed, and never from inside start, stop or free.
  */
 #ifndef JR_HANDLER_SQL_PARTS_H
@@ -20,6 +22,7 @@
 #include "pg/pg_connect.h"
 
 struct jr_sql_group;
+struct jr_sql_txn;
 
 #define JR_SQL_RESULT_MAX JR_PAYLOAD_MAX         /* text of a result */
 #define JR_SQL_GROUP_BYTES ((size_t)8 * 1048576) /* payloads in one transaction, but for a single large one */
@@ -52,9 +55,9 @@ struct jr_sql_conn {
 	struct jr_sql_conn *next;
 	struct jr_sql *sql;
 	struct jr_pg *pg;
-	struct jr_sql_group *group; /* who has it; NULL: idle, being cleaned or to be closed */
-	bool idle, bad;             /* bad: to be closed */
-	bool cancelled;             /* a cancel may still arrive */
+	struct jr_sql_txn *txn; /* which has it; NULL: idle, being cleaned or to be closed */
+	bool idle, bad;         /* bad: to be closed */
+	bool cancelled;         /* a cancel may still arrive */
 };
 
 /* What all sql handlers of a runner share. */
@@ -68,65 +71,25 @@ struct jr_sql {
 	struct jr_pg_address address;
 };
 
-/* handler_sql.c: it is over, which is told in the next turn of the loop. Takes what *end owns. */
-void jr_sql_work_end(struct jr_sql_work *work, struct jr_sql_end *end);
-
-/*
- *	WAITING    more runs may join, or the next transaction is about to begin
- *	OPENING    settings and the statement are on the wire
- *	CLOSING    cleaning, settle_done and COMMIT are on the wire
- *	DROPPING   ROLLBACK is on the wire; how all of them end is known
- */
-enum jr_sql_phase {
-	JR_SQL_WAITING,
-	JR_SQL_OPENING,
-	JR_SQL_CLOSING,
-	JR_SQL_DROPPING
-};
-
-struct jr_sql_group {
-	struct jr_sql *sql;
-	struct jr_sql_group *next, **prev;
-	const struct jr_handler *handler;
-	struct jr_sql_work **works; /* those that are not over */
-	size_t count, active;
-	bool gathering; /* others may join */
-	bool single;    /* one by one, after a failure */
-	enum jr_sql_phase phase;
-	struct jr_sql_conn *conn;
-	struct jr_timer timer;     /* JR_SQL_WAITING: begin; else: cancel again */
-	struct jr_sql_end dropped; /* JR_SQL_DROPPING: how the active ones end that have no end of their own */
-};
-
-/* handler_sql_group.c */
-bool jr_sql_is_set_based(const struct jr_sql_group *group); /* the statement gets an array of runs */
-void jr_sql_group_add(struct jr_sql *sql, const struct jr_handler *handler, struct jr_sql_work *work);
-void jr_sql_group_stop(struct jr_sql_group *group, struct jr_sql_work *work, bool kill);
-void jr_sql_group_remove(struct jr_sql_group *group, struct jr_sql_work *work); /* without an end */
-
-/*
- * The transaction is over, and the connection not the group's any more. All that were in it end like *end (taken), but
- * for `own`: of whom the statement said something else; by an error, sent: the statement had been; refused: the server
- * refused something, which sends more than one run on one by one; lost: with the connection, before COMMIT; in doubt.
- */
-void jr_sql_group_end_all(struct jr_sql_group *group, struct jr_sql_end *end, bool own);
-void jr_sql_group_end_failed(struct jr_sql_group *group, const struct jr_err *err, bool sent);
-void jr_sql_group_end_refused(struct jr_sql_group *group, const struct jr_err *err);
-void jr_sql_group_end_dropped(struct jr_sql_group *group); /* as group->dropped says */
-void jr_sql_group_end_lost(struct jr_sql_group *group, const struct jr_err *why);
-void jr_sql_group_end_in_doubt(struct jr_sql_group *group, const char *why);
-
-/* handler_sql_txn.c */
-void jr_sql_txn_begin(struct jr_sql_group *group);
-
 /* handler_sql_pool.c: an idle connection or a new one, which opens by itself. */
-struct jr_sql_conn *jr_sql_conn_take(struct jr_sql *sql, struct jr_sql_group *group) JR_MUST;
+struct jr_sql_conn *jr_sql_conn_take(struct jr_sql *sql, struct jr_sql_txn *txn) JR_MUST;
 void jr_sql_conn_give(struct jr_sql_conn *conn, bool clean); /* !clean: cleaned before it is used again */
 void jr_sql_conn_drop(struct jr_sql_conn *conn); /* closed in the next turn; no reply of it comes any more */
 void jr_sql_conn_cancel(struct jr_sql_conn *conn);
 void jr_sql_conn_add_cleaning(struct jr_batch *batch);
 void jr_sql_conn_close_bad(void *ctx); /* a timer's */
 void jr_sql_conn_close_all(struct jr_sql *sql);
+
+/* handler_sql_end.c: the text is cleaned and cut. */
+struct jr_sql_end jr_sql_end_of(enum jr_verdict verdict, const char *code, const char *error);
+struct jr_sql_end jr_sql_end_of_err(const struct jr_rules *rules, const struct jr_err *err, bool sent);
+struct jr_sql_end jr_sql_end_copy(const struct jr_sql_end *end);
+void jr_sql_end_release(struct jr_sql_end *end);
+
+/* It is over, which is told in the next turn of the loop. Takes what *end owns. */
+void jr_sql_work_end(struct jr_sql_work *work, struct jr_sql_end *end);
+void jr_sql_work_forget(struct jr_sql_work *work); /* nobody is to be told of it any more */
+void jr_sql_works_tell(void *ctx);                 /* a timer's */
 
 /* handler_sql_text.c */
 struct jr_sql_params {
@@ -152,10 +115,59 @@ bool jr_sql_read_result(const PGresult *result, const char **text, struct jr_sql
 bool jr_sql_read_answer(
     const PGresult *result, struct jr_sql_work *const *works, size_t count, struct jr_sql_end *end) JR_MUST;
 
-/* Ends. The text is cleaned and cut. */
-struct jr_sql_end jr_sql_end_of(enum jr_verdict verdict, const char *code, const char *error);
-struct jr_sql_end jr_sql_end_of_err(const struct jr_rules *rules, const struct jr_err *err, bool sent);
-struct jr_sql_end jr_sql_end_copy(const struct jr_sql_end *end);
-void jr_sql_end_release(struct jr_sql_end *end);
+/*
+ *	OPENING    settings and the statement are on the wire
+ *	CLOSING    cleaning, settle_done and COMMIT are on the wire
+ *	DROPPING   ROLLBACK is on the wire; how all of them end is known
+ */
+enum jr_sql_phase {
+	JR_SQL_OPENING,
+	JR_SQL_CLOSING,
+	JR_SQL_DROPPING
+};
+
+/* How a transaction ended. From REFUSED on an error says more. */
+enum jr_sql_fate {
+	JR_SQL_COMMITTED,
+	JR_SQL_DROPPED, /* nothing of it has happened, and its end says why */
+	JR_SQL_LEFT,    /* the statement itself ended it, and perhaps kept something; its end says so */
+	JR_SQL_REFUSED, /* the server refused something, and nothing of it has happened */
+	JR_SQL_UNSENT,  /* the statement was not even sent */
+	JR_SQL_LOST,    /* the connection was lost, and no COMMIT had been sent */
+	JR_SQL_IN_DOUBT /* COMMIT was not answered */
+};
+
+/* err: NULL before REFUSED. The transaction may be freed in it. */
+typedef void jr_sql_txn_fn(void *ctx, enum jr_sql_fate fate, const struct jr_err *err);
+
+/* Its owner's storage, used for one transaction after the other. */
+struct jr_sql_txn {
+	struct jr_sql *sql;
+	const struct jr_handler *handler;
+	struct jr_sql_work *const
+	    *works; /* those that are in it; borrowed, and the same until it is over or abandoned */
+	size_t count;
+	enum jr_sql_phase phase;
+	struct jr_sql_conn *conn; /* NULL: it has not begun, or is over */
+	struct jr_timer cancel_again;
+	struct jr_sql_end end; /* DROPPING, DROPPED, LEFT: how the runs end that have no end of their own */
+	jr_sql_txn_fn *over;
+	void *ctx;
+};
+
+/* handler_sql_txn.c: `over` is called once for each begin, from the loop, unless it was abandoned. */
+bool jr_sql_is_set_based(const struct jr_handler *handler); /* the statement gets an array of runs */
+void jr_sql_txn_init(
+    struct jr_sql_txn *txn, struct jr_sql *sql, const struct jr_handler *handler, jr_sql_txn_fn *over, void *ctx);
+void jr_sql_txn_begin(struct jr_sql_txn *txn, struct jr_sql_work *const *works, size_t count);
+bool jr_sql_txn_is_sent(const struct jr_sql_txn *txn); /* the connection that it waited for stands */
+void jr_sql_txn_cancel(struct jr_sql_txn *txn);        /* ask the server to end the statement, again and again */
+void jr_sql_txn_abandon(struct jr_sql_txn *txn);       /* what is on the wire is given up with the connection */
+void jr_sql_txn_release(struct jr_sql_txn *txn);       /* what is left of one that is over or abandoned */
+
+/* handler_sql_group.c */
+void jr_sql_group_add(struct jr_sql *sql, const struct jr_handler *handler, struct jr_sql_work *work);
+void jr_sql_group_stop(struct jr_sql_group *group, struct jr_sql_work *work, bool kill);
+void jr_sql_group_remove(struct jr_sql_group *group, struct jr_sql_work *work); /* without an end */
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * handler_sql_pool: connections of sql handlers.
  *
- * A connection belongs to one group at a time. After a commit it has been cleaned inside the transaction; after anything
+ * A connection belongs to one transaction at a time. After a commit it has been cleaned inside the transaction; after anything
  * else it is cleaned by a batch of its own, and nobody gets it before that has been answered. What must hold: a
  * connection is freed from the loop alone, never from inside a reply of it, and one to which a cancel was sent is
  * not used again, since that may arrive late.
@@ -22,7 +22,7 @@
 static void
 close_later(struct jr_sql_conn *conn)
 {
-	conn->group = NULL;
+	conn->txn = NULL;
 	conn->idle = false;
 	conn->bad = true;
 	jr_timer_set(conn->sql->host->loop, &conn->sql->closing, 0);
@@ -64,7 +64,7 @@ open_new(struct jr_sql *sql)
 }
 
 struct jr_sql_conn *
-jr_sql_conn_take(struct jr_sql *sql, struct jr_sql_group *group)
+jr_sql_conn_take(struct jr_sql *sql, struct jr_sql_txn *txn)
 {
 	struct jr_sql_conn *conn = sql->conns;
 
@@ -73,7 +73,7 @@ jr_sql_conn_take(struct jr_sql *sql, struct jr_sql_group *group)
 	if (conn == NULL)
 		conn = open_new(sql);
 	conn->idle = false;
-	conn->group = group;
+	conn->txn = txn;
 	return conn;
 }
 
@@ -102,7 +102,7 @@ jr_sql_conn_give(struct jr_sql_conn *conn, bool clean)
 	static const struct jr_lease times = {.deadline_ms = CLEAN_MS};
 	struct jr_batch *batch;
 
-	conn->group = NULL;
+	conn->txn = NULL;
 	/* A rehearsal has one transaction, and nobody waits for what would come behind it. */
 	if (conn->cancelled || conn->sql->host->rehearsal || !jr_pg_is_open(conn->pg)) {
 		close_later(conn);

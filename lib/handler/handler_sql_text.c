@@ -7,7 +7,6 @@
 #include "handler/handler_sql_parts.h"
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/text.h"
@@ -23,46 +22,6 @@
 #define JSON_OID 114 /* of pg_type */
 #define JSONB_OID 3802
 #define ENTRY_MAX 4096 /* of a group's array, besides the payload */
-
-struct jr_sql_end
-jr_sql_end_of(enum jr_verdict verdict, const char *code, const char *error)
-{
-	struct jr_sql_end end = {.verdict = verdict};
-
-	snprintf(end.code, sizeof(end.code), "%s", code);
-	end.error = jr_text_clean(error, strlen(error), JR_ERROR_MAX);
-	return end;
-}
-
-struct jr_sql_end
-jr_sql_end_of_err(const struct jr_rules *rules, const struct jr_err *err, bool sent)
-{
-	const char *sqlstate = err->sqlstate[0] == '\0' ? "08006" : err->sqlstate;
-	char code[32];
-
-	if (strcmp(sqlstate, "JR054") == 0) /* of settle_done */
-		return jr_sql_end_of(JR_FAIL, "result-too-large", err->msg);
-	snprintf(code, sizeof(code), "sqlstate:%s", sqlstate);
-	return jr_sql_end_of(jr_verdict_of_sqlstate(rules, sqlstate, sent), code, err->msg);
-}
-
-struct jr_sql_end
-jr_sql_end_copy(const struct jr_sql_end *end)
-{
-	struct jr_sql_end copy = *end;
-
-	copy.error = jr_xstrdup_or_null(end->error);
-	copy.result = jr_xstrdup_or_null(end->result);
-	return copy;
-}
-
-void
-jr_sql_end_release(struct jr_sql_end *end)
-{
-	free(end->error);
-	free(end->result);
-	*end = (struct jr_sql_end){.error = NULL};
-}
 
 void
 jr_sql_params_fill(struct jr_sql_params *params, const struct jr_run *run, int64_t timeout_ms)

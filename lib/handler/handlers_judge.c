@@ -46,14 +46,6 @@ struct files {
 	const char *names[ROLE_COUNT];
 };
 
-/* Takes `line`. */
-static void
-add_problem(struct jr_handlers *handlers, char *line)
-{
-	handlers->problems = jr_xrealloc(handlers->problems, handlers->problem_count + 1, sizeof(*handlers->problems));
-	handlers->problems[handlers->problem_count++] = line;
-}
-
 static bool
 has_suffix(const char *name, const char *suffix)
 {
@@ -61,6 +53,21 @@ has_suffix(const char *name, const char *suffix)
 	size_t suffix_len = strlen(suffix);
 
 	return len >= suffix_len && strcmp(name + len - suffix_len, suffix) == 0;
+}
+
+bool
+jr_handlers_is_passed_over(const char *name)
+{
+	static const char *const suffixes[] = {"~", ".bak", ".swp"};
+	const char *ending = strrchr(name, '.');
+
+	if (name[0] == '.')
+		return true;
+	for (size_t i = 0; i < JR_COUNT(suffixes); i++) {
+		if (has_suffix(name, suffixes[i]))
+			return true;
+	}
+	return ending != NULL && (strncmp(ending, ".dpkg-", 6) == 0 || strncmp(ending, ".rpm", 4) == 0);
 }
 
 static enum role
@@ -164,7 +171,7 @@ look_at(struct jr_handlers *handlers, const char *name, struct entry *entries, s
 		entries[(*count)++] = (struct entry){job_type, name, role, problem != NULL};
 		job_type = NULL;
 		if (problem != NULL)
-			add_problem(handlers, problem);
+			jr_handlers_add_problem(handlers, problem);
 	}
 	free(job_type);
 	free(path);
@@ -276,20 +283,20 @@ judge_type(struct jr_handlers *handlers, const struct files *files)
 	bool good = true;
 
 	if (program != NULL && statement != NULL) {
-		add_problem(handlers,
+		jr_handlers_add_problem(handlers,
 		    jr_xasprintf("%s: both %s and %s are here, and a job type has one handler: remove one of them",
 			program, program, statement));
 		return;
 	}
 	handler = jr_handlers_add(handlers, files->job_type, name);
 	if (name != settings && !check_main(handler, files, &err)) {
-		add_problem(handlers, jr_xstrdup(err.msg));
+		jr_handlers_add_problem(handlers, jr_xstrdup(err.msg));
 		good = false;
 	}
 	if (settings != NULL) {
 		handler->settings_path = jr_xasprintf("%s/%s", handlers->directory, settings);
 		if (!check_settings(handler, files, &err) || (name == settings && !check_alone(handler, files, &err))) {
-			add_problem(handlers, jr_xstrdup(err.msg));
+			jr_handlers_add_problem(handlers, jr_xstrdup(err.msg));
 			good = false;
 		}
 	}
@@ -301,12 +308,6 @@ static int
 compare_entries(const void *a, const void *b)
 {
 	return strcmp(((const struct entry *)a)->job_type, ((const struct entry *)b)->job_type);
-}
-
-static int
-compare_lines(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 void
@@ -332,6 +333,4 @@ jr_handlers_judge(struct jr_handlers *handlers, char *const *names, size_t count
 	for (size_t i = 0; i < used; i++)
 		free(entries[i].job_type);
 	free(entries);
-	if (handlers->problem_count > 0)
-		qsort(handlers->problems, handlers->problem_count, sizeof(*handlers->problems), compare_lines);
 }

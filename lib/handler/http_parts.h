@@ -2,9 +2,8 @@
  * http_parts: what the files of http share.
  *
  *	http.c           the multi handle on the loop: sockets, its timer, which transfers are over
- *	http_transfer.c  one transfer: its options, its end
+ *	http_transfer.c  one transfer: its options, its end; names of libcurl's errors
  *	http_answer.c    what comes in: header lines and body, bounded; Retry-After
- *	http_names.c     names of libcurl's errors
  *	http_address.c   which addresses are private
  */
 #ifndef JR_HTTP_PARTS_H
@@ -57,15 +56,13 @@ struct jr_transfer {
 	char message[CURL_ERROR_SIZE];  /* libcurl's words */
 };
 
-/* http_transfer.c */
+/* http_transfer.c. The name is COULDNT_CONNECT for CURLE_COULDNT_CONNECT; NULL: it has no name here. */
 void jr_transfer_over(struct jr_transfer *transfer, CURLcode result);
+const char *jr_http_error_name(CURLcode code);
 
 /* http_answer.c: as libcurl calls them. What they do not take ends the transfer. */
 size_t jr_incoming_header(char *data, size_t size, size_t count, void *transfer);
 size_t jr_incoming_body(char *data, size_t size, size_t count, void *transfer);
 void jr_incoming_release(struct jr_incoming *in);
-
-/* http_names.c: COULDNT_CONNECT for CURLE_COULDNT_CONNECT; NULL: it has no name here. */
-const char *jr_http_error_name(CURLcode code);
 
 #endif

@@ -29,23 +29,43 @@
 		? (void)((transfer)->result = curl_easy_setopt((transfer)->easy, CURLOPT_##option, (value)))           \
 		: (void)0)
 
+/*
+ * The names of libcurl's errors that a transfer over HTTP or HTTPS can meet, without CURLE_. libcurl has texts for them
+ * but no names, and texts change from version to version, where a code for programs must not.
+ */
+/* clang-format off */
+#define NAME(name) [CURLE_##name] = #name
+
+static const char *const names[] = {
+	NAME(UNSUPPORTED_PROTOCOL), NAME(FAILED_INIT), NAME(URL_MALFORMAT), NAME(NOT_BUILT_IN),
+	NAME(COULDNT_RESOLVE_PROXY), NAME(COULDNT_RESOLVE_HOST), NAME(COULDNT_CONNECT),
+	NAME(WEIRD_SERVER_REPLY), NAME(HTTP2), NAME(PARTIAL_FILE), NAME(HTTP_RETURNED_ERROR),
+	NAME(WRITE_ERROR), NAME(UPLOAD_FAILED), NAME(READ_ERROR), NAME(OUT_OF_MEMORY),
+	NAME(OPERATION_TIMEDOUT), NAME(RANGE_ERROR), NAME(HTTP_POST_ERROR), NAME(SSL_CONNECT_ERROR),
+	NAME(FUNCTION_NOT_FOUND), NAME(ABORTED_BY_CALLBACK), NAME(BAD_FUNCTION_ARGUMENT),
+	NAME(INTERFACE_FAILED), NAME(TOO_MANY_REDIRECTS), NAME(UNKNOWN_OPTION), NAME(GOT_NOTHING),
+	NAME(SSL_ENGINE_NOTFOUND), NAME(SSL_ENGINE_SETFAILED), NAME(SEND_ERROR), NAME(RECV_ERROR),
+	NAME(SSL_CERTPROBLEM), NAME(SSL_CIPHER), NAME(PEER_FAILED_VERIFICATION),
+	NAME(BAD_CONTENT_ENCODING), NAME(FILESIZE_EXCEEDED), NAME(USE_SSL_FAILED),
+	NAME(SEND_FAIL_REWIND), NAME(SSL_CACERT_BADFILE), NAME(SSL_SHUTDOWN_FAILED), NAME(AGAIN),
+	NAME(SSL_CRL_BADFILE), NAME(SSL_ISSUER_ERROR), NAME(CHUNK_FAILED), NAME(NO_CONNECTION_AVAILABLE),
+	NAME(SSL_PINNEDPUBKEYNOTMATCH), NAME(SSL_INVALIDCERTSTATUS), NAME(HTTP2_STREAM), NAME(AUTH_ERROR),
+	NAME(HTTP3), NAME(QUIC_CONNECT_ERROR), NAME(PROXY),
+};
+/* clang-format on */
+
+const char *
+jr_http_error_name(CURLcode code)
+{
+	size_t i = (size_t)code;
+
+	return i < JR_COUNT(names) ? names[i] : NULL;
+}
+
 bool
 jr_http_has_body(const char *method)
 {
 	return strcasecmp(method, "GET") != 0 && strcasecmp(method, "HEAD") != 0;
-}
-
-/* Has the target a header of that name? */
-static bool
-has_header(char *const *headers, const char *name)
-{
-	size_t len = strlen(name);
-
-	for (; headers != NULL && *headers != NULL; headers++) {
-		if (strncasecmp(*headers, name, len) == 0 && (*headers)[len] == ':')
-			return true;
-	}
-	return false;
 }
 
 static void
@@ -70,14 +90,14 @@ add_headers(struct jr_transfer *transfer, char *const *headers)
 static void
 set_headers(struct jr_transfer *transfer, const struct jr_request *request)
 {
-	char *const *own = request->target->headers;
+	const struct jr_http_target *target = request->target;
 
-	if (jr_http_has_body(request->target->method) && !has_header(own, "Content-Type"))
+	if (jr_http_has_body(target->method) && !jr_http_target_has_header(target, "Content-Type"))
 		add_header(transfer, "Content-Type: application/json");
-	if (!has_header(own, "User-Agent"))
+	if (!jr_http_target_has_header(target, "User-Agent"))
 		add_header(transfer, "User-Agent: jobrun/" JR_VERSION);
 	add_header(transfer, "Expect:");
-	add_headers(transfer, own);
+	add_headers(transfer, target->headers);
 	add_headers(transfer, request->headers);
 	SET(transfer, HTTPHEADER, transfer->headers);
 }

@@ -120,16 +120,6 @@ static const struct jr_member members[] = {
 };
 /* clang-format on */
 
-bool
-jr_settings_is_general(const char *name)
-{
-	for (size_t i = 0; i < JR_COUNT(members); i++) {
-		if (strcmp(members[i].name, name) == 0)
-			return members[i].with == JR_WITH_ANY;
-	}
-	return false;
-}
-
 /* Which of "http" and "argv" there may be depends on the files beside this one. */
 static bool
 find_kind(struct jr_reading *r, const json_t *root)
@@ -154,16 +144,6 @@ find_kind(struct jr_reading *r, const json_t *root)
 }
 
 static bool
-is_expected(const struct jr_http_target *http, int64_t status)
-{
-	for (size_t i = 0; i < http->expect_count; i++) {
-		if (status >= http->expect[i].from && status <= http->expect[i].to)
-			return true;
-	}
-	return false;
-}
-
-static bool
 has_code(const struct jr_codes *codes, const char *code)
 {
 	for (size_t i = 0; i < codes->count; i++) {
@@ -184,7 +164,8 @@ check_codes(const struct jr_reading *r, const char *name, const struct jr_codes 
 
 		if (others != NULL && has_code(others, codes->items[i]))
 			return jr_refuse(r, &step, "%s: %s is in \"give_up\" too", name, codes->items[i]);
-		if (r->settings->http != NULL && is_expected(r->settings->http, strtol(codes->items[i], NULL, 10)))
+		if (r->settings->http != NULL &&
+		    jr_http_target_expects(r->settings->http, strtol(codes->items[i], NULL, 10)))
 			return jr_refuse(r, &step, "%s: %s is what \"expect\" calls done", name, codes->items[i]);
 	}
 	return true;
@@ -205,12 +186,12 @@ read_root(struct jr_reading *r, const json_t *root)
 
 	if (!json_is_object(root))
 		return jr_refuse(r, NULL, "expected an object, { ... }, not a list");
-	if (!find_kind(r, root) || !jr_members_check(r, NULL, root, members, JR_COUNT(members)))
+	if (!find_kind(r, root) || !jr_members_check(r, NULL, root, r->members, r->member_count))
 		return false;
 	if (r->kind == 0)
 		return jr_refuse(r, NULL,
 		    "\"http\" or \"argv\" is missing: there is neither an executable file nor a .sql file of that name");
-	if (!jr_members_read(r, NULL, root, members, JR_COUNT(members), r->settings))
+	if (!jr_members_read(r, NULL, root, r->members, r->member_count, r->settings))
 		return false;
 	set_request_timeout(r->settings);
 	return check_codes(r, "give_up", &rules->give_up, NULL) &&
@@ -266,6 +247,8 @@ jr_settings_read(struct jr_settings *settings, const char *path, const char *dir
 	const char *slash = strrchr(path, '/');
 	struct jr_reading r = {.file = slash != NULL ? slash + 1 : path,
 	    .directory = directory,
+	    .members = members,
+	    .member_count = JR_COUNT(members),
 	    .what = what,
 	    .settings = settings,
 	    .err = err};

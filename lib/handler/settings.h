@@ -82,6 +82,10 @@ bool jr_settings_read(struct jr_settings *settings, const char *path, const char
     struct jr_err *err) JR_MUST;
 void jr_settings_release(struct jr_settings *settings);
 
+/* Pure: has the target a header of that name, whatever the case of its letters? Is the status what "expect" calls done? */
+bool jr_http_target_has_header(const struct jr_http_target *target, const char *name) JR_MUST;
+bool jr_http_target_expects(const struct jr_http_target *target, int64_t status) JR_MUST;
+
 /* Standard Webhooks: "whsec_" and base64 of 24 to 64 bytes; white space around it is no matter. */
 bool jr_secret_parse(const char *text, struct jr_secret *secret, struct jr_err *err) JR_MUST;
 

@@ -38,6 +38,28 @@ jr_http_target_free(struct jr_http_target *target)
 	free(target);
 }
 
+bool
+jr_http_target_has_header(const struct jr_http_target *target, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (char *const *at = target->headers; at != NULL && *at != NULL; at++) {
+		if (strncasecmp(*at, name, len) == 0 && (*at)[len] == ':')
+			return true;
+	}
+	return false;
+}
+
+bool
+jr_http_target_expects(const struct jr_http_target *target, int64_t status)
+{
+	for (size_t i = 0; i < target->expect_count; i++) {
+		if (status >= target->expect[i].from && status <= target->expect[i].to)
+			return true;
+	}
+	return false;
+}
+
 static bool
 has_part(CURLU *url, CURLUPart part)
 {
@@ -168,21 +190,10 @@ has_control(const char *text)
 	return false;
 }
 
+/* `http` has the headers in front of this one. The values are never shown: they may be secrets. */
 static bool
-has_header(char *const *headers, const char *name)
-{
-	size_t len = strlen(name);
-
-	for (; *headers != NULL; headers++) {
-		if (strncasecmp(*headers, name, len) == 0 && (*headers)[len] == ':')
-			return true;
-	}
-	return false;
-}
-
-/* The values are never shown: they may be secrets. */
-static bool
-check_header(const struct jr_reading *r, const struct jr_step *step, const json_t *value, char *const *before)
+check_header(
+    const struct jr_reading *r, const struct jr_step *step, const json_t *value, const struct jr_http_target *http)
 {
 	const char *name = step->key, *text = json_string_value(value);
 
@@ -190,7 +201,7 @@ check_header(const struct jr_reading *r, const struct jr_step *step, const json_
 		return jr_refuse(r, step, "headers: \"%.100s\" cannot be the name of a header", name);
 	if (is_own_header(name))
 		return jr_refuse(r, step, "headers: jobrun itself sets \"%s\"", name);
-	if (has_header(before, name))
+	if (jr_http_target_has_header(http, name))
 		return jr_refuse(r, step, "headers: \"%.100s\" is there twice", name);
 	if (text == NULL)
 		return jr_refuse(r, step, "headers.%.100s: expected a string, not %s", name, jr_type_word(value));
@@ -220,7 +231,7 @@ read_headers(const struct jr_reading *r, const struct jr_step *step, const json_
 		const struct jr_step header = {.up = step, .key = json_object_iter_key(i)};
 		const json_t *text = json_object_iter_value(i);
 
-		if (!check_header(r, &header, text, http->headers))
+		if (!check_header(r, &header, text, http))
 			return false;
 		http->headers[used++] = jr_xasprintf("%s: %s", header.key, json_string_value(text));
 	}

@@ -1,5 +1,12 @@
 /*
- * settings_parts: what the files of settings share; nobody else includes it.
+ * settings_parts: what the files of settings share; nobody else includes it. Each calls only what stands above it.
+ *
+ *	settings_place.c    where in the text something stands; pure
+ *	settings_read.c     members by their tables, refusals, and values that are read in one way everywhere
+ *	settings_secret.c   keys of signatures
+ *	settings_exec.c     members of exec handlers
+ *	settings_http.c     "http"
+ *	settings.c          the whole file
  *
  * A NAME.json is read by tables: a member's row names what it goes with, the function that reads it and the field it
  * fills. Every refusal knows where in the document it is by a chain of steps, which lie on the stack of whoever goes
@@ -37,15 +44,7 @@ struct jr_step {
 	size_t index;
 };
 
-struct jr_reading {
-	const char *file;      /* its name, for messages */
-	const char *directory; /* where relative paths begin */
-	const char *text;      /* valid JSON */
-	enum jr_settings_for what;
-	unsigned kind; /* one of JR_WITH_...; 0: not known, for want of "http" and "argv" */
-	struct jr_settings *settings;
-	struct jr_err *err;
-};
+struct jr_reading;
 
 struct jr_member {
 	const char *name;
@@ -55,6 +54,18 @@ struct jr_member {
 	size_t offset;
 	int64_t min, max; /* for numbers and durations; max of 0: no limit but the program's */
 	unsigned with;
+};
+
+struct jr_reading {
+	const char *file;                /* its name, for messages */
+	const char *directory;           /* where relative paths begin */
+	const char *text;                /* valid JSON */
+	const struct jr_member *members; /* of the document itself, so that one that stands too deep is known */
+	size_t member_count;
+	enum jr_settings_for what;
+	unsigned kind; /* one of JR_WITH_...; 0: not known, for want of "http" and "argv" */
+	struct jr_settings *settings;
+	struct jr_err *err;
 };
 
 /* Line and column (from 1, in characters) of a step in `text`, a valid JSON document; NULL: of the document. Pure. */
@@ -67,9 +78,6 @@ const char *jr_step_name(const struct jr_step *step);
 bool jr_refuse(const struct jr_reading *r, const struct jr_step *step, const char *fmt, ...) JR_PRINTF(3, 4);
 bool jr_refuse_type(const struct jr_reading *r, const struct jr_step *step, const json_t *value, const char *expected);
 const char *jr_type_word(const json_t *value); /* "a number" */
-
-/* Is there a member of that name beside "http" and "argv" that goes with every kind? */
-bool jr_settings_is_general(const char *name) JR_MUST;
 
 /* Refuse members of `object` that are not in the table or do not go with r->kind. */
 bool jr_members_check(const struct jr_reading *r, const struct jr_step *up, const json_t *object,

@@ -75,6 +75,15 @@ find_member(const struct jr_member *members, size_t count, const char *name)
 	return NULL;
 }
 
+/* Does it stand beside "http" and "argv", whatever the kind? */
+static bool
+is_general(const struct jr_reading *r, const char *name)
+{
+	const struct jr_member *member = find_member(r->members, r->member_count, name);
+
+	return member != NULL && member->with == JR_WITH_ANY;
+}
+
 static bool
 fits(const struct jr_member *member, unsigned kind)
 {
@@ -89,7 +98,7 @@ refuse_unknown(const struct jr_reading *r, const struct jr_step *step, const str
 	size_t used = 0;
 	struct jr_buf list;
 
-	if (step->up != NULL && jr_settings_is_general(step->key))
+	if (step->up != NULL && is_general(r, step->key))
 		return jr_refuse(r, step, "\"%s\" belongs beside \"%s\", not in it", step->key, jr_step_name(step->up));
 	for (size_t i = 0; i < count && used < JR_COUNT(names); i++) {
 		if (fits(&members[i], r->kind))
