@@ -2,7 +2,6 @@
  * enqueue: one run, whose id it prints and nothing else; or with --batch many; or with --wait its result.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "await.h"
 #include "base/parse.h"
@@ -19,16 +18,6 @@ static const struct jr_enqueue_opts enqueue_defaults = {.priority = JR_UNSET,
     .expires_ms = JR_UNSET,
     .timeout_ms = JR_UNSET,
     .wait_ms = JR_UNSET};
-
-static bool
-check_key(const char *what, const char *text, struct jr_err *err)
-{
-	size_t len = strlen(text);
-
-	if (len >= 1 && len <= JR_KEY_MAX)
-		return true;
-	return jr_fail(err, JR_E_USAGE, "%s: %zu bytes; from 1 to %d are possible", what, len, JR_KEY_MAX);
-}
 
 #define AT(field) offsetof(struct jr_enqueue_opts, field)
 
@@ -53,9 +42,9 @@ static const struct jr_option enqueue_options[] = {
 	{ .name = "backoff", .arg = "BASE[,CAP]", .help = "pause before the second attempt, doubled up to CAP (10s,1h)",
 	    .type = JR_OPT_STRING, .offset = AT(backoff) },
 	{ .name = "idempotency-key", .letter = 'k', .arg = "KEY", .help = "the same run again, if there is one with this key",
-	    .type = JR_OPT_STRING, .offset = AT(key), .check = check_key },
+	    .type = JR_OPT_STRING, .offset = AT(key), .check = jr_parse_key },
 	{ .name = "unique", .arg = "KEY", .help = "no second one that waits: keep the run with this key", .type = JR_OPT_STRING,
-	    .offset = AT(unique), .check = check_key },
+	    .offset = AT(unique), .check = jr_parse_key },
 	{ .name = "replace", .help = "--unique: give that run this payload, priority and time", .type = JR_OPT_FLAG,
 	    .offset = AT(replace) },
 	{ .name = "unless-running", .help = "--unique: be content with one that is running, too", .type = JR_OPT_FLAG,
@@ -63,7 +52,7 @@ static const struct jr_option enqueue_options[] = {
 	{ .name = "strict", .help = "exit status 1 if the run was there already, by either key", .type = JR_OPT_FLAG,
 	    .offset = AT(strict) },
 	{ .name = "lock", .arg = "KEY", .help = "of the runs of its queue with this key, one at a time", .type = JR_OPT_STRING,
-	    .offset = AT(lock), .check = check_key },
+	    .offset = AT(lock), .check = jr_parse_key },
 	{ .name = "definition", .arg = "NAME", .help = "instead of TYPE: a run of NAME now, with all that it says",
 	    .type = JR_OPT_STRING, .offset = AT(definition) },
 	{ .name = "batch", .arg = "FILE", .help = "a run for each line of FILE (- is stdin), its payload; all or none",
