@@ -93,17 +93,17 @@ say_int(struct jr_buf *words, const char *name, int64_t number)
 static void
 say_size(struct jr_buf *words, const char *name, int64_t bytes)
 {
-	static const char letters[] = "KMG";
+	static const char *const units[] = {"", "K", "M", "G"};
 	char text[24];
 	size_t i = 0;
 
 	if (bytes < 0)
 		return;
-	while (i < sizeof(letters) - 1 && bytes >= 1024 && bytes % 1024 == 0) {
+	while (i < JR_COUNT(units) - 1 && bytes >= 1024 && bytes % 1024 == 0) {
 		bytes /= 1024;
 		i++;
 	}
-	(void)snprintf(text, sizeof(text), "%" PRId64 "%.*s", bytes, i > 0 ? 1 : 0, i > 0 ? &letters[i - 1] : "");
+	(void)snprintf(text, sizeof(text), "%" PRId64 "%s", bytes, units[i]);
 	say(words, name, text);
 }
 
