@@ -41,7 +41,7 @@ static const struct jr_option define_options[] = {
 	{ .name = "backoff", .arg = "BASE[,CAP]", .help = "pause before the second attempt, doubled up to CAP (10s,1h)",
 	    .type = JR_OPT_STRING, .offset = AT(backoff), .check = jr_define_check_backoff },
 	{ .name = "lock", .arg = "KEY", .help = "of the runs of its queue with this key, one at a time", .type = JR_OPT_STRING,
-	    .offset = AT(lock), .check = jr_define_check_key },
+	    .offset = AT(lock), .check = jr_parse_key },
 	{ .name = "on-dead", .arg = "TYPE", .help = "enqueue a run of TYPE when one goes dead", .type = JR_OPT_STRING,
 	    .offset = AT(on_dead), .check = jr_define_check_name },
 	{ .name = "catch-up", .arg = "HOW", .help = "missed slots: once (one run for them all), skip or all (once)",

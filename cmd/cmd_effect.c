@@ -67,15 +67,11 @@ struct answer {
 static bool
 check_arguments(int argc, char **argv, struct jr_err *err)
 {
-	size_t len = strlen(argv[0]);
-
 	if (argc < 3 || strcmp(argv[1], "--") != 0)
 		return jr_fail(err, JR_E_USAGE,
 		    "the command goes behind \"--\", and before it KEY alone: jobrun effect %s -- mail -s hello ada",
 		    argv[0]);
-	if (len < 1 || len > JR_KEY_MAX)
-		return jr_fail(err, JR_E_USAGE, "KEY: %zu bytes; from 1 to %d are possible", len, JR_KEY_MAX);
-	return true;
+	return jr_parse_key("KEY", argv[0], err);
 }
 
 /* A number that a handler has in its environment. *text stays NULL without it, and for 0, that of `jobrun try`. */

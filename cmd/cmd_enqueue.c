@@ -1,15 +1,20 @@
 /*
  * enqueue: one run, whose id it prints and nothing else; or with --batch many; or with --wait its result.
+ *
+ * The run is known before COMMIT is sent, and when its answer is lost, whether it happened (see change.h): what is
+ * known is true, or nothing is, and all of it is done again. So a kept or replaced run is not taken for another one,
+ * and a run of this very command not for one that was there.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "await.h"
+#include "base/mem.h"
 #include "base/parse.h"
+#include "change.h"
 #include "commands.h"
 #include "enqueue_batch.h"
 #include "enqueue_request.h"
-#include "enqueue_send.h"
+#include "payload.h"
 #include "print.h"
 #include "sql_text.h"
 
@@ -19,16 +24,6 @@ static const struct jr_enqueue_opts enqueue_defaults = {.priority = JR_UNSET,
     .expires_ms = JR_UNSET,
     .timeout_ms = JR_UNSET,
     .wait_ms = JR_UNSET};
-
-static bool
-check_key(const char *what, const char *text, struct jr_err *err)
-{
-	size_t len = strlen(text);
-
-	if (len >= 1 && len <= JR_KEY_MAX)
-		return true;
-	return jr_fail(err, JR_E_USAGE, "%s: %zu bytes; from 1 to %d are possible", what, len, JR_KEY_MAX);
-}
 
 #define AT(field) offsetof(struct jr_enqueue_opts, field)
 
@@ -53,9 +48,9 @@ static const struct jr_option enqueue_options[] = {
 	{ .name = "backoff", .arg = "BASE[,CAP]", .help = "pause before the second attempt, doubled up to CAP (10s,1h)",
 	    .type = JR_OPT_STRING, .offset = AT(backoff) },
 	{ .name = "idempotency-key", .letter = 'k', .arg = "KEY", .help = "the same run again, if there is one with this key",
-	    .type = JR_OPT_STRING, .offset = AT(key), .check = check_key },
+	    .type = JR_OPT_STRING, .offset = AT(key), .check = jr_parse_key },
 	{ .name = "unique", .arg = "KEY", .help = "no second one that waits: keep the run with this key", .type = JR_OPT_STRING,
-	    .offset = AT(unique), .check = check_key },
+	    .offset = AT(unique), .check = jr_parse_key },
 	{ .name = "replace", .help = "--unique: give that run this payload, priority and time", .type = JR_OPT_FLAG,
 	    .offset = AT(replace) },
 	{ .name = "unless-running", .help = "--unique: be content with one that is running, too", .type = JR_OPT_FLAG,
@@ -63,7 +58,7 @@ static const struct jr_option enqueue_options[] = {
 	{ .name = "strict", .help = "exit status 1 if the run was there already, by either key", .type = JR_OPT_FLAG,
 	    .offset = AT(strict) },
 	{ .name = "lock", .arg = "KEY", .help = "of the runs of its queue with this key, one at a time", .type = JR_OPT_STRING,
-	    .offset = AT(lock), .check = check_key },
+	    .offset = AT(lock), .check = jr_parse_key },
 	{ .name = "definition", .arg = "NAME", .help = "instead of TYPE: a run of NAME now, with all that it says",
 	    .type = JR_OPT_STRING, .offset = AT(definition) },
 	{ .name = "batch", .arg = "FILE", .help = "a run for each line of FILE (- is stdin), its payload; all or none",
@@ -79,6 +74,20 @@ static const struct jr_option enqueue_options[] = {
 	JR_OPTIONS_END,
 };
 /* clang-format on */
+
+/* Columns of enqueue.sql and enqueue_definition.sql. */
+enum sent_column {
+	SENT_ID,
+	SENT_CREATED,
+	SENT_REPLACED,
+	SENT_RUN_AT,
+	SENT_AGE,
+	SENT_STATUS,
+	SENT_QUEUE,
+	SENT_PRIORITY,
+	SENT_DOCUMENT,
+	SENT_TYPE
+};
 
 /* On a terminal: does anybody have this job type? A wrong name would wait for ever. */
 static void
@@ -96,13 +105,13 @@ hint_unknown(struct jr_db *db, const char *type)
 static void
 hint_time(const PGresult *result)
 {
-	char *at = jr_format_local_time(jr_pg_int(result, 0, JR_SENT_RUN_AT, 0));
-	char *age = jr_format_age(jr_pg_int(result, 0, JR_SENT_AGE, 0));
+	char *at = jr_format_local_time(jr_pg_int(result, 0, SENT_RUN_AT, 0));
+	char *age = jr_format_age(jr_pg_int(result, 0, SENT_AGE, 0));
 
-	if (jr_pg_bool(result, 0, JR_SENT_CREATED))
+	if (jr_pg_bool(result, 0, SENT_CREATED))
 		fprintf(stderr, "queued for %s (%s)\n", at, age);
 	else
-		fprintf(stderr, "was there before: %s\n", PQgetvalue(result, 0, JR_SENT_STATUS));
+		fprintf(stderr, "was there before: %s\n", PQgetvalue(result, 0, SENT_STATUS));
 	free(at);
 	free(age);
 }
@@ -110,16 +119,16 @@ hint_time(const PGresult *result)
 static void
 tell_dry_run(const struct jr_enqueue_opts *opts, const PGresult *result)
 {
-	const char *type = PQgetvalue(result, 0, JR_SENT_TYPE);
-	const char *id = PQgetvalue(result, 0, JR_SENT_ID);
-	const char *status = PQgetvalue(result, 0, JR_SENT_STATUS);
-	const char *queue = PQgetvalue(result, 0, JR_SENT_QUEUE);
-	const char *priority = PQgetvalue(result, 0, JR_SENT_PRIORITY);
-	char *age = jr_format_age(jr_pg_int(result, 0, JR_SENT_AGE, 0));
+	const char *type = PQgetvalue(result, 0, SENT_TYPE);
+	const char *id = PQgetvalue(result, 0, SENT_ID);
+	const char *status = PQgetvalue(result, 0, SENT_STATUS);
+	const char *queue = PQgetvalue(result, 0, SENT_QUEUE);
+	const char *priority = PQgetvalue(result, 0, SENT_PRIORITY);
+	char *age = jr_format_age(jr_pg_int(result, 0, SENT_AGE, 0));
 
-	if (jr_pg_bool(result, 0, JR_SENT_CREATED))
+	if (jr_pg_bool(result, 0, SENT_CREATED))
 		printf("would queue %s: queue %s, priority %s, due %s\n", type, queue, priority, age);
-	else if (jr_pg_bool(result, 0, JR_SENT_REPLACED))
+	else if (jr_pg_bool(result, 0, SENT_REPLACED))
 		printf("would replace run %s: queue %s, priority %s, due %s\n", id, queue, priority, age);
 	else if (opts->unique != NULL)
 		printf("would keep run %s, which is %s\n", id, jr_await_word(status));
@@ -136,9 +145,9 @@ hint(struct jr_db *db, const struct jr_enqueue_opts *opts, const PGresult *resul
 		return;
 	fflush(stdout);
 	if (opts->wait)
-		fprintf(stderr, "run %s\n", PQgetvalue(result, 0, JR_SENT_ID));
+		fprintf(stderr, "run %s\n", PQgetvalue(result, 0, SENT_ID));
 	hint_time(result);
-	hint_unknown(db, PQgetvalue(result, 0, JR_SENT_TYPE));
+	hint_unknown(db, PQgetvalue(result, 0, SENT_TYPE));
 }
 
 static void
@@ -151,11 +160,11 @@ tell(const struct jr_app *app, struct jr_db *db, const struct jr_enqueue_opts *o
 	if (opts->wait && !opts->dry_run)
 		; /* its result is what is printed */
 	else if (app->json)
-		puts(PQgetvalue(result, 0, JR_SENT_DOCUMENT));
+		puts(PQgetvalue(result, 0, SENT_DOCUMENT));
 	else if (opts->dry_run)
 		tell_dry_run(opts, result);
 	else
-		puts(PQgetvalue(result, 0, JR_SENT_ID));
+		puts(PQgetvalue(result, 0, SENT_ID));
 	hint(db, opts, result);
 }
 
@@ -163,11 +172,11 @@ tell(const struct jr_app *app, struct jr_db *db, const struct jr_enqueue_opts *o
 static int
 judge(const struct jr_enqueue_opts *opts, const PGresult *result, struct jr_err *err)
 {
-	if (!opts->strict || jr_pg_bool(result, 0, JR_SENT_CREATED))
+	if (!opts->strict || jr_pg_bool(result, 0, SENT_CREATED))
 		return 0;
-	jr_fail(err, JR_E_NEWS, "run %s was there already%s: it is %s", PQgetvalue(result, 0, JR_SENT_ID),
-	    jr_pg_bool(result, 0, JR_SENT_REPLACED) ? " and got this payload" : "",
-	    jr_await_word(PQgetvalue(result, 0, JR_SENT_STATUS)));
+	jr_fail(err, JR_E_NEWS, "run %s was there already%s: it is %s", PQgetvalue(result, 0, SENT_ID),
+	    jr_pg_bool(result, 0, SENT_REPLACED) ? " and got this payload" : "",
+	    jr_await_word(PQgetvalue(result, 0, SENT_STATUS)));
 	return JR_E_NEWS;
 }
 
@@ -175,13 +184,40 @@ static int
 await(const struct jr_app *app, struct jr_db **db, const struct jr_enqueue_opts *opts, const PGresult *result,
     struct jr_err *err)
 {
-	const int64_t id = jr_pg_int(result, 0, JR_SENT_ID, 0);
+	const int64_t id = jr_pg_int(result, 0, SENT_ID, 0);
 	const struct jr_await wait = {.ids = &id,
 	    .count = 1,
 	    .timeout_ms = opts->wait_ms == JR_UNSET ? JR_AWAIT_MS : opts->wait_ms,
 	    .alone = true};
 
 	return jr_await(app, db, &wait, err);
+}
+
+/*
+ * One run, sent until it is known what has become of it. What the statement gave, when it is committed (dry run: rolled
+ * back); NULL on failure. *db may become another one, or NULL.
+ */
+static PGresult *
+send_request(
+    const struct jr_app *app, struct jr_db **db, const struct jr_request *request, bool dry_run, struct jr_err *err)
+{
+	const char *const *v = request->values;
+	const char *of_definition[] = {v[JR_REQUEST_TYPE], v[JR_REQUEST_PAYLOAD], v[JR_REQUEST_IN], v[JR_REQUEST_AT],
+	    v[JR_REQUEST_KEY], v[JR_REQUEST_PARENT], v[JR_REQUEST_TRACE], v[JR_REQUEST_KEY_IS_RANDOM],
+	    v[JR_REQUEST_DRY_RUN]};
+	const struct jr_statement of_type = {jr_sql_enqueue, JR_REQUEST_COUNT, v};
+	const struct jr_statement now = {jr_sql_enqueue_definition, JR_COUNT(of_definition), of_definition};
+	char *perhaps =
+	    jr_xasprintf("the run may have been queued: safe to repeat with --idempotency-key %s", v[JR_REQUEST_KEY]);
+	const struct jr_change change = {
+	    .app = app, .db = db, .dry_run = dry_run, .undone = "nothing queued", .perhaps = perhaps};
+	PGresult *result = NULL;
+
+	if (!jr_change(&change, request->is_definition ? &now : &of_type, 1, &result, err) && err->code == JR_E_DATA &&
+	    request->payload != NULL)
+		jr_payload_locate(request->payload, err);
+	free(perhaps);
+	return result;
 }
 
 static int
@@ -194,7 +230,7 @@ enqueue_one(
 	int status = 0;
 
 	if (db != NULL && jr_request_resolve_at(db, opts, request, err))
-		result = jr_enqueue_send(app, &db, request, opts->dry_run, err);
+		result = send_request(app, &db, request, opts->dry_run, err);
 	if (result == NULL)
 		status = (int)err->code;
 	else {

@@ -77,8 +77,7 @@ check(const struct grant_opts *opts, int argc, char **argv, struct jr_err *err)
 static bool
 change(struct jr_db *db, const struct grant_opts *opts, char **argv, PGresult **results, struct jr_err *err)
 {
-	char *types =
-	    opts->types.count == 0 ? NULL : jr_pg_array_of((const char *const *)opts->types.items, opts->types.count);
+	char *types = jr_pg_array_or_null((const char *const *)opts->types.items, opts->types.count);
 	const char *values[] = {argv[0], argv[1], types};
 	const struct jr_statement statements[CHANGE_COUNT] = {
 	    {opts->revoke ? jr_sql_grant_drop : jr_sql_grant_add, opts->revoke ? 2 : 3, values},

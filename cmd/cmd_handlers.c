@@ -1,22 +1,27 @@
 /*
  * handlers: what this host can do, and what it cannot though somebody put a file there for it. Asks no database.
  *
- * What must hold: nothing is shown that may be a secret: of headers and variables only the names, of a URL only scheme,
- * host and port (some services put their key into the path).
+ * In the JSON document members are called as in NAME.json, with the unit behind the name where a string became a
+ * number, and what is not set is left out.
+ *
+ * What must hold: nothing is shown that may be a secret: of headers and variables only the names, of a URL only
+ * scheme, host and port (some services put their key into the path), and of a secret nothing but that there is one.
  */
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "commands.h"
 #include "handler/handlers.h"
-#include "handlers_json.h"
 #include "print.h"
 
 #define WORDS_MAX 4000
+#define TEXT_MAX 4096 /* of one string in the document */
 
 struct handlers_opts {
 	const char *handlers;
@@ -43,6 +48,16 @@ static const struct jr_column columns[] = {
 	{ "FROM", JR_CELL_CUT },
 };
 /* clang-format on */
+
+/* Scheme, host and port. Caller frees. */
+static char *
+origin_of(const char *url)
+{
+	const char *host = strstr(url, "://");
+
+	host = host != NULL ? host + 3 : url;
+	return jr_xmemdup0(url, (size_t)(host - url) + strcspn(host, "/?\\"));
+}
 
 static void
 say(struct jr_buf *words, const char *name, const char *value)
@@ -78,17 +93,17 @@ say_int(struct jr_buf *words, const char *name, int64_t number)
 static void
 say_size(struct jr_buf *words, const char *name, int64_t bytes)
 {
-	static const char letters[] = "KMG";
+	static const char *const units[] = {"", "K", "M", "G"};
 	char text[24];
 	size_t i = 0;
 
 	if (bytes < 0)
 		return;
-	while (i < sizeof(letters) - 1 && bytes >= 1024 && bytes % 1024 == 0) {
+	while (i < JR_COUNT(units) - 1 && bytes >= 1024 && bytes % 1024 == 0) {
 		bytes /= 1024;
 		i++;
 	}
-	(void)snprintf(text, sizeof(text), "%" PRId64 "%.*s", bytes, i > 0 ? 1 : 0, i > 0 ? &letters[i - 1] : "");
+	(void)snprintf(text, sizeof(text), "%" PRId64 "%s", bytes, units[i]);
 	say(words, name, text);
 }
 
@@ -124,7 +139,7 @@ say_names(struct jr_buf *words, const char *name, char *const *items, const char
 static void
 say_http(struct jr_buf *words, const struct jr_http_target *http)
 {
-	char *origin = jr_origin_of(http->url);
+	char *origin = origin_of(http->url);
 
 	say(words, http->method, origin);
 	free(origin);
@@ -215,6 +230,168 @@ print_table(const struct jr_handlers *handlers)
 	free(cells);
 }
 
+/* Takes `value`. */
+static void
+set(json_t *object, const char *name, json_t *value)
+{
+	if (value == NULL || json_object_set_new(object, name, value) != 0)
+		abort(); /* no memory: as mem.h does */
+}
+
+/* jansson takes valid UTF-8 only, and names of files may be anything. */
+static json_t *
+clean(const char *text, size_t len)
+{
+	char *bytes = jr_text_clean(text, len, TEXT_MAX);
+	json_t *string = json_string(bytes);
+
+	free(bytes);
+	return string;
+}
+
+static void
+set_text(json_t *object, const char *name, const char *text)
+{
+	if (text != NULL)
+		set(object, name, clean(text, strlen(text)));
+}
+
+static void
+set_int(json_t *object, const char *name, int64_t number)
+{
+	if (number >= 0)
+		set(object, name, json_integer(number));
+}
+
+/* Takes `value`. */
+static void
+append(json_t *array, json_t *value)
+{
+	if (value == NULL || json_array_append_new(array, value) != 0)
+		abort();
+}
+
+/* A list of the items, each up to the first of the bytes of `end`. */
+static json_t *
+list_of(char *const *items, size_t count, const char *end)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < count; i++)
+		append(list, clean(items[i], strcspn(items[i], end)));
+	return list;
+}
+
+static size_t
+count_of(char *const *items)
+{
+	size_t count = 0;
+
+	while (items != NULL && items[count] != NULL)
+		count++;
+	return count;
+}
+
+/* 204 or "200-299". */
+static json_t *
+expect_of(const struct jr_http_target *http)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < http->expect_count; i++) {
+		const struct jr_status_range *range = &http->expect[i];
+
+		append(list, range->from == range->to ? json_integer(range->from)
+						      : json_sprintf("%d-%d", range->from, range->to));
+	}
+	return list;
+}
+
+static json_t *
+http_of(const struct jr_http_target *http)
+{
+	json_t *object = json_object();
+	char *origin = origin_of(http->url);
+
+	set_text(object, "origin", origin);
+	set_text(object, "method", http->method);
+	set(object, "headers", list_of(http->headers, count_of(http->headers), ":"));
+	set_int(object, "secrets", (int64_t)http->secret_count);
+	if (http->timeout_ms != JR_HTTP_NO_TIMEOUT)
+		set_int(object, "timeout_ms", http->timeout_ms);
+	set_int(object, "connect_timeout_ms", http->connect_timeout_ms);
+	set(object, "expect", expect_of(http));
+	set(object, "allow_private", json_boolean(http->allow_private));
+	set_text(object, "proxy", http->proxy);
+	set_text(object, "ca_file", http->ca_file);
+	free(origin);
+	return object;
+}
+
+static json_t *
+settings_of(const struct jr_settings *settings)
+{
+	const struct jr_rules *rules = &settings->rules;
+	const struct jr_limits *limits = &settings->limits;
+	json_t *object = json_object();
+
+	set_int(object, "timeout_ms", settings->timeout_ms);
+	set_int(object, "grace_ms", settings->grace_ms);
+	if (rules->give_up_set)
+		set(object, "give_up", list_of(rules->give_up.items, rules->give_up.count, ""));
+	if (rules->later_set)
+		set(object, "later", list_of(rules->later.items, rules->later.count, ""));
+	if (settings->argv != NULL)
+		set_text(object, "program", settings->argv[0]);
+	if (settings->env != NULL)
+		set(object, "env", list_of(settings->env, count_of(settings->env), "="));
+	set_text(object, "cwd", settings->cwd);
+	set_text(object, "user", settings->user);
+	if (limits->has_nice)
+		set(object, "nice", json_integer(limits->nice));
+	set_int(object, "cpu_s", limits->cpu_s);
+	set_int(object, "memory", limits->memory);
+	set_int(object, "files", limits->files);
+	set_int(object, "processes", limits->processes);
+	if (settings->batch > 0)
+		set_int(object, "batch", settings->batch);
+	if (settings->http != NULL)
+		set(object, "http", http_of(settings->http));
+	return object;
+}
+
+static json_t *
+handler_of(const struct jr_handler *handler)
+{
+	json_t *object = json_object();
+
+	set_text(object, "job_type", handler->job_type);
+	set_text(object, "kind", handler->kind->name);
+	set_text(object, "path", handler->path);
+	set_text(object, "settings_path", handler->settings_path);
+	set(object, "settings", settings_of(&handler->settings));
+	return object;
+}
+
+/* `nothing`: why there is nothing to run here, NULL if there is something; it is one more problem. */
+static void
+print_document(const struct jr_handlers *handlers, const char *nothing)
+{
+	json_t *root = json_object(), *items = json_array();
+	json_t *problems = list_of(handlers->problems, handlers->problem_count, "");
+
+	for (size_t i = 0; i < handlers->count; i++)
+		append(items, handler_of(&handlers->items[i]));
+	if (nothing != NULL)
+		append(problems, clean(nothing, strlen(nothing)));
+	set_text(root, "directory", handlers->directory);
+	set(root, "handlers", items);
+	set(root, "problems", problems);
+	(void)json_dumpf(root, stdout, JSON_COMPACT); /* main looks at stdout in the end */
+	puts("");
+	json_decref(root);
+}
+
 /* Why there is nothing to run here; NULL if there is something, or problems say it. */
 static const char *
 problem_of_all(const struct jr_handlers *handlers, struct jr_err *why)
@@ -241,7 +418,7 @@ handlers_run(const struct jr_app *app, const void *values, int argc, char **argv
 	nothing = problem_of_all(&handlers, &why);
 	status = opts->check && (nothing != NULL || handlers.problem_count > 0) ? JR_E_NEWS : 0;
 	if (app->json) {
-		jr_handlers_print_json(&handlers, nothing);
+		print_document(&handlers, nothing);
 	} else {
 		print_table(&handlers);
 		for (size_t i = 0; i < handlers.problem_count; i++)

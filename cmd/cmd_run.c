@@ -3,7 +3,7 @@
  *
  * Silent when all is well. A run that went dead is said once, by the runner that wrote it, with what to type next; the
  * eleventh and later ones of a tick are a count. "Database away" is said first, then after 10 minutes, an hour and
- * every six hours. On a terminal a status line shows progress and a summary ends it.
+ * every six hours. On a terminal a status line shows progress and a summary ends it. A dry run writes nothing.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -16,10 +16,11 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "commands.h"
-#include "due.h"
 #include "handler/handlers.h"
+#include "print.h"
 #include "process/state.h"
 #include "runner/runner.h"
+#include "sql_text.h"
 #include "types.h"
 #include "voice.h"
 
@@ -42,6 +43,7 @@ static const struct run_opts run_defaults = {
 };
 
 #define MAX_RUNTIME_MS 600000
+#define DUE_MOST "100" /* rows of a dry run */
 
 #define AT(field) offsetof(struct run_opts, field)
 
@@ -246,7 +248,41 @@ wanted_queues(const struct run_opts *opts)
 	return array;
 }
 
-/* What a runner here would claim now. Reads only. */
+static void
+print_due(const struct jr_app *app, const PGresult *result)
+{
+	static const struct jr_column columns[] = {
+	    {"ID", JR_CELL_NUMBER},
+	    {"TYPE", JR_CELL_TEXT},
+	    {"QUEUE", JR_CELL_TEXT},
+	    {"PRIORITY", JR_CELL_NUMBER},
+	    {"TRY", JR_CELL_TEXT},
+	    {"DUE FOR", JR_CELL_SINCE},
+	    {"DEFINITION", JR_CELL_TEXT},
+	};
+
+	if (app->json)
+		jr_print_documents(result, JR_COUNT(columns));
+	else if (PQntuples(result) > 0)
+		jr_print_table(result, columns, JR_COUNT(columns));
+}
+
+/* types, queues: array literals, NULL queues: all. job: this run alone, due or not; 0: none. */
+static bool
+show_due(
+    const struct jr_app *app, struct jr_db *db, const char *types, const char *queues, int64_t job, struct jr_err *err)
+{
+	char id[24];
+	const char *values[] = {types, queues, DUE_MOST, job > 0 ? jr_pg_print_int(id, job) : NULL};
+	PGresult *result = jr_db_query(db, jr_sql_due, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+
+	if (result != NULL)
+		print_due(app, result);
+	PQclear(result);
+	return result != NULL;
+}
+
+/* What a runner here would claim now, and which definitions it would fire. Reads only. */
 static int
 dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_handlers *handlers, struct jr_err *err)
 {
@@ -258,7 +294,7 @@ dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_h
 		return (int)err->code;
 	types = wanted_types(opts, handlers);
 	queues = wanted_queues(opts);
-	ok = jr_due_print(app, db, types, queues, opts->job, err);
+	ok = show_due(app, db, types, queues, opts->job, err);
 	jr_db_close(db);
 	free(types);
 	free(queues);

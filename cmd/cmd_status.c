@@ -128,7 +128,7 @@ check_found(const PGresult *types, int argc, char **argv, struct jr_err *err)
 static bool
 ask_and_print(const struct jr_app *app, struct jr_db *db, int argc, char **argv, struct jr_err *err)
 {
-	char *types = argc == 0 ? NULL : jr_pg_array_of((const char *const *)argv, (size_t)argc);
+	char *types = jr_pg_array_or_null((const char *const *)argv, (size_t)argc);
 	const char *values[] = {types};
 	const struct jr_statement statements[] = {
 	    {jr_sql_status_head, 0, NULL}, {jr_sql_status_types, 1, values}, {jr_sql_status_problems, 1, values}};

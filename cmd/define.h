@@ -21,7 +21,6 @@ bool jr_define_check_priority(const char *what, const char *text, struct jr_err 
 bool jr_define_check_attempts(const char *what, const char *text, struct jr_err *err);
 bool jr_define_check_duration(const char *what, const char *text, struct jr_err *err);
 bool jr_define_check_backoff(const char *what, const char *text, struct jr_err *err);
-bool jr_define_check_key(const char *what, const char *text, struct jr_err *err);
 
 /*
  * What was given, as a JSON object with members named like the columns; the payload is not in it. "{}" when there is

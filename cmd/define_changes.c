@@ -81,16 +81,6 @@ jr_define_check_backoff(const char *what, const char *text, struct jr_err *err)
 	return ok;
 }
 
-bool
-jr_define_check_key(const char *what, const char *text, struct jr_err *err)
-{
-	size_t len = strlen(text);
-
-	if (len >= 1 && len <= JR_KEY_MAX)
-		return true;
-	return jr_fail(err, JR_E_USAGE, "%s: %zu bytes; from 1 to %d are possible", what, len, JR_KEY_MAX);
-}
-
 enum shape {
 	TEXT,
 	NUMBER,

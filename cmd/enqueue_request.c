@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "payload.h"
 #include "sql_text.h"
 
@@ -73,7 +74,7 @@ static void
 set_trace(struct jr_request *request)
 {
 	const char *text = getenv("TRACEPARENT");
-	size_t len = text == NULL ? 0 : strlen(text);
+	size_t len = jr_text_size(text);
 
 	if (len == 0 || len > JR_KEY_MAX)
 		return;

@@ -47,13 +47,6 @@ jr_filter_has_status(const struct jr_filter *filter, const char *status)
 	return false;
 }
 
-/* NULL for no words: any. Caller frees. */
-static char *
-array_of(const struct jr_words *words)
-{
-	return words->count == 0 ? NULL : jr_pg_array_of((const char *const *)words->items, words->count);
-}
-
 static char *
 array_of_statuses(const struct jr_words *words)
 {
@@ -75,8 +68,10 @@ void
 jr_filter_bind(const struct jr_filter *filter, const char *usual, struct jr_filter_params *params)
 {
 	char *given = array_of_statuses(&filter->statuses);
-	char *types = array_of(&filter->types), *queues = array_of(&filter->queues);
-	char *definitions = array_of(&filter->definitions);
+	char *types = jr_pg_array_or_null((const char *const *)filter->types.items, filter->types.count);
+	char *queues = jr_pg_array_or_null((const char *const *)filter->queues.items, filter->queues.count);
+	char *definitions =
+	    jr_pg_array_or_null((const char *const *)filter->definitions.items, filter->definitions.count);
 
 	*params = (struct jr_filter_params){.owned = {given, types, queues, definitions}};
 	if (filter->limit > 0)

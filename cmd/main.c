@@ -17,7 +17,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "advice.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "commands.h"
@@ -145,6 +144,36 @@ connect_once(const struct jr_app *app, struct jr_err *err)
 	return NULL;
 }
 
+/* Is this a handler that was told no database? The connection string of a runner is not handed on with a password. */
+static bool
+lacks_database(const struct jr_app *app)
+{
+	static const char *const of_libpq[] = {"PGHOST", "PGSERVICE", "PGDATABASE"};
+	const char *run_id = getenv("JOBRUN_RUN_ID");
+
+	for (size_t i = 0; i < JR_COUNT(of_libpq); i++) {
+		if (getenv(of_libpq[i]) != NULL)
+			return false;
+	}
+	return run_id != NULL && *run_id != '\0' && jr_db_conninfo(app->dbname, NULL) == NULL;
+}
+
+/*
+ * There is no connection, *err says why. What to do about it comes behind the reason, which is cut when it is long. The
+ * rest of *err stays.
+ */
+static void
+advise_database(const struct jr_app *app, struct jr_err *err)
+{
+	struct jr_err why = *err;
+
+	if (!lacks_database(app))
+		return;
+	jr_fail(err, why.code,
+	    "%.700s; set JOBRUN_HANDLER_DATABASE_URL for the runner, or keep the password in ~/.pgpass", why.msg);
+	memcpy(err->sqlstate, why.sqlstate, sizeof(err->sqlstate));
+}
+
 /* A connection that is lost again at once is worth another try: nothing was written on it. */
 struct jr_db *
 jr_cmd_connect(const struct jr_app *app, struct jr_err *err)
@@ -156,7 +185,7 @@ jr_cmd_connect(const struct jr_app *app, struct jr_err *err)
 		db = connect_once(app, &last);
 	if (db == NULL) {
 		*err = last;
-		jr_advise_database(app, err);
+		advise_database(app, err);
 	}
 	return db;
 }

@@ -10,18 +10,13 @@
 #define NAMED 3
 #define MORE_MAX 2
 
-/* NULL for no words. Caller frees. */
-static char *
-array_of(const struct jr_words *words)
-{
-	return words->count == 0 ? NULL : jr_pg_array_of((const char *const *)words->items, words->count);
-}
-
 PGresult *
 jr_pauses_ask(const struct jr_app *app, const struct jr_pauses *what, const char *sql, size_t more_count,
     const char *const *more, struct jr_err *err)
 {
-	char *arrays[NAMED] = {array_of(&what->types), array_of(&what->queues), array_of(&what->definitions)};
+	char *arrays[NAMED] = {jr_pg_array_or_null((const char *const *)what->types.items, what->types.count),
+	    jr_pg_array_or_null((const char *const *)what->queues.items, what->queues.count),
+	    jr_pg_array_or_null((const char *const *)what->definitions.items, what->definitions.count)};
 	const char *values[NAMED + MORE_MAX] = {arrays[0], arrays[1], arrays[2]};
 	const struct jr_statement statements[] = {
 	    {sql, NAMED + more_count, values}, {jr_sql_rollback, 0, NULL}, {jr_sql_begin, 0, NULL}};

@@ -1,16 +1,19 @@
 /*
  * loop: the one wait of the program.
  *
- * Watches, and timers that are due, are lists through the caller's storage; each knows the pointer that points to
- * it, so that it can leave whatever list it is in without the loop. A turn first moves all that is
- * due or ready to lists of its own and then serves those from the front: what a callback removes is
- * not there any more, what it adds is in the other list and has to wait for the next turn. Timers
- * that wait are in a heap; the first one arms the timerfd.
+ * Watches, and timers that are due, are lists through the caller's storage; each knows the pointer that points to it,
+ * so that it can leave whatever list it is in without the loop. A turn first moves all that is due or ready to lists
+ * of its own and then serves those from the front: what a callback removes is not there any more, what it adds is in
+ * the other list and has to wait for the next turn.
+ *
+ * Timers that are set are in a binary heap (Williams, "Algorithm 232: Heapsort", 1964) by time, equal times in the
+ * order they were set: to set, move and cancel one of n costs log n, since a runner may hold thousands of runs with a
+ * timer or two each. The first one arms the timerfd. What must hold: items[timer->place] is the timer, for each that
+ * has a heap.
  */
 #include "base/loop.h"
 
 #include "base/clock.h"
-#include "base/loop_timers.h"
 #include "base/mem.h"
 
 #include <assert.h>
@@ -30,6 +33,13 @@ enum {
 	FIRST_WATCH
 };
 
+/* The timers that are set, first one first. */
+struct jr_timers {
+	struct jr_timer **items; /* items[0] is the first; a child is never before its parent */
+	size_t count, room;
+	uint64_t orders; /* handed out so far */
+};
+
 struct jr_loop {
 	struct jr_watch *watches; /* waiting */
 	struct jr_watch *ready;   /* to be served in this turn */
@@ -44,6 +54,86 @@ struct jr_loop {
 	struct pollfd *fds;
 	size_t fds_size;
 };
+
+static bool
+is_before(const struct jr_timer *a, const struct jr_timer *b)
+{
+	return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->order < b->order;
+}
+
+static void
+put(struct jr_timers *timers, size_t place, struct jr_timer *timer)
+{
+	timers->items[place] = timer;
+	timer->place = place;
+}
+
+/* The timer goes from the hole at `place` towards the first, as far as its time says. */
+static void
+rise(struct jr_timers *timers, size_t place, struct jr_timer *timer)
+{
+	while (place > 0 && is_before(timer, timers->items[(place - 1) / 2])) {
+		put(timers, place, timers->items[(place - 1) / 2]);
+		place = (place - 1) / 2;
+	}
+	put(timers, place, timer);
+}
+
+/* The timer goes from the hole at `place` away from the first. */
+static void
+sink(struct jr_timers *timers, size_t place, struct jr_timer *timer)
+{
+	for (size_t child = 2 * place + 1; child < timers->count; child = 2 * place + 1) {
+		if (child + 1 < timers->count && is_before(timers->items[child + 1], timers->items[child]))
+			child++;
+		if (!is_before(timers->items[child], timer))
+			break;
+		put(timers, place, timers->items[child]);
+		place = child;
+	}
+	put(timers, place, timer);
+}
+
+/* The timer is not set yet; at_ms is its time. */
+static void
+add_timer(struct jr_timers *timers, struct jr_timer *timer)
+{
+	if (timers->count == timers->room) {
+		timers->room = timers->room == 0 ? 16 : timers->room * 2;
+		timers->items = jr_xrealloc(timers->items, timers->room, sizeof(struct jr_timer *));
+	}
+	timer->heap = timers;
+	timer->order = timers->orders++;
+	rise(timers, timers->count++, timer);
+}
+
+/* The timer is in a heap. */
+static void
+remove_timer(struct jr_timer *timer)
+{
+	struct jr_timers *timers = timer->heap;
+	struct jr_timer *last = timers->items[--timers->count];
+
+	timer->heap = NULL;
+	if (last == timer)
+		return;
+	if (is_before(last, timer))
+		rise(timers, timer->place, last);
+	else
+		sink(timers, timer->place, last);
+}
+
+/* The timers that are left are not set any more. */
+static void
+release_timers(struct jr_timers *timers)
+{
+	for (size_t i = 0; i < timers->count; i++) {
+		timers->items[i]->heap = NULL;
+		timers->items[i]->at_ms = JR_NEVER;
+	}
+	free(timers->items);
+	*timers = (struct jr_timers){.count = 0};
+}
 
 static void
 link_watch(struct jr_watch **list, struct jr_watch *watch)
@@ -115,7 +205,7 @@ jr_loop_free(struct jr_loop *loop)
 	if (loop == NULL)
 		return;
 	assert(loop->watches == NULL && loop->ready == NULL);
-	jr_timers_release(&loop->timers);
+	release_timers(&loop->timers);
 	stop_signals(loop);
 	(void)close(loop->timer_fd);
 	free(loop->fds);
@@ -191,14 +281,14 @@ jr_timer_set(struct jr_loop *loop, struct jr_timer *timer, int64_t at_ms)
 	if (at_ms == JR_NEVER)
 		return;
 	timer->at_ms = at_ms;
-	jr_timers_add(&loop->timers, timer);
+	add_timer(&loop->timers, timer);
 }
 
 void
 jr_timer_cancel(struct jr_timer *timer)
 {
 	if (timer->heap != NULL)
-		jr_timers_remove(timer);
+		remove_timer(timer);
 	if (timer->prev != NULL)
 		unlink_timer(timer);
 	timer->at_ms = JR_NEVER;
@@ -272,7 +362,7 @@ serve_timers(struct jr_loop *loop)
 	while (loop->timers.count > 0 && loop->timers.items[0]->at_ms <= now_ms) {
 		struct jr_timer *timer = loop->timers.items[0];
 
-		jr_timers_remove(timer);
+		remove_timer(timer);
 		timer->next = NULL;
 		timer->prev = end;
 		*end = timer;

@@ -319,3 +319,13 @@ jr_parse_queue(const char *what, const char *s, struct jr_err *err)
 {
 	return parse_name(what, "queue name", s, err);
 }
+
+bool
+jr_parse_key(const char *what, const char *s, struct jr_err *err)
+{
+	size_t len = strlen(s);
+
+	if (len >= 1 && len <= JR_KEY_MAX)
+		return true;
+	return jr_fail(err, JR_E_USAGE, "%s: %zu bytes; from 1 to %d are possible", what, len, JR_KEY_MAX);
+}

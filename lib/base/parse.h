@@ -31,4 +31,7 @@ bool jr_parse_definition(const char *what, const char *s, struct jr_err *err) JR
 /* A queue name: as a job type, without the rule about endings. */
 bool jr_parse_queue(const char *what, const char *s, struct jr_err *err) JR_MUST;
 
+/* An idempotency key, a unique key, a lock key: from 1 to JR_KEY_MAX bytes. */
+bool jr_parse_key(const char *what, const char *s, struct jr_err *err) JR_MUST;
+
 #endif

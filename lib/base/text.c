@@ -218,3 +218,9 @@ jr_text_nearest(const char *word, const char *const *words, size_t count)
 	}
 	return nearest;
 }
+
+size_t
+jr_text_size(const char *s)
+{
+	return s == NULL ? 0 : strlen(s);
+}

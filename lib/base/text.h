@@ -28,4 +28,7 @@ char *jr_text_last_line(const char *s, size_t max) JR_MUST;
 /* The known word nearest to `word` by edit distance, for "did you mean"; NULL if none is near. Borrowed from `words`. */
 const char *jr_text_nearest(const char *word, const char *const *words, size_t count) JR_MUST;
 
+/* Its length; 0 for NULL. */
+size_t jr_text_size(const char *s) JR_MUST;
+
 #endif

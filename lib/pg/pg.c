@@ -1,8 +1,23 @@
 /*
  * pg: see pg.h.
  *
- * The life of a connection: made without blocking, watched, lost, given away. What must hold: a loss is told from the
- * loop and never from inside a call of the owner (failures are put off to a timer that is due at once).
+ *	pg.c         one connection: made, watched, lost, given away; and its batches: sent, answered, replied to
+ *	pg_connect.c how it is begun
+ *	pg_batch.c   the inside of one batch
+ *	pg_rows.c    rows of a user's statement
+ *	pg_meter.c   not more at once than may be in memory
+ *	pg_cancel.c  libpq's cancel, in a process of its own
+ *	pg_error.c   what the server and libpq say
+ *	pg_array.c   arrays as parameters
+ *	pg_ask.c     one question at a time, on a connection that was given away
+ *
+ * One batch is on the wire at a time. Its statements are numbered through: first what opens the transaction, then the
+ * owner's, then what closes it. In pipeline mode each statement answers with a result and an end mark (NULL), and the
+ * Sync behind them with PGRES_PIPELINE_SYNC; only then is the batch over and the reply given. After an error inside an
+ * explicit transaction the server has skipped COMMIT, so a ROLLBACK is put in front of everything else.
+ *
+ * What must hold: every batch gets exactly one reply, from the loop. A loss, too, is told from the loop and never from
+ * inside a call of the owner (failures are put off to a timer that is due at once).
  */
 #include "pg/pg.h"
 
@@ -13,9 +28,267 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "pg/pg_parts.h"
+#include "pg/pg_batch.h"
+#include "pg/pg_cancel.h"
+#include "pg/pg_connect.h"
+#include "pg/pg_meter.h"
+#include "sql_text.h"
 
 #define CANCEL_EVERY_MS 50 /* the runs of a set are stopped one by one, and one cancel is for all */
+#define ROLLBACK_MS 10000  /* of a batch without a deadline */
+
+enum state {
+	CLOSED,
+	CONNECTING,
+	OPEN
+};
+
+struct jr_pg {
+	struct jr_loop *loop;
+	struct jr_pg_events events;
+	char *conninfo;
+	PGconn *conn;
+	enum state state;
+	bool answered; /* a batch, since it was opened */
+	struct jr_watch watch;
+	struct jr_timer deadline; /* of connecting, or of the batch on the wire */
+	struct jr_timer broken;   /* a failure to be told from the loop */
+	struct jr_err why;
+	struct jr_batch *wire;
+	struct jr_batch *failed; /* refused; its reply waits for the rollback that is on the wire */
+	struct jr_batch *head, **tail;
+	struct jr_pg_address address; /* of the last good connection */
+	int64_t cancelled_ms;         /* when a cancel was sent last; 0: never */
+	struct jr_pg_meter *meter;    /* once a user's statement was sent */
+	char notice[512];
+};
+
+bool
+jr_pg_is_open(const struct jr_pg *pg)
+{
+	return pg->state == OPEN && pg->broken.at_ms == JR_NEVER;
+}
+
+bool
+jr_pg_is_in_transaction(const struct jr_pg *pg)
+{
+	return pg->conn != NULL && PQtransactionStatus(pg->conn) == PQTRANS_INTRANS;
+}
+
+/* The connection is no good any more, and pg->why says why. The owner is told from the loop. */
+static void
+break_later(struct jr_pg *pg)
+{
+	jr_watch_remove(&pg->watch);
+	jr_timer_cancel(&pg->deadline);
+	jr_timer_set(pg->loop, &pg->broken, 0);
+}
+
+/* The same when libpq says why. */
+static void
+break_off(struct jr_pg *pg, const char *what)
+{
+	jr_pg_conn_error(pg->conn, what, &pg->why);
+	break_later(pg);
+}
+
+/* Bytes out; false if the connection is broken. */
+static bool
+flush(struct jr_pg *pg)
+{
+	int left = PQflush(pg->conn);
+
+	if (left < 0) {
+		break_off(pg, "could not send to the database");
+		return false;
+	}
+	jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), (short)(POLLIN | (left > 0 ? POLLOUT : 0)));
+	return true;
+}
+
+/* A batch that goes on with a transaction which is gone must not run on its own. */
+static bool
+is_orphan(const struct jr_pg *pg, const struct jr_batch *batch)
+{
+	return (batch->kind == JR_BATCH_CLOSING || batch->kind == JR_BATCH_DROPPING) && !jr_pg_is_in_transaction(pg);
+}
+
+/* Without it (no descriptors) reading is bounded less well; that is no reason not to work. */
+static void
+meter(struct jr_pg *pg, const struct jr_batch *batch)
+{
+	if (pg->meter == NULL && jr_batch_has_foreign(batch))
+		pg->meter = jr_pg_meter_new(pg->loop, PQsocket(pg->conn));
+}
+
+static void
+send_batch(struct jr_pg *pg, struct jr_batch *batch)
+{
+	pg->wire = batch;
+	meter(pg, batch);
+	batch->sent_ms = jr_clock_now_ms();
+	jr_timer_set(pg->loop, &pg->deadline, jr_clock_after(batch->sent_ms, batch->deadline_ms));
+	if (jr_batch_send(batch, pg->conn))
+		flush(pg);
+	else
+		break_off(pg, "could not send to the database");
+}
+
+/* The next batch is sent, if there is one and nothing is on the wire. */
+static void
+send_next(struct jr_pg *pg)
+{
+	struct jr_batch *batch = pg->head;
+
+	if (!jr_pg_is_open(pg) || pg->wire != NULL || batch == NULL)
+		return;
+	pg->head = batch->next;
+	if (pg->head == NULL)
+		pg->tail = &pg->head;
+	if (is_orphan(pg, batch)) {
+		jr_fail(&batch->err, JR_E_TEMP, "the transaction it belongs to is gone");
+		jr_batch_reply(batch, JR_PG_UNSENT, &batch->err);
+		send_next(pg);
+		return;
+	}
+	if (batch->kind == JR_BATCH_DROPPING)
+		jr_batch_add_statement(batch, jr_sql_rollback, 0, NULL);
+	else if (batch->kind != JR_BATCH_OPENING)
+		jr_batch_add_statement(batch, jr_sql_commit, 0, NULL);
+	send_batch(pg, batch);
+}
+
+/* Has it left a transaction open that it must not: since it failed, and what would have closed it was skipped? */
+static bool
+needs_rollback(const struct jr_pg *pg, const struct jr_batch *batch)
+{
+	PGTransactionStatusType status = PQtransactionStatus(pg->conn);
+
+	return status == PQTRANS_INERROR || (batch->failed && status == PQTRANS_INTRANS);
+}
+
+static void
+roll_back(struct jr_pg *pg, struct jr_batch *failed)
+{
+	struct jr_batch *batch = jr_xcalloc(1, sizeof(*batch));
+
+	pg->failed = failed;
+	batch->deadline_ms = failed->deadline_ms < ROLLBACK_MS ? failed->deadline_ms : ROLLBACK_MS;
+	jr_batch_add_statement(batch, jr_sql_rollback, 0, NULL);
+	send_batch(pg, batch);
+}
+
+/* The Sync of the batch on the wire has been answered. */
+static void
+finish_batch(struct jr_pg *pg)
+{
+	struct jr_batch *batch = pg->wire, *failed = pg->failed;
+
+	jr_timer_cancel(&pg->deadline);
+	pg->answered = true;
+	if (failed == NULL && needs_rollback(pg, batch)) {
+		roll_back(pg, batch);
+		return;
+	}
+	pg->wire = NULL;
+	pg->failed = NULL;
+	if (failed != NULL) { /* batch was its rollback */
+		jr_batch_free(batch);
+		batch = failed;
+	}
+	jr_batch_reply(batch, batch->failed ? JR_PG_FAILED : JR_PG_DONE, &batch->err);
+	send_next(pg);
+}
+
+/*
+ * What the batch on the wire has still to say is not read: it has failed, and the connection is of no use any more. The
+ * server finds it closed and rolls back.
+ */
+static void
+give_up(struct jr_pg *pg, struct jr_batch *batch)
+{
+	pg->failed = batch;
+	pg->wire = NULL;
+	pg->why = batch->err;
+	break_later(pg);
+}
+
+/* What has come is read; not more of a user's rows than may be in memory. false: the connection is broken. */
+static bool
+consume(struct jr_pg *pg)
+{
+	struct jr_batch *batch = pg->wire;
+	bool foreign = batch != NULL && jr_batch_is_foreign(batch);
+
+	if (foreign && jr_pg_rows_are_many(&batch->rows)) {
+		jr_batch_refuse_rows(batch);
+		give_up(pg, batch);
+		return false;
+	}
+	if (foreign ? jr_pg_rows_consume(&batch->rows, pg->conn) : PQconsumeInput(pg->conn) == 1)
+		return true;
+	break_off(pg, "lost the connection to the database");
+	return false;
+}
+
+/* One thing that libpq had to say. false: nothing more for now. */
+static bool
+take_result(struct jr_pg *pg)
+{
+	struct jr_batch *batch = pg->wire;
+	PGresult *result = PQgetResult(pg->conn);
+
+	if (result == NULL) {
+		return batch != NULL && jr_batch_end_answer(batch, pg->conn);
+	}
+	if (batch == NULL) {
+		PQclear(result);
+		return true;
+	}
+	if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
+		PQclear(result);
+		finish_batch(pg);
+		return true;
+	}
+	if (!jr_batch_take(batch, result))
+		give_up(pg, batch);
+	return true;
+}
+
+/*
+ * Behind the replies, so that the owner knows what was answered before. What has come is already parsed: no row of a
+ * user's is touched here. Taken also when nobody wants it, or libpq would keep all of it.
+ */
+static void
+take_notifications(struct jr_pg *pg)
+{
+	while (jr_pg_is_open(pg)) {
+		PGnotify *notification = PQnotifies(pg->conn);
+
+		if (notification == NULL)
+			return;
+		if (pg->events.notified != NULL)
+			pg->events.notified(pg->events.ctx, notification->extra);
+		PQfreemem(notification);
+	}
+}
+
+/* Answers are read, and what could not be sent before is sent. */
+static void
+serve_wire(struct jr_pg *pg, short revents)
+{
+	if ((revents & (POLLIN | POLLHUP | POLLERR)) && !consume(pg))
+		return;
+	if (!flush(pg))
+		return;
+	while (jr_pg_is_open(pg) && !PQisBusy(pg->conn)) {
+		if (!take_result(pg))
+			break;
+	}
+	take_notifications(pg);
+	if (jr_pg_is_open(pg) && PQstatus(pg->conn) == CONNECTION_BAD)
+		break_off(pg, "lost the connection to the database");
+}
 
 static void
 hang_up(struct jr_pg *pg)
@@ -28,6 +301,31 @@ hang_up(struct jr_pg *pg)
 	pg->meter = NULL;
 }
 
+/* The batch on the wire first. An opening batch that the server has refused has no commit that could have happened. */
+static void
+fail_batches(struct jr_pg *pg)
+{
+	struct jr_batch *failed = pg->failed, *wire = pg->wire, *queued = pg->head;
+	struct jr_err why = pg->why;
+
+	pg->failed = NULL;
+	pg->wire = NULL;
+	pg->head = NULL;
+	pg->tail = &pg->head;
+	if (failed != NULL)
+		jr_batch_reply(failed, JR_PG_FAILED, &failed->err);
+	if (wire != NULL && wire->failed && wire->kind == JR_BATCH_OPENING)
+		jr_batch_reply(wire, JR_PG_FAILED, &wire->err);
+	else if (wire != NULL)
+		jr_batch_reply(wire, JR_PG_UNKNOWN, &why);
+	while (queued != NULL) {
+		struct jr_batch *next = queued->next;
+
+		jr_batch_reply(queued, JR_PG_UNSENT, &why);
+		queued = next;
+	}
+}
+
 /* The connection is over: tell everybody. */
 static void
 tear_down(void *ctx)
@@ -37,24 +335,9 @@ tear_down(void *ctx)
 
 	hang_up(pg);
 	pg->conn = NULL;
-	pg->state = JR_PG_CLOSED;
-	jr_pg_fail_batches(pg);
+	pg->state = CLOSED;
+	fail_batches(pg);
 	pg->events.lost(pg->events.ctx, &why);
-}
-
-void
-jr_pg_break_later(struct jr_pg *pg)
-{
-	jr_watch_remove(&pg->watch);
-	jr_timer_cancel(&pg->deadline);
-	jr_timer_set(pg->loop, &pg->broken, 0);
-}
-
-void
-jr_pg_break(struct jr_pg *pg, const char *what)
-{
-	jr_pg_conn_error(pg->conn, what, &pg->why);
-	jr_pg_break_later(pg);
 }
 
 static void
@@ -62,7 +345,7 @@ on_deadline(void *ctx)
 {
 	struct jr_pg *pg = ctx;
 
-	if (pg->state == JR_PG_CONNECTING)
+	if (pg->state == CONNECTING)
 		jr_fail(&pg->why, JR_E_TEMP, "could not connect to the database in time");
 	else
 		jr_fail(&pg->why, JR_E_TEMP, "the database did not answer in time (%lld ms)",
@@ -75,14 +358,14 @@ connected(struct jr_pg *pg)
 {
 	jr_timer_cancel(&pg->deadline);
 	if (PQsetnonblocking(pg->conn, 1) != 0 || PQenterPipelineMode(pg->conn) != 1) {
-		jr_pg_break(pg, "cannot use the connection");
+		break_off(pg, "cannot use the connection");
 		return;
 	}
 	jr_pg_address_of(pg->conn, &pg->address);
-	pg->state = JR_PG_OPEN;
+	pg->state = OPEN;
 	jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), POLLIN);
 	pg->events.opened(pg->events.ctx);
-	jr_pg_send_next(pg);
+	send_next(pg);
 }
 
 static void
@@ -97,7 +380,7 @@ serve_connecting(struct jr_pg *pg)
 	else if (next == PGRES_POLLING_WRITING)
 		jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), POLLOUT);
 	else
-		jr_pg_break(pg, NULL);
+		break_off(pg, NULL);
 }
 
 static void
@@ -105,10 +388,10 @@ on_socket(void *ctx, short revents)
 {
 	struct jr_pg *pg = ctx;
 
-	if (pg->state == JR_PG_CONNECTING)
+	if (pg->state == CONNECTING)
 		serve_connecting(pg);
 	else
-		jr_pg_serve_wire(pg, revents);
+		serve_wire(pg, revents);
 }
 
 static void
@@ -160,13 +443,13 @@ jr_pg_free(struct jr_pg *pg)
 void
 jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool same_address)
 {
-	pg->state = JR_PG_CONNECTING;
+	pg->state = CONNECTING;
 	pg->answered = false;
 	pg->conn = jr_pg_connect(pg->conninfo, same_address ? &pg->address : NULL, &pg->why);
 	if (pg->conn == NULL || PQstatus(pg->conn) == CONNECTION_BAD) {
 		if (pg->conn != NULL)
 			jr_pg_conn_error(pg->conn, NULL, &pg->why);
-		jr_pg_break_later(pg);
+		break_later(pg);
 		return;
 	}
 	PQsetErrorVerbosity(pg->conn, PQERRORS_VERBOSE); /* so that a refusal names its SQLSTATE */
@@ -175,6 +458,14 @@ jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool same_address)
 		timeout_ms = jr_pg_connect_ms(pg->conn, timeout_ms);
 	jr_timer_set(pg->loop, &pg->deadline, jr_clock_after(jr_clock_now_ms(), timeout_ms));
 	jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), POLLOUT);
+}
+
+void
+jr_pg_submit(struct jr_pg *pg, struct jr_batch *batch)
+{
+	*pg->tail = batch;
+	pg->tail = &batch->next;
+	send_next(pg);
 }
 
 void
@@ -200,18 +491,6 @@ jr_pg_cancel(struct jr_pg *pg)
 		return;
 	pg->cancelled_ms = now_ms;
 	jr_pg_cancel_apart(pg->conn);
-}
-
-bool
-jr_pg_is_in_transaction(const struct jr_pg *pg)
-{
-	return pg->conn != NULL && PQtransactionStatus(pg->conn) == PQTRANS_INTRANS;
-}
-
-bool
-jr_pg_is_open(const struct jr_pg *pg)
-{
-	return pg->state == JR_PG_OPEN && pg->broken.at_ms == JR_NEVER;
 }
 
 bool
@@ -247,6 +526,6 @@ jr_pg_detach(struct jr_pg *pg)
 	jr_watch_remove(&pg->watch);
 	PQexitPipelineMode(conn);
 	pg->conn = NULL;
-	pg->state = JR_PG_CLOSED;
+	pg->state = CLOSED;
 	return conn;
 }

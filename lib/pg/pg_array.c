@@ -89,3 +89,9 @@ jr_pg_array_of(const char *const *items, size_t count)
 	jr_pg_array_release(&array);
 	return copy;
 }
+
+char *
+jr_pg_array_or_null(const char *const *items, size_t count)
+{
+	return count == 0 ? NULL : jr_pg_array_of(items, count);
+}

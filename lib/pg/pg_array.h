@@ -22,5 +22,6 @@ void jr_pg_array_release(struct jr_pg_array *array);
 
 /* A text[] literal of `count` strings. Caller frees. */
 char *jr_pg_array_of(const char *const *items, size_t count) JR_MUST;
+char *jr_pg_array_or_null(const char *const *items, size_t count) JR_MUST; /* NULL when there is none */
 
 #endif

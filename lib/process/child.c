@@ -2,9 +2,12 @@
  * child: one process of ours and the end of its whole group.
  *
  * Everything is driven by the loop: a pidfd for the end, a pipe each for input and output, and one timer whose meaning
- * depends on the stage (KILL again, end of the drain, is the group gone); output goes through relays. What must hold: kill() with the group's number
- * is used freely only while the leader has not been reaped; after that only until ESRCH is seen once. `ended` is the
- * last thing a callback does, because the child may be freed in it.
+ * depends on the stage (KILL again, end of the drain, is the group gone); output goes through relays.
+ *
+ * What must hold: the child's ends of the pipes are closed right after the start in any case, so that their end can be
+ * seen; ours are watched, or closed if it could not be started. kill() with the group's number is used freely only
+ * while the leader has not been reaped; after that only until ESRCH is seen once. `ended` is the last thing a callback
+ * does, because the child may be freed in it.
  */
 #include "process/child.h"
 
@@ -12,11 +15,13 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "process/child_parts.h"
 #include "process/group.h"
+#include "process/relay.h"
+#include "process/spawn.h"
 #include "process/watchdog.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -30,6 +35,40 @@
 #define KILL_AGAIN_MS 100
 #define GONE_MS 5000 /* for a killed group to be gone; what waits for a device is not */
 #define FREE_MS 1000
+
+enum stage {
+	RUNNING,  /* the leader lives */
+	DRAINING, /* it has ended and is a zombie; its last output is read */
+	LEAVING,  /* killed and reaped; members of the group may still be on their way out */
+	GONE      /* `ended` has been called */
+};
+
+struct jr_child {
+	struct jr_loop *loop;
+	struct jr_watchdog *watchdog;
+	jr_child_fn *ended;
+	void *ctx;
+	enum stage stage;
+	pid_t pid; /* and the number of its session and group */
+	struct jr_watch exit_watch;
+	struct jr_watch in_watch;
+	struct jr_relay relays[2]; /* stdout and stderr, or one for both */
+	struct jr_timer timer;
+	const char *input;
+	size_t input_left;
+	struct jr_capture output;
+	bool killed;
+	int64_t leave_by_ms;
+	int64_t pause_ms;
+	int status;
+	struct rusage usage;
+	int64_t start_rss_kb; /* ours, which counts as the child's: it begins with it */
+};
+
+/* The pipes of a child: [0] is read from, [1] written to; -1: there is none. */
+struct pipes {
+	int in[2], out[2], err[2];
+};
 
 static void
 close_watch(struct jr_watch *watch)
@@ -79,7 +118,7 @@ finish(struct jr_child *child)
 
 	if (child->usage.ru_maxrss > child->start_rss_kb + RSS_SLACK_KB)
 		end.max_rss_kb = child->usage.ru_maxrss;
-	child->stage = JR_CHILD_GONE;
+	child->stage = GONE;
 	child->ended(child->ctx, &end);
 }
 
@@ -121,7 +160,7 @@ leave(struct jr_child *child)
 	take_output(child, PIECES_AT_END);
 	close_output(child);
 	reap(child);
-	child->stage = JR_CHILD_LEAVING;
+	child->stage = LEAVING;
 	child->leave_by_ms = jr_clock_after(jr_clock_now_ms(), GONE_MS);
 	child->pause_ms = 1;
 	check_gone(child);
@@ -132,7 +171,7 @@ on_output_over(void *ctx)
 {
 	struct jr_child *child = ctx;
 
-	if (child->stage == JR_CHILD_DRAINING && is_output_over(child))
+	if (child->stage == DRAINING && is_output_over(child))
 		leave(child);
 }
 
@@ -162,7 +201,7 @@ on_exit_of_leader(void *ctx, short revents)
 	(void)revents;
 	close_watch(&child->exit_watch);
 	close_watch(&child->in_watch);
-	child->stage = JR_CHILD_DRAINING;
+	child->stage = DRAINING;
 	take_output(child, PIECES_AT_EXIT);
 	if (is_output_over(child))
 		leave(child);
@@ -188,17 +227,17 @@ on_timer(void *ctx)
 	struct jr_child *child = ctx;
 
 	switch (child->stage) {
-	case JR_CHILD_RUNNING:
+	case RUNNING:
 		(void)kill(-child->pid, SIGKILL);
 		set_timer(child, KILL_AGAIN_MS);
 		break;
-	case JR_CHILD_DRAINING:
+	case DRAINING:
 		end_drain(child);
 		break;
-	case JR_CHILD_LEAVING:
+	case LEAVING:
 		check_gone(child);
 		break;
-	case JR_CHILD_GONE:
+	case GONE:
 		break;
 	}
 }
@@ -213,8 +252,9 @@ init_relays(struct jr_child *child, const struct jr_child_spec *spec)
 	jr_relay_init(&child->relays[1], &child->output, kind, STDERR_FILENO, on_output_over, child);
 }
 
-struct jr_child *
-jr_child_new(struct jr_loop *loop, struct jr_watchdog *watchdog, const struct jr_child_spec *spec)
+/* The child is not started yet. */
+static struct jr_child *
+new_child(struct jr_loop *loop, struct jr_watchdog *watchdog, const struct jr_child_spec *spec)
 {
 	struct jr_child *child = jr_xcalloc(1, sizeof(*child));
 
@@ -231,18 +271,121 @@ jr_child_new(struct jr_loop *loop, struct jr_watchdog *watchdog, const struct jr
 	return child;
 }
 
-void
-jr_child_abandon(struct jr_child *child)
+/* The end outside of the loop: the group is killed, and its leader is reaped. */
+static void
+abandon(struct jr_child *child)
 {
 	(void)kill(-child->pid, SIGKILL);
 	jr_watchdog_forget(child->watchdog, child->pid);
 	reap(child);
 }
 
+/* Our ends become watches, all of them or none. Of an empty input nothing is left to write. */
+static bool
+watch_ends(struct jr_child *child, struct pipes *pipes)
+{
+	int pidfd;
+
+	if ((pipes->in[1] >= 0 && !jr_fd_set_nonblocking(pipes->in[1])) || !jr_fd_set_nonblocking(pipes->out[0]) ||
+	    (pipes->err[0] >= 0 && !jr_fd_set_nonblocking(pipes->err[0])))
+		return false;
+	pidfd = jr_fd_of_process(child->pid);
+	if (pidfd < 0)
+		return false;
+	jr_watch_set(child->loop, &child->exit_watch, pidfd, POLLIN);
+	jr_relay_open(&child->relays[0], child->loop, pipes->out[0]);
+	if (pipes->err[0] >= 0)
+		jr_relay_open(&child->relays[1], child->loop, pipes->err[0]);
+	if (child->input_left > 0)
+		jr_watch_set(child->loop, &child->in_watch, pipes->in[1], POLLOUT);
+	else
+		jr_fd_close(pipes->in[1]);
+	return true;
+}
+
+static bool
+start(struct jr_child *child, const struct jr_child_spec *spec, struct pipes *pipes, struct jr_err *err)
+{
+	struct jr_spawn spawn = {.path = spec->path,
+	    .argv = spec->argv,
+	    .envp = spec->envp,
+	    .cwd = spec->cwd,
+	    .in_fd = pipes->in[0],
+	    .out_fd = pipes->out[1],
+	    .err_fd = pipes->err[1] >= 0 ? pipes->err[1] : pipes->out[1],
+	    .deadline_ms = spec->deadline_ms,
+	    .limits = spec->limits,
+	    .as_is = spec->as_is};
+	int64_t pid = jr_spawn(child->watchdog, &spawn, err);
+
+	if (pid < 0)
+		return false;
+	child->pid = (pid_t)pid;
+	if (watch_ends(child, pipes))
+		return true;
+	jr_fail(err, JR_E_TEMP, "could not watch %s: %s", spec->path, strerror(errno));
+	abandon(child);
+	return false;
+}
+
+static bool
+open_pipes(struct pipes *pipes, bool as_is)
+{
+	if (!as_is)
+		return jr_fd_pipe(pipes->in) && jr_fd_pipe(pipes->out);
+	pipes->in[0] = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	return pipes->in[0] >= 0 && jr_fd_pipe(pipes->out) && jr_fd_pipe(pipes->err);
+}
+
+/* The child's ends are closed either way, ours if it could not be started. */
+static bool
+start_on_pipes(struct jr_child *child, const struct jr_child_spec *spec, struct jr_err *err)
+{
+	struct pipes pipes = {{-1, -1}, {-1, -1}, {-1, -1}};
+	bool started = false;
+
+	if (open_pipes(&pipes, spec->as_is))
+		started = start(child, spec, &pipes, err);
+	else
+		jr_fail(err, JR_E_TEMP, "could not start %s: pipe: %s", spec->path, strerror(errno));
+	jr_fd_close(pipes.in[0]);
+	jr_fd_close(pipes.out[1]);
+	jr_fd_close(pipes.err[1]);
+	if (!started) {
+		jr_fd_close(pipes.in[1]);
+		jr_fd_close(pipes.out[0]);
+		jr_fd_close(pipes.err[0]);
+	}
+	return started;
+}
+
+struct jr_child *
+jr_child_start(struct jr_loop *loop, struct jr_watchdog *watchdog, const struct jr_child_spec *spec, jr_child_fn *ended,
+    void *ctx, struct jr_err *err)
+{
+	struct jr_child *child;
+	struct rusage own;
+
+	if (!jr_watchdog_is_alive(watchdog)) {
+		jr_fail(err, JR_E_TEMP, "could not start %s: the watchdog is gone", spec->path);
+		return NULL;
+	}
+	child = new_child(loop, watchdog, spec);
+	child->ended = ended;
+	child->ctx = ctx;
+	(void)getrusage(RUSAGE_SELF, &own); /* cannot fail */
+	child->start_rss_kb = own.ru_maxrss;
+	if (start_on_pipes(child, spec, err))
+		return child;
+	jr_capture_release(&child->output);
+	free(child);
+	return NULL;
+}
+
 void
 jr_child_signal(struct jr_child *child, int signo)
 {
-	if (child->stage != JR_CHILD_RUNNING && child->stage != JR_CHILD_DRAINING)
+	if (child->stage != RUNNING && child->stage != DRAINING)
 		return; /* KILL was sent already */
 	(void)kill(-child->pid, signo);
 	if (signo == SIGTERM)
@@ -250,7 +393,7 @@ jr_child_signal(struct jr_child *child, int signo)
 	if (signo != SIGKILL)
 		return;
 	child->killed = true;
-	if (child->stage == JR_CHILD_RUNNING)
+	if (child->stage == RUNNING)
 		set_timer(child, KILL_AGAIN_MS);
 	else if (is_held_up(child))
 		set_timer(child, 0);
@@ -259,7 +402,7 @@ jr_child_signal(struct jr_child *child, int signo)
 void
 jr_child_deadline(struct jr_child *child, int64_t deadline_ms)
 {
-	if (child->stage == JR_CHILD_RUNNING || child->stage == JR_CHILD_DRAINING)
+	if (child->stage == RUNNING || child->stage == DRAINING)
 		jr_watchdog_move(child->watchdog, child->pid, deadline_ms);
 }
 
@@ -281,13 +424,13 @@ end_now(struct jr_child *child)
 {
 	struct pollfd fd = {.fd = child->exit_watch.fd, .events = POLLIN};
 	int64_t end_ms = jr_clock_after(jr_clock_now_ms(), FREE_MS);
-	bool ended = child->stage == JR_CHILD_DRAINING;
+	bool ended = child->stage == DRAINING;
 
 	(void)kill(-child->pid, SIGKILL);
 	while (!ended && jr_clock_now_ms() < end_ms)
 		ended = poll(&fd, 1, 100) > 0;
 	if (ended)
-		jr_child_abandon(child);
+		abandon(child);
 	else
 		jr_log(JR_WARN, "group_not_gone", JR_I("pid", child->pid));
 }
@@ -297,7 +440,7 @@ jr_child_free(struct jr_child *child)
 {
 	if (child == NULL)
 		return;
-	if (child->stage == JR_CHILD_RUNNING || child->stage == JR_CHILD_DRAINING)
+	if (child->stage == RUNNING || child->stage == DRAINING)
 		end_now(child);
 	close_watch(&child->exit_watch);
 	close_watch(&child->in_watch);

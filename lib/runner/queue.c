@@ -1,5 +1,5 @@
 /*
- * queue: see queue.h. Claims and the runner's own row; outcomes are in queue_settle.c.
+ * queue: see queue.h. Claims and the runner's own row; what is written of runs that are held is in queue_settle.c.
  *
  * The order of parameters and columns is that of the comment at the head of each .sql file.
  */
@@ -7,11 +7,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "pg/need.h"
-#include "runner/queue_pairs.h"
+#include "pg/pg_array.h"
 #include "sql_text.h"
 
 void
@@ -242,22 +241,6 @@ jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *fa
 	    jr_pg_print_int(lease, lease_ms), timeout_ms > 0 ? jr_pg_print_int(timeout, timeout_ms) : NULL, command};
 
 	jr_batch_add(batch, jr_sql_exec_claim, JR_COUNT(values), values);
-}
-
-void
-jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count, size_t most)
-{
-	char runner[24], limit[24];
-	struct jr_queue_pairs pairs;
-	const char *values[4];
-
-	jr_queue_pairs_of(&pairs, held, count);
-	values[0] = jr_pg_print_int(runner, runner_id);
-	values[1] = pairs.ids.text.data;
-	values[2] = pairs.seqs.text.data;
-	values[3] = jr_pg_print_int(limit, (int64_t)most);
-	jr_batch_add(batch, jr_sql_adopt, JR_COUNT(values), values);
-	jr_queue_pairs_release(&pairs);
 }
 
 size_t

@@ -1,15 +1,20 @@
 /*
- * queue_settle: the statements about runs that are held: heartbeat, reclaim, settle, resolve. See queue.h.
+ * queue_settle: the statements about runs that are held, from adopt and heartbeat to settle and resolve. See queue.h.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "pg/pg_array.h"
 #include "runner/queue.h"
-#include "runner/queue_pairs.h"
 #include "sql_text.h"
 
-void
-jr_queue_pairs_of(struct jr_queue_pairs *pairs, struct jr_run *const *runs, size_t count)
+/* The (id, claim_seq) by which runs are named, as two array literals: text.data of each. */
+struct pairs {
+	struct jr_pg_array ids, seqs;
+};
+
+static void
+init_pairs(struct pairs *pairs, struct jr_run *const *runs, size_t count)
 {
 	jr_pg_array_init(&pairs->ids);
 	jr_pg_array_init(&pairs->seqs);
@@ -21,11 +26,27 @@ jr_queue_pairs_of(struct jr_queue_pairs *pairs, struct jr_run *const *runs, size
 	jr_pg_array_end(&pairs->seqs);
 }
 
-void
-jr_queue_pairs_release(struct jr_queue_pairs *pairs)
+static void
+release_pairs(struct pairs *pairs)
 {
 	jr_pg_array_release(&pairs->ids);
 	jr_pg_array_release(&pairs->seqs);
+}
+
+void
+jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count, size_t most)
+{
+	char runner[24], limit[24];
+	struct pairs pairs;
+	const char *values[4];
+
+	init_pairs(&pairs, held, count);
+	values[0] = jr_pg_print_int(runner, runner_id);
+	values[1] = pairs.ids.text.data;
+	values[2] = pairs.seqs.text.data;
+	values[3] = jr_pg_print_int(limit, (int64_t)most);
+	jr_batch_add(batch, jr_sql_adopt, JR_COUNT(values), values);
+	release_pairs(&pairs);
 }
 
 void
@@ -33,16 +54,16 @@ jr_queue_add_heartbeat(
     struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count, int64_t lease_ms)
 {
 	char runner[24], lease[24];
-	struct jr_queue_pairs pairs;
+	struct pairs pairs;
 	const char *values[4];
 
-	jr_queue_pairs_of(&pairs, held, count);
+	init_pairs(&pairs, held, count);
 	values[0] = pairs.ids.text.data;
 	values[1] = pairs.seqs.text.data;
 	values[2] = jr_pg_print_int(runner, runner_id);
 	values[3] = jr_pg_print_int(lease, lease_ms);
 	jr_batch_add(batch, jr_sql_heartbeat, JR_COUNT(values), values);
-	jr_queue_pairs_release(&pairs);
+	release_pairs(&pairs);
 }
 
 size_t
@@ -66,6 +87,56 @@ jr_queue_read_beat(const PGresult *result, size_t index)
 	else if (strcmp(state, "busy") == 0)
 		beat.beat = JR_BEAT_BUSY;
 	return beat;
+}
+
+/* The parameters of tell, in their order. The runner's id is no array. */
+enum tell_parameter {
+	T_ID,
+	T_CLAIM_SEQ,
+	T_RUNNER_ID,
+	T_PROGRESS,
+	T_CHECKPOINT,
+	T_OUTPUT,
+	T_DROPPED,
+	T_COUNT
+};
+
+void
+jr_queue_add_tell(struct jr_batch *batch, int64_t runner_id, const struct jr_tale *tales, size_t count)
+{
+	struct jr_pg_array arrays[T_COUNT];
+	const char *values[T_COUNT];
+	char runner[24];
+
+	for (size_t i = 0; i < T_COUNT; i++)
+		jr_pg_array_init(&arrays[i]);
+	for (size_t i = 0; i < count; i++) {
+		jr_pg_array_add_int(&arrays[T_ID], tales[i].id);
+		jr_pg_array_add_int(&arrays[T_CLAIM_SEQ], tales[i].claim_seq);
+		jr_pg_array_add(&arrays[T_PROGRESS], tales[i].progress);
+		jr_pg_array_add(&arrays[T_CHECKPOINT], tales[i].checkpoint);
+		jr_pg_array_add(&arrays[T_OUTPUT], tales[i].output);
+		jr_pg_array_add_int(&arrays[T_DROPPED], tales[i].output_dropped);
+	}
+	for (size_t i = 0; i < T_COUNT; i++)
+		values[i] = jr_pg_array_end(&arrays[i]);
+	values[T_RUNNER_ID] = jr_pg_print_int(runner, runner_id);
+	jr_batch_add(batch, jr_sql_tell, T_COUNT, values);
+	for (size_t i = 0; i < T_COUNT; i++)
+		jr_pg_array_release(&arrays[i]);
+}
+
+size_t
+jr_queue_count_told(const PGresult *result)
+{
+	return (size_t)PQntuples(result);
+}
+
+struct jr_told_row
+jr_queue_read_told(const PGresult *result, size_t index)
+{
+	return (struct jr_told_row){
+	    .id = jr_pg_int(result, (int)index, 0, 0), .claim_seq = jr_pg_int(result, (int)index, 1, 0)};
 }
 
 void
@@ -195,15 +266,15 @@ void
 jr_queue_add_resolve(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count)
 {
 	char runner[24];
-	struct jr_queue_pairs pairs;
+	struct pairs pairs;
 	const char *values[3];
 
-	jr_queue_pairs_of(&pairs, held, count);
+	init_pairs(&pairs, held, count);
 	values[0] = pairs.ids.text.data;
 	values[1] = pairs.seqs.text.data;
 	values[2] = jr_pg_print_int(runner, runner_id);
 	jr_batch_add(batch, jr_sql_resolve, JR_COUNT(values), values);
-	jr_queue_pairs_release(&pairs);
+	release_pairs(&pairs);
 }
 
 size_t

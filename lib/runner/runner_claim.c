@@ -1,5 +1,5 @@
 /*
- * runner_claim: what to claim, how much, from which lane. See runner_parts.h.
+ * runner_claim: what to claim, how much, from which lane; and what it brought. See runner_parts.h.
  *
  * The combinations of (job type, queue, priority) that have a due run are read at most once a second and passed to the
  * claim with a cursor behind the last claimed run. Both are dropped after a second, after a heartbeat, when a claim
@@ -7,7 +7,9 @@
  * middle of a long drain. A notification that there may be work makes them older than they are: NEWS_MS after the look
  * before at the earliest, so that between two looks there is always a claim, and many notifications are one look.
  *
- * What must hold: a place is held for each run before it is claimed; places of runs that did not come are given back.
+ * What must hold: a place is held for each run before it is claimed, and each run that is started has it, its own or
+ * that of its set; places of runs that did not come are given back. After a lost answer nothing is claimed before it
+ * is known what runs under this runner's name.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -89,16 +91,16 @@ jr_claim_is_used_up(const struct jr_runner *runner)
 	return opts->max_runs > 0 && runner->counts.claimed - runner->prunes >= opts->max_runs;
 }
 
-bool
-jr_claim_is_allowed(const struct jr_runner *runner)
+static bool
+is_allowed(const struct jr_runner *runner)
 {
 	return runner->phase == JR_PHASE_WORK && !runner->draining && !runner->claim_in_doubt &&
 	       !(jr_claim_is_single(runner) && runner->job_tried) && !jr_claim_is_used_up(runner);
 }
 
 /*
- * Nothing was due. Final if nothing runs and it does not stay; otherwise look again in a second. What a sql handler has committed on its own
- * connection since the look was sent was not seen by it.
+ * Nothing was due. Final if nothing runs and it does not stay; otherwise look again in a second. What a sql handler has
+ * committed on its own connection since the look was sent was not seen by it.
  */
 static void
 note_drained(struct jr_runner *runner)
@@ -197,7 +199,7 @@ jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
 	const struct jr_runner_opts *opts = runner->opts;
 
 	runner->claim_wanted = 0;
-	if (!jr_claim_is_allowed(runner))
+	if (!is_allowed(runner))
 		return 0;
 	if (opts->job_id > 0)
 		return add_claim_job(runner, batch);
@@ -218,6 +220,78 @@ jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
 	jr_queue_add_claim(batch, &runner->facts, &runner->claim_lane->combos, &runner->claim_lane->cursor,
 	    runner->claim_wanted, opts->lease.lease_ms);
 	return 1;
+}
+
+/* How many are asked for after an answer that did not come. */
+static size_t
+fewer(size_t most)
+{
+	return most < 8 ? 1 : most / 4;
+}
+
+/* The places that no run took. */
+static void
+give_back(struct jr_runner *runner)
+{
+	for (size_t i = 0; i < JR_POOL_COUNT; i++) {
+		if (runner->claim_places[i] > 0)
+			jr_places_give(&runner->places[i], runner->claim_places[i]);
+		runner->claim_places[i] = 0;
+	}
+	runner->claim_wanted = 0;
+}
+
+/* Runs of a set share the seat of the first; *shared is that seat, for one answer. */
+static struct jr_seat *
+find_seat(struct jr_runner *runner, const struct jr_run *run, const struct jr_handler **set, struct jr_seat **shared)
+{
+	const struct jr_handler *handler = jr_handlers_find(runner->opts->handlers, run->job_type);
+	struct jr_seat *seat;
+
+	if (runner->opts->exec != NULL)
+		return jr_seat_of_none();
+	if (handler == NULL)
+		return NULL;
+	if (handler->kind->pool == JR_POOL_PRUNE)
+		runner->prunes++;
+	if (*shared != NULL && *set == handler) {
+		(*shared)->runs++;
+		return *shared;
+	}
+	seat = jr_seat_take(runner, handler->kind->pool);
+	*set = handler;
+	*shared = handler->settings.batch > 0 ? seat : NULL;
+	return seat;
+}
+
+/*
+ * What comes without a place (adoption may find more than one claim's runs) is given back, not started. The shared seat
+ * is held open meanwhile, since a run that is not started leaves it at once. The cursor (NULL: there is none) is moved
+ * behind the last run.
+ */
+static void
+take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms, struct jr_cursor *cursor)
+{
+	size_t rows = jr_queue_count_runs(result);
+	const struct jr_handler *set = NULL;
+	struct jr_seat *shared = NULL, *open = NULL;
+
+	runner->counts.claimed += (int64_t)rows;
+	for (size_t i = 0; i < rows; i++) {
+		struct jr_run *run = jr_queue_read_run(result, i, cursor);
+		struct jr_seat *seat = find_seat(runner, run, &set, &shared);
+
+		if (shared != NULL && shared != open) {
+			if (open != NULL)
+				jr_seat_leave(runner, open);
+			open = shared;
+			open->runs++;
+		}
+		jr_held_take(runner, run, sent_ms, seat);
+	}
+	if (open != NULL)
+		jr_seat_leave(runner, open);
+	give_back(runner);
 }
 
 /* More rows than asked for would be a bug of the claim. */
@@ -282,7 +356,7 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 	if (lane != NULL && lane->set != NULL)
 		jr_lanes_note_set(runner, lane, result);
 	report_surplus(runner, jr_queue_count_runs(result));
-	jr_claim_take_runs(runner, result, sent_ms, lane == NULL ? NULL : &lane->cursor);
+	take_runs(runner, result, sent_ms, lane == NULL ? NULL : &lane->cursor);
 }
 
 static void
@@ -311,10 +385,10 @@ jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t fi
 		runner->claim_in_doubt = true; /* its places are kept until it is known */
 		runner->exec_in_doubt = true;
 		runner->claim_sent_ms = reply->sent_ms;
-		runner->claim_most = jr_claim_fewer(runner->claim_wanted);
+		runner->claim_most = fewer(runner->claim_wanted);
 		jr_claim_reset(runner);
 	} else {
-		jr_claim_give_back(runner);
+		give_back(runner);
 		jr_claim_reset(runner);
 		if (reply->end == JR_PG_FAILED && first == 0)
 			note_claim_failure(runner, &reply->err);
@@ -346,7 +420,7 @@ jr_claim_try(struct jr_runner *runner)
 {
 	struct jr_batch *batch;
 
-	if (!jr_claim_is_allowed(runner) || (runner->drained && runner->held_count == 0 && !jr_linger_is_on(runner)))
+	if (!is_allowed(runner) || (runner->drained && runner->held_count == 0 && !jr_linger_is_on(runner)))
 		return false;
 	if (jr_clock_now_ms() < runner->claim_at_ms) {
 		jr_runner_wake_at(runner, runner->claim_at_ms);
@@ -372,4 +446,73 @@ jr_claim_try(struct jr_runner *runner)
 	else
 		look_again_later(runner);
 	return false;
+}
+
+/* The lease of the claim in doubt has ended: nothing of it is worth adopting. */
+static bool
+is_too_late(const struct jr_runner *runner)
+{
+	return jr_clock_now_ms() >= jr_clock_after(runner->claim_sent_ms, runner->opts->lease.lease_ms);
+}
+
+/*
+ * From when the leases of adopted runs count: the claim in doubt, or earlier if one of them is of an older claim that
+ * was given up and executed late, as what is left of it tells.
+ */
+static int64_t
+adopted_since(const struct jr_runner *runner, const struct jr_reply *reply)
+{
+	int64_t since_ms = runner->claim_sent_ms;
+
+	for (size_t i = 0; i < jr_queue_count_runs(reply->results[0]); i++) {
+		int64_t left_ms = jr_queue_read_lease_left(reply->results[0], i);
+		int64_t begun_ms = reply->sent_ms + left_ms - runner->opts->lease.lease_ms;
+
+		if (begun_ms < since_ms)
+			since_ms = begun_ms;
+	}
+	return since_ms;
+}
+
+static void
+on_adopt(void *ctx, const struct jr_reply *reply)
+{
+	struct jr_runner *runner = ctx;
+
+	if (reply->end == JR_PG_DONE) {
+		runner->claim_in_doubt = jr_queue_count_runs(reply->results[0]) >= runner->adopt_most;
+		if (jr_queue_count_runs(reply->results[0]) > 0)
+			runner->job_tried = true;
+		take_runs(runner, reply->results[0], adopted_since(runner, reply), NULL);
+	} else if (reply->end == JR_PG_UNKNOWN)
+		runner->adopt_most = fewer(runner->adopt_most);
+	else if (reply->end == JR_PG_FAILED && reply->err.code == JR_E_TEMP && !is_too_late(runner))
+		runner->adopt_at_ms = jr_clock_after(jr_clock_now_ms(), runner->opts->lease.heartbeat_ms / 2);
+	else if (reply->end == JR_PG_FAILED) {
+		runner->claim_in_doubt = false; /* their leases run out, and a tick finds them */
+		give_back(runner);
+		jr_runner_fail(runner, &reply->err);
+	}
+	jr_runner_pump(runner);
+}
+
+/* After a claim whose answer was lost: what runs under my name that I do not know? */
+bool
+jr_claim_try_adopt(struct jr_runner *runner)
+{
+	struct jr_batch *batch;
+	struct jr_held_list all;
+
+	if (!runner->claim_in_doubt)
+		return false;
+	if (jr_clock_now_ms() < runner->adopt_at_ms) {
+		jr_runner_wake_at(runner, runner->adopt_at_ms);
+		return false;
+	}
+	all = jr_held_select(runner, NULL);
+	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_adopt, runner);
+	jr_queue_add_adopt(batch, runner->facts.id, all.runs, all.count, runner->adopt_most);
+	jr_held_list_release(&all);
+	jr_pg_submit(runner->pg, batch);
+	return true;
 }

@@ -4,11 +4,9 @@
  *	runner.c         life cycle, signals, what is sent next
  *	runner_link.c    the connection: opening, losing, opening again
  *	runner_lanes.c   what is claimed together, and the places for it
- *	runner_claim.c   combinations, cursor, claims
- *	runner_take.c    what a claim brought; adoption
+ *	runner_claim.c   combinations, cursor, claims, and what they brought; adoption
  *	runner_exec.c    one command of jobrun exec, instead of all claims
- *	runner_held.c    held runs: start, self-fence, end
- *	runner_beat.c    the heartbeat of all of them
+ *	runner_held.c    held runs: start, heartbeat, self-fence, end
  *	runner_tell.c    what running handlers have to tell
  *	runner_settle.c  outcomes: settle, doubt, reports
  *	runner_reclaim.c expired leases of others
@@ -227,15 +225,7 @@ struct jr_seat *jr_seat_take(struct jr_runner *runner, enum jr_pool pool);
 struct jr_seat *jr_seat_of_none(void); /* one that takes no place */
 void jr_seat_leave(struct jr_runner *runner, struct jr_seat *seat);
 
-/* runner_take.c */
-void jr_claim_take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms,
-    struct jr_cursor *cursor);                     /* cursor: moved behind the last; NULL: there is none */
-size_t jr_claim_fewer(size_t most);                /* a quarter, at least 1 */
-void jr_claim_give_back(struct jr_runner *runner); /* the places that no run took */
-bool jr_claim_try_adopt(struct jr_runner *runner);
-
 /* runner_claim.c */
-bool jr_claim_is_allowed(const struct jr_runner *runner);
 bool jr_claim_is_single(const struct jr_runner *runner);  /* one run is wanted, whatever else is due: --job, exec */
 bool jr_claim_is_used_up(const struct jr_runner *runner); /* --max-runs */
 /* There is news: look for work as soon as it is sensible, however often this is called. */
@@ -247,6 +237,7 @@ void jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size
 void jr_claim_take_combos(struct jr_runner *runner, const PGresult *result);
 void jr_claim_reset(struct jr_runner *runner); /* drop the cursor and the combinations */
 bool jr_claim_is_over(const struct jr_runner *runner);
+bool jr_claim_try_adopt(struct jr_runner *runner); /* after a claim whose answer was lost */
 
 /* runner_exec.c: with options that have no `exec` each does what is right without it */
 bool jr_exec_add_claim(struct jr_runner *runner, struct jr_batch *batch); /* false: there is none */

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "runner/runner_parts.h"
 
 #define BATCH_BYTES ((size_t)256 * 1024) /* of texts in one settle, so that it arrives within its deadline */
@@ -219,12 +220,6 @@ settle_batch(struct jr_runner *runner, const struct jr_held_list *list)
 	return batch;
 }
 
-static size_t
-text_size(const char *text)
-{
-	return text == NULL ? 0 : strlen(text);
-}
-
 /* As many as fit, at least one; the others go with the next. */
 static void
 cut_to_size(struct jr_held_list *list)
@@ -234,7 +229,7 @@ cut_to_size(struct jr_held_list *list)
 	for (; n < list->count; n++) {
 		const struct jr_outcome *o = &list->held[n]->outcome;
 
-		bytes += text_size(o->output) + text_size(o->error) + text_size(o->result);
+		bytes += jr_text_size(o->output) + jr_text_size(o->error) + jr_text_size(o->result);
 		if (n > 0 && bytes > BATCH_BYTES)
 			break;
 	}

@@ -6,11 +6,11 @@
  * heartbeat; what the server refuses by itself is dropped.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "runner/runner_parts.h"
 
 #define TELL_BYTES ((size_t)512 * 1024) /* of one batch; at least one run goes */
@@ -60,17 +60,11 @@ jr_tell_collect(struct jr_runner *runner)
 }
 
 static size_t
-size_of(const char *text)
-{
-	return text == NULL ? 0 : strlen(text);
-}
-
-static size_t
 tale_size(const struct jr_held *held)
 {
 	const struct jr_tale *tale = &held->tale;
 
-	return size_of(tale->progress) + size_of(tale->checkpoint) + size_of(tale->output);
+	return jr_text_size(tale->progress) + jr_text_size(tale->checkpoint) + jr_text_size(tale->output);
 }
 
 /*

@@ -16,8 +16,8 @@ what_is_put_in_its_place_is_not_read(void **state)
 		struct jr_err err;
 		const char *path;
 
-		fixture->out =
-		    (jr_out_close(fixture->out), jr_out_open(fixture->outs, 41, 8 + (int64_t)i, NULL, NULL, &err));
+		jr_out_close(fixture->out);
+		fixture->out = jr_out_open(fixture->outs, 41, 8 + (int64_t)i, NULL, NULL, &err);
 		path = jr_out_path(fixture->out);
 		append(fixture, "{\"progress\": 1}\n");
 		assert_int_equal(unlink(path), 0);

@@ -217,6 +217,24 @@ job_types_do_not_end_like_handler_files(void **state)
 	assert_true(jr_parse_queue("--queue", "report.json", &err));
 }
 
+static void
+keys_are_bounded(void **state)
+{
+	char key[JR_KEY_MAX + 2];
+	struct jr_err err;
+
+	(void)state;
+	memset(key, 'k', sizeof(key));
+	key[JR_KEY_MAX + 1] = '\0';
+	assert_false(jr_parse_key("--lock", key, &err));
+	assert_string_equal(err.msg, "--lock: 256 bytes; from 1 to 255 are possible");
+	assert_int_equal(err.code, JR_E_USAGE);
+	key[JR_KEY_MAX] = '\0';
+	assert_true(jr_parse_key("--lock", key, &err));
+	assert_true(jr_parse_key("--lock", " ", &err));
+	assert_false(jr_parse_key("--lock", "", &err));
+}
+
 int
 main(void)
 {
@@ -230,6 +248,7 @@ main(void)
 	    cmocka_unit_test(durations_are_shown_in_two_units_at_most),
 	    cmocka_unit_test(names_follow_their_rule),
 	    cmocka_unit_test(job_types_do_not_end_like_handler_files),
+	    cmocka_unit_test(keys_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

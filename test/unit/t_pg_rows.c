@@ -50,7 +50,7 @@ check_kept(size_t wanted, size_t sent, int kept)
 	PGresult *result;
 
 	for (size_t i = 0; i < sent; i++) {
-		char text[24];
+		char text[32];
 
 		snprintf(text, sizeof(text), "row %zu", i);
 		assert_true(jr_pg_rows_take(&rows, row(text, i % 2 == 0 ? NULL : "")));
