@@ -1,8 +1,8 @@
 /*
  * await: see await.h.
  *
- * Polling asks for the runs that are not over, and of the rest no more; results are read at the end, some at a time, since
- * each may have a megabyte. A run that is retried by people after it was seen to be over is waited for no longer.
+ * Polling asks for the runs that are not over, and of the rest no more; results are read at the end, some at a time,
+ * since each may have a megabyte. A run that is retried by people after it was seen to be over is waited for no longer.
  */
 #include "await.h"
 

@@ -20,8 +20,8 @@ struct jr_await {
 };
 
 /*
- * 0: all succeeded. 1: one is dead, cancelled, or not there. 75: the time is over; *err says so. A connection that is lost
- * is made anew (*db becomes another one, or NULL) until the time is over.
+ * 0: all succeeded. 1: one is dead, cancelled, or not there. 75: the time is over; *err says so. A connection that is
+ * lost is made anew (*db becomes another one, or NULL) until the time is over.
  */
 int jr_await(const struct jr_app *app, struct jr_db **db, const struct jr_await *wait, struct jr_err *err) JR_MUST;
 

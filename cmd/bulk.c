@@ -2,8 +2,8 @@
  * bulk: the part of repair.h that is about the runs of a filter, thousands of them.
  *
  * First a count, which also gives the lowest and the highest id: what is enqueued or dies later than this is not meant.
- * Then the ids come in portions of up to PORTION, since waiting runs have no index in order of id, and finding them is a
- * look at all of them. A portion is cut into batches by the server, and each batch is a transaction of its own, whose
+ * Then the ids come in portions of up to PORTION, since waiting runs have no index in order of id, and finding them is
+ * a look at all of them. A portion is cut into batches by the server, and each batch is a transaction of its own, whose
  * statement looks at the status again, with the rows locked.
  */
 #include <inttypes.h>

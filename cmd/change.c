@@ -1,9 +1,9 @@
 /*
  * change: see change.h.
  *
- * The number of the transaction is asked for with the statements, before COMMIT is sent. If its answer is lost, the server
- * says whether it happened: so what is told of old and new values is never that of a second try behind a first that
- * counted.
+ * The number of the transaction is asked for with the statements, before COMMIT is sent. If its answer is lost, the
+ * server says whether it happened: so what is told of old and new values is never that of a second try behind a first
+ * that counted.
  */
 #include "change.h"
 

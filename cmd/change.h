@@ -19,8 +19,8 @@ struct jr_change {
 
 /*
  * Run up to JR_CHANGE_MAX statements and commit, or with `dry_run` roll back. A connection that is lost costs another
- * try, as long as it is sure that nothing has happened yet. `results` has room for `count`, each the caller's; on failure
- * they are NULL.
+ * try, as long as it is sure that nothing has happened yet. `results` has room for `count`, each the caller's; on
+ * failure they are NULL.
  */
 bool jr_change(const struct jr_change *change, const struct jr_statement *statements, size_t count, PGresult **results,
     struct jr_err *err) JR_MUST;

@@ -1,8 +1,8 @@
 /*
  * define: make or change a definition, show one or all, remove some, or apply a file of them.
  *
- * What is judged here is what every command judges: numbers, durations, names. The rest, schedules and zones first of all,
- * is judged by the database, so that any client is told the same.
+ * What is judged here is what every command judges: numbers, durations, names. The rest, schedules and zones first of
+ * all, is judged by the database, so that any client is told the same.
  */
 #include <stdlib.h>
 #include <string.h>

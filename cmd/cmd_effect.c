@@ -3,8 +3,8 @@
  *
  * Three steps, each on a connection of its own, so that nothing is held while the command runs: ask, run, mark. A crash
  * between the last two makes the command run again: at least once. With --at-most-once the mark comes first, such a
- * crash makes it run never, and the third step adds how the command ended. Then what must hold is that nobody else's mark
- * is taken for ours: it carries a random word, so asking again after a lost answer gives the true one.
+ * crash makes it run never, and the third step adds how the command ended. Then what must hold is that nobody else's
+ * mark is taken for ours: it carries a random word, so asking again after a lost answer gives the true one.
  *
  * Inside a handler (JOBRUN_RUN_ID, JOBRUN_CLAIM) the claim must still be the running one before the command starts. The
  * mark behind it is written whatever became of the claim: the effect has happened. In one that is tried, nothing is.
@@ -132,8 +132,9 @@ ask_once(const struct effect *effect, const struct jr_statement *statement, bool
 }
 
 /*
- * One statement on a connection of its own, again if that is lost, for the patience of a command; to connect has as much
- * of its own. Every statement here may be repeated. *doubt is set when an answer was lost. *err is left alone on success.
+ * One statement on a connection of its own, again if that is lost, for the patience of a command; to connect has as
+ * much of its own. Every statement here may be repeated. *doubt is set when an answer was lost. *err is left alone on
+ * success.
  */
 static PGresult *
 ask(const struct effect *effect, const struct jr_statement *statement, bool *doubt, struct jr_err *err)

@@ -1,8 +1,8 @@
 /*
  * exec: a line of an old crontab with lease, history and overlap rule: `jobrun exec NAME -- CMD...`.
  *
- * The work is the runner's, with this one command instead of handlers. Here is what the caller gets to know: the status of
- * CMD, or why it was not started; and, with --fail-open, CMD itself in our place when there is no record to be had.
+ * The work is the runner's, with this one command instead of handlers. Here is what the caller gets to know: the status
+ * of CMD, or why it was not started; and, with --fail-open, CMD itself in our place when there is no record to be had.
  *
  * What must hold: CMD is run in our place only if it is known that we have not started it.
  */

@@ -114,8 +114,8 @@ logs(const struct jr_app *app, int64_t id, int64_t attempt, struct jr_err *err)
 /* ---------------------------------------------------------------------------------------------- one after another */
 
 /* clang-format off */
-enum follow_column { F_STATUS, F_LAST_CLAIM, F_MAX_ATTEMPTS, F_DUE_IN, F_ERROR, F_PROGRESS, F_CLAIM, F_ATTEMPT, F_OUTPUT,
-	F_DROPPED };
+enum follow_column { F_STATUS, F_LAST_CLAIM, F_MAX_ATTEMPTS, F_DUE_IN, F_ERROR, F_PROGRESS, F_CLAIM, F_ATTEMPT,
+	F_OUTPUT, F_DROPPED };
 /* clang-format on */
 
 /* What has been printed. */

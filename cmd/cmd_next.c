@@ -1,8 +1,8 @@
 /*
  * next: when a definition will fire, or when a schedule would that is only being thought about.
  *
- * An expression has blanks or begins with @; a name has neither. Other marks of an expression are taken for one too, so that
- * a wrong one is refused by those who know what is wrong with it.
+ * An expression has blanks or begins with @; a name has neither. Other marks of an expression are taken for one too, so
+ * that a wrong one is refused by those who know what is wrong with it.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /*
  * queue: what is in the queues and what limits they have; and set those limits.
  *
- * What is given on the command line is checked here and travels as one JSON object with exactly those members, so that a
- * limit that is not named stays as it is. The line that is printed then is read in the same transaction.
+ * What is given on the command line is checked here and travels as one JSON object with exactly those members, so that
+ * a limit that is not named stays as it is. The line that is printed then is read in the same transaction.
  */
 #include <inttypes.h>
 #include <jansson.h>

@@ -214,7 +214,10 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	return status;
 }
 
-/* The job types to claim, as an array literal: those asked for, else all that the host has; housekeeping always. Caller frees. */
+/*
+ * The job types to claim, as an array literal: those asked for, else all that the host has; housekeeping always. Caller
+ * frees.
+ */
 static char *
 wanted_types(const struct run_opts *opts, const struct jr_handlers *handlers)
 {

@@ -1,8 +1,8 @@
 /*
  * slots: did it run, and if not, why? What is next of a definition, and what became of each of its slots.
  *
- * Rows are as firing has recorded them: many slots that were missed together are one row with their number and end. What
- * happened to a run since then is read from the run.
+ * Rows are as firing has recorded them: many slots that were missed together are one row with their number and end.
+ * What happened to a run since then is read from the run.
  */
 #include <stdlib.h>
 

@@ -54,7 +54,9 @@ struct jr_cmd {
 	size_t size;                     /* of the options struct */
 	int min_args, max_args;          /* max_args < 0: any number */
 
-	/* Options stand before "--"; it and the command line behind it come to `run` untouched, as the last arguments. */
+	/*
+	 * Options stand before "--"; it and the command line behind it come to `run` untouched, as the last arguments.
+	 */
 	bool takes_command;
 
 	/*

@@ -1,7 +1,8 @@
 /*
  * define_file: a set of definitions from a file, all or none, told as a difference.
  *
- * The file goes to PostgreSQL as it is, which says whether it is JSON and what is wrong in it: payloads stay what they are.
+ * The file goes to PostgreSQL as it is, which says whether it is JSON and what is wrong in it: payloads stay what they
+ * are.
  */
 #include <stdlib.h>
 #include <string.h>

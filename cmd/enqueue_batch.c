@@ -1,8 +1,8 @@
 /*
  * enqueue_batch: see enqueue_batch.h.
  *
- * A line becomes a row of view jobrun.new_runs as it is: what it says is for the server to read. What must hold: each line
- * is exactly one row, also an empty one, so that the number of a refused row is that of the line.
+ * A line becomes a row of view jobrun.new_runs as it is: what it says is for the server to read. What must hold: each
+ * line is exactly one row, also an empty one, so that the number of a refused row is that of the line.
  */
 #include "enqueue_batch.h"
 

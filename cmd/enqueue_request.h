@@ -1,6 +1,6 @@
 /*
- * enqueue_request: what enqueue was asked for, as the parameters of enqueue.sql or, for many runs, as the object `options`
- * of view jobrun.new_runs.
+ * enqueue_request: what enqueue was asked for, as the parameters of enqueue.sql or, for many runs, as the object
+ * `options` of view jobrun.new_runs.
  *
  * What must hold: the same request, sent again because an answer was lost, makes no second run. So there is always an
  * idempotency key, the caller's or a random one made up here, and a point in time that is read once.

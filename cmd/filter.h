@@ -2,9 +2,8 @@
  * filter: which runs are meant, by options: what list shows is what retry and cancel take.
  *
  * The first member of a command's options is a struct jr_filter, and its table has JR_FILTER_OPTIONS. Its statement
- * begins with the parameters of jr_filter_bind: $1 how many at most, $2 statuses, $3 job types, $4 queues, $5 age in ms,
- * $6 definitions.
- * The conditions on them are the same in list.sql, matching_kinds.sql and matching_ids.sql.
+ * begins with the parameters of jr_filter_bind: $1 how many at most, $2 statuses, $3 job types, $4 queues, $5 age in
+ * ms, $6 definitions. The conditions on them are the same in list.sql, matching_kinds.sql and matching_ids.sql.
  */
 #ifndef JR_FILTER_H
 #define JR_FILTER_H

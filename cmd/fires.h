@@ -29,8 +29,8 @@ bool jr_fires_has_schedule(const PGresult *result);
 void jr_fires_print(FILE *out, const char *indent, const PGresult *result);
 
 /*
- * What is to be known about them, a line each behind `before`: that it fires on either day; that nothing of the definition
- * `name` starts, since it is disabled or paused.
+ * What is to be known about them, a line each behind `before`: that it fires on either day; that nothing of the
+ * definition `name` starts, since it is disabled or paused.
  */
 void jr_fires_hint(FILE *out, const char *before, const char *name, const PGresult *result);
 

@@ -1,10 +1,10 @@
 /*
  * follow: see follow.h.
  *
- * As long as nothing was dropped the old text is how the new one begins. Then the head stays, and the tail moves on: the
- * last piece of the old text is looked for in the new one. Output that repeats itself has that piece in many places; the
- * right one is where the old text ended, less what was dropped since. That is not exact, since the line that counts what
- * was dropped has come or has grown, so the nearest place counts.
+ * As long as nothing was dropped the old text is how the new one begins. Then the head stays, and the tail moves on:
+ * the last piece of the old text is looked for in the new one. Output that repeats itself has that piece in many
+ * places; the right one is where the old text ended, less what was dropped since. That is not exact, since the line
+ * that counts what was dropped has come or has grown, so the nearest place counts.
  */
 #include "follow.h"
 

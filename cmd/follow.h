@@ -7,9 +7,9 @@
 #include "base/base.h"
 
 /*
- * The part of `new` that came after `old`; borrowed from `new`. Both are the kept output of one attempt, `old` the earlier
- * one (""; nothing yet); between them `dropped` more bytes of its middle were dropped. *gap: where `old` ended cannot be
- * found, since that was dropped too; all of `new` is returned.
+ * The part of `new` that came after `old`; borrowed from `new`. Both are the kept output of one attempt, `old` the
+ * earlier one (""; nothing yet); between them `dropped` more bytes of its middle were dropped. *gap: where `old` ended
+ * cannot be found, since that was dropped too; all of `new` is returned.
  */
 const char *jr_follow_new(const char *old, const char *new, int64_t dropped, bool *gap) JR_MUST;
 

@@ -1,6 +1,7 @@
 /*
- * foreground: see foreground.h. TERM, INT and HUP are blocked and taken by sigwaitinfo, so that none is lost between the
- * start of the command and the wait for its end. They stay blocked: what the caller still has to do comes behind them.
+ * foreground: see foreground.h. TERM, INT and HUP are blocked and taken by sigwaitinfo, so that none is lost between
+ * the start of the command and the wait for its end. They stay blocked: what the caller still has to do comes behind
+ * them.
  */
 #include "foreground.h"
 

@@ -7,8 +7,8 @@
 #include "base/err.h"
 
 /*
- * Its exit status, or what a shell would say of it: 128 + N, 127, 126. *started: false if it could not be; *err says why.
- * From here on TERM, INT and HUP are the command's, also when it has ended.
+ * Its exit status, or what a shell would say of it: 128 + N, 127, 126. *started: false if it could not be; *err says
+ * why. From here on TERM, INT and HUP are the command's, also when it has ended.
  */
 int jr_foreground_run(char **command, bool *started, struct jr_err *err);
 

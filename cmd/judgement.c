@@ -1,9 +1,9 @@
 /*
  * judgement: what a rehearsal came to, in words: the verdict, why, and what a runner would do next.
  *
- * The verdict has been given by the handler's kind; here it is only read aloud, from the outcome and its error_code. What
- * a handler said about itself (progress, checkpoint, result) is shown as the member that it is; a line whose numbers are
- * too large for a JSON reader in C is shown as it stands.
+ * The verdict has been given by the handler's kind; here it is only read aloud, from the outcome and its error_code.
+ * What a handler said about itself (progress, checkpoint, result) is shown as the member that it is; a line whose
+ * numbers are too large for a JSON reader in C is shown as it stands.
  */
 #include "judgement.h"
 

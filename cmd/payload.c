@@ -1,8 +1,8 @@
 /*
  * payload: see payload.h.
  *
- * PostgreSQL names the line and quotes the text around the mistake ("JSON data, line 2: ...text up to it..."): the place
- * in the payload where that text ends is where reading stopped.
+ * PostgreSQL names the line and quotes the text around the mistake ("JSON data, line 2: ...text up to it..."): the
+ * place in the payload where that text ends is where reading stopped.
  */
 #include "payload.h"
 

@@ -1,8 +1,9 @@
 /*
  * replay: see replay.h.
  *
- * The time is read first, in the zone of the definition, and then asked for as a point in time. What must hold: when the
- * answer to COMMIT is lost it is found out whether there is a run, since to repeat the command would make another one.
+ * The time is read first, in the zone of the definition, and then asked for as a point in time. What must hold: when
+ * the answer to COMMIT is lost it is found out whether there is a run, since to repeat the command would make another
+ * one.
  */
 #include "replay.h"
 

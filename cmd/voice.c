@@ -138,8 +138,9 @@ jr_voice_summary(struct jr_voice *voice, const struct jr_counts *c, int64_t ms)
 }
 
 /*
- * "Database away" is not said at each tick; its end is said once. What else is wrong is always said. A command that cron
- * starts once a night has a memory of its own: what `run` said at midnight must not hide that it was not started at two.
+ * "Database away" is not said at each tick; its end is said once. What else is wrong is always said. A command that
+ * cron starts once a night has a memory of its own: what `run` said at midnight must not hide that it was not started
+ * at two.
  */
 void
 jr_voice_soften(const char *state_directory, const char *conninfo, const char *command, int status, bool answered,

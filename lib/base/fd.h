@@ -19,14 +19,14 @@ void jr_fd_close(int fd); /* -1 is fine */
 bool jr_fd_set_nonblocking(int fd) JR_MUST; /* false: errno says why */
 
 /*
- * A description of our own of the terminal that fd is, which does not block: it says that it can be written, and then takes
- * its time for more than it has room for. -1: it is no terminal, or cannot be had.
+ * A description of our own of the terminal that fd is, which does not block: it says that it can be written, and then
+ * takes its time for more than it has room for. -1: it is no terminal, or cannot be had.
  */
 int jr_fd_own_terminal(int fd) JR_MUST;
 
 /*
- * Write what can be written without waiting: a reader that does not read must not stop us. How many bytes that were; -1:
- * it cannot be written (any more), errno says why.
+ * Write what can be written without waiting: a reader that does not read must not stop us. How many bytes that were;
+ * -1: it cannot be written (any more), errno says why.
  */
 ssize_t jr_fd_write_some(int fd, const void *bytes, size_t len) JR_MUST;
 bool jr_fd_write(int fd, const void *bytes, size_t len); /* false: not all of it */

@@ -1,7 +1,7 @@
 /*
  * lease: the arithmetic of a lease. Pure.
  *
- *	lease L (90 s)   heartbeat <= L/4 (20 s)   deadline = heartbeat/4 (5 s)   margin = L/6 (15 s)   kill = L/18 (5 s)
+ *	lease L (90 s)  heartbeat <= L/4 (20 s)  deadline = heartbeat/4 (5 s)  margin = L/6 (15 s)  kill = L/18 (5 s)
  *
  * A handler is stopped at (start of the last answered claim or heartbeat) + L - margin; it then gets TERM and after
  * `kill` KILL, so that it is gone before L. What must hold: margin > kill + the forward clock jump tolerated (shown by

@@ -8,8 +8,8 @@
  *
  * Callbacks may add, change and remove anything, also themselves: a removed watch is never called again, even if its
  * descriptor was ready in the same turn. A watch is storage of the caller (embed it) and must stay until removed; it is
- * removed before its descriptor is closed. A timer set in the past, and a watch or timer set by a callback, is served in
- * the next turn at the earliest.
+ * removed before its descriptor is closed. A timer set in the past, and a watch or timer set by a callback, is served
+ * in the next turn at the earliest.
  */
 #ifndef JR_LOOP_H
 #define JR_LOOP_H

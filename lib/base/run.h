@@ -71,12 +71,12 @@ struct jr_outcome {
 	bool settled;  /* it is written already, together with the effect: only to be told */
 	bool in_doubt; /* it may be written already: to be read before anything is written */
 	char *
-	    error_code; /* exit:1, signal:SEGV, timeout, lost, cancelled, cannot-start, expired; NULL when it succeeded */
+	    error_code; /* NULL when it succeeded; else exit:1, signal:SEGV, timeout, lost, cancelled, cannot-start... */
 	char *error;    /* one or a few lines for people; NULL when it succeeded */
 	char *output;   /* NULL: none */
 	/*
-	 * What the handler said: each is NULL or the text of a JSON object whose member of that name is meant. Such a line
-	 * travels untouched; the server takes the member out of it.
+	 * What the handler said: each is NULL or the text of a JSON object whose member of that name is meant. Such a
+	 * line travels untouched; the server takes the member out of it.
 	 */
 	char *progress, *checkpoint, *result;
 };

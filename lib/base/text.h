@@ -25,7 +25,9 @@ char *jr_text_visible(const char *s, bool keep_lines) JR_MUST;
 /* The last line of `s` that is not blank, cleaned, at most `max` bytes; "" if there is none. Caller frees. */
 char *jr_text_last_line(const char *s, size_t max) JR_MUST;
 
-/* The known word nearest to `word` by edit distance, for "did you mean"; NULL if none is near. Borrowed from `words`. */
+/*
+ * The known word nearest to `word` by edit distance, for "did you mean"; NULL if none is near. Borrowed from `words`.
+ */
 const char *jr_text_nearest(const char *word, const char *const *words, size_t count) JR_MUST;
 
 /* Its length; 0 for NULL. */

@@ -27,7 +27,10 @@ struct jr_environ_extra {
 char **jr_environ_make(char *const *base, const struct jr_run *run, int64_t deadline_wall_ms,
     const struct jr_environ_extra *extra) JR_MUST;
 
-/* The same for a command that is to find its surroundings as they are (jobrun exec): all of `base`, but what an outer run set. */
+/*
+ * The same for a command that is to find its surroundings as they are (jobrun exec): all of `base`, but what an outer
+ * run set.
+ */
 char **jr_environ_keep(char *const *base, const struct jr_run *run, int64_t deadline_wall_ms,
     const struct jr_environ_extra *extra) JR_MUST;
 void jr_environ_free(char **env); /* NULL is fine */

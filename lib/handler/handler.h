@@ -1,8 +1,8 @@
 /*
  * handler: what this host can do, and the one interface behind which each kind of handler lives.
  *
- * A kind is one file lib/handler_KIND.c that exports a struct jr_handler_kind, and one word in the list of handlers.c. A
- * handler knows neither queue nor runner: it is given a run, works, and says through `ended` how it went.
+ * A kind is one file lib/handler_KIND.c that exports a struct jr_handler_kind, and one word in the list of handlers.c.
+ * A handler knows neither queue nor runner: it is given a run, works, and says through `ended` how it went.
  */
 #ifndef JR_HANDLER_H
 #define JR_HANDLER_H
@@ -45,8 +45,8 @@ struct jr_handler {
 #define JR_GRACE_MS 10000 /* between TERM and KILL at timeout, cancel and shutdown, unless the settings say otherwise */
 
 /*
- * What handlers of this runner share. The first part is given by the owner and borrowed; the second belongs to the kinds,
- * which make it on first use and free it in `close`.
+ * What handlers of this runner share. The first part is given by the owner and borrowed; the second belongs to the
+ * kinds, which make it on first use and free it in `close`.
  */
 struct jr_host {
 	struct jr_loop *loop;
@@ -92,10 +92,10 @@ struct jr_handler_kind {
 	enum jr_pool pool;
 
 	/*
-	 * Start to work on `run` (borrowed until `ended`, like the handler). deadline_ms is the lease's: when everything must be gone;
-	 * run_deadline_ms is the run's timeout (ms on CLOCK_BOOTTIME, JR_NEVER: none), for JOBRUN_DEADLINE and
-	 * statement_timeout; stop is called when it passes. NULL: it cannot be started, *err says why (JR_E_TEMP: not just
-	 * now), `ended` is not called.
+	 * Start to work on `run` (borrowed until `ended`, like the handler). deadline_ms is the lease's: when
+	 * everything must be gone; run_deadline_ms is the run's timeout (ms on CLOCK_BOOTTIME, JR_NEVER: none), for
+	 * JOBRUN_DEADLINE and statement_timeout; stop is called when it passes. NULL: it cannot be started, *err says
+	 * why (JR_E_TEMP: not just now), `ended` is not called.
 	 */
 	struct jr_work *(*start)(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
 	    int64_t deadline_ms, int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err);

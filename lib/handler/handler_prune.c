@@ -2,8 +2,8 @@
  * handler_prune: the built-in jobrun.prune. Housekeeping on a connection of its own, between heartbeats.
  *
  * Steps of prune.h, one after the other, until nothing is left or the time is over: a minute, or half of the run's own
- * timeout, so that it ends in good order either way; what is left is for the next time. How long things are kept is read by
- * the server from its settings; the payload is looked at by nobody. In a rehearsal it counts what would go.
+ * timeout, so that it ends in good order either way; what is left is for the next time. How long things are kept is
+ * read by the server from its settings; the payload is looked at by nobody. In a rehearsal it counts what would go.
  *
  * What must hold: it is asked to end between two steps and made to end at any time, since each step stands by itself;
  * the connection is freed, and the end told, from the loop alone, never from inside start, stop or a reply.

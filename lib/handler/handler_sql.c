@@ -1,10 +1,10 @@
 /*
  * handler_sql: a handler that is a statement. Its effect and the run's completion commit together.
  *
- * One transaction on a connection of its own: settings, the statement, the look at what it answered; then the session is
- * cleaned, jobrun.settle_done ends the run under the fence, and COMMIT. No lock is held on the run while the statement
- * works, so heartbeats go on. Whatever happens before COMMIT leaves nothing; a COMMIT that is not answered leaves the
- * run in doubt, which the runner resolves by reading.
+ * One transaction on a connection of its own: settings, the statement, the look at what it answered; then the session
+ * is cleaned, jobrun.settle_done ends the run under the fence, and COMMIT. No lock is held on the run while the
+ * statement works, so heartbeats go on. Whatever happens before COMMIT leaves nothing; a COMMIT that is not answered
+ * leaves the run in doubt, which the runner resolves by reading.
  */
 #include "handler/handler_sql_parts.h"
 

@@ -72,7 +72,9 @@ go_on(struct jr_sql_group *group)
 	free(group);
 }
 
-/* All of the transaction end like this (taken); with `own` those of which the statement said something end like that. */
+/*
+ * All of the transaction end like this (taken); with `own` those of which the statement said something end like that.
+ */
 static void
 end_all(struct jr_sql_group *group, struct jr_sql_end *end, bool own)
 {

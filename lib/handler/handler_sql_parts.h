@@ -1,6 +1,6 @@
 /*
- * handler_sql_parts: what the files of the sql handlers share. Nobody else includes it. Each calls only what stands above
- * it; what comes back up comes through a function that was given at the start.
+ * handler_sql_parts: what the files of the sql handlers share. Nobody else includes it. Each calls only what stands
+ * above it; what comes back up comes through a function that was given at the start.
  *
  *	handler_sql_pool.c    connections
  *	handler_sql_end.c     how runs end, and those that are over and not told yet
@@ -10,8 +10,8 @@
  *	handler_sql.c         the kind: start, stop, end of one run
  *
  * A run is always in a group: alone, or with others of its handler when the settings say "batch". A group has one
- * transaction at a time, and that a connection. What must hold: a run's end is told only when its transaction is over or
- * the connection is closed, and never from inside start, stop or free.
+ * transaction at a time, and that a connection. What must hold: a run's end is told only when its transaction is over
+ * or the connection is closed, and never from inside start, stop or free.
  */
 #ifndef JR_HANDLER_SQL_PARTS_H
 #define JR_HANDLER_SQL_PARTS_H
@@ -107,7 +107,8 @@ char *jr_sql_group_payload(struct jr_sql_work *const *works, size_t count) JR_MU
 bool jr_sql_is_control(PGresult *result);
 
 /*
- * The result of a run's statement: *text is borrowed from `result`, NULL: none. false: *end says why it cannot be taken.
+ * The result of a run's statement: *text is borrowed from `result`, NULL: none. false: *end says why it cannot be
+ * taken.
  */
 bool jr_sql_read_result(const PGresult *result, const char **text, struct jr_sql_end *end) JR_MUST;
 

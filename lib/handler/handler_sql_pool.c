@@ -1,10 +1,10 @@
 /*
  * handler_sql_pool: connections of sql handlers.
  *
- * A connection belongs to one transaction at a time. After a commit it has been cleaned inside the transaction; after anything
- * else it is cleaned by a batch of its own, and nobody gets it before that has been answered. What must hold: a
- * connection is freed from the loop alone, never from inside a reply of it, and one to which a cancel was sent is
- * not used again, since that may arrive late.
+ * A connection belongs to one transaction at a time. After a commit it has been cleaned inside the transaction; after
+ * anything else it is cleaned by a batch of its own, and nobody gets it before that has been answered. What must hold:
+ * a connection is freed from the loop alone, never from inside a reply of it, and one to which a cancel was sent is not
+ * used again, since that may arrive late.
  *
  * The address of the last good connection is kept, so that no name is looked up (which blocks) while runs are held,
  * until it is no good any more.

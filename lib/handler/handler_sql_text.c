@@ -2,7 +2,8 @@
  * handler_sql_text: see handler_sql_parts.h.
  *
  * Payloads and results are PostgreSQL's own text: they are put between other text and never parsed here. What must
- * hold: every text that leaves as an error is clean and bounded, and a group's answer is taken as a whole or not at all.
+ * hold: every text that leaves as an error is clean and bounded, and a group's answer is taken as a whole or not at
+ * all.
  */
 #include "handler/handler_sql_parts.h"
 

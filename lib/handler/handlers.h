@@ -2,11 +2,11 @@
  * handlers: the handlers directory.
  *
  * A handler is a file named after its job type: an executable NAME, or a NAME.sql with one statement; NAME.json has
- * settings for either (settings.h), or is a handler of its own by "http" or "argv". What makes a file refused rather than
- * run: it, its directory or a parent is owned by neither root nor the caller (as root: not by root), or can be written by
- * somebody else (a sticky directory such as /tmp is fine as a parent); symbolic links are checked at both ends. Files
- * whose names begin with a dot or end in ~, .bak, .swp, .dpkg-* or .rpm*, and other files that are not executable, are
- * passed over. A job type one of whose files is refused has no handler.
+ * settings for either (settings.h), or is a handler of its own by "http" or "argv". What makes a file refused rather
+ * than run: it, its directory or a parent is owned by neither root nor the caller (as root: not by root), or can be
+ * written by somebody else (a sticky directory such as /tmp is fine as a parent); symbolic links are checked at both
+ * ends. Files whose names begin with a dot or end in ~, .bak, .swp, .dpkg-* or .rpm*, and other files that are not
+ * executable, are passed over. A job type one of whose files is refused has no handler.
  */
 #ifndef JR_HANDLERS_H
 #define JR_HANDLERS_H
@@ -28,8 +28,9 @@ struct jr_handlers {
 char *jr_handlers_directory(const char *option) JR_MUST;
 
 /*
- * Read `directory`. JR_E_CONFIG when it does not exist, cannot be read or breaks the permission rules itself (the message
- * ends with the chmod or chown to type). A bad file does not fail the whole: it is left out and has a line in `problems`.
+ * Read `directory`. JR_E_CONFIG when it does not exist, cannot be read or breaks the permission rules itself (the
+ * message ends with the chmod or chown to type). A bad file does not fail the whole: it is left out and has a line in
+ * `problems`.
  */
 bool jr_handlers_read(struct jr_handlers *handlers, const char *directory, struct jr_err *err) JR_MUST;
 
@@ -41,8 +42,8 @@ bool jr_handlers_load(struct jr_handlers *handlers, const char *directory, struc
 void jr_handlers_release(struct jr_handlers *handlers);
 
 /*
- * One handler that is no file of a directory: the command line argv, NULL-terminated and not empty, run as it is for the
- * job type. Its first word is looked for as a shell does it; what is not found fails when it is started.
+ * One handler that is no file of a directory: the command line argv, NULL-terminated and not empty, run as it is for
+ * the job type. Its first word is looked for as a shell does it; what is not found fails when it is started.
  */
 void jr_handlers_of_command(struct jr_handlers *handlers, const char *job_type, char *const *argv);
 

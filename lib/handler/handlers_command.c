@@ -1,8 +1,8 @@
 /*
  * handlers_command: a command line as a handler, for jobrun exec.
  *
- * What must hold: it is found as execvp would find it, so that a line of an old crontab that gets "jobrun exec NAME --" put
- * before it goes on to start the same program.
+ * What must hold: it is found as execvp would find it, so that a line of an old crontab that gets "jobrun exec NAME --"
+ * put before it goes on to start the same program.
  */
 #include "handler/handlers_parts.h"
 

@@ -1,10 +1,10 @@
 /*
  * http: the multi handle of libcurl on the loop.
  *
- * libcurl says through two callbacks which sockets it wants watched and when it wants to be called; it may not be called
- * from inside them, so all they do is to set watches and the timer. Each watch or timer that comes true is passed on,
- * and behind it the transfers that are over are marked; each tells its owner from a timer of its own, in a turn in which
- * nothing of libcurl is on the stack, so that the owner may free it or start others.
+ * libcurl says through two callbacks which sockets it wants watched and when it wants to be called; it may not be
+ * called from inside them, so all they do is to set watches and the timer. Each watch or timer that comes true is
+ * passed on, and behind it the transfers that are over are marked; each tells its owner from a timer of its own, in a
+ * turn in which nothing of libcurl is on the stack, so that the owner may free it or start others.
  */
 #include "handler/http_parts.h"
 

@@ -1,10 +1,10 @@
 /*
  * http: transfers by libcurl on the one loop.
  *
- * A curl multi handle driven by curl_multi_socket_action: its sockets are watches of the loop, its timeout is a timer, so
- * there is one wait. Connections are kept and used again. libcurl is initialised on first use. What must hold: no answer
- * costs more memory than the limits below, whatever the server sends; a transfer ends within its timeout; no name is
- * looked up by blocking (jr_http_is_usable).
+ * A curl multi handle driven by curl_multi_socket_action: its sockets are watches of the loop, its timeout is a timer,
+ * so there is one wait. Connections are kept and used again. libcurl is initialised on first use. What must hold: no
+ * answer costs more memory than the limits below, whatever the server sends; a transfer ends within its timeout; no
+ * name is looked up by blocking (jr_http_is_usable).
  *
  * Source: libcurl manual, "curl_multi_socket_action", "libcurl security considerations".
  */

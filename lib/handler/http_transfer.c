@@ -1,9 +1,9 @@
 /*
  * http_transfer: one transfer, from its options to its end.
  *
- * What must hold: nothing is taken from the surroundings (no netrc, no proxy, no cookies) unless the target asks for it;
- * `ended` is called once, from a timer of the loop, as the last thing, also when libcurl refused to begin; freeing a
- * transfer never waits for a name server.
+ * What must hold: nothing is taken from the surroundings (no netrc, no proxy, no cookies) unless the target asks for
+ * it; `ended` is called once, from a timer of the loop, as the last thing, also when libcurl refused to begin; freeing
+ * a transfer never waits for a name server.
  */
 #include "handler/http_parts.h"
 
@@ -141,7 +141,10 @@ set_limits(struct jr_transfer *transfer, const struct jr_http_target *target)
 #endif
 }
 
-/* What could come from the surroundings, and whom to trust. A connection that others made may lead to a private address. */
+/*
+ * What could come from the surroundings, and whom to trust. A connection that others made may lead to a private
+ * address.
+ */
 static void
 set_surroundings(struct jr_transfer *transfer, const struct jr_http_target *target)
 {

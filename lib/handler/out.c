@@ -3,8 +3,8 @@
  *
  * The handler appends; we read from where we were, line by line. One that writes with ">" instead of ">>" is understood
  * as well: if the file was changed without having grown, or the last bytes that were read are not there any more, it is
- * read from its beginning. What must hold: memory is bounded by a line, the last line of each kind and the warnings, time by
- * JR_OUT_READ_MAX, whatever is in the file.
+ * read from its beginning. What must hold: memory is bounded by a line, the last line of each kind and the warnings,
+ * time by JR_OUT_READ_MAX, whatever is in the file.
  */
 #include "handler/out_parts.h"
 

@@ -11,9 +11,9 @@
  * names it, never a failed run. The text of a line travels to the server as it is.
  *
  * The files are in a directory of this runner under TMPDIR (else /tmp), which is locked (flock) as long as the runner
- * lives, so that what a killed runner left is found and removed by the next one of the same account. What must hold: the
- * runner keeps the descriptor it made the file with and never opens the name again, so that nothing a handler puts in
- * its place is read; and no more is read than the limits, whatever is written.
+ * lives, so that what a killed runner left is found and removed by the next one of the same account. What must hold:
+ * the runner keeps the descriptor it made the file with and never opens the name again, so that nothing a handler puts
+ * in its place is read; and no more is read than the limits, whatever is written.
  */
 #ifndef JR_OUT_H
 #define JR_OUT_H

@@ -67,7 +67,10 @@ measure_number(const char *text, size_t len, struct measure *measure)
 	return i;
 }
 
-/* Measure the string that begins at text[0]; its length with both quotes. An escape is never shorter than what it means. */
+/*
+ * Measure the string that begins at text[0]; its length with both quotes. An escape is never shorter than what it
+ * means.
+ */
 static size_t
 measure_string(const char *text, size_t len, struct measure *measure)
 {

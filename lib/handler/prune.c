@@ -1,8 +1,8 @@
 /*
  * prune: see prune.h.
  *
- * The pauses are what keeps claims quick beside it: at full speed a pruner takes a CPU and the disk for itself. They are
- * four times as long as the steps, so that a server in trouble, which is slow, is left alone longer.
+ * The pauses are what keeps claims quick beside it: at full speed a pruner takes a CPU and the disk for itself. They
+ * are four times as long as the steps, so that a server in trouble, which is slow, is left alone longer.
  */
 #include "handler/prune.h"
 

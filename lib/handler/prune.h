@@ -1,6 +1,6 @@
 /*
- * prune: housekeeping, step by step. Each step is one statement in a transaction of its own (prune.sql); what it gives is
- * handed to the next one untouched. Shared by the built-in handler and the command.
+ * prune: housekeeping, step by step. Each step is one statement in a transaction of its own (prune.sql); what it gives
+ * is handed to the next one untouched. Shared by the built-in handler and the command.
  */
 #ifndef JR_PRUNE_H
 #define JR_PRUNE_H

@@ -1,8 +1,8 @@
 /*
  * settings: NAME.json, what people say about a handler. Read once, strictly: a member that is not known, a value of the
- * wrong kind or out of range, a member that does not go with the kind of the handler are errors that name the file, line
- * and column, the rule and, for a member, the nearest known one. A file that is refused refuses its handler: it must not
- * run without the limits or the account that somebody wrote down for it.
+ * wrong kind or out of range, a member that does not go with the kind of the handler are errors that name the file,
+ * line and column, the rule and, for a member, the nearest known one. A file that is refused refuses its handler: it
+ * must not run without the limits or the account that somebody wrote down for it.
  *
  *	any kind   timeout, grace ("10m"; a timeout of "0" is none); give_up, later (lists of numbers; of strings for sql)
  *	exec       argv (instead of an executable NAME), env {"NAME": "value"}, cwd, nice, cpu ("30s"), memory ("512M"),
@@ -75,14 +75,17 @@ struct jr_settings {
 void jr_settings_init(struct jr_settings *settings);
 
 /*
- * Read the file at `path`. JR_E_CONFIG with one line ("send.json:3:5: ..."); *settings is then as after init. Whether the
- * file may be trusted was asked before (perm.h); secrets must moreover be readable by nobody but their owner and group.
+ * Read the file at `path`. JR_E_CONFIG with one line ("send.json:3:5: ..."); *settings is then as after init. Whether
+ * the file may be trusted was asked before (perm.h); secrets must moreover be readable by nobody but their owner and
+ * group.
  */
 bool jr_settings_read(struct jr_settings *settings, const char *path, const char *directory, enum jr_settings_for what,
     struct jr_err *err) JR_MUST;
 void jr_settings_release(struct jr_settings *settings);
 
-/* Pure: has the target a header of that name, whatever the case of its letters? Is the status what "expect" calls done? */
+/*
+ * Pure: has the target a header of that name, whatever the case of its letters? Is the status what "expect" calls done?
+ */
 bool jr_http_target_has_header(const struct jr_http_target *target, const char *name) JR_MUST;
 bool jr_http_target_expects(const struct jr_http_target *target, int64_t status) JR_MUST;
 

@@ -16,8 +16,8 @@
 
 /* The key words that matter here, as constants K_... and as text. */
 /* clang-format off */
-#define KEY_WORDS(X) X(ABORT) X(AS) X(ATOMIC) X(BEGIN) X(CASE) X(COMMIT) X(COPY) X(CREATE) X(END) X(PREPARE) X(RELEASE) \
-	X(ROLLBACK) X(SAVEPOINT) X(START) X(TRANSACTION)
+#define KEY_WORDS(X) X(ABORT) X(AS) X(ATOMIC) X(BEGIN) X(CASE) X(COMMIT) X(COPY) X(CREATE) X(END) X(PREPARE) \
+	X(RELEASE) X(ROLLBACK) X(SAVEPOINT) X(START) X(TRANSACTION)
 #define KEY_WORD_CONSTANT(word) K_##word,
 #define KEY_WORD_TEXT(word) #word,
 

@@ -1,7 +1,7 @@
 /*
- * webhook: the signature of Standard Webhooks 1.0.0 (github.com/standard-webhooks/standard-webhooks), symmetric scheme v1.
- * Pure. HMAC-SHA256 by libcrypto over "id.timestamp.body" with the decoded secret; "v1," and base64; several secrets give
- * several signatures divided by a space, so that a receiver may know either while a secret is replaced.
+ * webhook: the signature of Standard Webhooks 1.0.0 (github.com/standard-webhooks/standard-webhooks), symmetric scheme
+ * v1. Pure. HMAC-SHA256 by libcrypto over "id.timestamp.body" with the decoded secret; "v1," and base64; several
+ * secrets give several signatures divided by a space, so that a receiver may know either while a secret is replaced.
  */
 #ifndef JR_WEBHOOK_H
 #define JR_WEBHOOK_H

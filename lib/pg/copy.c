@@ -1,10 +1,10 @@
 /*
  * copy: see copy.h.
  *
- * Rows of a part are judged twice: by COPY as they come, and by triggers at the end of the part, which is therefore short. While
- * a COPY takes rows libpq does not tell that the server has refused one; the server throws away what follows. But
- * what it says makes the socket readable. So whenever something has been heard the part is ended, which brings the error,
- * or shows that it was something else; then the next row begins another part.
+ * Rows of a part are judged twice: by COPY as they come, and by triggers at the end of the part, which is therefore
+ * short. While a COPY takes rows libpq does not tell that the server has refused one; the server throws away what
+ * follows. But what it says makes the socket readable. So whenever something has been heard the part is ended, which
+ * brings the error, or shows that it was something else; then the next row begins another part.
  *
  * What must hold: between two calls nothing but `rows` waits to be sent, so memory is bounded by PUSH_BYTES and a row.
  */
@@ -79,8 +79,8 @@ number_at(const char *text)
 }
 
 /*
- * "...\nCOPY new_runs, line 17, column payload: ...": in whatever language, the COPY is the outermost context and so the last
- * line, since no value has a line feed in it; and behind the name comes the number.
+ * "...\nCOPY new_runs, line 17, column payload: ...": in whatever language, the COPY is the outermost context and so
+ * the last line, since no value has a line feed in it; and behind the name comes the number.
  */
 static int64_t
 find_in_context(const PGresult *result, const char *relation)
@@ -99,7 +99,9 @@ find_in_context(const PGresult *result, const char *relation)
 	return number_at(line);
 }
 
-/* "line 17: ...": what a trigger of the relation says of a row that COPY itself could read. It goes from the message. */
+/*
+ * "line 17: ...": what a trigger of the relation says of a row that COPY itself could read. It goes from the message.
+ */
 static int64_t
 take_from_message(struct jr_err *err)
 {

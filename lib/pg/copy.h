@@ -1,11 +1,11 @@
 /*
- * copy: a stream of rows for a COPY ... FROM STDIN of lib/sql, on a connection of the caller's (jr_db_detach) that is in a
- * transaction of the caller's.
+ * copy: a stream of rows for a COPY ... FROM STDIN of lib/sql, on a connection of the caller's (jr_db_detach) that is
+ * in a transaction of the caller's.
  *
- * Values are bytes that are escaped and otherwise untouched: what they mean is for the server to say. The stream is sent in
- * parts, each a COPY of its own, so that the server is heard at least once a part; it is heard earlier if it cannot read
- * a row. It has 30 s for each bit of progress, then the connection is given up; whoever makes the rows has all the time
- * there is. After a failure the transaction can only be rolled back, or the connection closed.
+ * Values are bytes that are escaped and otherwise untouched: what they mean is for the server to say. The stream is
+ * sent in parts, each a COPY of its own, so that the server is heard at least once a part; it is heard earlier if it
+ * cannot read a row. It has 30 s for each bit of progress, then the connection is given up; whoever makes the rows has
+ * all the time there is. After a failure the transaction can only be rolled back, or the connection closed.
  *
  * Protocol: PostgreSQL manual, "Functions Associated with the COPY Command", and COPY, "Text Format".
  */

@@ -43,8 +43,8 @@ bool jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t c
     int64_t timeout_ms, struct jr_err *err) JR_MUST;
 
 /*
- * The same in a transaction that stays open, until one of the other two. A connection that is lost before jr_db_commit has
- * committed nothing; what that one lost may have been (jr_db_is_in_doubt).
+ * The same in a transaction that stays open, until one of the other two. A connection that is lost before jr_db_commit
+ * has committed nothing; what that one lost may have been (jr_db_is_in_doubt).
  */
 bool jr_db_begin(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results,
     int64_t timeout_ms, struct jr_err *err) JR_MUST;

@@ -4,9 +4,9 @@
  * Scripts of several statements need the simple protocol, which pipeline mode does not have: so this module has a
  * connection of its own (pg_ask.h).
  *
- * What must hold: the scripts run only under the lock and after the look that follows it; whatever fails, the transaction
- * is rolled back before the next try. The roles get what they were granted again in the same transaction (the last file of
- * functions/), so that none is ever without it.
+ * What must hold: the scripts run only under the lock and after the look that follows it; whatever fails, the
+ * transaction is rolled back before the next try. The roles get what they were granted again in the same transaction
+ * (the last file of functions/), so that none is ever without it.
  */
 #include "pg/migrate.h"
 
@@ -40,7 +40,9 @@ struct jr_migrate {
 	struct jr_buf warnings; /* of the last try to apply, a line each */
 };
 
-/* What a migration has to say of the data it found. Notices, and what the server may say of itself, are not for people. */
+/*
+ * What a migration has to say of the data it found. Notices, and what the server may say of itself, are not for people.
+ */
 static void
 on_notice(void *ctx, const PGresult *result)
 {

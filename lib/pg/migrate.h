@@ -1,15 +1,15 @@
 /*
  * migrate: the schema brought to the version of this program, forward only.
  *
- * All that is missing is one transaction: the lock (an advisory one, of the transaction, so that it cannot be forgotten and
- * works through a pooler), a look at what has been applied meanwhile, the migrations that are pending, each with its row in
- * schema_migrations, and behind them all files of migrations/functions, with a row of their own. The functions are applied
- * when their number is higher than the one in the database, and behind every migration: what that drops with a changed table
- * comes back in the same transaction. Any number of processes may do this at once.
+ * All that is missing is one transaction: the lock (an advisory one, of the transaction, so that it cannot be forgotten
+ * and works through a pooler), a look at what has been applied meanwhile, the migrations that are pending, each with
+ * its row in schema_migrations, and behind them all files of migrations/functions, with a row of their own. The
+ * functions are applied when their number is higher than the one in the database, and behind every migration: what that
+ * drops with a changed table comes back in the same transaction. Any number of processes may do this at once.
  *
- * What was applied must be what is embedded here: a migration by its checksum, the functions by their number, which must not
- * be higher than this program's, and under the same number by their checksum. So an older program never puts back an older
- * text.
+ * What was applied must be what is embedded here: a migration by its checksum, the functions by their number, which
+ * must not be higher than this program's, and under the same number by their checksum. So an older program never puts
+ * back an older text.
  *
  * Waiting has bounds: a lock for lock_timeout_ms and a few tries with a pause between them, an answer for the deadline
  * stated in migrate.c, after which the connection is given up and the server rolls back.
@@ -23,8 +23,8 @@
 struct jr_migrate;
 
 /*
- * A step as it begins: "migration 0008 baseline", or "functions 1"; valid during the call. NULL: all begins anew, and what was
- * applied before is rolled back.
+ * A step as it begins: "migration 0008 baseline", or "functions 1"; valid during the call. NULL: all begins anew, and
+ * what was applied before is rolled back.
  */
 typedef void jr_migrate_step_fn(void *ctx, const char *name);
 
@@ -34,14 +34,14 @@ struct jr_migrate *jr_migrate_new(
 void jr_migrate_free(struct jr_migrate *migrate); /* NULL is fine */
 
 /*
- * Read what has been applied and compare it with what is embedded: JR_E_CONFIG when a text differs, when the schema or its
- * functions are newer than this program, and when it is of a time before the first migration here.
+ * Read what has been applied and compare it with what is embedded: JR_E_CONFIG when a text differs, when the schema or
+ * its functions are newer than this program, and when it is of a time before the first migration here.
  */
 bool jr_migrate_look(struct jr_migrate *migrate, struct jr_err *err) JR_MUST;
 
 /*
- * As of the last look: the schema's version and the number of its functions, 0 for none; when a migration, or this program's
- * functions, were applied (borrowed), NULL if they were not.
+ * As of the last look: the schema's version and the number of its functions, 0 for none; when a migration, or this
+ * program's functions, were applied (borrowed), NULL if they were not.
  */
 int jr_migrate_version(const struct jr_migrate *migrate);
 int jr_migrate_functions(const struct jr_migrate *migrate);
@@ -52,8 +52,8 @@ const char *jr_migrate_functions_at(const struct jr_migrate *migrate);
 bool jr_migrate_is_pending(const struct jr_migrate *migrate);
 
 /*
- * Apply all that is pending, in one transaction: all of it or nothing. A lock that others hold longer than lock_timeout_ms is
- * tried again a few times, from the beginning. *done is false when somebody else did it meanwhile.
+ * Apply all that is pending, in one transaction: all of it or nothing. A lock that others hold longer than
+ * lock_timeout_ms is tried again a few times, from the beginning. *done is false when somebody else did it meanwhile.
  */
 bool jr_migrate_apply(struct jr_migrate *migrate, bool *done, struct jr_err *err) JR_MUST;
 

@@ -1,6 +1,6 @@
 /*
- * need: what this program asks of the schema, in front of everything else that it sends on a new connection. It is the same for
- * the commands and for the runner.
+ * need: what this program asks of the schema, in front of everything else that it sends on a new connection. It is the
+ * same for the commands and for the runner.
  */
 #ifndef JR_NEED_H
 #define JR_NEED_H

@@ -53,8 +53,8 @@ enum jr_batch_kind {
 };
 
 /*
- * A new batch. `times` gives statement_timeout, lock_timeout and the deadline (JR_NEVER: none). fn is called exactly once, from the loop,
- * also when the connection is lost; never from inside jr_pg_submit.
+ * A new batch. `times` gives statement_timeout, lock_timeout and the deadline (JR_NEVER: none). fn is called exactly
+ * once, from the loop, also when the connection is lost; never from inside jr_pg_submit.
  */
 struct jr_batch *jr_batch_new(enum jr_batch_kind kind, const struct jr_lease *times, jr_reply_fn *fn, void *ctx);
 
@@ -68,10 +68,10 @@ void jr_batch_bare(struct jr_batch *batch);
 void jr_batch_add(struct jr_batch *batch, const char *sql, size_t count, const char *const *values);
 
 /*
- * Add a statement of a user's: `sql` is borrowed until the reply, $1 is of type jsonb. Its rows are read one by one: the
- * first `rows` are the result, the others are dropped as they come. When more than JR_ROWS_BYTES come for one row or for
- * all that are kept, reading ends: the batch FAILED with SQLSTATE 54000, nothing of it happened, and the connection is
- * lost. COPY, which cannot be answered here, ends the same way with 0A000.
+ * Add a statement of a user's: `sql` is borrowed until the reply, $1 is of type jsonb. Its rows are read one by one:
+ * the first `rows` are the result, the others are dropped as they come. When more than JR_ROWS_BYTES come for one row
+ * or for all that are kept, reading ends: the batch FAILED with SQLSTATE 54000, nothing of it happened, and the
+ * connection is lost. COPY, which cannot be answered here, ends the same way with 0A000.
  */
 #define JR_ROWS_BYTES ((size_t)4 * 1048576)
 void jr_batch_add_foreign(struct jr_batch *batch, const char *sql, const char *payload, size_t rows);
@@ -80,9 +80,9 @@ void jr_batch_free(struct jr_batch *batch); /* only one that was not submitted; 
 
 /*
  * What the owner is told. opened: the connection stands. lost: it could not be made or is gone, after the replies of
- * everything submitted (first the batch on the wire, UNKNOWN, then the others, UNSENT) were given. notified (may be NULL):
- * a NOTIFY on a channel that this session listens to; from the loop, never from inside a call of the owner. The payload
- * is borrowed.
+ * everything submitted (first the batch on the wire, UNKNOWN, then the others, UNSENT) were given. notified (may be
+ * NULL): a NOTIFY on a channel that this session listens to; from the loop, never from inside a call of the owner. The
+ * payload is borrowed.
  */
 struct jr_pg_events {
 	void (*opened)(void *ctx);

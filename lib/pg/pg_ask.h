@@ -1,8 +1,9 @@
 /*
- * pg_ask: one question at a time on a connection of the caller's (jr_db_detach), which is non-blocking and in no pipeline.
+ * pg_ask: one question at a time on a connection of the caller's (jr_db_detach), which is non-blocking and in no
+ * pipeline.
  *
- * For what a pipeline does not have: scripts of several statements, and COPY. Every wait has a deadline. After a failure
- * of the connection (not of a statement) it is of no use any more.
+ * For what a pipeline does not have: scripts of several statements, and COPY. Every wait has a deadline. After a
+ * failure of the connection (not of a statement) it is of no use any more.
  */
 #ifndef JR_PG_ASK_H
 #define JR_PG_ASK_H
@@ -21,8 +22,8 @@ bool jr_pg_say(PGconn *conn, const char *sql, size_t count, const char *const *v
     struct jr_err *err) JR_MUST;
 
 /*
- * Send a script of this program's own. A table or function that it does not find is its fault (JR_E_BUG), not one of the schema
- * that people could mend.
+ * Send a script of this program's own. A table or function that it does not find is its fault (JR_E_BUG), not one of
+ * the schema that people could mend.
  */
 bool jr_pg_script(PGconn *conn, const char *script, int64_t timeout_ms, struct jr_err *err) JR_MUST;
 

@@ -213,7 +213,9 @@ jr_batch_take(struct jr_batch *batch, PGresult *result)
 	return true;
 }
 
-/* libpq takes the wish for single rows when a statement has become the current one and nothing of its answer was seen. */
+/*
+ * libpq takes the wish for single rows when a statement has become the current one and nothing of its answer was seen.
+ */
 bool
 jr_batch_end_answer(struct jr_batch *batch, PGconn *conn)
 {

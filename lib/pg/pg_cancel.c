@@ -5,10 +5,10 @@
  * It may be called in a signal handler, so it may be called between fork and _exit too, where other threads (a name
  * lookup of libcurl) may hold locks.
  *
- * What must hold: the process closes what it has inherited before it waits for anything, or a connection, the watchdog's
- * pipe or somebody's standard output would stay open in it. An alarm ends it, and nothing else does: PgBouncer 1.18 dies
- * of a client that goes away in the middle of a cancel, and the cancelled statement is often answered before the end
- * of the cancel. So it is forked twice, and is nobody's child.
+ * What must hold: the process closes what it has inherited before it waits for anything, or a connection, the
+ * watchdog's pipe or somebody's standard output would stay open in it. An alarm ends it, and nothing else does:
+ * PgBouncer 1.18 dies of a client that goes away in the middle of a cancel, and the cancelled statement is often
+ * answered before the end of the cancel. So it is forked twice, and is nobody's child.
  */
 #include "pg/pg_cancel.h"
 

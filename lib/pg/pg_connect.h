@@ -21,7 +21,9 @@ void jr_pg_address_of(const PGconn *conn, struct jr_pg_address *address);
  */
 PGconn *jr_pg_connect(const char *conninfo, const struct jr_pg_address *fixed, struct jr_err *err) JR_MUST;
 
-/* How long to try: connect_timeout, if people gave one (libpq itself heeds it only when it blocks), else otherwise_ms. */
+/*
+ * How long to try: connect_timeout, if people gave one (libpq itself heeds it only when it blocks), else otherwise_ms.
+ */
 int64_t jr_pg_connect_ms(PGconn *conn, int64_t otherwise_ms);
 
 #endif

@@ -41,8 +41,8 @@ static const struct meaning meanings[] = {
 };
 
 /*
- * PgBouncer before 1.19 tells every refusal of a login as 08P01, whatever the server called it: what it was about stands
- * in the text alone.
+ * PgBouncer before 1.19 tells every refusal of a login as 08P01, whatever the server called it: what it was about
+ * stands in the text alone.
  */
 static const struct {
 	const char *begin, *end;

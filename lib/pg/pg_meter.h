@@ -1,9 +1,9 @@
 /*
  * pg_meter: a connection's bytes, handed to libpq in small pieces. For pg.c alone.
  *
- * libpq reads a long message in one call for as long as the server keeps up with it, 100 MB if need be, and asks nobody.
- * So the socket is put aside, and libpq has one end of a pair of sockets in its place, under the same number; between
- * the other end and the socket bytes are moved from the loop. It cannot read more than has been moved.
+ * libpq reads a long message in one call for as long as the server keeps up with it, 100 MB if need be, and asks
+ * nobody. So the socket is put aside, and libpq has one end of a pair of sockets in its place, under the same number;
+ * between the other end and the socket bytes are moved from the loop. It cannot read more than has been moved.
  */
 #ifndef JR_PG_METER_H
 #define JR_PG_METER_H

@@ -2,8 +2,8 @@
  * pg_rows: see pg_rows.h.
  *
  * libpq gives a row only when all of it has come, so what it costs in memory is counted before it is there: FIONREAD
- * tells how much each read took, and a whole message sets the count back. What must hold: at most JR_ROWS_BYTES and what
- * one read brings, which pg_meter bounds, are in memory, however much is sent.
+ * tells how much each read took, and a whole message sets the count back. What must hold: at most JR_ROWS_BYTES and
+ * what one read brings, which pg_meter bounds, are in memory, however much is sent.
  */
 #include "pg/pg_rows.h"
 

@@ -3,9 +3,9 @@
  *
  * The child is started by vfork with every signal blocked; only async-signal-safe calls happen in it, in this order:
  * setsid, the watchdog is told its group (watchdog.h), nice value, limits that root raises, the account, chdir,
- * PR_SET_PDEATHSIG KILL (a change of account clears it) and a look whether the parent is still there, descriptors 0 to 2,
- * close_range(3, ...) (a loop where the kernel has none), signal dispositions and mask back to default, limits, execve.
- * The errno of a failed step comes back through a close-on-exec pipe.
+ * PR_SET_PDEATHSIG KILL (a change of account clears it) and a look whether the parent is still there, descriptors 0 to
+ * 2, close_range(3, ...) (a loop where the kernel has none), signal dispositions and mask back to default, limits,
+ * execve. The errno of a failed step comes back through a close-on-exec pipe.
  *
  * The life of a child:  running -> exited (pidfd readable, still a zombie) -> drained (end of output or JR_DRAIN_MS)
  * -> its group killed -> watchdog told -> wait4 -> group gone -> `ended` is called. Nothing that is left of the group
@@ -16,9 +16,9 @@
  * stderr are one pipe, drained to the end and kept as head and tail.
  *
  * With `as_is` the child takes the place of a command of whoever started us: our stdin, directory, further descriptors
- * and ignored signals are its own, and a file without an interpreter is a script of /bin/sh, as execvp has it. Its stdout and
- * stderr are a pipe each, passed on whole to ours as it comes: it waits when ours takes no more, and only the end by
- * KILL does not wait for what is left.
+ * and ignored signals are its own, and a file without an interpreter is a script of /bin/sh, as execvp has it. Its
+ * stdout and stderr are a pipe each, passed on whole to ours as it comes: it waits when ours takes no more, and only
+ * the end by KILL does not wait for what is left.
  */
 #ifndef JR_CHILD_H
 #define JR_CHILD_H

@@ -25,7 +25,10 @@ bool jr_perm_check_file(const char *path, struct jr_err *err) JR_MUST;
 /* The same for a plain file that is only read. */
 bool jr_perm_check_data(const char *path, struct jr_err *err) JR_MUST;
 
-/* The same for one that somebody wrote down by its name: what else is in its directory is no matter, so it may be sticky. */
+/*
+ * The same for one that somebody wrote down by its name: what else is in its directory is no matter, so it may be
+ * sticky.
+ */
 bool jr_perm_check_named(const char *path, struct jr_err *err) JR_MUST;
 
 #endif

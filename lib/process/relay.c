@@ -1,10 +1,10 @@
 /*
  * relay: see relay.h.
  *
- * Either the child's end is watched or ours, never both: what was read is written before more is read. Our descriptor is
- * shared with whoever started us, so it is never made non-blocking; jr_fd_write_some asks before each piece, and a terminal,
- * which would wait all the same, is opened once more. What must hold: `ended` is the last thing a callback does, because
- * the relay may be gone then.
+ * Either the child's end is watched or ours, never both: what was read is written before more is read. Our descriptor
+ * is shared with whoever started us, so it is never made non-blocking; jr_fd_write_some asks before each piece, and a
+ * terminal, which would wait all the same, is opened once more. What must hold: `ended` is the last thing a callback
+ * does, because the relay may be gone then.
  */
 #include "process/relay.h"
 
@@ -48,8 +48,8 @@ forget_left(struct jr_relay *relay)
 }
 
 /*
- * A reader that is gone: the child is to learn it from its next write. What cannot be written for another reason (the disk
- * is full, the descriptor is closed) is no reason for it to die; the rest is only kept.
+ * A reader that is gone: the child is to learn it from its next write. What cannot be written for another reason (the
+ * disk is full, the descriptor is closed) is no reason for it to die; the rest is only kept.
  */
 static void
 give_up(struct jr_relay *relay)

@@ -1,10 +1,10 @@
 /*
  * relay: one stream that a child writes: read to its end, kept in a capture, and passed on to a descriptor of ours.
  *
- * Passed on as a copy for people (JR_RELAY_COPY) is what can be written at once, and the rest of it is not. Passed on as
- * a whole (JR_RELAY_WHOLE) is every byte: while our descriptor takes nothing more is read, so that the child waits just
- * as if it wrote there itself; when nobody reads there any more, the child's stream is closed before it; and when that
- * cannot be written for another reason, the rest is kept alone.
+ * Passed on as a copy for people (JR_RELAY_COPY) is what can be written at once, and the rest of it is not. Passed on
+ * as a whole (JR_RELAY_WHOLE) is every byte: while our descriptor takes nothing more is read, so that the child waits
+ * just as if it wrote there itself; when nobody reads there any more, the child's stream is closed before it; and when
+ * that cannot be written for another reason, the rest is kept alone.
  */
 #ifndef JR_RELAY_H
 #define JR_RELAY_H

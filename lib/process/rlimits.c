@@ -1,9 +1,9 @@
 /*
  * rlimits: what a child may use and who it is, set between vfork and execve.
  *
- * The account is changed by the system calls themselves: the functions of the C library make every thread of the process
- * follow, and in the child of a vfork the threads that they would find are those of the parent. What must hold: a child
- * that was to be another account is never executed as ours.
+ * The account is changed by the system calls themselves: the functions of the C library make every thread of the
+ * process follow, and in the child of a vfork the threads that they would find are those of the parent. What must hold:
+ * a child that was to be another account is never executed as ours.
  */
 #include "process/rlimits.h"
 

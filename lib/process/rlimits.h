@@ -17,7 +17,10 @@ struct jr_limits {
 	bool has_nice;
 	int nice; /* the value itself, not an increment */
 
-	/* Another account; only root can start a child as one. Looked up before, since nothing may be looked up in a child. */
+	/*
+	 * Another account; only root can start a child as one. Looked up before, since nothing may be looked up in a
+	 * child.
+	 */
 	bool has_account;
 	uid_t uid;
 	gid_t gid;
@@ -37,8 +40,9 @@ enum jr_limit {
 /*
  * For a child that shares the memory of its parent: async-signal-safe. Where it returns bool, false: errno says why.
  *
- * A limit is the most that the child may use, so a hard one that is lower already is kept: only root gets more than what is
- * inherited, with jr_limits_raise, before it becomes another account. Then nothing can be had back: jr_limits_set.
+ * A limit is the most that the child may use, so a hard one that is lower already is kept: only root gets more than
+ * what is inherited, with jr_limits_raise, before it becomes another account. Then nothing can be had back:
+ * jr_limits_set.
  */
 bool jr_limits_set_nice(const struct jr_limits *limits) JR_MUST;
 void jr_limits_raise(const struct jr_limits *limits);

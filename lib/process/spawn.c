@@ -294,7 +294,10 @@ reap_failed(struct jr_watchdog *watchdog, pid_t pid)
 		;
 }
 
-/* Of a shell that reads the file: made before the start, since nothing can be allocated behind it. Caller frees [1] and it. */
+/*
+ * Of a shell that reads the file: made before the start, since nothing can be allocated behind it. Caller frees [1] and
+ * it.
+ */
 static char **
 make_script_argv(const struct jr_spawn *spawn)
 {

@@ -1,10 +1,10 @@
 /*
  * spawn: vfork and execve, and what must happen between them.
  *
- * After vfork the child runs in the memory of its parent until it executes: it calls only what is
- * async-signal-safe and writes only to its own stack. Everything it needs is prepared before, in
- * struct jr_spawn. A child of another account is forked instead, with the same rules, and killed when it has not executed in
- * two seconds: its account may stop it, which must not stop us.
+ * After vfork the child runs in the memory of its parent until it executes: it calls only what is async-signal-safe and
+ * writes only to its own stack. Everything it needs is prepared before, in struct jr_spawn. A child of another account
+ * is forked instead, with the same rules, and killed when it has not executed in two seconds: its account may stop it,
+ * which must not stop us.
  */
 #ifndef JR_SPAWN_H
 #define JR_SPAWN_H
@@ -25,8 +25,7 @@ struct jr_spawn {
 	int err_fd;      /* becomes 2; may be out_fd */
 	int64_t deadline_ms;
 	const struct jr_limits *limits; /* NULL: none */
-	bool
-	    as_is; /* other descriptors and ignored signals stay; a file without an interpreter is a script of /bin/sh */
+	bool as_is; /* other descriptors and ignored signals stay; a file without interpreter is a script of /bin/sh */
 };
 
 /*

@@ -40,10 +40,9 @@ void jr_places_give(struct jr_places *places, size_t count);
 
 /*
  * The memory of "database away" between ticks, so that cron's mail says it first, then after 10 minutes, an hour and
- * every six hours, and its recovery once. jr_state_away: should this failure be printed now
- * (another text of `what` is another failure)? *since_ms: how long it has
- * lasted by the wall clock. jr_state_back: true once after failures of which one was printed. If the directory cannot be
- * written: true, and false.
+ * every six hours, and its recovery once. jr_state_away: should this failure be printed now (another text of `what` is
+ * another failure)? *since_ms: how long it has lasted by the wall clock. jr_state_back: true once after failures of
+ * which one was printed. If the directory cannot be written: true, and false.
  */
 bool jr_state_away(const char *directory, const char *name, const char *what, int64_t *since_ms);
 bool jr_state_back(const char *directory, const char *name, int64_t *since_ms);

@@ -1,11 +1,12 @@
 /*
  * watchdog: the process that outlives the runner long enough to kill its handlers.
  *
- * One watchdog a runner, forked before the first handler, in a session of its own, all signals but KILL ignored, nothing
- * open but the reading end of a pipe, a timer and a pidfd of the runner (and 0 to 2 on /dev/null). It is told of each process group before that child may
- * exec (the child itself writes the record), of each new deadline, and when the group has been killed and may be
- * forgotten. It sends KILL to a group whose deadline has passed on CLOCK_BOOTTIME (the runner is stopped and could not
- * move it), and to all of them when the pipe ends (the runner is dead, SIGKILL included); then it exits.
+ * One watchdog a runner, forked before the first handler, in a session of its own, all signals but KILL ignored,
+ * nothing open but the reading end of a pipe, a timer and a pidfd of the runner (and 0 to 2 on /dev/null). It is told
+ * of each process group before that child may exec (the child itself writes the record), of each new deadline, and when
+ * the group has been killed and may be forgotten. It sends KILL to a group whose deadline has passed on CLOCK_BOOTTIME
+ * (the runner is stopped and could not move it), and to all of them when the pipe ends (the runner is dead, SIGKILL
+ * included); then it exits.
  *
  * What remains possible: descendants that left the group (setsid), and SIGKILL of watchdog and runner in one moment
  * (then PDEATHSIG still ends the direct child).

@@ -8,9 +8,10 @@
  *	shutdown  exit 0 succeeded, give up dead, anything else released
  *	lost      nothing is written
  *
- * except that what has been committed has succeeded, whatever the reason. Without a reason the verdict decides: done succeeded, later, give up dead, fail failed. The first reason stays,
- * but lost replaces every other one. Deadlines of its own: the run's timeout, the
- * fence of the lease (it is then LOST without being told), and the time between TERM and KILL.
+ * except that what has been committed has succeeded, whatever the reason. Without a reason the verdict decides: done
+ * succeeded, later, give up dead, fail failed. The first reason stays, but lost replaces every other one. Deadlines of
+ * its own: the run's timeout, the fence of the lease (it is then LOST without being told), and the time between TERM
+ * and KILL.
  *
  *	            ENDED      TIMEOUT    CANCEL     SHUTDOWN   LOST       OVERDUE
  *	RUNNING     settle     stop       stop       stop       stop_lost  -
@@ -58,8 +59,9 @@ struct jr_attempt_setup {
 };
 
 /*
- * Start the handler. Never NULL: a handler that cannot be started ends the attempt as failed (as later, if the system was short of
- * descriptors, processes or memory) with error_code "cannot-start", told through `ended` from the loop and never from inside this call.
+ * Start the handler. Never NULL: a handler that cannot be started ends the attempt as failed (as later, if the system
+ * was short of descriptors, processes or memory) with error_code "cannot-start", told through `ended` from the loop and
+ * never from inside this call.
  */
 struct jr_attempt *jr_attempt_start(const struct jr_attempt_setup *setup) JR_MUST;
 

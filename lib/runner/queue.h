@@ -95,7 +95,9 @@ void jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *fa
     const struct jr_cursor *cursor, size_t n, int64_t lease_ms);
 void jr_queue_add_claim_job(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms);
 
-/* exec_claim.sql: a run of the definition, made as it is claimed; timeout_ms 0: the definition's. command: for people. */
+/*
+ * exec_claim.sql: a run of the definition, made as it is claimed; timeout_ms 0: the definition's. command: for people.
+ */
 void jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const char *definition,
     int64_t lease_ms, int64_t timeout_ms, const char *command);
 

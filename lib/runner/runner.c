@@ -4,8 +4,8 @@
  *
  * Everything that happens (a reply, a handler's end, a timer, a signal) ends in jr_runner_pump, which sends the most
  * urgent batch if none is on the wire: close what reclaim has open, heartbeat, resolve doubt, adopt, reclaim, fire
- * schedules, settle (with the next claim in the same transaction), claim, and when nothing is left, goodbye. What a runner needs to stay
- * (runner_linger.c) is seldom and goes before the claims.
+ * schedules, settle (with the next claim in the same transaction), claim, and when nothing is left, goodbye. What a
+ * runner needs to stay (runner_linger.c) is seldom and goes before the claims.
  */
 #include "runner/runner.h"
 
@@ -89,7 +89,9 @@ on_wake(void *ctx)
 	jr_runner_pump(ctx);
 }
 
-/* The first round trip: does the schema fit, here I am, has anything expired, what is due, and when is the next slot? */
+/*
+ * The first round trip: does the schema fit, here I am, has anything expired, what is due, and when is the next slot?
+ */
 static void
 take_start(struct jr_runner *runner, const struct jr_reply *reply)
 {

@@ -1,6 +1,7 @@
 /*
- * runner: one tick. Reclaim what others lost, fire schedules, claim what is due and what this host can do, run it under leases, settle
- * it, and end when nothing is due and nothing is held; with linger_ms, when that time is over and another runner goes on.
+ * runner: one tick. Reclaim what others lost, fire schedules, claim what is due and what this host can do, run it under
+ * leases, settle it, and end when nothing is due and nothing is held; with linger_ms, when that time is over and
+ * another runner goes on.
  *
  * What must hold:
  * - A claim takes no more than can be started at once; a place is held before its run is claimed.
@@ -54,8 +55,8 @@ enum jr_exec_state {
 };
 
 /*
- * jobrun exec: one command as a run of this definition, claimed as it is made. Such a run is never tried again: what would
- * be released or done later is dead. It needs no place of the host.
+ * jobrun exec: one command as a run of this definition, claimed as it is made. Such a run is never tried again: what
+ * would be released or done later is dead. It needs no place of the host.
  */
 struct jr_exec {
 	const struct jr_handler *handler; /* of jr_handlers_of_command */
@@ -86,8 +87,7 @@ struct jr_runner_opts {
 	struct jr_exec *exec;          /* only this command, and no handlers; NULL: none */
 	int64_t max_runs;              /* stop claiming after so many; 0: no limit */
 	int64_t max_runtime_ms;        /* stop claiming after; 0: no limit */
-	int64_t
-	    linger_ms; /* start new runs at once until then, counted from the end of the splay; 0: end when nothing is due */
+	int64_t linger_ms;   /* start new runs at once for so long after the splay; 0: end when nothing is due */
 	int64_t grace_ms;    /* at TERM: how long handlers may go on before they are asked to stop */
 	int64_t splay_ms;    /* wait a part of this, fixed for each host, before connecting */
 	int64_t patience_ms; /* how long to try to connect while nothing is held */

@@ -161,7 +161,10 @@ has_fresh_combos(const struct jr_runner *runner)
 	       jr_clock_now_ms() - runner->combos_at_ms < (runner->news ? NEWS_MS : LOOK_MS);
 }
 
-/* --job: its type is known only when it has been claimed, so a place of each kind is had, and only types with one asked for. */
+/*
+ * --job: its type is known only when it has been claimed, so a place of each kind is had, and only types with one asked
+ * for.
+ */
 static size_t
 add_claim_job(struct jr_runner *runner, struct jr_batch *batch)
 {

@@ -4,8 +4,8 @@
  * Its run is made by the claim, so the claim may not simply be repeated: after a lost answer the runner adopts what it
  * has, and a claim that then finds nothing may have met the first one, which came late, so what it has is read again.
  *
- * What must hold: an outcome that would make the run wait is never sent, since nobody but this runner could start it. What
- * is said of the command's end is said whether or not the database accepts it.
+ * What must hold: an outcome that would make the run wait is never sent, since nobody but this runner could start it.
+ * What is said of the command's end is said whether or not the database accepts it.
  */
 #include <signal.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  *
  * jobrun.fire() does all of it, in one transaction; here is only when it is asked. Each look for work brings along how
  * long it is to the next slot (fire_due.sql), and fire is sent then: at once when something is due. Where nothing is
- * looked for, since every place is taken, it is sent every LOOK_MS all the same, for schedules are everybody's. When very much
- * is due, which takes many calls, runs are claimed and settled in between.
+ * looked for, since every place is taken, it is sent every LOOK_MS all the same, for schedules are everybody's. When
+ * very much is due, which takes many calls, runs are claimed and settled in between.
  *
  * What must hold: whatever becomes of it, the runner goes on to claim. What could not be fired stays due, and asking
  * again is harmless: a slot that was fired is not due any more.

@@ -404,8 +404,8 @@ renew(struct jr_held *held, int64_t sent_ms)
 }
 
 /*
- * A sql handler's commit ends its own run, and the answer to it may still be on its way. There is no harm in asking once
- * more: if the claim is lost, the server lets nothing of it be committed.
+ * A sql handler's commit ends its own run, and the answer to it may still be on its way. There is no harm in asking
+ * once more: if the claim is lost, the server lets nothing of it be committed.
  */
 static bool
 may_have_settled(struct jr_held *held)

@@ -1,9 +1,9 @@
 /*
  * runner_lanes: what is claimed together, and the places for it. See runner_parts.h.
  *
- * Places of each kind are counted by themselves, exactly, among all runners of this user and database on the host: three
- * files of struct jr_places. A set of runs that is worked on together takes one place, which is given back when the last
- * of them has left it.
+ * Places of each kind are counted by themselves, exactly, among all runners of this user and database on the host:
+ * three files of struct jr_places. A set of runs that is worked on together takes one place, which is given back when
+ * the last of them has left it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,9 @@
 #include "pg/pg_array.h"
 #include "runner/runner_parts.h"
 
-/* Those asked for with --type, else all; housekeeping always, or a host with --type in each line would never have it. */
+/*
+ * Those asked for with --type, else all; housekeeping always, or a host with --type in each line would never have it.
+ */
 static bool
 is_wanted(const struct jr_runner_opts *opts, const struct jr_handler *handler)
 {

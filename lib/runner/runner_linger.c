@@ -1,14 +1,14 @@
 /*
  * runner_linger: a runner that stays for a while and starts new runs at once (--for). See runner_parts.h.
  *
- * Nothing depends on a notification: the claim looks once a second in any case, and LISTEN only makes it look sooner. It
- * is said where the session is this runner's own, anew on each connection, and a look follows it, so that nothing falls
- * between. Behind a pooler in transaction mode there is polling alone.
+ * Nothing depends on a notification: the claim looks once a second in any case, and LISTEN only makes it look sooner.
+ * It is said where the session is this runner's own, anew on each connection, and a look follows it, so that nothing
+ * falls between. Behind a pooler in transaction mode there is polling alone.
  *
  * Hand-over: when its time is over the runner goes on for up to JR_HANDOVER_MS, until another one of this host does its
- * work. lingers_until in its row covers that too, so that it is notified until the end; therefore a successor is one that
- * stays for JR_HANDOVER_MS more than it has to (its own hand-over is not counted), and the time that the row tells is
- * drawn in (linger_end.sql) as soon as nothing more is claimed while runs are still held.
+ * work. lingers_until in its row covers that too, so that it is notified until the end; therefore a successor is one
+ * that stays for JR_HANDOVER_MS more than it has to (its own hand-over is not counted), and the time that the row tells
+ * is drawn in (linger_end.sql) as soon as nothing more is claimed while runs are still held.
  */
 #include <string.h>
 

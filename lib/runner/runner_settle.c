@@ -305,7 +305,9 @@ jr_settle_report_settled(struct jr_held *held, const struct jr_outcome *outcome)
 	jr_settle_report(held->runner, &row, outcome, run->job_type);
 }
 
-/* It was accepted, but the answer that said what came of it was lost. `status`: of the run now, "" if it has gone on. */
+/*
+ * It was accepted, but the answer that said what came of it was lost. `status`: of the run now, "" if it has gone on.
+ */
 static void
 report_accepted(struct jr_held *held, const char *status)
 {

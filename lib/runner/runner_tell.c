@@ -68,8 +68,8 @@ tale_size(const struct jr_held *held)
 }
 
 /*
- * What was offered and not written. The server's refusal of several may be the fault of one, so they go one by one; what
- * it refuses by itself is dropped. What was not answered is offered once more: it may be too much for this link.
+ * What was offered and not written. The server's refusal of several may be the fault of one, so they go one by one;
+ * what it refuses by itself is dropped. What was not answered is offered once more: it may be too much for this link.
  */
 static void
 note_untold(struct jr_held *held, const struct jr_reply *reply, size_t offered)

@@ -1,4 +1,6 @@
-/* pg_rows: the first rows in one result, the others dropped, limits. pg_meter: nothing lost, and the end is passed on. */
+/*
+ * pg_rows: the first rows in one result, the others dropped, limits. pg_meter: nothing lost, and the end is passed on.
+ */
 #include "pg/pg_rows.h"
 
 #include "base/mem.h"
