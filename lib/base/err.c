@@ -11,22 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Length of text[0..len) without a character that was cut in its middle. */
-static size_t
-whole_characters(const char *text, size_t len)
-{
-	size_t start = len;
-	unsigned char lead;
-	size_t need;
-
-	while (start > 0 && len - start < 3 && ((unsigned char)text[start - 1] & 0xC0) == 0x80)
-		start--;
-	if (start == 0)
-		return len;
-	lead = (unsigned char)text[start - 1];
-	need = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
-	return need > len - start + 1 ? start - 1 : len;
-}
+#include "base/text.h"
 
 static void
 set_message(struct jr_err *err, const char *text, bool was_cut)
@@ -34,7 +19,7 @@ set_message(struct jr_err *err, const char *text, bool was_cut)
 	size_t len = strlen(text);
 
 	if (was_cut)
-		len = whole_characters(text, len);
+		len = jr_text_whole(text, len);
 	while (len > 0 && (unsigned char)text[len - 1] <= ' ')
 		len--;
 	for (size_t i = 0; i < len; i++) {

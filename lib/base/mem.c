@@ -97,3 +97,11 @@ jr_xasprintf(const char *fmt, ...)
 		out_of_memory();
 	return text;
 }
+
+void
+jr_strings_free(char **strings)
+{
+	for (size_t i = 0; strings != NULL && strings[i] != NULL; i++)
+		free(strings[i]);
+	free(strings);
+}

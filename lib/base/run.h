@@ -68,12 +68,11 @@ struct jr_outcome {
 	int64_t max_rss_kb; /* 0: not known */
 	int64_t delay_ms;   /* failed, later, lost: from now() until it may run again */
 	int64_t output_dropped;
-	bool settled;  /* it is written already, together with the effect: only to be told */
-	bool in_doubt; /* it may be written already: to be read before anything is written */
-	char *
-	    error_code; /* NULL when it succeeded; else exit:1, signal:SEGV, timeout, lost, cancelled, cannot-start... */
-	char *error;    /* one or a few lines for people; NULL when it succeeded */
-	char *output;   /* NULL: none */
+	bool settled;     /* it is written already, together with the effect: only to be told */
+	bool in_doubt;    /* it may be written already: to be read before anything is written */
+	char *error_code; /* NULL when it succeeded; else exit:1, signal:SEGV, timeout, lost, cannot-start... */
+	char *error;      /* one or a few lines for people; NULL when it succeeded */
+	char *output;     /* NULL: none */
 	/*
 	 * What the handler said: each is NULL or the text of a JSON object whose member of that name is meant. Such a
 	 * line travels untouched; the server takes the member out of it.

@@ -136,6 +136,22 @@ jr_text_visible(const char *s, bool keep_lines)
 	return out;
 }
 
+size_t
+jr_text_whole(const char *bytes, size_t len)
+{
+	size_t start = len;
+	unsigned char lead;
+	size_t need;
+
+	while (start > 0 && len - start < 3 && ((unsigned char)bytes[start - 1] & 0xC0) == 0x80)
+		start--;
+	if (start == 0)
+		return len;
+	lead = (unsigned char)bytes[start - 1];
+	need = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
+	return need > len - start + 1 ? start - 1 : len;
+}
+
 static bool
 is_blank(char c)
 {

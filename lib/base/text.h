@@ -30,6 +30,9 @@ char *jr_text_last_line(const char *s, size_t max) JR_MUST;
  */
 const char *jr_text_nearest(const char *word, const char *const *words, size_t count) JR_MUST;
 
+/* Length of bytes[0..len), which were cut there, without the character that may have been cut in its middle. */
+size_t jr_text_whole(const char *bytes, size_t len) JR_MUST;
+
 /* Its length; 0 for NULL. */
 size_t jr_text_size(const char *s) JR_MUST;
 

@@ -240,13 +240,3 @@ jr_environ_keep(
 	add_run(&names, run, deadline_wall_ms, extra);
 	return names.items;
 }
-
-void
-jr_environ_free(char **env)
-{
-	if (env == NULL)
-		return;
-	for (size_t i = 0; env[i] != NULL; i++)
-		free(env[i]);
-	free(env);
-}

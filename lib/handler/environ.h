@@ -22,7 +22,7 @@ struct jr_environ_extra {
 /*
  * A NULL-terminated environment made from `base` (environ, as a rule). deadline_wall_ms becomes
  * JOBRUN_DEADLINE in Unix seconds; JR_NEVER: the run has no timeout, and no such variable. Release
- * with jr_environ_free.
+ * with jr_strings_free.
  */
 char **jr_environ_make(char *const *base, const struct jr_run *run, int64_t deadline_wall_ms,
     const struct jr_environ_extra *extra) JR_MUST;
@@ -33,7 +33,6 @@ char **jr_environ_make(char *const *base, const struct jr_run *run, int64_t dead
  */
 char **jr_environ_keep(char *const *base, const struct jr_run *run, int64_t deadline_wall_ms,
     const struct jr_environ_extra *extra) JR_MUST;
-void jr_environ_free(char **env); /* NULL is fine */
 
 /*
  * Does a connection string (URI or key=value) contain a password? One that libpq cannot read: does

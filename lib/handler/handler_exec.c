@@ -282,7 +282,7 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 		env = make_environment(exec, run, run_deadline_ms);
 		started = start_child(exec, host, &spec, env, err);
 	}
-	jr_environ_free(env);
+	jr_strings_free(env);
 	if (started)
 		return &exec->work;
 	free_work(&exec->work);

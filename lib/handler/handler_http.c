@@ -21,7 +21,6 @@
 
 #define HEADERS_MAX 10 /* with the NULL at the end */
 #define FIRST_LINE_MAX 512
-#define CHARACTER_MAX 4 /* bytes of UTF-8 */
 
 struct http_work {
 	struct jr_work work; /* first */
@@ -141,16 +140,7 @@ whole_characters(const struct jr_answer *answer)
 {
 	size_t len = answer->body_len;
 
-	if ((int64_t)len == answer->body_total)
-		return len;
-	for (size_t back = 1; back < CHARACTER_MAX && back <= len; back++) {
-		unsigned char c = (unsigned char)answer->body[len - back];
-		size_t need = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : c >= 0xC0 ? 2 : 1;
-
-		if ((c & 0xC0) != 0x80)
-			return need > back ? len - back : len;
-	}
-	return len;
+	return (int64_t)len == answer->body_total ? len : jr_text_whole(answer->body, len);
 }
 
 /* Status and body, for people. NULL if there is no body: the status alone is in the error, if it was one. */

@@ -98,8 +98,6 @@ bool jr_read_list(
 /* `path` itself if it is absolute, else below `directory`. Caller frees. */
 char *jr_settings_path(const char *directory, const char *path) JR_MUST;
 
-void jr_strings_free(char **strings); /* NULL-terminated; NULL is fine */
-
 /* For the tables. int64_t: milliseconds, a whole number, bytes, seconds; bool; char *. */
 bool jr_read_duration(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
     const struct jr_member *member, void *target) JR_MUST;

@@ -193,14 +193,6 @@ jr_settings_path(const char *directory, const char *path)
 	return path[0] == '/' ? jr_xstrdup(path) : jr_xasprintf("%s/%s", directory, path);
 }
 
-void
-jr_strings_free(char **strings)
-{
-	for (size_t i = 0; strings != NULL && strings[i] != NULL; i++)
-		free(strings[i]);
-	free(strings);
-}
-
 bool
 jr_read_duration(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
     const struct jr_member *member, void *target)

@@ -2,6 +2,7 @@
  * environ: what a handler is told, and what is kept from it.
  */
 #include "base/clock.h"
+#include "base/mem.h"
 #include "handler/environ.h"
 
 #include <setjmp.h>
@@ -53,7 +54,7 @@ expect(const char *item, const char *name, const char *value)
 
 	if (value == NULL ? found != NULL : found == NULL || strcmp(found, value) != 0)
 		fail_msg("%s: %s is %s", item, name, found != NULL ? found : "not there");
-	jr_environ_free(env);
+	jr_strings_free(env);
 }
 
 static void
@@ -75,7 +76,7 @@ a_handler_is_told_which_run_it_is(void **state)
 	assert_string_equal(value_of(env, "JOBRUN_KEY"), "abc-41");
 	assert_string_equal(value_of(env, "JOBRUN_SLOT"), "2026-11-21T01:00:00Z");
 	assert_string_equal(value_of(env, "JOBRUN_DEADLINE"), "1700000000");
-	jr_environ_free(env);
+	jr_strings_free(env);
 }
 
 static void
@@ -143,9 +144,9 @@ the_handlers_url_becomes_the_url(void **state)
 	(void)state;
 	assert_string_equal(value_of(env, "JOBRUN_DATABASE_URL"), "postgres://e:p@h/db");
 	assert_null(value_of(env, "JOBRUN_HANDLER_DATABASE_URL"));
-	jr_environ_free(env);
+	jr_strings_free(env);
 	expect("JOBRUN_HANDLER_DATABASE_URL=", "JOBRUN_DATABASE_URL", NULL);
-	jr_environ_free(NULL);
+	jr_strings_free(NULL);
 }
 
 static void
@@ -158,7 +159,7 @@ the_files_to_talk_through_are_named(void **state)
 	(void)state;
 	assert_string_equal(value_of(env, "JOBRUN_OUT"), "/tmp/41.7.out");
 	assert_string_equal(value_of(env, "JOBRUN_CHECKPOINT"), "/tmp/41.7.checkpoint");
-	jr_environ_free(env);
+	jr_strings_free(env);
 }
 
 static void
@@ -180,7 +181,7 @@ settings_replace_what_is_inherited(void **state)
 	assert_string_equal(value_of(env, "LD_LIBRARY_PATH"), "/opt/lib"); /* somebody said so */
 	assert_string_equal(value_of(env, "JOBRUN_RUN_ID"), "41");
 	assert_string_equal(value_of(env, "JOBRUN_STATE_DIR"), "/s");
-	jr_environ_free(env);
+	jr_strings_free(env);
 }
 
 static void
@@ -200,7 +201,7 @@ another_account_has_its_own_home(void **state)
 	assert_null(value_of(env, "SHELL"));
 	assert_null(value_of(env, "XDG_RUNTIME_DIR"));
 	assert_string_equal(value_of(env, "HOMES"), "kept");
-	jr_environ_free(env);
+	jr_strings_free(env);
 }
 
 static void
@@ -245,7 +246,7 @@ a_command_finds_its_surroundings_and_the_run(void **state)
 	while (env[count] != NULL)
 		count++;
 	assert_int_equal(count, 5 + 7); /* ODD is there too; and what says which run it is */
-	jr_environ_free(env);
+	jr_strings_free(env);
 }
 
 int
