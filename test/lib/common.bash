@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154,SC1091 # bats and the tests set and read what is not seen here
 #
-# What every .bats file loads: `load lib/common`. README.md in the folder above lists the helpers.
+# What every .bats file loads: `load ../lib/common`. README.md in the folder above lists the helpers.
 #
 # setup gives each test a database, a handlers directory, a state directory and a TMPDIR of its own, so that tests run
 # in parallel; teardown fails the test if it left a process, a row that breaks an invariant, or a sanitizer's report.
