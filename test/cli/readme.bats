@@ -9,11 +9,6 @@ setup() {
 	PATH=$(dirname "$JOBRUN"):$PATH
 }
 
-teardown() {
-	end_web
-	common_teardown
-}
-
 # example NAME: the block whose first or second line is a comment that begins with NAME, or which follows a line of prose
 # that ends with `NAME`: (JSON has no comments). Fails if there is not exactly one.
 example() {

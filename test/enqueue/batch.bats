@@ -7,8 +7,6 @@ load ../lib/proxy
 
 setup() {
 	common_setup
-	proxies=()
-	role=
 	writer=
 }
 
@@ -16,9 +14,7 @@ teardown() {
 	if [ -n "$writer" ]; then
 		exec {writer}>&-
 	fi
-	end_proxies
 	common_teardown
-	[ -z "$role" ] || admin "drop role $role"
 }
 
 # batch TEXT ARGUMENT...: printf's TEXT, as a file.
@@ -52,11 +48,8 @@ stream() {
 
 # streamed STATUS: it has ended so. The writer's end stays open until then.
 streamed() {
-	local status=0
-
-	wait_until 20 is_gone "$streamer"
-	wait "$streamer" || status=$?
-	assert_equal "$status" "$1"
+	wait_runner "$streamer" 20
+	assert_equal "$runner_status" "$1"
 }
 
 is_copying() {
@@ -338,7 +331,8 @@ is_copying() {
 
 @test "a role that may enqueue needs nothing else; one that may not is exit 77" {
 	role=app_$JR_DATABASE
-	q "create role $role login" "select jobrun.add_grant('enqueue', '$role', '{work}')" >/dev/null
+	make_role "$role"
+	q "select jobrun.add_grant('enqueue', '$role', '{work}')" >/dev/null
 	theirs="${JOBRUN_DATABASE_URL/user=jobrun/user=$role}"
 	jr_ok enqueue -d "$theirs" work --batch - < <(seq 5)
 	assert_equal "$output" 'queued 5 runs'

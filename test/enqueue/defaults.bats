@@ -20,10 +20,6 @@ are() {
 	q_is "$1" "select distinct $given from jobrun.job_runs where ${2:-true}"
 }
 
-columns_of() {
-	q "select $2 from jobrun.job_runs where id = $1"
-}
-
 # --- every way in ---
 
 @test "the command and the functions" {
@@ -124,7 +120,7 @@ columns_of() {
 		q 'truncate jobrun.job_runs'
 		read -r option argument column expected <<<"$value"
 		id=$(enqueue mail "-$option" "$argument")
-		assert_equal "$column: $(columns_of "$id" "$column")" "$column: $expected"
+		assert_equal "$column: $(field "$id" "$column")" "$column: $expected"
 		q_is 6 "select (queue = 'slow')::integer + (priority = 7)::integer + (max_attempts = 3)::integer + (timeout = '90s')::integer
 			+ (backoff_base = '2s')::integer + (backoff_cap = '1m')::integer + (concurrency_key = 'one')::integer from jobrun.job_runs"
 	done

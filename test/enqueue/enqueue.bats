@@ -4,16 +4,6 @@
 load ../lib/common
 load ../lib/proxy
 
-setup() {
-	common_setup
-	proxies=()
-}
-
-teardown() {
-	end_proxies
-	common_teardown
-}
-
 # refused STATUS REGEX ARGUMENT...: one line on stderr, nothing on stdout, no row. Its stdin is the caller's.
 refused() {
 	local expected=$1 regex=$2
@@ -25,10 +15,6 @@ refused() {
 	assert_equal "${#stderr_lines[@]}" 1
 	assert_regex "$stderr" "^jobrun: .*$regex"
 	q_is 0 'select count(*) from jobrun.job_runs'
-}
-
-field() {
-	q "select $2 from jobrun.job_runs where id = $1"
 }
 
 @test "prints the id alone; the defaults are those of the schema" {

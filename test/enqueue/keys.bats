@@ -6,18 +6,10 @@ load ../lib/proxy
 
 setup() {
 	common_setup
-	proxies=()
-	role=
 }
 
 teardown() {
-	end_proxies
 	common_teardown
-	[ -z "$role" ] || admin "drop role $role"
-}
-
-field() {
-	q "select $2 from jobrun.job_runs where id = $1"
 }
 
 # refused REGEX ARGUMENT...: exit 64, one line, no row.
@@ -31,12 +23,6 @@ refused() {
 	assert_equal "${#stderr_lines[@]}" 1
 	assert_regex "$stderr" "$regex"
 	q_is 0 'select count(*) from jobrun.job_runs'
-}
-
-# begin ID: as if a runner had claimed it.
-begin() {
-	q "update jobrun.job_runs set status = 'running', claim_seq = claim_seq + 1, attempts = attempts + 1, runner_id = 1,
-		locked_by = 'somewhere', locked_until = now() + interval '1 hour', started_at = now() where id = $1"
 }
 
 @test "--unique: the run that waits is kept, one row" {
@@ -66,7 +52,7 @@ begin() {
 
 @test "one that runs is no reason not to queue another, unless --unless-running" {
 	id=$(enqueue sync --unique shop)
-	begin "$id"
+	begin_attempt "$id"
 	assert_equal "$(enqueue sync --unique shop --unless-running)" "$id"
 	second=$(enqueue sync --unique shop)
 	assert_not_equal "$second" "$id"
@@ -94,7 +80,7 @@ begin() {
 		assert_equal "$output" "$id"
 		assert_equal "$stderr" "jobrun: run $id was there already: it is queued"
 	done
-	begin "$id"
+	begin_attempt "$id"
 	jr enqueue sync --idempotency-key=b --strict --json
 	assert_equal "$status" 1
 	assert_equal "$(jq -c '[.id, .created, .status]' <<<"$output")" "[$id,false,\"running\"]"
@@ -135,7 +121,7 @@ begin() {
 	assert_equal "$status" 1
 	assert_equal "$output" "would keep run $id, which is queued"
 	assert_equal "$(field "$id" "payload->>'n', priority")" '1|100'
-	begin "$id"
+	begin_attempt "$id"
 	jr_ok enqueue -n sync --unique shop --unless-running
 	assert_equal "$output" "would keep run $id, which is running"
 	jr_ok enqueue -n sync --unique shop --json
@@ -179,7 +165,8 @@ begin() {
 	rm -r "$BATS_TEST_TMPDIR"/cut.*
 	# The server has committed, and before the program can ask the run is claimed: no second one comes of it.
 	proxy answer 2
-	q "create function claimed() returns trigger language plpgsql as 'begin new.status := ''running''; new.claim_seq := 1;
+	q "insert into jobrun.job_runners (id, pid, places, host, version) values (1, 1, 1, 'x', 'x')" \
+		"create function claimed() returns trigger language plpgsql as 'begin new.status := ''running''; new.claim_seq := 1;
 			new.attempts := 1; new.runner_id := 1; new.locked_until := now() + interval ''1 hour''; new.locked_by := ''x'';
 			new.started_at := now(); return new; end'" \
 		"create trigger claimed before update of payload on jobrun.job_runs for each row execute function claimed()"
@@ -192,7 +179,8 @@ begin() {
 
 @test "a role that may enqueue and nothing else needs nothing else" {
 	role=app_$JR_DATABASE
-	q "create role $role login" "select jobrun.add_grant('enqueue', '$role')" >/dev/null
+	make_role "$role"
+	q "select jobrun.add_grant('enqueue', '$role')" >/dev/null
 	other=$(enqueue sync --unique theirs)
 	export JOBRUN_DATABASE_URL="${JOBRUN_DATABASE_URL/user=jobrun/user=$role}"
 	jr_ok enqueue sync --unique a --lock b --at tomorrow --strict
@@ -204,12 +192,11 @@ begin() {
 	assert_equal "$status" 75
 	jr wait --timeout 0 "$other"
 	assert_equal "$status" 1
-	TERM=xterm run script -qec "$JOBRUN enqueue sync" /dev/null
+	run on_terminal 80 enqueue sync
 	assert_equal "$status" 0
 	refute_output --partial 'permission'
 	refute_output --partial 'no runner of the last'
 	JOBRUN_DATABASE_URL="${JOBRUN_DATABASE_URL/user=$role/user=jobrun}"
-	q "drop owned by $role"
 }
 
 @test "TRACEPARENT is handed on, if it is one" {

@@ -28,10 +28,6 @@ say() {
 	printf '%s\n' "$1" >&"${hold_fds[-1]}"
 }
 
-waits() {
-	q_is "$1" "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-}
-
 # One of the two was refused, and the other one got on.
 one_got_on() {
 	grep -qhE 'ERROR' "$TMPDIR/client" "$BATS_TEST_TMPDIR/hold.0.out" || return 1
@@ -43,7 +39,7 @@ opposite() {
 	hold "set transaction isolation level $1; set local deadlock_timeout = '100ms'; select $2"
 	say '\set VERBOSITY verbose'
 	client "set deadlock_timeout = '100ms'; begin isolation level $1; select $3; select $2; commit"
-	wait_until 10 waits 1
+	wait_until 10 waiting_for_lock 1
 	say "select $3; \\echo done"
 	wait_until 10 one_got_on
 	release_holds
@@ -93,10 +89,10 @@ opposite() {
 	hold "set local deadlock_timeout = '20s'; select jobrun.enqueue('t', unique_key => 'a')"
 	hold "set local deadlock_timeout = '20s'; select jobrun.enqueue('t', unique_key => 'b', on_conflict => 'replace')"
 	client "set deadlock_timeout = '2s'; select jobrun.enqueue('t', unique_key => 'b', on_conflict => 'replace')"
-	wait_until 10 waits 1
+	wait_until 10 waiting_for_lock 1
 	say '\set VERBOSITY verbose'
 	say "select jobrun.enqueue('t', unique_key => 'a', on_conflict => 'replace'); \\echo done"
-	wait_until 10 waits 2
+	wait_until 10 waiting_for_lock 2
 	printf '\\set VERBOSITY verbose\n%s\n' "select jobrun.enqueue('t', unique_key => 'b'); \\echo done" >&"${hold_fds[0]}"
 	wait_until 30 grep -qh ERROR "$TMPDIR/client" "$BATS_TEST_TMPDIR/hold.0.out" "$BATS_TEST_TMPDIR/hold.1.out"
 	release_holds
@@ -131,7 +127,7 @@ sh
 		update jobrun.job_runs set status = 'running', runner_id = 7, locked_by = 'h', locked_until = now() + '1 minute',
 			started_at = now(), attempts = 1, claim_seq = 1 where id = $old"
 	client "select jobrun.enqueue('t', unique_key => 'k')"
-	wait_until 10 waits 1
+	wait_until 10 waiting_for_lock 1
 	say 'commit; \echo done'
 	end_client
 	assert_equal "$client_status" 0
@@ -187,7 +183,7 @@ sh
 	client "set deadlock_timeout = '100ms'; begin;
 		insert into jobrun.new_runs (job_type, run) select 't', jsonb_build_object('unique_key', 'b' || i) $sixty;
 		insert into jobrun.new_runs (job_type, run) values ('t', '{\"unique_key\": \"a1\"}'); commit"
-	wait_until 10 waits 1
+	wait_until 10 waiting_for_lock 1
 	say "set local deadlock_timeout = '100ms'; insert into jobrun.new_runs (job_type, run) values ('t', '{\"unique_key\": \"b1\"}'); \echo done"
 	wait_until 10 one_got_on
 	release_holds

@@ -6,14 +6,8 @@ load ../lib/proxy
 
 setup() {
 	common_setup
-	proxies=()
 	did=$BATS_TEST_TMPDIR/did
 	: >"$did"
-}
-
-teardown() {
-	end_proxies
-	common_teardown
 }
 
 # effect ARGUMENT... -- COMMAND LINE FOR SH
@@ -75,7 +69,7 @@ take_away() {
 		assert_equal "$output" ''
 		assert_regex "${stderr_lines[-1]}" '^mail: done before, 3m [0-9]+s ago$'
 	done
-	run timeout 20 script -qec "$(printf '%q ' "$JOBRUN" effect mail -- false)" /dev/null </dev/null
+	run on_terminal 80 effect mail -- false
 	assert_equal "$status" 0
 	assert_regex "$output" '^mail: done before, 3m [0-9]+s ago.?$'
 	effect $'a\eb' --at-most-once -- 'exit 3'
@@ -382,16 +376,10 @@ SigBlk:	0000000000000000"
 @test "--at-most-once: a mark that cannot be told is not taken for ours" {
 	own_cluster
 	direct=$JOBRUN_DATABASE_URL
-	JR_SERVER=${direct% dbname=*} proxy answer 2
 	# The server has committed; then it cannot be asked any more.
+	JR_SERVER=${direct% dbname=*} proxy answer-last 2
 	proxied=${proxied/dbname=$JR_DATABASE/dbname=jobrun}
-	(
-		wait_until 20 test -e "$cut_file"
-		end_proxies
-	) 3>&- &
-	waiter=$!
 	JOBRUN_DATABASE_URL=$proxied jr effect mail --at-most-once -- sh -c "echo did >>$did"
-	wait "$waiter"
 	assert_equal "$(times)" 0
 	if [ "$status" -ne 75 ]; then
 		fail "exit $status: $stderr"
@@ -618,7 +606,7 @@ sh
 	for option in '' --at-most-once; do
 		hold "select jobrun.effect('mail')"
 		(close_holds && exec "$JOBRUN" effect mail $option -- sh -c "echo did >>$did") 3>&- &
-		wait_until 10 q_is 1 "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+		wait_until 10 waiting_for_lock 1
 		release_holds # rolled back
 		wait $!
 		assert_equal "$(times)" 1
@@ -648,7 +636,7 @@ sh
 		hold "select jobrun.effect('$end')"
 		q "select jobrun.effect('$end')" >"$TMPDIR/$end" 3>&- &
 		pid=$!
-		wait_until 10 q_is 1 "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+		wait_until 10 waiting_for_lock 1
 		assert_file_empty "$TMPDIR/$end"
 		printf '%s;\n' "$end" >&"${hold_fds[-1]}"
 		wait "$pid"

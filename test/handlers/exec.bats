@@ -3,11 +3,6 @@
 
 load ../lib/common
 
-# What the run's attempts printed, oldest first, without the last newline of each.
-printed() {
-	q "select rtrim(output, E'\n') from jobrun.job_attempts where run_id = $1 order by claim_seq"
-}
-
 @test "the payload arrives on stdin to the last digit, with a newline behind it" {
 	handler take <<<'cat > "$TMPDIR/stdin.$JOBRUN_RUN_ID"'
 	for payload in '{"amount": 12345678901234567890.10}' '"\"\\ \t ünïcödé 🙂"' '[]' 'null' '1e-7' "\"'; drop table x; \$(id)\""; do

@@ -3,11 +3,6 @@
 
 load ../lib/common
 
-# status|attempts|error_code
-fate() {
-	q "select status, attempts, error_code from jobrun.job_runs where id = $1"
-}
-
 @test "each exit status means what the contract says" {
 	handler exit <<<'exit "$(cat)"'
 	q "select jobrun.enqueue('exit', to_jsonb(c), backoff_base => '1h') from generate_series(0, 255) c" >/dev/null
@@ -103,7 +98,7 @@ fate() {
 	enqueue opener --priority 1
 	id=$(enqueue work --backoff 1h)
 	jr_ok run -j 1
-	assert_equal "$(fate "$id")" 'failed|1|cannot-start'
+	assert_equal "$(ended "$id")" 'failed|1|cannot-start'
 	assert_regex "$(q "select last_error from jobrun.job_runs where id = $id")" "chmod go-w $JOBRUN_HANDLERS/work"
 	assert_file_not_exist "$TMPDIR/worked"
 }
@@ -113,7 +108,7 @@ fate() {
 	id=$(enqueue shut --backoff 1h)
 	jr_ok run
 	assert_file_exist "$TMPDIR/done"
-	assert_equal "$(fate "$id")" 'failed|1|exit:3'
+	assert_equal "$(ended "$id")" 'failed|1|exit:3'
 }
 
 @test "handlers that exit at once are all counted" {
@@ -159,14 +154,14 @@ fate() {
 	handler group <<<'kill -KILL 0; sleep 5'
 	id=$(enqueue group --backoff 1h)
 	jr_ok run
-	assert_equal "$(fate "$id")" 'failed|1|signal:KILL'
+	assert_equal "$(ended "$id")" 'failed|1|signal:KILL'
 }
 
 @test "a handler that stops itself is ended by its timeout" {
 	handler stop <<<'kill -STOP $$; exit 0'
 	id=$(enqueue stop --timeout 500ms --backoff 1h)
 	JR_TIMEOUT=20 jr_ok run
-	assert_equal "$(fate "$id")" 'failed|1|timeout'
+	assert_equal "$(ended "$id")" 'failed|1|timeout'
 }
 
 @test "orphans that process 1 never reaps are no reason to wait or to complain" {

@@ -3,16 +3,6 @@
 
 load ../lib/common
 
-# What the run's attempts printed, oldest first, without the last newline of each.
-printed() {
-	q "select rtrim(output, E'\n') from jobrun.job_attempts where run_id = $1 order by claim_seq"
-}
-
-# status|attempts|error_code
-fate() {
-	q "select status, attempts, error_code from jobrun.job_runs where id = $1"
-}
-
 # settings NAME <<'json'
 settings() {
 	cat >"$JOBRUN_HANDLERS/$1.json"
@@ -51,7 +41,7 @@ json
 	enqueue opener --priority 1
 	id=$(enqueue work --backoff 1h)
 	jr_ok run -j 1
-	assert_equal "$(fate "$id")" 'failed|1|cannot-start'
+	assert_equal "$(ended "$id")" 'failed|1|cannot-start'
 	assert_regex "$(q "select last_error from jobrun.job_runs where id = $id")" "chmod go-w $PWD/work.sh"
 }
 
@@ -80,7 +70,7 @@ json
 	jr_ok run
 	assert_equal "$(printed "$absolute")" "$(readlink -f elsewhere)"
 	assert_equal "$(printed "$relative")" "$(readlink -f "$JOBRUN_HANDLERS/data")"
-	assert_equal "$(fate "$lost")" 'failed|1|cannot-start'
+	assert_equal "$(ended "$lost")" 'failed|1|cannot-start'
 	q_is t "select last_error like 'cannot start %: changing to its directory: No such file or directory' from jobrun.job_runs where id = $lost"
 }
 
@@ -161,8 +151,8 @@ u 5000 5000"
 	burn=$(enqueue burn --backoff 1h)
 	deaf=$(enqueue deaf --backoff 1h)
 	jr_ok run -j 2
-	assert_equal "$(fate "$burn")" 'failed|1|signal:XCPU'
-	assert_equal "$(fate "$deaf")" 'failed|1|signal:KILL'
+	assert_equal "$(ended "$burn")" 'failed|1|signal:XCPU'
+	assert_equal "$(ended "$deaf")" 'failed|1|signal:KILL'
 	q_is t "select bool_and(cpu_ms between 300 and 5000) from jobrun.job_attempts"
 }
 
@@ -178,10 +168,10 @@ u 5000 5000"
 	eat=$(enqueue eat --backoff 1h)
 	tiny=$(enqueue tiny --backoff 1h)
 	jr_ok run
-	assert_regex "$(fate "$eat")" '^failed\|1\|(exit|signal):'
+	assert_regex "$(ended "$eat")" '^failed\|1\|(exit|signal):'
 	assert_regex "$(printed "$eat")" '[Mm]emory'
 	# Whether it cannot be executed or ends at once: it has failed, and is not put off for ever.
-	assert_regex "$(fate "$tiny")" '^failed\|1\|'
+	assert_regex "$(ended "$tiny")" '^failed\|1\|'
 }
 
 @test "files: no more descriptors than that" {
@@ -273,7 +263,7 @@ $begin
 	settings stubborn <<<'{"user": "nobody", "grace": "1s"}'
 	id=$(enqueue stubborn --timeout 1s --backoff 1h)
 	jr_ok run
-	assert_equal "$(fate "$id")" 'failed|1|timeout'
+	assert_equal "$(ended "$id")" 'failed|1|timeout'
 	is_gone "$(cat "$TMPDIR/pid")"
 	is_gone "$(cat "$TMPDIR/child")"
 }
@@ -301,7 +291,7 @@ $begin
 	open_ways "$JOBRUN_HANDLERS"
 	id=$(enqueue who --backoff 1h)
 	jr_ok run
-	assert_equal "$(fate "$id")" 'failed|1|cannot-start'
+	assert_equal "$(ended "$id")" 'failed|1|cannot-start'
 	q_is t "select last_error like '%changing to its directory: Permission denied' from jobrun.job_runs where id = $id"
 }
 

@@ -5,16 +5,6 @@
 load ../lib/common
 load ../lib/web
 
-setup() {
-	common_setup
-	web_pids=()
-}
-
-teardown() {
-	end_web
-	common_teardown
-}
-
 # beside PATH STATUS CODE [MEMBERS_OF_HTTP]: a run whose target is PATH ends so, at once and after one attempt, and the
 # runs beside it succeed.
 beside() {

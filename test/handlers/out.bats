@@ -3,10 +3,6 @@
 
 load ../lib/common
 
-printed() {
-	q "select rtrim(output, E'\n') from jobrun.job_attempts where run_id = $1 order by claim_seq"
-}
-
 # What the run says: progress|checkpoint|result
 said() {
 	q "select progress, checkpoint, result from jobrun.job_runs where id = $1"

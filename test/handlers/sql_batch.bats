@@ -7,18 +7,12 @@ load ../lib/sql
 
 setup() {
 	common_setup
-	proxies=()
 	q 'create table done (run_id bigint, n integer, xid bigint default txid_current(), of integer)'
 	settings many <<<'{"batch": 50}'
 	sql_handler many <<-'sql'
 		insert into done (run_id, n, of)
 		select (r ->> 'run_id')::bigint, (r -> 'payload' ->> 0)::integer, jsonb_array_length($1) from jsonb_array_elements($1) r
 	sql
-}
-
-teardown() {
-	end_proxies
-	common_teardown
 }
 
 # enqueue_many N: payloads [1] to [N].

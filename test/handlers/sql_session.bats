@@ -9,7 +9,8 @@ setup() {
 	common_setup
 	counter
 	role=tidy_$JR_DATABASE
-	q "create role $role" "create sequence public.numbers" "select nextval('public.numbers')" >/dev/null
+	make_role "$role"
+	q "create sequence public.numbers" "select nextval('public.numbers')" >/dev/null
 	# What it sees of its session; before the first run and after each it must be the same.
 	sql_handler look <<-'sql'
 		select jsonb_build_object('user', current_user, 'session', session_user, 'path', current_setting('search_path'),
@@ -20,11 +21,6 @@ setup() {
 			'locks', (select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()))
 	sql
 	sql_handler who <<<'select to_jsonb(pg_backend_pid())'
-}
-
-teardown() {
-	q "drop owned by $role" "drop role $role" || true
-	common_teardown
 }
 
 # What leaves something behind, and what it is.

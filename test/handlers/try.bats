@@ -12,11 +12,6 @@ setup() {
 	hold_fds=()
 }
 
-teardown() {
-	end_web
-	common_teardown
-}
-
 # tried STATUS REGEX...: the exit status, and lines of stdout, each "NAME  VALUE" with one blank for the gap.
 tried() {
 	local expected=$1 regex

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154,SC1091 # bats and the tests set and read what is not seen here
 #
-# What every .bats file loads: `load lib/common`. README.md in the folder above lists the helpers.
+# What every .bats file loads: `load ../lib/common`. README.md in the folder above lists the helpers.
 #
 # setup gives each test a database, a handlers directory, a state directory and a TMPDIR of its own, so that tests run
 # in parallel; teardown fails the test if it left a process, a row that breaks an invariant, or a sanitizer's report.
@@ -10,6 +10,10 @@ bats_load_library bats-support
 bats_load_library bats-assert
 bats_load_library bats-file
 source "${BASH_SOURCE[0]%/*}/pg.bash"
+source "${BASH_SOURCE[0]%/*}/runs.bash"
+
+# What other files of lib/ add: teardown calls these first.
+at_end=()
 
 # A file that needs more defines its own setup and calls common_setup first; the same for teardown.
 setup() {
@@ -54,9 +58,12 @@ test_environment() {
 }
 
 common_teardown() {
-	local bad=0
+	local bad=0 command
 
 	[ -n "${BATS_TEST_COMPLETED:-}" ] || bad=1
+	for command in ${at_end[0]+"${at_end[@]}"}; do
+		"$command" || bad=1
+	done
 	end_runners
 	release_holds
 	if [ -n "${unpooled:-}" ]; then # of lib/pooler
@@ -71,6 +78,7 @@ common_teardown() {
 		show_evidence
 	fi
 	drop_test_database
+	drop_roles || bad=1
 	[ "$bad" -eq 0 ] || return 1
 }
 
@@ -96,6 +104,19 @@ run_jobrun() {
 	timeout -k 5 "${JR_TIMEOUT:-30}" "$JOBRUN" "$@" 3>&- 4>&-
 }
 
+# on_terminal WIDTH ARGUMENT...: run jobrun on a terminal; stdout and stderr come together.
+on_terminal() (
+	width=$1
+	shift
+	set -o pipefail
+	TERM=xterm timeout 20 script -qec "stty cols $width; $(printf '%q ' "$JOBRUN" "$@")" /dev/null </dev/null | tr -d '\r'
+)
+
+# For what jr left in stderr.
+assert_line_of_stderr() {
+	printf '%s\n' "$stderr" | grep -qxF "$1" || fail "no line '$1' in: $stderr"
+}
+
 # enqueue ARGUMENT...: prints the id, for id=$(enqueue ...).
 enqueue() {
 	run_jobrun enqueue "$@"
@@ -118,11 +139,16 @@ handler() {
 # bg_runner ARGUMENT...: start `jobrun run ARGUMENT...`; sets runner_pid, and runner_out and
 # runner_err, the files with what it prints.
 bg_runner() {
+	bg_jobrun run "$@"
+}
+
+# bg_jobrun ARGUMENT...: the same for any command.
+bg_jobrun() {
 	local n=${#runner_pids[@]}
 
 	(
 		close_holds # or it would keep the transactions of `hold` open
-		exec "$JOBRUN" run "$@"
+		exec "$JOBRUN" "$@"
 	) >"$BATS_TEST_TMPDIR/runner.$n.out" 2>"$BATS_TEST_TMPDIR/runner.$n.err" 3>&- 4>&- &
 	runner_pid=$!
 	runner_out=$BATS_TEST_TMPDIR/runner.$n.out

@@ -9,6 +9,7 @@ test_database() {
 	hold_pids=()
 	hold_fds=()
 	own_cluster_started=
+	roles=()
 	export JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE"
 	admin "create database $JR_DATABASE template jr_template"
 }
@@ -51,9 +52,27 @@ q_is() {
 	}
 }
 
-# run_is ID STATUS: is the run in that state?
-run_is() {
-	q_is "$2" "select status from jobrun.job_runs where id = $1"
+# waiting_for_lock N: do so many sessions of the test's database wait for a lock?
+waiting_for_lock() {
+	q_is "$1" "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+}
+
+# make_role NAME [WORDS]: a role that may log in. Roles are the cluster's, and tests run in parallel: a name ends in that of the
+# test's database. Teardown drops it.
+make_role() {
+	roles+=("$1")
+	psql_bare "$JR_DIRECT dbname=postgres" -v name="$1" <<<"create role :\"name\" login ${2:-}"
+}
+
+# After the database, in which something may be theirs.
+drop_roles() {
+	local role failed=0
+
+	for role in ${roles[0]+"${roles[@]}"}; do
+		psql_bare "$JR_DIRECT dbname=postgres" -v name="$role" <<<'drop role if exists :"name"' || failed=1
+	done
+	roles=()
+	return "$failed"
 }
 
 # hold SQL: run it in a transaction of its own that stays open until release_holds; sets hold_pid.

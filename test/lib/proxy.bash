@@ -2,6 +2,9 @@
 #
 # A connection that loses an answer: test/stub/pgcut between the program and the server.
 
+proxies=()
+at_end+=(end_proxies)
+
 # proxy MODE N: from here on the program goes through pgcut.
 proxy() {
 	local dir=$BATS_TEST_TMPDIR/cut.$1.$2 server
@@ -17,7 +20,6 @@ proxy() {
 	cut_file=$dir/cut
 }
 
-# For the teardown of a file that uses proxy.
 end_proxies() {
 	local pid
 
@@ -26,4 +28,22 @@ end_proxies() {
 		kill -KILL "$pid" 2>/dev/null || true
 	done
 	proxies=()
+}
+
+# cut_every_commit MODE COMMAND...: COMMAND N with the N-th COMMIT of what goes through the proxy cut, for N = 1, 2, ... until
+# nothing was cut. The URL to use is in proxied; the file cut_file is there if something was cut.
+cut_every_commit() {
+	local mode=$1 n
+
+	shift
+	for n in 1 2 3 4 5 6 7 8; do
+		proxy "$mode" "$n"
+		"$@" "$n"
+		if [ ! -e "$cut_file" ]; then
+			echo "# $mode: $((n - 1)) commits cut" >&3
+			[ "$n" -ge 4 ]
+			return
+		fi
+	done
+	fail "there are more than $n COMMITs"
 }

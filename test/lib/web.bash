@@ -2,6 +2,9 @@
 #
 # HTTP servers that misbehave: test/stub/web.py, and handlers whose target is one.
 
+web_pids=()
+at_end+=(end_web)
+
 # web [ARGUMENT...]: start one; sets web (http://127.0.0.1:PORT) and web_dir. Arguments go to the stub.
 web() {
 	local n=${#web_pids[@]}
@@ -21,7 +24,6 @@ web() {
 	[ "${1:-}" != --tls ] || web=https://127.0.0.1:$web_port
 }
 
-# For the teardown of a file that uses web.
 end_web() {
 	local pid
 
@@ -50,9 +52,4 @@ http_handler() {
 # requests FILTER: each request that the server got, through jq.
 requests() {
 	jq -rc "$1" "$web_dir/log"
-}
-
-# ended ID: how a run stands: status, attempts, code.
-ended() {
-	q "select concat_ws('|', status, attempts, error_code) from jobrun.job_runs where id = $1"
 }

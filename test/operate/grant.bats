@@ -1,24 +1,7 @@
 #!/usr/bin/env bats
 # Who may do what: jobrun grant, and each kind of role with a login of its own.
-#
-# Roles belong to the cluster, and tests run in parallel: their names end in that of the test's database.
 
 load ../lib/common
-
-setup() {
-	common_setup
-	roles=()
-}
-
-teardown() {
-	local role failed=0 # common_teardown forgets the database
-
-	common_teardown || failed=1
-	for role in ${roles[0]+"${roles[@]}"}; do
-		psql_bare "$JR_DIRECT dbname=postgres" -v name="$role" <<<'drop role if exists :"name"'
-	done
-	return "$failed"
-}
 
 # login NAME: make a role NAME_DATABASE that may log in.
 login() {
@@ -27,11 +10,6 @@ login() {
 	for name; do
 		make_role "$(role "$name")"
 	done
-}
-
-make_role() {
-	roles+=("$1")
-	psql_bare "$JR_DIRECT dbname=postgres" -v name="$1" <<<'create role :"name" login'
 }
 
 role() {

@@ -1,31 +1,11 @@
 #!/usr/bin/env bats
-# jobrun logs and show of a run that is running, and jobrun logs -f. What a runner tells at its heartbeats is written here
-# by hand.
+# jobrun logs, and logs -f. What a runner tells at its heartbeats is written here by hand.
 
 load ../lib/common
 
 setup() {
 	common_setup
-	follower=
-}
-
-teardown() {
-	if [ -n "$follower" ]; then
-		kill -KILL "$follower" 2>/dev/null || true
-		wait "$follower" 2>/dev/null || true
-	fi
-	common_teardown
-}
-
-# A waiting run of type work.
-waiting_run() {
-	q "insert into jobrun.job_runs (job_type, max_attempts) values ('work', 5) returning id"
-}
-
-# begin ID: the next attempt.
-begin() {
-	q "update jobrun.job_runs set status = 'running', claim_seq = claim_seq + 1, attempts = attempts + 1, runner_id = 1,
-		locked_by = 'somewhere', locked_until = now() + interval '1 hour', started_at = now() where id = $1"
+	typical_handlers
 }
 
 # tell ID OUTPUT [DROPPED]: what it has printed so far.
@@ -33,48 +13,62 @@ tell() {
 	q "update jobrun.job_runs set output = '$2', output_dropped = ${3:-0} where id = $1"
 }
 
-# end ID STATUS OUTCOME OUTPUT [DROPPED [ERROR]]
-end() {
-	q "with ended as (
-			update jobrun.job_runs set status = '$2', locked_until = null, output = null, output_dropped = null,
-				finished_at = case when '$2' in ('succeeded', 'dead', 'cancelled') then now() end,
-				attempts = attempts - ('$2' = 'queued')::integer, snoozes = snoozes + ('$3' = 'later')::integer,
-				last_error = nullif('${6:-}', ''), run_at = now() + interval '1 hour'
-			where id = $1 returning *)
-		insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, started_at, output, output_dropped)
-		select id, claim_seq, attempts + ('$2' = 'queued')::integer, '$3', started_at, '$4', ${5:-0} from ended"
-}
-
 # follow ID: in the background; out and err are what it prints. A shell starts those with INT ignored.
 follow() {
 	(exec env --default-signal=INT "$JOBRUN" logs -f "$1") >out 2>err 3>&- &
-	follower=$!
+	is_follower $!
+}
+
+# is_follower PID: what `followed` waits for, and teardown ends.
+is_follower() {
+	follower=$1
+	runner_pids+=("$1")
 }
 
 # followed STATUS: it has ended, with that.
 followed() {
-	local status=0
-
-	wait_until 15 is_gone "$follower"
-	wait "$follower" || status=$?
-	follower=
-	assert_equal "$status" "$1"
+	wait_runner "$follower" 15
+	assert_equal "$runner_status" "$1"
 }
 
-# printed TEXT: so far, to the byte.
-printed() {
+# follower_printed TEXT: so far, to the byte.
+follower_printed() {
 	printf "$1" | cmp -s - out || {
 		cat out
 		return 1
 	}
 }
 
+@test "logs: the output of an attempt, byte for byte" {
+	id=$(enqueue work '{"a":1}')
+	jr_ok run
+	run_jobrun logs "$id" >"$TMPDIR/log"
+	printf '{"a": 1}\n done\n' >"$TMPDIR/expected"
+	cmp "$TMPDIR/log" "$TMPDIR/expected"
+}
+
+@test "logs: an earlier attempt by number; what was not kept is said on stderr" {
+	handler again <<<'if [ "$JOBRUN_ATTEMPT" = 1 ]; then yes | head -c 1000000; else echo short; fi; exit 1'
+	id=$(enqueue again --backoff 0 --max-attempts 2)
+	jr run
+	jr run
+	jr_ok logs "$id"
+	assert_equal "$output" short
+	assert_equal "$stderr" ''
+	jr_ok logs "$id" --attempt 1
+	assert_regex "$stderr" '^jobrun: [0-9]+ bytes in the middle were not kept$'
+	jr_ok logs "$id" --attempt 1 --json
+	assert_equal "$(jq -c '[.attempt, .output_dropped > 900000]' <<<"$output")" '[1,true]'
+	jr logs "$id" --attempt 3
+	assert_equal "$status" 1
+}
+
 @test "logs and show of a running run: what it has printed so far" {
 	id=$(waiting_run)
-	begin "$id"
-	end "$id" failed failed 'of the first
+	begin_attempt "$id"
+	end_attempt "$id" failed failed 'of the first
 '
-	begin "$id"
+	begin_attempt "$id"
 	jr_ok logs "$id"
 	assert_equal "$output" ''
 	jr_ok show "$id"
@@ -98,58 +92,47 @@ and'
 	refute_line 'output of the last attempt'
 	jr_ok show "$id" --json
 	assert_equal "$(jq -c '[.output, .output_dropped, .attempt_list[0].output]' <<<"$output")" '["so far\nand",17,"of the first\n"]'
-	end "$id" dead dead 'of the second'
+	end_attempt "$id" dead dead 'of the second'
 	jr_ok show "$id"
 	assert_output --partial $'\noutput of the last attempt\nof the second'
 	jr_ok show "$id" --json
 	assert_equal "$(jq -c '[.output, .output_dropped]' <<<"$output")" '[null,null]'
 }
 
-@test "show: progress of a running run" {
-	id=$(waiting_run)
-	begin "$id"
-	q "update jobrun.job_runs set progress = '{\"done\": 3, \"of\": 9}' where id = $id"
-	jr_ok show "$id"
-	assert_line --regexp '^progress +\{"of": 9, "done": 3\}$'
-	jr_ok show "$id" --json
-	assert_equal "$(jq -c .progress <<<"$output")" '{"of":9,"done":3}'
-	end "$id" succeeded succeeded ''
-}
-
 @test "logs --attempt: of several attempts with one number the newest" {
 	id=$(waiting_run)
-	begin "$id"
-	end "$id" queued later 'not now'
-	begin "$id"
-	end "$id" dead dead 'no'
+	begin_attempt "$id"
+	end_attempt "$id" queued later 'not now'
+	begin_attempt "$id"
+	end_attempt "$id" dead dead 'no'
 	jr_ok logs "$id" --attempt 1
 	assert_equal "$output" 'no'
 	jr_ok retry "$id"
-	begin "$id"
+	begin_attempt "$id"
 	tell "$id" 'again'
 	jr_ok logs "$id" --attempt 1
 	assert_equal "$output" 'again'
-	end "$id" dead dead 'again no'
+	end_attempt "$id" dead dead 'again no'
 	jr_ok logs --help
 	assert_output --partial 'the newest of that number'
 }
 
 @test "logs -f: what comes, as it comes, byte for byte; 0 when the run has succeeded" {
 	id=$(waiting_run)
-	begin "$id"
+	begin_attempt "$id"
 	tell "$id" 'one
 tw'
 	follow "$id"
-	wait_until 10 printed 'one\ntw'
+	wait_until 10 follower_printed 'one\ntw'
 	tell "$id" 'one
 two
 '
-	wait_until 10 printed 'one\ntwo\n'
-	end "$id" succeeded succeeded 'one
+	wait_until 10 follower_printed 'one\ntwo\n'
+	end_attempt "$id" succeeded succeeded 'one
 two
 three'
 	followed 0
-	printed 'one\ntwo\nthree'
+	follower_printed 'one\ntwo\nthree'
 	assert_file_empty err
 }
 
@@ -157,23 +140,23 @@ three'
 	id=$(waiting_run)
 	follow "$id"
 	wait_until 10 q_is 1 "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
-	begin "$id"
+	begin_attempt "$id"
 	tell "$id" 'first'
-	wait_until 10 printed 'first'
-	end "$id" failed failed 'first!
+	wait_until 10 follower_printed 'first'
+	end_attempt "$id" failed failed 'first!
 '
-	wait_until 10 printed 'first!\n'
+	wait_until 10 follower_printed 'first!\n'
 	# Two attempts between two looks, one of them without output.
 	q 'begin' "update jobrun.job_runs set status = 'running', claim_seq = 2, attempts = 2, runner_id = 1, locked_by = 'x',
 			locked_until = now(), started_at = now() where id = $id" \
 		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome) values ($id, 2, 2, 'lost')" \
 		"update jobrun.job_runs set status = 'running', claim_seq = 3, attempts = 3, output = 'third' where id = $id" 'commit'
-	wait_until 10 printed 'first!\nthird'
-	end "$id" dead dead 'third.
+	wait_until 10 follower_printed 'first!\nthird'
+	end_attempt "$id" dead dead 'third.
 ' 0 'exit 65: no
 such user'
 	followed 1
-	printed 'first!\nthird.\n'
+	follower_printed 'first!\nthird.\n'
 	assert_equal "$(cat err)" "-- attempt 2 of 5
 -- attempt 3 of 5
 jobrun: run $id is dead: exit 65: no"
@@ -181,10 +164,10 @@ jobrun: run $id is dead: exit 65: no"
 
 @test "logs -f of a run that is over: its last attempt, and its status" {
 	id=$(waiting_run)
-	begin "$id"
-	end "$id" failed failed 'first'
-	begin "$id"
-	end "$id" succeeded succeeded 'second'
+	begin_attempt "$id"
+	end_attempt "$id" failed failed 'first'
+	begin_attempt "$id"
+	end_attempt "$id" succeeded succeeded 'second'
 	jr_ok logs -f "$id"
 	assert_equal "$output" second
 	assert_equal "$stderr" ''
@@ -201,10 +184,10 @@ jobrun: run $id is dead: exit 65: no"
 
 @test "logs -f: a run that is deleted meanwhile is exit 1" {
 	id=$(waiting_run)
-	begin "$id"
+	begin_attempt "$id"
 	tell "$id" 'one'
 	follow "$id"
-	wait_until 10 printed one
+	wait_until 10 follower_printed one
 	q "delete from jobrun.job_runs where id = $id"
 	followed 1
 	assert_regex "$(cat err)" "there is no run $id"
@@ -212,7 +195,7 @@ jobrun: run $id is dead: exit 65: no"
 
 @test "logs -f: output longer than what is kept comes once, and a hole is said" {
 	id=$(waiting_run)
-	begin "$id"
+	begin_attempt "$id"
 	# As a runner keeps it: the first 16 KiB, a line, the last 48 KiB of the first N lines.
 	keep() {
 		seq -f 'line %g' "$1" >all
@@ -239,23 +222,23 @@ jobrun: run $id is dead: exit 65: no"
 	wait_until 10 test -s err
 	assert_equal "$(cat err)" '-- more was printed than was kept; from the beginning:'
 	wait_until 10 eval '[ "$(tail -n 1 out)" = "line 50000" ]'
-	end "$id" succeeded succeeded ''
+	end_attempt "$id" succeeded succeeded ''
 	followed 0
 }
 
 @test "logs -f: a cut connection is no news, a database that stays away is exit 75" {
 	own_cluster
 	id=$(waiting_run)
-	begin "$id"
+	begin_attempt "$id"
 	tell "$id" one
 	follow "$id"
-	wait_until 10 printed one
+	wait_until 10 follower_printed one
 	terminate_backends
 	tell "$id" 'one two'
-	wait_until 10 printed 'one two'
+	wait_until 10 follower_printed 'one two'
 	restart_server
 	tell "$id" 'one two three'
-	wait_until 20 printed 'one two three'
+	wait_until 20 follower_printed 'one two three'
 	assert_file_empty err
 	stop_server
 	wait_until 60 is_gone "$follower"
@@ -265,36 +248,36 @@ jobrun: run $id is dead: exit 65: no"
 
 @test "logs -f: INT ends it at once, and so does a reader who has gone" {
 	id=$(waiting_run)
-	begin "$id"
+	begin_attempt "$id"
 	tell "$id" one
 	for sig in INT TERM; do
 		follow "$id"
-		wait_until 10 printed one
+		wait_until 10 follower_printed one
 		kill "-$sig" "$follower"
 		followed $((128 + $(kill -l "$sig")))
 	done
 	"$JOBRUN" logs -f "$id" 2>err 3>&- > >(head -c 3 >out) &
-	follower=$!
-	wait_until 10 printed one
+	is_follower $!
+	wait_until 10 follower_printed one
 	followed 0
 	assert_file_empty err
-	end "$id" succeeded succeeded ''
+	end_attempt "$id" succeeded succeeded ''
 }
 
 @test "logs -f on a terminal: made visible, with progress and what is waited for" {
 	id=$(waiting_run)
 	q "update jobrun.job_runs set run_at = now() + interval '1 hour' where id = $id"
 	TERM=xterm timeout 60 script -qfec "$JOBRUN logs -f $id" /dev/null </dev/null >out 2>&1 3>&- &
-	follower=$!
+	is_follower $!
 	wait_until 10 grep -q "^-- run $id waits, due in" out
-	begin "$id"
+	begin_attempt "$id"
 	q "update jobrun.job_runs set output = e'\\033]0;x\\007', progress = '{\"done\": 1}' where id = $id"
 	wait_until 10 grep -qF '{"done": 1}' out
 	q "update jobrun.job_runs set progress = '{\"done\": 2}' where id = $id"
 	wait_until 10 grep -qF '{"done": 2}' out
-	end "$id" failed failed 'x'
-	begin "$id"
-	end "$id" dead dead 'last'
+	end_attempt "$id" failed failed 'x'
+	begin_attempt "$id"
+	end_attempt "$id" dead dead 'last'
 	followed 1
 	run tr -d '\r' <out
 	refute_output --partial $'\033]'
@@ -320,10 +303,10 @@ jobrun: run $id is dead: exit 65: no"
 	id=$(enqueue work)
 	follow "$id"
 	bg_runner --lease 4s --heartbeat 500ms
-	wait_until 10 printed 'begun\n'
+	wait_until 10 follower_printed 'begun\n'
 	run_is "$id" running
 	touch "$JOBRUN_HANDLERS/go"
 	followed 0
-	printed 'begun\nended\n'
+	follower_printed 'begun\nended\n'
 	wait_runner
 }

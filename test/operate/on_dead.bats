@@ -20,15 +20,6 @@ alarm_for() {
 	q "insert into jobrun.job_definitions (name, job_type, on_dead) values ('$1', '$1', '${2:-alarm}')"
 }
 
-# A second host: places and state of its own.
-other_host() {
-	jr run --state-dir "$BATS_TEST_TMPDIR/other" --lease 2s
-}
-
-lease_has_ended() {
-	q_is t "select locked_until < now() from jobrun.job_runs where id = $1"
-}
-
 # is_alarmed ID: exactly one alarm about it, and of it alone.
 is_alarmed() {
 	q_is "1|$1|t" "select count(*), min((payload ->> 'run_id')::bigint), bool_and(parent_id = $1)

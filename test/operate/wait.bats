@@ -3,43 +3,27 @@
 
 load ../lib/common
 
-setup() {
-	common_setup
-	role=
-	waiter=
-}
-
-teardown() {
-	if [ -n "$waiter" ]; then
-		kill -KILL "$waiter" 2>/dev/null || true
-		wait "$waiter" 2>/dev/null || true
-	fi
-	common_teardown
-	[ -z "$role" ] || admin "drop role $role"
-}
-
 # end ID STATUS [RESULT [ERROR]]: what a runner would write.
 end() {
 	q "update jobrun.job_runs set status = '$2', claim_seq = 3, attempts = 3, finished_at = now(),
-		result = nullif('${3:-}', '')::jsonb, last_error = nullif('${4:-}', '') where id = $1"
+		result = nullif('${3:-}', '')::jsonb, last_error = nullif('${4:-}', '') where id = $1" \
+		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome)
+		select $1, n, n, case when n < 3 then 'failed' else '$2' end from generate_series(1, 3) n where n < 3 or '$2' <> 'succeeded'"
 }
 
 # waiting ARGUMENT...: in the background; out and err are what it prints. It has looked at least once.
 waiting() {
 	(exec env --default-signal=INT "$JOBRUN" "$@") >out 2>err 3>&- 4>&- &
 	waiter=$!
+	runner_pids+=("$waiter") # teardown ends it
 	wait_until 10 q_is 1 "select count(*) from pg_stat_activity where datname = current_database() and query ~ 'run_status|commit'
 		and pid <> pg_backend_pid() and backend_type = 'client backend'"
 }
 
-# ended STATUS
-ended() {
-	local status=0
-
-	wait_until 15 is_gone "$waiter"
-	wait "$waiter" || status=$?
-	waiter=
-	assert_equal "$status" "$1"
+# ended_with STATUS
+ended_with() {
+	wait_runner "$waiter" 15
+	assert_equal "$runner_status" "$1"
 }
 
 @test "0 when all have succeeded; their results, in the order of the ids" {
@@ -111,14 +95,15 @@ jobrun: there is no run 999999 that you may see"
 	id=$(enqueue work)
 	waiting wait "$id"
 	end "$id" succeeded '"done"'
-	ended 0
+	ended_with 0
 	assert_equal "$(cat out)" '"done"'
 	assert_file_empty err
 }
 
 @test "a run that is tried again is waited for" {
 	id=$(enqueue work)
-	q "update jobrun.job_runs set status = 'failed', claim_seq = 1, attempts = 1 where id = $id"
+	q "update jobrun.job_runs set status = 'failed', claim_seq = 1, attempts = 1 where id = $id" \
+		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome) values ($id, 1, 1, 'failed')"
 	jr wait --timeout 0 "$id"
 	assert_equal "$status" 75
 	assert_regex "$stderr" 'it is retrying'
@@ -131,12 +116,12 @@ jobrun: there is no run 999999 that you may see"
 	terminate_backends
 	restart_server
 	end "$id" succeeded '1'
-	ended 0
+	ended_with 0
 	assert_file_empty err
 	id=$(enqueue work)
 	waiting wait "$id" --timeout 6s
 	stop_server
-	ended 75
+	ended_with 75
 	assert_equal "$(wc -l <err)" 1
 	JR_TIMEOUT=60 jr wait "$id"
 	assert_equal "$status" 75
@@ -148,7 +133,7 @@ jobrun: there is no run 999999 that you may see"
 	for sig in INT TERM; do
 		waiting wait "$id"
 		kill "-$sig" "$waiter"
-		ended $((128 + $(kill -l "$sig")))
+		ended_with $((128 + $(kill -l "$sig")))
 	done
 }
 
@@ -163,16 +148,18 @@ sh
 	handler fail <<<'echo "no luck" >&2; exit 65'
 	"$JOBRUN" enqueue add '{"a":41}' --wait >out 2>err 3>&- 4>&- &
 	waiter=$!
+	runner_pids+=("$waiter") # teardown ends it
 	wait_until 10 q_is 1 'select count(*) from jobrun.job_runs'
 	jr_ok run
-	ended 0
+	ended_with 0
 	assert_equal "$(cat out)" 42
 	assert_file_empty err
 	"$JOBRUN" enqueue fail --wait --json >out 2>err 3>&- 4>&- &
 	waiter=$!
+	runner_pids+=("$waiter") # teardown ends it
 	wait_until 10 q_is 2 'select count(*) from jobrun.job_runs'
 	jr run
-	ended 1
+	ended_with 1
 	assert_equal "$(jq -c '[.job_type, .status]' out)" '["fail","dead"]'
 	assert_regex "$(cat err)" '^jobrun: run [0-9]+ \(fail\) is dead after 1 of 5 attempts: .*no luck.*; look with jobrun logs [0-9]+$'
 	jr enqueue add --wait --wait-timeout 0
@@ -204,7 +191,8 @@ sh
 
 @test "a role that may enqueue sees its own runs and their results; a reader no results" {
 	role=app_$JR_DATABASE
-	q "create role $role login" "select jobrun.add_grant('enqueue', '$role')" >/dev/null
+	make_role "$role"
+	q "select jobrun.add_grant('enqueue', '$role')" >/dev/null
 	other=$(enqueue work)
 	own=$("$JOBRUN" enqueue -d "${JOBRUN_DATABASE_URL/user=jobrun/user=$role}" work)
 	end "$own" succeeded '"secret"'
@@ -217,7 +205,6 @@ sh
 	jr wait -d "${JOBRUN_DATABASE_URL/user=jobrun/user=$role}" "$other"
 	assert_equal "$status" 0
 	assert_equal "$output" ''
-	q "drop owned by $role"
 }
 
 @test "a result moves no cursor of a terminal, and is as it is elsewhere" {
@@ -225,6 +212,6 @@ sh
 	q "update jobrun.job_runs set status = 'succeeded', finished_at = now(), result = '\"\\u009b2J\"' where id = $id"
 	jr_ok wait "$id"
 	assert_output $'"\xc2\x9b2J"'
-	run timeout 20 script -qec "$(printf '%q ' "$JOBRUN" wait "$id")" /dev/null
+	run on_terminal 80 wait "$id"
 	assert_output --partial '\x9b2J'
 }

@@ -6,58 +6,40 @@ load ../lib/proxy
 
 setup() {
 	common_setup
-	proxies=()
 	handler work <<-'sh'
 		echo "$JOBRUN_CLAIM" >> "$TMPDIR/work.$JOBRUN_RUN_ID"
 		sleep 0.3
 	sh
 }
 
-teardown() {
-	end_proxies
-	common_teardown
-}
+# work_once N: a tick through the proxy; its run ends once.
+work_once() {
+	local id
 
-# Every COMMIT of a tick in turn, until a tick ends before its N-th.
-cut_every_commit() {
-	local mode=$1 n id
-
-	for n in 1 2 3 4 5 6 7 8; do
-		proxy "$mode" "$n"
-		id=$(enqueue work --backoff 0)
-		jr run -d "$proxied" --lease 2s --max-runs 1 -v
-		echo "$mode $n: $stderr"
-		assert_equal "$status" 0
-		refute_regex "$stderr" 'lease_lost|outcome_refused'
-		# What the cut tick has not ended, the next ones do.
-		wait_until 10 finished_by_ticks "$id"
-		q_is 'succeeded' "select status from jobrun.job_runs where id = $id"
-		# Started as often as it was claimed and not found out as too late, and never beside itself.
-		assert_equal "$(sort -u "$TMPDIR/work.$id" | wc -l)" "$(wc -l <"$TMPDIR/work.$id")"
-		if [ ! -e "$cut_file" ]; then
-			echo "# $mode: $((n - 1)) commits cut" >&3
-			[ "$n" -ge 4 ]
-			return 0
-		fi
-		# An answer that was lost costs no attempt: the runner reads, and goes on.
-		q_is '1|1' "select attempts, claim_seq from jobrun.job_runs where id = $id"
-	done
-}
-
-finished_by_ticks() {
-	run_is "$1" succeeded || { run_jobrun run --lease 2s; run_is "$1" succeeded; }
+	id=$(enqueue work --backoff 0)
+	jr run -d "$proxied" --lease 2s --max-runs 1 -v
+	echo "$1: $stderr"
+	assert_equal "$status" 0
+	refute_regex "$stderr" 'lease_lost|outcome_refused'
+	# What the cut tick has not ended, the next ones do.
+	wait_until 10 ticked_to_success "$id"
+	q_is 'succeeded' "select status from jobrun.job_runs where id = $id"
+	# Started as often as it was claimed and not found out as too late, and never beside itself.
+	assert_equal "$(sort -u "$TMPDIR/work.$id" | wc -l)" "$(wc -l <"$TMPDIR/work.$id")"
+	# An answer that was lost costs no attempt: the runner reads, and goes on.
+	q_is '1|1' "select attempts, claim_seq from jobrun.job_runs where id = $id"
 }
 
 @test "each COMMIT's answer is lost once: runs end once, in one attempt" {
-	cut_every_commit answer
+	cut_every_commit answer work_once
 }
 
 @test "each COMMIT's request is lost once: runs end once, in one attempt" {
-	cut_every_commit request
+	cut_every_commit request work_once
 }
 
 @test "each COMMIT's answer hangs once: the deadline cuts it, and runs end once" {
-	cut_every_commit hang
+	cut_every_commit hang work_once
 }
 
 @test "a server that takes connections and answers nothing ends the tick: exit 75" {

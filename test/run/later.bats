@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# "Later" for ever: turns that are given back are bounded, and in the end the run is.
+# "Later", which is exit 75: how long each wait is, how many there may be, and that a run for which it never ends is dead.
 
 load ../lib/common
 

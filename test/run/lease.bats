@@ -11,15 +11,6 @@ long_handler() {
 	sh
 }
 
-# A second host: places and state of its own.
-other_host() {
-	jr run --state-dir "$BATS_TEST_TMPDIR/other" --lease 2s "$@"
-}
-
-lease_has_ended() {
-	q_is t "select locked_until < now() from jobrun.job_runs where id = $1"
-}
-
 @test "a long run is heartbeaten: one attempt, however many leases it takes" {
 	handler long <<<'sleep 5; echo done'
 	id=$(enqueue long)

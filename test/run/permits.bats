@@ -17,18 +17,13 @@ setup() {
 		sleep 0.05
 		count -1 9>> "$TMPDIR/lock"
 	sh
-	handler stay <<<'echo up >> "$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
+	waiting_handler stay
 	handler quick <<<'exit 0'
 	echo 0 >"$TMPDIR/n"
 }
 
 most_seen() {
 	sort -n "$TMPDIR/seen" | tail -n 1
-}
-
-# up_is N: have N handlers that stay begun?
-up_is() {
-	[ "$(wc -l <"$TMPDIR/up")" -eq "$1" ]
 }
 
 @test "10 runners at once with -j 3 never have more than 3 handlers together, and use all 3" {

@@ -7,15 +7,10 @@ load ../lib/sql
 setup() {
 	common_setup
 	counter
-	handler stay <<<'echo up >> "$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
+	waiting_handler stay
 	# A statement that waits until somebody lets it go.
 	sql_handler wait <<<'select pg_advisory_xact_lock(17)'
 	sql_handler count <<<'update counter set n = n + 1'
-}
-
-# up_is N: have N executables that stay begun?
-up_is() {
-	[ -e "$TMPDIR/up" ] && [ "$(wc -l <"$TMPDIR/up")" -eq "$1" ]
 }
 
 running_is() {

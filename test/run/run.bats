@@ -245,12 +245,17 @@ log_since() {
 		count(*) filter (where status = 'queued') from jobrun.job_runs"
 }
 
+# awaits_term PID: it has a signalfd with TERM, and TERM is blocked. The shell blocks TERM too for a moment before it becomes
+# jobrun, and so does jobrun itself while it forks.
+awaits_term() {
+	grep -qsE '^sigmask:.*[4-7c-f]...$' "/proc/$1"/fdinfo/* && grep -qE '^SigBlk:.*[4-7c-f]...$' "/proc/$1/status"
+}
+
 @test "--splay waits before it connects, and a signal ends the waiting" {
 	writer work
 	id=$(enqueue work)
 	bg_runner --splay 10m
-	# TERM is blocked, that is: waited for.
-	wait_until 5 grep -qE '^SigBlk:.*[4-7c-f]...$' "/proc/$runner_pid/status"
+	wait_until 30 awaits_term "$runner_pid"
 	kill -TERM "$runner_pid"
 	wait_runner
 	assert_equal "$runner_status" 0

@@ -6,7 +6,7 @@ load ../lib/common
 # `wait` runs until the file `go` is there, `stay` until it is stopped.
 setup() {
 	common_setup
-	handler wait <<<'echo up >> "$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
+	waiting_handler wait
 	handler stay <<<'echo up >> "$TMPDIR/up"; exec sleep 60'
 }
 
@@ -15,11 +15,6 @@ start() {
 	id=$(enqueue "$1")
 	bg_runner "${@:2}"
 	wait_until 10 test -s "$TMPDIR/up"
-}
-
-# all_up N: have N handlers begun?
-all_up() {
-	[ "$(wc -l <"$TMPDIR/up")" -eq "$1" ]
 }
 
 # status|attempts|claim_seq|releases
@@ -82,7 +77,7 @@ given_back() {
 	sh
 	q "select jobrun.enqueue('exit', to_jsonb(c)) from unnest(array[0, 1, 65, 75]) c" >/dev/null
 	bg_runner -j 4 --grace 0
-	wait_until 10 all_up 4
+	wait_until 10 up_is 4
 	kill -TERM "$runner_pid"
 	wait_runner
 	assert_equal "$runner_status" 1

@@ -4,29 +4,11 @@
 load ../lib/common
 load ../lib/proxy
 
-setup() {
-	common_setup
-	proxies=()
-	roles=()
-}
-
-teardown() {
-	local role failed=0
-
-	end_proxies
-	common_teardown || failed=1
-	for role in ${roles[0]+"${roles[@]}"}; do
-		psql_bare "$JR_DIRECT dbname=postgres" -v name="$role" <<<'drop role if exists :"name"'
-	done
-	return "$failed"
-}
-
 # login KIND: a role of this kind; sets its connection string in url.
 login() {
 	local role=$1_$JR_DATABASE
 
-	roles+=("$role")
-	psql_bare "$JR_DIRECT dbname=postgres" -v name="$role" <<<'create role :"name" login'
+	make_role "$role"
 	jr_ok grant "$1" "$role"
 	url="$JR_SERVER dbname=$JR_DATABASE user=$role"
 }

@@ -555,15 +555,13 @@ soon() {
 
 @test "a role that may only run may fire" {
 	role="runner_$JR_DATABASE"
-	admin "create role $role login"
+	make_role "$role"
 	jr_ok grant run "$role"
 	define nightly
 	missed nightly 1
 	JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE user=$role" jr_ok run
 	assert_equal "$(accounts nightly)" '0 queued'
 	assert_equal "$(ran)" 0
-	q "drop owned by $role"
-	admin "drop role $role"
 }
 
 # --- a clock that was ahead ---

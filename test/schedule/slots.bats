@@ -8,15 +8,7 @@ load ../lib/web
 
 setup() {
 	common_setup
-	proxies=()
-	web_pids=()
 	handler report <<<'exit 0'
-}
-
-teardown() {
-	end_proxies
-	end_web
-	common_teardown
 }
 
 # hourly NAME [CHANGES]: a definition whose slots are each hour, the next one in half an hour.
@@ -43,11 +35,6 @@ shown() {
 account() {
 	q "insert into jobrun.job_slots (definition_id, slot, outcome, reason) select id, '$2', '$3', nullif('${4:-}', '')
 		from jobrun.job_definitions where name = '$1'"
-}
-
-# of RUN COLUMNS
-of() {
-	q "select $2 from jobrun.job_runs where id = $1"
 }
 
 # no_run ARGUMENT...: jobrun refuses that, exit status and message first, and nothing is queued.
@@ -252,7 +239,7 @@ no_run() {
 	assert_regex "$output" '^[0-9]+$'
 	assert_equal "$stderr" ''
 	id=$output
-	assert_equal "$(of "$id" "job_type, queue, priority, payload, slot = '$slot', definition_id = (select definition_id from jobrun.job_runs where id = $first)")" \
+	assert_equal "$(field "$id" "job_type, queue, priority, payload, slot = '$slot', definition_id = (select definition_id from jobrun.job_runs where id = $first)")" \
 		'report|slow|7|{"a": 1}|t|t'
 	assert_equal "$(shown '.slots[2] | [.outcome, .reason, .run_id, .run_status]' nightly)" "[\"queued\",\"replayed\",$id,\"queued\"]"
 	q_is 'definition nightly|disk was full' "select object, reason from jobrun.job_audit where action = 'replay'"
@@ -268,7 +255,7 @@ no_run() {
 	jr_ok slots nightly --replay "$slot" --json
 	again=$(jq .run_id <<<"$output")
 	assert_equal "$(jq -c '[.definition, .reason]' <<<"$output")" '["nightly",null]'
-	assert_equal "$(of "$again" "slot = '$slot'")" t
+	assert_equal "$(field "$again" "slot = '$slot'")" t
 	run_is "$id" succeeded
 }
 
@@ -340,15 +327,15 @@ no_run() {
 		\"max_attempts\": 2, \"timeout\": \"90s\", \"backoff_base\": \"1s\", \"backoff_cap\": \"1m\", \"concurrency_key\": \"one\",
 		\"schedule\": \"30 2 1 * *\"}')" >/dev/null
 	id=$(enqueue --definition monthly)
-	assert_equal "$(of "$id" "job_type, payload ->> 'from', queue, priority, max_attempts, timeout, backoff_base, backoff_cap, concurrency_key,
+	assert_equal "$(field "$id" "job_type, payload ->> 'from', queue, priority, max_attempts, timeout, backoff_base, backoff_cap, concurrency_key,
 		run_at = created_at, slot is null, definition_id = (select id from jobrun.job_definitions where name = 'monthly'), status")" \
 		'report|definition|slow|7|2|00:01:30|00:00:01|00:01:00|one|t|t|t|queued'
 	id=$(enqueue --definition monthly '{"from": "here"}' --in 1h)
-	assert_equal "$(of "$id" "payload ->> 'from', run_at - created_at, queue")" 'here|01:00:00|slow'
+	assert_equal "$(field "$id" "payload ->> 'from', run_at - created_at, queue")" 'here|01:00:00|slow'
 	id=$(echo '{"from": "stdin"}' | enqueue - --definition monthly --at '2126-01-02 03:04' --time-zone Asia/Tokyo)
-	assert_equal "$(of "$id" "payload ->> 'from', run_at at time zone 'Asia/Tokyo'")" 'stdin|2126-01-02 03:04:00'
+	assert_equal "$(field "$id" "payload ->> 'from', run_at at time zone 'Asia/Tokyo'")" 'stdin|2126-01-02 03:04:00'
 	id=$(JOBRUN_RUN_ID=41 TRACEPARENT=trace enqueue --definition monthly)
-	assert_equal "$(of "$id" 'parent_id, trace_context')" '41|trace'
+	assert_equal "$(field "$id" 'parent_id, trace_context')" '41|trace'
 	q_is 0 'select count(*) from jobrun.job_slots'
 }
 
@@ -430,7 +417,7 @@ no_run() {
 		'["nightly","2026-10-20T00:30:00+00:00","2026-10-20 02:30+02:00"]'
 	jr_ok show "$plain"
 	refute_line --regexp '^(definition|slot) '
-	number=$(of "$id" definition_id)
+	number=$(field "$id" definition_id)
 	q "select jobrun.undefine('nightly')" >/dev/null
 	jr_ok show "$id"
 	assert_line --regexp "^definition +$number, which was removed$"

@@ -7,7 +7,7 @@ load ../lib/pooler
 # `wait` runs until the file `go` is there; `nap` is soon done.
 setup() {
 	common_setup
-	handler wait <<<'echo up >> "$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
+	waiting_handler wait
 	handler nap <<<'exit 0'
 }
 

@@ -1,0 +1,123 @@
+# shellcheck shell=bash disable=SC2016 # it is the handlers that expand their text
+#
+# Runs: how they stand, handlers to have some of, and rows that a test writes itself, as a runner would.
+
+# --- how they stand ---
+
+# run_is ID STATUS: is the run in that state?
+run_is() {
+	q_is "$2" "select status from jobrun.job_runs where id = $1"
+}
+
+# running_are N: do so many run?
+running_are() {
+	q_is "$1" "select count(*) from jobrun.job_runs where status = 'running'"
+}
+
+# field ID COLUMNS
+field() {
+	q "select $2 from jobrun.job_runs where id = $1"
+}
+
+# ended ID: status|attempts|error_code, without the last one where there is none.
+ended() {
+	field "$1" "concat_ws('|', status, attempts, error_code)"
+}
+
+# printed ID: what its attempts printed, oldest first, without the last newline of each.
+printed() {
+	q "select rtrim(output, E'\n') from jobrun.job_attempts where run_id = $1 order by claim_seq"
+}
+
+# untouched ID: run_at and the rest of what a refused claim must not have touched.
+untouched() {
+	field "$1" 'status, attempts, claim_seq, snoozes, releases, run_at, locked_by is null'
+}
+
+# by_status: "dead 3, queued 2"
+by_status() {
+	q "select string_agg(status || ' ' || n, ', ' order by status) from (
+		select status, count(*) as n from jobrun.job_runs group by status) s"
+}
+
+assert_by_status() {
+	assert_equal "$(by_status)" "$1"
+}
+
+lease_has_ended() {
+	q_is t "select locked_until < now() from jobrun.job_runs where id = $1"
+}
+
+# --- handlers, and a host for them ---
+
+# waiting_handler NAME: each of its runs writes a line to $TMPDIR/up, and ends when the file $TMPDIR/go is there.
+waiting_handler() {
+	handler "$1" <<<'echo up >> "$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
+}
+
+# up_is N: have N runs of waiting handlers begun?
+up_is() {
+	[ -e "$TMPDIR/up" ] && [ "$(wc -l <"$TMPDIR/up")" -eq "$1" ]
+}
+
+# typical_handlers: work and plain succeed, give_up is dead at once, again fails.
+typical_handlers() {
+	handler work <<<'cat; echo " done"'
+	handler plain <<<'cat >/dev/null'
+	handler give_up <<<'echo first; echo "smtp: no such user" >&2; exit 65'
+	handler again <<<'echo broken; exit 1'
+}
+
+# other_host ARGUMENT...: a tick of a second host, with places and state of its own.
+other_host() {
+	jr run --state-dir "$BATS_TEST_TMPDIR/other" --lease 2s "$@"
+}
+
+# ticked_to_success ID: has the run succeeded, if need be by one more tick? For wait_until.
+ticked_to_success() {
+	run_is "$1" succeeded || { run_jobrun run --lease 2s; run_is "$1" succeeded; }
+}
+
+# --- as if a runner had written them ---
+
+# waiting_run: one of type work that is due; prints its id.
+waiting_run() {
+	q "insert into jobrun.job_runs (job_type, max_attempts) values ('work', 5) returning id"
+}
+
+# begin_attempt ID: a runner has claimed it.
+begin_attempt() {
+	q "insert into jobrun.job_runners (id, pid, places, host, version) values (77, 1, 1, 'somewhere', 'x') on conflict do nothing" \
+		"update jobrun.job_runs set status = 'running', claim_seq = claim_seq + 1, attempts = attempts + 1, runner_id = 77,
+		locked_by = 'somewhere', locked_until = now() + interval '1 hour', started_at = now() where id = $1"
+}
+
+# end_attempt ID STATUS OUTCOME OUTPUT [DROPPED [ERROR]]
+end_attempt() {
+	q "with ended as (
+			update jobrun.job_runs set status = '$2', locked_until = null, output = null, output_dropped = null,
+				finished_at = case when '$2' in ('succeeded', 'dead', 'cancelled') then now() end,
+				attempts = attempts - ('$2' = 'queued')::integer, snoozes = snoozes + ('$3' = 'later')::integer,
+				last_error = nullif('${6:-}', ''), run_at = now() + interval '1 hour'
+			where id = $1 returning *)
+		insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, started_at, output, output_dropped)
+		select id, claim_seq, attempts + ('$2' = 'queued')::integer, '$3', started_at, '$4', ${5:-0} from ended"
+}
+
+# dead_runs N TYPE [QUEUE [AGE]]: they died at their first attempt, so long ago.
+dead_runs() {
+	q "with r as (
+		insert into jobrun.job_runs (job_type, queue, status, attempts, claim_seq, started_at, failed_at, finished_at,
+			runner_id, locked_by, error_code, last_error)
+		select '$2', '${3:-default}', 'dead', 1, 1, now() - interval '${4:-0}', now() - interval '${4:-0}', now() - interval '${4:-0}',
+			7, 'there', 'exit:65', 'exit 65: no' from generate_series(1, $1)
+		returning id, started_at, finished_at)
+	insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, error_code, error, started_at, finished_at)
+	select id, 1, 1, 'dead', 'exit:65', 'exit 65: no', started_at, finished_at from r"
+}
+
+# queued_runs N TYPE [QUEUE [AGE]]: enqueued so long ago, and not due within a day.
+queued_runs() {
+	q "insert into jobrun.job_runs (job_type, queue, run_at, created_at)
+	select '$2', '${3:-default}', now() + interval '1 day', now() - interval '${4:-0}' from generate_series(1, $1)"
+}

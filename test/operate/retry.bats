@@ -1,0 +1,180 @@
+#!/usr/bin/env bats
+# jobrun retry: of runs by ID, and of many by filter. What it has in common with cancel is in operate/retry_cancel.bats.
+
+load ../lib/common
+
+setup() {
+	common_setup
+	handler give_up <<<'echo no; exit 65'
+	handler work <<<'echo done'
+	handler slow <<<'sleep 30'
+}
+
+# behind FILTER...: a retry that waits for what a transaction of `hold` has locked; sets retry_pid.
+behind() {
+	(
+		close_holds
+		run_jobrun retry "$@"
+	) >"$TMPDIR/out" 2>"$TMPDIR/err" 3>&- &
+	retry_pid=$!
+	wait_until 10 waiting_for_lock 1
+}
+
+@test "retry gives a dead run all its attempts again" {
+	id=$(enqueue give_up)
+	jr run
+	run_is "$id" dead
+	jr_ok retry "$id"
+	assert_equal "$output" 'retried 1 run'
+	assert_equal "$stderr" ''
+	q_is 'queued|0|1|t' "select status, attempts, claim_seq, finished_at is null from jobrun.job_runs where id = $id"
+	jr run
+	run_is "$id" dead
+	q_is 2 "select count(*) from jobrun.job_attempts where run_id = $id"
+}
+
+@test "retry: what is possible is done, the rest is named with exit 1" {
+	one=$(enqueue give_up)
+	two=$(enqueue work)
+	jr run
+	jr retry "$one" "$two" 999999
+	assert_equal "$status" 1
+	assert_equal "$output" 'retried 1 run'
+	assert_line_of_stderr "jobrun: run $two has succeeded; to run it again: jobrun retry --force $two"
+	assert_line_of_stderr 'jobrun: there is no run 999999'
+	run_is "$one" queued
+	run_is "$two" succeeded
+}
+
+@test "retry --force runs a success again; its first attempt stays on record" {
+	id=$(enqueue work)
+	jr_ok run
+	jr_ok retry --force "$id"
+	run_is "$id" queued
+	jr_ok run
+	jr_ok show "$id" --json
+	assert_equal "$(jq -c '[.status, (.attempt_list | length)]' <<<"$output")" '["succeeded",2]'
+}
+
+@test "retry of a running run is refused" {
+	id=$(enqueue slow)
+	bg_runner
+	wait_until 10 run_is "$id" running
+	jr retry "$id"
+	assert_equal "$status" 1
+	assert_regex "$stderr" "run $id is running"
+	run_is "$id" running
+}
+
+@test "retry --type: the dead ones of that type, no others" {
+	dead_runs 3 mail
+	dead_runs 2 import
+	queued_runs 1 mail
+	jr_ok retry --type mail
+	assert_equal "$output" 'retried 3 runs'
+	assert_equal "$stderr" ''
+	assert_by_status 'dead 2, queued 4'
+	q_is 'import' "select distinct job_type from jobrun.job_runs where status = 'dead'"
+	jr_ok retry --type mail
+	assert_equal "$output" 'retried 0 runs'
+}
+
+@test "retry: cancelled, retrying and queued ones on request; succeeded ones with --force" {
+	handler work <<<'exit 0'
+	handler again <<<'exit 1'
+	work=$(enqueue work)
+	again=$(enqueue again --backoff 1h)
+	jr_ok run
+	later=$(enqueue work --in 1h)
+	gone=$(enqueue work)
+	jr_ok cancel "$gone"
+	jr_ok retry --status cancelled,retrying,queued
+	assert_equal "$output" 'retried 3 runs'
+	q_is 0 "select count(*) from jobrun.job_runs where id in ($again, $later, $gone) and (run_at > now() or status <> 'queued')"
+	run_is "$work" succeeded
+	jr_ok retry --status succeeded --force
+	assert_equal "$output" 'retried 1 run'
+	run_is "$work" queued
+	q_is 'succeeded' "select outcome from jobrun.job_attempts where run_id = $work"
+}
+
+@test "thousands are done in transactions of 1,000, in order of id" {
+	dead_runs 2500 mail
+	jr_ok retry --type mail
+	assert_equal "$output" 'retried 2500 runs'
+	q_is '1|1000
+1001|2000
+2001|2500' 'select min(id), max(id) from jobrun.job_runs group by xmin::text order by 1'
+	q_is '2500|2500' 'select count(*), count(distinct object) from jobrun.job_audit'
+	# The oldest are due first.
+	q_is t 'select bool_and(run_at >= before) from (select run_at, lag(run_at) over (order by id) as before from jobrun.job_runs) r'
+	jr_ok cancel --type mail --limit 1500
+	assert_equal "$output" 'cancelled 1500 runs'
+	q_is 1000 "select max(id) from jobrun.job_runs where status = 'queued'"
+}
+
+@test "what dies or comes after it began is not meant" {
+	dead_runs 3 mail
+	hold 'select from jobrun.job_runs where id = 1 for update'
+	behind --type mail
+	dead_runs 2 mail
+	release_holds
+	wait "$retry_pid"
+	assert_equal "$(cat "$TMPDIR/out")" 'retried 3 runs'
+	assert_by_status 'dead 2, queued 3'
+}
+
+@test "what was changed meanwhile is left alone, and counted" {
+	dead_runs 3 mail
+	hold 'select jobrun.retry(2)'
+	behind --type mail
+	# shellcheck disable=SC2154 # of hold
+	printf 'commit;\n' >&"${hold_fds[0]}"
+	wait "$retry_pid"
+	assert_equal "$(cat "$TMPDIR/out")" 'retried 2 runs'
+	assert_equal "$(cat "$TMPDIR/err")" 'jobrun: 1 run was left alone: changed meanwhile, or not for this role to change'
+	q_is '3|3' 'select count(*), count(distinct object) from jobrun.job_audit'
+}
+
+@test "a failure in the middle says how far it came, and the same again does the rest" {
+	dead_runs 2500 mail
+	hold 'select from jobrun.job_runs where id = 1700 for update'
+	behind --type mail
+	terminate_backends
+	failed=0
+	wait "$retry_pid" || failed=$?
+	release_holds
+	assert_equal "$failed" 75
+	assert_equal "$(cat "$TMPDIR/out")" 'retried 1000 runs'
+	assert_regex "$(cat "$TMPDIR/err")" '^jobrun: stopped after 1000 of 2500 runs.*; the same command again does the rest: '
+	assert_by_status 'dead 1500, queued 1000'
+	jr_ok retry --type mail
+	assert_equal "$output" 'retried 1500 runs'
+	q_is '2500|2500' 'select count(*), count(distinct object) from jobrun.job_audit'
+}
+
+@test "progress on a terminal only" {
+	dead_runs 2500 mail
+	run on_terminal 80 retry --type mail
+	assert_output --partial '1000 of 2500 runs'
+	assert_output --partial 'retried 2500 runs'
+}
+
+@test "two bulk retries at once, and runners: each run is retried once and done once" {
+	dead_runs 3000 jobrun.noop
+	run_jobrun retry --status dead --json >"$TMPDIR/one" 2>/dev/null 3>&- &
+	one=$!
+	run_jobrun retry --type jobrun.noop --json >"$TMPDIR/two" 2>/dev/null 3>&- &
+	two=$!
+	bg_runner --state-dir "$BATS_TEST_TMPDIR/a"
+	first=$runner_pid
+	bg_runner --state-dir "$BATS_TEST_TMPDIR/b"
+	wait "$one"
+	wait "$two"
+	wait_runner "$first"
+	wait_runner
+	jr_ok run
+	assert_equal "$(jq -s 'map(.retried) | add' "$TMPDIR/one" "$TMPDIR/two")" 3000
+	q_is 'succeeded|2|3000' 'select status, claim_seq, count(*) from jobrun.job_runs group by 1, 2'
+	q_is '3000|3000' 'select count(*), count(distinct object) from jobrun.job_audit'
+}

@@ -1,0 +1,67 @@
+#!/usr/bin/env bats
+# jobrun show: all about one run.
+
+load ../lib/common
+
+setup() {
+	common_setup
+	typical_handlers
+}
+
+@test "show: fields, attempts, output of the last attempt" {
+	id=$(enqueue give_up '{"to":"ada"}' --timeout 1m)
+	jr run
+	jr_ok show "$id"
+	assert_line --regexp "^run +$id$"
+	assert_line --regexp '^status +dead$'
+	assert_line --regexp '^attempts +1 of 5$'
+	assert_line --regexp '^timeout +1m$'
+	assert_line --regexp '^error +exit 65: smtp: no such user$'
+	assert_line --regexp '^payload +\{"to": "ada"\}$'
+	assert_line --regexp '^ +1 dead .* exit 65: smtp: no such user$'
+	assert_line 'output of the last attempt'
+	assert_line 'first'
+}
+
+@test "show --json keeps numbers as they are and names every attempt" {
+	id=$(enqueue again '{"n":12345678901234567890.10}' --backoff 0 --max-attempts 2)
+	jr run
+	jr run
+	jr_ok show "$id" --json
+	assert_output --partial '12345678901234567890.10'
+	assert_equal "$(jq -c '[.status, .attempts, [.attempt_list[] | [.attempt, .outcome, .exit_status]]]' <<<"$output")" \
+		'["dead",2,[[1,"failed",1],[2,"failed",1]]]'
+}
+
+@test "show: a plain success has its attempt too" {
+	id=$(enqueue plain)
+	jr_ok run
+	q_is 0 "select count(*) from jobrun.job_attempts"
+	jr_ok show "$id"
+	assert_line --regexp '^ +1 succeeded '
+	refute_line 'output of the last attempt'
+}
+
+@test "show: progress of a running run" {
+	id=$(waiting_run)
+	begin_attempt "$id"
+	q "update jobrun.job_runs set progress = '{\"done\": 3, \"of\": 9}' where id = $id"
+	jr_ok show "$id"
+	assert_line --regexp '^progress +\{"of": 9, "done": 3\}$'
+	jr_ok show "$id" --json
+	assert_equal "$(jq -c .progress <<<"$output")" '{"of":9,"done":3}'
+	end_attempt "$id" succeeded succeeded ''
+}
+
+@test "no such run is exit 1, no number exit 64" {
+	for command in show logs; do
+		jr "$command" 999999
+		assert_equal "$status" 1
+		assert_equal "$output" ''
+		assert_regex "$stderr" 'there is no run 999999'
+		jr "$command" 12x
+		assert_equal "$status" 64
+		jr "$command" 0
+		assert_equal "$status" 64
+	done
+}

@@ -1,0 +1,250 @@
+#!/usr/bin/env bats
+# Limits of queues hold, for all hosts together: max_running, --per-key, --rate.
+
+load ../lib/common
+
+# put TYPE QUEUE KEY [N]: enqueue N runs with a concurrency key ('' : none); their payload is the key.
+put() {
+	q "select count(jobrun.enqueue('$1', to_jsonb('$3'::text), queue => '$2', concurrency_key => nullif('$3', ''))) from generate_series(1, ${4:-1})" >/dev/null
+}
+
+# witness NAME: a handler that counts how many are in the room with it, all of them and those of its key.
+witness() {
+	mkdir -p "$TMPDIR/room"
+	handler "$1" <<-'sh'
+		read -r key
+		key=${key#\"}
+		key=${key%\"}
+		mkdir -p "$TMPDIR/room/key.$key"
+		: >"$TMPDIR/room/key.$key/$JOBRUN_RUN_ID"
+		set -- "$TMPDIR"/room/key.*/*
+		echo "$#" >>"$TMPDIR/seen"
+		set -- "$TMPDIR/room/key.$key"/*
+		echo "$#" >>"$TMPDIR/seen.$key"
+		sleep 0.05
+		rm "$TMPDIR/room/key.$key/$JOBRUN_RUN_ID"
+	sh
+}
+
+# most FILE: the largest number in it.
+most() {
+	sort -n "$TMPDIR/$1" | tail -n 1
+}
+
+nothing_waits() {
+	q_is 0 "select count(*) from jobrun.job_runs where finished_at is null"
+}
+
+# host N: ticks with places of its own, one after the other, until nothing is left.
+host() {
+	until nothing_waits 2>/dev/null; do
+		run_jobrun run -j 6 --state-dir "$BATS_TEST_TMPDIR/host.$1" || return
+	done
+}
+
+# Four hosts at once do all there is.
+four_hosts() {
+	local n pids=() pid
+
+	for n in 1 2 3 4; do
+		host "$n" >"$TMPDIR/host.$n.out" 2>&1 3>&- &
+		pids+=("$!")
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid" || fail "a host failed: $(cat "$TMPDIR"/host.*.out)"
+	done
+}
+
+@test "max_running holds for all hosts together" {
+	witness work
+	jr_ok queue narrow --max-running 3
+	put work narrow '' 40
+	four_hosts
+	q_is '40|40' "select count(*), sum(claim_seq) from jobrun.job_runs where status = 'succeeded'"
+	assert_equal "$(wc -l <"$TMPDIR/seen")" 40
+	assert [ "$(most seen)" -le 3 ]
+}
+
+# A claim that is not yet committed counts: who comes meanwhile waits for it, and then sees it.
+claim_in_between() {
+	waiting_handler work
+	q "insert into jobrun.job_runners (id, pid, places, host, version) values (77, 1, 1, 'other', 'x')"
+	hold "select from jobrun.claim(77, 'other', 2, '{work}', '{narrow}', '{100}', null, null, null, 60000)"
+	bg_runner -j 10
+	wait_until 10 waits_or_runs
+	printf 'commit;\n' >&"${hold_fds[-1]}"
+	wait_until 10 running_are 3
+	touch "$TMPDIR/go"
+	wait_runner
+	q_is 0 "select count(*) from jobrun.job_runs where claim_seq > 1"
+}
+
+waits_or_runs() {
+	q_is t "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')
+		or exists (select from jobrun.job_runs where status = 'running')"
+}
+
+@test "max_running: what another has claimed and not committed counts" {
+	jr_ok queue narrow --max-running 3
+	put work narrow '' 8
+	claim_in_between
+}
+
+@test "a lock key: what another has claimed and not committed counts" {
+	jr_ok queue narrow --per-key 3
+	put work narrow k 8
+	claim_in_between
+}
+
+@test "a rate: what another has claimed and not committed counts" {
+	jr_ok queue narrow --rate 3/1h
+	put work narrow '' 8
+	claim_in_between
+	q_is '3|1' "select rate_used, (select count(*) from jobrun.job_runs where status = 'succeeded') from jobrun.job_queues"
+}
+
+@test "what max_running leaves waiting does not keep a tick, and starts when there is room" {
+	waiting_handler work
+	jr_ok queue narrow --max-running 2
+	put work narrow '' 5
+	put work default '' 1
+	bg_runner -j 10
+	wait_until 10 running_are 3
+	waiting=$(q "select max(id) from jobrun.job_runs where status = 'queued'")
+	before=$(untouched "$waiting")
+	jr_ok run -j 10 --state-dir "$BATS_TEST_TMPDIR/other"
+	assert_equal "$output$stderr" ''
+	running_are 3
+	assert_equal "$(untouched "$waiting")" "$before"
+	touch "$TMPDIR/go"
+	wait_runner
+	assert_equal "$runner_status" 0
+	q_is '6|6' "select count(*), sum(claim_seq) from jobrun.job_runs where status = 'succeeded'"
+}
+
+@test "a limit of 0 lets none start, and --job knows limits too" {
+	handler work <<<'exit 0'
+	jr_ok queue closed --max-running 0
+	put work closed '' 1
+	jr_ok run
+	jr run --job 1
+	q_is 'queued|0' 'select status, claim_seq from jobrun.job_runs'
+	jr_ok queue closed --max-running none
+	jr_ok run
+	run_is 1 succeeded
+}
+
+@test "one run of a lock key at a time is the default, on all hosts together; other keys do not wait" {
+	witness work
+	put work default a 12
+	put work default b 12
+	put work default '' 12
+	q_is '1' 'select max_running_per_key from jobrun.job_queues'
+	four_hosts
+	q_is '36|36' "select count(*), sum(claim_seq) from jobrun.job_runs where status = 'succeeded'"
+	assert_equal "$(most seen.a)" 1
+	assert_equal "$(most seen.b)" 1
+}
+
+@test "enqueue --lock is that key" {
+	waiting_handler work
+	enqueue work --lock ada
+	enqueue work --lock ada
+	enqueue work --lock bob
+	bg_runner -j 10
+	wait_until 10 running_are 2
+	jr_ok run -j 10 --state-dir "$BATS_TEST_TMPDIR/other"
+	running_are 2
+	q_is '1|ada|running
+2|ada|queued
+3|bob|running' "select id, concurrency_key, status from jobrun.job_runs order by id"
+	touch "$TMPDIR/go"
+	wait_runner
+	nothing_waits
+}
+
+@test "--per-key N lets N of a key run at once" {
+	witness work
+	jr_ok queue keyed --per-key 2
+	put work keyed a 20
+	put work keyed b 20
+	four_hosts
+	assert [ "$(most seen.a)" -le 2 ]
+	assert [ "$(most seen.b)" -le 2 ]
+	q_is '40|40' "select count(*), sum(claim_seq) from jobrun.job_runs where status = 'succeeded'"
+}
+
+@test "a key that is busy hides nothing behind it, and keys are per queue" {
+	waiting_handler work
+	put work one k 3
+	put work two k 3
+	put work one other 1
+	put work one '' 1
+	bg_runner -j 20
+	wait_until 10 running_are 4
+	jr_ok run -j 20 --state-dir "$BATS_TEST_TMPDIR/other"
+	q_is 'one|k|1
+one|other|1
+one||1
+two|k|1' "select queue, concurrency_key, count(*) from jobrun.job_runs where status = 'running' group by 1, 2 order by 1, 2"
+	touch "$TMPDIR/go"
+	wait_runner
+	nothing_waits
+}
+
+@test "a rate: what is refused stays due and is charged nothing, and the next window goes on" {
+	handler work <<<'exit 0'
+	jr_ok queue slow --rate 3/1h
+	put work slow '' 5
+	last=$(q 'select max(id) from jobrun.job_runs')
+	before=$(untouched "$last")
+	jr_ok run
+	assert_equal "$output$stderr" ''
+	q_is 3 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+	jr_ok run
+	q_is 3 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+	assert_equal "$(untouched "$last")" "$before"
+	q_is t "select run_at <= now() from jobrun.job_runs where id = $last"
+	jr_ok queue slow
+	assert_line --index 1 --regexp '^slow +0 +2 +- +1 +3/1h, used 3 +-$'
+	q "update jobrun.job_queues set rate_window_start = rate_window_start - interval '1 hour'"
+	jr_ok queue slow
+	assert_line --index 1 --partial 'used 0'
+	jr_ok run
+	q_is 5 "select count(*) from jobrun.job_runs where status = 'succeeded' and claim_seq = 1"
+	q_is 2 'select rate_used from jobrun.job_queues'
+}
+
+@test "a rate holds for all hosts together, window after window" {
+	handler work <<<'exit 0'
+	jr_ok queue slow --rate 4/1s
+	put work slow '' 12
+	four_hosts
+	q_is 12 "select count(*) from jobrun.job_runs where status = 'succeeded' and claim_seq = 1"
+	# The windows are not written down: the nth run of one and the nth of the next are at least a period apart.
+	q_is 0 "select count(*) from (select started_at - lag(started_at, 4) over (order by started_at, id) as apart,
+			row_number() over (order by started_at, id) as n from jobrun.job_runs) r
+		where n in (5, 9) and apart < interval '1 second'"
+}
+
+@test "queues without limits pay nothing: no row of job_queues is locked or written" {
+	handler work <<<'exit 0'
+	jr_ok queue free --per-key none
+	jr_ok queue limited --max-running 5
+	put work free '' 3
+	before=$(q "select ctid, xmin, xmax from jobrun.job_queues where name = 'free'")
+	limited=$(q "select ctid, xmin, xmax from jobrun.job_queues where name = 'limited'")
+	jr_ok run
+	q_is 3 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+	assert_equal "$(q "select ctid, xmin, xmax from jobrun.job_queues where name = 'free'")" "$before"
+	assert_equal "$(q "select ctid, xmin, xmax from jobrun.job_queues where name = 'limited'")" "$limited"
+	# The other side of it: with a limit it is locked.
+	put work limited '' 1
+	jr_ok run
+	[ "$(q "select ctid, xmin, xmax from jobrun.job_queues where name = 'limited'")" != "$limited" ]
+	# And the row of a free queue in somebody else's hands stops nobody.
+	put work free '' 1
+	hold "select from jobrun.job_queues for update"
+	jr_ok run
+	q_is 0 "select count(*) from jobrun.job_runs where status <> 'succeeded'"
+}
