@@ -14,11 +14,6 @@ setup() {
 	number=$(functions_number "$TOP")
 }
 
-teardown() {
-	end_web
-	common_teardown
-}
-
 # What a dump says of the schema, in an order of its own. A dump has a word of its own against psql commands.
 dump() {
 	"${JR_PSQL%psql}pg_dump" -s -n jobrun "$(past_pooler)" | grep -vE '^(--|$|\\(un)?restrict )' | sort
