@@ -24,10 +24,15 @@ with() {
 	"$@"
 }
 
-# copy_migrations DIR [FROM]: DIR/migrations is a copy of this tree's (or FROM's), to be changed.
+# copy_migrations DIR: DIR/migrations is a copy of this tree's, to be changed; previous_migrations DIR: as it was released last.
 copy_migrations() {
 	mkdir -p "$1"
-	cp -R "${2:-$TOP/migrations}" "$1/migrations"
+	cp -R "$TOP/migrations" "$1/migrations"
+}
+
+previous_migrations() {
+	mkdir -p "$1"
+	tar -xzf "$TOP/test/lib/previous.tar.gz" -C "$1"
 }
 
 # raise_functions DIR: the number of its functions is one higher.

@@ -336,9 +336,9 @@ next() {
 	q_is "$version" "select max(version) from jobrun.schema_migrations where name <> 'functions'"
 }
 
-# previous DIR: the program with the migrations of the number before, which test/lib/previous keeps.
+# previous DIR: the program with the migrations of the number before, which test/lib/previous.tar.gz keeps.
 previous() {
-	copy_migrations "$1" "$TOP/test/lib/previous"
+	previous_migrations "$1"
 	variant "$1"
 }
 

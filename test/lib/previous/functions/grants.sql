@@ -1,8 +1,0 @@
--- grants: the last file. Nobody may call or read anything unless it is granted: what default privileges of the database give to
--- everybody is taken back, and every role gets again what job_grants says. Grants name signatures, and a function or view that
--- was made anew has none.
--- Whoever may write tables needs is_name() as well, since CHECKs call it; whoever may claim needs is_limited() and rate_left().
-revoke all on all functions in schema jobrun from public;
-revoke all on all tables in schema jobrun from public;
-revoke all on schema jobrun from public;
-select jobrun.apply_grants();
