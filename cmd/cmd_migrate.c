@@ -37,7 +37,7 @@ static const struct jr_option migrate_options[] = {
 };
 /* clang-format on */
 
-/* The steps of the try that goes on: those that have ended as text, and the one that has not. */
+/* The steps of the current try: the finished ones as text, and the one under way. */
 struct steps {
 	struct jr_buf ended;
 	char *name;
@@ -207,7 +207,7 @@ bring_up(const struct jr_app *app, const struct migrate_opts *opts, struct jr_mi
 		    jr_migrate_functions(migrate));
 	if (pending && opts->dry_run && !app->json)
 		print_pending(migrate);
-	if (pending && !opts->dry_run && !(apply(migrate, steps, app->json, err) && jr_migrate_look(migrate, err)))
+	if (pending && !opts->dry_run && !apply(migrate, steps, app->json, err))
 		return false;
 	if (app->json)
 		print_status(app, migrate);

@@ -74,8 +74,11 @@ static void
 set_trace(struct jr_request *request)
 {
 	const char *text = getenv("TRACEPARENT");
-	size_t len = jr_text_size(text);
+	size_t len;
 
+	if (text == NULL)
+		return;
+	len = strlen(text);
 	if (len == 0 || len > JR_KEY_MAX)
 		return;
 	for (size_t i = 0; i < len; i++) {

@@ -123,12 +123,12 @@ compare_functions(const struct jr_migrate *migrate, struct jr_err *err)
 
 	if (number > jr_functions_number)
 		return jr_fail(err, JR_E_CONFIG,
-		    "the functions of schema jobrun have number %d, newer than those of this jobrun (%d): install a newer jobrun",
+		    "the functions of schema jobrun have number %d, newer than this jobrun knows (%d): install a newer jobrun",
 		    number, jr_functions_number);
 	if (number < jr_functions_number || strcmp(checksum, jr_functions_checksum) == 0)
 		return true;
 	return jr_fail(err, JR_E_CONFIG,
-	    "the functions of schema jobrun have number %d as those of this jobrun have, but another text (checksum %.12s, here %.12s): install the jobrun that made the schema, or a newer one",
+	    "the functions of schema jobrun and of this jobrun both have number %d, but their texts differ (checksum %.12s, here %.12s): install the jobrun that made the schema, or a newer one",
 	    number, checksum, jr_functions_checksum);
 }
 
@@ -156,8 +156,9 @@ compare_migration(const struct jr_migrate *migrate, int row, struct jr_err *err)
 	    mine->version, mine->name, checksum, mine->checksum);
 }
 
-bool
-jr_migrate_look(struct jr_migrate *migrate, struct jr_err *err)
+/* Inside a transaction. */
+static bool
+look(struct jr_migrate *migrate, struct jr_err *err)
 {
 	PGresult *exists = jr_pg_ask(migrate->conn, jr_sql_migrate_state, 0, NULL, ANSWER_MS, err);
 	bool there = exists != NULL && jr_pg_bool(exists, 0, 0);
@@ -177,6 +178,15 @@ jr_migrate_look(struct jr_migrate *migrate, struct jr_err *err)
 			return false;
 	}
 	return compare_functions(migrate, err);
+}
+
+/* In the owner's role: a member of it that does not inherit its rights may not read the table by itself. */
+bool
+jr_migrate_look(struct jr_migrate *migrate, struct jr_err *err)
+{
+	return say(migrate, jr_sql_begin, 0, NULL, ANSWER_MS, err) &&
+	       say(migrate, jr_sql_migrate_role, 0, NULL, ANSWER_MS, err) && look(migrate, err) &&
+	       say(migrate, jr_sql_commit, 0, NULL, ANSWER_MS, err);
 }
 
 int
@@ -244,7 +254,8 @@ begin_turn(struct jr_migrate *migrate, struct jr_err *err)
 {
 	return say(migrate, jr_sql_begin, 0, NULL, ANSWER_MS, err) && set_times(migrate, TURN_MS, TURN_MS, err) &&
 	       say(migrate, jr_sql_migrate_lock, 0, NULL, TURN_MS + ANSWER_MS, err) &&
-	       set_times(migrate, migrate->lock_timeout_ms, SCRIPT_MS, err) && jr_migrate_look(migrate, err);
+	       set_times(migrate, migrate->lock_timeout_ms, SCRIPT_MS, err) &&
+	       say(migrate, jr_sql_migrate_role, 0, NULL, ANSWER_MS, err) && look(migrate, err);
 }
 
 static bool
@@ -315,7 +326,8 @@ apply_once(struct jr_migrate *migrate, bool *done, struct jr_err *err)
 			return false;
 	}
 	*done = true;
-	return apply_functions(migrate, err) && say(migrate, jr_sql_commit, 0, NULL, SCRIPT_MS, err);
+	return apply_functions(migrate, err) && look(migrate, err) &&
+	       say(migrate, jr_sql_commit, 0, NULL, SCRIPT_MS, err);
 }
 
 /* What the role lacks, as the line that gives it. */
@@ -333,6 +345,13 @@ add_grant(const struct jr_migrate *migrate, struct jr_err *err)
 	PQfreemem(role);
 }
 
+/* A lock that was not to be had in time, or one of those that readers and writers take in another order. */
+static bool
+is_about_locks(const struct jr_err *err)
+{
+	return strcmp(err->sqlstate, "55P03") == 0 || strcmp(err->sqlstate, "40P01") == 0;
+}
+
 bool
 jr_migrate_apply(struct jr_migrate *migrate, bool *done, struct jr_err *err)
 {
@@ -348,7 +367,7 @@ jr_migrate_apply(struct jr_migrate *migrate, bool *done, struct jr_err *err)
 			return false;
 		if (!say(migrate, jr_sql_rollback, 0, NULL, ANSWER_MS, &unused))
 			return false;
-		if (strcmp(err->sqlstate, "55P03") != 0 || n == LOCK_TRIES)
+		if (!is_about_locks(err) || n == LOCK_TRIES)
 			return false;
 		pause = jr_backoff_ms(&migrate->random, n, PAUSE_BASE_MS, PAUSE_CAP_MS);
 		poll(NULL, 0, (int)pause);

@@ -17,6 +17,7 @@ jr_need_init(struct jr_need *need)
 {
 	need->values[0] = jr_pg_print_int(need->oldest, jr_schema_oldest);
 	need->values[1] = jr_pg_print_int(need->newest, jr_need_newest());
-	need->values[2] = jr_pg_print_int(need->functions, jr_functions_number);
-	need->values[3] = jr_functions_checksum;
+	need->values[2] = jr_pg_print_int(need->oldest_functions, jr_functions_oldest);
+	need->values[3] = jr_pg_print_int(need->functions, jr_functions_number);
+	need->values[4] = jr_functions_checksum;
 }

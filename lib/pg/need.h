@@ -1,6 +1,5 @@
 /*
- * need: what this program asks of the schema, in front of everything else that it sends on a new connection. It is the
- * same for the commands and for the runner.
+ * need: what this program asks of the schema before anything else. It is the same for the commands and for the runner.
  */
 #ifndef JR_NEED_H
 #define JR_NEED_H
@@ -9,8 +8,8 @@
 
 /* The parameters of need.sql; they point into it, so it must not move. */
 struct jr_need {
-	char oldest[24], newest[24], functions[24];
-	const char *values[4];
+	char oldest[24], newest[24], oldest_functions[24], functions[24];
+	const char *values[5];
 };
 
 void jr_need_init(struct jr_need *need);

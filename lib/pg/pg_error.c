@@ -20,6 +20,7 @@ struct meaning {
 /* The first prefix that fits decides. */
 static const struct meaning meanings[] = {
     {"JR065", JR_E_DATA},   /* enqueue and the like: bad argument */
+    {"JR077", JR_E_PERM},   /* migrate_begin: the schema belongs to somebody else */
     {"JR078", JR_E_CONFIG}, /* need(): the schema does not fit */
     {"3F000", JR_E_CONFIG}, /* no schema jobrun */
     {"42883", JR_E_CONFIG}, /* no such function */

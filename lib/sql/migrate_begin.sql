@@ -1,7 +1,7 @@
--- migrate_begin: where migrations are written down; under migrate_lock. CREATE ... IF NOT EXISTS would ask for the right
--- to create also when there is nothing to do. The catalog's rows are asked as in migrate_state.
--- What a migration makes must belong to the owner of the rest, whoever types it: functions that run with their owner's
--- rights call each other, and some of them nobody else may call. So the transaction goes on in that role.
+-- migrate_begin: where migrations are written down; under migrate_lock, in the owner's role. CREATE ... IF NOT EXISTS would ask
+-- for the right to create also when there is nothing to do. The catalog's rows are asked as in migrate_state.
+-- add_grant() and its like lock job_grants before they change the rights of functions; whoever changes them first and locks it
+-- later would wait for them in a circle.
 do $do$
 declare
 	v_owner constant name := (select o.rolname from pg_namespace n join pg_roles o on o.oid = n.nspowner where n.nspname = 'jobrun');
@@ -9,11 +9,8 @@ begin
 	if v_owner is null then
 		create schema jobrun;
 	elsif v_owner <> current_user then
-		if not pg_has_role(v_owner, 'member') then
-			raise exception 'schema jobrun belongs to role "%": migrate as this role, a member of it, or a superuser', v_owner
-				using errcode = 'insufficient_privilege';
-		end if;
-		perform set_config('role', v_owner, true);
+		raise exception 'schema jobrun belongs to role "%": migrate as this role, a member of it, or a superuser', v_owner
+			using errcode = 'JR077';
 	end if;
 	if not exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace
 		where n.nspname = 'jobrun' and c.relname = 'schema_migrations')
@@ -24,6 +21,11 @@ begin
 			checksum   text        not null, -- SHA-256 of the text
 			applied_at timestamptz not null default now()
 		);
+	end if;
+	if exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		where n.nspname = 'jobrun' and c.relname = 'job_grants')
+	then
+		lock table jobrun.job_grants in share row exclusive mode;
 	end if;
 end
 $do$

@@ -5,7 +5,7 @@ load ../lib/common
 setup() {
 	test_environment
 	mkdir -p lib/sql cmd/sql migrations/functions
-	printf 'oldest 1\nfunctions 1\n' >migrations/MANIFEST
+	printf 'oldest 1 1\nfunctions 1\n' >migrations/MANIFEST
 }
 
 teardown() {
@@ -38,7 +38,7 @@ compile() {
 		echo 'snprintf(file, sizeof(file), "functions.%d", (int)i);'
 		echo 'write_to(file, jr_functions[i].sql);'
 		echo 'printf("%s\n", jr_functions[i].name);'
-		echo '} if (jr_function_count > 0) printf("%d %d %s\n", jr_schema_oldest, jr_functions_number, jr_functions_checksum);'
+		echo '} if (jr_function_count > 0) printf("%d %d %d %s\n", jr_schema_oldest, jr_functions_oldest, jr_functions_number, jr_functions_checksum);'
 		echo 'return jr_migrations[jr_migration_count].sql != NULL; }'
 	} >out/main.c
 	"${CC:-cc}" -std=c11 -Wall -Wextra -Werror -Wno-overlength-strings -Iout -o out/main out/main.c out/sql_text.c
@@ -126,7 +126,7 @@ compile() {
 @test "functions come in the order of the manifest, with one number and one checksum" {
 	printf 'select 1;' >migrations/functions/last.sql
 	printf 'select "2";\n' >migrations/functions/first.sql
-	printf '# order\n\noldest 3\nfunctions 17\nfirst\nlast\n' >migrations/MANIFEST
+	printf '# order\n\noldest 3 5\nfunctions 17\nfirst\nlast\n' >migrations/MANIFEST
 	embed
 	assert_success
 	compile
@@ -134,7 +134,7 @@ compile() {
 	assert_success
 	assert_output "first
 last
-3 17 $(cat migrations/functions/{first,last}.sql | sha256sum | cut -d ' ' -f 1)"
+3 5 17 $(cat migrations/functions/{first,last}.sql | sha256sum | cut -d ' ' -f 1)"
 	cmp functions.0 migrations/functions/first.sql
 	cmp functions.1 migrations/functions/last.sql
 }
@@ -152,11 +152,12 @@ manifest_refused() {
 
 @test "a manifest that leaves a file out, names one twice or one that is not there, or lacks a number is refused" {
 	touch migrations/functions/{a,b}.sql
-	manifest_refused 'it does not name migrations/functions/b.sql' 'oldest 1' 'functions 1' a
-	manifest_refused 'it names a twice' 'oldest 1' 'functions 1' a b a
-	manifest_refused 'there is no migrations/functions/c.sql' 'oldest 1' 'functions 1' a b c
+	manifest_refused 'it does not name migrations/functions/b.sql' 'oldest 1 1' 'functions 1' a
+	manifest_refused 'it names a twice' 'oldest 1 1' 'functions 1' a b a
+	manifest_refused 'there is no migrations/functions/c.sql' 'oldest 1 1' 'functions 1' a b c
 	manifest_refused "no line like 'oldest" 'functions 1' a b
-	manifest_refused "no line like 'functions" 'oldest 1' 'functions' a b
+	manifest_refused "no line like 'oldest" 'oldest 1' 'functions 1' a b
+	manifest_refused "no line like 'functions" 'oldest 1 1' 'functions' a b
 	rm migrations/MANIFEST
 	embed
 	assert_failure
@@ -164,7 +165,7 @@ manifest_refused() {
 
 @test "another folder of migrations" {
 	mkdir -p other/functions
-	printf 'oldest 1\nfunctions 1\n' >other/MANIFEST
+	printf 'oldest 1 1\nfunctions 1\n' >other/MANIFEST
 	touch other/0001_other.sql migrations/0001_this.sql
 	run --separate-stderr "$TOP/scripts/embed-sql" out other
 	assert_success

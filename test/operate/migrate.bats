@@ -143,7 +143,7 @@ applied() {
 	assert_regex "${lines[-1]}" "^ +$number  functions +pending$"
 	jr list
 	assert_equal "$status" 78
-	assert_regex "$stderr" "functions .* number 0, older than .*type 'jobrun migrate'"
+	assert_regex "$stderr" "functions .* number 0, this jobrun needs .*type 'jobrun migrate'"
 	jr_ok migrate
 	assert_equal "${lines[0]}" "schema jobrun: $version, functions 0 -> $number"
 	dump | diff "$TMPDIR/dump" -
@@ -157,14 +157,14 @@ applied() {
 		# shellcheck disable=SC2086 # words
 		jr $command
 		assert_equal "$status" 78
-		assert_regex "$stderr" 'functions .* number 999, newer than those of this jobrun.*install a newer jobrun'
+		assert_regex "$stderr" 'functions .* number 999, newer than this jobrun knows.*install a newer jobrun'
 	done
 	q "update jobrun.schema_migrations set version = $number, checksum = 'x' where name = 'functions'"
 	for command in migrate 'migrate --status' list status 'enqueue work'; do
 		# shellcheck disable=SC2086 # words
 		jr $command
 		assert_equal "$status" 78
-		assert_regex "$stderr" "functions .* number $number as those of this jobrun have, but another text"
+		assert_regex "$stderr" "functions .* both have number $number, but their texts differ"
 	done
 	q_is f 'select jobrun.is_admin()' # it was not touched
 }

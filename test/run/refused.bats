@@ -50,11 +50,11 @@ nothing_written() {
 	number=$(q "select version from jobrun.schema_migrations where name = 'functions'")
 	enqueue work
 	q "update jobrun.schema_migrations set version = 999 where name = 'functions'"
-	refused 78 "functions.* 999, newer than those of this jobrun \\($number\\): install a newer jobrun"
+	refused 78 "functions.* 999, newer than this jobrun knows \\($number\\): install a newer jobrun"
 	q "update jobrun.schema_migrations set version = 0 where name = 'functions'"
-	refused 78 "functions.* 0, older than those of this jobrun \\($number\\): type 'jobrun migrate'"
+	refused 78 "functions.* 0, this jobrun needs [0-9]+: type 'jobrun migrate'"
 	q "update jobrun.schema_migrations set version = $number, checksum = 'x' where name = 'functions'"
-	refused 78 "functions.* $number as those of this jobrun have, but another text"
+	refused 78 "functions.* both have number $number, but their texts differ"
 	q "delete from jobrun.schema_migrations where name = 'functions'"
 	refused 78 "functions.*type 'jobrun migrate'"
 	nothing_written
