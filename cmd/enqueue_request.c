@@ -11,7 +11,6 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "base/text.h"
 #include "payload.h"
 #include "sql_text.h"
 

@@ -1,18 +1,18 @@
 /*
  * migrate: the schema brought to the version of this program, forward only.
  *
- * All that is missing is one transaction: the lock (an advisory one, of the transaction, so that it cannot be forgotten and
- * works through a pooler), a look at what has been applied meanwhile, the migrations that are pending, and then all files
- * of migrations/functions. Each migration has a row in schema_migrations, and the functions together have one. They are
- * applied when their number is higher than the one in the database, and after any migration: that restores what it has
- * dropped. Any number of processes may do this at once.
+ * All that is missing is one transaction: the lock (an advisory one, of the transaction, so that it cannot be forgotten
+ * and works through a pooler), a look at what has been applied meanwhile, the migrations that are pending, and then all
+ * files of migrations/functions. Each migration has a row in schema_migrations, and the functions together have one.
+ * They are applied when their number is higher than the one in the database, and after any migration: that restores
+ * what it has dropped. Any number of processes may do this at once.
  *
- * What was applied must be what is embedded here. Migrations are compared by their checksum. The functions in the database
- * must not have a higher number than this program's, and under the same number the same checksum. So an older program
- * never puts an older text back.
+ * What was applied must be what is embedded here. Migrations are compared by their checksum. The functions in the
+ * database must not have a higher number than this program's, and under the same number the same checksum. So an older
+ * program never puts an older text back.
  *
- * Every wait is bounded: each try waits lock_timeout_ms for a lock, there are a few tries with a pause between them, and
- * each answer has a deadline (migrate.c). When it passes, the connection is given up and the server rolls back.
+ * Every wait is bounded: each try waits lock_timeout_ms for a lock, there are a few tries with a pause between them,
+ * and each answer has a deadline (migrate.c). When it passes, the connection is given up and the server rolls back.
  */
 #ifndef JR_MIGRATE_H
 #define JR_MIGRATE_H

@@ -99,7 +99,8 @@ $fn$;
 -- -------------------------------------------------------------------------------------------------------------- grants
 
 -- rights: as GRANT takes them. Kinds: enqueue (applications), run (runners, which have those of enqueue), read (people and
--- monitors: no payload, output or error text), admin (all of these, and what changes how others work).
+-- monitors: no payload, output or error text), admin (all of these, and what changes how others work). Functions are given by
+-- signature, all that a name has: an older one may stand beside the new one.
 create or replace function jobrun.rights(kind text) returns setof text
 language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	with columns as (     -- of a table, without those that hold what jobs and handlers say
@@ -107,29 +108,34 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		from pg_class c join pg_attribute a on a.attrelid = c.oid
 		where c.relnamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun') and a.attnum > 0 and not a.attisdropped
 			and a.attname not in ('payload', 'progress', 'checkpoint', 'result', 'last_error', 'error', 'output')
-		group by c.relname)
+		group by c.relname),
+	signatures as (
+		select p.proname as name, format('jobrun.%I(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) as signature
+		from pg_proc p where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun') and p.prokind = 'f')
 	select r.what from (values
 		('{enqueue,read,run,admin}'::text[], 'usage on schema jobrun'),
-		('{enqueue,read,run,admin}', 'execute on function jobrun.need, jobrun.run_status, jobrun.next_slots'),
-		('{enqueue,run,admin}', 'execute on function jobrun.enqueue, jobrun.enqueue_run, jobrun.enqueue_many, '
-			|| 'jobrun.enqueue_definition, jobrun.cancel, jobrun.effect, jobrun.effect_begin, '
-			|| 'jobrun.effect_claim, jobrun.effect_done, jobrun.effect_undo, jobrun.effect_end, jobrun.effect_look'),
 		('{enqueue,run,admin}', 'insert (job_type, payload, options, run) on jobrun.new_runs'),
 		('{read,run,admin}', 'select on jobrun.runs, jobrun.attempts, jobrun.job_queues, jobrun.job_types, jobrun.job_runners, '
 			|| 'jobrun.job_slots, jobrun.job_stats, jobrun.job_audit, jobrun.job_grants, jobrun.settings, jobrun.schema_migrations'),
-		('{read,run,admin}', 'execute on function jobrun.run_texts, jobrun.attempt_texts, jobrun.rate_left, '
-			|| 'jobrun.is_limited, jobrun.is_name, jobrun.slot_text'),
 		('{run,admin}', 'select, insert, update, delete on jobrun.job_runs, jobrun.job_attempts, jobrun.job_slots, jobrun.job_runners, '
 			|| 'jobrun.job_effects, jobrun.job_stats, jobrun.job_runs_archive'),
 		('{run,admin}', 'select on jobrun.held_runs, jobrun.job_definitions'),
 		('{run,admin}', 'update (rate_window_start, rate_used) on jobrun.job_queues'),
-		('{run,admin}', 'execute on function jobrun.claim, jobrun.claim_job, jobrun.settle_done, jobrun.raise_alarm, jobrun.fire, '
-			|| 'jobrun.exec_claim, jobrun.exec_skipped, jobrun.prune_step'),
 		('{admin}', 'select, insert, update, delete on jobrun.job_definitions'),
 		('{admin}', 'update on jobrun.settings'),
 		('{admin}', 'select on all tables in schema jobrun'),
 		('{admin}', 'execute on all functions in schema jobrun')) r(kinds, what)
 	where rights.kind = any (r.kinds)
+	union all
+	select 'execute on function ' || string_agg(s.signature, ', ' order by s.signature) from (values
+		('{enqueue,read,run,admin}'::text[], '{need,run_status,next_slots}'::text[]),
+		('{enqueue,run,admin}', '{enqueue,enqueue_run,enqueue_many,enqueue_definition,cancel,effect,effect_begin,effect_claim,'
+			'effect_done,effect_undo,effect_end,effect_look}'),
+		('{read,run,admin}', '{run_texts,attempt_texts,rate_left,is_limited,is_name,slot_text}'),
+		('{run,admin}', '{claim,claim_job,settle_done,raise_alarm,fire,exec_claim,exec_skipped,prune_step}')) r(kinds, names)
+	join signatures s on s.name = any (r.names)
+	where rights.kind = any (r.kinds)
+	having count(*) > 0
 	union all
 	select format('select (%s) on jobrun.%I', c.names, c.relname) from columns c
 	where rights.kind = 'read' and c.relname in ('job_runs', 'job_attempts', 'job_runs_archive', 'job_definitions')

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # the suite sets TOP and JOBRUN
 #
-# Programs that are the one under test but for the SQL of another migrations folder: an older one, a newer one, a broken one.
+# Other programs than the one under test: the one before, and some that are this one but for a changed migrations folder.
 
 # variant DIR: builds DIR/jobrun from DIR/migrations and the objects of the program under test.
 variant() {
@@ -24,15 +24,18 @@ with() {
 	"$@"
 }
 
-# copy_migrations DIR: DIR/migrations is a copy of this tree's, to be changed; previous_migrations DIR: as it was released last.
+# previous DIR: builds DIR/jobrun, the program as it was before the number of the functions rose, from previous.tar.gz.
+previous() {
+	mkdir -p "$1"
+	tar -xzf "$TOP/test/lib/previous.tar.gz" -C "$1"
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -j2 -C "$1" BUILD=build CFLAGS=-O0 WARNINGS=-w HARDEN= build/jobrun >/dev/null
+	ln -s build/jobrun "$1/jobrun"
+}
+
+# copy_migrations DIR: DIR/migrations is a copy of this tree's, to be changed.
 copy_migrations() {
 	mkdir -p "$1"
 	cp -R "$TOP/migrations" "$1/migrations"
-}
-
-previous_migrations() {
-	mkdir -p "$1"
-	tar -xzf "$TOP/test/lib/previous.tar.gz" -C "$1"
 }
 
 # raise_functions DIR: the number of its functions is one higher.

@@ -6,6 +6,12 @@ load ../lib/pooler
 load ../lib/variant
 load ../lib/web
 
+# The program before, for all tests.
+setup_file() {
+	export BEFORE=$BATS_FILE_TMPDIR/before/jobrun
+	previous "$BATS_FILE_TMPDIR/before"
+}
+
 # A database without the schema; its version and the number of its functions as they shall become.
 setup() {
 	common_setup
@@ -196,8 +202,10 @@ applied() {
 	q "create schema jobrun authorization $owner"
 	jr -d "$JR_SERVER dbname=$JR_DATABASE user=$other" migrate
 	assert_equal "$status" 77
-	assert_regex "$stderr" "belongs to role \"$owner\""
+	assert_regex "$stderr" "^jobrun: schema jobrun belongs to role \"$owner\": migrate as this role, a member of it, or a superuser$"
+	q "alter role $member noinherit"
 	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$member" migrate
+	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$member" migrate --status
 	q_is 0 "select count(*) from pg_proc where pronamespace = 'jobrun'::regnamespace and proowner <> '$owner'::regrole"
 	q_is 0 "select count(*) from pg_class where relnamespace = 'jobrun'::regnamespace and relowner <> '$owner'::regrole"
 	q 'drop schema jobrun cascade' "create schema jobrun authorization $owner"
@@ -231,6 +239,7 @@ empty_schema() {
 	JR_TIMEOUT=60 jr migrate --lock-timeout 50ms
 	assert_equal "$status" 75
 	assert_regex "$stderr" '^jobrun: .*lock timeout'
+	assert_equal "$(server_log | grep -c 'ERROR: .*lock timeout')" 5
 	release_holds
 	q_is 0 'select count(*) from jobrun.schema_migrations'
 	jr_ok migrate
@@ -260,10 +269,13 @@ next() {
 	copy_migrations "$1"
 	raise_functions "$1"
 	cat >"$migrations/$(printf '%04d' $((version + 1)))_colour.sql" <<-'sql'
+		drop function if exists jobrun.claim, jobrun.claim_job, jobrun.exec_claim;
+		drop view if exists jobrun.held_runs;
+		drop trigger if exists job_definitions_checked on jobrun.job_definitions;
+		drop trigger if exists job_definitions_own on jobrun.job_definitions;
+		drop function if exists jobrun.check_definition;
 		alter table jobrun.job_runs add column colour text;
 		alter table jobrun.job_runs_archive add column colour text;
-		drop view if exists jobrun.held_runs cascade;
-		drop function if exists jobrun.check_definition() cascade;
 	sql
 	sed -i 's/^	floor(extract(epoch from r.started_at).*/&,\n	r.colour/' "$migrations/functions/views.sql"
 	cat >>"$migrations/functions/settle.sql" <<-'sql'
@@ -296,6 +308,40 @@ next() {
 	jr list
 	assert_equal "$status" 78
 	assert_regex "$stderr" "at version $((version + 1)), newer than this jobrun knows \\($version\\): install a newer jobrun"
+}
+
+@test "what people have built on a view stops the migration that drops it" {
+	next "$TMPDIR/next"
+	jr_ok migrate
+	q 'create view public.mine as select id from jobrun.held_runs'
+	dump >"$TMPDIR/dump"
+	with "$TMPDIR/next/jobrun" jr migrate
+	assert_equal "$status" 70
+	assert_regex "$stderr" 'migration .* colour: cannot drop view jobrun.held_runs .*public.mine|view mine depends on'
+	dump | diff "$TMPDIR/dump" -
+	q 'select count(*) from public.mine' >/dev/null
+	q 'drop view public.mine'
+	with "$TMPDIR/next/jobrun" jr_ok migrate
+}
+
+@test "a grant that is given while migrate waits for the reader of a view waits too, and all are done" {
+	local granting
+
+	jr_ok migrate
+	make_role "app_$JR_DATABASE"
+	q "update jobrun.schema_migrations set version = 0 where name = 'functions'"
+	hold 'select count(*) from jobrun.runs'
+	bg_jobrun migrate --lock-timeout 30s
+	wait_until 20 waiting_for_lock 1
+	(close_holds && q "select jobrun.add_grant('enqueue', 'app_$JR_DATABASE')") >"$TMPDIR/granted" 2>&1 &
+	granting=$!
+	wait_until 20 waiting_for_lock 2
+	release_holds
+	wait "$granting" || fail "$(cat "$TMPDIR/granted")"
+	wait_runner
+	assert_equal "$runner_status$(cat "$runner_err")" 0
+	assert_equal "$(server_log | grep -c 'deadlock detected')" 0
+	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=app_$JR_DATABASE" enqueue work
 }
 
 @test "a functions file that fails leaves nothing, and says which it is" {
@@ -336,20 +382,15 @@ next() {
 	q_is "$version" "select max(version) from jobrun.schema_migrations where name <> 'functions'"
 }
 
-# previous DIR: the program with the migrations of the number before, which test/lib/previous.tar.gz keeps.
-previous() {
-	previous_migrations "$1"
-	variant "$1"
-}
+# --- the program before ---
 
 @test "a database of the number before becomes what a new one is, with its rows" {
 	jr_ok migrate
 	dump >"$TMPDIR/dump"
 	q 'set client_min_messages = error' 'drop schema jobrun cascade'
-	previous "$TMPDIR/before"
-	with "$TMPDIR/before/jobrun" jr_ok migrate
-	with "$TMPDIR/before/jobrun" jr_ok define nightly --schedule '0 3 * * *'
-	with "$TMPDIR/before/jobrun" jr_ok enqueue work
+	with "$BEFORE" jr_ok migrate
+	with "$BEFORE" jr_ok define nightly --schedule '0 3 * * *'
+	with "$BEFORE" jr_ok enqueue work
 	q "update jobrun.settings set keep_dead = '1 day'" "update jobrun.job_definitions set enabled = false where name = 'jobrun.prune'"
 	q 'table jobrun.settings' 'table jobrun.job_definitions' 'table jobrun.job_runs' >"$TMPDIR/rows"
 	jr_ok migrate
@@ -357,9 +398,10 @@ previous() {
 	q 'table jobrun.settings' 'table jobrun.job_definitions' 'table jobrun.job_runs' | diff "$TMPDIR/rows" -
 	# The program before is told, and claims nothing.
 	handler work <<<'exit 0'
-	with "$TMPDIR/before/jobrun" jr run
+	with "$BEFORE" jr run
 	assert_equal "$status" 78
 	assert_regex "$stderr" 'newer than .*install a newer jobrun'
+	q_is queued 'select status from jobrun.job_runs'
 	jr_ok run
 	q_is succeeded 'select status from jobrun.job_runs'
 }
@@ -367,8 +409,7 @@ previous() {
 @test "several at once bring a database of the number before up: once, and all succeed" {
 	local pids=() pid
 
-	previous "$TMPDIR/before"
-	with "$TMPDIR/before/jobrun" jr_ok migrate
+	with "$BEFORE" jr_ok migrate
 	for _ in 1 2 3 4; do
 		run_jobrun migrate >>"$TMPDIR/out" 2>>"$TMPDIR/err" &
 		pids+=("$!")
@@ -380,26 +421,35 @@ previous() {
 	assert_equal "$(grep -c "^  functions $number .* ms$" "$TMPDIR/out")" 1
 }
 
-# What ROLE may call: signatures and results.
-callable() {
-	q 'set search_path = pg_catalog' "select p.oid::regprocedure || ': ' || pg_get_function_result(p.oid) from pg_proc p
-		where p.pronamespace = 'jobrun'::regnamespace and has_function_privilege('$1', p.oid, 'execute') order by 1"
+# What a runner calls after a claim, and its handlers for it: arguments with their names, and results.
+after_claim() {
+	q 'set search_path = pg_catalog' "select p.proname || '(' || pg_get_function_arguments(p.oid) || '): ' || pg_get_function_result(p.oid)
+		from pg_proc p where p.pronamespace = 'jobrun'::regnamespace and p.proname in ('settle_done', 'raise_alarm', 'prune_step', 'effect',
+			'effect_begin', 'effect_claim', 'effect_done', 'effect_undo', 'effect_end', 'effect_look') order by 1"
 }
 
-@test "what clients and runners of the number before may call is still there, with its signature" {
-	local role=run_$JR_DATABASE
-
-	previous "$TMPDIR/before"
-	with "$TMPDIR/before/jobrun" jr_ok migrate
-	q "create role $role"
-	with "$TMPDIR/before/jobrun" jr_ok grant run "$role"
-	callable "$role" >"$TMPDIR/before.txt"
+@test "what a runner of the program before calls after a claim is still there, with its signature" {
+	with "$BEFORE" jr_ok migrate
+	after_claim >"$TMPDIR/before.txt"
 	jr_ok migrate
-	callable "$role" >"$TMPDIR/after.txt"
-	q 'delete from jobrun.job_grants' "drop owned by $role" "drop role $role"
-	assert_regex "$(cat "$TMPDIR/before.txt")" 'jobrun.settle_done\(bigint'
+	after_claim >"$TMPDIR/after.txt"
+	assert_regex "$(cat "$TMPDIR/before.txt")" 'settle_done\(run_ids bigint'
 	run grep -vxFf "$TMPDIR/after.txt" "$TMPDIR/before.txt"
 	assert_output ''
+}
+
+@test "this program works with the functions before, until somebody migrates" {
+	[ "$(sed -n 's/^oldest .* //p' "$TOP/migrations/MANIFEST")" -lt "$number" ] || skip 'it needs its own'
+	with "$BEFORE" jr_ok migrate
+	handler work <<<'exit 0'
+	id=$(enqueue work)
+	jr_ok run
+	run_is "$id" succeeded
+	jr_ok list
+	jr migrate --status
+	assert_equal "$status" 1
+	assert_regex "${lines[-1]}" "^ +$number  functions +pending$"
+	with "$BEFORE" jr_ok status # nobody has migrated
 }
 
 # hold_kinds: a runner holds a run of each kind, until let_go. A lease of 8 s, so that it is heartbeaten every 2 s.
@@ -439,8 +489,8 @@ migrate_under() {
 	local until
 
 	with "$1" hold_kinds
-	until=$(q "select max(locked_until) from jobrun.job_runs")
 	with "$2" jr_ok migrate
+	until=$(q "select max(locked_until) from jobrun.job_runs")
 	wait_until 20 heartbeaten "$until"
 	let_go
 	accepted
@@ -448,9 +498,8 @@ migrate_under() {
 }
 
 @test "migrate while a runner of the program before holds exec, sql and http runs: all its results are accepted" {
-	previous "$TMPDIR/before"
-	with "$TMPDIR/before/jobrun" jr_ok migrate
-	migrate_under "$TMPDIR/before/jobrun" "$JOBRUN"
+	with "$BEFORE" jr_ok migrate
+	migrate_under "$BEFORE" "$JOBRUN"
 	assert_equal "$(cat "$runner_err")" ''
 	assert_equal "$runner_status" 0
 }
