@@ -42,8 +42,8 @@ bool jr_print_has(const PGresult *result, int column);
 void jr_print_documents(const PGresult *result, int column);
 
 /*
- * One line "NAME  VALUE" for each row (name, kind, value, age in ms) whose value is not null. The kinds: "text", "ms" (a
- * duration), "time" (Unix milliseconds; printed in local time, with how long ago). Names are aligned, and a value of
+ * One line "NAME  VALUE" for each row (name, kind, value, age in ms) whose value is not null. The kinds: "text", "ms"
+ * (a duration), "time" (Unix milliseconds; printed in local time, with how long ago). Names are aligned, and a value of
  * several lines is put below its name.
  */
 void jr_print_fields(const PGresult *result);

@@ -3,7 +3,8 @@
  *
  * A table of state x event. The reason why jobrun stopped a handler decides what its end means:
  *
- *	timeout   failed, error_code "timeout", whatever the exit; later if it never began, waiting for others of its set
+ *	timeout   failed, error_code "timeout", whatever the exit; later if it never began: it waited for others of its
+ *	          set
  *	cancel    cancelled, except exit 0: succeeded
  *	shutdown  exit 0 succeeded, give up dead, anything else released
  *	lost      nothing is written
