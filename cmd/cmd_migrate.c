@@ -157,16 +157,21 @@ print_warnings(const struct jr_migrate *migrate)
 	free(text);
 }
 
-/* From what to what. */
+/* "8 -> 9", or "9" if that is what it is. */
+static void
+print_numbers(const char *before, int from, int to)
+{
+	printf("%s%d", before, from);
+	if (from != to)
+		printf(" -> %d", to);
+}
+
 static void
 print_change(const struct jr_migrate *migrate)
 {
-	int version = jr_migrate_version(migrate), newest = jr_need_newest();
-
-	printf("schema jobrun: %d", version);
-	if (version != newest)
-		printf(" -> %d", newest);
-	printf(", functions %d -> %d\n", jr_migrate_functions(migrate), jr_functions_number);
+	print_numbers("schema jobrun: ", jr_migrate_version(migrate), jr_need_newest());
+	print_numbers(", functions ", jr_migrate_functions(migrate), jr_functions_number);
+	putchar('\n');
 	fflush(stdout);
 }
 
