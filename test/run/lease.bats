@@ -36,6 +36,7 @@ long_handler() {
 	id=$(enqueue long --backoff 0)
 	bg_runner --lease 2s
 	wait_until 10 test -s "$TMPDIR/began"
+	wait_until 10 pgrep -f '^sleep 60' -P "$runner_pid" # the run is running before its handler is
 	handler_pid=$(pgrep -f '^sleep 60' -P "$runner_pid")
 	kill -KILL "$runner_pid"
 	wait_until 3 is_gone "$handler_pid"
@@ -52,6 +53,7 @@ long_handler() {
 	id=$(enqueue long)
 	bg_runner --lease 3s
 	wait_until 10 test -s "$TMPDIR/began"
+	wait_until 10 pgrep -f '^sleep 60' -P "$runner_pid" # the run is running before its handler is
 	handler_pid=$(pgrep -f '^sleep 60' -P "$runner_pid")
 	kill -STOP "$runner_pid"
 	# The handler is a zombie then: its parent cannot reap it.

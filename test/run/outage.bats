@@ -49,6 +49,7 @@ load ../lib/common
 	id=$(enqueue slow --backoff 0)
 	bg_runner --lease 2s
 	wait_until 10 run_is "$id" running
+	wait_until 10 pgrep -f '^sleep 60' -P "$runner_pid" # the run is running before its handler is
 	handler_pid=$(pgrep -f '^sleep 60' -P "$runner_pid")
 	stop_server
 	wait_until 3 is_gone "$handler_pid"
