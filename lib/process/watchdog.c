@@ -6,7 +6,8 @@
  * Pipes keep the order, so a group that a child announced in the last moment is read before the
  * end. What must hold: a number on the list is never somebody else's. So the runner tells it to
  * forget a group before it reaps the leader, and a watchdog that could not be told is killed at
- * once, before it acts on what it does not know.
+ * once, before it acts on what it does not know. And no deadline counts that has been moved: one
+ * that was stopped reads all that was written meanwhile before it acts on any.
  */
 #include "process/watchdog.h"
 
@@ -104,10 +105,8 @@ take(struct list *list, const struct record *record)
  * still its own.
  */
 static void
-kill_overdue(struct list *list)
+kill_overdue(struct list *list, int64_t now_ms)
 {
-	int64_t now_ms = jr_clock_now_ms();
-
 	for (size_t i = 0; i < list->count; i++) {
 		if (list->groups[i].deadline_ms > now_ms)
 			continue;
@@ -155,20 +154,23 @@ keep(struct list *list)
 
 	/*
 	 * The death of the runner counts when the pipe is empty: a child announces itself before
-	 * it looks for it.
+	 * it looks for it. So do deadlines, as they were before the pipe was found empty: whoever
+	 * was stopped just behind that has not seen what was written since.
 	 */
 	while (!ended) {
+		int64_t now_ms = jr_clock_now_ms();
 		struct pollfd fds[3] = {{.fd = list->pipe_fd, .events = POLLIN},
 		    {.fd = list->timer_fd, .events = POLLIN}, {.fd = list->runner_fd, .events = POLLIN}};
 
 		arm_timer(list);
 		if (poll(fds, 3, -1) < 0)
 			continue;
-		if (fds[0].revents != 0)
+		if (fds[0].revents != 0) {
 			ended = !read_records(list);
-		else
+		} else {
 			ended = fds[2].revents != 0;
-		kill_overdue(list);
+			kill_overdue(list, now_ms);
+		}
 	}
 	for (size_t i = 0; i < list->count; i++)
 		kill_group(list->groups[i].group);
