@@ -34,7 +34,8 @@
 enum verb {
 	ANNOUNCE,
 	MOVE,
-	FORGET
+	FORGET,
+	GUARD /* the runner itself, which is no group */
 };
 
 struct record {
@@ -62,6 +63,7 @@ struct list {
 	int pipe_fd;
 	int timer_fd;
 	int runner_fd; /* readable when the runner is dead */
+	int64_t runner_deadline_ms;
 	size_t count;
 	struct watched groups[GROUPS_MAX];
 };
@@ -88,7 +90,9 @@ take(struct list *list, const struct record *record)
 {
 	struct watched *watched = find(list, record->group);
 
-	if (record->verb == FORGET) {
+	if (record->verb == GUARD) {
+		list->runner_deadline_ms = record->deadline_ms;
+	} else if (record->verb == FORGET) {
 		if (watched != NULL)
 			*watched = list->groups[--list->count];
 	} else if (watched != NULL) {
@@ -113,13 +117,17 @@ kill_overdue(struct list *list, int64_t now_ms)
 		kill_group(list->groups[i].group);
 		list->groups[i].deadline_ms = JR_NEVER;
 	}
+	if (list->runner_deadline_ms > now_ms)
+		return;
+	jr_fd_kill_process(list->runner_fd); /* its death ends the others */
+	list->runner_deadline_ms = JR_NEVER;
 }
 
 static void
 arm_timer(const struct list *list)
 {
 	struct itimerspec spec = {0};
-	int64_t at_ms = JR_NEVER;
+	int64_t at_ms = list->runner_deadline_ms;
 
 	for (size_t i = 0; i < list->count; i++) {
 		if (list->groups[i].deadline_ms < at_ms)
@@ -245,6 +253,7 @@ start(struct jr_watchdog *watchdog, int pipe_fd)
 	struct list *list = jr_xcalloc(1, sizeof(*list));
 	int error;
 
+	list->runner_deadline_ms = JR_NEVER;
 	list->pipe_fd = raised(pipe_fd);
 	list->timer_fd = raised(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC));
 	list->runner_fd = raised(jr_fd_of_process(getpid()));
@@ -374,6 +383,12 @@ void
 jr_watchdog_forget(struct jr_watchdog *watchdog, int64_t group)
 {
 	tell(watchdog, FORGET, group, 0);
+}
+
+void
+jr_watchdog_guard(struct jr_watchdog *watchdog, int64_t deadline_ms)
+{
+	tell(watchdog, GUARD, 0, deadline_ms);
 }
 
 bool

@@ -284,6 +284,67 @@ a_forgotten_group_is_left_alone(void **state)
 	expect_killed(forgotten);
 }
 
+/*
+ * A runner that has one handler, and has said these deadlines of its own. It exits when `live_ms` are over; 0: it
+ * stops.
+ */
+static pid_t
+start_guarded(pid_t group, const int64_t spans_ms[2], int64_t live_ms)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		int64_t start_ms = jr_clock_now_ms();
+		struct jr_err err;
+		struct jr_watchdog *watchdog;
+
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* also when the test fails */
+		watchdog = jr_watchdog_start(&err);
+		if (watchdog == NULL || !jr_watchdog_announce(jr_watchdog_fd(watchdog), group, JR_NEVER))
+			_exit(1);
+		for (int i = 0; i < 2; i++)
+			jr_watchdog_guard(watchdog, jr_clock_after(start_ms, spans_ms[i]));
+		if (live_ms == 0)
+			(void)raise(SIGSTOP);
+		while (jr_clock_now_ms() < start_ms + live_ms)
+			nap();
+		jr_watchdog_free(watchdog); /* what it guards ends in order */
+		_exit(0);
+	}
+	return pid;
+}
+
+static void
+a_runner_that_does_not_move_its_own_deadline_is_killed(void **state)
+{
+	static const int64_t spans_ms[] = {50, 200};
+	int64_t start_ms = jr_clock_now_ms();
+	pid_t group = start_group();
+	pid_t runner = start_guarded(group, spans_ms, 0);
+
+	(void)state;
+	expect_killed(runner);
+	assert_true(jr_clock_now_ms() >= start_ms + 200);
+	expect_killed(group);
+}
+
+static void
+a_runner_whose_deadline_was_moved_or_forgotten_is_left_alone(void **state)
+{
+	static const int64_t moved_ms[] = {100, 60000}, forgotten_ms[] = {100, JR_NEVER};
+	pid_t groups[] = {start_group(), start_group()};
+	pid_t runners[] = {start_guarded(groups[0], moved_ms, 250), start_guarded(groups[1], forgotten_ms, 250)};
+	int status;
+
+	(void)state;
+	for (size_t i = 0; i < JR_COUNT(runners); i++) {
+		assert_int_equal(waitpid(runners[i], &status, 0), runners[i]);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+		expect_killed(groups[i]);
+	}
+}
+
 static void
 groups_that_would_be_everybody_are_refused(void **state)
 {
@@ -393,6 +454,8 @@ main(void)
 	    cmocka_unit_test(a_deadline_is_moved_and_then_kept),
 	    cmocka_unit_test(a_watchdog_that_was_stopped_reads_everything_before_it_acts),
 	    cmocka_unit_test(a_forgotten_group_is_left_alone),
+	    cmocka_unit_test(a_runner_that_does_not_move_its_own_deadline_is_killed),
+	    cmocka_unit_test(a_runner_whose_deadline_was_moved_or_forgotten_is_left_alone),
 	    cmocka_unit_test(groups_that_would_be_everybody_are_refused),
 	    cmocka_unit_test(a_group_beyond_the_limit_is_killed),
 	    cmocka_unit_test(without_a_watchdog_nothing_is_started),
