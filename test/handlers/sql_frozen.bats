@@ -15,21 +15,25 @@ needs_check() {
 	[ "$(q 'show server_version_num')" -ge 140000 ] || skip 'PostgreSQL 14'
 }
 
-# hold_row SECONDS ARGUMENT...: a runner, whose statement has locked a row and goes on for so long, at the first attempt;
-# sets id, runner_pid, and backend: the process that works for it.
+# hold_row STATEMENT: a runner, whose statement has locked a row and waits; sets id, runner_pid, and backend: the process
+# that works for it.
 hold_row() {
-	local seconds=$1
-
-	shift
-	sql_handler hold <<-sql
-		select public.bump(), pg_sleep(case when current_setting('jobrun.claim') = '1' then $seconds else 0 end) /* work */
-	sql
+	sql_handler hold <<<"select public.bump(), $1 /* work */"
 	id=$(enqueue hold --backoff 0)
-	bg_runner --lease 2s "$@"
+	bg_runner --lease 2s
 	wait_until 10 works
 	backend=$(q "select pid from pg_stat_activity where datname = current_database() and state = 'active'
 		and query like '%/* work */%' and pid <> pg_backend_pid()")
 	[ -n "$backend" ]
+}
+
+# At the first attempt.
+sleep_long="pg_sleep(case when current_setting('jobrun.claim') = '1' then 60 else 0 end)"
+
+# Until release_holds.
+hold_row_till_released() {
+	hold 'select pg_advisory_xact_lock(11)'
+	hold_row 'pg_advisory_xact_lock(11)'
 }
 
 # Nothing is left of the transaction, its row is free, and another runner does it all.
@@ -49,14 +53,14 @@ other_host_succeeds() {
 
 @test "a runner that is killed: the server notices while the statement runs, and rolls back" {
 	needs_check
-	hold_row 60
+	hold_row "$sleep_long"
 	kill -KILL "$runner_pid"
 	rolled_back_and_done_again
 }
 
 @test "a runner that is stopped: its watchdog kills it, and the server rolls back" {
 	needs_check
-	hold_row 60
+	hold_row "$sleep_long"
 	kill -STOP "$runner_pid"
 	rolled_back_and_done_again
 	wait_runner
@@ -64,9 +68,10 @@ other_host_succeeds() {
 }
 
 @test "a runner that is stopped with its watchdog: the server ends a transaction that is idle" {
-	hold_row 1.5
+	hold_row_till_released
 	watchdog=$(pgrep -x jobrun-watchdog -P "$runner_pid")
 	kill -STOP "$watchdog" "$runner_pid"
+	release_holds
 	rolled_back_and_done_again
 	kill -CONT "$watchdog" "$runner_pid"
 	wait_runner
@@ -75,8 +80,9 @@ other_host_succeeds() {
 }
 
 @test "a runner that is killed while its transaction is idle" {
-	hold_row 1.5
+	hold_row_till_released
 	kill -STOP "$runner_pid"
+	release_holds
 	wait_until 10 q_is 0 "select count(*) from pg_stat_activity where pid = $backend and state = 'active'"
 	kill -KILL "$runner_pid"
 	rolled_back_and_done_again
