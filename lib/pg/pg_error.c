@@ -104,7 +104,7 @@ jr_pg_json_context(const char *context)
 	if (strncmp(context, "JSON data, line ", 16) != 0)
 		return 0;
 	len = strcspn(context, "\n");
-	while (context[len] == '\n' && len < JSON_CONTEXT_MAX && !is_other_context(context + len + 1))
+	while (len < JSON_CONTEXT_MAX && context[len] == '\n' && !is_other_context(context + len + 1))
 		len += 1 + strcspn(context + len + 1, "\n");
 	return len;
 }
