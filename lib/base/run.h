@@ -37,7 +37,7 @@ struct jr_run {
 
 void jr_run_free(struct jr_run *run); /* NULL is fine */
 
-/* What a handler said, by its kind's table (DESIGN: done, later, give up, fail). */
+/* What a handler said, by its kind's table (done, later, give up, fail). */
 enum jr_verdict {
 	JR_DONE,
 	JR_LATER,

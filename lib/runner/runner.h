@@ -13,7 +13,7 @@
  * - At most one batch is on the wire, so a lost connection leaves one known transaction in doubt; doubt is resolved by
  *   reading (resolve.sql for outcomes, adopt.sql for claims) before anything is repeated.
  *
- * The lease protocol is DESIGN's, checked as a model with Spin; "attempts" are charged by the claim.
+ * The lease protocol has been checked as a model with Spin. Attempts are charged by the claim.
  */
 #ifndef JR_RUNNER_H
 #define JR_RUNNER_H
@@ -100,7 +100,7 @@ struct jr_runner_opts {
 };
 
 /*
- * Run to the end. The exit status of DESIGN: 0; 1 when a run went dead or, with job_id, could not be claimed; 75 when
+ * Run to the end. The exit status: 0; 1 when a run went dead or, with job_id, could not be claimed; 75 when
  * the database stayed away (also when results could not be written), 78, 77, 70; 130 at a second INT. *err (its msg
  * empty at the start) is filled when there is something to say that was not said through `dead`; *counts always.
  */
