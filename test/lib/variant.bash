@@ -28,7 +28,7 @@ with() {
 previous() {
 	mkdir -p "$1"
 	tar -xzf "$TOP/test/lib/previous.tar.gz" -C "$1"
-	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -j2 -C "$1" BUILD=build CFLAGS=-O0 WARNINGS=-w HARDEN= build/jobrun >/dev/null
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u SANITIZE make -s -j2 -C "$1" BUILD=build CFLAGS=-O0 WARNINGS=-w HARDEN= build/jobrun >/dev/null
 	ln -s build/jobrun "$1/jobrun"
 }
 
