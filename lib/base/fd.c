@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -134,4 +135,10 @@ int
 jr_fd_of_process(int64_t pid)
 {
 	return (int)syscall(SYS_pidfd_open, (pid_t)pid, 0u);
+}
+
+void
+jr_fd_kill_process(int fd)
+{
+	(void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0u);
 }

@@ -40,4 +40,7 @@ void jr_fd_close_range(unsigned first, unsigned last);
  */
 int jr_fd_of_process(int64_t pid) JR_MUST; /* -1: errno says why */
 
+/* SIGKILL to the process of such a descriptor, and to no other that may have its number by now. */
+void jr_fd_kill_process(int fd);
+
 #endif

@@ -17,6 +17,7 @@
 
 struct jr_handler_kind;
 struct jr_http;
+struct jr_lease;
 struct jr_outs;
 struct jr_sql;
 struct jr_work; /* one run being worked on; each kind has its own struct that begins with this */
@@ -51,9 +52,10 @@ struct jr_handler {
 struct jr_host {
 	struct jr_loop *loop;
 	struct jr_watchdog *watchdog;
-	const char *conninfo; /* for sql handlers; NULL: libpq's defaults */
-	bool echo;            /* what handlers print also goes to descriptor 2 */
-	bool rehearsal;       /* a sql handler's transaction is rolled back, and the run needs no row (jobrun try) */
+	const char *conninfo;         /* for sql handlers; NULL: libpq's defaults */
+	const struct jr_lease *lease; /* what runs are held by; NULL: there is none (jobrun try) */
+	bool echo;                    /* what handlers print also goes to descriptor 2 */
+	bool rehearsal; /* a sql handler's transaction is rolled back, and the run needs no row (jobrun try) */
 
 	struct jr_outs *outs;
 	struct jr_http *http;

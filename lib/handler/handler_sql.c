@@ -5,6 +5,9 @@
  * is cleaned, jobrun.settle_done ends the run under the fence, and COMMIT. No lock is held on the run while the
  * statement works, so heartbeats go on. Whatever happens before COMMIT leaves nothing; a COMMIT that is not answered
  * leaves the run in doubt, which the runner resolves by reading.
+ *
+ * No transaction outlives its runner by much: the server ends it when the connection is closed, and when it is idle for
+ * half a lease; the watchdog kills a runner that stands still, so that its connections close.
  */
 #include "handler/handler_sql_parts.h"
 
@@ -22,6 +25,7 @@ shared(struct jr_host *host)
 	sql = jr_xcalloc(1, sizeof(*sql));
 	sql->host = host;
 	sql->over_tail = &sql->over;
+	jr_sql_watch_init(sql);
 	jr_timer_init(&sql->closing, jr_sql_conn_close_bad, sql);
 	jr_timer_init(&sql->telling, jr_sql_works_tell, sql);
 	host->sql = sql;
@@ -34,7 +38,6 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 {
 	struct jr_sql_work *work = jr_xcalloc(1, sizeof(*work));
 
-	(void)deadline_ms; /* the fence of the lease is in the server */
 	(void)err;
 	work->work.kind = &jr_handler_sql;
 	work->sql = shared(host);
@@ -42,6 +45,7 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	work->run_deadline_ms = run_deadline_ms;
 	work->ended = ended;
 	work->ctx = ctx;
+	jr_sql_watch(work, deadline_ms);
 	jr_sql_group_add(work->sql, handler, work);
 	return &work->work;
 }
@@ -58,8 +62,7 @@ stop(struct jr_work *base, bool kill)
 static void
 move(struct jr_work *work, int64_t deadline_ms)
 {
-	(void)work;
-	(void)deadline_ms;
+	jr_sql_watch((struct jr_sql_work *)work, deadline_ms);
 }
 
 static void
@@ -70,6 +73,7 @@ free_work(struct jr_work *base)
 	if (work->group != NULL)
 		jr_sql_group_remove(work->group, work);
 	jr_sql_work_forget(work);
+	jr_sql_unwatch(work);
 	jr_sql_end_release(&work->end);
 	free(work);
 }
@@ -84,6 +88,7 @@ close_host(struct jr_host *host)
 	jr_timer_cancel(&sql->closing);
 	jr_timer_cancel(&sql->telling);
 	jr_sql_conn_close_all(sql);
+	jr_sql_watch_end(sql);
 	free(sql);
 	host->sql = NULL;
 }

@@ -97,6 +97,7 @@ jr_sql_works_tell(void *ctx)
 		    .error = own.error,
 		    .result = own.result};
 
+		jr_sql_unwatch(work);
 		work->end = (struct jr_sql_end){.error = NULL}; /* the work may be freed in `ended` */
 		work->ended(work->ctx, &end);
 		jr_sql_end_release(&own);

@@ -3,6 +3,7 @@
  * above it; what comes back up comes through a function that was given at the start.
  *
  *	handler_sql_pool.c    connections
+ *	handler_sql_watch.c   until when the runner may live that has such transactions
  *	handler_sql_end.c     how runs end, and those that are over and not told yet
  *	handler_sql_text.c    what the statement is given and what it answers; pure
  *	handler_sql_txn.c     one transaction: the opening, the look at the answer, the commit
@@ -39,11 +40,13 @@ struct jr_sql_end {
 struct jr_sql_work {
 	struct jr_work work; /* first */
 	struct jr_sql *sql;
-	struct jr_sql_group *group; /* NULL: it is over */
-	struct jr_sql_work *next;   /* of those that are over and not told yet */
+	struct jr_sql_group *group;                   /* NULL: it is over */
+	struct jr_sql_work *next;                     /* of those that are over and not told yet */
+	struct jr_sql_work *watch_next, **watch_prev; /* of those that are watched; NULL: it is not */
 	const struct jr_run *run;
 	int64_t run_deadline_ms;
-	bool stopped; /* asked to end */
+	int64_t lease_end_ms; /* of one that is watched */
+	bool stopped;         /* asked to end */
 	bool over;
 	struct jr_sql_end
 	    end; /* with a group: what the statement said of it so far; JR_DONE unless it said otherwise */
@@ -69,6 +72,9 @@ struct jr_sql {
 	struct jr_timer closing; /* bad connections are closed, before... */
 	struct jr_timer telling; /* ...the ends that depend on it are told */
 	struct jr_pg_address address;
+	struct jr_sql_work *watched;
+	struct jr_timer watching; /* the watchdog is to be told a later time */
+	int64_t watched_ms;       /* what it was told */
 };
 
 /* handler_sql_pool.c: an idle connection or a new one, which opens by itself. */
@@ -79,6 +85,15 @@ void jr_sql_conn_cancel(struct jr_sql_conn *conn);
 void jr_sql_conn_add_cleaning(struct jr_batch *batch);
 void jr_sql_conn_close_bad(void *ctx); /* a timer's */
 void jr_sql_conn_close_all(struct jr_sql *sql);
+
+/*
+ * handler_sql_watch.c: deadline_ms is when everything of this work must be gone, by its handler's start or renewal. It
+ * is watched until nothing of it is on a connection any more.
+ */
+void jr_sql_watch_init(struct jr_sql *sql);
+void jr_sql_watch(struct jr_sql_work *work, int64_t deadline_ms);
+void jr_sql_unwatch(struct jr_sql_work *work); /* one that is not watched is fine */
+void jr_sql_watch_end(struct jr_sql *sql);
 
 /* handler_sql_end.c: the text is cleaned and cut. */
 struct jr_sql_end jr_sql_end_of(enum jr_verdict verdict, const char *code, const char *error);
@@ -93,12 +108,13 @@ void jr_sql_works_tell(void *ctx);                 /* a timer's */
 
 /* handler_sql_text.c */
 struct jr_sql_params {
-	char run_id[24], claim[24], attempt[24], timeout[24];
-	const char *values[6]; /* of sql_settings.sql */
+	char run_id[24], claim[24], attempt[24], timeout[24], idle[24], check[24];
+	const char *values[8]; /* of sql_settings.sql */
 };
 
-/* run NULL: of a group. timeout_ms < 0: none. */
-void jr_sql_params_fill(struct jr_sql_params *params, const struct jr_run *run, int64_t timeout_ms);
+/* run NULL: of a group. timeout_ms < 0: none. lease NULL: none. */
+void jr_sql_params_fill(
+    struct jr_sql_params *params, const struct jr_run *run, int64_t timeout_ms, const struct jr_lease *lease);
 
 /* The JSON array that a group's statement gets. Caller frees. */
 char *jr_sql_group_payload(struct jr_sql_work *const *works, size_t count) JR_MUST;

@@ -8,6 +8,7 @@
 #include "handler/handler_sql_parts.h"
 
 #include "base/buf.h"
+#include "base/lease.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/text.h"
@@ -22,14 +23,33 @@
 
 #define JSON_OID 114 /* of pg_type */
 #define JSONB_OID 3802
+#define CHECK_MIN_MS 1000
+#define CHECK_MAX_MS 10000
 #define ENTRY_MAX 4096 /* of a group's array, besides the payload */
 
+/* How long the server keeps what a runner left behind that stands still, or is dead. */
+static void
+fill_lease(struct jr_sql_params *params, const struct jr_lease *lease)
+{
+	int64_t check_ms = lease->lease_ms / 10;
+
+	if (check_ms < CHECK_MIN_MS)
+		check_ms = CHECK_MIN_MS;
+	if (check_ms > CHECK_MAX_MS)
+		check_ms = CHECK_MAX_MS;
+	params->values[6] = jr_pg_print_int(params->idle, lease->lease_ms / 2);
+	params->values[7] = jr_pg_print_int(params->check, check_ms);
+}
+
 void
-jr_sql_params_fill(struct jr_sql_params *params, const struct jr_run *run, int64_t timeout_ms)
+jr_sql_params_fill(
+    struct jr_sql_params *params, const struct jr_run *run, int64_t timeout_ms, const struct jr_lease *lease)
 {
 	const char *empty = "";
 
-	*params = (struct jr_sql_params){.values = {empty, empty, empty, empty, empty, NULL}};
+	*params = (struct jr_sql_params){.values = {empty, empty, empty, empty, empty, NULL, NULL, NULL}};
+	if (lease != NULL)
+		fill_lease(params, lease);
 	if (run != NULL) {
 		if (run->id > 0) { /* a rehearsal has none, and no claim that could be lost */
 			params->values[0] = jr_pg_print_int(params->run_id, run->id);

@@ -264,7 +264,8 @@ jr_sql_txn_begin(struct jr_sql_txn *txn, struct jr_sql_work *const *works, size_
 	txn->conn = jr_sql_conn_take(txn->sql, txn);
 	batch = jr_batch_new(JR_BATCH_OPENING, &times, on_opened, txn->conn);
 	jr_batch_bare(batch);
-	jr_sql_params_fill(&params, jr_sql_is_set_based(txn->handler) ? NULL : works[0]->run, timeout_of(txn));
+	jr_sql_params_fill(
+	    &params, jr_sql_is_set_based(txn->handler) ? NULL : works[0]->run, timeout_of(txn), txn->sql->host->lease);
 	jr_batch_add(batch, jr_sql_sql_settings, JR_COUNT(params.values), params.values);
 	add_statement(batch, txn);
 	jr_pg_submit(txn->conn->pg, batch);

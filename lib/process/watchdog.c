@@ -6,7 +6,8 @@
  * Pipes keep the order, so a group that a child announced in the last moment is read before the
  * end. What must hold: a number on the list is never somebody else's. So the runner tells it to
  * forget a group before it reaps the leader, and a watchdog that could not be told is killed at
- * once, before it acts on what it does not know.
+ * once, before it acts on what it does not know. And no deadline counts that has been moved: one
+ * that was stopped reads all that was written meanwhile before it acts on any.
  */
 #include "process/watchdog.h"
 
@@ -33,7 +34,8 @@
 enum verb {
 	ANNOUNCE,
 	MOVE,
-	FORGET
+	FORGET,
+	GUARD /* the runner itself, which is no group */
 };
 
 struct record {
@@ -61,6 +63,7 @@ struct list {
 	int pipe_fd;
 	int timer_fd;
 	int runner_fd; /* readable when the runner is dead */
+	int64_t runner_deadline_ms;
 	size_t count;
 	struct watched groups[GROUPS_MAX];
 };
@@ -87,7 +90,9 @@ take(struct list *list, const struct record *record)
 {
 	struct watched *watched = find(list, record->group);
 
-	if (record->verb == FORGET) {
+	if (record->verb == GUARD) {
+		list->runner_deadline_ms = record->deadline_ms;
+	} else if (record->verb == FORGET) {
 		if (watched != NULL)
 			*watched = list->groups[--list->count];
 	} else if (watched != NULL) {
@@ -104,23 +109,25 @@ take(struct list *list, const struct record *record)
  * still its own.
  */
 static void
-kill_overdue(struct list *list)
+kill_overdue(struct list *list, int64_t now_ms)
 {
-	int64_t now_ms = jr_clock_now_ms();
-
 	for (size_t i = 0; i < list->count; i++) {
 		if (list->groups[i].deadline_ms > now_ms)
 			continue;
 		kill_group(list->groups[i].group);
 		list->groups[i].deadline_ms = JR_NEVER;
 	}
+	if (list->runner_deadline_ms > now_ms)
+		return;
+	jr_fd_kill_process(list->runner_fd); /* its death ends the others */
+	list->runner_deadline_ms = JR_NEVER;
 }
 
 static void
 arm_timer(const struct list *list)
 {
 	struct itimerspec spec = {0};
-	int64_t at_ms = JR_NEVER;
+	int64_t at_ms = list->runner_deadline_ms;
 
 	for (size_t i = 0; i < list->count; i++) {
 		if (list->groups[i].deadline_ms < at_ms)
@@ -155,20 +162,23 @@ keep(struct list *list)
 
 	/*
 	 * The death of the runner counts when the pipe is empty: a child announces itself before
-	 * it looks for it.
+	 * it looks for it. So do deadlines, as they were before the pipe was found empty: whoever
+	 * was stopped just behind that has not seen what was written since.
 	 */
 	while (!ended) {
+		int64_t now_ms = jr_clock_now_ms();
 		struct pollfd fds[3] = {{.fd = list->pipe_fd, .events = POLLIN},
 		    {.fd = list->timer_fd, .events = POLLIN}, {.fd = list->runner_fd, .events = POLLIN}};
 
 		arm_timer(list);
 		if (poll(fds, 3, -1) < 0)
 			continue;
-		if (fds[0].revents != 0)
+		if (fds[0].revents != 0) {
 			ended = !read_records(list);
-		else
+		} else {
 			ended = fds[2].revents != 0;
-		kill_overdue(list);
+			kill_overdue(list, now_ms);
+		}
 	}
 	for (size_t i = 0; i < list->count; i++)
 		kill_group(list->groups[i].group);
@@ -243,6 +253,7 @@ start(struct jr_watchdog *watchdog, int pipe_fd)
 	struct list *list = jr_xcalloc(1, sizeof(*list));
 	int error;
 
+	list->runner_deadline_ms = JR_NEVER;
 	list->pipe_fd = raised(pipe_fd);
 	list->timer_fd = raised(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC));
 	list->runner_fd = raised(jr_fd_of_process(getpid()));
@@ -372,6 +383,12 @@ void
 jr_watchdog_forget(struct jr_watchdog *watchdog, int64_t group)
 {
 	tell(watchdog, FORGET, group, 0);
+}
+
+void
+jr_watchdog_guard(struct jr_watchdog *watchdog, int64_t deadline_ms)
+{
+	tell(watchdog, GUARD, 0, deadline_ms);
 }
 
 bool

@@ -6,7 +6,8 @@
  * of each process group before that child may exec (the child itself writes the record), of each new deadline, and when
  * the group has been killed and may be forgotten. It sends KILL to a group whose deadline has passed on CLOCK_BOOTTIME
  * (the runner is stopped and could not move it), and to all of them when the pipe ends (the runner is dead, SIGKILL
- * included); then it exits.
+ * included); then it exits. Handlers that are no processes end with the runner: it has a deadline, too, on which it is
+ * killed itself.
  *
  * What remains possible: descendants that left the group (setsid), and SIGKILL of watchdog and runner in one moment
  * (then PDEATHSIG still ends the direct child).
@@ -32,6 +33,9 @@ bool jr_watchdog_announce(int fd, int64_t group, int64_t deadline_ms);
 
 void jr_watchdog_move(struct jr_watchdog *watchdog, int64_t group, int64_t deadline_ms);
 void jr_watchdog_forget(struct jr_watchdog *watchdog, int64_t group);
+
+/* The runner itself is killed once deadline_ms has passed; JR_NEVER: it is not. Replaces what was said before. */
+void jr_watchdog_guard(struct jr_watchdog *watchdog, int64_t deadline_ms);
 bool jr_watchdog_is_alive(
     const struct jr_watchdog *watchdog); /* false once a write to it has failed: start no new handler */
 

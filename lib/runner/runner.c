@@ -314,8 +314,10 @@ open_runner(struct jr_runner *runner, struct jr_err *err)
 	jr_timer_init(&runner->wake, on_wake, runner);
 	if (!jr_link_open(runner, err) || !jr_loop_signals(runner->loop, on_signal, runner, err))
 		return false;
-	runner->host =
-	    (struct jr_host){.loop = runner->loop, .conninfo = runner->opts->conninfo, .echo = runner->opts->echo};
+	runner->host = (struct jr_host){.loop = runner->loop,
+	    .conninfo = runner->opts->conninfo,
+	    .lease = &runner->opts->lease,
+	    .echo = runner->opts->echo};
 	if (runner->opts->max_runtime_ms > 0)
 		jr_timer_set(runner->loop, &runner->runtime, jr_clock_after(now, runner->opts->max_runtime_ms));
 	jr_timer_set(runner->loop, &runner->splay, jr_clock_after(now, splay_of(runner)));

@@ -98,23 +98,44 @@ settings_of_a_run_of_a_group_and_of_a_rehearsal(void **state)
 	struct jr_sql_params params;
 
 	(void)state;
-	jr_sql_params_fill(&params, &run, INT64_MAX);
+	jr_sql_params_fill(&params, &run, INT64_MAX, NULL);
 	assert_string_equal(params.values[0], "5");
 	assert_string_equal(params.values[1], "6");
 	assert_string_equal(params.values[2], "7");
 	assert_string_equal(params.values[3], "");
 	assert_string_equal(params.values[4], "");
 	assert_string_equal(params.values[5], "2147483647");
-	jr_sql_params_fill(&params, NULL, -1);
+	jr_sql_params_fill(&params, NULL, -1, NULL);
 	for (size_t i = 0; i < 5; i++)
 		assert_string_equal(params.values[i], "");
-	assert_null(params.values[5]);
+	for (size_t i = 5; i < JR_COUNT(params.values); i++)
+		assert_null(params.values[i]);
 	run.id = 0;
-	jr_sql_params_fill(&params, &run, 1000);
+	jr_sql_params_fill(&params, &run, 1000, NULL);
 	assert_string_equal(params.values[0], "");
 	assert_string_equal(params.values[1], "");
 	assert_string_equal(params.values[2], "7");
 	assert_string_equal(params.values[5], "1000");
+}
+
+static void
+what_a_runner_leaves_behind_is_kept_for_a_part_of_its_lease(void **state)
+{
+	static const struct {
+		int64_t lease_ms;
+		const char *idle, *check;
+	} cases[] = {
+	    {2000, "1000", "1000"}, {20000, "10000", "2000"}, {90000, "45000", "9000"}, {3600000, "1800000", "10000"}};
+
+	(void)state;
+	for (size_t i = 0; i < JR_COUNT(cases); i++) {
+		const struct jr_lease lease = {.lease_ms = cases[i].lease_ms};
+		struct jr_sql_params params;
+
+		jr_sql_params_fill(&params, NULL, -1, &lease);
+		assert_string_equal(params.values[6], cases[i].idle);
+		assert_string_equal(params.values[7], cases[i].check);
+	}
 }
 
 /* rows: cells in order; NULL is NULL. */
@@ -291,6 +312,7 @@ main(void)
 	    cmocka_unit_test(payloads_are_put_in_untouched),
 	    cmocka_unit_test(a_full_group_is_not_cut),
 	    cmocka_unit_test(settings_of_a_run_of_a_group_and_of_a_rehearsal),
+	    cmocka_unit_test(what_a_runner_leaves_behind_is_kept_for_a_part_of_its_lease),
 	    cmocka_unit_test(only_json_is_a_result),
 	    cmocka_unit_test(an_answer_names_those_that_did_not_succeed),
 	    cmocka_unit_test(no_rows_and_no_columns_are_success),

@@ -218,6 +218,55 @@ a_deadline_is_moved_and_then_kept(void **state)
 	jr_watchdog_free(watchdog);
 }
 
+static int64_t
+find_watchdog(void)
+{
+	int64_t end_ms = jr_clock_now_ms() + PATIENCE_MS;
+	int64_t pid;
+
+	while ((pid = find_process(0, getpid(), 0, "jobrun-watchdog")) == 0) /* it takes its name after the fork */
+		assert_true(jr_clock_now_ms() < end_ms);
+	return pid;
+}
+
+/* As a runner does that goes on while its watchdog does not; what it says last is what counts. */
+static void
+a_watchdog_that_was_stopped_reads_everything_before_it_acts(void **state)
+{
+	enum {
+		HEALTHY = 20,
+		HEARTBEATS = 20
+	};
+	pid_t healthy[HEALTHY], overdue = start_group(); /* before, so that they have no end of the pipe */
+	struct jr_watchdog *watchdog;
+	int64_t pid, old_ms;
+
+	(void)state;
+	for (size_t i = 0; i < HEALTHY; i++)
+		healthy[i] = start_group();
+	watchdog = start_watchdog();
+	pid = find_watchdog();
+	old_ms = jr_clock_now_ms() + 100;
+	for (size_t i = 0; i < HEALTHY; i++)
+		assert_true(jr_watchdog_announce(jr_watchdog_fd(watchdog), healthy[i], old_ms));
+	assert_int_equal(kill((pid_t)pid, SIGSTOP), 0);
+	assert_true(jr_watchdog_announce(jr_watchdog_fd(watchdog), overdue, old_ms));
+	for (int n = 1; n <= HEARTBEATS; n++) {
+		for (size_t i = 0; i < HEALTHY; i++)
+			jr_watchdog_move(watchdog, healthy[i], n < HEARTBEATS ? old_ms + n : old_ms + 1000000);
+	}
+	while (jr_clock_now_ms() <= old_ms + HEARTBEATS)
+		nap();
+	assert_int_equal(kill((pid_t)pid, SIGCONT), 0);
+	expect_killed(overdue);
+	for (size_t i = 0; i < HEALTHY; i++) {
+		assert_int_equal(waitpid(healthy[i], NULL, WNOHANG), 0);
+		jr_watchdog_move(watchdog, healthy[i], 1);
+		expect_killed(healthy[i]);
+	}
+	jr_watchdog_free(watchdog);
+}
+
 static void
 a_forgotten_group_is_left_alone(void **state)
 {
@@ -233,6 +282,67 @@ a_forgotten_group_is_left_alone(void **state)
 	assert_int_equal(waitpid(forgotten, NULL, WNOHANG), 0);
 	assert_int_equal(kill(forgotten, SIGKILL), 0);
 	expect_killed(forgotten);
+}
+
+/*
+ * A runner that has one handler, and has said these deadlines of its own. It exits when `live_ms` are over; 0: it
+ * stops.
+ */
+static pid_t
+start_guarded(pid_t group, const int64_t spans_ms[2], int64_t live_ms)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		int64_t start_ms = jr_clock_now_ms();
+		struct jr_err err;
+		struct jr_watchdog *watchdog;
+
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* also when the test fails */
+		watchdog = jr_watchdog_start(&err);
+		if (watchdog == NULL || !jr_watchdog_announce(jr_watchdog_fd(watchdog), group, JR_NEVER))
+			_exit(1);
+		for (int i = 0; i < 2; i++)
+			jr_watchdog_guard(watchdog, jr_clock_after(start_ms, spans_ms[i]));
+		if (live_ms == 0)
+			(void)raise(SIGSTOP);
+		while (jr_clock_now_ms() < start_ms + live_ms)
+			nap();
+		jr_watchdog_free(watchdog); /* what it guards ends in order */
+		_exit(0);
+	}
+	return pid;
+}
+
+static void
+a_runner_that_does_not_move_its_own_deadline_is_killed(void **state)
+{
+	static const int64_t spans_ms[] = {50, 200};
+	int64_t start_ms = jr_clock_now_ms();
+	pid_t group = start_group();
+	pid_t runner = start_guarded(group, spans_ms, 0);
+
+	(void)state;
+	expect_killed(runner);
+	assert_true(jr_clock_now_ms() >= start_ms + 200);
+	expect_killed(group);
+}
+
+static void
+a_runner_whose_deadline_was_moved_or_forgotten_is_left_alone(void **state)
+{
+	static const int64_t moved_ms[] = {100, 60000}, forgotten_ms[] = {100, JR_NEVER};
+	pid_t groups[] = {start_group(), start_group()};
+	pid_t runners[] = {start_guarded(groups[0], moved_ms, 250), start_guarded(groups[1], forgotten_ms, 250)};
+	int status;
+
+	(void)state;
+	for (size_t i = 0; i < JR_COUNT(runners); i++) {
+		assert_int_equal(waitpid(runners[i], &status, 0), runners[i]);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+		expect_killed(groups[i]);
+	}
 }
 
 static void
@@ -265,17 +375,6 @@ a_group_beyond_the_limit_is_killed(void **state)
 		assert_int_equal(errno, EAGAIN);
 	expect_killed(group);
 	jr_watchdog_free(watchdog);
-}
-
-static int64_t
-find_watchdog(void)
-{
-	int64_t end_ms = jr_clock_now_ms() + PATIENCE_MS;
-	int64_t pid;
-
-	while ((pid = find_process(0, getpid(), 0, "jobrun-watchdog")) == 0) /* it takes its name after the fork */
-		assert_true(jr_clock_now_ms() < end_ms);
-	return pid;
 }
 
 static void
@@ -353,7 +452,10 @@ main(void)
 	    cmocka_unit_test(a_stopped_runner_cannot_hold_a_handler_past_its_deadline),
 	    cmocka_unit_test(signals_to_the_watchdog_change_nothing),
 	    cmocka_unit_test(a_deadline_is_moved_and_then_kept),
+	    cmocka_unit_test(a_watchdog_that_was_stopped_reads_everything_before_it_acts),
 	    cmocka_unit_test(a_forgotten_group_is_left_alone),
+	    cmocka_unit_test(a_runner_that_does_not_move_its_own_deadline_is_killed),
+	    cmocka_unit_test(a_runner_whose_deadline_was_moved_or_forgotten_is_left_alone),
 	    cmocka_unit_test(groups_that_would_be_everybody_are_refused),
 	    cmocka_unit_test(a_group_beyond_the_limit_is_killed),
 	    cmocka_unit_test(without_a_watchdog_nothing_is_started),
