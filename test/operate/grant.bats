@@ -656,6 +656,7 @@ objects() {
 		function run_status: enqueue read run admin
 		function run_texts: read run admin
 		function set_queue: admin
+		function settle: run admin
 		function settle_done: run admin
 		function slot_text: read run admin
 		function stats_of: admin
