@@ -99,6 +99,29 @@ begin
 end
 $fn$;
 
+-- settle_group: the runs whose effects are in this transaction end as the arrays say, by settle and on the same terms; called as the
+-- last statement before COMMIT. If one of these claims is not held any more it raises JR074, so that a COMMIT behind it can only
+-- roll back: effects, ends and alarms of all of them are there together or not at all. The time is that of the clock.
+create or replace function jobrun.settle_group(run_ids bigint[], claim_seqs bigint[], runner_id bigint, outcomes text[],
+	delays_ms bigint[], error_codes text[], errors text[])
+returns table (id bigint, status text, run_in_ms bigint)
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_runners constant bigint[] := array_fill(settle_group.runner_id, array[cardinality(run_ids)]);
+	v_settled bigint;
+begin
+	return query select s.id, s.status, s.run_in_ms
+		from jobrun.settle(run_ids, claim_seqs, v_runners, outcomes, delays_ms, error_codes, errors,
+			null, null, null, null, null, null, null, null, null, clock_timestamp()) s;
+	get diagnostics v_settled = row_count;
+	if v_settled <> cardinality(run_ids) then
+		raise exception 'the lease of % of % runs is lost: nothing of this transaction is kept',
+			cardinality(run_ids) - v_settled, cardinality(run_ids) using errcode = 'JR074';
+	end if;
+end
+$fn$;
+
 -- settle_done: the runs whose effect is in this transaction have succeeded; called as the last statement before COMMIT.
 -- If one of these claims is not held any more it raises JR074, so that a COMMIT behind it can only roll back: effect and
 -- completion are there together or not at all. results: what each gave, or null; JR054 if one is too large. The time is that of the clock, since
