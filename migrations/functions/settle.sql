@@ -8,15 +8,16 @@
 -- was fenced out. A repeat changes nothing: the first one took the lease away.
 --
 -- The fence is id, claim_seq, runner_id and "locked_until is not null". The last means running, by a CHECK; saying so
--- with status would lead the planner to the index of running rows and its dead entries. force_custom_plan: a table may grow from
--- nothing while a connection stands.
+-- with status would lead the planner to the index of running rows and its dead entries. Planned once a connection, as claim is; what
+-- is off leaves one lookup by id for each run, whatever the statistics say.
 create or replace function jobrun.settle(run_ids bigint[], claim_seqs bigint[], runner_ids bigint[], outcomes text[],
 	delays_ms bigint[], error_codes text[], errors text[], exit_statuses integer[], pids bigint[], cpu_ms bigint[],
 	max_rss_kb bigint[], outputs text[], outputs_dropped bigint[], results text[], progress text[], checkpoints text[],
 	settled_at timestamptz)
 returns table (id bigint, claim_seq bigint, status text, attempts bigint, max_attempts bigint, run_in_ms bigint, alarm bigint)
 language plpgsql volatile
-set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_custom_plan as $fn$
+set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $fn$
 #variable_conflict use_column
 declare
 	v_now constant timestamptz := settled_at;
