@@ -295,13 +295,15 @@ void
 jr_settle_report_settled(struct jr_held *held, const struct jr_outcome *outcome)
 {
 	const struct jr_run *run = held->run;
-	const struct jr_settled_row row = {.id = run->id,
+	struct jr_settled_row row = {.id = run->id,
 	    .claim_seq = run->claim_seq,
 	    .attempts = run->attempts,
 	    .max_attempts = run->max_attempts,
-	    .run_in_ms = -1,
-	    .status = "succeeded"};
+	    .run_in_ms = outcome->status[0] != '\0' ? outcome->left_ms : -1};
 
+	memcpy(row.status, "succeeded", sizeof("succeeded"));
+	if (outcome->status[0] != '\0')
+		memcpy(row.status, outcome->status, sizeof(row.status));
 	jr_settle_report(held->runner, &row, outcome, run->job_type);
 }
 
