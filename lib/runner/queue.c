@@ -59,10 +59,10 @@ jr_queue_add_runner_seen(struct jr_batch *batch, int64_t runner_id)
 }
 
 void
-jr_queue_add_runner_finish(struct jr_batch *batch, int64_t runner_id, const char *counts)
+jr_queue_add_runner_finish(struct jr_batch *batch, int64_t runner_id, const char *counts, int64_t claim_number)
 {
-	char id[24];
-	const char *values[] = {jr_pg_print_int(id, runner_id), counts};
+	char id[24], number[24];
+	const char *values[] = {jr_pg_print_int(id, runner_id), counts, jr_pg_print_int(number, claim_number)};
 
 	jr_batch_add(batch, jr_sql_runner_finish, JR_COUNT(values), values);
 }
@@ -104,18 +104,6 @@ void
 jr_queue_add_linger_end(struct jr_batch *batch, int64_t runner_id)
 {
 	add_of_runner(batch, jr_sql_linger_end, runner_id);
-}
-
-void
-jr_queue_add_expired(struct jr_batch *batch, int64_t runner_id)
-{
-	add_of_runner(batch, jr_sql_expired, runner_id);
-}
-
-bool
-jr_queue_read_expired(const PGresult *result)
-{
-	return PQntuples(result) > 0 && jr_pg_bool(result, 0, 0);
 }
 
 void
@@ -210,37 +198,48 @@ jr_combos_release(struct jr_combos *combos)
 
 void
 jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const struct jr_combos *combos,
-    const struct jr_cursor *cursor, size_t n, int64_t lease_ms)
+    const struct jr_cursor *cursor, size_t n, int64_t lease_ms, int64_t number)
 {
-	char id[24], wanted[24], priority[24], after[24], lease[24];
+	char id[24], wanted[24], priority[24], after[24], lease[24], nth[24];
 	bool set = cursor->set;
 	const char *values[] = {jr_pg_print_int(id, facts->id), facts->host, jr_pg_print_int(wanted, (int64_t)n),
 	    combos->types, combos->queues, combos->priorities, set ? jr_pg_print_int(priority, cursor->priority) : NULL,
 	    set ? cursor->run_at : NULL, set ? jr_pg_print_int(after, cursor->id) : NULL,
-	    jr_pg_print_int(lease, lease_ms)};
+	    jr_pg_print_int(lease, lease_ms), jr_pg_print_int(nth, number)};
 
 	jr_batch_add(batch, jr_sql_claim, JR_COUNT(values), values);
 }
 
 void
-jr_queue_add_claim_job(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms)
+jr_queue_add_claim_job(
+    struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms, int64_t number)
 {
-	char runner[24], job[24], lease[24];
+	char runner[24], job[24], lease[24], nth[24];
 	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host, jr_pg_print_int(job, id),
-	    jr_pg_print_int(lease, lease_ms), facts->job_types};
+	    jr_pg_print_int(lease, lease_ms), facts->job_types, jr_pg_print_int(nth, number)};
 
 	jr_batch_add(batch, jr_sql_claim_job, JR_COUNT(values), values);
 }
 
 void
 jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const char *definition,
-    int64_t lease_ms, int64_t timeout_ms, const char *command)
+    int64_t lease_ms, int64_t timeout_ms, const char *command, int64_t number)
 {
-	char runner[24], lease[24], timeout[24];
+	char runner[24], lease[24], timeout[24], nth[24];
 	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host, definition,
-	    jr_pg_print_int(lease, lease_ms), timeout_ms > 0 ? jr_pg_print_int(timeout, timeout_ms) : NULL, command};
+	    jr_pg_print_int(lease, lease_ms), timeout_ms > 0 ? jr_pg_print_int(timeout, timeout_ms) : NULL, command,
+	    jr_pg_print_int(nth, number)};
 
 	jr_batch_add(batch, jr_sql_exec_claim, JR_COUNT(values), values);
+}
+
+void
+jr_queue_add_claims_void(struct jr_batch *batch, int64_t runner_id, int64_t number)
+{
+	char runner[24], nth[24];
+	const char *values[] = {jr_pg_print_int(runner, runner_id), jr_pg_print_int(nth, number)};
+
+	jr_batch_add(batch, jr_sql_claims_void, JR_COUNT(values), values);
 }
 
 size_t

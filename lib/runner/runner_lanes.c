@@ -172,7 +172,7 @@ static size_t
 cap(const struct jr_runner *runner, size_t wanted)
 {
 	const struct jr_runner_opts *opts = runner->opts;
-	int64_t left = opts->max_runs - runner->counts.claimed + runner->prunes;
+	int64_t left = opts->max_runs - runner->counts.claimed + runner->uncounted;
 
 	if (wanted > runner->claim_most)
 		wanted = runner->claim_most;

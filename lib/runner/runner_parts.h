@@ -72,6 +72,9 @@ struct jr_held {
 	int64_t fence_at_ms;   /* when its handler must stop unless a heartbeat is answered */
 	int64_t retry_at_ms;   /* ENDED: not settled again before */
 	struct jr_seat *seat;  /* its place; NULL: none */
+	bool begun;            /* its handler was started */
+	bool offered;          /* an outcome was sent */
+	bool accepted;         /* and that is the end of the claim */
 	struct jr_tale tale;   /* RUNNING: what it has told and is not written yet; owned */
 	bool missed;           /* a heartbeat did not find it */
 	bool telling;          /* it was offered since the last heartbeat */
@@ -144,9 +147,11 @@ struct jr_runner {
 	struct jr_held *held;
 	struct jr_held *held_by_id[JR_HELD_BUCKETS];
 	size_t held_count;
-	int64_t beat_at_ms;    /* next heartbeat; JR_NEVER while nothing is held */
-	int64_t beat_sent_ms;  /* the last one */
-	int64_t resolve_at_ms; /* doubt is not read before */
+	struct jr_claim_list begun;   /* started and dropped without an accepted outcome: never to be taken as new */
+	struct jr_claim_list offered; /* the same, not started: an outcome was sent */
+	int64_t beat_at_ms;           /* next heartbeat; JR_NEVER while nothing is held */
+	int64_t beat_sent_ms;         /* the last one */
+	int64_t resolve_at_ms;        /* doubt is not read before */
 
 	/* claim */
 	struct jr_lane *lanes;
@@ -165,15 +170,15 @@ struct jr_runner {
 	int64_t claim_errors;               /* in a row */
 	bool claim_alone;                   /* a fused settle and claim failed: not together next time */
 	bool claim_in_doubt;
-	bool exec_in_doubt; /* a claim of jobrun exec was not answered: nothing found is read again */
-	bool combos_whole;  /* a claim found nothing although the combinations were cut: read all of them */
+	bool combos_whole; /* a claim found nothing although the combinations were cut: read all of them */
 	int64_t claim_sent_ms;
-	int64_t adopt_at_ms; /* doubt about a claim is not read before */
-	size_t claim_most;   /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
+	int64_t claim_number; /* of the last claim that was sent */
+	int64_t adopt_at_ms;  /* doubt about a claim is not read before */
+	size_t claim_most; /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
 	size_t adopt_most;
 	size_t claim_wanted; /* runs asked for; 0: the statement was no claim */
 	bool job_tried;
-	int64_t prunes; /* claimed runs that are housekeeping: not what --max-runs counts */
+	int64_t uncounted; /* claimed runs that --max-runs does not count: housekeeping, and what was not started */
 
 	/* fire */
 	int64_t fire_at_ms;  /* schedules are not fired before; JR_NEVER: nothing is known yet */
@@ -249,6 +254,7 @@ bool jr_exec_is_over(const struct jr_runner *runner);            /* nobody waits
 bool jr_exec_is_deaf(const struct jr_runner *runner, int signo); /* to this signal */
 void jr_exec_note_start(struct jr_held *held);
 void jr_exec_note_end(struct jr_held *held, const struct jr_outcome *outcome); /* NULL: lost */
+struct jr_outcome jr_exec_unstarted(const struct jr_runner *runner);           /* of a run that it does not know */
 void jr_exec_judge(struct jr_held *held);                                      /* make its outcome final */
 
 /* runner_held.c */
@@ -261,6 +267,10 @@ void jr_held_beat_soon(struct jr_runner *runner); /* a cancel was asked for */
 void jr_held_stop_all(struct jr_runner *runner, bool kill);
 void jr_held_lose(struct jr_held *held, const char *why);
 struct jr_held *jr_held_find(struct jr_runner *runner, int64_t id, int64_t claim_seq);
+/* The claims that are held, added to *list. */
+void jr_held_name_all(const struct jr_runner *runner, struct jr_claim_list *list);
+/* And those that were started or sent an outcome for: what must not be adopted. */
+void jr_held_name_known(const struct jr_runner *runner, struct jr_claim_list *list);
 
 /* Those of the held that `want` wants (NULL: all), as parallel arrays. */
 struct jr_held_list {

@@ -1,6 +1,6 @@
 -- settle: what attempts came to, of every kind; the only statement that ends a run that was running.
 -- Arrays of equal length: $1 ids, $2 claim_seqs, $3 runner ids (of the holder, also when it is dead), $4 outcomes
--- (succeeded, failed, dead, later, released, cancelled, lost), $5 delays in ms, $6 error codes, $7 errors,
+-- (succeeded, failed, dead, later, released, unstarted, cancelled, lost), $5 delays in ms, $6 error codes, $7 errors,
 -- $8 exit statuses, $9 pids, $10 cpu ms, $11 max rss kB, $12 outputs, $13 bytes of output dropped, $14 results,
 -- $15 progress, $16 checkpoints: these three as the lines of JOBRUN_OUT, JSON objects with a member of that name.
 -- Gives (id, claim_seq, status, attempts, max_attempts, run_in_ms or null when final, id of the alarm that a dead one has
@@ -28,6 +28,7 @@ with given as materialized (
 			when h.outcome = 'succeeded' then 'succeeded'
 			when h.outcome = 'cancelled' or h.cancel_requested_at is not null then 'cancelled'
 			when h.outcome = 'dead' then 'dead'
+			when h.outcome = 'unstarted' then 'queued' -- nothing was tried, so nothing is counted
 			-- not charged, but not for ever either: from the 50th and the 4th time on it is a failure
 			when h.outcome = 'later' and h.snoozes + 1 < 50 then 'queued'
 			when h.outcome = 'released' and h.releases + 1 < 4 then 'queued'
@@ -43,18 +44,19 @@ with given as materialized (
 	update jobrun.job_runs r
 	set status       = j.status,
 		locked_until = null,
-		attempts     = r.attempts - (j.status = 'queued')::integer,
+		attempts     = r.attempts - (j.status = 'queued' or j.outcome = 'unstarted')::integer,
 		snoozes      = r.snoozes + (j.status = 'queued' and j.outcome = 'later')::integer,
 		releases     = r.releases + (j.status = 'queued' and j.outcome = 'released')::integer,
 		run_at       = case
+			when j.outcome = 'unstarted' then r.run_at
 			when j.status = 'queued' and j.outcome = 'released' then now()
 			when j.status in ('queued', 'failed') then now() + j.delay
 			else r.run_at end,
 		cancel_requested_at = case when j.status not in ('queued', 'failed') then r.cancel_requested_at end,
 		failed_at    = case when j.status in ('failed', 'dead') then now() else r.failed_at end,
 		finished_at  = case when j.status in ('succeeded', 'dead', 'cancelled') then now() end,
-		error_code   = case when j.status <> 'succeeded' then j.error_code end,
-		last_error   = case when j.status <> 'succeeded' then j.error end,
+		error_code   = case when j.outcome = 'unstarted' then r.error_code when j.status <> 'succeeded' then j.error_code end,
+		last_error   = case when j.outcome = 'unstarted' then r.last_error when j.status <> 'succeeded' then j.error end,
 		output       = null,
 		output_dropped = null,
 		progress     = case when j.progress is null then r.progress
@@ -75,7 +77,8 @@ with given as materialized (
 	select s.id, s.claim_seq, s.attempt, s.outcome, s.error_code, s.error, s.exit_status, s.locked_by, s.pid, s.runner_id,
 		s.started_at, now(), s.output, coalesce(s.output_dropped, 0), s.cpu_ms, s.max_rss_kb
 	from settled s
-	where s.outcome <> 'succeeded' or s.output is not null or s.cpu_ms >= 1000 or s.max_rss_kb >= 262144
+	where s.outcome <> 'unstarted'
+		and (s.outcome <> 'succeeded' or s.output is not null or s.cpu_ms >= 1000 or s.max_rss_kb >= 262144)
 	on conflict do nothing
 )
 select s.id, s.claim_seq, s.status, s.attempts, s.max_attempts,

@@ -69,7 +69,7 @@ four_hosts() {
 claim_in_between() {
 	waiting_handler work
 	q "insert into jobrun.job_runners (id, pid, places, host, version) values (77, 1, 1, 'other', 'x')"
-	hold "select from jobrun.claim(77, 'other', 2, '{work}', '{narrow}', '{100}', null, null, null, 60000)"
+	hold "select from jobrun.claim(77, 'other', 2, '{work}', '{narrow}', '{100}', null, null, null, 60000, 1)"
 	bg_runner -j 10
 	wait_until 10 waits_or_runs
 	printf 'commit;\n' >&"${hold_fds[-1]}"
