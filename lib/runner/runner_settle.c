@@ -40,8 +40,6 @@ jr_settle_report(
 		counts->dead++;
 	else if (outcome->kind == JR_OUT_LOST)
 		; /* counted as reclaimed: it was not this runner's */
-	else if (outcome->kind == JR_OUT_UNSTARTED && strcmp(row->status, "queued") == 0)
-		; /* as if it had not been claimed */
 	else if (strcmp(row->status, "succeeded") == 0)
 		counts->succeeded++;
 	else if (strcmp(row->status, "cancelled") == 0)
@@ -50,7 +48,7 @@ jr_settle_report(
 		counts->failed++;
 	else if (outcome->kind == JR_OUT_LATER)
 		counts->later++;
-	else
+	else if (outcome->kind != JR_OUT_UNSTARTED) /* that is as if it had not been claimed */
 		counts->released++;
 	if (dead && runner->opts->dead != NULL)
 		runner->opts->dead(runner->opts->ctx, &report);
