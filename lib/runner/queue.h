@@ -83,15 +83,23 @@ struct jr_fired_row jr_queue_read_fired(const PGresult *result, size_t index);
  * combos.sql: the combinations of job type, queue and priority that have a due run, as three parallel array literals
  * for claim. Owns its strings; count 0: nothing is due.
  */
+struct jr_combo {
+	char *job_type, *queue;
+	int64_t priority;
+};
 struct jr_combos {
 	size_t count;
 	int64_t best; /* of the priorities */
+	struct jr_combo *items;
 	char *types, *queues, *priorities;
 };
 void jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t most);
 /* Those whose job type is wanted; replaces what *combos held. */
 void jr_queue_read_combos(
     const PGresult *result, struct jr_combos *combos, bool (*want)(void *ctx, const char *job_type), void *ctx);
+/* Those whose queue is wanted go from one to the other. */
+void jr_combos_move(
+    struct jr_combos *from, struct jr_combos *to, bool (*want)(void *ctx, const char *queue), void *ctx);
 void jr_combos_release(struct jr_combos *combos);
 
 /* Where the next claim goes on: behind the last run that was claimed. Zeroed: from the head. */
@@ -122,8 +130,10 @@ void jr_queue_add_claims_void(struct jr_batch *batch, int64_t runner_id, int64_t
 /* adopt.sql: up to `most` of the runs held under my runner_id that `known` does not name. */
 void jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *known, size_t most);
 
-/* Rows of the four above. *cursor (may be NULL) is moved behind the last. */
+/* Rows of the four above. *cursor (may be NULL) is moved behind the last. Left out: queues of claim's only; borrowed. */
 size_t jr_queue_count_runs(const PGresult *result);
+size_t jr_queue_count_left_out(const PGresult *result);
+const char *jr_queue_read_left_out(const PGresult *result, size_t index);
 size_t jr_queue_count_bytes(const PGresult *result);                    /* of the payloads */
 int64_t jr_queue_read_lease_left(const PGresult *result, size_t index); /* adopt's only; ms */
 struct jr_run *jr_queue_read_run(const PGresult *result, size_t index, struct jr_cursor *cursor) JR_MUST;

@@ -108,6 +108,7 @@ note_drained(struct jr_runner *runner)
 	jr_claim_reset(runner);
 	if (runner->stale)
 		return;
+	runner->busy_until_ms = 0;
 	runner->drained = true;
 	if (runner->held_count > 0 || jr_linger_is_on(runner))
 		look_again_later(runner);
@@ -134,6 +135,7 @@ jr_claim_take_combos(struct jr_runner *runner, const PGresult *result)
 
 	runner->combos_count = (size_t)PQntuples(result);
 	runner->combos_at_ms = jr_clock_now_ms();
+	jr_busy_forget(runner);
 	for (size_t i = 0; i < runner->lane_count; i++) {
 		struct jr_lane *lane = &runner->lanes[i];
 		struct filter filter = {runner, lane};
@@ -203,6 +205,7 @@ jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
 	const struct jr_runner_opts *opts = runner->opts;
 
 	runner->claim_wanted = 0;
+	runner->claim_busy = false;
 	if (!is_allowed(runner))
 		return 0;
 	if (opts->job_id > 0)
@@ -218,6 +221,8 @@ jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
 		runner->fired_last = true; /* what is found is claimed before it is too old */
 		return 2;
 	}
+	if (jr_busy_add_claim(runner, batch))
+		return 1;
 	if (!jr_lanes_choose(runner))
 		return 0;
 	runner->stale = false;
@@ -320,9 +325,12 @@ report_surplus(struct jr_runner *runner, size_t rows)
 	jr_runner_fail(runner, &err);
 }
 
+/* What was left out is not drained: nobody has looked at it. */
 static bool
 all_drained(const struct jr_runner *runner)
 {
+	if (jr_busy_is_pending(runner))
+		return false;
 	for (size_t i = 0; i < runner->lane_count; i++) {
 		if (!runner->lanes[i].drained)
 			return false;
@@ -354,6 +362,8 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 {
 	struct jr_lane *lane = runner->claim_lane;
 
+	if (lane != NULL)
+		jr_busy_take_claim(runner, lane, result);
 	runner->claim_errors = 0;
 	if (runner->claim_most < JR_CLAIM_MOST)
 		runner->claim_most++;
@@ -362,14 +372,15 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 		runner->drained = false;
 		runner->combos_whole = false;
 		runner->crowded = false;
-	} else {
+	} else if (!runner->claim_busy) {
 		take_empty(runner, lane);
 		jr_exec_take_nothing(runner);
-	}
+	} else if (all_drained(runner))
+		note_drained(runner);
 	if (lane != NULL && lane->set != NULL)
 		jr_lanes_note_set(runner, lane, result);
 	report_surplus(runner, jr_queue_count_runs(result));
-	take_runs(runner, result, sent_ms, lane == NULL ? NULL : &lane->cursor, false);
+	take_runs(runner, result, sent_ms, lane == NULL || runner->claim_busy ? NULL : &lane->cursor, false);
 }
 
 static void
@@ -451,7 +462,11 @@ jr_claim_try(struct jr_runner *runner)
 		jr_claim_reset(runner);
 		return jr_claim_try(runner);
 	}
-	if (jr_linger_is_on(runner))
+	if (jr_busy_is_waited_for(runner))
+		return false;
+	if (all_drained(runner))
+		note_drained(runner); /* what is still locked counts as full */
+	else if (jr_linger_is_on(runner))
 		look_again_in(runner, PLACE_MS);
 	else if (runner->held_count == 0)
 		runner->crowded = true; /* other runners of this host have every place, and go on claiming */

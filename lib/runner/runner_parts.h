@@ -5,6 +5,7 @@
  *	runner_link.c    the connection: opening, losing, opening again
  *	runner_lanes.c   what is claimed together, and the places for it
  *	runner_claim.c   combinations, cursor, claims, and what they brought; adoption
+ *	runner_busy.c    queues whose row somebody else has locked
  *	runner_exec.c    one command of jobrun exec, instead of all claims
  *	runner_held.c    held runs: start, heartbeat, self-fence, end
  *	runner_tell.c    what running handlers have to tell
@@ -54,6 +55,7 @@ struct jr_lane {
 	const struct jr_handler
 	    *set;                /* up to settings.batch runs of this type in one place; NULL: a place for each run */
 	struct jr_combos combos; /* of its types */
+	struct jr_combos busy;   /* of queues that were left out: asked for by themselves */
 	struct jr_cursor cursor;
 	size_t most;  /* runs of the next set: more after small payloads, fewer after large ones */
 	bool drained; /* a fresh look found nothing due */
@@ -172,8 +174,11 @@ struct jr_runner {
 	bool claim_in_doubt;
 	bool combos_whole; /* a claim found nothing although the combinations were cut: read all of them */
 	int64_t claim_sent_ms;
-	int64_t claim_number; /* of the last claim that was sent */
-	int64_t adopt_at_ms;  /* doubt about a claim is not read before */
+	int64_t claim_number;  /* of the last claim that was sent */
+	bool claim_busy;       /* it is for the busy part of its lane */
+	int64_t busy_at_ms;    /* that is not asked for before */
+	int64_t busy_until_ms; /* nor waited for any longer when there is nothing else to do; 0: there was */
+	int64_t adopt_at_ms;   /* doubt about a claim is not read before */
 	size_t claim_most; /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
 	size_t adopt_most;
 	size_t claim_wanted; /* runs asked for; 0: the statement was no claim */
@@ -223,6 +228,7 @@ struct jr_lane *jr_lanes_find(struct jr_runner *runner, const struct jr_handler 
 bool jr_lanes_is_full(const struct jr_runner *runner, const struct jr_lane *lane);
 /* Choose the lane to claim from, with places for what is wanted: claim_lane and claim_wanted. false: there is none. */
 bool jr_lanes_choose(struct jr_runner *runner);
+bool jr_lanes_choose_busy(struct jr_runner *runner); /* of what was left out */
 /* How large the sets of this lane may be, after one that was claimed. */
 void jr_lanes_note_set(const struct jr_runner *runner, struct jr_lane *lane, const PGresult *result);
 /* A place for a run, from those had for the claim, else another; NULL: there is none. */
@@ -243,6 +249,15 @@ void jr_claim_take_combos(struct jr_runner *runner, const PGresult *result);
 void jr_claim_reset(struct jr_runner *runner); /* drop the cursor and the combinations */
 bool jr_claim_is_over(const struct jr_runner *runner);
 bool jr_claim_try_adopt(struct jr_runner *runner); /* after a claim whose answer was lost */
+
+/* runner_busy.c */
+bool jr_busy_is_pending(const struct jr_runner *runner);
+void jr_busy_forget(struct jr_runner *runner);
+void jr_busy_take_claim(struct jr_runner *runner, struct jr_lane *lane, const PGresult *result);
+bool jr_busy_add_claim(
+    struct jr_runner *runner, struct jr_batch *batch); /* false: it is not time, or there is no place */
+/* Nothing else can be claimed now: will it be worth while to ask again? It is woken then. */
+bool jr_busy_is_waited_for(struct jr_runner *runner);
 
 /* runner_exec.c: with options that have no `exec` each does what is right without it */
 bool jr_exec_add_claim(struct jr_runner *runner, struct jr_batch *batch); /* false: there is none */

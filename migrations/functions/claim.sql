@@ -32,7 +32,9 @@ $fn$;
 --     parallel arrays, with the last run it claimed as cursor, so that no dead index entry is walked twice.
 --  2. The runner's row is locked: a claim that was given up on takes nothing (may_claim).
 --  3. Limited queues are locked next, in order of name, by a statement of its own: what follows has a younger snapshot, so
---     its counts are exact. If there is none, the usual case, nothing is locked: that is the whole check.
+--     its counts are exact. If there is none, the usual case, nothing is locked: that is the whole check. A queue whose row
+--     somebody else has locked is left out, so that it costs the others nothing; it is named behind the runs, by a row that
+--     has nothing but its queue, for the runner to ask again.
 --  4. Each combination gives its first due runs from one index range; they are merged and cut.
 --  5. Only the cut is locked (SKIP LOCKED), looked at again, and turned into running.
 --
@@ -58,6 +60,7 @@ declare
 	v_run_at   timestamptz := coalesce(after_run_at, '-infinity');
 	v_id       bigint := coalesce(after_id, 0);
 	v_limited  text[];
+	v_left_out text[] := '{}';
 	v_ids      bigint[];
 	v_new      bigint[];
 	v_seen     integer;
@@ -69,9 +72,14 @@ begin
 		return;
 	end if;
 
-	v_limited := array(select l.name from (
-		select q.name from jobrun.job_queues q where q.name = any (queues) and jobrun.is_limited(q)
-		order by q.name for no key update) l);
+	v_limited := array(select q.name from jobrun.job_queues q where q.name = any (queues) and jobrun.is_limited(q));
+	if v_limited <> '{}' then
+		v_left_out := v_limited;
+		v_limited := array(select l.name from (
+			select q.name from jobrun.job_queues q where q.name = any (v_limited) and jobrun.is_limited(q)
+			order by q.name for no key update skip locked) l);
+		v_left_out := array(select l.name from unnest(v_left_out) l(name) where l.name <> all (v_limited));
+	end if;
 
 	if v_limited = '{}' then
 		with c as materialized (           -- not behind the cursor, not paused, no limit set meanwhile
@@ -173,6 +181,10 @@ begin
 	end loop;
 
 	return query select h.* from jobrun.held_runs h where h.id = any (v_ids) order by h.priority, h.run_at, h.id;
+	if v_left_out <> '{}' then
+		return query select l.* from unnest(v_left_out) o(name)
+			cross join lateral jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('queue', o.name)) l;
+	end if;
 end
 $fn$;
 

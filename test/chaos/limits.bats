@@ -159,7 +159,7 @@ rated in a window 20'
 
 @test "the witness sees a claim that does not lock the queue" {
 	q "do \$\$ begin
-		execute replace(pg_get_functiondef('jobrun.claim'::regproc), 'order by q.name for no key update', 'order by q.name');
+		execute replace(pg_get_functiondef('jobrun.claim'::regproc), 'order by q.name for no key update skip locked', 'order by q.name');
 	end \$\$"
 	for _ in 1 2 3 4 5; do
 		race 60 60
