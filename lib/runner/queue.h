@@ -130,7 +130,7 @@ void jr_queue_add_claims_void(struct jr_batch *batch, int64_t runner_id, int64_t
 /* adopt.sql: up to `most` of the runs held under my runner_id that `known` does not name. */
 void jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *known, size_t most);
 
-/* Rows of the four above. *cursor (may be NULL) is moved behind the last. Left out: queues of claim's only; borrowed. */
+/* Rows of the four above. *cursor (may be NULL) is moved behind the last. Left out: queues, of claim only; borrowed. */
 size_t jr_queue_count_runs(const PGresult *result);
 size_t jr_queue_count_left_out(const PGresult *result);
 const char *jr_queue_read_left_out(const PGresult *result, size_t index);
