@@ -53,6 +53,7 @@ enum jr_outcome_kind {
 	JR_OUT_LATER,     /* "later": not charged, capped */
 	JR_OUT_RELEASED,  /* "released": not charged, capped */
 	JR_OUT_CANCELLED, /* "cancelled" */
+	JR_OUT_UNSTARTED, /* "unstarted": claimed and never started; not charged, and no event */
 	JR_OUT_LOST       /* "lost": by reclaim only */
 };
 

@@ -2,7 +2,7 @@
 
 -- settle: what attempts came to, of every kind; the only statement that ends a run that was running. Arrays of equal length (null
 -- stands for nulls): runner_ids of the holders, also when they are dead; outcomes: succeeded, failed, dead, later, released,
--- cancelled, lost; outputs_dropped: bytes; results, progress and checkpoints as the lines of JOBRUN_OUT, JSON objects with a member
+-- unstarted, cancelled, lost; outputs_dropped: bytes; results, progress and checkpoints as the lines of JOBRUN_OUT, JSON objects with a member
 -- of that name. settled_at: what is now, since now() is when the transaction began.
 -- Gives what was accepted, run_in_ms null when final, alarm the id of the one that a dead one has raised; what does not come back
 -- was fenced out. A repeat changes nothing: the first one took the lease away.
@@ -42,6 +42,7 @@ begin
 				when h.outcome = 'succeeded' then 'succeeded'
 				when h.outcome = 'cancelled' or h.cancel_requested_at is not null then 'cancelled'
 				when h.outcome = 'dead' then 'dead'
+				when h.outcome = 'unstarted' then 'queued' -- nothing was tried, so nothing is counted
 				-- not charged, but not for ever either: from the 50th and the 4th time on it is a failure
 				when h.outcome = 'later' and h.snoozes + 1 < 50 then 'queued'
 				when h.outcome = 'released' and h.releases + 1 < 4 then 'queued'
@@ -57,18 +58,19 @@ begin
 		update jobrun.job_runs r
 		set status       = j.status,
 			locked_until = null,
-			attempts     = r.attempts - (j.status = 'queued')::integer,
+			attempts     = r.attempts - (j.status = 'queued' or j.outcome = 'unstarted')::integer,
 			snoozes      = r.snoozes + (j.status = 'queued' and j.outcome = 'later')::integer,
 			releases     = r.releases + (j.status = 'queued' and j.outcome = 'released')::integer,
 			run_at       = case
+				when j.outcome = 'unstarted' then r.run_at
 				when j.status = 'queued' and j.outcome = 'released' then v_now
 				when j.status in ('queued', 'failed') then v_now + j.delay
 				else r.run_at end,
 			cancel_requested_at = case when j.status not in ('queued', 'failed') then r.cancel_requested_at end,
 			failed_at    = case when j.status in ('failed', 'dead') then v_now else r.failed_at end,
 			finished_at  = case when j.status in ('succeeded', 'dead', 'cancelled') then v_now end,
-			error_code   = case when j.status <> 'succeeded' then j.error_code end,
-			last_error   = case when j.status <> 'succeeded' then j.error end,
+			error_code   = case when j.outcome = 'unstarted' then r.error_code when j.status <> 'succeeded' then j.error_code end,
+			last_error   = case when j.outcome = 'unstarted' then r.last_error when j.status <> 'succeeded' then j.error end,
 			output       = null,
 			output_dropped = null,
 			progress     = case when j.progress is null then r.progress
@@ -89,7 +91,8 @@ begin
 		select s.id, s.claim_seq, s.attempt, s.outcome, s.error_code, s.error, s.exit_status, s.locked_by, s.pid, s.runner_id,
 			s.started_at, v_now, s.output, coalesce(s.output_dropped, 0), s.cpu_ms, s.max_rss_kb
 		from settled s
-		where s.outcome <> 'succeeded' or s.output is not null or s.cpu_ms >= 1000 or s.max_rss_kb >= 262144
+		where s.outcome <> 'unstarted'
+			and (s.outcome <> 'succeeded' or s.output is not null or s.cpu_ms >= 1000 or s.max_rss_kb >= 262144)
 		on conflict do nothing
 	)
 	select s.id, s.claim_seq, s.status, s.attempts, s.max_attempts,

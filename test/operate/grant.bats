@@ -458,7 +458,7 @@ t
 		'select * from jobrun.job_effects' "select 1 from jobrun.job_runs where payload ->> 0 = 'x'" \
 		"select jobrun.enqueue('work')" "select jobrun.cancel($waiting)" "select jobrun.retry($bad)" \
 		"select jobrun.pause(queue => 'mail')" "update jobrun.job_runs set priority = 1" 'delete from jobrun.job_runs' \
-		"select * from jobrun.claim(1, 'h', 1, '{work}', '{default}', '{100}', null, null, null, 1000)"; do
+		"select * from jobrun.claim(1, 'h', 1, '{work}', '{default}', '{100}', null, null, null, 1000, 1)"; do
 		refused read "$what"
 	done
 	for command in 'enqueue work' 'enqueue --definition nightly' 'slots nightly --replay yesterday' "retry $bad" "cancel $waiting" \
@@ -623,6 +623,7 @@ objects() {
 		function local_reached: admin
 		function lock_waiting: admin
 		function may: admin
+		function may_claim: run admin
 		function may_enqueue: admin
 		function month_days: admin
 		function need: enqueue read run admin
