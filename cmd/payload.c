@@ -2,7 +2,8 @@
  * payload: see payload.h.
  *
  * PostgreSQL names the line and quotes the text around the mistake ("JSON data, line 2: ...text up to it..."): the
- * place in the payload where that text ends is where reading stopped.
+ * place in the payload where that text ends is where reading stopped. Before PostgreSQL 14 the line is the one in which
+ * the quoted text begins.
  */
 #include "payload.h"
 
@@ -126,20 +127,41 @@ is_same(const char *text, const char *quoted, size_t len)
 	return true;
 }
 
-/* Characters of the line up to the end of what is quoted; 0 if it is not there. */
-static size_t
-find_column(const char *line, const char *quoted, size_t len)
+/*
+ * Where what is quoted ends; it begins in this line. Servers since 14 quote text of one line, those before also of the
+ * lines behind it. NULL if it is not there.
+ */
+static const char *
+find_end(const char *line, const char *quoted, size_t len)
 {
-	size_t line_len = strcspn(line, "\n"), column = 0;
+	size_t line_len = strcspn(line, "\n");
 
 	for (size_t at = 0; len <= line_len && at <= line_len - len; at++) {
-		if (!is_same(line + at, quoted, len))
-			continue;
-		for (size_t i = 0; i < at + len; i++)
-			column += ((unsigned char)line[i] & 0xC0) != 0x80;
-		return column;
+		if (is_same(line + at, quoted, len))
+			return line + at + len;
 	}
-	return 0;
+	for (size_t at = 0; at <= line_len; at++) {
+		if (is_same(line + at, quoted, len))
+			return line + at + len;
+	}
+	return NULL;
+}
+
+/* Moves *line to the one in which `end` is, counting. Characters of it up to there. */
+static size_t
+count_columns(const char **line, long *number, const char *end)
+{
+	size_t column = 0;
+
+	for (const char *p = *line; p < end; p++) {
+		if (*p == '\n' && p + 1 < end) {
+			*line = p + 1;
+			(*number)++;
+			column = 0;
+		} else
+			column += ((unsigned char)*p & 0xC0) != 0x80;
+	}
+	return column;
 }
 
 static size_t
@@ -162,7 +184,7 @@ jr_payload_locate_in(const char *what, const char *text, struct jr_err *err)
 	static const char mark[] = "JSON data, line ";
 	struct jr_err old = *err;
 	char *context = strstr(old.msg, mark), *end;
-	const char *quoted, *line;
+	const char *quoted, *line, *stop;
 	size_t len, column = 0;
 	long number;
 
@@ -175,8 +197,9 @@ jr_payload_locate_in(const char *what, const char *text, struct jr_err *err)
 	quoted = end + (end[1] == ' ' ? 2 : 1); /* a message has no space at its end */
 	len = strip_dots(&quoted);
 	line = find_line(text, number);
-	if (line != NULL && len > 0)
-		column = find_column(line, quoted, len);
+	stop = line == NULL || len == 0 ? NULL : find_end(line, quoted, len);
+	if (stop != NULL)
+		column = count_columns(&line, &number, stop);
 	if (column > 0)
 		jr_fail(err, old.code, "%s is not JSON: line %ld, column %zu: %s", what, number, column, old.msg);
 	else

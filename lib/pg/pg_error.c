@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define JSON_CONTEXT_MAX 100 /* where it begins, and what is quoted with 50 bytes of it and a token */
+
 struct meaning {
 	const char *prefix;
 	enum jr_errc code;
@@ -80,16 +82,42 @@ set_sqlstate(struct jr_err *err, const char *state, size_t len)
 	err->code = jr_pg_errc(err->sqlstate);
 }
 
-/* Where in a JSON text the mistake is stands in the context: its first line, "JSON data, line 1: ...". */
+/* Does a part of a CONTEXT begin here, said by something else than the reader of JSON? */
+static bool
+is_other_context(const char *line)
+{
+	static const char *const beginnings[] = {"unnamed portal ", "portal ", "extended query ", "PL/",
+	    "SQL function ", "SQL statement ", "SQL expression ", "COPY "};
+
+	for (size_t i = 0; i < JR_COUNT(beginnings); i++) {
+		if (strncmp(line, beginnings[i], strlen(beginnings[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+size_t
+jr_pg_json_context(const char *context)
+{
+	size_t len;
+
+	if (strncmp(context, "JSON data, line ", 16) != 0)
+		return 0;
+	len = strcspn(context, "\n");
+	while (context[len] == '\n' && len < JSON_CONTEXT_MAX && !is_other_context(context + len + 1))
+		len += 1 + strcspn(context + len + 1, "\n");
+	return len;
+}
+
 static void
 add_context(const PGresult *result, struct jr_err *err)
 {
 	const char *context = PQresultErrorField(result, PG_DIAG_CONTEXT);
+	size_t len = context == NULL ? 0 : jr_pg_json_context(context);
 	struct jr_err old = *err;
 
-	if (context == NULL || strncmp(context, "JSON data", 9) != 0)
-		return;
-	jr_fail(err, old.code, "%s: %.*s", old.msg, (int)strcspn(context, "\n"), context);
+	if (len > 0)
+		jr_fail(err, old.code, "%s: %.*s", old.msg, (int)len, context);
 }
 
 static bool

@@ -11,6 +11,12 @@
 /* What kind of failure a SQLSTATE means, as an exit status. "" is trouble with the connection: JR_E_TEMP. */
 enum jr_errc jr_pg_errc(const char *sqlstate);
 
+/*
+ * How long the first part of a CONTEXT is: "JSON data, line 1: ..." with the text that it quotes. 0: it is of something
+ * else. Since 14 that is its first line; 12 and 13 quote the last 50 bytes that were read, whatever lines they are of.
+ */
+size_t jr_pg_json_context(const char *context);
+
 /* The error of a result: primary message, detail and hint on one line, SQLSTATE, code. */
 void jr_pg_result_error(const PGresult *result, struct jr_err *err);
 

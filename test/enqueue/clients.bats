@@ -108,7 +108,7 @@ app() {
 		ids = [row[0] for row in db.execute(many, [payloads])]
 		db.commit()
 		assert seen() == 1000
-		stored = db.execute("select (payload ->> 'n')::int from jobrun.job_runs where id = any (%s) and priority = 7 order by array_position(%s, id)",
+		stored = db.execute("select (payload ->> 'n')::int from jobrun.job_runs where id = any (%s) and priority = 7 order by array_position(%s::bigint[], id)",
 		    [ids, ids]).fetchall()
 		assert [row[0] for row in stored] == list(range(1000))
 	python
