@@ -34,6 +34,7 @@ verdict_word(const struct jr_outcome *outcome)
 		return "interrupted";
 	case JR_OUT_FAILED:
 	case JR_OUT_CANCELLED:
+	case JR_OUT_UNSTARTED:
 	case JR_OUT_LOST:
 		break;
 	}
@@ -53,6 +54,7 @@ meaning(const struct jr_outcome *outcome)
 	case JR_OUT_FAILED:
 	case JR_OUT_RELEASED:
 	case JR_OUT_CANCELLED:
+	case JR_OUT_UNSTARTED:
 	case JR_OUT_LOST:
 		break;
 	}
@@ -189,6 +191,7 @@ next_words(const struct jr_rehearsed *rehearsed, const struct jr_rehearsal *rehe
 		break;
 	case JR_OUT_DEAD:
 	case JR_OUT_CANCELLED:
+	case JR_OUT_UNSTARTED:
 	case JR_OUT_LOST:
 	default:
 		words = jr_xstrdup("dead");

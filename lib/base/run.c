@@ -33,6 +33,7 @@ jr_outcome_word(enum jr_outcome_kind kind)
 	    [JR_OUT_LATER] = "later",
 	    [JR_OUT_RELEASED] = "released",
 	    [JR_OUT_CANCELLED] = "cancelled",
+	    [JR_OUT_UNSTARTED] = "unstarted",
 	    [JR_OUT_LOST] = "lost",
 	};
 

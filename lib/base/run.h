@@ -53,6 +53,7 @@ enum jr_outcome_kind {
 	JR_OUT_LATER,     /* "later": not charged, capped */
 	JR_OUT_RELEASED,  /* "released": not charged, capped */
 	JR_OUT_CANCELLED, /* "cancelled" */
+	JR_OUT_UNSTARTED, /* "unstarted": claimed and never started; not charged, and no event */
 	JR_OUT_LOST       /* "lost": by reclaim only */
 };
 
@@ -68,7 +69,9 @@ struct jr_outcome {
 	int64_t max_rss_kb; /* 0: not known */
 	int64_t delay_ms;   /* failed, later, lost: from now() until it may run again */
 	int64_t output_dropped;
-	bool settled;     /* it is written already, together with the effect: only to be told */
+	bool settled;     /* it is written already, together with the effect: only to be told, with... */
+	char status[16];  /* ...what the run is now ("": succeeded)... */
+	int64_t left_ms;  /* ...and the time until it may run again, -1: never */
 	bool in_doubt;    /* it may be written already: to be read before anything is written */
 	char *error_code; /* NULL when it succeeded; else exit:1, signal:SEGV, timeout, lost, cannot-start... */
 	char *error;      /* one or a few lines for people; NULL when it succeeded */

@@ -66,9 +66,8 @@ struct jr_host {
 struct jr_work_end {
 	enum jr_verdict verdict;
 	bool has_exit;
-	bool
-	    settled; /* JR_DONE, and the run's completion has been committed with the effect: nobody settles it again */
-	bool in_doubt; /* not JR_DONE: a commit of effect and completion was not answered */
+	bool settled;  /* the run's end has been committed with the effect: nobody settles it again */
+	bool in_doubt; /* not JR_DONE: a commit of effect and end was refused or not answered */
 	bool unsent;   /* it waited for others of its set and never began: no timeout is its fault */
 	int exit_status;
 	int64_t pid, cpu_ms, output_dropped;
@@ -78,9 +77,23 @@ struct jr_work_end {
 	const char *error;                          /* NULL with JR_DONE; clean */
 	const char *output;                         /* clean; NULL: none */
 	const char *progress, *checkpoint, *result; /* lines as in struct jr_outcome, or NULL */
+	struct jr_outcome *written;                 /* settled: what `judge` had said; NULL: it succeeded */
 };
 
 typedef void jr_work_fn(void *ctx, const struct jr_work_end *end);
+
+/*
+ * What a piece of work comes to if it ends like `end`, which is `settled`: the handler is about to write this with the
+ * effect. *outcome is filled for the caller to release. false: nothing may be written.
+ */
+typedef bool jr_judge_fn(void *ctx, const struct jr_work_end *end, struct jr_outcome *outcome);
+
+/* Who started a piece of work. `judge` may be asked several times, the last time before `ended`. */
+struct jr_owner {
+	jr_work_fn *ended;
+	jr_judge_fn *judge;
+	void *ctx;
+};
 
 /* What a piece of work has to tell while it goes on. Lines are borrowed until the next call; NULL: nothing new. */
 struct jr_news {
@@ -96,11 +109,11 @@ struct jr_handler_kind {
 	/*
 	 * Start to work on `run` (borrowed until `ended`, like the handler). deadline_ms is the lease's: when
 	 * everything must be gone; run_deadline_ms is the run's timeout (ms on CLOCK_BOOTTIME, JR_NEVER: none), for
-	 * JOBRUN_DEADLINE and statement_timeout; stop is called when it passes. NULL: it cannot be started, *err says
-	 * why (JR_E_TEMP: not just now), `ended` is not called.
+	 * JOBRUN_DEADLINE and statement_timeout; stop is called when it passes; owner is copied. NULL: it cannot be
+	 * started, *err says why (JR_E_TEMP: not just now), `ended` is not called.
 	 */
 	struct jr_work *(*start)(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
-	    int64_t deadline_ms, int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err);
+	    int64_t deadline_ms, int64_t run_deadline_ms, const struct jr_owner *owner, struct jr_err *err);
 
 	void (*stop)(struct jr_work *work, bool kill);            /* ask it to end (TERM), or make it (KILL) */
 	void (*move)(struct jr_work *work, int64_t deadline_ms);  /* the lease was renewed */

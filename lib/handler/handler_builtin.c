@@ -30,7 +30,7 @@ end_noop(void *ctx)
 
 static struct jr_work *
 start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run, int64_t deadline_ms,
-    int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
+    int64_t run_deadline_ms, const struct jr_owner *owner, struct jr_err *err)
 {
 	struct builtin_work *builtin = jr_xcalloc(1, sizeof(*builtin));
 
@@ -40,8 +40,8 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	(void)run_deadline_ms;
 	(void)err;
 	builtin->work.kind = &jr_handler_builtin;
-	builtin->ended = ended;
-	builtin->ctx = ctx;
+	builtin->ended = owner->ended;
+	builtin->ctx = owner->ctx;
 	jr_timer_init(&builtin->timer, end_noop, builtin);
 	jr_timer_set(host->loop, &builtin->timer, jr_clock_now_ms());
 	return &builtin->work;

@@ -265,7 +265,7 @@ free_work(struct jr_work *work)
 
 static struct jr_work *
 start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run, int64_t deadline_ms,
-    int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
+    int64_t run_deadline_ms, const struct jr_owner *owner, struct jr_err *err)
 {
 	struct exec_work *exec = jr_xcalloc(1, sizeof(*exec));
 	struct jr_child_spec spec = {.deadline_ms = deadline_ms};
@@ -275,8 +275,8 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	exec->work.kind = &jr_handler_exec;
 	exec->handler = handler;
 	exec->run_id = run->id;
-	exec->ended = ended;
-	exec->ctx = ctx;
+	exec->ended = owner->ended;
+	exec->ctx = owner->ctx;
 	exec->input = jr_xasprintf("%s\n", run->payload);
 	if (open_out(exec, host, run, err) || handler->as_is) {
 		env = make_environment(exec, run, run_deadline_ms);

@@ -236,7 +236,7 @@ on_stopped(void *ctx)
 
 static struct jr_work *
 start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run, int64_t deadline_ms,
-    int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
+    int64_t run_deadline_ms, const struct jr_owner *owner, struct jr_err *err)
 {
 	const struct jr_http_target *target = handler->settings.http;
 	const char *body = jr_http_has_body(target->method) ? run->payload : "";
@@ -252,8 +252,8 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	http->work.kind = &jr_handler_http;
 	http->host = host;
 	http->handler = handler;
-	http->ended = ended;
-	http->ctx = ctx;
+	http->ended = owner->ended;
+	http->ctx = owner->ctx;
 	jr_timer_init(&http->stopped, on_stopped, http);
 	make_headers(http, target, run, body);
 	http->transfer = jr_transfer_start(host->http,

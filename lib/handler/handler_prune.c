@@ -149,7 +149,7 @@ end_of(int64_t run_deadline_ms)
 
 static struct jr_work *
 start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run, int64_t deadline_ms,
-    int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
+    int64_t run_deadline_ms, const struct jr_owner *owner, struct jr_err *err)
 {
 	struct prune_work *prune = jr_xcalloc(1, sizeof(*prune));
 	const struct jr_pg_events events = {.opened = on_opened, .lost = on_lost, .ctx = prune};
@@ -161,8 +161,8 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	prune->work.kind = &jr_handler_prune;
 	prune->loop = host->loop;
 	prune->until_ms = end_of(run_deadline_ms);
-	prune->ended = ended;
-	prune->ctx = ctx;
+	prune->ended = owner->ended;
+	prune->ctx = owner->ctx;
 	jr_prune_init(&prune->prune, host->rehearsal);
 	jr_timer_init(&prune->next, send_step, prune);
 	jr_timer_init(&prune->over, tell, prune);

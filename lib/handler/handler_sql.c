@@ -2,9 +2,9 @@
  * handler_sql: a handler that is a statement. Its effect and the run's completion commit together.
  *
  * One transaction on a connection of its own: settings, the statement, the look at what it answered; then the session
- * is cleaned, jobrun.settle_done ends the run under the fence, and COMMIT. No lock is held on the run while the
- * statement works, so heartbeats go on. Whatever happens before COMMIT leaves nothing; a COMMIT that is not answered
- * leaves the run in doubt, which the runner resolves by reading.
+ * is cleaned, jobrun.settle_done ends the run under the fence (settle_group those of a set, whatever their verdicts),
+ * and COMMIT. No lock is held on the run while the statement works, so heartbeats go on. Whatever happens before COMMIT
+ * leaves nothing; a COMMIT that is not answered leaves the run in doubt, which the runner resolves by reading.
  *
  * No transaction outlives its runner by much: the server ends it when the connection is closed, and when it is idle for
  * half a lease; the watchdog kills a runner that stands still, so that its connections close.
@@ -34,7 +34,7 @@ shared(struct jr_host *host)
 
 static struct jr_work *
 start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run, int64_t deadline_ms,
-    int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
+    int64_t run_deadline_ms, const struct jr_owner *owner, struct jr_err *err)
 {
 	struct jr_sql_work *work = jr_xcalloc(1, sizeof(*work));
 
@@ -43,8 +43,7 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	work->sql = shared(host);
 	work->run = run;
 	work->run_deadline_ms = run_deadline_ms;
-	work->ended = ended;
-	work->ctx = ctx;
+	work->owner = *owner;
 	jr_sql_watch(work, deadline_ms);
 	jr_sql_group_add(work->sql, handler, work);
 	return &work->work;
@@ -75,6 +74,7 @@ free_work(struct jr_work *base)
 	jr_sql_work_forget(work);
 	jr_sql_unwatch(work);
 	jr_sql_end_release(&work->end);
+	jr_outcome_release(&work->outcome);
 	free(work);
 }
 

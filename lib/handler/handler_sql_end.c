@@ -53,6 +53,18 @@ jr_sql_end_release(struct jr_sql_end *end)
 	*end = (struct jr_sql_end){.error = NULL};
 }
 
+struct jr_work_end
+jr_sql_end_told(const struct jr_sql_end *end)
+{
+	return (struct jr_work_end){.verdict = end->verdict,
+	    .settled = end->settled,
+	    .in_doubt = end->in_doubt,
+	    .unsent = end->unsent,
+	    .error_code = end->code[0] == '\0' ? NULL : end->code,
+	    .error = end->error,
+	    .result = end->result};
+}
+
 void
 jr_sql_work_end(struct jr_sql_work *work, struct jr_sql_end *end)
 {
@@ -89,18 +101,17 @@ jr_sql_works_tell(void *ctx)
 	while (sql->over != NULL) {
 		struct jr_sql_work *work = pop_over(sql);
 		struct jr_sql_end own = work->end;
-		struct jr_work_end end = {.verdict = own.verdict,
-		    .settled = own.settled,
-		    .in_doubt = own.in_doubt,
-		    .unsent = own.unsent,
-		    .error_code = own.code[0] == '\0' ? NULL : own.code,
-		    .error = own.error,
-		    .result = own.result};
+		struct jr_outcome outcome = work->outcome;
+		struct jr_work_end end = jr_sql_end_told(&own);
 
 		jr_sql_unwatch(work);
+		if (own.settled && outcome.settled)
+			end.written = &outcome;
 		work->end = (struct jr_sql_end){.error = NULL}; /* the work may be freed in `ended` */
-		work->ended(work->ctx, &end);
+		work->outcome = (struct jr_outcome){.settled = false};
+		work->owner.ended(work->owner.ctx, &end);
 		jr_sql_end_release(&own);
+		jr_outcome_release(&outcome);
 	}
 }
 

@@ -2,7 +2,9 @@
  * handler_sql_group: runs that share a transaction. See handler_sql_parts.h.
  *
  * The first `active` runs are in the transaction. When it fails and there was more than one, nothing of it has happened
- * and they go one by one, so that a bad payload blocks nobody but itself. What must hold: a run leaves the group only
+ * and they go one by one, so that a bad payload blocks nobody but itself. When its settle or its COMMIT fails, or is
+ * not answered, all of them end as put off, and in doubt: what they came to was written with the effects or not at all.
+ * What must hold: a run leaves the group only
  * when nothing of its transaction can be committed any more, or all of it has been, or it is told to be in doubt.
  */
 #include "handler/handler_sql_parts.h"
@@ -155,14 +157,34 @@ end_lost(struct jr_sql_group *group, const struct jr_err *why)
 }
 
 static void
-end_in_doubt(struct jr_sql_group *group, const char *why)
+end_uncommitted(struct jr_sql_group *group, const char *sqlstate, const char *what, const char *why)
 {
-	char *line = jr_xasprintf("the commit was not answered: %s", why);
-	struct jr_sql_end end = jr_sql_end_of(JR_LATER, "sqlstate:08007", line);
+	char *code = jr_xasprintf("sqlstate:%s", sqlstate), *line = jr_xasprintf("the commit was %s: %s", what, why);
+	struct jr_sql_end end = jr_sql_end_of(JR_LATER, code, line);
 
 	end.in_doubt = true;
+	free(code);
 	free(line);
 	end_all(group, &end, false);
+}
+
+static void
+end_in_doubt(struct jr_sql_group *group, const char *why)
+{
+	end_uncommitted(group, "08007", "not answered", why);
+}
+
+/* As the transaction has written it: of a set what each came to, of a single run that it is done. */
+static void
+end_committed(struct jr_sql_group *group)
+{
+	while (group->active > 0) {
+		struct jr_sql_end end = jr_sql_end_copy(&group->works[0]->end);
+
+		end.settled = true;
+		end_one(group, 0, &end);
+	}
+	go_on(group);
 }
 
 /* As the transaction says that it went. */
@@ -170,11 +192,11 @@ static void
 on_over(void *ctx, enum jr_sql_fate fate, const struct jr_err *err)
 {
 	struct jr_sql_group *group = ctx;
-	struct jr_sql_end done = {.verdict = JR_DONE, .settled = true}, left;
+	struct jr_sql_end left;
 
 	switch (fate) {
 	case JR_SQL_COMMITTED:
-		end_all(group, &done, true);
+		end_committed(group);
 		return;
 	case JR_SQL_DROPPED:
 		end_dropped(group);
@@ -185,6 +207,9 @@ on_over(void *ctx, enum jr_sql_fate fate, const struct jr_err *err)
 		return;
 	case JR_SQL_REFUSED:
 		end_refused(group, err);
+		return;
+	case JR_SQL_FENCED:
+		end_uncommitted(group, err->sqlstate, "refused", err->msg);
 		return;
 	case JR_SQL_UNSENT:
 		end_failed(group, err, false);

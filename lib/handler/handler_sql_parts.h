@@ -6,6 +6,7 @@
  *	handler_sql_watch.c   until when the runner may live that has such transactions
  *	handler_sql_end.c     how runs end, and those that are over and not told yet
  *	handler_sql_text.c    what the statement is given and what it answers; pure
+ *	handler_sql_settle.c  what is written of the runs in front of COMMIT
  *	handler_sql_txn.c     one transaction: the opening, the look at the answer, the commit
  *	handler_sql_group.c   runs that share a transaction, and go one by one after a failure
  *	handler_sql.c         the kind: start, stop, end of one run
@@ -50,8 +51,8 @@ struct jr_sql_work {
 	bool over;
 	struct jr_sql_end
 	    end; /* with a group: what the statement said of it so far; JR_DONE unless it said otherwise */
-	jr_work_fn *ended;
-	void *ctx;
+	struct jr_outcome outcome; /* of a set: what the transaction writes, or has written, of it */
+	struct jr_owner owner;
 };
 
 struct jr_sql_conn {
@@ -100,6 +101,7 @@ struct jr_sql_end jr_sql_end_of(enum jr_verdict verdict, const char *code, const
 struct jr_sql_end jr_sql_end_of_err(const struct jr_rules *rules, const struct jr_err *err, bool sent);
 struct jr_sql_end jr_sql_end_copy(const struct jr_sql_end *end);
 void jr_sql_end_release(struct jr_sql_end *end);
+struct jr_work_end jr_sql_end_told(const struct jr_sql_end *end); /* what it borrows is *end's */
 
 /* It is over, which is told in the next turn of the loop. Takes what *end owns. */
 void jr_sql_work_end(struct jr_sql_work *work, struct jr_sql_end *end);
@@ -133,8 +135,18 @@ bool jr_sql_read_answer(
     const PGresult *result, struct jr_sql_work *const *works, size_t count, struct jr_sql_end *end) JR_MUST;
 
 /*
+ * handler_sql_settle.c: the last statement before COMMIT. It raises an error when a claim is lost. What the runs of a
+ * set come to is asked of their owners first; false: of one of them nothing may be written. result: of a single run,
+ * NULL if there is none.
+ */
+bool jr_sql_settle_judge(struct jr_sql_work *const *works, size_t count) JR_MUST;
+void jr_sql_settle_add_one(struct jr_batch *batch, const struct jr_run *run, const char *result);
+void jr_sql_settle_add_set(struct jr_batch *batch, struct jr_sql_work *const *works, size_t count);
+void jr_sql_settle_read(const PGresult *result, struct jr_sql_work *const *works, size_t count); /* after add_set */
+
+/*
  *	OPENING    settings and the statement are on the wire
- *	CLOSING    cleaning, settle_done and COMMIT are on the wire
+ *	CLOSING    cleaning, the settle and COMMIT are on the wire
  *	DROPPING   ROLLBACK is on the wire; how all of them end is known
  */
 enum jr_sql_phase {
@@ -149,6 +161,7 @@ enum jr_sql_fate {
 	JR_SQL_DROPPED, /* nothing of it has happened, and its end says why */
 	JR_SQL_LEFT,    /* the statement itself ended it, and perhaps kept something; its end says so */
 	JR_SQL_REFUSED, /* the server refused something, and nothing of it has happened */
+	JR_SQL_FENCED,  /* of a set: it refused the settle or COMMIT */
 	JR_SQL_UNSENT,  /* the statement was not even sent */
 	JR_SQL_LOST,    /* the connection was lost, and no COMMIT had been sent */
 	JR_SQL_IN_DOUBT /* COMMIT was not answered */

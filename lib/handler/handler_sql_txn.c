@@ -1,8 +1,8 @@
 /*
  * handler_sql_txn: one transaction, from the opening to the commit. See handler_sql_parts.h.
  *
- * The statement has no lock on its runs. The last statement before COMMIT is settle_done, which raises an error when a
- * claim is lost; so effect and completion are there together or not at all. What must hold: a connection is given back
+ * The statement has no lock on its runs. The last statement before COMMIT is the settle, which raises an error when a
+ * claim is lost; so effects and ends are there together or not at all. What must hold: a connection is given back
  * before the owner is told how it went, and the transaction is then on none.
  */
 #include "handler/handler_sql_parts.h"
@@ -66,6 +66,13 @@ drop(struct jr_sql_txn *txn, struct jr_sql_end *end)
 	jr_pg_submit(txn->conn->pg, batch);
 }
 
+/* Was it the settle of a set, which is the last statement, or COMMIT? What is before them is the handler's fault. */
+static bool
+is_fenced(const struct jr_sql_txn *txn, const struct jr_reply *reply)
+{
+	return jr_sql_is_set_based(txn->handler) && reply->failed_at + 1 >= reply->result_count;
+}
+
 static void
 on_closed(void *ctx, const struct jr_reply *reply)
 {
@@ -76,10 +83,12 @@ on_closed(void *ctx, const struct jr_reply *reply)
 	give_back(txn, reply->end, true);
 	switch (reply->end) {
 	case JR_PG_DONE:
+		if (jr_sql_is_set_based(txn->handler))
+			jr_sql_settle_read(reply->results[reply->result_count - 1], txn->works, txn->count);
 		txn->over(txn->ctx, JR_SQL_COMMITTED, NULL);
 		return;
 	case JR_PG_FAILED:
-		txn->over(txn->ctx, JR_SQL_REFUSED, &reply->err);
+		txn->over(txn->ctx, is_fenced(txn, reply) ? JR_SQL_FENCED : JR_SQL_REFUSED, &reply->err);
 		return;
 	case JR_PG_UNKNOWN:
 		txn->over(txn->ctx, JR_SQL_IN_DOUBT, &reply->err);
@@ -90,42 +99,12 @@ on_closed(void *ctx, const struct jr_reply *reply)
 	}
 }
 
-struct settle_arrays {
-	struct jr_pg_array ids, claims, results;
-};
-
-static void
-add_settle(struct jr_batch *batch, const struct jr_sql_txn *txn, const char *result)
-{
-	struct settle_arrays arrays;
-	char runner_id[24];
-	const char *values[4] = {NULL};
-
-	jr_pg_array_init(&arrays.ids);
-	jr_pg_array_init(&arrays.claims);
-	jr_pg_array_init(&arrays.results);
-	for (size_t i = 0; i < txn->count; i++) {
-		if (txn->works[i]->end.verdict != JR_DONE)
-			continue;
-		jr_pg_array_add_int(&arrays.ids, txn->works[i]->run->id);
-		jr_pg_array_add_int(&arrays.claims, txn->works[i]->run->claim_seq);
-		jr_pg_array_add(&arrays.results, result);
-	}
-	values[0] = jr_pg_array_end(&arrays.ids);
-	values[1] = jr_pg_array_end(&arrays.claims);
-	values[2] = jr_pg_print_int(runner_id, txn->works[0]->run->runner_id);
-	values[3] = jr_pg_array_end(&arrays.results);
-	jr_batch_add(batch, jr_sql_sql_settle_done, JR_COUNT(values), values);
-	jr_pg_array_release(&arrays.ids);
-	jr_pg_array_release(&arrays.claims);
-	jr_pg_array_release(&arrays.results);
-}
-
 /* The statement has succeeded. result: of a single run, NULL if there is none. */
 static void
 finish(struct jr_sql_txn *txn, const char *result)
 {
 	static const struct jr_lease times = {.deadline_ms = JR_NEVER};
+	bool set_based = jr_sql_is_set_based(txn->handler);
 	struct jr_batch *batch;
 
 	if (txn->sql->host->rehearsal) {
@@ -136,13 +115,22 @@ finish(struct jr_sql_txn *txn, const char *result)
 		drop(txn, &end);
 		return;
 	}
+	if (set_based && !jr_sql_settle_judge(txn->works, txn->count)) {
+		struct jr_sql_end end = jr_sql_end_of(JR_FAIL, "sqlstate:57014", "stopped while the statement ran");
+
+		drop(txn, &end);
+		return;
+	}
 	txn->phase = JR_SQL_CLOSING;
 	batch = jr_batch_new(JR_BATCH_CLOSING, &times, on_closed, txn->conn);
 	jr_batch_bare(batch);
 	/* What is deferred is the handler's too: it happens with its role, settings and temporary tables. */
 	jr_batch_add(batch, jr_sql_sql_constraints, 0, NULL);
 	jr_sql_conn_add_cleaning(batch);
-	add_settle(batch, txn, result);
+	if (set_based)
+		jr_sql_settle_add_set(batch, txn->works, txn->count);
+	else
+		jr_sql_settle_add_one(batch, txn->works[0]->run, result);
 	jr_pg_submit(txn->conn->pg, batch);
 }
 

@@ -88,16 +88,25 @@ impossible(struct jr_attempt *attempt, enum jr_attempt_event event)
 	assert(attempt->state != JR_ST_ENDED);
 }
 
+/* A handler asks, too, when it writes the outcome itself. */
+static bool
+judge(void *ctx, const struct jr_work_end *end, struct jr_outcome *outcome)
+{
+	struct jr_attempt *attempt = ctx;
+
+	return jr_attempt_judge(attempt->reason, end, &attempt->run, attempt->setup.random, outcome);
+}
+
 static void
 settle(struct jr_attempt *attempt, enum jr_attempt_event event)
 {
-	struct jr_outcome outcome;
-	bool counts = jr_attempt_judge(attempt->reason, attempt->end, &attempt->run, attempt->setup.random, &outcome);
+	struct jr_outcome *written = attempt->end->written, outcome = {.settled = false};
+	bool counts = written != NULL || judge(attempt, attempt->end, &outcome);
 
 	(void)event;
 	attempt->state = JR_ST_ENDED;
 	cancel_timers(attempt);
-	attempt->setup.ended(attempt->setup.ctx, attempt, counts ? &outcome : NULL);
+	attempt->setup.ended(attempt->setup.ctx, attempt, counts ? (written != NULL ? written : &outcome) : NULL);
 	jr_outcome_release(&outcome);
 }
 
@@ -228,9 +237,10 @@ start_work(struct jr_attempt *attempt)
 	int64_t now_ms = jr_clock_now_ms();
 	int64_t timeout_ms = attempt->run.timeout_ms;
 	int64_t deadline_ms = timeout_ms > 0 ? jr_clock_after(now_ms, timeout_ms) : JR_NEVER;
+	const struct jr_owner owner = {.ended = on_work_ended, .judge = judge, .ctx = attempt};
 
 	attempt->work = setup->handler->kind->start(setup->host, setup->handler, setup->run,
-	    gone_by(attempt, setup->fence_at_ms), deadline_ms, on_work_ended, attempt, &attempt->start_err);
+	    gone_by(attempt, setup->fence_at_ms), deadline_ms, &owner, &attempt->start_err);
 	if (attempt->work == NULL) {
 		attempt->timeout.fn = on_failed_start;
 		deadline_ms = now_ms;

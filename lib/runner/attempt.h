@@ -9,10 +9,10 @@
  *	shutdown  exit 0 succeeded, give up dead, anything else released
  *	lost      nothing is written
  *
- * except that what has been committed has succeeded, whatever the reason. Without a reason the verdict decides: done
- * succeeded, later, give up dead, fail failed. The first reason stays, but lost replaces every other one. Deadlines of
- * its own: the run's timeout, the fence of the lease (it is then LOST without being told), and the time between TERM
- * and KILL.
+ * except that what is committed with its effect and was done has succeeded, whatever the reason; what the handler has
+ * written itself is told as it was written. Without a reason the verdict decides: done succeeded, later, give up dead,
+ * fail failed. The first reason stays, but lost replaces every other one. Deadlines of its own: the run's timeout, the
+ * fence of the lease (it is then LOST without being told), and the time between TERM and KILL.
  *
  *	            ENDED      TIMEOUT    CANCEL     SHUTDOWN   LOST       OVERDUE
  *	RUNNING     settle     stop       stop       stop       stop_lost  -

@@ -2,7 +2,7 @@
  * attempt_judge: what an attempt came to: a pure function of why jobrun stopped it, how its work ended, and the run.
  *
  * The contract is the table of attempt.h. What must hold: a lost lease writes nothing, whatever the handler said; what
- * was committed is told as it is, whatever the reason: the server's fence has accepted it.
+ * was done and is committed with its effect has succeeded, whatever the reason: the server's fence decides.
  */
 #include "runner/attempt.h"
 
@@ -104,10 +104,12 @@ bool
 jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end, const struct jr_run *run,
     struct jr_random *random, struct jr_outcome *outcome)
 {
+	bool done = end->settled && end->verdict == JR_DONE;
+
 	*outcome = (struct jr_outcome){0};
-	if (reason == JR_EV_LOST && !end->settled)
+	if (reason == JR_EV_LOST && !done)
 		return false;
-	outcome->kind = end->settled ? JR_OUT_SUCCEEDED : kind_of(reason, end->verdict, end->unsent);
+	outcome->kind = done ? JR_OUT_SUCCEEDED : kind_of(reason, end->verdict, end->unsent);
 	outcome->settled = end->settled;
 	outcome->in_doubt = end->in_doubt;
 	outcome->has_exit = end->has_exit;

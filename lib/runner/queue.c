@@ -59,10 +59,10 @@ jr_queue_add_runner_seen(struct jr_batch *batch, int64_t runner_id)
 }
 
 void
-jr_queue_add_runner_finish(struct jr_batch *batch, int64_t runner_id, const char *counts)
+jr_queue_add_runner_finish(struct jr_batch *batch, int64_t runner_id, const char *counts, int64_t claim_number)
 {
-	char id[24];
-	const char *values[] = {jr_pg_print_int(id, runner_id), counts};
+	char id[24], number[24];
+	const char *values[] = {jr_pg_print_int(id, runner_id), counts, jr_pg_print_int(number, claim_number)};
 
 	jr_batch_add(batch, jr_sql_runner_finish, JR_COUNT(values), values);
 }
@@ -104,18 +104,6 @@ void
 jr_queue_add_linger_end(struct jr_batch *batch, int64_t runner_id)
 {
 	add_of_runner(batch, jr_sql_linger_end, runner_id);
-}
-
-void
-jr_queue_add_expired(struct jr_batch *batch, int64_t runner_id)
-{
-	add_of_runner(batch, jr_sql_expired, runner_id);
-}
-
-bool
-jr_queue_read_expired(const PGresult *result)
-{
-	return PQntuples(result) > 0 && jr_pg_bool(result, 0, 0);
 }
 
 void
@@ -164,44 +152,73 @@ jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts,
 	jr_batch_add(batch, jr_sql_combos, JR_COUNT(values), values);
 }
 
-/* A column of the rows that are wanted as an array literal. Caller frees. */
-static char *
-column_array(const PGresult *result, const bool *wanted, int column)
+/* The items as array literals. */
+static void
+print_combos(struct jr_combos *combos)
 {
-	struct jr_pg_array array;
-	char *copy;
+	struct jr_pg_array types, queues, priorities;
 
-	jr_pg_array_init(&array);
-	for (int row = 0; row < PQntuples(result); row++) {
-		if (wanted[row])
-			jr_pg_array_add(&array, jr_pg_text(result, row, column));
+	jr_pg_array_init(&types);
+	jr_pg_array_init(&queues);
+	jr_pg_array_init(&priorities);
+	for (size_t i = 0; i < combos->count; i++) {
+		jr_pg_array_add(&types, combos->items[i].job_type);
+		jr_pg_array_add(&queues, combos->items[i].queue);
+		jr_pg_array_add_int(&priorities, combos->items[i].priority);
 	}
-	copy = jr_xstrdup(jr_pg_array_end(&array));
-	jr_pg_array_release(&array);
-	return copy;
+	free(combos->types);
+	free(combos->queues);
+	free(combos->priorities);
+	combos->types = jr_xstrdup(jr_pg_array_end(&types));
+	combos->queues = jr_xstrdup(jr_pg_array_end(&queues));
+	combos->priorities = jr_xstrdup(jr_pg_array_end(&priorities));
+	combos->best = combos->count > 0 ? combos->items[0].priority : 0; /* they are in order of it */
+	jr_pg_array_release(&types);
+	jr_pg_array_release(&queues);
+	jr_pg_array_release(&priorities);
 }
 
 void
 jr_queue_read_combos(
     const PGresult *result, struct jr_combos *combos, bool (*want)(void *ctx, const char *job_type), void *ctx)
 {
-	bool *wanted = jr_xcalloc((size_t)PQntuples(result) + 1, sizeof(*wanted));
-
 	jr_combos_release(combos);
+	combos->items = jr_xcalloc((size_t)PQntuples(result) + 1, sizeof(*combos->items));
 	for (int row = 0; row < PQntuples(result); row++) {
-		wanted[row] = want(ctx, PQgetvalue(result, row, 0));
-		if (wanted[row] && combos->count++ == 0) /* they are in order of it */
-			combos->best = jr_pg_int(result, row, 2, 0);
+		if (want(ctx, PQgetvalue(result, row, 0)))
+			combos->items[combos->count++] =
+			    (struct jr_combo){.job_type = jr_xstrdup(PQgetvalue(result, row, 0)),
+				.queue = jr_xstrdup(PQgetvalue(result, row, 1)),
+				.priority = jr_pg_int(result, row, 2, 0)};
 	}
-	combos->types = column_array(result, wanted, 0);
-	combos->queues = column_array(result, wanted, 1);
-	combos->priorities = column_array(result, wanted, 2);
-	free(wanted);
+	print_combos(combos);
+}
+
+void
+jr_combos_move(struct jr_combos *from, struct jr_combos *to, bool (*want)(void *ctx, const char *queue), void *ctx)
+{
+	size_t kept = 0;
+
+	to->items = jr_xrealloc(to->items, to->count + from->count + 1, sizeof(*to->items));
+	for (size_t i = 0; i < from->count; i++) {
+		if (want(ctx, from->items[i].queue))
+			to->items[to->count++] = from->items[i];
+		else
+			from->items[kept++] = from->items[i];
+	}
+	from->count = kept;
+	print_combos(from);
+	print_combos(to);
 }
 
 void
 jr_combos_release(struct jr_combos *combos)
 {
+	for (size_t i = 0; i < combos->count; i++) {
+		free(combos->items[i].job_type);
+		free(combos->items[i].queue);
+	}
+	free(combos->items);
 	free(combos->types);
 	free(combos->queues);
 	free(combos->priorities);
@@ -210,43 +227,48 @@ jr_combos_release(struct jr_combos *combos)
 
 void
 jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const struct jr_combos *combos,
-    const struct jr_cursor *cursor, size_t n, int64_t lease_ms)
+    const struct jr_cursor *cursor, size_t n, int64_t lease_ms, int64_t number)
 {
-	char id[24], wanted[24], priority[24], after[24], lease[24];
+	char id[24], wanted[24], priority[24], after[24], lease[24], nth[24];
 	bool set = cursor->set;
 	const char *values[] = {jr_pg_print_int(id, facts->id), facts->host, jr_pg_print_int(wanted, (int64_t)n),
 	    combos->types, combos->queues, combos->priorities, set ? jr_pg_print_int(priority, cursor->priority) : NULL,
 	    set ? cursor->run_at : NULL, set ? jr_pg_print_int(after, cursor->id) : NULL,
-	    jr_pg_print_int(lease, lease_ms)};
+	    jr_pg_print_int(lease, lease_ms), jr_pg_print_int(nth, number)};
 
 	jr_batch_add(batch, jr_sql_claim, JR_COUNT(values), values);
 }
 
 void
-jr_queue_add_claim_job(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms)
+jr_queue_add_claim_job(
+    struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms, int64_t number)
 {
-	char runner[24], job[24], lease[24];
+	char runner[24], job[24], lease[24], nth[24];
 	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host, jr_pg_print_int(job, id),
-	    jr_pg_print_int(lease, lease_ms), facts->job_types};
+	    jr_pg_print_int(lease, lease_ms), facts->job_types, jr_pg_print_int(nth, number)};
 
 	jr_batch_add(batch, jr_sql_claim_job, JR_COUNT(values), values);
 }
 
 void
 jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const char *definition,
-    int64_t lease_ms, int64_t timeout_ms, const char *command)
+    int64_t lease_ms, int64_t timeout_ms, const char *command, int64_t number)
 {
-	char runner[24], lease[24], timeout[24];
+	char runner[24], lease[24], timeout[24], nth[24];
 	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host, definition,
-	    jr_pg_print_int(lease, lease_ms), timeout_ms > 0 ? jr_pg_print_int(timeout, timeout_ms) : NULL, command};
+	    jr_pg_print_int(lease, lease_ms), timeout_ms > 0 ? jr_pg_print_int(timeout, timeout_ms) : NULL, command,
+	    jr_pg_print_int(nth, number)};
 
 	jr_batch_add(batch, jr_sql_exec_claim, JR_COUNT(values), values);
 }
 
-size_t
-jr_queue_count_runs(const PGresult *result)
+void
+jr_queue_add_claims_void(struct jr_batch *batch, int64_t runner_id, int64_t number)
 {
-	return (size_t)PQntuples(result);
+	char runner[24], nth[24];
+	const char *values[] = {jr_pg_print_int(runner, runner_id), jr_pg_print_int(nth, number)};
+
+	jr_batch_add(batch, jr_sql_claims_void, JR_COUNT(values), values);
 }
 
 /* The columns of claim, claim_job, exec_claim and adopt, in their order. */
@@ -275,6 +297,28 @@ enum run_column {
 	C_STARTED,
 	C_LEASE_LEFT /* adopt's only */
 };
+
+size_t
+jr_queue_count_left_out(const PGresult *result)
+{
+	int rows = PQntuples(result), first = rows;
+
+	while (first > 0 && PQgetisnull(result, first - 1, C_ID))
+		first--;
+	return (size_t)(rows - first);
+}
+
+const char *
+jr_queue_read_left_out(const PGresult *result, size_t index)
+{
+	return PQgetvalue(result, PQntuples(result) - 1 - (int)index, C_QUEUE);
+}
+
+size_t
+jr_queue_count_runs(const PGresult *result)
+{
+	return (size_t)PQntuples(result) - jr_queue_count_left_out(result);
+}
 
 size_t
 jr_queue_count_bytes(const PGresult *result)

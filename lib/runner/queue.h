@@ -12,6 +12,17 @@
 #include "base/run.h"
 #include "pg/pg.h"
 
+/* Claims by name. Zeroed: none. */
+struct jr_claim {
+	int64_t id, claim_seq;
+};
+struct jr_claim_list {
+	struct jr_claim *items;
+	size_t count, space;
+};
+void jr_claim_list_add(struct jr_claim_list *list, int64_t id, int64_t claim_seq);
+void jr_claim_list_release(struct jr_claim_list *list);
+
 /* This runner, as the database knows it. Strings are borrowed. */
 struct jr_runner_facts {
 	int64_t id;       /* 53 random bits, so that a repeated first statement is harmless and JSON keeps it exact */
@@ -31,9 +42,9 @@ void jr_queue_add_need(struct jr_batch *batch);
 void jr_queue_add_runner_start(struct jr_batch *batch, const struct jr_runner_facts *facts);
 bool jr_queue_read_runner_start(const PGresult *result, char **place_name) JR_MUST;
 
-/* runner_seen.sql, runner_finish.sql; counts: JSON text. */
+/* runner_seen.sql, runner_finish.sql; counts: JSON text; claim_number: of the last claim. */
 void jr_queue_add_runner_seen(struct jr_batch *batch, int64_t runner_id);
-void jr_queue_add_runner_finish(struct jr_batch *batch, int64_t runner_id, const char *counts);
+void jr_queue_add_runner_finish(struct jr_batch *batch, int64_t runner_id, const char *counts, int64_t claim_number);
 
 /*
  * For a runner that stays: backend.sql (read: of the session that answers), listen.sql, successor.sql (read: may it go,
@@ -46,8 +57,8 @@ void jr_queue_add_successor(struct jr_batch *batch, int64_t runner_id, int64_t l
 bool jr_queue_read_successor(const PGresult *result);
 void jr_queue_add_linger_end(struct jr_batch *batch, int64_t runner_id);
 
-/* expired.sql: has any lease run out? */
-void jr_queue_add_expired(struct jr_batch *batch, int64_t runner_id);
+/* expired.sql: has any lease run out, but for what I hold? */
+void jr_queue_add_expired(struct jr_batch *batch, const struct jr_claim_list *held);
 bool jr_queue_read_expired(const PGresult *result);
 
 /* fire_due.sql: ms until the next slot of any schedule; 0: one is due. */
@@ -72,15 +83,23 @@ struct jr_fired_row jr_queue_read_fired(const PGresult *result, size_t index);
  * combos.sql: the combinations of job type, queue and priority that have a due run, as three parallel array literals
  * for claim. Owns its strings; count 0: nothing is due.
  */
+struct jr_combo {
+	char *job_type, *queue;
+	int64_t priority;
+};
 struct jr_combos {
 	size_t count;
 	int64_t best; /* of the priorities */
+	struct jr_combo *items;
 	char *types, *queues, *priorities;
 };
 void jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t most);
 /* Those whose job type is wanted; replaces what *combos held. */
 void jr_queue_read_combos(
     const PGresult *result, struct jr_combos *combos, bool (*want)(void *ctx, const char *job_type), void *ctx);
+/* Those whose queue is wanted go from one to the other. */
+void jr_combos_move(
+    struct jr_combos *from, struct jr_combos *to, bool (*want)(void *ctx, const char *queue), void *ctx);
 void jr_combos_release(struct jr_combos *combos);
 
 /* Where the next claim goes on: behind the last run that was claimed. Zeroed: from the head. */
@@ -90,23 +109,31 @@ struct jr_cursor {
 	char run_at[64]; /* as PostgreSQL printed it */
 };
 
-/* claim.sql: up to n due runs of the combinations behind the cursor. claim_job.sql: this one run, due or not. */
+/*
+ * Each claim of a runner has a number, higher than those before it. claim.sql: up to n due runs of the combinations
+ * behind the cursor. claim_job.sql: this one run, due or not.
+ */
 void jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const struct jr_combos *combos,
-    const struct jr_cursor *cursor, size_t n, int64_t lease_ms);
-void jr_queue_add_claim_job(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms);
+    const struct jr_cursor *cursor, size_t n, int64_t lease_ms, int64_t number);
+void jr_queue_add_claim_job(
+    struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms, int64_t number);
 
 /*
  * exec_claim.sql: a run of the definition, made as it is claimed; timeout_ms 0: the definition's. command: for people.
  */
 void jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const char *definition,
-    int64_t lease_ms, int64_t timeout_ms, const char *command);
+    int64_t lease_ms, int64_t timeout_ms, const char *command, int64_t number);
 
-/* adopt.sql: up to `most` of the runs held under my runner_id that `held` does not name. */
-void jr_queue_add_adopt(
-    struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count, size_t most);
+/* claims_void.sql: my claims up to this one, that were not answered, take nothing from now on. */
+void jr_queue_add_claims_void(struct jr_batch *batch, int64_t runner_id, int64_t number);
 
-/* Rows of the four above. *cursor (may be NULL) is moved behind the last. */
+/* adopt.sql: up to `most` of the runs held under my runner_id that `known` does not name. */
+void jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *known, size_t most);
+
+/* Rows of the four above. *cursor (may be NULL) is moved behind the last. Left out: queues, of claim only; borrowed. */
 size_t jr_queue_count_runs(const PGresult *result);
+size_t jr_queue_count_left_out(const PGresult *result);
+const char *jr_queue_read_left_out(const PGresult *result, size_t index);
 size_t jr_queue_count_bytes(const PGresult *result);                    /* of the payloads */
 int64_t jr_queue_read_lease_left(const PGresult *result, size_t index); /* adopt's only; ms */
 struct jr_run *jr_queue_read_run(const PGresult *result, size_t index, struct jr_cursor *cursor) JR_MUST;
@@ -141,13 +168,16 @@ void jr_queue_add_tell(struct jr_batch *batch, int64_t runner_id, const struct j
 size_t jr_queue_count_told(const PGresult *result);
 struct jr_told_row jr_queue_read_told(const PGresult *result, size_t index);
 
-/* reclaim.sql: expired running rows behind after_id, locked until the transaction ends. For an opening batch. */
+/*
+ * reclaim.sql: expired running rows that `held` does not name, behind after_id, locked until the transaction ends. For
+ * an opening batch.
+ */
 struct jr_expired_row {
 	int64_t id, claim_seq, runner_id, attempts, max_attempts, backoff_base_ms, backoff_cap_ms;
 	char host[256];
 	char job_type[JR_NAME_MAX + 1];
 };
-void jr_queue_add_reclaim(struct jr_batch *batch, int64_t runner_id, int64_t after_id, int64_t limit);
+void jr_queue_add_reclaim(struct jr_batch *batch, const struct jr_claim_list *held, int64_t after_id, int64_t limit);
 size_t jr_queue_count_reclaimed(const PGresult *result);
 struct jr_expired_row jr_queue_read_reclaimed(const PGresult *result, size_t index);
 

@@ -2,11 +2,30 @@
  * queue_settle: the statements about runs that are held, from adopt and heartbeat to settle and resolve. See queue.h.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "pg/pg_array.h"
 #include "runner/queue.h"
 #include "sql_text.h"
+
+void
+jr_claim_list_add(struct jr_claim_list *list, int64_t id, int64_t claim_seq)
+{
+	if (list->count == list->space) {
+		list->space = list->space == 0 ? 16 : list->space * 2;
+		list->items = jr_xrealloc(list->items, list->space, sizeof(*list->items));
+	}
+	list->items[list->count++] = (struct jr_claim){.id = id, .claim_seq = claim_seq};
+}
+
+void
+jr_claim_list_release(struct jr_claim_list *list)
+{
+	free(list->items);
+	*list = (struct jr_claim_list){0};
+}
 
 /* The (id, claim_seq) by which runs are named, as two array literals: text.data of each. */
 struct pairs {
@@ -27,6 +46,19 @@ init_pairs(struct pairs *pairs, struct jr_run *const *runs, size_t count)
 }
 
 static void
+init_pairs_of(struct pairs *pairs, const struct jr_claim_list *list)
+{
+	jr_pg_array_init(&pairs->ids);
+	jr_pg_array_init(&pairs->seqs);
+	for (size_t i = 0; i < list->count; i++) {
+		jr_pg_array_add_int(&pairs->ids, list->items[i].id);
+		jr_pg_array_add_int(&pairs->seqs, list->items[i].claim_seq);
+	}
+	jr_pg_array_end(&pairs->ids);
+	jr_pg_array_end(&pairs->seqs);
+}
+
+static void
 release_pairs(struct pairs *pairs)
 {
 	jr_pg_array_release(&pairs->ids);
@@ -34,13 +66,13 @@ release_pairs(struct pairs *pairs)
 }
 
 void
-jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count, size_t most)
+jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *known, size_t most)
 {
 	char runner[24], limit[24];
 	struct pairs pairs;
 	const char *values[4];
 
-	init_pairs(&pairs, held, count);
+	init_pairs_of(&pairs, known);
 	values[0] = jr_pg_print_int(runner, runner_id);
 	values[1] = pairs.ids.text.data;
 	values[2] = pairs.seqs.text.data;
@@ -140,13 +172,38 @@ jr_queue_read_told(const PGresult *result, size_t index)
 }
 
 void
-jr_queue_add_reclaim(struct jr_batch *batch, int64_t runner_id, int64_t after_id, int64_t limit)
+jr_queue_add_expired(struct jr_batch *batch, const struct jr_claim_list *held)
 {
-	char runner[24], after[24], most[24];
-	const char *values[] = {
-	    jr_pg_print_int(runner, runner_id), jr_pg_print_int(after, after_id), jr_pg_print_int(most, limit)};
+	struct pairs pairs;
+	const char *values[2];
 
+	init_pairs_of(&pairs, held);
+	values[0] = pairs.ids.text.data;
+	values[1] = pairs.seqs.text.data;
+	jr_batch_add(batch, jr_sql_expired, JR_COUNT(values), values);
+	release_pairs(&pairs);
+}
+
+bool
+jr_queue_read_expired(const PGresult *result)
+{
+	return PQntuples(result) > 0 && jr_pg_bool(result, 0, 0);
+}
+
+void
+jr_queue_add_reclaim(struct jr_batch *batch, const struct jr_claim_list *held, int64_t after_id, int64_t limit)
+{
+	char after[24], most[24];
+	struct pairs pairs;
+	const char *values[4];
+
+	init_pairs_of(&pairs, held);
+	values[0] = pairs.ids.text.data;
+	values[1] = pairs.seqs.text.data;
+	values[2] = jr_pg_print_int(after, after_id);
+	values[3] = jr_pg_print_int(most, limit);
 	jr_batch_add(batch, jr_sql_reclaim, JR_COUNT(values), values);
+	release_pairs(&pairs);
 }
 
 size_t

@@ -137,19 +137,55 @@ send_start(struct jr_runner *runner)
 	runner->facts.linger_ms = jr_linger_left_ms(runner);
 	jr_queue_add_need(batch);
 	jr_queue_add_runner_start(batch, &runner->facts);
-	jr_queue_add_expired(batch, runner->facts.id);
+	jr_queue_add_expired(batch, &(struct jr_claim_list){0});
 	jr_queue_add_combos(batch, &runner->facts, JR_COMBOS_MAX);
 	jr_queue_add_fire_due(batch);
 	jr_pg_submit(runner->pg, batch);
 }
 
 static void
+on_given_back(void *ctx, const struct jr_reply *reply)
+{
+	struct jr_runner *runner = ctx;
+
+	(void)reply; /* else their leases run out */
+	runner->phase = JR_PHASE_DONE;
+}
+
+/* What a claim took whose answer never came: it was not started, so it is not to be charged. */
+static void
+give_back(struct jr_runner *runner, const PGresult *result)
+{
+	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_given_back, runner);
+	size_t count = jr_queue_count_runs(result);
+	struct jr_settlement *settlements = jr_xcalloc(count, sizeof(*settlements));
+	struct jr_outcome outcome = jr_exec_unstarted(runner);
+
+	for (size_t i = 0; i < count; i++) {
+		struct jr_run *run = jr_queue_read_run(result, i, NULL);
+
+		settlements[i] = (struct jr_settlement){
+		    .id = run->id, .claim_seq = run->claim_seq, .runner_id = runner->facts.id, .outcome = &outcome};
+		jr_log(JR_INFO, "unstarted", JR_I("run", run->id), JR_S("type", run->job_type),
+		    JR_I("claim", run->claim_seq), JR_S("reason", "the claim was not answered"));
+		jr_run_free(run);
+	}
+	jr_queue_add_settle(batch, settlements, count);
+	free(settlements);
+	jr_outcome_release(&outcome);
+	jr_pg_submit(runner->pg, batch);
+}
+
+/* A goodbye that did not arrive harms nobody: last_seen_at tells. */
+static void
 on_finish(void *ctx, const struct jr_reply *reply)
 {
 	struct jr_runner *runner = ctx;
 
-	(void)reply; /* a goodbye that did not arrive harms nobody: last_seen_at tells */
-	runner->phase = JR_PHASE_DONE;
+	if (reply->end == JR_PG_DONE && reply->result_count > 1 && jr_queue_count_runs(reply->results[1]) > 0)
+		give_back(runner, reply->results[1]);
+	else
+		runner->phase = JR_PHASE_DONE;
 }
 
 static char *
@@ -171,7 +207,9 @@ send_finish(struct jr_runner *runner)
 	char *counts = counts_json(&runner->counts);
 
 	runner->phase = JR_PHASE_FINISH;
-	jr_queue_add_runner_finish(batch, runner->facts.id, counts);
+	jr_queue_add_runner_finish(batch, runner->facts.id, counts, runner->claim_number);
+	if (runner->claim_number > 0) /* what was started is left to its lease: it might do the same again, uncharged */
+		jr_queue_add_adopt(batch, runner->facts.id, &runner->begun, runner->adopt_most);
 	free(counts);
 	jr_pg_submit(runner->pg, batch);
 }
@@ -333,6 +371,8 @@ close_runner(struct jr_runner *runner)
 	jr_timer_cancel(&runner->wake);
 	while (runner->held != NULL)
 		jr_held_drop(runner->held);
+	jr_claim_list_release(&runner->begun);
+	jr_claim_list_release(&runner->offered);
 	jr_reclaim_forget(runner);
 	jr_handlers_close_host(&runner->host);
 	jr_watchdog_free(runner->watchdog);

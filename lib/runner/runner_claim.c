@@ -88,7 +88,7 @@ jr_claim_is_used_up(const struct jr_runner *runner)
 {
 	const struct jr_runner_opts *opts = runner->opts;
 
-	return opts->max_runs > 0 && runner->counts.claimed - runner->prunes >= opts->max_runs;
+	return opts->max_runs > 0 && runner->counts.claimed - runner->uncounted >= opts->max_runs;
 }
 
 static bool
@@ -108,6 +108,7 @@ note_drained(struct jr_runner *runner)
 	jr_claim_reset(runner);
 	if (runner->stale)
 		return;
+	runner->busy_until_ms = 0;
 	runner->drained = true;
 	if (runner->held_count > 0 || jr_linger_is_on(runner))
 		look_again_later(runner);
@@ -134,6 +135,7 @@ jr_claim_take_combos(struct jr_runner *runner, const PGresult *result)
 
 	runner->combos_count = (size_t)PQntuples(result);
 	runner->combos_at_ms = jr_clock_now_ms();
+	jr_busy_forget(runner);
 	for (size_t i = 0; i < runner->lane_count; i++) {
 		struct jr_lane *lane = &runner->lanes[i];
 		struct filter filter = {runner, lane};
@@ -190,7 +192,8 @@ add_claim_job(struct jr_runner *runner, struct jr_batch *batch)
 	facts.job_types = array;
 	runner->claim_lane = NULL;
 	runner->claim_wanted = 1;
-	jr_queue_add_claim_job(batch, &facts, runner->opts->job_id, runner->opts->lease.lease_ms);
+	jr_queue_add_claim_job(
+	    batch, &facts, runner->opts->job_id, runner->opts->lease.lease_ms, ++runner->claim_number);
 	free(array);
 	free(types);
 	return 1;
@@ -202,6 +205,7 @@ jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
 	const struct jr_runner_opts *opts = runner->opts;
 
 	runner->claim_wanted = 0;
+	runner->claim_busy = false;
 	if (!is_allowed(runner))
 		return 0;
 	if (opts->job_id > 0)
@@ -217,11 +221,13 @@ jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
 		runner->fired_last = true; /* what is found is claimed before it is too old */
 		return 2;
 	}
+	if (jr_busy_add_claim(runner, batch))
+		return 1;
 	if (!jr_lanes_choose(runner))
 		return 0;
 	runner->stale = false;
 	jr_queue_add_claim(batch, &runner->facts, &runner->claim_lane->combos, &runner->claim_lane->cursor,
-	    runner->claim_wanted, opts->lease.lease_ms);
+	    runner->claim_wanted, opts->lease.lease_ms, ++runner->claim_number);
 	return 1;
 }
 
@@ -256,7 +262,7 @@ find_seat(struct jr_runner *runner, const struct jr_run *run, const struct jr_ha
 	if (handler == NULL)
 		return NULL;
 	if (handler->kind->pool == JR_POOL_PRUNE)
-		runner->prunes++;
+		runner->uncounted++;
 	if (*shared != NULL && *set == handler) {
 		(*shared)->runs++;
 		return *shared;
@@ -267,13 +273,22 @@ find_seat(struct jr_runner *runner, const struct jr_run *run, const struct jr_ha
 	return seat;
 }
 
+/* When the lease of a run began: as the claim was sent or, as what is left of it tells, before it was adopted. */
+static int64_t
+begun_at(const struct jr_runner *runner, const PGresult *result, size_t index, int64_t sent_ms, bool adopted)
+{
+	if (!adopted)
+		return sent_ms;
+	return sent_ms + jr_queue_read_lease_left(result, index) - runner->opts->lease.lease_ms;
+}
+
 /*
  * What comes without a place (adoption may find more than one claim's runs) is given back, not started. The shared seat
  * is held open meanwhile, since a run that is not started leaves it at once. The cursor (NULL: there is none) is moved
  * behind the last run.
  */
 static void
-take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms, struct jr_cursor *cursor)
+take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms, struct jr_cursor *cursor, bool adopted)
 {
 	size_t rows = jr_queue_count_runs(result);
 	const struct jr_handler *set = NULL;
@@ -290,7 +305,7 @@ take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms, str
 			open = shared;
 			open->runs++;
 		}
-		jr_held_take(runner, run, sent_ms, seat);
+		jr_held_take(runner, run, begun_at(runner, result, i, sent_ms, adopted), seat);
 	}
 	if (open != NULL)
 		jr_seat_leave(runner, open);
@@ -310,9 +325,12 @@ report_surplus(struct jr_runner *runner, size_t rows)
 	jr_runner_fail(runner, &err);
 }
 
+/* What was left out is not drained: nobody has looked at it. */
 static bool
 all_drained(const struct jr_runner *runner)
 {
+	if (jr_busy_is_pending(runner))
+		return false;
 	for (size_t i = 0; i < runner->lane_count; i++) {
 		if (!runner->lanes[i].drained)
 			return false;
@@ -344,6 +362,8 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 {
 	struct jr_lane *lane = runner->claim_lane;
 
+	if (lane != NULL)
+		jr_busy_take_claim(runner, lane, result);
 	runner->claim_errors = 0;
 	if (runner->claim_most < JR_CLAIM_MOST)
 		runner->claim_most++;
@@ -352,14 +372,15 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 		runner->drained = false;
 		runner->combos_whole = false;
 		runner->crowded = false;
-	} else {
+	} else if (!runner->claim_busy) {
 		take_empty(runner, lane);
 		jr_exec_take_nothing(runner);
-	}
+	} else if (all_drained(runner))
+		note_drained(runner);
 	if (lane != NULL && lane->set != NULL)
 		jr_lanes_note_set(runner, lane, result);
 	report_surplus(runner, jr_queue_count_runs(result));
-	take_runs(runner, result, sent_ms, lane == NULL ? NULL : &lane->cursor);
+	take_runs(runner, result, sent_ms, lane == NULL || runner->claim_busy ? NULL : &lane->cursor, false);
 }
 
 static void
@@ -386,7 +407,6 @@ jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t fi
 		jr_fire_take_look(runner, reply->results[first + 1]);
 	} else if (reply->end == JR_PG_UNKNOWN && was_claim) {
 		runner->claim_in_doubt = true; /* its places are kept until it is known */
-		runner->exec_in_doubt = true;
 		runner->claim_sent_ms = reply->sent_ms;
 		runner->claim_most = fewer(runner->claim_wanted);
 		jr_claim_reset(runner);
@@ -442,7 +462,11 @@ jr_claim_try(struct jr_runner *runner)
 		jr_claim_reset(runner);
 		return jr_claim_try(runner);
 	}
-	if (jr_linger_is_on(runner))
+	if (jr_busy_is_waited_for(runner))
+		return false;
+	if (all_drained(runner))
+		note_drained(runner); /* what is still locked counts as full */
+	else if (jr_linger_is_on(runner))
 		look_again_in(runner, PLACE_MS);
 	else if (runner->held_count == 0)
 		runner->crowded = true; /* other runners of this host have every place, and go on claiming */
@@ -458,35 +482,18 @@ is_too_late(const struct jr_runner *runner)
 	return jr_clock_now_ms() >= jr_clock_after(runner->claim_sent_ms, runner->opts->lease.lease_ms);
 }
 
-/*
- * From when the leases of adopted runs count: the claim in doubt, or earlier if one of them is of an older claim that
- * was given up and executed late, as what is left of it tells.
- */
-static int64_t
-adopted_since(const struct jr_runner *runner, const struct jr_reply *reply)
-{
-	int64_t since_ms = runner->claim_sent_ms;
-
-	for (size_t i = 0; i < jr_queue_count_runs(reply->results[0]); i++) {
-		int64_t left_ms = jr_queue_read_lease_left(reply->results[0], i);
-		int64_t begun_ms = reply->sent_ms + left_ms - runner->opts->lease.lease_ms;
-
-		if (begun_ms < since_ms)
-			since_ms = begun_ms;
-	}
-	return since_ms;
-}
-
 static void
 on_adopt(void *ctx, const struct jr_reply *reply)
 {
 	struct jr_runner *runner = ctx;
 
 	if (reply->end == JR_PG_DONE) {
-		runner->claim_in_doubt = jr_queue_count_runs(reply->results[0]) >= runner->adopt_most;
-		if (jr_queue_count_runs(reply->results[0]) > 0)
+		size_t rows = jr_queue_count_runs(reply->results[1]);
+
+		runner->claim_in_doubt = rows >= runner->adopt_most;
+		if (rows > 0)
 			runner->job_tried = true;
-		take_runs(runner, reply->results[0], adopted_since(runner, reply), NULL);
+		take_runs(runner, reply->results[1], reply->sent_ms, NULL, true);
 	} else if (reply->end == JR_PG_UNKNOWN)
 		runner->adopt_most = fewer(runner->adopt_most);
 	else if (reply->end == JR_PG_FAILED && reply->err.code == JR_E_TEMP && !is_too_late(runner))
@@ -499,12 +506,15 @@ on_adopt(void *ctx, const struct jr_reply *reply)
 	jr_runner_pump(runner);
 }
 
-/* After a claim whose answer was lost: what runs under my name that I do not know? */
+/*
+ * After a claim whose answer was lost it is given up on: from then on it takes nothing. Then, what runs under my name
+ * that I do not know? Not what I have started or sent an outcome for, though it may still be running for the database.
+ */
 bool
 jr_claim_try_adopt(struct jr_runner *runner)
 {
 	struct jr_batch *batch;
-	struct jr_held_list all;
+	struct jr_claim_list known = {0};
 
 	if (!runner->claim_in_doubt)
 		return false;
@@ -512,10 +522,11 @@ jr_claim_try_adopt(struct jr_runner *runner)
 		jr_runner_wake_at(runner, runner->adopt_at_ms);
 		return false;
 	}
-	all = jr_held_select(runner, NULL);
+	jr_held_name_known(runner, &known);
 	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_adopt, runner);
-	jr_queue_add_adopt(batch, runner->facts.id, all.runs, all.count, runner->adopt_most);
-	jr_held_list_release(&all);
+	jr_queue_add_claims_void(batch, runner->facts.id, runner->claim_number);
+	jr_queue_add_adopt(batch, runner->facts.id, &known, runner->adopt_most);
+	jr_claim_list_release(&known);
 	jr_pg_submit(runner->pg, batch);
 	return true;
 }

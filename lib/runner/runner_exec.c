@@ -1,8 +1,8 @@
 /*
  * runner_exec: one command of jobrun exec, instead of all claims. See runner.h.
  *
- * Its run is made by the claim, so the claim may not simply be repeated: after a lost answer the runner adopts what it
- * has, and a claim that then finds nothing may have met the first one, which came late, so what it has is read again.
+ * Its run is made by the claim, so the claim may not simply be repeated: after a lost answer the runner gives up on it,
+ * adopts what it has, and claims again only if that is nothing.
  *
  * What must hold: an outcome that would make the run wait is never sent, since nobody but this runner could start it.
  * What is said of the command's end is said whether or not the database accepts it.
@@ -24,8 +24,8 @@ jr_exec_add_claim(struct jr_runner *runner, struct jr_batch *batch)
 		return false;
 	runner->claim_lane = NULL;
 	runner->claim_wanted = 1;
-	jr_queue_add_exec_claim(
-	    batch, &runner->facts, exec->definition, runner->opts->lease.lease_ms, exec->timeout_ms, exec->command);
+	jr_queue_add_exec_claim(batch, &runner->facts, exec->definition, runner->opts->lease.lease_ms, exec->timeout_ms,
+	    exec->command, ++runner->claim_number);
 	return true;
 }
 
@@ -37,8 +37,6 @@ jr_exec_take_nothing(struct jr_runner *runner)
 	if (exec == NULL)
 		return;
 	exec->state = JR_EXEC_SKIPPED;
-	runner->claim_in_doubt = runner->exec_in_doubt;
-	runner->exec_in_doubt = false;
 }
 
 const struct jr_handler *
@@ -125,18 +123,29 @@ jr_exec_note_end(struct jr_held *held, const struct jr_outcome *outcome)
 	say_why(exec, outcome->error);
 }
 
-/* "released: WHY": of what was not started, and of what was stopped with us. */
+/* "released: WHY" or "WHY": of what was not started, and of what was stopped with us. */
 static void
 name_stop(struct jr_outcome *outcome)
 {
-	const char *why = strchr(outcome->error, ':');
-	char *error = outcome->has_exit ? jr_xstrdup("stopped: jobrun was told to end")
-					: jr_xasprintf("not started%s", why == NULL ? "" : why);
+	const char *colon = strchr(outcome->error, ':');
+	const char *why = colon == NULL ? outcome->error : colon + 2;
+	char *error =
+	    outcome->has_exit ? jr_xstrdup("stopped: jobrun was told to end") : jr_xasprintf("not started: %s", why);
 
 	free(outcome->error);
 	free(outcome->error_code);
 	outcome->error = error;
 	outcome->error_code = jr_xstrdup("stopped");
+}
+
+struct jr_outcome
+jr_exec_unstarted(const struct jr_runner *runner)
+{
+	if (runner->opts->exec == NULL)
+		return (struct jr_outcome){.kind = JR_OUT_UNSTARTED};
+	return (struct jr_outcome){.kind = JR_OUT_DEAD,
+	    .error_code = jr_xstrdup("stopped"),
+	    .error = jr_xstrdup("not started: the claim was not answered")};
 }
 
 void
@@ -147,9 +156,9 @@ jr_exec_judge(struct jr_held *held)
 
 	if (exec == NULL)
 		return;
-	if (outcome->kind == JR_OUT_RELEASED)
+	if (outcome->kind == JR_OUT_RELEASED || outcome->kind == JR_OUT_UNSTARTED)
 		name_stop(outcome);
-	if (outcome->kind == JR_OUT_RELEASED || outcome->kind == JR_OUT_LATER)
+	if (outcome->kind == JR_OUT_RELEASED || outcome->kind == JR_OUT_UNSTARTED || outcome->kind == JR_OUT_LATER)
 		outcome->kind = JR_OUT_DEAD;
 	if (exec->state != JR_EXEC_RUNNING) /* the attempt has said how it ended */
 		return;

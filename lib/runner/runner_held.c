@@ -113,6 +113,42 @@ find_older(struct jr_runner *runner, const struct jr_held *newer)
 	return NULL;
 }
 
+void
+jr_held_name_all(const struct jr_runner *runner, struct jr_claim_list *list)
+{
+	for (const struct jr_held *held = runner->held; held != NULL; held = held->next)
+		jr_claim_list_add(list, held->run->id, held->run->claim_seq);
+}
+
+static void
+name_again(const struct jr_claim_list *from, struct jr_claim_list *list)
+{
+	for (size_t i = 0; i < from->count; i++)
+		jr_claim_list_add(list, from->items[i].id, from->items[i].claim_seq);
+}
+
+void
+jr_held_name_known(const struct jr_runner *runner, struct jr_claim_list *list)
+{
+	jr_held_name_all(runner, list);
+	name_again(&runner->begun, list);
+	name_again(&runner->offered, list);
+}
+
+/* What is dropped may still be running for the database; it must not come back as if it were new. */
+static void
+remember(const struct jr_held *held)
+{
+	struct jr_runner *runner = held->runner;
+
+	if (held->accepted)
+		return;
+	if (held->begun)
+		jr_claim_list_add(&runner->begun, held->run->id, held->run->claim_seq);
+	else if (held->offered)
+		jr_claim_list_add(&runner->offered, held->run->id, held->run->claim_seq);
+}
+
 static void
 leave_seat(struct jr_held *held)
 {
@@ -127,6 +163,7 @@ jr_held_drop(struct jr_held *held)
 	struct jr_runner *runner = held->runner;
 
 	unlink_held(held);
+	remember(held);
 	if (runner->held_count == 0)
 		runner->beat_at_ms = JR_NEVER;
 	jr_timer_cancel(&held->offer);
@@ -201,6 +238,7 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 	runner->counts.running--;
 	if (outcome != NULL && outcome->settled) {
 		jr_settle_report_settled(held, outcome);
+		held->accepted = true;
 		jr_held_drop(held);
 	} else if (outcome == NULL || held->lost) {
 		runner->counts.fenced++;
@@ -251,9 +289,19 @@ start_handler(struct jr_held *held, const struct jr_handler *handler)
 	    .ctx = held};
 
 	held->phase = JR_HELD_RUNNING;
+	held->begun = true;
 	runner->counts.running++;
 	log_held(JR_INFO, "run_start", held, NULL);
 	held->attempt = jr_attempt_start(&setup);
+}
+
+/* Nothing was tried, so nothing is counted: it waits as before. `why` is for jobrun exec, whose run cannot wait. */
+static void
+give_back(struct jr_held *held, const char *why)
+{
+	log_held(JR_INFO, "unstarted", held, why);
+	held->runner->uncounted++;
+	end_unstarted(held, JR_OUT_UNSTARTED, "unstarted", why);
 }
 
 /* Start it, or say why not. */
@@ -269,10 +317,12 @@ jr_held_start(struct jr_held *held)
 	else if (held->run->expired)
 		end_unstarted(held, JR_OUT_DEAD, "expired", "expired before it could start");
 	else if (runner->signalled || handler == NULL)
-		end_unstarted(held, JR_OUT_RELEASED, "released", "released: the runner was stopped before it started");
+		give_back(held, "the runner was stopped before it started");
 	else if (jr_clock_now_ms() >= held->fence_at_ms)
-		end_unstarted(held, JR_OUT_RELEASED, "released", "released: the claim was answered too late to start");
-	else if (held->seat == NULL || !has_watchdog(runner))
+		give_back(held, "the claim was answered too late to start");
+	else if (held->seat == NULL)
+		give_back(held, "there was no place for it");
+	else if (!has_watchdog(runner))
 		end_unstarted(held, JR_OUT_RELEASED, "released", "released: this host could not start handlers");
 	else
 		start_handler(held, handler);

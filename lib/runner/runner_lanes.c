@@ -118,6 +118,7 @@ jr_lanes_open(struct jr_runner *runner, const char *place_name, struct jr_err *e
 void
 jr_lanes_close(struct jr_runner *runner)
 {
+	jr_busy_forget(runner);
 	for (size_t i = 0; i < runner->lane_count; i++)
 		jr_combos_release(&runner->lanes[i].combos);
 	free(runner->lanes);
@@ -172,7 +173,7 @@ static size_t
 cap(const struct jr_runner *runner, size_t wanted)
 {
 	const struct jr_runner_opts *opts = runner->opts;
-	int64_t left = opts->max_runs - runner->counts.claimed + runner->prunes;
+	int64_t left = opts->max_runs - runner->counts.claimed + runner->uncounted;
 
 	if (wanted > runner->claim_most)
 		wanted = runner->claim_most;
@@ -241,6 +242,24 @@ jr_lanes_choose(struct jr_runner *runner)
 			continue;
 		runner->claim_lane = lane;
 		runner->lane_next = n + 1;
+		return true;
+	}
+	return false;
+}
+
+/* In turns; what is more urgent in other queues has had its own claims meanwhile. */
+bool
+jr_lanes_choose_busy(struct jr_runner *runner)
+{
+	for (size_t i = 0; i < runner->lane_count; i++) {
+		struct jr_lane *lane = &runner->lanes[(runner->lane_next + i) % runner->lane_count];
+
+		if (lane->busy.count == 0)
+			continue;
+		runner->claim_wanted = take_places(runner, lane);
+		if (runner->claim_wanted == 0)
+			continue;
+		runner->claim_lane = lane;
 		return true;
 	}
 	return false;

@@ -153,6 +153,7 @@ on_seen(void *ctx, const struct jr_reply *reply)
 static bool
 try_seen(struct jr_runner *runner)
 {
+	struct jr_claim_list held = {0};
 	struct jr_batch *batch;
 	int64_t now = jr_clock_now_ms();
 
@@ -163,7 +164,9 @@ try_seen(struct jr_runner *runner)
 	runner->linger.seen_at_ms = jr_clock_after(now, runner->opts->lease.heartbeat_ms);
 	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_seen, runner);
 	jr_queue_add_runner_seen(batch, runner->facts.id);
-	jr_queue_add_expired(batch, runner->facts.id);
+	jr_held_name_all(runner, &held);
+	jr_queue_add_expired(batch, &held);
+	jr_claim_list_release(&held);
 	jr_pg_submit(runner->pg, batch);
 	return true;
 }

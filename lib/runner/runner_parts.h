@@ -5,6 +5,7 @@
  *	runner_link.c    the connection: opening, losing, opening again
  *	runner_lanes.c   what is claimed together, and the places for it
  *	runner_claim.c   combinations, cursor, claims, and what they brought; adoption
+ *	runner_busy.c    queues whose row somebody else has locked
  *	runner_exec.c    one command of jobrun exec, instead of all claims
  *	runner_held.c    held runs: start, heartbeat, self-fence, end
  *	runner_tell.c    what running handlers have to tell
@@ -54,6 +55,7 @@ struct jr_lane {
 	const struct jr_handler
 	    *set;                /* up to settings.batch runs of this type in one place; NULL: a place for each run */
 	struct jr_combos combos; /* of its types */
+	struct jr_combos busy;   /* of queues that were left out: asked for by themselves */
 	struct jr_cursor cursor;
 	size_t most;  /* runs of the next set: more after small payloads, fewer after large ones */
 	bool drained; /* a fresh look found nothing due */
@@ -72,6 +74,9 @@ struct jr_held {
 	int64_t fence_at_ms;   /* when its handler must stop unless a heartbeat is answered */
 	int64_t retry_at_ms;   /* ENDED: not settled again before */
 	struct jr_seat *seat;  /* its place; NULL: none */
+	bool begun;            /* its handler was started */
+	bool offered;          /* an outcome was sent */
+	bool accepted;         /* and that is the end of the claim */
 	struct jr_tale tale;   /* RUNNING: what it has told and is not written yet; owned */
 	bool missed;           /* a heartbeat did not find it */
 	bool telling;          /* it was offered since the last heartbeat */
@@ -144,9 +149,11 @@ struct jr_runner {
 	struct jr_held *held;
 	struct jr_held *held_by_id[JR_HELD_BUCKETS];
 	size_t held_count;
-	int64_t beat_at_ms;    /* next heartbeat; JR_NEVER while nothing is held */
-	int64_t beat_sent_ms;  /* the last one */
-	int64_t resolve_at_ms; /* doubt is not read before */
+	struct jr_claim_list begun;   /* started and dropped without an accepted outcome: never to be taken as new */
+	struct jr_claim_list offered; /* the same, not started: an outcome was sent */
+	int64_t beat_at_ms;           /* next heartbeat; JR_NEVER while nothing is held */
+	int64_t beat_sent_ms;         /* the last one */
+	int64_t resolve_at_ms;        /* doubt is not read before */
 
 	/* claim */
 	struct jr_lane *lanes;
@@ -165,15 +172,18 @@ struct jr_runner {
 	int64_t claim_errors;               /* in a row */
 	bool claim_alone;                   /* a fused settle and claim failed: not together next time */
 	bool claim_in_doubt;
-	bool exec_in_doubt; /* a claim of jobrun exec was not answered: nothing found is read again */
-	bool combos_whole;  /* a claim found nothing although the combinations were cut: read all of them */
+	bool combos_whole; /* a claim found nothing although the combinations were cut: read all of them */
 	int64_t claim_sent_ms;
-	int64_t adopt_at_ms; /* doubt about a claim is not read before */
-	size_t claim_most;   /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
+	int64_t claim_number;  /* of the last claim that was sent */
+	bool claim_busy;       /* it is for the busy part of its lane */
+	int64_t busy_at_ms;    /* that is not asked for before */
+	int64_t busy_until_ms; /* nor waited for any longer when there is nothing else to do; 0: there was */
+	int64_t adopt_at_ms;   /* doubt about a claim is not read before */
+	size_t claim_most; /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
 	size_t adopt_most;
 	size_t claim_wanted; /* runs asked for; 0: the statement was no claim */
 	bool job_tried;
-	int64_t prunes; /* claimed runs that are housekeeping: not what --max-runs counts */
+	int64_t uncounted; /* claimed runs that --max-runs does not count: housekeeping, and what was not started */
 
 	/* fire */
 	int64_t fire_at_ms;  /* schedules are not fired before; JR_NEVER: nothing is known yet */
@@ -218,6 +228,7 @@ struct jr_lane *jr_lanes_find(struct jr_runner *runner, const struct jr_handler 
 bool jr_lanes_is_full(const struct jr_runner *runner, const struct jr_lane *lane);
 /* Choose the lane to claim from, with places for what is wanted: claim_lane and claim_wanted. false: there is none. */
 bool jr_lanes_choose(struct jr_runner *runner);
+bool jr_lanes_choose_busy(struct jr_runner *runner); /* of what was left out */
 /* How large the sets of this lane may be, after one that was claimed. */
 void jr_lanes_note_set(const struct jr_runner *runner, struct jr_lane *lane, const PGresult *result);
 /* A place for a run, from those had for the claim, else another; NULL: there is none. */
@@ -239,6 +250,15 @@ void jr_claim_reset(struct jr_runner *runner); /* drop the cursor and the combin
 bool jr_claim_is_over(const struct jr_runner *runner);
 bool jr_claim_try_adopt(struct jr_runner *runner); /* after a claim whose answer was lost */
 
+/* runner_busy.c */
+bool jr_busy_is_pending(const struct jr_runner *runner);
+void jr_busy_forget(struct jr_runner *runner);
+void jr_busy_take_claim(struct jr_runner *runner, struct jr_lane *lane, const PGresult *result);
+bool jr_busy_add_claim(
+    struct jr_runner *runner, struct jr_batch *batch); /* false: it is not time, or there is no place */
+/* Nothing else can be claimed now: will it be worth while to ask again? It is woken then. */
+bool jr_busy_is_waited_for(struct jr_runner *runner);
+
 /* runner_exec.c: with options that have no `exec` each does what is right without it */
 bool jr_exec_add_claim(struct jr_runner *runner, struct jr_batch *batch); /* false: there is none */
 void jr_exec_take_nothing(struct jr_runner *runner);                      /* the claim was empty */
@@ -249,6 +269,7 @@ bool jr_exec_is_over(const struct jr_runner *runner);            /* nobody waits
 bool jr_exec_is_deaf(const struct jr_runner *runner, int signo); /* to this signal */
 void jr_exec_note_start(struct jr_held *held);
 void jr_exec_note_end(struct jr_held *held, const struct jr_outcome *outcome); /* NULL: lost */
+struct jr_outcome jr_exec_unstarted(const struct jr_runner *runner);           /* of a run that it does not know */
 void jr_exec_judge(struct jr_held *held);                                      /* make its outcome final */
 
 /* runner_held.c */
@@ -261,6 +282,10 @@ void jr_held_beat_soon(struct jr_runner *runner); /* a cancel was asked for */
 void jr_held_stop_all(struct jr_runner *runner, bool kill);
 void jr_held_lose(struct jr_held *held, const char *why);
 struct jr_held *jr_held_find(struct jr_runner *runner, int64_t id, int64_t claim_seq);
+/* The claims that are held, added to *list. */
+void jr_held_name_all(const struct jr_runner *runner, struct jr_claim_list *list);
+/* And those that were started or sent an outcome for: what must not be adopted. */
+void jr_held_name_known(const struct jr_runner *runner, struct jr_claim_list *list);
 
 /* Those of the held that `want` wants (NULL: all), as parallel arrays. */
 struct jr_held_list {

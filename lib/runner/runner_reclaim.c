@@ -1,5 +1,6 @@
 /*
- * runner_reclaim: runs whose lease has ended, whoever held them. See runner_parts.h.
+ * runner_reclaim: runs whose lease has ended, whoever held them, this runner included, but for the claims that it holds
+ * now. See runner_parts.h.
  *
  * One transaction of two batches: the expired rows are read under FOR NO KEY UPDATE SKIP LOCKED, each becomes the
  * outcome `lost` with a backoff of its own, and settle writes them. The transaction is short: the server ends it if
@@ -136,8 +137,11 @@ static void
 send_opening(struct jr_runner *runner)
 {
 	struct jr_batch *batch = jr_batch_new(JR_BATCH_OPENING, jr_runner_times(runner), on_opened, runner);
+	struct jr_claim_list held = {0};
 
-	jr_queue_add_reclaim(batch, runner->facts.id, runner->reclaim_after, runner->reclaim_limit);
+	jr_held_name_all(runner, &held);
+	jr_queue_add_reclaim(batch, &held, runner->reclaim_after, runner->reclaim_limit);
+	jr_claim_list_release(&held);
 	jr_pg_submit(runner->pg, batch);
 }
 
@@ -172,7 +176,7 @@ jr_reclaim_try(struct jr_runner *runner)
 {
 	if (runner->reclaim_open)
 		send_closing(runner);
-	else if (runner->reclaim_wanted)
+	else if (runner->reclaim_wanted && !runner->claim_in_doubt) /* what may be adopted is not lost */
 		send_opening(runner);
 	else
 		return false;

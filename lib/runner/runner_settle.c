@@ -48,7 +48,7 @@ jr_settle_report(
 		counts->failed++;
 	else if (outcome->kind == JR_OUT_LATER)
 		counts->later++;
-	else
+	else if (outcome->kind != JR_OUT_UNSTARTED) /* that is as if it had not been claimed */
 		counts->released++;
 	if (dead && runner->opts->dead != NULL)
 		runner->opts->dead(runner->opts->ctx, &report);
@@ -126,9 +126,14 @@ note_refused(struct jr_runner *runner, const struct jr_held_list *sent, const st
 		jr_runner_fail(runner, err);
 }
 
+/* What was never started has nothing to lose: it leaves no attempt by which one could tell that it was accepted. */
 static void
 note_fenced(struct jr_held *held)
 {
+	if (held->outcome.kind == JR_OUT_UNSTARTED) {
+		jr_held_drop(held);
+		return;
+	}
 	jr_held_lose(held, "its result came too late and was not accepted");
 }
 
@@ -142,6 +147,7 @@ take_settled(struct jr_runner *runner, const PGresult *result)
 		if (held == NULL)
 			continue;
 		jr_settle_report(runner, &row, &held->outcome, held->run->job_type);
+		held->accepted = true;
 		jr_held_drop(held);
 	}
 }
@@ -213,7 +219,7 @@ settle_batch(struct jr_runner *runner, const struct jr_held_list *list)
 		    .claim_seq = list->runs[i]->claim_seq,
 		    .runner_id = runner->facts.id,
 		    .outcome = &list->held[i]->outcome};
-		list->held[i]->on_wire = true;
+		list->held[i]->on_wire = list->held[i]->offered = true;
 	}
 	jr_queue_add_settle(batch, settlements, list->count);
 	free(settlements);
@@ -285,6 +291,7 @@ likely_status(const struct jr_held *held)
 		return held->run->attempts >= held->run->max_attempts ? "dead" : "failed";
 	case JR_OUT_LATER:
 	case JR_OUT_RELEASED:
+	case JR_OUT_UNSTARTED:
 		break;
 	}
 	return "queued";
@@ -295,13 +302,15 @@ void
 jr_settle_report_settled(struct jr_held *held, const struct jr_outcome *outcome)
 {
 	const struct jr_run *run = held->run;
-	const struct jr_settled_row row = {.id = run->id,
+	struct jr_settled_row row = {.id = run->id,
 	    .claim_seq = run->claim_seq,
 	    .attempts = run->attempts,
 	    .max_attempts = run->max_attempts,
-	    .run_in_ms = -1,
-	    .status = "succeeded"};
+	    .run_in_ms = outcome->status[0] != '\0' ? outcome->left_ms : -1};
 
+	memcpy(row.status, "succeeded", sizeof("succeeded"));
+	if (outcome->status[0] != '\0')
+		memcpy(row.status, outcome->status, sizeof(row.status));
 	jr_settle_report(held->runner, &row, outcome, run->job_type);
 }
 
@@ -339,6 +348,7 @@ take_answer(struct jr_runner *runner, const struct jr_answer_row *row)
 		return; /* not applied: it is offered again */
 	case JR_ANSWER_ACCEPTED:
 		report_accepted(held, row->status);
+		held->accepted = true;
 		jr_held_drop(held);
 		return;
 	case JR_ANSWER_FENCED:

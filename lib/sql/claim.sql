@@ -1,7 +1,9 @@
 -- claim: up to n due runs, best first. $1 runner id, $2 host, $3 n, $4 job types, $5 queues, $6 priorities (parallel,
--- from combos), $7 priority, $8 run_at, $9 id of the last run claimed (null: from the head), $10 lease in ms.
+-- from combos), $7 priority, $8 run_at, $9 id of the last run claimed (null: from the head), $10 lease in ms,
+-- $11 number of the claim.
 -- Columns: id, claim_seq, job_type, queue, priority, run_at, attempts, max_attempts, snoozes, releases, timeout_ms,
 -- backoff_base_ms, backoff_cap_ms, expired, cancelled, key, slot, checkpoint, trace_context, payload,
--- runner_id, started_ms
+-- runner_id, started_ms. Behind the runs, a row with nothing but its queue for each queue that was left out, since somebody
+-- else has locked its row
 select * from jobrun.claim($1::bigint, $2::text, $3::integer, $4::text[], $5::text[], $6::smallint[],
-	$7::smallint, $8::timestamptz, $9::bigint, $10::bigint)
+	$7::smallint, $8::timestamptz, $9::bigint, $10::bigint, $11::bigint)

@@ -1,4 +1,6 @@
--- expired: has the lease of any other runner's run ended? $1 id of the asking runner
+-- expired: has the lease of any run ended, but for what the asking runner holds now? $1 ids, $2 claim_seqs of that
 select exists (
-	select from jobrun.job_runs
-	where status = 'running' and locked_until <= now() and runner_id <> $1::bigint)
+	select from jobrun.job_runs r
+	where r.status = 'running' and r.locked_until <= now()
+		and not exists (select from unnest($1::bigint[], $2::bigint[]) k(id, claim_seq)
+			where k.id = r.id and k.claim_seq = r.claim_seq))

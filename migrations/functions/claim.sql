@@ -13,14 +13,30 @@ language sql stable as $fn$
 		else queue.rate_limit end
 $fn$;
 
+-- may_claim: may this claim of a runner still take something? It carries its number, which rises from claim to claim. Not when
+-- the runner has given up on it (claims_void) or has ended, and not when its row is gone. The row stays locked, so that
+-- who gives up on the claim waits for its end, and what it took is seen then, or it takes nothing.
+create or replace function jobrun.may_claim(runner_id bigint, claim_number bigint) returns boolean
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	perform from jobrun.job_runners n
+	where n.id = may_claim.runner_id and n.finished_at is null and n.claims_void < may_claim.claim_number
+	for share;
+	return found;
+end
+$fn$;
+
 -- claim: at most n due runs for a runner, best first (priority, run_at, id). Expired runs are claimed too, for settle to end them.
 --
 --  1. The runner knows which combinations of job type, queue and priority have due runs (combos.sql) and passes them as three
 --     parallel arrays, with the last run it claimed as cursor, so that no dead index entry is walked twice.
---  2. Limited queues are locked first, in order of name, by a statement of its own: what follows has a younger snapshot, so
---     its counts are exact. If there is none, the usual case, nothing is locked: that is the whole check.
---  3. Each combination gives its first due runs from one index range; they are merged and cut.
---  4. Only the cut is locked (SKIP LOCKED), looked at again, and turned into running.
+--  2. The runner's row is locked: a claim that was given up on takes nothing (may_claim).
+--  3. Limited queues are locked next, in order of name, by a statement of its own: what follows has a younger snapshot, so
+--     its counts are exact. If there is none, the usual case, nothing is locked: that is the whole check. A queue whose row
+--     somebody else has locked is left out, so that it costs the others nothing; it is named behind the runs, by a row that
+--     has nothing but its queue, for the runner to ask again.
+--  4. Each combination gives its first due runs from one index range; they are merged and cut.
+--  5. Only the cut is locked (SKIP LOCKED), looked at again, and turned into running.
 --
 -- Every statement of a volatile function has its own snapshot only in READ COMMITTED: anything else is refused.
 -- force_generic_plan: planned once a connection without a named prepared statement; the joins are by ctid, so that no
@@ -29,7 +45,7 @@ $fn$;
 -- type or a queue costs nothing however many wait.
 create or replace function jobrun.claim(
 	runner_id bigint, host text, n integer, job_types text[], queues text[], priorities smallint[],
-	after_priority smallint, after_run_at timestamptz, after_id bigint, lease_ms bigint)
+	after_priority smallint, after_run_at timestamptz, after_id bigint, lease_ms bigint, claim_number bigint)
 returns setof jobrun.held_runs
 language plpgsql volatile
 set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan as $fn$
@@ -44,6 +60,7 @@ declare
 	v_run_at   timestamptz := coalesce(after_run_at, '-infinity');
 	v_id       bigint := coalesce(after_id, 0);
 	v_limited  text[];
+	v_left_out text[] := '{}';
 	v_ids      bigint[];
 	v_new      bigint[];
 	v_seen     integer;
@@ -51,13 +68,18 @@ declare
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
 		raise exception 'jobrun.claim needs READ COMMITTED' using errcode = 'feature_not_supported';
-	elsif n is null or n <= 0 then
+	elsif n is null or n <= 0 or not jobrun.may_claim(v_runner, claim_number) then
 		return;
 	end if;
 
-	v_limited := array(select l.name from (
-		select q.name from jobrun.job_queues q where q.name = any (queues) and jobrun.is_limited(q)
-		order by q.name for no key update) l);
+	v_limited := array(select q.name from jobrun.job_queues q where q.name = any (queues) and jobrun.is_limited(q));
+	if v_limited <> '{}' then
+		v_left_out := v_limited;
+		v_limited := array(select l.name from (
+			select q.name from jobrun.job_queues q where q.name = any (v_limited) and jobrun.is_limited(q)
+			order by q.name for no key update skip locked) l);
+		v_left_out := array(select l.name from unnest(v_left_out) l(name) where l.name <> all (v_limited));
+	end if;
 
 	if v_limited = '{}' then
 		with c as materialized (           -- not behind the cursor, not paused, no limit set meanwhile
@@ -159,12 +181,17 @@ begin
 	end loop;
 
 	return query select h.* from jobrun.held_runs h where h.id = any (v_ids) order by h.priority, h.run_at, h.id;
+	if v_left_out <> '{}' then
+		return query select l.* from unnest(v_left_out) o(name)
+			cross join lateral jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('queue', o.name)) l;
+	end if;
 end
 $fn$;
 
 -- claim_job: this one run, whatever its run_at, whether paused or not, if it waits, nobody holds it, its type is among those the host
--- has and its queue's limits have room. Zero rows otherwise.
-create or replace function jobrun.claim_job(runner_id bigint, host text, job_id bigint, lease_ms bigint, job_types text[])
+-- has, its queue's limits have room, and the runner has not given up on this claim. Zero rows otherwise.
+create or replace function jobrun.claim_job(
+	runner_id bigint, host text, job_id bigint, lease_ms bigint, job_types text[], claim_number bigint)
 returns setof jobrun.held_runs
 language plpgsql volatile
 set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan as $fn$
@@ -177,6 +204,8 @@ declare
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
 		raise exception 'jobrun.claim_job needs READ COMMITTED' using errcode = 'feature_not_supported';
+	elsif not jobrun.may_claim(v_runner, claim_number) then
+		return;
 	end if;
 	select q.* into v_queue from jobrun.job_queues q
 	where q.name = (select r.queue from jobrun.job_runs r where r.id = job_id) and jobrun.is_limited(q) for no key update;

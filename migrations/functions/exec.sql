@@ -13,9 +13,10 @@ $fn$;
 
 -- exec_claim: a command of this host begins (`jobrun exec`): a run of the definition, which is made on first use, claimed from
 -- its beginning and never to be tried again; or the oldest that people have retried, which nobody else could start. No row:
--- exec_skipped says why. timeout_ms: null: the definition's. Queue and max_attempts are of the run, not of the definition: what
+-- exec_skipped says why, or the runner has given up on this claim. timeout_ms: null: the definition's. Queue and max_attempts are of the run, not of the definition: what
 -- is enqueued of a job type of this name is none of exec's business.
-create or replace function jobrun.exec_claim(runner_id bigint, host text, definition text, lease_ms bigint, timeout_ms bigint, command text)
+create or replace function jobrun.exec_claim(
+	runner_id bigint, host text, definition text, lease_ms bigint, timeout_ms bigint, command text, claim_number bigint)
 returns setof jobrun.held_runs
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
@@ -28,6 +29,8 @@ declare
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
 		raise exception 'jobrun.exec_claim needs READ COMMITTED' using errcode = 'feature_not_supported';
+	elsif not jobrun.may_claim(runner_id, claim_number) then
+		return;
 	end if;
 	perform jobrun.check_name('name', v_name);
 	if not exists (select from jobrun.job_definitions d where d.name = v_name) then

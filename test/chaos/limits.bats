@@ -110,6 +110,29 @@ host() {
 	done
 }
 
+# One whose ticks are killed.
+killed_host() {
+	local number=$1
+
+	while [ ! -e "$TMPDIR/stop" ]; do
+		timeout -s KILL "$((RANDOM % 2)).$((RANDOM % 900 + 100))" "$JOBRUN" run -j 3 --sql-jobs 5 --lease 2s \
+			--state-dir "$TMPDIR/host$number" >>"$TMPDIR/host$number.log" 2>&1 || true
+	done
+}
+
+# A client that now and then has the row of a queue in a transaction, for half a second at most.
+locker() {
+	while [ ! -e "$TMPDIR/stop" ]; do
+		q <<-'sql'
+			begin;
+			select from jobrun.job_queues where name = (array['few', 'keyed', 'rated', 'all'])[1 + floor(random() * 4)::integer] for update;
+			select pg_sleep(random() * 0.5);
+			commit;
+			select pg_sleep(random() * 0.5);
+		sql
+	done
+}
+
 # People who start single runs by hand meet the same limits.
 people() {
 	local id
@@ -124,14 +147,14 @@ all_done() {
 	q_is 0 "select count(*) from jobrun.job_runs where finished_at is null"
 }
 
-# race RUNS SECONDS
+# race RUNS SECONDS [HOST]
 race() {
 	local hosts=() n drained=0
 
 	feed "$1"
 	rm -f "$TMPDIR/stop"
 	for n in $(seq "$HOSTS"); do
-		host "$n" 3>&- 4>&- &
+		"${3:-host}" "$n" 3>&- 4>&- &
 		hosts+=("$!")
 	done
 	people 3>&- 4>&- &
@@ -157,9 +180,24 @@ rated in a window 20'
 	assert_output ''
 }
 
+@test "runners that are killed, and rows of queues that others have locked now and then: never over, and all is done" {
+	locker >/dev/null 3>&- 4>&- &
+	lock=$!
+	race "$((seconds * 4))" "$((seconds * 6 + 60))" killed_host
+	wait "$lock"
+	most=$(most)
+	echo "# $(q "select count(*) from public.trace where step = 1") starts, $(q "select count(*) from jobrun.job_attempts
+		where outcome = 'lost'") lost; the most were ${most//$'\n'/, }" >&3
+	assert_equal "$(wc -l <<<"$most")" 6
+	run awk '/^all running/ { limit = 5 } /^few running/ { limit = 3 } / of a key / { limit = 2 } / in a window / { limit = 20 }
+		$NF > limit' <<<"$most"
+	assert_output ''
+	q_is 0 "select count(*) from jobrun.job_runs where status <> 'succeeded'"
+}
+
 @test "the witness sees a claim that does not lock the queue" {
 	q "do \$\$ begin
-		execute replace(pg_get_functiondef('jobrun.claim'::regproc), 'order by q.name for no key update', 'order by q.name');
+		execute replace(pg_get_functiondef('jobrun.claim'::regproc), 'order by q.name for no key update skip locked', 'order by q.name');
 	end \$\$"
 	for _ in 1 2 3 4 5; do
 		race 60 60

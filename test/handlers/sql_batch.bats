@@ -191,6 +191,150 @@ exact() {
 	wait_until 5 does_not_work
 }
 
+# mixed [PAUSE]: runs [1] to [4] are done, put off, given up and failed; the dead one has an alarm, which has no handler.
+mixed() {
+	sql_handler many <<-sql
+		with l as materialized (select ${1:-1}) /* work */,
+			r as (select (e ->> 'run_id')::bigint as id, (e -> 'payload' ->> 0)::integer as n from jsonb_array_elements(\$1) e, l),
+			i as (insert into done (run_id, n) select id, n from r where n = 1)
+		select id, (array['done', 'later', 'give_up', 'fail'])[n], 'number ' || n from r
+	sql
+	q "insert into jobrun.job_definitions (name, job_type, on_dead) values ('many', 'many', 'alarm') on conflict do nothing" \
+		"select jobrun.enqueue('many', jsonb_build_array(g), backoff_base => '${2:-0}') from generate_series(1, 4) g" >/dev/null
+}
+
+# Each run of the mixed ones, how its attempts ended and why, and whose alarm there is.
+mixed_ends() {
+	q "select string_agg(r.payload ->> 0 || ':' || coalesce(a.said, r.status), ' ' order by r.id) || ' ' || count(d.run_id)
+			|| coalesce((select string_agg(' ' || split_part(idempotency_key, ':', 3) || '!', '') from jobrun.job_runs where job_type = 'alarm'), '')
+		from jobrun.job_runs r left join done d on d.run_id = r.id
+		left join (select run_id, string_agg(outcome || ' ' || error_code, ',' order by claim_seq) as said from jobrun.job_attempts
+			group by run_id) a on a.run_id = r.id
+		where r.job_type = 'many'"
+}
+
+committed='1:succeeded 2:later sqlstate:JR075 3:dead sqlstate:JR065 4:failed sqlstate:P0001 1 1!'
+
+# Those of a test that writes runs may wait for its lock, with all that they have written.
+settles_wait() {
+	q "create function public.wait() returns trigger language plpgsql as \$\$ begin
+			perform pg_advisory_xact_lock_shared(78); return null; end \$\$" \
+		"create trigger waits after update on jobrun.job_runs for each row when (old.locked_until is not null and new.locked_until is null)
+			execute function public.wait()"
+}
+
+@test "whatever their verdicts, all end in the transaction of the statement, alarm included" {
+	mixed 1 1h
+	settles_wait
+	hold 'select pg_advisory_xact_lock(78)'
+	bg_runner
+	wait_until 10 waiting_for_lock 1
+	q_is '4|0|0|0' "select count(*) filter (where status = 'running'), count(*) filter (where job_type = 'alarm'),
+		(select count(*) from jobrun.job_attempts), (select count(*) from done) from jobrun.job_runs"
+	release_holds
+	wait_runner
+	assert_equal "$runner_status" 1
+	assert_equal "$(mixed_ends)" "$committed"
+	q_is 7 "select count(*) from (select xmin from jobrun.job_runs where job_type = 'many' union all select xmin from jobrun.job_attempts) r
+		where xmin::text::bigint = (select xid % 4294967296 from done)"
+	q_is 'queued|0|1|t,failed|1|0|t' "select string_agg(concat_ws('|', status, attempts, snoozes, run_at > now()), ',' order by id)
+		from jobrun.job_runs where status in ('queued', 'failed') and job_type = 'many'"
+	q_is '{"dead": 1, "later": 1, "failed": 1, "claimed": 4, "succeeded": 1}' "select jsonb_object_agg(key, value) from jobrun.job_runners,
+		jsonb_each(counts) where value <> '0'"
+	assert_regex "$(cat "$runner_err")" 'run 3 many is dead after 1 of 5 attempts: number 3'
+}
+
+@test "a run of the group that was asked to be cancelled and fails is cancelled with it" {
+	mixed 'pg_advisory_xact_lock_shared(77)' 1h
+	hold 'select pg_advisory_xact_lock(77)'
+	bg_runner
+	wait_until 10 works
+	q 'update jobrun.job_runs set cancel_requested_at = now() where id in (1, 4)'
+	release_holds
+	wait_runner
+	q_is 'succeeded,queued,dead,cancelled' "select string_agg(status, ',' order by id) from jobrun.job_runs where job_type = 'many'"
+	q_is '{"dead": 1, "later": 1, "claimed": 4, "cancelled": 1, "succeeded": 1}' "select jsonb_object_agg(key, value) from jobrun.job_runners,
+		jsonb_each(counts) where value <> '0'"
+}
+
+# lose_one ID: it is taken away while the statement of its group works. Nothing of the group is kept.
+lose_one() {
+	mixed 'pg_advisory_xact_lock_shared(77)' 1h
+	hold 'select pg_advisory_xact_lock(77)'
+	bg_runner
+	wait_until 10 works
+	q "update jobrun.job_runs set status = 'failed', locked_until = null, failed_at = now(), run_at = now() + interval '1 h',
+			error_code = 'lost' where id = $1" \
+		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, error_code, runner_id)
+			select id, claim_seq, attempts, 'lost', 'lost', runner_id from jobrun.job_runs where id = $1"
+	release_holds
+	wait_runner
+	assert_equal "$runner_status" 0
+}
+
+# again: the others are done again, each once.
+again() {
+	q "update jobrun.job_runs set run_at = now() where status = 'queued'"
+	jr run
+	exact
+	q_is 1 "select max(n) from (select count(*) as n from jobrun.job_attempts where error_code like '%JR074' group by run_id) a"
+}
+
+@test "one that has failed is lost before COMMIT: nothing is kept, and each of the others is put off and done again" {
+	lose_one 4
+	assert_equal "$(mixed_ends)" '1:later sqlstate:JR074 2:later sqlstate:JR074 3:later sqlstate:JR074 4:lost lost 0'
+	again
+	assert_equal "$(mixed_ends)" "1:later sqlstate:JR074 2:later sqlstate:JR074,later sqlstate:JR075 3:later sqlstate:JR074,dead sqlstate:JR065 4:lost lost 1 2!"
+	q_is succeeded 'select status from jobrun.job_runs where id = 1'
+}
+
+@test "one that was done is lost before COMMIT: the same" {
+	lose_one 1
+	assert_equal "$(mixed_ends)" '1:lost lost 2:later sqlstate:JR074 3:later sqlstate:JR074 4:later sqlstate:JR074 0'
+	again
+	assert_equal "$(mixed_ends)" "1:lost lost 2:later sqlstate:JR074,later sqlstate:JR075 3:later sqlstate:JR074,dead sqlstate:JR065 4:later sqlstate:JR074,failed sqlstate:P0001 0 2!"
+}
+
+@test "the settle of a group is refused: nothing is kept, and all are put off and done again, once" {
+	mixed
+	q 'create sequence public.refused' "create function public.refuse() returns trigger language plpgsql as \$\$ begin
+			if nextval('public.refused') = 4 then raise exception 'not now' using errcode = '40001'; end if; return null; end \$\$" \
+		"create trigger refuses after update on jobrun.job_runs for each row when (old.locked_until is not null and new.locked_until is null)
+			execute function public.refuse()"
+	jr run --max-runs 8
+	assert_equal "$status" 1
+	assert_equal "$(mixed_ends | sed 's/later sqlstate:40001,//g; s/later sqlstate:40001/succeeded/')" "${committed/1!/2!}"
+	exact
+}
+
+# cut_mixed N: exactly one of two ends for all of them.
+cut_mixed() {
+	mixed 1 1h
+	jr run -d "$proxied" --lease 2s
+	wait_until 20 mixed_has_ended
+	case $(mixed_ends) in
+	"$committed") kept=$((kept + 1)) ;;
+	'1:later sqlstate:08007 2:later sqlstate:08007 3:later sqlstate:08007 4:later sqlstate:08007 0') put_off=$((put_off + 1)) ;;
+	*) fail "$(mixed_ends)" ;;
+	esac
+	exact
+	q 'truncate done' 'delete from jobrun.job_attempts' 'delete from jobrun.job_runs'
+}
+
+mixed_has_ended() {
+	q_is 0 "select count(*) from jobrun.job_runs where status = 'running'"
+}
+
+@test "COMMIT of a group with verdicts is cut, or its answer: all have ended with it, or all are put off" {
+	local kept=0 put_off=0
+
+	for mode in answer request hang; do
+		cut_every_commit "$mode" cut_mixed
+	done
+	echo "# kept $kept, put off $put_off" >&3
+	[ "$kept" -ge 2 ] && [ "$put_off" -ge 1 ]
+}
+
 @test "one claim of the group is lost: the others have their effect and completion" {
 	sql_handler many <<-'sql'
 		with l as materialized (select pg_advisory_xact_lock_shared(77)) /* work */

@@ -239,7 +239,8 @@ $output"
 		"select jobrun.set_queue('mail', '{\"max_running\": 1}')" "select jobrun.add_grant('admin', session_user)" \
 		"select jobrun.drop_grant('enqueue', session_user)" 'select jobrun.apply_grants()' "select jobrun.raise_alarm($theirs, 0)" \
 		"select jobrun.new_run('work')" "select jobrun.audit('a', 'b', null, null, null)" \
-		"select jobrun.settle_done('{$theirs}', '{0}', 1, '{}')" "select jobrun.take_new_runs()" \
+		"select jobrun.settle_done('{$theirs}', '{0}', 1, '{}')" \
+		"select jobrun.settle_group('{$theirs}', '{0}', 1, '{dead}', null, null, null)" "select jobrun.take_new_runs()" \
 		"create table jobrun.mine (a int)" 'drop table jobrun.job_runs'; do
 		case $what in
 		*take_new_runs*) refused enqueue "$what" '(42501|0A000)' ;;
@@ -457,7 +458,7 @@ t
 		'select * from jobrun.job_effects' "select 1 from jobrun.job_runs where payload ->> 0 = 'x'" \
 		"select jobrun.enqueue('work')" "select jobrun.cancel($waiting)" "select jobrun.retry($bad)" \
 		"select jobrun.pause(queue => 'mail')" "update jobrun.job_runs set priority = 1" 'delete from jobrun.job_runs' \
-		"select * from jobrun.claim(1, 'h', 1, '{work}', '{default}', '{100}', null, null, null, 1000)"; do
+		"select * from jobrun.claim(1, 'h', 1, '{work}', '{default}', '{100}', null, null, null, 1000, 1)"; do
 		refused read "$what"
 	done
 	for command in 'enqueue work' 'enqueue --definition nightly' 'slots nightly --replay yesterday' "retry $bad" "cancel $waiting" \
@@ -622,6 +623,7 @@ objects() {
 		function local_reached: admin
 		function lock_waiting: admin
 		function may: admin
+		function may_claim: run admin
 		function may_enqueue: admin
 		function month_days: admin
 		function need: enqueue read run admin
@@ -656,7 +658,9 @@ objects() {
 		function run_status: enqueue read run admin
 		function run_texts: read run admin
 		function set_queue: admin
+		function settle: run admin
 		function settle_done: run admin
+		function settle_group: run admin
 		function slot_text: read run admin
 		function stats_of: admin
 		function sum_hours: admin

@@ -424,7 +424,7 @@ next() {
 # What a runner calls after a claim, and its handlers for it: arguments with their names, and results.
 after_claim() {
 	q 'set search_path = pg_catalog' "select p.proname || '(' || pg_get_function_arguments(p.oid) || '): ' || pg_get_function_result(p.oid)
-		from pg_proc p where p.pronamespace = 'jobrun'::regnamespace and p.proname in ('settle_done', 'raise_alarm', 'prune_step', 'effect',
+		from pg_proc p where p.pronamespace = 'jobrun'::regnamespace and p.proname in ('settle', 'settle_done', 'settle_group', 'raise_alarm', 'prune_step', 'effect',
 			'effect_begin', 'effect_claim', 'effect_done', 'effect_undo', 'effect_end', 'effect_look') order by 1"
 }
 

@@ -82,17 +82,18 @@ long_handler() {
 }
 
 @test "a late result of the old claim is refused after a refund has repeated the attempt number" {
-	handler once <<<'while [ ! -e "$TMPDIR/go" ]; do sleep 0.05; done; exit 0'
+	handler once <<<'echo up >> "$TMPDIR/up"; while [ ! -e "$TMPDIR/go" ]; do sleep 0.05; done; exit 0'
 	id=$(enqueue once --backoff 0)
 	bg_runner --lease 2s
 	first=$runner_pid
 	first_err=$runner_err
-	wait_until 10 run_is "$id" running
+	wait_until 10 up_is 1
 	kill -STOP "$first"
 	wait_until 5 lease_has_ended "$id"
 	# The second claim is released: attempts goes back to 1, claim_seq does not.
 	bg_runner --lease 2s --state-dir "$BATS_TEST_TMPDIR/other" --grace 0
 	wait_until 10 q_is 'running|2' "select status, claim_seq from jobrun.job_runs where id = $id"
+	wait_until 10 up_is 2
 	kill -TERM "$runner_pid"
 	wait_runner
 	q_is 'queued|1|2|1' "select status, attempts, claim_seq, releases from jobrun.job_runs where id = $id"

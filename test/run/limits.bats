@@ -65,23 +65,19 @@ four_hosts() {
 	assert [ "$(most seen)" -le 3 ]
 }
 
-# A claim that is not yet committed counts: who comes meanwhile waits for it, and then sees it.
+# A claim that is not yet committed counts: who comes meanwhile leaves the queue out, and sees it when it asks again.
 claim_in_between() {
 	waiting_handler work
 	q "insert into jobrun.job_runners (id, pid, places, host, version) values (77, 1, 1, 'other', 'x')"
-	hold "select from jobrun.claim(77, 'other', 2, '{work}', '{narrow}', '{100}', null, null, null, 60000)"
-	bg_runner -j 10
-	wait_until 10 waits_or_runs
+	hold "select from jobrun.claim(77, 'other', 2, '{work}', '{narrow}', '{100}', null, null, null, 60000, 1)"
+	bg_runner -j 10 -v
+	wait_until 10 grep -q 'queue_left_out.*queue=narrow' "$runner_err"
+	running_are 0
 	printf 'commit;\n' >&"${hold_fds[-1]}"
 	wait_until 10 running_are 3
 	touch "$TMPDIR/go"
 	wait_runner
 	q_is 0 "select count(*) from jobrun.job_runs where claim_seq > 1"
-}
-
-waits_or_runs() {
-	q_is t "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')
-		or exists (select from jobrun.job_runs where status = 'running')"
 }
 
 @test "max_running: what another has claimed and not committed counts" {
@@ -247,4 +243,92 @@ two|k|1' "select queue, concurrency_key, count(*) from jobrun.job_runs where sta
 	hold "select from jobrun.job_queues for update"
 	jr_ok run
 	q_is 0 "select count(*) from jobrun.job_runs where status <> 'succeeded'"
+}
+
+# --- a queue whose row somebody else has locked ---
+
+# lock_mail: as people do who pause it and leave their transaction open. Its limit is not used up.
+lock_mail() {
+	handler work <<<'exit 0'
+	jr_ok queue mail --max-running 5
+	jr_ok queue limited --max-running 5
+	jr_ok queue another --rate 100/1h
+	hold "select jobrun.pause(queue => 'mail')"
+}
+
+@test "a locked queue costs the others nothing: they start at once, limited or not, and the tick ends as if it were full" {
+	lock_mail
+	put work mail '' 2
+	put work limited '' 10
+	put work another '' 10
+	put work default '' 10
+	before=$(now_ms)
+	bg_runner -j 3 -v
+	wait_until 4 q_is 30 "select count(*) from jobrun.job_runs where status = 'succeeded' and queue <> 'mail'"
+	wait_runner
+	assert_equal "$runner_status" 0
+	assert [ "$(($(now_ms) - before))" -ge 4500 ]
+	assert [ "$(($(now_ms) - before))" -le 15000 ]
+	q_is '2|0' "select count(*), sum(claim_seq) from jobrun.job_runs where status = 'queued'"
+	# Nothing is said without -v.
+	jr run -j 3
+	assert_equal "$status$output$stderr" 0
+	release_holds
+	jr_ok run
+	q_is 32 "select count(*) from jobrun.job_runs where status = 'succeeded' and claim_seq = 1"
+}
+
+@test "it is asked again while others run, and starts within a moment of the end of the lock" {
+	lock_mail
+	waiting_handler slow
+	put slow default '' 1
+	put work mail '' 3
+	bg_runner -j 3 -v
+	wait_until 10 up_is 1
+	sleep 0.5
+	count=$(grep -c queue_left_out "$runner_err")
+	assert [ "$count" -ge 2 ]
+	# A pause of 20 ms at the least, and one more when work is looked for.
+	assert [ "$count" -le 40 ]
+	release_holds
+	wait_until 2 q_is 3 "select count(*) from jobrun.job_runs where queue = 'mail' and status = 'succeeded'"
+	running_are 1
+	touch "$TMPDIR/go"
+	wait_runner
+	assert_equal "$runner_status" 0
+}
+
+@test "released within the last seconds of a tick, its runs start in that tick" {
+	lock_mail
+	put work mail '' 3
+	bg_runner
+	wait_until 10 q_is 1 'select count(*) from jobrun.job_runners'
+	sleep 1
+	release_holds
+	wait_runner
+	assert_equal "$runner_status" 0
+	nothing_waits
+}
+
+@test "a locked queue does not cost the others their cursor" {
+	lock_mail
+	put work mail '' 1
+	put work default '' 200
+	bg_runner -j 2 -v
+	wait_runner
+	assert_equal "$runner_status" 0
+	q_is 200 "select count(*) from jobrun.job_runs where queue = 'default' and status = 'succeeded'"
+}
+
+@test "a runner that stays asks a locked queue as long as it is locked" {
+	lock_mail
+	put work mail '' 1
+	bg_runner --for 60s -v
+	wait_until 10 grep -q queue_left_out "$runner_err"
+	sleep 6
+	release_holds
+	wait_until 3 nothing_waits
+	kill -TERM "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" 0
 }

@@ -11,8 +11,7 @@
 /* What the fake handler was asked for. */
 struct fake {
 	struct jr_work work; /* first */
-	jr_work_fn *ended;
-	void *ctx;
+	struct jr_owner owner;
 	int terms, kills, moves, frees;
 	int64_t deadline_ms, run_deadline_ms;
 	bool refuse;
@@ -36,7 +35,7 @@ static struct fake fake;
 
 static inline struct jr_work *
 fake_start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run, int64_t deadline_ms,
-    int64_t run_deadline_ms, jr_work_fn *ended, void *ctx, struct jr_err *err)
+    int64_t run_deadline_ms, const struct jr_owner *owner, struct jr_err *err)
 {
 	(void)host;
 	(void)handler;
@@ -45,8 +44,7 @@ fake_start(struct jr_host *host, const struct jr_handler *handler, const struct 
 		jr_fail(err, JR_E_CONFIG, "cannot start /h/x: Exec format error");
 		return NULL;
 	}
-	fake.ended = ended;
-	fake.ctx = ctx;
+	fake.owner = *owner;
 	fake.deadline_ms = deadline_ms;
 	fake.run_deadline_ms = run_deadline_ms;
 	return &fake.work;
@@ -166,7 +164,7 @@ end_work(enum jr_verdict verdict)
 	    .error = ends[verdict].error,
 	    .output = "one\ntwo\n"};
 
-	fake.ended(fake.ctx, &end);
+	fake.owner.ended(fake.owner.ctx, &end);
 }
 
 static inline void

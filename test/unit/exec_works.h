@@ -98,11 +98,13 @@ static inline struct jr_work *
 start(struct fixture *fixture, const char *text, mode_t mode, int64_t run_deadline_ms, struct result *result,
     struct jr_err *err)
 {
+	const struct jr_owner owner = {.ended = on_ended, .ctx = result};
+
 	free(fixture->handler.path);
 	fixture->handler.path = make_file(fixture->directory, "job", text, mode);
 	*result = (struct result){0};
 	return jr_handler_exec.start(
-	    &fixture->host, &fixture->handler, &example, JR_NEVER, run_deadline_ms, on_ended, result, err);
+	    &fixture->host, &fixture->handler, &example, JR_NEVER, run_deadline_ms, &owner, err);
 }
 
 static inline void

@@ -112,6 +112,61 @@ what_the_work_cost_is_in_the_outcome(void **state)
 }
 
 static void
+a_handler_asks_what_its_end_comes_to(void **state)
+{
+	struct trial *trial = *state;
+	struct jr_work_end end = {.verdict = JR_FAIL, .settled = true, .error_code = "exit:1", .error = "no"};
+	struct jr_outcome outcome;
+
+	start(trial, JR_NEVER, 10);
+	for (int times = 0; times < 2; times++) { /* its transaction may have to be repeated */
+		assert_true(fake.owner.judge(fake.owner.ctx, &end, &outcome));
+		assert_int_equal(outcome.kind, JR_OUT_FAILED);
+		assert_true(outcome.settled);
+		assert_true(outcome.delay_ms > 0);
+		jr_outcome_release(&outcome);
+	}
+	jr_attempt_event(trial->attempt, JR_EV_SHUTDOWN);
+	assert_true(fake.owner.judge(fake.owner.ctx, &end, &outcome));
+	assert_int_equal(outcome.kind, JR_OUT_RELEASED);
+	jr_outcome_release(&outcome);
+	jr_attempt_event(trial->attempt, JR_EV_LOST);
+	assert_false(fake.owner.judge(fake.owner.ctx, &end, &outcome));
+	assert_int_equal(trial->ends, 0);
+	assert_int_equal(jr_attempt_state(trial->attempt), JR_ST_STOPPING);
+}
+
+/* Whatever has come in between: the server has it. */
+static void
+what_was_written_is_told_as_it_was(void **state)
+{
+	static const enum jr_attempt_event reasons[] = {JR_EV_TIMEOUT, JR_EV_CANCEL, JR_EV_SHUTDOWN, JR_EV_LOST};
+	struct trial *trial = *state;
+
+	for (size_t i = 0; i < JR_COUNT(reasons); i++) {
+		struct jr_outcome written = {.settled = false};
+		struct jr_work_end end = {.verdict = JR_FAIL, .settled = true, .error_code = "exit:1", .error = "no"};
+		int64_t delay_ms;
+
+		start(trial, JR_NEVER, 10);
+		assert_true(fake.owner.judge(fake.owner.ctx, &end, &written));
+		delay_ms = written.delay_ms;
+		(void)snprintf(written.status, sizeof(written.status), "failed");
+		jr_attempt_event(trial->attempt, reasons[i]);
+		end.written = &written;
+		fake.owner.ended(fake.owner.ctx, &end);
+		assert_int_equal(trial->ends, 1);
+		assert_false(trial->lost);
+		assert_int_equal(trial->outcome.kind, JR_OUT_FAILED);
+		assert_int_equal(trial->outcome.delay_ms, delay_ms);
+		assert_string_equal(trial->outcome.status, "failed");
+		assert_string_equal(trial->error, "no");
+		jr_outcome_release(&written);
+		reset(trial);
+	}
+}
+
+static void
 freeing_frees_the_work(void **state)
 {
 	struct trial *trial = *state;
@@ -133,6 +188,8 @@ main(void)
 	    TEST(each_state_knows_each_event),
 	    TEST(random_events_give_one_outcome_or_none),
 	    TEST(what_the_work_cost_is_in_the_outcome),
+	    TEST(a_handler_asks_what_its_end_comes_to),
+	    TEST(what_was_written_is_told_as_it_was),
 	    TEST(freeing_frees_the_work),
 	};
 

@@ -160,9 +160,10 @@ noop_succeeds_from_the_loop(void **state)
 	struct fixture *fixture = *state;
 	struct jr_handler handler = {.job_type = (char *)(uintptr_t) "jobrun.noop", .kind = &jr_handler_builtin};
 	struct result result = {0};
+	const struct jr_owner owner = {.ended = on_ended, .ctx = &result};
 	struct jr_err err;
 	struct jr_work *work =
-	    handler.kind->start(&fixture->host, &handler, &example, JR_NEVER, JR_NEVER, on_ended, &result, &err);
+	    handler.kind->start(&fixture->host, &handler, &example, JR_NEVER, JR_NEVER, &owner, &err);
 
 	assert_non_null(work);
 	assert_false(result.ended);
@@ -173,7 +174,7 @@ noop_succeeds_from_the_loop(void **state)
 	assert_false(result.end.has_exit);
 	work->kind->free(work);
 	result = (struct result){0};
-	work = handler.kind->start(&fixture->host, &handler, &example, JR_NEVER, JR_NEVER, on_ended, &result, &err);
+	work = handler.kind->start(&fixture->host, &handler, &example, JR_NEVER, JR_NEVER, &owner, &err);
 	work->kind->free(work);
 	turn_for(fixture->host.loop, 5);
 	assert_false(result.ended);

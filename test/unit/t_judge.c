@@ -178,6 +178,32 @@ what_was_committed_is_told_whatever_the_reason(void **state)
 }
 
 static void
+what_is_written_with_the_effect_follows_the_reason_unless_it_was_done(void **state)
+{
+	struct trial *trial = *state;
+
+	for (int reason = 0; reason < JR_EV_COUNT; reason++) {
+		for (int verdict = JR_LATER; verdict <= JR_FAIL; verdict++) {
+			struct jr_work_end end = {.verdict = (enum jr_verdict)verdict,
+			    .settled = true,
+			    .error_code = "sqlstate:P0001",
+			    .error = "no"};
+			int kind = expected_kind((enum jr_attempt_event)reason, (enum jr_verdict)verdict);
+			struct jr_outcome outcome;
+
+			assert_int_equal(jr_attempt_judge((enum jr_attempt_event)reason, &end, &trial->run,
+					     &trial->random, &outcome),
+			    kind >= 0);
+			if (kind < 0)
+				continue;
+			assert_int_equal(outcome.kind, kind);
+			assert_true(outcome.settled);
+			jr_outcome_release(&outcome);
+		}
+	}
+}
+
+static void
 doubt_and_what_the_handler_said_are_handed_on(void **state)
 {
 	struct trial *trial = *state;
@@ -209,6 +235,7 @@ main(void)
 	    TEST(delays_are_backoff_and_what_the_handler_asks_for),
 	    TEST(a_failure_may_ask_for_a_longer_pause_but_for_no_shorter_one),
 	    TEST(what_was_committed_is_told_whatever_the_reason),
+	    TEST(what_is_written_with_the_effect_follows_the_reason_unless_it_was_done),
 	    TEST(doubt_and_what_the_handler_said_are_handed_on),
 	};
 

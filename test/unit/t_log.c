@@ -212,7 +212,8 @@ unknown_key_is_a_bug(void **state)
 static void
 outcomes_have_the_words_of_settle(void **state)
 {
-	static const char *const words[] = {"succeeded", "failed", "dead", "later", "released", "cancelled", "lost"};
+	static const char *const words[] = {
+	    "succeeded", "failed", "dead", "later", "released", "cancelled", "unstarted", "lost"};
 
 	(void)state;
 	for (int kind = JR_OUT_SUCCEEDED; kind <= JR_OUT_LOST; kind++)

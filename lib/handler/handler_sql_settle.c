@@ -1,0 +1,116 @@
+/*
+ * handler_sql_settle: what is written of the runs in front of COMMIT, and what the server made of it. See
+ * handler_sql_parts.h.
+ *
+ * A single run can only have succeeded. The runs of a set end in any way; what a verdict comes to (backoff, charge,
+ * dead or put off) their owners say. What must hold: what was written is what is told, so it is asked for once.
+ */
+#include "handler/handler_sql_parts.h"
+
+#include "sql_text.h"
+
+#include <stdio.h>
+
+/* The parameters of sql_settle_group, in their order. The runner's id is no array. */
+enum settle_parameter {
+	P_ID,
+	P_CLAIM_SEQ,
+	P_RUNNER_ID,
+	P_OUTCOME,
+	P_DELAY,
+	P_ERROR_CODE,
+	P_ERROR,
+	P_COUNT
+};
+
+bool
+jr_sql_settle_judge(struct jr_sql_work *const *works, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct jr_work_end end = jr_sql_end_told(&works[i]->end);
+
+		end.settled = true;
+		jr_outcome_release(&works[i]->outcome);
+		if (!works[i]->owner.judge(works[i]->owner.ctx, &end, &works[i]->outcome))
+			return false;
+	}
+	return true;
+}
+
+void
+jr_sql_settle_add_one(struct jr_batch *batch, const struct jr_run *run, const char *result)
+{
+	struct jr_pg_array ids, claims, results;
+	char runner_id[24];
+	const char *values[4];
+
+	jr_pg_array_init(&ids);
+	jr_pg_array_init(&claims);
+	jr_pg_array_init(&results);
+	jr_pg_array_add_int(&ids, run->id);
+	jr_pg_array_add_int(&claims, run->claim_seq);
+	jr_pg_array_add(&results, result);
+	values[0] = jr_pg_array_end(&ids);
+	values[1] = jr_pg_array_end(&claims);
+	values[2] = jr_pg_print_int(runner_id, run->runner_id);
+	values[3] = jr_pg_array_end(&results);
+	jr_batch_add(batch, jr_sql_sql_settle_done, JR_COUNT(values), values);
+	jr_pg_array_release(&ids);
+	jr_pg_array_release(&claims);
+	jr_pg_array_release(&results);
+}
+
+static void
+add_work(struct jr_pg_array arrays[P_COUNT], const struct jr_sql_work *work)
+{
+	const struct jr_outcome *outcome = &work->outcome;
+
+	jr_pg_array_add_int(&arrays[P_ID], work->run->id);
+	jr_pg_array_add_int(&arrays[P_CLAIM_SEQ], work->run->claim_seq);
+	jr_pg_array_add(&arrays[P_OUTCOME], jr_outcome_word(outcome->kind));
+	jr_pg_array_add_int(&arrays[P_DELAY], outcome->delay_ms);
+	jr_pg_array_add(&arrays[P_ERROR_CODE], outcome->error_code);
+	jr_pg_array_add(&arrays[P_ERROR], outcome->error);
+}
+
+void
+jr_sql_settle_add_set(struct jr_batch *batch, struct jr_sql_work *const *works, size_t count)
+{
+	struct jr_pg_array arrays[P_COUNT];
+	const char *values[P_COUNT];
+	char runner_id[24];
+
+	for (size_t i = 0; i < P_COUNT; i++)
+		jr_pg_array_init(&arrays[i]);
+	for (size_t i = 0; i < count; i++)
+		add_work(arrays, works[i]);
+	for (size_t i = 0; i < P_COUNT; i++)
+		values[i] = jr_pg_array_end(&arrays[i]);
+	values[P_RUNNER_ID] = jr_pg_print_int(runner_id, works[0]->run->runner_id);
+	jr_batch_add(batch, jr_sql_sql_settle_group, P_COUNT, values);
+	for (size_t i = 0; i < P_COUNT; i++)
+		jr_pg_array_release(&arrays[i]);
+}
+
+static struct jr_outcome *
+find_outcome(struct jr_sql_work *const *works, size_t count, int64_t id)
+{
+	size_t i = 0;
+
+	while (i < count && works[i]->run->id != id)
+		i++;
+	return i < count ? &works[i]->outcome : NULL;
+}
+
+void
+jr_sql_settle_read(const PGresult *result, struct jr_sql_work *const *works, size_t count)
+{
+	for (int row = 0; row < PQntuples(result); row++) {
+		struct jr_outcome *outcome = find_outcome(works, count, jr_pg_int(result, row, 0, 0));
+
+		if (outcome == NULL)
+			continue;
+		(void)snprintf(outcome->status, sizeof(outcome->status), "%s", PQgetvalue(result, row, 1));
+		outcome->left_ms = jr_pg_int(result, row, 2, -1);
+	}
+}

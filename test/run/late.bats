@@ -1,0 +1,244 @@
+#!/usr/bin/env bats
+# Claims whose answer comes late or never, and leases that a runner has lost under its own name: nothing is started twice, nothing
+# is charged that was not started, and nothing stays with a runner that does not know of it.
+
+load ../lib/common
+load ../lib/proxy
+
+setup() {
+	common_setup
+	handler work <<<'echo "$JOBRUN_RUN_ID $JOBRUN_CLAIM" >> "$TMPDIR/began"'
+}
+
+# slow_claim TYPE SECONDS: the first claim of a run of this type takes so long, whatever timeouts and cancels say.
+slow_claim() {
+	q <<-sql
+		create sequence public.slow_claims;
+		create function public.slow_claim() returns trigger language plpgsql as \$\$
+		declare
+			v_end timestamptz := clock_timestamp() + interval '$2 s';
+		begin
+			if nextval('public.slow_claims') > 1 then
+				return new;
+			end if;
+			while clock_timestamp() < v_end loop
+				begin
+					perform pg_sleep(extract(epoch from v_end - clock_timestamp()));
+				exception when query_canceled then
+					null;
+				end;
+			end loop;
+			return new;
+		end \$\$;
+		create trigger slow_claim before update on jobrun.job_runs for each row
+			when (new.status = 'running' and old.status <> 'running' and new.job_type = '$1') execute function public.slow_claim();
+	sql
+}
+
+# slow_claim_has_begun: for wait_until.
+slow_claim_has_begun() {
+	q_is t 'select is_called from public.slow_claims'
+}
+
+# beginnings ID: how often its handler was started.
+beginnings() {
+	grep -c "^$1 " "$TMPDIR/began" || true
+}
+
+# standing ID: status|attempts|claim_seq|releases|attempts that are told
+standing() {
+	field "$1" 'status, attempts, claim_seq, releases, (select count(*) from jobrun.job_attempts a where a.run_id = job_runs.id)'
+}
+
+standing_is() {
+	[ "$(standing "$1")" = "$2" ]
+}
+
+@test "after a self-fence the run is taken back by that same runner, which lives on" {
+	handler long <<<'echo "$JOBRUN_RUN_ID $JOBRUN_CLAIM" >> "$TMPDIR/began"; [ "$JOBRUN_ATTEMPT" -gt 1 ] || exec sleep 60'
+	id=$(enqueue long --backoff 0)
+	bg_runner --for 60s --lease 2s
+	wait_until 10 run_is "$id" running
+	hold "select from jobrun.job_runs where id = $id for update"
+	wait_until 10 grep -q lease_lost "$runner_err"
+	wait_until 10 lease_has_ended "$id"
+	release_holds
+	wait_until 10 run_is "$id" succeeded
+	assert_equal "$(standing "$id")" 'succeeded|2|2|0|1'
+	q_is lost "select outcome from jobrun.job_attempts where run_id = $id"
+	kill -TERM "$runner_pid"
+	wait_runner
+}
+
+@test "a claim that committed behind the client's deadline is adopted in time" {
+	slow_claim work 2.2
+	id=$(enqueue work --max-attempts 1)
+	bg_runner --for 60s --lease 6s --heartbeat 1s
+	wait_until 10 run_is "$id" succeeded
+	assert_equal "$(standing "$id")" 'succeeded|1|1|0|0'
+	assert_equal "$(beginnings "$id")" 1
+	kill -TERM "$runner_pid"
+	wait_runner
+}
+
+@test "one that committed when its lease was over is given back, not charged, and claimed again" {
+	slow_claim work 2.3
+	id=$(enqueue work --max-attempts 1)
+	bg_runner --for 60s --lease 2s
+	wait_until 10 run_is "$id" succeeded
+	assert_equal "$(standing "$id")" 'succeeded|1|2|0|0'
+	assert_equal "$(beginnings "$id")" 1
+	kill -TERM "$runner_pid"
+	wait_runner
+	assert_equal "$(cat "$runner_err")" ''
+}
+
+@test "an answer that is read when it is too late starts nothing, and is no release" {
+	slow_claim work 0.3
+	id=$(enqueue work --max-attempts 1)
+	# It has been released as often as it may be: one more would be its end.
+	q "insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome) select $id, n, 1, 'released' from generate_series(1, 3) n" \
+		"update jobrun.job_runs set claim_seq = 3, releases = 3 where id = $id"
+	bg_runner --for 60s --lease 2s
+	wait_until 10 slow_claim_has_begun
+	kill -STOP "$runner_pid"
+	sleep 2.5
+	kill -CONT "$runner_pid"
+	wait_until 10 run_is "$id" succeeded
+	assert_equal "$(standing "$id")" 'succeeded|1|5|3|3'
+	assert_equal "$(beginnings "$id")" 1
+	kill -TERM "$runner_pid"
+	wait_runner
+}
+
+@test "a claim that was given up on takes nothing when it arrives" {
+	waiting_handler slow
+	first=$(enqueue slow)
+	proxy hold 1
+	bg_runner -d "$proxied" --for 60s --lease 2s -j 1
+	wait_until 10 test -e "$cut_file"
+	wait_until 10 up_is 1
+	second=$(enqueue slow --max-attempts 1)
+	touch "${cut_file%/*}/go"
+	wait_until 10 test -e "${cut_file%/*}/arrived"
+	assert_equal "$(standing "$second")" 'queued|0|0|0|0'
+	touch "$TMPDIR/go"
+	wait_until 10 run_is "$second" succeeded
+	assert_equal "$(standing "$first")" 'succeeded|1|1|0|0'
+	assert_equal "$(standing "$second")" 'succeeded|1|1|0|0'
+	kill -TERM "$runner_pid"
+	wait_runner
+}
+
+@test "what its runner gave up on is not lowered by a late copy, and a claim knows its number" {
+	id=$(enqueue work)
+	q "insert into jobrun.job_runners (id, pid, places, host, version) values (77, 1, 1, 'other', 'x')" \
+		"prepare void(bigint, bigint) as $(cat "$TOP/lib/sql/claims_void.sql")" 'execute void(77, 2)' 'execute void(77, 1)'
+	claim="jobrun.claim(77, 'other', 1, '{work}', '{default}', '{100}', null, null, null, 60000,"
+	q_is 0 "select count(*) from $claim 2)"
+	q_is 1 "select count(*) from $claim 3)"
+	q "update jobrun.job_runs set locked_until = now() where id = $id"
+	other_host
+}
+
+@test "one that arrives when its runner has ended takes nothing" {
+	first=$(enqueue work)
+	proxy hold 1
+	bg_runner -d "$proxied" --lease 2s
+	wait_runner
+	assert_equal "$runner_status" 0
+	run_is "$first" succeeded
+	second=$(enqueue work --max-attempts 1)
+	touch "${cut_file%/*}/go"
+	wait_until 10 test -e "${cut_file%/*}/arrived"
+	assert_equal "$(standing "$second")" 'queued|0|0|0|0'
+}
+
+@test "one that arrives when the row of its runner is gone takes nothing" {
+	id=$(enqueue work --max-attempts 1)
+	proxy hold 1
+	bg_runner -d "$proxied" --lease 2s
+	wait_until 10 test -e "$cut_file"
+	kill -KILL "$runner_pid"
+	wait_runner
+	q 'delete from jobrun.job_runners'
+	touch "${cut_file%/*}/go"
+	wait_until 10 test -e "${cut_file%/*}/arrived"
+	assert_equal "$(standing "$id")" 'queued|0|0|0|0'
+}
+
+@test "adoption leaves what was started: after a self-fence it is lost and charged, not started again under the same charge" {
+	handler long <<<'echo "$JOBRUN_RUN_ID $JOBRUN_CLAIM" >> "$TMPDIR/began"; exec sleep 60'
+	slow_claim work 1.5
+	long=$(enqueue long --max-attempts 1)
+	bg_runner --for 60s --lease 2s -j 2
+	wait_until 10 run_is "$long" running
+	hold "select from jobrun.job_runs where id = $long for update"
+	wait_until 10 grep -q lease_lost "$runner_err"
+	id=$(enqueue work)
+	wait_until 10 run_is "$id" succeeded
+	release_holds
+	wait_until 10 run_is "$long" dead
+	assert_equal "$(standing "$long")" 'dead|1|1|0|1'
+	assert_equal "$(beginnings "$long")" 1
+	kill -TERM "$runner_pid"
+	wait_runner
+}
+
+@test "the goodbye gives back what was never started" {
+	id=$(enqueue work --max-attempts 1)
+	# The server refuses the runner's giving up, so that it cannot adopt.
+	q "create function public.refuse() returns trigger language plpgsql as \$\$ begin raise exception 'refused'; end \$\$" \
+		"create trigger refuse before update of claims_void on jobrun.job_runners for each row when (new.finished_at is null)
+			execute function public.refuse()"
+	proxy claim 1
+	jr run -d "$proxied" --lease 2s
+	assert_file_exist "$cut_file"
+	assert [ "$status" -ne 0 ]
+	assert_equal "$(standing "$id")" 'queued|0|1|0|0'
+	q 'drop trigger refuse on jobrun.job_runners'
+	jr_ok run
+	assert_equal "$(standing "$id")" 'succeeded|1|2|0|0'
+}
+
+@test "the goodbye leaves what was started to its lease" {
+	handler long <<<'echo "$JOBRUN_RUN_ID $JOBRUN_CLAIM" >> "$TMPDIR/began"; exec sleep 60'
+	waiting_handler other
+	long=$(enqueue long)
+	enqueue other >/dev/null
+	bg_runner --lease 2s -j 2
+	wait_until 10 up_is 1
+	wait_until 10 run_is "$long" running
+	hold "select from jobrun.job_runs where id = $long for update"
+	wait_until 10 grep -q lease_lost "$runner_err"
+	release_holds
+	touch "$TMPDIR/go"
+	wait_runner
+	assert_equal "$(standing "$long")" 'running|1|1|0|0'
+	wait_until 5 lease_has_ended "$long"
+	other_host
+	assert_equal "$(standing "$long")" 'failed|1|1|0|1'
+}
+
+# settle_unstarted ID: as a runner with the id 77 would.
+settle_unstarted() {
+	q "prepare settle as $(cat "$TOP/lib/sql/settle.sql")" "execute settle('{$1}', '{$(field "$1" claim_seq)}',
+		'{77}', '{unstarted}', '{0}', '{null}', '{null}', '{null}', '{null}', '{null}', '{null}', '{null}', '{0}', '{null}', '{null}', '{null}')"
+}
+
+@test "unstarted: it waits as before, with what its last attempt said; with a cancel request it is cancelled" {
+	id=$(waiting_run)
+	begin_attempt "$id"
+	end_attempt "$id" failed failed '' 0 'no luck'
+	before=$(field "$id" 'attempts, snoozes, releases, run_at, last_error, failed_at')
+	begin_attempt "$id"
+	settle_unstarted "$id"
+	assert_equal "$(field "$id" 'attempts, snoozes, releases, run_at, last_error, failed_at')" "$before"
+	q_is 'queued|2|1' "select status, claim_seq, (select count(*) from jobrun.job_attempts) from jobrun.job_runs"
+	begin_attempt "$id"
+	jr_ok cancel "$id"
+	settle_unstarted "$id"
+	q_is 'cancelled|1|3|1' "select status, attempts, claim_seq, (select count(*) from jobrun.job_attempts) from jobrun.job_runs"
+	settle_unstarted "$id"
+	q_is 'cancelled|1' "select status, attempts from jobrun.job_runs"
+}
