@@ -78,10 +78,10 @@ jr_busy_take_claim(struct jr_runner *runner, struct jr_lane *lane, const PGresul
 		jr_combos_move(&lane->combos, &lane->busy, is_wanted, &left_out);
 		lane->drained = lane->combos.count == 0;
 	}
-	runner->busy_at_ms = jr_clock_now_ms();
+	runner->busy_at_ms = jr_clock_now_ms() + PAUSE_MIN_MS; /* others are to have claims between two of these */
 	if (count == 0)
 		return;
-	runner->busy_at_ms += PAUSE_MIN_MS + (int64_t)jr_random_below(&runner->random, PAUSE_MAX_MS - PAUSE_MIN_MS + 1);
+	runner->busy_at_ms += (int64_t)jr_random_below(&runner->random, PAUSE_MAX_MS - PAUSE_MIN_MS + 1);
 	for (size_t i = 0; i < count; i++)
 		jr_log(JR_INFO, "queue_left_out", JR_S("queue", jr_queue_read_left_out(result, i)),
 		    JR_S("reason", "somebody else has locked its row"));

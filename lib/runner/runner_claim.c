@@ -475,11 +475,14 @@ jr_claim_try(struct jr_runner *runner)
 	return false;
 }
 
-/* The lease of the claim in doubt has ended: nothing of it is worth adopting. */
+/*
+ * Nobody can say any more whether the claim in doubt took something. Its lease may have ended before: what it took is
+ * given back then, as long as nobody else has found it. One lease further, as for results.
+ */
 static bool
 is_too_late(const struct jr_runner *runner)
 {
-	return jr_clock_now_ms() >= jr_clock_after(runner->claim_sent_ms, runner->opts->lease.lease_ms);
+	return jr_clock_now_ms() >= jr_clock_after(runner->claim_sent_ms, 2 * runner->opts->lease.lease_ms);
 }
 
 static void

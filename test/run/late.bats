@@ -94,15 +94,15 @@ standing_is() {
 }
 
 @test "an answer that is read when it is too late starts nothing, and is no release" {
-	slow_claim work 0.3
+	slow_claim work 1.5
 	id=$(enqueue work --max-attempts 1)
 	# It has been released as often as it may be: one more would be its end.
 	q "insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome) select $id, n, 1, 'released' from generate_series(1, 3) n" \
 		"update jobrun.job_runs set claim_seq = 3, releases = 3 where id = $id"
-	bg_runner --for 60s --lease 2s
+	bg_runner --for 60s --lease 6s --heartbeat 1s
 	wait_until 10 slow_claim_has_begun
 	kill -STOP "$runner_pid"
-	sleep 2.5
+	sleep 5.5
 	kill -CONT "$runner_pid"
 	wait_until 10 run_is "$id" succeeded
 	assert_equal "$(standing "$id")" 'succeeded|1|5|3|3'

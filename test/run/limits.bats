@@ -310,7 +310,7 @@ lock_mail() {
 	nothing_waits
 }
 
-@test "a locked queue does not cost the others their cursor" {
+@test "beside a locked queue a long drain of another goes on" {
 	lock_mail
 	put work mail '' 1
 	put work default '' 200
