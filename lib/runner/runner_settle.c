@@ -277,7 +277,7 @@ jr_settle_try(struct jr_runner *runner)
 	return !jr_pg_is_idle(runner->pg);
 }
 
-/* What settle.sql decides from the same facts, when nobody can tell any more: the run has gone on. */
+/* What jobrun.settle decides from the same facts, when nobody can tell any more: the run has gone on. */
 static const char *
 likely_status(const struct jr_held *held)
 {
