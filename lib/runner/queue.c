@@ -161,7 +161,10 @@ print_combos(struct jr_combos *combos)
 	jr_pg_array_init(&types);
 	jr_pg_array_init(&queues);
 	jr_pg_array_init(&priorities);
+	combos->best = combos->count > 0 ? combos->items[0].priority : 0;
 	for (size_t i = 0; i < combos->count; i++) {
+		if (combos->items[i].priority < combos->best)
+			combos->best = combos->items[i].priority;
 		jr_pg_array_add(&types, combos->items[i].job_type);
 		jr_pg_array_add(&queues, combos->items[i].queue);
 		jr_pg_array_add_int(&priorities, combos->items[i].priority);
@@ -172,7 +175,6 @@ print_combos(struct jr_combos *combos)
 	combos->types = jr_xstrdup(jr_pg_array_end(&types));
 	combos->queues = jr_xstrdup(jr_pg_array_end(&queues));
 	combos->priorities = jr_xstrdup(jr_pg_array_end(&priorities));
-	combos->best = combos->count > 0 ? combos->items[0].priority : 0; /* they are in order of it */
 	jr_pg_array_release(&types);
 	jr_pg_array_release(&queues);
 	jr_pg_array_release(&priorities);
@@ -269,6 +271,12 @@ jr_queue_add_claims_void(struct jr_batch *batch, int64_t runner_id, int64_t numb
 	const char *values[] = {jr_pg_print_int(runner, runner_id), jr_pg_print_int(nth, number)};
 
 	jr_batch_add(batch, jr_sql_claims_void, JR_COUNT(values), values);
+}
+
+bool
+jr_queue_read_claims_void(const PGresult *result)
+{
+	return PQntuples(result) > 0 && jr_pg_bool(result, 0, 0);
 }
 
 /* The columns of claim, claim_job, exec_claim and adopt, in their order. */

@@ -82,6 +82,39 @@ jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, const struct jr_cl
 }
 
 void
+jr_queue_add_give_back(struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *begun,
+    const struct jr_outcome *outcome)
+{
+	char runner[24];
+	struct pairs pairs;
+	const char *values[6];
+
+	init_pairs_of(&pairs, begun);
+	values[0] = jr_pg_print_int(runner, runner_id);
+	values[1] = pairs.ids.text.data;
+	values[2] = pairs.seqs.text.data;
+	values[3] = jr_outcome_word(outcome->kind);
+	values[4] = outcome->error_code;
+	values[5] = outcome->error;
+	jr_batch_add(batch, jr_sql_give_back, JR_COUNT(values), values);
+	release_pairs(&pairs);
+}
+
+size_t
+jr_queue_count_given(const PGresult *result)
+{
+	return (size_t)PQntuples(result);
+}
+
+struct jr_given_row
+jr_queue_read_given(const PGresult *result, size_t index)
+{
+	return (struct jr_given_row){.id = jr_pg_int(result, (int)index, 0, 0),
+	    .claim_seq = jr_pg_int(result, (int)index, 1, 0),
+	    .settled = jr_pg_bool(result, (int)index, 2)};
+}
+
+void
 jr_queue_add_heartbeat(
     struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count, int64_t lease_ms)
 {

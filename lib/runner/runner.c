@@ -26,6 +26,8 @@
 #define PATIENT_MS 5000
 #define START_TRIES 5
 #define START_PAUSE_MS 500
+#define END_MS 5000 /* how long a goodbye is repeated that may have to give something back */
+#define END_PAUSE_MS 200
 
 static void
 set_id(struct jr_runner *runner)
@@ -143,49 +145,50 @@ send_start(struct jr_runner *runner)
 	jr_pg_submit(runner->pg, batch);
 }
 
-static void
-on_given_back(void *ctx, const struct jr_reply *reply)
+/* What a claim took whose answer never came was not started, so it is not charged. false: not all could be written. */
+static bool
+take_given_back(const PGresult *result)
 {
-	struct jr_runner *runner = ctx;
+	bool all = true;
 
-	(void)reply; /* else their leases run out */
-	runner->phase = JR_PHASE_DONE;
-}
+	for (size_t i = 0; i < jr_queue_count_given(result); i++) {
+		struct jr_given_row row = jr_queue_read_given(result, i);
 
-/* What a claim took whose answer never came: it was not started, so it is not to be charged. */
-static void
-give_back(struct jr_runner *runner, const PGresult *result)
-{
-	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_given_back, runner);
-	size_t count = jr_queue_count_runs(result);
-	struct jr_settlement *settlements = jr_xcalloc(count, sizeof(*settlements));
-	struct jr_outcome outcome = jr_exec_unstarted(runner);
-
-	for (size_t i = 0; i < count; i++) {
-		struct jr_run *run = jr_queue_read_run(result, i, NULL);
-
-		settlements[i] = (struct jr_settlement){
-		    .id = run->id, .claim_seq = run->claim_seq, .runner_id = runner->facts.id, .outcome = &outcome};
-		jr_log(JR_INFO, "unstarted", JR_I("run", run->id), JR_S("type", run->job_type),
-		    JR_I("claim", run->claim_seq), JR_S("reason", "the claim was not answered"));
-		jr_run_free(run);
+		all = all && row.settled;
+		if (row.settled)
+			jr_log(JR_INFO, "unstarted", JR_I("run", row.id), JR_I("claim", row.claim_seq),
+			    JR_S("reason", "the claim was not answered"));
 	}
-	jr_queue_add_settle(batch, settlements, count);
-	free(settlements);
-	jr_outcome_release(&outcome);
-	jr_pg_submit(runner->pg, batch);
+	return all;
 }
 
-/* A goodbye that did not arrive harms nobody: last_seen_at tells. */
+bool
+jr_runner_may_end_later(struct jr_runner *runner, int64_t at_ms)
+{
+	if (runner->end_until_ms == 0)
+		runner->end_until_ms = jr_clock_after(jr_clock_now_ms(), END_MS);
+	return !runner->hurried && at_ms <= runner->end_until_ms;
+}
+
+/*
+ * A goodbye that did not arrive harms nobody, last_seen_at tells; but what a claim may have taken is to be given back.
+ * Else their leases run out.
+ */
 static void
 on_finish(void *ctx, const struct jr_reply *reply)
 {
 	struct jr_runner *runner = ctx;
+	int64_t again_ms = jr_clock_after(jr_clock_now_ms(), END_PAUSE_MS);
+	bool done = reply->end == JR_PG_DONE && (reply->result_count < 2 || take_given_back(reply->results[1]));
+	bool in_vain = reply->end == JR_PG_FAILED && reply->err.code != JR_E_TEMP;
 
-	if (reply->end == JR_PG_DONE && reply->result_count > 1 && jr_queue_count_runs(reply->results[1]) > 0)
-		give_back(runner, reply->results[1]);
-	else
-		runner->phase = JR_PHASE_DONE;
+	if (!done && !in_vain && runner->claim_number > 0 && jr_runner_may_end_later(runner, again_ms)) {
+		jr_runner_wake_at(runner, again_ms);
+		return;
+	}
+	if (reply->end != JR_PG_DONE && runner->claim_in_doubt)
+		jr_runner_fail(runner, &reply->err);
+	runner->phase = JR_PHASE_DONE;
 }
 
 static char *
@@ -205,29 +208,39 @@ send_finish(struct jr_runner *runner)
 {
 	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_finish, runner);
 	char *counts = counts_json(&runner->counts);
+	struct jr_outcome outcome = jr_exec_unstarted(runner);
 
 	runner->phase = JR_PHASE_FINISH;
 	jr_queue_add_runner_finish(batch, runner->facts.id, counts, runner->claim_number);
-	if (runner->claim_number > 0) /* what was started is left to its lease: it might do the same again, uncharged */
-		jr_queue_add_adopt(batch, runner->facts.id, &runner->begun, runner->adopt_most);
+	if (runner->claim_number > 0)
+		jr_queue_add_give_back(batch, runner->facts.id, &runner->begun, &outcome);
+	jr_outcome_release(&outcome);
 	free(counts);
 	jr_pg_submit(runner->pg, batch);
 }
 
+/* A runner that ends leaves doubt to the goodbye, and with it what it would reclaim. */
 static bool
 has_nothing_left(const struct jr_runner *runner)
 {
-	return runner->held_count == 0 && !runner->claim_in_doubt && !runner->reclaim_wanted && !runner->reclaim_open &&
-	       jr_claim_is_over(runner);
+	if (runner->held_count > 0 || runner->reclaim_open)
+		return false;
+	if (runner->claim_in_doubt)
+		return runner->draining;
+	return !runner->reclaim_wanted && jr_claim_is_over(runner);
 }
 
 void
 jr_runner_pump(struct jr_runner *runner)
 {
-	if (runner->phase == JR_PHASE_DONE || runner->phase == JR_PHASE_FINISH || !jr_pg_is_idle(runner->pg))
+	if (runner->phase == JR_PHASE_DONE || !jr_pg_is_idle(runner->pg))
 		return;
 	if (runner->phase == JR_PHASE_START) {
 		send_start(runner);
+		return;
+	}
+	if (runner->phase == JR_PHASE_FINISH) {
+		send_finish(runner);
 		return;
 	}
 	if (runner->reclaim_open && jr_reclaim_try(runner))

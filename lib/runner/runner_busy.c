@@ -19,6 +19,7 @@
 
 struct names {
 	const PGresult *result;
+	size_t count;
 	bool named; /* want those that are left out; else the others */
 };
 
@@ -27,7 +28,7 @@ is_wanted(void *ctx, const char *queue)
 {
 	const struct names *names = ctx;
 
-	for (size_t i = 0; i < jr_queue_count_left_out(names->result); i++) {
+	for (size_t i = 0; i < names->count; i++) {
 		if (strcmp(jr_queue_read_left_out(names->result, i), queue) == 0)
 			return names->named;
 	}
@@ -55,7 +56,7 @@ jr_busy_forget(struct jr_runner *runner)
 static void
 take_answer(struct jr_runner *runner, struct jr_lane *lane, const PGresult *result)
 {
-	struct names others = {result, false};
+	struct names others = {result, jr_queue_count_left_out(result), false};
 	struct jr_combos done = {0};
 
 	if (jr_queue_count_runs(result) >= runner->claim_wanted)
@@ -64,11 +65,22 @@ take_answer(struct jr_runner *runner, struct jr_lane *lane, const PGresult *resu
 	jr_combos_release(&done);
 }
 
+/* When to ask again: others are to have claims between two of these, whoever has the row now. */
+static void
+ask_later(struct jr_runner *runner, bool locked)
+{
+	int64_t ms = PAUSE_MIN_MS;
+
+	if (locked)
+		ms += (int64_t)jr_random_below(&runner->random, PAUSE_MAX_MS - PAUSE_MIN_MS + 1);
+	runner->busy_at_ms = jr_clock_after(jr_clock_now_ms(), ms);
+}
+
 void
 jr_busy_take_claim(struct jr_runner *runner, struct jr_lane *lane, const PGresult *result)
 {
-	struct names left_out = {result, true};
 	size_t count = jr_queue_count_left_out(result);
+	struct names left_out = {result, count, true};
 
 	if (jr_queue_count_runs(result) > 0)
 		runner->busy_until_ms = 0;
@@ -78,10 +90,8 @@ jr_busy_take_claim(struct jr_runner *runner, struct jr_lane *lane, const PGresul
 		jr_combos_move(&lane->combos, &lane->busy, is_wanted, &left_out);
 		lane->drained = lane->combos.count == 0;
 	}
-	runner->busy_at_ms = jr_clock_now_ms() + PAUSE_MIN_MS; /* others are to have claims between two of these */
-	if (count == 0)
-		return;
-	runner->busy_at_ms += (int64_t)jr_random_below(&runner->random, PAUSE_MAX_MS - PAUSE_MIN_MS + 1);
+	if (runner->claim_busy || count > 0)
+		ask_later(runner, count > 0);
 	for (size_t i = 0; i < count; i++)
 		jr_log(JR_INFO, "queue_left_out", JR_S("queue", jr_queue_read_left_out(result, i)),
 		    JR_S("reason", "somebody else has locked its row"));
@@ -92,7 +102,7 @@ jr_busy_add_claim(struct jr_runner *runner, struct jr_batch *batch)
 {
 	const struct jr_cursor head = {0};
 
-	if (jr_clock_now_ms() < runner->busy_at_ms || !jr_lanes_choose_busy(runner))
+	if (jr_clock_now_ms() < runner->busy_at_ms || !jr_lanes_choose(runner, true))
 		return false;
 	runner->claim_busy = true;
 	jr_queue_add_claim(batch, &runner->facts, &runner->claim_lane->busy, &head, runner->claim_wanted,

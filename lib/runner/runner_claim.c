@@ -23,6 +23,7 @@
 #define LOOK_MS 1000 /* how old the combinations may be; how often to look while handlers run */
 #define NEWS_MS 10   /* between two looks, however many notifications come */
 #define PLACE_MS 100 /* how often a runner that stays tries for a place that others have */
+#define ADOPT_MS 1000 /* between two tries to give up on a claim */
 #define ERRORS_MAX 5 /* failed claims in a row before the runner ends */
 
 static int64_t
@@ -88,7 +89,14 @@ jr_claim_is_used_up(const struct jr_runner *runner)
 {
 	const struct jr_runner_opts *opts = runner->opts;
 
-	return opts->max_runs > 0 && runner->counts.claimed - runner->uncounted >= opts->max_runs;
+	return opts->max_runs > 0 && runner->counted >= opts->max_runs;
+}
+
+void
+jr_claim_count(struct jr_runner *runner, const struct jr_run *run, int64_t change)
+{
+	if (strcmp(run->job_type, JR_PRUNE_TYPE) != 0)
+		runner->counted += change;
 }
 
 static bool
@@ -99,15 +107,17 @@ is_allowed(const struct jr_runner *runner)
 }
 
 /*
- * Nothing was due. Final if nothing runs and it does not stay; otherwise look again in a second. What a sql handler has
- * committed on its own connection since the look was sent was not seen by it.
+ * Nothing was due. Final if nothing runs and it does not stay; otherwise look again in a second. What a handler has
+ * committed on its own connection since the look was sent was not seen by it: look now.
  */
 static void
 note_drained(struct jr_runner *runner)
 {
 	jr_claim_reset(runner);
-	if (runner->stale)
+	if (runner->stale) {
+		jr_runner_wake_at(runner, runner->claim_at_ms = 0);
 		return;
+	}
 	runner->busy_until_ms = 0;
 	runner->drained = true;
 	if (runner->held_count > 0 || jr_linger_is_on(runner))
@@ -223,7 +233,7 @@ jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
 	}
 	if (jr_busy_add_claim(runner, batch))
 		return 1;
-	if (!jr_lanes_choose(runner))
+	if (!jr_lanes_choose(runner, false))
 		return 0;
 	runner->stale = false;
 	jr_queue_add_claim(batch, &runner->facts, &runner->claim_lane->combos, &runner->claim_lane->cursor,
@@ -261,8 +271,6 @@ find_seat(struct jr_runner *runner, const struct jr_run *run, const struct jr_ha
 		return jr_seat_of_none();
 	if (handler == NULL)
 		return NULL;
-	if (handler->kind->pool == JR_POOL_PRUNE)
-		runner->uncounted++;
 	if (*shared != NULL && *set == handler) {
 		(*shared)->runs++;
 		return *shared;
@@ -299,6 +307,7 @@ take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms, str
 		struct jr_run *run = jr_queue_read_run(result, i, cursor);
 		struct jr_seat *seat = find_seat(runner, run, &set, &shared);
 
+		jr_claim_count(runner, run, 1);
 		if (shared != NULL && shared != open) {
 			if (open != NULL)
 				jr_seat_leave(runner, open);
@@ -325,17 +334,21 @@ report_surplus(struct jr_runner *runner, size_t rows)
 	jr_runner_fail(runner, &err);
 }
 
-/* What was left out is not drained: nobody has looked at it. */
 static bool
 all_drained(const struct jr_runner *runner)
 {
-	if (jr_busy_is_pending(runner))
-		return false;
 	for (size_t i = 0; i < runner->lane_count; i++) {
 		if (!runner->lanes[i].drained)
 			return false;
 	}
 	return true;
+}
+
+/* What was left out is not drained: nobody has looked at it. */
+static bool
+is_nothing_due(const struct jr_runner *runner)
+{
+	return all_drained(runner) && !jr_busy_is_pending(runner);
 }
 
 /* An empty claim is the end of its lane only if it looked from the head and at all there is. */
@@ -352,7 +365,7 @@ take_empty(struct jr_runner *runner, struct jr_lane *lane)
 	} else {
 		if (lane != NULL)
 			lane->drained = true;
-		if (lane == NULL || all_drained(runner))
+		if (lane == NULL || is_nothing_due(runner))
 			note_drained(runner);
 	}
 }
@@ -375,7 +388,7 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 	} else if (!runner->claim_busy) {
 		take_empty(runner, lane);
 		jr_exec_take_nothing(runner);
-	} else if (all_drained(runner))
+	} else if (is_nothing_due(runner))
 		note_drained(runner);
 	if (lane != NULL && lane->set != NULL)
 		jr_lanes_note_set(runner, lane, result);
@@ -458,13 +471,13 @@ jr_claim_try(struct jr_runner *runner)
 		return true;
 	}
 	jr_batch_free(batch);
-	if (runner->held_count == 0 && runner->stale) {
+	if (runner->stale && (runner->held_count == 0 || all_drained(runner))) { /* what has ended may have left work */
 		jr_claim_reset(runner);
 		return jr_claim_try(runner);
 	}
 	if (jr_busy_is_waited_for(runner))
 		return false;
-	if (all_drained(runner))
+	if (is_nothing_due(runner))
 		note_drained(runner); /* what is still locked counts as full */
 	else if (jr_linger_is_on(runner))
 		look_again_in(runner, PLACE_MS);
@@ -476,21 +489,33 @@ jr_claim_try(struct jr_runner *runner)
 }
 
 /*
- * Nobody can say any more whether the claim in doubt took something. Its lease may have ended before: what it took is
- * given back then, as long as nobody else has found it. One lease further, as for results.
+ * What was asked for once is not waited for as long as it takes to give up on its claim: people wait for the answer.
+ * One lease longer than it may last, as for results.
  */
 static bool
 is_too_late(const struct jr_runner *runner)
 {
-	return jr_clock_now_ms() >= jr_clock_after(runner->claim_sent_ms, 2 * runner->opts->lease.lease_ms);
+	return jr_claim_is_single(runner) &&
+	       jr_clock_now_ms() >= jr_clock_after(runner->claim_sent_ms, 2 * runner->opts->lease.lease_ms);
+}
+
+static void
+adopt_later(struct jr_runner *runner, const char *why)
+{
+	int64_t half = runner->opts->lease.heartbeat_ms / 2;
+
+	jr_log(JR_INFO, "adopt_failed", JR_S("error", why));
+	runner->adopt_at_ms = jr_clock_after(jr_clock_now_ms(), half < ADOPT_MS ? half : ADOPT_MS);
 }
 
 static void
 on_adopt(void *ctx, const struct jr_reply *reply)
 {
 	struct jr_runner *runner = ctx;
+	bool done = reply->end == JR_PG_DONE && jr_queue_read_claims_void(reply->results[0]);
+	struct jr_err err = reply->err;
 
-	if (reply->end == JR_PG_DONE) {
+	if (done) {
 		size_t rows = jr_queue_count_runs(reply->results[1]);
 
 		runner->claim_in_doubt = rows >= runner->adopt_most;
@@ -499,12 +524,12 @@ on_adopt(void *ctx, const struct jr_reply *reply)
 		take_runs(runner, reply->results[1], reply->sent_ms, NULL, true);
 	} else if (reply->end == JR_PG_UNKNOWN)
 		runner->adopt_most = fewer(runner->adopt_most);
-	else if (reply->end == JR_PG_FAILED && reply->err.code == JR_E_TEMP && !is_too_late(runner))
-		runner->adopt_at_ms = jr_clock_after(jr_clock_now_ms(), runner->opts->lease.heartbeat_ms / 2);
-	else if (reply->end == JR_PG_FAILED) {
-		runner->claim_in_doubt = false; /* their leases run out, and a tick finds them */
-		give_back(runner);
-		jr_runner_fail(runner, &reply->err);
+	else {
+		if (reply->end == JR_PG_DONE)
+			jr_fail(&err, JR_E_TEMP, "a claim that was not answered is not over in the server");
+		adopt_later(runner, err.msg);
+		if (err.code != JR_E_TEMP || is_too_late(runner))
+			jr_runner_fail(runner, &err);
 	}
 	jr_runner_pump(runner);
 }
@@ -512,6 +537,8 @@ on_adopt(void *ctx, const struct jr_reply *reply)
 /*
  * After a claim whose answer was lost it is given up on: from then on it takes nothing. Then, what runs under my name
  * that I do not know? Not what I have started or sent an outcome for, though it may still be running for the database.
+ * Not before that claim is over in the server. It is said again until it is so, and nothing is claimed meanwhile; a
+ * runner that ends says it with its goodbye.
  */
 bool
 jr_claim_try_adopt(struct jr_runner *runner)

@@ -194,16 +194,17 @@ look_now(struct jr_runner *runner)
 	runner->claim_at_ms = 0;
 }
 
-/* The outcome is known: from now on it is offered. */
+/* The outcome is known: from now on it is offered, one lease longer than its own, which may be over already. */
 static void
 end_held(struct jr_held *held)
 {
 	struct jr_runner *runner = held->runner;
 	const struct jr_lease *lease = &runner->opts->lease;
+	int64_t now = jr_clock_now_ms(), end_ms = held->fence_at_ms + lease->margin_ms;
 
 	held->phase = JR_HELD_ENDED;
 	jr_exec_judge(held);
-	jr_timer_set(runner->loop, &held->offer, jr_clock_after(held->fence_at_ms, lease->margin_ms + lease->lease_ms));
+	jr_timer_set(runner->loop, &held->offer, jr_clock_after(end_ms > now ? end_ms : now, lease->lease_ms));
 }
 
 static void
@@ -300,7 +301,7 @@ static void
 give_back(struct jr_held *held, const char *why)
 {
 	log_held(JR_INFO, "unstarted", held, why);
-	held->runner->uncounted++;
+	jr_claim_count(held->runner, held->run, -1);
 	end_unstarted(held, JR_OUT_UNSTARTED, "unstarted", why);
 }
 
@@ -349,21 +350,29 @@ on_offer_over(void *ctx)
 	jr_runner_pump(runner);
 }
 
+static void
+beat_by(struct jr_runner *runner, int64_t at_ms)
+{
+	if (runner->held_count == 0)
+		return;
+	if (at_ms < runner->beat_at_ms)
+		runner->beat_at_ms = at_ms;
+	jr_runner_wake_at(runner, runner->beat_at_ms);
+}
+
 void
-jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t sent_ms, struct jr_seat *seat)
+jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, struct jr_seat *seat)
 {
 	struct jr_held *held = jr_xcalloc(1, sizeof(*held)), *older;
 
 	held->runner = runner;
 	held->run = run;
-	run->claimed_ms = sent_ms;
+	run->claimed_ms = begun_ms;
 	held->seat = seat;
-	held->fence_at_ms = jr_lease_fence_at(&runner->opts->lease, sent_ms);
+	held->fence_at_ms = jr_lease_fence_at(&runner->opts->lease, begun_ms);
 	jr_timer_init(&held->offer, on_offer_over, held);
 	link_held(held);
-	if (runner->held_count == 1)
-		runner->beat_at_ms = sent_ms + runner->opts->lease.heartbeat_ms;
-	jr_runner_wake_at(runner, runner->beat_at_ms);
+	beat_by(runner, begun_ms + runner->opts->lease.heartbeat_ms);
 	older = find_older(runner, held);
 	if (older == NULL)
 		jr_held_start(held);
@@ -413,16 +422,6 @@ busy_ms(const struct jr_runner *runner)
 	int64_t half = runner->opts->lease.heartbeat_ms / 2;
 
 	return half < BUSY_MS ? half : BUSY_MS;
-}
-
-static void
-beat_by(struct jr_runner *runner, int64_t at_ms)
-{
-	if (runner->held_count == 0)
-		return;
-	if (at_ms < runner->beat_at_ms)
-		runner->beat_at_ms = at_ms;
-	jr_runner_wake_at(runner, runner->beat_at_ms);
 }
 
 void

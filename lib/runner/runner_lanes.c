@@ -173,7 +173,7 @@ static size_t
 cap(const struct jr_runner *runner, size_t wanted)
 {
 	const struct jr_runner_opts *opts = runner->opts;
-	int64_t left = opts->max_runs - runner->counts.claimed + runner->uncounted;
+	int64_t left = opts->max_runs - runner->counted;
 
 	if (wanted > runner->claim_most)
 		wanted = runner->claim_most;
@@ -214,52 +214,42 @@ rank(const struct jr_lane *lane)
 	return lane->cursor.set ? lane->cursor.priority : lane->combos.best;
 }
 
-/* Has another lane, that wants the same places, more urgent work? */
+/* Is there more urgent work in any lane that wants places of this pool? */
 static bool
-must_wait(const struct jr_runner *runner, const struct jr_lane *lane)
+must_wait(const struct jr_runner *runner, enum jr_pool pool, int64_t priority)
 {
 	for (size_t i = 0; i < runner->lane_count; i++) {
-		const struct jr_lane *other = &runner->lanes[i];
+		const struct jr_lane *lane = &runner->lanes[i];
 
-		if (other->pool == lane->pool && !other->drained && rank(other) < rank(lane))
+		if (lane->pool == pool && !lane->drained && rank(lane) < priority)
 			return true;
 	}
 	return false;
 }
 
+static bool
+has_work(const struct jr_runner *runner, const struct jr_lane *lane, bool busy)
+{
+	if (busy)
+		return lane->busy.count > 0 && !must_wait(runner, lane->pool, lane->busy.best);
+	return !lane->drained && !must_wait(runner, lane->pool, rank(lane));
+}
+
 /* The next lane that has work and a place for it: the most urgent of each pool, else in turns; its places are had. */
 bool
-jr_lanes_choose(struct jr_runner *runner)
+jr_lanes_choose(struct jr_runner *runner, bool busy)
 {
 	for (size_t i = 0; i < runner->lane_count; i++) {
 		size_t n = (runner->lane_next + i) % runner->lane_count;
 		struct jr_lane *lane = &runner->lanes[n];
 
-		if (lane->drained || must_wait(runner, lane))
+		if (!has_work(runner, lane, busy))
 			continue;
 		runner->claim_wanted = take_places(runner, lane);
 		if (runner->claim_wanted == 0)
 			continue;
 		runner->claim_lane = lane;
 		runner->lane_next = n + 1;
-		return true;
-	}
-	return false;
-}
-
-/* In turns; what is more urgent in other queues has had its own claims meanwhile. */
-bool
-jr_lanes_choose_busy(struct jr_runner *runner)
-{
-	for (size_t i = 0; i < runner->lane_count; i++) {
-		struct jr_lane *lane = &runner->lanes[(runner->lane_next + i) % runner->lane_count];
-
-		if (lane->busy.count == 0)
-			continue;
-		runner->claim_wanted = take_places(runner, lane);
-		if (runner->claim_wanted == 0)
-			continue;
-		runner->claim_lane = lane;
 		return true;
 	}
 	return false;

@@ -50,15 +50,17 @@ on_opened(void *ctx)
 }
 
 static bool
-is_worth_another_try(const struct jr_runner *runner, const struct jr_err *err, int64_t next_ms)
+is_worth_another_try(struct jr_runner *runner, const struct jr_err *err, int64_t next_ms)
 {
-	if (runner->phase == JR_PHASE_FINISH || runner->phase == JR_PHASE_DONE)
+	if (runner->phase == JR_PHASE_DONE)
 		return false;
 	if (runner->held_count > 0)
 		return !runner->hurried;
-	if (jr_exec_is_over(runner))
+	if (!jr_pg_is_temporary(err) || jr_exec_is_over(runner))
 		return false;
-	return !runner->draining && jr_pg_is_temporary(err) && next_ms <= runner->patience_until_ms;
+	if (runner->draining || runner->phase == JR_PHASE_FINISH) /* a claim may have taken what is to be given back */
+		return runner->claim_in_doubt && jr_runner_may_end_later(runner, next_ms);
+	return next_ms <= runner->patience_until_ms;
 }
 
 static void
@@ -79,7 +81,7 @@ on_lost(void *ctx, const struct jr_err *err)
 		jr_timer_set(runner->loop, &runner->reconnect, now + delay);
 		return;
 	}
-	if (runner->phase != JR_PHASE_FINISH && runner->phase != JR_PHASE_DONE)
+	if (runner->phase != JR_PHASE_DONE && (runner->phase != JR_PHASE_FINISH || runner->claim_in_doubt))
 		jr_runner_fail(runner, err);
 	runner->phase = JR_PHASE_DONE;
 }

@@ -135,6 +135,7 @@ struct jr_runner {
 	bool draining;  /* no more claims: a signal, a limit, a failure */
 	bool signalled; /* what is claimed but not started is released */
 	bool hurried;   /* second INT */
+	int64_t end_until_ms; /* the goodbye is not repeated any longer; 0: nothing to repeat yet */
 	int interrupts;
 	struct jr_timer splay, grace, runtime, wake; /* wake: something wants to be sent at a later time */
 
@@ -177,13 +178,13 @@ struct jr_runner {
 	int64_t claim_number;  /* of the last claim that was sent */
 	bool claim_busy;       /* it is for the busy part of its lane */
 	int64_t busy_at_ms;    /* that is not asked for before */
-	int64_t busy_until_ms; /* nor waited for any longer when there is nothing else to do; 0: there was */
+	int64_t busy_until_ms; /* nor waited for any longer, now that there is nothing else to do; 0: there was */
 	int64_t adopt_at_ms;   /* doubt about a claim is not read before */
 	size_t claim_most; /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
 	size_t adopt_most;
 	size_t claim_wanted; /* runs asked for; 0: the statement was no claim */
 	bool job_tried;
-	int64_t uncounted; /* claimed runs that --max-runs does not count: housekeeping, and what was not started */
+	int64_t counted; /* claimed runs that --max-runs counts: not housekeeping, nor what was not started */
 
 	/* fire */
 	int64_t fire_at_ms;  /* schedules are not fired before; JR_NEVER: nothing is known yet */
@@ -211,6 +212,8 @@ void jr_runner_fail(struct jr_runner *runner, const struct jr_err *err); /* keep
 void jr_runner_wake_at(struct jr_runner *runner, int64_t at_ms);         /* pump again then */
 void jr_runner_progress(struct jr_runner *runner);
 const struct jr_lease *jr_runner_times(const struct jr_runner *runner); /* of the next batch */
+/* Is there time left then to say goodbye? From the first question on it is short. */
+bool jr_runner_may_end_later(struct jr_runner *runner, int64_t at_ms);
 
 /* runner_link.c */
 bool jr_link_open(struct jr_runner *runner, struct jr_err *err) JR_MUST;
@@ -226,9 +229,11 @@ void jr_lanes_close(struct jr_runner *runner);
 struct jr_lane *jr_lanes_find(struct jr_runner *runner, const struct jr_handler *handler);
 /* Has this runner used up the number of places that its options give it? */
 bool jr_lanes_is_full(const struct jr_runner *runner, const struct jr_lane *lane);
-/* Choose the lane to claim from, with places for what is wanted: claim_lane and claim_wanted. false: there is none. */
-bool jr_lanes_choose(struct jr_runner *runner);
-bool jr_lanes_choose_busy(struct jr_runner *runner); /* of what was left out */
+/*
+ * Choose the lane to claim from, with places for what is wanted: claim_lane and claim_wanted. false: there is none.
+ * busy: of what was left out.
+ */
+bool jr_lanes_choose(struct jr_runner *runner, bool busy);
 /* How large the sets of this lane may be, after one that was claimed. */
 void jr_lanes_note_set(const struct jr_runner *runner, struct jr_lane *lane, const PGresult *result);
 /* A place for a run, from those had for the claim, else another; NULL: there is none. */
@@ -239,6 +244,8 @@ void jr_seat_leave(struct jr_runner *runner, struct jr_seat *seat);
 /* runner_claim.c */
 bool jr_claim_is_single(const struct jr_runner *runner);  /* one run is wanted, whatever else is due: --job, exec */
 bool jr_claim_is_used_up(const struct jr_runner *runner); /* --max-runs */
+/* Of those that it counts there is one more (1), or one less (-1). */
+void jr_claim_count(struct jr_runner *runner, const struct jr_run *run, int64_t change);
 /* There is news: look for work as soon as it is sensible, however often this is called. */
 void jr_claim_look_soon(struct jr_runner *runner);
 bool jr_claim_try(struct jr_runner *runner);
@@ -273,8 +280,8 @@ struct jr_outcome jr_exec_unstarted(const struct jr_runner *runner);           /
 void jr_exec_judge(struct jr_held *held);                                      /* make its outcome final */
 
 /* runner_held.c */
-/* Takes the run, and its seat (NULL: it cannot be started). */
-void jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t sent_ms, struct jr_seat *seat);
+/* Takes the run, whose lease began then, and its seat (NULL: it cannot be started). */
+void jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, struct jr_seat *seat);
 void jr_held_start(struct jr_held *held); /* or end it, when it may not be started */
 void jr_held_drop(struct jr_held *held);
 bool jr_held_try_heartbeat(struct jr_runner *runner);

@@ -4,6 +4,7 @@
 
 load ../lib/common
 load ../lib/proxy
+load ../lib/sql
 
 setup() {
 	common_setup
@@ -57,13 +58,13 @@ standing_is() {
 @test "after a self-fence the run is taken back by that same runner, which lives on" {
 	handler long <<<'echo "$JOBRUN_RUN_ID $JOBRUN_CLAIM" >> "$TMPDIR/began"; [ "$JOBRUN_ATTEMPT" -gt 1 ] || exec sleep 60'
 	id=$(enqueue long --backoff 0)
-	bg_runner --for 60s --lease 2s
+	bg_runner --for 60s --lease 6s
 	wait_until 10 run_is "$id" running
 	hold "select from jobrun.job_runs where id = $id for update"
-	wait_until 10 grep -q lease_lost "$runner_err"
+	wait_until 20 grep -q lease_lost "$runner_err"
 	wait_until 10 lease_has_ended "$id"
 	release_holds
-	wait_until 10 run_is "$id" succeeded
+	wait_until 20 run_is "$id" succeeded
 	assert_equal "$(standing "$id")" 'succeeded|2|2|0|1'
 	q_is lost "select outcome from jobrun.job_attempts where run_id = $id"
 	kill -TERM "$runner_pid"
@@ -71,23 +72,67 @@ standing_is() {
 }
 
 @test "a claim that committed behind the client's deadline is adopted in time" {
-	slow_claim work 2.2
+	slow_claim work 4.5
 	id=$(enqueue work --max-attempts 1)
-	bg_runner --for 60s --lease 6s --heartbeat 1s
-	wait_until 10 run_is "$id" succeeded
+	bg_runner --for 60s --lease 9s -v
+	wait_until 20 run_is "$id" succeeded
+	grep -q adopt_failed "$runner_err"
 	assert_equal "$(standing "$id")" 'succeeded|1|1|0|0'
 	assert_equal "$(beginnings "$id")" 1
 	kill -TERM "$runner_pid"
 	wait_runner
 }
 
-@test "one that committed when its lease was over is given back, not charged, and claimed again" {
-	slow_claim work 2.3
+@test "one that committed two leases later is waited for, given back, not charged, and claimed again; nothing else is claimed meanwhile" {
+	slow_claim work 8
+	handler other <<<'exit 0'
 	id=$(enqueue work --max-attempts 1)
-	bg_runner --for 60s --lease 2s
-	wait_until 10 run_is "$id" succeeded
-	assert_equal "$(standing "$id")" 'succeeded|1|2|0|0'
+	bg_runner --for 60s --lease 3s -v
+	wait_until 10 grep -q adopt_failed "$runner_err"
+	other=$(enqueue other)
+	wait_until 20 run_is "$id" succeeded
+	wait_until 10 run_is "$other" succeeded
+	assert_equal "$(field "$id" 'attempts, releases, (select count(*) from jobrun.job_attempts)')" '1|0|0'
 	assert_equal "$(beginnings "$id")" 1
+	assert [ "$(field "$id" claim_seq)" -ge 2 ]
+	kill -TERM "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" 0
+	q_is t "select started_at - created_at > interval '3 s' from jobrun.job_runs where id = $other"
+}
+
+@test "a runner that is stopped while its claim is not over gives back with its goodbye what that has taken" {
+	slow_claim work 6
+	id=$(enqueue work --max-attempts 1)
+	bg_runner --for 60s --lease 9s -v
+	wait_until 20 grep -q adopt_failed "$runner_err"
+	kill -TERM "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" 0
+	assert_equal "$(standing "$id")" 'queued|0|1|0|0'
+	run_is "$id" queued
+}
+
+@test "what is adopted beside runs that are held is renewed before its own lease ends" {
+	waiting_handler slow
+	jr_ok queue default --per-key none
+	enqueue slow >/dev/null
+	proxy claim 2
+	bg_runner -d "$proxied" --for 60s --lease 18s -j 2
+	wait_until 10 up_is 1
+	# It may claim, but not give up on a claim.
+	hold 'select from jobrun.job_runners for share'
+	id=$(enqueue slow --max-attempts 1)
+	wait_until 10 test -e "$cut_file"
+	wait_until 20 q_is t "select locked_until < now() + interval '7 s' from jobrun.job_runs where id = $id"
+	# Its next connection begins with a heartbeat of what it knows: the one after that comes too late for the other.
+	q "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = current_database() and application_name = 'jobrun'" >/dev/null
+	before=$(field "$id" locked_until)
+	release_holds
+	wait_until 20 q_is t "select locked_until > '$before' from jobrun.job_runs where id = $id"
+	touch "$TMPDIR/go"
+	wait_until 10 run_is "$id" succeeded
+	assert_equal "$(standing "$id")" 'succeeded|1|1|0|0'
 	kill -TERM "$runner_pid"
 	wait_runner
 	assert_equal "$(cat "$runner_err")" ''
@@ -115,7 +160,7 @@ standing_is() {
 	waiting_handler slow
 	first=$(enqueue slow)
 	proxy hold 1
-	bg_runner -d "$proxied" --for 60s --lease 2s -j 1
+	bg_runner -d "$proxied" --for 60s --lease 6s -j 1
 	wait_until 10 test -e "$cut_file"
 	wait_until 10 up_is 1
 	second=$(enqueue slow --max-attempts 1)
@@ -144,7 +189,7 @@ standing_is() {
 @test "one that arrives when its runner has ended takes nothing" {
 	first=$(enqueue work)
 	proxy hold 1
-	bg_runner -d "$proxied" --lease 2s
+	bg_runner -d "$proxied" --lease 6s
 	wait_runner
 	assert_equal "$runner_status" 0
 	run_is "$first" succeeded
@@ -157,7 +202,7 @@ standing_is() {
 @test "one that arrives when the row of its runner is gone takes nothing" {
 	id=$(enqueue work --max-attempts 1)
 	proxy hold 1
-	bg_runner -d "$proxied" --lease 2s
+	bg_runner -d "$proxied" --lease 6s
 	wait_until 10 test -e "$cut_file"
 	kill -KILL "$runner_pid"
 	wait_runner
@@ -169,30 +214,38 @@ standing_is() {
 
 @test "adoption leaves what was started: after a self-fence it is lost and charged, not started again under the same charge" {
 	handler long <<<'echo "$JOBRUN_RUN_ID $JOBRUN_CLAIM" >> "$TMPDIR/began"; exec sleep 60'
-	slow_claim work 1.5
+	slow_claim work 3.5
 	long=$(enqueue long --max-attempts 1)
-	bg_runner --for 60s --lease 2s -j 2
+	bg_runner --for 60s --lease 6s -j 2
 	wait_until 10 run_is "$long" running
 	hold "select from jobrun.job_runs where id = $long for update"
-	wait_until 10 grep -q lease_lost "$runner_err"
+	wait_until 20 grep -q lease_lost "$runner_err"
 	id=$(enqueue work)
-	wait_until 10 run_is "$id" succeeded
+	wait_until 20 run_is "$id" succeeded
 	release_holds
-	wait_until 10 run_is "$long" dead
+	wait_until 20 run_is "$long" dead
 	assert_equal "$(standing "$long")" 'dead|1|1|0|1'
 	assert_equal "$(beginnings "$long")" 1
 	kill -TERM "$runner_pid"
 	wait_runner
 }
 
-@test "the goodbye gives back what was never started" {
-	id=$(enqueue work --max-attempts 1)
-	# The server refuses the runner's giving up, so that it cannot adopt.
-	q "create function public.refuse() returns trigger language plpgsql as \$\$ begin raise exception 'refused'; end \$\$" \
+# refuse N: the server refuses a runner's N-th giving up, and the later ones; not that of its goodbye.
+refuse() {
+	q 'create sequence public.voids' \
+		"create function public.refuse() returns trigger language plpgsql as \$\$ begin
+			if nextval('public.voids') >= $1 then raise exception 'refused'; end if;
+			return new;
+		end \$\$" \
 		"create trigger refuse before update of claims_void on jobrun.job_runners for each row when (new.finished_at is null)
 			execute function public.refuse()"
+}
+
+@test "the goodbye gives back what was never started" {
+	id=$(enqueue work --max-attempts 1)
+	refuse 1
 	proxy claim 1
-	jr run -d "$proxied" --lease 2s
+	jr run -d "$proxied" --lease 6s
 	assert_file_exist "$cut_file"
 	assert [ "$status" -ne 0 ]
 	assert_equal "$(standing "$id")" 'queued|0|1|0|0'
@@ -201,21 +254,42 @@ standing_is() {
 	assert_equal "$(standing "$id")" 'succeeded|1|2|0|0'
 }
 
+@test "and all of it, also when it was too much for one answer; but for a row that others have locked as long as it waits" {
+	sql_handler set <<<'select 1'
+	settings set <<<'{"batch": 100}'
+	jr_ok queue default --per-key none
+	q "select count(jobrun.enqueue('set', max_attempts => 1)) from generate_series(1, 100)" >/dev/null
+	refuse 4
+	proxy doubt 4
+	bg_runner -d "$proxied" --lease 9s
+	wait_until 10 test -e "$cut_file"
+	hold 'select from jobrun.job_runs where id = 7 for update'
+	wait_runner
+	assert [ "$(wc -c <"${cut_file%/*}/doubts")" -ge 4 ]
+	assert [ "$runner_status" -ne 0 ]
+	q_is 'queued|0|99
+running|1|1' 'select status, attempts, count(*) from jobrun.job_runs where claim_seq = 1 group by 1, 2 order by 1'
+	release_holds
+	q 'drop trigger refuse on jobrun.job_runners'
+	q "update jobrun.job_runs set locked_until = now() where id = 7"
+	jr_ok run || true
+}
+
 @test "the goodbye leaves what was started to its lease" {
 	handler long <<<'echo "$JOBRUN_RUN_ID $JOBRUN_CLAIM" >> "$TMPDIR/began"; exec sleep 60'
 	waiting_handler other
 	long=$(enqueue long)
 	enqueue other >/dev/null
-	bg_runner --lease 2s -j 2
+	bg_runner --lease 6s -j 2
 	wait_until 10 up_is 1
 	wait_until 10 run_is "$long" running
 	hold "select from jobrun.job_runs where id = $long for update"
-	wait_until 10 grep -q lease_lost "$runner_err"
+	wait_until 20 grep -q lease_lost "$runner_err"
 	release_holds
 	touch "$TMPDIR/go"
 	wait_runner
 	assert_equal "$(standing "$long")" 'running|1|1|0|0'
-	wait_until 5 lease_has_ended "$long"
+	wait_until 10 lease_has_ended "$long"
 	other_host
 	assert_equal "$(standing "$long")" 'failed|1|1|0|1'
 }

@@ -1,0 +1,25 @@
+-- give_back: what runs under this runner's name and was never started is settled as $4, at its end. $1 runner id, $2 ids,
+-- $3 claim_seqs of what it has started, which is left to its lease: it might do the same again, uncharged. $4 outcome,
+-- $5 error code, $6 error.
+-- Gives (id, claim_seq, whether it is settled): not while somebody else has locked the row, so that one cannot keep the others.
+with mine as materialized (
+	select r.id, r.claim_seq from jobrun.job_runs r
+	where r.status = 'running' and r.runner_id = $1::bigint
+		and not exists (select from unnest($2::bigint[], $3::bigint[]) k(id, claim_seq)
+			where k.id = r.id and k.claim_seq = r.claim_seq)
+), free as materialized (
+	select f.id, f.claim_seq from mine m cross join lateral (
+		select r.id, r.claim_seq from jobrun.job_runs r
+		where r.id = m.id and r.claim_seq = m.claim_seq and r.runner_id = $1::bigint and r.locked_until is not null
+		for no key update skip locked) f
+), given as (
+	select array_agg(f.id order by f.id) as ids, array_agg(f.claim_seq order by f.id) as claim_seqs, array[count(*)::integer] as n
+	from free f
+), settled as materialized (
+	select s.id, s.claim_seq
+	from given g cross join lateral jobrun.settle(g.ids, g.claim_seqs, array_fill($1::bigint, g.n), array_fill($4::text, g.n),
+		null, array_fill($5::text, g.n), array_fill($6::text, g.n), null, null, null, null, null, null, null, null, null, now()) s
+)
+select m.id, m.claim_seq, s.id is not null as settled
+from mine m left join settled s on s.id = m.id and s.claim_seq = m.claim_seq
+order by m.id
