@@ -2,9 +2,10 @@
 # Limits of queues hold, for all hosts together: max_running, --per-key, --rate.
 
 load ../lib/common
+load ../lib/sql
 
-# put TYPE QUEUE KEY [N]: enqueue N runs with a concurrency key ('' : none); their payload is the key.
-put() {
+# add TYPE QUEUE KEY [N]: enqueue N runs with a concurrency key ('' : none); their payload is the key.
+add() {
 	q "select count(jobrun.enqueue('$1', to_jsonb('$3'::text), queue => '$2', concurrency_key => nullif('$3', ''))) from generate_series(1, ${4:-1})" >/dev/null
 }
 
@@ -58,7 +59,7 @@ four_hosts() {
 @test "max_running holds for all hosts together" {
 	witness work
 	jr_ok queue narrow --max-running 3
-	put work narrow '' 40
+	add work narrow '' 40
 	four_hosts
 	q_is '40|40' "select count(*), sum(claim_seq) from jobrun.job_runs where status = 'succeeded'"
 	assert_equal "$(wc -l <"$TMPDIR/seen")" 40
@@ -82,19 +83,19 @@ claim_in_between() {
 
 @test "max_running: what another has claimed and not committed counts" {
 	jr_ok queue narrow --max-running 3
-	put work narrow '' 8
+	add work narrow '' 8
 	claim_in_between
 }
 
 @test "a lock key: what another has claimed and not committed counts" {
 	jr_ok queue narrow --per-key 3
-	put work narrow k 8
+	add work narrow k 8
 	claim_in_between
 }
 
 @test "a rate: what another has claimed and not committed counts" {
 	jr_ok queue narrow --rate 3/1h
-	put work narrow '' 8
+	add work narrow '' 8
 	claim_in_between
 	q_is '3|1' "select rate_used, (select count(*) from jobrun.job_runs where status = 'succeeded') from jobrun.job_queues"
 }
@@ -102,8 +103,8 @@ claim_in_between() {
 @test "what max_running leaves waiting does not keep a tick, and starts when there is room" {
 	waiting_handler work
 	jr_ok queue narrow --max-running 2
-	put work narrow '' 5
-	put work default '' 1
+	add work narrow '' 5
+	add work default '' 1
 	bg_runner -j 10
 	wait_until 10 running_are 3
 	waiting=$(q "select max(id) from jobrun.job_runs where status = 'queued'")
@@ -121,7 +122,7 @@ claim_in_between() {
 @test "a limit of 0 lets none start, and --job knows limits too" {
 	handler work <<<'exit 0'
 	jr_ok queue closed --max-running 0
-	put work closed '' 1
+	add work closed '' 1
 	jr_ok run
 	jr run --job 1
 	q_is 'queued|0' 'select status, claim_seq from jobrun.job_runs'
@@ -132,9 +133,9 @@ claim_in_between() {
 
 @test "one run of a lock key at a time is the default, on all hosts together; other keys do not wait" {
 	witness work
-	put work default a 12
-	put work default b 12
-	put work default '' 12
+	add work default a 12
+	add work default b 12
+	add work default '' 12
 	q_is '1' 'select max_running_per_key from jobrun.job_queues'
 	four_hosts
 	q_is '36|36' "select count(*), sum(claim_seq) from jobrun.job_runs where status = 'succeeded'"
@@ -162,8 +163,8 @@ claim_in_between() {
 @test "--per-key N lets N of a key run at once" {
 	witness work
 	jr_ok queue keyed --per-key 2
-	put work keyed a 20
-	put work keyed b 20
+	add work keyed a 20
+	add work keyed b 20
 	four_hosts
 	assert [ "$(most seen.a)" -le 2 ]
 	assert [ "$(most seen.b)" -le 2 ]
@@ -172,10 +173,10 @@ claim_in_between() {
 
 @test "a key that is busy hides nothing behind it, and keys are per queue" {
 	waiting_handler work
-	put work one k 3
-	put work two k 3
-	put work one other 1
-	put work one '' 1
+	add work one k 3
+	add work two k 3
+	add work one other 1
+	add work one '' 1
 	bg_runner -j 20
 	wait_until 10 running_are 4
 	jr_ok run -j 20 --state-dir "$BATS_TEST_TMPDIR/other"
@@ -191,7 +192,7 @@ two|k|1' "select queue, concurrency_key, count(*) from jobrun.job_runs where sta
 @test "a rate: what is refused stays due and is charged nothing, and the next window goes on" {
 	handler work <<<'exit 0'
 	jr_ok queue slow --rate 3/1h
-	put work slow '' 5
+	add work slow '' 5
 	last=$(q 'select max(id) from jobrun.job_runs')
 	before=$(untouched "$last")
 	jr_ok run
@@ -214,7 +215,7 @@ two|k|1' "select queue, concurrency_key, count(*) from jobrun.job_runs where sta
 @test "a rate holds for all hosts together, window after window" {
 	handler work <<<'exit 0'
 	jr_ok queue slow --rate 4/1s
-	put work slow '' 12
+	add work slow '' 12
 	four_hosts
 	q_is 12 "select count(*) from jobrun.job_runs where status = 'succeeded' and claim_seq = 1"
 	# The windows are not written down: the nth run of one and the nth of the next are at least a period apart.
@@ -227,7 +228,7 @@ two|k|1' "select queue, concurrency_key, count(*) from jobrun.job_runs where sta
 	handler work <<<'exit 0'
 	jr_ok queue free --per-key none
 	jr_ok queue limited --max-running 5
-	put work free '' 3
+	add work free '' 3
 	before=$(q "select ctid, xmin, xmax from jobrun.job_queues where name = 'free'")
 	limited=$(q "select ctid, xmin, xmax from jobrun.job_queues where name = 'limited'")
 	jr_ok run
@@ -235,11 +236,11 @@ two|k|1' "select queue, concurrency_key, count(*) from jobrun.job_runs where sta
 	assert_equal "$(q "select ctid, xmin, xmax from jobrun.job_queues where name = 'free'")" "$before"
 	assert_equal "$(q "select ctid, xmin, xmax from jobrun.job_queues where name = 'limited'")" "$limited"
 	# The other side of it: with a limit it is locked.
-	put work limited '' 1
+	add work limited '' 1
 	jr_ok run
 	[ "$(q "select ctid, xmin, xmax from jobrun.job_queues where name = 'limited'")" != "$limited" ]
 	# And the row of a free queue in somebody else's hands stops nobody.
-	put work free '' 1
+	add work free '' 1
 	hold "select from jobrun.job_queues for update"
 	jr_ok run
 	q_is 0 "select count(*) from jobrun.job_runs where status <> 'succeeded'"
@@ -258,10 +259,10 @@ lock_mail() {
 
 @test "a locked queue costs the others nothing: they start at once, limited or not, and the tick ends as if it were full" {
 	lock_mail
-	put work mail '' 2
-	put work limited '' 10
-	put work another '' 10
-	put work default '' 10
+	add work mail '' 2
+	add work limited '' 10
+	add work another '' 10
+	add work default '' 10
 	before=$(now_ms)
 	bg_runner -j 3 -v
 	wait_until 4 q_is 30 "select count(*) from jobrun.job_runs where status = 'succeeded' and queue <> 'mail'"
@@ -278,18 +279,27 @@ lock_mail() {
 	q_is 32 "select count(*) from jobrun.job_runs where status = 'succeeded' and claim_seq = 1"
 }
 
+# times_left_out: how often a claim has found the queue locked.
+times_left_out() {
+	grep -c "queue_left_out.*queue=$1" "$runner_err" || true
+}
+
+# asked_more_often COUNT: for wait_until.
+asked_more_often() {
+	[ "$(times_left_out mail)" -gt "$1" ]
+}
+
 @test "it is asked again while others run, and starts within a moment of the end of the lock" {
 	lock_mail
 	waiting_handler slow
-	put slow default '' 1
-	put work mail '' 3
+	add slow default '' 1
+	add work mail '' 3
 	bg_runner -j 3 -v
 	wait_until 10 up_is 1
 	sleep 0.5
-	count=$(grep -c queue_left_out "$runner_err")
-	assert [ "$count" -ge 2 ]
+	wait_until 10 asked_more_often 1
 	# A pause of 20 ms at the least, and one more when work is looked for.
-	assert [ "$count" -le 40 ]
+	assert [ "$(times_left_out mail)" -le 40 ]
 	release_holds
 	wait_until 2 q_is 3 "select count(*) from jobrun.job_runs where queue = 'mail' and status = 'succeeded'"
 	running_are 1
@@ -298,9 +308,84 @@ lock_mail() {
 	assert_equal "$runner_status" 0
 }
 
+@test "during a drain it is asked several times a second, no more, and starts before the drain is over" {
+	lock_mail
+	sql_handler quick <<<'select 1'
+	add quick mail '' 3
+	add quick default '' 20000
+	bg_runner --sql-jobs 2 -v
+	wait_until 10 asked_more_often 0
+	before=$(now_ms) count=$(times_left_out mail)
+	sleep 3
+	count=$(($(times_left_out mail) - count)) spent=$(($(now_ms) - before))
+	echo "# asked $count times in $spent ms" >&3
+	assert [ "$count" -ge "$((spent / 500))" ]
+	assert [ "$count" -le "$((spent / 20))" ]
+	# The drain itself pays nothing but these.
+	q_is t "select count(*) > 100 from jobrun.job_runs where queue = 'default' and status = 'succeeded'"
+	release_holds
+	wait_until 5 q_is 3 "select count(*) from jobrun.job_runs where queue = 'mail' and status = 'succeeded'"
+	q_is t "select exists (select from jobrun.job_runs where queue = 'default' and status = 'queued')"
+	kill -TERM "$runner_pid"
+	wait_runner
+}
+
+@test "a queue that was locked does not start before what is more urgent in others" {
+	lock_mail
+	waiting_handler first
+	handler count <<<'echo "$JOBRUN_QUEUE" >> "$TMPDIR/order"; sleep 0.02'
+	add first default '' 1
+	q "select count(jobrun.enqueue('count', queue => 'mail', priority => 200)) from generate_series(1, 20)" >/dev/null
+	q "select count(jobrun.enqueue('count', queue => 'default', priority => 110)) from generate_series(1, 40)" >/dev/null
+	bg_runner -j 2 -v
+	wait_until 10 asked_more_often 0
+	release_holds
+	wait_until 20 q_is 60 "select count(*) from jobrun.job_runs where job_type = 'count' and status = 'succeeded'"
+	touch "$TMPDIR/go"
+	wait_runner
+	assert_equal "$(head -n 40 "$TMPDIR/order" | sort | uniq -c | tr -s ' ')" ' 40 default'
+}
+
+@test "two queues that are locked are both asked, whatever kind of handler they are for" {
+	lock_mail
+	hold "select jobrun.pause(queue => 'limited')"
+	sql_handler quick <<<'select 1'
+	add work mail '' 1
+	add quick limited '' 1
+	bg_runner -v
+	wait_until 10 asked_more_often 3
+	assert [ "$(times_left_out limited)" -ge 3 ]
+	release_holds
+	wait_runner
+	assert_equal "$runner_status" 0
+	nothing_waits
+}
+
+@test "after a queue that was locked others are looked for as ever" {
+	lock_mail
+	waiting_handler slow
+	handler open <<<'touch "$TMPDIR/open"; until [ -e "$TMPDIR/opened" ]; do sleep 0.01; done'
+	add slow default '' 1
+	add open default '' 1
+	add slow mail '' 1
+	bg_runner -j 4 -v
+	wait_until 10 up_is 1
+	wait_until 10 test -e "$TMPDIR/open"
+	wait_until 10 asked_more_often 0
+	release_holds
+	touch "$TMPDIR/opened"
+	wait_until 10 up_is 2
+	sleep 0.3 # what the last look has found is not looked at any more
+	add work default '' 1
+	wait_until 5 q_is 1 "select count(*) from jobrun.job_runs where job_type = 'work' and status = 'succeeded'"
+	touch "$TMPDIR/go"
+	wait_runner
+	nothing_waits
+}
+
 @test "released within the last seconds of a tick, its runs start in that tick" {
 	lock_mail
-	put work mail '' 3
+	add work mail '' 3
 	bg_runner
 	wait_until 10 q_is 1 'select count(*) from jobrun.job_runners'
 	sleep 1
@@ -312,8 +397,8 @@ lock_mail() {
 
 @test "beside a locked queue a long drain of another goes on" {
 	lock_mail
-	put work mail '' 1
-	put work default '' 200
+	add work mail '' 1
+	add work default '' 200
 	bg_runner -j 2 -v
 	wait_runner
 	assert_equal "$runner_status" 0
@@ -322,7 +407,7 @@ lock_mail() {
 
 @test "a runner that stays asks a locked queue as long as it is locked" {
 	lock_mail
-	put work mail '' 1
+	add work mail '' 1
 	bg_runner --for 60s -v
 	wait_until 10 grep -q queue_left_out "$runner_err"
 	sleep 6
