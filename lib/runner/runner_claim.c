@@ -108,16 +108,14 @@ is_allowed(const struct jr_runner *runner)
 
 /*
  * Nothing was due. Final if nothing runs and it does not stay; otherwise look again in a second. What a handler has
- * committed on its own connection since the look was sent was not seen by it: look now.
+ * committed on its own connection since the look was sent was not seen by it: there is no look any more, so the next is now.
  */
 static void
 note_drained(struct jr_runner *runner)
 {
 	jr_claim_reset(runner);
-	if (runner->stale) {
-		jr_runner_wake_at(runner, runner->claim_at_ms = 0);
+	if (runner->stale)
 		return;
-	}
 	runner->busy_until_ms = 0;
 	runner->drained = true;
 	if (runner->held_count > 0 || jr_linger_is_on(runner))

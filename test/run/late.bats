@@ -316,3 +316,17 @@ settle_unstarted() {
 	settle_unstarted "$id"
 	q_is 'cancelled|1' "select status, attempts from jobrun.job_runs"
 }
+
+@test "--max-runs counts starts: not what was given back, and housekeeping never" {
+	slow_claim jobrun.prune 4
+	q "insert into jobrun.job_runs (job_type, queue) values ('jobrun.prune', 'jobrun')"
+	bg_runner --max-runs 2 --lease 3s -v
+	wait_until 10 slow_claim_has_begun
+	for _ in 1 2 3 4; do
+		enqueue work >/dev/null
+	done
+	wait_runner
+	assert_equal "$runner_status" 0
+	grep -q 'unstarted.*jobrun.prune' "$runner_err"
+	q_is 2 "select count(*) from jobrun.job_runs where job_type = 'work' and status = 'succeeded'"
+}
