@@ -66,11 +66,12 @@ drop(struct jr_sql_txn *txn, struct jr_sql_end *end)
 	jr_pg_submit(txn->conn->pg, batch);
 }
 
-/* Was it the settle of a set, which is the last statement, or COMMIT? What is before them is the handler's fault. */
+/* Did settle_group refuse, since a claim is lost? It is the last statement, and that is its code. */
 static bool
 is_fenced(const struct jr_sql_txn *txn, const struct jr_reply *reply)
 {
-	return jr_sql_is_set_based(txn->handler) && reply->failed_at + 1 >= reply->result_count;
+	return jr_sql_is_set_based(txn->handler) && reply->failed_at + 1 == reply->result_count &&
+	       strcmp(reply->err.sqlstate, "JR074") == 0;
 }
 
 static void
