@@ -49,8 +49,8 @@ enum jr_attempt_state {
 };
 
 /*
- * outcome: the attempt's, valid during the call; NULL when the lease was lost, and there is nothing to tell either. When
- * it was lost and the outcome is in doubt, the doubt is all that counts.
+ * outcome: the attempt's, valid during the call; NULL when the lease was lost and nothing is in doubt. When it was lost
+ * and the outcome is in doubt, the doubt is all that counts.
  */
 typedef void jr_attempt_fn(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outcome);
 

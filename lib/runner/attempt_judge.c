@@ -1,8 +1,8 @@
 /*
  * attempt_judge: what an attempt came to: a pure function of why jobrun stopped it, how its work ended, and the run.
  *
- * The contract is the table of attempt.h. What must hold: of a lost lease there is nothing to write, whatever the handler
- * said, so it comes to something only when it is settled or in doubt; what was done and is committed with its effect has
+ * The contract is the table of attempt.h. What must hold: a lost lease comes to nothing, whatever the handler said,
+ * unless the handler has written the end itself, or may have. What was done and is committed with its effect has
  * succeeded, whatever the reason: the server's fence decides.
  */
 #include "runner/attempt.h"

@@ -4,7 +4,8 @@
  * All known outcomes go in one settle, with the next claim in the same transaction. If that fails the settle is
  * repeated without the claim, then run by run: one bad row never takes its batch with it. A settle that was not
  * answered leaves its runs in doubt; they are read (resolve.sql) before anything is sent again, and zero rows after an
- * unanswered try are read again before they are called fenced out.
+ * unanswered try are read again before they are called fenced out. The same holds for a sql handler's own commit; when
+ * the lease is lost, too, the read is all that is done: what has arrived is told, and nothing else is written.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -419,6 +419,24 @@ told() {
 	told
 }
 
+is_past() {
+	[ "$(now_ms)" -ge "$1" ]
+}
+
+@test "the same when heartbeats could not tell either, and the runner gave up the lease by itself" {
+	mixed 1 1h
+	proxy settle-hang 1
+	bg_runner -d "$proxied" --lease 3s
+	wait_until 10 mixed_has_ended
+	hold 'lock table jobrun.job_runs'
+	wait_until 10 is_past $(($(now_ms) + 3000))
+	release_holds
+	wait_runner
+	status=$runner_status stderr=$(cat "$runner_err")
+	told
+	refute_regex "$stderr" 'lease_lost'
+}
+
 @test "the answer to COMMIT of a set is late, and a run of it is claimed again: it starts behind, and nothing was lost" {
 	sql_handler many <<-'sql'
 		select (e ->> 'run_id')::bigint, 'fail', 'once' from jsonb_array_elements($1) e where (e ->> 'attempt')::integer = 1
