@@ -213,8 +213,8 @@ doubt_comes_to_something_whatever_the_reason(void **state)
 	for (int reason = 0; reason < JR_EV_COUNT; reason++) {
 		struct jr_outcome outcome;
 
-		assert_true(jr_attempt_judge(
-		    (enum jr_attempt_event)reason, &end, &trial->run, &trial->random, &outcome));
+		assert_true(
+		    jr_attempt_judge((enum jr_attempt_event)reason, &end, &trial->run, &trial->random, &outcome));
 		assert_int_not_equal(outcome.kind, JR_OUT_SUCCEEDED);
 		assert_false(outcome.settled);
 		jr_outcome_release(&outcome);
