@@ -50,5 +50,8 @@ jr_outcome_release(struct jr_outcome *outcome)
 	free(outcome->progress);
 	free(outcome->checkpoint);
 	free(outcome->result);
+	if (outcome->doubt != NULL) /* which has none of its own */
+		jr_outcome_release(outcome->doubt);
+	free(outcome->doubt);
 	*outcome = (struct jr_outcome){0};
 }

@@ -69,10 +69,11 @@ struct jr_outcome {
 	int64_t max_rss_kb; /* 0: not known */
 	int64_t delay_ms;   /* failed, later, lost: from now() until it may run again */
 	int64_t output_dropped;
-	bool settled;     /* it is written already, together with the effect: only to be told, with... */
-	char status[16];  /* ...what the run is now ("": succeeded)... */
-	int64_t left_ms;  /* ...and the time until it may run again, -1: never */
-	bool in_doubt;    /* it may be written already: to be read before anything is written */
+	bool settled;    /* the handler has written it, together with the effect, so it is only to be told; then: */
+	char status[16]; /* what the run is now; "": succeeded */
+	int64_t left_ms; /* the time until it may run again; -1: never */
+	/* What the handler may have written instead: to be read before anything is written. Owned; NULL: nothing. */
+	struct jr_outcome *doubt;
 	char *error_code; /* NULL when it succeeded; else exit:1, signal:SEGV, timeout, lost, cannot-start... */
 	char *error;      /* one or a few lines for people; NULL when it succeeded */
 	char *output;     /* NULL: none */

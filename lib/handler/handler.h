@@ -67,7 +67,7 @@ struct jr_work_end {
 	enum jr_verdict verdict;
 	bool has_exit;
 	bool settled;  /* the run's end has been committed with the effect: nobody settles it again */
-	bool in_doubt; /* not JR_DONE: a commit of effect and end was refused or not answered */
+	bool in_doubt; /* not JR_DONE: a commit of effect and end was not answered, or refused by the fence */
 	bool unsent;   /* it waited for others of its set and never began: no timeout is its fault */
 	int exit_status;
 	int64_t pid, cpu_ms, output_dropped;
@@ -77,7 +77,7 @@ struct jr_work_end {
 	const char *error;                          /* NULL with JR_DONE; clean */
 	const char *output;                         /* clean; NULL: none */
 	const char *progress, *checkpoint, *result; /* lines as in struct jr_outcome, or NULL */
-	struct jr_outcome *written;                 /* settled: what `judge` had said; NULL: it succeeded */
+	struct jr_outcome *written; /* settled, in_doubt: what `judge` had said of that commit; NULL: succeeded */
 };
 
 typedef void jr_work_fn(void *ctx, const struct jr_work_end *end);

@@ -1,10 +1,11 @@
 /*
  * handler_sql: a handler that is a statement. Its effect and the run's completion commit together.
  *
- * One transaction on a connection of its own: settings, the statement, the look at what it answered; then the session
- * is cleaned, jobrun.settle_done ends the run under the fence (settle_group those of a set, whatever their verdicts),
- * and COMMIT. No lock is held on the run while the statement works, so heartbeats go on. Whatever happens before COMMIT
- * leaves nothing; a COMMIT that is not answered leaves the run in doubt, which the runner resolves by reading.
+ * One transaction on a connection of its own: settings, the statement, the look at what it answered. Then the session
+ * is cleaned, the run is settled under its fence, and COMMIT follows. A single run is settled by jobrun.settle_done;
+ * those of a set by jobrun.settle_group, whatever their verdicts. No lock is held on the run while the statement works,
+ * so heartbeats go on. Whatever fails before COMMIT leaves nothing. A COMMIT that is not answered leaves the run in
+ * doubt: the runner reads what became of it.
  *
  * No transaction outlives its runner by much: the server ends it when the connection is closed, and when it is idle for
  * half a lease; the watchdog kills a runner that stands still, so that its connections close.

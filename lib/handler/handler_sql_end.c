@@ -105,7 +105,7 @@ jr_sql_works_tell(void *ctx)
 		struct jr_work_end end = jr_sql_end_told(&own);
 
 		jr_sql_unwatch(work);
-		if (own.settled && outcome.settled)
+		if ((own.settled || own.in_doubt) && outcome.settled)
 			end.written = &outcome;
 		work->end = (struct jr_sql_end){.error = NULL}; /* the work may be freed in `ended` */
 		work->outcome = (struct jr_outcome){.settled = false};

@@ -1,11 +1,13 @@
 /*
  * handler_sql_group: runs that share a transaction. See handler_sql_parts.h.
  *
- * The first `active` runs are in the transaction. When it fails and there was more than one, nothing of it has happened
- * and they go one by one, so that a bad payload blocks nobody but itself. When its settle or its COMMIT fails, or is
- * not answered, all of them end as put off, and in doubt: what they came to was written with the effects or not at all.
- * What must hold: a run leaves the group only
- * when nothing of its transaction can be committed any more, or all of it has been, or it is told to be in doubt.
+ * The first `active` runs are in the transaction. When the server refuses something of it, nothing has happened; if
+ * there was more than one run, each goes by itself then, so that one that is at fault stands in nobody's way. When the
+ * fence refuses the COMMIT, since a claim is lost, or nobody answers it, all of them end as put off and in doubt: what
+ * they came to was written with the effects or not at all.
+ *
+ * What must hold: a run leaves the group only when nothing of its transaction can be committed any more, or all of it
+ * has been committed, or it is told to be in doubt.
  */
 #include "handler/handler_sql_parts.h"
 

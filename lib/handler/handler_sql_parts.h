@@ -161,7 +161,7 @@ enum jr_sql_fate {
 	JR_SQL_DROPPED, /* nothing of it has happened, and its end says why */
 	JR_SQL_LEFT,    /* the statement itself ended it, and perhaps kept something; its end says so */
 	JR_SQL_REFUSED, /* the server refused something, and nothing of it has happened */
-	JR_SQL_FENCED,  /* of a set: it refused the settle or COMMIT */
+	JR_SQL_FENCED,  /* a claim of the set is lost, so nothing of it has happened */
 	JR_SQL_UNSENT,  /* the statement was not even sent */
 	JR_SQL_LOST,    /* the connection was lost, and no COMMIT had been sent */
 	JR_SQL_IN_DOUBT /* COMMIT was not answered */

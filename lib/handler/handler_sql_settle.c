@@ -2,8 +2,9 @@
  * handler_sql_settle: what is written of the runs in front of COMMIT, and what the server made of it. See
  * handler_sql_parts.h.
  *
- * A single run can only have succeeded. The runs of a set end in any way; what a verdict comes to (backoff, charge,
- * dead or put off) their owners say. What must hold: what was written is what is told, so it is asked for once.
+ * A single run is settled here only when it has succeeded. The runs of a set end in any way, and the owner of each says
+ * what its verdict comes to: how long until the next attempt, whether it was the last. What must hold: what is written
+ * is what is told later. So the owner is asked once for each transaction, and its answer is kept.
  */
 #include "handler/handler_sql_parts.h"
 

@@ -66,11 +66,12 @@ drop(struct jr_sql_txn *txn, struct jr_sql_end *end)
 	jr_pg_submit(txn->conn->pg, batch);
 }
 
-/* Was it the settle of a set, which is the last statement, or COMMIT? What is before them is the handler's fault. */
+/* Did settle_group refuse, since a claim is lost? It is the last statement, and that is its code. */
 static bool
 is_fenced(const struct jr_sql_txn *txn, const struct jr_reply *reply)
 {
-	return jr_sql_is_set_based(txn->handler) && reply->failed_at + 1 >= reply->result_count;
+	return jr_sql_is_set_based(txn->handler) && reply->failed_at + 1 == reply->result_count &&
+	       strcmp(reply->err.sqlstate, "JR074") == 0;
 }
 
 static void
@@ -97,6 +98,39 @@ on_closed(void *ctx, const struct jr_reply *reply)
 		txn->over(txn->ctx, JR_SQL_LOST, &reply->err);
 		return;
 	}
+}
+
+/* statement_timeout of what is sent now, by the first of the runs' deadlines. -1: none has one. */
+static int64_t
+timeout_of(const struct jr_sql_txn *txn)
+{
+	int64_t first_ms = JR_NEVER, now_ms = jr_clock_now_ms();
+
+	for (size_t i = 0; i < txn->count; i++) {
+		if (txn->works[i]->run_deadline_ms < first_ms)
+			first_ms = txn->works[i]->run_deadline_ms;
+	}
+	if (first_ms == JR_NEVER)
+		return -1;
+	if (txn->count > 1) /* the other half is for going one by one */
+		return first_ms > now_ms + 1 ? (first_ms - now_ms) / 2 : 1;
+	return (first_ms > now_ms ? first_ms - now_ms : 0) + TIMEOUT_SLACK_MS;
+}
+
+/*
+ * The settle of a set may wait, for the row of one of its runs perhaps. The cleaning has taken the timeout away; from
+ * here on it has half of what is left.
+ */
+static void
+add_settle_of_set(struct jr_batch *batch, const struct jr_sql_txn *txn)
+{
+	int64_t timeout_ms = timeout_of(txn);
+	char text[24];
+	const char *value = jr_pg_print_int(text, timeout_ms);
+
+	if (timeout_ms >= 0)
+		jr_batch_add(batch, jr_sql_sql_timeout, 1, &value);
+	jr_sql_settle_add_set(batch, txn->works, txn->count);
 }
 
 /* The statement has succeeded. result: of a single run, NULL if there is none. */
@@ -128,7 +162,7 @@ finish(struct jr_sql_txn *txn, const char *result)
 	jr_batch_add(batch, jr_sql_sql_constraints, 0, NULL);
 	jr_sql_conn_add_cleaning(batch);
 	if (set_based)
-		jr_sql_settle_add_set(batch, txn->works, txn->count);
+		add_settle_of_set(batch, txn);
 	else
 		jr_sql_settle_add_one(batch, txn->works[0]->run, result);
 	jr_pg_submit(txn->conn->pg, batch);
@@ -188,23 +222,6 @@ on_opened(void *ctx, const struct jr_reply *reply)
 		txn->over(txn->ctx, JR_SQL_LOST, &reply->err);
 	else
 		txn->over(txn->ctx, JR_SQL_UNSENT, &reply->err);
-}
-
-/* statement_timeout of the transaction: the first of its runs' deadlines. -1: none has one. */
-static int64_t
-timeout_of(const struct jr_sql_txn *txn)
-{
-	int64_t first_ms = JR_NEVER, now_ms = jr_clock_now_ms();
-
-	for (size_t i = 0; i < txn->count; i++) {
-		if (txn->works[i]->run_deadline_ms < first_ms)
-			first_ms = txn->works[i]->run_deadline_ms;
-	}
-	if (first_ms == JR_NEVER)
-		return -1;
-	if (txn->count > 1) /* the other half is for going one by one */
-		return first_ms > now_ms + 1 ? (first_ms - now_ms) / 2 : 1;
-	return (first_ms > now_ms ? first_ms - now_ms : 0) + TIMEOUT_SLACK_MS;
 }
 
 static void

@@ -97,13 +97,30 @@ judge(void *ctx, const struct jr_work_end *end, struct jr_outcome *outcome)
 	return jr_attempt_judge(attempt->reason, end, &attempt->run, attempt->setup.random, outcome);
 }
 
+/* What a commit in doubt would have written. */
+static struct jr_outcome *
+take_written(const struct jr_work_end *end)
+{
+	struct jr_outcome *doubt = jr_xcalloc(1, sizeof(*doubt));
+
+	*doubt = (struct jr_outcome){.kind = JR_OUT_SUCCEEDED, .settled = true};
+	if (end->written != NULL) {
+		*doubt = *end->written;
+		*end->written = (struct jr_outcome){.settled = false};
+	}
+	return doubt;
+}
+
 static void
 settle(struct jr_attempt *attempt, enum jr_attempt_event event)
 {
-	struct jr_outcome *written = attempt->end->written, outcome = {.settled = false};
-	bool counts = written != NULL || judge(attempt, attempt->end, &outcome);
+	const struct jr_work_end *end = attempt->end;
+	struct jr_outcome *written = end->settled ? end->written : NULL, outcome = {.settled = false};
+	bool counts = written != NULL || judge(attempt, end, &outcome);
 
 	(void)event;
+	if (end->in_doubt)
+		outcome.doubt = take_written(end);
 	attempt->state = JR_ST_ENDED;
 	cancel_timers(attempt);
 	attempt->setup.ended(attempt->setup.ctx, attempt, counts ? (written != NULL ? written : &outcome) : NULL);

@@ -9,10 +9,13 @@
  *	shutdown  exit 0 succeeded, give up dead, anything else released
  *	lost      nothing is written
  *
- * except that what is committed with its effect and was done has succeeded, whatever the reason; what the handler has
- * written itself is told as it was written. Without a reason the verdict decides: done succeeded, later, give up dead,
- * fail failed. The first reason stays, but lost replaces every other one. Deadlines of its own: the run's timeout, the
- * fence of the lease (it is then LOST without being told), and the time between TERM and KILL.
+ * There is one exception. What the handler has committed itself, the end of the run with its effect, is told as it was
+ * committed, whatever the reason. As long as nobody knows whether that commit arrived, the outcome says what it would
+ * have written (`doubt`): the runner reads first, and when the lease was lost it does nothing but read.
+ *
+ * Without a reason the verdict decides: done succeeded, later, give up dead, fail failed. The first reason stays, but
+ * lost replaces every other one. Deadlines of its own: the run's timeout, the fence of the lease (it is then LOST
+ * without being told), and the time between TERM and KILL.
  *
  *	            ENDED      TIMEOUT    CANCEL     SHUTDOWN   LOST       OVERDUE
  *	RUNNING     settle     stop       stop       stop       stop_lost  -
@@ -45,7 +48,10 @@ enum jr_attempt_state {
 	JR_ST_COUNT
 };
 
-/* outcome: the attempt's, valid during the call; NULL when the lease was lost and nothing may be written. */
+/*
+ * outcome: the attempt's, valid during the call; NULL when the lease was lost and nothing is in doubt. When it was lost
+ * and the outcome is in doubt, the doubt is all that counts.
+ */
 typedef void jr_attempt_fn(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outcome);
 
 struct jr_attempt_setup {
@@ -85,7 +91,8 @@ int64_t jr_attempt_backoff(const struct jr_run *run, struct jr_random *random);
 
 /*
  * Pure: the outcome of an attempt whose work ended like `end` after jobrun had stopped it for `reason` (JR_EV_ENDED: it
- * was not stopped). false: nothing may be written. *outcome is filled for the caller to release.
+ * was not stopped). false: nothing may be written, and nothing is in doubt. *outcome is filled for the caller to
+ * release, all but its doubt.
  */
 bool jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end, const struct jr_run *run,
     struct jr_random *random, struct jr_outcome *outcome);

@@ -1,8 +1,9 @@
 /*
  * attempt_judge: what an attempt came to: a pure function of why jobrun stopped it, how its work ended, and the run.
  *
- * The contract is the table of attempt.h. What must hold: a lost lease writes nothing, whatever the handler said; what
- * was done and is committed with its effect has succeeded, whatever the reason: the server's fence decides.
+ * The contract is the table of attempt.h. What must hold: a lost lease comes to nothing, whatever the handler said,
+ * unless the handler has written the end itself, or may have. What was done and is committed with its effect has
+ * succeeded, whatever the reason: the server's fence decides.
  */
 #include "runner/attempt.h"
 
@@ -107,11 +108,10 @@ jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end, co
 	bool done = end->settled && end->verdict == JR_DONE;
 
 	*outcome = (struct jr_outcome){0};
-	if (reason == JR_EV_LOST && !done)
+	if (reason == JR_EV_LOST && !done && !end->in_doubt)
 		return false;
 	outcome->kind = done ? JR_OUT_SUCCEEDED : kind_of(reason, end->verdict, end->unsent);
 	outcome->settled = end->settled;
-	outcome->in_doubt = end->in_doubt;
 	outcome->has_exit = end->has_exit;
 	outcome->exit_status = end->exit_status;
 	outcome->pid = end->pid;

@@ -215,7 +215,8 @@ enum jr_answer {
 struct jr_answer_row {
 	int64_t id, claim_seq;
 	enum jr_answer answer;
-	char status[16]; /* of the run, as long as nobody has claimed it again; else "" */
+	char status[16];  /* of the run, as long as nobody has claimed it again; else "" */
+	char outcome[16]; /* as which it was accepted */
 };
 void jr_queue_add_resolve(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count);
 size_t jr_queue_count_answers(const PGresult *result);

@@ -382,6 +382,7 @@ jr_queue_read_answer(const PGresult *result, size_t index)
 	    .id = jr_pg_int(result, row, 0, 0), .claim_seq = jr_pg_int(result, row, 1, 0), .answer = JR_ANSWER_FENCED};
 
 	snprintf(read.status, sizeof(read.status), "%s", PQgetvalue(result, row, 3));
+	snprintf(read.outcome, sizeof(read.outcome), "%s", PQgetvalue(result, row, 4));
 	if (strcmp(answer, "running") == 0)
 		read.answer = JR_ANSWER_RUNNING;
 	else if (strcmp(answer, "accepted") == 0)

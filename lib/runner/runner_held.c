@@ -221,6 +221,33 @@ end_unstarted(struct jr_held *held, enum jr_outcome_kind kind, const char *code,
 	end_held(held);
 }
 
+/* It is lost, and nothing of it is there. */
+void
+jr_held_end_lost(struct jr_held *held)
+{
+	if (held->why_lost != NULL)
+		log_held(JR_WARN, "lease_lost", held, held->why_lost);
+	held->runner->counts.fenced++;
+	jr_held_drop(held);
+}
+
+static void
+take_outcome(struct jr_held *held, struct jr_outcome *outcome)
+{
+	if (outcome != NULL && outcome->settled) {
+		jr_settle_report_settled(held, outcome);
+		held->accepted = true;
+		jr_held_drop(held);
+	} else if (outcome == NULL || (held->lost && outcome->doubt == NULL)) {
+		jr_held_end_lost(held);
+	} else {
+		held->in_doubt = held->unanswered = outcome->doubt != NULL;
+		held->outcome = *outcome;
+		*outcome = (struct jr_outcome){0};
+		end_held(held);
+	}
+}
+
 static void
 on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outcome)
 {
@@ -229,27 +256,17 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 	int64_t id = held->run->id;
 
 	jr_exec_note_end(held, outcome);
-	if (outcome == NULL && !held->lost)
-		log_held(JR_WARN, "lease_lost", held, "no heartbeat was answered in time");
+	if (jr_attempt_is_lost(attempt) && !held->lost) {
+		held->lost = true;
+		held->why_lost = "no heartbeat was answered in time";
+	}
 	held->attempt = NULL;
 	jr_attempt_free(attempt);
 	jr_tell_forget(held); /* the outcome says it all */
 	leave_seat(held);
 	look_now(runner);
 	runner->counts.running--;
-	if (outcome != NULL && outcome->settled) {
-		jr_settle_report_settled(held, outcome);
-		held->accepted = true;
-		jr_held_drop(held);
-	} else if (outcome == NULL || held->lost) {
-		runner->counts.fenced++;
-		jr_held_drop(held);
-	} else {
-		held->in_doubt = held->unanswered = outcome->in_doubt;
-		held->outcome = *outcome;
-		*outcome = (struct jr_outcome){0};
-		end_held(held);
-	}
+	take_outcome(held, outcome);
 	waiting = find_waiting(runner, id);
 	if (waiting != NULL)
 		jr_held_start(waiting);
@@ -342,8 +359,11 @@ on_offer_over(void *ctx)
 		    runner->loop, &held->offer, jr_clock_after(jr_clock_now_ms(), runner->opts->lease.deadline_ms));
 		return;
 	}
-	jr_fail(&err, JR_E_TEMP, "the result of run %lld could not be written in time; it will be %s",
-	    (long long)held->run->id, runner->opts->exec == NULL ? "run again" : "called lost");
+	if (held->lost)
+		jr_fail(&err, JR_E_TEMP, "what became of run %lld could not be read in time", (long long)held->run->id);
+	else
+		jr_fail(&err, JR_E_TEMP, "the result of run %lld could not be written in time; it will be %s",
+		    (long long)held->run->id, runner->opts->exec == NULL ? "run again" : "called lost");
 	jr_runner_fail(runner, &err);
 	runner->counts.given_up++;
 	jr_held_drop(held);
@@ -380,22 +400,31 @@ jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, str
 		jr_held_lose(older, "claimed again");
 }
 
-/* The right to the run is gone: its handler is stopped and nothing is written. */
+/* Does its handler end the run itself? The answer to its commit may still be on its way. */
+static bool
+settles_itself(const struct jr_held *held)
+{
+	return held->phase == JR_HELD_RUNNING && held->seat != NULL && held->seat->pool == JR_POOL_SQL;
+}
+
+/*
+ * The right to the run is gone: its handler is stopped and nothing is written. Of one that settles itself it is told
+ * when the handler has ended, if its commit had not been the reason.
+ */
 void
 jr_held_lose(struct jr_held *held, const char *why)
 {
 	if (held->lost)
 		return;
 	held->lost = true;
-	log_held(JR_WARN, "lease_lost", held, why);
-	if (held->phase == JR_HELD_RUNNING && jr_exec_goes_on(held->runner))
-		return;
-	if (held->phase == JR_HELD_RUNNING) {
+	if (settles_itself(held))
+		held->why_lost = why;
+	else
+		log_held(JR_WARN, "lease_lost", held, why);
+	if (held->phase != JR_HELD_RUNNING)
+		jr_held_end_lost(held);
+	else if (!jr_exec_goes_on(held->runner))
 		jr_attempt_event(held->attempt, JR_EV_LOST);
-		return;
-	}
-	held->runner->counts.fenced++;
-	jr_held_drop(held);
 }
 
 void
@@ -452,17 +481,14 @@ renew(struct jr_held *held, int64_t sent_ms)
 		jr_attempt_renew(held->attempt, jr_exec_fence(held->runner, held->fence_at_ms));
 }
 
-/*
- * A sql handler's commit ends its own run, and the answer to it may still be on its way. There is no harm in asking
- * once more: if the claim is lost, the server lets nothing of it be committed.
- */
+/* There is no harm in asking once more: if the claim is lost, the server lets nothing of it be committed. */
 static bool
 may_have_settled(struct jr_held *held)
 {
 	bool first = !held->missed;
 
 	held->missed = true;
-	return first && held->phase == JR_HELD_RUNNING && held->seat != NULL && held->seat->pool == JR_POOL_SQL;
+	return first && settles_itself(held);
 }
 
 static void

@@ -84,8 +84,9 @@ struct jr_held {
 	bool untold;           /* and that was not answered */
 	bool tell_alone;       /* it was refused with others: it goes by itself */
 	bool lost;             /* fenced out: nothing is written any more */
+	const char *why_lost;  /* which is to be told when its work has ended; NULL: it has been */
 	bool on_wire;          /* ENDED: in the settle whose reply is awaited */
-	bool in_doubt;         /* ENDED: a settle was not answered; read before it is sent again */
+	bool in_doubt;         /* ENDED: what was sent was not answered: read, and nothing else before */
 	bool unanswered;       /* ENDED: was in doubt once, so zero rows are read again */
 	bool alone;            /* ENDED: its batch failed; it goes by itself */
 	bool stripped;         /* ENDED: its texts were dropped because the server refused them */
@@ -288,6 +289,7 @@ bool jr_held_try_heartbeat(struct jr_runner *runner);
 void jr_held_beat_soon(struct jr_runner *runner); /* a cancel was asked for */
 void jr_held_stop_all(struct jr_runner *runner, bool kill);
 void jr_held_lose(struct jr_held *held, const char *why);
+void jr_held_end_lost(struct jr_held *held); /* one that is lost, and has no handler any more */
 struct jr_held *jr_held_find(struct jr_runner *runner, int64_t id, int64_t claim_seq);
 /* The claims that are held, added to *list. */
 void jr_held_name_all(const struct jr_runner *runner, struct jr_claim_list *list);

@@ -4,8 +4,10 @@
  * All known outcomes go in one settle, with the next claim in the same transaction. If that fails the settle is
  * repeated without the claim, then run by run: one bad row never takes its batch with it. A settle that was not
  * answered leaves its runs in doubt; they are read (resolve.sql) before anything is sent again, and zero rows after an
- * unanswered try are read again before they are called fenced out.
+ * unanswered try are read again before they are called fenced out. The same holds for a sql handler's own commit; when
+ * the lease is lost, too, the read is all that is done: what has arrived is told, and nothing else is written.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,7 +79,7 @@ is_on_wire(const struct jr_held *held)
 static bool
 is_in_doubt(const struct jr_held *held)
 {
-	return held->in_doubt && !held->lost;
+	return held->in_doubt;
 }
 
 static void
@@ -279,16 +281,16 @@ jr_settle_try(struct jr_runner *runner)
 
 /* What jobrun.settle decides from the same facts, when nobody can tell any more: the run has gone on. */
 static const char *
-likely_status(const struct jr_held *held)
+likely_status(const struct jr_run *run, const struct jr_outcome *outcome)
 {
-	switch (held->outcome.kind) {
+	switch (outcome->kind) {
 	case JR_OUT_SUCCEEDED:
 	case JR_OUT_CANCELLED:
 	case JR_OUT_DEAD:
-		return jr_outcome_word(held->outcome.kind);
+		return jr_outcome_word(outcome->kind);
 	case JR_OUT_FAILED:
 	case JR_OUT_LOST:
-		return held->run->attempts >= held->run->max_attempts ? "dead" : "failed";
+		return run->attempts >= run->max_attempts ? "dead" : "failed";
 	case JR_OUT_LATER:
 	case JR_OUT_RELEASED:
 	case JR_OUT_UNSTARTED:
@@ -314,25 +316,30 @@ jr_settle_report_settled(struct jr_held *held, const struct jr_outcome *outcome)
 	jr_settle_report(held->runner, &row, outcome, run->job_type);
 }
 
-/*
- * It was accepted, but the answer that said what came of it was lost. `status`: of the run now, "" if it has gone on.
- */
+/* What was accepted: a commit of the handler's, or what was sent after that was known not to have arrived. */
+static const struct jr_outcome *
+accepted_outcome(const struct jr_held *held, const struct jr_answer_row *row)
+{
+	const struct jr_outcome *doubt = held->outcome.doubt;
+
+	return doubt != NULL && strcmp(row->outcome, jr_outcome_word(doubt->kind)) == 0 ? doubt : &held->outcome;
+}
+
+/* It was accepted, but the answer that said what came of it was lost. */
 static void
-report_accepted(struct jr_held *held, const char *status)
+report_accepted(struct jr_held *held, const struct jr_answer_row *answer)
 {
 	const struct jr_run *run = held->run;
+	const struct jr_outcome *outcome = accepted_outcome(held, answer);
 	struct jr_settled_row row = {.id = run->id,
 	    .claim_seq = run->claim_seq,
 	    .attempts = run->attempts,
 	    .max_attempts = run->max_attempts,
-	    .run_in_ms = held->outcome.delay_ms};
+	    .run_in_ms = outcome->delay_ms};
 
-	if (*status == '\0')
-		status = likely_status(held);
-	if (strcmp(status, "succeeded") == 0) /* a sql handler's commit had arrived */
-		held->outcome.kind = JR_OUT_SUCCEEDED;
-	memcpy(row.status, status, strlen(status) + 1);
-	jr_settle_report(held->runner, &row, &held->outcome, run->job_type);
+	(void)snprintf(row.status, sizeof(row.status), "%s",
+	    answer->status[0] != '\0' ? answer->status : likely_status(run, outcome));
+	jr_settle_report(held->runner, &row, outcome, run->job_type);
 }
 
 static void
@@ -340,21 +347,18 @@ take_answer(struct jr_runner *runner, const struct jr_answer_row *row)
 {
 	struct jr_held *held = jr_held_find(runner, row->id, row->claim_seq);
 
-	if (held == NULL || held->lost)
+	if (held == NULL || !held->in_doubt)
 		return;
 	held->in_doubt = false;
-	switch (row->answer) {
-	case JR_ANSWER_RUNNING:
-		return; /* not applied: it is offered again */
-	case JR_ANSWER_ACCEPTED:
-		report_accepted(held, row->status);
+	if (row->answer == JR_ANSWER_ACCEPTED) {
+		report_accepted(held, row);
 		held->accepted = true;
 		jr_held_drop(held);
-		return;
-	case JR_ANSWER_FENCED:
+	} else if (held->lost)
+		jr_held_end_lost(held);
+	else if (row->answer == JR_ANSWER_FENCED)
 		note_fenced(held);
-		return;
-	}
+	/* else it was not applied, and is offered again */
 }
 
 static void

@@ -1,6 +1,7 @@
 -- resolve: what became of settles that were not answered. $1 ids, $2 claim_seqs, $3 runner id.
--- One row (id, claim_seq, answer, status of the run unless it was claimed again) for each pair: running: still mine, nothing was written, send it again; accepted;
--- fenced: somebody else has ended that claim. A plain success has no row in job_attempts: the run itself tells.
+-- One row for each pair: (id, claim_seq, answer, status of the run unless it was claimed again, outcome that was written). The answers:
+-- running: still mine, nothing was written, send it again; accepted; fenced: somebody else has ended that claim.
+-- A plain success has no row in job_attempts: the run itself tells.
 select g.id, g.claim_seq,
 	case
 		when r.claim_seq = g.claim_seq and r.runner_id = $3::bigint and r.locked_until is not null then 'running'
@@ -9,7 +10,8 @@ select g.id, g.claim_seq,
 		when r.claim_seq = g.claim_seq and r.runner_id = $3::bigint and r.status = 'succeeded' then 'accepted'
 		else 'fenced'
 	end as answer,
-	case when r.claim_seq = g.claim_seq then r.status end as status
+	case when r.claim_seq = g.claim_seq then r.status end as status,
+	coalesce(a.outcome, 'succeeded') as outcome
 from unnest($1::bigint[], $2::bigint[]) g(id, claim_seq)
 left join jobrun.job_runs r on r.id = g.id
 left join jobrun.job_attempts a on a.run_id = g.id and a.claim_seq = g.claim_seq

@@ -8,8 +8,16 @@
 -- was fenced out. A repeat changes nothing: the first one took the lease away.
 --
 -- The fence is id, claim_seq, runner_id and "locked_until is not null". The last means running, by a CHECK; saying so
--- with status would lead the planner to the index of running rows and its dead entries. Planned once a connection, as claim is; what
--- is off leaves one lookup by id for each run, whatever the statistics say.
+-- with status would lead the planner to the index of running rows and its dead entries.
+--
+-- The runs are locked by a statement of their own. What follows has a younger snapshot, which shows the rows as they were locked, so
+-- it finds each by id once more and writes it by its place (ctid). In one statement that would miss a run whose row was changed
+-- while the lock was waited for, by a cancel perhaps: the lock tells the place of the new row, which the statement's snapshot does not
+-- show. Every statement of a volatile function has its own snapshot only in READ COMMITTED: anything else is refused.
+--
+-- Planned once a connection, as claim is. A row is looked up for each id, and lateral subqueries that cannot be dissolved leave
+-- the planner no other way; its place is the cheapest way to it whatever the statistics say, as long as nothing is kept of a
+-- walk through all rows (material) or done with all at once.
 create or replace function jobrun.settle(run_ids bigint[], claim_seqs bigint[], runner_ids bigint[], outcomes text[],
 	delays_ms bigint[], error_codes text[], errors text[], exit_statuses integer[], pids bigint[], cpu_ms bigint[],
 	max_rss_kb bigint[], outputs text[], outputs_dropped bigint[], results text[], progress text[], checkpoints text[],
@@ -17,25 +25,32 @@ create or replace function jobrun.settle(run_ids bigint[], claim_seqs bigint[], 
 returns table (id bigint, claim_seq bigint, status text, attempts bigint, max_attempts bigint, run_in_ms bigint, alarm bigint)
 language plpgsql volatile
 set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $fn$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $fn$
 #variable_conflict use_column
 declare
 	v_now constant timestamptz := settled_at;
 begin
+	if current_setting('transaction_isolation') <> 'read committed' then
+		raise exception 'jobrun.settle needs READ COMMITTED' using errcode = 'feature_not_supported';
+	end if;
+	-- in order of id, so that no two batches can wait for each other
+	perform from (select g.* from unnest(run_ids, claim_seqs, runner_ids) g(id, claim_seq, runner_id) order by g.id) g
+	cross join lateral (select from jobrun.job_runs r
+		where r.id = g.id and r.claim_seq = g.claim_seq and r.runner_id = g.runner_id and r.locked_until is not null
+		for no key update) r;
 	return query with given as materialized (
 		select g.* from unnest(run_ids, claim_seqs, runner_ids, outcomes, delays_ms, error_codes, errors, exit_statuses, pids, cpu_ms,
 				max_rss_kb, outputs, outputs_dropped, results, progress, checkpoints)
 			as g(id, claim_seq, runner_id, outcome, delay_ms, error_code, error, exit_status, pid, cpu_ms, max_rss_kb,
 				output, output_dropped, result, progress, checkpoint)
 	), held as materialized (
-		-- locked in order of id, so that no two batches can wait for each other
-		select g.*, r.attempts, r.max_attempts, r.snoozes, r.releases, r.cancel_requested_at,
-			r.output as last_output, r.output_dropped as last_dropped -- all that is known of an attempt that was lost
-		from given g join jobrun.job_runs r on r.id = g.id
-		where r.claim_seq = g.claim_seq and r.runner_id = g.runner_id and r.locked_until is not null
-			and (g.outcome <> 'lost' or r.locked_until <= v_now)
-		order by r.id
-		for no key update of r
+		select g.*, r.* from given g cross join lateral (
+			select r.ctid as place, r.attempts, r.max_attempts, r.snoozes, r.releases, r.cancel_requested_at,
+				r.output as last_output, r.output_dropped as last_dropped -- all that is known of an attempt that was lost
+			from jobrun.job_runs r
+			where r.id = g.id and r.claim_seq = g.claim_seq and r.runner_id = g.runner_id and r.locked_until is not null
+				and (g.outcome <> 'lost' or r.locked_until <= v_now)
+			offset 0) r
 	), judged as (
 		select h.*,
 			case
@@ -80,7 +95,7 @@ begin
 			result       = case when j.status = 'succeeded' and j.result is not null
 				then nullif(j.result::jsonb -> 'result', 'null') else r.result end
 		from judged j
-		where r.id = j.id and r.claim_seq = j.claim_seq and r.runner_id = j.runner_id and r.locked_until is not null
+		where r.ctid = j.place
 		returning r.id, r.claim_seq, r.runner_id, r.status, r.attempts, r.max_attempts, r.run_at, r.started_at, r.locked_by,
 			j.attempts as attempt, j.outcome, j.error_code, j.error, j.exit_status, j.pid, j.cpu_ms, j.max_rss_kb,
 			case when j.outcome = 'lost' then j.last_output else j.output end as output,
@@ -131,27 +146,34 @@ $fn$;
 -- completion are there together or not at all. results: what each gave, or null; JR054 if one is too large. The time is that of the clock, since
 -- now() is when the handler's transaction began.
 create or replace function jobrun.settle_done(run_ids bigint[], claim_seqs bigint[], runner_id bigint, results jsonb[]) returns void
-language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+language plpgsql volatile
+set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $fn$
 #variable_conflict use_column
 declare
 	v_runner constant bigint := runner_id;
 	v_settled bigint;
 begin
-	if exists (select from unnest(results) g(result) where pg_column_size(g.result) > 1049600) then
+	if current_setting('transaction_isolation') <> 'read committed' then
+		raise exception 'jobrun.settle_done needs READ COMMITTED' using errcode = 'feature_not_supported';
+	elsif exists (select from unnest(results) g(result) where pg_column_size(g.result) > 1049600) then
 		raise exception 'the result takes more than 1 MiB in the database: nothing of the statement is kept' using errcode = 'JR054';
 	end if;
+	-- Locked, found and written as in settle.
+	perform from (select g.* from unnest(run_ids, claim_seqs) g(id, claim_seq) order by g.id) g
+	cross join lateral (select from jobrun.job_runs r
+		where r.id = g.id and r.claim_seq = g.claim_seq and r.runner_id = v_runner and r.locked_until is not null
+		for no key update) r;
 	with held as materialized (
-		select r.id, g.result
-		from unnest(run_ids, claim_seqs, results) g(id, claim_seq, result)
-		join jobrun.job_runs r on r.id = g.id
-		where r.claim_seq = g.claim_seq and r.runner_id = v_runner and r.locked_until is not null
-		order by r.id
-		for no key update of r)
+		select g.result, r.place from unnest(run_ids, claim_seqs, results) g(id, claim_seq, result)
+		cross join lateral (select r.ctid as place from jobrun.job_runs r
+			where r.id = g.id and r.claim_seq = g.claim_seq and r.runner_id = v_runner and r.locked_until is not null
+			offset 0) r)
 	update jobrun.job_runs r
 	set status = 'succeeded', locked_until = null, finished_at = clock_timestamp(), error_code = null, last_error = null,
 		output = null, output_dropped = null, result = coalesce(held.result, r.result)
 	from held
-	where r.id = held.id;
+	where r.ctid = held.place;
 	get diagnostics v_settled = row_count;
 	if v_settled <> cardinality(run_ids) then
 		raise exception 'the lease of % of % runs is lost: nothing of this transaction is kept',
@@ -192,6 +214,10 @@ begin
 		format('on_dead:%s:%s', v_run.id, v_run.claim_seq), null, null, v_run.id, v_run.trace_context), 'keep');
 	if v_done.created and v_done.run_at <= now() then
 		perform jobrun.call_runners('');
+	end if;
+	-- In the transaction of a set now() is when its statement began; the alarm is as old as the death of its run.
+	if v_done.created and v_run.finished_at > now() then
+		update jobrun.job_runs r set created_at = v_run.finished_at, run_at = v_run.finished_at where r.id = v_done.id;
 	end if;
 	return v_done.id;
 exception when others then

@@ -19,11 +19,19 @@ setup() {
 	sql_handler slow <<<"with s as materialized (select pg_sleep(0.02)) update counter set n = n + 1 from s where name = 'slow'"
 	sql_handler many <<<"update counter set n = n + jsonb_array_length(\$1) where name = 'many'"
 	settings many <<<'{"batch": 20}'
+	q 'create table effects (run_id bigint)' \
+		"insert into jobrun.job_definitions (name, job_type, on_dead) values ('verdicts', 'verdicts', 'alarm')"
+	sql_handler alarm <<<'select 1'
+	settings verdicts <<<'{"batch": 20}'
+	sql_handler verdicts <<-'sql'
+		with i as (insert into effects select (e ->> 'run_id')::bigint from jsonb_array_elements($1) e returning run_id)
+		select run_id, (array['done', 'done', 'later', 'fail', 'give_up'])[ceil(random() * 5)], 'said so' from i
+	sql
 }
 
 feed() {
 	q "select jobrun.enqueue(t, max_attempts => 1000, backoff_base => '100 ms', backoff_cap => '500 ms')
-		from unnest(array['one', 'one', 'slow', 'many', 'many', 'many', 'many', 'many']) t, generate_series(1, 15)
+		from unnest(array['one', 'one', 'slow', 'many', 'many', 'many', 'verdicts', 'verdicts']) t, generate_series(1, 15)
 		where (select count(*) from jobrun.job_runs where finished_at is null) < 300" >/dev/null
 }
 
@@ -61,9 +69,17 @@ drained() {
 	echo "# seed $seed: $(wc -l <"$TMPDIR/kills") kills, $(q "select count(*), sum(claim_seq) from jobrun.job_runs" | sed 's/|/ runs, /') claims," \
 		"$(q "select count(*) from jobrun.job_attempts where outcome = 'lost'") lost and repeated; counted" \
 		"$(q "select string_agg(name || ' ' || n, ', ' order by name) from counter")" >&3
-	q_is 0 "select count(*) from jobrun.job_runs where status <> 'succeeded'"
+	q_is 0 "select count(*) from jobrun.job_runs where status <> 'succeeded' and job_type <> 'verdicts'"
+	# Each end that a set has written came with its effect, and each effect with an end; each death with its alarm.
+	q_is 0 "select count(*) from jobrun.job_runs r where r.job_type = 'verdicts' and (select count(*) from effects e where e.run_id = r.id)
+		<> (r.status = 'succeeded')::integer + (select count(*) from jobrun.job_attempts a
+			where a.run_id = r.id and a.error_code in ('sqlstate:JR075', 'sqlstate:P0001', 'sqlstate:JR065'))"
+	q_is 0 "select count(*) from jobrun.job_runs r where r.job_type = 'verdicts' and (r.status = 'dead')
+		<> exists (select from jobrun.job_runs a where a.job_type = 'alarm' and a.parent_id = r.id)"
+	q_is t "select count(*) > 0 from jobrun.job_runs where job_type = 'alarm'"
 	assert_equal "$(q 'select name, n from counter order by name')" \
-		"$(q "select job_type, count(*) from jobrun.job_runs where status = 'succeeded' group by job_type order by job_type")"
+		"$(q "select job_type, count(*) from jobrun.job_runs r join counter c on c.name = r.job_type where r.status = 'succeeded'
+			group by job_type order by job_type")"
 	[ "$(wc -l <"$TMPDIR/kills")" -ge "$((kills / HOSTS * HOSTS))" ]
 	# The kills must have met work, or nothing was shown.
 	[ "$(q "select count(*) from jobrun.job_attempts where outcome = 'lost'")" -ge "$((kills / 10))" ]

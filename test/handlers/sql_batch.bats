@@ -191,7 +191,7 @@ exact() {
 	wait_until 5 does_not_work
 }
 
-# mixed [PAUSE]: runs [1] to [4] are done, put off, given up and failed; the dead one has an alarm, which has no handler.
+# mixed [PAUSE [BACKOFF [TIMEOUT]]]: runs [1] to [4] are done, put off, given up and failed; the dead one has an alarm, which has no handler.
 mixed() {
 	sql_handler many <<-sql
 		with l as materialized (select ${1:-1}) /* work */,
@@ -200,7 +200,8 @@ mixed() {
 		select id, (array['done', 'later', 'give_up', 'fail'])[n], 'number ' || n from r
 	sql
 	q "insert into jobrun.job_definitions (name, job_type, on_dead) values ('many', 'many', 'alarm') on conflict do nothing" \
-		"select jobrun.enqueue('many', jsonb_build_array(g), backoff_base => '${2:-0}') from generate_series(1, 4) g" >/dev/null
+		"select jobrun.enqueue('many', jsonb_build_array(g), backoff_base => '${2:-0}', timeout => '${3:-1h}')
+			from generate_series(1, 4) g" >/dev/null
 }
 
 # Each run of the mixed ones, how its attempts ended and why, and whose alarm there is.
@@ -239,8 +240,7 @@ settles_wait() {
 		where xmin::text::bigint = (select xid % 4294967296 from done)"
 	q_is 'queued|0|1|t,failed|1|0|t' "select string_agg(concat_ws('|', status, attempts, snoozes, run_at > now()), ',' order by id)
 		from jobrun.job_runs where status in ('queued', 'failed') and job_type = 'many'"
-	q_is '{"dead": 1, "later": 1, "failed": 1, "claimed": 4, "succeeded": 1}' "select jsonb_object_agg(key, value) from jobrun.job_runners,
-		jsonb_each(counts) where value <> '0'"
+	counted '{"dead": 1, "later": 1, "failed": 1, "claimed": 4, "succeeded": 1}'
 	assert_regex "$(cat "$runner_err")" 'run 3 many is dead after 1 of 5 attempts: number 3'
 }
 
@@ -253,8 +253,12 @@ settles_wait() {
 	release_holds
 	wait_runner
 	q_is 'succeeded,queued,dead,cancelled' "select string_agg(status, ',' order by id) from jobrun.job_runs where job_type = 'many'"
-	q_is '{"dead": 1, "later": 1, "claimed": 4, "cancelled": 1, "succeeded": 1}' "select jsonb_object_agg(key, value) from jobrun.job_runners,
-		jsonb_each(counts) where value <> '0'"
+	counted '{"dead": 1, "later": 1, "claimed": 4, "cancelled": 1, "succeeded": 1}'
+}
+
+# counted COUNTS: what the runner says of the runs that it did.
+counted() {
+	q_is "$1" "select jsonb_object_agg(key, value) from jobrun.job_runners, jsonb_each(counts) where value <> '0'"
 }
 
 # lose_one ID: it is taken away while the statement of its group works. Nothing of the group is kept.
@@ -295,60 +299,167 @@ again() {
 	assert_equal "$(mixed_ends)" "1:lost lost 2:later sqlstate:JR074,later sqlstate:JR075 3:later sqlstate:JR074,dead sqlstate:JR065 4:later sqlstate:JR074,failed sqlstate:P0001 0 2!"
 }
 
-@test "the settle of a group is refused: nothing is kept, and all are put off and done again, once" {
-	mixed
-	q 'create sequence public.refused' "create function public.refuse() returns trigger language plpgsql as \$\$ begin
-			if nextval('public.refused') = 4 then raise exception 'not now' using errcode = '40001'; end if; return null; end \$\$" \
-		"create trigger refuses after update on jobrun.job_runs for each row when (old.locked_until is not null and new.locked_until is null)
-			execute function public.refuse()"
-	jr run --max-runs 8
+# refuse_settle WHEN SQLSTATE: settles are refused, or a commit of them.
+refuse_settle() {
+	q "create sequence public.refused" "create function public.refuse() returns trigger language plpgsql as \$\$ begin
+			if $1 then raise exception 'not so' using errcode = '$2'; end if; return null; end \$\$" \
+		"create ${3:-trigger} refuses after update on jobrun.job_runs ${3:+deferrable initially deferred} for each row
+			when (old.locked_until is not null and new.locked_until is null) execute function public.refuse()"
+}
+
+@test "a settle that is refused once splits the set: nobody is charged for it, or put off" {
+	mixed 1 1h
+	refuse_settle "nextval('public.refused') = 4" 40001
+	jr run
 	assert_equal "$status" 1
-	assert_equal "$(mixed_ends | sed 's/later sqlstate:40001,//g; s/later sqlstate:40001/succeeded/')" "${committed/1!/2!}"
+	assert_equal "$(mixed_ends)" "$committed"
 	exact
 }
 
-# cut_mixed: exactly one of two ends for all of them.
-cut_mixed() {
+@test "the same when it is the commit" {
 	mixed 1 1h
-	jr run -d "$proxied" --lease 2s
-	wait_until 20 mixed_has_ended
-	case $(mixed_ends) in
-	"$committed") kept=$((kept + 1)) ;;
-	'1:later sqlstate:08007 2:later sqlstate:08007 3:later sqlstate:08007 4:later sqlstate:08007 0') put_off=$((put_off + 1)) ;;
-	*) fail "$(mixed_ends)" ;;
-	esac
+	refuse_settle "nextval('public.refused') = 4" 40001 'constraint trigger'
+	jr run
+	assert_equal "$status" 1
+	assert_equal "$(mixed_ends)" "$committed"
 	exact
-	q 'truncate done' 'delete from jobrun.job_attempts' 'delete from jobrun.job_runs'
+}
+
+@test "a settle that is refused for the text of one run costs that run alone" {
+	mixed 1 1h
+	refuse_settle "new.last_error = 'number 4'" 22P05
+	jr run
+	assert_equal "$status" 1
+	assert_equal "$(mixed_ends | sed 's/ 1!$//; s/ 2!$//')" \
+		'1:succeeded 2:later sqlstate:JR075 3:dead sqlstate:JR065 4:dead sqlstate:22P05 1 1!'
+	q_is 'not so' 'select last_error from jobrun.job_runs where id = 4'
+	exact
+}
+
+@test "an alarm is as old as the death of its run, not as the statement of its set" {
+	mixed 'pg_sleep(0.3)' 1h
+	jr run
+	q_is t "select d.finished_at - d.started_at > '0.3 s' and a.created_at = d.finished_at and a.run_at = d.finished_at
+		from jobrun.job_runs a join jobrun.job_runs d on d.id = a.parent_id where a.job_type = 'alarm'"
+}
+
+# locked_set ARGUMENT...: a mixed set with a timeout is done, and its settle waits for its first run, which somebody has locked.
+locked_set() {
+	mixed 'pg_advisory_xact_lock_shared(77)' 1h 8s
+	hold 'select pg_advisory_xact_lock(77)'
+	bg_runner --lease 30s --heartbeat 1s "$@"
+	wait_until 10 works
+	hold 'select from jobrun.job_runs where id = 1 for update'
+	printf 'commit;\n' >&"${hold_fds[0]}"
+	wait_until 10 settle_waits
+}
+
+settle_waits() {
+	q_is 1 "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%settle_group(%'"
+}
+
+@test "a run that is cancelled while the set is settled ends; the others are neither charged nor put off" {
+	locked_set
+	jr_ok cancel 4
+	wait_until 20 run_is 4 cancelled
+	release_holds
+	wait_runner
+	assert_equal "$runner_status" 1
+	assert_equal "$(mixed_ends)" '1:succeeded 2:later sqlstate:JR075 3:dead sqlstate:JR065 4:cancelled cancelled 1 1!'
+	counted '{"dead": 1, "later": 1, "claimed": 4, "cancelled": 1, "succeeded": 1}'
+	assert_equal "$(grep -c lease_lost "$runner_err")" 0
+}
+
+@test "a settle that takes half of the timeout splits the set: nobody is charged for it" {
+	locked_set -v
+	wait_until 20 grep -q group_split "$runner_err"
+	release_holds
+	wait_runner
+	assert_equal "$(mixed_ends)" "$committed"
+}
+
+# cut_settle MODE: the COMMIT of a mixed set is cut. Sets status and the like.
+cut_settle() {
+	mixed 1 1h
+	proxy "settle-$1" 1
+	jr run -d "$proxied" --lease "${2:-6s}"
+	assert_file_exist "$cut_file"
+	refute_regex "$stderr" 'lease_lost'
+	wait_until 20 mixed_has_ended
 }
 
 mixed_has_ended() {
 	q_is 0 "select count(*) from jobrun.job_runs where status = 'running'"
 }
 
-# all_cut MODE: what is lost is the answer to each COMMIT of a tick, one after the other.
-all_cut() {
-	kept=0 put_off=0
-	cut_every_commit "$1" cut_mixed
-	echo "# kept $kept, put off $put_off" >&3
+# told: as if nothing had been lost.
+told() {
+	assert_equal "$status" 1
+	assert_equal "$(mixed_ends)" "$committed"
+	counted '{"dead": 1, "later": 1, "failed": 1, "claimed": 4, "succeeded": 1}'
+	assert_line_of_stderr 'jobrun: run 3 many is dead after 1 of 5 attempts: number 3'
+	exact
 }
 
-@test "COMMIT of a group with verdicts is lost: all are put off" {
-	local kept=0 put_off=0
-
-	proxy settle 1
-	cut_mixed
-	assert_file_exist "$cut_file"
-	assert_equal "$kept $put_off" '0 1'
+@test "COMMIT of a set is lost: all are put off" {
+	cut_settle request
+	assert_equal "$status" 0
+	assert_equal "$(mixed_ends)" '1:later sqlstate:08007 2:later sqlstate:08007 3:later sqlstate:08007 4:later sqlstate:08007 0'
+	counted '{"later": 4, "claimed": 4}'
+	exact
 }
 
-@test "the answer to COMMIT of a group with verdicts is lost: all have ended with it" {
-	all_cut answer
-	[ "$kept" -ge 4 ] && [ "$put_off" -eq 0 ]
+@test "the answer to COMMIT of a set is lost: all have ended with it, and that is told with its reasons" {
+	cut_settle answer
+	told
 }
 
-@test "COMMIT of a group with verdicts is never answered: the same" {
-	all_cut hang
-	[ "$kept" -ge 4 ] && [ "$put_off" -eq 0 ]
+@test "COMMIT of a set is not answered until the lease is over: the same, and nothing was lost" {
+	cut_settle hang 3s
+	told
+}
+
+is_past() {
+	[ "$(now_ms)" -ge "$1" ]
+}
+
+@test "the same when heartbeats could not tell either, and the runner gave up the lease by itself" {
+	mixed 1 1h
+	proxy settle-hang 1
+	bg_runner -d "$proxied" --lease 3s
+	wait_until 10 mixed_has_ended
+	hold 'lock table jobrun.job_runs'
+	wait_until 10 is_past $(($(now_ms) + 3000))
+	release_holds
+	wait_runner
+	status=$runner_status stderr=$(cat "$runner_err")
+	told
+	refute_regex "$stderr" 'lease_lost'
+}
+
+@test "the answer to COMMIT of a set is late, and a run of it is claimed again: it starts behind, and nothing was lost" {
+	sql_handler many <<-'sql'
+		select (e ->> 'run_id')::bigint, 'fail', 'once' from jsonb_array_elements($1) e where (e ->> 'attempt')::integer = 1
+	sql
+	proxy late 2000
+	enqueue_many 3
+	bg_runner -d "$proxied" --lease 20s --heartbeat 4s --for 60s -v
+	wait_until 10 all_failed_once
+	enqueue many '[4]' >/dev/null # which is news
+	wait_until 20 all_succeeded
+	kill -TERM "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" 0
+	assert_equal "$(grep -c lease_lost "$runner_err")" 0
+	q_is '3|2|2' "select count(*), min(attempts), max(claim_seq) from jobrun.job_runs where id <= 3"
+}
+
+all_failed_once() {
+	q_is 3 "select count(*) from jobrun.job_attempts where outcome = 'failed'"
+}
+
+all_succeeded() {
+	q_is 4 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
 @test "one claim of the group is lost: the others have their effect and completion" {

@@ -224,7 +224,7 @@ measure() {
 
 @test "a heartbeat between a commit and its answer loses nothing, and says nothing" {
 	sql_handler slow <<<'select pg_sleep(0.9), public.bump()'
-	proxy late 0
+	proxy late 400
 	id=$(enqueue slow)
 	jr_ok run -d "$proxied" --lease 4s --heartbeat 1s
 	[[ $stderr != *lease_lost* ]]

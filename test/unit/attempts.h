@@ -29,6 +29,9 @@ struct trial {
 	bool lost;
 	struct jr_outcome outcome; /* borrowed strings are copied to these */
 	char code[64], error[256];
+	bool in_doubt;
+	enum jr_outcome_kind doubt_kind;
+	char doubt_error[256];
 };
 
 static struct fake fake;
@@ -91,6 +94,12 @@ on_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outcome)
 	trial->outcome = *outcome;
 	(void)snprintf(trial->code, sizeof(trial->code), "%s", outcome->error_code != NULL ? outcome->error_code : "");
 	(void)snprintf(trial->error, sizeof(trial->error), "%s", outcome->error != NULL ? outcome->error : "");
+	trial->in_doubt = outcome->doubt != NULL;
+	if (outcome->doubt == NULL)
+		return;
+	trial->doubt_kind = outcome->doubt->kind;
+	(void)snprintf(trial->doubt_error, sizeof(trial->doubt_error), "%s",
+	    outcome->doubt->error != NULL ? outcome->doubt->error : "");
 }
 
 static inline int

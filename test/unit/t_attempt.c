@@ -166,6 +166,36 @@ what_was_written_is_told_as_it_was(void **state)
 	}
 }
 
+/* Nobody knows: what it would have been goes along, also when the lease is lost. */
+static void
+what_may_have_been_written_is_told_with_the_outcome(void **state)
+{
+	static const enum jr_attempt_event reasons[] = {JR_EV_TIMEOUT, JR_EV_CANCEL, JR_EV_SHUTDOWN, JR_EV_LOST};
+	struct trial *trial = *state;
+
+	for (size_t i = 0; i < 2 * JR_COUNT(reasons); i++) {
+		bool of_set = i >= JR_COUNT(reasons);
+		struct jr_outcome written = {.settled = false};
+		struct jr_work_end said = {.verdict = JR_FAIL, .settled = true, .error_code = "exit:1", .error = "no"};
+		struct jr_work_end end = {
+		    .verdict = JR_LATER, .in_doubt = true, .error_code = "sqlstate:08007", .error = "?"};
+
+		start(trial, JR_NEVER, 10);
+		assert_true(fake.owner.judge(fake.owner.ctx, &said, &written));
+		jr_attempt_event(trial->attempt, reasons[i % JR_COUNT(reasons)]);
+		end.written = of_set ? &written : NULL;
+		fake.owner.ended(fake.owner.ctx, &end);
+		assert_int_equal(trial->ends, 1);
+		assert_false(trial->lost);
+		assert_false(trial->outcome.settled);
+		assert_true(trial->in_doubt);
+		assert_int_equal(trial->doubt_kind, of_set ? JR_OUT_FAILED : JR_OUT_SUCCEEDED);
+		assert_string_equal(trial->doubt_error, of_set ? "no" : "");
+		jr_outcome_release(&written);
+		reset(trial);
+	}
+}
+
 static void
 freeing_frees_the_work(void **state)
 {
@@ -190,6 +220,7 @@ main(void)
 	    TEST(what_the_work_cost_is_in_the_outcome),
 	    TEST(a_handler_asks_what_its_end_comes_to),
 	    TEST(what_was_written_is_told_as_it_was),
+	    TEST(what_may_have_been_written_is_told_with_the_outcome),
 	    TEST(freeing_frees_the_work),
 	};
 

@@ -1,0 +1,111 @@
+#!/usr/bin/env bats
+# How runs are settled: each is found by its id, whatever the statistics say, also when it has changed while its lock was waited for.
+
+load ../lib/common
+load ../lib/sql
+
+# changed_meanwhile SQL: run 1 is held by runner 1, and somebody changes it in a transaction that stays open.
+changed_meanwhile() {
+	q "insert into jobrun.job_runners (id, pid, places, host, version) values (1, 1, 1, 'h', 'x')" \
+		"insert into jobrun.job_runs (job_type, status, attempts, claim_seq, runner_id, locked_until, locked_by, started_at)
+			values ('x', 'running', 1, 1, 1, now() + interval '1 hour', 'h', now())"
+	hold "$1"
+}
+
+# settled CALL: what a call answers that had to wait for the row.
+settled() {
+	q "$1" >answer 2>&1 &
+	settler=$!
+	wait_until 10 waiting_for_lock 1
+	printf 'commit;\n' >&"${hold_fds[0]}"
+	wait "$settler" || true
+	cat answer
+}
+
+settle="select s.status from jobrun.settle('{1}', '{1}', '{1}', '{failed}', '{0}', '{code}', '{text}', null, null, null, null, null, null,
+	null, null, null, now()) s"
+settle_group="select s.status from jobrun.settle_group('{1}', '{1}', 1, '{failed}', '{0}', '{code}', '{text}') s"
+settle_done="select jobrun.settle_done('{1}', '{1}', 1, '{null}')"
+
+@test "a run that changes while a settle waits for it is found as it is then" {
+	local call
+
+	for call in "$settle" "$settle_group" "$settle_done"; do
+		changed_meanwhile 'update jobrun.job_runs set cancel_requested_at = now() where id = 1'
+		case $(settled "$call") in
+		cancelled) q_is 'cancelled|code' 'select status, error_code from jobrun.job_runs' ;;
+		'') q_is succeeded 'select status from jobrun.job_runs' ;;
+		*) fail "$(cat answer)" ;;
+		esac
+		release_holds
+		rm "$BATS_TEST_TMPDIR"/hold.*
+		q 'truncate jobrun.job_runs, jobrun.job_attempts, jobrun.job_runners restart identity'
+	done
+}
+
+@test "a run that is lost while a settle waits for it is not settled" {
+	local call
+
+	for call in "$settle" "$settle_group" "$settle_done"; do
+		changed_meanwhile "update jobrun.job_runs set status = 'queued', attempts = 0, locked_until = null where id = 1"
+		case $(settled "$call") in
+		'' | *'the lease of 1 of 1 runs is lost'*) ;;
+		*) fail "$(cat answer)" ;;
+		esac
+		q_is 'queued|0' 'select status, (select count(*) from jobrun.job_attempts) from jobrun.job_runs'
+		release_holds
+		rm "$BATS_TEST_TMPDIR"/hold.*
+		q 'truncate jobrun.job_runs, jobrun.job_attempts, jobrun.job_runners restart identity'
+	done
+}
+
+@test "a snapshot of before the locks would not do: READ COMMITTED is wanted" {
+	local call level
+
+	for level in 'repeatable read' serializable; do
+		for call in "$settle" "$settle_group" "$settle_done"; do
+			run q "begin isolation level $level" "$call"
+			assert_regex "$output" 'jobrun\.settle(_done)? needs READ COMMITTED'
+		done
+	done
+}
+
+# pages CALL ROWS: how many pages each of some calls reads, with a plan made when the table had so many rows, all analysed ("never": not
+# at all, and none), and with 100,000 rows now. Each run of its own: $1 in the call is its id.
+pages() {
+	local rows=$2 analyse='analyze jobrun.job_runs'
+
+	[ "$rows" != never ] || { rows=0 analyse='select'; }
+	q 'truncate jobrun.job_runs, jobrun.job_attempts restart identity' "select running($rows)" "$analyse" "select warm(\$call\$${1//\$1/0}\$call\$)" 'select running(100000)' \
+		"select cost(\$call\$$1\$call\$, 50000 + i) from generate_series(1, 5) i" "$analyse" \
+		"select cost(\$call\$$1\$call\$, 60000 + i) from generate_series(1, 5) i" 2>/dev/null | tail -n 10
+}
+
+@test "statistics of no, one, or a few rows, or none: a settle of one run reads a few pages, whatever was planned by them" {
+	local call rows counts
+
+	needs_session # a plan is that of a connection
+	q "alter table jobrun.job_runs set (autovacuum_enabled = off)" "create function running(n integer) returns void language sql as \$\$
+			insert into jobrun.job_runs (job_type, status, attempts, claim_seq, runner_id, locked_until, locked_by, started_at)
+			select 'x', 'running', 1, 1, 1, now() + interval '1 hour', 'h', now() from generate_series(1, n) \$\$" \
+		"create function cost(call text, id bigint, out pages bigint) language plpgsql as \$\$
+		declare
+			v_plan json;
+		begin
+			execute 'explain (analyze, buffers, format json) ' || replace(call, '\$1', id::text) into v_plan;
+			pages := (v_plan -> 0 -> 'Plan' ->> 'Shared Hit Blocks')::bigint + (v_plan -> 0 -> 'Plan' ->> 'Shared Read Blocks')::bigint;
+		end \$\$"
+	q "create function warm(call text) returns void language plpgsql as \$\$ begin
+			execute call; exception when sqlstate 'JR074' then null; end \$\$"
+	for call in "${settle/\{1\}/\{\$1\}}" "${settle_done/\{1\}/\{\$1\}}"; do
+		for rows in 0 1 31 never; do
+			counts=$(pages "$call" "$rows")
+			echo "$rows rows, $call:" $counts
+			assert_equal "$(wc -l <<<"$counts")" 10
+			# To plan takes some, to walk through an index thousands.
+			[ "$(sort -n <<<"$counts" | tail -n 1)" -lt 1000 ]
+		done
+	done
+	q_is 0 "select count(*) from jobrun.job_runs where id between 50001 and 50005 and status <> 'succeeded'"
+	q 'truncate jobrun.job_runs, jobrun.job_attempts restart identity'
+}
