@@ -21,7 +21,6 @@
 #include "handler/handlers.h"
 #include "process/state.h"
 #include "runner/runner.h"
-#include "sql_text.h"
 #include "voice.h"
 
 #define TIMED_OUT 124
@@ -111,36 +110,12 @@ on_dead(void *ctx, const struct jr_dead *dead)
 		jr_voice_dead(&doing->voice, dead);
 }
 
-/* Why CMD was not started now: "still runs as run 17"; NULL: it cannot be told any more. Caller frees. */
-static char *
-skip_reason(const struct doing *doing)
-{
-	const char *values[] = {doing->name};
-	struct jr_err err;
-	struct jr_db *db = jr_cmd_connect(doing->app, &err);
-	PGresult *result = NULL;
-	char *reason = NULL;
-
-	if (db != NULL)
-		result = jr_db_query(db, jr_sql_exec_skipped, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, &err);
-	if (result != NULL && PQntuples(result) > 0)
-		reason = jr_xstrdup_or_null(jr_pg_text(result, 0, 0));
-	PQclear(result);
-	jr_db_close(db);
-	return reason;
-}
-
 static int
 skip(const struct doing *doing, struct jr_err *err)
 {
-	char *reason;
-
 	if (!doing->opts->strict && doing->app->verbose == 0)
 		return 0;
-	reason = skip_reason(doing);
-	jr_fail(err, JR_E_TEMP, "%s was not started: %s", doing->name,
-	    reason != NULL ? reason : "it was running, and is over now");
-	free(reason);
+	jr_fail(err, JR_E_TEMP, "%s was not started: %s", doing->name, doing->exec.why);
 	return doing->opts->strict ? JR_E_TEMP : 0;
 }
 

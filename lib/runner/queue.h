@@ -130,10 +130,16 @@ void jr_queue_add_claims_void(struct jr_batch *batch, int64_t runner_id, int64_t
 /* adopt.sql: up to `most` of the runs held under my runner_id that `known` does not name. */
 void jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *known, size_t most);
 
-/* Rows of the four above. *cursor (may be NULL) is moved behind the last. Left out: queues, of claim only; borrowed. */
+/* Rows of the four above. *cursor (may be NULL) is moved behind the last. Left out: queues, of claim; borrowed. */
 size_t jr_queue_count_runs(const PGresult *result);
 size_t jr_queue_count_left_out(const PGresult *result);
 const char *jr_queue_read_left_out(const PGresult *result, size_t index);
+/* What claim_job and exec_claim left out; false: nothing. Strings are borrowed. */
+struct jr_not_claimed {
+	const char *queue, *definition; /* without a reason somebody else has locked the one that is not NULL */
+	const char *reason;             /* why the run is not to be started */
+};
+bool jr_queue_read_not_claimed(const PGresult *result, struct jr_not_claimed *said);
 size_t jr_queue_count_bytes(const PGresult *result);                    /* of the payloads */
 int64_t jr_queue_read_lease_left(const PGresult *result, size_t index); /* adopt's only; ms */
 struct jr_run *jr_queue_read_run(const PGresult *result, size_t index, struct jr_cursor *cursor) JR_MUST;
