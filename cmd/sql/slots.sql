@@ -1,6 +1,7 @@
 -- slots: what became of the slots of definition $1, and which starts of exec were left out (those have a runner_id), newest
--- first; $2 of the last so many ms (null: of any age), $3 at most. Gives slot in the definition's zone, the last of the row's slots if they are many, how many they are then, outcome, run, its
--- status now (null: pruned), reason, document, are there older ones.
+-- first; $2 of the last so many ms (null: of any age), $3 at most. Gives slot in the definition's zone, the last of the row's
+-- slots if they are many, how many they are then, outcome, run, its status now (null: pruned), reason, document, are there
+-- older ones.
 select s.slot_local, s.until_local, case when s.until_local is not null then s.slots end, s.outcome, s.run_id,
 	case s.run_status when 'failed' then 'retrying' else s.run_status end, s.reason, row_to_json(s)::text, n.older
 from (

@@ -190,14 +190,8 @@ $fn$;
 
 -- ------------------------------------------------------------------------------------------ one run: --job, and exec_claim
 
--- not_claimed: the answer of a claim of one run that took nothing, a row without an id: what somebody else has locked, a queue
--- or a definition, so that it is to be asked again; or why the run is not to be started now (reason, in column payload).
-create or replace function jobrun.not_claimed(queue text, definition text default null, reason text default null)
-returns setof jobrun.held_runs
-language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	select h.* from jsonb_populate_record(null::jobrun.held_runs,
-		jsonb_build_object('queue', not_claimed.queue, 'job_type', not_claimed.definition, 'payload', not_claimed.reason)) h
-$fn$;
+-- When such a claim takes nothing, a row without an id says why: payload is the reason why the run is not to be started now;
+-- without one somebody else has locked the queue, or the definition (job_type), and it is to be asked for again.
 
 -- limit_reason: why no run with this lock key (null: none) can start in the queue now; null: there is room. The queue's row is
 -- locked, or has no limits. Volatile, so that its counts are younger than that lock.
@@ -237,8 +231,8 @@ language sql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 $fn$;
 
 -- claim_job: this one run, whatever its run_at, whether paused or not, if it waits, nobody holds it, its type is among those the host
--- has, its queue's limits have room, and the runner has not given up on this claim. Zero rows otherwise; or not_claimed(), when
--- a limit keeps it or somebody else has locked its queue. Nobody is waited for.
+-- has, its queue's limits have room, and the runner has not given up on this claim. Zero rows otherwise, or that row of its queue.
+-- Nobody is waited for.
 create or replace function jobrun.claim_job(
 	runner_id bigint, host text, job_id bigint, lease_ms bigint, job_types text[], claim_number bigint)
 returns setof jobrun.held_runs
@@ -262,7 +256,7 @@ begin
 	if exists (select from jobrun.job_queues q where q.name = v_name and jobrun.is_limited(q)) then
 		select q.* into v_queue from jobrun.job_queues q where q.name = v_name for no key update skip locked;
 		if not found then
-			return query select n.* from jobrun.not_claimed(queue => v_name) n;
+			return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('queue', v_name)) h;
 			return;
 		end if;
 	end if;
@@ -275,7 +269,7 @@ begin
 	end if;
 	v_reason := jobrun.limit_reason(v_queue, v_run.concurrency_key);
 	if v_reason is not null then
-		return query select n.* from jobrun.not_claimed(queue => v_name, reason => v_reason) n;
+		return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('payload', v_reason)) h;
 		return;
 	end if;
 	perform jobrun.spend_rate(v_queue);

@@ -44,10 +44,9 @@ $fn$;
 -- its beginning and never to be tried again; or the oldest that people have retried, which nobody else could start. timeout_ms:
 -- null: the definition's. Queue and max_attempts are of the run, not of the definition: what is enqueued of a job type of this
 -- name is none of exec's business.
--- What keeps it from starting (a pause, the overlap rule, a limit of its queue) is recorded, and is the answer: not_claimed(). So
--- is the row of the queue or the definition that somebody else has locked: nobody is waited for, the runner asks again. The
--- queue is locked first, then the definition; what was read before is looked at again. Zero rows: the runner has given up on this
--- claim, or is gone.
+-- What keeps it from starting (a pause, the overlap rule, a limit of its queue) is recorded, and is the answer, as in claim_job().
+-- So is what somebody else has locked: nobody is waited for, the runner asks again. The queue is locked first, then the
+-- definition; what was read before is looked at again. Zero rows: the runner has given up on this claim, or is gone.
 create or replace function jobrun.exec_claim(
 	runner_id bigint, host text, definition text, lease_ms bigint, timeout_ms bigint, command text, claim_number bigint)
 returns setof jobrun.held_runs
@@ -86,13 +85,13 @@ begin
 	if exists (select from jobrun.job_queues q where q.name = v_in and jobrun.is_limited(q)) then
 		select q.* into v_queue from jobrun.job_queues q where q.name = v_in for no key update skip locked;
 		if not found then
-			return query select n.* from jobrun.not_claimed(queue => v_in) n;
+			return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('queue', v_in)) h;
 			return;
 		end if;
 	end if;
 	select d.* into v_def from jobrun.job_definitions d where d.name = v_name for no key update skip locked;
 	if not found or (v_def.queue, v_def.concurrency_key) is distinct from (v_read.queue, v_read.concurrency_key) then
-		return query select n.* from jobrun.not_claimed(queue => null, definition => v_name) n;
+		return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('job_type', v_name)) h;
 		return;
 	end if;
 
@@ -103,7 +102,7 @@ begin
 	v_reason := coalesce(v_reason, v_overlap, jobrun.limit_reason(v_queue, v_def.concurrency_key));
 	if v_reason is not null then
 		perform jobrun.record_start(v_def, runner_id, case when v_overlap is null then '' else 'overlap: ' end || v_reason);
-		return query select n.* from jobrun.not_claimed(queue => v_in, definition => v_name, reason => v_reason) n;
+		return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('payload', v_reason)) h;
 		return;
 	end if;
 

@@ -633,7 +633,6 @@ objects() {
 		function next_local: admin
 		function next_slot: admin
 		function next_slots: enqueue read run admin
-		function not_claimed: run admin
 		function nth_key: admin
 		function overlapping: admin
 		function parse_every: admin
