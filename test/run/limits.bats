@@ -183,10 +183,28 @@ claim_in_between() {
 	assert_equal "$runner_status" 75
 	assert [ "$(($(now_ms) - before))" -le 3000 ]
 	assert_equal "$(tail -n 1 "$runner_err")" 'jobrun: run 2 was not started: jobrun was told to end'
+	# Nor is it crowded out meanwhile when there is no place for handlers of another kind.
+	release_holds
+	waiting_handler slow
+	put slow default '' 1
+	bg_runner -j 1
+	wait_until 10 up_is 1
+	printf 'select 1 from pg_sleep(0)\n' >"$JOBRUN_HANDLERS/statement.sql"
+	put statement mail '' 1
+	hold "select from jobrun.job_queues for update"
+	bg_runner -j 1 -v --job 4
+	wait_until 10 grep -q 'locked queue=mail' "$runner_err"
+	release_holds
+	wait_runner
+	assert_equal "$runner_status" 0
+	run_is 4 succeeded
+	touch "$TMPDIR/go"
+	wait_until 10 running_are 0
+	hold "select jobrun.pause(queue => 'mail')"
 	# A run of another queue does not wait, nor one that is over or not there.
 	put work default '' 1
 	before=$(now_ms)
-	jr_ok run --job 3
+	jr_ok run --job 5
 	jr run --job 1
 	assert_equal "$status" 1
 	jr run --job 999

@@ -497,6 +497,17 @@ twenty() {
 	assert_file_not_exist ran
 }
 
+@test "when the claim takes nothing and nobody says why, that is no silent 0" {
+	q "create function ended() returns trigger language plpgsql as \$\$ begin new.finished_at := now(); return new; end \$\$" \
+		"create trigger ended before insert on jobrun.job_runners for each row execute function ended()"
+	jr exec x -- touch ran
+	assert_equal "$status" 75
+	assert_equal "$stderr" 'jobrun: somebody has deleted the row of this runner, or ended it; x was not started'
+	assert_file_not_exist ran
+	jr_ok exec --fail-open x -- touch ran
+	assert_file_exist ran
+}
+
 @test "TERM ends the wait at once" {
 	local before
 

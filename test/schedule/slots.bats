@@ -494,7 +494,10 @@ no_run() {
 	left_out=$(q 'select slot from jobrun.job_slots where runner_id is not null')
 	no_run 65 'a start of `jobrun exec nightly` was left out, which is no slot' slots nightly --replay "$left_out"
 	no_run 65 'no slot at' slots nightly --replay "${left_out%.*}+00"
-	# The clock was ahead: what has not come yet is forgotten, and of the starts nothing.
+	# The clock was ahead: of the slots what has not come yet is forgotten, of the starts nothing, and neither is a problem.
+	q "update jobrun.job_slots set slot = slot + interval '1 day' where runner_id is not null"
+	jr_ok status
+	refute_output --partial 'yet to come'
 	jr_ok define nightly --restart
 	q_is 1 'select count(*) from jobrun.job_slots where runner_id is not null'
 }
