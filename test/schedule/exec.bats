@@ -417,20 +417,22 @@ twenty() {
 
 	jr_ok queue exec --max-running 2
 	jr_ok queue keyed --per-key 1
-	jr_ok define shared --overlap allow
+	# Time for others between the count and the commit.
+	q "create function slow() returns trigger language plpgsql as \$\$ begin perform pg_sleep(0.1); return new; end \$\$" \
+		"create trigger slow before insert on jobrun.job_runs for each row execute function slow()"
 	jr_ok define k1 --overlap allow --queue keyed --lock k
 	jr_ok define k2 --overlap allow --queue keyed --lock k
 	cat >cmd <<-'sh'
 		mkdir -p "$TMPDIR/room.$1"
 		: >"$TMPDIR/room.$1/$$"
 		ls "$TMPDIR/room.$1" | wc -l >>"$TMPDIR/seen.$1"
-		sleep 0.1
+		sleep 0.2
 		rm "$TMPDIR/room.$1/$$"
 	sh
 	for round in 1 2 3; do
 		hold "select from jobrun.job_queues for update"
 		for i in 1 2 3 4 5; do
-			bg_jobrun exec --strict shared -- sh cmd exec
+			bg_jobrun exec --strict "x$i" -- sh cmd exec
 			bg_jobrun exec --strict "k$((i % 2 + 1))" -- sh cmd keyed
 		done
 		sleep 0.3
