@@ -165,8 +165,9 @@ jr_busy_take_single(struct jr_runner *runner, const PGresult *result)
 	}
 	if (runner->busy_until_ms == 0) {
 		runner->busy_until_ms = jr_clock_after(now, END_MS);
-		jr_log(JR_INFO, "locked", JR_S(said.queue != NULL ? "queue" : "definition",
-					      said.queue != NULL ? said.queue : said.definition));
+		jr_log(JR_INFO, "locked",
+		    JR_S(said.queue != NULL ? "queue" : "definition",
+			said.queue != NULL ? said.queue : said.definition));
 	}
 	if (now >= runner->busy_until_ms) {
 		fail_locked(runner, &said);

@@ -266,7 +266,7 @@ bool jr_busy_is_waited_for(struct jr_runner *runner);
 bool jr_busy_take_single(struct jr_runner *runner, const PGresult *result);
 
 /* runner_exec.c: with options that have no `exec` each does what is right without it */
-bool jr_exec_add_claim(struct jr_runner *runner, struct jr_batch *batch); /* false: there is none */
+bool jr_exec_add_claim(struct jr_runner *runner, struct jr_batch *batch);    /* false: there is none */
 void jr_exec_take_nothing(struct jr_runner *runner, const PGresult *result); /* the claim was empty */
 const struct jr_handler *jr_exec_handler(const struct jr_runner *runner, const char *job_type);
 int64_t jr_exec_fence(const struct jr_runner *runner, int64_t fence_at_ms); /* of the handler */
