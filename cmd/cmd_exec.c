@@ -1,5 +1,5 @@
 /*
- * exec: a line of an old crontab with lease, history and overlap rule: `jobrun exec NAME -- CMD...`.
+ * exec: a line of an old crontab with lease, history, overlap rule and limits: `jobrun exec NAME -- CMD...`.
  *
  * The work is the runner's, with this one command instead of handlers. Here is what the caller gets to know: the status
  * of CMD, or why it was not started; and, with --fail-open, CMD itself in our place when there is no record to be had.
@@ -21,7 +21,6 @@
 #include "handler/handlers.h"
 #include "process/state.h"
 #include "runner/runner.h"
-#include "sql_text.h"
 #include "voice.h"
 
 #define TIMED_OUT 124
@@ -42,9 +41,9 @@ static const struct exec_opts exec_defaults = {.lease_ms = -1, .heartbeat_ms = -
 static const struct jr_option exec_options[] = {
 	{ .name = "timeout", .arg = "D", .help = "stop CMD after this time, and exit with 124 (the definition's, else no limit)",
 	    .type = JR_OPT_DURATION, .offset = AT(timeout_ms), .min = 1 },
-	{ .name = "strict", .help = "exit with 75 and say why when CMD is not started since it still runs, or is paused",
+	{ .name = "strict", .help = "exit with 75 and say why when CMD is not started: it still runs, a limit, a pause",
 	    .type = JR_OPT_FLAG, .offset = AT(strict) },
-	{ .name = "fail-open", .help = "run CMD all the same, without a record, when the database cannot be used",
+	{ .name = "fail-open", .help = "run CMD all the same, without a record, when the database cannot be used or a row stays locked",
 	    .type = JR_OPT_FLAG, .offset = AT(fail_open) },
 	{ .name = "grace", .arg = "D", .help = "between TERM and KILL, when CMD is stopped (10s)", .type = JR_OPT_DURATION,
 	    .offset = AT(grace_ms) },
@@ -111,36 +110,12 @@ on_dead(void *ctx, const struct jr_dead *dead)
 		jr_voice_dead(&doing->voice, dead);
 }
 
-/* Why CMD was not started now: "still runs as run 17"; NULL: it cannot be told any more. Caller frees. */
-static char *
-skip_reason(const struct doing *doing)
-{
-	const char *values[] = {doing->name};
-	struct jr_err err;
-	struct jr_db *db = jr_cmd_connect(doing->app, &err);
-	PGresult *result = NULL;
-	char *reason = NULL;
-
-	if (db != NULL)
-		result = jr_db_query(db, jr_sql_exec_skipped, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, &err);
-	if (result != NULL && PQntuples(result) > 0)
-		reason = jr_xstrdup_or_null(jr_pg_text(result, 0, 0));
-	PQclear(result);
-	jr_db_close(db);
-	return reason;
-}
-
 static int
 skip(const struct doing *doing, struct jr_err *err)
 {
-	char *reason;
-
 	if (!doing->opts->strict && doing->app->verbose == 0)
 		return 0;
-	reason = skip_reason(doing);
-	jr_fail(err, JR_E_TEMP, "%s was not started: %s", doing->name,
-	    reason != NULL ? reason : "it was running, and is over now");
-	free(reason);
+	jr_fail(err, JR_E_TEMP, "%s was not started: %s", doing->name, doing->exec.why);
 	return doing->opts->strict ? JR_E_TEMP : 0;
 }
 
@@ -297,12 +272,15 @@ const struct jr_cmd jr_cmd_exec = {
 	"Runs CMD as it is and where it stands: its directory, environment, stdin, stdout and stderr are those\n"
 	"of jobrun. It is recorded as a run of the definition NAME, which is made on first use, with the head\n"
 	"and tail of its output; jobrun logs and jobrun cancel work. It is never tried again. When the last\n"
-	"run of NAME is not over, on any host, or NAME is paused or disabled, CMD is not started.\n"
+	"run of NAME is not over, on any host, NAME is paused or disabled, or a limit of its queue or its lock\n"
+	"key has no room (jobrun queue, jobrun define NAME --lock KEY), CMD is not started; jobrun slots NAME\n"
+	"has each such start, with the reason.\n"
 	"\n"
 	"The exit status is CMD's; 128+N if signal N killed it; 124 if --timeout stopped it; 127 if there is no\n"
 	"such command, 126 if it cannot be executed. 0 if it was not started, and with --strict 75. 75: the\n"
 	"database was away, so CMD was not started, or was stopped before its lease ended, so that it never\n"
-	"runs twice at once. With --fail-open it runs all the same, and goes on.\n",
+	"runs twice at once; or somebody else has had the row of the queue or the definition locked for 5 s.\n"
+	"With --fail-open it runs all the same, and goes on.\n",
     .options = exec_options,
     .defaults = &exec_defaults,
     .size = sizeof(exec_defaults),

@@ -201,6 +201,9 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 		jr_fail(err, JR_E_TEMP,
 		    "no free place on this host for run %" PRId64 ": try again later, or with a larger -j", opts->job);
 		status = JR_E_TEMP;
+	} else if (opts->job > 0 && status == 0 && !counts.tried) {
+		jr_fail(err, JR_E_TEMP, "run %" PRId64 " was not started: jobrun was told to end", opts->job);
+		status = JR_E_TEMP;
 	} else if (opts->job > 0 && status == 0 && counts.claimed == 0) {
 		jr_fail(err, JR_E_NEWS,
 		    "run %" PRId64

@@ -221,6 +221,7 @@ const struct jr_cmd jr_cmd_slots = {
     .usage = "[OPTION...] NAME | NAME --replay TIME [--reason TEXT]",
     .details = "First what is next, then what became of each slot, newest first, in the zone of the definition.\n"
 	       "Many slots that were missed together are one line: the first, the last, how many.\n"
+	       "Starts of 'jobrun exec NAME' that were left out stand among them, with their seconds.\n"
 	       "TIME is one of these, or as 'jobrun enqueue --at' takes it; without an offset it is of that zone.\n",
     .options = slots_options,
     .defaults = &slots_defaults,

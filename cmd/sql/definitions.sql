@@ -8,7 +8,7 @@ select d.name, d.job_type, d.schedule, case when d.schedule is not null then d.t
 from jobrun.job_definitions d
 cross join lateral (select case when not d.enabled then 'disabled' when d.paused_until > now() then 'paused' else 'enabled' end as state) s
 left join lateral (select j.slot, j.until, j.slots, j.outcome, j.reason, j.run_id
-	from jobrun.job_slots j where j.definition_id = d.id order by j.slot desc limit 1) l on true
+	from jobrun.job_slots j where j.definition_id = d.id and j.runner_id is null order by j.slot desc limit 1) l on true
 cross join lateral (select d.id, d.name, d.job_type, d.schedule, d.time_zone, d.queue, d.priority, d.max_attempts, d.timeout,
 	d.backoff_base, d.backoff_cap, d.concurrency_key, d.on_dead, d.catch_up, d.catch_up_grace, d.overlap, d.enabled, d.description,
 	d.anchor_at, d.paused_until, d.paused_reason, d.next_slot_at, d.created_at, d.updated_at, s.state,

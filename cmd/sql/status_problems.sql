@@ -56,7 +56,7 @@ with due as (
 			|| substr(l.reason, 10), 'jobrun slots ' || d.name, null, null, null
 	from jobrun.job_definitions d
 	cross join lateral (select s.slot, s.outcome, s.reason from jobrun.job_slots s
-		where s.definition_id = d.id order by s.slot desc limit 1) l
+		where s.definition_id = d.id and s.runner_id is null order by s.slot desc limit 1) l
 	where l.outcome = 'skipped' and l.reason like 'overlap: %' and ($1::text[] is null or d.job_type = any ($1::text[]))
 	union all        -- nothing fires until then
 	select 9, 'definition ' || d.name, 'clock', 'slot ' || jobrun.slot_text(l.until, d.time_zone)
@@ -64,7 +64,7 @@ with due as (
 		'jobrun define ' || d.name || ' --restart fires again from now on', null, null, null
 	from jobrun.job_definitions d
 	cross join lateral (select coalesce(s.until, s.slot) as until from jobrun.job_slots s
-		where s.definition_id = d.id order by s.slot desc limit 1) l
+		where s.definition_id = d.id and s.runner_id is null order by s.slot desc limit 1) l
 	where l.until > now() + interval '5 minutes' and ($1::text[] is null or d.job_type = any ($1::text[]))
 )
 select p.about || ': ' || p.text,

@@ -322,6 +322,17 @@ jr_queue_read_left_out(const PGresult *result, size_t index)
 	return PQgetvalue(result, PQntuples(result) - 1 - (int)index, C_QUEUE);
 }
 
+bool
+jr_queue_read_not_claimed(const PGresult *result, struct jr_not_claimed *said)
+{
+	if (jr_queue_count_left_out(result) == 0)
+		return false;
+	*said = (struct jr_not_claimed){.queue = jr_pg_text(result, 0, C_QUEUE),
+	    .definition = jr_pg_text(result, 0, C_JOB_TYPE),
+	    .reason = jr_pg_text(result, 0, C_PAYLOAD)};
+	return true;
+}
+
 size_t
 jr_queue_count_runs(const PGresult *result)
 {

@@ -141,10 +141,16 @@ void jr_queue_add_give_back(struct jr_batch *batch, int64_t runner_id, const str
 size_t jr_queue_count_given(const PGresult *result);
 struct jr_given_row jr_queue_read_given(const PGresult *result, size_t index);
 
-/* Rows of claim, claim_job, exec_claim and adopt. *cursor (may be NULL) is moved behind the last. Left out: queues, of claim only; borrowed. */
+/* Rows of claim, claim_job, exec_claim and adopt. *cursor (may be NULL) is moved behind the last. Left out: queues; borrowed. */
 size_t jr_queue_count_runs(const PGresult *result);
 size_t jr_queue_count_left_out(const PGresult *result);
 const char *jr_queue_read_left_out(const PGresult *result, size_t index);
+/* What claim_job and exec_claim left out; false: nothing. Strings are borrowed. */
+struct jr_not_claimed {
+	const char *queue, *definition; /* without a reason somebody else has locked the one that is not NULL */
+	const char *reason;             /* why the run is not to be started */
+};
+bool jr_queue_read_not_claimed(const PGresult *result, struct jr_not_claimed *said);
 size_t jr_queue_count_bytes(const PGresult *result);                    /* of the payloads */
 int64_t jr_queue_read_lease_left(const PGresult *result, size_t index); /* adopt's only; ms */
 struct jr_run *jr_queue_read_run(const PGresult *result, size_t index, struct jr_cursor *cursor) JR_MUST;

@@ -415,5 +415,6 @@ jr_runner_run(const struct jr_runner_opts *opts, struct jr_counts *counts, struc
 	close_runner(&runner);
 	*counts = runner.counts;
 	counts->crowded = runner.crowded;
+	counts->tried = runner.job_tried;
 	return runner.status;
 }

@@ -36,6 +36,7 @@ struct jr_counts {
 	int64_t running;   /* now */
 	bool answered;     /* the database did, once at least */
 	bool crowded;      /* there was no free place on this host */
+	bool tried;        /* --job: what became of it was answered */
 	bool waiting;      /* now: nothing is due, and it stays */
 };
 
@@ -45,7 +46,7 @@ struct jr_counts {
 /* What became of the command of jobrun exec. */
 enum jr_exec_state {
 	JR_EXEC_NONE,         /* its run was not claimed: the runner's status says why */
-	JR_EXEC_SKIPPED,      /* not to be started now: overlap, pause, disabled */
+	JR_EXEC_SKIPPED,      /* not to be started now (pause, overlap, a limit), and that is recorded; `why` */
 	JR_EXEC_UNSTARTED,    /* claimed, and not started; `why` */
 	JR_EXEC_RUNNING,      /* the runner itself has failed */
 	JR_EXEC_CANNOT_START, /* `why` */
@@ -100,8 +101,9 @@ struct jr_runner_opts {
 };
 
 /*
- * Run to the end. The exit status: 0; 1 when a run went dead or, with job_id, could not be claimed; 75 when
- * the database stayed away (also when results could not be written), 78, 77, 70; 130 at a second INT. *err (its msg
+ * Run to the end. The exit status: 0; 1 when a run went dead or, with job_id, could not be claimed; 75 when the
+ * database stayed away (also when results could not be written), when something that has to be locked for one run alone
+ * stayed locked, and with job_id when a limit keeps it; 78, 77, 70; 130 at a second INT. *err (its msg
  * empty at the start) is filled when there is something to say that was not said through `dead`; *counts always.
  */
 int jr_runner_run(const struct jr_runner_opts *opts, struct jr_counts *counts, struct jr_err *err);

@@ -1,12 +1,16 @@
 /*
  * runner_busy: queues that a claim left out, since somebody else had locked their row. See runner_parts.h.
  *
+ * Where one run is wanted alone (--job, exec) it is asked for again in the same way, and then it is an error: nobody
+ * has counted what runs.
+ *
  * They are asked again by claims of their own, from the head, after a short pause, while the others go on with their
  * cursor. When nothing else is left to do a runner waits for them END_MS, and then it is as if they were full. The next
  * look for work forgets them: it finds what is due in all queues.
  *
- * What must hold: a locked row is never an error, and never keeps runs of another queue.
+ * What must hold: a locked row never keeps runs of another queue, and nobody waits for it inside the database.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -126,6 +130,61 @@ jr_busy_is_waited_for(struct jr_runner *runner)
 		return false;
 	}
 	runner->claim_at_ms = runner->busy_at_ms;
+	jr_runner_wake_at(runner, runner->claim_at_ms);
+	return true;
+}
+
+/* For too long. Of a command its name is said by the caller. */
+static void
+fail_locked(struct jr_runner *runner, const struct jr_not_claimed *said)
+{
+	struct jr_err err;
+
+	jr_fail(&err, JR_E_TEMP,
+	    "somebody else has had %s %s locked for %d s: end that transaction (pg_stat_activity shows its xact_start), then try again",
+	    said->queue != NULL ? "queue" : "definition", said->queue != NULL ? said->queue : said->definition,
+	    END_MS / 1000);
+	if (runner->opts->job_id > 0)
+		jr_fail(&err, JR_E_TEMP, "%.900s; run %" PRId64 " was not started", err.msg, runner->opts->job_id);
+	jr_runner_fail(runner, &err);
+}
+
+/* What keeps the command of exec is said by the caller, if at all. */
+static void
+fail_limited(struct jr_runner *runner, const char *reason)
+{
+	struct jr_err err;
+
+	if (runner->opts->exec != NULL)
+		return;
+	jr_fail(&err, JR_E_TEMP, "run %" PRId64 " was not started: %s", runner->opts->job_id, reason);
+	jr_runner_fail(runner, &err);
+}
+
+bool
+jr_busy_take_single(struct jr_runner *runner, const PGresult *result)
+{
+	struct jr_not_claimed said;
+	int64_t now = jr_clock_now_ms();
+
+	if (!jr_queue_read_not_claimed(result, &said))
+		return false;
+	if (said.reason != NULL) {
+		fail_limited(runner, said.reason);
+		return false;
+	}
+	if (runner->busy_until_ms == 0) {
+		runner->busy_until_ms = jr_clock_after(now, END_MS);
+		jr_log(JR_INFO, "locked",
+		    JR_S(said.queue != NULL ? "queue" : "definition",
+			said.queue != NULL ? said.queue : said.definition));
+	}
+	if (now >= runner->busy_until_ms) {
+		fail_locked(runner, &said);
+		return false;
+	}
+	runner->claim_at_ms =
+	    now + PAUSE_MIN_MS + (int64_t)jr_random_below(&runner->random, PAUSE_MAX_MS - PAUSE_MIN_MS + 1);
 	jr_runner_wake_at(runner, runner->claim_at_ms);
 	return true;
 }

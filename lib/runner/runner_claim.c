@@ -372,20 +372,23 @@ static void
 take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 {
 	struct jr_lane *lane = runner->claim_lane;
+	bool again = lane == NULL && jr_busy_take_single(runner, result);
 
 	if (lane != NULL)
 		jr_busy_take_claim(runner, lane, result);
 	runner->claim_errors = 0;
 	if (runner->claim_most < JR_CLAIM_MOST)
 		runner->claim_most++;
-	runner->job_tried = true;
-	if (jr_queue_count_runs(result) > 0) {
+	runner->job_tried = !again;
+	if (again)
+		runner->crowded = false; /* its places are had anew */
+	else if (jr_queue_count_runs(result) > 0) {
 		runner->drained = false;
 		runner->combos_whole = false;
 		runner->crowded = false;
 	} else if (!runner->claim_busy) {
 		take_empty(runner, lane);
-		jr_exec_take_nothing(runner);
+		jr_exec_take_nothing(runner, result);
 	} else if (is_nothing_due(runner))
 		note_drained(runner);
 	if (lane != NULL && lane->set != NULL)

@@ -29,14 +29,30 @@ jr_exec_add_claim(struct jr_runner *runner, struct jr_batch *batch)
 	return true;
 }
 
+static void
+say_why(struct jr_exec *exec, const char *why)
+{
+	free(exec->why);
+	exec->why = jr_xstrdup_or_null(why);
+}
+
+/* Without a reason nobody has decided that the command is not to be started now: that is an error. */
 void
-jr_exec_take_nothing(struct jr_runner *runner)
+jr_exec_take_nothing(struct jr_runner *runner, const PGresult *result)
 {
 	struct jr_exec *exec = runner->opts->exec;
+	struct jr_not_claimed said;
+	struct jr_err err;
 
 	if (exec == NULL)
 		return;
-	exec->state = JR_EXEC_SKIPPED;
+	if (!jr_queue_read_not_claimed(result, &said)) {
+		jr_fail(&err, JR_E_TEMP, "somebody has deleted the row of this runner, or ended it");
+		jr_runner_fail(runner, &err);
+	} else if (said.reason != NULL) {
+		exec->state = JR_EXEC_SKIPPED;
+		say_why(exec, said.reason);
+	}
 }
 
 const struct jr_handler *
@@ -81,13 +97,6 @@ jr_exec_is_deaf(const struct jr_runner *runner, int signo)
 	if (exec->signal == 0)
 		exec->signal = signo;
 	return false;
-}
-
-static void
-say_why(struct jr_exec *exec, const char *why)
-{
-	free(exec->why);
-	exec->why = jr_xstrdup_or_null(why);
 }
 
 void

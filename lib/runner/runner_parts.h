@@ -267,9 +267,15 @@ bool jr_busy_add_claim(
 /* Nothing else can be claimed now: will it be worth while to ask again? It is woken then. */
 bool jr_busy_is_waited_for(struct jr_runner *runner);
 
+/*
+ * After a claim of one run: was it left out since something was locked, so that it is to be asked for again? It is
+ * woken then. After too many such answers the runner has failed.
+ */
+bool jr_busy_take_single(struct jr_runner *runner, const PGresult *result);
+
 /* runner_exec.c: with options that have no `exec` each does what is right without it */
-bool jr_exec_add_claim(struct jr_runner *runner, struct jr_batch *batch); /* false: there is none */
-void jr_exec_take_nothing(struct jr_runner *runner);                      /* the claim was empty */
+bool jr_exec_add_claim(struct jr_runner *runner, struct jr_batch *batch);    /* false: there is none */
+void jr_exec_take_nothing(struct jr_runner *runner, const PGresult *result); /* the claim was empty */
 const struct jr_handler *jr_exec_handler(const struct jr_runner *runner, const char *job_type);
 int64_t jr_exec_fence(const struct jr_runner *runner, int64_t fence_at_ms); /* of the handler */
 bool jr_exec_goes_on(const struct jr_runner *runner);

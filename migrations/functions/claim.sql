@@ -188,8 +188,51 @@ begin
 end
 $fn$;
 
+-- ------------------------------------------------------------------------------------------ one run: --job, and exec_claim
+
+-- When such a claim takes nothing, a row without an id says why: payload is the reason why the run is not to be started now;
+-- without one somebody else has locked the queue, or the definition (job_type), and it is to be asked for again.
+
+-- limit_reason: why no run with this lock key (null: none) can start in the queue now; null: there is room. The queue's row is
+-- locked, or has no limits. Volatile, so that its counts are younger than that lock.
+create or replace function jobrun.limit_reason(queue jobrun.job_queues, key text) returns text
+language plpgsql volatile
+set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan as $fn$
+declare
+	v_n bigint;
+begin
+	if jobrun.rate_left(queue) <= 0 then
+		return format('queue %s has used up its rate: %s in %s', queue.name, queue.rate_limit, queue.rate_period);
+	end if;
+	if queue.max_running is not null then
+		select count(*) into v_n from jobrun.job_runs r where r.status = 'running' and r.queue = limit_reason.queue.name;
+		if v_n >= queue.max_running then
+			return format('queue %s is full: %s of %s running', queue.name, v_n, queue.max_running);
+		end if;
+	end if;
+	if queue.max_running_per_key is not null and key is not null then
+		select count(*) into v_n from jobrun.job_runs r
+		where r.status = 'running' and r.queue = limit_reason.queue.name and r.concurrency_key = key;
+		if v_n >= queue.max_running_per_key then
+			return format('lock key %s is taken: %s of %s running in queue %s', key, v_n, queue.max_running_per_key, queue.name);
+		end if;
+	end if;
+	return null;
+end
+$fn$;
+
+-- spend_rate: one start more in the window of the queue, whose row is locked.
+create or replace function jobrun.spend_rate(queue jobrun.job_queues) returns void
+language sql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	update jobrun.job_queues q
+	set rate_used = 1 + case when q.rate_window_start + q.rate_period > now() then q.rate_used else 0 end,
+		rate_window_start = case when q.rate_window_start + q.rate_period > now() then q.rate_window_start else now() end
+	where q.name = spend_rate.queue.name and q.rate_limit is not null
+$fn$;
+
 -- claim_job: this one run, whatever its run_at, whether paused or not, if it waits, nobody holds it, its type is among those the host
--- has, its queue's limits have room, and the runner has not given up on this claim. Zero rows otherwise.
+-- has, its queue's limits have room, and the runner has not given up on this claim. Zero rows otherwise, or that row of its queue.
+-- Nobody is waited for.
 create or replace function jobrun.claim_job(
 	runner_id bigint, host text, job_id bigint, lease_ms bigint, job_types text[], claim_number bigint)
 returns setof jobrun.held_runs
@@ -199,31 +242,37 @@ set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generi
 declare
 	v_runner constant bigint := runner_id;
 	v_host   constant text := host;
+	v_name   text;
 	v_queue  jobrun.job_queues;
 	v_run    jobrun.job_runs;
+	v_reason text;
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
 		raise exception 'jobrun.claim_job needs READ COMMITTED' using errcode = 'feature_not_supported';
 	elsif not jobrun.may_claim(v_runner, claim_number) then
 		return;
 	end if;
-	select q.* into v_queue from jobrun.job_queues q
-	where q.name = (select r.queue from jobrun.job_runs r where r.id = job_id) and jobrun.is_limited(q) for no key update;
+	select r.queue into v_name from jobrun.job_runs r where r.id = job_id and r.finished_at is null;
+	if exists (select from jobrun.job_queues q where q.name = v_name and jobrun.is_limited(q)) then
+		select q.* into v_queue from jobrun.job_queues q where q.name = v_name for no key update skip locked;
+		if not found then
+			return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('queue', v_name)) h;
+			return;
+		end if;
+	end if;
 	select r.* into v_run from jobrun.job_runs r
 	where r.id = job_id and r.finished_at is null and r.status in ('queued', 'failed') and r.job_type = any (job_types)
+		and r.queue = v_name
 	for no key update skip locked;
-	if not found
-		or jobrun.rate_left(v_queue) <= 0
-		or v_queue.max_running <= (select count(*) from jobrun.job_runs r where r.status = 'running' and r.queue = v_queue.name)
-		or v_queue.max_running_per_key <= (select count(*) from jobrun.job_runs r
-			where r.status = 'running' and r.queue = v_queue.name and r.concurrency_key = v_run.concurrency_key)
-	then
+	if not found then
 		return;
 	end if;
-	update jobrun.job_queues q
-	set rate_used = 1 + case when q.rate_window_start + q.rate_period > now() then q.rate_used else 0 end,
-		rate_window_start = case when q.rate_window_start + q.rate_period > now() then q.rate_window_start else now() end
-	where q.name = v_queue.name and q.rate_limit is not null;
+	v_reason := jobrun.limit_reason(v_queue, v_run.concurrency_key);
+	if v_reason is not null then
+		return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('payload', v_reason)) h;
+		return;
+	end if;
+	perform jobrun.spend_rate(v_queue);
 	update jobrun.job_runs r
 	set status = 'running', runner_id = v_runner, locked_by = v_host, locked_until = now() + lease_ms * interval '1 millisecond',
 		started_at = now(), attempts = r.attempts + 1, claim_seq = r.claim_seq + 1

@@ -44,7 +44,8 @@ declare
 	v_slot jobrun.job_slots;
 begin
 	for v_slot in
-		delete from jobrun.job_slots s where s.definition_id = definition.id and coalesce(s.until, s.slot) > v_now returning s.*
+		delete from jobrun.job_slots s
+		where s.definition_id = definition.id and s.runner_id is null and coalesce(s.until, s.slot) > v_now returning s.*
 	loop
 		perform jobrun.record_slots(definition, jobrun.parse_schedule(definition.schedule), v_slot.slot, v_now, v_slot.outcome,
 			v_slot.reason);

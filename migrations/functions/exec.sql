@@ -1,31 +1,68 @@
 -- exec: a command that the host starts by itself (`jobrun exec`) is a run, too.
 
--- exec_skipped: why a command under this name would not be started now; null: it would.
-create or replace function jobrun.exec_skipped(definition text) returns text
-language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	select coalesce(jobrun.pause_reason(d, now()), case when d.overlap = 'skip' then jobrun.overlapping(d.id, true) end,
+-- exec_paused: what keeps commands of this definition from starting until people end it; null: nothing.
+create or replace function jobrun.exec_paused(definition jobrun.job_definitions) returns text
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select coalesce(jobrun.pause_reason(definition, now()),
 		(select 'job type paused' || coalesce(': ' || t.paused_reason, '') from jobrun.job_types t
-			where t.name = d.job_type and t.paused_until > now()),
+			where t.name = definition.job_type and t.paused_until > now()),
 		(select 'queue paused' || coalesce(': ' || q.paused_reason, '') from jobrun.job_queues q
-			where q.name = coalesce(d.queue, 'exec') and q.paused_until > now()))
-	from jobrun.job_definitions d where d.name = exec_skipped.definition
+			where q.name = coalesce(definition.queue, 'exec') and q.paused_until > now()))
+$fn$;
+
+-- record_start: a start that was left out is a row of job_slots with the runner that asked, at the time at which that began: once,
+-- also when the claim is repeated since its answer was lost, and never at the time of a slot of the schedule, whose row would be
+-- missing then. The definition is locked.
+create or replace function jobrun.record_start(definition jobrun.job_definitions, runner_id bigint, reason text) returns void
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_every constant interval := case when definition.schedule is not null then (jobrun.parse_schedule(definition.schedule)).every end;
+	v_tick  constant interval := interval '1 microsecond';
+	v_slot  timestamptz;
+begin
+	select n.started_at into v_slot from jobrun.job_runners n where n.id = record_start.runner_id;
+	if exists (select from jobrun.job_slots s
+		where s.definition_id = definition.id and s.slot >= v_slot and s.runner_id = record_start.runner_id)
+	then
+		return;
+	end if;
+	loop
+		if (case when v_every is null then date_trunc('second', v_slot) < v_slot
+			else jobrun.count_every(v_every, definition.anchor_at, v_slot)
+				= jobrun.count_every(v_every, definition.anchor_at, v_slot - v_tick) end)
+		then
+			insert into jobrun.job_slots (definition_id, slot, outcome, reason, runner_id)
+			values (definition.id, v_slot, 'skipped', record_start.reason, record_start.runner_id) on conflict do nothing;
+			exit when found;
+		end if;
+		v_slot := v_slot + v_tick;
+	end loop;
+end
 $fn$;
 
 -- exec_claim: a command of this host begins (`jobrun exec`): a run of the definition, which is made on first use, claimed from
--- its beginning and never to be tried again; or the oldest that people have retried, which nobody else could start. No row:
--- exec_skipped says why, or the runner has given up on this claim. timeout_ms: null: the definition's. Queue and max_attempts are of the run, not of the definition: what
--- is enqueued of a job type of this name is none of exec's business.
+-- its beginning and never to be tried again; or the oldest that people have retried, which nobody else could start. timeout_ms:
+-- null: the definition's. Queue and max_attempts are of the run, not of the definition: what is enqueued of a job type of this
+-- name is none of exec's business.
+-- What keeps it from starting (a pause, the overlap rule, a limit of its queue) is recorded, and is the answer, as in claim_job().
+-- So is what somebody else has locked: nobody is waited for, the runner asks again. The queue is locked first, then the
+-- definition; what was read before is looked at again. Zero rows: the runner has given up on this claim, or is gone.
 create or replace function jobrun.exec_claim(
 	runner_id bigint, host text, definition text, lease_ms bigint, timeout_ms bigint, command text, claim_number bigint)
 returns setof jobrun.held_runs
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
-	v_name constant text := exec_claim.definition;
-	v_text constant jsonb := jsonb_build_object('command', left(command, 10000));
-	v_end  constant timestamptz := now() + lease_ms * interval '1 millisecond';
-	v_def  jobrun.job_definitions;
-	v_id   bigint;
+	v_name    constant text := exec_claim.definition;
+	v_text    constant jsonb := jsonb_build_object('command', left(command, 10000));
+	v_end     constant timestamptz := now() + lease_ms * interval '1 millisecond';
+	v_read    jobrun.job_definitions;     -- before it was locked
+	v_def     jobrun.job_definitions;
+	v_in      text;
+	v_queue   jobrun.job_queues;
+	v_overlap text;
+	v_reason  text;
+	v_id      bigint;
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
 		raise exception 'jobrun.exec_claim needs READ COMMITTED' using errcode = 'feature_not_supported';
@@ -37,12 +74,39 @@ begin
 		insert into jobrun.job_definitions (name, job_type) values (v_name, v_name)
 		on conflict on constraint job_definitions_name do nothing;
 	end if;
-	select d.* into v_def from jobrun.job_definitions d where d.name = v_name for no key update;
-	if v_def.job_type like 'jobrun.%' then
+	select d.* into v_read from jobrun.job_definitions d where d.name = v_name;
+	v_in := coalesce(v_read.queue, 'exec');
+	if v_read.job_type like 'jobrun.%' then
 		raise exception 'definition "%" is jobrun''s own', v_name using errcode = 'JR065';
-	elsif v_def.id is null or jobrun.exec_skipped(v_name) is not null then
+	elsif v_read.concurrency_key is not null and not exists (select from jobrun.job_queues q where q.name = v_in) then
+		insert into jobrun.job_queues (name) values (v_in) on conflict do nothing;     -- a limit per key needs a row to lock
+	end if;
+
+	if exists (select from jobrun.job_queues q where q.name = v_in and jobrun.is_limited(q)) then
+		select q.* into v_queue from jobrun.job_queues q where q.name = v_in for no key update skip locked;
+		if not found then
+			return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('queue', v_in)) h;
+			return;
+		end if;
+	end if;
+	select d.* into v_def from jobrun.job_definitions d where d.name = v_name for no key update skip locked;
+	if not found or (v_def.queue, v_def.concurrency_key) is distinct from (v_read.queue, v_read.concurrency_key) then
+		return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('job_type', v_name)) h;
 		return;
 	end if;
+
+	v_reason := jobrun.exec_paused(v_def);
+	if v_reason is null and v_def.overlap = 'skip' then
+		v_overlap := jobrun.overlapping(v_def.id, true);
+	end if;
+	v_reason := coalesce(v_reason, v_overlap, jobrun.limit_reason(v_queue, v_def.concurrency_key));
+	if v_reason is not null then
+		perform jobrun.record_start(v_def, runner_id, case when v_overlap is null then '' else 'overlap: ' end || v_reason);
+		return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('payload', v_reason)) h;
+		return;
+	end if;
+
+	perform jobrun.spend_rate(v_queue);
 	select r.id into v_id from jobrun.job_runs r
 	where r.definition_id = v_def.id and r.finished_at is null and jobrun.is_retried_command(r)
 	order by r.id limit 1 for no key update skip locked;
@@ -50,12 +114,12 @@ begin
 		update jobrun.job_runs r
 		set payload = v_text, timeout = coalesce(timeout_ms * interval '1 millisecond', v_def.timeout), status = 'running', attempts = 1,
 			claim_seq = r.claim_seq + 1, runner_id = exec_claim.runner_id, locked_by = exec_claim.host, locked_until = v_end,
-			started_at = now()
+			started_at = now(), queue = v_in, concurrency_key = v_def.concurrency_key     -- as those that were counted
 		where r.id = v_id;
 	else
 		insert into jobrun.job_runs as r (definition_id, job_type, queue, priority, payload, concurrency_key, timeout, created_by, status,
 			attempts, max_attempts, claim_seq, runner_id, locked_by, locked_until, started_at)
-		values (v_def.id, v_def.job_type, coalesce(v_def.queue, 'exec'), coalesce(v_def.priority, 100), v_text, v_def.concurrency_key,
+		values (v_def.id, v_def.job_type, v_in, coalesce(v_def.priority, 100), v_text, v_def.concurrency_key,
 			coalesce(timeout_ms * interval '1 millisecond', v_def.timeout), jobrun.caller(), 'running',
 			1, 1, 1, exec_claim.runner_id, exec_claim.host, v_end, now())
 		returning r.id into v_id;

@@ -104,7 +104,7 @@ begin
 		-- not moved further.
 		v_first := jobrun.next_slot(v_fields, v_zone, least(definition.next_slot_at - v_tick, greatest(definition.updated_at,
 			definition.next_slot_at - interval '3 hours', (select coalesce(s.until, s.slot) from jobrun.job_slots s
-				where s.definition_id = definition.id order by s.slot desc limit 1))), v_anchor);
+				where s.definition_id = definition.id and s.runner_id is null order by s.slot desc limit 1))), v_anchor);
 	end if;
 	update jobrun.job_definitions d set next_slot_at = v_next where d.id = definition.id;
 
@@ -299,6 +299,9 @@ begin
 			|| case when v_def.schedule is null then '; it has no schedule' else coalesce('; the one before is ' || jobrun.slot_text(
 				jobrun.last_slot(v_fields, v_def.time_zone, v_def.anchor_at, v_slot - interval '366 days', v_slot), v_def.time_zone), '') end
 			using errcode = 'JR065';
+	elsif v_old.runner_id is not null then
+		raise exception 'at % a start of `jobrun exec %` was left out, which is no slot: start the command again on its host', v_slot, v_def.name
+			using errcode = 'JR065';
 	elsif v_old.slot is null and v_slot >= v_def.next_slot_at then
 		raise exception 'slot % of definition "%" is due and will be fired by the next tick', v_slot, v_def.name using errcode = 'JR065';
 	elsif exists (select from jobrun.job_runs r where r.id = v_old.run_id and r.finished_at is null) then
@@ -310,7 +313,7 @@ begin
 	insert into jobrun.job_slots as s (definition_id, slot, outcome, reason, run_id)
 	values (v_def.id, v_slot, 'queued', 'replayed', v_id)
 	on conflict (definition_id, slot) do update set outcome = 'queued', reason = 'replayed', run_id = v_id;
-	perform jobrun.audit('replay', 'definition ' || v_def.name, to_jsonb(v_old) - '{definition_id,created_at}'::text[],
+	perform jobrun.audit('replay', 'definition ' || v_def.name, to_jsonb(v_old) - '{definition_id,created_at,runner_id}'::text[],
 		jsonb_build_object('slot', v_slot, 'run_id', v_id), replay.reason);
 	perform jobrun.call_runners('');
 	return v_id;

@@ -33,7 +33,8 @@ where r.status = 'succeeded'
 	and not exists (select from jobrun.job_attempts a where a.run_id = r.id and a.claim_seq = r.claim_seq);
 
 -- held_runs: running rows as a runner gets them. claim(), claim_job(), exec_claim() and adopt.sql all give these columns, in this
--- order. runner_id says whose claim it is, started_ms when it began by the database's clock.
+-- order, and rows without an id for what they left out. runner_id says whose claim it is, started_ms when it began by the
+-- database's clock.
 create or replace view jobrun.held_runs as
 select r.id, r.claim_seq, r.job_type, r.queue, r.priority, r.run_at, r.attempts, r.max_attempts, r.snoozes, r.releases,
 	(extract(epoch from r.timeout) * 1000)::bigint      as timeout_ms,

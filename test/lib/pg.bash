@@ -81,6 +81,7 @@ hold() {
 	local fifo=$BATS_TEST_TMPDIR/hold.$n
 	local answer=$BATS_TEST_TMPDIR/hold.$n.out
 
+	rm -f "$fifo" "$answer" # of one that was released
 	mkfifo "$fifo"
 	psql_bare "$(past_pooler)" <"$fifo" >"$answer" 2>&1 &
 	hold_pid=$!

@@ -602,7 +602,7 @@ objects() {
 		function enqueue_many: enqueue run admin
 		function enqueue_run: enqueue run admin
 		function exec_claim: run admin
-		function exec_skipped: run admin
+		function exec_paused: admin
 		function fail_slots: admin
 		function fire: run admin
 		function fire_definition: admin
@@ -619,6 +619,7 @@ objects() {
 		function known_zone: admin
 		function last_local: admin
 		function last_slot: admin
+		function limit_reason: run admin
 		function local_peak: admin
 		function local_reached: admin
 		function lock_waiting: admin
@@ -650,6 +651,7 @@ objects() {
 		function read_definition: admin
 		function read_options: admin
 		function record_slots: admin
+		function record_start: admin
 		function replay: admin
 		function restore_slots: admin
 		function resume: admin
@@ -662,6 +664,7 @@ objects() {
 		function settle_done: run admin
 		function settle_group: run admin
 		function slot_text: read run admin
+		function spend_rate: run admin
 		function stats_of: admin
 		function sum_hours: admin
 		function take_new_runs: admin

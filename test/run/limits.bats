@@ -131,6 +131,88 @@ claim_in_between() {
 	run_is 1 succeeded
 }
 
+@test "--job says which limit keeps the run, and that of its key counts what exec runs" {
+	waiting_handler work
+	put work mail ada 2
+	jr_ok define backup --queue mail --lock ada
+	bg_jobrun exec backup -- sh -c 'echo up >>"$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
+	wait_until 10 up_is 1
+	jr run --job 1
+	assert_equal "$status$output" 75
+	assert_equal "$stderr" 'jobrun: run 1 was not started: lock key ada is taken: 1 of 1 running in queue mail'
+	jr_ok queue mail --max-running 1
+	jr run --job 2
+	assert_equal "$status" 75
+	assert_equal "$stderr" 'jobrun: run 2 was not started: queue mail is full: 1 of 1 running'
+	jr_ok queue mail --max-running none --rate 1/1h
+	touch "$TMPDIR/go"
+	wait_runner
+	jr_ok run --job 1
+	jr run --job 2
+	assert_equal "$status" 75
+	assert_equal "$stderr" 'jobrun: run 2 was not started: queue mail has used up its rate: 1 in 01:00:00'
+	run_is 2 queued
+	q_is 0 "select claim_seq from jobrun.job_runs where id = 2"
+}
+
+@test "--job waits for the row of the queue, five seconds; TERM ends that at once" {
+	local before
+
+	lock_mail
+	put work mail '' 1
+	bg_runner --job 1 --lease 2s
+	sleep 1
+	run_is 1 queued
+	release_holds
+	wait_runner
+	assert_equal "$runner_status" 0
+	run_is 1 succeeded
+	assert_equal "$(cat "$runner_err")" ''
+
+	put work mail '' 1
+	hold "select jobrun.pause(queue => 'mail')"
+	before=$(now_ms)
+	jr run --job 2
+	assert_equal "$status" 75
+	assert [ "$(($(now_ms) - before))" -ge 5000 ]
+	assert_regex "$stderr" '^jobrun: somebody else has had queue mail locked for 5 s: .*; run 2 was not started$'
+	bg_runner -v --job 2
+	wait_until 10 grep -q 'locked queue=mail' "$runner_err"
+	before=$(now_ms)
+	kill -TERM "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" 75
+	assert [ "$(($(now_ms) - before))" -le 3000 ]
+	assert_equal "$(tail -n 1 "$runner_err")" 'jobrun: run 2 was not started: jobrun was told to end'
+	# Nor is it crowded out meanwhile when there is no place for handlers of another kind.
+	release_holds
+	waiting_handler slow
+	put slow default '' 1
+	bg_runner -j 1
+	wait_until 10 up_is 1
+	printf 'select 1 from pg_sleep(0)\n' >"$JOBRUN_HANDLERS/statement.sql"
+	put statement mail '' 1
+	hold "select from jobrun.job_queues for update"
+	bg_runner -j 1 -v --job 4
+	wait_until 10 grep -q 'locked queue=mail' "$runner_err"
+	release_holds
+	wait_runner
+	assert_equal "$runner_status" 0
+	run_is 4 succeeded
+	touch "$TMPDIR/go"
+	wait_until 10 running_are 0
+	hold "select jobrun.pause(queue => 'mail')"
+	# A run of another queue does not wait, nor one that is over or not there.
+	put work default '' 1
+	before=$(now_ms)
+	jr_ok run --job 5
+	jr run --job 1
+	assert_equal "$status" 1
+	jr run --job 999
+	assert_equal "$status" 1
+	assert [ "$(($(now_ms) - before))" -le 4500 ]
+}
+
 @test "one run of a lock key at a time is the default, on all hosts together; other keys do not wait" {
 	witness work
 	add work default a 12

@@ -295,6 +295,289 @@ ended_but_one() {
 	assert_file_not_exist second
 }
 
+# ------------------------------------------------------------------------------------------ limits of its queue and key
+
+# busy NAME: a command of this definition runs, until the file go is there.
+busy() {
+	rm -f "up.$1"
+	bg_jobrun exec "$1" -- sh -c "echo \$\$ >up.$1; until [ -e go ]; do sleep 0.05; done"
+	wait_until 10 test -s "up.$1"
+}
+
+# refused NAME REASON: it is not started, silently unless people ask why, and each time is on record.
+refused() {
+	local before
+
+	before=$(q "select count(*) from jobrun.job_slots")
+	jr exec "$1" -- touch "ran.$1"
+	assert_equal "$status$output$stderr" 0
+	jr exec "$1" --strict -- touch "ran.$1"
+	assert_equal "$status$output" 75
+	assert_equal "$stderr" "jobrun: $1 was not started: $2"
+	jr exec -v "$1" -- touch "ran.$1"
+	assert_equal "$status$output" 0
+	assert_line_of_stderr "jobrun: $1 was not started: $2"
+	assert_file_not_exist "ran.$1"
+	q_is "$((before + 3))" "select count(*) from jobrun.job_slots"
+	q_is "3|skipped|${3:-$2}" "select count(*), outcome, reason from (
+		select * from jobrun.job_slots where definition_id = (select id from jobrun.job_definitions where name = '$1')
+		order by slot desc limit 3) s group by outcome, reason"
+}
+
+@test "the limits of its queue and its lock key keep it from starting; each such start is on record" {
+	jr_ok define a --lock nas --queue night
+	jr_ok define b --lock nas --queue night
+	jr_ok define c --lock nas # another queue
+	busy a
+	refused b 'lock key nas is taken: 1 of 1 running in queue night'
+	jr_ok exec --strict c -- true
+	jr_ok queue night --per-key 2
+	jr_ok exec --strict b -- true
+
+	jr_ok define d --queue night
+	jr_ok queue night --max-running 1
+	refused d 'queue night is full: 1 of 1 running'
+	refused b 'queue night is full: 1 of 1 running'
+	jr_ok queue night --max-running none --rate 2/1h
+	jr_ok exec --strict d -- true
+	jr_ok exec --strict d -- true
+	refused d 'queue night has used up its rate: 2 in 01:00:00'
+	q_is 2 "select rate_used from jobrun.job_queues where name = 'night'"
+	refused a "run $(q "select id from jobrun.job_runs where status = 'running'") is running" \
+		"overlap: run $(q "select id from jobrun.job_runs where status = 'running'") is running"
+	touch go
+	wait_runner
+}
+
+@test "exec is queue exec unless the definition says another; a limit of it is that of all lines, and of runners" {
+	jr_ok queue exec --max-running 2
+	busy a
+	busy b
+	refused c 'queue exec is full: 2 of 2 running'
+	handler work <<<'true'
+	id=$(enqueue work -q exec)
+	jr_ok run
+	run_is "$id" queued
+	touch go
+	wait_until 10 running_are 0
+	jr_ok exec --strict c -- true
+	# A pause is asked there, too, and with a pause comes a row.
+	jr_ok pause --queue exec --reason 'moving house'
+	refused c 'queue paused: moving house'
+	q_is 't' "select bool_and(runner_id is not null and slot < created_at + interval '1 second') from jobrun.job_slots"
+	wait_runner
+}
+
+@test "a key that is used for the first time has a row to be counted under" {
+	jr_ok define a --lock nas
+	q_is 0 'select count(*) from jobrun.job_queues'
+	busy a
+	q_is 'exec|1' 'select name, max_running_per_key from jobrun.job_queues'
+	q_is 'exec|nas' 'select queue, concurrency_key from jobrun.job_runs'
+	check_invariants
+	touch go
+	wait_runner
+}
+
+# twenty: lines at the same moment, of as many names, or all of name x.
+twenty() {
+	local i
+
+	for i in {1..20}; do
+		bg_jobrun exec --strict "${1:-x$i}" -- sh -c 'echo up >>"$TMPDIR/up"; until [ -e go ]; do sleep 0.1; done'
+	done
+	wait_until 25 up_is 20
+	touch go
+	for i in "${runner_pids[@]}"; do
+		wait_runner "$i"
+		assert_equal "$runner_status" 0
+	done
+	assert_equal "$(cat runner.*.err)" ''
+	q_is 0 'select count(*) from jobrun.job_slots'
+}
+
+@test "twenty lines at the same moment all start, and lock no queue without a limit" {
+	jr_ok queue exec --per-key none
+	hold "select from jobrun.job_queues for update"
+	twenty
+}
+
+@test "twenty lines at the same moment all start when there is room, though one is counted at a time" {
+	jr_ok queue exec --max-running 20
+	twenty
+}
+
+@test "twenty lines of one definition whose overlap is allowed all start" {
+	jr_ok define x --overlap allow
+	twenty x
+}
+
+@test "never more than the limit, with ten lines at a time, runners, and a client that locks the queue now and then" {
+	local round i
+
+	jr_ok queue exec --max-running 2
+	jr_ok queue keyed --per-key 1
+	# Time for others between the count and the commit.
+	q "create function slow() returns trigger language plpgsql as \$\$ begin perform pg_sleep(0.1); return new; end \$\$" \
+		"create trigger slow before insert on jobrun.job_runs for each row execute function slow()"
+	jr_ok define k1 --overlap allow --queue keyed --lock k
+	jr_ok define k2 --overlap allow --queue keyed --lock k
+	cat >cmd <<-'sh'
+		mkdir -p "$TMPDIR/room.$1"
+		: >"$TMPDIR/room.$1/$$"
+		ls "$TMPDIR/room.$1" | wc -l >>"$TMPDIR/seen.$1"
+		sleep 0.2
+		rm "$TMPDIR/room.$1/$$"
+	sh
+	for round in 1 2 3; do
+		hold "select from jobrun.job_queues for update"
+		for i in 1 2 3 4 5; do
+			bg_jobrun exec --strict "x$i" -- sh cmd exec
+			bg_jobrun exec --strict "k$((i % 2 + 1))" -- sh cmd keyed
+		done
+		sleep 0.3
+		release_holds
+		for i in "${runner_pids[@]}"; do
+			wait_runner "$i"
+			[ "$runner_status" -eq 0 ] || [ "$runner_status" -eq 75 ] || fail "status $runner_status"
+		done
+		runner_pids=()
+	done
+	assert [ "$(sort -n "$TMPDIR/seen.exec" | tail -n 1)" -le 2 ]
+	assert_equal "$(sort -n "$TMPDIR/seen.keyed" | tail -n 1)" 1
+	# Started, or on record with a reason: each of them.
+	q_is 30 'select (select count(*) from jobrun.job_runs) + (select count(*) from jobrun.job_slots)'
+	q_is 0 "select count(*) from jobrun.job_runs where status <> 'succeeded'"
+}
+
+@test "a queue whose row is locked is waited for; for more than five seconds it is 75 with a line, or with --fail-open no record" {
+	local before
+
+	jr_ok queue night --max-running 5
+	jr_ok define x --queue night
+	hold "select jobrun.pause(queue => 'night')"
+	bg_jobrun exec --lease 2s x -- echo ran
+	sleep 1
+	running_are 0
+	release_holds
+	wait_runner
+	assert_equal "$runner_status" 0
+	assert_equal "$(cat "$runner_out")" ran
+	assert_equal "$(cat "$runner_err")" ''
+
+	hold "select jobrun.pause(queue => 'night')"
+	bg_jobrun exec --fail-open x -- echo ran
+	before=$(now_ms)
+	jr exec --lease 2s x -- touch ran
+	assert_equal "$status" 75
+	assert [ "$(($(now_ms) - before))" -ge 5000 ]
+	assert [ "$(($(now_ms) - before))" -le 15000 ]
+	assert_equal "$stderr" "jobrun: somebody else has had queue night locked for 5 s: end that transaction (pg_stat_activity shows its xact_start), then try again; x was not started"
+	assert_file_not_exist ran
+	wait_runner
+	assert_equal "$runner_status" 0
+	assert_equal "$(cat "$runner_out")" ran
+	assert_regex "$(cat "$runner_err")" '^jobrun: somebody else has had queue night locked .*; x runs without a record$'
+	# Nobody has counted, so nothing is on record; and nothing is left.
+	q_is '1|0' "select (select count(*) from jobrun.job_runs), (select count(*) from jobrun.job_slots)"
+	# Another queue does not wait.
+	jr_ok exec y -- true
+}
+
+@test "so is a definition that somebody else has locked" {
+	jr_ok exec x -- true
+	hold "select from jobrun.job_definitions for update"
+	bg_jobrun exec x -- echo ran
+	sleep 1
+	release_holds
+	wait_runner
+	assert_equal "$runner_status$(cat "$runner_out")" 0ran
+	hold "select from jobrun.job_definitions for update"
+	jr exec x -- touch ran
+	assert_equal "$status" 75
+	assert_regex "$stderr" '^jobrun: somebody else has had definition x locked for 5 s: .*; x was not started$'
+	assert_file_not_exist ran
+}
+
+@test "when the claim takes nothing and nobody says why, that is no silent 0" {
+	q "create function ended() returns trigger language plpgsql as \$\$ begin new.finished_at := now(); return new; end \$\$" \
+		"create trigger ended before insert on jobrun.job_runners for each row execute function ended()"
+	jr exec x -- touch ran
+	assert_equal "$status" 75
+	assert_equal "$stderr" 'jobrun: somebody has deleted the row of this runner, or ended it; x was not started'
+	assert_file_not_exist ran
+	jr_ok exec --fail-open x -- touch ran
+	assert_file_exist ran
+}
+
+@test "TERM ends the wait at once" {
+	local before
+
+	jr_ok queue exec --max-running 5
+	hold "select from jobrun.job_queues for update"
+	bg_jobrun exec -v x -- touch ran
+	wait_until 10 grep -q 'locked queue=exec' "$runner_err"
+	before=$(now_ms)
+	kill -TERM "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" 143
+	assert [ "$(($(now_ms) - before))" -le 3000 ]
+	assert_file_not_exist ran
+}
+
+@test "what was read before the lock is read again" {
+	jr_ok queue night --max-running 5
+	jr_ok queue day --max-running 0
+	jr_ok define x --queue night
+	# While it waits for one queue it is moved to another.
+	hold "select from jobrun.job_queues where name = 'night' for update"
+	bg_jobrun exec -v --strict x -- true
+	wait_until 10 grep -q 'locked queue=night' "$runner_err"
+	jr_ok define x --queue day
+	wait_runner
+	assert_equal "$runner_status" 75
+	assert_equal "$(grep '^jobrun' "$runner_err")" 'jobrun: x was not started: queue day is full: 0 of 0 running'
+	release_holds
+	# And in the middle of a claim, which here stands still at the row of a new queue.
+	jr_ok define x --queue new --lock k
+	hold "insert into jobrun.job_queues (name) values ('new')"
+	bg_jobrun exec -v --strict x -- true
+	wait_until 10 waiting_for_lock 1
+	q "update jobrun.job_definitions set queue = 'day' where name = 'x'"
+	release_holds
+	wait_runner
+	assert_equal "$runner_status" 75
+	assert_equal "$(grep '^jobrun' "$runner_err")" 'jobrun: x was not started: queue day is full: 0 of 0 running'
+	q_is 0 "select count(*) from jobrun.job_runs"
+}
+
+@test "a run that was retried is counted where its definition is now" {
+	jr exec x -- false
+	jr_ok retry -s dead --definition x
+	jr_ok queue night --max-running 0
+	jr_ok define x --queue night --lock k
+	refused x 'queue night is full: 0 of 0 running'
+	jr_ok queue night --max-running 1
+	jr_ok exec --strict x -- true
+	q_is '1|night|k|succeeded' "select id, queue, concurrency_key, status from jobrun.job_runs"
+}
+
+# skip_once N: a start through the proxy that is left out is on record once.
+skip_once() {
+	jr exec -d "$proxied" x --lease 2s --strict -- touch ran
+	assert_equal "$status" 75
+	assert_equal "$stderr" 'jobrun: x was not started: disabled'
+	q_is "$1" 'select count(*) from jobrun.job_slots'
+}
+
+@test "each COMMIT's answer, or its request, is lost once: a start that is left out is on record once" {
+	jr_ok define x --disable
+	cut_every_commit answer skip_once
+	q 'delete from jobrun.job_slots'
+	cut_every_commit request skip_once
+	assert_file_not_exist ran
+}
+
 @test "a run that was retried waits for its line, which is that run, and never keeps it from starting" {
 	local a b
 

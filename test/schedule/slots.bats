@@ -472,3 +472,59 @@ no_run() {
 	assert_equal "$(requests '[.headers["jobrun-run"], .headers["jobrun-slot"]]' | sort)" \
 		"$(printf '["%s","2026-10-20T00:30:00Z"]\n["%s",null]\n' "$with_hook" "$without_hook" | sort)"
 }
+
+# --- starts of exec that were left out ---
+
+@test "a start of exec that was left out stands among the slots, and is taken for one by nobody" {
+	local left_out
+
+	hourly nightly
+	tick nightly 2
+	jr_ok exec nightly -- touch ran
+	assert_file_not_exist ran
+	jr_ok slots nightly
+	assert_line --index 2 --regexp '^[0-9-]{10} [0-9:]{8}\+00:00 skipped +- - +overlap: run 1 waits$'
+	assert_line --index 3 --partial queued
+	assert_equal "$(shown '[.slots[] | [.outcome, .reason, .runner_id != null]]' nightly)" \
+		'[["skipped","overlap: run 1 waits",true],["queued",null,false],["coalesced","missed",false]]'
+	jr_ok define --list
+	assert_line --regexp '^nightly .* queued: run 1 *$'
+	jr_ok status
+	refute_output --partial 'was skipped'
+	left_out=$(q 'select slot from jobrun.job_slots where runner_id is not null')
+	no_run 65 'a start of `jobrun exec nightly` was left out, which is no slot' slots nightly --replay "$left_out"
+	no_run 65 'no slot at' slots nightly --replay "${left_out%.*}+00"
+	# The clock was ahead: of the slots what has not come yet is forgotten, of the starts nothing, and neither is a problem.
+	q "update jobrun.job_slots set slot = slot + interval '1 day' where runner_id is not null"
+	jr_ok status
+	refute_output --partial 'yet to come'
+	jr_ok define nightly --restart
+	q_is 1 'select count(*) from jobrun.job_slots where runner_id is not null'
+}
+
+@test "it does not count as the last slot when the next one is looked for" {
+	hourly nightly
+	tick nightly 2
+	jr_ok exec nightly -- true
+	# The rules of the zone have changed, or somebody has written it: ten minutes after a slot.
+	q "delete from jobrun.job_slots where outcome = 'queued'" \
+		"update jobrun.job_definitions set updated_at = now() - interval '2 days', next_slot_at = next_slot_at - interval '50 minutes'
+		where name = 'nightly'" \
+		"update jobrun.job_runs set status = 'cancelled', finished_at = now()"
+	q_is queued "select outcome from jobrun.fire()"
+}
+
+@test "it is on record once for a runner, for each runner, and never at the time of a slot" {
+	hourly every
+	q "select jobrun.define('nightly', '{\"schedule\": \"0 * * * *\"}')" \
+		"insert into jobrun.job_runners (id, pid, places, host, version, started_at) select i, 1, 1, 'h', 'x', '2026-01-01 02:00Z' from generate_series(1, 2) i" \
+		"update jobrun.job_runners set started_at = d.anchor_at + interval '1000 hours' from jobrun.job_definitions d where d.name = 'every'" \
+		"select jobrun.record_start(d, r, 'full') from jobrun.job_definitions d, (values (1), (2), (1), (2)) v(r) where d.name = 'every'" >/dev/null
+	q_is '1|00:00:00.000001
+2|00:00:00.000002' "select runner_id, slot - (anchor_at + interval '1000 hours') from jobrun.job_slots
+		join jobrun.job_definitions d on d.id = definition_id order by slot"
+	q "delete from jobrun.job_slots; update jobrun.job_runners set started_at = '2026-01-01 02:00Z'" \
+		"select jobrun.record_start(d, r, 'full') from jobrun.job_definitions d, (values (2), (1), (1), (2)) v(r) where d.name = 'nightly'" >/dev/null
+	q_is '2|02:00:00.000001
+1|02:00:00.000002' "select runner_id, slot at time zone 'UTC' - date '2026-01-01' from jobrun.job_slots order by slot"
+}
