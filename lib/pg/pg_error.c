@@ -259,6 +259,12 @@ jr_pg_is_temporary(const struct jr_err *err)
 	return err->code == JR_E_TEMP;
 }
 
+bool
+jr_pg_is_nonsense(const struct jr_err *err)
+{
+	return err->code == JR_E_BUG && err->sqlstate[0] == '\0';
+}
+
 const char *
 jr_pg_text(const PGresult *result, int row, int column)
 {

@@ -4,13 +4,14 @@
  *
  * A jr_queue_add_X adds the statement X.sql to a batch; the jr_queue_read_X of the same name reads its result. Every
  * write carries the fence: id, claim_seq and runner_id of a run that is held (locked_until is not null). What does not
- * come back from a fenced write was not ours any more.
+ * come back from a fenced write was not ours any more. What is read has the form that was expected (pg_form.h).
  */
 #ifndef JR_QUEUE_H
 #define JR_QUEUE_H
 
 #include "base/run.h"
 #include "pg/pg.h"
+#include "pg/pg_form.h"
 
 /* Claims by name. Zeroed: none. */
 struct jr_claim {
@@ -127,7 +128,8 @@ void jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_fact
 /* claims_void.sql: my claims up to this one, that were not answered, take nothing from now on. */
 void jr_queue_add_claims_void(struct jr_batch *batch, int64_t runner_id, int64_t number);
 
-/* adopt.sql: up to `most` of the runs held under my runner_id that `known` does not name. */
+/* adopt.sql: up to `most` of the runs held under my runner_id that `known` does not name. Its form: the claims' and more. */
+extern const struct jr_form jr_form_adopt;
 void jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *known, size_t most);
 
 /* Rows of the four above. *cursor (may be NULL) is moved behind the last. Left out: queues, of claim only; borrowed. */

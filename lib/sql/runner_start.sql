@@ -6,4 +6,4 @@ insert into jobrun.job_runners as r (id, host, pid, version, job_types, queues, 
 values ($1::bigint, $2::text, $3::bigint, $4::text, $5::text[], $6::text[], $7::bigint,
 	now() + $8::bigint * interval '1 millisecond')
 on conflict (id) do update set last_seen_at = now() where r.host = excluded.host and r.pid = excluded.pid
-returning r.id, (select s.install_id::text from jobrun.settings s) || '/' || current_database()
+returning r.id, (select s.install_id::text from jobrun.settings s) || '/' || current_database() as place_name
