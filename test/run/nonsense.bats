@@ -133,7 +133,7 @@ settle_is() {
 }
 
 @test "housekeeping that gives nothing is exit 70, of a tick and of the command" {
-	q "update jobrun.job_definitions set next_slot_at = now() - interval '1 s' where name = 'jobrun.prune'"
+	q "select jobrun.enqueue_definition('jobrun.prune')"
 	q "create or replace function jobrun.prune_step(state jsonb default '{}', most bigint default 2000) returns jsonb
 		language sql as 'select null::jsonb'"
 	is_nonsense 'prune makes no sense: column state is null'
