@@ -1,6 +1,6 @@
 -- sql_clean: what a user's statement may have left in the session; what DISCARD ALL does, but inside a transaction, so
--- that it meets the same session behind a pooler too. The parameters that follow are sent as UTF-8, with nulls
--- in arrays, and in a transaction that may take its time, whatever was reset.
+-- that it meets the same session behind a pooler too. What follows is ours: its parameters are sent as UTF-8, with nulls in
+-- arrays, and how long it may take the runs' leases say, whatever was reset.
 do $do$
 declare
 	v_name text;
@@ -16,7 +16,8 @@ begin
 	execute 'discard sequences';
 	execute 'reset all';
 	perform pg_catalog.set_config('client_encoding', 'UTF8', true);
-	perform pg_catalog.set_config('array_nulls', 'on', true);
+	perform pg_catalog.set_config('array_nulls', 'on', true), pg_catalog.set_config('statement_timeout', '0', true),
+		pg_catalog.set_config('lock_timeout', '0', true), pg_catalog.set_config('jit', 'off', true);
 	if pg_catalog.current_setting('transaction_timeout', true) <> '0' then
 		perform pg_catalog.set_config('transaction_timeout', '0', true);
 	end if;

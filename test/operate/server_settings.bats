@@ -149,6 +149,66 @@ sql_tour() {
 	done
 }
 
+@test "dates, durations, zones and messages of a server's own: what is printed is the same" {
+	local setting as_always
+
+	jr_ok define nightly --type work --schedule '15 2 L * *' --time-zone Europe/Berlin --timeout 90s
+	jr_ok enqueue work '{}' -k k
+	as_always=$(printed)
+	for setting in 'jit_above_cost|0' 'DateStyle|SQL, DMY' 'IntervalStyle|iso_8601' 'IntervalStyle|postgres_verbose' 'TimeZone|Pacific/Chatham' \
+		'bytea_output|escape' 'extra_float_digits|-15' 'client_min_messages|error' 'client_min_messages|debug1' \
+		'quote_all_identifiers|on' 'transform_null_equals|on' 'client_encoding|LATIN1' 'backslash_quote|off' 'row_security|off'; do
+		with_setting "${setting%|*}" "${setting#*|}"
+		assert_equal "$setting: $(printed)" "$setting: $as_always"
+		q "do \$do\$ begin execute format('alter database %I reset all', current_database()); end \$do\$"
+	done
+}
+
+printed() {
+	run_jobrun define --json nightly
+	run_jobrun next nightly --after 2026-03-28T12:00:00Z
+	run_jobrun show 1 --json
+	run_jobrun enqueue work '{"u": "\u20ac"}' -k k 2>&1
+}
+
+@test "timeouts of a server's own do not end what is jobrun's" {
+	handler slow <<<'sleep 0.5'
+	with_setting idle_in_transaction_session_timeout 250ms
+	with_setting lock_timeout 1ms
+	with_setting statement_timeout 250ms
+	enqueue slow
+	enqueue work
+	jr_ok run
+	assert_equal "$stderr" ''
+	q_is 'succeeded|2' "select status, count(*) from jobrun.job_runs group by 1"
+}
+
+@test "a sql handler's end waits for a lock on its run, whatever the server's own lock_timeout and statement_timeout are" {
+	local id
+
+	needs_session "the settings of a session are the pooler's"
+	sql_handler one <<<'select pg_sleep(0.5)'
+	with_setting lock_timeout 1ms
+	with_setting statement_timeout 1s
+	id=$(enqueue one)
+	bg_runner
+	wait_until 5 run_is "$id" running
+	hold "begin; select from jobrun.job_runs where id = $id for update"
+	wait_until 5 waiting_for_lock 1
+	sleep 1.2
+	release_holds
+	wait_runner
+	assert_equal "$(ended "$id")" 'succeeded|1'
+}
+
+@test "read-only by default: one clear line, 75" {
+	with_setting default_transaction_read_only on
+	jr run
+	assert_equal "$status" 75
+	assert_equal "${#stderr_lines[@]}" 1
+	assert_regex "$stderr" 'read-only'
+}
+
 @test "idle_session_timeout: said once with what to type; long handlers and runners that stay go on" {
 	local id
 
