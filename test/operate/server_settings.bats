@@ -187,15 +187,15 @@ printed() {
 	local id
 
 	needs_session "the settings of a session are the pooler's"
-	sql_handler one <<<'select pg_sleep(0.5)'
+	sql_handler one <<<'select pg_sleep(1.5)'
 	with_setting lock_timeout 1ms
-	with_setting statement_timeout 1s
+	with_setting statement_timeout 2s
 	id=$(enqueue one)
 	bg_runner
 	wait_until 5 run_is "$id" running
-	hold "begin; select from jobrun.job_runs where id = $id for update"
+	hold "select from jobrun.job_runs where id = $id for update"
 	wait_until 5 waiting_for_lock 1
-	sleep 1.2
+	sleep 2.2
 	release_holds
 	wait_runner
 	assert_equal "$(ended "$id")" 'succeeded|1'
