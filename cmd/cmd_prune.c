@@ -74,10 +74,10 @@ step(struct pruning *p, struct jr_err *err)
 	const char *values[] = {p->prune.state};
 	PGresult *result = jr_db_query(p->db, jr_sql_prune, JR_COUNT(values), values, STEP_MS, err);
 
-	if (result != NULL)
-		jr_prune_take(&p->prune, result);
+	bool ok = result != NULL && jr_prune_take(&p->prune, result, err);
+
 	PQclear(result);
-	return result != NULL;
+	return ok;
 }
 
 static bool

@@ -26,6 +26,7 @@
 
 struct prune_work {
 	struct jr_work work; /* first */
+	struct jr_host *host;
 	struct jr_loop *loop;
 	struct jr_pg *pg;
 	struct jr_prune prune;
@@ -96,12 +97,18 @@ on_step(void *ctx, const struct jr_reply *reply)
 {
 	struct prune_work *prune = ctx;
 	int64_t now_ms = jr_clock_now_ms();
+	struct jr_err err;
 
 	if (reply->end != JR_PG_DONE) {
 		finish_failed(prune, &reply->err, reply->end == JR_PG_FAILED);
 		return;
 	}
-	jr_prune_take(&prune->prune, reply->results[0]);
+	if (!jr_prune_take(&prune->prune, reply->results[0], &err)) {
+		if (prune->host->nonsense != NULL)
+			prune->host->nonsense(prune->host->ctx, &err);
+		finish_failed(prune, &err, false);
+		return;
+	}
 	if (prune->prune.done || now_ms >= prune->until_ms)
 		finish(prune, JR_DONE);
 	else if (prune->stopped)
@@ -159,6 +166,7 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	(void)deadline_ms; /* no step needs the lease: two pruners do each other no harm */
 	(void)err;
 	prune->work.kind = &jr_handler_prune;
+	prune->host = host;
 	prune->loop = host->loop;
 	prune->until_ms = end_of(run_deadline_ms);
 	prune->ended = owner->ended;

@@ -42,7 +42,8 @@ on_lost(void *ctx, const struct jr_err *err)
 {
 	struct jr_sql_conn *conn = ctx;
 
-	(void)err;
+	if (jr_pg_is_nonsense(err) && conn->sql->host->nonsense != NULL)
+		conn->sql->host->nonsense(conn->sql->host->ctx, err);
 	if (!jr_pg_has_answered(conn->pg))
 		conn->sql->address = (struct jr_pg_address){.address = ""};
 	close_later(conn);

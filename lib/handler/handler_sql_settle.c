@@ -8,6 +8,7 @@
  */
 #include "handler/handler_sql_parts.h"
 
+#include "pg/pg_form.h"
 #include "sql_text.h"
 
 #include <stdio.h>
@@ -74,6 +75,19 @@ add_work(struct jr_pg_array arrays[P_COUNT], const struct jr_sql_work *work)
 	jr_pg_array_add(&arrays[P_ERROR], outcome->error);
 }
 
+/* The columns of sql_settle_group. */
+enum group_column {
+	G_ID,
+	G_STATUS,
+	G_RUN_IN
+};
+static const struct jr_form_column group_columns[] = {
+    [G_ID] = {"id", JR_COLUMN_INT, true, NULL},
+    [G_STATUS] = {"status", JR_COLUMN_TEXT, true, "|queued|failed|succeeded|dead|cancelled|"},
+    [G_RUN_IN] = {"run_in_ms", JR_COLUMN_INT, false, NULL},
+};
+static const struct jr_form group_form = JR_FORM("sql_settle_group", group_columns);
+
 void
 jr_sql_settle_add_set(struct jr_batch *batch, struct jr_sql_work *const *works, size_t count)
 {
@@ -89,6 +103,7 @@ jr_sql_settle_add_set(struct jr_batch *batch, struct jr_sql_work *const *works, 
 		values[i] = jr_pg_array_end(&arrays[i]);
 	values[P_RUNNER_ID] = jr_pg_print_int(runner_id, works[0]->run->runner_id);
 	jr_batch_add(batch, jr_sql_sql_settle_group, P_COUNT, values);
+	jr_batch_expect(batch, &group_form, count, count);
 	for (size_t i = 0; i < P_COUNT; i++)
 		jr_pg_array_release(&arrays[i]);
 }
@@ -107,11 +122,11 @@ void
 jr_sql_settle_read(const PGresult *result, struct jr_sql_work *const *works, size_t count)
 {
 	for (int row = 0; row < PQntuples(result); row++) {
-		struct jr_outcome *outcome = find_outcome(works, count, jr_pg_int(result, row, 0, 0));
+		struct jr_outcome *outcome = find_outcome(works, count, jr_pg_int(result, row, G_ID, 0));
 
 		if (outcome == NULL)
 			continue;
-		(void)snprintf(outcome->status, sizeof(outcome->status), "%s", PQgetvalue(result, row, 1));
-		outcome->left_ms = jr_pg_int(result, row, 2, -1);
+		(void)snprintf(outcome->status, sizeof(outcome->status), "%s", PQgetvalue(result, row, G_STATUS));
+		outcome->left_ms = jr_pg_int(result, row, G_RUN_IN, -1);
 	}
 }

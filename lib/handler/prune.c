@@ -10,12 +10,28 @@
 
 #include "base/mem.h"
 #include "pg/pg_error.h"
+#include "pg/pg_form.h"
 
 #define PAUSE_MAX_MS 1000
 
-/* clang-format off */
-enum { P_STATE, P_DONE, P_GONE, P_KIND, P_LINE, P_HOURS };
-/* clang-format on */
+/* What prune.sql gives. */
+enum prune_column {
+	P_STATE,
+	P_DONE,
+	P_GONE,
+	P_KIND,
+	P_LINE,
+	P_HOURS
+};
+static const struct jr_form_column columns[] = {
+    [P_STATE] = {"state", JR_COLUMN_TEXT, true, NULL},
+    [P_DONE] = {"done", JR_COLUMN_BOOL, true, NULL},
+    [P_GONE] = {"gone", JR_COLUMN_INT, true, NULL},
+    [P_KIND] = {"kind", JR_COLUMN_TEXT, false, NULL},
+    [P_LINE] = {"line", JR_COLUMN_TEXT, true, NULL},
+    [P_HOURS] = {"hours", JR_COLUMN_INT, true, NULL},
+};
+static const struct jr_form form = JR_FORM("prune", columns);
 
 void
 jr_prune_init(struct jr_prune *prune, bool dry_run)
@@ -32,9 +48,11 @@ jr_prune_release(struct jr_prune *prune)
 	*prune = (struct jr_prune){.state = NULL};
 }
 
-void
-jr_prune_take(struct jr_prune *prune, const PGresult *result)
+bool
+jr_prune_take(struct jr_prune *prune, const PGresult *result, struct jr_err *err)
 {
+	if (!jr_form_check(&form, result, 1, 1, err))
+		return false;
 	jr_prune_release(prune);
 	prune->state = jr_xstrdup(PQgetvalue(result, 0, P_STATE));
 	prune->done = jr_pg_bool(result, 0, P_DONE);
@@ -42,6 +60,7 @@ jr_prune_take(struct jr_prune *prune, const PGresult *result)
 	prune->kind = jr_xstrdup_or_null(jr_pg_text(result, 0, P_KIND));
 	prune->line = jr_xstrdup(PQgetvalue(result, 0, P_LINE));
 	prune->hours = jr_pg_int(result, 0, P_HOURS, 0);
+	return true;
 }
 
 int64_t

@@ -7,7 +7,7 @@
 
 #include <libpq-fe.h>
 
-#include "base/base.h"
+#include "base/err.h"
 
 struct jr_prune {
 	char *state;   /* of the server; the one parameter of prune.sql */
@@ -21,8 +21,8 @@ struct jr_prune {
 void jr_prune_init(struct jr_prune *prune, bool dry_run);
 void jr_prune_release(struct jr_prune *prune);
 
-/* A step was done: its answer. */
-void jr_prune_take(struct jr_prune *prune, const PGresult *result);
+/* A step was done: its answer. false: that makes no sense, and nothing is taken. */
+bool jr_prune_take(struct jr_prune *prune, const PGresult *result, struct jr_err *err) JR_MUST;
 
 /* How long to leave the server to others after a step that took so long. */
 int64_t jr_prune_pause_ms(int64_t took_ms) JR_MUST;

@@ -5,6 +5,7 @@
  *	pg_connect.c how it is begun
  *	pg_batch.c   the inside of one batch
  *	pg_rows.c    rows of a user's statement
+ *	pg_form.c    what the answer of a statement of ours must look like
  *	pg_meter.c   not more at once than may be in memory
  *	pg_cancel.c  libpq's cancel, in a process of its own
  *	pg_error.c   what the server and libpq say
@@ -188,6 +189,10 @@ finish_batch(struct jr_pg *pg)
 	pg->answered = true;
 	if (failed == NULL && needs_rollback(pg, batch)) {
 		roll_back(pg, batch);
+		return;
+	}
+	if (!batch->failed && !jr_batch_makes_sense(batch, &pg->why)) {
+		break_later(pg);
 		return;
 	}
 	pg->wire = NULL;

@@ -68,6 +68,14 @@ void jr_batch_bare(struct jr_batch *batch);
 void jr_batch_add(struct jr_batch *batch, const char *sql, size_t count, const char *const *values);
 
 /*
+ * The answer of the statement that was added last must have this form (borrowed) and least to most rows. If it has not,
+ * the reply is UNKNOWN, since all of it may have been committed, and the connection is lost, with an error of which
+ * jr_pg_is_nonsense is true.
+ */
+struct jr_form;
+void jr_batch_expect(struct jr_batch *batch, const struct jr_form *form, size_t least, size_t most);
+
+/*
  * Add a statement of a user's: `sql` is borrowed until the reply, $1 is of type jsonb. Its rows are read one by one:
  * the first `rows` are the result, the others are dropped as they come. When more than JR_ROWS_BYTES come for one row
  * or for all that are kept, reading ends: the batch FAILED with SQLSTATE 54000, nothing of it happened, and the

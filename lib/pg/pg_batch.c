@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "pg/pg_form.h"
 #include "sql_text.h"
 
 #define JSONB_OID 3802 /* of pg_type: fixed since there is jsonb */
@@ -87,6 +88,28 @@ jr_batch_add(struct jr_batch *batch, const char *sql, size_t count, const char *
 {
 	jr_batch_add_statement(batch, sql, count, values);
 	batch->owned++;
+}
+
+void
+jr_batch_expect(struct jr_batch *batch, const struct jr_form *form, size_t least, size_t most)
+{
+	struct jr_batch_statement *statement = &batch->statements[batch->count - 1];
+
+	statement->form = form;
+	statement->least = least;
+	statement->most = most;
+}
+
+bool
+jr_batch_makes_sense(const struct jr_batch *batch, struct jr_err *err)
+{
+	for (size_t i = 0; i < batch->count; i++) {
+		const struct jr_batch_statement *s = &batch->statements[i];
+
+		if (s->form != NULL && !jr_form_check(s->form, batch->results[i], s->least, s->most, err))
+			return false;
+	}
+	return true;
 }
 
 void

@@ -13,7 +13,9 @@ struct jr_batch_statement {
 	const char *sql;
 	size_t count;
 	char **values;
-	bool foreign; /* a user's: $1 is of type jsonb, and its rows come one by one */
+	bool foreign;               /* a user's: $1 is of type jsonb, and its rows come one by one */
+	const struct jr_form *form; /* of the answer; NULL: nobody reads it */
+	size_t least, most;         /* rows */
 };
 
 struct jr_batch {
@@ -53,6 +55,9 @@ void jr_batch_refuse_rows(struct jr_batch *batch);       /* too much of it came:
 
 /* The end mark of a result came (false: there was no result to end). */
 bool jr_batch_end_answer(struct jr_batch *batch, PGconn *conn);
+
+/* All is answered: has each answer the form that is expected? */
+bool jr_batch_makes_sense(const struct jr_batch *batch, struct jr_err *err) JR_MUST;
 
 /* Tell the owner and free the batch. err: what happened, unless DONE. */
 void jr_batch_reply(struct jr_batch *batch, enum jr_pg_end end, const struct jr_err *err);

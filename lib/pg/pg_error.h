@@ -35,6 +35,9 @@ void jr_pg_conn_error(const PGconn *conn, const char *what, struct jr_err *err);
 /* Is it worth a new try after a pause (connection trouble, too many clients, starting up, read-only standby)? */
 bool jr_pg_is_temporary(const struct jr_err *err);
 
+/* Was it an answer that made no sense? Not the server says so, but this side. */
+bool jr_pg_is_nonsense(const struct jr_err *err);
+
 /* A field of a result, NULL for NULL (borrowed from it); as a number, `missing` for NULL; as a boolean. */
 const char *jr_pg_text(const PGresult *result, int row, int column);
 int64_t jr_pg_int(const PGresult *result, int row, int column, int64_t missing);

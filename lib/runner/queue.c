@@ -1,7 +1,8 @@
 /*
  * queue: see queue.h. Claims and the runner's own row; what is written of runs that are held is in queue_settle.c.
  *
- * The order of parameters and columns is that of the comment at the head of each .sql file.
+ * The order of parameters and columns is that of the comment at the head of each .sql file. What an answer must look
+ * like stands in front of its statement; with `expect` an answer of another form is never read.
  */
 #include "runner/queue.h"
 
@@ -32,6 +33,18 @@ add_of_runner(struct jr_batch *batch, const char *sql, int64_t runner_id)
 	jr_batch_add(batch, sql, JR_COUNT(values), values);
 }
 
+enum start_column {
+	B_ID,
+	B_PLACE_NAME,
+	B_IDLE_SESSION
+};
+static const struct jr_form_column start_columns[] = {
+    [B_ID] = {"id", JR_COLUMN_INT, true, NULL},
+    [B_PLACE_NAME] = {"place_name", JR_COLUMN_TEXT, true, NULL},
+    [B_IDLE_SESSION] = {"idle_session_ms", JR_COLUMN_INT, false, NULL},
+};
+static const struct jr_form start_form = JR_FORM("runner_start", start_columns);
+
 void
 jr_queue_add_runner_start(struct jr_batch *batch, const struct jr_runner_facts *facts)
 {
@@ -41,14 +54,16 @@ jr_queue_add_runner_start(struct jr_batch *batch, const struct jr_runner_facts *
 	    facts->linger_ms > 0 ? jr_pg_print_int(linger, facts->linger_ms) : NULL};
 
 	jr_batch_add(batch, jr_sql_runner_start, JR_COUNT(values), values);
+	jr_batch_expect(batch, &start_form, 0, 1);
 }
 
 bool
-jr_queue_read_runner_start(const PGresult *result, char **place_name)
+jr_queue_read_runner_start(const PGresult *result, char **place_name, int64_t *idle_session_ms)
 {
 	if (PQntuples(result) == 0)
 		return false;
-	*place_name = jr_xstrdup(PQgetvalue(result, 0, 1));
+	*place_name = jr_xstrdup(PQgetvalue(result, 0, B_PLACE_NAME));
+	*idle_session_ms = jr_pg_int(result, 0, B_IDLE_SESSION, 0);
 	return true;
 }
 
@@ -67,10 +82,14 @@ jr_queue_add_runner_finish(struct jr_batch *batch, int64_t runner_id, const char
 	jr_batch_add(batch, jr_sql_runner_finish, JR_COUNT(values), values);
 }
 
+static const struct jr_form_column backend_columns[] = {{"pid", JR_COLUMN_INT, true, NULL}};
+static const struct jr_form backend_form = JR_FORM("backend", backend_columns);
+
 void
 jr_queue_add_backend(struct jr_batch *batch)
 {
 	jr_batch_add(batch, jr_sql_backend, 0, NULL);
+	jr_batch_expect(batch, &backend_form, 1, 1);
 }
 
 int64_t
@@ -85,6 +104,9 @@ jr_queue_add_listen(struct jr_batch *batch)
 	jr_batch_add(batch, jr_sql_listen, 0, NULL);
 }
 
+static const struct jr_form_column successor_columns[] = {{"found", JR_COLUMN_BOOL, true, NULL}};
+static const struct jr_form successor_form = JR_FORM("successor", successor_columns);
+
 void
 jr_queue_add_successor(struct jr_batch *batch, int64_t runner_id, int64_t least_ms)
 {
@@ -92,12 +114,13 @@ jr_queue_add_successor(struct jr_batch *batch, int64_t runner_id, int64_t least_
 	const char *values[] = {jr_pg_print_int(id, runner_id), jr_pg_print_int(least, least_ms)};
 
 	jr_batch_add(batch, jr_sql_successor, JR_COUNT(values), values);
+	jr_batch_expect(batch, &successor_form, 1, 1);
 }
 
 bool
 jr_queue_read_successor(const PGresult *result)
 {
-	return PQntuples(result) > 0 && jr_pg_bool(result, 0, 0);
+	return jr_pg_bool(result, 0, 0);
 }
 
 void
@@ -106,10 +129,14 @@ jr_queue_add_linger_end(struct jr_batch *batch, int64_t runner_id)
 	add_of_runner(batch, jr_sql_linger_end, runner_id);
 }
 
+static const struct jr_form_column fire_due_columns[] = {{"due_ms", JR_COLUMN_INT, true, NULL}};
+static const struct jr_form fire_due_form = JR_FORM("fire_due", fire_due_columns);
+
 void
 jr_queue_add_fire_due(struct jr_batch *batch)
 {
 	jr_batch_add(batch, jr_sql_fire_due, 0, NULL);
+	jr_batch_expect(batch, &fire_due_form, 1, 1);
 }
 
 int64_t
@@ -118,10 +145,30 @@ jr_queue_read_fire_due(const PGresult *result)
 	return jr_pg_int(result, 0, 0, 0);
 }
 
+/* fire's columns */
+enum fire_column {
+	F_DEFINITION,
+	F_SLOT,
+	F_OUTCOME,
+	F_REASON,
+	F_RUN_ID,
+	F_SLOTS
+};
+static const struct jr_form_column fire_columns[] = {
+    [F_DEFINITION] = {"definition", JR_COLUMN_TEXT, true, NULL},
+    [F_SLOT] = {"slot", JR_COLUMN_TEXT, true, NULL},
+    [F_OUTCOME] = {"outcome", JR_COLUMN_TEXT, true, "|queued|skipped|coalesced|error|"},
+    [F_REASON] = {"reason", JR_COLUMN_TEXT, false, NULL},
+    [F_RUN_ID] = {"run_id", JR_COLUMN_INT, false, NULL},
+    [F_SLOTS] = {"slots", JR_COLUMN_INT, true, NULL},
+};
+static const struct jr_form fire_form = JR_FORM("fire", fire_columns);
+
 void
 jr_queue_add_fire(struct jr_batch *batch)
 {
 	jr_batch_add(batch, jr_sql_fire, 0, NULL);
+	jr_batch_expect(batch, &fire_form, 0, JR_ROWS_ANY);
 }
 
 size_t
@@ -135,13 +182,17 @@ jr_queue_read_fired(const PGresult *result, size_t index)
 {
 	int row = (int)index;
 
-	return (struct jr_fired_row){.definition = PQgetvalue(result, row, 0),
-	    .slot = PQgetvalue(result, row, 1),
-	    .outcome = PQgetvalue(result, row, 2),
-	    .reason = jr_pg_text(result, row, 3),
-	    .run_id = jr_pg_int(result, row, 4, 0),
-	    .slots = jr_pg_int(result, row, 5, 1)};
+	return (struct jr_fired_row){.definition = PQgetvalue(result, row, F_DEFINITION),
+	    .slot = PQgetvalue(result, row, F_SLOT),
+	    .outcome = PQgetvalue(result, row, F_OUTCOME),
+	    .reason = jr_pg_text(result, row, F_REASON),
+	    .run_id = jr_pg_int(result, row, F_RUN_ID, 0),
+	    .slots = jr_pg_int(result, row, F_SLOTS, 0)};
 }
+
+static const struct jr_form_column combos_columns[] = {{"job_type", JR_COLUMN_TEXT, true, NULL},
+    {"queue", JR_COLUMN_TEXT, true, NULL}, {"priority", JR_COLUMN_INT, true, NULL}};
+static const struct jr_form combos_form = JR_FORM("combos", combos_columns);
 
 void
 jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t most)
@@ -150,6 +201,7 @@ jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts,
 	const char *values[] = {facts->job_types, facts->queues, jr_pg_print_int(cut, most)};
 
 	jr_batch_add(batch, jr_sql_combos, JR_COUNT(values), values);
+	jr_batch_expect(batch, &combos_form, 0, JR_ROWS_ANY);
 }
 
 /* The items as array literals. */
@@ -227,58 +279,6 @@ jr_combos_release(struct jr_combos *combos)
 	*combos = (struct jr_combos){0};
 }
 
-void
-jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const struct jr_combos *combos,
-    const struct jr_cursor *cursor, size_t n, int64_t lease_ms, int64_t number)
-{
-	char id[24], wanted[24], priority[24], after[24], lease[24], nth[24];
-	bool set = cursor->set;
-	const char *values[] = {jr_pg_print_int(id, facts->id), facts->host, jr_pg_print_int(wanted, (int64_t)n),
-	    combos->types, combos->queues, combos->priorities, set ? jr_pg_print_int(priority, cursor->priority) : NULL,
-	    set ? cursor->run_at : NULL, set ? jr_pg_print_int(after, cursor->id) : NULL,
-	    jr_pg_print_int(lease, lease_ms), jr_pg_print_int(nth, number)};
-
-	jr_batch_add(batch, jr_sql_claim, JR_COUNT(values), values);
-}
-
-void
-jr_queue_add_claim_job(
-    struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms, int64_t number)
-{
-	char runner[24], job[24], lease[24], nth[24];
-	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host, jr_pg_print_int(job, id),
-	    jr_pg_print_int(lease, lease_ms), facts->job_types, jr_pg_print_int(nth, number)};
-
-	jr_batch_add(batch, jr_sql_claim_job, JR_COUNT(values), values);
-}
-
-void
-jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const char *definition,
-    int64_t lease_ms, int64_t timeout_ms, const char *command, int64_t number)
-{
-	char runner[24], lease[24], timeout[24], nth[24];
-	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host, definition,
-	    jr_pg_print_int(lease, lease_ms), timeout_ms > 0 ? jr_pg_print_int(timeout, timeout_ms) : NULL, command,
-	    jr_pg_print_int(nth, number)};
-
-	jr_batch_add(batch, jr_sql_exec_claim, JR_COUNT(values), values);
-}
-
-void
-jr_queue_add_claims_void(struct jr_batch *batch, int64_t runner_id, int64_t number)
-{
-	char runner[24], nth[24];
-	const char *values[] = {jr_pg_print_int(runner, runner_id), jr_pg_print_int(nth, number)};
-
-	jr_batch_add(batch, jr_sql_claims_void, JR_COUNT(values), values);
-}
-
-bool
-jr_queue_read_claims_void(const PGresult *result)
-{
-	return PQntuples(result) > 0 && jr_pg_bool(result, 0, 0);
-}
-
 /* The columns of claim, claim_job, exec_claim and adopt, in their order. */
 enum run_column {
 	C_ID,
@@ -305,6 +305,97 @@ enum run_column {
 	C_STARTED,
 	C_LEASE_LEFT /* adopt's only */
 };
+static const struct jr_form_column run_columns[] = {
+    [C_ID] = {"id", JR_COLUMN_INT, true, NULL},
+    [C_CLAIM_SEQ] = {"claim_seq", JR_COLUMN_INT, true, NULL},
+    [C_JOB_TYPE] = {"job_type", JR_COLUMN_TEXT, true, NULL},
+    [C_QUEUE] = {"queue", JR_COLUMN_TEXT, true, NULL},
+    [C_PRIORITY] = {"priority", JR_COLUMN_INT, true, NULL},
+    [C_RUN_AT] = {"run_at", JR_COLUMN_TEXT, true, NULL},
+    [C_ATTEMPTS] = {"attempts", JR_COLUMN_INT, true, NULL},
+    [C_MAX_ATTEMPTS] = {"max_attempts", JR_COLUMN_INT, true, NULL},
+    [C_SNOOZES] = {"snoozes", JR_COLUMN_INT, true, NULL},
+    [C_RELEASES] = {"releases", JR_COLUMN_INT, true, NULL},
+    [C_TIMEOUT] = {"timeout_ms", JR_COLUMN_INT, false, NULL},
+    [C_BACKOFF_BASE] = {"backoff_base_ms", JR_COLUMN_INT, false, NULL},
+    [C_BACKOFF_CAP] = {"backoff_cap_ms", JR_COLUMN_INT, false, NULL},
+    [C_EXPIRED] = {"expired", JR_COLUMN_BOOL, true, NULL},
+    [C_CANCELLED] = {"cancelled", JR_COLUMN_BOOL, true, NULL},
+    [C_KEY] = {"key", JR_COLUMN_TEXT, true, NULL},
+    [C_SLOT] = {"slot", JR_COLUMN_TEXT, false, NULL},
+    [C_CHECKPOINT] = {"checkpoint", JR_COLUMN_TEXT, false, NULL},
+    [C_TRACE_CONTEXT] = {"trace_context", JR_COLUMN_TEXT, false, NULL},
+    [C_PAYLOAD] = {"payload", JR_COLUMN_TEXT, true, NULL},
+    [C_RUNNER_ID] = {"runner_id", JR_COLUMN_INT, true, NULL},
+    [C_STARTED] = {"started_ms", JR_COLUMN_INT, true, NULL},
+    [C_LEASE_LEFT] = {"lease_left_ms", JR_COLUMN_INT, true, NULL},
+};
+#define CLAIM_FORM(name) .statement = (name), .columns = run_columns, .count = C_LEASE_LEFT
+/* Their notes: a queue that was left out, or why the one run is not to be started. */
+static const struct jr_form claim_form = {CLAIM_FORM("claim"), .notes = 1u << C_QUEUE};
+static const struct jr_form claim_job_form = {CLAIM_FORM("claim_job"), .notes = 1u << C_QUEUE | 1u << C_PAYLOAD};
+static const struct jr_form exec_claim_form = {
+    CLAIM_FORM("exec_claim"), .notes = 1u << C_JOB_TYPE | 1u << C_QUEUE | 1u << C_PAYLOAD};
+const struct jr_form jr_form_adopt = JR_FORM("adopt", run_columns);
+
+void
+jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const struct jr_combos *combos,
+    const struct jr_cursor *cursor, size_t n, int64_t lease_ms, int64_t number)
+{
+	char id[24], wanted[24], priority[24], after[24], lease[24], nth[24];
+	bool set = cursor->set;
+	const char *values[] = {jr_pg_print_int(id, facts->id), facts->host, jr_pg_print_int(wanted, (int64_t)n),
+	    combos->types, combos->queues, combos->priorities, set ? jr_pg_print_int(priority, cursor->priority) : NULL,
+	    set ? cursor->run_at : NULL, set ? jr_pg_print_int(after, cursor->id) : NULL,
+	    jr_pg_print_int(lease, lease_ms), jr_pg_print_int(nth, number)};
+
+	jr_batch_add(batch, jr_sql_claim, JR_COUNT(values), values);
+	jr_batch_expect(batch, &claim_form, 0, n);
+}
+
+void
+jr_queue_add_claim_job(
+    struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms, int64_t number)
+{
+	char runner[24], job[24], lease[24], nth[24];
+	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host, jr_pg_print_int(job, id),
+	    jr_pg_print_int(lease, lease_ms), facts->job_types, jr_pg_print_int(nth, number)};
+
+	jr_batch_add(batch, jr_sql_claim_job, JR_COUNT(values), values);
+	jr_batch_expect(batch, &claim_job_form, 0, 1);
+}
+
+void
+jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const char *definition,
+    int64_t lease_ms, int64_t timeout_ms, const char *command, int64_t number)
+{
+	char runner[24], lease[24], timeout[24], nth[24];
+	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host, definition,
+	    jr_pg_print_int(lease, lease_ms), timeout_ms > 0 ? jr_pg_print_int(timeout, timeout_ms) : NULL, command,
+	    jr_pg_print_int(nth, number)};
+
+	jr_batch_add(batch, jr_sql_exec_claim, JR_COUNT(values), values);
+	jr_batch_expect(batch, &exec_claim_form, 0, 1);
+}
+
+static const struct jr_form_column claims_void_columns[] = {{"void", JR_COLUMN_BOOL, true, NULL}};
+static const struct jr_form claims_void_form = JR_FORM("claims_void", claims_void_columns);
+
+void
+jr_queue_add_claims_void(struct jr_batch *batch, int64_t runner_id, int64_t number)
+{
+	char runner[24], nth[24];
+	const char *values[] = {jr_pg_print_int(runner, runner_id), jr_pg_print_int(nth, number)};
+
+	jr_batch_add(batch, jr_sql_claims_void, JR_COUNT(values), values);
+	jr_batch_expect(batch, &claims_void_form, 1, 1);
+}
+
+bool
+jr_queue_read_claims_void(const PGresult *result)
+{
+	return jr_pg_bool(result, 0, 0);
+}
 
 size_t
 jr_queue_count_left_out(const PGresult *result)

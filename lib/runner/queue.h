@@ -4,13 +4,14 @@
  *
  * A jr_queue_add_X adds the statement X.sql to a batch; the jr_queue_read_X of the same name reads its result. Every
  * write carries the fence: id, claim_seq and runner_id of a run that is held (locked_until is not null). What does not
- * come back from a fenced write was not ours any more.
+ * come back from a fenced write was not ours any more. What is read has the form that was expected (pg_form.h).
  */
 #ifndef JR_QUEUE_H
 #define JR_QUEUE_H
 
 #include "base/run.h"
 #include "pg/pg.h"
+#include "pg/pg_form.h"
 
 /* Claims by name. Zeroed: none. */
 struct jr_claim {
@@ -38,9 +39,12 @@ struct jr_runner_facts {
 /* need.sql: fails with SQLSTATE JR078, 3F000 or 42883 when the schema does not fit this program. */
 void jr_queue_add_need(struct jr_batch *batch);
 
-/* runner_start.sql. Read: false when the id is somebody else's. *place_name (caller frees) tells databases apart. */
+/*
+ * runner_start.sql. Read: false when the id is somebody else's. *place_name (caller frees) tells databases apart;
+ * *idle_session_ms: the server ends a session that is idle for so long; 0: never.
+ */
 void jr_queue_add_runner_start(struct jr_batch *batch, const struct jr_runner_facts *facts);
-bool jr_queue_read_runner_start(const PGresult *result, char **place_name) JR_MUST;
+bool jr_queue_read_runner_start(const PGresult *result, char **place_name, int64_t *idle_session_ms) JR_MUST;
 
 /* runner_seen.sql, runner_finish.sql; counts: JSON text; claim_number: of the last claim. */
 void jr_queue_add_runner_seen(struct jr_batch *batch, int64_t runner_id);
@@ -128,7 +132,8 @@ void jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_fact
 void jr_queue_add_claims_void(struct jr_batch *batch, int64_t runner_id, int64_t number);
 bool jr_queue_read_claims_void(const PGresult *result);
 
-/* adopt.sql: up to `most` of the runs held under my runner_id that `known` does not name. */
+/* adopt.sql: up to `most` of the runs held under my runner_id that `known` does not name. Its form: the claims' and more. */
+extern const struct jr_form jr_form_adopt;
 void jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *known, size_t most);
 
 /* give_back.sql: what runs under my runner_id and `begun` does not name ends with this outcome. Read: for each, did it? */

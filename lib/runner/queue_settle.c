@@ -78,8 +78,39 @@ jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, const struct jr_cl
 	values[2] = pairs.seqs.text.data;
 	values[3] = jr_pg_print_int(limit, (int64_t)most);
 	jr_batch_add(batch, jr_sql_adopt, JR_COUNT(values), values);
+	jr_batch_expect(batch, &jr_form_adopt, 0, most);
 	release_pairs(&pairs);
 }
+
+/* All that follows begins with these, and so do the forms of its answers. */
+enum pair_column {
+	C_ID,
+	C_CLAIM_SEQ,
+	C_OTHERS
+};
+#define PAIR_COLUMNS                                                                                                   \
+	[C_ID] = {"id", JR_COLUMN_INT, true, NULL}, [C_CLAIM_SEQ] = {"claim_seq", JR_COLUMN_INT, true, NULL}
+#define ENDS "|queued|failed|succeeded|dead|cancelled|"
+
+enum heartbeat_column {
+	H_STATE = C_OTHERS,
+	H_CANCEL
+};
+static const struct jr_form_column heartbeat_columns[] = {
+    PAIR_COLUMNS,
+    [H_STATE] = {"state", JR_COLUMN_TEXT, true, "|renewed|busy|gone|"},
+    [H_CANCEL] = {"cancel", JR_COLUMN_BOOL, true, NULL},
+};
+static const struct jr_form heartbeat_form = JR_FORM("heartbeat", heartbeat_columns);
+
+enum give_back_column {
+	G_SETTLED = C_OTHERS
+};
+static const struct jr_form_column give_back_columns[] = {
+    PAIR_COLUMNS,
+    [G_SETTLED] = {"settled", JR_COLUMN_BOOL, true, NULL},
+};
+static const struct jr_form give_back_form = JR_FORM("give_back", give_back_columns);
 
 void
 jr_queue_add_give_back(struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *begun,
@@ -97,6 +128,7 @@ jr_queue_add_give_back(struct jr_batch *batch, int64_t runner_id, const struct j
 	values[4] = outcome->error_code;
 	values[5] = outcome->error;
 	jr_batch_add(batch, jr_sql_give_back, JR_COUNT(values), values);
+	jr_batch_expect(batch, &give_back_form, 0, JR_ROWS_ANY);
 	release_pairs(&pairs);
 }
 
@@ -109,9 +141,9 @@ jr_queue_count_given(const PGresult *result)
 struct jr_given_row
 jr_queue_read_given(const PGresult *result, size_t index)
 {
-	return (struct jr_given_row){.id = jr_pg_int(result, (int)index, 0, 0),
-	    .claim_seq = jr_pg_int(result, (int)index, 1, 0),
-	    .settled = jr_pg_bool(result, (int)index, 2)};
+	return (struct jr_given_row){.id = jr_pg_int(result, (int)index, C_ID, 0),
+	    .claim_seq = jr_pg_int(result, (int)index, C_CLAIM_SEQ, 0),
+	    .settled = jr_pg_bool(result, (int)index, G_SETTLED)};
 }
 
 void
@@ -128,6 +160,7 @@ jr_queue_add_heartbeat(
 	values[2] = jr_pg_print_int(runner, runner_id);
 	values[3] = jr_pg_print_int(lease, lease_ms);
 	jr_batch_add(batch, jr_sql_heartbeat, JR_COUNT(values), values);
+	jr_batch_expect(batch, &heartbeat_form, count, count);
 	release_pairs(&pairs);
 }
 
@@ -141,11 +174,11 @@ struct jr_beat_row
 jr_queue_read_beat(const PGresult *result, size_t index)
 {
 	int row = (int)index;
-	const char *state = PQgetvalue(result, row, 2);
-	struct jr_beat_row beat = {.id = jr_pg_int(result, row, 0, 0),
-	    .claim_seq = jr_pg_int(result, row, 1, 0),
+	const char *state = PQgetvalue(result, row, H_STATE);
+	struct jr_beat_row beat = {.id = jr_pg_int(result, row, C_ID, 0),
+	    .claim_seq = jr_pg_int(result, row, C_CLAIM_SEQ, 0),
 	    .beat = JR_BEAT_GONE,
-	    .cancel = jr_pg_bool(result, row, 3)};
+	    .cancel = jr_pg_bool(result, row, H_CANCEL)};
 
 	if (strcmp(state, "renewed") == 0)
 		beat.beat = JR_BEAT_RENEWED;
@@ -165,6 +198,9 @@ enum tell_parameter {
 	T_DROPPED,
 	T_COUNT
 };
+
+static const struct jr_form_column tell_columns[] = {PAIR_COLUMNS};
+static const struct jr_form tell_form = JR_FORM("tell", tell_columns);
 
 void
 jr_queue_add_tell(struct jr_batch *batch, int64_t runner_id, const struct jr_tale *tales, size_t count)
@@ -187,6 +223,7 @@ jr_queue_add_tell(struct jr_batch *batch, int64_t runner_id, const struct jr_tal
 		values[i] = jr_pg_array_end(&arrays[i]);
 	values[T_RUNNER_ID] = jr_pg_print_int(runner, runner_id);
 	jr_batch_add(batch, jr_sql_tell, T_COUNT, values);
+	jr_batch_expect(batch, &tell_form, 0, count);
 	for (size_t i = 0; i < T_COUNT; i++)
 		jr_pg_array_release(&arrays[i]);
 }
@@ -200,9 +237,12 @@ jr_queue_count_told(const PGresult *result)
 struct jr_told_row
 jr_queue_read_told(const PGresult *result, size_t index)
 {
-	return (struct jr_told_row){
-	    .id = jr_pg_int(result, (int)index, 0, 0), .claim_seq = jr_pg_int(result, (int)index, 1, 0)};
+	return (struct jr_told_row){.id = jr_pg_int(result, (int)index, C_ID, 0),
+	    .claim_seq = jr_pg_int(result, (int)index, C_CLAIM_SEQ, 0)};
 }
+
+static const struct jr_form_column expired_columns[] = {{"expired", JR_COLUMN_BOOL, true, NULL}};
+static const struct jr_form expired_form = JR_FORM("expired", expired_columns);
 
 void
 jr_queue_add_expired(struct jr_batch *batch, const struct jr_claim_list *held)
@@ -214,14 +254,36 @@ jr_queue_add_expired(struct jr_batch *batch, const struct jr_claim_list *held)
 	values[0] = pairs.ids.text.data;
 	values[1] = pairs.seqs.text.data;
 	jr_batch_add(batch, jr_sql_expired, JR_COUNT(values), values);
+	jr_batch_expect(batch, &expired_form, 1, 1);
 	release_pairs(&pairs);
 }
 
 bool
 jr_queue_read_expired(const PGresult *result)
 {
-	return PQntuples(result) > 0 && jr_pg_bool(result, 0, 0);
+	return jr_pg_bool(result, 0, 0);
 }
+
+enum reclaim_column {
+	R_RUNNER_ID = C_OTHERS,
+	R_JOB_TYPE,
+	R_ATTEMPTS,
+	R_MAX_ATTEMPTS,
+	R_BACKOFF_BASE,
+	R_BACKOFF_CAP,
+	R_LOCKED_BY
+};
+static const struct jr_form_column reclaim_columns[] = {
+    PAIR_COLUMNS,
+    [R_RUNNER_ID] = {"runner_id", JR_COLUMN_INT, true, NULL},
+    [R_JOB_TYPE] = {"job_type", JR_COLUMN_TEXT, true, NULL},
+    [R_ATTEMPTS] = {"attempts", JR_COLUMN_INT, true, NULL},
+    [R_MAX_ATTEMPTS] = {"max_attempts", JR_COLUMN_INT, true, NULL},
+    [R_BACKOFF_BASE] = {"backoff_base_ms", JR_COLUMN_INT, false, NULL},
+    [R_BACKOFF_CAP] = {"backoff_cap_ms", JR_COLUMN_INT, false, NULL},
+    [R_LOCKED_BY] = {"locked_by", JR_COLUMN_TEXT, true, NULL},
+};
+static const struct jr_form reclaim_form = JR_FORM("reclaim", reclaim_columns);
 
 void
 jr_queue_add_reclaim(struct jr_batch *batch, const struct jr_claim_list *held, int64_t after_id, int64_t limit)
@@ -236,6 +298,7 @@ jr_queue_add_reclaim(struct jr_batch *batch, const struct jr_claim_list *held, i
 	values[2] = jr_pg_print_int(after, after_id);
 	values[3] = jr_pg_print_int(most, limit);
 	jr_batch_add(batch, jr_sql_reclaim, JR_COUNT(values), values);
+	jr_batch_expect(batch, &reclaim_form, 0, (size_t)limit);
 	release_pairs(&pairs);
 }
 
@@ -249,16 +312,16 @@ struct jr_expired_row
 jr_queue_read_reclaimed(const PGresult *result, size_t index)
 {
 	int row = (int)index;
-	struct jr_expired_row expired = {.id = jr_pg_int(result, row, 0, 0),
-	    .claim_seq = jr_pg_int(result, row, 1, 0),
-	    .runner_id = jr_pg_int(result, row, 2, 0),
-	    .attempts = jr_pg_int(result, row, 4, 0),
-	    .max_attempts = jr_pg_int(result, row, 5, 0),
-	    .backoff_base_ms = jr_pg_int(result, row, 6, -1),
-	    .backoff_cap_ms = jr_pg_int(result, row, 7, -1)};
+	struct jr_expired_row expired = {.id = jr_pg_int(result, row, C_ID, 0),
+	    .claim_seq = jr_pg_int(result, row, C_CLAIM_SEQ, 0),
+	    .runner_id = jr_pg_int(result, row, R_RUNNER_ID, 0),
+	    .attempts = jr_pg_int(result, row, R_ATTEMPTS, 0),
+	    .max_attempts = jr_pg_int(result, row, R_MAX_ATTEMPTS, 0),
+	    .backoff_base_ms = jr_pg_int(result, row, R_BACKOFF_BASE, -1),
+	    .backoff_cap_ms = jr_pg_int(result, row, R_BACKOFF_CAP, -1)};
 
-	snprintf(expired.job_type, sizeof(expired.job_type), "%s", PQgetvalue(result, row, 3));
-	snprintf(expired.host, sizeof(expired.host), "%s", PQgetvalue(result, row, 8));
+	snprintf(expired.job_type, sizeof(expired.job_type), "%s", PQgetvalue(result, row, R_JOB_TYPE));
+	snprintf(expired.host, sizeof(expired.host), "%s", PQgetvalue(result, row, R_LOCKED_BY));
 	return expired;
 }
 
@@ -315,6 +378,21 @@ add_settlement(struct jr_pg_array arrays[P_COUNT], const struct jr_settlement *s
 	jr_pg_array_add(&arrays[P_CHECKPOINT], o->checkpoint);
 }
 
+enum settle_column {
+	S_STATUS = C_OTHERS,
+	S_ATTEMPTS,
+	S_MAX_ATTEMPTS,
+	S_RUN_IN
+};
+static const struct jr_form_column settle_columns[] = {
+    PAIR_COLUMNS,
+    [S_STATUS] = {"status", JR_COLUMN_TEXT, true, ENDS},
+    [S_ATTEMPTS] = {"attempts", JR_COLUMN_INT, true, NULL},
+    [S_MAX_ATTEMPTS] = {"max_attempts", JR_COLUMN_INT, true, NULL},
+    [S_RUN_IN] = {"run_in_ms", JR_COLUMN_INT, false, NULL},
+};
+static const struct jr_form settle_form = JR_FORM("settle", settle_columns);
+
 void
 jr_queue_add_settle(struct jr_batch *batch, const struct jr_settlement *settlements, size_t count)
 {
@@ -328,6 +406,7 @@ jr_queue_add_settle(struct jr_batch *batch, const struct jr_settlement *settleme
 	for (size_t i = 0; i < P_COUNT; i++)
 		values[i] = jr_pg_array_end(&arrays[i]);
 	jr_batch_add(batch, jr_sql_settle, P_COUNT, values);
+	jr_batch_expect(batch, &settle_form, 0, count);
 	for (size_t i = 0; i < P_COUNT; i++)
 		jr_pg_array_release(&arrays[i]);
 }
@@ -342,15 +421,28 @@ struct jr_settled_row
 jr_queue_read_settled(const PGresult *result, size_t index)
 {
 	int row = (int)index;
-	struct jr_settled_row settled = {.id = jr_pg_int(result, row, 0, 0),
-	    .claim_seq = jr_pg_int(result, row, 1, 0),
-	    .attempts = jr_pg_int(result, row, 3, 0),
-	    .max_attempts = jr_pg_int(result, row, 4, 0),
-	    .run_in_ms = jr_pg_int(result, row, 5, -1)};
+	struct jr_settled_row settled = {.id = jr_pg_int(result, row, C_ID, 0),
+	    .claim_seq = jr_pg_int(result, row, C_CLAIM_SEQ, 0),
+	    .attempts = jr_pg_int(result, row, S_ATTEMPTS, 0),
+	    .max_attempts = jr_pg_int(result, row, S_MAX_ATTEMPTS, 0),
+	    .run_in_ms = jr_pg_int(result, row, S_RUN_IN, -1)};
 
-	snprintf(settled.status, sizeof(settled.status), "%s", PQgetvalue(result, row, 2));
+	snprintf(settled.status, sizeof(settled.status), "%s", PQgetvalue(result, row, S_STATUS));
 	return settled;
 }
+
+enum resolve_column {
+	A_ANSWER = C_OTHERS,
+	A_STATUS,
+	A_OUTCOME
+};
+static const struct jr_form_column resolve_columns[] = {
+    PAIR_COLUMNS,
+    [A_ANSWER] = {"answer", JR_COLUMN_TEXT, true, "|running|accepted|fenced|"},
+    [A_STATUS] = {"status", JR_COLUMN_TEXT, false, "|running" ENDS},
+    [A_OUTCOME] = {"outcome", JR_COLUMN_TEXT, true, NULL},
+};
+static const struct jr_form resolve_form = JR_FORM("resolve", resolve_columns);
 
 void
 jr_queue_add_resolve(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count)
@@ -364,6 +456,7 @@ jr_queue_add_resolve(struct jr_batch *batch, int64_t runner_id, struct jr_run *c
 	values[1] = pairs.seqs.text.data;
 	values[2] = jr_pg_print_int(runner, runner_id);
 	jr_batch_add(batch, jr_sql_resolve, JR_COUNT(values), values);
+	jr_batch_expect(batch, &resolve_form, count, count);
 	release_pairs(&pairs);
 }
 
@@ -377,12 +470,13 @@ struct jr_answer_row
 jr_queue_read_answer(const PGresult *result, size_t index)
 {
 	int row = (int)index;
-	const char *answer = PQgetvalue(result, row, 2);
-	struct jr_answer_row read = {
-	    .id = jr_pg_int(result, row, 0, 0), .claim_seq = jr_pg_int(result, row, 1, 0), .answer = JR_ANSWER_FENCED};
+	const char *answer = PQgetvalue(result, row, A_ANSWER);
+	struct jr_answer_row read = {.id = jr_pg_int(result, row, C_ID, 0),
+	    .claim_seq = jr_pg_int(result, row, C_CLAIM_SEQ, 0),
+	    .answer = JR_ANSWER_FENCED};
 
-	snprintf(read.status, sizeof(read.status), "%s", PQgetvalue(result, row, 3));
-	snprintf(read.outcome, sizeof(read.outcome), "%s", PQgetvalue(result, row, 4));
+	snprintf(read.status, sizeof(read.status), "%s", PQgetvalue(result, row, A_STATUS));
+	snprintf(read.outcome, sizeof(read.outcome), "%s", PQgetvalue(result, row, A_OUTCOME));
 	if (strcmp(answer, "running") == 0)
 		read.answer = JR_ANSWER_RUNNING;
 	else if (strcmp(answer, "accepted") == 0)

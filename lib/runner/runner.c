@@ -28,6 +28,7 @@
 #define START_PAUSE_MS 500
 #define END_MS 5000 /* how long a goodbye is repeated that may have to give something back */
 #define END_PAUSE_MS 200
+#define REPEATS_MAX 100 /* of one answer */
 
 static void
 set_id(struct jr_runner *runner)
@@ -62,6 +63,22 @@ jr_runner_fail(struct jr_runner *runner, const struct jr_err *err)
 		*runner->err = *err;
 	runner->status = status;
 	runner->draining = true;
+}
+
+bool
+jr_runner_repeats(struct jr_runner *runner, struct jr_repeat *repeat, const char *statement, const PGresult *result)
+{
+	uint64_t hash = jr_form_hash(result);
+	bool same = PQntuples(result) > 0 && hash == repeat->hash;
+	struct jr_err err;
+
+	repeat->count = same ? repeat->count + 1 : 1;
+	repeat->hash = hash;
+	if (repeat->count < REPEATS_MAX)
+		return false;
+	jr_fail(&err, JR_E_BUG, "%s gave the same rows %d times in a row: " JR_NONSENSE_HINT, statement, REPEATS_MAX);
+	jr_runner_fail(runner, &err);
+	return true;
 }
 
 void
@@ -99,11 +116,19 @@ take_start(struct jr_runner *runner, const struct jr_reply *reply)
 {
 	struct jr_err err;
 	char *place_name = NULL;
+	int64_t idle_ms;
 
-	if (!jr_queue_read_runner_start(reply->results[1], &place_name)) {
-		set_id(runner);
+	if (!jr_queue_read_runner_start(reply->results[1], &place_name, &idle_ms)) {
+		set_id(runner); /* somebody else's; not again and again, of so many numbers */
+		if (++runner->start_errors < START_TRIES)
+			return;
+		jr_fail(&err, JR_E_BUG, "runner_start gave no row %d times in a row: " JR_NONSENSE_HINT, START_TRIES);
+		jr_runner_fail(runner, &err);
+		runner->phase = JR_PHASE_DONE;
 		return;
 	}
+	if (runner->opts->idle_session != NULL)
+		runner->opts->idle_session(runner->opts->ctx, idle_ms);
 	runner->phase = JR_PHASE_WORK;
 	runner->counts.answered = true;
 	runner->reclaim_wanted = jr_queue_read_expired(reply->results[2]);
@@ -212,7 +237,8 @@ send_finish(struct jr_runner *runner)
 
 	runner->phase = JR_PHASE_FINISH;
 	jr_queue_add_runner_finish(batch, runner->facts.id, counts, runner->claim_number);
-	if (runner->claim_number > 0)
+	/* What made no sense is left to its lease, too. */
+	if (runner->claim_number > 0 && runner->status != JR_E_BUG)
 		jr_queue_add_give_back(batch, runner->facts.id, &runner->begun, &outcome);
 	jr_outcome_release(&outcome);
 	free(counts);
@@ -344,6 +370,13 @@ set_patience(struct jr_runner *runner)
 	runner->patient.lock_ms = runner->patient.deadline_ms / 5;
 }
 
+/* On a handler's connection. */
+static void
+on_nonsense(void *ctx, const struct jr_err *err)
+{
+	jr_runner_fail(ctx, err);
+}
+
 static bool
 open_runner(struct jr_runner *runner, struct jr_err *err)
 {
@@ -368,6 +401,8 @@ open_runner(struct jr_runner *runner, struct jr_err *err)
 	runner->host = (struct jr_host){.loop = runner->loop,
 	    .conninfo = runner->opts->conninfo,
 	    .lease = &runner->opts->lease,
+	    .nonsense = on_nonsense,
+	    .ctx = runner,
 	    .echo = runner->opts->echo};
 	if (runner->opts->max_runtime_ms > 0)
 		jr_timer_set(runner->loop, &runner->runtime, jr_clock_after(now, runner->opts->max_runtime_ms));

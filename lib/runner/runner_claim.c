@@ -319,19 +319,7 @@ take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms, str
 	give_back(runner);
 }
 
-/* More rows than asked for would be a bug of the claim. */
-static void
-report_surplus(struct jr_runner *runner, size_t rows)
-{
-	struct jr_err err;
-
-	if (rows <= runner->claim_wanted)
-		return;
-	jr_fail(&err, JR_E_BUG, "the claim returned %zu runs where %zu were asked for: please report this", rows,
-	    runner->claim_wanted);
-	jr_runner_fail(runner, &err);
-}
-
+/* What was left out is not drained: nobody has looked at it. */
 static bool
 all_drained(const struct jr_runner *runner)
 {
@@ -393,7 +381,8 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 		note_drained(runner);
 	if (lane != NULL && lane->set != NULL)
 		jr_lanes_note_set(runner, lane, result);
-	report_surplus(runner, jr_queue_count_runs(result));
+	if (jr_queue_count_runs(result) > 0)
+		(void)jr_runner_repeats(runner, &runner->claim_repeat, "claim", result);
 	take_runs(runner, result, sent_ms, lane == NULL || runner->claim_busy ? NULL : &lane->cursor, false);
 }
 
@@ -519,7 +508,8 @@ on_adopt(void *ctx, const struct jr_reply *reply)
 	if (done) {
 		size_t rows = jr_queue_count_runs(reply->results[1]);
 
-		runner->claim_in_doubt = rows >= runner->adopt_most;
+		runner->claim_in_doubt = rows >= runner->adopt_most &&
+					 !jr_runner_repeats(runner, &runner->adopt_repeat, "adopt", reply->results[1]);
 		if (rows > 0)
 			runner->job_tried = true;
 		take_runs(runner, reply->results[1], reply->sent_ms, NULL, true);

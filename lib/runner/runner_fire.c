@@ -87,6 +87,8 @@ take_fired(struct jr_runner *runner, const struct jr_reply *reply)
 	runner->fire_news = runner->fire_news || runs > 0;
 	if (due_ms > 0 || slots == 0)
 		look_for_fired(runner);
+	(void)jr_runner_repeats(
+	    runner, &runner->fire_repeat, "fire", due_ms == 0 && slots > 0 ? reply->results[0] : NULL);
 	if (due_ms > 0)
 		fire_in(runner, due_ms);
 	else

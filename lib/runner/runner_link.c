@@ -63,6 +63,17 @@ is_worth_another_try(struct jr_runner *runner, const struct jr_err *err, int64_t
 	return next_ms <= runner->patience_until_ms;
 }
 
+/*
+ * Nothing more is claimed, and what such a claim took is left to its lease. What is held goes on over another
+ * connection.
+ */
+static void
+take_nonsense(struct jr_runner *runner, const struct jr_err *err)
+{
+	jr_runner_fail(runner, err);
+	runner->claim_in_doubt = false;
+}
+
 static void
 on_lost(void *ctx, const struct jr_err *err)
 {
@@ -70,6 +81,9 @@ on_lost(void *ctx, const struct jr_err *err)
 	int64_t now = jr_clock_now_ms(), delay, cap = PAUSE_CAP_MS;
 
 	jr_log(JR_INFO, "db_lost", JR_S("error", err->msg));
+	runner->resolve_repeat = (struct jr_repeat){0}; /* asked again because of this */
+	if (jr_pg_is_nonsense(err))
+		take_nonsense(runner, err);
 	if (jr_pg_has_answered(runner->pg)) /* a connection alone proves nothing */
 		runner->connect_tries = 0;
 	if (runner->connect_tries++ == 0)

@@ -115,6 +115,12 @@ enum jr_phase {
 	JR_PHASE_DONE
 };
 
+/* How often an answer came with the same rows, one after the other. */
+struct jr_repeat {
+	uint64_t hash;
+	int count;
+};
+
 struct jr_runner {
 	const struct jr_runner_opts *opts;
 	struct jr_err *err;
@@ -205,11 +211,20 @@ struct jr_runner {
 	struct jr_expired_row *reclaim_rows; /* locked by the open transaction */
 	struct jr_outcome *reclaim_outcomes; /* one for each */
 	size_t reclaim_count;
+
+	/* What goes on as long as something comes back. */
+	struct jr_repeat claim_repeat, adopt_repeat, fire_repeat, reclaim_repeat, resolve_repeat;
 };
 
 /* runner.c */
 void jr_runner_pump(struct jr_runner *runner);
 void jr_runner_fail(struct jr_runner *runner, const struct jr_err *err); /* keep the worst; stop claiming */
+/*
+ * An answer came after which the same is asked again at once (NULL: not at once). Each time the rows must be others,
+ * since what came has been dealt with; true: they never are, which would go on for ever, and the runner has failed.
+ */
+bool jr_runner_repeats(
+    struct jr_runner *runner, struct jr_repeat *repeat, const char *statement, const PGresult *result);
 void jr_runner_wake_at(struct jr_runner *runner, int64_t at_ms);         /* pump again then */
 void jr_runner_progress(struct jr_runner *runner);
 const struct jr_lease *jr_runner_times(const struct jr_runner *runner); /* of the next batch */

@@ -45,6 +45,7 @@ take_expired(struct jr_runner *runner, const PGresult *result)
 {
 	size_t count = jr_queue_count_reclaimed(result);
 
+	(void)jr_runner_repeats(runner, &runner->reclaim_repeat, "reclaim", result);
 	runner->reclaim_rows = jr_xcalloc(count + 1, sizeof(*runner->reclaim_rows));
 	runner->reclaim_outcomes = jr_xcalloc(count + 1, sizeof(*runner->reclaim_outcomes));
 	runner->reclaim_count = count;

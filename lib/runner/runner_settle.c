@@ -362,20 +362,27 @@ take_answer(struct jr_runner *runner, const struct jr_answer_row *row)
 }
 
 static void
+resolve_later(struct jr_runner *runner)
+{
+	runner->resolve_at_ms = jr_clock_now_ms() + runner->opts->lease.heartbeat_ms / 2;
+	jr_runner_wake_at(runner, runner->resolve_at_ms);
+}
+
+static void
 on_resolved(void *ctx, const struct jr_reply *reply)
 {
 	struct jr_runner *runner = ctx;
 
 	if (reply->end == JR_PG_DONE) {
+		if (jr_runner_repeats(runner, &runner->resolve_repeat, "resolve", reply->results[0]))
+			resolve_later(runner);
 		for (size_t i = 0; i < jr_queue_count_answers(reply->results[0]); i++) {
 			struct jr_answer_row row = jr_queue_read_answer(reply->results[0], i);
 
 			take_answer(runner, &row);
 		}
-	} else if (reply->end == JR_PG_FAILED) {
-		runner->resolve_at_ms = jr_clock_now_ms() + runner->opts->lease.heartbeat_ms / 2;
-		jr_runner_wake_at(runner, runner->resolve_at_ms);
-	}
+	} else if (reply->end == JR_PG_FAILED)
+		resolve_later(runner);
 	jr_runner_pump(runner);
 }
 

@@ -7,4 +7,4 @@ with mine as materialized (
 ), void as (
 	update jobrun.job_runners n set claims_void = greatest(n.claims_void, $2::bigint) from mine m where n.id = m.id
 )
-select exists (select from mine) or not exists (select from jobrun.job_runners n where n.id = $1::bigint)
+select exists (select from mine) or not exists (select from jobrun.job_runners n where n.id = $1::bigint) as void

@@ -8,4 +8,4 @@ select exists (
 		and n.finished_at is null
 		and n.lingers_until > now() + $2::bigint * interval '1 millisecond'
 		and n.job_types @> m.job_types
-		and (n.queues is null or n.queues @> m.queues))
+		and (n.queues is null or n.queues @> m.queues)) as found
