@@ -1,5 +1,6 @@
 /*
- * runner_busy: queues that a claim left out, since somebody else had locked their row. See runner_parts.h.
+ * runner_busy: queues that a claim left out, since somebody else had locked their row, or in them a run whose unique key
+ * one that is due has, too. See runner_parts.h.
  *
  * They are asked again by claims of their own, from the head, after a short pause, while the others go on with their
  * cursor. When nothing else is left to do a runner waits for them END_MS, and then it is as if they were full. The next
@@ -84,7 +85,7 @@ jr_busy_take_claim(struct jr_runner *runner, struct jr_lane *lane, const PGresul
 	runner->busy_at_ms += (int64_t)jr_random_below(&runner->random, PAUSE_MAX_MS - PAUSE_MIN_MS + 1);
 	for (size_t i = 0; i < count; i++)
 		jr_log(JR_INFO, "queue_left_out", JR_S("queue", jr_queue_read_left_out(result, i)),
-		    JR_S("reason", "somebody else has locked its row"));
+		    JR_S("reason", "somebody else has locked its row, or a run of a unique key in it"));
 }
 
 bool

@@ -227,7 +227,7 @@ begin
 				where r.status in ('queued', 'failed') and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
 					and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
 					and (v_paused = '{}' or r.definition_id is null or r.definition_id <> all (v_paused))
-					and (r.concurrency_key is null or r.concurrency_key <> all (c.full_keys))
+					and (r.concurrency_key is null or r.concurrency_key <> all (c.full_keys)) and r.id <> all (v_passed)
 				order by r.run_at, r.id limit v_batch) p
 			order by p.priority, p.run_at, p.id limit v_batch),
 		keyed as (                         -- n-th of its key, counting those that run
@@ -242,7 +242,7 @@ begin
 		got as materialized (
 			select r.ctid as tid, case when r.unique_key is not null then r.id end as keyed
 			from fits p join jobrun.job_runs r on r.ctid = p.tid
-			where r.status in ('queued', 'failed') and r.run_at <= now() and r.id <> all (v_passed)
+			where r.status in ('queued', 'failed') and r.run_at <= now()
 			order by p.priority, p.run_at, p.id limit n - coalesce(cardinality(v_ids), 0)
 			for no key update of r skip locked),
 		taken as (

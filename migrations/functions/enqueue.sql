@@ -171,17 +171,17 @@ begin
 end
 $fn$;
 
--- lock_waiting: the run, locked to the end of the caller's transaction, if it still waits, was not claimed since it was seen with
--- this claim_seq, and is not the older one of its key by now; else nulls, and nothing locked. If it is not to be changed, it must
--- not expire before expires_at either.
+-- lock_waiting: the run, locked to the end of the caller's transaction, if it still waits and is the newest of its key; else nulls,
+-- and nothing locked. Nor is it had if it has been claimed meanwhile and is to be replaced, or if it expires before expires_at
+-- and is not to be changed.
 -- The lock keeps claims off the run, and off all others of its key, until the caller commits, so that the next start of the key
--- sees what the caller wrote. What was never claimed is the newest of its key. Of others it must be looked at under the lock:
--- else a newer one may have started before the caller commits, and end this one.
+-- sees what the caller wrote. What was never claimed is the newest of its key. Of another one that must be seen under the lock:
+-- while it ran, between the caller's look and the lock, a newer one may have started, which will end it.
 -- To wait for the lock is to wait for a claim, and what was claimed meanwhile would stay locked in the hands of the caller, who
 -- may take hours to commit: no heartbeat would get through. So the lock is taken in a subtransaction and given back with it.
 -- Whoever waits in line for a run is in the way of those behind, and so can be part of a circle in which others wait for each
 -- other, even with the first key of a transaction: that is told as in enqueue_run.
-create or replace function jobrun.lock_waiting(run_id bigint, claim_seq bigint, expires_at timestamptz, to_change boolean)
+create or replace function jobrun.lock_waiting(run_id bigint, on_conflict text, expires_at timestamptz, to_change boolean)
 returns jobrun.job_runs
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -192,9 +192,9 @@ begin
 	else
 		select r.* into v_run from jobrun.job_runs r where r.id = run_id for share;
 	end if;
-	if v_run.status in ('queued', 'failed') and v_run.claim_seq = lock_waiting.claim_seq
-		and (to_change or v_run.expires_at is null or v_run.expires_at >= lock_waiting.expires_at)
-		and (v_run.claim_seq = 0 or jobrun.newer_run(v_run.job_type, v_run.unique_key, v_run.id, true) is null)
+	if v_run.status in ('queued', 'failed') and (to_change or v_run.expires_at is null or v_run.expires_at >= lock_waiting.expires_at)
+		and (v_run.claim_seq = 0 or (on_conflict <> 'replace'
+			and jobrun.newer_run(v_run.job_type, v_run.unique_key, v_run.id, true) is null))
 	then
 		return v_run;
 	end if;
@@ -219,12 +219,12 @@ set enable_seqscan = off set enable_bitmapscan = off as $fn$
 declare
 	v_id bigint := redraw_id.id;
 begin
-	if case when current_setting('transaction_isolation') <> 'read committed'
+	if (case when current_setting('transaction_isolation') <> 'read committed'
 		then (select s.last_value from jobrun.job_runs_id_seq s) > v_id
 		else exists (select from jobrun.job_runs r
 				where r.job_type = redraw_id.job_type and r.unique_key = redraw_id.unique_key and r.finished_at is null and r.id > v_id)
 			or exists (select from jobrun.job_runs r
-				where r.job_type = redraw_id.job_type and r.unique_key = redraw_id.unique_key and r.finished_at is not null and r.id > v_id) end
+				where r.job_type = redraw_id.job_type and r.unique_key = redraw_id.unique_key and r.finished_at is not null and r.id > v_id) end)
 	then
 		update jobrun.job_runs r set id = default where r.id = v_id returning r.id into v_id;
 	end if;
@@ -254,7 +254,7 @@ begin
 	if v_id is null or (v_claim > 0 and (v_replace or jobrun.newer_run(v_new.job_type, v_new.unique_key, v_id) is not null)) then
 		return;
 	end if;
-	run := jobrun.lock_waiting(v_id, v_claim, coalesce(v_new.expires_at, 'infinity'),
+	run := jobrun.lock_waiting(v_id, on_conflict, coalesce(v_new.expires_at, 'infinity'),
 		v_replace or (v_expires < coalesce(v_new.expires_at, 'infinity')) is true);
 	if run.id is null then
 		again := true;
