@@ -393,7 +393,8 @@ const struct jr_cmd jr_cmd_logs = {
     .usage = "[OPTION...] ID",
     .details = "Of a run that is running: what it has printed until its last heartbeat. A number of an attempt\n"
 	       "may come more than once: \"later\", an interruption and 'jobrun retry' give it again.\n"
-	       "With --follow the exit status is 0 if the run has succeeded, else 1.\n",
+	       "With --follow the exit status is 0 if the run has succeeded, else 1. One that is superseded by a newer\n"
+	       "run of its unique key is followed to that.\n",
     .options = logs_options,
     .defaults = &logs_defaults,
     .size = sizeof(logs_defaults),
