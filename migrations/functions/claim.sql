@@ -113,7 +113,7 @@ $fn$;
 --
 -- Every statement of a volatile function has its own snapshot only in READ COMMITTED: anything else is refused.
 -- force_generic_plan: planned once a connection without a named prepared statement; the joins are by ctid, so that no
--- statistics, however wrong, can make them anything but nested loops.
+-- statistics, however wrong, can make them anything but nested loops; nor may a plan of a table that was empty read all of it.
 -- Runs of paused definitions are passed over without an index for it, since a definition has few waiting runs; a pause of a job
 -- type or a queue costs nothing however many wait.
 create or replace function jobrun.claim(
@@ -121,7 +121,7 @@ create or replace function jobrun.claim(
 	after_priority smallint, after_run_at timestamptz, after_id bigint, lease_ms bigint, claim_number bigint)
 returns setof jobrun.held_runs
 language plpgsql volatile
-set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan as $fn$
+set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
 #variable_conflict use_column
 declare
 	v_runner   constant bigint := runner_id;
@@ -292,7 +292,7 @@ create or replace function jobrun.claim_job(
 	runner_id bigint, host text, job_id bigint, lease_ms bigint, job_types text[], claim_number bigint)
 returns setof jobrun.held_runs
 language plpgsql volatile
-set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan as $fn$
+set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
 #variable_conflict use_column
 declare
 	v_runner constant bigint := runner_id;

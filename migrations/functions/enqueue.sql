@@ -220,7 +220,7 @@ declare
 	v_id bigint := redraw_id.id;
 begin
 	if (case when current_setting('transaction_isolation') <> 'read committed'
-		then (select s.last_value from jobrun.job_runs_id_seq s) > v_id
+		then pg_sequence_last_value('jobrun.job_runs_id_seq'::regclass) > v_id
 		else exists (select from jobrun.job_runs r
 				where r.job_type = redraw_id.job_type and r.unique_key = redraw_id.unique_key and r.finished_at is null and r.id > v_id)
 			or exists (select from jobrun.job_runs r
