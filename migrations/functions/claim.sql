@@ -49,38 +49,35 @@ declare
 	v_old    bigint[];       -- those that end, and what ends each
 	v_by     bigint[];
 begin
-	with mine as materialized (
-		select r.id, r.job_type, r.unique_key, r.queue, (r.expires_at <= now()) is true as expired,
-			case when r.claim_seq > 0 then jobrun.newer_run(r.job_type, r.unique_key, r.id) end as superseded_by
-		from jobrun.job_runs r where r.id = any (run_ids)),
-	waiting as materialized (
-		select w.*, k.job_type, k.unique_key from (select distinct m.job_type, m.unique_key from mine m) k
+	with waiting as materialized (         -- with the keys of the candidates, which are among them
+		select w.*, w.id = any (run_ids) as mine from (
+			select distinct c.job_type, c.unique_key from jobrun.job_runs c where c.id = any (run_ids)) k
 		cross join lateral (
-			select r.ctid as tid, r.id from jobrun.job_runs r
+			select r.ctid as tid, r.id, r.job_type, r.unique_key, r.queue, r.claim_seq, (r.expires_at <= now()) is true as expired
+			from jobrun.job_runs r
 			where r.job_type = k.job_type and r.unique_key = k.unique_key and r.finished_at is null and r.status in ('queued', 'failed')) w),
 	locked as materialized (
-		select w.id from waiting w join jobrun.job_runs r on r.ctid = w.tid
+		select r.id from waiting w join jobrun.job_runs r on r.ctid = w.tid
 		where r.status in ('queued', 'failed')
 		for no key update of r skip locked),
 	judged as materialized (
-		select m.*, exists (select from waiting w where w.job_type = m.job_type and w.unique_key = m.unique_key
-			and w.id <> all (array(select l.id from locked l))) as left_out
-		from mine m),
-	starts as materialized (
-		select j.job_type, j.unique_key, max(j.id) as id from judged j
-		where not j.left_out and not j.expired and j.superseded_by is null
-		group by j.job_type, j.unique_key),
-	ends as materialized (
-		select w.id, s.id as by from starts s join waiting w on w.job_type = s.job_type and w.unique_key = s.unique_key and w.id < s.id
-		union
-		select j.id, j.superseded_by from judged j
-		where j.superseded_by is not null and not j.left_out
-			and not exists (select from starts s where s.job_type = j.job_type and s.unique_key = j.unique_key and s.id > j.id))
-	select array(select s.id from starts s union all
-			select j.id from judged j where j.expired and not j.left_out and j.id <> all (array(select e.id from ends e))),
-		array(select distinct j.queue from judged j where j.left_out),
-		array(select e.id from ends e order by e.id), array(select e.by from ends e order by e.id)
-	into started, left_out, v_old, v_by;
+		select w.*, bool_and(w.id = any (array(select l.id from locked l))) over (partition by w.job_type, w.unique_key) as whole,
+			case when w.mine and w.claim_seq > 0 then jobrun.newer_run(w.job_type, w.unique_key, w.id) end as newer
+		from waiting w),
+	chosen as (                            -- what starts of each key; null: none
+		select j.*, max(case when j.mine and not j.expired and j.newer is null then j.id end)
+			over (partition by j.job_type, j.unique_key) as start
+		from judged j),
+	fates as materialized (
+		select c.id, c.queue, case when not c.whole then case when c.mine then 'left out' end
+			when c.id < c.start then 'superseded' when not c.mine then null when c.newer is not null then 'superseded'
+			when c.id = c.start or c.expired then 'started' end as fate,
+			case when c.id < c.start then c.start else c.newer end as by
+		from chosen c)
+	select array(select f.id from fates f where f.fate = 'started'), array(select distinct f.queue from fates f where f.fate = 'left out'),
+		array_agg(f.id order by f.id) filter (where f.fate = 'superseded'), array_agg(f.by order by f.id) filter (where f.fate = 'superseded')
+	into started, left_out, v_old, v_by
+	from fates f;
 
 	update jobrun.job_runs r
 	set status = 'cancelled', finished_at = clock_timestamp(), error_code = 'superseded', superseded_by = e.by
