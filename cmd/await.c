@@ -23,7 +23,7 @@
 
 /* clang-format off */
 enum open_column { O_ID, O_TYPE, O_STATUS };
-enum end_column { E_ID, E_TYPE, E_STATUS, E_ATTEMPTS, E_MAX_ATTEMPTS, E_ERROR, E_RESULT, E_DOCUMENT };
+enum end_column { E_ID, E_TYPE, E_STATUS, E_ATTEMPTS, E_MAX_ATTEMPTS, E_ERROR, E_RESULT, E_DOCUMENT, E_OLDER };
 /* clang-format on */
 
 struct awaiter {
@@ -33,7 +33,7 @@ struct awaiter {
 	int64_t until;
 	size_t printed;      /* documents */
 	bool bad;            /* one did not succeed */
-	struct jr_buf words; /* about those that did not: a line each */
+	struct jr_buf words; /* about those that did not, and those that another one stands for: a line each */
 };
 
 const char *
@@ -139,6 +139,14 @@ poll_until_over(struct awaiter *a, struct jr_err *err)
 }
 
 static void
+add_line(struct jr_buf *words, char *line)
+{
+	jr_buf_adds(words, line);
+	jr_buf_addc(words, '\n');
+	free(line);
+}
+
+static void
 add_bad(struct jr_buf *words, const PGresult *result, int row)
 {
 	const char *id = PQgetvalue(result, row, E_ID), *type = PQgetvalue(result, row, E_TYPE);
@@ -153,10 +161,9 @@ add_bad(struct jr_buf *words, const PGresult *result, int row)
 		    type, PQgetvalue(result, row, E_ATTEMPTS), PQgetvalue(result, row, E_MAX_ATTEMPTS),
 		    error == NULL ? "" : ": ", error == NULL ? "" : error, id);
 	else
-		line = jr_xasprintf("run %s (%s) is %s", id, type, status);
-	jr_buf_adds(words, line);
-	jr_buf_addc(words, '\n');
-	free(line);
+		line = jr_xasprintf("run %s (%s) is %s%s%s", id, type, status, error == NULL ? "" : ": ",
+		    error == NULL ? "" : error);
+	add_line(words, line);
 }
 
 /* Behind the results: in the midst of them they would break the document on a terminal. */
@@ -186,6 +193,9 @@ print_one(struct awaiter *a, const PGresult *result, int row)
 	else if (jr_pg_text(result, row, E_RESULT) != NULL)
 		puts(PQgetvalue(result, row, E_RESULT));
 	a->printed++;
+	if (jr_pg_text(result, row, E_OLDER) != NULL)
+		add_line(&a->words, jr_xasprintf("run %s was superseded by run %s, which stands for it",
+					PQgetvalue(result, row, E_OLDER), PQgetvalue(result, row, E_ID)));
 	if (waits || (status != NULL && strcmp(status, "succeeded") == 0))
 		return; /* what is not over is told once for all */
 	a->bad = true;

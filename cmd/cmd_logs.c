@@ -1,8 +1,8 @@
 /*
  * logs: what an attempt printed, as it was kept: its beginning and its end; of a running one what is known so far.
  *
- * --follow asks once a second, prints what is new, goes on into the next attempts, and ends with the run. What has been
- * printed is remembered as it was read: the database keeps head and tail, and jr_follow_new finds what was added.
+ * --follow asks once a second, prints what is new, goes on into the next attempts, and ends with the run, or with the
+ * newer one that has superseded it. What has been printed is remembered as it was read: the database keeps head and tail, and jr_follow_new finds what was added.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -115,7 +115,7 @@ logs(const struct jr_app *app, int64_t id, int64_t attempt, struct jr_err *err)
 
 /* clang-format off */
 enum follow_column { F_STATUS, F_LAST_CLAIM, F_MAX_ATTEMPTS, F_DUE_IN, F_ERROR, F_PROGRESS, F_CLAIM, F_ATTEMPT,
-	F_OUTPUT, F_DROPPED };
+	F_OUTPUT, F_DROPPED, F_NEWER };
 /* clang-format on */
 
 /* What has been printed. */
@@ -287,6 +287,20 @@ tell_end(struct follower *f, const PGresult *result, struct jr_err *err)
 	return JR_E_NEWS;
 }
 
+/* A newer run has taken its place: from now on that one is shown. */
+static void
+go_on_with(struct follower *f, int64_t newer)
+{
+	end_line(f);
+	fprintf(stderr, "-- run %" PRId64 " was superseded by run %" PRId64 "\n", f->id, newer);
+	f->id = newer;
+	f->claim = -1;
+	f->showing = f->said_waiting = false;
+	remember(&f->output, "");
+	remember(&f->progress, NULL);
+	f->dropped = 0;
+}
+
 /* One answer. True while there is more to come. */
 static bool
 show_answer(struct follower *f, const PGresult *result, int *status, struct jr_err *err)
@@ -304,7 +318,9 @@ show_answer(struct follower *f, const PGresult *result, int *status, struct jr_e
 	}
 	show_progress(f, result);
 	show_waiting(f, result);
-	if (is_final(result)) {
+	if (jr_pg_text(result, 0, F_NEWER) != NULL)
+		go_on_with(f, jr_pg_int(result, 0, F_NEWER, 0));
+	else if (is_final(result)) {
 		*status = tell_end(f, result, err);
 		return false;
 	}
@@ -377,7 +393,8 @@ const struct jr_cmd jr_cmd_logs = {
     .usage = "[OPTION...] ID",
     .details = "Of a run that is running: what it has printed until its last heartbeat. A number of an attempt\n"
 	       "may come more than once: \"later\", an interruption and 'jobrun retry' give it again.\n"
-	       "With --follow the exit status is 0 if the run has succeeded, else 1.\n",
+	       "With --follow the exit status is 0 if the run has succeeded, else 1. One that is superseded by a newer\n"
+	       "run of its unique key is followed to that.\n",
     .options = logs_options,
     .defaults = &logs_defaults,
     .size = sizeof(logs_defaults),

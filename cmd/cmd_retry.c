@@ -24,13 +24,19 @@ static const struct jr_option retry_options[] = {
 	    "at most N, the newest", INT64_C(1000000000)),
 	{ .name = "reason", .arg = "TEXT", .help = "why, for the record", .type = JR_OPT_STRING,
 	    .offset = offsetof(struct retry_opts, reason) },
-	{ .name = "force", .help = "also runs that have succeeded", .type = JR_OPT_FLAG,
+	{ .name = "force", .help = "also runs that have succeeded, or are superseded: those without their key", .type = JR_OPT_FLAG,
 	    .offset = offsetof(struct retry_opts, force) },
 	{ .name = "dry-run", .letter = 'n', .help = "only show how many of which type and status it would be",
 	    .type = JR_OPT_FLAG, .offset = offsetof(struct retry_opts, dry_run) },
 	JR_OPTIONS_END,
 };
 /* clang-format on */
+
+/* Columns of retry.sql behind what all have. */
+enum {
+	NEWER_ID = 3,
+	NEWER_STATUS
+};
 
 /* Of a dry run too, where what could be retried is not among the rows. */
 static int
@@ -46,6 +52,11 @@ tell_refused(const PGresult *result)
 			fprintf(stderr, "jobrun: there is no run %s\n", id);
 		else if (strcmp(answer, "running") == 0)
 			fprintf(stderr, "jobrun: run %s is running; to stop it first: jobrun cancel %s\n", id, id);
+		else if (strcmp(answer, "superseded") == 0)
+			fprintf(stderr,
+			    "jobrun: run %s is superseded by run %s, which %s; to run it all the same, without its unique key: jobrun retry --force %s\n",
+			    id, PQgetvalue(result, row, NEWER_ID),
+			    strcmp(PQgetvalue(result, row, NEWER_STATUS), "running") == 0 ? "is running" : "has succeeded", id);
 		else if (strcmp(answer, "retried") != 0)
 			fprintf(stderr, "jobrun: run %s has %s; to run it again: jobrun retry --force %s\n", id, answer,
 			    id);
@@ -131,7 +142,8 @@ const struct jr_cmd jr_cmd_retry = {
     .summary = "run again, with a fresh set of attempts",
     .usage = "[OPTION...] ID... | --status S | --type T | --queue Q | --definition NAME | --since D",
     .details = "Runs are named by ID, or chosen as 'jobrun list' shows them with the same options.\n"
-	       "A run that is running is left alone, and one that has succeeded unless --force is given.\n",
+	       "A run that is running is left alone. So is one that has succeeded, and one that a newer run of its\n"
+	       "unique key supersedes, since that runs or has succeeded, unless --force is given.\n",
     .options = retry_options,
     .defaults = &retry_defaults,
     .size = sizeof(retry_defaults),

@@ -56,7 +56,8 @@ const struct jr_cmd jr_cmd_wait = {
     .group = JR_GROUP_EVERYDAY,
     .summary = "until runs are over; prints their results",
     .usage = "[--timeout D] ID...",
-    .details = "Exit status 0: all succeeded. 1: one is dead, cancelled, or not there. 75: the time is over.\n",
+    .details = "For a run that was superseded by a newer one of its unique key that one is waited for.\n"
+	       "Exit status 0: all succeeded. 1: one is dead, cancelled, or not there. 75: the time is over.\n",
     .options = wait_options,
     .defaults = &wait_defaults,
     .size = sizeof(wait_defaults),

@@ -39,7 +39,7 @@ with picked as materialized (
 	order by r.id desc limit $1::bigint)
 ), shown as materialized (
 	select r.id, r.job_type, r.queue, r.priority, r.status, r.attempts, r.max_attempts, r.run_at, r.created_at,
-		r.started_at, r.finished_at, r.expires_at, r.cancel_requested_at, r.idempotency_key, r.parent_id, d.name as definition, r.slot,
+		r.started_at, r.finished_at, r.expires_at, r.cancel_requested_at, r.superseded_by, r.idempotency_key, r.parent_id, d.name as definition, r.slot,
 		jobrun.slot_text(r.slot, d.time_zone) as slot_local, r.locked_by as host,
 		r.error_code, case when r.error_code is not null then (select t.last_error from jobrun.run_texts(r.id) t) end as last_error,
 		floor(extract(epoch from case
@@ -54,7 +54,8 @@ select s.id, s.job_type, case s.status when 'failed' then 'retrying' else s.stat
 	floor(extract(epoch from now() - case
 		when s.status in ('queued', 'failed') then s.run_at else coalesce(s.finished_at, s.started_at) end) * 1000)::bigint,
 	s.took_ms, s.definition, s.slot_local,
-	case when s.status = 'running' and s.cancel_requested_at is not null then 'cancel requested'
+	case when s.superseded_by is not null then 'superseded by run ' || s.superseded_by
+		when s.status = 'running' and s.cancel_requested_at is not null then 'cancel requested'
 		when s.status = 'succeeded' then null
 		else split_part(s.last_error, E'\n', 1) end,
 	row_to_json(s)::text

@@ -1,11 +1,12 @@
 -- logs_follow: what `logs -f` asks for once a second: the attempts of run $1 from claim $2 on (null: the last one), those
 -- that have ended and the running one, in order. Gives status and last claim of the run, its attempts at most, due in ms (null
 -- unless it waits), first line of its last error, progress; claim, attempt, output and bytes dropped of the attempt. A row
--- without a claim: no attempt to show. No row: no such run.
+-- without a claim: no attempt to show. Last the newer run that has superseded it, if that is there. No row: no such run.
 select r.status, r.claim_seq, r.max_attempts,
 	case when r.status in ('queued', 'failed') then floor(extract(epoch from r.run_at - now()) * 1000)::bigint end,
 	split_part(r.last_error, E'\n', 1), r.progress::text,
-	a.claim_seq, a.attempt, a.output, a.output_dropped
+	a.claim_seq, a.attempt, a.output, a.output_dropped,
+	(select n.id from jobrun.job_runs n where n.id = r.superseded_by)
 from jobrun.job_runs r
 left join lateral (
 	select r.claim_seq, r.attempts, r.output, coalesce(r.output_dropped, 0)

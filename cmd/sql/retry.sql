@@ -1,12 +1,14 @@
 -- retry: runs $1 get all their attempts again, now; $2 why, $3 also those that succeeded. Locked in order of id.
--- Gives id, answer of jobrun.retry (null: no such run), document.
+-- Gives id, answer of jobrun.retry (null: no such run), document, and if the answer is "superseded", the newer run and its status.
 with ids as materialized (
 	select distinct i.id from unnest($1::bigint[]) i(id) order by i.id
 ), answers as materialized (
 	select i.id, jobrun.retry(i.id, $3::boolean, $2::text) as answer from ids i
 )
-select a.id, a.answer, row_to_json(d)::text
+select a.id, a.answer, row_to_json(d)::text, n.id, n.status
 from answers a
+left join jobrun.job_runs r on r.id = a.id and a.answer = 'superseded'
+left join jobrun.job_runs n on n.id = jobrun.newer_run(r.job_type, r.unique_key, r.id)
 cross join lateral (select a.id, coalesce(a.answer = 'retried', false) as retried,
-	case a.answer when 'retried' then 'queued' else a.answer end as status) d
+	case a.answer when 'retried' then 'queued' else a.answer end as status, n.id as superseded_by) d
 order by a.id

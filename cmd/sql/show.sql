@@ -11,6 +11,7 @@ cross join lateral (select v.*, row_number() over () as nr from (values
 	('slot',        'text', jobrun.slot_text(r.slot, d.time_zone), null),
 	('status',      'text', case when r.status = 'failed' then 'retrying'
 		when r.status = 'running' and r.cancel_requested_at is not null then 'running, cancel requested'
+		when r.superseded_by is not null then r.status || ', superseded by run ' || r.superseded_by
 		else r.status end, null),
 	('queue',       'text', r.queue, null),
 	('priority',    'text', r.priority::text, null),

@@ -4,7 +4,7 @@
 select row_to_json(d)::text
 from (
 	select r.id, r.job_type, r.queue, r.priority, r.status, r.attempts, r.max_attempts, r.snoozes, r.releases, r.claim_seq,
-		r.run_at, r.created_at, r.created_by, r.started_at, r.failed_at, r.finished_at, r.expires_at, r.cancel_requested_at,
+		r.run_at, r.created_at, r.created_by, r.started_at, r.failed_at, r.finished_at, r.expires_at, r.cancel_requested_at, r.superseded_by,
 		r.locked_by as host, r.runner_id, r.locked_until, r.definition_id, n.name as definition, r.slot,
 		jobrun.slot_text(r.slot, n.time_zone) as slot_local, r.parent_id,
 		r.idempotency_key, r.unique_key, r.concurrency_key, r.trace_context,

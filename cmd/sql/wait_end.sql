@@ -1,9 +1,15 @@
 -- wait_end: what has become of the runs $1, in that order: id, job type, status (null: there is none), attempts,
--- max_attempts, first line of the error, result, document
-select w.id, s.job_type, s.status, s.attempts, s.max_attempts, split_part(s.error, e'\n', 1), s.result::text,
-	json_build_object('id', w.id, 'job_type', s.job_type, 'status', s.status, 'attempts', s.attempts,
+-- max_attempts, what is wrong in one line, result, document, and the run that it superseded and now stands for (null: none)
+select i.newer, s.job_type, s.status, s.attempts, s.max_attempts,
+	case when s.superseded_by is not null then 'superseded by run ' || s.superseded_by
+		when s.status = 'dead' then split_part(s.error, e'\n', 1) end,
+	s.result::text,
+	json_build_object('id', i.newer, 'in_place_of', o.id, 'job_type', s.job_type, 'status', s.status, 'attempts', s.attempts,
 		'max_attempts', s.max_attempts, 'run_at', s.run_at, 'finished_at', s.finished_at, 'error_code', s.error_code,
-		'result', s.result, 'error', s.error)::text
+		'superseded_by', s.superseded_by, 'result', s.result, 'error', s.error)::text,
+	o.id
 from unnest($1::text::bigint[]) with ordinality w (id, place)
-left join jobrun.run_status($1::text::bigint[]) s on s.id = w.id
+join jobrun.in_place_of($1::text::bigint[]) i on i.id = w.id
+left join jobrun.run_status(array(select n.newer from jobrun.in_place_of($1::text::bigint[]) n)) s on s.id = i.newer
+cross join lateral (select nullif(w.id, i.newer) as id) o
 order by w.place

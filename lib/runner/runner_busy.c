@@ -1,5 +1,6 @@
 /*
- * runner_busy: queues that a claim left out, since somebody else had locked their row. See runner_parts.h.
+ * runner_busy: queues that a claim left out, since somebody else had locked their row, or in them a run whose unique key
+ * one that is due has, too. See runner_parts.h.
  *
  * Where one run is wanted alone (--job, exec) it is asked for again in the same way, and then it is an error: nobody
  * has counted what runs.
@@ -98,7 +99,7 @@ jr_busy_take_claim(struct jr_runner *runner, struct jr_lane *lane, const PGresul
 		ask_later(runner, count > 0);
 	for (size_t i = 0; i < count; i++)
 		jr_log(JR_INFO, "queue_left_out", JR_S("queue", jr_queue_read_left_out(result, i)),
-		    JR_S("reason", "somebody else has locked its row"));
+		    JR_S("reason", "somebody else has locked its row, or a run of a unique key in it"));
 }
 
 bool

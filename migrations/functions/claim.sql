@@ -26,6 +26,74 @@ begin
 end
 $fn$;
 
+-- start_keyed: the rest of a claim for those of its candidates that have a unique key; they wait, and this transaction has locked
+-- them. Of the runs of a key the newest wins, at its start:
+--  - All that wait with the key are locked. Has somebody else locked one, the candidate is left out this time: an enqueue keeps it,
+--    and the next start must see what that commits; or another claim is about to start it.
+--  - One that was claimed before does not start again behind a newer one that runs or has succeeded. One that waits does not
+--    count: it may never start.
+--  - The newest of the rest starts, and the older ones that wait end with that. What has expired is claimed for settle to end it,
+--    and that is no start.
+-- It is called with a snapshot that is younger than the locks of the candidates: what locked one of the key before has committed.
+-- started: ids; left_out: queues of what was left out. limited: queues whose row is locked, for their rates.
+create or replace function jobrun.start_keyed(run_ids bigint[], runner_id bigint, host text, locked_until timestamptz, limited text[],
+	out started bigint[], out left_out text[])
+language plpgsql volatile
+set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $fn$
+#variable_conflict use_column
+declare
+	v_runner constant bigint := runner_id;
+	v_host   constant text := host;
+	v_until  constant timestamptz := locked_until;
+	v_old    bigint[];       -- those that end, and what ends each
+	v_by     bigint[];
+begin
+	with waiting as materialized (         -- with the keys of the candidates, which are among them
+		select w.*, w.id = any (run_ids) as mine from (
+			select distinct c.job_type, c.unique_key from jobrun.job_runs c where c.id = any (run_ids)) k
+		cross join lateral (
+			select r.ctid as tid, r.id, r.job_type, r.unique_key, r.queue, r.claim_seq, (r.expires_at <= now()) is true as expired
+			from jobrun.job_runs r
+			where r.job_type = k.job_type and r.unique_key = k.unique_key and r.finished_at is null and r.status in ('queued', 'failed')) w),
+	locked as materialized (
+		select r.id from waiting w join jobrun.job_runs r on r.ctid = w.tid
+		where r.status in ('queued', 'failed')
+		for no key update of r skip locked),
+	judged as materialized (
+		select w.*, bool_and(w.id = any (array(select l.id from locked l))) over (partition by w.job_type, w.unique_key) as whole,
+			case when w.mine and w.claim_seq > 0 then jobrun.newer_run(w.job_type, w.unique_key, w.id) end as newer
+		from waiting w),
+	chosen as (                            -- what starts of each key; null: none
+		select j.*, max(case when j.mine and not j.expired and j.newer is null then j.id end)
+			over (partition by j.job_type, j.unique_key) as start
+		from judged j),
+	fates as materialized (
+		select c.id, c.queue, case when not c.whole then case when c.mine then 'left out' end
+			when c.id < c.start then 'superseded' when not c.mine then null when c.newer is not null then 'superseded'
+			when c.id = c.start or c.expired then 'started' end as fate,
+			case when c.id < c.start then c.start else c.newer end as by
+		from chosen c)
+	select array(select f.id from fates f where f.fate = 'started'), array(select distinct f.queue from fates f where f.fate = 'left out'),
+		array_agg(f.id order by f.id) filter (where f.fate = 'superseded'), array_agg(f.by order by f.id) filter (where f.fate = 'superseded')
+	into started, left_out, v_old, v_by
+	from fates f;
+
+	update jobrun.job_runs r
+	set status = 'cancelled', finished_at = clock_timestamp(), error_code = 'superseded', superseded_by = e.by
+	from unnest(v_old, v_by) e(id, by) where r.id = e.id;
+	update jobrun.job_runs r
+	set status = 'running', runner_id = v_runner, locked_by = v_host, locked_until = v_until, started_at = now(),
+		attempts = r.attempts + 1, claim_seq = r.claim_seq + 1
+	where r.id = any (started);
+	update jobrun.job_queues q
+	set rate_used = t.n + case when q.rate_window_start + q.rate_period > now() then q.rate_used else 0 end,
+		rate_window_start = case when q.rate_window_start + q.rate_period > now() then q.rate_window_start else now() end
+	from (select r.queue, count(*) as n from jobrun.job_runs r where r.id = any (started) group by r.queue) t
+	where q.name = t.queue and q.name = any (limited) and q.rate_limit is not null;
+end
+$fn$;
+
 -- claim: at most n due runs for a runner, best first (priority, run_at, id). Expired runs are claimed too, for settle to end them.
 --
 --  1. The runner knows which combinations of job type, queue and priority have due runs (combos.sql) and passes them as three
@@ -37,10 +105,12 @@ $fn$;
 --     has nothing but its queue, for the runner to ask again.
 --  4. Each combination gives its first due runs from one index range; they are merged and cut.
 --  5. Only the cut is locked (SKIP LOCKED), looked at again, and turned into running.
+--  6. Those with a unique key are locked only; start_keyed turns them, or ends them, or leaves them out this time. What is
+--     left out is passed over, others are taken in its stead, and if there are none its queue is named as above.
 --
 -- Every statement of a volatile function has its own snapshot only in READ COMMITTED: anything else is refused.
 -- force_generic_plan: planned once a connection without a named prepared statement; the joins are by ctid, so that no
--- statistics, however wrong, can make them anything but nested loops.
+-- statistics, however wrong, can make them anything but nested loops; nor may a plan of a table that was empty read all of it.
 -- Runs of paused definitions are passed over without an index for it, since a definition has few waiting runs; a pause of a job
 -- type or a queue costs nothing however many wait.
 create or replace function jobrun.claim(
@@ -48,7 +118,7 @@ create or replace function jobrun.claim(
 	after_priority smallint, after_run_at timestamptz, after_id bigint, lease_ms bigint, claim_number bigint)
 returns setof jobrun.held_runs
 language plpgsql volatile
-set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan as $fn$
+set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
 #variable_conflict use_column
 declare
 	v_runner   constant bigint := runner_id;
@@ -62,9 +132,13 @@ declare
 	v_limited  text[];
 	v_left_out text[] := '{}';
 	v_ids      bigint[];
-	v_new      bigint[];
-	v_seen     integer;
-	v_looked   integer := 0;
+	v_busy     text[] := '{}';            -- queues of runs that start_keyed has left out
+	v_keyed    bigint[];                  -- locked, and for start_keyed to start
+	v_passed   bigint[] := '{}';          -- but not started
+	v_started  record;
+	v_turn     record;
+	v_looked   bigint := 0;
+	v_ends     boolean := false;
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
 		raise exception 'jobrun.claim needs READ COMMITTED' using errcode = 'feature_not_supported';
@@ -99,7 +173,8 @@ begin
 				order by r.run_at, r.id limit v_batch) p
 			order by p.priority, p.run_at, p.id limit v_batch),
 		got as materialized (              -- n of them, locked in order; looked at again, since they may have changed
-			select r.ctid as tid from pick p join jobrun.job_runs r on r.ctid = p.tid
+			select r.ctid as tid, case when r.unique_key is not null then r.id end as keyed
+			from pick p join jobrun.job_runs r on r.ctid = p.tid
 			where r.status in ('queued', 'failed') and r.run_at <= now()
 			order by p.priority, p.run_at, p.id limit n
 			for no key update of r skip locked),
@@ -107,14 +182,22 @@ begin
 			update jobrun.job_runs r
 			set status = 'running', runner_id = v_runner, locked_by = v_host, locked_until = v_until, started_at = now(),
 				attempts = r.attempts + 1, claim_seq = r.claim_seq + 1
-			from got where r.ctid = got.tid
+			from got where r.ctid = got.tid and got.keyed is null
 			returning r.id)
-		select array_agg(taken.id) into v_ids from taken;
+		select array_agg(taken.id), (select array_agg(got.keyed) from got where got.keyed is not null)
+		into v_ids, v_keyed from taken;
 	end if;
 
-	-- With limits; and without, in the rare case that all the first ones were held by others: on behind them, until something is
-	-- found. A saturated key or a locked row must not hide what lies behind it.
-	while v_ids is null or (v_limited <> '{}' and cardinality(v_ids) < n) loop
+	-- With limits; and without, in the rare case that all the first ones were held by others, or that one of them was not to start:
+	-- on behind them, until something is found. A saturated key or a locked row must not hide what lies behind it.
+	loop
+		if v_keyed is not null then
+			select s.* into v_started from jobrun.start_keyed(v_keyed, v_runner, v_host, v_until, v_limited) s;
+			v_ids := nullif(v_ids || v_started.started, '{}');
+			v_passed := v_passed || array(select k.id from unnest(v_keyed) k(id) where k.id <> all (v_started.started));
+			v_busy := v_busy || v_started.left_out;
+		end if;
+		exit when v_ends or cardinality(v_ids) >= n or (v_ids is not null and v_limited = '{}' and v_passed = '{}');
 		with lim as materialized (         -- room left in each limited queue; its row is locked, so this is exact
 			select q.name, q.max_running_per_key as per_key,
 				least(jobrun.rate_left(q), q.max_running - (select count(*) from jobrun.job_runs r
@@ -141,7 +224,7 @@ begin
 				where r.status in ('queued', 'failed') and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
 					and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
 					and (v_paused = '{}' or r.definition_id is null or r.definition_id <> all (v_paused))
-					and (r.concurrency_key is null or r.concurrency_key <> all (c.full_keys))
+					and (r.concurrency_key is null or r.concurrency_key <> all (c.full_keys)) and r.id <> all (v_passed)
 				order by r.run_at, r.id limit v_batch) p
 			order by p.priority, p.run_at, p.id limit v_batch),
 		keyed as (                         -- n-th of its key, counting those that run
@@ -154,7 +237,8 @@ begin
 				from keyed k where k.per_key is null or k.concurrency_key is null or k.nth_of_key <= k.per_key) f
 			where f.room is null or f.nth_of_queue <= f.room),
 		got as materialized (
-			select r.ctid as tid from fits p join jobrun.job_runs r on r.ctid = p.tid
+			select r.ctid as tid, case when r.unique_key is not null then r.id end as keyed
+			from fits p join jobrun.job_runs r on r.ctid = p.tid
 			where r.status in ('queued', 'failed') and r.run_at <= now()
 			order by p.priority, p.run_at, p.id limit n - coalesce(cardinality(v_ids), 0)
 			for no key update of r skip locked),
@@ -162,7 +246,7 @@ begin
 			update jobrun.job_runs r
 			set status = 'running', runner_id = v_runner, locked_by = v_host, locked_until = v_until, started_at = now(),
 				attempts = r.attempts + 1, claim_seq = r.claim_seq + 1
-			from got where r.ctid = got.tid
+			from got where r.ctid = got.tid and got.keyed is null
 			returning r.id, r.queue),
 		rated as (                         -- the window is paid for by the transaction that holds the queue's row
 			update jobrun.job_queues q
@@ -171,14 +255,25 @@ begin
 			from (select taken.queue, count(*) as n from taken group by taken.queue) t
 			where q.name = t.queue and q.name = any (v_limited) and q.rate_limit is not null
 			returning q.name)
-		select array(select taken.id from taken), (select count(*) from pick), l.priority, l.run_at, l.id
-		into v_new, v_seen, v_priority, v_run_at, v_id
+		select array(select taken.id from taken) as ids, (select array_agg(got.keyed) from got where got.keyed is not null) as keyed,
+			(select count(*) from pick) as seen, l.*
+		into v_turn
 		from (select 1) always left join
 			(select p.priority, p.run_at, p.id from pick p order by p.priority desc, p.run_at desc, p.id desc limit 1) l on true;
-		v_ids := nullif(v_ids || v_new, '{}');
-		v_looked := v_looked + v_seen;
-		exit when v_seen < v_batch or v_looked >= 10000;
+		v_ids := nullif(v_ids || v_turn.ids, '{}');
+		v_keyed := v_turn.keyed;
+		v_looked := v_looked + v_turn.seen;
+		v_ends := v_looked >= 10000;
+		if v_keyed is null then           -- else the same again without those that will not have been started
+			v_priority := v_turn.priority;
+			v_run_at := v_turn.run_at;
+			v_id := v_turn.id;
+			v_ends := v_ends or v_turn.seen < v_batch;
+		end if;
 	end loop;
+	if v_ids is null or cardinality(v_ids) < n then
+		v_left_out := array(select distinct o.name from unnest(v_left_out || v_busy) o(name));
+	end if;
 
 	return query select h.* from jobrun.held_runs h where h.id = any (v_ids) order by h.priority, h.run_at, h.id;
 	if v_left_out <> '{}' then
@@ -237,7 +332,7 @@ create or replace function jobrun.claim_job(
 	runner_id bigint, host text, job_id bigint, lease_ms bigint, job_types text[], claim_number bigint)
 returns setof jobrun.held_runs
 language plpgsql volatile
-set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan as $fn$
+set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
 #variable_conflict use_column
 declare
 	v_runner constant bigint := runner_id;
@@ -265,6 +360,10 @@ begin
 		and r.queue = v_name
 	for no key update skip locked;
 	if not found then
+		return;
+	elsif v_run.unique_key is not null then
+		perform jobrun.start_keyed(array[job_id], v_runner, v_host, now() + lease_ms * interval '1 millisecond', array[v_queue.name]);
+		return query select h.* from jobrun.held_runs h where h.id = job_id;
 		return;
 	end if;
 	v_reason := jobrun.limit_reason(v_queue, v_run.concurrency_key);

@@ -156,13 +156,41 @@ begin
 end
 $fn$;
 
--- lock_waiting: the run, locked to the end of the caller's transaction, if it still waits; else nulls, and nothing locked.
--- The lock keeps claims off the run until the caller commits, so that the run sees what the caller wrote. To wait for it is to
--- wait for a claim, and what was claimed meanwhile would stay locked in the hands of the caller, who may take hours to commit:
--- no heartbeat would get through. So the lock is taken in a subtransaction and given back with it.
+-- newer_run: of the runs of a key the newest one behind this id that runs or has succeeded, null if there is none: it has seen, or is
+-- seeing, what this one was asked for. One that waits may never start, unless or_waiting says that it counts as well; neither will
+-- one start that was claimed when it had expired. The setting: whatever statistics say, the rows behind the id are all that is read.
+create or replace function jobrun.newer_run(job_type text, unique_key text, id bigint, or_waiting boolean default false) returns bigint
+language plpgsql stable
+set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_bitmapscan = off as $fn$
+declare
+	v_unfinished bigint;
+	v_succeeded  bigint;
+begin
+	select r.id into v_unfinished from jobrun.job_runs r
+	where r.job_type = newer_run.job_type and r.unique_key = newer_run.unique_key and r.finished_at is null and r.id > newer_run.id
+		and case r.status when 'running' then (r.expires_at <= r.started_at) is not true else newer_run.or_waiting end
+	order by r.id desc limit 1;
+	select r.id into v_succeeded from jobrun.job_runs r
+	where r.job_type = newer_run.job_type and r.unique_key = newer_run.unique_key and r.finished_at is not null and r.id > newer_run.id
+		and r.status = 'succeeded'
+	order by r.id desc limit 1;
+	return greatest(v_unfinished, v_succeeded);
+end
+$fn$;
+
+-- lock_waiting: the run, locked to the end of the caller's transaction, if it still waits and is the newest of its key; else nulls,
+-- and nothing locked. Nor is it had if it has been claimed meanwhile and is to be replaced, or if it expires before expires_at
+-- and is not to be changed.
+-- The lock keeps claims off the run, and off all others of its key, until the caller commits, so that the next start of the key
+-- sees what the caller wrote. What was never claimed is the newest of its key. Of another one that must be seen under the lock:
+-- while it ran, between the caller's look and the lock, a newer one may have started, which will end it.
+-- To wait for the lock is to wait for a claim, and what was claimed meanwhile would stay locked in the hands of the caller, who
+-- may take hours to commit: no heartbeat would get through. So the lock is taken in a subtransaction and given back with it.
 -- Whoever waits in line for a run is in the way of those behind, and so can be part of a circle in which others wait for each
 -- other, even with the first key of a transaction: that is told as in enqueue_run.
-create or replace function jobrun.lock_waiting(run_id bigint, to_change boolean) returns jobrun.job_runs
+create or replace function jobrun.lock_waiting(run_id bigint, on_conflict text, expires_at timestamptz, to_change boolean)
+returns jobrun.job_runs
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_run jobrun.job_runs;
@@ -172,16 +200,82 @@ begin
 	else
 		select r.* into v_run from jobrun.job_runs r where r.id = run_id for share;
 	end if;
-	if v_run.status in ('queued', 'failed') then
+	if v_run.status in ('queued', 'failed') and (to_change or v_run.expires_at is null or v_run.expires_at >= lock_waiting.expires_at)
+		and (v_run.claim_seq = 0 or (on_conflict <> 'replace'
+			and jobrun.newer_run(v_run.job_type, v_run.unique_key, v_run.id, true) is null))
+	then
 		return v_run;
 	end if;
-	raise exception 'run % does not wait any more', run_id using errcode = 'JR001';
+	raise exception 'run % is not to be had any more', run_id using errcode = 'JR001';
 exception
 	when sqlstate 'JR001' then
 		return null;
 	when deadlock_detected then
 		raise exception 'another transaction enqueues the same keys in another order; try again'
 			using errcode = 'serialization_failure';
+end
+$fn$;
+
+-- redraw_id: for a run that the caller has just inserted. Ids are drawn before rows are inserted, and meanwhile others may have
+-- drawn a higher one, inserted it, and seen it start: the newest of the key would not be the one with the highest id. No other
+-- one of the key can be inserted now until the caller commits, so one that is drawn now is the highest. Where the snapshot
+-- is older than the insert, it is drawn anew if anybody has drawn one since. Returns the id.
+create or replace function jobrun.redraw_id(job_type text, unique_key text, id bigint) returns bigint
+language plpgsql volatile
+set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_bitmapscan = off as $fn$
+declare
+	v_id bigint := redraw_id.id;
+begin
+	if (case when current_setting('transaction_isolation') <> 'read committed'
+		then pg_sequence_last_value('jobrun.job_runs_id_seq'::regclass) > v_id
+		else exists (select from jobrun.job_runs r
+				where r.job_type = redraw_id.job_type and r.unique_key = redraw_id.unique_key and r.finished_at is null and r.id > v_id)
+			or exists (select from jobrun.job_runs r
+				where r.job_type = redraw_id.job_type and r.unique_key = redraw_id.unique_key and r.finished_at is not null and r.id > v_id) end)
+	then
+		update jobrun.job_runs r set id = default where r.id = v_id returning r.id into v_id;
+	end if;
+	return v_id;
+end
+$fn$;
+
+-- keep_or_replace: the newest run of the key that waits, kept or given what the new one brings; replaced says which. A null id: there
+-- is none, or none that can take it. again: it has changed between the look and the lock. What expires_at says of the two is the
+-- later time, and none is the latest: a request that does not expire must not do so with what it meets.
+-- Replaced is only what was never claimed: JOBRUN_KEY and checkpoint of one that was belong to what it did.
+create or replace function jobrun.keep_or_replace(new jobrun.job_runs, on_conflict text, out run jobrun.job_runs, out again boolean)
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_new     constant jobrun.job_runs := new;
+	v_replace constant boolean := on_conflict = 'replace';
+	v_id      bigint;
+	v_claim   bigint;
+	v_expires timestamptz;
+begin
+	again := false;
+	select r.id, r.claim_seq, r.expires_at into v_id, v_claim, v_expires from jobrun.job_runs r
+	where r.job_type = v_new.job_type and r.unique_key = v_new.unique_key and r.finished_at is null
+		and r.status in ('queued', 'failed')
+	order by r.claim_seq = 0 desc, r.id desc limit 1;
+	if v_id is null or (v_claim > 0 and (v_replace or jobrun.newer_run(v_new.job_type, v_new.unique_key, v_id) is not null)) then
+		return;
+	end if;
+	run := jobrun.lock_waiting(v_id, on_conflict, coalesce(v_new.expires_at, 'infinity'),
+		v_replace or (v_expires < coalesce(v_new.expires_at, 'infinity')) is true);
+	if run.id is null then
+		again := true;
+	elsif v_replace then
+		-- A violation of job_runs_horizon would show the whole row, which may be of another role, in its DETAIL.
+		update jobrun.job_runs r
+		set payload = v_new.payload, priority = v_new.priority,
+			run_at = least(v_new.run_at, r.created_at + interval '101 years'),
+			expires_at = nullif(greatest(coalesce(r.expires_at, 'infinity'), coalesce(v_new.expires_at, 'infinity')), 'infinity')
+		where r.id = v_id returning r.* into run;
+	elsif run.expires_at < coalesce(v_new.expires_at, 'infinity') then
+		update jobrun.job_runs r set expires_at = v_new.expires_at where r.id = v_id;
+	end if;
 end
 $fn$;
 
@@ -194,7 +288,7 @@ declare
 	v_conflict constant text := on_conflict;
 	v_run      jobrun.job_runs;
 	v_id       bigint;
-	v_expires  timestamptz;
+	v_kept     record;
 begin
 	-- Each statement below has a snapshot of its own. A turn that finds nothing and then cannot insert has met a run that
 	-- was committed in between: the next turn sees it.
@@ -210,30 +304,17 @@ begin
 		end if;
 
 		if v_new.unique_key is not null then
-			select r.id, r.expires_at into v_id, v_expires from jobrun.job_runs r
-			where r.job_type = v_new.job_type and r.unique_key = v_new.unique_key and r.finished_at is null
-				and r.status in ('queued', 'failed')
-			order by r.claim_seq, r.id limit 1;
-			if found then
-				v_run := jobrun.lock_waiting(v_id, v_conflict = 'replace' or v_expires <= now());
-				continue when v_run.id is null;
-				-- What has expired will never start, and would take this request with it: it gets the time of this one.
-				if v_conflict = 'replace' then
-					-- A violation of job_runs_horizon would show the whole row, which may be of another role, in its DETAIL.
-					update jobrun.job_runs r
-					set payload = v_new.payload, priority = v_new.priority,
-						run_at = least(v_new.run_at, r.created_at + interval '101 years'),
-						expires_at = coalesce(v_new.expires_at, case when r.expires_at > v_new.run_at then r.expires_at end)
-					where r.id = v_id returning r.* into v_run;
-					return (v_run.id, false, true, v_run.status, v_run.job_type, v_run.queue, v_run.priority, v_run.run_at)::jobrun.enqueued;
-				elsif v_run.expires_at <= now() then
-					update jobrun.job_runs r set expires_at = v_new.expires_at where r.id = v_id;
-				end if;
-				exit;
+			select k.* into v_kept from jobrun.keep_or_replace(v_new, v_conflict) k;
+			continue when v_kept.again;
+			v_run := v_kept.run;
+			if v_run.id is not null and v_conflict = 'replace' then
+				return (v_run.id, false, true, v_run.status, v_run.job_type, v_run.queue, v_run.priority, v_run.run_at)::jobrun.enqueued;
 			end if;
+			exit when v_run.id is not null;
 			if v_conflict = 'unless_running' then
 				select r.* into v_run from jobrun.job_runs r
-				where r.job_type = v_new.job_type and r.unique_key = v_new.unique_key and r.finished_at is null and r.status = 'running'
+				where r.job_type = v_new.job_type and r.unique_key = v_new.unique_key and r.finished_at is null
+					and r.status = 'running' and (r.expires_at <= r.started_at) is not true
 				order by r.id desc limit 1;
 				exit when found;
 			end if;
@@ -248,6 +329,9 @@ begin
 		on conflict do nothing
 		returning r.id into v_id;
 		if found then
+			if v_new.unique_key is not null then
+				v_id := jobrun.redraw_id(v_new.job_type, v_new.unique_key, v_id);
+			end if;
 			return (v_id, true, false, 'queued', v_new.job_type, v_new.queue, v_new.priority, v_new.run_at)::jobrun.enqueued;
 		end if;
 	end loop;
@@ -279,8 +363,9 @@ $fn$;
 --  run_in, run_at           one of the two; the past means now
 --  expires_in               counts from the time it is due; a run that could not start until then goes dead unstarted
 --  idempotency_key          the same run again as long as that one exists, whatever has become of it
---  unique_key, on_conflict  if a run with the key waits: keep it, replace its payload, priority and time, or (unless_running)
---                           keep it and be content with one that runs, too
+--  unique_key, on_conflict  if a run with the key waits: keep it, replace its payload, priority and time (one that was claimed
+--                           before gets a newer one behind it), or (unless_running) keep it and be content with one that
+--                           runs, too. The newest of a key wins: its start ends the older ones that wait
 -- Bad data raises JR065. In REPEATABLE READ and SERIALIZABLE it may raise 40001, as any write may.
 -- Two transactions that enqueue the same keys in another order wait for each other. What the server then calls a deadlock is
 -- told as what it is for the client, 40001: try again. That takes a subtransaction, which the first key of a transaction does

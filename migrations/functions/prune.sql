@@ -149,6 +149,16 @@ begin
 		-- as in job_runs_kept
 		v_rule.condition := format('x.finished_at is not null and (case when x.status <> ''succeeded'' then x.status '
 			'when x.idempotency_key is null or x.idempotency_key like ''cli:%%'' then ''succeeded'' else ''keyed'' end) = %L', kind);
+		-- The newest success of a unique key stays as long as an older run of it has not succeeded: that one must not start again
+		-- when this one is forgotten.
+		if kind in ('succeeded', 'keyed') then
+			v_rule.condition := v_rule.condition || format(' and (x.unique_key is null'
+				' or exists (select from jobrun.job_runs n where n.id > x.id and n.status = ''succeeded'' and %1$s)'
+				' or (not exists (select from jobrun.job_runs n where n.id < x.id and n.status <> ''succeeded'' and %1$s)'
+				' and not exists (select from jobrun.job_runs n where n.id < x.id and n.finished_at is null'
+				' and n.job_type = x.job_type and n.unique_key = x.unique_key)))',
+				'n.job_type = x.job_type and n.unique_key = x.unique_key and n.finished_at is not null');
+		end if;
 	elsif kind = 'outputs' then
 		v_rule.table_name := 'job_attempts';
 		v_rule.at_column := 'finished_at';

@@ -31,13 +31,15 @@ begin
 end
 $fn$;
 
--- retry: makes a run due now with all its attempts before it; claim_seq goes on. Returns retried; running (refused); succeeded
--- (refused without force); null when there is no such run.
+-- retry: makes a run due now with all its attempts before it; claim_seq goes on. Returns retried; running (refused); succeeded, and
+-- superseded when a newer one of its unique key runs or has succeeded (both refused without force; with force a superseded one
+-- loses its key, or it would not start); null when there is no such run.
 create or replace function jobrun.retry(id bigint, force boolean default false, reason text default null) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
-	v_run jobrun.job_runs;
+	v_run   jobrun.job_runs;
+	v_newer bigint;
 begin
 	begin
 		select r.* into v_run from jobrun.job_runs r where r.id = retry.id for no key update;
@@ -50,6 +52,10 @@ begin
 	if v_run.status is null or (v_run.status = 'succeeded' and force is not true) then
 		return v_run.status;
 	end if;
+	v_newer := case when v_run.unique_key is not null then jobrun.newer_run(v_run.job_type, v_run.unique_key, v_run.id) end;
+	if v_newer is not null and force is not true then
+		return 'superseded';
+	end if;
 
 	-- The plain success lives in the run row alone, which is about to forget it.
 	insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, host, runner_id, started_at, finished_at)
@@ -59,13 +65,13 @@ begin
 
 	update jobrun.job_runs r
 	set status = 'queued', run_at = now(), attempts = 0, snoozes = 0, releases = 0,
-		finished_at = null, cancel_requested_at = null, result = null, progress = null,
+		finished_at = null, cancel_requested_at = null, superseded_by = null, result = null, progress = null,
 		-- a run that had expired would only expire again
 		expires_at = case when r.expires_at > now() then r.expires_at end,
 		-- of a success the next attempt would have nothing left to do
 		checkpoint = case when r.status <> 'succeeded' then r.checkpoint end,
 		-- cancelled before its first claim: with its key it would enter job_runs_unique, where another may stand by now
-		unique_key = case when r.status in ('queued', 'failed') or r.claim_seq > 0 then r.unique_key end
+		unique_key = case when v_newer is null and (r.status in ('queued', 'failed') or r.claim_seq > 0) then r.unique_key end
 	where r.id = retry.id;
 	perform jobrun.audit('retry', 'run ' || id, jsonb_build_object('status', v_run.status, 'attempts', v_run.attempts),
 		'{"status": "queued"}', reason);

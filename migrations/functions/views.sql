@@ -6,14 +6,14 @@ select r.id, r.job_type, r.queue, r.priority, case r.status when 'failed' then '
 	r.run_at, r.attempts, r.max_attempts, r.snoozes, r.releases, r.claim_seq, r.error_code, r.locked_by as host, r.runner_id,
 	r.locked_until, r.created_at, r.created_by, r.started_at, r.failed_at, r.finished_at, r.expires_at, r.cancel_requested_at,
 	r.definition_id, r.slot, r.parent_id, r.idempotency_key, r.unique_key, r.concurrency_key, r.timeout, r.backoff_base, r.backoff_cap,
-	false as archived
+	false as archived, r.superseded_by
 from jobrun.job_runs r
 union all
 select r.id, r.job_type, r.queue, r.priority, r.status,
 	r.run_at, r.attempts, r.max_attempts, r.snoozes, r.releases, r.claim_seq, r.error_code, r.locked_by, r.runner_id,
 	r.locked_until, r.created_at, r.created_by, r.started_at, r.failed_at, r.finished_at, r.expires_at, r.cancel_requested_at,
 	r.definition_id, r.slot, r.parent_id, r.idempotency_key, r.unique_key, r.concurrency_key, r.timeout, r.backoff_base, r.backoff_cap,
-	true
+	true, r.superseded_by
 from jobrun.job_runs_archive r;
 
 -- attempts: all that ended: the rows of job_attempts, and from the run the plain success that needed none.
@@ -33,14 +33,14 @@ where r.status = 'succeeded'
 	and not exists (select from jobrun.job_attempts a where a.run_id = r.id and a.claim_seq = r.claim_seq);
 
 -- held_runs: running rows as a runner gets them. claim(), claim_job(), exec_claim() and adopt.sql all give these columns, in this
--- order, and rows without an id for what they left out. runner_id says whose claim it is, started_ms when it began by the
--- database's clock.
+-- order, and rows without an id for what they left out. Expired is what was when it was claimed. runner_id says whose claim it
+-- is, started_ms when it began by the database's clock.
 create or replace view jobrun.held_runs as
 select r.id, r.claim_seq, r.job_type, r.queue, r.priority, r.run_at, r.attempts, r.max_attempts, r.snoozes, r.releases,
 	(extract(epoch from r.timeout) * 1000)::bigint      as timeout_ms,
 	(extract(epoch from r.backoff_base) * 1000)::bigint as backoff_base_ms,
 	(extract(epoch from r.backoff_cap) * 1000)::bigint  as backoff_cap_ms,
-	r.expires_at is not null and r.expires_at <= now()  as expired,
+	r.expires_at is not null and r.expires_at <= r.started_at as expired,
 	r.cancel_requested_at is not null                   as cancelled,
 	coalesce(r.idempotency_key, (select s.install_id::text from jobrun.settings s) || '-' || r.id) as key,
 	to_char(r.slot at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as slot,
@@ -56,7 +56,7 @@ where r.locked_until is not null;
 -- that the caller may not see: one sees one's own, and all with a grant of kind read, run or admin.
 create or replace function jobrun.run_status(ids bigint[])
 returns table (id bigint, job_type text, status text, attempts bigint, max_attempts bigint, run_at timestamptz,
-	finished_at timestamptz, error_code text, result jsonb, error text)
+	finished_at timestamptz, error_code text, result jsonb, error text, superseded_by bigint)
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
@@ -67,8 +67,29 @@ begin
 	return query
 		select r.id, r.job_type, r.status, r.attempts, r.max_attempts, r.run_at, r.finished_at, r.error_code,
 			case when v_texts or r.created_by = v_caller then r.result end,
-			case when v_texts or r.created_by = v_caller then r.last_error end
+			case when v_texts or r.created_by = v_caller then r.last_error end, r.superseded_by
 		from jobrun.job_runs r where r.id = any (ids) and (v_all or r.created_by = v_caller) order by r.id;
+end
+$fn$;
+
+-- in_place_of: for each of these runs the one whose end is also its own: itself, or if a newer one of its unique key has superseded
+-- it, that one, and so on. One that is not there any more, or that the caller may not see, stands for nobody.
+create or replace function jobrun.in_place_of(ids bigint[]) returns table (id bigint, newer bigint)
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_caller constant text := jobrun.caller();
+	v_all    constant boolean := jobrun.may('read', 'run', 'admin');
+begin
+	return query
+		with recursive chain as (
+			select i.id, i.id as newer, 0 as step from unnest(ids) i(id)
+			union all
+			select c.id, n.id, c.step + 1 from chain c
+			join jobrun.job_runs r on r.id = c.newer
+			join jobrun.job_runs n on n.id = r.superseded_by
+			where (v_all or (r.created_by = v_caller and n.created_by = v_caller)) and n.id > r.id)
+		select distinct on (c.id) c.id, c.newer from chain c order by c.id, c.step desc;
 end
 $fn$;
 

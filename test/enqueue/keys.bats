@@ -228,8 +228,11 @@ expired() {
 
 @test "what is put off beyond its time does not expire before it is due" {
 	q "select jobrun.enqueue('t', unique_key => 'k', expires_in => '1 hour')" >/dev/null
-	q "select jobrun.enqueue('t', unique_key => 'k', on_conflict => 'replace', run_in => '30 minutes')" >/dev/null
-	q_is t "select expires_at < now() + interval '61 minutes' from jobrun.job_runs"
-	q "select jobrun.enqueue('t', unique_key => 'k', on_conflict => 'replace', run_in => '2 hours')" >/dev/null
+	q "select jobrun.enqueue('t', unique_key => 'k', on_conflict => 'replace', run_in => '2 hours', expires_in => '1 hour')" >/dev/null
+	q_is t "select expires_at between now() + interval '179 minutes' and now() + interval '180 minutes' from jobrun.job_runs"
+	# It keeps the later time, as others were promised, and one that does not expire is the latest.
+	q "select jobrun.enqueue('t', unique_key => 'k', on_conflict => 'replace', expires_in => '1 minute')" >/dev/null
+	q_is t "select expires_at > now() + interval '179 minutes' from jobrun.job_runs"
+	q "select jobrun.enqueue('t', unique_key => 'k', on_conflict => 'replace')" >/dev/null
 	q_is t 'select expires_at is null from jobrun.job_runs'
 }

@@ -60,6 +60,14 @@ from jobrun.job_runs r
 where r.concurrency_key is not null and r.finished_at is null
 	and not exists (select from jobrun.job_queues q where q.name = r.queue)
 union all
+select format('run %s was never claimed and waits, and is not the newest of its unique key: %s is', r.id, n.id)
+from jobrun.job_runs r join jobrun.job_runs n on n.job_type = r.job_type and n.unique_key = r.unique_key and n.id > r.id
+where r.status = 'queued' and r.claim_seq = 0
+union all
+select format('run %s was superseded by run %s, which was never claimed, or is no newer one of its unique key', r.id, n.id)
+from jobrun.job_runs r join jobrun.job_runs n on n.id = r.superseded_by
+where n.id <= r.id or n.claim_seq = 0 or n.job_type <> r.job_type or n.unique_key <> r.unique_key
+union all
 select format('row %s of new_runs was not taken', n.nr)
 from jobrun.new_runs n
 union all

@@ -132,7 +132,7 @@ behind() {
 	printf 'commit;\n' >&"${hold_fds[0]}"
 	wait "$retry_pid"
 	assert_equal "$(cat "$TMPDIR/out")" 'retried 2 runs'
-	assert_equal "$(cat "$TMPDIR/err")" 'jobrun: 1 run was left alone: changed meanwhile, or not for this role to change'
+	assert_equal "$(cat "$TMPDIR/err")" 'jobrun: 1 run was left alone: changed meanwhile, superseded by a newer one, or not for this role to change'
 	q_is '3|3' 'select count(*), count(distinct object) from jobrun.job_audit'
 }
 

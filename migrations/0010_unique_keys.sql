@@ -1,0 +1,14 @@
+-- 0010 unique_keys: of the runs of a unique key the newest wins, at its start.
+
+-- The newer run of its key that took this one's place before it could start (again). Then it ended cancelled, error_code superseded.
+alter table jobrun.job_runs add column superseded_by bigint,
+	add constraint job_runs_superseded check (superseded_by is null or status = 'cancelled');
+alter table jobrun.job_runs_archive add column superseded_by bigint;
+
+-- What has ended of a key, by age: was there a newer one? What has not is in job_runs_unfinished_keys. A row is in one of the two
+-- and what asks for one cannot be led to the other: the few that wait are found without a look at the many that have ended.
+create index job_runs_finished_keys on jobrun.job_runs (job_type, unique_key, id)
+	where unique_key is not null and finished_at is not null;
+
+-- It says more now.
+drop function if exists jobrun.run_status;
