@@ -1,4 +1,4 @@
--- 0010 unique_keys: of the runs of a unique key the newest wins, at its start.
+-- 0011 unique_keys: of the runs of a unique key the newest wins, at its start.
 
 -- The newer run of its key that took this one's place before it could start (again). Then it ended cancelled, error_code superseded.
 alter table jobrun.job_runs add column superseded_by bigint,
