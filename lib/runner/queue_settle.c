@@ -82,8 +82,8 @@ jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, const struct jr_cl
 }
 
 void
-jr_queue_add_give_back(struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *begun,
-    const struct jr_outcome *outcome)
+jr_queue_add_give_back(
+    struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *begun, const struct jr_outcome *outcome)
 {
 	char runner[24];
 	struct pairs pairs;
