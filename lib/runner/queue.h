@@ -128,7 +128,9 @@ void jr_queue_add_claim_job(
 void jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const char *definition,
     int64_t lease_ms, int64_t timeout_ms, const char *command, int64_t number);
 
-/* claims_void.sql: my claims up to this one, that were not answered, take nothing from now on. Read: is it so already? */
+/*
+ * claims_void.sql: my claims up to this one, that were not answered, take nothing from now on. Read: is it so already?
+ */
 void jr_queue_add_claims_void(struct jr_batch *batch, int64_t runner_id, int64_t number);
 bool jr_queue_read_claims_void(const PGresult *result);
 
@@ -136,17 +138,22 @@ bool jr_queue_read_claims_void(const PGresult *result);
 extern const struct jr_form jr_form_adopt;
 void jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *known, size_t most);
 
-/* give_back.sql: what runs under my runner_id and `begun` does not name ends with this outcome. Read: for each, did it? */
+/*
+ * give_back.sql: what runs under my runner_id and `begun` does not name ends with this outcome. Read: for each, did it?
+ */
 struct jr_given_row {
 	int64_t id, claim_seq;
 	bool settled; /* false: somebody else has locked its row */
 };
-void jr_queue_add_give_back(struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *begun,
-    const struct jr_outcome *outcome);
+void jr_queue_add_give_back(
+    struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *begun, const struct jr_outcome *outcome);
 size_t jr_queue_count_given(const PGresult *result);
 struct jr_given_row jr_queue_read_given(const PGresult *result, size_t index);
 
-/* Rows of claim, claim_job, exec_claim and adopt. *cursor (may be NULL) is moved behind the last. Left out: queues; borrowed. */
+/*
+ * Rows of claim, claim_job, exec_claim and adopt. *cursor (may be NULL) is moved behind the last. Left out: queues;
+ * borrowed.
+ */
 size_t jr_queue_count_runs(const PGresult *result);
 size_t jr_queue_count_left_out(const PGresult *result);
 const char *jr_queue_read_left_out(const PGresult *result, size_t index);

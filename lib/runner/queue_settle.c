@@ -113,8 +113,8 @@ static const struct jr_form_column give_back_columns[] = {
 static const struct jr_form give_back_form = JR_FORM("give_back", give_back_columns);
 
 void
-jr_queue_add_give_back(struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *begun,
-    const struct jr_outcome *outcome)
+jr_queue_add_give_back(
+    struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *begun, const struct jr_outcome *outcome)
 {
 	char runner[24];
 	struct pairs pairs;

@@ -20,11 +20,11 @@
 #include "pg/pg_array.h"
 #include "runner/runner_parts.h"
 
-#define LOOK_MS 1000 /* how old the combinations may be; how often to look while handlers run */
-#define NEWS_MS 10   /* between two looks, however many notifications come */
-#define PLACE_MS 100 /* how often a runner that stays tries for a place that others have */
+#define LOOK_MS 1000  /* how old the combinations may be; how often to look while handlers run */
+#define NEWS_MS 10    /* between two looks, however many notifications come */
+#define PLACE_MS 100  /* how often a runner that stays tries for a place that others have */
 #define ADOPT_MS 1000 /* between two tries to give up on a claim */
-#define ERRORS_MAX 5 /* failed claims in a row before the runner ends */
+#define ERRORS_MAX 5  /* failed claims in a row before the runner ends */
 
 static int64_t
 jittered(struct jr_runner *runner, int64_t ms)
@@ -108,7 +108,7 @@ is_allowed(const struct jr_runner *runner)
 
 /*
  * Nothing was due. Final if nothing runs and it does not stay; otherwise look again in a second. What a handler has
- * committed on its own connection since the look was sent was not seen by it: there is no look any more, so the next is now.
+ * committed on its own connection since the look was sent was not seen by it: then the next look is now.
  */
 static void
 note_drained(struct jr_runner *runner)

@@ -142,9 +142,9 @@ struct jr_runner {
 	bool draining;  /* no more claims: a signal, a limit, a failure */
 	bool signalled; /* what is claimed but not started is released */
 	bool hurried;   /* second INT */
-	int64_t end_until_ms; /* the goodbye is not repeated any longer; 0: nothing to repeat yet */
 	int interrupts;
 	struct jr_timer splay, grace, runtime, wake; /* wake: something wants to be sent at a later time */
+	int64_t end_until_ms; /* the goodbye is not repeated any longer; 0: nothing to repeat yet */
 
 	struct jr_linger linger;
 
@@ -180,10 +180,10 @@ struct jr_runner {
 	int64_t claim_errors;               /* in a row */
 	bool claim_alone;                   /* a fused settle and claim failed: not together next time */
 	bool claim_in_doubt;
+	bool claim_busy;   /* it is for the busy part of its lane */
 	bool combos_whole; /* a claim found nothing although the combinations were cut: read all of them */
 	int64_t claim_sent_ms;
 	int64_t claim_number;  /* of the last claim that was sent */
-	bool claim_busy;       /* it is for the busy part of its lane */
 	int64_t busy_at_ms;    /* that is not asked for before */
 	int64_t busy_until_ms; /* nor waited for any longer, now that there is nothing else to do; 0: there was */
 	int64_t adopt_at_ms;   /* doubt about a claim is not read before */
