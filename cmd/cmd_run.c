@@ -167,7 +167,9 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 {
 	int64_t started = jr_clock_now_ms();
 	struct jr_counts counts;
-	struct jr_voice voice = {.terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0};
+	struct jr_voice voice = {.state_directory = state_directory,
+	    .heartbeat_ms = lease->heartbeat_ms,
+	    .terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0};
 	const struct jr_runner_opts runner = {
 	    .conninfo = jr_db_conninfo(app->dbname, NULL),
 	    .state_directory = state_directory,
@@ -190,6 +192,7 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	    .splay_ms = opts->splay_ms,
 	    .patience_ms = JR_CMD_PATIENCE_MS,
 	    .echo = opts->job > 0,
+	    .idle_session = jr_voice_idle_session,
 	    .dead = jr_voice_dead,
 	    .progress = jr_voice_progress,
 	    .ctx = &voice,

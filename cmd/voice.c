@@ -108,6 +108,23 @@ jr_voice_problems(const struct jr_handlers *handlers, const char *state_director
 	free(name);
 }
 
+/* It cannot be set for a transaction, and jobrun sets nothing for a session, which may be a pooler's. */
+void
+jr_voice_idle_session(void *ctx, int64_t ms)
+{
+	static const char name[] = "idle_session_timeout";
+	const struct jr_voice *voice = ctx;
+	int64_t since_ms;
+
+	if (ms == 0 || ms > voice->heartbeat_ms)
+		(void)jr_state_back(voice->state_directory, name, &since_ms);
+	else if (jr_state_away(voice->state_directory, name, name, &since_ms) || isatty(STDERR_FILENO))
+		fprintf(stderr,
+		    "jobrun: idle_session_timeout is %" PRId64
+		    " ms: while handlers run, the server cuts jobrun's connection each time it is idle for so long, and jobrun connects again; type in its role: ALTER ROLE CURRENT_USER SET idle_session_timeout = 0\n",
+		    ms);
+}
+
 void
 jr_voice_json(const struct jr_counts *c, int64_t ms, int status)
 {

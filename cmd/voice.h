@@ -11,6 +11,8 @@
 /* What has been said so far. */
 struct jr_voice {
 	int64_t dead_count;
+	const char *state_directory;
+	int64_t heartbeat_ms;
 	bool terminal; /* a status line is shown */
 	bool shown;
 	bool waiting; /* as it is shown */
@@ -19,6 +21,7 @@ struct jr_voice {
 
 /* For struct jr_runner_opts. A dead run is said once with what to type next; after ten of them only their number. */
 void jr_voice_dead(void *ctx, const struct jr_dead *dead);
+void jr_voice_idle_session(void *ctx, int64_t ms); /* once, then as rarely as a database that is away */
 void jr_voice_progress(void *ctx, const struct jr_counts *counts);
 
 /* The end: words on a terminal; a JSON document on stdout. */

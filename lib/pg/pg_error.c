@@ -40,6 +40,7 @@ static const struct meaning meanings[] = {
     {"53", JR_E_TEMP},
     {"57", JR_E_TEMP},
     {"25P03", JR_E_TEMP}, /* idle_in_transaction_session_timeout */
+    {"25P04", JR_E_TEMP}, /* transaction_timeout */
     {"58", JR_E_TEMP},
 };
 

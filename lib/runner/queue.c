@@ -33,8 +33,16 @@ add_of_runner(struct jr_batch *batch, const char *sql, int64_t runner_id)
 	jr_batch_add(batch, sql, JR_COUNT(values), values);
 }
 
+enum start_column {
+	B_ID,
+	B_PLACE_NAME,
+	B_IDLE_SESSION
+};
 static const struct jr_form_column start_columns[] = {
-    {"id", JR_COLUMN_INT, true, NULL}, {"place_name", JR_COLUMN_TEXT, true, NULL}};
+    [B_ID] = {"id", JR_COLUMN_INT, true, NULL},
+    [B_PLACE_NAME] = {"place_name", JR_COLUMN_TEXT, true, NULL},
+    [B_IDLE_SESSION] = {"idle_session_ms", JR_COLUMN_INT, false, NULL},
+};
 static const struct jr_form start_form = JR_FORM("runner_start", start_columns);
 
 void
@@ -50,11 +58,12 @@ jr_queue_add_runner_start(struct jr_batch *batch, const struct jr_runner_facts *
 }
 
 bool
-jr_queue_read_runner_start(const PGresult *result, char **place_name)
+jr_queue_read_runner_start(const PGresult *result, char **place_name, int64_t *idle_session_ms)
 {
 	if (PQntuples(result) == 0)
 		return false;
-	*place_name = jr_xstrdup(PQgetvalue(result, 0, 1));
+	*place_name = jr_xstrdup(PQgetvalue(result, 0, B_PLACE_NAME));
+	*idle_session_ms = jr_pg_int(result, 0, B_IDLE_SESSION, 0);
 	return true;
 }
 

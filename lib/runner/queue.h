@@ -39,9 +39,12 @@ struct jr_runner_facts {
 /* need.sql: fails with SQLSTATE JR078, 3F000 or 42883 when the schema does not fit this program. */
 void jr_queue_add_need(struct jr_batch *batch);
 
-/* runner_start.sql. Read: false when the id is somebody else's. *place_name (caller frees) tells databases apart. */
+/*
+ * runner_start.sql. Read: false when the id is somebody else's. *place_name (caller frees) tells databases apart;
+ * *idle_session_ms: the server ends a session that is idle for so long; 0: never.
+ */
 void jr_queue_add_runner_start(struct jr_batch *batch, const struct jr_runner_facts *facts);
-bool jr_queue_read_runner_start(const PGresult *result, char **place_name) JR_MUST;
+bool jr_queue_read_runner_start(const PGresult *result, char **place_name, int64_t *idle_session_ms) JR_MUST;
 
 /* runner_seen.sql, runner_finish.sql; counts: JSON text; claim_number: of the last claim. */
 void jr_queue_add_runner_seen(struct jr_batch *batch, int64_t runner_id);
@@ -128,7 +131,10 @@ void jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_fact
 /* claims_void.sql: my claims up to this one, that were not answered, take nothing from now on. */
 void jr_queue_add_claims_void(struct jr_batch *batch, int64_t runner_id, int64_t number);
 
-/* adopt.sql: up to `most` of the runs held under my runner_id that `known` does not name. Its form: the claims' and more. */
+/*
+ * adopt.sql: up to `most` of the runs held under my runner_id that `known` does not name. Its form is that of the
+ * claims, and more.
+ */
 extern const struct jr_form jr_form_adopt;
 void jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *known, size_t most);
 

@@ -114,8 +114,9 @@ take_start(struct jr_runner *runner, const struct jr_reply *reply)
 {
 	struct jr_err err;
 	char *place_name = NULL;
+	int64_t idle_ms;
 
-	if (!jr_queue_read_runner_start(reply->results[1], &place_name)) {
+	if (!jr_queue_read_runner_start(reply->results[1], &place_name, &idle_ms)) {
 		set_id(runner); /* somebody else's; not again and again, of so many numbers */
 		if (++runner->start_errors < START_TRIES)
 			return;
@@ -124,6 +125,8 @@ take_start(struct jr_runner *runner, const struct jr_reply *reply)
 		runner->phase = JR_PHASE_DONE;
 		return;
 	}
+	if (runner->opts->idle_session != NULL)
+		runner->opts->idle_session(runner->opts->ctx, idle_ms);
 	runner->phase = JR_PHASE_WORK;
 	runner->counts.answered = true;
 	runner->reclaim_wanted = jr_queue_read_expired(reply->results[2]);
@@ -231,7 +234,7 @@ send_finish(struct jr_runner *runner)
 	runner->phase = JR_PHASE_FINISH;
 	jr_queue_add_runner_finish(batch, runner->facts.id, counts, runner->claim_number);
 	/* What was started is left to its lease: it might do the same again, uncharged; so is what made no sense. */
-	if (runner->claim_number > 0 && runner->status != JR_E_BUG)
+	if (runner->claim_number > 0 && !runner->nonsense)
 		jr_queue_add_adopt(batch, runner->facts.id, &runner->begun, runner->adopt_most);
 	free(counts);
 	jr_pg_submit(runner->pg, batch);

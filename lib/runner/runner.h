@@ -93,7 +93,11 @@ struct jr_runner_opts {
 	int64_t patience_ms; /* how long to try to connect while nothing is held */
 	bool echo;           /* handlers' output also to descriptor 2 */
 
-	/* Borrowed calls; either may be NULL. */
+	/*
+	 * Borrowed calls; each may be NULL. idle_session: idle_session_timeout, with which the server cuts the
+	 * connection while handlers run; 0: there is none.
+	 */
+	void (*idle_session)(void *ctx, int64_t ms);
 	void (*dead)(void *ctx, const struct jr_dead *dead);
 	void (*progress)(void *ctx, const struct jr_counts *counts);
 	void *ctx;

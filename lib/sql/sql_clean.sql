@@ -1,5 +1,6 @@
 -- sql_clean: what a user's statement may have left in the session; what DISCARD ALL does, but inside a transaction, so
--- that it meets the same session behind a pooler too. The parameters that follow are sent as UTF-8, whatever was reset.
+-- that it meets the same session behind a pooler too. What follows is ours: its parameters are sent as UTF-8, with nulls in
+-- arrays, and how long it may take the runs' leases say, whatever was reset.
 do $do$
 declare
 	v_name text;
@@ -15,5 +16,10 @@ begin
 	execute 'discard sequences';
 	execute 'reset all';
 	perform pg_catalog.set_config('client_encoding', 'UTF8', true);
+	perform pg_catalog.set_config('array_nulls', 'on', true), pg_catalog.set_config('statement_timeout', '0', true),
+		pg_catalog.set_config('lock_timeout', '0', true), pg_catalog.set_config('jit', 'off', true);
+	if pg_catalog.current_setting('transaction_timeout', true) <> '0' then
+		perform pg_catalog.set_config('transaction_timeout', '0', true);
+	end if;
 end
 $do$

@@ -2,6 +2,14 @@
 
 -- ----------------------------------------------------------------------------------------------------------- arguments
 
+-- is_name() stands in the baseline, whose CHECKs need it, with a backslash that means something else in a client with
+-- standard_conforming_strings = off. A SET clause would cost each UPDATE, for it could not be inlined.
+do $do$
+begin
+	execute replace(pg_get_functiondef('jobrun.is_name(text)'::regprocedure), E'\\.(', '[.](');
+end
+$do$;
+
 -- check_name, check_duration, check_key: raise JR065, bad data, with the argument's name and what is wrong with it.
 create or replace function jobrun.check_name(argument text, name text) returns void
 language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -305,7 +313,7 @@ declare
 begin
 	if v_conflict not in ('keep', 'replace', 'unless_running') then
 		raise exception 'on_conflict "%" is not one of keep, replace, unless_running', left(v_conflict, 100) using errcode = 'JR065';
-	elsif idempotency_key like 'on\_dead:%' then
+	elsif starts_with(idempotency_key, 'on_dead:') then
 		raise exception 'idempotency_key "%": those that begin with "on_dead:" are reserved', left(idempotency_key, 100)
 			using errcode = 'JR065';
 	end if;

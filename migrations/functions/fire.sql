@@ -335,7 +335,7 @@ begin
 	select d.* into v_def from jobrun.job_definitions d where d.name = definition;
 	if not found then
 		raise exception 'there is no definition "%"', left(definition, 100) using errcode = 'JR065';
-	elsif idempotency_key like 'on\_dead:%' then
+	elsif starts_with(idempotency_key, 'on_dead:') then
 		raise exception 'idempotency_key "%": those that begin with "on_dead:" are reserved', left(idempotency_key, 100)
 			using errcode = 'JR065';
 	end if;

@@ -42,7 +42,7 @@ create or replace function jobrun.parse_schedule_item(
 returns bigint
 language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
-	v_parts text[] := regexp_match(item, '^(?:(\*)|([0-9]+|[a-z]+)(?:-([0-9]+|[a-z]+))?)(?:/([0-9]+))?$');
+	v_parts text[] := regexp_match(item, '^(?:([*])|([0-9]+|[a-z]+)(?:-([0-9]+|[a-z]+))?)(?:/([0-9]+))?$');
 	v_is_weekday constant boolean := field = 'day-of-week';
 	v_from  integer;
 	v_to    integer;
@@ -54,7 +54,7 @@ begin
 			using errcode = 'JR065';
 	elsif item = 'l' and field = 'day-of-month' then
 		return 1;
-	elsif item ~ '\?' then
+	elsif item ~ '[?]' then
 		raise exception '%: "?" is not known; write "*"', shown using errcode = 'JR065';
 	elsif item ~ '#' then
 		raise exception '%: "#" (the n-th such weekday of the month) is not known; write the weekday alone, and let the job look at '
@@ -64,7 +64,7 @@ begin
 			using errcode = 'JR065';
 	elsif item ~ '~' then
 		raise exception '%: "~" (a number by chance) is not known; write the number', shown using errcode = 'JR065';
-	elsif item ~ '^h(\(|/|$)' then
+	elsif item ~ '^h([(]|/|$)' then
 		raise exception '%: "H" (a number by the name) is not known; write the number', shown using errcode = 'JR065';
 	elsif item ~ '^l([-/0-9]|$)' or item ~ '^([0-9]+-?)l$' then
 		raise exception '%: "L" is the last day of the month; it is for day-of-month, alone or in a list, as in "15,L"', shown
@@ -152,7 +152,7 @@ create or replace function jobrun.parse_schedule(schedule text) returns jobrun.s
 language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_variable
 declare
-	v_words  text[] := regexp_split_to_array(btrim(left(schedule, 256), E' \t\r\n'), '[ \t]+');
+	v_words  text[] := regexp_split_to_array(btrim(left(schedule, 256), E' \t\r\n'), E'[ \t]+');
 	v_number integer;
 	v_five   text;
 	v_wanted constant text := 'five are wanted: minute, hour, day-of-month, month, day-of-week, as in "30 2 * * *"';

@@ -176,7 +176,7 @@ begin
 	where r.id = raise_alarm.run_id and r.claim_seq = raise_alarm.claim_seq and r.status = 'dead';
 	select d.* into v_def from jobrun.job_definitions d
 	where d.id = v_run.definition_id or (v_run.definition_id is null and d.name = v_run.job_type);
-	if v_def.on_dead is null or v_run.idempotency_key like 'on\_dead:%' then
+	if v_def.on_dead is null or starts_with(v_run.idempotency_key, 'on_dead:') then
 		return null;
 	end if;
 	v_facts := jsonb_build_object('run_id', v_run.id, 'job_type', v_run.job_type, 'queue', v_run.queue, 'definition', v_def.name,

@@ -2,6 +2,7 @@
 # Answers that make no sense: a tick says so in one line, with exit status 70, and ends; runs are left as they are.
 
 load ../lib/common
+load ../lib/sql
 
 setup() {
 	common_setup
@@ -91,7 +92,63 @@ schedule_that_is_due() {
 	wait_runner
 	assert_equal "$runner_status" 70
 	run_is "$id" succeeded
+	q_is 'running|1|1' "select status, attempts, claim_seq from jobrun.job_runs where id <> $id"
 	assert_equal "$(wc -l <"$runner_err")" 1
+}
+
+# settle_is COLUMN EXPRESSION: this column of what settle gives, of what it gave in truth (s).
+settle_is() {
+	q "alter function jobrun.settle(bigint[], bigint[], bigint[], text[], bigint[], text[], text[], integer[], bigint[], bigint[],
+			bigint[], text[], bigint[], text[], text[], text[], timestamptz) rename to real_settle;
+		create function jobrun.settle(a bigint[], b bigint[], c bigint[], d text[], e bigint[], f text[], g text[], h integer[],
+			i bigint[], j bigint[], k bigint[], l text[], m bigint[], n text[], o text[], p text[], q timestamptz)
+		returns table (id bigint, claim_seq bigint, status text, attempts bigint, max_attempts bigint, run_in_ms bigint, alarm bigint)
+		language plpgsql volatile as \$fn\$ declare s record; begin
+			for s in select * from jobrun.real_settle(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q) loop
+				s.$1 := $2;
+				return query select s.id, s.claim_seq, s.status, s.attempts, s.max_attempts, s.run_in_ms, s.alarm;
+			end loop;
+		end \$fn\$"
+}
+
+@test "a settle whose answer makes no sense: what it wrote is found and not lost, and the tick ends with 70" {
+	local id
+
+	id=$(enqueue work)
+	settle_is status null
+	is_nonsense 'settle makes no sense: column status is null'
+	assert_equal "$(field "$id" 'status, attempts, claim_seq')" 'succeeded|1|1'
+}
+
+@test "a settle of a set whose answer makes no sense: effects and ends are kept, and the tick ends with 70" {
+	q 'create table done (run_id bigint)'
+	settings many <<<'{"batch": 10}'
+	sql_handler many <<<"insert into done select (r ->> 'run_id')::bigint from jsonb_array_elements(\$1) r"
+	enqueue many
+	enqueue many
+	settle_is status "'perhaps'"
+	is_nonsense 'sql_settle_group makes no sense: column status has a word that nobody knows'
+	q_is 'succeeded|1|2' "select status, claim_seq, count(*) from jobrun.job_runs group by 1, 2"
+	q_is 2 "select count(*) from done"
+}
+
+@test "housekeeping that gives nothing is exit 70, of a tick and of the command" {
+	q "select jobrun.enqueue_definition('jobrun.prune')"
+	q "create or replace function jobrun.prune_step(state jsonb default '{}', most bigint default 2000) returns jsonb
+		language sql as 'select null::jsonb'"
+	is_nonsense 'prune makes no sense: column state is null'
+	jr prune
+	assert_equal "$status" 70
+	assert_regex "$stderr" 'prune makes no sense: column state is null'
+	q_is 'queued|0' "select status, attempts from jobrun.job_runs"
+}
+
+@test "a row of the runner that is never written ends the tick with 70 instead of keeping it" {
+	enqueue work
+	q "create function public.none() returns trigger language plpgsql as 'begin return null; end';
+		create trigger none before insert on jobrun.job_runners for each row execute function public.none()"
+	is_nonsense 'runner_start gave no row 5 times in a row'
+	q_is 'queued|0' "select status, attempts from jobrun.job_runs"
 }
 
 @test "a fire() that gives something else is exit 70 and names the column; runs are as they were" {
