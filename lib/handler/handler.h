@@ -56,7 +56,7 @@ struct jr_host {
 	const struct jr_lease *lease; /* what runs are held by; NULL: there is none (jobrun try) */
 	void (*nonsense)(void *ctx, const struct jr_err *err); /* a statement of ours had such an answer; may be NULL */
 	void *ctx;
-	bool echo;                    /* what handlers print also goes to descriptor 2 */
+	bool echo;      /* what handlers print also goes to descriptor 2 */
 	bool rehearsal; /* a sql handler's transaction is rolled back, and the run needs no row (jobrun try) */
 
 	struct jr_outs *outs;

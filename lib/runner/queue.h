@@ -134,7 +134,10 @@ void jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_fact
 void jr_queue_add_claims_void(struct jr_batch *batch, int64_t runner_id, int64_t number);
 bool jr_queue_read_claims_void(const PGresult *result);
 
-/* adopt.sql: up to `most` of the runs held under my runner_id that `known` does not name. Its form: the claims' and more. */
+/*
+ * adopt.sql: up to `most` of the runs held under my runner_id that `known` does not name. Its form is that of the
+ * claims, and more.
+ */
 extern const struct jr_form jr_form_adopt;
 void jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *known, size_t most);
 

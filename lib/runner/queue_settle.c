@@ -237,8 +237,8 @@ jr_queue_count_told(const PGresult *result)
 struct jr_told_row
 jr_queue_read_told(const PGresult *result, size_t index)
 {
-	return (struct jr_told_row){.id = jr_pg_int(result, (int)index, C_ID, 0),
-	    .claim_seq = jr_pg_int(result, (int)index, C_CLAIM_SEQ, 0)};
+	return (struct jr_told_row){
+	    .id = jr_pg_int(result, (int)index, C_ID, 0), .claim_seq = jr_pg_int(result, (int)index, C_CLAIM_SEQ, 0)};
 }
 
 static const struct jr_form_column expired_columns[] = {{"expired", JR_COLUMN_BOOL, true, NULL}};

@@ -238,7 +238,7 @@ send_finish(struct jr_runner *runner)
 	runner->phase = JR_PHASE_FINISH;
 	jr_queue_add_runner_finish(batch, runner->facts.id, counts, runner->claim_number);
 	/* What made no sense is left to its lease, too. */
-	if (runner->claim_number > 0 && runner->status != JR_E_BUG)
+	if (runner->claim_number > 0 && !runner->nonsense)
 		jr_queue_add_give_back(batch, runner->facts.id, &runner->begun, &outcome);
 	jr_outcome_release(&outcome);
 	free(counts);

@@ -71,6 +71,7 @@ static void
 take_nonsense(struct jr_runner *runner, const struct jr_err *err)
 {
 	jr_runner_fail(runner, err);
+	runner->nonsense = true;
 	runner->claim_in_doubt = false;
 }
 

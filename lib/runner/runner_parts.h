@@ -152,6 +152,7 @@ struct jr_runner {
 	struct jr_timer reconnect;
 	int64_t connect_tries;
 	int64_t patience_until_ms;
+	bool nonsense; /* an answer made no sense */
 
 	/* held */
 	struct jr_held *held;
@@ -225,7 +226,7 @@ void jr_runner_fail(struct jr_runner *runner, const struct jr_err *err); /* keep
  */
 bool jr_runner_repeats(
     struct jr_runner *runner, struct jr_repeat *repeat, const char *statement, const PGresult *result);
-void jr_runner_wake_at(struct jr_runner *runner, int64_t at_ms);         /* pump again then */
+void jr_runner_wake_at(struct jr_runner *runner, int64_t at_ms); /* pump again then */
 void jr_runner_progress(struct jr_runner *runner);
 const struct jr_lease *jr_runner_times(const struct jr_runner *runner); /* of the next batch */
 /* Is there time left then to say goodbye? From the first question on it is short. */

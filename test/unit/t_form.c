@@ -202,8 +202,7 @@ answer(const struct jr_form *form, size_t rows, const struct fault *fault)
 	for (size_t i = 0; i < form->count; i++) {
 		bool mine = fault->column == i;
 
-		columns[i].name =
-		    jr_xstrdup(mine && fault->kind == IS_MISSING ? "other" : form->columns[i].name);
+		columns[i].name = jr_xstrdup(mine && fault->kind == IS_MISSING ? "other" : form->columns[i].name);
 		columns[i].typid = type_of(&form->columns[i], mine && fault->kind == IS_WRONG);
 	}
 	columns[form->count].name = jr_xstrdup("new");
