@@ -610,11 +610,13 @@ objects() {
 		function forget_ahead: admin
 		function highest_bit: admin
 		function hours_end: admin
+		function in_place_of: enqueue read run admin
 		function insert_run: admin
 		function is_admin: admin
 		function is_limited: read run admin
 		function is_name: read run admin
 		function is_retried_command: admin
+		function keep_or_replace: admin
 		function kept_since: admin
 		function known_zone: admin
 		function last_local: admin
@@ -629,6 +631,7 @@ objects() {
 		function need: enqueue read run admin
 		function new_run: admin
 		function new_run_of: admin
+		function newer_run: run admin
 		function next_local: admin
 		function next_slot: admin
 		function next_slots: enqueue read run admin
@@ -650,6 +653,7 @@ objects() {
 		function read_definition: admin
 		function read_options: admin
 		function record_slots: admin
+		function redraw_id: admin
 		function replay: admin
 		function restore_slots: admin
 		function resume: admin
@@ -662,6 +666,7 @@ objects() {
 		function settle_done: run admin
 		function settle_group: run admin
 		function slot_text: read run admin
+		function start_keyed: run admin
 		function stats_of: admin
 		function sum_hours: admin
 		function take_new_runs: admin
