@@ -1,6 +1,6 @@
 /*
- * runner_busy: queues that a claim left out, since somebody else had locked their row, or in them a run whose unique key
- * one that is due has, too. See runner_parts.h.
+ * runner_busy: queues that a claim left out, since somebody else had locked their row, or in them a run that has the
+ * unique key of one that is due. See runner_parts.h.
  *
  * They are asked again by claims of their own, from the head, after a short pause, while the others go on with their
  * cursor. When nothing else is left to do a runner waits for them END_MS, and then it is as if they were full. The next
