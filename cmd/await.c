@@ -161,8 +161,8 @@ add_bad(struct jr_buf *words, const PGresult *result, int row)
 		    type, PQgetvalue(result, row, E_ATTEMPTS), PQgetvalue(result, row, E_MAX_ATTEMPTS),
 		    error == NULL ? "" : ": ", error == NULL ? "" : error, id);
 	else
-		line = jr_xasprintf("run %s (%s) is %s%s%s", id, type, status, error == NULL ? "" : ": ",
-		    error == NULL ? "" : error);
+		line = jr_xasprintf(
+		    "run %s (%s) is %s%s%s", id, type, status, error == NULL ? "" : ": ", error == NULL ? "" : error);
 	add_line(words, line);
 }
 

@@ -2,7 +2,8 @@
  * logs: what an attempt printed, as it was kept: its beginning and its end; of a running one what is known so far.
  *
  * --follow asks once a second, prints what is new, goes on into the next attempts, and ends with the run, or with the
- * newer one that has superseded it. What has been printed is remembered as it was read: the database keeps head and tail, and jr_follow_new finds what was added.
+ * newer one that has superseded it. What has been printed is remembered as it was read: the database keeps head and
+ * tail, and jr_follow_new finds what was added.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -393,8 +394,8 @@ const struct jr_cmd jr_cmd_logs = {
     .usage = "[OPTION...] ID",
     .details = "Of a run that is running: what it has printed until its last heartbeat. A number of an attempt\n"
 	       "may come more than once: \"later\", an interruption and 'jobrun retry' give it again.\n"
-	       "With --follow the exit status is 0 if the run has succeeded, else 1. One that is superseded by a newer\n"
-	       "run of its unique key is followed to that.\n",
+	       "With --follow the exit status is 0 if the run has succeeded, else 1. If a newer run of its unique key\n"
+	       "has superseded it, it goes on with that.\n",
     .options = logs_options,
     .defaults = &logs_defaults,
     .size = sizeof(logs_defaults),

@@ -38,6 +38,17 @@ enum {
 	NEWER_STATUS
 };
 
+static void
+tell_superseded(const PGresult *result, int row)
+{
+	const char *id = PQgetvalue(result, row, 0);
+	bool running = strcmp(PQgetvalue(result, row, NEWER_STATUS), "running") == 0;
+
+	fprintf(stderr,
+	    "jobrun: run %s is superseded by run %s, which %s; to run it all the same, without its unique key: jobrun retry --force %s\n",
+	    id, PQgetvalue(result, row, NEWER_ID), running ? "is running" : "has succeeded", id);
+}
+
 /* Of a dry run too, where what could be retried is not among the rows. */
 static int
 tell_refused(const PGresult *result)
@@ -53,10 +64,7 @@ tell_refused(const PGresult *result)
 		else if (strcmp(answer, "running") == 0)
 			fprintf(stderr, "jobrun: run %s is running; to stop it first: jobrun cancel %s\n", id, id);
 		else if (strcmp(answer, "superseded") == 0)
-			fprintf(stderr,
-			    "jobrun: run %s is superseded by run %s, which %s; to run it all the same, without its unique key: jobrun retry --force %s\n",
-			    id, PQgetvalue(result, row, NEWER_ID),
-			    strcmp(PQgetvalue(result, row, NEWER_STATUS), "running") == 0 ? "is running" : "has succeeded", id);
+			tell_superseded(result, row);
 		else if (strcmp(answer, "retried") != 0)
 			fprintf(stderr, "jobrun: run %s has %s; to run it again: jobrun retry --force %s\n", id, answer,
 			    id);

@@ -149,6 +149,7 @@ jr_repair_tell_left(const struct jr_repaired *repaired)
 {
 	if (repaired->left > 0)
 		fprintf(stderr,
-		    "jobrun: %" PRId64 " %s left alone: changed meanwhile, superseded by a newer one, or not for this role to change\n",
+		    "jobrun: %" PRId64
+		    " %s left alone: changed meanwhile, superseded by a newer one, or not for this role to change\n",
 		    repaired->left, repaired->left == 1 ? "run was" : "runs were");
 }

@@ -1,6 +1,6 @@
 /*
- * runner_busy: queues that a claim left out, since somebody else had locked their row, or in them a run whose unique key
- * one that is due has, too. See runner_parts.h.
+ * runner_busy: queues that a claim left out, since somebody else had locked their row, or in them a run that has the
+ * unique key of one that is due. See runner_parts.h.
  *
  * Where one run is wanted alone (--job, exec) it is asked for again in the same way, and then it is an error: nobody
  * has counted what runs.

@@ -610,11 +610,13 @@ objects() {
 		function forget_ahead: admin
 		function highest_bit: admin
 		function hours_end: admin
+		function in_place_of: enqueue read run admin
 		function insert_run: admin
 		function is_admin: admin
 		function is_limited: read run admin
 		function is_name: read run admin
 		function is_retried_command: admin
+		function keep_or_replace: admin
 		function kept_since: admin
 		function known_zone: admin
 		function last_local: admin
@@ -630,6 +632,7 @@ objects() {
 		function need: enqueue read run admin
 		function new_run: admin
 		function new_run_of: admin
+		function newer_run: run admin
 		function next_local: admin
 		function next_slot: admin
 		function next_slots: enqueue read run admin
@@ -652,6 +655,7 @@ objects() {
 		function read_options: admin
 		function record_slots: admin
 		function record_start: admin
+		function redraw_id: admin
 		function replay: admin
 		function restore_slots: admin
 		function resume: admin
@@ -665,6 +669,7 @@ objects() {
 		function settle_group: run admin
 		function slot_text: read run admin
 		function spend_rate: run admin
+		function start_keyed: run admin
 		function stats_of: admin
 		function sum_hours: admin
 		function take_new_runs: admin
@@ -706,8 +711,8 @@ columns() {
 		enqueue insert new_runs: job_type payload options run
 		read select job_attempts: run_id claim_seq attempt runner_id pid started_at finished_at cpu_ms max_rss_kb output_dropped exit_status outcome error_code host
 		read select job_definitions: id anchor_at next_slot_at paused_until created_at updated_at timeout backoff_base backoff_cap catch_up_grace max_attempts priority enabled name job_type schedule time_zone queue concurrency_key on_dead catch_up overlap paused_reason description
-		read select job_runs: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code
-		read select job_runs_archive: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code archived_at
+		read select job_runs: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code superseded_by
+		read select job_runs_archive: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code archived_at superseded_by
 		run insert new_runs: job_type payload options run
 		run update job_queues: rate_window_start rate_used
 		admin insert new_runs: job_type payload options run
