@@ -10,5 +10,5 @@ alter table jobrun.job_runs_archive add column superseded_by bigint;
 create index job_runs_finished_keys on jobrun.job_runs (job_type, unique_key, id)
 	where unique_key is not null and finished_at is not null;
 
--- It says more now.
-drop function if exists jobrun.run_status;
+-- One says more now, the other asks more.
+drop function if exists jobrun.run_status, jobrun.lock_waiting;

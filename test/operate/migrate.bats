@@ -392,10 +392,10 @@ next() {
 	with "$BEFORE" jr_ok define nightly --schedule '0 3 * * *'
 	with "$BEFORE" jr_ok enqueue work
 	q "update jobrun.settings set keep_dead = '1 day'" "update jobrun.job_definitions set enabled = false where name = 'jobrun.prune'"
-	q 'table jobrun.settings' 'table jobrun.job_definitions' 'table jobrun.job_runs' >"$TMPDIR/rows"
+	q 'table jobrun.settings' 'table jobrun.job_definitions' "select to_jsonb(r) - 'superseded_by' from jobrun.job_runs r" >"$TMPDIR/rows"
 	jr_ok migrate
 	dump | diff "$TMPDIR/dump" -
-	q 'table jobrun.settings' 'table jobrun.job_definitions' 'table jobrun.job_runs' | diff "$TMPDIR/rows" -
+	q 'table jobrun.settings' 'table jobrun.job_definitions' "select to_jsonb(r) - 'superseded_by' from jobrun.job_runs r" | diff "$TMPDIR/rows" -
 	# The program before is told, and claims nothing.
 	handler work <<<'exit 0'
 	with "$BEFORE" jr run

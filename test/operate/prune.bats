@@ -226,7 +226,7 @@ is_stepping() {
 			concurrency_key = 'c', parent_id = 5, slot = now(), timeout = '1 min', backoff_base = '1 s', backoff_cap = '2 s', expires_at = now(), failed_at = now(),
 			error_code = 'exit:1', definition_id = 4, cancel_requested_at = now()" >/dev/null
 	before=$(q "select to_jsonb(r) from jobrun.job_runs r")
-	q_is 0 "select count(*) from jsonb_each('$before') e where e.value = 'null' and e.key not in ('locked_until', 'output', 'output_dropped')"
+	q_is 0 "select count(*) from jsonb_each('$before') e where e.value = 'null' and e.key not in ('locked_until', 'output', 'output_dropped', 'superseded_by')"
 	jr_ok prune -n --json
 	dry=$(counts)
 	jr_ok prune --json

@@ -209,5 +209,5 @@ jobrun|retry|run 2|{"status": "cancelled", "attempts": 0}|{"status": "queued"}||
 	assert_equal "$(jq -c . <<<"$output")" \
 		"[{\"id\":$one,\"cancelled\":true,\"requested\":false,\"status\":\"cancelled\"},{\"id\":999999,\"cancelled\":false,\"requested\":false,\"status\":null}]"
 	jr_ok retry --json "$one"
-	assert_equal "$(jq -c . <<<"$output")" "[{\"id\":$one,\"retried\":true,\"status\":\"queued\"}]"
+	assert_equal "$(jq -c . <<<"$output")" "[{\"id\":$one,\"retried\":true,\"status\":\"queued\",\"superseded_by\":null}]"
 }
