@@ -286,7 +286,8 @@ $fn$;
 -- ------------------------------------------------------------------------------------------ one run: --job, and exec_claim
 
 -- When such a claim takes nothing, a row without an id says why: payload is the reason why the run is not to be started now;
--- without one somebody else has locked the queue, or the definition (job_type), and it is to be asked for again.
+-- without one somebody else has locked the queue, or a run with the same unique key in it, or the definition (job_type), and it
+-- is to be asked for again.
 
 -- limit_reason: why no run with this lock key (null: none) can start in the queue now; null: there is room. The queue's row is
 -- locked, or has no limits. Volatile, so that its counts are younger than that lock.
@@ -341,6 +342,7 @@ declare
 	v_queue  jobrun.job_queues;
 	v_run    jobrun.job_runs;
 	v_reason text;
+	v_keyed  record;
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
 		raise exception 'jobrun.claim_job needs READ COMMITTED' using errcode = 'feature_not_supported';
@@ -361,14 +363,18 @@ begin
 	for no key update skip locked;
 	if not found then
 		return;
-	elsif v_run.unique_key is not null then
-		perform jobrun.start_keyed(array[job_id], v_runner, v_host, now() + lease_ms * interval '1 millisecond', array[v_queue.name]);
-		return query select h.* from jobrun.held_runs h where h.id = job_id;
-		return;
 	end if;
 	v_reason := jobrun.limit_reason(v_queue, v_run.concurrency_key);
 	if v_reason is not null then
 		return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('payload', v_reason)) h;
+		return;
+	end if;
+	if v_run.unique_key is not null then
+		v_keyed := jobrun.start_keyed(array[job_id], v_runner, v_host, now() + lease_ms * interval '1 millisecond', array[v_queue.name]);
+		return query select h.* from jobrun.held_runs h where h.id = any (v_keyed.started);
+		if v_keyed.left_out <> '{}' then
+			return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('queue', v_name)) h;
+		end if;
 		return;
 	end if;
 	perform jobrun.spend_rate(v_queue);

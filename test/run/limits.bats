@@ -133,7 +133,7 @@ claim_in_between() {
 
 @test "--job says which limit keeps the run, and that of its key counts what exec runs" {
 	waiting_handler work
-	put work mail ada 2
+	add work mail ada 2
 	jr_ok define backup --queue mail --lock ada
 	bg_jobrun exec backup -- sh -c 'echo up >>"$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
 	wait_until 10 up_is 1
@@ -155,11 +155,31 @@ claim_in_between() {
 	q_is 0 "select claim_seq from jobrun.job_runs where id = 2"
 }
 
+@test "--job of a run with a unique key keeps to the limits, and waits for a locked run of its key" {
+	handler work <<<'exit 0'
+	jr_ok queue mail --max-running 0
+	jr_ok enqueue work --queue mail --unique k
+	jr run --job 1
+	assert_equal "$status$stderr" '75jobrun: run 1 was not started: queue mail is full: 0 of 0 running'
+	run_is 1 queued
+	jr_ok queue mail --max-running none
+	hold "select from jobrun.job_runs where id = 1 for share"
+	q "insert into jobrun.job_runs (job_type, queue, unique_key, status, claim_seq, attempts, failed_at)
+		values ('work', 'mail', 'k', 'failed', 1, 1, now())" "insert into jobrun.job_attempts
+		(run_id, claim_seq, attempt, outcome, started_at, finished_at) values (2, 1, 1, 'failed', now(), now())" >/dev/null
+	bg_runner -v --job 2
+	wait_until 10 grep -q 'locked queue=mail' "$runner_err"
+	release_holds
+	wait_runner
+	assert_equal "$runner_status" 0
+	q_is '1|cancelled|superseded,2|succeeded|' "select string_agg(concat_ws('|', id, status, coalesce(error_code, '')), ',' order by id) from jobrun.job_runs"
+}
+
 @test "--job waits for the row of the queue, five seconds; TERM ends that at once" {
 	local before
 
 	lock_mail
-	put work mail '' 1
+	add work mail '' 1
 	bg_runner --job 1 --lease 2s
 	sleep 1
 	run_is 1 queued
@@ -169,13 +189,13 @@ claim_in_between() {
 	run_is 1 succeeded
 	assert_equal "$(cat "$runner_err")" ''
 
-	put work mail '' 1
+	add work mail '' 1
 	hold "select jobrun.pause(queue => 'mail')"
 	before=$(now_ms)
 	jr run --job 2
 	assert_equal "$status" 75
 	assert [ "$(($(now_ms) - before))" -ge 5000 ]
-	assert_regex "$stderr" '^jobrun: somebody else has had queue mail locked for 5 s: .*; run 2 was not started$'
+	assert_regex "$stderr" '^jobrun: somebody else has had queue mail, or a run with the same unique key, locked for 5 s: .*; run 2 was not started$'
 	bg_runner -v --job 2
 	wait_until 10 grep -q 'locked queue=mail' "$runner_err"
 	before=$(now_ms)
@@ -187,11 +207,11 @@ claim_in_between() {
 	# Nor is it crowded out meanwhile when there is no place for handlers of another kind.
 	release_holds
 	waiting_handler slow
-	put slow default '' 1
+	add slow default '' 1
 	bg_runner -j 1
 	wait_until 10 up_is 1
 	printf 'select 1 from pg_sleep(0)\n' >"$JOBRUN_HANDLERS/statement.sql"
-	put statement mail '' 1
+	add statement mail '' 1
 	hold "select from jobrun.job_queues for update"
 	bg_runner -j 1 -v --job 4
 	wait_until 10 grep -q 'locked queue=mail' "$runner_err"
@@ -203,7 +223,7 @@ claim_in_between() {
 	wait_until 10 running_are 0
 	hold "select jobrun.pause(queue => 'mail')"
 	# A run of another queue does not wait, nor one that is over or not there.
-	put work default '' 1
+	add work default '' 1
 	before=$(now_ms)
 	jr_ok run --job 5
 	jr run --job 1
