@@ -148,7 +148,8 @@ fail_locked(struct jr_runner *runner, const struct jr_not_claimed *said)
 	if (runner->opts->job_id > 0)
 		jr_fail(&err, JR_E_TEMP,
 		    "somebody else has had queue %s, or a run with the same unique key, locked for %d s: end that "
-		    "transaction (pg_stat_activity shows its xact_start), then try again; run %" PRId64 " was not started",
+		    "transaction (pg_stat_activity shows its xact_start), then try again; run %" PRId64
+		    " was not started",
 		    said->queue, END_MS / 1000, runner->opts->job_id);
 	jr_runner_fail(runner, &err);
 }
