@@ -112,7 +112,7 @@ both(const struct fixture *f)
 	return two;
 }
 
-/* Places of the set; in a process of its own, since locks of one never exclude each other. -1: they cannot be opened. */
+/* Places of the set had by a process of its own, since locks of one never exclude each other. -1: not opened. */
 static int
 take_elsewhere(const struct jr_state *state, size_t total, size_t wanted)
 {
@@ -279,8 +279,8 @@ end_of_a_child_does_not_free_our_places(void **state)
 }
 
 /*
- * Half of the processes know a second directory. Take and give back at random, marking each place held by a file made with O_EXCL: two holders of
- * one place show at once. 0 if all was well.
+ * Take and give back at random, marking each place held by a file made with O_EXCL: two holders of
+ * one place show at once. Half of the processes know a second directory. 0 if all was well.
  */
 static int
 contend(const struct fixture *f, const struct jr_state *two, uint64_t seed, size_t total, int marks)
