@@ -77,9 +77,19 @@ jr_state_is_network(uint32_t type)
 }
 
 static bool
-check_directory(const char *path, struct jr_err *err)
+check_file_system(const char *what, const char *path, struct jr_err *err)
 {
 	struct statfs fs;
+
+	if (statfs(path, &fs) == 0 && !jr_state_is_network((uint32_t)fs.f_type))
+		return true;
+	return jr_fail(err, JR_E_CONFIG,
+	    "%s %s is on a network file system; name a directory of this host with --state-dir", what, path);
+}
+
+static bool
+check_directory(const char *path, struct jr_err *err)
+{
 	struct stat st;
 
 	if (lstat(path, &st) < 0)
@@ -100,10 +110,7 @@ check_directory(const char *path, struct jr_err *err)
 	if ((st.st_mode & 077) != 0)
 		return jr_fail(err, JR_E_CONFIG, "state directory %s is open to others (mode %04o); type: chmod 700 %s",
 		    path, st.st_mode & 07777, path);
-	if (statfs(path, &fs) < 0 || jr_state_is_network((uint32_t)fs.f_type))
-		return jr_fail(err, JR_E_CONFIG,
-		    "state directory %s is on a network file system; name one of this host with --state-dir", path);
-	return true;
+	return check_file_system("state directory", path, err);
 }
 
 /* Make it if need be. */
@@ -154,7 +161,7 @@ home_directory(void)
 }
 
 /*
- * ~/.local/state/jobrun, with what is missing on the way to it: but only below a home that is safe, or root would leave
+ * ~/.local/state/jobrun, with what is missing on the way to it: but only below a home that will do, or root would leave
  * directories in somebody else's.
  */
 static bool
@@ -162,7 +169,7 @@ make_home_directory(char **path, struct jr_err *err)
 {
 	static const char *const ways[] = {".local", ".local/state"};
 	char *home = home_directory();
-	bool ok = home != NULL ? jr_perm_check_directory(home, err)
+	bool ok = home != NULL ? jr_perm_check_directory(home, err) && check_file_system("home directory", home, err)
 			       : jr_fail(err, JR_E_CONFIG, "there is no home directory for ~/.local/state/jobrun");
 
 	for (size_t i = 0; ok && i < JR_COUNT(ways); i++) {

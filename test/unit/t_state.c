@@ -163,7 +163,7 @@ network_file_systems_are_refused_by_their_numbers(void **state)
 	assert_false(jr_state_is_network(0xEF53));     /* ext4 */
 	assert_false(jr_state_is_network(0x01021994)); /* tmpfs */
 	network_path = f->root;
-	check_refused(f->directory, "is on a network file system; name one of this host");
+	check_refused(f->directory, "is on a network file system; name a directory of this host");
 	network_path = NULL;
 }
 
@@ -226,8 +226,13 @@ directories_of_root(void)
 		_exit(5);
 	make("/root", 0700, 0);
 	(void)setenv("HOME", "/root", 1);
-	expect_found("/run/jobrun /run/lock/jobrun-0 /root/.local/state/jobrun /tmp/jobrun-0");
 	network_path = "/root";
+	expect_found("/run/jobrun /run/lock/jobrun-0 /tmp/jobrun-0");
+	if (access("/root/.local", F_OK) == 0)
+		_exit(11);
+	network_path = NULL;
+	expect_found("/run/jobrun /run/lock/jobrun-0 /root/.local/state/jobrun /tmp/jobrun-0");
+	network_path = "/root/.local";
 	expect_found("/run/jobrun /run/lock/jobrun-0 /tmp/jobrun-0");
 	network_path = NULL;
 	/* Open to others, a link, a file: passed over, each by itself. */
