@@ -141,15 +141,13 @@ one_that_is_named_is_the_only_one(void **state)
 /* The file system that statfs(2) says everything below this path is on; NULL: the true one. */
 static const char *network_path;
 
-int statfs(const char *path, struct statfs *fs);
-
 int
-statfs(const char *path, struct statfs *fs)
+statfs(const char *__file, struct statfs *__buf)
 {
-	if (syscall(SYS_statfs, path, fs) < 0)
+	if (syscall(SYS_statfs, __file, __buf) < 0)
 		return -1;
-	if (network_path != NULL && strncmp(path, network_path, strlen(network_path)) == 0)
-		fs->f_type = 0x6969;
+	if (network_path != NULL && strncmp(__file, network_path, strlen(network_path)) == 0)
+		__buf->f_type = 0x6969;
 	return 0;
 }
 
