@@ -38,7 +38,12 @@ else
 WARNINGS += -Wlogical-op -Wduplicated-cond -Wduplicated-branches -Wcast-align=strict -Warith-conversion
 endif
 
-HARDEN := -fstack-protector-strong -fstack-clash-protection
+# Those that not every compiler has, or not for every processor.
+ifneq ($(PKG_LIBS),)
+HARDEN_HAD := $(shell for flag in -fcf-protection -mbranch-protection=standard -ftrivial-auto-var-init=zero; do \
+	echo 'int x;' | $(CC) -Werror $$flag -x c -c -o /dev/null - 2>/dev/null && echo $$flag; done)
+endif
+HARDEN := -fstack-protector-strong -fstack-clash-protection $(HARDEN_HAD)
 ifdef SANITIZE
 # A sanitizer brings its own checks of memory and confuses the flow analysis behind some warnings: never -Werror here.
 HARDEN := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O1

@@ -51,7 +51,7 @@ static const struct jr_option exec_options[] = {
 	    .offset = AT(lease_ms), .env = "JOBRUN_LEASE" },
 	{ .name = "heartbeat", .arg = "D", .help = "how often the lease is renewed, at most a quarter of --lease (20s or a quarter)",
 	    .type = JR_OPT_DURATION, .offset = AT(heartbeat_ms) },
-	{ .name = "state-dir", .arg = "DIR", .help = "private directory for what was said (/run/lock/jobrun-UID, else under TMPDIR)",
+	{ .name = "state-dir", .arg = "DIR", .help = "private directory for what was said (as of run)",
 	    .type = JR_OPT_STRING, .offset = AT(state_dir), .env = "JOBRUN_STATE_DIR" },
 	JR_OPTIONS_END,
 };
@@ -227,11 +227,13 @@ run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err
 	};
 	int status = jr_runner_run(&runner, &doing->counts, err);
 	struct jr_err unused;
-	char *state_directory = jr_state_directory(doing->opts->state_dir, &unused);
+	struct jr_state state;
 
-	if (state_directory != NULL) /* without it everything is said each time */
-		jr_voice_soften(state_directory, runner.conninfo, doing->name, status, doing->counts.answered, err);
-	free(state_directory);
+	if (jr_state_open(&state, doing->opts->state_dir, &unused)) { /* without it everything is said each time */
+		jr_voice_soften(
+		    state.directories[0], runner.conninfo, doing->name, status, doing->counts.answered, err);
+		jr_state_release(&state);
+	}
 	return status;
 }
 

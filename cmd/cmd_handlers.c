@@ -176,6 +176,8 @@ settings_words(const struct jr_settings *settings)
 		say_int(&words, "batch", settings->batch);
 	if (settings->user != NULL)
 		say(&words, "user", settings->user);
+	if (settings->no_new_privs_said)
+		say(&words, "no_new_privs", limits->no_new_privs ? "true" : "false");
 	if (settings->cwd != NULL)
 		say(&words, "cwd", settings->cwd);
 	if (limits->has_nice)
@@ -347,6 +349,8 @@ settings_of(const struct jr_settings *settings)
 		set(object, "env", list_of(settings->env, count_of(settings->env), "="));
 	set_text(object, "cwd", settings->cwd);
 	set_text(object, "user", settings->user);
+	if (settings->user != NULL || settings->no_new_privs_said)
+		set(object, "no_new_privs", json_boolean(limits->no_new_privs));
 	if (limits->has_nice)
 		set(object, "nice", json_integer(limits->nice));
 	set_int(object, "cpu_s", limits->cpu_s);

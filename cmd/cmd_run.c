@@ -78,7 +78,7 @@ static const struct jr_option run_options[] = {
 	    .type = JR_OPT_DURATION, .offset = AT(grace_ms) },
 	{ .name = "splay", .arg = "D", .help = "wait up to D before connecting, the same on each start of a host (0)",
 	    .type = JR_OPT_DURATION, .offset = AT(splay_ms), .max = 600000 },
-	{ .name = "state-dir", .arg = "DIR", .help = "private directory for places (/run/lock/jobrun-UID, else under TMPDIR)",
+	{ .name = "state-dir", .arg = "DIR", .help = "private directory for places, alone (else those that are safe of four, see the manual)",
 	    .type = JR_OPT_STRING, .offset = AT(state_dir), .env = "JOBRUN_STATE_DIR" },
 	{ .name = "dry-run", .letter = 'n', .help = "show what would be claimed and fired; write nothing", .type = JR_OPT_FLAG,
 	    .offset = AT(dry_run) },
@@ -116,7 +116,7 @@ static bool
 check_descriptors(const struct run_opts *opts, struct jr_err *err)
 {
 	struct rlimit limit;
-	int64_t need = 4 * opts->jobs + opts->http_jobs + opts->sql_jobs + 48;
+	int64_t need = 4 * opts->jobs + opts->http_jobs + opts->sql_jobs + 60;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || (int64_t)limit.rlim_cur >= need)
 		return true;
@@ -163,7 +163,7 @@ default_jobs(void)
 
 static int
 run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_handlers *handlers,
-    const char *state_directory, const struct jr_lease *lease, struct jr_err *err)
+    const struct jr_state *state, const struct jr_lease *lease, struct jr_err *err)
 {
 	int64_t started = jr_clock_now_ms();
 	struct jr_counts counts;
@@ -172,7 +172,7 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	    .terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0};
 	const struct jr_runner_opts runner = {
 	    .conninfo = jr_db_conninfo(app->dbname, NULL),
-	    .state_directory = state_directory,
+	    .state = state,
 	    .version = JR_VERSION,
 	    .handlers = handlers,
 	    .types = (const char *const *)opts->types.items,
@@ -216,7 +216,7 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	}
 	if (app->json)
 		jr_voice_json(&counts, jr_clock_now_ms() - started, status);
-	jr_voice_soften(state_directory, runner.conninfo, NULL, status, counts.answered, err);
+	jr_voice_soften(state->directories[0], runner.conninfo, NULL, status, counts.answered, err);
 	return status;
 }
 
@@ -316,7 +316,7 @@ run_run(const struct jr_app *app, const void *values, int argc, char **argv, str
 	const struct run_opts *opts = values;
 	struct jr_handlers handlers;
 	struct jr_lease lease;
-	char *state_directory;
+	struct jr_state state;
 	int status;
 
 	(void)argc;
@@ -324,16 +324,14 @@ run_run(const struct jr_app *app, const void *values, int argc, char **argv, str
 	if (!check_linger(opts, err) || !jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err) ||
 	    !check_descriptors(opts, err) || !load_handlers(opts, &handlers, err))
 		return (int)err->code;
-	state_directory = jr_state_directory(opts->state_dir, err);
-	if (state_directory != NULL)
-		jr_voice_problems(&handlers, state_directory);
-	if (state_directory == NULL)
-		status = (int)err->code;
-	else if (opts->dry_run)
-		status = dry_run(app, opts, &handlers, err);
-	else
-		status = run_here(app, opts, &handlers, state_directory, &lease, err);
-	free(state_directory);
+	if (!jr_state_open(&state, opts->state_dir, err)) {
+		jr_handlers_release(&handlers);
+		return (int)err->code;
+	}
+	jr_voice_problems(&handlers, state.directories[0]);
+	status =
+	    opts->dry_run ? dry_run(app, opts, &handlers, err) : run_here(app, opts, &handlers, &state, &lease, err);
+	jr_state_release(&state);
 	jr_handlers_release(&handlers);
 	return status;
 }

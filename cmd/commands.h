@@ -27,7 +27,7 @@
 
 /* The global options. They may stand before or after the command. */
 struct jr_app {
-	const char *dbname;     /* -d; NULL: see jr_db_conninfo */
+	char *dbname;           /* -d; NULL: see jr_db_conninfo */
 	int64_t verbose;        /* -v: 0, 1, 2; main has already set the level of the log by it */
 	const char *log_format; /* "text" or "json"; already applied */
 	bool json;

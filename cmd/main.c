@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -39,7 +40,7 @@ check_log_format(const char *what, const char *text, struct jr_err *err)
 /* clang-format off */
 static const struct jr_option global_options[] = {
 	{ .name = "dbname", .letter = 'd', .arg = "CONNINFO", .help = "database: name, conninfo string or URI",
-	    .type = JR_OPT_STRING, .offset = AT(dbname) },
+	    .type = JR_OPT_SECRET, .offset = AT(dbname) },
 	{ .name = "json", .help = "a JSON document on stdout", .type = JR_OPT_FLAG, .offset = AT(json) },
 	{ .name = "log-format", .arg = "FORMAT", .help = "log lines on stderr: text or json (text)", .type = JR_OPT_STRING,
 	    .offset = AT(log_format), .env = "JOBRUN_LOG_FORMAT", .check = check_log_format },
@@ -297,23 +298,32 @@ find_once(int argc, char **argv)
 }
 
 static int
-dispatch(int argc, char **argv, struct jr_err *err)
+dispatch_to(struct jr_app *app, int argc, char **argv, struct jr_err *err)
 {
-	struct jr_app app = {.dbname = NULL};
-	const struct jr_option_set globals = {global_options, &app};
+	const struct jr_option_set globals = {global_options, app};
 	int once = find_once(argc, argv), first = 0;
 
 	if (!jr_options_environment(&globals, err) || !jr_options_parse(&globals, 1, true, once, argv, &first, err))
 		return (int)err->code;
 	if (first < argc && first == once)
-		return run_command(&jr_cmd_run, &app, argc - once, argv + once, err);
+		return run_command(&jr_cmd_run, app, argc - once, argv + once, err);
 	if (first < argc)
-		return run_named(&app, argc - first, argv + first, err);
-	if (app.version)
+		return run_named(app, argc - first, argv + first, err);
+	if (app->version)
 		print_version();
 	else
-		print_help(app.help ? stdout : stderr);
-	return app.version || app.help ? 0 : JR_E_USAGE;
+		print_help(app->help ? stdout : stderr);
+	return app->version || app->help ? 0 : JR_E_USAGE;
+}
+
+static int
+dispatch(int argc, char **argv, struct jr_err *err)
+{
+	struct jr_app app = {.dbname = NULL};
+	int status = dispatch_to(&app, argc, argv, err);
+
+	jr_options_release(&(struct jr_option_set){global_options, &app});
+	return status;
 }
 
 /*
@@ -377,6 +387,11 @@ main(int argc, char **argv)
 	struct jr_err err = {.code = JR_E_BUG}, out_err = {.code = JR_E_BUG};
 	int status;
 
+	/*
+	 * Connection strings are in our memory and environment, and in those of the watchdog, which is our copy: what
+	 * runs as our account, handlers first, is not to read them there. Programs that we start have their own again.
+	 */
+	(void)prctl(PR_SET_DUMPABLE, 0);
 	if (!open_standard_descriptors())
 		return JR_E_TEMP;
 	signal(SIGPIPE, SIG_IGN);

@@ -159,6 +159,10 @@ set_value(const struct jr_option *option, void *values, const char *what, const 
 			return false;
 		*(const char **)field = text;
 		return true;
+	case JR_OPT_SECRET:
+		free(*(char **)field);
+		*(char **)field = jr_xstrdup(text);
+		return true;
 	case JR_OPT_WORDS:
 		if (((struct jr_words *)field)->inherited)
 			clear_words(field);
@@ -286,6 +290,8 @@ take_option(const struct joined *all, int answer, char **argv, struct jr_err *er
 	what = jr_xasprintf("--%s", option->name);
 	ok = set_value(option, all->rows[row].values, what, optarg, err);
 	free(what);
+	if (option->type == JR_OPT_SECRET)
+		memset(optarg, 'x', strlen(optarg));
 	return ok;
 }
 
@@ -313,6 +319,12 @@ jr_options_release(const struct jr_option_set *set)
 	for (const struct jr_option *option = set->options; option != NULL && option->name != NULL; option++) {
 		if (option->type == JR_OPT_WORDS)
 			clear_words(field_of(option, set->values));
+		if (option->type == JR_OPT_SECRET) {
+			char **field = field_of(option, set->values);
+
+			free(*field);
+			*field = NULL;
+		}
 	}
 }
 

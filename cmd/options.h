@@ -35,12 +35,13 @@ enum jr_option_type {
 	JR_OPT_FLAG,     /* bool: given or not */
 	JR_OPT_COUNT,    /* int64_t: how often it was given */
 	JR_OPT_STRING,   /* const char *: borrowed from argv or the environment; the last one counts */
+	JR_OPT_SECRET,   /* char *: a copy; ps(1) shows x in the place of what stood on the command line */
 	JR_OPT_WORDS,    /* struct jr_words: repeated, or separated by commas; the command line replaces env */
 	JR_OPT_INT,      /* int64_t in [min, max] */
 	JR_OPT_DURATION, /* int64_t, milliseconds, in [min, max]; max of 0: no limit but the program's */
 };
 
-/* Owned by whoever has the struct it stands in; released by jr_options_release. */
+/* As a SECRET owned by whoever has the struct it stands in; released by jr_options_release. */
 struct jr_words {
 	char **items;
 	size_t count;

@@ -9,9 +9,9 @@
 #include "handler/environ.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 
-#include <libpq-fe.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,45 +57,6 @@ value_of(const char *item, const char *name)
 	return strncmp(item, name, len) == 0 && item[len] == '=' ? item + len + 1 : NULL;
 }
 
-/*
- * scheme://user:password@host, or the word: enough for strings that are not PostgreSQL's (a
- * framework's DATABASE_URL).
- */
-static bool
-looks_like_password(const char *text)
-{
-	const char *authority = strstr(text, "://");
-	const char *at;
-
-	if (strcasestr(text, "password") != NULL)
-		return true;
-	if (authority == NULL)
-		return false;
-	authority += 3;
-	/* The last @: a password may contain / and @ that somebody forgot to escape. */
-	at = strrchr(authority, '@');
-	return at != NULL && memchr(authority, ':', (size_t)(at - authority)) != NULL;
-}
-
-bool
-jr_environ_has_password(const char *conninfo)
-{
-	PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
-	bool found = false;
-
-	if (options == NULL)
-		return looks_like_password(conninfo);
-	for (PQconninfoOption *option = options; option->keyword != NULL; option++) {
-		bool is_password =
-		    strcmp(option->keyword, "password") == 0 || strcmp(option->keyword, "sslpassword") == 0;
-
-		if (is_password && option->val != NULL && option->val[0] != '\0')
-			found = true;
-	}
-	PQconninfoFree(options);
-	return found;
-}
-
 /* What a run sets for itself, and an outer one has set. */
 static bool
 is_of_run(const char *item)
@@ -111,6 +72,17 @@ is_of_run(const char *item)
 	return false;
 }
 
+/* Has its value a password of PostgreSQL in it? What we connect with ourselves may be another's URL, and counts too. */
+static bool
+is_secret(const char *item)
+{
+	const char *url = value_of(item, "JOBRUN_DATABASE_URL"), *value = strchr(item, '=');
+
+	if (url == NULL)
+		url = value_of(item, "DATABASE_URL");
+	return (url != NULL && jr_environ_has_password(url)) || (value != NULL && jr_environ_reveals(value + 1));
+}
+
 /*
  * Is it left out of what a handler inherits? has_url: it is given a JOBRUN_DATABASE_URL of its
  * own.
@@ -118,26 +90,38 @@ is_of_run(const char *item)
 static bool
 is_left_out(const char *item, bool has_url)
 {
-	const char *own_url = value_of(item, "JOBRUN_DATABASE_URL");
-	const char *url = own_url != NULL ? own_url : value_of(item, "DATABASE_URL");
-
 	if (strncmp(item, "LD_", 3) == 0 || value_of(item, "PGPASSWORD") != NULL ||
 	    value_of(item, HANDLER_URL) != NULL || is_of_run(item))
 		return true;
-	return (own_url != NULL && has_url) || (url != NULL && jr_environ_has_password(url));
+	return (has_url && value_of(item, "JOBRUN_DATABASE_URL") != NULL) || is_secret(item);
 }
 
-/* What describes our account, and is wrong for another. */
-static bool
-is_of_account(const char *item)
+void
+jr_environ_tell(char *const *base)
 {
-	static const char *const names[] = {"HOME", "USER", "LOGNAME", "SHELL", "MAIL", "XDG_RUNTIME_DIR"};
+	for (; *base != NULL; base++) {
+		char *reason;
+
+		if (value_of(*base, HANDLER_URL) != NULL || !is_secret(*base))
+			continue;
+		reason =
+		    jr_xasprintf("%.*s contains a connection string with a password", (int)strcspn(*base, "="), *base);
+		jr_log(JR_INFO, "variable_left_out", JR_S("reason", reason));
+		free(reason);
+	}
+}
+
+/* What another account gets of our environment: how to look and where, nothing that is ours. */
+static bool
+is_for_everybody(const char *item)
+{
+	static const char *const names[] = {"PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR"};
 
 	for (size_t i = 0; i < JR_COUNT(names); i++) {
 		if (value_of(item, names[i]) != NULL)
 			return true;
 	}
-	return false;
+	return strncmp(item, "LC_", 3) == 0 || strncmp(item, OWN_PREFIX, sizeof(OWN_PREFIX) - 1) == 0;
 }
 
 static bool
@@ -217,7 +201,7 @@ jr_environ_make(
 	}
 	for (size_t i = 0; base[i] != NULL; i++) {
 		if (!is_left_out(base[i], url != NULL) && !is_replaced(base[i], extra->env) &&
-		    (extra->user == NULL || !is_of_account(base[i])))
+		    (extra->user == NULL || is_for_everybody(base[i])))
 			push(&names, jr_xstrdup(base[i]));
 	}
 	add_account(&names, extra);

@@ -1,9 +1,9 @@
 /*
  * environ: the environment of an exec handler.
  *
- * The runner's own, less what could betray or redirect: PGPASSWORD, LD_*, connection strings that
- * contain a password, what an outer run set for itself, and what belongs to our account if the
- * handler runs as another; plus what its settings say, plus what says which run this is.
+ * The runner's own, less what could betray or redirect: PGPASSWORD, LD_*, every variable in which there is a connection
+ * string with a password, and what an outer run set for itself; for another account of all that only PATH, LANG,
+ * LANGUAGE, LC_*, TZ, TMPDIR and JOBRUN_*. Plus what its settings say, plus what says which run this is.
  */
 #ifndef JR_ENVIRON_H
 #define JR_ENVIRON_H
@@ -34,10 +34,19 @@ char **jr_environ_make(char *const *base, const struct jr_run *run, int64_t dead
 char **jr_environ_keep(char *const *base, const struct jr_run *run, int64_t deadline_wall_ms,
     const struct jr_environ_extra *extra) JR_MUST;
 
+/* A line of the log, with -v, for each variable of `base` that is left out for the password in it. */
+void jr_environ_tell(char *const *base);
+
 /*
  * Does a connection string (URI or key=value) contain a password? One that libpq cannot read: does
  * it look so?
  */
 bool jr_environ_has_password(const char *conninfo) JR_MUST;
+
+/*
+ * Is there a PostgreSQL URL or conninfo with a password anywhere in this text? URLs of other services are no matter:
+ * handlers are there to talk to them.
+ */
+bool jr_environ_reveals(const char *text) JR_MUST;
 
 #endif

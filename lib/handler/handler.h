@@ -60,6 +60,7 @@ struct jr_host {
 	bool rehearsal; /* a sql handler's transaction is rolled back, and the run needs no row (jobrun try) */
 
 	struct jr_outs *outs;
+	bool environ_told; /* what handlers do not inherit has been said */
 	struct jr_http *http;
 	struct jr_sql *sql;
 };

@@ -238,7 +238,7 @@ open_out(struct exec_work *exec, struct jr_host *host, const struct jr_run *run,
 }
 
 static char **
-make_environment(const struct exec_work *exec, const struct jr_run *run, int64_t run_deadline_ms)
+make_environment(const struct exec_work *exec, struct jr_host *host, const struct jr_run *run, int64_t run_deadline_ms)
 {
 	const struct jr_settings *settings = &exec->handler->settings;
 	struct jr_environ_extra extra = {.env = settings->env, .user = settings->user, .home = settings->home};
@@ -249,6 +249,9 @@ make_environment(const struct exec_work *exec, const struct jr_run *run, int64_t
 	}
 	if (exec->handler->as_is)
 		return jr_environ_keep(environ, run, wall_deadline(run_deadline_ms), &extra);
+	if (!host->environ_told)
+		jr_environ_tell(environ);
+	host->environ_told = true;
 	return jr_environ_make(environ, run, wall_deadline(run_deadline_ms), &extra);
 }
 
@@ -279,7 +282,7 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	exec->ctx = owner->ctx;
 	exec->input = jr_xasprintf("%s\n", run->payload);
 	if (open_out(exec, host, run, err) || handler->as_is) {
-		env = make_environment(exec, run, run_deadline_ms);
+		env = make_environment(exec, host, run, run_deadline_ms);
 		started = start_child(exec, host, &spec, env, err);
 	}
 	jr_strings_free(env);

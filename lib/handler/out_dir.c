@@ -7,6 +7,8 @@
  */
 #include "handler/out_parts.h"
 
+#include "base/backoff.h"
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <dirent.h>
@@ -19,10 +21,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TRIES 20           /* to make a directory that no sweep takes away before it is locked */
-#define SWEPT_MAX 100      /* directories swept away at once; the others wait for the next runner */
-#define SEEN_MAX 100000    /* names looked at for them */
-#define REMOVED_MAX 100000 /* files of one directory */
+#define TRIES 20        /* to make a directory that no sweep takes away before it is locked */
+#define SWEPT_MAX 100   /* directories swept away at once; the others wait for the next runner */
+#define SEEN_MAX 100000 /* names looked at for them */
+#define SWEEP_MS 200    /* for all of them, */
+#define ONE_MS 50       /* and for one */
+#define CLOSE_MS 2000   /* for our own, when nothing is held any more */
 
 bool
 jr_out_dir_has(const struct jr_outs *outs, const char *name, int fd)
@@ -33,17 +37,10 @@ jr_out_dir_has(const struct jr_outs *outs, const char *name, int fd)
 	       named.st_dev == own.st_dev && named.st_ino == own.st_ino;
 }
 
-static void
-remove_at(int fd, const char *name)
-{
-	if (unlinkat(fd, name, 0) < 0 && (errno == EISDIR || errno == EPERM))
-		(void)unlinkat(fd, name, AT_REMOVEDIR);
-}
-
 void
 jr_out_dir_remove(const struct jr_outs *outs, const char *name)
 {
-	remove_at(outs->fd, name);
+	jr_out_remove(outs->fd, name, jr_clock_after(jr_clock_now_ms(), ONE_MS));
 }
 
 static bool
@@ -73,7 +70,7 @@ create(const struct jr_outs *outs, const char *name)
 
 	if (fd >= 0 || errno != EEXIST)
 		return fd;
-	remove_at(outs->fd, name); /* a handler has put something there */
+	jr_out_dir_remove(outs, name); /* a handler has put something there */
 	return openat(outs->fd, name, flags, 0600);
 }
 
@@ -93,31 +90,11 @@ jr_out_dir_make(const struct jr_outs *outs, const char *name, const char *text, 
 	return -1;
 }
 
-/* What is in the directory behind fd. Links are removed, never followed. */
-static void
-empty_directory(int fd)
-{
-	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
-	struct dirent *entry;
-
-	if (dir == NULL) {
-		if (copy >= 0)
-			(void)close(copy);
-		return;
-	}
-	for (int i = 0; i < REMOVED_MAX && (entry = readdir(dir)) != NULL; i++) {
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			remove_at(fd, entry->d_name);
-	}
-	(void)closedir(dir);
-}
-
 /* Lock the directory `name` in the one behind `parent` if it is ours and nobody's. The descriptor or -1. */
 static int
 lock_directory(int parent, const char *name)
 {
-	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = jr_out_open_folder(parent, name);
 	struct stat st;
 
 	if (fd < 0)
@@ -131,27 +108,61 @@ lock_directory(int parent, const char *name)
 }
 
 static void
-sweep(const char *parent, const char *prefix)
+sweep_one(int parent, const char *name)
 {
-	DIR *dir = opendir(parent);
-	struct dirent *entry;
-	int swept = 0;
+	int fd = lock_directory(parent, name);
 
-	if (dir == NULL)
+	if (fd < 0)
 		return;
-	for (int i = 0; i < SEEN_MAX && swept < SWEPT_MAX && (entry = readdir(dir)) != NULL; i++) {
-		int fd;
+	jr_out_empty(fd, jr_clock_after(jr_clock_now_ms(), ONE_MS));
+	(void)unlinkat(parent, name, AT_REMOVEDIR);
+	(void)close(fd);
+}
+
+/* Names that begin so; of more than fit any. */
+static size_t
+find_names(DIR *dir, const char *prefix, struct jr_random *random, char *names[SWEPT_MAX])
+{
+	struct dirent *entry;
+	size_t count = 0;
+
+	for (int i = 0; i < SEEN_MAX && (entry = readdir(dir)) != NULL; i++) {
+		size_t at;
 
 		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
 			continue;
-		fd = lock_directory(dirfd(dir), entry->d_name);
-		if (fd < 0)
+		at = count < SWEPT_MAX ? count : (size_t)jr_random_below(random, count + 1);
+		count++;
+		if (at >= SWEPT_MAX)
 			continue;
-		empty_directory(fd);
-		(void)unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
-		(void)close(fd);
-		swept++;
+		free(names[at]);
+		names[at] = jr_xstrdup(entry->d_name);
 	}
+	return count < SWEPT_MAX ? count : SWEPT_MAX;
+}
+
+/*
+ * Leases are held meanwhile, so there is little time. It begins with another one each time, and gives none more than a
+ * part of it: what takes long or cannot be removed keeps nobody from the others.
+ */
+static void
+sweep(const char *parent, const char *prefix)
+{
+	int64_t end_ms = jr_clock_after(jr_clock_now_ms(), SWEEP_MS);
+	char *names[SWEPT_MAX] = {NULL};
+	DIR *dir = opendir(parent);
+	struct jr_random random;
+	size_t count, first;
+
+	if (dir == NULL)
+		return;
+	jr_random_seed_system(&random);
+	count = find_names(dir, prefix, &random, names);
+	first = (size_t)jr_random_below(&random, count);
+	for (size_t i = 0; i < count && jr_clock_now_ms() < end_ms; i++)
+		sweep_one(dirfd(dir), names[(first + i) % count]);
+	for (size_t i = 0; i < count; i++)
+		free(names[i]);
 	(void)closedir(dir);
 }
 
@@ -236,7 +247,7 @@ jr_outs_close(struct jr_outs *outs)
 {
 	if (outs == NULL)
 		return;
-	empty_directory(outs->fd);
+	jr_out_empty(outs->fd, jr_clock_after(jr_clock_now_ms(), CLOSE_MS));
 	(void)rmdir(outs->path);
 	(void)close(outs->fd);
 	free(outs->path);

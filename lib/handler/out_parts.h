@@ -1,9 +1,10 @@
 /*
  * out_parts: what the files of out share. Nobody else includes it.
  *
- *	out.c        reading on in JOBRUN_OUT, and what has been said
- *	out_dir.c    the directory of a runner, the files in it, and what dead runners left
- *	out_line.c   what one line says
+ *	out.c          reading on in JOBRUN_OUT, and what has been said
+ *	out_dir.c      the directory of a runner, the files in it, and what dead runners left
+ *	out_line.c     what one line says
+ *	out_remove.c   taking away what handlers have left
  */
 #ifndef JR_OUT_PARTS_H
 #define JR_OUT_PARTS_H
@@ -43,7 +44,17 @@ bool jr_out_dir_has(const struct jr_outs *outs, const char *name, int fd);
 /* May other accounts reach it? */
 bool jr_out_dir_is_open(const struct jr_outs *outs);
 
-/* Remove whatever has that name in the directory, if it is not a directory with something in it. */
+/* Remove whatever has that name in the directory. */
 void jr_out_dir_remove(const struct jr_outs *outs, const char *name);
+
+/*
+ * Remove whatever has that name in the directory behind fd, or everything that is in it, folders in folders included,
+ * until end_ms. What cannot be removed is passed over.
+ */
+void jr_out_remove(int fd, const char *name, int64_t end_ms);
+void jr_out_empty(int fd, int64_t end_ms);
+
+/* Open the folder of that name, no link, also one that its owner, if that is us, may not read. -1: errno says why. */
+int jr_out_open_folder(int fd, const char *name);
 
 #endif

@@ -115,6 +115,7 @@ static const struct jr_member members[] = {
 	{ .name = "processes", .with = JR_WITH_EXEC, .read = jr_read_int, .offset = AT(limits.processes), .min = 1,
 	    .max = INT_MAX },
 	{ .name = "user", .with = JR_WITH_EXEC, .read = jr_read_user },
+	{ .name = "no_new_privs", .with = JR_WITH_EXEC, .read = jr_read_no_new_privs },
 	{ .name = "batch", .with = JR_WITH_SQL, .read = jr_read_int, .offset = AT(batch), .min = 1, .max = JR_BATCH_MAX },
 	{ .name = "http", .with = JR_WITH_HTTP, .read = jr_read_http },
 };
@@ -194,6 +195,8 @@ read_root(struct jr_reading *r, const json_t *root)
 	if (!jr_members_read(r, NULL, root, r->members, r->member_count, r->settings))
 		return false;
 	set_request_timeout(r->settings);
+	if (!r->settings->no_new_privs_said)
+		r->settings->limits.no_new_privs = r->settings->limits.has_account;
 	return check_codes(r, "give_up", &rules->give_up, NULL) &&
 	       check_codes(r, "later", &rules->later, &rules->give_up);
 }

@@ -6,7 +6,7 @@
  *
  *	any kind   timeout, grace ("10m"; a timeout of "0" is none); give_up, later (numbers; for sql strings)
  *	exec       argv (instead of an executable NAME), env {"NAME": "value"}, cwd, nice, cpu ("30s"), memory ("512M"),
- *	           files, processes, user
+ *	           files, processes, user, no_new_privs (true with user)
  *	sql        batch
  *	http       http {url, method, headers {}, secret "file:PATH" or two of them, timeout, connect_timeout,
  *	           expect [200, "2xx"], allow_private, proxy (a URL or "environment"), ca_file}
@@ -67,6 +67,7 @@ struct jr_settings {
 	char *user;  /* the account's name, for people and its environment; NULL: none */
 	char *home;  /* its home directory */
 	struct jr_limits limits;
+	bool no_new_privs_said;      /* else it goes with `user` */
 	int64_t batch;               /* 0: one run at a time */
 	struct jr_http_target *http; /* NULL: none */
 };

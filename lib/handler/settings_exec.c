@@ -268,3 +268,14 @@ jr_read_user(const struct jr_reading *r, const struct jr_step *step, const json_
 		    r, step, "user: only when jobrun is started by root can a handler run as \"%.100s\"", name);
 	return look_up(r, step, name, target);
 }
+
+bool
+jr_read_no_new_privs(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target)
+{
+	const struct jr_member flag = {.name = member->name};
+	struct jr_settings *settings = target;
+
+	settings->no_new_privs_said = true;
+	return jr_read_bool(r, step, value, &flag, &settings->limits.no_new_privs);
+}

@@ -121,6 +121,8 @@ bool jr_read_memory(const struct jr_reading *r, const struct jr_step *step, cons
     const struct jr_member *member, void *target) JR_MUST;
 bool jr_read_user(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
     const struct jr_member *member, void *target) JR_MUST;
+bool jr_read_no_new_privs(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target) JR_MUST;
 
 /* "http"; target is the struct jr_settings. */
 bool jr_read_http(const struct jr_reading *r, const struct jr_step *step, const json_t *value,

@@ -8,6 +8,7 @@
 #include "process/rlimits.h"
 
 #include <errno.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -88,6 +89,8 @@ jr_limits_set(const struct jr_limits *limits, enum jr_limit which)
 bool
 jr_limits_become(const struct jr_limits *limits)
 {
+	if (limits->no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return false;
 	if (!limits->has_account)
 		return true;
 	if (syscall(CALL_SETGROUPS, limits->group_count, limits->groups) < 0 ||

@@ -17,6 +17,8 @@ struct jr_limits {
 	bool has_nice;
 	int nice; /* the value itself, not an increment */
 
+	bool no_new_privs; /* set-user-ID, set-group-ID and capabilities of files give it nothing */
+
 	/*
 	 * Another account; only root can start a child as one. Looked up before, since nothing may be looked up in a
 	 * child.
@@ -46,7 +48,8 @@ enum jr_limit {
  */
 bool jr_limits_set_nice(const struct jr_limits *limits) JR_MUST;
 void jr_limits_raise(const struct jr_limits *limits);
-bool jr_limits_become(const struct jr_limits *limits) JR_MUST; /* the account; for good, or it is a failure */
+bool jr_limits_become(
+    const struct jr_limits *limits) JR_MUST; /* the account, no_new_privs; for good, or it is a failure */
 bool jr_limits_set(const struct jr_limits *limits, enum jr_limit which) JR_MUST;
 
 #endif

@@ -1,36 +1,58 @@
 /*
- * state: the private directory of jobrun on this host, and the places in it.
+ * state: the private directories of jobrun on this host, and the places in them.
  *
  * A place is the right to run one exec handler on this host: byte i of a file, held by a record lock (fcntl F_SETLK),
  * exact among any number of runners and freed by the kernel when a runner dies. Record locks belong to the process and
- * are not inherited by children; the descriptor is close-on-exec all the same. No other descriptor of this process may
- * ever be opened on that file: closing it would drop the locks.
+ * are not inherited by children; the descriptors are close-on-exec all the same. No other descriptor of this process
+ * may ever be opened on such a file: closing it would drop the locks.
  *
- * The directory is private: 0700, owned by the caller, no symbolic link.
+ * Where everybody may make directories, somebody else may have made ours first. So there are several, and a place is
+ * held only with its byte locked in each that is ours and safe: runners count together as long as they have one of them
+ * in common, whatever was there when they were started.
+ *
+ * A directory is safe if it is 0700, owned by the caller, no symbolic link, on this host (no network file system, whose
+ * server may be away), and below parents that nobody else can change.
  */
 #ifndef JR_STATE_H
 #define JR_STATE_H
 
 #include "base/err.h"
 
-/*
- * Open the directory: `option` (--state-dir) if not NULL, else JOBRUN_STATE_DIR, else /run/lock/jobrun-UID, else (where
- * /run/lock cannot be written) $TMPDIR or /tmp/jobrun-UID. Made if it does not exist. Caller frees. NULL on failure,
- * JR_E_CONFIG.
- */
-char *jr_state_directory(const char *option, struct jr_err *err) JR_MUST;
+#define JR_STATE_MAX 4
 
+struct jr_state {
+	char *directories[JR_STATE_MAX];
+	size_t count; /* at least 1 */
+};
+
+/*
+ * Find the directories, and make those that are missing: `option` (--state-dir) alone if not NULL, else
+ * JOBRUN_STATE_DIR alone, else /run/jobrun (root), /run/lock/jobrun-UID, ~/.local/state/jobrun and /tmp/jobrun-UID. Of
+ * these four one that is not safe or cannot be made is passed over, with a line of the log. false: none is left, or the
+ * one that was named is not safe; JR_E_CONFIG.
+ */
+bool jr_state_open(struct jr_state *state, const char *option, struct jr_err *err) JR_MUST;
+void jr_state_release(struct jr_state *state);
+
+/* Is this number of statfs(2) that of a network file system? */
+bool jr_state_is_network(uint32_t type);
+
+/* All zero: not open. */
 struct jr_places {
-	int fd;
+	int fds[JR_STATE_MAX]; /* of one file in each directory */
+	size_t fd_count;
 	size_t total;
 	size_t held_count;
 	bool *held; /* by this process */
 };
 
-/* `name` tells databases apart: a hash of it is the file's name. total: 1..JR_PLACES_MAX. */
+/*
+ * `name` tells databases apart: a hash of it is the file's name. total: 1..JR_PLACES_MAX. A directory in which the file
+ * cannot be had is passed over, with a line of the log; false if that is each of them.
+ */
 bool jr_places_open(
-    struct jr_places *places, const char *directory, const char *name, size_t total, struct jr_err *err) JR_MUST;
-void jr_places_close(struct jr_places *places);
+    struct jr_places *places, const struct jr_state *state, const char *name, size_t total, struct jr_err *err) JR_MUST;
+void jr_places_close(struct jr_places *places); /* what is not open is fine */
 
 /* Take up to `wanted` more places; how many were had. Never blocks. */
 size_t jr_places_take(struct jr_places *places, size_t wanted);
@@ -39,10 +61,10 @@ size_t jr_places_take(struct jr_places *places, size_t wanted);
 void jr_places_give(struct jr_places *places, size_t count);
 
 /*
- * The memory of "database away" between ticks, so that cron's mail says it first, then after 10 minutes, an hour and
- * every six hours, and its recovery once. jr_state_away: should this failure be printed now (another text of `what` is
- * another failure)? *since_ms: how long it has lasted by the wall clock. jr_state_back: true once after failures of
- * which one was printed. If the directory cannot be written: true, and false.
+ * The memory of "database away" between ticks, in one directory (the first), so that cron's mail says it first, then
+ * after 10 minutes, an hour and every six hours, and its recovery once. jr_state_away: should this failure be printed
+ * now (another text of `what` is another failure)? *since_ms: how long it has lasted by the wall clock. jr_state_back:
+ * true once after failures of which one was printed. If the directory cannot be written: true, and false.
  */
 bool jr_state_away(const char *directory, const char *name, const char *what, int64_t *since_ms);
 bool jr_state_back(const char *directory, const char *name, int64_t *since_ms);

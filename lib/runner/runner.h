@@ -20,6 +20,7 @@
 
 #include "base/lease.h"
 #include "handler/handlers.h"
+#include "process/state.h"
 
 /* A run that this runner settled as dead, for the line that people get. Texts are borrowed during the call. */
 struct jr_dead {
@@ -75,7 +76,7 @@ struct jr_exec {
 
 struct jr_runner_opts {
 	const char *conninfo;
-	const char *state_directory;
+	const struct jr_state *state; /* NULL: for exec, which needs no place */
 	const char *version;
 	const struct jr_handlers *handlers;
 	const char *const *types; /* --type: only these; count 0: all that the host has */

@@ -185,7 +185,7 @@ add_claim_job(struct jr_runner *runner, struct jr_batch *batch)
 	char *array;
 
 	for (size_t i = 0; i < JR_POOL_COUNT; i++) {
-		if (runner->places[i].fd >= 0)
+		if (runner->places[i].fd_count > 0)
 			runner->claim_places[i] = jr_places_take(&runner->places[i], 1);
 	}
 	for (size_t i = 0; i < handlers->count; i++) {

@@ -85,8 +85,6 @@ jr_lanes_make(struct jr_runner *runner)
 {
 	const struct jr_handlers *handlers = runner->opts->handlers;
 
-	for (size_t i = 0; i < JR_POOL_COUNT; i++)
-		runner->places[i].fd = -1;
 	runner->lanes = jr_xcalloc(handlers->count + 1, sizeof(*runner->lanes));
 	for (size_t i = 0; i < handlers->count; i++) {
 		const struct jr_handler *handler = &handlers->items[i];
@@ -107,9 +105,9 @@ jr_lanes_open(struct jr_runner *runner, const char *place_name, struct jr_err *e
 		enum jr_pool pool = runner->lanes[i].pool;
 		char *name = jr_xasprintf("%s%s", place_name, endings[pool]);
 
-		if (runner->places[pool].fd < 0)
-			ok = jr_places_open(&runner->places[pool], runner->opts->state_directory, name,
-			    (size_t)runner->opts->places[pool], err);
+		if (runner->places[pool].fd_count == 0)
+			ok = jr_places_open(
+			    &runner->places[pool], runner->opts->state, name, (size_t)runner->opts->places[pool], err);
 		free(name);
 	}
 	return ok;
@@ -122,10 +120,8 @@ jr_lanes_close(struct jr_runner *runner)
 	for (size_t i = 0; i < runner->lane_count; i++)
 		jr_combos_release(&runner->lanes[i].combos);
 	free(runner->lanes);
-	for (size_t i = 0; i < JR_POOL_COUNT; i++) {
-		if (runner->places[i].fd >= 0)
-			jr_places_close(&runner->places[i]);
-	}
+	for (size_t i = 0; i < JR_POOL_COUNT; i++)
+		jr_places_close(&runner->places[i]);
 }
 
 bool
@@ -141,7 +137,7 @@ jr_seat_take(struct jr_runner *runner, enum jr_pool pool)
 
 	if (runner->claim_places[pool] > 0)
 		runner->claim_places[pool]--;
-	else if (runner->places[pool].fd < 0 || jr_places_take(&runner->places[pool], 1) == 0)
+	else if (runner->places[pool].fd_count == 0 || jr_places_take(&runner->places[pool], 1) == 0)
 		return NULL;
 	seat = jr_xcalloc(1, sizeof(*seat));
 	seat->pool = pool;

@@ -226,13 +226,14 @@ u 5000 5000"
 		kill -0 $PPID 2> /dev/null && echo 'may kill the runner'
 		perl -e '$< = $> = 0; print "is root again\n" if $> == 0 || $< == 0'
 		grep -q '^CapEff:.*[1-9a-f]' /proc/self/status && echo 'is capable'
+		echo "${API_TOKEN-no token} ${PGHOST-no host} ${MAILTO-nobody} $LC_ALL"
 		exit 0
 	sh
 	settings who <<<'{"user": "nobody"}'
 	(umask 077 && echo 'reads what is ours' >"$TMPDIR/secret")
 	id=$(q "select jobrun.enqueue('who', backoff_base => '0')")
 	q "update jobrun.job_runs set checkpoint = '7'"
-	SHELL=/bin/bash jr_ok run
+	API_TOKEN=secret MAILTO=root SHELL=/bin/bash jr_ok run
 	run_is "$id" succeeded
 	home=$(getent passwd nobody | cut -d: -f6)
 	begin="$(id -u nobody)
@@ -244,8 +245,36 @@ $(readlink -f "$JOBRUN_HANDLERS")"
 	assert_equal "$(printed "$id")" "$begin
 7
 $begin
-8"
+8
+no token no host nobody C.UTF-8"
 	q_is '{"by": "nobody"}' "select result from jobrun.job_runs where id = $id"
+}
+
+@test "user: a program with the set-user-ID bit gives it nothing, unless its settings say so" {
+	need_root
+	grep -q '^NoNewPrivs:.*0' /proc/self/status || skip 'no_new_privs is set here already'
+	open_ways "$JOBRUN_HANDLERS"
+	mkdir bin
+	cp "$(readlink -f "$(type -P id)")" bin/id
+	chmod 4755 bin/id
+	[ "$(setpriv --reuid 65534 bin/id -u)" -eq 0 ] || skip 'the bit has no meaning here'
+	for type in safe free plain; do
+		handler "$type" <<<"$PWD/bin/id -u"
+	done
+	settings safe <<<'{"user": "nobody"}'
+	settings free <<<'{"user": "nobody", "no_new_privs": false}'
+	settings plain <<<'{"no_new_privs": true}'
+	safe=$(enqueue safe)
+	free=$(enqueue free)
+	plain=$(enqueue plain)
+	jr_ok run
+	assert_equal "$(printed "$safe")" "$(id -u nobody)"
+	assert_equal "$(printed "$free")" 0
+	run_is "$plain" succeeded
+	jr_ok handlers
+	assert_regex "$output" 'free .*user nobody, no_new_privs false'
+	jr_ok handlers --json
+	jq -e '[.handlers[] | select(.settings.user == "nobody") | .settings.no_new_privs] == [false, true]' <<<"$output"
 }
 
 @test "user: one that ignores TERM is killed at its timeout, with what it has started" {

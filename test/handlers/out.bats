@@ -354,6 +354,32 @@ $private"
 	[ -z "$(find "$TMPDIR" -name 'jobrun-out-*')" ]
 }
 
+@test "folders in folders beside the files are removed at the end, and after a killed runner by the next one" {
+	handler litter <<-'sh'
+		cd "${JOBRUN_OUT%/*}"
+		mkdir -p a/b/c locked/in
+		touch a/file a/b/c/file locked/in/file
+		ln -s "$TMPDIR" a/link
+		chmod 000 locked
+		echo up >>"$TMPDIR/up"
+		until [ -e "$TMPDIR/go" ]; do sleep 0.05; done
+	sh
+	enqueue litter --max-attempts 1
+	bg_runner --lease 6s
+	wait_until 10 up_is 1
+	kill -KILL "$runner_pid"
+	wait_runner
+	find "$TMPDIR" -path '*/a/b/c/file' | grep -q .
+	touch "$TMPDIR/go"
+	for _ in {1..20}; do # a slow machine may not have done it in the time that a sweep has
+		id=$(enqueue litter)
+		jr_ok run --job "$id"
+		run_is "$id" succeeded
+		[ -n "$(find "$TMPDIR" -name 'jobrun-out-*')" ] || break
+	done
+	assert_equal "$(ls -A "$TMPDIR" | paste -sd' ')" 'go up'
+}
+
 @test "without a directory for the files nothing is started, and the run is not charged" {
 	handler work <<<'touch "$JOBRUN_HANDLERS/../ran"'
 	id=$(enqueue work --backoff 1h)

@@ -150,12 +150,86 @@ most_seen() {
 	bg_runner -j 1
 	wait_until 10 up_is 1
 	id=$(enqueue quick)
-	# Where its state is by itself; /run/lock, or TMPDIR.
+	# Where its state is by itself: /run/lock and /tmp, since it has no home.
 	run env -u JOBRUN_STATE_DIR TMPDIR="$dir/tmp" setpriv --reuid $user --regid $user --clear-groups \
 		"$dir/jobrun" run -j 1 --handlers "$dir/handlers" 3>&- 4>&-
 	touch "$TMPDIR/go"
 	wait_runner
-	rm -rf "$dir" "/run/lock/jobrun-$user"
+	rm -rf "$dir" "/run/lock/jobrun-$user" "/tmp/jobrun-$user"
 	assert_equal "$status|$output" '0|'
 	run_is "$id" succeeded
+}
+
+# Two accounts of this test alone, and a place that ada can reach.
+two_accounts() {
+	[ "$(id -u)" -eq 0 ] || skip 'only root can be two accounts'
+	ada=$((70000 + BATS_SUITE_TEST_NUMBER * 2)) eve=$((70001 + BATS_SUITE_TEST_NUMBER * 2))
+	dir=$(mktemp -d /tmp/jobrun-places.XXXXXX)
+	chmod 755 "$dir"
+	mkdir -m 1777 "$dir/tmp"
+	install -d -o $ada "$dir/home"
+	mkdir "$dir/handlers"
+	install -m 755 "$JOBRUN" "$dir/jobrun"
+	JOBRUN_HANDLERS=$dir/handlers waiting_handler stay
+	JOBRUN_HANDLERS=$dir/handlers handler quick <<<'exit 0'
+	at_end+=(remove_accounts)
+}
+
+remove_accounts() {
+	rm -rf "$dir" /run/lock/jobrun-{"$ada","$eve"} /tmp/jobrun-{"$ada","$eve"}
+}
+
+as() {
+	setpriv --reuid "$1" --regid "$1" --clear-groups "${@:2}"
+}
+
+as_ada() {
+	env -u JOBRUN_STATE_DIR -u JOBRUN_HANDLERS HOME="$dir/home" TMPDIR="$dir/tmp" setpriv --reuid $ada --regid $ada \
+		--clear-groups timeout -k 5 30 "$dir/jobrun" run --handlers "$dir/handlers" "$@" 3>&- 4>&-
+}
+
+@test "directories that another account made in our place stop no runner, and are passed over with a word with -v" {
+	two_accounts
+	as $eve mkdir /run/lock/jobrun-$ada /tmp/jobrun-$ada
+	id=$(enqueue quick)
+	run --separate-stderr as_ada
+	assert_equal "$status|$output|$stderr" '0||'
+	run_is "$id" succeeded
+	assert_equal "$(stat -c '%a %u' "$dir/home/.local/state/jobrun")" "700 $ada"
+	run --separate-stderr as_ada -v
+	assert_regex "$stderr" "event=state_passed_over reason=\"state directory /run/lock/jobrun-$ada belongs to user $eve, "
+	assert_regex "$stderr" "event=state_passed_over reason=\"state directory /tmp/jobrun-$ada belongs to user $eve, "
+	assert_regex "$stderr" "event=state_directory path=$dir/home/.local/state/jobrun"
+	# Nothing of theirs is left when nothing can be made at home either.
+	chown 0 "$dir/home"
+	rm -rf "$dir/home/.local"
+	id=$(enqueue quick)
+	run --separate-stderr as_ada
+	assert_equal "$status" 78
+	assert_regex "$stderr" '^jobrun: there is no directory for the places of this host; name one of your own with --state-dir'
+	run_is "$id" queued
+	install -d -m 700 -o $ada "$dir/state"
+	run --separate-stderr as_ada --state-dir "$dir/state"
+	assert_equal "$status|$stderr" '0|'
+	run_is "$id" succeeded
+}
+
+@test "runners count together before and after a directory of another account is gone" {
+	two_accounts
+	as $eve mkdir /run/lock/jobrun-$ada /tmp/jobrun-$ada
+	enqueue stay
+	as_ada -j 1 >"$BATS_TEST_TMPDIR/first" 2>&1 &
+	first=$!
+	wait_until 10 q_is 1 "select count(*) from jobrun.job_runs where status = 'running'"
+	rmdir /run/lock/jobrun-$ada /tmp/jobrun-$ada
+	id=$(enqueue quick)
+	run as_ada -j 1
+	assert_equal "$status|$output" '0|'
+	run_is "$id" queued
+	assert_equal "$(stat -c %u /run/lock/jobrun-$ada)" $ada # which the second one made
+	run as_ada -j 2
+	run_is "$id" succeeded
+	touch "$dir/tmp/go"
+	wait "$first"
+	assert_equal "$(cat "$BATS_TEST_TMPDIR/first")" ''
 }

@@ -15,6 +15,7 @@
 struct fixture {
 	char root[64];
 	char *directory;
+	struct jr_state state; /* of that directory alone */
 };
 
 static int
@@ -27,7 +28,8 @@ setup(void **state)
 	if (mkdtemp(f->root) == NULL)
 		return -1;
 	f->directory = jr_xasprintf("%s/private", f->root);
-	free(jr_state_directory(f->directory, &err));
+	if (!jr_state_open(&f->state, f->directory, &err))
+		return -1;
 	*state = f;
 	return 0;
 }
@@ -43,6 +45,7 @@ teardown(void **state)
 		_exit(1);
 	}
 	(void)waitpid(pid, NULL, 0);
+	jr_state_release(&f->state);
 	free(f->directory);
 	free(f);
 	return 0;

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct jr_run example = {
@@ -134,6 +135,65 @@ connection_strings_lose_out_if_they_have_a_password(void **state)
 	expect("DATABASE_URL=mysql2://u:p@h/db", "DATABASE_URL", NULL);
 }
 
+/* What a PostgreSQL password may stand in, and what only looks like it. */
+static void
+passwords_are_found_in_every_value(void **state)
+{
+	static const struct {
+		const char *value;
+		bool reveals;
+	} cases[] = {
+	    {"postgresql://u:p@h/db", true},
+	    {"postgres://u:p@h", true},
+	    {"postgresql://u@h/db?password=p", true},
+	    {"postgresql://u@h/db", false},
+	    {"postgresql://u:@h/db", false},
+	    {"postgresql://h:5432/db?options=-csearch_path%3Da@b", false},
+	    {"postgres://u:p%zz@h/db", true},
+	    {"POSTGRES://u:p@h/db", true},
+	    {"postgresql+psycopg2://u:p@h/db", true},
+	    {"postgis://u:p/@w@h/db", true},
+	    {"pgsql://u:p@h/db", true},
+	    {"jdbc:postgresql://h/db?user=u&password=p", true},
+	    {"jdbc:postgresql://h/db?user=u&password=&ssl=true", false},
+	    {"pg_dump -d 'postgres://u:p@h/db' -f x", true},
+	    {"{\"primary\": \"redis://h\", \"db\": \"postgres://u:p@h/db\"}", true},
+	    {"redis://h:1 postgresql://h/db", false},
+	    {"host=h password=p", true},
+	    {"password=p", true},
+	    {"host=h password='a b'", true},
+	    {"host=h password=''", false},
+	    {"host=h password=", false},
+	    {"psql \"host=h password = p\" -c 'select 1'", true},
+	    {"pgsql:host=h;dbname=d;user=u;password=p", true},
+	    {"Host=h;Username=u;Password=p;Database=d", true},
+	    {"Driver={PostgreSQL};Server=h;Uid=u;Pwd=p", true},
+	    /* Of others, or nothing. */
+	    {"", false},
+	    {"redis://:p@h:1", false},
+	    {"amqp://u:p@h/postgres", false},
+	    {"http://u:p@proxy:3128", false},
+	    {"mysql --user=u --password=p", false},
+	    {"the password is secret", false},
+	    {"password", false},
+	    {"PGPASSFILE=/f host=h", false},
+	    {"/home/u/pwd", false},
+	    {"://", false},
+	    {"postgres://", false},
+	    {"://u:p@h", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < JR_COUNT(cases); i++) {
+		char *item = jr_xasprintf("ANY=%s", cases[i].value);
+
+		if (jr_environ_reveals(cases[i].value) != cases[i].reveals)
+			fail_msg("%s", cases[i].value);
+		expect(item, "ANY", cases[i].reveals ? NULL : cases[i].value);
+		free(item);
+	}
+}
+
 static void
 the_handlers_url_becomes_the_url(void **state)
 {
@@ -189,7 +249,7 @@ another_account_has_its_own_home(void **state)
 {
 	char *base[] = {(char *)(uintptr_t) "HOME=/root", (char *)(uintptr_t) "USER=root",
 	    (char *)(uintptr_t) "LOGNAME=root", (char *)(uintptr_t) "SHELL=/bin/zsh",
-	    (char *)(uintptr_t) "XDG_RUNTIME_DIR=/run/user/0", (char *)(uintptr_t) "HOMES=kept", NULL};
+	    (char *)(uintptr_t) "XDG_RUNTIME_DIR=/run/user/0", NULL};
 	char *own[] = {(char *)(uintptr_t) "LOGNAME=other", NULL};
 	struct jr_environ_extra extra = {.user = "www-data", .home = "/var/www", .env = own};
 	char **env = jr_environ_make(base, &example, JR_NEVER, &extra);
@@ -200,8 +260,32 @@ another_account_has_its_own_home(void **state)
 	assert_string_equal(value_of(env, "LOGNAME"), "other");
 	assert_null(value_of(env, "SHELL"));
 	assert_null(value_of(env, "XDG_RUNTIME_DIR"));
-	assert_string_equal(value_of(env, "HOMES"), "kept");
 	jr_strings_free(env);
+}
+
+static void
+another_account_gets_what_is_on_a_list(void **state)
+{
+	static const char *const kept[] = {"PATH=/bin", "LANG=C", "LANGUAGE=de", "LC_TIME=C", "TZ=UTC", "TMPDIR=/t",
+	    "JOBRUN_LOG_FORMAT=json", "JOBRUN_DATABASE_URL=host=h"};
+	static const char *const lost[] = {"API_TOKEN=t", "PGHOST=h", "PGPASSFILE=/root/.pgpass", "SSH_AUTH_SOCK=/s",
+	    "PATHS=/x", "TZDIR=/x", "LC=x", "JOBRUN_DATABASE_URL=postgres://u:p@h/d", "DATABASE_URL=host=h",
+	    "JOBRUN=x"};
+	struct jr_environ_extra extra = {.user = "www-data"};
+
+	(void)state;
+	for (size_t i = 0; i < JR_COUNT(kept) + JR_COUNT(lost); i++) {
+		bool is_kept = i < JR_COUNT(kept);
+		const char *item = is_kept ? kept[i] : lost[i - JR_COUNT(kept)];
+		char *base[] = {(char *)(uintptr_t)item, NULL};
+		char *name = jr_xmemdup0(item, strcspn(item, "="));
+		char **env = jr_environ_make(base, &example, JR_NEVER, &extra);
+
+		if ((value_of(env, name) != NULL) != is_kept)
+			fail_msg("%s", item);
+		jr_strings_free(env);
+		free(name);
+	}
 }
 
 static void
@@ -263,6 +347,8 @@ main(void)
 	    cmocka_unit_test(the_files_to_talk_through_are_named),
 	    cmocka_unit_test(settings_replace_what_is_inherited),
 	    cmocka_unit_test(another_account_has_its_own_home),
+	    cmocka_unit_test(another_account_gets_what_is_on_a_list),
+	    cmocka_unit_test(passwords_are_found_in_every_value),
 	    cmocka_unit_test(passwords_are_found_in_every_form),
 	    cmocka_unit_test(a_command_finds_its_surroundings_and_the_run),
 	};

@@ -3,6 +3,8 @@
  */
 #include "out_files.h"
 
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 
 static void
@@ -158,6 +160,242 @@ what_a_killed_runner_left_is_swept_away(void **state)
 	free(stranger);
 }
 
+/* A directory that a dead runner of this account has left in the fixture's. Caller frees. */
+static char *
+make_leftover(const struct fixture *fixture, int number)
+{
+	char *path = jr_xasprintf("%s/jobrun-out-%lld-%06d", fixture->directory, (long long)geteuid(), number);
+
+	assert_int_equal(mkdir(path, 0700), 0);
+	return path;
+}
+
+static void
+make_folder(const char *format, const char *directory, mode_t mode)
+{
+	char *path = jr_xasprintf("%s/%s", directory, format);
+
+	assert_int_equal(mkdir(path, mode), 0);
+	assert_int_equal(chmod(path, mode), 0);
+	free(path);
+}
+
+static void
+sweep_once(void)
+{
+	struct jr_err err;
+	struct jr_outs *outs = jr_outs_open(&err);
+
+	assert_non_null(outs);
+	jr_outs_close(outs);
+}
+
+/* A sweep has little time, on a slow machine too little for anything. */
+static void
+sweep_until_gone(const char *path)
+{
+	for (int i = 0; i < 1000 && access(path, F_OK) == 0; i++)
+		sweep_once();
+	assert_int_not_equal(access(path, F_OK), 0);
+}
+
+/* Folders in folders, links out of it, what is no file, and what its owner may neither read nor change. */
+static void
+make_thicket(const char *directory, const char *outside)
+{
+	char *inner = jr_xasprintf("%s/a/b", directory), *link = jr_xasprintf("%s/link", inner);
+	char *locked = jr_xasprintf("%s/locked", directory), *fixed = jr_xasprintf("%s/fixed", directory);
+
+	make_folder("a", directory, 0700);
+	make_folder("a/b", directory, 0700);
+	make_folder("a/b/c", directory, 0700);
+	free(make_file(inner, "file", "x", 0400));
+	assert_int_equal(symlink(outside, link), 0);
+	free(link);
+	link = jr_xasprintf("%s/fifo", inner);
+	assert_int_equal(mkfifo(link, 0600), 0);
+	make_folder("locked", directory, 0700);
+	make_folder("locked/in", directory, 0700);
+	free(make_file(locked, "file", "x", 0));
+	assert_int_equal(chmod(locked, 0), 0);
+	make_folder("fixed", directory, 0700);
+	free(make_file(fixed, "file", "x", 0));
+	assert_int_equal(chmod(fixed, 0500), 0);
+	free(inner);
+	free(link);
+	free(locked);
+	free(fixed);
+}
+
+/* As an account without rights over others, so that modes mean something; in a child, where assertions end it. */
+static void
+become_somebody(const char *directory)
+{
+	if (geteuid() != 0)
+		return;
+	assert_int_equal(chmod(directory, 01777), 0);
+	assert_int_equal(setgid(65534), 0);
+	assert_int_equal(setuid(65534), 0);
+}
+
+static void
+in_a_child(void (*check)(struct fixture *fixture), struct fixture *fixture)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		check(fixture);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void
+sweep_thickets(struct fixture *fixture)
+{
+	char *outside = jr_xasprintf("%s/outside", fixture->directory), *left;
+	struct jr_outs *outs;
+	struct jr_err err;
+	struct jr_out *out;
+
+	become_somebody(fixture->directory);
+	assert_int_equal(mkdir(outside, 0700), 0);
+	free(make_file(outside, "kept", "x", 0600));
+	left = make_leftover(fixture, 1);
+	make_thicket(left, outside);
+	assert_int_equal(chmod(left, 0), 0);
+	sweep_until_gone(left);
+	free(left);
+	outs = jr_outs_open(&err);
+	/* Its own, too, at the end; and one that stands in the place of a file. */
+	out = jr_out_open(outs, 1, 1, NULL, NULL, &err);
+	assert_int_equal(unlink(jr_out_path(out)), 0);
+	assert_int_equal(mkdir(jr_out_path(out), 0700), 0);
+	make_thicket(jr_out_path(out), outside);
+	left = jr_xstrdup(jr_out_path(out));
+	jr_out_close(out);
+	*strrchr(left, '/') = '\0';
+	make_thicket(left, outside);
+	assert_int_equal(chmod(left, 0), 0);
+	jr_outs_close(outs);
+	sweep_until_gone(left);
+	free(left);
+	left = jr_xasprintf("%s/kept", outside);
+	assert_int_equal(unlink(left), 0); /* behind a link nothing was removed */
+	assert_int_equal(rmdir(outside), 0);
+	free(left);
+	free(outside);
+}
+
+static void
+folders_in_folders_are_removed_whatever_their_modes(void **state)
+{
+	in_a_child(sweep_thickets, *state);
+}
+
+static void
+no_folder_lies_too_deep(void **state)
+{
+	struct fixture *fixture = *state;
+	char *left = make_leftover(fixture, 1);
+	int fd = open(left, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	for (int i = 0; i < 1000; i++) { /* the path would be longer than any call takes */
+		int next;
+
+		assert_int_equal(mkdirat(fd, "dddddddddd", 0700), 0);
+		next = openat(fd, "dddddddddd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		assert_true(next >= 0);
+		(void)close(fd);
+		fd = next;
+	}
+	(void)close(fd);
+	sweep_until_gone(left);
+	free(left);
+}
+
+/* More of them than are looked at in one sweep. */
+static void
+what_cannot_be_removed_keeps_nobody_from_the_others(void **state)
+{
+	enum {
+		STUCK = 150,
+		FREE = 5
+	};
+	struct fixture *fixture = *state;
+	char *names[STUCK + FREE];
+
+	if (geteuid() != 0)
+		skip(); /* only root can leave what its owner cannot remove */
+	assert_int_equal(chmod(fixture->directory, 01777), 0);
+	for (int i = 0; i < STUCK + FREE; i++) {
+		names[i] = jr_xasprintf("%s/jobrun-out-65534-%06d", fixture->directory, i);
+		assert_int_equal(mkdir(names[i], 0700), 0);
+		make_folder("sub", names[i], 0700);
+		if (i < STUCK)
+			make_folder("sub/sub", names[i], 0700);
+		assert_int_equal(chown(names[i], 65534, 65534), 0);
+	}
+	for (int round = 0; round < 100 && count_names(fixture->directory) > STUCK + 1; round++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			if (setgid(65534) < 0 || setuid(65534) < 0)
+				_exit(1);
+			sweep_once();
+			_exit(0);
+		}
+		assert_int_equal(waitpid(pid, &(int){0}, 0), pid);
+	}
+	for (int i = 0; i < STUCK + FREE; i++) {
+		assert_int_equal(access(names[i], F_OK) == 0, i < STUCK);
+		if (i < STUCK)
+			remove_directory(names[i]);
+		else
+			free(names[i]);
+	}
+}
+
+static void
+sweep_with_mounts(struct fixture *fixture)
+{
+	char *left = make_leftover(fixture, 1), *other = make_leftover(fixture, 2);
+	char *outside = jr_xasprintf("%s/outside", fixture->directory), *kept = jr_xasprintf("%s/kept", outside);
+	char *inner = jr_xasprintf("%s/a/mount", left), *file = jr_xasprintf("%s/b", left);
+
+	assert_int_equal(mkdir(outside, 0700), 0);
+	free(make_file(outside, "kept", "x", 0600));
+	make_folder("a", left, 0700);
+	make_folder("a/mount", left, 0700);
+	make_folder("z", left, 0700);
+	free(make_file(left, "b", "x", 0600));
+	make_folder("c", other, 0700);
+	assert_int_equal(mount(outside, inner, NULL, MS_BIND, NULL), 0); /* of the same file system */
+	sweep_until_gone(file);                                          /* what stood beside it, */
+	sweep_until_gone(other);
+	assert_int_equal(access(kept, F_OK), 0);
+	assert_int_equal(umount(inner), 0);
+	sweep_until_gone(left); /* and now the rest */
+	assert_int_equal(unlink(kept), 0);
+	assert_int_equal(rmdir(outside), 0);
+	free(left);
+	free(other);
+	free(outside);
+	free(kept);
+	free(inner);
+	free(file);
+}
+
+static void
+what_is_mounted_there_is_not_entered(void **state)
+{
+	if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		skip();
+	in_a_child(sweep_with_mounts, *state);
+}
+
 static void
 a_directory_of_another_account_is_left_alone(void **state)
 {
@@ -201,6 +439,10 @@ main(void)
 	    TEST(files_belong_to_the_account_of_the_handler),
 	    TEST(a_name_that_a_handler_has_taken_is_taken_back),
 	    TEST(what_a_killed_runner_left_is_swept_away),
+	    TEST(folders_in_folders_are_removed_whatever_their_modes),
+	    TEST(no_folder_lies_too_deep),
+	    TEST(what_cannot_be_removed_keeps_nobody_from_the_others),
+	    TEST(what_is_mounted_there_is_not_entered),
 	    TEST(a_directory_of_another_account_is_left_alone),
 	    TEST(no_directory_is_a_passing_trouble),
 	};

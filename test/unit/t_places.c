@@ -4,6 +4,7 @@
 #include "base/backoff.h"
 #include "base/mem.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <setjmp.h>
@@ -25,7 +26,7 @@ open_places(struct jr_places *places, const struct fixture *f, size_t total)
 {
 	struct jr_err err;
 
-	if (!jr_places_open(places, f->directory, "db", total, &err))
+	if (!jr_places_open(places, &f->state, "db", total, &err))
 		fail_msg("%s", err.msg);
 }
 
@@ -58,9 +59,9 @@ lock_file_is_private_and_not_inherited(void **state)
 	struct stat st;
 
 	open_places(&places, f, 1);
-	assert_int_equal(fstat(places.fd, &st), 0);
+	assert_int_equal(fstat(places.fds[0], &st), 0);
 	assert_int_equal(st.st_mode, S_IFREG | 0600);
-	assert_true((fcntl(places.fd, F_GETFD) & FD_CLOEXEC) != 0);
+	assert_true((fcntl(places.fds[0], F_GETFD) & FD_CLOEXEC) != 0);
 	jr_places_close(&places);
 }
 
@@ -74,7 +75,7 @@ databases_have_places_of_their_own(void **state)
 	glob_t found;
 
 	open_places(&a, f, 1);
-	assert_true(jr_places_open(&b, f->directory, "another", 1, &err));
+	assert_true(jr_places_open(&b, &f->state, "another", 1, &err));
 	assert_int_equal(jr_places_take(&a, 1), 1);
 	assert_int_equal(jr_places_take(&b, 1), 1);
 	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
@@ -92,10 +93,121 @@ places_that_cannot_be_opened_are_an_error(void **state)
 	struct jr_places places;
 	struct jr_err err;
 	char *gone = jr_xasprintf("%s/gone", f->root);
+	struct jr_state none = {.directories = {gone}, .count = 1};
 
-	assert_false(jr_places_open(&places, gone, "db", 1, &err));
+	assert_false(jr_places_open(&places, &none, "db", 1, &err));
 	assert_int_equal(err.code, JR_E_CONFIG);
 	assert_non_null(strstr(err.msg, ".places: No such file or directory"));
+	free(gone);
+}
+
+/* A second directory in the fixture's root, and a set of both. The caller frees the second path. */
+static struct jr_state
+both(const struct fixture *f)
+{
+	struct jr_state two = {.directories = {f->directory, jr_xasprintf("%s/second", f->root)}, .count = 2};
+
+	if (mkdir(two.directories[1], 0700) < 0 && errno != EEXIST)
+		fail_msg("%s", strerror(errno));
+	return two;
+}
+
+/* Places of the set had by a process of its own, since locks of one never exclude each other. -1: not opened. */
+static int
+take_elsewhere(const struct jr_state *state, size_t total, size_t wanted)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct jr_places places;
+		struct jr_err err;
+
+		_exit(jr_places_open(&places, state, "db", total, &err) ? (int)jr_places_take(&places, wanted) : 255);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) && WEXITSTATUS(status) < 255 ? WEXITSTATUS(status) : -1;
+}
+
+static void
+a_place_is_held_in_every_directory_so_that_one_in_common_is_enough(void **state)
+{
+	struct fixture *f = *state;
+	struct jr_state two = both(f), second = {.directories = {two.directories[1]}, .count = 1};
+	struct jr_places places;
+	struct jr_err err;
+
+	assert_true(jr_places_open(&places, &two, "db", 3, &err));
+	assert_int_equal(places.fd_count, 2);
+	assert_int_equal(jr_places_take(&places, 2), 2);
+	assert_int_equal(take_elsewhere(&f->state, 3, 3), 1); /* as before the second one was there */
+	assert_int_equal(take_elsewhere(&second, 3, 3), 1);   /* as after the first one was taken away */
+	jr_places_give(&places, 1);
+	assert_int_equal(take_elsewhere(&f->state, 3, 3), 2);
+	assert_int_equal(take_elsewhere(&second, 3, 3), 2);
+	assert_int_equal(take_elsewhere(&two, 3, 3), 2);
+	jr_places_close(&places);
+	free(two.directories[1]);
+}
+
+/* Of a place that is not had in all directories nothing is kept. */
+static void
+a_place_that_is_taken_in_one_directory_is_not_held_in_the_others(void **state)
+{
+	struct fixture *f = *state;
+	struct jr_state two = both(f), second = {.directories = {two.directories[1]}, .count = 1};
+	struct jr_places ours;
+	struct jr_err err;
+
+	assert_true(jr_places_open(&ours, &second, "db", 1, &err));
+	assert_int_equal(jr_places_take(&ours, 1), 1);
+	{
+		int to_parent[2], to_child[2], status;
+		char byte = 'x';
+		pid_t pid;
+
+		assert_int_equal(pipe(to_parent), 0);
+		assert_int_equal(pipe(to_child), 0);
+		pid = fork();
+		if (pid == 0) {
+			struct jr_places theirs;
+			int closed = close(to_child[1]); /* so that it ends with its parent */
+			bool none = jr_places_open(&theirs, &two, "db", 1, &err) && jr_places_take(&theirs, 1) == 0;
+
+			_exit(closed == 0 && write(to_parent[1], &byte, 1) == 1 && read(to_child[0], &byte, 1) == 1 &&
+				      none
+				  ? 0
+				  : 1);
+		}
+		/* While the other is alive: the first directory's byte is free again. */
+		assert_int_equal(read(to_parent[0], &byte, 1), 1);
+		assert_int_equal(take_elsewhere(&f->state, 1, 1), 1);
+		assert_int_equal(write(to_child[1], &byte, 1), 1);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		for (int i = 0; i < 2; i++) {
+			close(to_parent[i]);
+			close(to_child[i]);
+		}
+	}
+	jr_places_close(&ours);
+	free(two.directories[1]);
+}
+
+static void
+a_directory_whose_file_cannot_be_had_is_passed_over(void **state)
+{
+	struct fixture *f = *state;
+	char *gone = jr_xasprintf("%s/gone", f->root);
+	struct jr_state two = {.directories = {gone, f->directory}, .count = 2};
+	struct jr_places places;
+	struct jr_err err;
+
+	assert_true(jr_places_open(&places, &two, "db", 2, &err));
+	assert_int_equal(places.fd_count, 1);
+	assert_int_equal(jr_places_take(&places, 2), 2);
+	assert_int_equal(take_elsewhere(&f->state, 2, 2), 0);
+	jr_places_close(&places);
 	free(gone);
 }
 
@@ -109,7 +221,7 @@ take_in_child(const struct fixture *f, size_t total, size_t wanted, int ready_fd
 
 	if (pid != 0)
 		return pid;
-	if (!jr_places_open(&places, f->directory, "db", total, &err))
+	if (!jr_places_open(&places, &f->state, "db", total, &err))
 		_exit(1);
 	taken = (char)jr_places_take(&places, wanted);
 	if (write(ready_fd, &taken, 1) != 1)
@@ -160,7 +272,7 @@ end_of_a_child_does_not_free_our_places(void **state)
 		pid = fork();
 		if (pid == 0) {
 			jr_places_close(&places);
-			if (!jr_places_open(&others, f->directory, "db", 2, &err))
+			if (!jr_places_open(&others, &f->state, "db", 2, &err))
 				_exit(100);
 			_exit((int)jr_places_take(&others, 2));
 		}
@@ -172,17 +284,17 @@ end_of_a_child_does_not_free_our_places(void **state)
 
 /*
  * Take and give back at random, marking each place held by a file made with O_EXCL: two holders of
- * one place show at once. 0 if all was well.
+ * one place show at once. Half of the processes know a second directory. 0 if all was well.
  */
 static int
-contend(const struct fixture *f, uint64_t seed, size_t total, int marks)
+contend(const struct fixture *f, const struct jr_state *two, uint64_t seed, size_t total, int marks)
 {
 	struct jr_places places;
 	struct jr_random random;
 	struct jr_err err;
 
 	jr_random_seed(&random, seed);
-	if (!jr_places_open(&places, f->directory, "db", total, &err))
+	if (!jr_places_open(&places, seed % 2 == 0 ? two : &f->state, "db", total, &err))
 		return 1;
 	for (int round = 0; round < 500; round++) {
 		size_t had = jr_places_take(&places, (size_t)jr_random_below(&random, total + 1));
@@ -220,6 +332,7 @@ several_processes_never_hold_more_than_the_total(void **state)
 	};
 	struct fixture *f = *state;
 	char *marks_path = jr_xasprintf("%s/marks", f->root);
+	struct jr_state two = both(f);
 	pid_t pids[PROCESSES];
 	int marks;
 
@@ -230,7 +343,7 @@ several_processes_never_hold_more_than_the_total(void **state)
 	for (size_t i = 0; i < PROCESSES; i++) {
 		pids[i] = fork();
 		if (pids[i] == 0)
-			_exit(contend(f, i, TOTAL, marks));
+			_exit(contend(f, &two, i, TOTAL, marks));
 	}
 	for (size_t i = 0; i < PROCESSES; i++) {
 		int status;
@@ -239,6 +352,7 @@ several_processes_never_hold_more_than_the_total(void **state)
 		assert_int_equal(status, 0);
 	}
 	close(marks);
+	free(two.directories[1]);
 }
 
 #define PLACES_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -251,6 +365,9 @@ main(void)
 	    PLACES_TEST(lock_file_is_private_and_not_inherited),
 	    PLACES_TEST(databases_have_places_of_their_own),
 	    PLACES_TEST(places_that_cannot_be_opened_are_an_error),
+	    PLACES_TEST(a_place_is_held_in_every_directory_so_that_one_in_common_is_enough),
+	    PLACES_TEST(a_place_that_is_taken_in_one_directory_is_not_held_in_the_others),
+	    PLACES_TEST(a_directory_whose_file_cannot_be_had_is_passed_over),
 	    PLACES_TEST(killed_holder_frees_its_places_at_once),
 	    PLACES_TEST(end_of_a_child_does_not_free_our_places),
 	    PLACES_TEST(several_processes_never_hold_more_than_the_total),

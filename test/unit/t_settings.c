@@ -142,6 +142,33 @@ accounts_are_looked_up_with_their_groups(void **state)
 }
 
 static void
+no_new_privs_goes_with_user_unless_said(void **state)
+{
+	static const struct {
+		const char *text;
+		bool for_root, no_new_privs;
+	} cases[] = {
+	    {"{}", false, false},
+	    {"{\"no_new_privs\": true}", false, true},
+	    {"{\"no_new_privs\": false}", false, false},
+	    {"{\"user\": \"root\"}", true, true},
+	    {"{\"user\": \"root\", \"no_new_privs\": false}", true, false},
+	    {"{\"no_new_privs\": false, \"user\": \"root\"}", true, false},
+	};
+	struct jr_settings settings;
+
+	for (size_t i = 0; i < JR_COUNT(cases); i++) {
+		if (cases[i].for_root && geteuid() != 0)
+			continue;
+		understand(&settings, *state, EXEC, cases[i].text);
+		if (settings.limits.no_new_privs != cases[i].no_new_privs)
+			fail_msg("%s", cases[i].text);
+		jr_settings_release(&settings);
+	}
+	refuse(*state, EXEC, "{\"no_new_privs\": 1}", "1:2: no_new_privs: expected true or false");
+}
+
+static void
 only_root_may_name_an_account(void **state)
 {
 	char *path = make_file(*state, "send.json", "{\"user\": \"root\"}", 0644);
@@ -356,6 +383,7 @@ main(void)
 	    TEST(sizes_are_bytes_or_have_a_letter),
 	    TEST(a_program_of_its_own_is_found_from_the_directory),
 	    TEST(accounts_are_looked_up_with_their_groups),
+	    TEST(no_new_privs_goes_with_user_unless_said),
 	    TEST(only_root_may_name_an_account),
 	    TEST(what_is_no_document_is_refused_with_its_place),
 	    TEST(no_piece_of_a_string_is_shown),

@@ -1,4 +1,4 @@
-/* state: a private directory, or a refusal that says what to type. */
+/* state: private directories, or a refusal that says what to type. */
 #include "process/state.h"
 
 #include "base/mem.h"
@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,28 +25,29 @@ directory_is_made_private(void **state)
 	struct fixture *f = *state;
 	mode_t old = umask(0);
 	char *wanted = jr_xasprintf("%s/new///", f->root);
+	struct jr_state found;
 	struct jr_err err;
-	char *path = jr_state_directory(wanted, &err);
 	struct stat st;
 
+	for (int i = 0; i < 2; i++) { /* and taken as it is the next time */
+		assert_true(jr_state_open(&found, wanted, &err));
+		assert_int_equal(found.count, 1);
+		assert_int_equal(found.directories[0][strlen(found.directories[0]) - 1], 'w');
+		assert_int_equal(stat(found.directories[0], &st), 0);
+		assert_int_equal(st.st_mode, S_IFDIR | 0700);
+		jr_state_release(&found);
+	}
 	(void)umask(old);
-	assert_non_null(path);
-	assert_int_equal(path[strlen(path) - 1], 'w');
-	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(st.st_mode, S_IFDIR | 0700);
-	free(path);
-	path = jr_state_directory(wanted, &err); /* and taken as it is the next time */
-	assert_non_null(path);
-	free(path);
 	free(wanted);
 }
 
 static void
 check_refused(const char *path, const char *reason)
 {
+	struct jr_state found;
 	struct jr_err err;
 
-	assert_null(jr_state_directory(path, &err));
+	assert_false(jr_state_open(&found, path, &err));
 	assert_int_equal(err.code, JR_E_CONFIG);
 	if (strstr(err.msg, reason) == NULL)
 		fail_msg("%s", err.msg);
@@ -115,22 +118,51 @@ what_is_no_directory_or_cannot_be_made_is_refused(void **state)
 }
 
 static void
-environment_is_asked_when_no_option_is_given(void **state)
+one_that_is_named_is_the_only_one(void **state)
 {
 	struct fixture *f = *state;
 	char *other = jr_xasprintf("%s/env", f->root);
+	struct jr_state found;
 	struct jr_err err;
-	char *path;
 
 	assert_int_equal(setenv("JOBRUN_STATE_DIR", other, 1), 0);
-	path = jr_state_directory(NULL, &err);
-	assert_string_equal(path, other);
-	free(path);
-	path = jr_state_directory(f->directory, &err);
-	assert_string_equal(path, f->directory);
-	free(path);
+	assert_true(jr_state_open(&found, NULL, &err));
+	assert_int_equal(found.count, 1);
+	assert_string_equal(found.directories[0], other);
+	jr_state_release(&found);
+	assert_true(jr_state_open(&found, f->directory, &err));
+	assert_int_equal(found.count, 1);
+	assert_string_equal(found.directories[0], f->directory);
+	jr_state_release(&found);
 	assert_int_equal(unsetenv("JOBRUN_STATE_DIR"), 0);
 	free(other);
+}
+
+/* The file system that statfs(2) says everything below this path is on; NULL: the true one. */
+static const char *network_path;
+
+int
+statfs(const char *__file, struct statfs *__buf)
+{
+	if (syscall(SYS_statfs, __file, __buf) < 0)
+		return -1;
+	if (network_path != NULL && strncmp(__file, network_path, strlen(network_path)) == 0)
+		__buf->f_type = 0x6969;
+	return 0;
+}
+
+static void
+network_file_systems_are_refused_by_their_numbers(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_true(jr_state_is_network(0x6969));
+	assert_true(jr_state_is_network(0xFF534D42));  /* a number that is negative in an int */
+	assert_false(jr_state_is_network(0xEF53));     /* ext4 */
+	assert_false(jr_state_is_network(0x01021994)); /* tmpfs */
+	network_path = f->root;
+	check_refused(f->directory, "is on a network file system; name a directory of this host");
+	network_path = NULL;
 }
 
 static bool
@@ -141,49 +173,95 @@ is_private(const char *path)
 	return lstat(path, &st) == 0 && st.st_mode == (S_IFDIR | 0700);
 }
 
-/* In a child whose root is empty: what became of the standard places, as bits. */
-static int
-standard_directories_in(const char *root)
+/* Do these paths, divided by blanks, make up what is found, and is each made private? */
+static void
+expect_found(const char *expected)
 {
-	struct jr_err err;
-	char *wanted_lock = jr_xasprintf("/run/lock/jobrun-%u", geteuid());
-	char *wanted_tmpdir = jr_xasprintf("/t/jobrun-%u", geteuid());
-	char *wanted_tmp = jr_xasprintf("/tmp/jobrun-%u", geteuid());
-	char *none, *tmpdir, *tmp, *lock;
-	int bits = 0;
+	struct jr_state found;
+	struct jr_err err = {.msg = ""};
+	char *text = jr_xstrdup("");
 
-	if (chroot(root) < 0 || chdir("/") < 0 || mkdir("/t", 0700) < 0 || setenv("JOBRUN_STATE_DIR", "", 1) < 0)
-		return 0;
-	(void)unsetenv("TMPDIR");
-	none = jr_state_directory(NULL, &err);
-	bits |= none == NULL && strstr(err.msg, "/tmp/jobrun") != NULL ? 1 : 0;
-	bits |= mkdir("/tmp", 01777) == 0 ? 0 : 64;
-	(void)setenv("TMPDIR", "/t", 1);
-	tmpdir = jr_state_directory(NULL, &err);
-	bits |= tmpdir != NULL && strcmp(tmpdir, wanted_tmpdir) == 0 && is_private(tmpdir) ? 2 : 0;
-	(void)unsetenv("TMPDIR");
-	tmp = jr_state_directory(NULL, &err);
-	bits |= tmp != NULL && strcmp(tmp, wanted_tmp) == 0 && is_private(tmp) ? 4 : 0;
-	bits |= mkdir("/run", 0755) == 0 && mkdir("/run/lock", 0755) == 0 ? 0 : 64;
-	lock = jr_state_directory(NULL, &err);
-	bits |= lock != NULL && strcmp(lock, wanted_lock) == 0 && is_private(lock) ? 8 : 0;
-	/*
-	 * what stands in its place and is not ours is no reason to go elsewhere: others would not
-	 * follow
-	 */
-	bits |= chmod(wanted_lock, 0777) == 0 && jr_state_directory(NULL, &err) == NULL ? 16 : 0;
-	free(none);
-	free(tmpdir);
-	free(tmp);
-	free(lock);
-	free(wanted_lock);
-	free(wanted_tmpdir);
-	free(wanted_tmp);
-	return bits;
+	if (!jr_state_open(&found, NULL, &err) && err.code != JR_E_CONFIG)
+		_exit(1);
+	for (size_t i = 0; i < found.count; i++) {
+		char *longer = jr_xasprintf("%s%s%s", text, i > 0 ? " " : "", found.directories[i]);
+
+		if (!is_private(found.directories[i]))
+			_exit(2);
+		free(text);
+		text = longer;
+	}
+	if (strcmp(text, expected) != 0) {
+		fprintf(stderr, "found \"%s\", not \"%s\": %s\n", text, expected, err.msg);
+		_exit(3);
+	}
+	free(text);
+	jr_state_release(&found);
 }
 
 static void
-standard_directory_is_run_lock_then_tmpdir_then_tmp(void **state)
+make(const char *path, mode_t mode, uid_t owner)
+{
+	if (mkdir(path, mode) < 0 || chmod(path, mode) < 0 || chown(path, owner, (gid_t)-1) < 0)
+		_exit(4);
+}
+
+/* In a child whose root is empty: as root. */
+static void
+directories_of_root(void)
+{
+	(void)unsetenv("HOME");
+	expect_found("");
+	make("/tmp", 01777, 0);
+	expect_found("/tmp/jobrun-0");
+	make("/run", 0755, 0);
+	make("/run/lock", 01777, 0);
+	make("/home", 0755, 0);
+	make("/home/ada", 0755, 1000);
+	(void)setenv("HOME", "/home/ada", 1); /* as with sudo: nothing of root's is left there */
+	expect_found("/run/jobrun /run/lock/jobrun-0 /tmp/jobrun-0");
+	if (access("/home/ada/.local", F_OK) == 0)
+		_exit(5);
+	make("/root", 0700, 0);
+	(void)setenv("HOME", "/root", 1);
+	network_path = "/root";
+	expect_found("/run/jobrun /run/lock/jobrun-0 /tmp/jobrun-0");
+	if (access("/root/.local", F_OK) == 0)
+		_exit(11);
+	network_path = NULL;
+	expect_found("/run/jobrun /run/lock/jobrun-0 /root/.local/state/jobrun /tmp/jobrun-0");
+	network_path = "/root/.local";
+	expect_found("/run/jobrun /run/lock/jobrun-0 /tmp/jobrun-0");
+	network_path = NULL;
+	/* Open to others, a link, a file: passed over, each by itself. */
+	if (chmod("/run/jobrun", 0770) < 0 || rmdir("/tmp/jobrun-0") < 0 || symlink("/root", "/tmp/jobrun-0") < 0)
+		_exit(6);
+	expect_found("/run/lock/jobrun-0 /root/.local/state/jobrun");
+	/* A place in which others could put another in its stead. */
+	if (chmod("/run/lock", 0777) < 0)
+		_exit(7);
+	expect_found("/root/.local/state/jobrun");
+}
+
+/* And as an account whose directories somebody else made first. */
+static void
+directories_of_ada(void)
+{
+	if (chmod("/run/lock", 01777) < 0)
+		_exit(8);
+	make("/run/lock/jobrun-1000", 0700, 1001);
+	make("/tmp/jobrun-1000", 0777, 1001);
+	if (setgid(1000) < 0 || setuid(1000) < 0)
+		_exit(9);
+	(void)setenv("HOME", "/home/ada", 1);
+	(void)setenv("TMPDIR", "/home/ada", 1);
+	expect_found("/home/ada/.local/state/jobrun");
+	(void)setenv("HOME", "/nowhere", 1);
+	expect_found("");
+}
+
+static void
+directories_of_ours_that_are_not_safe_are_passed_over(void **state)
 {
 	struct fixture *f = *state;
 	int status;
@@ -192,11 +270,18 @@ standard_directory_is_run_lock_then_tmpdir_then_tmp(void **state)
 	if (geteuid() != 0)
 		skip(); /* only root can change its root directory */
 	pid = fork();
-	if (pid == 0)
-		_exit(standard_directories_in(f->root));
+	if (pid == 0) {
+		(void)umask(022);
+		if (chroot(f->root) < 0 || chdir("/") < 0 || setenv("JOBRUN_STATE_DIR", "", 1) < 0 ||
+		    chmod("/", 0755) < 0)
+			_exit(10);
+		directories_of_root();
+		directories_of_ada();
+		_exit(0);
+	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 31);
+	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 #define STATE_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -210,8 +295,9 @@ main(void)
 	    STATE_TEST(directory_open_to_others_is_refused_with_the_command_to_type),
 	    STATE_TEST(directory_of_somebody_else_is_refused_with_the_command_to_type),
 	    STATE_TEST(what_is_no_directory_or_cannot_be_made_is_refused),
-	    STATE_TEST(environment_is_asked_when_no_option_is_given),
-	    STATE_TEST(standard_directory_is_run_lock_then_tmpdir_then_tmp),
+	    STATE_TEST(one_that_is_named_is_the_only_one),
+	    STATE_TEST(network_file_systems_are_refused_by_their_numbers),
+	    STATE_TEST(directories_of_ours_that_are_not_safe_are_passed_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
