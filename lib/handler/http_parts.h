@@ -52,6 +52,7 @@ struct jr_transfer {
 	void *ctx;
 	struct jr_incoming in;
 	bool refuse_private;
+	char unfit[64];                 /* the name of a header whose value must not be sent; "": none */
 	char refused[INET6_ADDRSTRLEN]; /* the last address that was refused; "": none */
 	char message[CURL_ERROR_SIZE];  /* libcurl's words */
 };

@@ -19,7 +19,7 @@ one_of_each() {
 	file count.sql <<<'select $1'
 	file count.json <<<'{"batch": 500, "give_up": ["22", "23505"], "later": []}'
 	echo "whsec_$(head -c 32 /dev/urandom | base64)" | file hook.secret 600
-	file hook.json <<-'json'
+	file hook.json 600 <<-'json'
 		{ "http": { "url": "https://hooks.example.org:8443/services/hunter2?key=hunter3", "secret": "file:hook.secret",
 		    "headers": {"Authorization": "Bearer hunter4"}, "expect": [202, "3xx"] } }
 	json
@@ -142,6 +142,28 @@ row() {
 	assert_equal "$status" 1
 	assert_regex "$output" "! hook.json:1:[0-9]+: secret: $JOBRUN_HANDLERS/hook.secret is open to others: chmod o-rwx,g-w $JOBRUN_HANDLERS/hook.secret"
 	refute_regex "$output" 'whsec'
+}
+
+@test "a NAME.json that others can read and that has a secret in its headers is refused with the chmod to type" {
+	one_of_each
+	chmod 644 "$JOBRUN_HANDLERS/hook.json"
+	jr handlers --check
+	assert_equal "$status" 1
+	assert_regex "$output" "! hook.json:2:[0-9]+: headers: \"Authorization\" is a secret, and this file is open to others: put it into one of its own \\(\"file:PATH\"\\), or type: chmod o-rwx,g-w $JOBRUN_HANDLERS/hook.json"
+	refute_regex "$output" 'hunter'
+	chmod o-rwx,g-w "$JOBRUN_HANDLERS/hook.json"
+	jr_ok handlers --check
+	file hook.json <<<'{"http": {"url": "http://a", "headers": {"Authorization": "file:hook.token"}}}'
+	file hook.token 644 <<<'Bearer hunter6'
+	jr handlers --check
+	assert_equal "$status" 1
+	assert_regex "$output" "! hook.json:1:[0-9]+: headers.Authorization: $JOBRUN_HANDLERS/hook.token is open to others: chmod o-rwx,g-w $JOBRUN_HANDLERS/hook.token"
+	chmod o-rwx,g-w "$JOBRUN_HANDLERS/hook.token"
+	jr_ok handlers --check
+	assert_regex "$output" 'POST http://a, headers Authorization '
+	jr_ok handlers --json
+	assert_equal "$(jq -c '.handlers[] | select(.job_type == "hook").settings.http.headers' <<<"$output")" '["Authorization"]'
+	refute_regex "$output" 'hunter'
 }
 
 @test "run does not start a handler whose settings are refused, and says why" {
