@@ -9,7 +9,8 @@
  *	           files, processes, user
  *	sql        batch
  *	http       http {url, method, headers {"Name": "value" or "file:PATH"}, secret "file:PATH" or two of them,
- *	           timeout, connect_timeout, expect [200, "2xx"], allow_private, proxy (a URL or "environment"), ca_file}
+ *	           timeout, connect_timeout, expect [200, "2xx"], allow_private, proxy (a URL or "environment"),
+ *	           ca_file}
  *
  * Relative paths are relative to the handlers directory. Read with jansson (duplicate members are refused).
  */

@@ -144,6 +144,27 @@ row() {
 	refute_regex "$output" 'whsec'
 }
 
+@test "an interpreter, and a script that argv names, is judged as a handler is" {
+	mkdir tools
+	cp /bin/sh tools/sh
+	handler work <<<"#!$PWD/tools/sh
+exit 0"
+	file import.py <<<'pass'
+	file import.json <<<'{"argv": ["/bin/sh", "import.py"]}'
+	jr_ok handlers --check
+	chmod 777 tools
+	chmod 666 "$JOBRUN_HANDLERS/import.py"
+	jr handlers --check
+	assert_equal "$status" 1
+	assert_line "! import.json: cannot trust $JOBRUN_HANDLERS/import.py: everybody can write to it: chmod go-w $JOBRUN_HANDLERS/import.py"
+	assert_line "! work: its #! line: cannot trust $PWD/tools: everybody can write to it: chmod go-w $PWD/tools"
+	chmod go-w tools "$JOBRUN_HANDLERS/import.py"
+	jr_ok handlers --check
+	rm tools/sh
+	jr_ok handlers
+	assert_line "! work: its #! line: cannot use $PWD/tools/sh: No such file or directory"
+}
+
 @test "a NAME.json that others can read and that has a secret in its headers is refused with the chmod to type" {
 	one_of_each
 	chmod 644 "$JOBRUN_HANDLERS/hook.json"

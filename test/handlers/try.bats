@@ -106,9 +106,10 @@ there'
 }
 
 @test "a handler that cannot be started has failed" {
-	handler work <<<'#!/no/such/interpreter'
+	echo 'no first line' >"$JOBRUN_HANDLERS/work"
+	chmod 755 "$JOBRUN_HANDLERS/work"
 	jr try work
-	tried 1 'verdict fail' 'because it could not be started, .*' 'error code cannot-start' 'error cannot start .*interpreter.*'
+	tried 1 'verdict fail' 'because it could not be started, .*' 'error code cannot-start' 'error cannot start .*#!.*'
 	no_line cpu
 }
 
