@@ -182,8 +182,11 @@ open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
 	struct jr_transfer *transfer = ctx;
 	const void *bytes = &((const struct sockaddr_in *)(const void *)&address->addr)->sin_addr;
 
+	const char *special = transfer->refuse_private ? jr_address_special(&address->addr) : NULL;
+
 	(void)purpose;
-	if (transfer->refuse_private && jr_address_is_private(&address->addr)) {
+	if (special != NULL) {
+		transfer->special = special;
 		if (address->family == AF_INET6)
 			bytes = &((const struct sockaddr_in6 *)(const void *)&address->addr)->sin6_addr;
 		if (inet_ntop(address->family, bytes, transfer->refused, sizeof(transfer->refused)) == NULL)
@@ -245,7 +248,8 @@ error_line(const struct jr_transfer *transfer, int status)
 	if (transfer->in.cut == JR_CUT_CODING)
 		return jr_xstrdup("the answer has a transfer coding that was not asked for");
 	if (transfer->result == CURLE_COULDNT_CONNECT && transfer->refused[0] != '\0')
-		return jr_xasprintf("%s is a private address, and allow_private is false", transfer->refused);
+		return jr_xasprintf("%s is not a public address (%s), and allow_private is false", transfer->refused,
+		    transfer->special);
 	line = transfer->message[0] != '\0'
 		   ? jr_text_clean(transfer->message, strlen(transfer->message), CURL_ERROR_SIZE)
 		   : jr_xstrdup(curl_easy_strerror(transfer->result));

@@ -551,9 +551,9 @@ Bearer hunter3'
 	jr_ok run --http-jobs 1
 	assert_equal "$(ended "$fine")" 'succeeded|1'
 	assert_equal "$(ended "$number")" 'failed|1|curl:COULDNT_CONNECT'
-	assert_equal "$(error_of "$number")" '127.0.0.1 is a private address, and allow_private is false'
+	assert_equal "$(error_of "$number")" '127.0.0.1 is not a public address (loopback), and allow_private is false'
 	assert_equal "$(ended "$name")" 'failed|1|curl:COULDNT_CONNECT'
-	assert_regex "$(error_of "$name")" '(127.0.0.1|::1) is a private address'
+	assert_regex "$(error_of "$name")" '(127.0.0.1|::1) is not a public address \(loopback\)'
 	assert_equal "$(wc -l <"$web_dir/log")" 1
 }
 

@@ -145,11 +145,12 @@ private_addresses_are_refused_by_name(void **state)
 	(void)start(fixture, &target, &result);
 	turn_until(fixture->loop, &result.ended);
 	assert_string_equal(result.code, "COULDNT_CONNECT");
-	assert_string_equal(result.error, "127.0.0.1 is a private address, and allow_private is false");
+	assert_string_equal(result.error, "127.0.0.1 is not a public address (loopback), and allow_private is false");
 	target.url = (char *)(uintptr_t) "http://[::ffff:10.0.0.1]:1/";
 	(void)start(fixture, &target, &result);
 	turn_until(fixture->loop, &result.ended);
-	assert_string_equal(result.error, "::ffff:10.0.0.1 is a private address, and allow_private is false");
+	assert_string_equal(
+	    result.error, "::ffff:10.0.0.1 is not a public address (IPv4-mapped), and allow_private is false");
 }
 
 static void
