@@ -55,6 +55,7 @@ struct jr_host {
 	const char *conninfo;         /* for sql handlers; NULL: libpq's defaults */
 	const struct jr_lease *lease; /* what runs are held by; NULL: there is none (jobrun try) */
 	bool echo;                    /* what handlers print also goes to descriptor 2 */
+	bool raw;                     /* as it is, even to a terminal */
 	bool rehearsal; /* a sql handler's transaction is rolled back, and the run needs no row (jobrun try) */
 
 	struct jr_outs *outs;

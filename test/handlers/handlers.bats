@@ -144,6 +144,15 @@ row() {
 	refute_regex "$output" 'whsec'
 }
 
+@test "run makes names of files visible that are not used" {
+	test_database
+	handler good <<<'exit 0'
+	handler $'bad\e[31m\xc2\x9b\xff' <<<'exit 0'
+	jr_ok run
+	assert_regex "$stderr" '^jobrun: not used: bad\\x1b\[31m\\x9b\\xff: not a job type'
+	refute_regex "$stderr" $'\e'
+}
+
 @test "an interpreter, and a script that argv names, is judged as a handler is" {
 	mkdir tools
 	cp /bin/sh tools/sh

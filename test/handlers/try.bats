@@ -105,6 +105,31 @@ there'
 	assert_regex "$stderr" '^(99|100)$'
 }
 
+@test "output is made visible on a terminal, unless --raw, and is as it is elsewhere" {
+	handler loud <<<"printf 'a\\033[2Jb\\302\\233c\\342\\200\\256\\n'"
+	run on_terminal 80 try loud
+	assert_line 'a\x1b[2Jb\x9bc\u{202e}'
+	run on_terminal 80 try --raw loud
+	assert_line $'a\e[2Jb\xc2\x9bc\u202e'
+	for raw in '' --raw; do
+		jr try $raw loud
+		assert_equal "$stderr" $'a\e[2Jb\xc2\x9bc\u202e'
+	done
+}
+
+@test "a document on a terminal moves no cursor of it, and is the same document" {
+	handler loud <<<"printf 'a\\302\\233b\\342\\200\\256\\177'"
+	jr try loud --json
+	assert_regex "$output" $'"a\xc2\x9bb\u202e\x7f"'
+	run on_terminal 80 try loud --json
+	assert_line --partial '"output":"a\u009bb\u202e\u007f"'
+	printf 'exit 0\n' >"$JOBRUN_HANDLERS/"$'x\u202ey'
+	chmod 755 "$JOBRUN_HANDLERS/"$'x\u202ey'
+	run on_terminal 80 handlers --json
+	assert_output --partial '"x\u202ey: not a job type'
+	refute_output --partial $'\u202e'
+}
+
 @test "a handler that cannot be started has failed" {
 	echo 'no first line' >"$JOBRUN_HANDLERS/work"
 	chmod 755 "$JOBRUN_HANDLERS/work"
