@@ -7,17 +7,9 @@
 
 /* What the name of a header has in it if its value is none for everybody. */
 static const char *const secret_words[] = {
-    "authorization", /* Proxy-Authorization, too */
-    "cookie",
-    "credential",
-    "key", /* X-Api-Key, Apikey, Ocp-Apim-Subscription-Key */
-    "passphrase",
-    "passwd",
-    "password",
-    "secret",
-    "session",
-    "signature",
-    "token", /* X-Auth-Token, Private-Token */
+    "authorization",               /* Proxy-Authorization, too */
+    "cookie", "credential", "key", /* X-Api-Key, Apikey, Ocp-Apim-Subscription-Key */
+    "passphrase", "passwd", "password", "secret", "session", "signature", "token", /* X-Auth-Token, Private-Token */
 };
 
 bool

@@ -60,8 +60,7 @@ jr_address_special(const struct sockaddr *address)
 	/* Copied: the storage of the caller need not be aligned for them. */
 	if (address->sa_family == AF_INET) {
 		memcpy(&in, address, sizeof(in));
-		return block_of(
-		    (const unsigned char *)&in.sin_addr, AF_INET, jr_blocks4, JR_COUNT(jr_blocks4));
+		return block_of((const unsigned char *)&in.sin_addr, AF_INET, jr_blocks4, JR_COUNT(jr_blocks4));
 	}
 	if (address->sa_family == AF_INET6) {
 		memcpy(&in6, address, sizeof(in6));

@@ -240,8 +240,7 @@ error_line(const struct jr_transfer *transfer, int status)
 	char *line, after[32];
 
 	if (transfer->unfit[0] != '\0')
-		return jr_xasprintf(
-		    "nothing was sent: the value of the header %s has a byte that is not visible ASCII",
+		return jr_xasprintf("nothing was sent: the value of the header %s has a byte that is not visible ASCII",
 		    transfer->unfit);
 	if (transfer->in.cut == JR_CUT_HEADERS)
 		return jr_xasprintf("the headers of the answer are longer than %d bytes", JR_ANSWER_HEADERS_MAX);

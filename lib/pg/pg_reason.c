@@ -323,7 +323,9 @@ jr_pg_reason_of_connection(const char *text, PGconn *conn)
 	}
 	reason = mask_passwords(reason);
 	if (names.strange)
-		reason = with_hint(mask_strange(reason, &names));
+		reason = mask_strange(reason, &names);
+	if (names.strange && PQparameterStatus(conn, "server_version") == NULL) /* it never was a connection */
+		reason = with_hint(reason);
 	free_names(&names);
 	return reason;
 }

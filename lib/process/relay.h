@@ -34,8 +34,8 @@ struct jr_relay {
 	int to;
 	int own; /* the same in a description of our own; -1: none */
 	struct jr_watch from_watch, to_watch;
-	bool visible;       /* a copy for a terminal */
-	char cut[4];        /* the beginning of a character whose rest has not come yet */
+	bool visible; /* a copy for a terminal */
+	char cut[4];  /* the beginning of a character whose rest has not come yet */
 	size_t cut_len;
 	struct jr_buf left; /* read, and not passed on yet */
 	size_t done;        /* bytes of it that are */

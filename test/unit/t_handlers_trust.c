@@ -83,7 +83,7 @@ static void
 other_lines_name_no_interpreter(void **state)
 {
 	static const char *const texts[] = {"#!\n", "#! \t\n", "#", "", "#!", "echo #!/no/such/interpreter\n",
-	    "\n#!/no/such/interpreter\n", "\x7f" "ELF#!/no/such"};
+	    "\n#!/no/such/interpreter\n", "\177ELF#!/no/such"};
 	struct places places;
 	char *round;
 
@@ -120,7 +120,8 @@ scripts_in_argv_are_judged(void **state)
 		expect(&places, "work.json:", NULL);
 		add(places.handlers, "import.py", "pass", 0666);
 		if (strstr(words[i], "sub/") == NULL)
-			expect(&places, "work.json: cannot trust /", "import.py: everybody can write to it: chmod go-w /");
+			expect(
+			    &places, "work.json: cannot trust /", "import.py: everybody can write to it: chmod go-w /");
 		free(text);
 	}
 	free_places(&places);
@@ -175,8 +176,8 @@ other_arguments_are_not_judged(void **state)
 
 	make_places(&places, *state);
 	add(places.beside, "data", "x", 0666);
-	text = jr_xasprintf("{\"argv\": [\"/bin/sh\", \"%s/data\", \"../beside/data\", \"\", \".\", \"none\", \"-\"]}",
-	    places.beside);
+	text = jr_xasprintf(
+	    "{\"argv\": [\"/bin/sh\", \"%s/data\", \"../beside/data\", \"\", \".\", \"none\", \"-\"]}", places.beside);
 	add(places.handlers, "work.json", text, 0644);
 	expect(&places, "work.json:", NULL);
 	free(text);

@@ -285,7 +285,8 @@ expect_copy(struct fixture *f, const char *const *pieces, const char *expected)
 }
 
 /* The character that comes in two pieces is one; the one whose end never comes is bytes. */
-static const char *const odd[] = {"a\x1b[2Jb\t\r\n", "\xC3", "\xA4", "\xC2", "\x9B", "0", "\xE2\x80", "\xAE", "\xF0\x9F", NULL};
+static const char *const odd[] = {
+    "a\x1b[2Jb\t\r\n", "\xC3", "\xA4", "\xC2", "\x9B", "0", "\xE2\x80", "\xAE", "\xF0\x9F", NULL};
 
 static void
 a_copy_for_a_terminal_is_made_visible(void **state)

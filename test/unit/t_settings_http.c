@@ -315,15 +315,14 @@ headers_that_are_secrets_need_a_closed_file(void **state)
 		const char *name;
 		int mode;
 		bool taken;
-	} cases[] = {{"Authorization", 0644, false}, {"authorization", 0604, false}, {"Proxy-Authorization", 0644, false},
-	    {"X-Api-Key", 0644, false}, {"X-AUTH-TOKEN", 0644, false}, {"Cookie", 0644, false},
-	    {"X-Password", 0644, false}, {"Client-Secret", 0644, false}, {"Authorization", 0660, false},
-	    {"Authorization", 0640, true}, {"Authorization", 0600, true}, {"X-Name", 0644, true},
-	    {"Accept", 0644, true}};
+	} cases[] = {{"Authorization", 0644, false}, {"authorization", 0604, false},
+	    {"Proxy-Authorization", 0644, false}, {"X-Api-Key", 0644, false}, {"X-AUTH-TOKEN", 0644, false},
+	    {"Cookie", 0644, false}, {"X-Password", 0644, false}, {"Client-Secret", 0644, false},
+	    {"Authorization", 0660, false}, {"Authorization", 0640, true}, {"Authorization", 0600, true},
+	    {"X-Name", 0644, true}, {"Accept", 0644, true}};
 
 	for (size_t i = 0; i < JR_COUNT(cases); i++) {
-		char *text =
-		    jr_xasprintf("{\"http\": {" URL ",\n\"headers\": {\"%s\": \"hunter2\"}}}", cases[i].name);
+		char *text = jr_xasprintf("{\"http\": {" URL ",\n\"headers\": {\"%s\": \"hunter2\"}}}", cases[i].name);
 		char *path = make_file(*state, "hook.json", text, cases[i].mode);
 		struct jr_settings settings;
 		struct jr_err err;
