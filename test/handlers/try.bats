@@ -283,7 +283,7 @@ no_marked_processes_but_bats() (
 
 @test "settings: their lists and limits count, a program by argv is found" {
 	handler work <<<'exit "$(cat)"'
-	echo '{"later": [3, 4], "give_up": [9], "timeout": "100ms"}' >"$JOBRUN_HANDLERS/work.json"
+	echo '{"later": [3, 4], "give_up": [9]}' >"$JOBRUN_HANDLERS/work.json"
 	jr try work 4
 	tried 1 'verdict later' 'because exit status 4 means: not now \("later" in its settings\)'
 	jr try work 9
@@ -291,6 +291,7 @@ no_marked_processes_but_bats() (
 	jr try work 75
 	tried 1 'verdict fail' 'because exit status 75 means: failed'
 	handler work <<<'exec sleep 60'
+	echo '{"timeout": "100ms"}' >"$JOBRUN_HANDLERS/work.json"
 	jr try work
 	tried 1 'error code timeout' 'error timed out after 100ms'
 	echo '{"argv": ["/bin/sh", "-c", "echo $0; cat", "name"]}' >"$JOBRUN_HANDLERS/by_argv.json"
