@@ -178,6 +178,13 @@ print_words(struct jr_buf *words)
 }
 
 static void
+print_element(const struct awaiter *a, const char *document)
+{
+	fputs(a->printed == 0 ? "[" : ",\n ", stdout);
+	jr_print_json(document);
+}
+
+static void
 print_one(struct awaiter *a, const PGresult *result, int row)
 {
 	const char *status = jr_pg_text(result, row, E_STATUS);
@@ -185,13 +192,11 @@ print_one(struct awaiter *a, const PGresult *result, int row)
 		     (strcmp(status, "queued") == 0 || strcmp(status, "failed") == 0 || strcmp(status, "running") == 0);
 
 	if (a->wait->alone && a->app->json)
-		puts(PQgetvalue(result, row, E_DOCUMENT));
+		jr_print_document(PQgetvalue(result, row, E_DOCUMENT));
 	else if (a->app->json)
-		printf("%s%s", a->printed == 0 ? "[" : ",\n ", PQgetvalue(result, row, E_DOCUMENT));
-	else if (jr_pg_text(result, row, E_RESULT) != NULL && jr_print_is_terminal(stdout))
-		jr_print_line(stdout, "", PQgetvalue(result, row, E_RESULT));
+		print_element(a, PQgetvalue(result, row, E_DOCUMENT));
 	else if (jr_pg_text(result, row, E_RESULT) != NULL)
-		puts(PQgetvalue(result, row, E_RESULT));
+		jr_print_document(PQgetvalue(result, row, E_RESULT));
 	a->printed++;
 	if (jr_pg_text(result, row, E_OLDER) != NULL)
 		add_line(&a->words, jr_xasprintf("run %s was superseded by run %s, which stands for it",

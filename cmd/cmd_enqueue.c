@@ -160,7 +160,7 @@ tell(const struct jr_app *app, struct jr_db *db, const struct jr_enqueue_opts *o
 	if (opts->wait && !opts->dry_run)
 		; /* its result is what is printed */
 	else if (app->json)
-		puts(PQgetvalue(result, 0, SENT_DOCUMENT));
+		jr_print_document(PQgetvalue(result, 0, SENT_DOCUMENT));
 	else if (opts->dry_run)
 		tell_dry_run(opts, result);
 	else

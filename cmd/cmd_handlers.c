@@ -391,8 +391,7 @@ print_document(const struct jr_handlers *handlers, const char *nothing)
 	set_text(root, "directory", handlers->directory);
 	set(root, "handlers", items);
 	set(root, "problems", problems);
-	(void)json_dumpf(root, stdout, JSON_COMPACT); /* main looks at stdout in the end */
-	puts("");
+	jr_print_value(root, JSON_COMPACT);
 	json_decref(root);
 }
 

@@ -105,7 +105,7 @@ logs(const struct jr_app *app, int64_t id, int64_t attempt, struct jr_err *err)
 	jr_db_close(db);
 	ok = result != NULL && check_attempt(result, id, attempt, err);
 	if (ok && app->json)
-		puts(PQgetvalue(result, 0, C_DOC));
+		jr_print_document(PQgetvalue(result, 0, C_DOC));
 	else if (ok)
 		print_logs(result, id);
 	PQclear(result);

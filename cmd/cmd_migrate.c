@@ -92,8 +92,7 @@ print_document(const struct jr_migrate *migrate)
 	}
 	doc = json_pack("{si si so so}", "version", jr_migrate_version(migrate), "newest", jr_need_newest(),
 	    "migrations", list, "functions", functions);
-	json_dumpf(doc, stdout, JSON_INDENT(1));
-	putchar('\n');
+	jr_print_value(doc, JSON_INDENT(1));
 	json_decref(doc);
 }
 

@@ -109,7 +109,7 @@ tell(struct pruning *p, struct jr_err *err)
 	PGresult *result;
 
 	if (p->app->json) {
-		puts(p->prune.state);
+		jr_print_document(p->prune.state);
 		return true;
 	}
 	result = jr_db_query(p->db, jr_sql_prune_counts, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);

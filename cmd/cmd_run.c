@@ -29,7 +29,7 @@ struct run_opts {
 	const char *handlers, *state_dir;
 	int64_t jobs, http_jobs, sql_jobs, job, max_runs;
 	int64_t for_ms, max_runtime_ms, lease_ms, heartbeat_ms, grace_ms, splay_ms;
-	bool once;
+	bool once, raw;
 	bool dry_run;
 };
 
@@ -64,6 +64,7 @@ static const struct jr_option run_options[] = {
 	    .check = jr_parse_queue },
 	{ .name = "job", .arg = "ID", .help = "only this run, now, even if it is due later; its output is shown",
 	    .type = JR_OPT_INT, .offset = AT(job), .min = 1, .max = INT64_MAX },
+	{ .name = "raw", .help = "of --job: show its output as it is, even on a terminal", .type = JR_OPT_FLAG, .offset = AT(raw) },
 	{ .name = "max-runs", .arg = "N", .help = "stop claiming after N runs", .type = JR_OPT_INT, .offset = AT(max_runs),
 	    .min = 1, .max = INT64_MAX },
 	{ .name = "max-runtime", .arg = "D", .help = "stop claiming after this time; 0: never (10m, or what --for needs)", .type = JR_OPT_DURATION,
@@ -128,8 +129,10 @@ check_descriptors(const struct run_opts *opts, struct jr_err *err)
 
 /* Times and choices that cannot be meant together. */
 static bool
-check_linger(const struct run_opts *opts, struct jr_err *err)
+check_together(const struct run_opts *opts, struct jr_err *err)
 {
+	if (opts->raw && opts->job == 0)
+		return jr_fail(err, JR_E_USAGE, "--raw goes with --job: the output of other runs is not shown");
 	if (opts->for_ms == 0)
 		return true;
 	if (opts->job > 0)
@@ -167,7 +170,7 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 {
 	int64_t started = jr_clock_now_ms();
 	struct jr_counts counts;
-	struct jr_voice voice = {.state_directory = state_directory,
+	struct jr_voice voice = {.state_directory = state->directories[0],
 	    .heartbeat_ms = lease->heartbeat_ms,
 	    .terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0};
 	const struct jr_runner_opts runner = {
@@ -193,6 +196,7 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	    .patience_ms = JR_CMD_PATIENCE_MS,
 	    .echo = opts->job > 0,
 	    .idle_session = jr_voice_idle_session,
+	    .raw = opts->raw,
 	    .dead = jr_voice_dead,
 	    .progress = jr_voice_progress,
 	    .ctx = &voice,
@@ -321,7 +325,7 @@ run_run(const struct jr_app *app, const void *values, int argc, char **argv, str
 
 	(void)argc;
 	(void)argv;
-	if (!check_linger(opts, err) || !jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err) ||
+	if (!check_together(opts, err) || !jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err) ||
 	    !check_descriptors(opts, err) || !load_handlers(opts, &handlers, err))
 		return (int)err->code;
 	if (!jr_state_open(&state, opts->state_dir, err)) {

@@ -93,7 +93,7 @@ show_document(struct jr_db *db, const char *id, struct jr_err *err)
 	if (result == NULL)
 		return false;
 	if (found)
-		puts(PQgetvalue(result, 0, 0));
+		jr_print_document(PQgetvalue(result, 0, 0));
 	PQclear(result);
 	return found || jr_fail(err, JR_E_NEWS, "there is no run %s; 'jobrun list' shows the newest", id);
 }

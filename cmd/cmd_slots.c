@@ -145,7 +145,9 @@ print_all(const struct jr_app *app, const struct slots_opts *opts, PGresult *con
 	char *since;
 
 	if (app->json) {
-		printf("{\"definition\":%s,\n\"older\":%s,\n\"slots\":", PQgetvalue(parts[0], 0, H_DOC),
+		fputs("{\"definition\":", stdout);
+		jr_print_json(PQgetvalue(parts[0], 0, H_DOC));
+		printf(",\n\"older\":%s,\n\"slots\":",
 		    PQntuples(parts[1]) > 0 && jr_pg_bool(parts[1], 0, S_OLDER) ? "true" : "false");
 		jr_print_documents(parts[1], S_DOC);
 		puts("}");

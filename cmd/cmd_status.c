@@ -82,7 +82,9 @@ static void
 print_status(const struct jr_app *app, PGresult *const *parts, const PGconn *conn)
 {
 	if (app->json) {
-		printf("{\"jobrun\":\"%s\",\n\"database\":%s,\n\"types\":", JR_VERSION, PQgetvalue(parts[HEAD], 0, 6));
+		fputs("{\"jobrun\":\"" JR_VERSION "\",\n\"database\":", stdout);
+		jr_print_json(PQgetvalue(parts[HEAD], 0, 6));
+		fputs(",\n\"types\":", stdout);
 		jr_print_documents(parts[TYPES], JR_COUNT(columns));
 		fputs(",\"problems\":", stdout);
 		jr_print_documents(parts[PROBLEMS], 3);

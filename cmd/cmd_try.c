@@ -25,6 +25,7 @@
 struct try_opts {
 	const char *handlers, *key, *checkpoint;
 	int64_t attempt, max_attempts, timeout_ms;
+	bool raw;
 };
 
 static const struct try_opts try_defaults = {.attempt = 1, .max_attempts = ATTEMPTS, .timeout_ms = -1};
@@ -51,6 +52,7 @@ static const struct jr_option try_options[] = {
 	    .offset = AT(key), .check = check_key },
 	{ .name = "max-attempts", .arg = "N", .help = "of how many (5)", .type = JR_OPT_INT, .offset = AT(max_attempts),
 	    .min = 1, .max = ATTEMPTS_MAX },
+	{ .name = "raw", .help = "show its output as it is, even on a terminal", .type = JR_OPT_FLAG, .offset = AT(raw) },
 	{ .name = "timeout", .arg = "D", .help = "time for it; 0: no limit (the handler's own)", .type = JR_OPT_DURATION,
 	    .offset = AT(timeout_ms) },
 	JR_OPTIONS_END,
@@ -138,6 +140,7 @@ rehearse_with(const struct jr_app *app, const struct try_opts *opts, const struc
 		.attempt = opts->attempt,
 		.max_attempts = opts->max_attempts,
 		.timeout_ms = opts->timeout_ms,
+		.raw = opts->raw,
 	    },
 	    err);
 	free(payload);

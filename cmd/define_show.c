@@ -104,8 +104,8 @@ show(const struct jr_app *app, struct jr_db *db, PGresult *const *parts, struct 
 	if (!read_payload(db, parts[LINE], &payload, err))
 		return false;
 	if (app->json)
-		puts(payload != NULL && PQntuples(payload) > 0 ? PQgetvalue(payload, 0, 1)
-							       : PQgetvalue(parts[LINE], 0, L_DOC));
+		jr_print_document(payload != NULL && PQntuples(payload) > 0 ? PQgetvalue(payload, 0, 1)
+									    : PQgetvalue(parts[LINE], 0, L_DOC));
 	else
 		print_definition(parts, payload);
 	PQclear(payload);

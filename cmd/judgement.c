@@ -343,8 +343,7 @@ jr_judgement_document(const struct jr_rehearsed *rehearsed, const struct jr_rehe
 	set(document, "checkpoint", said(outcome->checkpoint, "checkpoint"));
 	set(document, "result", said(outcome->result, "result"));
 	set(document, "output", outcome->output != NULL ? json_string(outcome->output) : NULL);
-	json_dumpf(document, stdout, JSON_COMPACT);
-	putchar('\n');
+	jr_print_value(document, JSON_COMPACT);
 	json_decref(document);
 	free(because);
 	free(next);

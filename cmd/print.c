@@ -1,7 +1,8 @@
 /*
  * print: see print.h. libsmartcols knows widths and terminals; here are only the words.
  *
- * What must hold: no text of a job or a handler reaches a terminal without jr_text_visible.
+ * What must hold: no text of a job or a handler reaches a terminal without jr_text_visible, or as JSON without
+ * jr_text_visible_json.
  */
 #include "print.h"
 
@@ -233,6 +234,36 @@ jr_print_rows(const char *const *cells, size_t rows, const struct jr_column *col
 }
 
 void
+jr_print_json(const char *text)
+{
+	char *visible;
+
+	if (!jr_print_is_terminal(stdout)) {
+		fputs(text, stdout);
+		return;
+	}
+	visible = jr_text_visible_json(text);
+	fputs(visible, stdout);
+	free(visible);
+}
+
+void
+jr_print_document(const char *text)
+{
+	jr_print_json(text);
+	putchar('\n');
+}
+
+void
+jr_print_value(const json_t *value, size_t flags)
+{
+	char *text = must_have(json_dumps(value, flags));
+
+	jr_print_document(text);
+	free(text);
+}
+
+void
 jr_print_documents(const PGresult *result, int column)
 {
 	int count = PQntuples(result);
@@ -241,8 +272,10 @@ jr_print_documents(const PGresult *result, int column)
 		puts("[]");
 		return;
 	}
-	for (int row = 0; row < count; row++)
-		printf("%s%s", row == 0 ? "[" : ",\n ", PQgetvalue(result, row, column));
+	for (int row = 0; row < count; row++) {
+		fputs(row == 0 ? "[" : ",\n ", stdout);
+		jr_print_json(PQgetvalue(result, row, column));
+	}
 	puts("]");
 }
 

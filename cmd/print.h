@@ -9,6 +9,7 @@
 #ifndef JR_PRINT_H
 #define JR_PRINT_H
 
+#include <jansson.h>
 #include <libpq-fe.h>
 #include <stdio.h>
 
@@ -37,6 +38,14 @@ void jr_print_rows(const char *const *cells, size_t rows, const struct jr_column
 
 /* Has any row a value in this column? */
 bool jr_print_has(const PGresult *result, int column);
+
+/*
+ * One JSON document, or a part of one, on stdout: as it is, but for a terminal with \uNNNN for what could move its
+ * cursor or turn its text around. Every document that is printed goes through here. jr_print_document ends the line.
+ */
+void jr_print_json(const char *text);
+void jr_print_document(const char *text);
+void jr_print_value(const json_t *value, size_t flags); /* those of json_dumps; ends the line */
 
 /* Column `column` of every row holds a JSON document: print them as one array. */
 void jr_print_documents(const PGresult *result, int column);

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "change.h"
+#include "print.h"
 #include "sql_text.h"
 
 enum {
@@ -56,7 +57,7 @@ static void
 tell(const struct jr_app *app, const struct jr_replay *replay, const PGresult *result)
 {
 	if (app->json)
-		puts(PQgetvalue(result, 0, DOCUMENT));
+		jr_print_document(PQgetvalue(result, 0, DOCUMENT));
 	else if (replay->dry_run)
 		printf("would queue a run of %s for %s\n", replay->definition, PQgetvalue(result, 0, SLOT));
 	else

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "print.h"
 #include "process/state.h"
 
 #define DEAD_SHOWN_MAX 10
@@ -98,7 +99,7 @@ jr_voice_problems(const struct jr_handlers *handlers, const char *state_director
 
 	for (size_t i = 0; i < handlers->problem_count; i++) {
 		if (tell)
-			fprintf(stderr, "jobrun: not used: %s\n", handlers->problems[i]);
+			jr_print_line(stderr, "jobrun: not used: ", handlers->problems[i]);
 		else
 			jr_log(JR_INFO, "handler_refused", JR_S("reason", handlers->problems[i]));
 	}
@@ -133,8 +134,7 @@ jr_voice_json(const struct jr_counts *c, int64_t ms, int status)
 	    "released", c->released, "cancelled", c->cancelled, "reclaimed", c->reclaimed, "fenced", c->fenced,
 	    "given_up", c->given_up, "fired", c->fired);
 
-	json_dumpf(doc, stdout, JSON_COMPACT);
-	putchar('\n');
+	jr_print_value(doc, JSON_COMPACT);
 	json_decref(doc);
 }
 

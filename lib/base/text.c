@@ -109,10 +109,9 @@ is_control(uint32_t c)
 }
 
 char *
-jr_text_visible(const char *s, bool keep_lines)
+jr_text_visible_bytes(const char *s, size_t len, bool keep_lines)
 {
 	const unsigned char *at = (const unsigned char *)s;
-	size_t len = strlen(s);
 	size_t size = len * 4 + 1; /* one byte becomes \xNN, three become \u{NNNN} */
 	char *out = jr_xmalloc(size);
 	size_t used = 0;
@@ -128,6 +127,37 @@ jr_text_visible(const char *s, bool keep_lines)
 			used += (size_t)snprintf(out + used, size - used, "\\x%02x", c);
 		} else {
 			memcpy(out + used, s + i, take);
+			used += take;
+		}
+		i += take > 0 ? take : 1;
+	}
+	out[used] = '\0';
+	return out;
+}
+
+char *
+jr_text_visible(const char *s, bool keep_lines)
+{
+	return jr_text_visible_bytes(s, strlen(s), keep_lines);
+}
+
+char *
+jr_text_visible_json(const char *json)
+{
+	const unsigned char *at = (const unsigned char *)json;
+	size_t len = strlen(json);
+	size_t size = len * 6 + 1; /* one byte becomes \uNNNN */
+	char *out = jr_xmalloc(size);
+	size_t used = 0;
+
+	for (size_t i = 0; i < len;) {
+		size_t take = character(at + i, len - i);
+		uint32_t c = take > 0 ? code_point(at + i, take) : 0xFFFD;
+
+		if (take == 0 || is_deceptive(c) || (is_control(c) && c != '\n' && c != '\t')) {
+			used += (size_t)snprintf(out + used, size - used, "\\u%04x", c);
+		} else {
+			memcpy(out + used, json + i, take);
 			used += take;
 		}
 		i += take > 0 ? take : 1;

@@ -22,6 +22,15 @@ char *jr_text_clean(const char *bytes, size_t len, size_t max) JR_MUST;
  */
 char *jr_text_visible(const char *s, bool keep_lines) JR_MUST;
 
+/* The same for bytes, NUL among them. */
+char *jr_text_visible_bytes(const char *s, size_t len, bool keep_lines) JR_MUST;
+
+/*
+ * The same for a JSON document, which stays the same document: such characters stand in its strings alone, and become
+ * \uNNNN. Newlines and tabs between its members stay. Caller frees.
+ */
+char *jr_text_visible_json(const char *json) JR_MUST;
+
 /* The last line of `s` that is not blank, cleaned, at most `max` bytes; "" if there is none. Caller frees. */
 char *jr_text_last_line(const char *s, size_t max) JR_MUST;
 

@@ -57,6 +57,7 @@ struct jr_host {
 	void (*nonsense)(void *ctx, const struct jr_err *err); /* a statement of ours had such an answer; may be NULL */
 	void *ctx;
 	bool echo;      /* what handlers print also goes to descriptor 2 */
+	bool raw;       /* as it is, even to a terminal */
 	bool rehearsal; /* a sql handler's transaction is rolled back, and the run needs no row (jobrun try) */
 
 	struct jr_outs *outs;

@@ -207,6 +207,7 @@ fill_handler(struct exec_work *exec, const struct jr_host *host, struct jr_child
 	spec->cwd = settings->cwd != NULL ? settings->cwd : exec->handler->directory;
 	spec->limits = &settings->limits;
 	spec->echo = host->echo;
+	spec->raw = host->raw;
 	spec->input = exec->input;
 	spec->input_len = strlen(exec->input);
 	return jr_perm_check_file(spec->path, err);

@@ -5,8 +5,9 @@
  * settings for either (settings.h), or is a handler of its own by "http" or "argv". What makes a file refused rather
  * than run: it, its directory or a parent is owned by neither root nor the caller (as root: not by root), or can be
  * written by somebody else (a sticky directory such as /tmp is fine as a parent); symbolic links are checked at both
- * ends. Files whose names begin with a dot or end in ~, .bak, .swp, .dpkg-* or .rpm*, and other files that are not
- * executable, are passed over. A job type one of whose files is refused has no handler.
+ * ends. The same goes for files below the directory that "argv" names, and for the interpreter of a #! line. Files
+ * whose names begin with a dot or end in ~, .bak, .swp, .dpkg-* or .rpm*, and other files that are not executable, are
+ * passed over. A job type one of whose files is refused has no handler.
  */
 #ifndef JR_HANDLERS_H
 #define JR_HANDLERS_H

@@ -65,9 +65,9 @@ void jr_transfer_free(struct jr_transfer *transfer); /* before `ended`: breaks i
 int64_t jr_retry_after_ms(const char *value, const char *date);
 
 /*
- * Pure: is the address one that strangers cannot be at: loopback, private, link-local, shared (CGNAT), unique local,
- * multicast, reserved, or an IPv4 one of those in IPv6 clothes (mapped, NAT64, 6to4)? Unknown families are.
+ * Pure: what the address is, if it is not that of a public host ("loopback"; the blocks are in http_blocks.h); NULL if
+ * it is. Only global unicast is public: what is not known is not, IPv4 addresses in those of IPv6 are not.
  */
-bool jr_address_is_private(const struct sockaddr *address);
+const char *jr_address_special(const struct sockaddr *address) JR_MUST;
 
 #endif

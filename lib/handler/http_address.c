@@ -1,111 +1,58 @@
 /*
- * http_address: addresses that strangers cannot be at. Pure.
+ * http_address: is it the address of a public host? Pure.
  *
- * A table of prefixes for each family. IPv6 addresses that stand for an IPv4 one are judged by that one, wherever the
- * kernel or a gateway would send the packet to it. What must hold: what is not known is private, since the question is
- * asked to refuse.
- *
- * Source: IANA IPv4 and IPv6 Special-Purpose Address Registries.
+ * What must hold: what is not known is not public, since the question is asked to refuse. An IPv6 address that stands
+ * for an IPv4 one (mapped, 6to4, NAT64, Teredo) is none, whatever that one is: where a gateway would send the packet
+ * cannot be known here.
  */
 #include "handler/http.h"
+#include "handler/http_blocks.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
 
-struct prefix4 {
-	uint32_t address; /* in host order */
-	unsigned bits;
-};
-
-struct prefix6 {
-	unsigned char address[16];
-	unsigned bits;
-};
-
-/* clang-format off */
-#define IP4(a, b, c, d) \
-	((uint32_t)(a) << 24 | (uint32_t)(b) << 16 | (uint32_t)(c) << 8 | (uint32_t)(d))
-
-static const struct prefix4 private4[] = {
-	{ IP4(0, 0, 0, 0), 8 },       /* this network; 0.0.0.0 is this host */
-	{ IP4(10, 0, 0, 0), 8 },
-	{ IP4(100, 64, 0, 0), 10 },   /* shared, behind a carrier's NAT */
-	{ IP4(127, 0, 0, 0), 8 },
-	{ IP4(169, 254, 0, 0), 16 },  /* link-local; the metadata of clouds */
-	{ IP4(172, 16, 0, 0), 12 },
-	{ IP4(192, 0, 0, 0), 24 },    /* protocol assignments */
-	{ IP4(192, 0, 2, 0), 24 },    /* documentation, as the two with 100 and 113 */
-	{ IP4(192, 168, 0, 0), 16 },
-	{ IP4(198, 18, 0, 0), 15 },   /* benchmarks */
-	{ IP4(198, 51, 100, 0), 24 },
-	{ IP4(203, 0, 113, 0), 24 },
-	{ IP4(224, 0, 0, 0), 4 },     /* multicast */
-	{ IP4(240, 0, 0, 0), 4 },     /* reserved, broadcast */
-};
-
-static const struct prefix6 private6[] = {
-	{ { 0 }, 96 },                             /* ::, ::1 and what once was "IPv4-compatible" */
-	{ { 0xFC }, 7 },                           /* unique local */
-	{ { 0xFE, 0x80 }, 10 },                    /* link-local */
-	{ { 0xFE, 0xC0 }, 10 },                    /* site-local, of old */
-	{ { 0xFF }, 8 },                           /* multicast */
-	{ { 0x01 }, 64 },                          /* discard */
-	{ { 0x20, 0x01 }, 32 },                    /* Teredo: an IPv4 address in disguise */
-	{ { 0x20, 0x01, 0x0D, 0xB8 }, 32 },        /* documentation */
-	{ { 0x3F, 0xFF }, 20 },                    /* documentation */
-	{ { 0x00, 0x64, 0xFF, 0x9B, 0x00, 0x01 }, 48 }, /* NAT64 of a local network */
-};
-/* clang-format on */
+#define BYTES_MAX 16
+#define UNKNOWN "of no kind that is known to be public"
 
 static bool
-is_private4(uint32_t address)
+is_in(const unsigned char *address, int family, const struct jr_block *block)
 {
-	for (size_t i = 0; i < JR_COUNT(private4); i++) {
-		uint32_t mask = ~UINT32_C(0) << (32 - private4[i].bits);
+	unsigned whole = block->bits / 8, rest = block->bits % 8;
+	unsigned char prefix[BYTES_MAX];
 
-		if ((address & mask) == private4[i].address)
-			return true;
-	}
-	return false;
-}
-
-static bool
-has_prefix(const unsigned char *address, const unsigned char *prefix, unsigned bits)
-{
-	unsigned whole = bits / 8, rest = bits % 8;
-
+	if (inet_pton(family, block->address, prefix) != 1)
+		return true; /* a row that is wrong refuses everything, and any test shows it */
 	if (memcmp(address, prefix, whole) != 0)
 		return false;
 	return rest == 0 || ((unsigned)(address[whole] ^ prefix[whole]) >> (8 - rest)) == 0;
 }
 
-static uint32_t
-embedded4(const unsigned char *at)
+/* The name of the smallest block that it is in; NULL: none. */
+static const char *
+block_of(const unsigned char *address, int family, const struct jr_block *blocks, size_t count)
 {
-	return IP4(at[0], at[1], at[2], at[3]);
-}
+	const struct jr_block *found = NULL;
 
-static bool
-is_private6(const unsigned char *address)
-{
-	static const unsigned char mapped[12] = {[10] = 0xFF, [11] = 0xFF};
-	static const unsigned char nat64[12] = {0x00, 0x64, 0xFF, 0x9B};
-	static const unsigned char six_to_four[2] = {0x20, 0x02};
-
-	if (has_prefix(address, mapped, 96) || has_prefix(address, nat64, 96))
-		return is_private4(embedded4(address + 12));
-	if (has_prefix(address, six_to_four, 16))
-		return is_private4(embedded4(address + 2));
-	for (size_t i = 0; i < JR_COUNT(private6); i++) {
-		if (has_prefix(address, private6[i].address, private6[i].bits))
-			return true;
+	for (size_t i = 0; i < count; i++) {
+		if ((found == NULL || blocks[i].bits > found->bits) && is_in(address, family, &blocks[i]))
+			found = &blocks[i];
 	}
-	return false;
+	return found != NULL ? found->name : NULL;
 }
 
-bool
-jr_address_is_private(const struct sockaddr *address)
+static const char *
+special6(const unsigned char *address)
+{
+	const char *block = block_of(address, AF_INET6, jr_blocks6, JR_COUNT(jr_blocks6));
+
+	if (block == NULL && !is_in(address, AF_INET6, &jr_global_unicast6))
+		return UNKNOWN;
+	return block;
+}
+
+const char *
+jr_address_special(const struct sockaddr *address)
 {
 	struct sockaddr_in in;
 	struct sockaddr_in6 in6;
@@ -113,11 +60,11 @@ jr_address_is_private(const struct sockaddr *address)
 	/* Copied: the storage of the caller need not be aligned for them. */
 	if (address->sa_family == AF_INET) {
 		memcpy(&in, address, sizeof(in));
-		return is_private4(ntohl(in.sin_addr.s_addr));
+		return block_of((const unsigned char *)&in.sin_addr, AF_INET, jr_blocks4, JR_COUNT(jr_blocks4));
 	}
 	if (address->sa_family == AF_INET6) {
 		memcpy(&in6, address, sizeof(in6));
-		return is_private6(in6.sin6_addr.s6_addr);
+		return special6(in6.sin6_addr.s6_addr);
 	}
-	return true;
+	return UNKNOWN;
 }

@@ -4,7 +4,7 @@
  *	http.c           the multi handle on the loop: sockets, its timer, which transfers are over
  *	http_transfer.c  one transfer: its options, its end; names of libcurl's errors
  *	http_answer.c    what comes in: header lines and body, bounded; Retry-After
- *	http_address.c   which addresses are private
+ *	http_address.c   which addresses are public; http_blocks.h: which are not
  */
 #ifndef JR_HTTP_PARTS_H
 #define JR_HTTP_PARTS_H
@@ -52,7 +52,9 @@ struct jr_transfer {
 	void *ctx;
 	struct jr_incoming in;
 	bool refuse_private;
+	char unfit[64];                 /* the name of a header whose value must not be sent; "": none */
 	char refused[INET6_ADDRSTRLEN]; /* the last address that was refused; "": none */
+	const char *special;            /* what it is */
 	char message[CURL_ERROR_SIZE];  /* libcurl's words */
 };
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "handler/header.h"
 
 #include <arpa/inet.h>
 #include <openssl/x509_vfy.h>
@@ -68,11 +69,20 @@ jr_http_has_body(const char *method)
 	return strcasecmp(method, "GET") != 0 && strcasecmp(method, "HEAD") != 0;
 }
 
+/* "Name: value", or "Name:" for a header that libcurl is not to add. Every header of a request goes through here. */
 static void
 add_header(struct jr_transfer *transfer, const char *line)
 {
-	struct curl_slist *list = curl_slist_append(transfer->headers, line);
+	size_t name_len = strcspn(line, ":");
+	struct curl_slist *list;
 
+	if (strcmp(line + name_len, ":") != 0 &&
+	    (strncmp(line + name_len, ": ", 2) != 0 || !jr_header_is_value(line + name_len + 2))) {
+		(void)snprintf(transfer->unfit, sizeof(transfer->unfit), "%.*s", (int)name_len, line);
+		transfer->result = CURLE_BAD_FUNCTION_ARGUMENT;
+		return;
+	}
+	list = curl_slist_append(transfer->headers, line);
 	if (list == NULL)
 		transfer->result = CURLE_OUT_OF_MEMORY;
 	else
@@ -172,8 +182,11 @@ open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
 	struct jr_transfer *transfer = ctx;
 	const void *bytes = &((const struct sockaddr_in *)(const void *)&address->addr)->sin_addr;
 
+	const char *special = transfer->refuse_private ? jr_address_special(&address->addr) : NULL;
+
 	(void)purpose;
-	if (transfer->refuse_private && jr_address_is_private(&address->addr)) {
+	if (special != NULL) {
+		transfer->special = special;
 		if (address->family == AF_INET6)
 			bytes = &((const struct sockaddr_in6 *)(const void *)&address->addr)->sin6_addr;
 		if (inet_ntop(address->family, bytes, transfer->refused, sizeof(transfer->refused)) == NULL)
@@ -226,12 +239,16 @@ error_line(const struct jr_transfer *transfer, int status)
 {
 	char *line, after[32];
 
+	if (transfer->unfit[0] != '\0')
+		return jr_xasprintf("nothing was sent: the value of the header %s has a byte that is not visible ASCII",
+		    transfer->unfit);
 	if (transfer->in.cut == JR_CUT_HEADERS)
 		return jr_xasprintf("the headers of the answer are longer than %d bytes", JR_ANSWER_HEADERS_MAX);
 	if (transfer->in.cut == JR_CUT_CODING)
 		return jr_xstrdup("the answer has a transfer coding that was not asked for");
 	if (transfer->result == CURLE_COULDNT_CONNECT && transfer->refused[0] != '\0')
-		return jr_xasprintf("%s is a private address, and allow_private is false", transfer->refused);
+		return jr_xasprintf("%s is not a public address (%s), and allow_private is false", transfer->refused,
+		    transfer->special);
 	line = transfer->message[0] != '\0'
 		   ? jr_text_clean(transfer->message, strlen(transfer->message), CURL_ERROR_SIZE)
 		   : jr_xstrdup(curl_easy_strerror(transfer->result));
@@ -251,6 +268,8 @@ error_code(const struct jr_transfer *transfer, char number[static 12])
 {
 	const char *name = jr_http_error_name(transfer->result);
 
+	if (transfer->unfit[0] != '\0')
+		return "BAD_HEADER";
 	if (transfer->in.cut == JR_CUT_HEADERS)
 		return "HEADERS_TOO_LARGE";
 	if (transfer->in.cut == JR_CUT_CODING)

@@ -220,8 +220,9 @@ refuse_syntax(const struct jr_reading *r, const json_error_t *error)
 
 /* The bytes of the file, terminated. NULL on failure; caller frees. */
 static char *
-read_file(const char *path, const char *file, size_t *len, struct jr_err *err)
+read_file(const char *path, const char *file, size_t *len, bool *is_open, struct jr_err *err)
 {
+	struct stat st;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	char *bytes = jr_xmalloc(JR_SETTINGS_MAX + 2);
 	ssize_t got = -1;
@@ -233,6 +234,7 @@ read_file(const char *path, const char *file, size_t *len, struct jr_err *err)
 		jr_fail(err, JR_E_CONFIG, "%s: cannot read %s: %s", file, path, strerror(errno));
 	else if (*len > JR_SETTINGS_MAX)
 		jr_fail(err, JR_E_CONFIG, "%s: larger than %d bytes", file, JR_SETTINGS_MAX);
+	*is_open = fd < 0 || fstat(fd, &st) < 0 || jr_settings_is_open(&st);
 	if (fd >= 0)
 		(void)close(fd);
 	if (got < 0 || *len > JR_SETTINGS_MAX) {
@@ -249,6 +251,7 @@ jr_settings_read(struct jr_settings *settings, const char *path, const char *dir
 {
 	const char *slash = strrchr(path, '/');
 	struct jr_reading r = {.file = slash != NULL ? slash + 1 : path,
+	    .path = path,
 	    .directory = directory,
 	    .members = members,
 	    .member_count = JR_COUNT(members),
@@ -258,7 +261,7 @@ jr_settings_read(struct jr_settings *settings, const char *path, const char *dir
 	json_error_t error;
 	json_t *root;
 	size_t len;
-	char *text = read_file(path, r.file, &len, err);
+	char *text = read_file(path, r.file, &len, &r.is_open, err);
 	bool ok;
 
 	jr_settings_init(settings);

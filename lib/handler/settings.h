@@ -8,8 +8,9 @@
  *	exec       argv (instead of an executable NAME), env {"NAME": "value"}, cwd, nice, cpu ("30s"), memory ("512M"),
  *	           files, processes, user, no_new_privs (true with user)
  *	sql        batch
- *	http       http {url, method, headers {}, secret "file:PATH" or two of them, timeout, connect_timeout,
- *	           expect [200, "2xx"], allow_private, proxy (a URL or "environment"), ca_file}
+ *	http       http {url, method, headers {"Name": "value" or "file:PATH"}, secret "file:PATH" or two of them,
+ *	           timeout, connect_timeout, expect [200, "2xx"], allow_private, proxy (a URL or "environment"),
+ *	           ca_file}
  *
  * Relative paths are relative to the handlers directory. Read with jansson (duplicate members are refused).
  */
@@ -77,8 +78,8 @@ void jr_settings_init(struct jr_settings *settings);
 
 /*
  * Read the file at `path`. JR_E_CONFIG with one line ("send.json:3:5: ..."); *settings is then as after init. Whether
- * the file may be trusted was asked before (perm.h); secrets must moreover be readable by nobody but their owner and
- * group.
+ * the file may be trusted was asked before (perm.h); files of secrets must moreover be readable by nobody but their
+ * owner and group, and so must this one if a header in it is a secret (header.h).
  */
 bool jr_settings_read(struct jr_settings *settings, const char *path, const char *directory, enum jr_settings_for what,
     struct jr_err *err) JR_MUST;

@@ -6,6 +6,7 @@
  * a secret gets into a message.
  */
 #include "base/mem.h"
+#include "handler/header.h"
 #include "handler/settings_parts.h"
 #include "process/perm.h"
 
@@ -18,6 +19,7 @@
 
 #define AT(field) offsetof(struct jr_http_target, field)
 #define HEADERS_MAX 50
+#define HEADER_FILE_MAX 8192 /* what servers take for one */
 #define METHOD_MAX 20
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 /* RFC 9110, section 5.6.2 */
@@ -170,7 +172,7 @@ is_own_header(const char *name)
 {
 	static const char *const own[] = {"webhook-id", "webhook-timestamp", "webhook-signature", "idempotency-key",
 	    "traceparent", "content-length", "transfer-encoding", "expect", "connection", "jobrun-run", "jobrun-type",
-	    "jobrun-attempt"};
+	    "jobrun-attempt", "jobrun-slot"};
 
 	for (size_t i = 0; i < JR_COUNT(own); i++) {
 		if (strcasecmp(own[i], name) == 0)
@@ -179,23 +181,12 @@ is_own_header(const char *name)
 	return false;
 }
 
-/* Any byte that could end a header; a tab cannot. */
+/* `http` has the headers in front of this one. */
 static bool
-has_control(const char *text)
-{
-	for (; *text != '\0'; text++) {
-		if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7F)
-			return true;
-	}
-	return false;
-}
-
-/* `http` has the headers in front of this one. The values are never shown: they may be secrets. */
-static bool
-check_header(
+check_header_name(
     const struct jr_reading *r, const struct jr_step *step, const json_t *value, const struct jr_http_target *http)
 {
-	const char *name = step->key, *text = json_string_value(value);
+	const char *name = step->key;
 
 	if (name[0] == '\0' || name[strspn(name, TOKEN_CHARACTERS)] != '\0')
 		return jr_refuse(r, step, "headers: \"%.100s\" cannot be the name of a header", name);
@@ -203,14 +194,75 @@ check_header(
 		return jr_refuse(r, step, "headers: jobrun itself sets \"%s\"", name);
 	if (jr_http_target_has_header(http, name))
 		return jr_refuse(r, step, "headers: \"%.100s\" is there twice", name);
-	if (text == NULL)
+	if (!json_is_string(value))
 		return jr_refuse(r, step, "headers.%.100s: expected a string, not %s", name, jr_type_word(value));
-	if (has_control(text))
-		return jr_refuse(r, step,
-		    "headers: the value of \"%.100s\" has a line end or another control character in it", name);
-	if (text[strspn(text, " \t")] == '\0')
-		return jr_refuse(r, step, "headers: the value of \"%.100s\" is empty", name);
 	return true;
+}
+
+/* The values are never shown: they may be secrets. */
+static bool
+check_header_value(const struct jr_reading *r, const struct jr_step *step, const char *text)
+{
+	if (text[strspn(text, " \t")] == '\0')
+		return jr_refuse(r, step, "headers: the value of \"%.100s\" is empty", step->key);
+	if (!jr_header_is_value(text))
+		return jr_refuse(r, step,
+		    "headers: the value of \"%.100s\" has a line end, a blank at an end, or another byte that is not visible ASCII",
+		    step->key);
+	return true;
+}
+
+/* The value that stands in a file of its own. NULL after a refusal; caller frees. */
+static char *
+read_header_file(const struct jr_reading *r, const struct jr_step *step, const char *name)
+{
+	char *path = jr_settings_path(r->directory, name);
+	struct jr_err err = {.code = JR_E_CONFIG};
+	char *text = NULL;
+	size_t len;
+
+	if (name[0] == '\0')
+		(void)jr_refuse(r, step, "headers.%.100s: expected \"file:PATH\"", step->key);
+	else if ((text = jr_settings_closed_file(path, HEADER_FILE_MAX, &err)) == NULL)
+		(void)jr_refuse(r, step, "headers.%.100s: %s", step->key, err.msg);
+	free(path);
+	if (text == NULL)
+		return NULL;
+	len = strlen(text);
+	while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
+		text[--len] = '\0';
+	return text;
+}
+
+/* NULL after a refusal; caller frees. */
+static char *
+header_value(const struct jr_reading *r, const struct jr_step *step, const char *text)
+{
+	if (strncmp(text, JR_FILE_PREFIX, sizeof(JR_FILE_PREFIX) - 1) == 0)
+		return read_header_file(r, step, text + sizeof(JR_FILE_PREFIX) - 1);
+	if (r->is_open && jr_header_is_secret(step->key)) {
+		(void)jr_refuse(r, step,
+		    "headers: \"%.100s\" is a secret, and this file is open to others: put it into one of its own (\"file:PATH\"), or type: chmod o-rwx,g-w %s",
+		    step->key, r->path);
+		return NULL;
+	}
+	return jr_xstrdup(text);
+}
+
+/* The whole line; NULL after a refusal. Caller frees. */
+static char *
+read_header(
+    const struct jr_reading *r, const struct jr_step *step, const json_t *value, const struct jr_http_target *http)
+{
+	char *text, *line = NULL;
+
+	if (!check_header_name(r, step, value, http))
+		return NULL;
+	text = header_value(r, step, json_string_value(value));
+	if (text != NULL && check_header_value(r, step, text))
+		line = jr_xasprintf("%s: %s", step->key, text);
+	jr_settings_wipe(text);
+	return line;
 }
 
 static bool
@@ -229,11 +281,11 @@ read_headers(const struct jr_reading *r, const struct jr_step *step, const json_
 	for (void *i = json_object_iter(jr_unconst(value)); i != NULL;
 	     i = json_object_iter_next(jr_unconst(value), i)) {
 		const struct jr_step header = {.up = step, .key = json_object_iter_key(i)};
-		const json_t *text = json_object_iter_value(i);
+		char *line = read_header(r, &header, json_object_iter_value(i), http);
 
-		if (!check_header(r, &header, text, http))
+		if (line == NULL)
 			return false;
-		http->headers[used++] = jr_xasprintf("%s: %s", header.key, json_string_value(text));
+		http->headers[used++] = line;
 	}
 	return true;
 }

@@ -3,7 +3,7 @@
  *
  *	settings_place.c    where in the text something stands; pure
  *	settings_read.c     members by their tables, refusals, and values that are read in one way everywhere
- *	settings_secret.c   keys of signatures
+ *	settings_secret.c   files that are closed to others, and keys of signatures in them
  *	settings_exec.c     members of exec handlers
  *	settings_http.c     "http"
  *	settings.c          the whole file
@@ -18,9 +18,11 @@
 #include "handler/settings.h"
 
 #include <jansson.h>
+#include <sys/stat.h>
 
 #define JR_SETTINGS_LIST_MAX 100 /* argv, env, give_up, later, expect */
 #define JR_SECRET_FILE_MAX 1024
+#define JR_FILE_PREFIX "file:" /* before the path of a file that a value stands in */
 
 /* json_object_iter has no form for what is const. */
 static inline json_t *
@@ -58,6 +60,8 @@ struct jr_member {
 
 struct jr_reading {
 	const char *file;                /* its name, for messages */
+	const char *path;                /* the same, whole */
+	bool is_open;                    /* others can read it */
 	const char *directory;           /* where relative paths begin */
 	const char *text;                /* valid JSON */
 	const struct jr_member *members; /* of the document itself, so that one that stands too deep is known */
@@ -128,6 +132,15 @@ bool jr_read_no_new_privs(const struct jr_reading *r, const struct jr_step *step
 bool jr_read_http(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
     const struct jr_member *member, void *target) JR_MUST;
 void jr_http_target_free(struct jr_http_target *target); /* NULL is fine */
+
+/*
+ * The text of a file that is closed to others: neither they nor its directory's owner choose what is in it, and at most
+ * the group can read it. At most `max` bytes, none of them NUL. NULL, and no piece of it in *err, on failure; to be
+ * freed by jr_settings_wipe, which takes NULL too.
+ */
+char *jr_settings_closed_file(const char *path, size_t max, struct jr_err *err) JR_MUST;
+void jr_settings_wipe(char *text);
+bool jr_settings_is_open(const struct stat *st) JR_MUST; /* can others read it, or the group change it? */
 
 /* "secret" of http; target is the struct jr_http_target. */
 bool jr_read_secret(const struct jr_reading *r, const struct jr_step *step, const json_t *value,

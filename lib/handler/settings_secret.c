@@ -1,5 +1,5 @@
 /*
- * settings_secret: keys of signatures, in files of their own.
+ * settings_secret: what stands in a file of its own, closed to others: keys of signatures, and values of headers.
  *
  * They are kept out of NAME.json, which is shown around, and their files must be closed to others. What must hold: no
  * byte of a secret gets into a message, and what was read of it is wiped.
@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #define PREFIX "whsec_"
-#define FILE_PREFIX "file:"
 #define BASE64_MAX ((size_t)(JR_SECRET_MAX + 2) / 3 * 4)
 
 /* The value of a character of base64, -1 if it is none. */
@@ -92,8 +91,14 @@ jr_secret_parse(const char *text, struct jr_secret *secret, struct jr_err *err)
 	return true;
 }
 
+bool
+jr_settings_is_open(const struct stat *st)
+{
+	return (st->st_mode & (S_IRWXO | S_IWGRP)) != 0;
+}
+
 static bool
-check_file(int fd, const char *path, struct jr_err *err)
+check_file(int fd, const char *path, size_t max, struct jr_err *err)
 {
 	struct stat st;
 
@@ -101,44 +106,66 @@ check_file(int fd, const char *path, struct jr_err *err)
 		return jr_fail(err, JR_E_CONFIG, "cannot read %s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return jr_fail(err, JR_E_CONFIG, "%s is not a plain file", path);
-	if ((st.st_mode & (S_IRWXO | S_IWGRP)) != 0)
+	if (jr_settings_is_open(&st))
 		return jr_fail(err, JR_E_CONFIG, "%s is open to others: chmod o-rwx,g-w %s", path, path);
-	if (st.st_size > JR_SECRET_FILE_MAX)
-		return jr_fail(err, JR_E_CONFIG, "%s is larger than %d bytes", path, JR_SECRET_FILE_MAX);
+	if (st.st_size > (off_t)max)
+		return jr_fail(err, JR_E_CONFIG, "%s is larger than %zu bytes", path, max);
 	return true;
 }
 
-static bool
-read_open(int fd, const char *path, struct jr_secret *secret, struct jr_err *err)
+void
+jr_settings_wipe(char *text)
 {
-	char bytes[JR_SECRET_FILE_MAX + 1];
-	size_t len = 0;
-	ssize_t got;
-	bool ok;
+	if (text != NULL)
+		explicit_bzero(text, strlen(text));
+	free(text);
+}
 
-	if (!check_file(fd, path, err))
-		return false;
-	while (len < sizeof(bytes) - 1 && (got = read(fd, bytes + len, sizeof(bytes) - 1 - len)) > 0)
+/* NULL: it could not be read, or is no text. */
+static char *
+read_open(int fd, const char *path, size_t max, struct jr_err *err)
+{
+	char *text = jr_xmalloc(max + 1);
+	size_t len = 0;
+	ssize_t got = 0;
+	bool ok = true;
+
+	while (len < max && (got = read(fd, text + len, max - len)) > 0)
 		len += (size_t)got;
-	bytes[len] = '\0';
-	if (strlen(bytes) != len)
-		ok = jr_fail(err, JR_E_CONFIG, "there are bytes in it that are no text");
-	else
-		ok = jr_secret_parse(bytes, secret, err);
-	explicit_bzero(bytes, sizeof(bytes));
-	return ok || jr_fail_in(err, path);
+	text[len] = '\0';
+	if (got < 0)
+		ok = jr_fail(err, JR_E_CONFIG, "cannot read %s: %s", path, strerror(errno));
+	else if (strlen(text) != len)
+		ok = jr_fail(err, JR_E_CONFIG, "%s: there are bytes in it that are no text", path);
+	if (ok)
+		return text;
+	explicit_bzero(text, len);
+	free(text);
+	return NULL;
+}
+
+char *
+jr_settings_closed_file(const char *path, size_t max, struct jr_err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char *text = NULL;
+
+	if (fd < 0)
+		jr_fail(err, JR_E_CONFIG, "cannot read %s: %s", path, strerror(errno));
+	else if (check_file(fd, path, max, err) && jr_perm_check_named(path, err))
+		text = read_open(fd, path, max, err);
+	if (fd >= 0)
+		(void)close(fd);
+	return text;
 }
 
 static bool
 read_secret_file(const char *path, struct jr_secret *secret, struct jr_err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	bool ok;
+	char *text = jr_settings_closed_file(path, JR_SECRET_FILE_MAX, err);
+	bool ok = text != NULL && (jr_secret_parse(text, secret, err) || jr_fail_in(err, path));
 
-	if (fd < 0)
-		return jr_fail(err, JR_E_CONFIG, "cannot read %s: %s", path, strerror(errno));
-	ok = read_open(fd, path, secret, err);
-	(void)close(fd);
+	jr_settings_wipe(text);
 	return ok;
 }
 
@@ -150,12 +177,12 @@ read_one(const struct jr_reading *r, const struct jr_step *step, const json_t *v
 	char *path;
 	bool ok;
 
-	if (text == NULL || strncmp(text, FILE_PREFIX, sizeof(FILE_PREFIX) - 1) != 0 ||
-	    text[sizeof(FILE_PREFIX) - 1] == '\0')
+	if (text == NULL || strncmp(text, JR_FILE_PREFIX, sizeof(JR_FILE_PREFIX) - 1) != 0 ||
+	    text[sizeof(JR_FILE_PREFIX) - 1] == '\0')
 		return jr_refuse(r, step,
 		    "secret: expected \"file:PATH\" or a list of two of them: the secret itself stands in that file");
-	path = jr_settings_path(r->directory, text + sizeof(FILE_PREFIX) - 1);
-	ok = read_secret_file(path, &http->secrets[http->secret_count], &err) && jr_perm_check_named(path, &err);
+	path = jr_settings_path(r->directory, text + sizeof(JR_FILE_PREFIX) - 1);
+	ok = read_secret_file(path, &http->secrets[http->secret_count], &err);
 	free(path);
 	if (!ok)
 		return jr_refuse(r, step, "secret: %s", err.msg);

@@ -6,6 +6,8 @@
  */
 #include "pg/pg_connect.h"
 
+#include "pg/pg_reason.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,17 +58,19 @@ is_conninfo(const char *s)
 static bool
 can_be_read(const char *conninfo, struct jr_err *err)
 {
-	char *reason = NULL;
+	char *text = NULL, *reason;
 	PQconninfoOption *options;
 
 	if (conninfo == NULL || !is_conninfo(conninfo))
 		return true;
-	options = PQconninfoParse(conninfo, &reason);
-	if (options == NULL)
-		jr_fail(err, JR_E_CONFIG, "cannot read the connection string: %s",
-		    reason == NULL ? "out of memory" : reason);
+	options = PQconninfoParse(conninfo, &text);
+	if (options == NULL) {
+		reason = jr_pg_reason_of_string(text == NULL ? "out of memory" : text, conninfo);
+		jr_fail(err, JR_E_CONFIG, "cannot read the connection string: %s", reason);
+		free(reason);
+	}
 	PQconninfoFree(options);
-	PQfreemem(reason);
+	PQfreemem(text);
 	return options != NULL;
 }
 

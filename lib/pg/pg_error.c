@@ -6,6 +6,8 @@
  */
 #include "pg/pg_error.h"
 
+#include "pg/pg_reason.h"
+
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -225,8 +227,18 @@ errc_of_pooler(const char *text)
 	return JR_E_TEMP;
 }
 
+/* *err has libpq's words: leave of them what may be shown. */
+static void
+mask(PGconn *conn, struct jr_err *err)
+{
+	char *reason = jr_pg_reason_of_connection(err->msg, conn);
+
+	jr_fail(err, err->code, "%s", reason);
+	free(reason);
+}
+
 void
-jr_pg_conn_error(const PGconn *conn, const char *what, struct jr_err *err)
+jr_pg_conn_error(PGconn *conn, const char *what, struct jr_err *err)
 {
 	const char *text = conn == NULL ? "out of memory" : PQerrorMessage(conn);
 	const char *state = find_sqlstate(text);
@@ -242,6 +254,7 @@ jr_pg_conn_error(const PGconn *conn, const char *what, struct jr_err *err)
 		    err, JR_E_TEMP, "%.*s%.*s", (int)(state - text), text, (int)(text + len - (state + 7)), state + 7);
 	else
 		jr_fail(err, JR_E_TEMP, "%.*s", (int)len, text);
+	mask(conn, err);
 	if (state != NULL)
 		set_sqlstate(err, state, 5);
 	if (state != NULL && strcmp(err->sqlstate, "08P01") == 0)

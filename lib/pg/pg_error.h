@@ -28,9 +28,10 @@ bool jr_pg_fail(struct jr_err *err, const char *sqlstate, const char *text);
 
 /*
  * The error of a connection (conn may be NULL: out of memory). libpq gives text only; with PQERRORS_VERBOSE the text
- * of a refusal contains the SQLSTATE, which is taken out of it. A `what` of NULL: the text of libpq says it all.
+ * of a refusal contains the SQLSTATE, which is taken out of it; what could be of a password is masked (pg_reason.h). A
+ * `what` of NULL: the text of libpq says it all.
  */
-void jr_pg_conn_error(const PGconn *conn, const char *what, struct jr_err *err);
+void jr_pg_conn_error(PGconn *conn, const char *what, struct jr_err *err);
 
 /* Is it worth a new try after a pause (connection trouble, too many clients, starting up, read-only standby)? */
 bool jr_pg_is_temporary(const struct jr_err *err);

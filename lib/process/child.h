@@ -42,6 +42,7 @@ struct jr_child_spec {
 	int64_t deadline_ms;            /* of the lease: when the watchdog kills the group by itself */
 	const struct jr_limits *limits; /* borrowed during start; NULL: none */
 	bool echo;                      /* what it prints is also copied to descriptor 2 as it comes (run --job) */
+	bool raw;                       /* the copy is not made visible, even if that is a terminal */
 	bool as_is;                     /* see above; no input, cwd and echo */
 };
 

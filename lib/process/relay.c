@@ -10,14 +10,46 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define PIECE 8192
 #define PIECES_A_TURN 8 /* so that one child that floods does not starve the others */
+
+static int
+target(const struct jr_relay *relay)
+{
+	return relay->own >= 0 ? relay->own : relay->to;
+}
+
+static void
+show(const struct jr_relay *relay, const char *bytes, size_t len)
+{
+	char *visible = jr_text_visible_bytes(bytes, len, true);
+
+	(void)jr_fd_write(target(relay), visible, strlen(visible));
+	free(visible);
+}
+
+/* Of a character that may be cut at the end of `bytes` the rest is waited for. At most PIECE bytes. */
+static void
+show_whole(struct jr_relay *relay, const char *bytes, size_t len)
+{
+	char all[PIECE + sizeof(relay->cut)];
+	size_t all_len = relay->cut_len + len, whole;
+
+	memcpy(all, relay->cut, relay->cut_len);
+	memcpy(all + relay->cut_len, bytes, len);
+	whole = jr_text_whole(all, all_len);
+	show(relay, all, whole);
+	relay->cut_len = all_len - whole;
+	memcpy(relay->cut, all + whole, relay->cut_len);
+}
 
 static void
 close_from(struct jr_relay *relay)
@@ -25,12 +57,9 @@ close_from(struct jr_relay *relay)
 	jr_watch_remove(&relay->from_watch);
 	jr_fd_close(relay->from);
 	relay->from = -1;
-}
-
-static int
-target(const struct jr_relay *relay)
-{
-	return relay->own >= 0 ? relay->own : relay->to;
+	if (relay->cut_len > 0)
+		show(relay, relay->cut, relay->cut_len);
+	relay->cut_len = 0;
 }
 
 static bool
@@ -92,7 +121,9 @@ static void
 keep(struct jr_relay *relay, const char *bytes, size_t len)
 {
 	jr_capture_add(relay->capture, bytes, len);
-	if (relay->kind == JR_RELAY_COPY)
+	if (relay->visible)
+		show_whole(relay, bytes, len);
+	else if (relay->kind == JR_RELAY_COPY || relay->kind == JR_RELAY_RAW)
 		(void)jr_fd_write(target(relay), bytes, len); /* the capture has it all the same */
 	if (relay->kind != JR_RELAY_WHOLE)
 		return;
@@ -161,6 +192,7 @@ jr_relay_open(struct jr_relay *relay, struct jr_loop *loop, int from)
 	relay->from = from;
 	if (relay->kind != JR_RELAY_KEEP)
 		relay->own = jr_fd_own_terminal(relay->to);
+	relay->visible = relay->kind == JR_RELAY_COPY && isatty(relay->to) == 1;
 	jr_watch_set(loop, &relay->from_watch, from, POLLIN);
 }
 

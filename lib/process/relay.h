@@ -1,7 +1,8 @@
 /*
  * relay: one stream that a child writes: read to its end, kept in a capture, and passed on to a descriptor of ours.
  *
- * Passed on as a copy for people (JR_RELAY_COPY) is what can be written at once, and the rest of it is not. Passed on
+ * Passed on as a copy for people (JR_RELAY_COPY) is what can be written at once, and the rest of it is not; to a
+ * terminal what could move its cursor is made visible, unless it is to be raw (JR_RELAY_RAW). Passed on
  * as a whole (JR_RELAY_WHOLE) is every byte: while our descriptor takes nothing more is read, so that the child waits
  * just as if it wrote there itself; when nobody reads there any more, the child's stream is closed before it; and when
  * that cannot be written for another reason, the rest is kept alone.
@@ -15,6 +16,7 @@
 enum jr_relay_kind {
 	JR_RELAY_KEEP, /* only kept */
 	JR_RELAY_COPY,
+	JR_RELAY_RAW, /* a copy, as it came */
 	JR_RELAY_WHOLE
 };
 
@@ -32,6 +34,9 @@ struct jr_relay {
 	int to;
 	int own; /* the same in a description of our own; -1: none */
 	struct jr_watch from_watch, to_watch;
+	bool visible; /* a copy for a terminal */
+	char cut[4];  /* the beginning of a character whose rest has not come yet */
+	size_t cut_len;
 	struct jr_buf left; /* read, and not passed on yet */
 	size_t done;        /* bytes of it that are */
 };

@@ -95,7 +95,8 @@ open_host(struct rehearsing *rehearsing, const struct jr_rehearsal *rehearsal, s
 {
 	struct jr_host *host = &rehearsing->host;
 
-	*host = (struct jr_host){.conninfo = rehearsal->conninfo, .echo = true, .rehearsal = true};
+	*host =
+	    (struct jr_host){.conninfo = rehearsal->conninfo, .echo = true, .raw = rehearsal->raw, .rehearsal = true};
 	if (rehearsal->handler->kind->pool == JR_POOL_EXEC) {
 		host->watchdog = jr_watchdog_start(err);
 		if (host->watchdog == NULL)

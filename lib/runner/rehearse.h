@@ -21,6 +21,7 @@ struct jr_rehearsal {
 	const char *checkpoint; /* NULL: none */
 	int64_t attempt, max_attempts;
 	int64_t timeout_ms; /* -1: the handler's; 0: none */
+	bool raw;           /* what it prints goes to a terminal as it is */
 };
 
 /* What it came to. */

@@ -403,7 +403,8 @@ open_runner(struct jr_runner *runner, struct jr_err *err)
 	    .lease = &runner->opts->lease,
 	    .nonsense = on_nonsense,
 	    .ctx = runner,
-	    .echo = runner->opts->echo};
+	    .echo = runner->opts->echo,
+	    .raw = runner->opts->raw};
 	if (runner->opts->max_runtime_ms > 0)
 		jr_timer_set(runner->loop, &runner->runtime, jr_clock_after(now, runner->opts->max_runtime_ms));
 	jr_timer_set(runner->loop, &runner->splay, jr_clock_after(now, splay_of(runner)));

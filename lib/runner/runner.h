@@ -94,6 +94,7 @@ struct jr_runner_opts {
 	int64_t splay_ms;    /* wait a part of this, fixed for each host, before connecting */
 	int64_t patience_ms; /* how long to try to connect while nothing is held */
 	bool echo;           /* handlers' output also to descriptor 2 */
+	bool raw;            /* as it is, even to a terminal */
 
 	/*
 	 * Borrowed calls; each may be NULL. idle_session: idle_session_timeout, with which the server cuts the

@@ -77,16 +77,19 @@ load ../lib/common
 }
 
 @test "a handler that cannot be started has failed, and the reason is written down" {
-	printf '#!/no/such/interpreter\n' >"$JOBRUN_HANDLERS/lost"
+	cp /bin/true interpreter
+	handler first <<<"rm $PWD/interpreter"
+	printf '#!%s\n' "$PWD/interpreter" >"$JOBRUN_HANDLERS/lost"
 	printf 'echo no first line\n' >"$JOBRUN_HANDLERS/bare"
 	printf '\177ELF nonsense' >"$JOBRUN_HANDLERS/broken"
 	chmod 755 "$JOBRUN_HANDLERS"/*
+	enqueue first --priority 1
 	for type in lost bare broken; do
 		enqueue "$type" --backoff 1h
 	done
-	jr_ok run
+	jr_ok run -j 1
 	q_is 3 "select count(*) from jobrun.job_runs where (status, attempts, error_code) = ('failed', 1, 'cannot-start')"
-	q_is t "select bool_and(last_error like '%' || job_type || '%') from jobrun.job_runs"
+	q_is t "select bool_and(last_error like '%' || job_type || '%') from jobrun.job_runs where job_type <> 'first'"
 	assert_regex "$(q "select last_error from jobrun.job_runs where job_type = 'lost'")" 'No such file.*interpreter'
 	assert_regex "$(q "select last_error from jobrun.job_runs where job_type = 'bare'")" 'Exec format error.*#!'
 	assert_regex "$(q "select outcome || error from jobrun.job_attempts limit 1")" 'failedcannot start'

@@ -19,7 +19,7 @@ one_of_each() {
 	file count.sql <<<'select $1'
 	file count.json <<<'{"batch": 500, "give_up": ["22", "23505"], "later": []}'
 	echo "whsec_$(head -c 32 /dev/urandom | base64)" | file hook.secret 600
-	file hook.json <<-'json'
+	file hook.json 600 <<-'json'
 		{ "http": { "url": "https://hooks.example.org:8443/services/hunter2?key=hunter3", "secret": "file:hook.secret",
 		    "headers": {"Authorization": "Bearer hunter4"}, "expect": [202, "3xx"] } }
 	json
@@ -142,6 +142,58 @@ row() {
 	assert_equal "$status" 1
 	assert_regex "$output" "! hook.json:1:[0-9]+: secret: $JOBRUN_HANDLERS/hook.secret is open to others: chmod o-rwx,g-w $JOBRUN_HANDLERS/hook.secret"
 	refute_regex "$output" 'whsec'
+}
+
+@test "run makes names of files visible that are not used" {
+	test_database
+	handler good <<<'exit 0'
+	handler $'bad\e[31m\xc2\x9b\xff' <<<'exit 0'
+	jr_ok run
+	assert_regex "$stderr" '^jobrun: not used: bad\\x1b\[31m\\x9b\\xff: not a job type'
+	refute_regex "$stderr" $'\e'
+}
+
+@test "an interpreter, and a script that argv names, is judged as a handler is" {
+	mkdir tools
+	cp /bin/sh tools/sh
+	handler work <<<"#!$PWD/tools/sh
+exit 0"
+	file import.py <<<'pass'
+	file import.json <<<'{"argv": ["/bin/sh", "import.py"]}'
+	jr_ok handlers --check
+	chmod 777 tools
+	chmod 666 "$JOBRUN_HANDLERS/import.py"
+	jr handlers --check
+	assert_equal "$status" 1
+	assert_line "! import.json: cannot trust $JOBRUN_HANDLERS/import.py: everybody can write to it: chmod go-w $JOBRUN_HANDLERS/import.py"
+	assert_line "! work: its #! line: cannot trust $PWD/tools: everybody can write to it: chmod go-w $PWD/tools"
+	chmod go-w tools "$JOBRUN_HANDLERS/import.py"
+	jr_ok handlers --check
+	rm tools/sh
+	jr_ok handlers
+	assert_line "! work: its #! line: cannot use $PWD/tools/sh: No such file or directory"
+}
+
+@test "a NAME.json that others can read and that has a secret in its headers is refused with the chmod to type" {
+	one_of_each
+	chmod 644 "$JOBRUN_HANDLERS/hook.json"
+	jr handlers --check
+	assert_equal "$status" 1
+	assert_regex "$output" "! hook.json:2:[0-9]+: headers: \"Authorization\" is a secret, and this file is open to others: put it into one of its own \\(\"file:PATH\"\\), or type: chmod o-rwx,g-w $JOBRUN_HANDLERS/hook.json"
+	refute_regex "$output" 'hunter'
+	chmod o-rwx,g-w "$JOBRUN_HANDLERS/hook.json"
+	jr_ok handlers --check
+	file hook.json <<<'{"http": {"url": "http://a", "headers": {"Authorization": "file:hook.token"}}}'
+	file hook.token 644 <<<'Bearer hunter6'
+	jr handlers --check
+	assert_equal "$status" 1
+	assert_regex "$output" "! hook.json:1:[0-9]+: headers.Authorization: $JOBRUN_HANDLERS/hook.token is open to others: chmod o-rwx,g-w $JOBRUN_HANDLERS/hook.token"
+	chmod o-rwx,g-w "$JOBRUN_HANDLERS/hook.token"
+	jr_ok handlers --check
+	assert_regex "$output" 'POST http://a, headers Authorization '
+	jr_ok handlers --json
+	assert_equal "$(jq -c '.handlers[] | select(.job_type == "hook").settings.http.headers' <<<"$output")" '["Authorization"]'
+	refute_regex "$output" 'hunter'
 }
 
 @test "run does not start a handler whose settings are refused, and says why" {

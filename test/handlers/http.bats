@@ -524,6 +524,22 @@ in_little_memory() {
 	assert_equal "$(requests .headers.authorization)" null
 }
 
+@test "the value of a header may stand in a file, which is read when a runner starts" {
+	printf 'Bearer hunter2\n' >"$JOBRUN_HANDLERS/send.token"
+	chmod 600 "$JOBRUN_HANDLERS/send.token"
+	web
+	http_handler send "$web/ok" '"headers": {"Authorization": "file:send.token"}'
+	enqueue send
+	jr_ok run
+	printf 'Bearer hunter3' >"$JOBRUN_HANDLERS/send.token"
+	enqueue send
+	jr_ok run
+	assert_equal "$stderr" ''
+	assert_equal "$(requests .headers.authorization)" 'Bearer hunter2
+Bearer hunter3'
+	q_is 2 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+}
+
 @test "allow_private false refuses an address of this host, by the address and not by the name" {
 	web
 	http_handler fine "$web/ok"
@@ -535,9 +551,9 @@ in_little_memory() {
 	jr_ok run --http-jobs 1
 	assert_equal "$(ended "$fine")" 'succeeded|1'
 	assert_equal "$(ended "$number")" 'failed|1|curl:COULDNT_CONNECT'
-	assert_equal "$(error_of "$number")" '127.0.0.1 is a private address, and allow_private is false'
+	assert_equal "$(error_of "$number")" '127.0.0.1 is not a public address (loopback), and allow_private is false'
 	assert_equal "$(ended "$name")" 'failed|1|curl:COULDNT_CONNECT'
-	assert_regex "$(error_of "$name")" '(127.0.0.1|::1) is a private address'
+	assert_regex "$(error_of "$name")" '(127.0.0.1|::1) is not a public address \(loopback\)'
 	assert_equal "$(wc -l <"$web_dir/log")" 1
 }
 

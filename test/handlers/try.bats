@@ -105,10 +105,36 @@ there'
 	assert_regex "$stderr" '^(99|100)$'
 }
 
+@test "output is made visible on a terminal, unless --raw, and is as it is elsewhere" {
+	handler loud <<<"printf 'a\\033[2Jb\\302\\233c\\342\\200\\256\\n'"
+	run on_terminal 80 try loud
+	assert_line 'a\x1b[2Jb\x9bc\u{202e}'
+	run on_terminal 80 try --raw loud
+	assert_line $'a\e[2Jb\xc2\x9bc\u202e'
+	for raw in '' --raw; do
+		jr try $raw loud
+		assert_equal "$stderr" $'a\e[2Jb\xc2\x9bc\u202e'
+	done
+}
+
+@test "a document on a terminal moves no cursor of it, and is the same document" {
+	handler loud <<<"printf 'a\\302\\233b\\342\\200\\256\\177'"
+	jr try loud --json
+	assert_regex "$output" $'"a\xc2\x9bb\u202e\x7f"'
+	run on_terminal 80 try loud --json
+	assert_line --partial '"output":"a\u009bb\u202e\u007f"'
+	printf 'exit 0\n' >"$JOBRUN_HANDLERS/"$'x\u202ey'
+	chmod 755 "$JOBRUN_HANDLERS/"$'x\u202ey'
+	run on_terminal 80 handlers --json
+	assert_output --partial '"x\u202ey: not a job type'
+	refute_output --partial $'\u202e'
+}
+
 @test "a handler that cannot be started has failed" {
-	handler work <<<'#!/no/such/interpreter'
+	echo 'no first line' >"$JOBRUN_HANDLERS/work"
+	chmod 755 "$JOBRUN_HANDLERS/work"
 	jr try work
-	tried 1 'verdict fail' 'because it could not be started, .*' 'error code cannot-start' 'error cannot start .*interpreter.*'
+	tried 1 'verdict fail' 'because it could not be started, .*' 'error code cannot-start' 'error cannot start .*#!.*'
 	no_line cpu
 }
 
@@ -257,7 +283,7 @@ no_marked_processes_but_bats() (
 
 @test "settings: their lists and limits count, a program by argv is found" {
 	handler work <<<'exit "$(cat)"'
-	echo '{"later": [3, 4], "give_up": [9], "timeout": "100ms"}' >"$JOBRUN_HANDLERS/work.json"
+	echo '{"later": [3, 4], "give_up": [9]}' >"$JOBRUN_HANDLERS/work.json"
 	jr try work 4
 	tried 1 'verdict later' 'because exit status 4 means: not now \("later" in its settings\)'
 	jr try work 9
@@ -265,6 +291,7 @@ no_marked_processes_but_bats() (
 	jr try work 75
 	tried 1 'verdict fail' 'because exit status 75 means: failed'
 	handler work <<<'exec sleep 60'
+	echo '{"timeout": "100ms"}' >"$JOBRUN_HANDLERS/work.json"
 	jr try work
 	tried 1 'error code timeout' 'error timed out after 100ms'
 	echo '{"argv": ["/bin/sh", "-c", "echo $0; cat", "name"]}' >"$JOBRUN_HANDLERS/by_argv.json"

@@ -213,5 +213,5 @@ sh
 	jr_ok wait "$id"
 	assert_output $'"\xc2\x9b2J"'
 	run on_terminal 80 wait "$id"
-	assert_output --partial '\x9b2J'
+	assert_output --partial '"\u009b2J"'
 }

@@ -76,6 +76,30 @@ nothing_written() {
 	refused 77 'password' -d "$locked"
 }
 
+# mistyped STATUS REGEX CONNINFO: refused, and no piece of hun.ter2 is on stderr, nor in the log.
+mistyped() {
+	refused "$1" "$2" -d "$3"
+	refute_regex "$stderr" 'hunt|hun[^t]|[^n]ter2'
+	jr run -v -v --log-format json -d "$3"
+	refute_regex "$stderr" 'hunt|hun[^t]|[^n]ter2'
+}
+
+@test "a mistyped connection string prints no piece of its password, and says what may be wrong" {
+	local password
+
+	mistyped 78 'invalid percent-encoded token: "\*\*\*" \(is the connection string right\?' 'postgres://me:hun%ter2@127.0.0.1/db'
+	mistyped 78 'invalid port number: "\*\*\*"|invalid integer value "\*\*\*" for connection option "port"' 'postgres://me:hun/ter2@127.0.0.1/db'
+	mistyped 78 'invalid port number: "\*\*\*"|invalid integer value "\*\*\*" for connection option "port"' 'postgres://me:hunter2'
+	mistyped 78 'missing "=" after "\*\*\*" in connection info string' 'host=127.0.0.1 password hunter2'
+	mistyped 78 'missing "=" after "\*\*\*" in connection info string' 'host=127.0.0.1 password=hun "ter2'
+	mistyped 78 'invalid connection option "\*\*\*"' 'host=127.0.0.1 pasword=hunter2'
+	mistyped 78 'invalid sslmode value: "\*\*\*"' 'host=127.0.0.1 sslmode=hunter2'
+	mistyped 78 'database "\*\*\*" does not exist|no such database: \*\*\*' "$JR_SERVER dbname=postgres//me:hunter2@db/x"
+	for password in hun@ter2 hun:ter2 'hun/ter2'; do
+		mistyped 78 'database "\*\*\*" does not exist|no such database: \*\*\*' "$JR_SERVER dbname=postgres:/me:$password@db"
+	done
+}
+
 asks_for_password() {
 	! psql_bare "$1 password=wrong" -c 'select 1'
 }

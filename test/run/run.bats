@@ -215,6 +215,23 @@ log_since() {
 	q_is 'queued|0' "select status, claim_seq from jobrun.job_runs where id = $other"
 }
 
+@test "--job makes output visible on a terminal, unless --raw, and shows it as it is elsewhere" {
+	handler loud <<<"printf 'a\\033[2Jb\\302\\233c\\n'"
+	for _ in 1 2 3; do
+		enqueue loud
+	done
+	run on_terminal 80 run --job 1
+	assert_output 'a\x1b[2Jb\x9bc'
+	run on_terminal 80 run --job 2 --raw
+	assert_output $'a\e[2Jb\xc2\x9bc'
+	jr_ok run --job 3
+	assert_equal "$stderr" $'a\e[2Jb\xc2\x9bc'
+	q_is 3 "select count(*) from jobrun.job_attempts where output = E'a\\x1b[2Jb\\u009bc\\n'"
+	jr run --raw
+	assert_equal "$status" 64
+	assert_equal "$stderr" 'jobrun: --raw goes with --job: the output of other runs is not shown'
+}
+
 @test "--job of a run that does not wait, or does not exist, is exit status 1" {
 	writer work
 	id=$(enqueue work)

@@ -10,6 +10,7 @@
 struct fixture {
 	struct jr_loop *loop;
 	struct jr_http *http;
+	char *const *headers; /* of the next request */
 };
 
 /* What `ended` was told, copied. */
@@ -79,7 +80,7 @@ static const struct jr_http_target example = {.url = (char *)(uintptr_t) "http:/
 static struct jr_transfer *
 start(struct fixture *fixture, const struct jr_http_target *target, struct result *result)
 {
-	struct jr_request request = {.target = target, .body = "{}", .body_len = 2};
+	struct jr_request request = {.target = target, .headers = fixture->headers, .body = "{}", .body_len = 2};
 
 	*result = (struct result){.ended = false};
 	result->to_free = jr_transfer_start(fixture->http, &request, on_ended, result);
@@ -110,6 +111,28 @@ what_fails_is_told_from_the_loop(void **state)
 	assert_string_not_equal(result.code, "");
 }
 
+/* The last look at every header, wherever its value came from. */
+static void
+values_that_do_not_fit_are_not_sent(void **state)
+{
+	static const char *const unfit[] = {"Jobrun-Slot: 1\r\nX: y", "Jobrun-Slot: a\tb", "Jobrun-Slot: \xc3\xbc",
+	    "Jobrun-Slot: \x7f", "Jobrun-Slot:  a", "Jobrun-Slot: a ", "Jobrun-Slot: ", "Jobrun-Slot:a", "Jobrun-Slot"};
+	struct fixture *fixture = *state;
+	struct result result;
+
+	for (size_t i = 0; i < JR_COUNT(unfit); i++) {
+		char *headers[] = {(char *)(uintptr_t) "Fine: it is", (char *)(uintptr_t)unfit[i], NULL};
+
+		fixture->headers = headers;
+		(void)start(fixture, &example, &result);
+		turn_until(fixture->loop, &result.ended);
+		fixture->headers = NULL;
+		assert_string_equal(result.code, "BAD_HEADER");
+		assert_string_equal(result.error,
+		    "nothing was sent: the value of the header Jobrun-Slot has a byte that is not visible ASCII");
+	}
+}
+
 static void
 private_addresses_are_refused_by_name(void **state)
 {
@@ -121,11 +144,12 @@ private_addresses_are_refused_by_name(void **state)
 	(void)start(fixture, &target, &result);
 	turn_until(fixture->loop, &result.ended);
 	assert_string_equal(result.code, "COULDNT_CONNECT");
-	assert_string_equal(result.error, "127.0.0.1 is a private address, and allow_private is false");
+	assert_string_equal(result.error, "127.0.0.1 is not a public address (loopback), and allow_private is false");
 	target.url = (char *)(uintptr_t) "http://[::ffff:10.0.0.1]:1/";
 	(void)start(fixture, &target, &result);
 	turn_until(fixture->loop, &result.ended);
-	assert_string_equal(result.error, "::ffff:10.0.0.1 is a private address, and allow_private is false");
+	assert_string_equal(
+	    result.error, "::ffff:10.0.0.1 is not a public address (IPv4-mapped), and allow_private is false");
 }
 
 static void
@@ -171,6 +195,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(what_fails_is_told_from_the_loop),
+	    cmocka_unit_test(values_that_do_not_fit_are_not_sent),
 	    cmocka_unit_test(private_addresses_are_refused_by_name),
 	    cmocka_unit_test(a_freed_transfer_says_nothing),
 	    cmocka_unit_test(nobody_waits_for_a_name_server),

@@ -215,12 +215,10 @@ drink_until_writable(struct fixture *f, size_t *seen)
 	} while (poll(&writer, 1, 0) == 0);
 }
 
-/* A terminal says that it can be written when it has room for a byte. */
+/* The reader's end becomes that of a terminal, which changes nothing that it is given. */
 static void
-a_terminal_that_is_not_read_stops_nobody(void **state)
+open_terminal(struct fixture *f)
 {
-	struct fixture *f = *state;
-	size_t written = 0, seen = 0;
 	struct termios raw;
 
 	jr_fd_close(f->out[0]);
@@ -231,6 +229,16 @@ a_terminal_that_is_not_read_stops_nobody(void **state)
 	assert_true(f->out[1] >= 0 && tcgetattr(f->out[1], &raw) == 0);
 	cfmakeraw(&raw);
 	assert_int_equal(tcsetattr(f->out[1], TCSANOW, &raw), 0);
+}
+
+/* A terminal says that it can be written when it has room for a byte. */
+static void
+a_terminal_that_is_not_read_stops_nobody(void **state)
+{
+	struct fixture *f = *state;
+	size_t written = 0, seen = 0;
+
+	open_terminal(f);
 	(void)alarm(60); /* where it waits, nothing else ends it */
 	begin(f, JR_RELAY_WHOLE);
 	while (f->ended == 0) {
@@ -243,6 +251,72 @@ a_terminal_that_is_not_read_stops_nobody(void **state)
 		drink(f, &seen, MUCH);
 	(void)alarm(0);
 	assert_false(fcntl(f->out[1], F_GETFL) & O_NONBLOCK);
+}
+
+/* What arrives when the pieces were written one by one; each is read before the next is. */
+static void
+expect_copy(struct fixture *f, const char *const *pieces, const char *expected)
+{
+	char got[200] = "";
+	size_t used = 0;
+
+	for (; *pieces != NULL; pieces++) {
+		/* "0" stands for the byte 0. */
+		size_t len = strcmp(*pieces, "0") == 0 ? 1 : strlen(*pieces);
+
+		assert_int_equal(write(f->in[1], len == 1 && **pieces == '0' ? "" : *pieces, len), len);
+		turn(f);
+	}
+	jr_fd_close(f->in[1]);
+	f->in[1] = -1;
+	while (f->ended == 0)
+		turn(f);
+	while (used < strlen(expected)) {
+		struct pollfd reader = {.fd = f->out[0], .events = POLLIN};
+		ssize_t n;
+
+		assert_int_equal(poll(&reader, 1, 10000), 1);
+		n = read(f->out[0], got + used, sizeof(got) - 1 - used);
+		assert_true(n > 0);
+		used += (size_t)n;
+		got[used] = '\0';
+	}
+	assert_string_equal(got, expected);
+}
+
+/* The character that comes in two pieces is one; the one whose end never comes is bytes. */
+static const char *const odd[] = {
+    "a\x1b[2Jb\t\r\n", "\xC3", "\xA4", "\xC2", "\x9B", "0", "\xE2\x80", "\xAE", "\xF0\x9F", NULL};
+
+static void
+a_copy_for_a_terminal_is_made_visible(void **state)
+{
+	struct fixture *f = *state;
+
+	open_terminal(f);
+	begin(f, JR_RELAY_COPY);
+	expect_copy(f, odd, "a\\x1b[2Jb\t\\x0d\n\xC3\xA4\\x9b\\x00\\u{202e}\\xf0\\x9f");
+}
+
+static void
+a_raw_copy_for_a_terminal_is_not(void **state)
+{
+	static const char *const pieces[] = {"a\x1b[2J", "\xC2", "\x9B", NULL};
+	struct fixture *f = *state;
+
+	open_terminal(f);
+	begin(f, JR_RELAY_RAW);
+	expect_copy(f, pieces, "a\x1b[2J\xC2\x9B");
+}
+
+static void
+a_copy_for_a_pipe_is_as_it_came(void **state)
+{
+	static const char *const pieces[] = {"a\x1b[2J", "\xC2", "\x9B", "\xFF", NULL};
+	struct fixture *f = *state;
+
+	begin(f, JR_RELAY_COPY);
+	expect_copy(f, pieces, "a\x1b[2J\xC2\x9B\xFF");
 }
 
 static void
@@ -288,6 +362,9 @@ main(void)
 	    TEST(what_cannot_be_written_is_kept_and_the_writer_goes_on),
 	    TEST(a_terminal_that_is_not_read_stops_nobody),
 	    TEST(a_copy_never_waits),
+	    TEST(a_copy_for_a_terminal_is_made_visible),
+	    TEST(a_raw_copy_for_a_terminal_is_not),
+	    TEST(a_copy_for_a_pipe_is_as_it_came),
 	    TEST(closing_it_twice_is_no_harm),
 	};
 

@@ -58,12 +58,12 @@ every_member_is_understood(void **state)
 
 	understand(&settings, *state, ALONE,
 	    "{\"timeout\": \"1m\", \"later\": [429, 500], \"give_up\": [404], \"http\": {" URL
-	    ", \"method\": \"PUT\", \"headers\": {\"Authorization\": \"Bearer x\", \"X-Tab\": \"a\\tb\", \"Host\": \"other\"}, \"timeout\": \"5s\", \"connect_timeout\": \"1s\", \"expect\": [202, \"3xx\"], \"allow_private\": false, \"proxy\": \"socks5://proxy:1080\", \"ca_file\": \"ca.pem\"}}");
+	    ", \"method\": \"PUT\", \"headers\": {\"Authorization\": \"Bearer x\", \"X-Blank\": \"a b~\", \"Host\": \"other\"}, \"timeout\": \"5s\", \"connect_timeout\": \"1s\", \"expect\": [202, \"3xx\"], \"allow_private\": false, \"proxy\": \"socks5://proxy:1080\", \"ca_file\": \"ca.pem\"}}");
 	assert_int_equal(settings.timeout_ms, 60000);
 	assert_string_equal(settings.rules.later.items[1], "500");
 	assert_string_equal(settings.http->method, "PUT");
 	assert_string_equal(settings.http->headers[0], "Authorization: Bearer x");
-	assert_string_equal(settings.http->headers[1], "X-Tab: a\tb");
+	assert_string_equal(settings.http->headers[1], "X-Blank: a b~");
 	assert_string_equal(settings.http->headers[2], "Host: other");
 	assert_null(settings.http->headers[3]);
 	assert_int_equal(settings.http->timeout_ms, 5000);
@@ -141,6 +141,13 @@ wrong_values_are_refused(void **state)
 	    {"\"headers\": {\"A:\": \"x\"}", "13: headers: \"A:\" cannot be the name"},
 	    {"\"headers\": {\"A\": \"x\\r\\nB: y\"}", "13: headers: the value of \"A\" has a line end"},
 	    {"\"headers\": {\"A\": \"x\\ny\"}", "13: headers: the value of \"A\" has a line end"},
+	    {"\"headers\": {\"A\": \"a\\tb\"}", "13: headers: the value of \"A\" has a line end"},
+	    {"\"headers\": {\"A\": \"J\\u00fcrgen\"}", "13: headers: the value of \"A\" has a line end"},
+	    {"\"headers\": {\"A\": \" x\"}", "13: headers: the value of \"A\" has a line end"},
+	    {"\"headers\": {\"A\": \"x \"}", "13: headers: the value of \"A\" has a line end"},
+	    {"\"headers\": {\"Jobrun-Slot\": \"1\"}", "13: headers: jobrun itself sets"},
+	    {"\"headers\": {\"A\": \"file:\"}", "13: headers.A: expected \"file:PATH\""},
+	    {"\"headers\": {\"A\": \"file:none\"}", "13: headers.A: cannot read /tmp/"},
 	    {"\"headers\": {\"A\": \"\\u0001\"}", "13: headers: the value of \"A\" has a line end"},
 	    {"\"headers\": {\"A\": \"\\u007f\"}", "13: headers: the value of \"A\" has a line end"},
 	    {"\"headers\": {\"A\": \" \"}", "13: headers: the value of \"A\" is empty"},
@@ -275,6 +282,69 @@ secrets_that_are_not_safe_are_refused_and_not_shown(void **state)
 }
 
 static void
+values_of_headers_are_read_from_files(void **state)
+{
+	static const char text[] =
+	    "{\"http\": {" URL ", \"headers\": {\"Authorization\": \"file:token\", \"X-Name\": \"x\"}}}";
+	struct jr_settings settings;
+	struct jr_err err;
+
+	free(make_file(*state, "token", "Bearer hunter2\r\n\n", 0640));
+	understand(&settings, *state, ALONE, text);
+	assert_string_equal(settings.http->headers[0], "Authorization: Bearer hunter2");
+	assert_string_equal(settings.http->headers[1], "X-Name: x");
+	jr_settings_release(&settings);
+	free(make_file(*state, "token", "Bearer\nX-Evil: hunter2", 0600));
+	assert_false(read_text(&settings, *state, ALONE, text, &err));
+	assert_non_null(strstr(err.msg, "headers: the value of \"Authorization\" has a line end"));
+	assert_null(strstr(err.msg, "hunter2"));
+	free(make_file(*state, "token", "\n", 0600));
+	assert_false(read_text(&settings, *state, ALONE, text, &err));
+	assert_non_null(strstr(err.msg, "headers: the value of \"Authorization\" is empty"));
+	free(make_file(*state, "token", "hunter2", 0644));
+	assert_false(read_text(&settings, *state, ALONE, text, &err));
+	assert_non_null(strstr(err.msg, "headers.Authorization: /tmp/"));
+	assert_non_null(strstr(err.msg, "/token is open to others: chmod o-rwx,g-w /tmp/"));
+}
+
+/* The file itself is judged as that of a secret when there is one in it. */
+static void
+headers_that_are_secrets_need_a_closed_file(void **state)
+{
+	static const struct {
+		const char *name;
+		int mode;
+		bool taken;
+	} cases[] = {{"Authorization", 0644, false}, {"authorization", 0604, false},
+	    {"Proxy-Authorization", 0644, false}, {"X-Api-Key", 0644, false}, {"X-AUTH-TOKEN", 0644, false},
+	    {"Cookie", 0644, false}, {"X-Password", 0644, false}, {"Client-Secret", 0644, false},
+	    {"Authorization", 0660, false}, {"Authorization", 0640, true}, {"Authorization", 0600, true},
+	    {"X-Name", 0644, true}, {"Accept", 0644, true}};
+
+	for (size_t i = 0; i < JR_COUNT(cases); i++) {
+		char *text = jr_xasprintf("{\"http\": {" URL ",\n\"headers\": {\"%s\": \"hunter2\"}}}", cases[i].name);
+		char *path = make_file(*state, "hook.json", text, cases[i].mode);
+		struct jr_settings settings;
+		struct jr_err err;
+
+		if (jr_settings_read(&settings, path, *state, ALONE, &err) != cases[i].taken)
+			fail_msg("%s with mode %o", cases[i].name, cases[i].mode);
+		if (cases[i].taken) {
+			jr_settings_release(&settings);
+		} else {
+			char *expected = jr_xasprintf("type: chmod o-rwx,g-w %s", path);
+
+			assert_non_null(strstr(err.msg, "hook.json:2:13: headers: \""));
+			assert_string_equal(err.msg + strlen(err.msg) - strlen(expected), expected);
+			assert_null(strstr(err.msg, "hunter2"));
+			free(expected);
+		}
+		free(text);
+		free(path);
+	}
+}
+
+static void
 secrets_are_strict_base64(void **state)
 {
 	static const struct {
@@ -329,6 +399,8 @@ main(void)
 	    TEST(codes_that_are_expected_are_no_failures),
 	    TEST(secrets_are_read_from_their_files),
 	    TEST(secrets_that_are_not_safe_are_refused_and_not_shown),
+	    TEST(values_of_headers_are_read_from_files),
+	    TEST(headers_that_are_secrets_need_a_closed_file),
 	    TEST(secrets_are_strict_base64),
 	};
 

@@ -207,6 +207,27 @@ bidirectional_controls_are_made_visible(void **state)
 }
 
 static void
+documents_stay_documents(void **state)
+{
+	static const char *const cases[][2] = {
+	    {"{\"a\": [1, \"\xC3\xA4 \xF0\x9F\x98\x80 \\u009b \\n\"],\n\t\"b\": 2}",
+		"{\"a\": [1, \"\xC3\xA4 \xF0\x9F\x98\x80 \\u009b \\n\"],\n\t\"b\": 2}"},
+	    {"\"\x7F\xC2\x80\xC2\x9B\xC2\x9F\xC2\xA0\"", "\"\\u007f\\u0080\\u009b\\u009f\xC2\xA0\""},
+	    {"\"\xE2\x80\xAE\xE2\x81\xA9\xE2\x80\xA8\xD8\x9C\"", "\"\\u202e\\u2069\\u2028\\u061c\""},
+	    {"\"\x1B\xFF\"", "\"\\u001b\\ufffd\""}, /* no document */
+	    {"", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < JR_COUNT(cases); i++) {
+		char *got = jr_text_visible_json(cases[i][0]);
+
+		assert_string_equal(got, cases[i][1]);
+		free(got);
+	}
+}
+
+static void
 check_last_line(const char *in, size_t max, const char *expected)
 {
 	char *got = jr_text_last_line(in, max);
@@ -262,6 +283,7 @@ main(void)
 	    cmocka_unit_test(cleaning_twice_changes_nothing),
 	    cmocka_unit_test(controls_are_made_visible),
 	    cmocka_unit_test(bidirectional_controls_are_made_visible),
+	    cmocka_unit_test(documents_stay_documents),
 	    cmocka_unit_test(last_line_is_the_last_that_says_something),
 	    cmocka_unit_test(nearest_word_is_found_when_it_is_near),
 	};

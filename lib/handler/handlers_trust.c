@@ -1,0 +1,122 @@
+/*
+ * handlers_trust: what a handler runs besides its own file: scripts that its arguments name, and the interpreter of a
+ * #! line. Whoever can change one of them decides what is run, so they are judged as the handler is.
+ *
+ * An argument counts that is the path of a plain file below the handlers directory, by its name or by where its
+ * symbolic links lead. A #! line is read as the kernel reads it: what it names is judged, and that file's own #! line
+ * after it; "#!/usr/bin/env python3" is env: PATH, where that looks for python3, is of whoever starts jobrun.
+ */
+#include "handler/handlers_parts.h"
+
+#include "base/mem.h"
+#include "process/perm.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LINE_READ 256      /* what kernels look at, BINPRM_BUF_SIZE; before 5.1 half of it */
+#define INTERPRETERS_MAX 5 /* one that is a script itself, and so on; then execve says ELOOP */
+
+/* The bytes that a file begins with, terminated. "" if it cannot be read: then the kernel alone can. */
+static void
+read_beginning(const char *path, char bytes[LINE_READ + 1])
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t len = fd >= 0 ? read(fd, bytes, LINE_READ) : 0;
+
+	bytes[len > 0 ? len : 0] = '\0';
+	if (fd >= 0)
+		(void)close(fd);
+}
+
+/* Where a process in `cwd` finds it. Caller frees. */
+static char *
+path_of(const char *cwd, const char *name)
+{
+	return name[0] == '/' ? jr_xstrdup(name) : jr_xasprintf("%s/%s", cwd, name);
+}
+
+/* The path behind "#!", NULL if there is none. Caller frees. */
+static char *
+interpreter_of(const char *path, const char *cwd)
+{
+	char line[LINE_READ + 1], *name;
+
+	read_beginning(path, line);
+	if (strncmp(line, "#!", 2) != 0)
+		return NULL;
+	line[strcspn(line, "\n")] = '\0';
+	name = line + 2 + strspn(line + 2, " \t");
+	name[strcspn(name, " \t")] = '\0';
+	if (name[0] == '\0')
+		return NULL; /* the kernel does not take it either */
+	return path_of(cwd, name);
+}
+
+/* The interpreter of the program at `path`, and the interpreter of that. */
+static bool
+check_interpreters(const char *path, const char *cwd, struct jr_err *err)
+{
+	char *of = jr_xstrdup(path), *interpreter;
+	bool ok = true;
+
+	for (int i = 0; ok && i < INTERPRETERS_MAX && (interpreter = interpreter_of(of, cwd)) != NULL; i++) {
+		ok = jr_perm_check_file(interpreter, err) || jr_fail_in(err, "its #! line");
+		free(of);
+		of = interpreter;
+	}
+	free(of);
+	return ok;
+}
+
+static bool
+is_below(const char *path, const char *directory)
+{
+	size_t len = strlen(directory);
+
+	return strncmp(path, directory, len) == 0 && path[len] == '/';
+}
+
+/* Is it the name of a plain file below the directory? What cannot be reached by us, a handler cannot reach either. */
+static bool
+names_script(const char *path, const char *directory)
+{
+	char *real = realpath(path, NULL), *real_directory = realpath(directory, NULL);
+	bool is_named = strstr(path, "/../") == NULL && is_below(path, directory);
+	struct stat st;
+	bool below = real != NULL && real_directory != NULL && stat(real, &st) == 0 && S_ISREG(st.st_mode) &&
+		     (is_named || is_below(real, real_directory));
+
+	free(real);
+	free(real_directory);
+	return below;
+}
+
+/* One that can be executed may well be, and then by its own #! line. */
+static bool
+check_script(const char *path, const char *cwd, struct jr_err *err)
+{
+	if (!jr_perm_check_data(path, err))
+		return false;
+	return access(path, X_OK) != 0 || check_interpreters(path, cwd, err);
+}
+
+bool
+jr_handlers_trust(const struct jr_handler *handler, struct jr_err *err)
+{
+	const struct jr_settings *settings = &handler->settings;
+	const char *cwd = settings->cwd != NULL ? settings->cwd : handler->directory;
+	bool ok = check_interpreters(settings->argv != NULL ? settings->argv[0] : handler->path, cwd, err);
+
+	for (size_t i = 1; ok && settings->argv != NULL && settings->argv[i] != NULL; i++) {
+		char *path = path_of(cwd, settings->argv[i]);
+
+		if (names_script(path, handler->directory))
+			ok = check_script(path, cwd, err);
+		free(path);
+	}
+	return ok;
+}

@@ -1,0 +1,201 @@
+/*
+ * handlers: what a handler runs besides its own file is judged as it is: interpreters, and scripts that "argv" names.
+ */
+#include "handlers_files.h"
+
+#include <sys/stat.h>
+
+/* The handlers directory is below another of the test's, in which there are other things. */
+struct places {
+	char *handlers, *beside;
+};
+
+static void
+make_places(struct places *places, const char *directory)
+{
+	places->handlers = jr_xasprintf("%s/handlers", directory);
+	places->beside = jr_xasprintf("%s/beside", directory);
+	assert_int_equal(mkdir(places->handlers, 0755), 0);
+	assert_int_equal(mkdir(places->beside, 0755), 0);
+	add(places->handlers, "good", SCRIPT, 0755);
+}
+
+static void
+free_places(struct places *places)
+{
+	free(places->handlers);
+	free(places->beside);
+}
+
+/* The file `name` makes a handler, if `problem` is NULL; else it is refused with a line that has `problem` in it. */
+static void
+expect(const struct places *places, const char *name, const char *problem)
+{
+	struct jr_handlers handlers;
+
+	load(&handlers, places->handlers);
+	if (problem == NULL && handlers.problem_count > 0)
+		fail_msg("%s", handlers.problems[0]);
+	if (problem != NULL)
+		expect_problem(&handlers, name, problem);
+	jr_handlers_release(&handlers);
+}
+
+static void
+the_interpreter_of_a_script_is_judged(void **state)
+{
+	struct places places;
+	char *script, *nested;
+
+	make_places(&places, *state);
+	script = jr_xasprintf("#! \t%s/tool -x y\n", places.beside);
+	nested = jr_xasprintf("#!%s/deep", places.beside);
+	add(places.handlers, "work", script, 0755);
+	expect(&places, "work:", "its #! line: cannot use /");
+	add(places.beside, "tool", SCRIPT, 0755);
+	expect(&places, "work:", NULL);
+	add(places.beside, "tool", SCRIPT, 0777);
+	expect(&places, "work: its #! line: cannot trust /", "/beside/tool: everybody can write to it: chmod go-w /");
+	add(places.beside, "tool", SCRIPT, 0644);
+	expect(&places, "work: its #! line: cannot execute /", "chmod +x /");
+	add(places.beside, "tool", nested, 0755);
+	add(places.beside, "deep", SCRIPT, 0775);
+	expect(&places, "work: its #! line: cannot trust /", "/beside/deep: its group can write to it: chmod go-w /");
+	add(places.beside, "deep", SCRIPT, 0755);
+	expect(&places, "work:", NULL);
+	assert_int_equal(chmod(places.beside, 0777), 0);
+	expect(&places, "work: its #! line: cannot trust /", "/beside: everybody can write to it: chmod go-w /");
+	assert_int_equal(chmod(places.beside, 0755), 0);
+	if (geteuid() == 0) {
+		char *tool = jr_xasprintf("%s/tool", places.beside);
+
+		assert_int_equal(chown(tool, 1, 1), 0);
+		expect(&places, "work: its #! line: cannot trust /", "/beside/tool: it is owned by user 1: chown 0 /");
+		free(tool);
+	}
+	free(script);
+	free(nested);
+	free_places(&places);
+}
+
+/* As the kernel reads it; a chain without end is left to it. */
+static void
+other_lines_name_no_interpreter(void **state)
+{
+	static const char *const texts[] = {"#!\n", "#! \t\n", "#", "", "#!", "echo #!/no/such/interpreter\n",
+	    "\n#!/no/such/interpreter\n", "\177ELF#!/no/such"};
+	struct places places;
+	char *round;
+
+	make_places(&places, *state);
+	for (size_t i = 0; i < JR_COUNT(texts); i++) {
+		add(places.handlers, "work", texts[i], 0755);
+		expect(&places, "work:", NULL);
+	}
+	round = jr_xasprintf("#!%s/work", places.handlers);
+	add(places.handlers, "work", round, 0755);
+	expect(&places, "work:", NULL);
+	add(places.handlers, "work", "#!good", 0755);
+	expect(&places, "work:", NULL);
+	add(places.handlers, "work", "#!bad", 0755);
+	expect(&places, "work: its #! line:", "/handlers/bad: No such file");
+	free(round);
+	free_places(&places);
+}
+
+static void
+scripts_in_argv_are_judged(void **state)
+{
+	static const char *const words[] = {"import.py", "./import.py", "sub/../import.py", "%s/import.py"};
+	struct places places;
+
+	make_places(&places, *state);
+	for (size_t i = 0; i < JR_COUNT(words); i++) {
+		bool whole = words[i][0] == '%';
+		char *text = jr_xasprintf("{\"argv\": [\"/bin/sh\", \"-x\", \"%s%s\", \"none\"]}",
+		    whole ? places.handlers : "", words[i] + (whole ? 2 : 0));
+
+		add(places.handlers, "work.json", text, 0644);
+		add(places.handlers, "import.py", "pass", 0644);
+		expect(&places, "work.json:", NULL);
+		add(places.handlers, "import.py", "pass", 0666);
+		if (strstr(words[i], "sub/") == NULL)
+			expect(
+			    &places, "work.json: cannot trust /", "import.py: everybody can write to it: chmod go-w /");
+		free(text);
+	}
+	free_places(&places);
+}
+
+/* Links, directories of their own, and what is started by another program. */
+static void
+scripts_in_argv_are_judged_wherever_they_are_below(void **state)
+{
+	struct places places;
+	char *target, *link, *sub, *cwd;
+
+	make_places(&places, *state);
+	sub = jr_xasprintf("%s/sub", places.handlers);
+	assert_int_equal(mkdir(sub, 0755), 0);
+	add(sub, "a.py", "pass", 0666);
+	add(places.handlers, "work.json", "{\"argv\": [\"/bin/sh\", \"sub/a.py\"]}", 0644);
+	expect(&places, "work.json: cannot trust /", "/sub/a.py: everybody can write to it");
+	add(sub, "a.py", "pass", 0644);
+	assert_int_equal(chmod(sub, 0777), 0);
+	expect(&places, "work.json: cannot trust /", "/sub: everybody can write to it");
+	assert_int_equal(chmod(sub, 0755), 0);
+	expect(&places, "work.json:", NULL);
+	cwd = jr_xasprintf("{\"argv\": [\"/bin/sh\", \"a.py\"], \"cwd\": \"%s\"}", sub);
+	add(places.handlers, "work.json", cwd, 0644);
+	add(sub, "a.py", "pass", 0666);
+	expect(&places, "work.json: cannot trust /", "/sub/a.py: everybody can write to it");
+	add(sub, "a.py", "pass", 0644);
+	target = jr_xasprintf("%s/b.py", places.beside);
+	link = jr_xasprintf("%s/b.py", places.handlers);
+	add(places.beside, "b.py", "pass", 0666);
+	assert_int_equal(symlink(target, link), 0);
+	add(places.handlers, "work.json", "{\"argv\": [\"/bin/sh\", \"b.py\"]}", 0644);
+	expect(&places, "work.json: cannot trust /", "/beside/b.py: everybody can write to it");
+	add(places.beside, "b.py", "pass", 0644);
+	expect(&places, "work.json:", NULL);
+	add(places.beside, "b.py", "#!/no/such/interpreter\n", 0755);
+	expect(&places, "work.json: its #! line:", "/no");
+	free(target);
+	free(link);
+	free(cwd);
+	free(sub);
+	free_places(&places);
+}
+
+/* Data that a program reads or writes elsewhere is its own affair. */
+static void
+other_arguments_are_not_judged(void **state)
+{
+	struct places places;
+	char *text;
+
+	make_places(&places, *state);
+	add(places.beside, "data", "x", 0666);
+	text = jr_xasprintf(
+	    "{\"argv\": [\"/bin/sh\", \"%s/data\", \"../beside/data\", \"\", \".\", \"none\", \"-\"]}", places.beside);
+	add(places.handlers, "work.json", text, 0644);
+	expect(&places, "work.json:", NULL);
+	free(text);
+	free_places(&places);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(the_interpreter_of_a_script_is_judged),
+	    TEST(other_lines_name_no_interpreter),
+	    TEST(scripts_in_argv_are_judged),
+	    TEST(scripts_in_argv_are_judged_wherever_they_are_below),
+	    TEST(other_arguments_are_not_judged),
+	};
+
+	return cmocka_run_group_tests_name("handlers_trust", tests, NULL, NULL);
+}
