@@ -1,0 +1,1 @@
+-- 0010 unique_keys: its number is taken.
