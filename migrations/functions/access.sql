@@ -49,15 +49,24 @@ begin
 end
 $fn$;
 
--- may: has the caller a grant of one of these kinds? The owner of the schema may everything.
-create or replace function jobrun.may(variadic kinds text[]) returns boolean
+-- role_may: has this role, or one that it is a member of, a grant of one of these kinds? The owner of the schema may everything,
+-- a role that does not exist nothing.
+create or replace function jobrun.role_may(role text, variadic kinds text[]) returns boolean
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
-	v_caller constant name := jobrun.caller();
+	v_role constant oid := (select o.oid from pg_roles o where o.rolname = role_may.role);
 begin
-	return pg_has_role(v_caller, (select n.nspowner from pg_namespace n where n.nspname = 'jobrun'), 'usage')
+	return v_role is not null and (pg_has_role(v_role, (select n.nspowner from pg_namespace n where n.nspname = 'jobrun'), 'usage')
 		or exists (select from jobrun.job_grants g join pg_roles o on o.rolname = g.role
-			where g.kind = any (kinds) and pg_has_role(v_caller, o.oid, 'usage'));
+			where g.kind = any (kinds) and pg_has_role(v_role, o.oid, 'usage')));
+end
+$fn$;
+
+-- may: the same for the caller.
+create or replace function jobrun.may(variadic kinds text[]) returns boolean
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	return jobrun.role_may(jobrun.caller(), variadic kinds);
 end
 $fn$;
 
@@ -132,7 +141,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{enqueue,run,admin}', '{enqueue,enqueue_run,enqueue_many,enqueue_definition,cancel,effect,effect_begin,effect_claim,'
 			'effect_done,effect_undo,effect_end,effect_look}'),
 		('{read,run,admin}', '{run_texts,attempt_texts,rate_left,is_limited,is_name,slot_text}'),
-		('{run,admin}', '{may_claim,claim,claim_job,settle,settle_group,settle_done,raise_alarm,fire,exec_claim,exec_skipped,'
+		('{run,admin}', '{may_claim,claim,claim_job,settle,settle_group,settle_done,raise_alarm,fire,overlapping,exec_claim,exec_skipped,'
 			'prune_step}')) r(kinds, names)
 	join signatures s on s.name = any (r.names)
 	where rights.kind = any (r.kinds)

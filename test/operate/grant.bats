@@ -633,7 +633,7 @@ objects() {
 		function next_slot: admin
 		function next_slots: enqueue read run admin
 		function nth_key: admin
-		function overlapping: admin
+		function overlapping: run admin
 		function parse_every: admin
 		function parse_schedule: admin
 		function parse_schedule_field: admin
@@ -655,6 +655,7 @@ objects() {
 		function resume: admin
 		function retry: admin
 		function rights: admin
+		function role_may: admin
 		function run_status: enqueue read run admin
 		function run_texts: read run admin
 		function set_queue: admin
