@@ -126,12 +126,20 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{enqueue,run,admin}', 'insert (job_type, payload, options, run) on jobrun.new_runs'),
 		('{read,run,admin}', 'select on jobrun.runs, jobrun.attempts, jobrun.job_queues, jobrun.job_types, jobrun.job_runners, '
 			|| 'jobrun.job_slots, jobrun.job_stats, jobrun.job_audit, jobrun.job_grants, jobrun.settings, jobrun.schema_migrations'),
-		('{run,admin}', 'select, insert, update, delete on jobrun.job_runs, jobrun.job_attempts, jobrun.job_slots, jobrun.job_runners, '
-			|| 'jobrun.job_effects, jobrun.job_stats, jobrun.job_runs_archive'),
-		('{run,admin}', 'select on jobrun.held_runs, jobrun.job_definitions'),
+		('{run,admin}', 'select on jobrun.job_runs, jobrun.job_attempts, jobrun.job_effects, jobrun.job_runs_archive, jobrun.held_runs, '
+			|| 'jobrun.job_definitions'),
+		-- what becomes of a run, and never what it is: that stays as it was enqueued
+		('{run,admin}', (select 'update (' || string_agg(quote_ident(a.attname), ', ' order by a.attnum) || ') on jobrun.job_runs'
+			from pg_attribute a where a.attrelid = 'jobrun.job_runs'::regclass and a.attnum > 0 and not a.attisdropped
+			and a.attname <> all ('{id,job_type,queue,priority,payload,max_attempts,timeout,backoff_base,backoff_cap,expires_at,'
+				'idempotency_key,unique_key,concurrency_key,trace_context,parent_id,definition_id,slot,created_by,created_at,'
+				'is_counted}'::text[]))),
+		('{run,admin}', 'insert on jobrun.job_attempts'),
+		('{run,admin}', 'insert, update on jobrun.job_runners'),
 		('{run,admin}', 'update (rate_window_start, rate_used) on jobrun.job_queues'),
-		('{admin}', 'select, insert, update, delete on jobrun.job_definitions'),
-		('{admin}', 'update on jobrun.settings'),
+		('{admin}', (select 'update (' || string_agg(quote_ident(a.attname), ', ' order by a.attnum) || ') on jobrun.settings'
+			from pg_attribute a where a.attrelid = 'jobrun.settings'::regclass and a.attnum > 0 and not a.attisdropped
+			and a.attname <> all ('{only_row,install_id,stats_until,system_identifier,database_oid}'::text[]))),
 		('{admin}', 'select on all tables in schema jobrun'),
 		('{admin}', 'execute on all functions in schema jobrun')) r(kinds, what)
 	where rights.kind = any (r.kinds)
@@ -142,7 +150,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 			'effect_done,effect_undo,effect_end,effect_look}'),
 		('{read,run,admin}', '{run_texts,attempt_texts,rate_left,is_limited,is_name,slot_text}'),
 		('{run,admin}', '{may_claim,claim,claim_job,settle,settle_group,settle_done,raise_alarm,fire,overlapping,exec_claim,exec_skipped,'
-			'prune_step}')) r(kinds, names)
+			'prune_step,by_hand}')) r(kinds, names)
 	join signatures s on s.name = any (r.names)
 	where rights.kind = any (r.kinds)
 	having count(*) > 0
@@ -179,7 +187,7 @@ $fn$;
 
 -- add_grant: the role has this kind from now on. job_types: kind enqueue may be limited to these; null: all.
 create or replace function jobrun.add_grant(kind text, role text, job_types text[] default null) returns void
-language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set jobrun.told = 'on' as $fn$
 #variable_conflict use_column
 declare
 	v_kind constant text := kind;
@@ -208,7 +216,7 @@ $fn$;
 
 -- drop_grant: the role has this kind no more. Returns whether it had.
 create or replace function jobrun.drop_grant(kind text, role text) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set jobrun.told = 'on' as $fn$
 #variable_conflict use_column
 declare
 	v_kind constant text := kind;

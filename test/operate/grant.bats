@@ -490,12 +490,15 @@ t
 	as_ok admin list
 	as_ok admin show "$id"
 	as_ok admin logs "$id"
-	sql admin "insert into jobrun.job_definitions (name, job_type) values ('weekly', 'work')" \
-		"update jobrun.job_definitions set priority = 1" "delete from jobrun.job_definitions where name = 'weekly'" \
-		"update jobrun.settings set keep_dead = '1 day'" "select jobrun.enqueue('jobrun.noop')" >/dev/null
-	q_is "$(role admin)" "select distinct who from jobrun.job_audit where object <> 'role $(role admin)'"
+	sql admin "select jobrun.define('weekly', '{\"job_type\": \"work\"}')" "select jobrun.define('weekly', '{\"priority\": 1}')" \
+		"select jobrun.undefine('weekly')" "update jobrun.settings set keep_dead = '1 day'" "select jobrun.enqueue('jobrun.noop')" >/dev/null
+	q_is "$(role admin)" "select distinct who from jobrun.job_audit where object <> 'role $(role admin)' and action <> 'insert'"
 	for what in 'create table jobrun.mine (a int)' 'drop table jobrun.job_runs' 'alter function jobrun.need security invoker' \
-		"update jobrun.job_grants set kind = 'admin'" 'delete from jobrun.job_audit' 'delete from jobrun.schema_migrations'; do
+		"update jobrun.job_grants set kind = 'admin'" 'delete from jobrun.job_audit' 'delete from jobrun.schema_migrations' \
+		"insert into jobrun.job_definitions (name, job_type) values ('a', 'b')" 'update jobrun.job_definitions set priority = 1' \
+		'delete from jobrun.job_definitions' 'delete from jobrun.job_runs' "insert into jobrun.job_runs (job_type) values ('work')" \
+		"update jobrun.job_runs set payload = '1'" 'update jobrun.settings set stats_until = stats_until' 'delete from jobrun.settings' \
+		'update jobrun.job_queues set max_running = 1' 'update jobrun.job_types set paused_until = null'; do
 		refused admin "$what"
 	done
 }
@@ -523,6 +526,92 @@ t
 		cross join lateral aclexplode(o.acl) a
 		where a.grantee <> (select nspowner from pg_namespace where nspname = 'jobrun')"
 	refused app "select jobrun.enqueue('work')"
+}
+
+# cells: which kinds may do it, "-" none: a line of the README's table, or a part of one, as SQL. Each in a transaction that is rolled back.
+cells() {
+	cat <<-'text'
+		enqueue run admin|select jobrun.enqueue('work')
+		enqueue run admin|insert into jobrun.new_runs (job_type) values ('work')
+		enqueue run admin|select jobrun.effect('e')
+		enqueue read run admin|select * from jobrun.run_status('{1}')
+		enqueue run admin|select jobrun.cancel(1)
+		read run admin|select status from jobrun.runs
+		read run admin|select id, status from jobrun.job_runs
+		read run admin|select * from jobrun.job_queues, jobrun.job_types, jobrun.job_slots, jobrun.job_grants, jobrun.job_audit
+		run admin|select payload, result, last_error from jobrun.job_runs
+		run admin|select jobrun.claim(1, 'h', 1, '{work}', '{default}', '{100}', null, null, null, 1000, 1)
+		run admin|update jobrun.job_runs set locked_until = now() where locked_until is not null
+		run admin|update jobrun.job_runs set progress = '1' where locked_until is not null
+		run admin|select jobrun.fire()
+		run admin|select jobrun.prune_step('{"dry_run": true}')
+		run admin|select * from jobrun.exec_claim(1, 'h', 'x', 1000, null, 'c', 1)
+		run admin|insert into jobrun.job_runners (id, pid, places, host, version) values (9, 1, 1, 'h', 'x')
+		run admin|insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome) values (1, 1, 1, 'lost')
+		-|insert into jobrun.job_runs (job_type) values ('work')
+		-|insert into jobrun.job_runs (job_type, created_by) values ('work', 'postgres')
+		-|insert into jobrun.job_runs (job_type) values ('jobrun.prune')
+		-|update jobrun.job_runs set created_by = 'postgres'
+		-|update jobrun.job_runs set job_type = 'jobrun.prune'
+		-|update jobrun.job_runs set payload = '1'
+		-|update jobrun.job_runs set queue = 'mail'
+		-|update jobrun.job_runs set concurrency_key = 'k'
+		-|update jobrun.job_runs set idempotency_key = 'k'
+		-|update jobrun.job_runs set max_attempts = 9
+		-|delete from jobrun.job_runs
+		-|delete from jobrun.job_attempts
+		-|update jobrun.job_attempts set outcome = 'lost'
+		-|delete from jobrun.job_runners
+		-|insert into jobrun.job_slots (definition_id, slot, outcome) values (1, now(), 'skipped')
+		-|delete from jobrun.job_slots
+		-|delete from jobrun.job_effects
+		-|insert into jobrun.job_effects (key) values ('k')
+		-|insert into jobrun.job_stats (hour, n, job_type, queue, outcome) values (date_trunc('hour', now()), 1, 'a', 'b', 'c')
+		-|delete from jobrun.job_runs_archive
+		-|insert into jobrun.job_audit (action, object) values ('a', 'b')
+		-|update jobrun.job_audit set who = 'nobody'
+		-|delete from jobrun.job_audit
+		-|insert into jobrun.job_definitions (name, job_type) values ('a', 'b')
+		-|update jobrun.job_definitions set enabled = false
+		-|delete from jobrun.job_definitions
+		-|update jobrun.job_queues set paused_until = 'infinity'
+		-|insert into jobrun.job_types (name) values ('a')
+		-|insert into jobrun.job_grants (role, kind) values ('a', 'admin')
+		-|update jobrun.settings set install_id = install_id
+		-|update jobrun.schema_migrations set version = 1
+		-|create table jobrun.mine (a int)
+		-|truncate jobrun.job_runs
+		admin|select jobrun.enqueue('jobrun.noop')
+		admin|select jobrun.retry(1)
+		admin|select jobrun.pause(queue => 'mail')
+		admin|select jobrun.resume(queue => 'mail')
+		admin|select jobrun.define('a', '{}')
+		admin|select jobrun.undefine('a')
+		admin|select jobrun.set_queue('mail', '{"max_running": 1}')
+		admin|select jobrun.add_grant('run', session_user)
+		admin|select jobrun.drop_grant('run', session_user)
+		admin|update jobrun.settings set keep_dead = '1 year'
+	text
+}
+
+@test "the table of roles, cell by cell" {
+	local kind kinds statement found
+
+	granted enqueue read run admin
+	enqueue work
+	while IFS='|' read -r kinds statement; do
+		found=
+		for kind in enqueue read run admin; do
+			run psql_bare -v VERBOSITY=sqlstate "$(direct "$kind")" -c begin -c "$statement" -c rollback
+			case $status-$output in
+			0-*) found+=" $kind" ;;
+			*'ERROR:  42501'* | *'ERROR:  JR065'*) ;;
+			*) fail "$kind: $statement: $output" ;;
+			esac
+		done
+		found=${found# }
+		[ "${found:--}" = "$kinds" ] || fail "$statement: ${found:--} may, not $kinds"
+	done < <(cells)
 }
 
 # --- grants and migrations ---
@@ -567,6 +656,7 @@ objects() {
 		function bucket_of: admin
 		function call_runners: admin
 		function caller: admin
+		function by_hand: run admin
 		function cancel: enqueue run admin
 		function carve_slot: admin
 		function changed_lines: admin
@@ -622,6 +712,7 @@ objects() {
 		function local_peak: admin
 		function local_reached: admin
 		function lock_waiting: admin
+		function make_trigger: admin
 		function may: admin
 		function may_claim: run admin
 		function may_enqueue: admin
@@ -666,27 +757,29 @@ objects() {
 		function stats_of: admin
 		function sum_hours: admin
 		function take_new_runs: admin
+		function tell_change: admin
+		function tell_forgotten: admin
 		function undefine: admin
 		schema: enqueue=U read=U run=U admin=U
 		sequence job_audit_id_seq:
 		sequence job_definitions_id_seq:
 		sequence job_runs_id_seq:
 		sequence new_runs_nr_seq:
-		table job_attempts: read=R run=rawd admin=rawd
+		table job_attempts: read=R run=ra admin=ra
 		table job_audit: read=r run=r admin=r
-		table job_definitions: read=R run=r admin=rawd
-		table job_effects: run=rawd admin=rawd
+		table job_definitions: read=R run=r admin=r
+		table job_effects: run=r admin=r
 		table job_grants: read=r run=r admin=r
 		table job_queues: read=r run=rW admin=rW
-		table job_runners: read=r run=rawd admin=rawd
-		table job_runs: read=R run=rawd admin=rawd
-		table job_runs_archive: read=R run=rawd admin=rawd
-		table job_slots: read=r run=rawd admin=rawd
-		table job_stats: read=r run=rawd admin=rawd
+		table job_runners: read=r run=raw admin=raw
+		table job_runs: read=R run=rW admin=rW
+		table job_runs_archive: read=R run=r admin=r
+		table job_slots: read=r run=r admin=r
+		table job_stats: read=r run=r admin=r
 		table job_types: read=r run=r admin=r
 		table new_runs: enqueue=A run=A admin=rA
 		table schema_migrations: read=r run=r admin=r
-		table settings: read=r run=r admin=rw
+		table settings: read=r run=r admin=rW
 		type defined:
 		type enqueued:
 		type prune_rule:
@@ -708,8 +801,11 @@ columns() {
 		read select job_runs_archive: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code archived_at
 		run insert new_runs: job_type payload options run
 		run update job_queues: rate_window_start rate_used
+		run update job_runs: claim_seq runner_id attempts snoozes releases run_at locked_until started_at finished_at failed_at cancel_requested_at output_dropped status locked_by error_code progress checkpoint result last_error output
 		admin insert new_runs: job_type payload options run
 		admin update job_queues: rate_window_start rate_used
+		admin update job_runs: claim_seq runner_id attempts snoozes releases run_at locked_until started_at finished_at failed_at cancel_requested_at output_dropped status locked_by error_code progress checkpoint result last_error output
+		admin update settings: keep_succeeded keep_keyed keep_cancelled keep_dead keep_output keep_runners keep_slots keep_effects keep_audit keep_stats archive
 	text
 }
 
