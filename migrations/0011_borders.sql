@@ -15,3 +15,13 @@ begin
 end
 $do$;
 alter table jobrun.settings add constraint settings_keep_audit check (keep_audit >= interval '30 days');
+
+-- Grants may be limited to queues, and to a number of runs that are not over. What of a role is counted has the mark: the runs of all
+-- others pay nothing for it.
+drop function if exists jobrun.add_grant, jobrun.may_enqueue;
+alter table jobrun.job_grants add column queues text[], add column max_open bigint,
+	add constraint job_grants_queues check (queues is null or kind = 'enqueue'),
+	add constraint job_grants_max_open check (max_open is null or (kind = 'enqueue' and max_open >= 1));
+alter table jobrun.job_runs add column is_counted boolean not null default false;
+alter table jobrun.job_runs_archive add column is_counted boolean not null default false;
+create index job_runs_counted on jobrun.job_runs (created_by) where is_counted and finished_at is null;

@@ -62,11 +62,15 @@ begin
 end
 $fn$;
 
--- may: the same for the caller.
+-- may: the same for the caller. Each enqueue asks this, so it does not go through the other.
 create or replace function jobrun.may(variadic kinds text[]) returns boolean
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_caller constant name := jobrun.caller();
 begin
-	return jobrun.role_may(jobrun.caller(), variadic kinds);
+	return pg_has_role(v_caller, (select n.nspowner from pg_namespace n where n.nspname = 'jobrun'), 'usage')
+		or exists (select from jobrun.job_grants g join pg_roles o on o.rolname = g.role
+			where g.kind = any (kinds) and pg_has_role(v_caller, o.oid, 'usage'));
 end
 $fn$;
 
@@ -74,23 +78,6 @@ $fn$;
 create or replace function jobrun.is_admin() returns boolean
 language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select jobrun.may('admin')
-$fn$;
-
--- may_enqueue: not if grants of kind enqueue name the job types that the caller may enqueue, and this is none of them. Who
--- has no such grant may all the same have come through a function around enqueue, but not with EXECUTE of its own: a role
--- that was renamed keeps that, while the grant and its limits stay with the old name.
-create or replace function jobrun.may_enqueue(job_type text) returns boolean
-language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
-declare
-	v_caller constant name := jobrun.caller();
-begin
-	return jobrun.may('run', 'admin')
-		or coalesce((select bool_or(g.job_types is null or may_enqueue.job_type = any (g.job_types))
-			from jobrun.job_grants g join pg_roles o on o.rolname = g.role
-			where g.kind = 'enqueue' and pg_has_role(v_caller, o.oid, 'usage')),
-			not exists (select from pg_proc p where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun')
-				and p.proname in ('enqueue', 'enqueue_run', 'enqueue_many') and has_function_privilege(v_caller, p.oid, 'execute')));
-end
 $fn$;
 
 -- audit: who did what to which object.
@@ -185,8 +172,11 @@ begin
 end
 $fn$;
 
--- add_grant: the role has this kind from now on. job_types: kind enqueue may be limited to these; null: all.
-create or replace function jobrun.add_grant(kind text, role text, job_types text[] default null) returns void
+-- add_grant: the role has this kind from now on. Kind enqueue may be limited: job_types and queues to these (null: all), max_open to
+-- so many runs at a time that are not over (null: any number).
+create or replace function jobrun.add_grant(
+	kind text, role text, job_types text[] default null, queues text[] default null, max_open bigint default null)
+returns void
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set jobrun.told = 'on' as $fn$
 #variable_conflict use_column
 declare
@@ -201,15 +191,20 @@ begin
 		raise exception 'there is no role "%"', left(v_role, 100) using errcode = 'JR065', hint = format('create role %I login', v_role);
 	elsif exists (select from pg_namespace n join pg_roles o on o.oid = n.nspowner where n.nspname = 'jobrun' and o.rolname = v_role) then
 		raise exception 'role "%" owns the schema and may everything', v_role using errcode = 'JR065';
-	elsif job_types is not null and v_kind <> 'enqueue' then
-		raise exception 'only kind enqueue can be limited to job types' using errcode = 'JR065';
+	elsif num_nonnulls(job_types, queues, max_open) > 0 and v_kind <> 'enqueue' then
+		raise exception 'only kind enqueue can be limited to job types, queues and a number of runs' using errcode = 'JR065';
+	elsif max_open < 1 then
+		raise exception 'max_open % is out of range; at least 1', max_open using errcode = 'JR065';
 	end if;
 	perform jobrun.check_name('job type', t.name) from unnest(job_types) t(name);
+	perform jobrun.check_name('queue', q.name) from unnest(queues) q(name);
 	select to_jsonb(g) - 'granted_at' into v_old from jobrun.job_grants g where g.role = v_role and g.kind = v_kind;
-	insert into jobrun.job_grants as g (role, kind, job_types) values (v_role, v_kind, add_grant.job_types)
-	on conflict (role, kind) do update set job_types = excluded.job_types, granted_at = now();
-	perform jobrun.audit('grant', 'role ' || v_role, v_old,
-		jsonb_build_object('role', v_role, 'kind', v_kind, 'job_types', add_grant.job_types), null);
+	insert into jobrun.job_grants as g (role, kind, job_types, queues, max_open)
+	values (v_role, v_kind, add_grant.job_types, add_grant.queues, add_grant.max_open)
+	on conflict (role, kind) do update set job_types = excluded.job_types, queues = excluded.queues, max_open = excluded.max_open,
+		granted_at = now();
+	perform jobrun.audit('grant', 'role ' || v_role, v_old, jsonb_build_object('role', v_role, 'kind', v_kind,
+		'job_types', add_grant.job_types, 'queues', add_grant.queues, 'max_open', add_grant.max_open), null);
 	perform jobrun.apply_grants(v_role);
 end
 $fn$;

@@ -355,6 +355,7 @@ returns jobrun.enqueued
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_def  jobrun.job_definitions;
+	v_new  jobrun.job_runs;
 	v_done jobrun.enqueued;
 begin
 	select d.* into v_def from jobrun.job_definitions d where d.name = definition;
@@ -365,8 +366,9 @@ begin
 			using errcode = 'JR065';
 	end if;
 	perform jobrun.check_type(v_def.job_type);
-	v_done := jobrun.insert_run(
-		jobrun.new_run_of(v_def, payload, run_in, run_at, idempotency_key, parent_id, trace_context), 'keep');
+	v_new := jobrun.new_run_of(v_def, payload, run_in, run_at, idempotency_key, parent_id, trace_context);
+	v_new.is_counted := jobrun.check_grant(v_new) is not null;
+	v_done := jobrun.insert_run(v_new, 'keep');
 	if v_done.created and v_done.run_at <= now() then
 		perform jobrun.call_runners('');
 	end if;

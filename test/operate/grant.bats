@@ -82,9 +82,9 @@ $output"
 	assert_equal "$stderr" ''
 	jr_ok grant read "$app"
 	jr_ok grant
-	assert_line --index 0 --regexp '^KIND +ROLE +TYPES +SINCE +PROBLEM$'
-	assert_line --index 1 --regexp "^enqueue +$app +mail, sms +(now|[0-9]+s ago) +-$"
-	assert_line --index 2 --regexp "^read +$app +all +(now|[0-9]+s ago) +-$"
+	assert_line --index 0 --regexp '^KIND +ROLE +TYPES +QUEUES +MAX OPEN +SINCE +PROBLEM$'
+	assert_line --index 1 --regexp "^enqueue +$app +mail, sms +all +- +(now|[0-9]+s ago) +-$"
+	assert_line --index 2 --regexp "^read +$app +all +all +- +(now|[0-9]+s ago) +-$"
 	jr_ok grant enqueue "$app"
 	jr_ok grant --json
 	assert_equal "$(jq -c 'map([.kind, .role, .job_types, .problem])' <<<"$output")" \
@@ -652,6 +652,7 @@ objects() {
 		function apply_grants: admin
 		function attempt_texts: read run admin
 		function audit: admin
+		function bound_run: admin
 		function bucket_counts: admin
 		function bucket_of: admin
 		function call_runners: admin
@@ -662,8 +663,10 @@ objects() {
 		function changed_lines: admin
 		function check_definition: admin
 		function check_duration: admin
+		function check_grant: admin
 		function check_key: admin
 		function check_name: admin
+		function check_open: admin
 		function check_time_zone: admin
 		function check_type: admin
 		function claim: run admin
@@ -698,6 +701,7 @@ objects() {
 		function fire_definition: admin
 		function fire_slot: admin
 		function forget_ahead: admin
+		function grant_hint: admin
 		function highest_bit: admin
 		function hours_end: admin
 		function insert_run: admin
@@ -712,10 +716,10 @@ objects() {
 		function local_peak: admin
 		function local_reached: admin
 		function lock_waiting: admin
+		function make_queue: admin
 		function make_trigger: admin
 		function may: admin
 		function may_claim: run admin
-		function may_enqueue: admin
 		function month_days: admin
 		function need: enqueue read run admin
 		function new_run: admin
@@ -797,8 +801,8 @@ columns() {
 		enqueue insert new_runs: job_type payload options run
 		read select job_attempts: run_id claim_seq attempt runner_id pid started_at finished_at cpu_ms max_rss_kb output_dropped exit_status outcome error_code host
 		read select job_definitions: id anchor_at next_slot_at paused_until created_at updated_at timeout backoff_base backoff_cap catch_up_grace max_attempts priority enabled name job_type schedule time_zone queue concurrency_key on_dead catch_up overlap paused_reason description
-		read select job_runs: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code
-		read select job_runs_archive: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code archived_at
+		read select job_runs: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code is_counted
+		read select job_runs_archive: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code archived_at is_counted
 		run insert new_runs: job_type payload options run
 		run update job_queues: rate_window_start rate_used
 		run update job_runs: claim_seq runner_id attempts snoozes releases run_at locked_until started_at finished_at failed_at cancel_requested_at output_dropped status locked_by error_code progress checkpoint result last_error output
