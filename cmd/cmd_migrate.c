@@ -31,7 +31,7 @@ static const struct jr_option migrate_options[] = {
 	    .type = JR_OPT_FLAG, .offset = AT(status) },
 	{ .name = "print", .help = "print the SQL and do nothing; needs no database", .type = JR_OPT_FLAG, .offset = AT(print) },
 	{ .name = "dry-run", .letter = 'n', .help = "say what would be done", .type = JR_OPT_FLAG, .offset = AT(dry_run) },
-	{ .name = "lock-timeout", .arg = "D", .help = "wait so long for a lock, five times (2s)", .type = JR_OPT_DURATION,
+	{ .name = "lock-timeout", .arg = "D", .help = "wait so long for a lock, five times, then say who holds it (2s)", .type = JR_OPT_DURATION,
 	    .offset = AT(lock_timeout_ms), .min = 1, .max = 3600000 },
 	JR_OPTIONS_END,
 };
@@ -264,8 +264,8 @@ const struct jr_cmd jr_cmd_migrate = {
     .group = JR_GROUP_SETUP,
     .summary = "make the tables, or bring them to this version",
     .usage = "[OPTION...]",
-    .details = "All of it is one transaction. Several at once are safe; the others wait. No other command changes the\n"
-	       "schema. Silent when there is nothing to do and stdout is no terminal.\n",
+    .details = "All of it is one transaction. Several at once are safe; the others wait, five times --lock-timeout at\n"
+	       "most. No other command changes the schema. Silent when there is nothing to do and stdout is no terminal.\n",
     .options = migrate_options,
     .defaults = &migrate_defaults,
     .size = sizeof(migrate_defaults),

@@ -238,10 +238,20 @@ empty_schema() {
 	hold 'lock table jobrun.schema_migrations in share row exclusive mode'
 	JR_TIMEOUT=60 jr migrate --lock-timeout 50ms
 	assert_equal "$status" 75
-	assert_regex "$stderr" '^jobrun: .*lock timeout'
+	assert_regex "$stderr" "^jobrun: .*lock timeout: held by pid [0-9]+ \\(psql, role .*, idle in transaction, since 20.*Z\\); type 'jobrun migrate' again"
 	assert_equal "$(server_log | grep -c 'ERROR: .*lock timeout')" 5
 	release_holds
 	q_is 0 'select count(*) from jobrun.schema_migrations'
+	jr_ok migrate
+}
+
+@test "the lock of another migration is waited for as long, and whose it is is said" {
+	hold 'select pg_advisory_xact_lock(117026625582446)'
+	JR_TIMEOUT=60 jr migrate --lock-timeout 50ms
+	assert_equal "$status" 75
+	assert_regex "$stderr" '^jobrun: .*lock timeout: held by pid [0-9]+ \(psql, role .*, idle in transaction, since 20.*Z\); type'
+	assert_equal "${#stderr_lines[@]}" 1
+	release_holds
 	jr_ok migrate
 }
 
