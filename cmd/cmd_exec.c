@@ -236,10 +236,20 @@ run_without_record(const struct doing *doing, struct jr_err *err)
 	return error == ENOENT || error == ENOTDIR ? 127 : 126;
 }
 
+static void
+on_copied(void *ctx, const char *text)
+{
+	const struct doing *doing = ctx;
+
+	jr_voice_copy(doing->voice.state_directory, doing->voice.conninfo, doing->name, text);
+}
+
 static int
 run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err *err)
 {
 	const struct jr_handlers none = {.count = 0};
+	struct jr_err unused;
+	char *state_directory = jr_state_directory(doing->opts->state_dir, &unused);
 	const struct jr_runner_opts runner = {
 	    .conninfo = jr_db_conninfo(doing->app->dbname, NULL),
 	    .version = JR_VERSION,
@@ -248,12 +258,14 @@ run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err
 	    .exec = &doing->exec,
 	    .patience_ms = JR_CMD_PATIENCE_MS,
 	    .dead = on_dead,
+	    .copied = on_copied,
 	    .ctx = doing,
 	};
-	int status = jr_runner_run(&runner, &doing->counts, err);
-	struct jr_err unused;
-	char *state_directory = jr_state_directory(doing->opts->state_dir, &unused);
+	int status;
 
+	doing->voice.state_directory = state_directory;
+	doing->voice.conninfo = runner.conninfo;
+	status = jr_runner_run(&runner, &doing->counts, err);
 	if (state_directory != NULL) /* without it everything is said each time */
 		jr_voice_soften(state_directory, runner.conninfo, doing->name, status, doing->counts.answered, err);
 	free(state_directory);

@@ -167,7 +167,9 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 {
 	int64_t started = jr_clock_now_ms();
 	struct jr_counts counts;
-	struct jr_voice voice = {.terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0};
+	struct jr_voice voice = {.state_directory = state_directory,
+	    .conninfo = jr_db_conninfo(app->dbname, NULL),
+	    .terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0};
 	const struct jr_runner_opts runner = {
 	    .conninfo = jr_db_conninfo(app->dbname, NULL),
 	    .state_directory = state_directory,
@@ -192,6 +194,7 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	    .echo = opts->job > 0,
 	    .dead = jr_voice_dead,
 	    .progress = jr_voice_progress,
+	    .copied = jr_voice_copied,
 	    .ctx = &voice,
 	};
 	int status = jr_runner_run(&runner, &counts, err);

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "print.h"
 #include "process/state.h"
 
 #define DEAD_SHOWN_MAX 10
@@ -106,6 +107,29 @@ jr_voice_problems(const struct jr_handlers *handlers, const char *state_director
 		(void)jr_state_back(state_directory, name, &since_ms);
 	free(what);
 	free(name);
+}
+
+void
+jr_voice_copy(const char *state_directory, const char *conninfo, const char *command, const char *text)
+{
+	char *name = jr_xasprintf("%s copy %s", conninfo == NULL ? "" : conninfo, command == NULL ? "" : command);
+	int64_t since_ms;
+
+	if (text == NULL && state_directory != NULL)
+		(void)jr_state_back(state_directory, name, &since_ms);
+	else if (text != NULL && (state_directory == NULL || jr_state_away(state_directory, name, text, &since_ms) ||
+				  isatty(STDERR_FILENO)))
+		jr_print_line(stderr, "jobrun: ", text);
+	free(name);
+}
+
+void
+jr_voice_copied(void *ctx, const char *text)
+{
+	struct jr_voice *voice = ctx;
+
+	clear_line(voice);
+	jr_voice_copy(voice->state_directory, voice->conninfo, NULL, text);
 }
 
 void

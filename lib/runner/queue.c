@@ -53,6 +53,18 @@ jr_queue_read_runner_start(const PGresult *result, char **place_name)
 }
 
 void
+jr_queue_add_check_copy(struct jr_batch *batch)
+{
+	jr_batch_add(batch, jr_sql_check_copy, 0, NULL);
+}
+
+const char *
+jr_queue_read_check_copy(const PGresult *result)
+{
+	return jr_pg_text(result, 0, 0);
+}
+
+void
 jr_queue_add_runner_seen(struct jr_batch *batch, int64_t runner_id)
 {
 	add_of_runner(batch, jr_sql_runner_seen, runner_id);

@@ -38,6 +38,79 @@ begin
 end
 $fn$;
 
+-- this_database: what tells it from every other one but a physical copy. Some servers keep their identifier to themselves: null.
+create or replace function jobrun.this_database(out system_identifier bigint, out database_oid bigint)
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	database_oid := (select d.oid::bigint from pg_database d where d.datname = current_database());
+	if has_function_privilege('pg_catalog.pg_control_system()', 'execute') then
+		system_identifier := (select c.system_identifier from pg_control_system() c);
+	end if;
+end
+$fn$;
+
+-- copied: what this database is, if it is not the one that settings say; null: it is, or nothing is recorded.
+create or replace function jobrun.copied() returns text
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select format('this database was copied or moved here from another (server %s, database %s; here %s, %s)',
+		coalesce(s.system_identifier::text, 'unknown'), s.database_oid, coalesce(t.system_identifier::text, 'unknown'), t.database_oid)
+	from jobrun.settings s cross join jobrun.this_database() t
+	where s.database_oid <> t.database_oid or s.system_identifier <> t.system_identifier
+$fn$;
+
+-- check_copy: for runners: the same and what to type, or JR078 if settings say that copies are refused.
+create or replace function jobrun.check_copy() returns text
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_copied constant text := jobrun.copied();
+	v_type   constant text := '''jobrun migrate --adopt'' if it takes the place of that one, '
+		'''jobrun migrate --adopt --cancel-waiting'' if that one goes on';
+begin
+	if v_copied is not null and (select s.copies = 'refuse' from jobrun.settings s) then
+		raise exception '%, and nothing is run in it', v_copied using errcode = 'JR078', hint = 'type ' || v_type;
+	end if;
+	return v_copied || ', and its runs are run here; type ' || v_type;
+end
+$fn$;
+
+-- adopt: from now on this is the database that settings say. cancel_waiting: it works beside the one that it was made from: what waits
+-- here is cancelled, what ran when it was copied is asked to end, and keys of runs (JOBRUN_KEY) are others than there. Does nothing in
+-- a database that is the one already.
+create or replace function jobrun.adopt(cancel_waiting boolean default false, reason text default null,
+	out adopted boolean, out cancelled bigint, out asked bigint)
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_old jobrun.settings;
+begin
+	select s.* into v_old from jobrun.settings s for no key update;
+	adopted := jobrun.copied() is not null;
+	cancelled := 0;
+	asked := 0;
+	if not adopted then
+		return;
+	elsif cancel_waiting then
+		update jobrun.job_runs r set status = 'cancelled', finished_at = clock_timestamp(), error_code = 'cancelled'
+		where r.status in ('queued', 'failed');
+		get diagnostics cancelled = row_count;
+		update jobrun.job_runs r set cancel_requested_at = now() where r.status = 'running' and r.cancel_requested_at is null;
+		get diagnostics asked = row_count;
+	end if;
+	update jobrun.settings s set system_identifier = t.system_identifier, database_oid = t.database_oid,
+		install_id = case when cancel_waiting then jobrun.new_install_id() else s.install_id end
+	from jobrun.this_database() t;
+	perform jobrun.audit('adopt', 'settings', jsonb_build_object('system_identifier', v_old.system_identifier::text,
+			'database_oid', v_old.database_oid, 'install_id', v_old.install_id),
+		(select jsonb_build_object('system_identifier', s.system_identifier::text, 'database_oid', s.database_oid,
+			'install_id', s.install_id, 'cancelled', cancelled, 'asked', asked) from jobrun.settings s), reason);
+end
+$fn$;
+
+-- new_install_id: need only be unlike any other database's, not secret; gen_random_uuid() came with PostgreSQL 13.
+create or replace function jobrun.new_install_id() returns uuid
+language sql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select md5(random()::text || clock_timestamp()::text || pg_backend_pid()::text || random()::text)::uuid
+$fn$;
+
 -- ------------------------------------------------------------------------------------------------------ who is asking?
 
 -- caller: whose rights count: the role of SET ROLE, else the session's. (Inside these functions current_user is the owner.)
@@ -135,9 +208,9 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{enqueue,read,run,admin}'::text[], '{need,run_status,next_slots}'::text[]),
 		('{enqueue,run,admin}', '{enqueue,enqueue_run,enqueue_many,enqueue_definition,cancel,effect,effect_begin,effect_claim,'
 			'effect_done,effect_undo,effect_end,effect_look}'),
-		('{read,run,admin}', '{run_texts,attempt_texts,rate_left,is_limited,is_name,slot_text}'),
+		('{read,run,admin}', '{run_texts,attempt_texts,rate_left,is_limited,is_name,slot_text,copied}'),
 		('{run,admin}', '{may_claim,claim,claim_job,settle,settle_group,settle_done,raise_alarm,fire,overlapping,exec_claim,exec_skipped,'
-			'prune_step,by_hand}')) r(kinds, names)
+			'prune_step,by_hand,check_copy}')) r(kinds, names)
 	join signatures s on s.name = any (r.names)
 	where rights.kind = any (r.kinds)
 	having count(*) > 0
@@ -177,7 +250,7 @@ $fn$;
 create or replace function jobrun.add_grant(
 	kind text, role text, job_types text[] default null, queues text[] default null, max_open bigint default null)
 returns void
-language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set jobrun.told = 'on' as $fn$
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
 	v_kind constant text := kind;
@@ -211,7 +284,7 @@ $fn$;
 
 -- drop_grant: the role has this kind no more. Returns whether it had.
 create or replace function jobrun.drop_grant(kind text, role text) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set jobrun.told = 'on' as $fn$
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
 	v_kind constant text := kind;

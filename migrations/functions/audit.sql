@@ -1,15 +1,15 @@
 -- audit: a change of settings, definitions, queues, pauses and grants, and of a run by people, leaves a row in job_audit. What a
--- function changes it tells itself, with the reason; whatever else is changed, by any client, is told by the triggers here.
---
--- The functions that tell, and those of housekeeping and of applications, of which nobody wants to read, carry "set jobrun.told =
--- 'on'". Anybody can say so; but only inside a function of the schema does that come together with the owner's rights.
+-- function of the schema changes it tells itself, with the reason, if people are to read of it: not of housekeeping, and not of what
+-- applications enqueue. Whatever else is changed, by any client, is told by the triggers here.
 
--- by_hand: was this statement written by a client?
+-- by_hand: was this statement written by a client? Not if it runs with the owner's rights and the search_path that functions of the
+-- schema have, and nobody else by accident. It is called with the search_path of the statement, so it names all by their schema.
 create or replace function jobrun.by_hand() returns boolean
-language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+language plpgsql stable as $fn$
 begin
-	return current_setting('jobrun.told', true) is distinct from 'on' or not exists (select from pg_namespace n
-		join pg_roles o on o.oid = n.nspowner where n.nspname = 'jobrun' and o.rolname = current_user);
+	return pg_catalog.current_setting('search_path') operator(pg_catalog.<>) 'pg_catalog, jobrun, pg_temp'
+		or not exists (select from pg_catalog.pg_namespace n join pg_catalog.pg_roles o on o.oid operator(pg_catalog.=) n.nspowner
+			where n.nspname operator(pg_catalog.=) 'jobrun' and o.rolname operator(pg_catalog.=) current_user);
 end
 $fn$;
 

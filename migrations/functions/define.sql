@@ -246,7 +246,7 @@ $fn$;
 
 -- define: the definition of this name is made, or changed: the members of changes and nothing else. See read_definition.
 create or replace function jobrun.define(name text, changes jsonb, reason text default null) returns jobrun.defined
-language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set jobrun.told = 'on' as $fn$
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
 	v_name constant text := define.name;
@@ -301,7 +301,7 @@ $fn$;
 
 -- undefine: the definition is gone, its slots and runs stay. Returns whether there was one.
 create or replace function jobrun.undefine(name text, reason text default null) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set jobrun.told = 'on' as $fn$
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
 	v_old jobrun.job_definitions;

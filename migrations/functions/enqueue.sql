@@ -276,7 +276,7 @@ $fn$;
 
 -- insert_run: the row of new_run, unless its keys say that there is one already.
 create or replace function jobrun.insert_run(run jobrun.job_runs, on_conflict text) returns jobrun.enqueued
-language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp set jobrun.told = 'on' as $fn$
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
 	v_new      constant jobrun.job_runs := run;

@@ -183,7 +183,7 @@ $fn$;
 -- nowhere finds next_slot_at moved on. What is wrong with one definition costs its slots ("error: ...") and no other definition.
 create or replace function jobrun.fire(at timestamptz default now())
 returns table (definition text, slot timestamptz, outcome text, reason text, run_id bigint, slots bigint)
-language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set jobrun.told = 'on' as $fn$
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
 	v_at     constant timestamptz := least(at, now());

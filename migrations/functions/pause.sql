@@ -7,7 +7,7 @@ create or replace function jobrun.pause(
 	job_type text default null, queue text default null, definition text default null, duration interval default null,
 	reason text default null)
 returns timestamptz
-language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set jobrun.told = 'on' as $fn$
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_until  timestamptz;
 	v_object text;
@@ -52,7 +52,7 @@ $fn$;
 create or replace function jobrun.resume(
 	job_type text default null, queue text default null, definition text default null, reason text default null)
 returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set jobrun.told = 'on' as $fn$
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_object text := case when job_type is not null then 'type ' || job_type when queue is not null then 'queue ' || queue
 		else 'definition ' || definition end;
@@ -89,7 +89,7 @@ $fn$;
 -- set_queue: limits of a queue. changes: an object with those of max_running, max_running_per_key, rate_limit and rate_period
 -- that shall change; null: no limit. rate_limit and rate_period are given together. Returns the queue.
 create or replace function jobrun.set_queue(name text, changes jsonb, reason text default null) returns jobrun.job_queues
-language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set jobrun.told = 'on' as $fn$
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
 	v_name  constant text := name;

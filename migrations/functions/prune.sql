@@ -74,7 +74,7 @@ $fn$;
 -- What is older than sums are kept is passed over.
 create or replace function jobrun.sum_hours(most bigint default 1) returns bigint
 language plpgsql volatile security definer
-set search_path = pg_catalog, jobrun, pg_temp set jobrun.told = 'on' set timezone = 'UTC' set enable_seqscan = off set jit = off as $fn$
+set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set enable_seqscan = off set jit = off as $fn$
 declare
 	v_settings jobrun.settings;
 	v_until    timestamptz;
@@ -216,7 +216,7 @@ $fn$;
 -- null when the kind has no more. What others hold is passed over; nobody is waited for, so nobody can be waiting for us.
 create or replace function jobrun.prune_some(kind text, most bigint, inout after timestamptz, out n bigint)
 language plpgsql volatile
-set search_path = pg_catalog, jobrun, pg_temp set jobrun.told = 'on' set jit = off
+set search_path = pg_catalog, jobrun, pg_temp set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $fn$
 declare
 	v_rule    constant jobrun.prune_rule := jobrun.prune_rule(kind, false);

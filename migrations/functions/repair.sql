@@ -4,7 +4,7 @@
 -- no status change). Returns what is so now: cancelled, requested; succeeded or dead when it had ended before; null when there
 -- is no such run, or it is somebody else's and the caller is no admin.
 create or replace function jobrun.cancel(id bigint, reason text default null) returns text
-language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set jobrun.told = 'on' as $fn$
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
 	v_all constant boolean := jobrun.may('admin');
@@ -34,7 +34,7 @@ $fn$;
 -- retry: makes a run due now with all its attempts before it; claim_seq goes on. Returns retried; running (refused); succeeded
 -- (refused without force); null when there is no such run.
 create or replace function jobrun.retry(id bigint, force boolean default false, reason text default null) returns text
-language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set jobrun.told = 'on' as $fn$
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
 	v_run jobrun.job_runs;
