@@ -261,7 +261,8 @@ adopt(const struct jr_app *app, const struct migrate_opts *opts, struct jr_err *
 	    {jr_sql_migrate_adopt, JR_COUNT(values), values}, {jr_sql_rollback, 0, NULL}, {jr_sql_begin, 0, NULL}};
 	PGresult *results[JR_COUNT(statements)] = {NULL};
 	struct jr_db *db = jr_cmd_connect(app, err);
-	bool ok = db != NULL && jr_db_run(db, statements, opts->dry_run ? JR_COUNT(statements) : 1, results, ADOPT_MS, err);
+	bool ok =
+	    db != NULL && jr_db_run(db, statements, opts->dry_run ? JR_COUNT(statements) : 1, results, ADOPT_MS, err);
 
 	jr_db_close(db);
 	if (ok && app->json)
@@ -322,10 +323,11 @@ const struct jr_cmd jr_cmd_migrate = {
     .group = JR_GROUP_SETUP,
     .summary = "make the tables, or bring them to this version",
     .usage = "[OPTION...]",
-    .details = "All of it is one transaction. Several at once are safe; the others wait, five times --lock-timeout at\n"
-	       "most. No other command changes the schema. Silent when there is nothing to do and stdout is no\n"
-	       "terminal. --adopt is for a database that was restored from a dump or moved here, as run, exec and status\n"
-	       "say; with --cancel-waiting for one that works beside the one it was made from.\n",
+    .details =
+	"All of it is one transaction. Several at once are safe; the others wait, five times --lock-timeout at\n"
+	"most. No other command changes the schema. Silent when there is nothing to do and stdout is no\n"
+	"terminal. --adopt is for a database that was restored from a dump or moved here, as run, exec and status\n"
+	"say; with --cancel-waiting for one that works beside the one it was made from.\n",
     .options = migrate_options,
     .defaults = &migrate_defaults,
     .size = sizeof(migrate_defaults),

@@ -114,11 +114,14 @@ jr_voice_copy(const char *state_directory, const char *conninfo, const char *com
 {
 	char *name = jr_xasprintf("%s copy %s", conninfo == NULL ? "" : conninfo, command == NULL ? "" : command);
 	int64_t since_ms;
+	bool tell = false;
 
-	if (text == NULL && state_directory != NULL)
+	if (text != NULL)
+		tell = state_directory == NULL || jr_state_away(state_directory, name, text, &since_ms) ||
+		       isatty(STDERR_FILENO);
+	else if (state_directory != NULL)
 		(void)jr_state_back(state_directory, name, &since_ms);
-	else if (text != NULL && (state_directory == NULL || jr_state_away(state_directory, name, text, &since_ms) ||
-				  isatty(STDERR_FILENO)))
+	if (tell)
 		jr_print_line(stderr, "jobrun: ", text);
 	free(name);
 }

@@ -1,8 +1,8 @@
 /*
  * backoff: how long to wait before the next try. Pure.
  *
- * What must hold: for every n, base and cap the delay lies in [d/2, d], a base of a second draws none below a second, and nothing overflows: the
- * doubling is done only after a look whether it stays below the cap.
+ * What must hold: for every n, base and cap the delay lies in [d/2, d], a base of a second draws none below a second,
+ * and nothing overflows: the doubling is done only after a look whether it stays below the cap.
  */
 #include "base/backoff.h"
 

@@ -2,8 +2,8 @@
  * backoff: how long to wait before the next try. Pure.
  *
  * d = min(cap, base * 2^(n-1)), the delay drawn evenly from [d/2, d] ("equal jitter", after Marc Brooker, "Exponential
- * Backoff And Jitter", AWS Architecture Blog, 2015); of a base of a second or more never below a second. Every n from 0 to INT64_MAX gives a delay in range: n < 1 counts
- * as 1, the product is clamped before it can overflow.
+ * Backoff And Jitter", AWS Architecture Blog, 2015); of a base of a second or more never below a second. Every n from 0
+ * to INT64_MAX gives a delay in range: n < 1 counts as 1, the product is clamped before it can overflow.
  */
 #ifndef JR_BACKOFF_H
 #define JR_BACKOFF_H

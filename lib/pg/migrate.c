@@ -251,7 +251,8 @@ set_times(struct jr_migrate *migrate, int64_t lock_ms, int64_t statement_ms, str
 static bool
 begin_turn(struct jr_migrate *migrate, struct jr_err *err)
 {
-	return say(migrate, jr_sql_begin, 0, NULL, ANSWER_MS, err) && set_times(migrate, migrate->lock_timeout_ms, SCRIPT_MS, err) &&
+	return say(migrate, jr_sql_begin, 0, NULL, ANSWER_MS, err) &&
+	       set_times(migrate, migrate->lock_timeout_ms, SCRIPT_MS, err) &&
 	       say(migrate, jr_sql_migrate_lock, 0, NULL, migrate->lock_timeout_ms + ANSWER_MS, err) &&
 	       say(migrate, jr_sql_migrate_role, 0, NULL, ANSWER_MS, err) && look(migrate, err);
 }

@@ -90,8 +90,8 @@ on_wake(void *ctx)
 }
 
 /*
- * The first round trip: does the schema fit, here I am, has anything expired, what is due, when is the next slot, and is this a
- * copy? Where copies are refused nothing of it is kept.
+ * The first round trip: does the schema fit, here I am, has anything expired, what is due, when is the next slot, and
+ * is this a copy? Where copies are refused nothing of it is kept.
  */
 static void
 take_start(struct jr_runner *runner, const struct jr_reply *reply)

@@ -651,6 +651,23 @@ cells() {
 	q_is 1 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
+@test "jobrun migrate takes away what a kind had before and has no more" {
+	granted run admin
+	q "grant select, insert, update, delete on jobrun.job_runs, jobrun.job_definitions, jobrun.settings to \"$(role run)\", \"$(role admin)\"" \
+		"update jobrun.schema_migrations set version = 0 where name = 'functions'"
+	jr_ok migrate
+	for kind in run admin; do
+		refused "$kind" "insert into jobrun.job_runs (job_type) values ('work')"
+		refused "$kind" "update jobrun.job_runs set created_by = 'me'"
+		refused "$kind" "update jobrun.job_definitions set priority = 1"
+		refused "$kind" 'delete from jobrun.settings'
+	done
+	handler work <<<'exit 0'
+	enqueue work
+	as_ok run run
+	q_is 1 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+}
+
 # --- everything there is ---
 
 # What each kind may, of every object of the schema. A new one must be entered here: who needs it?
