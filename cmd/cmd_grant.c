@@ -164,13 +164,14 @@ const struct jr_cmd jr_cmd_grant = {
     .group = JR_GROUP_SETUP,
     .summary = "let a database role enqueue, read, run or administer",
     .usage = "[KIND ROLE [OPTION...]]",
-    .details = "Without arguments: who was granted what. The kinds:\n"
-	       "  enqueue  queue runs in its own transaction, see and cancel its own, and nothing else\n"
-	       "  read     status, list, show: everything but payloads, results, errors and output\n"
-	       "  run      what a runner needs; read and enqueue included\n"
-	       "  admin    retry, cancel, pause, limits, definitions and grants too\n"
-	       "The role must exist (CREATE ROLE). Grants are kept and given again after each migration.\n"
-	       "enqueue granted again replaces its job types, queues and limit. Only the owner of the schema can migrate.\n",
+    .details =
+	"Without arguments: who was granted what. The kinds:\n"
+	"  enqueue  queue runs in its own transaction, see and cancel its own, and nothing else\n"
+	"  read     status, list, show: everything but payloads, results, errors and output\n"
+	"  run      what a runner needs; read and enqueue included\n"
+	"  admin    retry, cancel, pause, limits, definitions and grants too\n"
+	"The role must exist (CREATE ROLE). Grants are kept and given again after each migration.\n"
+	"enqueue granted again replaces its job types, queues and limit. Only the owner of the schema can migrate.\n",
     .options = grant_options,
     .defaults = &grant_defaults,
     .size = sizeof(grant_defaults),
