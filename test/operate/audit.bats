@@ -86,17 +86,17 @@ forget() {
 }
 
 @test "a search_path like that of the functions does not hide who is no owner" {
-	local role=boss_$JR_DATABASE
+	local kind
 
-	make_role "$role" superuser
 	id=$(enqueue work)
-	psql_bare "$JR_DIRECT dbname=$JR_DATABASE user=$role" -c 'set search_path = pg_catalog, jobrun, pg_temp' -c "update jobrun.job_runs set run_at = now() where id = $id"
-	q_is "$role" "select who from jobrun.job_audit where object = 'run $id'"
-	make_role "run_$JR_DATABASE"
-	jr_ok grant run "run_$JR_DATABASE"
-	psql_bare "$JR_DIRECT dbname=$JR_DATABASE user=run_$JR_DATABASE" -c 'set search_path = pg_catalog, jobrun, pg_temp' \
-		-c "update jobrun.job_runs set status = 'cancelled', finished_at = now(), error_code = 'mine' where id = $id"
-	q_is 1 "select count(*) from jobrun.job_audit where object = 'run $id' and who = 'run_$JR_DATABASE'"
+	for kind in run admin; do
+		make_role "${kind}_$JR_DATABASE"
+		jr_ok grant "$kind" "${kind}_$JR_DATABASE"
+		psql_bare "$JR_DIRECT dbname=$JR_DATABASE user=${kind}_$JR_DATABASE" -c 'set search_path = pg_catalog, jobrun, pg_temp' \
+			-c "update jobrun.job_runs set run_at = run_at + interval '1 hour' where id = $id"
+		q_is 1 "select count(*) from jobrun.job_audit where object = 'run $id' and who = '${kind}_$JR_DATABASE'"
+	done
+	q_is 0 "select count(*) from jobrun.job_grants g where has_table_privilege(g.role, 'jobrun.schema_migrations', 'trigger')"
 }
 
 @test "the audit is kept for 30 days at least, and what is pruned of it is on record" {
