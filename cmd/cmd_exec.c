@@ -211,6 +211,14 @@ run_without_record(const struct doing *doing, struct jr_err *err)
 	return error == ENOENT || error == ENOTDIR ? 127 : 126;
 }
 
+static void
+on_copied(void *ctx, const char *text)
+{
+	const struct doing *doing = ctx;
+
+	jr_voice_copy(doing->voice.state_directory, doing->voice.conninfo, doing->name, text);
+}
+
 static int
 run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err *err)
 {
@@ -223,13 +231,18 @@ run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err
 	    .exec = &doing->exec,
 	    .patience_ms = JR_CMD_PATIENCE_MS,
 	    .dead = on_dead,
+	    .copied = on_copied,
 	    .ctx = doing,
 	};
-	int status = jr_runner_run(&runner, &doing->counts, err);
 	struct jr_err unused;
 	struct jr_state state;
+	bool has_state = jr_state_open(&state, doing->opts->state_dir, &unused); /* without it all is said each time */
+	int status;
 
-	if (jr_state_open(&state, doing->opts->state_dir, &unused)) { /* without it everything is said each time */
+	doing->voice.state_directory = has_state ? state.directories[0] : NULL;
+	doing->voice.conninfo = runner.conninfo;
+	status = jr_runner_run(&runner, &doing->counts, err);
+	if (has_state) {
 		jr_voice_soften(
 		    state.directories[0], runner.conninfo, doing->name, status, doing->counts.answered, err);
 		jr_state_release(&state);

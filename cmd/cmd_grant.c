@@ -11,7 +11,8 @@
 #include "sql_text.h"
 
 struct grant_opts {
-	struct jr_words types;
+	struct jr_words types, queues;
+	int64_t max_open;
 	bool revoke, dry_run;
 };
 
@@ -25,6 +26,10 @@ static const struct grant_opts grant_defaults = {.revoke = false};
 static const struct jr_option grant_options[] = {
 	{ .name = "type", .letter = 't', .arg = "TYPE", .help = "enqueue: only these job types (all)", .type = JR_OPT_WORDS,
 	    .offset = AT(types), .check = jr_parse_job_type },
+	{ .name = "queue", .letter = 'q', .arg = "QUEUE", .help = "enqueue: only into these queues (all)", .type = JR_OPT_WORDS,
+	    .offset = AT(queues), .check = jr_parse_queue },
+	{ .name = "max-open", .arg = "N", .help = "enqueue: at most N runs of its own at a time that are not over (any number)",
+	    .type = JR_OPT_INT, .offset = AT(max_open), .min = 1, .max = INT32_MAX },
 	{ .name = "revoke", .help = "take it away again", .type = JR_OPT_FLAG, .offset = AT(revoke) },
 	{ .name = "dry-run", .letter = 'n', .help = "check it, change nothing", .type = JR_OPT_FLAG, .offset = AT(dry_run) },
 	JR_OPTIONS_END,
@@ -34,6 +39,8 @@ static const struct jr_column columns[] = {
 	{ "KIND", JR_CELL_TEXT },
 	{ "ROLE", JR_CELL_TEXT },
 	{ "TYPES", JR_CELL_TEXT },
+	{ "QUEUES", JR_CELL_TEXT },
+	{ "MAX OPEN", JR_CELL_NUMBER },
 	{ "SINCE", JR_CELL_AGE },
 	{ "PROBLEM", JR_CELL_TEXT },
 };
@@ -52,9 +59,15 @@ check_kind(const char *text, struct jr_err *err)
 }
 
 static bool
+is_limited(const struct grant_opts *opts)
+{
+	return opts->types.count > 0 || opts->queues.count > 0 || opts->max_open > 0;
+}
+
+static bool
 check(const struct grant_opts *opts, int argc, char **argv, struct jr_err *err)
 {
-	bool asked = opts->revoke || opts->dry_run || opts->types.count > 0;
+	bool asked = opts->revoke || opts->dry_run || is_limited(opts);
 
 	if (argc == 1 || (argc == 0 && asked))
 		return jr_fail(err, JR_E_USAGE, "%s is missing; usage: jobrun grant KIND ROLE [OPTION...]",
@@ -63,11 +76,11 @@ check(const struct grant_opts *opts, int argc, char **argv, struct jr_err *err)
 		return true;
 	if (!check_kind(argv[0], err))
 		return false;
-	if (opts->types.count > 0 && opts->revoke)
-		return jr_fail(
-		    err, JR_E_USAGE, "--type and --revoke exclude each other; to change the types grant it again");
-	if (opts->types.count > 0 && strcmp(argv[0], "enqueue") != 0)
-		return jr_fail(err, JR_E_USAGE, "--type is for kind enqueue alone");
+	if (is_limited(opts) && opts->revoke)
+		return jr_fail(err, JR_E_USAGE,
+		    "--type, --queue and --max-open have nothing to do with --revoke; to change them grant it again");
+	if (is_limited(opts) && strcmp(argv[0], "enqueue") != 0)
+		return jr_fail(err, JR_E_USAGE, "--type, --queue and --max-open are for kind enqueue alone");
 	if (*argv[1] == '\0')
 		return jr_fail(err, JR_E_USAGE, "ROLE is empty");
 	return true;
@@ -78,14 +91,25 @@ static bool
 change(struct jr_db *db, const struct grant_opts *opts, char **argv, PGresult **results, struct jr_err *err)
 {
 	char *types = jr_pg_array_or_null((const char *const *)opts->types.items, opts->types.count);
-	const char *values[] = {argv[0], argv[1], types};
+	char *queues = jr_pg_array_or_null((const char *const *)opts->queues.items, opts->queues.count);
+	char most[24];
+	const char *values[] = {
+	    argv[0], argv[1], types, queues, opts->max_open > 0 ? jr_pg_print_int(most, opts->max_open) : NULL};
 	const struct jr_statement statements[CHANGE_COUNT] = {
-	    {opts->revoke ? jr_sql_grant_drop : jr_sql_grant_add, opts->revoke ? 2 : 3, values},
+	    {opts->revoke ? jr_sql_grant_drop : jr_sql_grant_add, opts->revoke ? 2 : JR_COUNT(values), values},
 	    {jr_sql_grants, 0, NULL}, {jr_sql_rollback, 0, NULL}, {jr_sql_begin, 0, NULL}};
 	bool ok = jr_db_run(db, statements, opts->dry_run ? CHANGE_COUNT : 2, results, JR_CMD_TIMEOUT_MS, err);
 
 	free(types);
+	free(queues);
 	return ok;
+}
+
+static void
+add_words(struct jr_buf *line, const char *before, const struct jr_words *words)
+{
+	for (size_t i = 0; i < words->count; i++)
+		(void)jr_buf_addf(line, "%s%s", i == 0 ? before : ", ", words->items[i]);
 }
 
 static void
@@ -99,8 +123,10 @@ tell(const struct grant_opts *opts, char **argv, const PGresult *answer)
 	else
 		jr_buf_addf(&line, "%s: %s%s %s", argv[0], opts->dry_run ? "would be " : "",
 		    opts->revoke ? "revoked from" : "granted to", argv[1]);
-	for (size_t i = 0; i < opts->types.count; i++)
-		jr_buf_addf(&line, "%s%s", i == 0 ? ", for " : ", ", opts->types.items[i]);
+	add_words(&line, ", for ", &opts->types);
+	add_words(&line, ", into ", &opts->queues);
+	if (opts->max_open > 0)
+		jr_buf_addf(&line, ", at most %lld open", (long long)opts->max_open);
 	jr_print_line(stdout, "", line.data);
 	jr_buf_release(&line);
 }
@@ -138,13 +164,14 @@ const struct jr_cmd jr_cmd_grant = {
     .group = JR_GROUP_SETUP,
     .summary = "let a database role enqueue, read, run or administer",
     .usage = "[KIND ROLE [OPTION...]]",
-    .details = "Without arguments: who was granted what. The kinds:\n"
-	       "  enqueue  queue runs in its own transaction, see and cancel its own, and nothing else\n"
-	       "  read     status, list, show: everything but payloads, results, errors and output\n"
-	       "  run      what a runner needs; read and enqueue included\n"
-	       "  admin    retry, cancel, pause, limits, definitions and grants too\n"
-	       "The role must exist (CREATE ROLE). Grants are kept and given again after each migration.\n"
-	       "enqueue granted again replaces its job types. Only the owner of the schema can migrate.\n",
+    .details =
+	"Without arguments: who was granted what. The kinds:\n"
+	"  enqueue  queue runs in its own transaction, see and cancel its own, and nothing else\n"
+	"  read     status, list, show: everything but payloads, results, errors and output\n"
+	"  run      what a runner needs; read and enqueue included\n"
+	"  admin    retry, cancel, pause, limits, definitions and grants too\n"
+	"The role must exist (CREATE ROLE). Grants are kept and given again after each migration.\n"
+	"enqueue granted again replaces its job types, queues and limit. Only the owner of the schema can migrate.\n",
     .options = grant_options,
     .defaults = &grant_defaults,
     .size = sizeof(grant_defaults),

@@ -15,11 +15,12 @@
 #include "print.h"
 
 struct migrate_opts {
-	bool status, print, dry_run;
+	bool status, print, dry_run, adopt, cancel_waiting;
 	int64_t lock_timeout_ms;
 };
 
 #define STEPS_TEXT_MAX 65536
+#define ADOPT_MS 600000
 
 static const struct migrate_opts migrate_defaults = {.lock_timeout_ms = 2000};
 
@@ -31,7 +32,11 @@ static const struct jr_option migrate_options[] = {
 	    .type = JR_OPT_FLAG, .offset = AT(status) },
 	{ .name = "print", .help = "print the SQL and do nothing; needs no database", .type = JR_OPT_FLAG, .offset = AT(print) },
 	{ .name = "dry-run", .letter = 'n', .help = "say what would be done", .type = JR_OPT_FLAG, .offset = AT(dry_run) },
-	{ .name = "lock-timeout", .arg = "D", .help = "wait so long for a lock, five times (2s)", .type = JR_OPT_DURATION,
+	{ .name = "adopt", .help = "this database was copied or moved here: from now on it is the one", .type = JR_OPT_FLAG,
+	    .offset = AT(adopt) },
+	{ .name = "cancel-waiting", .help = "with --adopt: the one that it was made from goes on; cancel what waits here",
+	    .type = JR_OPT_FLAG, .offset = AT(cancel_waiting) },
+	{ .name = "lock-timeout", .arg = "D", .help = "wait so long for a lock, five times, then say who holds it (2s)", .type = JR_OPT_DURATION,
 	    .offset = AT(lock_timeout_ms), .min = 1, .max = 3600000 },
 	JR_OPTIONS_END,
 };
@@ -213,7 +218,7 @@ bring_up(const struct jr_app *app, const struct migrate_opts *opts, struct jr_mi
 		print_pending(migrate);
 	if (pending && !opts->dry_run && !apply(migrate, steps, app->json, err))
 		return false;
-	if (app->json)
+	if (app->json && !opts->adopt)
 		print_status(app, migrate);
 	return true;
 }
@@ -230,6 +235,54 @@ migrate(const struct jr_app *app, const struct migrate_opts *opts, struct jr_mig
 	return true;
 }
 
+static void
+tell_adoption(const struct migrate_opts *opts, const PGresult *answer)
+{
+	const char *would = opts->dry_run ? "would be " : "";
+
+	if (!jr_pg_bool(answer, 0, 0)) {
+		if (opts->dry_run || opts->cancel_waiting || jr_print_is_terminal(stdout))
+			puts("this database is no copy, nothing to adopt");
+		return;
+	}
+	printf("%sadopted: this database is the one from now on\n", would);
+	if (opts->cancel_waiting)
+		printf("%scancelled: %s waiting runs; %sasked to end: %s running ones\n", would,
+		    PQgetvalue(answer, 0, 1), would, PQgetvalue(answer, 0, 2));
+}
+
+/* With -n it is rolled back. */
+static bool
+adopt(const struct jr_app *app, const struct migrate_opts *opts, struct jr_err *err)
+{
+	const char *values[] = {opts->cancel_waiting ? "t" : "f"};
+	const struct jr_statement statements[] = {
+	    {jr_sql_migrate_adopt, JR_COUNT(values), values}, {jr_sql_rollback, 0, NULL}, {jr_sql_begin, 0, NULL}};
+	PGresult *results[JR_COUNT(statements)] = {NULL};
+	struct jr_db *db = jr_cmd_connect(app, err);
+	bool ok =
+	    db != NULL && jr_db_run(db, statements, opts->dry_run ? JR_COUNT(statements) : 1, results, ADOPT_MS, err);
+
+	jr_db_close(db);
+	if (ok && app->json)
+		puts(PQgetvalue(results[0], 0, 3));
+	else if (ok)
+		tell_adoption(opts, results[0]);
+	for (size_t i = 0; i < JR_COUNT(results); i++)
+		PQclear(results[i]);
+	return ok;
+}
+
+static bool
+check(const struct migrate_opts *opts, struct jr_err *err)
+{
+	if (opts->cancel_waiting && !opts->adopt)
+		return jr_fail(err, JR_E_USAGE, "--cancel-waiting is for --adopt");
+	if (opts->adopt && (opts->status || opts->print))
+		return jr_fail(err, JR_E_USAGE, "--adopt excludes --status and --print");
+	return true;
+}
+
 static int
 migrate_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
@@ -241,6 +294,8 @@ migrate_run(const struct jr_app *app, const void *values, int argc, char **argv,
 
 	(void)argc;
 	(void)argv;
+	if (!check(opts, err))
+		return (int)err->code;
 	if (opts->print) {
 		print_sql();
 		return 0;
@@ -252,7 +307,11 @@ migrate_run(const struct jr_app *app, const void *values, int argc, char **argv,
 	if (work == NULL || !migrate(app, opts, work, &steps, err))
 		status = (int)err->code;
 	else
-		status = opts->status && jr_migrate_is_pending(work) ? JR_E_NEWS : 0;
+		status = jr_migrate_is_pending(work) ? JR_E_NEWS : 0;
+	if (status == JR_E_NEWS && !opts->status) /* a dry run of more than the adoption */
+		status = 0;
+	else if (status == 0 && opts->adopt && !adopt(app, opts, err))
+		status = (int)err->code;
 	jr_migrate_free(work);
 	jr_buf_release(&steps.ended);
 	return status;
@@ -263,8 +322,11 @@ const struct jr_cmd jr_cmd_migrate = {
     .group = JR_GROUP_SETUP,
     .summary = "make the tables, or bring them to this version",
     .usage = "[OPTION...]",
-    .details = "All of it is one transaction. Several at once are safe; the others wait. No other command changes the\n"
-	       "schema. Silent when there is nothing to do and stdout is no terminal.\n",
+    .details =
+	"All of it is one transaction. Several at once are safe; the others wait, five times --lock-timeout at\n"
+	"most. No other command changes the schema. Silent when there is nothing to do and stdout is no\n"
+	"terminal. --adopt is for a database that was restored from a dump or moved here, as run, exec and status\n"
+	"say; with --cancel-waiting for one that works beside the one it was made from.\n",
     .options = migrate_options,
     .defaults = &migrate_defaults,
     .size = sizeof(migrate_defaults),

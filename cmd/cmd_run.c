@@ -171,6 +171,7 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	int64_t started = jr_clock_now_ms();
 	struct jr_counts counts;
 	struct jr_voice voice = {.state_directory = state->directories[0],
+	    .conninfo = jr_db_conninfo(app->dbname, NULL),
 	    .heartbeat_ms = lease->heartbeat_ms,
 	    .terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0};
 	const struct jr_runner_opts runner = {
@@ -199,6 +200,7 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	    .raw = opts->raw,
 	    .dead = jr_voice_dead,
 	    .progress = jr_voice_progress,
+	    .copied = jr_voice_copied,
 	    .ctx = &voice,
 	};
 	int status = jr_runner_run(&runner, &counts, err);

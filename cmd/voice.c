@@ -127,6 +127,32 @@ jr_voice_idle_session(void *ctx, int64_t ms)
 }
 
 void
+jr_voice_copy(const char *state_directory, const char *conninfo, const char *command, const char *text)
+{
+	char *name = jr_xasprintf("%s copy %s", conninfo == NULL ? "" : conninfo, command == NULL ? "" : command);
+	int64_t since_ms;
+	bool tell = false;
+
+	if (text != NULL)
+		tell = state_directory == NULL || jr_state_away(state_directory, name, text, &since_ms) ||
+		       isatty(STDERR_FILENO);
+	else if (state_directory != NULL)
+		(void)jr_state_back(state_directory, name, &since_ms);
+	if (tell)
+		jr_print_line(stderr, "jobrun: ", text);
+	free(name);
+}
+
+void
+jr_voice_copied(void *ctx, const char *text)
+{
+	struct jr_voice *voice = ctx;
+
+	clear_line(voice);
+	jr_voice_copy(voice->state_directory, voice->conninfo, NULL, text);
+}
+
+void
 jr_voice_json(const struct jr_counts *c, int64_t ms, int status)
 {
 	json_t *doc = json_pack("{si sI sI sI sI sI sI sI sI sI sI sI sI}", "status", status, "duration_ms", ms,

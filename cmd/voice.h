@@ -10,8 +10,8 @@
 
 /* What has been said so far. */
 struct jr_voice {
+	const char *state_directory, *conninfo;
 	int64_t dead_count;
-	const char *state_directory;
 	int64_t heartbeat_ms;
 	bool terminal; /* a status line is shown */
 	bool shown;
@@ -30,6 +30,13 @@ void jr_voice_json(const struct jr_counts *c, int64_t ms, int status);
 
 /* Files that are no handlers though they look like it: at once, then as rarely as a database that is away. */
 void jr_voice_problems(const struct jr_handlers *handlers, const char *state_directory);
+
+/*
+ * The database is a copy (NULL: it is none): at once, then as rarely as one that is away. command: of `exec`, NULL: of
+ * `run`, for which jr_voice_copied is the same for struct jr_runner_opts.
+ */
+void jr_voice_copy(const char *state_directory, const char *conninfo, const char *command, const char *text);
+void jr_voice_copied(void *ctx, const char *text);
 
 /*
  * Empties err->msg if "database away" was said lately; says once that it is back. What else is wrong is always said.

@@ -20,8 +20,7 @@ from (
 		d.name, jsonb_build_object('definition', d.name, 'job_type', d.job_type, 'slot', d.next_slot_at)
 	from jobrun.job_definitions d left join jobrun.job_definitions t on t.name = d.job_type
 	where d.next_slot_at <= now() and d.enabled and (d.paused_until is null or d.paused_until < now()) and $4::bigint is null
-		and (d.overlap = 'allow' or not exists (
-			select from jobrun.job_runs r where r.definition_id = d.id and r.finished_at is null))
+		and (d.overlap = 'allow' or jobrun.overlapping(d.id) is null)
 	) w
 order by w.priority, w.at, w.id
 limit $3::bigint

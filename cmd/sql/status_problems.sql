@@ -9,6 +9,11 @@ with due as (
 ), runners as (
 	select n.job_types, n.last_seen_at from jobrun.job_runners n where n.last_seen_at > now() - interval '24 hours'
 ), problems as (
+	select 0 as nr, 'database' as about, 'copy' as problem, c.copied as text,
+		'jobrun migrate --adopt if it takes the place of that one, jobrun migrate --adopt --cancel-waiting if that one goes on' as look,
+		null::timestamptz as paused_until, null::text as paused_by, null::text as reason
+	from jobrun.copied() c(copied) where c.copied is not null
+	union all
 	select 1 as nr, r.job_type as about, 'dead' as problem, count(*) || ' dead in 24h' as text,
 		'jobrun list --status dead --type ' || r.job_type as look, null::timestamptz as paused_until,
 		null::text as paused_by, null::text as reason

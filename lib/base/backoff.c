@@ -1,8 +1,8 @@
 /*
  * backoff: how long to wait before the next try. Pure.
  *
- * What must hold: for every n, base and cap the delay lies in [d/2, d] and nothing overflows: the
- * doubling is done only after a look whether it stays below the cap.
+ * What must hold: for every n, base and cap the delay lies in [d/2, d], a base of a second draws none below a second,
+ * and nothing overflows: the doubling is done only after a look whether it stays below the cap.
  */
 #include "base/backoff.h"
 
@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
+
+#define LEAST_MS 1000 /* is drawn, of a base that is as long */
 
 /* Spread the bits of a seed (splitmix64), so that neighbouring seeds have nothing in common. */
 static uint64_t
@@ -100,4 +102,6 @@ jr_backoff_range(int64_t n, int64_t base_ms, int64_t cap_ms, int64_t *min_ms, in
 {
 	*max_ms = full_delay(n, base_ms, cap_ms);
 	*min_ms = *max_ms / 2;
+	if (base_ms >= LEAST_MS && *min_ms < LEAST_MS)
+		*min_ms = LEAST_MS;
 }

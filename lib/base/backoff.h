@@ -2,8 +2,8 @@
  * backoff: how long to wait before the next try. Pure.
  *
  * d = min(cap, base * 2^(n-1)), the delay drawn evenly from [d/2, d] ("equal jitter", after Marc Brooker, "Exponential
- * Backoff And Jitter", AWS Architecture Blog, 2015). Every n from 0 to INT64_MAX gives a delay in range: n < 1 counts
- * as 1, the product is clamped before it can overflow.
+ * Backoff And Jitter", AWS Architecture Blog, 2015); of a base of a second or more never below a second. Every n from 0
+ * to INT64_MAX gives a delay in range: n < 1 counts as 1, the product is clamped before it can overflow.
  */
 #ifndef JR_BACKOFF_H
 #define JR_BACKOFF_H
@@ -25,7 +25,7 @@ uint64_t jr_random_below(struct jr_random *random, uint64_t n); /* evenly from [
 /* The delay in ms before try n + 1, for n tries made. base < 0 counts as 0; cap < base counts as base. */
 int64_t jr_backoff_ms(struct jr_random *random, int64_t n, int64_t base_ms, int64_t cap_ms);
 
-/* The bounds of the same, for people: d/2 and d. */
+/* The bounds of the same, for people: d/2, or a second of a base as long, and d. */
 void jr_backoff_range(int64_t n, int64_t base_ms, int64_t cap_ms, int64_t *min_ms, int64_t *max_ms);
 
 #endif

@@ -25,8 +25,10 @@
 void
 jr_settings_init(struct jr_settings *settings)
 {
-	*settings = (struct jr_settings){
-	    .timeout_ms = -1, .grace_ms = -1, .limits = {.cpu_s = -1, .memory = -1, .files = -1, .processes = -1}};
+	*settings = (struct jr_settings){.timeout_ms = -1,
+	    .grace_ms = -1,
+	    .timeout_max_ms = -1,
+	    .limits = {.cpu_s = -1, .memory = -1, .files = -1, .processes = -1}};
 }
 
 void
@@ -102,6 +104,7 @@ read_codes(const struct jr_reading *r, const struct jr_step *step, const json_t 
 /* clang-format off */
 static const struct jr_member members[] = {
 	{ .name = "timeout", .with = JR_WITH_ANY, .read = jr_read_duration, .offset = AT(timeout_ms) },
+	{ .name = "timeout_max", .with = JR_WITH_ANY, .read = jr_read_duration, .offset = AT(timeout_max_ms), .min = 1 },
 	{ .name = "grace", .with = JR_WITH_ANY, .read = jr_read_duration, .offset = AT(grace_ms) },
 	{ .name = "give_up", .with = JR_WITH_ANY, .read = read_codes, .offset = AT(rules.give_up) },
 	{ .name = "later", .with = JR_WITH_ANY, .read = read_codes, .offset = AT(rules.later) },

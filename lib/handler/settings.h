@@ -61,6 +61,7 @@ struct jr_http_target {
 
 struct jr_settings {
 	int64_t timeout_ms, grace_ms; /* -1: not said; a timeout of 0: no limit */
+	int64_t timeout_max_ms;       /* no run has a longer one, or none; -1: not said */
 	struct jr_rules rules;
 	char **argv; /* NULL: the file itself; argv[0] is absolute */
 	char **env;  /* "NAME=value", NULL-terminated; NULL: none */

@@ -23,7 +23,6 @@
 
 #define ANSWER_MS 10000   /* for what is quick */
 #define SCRIPT_MS 3600000 /* for a migration, which may build indexes of large tables */
-#define TURN_MS 600000    /* until the others who migrate are done */
 #define LOCK_TRIES 5
 #define PAUSE_BASE_MS 500
 #define PAUSE_CAP_MS 5000
@@ -252,9 +251,9 @@ set_times(struct jr_migrate *migrate, int64_t lock_ms, int64_t statement_ms, str
 static bool
 begin_turn(struct jr_migrate *migrate, struct jr_err *err)
 {
-	return say(migrate, jr_sql_begin, 0, NULL, ANSWER_MS, err) && set_times(migrate, TURN_MS, TURN_MS, err) &&
-	       say(migrate, jr_sql_migrate_lock, 0, NULL, TURN_MS + ANSWER_MS, err) &&
+	return say(migrate, jr_sql_begin, 0, NULL, ANSWER_MS, err) &&
 	       set_times(migrate, migrate->lock_timeout_ms, SCRIPT_MS, err) &&
+	       say(migrate, jr_sql_migrate_lock, 0, NULL, migrate->lock_timeout_ms + ANSWER_MS, err) &&
 	       say(migrate, jr_sql_migrate_role, 0, NULL, ANSWER_MS, err) && look(migrate, err);
 }
 
@@ -352,6 +351,21 @@ is_about_locks(const struct jr_err *err)
 	return strcmp(err->sqlstate, "55P03") == 0 || strcmp(err->sqlstate, "40P01") == 0;
 }
 
+/* After the rollback of the last try: who is in the way? */
+static void
+add_holders(const struct jr_migrate *migrate, struct jr_err *err)
+{
+	struct jr_err old = *err, unused;
+	PGresult *holders = jr_pg_ask(migrate->conn, jr_sql_migrate_holders, 0, NULL, ANSWER_MS, &unused);
+	const char *who = holders == NULL ? NULL : jr_pg_text(holders, 0, 0);
+
+	if (who != NULL) {
+		jr_fail(err, old.code, "%s: held by %s; type 'jobrun migrate' again when that has ended", old.msg, who);
+		memcpy(err->sqlstate, old.sqlstate, sizeof(err->sqlstate));
+	}
+	PQclear(holders);
+}
+
 bool
 jr_migrate_apply(struct jr_migrate *migrate, bool *done, struct jr_err *err)
 {
@@ -367,8 +381,12 @@ jr_migrate_apply(struct jr_migrate *migrate, bool *done, struct jr_err *err)
 			return false;
 		if (!say(migrate, jr_sql_rollback, 0, NULL, ANSWER_MS, &unused))
 			return false;
-		if (!is_about_locks(err) || n == LOCK_TRIES)
+		if (!is_about_locks(err))
 			return false;
+		if (n == LOCK_TRIES) {
+			add_holders(migrate, err);
+			return false;
+		}
 		pause = jr_backoff_ms(&migrate->random, n, PAUSE_BASE_MS, PAUSE_CAP_MS);
 		poll(NULL, 0, (int)pause);
 	}

@@ -11,8 +11,9 @@
  * database must not have a higher number than this program's, and under the same number the same checksum. So an older
  * program never puts an older text back.
  *
- * Every wait is bounded: each try waits lock_timeout_ms for a lock, there are a few tries with a pause between them,
- * and each answer has a deadline (migrate.c). When it passes, the connection is given up and the server rolls back.
+ * Every wait is bounded: each try waits lock_timeout_ms for a lock, that of others who migrate included, there are a
+ * few tries with a pause between them, and each answer has a deadline (migrate.c). When it passes, the connection is
+ * given up and the server rolls back.
  */
 #ifndef JR_MIGRATE_H
 #define JR_MIGRATE_H
@@ -53,7 +54,8 @@ bool jr_migrate_is_pending(const struct jr_migrate *migrate);
 
 /*
  * Apply all that is pending, in one transaction: all of it or nothing. A lock that others hold longer than
- * lock_timeout_ms is tried again a few times, from the beginning. *done is false when somebody else did it meanwhile.
+ * lock_timeout_ms is tried again a few times, from the beginning; the error at the end says who holds it. *done is
+ * false when somebody else did it meanwhile.
  */
 bool jr_migrate_apply(struct jr_migrate *migrate, bool *done, struct jr_err *err) JR_MUST;
 

@@ -266,6 +266,17 @@ start_work(struct jr_attempt *attempt)
 	set_timer(attempt, &attempt->fence, setup->fence_at_ms);
 }
 
+/* What the run asks for, else what NAME.json says, and never more than the most that it allows; 0 is none. */
+static int64_t
+timeout_in_force(const struct jr_settings *settings, int64_t asked_ms)
+{
+	int64_t timeout_ms = asked_ms < 0 ? settings->timeout_ms : asked_ms;
+
+	if (settings->timeout_max_ms > 0 && (timeout_ms <= 0 || timeout_ms > settings->timeout_max_ms))
+		return settings->timeout_max_ms;
+	return timeout_ms;
+}
+
 struct jr_attempt *
 jr_attempt_start(const struct jr_attempt_setup *setup)
 {
@@ -273,8 +284,7 @@ jr_attempt_start(const struct jr_attempt_setup *setup)
 
 	attempt->setup = *setup;
 	attempt->run = *setup->run;
-	if (attempt->run.timeout_ms < 0)
-		attempt->run.timeout_ms = setup->handler->settings.timeout_ms;
+	attempt->run.timeout_ms = timeout_in_force(&setup->handler->settings, setup->run->timeout_ms);
 	attempt->state = JR_ST_RUNNING;
 	attempt->reason = JR_EV_ENDED;
 	jr_timer_init(&attempt->timeout, on_timeout, attempt);

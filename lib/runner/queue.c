@@ -67,6 +67,22 @@ jr_queue_read_runner_start(const PGresult *result, char **place_name, int64_t *i
 	return true;
 }
 
+static const struct jr_form_column check_copy_columns[] = {{"copied", JR_COLUMN_TEXT, false, NULL}};
+static const struct jr_form check_copy_form = JR_FORM("check_copy", check_copy_columns);
+
+void
+jr_queue_add_check_copy(struct jr_batch *batch)
+{
+	jr_batch_add(batch, jr_sql_check_copy, 0, NULL);
+	jr_batch_expect(batch, &check_copy_form, 1, 1);
+}
+
+const char *
+jr_queue_read_check_copy(const PGresult *result)
+{
+	return jr_pg_text(result, 0, 0);
+}
+
 void
 jr_queue_add_runner_seen(struct jr_batch *batch, int64_t runner_id)
 {

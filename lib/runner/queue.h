@@ -39,6 +39,10 @@ struct jr_runner_facts {
 /* need.sql: fails with SQLSTATE JR078, 3F000 or 42883 when the schema does not fit this program. */
 void jr_queue_add_need(struct jr_batch *batch);
 
+/* check_copy.sql. Read: what is to be told of a copy (borrowed), or NULL. */
+void jr_queue_add_check_copy(struct jr_batch *batch);
+const char *jr_queue_read_check_copy(const PGresult *result) JR_MUST;
+
 /*
  * runner_start.sql. Read: false when the id is somebody else's. *place_name (caller frees) tells databases apart;
  * *idle_session_ms: the server ends a session that is idle for so long; 0: never.

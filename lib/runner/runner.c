@@ -109,7 +109,8 @@ on_wake(void *ctx)
 }
 
 /*
- * The first round trip: does the schema fit, here I am, has anything expired, what is due, and when is the next slot?
+ * The first round trip: does the schema fit, here I am, has anything expired, what is due, when is the next slot, and
+ * is this a copy? Where copies are refused nothing of it is kept.
  */
 static void
 take_start(struct jr_runner *runner, const struct jr_reply *reply)
@@ -129,6 +130,8 @@ take_start(struct jr_runner *runner, const struct jr_reply *reply)
 	}
 	if (runner->opts->idle_session != NULL)
 		runner->opts->idle_session(runner->opts->ctx, idle_ms);
+	if (runner->opts->copied != NULL)
+		runner->opts->copied(runner->opts->ctx, jr_queue_read_check_copy(reply->results[5]));
 	runner->phase = JR_PHASE_WORK;
 	runner->counts.answered = true;
 	runner->reclaim_wanted = jr_queue_read_expired(reply->results[2]);
@@ -167,6 +170,7 @@ send_start(struct jr_runner *runner)
 	jr_queue_add_expired(batch, &(struct jr_claim_list){0});
 	jr_queue_add_combos(batch, &runner->facts, JR_COMBOS_MAX);
 	jr_queue_add_fire_due(batch);
+	jr_queue_add_check_copy(batch);
 	jr_pg_submit(runner->pg, batch);
 }
 

@@ -103,6 +103,7 @@ struct jr_runner_opts {
 	void (*idle_session)(void *ctx, int64_t ms);
 	void (*dead)(void *ctx, const struct jr_dead *dead);
 	void (*progress)(void *ctx, const struct jr_counts *counts);
+	void (*copied)(void *ctx, const char *text); /* what to tell of a database that is a copy; NULL: it is none */
 	void *ctx;
 };
 

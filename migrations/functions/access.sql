@@ -38,6 +38,79 @@ begin
 end
 $fn$;
 
+-- this_database: what tells it from every other one but a physical copy. Some servers keep their identifier to themselves: null.
+create or replace function jobrun.this_database(out system_identifier bigint, out database_oid bigint)
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	database_oid := (select d.oid::bigint from pg_database d where d.datname = current_database());
+	if has_function_privilege('pg_catalog.pg_control_system()', 'execute') then
+		system_identifier := (select c.system_identifier from pg_control_system() c);
+	end if;
+end
+$fn$;
+
+-- copied: what this database is, if it is not the one that settings say; null: it is, or nothing is recorded.
+create or replace function jobrun.copied() returns text
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select format('this database was copied or moved here from another (server %s, database %s; here %s, %s)',
+		coalesce(s.system_identifier::text, 'unknown'), s.database_oid, coalesce(t.system_identifier::text, 'unknown'), t.database_oid)
+	from jobrun.settings s cross join jobrun.this_database() t
+	where s.database_oid <> t.database_oid or s.system_identifier <> t.system_identifier
+$fn$;
+
+-- check_copy: for runners: the same and what to type, or JR078 if settings say that copies are refused.
+create or replace function jobrun.check_copy() returns text
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_copied constant text := jobrun.copied();
+	v_type   constant text := '''jobrun migrate --adopt'' if it takes the place of that one, '
+		'''jobrun migrate --adopt --cancel-waiting'' if that one goes on';
+begin
+	if v_copied is not null and (select s.copies = 'refuse' from jobrun.settings s) then
+		raise exception '%, and nothing is run in it', v_copied using errcode = 'JR078', hint = 'type ' || v_type;
+	end if;
+	return v_copied || ', and its runs are run here; type ' || v_type;
+end
+$fn$;
+
+-- adopt: from now on this is the database that settings say. cancel_waiting: it works beside the one that it was made from: what waits
+-- here is cancelled, what ran when it was copied is asked to end, and keys of runs (JOBRUN_KEY) are others than there. Does nothing in
+-- a database that is the one already.
+create or replace function jobrun.adopt(cancel_waiting boolean default false, reason text default null,
+	out adopted boolean, out cancelled bigint, out asked bigint)
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_old jobrun.settings;
+begin
+	select s.* into v_old from jobrun.settings s for no key update;
+	adopted := jobrun.copied() is not null;
+	cancelled := 0;
+	asked := 0;
+	if not adopted then
+		return;
+	elsif cancel_waiting then
+		update jobrun.job_runs r set status = 'cancelled', finished_at = clock_timestamp(), error_code = 'cancelled'
+		where r.status in ('queued', 'failed');
+		get diagnostics cancelled = row_count;
+		update jobrun.job_runs r set cancel_requested_at = now() where r.status = 'running' and r.cancel_requested_at is null;
+		get diagnostics asked = row_count;
+	end if;
+	update jobrun.settings s set system_identifier = t.system_identifier, database_oid = t.database_oid,
+		install_id = case when cancel_waiting then jobrun.new_install_id() else s.install_id end
+	from jobrun.this_database() t;
+	perform jobrun.audit('adopt', 'settings', jsonb_build_object('system_identifier', v_old.system_identifier::text,
+			'database_oid', v_old.database_oid, 'install_id', v_old.install_id),
+		(select jsonb_build_object('system_identifier', s.system_identifier::text, 'database_oid', s.database_oid,
+			'install_id', s.install_id, 'cancelled', cancelled, 'asked', asked) from jobrun.settings s), reason);
+end
+$fn$;
+
+-- new_install_id: need only be unlike any other database's, not secret; gen_random_uuid() came with PostgreSQL 13.
+create or replace function jobrun.new_install_id() returns uuid
+language sql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select md5(random()::text || clock_timestamp()::text || pg_backend_pid()::text || random()::text)::uuid
+$fn$;
+
 -- ------------------------------------------------------------------------------------------------------ who is asking?
 
 -- caller: whose rights count: the role of SET ROLE, else the session's. (Inside these functions current_user is the owner.)
@@ -49,7 +122,20 @@ begin
 end
 $fn$;
 
--- may: has the caller a grant of one of these kinds? The owner of the schema may everything.
+-- role_may: has this role, or one that it is a member of, a grant of one of these kinds? The owner of the schema may everything,
+-- a role that does not exist nothing.
+create or replace function jobrun.role_may(role text, variadic kinds text[]) returns boolean
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_role constant oid := (select o.oid from pg_roles o where o.rolname = role_may.role);
+begin
+	return v_role is not null and (pg_has_role(v_role, (select n.nspowner from pg_namespace n where n.nspname = 'jobrun'), 'usage')
+		or exists (select from jobrun.job_grants g join pg_roles o on o.rolname = g.role
+			where g.kind = any (kinds) and pg_has_role(v_role, o.oid, 'usage')));
+end
+$fn$;
+
+-- may: the same for the caller. Each enqueue asks this, so it does not go through the other.
 create or replace function jobrun.may(variadic kinds text[]) returns boolean
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -65,23 +151,6 @@ $fn$;
 create or replace function jobrun.is_admin() returns boolean
 language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select jobrun.may('admin')
-$fn$;
-
--- may_enqueue: not if grants of kind enqueue name the job types that the caller may enqueue, and this is none of them. Who
--- has no such grant may all the same have come through a function around enqueue, but not with EXECUTE of its own: a role
--- that was renamed keeps that, while the grant and its limits stay with the old name.
-create or replace function jobrun.may_enqueue(job_type text) returns boolean
-language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
-declare
-	v_caller constant name := jobrun.caller();
-begin
-	return jobrun.may('run', 'admin')
-		or coalesce((select bool_or(g.job_types is null or may_enqueue.job_type = any (g.job_types))
-			from jobrun.job_grants g join pg_roles o on o.rolname = g.role
-			where g.kind = 'enqueue' and pg_has_role(v_caller, o.oid, 'usage')),
-			not exists (select from pg_proc p where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun')
-				and p.proname in ('enqueue', 'enqueue_run', 'enqueue_many') and has_function_privilege(v_caller, p.oid, 'execute')));
-end
 $fn$;
 
 -- audit: who did what to which object.
@@ -117,12 +186,20 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{enqueue,run,admin}', 'insert (job_type, payload, options, run) on jobrun.new_runs'),
 		('{read,run,admin}', 'select on jobrun.runs, jobrun.attempts, jobrun.job_queues, jobrun.job_types, jobrun.job_runners, '
 			|| 'jobrun.job_slots, jobrun.job_stats, jobrun.job_audit, jobrun.job_grants, jobrun.settings, jobrun.schema_migrations'),
-		('{run,admin}', 'select, insert, update, delete on jobrun.job_runs, jobrun.job_attempts, jobrun.job_slots, jobrun.job_runners, '
-			|| 'jobrun.job_effects, jobrun.job_stats, jobrun.job_runs_archive'),
-		('{run,admin}', 'select on jobrun.held_runs, jobrun.job_definitions'),
+		('{run,admin}', 'select on jobrun.job_runs, jobrun.job_attempts, jobrun.job_effects, jobrun.job_runs_archive, jobrun.held_runs, '
+			|| 'jobrun.job_definitions'),
+		-- what becomes of a run, and never what it is: that stays as it was enqueued
+		('{run,admin}', (select 'update (' || string_agg(quote_ident(a.attname), ', ' order by a.attnum) || ') on jobrun.job_runs'
+			from pg_attribute a where a.attrelid = 'jobrun.job_runs'::regclass and a.attnum > 0 and not a.attisdropped
+			and a.attname <> all ('{id,job_type,queue,priority,payload,max_attempts,timeout,backoff_base,backoff_cap,expires_at,'
+				'idempotency_key,unique_key,concurrency_key,trace_context,parent_id,definition_id,slot,created_by,created_at,'
+				'is_counted}'::text[]))),
+		('{run,admin}', 'insert on jobrun.job_attempts'),
+		('{run,admin}', 'insert, update on jobrun.job_runners'),
 		('{run,admin}', 'update (rate_window_start, rate_used) on jobrun.job_queues'),
-		('{admin}', 'select, insert, update, delete on jobrun.job_definitions'),
-		('{admin}', 'update on jobrun.settings'),
+		('{admin}', (select 'update (' || string_agg(quote_ident(a.attname), ', ' order by a.attnum) || ') on jobrun.settings'
+			from pg_attribute a where a.attrelid = 'jobrun.settings'::regclass and a.attnum > 0 and not a.attisdropped
+			and a.attname <> all ('{only_row,install_id,stats_until,system_identifier,database_oid}'::text[]))),
 		('{admin}', 'select on all tables in schema jobrun'),
 		('{admin}', 'execute on all functions in schema jobrun')) r(kinds, what)
 	where rights.kind = any (r.kinds)
@@ -131,9 +208,9 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{enqueue,read,run,admin}'::text[], '{need,run_status,in_place_of,next_slots}'::text[]),
 		('{enqueue,run,admin}', '{enqueue,enqueue_run,enqueue_many,enqueue_definition,cancel,effect,effect_begin,effect_claim,'
 			'effect_done,effect_undo,effect_end,effect_look}'),
-		('{read,run,admin}', '{run_texts,attempt_texts,rate_left,is_limited,is_name,slot_text}'),
+		('{read,run,admin}', '{run_texts,attempt_texts,rate_left,is_limited,is_name,slot_text,copied}'),
 		('{run,admin}', '{may_claim,claim,claim_job,newer_run,start_keyed,settle,settle_group,settle_done,raise_alarm,fire,'
-			'exec_claim,limit_reason,spend_rate,prune_step}')) r(kinds, names)
+			'overlapping,exec_claim,limit_reason,spend_rate,prune_step,check_copy}')) r(kinds, names)
 	join signatures s on s.name = any (r.names)
 	where rights.kind = any (r.kinds)
 	having count(*) > 0
@@ -168,8 +245,11 @@ begin
 end
 $fn$;
 
--- add_grant: the role has this kind from now on. job_types: kind enqueue may be limited to these; null: all.
-create or replace function jobrun.add_grant(kind text, role text, job_types text[] default null) returns void
+-- add_grant: the role has this kind from now on. Kind enqueue may be limited: job_types and queues to these (null: all), max_open to
+-- so many runs at a time that are not over (null: any number).
+create or replace function jobrun.add_grant(
+	kind text, role text, job_types text[] default null, queues text[] default null, max_open bigint default null)
+returns void
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
@@ -184,15 +264,20 @@ begin
 		raise exception 'there is no role "%"', left(v_role, 100) using errcode = 'JR065', hint = format('create role %I login', v_role);
 	elsif exists (select from pg_namespace n join pg_roles o on o.oid = n.nspowner where n.nspname = 'jobrun' and o.rolname = v_role) then
 		raise exception 'role "%" owns the schema and may everything', v_role using errcode = 'JR065';
-	elsif job_types is not null and v_kind <> 'enqueue' then
-		raise exception 'only kind enqueue can be limited to job types' using errcode = 'JR065';
+	elsif num_nonnulls(job_types, queues, max_open) > 0 and v_kind <> 'enqueue' then
+		raise exception 'only kind enqueue can be limited to job types, queues and a number of runs' using errcode = 'JR065';
+	elsif max_open < 1 then
+		raise exception 'max_open % is out of range; at least 1', max_open using errcode = 'JR065';
 	end if;
 	perform jobrun.check_name('job type', t.name) from unnest(job_types) t(name);
+	perform jobrun.check_name('queue', q.name) from unnest(queues) q(name);
 	select to_jsonb(g) - 'granted_at' into v_old from jobrun.job_grants g where g.role = v_role and g.kind = v_kind;
-	insert into jobrun.job_grants as g (role, kind, job_types) values (v_role, v_kind, add_grant.job_types)
-	on conflict (role, kind) do update set job_types = excluded.job_types, granted_at = now();
-	perform jobrun.audit('grant', 'role ' || v_role, v_old,
-		jsonb_build_object('role', v_role, 'kind', v_kind, 'job_types', add_grant.job_types), null);
+	insert into jobrun.job_grants as g (role, kind, job_types, queues, max_open)
+	values (v_role, v_kind, add_grant.job_types, add_grant.queues, add_grant.max_open)
+	on conflict (role, kind) do update set job_types = excluded.job_types, queues = excluded.queues, max_open = excluded.max_open,
+		granted_at = now();
+	perform jobrun.audit('grant', 'role ' || v_role, v_old, jsonb_build_object('role', v_role, 'kind', v_kind,
+		'job_types', add_grant.job_types, 'queues', add_grant.queues, 'max_open', add_grant.max_open), null);
 	perform jobrun.apply_grants(v_role);
 end
 $fn$;

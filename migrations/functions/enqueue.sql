@@ -41,18 +41,96 @@ begin
 end
 $fn$;
 
--- check_type: may the caller enqueue this job type?
+-- check_type: is this a job type that the caller may name? Whether it may enqueue it is for check_grant to say.
 create or replace function jobrun.check_type(job_type text) returns void
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
 	perform jobrun.check_name('job type', job_type);
 	if job_type like 'jobrun.%' and not jobrun.is_admin() then
 		raise exception 'job type "%": names that begin with "jobrun." are reserved', job_type using errcode = 'JR065';
-	elsif not jobrun.may_enqueue(job_type) then
-		raise exception 'role "%" may not enqueue job type "%"', jobrun.caller(), job_type using errcode = 'insufficient_privilege',
-			-- a grant takes the place of the one before it: all types that the role shall have
-			hint = format('jobrun grant enqueue %s --type %s', quote_ident(jobrun.caller()), array_to_string(array_append((select g.job_types
-				from jobrun.job_grants g where g.role = jobrun.caller() and g.kind = 'enqueue'), check_type.job_type), ','));
+	end if;
+end
+$fn$;
+
+-- grant_hint: what to type so that the caller may enqueue this as well. A grant takes the place of the one before it: all that the
+-- role shall have.
+create or replace function jobrun.grant_hint(job_type text, queue text) returns text
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select concat_ws(' ', 'jobrun grant enqueue', quote_ident(jobrun.caller()),
+		'--type ' || array_to_string(case when grant_hint.job_type = any (g.job_types) then g.job_types
+			when g.role is null or g.job_types is not null then array_append(g.job_types, grant_hint.job_type) end, ','),
+		'--queue ' || array_to_string(case when grant_hint.queue = any (g.queues) then g.queues
+			when g.queues is not null then array_append(g.queues, grant_hint.queue) end, ','),
+		'--max-open ' || g.max_open)
+	from (select 1) always left join jobrun.job_grants g on g.role = jobrun.caller() and g.kind = 'enqueue'
+$fn$;
+
+-- check_grant: may the caller enqueue this run? Not if grants of kind enqueue name the job types, or the queues, and this is none
+-- of them; one grant must allow both. Who has no such grant may all the same have come through a function around enqueue, but not
+-- with EXECUTE of its own: a role that was renamed keeps that, while the grant and its limits stay with the old name.
+-- Says how many runs the caller may have at a time that are not over; null: any number. Of grants that allow the run the most
+-- generous counts.
+create or replace function jobrun.check_grant(run jobrun.job_runs) returns bigint
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_caller constant name := jobrun.caller();
+	v_grants bigint;
+	v_types  bigint;
+	v_fits   bigint;
+	v_most   bigint;
+begin
+	if jobrun.may('run', 'admin') then
+		return null;
+	end if;
+	select count(*), count(*) filter (where f.type), count(*) filter (where f.type and f.queue),
+		case when count(*) filter (where f.type and f.queue and f.max_open is null) = 0
+			then max(f.max_open) filter (where f.type and f.queue) end
+	into v_grants, v_types, v_fits, v_most
+	from (select g.max_open, coalesce(run.job_type = any (g.job_types), true) as type, coalesce(run.queue = any (g.queues), true) as queue
+		from jobrun.job_grants g join pg_roles o on o.rolname = g.role
+		where g.kind = 'enqueue' and pg_has_role(v_caller, o.oid, 'usage')) f;
+	if v_fits > 0 then
+		return v_most;
+	elsif v_types > 0 then
+		raise exception 'role "%" may not enqueue job type "%" into queue "%"', v_caller, run.job_type, run.queue
+			using errcode = 'insufficient_privilege', hint = jobrun.grant_hint(run.job_type, run.queue);
+	elsif v_grants > 0 or exists (select from pg_proc p where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun')
+		and p.proname in ('enqueue', 'enqueue_run', 'enqueue_many') and has_function_privilege(v_caller, p.oid, 'execute'))
+	then
+		raise exception 'role "%" may not enqueue job type "%"', v_caller, run.job_type using errcode = 'insufficient_privilege',
+			hint = jobrun.grant_hint(run.job_type, run.queue);
+	end if;
+	return null;
+end
+$fn$;
+
+-- check_open: may the caller have n runs more that are not over? Those that were counted when it enqueued them are looked for, no more
+-- of them than the limit, and without a lock: what other transactions of the role have not committed is not seen, so together
+-- they may exceed the limit by that. Runs from before the limit are not counted.
+create or replace function jobrun.check_open(run jobrun.job_runs, n bigint) returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, jobrun, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $fn$
+declare
+	v_most constant bigint := jobrun.check_grant(run);
+begin
+	if n > v_most or exists (select from jobrun.job_runs r
+		where r.is_counted and r.finished_at is null and r.created_by = run.created_by offset greatest(0, v_most - n))
+	then
+		raise exception 'role "%" may have % runs that are not over, and would have more', run.created_by, v_most
+			using errcode = 'configuration_limit_exceeded', hint = 'try again when some have ended, or grant it anew with a higher --max-open';
+	end if;
+end
+$fn$;
+
+-- bound_run: what roles that may only enqueue may ask for: 1,000 attempts at most, and a second at least between two of them. What a
+-- definition says is up to those who may define.
+create or replace function jobrun.bound_run(inout max_attempts bigint, inout backoff_base interval, inout backoff_cap interval)
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	if not jobrun.may('run', 'admin') then
+		max_attempts := case when max_attempts > 1000 then 1000 else max_attempts end;
+		backoff_base := case when backoff_base between '0' and '1 second' then interval '1 second' else backoff_base end;
+		backoff_cap  := case when backoff_cap between '0' and '1 second' then interval '1 second' else backoff_cap end;
 	end if;
 end
 $fn$;
@@ -73,6 +151,32 @@ begin
 	then
 		perform pg_notify('jobrun', message);
 	end if;
+end
+$fn$;
+
+-- make_queue: a row for a queue that may be new. Whoever else makes it may leave his transaction open for hours; he is waited for a
+-- second, or as long as the client's own lock_timeout says if that is shorter. The name of a new queue is a key like others: see
+-- enqueue_run.
+create or replace function jobrun.make_queue(name text) returns void
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_before constant text := current_setting('lock_timeout');
+begin
+	perform jobrun.nth_key();
+	if v_before::interval = '0' or v_before::interval > '1 second' then
+		perform set_config('lock_timeout', '1s', true);
+	end if;
+	begin
+		insert into jobrun.job_queues (name) values (make_queue.name) on conflict do nothing;
+	exception
+		when deadlock_detected then
+			raise exception 'another transaction uses the same new queues in another order; try again'
+				using errcode = 'serialization_failure';
+		when lock_not_available then
+			raise exception 'another transaction makes queue "%" and is still open; try again', make_queue.name
+				using errcode = 'serialization_failure', hint = format('jobrun queue %s --max-per-key 1 makes it once and for all', make_queue.name);
+	end;
+	perform set_config('lock_timeout', v_before, true);
 end
 $fn$;
 
@@ -141,16 +245,9 @@ begin
 	v_run.run_at     := greatest(now(), coalesce(new_run.run_at, now() + new_run.run_in, now()));
 	v_run.expires_at := v_run.run_at + new_run.expires_in;
 
-	-- A limit per key needs a queue row to lock. The look saves the row lock that even a do-nothing insert may wait for. The
-	-- name of a new queue is a key like others: see enqueue_run.
+	-- A limit per key needs a queue row to lock. The look saves the row lock that even a do-nothing insert may wait for.
 	if v_run.concurrency_key is not null and not exists (select from jobrun.job_queues q where q.name = v_run.queue) then
-		perform jobrun.nth_key();
-		begin
-			insert into jobrun.job_queues (name) values (v_run.queue) on conflict do nothing;
-		exception when deadlock_detected then
-			raise exception 'another transaction uses the same new queues in another order; try again'
-				using errcode = 'serialization_failure';
-		end;
+		perform jobrun.make_queue(v_run.queue);
 	end if;
 	return v_run;
 end
@@ -320,12 +417,16 @@ begin
 			end if;
 		end if;
 
+		if v_new.is_counted then
+			perform jobrun.check_open(v_new, 1);
+		end if;
 		insert into jobrun.job_runs as r (job_type, payload, queue, priority, run_at, expires_at, max_attempts, timeout,
 			backoff_base, backoff_cap, idempotency_key, unique_key, concurrency_key, parent_id, trace_context, created_by,
-			definition_id, slot)
+			definition_id, slot, is_counted)
 		values (v_new.job_type, v_new.payload, v_new.queue, v_new.priority, v_new.run_at, v_new.expires_at, v_new.max_attempts,
 			v_new.timeout, v_new.backoff_base, v_new.backoff_cap, v_new.idempotency_key, v_new.unique_key, v_new.concurrency_key,
-			v_new.parent_id, v_new.trace_context, v_new.created_by, v_new.definition_id, v_new.slot)
+			v_new.parent_id, v_new.trace_context, v_new.created_by, v_new.definition_id, v_new.slot,
+			coalesce(v_new.is_counted, false))
 		on conflict do nothing
 		returning r.id into v_id;
 		if found then
@@ -403,8 +504,12 @@ begin
 			using errcode = 'JR065';
 	end if;
 	perform jobrun.check_type(job_type);
+	if max_attempts > 1000 or least(backoff_base, backoff_cap) < interval '1 second' then
+		select b.* into max_attempts, backoff_base, backoff_cap from jobrun.bound_run(max_attempts, backoff_base, backoff_cap) b;
+	end if;
 	v_new := jobrun.new_run(job_type, payload, queue, priority, run_in, run_at, expires_in, max_attempts, timeout, backoff_base,
 		backoff_cap, idempotency_key, unique_key, concurrency_key, parent_id, trace_context);
+	v_new.is_counted := jobrun.check_grant(v_new) is not null;
 	if (idempotency_key is not null or unique_key is not null) and jobrun.nth_key() between 2 and 50 then
 		begin
 			v_done := jobrun.insert_run(v_new, v_conflict);
@@ -478,9 +583,15 @@ declare
 	v_bytes integer;
 begin
 	perform jobrun.check_type(enqueue_many.job_type);
+	select b.* into max_attempts, backoff_base, backoff_cap
+	from jobrun.bound_run(enqueue_many.max_attempts, enqueue_many.backoff_base, enqueue_many.backoff_cap) b;
 	v_new := jobrun.new_run(enqueue_many.job_type, null, enqueue_many.queue, enqueue_many.priority, enqueue_many.run_in,
 		enqueue_many.run_at, enqueue_many.expires_in, enqueue_many.max_attempts, enqueue_many.timeout, enqueue_many.backoff_base,
 		enqueue_many.backoff_cap, null, null, enqueue_many.concurrency_key, enqueue_many.parent_id, enqueue_many.trace_context);
+	v_new.is_counted := jobrun.check_grant(v_new) is not null;
+	if v_new.is_counted then
+		perform jobrun.check_open(v_new, cardinality(payloads));
+	end if;
 	select p.nr, greatest(octet_length(p.payload::text), pg_column_size(p.payload)) into v_nr, v_bytes
 	from unnest(payloads) with ordinality p(payload, nr)
 	where octet_length(p.payload::text) > 1048576 or pg_column_size(p.payload) > 1049600
@@ -491,10 +602,10 @@ begin
 	return query
 		with new as (
 			insert into jobrun.job_runs as r (job_type, payload, queue, priority, run_at, expires_at, max_attempts, timeout,
-				backoff_base, backoff_cap, concurrency_key, parent_id, trace_context, created_by)
+				backoff_base, backoff_cap, concurrency_key, parent_id, trace_context, created_by, is_counted)
 			select v_new.job_type, coalesce(p.payload, v_new.payload), v_new.queue, v_new.priority, v_new.run_at, v_new.expires_at,
 				v_new.max_attempts, v_new.timeout, v_new.backoff_base, v_new.backoff_cap, v_new.concurrency_key, v_new.parent_id,
-				v_new.trace_context, v_new.created_by
+				v_new.trace_context, v_new.created_by, v_new.is_counted
 			from unnest(payloads) with ordinality p(payload, nr) order by p.nr
 			returning r.id)
 		select new.id from new order by new.id;

@@ -73,6 +73,9 @@ begin
 	if not exists (select from jobrun.job_definitions d where d.name = v_name) then
 		insert into jobrun.job_definitions (name, job_type) values (v_name, v_name)
 		on conflict on constraint job_definitions_name do nothing;
+		if found then
+			perform jobrun.audit('define', 'definition ' || v_name, null, jsonb_build_object('job_type', v_name), 'first use by exec');
+		end if;
 	end if;
 	select d.* into v_read from jobrun.job_definitions d where d.name = v_name;
 	v_in := coalesce(v_read.queue, 'exec');

@@ -11,14 +11,39 @@ language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		and jsonb_typeof(run.payload -> 'command') is not distinct from 'string' and run.payload - 'command' = '{}'
 $fn$;
 
--- overlapping: what a run of the definition that is not final is doing, the oldest one; null: there is none. command: for one
--- of exec_claim, which those that wait for it do not keep from starting.
+-- overlapping: what a run of the definition that keeps its slots from starting is doing; null: there is none. Those are the ones
+-- that run, whoever enqueued them; and of slots, and of roles that may run or administer, all that are not over, except the
+-- first starts that people have put into the future. What others have enqueued keeps nobody from starting before it runs: who
+-- may enqueue a job type could else silence its schedules. command: for one of exec_claim, which those that wait for it do not
+-- keep from starting. Runs of others are not even looked at, however many wait.
 create or replace function jobrun.overlapping(definition_id bigint, command boolean default false) returns text
-language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	select format('run %s %s', r.id,
-		case r.status when 'running' then 'is running' when 'failed' then 'waits to be retried' else 'waits' end)
-	from jobrun.job_runs r where r.definition_id = overlapping.definition_id and r.finished_at is null
-		and not (overlapping.command and jobrun.is_retried_command(r)) order by r.id limit 1
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp set enable_seqscan = off as $fn$
+#variable_conflict use_column
+declare
+	v_definition constant bigint := overlapping.definition_id;
+	v_command    constant boolean := overlapping.command;
+	v_by         text := '';
+	v_run        jobrun.job_runs;
+begin
+	select r.* into v_run from jobrun.job_runs r where r.status = 'running' and r.definition_id = v_definition limit 1;
+	while v_run.id is null loop
+		v_by := (select r.created_by from jobrun.job_runs r
+			where r.definition_id = v_definition and r.finished_at is null and r.created_by > v_by order by r.created_by limit 1);
+		exit when v_by is null;
+		select r.* into v_run from jobrun.job_runs r
+		where r.definition_id = v_definition and r.finished_at is null and r.created_by = v_by and r.slot is not null limit 1;
+		if not found and jobrun.role_may(v_by, 'run', 'admin') then
+			select r.* into v_run from jobrun.job_runs r
+			where r.definition_id = v_definition and r.finished_at is null and r.created_by = v_by
+				and (r.claim_seq > 0 or r.run_at <= now()) and not (v_command and jobrun.is_retried_command(r)) limit 1;
+		end if;
+	end loop;
+	return (select format('run %s %s', v_run.id, case v_run.status when 'running' then 'is running' when 'failed'
+			then concat_ws(' ', 'waits', u.until, 'to be retried') else concat_ws(' ', 'waits', u.until) end)
+		from (select case when v_run.run_at > now() then 'until ' || jobrun.slot_text(date_trunc('second', v_run.run_at),
+			coalesce((select d.time_zone from jobrun.job_definitions d where d.id = v_definition), 'UTC')) end) u(until)
+		where v_run.id is not null);
+end
 $fn$;
 
 -- --------------------------------------------------------------------------------------------------- when they are due
@@ -333,6 +358,7 @@ returns jobrun.enqueued
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_def  jobrun.job_definitions;
+	v_new  jobrun.job_runs;
 	v_done jobrun.enqueued;
 begin
 	select d.* into v_def from jobrun.job_definitions d where d.name = definition;
@@ -343,8 +369,9 @@ begin
 			using errcode = 'JR065';
 	end if;
 	perform jobrun.check_type(v_def.job_type);
-	v_done := jobrun.insert_run(
-		jobrun.new_run_of(v_def, payload, run_in, run_at, idempotency_key, parent_id, trace_context), 'keep');
+	v_new := jobrun.new_run_of(v_def, payload, run_in, run_at, idempotency_key, parent_id, trace_context);
+	v_new.is_counted := jobrun.check_grant(v_new) is not null;
+	v_done := jobrun.insert_run(v_new, 'keep');
 	if v_done.created and v_done.run_at <= now() then
 		perform jobrun.call_runners('');
 	end if;

@@ -1,11 +1,11 @@
 -- rows: those that must be there. What people have changed in them stays.
 
--- The one row of settings. install_id need only be unlike any other database's, not secret; gen_random_uuid() came with
--- PostgreSQL 13. Nothing has ended yet, so all sums are made.
+-- The one row of settings. Nothing has ended yet, so all sums are made. Where it belongs is recorded once, and then only by adopt().
 insert into jobrun.settings (install_id, stats_until)
-select md5(random()::text || clock_timestamp()::text || pg_backend_pid()::text || random()::text)::uuid,
-	date_trunc('hour', now() at time zone 'UTC') at time zone 'UTC'
+select jobrun.new_install_id(), date_trunc('hour', now() at time zone 'UTC') at time zone 'UTC'
 where not exists (select from jobrun.settings);
+update jobrun.settings s set system_identifier = t.system_identifier, database_oid = t.database_oid
+from jobrun.this_database() t where s.database_oid is null;
 
 -- Housekeeping.
 insert into jobrun.job_definitions (name, job_type, description, schedule, queue, priority, timeout)

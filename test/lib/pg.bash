@@ -135,7 +135,7 @@ own_cluster() {
 	export JOBRUN_DATABASE_URL
 	JR_DATABASE=jobrun
 	run_jobrun migrate >/dev/null
-	q "update jobrun.job_definitions set next_slot_at = '9999-01-01'" # as in the template
+	q 'set session_replication_role = replica' "update jobrun.job_definitions set next_slot_at = '9999-01-01'" # as in the template
 }
 
 # restart_server [--immediate], stop_server, start_server: only after own_cluster.

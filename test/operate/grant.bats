@@ -82,9 +82,9 @@ $output"
 	assert_equal "$stderr" ''
 	jr_ok grant read "$app"
 	jr_ok grant
-	assert_line --index 0 --regexp '^KIND +ROLE +TYPES +SINCE +PROBLEM$'
-	assert_line --index 1 --regexp "^enqueue +$app +mail, sms +(now|[0-9]+s ago) +-$"
-	assert_line --index 2 --regexp "^read +$app +all +(now|[0-9]+s ago) +-$"
+	assert_line --index 0 --regexp '^KIND +ROLE +TYPES +QUEUES +MAX OPEN +SINCE +PROBLEM$'
+	assert_line --index 1 --regexp "^enqueue +$app +mail, sms +all +- +(now|[0-9]+s ago) +-$"
+	assert_line --index 2 --regexp "^read +$app +all +all +- +(now|[0-9]+s ago) +-$"
 	jr_ok grant enqueue "$app"
 	jr_ok grant --json
 	assert_equal "$(jq -c 'map([.kind, .role, .job_types, .problem])' <<<"$output")" \
@@ -490,12 +490,15 @@ t
 	as_ok admin list
 	as_ok admin show "$id"
 	as_ok admin logs "$id"
-	sql admin "insert into jobrun.job_definitions (name, job_type) values ('weekly', 'work')" \
-		"update jobrun.job_definitions set priority = 1" "delete from jobrun.job_definitions where name = 'weekly'" \
-		"update jobrun.settings set keep_dead = '1 day'" "select jobrun.enqueue('jobrun.noop')" >/dev/null
-	q_is "$(role admin)" "select distinct who from jobrun.job_audit where object <> 'role $(role admin)'"
+	sql admin "select jobrun.define('weekly', '{\"job_type\": \"work\"}')" "select jobrun.define('weekly', '{\"priority\": 1}')" \
+		"select jobrun.undefine('weekly')" "update jobrun.settings set keep_dead = '1 day'" "select jobrun.enqueue('jobrun.noop')" >/dev/null
+	q_is "$(role admin)" "select distinct who from jobrun.job_audit where object <> 'role $(role admin)' and action <> 'insert'"
 	for what in 'create table jobrun.mine (a int)' 'drop table jobrun.job_runs' 'alter function jobrun.need security invoker' \
-		"update jobrun.job_grants set kind = 'admin'" 'delete from jobrun.job_audit' 'delete from jobrun.schema_migrations'; do
+		"update jobrun.job_grants set kind = 'admin'" 'delete from jobrun.job_audit' 'delete from jobrun.schema_migrations' \
+		"insert into jobrun.job_definitions (name, job_type) values ('a', 'b')" 'update jobrun.job_definitions set priority = 1' \
+		'delete from jobrun.job_definitions' 'delete from jobrun.job_runs' "insert into jobrun.job_runs (job_type) values ('work')" \
+		"update jobrun.job_runs set payload = '1'" 'update jobrun.settings set stats_until = stats_until' 'delete from jobrun.settings' \
+		'update jobrun.job_queues set max_running = 1' 'update jobrun.job_types set paused_until = null'; do
 		refused admin "$what"
 	done
 }
@@ -525,6 +528,102 @@ t
 	refused app "select jobrun.enqueue('work')"
 }
 
+# cells: which kinds may do it, "-" none: a line of the README's table, or a part of one, as SQL. Each in a transaction that is rolled back.
+cells() {
+	cat <<-'text'
+		enqueue run admin|select jobrun.enqueue('work')
+		enqueue run admin|insert into jobrun.new_runs (job_type) values ('work')
+		enqueue run admin|select jobrun.effect('e')
+		enqueue read run admin|select * from jobrun.run_status('{1}')
+		enqueue run admin|select jobrun.cancel(1)
+		read run admin|select status from jobrun.runs
+		read run admin|select id, status from jobrun.job_runs
+		read run admin|select * from jobrun.job_queues, jobrun.job_types, jobrun.job_slots, jobrun.job_grants, jobrun.job_audit
+		run admin|select payload, result, last_error from jobrun.job_runs
+		run admin|select jobrun.claim(1, 'h', 1, '{work}', '{default}', '{100}', null, null, null, 1000, 1)
+		run admin|update jobrun.job_runs set locked_until = now() where locked_until is not null
+		run admin|update jobrun.job_runs set progress = '1' where locked_until is not null
+		run admin|select jobrun.fire()
+		run admin|select jobrun.prune_step('{"dry_run": true}')
+		run admin|select * from jobrun.exec_claim(1, 'h', 'x', 1000, null, 'c', 1)
+		run admin|insert into jobrun.job_runners (id, pid, places, host, version) values (9, 1, 1, 'h', 'x')
+		run admin|insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome) values (1, 1, 1, 'lost')
+		-|insert into jobrun.job_runs (job_type) values ('work')
+		-|insert into jobrun.job_runs (job_type, created_by) values ('work', 'postgres')
+		-|insert into jobrun.job_runs (job_type) values ('jobrun.prune')
+		-|update jobrun.job_runs set created_by = 'postgres'
+		-|update jobrun.job_runs set job_type = 'jobrun.prune'
+		-|update jobrun.job_runs set payload = '1'
+		-|update jobrun.job_runs set queue = 'mail'
+		-|update jobrun.job_runs set concurrency_key = 'k'
+		-|update jobrun.job_runs set idempotency_key = 'k'
+		-|update jobrun.job_runs set max_attempts = 9
+		-|delete from jobrun.job_runs
+		-|delete from jobrun.job_attempts
+		-|update jobrun.job_attempts set outcome = 'lost'
+		-|delete from jobrun.job_runners
+		-|insert into jobrun.job_slots (definition_id, slot, outcome) values (1, now(), 'skipped')
+		-|delete from jobrun.job_slots
+		-|delete from jobrun.job_effects
+		-|insert into jobrun.job_effects (key) values ('k')
+		-|insert into jobrun.job_stats (hour, n, job_type, queue, outcome) values (date_trunc('hour', now()), 1, 'a', 'b', 'c')
+		-|delete from jobrun.job_runs_archive
+		-|insert into jobrun.job_audit (action, object) values ('a', 'b')
+		-|update jobrun.job_audit set who = 'nobody'
+		-|delete from jobrun.job_audit
+		-|insert into jobrun.job_definitions (name, job_type) values ('a', 'b')
+		-|update jobrun.job_definitions set enabled = false
+		-|delete from jobrun.job_definitions
+		-|update jobrun.job_queues set paused_until = 'infinity'
+		-|insert into jobrun.job_types (name) values ('a')
+		-|insert into jobrun.job_grants (role, kind) values ('a', 'admin')
+		-|update jobrun.settings set install_id = install_id
+		-|update jobrun.settings set database_oid = 1
+		admin|select jobrun.adopt()
+		read run admin|select jobrun.copied()
+		run admin|select jobrun.check_copy()
+		admin|update jobrun.settings set copies = 'refuse'
+		-|update jobrun.schema_migrations set version = 1
+		-|create table jobrun.mine (a int)
+		-|truncate jobrun.job_runs
+		admin|select jobrun.enqueue('jobrun.noop')
+		admin|select jobrun.retry(1)
+		admin|select jobrun.pause(queue => 'mail')
+		admin|select jobrun.resume(queue => 'mail')
+		admin|select jobrun.define('a', '{}')
+		admin|select jobrun.undefine('a')
+		admin|select jobrun.set_queue('mail', '{"max_running": 1}')
+		admin|select jobrun.add_grant('run', session_user)
+		admin|select jobrun.drop_grant('run', session_user)
+		admin|update jobrun.settings set keep_dead = '1 year'
+	text
+}
+
+@test "the table of roles, cell by cell" {
+	local kind kinds statement nr=0
+	local -A may=()
+
+	granted enqueue read run admin
+	enqueue work
+	while IFS='|' read -r _ statement; do
+		printf 'begin;\n%s;\n\\echo cell %s :SQLSTATE\nrollback;\n' "$statement" $((++nr))
+	done < <(cells) >cells.sql
+	for kind in enqueue read run admin; do
+		while read -r _ nr state; do
+			case $state in
+			00000) may[$nr]+=" $kind" ;;
+			42501 | JR065) ;;
+			*) fail "$kind, statement $nr of cells: $state" ;;
+			esac
+		done < <(psql_bare -v ON_ERROR_STOP=0 "$(direct "$kind")" -f cells.sql 2>/dev/null | grep '^cell ')
+	done
+	nr=0
+	while IFS='|' read -r kinds statement; do
+		nr=$((nr + 1))
+		assert_equal "$statement: ${may[$nr]:- -}" "$statement:  $kinds"
+	done < <(cells)
+}
+
 # --- grants and migrations ---
 
 @test "grants outlive functions and tables that are made anew" {
@@ -552,6 +651,23 @@ t
 	q_is 1 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
+@test "jobrun migrate takes away what a kind had before and has no more" {
+	granted run admin
+	q "grant select, insert, update, delete on jobrun.job_runs, jobrun.job_definitions, jobrun.settings to \"$(role run)\", \"$(role admin)\"" \
+		"update jobrun.schema_migrations set version = 0 where name = 'functions'"
+	jr_ok migrate
+	for kind in run admin; do
+		refused "$kind" "insert into jobrun.job_runs (job_type) values ('work')"
+		refused "$kind" "update jobrun.job_runs set created_by = 'me'"
+		refused "$kind" "update jobrun.job_definitions set priority = 1"
+		refused "$kind" 'delete from jobrun.settings'
+	done
+	handler work <<<'exit 0'
+	enqueue work
+	as_ok run run
+	q_is 1 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+}
+
 # --- everything there is ---
 
 # What each kind may, of every object of the schema. A new one must be entered here: who needs it?
@@ -563,6 +679,8 @@ objects() {
 		function apply_grants: admin
 		function attempt_texts: read run admin
 		function audit: admin
+		function adopt: admin
+		function bound_run: admin
 		function bucket_counts: admin
 		function bucket_of: admin
 		function call_runners: admin
@@ -570,15 +688,19 @@ objects() {
 		function cancel: enqueue run admin
 		function carve_slot: admin
 		function changed_lines: admin
+		function check_copy: run admin
 		function check_definition: admin
 		function check_duration: admin
+		function check_grant: admin
 		function check_key: admin
 		function check_name: admin
+		function check_open: admin
 		function check_time_zone: admin
 		function check_type: admin
 		function claim: run admin
 		function claim_job: run admin
 		function clock_change: admin
+		function copied: read run admin
 		function count_bits: admin
 		function count_every: admin
 		function count_in_month: admin
@@ -608,6 +730,7 @@ objects() {
 		function fire_definition: admin
 		function fire_slot: admin
 		function forget_ahead: admin
+		function grant_hint: admin
 		function highest_bit: admin
 		function hours_end: admin
 		function in_place_of: enqueue read run admin
@@ -625,11 +748,13 @@ objects() {
 		function local_peak: admin
 		function local_reached: admin
 		function lock_waiting: admin
+		function make_queue: admin
+		function make_trigger: admin
 		function may: admin
 		function may_claim: run admin
-		function may_enqueue: admin
 		function month_days: admin
 		function need: enqueue read run admin
+		function new_install_id: admin
 		function new_run: admin
 		function new_run_of: admin
 		function newer_run: run admin
@@ -637,7 +762,7 @@ objects() {
 		function next_slot: admin
 		function next_slots: enqueue read run admin
 		function nth_key: admin
-		function overlapping: admin
+		function overlapping: run admin
 		function parse_every: admin
 		function parse_schedule: admin
 		function parse_schedule_field: admin
@@ -661,6 +786,7 @@ objects() {
 		function resume: admin
 		function retry: admin
 		function rights: admin
+		function role_may: admin
 		function run_status: enqueue read run admin
 		function run_texts: read run admin
 		function set_queue: admin
@@ -673,27 +799,30 @@ objects() {
 		function stats_of: admin
 		function sum_hours: admin
 		function take_new_runs: admin
+		function tell_change: admin
+		function tell_forgotten: admin
+		function this_database: admin
 		function undefine: admin
 		schema: enqueue=U read=U run=U admin=U
 		sequence job_audit_id_seq:
 		sequence job_definitions_id_seq:
 		sequence job_runs_id_seq:
 		sequence new_runs_nr_seq:
-		table job_attempts: read=R run=rawd admin=rawd
+		table job_attempts: read=R run=ra admin=ra
 		table job_audit: read=r run=r admin=r
-		table job_definitions: read=R run=r admin=rawd
-		table job_effects: run=rawd admin=rawd
+		table job_definitions: read=R run=r admin=r
+		table job_effects: run=r admin=r
 		table job_grants: read=r run=r admin=r
 		table job_queues: read=r run=rW admin=rW
-		table job_runners: read=r run=rawd admin=rawd
-		table job_runs: read=R run=rawd admin=rawd
-		table job_runs_archive: read=R run=rawd admin=rawd
-		table job_slots: read=r run=rawd admin=rawd
-		table job_stats: read=r run=rawd admin=rawd
+		table job_runners: read=r run=raw admin=raw
+		table job_runs: read=R run=rW admin=rW
+		table job_runs_archive: read=R run=r admin=r
+		table job_slots: read=r run=r admin=r
+		table job_stats: read=r run=r admin=r
 		table job_types: read=r run=r admin=r
 		table new_runs: enqueue=A run=A admin=rA
 		table schema_migrations: read=r run=r admin=r
-		table settings: read=r run=r admin=rw
+		table settings: read=r run=r admin=rW
 		type defined:
 		type enqueued:
 		type prune_rule:
@@ -711,12 +840,15 @@ columns() {
 		enqueue insert new_runs: job_type payload options run
 		read select job_attempts: run_id claim_seq attempt runner_id pid started_at finished_at cpu_ms max_rss_kb output_dropped exit_status outcome error_code host
 		read select job_definitions: id anchor_at next_slot_at paused_until created_at updated_at timeout backoff_base backoff_cap catch_up_grace max_attempts priority enabled name job_type schedule time_zone queue concurrency_key on_dead catch_up overlap paused_reason description
-		read select job_runs: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code superseded_by
-		read select job_runs_archive: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code archived_at superseded_by
+		read select job_runs: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code superseded_by is_counted
+		read select job_runs_archive: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code archived_at superseded_by is_counted
 		run insert new_runs: job_type payload options run
 		run update job_queues: rate_window_start rate_used
+		run update job_runs: claim_seq runner_id attempts snoozes releases run_at locked_until started_at finished_at failed_at cancel_requested_at output_dropped status locked_by error_code progress checkpoint result last_error output superseded_by
 		admin insert new_runs: job_type payload options run
 		admin update job_queues: rate_window_start rate_used
+		admin update job_runs: claim_seq runner_id attempts snoozes releases run_at locked_until started_at finished_at failed_at cancel_requested_at output_dropped status locked_by error_code progress checkpoint result last_error output superseded_by
+		admin update settings: keep_succeeded keep_keyed keep_cancelled keep_dead keep_output keep_runners keep_slots keep_effects keep_audit keep_stats archive copies
 	text
 }
 

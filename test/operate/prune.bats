@@ -108,7 +108,7 @@ is_stepping() {
 		"insert into jobrun.job_runners (id, pid, places, host, version, started_at, last_seen_at)
 		select n, 1, 1, 'there', '0', now() - interval '9 years', now() - interval '9 years' from (values (7), (8)) v(n)" \
 		"update jobrun.settings set keep_succeeded = '0', keep_keyed = '0', keep_cancelled = '0', keep_dead = '0', keep_output = '0',
-			keep_runners = '0', keep_slots = '0', keep_effects = '0', keep_audit = '0', keep_stats = '0'"
+			keep_runners = '0', keep_slots = '0', keep_effects = '0', keep_audit = '30 days', keep_stats = '0'"
 	jr_ok prune --json
 	assert_equal "$(counts)" '{"effects":1,"runners":1}'
 	q_is 'failed|queued|running' "select string_agg(status, '|' order by status) from jobrun.job_runs"
@@ -146,7 +146,7 @@ is_stepping() {
 }
 
 @test "slots, effects, runners, audit and sums are kept for their times" {
-	q "update jobrun.settings set keep_slots = '2 days', keep_effects = '3 days', keep_runners = '4 days', keep_audit = '5 days',
+	q "update jobrun.settings set keep_slots = '2 days', keep_effects = '3 days', keep_runners = '4 days', keep_audit = '40 days',
 			keep_stats = '6 days'" \
 		"insert into jobrun.job_slots (definition_id, slot, until, slots, outcome) values
 			(1, now() - interval '2 days 1 min', null, 1, 'skipped'), (1, now() - interval '2 days -1 min', null, 1, 'skipped'),
@@ -159,7 +159,7 @@ is_stepping() {
 		select n, 1, 1, 'there', '0', now() - interval '9 days', now() - seen, now() - finished
 		from (values (1, interval '4 days 1 min', null::interval), (2, '4 days -1 min', null), (3, '4 days 1 min', '4 days 1 min'),
 			(4, '4 days -1 min', '4 days -1 min')) v(n, seen, finished)" \
-		"insert into jobrun.job_audit (at, action, object) values (now() - interval '5 days 1 min', 'a', 'b'), (now() - interval '5 days -1 min', 'a', 'b')" \
+		"insert into jobrun.job_audit (at, action, object) values (now() - interval '40 days 1 min', 'a', 'b'), (now() - interval '40 days -1 min', 'a', 'b')" \
 		"insert into jobrun.job_stats (hour, n, job_type, queue, outcome)
 		select date_trunc('hour', now()) - i, 1, 'work', 'default', 'succeeded' from (values (interval '6 days 1 hour'), ('6 days -1 hour')) v(i)"
 	jr_ok prune -n --json
@@ -170,7 +170,7 @@ is_stepping() {
 	q_is '2|200' 'select count(*), max(slots) from jobrun.job_slots'
 	q_is 'b d' "select string_agg(key, ' ' order by key) from jobrun.job_effects"
 	q_is '2 4' "select string_agg(id::text, ' ' order by id) from jobrun.job_runners"
-	q_is 1 'select count(*) from jobrun.job_audit'
+	q_is 1 "select count(*) from jobrun.job_audit where action = 'a'"
 	q_is 1 'select count(*) from jobrun.job_stats'
 }
 
@@ -213,7 +213,7 @@ is_stepping() {
 	hold 'select id from jobrun.job_runs where id = 3 for update; select id from jobrun.job_audit where id = 2 for update; select only_row from jobrun.settings for update'
 	q "set lock_timeout = '1 ms'" "do \$\$ declare s jsonb := '{}'; begin loop s := jobrun.prune_step(s); exit when (s ->> 'done')::boolean; end loop; end \$\$"
 	assert_equal "$(kept)" 'cli:3'
-	q_is 1 'select count(*) from jobrun.job_audit'
+	q_is 1 "select count(*) from jobrun.job_audit where action = 'a'"
 	release_holds
 	jr_ok prune --json
 	assert_equal "$(counts)" '{"audit":1,"succeeded":1}'

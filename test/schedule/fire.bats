@@ -194,7 +194,8 @@ id_of() {
 	# That did not fire, either.
 	assert_equal "$(accounts nightly)" '1 queued'
 	jr_ok run
-	assert_equal "$(accounts nightly)" "1 queued, 0 skipped (overlap: run $first waits to be retried)"
+	assert_equal "$(accounts nightly)" "1 queued, 0 skipped (overlap: run $first waits until $(q "select jobrun.slot_text(
+		date_trunc('second', run_at), 'UTC') from jobrun.job_runs where id = $first") to be retried)"
 	assert_equal "$(accounts allowed)" '1 queued, 0 queued'
 
 	handler slow <<<'touch "$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'

@@ -49,6 +49,28 @@ timeout_then_term_then_kill(void **state)
 }
 
 static void
+no_timeout_is_longer_than_the_handlers_most(void **state)
+{
+	static const struct {
+		int64_t run_ms, handler_ms, most_ms, in_force_ms;
+	} cases[] = {{60000, -1, 9000, 9000}, {0, -1, 9000, 9000}, {-1, -1, 9000, 9000}, {-1, 60000, 9000, 9000},
+	    {-1, 0, 9000, 9000}, {5000, 60000, 9000, 5000}, {-1, 5000, 9000, 5000}, {60000, 5000, -1, 60000}};
+	struct trial *trial = *state;
+
+	for (size_t i = 0; i < JR_COUNT(cases); i++) {
+		int64_t before_ms = jr_clock_now_ms();
+
+		trial->run.timeout_ms = cases[i].run_ms;
+		trial->handler.settings.timeout_ms = cases[i].handler_ms;
+		trial->handler.settings.timeout_max_ms = cases[i].most_ms;
+		start(trial, JR_NEVER, 1000);
+		assert_true(fake.run_deadline_ms >= before_ms + cases[i].in_force_ms);
+		assert_true(fake.run_deadline_ms <= jr_clock_now_ms() + cases[i].in_force_ms);
+		reset(trial);
+	}
+}
+
+static void
 no_timeout_means_none_and_the_handlers_is_second(void **state)
 {
 	struct trial *trial = *state;
@@ -157,6 +179,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_failed_start_is_told_from_the_loop),
 	    TEST(timeout_then_term_then_kill),
+	    TEST(no_timeout_is_longer_than_the_handlers_most),
 	    TEST(no_timeout_means_none_and_the_handlers_is_second),
 	    TEST(the_fence_loses_the_attempt_unless_it_is_renewed),
 	    TEST(losing_the_lease_shortens_the_grace),

@@ -17,6 +17,7 @@ nothing_said_is_nothing_set(void **state)
 	understand(&settings, *state, EXEC, " {\n} \n");
 	assert_memory_equal(&settings, &untouched, sizeof(settings));
 	assert_int_equal(settings.timeout_ms, -1);
+	assert_int_equal(settings.timeout_max_ms, -1);
 	assert_int_equal(settings.limits.memory, -1);
 	jr_settings_release(&settings);
 	jr_settings_release(&settings);
@@ -59,8 +60,9 @@ no_time_is_no_limit_and_less_than_a_second_of_processor_is_one(void **state)
 {
 	struct jr_settings settings;
 
-	understand(&settings, *state, EXEC, "{\"timeout\": \"0\", \"cpu\": \"500ms\"}");
+	understand(&settings, *state, EXEC, "{\"timeout\": \"0\", \"timeout_max\": \"1h\", \"cpu\": \"500ms\"}");
 	assert_int_equal(settings.timeout_ms, 0);
+	assert_int_equal(settings.timeout_max_ms, 3600000);
 	assert_int_equal(settings.limits.cpu_s, 1);
 	jr_settings_release(&settings);
 }
@@ -229,7 +231,7 @@ unknown_members_are_refused_with_the_nearest(void **state)
 		"3:2: unknown member \"tiemout\"; did you mean \"timeout\"?"},
 	    {EXEC, "{\"Timeout\": \"5m\"}", "1:2: unknown member \"Timeout\"; did you mean"},
 	    {SQL, "{\"xyzzyx\": 1}",
-		"1:2: unknown member \"xyzzyx\"; the known ones are timeout, grace, give_up, later, batch"},
+		"1:2: unknown member \"xyzzyx\"; the known ones are timeout, timeout_max, grace, give_up, later, batch"},
 	    {ALONE, "{\"htpp\": {}}", "1:2: unknown member \"htpp\"; did you mean \"http\"?"},
 	    {EXEC, "{\"env\": {\"tiemout\": \"x\"}, \"tiemout\": 1}", "1:27: unknown member"},
 	    {EXEC, "{\"\\u0074iemout\": 1}", "1:1: unknown member \"tiemout\""},

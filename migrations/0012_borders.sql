@@ -1,0 +1,32 @@
+-- 0012 borders: what one role can do to another, and who is told.
+
+-- The overlap rule of schedules asks for each who enqueued, and for slots.
+drop index jobrun.job_runs_unfinished_definition;
+create index job_runs_unfinished_definition on jobrun.job_runs (definition_id, created_by, slot)
+	where definition_id is not null and finished_at is null;
+
+-- The audit is kept for a month at least.
+do $do$
+begin
+	if exists (select from jobrun.settings s where s.keep_audit < interval '30 days') then
+		raise warning 'the audit is kept for 30 days at least: keep_audit was %', (select s.keep_audit from jobrun.settings s);
+		update jobrun.settings set keep_audit = interval '30 days';
+	end if;
+end
+$do$;
+alter table jobrun.settings add constraint settings_keep_audit check (keep_audit >= interval '30 days');
+
+-- Grants may be limited to queues, and to a number of runs that are not over. What of a role is counted has the mark: the runs of all
+-- others pay nothing for it.
+drop function if exists jobrun.add_grant, jobrun.may_enqueue;
+alter table jobrun.job_grants add column queues text[], add column max_open bigint,
+	add constraint job_grants_queues check (queues is null or kind = 'enqueue'),
+	add constraint job_grants_max_open check (max_open is null or (kind = 'enqueue' and max_open >= 1));
+alter table jobrun.job_runs add column is_counted boolean not null default false;
+alter table jobrun.job_runs_archive add column is_counted boolean not null default false;
+create index job_runs_counted on jobrun.job_runs (created_by) where is_counted and finished_at is null;
+
+-- Where this schema belongs: a copy of it elsewhere is told from the original. null: not recorded, or not to be read.
+alter table jobrun.settings add column system_identifier bigint, add column database_oid bigint,
+	add column copies text collate "C" not null default 'tell',
+	add constraint settings_copies check (copies in ('tell', 'refuse'));

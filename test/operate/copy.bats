@@ -1,0 +1,180 @@
+#!/usr/bin/env bats
+# A restored copy does not do the work of the original unnoticed: it is told, refused where settings say so, and adopted.
+
+load ../lib/common
+
+# The test's database is where it belongs.
+setup() {
+	common_setup
+	q 'set session_replication_role = replica' 'update jobrun.settings set (system_identifier, database_oid) = (select t.system_identifier, t.database_oid from jobrun.this_database() t)'
+	handler work <<<'echo "$JOBRUN_KEY"'
+	adopts="'jobrun migrate --adopt' if it takes the place of that one, 'jobrun migrate --adopt --cancel-waiting' if that one goes on"
+}
+
+# copied: as if it had been restored from a dump of another one.
+copied() {
+	q 'set session_replication_role = replica' 'update jobrun.settings set database_oid = 1'
+}
+
+@test "where it belongs nobody says a word; migrate has recorded it" {
+	enqueue work
+	jr_ok run
+	assert_equal "$output$stderr" ''
+	jr_ok status
+	refute_output --partial copied
+	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+	jr_ok migrate
+	q_is t "select database_oid = (select oid from pg_database where datname = current_database())
+		and system_identifier = (select system_identifier from pg_control_system()) from jobrun.settings"
+	jr_ok run
+	assert_equal "$stderr" ''
+}
+
+@test "a dump that is restored elsewhere is told: by run and exec as rarely as a database that is away, by status each time" {
+	local other=copy_$JR_DATABASE original=$JOBRUN_DATABASE_URL
+
+	needs_session
+	enqueue work
+	admin "create database $other"
+	at_end+=(drop_other)
+	"${JR_PSQL%psql}pg_dump" "$(past_pooler)" | psql_bare "$JR_DIRECT dbname=$other" >/dev/null
+	export JOBRUN_DATABASE_URL="$JR_DIRECT dbname=$other"
+	jr_ok run
+	assert_regex "$stderr" "^jobrun: this database was copied or moved here from another \(server ([0-9]+), database [0-9]+; here [0-9]+, [0-9]+\), and its runs are run here; type 'jobrun migrate --adopt' if"
+	assert_equal "${#stderr_lines[@]}" 1
+	for _ in 1 2 3; do
+		jr_ok run
+		assert_equal "$stderr" ''
+		jr_ok status
+		assert_line --regexp '^! database: this database was copied or moved here .*jobrun migrate --adopt --cancel-waiting'
+	done
+	jr_ok exec nightly -- true
+	assert_regex "$stderr" 'copied or moved here'
+	jr_ok exec nightly -- true
+	assert_equal "$stderr" ''
+	jr_ok status --json
+	assert_equal "$(jq -c '[.problems[].problem]' <<<"$output")" '["copy"]'
+	# What migrate brings up does not make it the original.
+	q "update jobrun.schema_migrations set version = 0 where name = 'functions'"
+	jr_ok migrate
+	q_is t 'select jobrun.copied() is not null'
+	jr_ok migrate --adopt
+	assert_output 'adopted: this database is the one from now on'
+	q_is t 'select jobrun.copied() is null'
+	rm -r "$JOBRUN_STATE_DIR"
+	jr_ok run
+	assert_equal "$stderr" ''
+	JOBRUN_DATABASE_URL=$original
+}
+
+drop_other() {
+	psql_bare "$JR_DIRECT dbname=postgres" -c "drop database if exists copy_$JR_DATABASE"
+}
+
+@test "copies = refuse: run and exec end with 78 and nothing is claimed, fired or written; other commands go on" {
+	q "update jobrun.settings set copies = 'refuse'" "select jobrun.define('nightly', '{\"job_type\": \"work\", \"schedule\": \"@hourly\"}')" \
+		"update jobrun.job_definitions set next_slot_at = now() - interval '1 hour' where name = 'nightly'" >/dev/null
+	copied
+	id=$(enqueue work)
+	for _ in 1 2; do
+		jr run
+		assert_equal "$status" 78
+		assert_regex "$stderr" "^jobrun: this database was copied or moved here .*, and nothing is run in it; type $adopts$"
+		jr run --for 1s
+		assert_equal "$status" 78
+		jr exec nightly -- touch started
+		assert_equal "$status" 78
+	done
+	assert_file_not_exist started
+	q_is '0|0' 'select (select count(*) from jobrun.job_runners), (select count(*) from jobrun.job_slots)'
+	run_is "$id" queued
+	jr_ok list
+	jr_ok status
+	jr_ok migrate --adopt
+	jr_ok run
+	run_is "$id" succeeded
+	run q "update jobrun.settings set copies = 'maybe'"
+	assert_equal "$status" 1
+}
+
+@test "--adopt keeps runs and their keys, --cancel-waiting cancels what waits, asks what ran to end, and gives other keys" {
+	waiting=$(enqueue work)
+	later=$(enqueue work --in 1h)
+	ran=$(enqueue work)
+	begin_attempt "$ran"
+	before=$(q 'select install_id from jobrun.settings')
+	copied
+	jr_ok migrate --adopt -n
+	assert_output --partial 'would be adopted'
+	jr_ok migrate --adopt --cancel-waiting -n
+	assert_line 'would be cancelled: 2 waiting runs; would be asked to end: 1 running ones'
+	q_is t 'select jobrun.copied() is not null'
+	jr_ok migrate --adopt
+	q_is "$before" 'select install_id from jobrun.settings'
+	run_is "$waiting" queued
+	q_is 'adopt|settings|1' "select action, object, old ->> 'database_oid' from jobrun.job_audit"
+	copied
+	q 'truncate jobrun.job_audit'
+	jr_ok migrate --adopt --cancel-waiting
+	assert_line 'cancelled: 2 waiting runs; asked to end: 1 running ones'
+	assert_not_equal "$(q 'select install_id from jobrun.settings')" "$before"
+	run_is "$later" cancelled
+	q "update jobrun.job_runs set locked_until = now() where id = $ran"
+	jr_ok run
+	run_is "$ran" cancelled
+	q_is 1 "select count(*) from jobrun.job_audit where action <> 'truncate'"
+	# In the original it does nothing.
+	id=$(enqueue work --in 1h)
+	jr_ok migrate --adopt --cancel-waiting
+	assert_output 'this database is no copy, nothing to adopt'
+	run_is "$id" queued
+	jr_ok migrate --adopt
+	assert_output ''
+	copied
+	jr_ok migrate --adopt --cancel-waiting --json
+	assert_equal "$(jq -c . <<<"$output")" '{"adopted":true,"cancelled":1,"asked":0}'
+}
+
+@test "an identifier that cannot be read: the database's oid alone tells, and nothing fails" {
+	local owner=owner_$JR_DATABASE
+
+	needs_session
+	make_role "$owner"
+	q 'set client_min_messages = error' 'drop schema jobrun cascade' "create schema jobrun authorization $owner" \
+		'revoke execute on function pg_control_system() from public'
+	jr_ok migrate
+	q_is t 'select system_identifier is null and database_oid is not null and jobrun.copied() is null from jobrun.settings'
+	q "update jobrun.job_definitions set next_slot_at = '9999-01-01'"
+	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$owner" run
+	assert_equal "$stderr" ''
+	copied
+	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$owner" run
+	assert_regex "$stderr" '\(server unknown, database 1; here unknown, [0-9]+\)'
+	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+}
+
+@test "who may: admin and the owner adopt, run is told, enqueue can do neither" {
+	local kind
+
+	copied
+	for kind in enqueue run admin; do
+		make_role "${kind}_$JR_DATABASE"
+		jr_ok grant "$kind" "${kind}_$JR_DATABASE"
+	done
+	jr -d "$JR_SERVER dbname=$JR_DATABASE user=enqueue_$JR_DATABASE" migrate --adopt
+	assert_equal "$status" 77
+	jr -d "$JR_SERVER dbname=$JR_DATABASE user=run_$JR_DATABASE" migrate --adopt
+	assert_equal "$status" 77
+	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=run_$JR_DATABASE" run
+	assert_regex "$stderr" 'copied or moved here'
+	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=admin_$JR_DATABASE" migrate --adopt
+	q_is "admin_$JR_DATABASE" "select who from jobrun.job_audit where action = 'adopt'"
+}
+
+@test "wrong words are exit 64" {
+	for words in '--cancel-waiting' '--adopt --status' '--adopt --print'; do
+		# shellcheck disable=SC2086 # words
+		jr migrate $words
+		assert_equal "$status" 64
+	done
+}

@@ -1,0 +1,179 @@
+#!/usr/bin/env bats
+# What a grant of kind enqueue can be limited to, and what every role that may only enqueue must be content with.
+
+load ../lib/common
+
+setup() {
+	common_setup
+	app=app_$JR_DATABASE
+	make_role "$app"
+}
+
+# as SQL...: as role app.
+as() {
+	local arguments=() one
+
+	for one; do
+		arguments+=(-c "$one")
+	done
+	psql_bare "$JR_DIRECT dbname=$JR_DATABASE user=$app" "${arguments[@]}"
+}
+
+# refused SQLSTATE SQL
+refused() {
+	run psql_bare -v VERBOSITY=sqlstate "$JR_DIRECT dbname=$JR_DATABASE user=$app" -c "$2"
+	[ "$status" -ne 0 ] || fail "it was possible: $2"
+	assert_output --regexp "^ERROR: +$1$"
+}
+
+as_jr() {
+	JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE user=$app" jr "$@"
+}
+
+@test "--queue: only into these, by function, batch, definition and command; the hint keeps what there was" {
+	jr_ok grant enqueue "$app" --type work,mail --queue slow,default --max-open 9
+	assert_output "enqueue: granted to $app, for work, mail, into slow, default, at most 9 open"
+	q "select jobrun.define('nightly', '{\"job_type\": \"work\", \"queue\": \"night\"}')" "select jobrun.define('mail', '{\"queue\": \"post\"}')" >/dev/null
+	as "select jobrun.enqueue('work')" "select jobrun.enqueue('work', queue => 'slow', concurrency_key => 'k')" >/dev/null
+	refused 42501 "select jobrun.enqueue('work', queue => 'fast')"
+	refused 42501 "select jobrun.enqueue('work', queue => 'fast', concurrency_key => 'k', idempotency_key => 'i')"
+	refused 42501 "select jobrun.enqueue('mail')" # its definition's
+	refused 42501 "select jobrun.enqueue_many('work', '{1}', queue => 'fast')"
+	refused 42501 "select jobrun.enqueue_definition('nightly')"
+	refused 42501 "insert into jobrun.new_runs (job_type, run) values ('work', '{\"queue\": \"fast\"}')"
+	refused 42501 "insert into jobrun.new_runs (job_type, options) values ('work', '{\"queue\": \"fast\"}')"
+	q_is 0 "select count(*) from jobrun.job_queues where name = 'fast'"
+	as_jr enqueue work --queue fast
+	assert_equal "$status" 77
+	assert_equal "$stderr" "jobrun: role \"$app\" may not enqueue job type \"work\" into queue \"fast\"; jobrun grant enqueue $app --type work,mail --queue slow,default,fast --max-open 9"
+	as_jr enqueue other
+	assert_equal "$stderr" "jobrun: role \"$app\" may not enqueue job type \"other\"; jobrun grant enqueue $app --type work,mail,other --queue slow,default --max-open 9"
+	jr_ok grant
+	assert_line --regexp "^enqueue +$app +work, mail +slow, default +9 +"
+	jr_ok grant enqueue "$app" --queue fast
+	as "select jobrun.enqueue('other', queue => 'fast')" >/dev/null
+	refused 42501 "select jobrun.enqueue('work')"
+}
+
+@test "--queue: what another role has in its queue stays out of reach, with its keys" {
+	jr_ok grant enqueue "$app" --queue mine
+	q "select jobrun.enqueue('work', '1', queue => 'theirs', unique_key => 'u', idempotency_key => 'i')" >/dev/null
+	refused 42501 "select jobrun.enqueue('work', '2', queue => 'theirs', unique_key => 'u', on_conflict => 'replace')"
+	refused 42501 "select jobrun.enqueue('work', '2', queue => 'theirs', idempotency_key => 'i')"
+	q_is 1 'select payload from jobrun.job_runs'
+}
+
+@test "one grant must allow both, type and queue; of several that do the most generous limit counts" {
+	group=group_$JR_DATABASE
+	make_role "$group"
+	admin "grant \"$group\" to \"$app\""
+	jr_ok grant enqueue "$app" --type mail --queue post --max-open 1
+	jr_ok grant enqueue "$group" --type work --queue shop
+	as "select jobrun.enqueue('mail', queue => 'post')" "select jobrun.enqueue('work', queue => 'shop')" "select jobrun.enqueue('work', queue => 'shop')" >/dev/null
+	refused 42501 "select jobrun.enqueue('mail', queue => 'shop')"
+	refused 42501 "select jobrun.enqueue('work', queue => 'post')"
+	refused 53400 "select jobrun.enqueue('mail', queue => 'post')"
+	jr_ok grant enqueue "$group" --max-open 2
+	as "select jobrun.enqueue('mail', queue => 'post')" >/dev/null
+	refused 53400 "select jobrun.enqueue('mail', queue => 'post')"
+}
+
+@test "grant: --queue and --max-open are of kind enqueue; wrong ones are exit 64" {
+	for arguments in "read $app --queue q" "read $app --max-open 3" "enqueue $app --max-open 0" "enqueue $app --queue NO" \
+		"enqueue $app --revoke --queue q" "enqueue $app --revoke --max-open 3" '--max-open 3'; do
+		# shellcheck disable=SC2086 # words
+		jr grant $arguments
+		assert_equal "$status" 64
+	done
+	for sql in "'read', '$app', queues => '{q}'" "'run', '$app', max_open => 3" "'enqueue', '$app', max_open => 0" "'enqueue', '$app', queues => '{NO}'"; do
+		run q "select jobrun.add_grant($sql)"
+		assert_equal "$status" 1
+	done
+	q_is 0 'select count(*) from jobrun.job_grants'
+}
+
+@test "--max-open: runs that are not over count, by each way in; when they have ended there is room again" {
+	handler work <<<'exit 0'
+	jr_ok grant enqueue "$app" --max-open 3
+	as "select jobrun.enqueue('work', unique_key => 'u')" "select jobrun.enqueue('work', run_in => '1 year')" >/dev/null
+	refused 53400 "select jobrun.enqueue_many('work', '{1,2}')"
+	refused 53400 "insert into jobrun.new_runs (job_type, payload) select 'work', i::text::jsonb from generate_series(1, 2) i"
+	as "insert into jobrun.new_runs (job_type) values ('work')"
+	refused 53400 "select jobrun.enqueue('work')"
+	refused 53400 "insert into jobrun.new_runs (job_type, run) values ('work', '{\"unique_key\": \"v\"}')"
+	as "select jobrun.enqueue('work', unique_key => 'u')" >/dev/null # there already
+	as_jr enqueue work
+	assert_equal "$status" 75
+	assert_equal "$stderr" "jobrun: role \"$app\" may have 3 runs that are not over, and would have more; try again when some have ended, or grant it anew with a higher --max-open"
+	enqueue work # another role
+	jr_ok run
+	as "select jobrun.enqueue_many('work', '{1,2}')" >/dev/null
+	refused 53400 "select jobrun.enqueue('work')"
+	jr_ok grant enqueue "$app"
+	as "select jobrun.enqueue('work')" >/dev/null
+}
+
+@test "--max-open: what others have open is not looked at, and what is not committed yet is not waited for" {
+	jr_ok grant enqueue "$app" --max-open 1
+	hold "set session authorization \"$app\"; select jobrun.enqueue('work')"
+	as "set statement_timeout = '5s'" "select jobrun.enqueue('work')" >/dev/null
+	release_holds
+	refused 53400 "select jobrun.enqueue('work')"
+	# Not even its own from before it had a limit.
+	q "insert into jobrun.job_runs (job_type, created_by) select 'work', '$app' from generate_series(1, 20000)" 'analyze jobrun.job_runs'
+	jr_ok grant enqueue "$app" --max-open 2
+	rows=$(as begin "select jobrun.enqueue('work')" "select sum(pg_stat_get_xact_tuples_fetched(c.oid) + pg_stat_get_xact_tuples_returned(c.oid))
+		from pg_class c where c.relname in ('job_runs', 'job_runs_counted')" commit | tail -n 1)
+	[ "$rows" -lt 50 ] || fail "$rows rows were read"
+	refused 53400 "select jobrun.enqueue('work')"
+}
+
+@test "who may only enqueue: 1,000 attempts at most, a second at least between two, if it asks; what a definition says stands" {
+	jr_ok grant enqueue "$app"
+	as "select jobrun.enqueue('work', max_attempts => 2147483647, backoff_base => '0', backoff_cap => '0')" \
+		"select jobrun.enqueue_many('work', '{1}', max_attempts => 2147483647, backoff_base => '1 ms', backoff_cap => '2 ms')" \
+		"insert into jobrun.new_runs (job_type, run) values ('work', '{\"max_attempts\": 1001, \"backoff_base\": \"0\", \"unique_key\": \"u\"}')" \
+		"select jobrun.enqueue('work', max_attempts => 7, backoff_base => '2 s')" "select jobrun.enqueue('work')" >/dev/null
+	q_is '1|1000|00:00:01|00:00:01
+2|1000|00:00:01|00:00:01
+3|1000|00:00:01|
+4|7|00:00:02|
+5|5||' 'select id, max_attempts, backoff_base, backoff_cap from jobrun.job_runs order by id'
+	refused JR065 "select jobrun.enqueue('work', max_attempts => 0)"
+	refused JR065 "select jobrun.enqueue('work', backoff_base => '-1 s')"
+	q "select jobrun.define('work', '{\"max_attempts\": 5000, \"backoff_base\": \"100 ms\"}')" >/dev/null
+	as "select jobrun.enqueue('work')" "select (jobrun.enqueue_definition('work')).id" >/dev/null
+	q_is '2' "select count(*) from jobrun.job_runs where max_attempts = 5000 and backoff_base = '100 ms'"
+	q "select jobrun.enqueue('work', max_attempts => 2147483647, backoff_base => '0')" >/dev/null
+	q_is '2147483647|00:00:00' 'select max_attempts, backoff_base from jobrun.job_runs order by id desc limit 1'
+}
+
+@test "a run of such a role that fails is tried again after a second at the earliest" {
+	jr_ok grant enqueue "$app"
+	handler bad <<<'exit 1'
+	as "select jobrun.enqueue('bad', max_attempts => 2147483647, backoff_base => '0', backoff_cap => '0') from generate_series(1, 20)" >/dev/null
+	jr_ok run --max-runs 20
+	q_is '20|t' "select count(*), min(run_at - failed_at) >= interval '1 second' from jobrun.job_runs where status = 'failed'"
+}
+
+@test "the first key of a new queue: who waits for another's open transaction is told after a second, with 40001" {
+	jr_ok grant enqueue "$app"
+	hold "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'a')"
+	run as "set statement_timeout = '20s'" "set lock_timeout = 0" "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')"
+	assert_output --partial 'another transaction makes queue "new" and is still open; try again'
+	refused 40001 "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')"
+	refused 40001 "select jobrun.enqueue_many('work', '{1}', queue => 'new', concurrency_key => 'b')"
+	refused 40001 "insert into jobrun.new_runs (job_type, run) values ('work', '{\"queue\": \"new\", \"concurrency_key\": \"b\"}')"
+	before=$(now_ms)
+	refused 40001 "set lock_timeout = '20ms'; select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')"
+	[ "$(($(now_ms) - before))" -lt 900 ]
+	as_jr enqueue work --queue new --lock b
+	assert_equal "$status" 75
+	# Other queues are not in its way, and what the client has set stays.
+	assert_equal "$(as "set lock_timeout = '7s'" begin "select jobrun.enqueue('work', queue => 'other', concurrency_key => 'a') > 0" \
+		'show lock_timeout' commit 'show lock_timeout')" 't
+7s
+7s'
+	release_holds
+	as "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')" >/dev/null
+}
