@@ -132,8 +132,8 @@ take_away() {
 	id=$(enqueue never)
 	# Connections are counted: the runner's own goes through, the next is never answered.
 	proxy silent 1
-	bg_runner -d "$proxied" --grace 200ms
-	wait_until 10 run_is "$id" running
+	bg_runner -v -d "$proxied" --grace 200ms
+	wait_until 10 grep -q event=run_start "$runner_err"
 	kill -TERM "$runner_pid"
 	wait_runner
 	assert_equal "$runner_status" 0
