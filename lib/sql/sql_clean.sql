@@ -1,8 +1,7 @@
 -- sql_clean: what a user's statement may have left in the session; what DISCARD ALL does, but inside a transaction, so
 -- that it meets the same session behind a pooler too. What follows is ours: its parameters are sent as UTF-8, with nulls in
--- arrays, and how long it may take the runs' leases say, whatever was reset. The settle may wait for a lock, so the
--- server goes on looking
--- whether the connection stands: the locks of a dead runner's transaction must not stay until then.
+-- arrays, and how long it may take the runs' leases say, whatever was reset. The settle may wait for a lock, so the server
+-- goes on looking whether the connection stands: what a dead runner's transaction has locked must not stay locked.
 do $do$
 declare
 	v_name  text;
