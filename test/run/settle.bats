@@ -130,8 +130,8 @@ pages() {
 			counts=$(pages "$call" "$rows")
 			echo "$rows rows, $call:" $counts
 			assert_equal "$(wc -l <<<"$counts")" 10
-			# To plan takes some, to walk through an index thousands.
-			[ "$(sort -n <<<"$counts" | tail -n 1)" -lt 1000 ]
+			# To plan takes some, a thousand when the caches of the session are filled anew; to walk through all rows takes more.
+			[ "$(sort -n <<<"$counts" | tail -n 1)" -lt 2000 ]
 		done
 	done
 	q_is 0 "select count(*) from jobrun.job_runs where id between 50001 and 50005 and status <> 'succeeded'"
