@@ -171,6 +171,24 @@ printed() {
 	run_jobrun enqueue work '{"u": "\u20ac"}' -k k 2>&1
 }
 
+@test "what changes the meaning of a statement is said in each transaction that writes" {
+	local setting
+
+	for setting in 'array_nulls|off' 'standard_conforming_strings|off' 'DateStyle|SQL, DMY' 'IntervalStyle|iso_8601' 'TimeZone|Pacific/Chatham'; do
+		with_setting "${setting%|*}" "${setting#*|}"
+	done
+	q 'create table public.seen (name text, setting text)' "create function public.see() returns trigger language plpgsql as \$\$ begin
+			insert into public.seen select s.name, s.setting from pg_catalog.pg_settings s where s.name in
+				('array_nulls', 'standard_conforming_strings', 'DateStyle', 'IntervalStyle', 'TimeZone');
+			return null; end \$\$" \
+		"create trigger sees after insert or update on jobrun.job_runs for each row execute function public.see()" \
+		"create trigger sees after insert or update on jobrun.job_runners for each row execute function public.see()"
+	jr_ok enqueue work '[]'
+	jr_ok run
+	q_is 'array_nulls=on DateStyle=ISO, YMD IntervalStyle=postgres standard_conforming_strings=on TimeZone=UTC' \
+		"select string_agg(s.line, ' ' order by lower(s.line)) from (select distinct name || '=' || setting as line from public.seen) s"
+}
+
 @test "timeouts of a server's own do not end what is jobrun's" {
 	handler slow <<<'sleep 0.5'
 	with_setting idle_in_transaction_session_timeout 250ms
