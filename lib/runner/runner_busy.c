@@ -154,18 +154,6 @@ fail_locked(struct jr_runner *runner, const struct jr_not_claimed *said)
 	jr_runner_fail(runner, &err);
 }
 
-/* What keeps the command of exec is said by the caller, if at all. */
-static void
-fail_limited(struct jr_runner *runner, const char *reason)
-{
-	struct jr_err err;
-
-	if (runner->opts->exec != NULL)
-		return;
-	jr_fail(&err, JR_E_TEMP, "run %" PRId64 " was not started: %s", runner->opts->job_id, reason);
-	jr_runner_fail(runner, &err);
-}
-
 bool
 jr_busy_take_single(struct jr_runner *runner, const PGresult *result)
 {
@@ -175,7 +163,7 @@ jr_busy_take_single(struct jr_runner *runner, const PGresult *result)
 	if (!jr_queue_read_not_claimed(result, &said))
 		return false;
 	if (said.reason != NULL) {
-		fail_limited(runner, said.reason);
+		jr_claim_fail_job(runner, said.reason);
 		return false;
 	}
 	if (runner->busy_until_ms == 0) {

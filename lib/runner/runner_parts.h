@@ -263,6 +263,8 @@ bool jr_claim_is_single(const struct jr_runner *runner);  /* one run is wanted, 
 bool jr_claim_is_used_up(const struct jr_runner *runner); /* --max-runs */
 /* Of those that it counts there is one more (1), or one less (-1). */
 void jr_claim_count(struct jr_runner *runner, const struct jr_run *run, int64_t change);
+/* The one run of --job was not started: who asked for it is told why. Of jobrun exec its caller says it. */
+void jr_claim_fail_job(struct jr_runner *runner, const char *why);
 /* There is news: look for work as soon as it is sensible, however often this is called. */
 void jr_claim_look_soon(struct jr_runner *runner);
 bool jr_claim_try(struct jr_runner *runner);
