@@ -423,6 +423,7 @@ jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t fi
 		runner->claim_in_doubt = true; /* its places are kept until it is known */
 		runner->claim_sent_ms = reply->sent_ms;
 		runner->claim_most = fewer(runner->claim_wanted);
+		runner->adopt_most = JR_CLAIM_MOST;
 		jr_claim_reset(runner);
 	} else {
 		give_back(runner);
