@@ -188,8 +188,8 @@ struct jr_runner {
 	int64_t busy_at_ms;    /* that is not asked for before */
 	int64_t busy_until_ms; /* nor waited for any longer, now that there is nothing else to do; 0: there was */
 	int64_t adopt_at_ms;   /* doubt about a claim is not read before */
-	size_t claim_most; /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
-	size_t adopt_most; /* the same, of what one claim in doubt has taken */
+	size_t claim_most;   /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
+	size_t adopt_most;   /* the same, of what one claim in doubt has taken */
 	size_t claim_wanted; /* runs asked for; 0: the statement was no claim */
 	bool job_tried;
 	int64_t counted; /* claimed runs that --max-runs counts: not housekeeping, nor what was not started */
