@@ -157,7 +157,7 @@ tell_end(const struct doing *doing, int status, struct jr_err *err)
 		return status;
 	switch (doing->exec.state) {
 	case JR_EXEC_SKIPPED:
-		return status != 0 ? status : skip(doing, err);
+		return status > JR_E_NEWS ? status : skip(doing, err); /* others that are dead are said, no more */
 	case JR_EXEC_ENDED:
 		return pass_status(doing, doing->exec.exit_status, err);
 	case JR_EXEC_TIMED_OUT:

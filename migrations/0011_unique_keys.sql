@@ -5,9 +5,12 @@ alter table jobrun.job_runs add column superseded_by bigint,
 	add constraint job_runs_superseded check (superseded_by is null or status = 'cancelled');
 alter table jobrun.job_runs_archive add column superseded_by bigint;
 
--- What has ended of a key, by age: was there a newer one? What has not is in job_runs_unfinished_keys. A row is in one of the two
--- and what asks for one cannot be led to the other: the few that wait are found without a look at the many that have ended.
-create index job_runs_finished_keys on jobrun.job_runs (job_type, unique_key, id)
+-- What has not ended of a key and what has, by age: is there a newer one, or one that has succeeded? A row is in one of the two and
+-- what asks for one cannot be led to the other: the few that wait are found without a look at the many that have ended.
+drop index jobrun.job_runs_unfinished_keys;
+create index job_runs_unfinished_keys on jobrun.job_runs (job_type, unique_key, id)
+	where unique_key is not null and finished_at is null;
+create index job_runs_finished_keys on jobrun.job_runs (job_type, unique_key, status, id)
 	where unique_key is not null and finished_at is not null;
 
 -- One says more now, the other asks more.

@@ -394,7 +394,6 @@ open_runner(struct jr_runner *runner, struct jr_err *err)
 	runner->combos_at_ms = -1;
 	runner->fire_at_ms = JR_NEVER;
 	runner->claim_most = JR_CLAIM_MOST;
-	runner->adopt_most = JR_CLAIM_MOST;
 	runner->reclaim_limit = JR_RECLAIM_BATCH;
 	jr_timer_init(&runner->splay, on_splayed, runner);
 	jr_timer_init(&runner->grace, on_grace, runner);

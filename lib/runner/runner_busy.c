@@ -107,8 +107,12 @@ jr_busy_add_claim(struct jr_runner *runner, struct jr_batch *batch)
 {
 	const struct jr_cursor head = {0};
 
-	if (jr_clock_now_ms() < runner->busy_at_ms || !jr_lanes_choose(runner, true))
+	if (!jr_busy_is_pending(runner) || jr_clock_now_ms() < runner->busy_at_ms)
 		return false;
+	if (!jr_lanes_choose(runner, true)) {
+		ask_later(runner, true); /* something else is more urgent, or there is no place */
+		return false;
+	}
 	runner->claim_busy = true;
 	jr_queue_add_claim(batch, &runner->facts, &runner->claim_lane->busy, &head, runner->claim_wanted,
 	    runner->opts->lease.lease_ms, ++runner->claim_number);
@@ -120,7 +124,7 @@ jr_busy_is_waited_for(struct jr_runner *runner)
 {
 	int64_t now = jr_clock_now_ms();
 
-	if (!jr_busy_is_pending(runner) || now >= runner->busy_at_ms)
+	if (!jr_busy_is_pending(runner))
 		return false;
 	if (runner->held_count > 0)
 		runner->busy_until_ms = 0;
@@ -154,18 +158,6 @@ fail_locked(struct jr_runner *runner, const struct jr_not_claimed *said)
 	jr_runner_fail(runner, &err);
 }
 
-/* What keeps the command of exec is said by the caller, if at all. */
-static void
-fail_limited(struct jr_runner *runner, const char *reason)
-{
-	struct jr_err err;
-
-	if (runner->opts->exec != NULL)
-		return;
-	jr_fail(&err, JR_E_TEMP, "run %" PRId64 " was not started: %s", runner->opts->job_id, reason);
-	jr_runner_fail(runner, &err);
-}
-
 bool
 jr_busy_take_single(struct jr_runner *runner, const PGresult *result)
 {
@@ -175,7 +167,7 @@ jr_busy_take_single(struct jr_runner *runner, const PGresult *result)
 	if (!jr_queue_read_not_claimed(result, &said))
 		return false;
 	if (said.reason != NULL) {
-		fail_limited(runner, said.reason);
+		jr_claim_fail_job(runner, said.reason);
 		return false;
 	}
 	if (runner->busy_until_ms == 0) {
@@ -188,8 +180,8 @@ jr_busy_take_single(struct jr_runner *runner, const PGresult *result)
 		fail_locked(runner, &said);
 		return false;
 	}
-	runner->claim_at_ms =
-	    now + PAUSE_MIN_MS + (int64_t)jr_random_below(&runner->random, PAUSE_MAX_MS - PAUSE_MIN_MS + 1);
+	ask_later(runner, true);
+	runner->claim_at_ms = runner->busy_at_ms;
 	jr_runner_wake_at(runner, runner->claim_at_ms);
 	return true;
 }

@@ -11,6 +11,7 @@
  * that of its set; places of runs that did not come are given back. After a lost answer nothing is claimed before it
  * is known what runs under this runner's name.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,6 +105,17 @@ is_allowed(const struct jr_runner *runner)
 {
 	return runner->phase == JR_PHASE_WORK && !runner->draining && !runner->claim_in_doubt &&
 	       !(jr_claim_is_single(runner) && runner->job_tried) && !jr_claim_is_used_up(runner);
+}
+
+void
+jr_claim_fail_job(struct jr_runner *runner, const char *why)
+{
+	struct jr_err err;
+
+	if (runner->opts->job_id == 0)
+		return;
+	jr_fail(&err, JR_E_TEMP, "run %" PRId64 " was not started: %s", runner->opts->job_id, why);
+	jr_runner_fail(runner, &err);
 }
 
 /*
@@ -319,7 +331,6 @@ take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms, str
 	give_back(runner);
 }
 
-/* What was left out is not drained: nobody has looked at it. */
 static bool
 all_drained(const struct jr_runner *runner)
 {
@@ -412,6 +423,7 @@ jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t fi
 		runner->claim_in_doubt = true; /* its places are kept until it is known */
 		runner->claim_sent_ms = reply->sent_ms;
 		runner->claim_most = fewer(runner->claim_wanted);
+		runner->adopt_most = JR_CLAIM_MOST;
 		jr_claim_reset(runner);
 	} else {
 		give_back(runner);

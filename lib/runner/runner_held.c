@@ -319,6 +319,7 @@ give_back(struct jr_held *held, const char *why)
 {
 	log_held(JR_INFO, "unstarted", held, why);
 	jr_claim_count(held->runner, held->run, -1);
+	jr_claim_fail_job(held->runner, why);
 	end_unstarted(held, JR_OUT_UNSTARTED, "unstarted", why);
 }
 

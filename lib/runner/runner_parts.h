@@ -188,8 +188,8 @@ struct jr_runner {
 	int64_t busy_at_ms;    /* that is not asked for before */
 	int64_t busy_until_ms; /* nor waited for any longer, now that there is nothing else to do; 0: there was */
 	int64_t adopt_at_ms;   /* doubt about a claim is not read before */
-	size_t claim_most; /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
-	size_t adopt_most;
+	size_t claim_most;   /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
+	size_t adopt_most;   /* the same, of what one claim in doubt has taken */
 	size_t claim_wanted; /* runs asked for; 0: the statement was no claim */
 	bool job_tried;
 	int64_t counted; /* claimed runs that --max-runs counts: not housekeeping, nor what was not started */
@@ -263,6 +263,8 @@ bool jr_claim_is_single(const struct jr_runner *runner);  /* one run is wanted, 
 bool jr_claim_is_used_up(const struct jr_runner *runner); /* --max-runs */
 /* Of those that it counts there is one more (1), or one less (-1). */
 void jr_claim_count(struct jr_runner *runner, const struct jr_run *run, int64_t change);
+/* The one run of --job was not started: who asked for it is told why. Of jobrun exec its caller says it. */
+void jr_claim_fail_job(struct jr_runner *runner, const char *why);
 /* There is news: look for work as soon as it is sensible, however often this is called. */
 void jr_claim_look_soon(struct jr_runner *runner);
 bool jr_claim_try(struct jr_runner *runner);

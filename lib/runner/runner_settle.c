@@ -237,7 +237,8 @@ cut_to_size(struct jr_held_list *list)
 	for (; n < list->count; n++) {
 		const struct jr_outcome *o = &list->held[n]->outcome;
 
-		bytes += jr_text_size(o->output) + jr_text_size(o->error) + jr_text_size(o->result);
+		bytes += jr_text_size(o->output) + jr_text_size(o->error) + jr_text_size(o->result) +
+			 jr_text_size(o->progress) + jr_text_size(o->checkpoint);
 		if (n > 0 && bytes > BATCH_BYTES)
 			break;
 	}

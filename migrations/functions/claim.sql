@@ -32,15 +32,16 @@ $fn$;
 --    and the next start must see what that commits; or another claim is about to start it.
 --  - One that was claimed before does not start again behind a newer one that runs or has succeeded. One that waits does not
 --    count: it may never start.
---  - The newest of the rest starts, and the older ones that wait end with that. What has expired is claimed for settle to end it,
---    and that is no start.
+--  - The newest of the rest starts, and the older ones that wait end with that. or_newer: the newest that could be a candidate in
+--    the stead of one of them, in its queue and with its lock key; else of a thousand retries of a key each claim would start
+--    some, and look at all. What has expired is claimed for settle to end it, and that is no start.
 -- It is called with a snapshot that is younger than the locks of the candidates: what locked one of the key before has committed.
 -- started: ids; left_out: queues of what was left out. limited: queues whose row is locked, for their rates.
 create or replace function jobrun.start_keyed(run_ids bigint[], runner_id bigint, host text, locked_until timestamptz, limited text[],
-	out started bigint[], out left_out text[])
+	or_newer boolean, out started bigint[], out left_out text[])
 language plpgsql volatile
 set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $fn$
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $fn$
 #variable_conflict use_column
 declare
 	v_runner constant bigint := runner_id;
@@ -49,29 +50,35 @@ declare
 	v_old    bigint[];       -- those that end, and what ends each
 	v_by     bigint[];
 begin
-	with waiting as materialized (         -- with the keys of the candidates, which are among them
-		select w.*, w.id = any (run_ids) as mine from (
-			select distinct c.job_type, c.unique_key from jobrun.job_runs c where c.id = any (run_ids)) k
+	with keys as materialized (            -- of the candidates; newer: the newest run that has taken the place of a retry among them
+		select c.job_type, c.unique_key,
+			case when max(c.claim_seq) > 0 then jobrun.newer_run(c.job_type, c.unique_key, min(c.id)) end as newer
+		from jobrun.job_runs c where c.id = any (run_ids) group by c.job_type, c.unique_key),
+	waiting as materialized (              -- with these keys; the candidates are among them
+		select w.*, w.id = any (run_ids) as mine, case when w.claim_seq > 0 and k.newer > w.id then k.newer end as newer from keys k
 		cross join lateral (
-			select r.ctid as tid, r.id, r.job_type, r.unique_key, r.queue, r.claim_seq, (r.expires_at <= now()) is true as expired
+			select r.ctid as tid, r.id, r.job_type, r.unique_key, r.queue, r.concurrency_key, r.claim_seq, r.run_at <= now() as due,
+				(r.expires_at <= now()) is true as expired
 			from jobrun.job_runs r
-			where r.job_type = k.job_type and r.unique_key = k.unique_key and r.finished_at is null and r.status in ('queued', 'failed')) w),
-	locked as materialized (
+			where r.job_type = k.job_type and r.unique_key = k.unique_key and r.finished_at is null and r.status <> 'running'
+			offset 0) w),                  -- so, and only so, the index of keys is asked for each key, whatever statistics say
+	locked as materialized (               -- and with a key that nobody has taken from them meanwhile
 		select r.id from waiting w join jobrun.job_runs r on r.ctid = w.tid
-		where r.status in ('queued', 'failed')
+		where case when r.status in ('queued', 'failed') then r.unique_key = w.unique_key end     -- which no index can answer
 		for no key update of r skip locked),
 	judged as materialized (
-		select w.*, bool_and(w.id = any (array(select l.id from locked l))) over (partition by w.job_type, w.unique_key) as whole,
-			case when w.mine and w.claim_seq > 0 then jobrun.newer_run(w.job_type, w.unique_key, w.id) end as newer
+		select w.*, bool_and(w.id in (select l.id from locked l)) over (partition by w.job_type, w.unique_key) as whole,
+			w.mine or (or_newer and w.due and bool_or(w.mine)
+				over (partition by w.job_type, w.unique_key, w.queue, w.concurrency_key)) as may_start
 		from waiting w),
 	chosen as (                            -- what starts of each key; null: none
-		select j.*, max(case when j.mine and not j.expired and j.newer is null then j.id end)
+		select j.*, max(case when j.may_start and not j.expired and j.newer is null then j.id end)
 			over (partition by j.job_type, j.unique_key) as start
 		from judged j),
 	fates as materialized (
 		select c.id, c.queue, case when not c.whole then case when c.mine then 'left out' end
-			when c.id < c.start then 'superseded' when not c.mine then null when c.newer is not null then 'superseded'
-			when c.id = c.start or c.expired then 'started' end as fate,
+			when c.id = c.start then 'started' when c.id < c.start then 'superseded' when not c.mine then null
+			when c.newer is not null then 'superseded' when c.expired then 'started' end as fate,
 			case when c.id < c.start then c.start else c.newer end as by
 		from chosen c)
 	select array(select f.id from fates f where f.fate = 'started'), array(select distinct f.queue from fates f where f.fate = 'left out'),
@@ -192,7 +199,7 @@ begin
 	-- on behind them, until something is found. A saturated key or a locked row must not hide what lies behind it.
 	loop
 		if v_keyed is not null then
-			select s.* into v_started from jobrun.start_keyed(v_keyed, v_runner, v_host, v_until, v_limited) s;
+			select s.* into v_started from jobrun.start_keyed(v_keyed, v_runner, v_host, v_until, v_limited, true) s;
 			v_ids := nullif(v_ids || v_started.started, '{}');
 			v_passed := v_passed || array(select k.id from unnest(v_keyed) k(id) where k.id <> all (v_started.started));
 			v_busy := v_busy || v_started.left_out;
@@ -370,7 +377,8 @@ begin
 		return;
 	end if;
 	if v_run.unique_key is not null then
-		v_keyed := jobrun.start_keyed(array[job_id], v_runner, v_host, now() + lease_ms * interval '1 millisecond', array[v_queue.name]);
+		v_keyed := jobrun.start_keyed(array[job_id], v_runner, v_host, now() + lease_ms * interval '1 millisecond', array[v_queue.name],
+			false);
 		return query select h.* from jobrun.held_runs h where h.id = any (v_keyed.started);
 		if v_keyed.left_out <> '{}' then
 			return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('queue', v_name)) h;

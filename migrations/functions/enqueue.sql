@@ -328,8 +328,9 @@ begin
 		then pg_sequence_last_value('jobrun.job_runs_id_seq'::regclass) > v_id
 		else exists (select from jobrun.job_runs r
 				where r.job_type = redraw_id.job_type and r.unique_key = redraw_id.unique_key and r.finished_at is null and r.id > v_id)
-			or exists (select from jobrun.job_runs r
-				where r.job_type = redraw_id.job_type and r.unique_key = redraw_id.unique_key and r.finished_at is not null and r.id > v_id) end)
+			or exists (select from unnest('{succeeded,dead,cancelled}'::text[]) s(status) cross join lateral (select from jobrun.job_runs r
+				where r.job_type = redraw_id.job_type and r.unique_key = redraw_id.unique_key and r.finished_at is not null
+					and r.status = s.status and r.id > v_id limit 1) l) end)
 	then
 		update jobrun.job_runs r set id = default where r.id = v_id returning r.id into v_id;
 	end if;
@@ -341,8 +342,9 @@ $fn$;
 -- is none, or none that can take it. again: it has changed between the look and the lock. What expires_at says of the two is the
 -- later time, and none is the latest: a request that does not expire must not do so with what it meets.
 -- Replaced is only what was never claimed: JOBRUN_KEY and checkpoint of one that was belong to what it did.
+-- What waits is asked for as what does not run: so no statistics can lead to the index of all that waits of the job type.
 create or replace function jobrun.keep_or_replace(new jobrun.job_runs, on_conflict text, out run jobrun.job_runs, out again boolean)
-language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp set enable_seqscan = off as $fn$
 #variable_conflict use_column
 declare
 	v_new     constant jobrun.job_runs := new;
@@ -354,7 +356,7 @@ begin
 	again := false;
 	select r.id, r.claim_seq, r.expires_at into v_id, v_claim, v_expires from jobrun.job_runs r
 	where r.job_type = v_new.job_type and r.unique_key = v_new.unique_key and r.finished_at is null
-		and r.status in ('queued', 'failed')
+		and r.status <> 'running'
 	order by r.claim_seq = 0 desc, r.id desc limit 1;
 	if v_id is null or (v_claim > 0 and (v_replace or jobrun.newer_run(v_new.job_type, v_new.unique_key, v_id) is not null)) then
 		return;

@@ -154,7 +154,7 @@ begin
 		if kind in ('succeeded', 'keyed') then
 			v_rule.condition := v_rule.condition || format(' and (x.unique_key is null'
 				' or exists (select from jobrun.job_runs n where n.id > x.id and n.status = ''succeeded'' and %1$s)'
-				' or (not exists (select from jobrun.job_runs n where n.id < x.id and n.status <> ''succeeded'' and %1$s)'
+				' or (not exists (select from jobrun.job_runs n where n.id < x.id and n.status in (''dead'', ''cancelled'') and %1$s)'
 				' and not exists (select from jobrun.job_runs n where n.id < x.id and n.finished_at is null'
 				' and n.job_type = x.job_type and n.unique_key = x.unique_key)))',
 				'n.job_type = x.job_type and n.unique_key = x.unique_key and n.finished_at is not null');

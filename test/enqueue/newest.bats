@@ -432,6 +432,29 @@ set test.stall = 'on'; $(ask); commit"
 	superseded "$one" "$two"
 }
 
+@test "hundreds retried by people: one claim starts the newest that is due, and the others end with that" {
+	q "insert into jobrun.job_runs (job_type, unique_key, status, claim_seq, attempts, max_attempts, started_at, finished_at, error_code)
+			select 't', 'k', 'dead', 1, 1, 1, now(), now(), 'x' from generate_series(1, 300)" \
+		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, error_code)
+			select id, 1, 1, 'failed', 'x' from jobrun.job_runs" \
+		"select from (select jobrun.retry(id) from jobrun.job_runs) r"
+	newest=$(q "select max(id) from jobrun.job_runs")
+	q "update jobrun.job_runs set run_at = now() + interval '1 hour' where id = $newest" \
+		"update jobrun.job_runs set queue = 'other' where id = $newest - 1"
+	claim
+	assert_equal "$claimed" $((newest - 2))
+	q_is 297 "select count(*) from jobrun.job_runs where error_code = 'superseded' and superseded_by = $newest - 2"
+	q_is 2 "select count(*) from jobrun.job_runs where id > $newest - 2 and status = 'queued'"
+}
+
+@test "--job starts the run that it names, though a newer one is due" {
+	one=$(failed_once)
+	two=$(new replace)
+	assert_not_equal "$two" "$one"
+	started "$one"
+	run_is "$two" queued
+}
+
 @test "limits: a rate is paid for those that start, and what is superseded or left out takes no room" {
 	jr_ok queue default --rate 2/1h
 	one=$(new)

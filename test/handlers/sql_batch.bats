@@ -389,7 +389,7 @@ cut_settle() {
 }
 
 mixed_has_ended() {
-	q_is 0 "select count(*) from jobrun.job_runs where status = 'running'"
+	q_is 0 "select count(*) from jobrun.job_runs where job_type = 'many' and (status = 'running' or claim_seq = 0)"
 }
 
 # told: as if nothing had been lost.

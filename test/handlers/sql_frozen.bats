@@ -88,6 +88,39 @@ other_host_succeeds() {
 	rolled_back_and_done_again
 }
 
+end_waits() {
+	q_is 1 "select count(*) from pg_stat_activity where pid = $backend and wait_event_type = 'Lock' and query like '%jobrun.settle_%'"
+}
+
+# $1: what NAME.json says.
+killed_while_its_end_waits() {
+	needs_check
+	settings hold <<<"$1"
+	hold 'select pg_advisory_xact_lock(11)'
+	sql_handler hold <<<"update counter set n = n + 1 where pg_advisory_xact_lock(11)::text = '' /* work */"
+	id=$(enqueue hold --backoff 0)
+	bg_runner --lease 6s
+	wait_until 10 works
+	backend=$(q "select pid from pg_stat_activity where datname = current_database() and query like '%/* work */%' and pid <> pg_backend_pid()")
+	hold "select from jobrun.job_runs where id = $id for update"
+	printf 'commit;\n' >&"${hold_fds[0]}"
+	wait_until 10 end_waits
+	kill -KILL "$runner_pid"
+	wait_until 10 q_is 0 "select count(*) from pg_stat_activity where pid = $backend and xact_start is not null"
+	assert_equal "$(q 'select n from counter for update nowait')" 0
+	release_holds
+	wait_until 20 other_host_succeeds
+	q_is 1 'select n from counter'
+}
+
+@test "a runner that is killed while the end of its run waits for a lock" {
+	killed_while_its_end_waits '{}'
+}
+
+@test "the same with a set" {
+	killed_while_its_end_waits '{"batch": 5}'
+}
+
 @test "a runner that goes on is not killed for a lease that it has lost" {
 	sql_handler deaf <<-'sql'
 		do $$ begin /* work */

@@ -76,7 +76,7 @@ repair_tour() {
 client_tour() {
 	q_is t "select jobrun.enqueue('mysql', '{}') > 0"
 	q_is 2 "select count(*) from jobrun.enqueue_many('work', array['{}', '{}']::jsonb[])"
-	q_is t "select next_slot_at > now() from jobrun.job_definitions where name = 'tick'"
+	q_is t "select next_slot_at > now() - interval '2 minutes' from jobrun.job_definitions where name = 'tick'"
 	q_is 3 "select count(*) from jobrun.next_slots('*/10 5,7 * * *', 'UTC', now(), 3)"
 }
 
@@ -169,6 +169,24 @@ printed() {
 	run_jobrun next nightly --after 2026-03-28T12:00:00Z
 	run_jobrun show 1 --json
 	run_jobrun enqueue work '{"u": "\u20ac"}' -k k 2>&1
+}
+
+@test "what changes the meaning of a statement is said in each transaction that writes" {
+	local setting
+
+	for setting in 'array_nulls|off' 'standard_conforming_strings|off' 'DateStyle|SQL, DMY' 'IntervalStyle|iso_8601' 'TimeZone|Pacific/Chatham'; do
+		with_setting "${setting%|*}" "${setting#*|}"
+	done
+	q 'create table public.seen (name text, setting text)' "create function public.see() returns trigger language plpgsql as \$\$ begin
+			insert into public.seen select s.name, s.setting from pg_catalog.pg_settings s where s.name in
+				('array_nulls', 'standard_conforming_strings', 'DateStyle', 'IntervalStyle', 'TimeZone');
+			return null; end \$\$" \
+		"create trigger sees after insert or update on jobrun.job_runs for each row execute function public.see()" \
+		"create trigger sees after insert or update on jobrun.job_runners for each row execute function public.see()"
+	jr_ok enqueue work '[]'
+	jr_ok run
+	q_is 'array_nulls=on DateStyle=ISO, YMD IntervalStyle=postgres standard_conforming_strings=on TimeZone=UTC' \
+		"select string_agg(s.line, ' ' order by lower(s.line)) from (select distinct name || '=' || setting as line from public.seen) s"
 }
 
 @test "timeouts of a server's own do not end what is jobrun's" {

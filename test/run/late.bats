@@ -330,3 +330,13 @@ settle_unstarted() {
 	grep -q 'unstarted.*jobrun.prune' "$runner_err"
 	q_is 2 "select count(*) from jobrun.job_runs where job_type = 'work' and status = 'succeeded'"
 }
+
+@test "--job says so when the answer to its claim came too late to start the run" {
+	slow_claim work 3.5
+	id=$(enqueue work --max-attempts 1)
+	jr run --job "$id" --lease 3s
+	assert_equal "$status" 75
+	assert_line_of_stderr "jobrun: run $id was not started: the claim was answered too late to start"
+	assert_equal "$(standing "$id")" 'queued|0|1|0|0'
+	assert_not_exist "$TMPDIR/began"
+}

@@ -424,7 +424,7 @@ asked_more_often() {
 	assert [ "$count" -ge "$((spent / 500))" ]
 	assert [ "$count" -le "$((spent / 20))" ]
 	# The drain itself pays nothing but these.
-	q_is t "select count(*) > 100 from jobrun.job_runs where queue = 'default' and status = 'succeeded'"
+	q_is t "select count(*) > 10 from jobrun.job_runs where queue = 'default' and status = 'succeeded'"
 	release_holds
 	wait_until 5 q_is 3 "select count(*) from jobrun.job_runs where queue = 'mail' and status = 'succeeded'"
 	q_is t "select exists (select from jobrun.job_runs where queue = 'default' and status = 'queued')"

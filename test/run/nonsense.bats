@@ -120,6 +120,23 @@ settle_is() {
 	assert_equal "$(field "$id" 'status, attempts, claim_seq')" 'succeeded|1|1'
 }
 
+@test "a settle that writes nothing and makes no sense each time: asked again a bounded number of times, and the run is left to its lease" {
+	local id
+
+	id=$(enqueue work)
+	q "create sequence public.asked"
+	settle_is status null
+	q "alter function jobrun.real_settle(bigint[], bigint[], bigint[], text[], bigint[], text[], text[], integer[], bigint[], bigint[],
+			bigint[], text[], bigint[], text[], text[], text[], timestamptz) rename to unused_settle;
+		create function jobrun.real_settle(a bigint[], b bigint[], c bigint[], d text[], e bigint[], f text[], g text[], h integer[],
+			i bigint[], j bigint[], k bigint[], l text[], m bigint[], n text[], o text[], p text[], q timestamptz)
+		returns table (id bigint, claim_seq bigint, status text, attempts bigint, max_attempts bigint, run_in_ms bigint, alarm bigint)
+		language sql volatile as \$fn\$ select a[1], b[1], nextval('public.asked')::text, 1, 5, null::bigint, null::bigint \$fn\$"
+	is_nonsense 'settle makes no sense: column status is null' --lease 3s
+	assert_equal "$(field "$id" 'status, attempts, claim_seq')" 'running|1|1'
+	q_is t "select last_value < 150 from public.asked"
+}
+
 @test "a settle of a set whose answer makes no sense: effects and ends are kept, and the tick ends with 70" {
 	q 'create table done (run_id bigint)'
 	settings many <<<'{"batch": 10}'

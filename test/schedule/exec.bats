@@ -886,3 +886,19 @@ exec_once() {
 @test "each COMMIT's answer hangs once: CMD is started once and its end is recorded" {
 	cut_every_commit hang exec_once
 }
+
+@test "a start that is left out and finds a run of others lost says so, and has the status of what is left out" {
+	handler work <<<'exit 0'
+	jr_ok define line --type line
+	jr_ok pause --definition line
+	for strict in '' --strict; do
+		id=$(waiting_run work)
+		q "update jobrun.job_runs set max_attempts = 1 where id = $id"
+		begin_attempt "$id"
+		q "update jobrun.job_runs set locked_until = now() where id = $id"
+		jr exec $strict line -- true
+		assert_regex "$stderr" "run $id .*is dead"
+		assert_equal "$status" "$([ -z "$strict" ] && echo 0 || echo 75)"
+	done
+	assert_regex "$stderr" 'line was not started: '
+}

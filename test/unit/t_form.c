@@ -82,6 +82,20 @@ add_adopt(struct jr_batch *batch)
 }
 
 static void
+add_claims_void(struct jr_batch *batch)
+{
+	jr_queue_add_claims_void(batch, 1, 1);
+}
+
+static void
+add_give_back(struct jr_batch *batch)
+{
+	const struct jr_outcome outcome = {.kind = JR_OUT_UNSTARTED};
+
+	jr_queue_add_give_back(batch, 1, &(struct jr_claim_list){0}, &outcome);
+}
+
+static void
 add_heartbeat(struct jr_batch *batch)
 {
 	jr_queue_add_heartbeat(batch, 1, runs, HELD, 1);
@@ -143,6 +157,8 @@ static const struct {
     {"claim_job", add_claim_job, 0, 1},
     {"exec_claim", add_exec_claim, 0, 1},
     {"adopt", add_adopt, 0, HELD},
+    {"claims_void", add_claims_void, 1, 1},
+    {"give_back", add_give_back, 0, JR_ROWS_ANY},
     {"heartbeat", add_heartbeat, HELD, HELD},
     {"tell", add_tell, 0, HELD},
     {"reclaim", add_reclaim, 0, HELD},
