@@ -255,11 +255,11 @@ $fn$;
 
 -- newer_run: of the runs of a key the newest one behind this id that runs or has succeeded, null if there is none: it has seen, or is
 -- seeing, what this one was asked for. One that waits may never start, unless or_waiting says that it counts as well; neither will
--- one start that was claimed when it had expired. The setting: whatever statistics say, the rows behind the id are all that is read.
+-- one start that was claimed when it had expired. The settings: whatever statistics say, no more than what has not ended is read.
 create or replace function jobrun.newer_run(job_type text, unique_key text, id bigint, or_waiting boolean default false) returns bigint
 language plpgsql stable
 set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_bitmapscan = off as $fn$
+set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off as $fn$
 declare
 	v_unfinished bigint;
 	v_succeeded  bigint;
@@ -268,10 +268,13 @@ begin
 	where r.job_type = newer_run.job_type and r.unique_key = newer_run.unique_key and r.finished_at is null and r.id > newer_run.id
 		and case r.status when 'running' then (r.expires_at <= r.started_at) is not true else newer_run.or_waiting end
 	order by r.id desc limit 1;
-	select r.id into v_succeeded from jobrun.job_runs r
-	where r.job_type = newer_run.job_type and r.unique_key = newer_run.unique_key and r.finished_at is not null and r.id > newer_run.id
-		and r.status = 'succeeded'
-	order by r.id desc limit 1;
+	-- The last entry of job_runs_finished_keys that is not behind this key's successes: no other index has this order.
+	select l.id into v_succeeded from (
+		select r.job_type, r.unique_key, r.status, r.id from jobrun.job_runs r
+		where r.unique_key is not null and r.finished_at is not null and (r.job_type, r.unique_key, r.status, r.id)
+			<= (newer_run.job_type, newer_run.unique_key, 'succeeded', 9223372036854775807)
+		order by r.job_type desc, r.unique_key desc, r.status desc, r.id desc limit 1) l
+	where l.job_type = newer_run.job_type and l.unique_key = newer_run.unique_key and l.status = 'succeeded' and l.id > newer_run.id;
 	return greatest(v_unfinished, v_succeeded);
 end
 $fn$;
