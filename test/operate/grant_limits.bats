@@ -177,3 +177,14 @@ as_jr() {
 	release_holds
 	as "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')" >/dev/null
 }
+
+@test "the first key of a new queue: exec waits for another's open transaction five seconds, and says so" {
+	jr_ok grant enqueue "$app"
+	jr_ok define old --queue new --lock a
+	hold "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')"
+	jr exec --strict old -- true
+	assert_equal "$status" 75
+	assert_regex "$stderr" 'somebody else has had queue new locked for 5 s: .*; old was not started$'
+	release_holds
+	jr_ok exec --strict old -- true
+}
