@@ -188,3 +188,13 @@ as_jr() {
 	release_holds
 	jr_ok exec --strict old -- true
 }
+
+@test "the first key of a new queue: it is none where a schedule with a lock key is, so nobody keeps that from its slots" {
+	jr_ok grant enqueue "$app"
+	jr_ok define nightly --schedule @hourly --queue new --lock a
+	q_is new 'select name from jobrun.job_queues'
+	q "update jobrun.job_definitions set next_slot_at = now() - interval '1 hour' where name = 'nightly'"
+	hold "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')"
+	q_is queued "select outcome from jobrun.fire() where definition = 'nightly' order by slot desc limit 1"
+	release_holds
+}
