@@ -401,7 +401,8 @@ without_passwords(const char *text)
 
 	jr_buf_init(&out, 4 * strlen(text) + 1);
 	while (*text != '\0') {
-		bool is_url = strncmp(text, url, strlen(url)) == 0, is_word = strncasecmp(text, word, strlen(word)) == 0;
+		bool is_url = strncmp(text, url, strlen(url)) == 0;
+		bool is_word = strncasecmp(text, word, strlen(word)) == 0;
 		size_t begin = is_url ? strlen(url) : is_word ? strlen(word) : 1;
 		size_t len = is_url || is_word ? strcspn(text + begin, " \t\r\n\"") : 0;
 
