@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "commands.h"
@@ -372,13 +373,57 @@ finish_output(int status, struct jr_err *err)
 	return jr_worse_status(status, JR_E_TEMP);
 }
 
+/* Writes text[0..len) with what stands between the first : and the last @ in it as three stars. */
+static void
+add_authority(struct jr_buf *out, const char *text, size_t len)
+{
+	const char *at = memrchr(text, '@', len);
+	const char *colon = at != NULL ? memchr(text, ':', (size_t)(at - text)) : NULL;
+
+	if (colon != NULL) {
+		(void)jr_buf_add(out, text, (size_t)(colon + 1 - text));
+		(void)jr_buf_adds(out, "***");
+		len -= (size_t)(at - text);
+		text = at;
+	}
+	(void)jr_buf_add(out, text, len);
+}
+
+/*
+ * Whoever has left out -d, or put it in the wrong place, has his connection string quoted as a name that nobody knows,
+ * and cron sends that by mail. Caller frees.
+ */
+static char *
+without_passwords(const char *text)
+{
+	static const char url[] = "://", word[] = "password=";
+	struct jr_buf out;
+
+	jr_buf_init(&out, 4 * strlen(text) + 1);
+	while (*text != '\0') {
+		bool is_url = strncmp(text, url, strlen(url)) == 0;
+		bool is_word = strncasecmp(text, word, strlen(word)) == 0;
+		size_t begin = is_url ? strlen(url) : is_word ? strlen(word) : 1;
+		size_t len = is_url || is_word ? strcspn(text + begin, " \t\r\n\"") : 0;
+
+		(void)jr_buf_add(&out, text, begin);
+		if (is_url)
+			add_authority(&out, text + begin, len);
+		else if (len > 0)
+			(void)jr_buf_adds(&out, "***");
+		text += begin + len;
+	}
+	return jr_buf_detach(&out);
+}
+
 static void
 print_error(const struct jr_err *err)
 {
-	char *text = jr_text_visible(err->msg, false);
+	char *safe = without_passwords(err->msg), *text = jr_text_visible(safe, false);
 
 	fprintf(stderr, "jobrun: %s\n", text);
 	free(text);
+	free(safe);
 }
 
 int

@@ -56,6 +56,14 @@ interpreter_of(const char *path, const char *cwd)
 	return path_of(cwd, name);
 }
 
+static bool
+check_interpreter(const char *path, struct jr_err *err)
+{
+	if (path[strlen(path) - 1] == '\r')
+		return jr_fail(err, JR_E_CONFIG, "a carriage return ends it: save the file with the line ends of Unix");
+	return jr_perm_check_file(path, err);
+}
+
 /* The interpreter of the program at `path`, and the interpreter of that. */
 static bool
 check_interpreters(const char *path, const char *cwd, struct jr_err *err)
@@ -64,7 +72,7 @@ check_interpreters(const char *path, const char *cwd, struct jr_err *err)
 	bool ok = true;
 
 	for (int i = 0; ok && i < INTERPRETERS_MAX && (interpreter = interpreter_of(of, cwd)) != NULL; i++) {
-		ok = jr_perm_check_file(interpreter, err) || jr_fail_in(err, "its #! line");
+		ok = check_interpreter(interpreter, err) || jr_fail_in(err, "its #! line");
 		free(of);
 		of = interpreter;
 	}

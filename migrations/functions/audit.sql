@@ -66,12 +66,12 @@ begin
 end
 $fn$;
 
--- Of a run: not what a claim, a heartbeat or a settle changes, nor what a newer run of its unique key takes the place of; but the
--- request to cancel it. Their conditions are short, since a statement reads them each time.
+-- Of a run: not what a claim, a heartbeat or a settle changes; but the request to cancel it. Their conditions are short, since a
+-- statement reads them each time.
 -- Of a queue: not the account of its rate, and not a row that says nothing, which the first key brings.
 select jobrun.make_trigger(t.name, t."table", t.what || ' execute function jobrun.' || t.tells) from (values
 	('job_runs_told', 'job_runs', 'after update on %s for each row when (old.locked_until is null and new.locked_until is null
-		and new.error_code is distinct from ''superseded'' and BY HAND)', 'tell_change()'),
+		and BY HAND)', 'tell_change()'),
 	('job_runs_asked_told', 'job_runs', 'after update of cancel_requested_at on %s for each row when (old.cancel_requested_at is null
 		and new.cancel_requested_at is not null and BY HAND)', 'tell_change()'),
 	('job_runs_gone_told', 'job_runs', 'after delete on %s for each row when (BY HAND)', 'tell_change()'),

@@ -37,9 +37,10 @@ $fn$;
 --    some, and look at all. What has expired is claimed for settle to end it, and that is no start.
 -- It is called with a snapshot that is younger than the locks of the candidates: what locked one of the key before has committed.
 -- started: ids; left_out: queues of what was left out. limited: queues whose row is locked, for their rates.
+-- With the rights of the owner, so that the audit can tell what it ends from what people end by hand.
 create or replace function jobrun.start_keyed(run_ids bigint[], runner_id bigint, host text, locked_until timestamptz, limited text[],
 	or_newer boolean, out started bigint[], out left_out text[])
-language plpgsql volatile
+language plpgsql volatile security definer
 set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $fn$
 #variable_conflict use_column

@@ -294,6 +294,13 @@ begin
 		end if;
 		v_done.action := 'created';
 	end if;
+	-- A limit per key needs a queue row to lock. It is made here, not by the first slot: who may only enqueue could make it before that
+	-- one in a transaction that stays open, and the schedule would wait as long.
+	if v_new.concurrency_key is not null and v_new.schedule is not null
+		and not exists (select from jobrun.job_queues q where q.name = coalesce(v_new.queue, 'default'))
+	then
+		perform jobrun.make_queue(coalesce(v_new.queue, 'default'));
+	end if;
 	-- Whoever may read the audit may not read payloads.
 	perform jobrun.audit('define', 'definition ' || v_name, v_done.old - 'payload', v_done.new - 'payload', reason);
 	return v_done;

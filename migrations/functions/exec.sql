@@ -82,7 +82,12 @@ begin
 	if v_read.job_type like 'jobrun.%' then
 		raise exception 'definition "%" is jobrun''s own', v_name using errcode = 'JR065';
 	elsif v_read.concurrency_key is not null and not exists (select from jobrun.job_queues q where q.name = v_in) then
-		insert into jobrun.job_queues (name) values (v_in) on conflict do nothing;     -- a limit per key needs a row to lock
+		begin
+			perform jobrun.make_queue(v_in);         -- a limit per key needs a row to lock
+		exception when serialization_failure then    -- somebody else makes it, and is still open
+			return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('queue', v_in)) h;
+			return;
+		end;
 	end if;
 
 	if exists (select from jobrun.job_queues q where q.name = v_in and jobrun.is_limited(q)) then

@@ -77,6 +77,19 @@ load ../lib/common
 	assert_regex "$stderr" 'usage: jobrun show'
 }
 
+@test "a connection string in the place of something else is told without its password" {
+	local arguments
+
+	for arguments in 'run URL' 'URL run' 'status URL' 'run --max-runs URL' 'help URL' 'exec URL -- true'; do
+		jr ${arguments/URL/postgresql://me:hunter2@host/db}
+		assert_regex "$stderr" 'postgresql://me:\*\*\*@host/db'
+		refute_regex "$stderr" hunter2
+		jr ${arguments/URL/password=hunter2}
+		assert_regex "$stderr" 'password=\*\*\*'
+		refute_regex "$stderr" hunter2
+	done
+}
+
 @test "global options stand before or after the command, and the last one counts" {
 	jr_ok --json list
 	assert_equal "$output" '[]'

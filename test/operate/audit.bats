@@ -111,3 +111,22 @@ forget() {
 	q 'delete from jobrun.job_audit'
 	q_is 'delete|2' "select action, old ->> 'rows' from jobrun.job_audit"
 }
+
+@test "what ends a run by hand is on record also if it says what jobrun says of older runs of a unique key" {
+	local runner="run_$JR_DATABASE"
+
+	handler work <<<'exit 1'
+	make_role "$runner"
+	jr_ok grant run "$runner"
+	old=$(enqueue work --backoff 1h --unique u)
+	jr run
+	enqueue work --backoff 1h --unique u --replace >/dev/null
+	forget
+	JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE user=$runner" jr run
+	q_is 'superseded|0' "select error_code, (select count(*) from jobrun.job_audit) from jobrun.job_runs where id = $old"
+	id=$(enqueue work --in 1h)
+	psql_bare "$JR_DIRECT dbname=$JR_DATABASE user=$runner" -c "update jobrun.job_runs set status = 'cancelled', finished_at = now(),
+		error_code = 'superseded', superseded_by = $old where id = $id"
+	q_is "$runner|update" "select who, action from jobrun.job_audit where object = 'run $id'"
+	q "delete from jobrun.job_runs where id = $id"
+}

@@ -177,3 +177,24 @@ as_jr() {
 	release_holds
 	as "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')" >/dev/null
 }
+
+@test "the first key of a new queue: exec waits for another's open transaction five seconds, and says so" {
+	jr_ok grant enqueue "$app"
+	jr_ok define old --queue new --lock a
+	hold "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')"
+	jr exec --strict old -- true
+	assert_equal "$status" 75
+	assert_regex "$stderr" 'somebody else has had queue new locked for 5 s: .*; old was not started$'
+	release_holds
+	jr_ok exec --strict old -- true
+}
+
+@test "the first key of a new queue: it is none where a schedule with a lock key is, so nobody keeps that from its slots" {
+	jr_ok grant enqueue "$app"
+	jr_ok define nightly --schedule @hourly --queue new --lock a
+	q_is new 'select name from jobrun.job_queues'
+	q "update jobrun.job_definitions set next_slot_at = now() - interval '1 hour' where name = 'nightly'"
+	hold "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')"
+	q_is queued "select outcome from jobrun.fire() where definition = 'nightly' order by slot desc limit 1"
+	release_holds
+}
