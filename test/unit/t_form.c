@@ -158,6 +158,7 @@ static const struct {
     {"exec_claim", add_exec_claim, 0, 1},
     {"adopt", add_adopt, 0, HELD},
     {"claims_void", add_claims_void, 1, 1},
+    {"check_copy", jr_queue_add_check_copy, 1, 1},
     {"give_back", add_give_back, 0, JR_ROWS_ANY},
     {"heartbeat", add_heartbeat, HELD, HELD},
     {"tell", add_tell, 0, HELD},
