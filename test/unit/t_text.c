@@ -213,7 +213,7 @@ documents_stay_documents(void **state)
 	    {"{\"a\": [1, \"\xC3\xA4 \xF0\x9F\x98\x80 \\u009b \\n\"],\n\t\"b\": 2}",
 		"{\"a\": [1, \"\xC3\xA4 \xF0\x9F\x98\x80 \\u009b \\n\"],\n\t\"b\": 2}"},
 	    {"\"\x7F\xC2\x80\xC2\x9B\xC2\x9F\xC2\xA0\"", "\"\\u007f\\u0080\\u009b\\u009f\xC2\xA0\""},
-	    {"\"\xE2\x80\xAE\xE2\x81\xA9\xE2\x80\xA8\xD8\x9C\"", "\"\\u202e\\u2069\\u2028\\u061c\""},
+	    {"\"\xE2\x80\xAE\xE2\x81\xA9\xE2\x80\xAC\xE2\x80\xA8\xD8\x9C\"", "\"\\u202e\\u2069\\u202c\\u2028\\u061c\""},
 	    {"\"\x1B\xFF\"", "\"\\u001b\\ufffd\""}, /* no document */
 	    {"", ""},
 	};
