@@ -33,7 +33,7 @@ $fn$;
 --  - One that was claimed before does not start again behind a newer one that runs or has succeeded. One that waits does not
 --    count: it may never start.
 --  - The newest of the rest starts, and the older ones that wait end with that. or_newer: the newest that could be a candidate in
---    the stead of one of them, in its queue and with its lock key; else of a thousand retries of a key each claim would start
+--    the stead of one of them that would start, in its queue and with its lock key; else of a thousand retries of a key each claim would start
 --    some, and look at all. What has expired is claimed for settle to end it, and that is no start.
 -- It is called with a snapshot that is younger than the locks of the candidates: what locked one of the key before has committed.
 -- started: ids; left_out: queues of what was left out. limited: queues whose row is locked, for their rates.
@@ -69,7 +69,7 @@ begin
 		for no key update of r skip locked),
 	judged as materialized (
 		select w.*, bool_and(w.id in (select l.id from locked l)) over (partition by w.job_type, w.unique_key) as whole,
-			w.mine or (or_newer and w.due and bool_or(w.mine)
+			w.mine or (or_newer and w.due and bool_or(w.mine and not w.expired and w.newer is null)
 				over (partition by w.job_type, w.unique_key, w.queue, w.concurrency_key)) as may_start
 		from waiting w),
 	chosen as (                            -- what starts of each key; null: none

@@ -214,6 +214,20 @@ superseded() {
 	run_is "$one" failed
 }
 
+@test "a claim of one that has expired takes that one alone, though an older one of its key is due, too" {
+	one=$(failed_once)
+	two=$(new replace "expires_in => '1 hour'")
+	q "update jobrun.job_runs set created_at = now() - interval '3 hours', run_at = now() - interval '2 hours',
+		expires_at = now() - interval '1 hour' where id = $two"
+	claim 1
+	assert_equal "$claimed" "$two"
+	run_is "$one" failed
+	ends "$two" dead
+	claim 1
+	assert_equal "$claimed" "$one"
+	ends "$one" succeeded
+}
+
 @test "two keep, one failure: the newer starts only when the one that keeps the older has committed" {
 	stalls
 	one=$(new)
