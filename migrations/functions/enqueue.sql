@@ -174,7 +174,7 @@ begin
 				using errcode = 'serialization_failure';
 		when lock_not_available then
 			raise exception 'another transaction makes queue "%" and is still open; try again', make_queue.name
-				using errcode = 'serialization_failure', hint = format('jobrun queue %s --max-per-key 1 makes it once and for all', make_queue.name);
+				using errcode = 'serialization_failure', hint = format('jobrun queue %s --per-key 1 makes it once and for all', make_queue.name);
 	end;
 	perform set_config('lock_timeout', v_before, true);
 end
