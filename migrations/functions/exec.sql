@@ -71,8 +71,13 @@ begin
 	end if;
 	perform jobrun.check_name('name', v_name);
 	if not exists (select from jobrun.job_definitions d where d.name = v_name) then
-		insert into jobrun.job_definitions (name, job_type) values (v_name, v_name)
-		on conflict on constraint job_definitions_name do nothing;
+		begin
+			insert into jobrun.job_definitions (name, job_type) values (v_name, v_name)
+			on conflict on constraint job_definitions_name do nothing;
+		exception when lock_not_available then       -- somebody else makes it, and is still open
+			return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('job_type', v_name)) h;
+			return;
+		end;
 		if found then
 			perform jobrun.audit('define', 'definition ' || v_name, null, jsonb_build_object('job_type', v_name), 'first use by exec');
 		end if;

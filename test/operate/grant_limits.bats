@@ -161,6 +161,7 @@ as_jr() {
 	hold "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'a')"
 	run as "set statement_timeout = '20s'" "set lock_timeout = 0" "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')"
 	assert_output --partial 'another transaction makes queue "new" and is still open; try again'
+	assert_output --partial 'jobrun queue new --per-key 1 makes it once and for all'
 	refused 40001 "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')"
 	refused 40001 "select jobrun.enqueue_many('work', '{1}', queue => 'new', concurrency_key => 'b')"
 	refused 40001 "insert into jobrun.new_runs (job_type, run) values ('work', '{\"queue\": \"new\", \"concurrency_key\": \"b\"}')"

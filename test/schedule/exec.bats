@@ -499,6 +499,21 @@ twenty() {
 	assert_file_not_exist ran
 }
 
+@test "so is a definition that somebody else is just making" {
+	hold "insert into jobrun.job_definitions (name, job_type) values ('x', 'x')"
+	bg_jobrun exec x -- touch ran
+	sleep 1.5
+	release_holds
+	wait_runner
+	assert_equal "$runner_status$(cat "$runner_err")" 0
+	assert_file_exist ran
+	hold "insert into jobrun.job_definitions (name, job_type) values ('y', 'y')"
+	jr exec y -- touch never
+	assert_equal "$status" 75
+	assert_regex "$stderr" '^jobrun: somebody else has had definition y locked for 5 s: .*; y was not started$'
+	assert_file_not_exist never
+}
+
 @test "when the claim takes nothing and nobody says why, that is no silent 0" {
 	q "create function ended() returns trigger language plpgsql as \$\$ begin new.finished_at := now(); return new; end \$\$" \
 		"create trigger ended before insert on jobrun.job_runners for each row execute function ended()"
