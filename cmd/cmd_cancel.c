@@ -132,6 +132,8 @@ cancel_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 	    .reason = opts->reason,
 	    .sql_named = jr_sql_cancel,
 	    .sql_matching = jr_sql_cancel_matching,
+	    .sql_kinds = jr_sql_cancel_kinds,
+	    .sql_others = jr_sql_cancel_others,
 	    .tell_refused = tell_refused};
 
 	if (!jr_repair_check(&repair, argc, err) || !check_statuses(&opts->filter, err))

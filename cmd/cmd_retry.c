@@ -32,7 +32,7 @@ static const struct jr_option retry_options[] = {
 };
 /* clang-format on */
 
-/* Columns of retry.sql behind what all have. */
+/* Columns of retry.sql and retry_others.sql behind what all have. */
 enum {
 	NEWER_ID = 3,
 	NEWER_STATUS
@@ -135,6 +135,8 @@ retry_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 	    .extra = opts->force ? "true" : "false",
 	    .sql_named = jr_sql_retry,
 	    .sql_matching = jr_sql_retry_matching,
+	    .sql_kinds = jr_sql_retry_kinds,
+	    .sql_others = jr_sql_retry_others,
 	    .tell_refused = tell_refused};
 
 	if (!jr_repair_check(&repair, argc, err) || !check_statuses(opts, err))
@@ -151,7 +153,8 @@ const struct jr_cmd jr_cmd_retry = {
     .usage = "[OPTION...] ID... | --status S | --type T | --queue Q | --definition NAME | --since D",
     .details = "Runs are named by ID, or chosen as 'jobrun list' shows them with the same options.\n"
 	       "A run that is running is left alone. So is one that has succeeded, and one that a newer run of its\n"
-	       "unique key supersedes, since that runs or has succeeded, unless --force is given.\n",
+	       "unique key supersedes, since that runs or has succeeded, unless --force is given. With -n a filter\n"
+	       "counts those, too.\n",
     .options = retry_options,
     .defaults = &retry_defaults,
     .size = sizeof(retry_defaults),

@@ -94,8 +94,10 @@ print_kinds(const struct jr_app *app, const PGresult *kinds)
 static int
 preview_named(const struct jr_repair *repair, struct jr_db *db, const char *ids, struct jr_err *err)
 {
-	const char *values[] = {ids, repair->possible};
-	const struct jr_statement statements[] = {{jr_sql_named_kinds, 2, values}, {jr_sql_named_others, 2, values}};
+	const char *values[] = {ids, repair->possible, repair->extra};
+	int count = repair->extra == NULL ? 2 : 3;
+	const struct jr_statement statements[] = {
+	    {repair->sql_kinds, count, values}, {repair->sql_others, count, values}};
 	PGresult *parts[JR_COUNT(statements)] = {NULL};
 	int refused;
 

@@ -128,9 +128,15 @@ superseded() {
 		q "update jobrun.job_runs set run_at = now() - interval '1 hour' where id = ${!later}"
 		claim
 		assert_equal "$claimed" "$two"
+		jr retry -n "$one" "$two"
+		assert_equal "$status" 1
+		assert_line_of_stderr "jobrun: run $one is superseded by run $two, which $state; to run it all the same, without its unique key: jobrun retry --force $one"
+		assert_equal "$output" ''
 		superseded "$one" "$two"
 		ends "$two" succeeded
 	done
+	jr_ok retry -n --force --json "$one"
+	assert_equal "$(jq -c '[.[0] | .status, .runs]' <<<"$output")" '["cancelled",1]'
 }
 
 @test "a retry does not start behind a newer one that runs, or has succeeded; it ends then" {
@@ -527,9 +533,15 @@ set test.stall = 'on'; $(ask); commit"
 		assert_line_of_stderr "jobrun: run $one is superseded by run $two, which $state; to run it all the same, without its unique key: jobrun retry --force $one"
 		jr retry --json "$one"
 		assert_equal "$(jq -c '.[0] | [.id, .retried, .status, .superseded_by]' <<<"$output")" "[$one,false,\"superseded\",$two]"
+		jr retry -n "$one" "$two"
+		assert_equal "$status" 1
+		assert_line_of_stderr "jobrun: run $one is superseded by run $two, which $state; to run it all the same, without its unique key: jobrun retry --force $one"
+		assert_equal "$output" ''
 		superseded "$one" "$two"
 		ends "$two" succeeded
 	done
+	jr_ok retry -n --force --json "$one"
+	assert_equal "$(jq -c '[.[0] | .status, .runs]' <<<"$output")" '["cancelled",1]'
 	jr_ok retry --status cancelled
 	assert_equal "$output" 'retried 0 runs'
 	assert_regex "$stderr" '1 run was left alone: .*superseded'

@@ -757,7 +757,7 @@ objects() {
 		function new_install_id: admin
 		function new_run: admin
 		function new_run_of: admin
-		function newer_run: run admin
+		function newer_run: read run admin
 		function next_local: admin
 		function next_slot: admin
 		function next_slots: enqueue read run admin

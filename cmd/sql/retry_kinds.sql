@@ -1,8 +1,10 @@
--- named_kinds: how many of runs $1 have one of the statuses $2, by kind. Gives job type, status, runs, document.
+-- retry_kinds: how many of runs $1 jobrun.retry would make due, by kind; $2 the statuses from which it does, $3 also those
+-- that a newer run of their unique key supersedes. Gives job type, status, runs, document.
 select k.job_type, case k.status when 'failed' then 'retrying' else k.status end, k.runs,
 	json_build_object('job_type', k.job_type, 'status', k.status, 'runs', k.runs)::text
 from (
 	select r.job_type, r.status, count(*) as runs from jobrun.job_runs r
 	where r.id = any ($1::bigint[]) and r.status = any ($2::text[])
+		and ($3::boolean or jobrun.newer_run(r.job_type, r.unique_key, r.id) is null)
 	group by r.job_type, r.status) k
 order by k.job_type, k.status

@@ -1,0 +1,8 @@
+-- cancel_kinds: how many of runs $1 can be cancelled, by kind; $2 the statuses from which they can. Gives job type, status, runs, document.
+select k.job_type, case k.status when 'failed' then 'retrying' else k.status end, k.runs,
+	json_build_object('job_type', k.job_type, 'status', k.status, 'runs', k.runs)::text
+from (
+	select r.job_type, r.status, count(*) as runs from jobrun.job_runs r
+	where r.id = any ($1::bigint[]) and r.status = any ($2::text[])
+	group by r.job_type, r.status) k
+order by k.job_type, k.status
