@@ -22,8 +22,8 @@ enum answer {
 	DOUBT    /* nobody knows what happened */
 };
 
-/* A batch, and behind its results that of the number of the transaction. */
-struct batch {
+/* A request, and behind its results that of the number of the transaction. */
+struct request {
 	const struct jr_change *change;
 	struct jr_statement statements[JR_CHANGE_MAX + 1];
 	PGresult *results[JR_CHANGE_MAX + 1];
@@ -31,25 +31,25 @@ struct batch {
 };
 
 static void
-clear_results(struct batch *batch)
+clear_results(struct request *request)
 {
-	for (size_t i = 0; i <= batch->count; i++) {
-		PQclear(batch->results[i]);
-		batch->results[i] = NULL;
+	for (size_t i = 0; i <= request->count; i++) {
+		PQclear(request->results[i]);
+		request->results[i] = NULL;
 	}
 }
 
 static enum answer
-resolve(const struct batch *batch, struct jr_db **db, struct jr_err *err)
+resolve(const struct request *request, struct jr_db **db, struct jr_err *err)
 {
-	const char *number = PQgetvalue(batch->results[batch->count], 0, 0);
+	const char *number = PQgetvalue(request->results[request->count], 0, 0);
 
-	switch (jr_doubt_resolve(batch->change->app, db, number, err)) {
+	switch (jr_doubt_resolve(request->change->app, db, number, err)) {
 	case JR_FATE_COMMITTED:
 		return DONE;
 	case JR_FATE_ABORTED:
 		jr_fail(err, JR_E_TEMP, "the connection was lost, and %s",
-		    batch->change->undone != NULL ? batch->change->undone : "nothing changed");
+		    request->change->undone != NULL ? request->change->undone : "nothing changed");
 		return LOST;
 	case JR_FATE_UNKNOWN:
 		break;
@@ -58,35 +58,35 @@ resolve(const struct batch *batch, struct jr_db **db, struct jr_err *err)
 }
 
 static enum answer
-end(const struct batch *batch, struct jr_db **db, struct jr_err *err)
+end(const struct request *request, struct jr_db **db, struct jr_err *err)
 {
-	if (batch->change->dry_run) /* a lost connection is a rollback too */
+	if (request->change->dry_run) /* a lost connection is a rollback too */
 		return jr_db_roll_back(*db, JR_CMD_TIMEOUT_MS, err) || !jr_db_is_open(*db) ? DONE : REFUSED;
 	if (jr_db_commit(*db, JR_CMD_TIMEOUT_MS, err))
 		return DONE;
 	if (jr_db_is_in_doubt(err))
-		return resolve(batch, db, err);
+		return resolve(request, db, err);
 	return jr_db_is_open(*db) ? REFUSED : LOST;
 }
 
 /* On a connection that stands, or a new one. */
 static enum answer
-send_once(struct batch *batch, struct jr_db **db, struct jr_err *err)
+send_once(struct request *request, struct jr_db **db, struct jr_err *err)
 {
 	enum answer answer;
 
 	if (*db == NULL || !jr_db_is_open(*db)) {
 		jr_db_close(*db);
-		*db = jr_cmd_connect(batch->change->app, err);
+		*db = jr_cmd_connect(request->change->app, err);
 	}
 	if (*db == NULL)
 		return REFUSED;
-	if (jr_db_begin(*db, batch->statements, batch->count + 1, batch->results, JR_CMD_TIMEOUT_MS, err))
-		answer = end(batch, db, err);
+	if (jr_db_begin(*db, request->statements, request->count + 1, request->results, JR_CMD_TIMEOUT_MS, err))
+		answer = end(request, db, err);
 	else
 		answer = jr_db_is_open(*db) ? REFUSED : LOST;
 	if (answer != DONE)
-		clear_results(batch);
+		clear_results(request);
 	return answer;
 }
 
@@ -95,20 +95,20 @@ jr_change(const struct jr_change *change, const struct jr_statement *statements,
     struct jr_err *err)
 {
 	int64_t until = jr_clock_after(jr_clock_now_ms(), TRY_MS);
-	struct batch batch = {.change = change, .count = count};
+	struct request request = {.change = change, .count = count};
 	struct jr_db *own = NULL, **db = change->db != NULL ? change->db : &own;
 	struct jr_err last;
 	enum answer answer;
 
-	memcpy(batch.statements, statements, count * sizeof(*statements));
-	batch.statements[count] = (struct jr_statement){jr_sql_transaction, 0, NULL};
+	memcpy(request.statements, statements, count * sizeof(*statements));
+	request.statements[count] = (struct jr_statement){jr_sql_transaction, 0, NULL};
 	do
-		answer = send_once(&batch, db, &last);
+		answer = send_once(&request, db, &last);
 	while (answer == LOST && jr_clock_now_ms() < until);
 	jr_db_close(own);
 	if (answer == DONE) {
-		memcpy(results, batch.results, count * sizeof(PGresult *));
-		PQclear(batch.results[count]);
+		memcpy(results, request.results, count * sizeof(PGresult *));
+		PQclear(request.results[count]);
 		return true;
 	}
 	*err = last;

@@ -11,7 +11,7 @@
 #include "base/parse.h"
 #include "change.h"
 #include "define.h"
-#include "fires.h"
+#include "next_times.h"
 #include "payload.h"
 #include "print.h"
 #include "sql_text.h"
@@ -85,10 +85,10 @@ tell_change(const struct jr_define_opts *opts, const PGresult *result, const PGr
 	printf("%s: %s%s\n", name, opts->dry_run && !unchanged ? "would be " : "", action);
 	if (strcmp(action, "changed") == 0)
 		jr_define_print_lines(jr_pg_text(result, 0, D_LINES));
-	if (jr_fires_has_times(next))
+	if (jr_next_times_has_times(next))
 		fputs("next\n", stdout);
-	jr_fires_print(stdout, "  ", next);
-	jr_fires_hint(stdout, "note: ", name, next);
+	jr_next_times_print(stdout, "  ", next);
+	jr_next_times_hint(stdout, "note: ", name, next);
 }
 
 /* The payload as text of JSON; NULL: none was given. False: it cannot be read. */
@@ -110,9 +110,9 @@ change_one(const struct jr_app *app, const struct jr_define_opts *opts, const ch
     const char *payload, struct jr_err *err)
 {
 	const char *values[] = {name, changes, payload, opts->reason};
-	const char *fires[JR_FIRES_PARAMS] = {[JR_FIRES_OF] = name, [JR_FIRES_COUNT] = NEXT_COUNT};
+	const char *fires[JR_NEXT_TIMES_PARAMS] = {[JR_NEXT_TIMES_OF] = name, [JR_NEXT_TIMES_COUNT] = NEXT_COUNT};
 	const struct jr_statement statements[] = {
-	    {jr_sql_define, JR_COUNT(values), values}, {jr_sql_next, JR_FIRES_PARAMS, fires}};
+	    {jr_sql_define, JR_COUNT(values), values}, {jr_sql_next, JR_NEXT_TIMES_PARAMS, fires}};
 	const struct jr_change change = {.app = app, .dry_run = opts->dry_run};
 	PGresult *results[JR_COUNT(statements)] = {NULL};
 

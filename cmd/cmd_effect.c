@@ -19,7 +19,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "commands.h"
-#include "foreground.h"
+#include "effect_child.h"
 #include "print.h"
 #include "sql_text.h"
 
@@ -265,7 +265,7 @@ static int
 go(const struct effect *effect, struct jr_err *err)
 {
 	bool started;
-	int status = jr_foreground_run(effect->command, &started, err);
+	int status = jr_effect_child_run(effect->command, &started, err);
 
 	if (effect->tried) {
 		char *key = jr_text_visible(effect->key, false);

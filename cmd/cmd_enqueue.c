@@ -7,7 +7,6 @@
  */
 #include <stdlib.h>
 
-#include "await.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "change.h"
@@ -17,6 +16,7 @@
 #include "payload.h"
 #include "print.h"
 #include "sql_text.h"
+#include "wait_runs.h"
 
 static const struct jr_enqueue_opts enqueue_defaults = {.priority = JR_UNSET,
     .max_attempts = JR_UNSET,
@@ -131,9 +131,9 @@ tell_dry_run(const struct jr_enqueue_opts *opts, const PGresult *result)
 	else if (jr_pg_bool(result, 0, SENT_REPLACED))
 		printf("would replace run %s: queue %s, priority %s, due %s\n", id, queue, priority, age);
 	else if (opts->unique != NULL)
-		printf("would keep run %s, which is %s\n", id, jr_await_word(status));
+		printf("would keep run %s, which is %s\n", id, jr_wait_runs_word(status));
 	else
-		printf("would queue nothing: run %s has this key and is %s\n", id, jr_await_word(status));
+		printf("would queue nothing: run %s has this key and is %s\n", id, jr_wait_runs_word(status));
 	free(age);
 }
 
@@ -176,7 +176,7 @@ judge(const struct jr_enqueue_opts *opts, const PGresult *result, struct jr_err 
 		return 0;
 	jr_fail(err, JR_E_NEWS, "run %s was there already%s: it is %s", PQgetvalue(result, 0, SENT_ID),
 	    jr_pg_bool(result, 0, SENT_REPLACED) ? " and got this payload" : "",
-	    jr_await_word(PQgetvalue(result, 0, SENT_STATUS)));
+	    jr_wait_runs_word(PQgetvalue(result, 0, SENT_STATUS)));
 	return JR_E_NEWS;
 }
 
@@ -185,12 +185,12 @@ await(const struct jr_app *app, struct jr_db **db, const struct jr_enqueue_opts 
     struct jr_err *err)
 {
 	const int64_t id = jr_pg_int(result, 0, SENT_ID, 0);
-	const struct jr_await wait = {.ids = &id,
+	const struct jr_wait_runs wait = {.ids = &id,
 	    .count = 1,
-	    .timeout_ms = opts->wait_ms == JR_UNSET ? JR_AWAIT_MS : opts->wait_ms,
+	    .timeout_ms = opts->wait_ms == JR_UNSET ? JR_WAIT_RUNS_MS : opts->wait_ms,
 	    .alone = true};
 
-	return jr_await(app, db, &wait, err);
+	return jr_wait_runs(app, db, &wait, err);
 }
 
 /*
@@ -198,8 +198,8 @@ await(const struct jr_app *app, struct jr_db **db, const struct jr_enqueue_opts 
  * back); NULL on failure. *db may become another one, or NULL.
  */
 static PGresult *
-send_request(
-    const struct jr_app *app, struct jr_db **db, const struct jr_request *request, bool dry_run, struct jr_err *err)
+send_request(const struct jr_app *app, struct jr_db **db, const struct jr_enqueue_request *request, bool dry_run,
+    struct jr_err *err)
 {
 	const char *const *v = request->values;
 	const char *of_definition[] = {v[JR_REQUEST_TYPE], v[JR_REQUEST_PAYLOAD], v[JR_REQUEST_IN], v[JR_REQUEST_AT],
@@ -221,8 +221,8 @@ send_request(
 }
 
 static int
-enqueue_one(
-    const struct jr_app *app, const struct jr_enqueue_opts *opts, struct jr_request *request, struct jr_err *err)
+enqueue_one(const struct jr_app *app, const struct jr_enqueue_opts *opts, struct jr_enqueue_request *request,
+    struct jr_err *err)
 {
 	struct jr_db *db = jr_cmd_connect(app, err);
 	struct jr_err strict = {.msg = ""};
@@ -250,20 +250,20 @@ static int
 enqueue_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	const struct jr_enqueue_opts *opts = values;
-	struct jr_request request;
+	struct jr_enqueue_request request;
 	int status = 0;
 
 	if (argc == 0 && opts->definition == NULL) {
 		jr_fail(err, JR_E_USAGE, "an argument is missing; usage: jobrun enqueue %s", jr_cmd_enqueue.usage);
 		return (int)err->code;
 	}
-	if (!jr_request_make(&request, opts, argc, argv, err))
+	if (!jr_enqueue_request_make(&request, opts, argc, argv, err))
 		status = (int)err->code;
 	else if (opts->batch != NULL)
 		status = jr_enqueue_batch(app, opts, &request, err);
 	else
 		status = enqueue_one(app, opts, &request, err);
-	jr_request_release(&request);
+	jr_enqueue_request_release(&request);
 	return status;
 }
 

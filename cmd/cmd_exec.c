@@ -20,8 +20,8 @@
 #include "commands.h"
 #include "handler/handlers.h"
 #include "process/state.h"
+#include "run_report.h"
 #include "runner/runner.h"
-#include "voice.h"
 
 #define TIMED_OUT 124
 #define KILLED 130       /* by a second INT */
@@ -65,7 +65,7 @@ struct doing {
 	char **argv; /* CMD */
 	struct jr_exec exec;
 	struct jr_counts counts;
-	struct jr_voice voice;
+	struct jr_run_report report;
 };
 
 static bool
@@ -107,7 +107,7 @@ on_dead(void *ctx, const struct jr_dead *dead)
 	struct doing *doing = ctx;
 
 	if (dead->id != doing->exec.run_id)
-		jr_voice_dead(&doing->voice, dead);
+		jr_run_report_dead(&doing->report, dead);
 }
 
 static int
@@ -216,7 +216,7 @@ on_copied(void *ctx, const char *text)
 {
 	const struct doing *doing = ctx;
 
-	jr_voice_copy(doing->voice.state_directory, doing->voice.conninfo, doing->name, text);
+	jr_run_report_copy(doing->report.state_directory, doing->report.conninfo, doing->name, text);
 }
 
 static int
@@ -239,11 +239,11 @@ run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err
 	bool has_state = jr_state_open(&state, doing->opts->state_dir, &unused); /* without it all is said each time */
 	int status;
 
-	doing->voice.state_directory = has_state ? state.directories[0] : NULL;
-	doing->voice.conninfo = runner.conninfo;
+	doing->report.state_directory = has_state ? state.directories[0] : NULL;
+	doing->report.conninfo = runner.conninfo;
 	status = jr_runner_run(&runner, &doing->counts, err);
 	if (has_state) {
-		jr_voice_soften(
+		jr_run_report_soften(
 		    state.directories[0], runner.conninfo, doing->name, status, doing->counts.answered, err);
 		jr_state_release(&state);
 	}

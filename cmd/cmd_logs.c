@@ -3,7 +3,7 @@
  *
  * --follow asks once a second, prints what is new, goes on into the next attempts, and ends with the run, or with the
  * newer one that has superseded it. What has been printed is remembered as it was read: the database keeps head and
- * tail, and jr_follow_new finds what was added.
+ * tail, and jr_logs_follow_new finds what was added.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -16,7 +16,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "commands.h"
-#include "follow.h"
+#include "logs_follow.h"
 #include "print.h"
 #include "sql_text.h"
 
@@ -189,7 +189,7 @@ show_attempt(struct follower *f, const PGresult *result, int row)
 	f->showing = true;
 	if (output == NULL)
 		return;
-	part = jr_follow_new(f->output, output, dropped - f->dropped, &gap);
+	part = jr_logs_follow_new(f->output, output, dropped - f->dropped, &gap);
 	if (gap) {
 		end_line(f);
 		fputs("-- more was printed than was kept; from the beginning:\n", stderr);

@@ -9,7 +9,7 @@
 
 #include "base/parse.h"
 #include "commands.h"
-#include "fires.h"
+#include "next_times.h"
 #include "print.h"
 #include "sql_text.h"
 
@@ -75,16 +75,16 @@ ask(const struct jr_app *app, const struct next_opts *opts, const char *what, st
 {
 	bool expression = is_expression(what);
 	char after[24], count[24];
-	const char *values[JR_FIRES_PARAMS] = {[JR_FIRES_OF] = expression ? NULL : what,
-	    [JR_FIRES_SCHEDULE] = expression ? what : NULL,
-	    [JR_FIRES_ZONE] = opts->time_zone == NULL ? "UTC" : opts->time_zone,
-	    [JR_FIRES_COUNT] = jr_pg_print_int(count, opts->count)};
-	const char *zone[] = {values[JR_FIRES_OF], values[JR_FIRES_ZONE]};
+	const char *values[JR_NEXT_TIMES_PARAMS] = {[JR_NEXT_TIMES_OF] = expression ? NULL : what,
+	    [JR_NEXT_TIMES_SCHEDULE] = expression ? what : NULL,
+	    [JR_NEXT_TIMES_ZONE] = opts->time_zone == NULL ? "UTC" : opts->time_zone,
+	    [JR_NEXT_TIMES_COUNT] = jr_pg_print_int(count, opts->count)};
+	const char *zone[] = {values[JR_NEXT_TIMES_OF], values[JR_NEXT_TIMES_ZONE]};
 	struct jr_db *db = jr_cmd_connect(app, err);
 	PGresult *result = NULL;
 
-	if (db != NULL && read_after(db, zone, opts->after, after, &values[JR_FIRES_AFTER], err))
-		result = jr_db_query(db, jr_sql_next, JR_FIRES_PARAMS, values, JR_CMD_TIMEOUT_MS, err);
+	if (db != NULL && read_after(db, zone, opts->after, after, &values[JR_NEXT_TIMES_AFTER], err))
+		result = jr_db_query(db, jr_sql_next, JR_NEXT_TIMES_PARAMS, values, JR_CMD_TIMEOUT_MS, err);
 	jr_db_close(db);
 	return result;
 }
@@ -105,7 +105,7 @@ fail_without_times(const char *what, const PGresult *result, struct jr_err *err)
 {
 	if (PQntuples(result) == 0)
 		return jr_fail(err, JR_E_DATA, "there is no definition %s; 'jobrun define --list' shows them", what);
-	if (!jr_fires_has_schedule(result))
+	if (!jr_next_times_has_schedule(result))
 		return jr_fail(err, JR_E_NEWS, "definition %s has no schedule", what);
 	return jr_fail(err, JR_E_NEWS, "\"%.200s\" does not fire any more", what);
 }
@@ -122,13 +122,13 @@ next_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 		result = ask(app, opts, argv[0], err);
 	if (result == NULL)
 		return (int)err->code;
-	ok = jr_fires_has_times(result) || fail_without_times(argv[0], result, err);
+	ok = jr_next_times_has_times(result) || fail_without_times(argv[0], result, err);
 	if (ok && app->json)
-		jr_print_documents(result, JR_FIRES_DOCUMENT);
+		jr_print_documents(result, JR_NEXT_TIMES_DOCUMENT);
 	else if (ok)
-		jr_fires_print(stdout, "", result);
+		jr_next_times_print(stdout, "", result);
 	fflush(stdout);
-	jr_fires_hint(stderr, "jobrun: ", argv[0], result);
+	jr_next_times_hint(stderr, "jobrun: ", argv[0], result);
 	PQclear(result);
 	return ok ? 0 : (int)err->code;
 }

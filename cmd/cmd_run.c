@@ -19,10 +19,10 @@
 #include "handler/handlers.h"
 #include "print.h"
 #include "process/state.h"
+#include "run_report.h"
 #include "runner/runner.h"
 #include "sql_text.h"
 #include "types.h"
-#include "voice.h"
 
 struct run_opts {
 	struct jr_words types, queues;
@@ -53,11 +53,11 @@ static const struct jr_option run_options[] = {
 	{ .name = "for", .arg = "D", .help = "stay for this time, 1s to 1d, and start new runs at once; then hand over to another runner",
 	    .type = JR_OPT_DURATION, .offset = AT(for_ms), .min = 1000, .max = INT64_C(86400000) },
 	{ .name = "jobs", .letter = 'j', .arg = "N", .help = "executables at once on this host, by all runners of this user (number of CPUs)",
-	    .type = JR_OPT_INT, .offset = AT(jobs), .min = 1, .max = JR_PLACES_MAX, .env = "JOBRUN_JOBS" },
+	    .type = JR_OPT_INT, .offset = AT(jobs), .min = 1, .max = JR_PERMITS_MAX, .env = "JOBRUN_JOBS" },
 	{ .name = "http-jobs", .arg = "N", .help = "requests at once on this host, likewise (64)", .type = JR_OPT_INT,
-	    .offset = AT(http_jobs), .min = 1, .max = JR_PLACES_MAX, .env = "JOBRUN_HTTP_JOBS" },
+	    .offset = AT(http_jobs), .min = 1, .max = JR_PERMITS_MAX, .env = "JOBRUN_HTTP_JOBS" },
 	{ .name = "sql-jobs", .arg = "N", .help = "sql handlers at once on this host, each with a connection, likewise (4)",
-	    .type = JR_OPT_INT, .offset = AT(sql_jobs), .min = 1, .max = JR_PLACES_MAX, .env = "JOBRUN_SQL_JOBS" },
+	    .type = JR_OPT_INT, .offset = AT(sql_jobs), .min = 1, .max = JR_PERMITS_MAX, .env = "JOBRUN_SQL_JOBS" },
 	{ .name = "type", .letter = 't', .arg = "TYPE", .help = "only these job types", .type = JR_OPT_WORDS, .offset = AT(types),
 	    .check = jr_parse_job_type },
 	{ .name = "queue", .letter = 'q', .arg = "QUEUE", .help = "only these queues", .type = JR_OPT_WORDS, .offset = AT(queues),
@@ -79,7 +79,7 @@ static const struct jr_option run_options[] = {
 	    .type = JR_OPT_DURATION, .offset = AT(grace_ms) },
 	{ .name = "splay", .arg = "D", .help = "wait up to D before connecting, the same on each start of a host (0)",
 	    .type = JR_OPT_DURATION, .offset = AT(splay_ms), .max = 600000 },
-	{ .name = "state-dir", .arg = "DIR", .help = "private directory for places, alone (else those that are safe of four, see the manual)",
+	{ .name = "state-dir", .arg = "DIR", .help = "private directory for permits, alone (else those that are safe of four, see the manual)",
 	    .type = JR_OPT_STRING, .offset = AT(state_dir), .env = "JOBRUN_STATE_DIR" },
 	{ .name = "dry-run", .letter = 'n', .help = "show what would be claimed and fired; write nothing", .type = JR_OPT_FLAG,
 	    .offset = AT(dry_run) },
@@ -161,7 +161,7 @@ default_jobs(void)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	return cpus < 1 ? 1 : cpus > JR_PLACES_MAX ? JR_PLACES_MAX : cpus;
+	return cpus < 1 ? 1 : cpus > JR_PERMITS_MAX ? JR_PERMITS_MAX : cpus;
 }
 
 static int
@@ -170,7 +170,7 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 {
 	int64_t started = jr_clock_now_ms();
 	struct jr_counts counts;
-	struct jr_voice voice = {.state_directory = state->directories[0],
+	struct jr_run_report report = {.state_directory = state->directories[0],
 	    .conninfo = jr_db_conninfo(app->dbname, NULL),
 	    .heartbeat_ms = lease->heartbeat_ms,
 	    .terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0};
@@ -184,7 +184,7 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	    .queues = (const char *const *)opts->queues.items,
 	    .queue_count = opts->queues.count,
 	    .lease = *lease,
-	    .places = {[JR_POOL_EXEC] = opts->jobs > 0 ? opts->jobs : default_jobs(),
+	    .permits = {[JR_POOL_EXEC] = opts->jobs > 0 ? opts->jobs : default_jobs(),
 		[JR_POOL_HTTP] = opts->http_jobs,
 		[JR_POOL_SQL] = opts->sql_jobs,
 		[JR_POOL_PRUNE] = 1},
@@ -196,19 +196,19 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	    .splay_ms = opts->splay_ms,
 	    .patience_ms = JR_CMD_PATIENCE_MS,
 	    .echo = opts->job > 0,
-	    .idle_session = jr_voice_idle_session,
+	    .idle_session = jr_run_report_idle_session,
 	    .raw = opts->raw,
-	    .dead = jr_voice_dead,
-	    .progress = jr_voice_progress,
-	    .copied = jr_voice_copied,
-	    .ctx = &voice,
+	    .dead = jr_run_report_dead,
+	    .progress = jr_run_report_progress,
+	    .copied = jr_run_report_copied,
+	    .ctx = &report,
 	};
 	int status = jr_runner_run(&runner, &counts, err);
 
-	jr_voice_summary(&voice, &counts, jr_clock_now_ms() - started);
+	jr_run_report_summary(&report, &counts, jr_clock_now_ms() - started);
 	if (opts->job > 0 && status == 0 && counts.crowded) {
 		jr_fail(err, JR_E_TEMP,
-		    "no free place on this host for run %" PRId64 ": try again later, or with a larger -j", opts->job);
+		    "no free permit on this host for run %" PRId64 ": try again later, or with a larger -j", opts->job);
 		status = JR_E_TEMP;
 	} else if (opts->job > 0 && status == 0 && !counts.tried) {
 		jr_fail(err, JR_E_TEMP, "run %" PRId64 " was not started: jobrun was told to end", opts->job);
@@ -221,8 +221,8 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 		status = JR_E_NEWS;
 	}
 	if (app->json)
-		jr_voice_json(&counts, jr_clock_now_ms() - started, status);
-	jr_voice_soften(state->directories[0], runner.conninfo, NULL, status, counts.answered, err);
+		jr_run_report_json(&counts, jr_clock_now_ms() - started, status);
+	jr_run_report_soften(state->directories[0], runner.conninfo, NULL, status, counts.answered, err);
 	return status;
 }
 
@@ -289,7 +289,7 @@ show_due(
 {
 	char id[24];
 	const char *values[] = {types, queues, DUE_MOST, job > 0 ? jr_pg_print_int(id, job) : NULL};
-	PGresult *result = jr_db_query(db, jr_sql_due, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+	PGresult *result = jr_db_query(db, jr_sql_run_dry, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
 
 	if (result != NULL)
 		print_due(app, result);
@@ -334,7 +334,7 @@ run_run(const struct jr_app *app, const void *values, int argc, char **argv, str
 		jr_handlers_release(&handlers);
 		return (int)err->code;
 	}
-	jr_voice_problems(&handlers, state.directories[0]);
+	jr_run_report_problems(&handlers, state.directories[0]);
 	status =
 	    opts->dry_run ? dry_run(app, opts, &handlers, err) : run_here(app, opts, &handlers, &state, &lease, err);
 	jr_state_release(&state);

@@ -10,7 +10,7 @@
 #include "base/parse.h"
 #include "commands.h"
 #include "print.h"
-#include "replay.h"
+#include "slots_replay.h"
 #include "sql_text.h"
 
 #define NEWEST 20      /* what is shown when nothing is said */
@@ -182,7 +182,7 @@ show(const struct jr_app *app, const struct slots_opts *opts, const char *name, 
 	if (db == NULL || !jr_db_run(db, statements, JR_COUNT(parts), parts, JR_CMD_TIMEOUT_MS, err))
 		status = (int)err->code;
 	else if (PQntuples(parts[0]) == 0)
-		status = jr_replay_unknown(name, err);
+		status = jr_slots_replay_unknown(name, err);
 	else
 		print_all(app, opts, parts);
 	for (size_t i = 0; i < JR_COUNT(parts); i++)
@@ -207,13 +207,13 @@ static int
 slots_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	const struct slots_opts *opts = values;
-	const struct jr_replay replay = {
+	const struct jr_slots_replay replay = {
 	    .definition = argv[0], .at = opts->replay, .reason = opts->reason, .dry_run = opts->dry_run};
 
 	(void)argc;
 	if (!jr_parse_definition("NAME", argv[0], err) || !check(opts, err))
 		return (int)err->code;
-	return opts->replay == NULL ? show(app, opts, argv[0], err) : jr_replay(app, &replay, err);
+	return opts->replay == NULL ? show(app, opts, argv[0], err) : jr_slots_replay(app, &replay, err);
 }
 
 const struct jr_cmd jr_cmd_slots = {

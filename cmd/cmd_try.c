@@ -1,7 +1,7 @@
 /*
  * try: a handler here and now, without a queue, and its verdict in words.
  *
- * The rehearsal itself is the library's, the words are those of judgement.h; here the run is made up from the command
+ * The rehearsal itself is the library's, the words are those of try_report.h; here the run is made up from the command
  * line. What must hold: nothing here needs a database, so that a handler can be tried where there is none.
  */
 #include <inttypes.h>
@@ -13,9 +13,9 @@
 #include "base/parse.h"
 #include "commands.h"
 #include "handler/handlers.h"
-#include "judgement.h"
 #include "payload.h"
 #include "runner/rehearse.h"
+#include "try_report.h"
 #include "types.h"
 
 #define ATTEMPTS 5 /* what a run has unless somebody says otherwise */
@@ -103,9 +103,9 @@ rehearse(const struct jr_app *app, const struct jr_rehearsal *rehearsal, struct 
 	if (!jr_rehearse(rehearsal, &rehearsed, err))
 		return (int)err->code;
 	if (app->json)
-		jr_judgement_document(&rehearsed, rehearsal);
+		jr_try_report_document(&rehearsed, rehearsal);
 	else
-		jr_judgement_print(&rehearsed, rehearsal);
+		jr_try_report_print(&rehearsed, rehearsal);
 	status = rehearsed.outcome.kind == JR_OUT_SUCCEEDED ? 0 : JR_E_NEWS;
 	if (rehearsed.killed)
 		status = KILLED;

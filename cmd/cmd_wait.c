@@ -3,16 +3,16 @@
  */
 #include <stdlib.h>
 
-#include "await.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "commands.h"
+#include "wait_runs.h"
 
 struct wait_opts {
 	int64_t timeout_ms;
 };
 
-static const struct wait_opts wait_defaults = {.timeout_ms = JR_AWAIT_MS};
+static const struct wait_opts wait_defaults = {.timeout_ms = JR_WAIT_RUNS_MS};
 
 /* clang-format off */
 static const struct jr_option wait_options[] = {
@@ -25,8 +25,8 @@ static const struct jr_option wait_options[] = {
 static bool
 parse_ids(int argc, char **argv, int64_t *ids, struct jr_err *err)
 {
-	if (argc > JR_AWAIT_MAX)
-		return jr_fail(err, JR_E_USAGE, "%d ids; at most %d are possible", argc, JR_AWAIT_MAX);
+	if (argc > JR_WAIT_RUNS_MAX)
+		return jr_fail(err, JR_E_USAGE, "%d ids; at most %d are possible", argc, JR_WAIT_RUNS_MAX);
 	for (int i = 0; i < argc; i++) {
 		if (!jr_parse_int("ID", argv[i], 1, INT64_MAX, &ids[i], err))
 			return false;
@@ -39,13 +39,13 @@ wait_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 {
 	const struct wait_opts *opts = values;
 	int64_t *ids = jr_xcalloc((size_t)argc, sizeof(*ids));
-	const struct jr_await wait = {.ids = ids, .count = (size_t)argc, .timeout_ms = opts->timeout_ms};
+	const struct jr_wait_runs wait = {.ids = ids, .count = (size_t)argc, .timeout_ms = opts->timeout_ms};
 	struct jr_db *db = NULL;
 	int status;
 
 	if (parse_ids(argc, argv, ids, err))
 		db = jr_cmd_connect(app, err);
-	status = db == NULL ? (int)err->code : jr_await(app, &db, &wait, err);
+	status = db == NULL ? (int)err->code : jr_wait_runs(app, &db, &wait, err);
 	jr_db_close(db);
 	free(ids);
 	return status;

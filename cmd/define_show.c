@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "define.h"
-#include "fires.h"
+#include "next_times.h"
 #include "print.h"
 #include "sql_text.h"
 
@@ -77,10 +77,10 @@ print_definition(PGresult *const *parts, const PGresult *payload)
 	jr_print_fields(parts[FIELDS]);
 	if (text != NULL)
 		jr_print_field("payload", text, width_of(parts[FIELDS]));
-	if (jr_fires_has_times(parts[NEXT]))
+	if (jr_next_times_has_times(parts[NEXT]))
 		fputs("next\n", stdout);
-	jr_fires_print(stdout, "  ", parts[NEXT]);
-	jr_fires_hint(stdout, "note: ", PQgetvalue(parts[LINE], 0, 0), parts[NEXT]);
+	jr_next_times_print(stdout, "  ", parts[NEXT]);
+	jr_next_times_hint(stdout, "note: ", PQgetvalue(parts[LINE], 0, 0), parts[NEXT]);
 }
 
 /* Only who may see payloads has one: else NULL, which is no failure. */
@@ -115,9 +115,9 @@ show(const struct jr_app *app, struct jr_db *db, PGresult *const *parts, struct 
 int
 jr_define_show(const struct jr_app *app, const char *name, struct jr_err *err)
 {
-	const char *values[JR_FIRES_PARAMS] = {[JR_FIRES_OF] = name, [JR_FIRES_COUNT] = NEXT_COUNT};
-	const struct jr_statement statements[] = {
-	    {jr_sql_definitions, 1, &name}, {jr_sql_define_show, 1, &name}, {jr_sql_next, JR_FIRES_PARAMS, values}};
+	const char *values[JR_NEXT_TIMES_PARAMS] = {[JR_NEXT_TIMES_OF] = name, [JR_NEXT_TIMES_COUNT] = NEXT_COUNT};
+	const struct jr_statement statements[] = {{jr_sql_definitions, 1, &name}, {jr_sql_define_show, 1, &name},
+	    {jr_sql_next, JR_NEXT_TIMES_PARAMS, values}};
 	PGresult *parts[PART_COUNT] = {NULL};
 	struct jr_db *db = jr_cmd_connect(app, err);
 	bool ok = false;

@@ -206,7 +206,7 @@ set_zone(struct batch *b, struct jr_err *err)
 {
 	const char *zone[2];
 
-	jr_request_zone(b->opts, zone);
+	jr_enqueue_request_zone(b->opts, zone);
 	if (!b->opts->per_run || say(b, jr_sql_enqueue_zone, JR_COUNT(zone), zone, err))
 		return true;
 	if (err->code == JR_E_DATA) {
@@ -222,7 +222,7 @@ begin(struct batch *b, struct jr_err *err)
 	const char *settings[] = {LOCK_MS, "0"};
 	PGresult *result;
 
-	if (!say(b, jr_sql_begin, 0, NULL, err) || !say(b, jr_sql_settings, JR_COUNT(settings), settings, err) ||
+	if (!say(b, jr_sql_begin, 0, NULL, err) || !say(b, jr_sql_parameters, JR_COUNT(settings), settings, err) ||
 	    !set_zone(b, err))
 		return false;
 	result = ask(b, jr_sql_enqueue_bulk_begin, 0, NULL, err);
@@ -310,7 +310,7 @@ tell(const struct batch *b)
 }
 
 static int
-send_all(struct batch *b, struct jr_request *request, struct jr_err *err)
+send_all(struct batch *b, struct jr_enqueue_request *request, struct jr_err *err)
 {
 	struct jr_db *db = jr_cmd_connect(b->app, err);
 	bool ok;
@@ -318,7 +318,7 @@ send_all(struct batch *b, struct jr_request *request, struct jr_err *err)
 	if (db == NULL)
 		return (int)err->code;
 	if (jr_request_resolve_at(db, b->opts, request, err))
-		b->options = jr_request_options(request, err);
+		b->options = jr_enqueue_request_options(request, err);
 	if (b->options == NULL) {
 		jr_db_close(db);
 		return (int)err->code;
@@ -336,8 +336,8 @@ send_all(struct batch *b, struct jr_request *request, struct jr_err *err)
 }
 
 int
-jr_enqueue_batch(
-    const struct jr_app *app, const struct jr_enqueue_opts *opts, struct jr_request *request, struct jr_err *err)
+jr_enqueue_batch(const struct jr_app *app, const struct jr_enqueue_opts *opts, struct jr_enqueue_request *request,
+    struct jr_err *err)
 {
 	bool is_stdin = strcmp(opts->batch, "-") == 0;
 	struct batch b = {.app = app,

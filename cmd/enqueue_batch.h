@@ -11,7 +11,7 @@
  * is queued. If the answer to COMMIT is lost, the server is asked what became of it (doubt.h), so that the exit status
  * says what is so; only if it stays away for half a minute that is not known, and the message says that.
  */
-int jr_enqueue_batch(const struct jr_app *app, const struct jr_enqueue_opts *opts, struct jr_request *request,
+int jr_enqueue_batch(const struct jr_app *app, const struct jr_enqueue_opts *opts, struct jr_enqueue_request *request,
     struct jr_err *err) JR_MUST;
 
 #endif

@@ -15,14 +15,14 @@
 #include "sql_text.h"
 
 static void
-set_number(struct jr_request *request, enum jr_request_param param, int64_t value)
+set_number(struct jr_enqueue_request *request, enum jr_enqueue_request_param param, int64_t value)
 {
 	if (value != JR_UNSET)
 		request->values[param] = jr_pg_print_int(request->numbers[param], value);
 }
 
 static bool
-set_backoff(struct jr_request *request, const char *text, struct jr_err *err)
+set_backoff(struct jr_enqueue_request *request, const char *text, struct jr_err *err)
 {
 	int64_t base, cap = JR_UNSET;
 	size_t len = strcspn(text, ",");
@@ -40,7 +40,7 @@ set_backoff(struct jr_request *request, const char *text, struct jr_err *err)
 }
 
 static bool
-set_key(struct jr_request *request, const char *key, struct jr_err *err)
+set_key(struct jr_enqueue_request *request, const char *key, struct jr_err *err)
 {
 	uint64_t random[2];
 
@@ -58,7 +58,7 @@ set_key(struct jr_request *request, const char *key, struct jr_err *err)
 
 /* A handler that enqueues is inside a run. */
 static void
-set_parent(struct jr_request *request)
+set_parent(struct jr_enqueue_request *request)
 {
 	const char *text = getenv("JOBRUN_RUN_ID");
 	struct jr_err unused;
@@ -70,7 +70,7 @@ set_parent(struct jr_request *request)
 
 /* The trace in which the caller is, if TRACEPARENT holds what can be one. */
 static void
-set_trace(struct jr_request *request)
+set_trace(struct jr_enqueue_request *request)
 {
 	const char *text = getenv("TRACEPARENT");
 	size_t len;
@@ -166,7 +166,7 @@ check_definition(const struct jr_enqueue_opts *opts, int argc, char **argv, stru
 }
 
 static void
-set_values(struct jr_request *request, const struct jr_enqueue_opts *opts)
+set_values(struct jr_enqueue_request *request, const struct jr_enqueue_opts *opts)
 {
 	request->values[JR_REQUEST_DRY_RUN] = opts->dry_run ? "true" : "false";
 	request->values[JR_REQUEST_QUEUE] = opts->queue;
@@ -186,12 +186,12 @@ set_values(struct jr_request *request, const struct jr_enqueue_opts *opts)
 }
 
 bool
-jr_request_make(
-    struct jr_request *request, const struct jr_enqueue_opts *opts, int argc, char **argv, struct jr_err *err)
+jr_enqueue_request_make(
+    struct jr_enqueue_request *request, const struct jr_enqueue_opts *opts, int argc, char **argv, struct jr_err *err)
 {
 	bool is_definition = opts->definition != NULL;
 
-	*request = (struct jr_request){.is_definition = is_definition};
+	*request = (struct jr_enqueue_request){.is_definition = is_definition};
 	if (is_definition ? !check_definition(opts, argc, argv, err)
 			  : !jr_parse_job_type("TYPE", argv[0], err) || !check_batch(opts, argc, argv, err) ||
 				!check_keys(opts, err))
@@ -212,14 +212,14 @@ jr_request_make(
 }
 
 void
-jr_request_release(struct jr_request *request)
+jr_enqueue_request_release(struct jr_enqueue_request *request)
 {
 	free(request->payload);
 	free(request->at);
 }
 
 void
-jr_request_zone(const struct jr_enqueue_opts *opts, const char *values[2])
+jr_enqueue_request_zone(const struct jr_enqueue_opts *opts, const char *values[2])
 {
 	const char *tz = getenv("TZ");
 
@@ -229,7 +229,7 @@ jr_request_zone(const struct jr_enqueue_opts *opts, const char *values[2])
 
 bool
 jr_request_resolve_at(
-    struct jr_db *db, const struct jr_enqueue_opts *opts, struct jr_request *request, struct jr_err *err)
+    struct jr_db *db, const struct jr_enqueue_opts *opts, struct jr_enqueue_request *request, struct jr_err *err)
 {
 	const char *zone[2];
 	const char *at[] = {opts->at};
@@ -239,7 +239,7 @@ jr_request_resolve_at(
 
 	if (opts->at == NULL)
 		return true;
-	jr_request_zone(opts, zone);
+	jr_enqueue_request_zone(opts, zone);
 	if (!jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err)) {
 		if (err->code == JR_E_DATA) {
 			err->code = JR_E_USAGE;
@@ -280,10 +280,10 @@ member_value(enum shape shape, const char *text)
 }
 
 char *
-jr_request_options(const struct jr_request *request, struct jr_err *err)
+jr_enqueue_request_options(const struct jr_enqueue_request *request, struct jr_err *err)
 {
 	static const struct {
-		enum jr_request_param param;
+		enum jr_enqueue_request_param param;
 		enum shape shape;
 		const char *name;
 	} members[] = {

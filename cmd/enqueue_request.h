@@ -21,7 +21,7 @@ struct jr_enqueue_opts {
 #define JR_UNSET INT64_MIN
 
 /* Parameters of enqueue.sql, in their order. */
-enum jr_request_param {
+enum jr_enqueue_request_param {
 	JR_REQUEST_TYPE,
 	JR_REQUEST_PAYLOAD,
 	JR_REQUEST_QUEUE,
@@ -44,7 +44,7 @@ enum jr_request_param {
 	JR_REQUEST_COUNT
 };
 
-struct jr_request {
+struct jr_enqueue_request {
 	bool is_definition; /* JR_REQUEST_TYPE is the name of one, for enqueue_definition.sql */
 	const char *values[JR_REQUEST_COUNT];
 
@@ -56,18 +56,18 @@ struct jr_request {
 };
 
 /* argv: TYPE [PAYLOAD], with --definition [PAYLOAD]. The payload is read here. Release it in any case. */
-bool jr_request_make(
-    struct jr_request *request, const struct jr_enqueue_opts *opts, int argc, char **argv, struct jr_err *err) JR_MUST;
-void jr_request_release(struct jr_request *request);
+bool jr_enqueue_request_make(struct jr_enqueue_request *request, const struct jr_enqueue_opts *opts, int argc,
+    char **argv, struct jr_err *err) JR_MUST;
+void jr_enqueue_request_release(struct jr_enqueue_request *request);
 
 /* The zone in which times are read, as the parameters of enqueue_zone.sql. Borrowed. */
-void jr_request_zone(const struct jr_enqueue_opts *opts, const char *values[2]);
+void jr_enqueue_request_zone(const struct jr_enqueue_opts *opts, const char *values[2]);
 
 /* Let the database read --at, once: a repeated try must not read "tomorrow" again. */
-bool jr_request_resolve_at(
-    struct jr_db *db, const struct jr_enqueue_opts *opts, struct jr_request *request, struct jr_err *err) JR_MUST;
+bool jr_request_resolve_at(struct jr_db *db, const struct jr_enqueue_opts *opts, struct jr_enqueue_request *request,
+    struct jr_err *err) JR_MUST;
 
 /* The options as a JSON object, without payload and keys. Caller frees. NULL, JR_E_DATA: one is not UTF-8. */
-char *jr_request_options(const struct jr_request *request, struct jr_err *err) JR_MUST;
+char *jr_enqueue_request_options(const struct jr_enqueue_request *request, struct jr_err *err) JR_MUST;
 
 #endif

@@ -14,15 +14,17 @@
 struct jr_repair {
 	const struct jr_app *app;
 	const struct jr_filter *filter;
-	const char *name;         /* of the command */
-	const char *usual;        /* statuses that a filter means which names none; an array literal, as the next */
-	const char *possible;     /* statuses in which something can be done about a named run */
-	const char *reason;       /* NULL: none */
-	const char *extra;        /* a last parameter of all statements about named runs, and of sql_matching; NULL: none */
+	const char *name;     /* of the command */
+	const char *usual;    /* statuses that a filter means which names none; an array literal, as the next */
+	const char *possible; /* statuses in which something can be done about a named run */
+	const char *reason;   /* NULL: none */
+	const char *extra;    /* a last parameter of all statements about named runs, and of sql_matching; NULL: none */
 	const char *sql_named;    /* $1 ids, $2 reason, extra: rows (id, answer or null, document) */
 	const char *sql_matching; /* $1 ids, $2 reason, extra, statuses: a row (done, asked, left alone) */
-	const char *sql_kinds;    /* dry run; $1 ids, $2 possible, extra: what would be done, rows for columns[] of repair.c */
-	const char *sql_others;   /* dry run; the same parameters: what would be refused, rows (id, answer or null, …) */
+	const char
+	    *sql_kinds; /* dry run; $1 ids, $2 possible, extra: what would be done, rows for columns[] of repair.c */
+	const char
+	    *sql_others; /* dry run; the same parameters: what would be refused, rows (id, answer or null, ...) */
 
 	/* Say of named runs what could not be done, from rows of sql_named or sql_others; gives how many those are. */
 	int (*tell_refused)(const PGresult *result);

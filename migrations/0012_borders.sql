@@ -26,6 +26,9 @@ alter table jobrun.job_runs add column is_counted boolean not null default false
 alter table jobrun.job_runs_archive add column is_counted boolean not null default false;
 create index job_runs_counted on jobrun.job_runs (created_by) where is_counted and finished_at is null;
 
+-- A permit is the right to run one handler at a time.
+alter table jobrun.job_runners rename column places to permits;
+
 -- Where this schema belongs: a copy of it elsewhere is told from the original. null: not recorded, or not to be read.
 alter table jobrun.settings add column system_identifier bigint, add column database_oid bigint,
 	add column copies text collate "C" not null default 'tell',

@@ -22,7 +22,7 @@
 #define JR_ERROR_MAX 2048      /* last_error, job_attempts.error */
 #define JR_NAME_MAX 63         /* job types, queues */
 #define JR_KEY_MAX 255         /* idempotency keys */
-#define JR_PLACES_MAX 1024     /* handlers at once in one runner */
+#define JR_PERMITS_MAX 1024    /* handlers at once in one runner */
 #define JR_HANDLERS_MAX 4096   /* files in a handlers directory */
 #define JR_DRAIN_MS 500        /* after the end of a child, for its last output */
 #define JR_DURATION_MAX_MS (INT64_C(100) * 365 * 86400 * 1000)

@@ -61,7 +61,7 @@ is_known(const char *key)
 {
 	static const char *const keys[] = {"attempt", "cancelled", "claim", "code", "count", "db", "dead", "definition",
 	    "delay_ms", "error", "exit", "failed", "fd", "fenced", "host", "later", "lost", "max", "ms", "n", "outcome",
-	    "path", "pid", "places", "queue", "reason", "released", "run", "runner", "signal", "since_ms", "slot",
+	    "path", "pid", "permits", "queue", "reason", "released", "run", "runner", "signal", "since_ms", "slot",
 	    "slots", "state", "succeeded", "type", "version"};
 
 	for (size_t i = 0; i < JR_COUNT(keys); i++)

@@ -19,7 +19,7 @@ struct jr_handler_kind;
 struct jr_http;
 struct jr_lease;
 struct jr_outs;
-struct jr_sql;
+struct jr_handler_sql;
 struct jr_work; /* one run being worked on; each kind has its own struct that begins with this */
 
 /* What a run takes on this host while it is worked on. Each has a number of its own (-j, --http-jobs, --sql-jobs). */
@@ -27,7 +27,7 @@ enum jr_pool {
 	JR_POOL_EXEC,
 	JR_POOL_HTTP,
 	JR_POOL_SQL,
-	JR_POOL_PRUNE, /* housekeeping: one on a host, in nobody's place, whatever --type and --queue say */
+	JR_POOL_PRUNE, /* housekeeping: one on a host, with a permit of its own, whatever --type and --queue say */
 	JR_POOL_COUNT
 };
 
@@ -63,7 +63,7 @@ struct jr_host {
 	struct jr_outs *outs;
 	bool environ_told; /* what handlers do not inherit has been said */
 	struct jr_http *http;
-	struct jr_sql *sql;
+	struct jr_handler_sql *sql;
 };
 
 /* How a piece of work ended, by the kind's own table. Owned by the work, valid during the call of `ended`. */
@@ -100,7 +100,7 @@ struct jr_owner {
 };
 
 /* What a piece of work has to tell while it goes on. Lines are borrowed until the next call; NULL: nothing new. */
-struct jr_news {
+struct jr_handler_progress {
 	const char *progress, *checkpoint; /* lines */
 	char *output;                      /* all of it so far, clean, when it has grown; the caller frees it */
 	int64_t output_dropped;
@@ -119,10 +119,11 @@ struct jr_handler_kind {
 	struct jr_work *(*start)(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
 	    int64_t deadline_ms, int64_t run_deadline_ms, const struct jr_owner *owner, struct jr_err *err);
 
-	void (*stop)(struct jr_work *work, bool kill);            /* ask it to end (TERM), or make it (KILL) */
-	void (*move)(struct jr_work *work, int64_t deadline_ms);  /* the lease was renewed */
-	void (*news)(struct jr_work *work, struct jr_news *news); /* what is new since the last call; NULL: never any */
-	void (*free)(struct jr_work *work);                       /* after `ended`; before it: ends the work at once */
+	void (*stop)(struct jr_work *work, bool kill);           /* ask it to end (TERM), or make it (KILL) */
+	void (*move)(struct jr_work *work, int64_t deadline_ms); /* the lease was renewed */
+	void (*news)(struct jr_work *work,
+	    struct jr_handler_progress *news); /* what is new since the last call; NULL: never any */
+	void (*free)(struct jr_work *work);    /* after `ended`; before it: ends the work at once */
 	void (*close)(struct jr_host *host); /* free what the kind keeps in host, after the last work; NULL: nothing */
 };
 

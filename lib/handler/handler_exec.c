@@ -308,16 +308,16 @@ move(struct jr_work *work, int64_t deadline_ms)
 }
 
 static void
-tell_news(struct jr_work *work, struct jr_news *news)
+tell_news(struct jr_work *work, struct jr_handler_progress *news)
 {
 	struct exec_work *exec = (struct exec_work *)work;
 	const struct jr_capture *capture = jr_child_output(exec->child);
 	uint64_t total = output_total(capture);
 
-	*news = (struct jr_news){0};
+	*news = (struct jr_handler_progress){0};
 	if (exec->out != NULL) {
 		jr_out_read(exec->out, false);
-		jr_out_news(exec->out, &news->progress, &news->checkpoint);
+		jr_out_take_changes(exec->out, &news->progress, &news->checkpoint);
 	}
 	if (total == exec->output_told)
 		return;

@@ -257,7 +257,8 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	jr_timer_init(&http->stopped, on_stopped, http);
 	make_headers(http, target, run, body);
 	http->transfer = jr_transfer_start(host->http,
-	    &(struct jr_request){.target = target, .headers = http->headers, .body = body, .body_len = strlen(body)},
+	    &(struct jr_http_request){
+		.target = target, .headers = http->headers, .body = body, .body_len = strlen(body)},
 	    on_answer, http);
 	return &http->work;
 }

@@ -125,10 +125,10 @@ send_step(void *ctx)
 	    .deadline_ms = STEP_MS, .statement_ms = STEP_MS - 10000, .lock_ms = 10000};
 	struct prune_work *prune = ctx;
 	const char *values[] = {prune->prune.state};
-	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, &times, on_step, prune);
+	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, &times, on_step, prune);
 
-	jr_batch_add(batch, jr_sql_prune, JR_COUNT(values), values);
-	jr_pg_submit(prune->pg, batch);
+	jr_request_add(request, jr_sql_prune, JR_COUNT(values), values);
+	jr_pg_submit(prune->pg, request);
 }
 
 static void

@@ -3,9 +3,9 @@
  *
  * One transaction on a connection of its own: settings, the statement, the look at what it answered. Then the session
  * is cleaned, the run is settled under its fence, and COMMIT follows. A single run is settled by jobrun.settle_done;
- * those of a set by jobrun.settle_group, whatever their verdicts. No lock is held on the run while the statement works,
- * so heartbeats go on. Whatever fails before COMMIT leaves nothing. A COMMIT that is not answered leaves the run in
- * doubt: the runner reads what became of it.
+ * those of a batch by jobrun.settle_group, whatever their verdicts. No lock is held on the run while the statement
+ * works, so heartbeats go on. Whatever fails before COMMIT leaves nothing. A COMMIT that is not answered leaves the run
+ * in doubt: the runner reads what became of it.
  *
  * No transaction outlives its runner by much: the server ends it when the connection is closed, and when it is idle for
  * half a lease; the watchdog kills a runner that stands still, so that its connections close.
@@ -16,19 +16,19 @@
 
 #include <stdlib.h>
 
-static struct jr_sql *
+static struct jr_handler_sql *
 shared(struct jr_host *host)
 {
-	struct jr_sql *sql = host->sql;
+	struct jr_handler_sql *sql = host->sql;
 
 	if (sql != NULL)
 		return sql;
 	sql = jr_xcalloc(1, sizeof(*sql));
 	sql->host = host;
 	sql->over_tail = &sql->over;
-	jr_sql_watch_init(sql);
-	jr_timer_init(&sql->closing, jr_sql_conn_close_bad, sql);
-	jr_timer_init(&sql->telling, jr_sql_works_tell, sql);
+	jr_handler_sql_watch_init(sql);
+	jr_timer_init(&sql->closing, jr_handler_sql_conn_close_bad, sql);
+	jr_timer_init(&sql->telling, jr_handler_sql_works_tell, sql);
 	host->sql = sql;
 	return sql;
 }
@@ -37,7 +37,7 @@ static struct jr_work *
 start(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run, int64_t deadline_ms,
     int64_t run_deadline_ms, const struct jr_owner *owner, struct jr_err *err)
 {
-	struct jr_sql_work *work = jr_xcalloc(1, sizeof(*work));
+	struct jr_handler_sql_work *work = jr_xcalloc(1, sizeof(*work));
 
 	(void)err;
 	work->work.kind = &jr_handler_sql;
@@ -45,36 +45,36 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	work->run = run;
 	work->run_deadline_ms = run_deadline_ms;
 	work->owner = *owner;
-	jr_sql_watch(work, deadline_ms);
-	jr_sql_group_add(work->sql, handler, work);
+	jr_handler_sql_watch(work, deadline_ms);
+	jr_handler_sql_group_add(work->sql, handler, work);
 	return &work->work;
 }
 
 static void
 stop(struct jr_work *base, bool kill)
 {
-	struct jr_sql_work *work = (struct jr_sql_work *)base;
+	struct jr_handler_sql_work *work = (struct jr_handler_sql_work *)base;
 
 	if (work->group != NULL)
-		jr_sql_group_stop(work->group, work, kill);
+		jr_handler_sql_group_stop(work->group, work, kill);
 }
 
 static void
 move(struct jr_work *work, int64_t deadline_ms)
 {
-	jr_sql_watch((struct jr_sql_work *)work, deadline_ms);
+	jr_handler_sql_watch((struct jr_handler_sql_work *)work, deadline_ms);
 }
 
 static void
 free_work(struct jr_work *base)
 {
-	struct jr_sql_work *work = (struct jr_sql_work *)base;
+	struct jr_handler_sql_work *work = (struct jr_handler_sql_work *)base;
 
 	if (work->group != NULL)
-		jr_sql_group_remove(work->group, work);
-	jr_sql_work_forget(work);
-	jr_sql_unwatch(work);
-	jr_sql_end_release(&work->end);
+		jr_handler_sql_group_remove(work->group, work);
+	jr_handler_sql_work_forget(work);
+	jr_handler_sql_unwatch(work);
+	jr_handler_sql_end_release(&work->end);
 	jr_outcome_release(&work->outcome);
 	free(work);
 }
@@ -82,14 +82,14 @@ free_work(struct jr_work *base)
 static void
 close_host(struct jr_host *host)
 {
-	struct jr_sql *sql = host->sql;
+	struct jr_handler_sql *sql = host->sql;
 
 	if (sql == NULL)
 		return;
 	jr_timer_cancel(&sql->closing);
 	jr_timer_cancel(&sql->telling);
-	jr_sql_conn_close_all(sql);
-	jr_sql_watch_end(sql);
+	jr_handler_sql_conn_close_all(sql);
+	jr_handler_sql_watch_end(sql);
 	free(sql);
 	host->sql = NULL;
 }

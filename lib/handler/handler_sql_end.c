@@ -13,32 +13,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct jr_sql_end
-jr_sql_end_of(enum jr_verdict verdict, const char *code, const char *error)
+struct jr_handler_sql_end
+jr_handler_sql_end_of(enum jr_verdict verdict, const char *code, const char *error)
 {
-	struct jr_sql_end end = {.verdict = verdict};
+	struct jr_handler_sql_end end = {.verdict = verdict};
 
 	snprintf(end.code, sizeof(end.code), "%s", code);
 	end.error = jr_text_clean(error, strlen(error), JR_ERROR_MAX);
 	return end;
 }
 
-struct jr_sql_end
-jr_sql_end_of_err(const struct jr_rules *rules, const struct jr_err *err, bool sent)
+struct jr_handler_sql_end
+jr_handler_sql_end_of_err(const struct jr_rules *rules, const struct jr_err *err, bool sent)
 {
 	const char *sqlstate = err->sqlstate[0] == '\0' ? "08006" : err->sqlstate;
 	char code[32];
 
 	if (strcmp(sqlstate, "JR054") == 0) /* of settle_done */
-		return jr_sql_end_of(JR_FAIL, "result-too-large", err->msg);
+		return jr_handler_sql_end_of(JR_FAIL, "result-too-large", err->msg);
 	snprintf(code, sizeof(code), "sqlstate:%s", sqlstate);
-	return jr_sql_end_of(jr_verdict_of_sqlstate(rules, sqlstate, sent), code, err->msg);
+	return jr_handler_sql_end_of(jr_verdict_of_sqlstate(rules, sqlstate, sent), code, err->msg);
 }
 
-struct jr_sql_end
-jr_sql_end_copy(const struct jr_sql_end *end)
+struct jr_handler_sql_end
+jr_handler_sql_end_copy(const struct jr_handler_sql_end *end)
 {
-	struct jr_sql_end copy = *end;
+	struct jr_handler_sql_end copy = *end;
 
 	copy.error = jr_xstrdup_or_null(end->error);
 	copy.result = jr_xstrdup_or_null(end->result);
@@ -46,15 +46,15 @@ jr_sql_end_copy(const struct jr_sql_end *end)
 }
 
 void
-jr_sql_end_release(struct jr_sql_end *end)
+jr_handler_sql_end_release(struct jr_handler_sql_end *end)
 {
 	free(end->error);
 	free(end->result);
-	*end = (struct jr_sql_end){.error = NULL};
+	*end = (struct jr_handler_sql_end){.error = NULL};
 }
 
 struct jr_work_end
-jr_sql_end_told(const struct jr_sql_end *end)
+jr_handler_sql_end_told(const struct jr_handler_sql_end *end)
 {
 	return (struct jr_work_end){.verdict = end->verdict,
 	    .settled = end->settled,
@@ -66,13 +66,13 @@ jr_sql_end_told(const struct jr_sql_end *end)
 }
 
 void
-jr_sql_work_end(struct jr_sql_work *work, struct jr_sql_end *end)
+jr_handler_sql_work_end(struct jr_handler_sql_work *work, struct jr_handler_sql_end *end)
 {
-	struct jr_sql *sql = work->sql;
+	struct jr_handler_sql *sql = work->sql;
 
-	jr_sql_end_release(&work->end);
+	jr_handler_sql_end_release(&work->end);
 	work->end = *end;
-	*end = (struct jr_sql_end){.error = NULL};
+	*end = (struct jr_handler_sql_end){.error = NULL};
 	work->group = NULL;
 	work->over = true;
 	work->next = NULL;
@@ -81,10 +81,10 @@ jr_sql_work_end(struct jr_sql_work *work, struct jr_sql_end *end)
 	jr_timer_set(sql->host->loop, &sql->telling, 0);
 }
 
-static struct jr_sql_work *
-pop_over(struct jr_sql *sql)
+static struct jr_handler_sql_work *
+pop_over(struct jr_handler_sql *sql)
 {
-	struct jr_sql_work *work = sql->over;
+	struct jr_handler_sql_work *work = sql->over;
 
 	sql->over = work->next;
 	if (sql->over == NULL)
@@ -94,32 +94,32 @@ pop_over(struct jr_sql *sql)
 }
 
 void
-jr_sql_works_tell(void *ctx)
+jr_handler_sql_works_tell(void *ctx)
 {
-	struct jr_sql *sql = ctx;
+	struct jr_handler_sql *sql = ctx;
 
 	while (sql->over != NULL) {
-		struct jr_sql_work *work = pop_over(sql);
-		struct jr_sql_end own = work->end;
+		struct jr_handler_sql_work *work = pop_over(sql);
+		struct jr_handler_sql_end own = work->end;
 		struct jr_outcome outcome = work->outcome;
-		struct jr_work_end end = jr_sql_end_told(&own);
+		struct jr_work_end end = jr_handler_sql_end_told(&own);
 
-		jr_sql_unwatch(work);
+		jr_handler_sql_unwatch(work);
 		if ((own.settled || own.in_doubt) && outcome.settled)
 			end.written = &outcome;
-		work->end = (struct jr_sql_end){.error = NULL}; /* the work may be freed in `ended` */
+		work->end = (struct jr_handler_sql_end){.error = NULL}; /* the work may be freed in `ended` */
 		work->outcome = (struct jr_outcome){.settled = false};
 		work->owner.ended(work->owner.ctx, &end);
-		jr_sql_end_release(&own);
+		jr_handler_sql_end_release(&own);
 		jr_outcome_release(&outcome);
 	}
 }
 
 void
-jr_sql_work_forget(struct jr_sql_work *work)
+jr_handler_sql_work_forget(struct jr_handler_sql_work *work)
 {
-	struct jr_sql *sql = work->sql;
-	struct jr_sql_work **at = &sql->over;
+	struct jr_handler_sql *sql = work->sql;
+	struct jr_handler_sql_work **at = &sql->over;
 
 	if (!work->over)
 		return;

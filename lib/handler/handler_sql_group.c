@@ -18,20 +18,20 @@
 #include <string.h>
 
 /* While a transaction is on, nobody joins and only those behind its runs leave: its part of `works` is borrowed. */
-struct jr_sql_group {
-	struct jr_sql *sql;
-	struct jr_sql_group *next, **prev;
+struct jr_handler_sql_group {
+	struct jr_handler_sql *sql;
+	struct jr_handler_sql_group *next, **prev;
 	const struct jr_handler *handler;
-	struct jr_sql_work **works; /* those that are not over */
+	struct jr_handler_sql_work **works; /* those that are not over */
 	size_t count, active;
-	bool gathering;        /* others may join */
-	bool single;           /* one by one, after a failure */
-	struct jr_timer begin; /* the next transaction */
-	struct jr_sql_txn txn; /* of the first `active` */
+	bool gathering;                /* others may join */
+	bool single;                   /* one by one, after a failure */
+	struct jr_timer begin;         /* the next transaction */
+	struct jr_handler_sql_txn txn; /* of the first `active` */
 };
 
 static void
-begin_later(struct jr_sql_group *group)
+begin_later(struct jr_handler_sql_group *group)
 {
 	jr_timer_set(group->sql->host->loop, &group->begin, 0);
 }
@@ -39,31 +39,31 @@ begin_later(struct jr_sql_group *group)
 /* --- ends --- */
 
 static void
-forget(struct jr_sql_group *group, size_t at)
+forget(struct jr_handler_sql_group *group, size_t at)
 {
 	group->works[at]->group = NULL;
 	group->count--;
-	memmove(&group->works[at], &group->works[at + 1], (group->count - at) * sizeof(struct jr_sql_work *));
+	memmove(&group->works[at], &group->works[at + 1], (group->count - at) * sizeof(struct jr_handler_sql_work *));
 	if (at < group->active)
 		group->active--;
 }
 
 /* Takes what *end owns. */
 static void
-end_one(struct jr_sql_group *group, size_t at, struct jr_sql_end *end)
+end_one(struct jr_handler_sql_group *group, size_t at, struct jr_handler_sql_end *end)
 {
-	struct jr_sql_work *work = group->works[at];
+	struct jr_handler_sql_work *work = group->works[at];
 
 	forget(group, at);
-	jr_sql_work_end(work, end);
+	jr_handler_sql_work_end(work, end);
 }
 
 /* The transaction is over, and so are those that were in it: on with the others, or it is the end. */
 static void
-go_on(struct jr_sql_group *group)
+go_on(struct jr_handler_sql_group *group)
 {
 	group->active = 0;
-	jr_sql_txn_release(&group->txn);
+	jr_handler_sql_txn_release(&group->txn);
 	if (group->count > 0) {
 		begin_later(group);
 		return;
@@ -80,31 +80,31 @@ go_on(struct jr_sql_group *group)
  * All of the transaction end like this (taken); with `own` those of which the statement said something end like that.
  */
 static void
-end_all(struct jr_sql_group *group, struct jr_sql_end *end, bool own)
+end_all(struct jr_handler_sql_group *group, struct jr_handler_sql_end *end, bool own)
 {
 	while (group->active > 0) {
-		const struct jr_sql_end *said = &group->works[0]->end;
-		struct jr_sql_end copy = jr_sql_end_copy(own && said->verdict != JR_DONE ? said : end);
+		const struct jr_handler_sql_end *said = &group->works[0]->end;
+		struct jr_handler_sql_end copy = jr_handler_sql_end_copy(own && said->verdict != JR_DONE ? said : end);
 
 		end_one(group, 0, &copy);
 	}
-	jr_sql_end_release(end);
+	jr_handler_sql_end_release(end);
 	go_on(group);
 }
 
 /* Those that were asked to end do; the others begin anew, one by one. */
 static void
-split(struct jr_sql_group *group, const char *why)
+split(struct jr_handler_sql_group *group, const char *why)
 {
 	if (group->active > 1)
 		jr_log(JR_INFO, "group_split", JR_S("type", group->handler->job_type),
 		    JR_I("count", (int64_t)group->active), JR_S("reason", why));
 	for (size_t i = group->active; i-- > 0;) {
-		struct jr_sql_end end;
+		struct jr_handler_sql_end end;
 
 		if (!group->works[i]->stopped)
 			continue;
-		end = jr_sql_end_of(JR_FAIL, "sqlstate:57014", "stopped while the statement ran");
+		end = jr_handler_sql_end_of(JR_FAIL, "sqlstate:57014", "stopped while the statement ran");
 		end_one(group, i, &end);
 	}
 	group->single = true;
@@ -112,16 +112,16 @@ split(struct jr_sql_group *group, const char *why)
 }
 
 static void
-end_failed(struct jr_sql_group *group, const struct jr_err *err, bool sent)
+end_failed(struct jr_handler_sql_group *group, const struct jr_err *err, bool sent)
 {
-	struct jr_sql_end end = jr_sql_end_of_err(&group->handler->settings.rules, err, sent);
+	struct jr_handler_sql_end end = jr_handler_sql_end_of_err(&group->handler->settings.rules, err, sent);
 
 	end_all(group, &end, false);
 }
 
 /* The server refused something, and nothing of the transaction has happened. */
 static void
-end_refused(struct jr_sql_group *group, const struct jr_err *err)
+end_refused(struct jr_handler_sql_group *group, const struct jr_err *err)
 {
 	if (group->active > 1)
 		split(group, err->msg);
@@ -131,21 +131,21 @@ end_refused(struct jr_sql_group *group, const struct jr_err *err)
 
 /* What the statement answered could not be taken: by one of several runs perhaps, and the others had no fault in it. */
 static void
-end_dropped(struct jr_sql_group *group)
+end_dropped(struct jr_handler_sql_group *group)
 {
-	struct jr_sql_end end;
+	struct jr_handler_sql_end end;
 
 	if (group->active > 1 && group->txn.end.verdict != JR_DONE) {
 		split(group, group->txn.end.error);
 		return;
 	}
-	end = jr_sql_end_copy(&group->txn.end);
+	end = jr_handler_sql_end_copy(&group->txn.end);
 	end_all(group, &end, true);
 }
 
 /* No COMMIT was sent. */
 static void
-end_lost(struct jr_sql_group *group, const struct jr_err *why)
+end_lost(struct jr_handler_sql_group *group, const struct jr_err *why)
 {
 	struct jr_err err = *why;
 
@@ -159,10 +159,10 @@ end_lost(struct jr_sql_group *group, const struct jr_err *why)
 }
 
 static void
-end_uncommitted(struct jr_sql_group *group, const char *sqlstate, const char *what, const char *why)
+end_uncommitted(struct jr_handler_sql_group *group, const char *sqlstate, const char *what, const char *why)
 {
 	char *code = jr_xasprintf("sqlstate:%s", sqlstate), *line = jr_xasprintf("the commit was %s: %s", what, why);
-	struct jr_sql_end end = jr_sql_end_of(JR_LATER, code, line);
+	struct jr_handler_sql_end end = jr_handler_sql_end_of(JR_LATER, code, line);
 
 	end.in_doubt = true;
 	free(code);
@@ -171,17 +171,17 @@ end_uncommitted(struct jr_sql_group *group, const char *sqlstate, const char *wh
 }
 
 static void
-end_in_doubt(struct jr_sql_group *group, const char *why)
+end_in_doubt(struct jr_handler_sql_group *group, const char *why)
 {
 	end_uncommitted(group, "08007", "not answered", why);
 }
 
-/* As the transaction has written it: of a set what each came to, of a single run that it is done. */
+/* As the transaction has written it: of a batch what each came to, of a single run that it is done. */
 static void
-end_committed(struct jr_sql_group *group)
+end_committed(struct jr_handler_sql_group *group)
 {
 	while (group->active > 0) {
-		struct jr_sql_end end = jr_sql_end_copy(&group->works[0]->end);
+		struct jr_handler_sql_end end = jr_handler_sql_end_copy(&group->works[0]->end);
 
 		end.settled = true;
 		end_one(group, 0, &end);
@@ -193,8 +193,8 @@ end_committed(struct jr_sql_group *group)
 static void
 on_over(void *ctx, enum jr_sql_fate fate, const struct jr_err *err)
 {
-	struct jr_sql_group *group = ctx;
-	struct jr_sql_end left;
+	struct jr_handler_sql_group *group = ctx;
+	struct jr_handler_sql_end left;
 
 	switch (fate) {
 	case JR_SQL_COMMITTED:
@@ -204,7 +204,7 @@ on_over(void *ctx, enum jr_sql_fate fate, const struct jr_err *err)
 		end_dropped(group);
 		return;
 	case JR_SQL_LEFT:
-		left = jr_sql_end_copy(&group->txn.end);
+		left = jr_handler_sql_end_copy(&group->txn.end);
 		end_all(group, &left, false);
 		return;
 	case JR_SQL_REFUSED:
@@ -229,7 +229,7 @@ on_over(void *ctx, enum jr_sql_fate fate, const struct jr_err *err)
 
 /* As many as fit, at least one; the others go with the next. */
 static size_t
-fitting(const struct jr_sql_group *group)
+fitting(const struct jr_handler_sql_group *group)
 {
 	size_t bytes = 0, n = 0;
 
@@ -247,24 +247,24 @@ fitting(const struct jr_sql_group *group)
 static void
 begin(void *ctx)
 {
-	struct jr_sql_group *group = ctx;
+	struct jr_handler_sql_group *group = ctx;
 
 	group->gathering = false;
 	group->active = group->single ? 1 : fitting(group);
-	jr_sql_txn_begin(&group->txn, group->works, group->active);
+	jr_handler_sql_txn_begin(&group->txn, group->works, group->active);
 }
 
 /* --- joining and leaving --- */
 
-static struct jr_sql_group *
-new_group(struct jr_sql *sql, const struct jr_handler *handler)
+static struct jr_handler_sql_group *
+new_group(struct jr_handler_sql *sql, const struct jr_handler *handler)
 {
-	struct jr_sql_group *group = jr_xcalloc(1, sizeof(*group));
+	struct jr_handler_sql_group *group = jr_xcalloc(1, sizeof(*group));
 
 	group->sql = sql;
 	group->handler = handler;
 	jr_timer_init(&group->begin, begin, group);
-	jr_sql_txn_init(&group->txn, sql, handler, on_over, group);
+	jr_handler_sql_txn_init(&group->txn, sql, handler, on_over, group);
 	group->next = sql->groups;
 	group->prev = &sql->groups;
 	if (group->next != NULL)
@@ -273,10 +273,10 @@ new_group(struct jr_sql *sql, const struct jr_handler *handler)
 	return group;
 }
 
-static struct jr_sql_group *
-find_gathering(struct jr_sql *sql, const struct jr_handler *handler)
+static struct jr_handler_sql_group *
+find_gathering(struct jr_handler_sql *sql, const struct jr_handler *handler)
 {
-	struct jr_sql_group *group = sql->groups;
+	struct jr_handler_sql_group *group = sql->groups;
 
 	while (group != NULL && !(group->gathering && group->handler == handler))
 		group = group->next;
@@ -285,17 +285,17 @@ find_gathering(struct jr_sql *sql, const struct jr_handler *handler)
 
 /* A group that may take more begins in the next turn: a claim's runs are all started in this one. */
 void
-jr_sql_group_add(struct jr_sql *sql, const struct jr_handler *handler, struct jr_sql_work *work)
+jr_handler_sql_group_add(struct jr_handler_sql *sql, const struct jr_handler *handler, struct jr_handler_sql_work *work)
 {
-	struct jr_sql_group *group = find_gathering(sql, handler);
+	struct jr_handler_sql_group *group = find_gathering(sql, handler);
 
 	if (group == NULL)
 		group = new_group(sql, handler);
-	group->works = jr_xrealloc(group->works, group->count + 1, sizeof(struct jr_sql_work *));
+	group->works = jr_xrealloc(group->works, group->count + 1, sizeof(struct jr_handler_sql_work *));
 	group->works[group->count++] = work;
 	group->gathering = (int64_t)group->count < handler->settings.batch;
 	work->group = group;
-	if (jr_sql_is_set_based(handler))
+	if (jr_handler_sql_is_batched(handler))
 		begin_later(group);
 	else
 		begin(group);
@@ -303,12 +303,12 @@ jr_sql_group_add(struct jr_sql *sql, const struct jr_handler *handler, struct jr
 
 /* What is on the wire is given up with the connection. The runs that were not stopped had no fault in it. */
 static void
-abandon(struct jr_sql_group *group)
+abandon(struct jr_handler_sql_group *group)
 {
-	bool sent = jr_sql_txn_is_sent(&group->txn);
-	struct jr_sql_end end;
+	bool sent = jr_handler_sql_txn_is_sent(&group->txn);
+	struct jr_handler_sql_end end;
 
-	jr_sql_txn_abandon(&group->txn);
+	jr_handler_sql_txn_abandon(&group->txn);
 	if (group->txn.phase == JR_SQL_CLOSING)
 		end_in_doubt(group, "the connection was closed, since it was to be stopped");
 	else if (group->txn.phase == JR_SQL_DROPPING)
@@ -316,13 +316,13 @@ abandon(struct jr_sql_group *group)
 	else if (sent || group->active > 1)
 		split(group, "stopped");
 	else {
-		end = jr_sql_end_of(JR_LATER, "sqlstate:57014", "stopped before the statement was sent");
+		end = jr_handler_sql_end_of(JR_LATER, "sqlstate:57014", "stopped before the statement was sent");
 		end_all(group, &end, false);
 	}
 }
 
 static size_t
-place_of(const struct jr_sql_group *group, const struct jr_sql_work *work)
+place_of(const struct jr_handler_sql_group *group, const struct jr_handler_sql_work *work)
 {
 	size_t at = 0;
 
@@ -332,27 +332,27 @@ place_of(const struct jr_sql_group *group, const struct jr_sql_work *work)
 }
 
 void
-jr_sql_group_stop(struct jr_sql_group *group, struct jr_sql_work *work, bool kill)
+jr_handler_sql_group_stop(struct jr_handler_sql_group *group, struct jr_handler_sql_work *work, bool kill)
 {
 	size_t at = place_of(group, work);
 
 	work->stopped = true;
 	if (at >= group->active) {
-		struct jr_sql_end end =
-		    jr_sql_end_of(JR_LATER, "sqlstate:57014", "stopped before the statement was sent");
+		struct jr_handler_sql_end end =
+		    jr_handler_sql_end_of(JR_LATER, "sqlstate:57014", "stopped before the statement was sent");
 
 		end.unsent = true;
 		end_one(group, at, &end);
 		if (group->count == 0)
 			go_on(group);
-	} else if (kill || !jr_sql_txn_is_sent(&group->txn))
+	} else if (kill || !jr_handler_sql_txn_is_sent(&group->txn))
 		abandon(group);
 	else if (group->txn.phase != JR_SQL_DROPPING)
-		jr_sql_txn_cancel(&group->txn);
+		jr_handler_sql_txn_cancel(&group->txn);
 }
 
 void
-jr_sql_group_remove(struct jr_sql_group *group, struct jr_sql_work *work)
+jr_handler_sql_group_remove(struct jr_handler_sql_group *group, struct jr_handler_sql_work *work)
 {
 	size_t at = place_of(group, work);
 	bool active = at < group->active;
@@ -361,7 +361,7 @@ jr_sql_group_remove(struct jr_sql_group *group, struct jr_sql_work *work)
 	if (active && group->active > 0)
 		abandon(group);
 	else if (active) {
-		jr_sql_txn_abandon(&group->txn);
+		jr_handler_sql_txn_abandon(&group->txn);
 		go_on(group);
 	} else if (group->count == 0)
 		go_on(group);

@@ -2,9 +2,9 @@
  * handler_sql_pool: connections of sql handlers.
  *
  * A connection belongs to one transaction at a time. After a commit it has been cleaned inside the transaction; after
- * anything else it is cleaned by a batch of its own, and nobody gets it before that has been answered. What must hold:
- * a connection is freed from the loop alone, never from inside a reply of it, and one to which a cancel was sent is not
- * used again, since that may arrive late.
+ * anything else it is cleaned by a request of its own, and nobody gets it before that has been answered. What must
+ * hold: a connection is freed from the loop alone, never from inside a reply of it, and one to which a cancel was sent
+ * is not used again, since that may arrive late.
  *
  * The address of the last good connection is kept, so that no name is looked up (which blocks) while runs are held,
  * until it is no good any more.
@@ -20,7 +20,7 @@
 #define CLEAN_MS 10000
 
 static void
-close_later(struct jr_sql_conn *conn)
+close_later(struct jr_handler_sql_conn *conn)
 {
 	conn->txn = NULL;
 	conn->idle = false;
@@ -31,7 +31,7 @@ close_later(struct jr_sql_conn *conn)
 static void
 on_opened(void *ctx)
 {
-	struct jr_sql_conn *conn = ctx;
+	struct jr_handler_sql_conn *conn = ctx;
 
 	jr_pg_get_address(conn->pg, &conn->sql->address);
 }
@@ -40,7 +40,7 @@ on_opened(void *ctx)
 static void
 on_lost(void *ctx, const struct jr_err *err)
 {
-	struct jr_sql_conn *conn = ctx;
+	struct jr_handler_sql_conn *conn = ctx;
 
 	if (jr_pg_is_nonsense(err) && conn->sql->host->nonsense != NULL)
 		conn->sql->host->nonsense(conn->sql->host->ctx, err);
@@ -49,10 +49,10 @@ on_lost(void *ctx, const struct jr_err *err)
 	close_later(conn);
 }
 
-static struct jr_sql_conn *
-open_new(struct jr_sql *sql)
+static struct jr_handler_sql_conn *
+open_new(struct jr_handler_sql *sql)
 {
-	struct jr_sql_conn *conn = jr_xcalloc(1, sizeof(*conn));
+	struct jr_handler_sql_conn *conn = jr_xcalloc(1, sizeof(*conn));
 	const struct jr_pg_events events = {.opened = on_opened, .lost = on_lost, .ctx = conn};
 
 	conn->sql = sql;
@@ -64,10 +64,10 @@ open_new(struct jr_sql *sql)
 	return conn;
 }
 
-struct jr_sql_conn *
-jr_sql_conn_take(struct jr_sql *sql, struct jr_sql_txn *txn)
+struct jr_handler_sql_conn *
+jr_handler_sql_conn_take(struct jr_handler_sql *sql, struct jr_handler_sql_txn *txn)
 {
-	struct jr_sql_conn *conn = sql->conns;
+	struct jr_handler_sql_conn *conn = sql->conns;
 
 	while (conn != NULL && (!conn->idle || !jr_pg_is_idle(conn->pg)))
 		conn = conn->next;
@@ -79,17 +79,17 @@ jr_sql_conn_take(struct jr_sql *sql, struct jr_sql_txn *txn)
 }
 
 void
-jr_sql_conn_add_cleaning(struct jr_batch *batch)
+jr_handler_sql_conn_add_cleaning(struct jr_request *request)
 {
-	jr_batch_add(batch, jr_sql_sql_reset_user, 0, NULL);
-	jr_batch_add(batch, jr_sql_sql_reset_role, 0, NULL);
-	jr_batch_add(batch, jr_sql_sql_clean, 0, NULL);
+	jr_request_add(request, jr_sql_session_reset_user, 0, NULL);
+	jr_request_add(request, jr_sql_session_reset_role, 0, NULL);
+	jr_request_add(request, jr_sql_session_clean, 0, NULL);
 }
 
 static void
 on_cleaned(void *ctx, const struct jr_reply *reply)
 {
-	struct jr_sql_conn *conn = ctx;
+	struct jr_handler_sql_conn *conn = ctx;
 
 	if (reply->end == JR_PG_DONE && !conn->bad)
 		conn->idle = true;
@@ -98,10 +98,10 @@ on_cleaned(void *ctx, const struct jr_reply *reply)
 }
 
 void
-jr_sql_conn_give(struct jr_sql_conn *conn, bool clean)
+jr_handler_sql_conn_give(struct jr_handler_sql_conn *conn, bool clean)
 {
 	static const struct jr_lease times = {.deadline_ms = CLEAN_MS};
-	struct jr_batch *batch;
+	struct jr_request *request;
 
 	conn->txn = NULL;
 	/* A rehearsal has one transaction, and nobody waits for what would come behind it. */
@@ -113,30 +113,30 @@ jr_sql_conn_give(struct jr_sql_conn *conn, bool clean)
 		conn->idle = true;
 		return;
 	}
-	batch = jr_batch_new(JR_BATCH_WHOLE, &times, on_cleaned, conn);
-	jr_batch_bare(batch);
-	jr_sql_conn_add_cleaning(batch);
-	jr_pg_submit(conn->pg, batch);
+	request = jr_request_new(JR_REQUEST_WHOLE, &times, on_cleaned, conn);
+	jr_request_bare(request);
+	jr_handler_sql_conn_add_cleaning(request);
+	jr_pg_submit(conn->pg, request);
 }
 
 void
-jr_sql_conn_drop(struct jr_sql_conn *conn)
+jr_handler_sql_conn_drop(struct jr_handler_sql_conn *conn)
 {
 	close_later(conn);
 }
 
 void
-jr_sql_conn_cancel(struct jr_sql_conn *conn)
+jr_handler_sql_conn_cancel(struct jr_handler_sql_conn *conn)
 {
 	conn->cancelled = true;
 	jr_pg_cancel(conn->pg);
 }
 
 static void
-close_those(struct jr_sql *sql, bool all)
+close_those(struct jr_handler_sql *sql, bool all)
 {
-	for (struct jr_sql_conn **at = &sql->conns; *at != NULL;) {
-		struct jr_sql_conn *conn = *at;
+	for (struct jr_handler_sql_conn **at = &sql->conns; *at != NULL;) {
+		struct jr_handler_sql_conn *conn = *at;
 
 		if (!all && !conn->bad) {
 			at = &conn->next;
@@ -149,13 +149,13 @@ close_those(struct jr_sql *sql, bool all)
 }
 
 void
-jr_sql_conn_close_bad(void *ctx)
+jr_handler_sql_conn_close_bad(void *ctx)
 {
 	close_those(ctx, false);
 }
 
 void
-jr_sql_conn_close_all(struct jr_sql *sql)
+jr_handler_sql_conn_close_all(struct jr_handler_sql *sql)
 {
 	close_those(sql, true);
 }

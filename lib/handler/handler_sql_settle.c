@@ -2,9 +2,9 @@
  * handler_sql_settle: what is written of the runs in front of COMMIT, and what the server made of it. See
  * handler_sql_parts.h.
  *
- * A single run is settled here only when it has succeeded. The runs of a set end in any way, and the owner of each says
- * what its verdict comes to: how long until the next attempt, whether it was the last. What must hold: what is written
- * is what is told later. So the owner is asked once for each transaction, and its answer is kept.
+ * A single run is settled here only when it has succeeded. The runs of a batch end in any way, and the owner of each
+ * says what its verdict comes to: how long until the next attempt, whether it was the last. What must hold: what is
+ * written is what is told later. So the owner is asked once for each transaction, and its answer is kept.
  */
 #include "handler/handler_sql_parts.h"
 
@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-/* The parameters of sql_settle_group, in their order. The runner's id is no array. */
+/* The parameters of settle_group, in their order. The runner's id is no array. */
 enum settle_parameter {
 	P_ID,
 	P_CLAIM_SEQ,
@@ -26,10 +26,10 @@ enum settle_parameter {
 };
 
 bool
-jr_sql_settle_judge(struct jr_sql_work *const *works, size_t count)
+jr_handler_sql_settle_judge(struct jr_handler_sql_work *const *works, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct jr_work_end end = jr_sql_end_told(&works[i]->end);
+		struct jr_work_end end = jr_handler_sql_end_told(&works[i]->end);
 
 		end.settled = true;
 		jr_outcome_release(&works[i]->outcome);
@@ -40,7 +40,7 @@ jr_sql_settle_judge(struct jr_sql_work *const *works, size_t count)
 }
 
 void
-jr_sql_settle_add_one(struct jr_batch *batch, const struct jr_run *run, const char *result)
+jr_handler_sql_settle_add_one(struct jr_request *request, const struct jr_run *run, const char *result)
 {
 	struct jr_pg_array ids, claims, results;
 	char runner_id[24];
@@ -56,14 +56,14 @@ jr_sql_settle_add_one(struct jr_batch *batch, const struct jr_run *run, const ch
 	values[1] = jr_pg_array_end(&claims);
 	values[2] = jr_pg_print_int(runner_id, run->runner_id);
 	values[3] = jr_pg_array_end(&results);
-	jr_batch_add(batch, jr_sql_sql_settle_done, JR_COUNT(values), values);
+	jr_request_add(request, jr_sql_settle_done, JR_COUNT(values), values);
 	jr_pg_array_release(&ids);
 	jr_pg_array_release(&claims);
 	jr_pg_array_release(&results);
 }
 
 static void
-add_work(struct jr_pg_array arrays[P_COUNT], const struct jr_sql_work *work)
+add_work(struct jr_pg_array arrays[P_COUNT], const struct jr_handler_sql_work *work)
 {
 	const struct jr_outcome *outcome = &work->outcome;
 
@@ -75,7 +75,7 @@ add_work(struct jr_pg_array arrays[P_COUNT], const struct jr_sql_work *work)
 	jr_pg_array_add(&arrays[P_ERROR], outcome->error);
 }
 
-/* The columns of sql_settle_group. */
+/* The columns of settle_group. */
 enum group_column {
 	G_ID,
 	G_STATUS,
@@ -86,10 +86,10 @@ static const struct jr_form_column group_columns[] = {
     [G_STATUS] = {"status", JR_COLUMN_TEXT, true, "|queued|failed|succeeded|dead|cancelled|"},
     [G_RUN_IN] = {"run_in_ms", JR_COLUMN_INT, false, NULL},
 };
-static const struct jr_form group_form = JR_FORM("sql_settle_group", group_columns);
+static const struct jr_form group_form = JR_FORM("settle_group", group_columns);
 
 void
-jr_sql_settle_add_set(struct jr_batch *batch, struct jr_sql_work *const *works, size_t count)
+jr_handler_sql_settle_add_batch(struct jr_request *request, struct jr_handler_sql_work *const *works, size_t count)
 {
 	struct jr_pg_array arrays[P_COUNT];
 	const char *values[P_COUNT];
@@ -102,14 +102,14 @@ jr_sql_settle_add_set(struct jr_batch *batch, struct jr_sql_work *const *works, 
 	for (size_t i = 0; i < P_COUNT; i++)
 		values[i] = jr_pg_array_end(&arrays[i]);
 	values[P_RUNNER_ID] = jr_pg_print_int(runner_id, works[0]->run->runner_id);
-	jr_batch_add(batch, jr_sql_sql_settle_group, P_COUNT, values);
-	jr_batch_expect(batch, &group_form, count, count);
+	jr_request_add(request, jr_sql_settle_group, P_COUNT, values);
+	jr_request_expect(request, &group_form, count, count);
 	for (size_t i = 0; i < P_COUNT; i++)
 		jr_pg_array_release(&arrays[i]);
 }
 
 static struct jr_outcome *
-find_outcome(struct jr_sql_work *const *works, size_t count, int64_t id)
+find_outcome(struct jr_handler_sql_work *const *works, size_t count, int64_t id)
 {
 	size_t i = 0;
 
@@ -119,7 +119,7 @@ find_outcome(struct jr_sql_work *const *works, size_t count, int64_t id)
 }
 
 void
-jr_sql_settle_read(const PGresult *result, struct jr_sql_work *const *works, size_t count)
+jr_handler_sql_settle_read(const PGresult *result, struct jr_handler_sql_work *const *works, size_t count)
 {
 	for (int row = 0; row < PQntuples(result); row++) {
 		struct jr_outcome *outcome = find_outcome(works, count, jr_pg_int(result, row, G_ID, 0));

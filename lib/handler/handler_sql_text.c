@@ -29,7 +29,7 @@
 
 /* How long the server keeps what a runner left behind that stands still, or is dead. */
 static void
-fill_lease(struct jr_sql_params *params, const struct jr_lease *lease)
+fill_lease(struct jr_handler_sql_params *params, const struct jr_lease *lease)
 {
 	int64_t check_ms = lease->lease_ms / 10;
 
@@ -42,12 +42,12 @@ fill_lease(struct jr_sql_params *params, const struct jr_lease *lease)
 }
 
 void
-jr_sql_params_fill(
-    struct jr_sql_params *params, const struct jr_run *run, int64_t timeout_ms, const struct jr_lease *lease)
+jr_handler_sql_params_fill(
+    struct jr_handler_sql_params *params, const struct jr_run *run, int64_t timeout_ms, const struct jr_lease *lease)
 {
 	const char *empty = "";
 
-	*params = (struct jr_sql_params){.values = {empty, empty, empty, empty, empty, NULL, NULL, NULL}};
+	*params = (struct jr_handler_sql_params){.values = {empty, empty, empty, empty, empty, NULL, NULL, NULL}};
 	if (lease != NULL)
 		fill_lease(params, lease);
 	if (run != NULL) {
@@ -91,7 +91,7 @@ add_run(struct jr_buf *buf, const struct jr_run *run)
 }
 
 char *
-jr_sql_group_payload(struct jr_sql_work *const *works, size_t count)
+jr_handler_sql_group_payload(struct jr_handler_sql_work *const *works, size_t count)
 {
 	struct jr_buf buf;
 
@@ -107,7 +107,7 @@ jr_sql_group_payload(struct jr_sql_work *const *works, size_t count)
 }
 
 bool
-jr_sql_is_control(PGresult *result)
+jr_handler_sql_is_control(PGresult *result)
 {
 	static const char tags[] = "|BEGIN|START TRANSACTION|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|PREPARE TRANSACTION|";
 	char tag[64];
@@ -117,7 +117,7 @@ jr_sql_is_control(PGresult *result)
 }
 
 bool
-jr_sql_read_result(const PGresult *result, const char **text, struct jr_sql_end *end)
+jr_handler_sql_read_result(const PGresult *result, const char **text, struct jr_handler_sql_end *end)
 {
 	Oid type = PQnfields(result) > 0 ? PQftype(result, 0) : 0;
 
@@ -129,7 +129,7 @@ jr_sql_read_result(const PGresult *result, const char **text, struct jr_sql_end 
 		*text = NULL;
 	if (*text == NULL || strlen(*text) <= JR_SQL_RESULT_MAX)
 		return true;
-	*end = jr_sql_end_of(
+	*end = jr_handler_sql_end_of(
 	    JR_FAIL, "result-too-large", "the result is larger than 1 MiB: nothing of the statement is kept");
 	return false;
 }
@@ -159,8 +159,8 @@ find_word(const char *text)
 	return NULL;
 }
 
-static struct jr_sql_work *
-find_work(struct jr_sql_work *const *works, size_t count, const char *id)
+static struct jr_handler_sql_work *
+find_work(struct jr_handler_sql_work *const *works, size_t count, const char *id)
 {
 	struct jr_err ignored;
 	int64_t wanted;
@@ -175,26 +175,27 @@ find_work(struct jr_sql_work *const *works, size_t count, const char *id)
 }
 
 static bool
-refuse_answer(struct jr_sql_end *end, int row, const char *what, const char *text)
+refuse_answer(struct jr_handler_sql_end *end, int row, const char *what, const char *text)
 {
 	char *clean = jr_text_clean(text == NULL ? "null" : text, strlen(text == NULL ? "null" : text), 64);
 	char *line = jr_xasprintf(
 	    "row %d of what the statement returned: %s%s (rows are run_id, verdict, error, of runs that did not succeed; verdict: later, give_up, fail or done): nothing of it is kept",
 	    row + 1, what, clean);
 
-	*end = jr_sql_end_of(JR_FAIL, "bad-answer", line);
+	*end = jr_handler_sql_end_of(JR_FAIL, "bad-answer", line);
 	free(line);
 	free(clean);
 	return false;
 }
 
 static bool
-read_row(const PGresult *result, int row, struct jr_sql_work *const *works, size_t count, struct jr_sql_end *end)
+read_row(const PGresult *result, int row, struct jr_handler_sql_work *const *works, size_t count,
+    struct jr_handler_sql_end *end)
 {
 	const char *id = jr_pg_text(result, row, 0), *verdict = jr_pg_text(result, row, 1);
 	const char *error = PQnfields(result) > 2 ? jr_pg_text(result, row, 2) : NULL;
 	const struct word *word = find_word(verdict);
-	struct jr_sql_work *work = find_work(works, count, id);
+	struct jr_handler_sql_work *work = find_work(works, count, id);
 
 	if (work == NULL)
 		return refuse_answer(end, row, "no run of this group has the run_id ", id);
@@ -205,19 +206,21 @@ read_row(const PGresult *result, int row, struct jr_sql_work *const *works, size
 	if (word->verdict == JR_DONE)
 		snprintf(work->end.code, sizeof(work->end.code), "done");
 	else
-		work->end = jr_sql_end_of(word->verdict, word->code, error != NULL ? error : "the statement said so");
+		work->end =
+		    jr_handler_sql_end_of(word->verdict, word->code, error != NULL ? error : "the statement said so");
 	return true;
 }
 
 static void
-release_ends(struct jr_sql_work *const *works, size_t count)
+release_ends(struct jr_handler_sql_work *const *works, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		jr_sql_end_release(&works[i]->end);
+		jr_handler_sql_end_release(&works[i]->end);
 }
 
 static bool
-read_rows(const PGresult *result, struct jr_sql_work *const *works, size_t count, struct jr_sql_end *end)
+read_rows(
+    const PGresult *result, struct jr_handler_sql_work *const *works, size_t count, struct jr_handler_sql_end *end)
 {
 	for (int row = 0; row < PQntuples(result); row++) {
 		if (PQnfields(result) < 2)
@@ -229,7 +232,8 @@ read_rows(const PGresult *result, struct jr_sql_work *const *works, size_t count
 }
 
 bool
-jr_sql_read_answer(const PGresult *result, struct jr_sql_work *const *works, size_t count, struct jr_sql_end *end)
+jr_handler_sql_read_answer(
+    const PGresult *result, struct jr_handler_sql_work *const *works, size_t count, struct jr_handler_sql_end *end)
 {
 	release_ends(works, count);
 	if (!read_rows(result, works, count, end)) {

@@ -18,7 +18,7 @@
 #define CANCEL_AGAIN_MS 1000  /* one that meets the server between two statements does nothing */
 
 bool
-jr_sql_is_set_based(const struct jr_handler *handler)
+jr_handler_sql_is_batched(const struct jr_handler *handler)
 {
 	return handler->settings.batch > 0;
 }
@@ -27,20 +27,20 @@ jr_sql_is_set_based(const struct jr_handler *handler)
 
 /* The connection goes back: nothing of the transaction is on it any more. */
 static void
-give_back(struct jr_sql_txn *txn, enum jr_pg_end end, bool clean)
+give_back(struct jr_handler_sql_txn *txn, enum jr_pg_end end, bool clean)
 {
 	jr_timer_cancel(&txn->cancel_again);
 	if (end == JR_PG_DONE || end == JR_PG_FAILED)
-		jr_sql_conn_give(txn->conn, clean && end == JR_PG_DONE);
+		jr_handler_sql_conn_give(txn->conn, clean && end == JR_PG_DONE);
 	else
-		jr_sql_conn_drop(txn->conn);
+		jr_handler_sql_conn_drop(txn->conn);
 	txn->conn = NULL;
 }
 
 static void
 on_dropped(void *ctx, const struct jr_reply *reply)
 {
-	struct jr_sql_txn *txn = ((struct jr_sql_conn *)ctx)->txn;
+	struct jr_handler_sql_txn *txn = ((struct jr_handler_sql_conn *)ctx)->txn;
 
 	if (txn == NULL)
 		return;
@@ -53,39 +53,39 @@ on_dropped(void *ctx, const struct jr_reply *reply)
 
 /* Nothing of the transaction is kept; its runs end like this (taken). */
 static void
-drop(struct jr_sql_txn *txn, struct jr_sql_end *end)
+drop(struct jr_handler_sql_txn *txn, struct jr_handler_sql_end *end)
 {
 	static const struct jr_lease times = {.deadline_ms = JR_NEVER};
-	struct jr_batch *batch;
+	struct jr_request *request;
 
 	txn->end = *end;
 	txn->phase = JR_SQL_DROPPING;
-	batch = jr_batch_new(JR_BATCH_DROPPING, &times, on_dropped, txn->conn);
+	request = jr_request_new(JR_REQUEST_DROPPING, &times, on_dropped, txn->conn);
 	if (end->verdict == JR_DONE)
-		jr_batch_add(batch, jr_sql_sql_constraints, 0, NULL);
-	jr_pg_submit(txn->conn->pg, batch);
+		jr_request_add(request, jr_sql_session_constraints, 0, NULL);
+	jr_pg_submit(txn->conn->pg, request);
 }
 
 /* Did settle_group refuse, since a claim is lost? It is the last statement, and that is its code. */
 static bool
-is_fenced(const struct jr_sql_txn *txn, const struct jr_reply *reply)
+is_fenced(const struct jr_handler_sql_txn *txn, const struct jr_reply *reply)
 {
-	return jr_sql_is_set_based(txn->handler) && reply->failed_at + 1 == reply->result_count &&
+	return jr_handler_sql_is_batched(txn->handler) && reply->failed_at + 1 == reply->result_count &&
 	       strcmp(reply->err.sqlstate, "JR074") == 0;
 }
 
 static void
 on_closed(void *ctx, const struct jr_reply *reply)
 {
-	struct jr_sql_txn *txn = ((struct jr_sql_conn *)ctx)->txn;
+	struct jr_handler_sql_txn *txn = ((struct jr_handler_sql_conn *)ctx)->txn;
 
 	if (txn == NULL)
 		return;
 	give_back(txn, reply->end, true);
 	switch (reply->end) {
 	case JR_PG_DONE:
-		if (jr_sql_is_set_based(txn->handler))
-			jr_sql_settle_read(reply->results[reply->result_count - 1], txn->works, txn->count);
+		if (jr_handler_sql_is_batched(txn->handler))
+			jr_handler_sql_settle_read(reply->results[reply->result_count - 1], txn->works, txn->count);
 		txn->over(txn->ctx, JR_SQL_COMMITTED, NULL);
 		return;
 	case JR_PG_FAILED:
@@ -102,7 +102,7 @@ on_closed(void *ctx, const struct jr_reply *reply)
 
 /* statement_timeout of what is sent now, by the first of the runs' deadlines. -1: none has one. */
 static int64_t
-timeout_of(const struct jr_sql_txn *txn)
+timeout_of(const struct jr_handler_sql_txn *txn)
 {
 	int64_t first_ms = JR_NEVER, now_ms = jr_clock_now_ms();
 
@@ -118,62 +118,63 @@ timeout_of(const struct jr_sql_txn *txn)
 }
 
 /*
- * The settle of a set may wait, for the row of one of its runs perhaps. The cleaning has taken the timeout away; from
+ * The settle of a batch may wait, for the row of one of its runs perhaps. The cleaning has taken the timeout away; from
  * here on it has half of what is left.
  */
 static void
-add_settle_of_set(struct jr_batch *batch, const struct jr_sql_txn *txn)
+add_settle_of_batch(struct jr_request *request, const struct jr_handler_sql_txn *txn)
 {
 	int64_t timeout_ms = timeout_of(txn);
 	char text[24];
 	const char *value = jr_pg_print_int(text, timeout_ms);
 
 	if (timeout_ms >= 0)
-		jr_batch_add(batch, jr_sql_sql_timeout, 1, &value);
-	jr_sql_settle_add_set(batch, txn->works, txn->count);
+		jr_request_add(request, jr_sql_session_timeout, 1, &value);
+	jr_handler_sql_settle_add_batch(request, txn->works, txn->count);
 }
 
 /* The statement has succeeded. result: of a single run, NULL if there is none. */
 static void
-finish(struct jr_sql_txn *txn, const char *result)
+finish(struct jr_handler_sql_txn *txn, const char *result)
 {
 	static const struct jr_lease times = {.deadline_ms = JR_NEVER};
-	bool set_based = jr_sql_is_set_based(txn->handler);
-	struct jr_batch *batch;
+	bool batched = jr_handler_sql_is_batched(txn->handler);
+	struct jr_request *request;
 
 	if (txn->sql->host->rehearsal) {
-		struct jr_sql_end end = {.verdict = JR_DONE};
+		struct jr_handler_sql_end end = {.verdict = JR_DONE};
 
 		if (result != NULL)
 			end.result = jr_xasprintf("{\"result\": %s}", result);
 		drop(txn, &end);
 		return;
 	}
-	if (set_based && !jr_sql_settle_judge(txn->works, txn->count)) {
-		struct jr_sql_end end = jr_sql_end_of(JR_FAIL, "sqlstate:57014", "stopped while the statement ran");
+	if (batched && !jr_handler_sql_settle_judge(txn->works, txn->count)) {
+		struct jr_handler_sql_end end =
+		    jr_handler_sql_end_of(JR_FAIL, "sqlstate:57014", "stopped while the statement ran");
 
 		drop(txn, &end);
 		return;
 	}
 	txn->phase = JR_SQL_CLOSING;
-	batch = jr_batch_new(JR_BATCH_CLOSING, &times, on_closed, txn->conn);
-	jr_batch_bare(batch);
+	request = jr_request_new(JR_REQUEST_CLOSING, &times, on_closed, txn->conn);
+	jr_request_bare(request);
 	/* What is deferred is the handler's too: it happens with its role, settings and temporary tables. */
-	jr_batch_add(batch, jr_sql_sql_constraints, 0, NULL);
-	jr_sql_conn_add_cleaning(batch);
-	if (set_based)
-		add_settle_of_set(batch, txn);
+	jr_request_add(request, jr_sql_session_constraints, 0, NULL);
+	jr_handler_sql_conn_add_cleaning(request);
+	if (batched)
+		add_settle_of_batch(request, txn);
 	else
-		jr_sql_settle_add_one(batch, txn->works[0]->run, result);
-	jr_pg_submit(txn->conn->pg, batch);
+		jr_handler_sql_settle_add_one(request, txn->works[0]->run, result);
+	jr_pg_submit(txn->conn->pg, request);
 }
 
 /* --- the statement --- */
 
 static void
-leave(struct jr_sql_txn *txn)
+leave(struct jr_handler_sql_txn *txn)
 {
-	struct jr_sql_end end = jr_sql_end_of(JR_FAIL, "left-transaction",
+	struct jr_handler_sql_end end = jr_handler_sql_end_of(JR_FAIL, "left-transaction",
 	    "the statement begins or ends a transaction: what it did before may have been committed without the run's completion; leave BEGIN, COMMIT, ROLLBACK and SAVEPOINT to jobrun");
 
 	if (jr_pg_is_in_transaction(txn->conn->pg)) {
@@ -186,18 +187,19 @@ leave(struct jr_sql_txn *txn)
 }
 
 static void
-judge(struct jr_sql_txn *txn, PGresult *answer)
+judge(struct jr_handler_sql_txn *txn, PGresult *answer)
 {
-	struct jr_sql_end end = {.error = NULL};
+	struct jr_handler_sql_end end = {.error = NULL};
 	const char *result = NULL;
 	bool good;
 
-	if (!jr_pg_is_in_transaction(txn->conn->pg) || jr_sql_is_control(answer)) {
+	if (!jr_pg_is_in_transaction(txn->conn->pg) || jr_handler_sql_is_control(answer)) {
 		leave(txn);
 		return;
 	}
-	good = jr_sql_is_set_based(txn->handler) ? jr_sql_read_answer(answer, txn->works, txn->count, &end)
-						 : jr_sql_read_result(answer, &result, &end);
+	good = jr_handler_sql_is_batched(txn->handler)
+		   ? jr_handler_sql_read_answer(answer, txn->works, txn->count, &end)
+		   : jr_handler_sql_read_result(answer, &result, &end);
 	if (good)
 		finish(txn, result);
 	else
@@ -207,7 +209,7 @@ judge(struct jr_sql_txn *txn, PGresult *answer)
 static void
 on_opened(void *ctx, const struct jr_reply *reply)
 {
-	struct jr_sql_txn *txn = ((struct jr_sql_conn *)ctx)->txn;
+	struct jr_handler_sql_txn *txn = ((struct jr_handler_sql_conn *)ctx)->txn;
 
 	if (txn == NULL)
 		return;
@@ -225,18 +227,18 @@ on_opened(void *ctx, const struct jr_reply *reply)
 }
 
 static void
-add_statement(struct jr_batch *batch, const struct jr_sql_txn *txn)
+add_statement(struct jr_request *request, const struct jr_handler_sql_txn *txn)
 {
 	const char *sql = txn->handler->sql;
 	char *payload;
 
-	if (!jr_sql_is_set_based(txn->handler)) {
-		jr_batch_add_foreign(batch, sql, txn->works[0]->run->payload, 1);
+	if (!jr_handler_sql_is_batched(txn->handler)) {
+		jr_request_add_foreign(request, sql, txn->works[0]->run->payload, 1);
 		return;
 	}
 	/* One row more than there are runs: enough to see that there are too many. */
-	payload = jr_sql_group_payload(txn->works, txn->count);
-	jr_batch_add_foreign(batch, sql, payload, txn->count + 1);
+	payload = jr_handler_sql_group_payload(txn->works, txn->count);
+	jr_request_add_foreign(request, sql, payload, txn->count + 1);
 	free(payload);
 }
 
@@ -245,60 +247,60 @@ add_statement(struct jr_batch *batch, const struct jr_sql_txn *txn)
 static void
 on_cancel_again(void *ctx)
 {
-	jr_sql_txn_cancel(ctx);
+	jr_handler_sql_txn_cancel(ctx);
 }
 
 void
-jr_sql_txn_init(
-    struct jr_sql_txn *txn, struct jr_sql *sql, const struct jr_handler *handler, jr_sql_txn_fn *over, void *ctx)
+jr_handler_sql_txn_init(struct jr_handler_sql_txn *txn, struct jr_handler_sql *sql, const struct jr_handler *handler,
+    jr_handler_sql_txn_fn *over, void *ctx)
 {
-	*txn = (struct jr_sql_txn){.sql = sql, .handler = handler, .over = over, .ctx = ctx};
+	*txn = (struct jr_handler_sql_txn){.sql = sql, .handler = handler, .over = over, .ctx = ctx};
 	jr_timer_init(&txn->cancel_again, on_cancel_again, txn);
 }
 
 void
-jr_sql_txn_begin(struct jr_sql_txn *txn, struct jr_sql_work *const *works, size_t count)
+jr_handler_sql_txn_begin(struct jr_handler_sql_txn *txn, struct jr_handler_sql_work *const *works, size_t count)
 {
 	static const struct jr_lease times = {.deadline_ms = JR_NEVER};
-	struct jr_sql_params params;
-	struct jr_batch *batch;
+	struct jr_handler_sql_params params;
+	struct jr_request *request;
 
 	txn->works = works;
 	txn->count = count;
 	txn->phase = JR_SQL_OPENING;
-	txn->conn = jr_sql_conn_take(txn->sql, txn);
-	batch = jr_batch_new(JR_BATCH_OPENING, &times, on_opened, txn->conn);
-	jr_batch_bare(batch);
-	jr_sql_params_fill(
-	    &params, jr_sql_is_set_based(txn->handler) ? NULL : works[0]->run, timeout_of(txn), txn->sql->host->lease);
-	jr_batch_add(batch, jr_sql_sql_settings, JR_COUNT(params.values), params.values);
-	add_statement(batch, txn);
-	jr_pg_submit(txn->conn->pg, batch);
+	txn->conn = jr_handler_sql_conn_take(txn->sql, txn);
+	request = jr_request_new(JR_REQUEST_OPENING, &times, on_opened, txn->conn);
+	jr_request_bare(request);
+	jr_handler_sql_params_fill(&params, jr_handler_sql_is_batched(txn->handler) ? NULL : works[0]->run,
+	    timeout_of(txn), txn->sql->host->lease);
+	jr_request_add(request, jr_sql_session_parameters, JR_COUNT(params.values), params.values);
+	add_statement(request, txn);
+	jr_pg_submit(txn->conn->pg, request);
 }
 
 bool
-jr_sql_txn_is_sent(const struct jr_sql_txn *txn)
+jr_handler_sql_txn_is_sent(const struct jr_handler_sql_txn *txn)
 {
 	return jr_pg_is_open(txn->conn->pg);
 }
 
 void
-jr_sql_txn_cancel(struct jr_sql_txn *txn)
+jr_handler_sql_txn_cancel(struct jr_handler_sql_txn *txn)
 {
-	jr_sql_conn_cancel(txn->conn);
+	jr_handler_sql_conn_cancel(txn->conn);
 	jr_timer_set(txn->sql->host->loop, &txn->cancel_again, jr_clock_now_ms() + CANCEL_AGAIN_MS);
 }
 
 void
-jr_sql_txn_abandon(struct jr_sql_txn *txn)
+jr_handler_sql_txn_abandon(struct jr_handler_sql_txn *txn)
 {
 	jr_timer_cancel(&txn->cancel_again);
-	jr_sql_conn_drop(txn->conn);
+	jr_handler_sql_conn_drop(txn->conn);
 	txn->conn = NULL;
 }
 
 void
-jr_sql_txn_release(struct jr_sql_txn *txn)
+jr_handler_sql_txn_release(struct jr_handler_sql_txn *txn)
 {
-	jr_sql_end_release(&txn->end);
+	jr_handler_sql_end_release(&txn->end);
 }

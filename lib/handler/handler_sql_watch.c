@@ -5,8 +5,8 @@
  * when the first lease of a work has ended, and the server rolls back. What must hold: a runner that goes on is never
  * killed. It has given up a connection before the end of the lease (attempt.h), and there is time left until then.
  *
- * The watchdog knows one time, the first of all, so that thousands of runs in sets do not fill its pipe. An earlier one
- * is told at once, a later one in the next turn, after all that a heartbeat has moved.
+ * The watchdog knows one time, the first of all, so that thousands of runs in batches do not fill its pipe. An earlier
+ * one is told at once, a later one in the next turn, after all that a heartbeat has moved.
  */
 #include "handler/handler_sql_parts.h"
 
@@ -14,7 +14,7 @@
 #include "base/lease.h"
 
 static void
-tell(struct jr_sql *sql, int64_t at_ms)
+tell(struct jr_handler_sql *sql, int64_t at_ms)
 {
 	if (at_ms == sql->watched_ms || sql->host->watchdog == NULL)
 		return;
@@ -25,10 +25,10 @@ tell(struct jr_sql *sql, int64_t at_ms)
 static void
 tell_first(void *ctx)
 {
-	struct jr_sql *sql = ctx;
+	struct jr_handler_sql *sql = ctx;
 	int64_t first_ms = JR_NEVER;
 
-	for (const struct jr_sql_work *work = sql->watched; work != NULL; work = work->watch_next) {
+	for (const struct jr_handler_sql_work *work = sql->watched; work != NULL; work = work->watch_next) {
 		if (work->lease_end_ms < first_ms)
 			first_ms = work->lease_end_ms;
 	}
@@ -36,7 +36,7 @@ tell_first(void *ctx)
 }
 
 void
-jr_sql_watch_init(struct jr_sql *sql)
+jr_handler_sql_watch_init(struct jr_handler_sql *sql)
 {
 	sql->watched_ms = JR_NEVER;
 	jr_timer_init(&sql->watching, tell_first, sql);
@@ -44,7 +44,7 @@ jr_sql_watch_init(struct jr_sql *sql)
 
 /* The runner has closed the connection kill_ms after the fence; the lease ends margin_ms after it. */
 static int64_t
-lease_end(const struct jr_sql *sql, int64_t deadline_ms)
+lease_end(const struct jr_handler_sql *sql, int64_t deadline_ms)
 {
 	const struct jr_lease *lease = sql->host->lease;
 
@@ -52,9 +52,9 @@ lease_end(const struct jr_sql *sql, int64_t deadline_ms)
 }
 
 void
-jr_sql_watch(struct jr_sql_work *work, int64_t deadline_ms)
+jr_handler_sql_watch(struct jr_handler_sql_work *work, int64_t deadline_ms)
 {
-	struct jr_sql *sql = work->sql;
+	struct jr_handler_sql *sql = work->sql;
 
 	if (work->watch_prev == NULL) {
 		work->watch_next = sql->watched;
@@ -71,7 +71,7 @@ jr_sql_watch(struct jr_sql_work *work, int64_t deadline_ms)
 }
 
 void
-jr_sql_unwatch(struct jr_sql_work *work)
+jr_handler_sql_unwatch(struct jr_handler_sql_work *work)
 {
 	if (work->watch_prev == NULL)
 		return;
@@ -83,7 +83,7 @@ jr_sql_unwatch(struct jr_sql_work *work)
 }
 
 void
-jr_sql_watch_end(struct jr_sql *sql)
+jr_handler_sql_watch_end(struct jr_handler_sql *sql)
 {
 	jr_timer_cancel(&sql->watching);
 	tell(sql, JR_NEVER);

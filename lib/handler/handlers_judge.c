@@ -193,7 +193,7 @@ check_statement(const char *name, const char *text, size_t len, struct jr_err *e
 {
 	struct jr_err why = {.code = JR_E_CONFIG};
 
-	if (!jr_sql_scan(text, len, &why))
+	if (!jr_handler_sql_scan(text, len, &why))
 		return jr_fail(err, JR_E_CONFIG, "%s:%s", name, why.msg);
 	return is_utf8(text) || jr_fail(err, JR_E_CONFIG, "%s: it is not UTF-8", name);
 }

@@ -32,7 +32,7 @@ struct jr_http *jr_http_new(struct jr_loop *loop, struct jr_err *err) JR_MUST;
 void jr_http_free(struct jr_http *http); /* every transfer has been freed; NULL is fine */
 
 /* Borrowed until `ended`. headers: "Name: value", NULL-terminated, on top of the target's. */
-struct jr_request {
+struct jr_http_request {
 	const struct jr_http_target *target;
 	char *const *headers;
 	const char *body;
@@ -58,7 +58,7 @@ bool jr_http_has_body(const char *method);
 
 /* Never NULL; what fails is told through `ended`, from the loop, once. */
 struct jr_transfer *jr_transfer_start(
-    struct jr_http *http, const struct jr_request *request, jr_answer_fn *ended, void *ctx) JR_MUST;
+    struct jr_http *http, const struct jr_http_request *request, jr_answer_fn *ended, void *ctx) JR_MUST;
 void jr_transfer_free(struct jr_transfer *transfer); /* before `ended`: breaks it off; NULL is fine */
 
 /* Pure: Retry-After, in seconds or as a date, with the answer's Date (NULL: none). -1: cannot be understood. */

@@ -98,7 +98,7 @@ add_headers(struct jr_transfer *transfer, char *const *headers)
 
 /* "Expect:" empty: no waiting for a "100 Continue" that many servers never send. */
 static void
-set_headers(struct jr_transfer *transfer, const struct jr_request *request)
+set_headers(struct jr_transfer *transfer, const struct jr_http_request *request)
 {
 	const struct jr_http_target *target = request->target;
 
@@ -113,7 +113,7 @@ set_headers(struct jr_transfer *transfer, const struct jr_request *request)
 }
 
 static void
-set_request(struct jr_transfer *transfer, const struct jr_request *request)
+set_request(struct jr_transfer *transfer, const struct jr_http_request *request)
 {
 	const char *method = request->target->method;
 
@@ -342,7 +342,7 @@ jr_transfer_over(struct jr_transfer *transfer, CURLcode result)
 }
 
 struct jr_transfer *
-jr_transfer_start(struct jr_http *http, const struct jr_request *request, jr_answer_fn *ended, void *ctx)
+jr_transfer_start(struct jr_http *http, const struct jr_http_request *request, jr_answer_fn *ended, void *ctx)
 {
 	struct jr_transfer *transfer = jr_xcalloc(1, sizeof(*transfer));
 

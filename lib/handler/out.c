@@ -353,7 +353,7 @@ take_news(struct said *said)
 }
 
 void
-jr_out_news(struct jr_out *out, const char **progress, const char **checkpoint)
+jr_out_take_changes(struct jr_out *out, const char **progress, const char **checkpoint)
 {
 	*progress = take_news(&out->said[JR_SAYS_PROGRESS]);
 	*checkpoint = take_news(&out->said[JR_SAYS_CHECKPOINT]);

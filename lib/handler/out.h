@@ -51,7 +51,7 @@ const char *jr_out_result(const struct jr_out *out);
 int64_t jr_out_retry_in_ms(const struct jr_out *out); /* 0: not said */
 
 /* The two that are of use while it runs, if another was said since the last call; else NULL. Borrowed as above. */
-void jr_out_news(struct jr_out *out, const char **progress, const char **checkpoint);
+void jr_out_take_changes(struct jr_out *out, const char **progress, const char **checkpoint);
 
 /* The warnings, a line each, clean; "" if there are none. Borrowed. */
 const char *jr_out_warnings(const struct jr_out *out);

@@ -366,7 +366,7 @@ take_statement(struct scan *s, bool *found)
 }
 
 bool
-jr_sql_scan(const char *text, size_t len, struct jr_err *err)
+jr_handler_sql_scan(const char *text, size_t len, struct jr_err *err)
 {
 	struct scan s = {.text = text, .at = text, .end = text + len, .err = err};
 	const char *nul = memchr(text, '\0', len);

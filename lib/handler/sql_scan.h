@@ -15,6 +15,6 @@
  * JR_E_CONFIG with "LINE:COLUMN: " in front, for a caller who puts the file's name before it, and what to do. Bytes
  * that are no text (NUL) are refused too.
  */
-bool jr_sql_scan(const char *text, size_t len, struct jr_err *err) JR_MUST;
+bool jr_handler_sql_scan(const char *text, size_t len, struct jr_err *err) JR_MUST;
 
 #endif

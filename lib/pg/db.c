@@ -70,7 +70,7 @@ on_lost(void *ctx, const struct jr_err *err)
 
 	db->opened = false;
 	if (db->settled)
-		return; /* the reply of the batch on the wire has said it, and said more */
+		return; /* the reply of the request on the wire has said it, and said more */
 	db->settled = true;
 	db->err = *err;
 }
@@ -203,21 +203,21 @@ jr_db_is_in_doubt(const struct jr_err *err)
 }
 
 static bool
-run_batch(struct jr_db *db, enum jr_batch_kind kind, const struct jr_statement *statements, size_t count,
+run_batch(struct jr_db *db, enum jr_request_kind kind, const struct jr_statement *statements, size_t count,
     PGresult **results, int64_t timeout_ms, struct jr_err *err)
 {
 	struct jr_lease times = {
 	    .deadline_ms = timeout_ms, .statement_ms = timeout_ms / 5 * 4, .lock_ms = timeout_ms / 5 * 2};
-	struct jr_batch *batch;
+	struct jr_request *request;
 
 	if (!jr_pg_is_open(db->pg))
 		return jr_fail(err, JR_E_TEMP, "the connection to the database is gone");
-	batch = jr_batch_new(kind, &times, on_reply, db);
+	request = jr_request_new(kind, &times, on_reply, db);
 	for (size_t i = 0; i < count; i++)
-		jr_batch_add(batch, statements[i].sql, statements[i].count, statements[i].values);
+		jr_request_add(request, statements[i].sql, statements[i].count, statements[i].values);
 	db->settled = false;
 	db->results = results;
-	jr_pg_submit(db->pg, batch);
+	jr_pg_submit(db->pg, request);
 	if (!wait_until_settled(db, err))
 		return false;
 	if (!db->ok)
@@ -229,7 +229,7 @@ bool
 jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results, int64_t timeout_ms,
     struct jr_err *err)
 {
-	return run_batch(db, JR_BATCH_WHOLE, statements, count, results, timeout_ms, err);
+	return run_batch(db, JR_REQUEST_WHOLE, statements, count, results, timeout_ms, err);
 }
 
 /* What was not to be committed yet cannot be in doubt. */
@@ -245,19 +245,19 @@ bool
 jr_db_begin(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results,
     int64_t timeout_ms, struct jr_err *err)
 {
-	return run_batch(db, JR_BATCH_OPENING, statements, count, results, timeout_ms, err) || is_undone(err);
+	return run_batch(db, JR_REQUEST_OPENING, statements, count, results, timeout_ms, err) || is_undone(err);
 }
 
 bool
 jr_db_commit(struct jr_db *db, int64_t timeout_ms, struct jr_err *err)
 {
-	return run_batch(db, JR_BATCH_CLOSING, NULL, 0, NULL, timeout_ms, err);
+	return run_batch(db, JR_REQUEST_CLOSING, NULL, 0, NULL, timeout_ms, err);
 }
 
 bool
 jr_db_roll_back(struct jr_db *db, int64_t timeout_ms, struct jr_err *err)
 {
-	return run_batch(db, JR_BATCH_DROPPING, NULL, 0, NULL, timeout_ms, err) || is_undone(err);
+	return run_batch(db, JR_REQUEST_DROPPING, NULL, 0, NULL, timeout_ms, err) || is_undone(err);
 }
 
 PGresult *

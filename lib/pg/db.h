@@ -1,7 +1,7 @@
 /*
  * db: a conversation with the database for commands that wait for each answer.
  *
- * The same connection and the same batches as the runner's (pg.h), behind calls that turn the loop until they have
+ * The same connection and the same requests as the runner's (pg.h), behind calls that turn the loop until they have
  * their reply. Never used while handlers run.
  */
 #ifndef JR_DB_H

@@ -244,7 +244,7 @@ set_times(struct jr_migrate *migrate, int64_t lock_ms, int64_t statement_ms, str
 	char lock[24], statement[24];
 	const char *values[] = {jr_pg_print_int(lock, lock_ms), jr_pg_print_int(statement, statement_ms)};
 
-	return say(migrate, jr_sql_settings, JR_COUNT(values), values, ANSWER_MS, err);
+	return say(migrate, jr_sql_parameters, JR_COUNT(values), values, ANSWER_MS, err);
 }
 
 /* Inside the transaction: the lock, and then what the others have done while it was waited for. */

@@ -1,9 +1,9 @@
 /*
  * pg: see pg.h.
  *
- *	pg.c         one connection: made, watched, lost, given away; and its batches: sent, answered, replied to
+ *	pg.c         one connection: made, watched, lost, given away; and its requests: sent, answered, replied to
  *	pg_connect.c how it is begun
- *	pg_batch.c   the inside of one batch
+ *	pg_request.c   the inside of one request
  *	pg_rows.c    rows of a user's statement
  *	pg_form.c    what the answer of a statement of ours must look like
  *	pg_meter.c   not more at once than may be in memory
@@ -12,13 +12,13 @@
  *	pg_array.c   arrays as parameters
  *	pg_ask.c     one question at a time, on a connection that was given away
  *
- * One batch is on the wire at a time. Its statements are numbered through: first what opens the transaction, then the
+ * One request is on the wire at a time. Its statements are numbered through: first what opens the transaction, then the
  * owner's, then what closes it. In pipeline mode each statement answers with a result and an end mark (NULL), and the
- * Sync behind them with PGRES_PIPELINE_SYNC; only then is the batch over and the reply given. After an error inside an
- * explicit transaction the server has skipped COMMIT, so a ROLLBACK is put in front of everything else.
+ * Sync behind them with PGRES_PIPELINE_SYNC; only then is the request over and the reply given. After an error inside
+ * an explicit transaction the server has skipped COMMIT, so a ROLLBACK is put in front of everything else.
  *
- * What must hold: every batch gets exactly one reply, from the loop. A loss, too, is told from the loop and never from
- * inside a call of the owner (failures are put off to a timer that is due at once).
+ * What must hold: every request gets exactly one reply, from the loop. A loss, too, is told from the loop and never
+ * from inside a call of the owner (failures are put off to a timer that is due at once).
  */
 #include "pg/pg.h"
 
@@ -29,14 +29,14 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "pg/pg_batch.h"
 #include "pg/pg_cancel.h"
 #include "pg/pg_connect.h"
 #include "pg/pg_meter.h"
+#include "pg/pg_request.h"
 #include "sql_text.h"
 
 #define CANCEL_EVERY_MS 50 /* the runs of a set are stopped one by one, and one cancel is for all */
-#define ROLLBACK_MS 10000  /* of a batch without a deadline */
+#define ROLLBACK_MS 10000  /* of a request without a deadline */
 
 enum state {
 	CLOSED,
@@ -50,14 +50,14 @@ struct jr_pg {
 	char *conninfo;
 	PGconn *conn;
 	enum state state;
-	bool answered; /* a batch, since it was opened */
+	bool answered; /* a request, since it was opened */
 	struct jr_watch watch;
-	struct jr_timer deadline; /* of connecting, or of the batch on the wire */
+	struct jr_timer deadline; /* of connecting, or of the request on the wire */
 	struct jr_timer broken;   /* a failure to be told from the loop */
 	struct jr_err why;
-	struct jr_batch *wire;
-	struct jr_batch *failed; /* refused; its reply waits for the rollback that is on the wire */
-	struct jr_batch *head, **tail;
+	struct jr_request *wire;
+	struct jr_request *failed; /* refused; its reply waits for the rollback that is on the wire */
+	struct jr_request *head, **tail;
 	struct jr_pg_address address; /* of the last good connection */
 	int64_t cancelled_ms;         /* when a cancel was sent last; 0: never */
 	struct jr_pg_meter *meter;    /* once a user's statement was sent */
@@ -107,114 +107,115 @@ flush(struct jr_pg *pg)
 	return true;
 }
 
-/* A batch that goes on with a transaction which is gone must not run on its own. */
+/* A request that goes on with a transaction which is gone must not run on its own. */
 static bool
-is_orphan(const struct jr_pg *pg, const struct jr_batch *batch)
+is_orphan(const struct jr_pg *pg, const struct jr_request *request)
 {
-	return (batch->kind == JR_BATCH_CLOSING || batch->kind == JR_BATCH_DROPPING) && !jr_pg_is_in_transaction(pg);
+	return (request->kind == JR_REQUEST_CLOSING || request->kind == JR_REQUEST_DROPPING) &&
+	       !jr_pg_is_in_transaction(pg);
 }
 
 /* Without it (no descriptors) reading is bounded less well; that is no reason not to work. */
 static void
-meter(struct jr_pg *pg, const struct jr_batch *batch)
+meter(struct jr_pg *pg, const struct jr_request *request)
 {
-	if (pg->meter == NULL && jr_batch_has_foreign(batch))
+	if (pg->meter == NULL && jr_request_has_foreign(request))
 		pg->meter = jr_pg_meter_new(pg->loop, PQsocket(pg->conn));
 }
 
 static void
-send_batch(struct jr_pg *pg, struct jr_batch *batch)
+send_request(struct jr_pg *pg, struct jr_request *request)
 {
-	pg->wire = batch;
-	meter(pg, batch);
-	batch->sent_ms = jr_clock_now_ms();
-	jr_timer_set(pg->loop, &pg->deadline, jr_clock_after(batch->sent_ms, batch->deadline_ms));
-	if (jr_batch_send(batch, pg->conn))
+	pg->wire = request;
+	meter(pg, request);
+	request->sent_ms = jr_clock_now_ms();
+	jr_timer_set(pg->loop, &pg->deadline, jr_clock_after(request->sent_ms, request->deadline_ms));
+	if (jr_request_send(request, pg->conn))
 		flush(pg);
 	else
 		break_off(pg, "could not send to the database");
 }
 
-/* The next batch is sent, if there is one and nothing is on the wire. */
+/* The next request is sent, if there is one and nothing is on the wire. */
 static void
 send_next(struct jr_pg *pg)
 {
-	struct jr_batch *batch = pg->head;
+	struct jr_request *request = pg->head;
 
-	if (!jr_pg_is_open(pg) || pg->wire != NULL || batch == NULL)
+	if (!jr_pg_is_open(pg) || pg->wire != NULL || request == NULL)
 		return;
-	pg->head = batch->next;
+	pg->head = request->next;
 	if (pg->head == NULL)
 		pg->tail = &pg->head;
-	if (is_orphan(pg, batch)) {
-		jr_fail(&batch->err, JR_E_TEMP, "the transaction it belongs to is gone");
-		jr_batch_reply(batch, JR_PG_UNSENT, &batch->err);
+	if (is_orphan(pg, request)) {
+		jr_fail(&request->err, JR_E_TEMP, "the transaction it belongs to is gone");
+		jr_request_reply(request, JR_PG_UNSENT, &request->err);
 		send_next(pg);
 		return;
 	}
-	if (batch->kind == JR_BATCH_DROPPING)
-		jr_batch_add_statement(batch, jr_sql_rollback, 0, NULL);
-	else if (batch->kind != JR_BATCH_OPENING)
-		jr_batch_add_statement(batch, jr_sql_commit, 0, NULL);
-	send_batch(pg, batch);
+	if (request->kind == JR_REQUEST_DROPPING)
+		jr_request_add_statement(request, jr_sql_rollback, 0, NULL);
+	else if (request->kind != JR_REQUEST_OPENING)
+		jr_request_add_statement(request, jr_sql_commit, 0, NULL);
+	send_request(pg, request);
 }
 
 /* Has it left a transaction open that it must not: since it failed, and what would have closed it was skipped? */
 static bool
-needs_rollback(const struct jr_pg *pg, const struct jr_batch *batch)
+needs_rollback(const struct jr_pg *pg, const struct jr_request *request)
 {
 	PGTransactionStatusType status = PQtransactionStatus(pg->conn);
 
-	return status == PQTRANS_INERROR || (batch->failed && status == PQTRANS_INTRANS);
+	return status == PQTRANS_INERROR || (request->failed && status == PQTRANS_INTRANS);
 }
 
 static void
-roll_back(struct jr_pg *pg, struct jr_batch *failed)
+roll_back(struct jr_pg *pg, struct jr_request *failed)
 {
-	struct jr_batch *batch = jr_xcalloc(1, sizeof(*batch));
+	struct jr_request *request = jr_xcalloc(1, sizeof(*request));
 
 	pg->failed = failed;
-	batch->deadline_ms = failed->deadline_ms < ROLLBACK_MS ? failed->deadline_ms : ROLLBACK_MS;
-	jr_batch_add_statement(batch, jr_sql_rollback, 0, NULL);
-	send_batch(pg, batch);
+	request->deadline_ms = failed->deadline_ms < ROLLBACK_MS ? failed->deadline_ms : ROLLBACK_MS;
+	jr_request_add_statement(request, jr_sql_rollback, 0, NULL);
+	send_request(pg, request);
 }
 
-/* The Sync of the batch on the wire has been answered. */
+/* The Sync of the request on the wire has been answered. */
 static void
-finish_batch(struct jr_pg *pg)
+finish_request(struct jr_pg *pg)
 {
-	struct jr_batch *batch = pg->wire, *failed = pg->failed;
+	struct jr_request *request = pg->wire, *failed = pg->failed;
 
 	jr_timer_cancel(&pg->deadline);
 	pg->answered = true;
-	if (failed == NULL && needs_rollback(pg, batch)) {
-		roll_back(pg, batch);
+	if (failed == NULL && needs_rollback(pg, request)) {
+		roll_back(pg, request);
 		return;
 	}
-	if (!batch->failed && !jr_batch_makes_sense(batch, &pg->why)) {
+	if (!request->failed && !jr_request_makes_sense(request, &pg->why)) {
 		break_later(pg);
 		return;
 	}
 	pg->wire = NULL;
 	pg->failed = NULL;
-	if (failed != NULL) { /* batch was its rollback */
-		jr_batch_free(batch);
-		batch = failed;
+	if (failed != NULL) { /* the request was its rollback */
+		jr_request_free(request);
+		request = failed;
 	}
-	jr_batch_reply(batch, batch->failed ? JR_PG_FAILED : JR_PG_DONE, &batch->err);
+	jr_request_reply(request, request->failed ? JR_PG_FAILED : JR_PG_DONE, &request->err);
 	send_next(pg);
 }
 
 /*
- * What the batch on the wire has still to say is not read: it has failed, and the connection is of no use any more. The
- * server finds it closed and rolls back.
+ * What the request on the wire has still to say is not read: it has failed, and the connection is of no use any more.
+ * The server finds it closed and rolls back.
  */
 static void
-give_up(struct jr_pg *pg, struct jr_batch *batch)
+give_up(struct jr_pg *pg, struct jr_request *request)
 {
-	pg->failed = batch;
+	pg->failed = request;
 	pg->wire = NULL;
-	pg->why = batch->err;
+	pg->why = request->err;
 	break_later(pg);
 }
 
@@ -222,15 +223,15 @@ give_up(struct jr_pg *pg, struct jr_batch *batch)
 static bool
 consume(struct jr_pg *pg)
 {
-	struct jr_batch *batch = pg->wire;
-	bool foreign = batch != NULL && jr_batch_is_foreign(batch);
+	struct jr_request *request = pg->wire;
+	bool foreign = request != NULL && jr_request_is_foreign(request);
 
-	if (foreign && jr_pg_rows_are_many(&batch->rows)) {
-		jr_batch_refuse_rows(batch);
-		give_up(pg, batch);
+	if (foreign && jr_pg_rows_are_many(&request->rows)) {
+		jr_request_refuse_rows(request);
+		give_up(pg, request);
 		return false;
 	}
-	if (foreign ? jr_pg_rows_consume(&batch->rows, pg->conn) : PQconsumeInput(pg->conn) == 1)
+	if (foreign ? jr_pg_rows_consume(&request->rows, pg->conn) : PQconsumeInput(pg->conn) == 1)
 		return true;
 	break_off(pg, "lost the connection to the database");
 	return false;
@@ -240,23 +241,23 @@ consume(struct jr_pg *pg)
 static bool
 take_result(struct jr_pg *pg)
 {
-	struct jr_batch *batch = pg->wire;
+	struct jr_request *request = pg->wire;
 	PGresult *result = PQgetResult(pg->conn);
 
 	if (result == NULL) {
-		return batch != NULL && jr_batch_end_answer(batch, pg->conn);
+		return request != NULL && jr_request_end_answer(request, pg->conn);
 	}
-	if (batch == NULL) {
+	if (request == NULL) {
 		PQclear(result);
 		return true;
 	}
 	if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
 		PQclear(result);
-		finish_batch(pg);
+		finish_request(pg);
 		return true;
 	}
-	if (!jr_batch_take(batch, result))
-		give_up(pg, batch);
+	if (!jr_request_take(request, result))
+		give_up(pg, request);
 	return true;
 }
 
@@ -306,11 +307,13 @@ hang_up(struct jr_pg *pg)
 	pg->meter = NULL;
 }
 
-/* The batch on the wire first. An opening batch that the server has refused has no commit that could have happened. */
+/*
+ * The request on the wire first. An opening request that the server has refused has no commit that could have happened.
+ */
 static void
-fail_batches(struct jr_pg *pg)
+fail_requestes(struct jr_pg *pg)
 {
-	struct jr_batch *failed = pg->failed, *wire = pg->wire, *queued = pg->head;
+	struct jr_request *failed = pg->failed, *wire = pg->wire, *queued = pg->head;
 	struct jr_err why = pg->why;
 
 	pg->failed = NULL;
@@ -318,15 +321,15 @@ fail_batches(struct jr_pg *pg)
 	pg->head = NULL;
 	pg->tail = &pg->head;
 	if (failed != NULL)
-		jr_batch_reply(failed, JR_PG_FAILED, &failed->err);
-	if (wire != NULL && wire->failed && wire->kind == JR_BATCH_OPENING)
-		jr_batch_reply(wire, JR_PG_FAILED, &wire->err);
+		jr_request_reply(failed, JR_PG_FAILED, &failed->err);
+	if (wire != NULL && wire->failed && wire->kind == JR_REQUEST_OPENING)
+		jr_request_reply(wire, JR_PG_FAILED, &wire->err);
 	else if (wire != NULL)
-		jr_batch_reply(wire, JR_PG_UNKNOWN, &why);
+		jr_request_reply(wire, JR_PG_UNKNOWN, &why);
 	while (queued != NULL) {
-		struct jr_batch *next = queued->next;
+		struct jr_request *next = queued->next;
 
-		jr_batch_reply(queued, JR_PG_UNSENT, &why);
+		jr_request_reply(queued, JR_PG_UNSENT, &why);
 		queued = next;
 	}
 }
@@ -341,7 +344,7 @@ tear_down(void *ctx)
 	hang_up(pg);
 	pg->conn = NULL;
 	pg->state = CLOSED;
-	fail_batches(pg);
+	fail_requestes(pg);
 	pg->events.lost(pg->events.ctx, &why);
 }
 
@@ -435,11 +438,11 @@ jr_pg_free(struct jr_pg *pg)
 	if (pg == NULL)
 		return;
 	hang_up(pg);
-	jr_batch_free(pg->wire);
-	jr_batch_free(pg->failed);
-	for (struct jr_batch *next; pg->head != NULL; pg->head = next) {
+	jr_request_free(pg->wire);
+	jr_request_free(pg->failed);
+	for (struct jr_request *next; pg->head != NULL; pg->head = next) {
 		next = pg->head->next;
-		jr_batch_free(pg->head);
+		jr_request_free(pg->head);
 	}
 	free(pg->conninfo);
 	free(pg);
@@ -466,10 +469,10 @@ jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool same_address)
 }
 
 void
-jr_pg_submit(struct jr_pg *pg, struct jr_batch *batch)
+jr_pg_submit(struct jr_pg *pg, struct jr_request *request)
 {
-	*pg->tail = batch;
-	pg->tail = &batch->next;
+	*pg->tail = request;
+	pg->tail = &request->next;
 	send_next(pg);
 }
 

@@ -9,8 +9,8 @@
 
 #include "base/mem.h"
 
-/* Room for the texts of a full batch; what a single item may be is bounded where it comes from. */
-#define ARRAY_MAX ((size_t)JR_PLACES_MAX * (JR_OUTPUT_HEAD + JR_OUTPUT_TAIL) * 2)
+/* Room for the texts of a full request; what a single item may be is bounded where it comes from. */
+#define ARRAY_MAX ((size_t)JR_PERMITS_MAX * (JR_OUTPUT_HEAD + JR_OUTPUT_TAIL) * 2)
 
 void
 jr_pg_array_init(struct jr_pg_array *array)

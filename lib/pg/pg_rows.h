@@ -1,5 +1,5 @@
 /*
- * pg_rows: the rows of a user's statement, one by one, and how much of them is read. For pg_batch.c and pg.c.
+ * pg_rows: the rows of a user's statement, one by one, and how much of them is read. For pg_request.c and pg.c.
  */
 #ifndef JR_PG_ROWS_H
 #define JR_PG_ROWS_H

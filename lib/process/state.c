@@ -238,7 +238,7 @@ find_candidates(struct jr_state *state, struct jr_err *err)
 	}
 	if (state->count == 0)
 		jr_fail(err, JR_E_CONFIG,
-		    "there is no directory for the places of this host; name one of your own with --state-dir or JOBRUN_STATE_DIR%s",
+		    "there is no directory for the permits of this host; name one of your own with --state-dir or JOBRUN_STATE_DIR%s",
 		    reasons);
 	free(reasons);
 	return state->count > 0;

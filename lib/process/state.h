@@ -1,12 +1,12 @@
 /*
- * state: the private directories of jobrun on this host, and the places in them.
+ * state: the private directories of jobrun on this host, and the permits in them.
  *
- * A place is the right to run one exec handler on this host: byte i of a file, held by a record lock (fcntl F_SETLK),
+ * A permit is the right to run one exec handler on this host: byte i of a file, held by a record lock (fcntl F_SETLK),
  * exact among any number of runners and freed by the kernel when a runner dies. Record locks belong to the process and
  * are not inherited by children; the descriptors are close-on-exec all the same. No other descriptor of this process
  * may ever be opened on such a file: closing it would drop the locks.
  *
- * Where everybody may make directories, somebody else may have made ours first. So there are several, and a place is
+ * Where everybody may make directories, somebody else may have made ours first. So there are several, and a permit is
  * held only with its byte locked in each that is ours and safe: runners count together as long as they have one of them
  * in common, whatever was there when they were started.
  *
@@ -38,7 +38,7 @@ void jr_state_release(struct jr_state *state);
 bool jr_state_is_network(uint32_t type);
 
 /* All zero: not open. */
-struct jr_places {
+struct jr_permits {
 	int fds[JR_STATE_MAX]; /* of one file in each directory */
 	size_t fd_count;
 	size_t total;
@@ -47,18 +47,18 @@ struct jr_places {
 };
 
 /*
- * `name` tells databases apart: a hash of it is the file's name. total: 1..JR_PLACES_MAX. A directory in which the file
- * cannot be had is passed over, with a line of the log; false if that is each of them.
+ * `name` tells databases apart: a hash of it is the file's name. total: 1..JR_PERMITS_MAX. A directory in which the
+ * file cannot be had is passed over, with a line of the log; false if that is each of them.
  */
-bool jr_places_open(
-    struct jr_places *places, const struct jr_state *state, const char *name, size_t total, struct jr_err *err) JR_MUST;
-void jr_places_close(struct jr_places *places); /* what is not open is fine */
+bool jr_permits_open(struct jr_permits *permits, const struct jr_state *state, const char *name, size_t total,
+    struct jr_err *err) JR_MUST;
+void jr_permits_close(struct jr_permits *permits); /* what is not open is fine */
 
-/* Take up to `wanted` more places; how many were had. Never blocks. */
-size_t jr_places_take(struct jr_places *places, size_t wanted);
+/* Take up to `wanted` more permits; how many were had. Never blocks. */
+size_t jr_permits_take(struct jr_permits *permits, size_t wanted);
 
 /* Give back `count` of those held. */
-void jr_places_give(struct jr_places *places, size_t count);
+void jr_permits_give(struct jr_permits *permits, size_t count);
 
 /*
  * The memory of "database away" between ticks, in one directory (the first), so that cron's mail says it first, then

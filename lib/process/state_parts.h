@@ -2,7 +2,7 @@
  * state_parts: what the files of state share. Nobody else includes it.
  *
  *	state.c          which directories
- *	state_places.c   the places
+ *	state_permits.c   the permits
  *	state_away.c     what was said of a database that is away
  */
 #ifndef JR_STATE_PARTS_H

@@ -28,7 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define GROUPS_MAX ((size_t)2 * JR_PLACES_MAX)
+#define GROUPS_MAX ((size_t)2 * JR_PERMITS_MAX)
 #define END_MS 5000 /* for a watchdog to end after its pipe was closed; it may be stopped */
 
 enum verb {

@@ -305,11 +305,11 @@ jr_attempt_renew(struct jr_attempt *attempt, int64_t fence_at_ms)
 }
 
 void
-jr_attempt_news(struct jr_attempt *attempt, struct jr_news *news)
+jr_attempt_progress(struct jr_attempt *attempt, struct jr_handler_progress *news)
 {
 	const struct jr_handler_kind *kind = attempt->setup.handler->kind;
 
-	*news = (struct jr_news){.output_dropped = 0};
+	*news = (struct jr_handler_progress){.output_dropped = 0};
 	if (attempt->work != NULL && attempt->state != JR_ST_ENDED && kind->news != NULL)
 		kind->news(attempt->work, news);
 }

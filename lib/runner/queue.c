@@ -15,54 +15,54 @@
 #include "sql_text.h"
 
 void
-jr_queue_add_need(struct jr_batch *batch)
+jr_queue_add_need(struct jr_request *request)
 {
 	struct jr_need need;
 
 	jr_need_init(&need);
-	jr_batch_add(batch, jr_sql_need, JR_COUNT(need.values), need.values);
+	jr_request_add(request, jr_sql_need, JR_COUNT(need.values), need.values);
 }
 
 /* A statement whose one parameter is the runner. */
 static void
-add_of_runner(struct jr_batch *batch, const char *sql, int64_t runner_id)
+add_of_runner(struct jr_request *request, const char *sql, int64_t runner_id)
 {
 	char id[24];
 	const char *values[] = {jr_pg_print_int(id, runner_id)};
 
-	jr_batch_add(batch, sql, JR_COUNT(values), values);
+	jr_request_add(request, sql, JR_COUNT(values), values);
 }
 
 enum start_column {
 	B_ID,
-	B_PLACE_NAME,
+	B_PERMIT_NAME,
 	B_IDLE_SESSION
 };
 static const struct jr_form_column start_columns[] = {
     [B_ID] = {"id", JR_COLUMN_INT, true, NULL},
-    [B_PLACE_NAME] = {"place_name", JR_COLUMN_TEXT, true, NULL},
+    [B_PERMIT_NAME] = {"permit_name", JR_COLUMN_TEXT, true, NULL},
     [B_IDLE_SESSION] = {"idle_session_ms", JR_COLUMN_INT, false, NULL},
 };
 static const struct jr_form start_form = JR_FORM("runner_start", start_columns);
 
 void
-jr_queue_add_runner_start(struct jr_batch *batch, const struct jr_runner_facts *facts)
+jr_queue_add_runner_start(struct jr_request *request, const struct jr_runner_facts *facts)
 {
-	char id[24], pid[24], places[24], linger[24];
+	char id[24], pid[24], permits[24], linger[24];
 	const char *values[] = {jr_pg_print_int(id, facts->id), facts->host, jr_pg_print_int(pid, facts->pid),
-	    facts->version, facts->job_types, facts->queues, jr_pg_print_int(places, facts->places),
+	    facts->version, facts->job_types, facts->queues, jr_pg_print_int(permits, facts->permits),
 	    facts->linger_ms > 0 ? jr_pg_print_int(linger, facts->linger_ms) : NULL};
 
-	jr_batch_add(batch, jr_sql_runner_start, JR_COUNT(values), values);
-	jr_batch_expect(batch, &start_form, 0, 1);
+	jr_request_add(request, jr_sql_runner_start, JR_COUNT(values), values);
+	jr_request_expect(request, &start_form, 0, 1);
 }
 
 bool
-jr_queue_read_runner_start(const PGresult *result, char **place_name, int64_t *idle_session_ms)
+jr_queue_read_runner_start(const PGresult *result, char **permit_name, int64_t *idle_session_ms)
 {
 	if (PQntuples(result) == 0)
 		return false;
-	*place_name = jr_xstrdup(PQgetvalue(result, 0, B_PLACE_NAME));
+	*permit_name = jr_xstrdup(PQgetvalue(result, 0, B_PERMIT_NAME));
 	*idle_session_ms = jr_pg_int(result, 0, B_IDLE_SESSION, 0);
 	return true;
 }
@@ -71,10 +71,10 @@ static const struct jr_form_column check_copy_columns[] = {{"copied", JR_COLUMN_
 static const struct jr_form check_copy_form = JR_FORM("check_copy", check_copy_columns);
 
 void
-jr_queue_add_check_copy(struct jr_batch *batch)
+jr_queue_add_check_copy(struct jr_request *request)
 {
-	jr_batch_add(batch, jr_sql_check_copy, 0, NULL);
-	jr_batch_expect(batch, &check_copy_form, 1, 1);
+	jr_request_add(request, jr_sql_check_copy, 0, NULL);
+	jr_request_expect(request, &check_copy_form, 1, 1);
 }
 
 const char *
@@ -84,28 +84,28 @@ jr_queue_read_check_copy(const PGresult *result)
 }
 
 void
-jr_queue_add_runner_seen(struct jr_batch *batch, int64_t runner_id)
+jr_queue_add_runner_seen(struct jr_request *request, int64_t runner_id)
 {
-	add_of_runner(batch, jr_sql_runner_seen, runner_id);
+	add_of_runner(request, jr_sql_runner_seen, runner_id);
 }
 
 void
-jr_queue_add_runner_finish(struct jr_batch *batch, int64_t runner_id, const char *counts, int64_t claim_number)
+jr_queue_add_runner_finish(struct jr_request *request, int64_t runner_id, const char *counts, int64_t claim_number)
 {
 	char id[24], number[24];
 	const char *values[] = {jr_pg_print_int(id, runner_id), counts, jr_pg_print_int(number, claim_number)};
 
-	jr_batch_add(batch, jr_sql_runner_finish, JR_COUNT(values), values);
+	jr_request_add(request, jr_sql_runner_finish, JR_COUNT(values), values);
 }
 
 static const struct jr_form_column backend_columns[] = {{"pid", JR_COLUMN_INT, true, NULL}};
 static const struct jr_form backend_form = JR_FORM("backend", backend_columns);
 
 void
-jr_queue_add_backend(struct jr_batch *batch)
+jr_queue_add_backend(struct jr_request *request)
 {
-	jr_batch_add(batch, jr_sql_backend, 0, NULL);
-	jr_batch_expect(batch, &backend_form, 1, 1);
+	jr_request_add(request, jr_sql_backend, 0, NULL);
+	jr_request_expect(request, &backend_form, 1, 1);
 }
 
 int64_t
@@ -115,22 +115,22 @@ jr_queue_read_backend(const PGresult *result)
 }
 
 void
-jr_queue_add_listen(struct jr_batch *batch)
+jr_queue_add_listen(struct jr_request *request)
 {
-	jr_batch_add(batch, jr_sql_listen, 0, NULL);
+	jr_request_add(request, jr_sql_listen, 0, NULL);
 }
 
 static const struct jr_form_column successor_columns[] = {{"found", JR_COLUMN_BOOL, true, NULL}};
 static const struct jr_form successor_form = JR_FORM("successor", successor_columns);
 
 void
-jr_queue_add_successor(struct jr_batch *batch, int64_t runner_id, int64_t least_ms)
+jr_queue_add_successor(struct jr_request *request, int64_t runner_id, int64_t least_ms)
 {
 	char id[24], least[24];
 	const char *values[] = {jr_pg_print_int(id, runner_id), jr_pg_print_int(least, least_ms)};
 
-	jr_batch_add(batch, jr_sql_successor, JR_COUNT(values), values);
-	jr_batch_expect(batch, &successor_form, 1, 1);
+	jr_request_add(request, jr_sql_successor, JR_COUNT(values), values);
+	jr_request_expect(request, &successor_form, 1, 1);
 }
 
 bool
@@ -140,19 +140,19 @@ jr_queue_read_successor(const PGresult *result)
 }
 
 void
-jr_queue_add_linger_end(struct jr_batch *batch, int64_t runner_id)
+jr_queue_add_linger_end(struct jr_request *request, int64_t runner_id)
 {
-	add_of_runner(batch, jr_sql_linger_end, runner_id);
+	add_of_runner(request, jr_sql_linger_end, runner_id);
 }
 
 static const struct jr_form_column fire_due_columns[] = {{"due_ms", JR_COLUMN_INT, true, NULL}};
 static const struct jr_form fire_due_form = JR_FORM("fire_due", fire_due_columns);
 
 void
-jr_queue_add_fire_due(struct jr_batch *batch)
+jr_queue_add_fire_due(struct jr_request *request)
 {
-	jr_batch_add(batch, jr_sql_fire_due, 0, NULL);
-	jr_batch_expect(batch, &fire_due_form, 1, 1);
+	jr_request_add(request, jr_sql_fire_due, 0, NULL);
+	jr_request_expect(request, &fire_due_form, 1, 1);
 }
 
 int64_t
@@ -181,10 +181,10 @@ static const struct jr_form_column fire_columns[] = {
 static const struct jr_form fire_form = JR_FORM("fire", fire_columns);
 
 void
-jr_queue_add_fire(struct jr_batch *batch)
+jr_queue_add_fire(struct jr_request *request)
 {
-	jr_batch_add(batch, jr_sql_fire, 0, NULL);
-	jr_batch_expect(batch, &fire_form, 0, JR_ROWS_ANY);
+	jr_request_add(request, jr_sql_fire, 0, NULL);
+	jr_request_expect(request, &fire_form, 0, JR_ROWS_ANY);
 }
 
 size_t
@@ -206,66 +206,67 @@ jr_queue_read_fired(const PGresult *result, size_t index)
 	    .slots = jr_pg_int(result, row, F_SLOTS, 0)};
 }
 
-static const struct jr_form_column combos_columns[] = {{"job_type", JR_COLUMN_TEXT, true, NULL},
+static const struct jr_form_column candidates_columns[] = {{"job_type", JR_COLUMN_TEXT, true, NULL},
     {"queue", JR_COLUMN_TEXT, true, NULL}, {"priority", JR_COLUMN_INT, true, NULL}};
-static const struct jr_form combos_form = JR_FORM("combos", combos_columns);
+static const struct jr_form candidates_form = JR_FORM("candidates", candidates_columns);
 
 void
-jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t most)
+jr_queue_add_candidates(struct jr_request *request, const struct jr_runner_facts *facts, int64_t most)
 {
 	char cut[24];
 	const char *values[] = {facts->job_types, facts->queues, jr_pg_print_int(cut, most)};
 
-	jr_batch_add(batch, jr_sql_combos, JR_COUNT(values), values);
-	jr_batch_expect(batch, &combos_form, 0, JR_ROWS_ANY);
+	jr_request_add(request, jr_sql_candidates, JR_COUNT(values), values);
+	jr_request_expect(request, &candidates_form, 0, JR_ROWS_ANY);
 }
 
 /* The items as array literals. */
 static void
-print_combos(struct jr_combos *combos)
+print_candidates(struct jr_candidates *candidates)
 {
 	struct jr_pg_array types, queues, priorities;
 
 	jr_pg_array_init(&types);
 	jr_pg_array_init(&queues);
 	jr_pg_array_init(&priorities);
-	combos->best = combos->count > 0 ? combos->items[0].priority : 0;
-	for (size_t i = 0; i < combos->count; i++) {
-		if (combos->items[i].priority < combos->best)
-			combos->best = combos->items[i].priority;
-		jr_pg_array_add(&types, combos->items[i].job_type);
-		jr_pg_array_add(&queues, combos->items[i].queue);
-		jr_pg_array_add_int(&priorities, combos->items[i].priority);
+	candidates->best = candidates->count > 0 ? candidates->items[0].priority : 0;
+	for (size_t i = 0; i < candidates->count; i++) {
+		if (candidates->items[i].priority < candidates->best)
+			candidates->best = candidates->items[i].priority;
+		jr_pg_array_add(&types, candidates->items[i].job_type);
+		jr_pg_array_add(&queues, candidates->items[i].queue);
+		jr_pg_array_add_int(&priorities, candidates->items[i].priority);
 	}
-	free(combos->types);
-	free(combos->queues);
-	free(combos->priorities);
-	combos->types = jr_xstrdup(jr_pg_array_end(&types));
-	combos->queues = jr_xstrdup(jr_pg_array_end(&queues));
-	combos->priorities = jr_xstrdup(jr_pg_array_end(&priorities));
+	free(candidates->types);
+	free(candidates->queues);
+	free(candidates->priorities);
+	candidates->types = jr_xstrdup(jr_pg_array_end(&types));
+	candidates->queues = jr_xstrdup(jr_pg_array_end(&queues));
+	candidates->priorities = jr_xstrdup(jr_pg_array_end(&priorities));
 	jr_pg_array_release(&types);
 	jr_pg_array_release(&queues);
 	jr_pg_array_release(&priorities);
 }
 
 void
-jr_queue_read_combos(
-    const PGresult *result, struct jr_combos *combos, bool (*want)(void *ctx, const char *job_type), void *ctx)
+jr_queue_read_candidates(
+    const PGresult *result, struct jr_candidates *candidates, bool (*want)(void *ctx, const char *job_type), void *ctx)
 {
-	jr_combos_release(combos);
-	combos->items = jr_xcalloc((size_t)PQntuples(result) + 1, sizeof(*combos->items));
+	jr_candidates_release(candidates);
+	candidates->items = jr_xcalloc((size_t)PQntuples(result) + 1, sizeof(*candidates->items));
 	for (int row = 0; row < PQntuples(result); row++) {
 		if (want(ctx, PQgetvalue(result, row, 0)))
-			combos->items[combos->count++] =
-			    (struct jr_combo){.job_type = jr_xstrdup(PQgetvalue(result, row, 0)),
+			candidates->items[candidates->count++] =
+			    (struct jr_candidate){.job_type = jr_xstrdup(PQgetvalue(result, row, 0)),
 				.queue = jr_xstrdup(PQgetvalue(result, row, 1)),
 				.priority = jr_pg_int(result, row, 2, 0)};
 	}
-	print_combos(combos);
+	print_candidates(candidates);
 }
 
 void
-jr_combos_move(struct jr_combos *from, struct jr_combos *to, bool (*want)(void *ctx, const char *queue), void *ctx)
+jr_candidates_move(
+    struct jr_candidates *from, struct jr_candidates *to, bool (*want)(void *ctx, const char *queue), void *ctx)
 {
 	size_t kept = 0;
 
@@ -277,22 +278,22 @@ jr_combos_move(struct jr_combos *from, struct jr_combos *to, bool (*want)(void *
 			from->items[kept++] = from->items[i];
 	}
 	from->count = kept;
-	print_combos(from);
-	print_combos(to);
+	print_candidates(from);
+	print_candidates(to);
 }
 
 void
-jr_combos_release(struct jr_combos *combos)
+jr_candidates_release(struct jr_candidates *candidates)
 {
-	for (size_t i = 0; i < combos->count; i++) {
-		free(combos->items[i].job_type);
-		free(combos->items[i].queue);
+	for (size_t i = 0; i < candidates->count; i++) {
+		free(candidates->items[i].job_type);
+		free(candidates->items[i].queue);
 	}
-	free(combos->items);
-	free(combos->types);
-	free(combos->queues);
-	free(combos->priorities);
-	*combos = (struct jr_combos){0};
+	free(candidates->items);
+	free(candidates->types);
+	free(candidates->queues);
+	free(candidates->priorities);
+	*candidates = (struct jr_candidates){0};
 }
 
 /* The columns of claim, claim_job, exec_claim and adopt, in their order. */
@@ -355,34 +356,35 @@ static const struct jr_form exec_claim_form = {
 const struct jr_form jr_form_adopt = JR_FORM("adopt", run_columns);
 
 void
-jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const struct jr_combos *combos,
-    const struct jr_cursor *cursor, size_t n, int64_t lease_ms, int64_t number)
+jr_queue_add_claim(struct jr_request *request, const struct jr_runner_facts *facts,
+    const struct jr_candidates *candidates, const struct jr_cursor *cursor, size_t n, int64_t lease_ms, int64_t number)
 {
 	char id[24], wanted[24], priority[24], after[24], lease[24], nth[24];
 	bool set = cursor->set;
 	const char *values[] = {jr_pg_print_int(id, facts->id), facts->host, jr_pg_print_int(wanted, (int64_t)n),
-	    combos->types, combos->queues, combos->priorities, set ? jr_pg_print_int(priority, cursor->priority) : NULL,
-	    set ? cursor->run_at : NULL, set ? jr_pg_print_int(after, cursor->id) : NULL,
-	    jr_pg_print_int(lease, lease_ms), jr_pg_print_int(nth, number)};
+	    candidates->types, candidates->queues, candidates->priorities,
+	    set ? jr_pg_print_int(priority, cursor->priority) : NULL, set ? cursor->run_at : NULL,
+	    set ? jr_pg_print_int(after, cursor->id) : NULL, jr_pg_print_int(lease, lease_ms),
+	    jr_pg_print_int(nth, number)};
 
-	jr_batch_add(batch, jr_sql_claim, JR_COUNT(values), values);
-	jr_batch_expect(batch, &claim_form, 0, n);
+	jr_request_add(request, jr_sql_claim, JR_COUNT(values), values);
+	jr_request_expect(request, &claim_form, 0, n);
 }
 
 void
 jr_queue_add_claim_job(
-    struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms, int64_t number)
+    struct jr_request *request, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms, int64_t number)
 {
 	char runner[24], job[24], lease[24], nth[24];
 	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host, jr_pg_print_int(job, id),
 	    jr_pg_print_int(lease, lease_ms), facts->job_types, jr_pg_print_int(nth, number)};
 
-	jr_batch_add(batch, jr_sql_claim_job, JR_COUNT(values), values);
-	jr_batch_expect(batch, &claim_job_form, 0, 1);
+	jr_request_add(request, jr_sql_claim_job, JR_COUNT(values), values);
+	jr_request_expect(request, &claim_job_form, 0, 1);
 }
 
 void
-jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const char *definition,
+jr_queue_add_exec_claim(struct jr_request *request, const struct jr_runner_facts *facts, const char *definition,
     int64_t lease_ms, int64_t timeout_ms, const char *command, int64_t number)
 {
 	char runner[24], lease[24], timeout[24], nth[24];
@@ -390,21 +392,21 @@ jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *fa
 	    jr_pg_print_int(lease, lease_ms), timeout_ms > 0 ? jr_pg_print_int(timeout, timeout_ms) : NULL, command,
 	    jr_pg_print_int(nth, number)};
 
-	jr_batch_add(batch, jr_sql_exec_claim, JR_COUNT(values), values);
-	jr_batch_expect(batch, &exec_claim_form, 0, 1);
+	jr_request_add(request, jr_sql_exec_claim, JR_COUNT(values), values);
+	jr_request_expect(request, &exec_claim_form, 0, 1);
 }
 
 static const struct jr_form_column claims_void_columns[] = {{"void", JR_COLUMN_BOOL, true, NULL}};
 static const struct jr_form claims_void_form = JR_FORM("claims_void", claims_void_columns);
 
 void
-jr_queue_add_claims_void(struct jr_batch *batch, int64_t runner_id, int64_t number)
+jr_queue_add_claims_void(struct jr_request *request, int64_t runner_id, int64_t number)
 {
 	char runner[24], nth[24];
 	const char *values[] = {jr_pg_print_int(runner, runner_id), jr_pg_print_int(nth, number)};
 
-	jr_batch_add(batch, jr_sql_claims_void, JR_COUNT(values), values);
-	jr_batch_expect(batch, &claims_void_form, 1, 1);
+	jr_request_add(request, jr_sql_claims_void, JR_COUNT(values), values);
+	jr_request_expect(request, &claims_void_form, 1, 1);
 }
 
 bool

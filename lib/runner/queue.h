@@ -2,7 +2,7 @@
  * queue: the runner's statements, one function for each file of lib/sql. It binds and decodes; it has no policy and
  * knows no handler.
  *
- * A jr_queue_add_X adds the statement X.sql to a batch; the jr_queue_read_X of the same name reads its result. Every
+ * A jr_queue_add_X adds the statement X.sql to a request; the jr_queue_read_X of the same name reads its result. Every
  * write carries the fence: id, claim_seq and runner_id of a run that is held (locked_until is not null). What does not
  * come back from a fenced write was not ours any more. What is read has the form that was expected (pg_form.h).
  */
@@ -32,45 +32,46 @@ struct jr_runner_facts {
 	const char *job_types; /* text[] literal: what this host can do and was asked to do */
 	const char *queues;    /* text[] literal, NULL: all */
 	int64_t pid;
-	int64_t places;
+	int64_t permits;
 	int64_t linger_ms; /* how long it stays, from when this is sent; 0: until nothing is due */
 };
 
 /* need.sql: fails with SQLSTATE JR078, 3F000 or 42883 when the schema does not fit this program. */
-void jr_queue_add_need(struct jr_batch *batch);
+void jr_queue_add_need(struct jr_request *request);
 
 /* check_copy.sql. Read: what is to be told of a copy (borrowed), or NULL. */
-void jr_queue_add_check_copy(struct jr_batch *batch);
+void jr_queue_add_check_copy(struct jr_request *request);
 const char *jr_queue_read_check_copy(const PGresult *result) JR_MUST;
 
 /*
- * runner_start.sql. Read: false when the id is somebody else's. *place_name (caller frees) tells databases apart;
+ * runner_start.sql. Read: false when the id is somebody else's. *permit_name (caller frees) tells databases apart;
  * *idle_session_ms: the server ends a session that is idle for so long; 0: never.
  */
-void jr_queue_add_runner_start(struct jr_batch *batch, const struct jr_runner_facts *facts);
-bool jr_queue_read_runner_start(const PGresult *result, char **place_name, int64_t *idle_session_ms) JR_MUST;
+void jr_queue_add_runner_start(struct jr_request *request, const struct jr_runner_facts *facts);
+bool jr_queue_read_runner_start(const PGresult *result, char **permit_name, int64_t *idle_session_ms) JR_MUST;
 
 /* runner_seen.sql, runner_finish.sql; counts: JSON text; claim_number: of the last claim. */
-void jr_queue_add_runner_seen(struct jr_batch *batch, int64_t runner_id);
-void jr_queue_add_runner_finish(struct jr_batch *batch, int64_t runner_id, const char *counts, int64_t claim_number);
+void jr_queue_add_runner_seen(struct jr_request *request, int64_t runner_id);
+void jr_queue_add_runner_finish(
+    struct jr_request *request, int64_t runner_id, const char *counts, int64_t claim_number);
 
 /*
  * For a runner that stays: backend.sql (read: of the session that answers), listen.sql, successor.sql (read: may it go,
  * since another one will do its work for least_ms?), linger_end.sql.
  */
-void jr_queue_add_backend(struct jr_batch *batch);
+void jr_queue_add_backend(struct jr_request *request);
 int64_t jr_queue_read_backend(const PGresult *result);
-void jr_queue_add_listen(struct jr_batch *batch);
-void jr_queue_add_successor(struct jr_batch *batch, int64_t runner_id, int64_t least_ms);
+void jr_queue_add_listen(struct jr_request *request);
+void jr_queue_add_successor(struct jr_request *request, int64_t runner_id, int64_t least_ms);
 bool jr_queue_read_successor(const PGresult *result);
-void jr_queue_add_linger_end(struct jr_batch *batch, int64_t runner_id);
+void jr_queue_add_linger_end(struct jr_request *request, int64_t runner_id);
 
 /* expired.sql: has any lease run out, but for what I hold? */
-void jr_queue_add_expired(struct jr_batch *batch, const struct jr_claim_list *held);
+void jr_queue_add_expired(struct jr_request *request, const struct jr_claim_list *held);
 bool jr_queue_read_expired(const PGresult *result);
 
 /* fire_due.sql: ms until the next slot of any schedule; 0: one is due. */
-void jr_queue_add_fire_due(struct jr_batch *batch);
+void jr_queue_add_fire_due(struct jr_request *request);
 int64_t jr_queue_read_fire_due(const PGresult *result);
 
 /* fire.sql: what became of each slot. Strings are borrowed from the result. */
@@ -80,35 +81,35 @@ struct jr_fired_row {
 	int64_t run_id;     /* 0: none */
 	int64_t slots;
 };
-void jr_queue_add_fire(struct jr_batch *batch);
+void jr_queue_add_fire(struct jr_request *request);
 size_t jr_queue_count_fired(const PGresult *result);
 struct jr_fired_row jr_queue_read_fired(const PGresult *result, size_t index);
 
 /* Enough for most; what is cut has worse priority than all that is given. */
-#define JR_COMBOS_MAX 64
+#define JR_CANDIDATES_MAX 64
 
 /*
- * combos.sql: the combinations of job type, queue and priority that have a due run, as three parallel array literals
- * for claim. Owns its strings; count 0: nothing is due.
+ * candidates.sql: the combinations of job type, queue and priority that have a due run, as three parallel array
+ * literals for claim. Owns its strings; count 0: nothing is due.
  */
-struct jr_combo {
+struct jr_candidate {
 	char *job_type, *queue;
 	int64_t priority;
 };
-struct jr_combos {
+struct jr_candidates {
 	size_t count;
 	int64_t best; /* of the priorities */
-	struct jr_combo *items;
+	struct jr_candidate *items;
 	char *types, *queues, *priorities;
 };
-void jr_queue_add_combos(struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t most);
-/* Those whose job type is wanted; replaces what *combos held. */
-void jr_queue_read_combos(
-    const PGresult *result, struct jr_combos *combos, bool (*want)(void *ctx, const char *job_type), void *ctx);
+void jr_queue_add_candidates(struct jr_request *request, const struct jr_runner_facts *facts, int64_t most);
+/* Those whose job type is wanted; replaces what *candidates held. */
+void jr_queue_read_candidates(
+    const PGresult *result, struct jr_candidates *candidates, bool (*want)(void *ctx, const char *job_type), void *ctx);
 /* Those whose queue is wanted go from one to the other. */
-void jr_combos_move(
-    struct jr_combos *from, struct jr_combos *to, bool (*want)(void *ctx, const char *queue), void *ctx);
-void jr_combos_release(struct jr_combos *combos);
+void jr_candidates_move(
+    struct jr_candidates *from, struct jr_candidates *to, bool (*want)(void *ctx, const char *queue), void *ctx);
+void jr_candidates_release(struct jr_candidates *candidates);
 
 /* Where the next claim goes on: behind the last run that was claimed. Zeroed: from the head. */
 struct jr_cursor {
@@ -121,21 +122,21 @@ struct jr_cursor {
  * Each claim of a runner has a number, higher than those before it. claim.sql: up to n due runs of the combinations
  * behind the cursor. claim_job.sql: this one run, due or not.
  */
-void jr_queue_add_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const struct jr_combos *combos,
-    const struct jr_cursor *cursor, size_t n, int64_t lease_ms, int64_t number);
+void jr_queue_add_claim(struct jr_request *request, const struct jr_runner_facts *facts,
+    const struct jr_candidates *candidates, const struct jr_cursor *cursor, size_t n, int64_t lease_ms, int64_t number);
 void jr_queue_add_claim_job(
-    struct jr_batch *batch, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms, int64_t number);
+    struct jr_request *request, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms, int64_t number);
 
 /*
  * exec_claim.sql: a run of the definition, made as it is claimed; timeout_ms 0: the definition's. command: for people.
  */
-void jr_queue_add_exec_claim(struct jr_batch *batch, const struct jr_runner_facts *facts, const char *definition,
+void jr_queue_add_exec_claim(struct jr_request *request, const struct jr_runner_facts *facts, const char *definition,
     int64_t lease_ms, int64_t timeout_ms, const char *command, int64_t number);
 
 /*
  * claims_void.sql: my claims up to this one, that were not answered, take nothing from now on. Read: is it so already?
  */
-void jr_queue_add_claims_void(struct jr_batch *batch, int64_t runner_id, int64_t number);
+void jr_queue_add_claims_void(struct jr_request *request, int64_t runner_id, int64_t number);
 bool jr_queue_read_claims_void(const PGresult *result);
 
 /*
@@ -143,7 +144,7 @@ bool jr_queue_read_claims_void(const PGresult *result);
  * claims, and more.
  */
 extern const struct jr_form jr_form_adopt;
-void jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *known, size_t most);
+void jr_queue_add_adopt(struct jr_request *request, int64_t runner_id, const struct jr_claim_list *known, size_t most);
 
 /*
  * give_back.sql: what runs under my runner_id and `begun` does not name ends with this outcome. Read: for each, did it?
@@ -153,7 +154,7 @@ struct jr_given_row {
 	bool settled; /* false: somebody else has locked its row */
 };
 void jr_queue_add_give_back(
-    struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *begun, const struct jr_outcome *outcome);
+    struct jr_request *request, int64_t runner_id, const struct jr_claim_list *begun, const struct jr_outcome *outcome);
 size_t jr_queue_count_given(const PGresult *result);
 struct jr_given_row jr_queue_read_given(const PGresult *result, size_t index);
 
@@ -186,12 +187,12 @@ struct jr_beat_row {
 	bool cancel;
 };
 void jr_queue_add_heartbeat(
-    struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count, int64_t lease_ms);
+    struct jr_request *request, int64_t runner_id, struct jr_run *const *held, size_t count, int64_t lease_ms);
 size_t jr_queue_count_beats(const PGresult *result);
 struct jr_beat_row jr_queue_read_beat(const PGresult *result, size_t index);
 
-/* tell.sql: what running handlers have to tell. Read: the (id, claim_seq) that were written. */
-struct jr_tale {
+/* progress.sql: what running handlers have to tell. Read: the (id, claim_seq) that were written. */
+struct jr_progress {
 	int64_t id, claim_seq;
 	char *progress, *checkpoint; /* lines; NULL: nothing new */
 	char *output;                /* so far; NULL: nothing new */
@@ -200,20 +201,22 @@ struct jr_tale {
 struct jr_told_row {
 	int64_t id, claim_seq;
 };
-void jr_queue_add_tell(struct jr_batch *batch, int64_t runner_id, const struct jr_tale *tales, size_t count);
+void jr_queue_add_progress(
+    struct jr_request *request, int64_t runner_id, const struct jr_progress *items, size_t count);
 size_t jr_queue_count_told(const PGresult *result);
 struct jr_told_row jr_queue_read_told(const PGresult *result, size_t index);
 
 /*
  * reclaim.sql: expired running rows that `held` does not name, behind after_id, locked until the transaction ends. For
- * an opening batch.
+ * an opening request.
  */
 struct jr_expired_row {
 	int64_t id, claim_seq, runner_id, attempts, max_attempts, backoff_base_ms, backoff_cap_ms;
 	char host[256];
 	char job_type[JR_NAME_MAX + 1];
 };
-void jr_queue_add_reclaim(struct jr_batch *batch, const struct jr_claim_list *held, int64_t after_id, int64_t limit);
+void jr_queue_add_reclaim(
+    struct jr_request *request, const struct jr_claim_list *held, int64_t after_id, int64_t limit);
 size_t jr_queue_count_reclaimed(const PGresult *result);
 struct jr_expired_row jr_queue_read_reclaimed(const PGresult *result, size_t index);
 
@@ -227,7 +230,7 @@ struct jr_settled_row {
 	int64_t run_in_ms; /* -1: final */
 	char status[16];
 };
-void jr_queue_add_settle(struct jr_batch *batch, const struct jr_settlement *settlements, size_t count);
+void jr_queue_add_settle(struct jr_request *request, const struct jr_settlement *settlements, size_t count);
 size_t jr_queue_count_settled(const PGresult *result);
 struct jr_settled_row jr_queue_read_settled(const PGresult *result, size_t index);
 
@@ -243,7 +246,7 @@ struct jr_answer_row {
 	char status[16];  /* of the run, as long as nobody has claimed it again; else "" */
 	char outcome[16]; /* as which it was accepted */
 };
-void jr_queue_add_resolve(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count);
+void jr_queue_add_resolve(struct jr_request *request, int64_t runner_id, struct jr_run *const *held, size_t count);
 size_t jr_queue_count_answers(const PGresult *result);
 struct jr_answer_row jr_queue_read_answer(const PGresult *result, size_t index);
 

@@ -66,7 +66,7 @@ release_pairs(struct pairs *pairs)
 }
 
 void
-jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *known, size_t most)
+jr_queue_add_adopt(struct jr_request *request, int64_t runner_id, const struct jr_claim_list *known, size_t most)
 {
 	char runner[24], limit[24];
 	struct pairs pairs;
@@ -77,8 +77,8 @@ jr_queue_add_adopt(struct jr_batch *batch, int64_t runner_id, const struct jr_cl
 	values[1] = pairs.ids.text.data;
 	values[2] = pairs.seqs.text.data;
 	values[3] = jr_pg_print_int(limit, (int64_t)most);
-	jr_batch_add(batch, jr_sql_adopt, JR_COUNT(values), values);
-	jr_batch_expect(batch, &jr_form_adopt, 0, most);
+	jr_request_add(request, jr_sql_adopt, JR_COUNT(values), values);
+	jr_request_expect(request, &jr_form_adopt, 0, most);
 	release_pairs(&pairs);
 }
 
@@ -114,7 +114,7 @@ static const struct jr_form give_back_form = JR_FORM("give_back", give_back_colu
 
 void
 jr_queue_add_give_back(
-    struct jr_batch *batch, int64_t runner_id, const struct jr_claim_list *begun, const struct jr_outcome *outcome)
+    struct jr_request *request, int64_t runner_id, const struct jr_claim_list *begun, const struct jr_outcome *outcome)
 {
 	char runner[24];
 	struct pairs pairs;
@@ -127,8 +127,8 @@ jr_queue_add_give_back(
 	values[3] = jr_outcome_word(outcome->kind);
 	values[4] = outcome->error_code;
 	values[5] = outcome->error;
-	jr_batch_add(batch, jr_sql_give_back, JR_COUNT(values), values);
-	jr_batch_expect(batch, &give_back_form, 0, JR_ROWS_ANY);
+	jr_request_add(request, jr_sql_give_back, JR_COUNT(values), values);
+	jr_request_expect(request, &give_back_form, 0, JR_ROWS_ANY);
 	release_pairs(&pairs);
 }
 
@@ -148,7 +148,7 @@ jr_queue_read_given(const PGresult *result, size_t index)
 
 void
 jr_queue_add_heartbeat(
-    struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count, int64_t lease_ms)
+    struct jr_request *request, int64_t runner_id, struct jr_run *const *held, size_t count, int64_t lease_ms)
 {
 	char runner[24], lease[24];
 	struct pairs pairs;
@@ -159,8 +159,8 @@ jr_queue_add_heartbeat(
 	values[1] = pairs.seqs.text.data;
 	values[2] = jr_pg_print_int(runner, runner_id);
 	values[3] = jr_pg_print_int(lease, lease_ms);
-	jr_batch_add(batch, jr_sql_heartbeat, JR_COUNT(values), values);
-	jr_batch_expect(batch, &heartbeat_form, count, count);
+	jr_request_add(request, jr_sql_heartbeat, JR_COUNT(values), values);
+	jr_request_expect(request, &heartbeat_form, count, count);
 	release_pairs(&pairs);
 }
 
@@ -199,11 +199,11 @@ enum tell_parameter {
 	T_COUNT
 };
 
-static const struct jr_form_column tell_columns[] = {PAIR_COLUMNS};
-static const struct jr_form tell_form = JR_FORM("tell", tell_columns);
+static const struct jr_form_column progress_columns[] = {PAIR_COLUMNS};
+static const struct jr_form progress_form = JR_FORM("progress", progress_columns);
 
 void
-jr_queue_add_tell(struct jr_batch *batch, int64_t runner_id, const struct jr_tale *tales, size_t count)
+jr_queue_add_progress(struct jr_request *request, int64_t runner_id, const struct jr_progress *items, size_t count)
 {
 	struct jr_pg_array arrays[T_COUNT];
 	const char *values[T_COUNT];
@@ -212,18 +212,18 @@ jr_queue_add_tell(struct jr_batch *batch, int64_t runner_id, const struct jr_tal
 	for (size_t i = 0; i < T_COUNT; i++)
 		jr_pg_array_init(&arrays[i]);
 	for (size_t i = 0; i < count; i++) {
-		jr_pg_array_add_int(&arrays[T_ID], tales[i].id);
-		jr_pg_array_add_int(&arrays[T_CLAIM_SEQ], tales[i].claim_seq);
-		jr_pg_array_add(&arrays[T_PROGRESS], tales[i].progress);
-		jr_pg_array_add(&arrays[T_CHECKPOINT], tales[i].checkpoint);
-		jr_pg_array_add(&arrays[T_OUTPUT], tales[i].output);
-		jr_pg_array_add_int(&arrays[T_DROPPED], tales[i].output_dropped);
+		jr_pg_array_add_int(&arrays[T_ID], items[i].id);
+		jr_pg_array_add_int(&arrays[T_CLAIM_SEQ], items[i].claim_seq);
+		jr_pg_array_add(&arrays[T_PROGRESS], items[i].progress);
+		jr_pg_array_add(&arrays[T_CHECKPOINT], items[i].checkpoint);
+		jr_pg_array_add(&arrays[T_OUTPUT], items[i].output);
+		jr_pg_array_add_int(&arrays[T_DROPPED], items[i].output_dropped);
 	}
 	for (size_t i = 0; i < T_COUNT; i++)
 		values[i] = jr_pg_array_end(&arrays[i]);
 	values[T_RUNNER_ID] = jr_pg_print_int(runner, runner_id);
-	jr_batch_add(batch, jr_sql_tell, T_COUNT, values);
-	jr_batch_expect(batch, &tell_form, 0, count);
+	jr_request_add(request, jr_sql_progress, T_COUNT, values);
+	jr_request_expect(request, &progress_form, 0, count);
 	for (size_t i = 0; i < T_COUNT; i++)
 		jr_pg_array_release(&arrays[i]);
 }
@@ -245,7 +245,7 @@ static const struct jr_form_column expired_columns[] = {{"expired", JR_COLUMN_BO
 static const struct jr_form expired_form = JR_FORM("expired", expired_columns);
 
 void
-jr_queue_add_expired(struct jr_batch *batch, const struct jr_claim_list *held)
+jr_queue_add_expired(struct jr_request *request, const struct jr_claim_list *held)
 {
 	struct pairs pairs;
 	const char *values[2];
@@ -253,8 +253,8 @@ jr_queue_add_expired(struct jr_batch *batch, const struct jr_claim_list *held)
 	init_pairs_of(&pairs, held);
 	values[0] = pairs.ids.text.data;
 	values[1] = pairs.seqs.text.data;
-	jr_batch_add(batch, jr_sql_expired, JR_COUNT(values), values);
-	jr_batch_expect(batch, &expired_form, 1, 1);
+	jr_request_add(request, jr_sql_expired, JR_COUNT(values), values);
+	jr_request_expect(request, &expired_form, 1, 1);
 	release_pairs(&pairs);
 }
 
@@ -286,7 +286,7 @@ static const struct jr_form_column reclaim_columns[] = {
 static const struct jr_form reclaim_form = JR_FORM("reclaim", reclaim_columns);
 
 void
-jr_queue_add_reclaim(struct jr_batch *batch, const struct jr_claim_list *held, int64_t after_id, int64_t limit)
+jr_queue_add_reclaim(struct jr_request *request, const struct jr_claim_list *held, int64_t after_id, int64_t limit)
 {
 	char after[24], most[24];
 	struct pairs pairs;
@@ -297,8 +297,8 @@ jr_queue_add_reclaim(struct jr_batch *batch, const struct jr_claim_list *held, i
 	values[1] = pairs.seqs.text.data;
 	values[2] = jr_pg_print_int(after, after_id);
 	values[3] = jr_pg_print_int(most, limit);
-	jr_batch_add(batch, jr_sql_reclaim, JR_COUNT(values), values);
-	jr_batch_expect(batch, &reclaim_form, 0, (size_t)limit);
+	jr_request_add(request, jr_sql_reclaim, JR_COUNT(values), values);
+	jr_request_expect(request, &reclaim_form, 0, (size_t)limit);
 	release_pairs(&pairs);
 }
 
@@ -394,7 +394,7 @@ static const struct jr_form_column settle_columns[] = {
 static const struct jr_form settle_form = JR_FORM("settle", settle_columns);
 
 void
-jr_queue_add_settle(struct jr_batch *batch, const struct jr_settlement *settlements, size_t count)
+jr_queue_add_settle(struct jr_request *request, const struct jr_settlement *settlements, size_t count)
 {
 	struct jr_pg_array arrays[P_COUNT];
 	const char *values[P_COUNT];
@@ -405,8 +405,8 @@ jr_queue_add_settle(struct jr_batch *batch, const struct jr_settlement *settleme
 		add_settlement(arrays, &settlements[i]);
 	for (size_t i = 0; i < P_COUNT; i++)
 		values[i] = jr_pg_array_end(&arrays[i]);
-	jr_batch_add(batch, jr_sql_settle, P_COUNT, values);
-	jr_batch_expect(batch, &settle_form, 0, count);
+	jr_request_add(request, jr_sql_settle, P_COUNT, values);
+	jr_request_expect(request, &settle_form, 0, count);
 	for (size_t i = 0; i < P_COUNT; i++)
 		jr_pg_array_release(&arrays[i]);
 }
@@ -445,7 +445,7 @@ static const struct jr_form_column resolve_columns[] = {
 static const struct jr_form resolve_form = JR_FORM("resolve", resolve_columns);
 
 void
-jr_queue_add_resolve(struct jr_batch *batch, int64_t runner_id, struct jr_run *const *held, size_t count)
+jr_queue_add_resolve(struct jr_request *request, int64_t runner_id, struct jr_run *const *held, size_t count)
 {
 	char runner[24];
 	struct pairs pairs;
@@ -455,8 +455,8 @@ jr_queue_add_resolve(struct jr_batch *batch, int64_t runner_id, struct jr_run *c
 	values[0] = pairs.ids.text.data;
 	values[1] = pairs.seqs.text.data;
 	values[2] = jr_pg_print_int(runner, runner_id);
-	jr_batch_add(batch, jr_sql_resolve, JR_COUNT(values), values);
-	jr_batch_expect(batch, &resolve_form, count, count);
+	jr_request_add(request, jr_sql_resolve, JR_COUNT(values), values);
+	jr_request_expect(request, &resolve_form, count, count);
 	release_pairs(&pairs);
 }
 

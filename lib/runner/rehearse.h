@@ -2,7 +2,7 @@
  * rehearse: one attempt of a handler, here and now, for `jobrun try`.
  *
  * The handler is started, stopped and judged by the same attempt as in a runner; what is missing is everything around
- * it: no claim, no lease, no place, no row, nothing written. The run is made up. A sql handler works in its database,
+ * it: no claim, no lease, no permit, no row, nothing written. The run is made up. A sql handler works in its database,
  * in a transaction that is rolled back.
  */
 #ifndef JR_REHEARSE_H

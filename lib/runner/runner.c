@@ -3,7 +3,7 @@
  * parts.
  *
  * Everything that happens (a reply, a handler's end, a timer, a signal) ends in jr_runner_pump, which sends the most
- * urgent batch if none is on the wire: close what reclaim has open, heartbeat, resolve doubt, adopt, reclaim, fire
+ * urgent request if none is on the wire: close what reclaim has open, heartbeat, resolve doubt, adopt, reclaim, fire
  * schedules, settle (with the next claim in the same transaction), claim, and when nothing is left, goodbye. What a
  * runner needs to stay (runner_linger.c) is seldom and goes before the claims.
  */
@@ -43,14 +43,14 @@ set_facts(struct jr_runner *runner)
 
 	if (gethostname(runner->hostname, sizeof(runner->hostname) - 1) != 0 || runner->hostname[0] == '\0')
 		memcpy(runner->hostname, "localhost", sizeof("localhost"));
-	runner->job_types = jr_lanes_types(opts);
-	runner->queues = jr_lanes_queues(opts);
+	runner->job_types = jr_scopes_types(opts);
+	runner->queues = jr_scopes_queues(opts);
 	runner->facts.host = runner->hostname;
 	runner->facts.version = opts->version;
 	runner->facts.job_types = runner->job_types;
 	runner->facts.queues = runner->queues;
 	runner->facts.pid = getpid();
-	runner->facts.places = opts->places[JR_POOL_EXEC];
+	runner->facts.permits = opts->permits[JR_POOL_EXEC];
 	set_id(runner);
 }
 
@@ -82,7 +82,7 @@ jr_runner_repeats(struct jr_runner *runner, struct jr_repeat *repeat, const char
 }
 
 void
-jr_runner_progress(struct jr_runner *runner)
+jr_runner_show_counts(struct jr_runner *runner)
 {
 	if (runner->opts->progress != NULL)
 		runner->opts->progress(runner->opts->ctx, &runner->counts);
@@ -116,10 +116,10 @@ static void
 take_start(struct jr_runner *runner, const struct jr_reply *reply)
 {
 	struct jr_err err;
-	char *place_name = NULL;
+	char *permit_name = NULL;
 	int64_t idle_ms;
 
-	if (!jr_queue_read_runner_start(reply->results[1], &place_name, &idle_ms)) {
+	if (!jr_queue_read_runner_start(reply->results[1], &permit_name, &idle_ms)) {
 		set_id(runner); /* somebody else's; not again and again, of so many numbers */
 		if (++runner->start_errors < START_TRIES)
 			return;
@@ -136,11 +136,11 @@ take_start(struct jr_runner *runner, const struct jr_reply *reply)
 	runner->counts.answered = true;
 	runner->reclaim_wanted = jr_queue_read_expired(reply->results[2]);
 	jr_linger_begin(runner);
-	jr_claim_take_combos(runner, reply->results[3]);
+	jr_claim_take_candidates(runner, reply->results[3]);
 	jr_fire_take_look(runner, reply->results[4]);
-	if (!jr_lanes_open(runner, place_name, &err))
+	if (!jr_scopes_open(runner, permit_name, &err))
 		jr_runner_fail(runner, &err);
-	free(place_name);
+	free(permit_name);
 }
 
 static void
@@ -162,16 +162,16 @@ on_start(void *ctx, const struct jr_reply *reply)
 static void
 send_start(struct jr_runner *runner)
 {
-	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_start, runner);
+	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_start, runner);
 
 	runner->facts.linger_ms = jr_linger_left_ms(runner);
-	jr_queue_add_need(batch);
-	jr_queue_add_runner_start(batch, &runner->facts);
-	jr_queue_add_expired(batch, &(struct jr_claim_list){0});
-	jr_queue_add_combos(batch, &runner->facts, JR_COMBOS_MAX);
-	jr_queue_add_fire_due(batch);
-	jr_queue_add_check_copy(batch);
-	jr_pg_submit(runner->pg, batch);
+	jr_queue_add_need(request);
+	jr_queue_add_runner_start(request, &runner->facts);
+	jr_queue_add_expired(request, &(struct jr_claim_list){0});
+	jr_queue_add_candidates(request, &runner->facts, JR_CANDIDATES_MAX);
+	jr_queue_add_fire_due(request);
+	jr_queue_add_check_copy(request);
+	jr_pg_submit(runner->pg, request);
 }
 
 /* What a claim took whose answer never came was not started, so it is not charged. false: not all could be written. */
@@ -235,18 +235,18 @@ counts_json(const struct jr_counts *c)
 static void
 send_finish(struct jr_runner *runner)
 {
-	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_finish, runner);
+	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_finish, runner);
 	char *counts = counts_json(&runner->counts);
 	struct jr_outcome outcome = jr_exec_unstarted(runner);
 
 	runner->phase = JR_PHASE_FINISH;
-	jr_queue_add_runner_finish(batch, runner->facts.id, counts, runner->claim_number);
+	jr_queue_add_runner_finish(request, runner->facts.id, counts, runner->claim_number);
 	/* What made no sense is left to its lease, too. */
 	if (runner->claim_number > 0 && !runner->nonsense)
-		jr_queue_add_give_back(batch, runner->facts.id, &runner->begun, &outcome);
+		jr_queue_add_give_back(request, runner->facts.id, &runner->begun, &outcome);
 	jr_outcome_release(&outcome);
 	free(counts);
-	jr_pg_submit(runner->pg, batch);
+	jr_pg_submit(runner->pg, request);
 }
 
 /* A runner that ends leaves doubt to the goodbye, and with it what it would reclaim. */
@@ -281,7 +281,7 @@ jr_runner_pump(struct jr_runner *runner)
 	if (jr_reclaim_try(runner) || (!runner->fired_last && jr_fire_try(runner)))
 		return;
 	runner->fired_last = false;
-	if (jr_settle_try(runner) || jr_tell_try(runner) || jr_claim_try(runner) || jr_fire_try(runner))
+	if (jr_settle_try(runner) || jr_progress_try(runner) || jr_claim_try(runner) || jr_fire_try(runner))
 		return;
 	if (has_nothing_left(runner))
 		send_finish(runner);
@@ -389,12 +389,12 @@ open_runner(struct jr_runner *runner, struct jr_err *err)
 	set_patience(runner);
 	jr_random_seed_system(&runner->random);
 	set_facts(runner);
-	jr_lanes_make(runner);
+	jr_scopes_make(runner);
 	runner->beat_at_ms = JR_NEVER;
-	runner->combos_at_ms = -1;
+	runner->candidates_at_ms = -1;
 	runner->fire_at_ms = JR_NEVER;
 	runner->claim_most = JR_CLAIM_MOST;
-	runner->reclaim_limit = JR_RECLAIM_BATCH;
+	runner->reclaim_limit = JR_RECLAIM_MOST;
 	jr_timer_init(&runner->splay, on_splayed, runner);
 	jr_timer_init(&runner->grace, on_grace, runner);
 	jr_timer_init(&runner->runtime, on_runtime, runner);
@@ -429,7 +429,7 @@ close_runner(struct jr_runner *runner)
 	jr_handlers_close_host(&runner->host);
 	jr_watchdog_free(runner->watchdog);
 	jr_link_close(runner);
-	jr_lanes_close(runner);
+	jr_scopes_close(runner);
 	free(runner->job_types);
 	free(runner->queues);
 }

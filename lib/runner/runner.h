@@ -4,14 +4,14 @@
  * another runner goes on.
  *
  * What must hold:
- * - A claim takes no more than can be started at once; a place is held before its run is claimed.
+ * - A claim takes no more than can be started at once; a permit is held before its run is claimed.
  * - Every write names (id, claim_seq, runner_id). Zero rows back: fenced out, and nothing is reported as success.
  * - A settle is sent only after the handler and its group are gone; until then, and until it is accepted, the run is
  *   heartbeaten. A finished result is offered until accepted or fenced out, at most one further lease long.
  * - Each handler has a deadline of its own on CLOCK_BOOTTIME: start of the last answered claim or heartbeat + lease -
  *   margin. When it passes without a renewal the handler is stopped and nothing is written.
- * - At most one batch is on the wire, so a lost connection leaves one known transaction in doubt; doubt is resolved by
- *   reading (resolve.sql for outcomes, adopt.sql for claims) before anything is repeated.
+ * - At most one request is on the wire, so a lost connection leaves one known transaction in doubt; doubt is resolved
+ *   by reading (resolve.sql for outcomes, adopt.sql for claims) before anything is repeated.
  *
  * The lease protocol has been checked as a model with Spin. Attempts are charged by the claim.
  */
@@ -36,7 +36,7 @@ struct jr_counts {
 	int64_t given_up;  /* results that could not be written in time */
 	int64_t running;   /* now */
 	bool answered;     /* the database did, once at least */
-	bool crowded;      /* there was no free place on this host */
+	bool crowded;      /* there was no free permit on this host */
 	bool tried;        /* --job: what became of it was answered */
 	bool waiting;      /* now: nothing is due, and it stays */
 };
@@ -58,7 +58,7 @@ enum jr_exec_state {
 
 /*
  * jobrun exec: one command as a run of this definition, claimed as it is made. Such a run is never tried again: what
- * would be released or done later is dead. It needs no place of the host.
+ * would be released or done later is dead. It needs no permit of the host.
  */
 struct jr_exec {
 	const struct jr_handler *handler; /* of jr_handlers_of_command */
@@ -76,7 +76,7 @@ struct jr_exec {
 
 struct jr_runner_opts {
 	const char *conninfo;
-	const struct jr_state *state; /* NULL: for exec, which needs no place */
+	const struct jr_state *state; /* NULL: for exec, which needs no permit */
 	const char *version;
 	const struct jr_handlers *handlers;
 	const char *const *types; /* --type: only these; count 0: all that the host has */
@@ -84,11 +84,11 @@ struct jr_runner_opts {
 	const char *const *queues; /* --queue; count 0: all */
 	size_t queue_count;
 	struct jr_lease lease;
-	int64_t places[JR_POOL_COUNT]; /* -j, --http-jobs, --sql-jobs */
-	int64_t job_id;                /* --job: only this run, due or not; 0: none */
-	struct jr_exec *exec;          /* only this command, and no handlers; NULL: none */
-	int64_t max_runs;              /* stop claiming after so many; 0: no limit */
-	int64_t max_runtime_ms;        /* stop claiming after; 0: no limit */
+	int64_t permits[JR_POOL_COUNT]; /* -j, --http-jobs, --sql-jobs */
+	int64_t job_id;                 /* --job: only this run, due or not; 0: none */
+	struct jr_exec *exec;           /* only this command, and no handlers; NULL: none */
+	int64_t max_runs;               /* stop claiming after so many; 0: no limit */
+	int64_t max_runtime_ms;         /* stop claiming after; 0: no limit */
 	int64_t linger_ms;   /* start new runs at once for so long after the splay; 0: end when nothing is due */
 	int64_t grace_ms;    /* at TERM: how long handlers may go on before they are asked to stop */
 	int64_t splay_ms;    /* wait a part of this, fixed for each host, before connecting */

@@ -43,8 +43,8 @@ is_wanted(void *ctx, const char *queue)
 bool
 jr_busy_is_pending(const struct jr_runner *runner)
 {
-	for (size_t i = 0; i < runner->lane_count; i++) {
-		if (runner->lanes[i].busy.count > 0)
+	for (size_t i = 0; i < runner->scope_count; i++) {
+		if (runner->scopes[i].busy.count > 0)
 			return true;
 	}
 	return false;
@@ -53,21 +53,21 @@ jr_busy_is_pending(const struct jr_runner *runner)
 void
 jr_busy_forget(struct jr_runner *runner)
 {
-	for (size_t i = 0; i < runner->lane_count; i++)
-		jr_combos_release(&runner->lanes[i].busy);
+	for (size_t i = 0; i < runner->scope_count; i++)
+		jr_candidates_release(&runner->scopes[i].busy);
 }
 
 /* What it was asked for alone and is not locked any more is done, unless there may be more of it. */
 static void
-take_answer(struct jr_runner *runner, struct jr_lane *lane, const PGresult *result)
+take_answer(struct jr_runner *runner, struct jr_scope *scope, const PGresult *result)
 {
 	struct names others = {result, jr_queue_count_left_out(result), false};
-	struct jr_combos done = {0};
+	struct jr_candidates done = {0};
 
 	if (jr_queue_count_runs(result) >= runner->claim_wanted)
 		return;
-	jr_combos_move(&lane->busy, &done, is_wanted, &others);
-	jr_combos_release(&done);
+	jr_candidates_move(&scope->busy, &done, is_wanted, &others);
+	jr_candidates_release(&done);
 }
 
 /* When to ask again: others are to have claims between two of these, whoever has the row now. */
@@ -82,7 +82,7 @@ ask_later(struct jr_runner *runner, bool locked)
 }
 
 void
-jr_busy_take_claim(struct jr_runner *runner, struct jr_lane *lane, const PGresult *result)
+jr_busy_take_claim(struct jr_runner *runner, struct jr_scope *scope, const PGresult *result)
 {
 	size_t count = jr_queue_count_left_out(result);
 	struct names left_out = {result, count, true};
@@ -90,10 +90,10 @@ jr_busy_take_claim(struct jr_runner *runner, struct jr_lane *lane, const PGresul
 	if (jr_queue_count_runs(result) > 0)
 		runner->busy_until_ms = 0;
 	if (runner->claim_busy)
-		take_answer(runner, lane, result);
+		take_answer(runner, scope, result);
 	else if (count > 0) {
-		jr_combos_move(&lane->combos, &lane->busy, is_wanted, &left_out);
-		lane->drained = lane->combos.count == 0;
+		jr_candidates_move(&scope->candidates, &scope->busy, is_wanted, &left_out);
+		scope->drained = scope->candidates.count == 0;
 	}
 	if (runner->claim_busy || count > 0)
 		ask_later(runner, count > 0);
@@ -103,18 +103,18 @@ jr_busy_take_claim(struct jr_runner *runner, struct jr_lane *lane, const PGresul
 }
 
 bool
-jr_busy_add_claim(struct jr_runner *runner, struct jr_batch *batch)
+jr_busy_add_claim(struct jr_runner *runner, struct jr_request *request)
 {
 	const struct jr_cursor head = {0};
 
 	if (!jr_busy_is_pending(runner) || jr_clock_now_ms() < runner->busy_at_ms)
 		return false;
-	if (!jr_lanes_choose(runner, true)) {
-		ask_later(runner, true); /* something else is more urgent, or there is no place */
+	if (!jr_scopes_choose(runner, true)) {
+		ask_later(runner, true); /* something else is more urgent, or there is no permit */
 		return false;
 	}
 	runner->claim_busy = true;
-	jr_queue_add_claim(batch, &runner->facts, &runner->claim_lane->busy, &head, runner->claim_wanted,
+	jr_queue_add_claim(request, &runner->facts, &runner->claim_scope->busy, &head, runner->claim_wanted,
 	    runner->opts->lease.lease_ms, ++runner->claim_number);
 	return true;
 }

@@ -1,5 +1,5 @@
 /*
- * runner_claim: what to claim, how much, from which lane; and what it brought. See runner_parts.h.
+ * runner_claim: what to claim, how much, from which scope; and what it brought. See runner_parts.h.
  *
  * The combinations of (job type, queue, priority) that have a due run are read at most once a second and passed to the
  * claim with a cursor behind the last claimed run. Both are dropped after a second, after a heartbeat, when a claim
@@ -7,8 +7,8 @@
  * middle of a long drain. A notification that there may be work makes them older than they are: NEWS_MS after the look
  * before at the earliest, so that between two looks there is always a claim, and many notifications are one look.
  *
- * What must hold: a place is held for each run before it is claimed, and each run that is started has it, its own or
- * that of its set; places of runs that did not come are given back. After a lost answer nothing is claimed before it
+ * What must hold: a permit is held for each run before it is claimed, and each run that is started has it, its own or
+ * that of its batch; permits of runs that did not come are given back. After a lost answer nothing is claimed before it
  * is known what runs under this runner's name.
  */
 #include <inttypes.h>
@@ -23,7 +23,7 @@
 
 #define LOOK_MS 1000  /* how old the combinations may be; how often to look while handlers run */
 #define NEWS_MS 10    /* between two looks, however many notifications come */
-#define PLACE_MS 100  /* how often a runner that stays tries for a place that others have */
+#define PERMIT_MS 100 /* how often a runner that stays tries for a permit that others have */
 #define ADOPT_MS 1000 /* between two tries to give up on a claim */
 #define ERRORS_MAX 5  /* failed claims in a row before the runner ends */
 
@@ -37,7 +37,7 @@ jittered(struct jr_runner *runner, int64_t ms)
 static void
 hasten(struct jr_runner *runner)
 {
-	int64_t last_ms = runner->combos_at_ms > runner->looked_ms ? runner->combos_at_ms : runner->looked_ms;
+	int64_t last_ms = runner->candidates_at_ms > runner->looked_ms ? runner->candidates_at_ms : runner->looked_ms;
 
 	if (runner->news && runner->claim_errors == 0 && last_ms + NEWS_MS < runner->claim_at_ms)
 		runner->claim_at_ms = last_ms + NEWS_MS;
@@ -67,9 +67,9 @@ jr_claim_look_soon(struct jr_runner *runner)
 void
 jr_claim_reset(struct jr_runner *runner)
 {
-	runner->combos_at_ms = -1;
-	for (size_t i = 0; i < runner->lane_count; i++)
-		runner->lanes[i].cursor.set = false;
+	runner->candidates_at_ms = -1;
+	for (size_t i = 0; i < runner->scope_count; i++)
+		runner->scopes[i].cursor.set = false;
 }
 
 bool
@@ -136,59 +136,59 @@ note_drained(struct jr_runner *runner)
 
 struct filter {
 	struct jr_runner *runner;
-	const struct jr_lane *lane;
+	const struct jr_scope *scope;
 };
 
 static bool
-is_of_lane(void *ctx, const char *job_type)
+is_of_scope(void *ctx, const char *job_type)
 {
 	const struct filter *filter = ctx;
 	const struct jr_handler *handler = jr_handlers_find(filter->runner->opts->handlers, job_type);
 
-	return handler != NULL && jr_lanes_find(filter->runner, handler) == filter->lane;
+	return handler != NULL && jr_scopes_find(filter->runner, handler) == filter->scope;
 }
 
 void
-jr_claim_take_combos(struct jr_runner *runner, const PGresult *result)
+jr_claim_take_candidates(struct jr_runner *runner, const PGresult *result)
 {
 	bool missing = false;
 
-	runner->combos_count = (size_t)PQntuples(result);
-	runner->combos_at_ms = jr_clock_now_ms();
+	runner->candidates_count = (size_t)PQntuples(result);
+	runner->candidates_at_ms = jr_clock_now_ms();
 	jr_busy_forget(runner);
-	for (size_t i = 0; i < runner->lane_count; i++) {
-		struct jr_lane *lane = &runner->lanes[i];
-		struct filter filter = {runner, lane};
+	for (size_t i = 0; i < runner->scope_count; i++) {
+		struct jr_scope *scope = &runner->scopes[i];
+		struct filter filter = {runner, scope};
 
-		jr_queue_read_combos(result, &lane->combos, is_of_lane, &filter);
-		lane->cursor.set = false;
-		lane->drained = lane->combos.count == 0;
-		missing = missing || lane->drained;
+		jr_queue_read_candidates(result, &scope->candidates, is_of_scope, &filter);
+		scope->cursor.set = false;
+		scope->drained = scope->candidates.count == 0;
+		missing = missing || scope->drained;
 	}
 	runner->drained = false;
-	if (runner->combos_count > 0)
+	if (runner->candidates_count > 0)
 		runner->claim_at_ms = 0;
 	else if (!jr_claim_is_single(runner))
 		note_drained(runner);
-	if (missing && runner->combos_count >= JR_COMBOS_MAX && !runner->combos_whole) {
-		runner->combos_whole = true; /* what was cut may be all of a lane's, whose places are free */
+	if (missing && runner->candidates_count >= JR_CANDIDATES_MAX && !runner->candidates_whole) {
+		runner->candidates_whole = true; /* what was cut may be all of a scope's, whose permits are free */
 		jr_claim_reset(runner);
 	}
 }
 
 static bool
-has_fresh_combos(const struct jr_runner *runner)
+has_fresh_candidates(const struct jr_runner *runner)
 {
-	return runner->combos_at_ms >= 0 && runner->combos_count > 0 &&
-	       jr_clock_now_ms() - runner->combos_at_ms < (runner->news ? NEWS_MS : LOOK_MS);
+	return runner->candidates_at_ms >= 0 && runner->candidates_count > 0 &&
+	       jr_clock_now_ms() - runner->candidates_at_ms < (runner->news ? NEWS_MS : LOOK_MS);
 }
 
 /*
- * --job: its type is known only when it has been claimed, so a place of each kind is had, and only types with one asked
- * for.
+ * --job: its type is known only when it has been claimed, so a permit of each kind is had, and only types with one
+ * asked for.
  */
 static size_t
-add_claim_job(struct jr_runner *runner, struct jr_batch *batch)
+add_claim_job(struct jr_runner *runner, struct jr_request *request)
 {
 	const struct jr_handlers *handlers = runner->opts->handlers;
 	const char **types = jr_xcalloc(handlers->count + 1, sizeof(char *));
@@ -197,30 +197,30 @@ add_claim_job(struct jr_runner *runner, struct jr_batch *batch)
 	char *array;
 
 	for (size_t i = 0; i < JR_POOL_COUNT; i++) {
-		if (runner->places[i].fd_count > 0)
-			runner->claim_places[i] = jr_places_take(&runner->places[i], 1);
+		if (runner->permits[i].fd_count > 0)
+			runner->claim_permits[i] = jr_permits_take(&runner->permits[i], 1);
 	}
 	for (size_t i = 0; i < handlers->count; i++) {
 		const struct jr_handler *handler = &handlers->items[i];
 
-		if (runner->claim_places[handler->kind->pool] > 0)
+		if (runner->claim_permits[handler->kind->pool] > 0)
 			types[count++] = handler->job_type;
 		else
 			runner->crowded = true;
 	}
 	array = jr_pg_array_of(types, count);
 	facts.job_types = array;
-	runner->claim_lane = NULL;
+	runner->claim_scope = NULL;
 	runner->claim_wanted = 1;
 	jr_queue_add_claim_job(
-	    batch, &facts, runner->opts->job_id, runner->opts->lease.lease_ms, ++runner->claim_number);
+	    request, &facts, runner->opts->job_id, runner->opts->lease.lease_ms, ++runner->claim_number);
 	free(array);
 	free(types);
 	return 1;
 }
 
 size_t
-jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
+jr_claim_add(struct jr_runner *runner, struct jr_request *request)
 {
 	const struct jr_runner_opts *opts = runner->opts;
 
@@ -229,24 +229,25 @@ jr_claim_add(struct jr_runner *runner, struct jr_batch *batch)
 	if (!is_allowed(runner))
 		return 0;
 	if (opts->job_id > 0)
-		return add_claim_job(runner, batch);
-	if (jr_exec_add_claim(runner, batch))
+		return add_claim_job(runner, request);
+	if (jr_exec_add_claim(runner, request))
 		return 1;
-	if (!has_fresh_combos(runner)) {
+	if (!has_fresh_candidates(runner)) {
 		runner->stale = false;
 		runner->news = false;
 		runner->looked_ms = jr_clock_now_ms();
-		jr_queue_add_combos(batch, &runner->facts, runner->combos_whole ? INT64_MAX : JR_COMBOS_MAX);
-		jr_queue_add_fire_due(batch);
+		jr_queue_add_candidates(
+		    request, &runner->facts, runner->candidates_whole ? INT64_MAX : JR_CANDIDATES_MAX);
+		jr_queue_add_fire_due(request);
 		runner->fired_last = true; /* what is found is claimed before it is too old */
 		return 2;
 	}
-	if (jr_busy_add_claim(runner, batch))
+	if (jr_busy_add_claim(runner, request))
 		return 1;
-	if (!jr_lanes_choose(runner, false))
+	if (!jr_scopes_choose(runner, false))
 		return 0;
 	runner->stale = false;
-	jr_queue_add_claim(batch, &runner->facts, &runner->claim_lane->combos, &runner->claim_lane->cursor,
+	jr_queue_add_claim(request, &runner->facts, &runner->claim_scope->candidates, &runner->claim_scope->cursor,
 	    runner->claim_wanted, opts->lease.lease_ms, ++runner->claim_number);
 	return 1;
 }
@@ -258,37 +259,38 @@ fewer(size_t most)
 	return most < 8 ? 1 : most / 4;
 }
 
-/* The places that no run took. */
+/* The permits that no run took. */
 static void
 give_back(struct jr_runner *runner)
 {
 	for (size_t i = 0; i < JR_POOL_COUNT; i++) {
-		if (runner->claim_places[i] > 0)
-			jr_places_give(&runner->places[i], runner->claim_places[i]);
-		runner->claim_places[i] = 0;
+		if (runner->claim_permits[i] > 0)
+			jr_permits_give(&runner->permits[i], runner->claim_permits[i]);
+		runner->claim_permits[i] = 0;
 	}
 	runner->claim_wanted = 0;
 }
 
-/* Runs of a set share the seat of the first; *shared is that seat, for one answer. */
-static struct jr_seat *
-find_seat(struct jr_runner *runner, const struct jr_run *run, const struct jr_handler **set, struct jr_seat **shared)
+/* Runs of a batch share the permit of the first; *shared is that permit, for one answer. */
+static struct jr_permit *
+find_permit(
+    struct jr_runner *runner, const struct jr_run *run, const struct jr_handler **batched, struct jr_permit **shared)
 {
 	const struct jr_handler *handler = jr_handlers_find(runner->opts->handlers, run->job_type);
-	struct jr_seat *seat;
+	struct jr_permit *permit;
 
 	if (runner->opts->exec != NULL)
-		return jr_seat_of_none();
+		return jr_permit_of_none();
 	if (handler == NULL)
 		return NULL;
-	if (*shared != NULL && *set == handler) {
+	if (*shared != NULL && *batched == handler) {
 		(*shared)->runs++;
 		return *shared;
 	}
-	seat = jr_seat_take(runner, handler->kind->pool);
-	*set = handler;
-	*shared = handler->settings.batch > 0 ? seat : NULL;
-	return seat;
+	permit = jr_permit_take(runner, handler->kind->pool);
+	*batched = handler;
+	*shared = handler->settings.batch > 0 ? permit : NULL;
+	return permit;
 }
 
 /* When the lease of a run began: as the claim was sent or, as what is left of it tells, before it was adopted. */
@@ -301,41 +303,41 @@ begun_at(const struct jr_runner *runner, const PGresult *result, size_t index, i
 }
 
 /*
- * What comes without a place (adoption may find more than one claim's runs) is given back, not started. The shared seat
- * is held open meanwhile, since a run that is not started leaves it at once. The cursor (NULL: there is none) is moved
- * behind the last run.
+ * What comes without a permit (adoption may find more than one claim's runs) is given back, not started. The shared
+ * permit is held open meanwhile, since a run that is not started leaves it at once. The cursor (NULL: there is none) is
+ * moved behind the last run.
  */
 static void
 take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms, struct jr_cursor *cursor, bool adopted)
 {
 	size_t rows = jr_queue_count_runs(result);
-	const struct jr_handler *set = NULL;
-	struct jr_seat *shared = NULL, *open = NULL;
+	const struct jr_handler *batched = NULL;
+	struct jr_permit *shared = NULL, *open = NULL;
 
 	runner->counts.claimed += (int64_t)rows;
 	for (size_t i = 0; i < rows; i++) {
 		struct jr_run *run = jr_queue_read_run(result, i, cursor);
-		struct jr_seat *seat = find_seat(runner, run, &set, &shared);
+		struct jr_permit *permit = find_permit(runner, run, &batched, &shared);
 
 		jr_claim_count(runner, run, 1);
 		if (shared != NULL && shared != open) {
 			if (open != NULL)
-				jr_seat_leave(runner, open);
+				jr_permit_leave(runner, open);
 			open = shared;
 			open->runs++;
 		}
-		jr_held_take(runner, run, begun_at(runner, result, i, sent_ms, adopted), seat);
+		jr_held_take(runner, run, begun_at(runner, result, i, sent_ms, adopted), permit);
 	}
 	if (open != NULL)
-		jr_seat_leave(runner, open);
+		jr_permit_leave(runner, open);
 	give_back(runner);
 }
 
 static bool
 all_drained(const struct jr_runner *runner)
 {
-	for (size_t i = 0; i < runner->lane_count; i++) {
-		if (!runner->lanes[i].drained)
+	for (size_t i = 0; i < runner->scope_count; i++) {
+		if (!runner->scopes[i].drained)
 			return false;
 	}
 	return true;
@@ -348,21 +350,21 @@ is_nothing_due(const struct jr_runner *runner)
 	return all_drained(runner) && !jr_busy_is_pending(runner);
 }
 
-/* An empty claim is the end of its lane only if it looked from the head and at all there is. */
+/* An empty claim is the end of its scope only if it looked from the head and at all there is. */
 static void
-take_empty(struct jr_runner *runner, struct jr_lane *lane)
+take_empty(struct jr_runner *runner, struct jr_scope *scope)
 {
-	bool whole = runner->combos_count < JR_COMBOS_MAX || runner->combos_whole;
+	bool whole = runner->candidates_count < JR_CANDIDATES_MAX || runner->candidates_whole;
 
-	if (lane != NULL && lane->cursor.set)
+	if (scope != NULL && scope->cursor.set)
 		jr_claim_reset(runner);
-	else if (lane != NULL && !whole) {
-		runner->combos_whole = true; /* what was cut may hold what can be claimed */
+	else if (scope != NULL && !whole) {
+		runner->candidates_whole = true; /* what was cut may hold what can be claimed */
 		jr_claim_reset(runner);
 	} else {
-		if (lane != NULL)
-			lane->drained = true;
-		if (lane == NULL || is_nothing_due(runner))
+		if (scope != NULL)
+			scope->drained = true;
+		if (scope == NULL || is_nothing_due(runner))
 			note_drained(runner);
 	}
 }
@@ -370,31 +372,31 @@ take_empty(struct jr_runner *runner, struct jr_lane *lane)
 static void
 take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 {
-	struct jr_lane *lane = runner->claim_lane;
-	bool again = lane == NULL && jr_busy_take_single(runner, result);
+	struct jr_scope *scope = runner->claim_scope;
+	bool again = scope == NULL && jr_busy_take_single(runner, result);
 
-	if (lane != NULL)
-		jr_busy_take_claim(runner, lane, result);
+	if (scope != NULL)
+		jr_busy_take_claim(runner, scope, result);
 	runner->claim_errors = 0;
 	if (runner->claim_most < JR_CLAIM_MOST)
 		runner->claim_most++;
 	runner->job_tried = !again;
 	if (again)
-		runner->crowded = false; /* its places are had anew */
+		runner->crowded = false; /* its permits are had anew */
 	else if (jr_queue_count_runs(result) > 0) {
 		runner->drained = false;
-		runner->combos_whole = false;
+		runner->candidates_whole = false;
 		runner->crowded = false;
 	} else if (!runner->claim_busy) {
-		take_empty(runner, lane);
+		take_empty(runner, scope);
 		jr_exec_take_nothing(runner, result);
 	} else if (is_nothing_due(runner))
 		note_drained(runner);
-	if (lane != NULL && lane->set != NULL)
-		jr_lanes_note_set(runner, lane, result);
+	if (scope != NULL && scope->batched != NULL)
+		jr_scopes_note_batch(runner, scope, result);
 	if (jr_queue_count_runs(result) > 0)
 		(void)jr_runner_repeats(runner, &runner->claim_repeat, "claim", result);
-	take_runs(runner, result, sent_ms, lane == NULL || runner->claim_busy ? NULL : &lane->cursor, false);
+	take_runs(runner, result, sent_ms, scope == NULL || runner->claim_busy ? NULL : &scope->cursor, false);
 }
 
 static void
@@ -408,7 +410,7 @@ note_claim_failure(struct jr_runner *runner, const struct jr_err *err)
 		look_again_later(runner);
 }
 
-/* `first`: which of the batch's results is the claim's; what stands before it failed or not together with it. */
+/* `first`: which of the request's results is the claim's; what stands before it failed or not together with it. */
 void
 jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t first)
 {
@@ -417,10 +419,10 @@ jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t fi
 	if (reply->end == JR_PG_DONE && was_claim)
 		take_claim(runner, reply->results[first], reply->sent_ms);
 	else if (reply->end == JR_PG_DONE) {
-		jr_claim_take_combos(runner, reply->results[first]);
+		jr_claim_take_candidates(runner, reply->results[first]);
 		jr_fire_take_look(runner, reply->results[first + 1]);
 	} else if (reply->end == JR_PG_UNKNOWN && was_claim) {
-		runner->claim_in_doubt = true; /* its places are kept until it is known */
+		runner->claim_in_doubt = true; /* its permits are kept until it is known */
 		runner->claim_sent_ms = reply->sent_ms;
 		runner->claim_most = fewer(runner->claim_wanted);
 		runner->adopt_most = JR_CLAIM_MOST;
@@ -446,17 +448,17 @@ on_claim(void *ctx, const struct jr_reply *reply)
 static bool
 has_room(const struct jr_runner *runner)
 {
-	for (size_t i = 0; i < runner->lane_count; i++) {
-		if (!jr_lanes_is_full(runner, &runner->lanes[i]))
+	for (size_t i = 0; i < runner->scope_count; i++) {
+		if (!jr_scopes_is_full(runner, &runner->scopes[i]))
 			return true;
 	}
-	return runner->lane_count == 0;
+	return runner->scope_count == 0;
 }
 
 bool
 jr_claim_try(struct jr_runner *runner)
 {
-	struct jr_batch *batch;
+	struct jr_request *request;
 
 	if (!is_allowed(runner) || (runner->drained && runner->held_count == 0 && !jr_linger_is_on(runner)))
 		return false;
@@ -466,13 +468,13 @@ jr_claim_try(struct jr_runner *runner)
 	}
 	if (!has_room(runner))
 		return false;
-	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_claim, runner);
-	if (jr_claim_add(runner, batch) > 0) {
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_claim, runner);
+	if (jr_claim_add(runner, request) > 0) {
 		runner->claim_alone = false;
-		jr_pg_submit(runner->pg, batch);
+		jr_pg_submit(runner->pg, request);
 		return true;
 	}
-	jr_batch_free(batch);
+	jr_request_free(request);
 	if (runner->stale && (runner->held_count == 0 || all_drained(runner))) { /* what has ended may have left work */
 		jr_claim_reset(runner);
 		return jr_claim_try(runner);
@@ -482,9 +484,9 @@ jr_claim_try(struct jr_runner *runner)
 	if (is_nothing_due(runner))
 		note_drained(runner); /* what is still locked counts as full */
 	else if (jr_linger_is_on(runner))
-		look_again_in(runner, PLACE_MS);
+		look_again_in(runner, PERMIT_MS);
 	else if (runner->held_count == 0)
-		runner->crowded = true; /* other runners of this host have every place, and go on claiming */
+		runner->crowded = true; /* other runners of this host have every permit, and go on claiming */
 	else
 		look_again_later(runner);
 	return false;
@@ -546,7 +548,7 @@ on_adopt(void *ctx, const struct jr_reply *reply)
 bool
 jr_claim_try_adopt(struct jr_runner *runner)
 {
-	struct jr_batch *batch;
+	struct jr_request *request;
 	struct jr_claim_list known = {0};
 
 	if (!runner->claim_in_doubt)
@@ -556,10 +558,10 @@ jr_claim_try_adopt(struct jr_runner *runner)
 		return false;
 	}
 	jr_held_name_known(runner, &known);
-	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_adopt, runner);
-	jr_queue_add_claims_void(batch, runner->facts.id, runner->claim_number);
-	jr_queue_add_adopt(batch, runner->facts.id, &known, runner->adopt_most);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_adopt, runner);
+	jr_queue_add_claims_void(request, runner->facts.id, runner->claim_number);
+	jr_queue_add_adopt(request, runner->facts.id, &known, runner->adopt_most);
 	jr_claim_list_release(&known);
-	jr_pg_submit(runner->pg, batch);
+	jr_pg_submit(runner->pg, request);
 	return true;
 }

@@ -16,16 +16,16 @@
 #include "runner/runner_parts.h"
 
 bool
-jr_exec_add_claim(struct jr_runner *runner, struct jr_batch *batch)
+jr_exec_add_claim(struct jr_runner *runner, struct jr_request *request)
 {
 	const struct jr_exec *exec = runner->opts->exec;
 
 	if (exec == NULL)
 		return false;
-	runner->claim_lane = NULL;
+	runner->claim_scope = NULL;
 	runner->claim_wanted = 1;
-	jr_queue_add_exec_claim(batch, &runner->facts, exec->definition, runner->opts->lease.lease_ms, exec->timeout_ms,
-	    exec->command, ++runner->claim_number);
+	jr_queue_add_exec_claim(request, &runner->facts, exec->definition, runner->opts->lease.lease_ms,
+	    exec->timeout_ms, exec->command, ++runner->claim_number);
 	return true;
 }
 

@@ -3,7 +3,7 @@
  *
  * jobrun.fire() does all of it, in one transaction; here is only when it is asked. Each look for work brings along how
  * long it is to the next slot (fire_due.sql), and fire is sent then: at once when something is due. Where nothing is
- * looked for, since every place is taken, it is sent every LOOK_MS all the same, for schedules are everybody's. When
+ * looked for, since every permit is taken, it is sent every LOOK_MS all the same, for schedules are everybody's. When
  * very much is due, which takes many calls, runs are claimed and settled in between.
  *
  * What must hold: whatever becomes of it, the runner goes on to claim. What could not be fired stays due, and asking
@@ -131,7 +131,7 @@ on_fired(void *ctx, const struct jr_reply *reply)
 bool
 jr_fire_try(struct jr_runner *runner)
 {
-	struct jr_batch *batch;
+	struct jr_request *request;
 
 	if (runner->draining || jr_claim_is_single(runner))
 		return false;
@@ -139,10 +139,10 @@ jr_fire_try(struct jr_runner *runner)
 		jr_runner_wake_at(runner, runner->fire_at_ms);
 		return false;
 	}
-	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_fired, runner);
-	jr_queue_add_fire(batch);
-	jr_queue_add_fire_due(batch);
-	jr_pg_submit(runner->pg, batch);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_fired, runner);
+	jr_queue_add_fire(request);
+	jr_queue_add_fire_due(request);
+	jr_pg_submit(runner->pg, request);
 	runner->fired_last = true;
 	return true;
 }

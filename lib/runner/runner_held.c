@@ -150,11 +150,11 @@ remember(const struct jr_held *held)
 }
 
 static void
-leave_seat(struct jr_held *held)
+leave_permit(struct jr_held *held)
 {
-	if (held->seat != NULL)
-		jr_seat_leave(held->runner, held->seat);
-	held->seat = NULL;
+	if (held->permit != NULL)
+		jr_permit_leave(held->runner, held->permit);
+	held->permit = NULL;
 }
 
 void
@@ -169,8 +169,8 @@ jr_held_drop(struct jr_held *held)
 	jr_timer_cancel(&held->offer);
 	if (held->attempt != NULL)
 		jr_attempt_free(held->attempt);
-	leave_seat(held);
-	jr_tell_forget(held);
+	leave_permit(held);
+	jr_progress_forget(held);
 	jr_outcome_release(&held->outcome);
 	jr_run_free(held->run);
 	free(held);
@@ -185,7 +185,7 @@ log_held(enum jr_level level, const char *event, const struct jr_held *held, con
 	    JR_I("attempt", held->run->attempts), JR_I("claim", held->run->claim_seq), JR_S("reason", reason));
 }
 
-/* A place is free, and what ran may have enqueued something. */
+/* A permit is free, and what ran may have enqueued something. */
 static void
 look_now(struct jr_runner *runner)
 {
@@ -216,7 +216,7 @@ end_unstarted(struct jr_held *held, enum jr_outcome_kind kind, const char *code,
 	    .error_code = jr_xstrdup(code),
 	    .error = jr_xstrdup(error),
 	    .delay_ms = jr_attempt_backoff(held->run, &runner->random)};
-	leave_seat(held);
+	leave_permit(held);
 	look_now(runner);
 	end_held(held);
 }
@@ -262,16 +262,16 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 	}
 	held->attempt = NULL;
 	jr_attempt_free(attempt);
-	jr_tell_forget(held); /* the outcome says it all */
-	leave_seat(held);
+	jr_progress_forget(held); /* the outcome says it all */
+	leave_permit(held);
 	look_now(runner);
 	runner->counts.running--;
 	take_outcome(held, outcome);
 	waiting = find_waiting(runner, id);
 	if (waiting != NULL)
 		jr_held_start(waiting);
-	jr_runner_progress(runner);
-	jr_runner_wake_at(runner, 0); /* a set ends all at once: one look for all of it */
+	jr_runner_show_counts(runner);
+	jr_runner_wake_at(runner, 0); /* a batch ends all at once: one look for all of it */
 }
 
 /* The watchdog is forked before the first handler. Without one nothing is started, and nothing more is claimed. */
@@ -339,8 +339,8 @@ jr_held_start(struct jr_held *held)
 		give_back(held, "the runner was stopped before it started");
 	else if (jr_clock_now_ms() >= held->fence_at_ms)
 		give_back(held, "the claim was answered too late to start");
-	else if (held->seat == NULL)
-		give_back(held, "there was no place for it");
+	else if (held->permit == NULL)
+		give_back(held, "there was no permit for it");
 	else if (!has_watchdog(runner))
 		end_unstarted(held, JR_OUT_RELEASED, "released", "released: this host could not start handlers");
 	else
@@ -382,14 +382,14 @@ beat_by(struct jr_runner *runner, int64_t at_ms)
 }
 
 void
-jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, struct jr_seat *seat)
+jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, struct jr_permit *permit)
 {
 	struct jr_held *held = jr_xcalloc(1, sizeof(*held)), *older;
 
 	held->runner = runner;
 	held->run = run;
 	run->claimed_ms = begun_ms;
-	held->seat = seat;
+	held->permit = permit;
 	held->fence_at_ms = jr_lease_fence_at(&runner->opts->lease, begun_ms);
 	jr_timer_init(&held->offer, on_offer_over, held);
 	link_held(held);
@@ -405,7 +405,7 @@ jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, str
 static bool
 settles_itself(const struct jr_held *held)
 {
-	return held->phase == JR_HELD_RUNNING && held->seat != NULL && held->seat->pool == JR_POOL_SQL;
+	return held->phase == JR_HELD_RUNNING && held->permit != NULL && held->permit->pool == JR_POOL_SQL;
 }
 
 /*
@@ -534,7 +534,7 @@ on_beat(void *ctx, const struct jr_reply *reply)
 			take_beat(runner, &row, reply->sent_ms);
 		}
 		jr_claim_reset(runner);
-		jr_tell_collect(runner);
+		jr_progress_collect(runner);
 	} else {
 		jr_log(JR_INFO, "heartbeat_failed", JR_S("error", reply->err.msg));
 		beat_by(runner, jr_clock_now_ms() + busy_ms(runner));
@@ -546,7 +546,7 @@ bool
 jr_held_try_heartbeat(struct jr_runner *runner)
 {
 	struct jr_held_list list;
-	struct jr_batch *batch;
+	struct jr_request *request;
 	int64_t now = jr_clock_now_ms();
 
 	if (now < next_beat(runner)) {
@@ -557,10 +557,10 @@ jr_held_try_heartbeat(struct jr_runner *runner)
 	runner->beat_sent_ms = now;
 	list = jr_held_select(runner, is_beaten);
 	if (list.count > 0) {
-		batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_beat, runner);
-		jr_queue_add_heartbeat(batch, runner->facts.id, list.runs, list.count, runner->opts->lease.lease_ms);
-		jr_queue_add_runner_seen(batch, runner->facts.id);
-		jr_pg_submit(runner->pg, batch);
+		request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_beat, runner);
+		jr_queue_add_heartbeat(request, runner->facts.id, list.runs, list.count, runner->opts->lease.lease_ms);
+		jr_queue_add_runner_seen(request, runner->facts.id);
+		jr_pg_submit(runner->pg, request);
 	} else {
 		runner->beat_at_ms = now + busy_ms(runner);
 		jr_runner_wake_at(runner, runner->beat_at_ms);

@@ -123,16 +123,16 @@ static bool
 try_listen(struct jr_runner *runner)
 {
 	bool own = runner->linger.session == JR_SESSION_OWN;
-	struct jr_batch *batch;
+	struct jr_request *request;
 
 	if (!own && runner->linger.session != JR_SESSION_UNKNOWN)
 		return false;
-	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), own ? on_listen : on_backend, runner);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), own ? on_listen : on_backend, runner);
 	if (own)
-		jr_queue_add_listen(batch);
+		jr_queue_add_listen(request);
 	else
-		jr_queue_add_backend(batch);
-	jr_pg_submit(runner->pg, batch);
+		jr_queue_add_backend(request);
+	jr_pg_submit(runner->pg, request);
 	return true;
 }
 
@@ -154,7 +154,7 @@ static bool
 try_seen(struct jr_runner *runner)
 {
 	struct jr_claim_list held = {0};
-	struct jr_batch *batch;
+	struct jr_request *request;
 	int64_t now = jr_clock_now_ms();
 
 	if (now < runner->linger.seen_at_ms) {
@@ -162,12 +162,12 @@ try_seen(struct jr_runner *runner)
 		return false;
 	}
 	runner->linger.seen_at_ms = jr_clock_after(now, runner->opts->lease.heartbeat_ms);
-	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_seen, runner);
-	jr_queue_add_runner_seen(batch, runner->facts.id);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_seen, runner);
+	jr_queue_add_runner_seen(request, runner->facts.id);
 	jr_held_name_all(runner, &held);
-	jr_queue_add_expired(batch, &held);
+	jr_queue_add_expired(request, &held);
 	jr_claim_list_release(&held);
-	jr_pg_submit(runner->pg, batch);
+	jr_pg_submit(runner->pg, request);
 	return true;
 }
 
@@ -188,7 +188,7 @@ try_successor(struct jr_runner *runner)
 {
 	struct jr_linger *linger = &runner->linger;
 	int64_t now = jr_clock_now_ms(), at_ms = linger->until_ms;
-	struct jr_batch *batch;
+	struct jr_request *request;
 
 	if (linger->ask_at_ms > at_ms)
 		at_ms = linger->ask_at_ms;
@@ -197,9 +197,9 @@ try_successor(struct jr_runner *runner)
 		return false;
 	}
 	linger->ask_at_ms = jr_clock_after(now, HANDOVER_ASK_MS);
-	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_successor, runner);
-	jr_queue_add_successor(batch, runner->facts.id, LEAST_MS + JR_HANDOVER_MS);
-	jr_pg_submit(runner->pg, batch);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_successor, runner);
+	jr_queue_add_successor(request, runner->facts.id, LEAST_MS + JR_HANDOVER_MS);
+	jr_pg_submit(runner->pg, request);
 	return true;
 }
 
@@ -214,14 +214,14 @@ on_told_end(void *ctx, const struct jr_reply *reply)
 static bool
 try_tell_end(struct jr_runner *runner)
 {
-	struct jr_batch *batch;
+	struct jr_request *request;
 
 	if (runner->held_count == 0)
 		return false;
 	runner->linger.on = false;
-	batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_told_end, runner);
-	jr_queue_add_linger_end(batch, runner->facts.id);
-	jr_pg_submit(runner->pg, batch);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_told_end, runner);
+	jr_queue_add_linger_end(request, runner->facts.id);
+	jr_pg_submit(runner->pg, request);
 	return true;
 }
 
@@ -248,5 +248,5 @@ jr_linger_show(struct jr_runner *runner)
 	if (waits == runner->counts.waiting)
 		return;
 	runner->counts.waiting = waits;
-	jr_runner_progress(runner);
+	jr_runner_show_counts(runner);
 }

@@ -3,19 +3,19 @@
  *
  *	runner.c         life cycle, signals, what is sent next
  *	runner_link.c    the connection: opening, losing, opening again
- *	runner_lanes.c   what is claimed together, and the places for it
+ *	runner_scopes.c   what is claimed together, and the permits for it
  *	runner_claim.c   combinations, cursor, claims, and what they brought; adoption
  *	runner_busy.c    queues whose row somebody else has locked
  *	runner_exec.c    one command of jobrun exec, instead of all claims
  *	runner_held.c    held runs: start, heartbeat, self-fence, end
- *	runner_tell.c    what running handlers have to tell
+ *	runner_progress.c    what running handlers have to tell
  *	runner_settle.c  outcomes: settle, doubt, reports
  *	runner_reclaim.c expired leases of others
  *	runner_fire.c    schedules
  *	runner_linger.c  staying: listening, and handing over
  *
- * Whenever something has happened, jr_runner_pump looks for the most urgent thing to send; it sends one batch and waits
- * for its reply. The parts offer `try_X` functions: true when they submitted a batch.
+ * Whenever something has happened, jr_runner_pump looks for the most urgent thing to send; it sends one request and
+ * waits for its reply. The parts offer `try_X` functions: true when they submitted a request.
  */
 #ifndef JR_RUNNER_PARTS_H
 #define JR_RUNNER_PARTS_H
@@ -28,10 +28,10 @@
 struct jr_runner;
 
 #define JR_LINK_PATIENT_MS 10000 /* one try to connect, while nothing is held */
-#define JR_RECLAIM_BATCH 200
+#define JR_RECLAIM_MOST 200
 #define JR_CLAIM_MOST 4096
-#define JR_SET_FIRST 100                   /* runs of the first set that is claimed */
-#define JR_SET_BYTES ((size_t)8 * 1048576) /* of payloads in a set, as far as the ones before it tell */
+#define JR_BATCH_FIRST 100                   /* runs of the first batch that is claimed */
+#define JR_BATCH_BYTES ((size_t)8 * 1048576) /* of payloads in a batch, as far as the ones before it tell */
 #define JR_HELD_BUCKETS 1024
 
 enum jr_held_phase {
@@ -40,24 +40,25 @@ enum jr_held_phase {
 	JR_HELD_ENDED    /* the outcome is known and wants to be accepted */
 };
 
-/* A place that was had, by one run or by the runs of a set that are worked on together. */
-struct jr_seat {
+/* A permit that was had, by one run or by the runs of a batch that are worked on together. */
+struct jr_permit {
 	enum jr_pool pool; /* JR_POOL_COUNT: of none */
 	size_t runs;
 };
 
 /*
- * Job types that are claimed together, since they take the same kind of place: one lane for each pool, and one for each
- * handler that takes its runs in sets. A claim is for one lane, so that queues with limits are locked in one statement.
+ * Job types that are claimed together, since they take the same kind of permit: one scope for each pool, and one for
+ * each handler that takes its runs in batches. A claim is for one scope, so that queues with limits are locked in one
+ * statement.
  */
-struct jr_lane {
+struct jr_scope {
 	enum jr_pool pool;
 	const struct jr_handler
-	    *set;                /* up to settings.batch runs of this type in one place; NULL: a place for each run */
-	struct jr_combos combos; /* of its types */
-	struct jr_combos busy;   /* of queues that were left out: asked for by themselves */
+	    *batched; /* up to settings.batch runs of this type in one permit; NULL: a permit for each run */
+	struct jr_candidates candidates; /* of its types */
+	struct jr_candidates busy;       /* of queues that were left out: asked for by themselves */
 	struct jr_cursor cursor;
-	size_t most;  /* runs of the next set: more after small payloads, fewer after large ones */
+	size_t most;  /* runs of the next batch: more after small payloads, fewer after large ones */
 	bool drained; /* a fresh look found nothing due */
 };
 
@@ -70,26 +71,26 @@ struct jr_held {
 	struct jr_attempt *attempt;
 	struct jr_outcome outcome;
 	enum jr_held_phase phase;
-	struct jr_timer offer; /* ENDED: how long the outcome is offered */
-	int64_t fence_at_ms;   /* when its handler must stop unless a heartbeat is answered */
-	int64_t retry_at_ms;   /* ENDED: not settled again before */
-	struct jr_seat *seat;  /* its place; NULL: none */
-	bool begun;            /* its handler was started */
-	bool offered;          /* an outcome was sent */
-	bool accepted;         /* and that is the end of the claim */
-	struct jr_tale tale;   /* RUNNING: what it has told and is not written yet; owned */
-	bool missed;           /* a heartbeat did not find it */
-	bool telling;          /* it was offered since the last heartbeat */
-	bool on_tell;          /* in the tell whose reply is awaited */
-	bool untold;           /* and that was not answered */
-	bool tell_alone;       /* it was refused with others: it goes by itself */
-	bool lost;             /* fenced out: nothing is written any more */
-	const char *why_lost;  /* which is to be told when its work has ended; NULL: it has been */
-	bool on_wire;          /* ENDED: in the settle whose reply is awaited */
-	bool in_doubt;         /* ENDED: what was sent was not answered: read, and nothing else before */
-	bool unanswered;       /* ENDED: was in doubt once, so zero rows are read again */
-	bool alone;            /* ENDED: its batch failed; it goes by itself */
-	bool stripped;         /* ENDED: its texts were dropped because the server refused them */
+	struct jr_timer offer;       /* ENDED: how long the outcome is offered */
+	int64_t fence_at_ms;         /* when its handler must stop unless a heartbeat is answered */
+	int64_t retry_at_ms;         /* ENDED: not settled again before */
+	struct jr_permit *permit;    /* its permit; NULL: none */
+	bool begun;                  /* its handler was started */
+	bool offered;                /* an outcome was sent */
+	bool accepted;               /* and that is the end of the claim */
+	struct jr_progress progress; /* RUNNING: what it has told and is not written yet; owned */
+	bool missed;                 /* a heartbeat did not find it */
+	bool telling;                /* it was offered since the last heartbeat */
+	bool on_tell;                /* in the tell whose reply is awaited */
+	bool untold;                 /* and that was not answered */
+	bool tell_alone;             /* it was refused with others: it goes by itself */
+	bool lost;                   /* fenced out: nothing is written any more */
+	const char *why_lost;        /* which is to be told when its work has ended; NULL: it has been */
+	bool on_wire;                /* ENDED: in the settle whose reply is awaited */
+	bool in_doubt;               /* ENDED: what was sent was not answered: read, and nothing else before */
+	bool unanswered;             /* ENDED: was in doubt once, so zero rows are read again */
+	bool alone;                  /* ENDED: its request failed; it goes by itself */
+	bool stripped;               /* ENDED: its texts were dropped because the server refused them */
 };
 
 /* What is known of the connection: only one of one's own can be listened on. */
@@ -109,9 +110,9 @@ struct jr_linger {
 };
 
 enum jr_phase {
-	JR_PHASE_START,  /* the first batch has not been answered */
+	JR_PHASE_START,  /* the first request has not been answered */
 	JR_PHASE_WORK,   /* claiming and running */
-	JR_PHASE_FINISH, /* the last batch is on its way */
+	JR_PHASE_FINISH, /* the last request is on its way */
 	JR_PHASE_DONE
 };
 
@@ -129,7 +130,7 @@ struct jr_runner {
 	struct jr_pg *pg;
 	struct jr_watchdog *watchdog;
 	struct jr_host host;
-	struct jr_places places[JR_POOL_COUNT];
+	struct jr_permits permits[JR_POOL_COUNT];
 	struct jr_random random;
 	struct jr_runner_facts facts;
 	char *job_types, *queues; /* array literals behind facts */
@@ -165,24 +166,24 @@ struct jr_runner {
 	int64_t resolve_at_ms;        /* doubt is not read before */
 
 	/* claim */
-	struct jr_lane *lanes;
-	size_t lane_count;
-	size_t lane_next;                   /* where to look for the next claim */
-	struct jr_lane *claim_lane;         /* of the claim that awaits its answer; NULL: --job */
-	size_t claim_places[JR_POOL_COUNT]; /* had for it */
-	size_t combos_count;                /* of all lanes */
-	int64_t combos_at_ms;               /* when they were read; -1: not to be used */
-	int64_t looked_ms;                  /* when they were last asked for */
-	bool drained;                       /* nothing is due in any lane */
-	bool stale;                         /* a handler has ended since the last look was sent */
-	bool news;                          /* a notification has come since then */
-	bool crowded;                       /* no free place, and nothing held: others go on */
-	int64_t claim_at_ms;                /* not before: after a failure, or to look again while something runs */
-	int64_t claim_errors;               /* in a row */
-	bool claim_alone;                   /* a fused settle and claim failed: not together next time */
+	struct jr_scope *scopes;
+	size_t scope_count;
+	size_t scope_next;                   /* where to look for the next claim */
+	struct jr_scope *claim_scope;        /* of the claim that awaits its answer; NULL: --job */
+	size_t claim_permits[JR_POOL_COUNT]; /* had for it */
+	size_t candidates_count;             /* of all scopes */
+	int64_t candidates_at_ms;            /* when they were read; -1: not to be used */
+	int64_t looked_ms;                   /* when they were last asked for */
+	bool drained;                        /* nothing is due in any scope */
+	bool stale;                          /* a handler has ended since the last look was sent */
+	bool news;                           /* a notification has come since then */
+	bool crowded;                        /* no free permit, and nothing held: others go on */
+	int64_t claim_at_ms;                 /* not before: after a failure, or to look again while something runs */
+	int64_t claim_errors;                /* in a row */
+	bool claim_alone;                    /* a fused settle and claim failed: not together next time */
 	bool claim_in_doubt;
-	bool claim_busy;   /* it is for the busy part of its lane */
-	bool combos_whole; /* a claim found nothing although the combinations were cut: read all of them */
+	bool claim_busy;       /* it is for the busy part of its scope */
+	bool candidates_whole; /* a claim found nothing although the combinations were cut: read all of them */
 	int64_t claim_sent_ms;
 	int64_t claim_number;  /* of the last claim that was sent */
 	int64_t busy_at_ms;    /* that is not asked for before */
@@ -202,12 +203,12 @@ struct jr_runner {
 	bool fired_last;     /* what else there is goes before the next call */
 
 	/* tell, and beat */
-	bool tell_wanted;
+	bool progress_wanted;
 	bool beat_wanted; /* somebody has asked for a cancel since the last heartbeat */
 
 	/* reclaim */
 	bool reclaim_wanted;
-	bool reclaim_open; /* its transaction stands: the next batch closes it */
+	bool reclaim_open; /* its transaction stands: the next request closes it */
 	int64_t reclaim_after, reclaim_limit, reclaim_errors;
 	struct jr_expired_row *reclaim_rows; /* locked by the open transaction */
 	struct jr_outcome *reclaim_outcomes; /* one for each */
@@ -227,8 +228,8 @@ void jr_runner_fail(struct jr_runner *runner, const struct jr_err *err); /* keep
 bool jr_runner_repeats(
     struct jr_runner *runner, struct jr_repeat *repeat, const char *statement, const PGresult *result);
 void jr_runner_wake_at(struct jr_runner *runner, int64_t at_ms); /* pump again then */
-void jr_runner_progress(struct jr_runner *runner);
-const struct jr_lease *jr_runner_times(const struct jr_runner *runner); /* of the next batch */
+void jr_runner_show_counts(struct jr_runner *runner);
+const struct jr_lease *jr_runner_times(const struct jr_runner *runner); /* of the next request */
 /* Is there time left then to say goodbye? From the first question on it is short. */
 bool jr_runner_may_end_later(struct jr_runner *runner, int64_t at_ms);
 
@@ -236,27 +237,27 @@ bool jr_runner_may_end_later(struct jr_runner *runner, int64_t at_ms);
 bool jr_link_open(struct jr_runner *runner, struct jr_err *err) JR_MUST;
 void jr_link_close(struct jr_runner *runner);
 
-/* runner_lanes.c */
+/* runner_scopes.c */
 /* What this runner claims, as array literals; queues NULL: all. Caller frees. */
-char *jr_lanes_types(const struct jr_runner_opts *opts);
-char *jr_lanes_queues(const struct jr_runner_opts *opts);
-void jr_lanes_make(struct jr_runner *runner);
-bool jr_lanes_open(struct jr_runner *runner, const char *place_name, struct jr_err *err) JR_MUST;
-void jr_lanes_close(struct jr_runner *runner);
-struct jr_lane *jr_lanes_find(struct jr_runner *runner, const struct jr_handler *handler);
-/* Has this runner used up the number of places that its options give it? */
-bool jr_lanes_is_full(const struct jr_runner *runner, const struct jr_lane *lane);
+char *jr_scopes_types(const struct jr_runner_opts *opts);
+char *jr_scopes_queues(const struct jr_runner_opts *opts);
+void jr_scopes_make(struct jr_runner *runner);
+bool jr_scopes_open(struct jr_runner *runner, const char *permit_name, struct jr_err *err) JR_MUST;
+void jr_scopes_close(struct jr_runner *runner);
+struct jr_scope *jr_scopes_find(struct jr_runner *runner, const struct jr_handler *handler);
+/* Has this runner used up the number of permits that its options give it? */
+bool jr_scopes_is_full(const struct jr_runner *runner, const struct jr_scope *scope);
 /*
- * Choose the lane to claim from, with places for what is wanted: claim_lane and claim_wanted. false: there is none.
+ * Choose the scope to claim from, with permits for what is wanted: claim_scope and claim_wanted. false: there is none.
  * busy: of what was left out.
  */
-bool jr_lanes_choose(struct jr_runner *runner, bool busy);
-/* How large the sets of this lane may be, after one that was claimed. */
-void jr_lanes_note_set(const struct jr_runner *runner, struct jr_lane *lane, const PGresult *result);
-/* A place for a run, from those had for the claim, else another; NULL: there is none. */
-struct jr_seat *jr_seat_take(struct jr_runner *runner, enum jr_pool pool);
-struct jr_seat *jr_seat_of_none(void); /* one that takes no place */
-void jr_seat_leave(struct jr_runner *runner, struct jr_seat *seat);
+bool jr_scopes_choose(struct jr_runner *runner, bool busy);
+/* How large the batches of this scope may be, after one that was claimed. */
+void jr_scopes_note_batch(const struct jr_runner *runner, struct jr_scope *scope, const PGresult *result);
+/* A permit for a run, from those had for the claim, else another; NULL: there is none. */
+struct jr_permit *jr_permit_take(struct jr_runner *runner, enum jr_pool pool);
+struct jr_permit *jr_permit_of_none(void); /* one that takes no permit */
+void jr_permit_leave(struct jr_runner *runner, struct jr_permit *permit);
 
 /* runner_claim.c */
 bool jr_claim_is_single(const struct jr_runner *runner);  /* one run is wanted, whatever else is due: --job, exec */
@@ -269,9 +270,9 @@ void jr_claim_fail_job(struct jr_runner *runner, const char *why);
 void jr_claim_look_soon(struct jr_runner *runner);
 bool jr_claim_try(struct jr_runner *runner);
 /* The claim (or the look for work) that is to go with a settle: how many statements. 0: none. */
-size_t jr_claim_add(struct jr_runner *runner, struct jr_batch *batch);
+size_t jr_claim_add(struct jr_runner *runner, struct jr_request *request);
 void jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t first);
-void jr_claim_take_combos(struct jr_runner *runner, const PGresult *result);
+void jr_claim_take_candidates(struct jr_runner *runner, const PGresult *result);
 void jr_claim_reset(struct jr_runner *runner); /* drop the cursor and the combinations */
 bool jr_claim_is_over(const struct jr_runner *runner);
 bool jr_claim_try_adopt(struct jr_runner *runner); /* after a claim whose answer was lost */
@@ -279,9 +280,9 @@ bool jr_claim_try_adopt(struct jr_runner *runner); /* after a claim whose answer
 /* runner_busy.c */
 bool jr_busy_is_pending(const struct jr_runner *runner);
 void jr_busy_forget(struct jr_runner *runner);
-void jr_busy_take_claim(struct jr_runner *runner, struct jr_lane *lane, const PGresult *result);
+void jr_busy_take_claim(struct jr_runner *runner, struct jr_scope *scope, const PGresult *result);
 bool jr_busy_add_claim(
-    struct jr_runner *runner, struct jr_batch *batch); /* false: it is not time, or there is no place */
+    struct jr_runner *runner, struct jr_request *request); /* false: it is not time, or there is no permit */
 /* Nothing else can be claimed now: will it be worth while to ask again? It is woken then. */
 bool jr_busy_is_waited_for(struct jr_runner *runner);
 
@@ -292,8 +293,8 @@ bool jr_busy_is_waited_for(struct jr_runner *runner);
 bool jr_busy_take_single(struct jr_runner *runner, const PGresult *result);
 
 /* runner_exec.c: with options that have no `exec` each does what is right without it */
-bool jr_exec_add_claim(struct jr_runner *runner, struct jr_batch *batch);    /* false: there is none */
-void jr_exec_take_nothing(struct jr_runner *runner, const PGresult *result); /* the claim was empty */
+bool jr_exec_add_claim(struct jr_runner *runner, struct jr_request *request); /* false: there is none */
+void jr_exec_take_nothing(struct jr_runner *runner, const PGresult *result);  /* the claim was empty */
 const struct jr_handler *jr_exec_handler(const struct jr_runner *runner, const char *job_type);
 int64_t jr_exec_fence(const struct jr_runner *runner, int64_t fence_at_ms); /* of the handler */
 bool jr_exec_goes_on(const struct jr_runner *runner);
@@ -305,8 +306,8 @@ struct jr_outcome jr_exec_unstarted(const struct jr_runner *runner);           /
 void jr_exec_judge(struct jr_held *held);                                      /* make its outcome final */
 
 /* runner_held.c */
-/* Takes the run, whose lease began then, and its seat (NULL: it cannot be started). */
-void jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, struct jr_seat *seat);
+/* Takes the run, whose lease began then, and its permit (NULL: it cannot be started). */
+void jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, struct jr_permit *permit);
 void jr_held_start(struct jr_held *held); /* or end it, when it may not be started */
 void jr_held_drop(struct jr_held *held);
 bool jr_held_try_heartbeat(struct jr_runner *runner);
@@ -336,10 +337,10 @@ void jr_settle_report(
     struct jr_runner *runner, const struct jr_settled_row *row, const struct jr_outcome *outcome, const char *job_type);
 void jr_settle_report_settled(struct jr_held *held, const struct jr_outcome *outcome);
 
-/* runner_tell.c */
-void jr_tell_collect(struct jr_runner *runner); /* ask all handlers; a heartbeat was answered */
-bool jr_tell_try(struct jr_runner *runner);
-void jr_tell_forget(struct jr_held *held);
+/* runner_progress.c */
+void jr_progress_collect(struct jr_runner *runner); /* ask all handlers; a heartbeat was answered */
+bool jr_progress_try(struct jr_runner *runner);
+void jr_progress_forget(struct jr_held *held);
 
 /* runner_reclaim.c */
 bool jr_reclaim_try(struct jr_runner *runner);

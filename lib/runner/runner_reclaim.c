@@ -2,9 +2,9 @@
  * runner_reclaim: runs whose lease has ended, whoever held them, this runner included, but for the claims that it holds
  * now. See runner_parts.h.
  *
- * One transaction of two batches: the expired rows are read under FOR NO KEY UPDATE SKIP LOCKED, each becomes the
+ * One transaction of two requests: the expired rows are read under FOR NO KEY UPDATE SKIP LOCKED, each becomes the
  * outcome `lost` with a backoff of its own, and settle writes them. The transaction is short: the server ends it if
- * this process stops in between (idle_in_transaction_session_timeout). A batch that fails is repeated row by row, and
+ * this process stops in between (idle_in_transaction_session_timeout). A request that fails is repeated row by row, and
  * the row that fails by itself is passed over.
  */
 #include <stdlib.h>
@@ -137,19 +137,19 @@ on_closed(void *ctx, const struct jr_reply *reply)
 static void
 send_opening(struct jr_runner *runner)
 {
-	struct jr_batch *batch = jr_batch_new(JR_BATCH_OPENING, jr_runner_times(runner), on_opened, runner);
+	struct jr_request *request = jr_request_new(JR_REQUEST_OPENING, jr_runner_times(runner), on_opened, runner);
 	struct jr_claim_list held = {0};
 
 	jr_held_name_all(runner, &held);
-	jr_queue_add_reclaim(batch, &held, runner->reclaim_after, runner->reclaim_limit);
+	jr_queue_add_reclaim(request, &held, runner->reclaim_after, runner->reclaim_limit);
 	jr_claim_list_release(&held);
-	jr_pg_submit(runner->pg, batch);
+	jr_pg_submit(runner->pg, request);
 }
 
 static void
 send_closing(struct jr_runner *runner)
 {
-	struct jr_batch *batch = jr_batch_new(JR_BATCH_CLOSING, jr_runner_times(runner), on_closed, runner);
+	struct jr_request *request = jr_request_new(JR_REQUEST_CLOSING, jr_runner_times(runner), on_closed, runner);
 	struct jr_settlement *settlements = jr_xcalloc(runner->reclaim_count + 1, sizeof(*settlements));
 
 	for (size_t i = 0; i < runner->reclaim_count; i++)
@@ -158,9 +158,9 @@ send_closing(struct jr_runner *runner)
 		    .runner_id = runner->reclaim_rows[i].runner_id,
 		    .outcome = &runner->reclaim_outcomes[i]};
 	if (runner->reclaim_count > 0)
-		jr_queue_add_settle(batch, settlements, runner->reclaim_count);
+		jr_queue_add_settle(request, settlements, runner->reclaim_count);
 	free(settlements);
-	jr_pg_submit(runner->pg, batch);
+	jr_pg_submit(runner->pg, request);
 }
 
 void
@@ -168,7 +168,7 @@ jr_reclaim_begin(struct jr_runner *runner)
 {
 	runner->reclaim_wanted = true;
 	runner->reclaim_after = 0;
-	runner->reclaim_limit = JR_RECLAIM_BATCH;
+	runner->reclaim_limit = JR_RECLAIM_MOST;
 	runner->reclaim_errors = 0;
 }
 

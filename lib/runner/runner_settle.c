@@ -2,7 +2,7 @@
  * runner_settle: outcomes, until they are accepted or fenced out. See runner_parts.h.
  *
  * All known outcomes go in one settle, with the next claim in the same transaction. If that fails the settle is
- * repeated without the claim, then run by run: one bad row never takes its batch with it. A settle that was not
+ * repeated without the claim, then run by run: one bad row never takes its request with it. A settle that was not
  * answered leaves its runs in doubt; they are read (resolve.sql) before anything is sent again, and zero rows after an
  * unanswered try are read again before they are called fenced out. The same holds for a sql handler's own commit; when
  * the lease is lost, too, the read is all that is done: what has arrived is told, and nothing else is written.
@@ -17,8 +17,8 @@
 #include "base/text.h"
 #include "runner/runner_parts.h"
 
-#define BATCH_BYTES ((size_t)256 * 1024) /* of texts in one settle, so that it arrives within its deadline */
-#define RETRY_MS 1000                    /* the row was locked, or the server refused */
+#define REQUEST_BYTES ((size_t)256 * 1024) /* of texts in one settle, so that it arrives within its deadline */
+#define RETRY_MS 1000                      /* the row was locked, or the server refused */
 
 void
 jr_settle_report(
@@ -183,7 +183,7 @@ take_failure(struct jr_runner *runner, const struct jr_reply *reply)
 		if (reply->end != JR_PG_UNKNOWN)
 			continue;
 		sent.held[i]->in_doubt = sent.held[i]->unanswered = true;
-		/* It may have been too much for one batch; who is alone stays so. */
+		/* It may have been too much for one request; who is alone stays so. */
 		if (sent.count > 1)
 			sent.held[i]->alone = true;
 	}
@@ -206,14 +206,14 @@ on_settled(void *ctx, const struct jr_reply *reply)
 		take_failure(runner, reply);
 	if (reply->result_count > 1)
 		jr_claim_reply(runner, reply, 1);
-	jr_runner_progress(runner);
+	jr_runner_show_counts(runner);
 	jr_runner_pump(runner);
 }
 
-static struct jr_batch *
-settle_batch(struct jr_runner *runner, const struct jr_held_list *list)
+static struct jr_request *
+settle_request(struct jr_runner *runner, const struct jr_held_list *list)
 {
-	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_settled, runner);
+	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_settled, runner);
 	struct jr_settlement *settlements = jr_xcalloc(list->count, sizeof(*settlements));
 
 	for (size_t i = 0; i < list->count; i++) {
@@ -223,9 +223,9 @@ settle_batch(struct jr_runner *runner, const struct jr_held_list *list)
 		    .outcome = &list->held[i]->outcome};
 		list->held[i]->on_wire = list->held[i]->offered = true;
 	}
-	jr_queue_add_settle(batch, settlements, list->count);
+	jr_queue_add_settle(request, settlements, list->count);
 	free(settlements);
-	return batch;
+	return request;
 }
 
 /* As many as fit, at least one; the others go with the next. */
@@ -239,7 +239,7 @@ cut_to_size(struct jr_held_list *list)
 
 		bytes += jr_text_size(o->output) + jr_text_size(o->error) + jr_text_size(o->result) +
 			 jr_text_size(o->progress) + jr_text_size(o->checkpoint);
-		if (n > 0 && bytes > BATCH_BYTES)
+		if (n > 0 && bytes > REQUEST_BYTES)
 			break;
 	}
 	list->count = n;
@@ -260,7 +260,7 @@ jr_settle_try(struct jr_runner *runner)
 {
 	struct jr_held_list list = jr_held_select(runner, is_offered);
 	bool alone = list.count == 0;
-	struct jr_batch *batch;
+	struct jr_request *request;
 
 	if (alone) {
 		jr_held_list_release(&list);
@@ -271,10 +271,10 @@ jr_settle_try(struct jr_runner *runner)
 	}
 	cut_to_size(&list);
 	if (list.count > 0) {
-		batch = settle_batch(runner, &list);
+		request = settle_request(runner, &list);
 		if (!alone && !runner->claim_alone)
-			jr_claim_add(runner, batch);
-		jr_pg_submit(runner->pg, batch);
+			jr_claim_add(runner, request);
+		jr_pg_submit(runner->pg, request);
 	}
 	jr_held_list_release(&list);
 	return !jr_pg_is_idle(runner->pg);
@@ -391,15 +391,15 @@ bool
 jr_settle_try_resolve(struct jr_runner *runner)
 {
 	struct jr_held_list list;
-	struct jr_batch *batch;
+	struct jr_request *request;
 
 	list = jr_held_select(runner, is_in_doubt);
 	if (list.count > 0 && jr_clock_now_ms() < runner->resolve_at_ms)
 		jr_runner_wake_at(runner, runner->resolve_at_ms);
 	else if (list.count > 0) {
-		batch = jr_batch_new(JR_BATCH_WHOLE, jr_runner_times(runner), on_resolved, runner);
-		jr_queue_add_resolve(batch, runner->facts.id, list.runs, list.count);
-		jr_pg_submit(runner->pg, batch);
+		request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_resolved, runner);
+		jr_queue_add_resolve(request, runner->facts.id, list.runs, list.count);
+		jr_pg_submit(runner->pg, request);
 	}
 	jr_held_list_release(&list);
 	return !jr_pg_is_idle(runner->pg);

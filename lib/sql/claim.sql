@@ -1,5 +1,5 @@
 -- claim: up to n due runs, best first. $1 runner id, $2 host, $3 n, $4 job types, $5 queues, $6 priorities (parallel,
--- from combos), $7 priority, $8 run_at, $9 id of the last run claimed (null: from the head), $10 lease in ms,
+-- from candidates), $7 priority, $8 run_at, $9 id of the last run claimed (null: from the head), $10 lease in ms,
 -- $11 number of the claim.
 -- Columns: id, claim_seq, job_type, queue, priority, run_at, attempts, max_attempts, snoozes, releases, timeout_ms,
 -- backoff_base_ms, backoff_cap_ms, expired, cancelled, key, slot, checkpoint, trace_context, payload,

@@ -1,2 +1,2 @@
--- commit: the end of a batch
+-- commit: the end of a request
 commit

@@ -104,7 +104,7 @@ $fn$;
 
 -- claim: at most n due runs for a runner, best first (priority, run_at, id). Expired runs are claimed too, for settle to end them.
 --
---  1. The runner knows which combinations of job type, queue and priority have due runs (combos.sql) and passes them as three
+--  1. The runner knows which combinations of job type, queue and priority have due runs (candidates.sql) and passes them as three
 --     parallel arrays, with the last run it claimed as cursor, so that no dead index entry is walked twice.
 --  2. The runner's row is locked: a claim that was given up on takes nothing (may_claim).
 --  3. Limited queues are locked next, in order of name, by a statement of its own: what follows has a younger snapshot, so

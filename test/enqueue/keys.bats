@@ -165,7 +165,7 @@ refused() {
 	rm -r "$BATS_TEST_TMPDIR"/cut.*
 	# The server has committed, and before the program can ask the run is claimed: no second one comes of it.
 	proxy answer 2
-	q "insert into jobrun.job_runners (id, pid, places, host, version) values (1, 1, 1, 'x', 'x')" \
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (1, 1, 1, 'x', 'x')" \
 		"create function claimed() returns trigger language plpgsql as 'begin new.status := ''running''; new.claim_seq := 1;
 			new.attempts := 1; new.runner_id := 1; new.locked_until := now() + interval ''1 hour''; new.locked_by := ''x'';
 			new.started_at := now(); return new; end'" \

@@ -23,7 +23,7 @@ costs() {
 	q >"$TMPDIR/costs" <<-sql
 		set client_min_messages = warning;
 		alter table jobrun.job_runs set (autovacuum_enabled = off);
-		insert into jobrun.job_runners (id, pid, places, host, version) values (7, 1, 1, 'h', 'x');
+		insert into jobrun.job_runners (id, pid, permits, host, version) values (7, 1, 1, 'h', 'x');
 		create table public.cost (what text, pages bigint);
 		create function public.cost(what text, statement text) returns void language plpgsql as \$\$
 		declare

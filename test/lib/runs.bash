@@ -68,7 +68,7 @@ typical_handlers() {
 	handler again <<<'echo broken; exit 1'
 }
 
-# other_host ARGUMENT...: a tick of a second host, with places and state of its own.
+# other_host ARGUMENT...: a tick of a second host, with permits and state of its own.
 other_host() {
 	jr run --state-dir "$BATS_TEST_TMPDIR/other" --lease 2s "$@"
 }
@@ -87,7 +87,7 @@ waiting_run() {
 
 # begin_attempt ID: a runner has claimed it.
 begin_attempt() {
-	q "insert into jobrun.job_runners (id, pid, places, host, version) values (77, 1, 1, 'somewhere', 'x') on conflict do nothing" \
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (77, 1, 1, 'somewhere', 'x') on conflict do nothing" \
 		"update jobrun.job_runs set status = 'running', claim_seq = claim_seq + 1, attempts = attempts + 1, runner_id = 77,
 		locked_by = 'somewhere', locked_until = now() + interval '1 hour', started_at = now() where id = $1"
 }

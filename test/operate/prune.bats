@@ -105,7 +105,7 @@ is_stepping() {
 		"insert into jobrun.job_effects (key, run_id, claim_seq, started_at, done_at) select 'of-' || status, id, 1, started_at, started_at from jobrun.job_runs" \
 		"insert into jobrun.job_slots (definition_id, slot, outcome, run_id) select 1, now() - id * interval '1 year', 'queued', id from jobrun.job_runs" \
 		"insert into jobrun.job_effects (key, started_at) values ('of-nobody', now() - interval '9 years')" \
-		"insert into jobrun.job_runners (id, pid, places, host, version, started_at, last_seen_at)
+		"insert into jobrun.job_runners (id, pid, permits, host, version, started_at, last_seen_at)
 		select n, 1, 1, 'there', '0', now() - interval '9 years', now() - interval '9 years' from (values (7), (8)) v(n)" \
 		"update jobrun.settings set keep_succeeded = '0', keep_keyed = '0', keep_cancelled = '0', keep_dead = '0', keep_output = '0',
 			keep_runners = '0', keep_slots = '0', keep_effects = '0', keep_audit = '30 days', keep_stats = '0'"
@@ -155,7 +155,7 @@ is_stepping() {
 		"insert into jobrun.job_effects (key, started_at, done_at) values
 			('a', now() - interval '3 days 1 min', now() - interval '3 days 1 min'), ('b', now() - interval '3 days 1 min', now() - interval '3 days -1 min'),
 			('c', now() - interval '3 days 1 min', null), ('d', now() - interval '3 days -1 min', null)" \
-		"insert into jobrun.job_runners (id, pid, places, host, version, started_at, last_seen_at, finished_at)
+		"insert into jobrun.job_runners (id, pid, permits, host, version, started_at, last_seen_at, finished_at)
 		select n, 1, 1, 'there', '0', now() - interval '9 days', now() - seen, now() - finished
 		from (values (1, interval '4 days 1 min', null::interval), (2, '4 days -1 min', null), (3, '4 days 1 min', '4 days 1 min'),
 			(4, '4 days -1 min', '4 days -1 min')) v(n, seen, finished)" \
@@ -176,7 +176,7 @@ is_stepping() {
 
 @test "a runner that is silent for less than a day stays, whatever the settings say" {
 	q "update jobrun.settings set keep_runners = '0'" \
-		"insert into jobrun.job_runners (id, pid, places, host, version, started_at, last_seen_at, finished_at)
+		"insert into jobrun.job_runners (id, pid, permits, host, version, started_at, last_seen_at, finished_at)
 		select n, 1, 1, 'there', '0', now() - interval '9 days', now() - interval '23 hours', now() - finished
 		from (values (1, null::interval), (2, '23 hours')) v(n, finished)"
 	jr_ok prune --json
@@ -251,7 +251,7 @@ is_stepping() {
 	q "select setseed(0.4)" "update jobrun.settings set stats_until = stats_until - interval '5 days'" \
 		"select old(s, random() * interval '110 days', case i % 3 when 0 then 'cli:' || i when 1 then 'key' || i end, case when i % 2 = 0 and s <> 'cancelled' then 'output' end)
 		from generate_series(1, 600) i cross join lateral (select (array['succeeded', 'cancelled', 'dead'])[1 + i % 3 * (i % 2)] as s offset 0) v" \
-		"insert into jobrun.job_runners (id, pid, places, host, version, started_at, last_seen_at)
+		"insert into jobrun.job_runners (id, pid, permits, host, version, started_at, last_seen_at)
 		select i, 1, 1, 'there', '0', now() - i * interval '1 day', now() - i * interval '1 day' from generate_series(1, 20) i" \
 		"insert into jobrun.job_effects (key, started_at) select i, now() - i * interval '1 day' from generate_series(1, 100) i" \
 		"insert into jobrun.job_slots (definition_id, slot, outcome) select 1, now() - i * interval '1 day', 'skipped' from generate_series(1, 100) i" \
@@ -490,7 +490,7 @@ run_all_due() {
 	q_is queued "select status from jobrun.job_runs where job_type = 'other'"
 }
 
-@test "jobrun.prune takes nobody's place, and --max-runs does not count it" {
+@test "jobrun.prune takes nobody's permit, and --max-runs does not count it" {
 	handler slow <<<'while [ ! -e "$TMPDIR/end" ]; do sleep 0.05; done'
 	handler work <<<'exit 0'
 	enqueue slow >/dev/null

@@ -69,7 +69,7 @@ setup() {
 }
 
 @test "status: hostile words in the name of a runner's host move no cursor" {
-	q "insert into jobrun.job_runners (id, pid, places, host, version) values (1, 1, 1, e'ev\x1b[2Jil', '1')"
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (1, 1, 1, e'ev\x1b[2Jil', '1')"
 	jr_ok status
 	assert_line --index 0 --partial 'on ev\x1b[2Jil'
 }

@@ -9,7 +9,7 @@ load ../lib/sql
 		foreign-types full-queue spent-rate finished together >costs
 	cat costs
 	assert_equal "$(wc -l <costs)" 9
-	run awk -F '\t' 'NR == 1 { combos = $3; claim = $5 } $3 > 2 * combos + 50 || $5 > 2 * claim + 50' costs
+	run awk -F '\t' 'NR == 1 { candidates = $3; claim = $5 } $3 > 2 * candidates + 50 || $5 > 2 * claim + 50' costs
 	assert_output ''
 }
 
@@ -19,11 +19,11 @@ load ../lib/sql
 	run awk -F '\t' 'NR == 1 { claim = $5 } NR == 2 && $5 <= 2 * claim + 50 { print $1 }' costs
 	assert_output dead-entries
 	# And it was the cursor that did it: who looks from the head, as a new runner does, walks over them once.
-	run awk -F '\t' 'NR == 1 { combos = $3 } NR == 2 && $3 > 10 * combos { print $1 }' costs
+	run awk -F '\t' 'NR == 1 { candidates = $3 } NR == 2 && $3 > 10 * candidates { print $1 }' costs
 	assert_output dead-entries
 }
 
-@test "one place starts by priority, due time and id, across types, queues and kinds" {
+@test "one permit starts by priority, due time and id, across types, queues and kinds" {
 	handler program <<-'sh'
 		echo "$JOBRUN_RUN_ID" >>"$TMPDIR/started"
 	sh

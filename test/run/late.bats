@@ -177,7 +177,7 @@ standing_is() {
 
 @test "what its runner gave up on is not lowered by a late copy, and a claim knows its number" {
 	id=$(enqueue work)
-	q "insert into jobrun.job_runners (id, pid, places, host, version) values (77, 1, 1, 'other', 'x')" \
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (77, 1, 1, 'other', 'x')" \
 		"prepare void(bigint, bigint) as $(cat "$TOP/lib/sql/claims_void.sql")" 'execute void(77, 2)' 'execute void(77, 1)'
 	claim="jobrun.claim(77, 'other', 1, '{work}', '{default}', '{100}', null, null, null, 60000,"
 	q_is 0 "select count(*) from $claim 2)"

@@ -36,7 +36,7 @@ nothing_waits() {
 	q_is 0 "select count(*) from jobrun.job_runs where finished_at is null"
 }
 
-# host N: ticks with places of its own, one after the other, until nothing is left.
+# host N: ticks with permits of its own, one after the other, until nothing is left.
 host() {
 	until nothing_waits 2>/dev/null; do
 		run_jobrun run -j 6 --state-dir "$BATS_TEST_TMPDIR/host.$1" || return
@@ -69,7 +69,7 @@ four_hosts() {
 # A claim that is not yet committed counts: who comes meanwhile leaves the queue out, and sees it when it asks again.
 claim_in_between() {
 	waiting_handler work
-	q "insert into jobrun.job_runners (id, pid, places, host, version) values (77, 1, 1, 'other', 'x')"
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (77, 1, 1, 'other', 'x')"
 	hold "select from jobrun.claim(77, 'other', 2, '{work}', '{narrow}', '{100}', null, null, null, 60000, 1)"
 	bg_runner -j 10 -v
 	wait_until 10 grep -q 'queue_left_out.*queue=narrow' "$runner_err"
@@ -204,7 +204,7 @@ claim_in_between() {
 	assert_equal "$runner_status" 75
 	assert [ "$(($(now_ms) - before))" -le 3000 ]
 	assert_equal "$(tail -n 1 "$runner_err")" 'jobrun: run 2 was not started: jobrun was told to end'
-	# Nor is it crowded out meanwhile when there is no place for handlers of another kind.
+	# Nor is it crowded out meanwhile when there is no permit for handlers of another kind.
 	release_holds
 	waiting_handler slow
 	add slow default '' 1

@@ -48,7 +48,7 @@ most_seen() {
 	assert_equal "$(cat "$BATS_TEST_TMPDIR"/runner.*.err)" ''
 }
 
-@test "without a free place a tick ends at once, silently, and claims nothing" {
+@test "without a free permit a tick ends at once, silently, and claims nothing" {
 	q "select jobrun.enqueue('stay') from generate_series(1, 2)" >/dev/null
 	bg_runner -j 2
 	wait_until 10 up_is 2
@@ -59,19 +59,19 @@ most_seen() {
 	assert_equal "$output$stderr" ''
 	q_is 'queued|0' "select status, claim_seq from jobrun.job_runs where id = $id"
 	q_is 1 "select count(*) from jobrun.job_runners where finished_at is not null and (counts->>'claimed')::int = 0"
-	# One place more, and it is used.
+	# One permit more, and it is used.
 	jr_ok run -j 3
 	run_is "$id" succeeded
 	touch "$TMPDIR/go"
 	wait_runner
 }
 
-@test "without a free place a tick still reclaims what others have lost" {
+@test "without a free permit a tick still reclaims what others have lost" {
 	enqueue stay
 	bg_runner -j 1
 	wait_until 10 up_is 1
 	id=$(enqueue quick --backoff 1h)
-	q "insert into jobrun.job_runners (id, pid, places, host, version) values (1, 1, 1, 'gone', 'x')" \
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (1, 1, 1, 'gone', 'x')" \
 		"update jobrun.job_runs set status = 'running', claim_seq = 1, attempts = 1, runner_id = 1, locked_by = 'gone',
 			started_at = now(), locked_until = now() - interval '1 s' where id = $id"
 	jr_ok run -j 1
@@ -80,7 +80,7 @@ most_seen() {
 	wait_runner
 }
 
-@test "the places of a runner killed by SIGKILL are free at once" {
+@test "the permits of a runner killed by SIGKILL are free at once" {
 	q "select jobrun.enqueue('stay') from generate_series(1, 2)" >/dev/null
 	bg_runner -j 2
 	wait_until 10 up_is 2
@@ -95,7 +95,7 @@ most_seen() {
 	q_is 2 "select count(*) from jobrun.job_runs where status = 'running'"
 }
 
-@test "places are given back one by one: what waits starts as soon as a handler has ended" {
+@test "permits are given back one by one: what waits starts as soon as a handler has ended" {
 	first=$(enqueue stay)
 	second=$(enqueue quick)
 	bg_runner -j 1
@@ -107,7 +107,7 @@ most_seen() {
 	run_is "$second" succeeded
 }
 
-@test "more built-in runs than places are all done" {
+@test "more built-in runs than permits are all done" {
 	q "select jobrun.enqueue('jobrun.noop') from generate_series(1, 20)" >/dev/null
 	jr_ok run -j 2
 	q_is 20 "select count(*) from jobrun.job_runs where status = 'succeeded'"
@@ -124,7 +124,7 @@ most_seen() {
 	wait_runner
 }
 
-@test "databases have places of their own in one state directory" {
+@test "databases have permits of their own in one state directory" {
 	enqueue stay
 	bg_runner -j 1
 	wait_until 10 up_is 1
@@ -138,10 +138,10 @@ most_seen() {
 	wait_runner
 }
 
-@test "users have places of their own" {
+@test "users have permits of their own" {
 	[ "$(id -u)" -eq 0 ] || skip "needs root"
 	user=61234
-	dir=$(mktemp -d /tmp/jobrun-places.XXXXXX)
+	dir=$(mktemp -d /tmp/jobrun-permits.XXXXXX)
 	chmod 755 "$dir"
 	mkdir -m 1777 "$dir/tmp"
 	cp -r "$JOBRUN_HANDLERS" "$dir/handlers"
@@ -164,7 +164,7 @@ most_seen() {
 two_accounts() {
 	[ "$(id -u)" -eq 0 ] || skip 'only root can be two accounts'
 	ada=$((70000 + BATS_SUITE_TEST_NUMBER * 2)) eve=$((70001 + BATS_SUITE_TEST_NUMBER * 2))
-	dir=$(mktemp -d /tmp/jobrun-places.XXXXXX)
+	dir=$(mktemp -d /tmp/jobrun-permits.XXXXXX)
 	chmod 755 "$dir"
 	mkdir -m 1777 "$dir/tmp"
 	install -d -o $ada "$dir/home"
@@ -206,7 +206,7 @@ as_ada() {
 	id=$(enqueue quick)
 	run --separate-stderr as_ada
 	assert_equal "$status" 78
-	assert_regex "$stderr" '^jobrun: there is no directory for the places of this host; name one of your own with --state-dir'
+	assert_regex "$stderr" '^jobrun: there is no directory for the permits of this host; name one of your own with --state-dir'
 	run_is "$id" queued
 	install -d -m 700 -o $ada "$dir/state"
 	run --separate-stderr as_ada --state-dir "$dir/state"

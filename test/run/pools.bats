@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Pools: executables, requests and statements have places of their own; a kind that is busy keeps no other waiting.
+# Pools: executables, requests and statements have permits of their own; a kind that is busy keeps no other waiting.
 
 load ../lib/common
 load ../lib/sql
@@ -17,7 +17,7 @@ running_is() {
 	q_is "$2" "select count(*) from jobrun.job_runs where job_type = '$1' and status = 'running'"
 }
 
-@test "executables that take every place keep no statement waiting, and the other way round" {
+@test "executables that take every permit keep no statement waiting, and the other way round" {
 	q "select jobrun.enqueue('stay') from generate_series(1, 3)" >/dev/null
 	bg_runner -j 2 --sql-jobs 2
 	wait_until 10 up_is 2
@@ -45,7 +45,7 @@ running_is() {
 	bg_runner --sql-jobs 3
 	bg_runner --sql-jobs 3
 	wait_until 10 running_is wait 3
-	# A tick that has no place for the only work there is ends at once, and so do not those that hold some.
+	# A tick that has no permit for the only work there is ends at once, and so do not those that hold some.
 	jr_ok run --sql-jobs 3
 	assert_equal "$output$stderr" ''
 	running_is wait 3
@@ -58,7 +58,7 @@ running_is() {
 	q_is 9 "select count(*) from jobrun.job_runs where status = 'succeeded' and claim_seq = 1"
 }
 
-@test "a set is claimed at once and takes one place, and leaves the others to single statements" {
+@test "a set is claimed at once and takes one permit, and leaves the others to single statements" {
 	sql_handler visits <<<"insert into seen select (r->>'run_id')::bigint, txid_current() from jsonb_array_elements(\$1) r"
 	echo '{"batch": 40}' >"$JOBRUN_HANDLERS/visits.json"
 	q 'create table seen (id bigint, tx bigint)'
@@ -89,7 +89,7 @@ running_is() {
 	run_is "$two" succeeded
 }
 
-@test "--job without a free place of its kind is exit status 75" {
+@test "--job without a free permit of its kind is exit status 75" {
 	hold 'select pg_advisory_lock(17)'
 	enqueue wait
 	bg_runner --sql-jobs 1
@@ -97,7 +97,7 @@ running_is() {
 	id=$(enqueue count --in 1h)
 	jr run --sql-jobs 1 --job "$id"
 	assert_equal "$status" 75
-	assert_regex "$stderr" 'no free place'
+	assert_regex "$stderr" 'no free permit'
 	run_is "$id" queued
 	release_holds
 	wait_runner
@@ -134,7 +134,7 @@ running_is() {
 	q_is 'urgent,urgent,urgent,urgent,urgent,low,low,low,low,low' "select string_agg(what, ',' order by n) from seen"
 }
 
-@test "many types of one kind do not keep those of another from their places" {
+@test "many types of one kind do not keep those of another from their permits" {
 	for i in {1..80}; do
 		printf '#!/bin/sh\nsleep 0.1\n' >"$JOBRUN_HANDLERS/ex$i"
 	done

@@ -312,8 +312,8 @@ awaits_term() {
 	touch mark
 	run env -i PATH=/usr/bin:/bin HOME="$HOME" JOBRUN_DATABASE_URL="$JOBRUN_DATABASE_URL" \
 		JOBRUN_TEST_ID="$JOBRUN_TEST_ID" "$JOBRUN" --once 3>&- 4>&-
-	# What is outside of the test's directory: its places, where they are by default.
-	find /run/jobrun "/run/lock/jobrun-$(id -u)" "/tmp/jobrun-$(id -u)" -name '*.places' -newer mark -delete 2>/dev/null || true
+	# What is outside of the test's directory: its permits, where they are by default.
+	find /run/jobrun "/run/lock/jobrun-$(id -u)" "/tmp/jobrun-$(id -u)" -name '*.permits' -newer mark -delete 2>/dev/null || true
 	assert_equal "$status" 0
 	assert_equal "$output" ''
 	run_is "$id" succeeded

@@ -131,11 +131,11 @@ one_by_one_by() {
 	for ((i = 0; i < 10000; i++)); do
 		echo 'notify jobrun;'
 	done >script.sql
-	looks=$(server_log | grep -c 'combos: the combinations')
+	looks=$(server_log | grep -c 'candidates: the combinations')
 	begin=$(now_ms)
 	q <script.sql
 	took=$(($(now_ms) - begin))
-	looks=$(($(server_log | grep -c 'combos: the combinations') - looks))
+	looks=$(($(server_log | grep -c 'candidates: the combinations') - looks))
 	echo "$looks looks in $took ms"
 	[ "$looks" -le $((took / 10 + 5)) ]
 	one_by_one_by 12 20
@@ -228,7 +228,7 @@ one_by_one_by() {
 
 @test "hand-over: not to one that does less, ends, or is elsewhere; then it ends five seconds later" {
 	lingerer 1s --queue default,other
-	q "insert into jobrun.job_runners (id, pid, places, host, version, started_at, finished_at, lingers_until, job_types, queues)
+	q "insert into jobrun.job_runners (id, pid, permits, host, version, started_at, finished_at, lingers_until, job_types, queues)
 		select n, 1, 1, case n when 1 then 'elsewhere' else host end, version,
 			started_at + case n when 2 then interval '-1 s' else '1 s' end, case n when 3 then started_at + interval '1 s' end,
 			case n when 4 then now() + interval '5.5 s' when 5 then null else now() + interval '1 min' end,
@@ -240,7 +240,7 @@ one_by_one_by() {
 	q_is t "select finished_at > started_at + interval '5 s' from jobrun.job_runners where pid = $runner_pid"
 	# The same without what is wrong with each.
 	lingerer 1s --queue default,other
-	q "insert into jobrun.job_runners (id, pid, places, host, version, started_at, lingers_until, job_types, queues)
+	q "insert into jobrun.job_runners (id, pid, permits, host, version, started_at, lingers_until, job_types, queues)
 		select 8, 1, 1, host, version, started_at + interval '1 s', now() + interval '1 min', job_types || '{more}', null
 		from jobrun.job_runners where pid = $runner_pid"
 	wait_runner

@@ -6,7 +6,7 @@ load ../lib/sql
 
 # changed_meanwhile SQL: run 1 is held by runner 1, and somebody changes it in a transaction that stays open.
 changed_meanwhile() {
-	q "insert into jobrun.job_runners (id, pid, places, host, version) values (1, 1, 1, 'h', 'x')" \
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (1, 1, 1, 'h', 'x')" \
 		"insert into jobrun.job_runs (job_type, status, attempts, claim_seq, runner_id, locked_until, locked_by, started_at)
 			values ('x', 'running', 1, 1, 1, now() + interval '1 hour', 'h', now())"
 	hold "$1"

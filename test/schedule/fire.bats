@@ -453,7 +453,7 @@ unchecked() {
 
 # --- the tick ---
 
-@test "--type, --queue and full places do not matter for firing; a dry run writes nothing" {
+@test "--type, --queue and full permits do not matter for firing; a dry run writes nothing" {
 	define nightly
 	missed nightly 1
 	jr_ok run -n --json
@@ -501,7 +501,7 @@ soon() {
 	q_is '1|2' "select count(*), sum((counts ->> 'fired')::integer) from jobrun.job_runners"
 }
 
-@test "a tick whose places are full for long fires what comes meanwhile" {
+@test "a tick whose permits are full for long fires what comes meanwhile" {
 	handler slow <<<'touch "$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
 	soon next '3 seconds'
 	enqueue slow

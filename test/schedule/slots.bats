@@ -174,7 +174,7 @@ no_run() {
 	assert_line --regexp '^! definition late: slot .* has passed, and no tick has come since \(is the crontab line in place\? try: jobrun --once -v\)$'
 	refute_line --partial nightly
 	# Somebody came, and it is not fired all the same.
-	q "insert into jobrun.job_runners (id, pid, places, host, version) values (1, 1, 1, 'here', '0')"
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (1, 1, 1, 'here', '0')"
 	jr_ok slots late
 	assert_regex "${lines[0]}" 'the ticks since then could not fire it; jobrun --once says why$'
 	jr_ok status
@@ -517,7 +517,7 @@ no_run() {
 @test "it is on record once for a runner, for each runner, and never at the time of a slot" {
 	hourly every
 	q "select jobrun.define('nightly', '{\"schedule\": \"0 * * * *\"}')" \
-		"insert into jobrun.job_runners (id, pid, places, host, version, started_at) select i, 1, 1, 'h', 'x', '2026-01-01 02:00Z' from generate_series(1, 2) i" \
+		"insert into jobrun.job_runners (id, pid, permits, host, version, started_at) select i, 1, 1, 'h', 'x', '2026-01-01 02:00Z' from generate_series(1, 2) i" \
 		"update jobrun.job_runners set started_at = d.anchor_at + interval '1000 hours' from jobrun.job_definitions d where d.name = 'every'" \
 		"select jobrun.record_start(d, r, 'full') from jobrun.job_definitions d, (values (1), (2), (1), (2)) v(r) where d.name = 'every'" >/dev/null
 	q_is '1|00:00:00.000001

@@ -44,7 +44,7 @@ warnings_stand_behind_the_output(void **state)
 
 /* Ask until there is news; the caller frees news->output. */
 static void
-wait_for_news(struct fixture *fixture, struct jr_work *work, struct jr_news *news)
+wait_for_news(struct fixture *fixture, struct jr_work *work, struct jr_handler_progress *news)
 {
 	int64_t end_ms = jr_clock_now_ms() + PATIENCE_MS;
 
@@ -65,7 +65,7 @@ news_come_while_it_runs_and_once(void **state)
 				    "exec sleep 300\n",
 	    go);
 	struct result result;
-	struct jr_news news;
+	struct jr_handler_progress news;
 	struct jr_err err;
 	struct jr_work *work = start(fixture, script, 0755, JR_NEVER, &result, &err);
 

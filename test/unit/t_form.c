@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "handler/handler_sql_parts.h"
 #include "handler/prune.h"
-#include "pg/pg_batch.h"
+#include "pg/pg_request.h"
 #include "runner/queue.h"
 
 #include <setjmp.h>
@@ -31,119 +31,119 @@ static struct jr_run run = {.id = 1, .claim_seq = 1};
 static struct jr_run *const runs[HELD] = {&run, &run, &run};
 
 static void
-add_start(struct jr_batch *batch)
+add_start(struct jr_request *request)
 {
-	jr_queue_add_runner_start(batch, &facts);
+	jr_queue_add_runner_start(request, &facts);
 }
 
 static void
-add_expired(struct jr_batch *batch)
+add_expired(struct jr_request *request)
 {
-	jr_queue_add_expired(batch, &(struct jr_claim_list){0});
+	jr_queue_add_expired(request, &(struct jr_claim_list){0});
 }
 
 static void
-add_successor(struct jr_batch *batch)
+add_successor(struct jr_request *request)
 {
-	jr_queue_add_successor(batch, 1, 1);
+	jr_queue_add_successor(request, 1, 1);
 }
 
 static void
-add_combos(struct jr_batch *batch)
+add_candidates(struct jr_request *request)
 {
-	jr_queue_add_combos(batch, &facts, 64);
+	jr_queue_add_candidates(request, &facts, 64);
 }
 
 static void
-add_claim(struct jr_batch *batch)
+add_claim(struct jr_request *request)
 {
-	struct jr_combos combos = {.count = 0};
+	struct jr_candidates candidates = {.count = 0};
 	struct jr_cursor cursor = {.set = false};
 
-	jr_queue_add_claim(batch, &facts, &combos, &cursor, HELD, 1, 1);
+	jr_queue_add_claim(request, &facts, &candidates, &cursor, HELD, 1, 1);
 }
 
 static void
-add_claim_job(struct jr_batch *batch)
+add_claim_job(struct jr_request *request)
 {
-	jr_queue_add_claim_job(batch, &facts, 1, 1, 1);
+	jr_queue_add_claim_job(request, &facts, 1, 1, 1);
 }
 
 static void
-add_exec_claim(struct jr_batch *batch)
+add_exec_claim(struct jr_request *request)
 {
-	jr_queue_add_exec_claim(batch, &facts, "d", 1, 0, "true", 1);
+	jr_queue_add_exec_claim(request, &facts, "d", 1, 0, "true", 1);
 }
 
 static void
-add_adopt(struct jr_batch *batch)
+add_adopt(struct jr_request *request)
 {
-	jr_queue_add_adopt(batch, 1, &(struct jr_claim_list){0}, HELD);
+	jr_queue_add_adopt(request, 1, &(struct jr_claim_list){0}, HELD);
 }
 
 static void
-add_claims_void(struct jr_batch *batch)
+add_claims_void(struct jr_request *request)
 {
-	jr_queue_add_claims_void(batch, 1, 1);
+	jr_queue_add_claims_void(request, 1, 1);
 }
 
 static void
-add_give_back(struct jr_batch *batch)
+add_give_back(struct jr_request *request)
 {
 	const struct jr_outcome outcome = {.kind = JR_OUT_UNSTARTED};
 
-	jr_queue_add_give_back(batch, 1, &(struct jr_claim_list){0}, &outcome);
+	jr_queue_add_give_back(request, 1, &(struct jr_claim_list){0}, &outcome);
 }
 
 static void
-add_heartbeat(struct jr_batch *batch)
+add_heartbeat(struct jr_request *request)
 {
-	jr_queue_add_heartbeat(batch, 1, runs, HELD, 1);
+	jr_queue_add_heartbeat(request, 1, runs, HELD, 1);
 }
 
 static void
-add_tell(struct jr_batch *batch)
+add_progress(struct jr_request *request)
 {
-	struct jr_tale tales[HELD] = {{.id = 1}};
+	struct jr_progress tales[HELD] = {{.id = 1}};
 
-	jr_queue_add_tell(batch, 1, tales, HELD);
+	jr_queue_add_progress(request, 1, tales, HELD);
 }
 
 static void
-add_reclaim(struct jr_batch *batch)
+add_reclaim(struct jr_request *request)
 {
-	jr_queue_add_reclaim(batch, &(struct jr_claim_list){0}, 0, HELD);
+	jr_queue_add_reclaim(request, &(struct jr_claim_list){0}, 0, HELD);
 }
 
 static void
-add_settle(struct jr_batch *batch)
+add_settle(struct jr_request *request)
 {
 	const struct jr_outcome outcome = {.kind = JR_OUT_SUCCEEDED};
 	const struct jr_settlement settlements[HELD] = {
 	    {.outcome = &outcome}, {.outcome = &outcome}, {.outcome = &outcome}};
 
-	jr_queue_add_settle(batch, settlements, HELD);
+	jr_queue_add_settle(request, settlements, HELD);
 }
 
 static void
-add_resolve(struct jr_batch *batch)
+add_resolve(struct jr_request *request)
 {
-	jr_queue_add_resolve(batch, 1, runs, HELD);
+	jr_queue_add_resolve(request, 1, runs, HELD);
 }
 
 static void
-add_group(struct jr_batch *batch)
+add_group(struct jr_request *request)
 {
-	struct jr_sql_work work = {.run = &run, .outcome = {.kind = JR_OUT_SUCCEEDED}};
-	struct jr_sql_work *const works[HELD] = {&work, &work, &work};
+	struct jr_handler_sql_work work = {.run = &run, .outcome = {.kind = JR_OUT_SUCCEEDED}};
+	struct jr_handler_sql_work *const works[HELD] = {&work, &work, &work};
 
-	jr_sql_settle_add_set(batch, works, HELD);
+	jr_handler_sql_settle_add_batch(request, works, HELD);
 }
 
 /* Of each statement: how many rows it may have. */
 static const struct {
 	const char *name;
-	void (*add)(struct jr_batch *batch);
+	void (*add)(struct jr_request *request);
 	size_t least, most;
 } statements[] = {
     {"runner_start", add_start, 0, 1},
@@ -152,7 +152,7 @@ static const struct {
     {"expired", add_expired, 1, 1},
     {"fire_due", jr_queue_add_fire_due, 1, 1},
     {"fire", jr_queue_add_fire, 0, JR_ROWS_ANY},
-    {"combos", add_combos, 0, JR_ROWS_ANY},
+    {"candidates", add_candidates, 0, JR_ROWS_ANY},
     {"claim", add_claim, 0, HELD},
     {"claim_job", add_claim_job, 0, 1},
     {"exec_claim", add_exec_claim, 0, 1},
@@ -161,11 +161,11 @@ static const struct {
     {"check_copy", jr_queue_add_check_copy, 1, 1},
     {"give_back", add_give_back, 0, JR_ROWS_ANY},
     {"heartbeat", add_heartbeat, HELD, HELD},
-    {"tell", add_tell, 0, HELD},
+    {"progress", add_progress, 0, HELD},
     {"reclaim", add_reclaim, 0, HELD},
     {"settle", add_settle, 0, HELD},
     {"resolve", add_resolve, HELD, HELD},
-    {"sql_settle_group", add_group, HELD, HELD},
+    {"settle_group", add_group, HELD, HELD},
 };
 
 /* What is wrong in an answer; column: the number of it. */
@@ -240,41 +240,41 @@ answer(const struct jr_form *form, size_t rows, const struct fault *fault)
 	return result;
 }
 
-static struct jr_batch *
+static struct jr_request *
 asked(size_t statement, size_t rows, const struct fault *fault)
 {
-	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, &times, NULL, NULL);
+	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, &times, NULL, NULL);
 
-	statements[statement].add(batch);
-	batch->results = jr_xcalloc(batch->count, sizeof(PGresult *));
-	batch->results[batch->first] = answer(batch->statements[batch->first].form, rows, fault);
-	return batch;
+	statements[statement].add(request);
+	request->results = jr_xcalloc(request->count, sizeof(PGresult *));
+	request->results[request->first] = answer(request->statements[request->first].form, rows, fault);
+	return request;
 }
 
 /* column NULL: it is the number of rows. */
 static void
 check_refused(size_t statement, size_t rows, const struct fault *fault, const char *column)
 {
-	struct jr_batch *batch = asked(statement, rows, fault);
+	struct jr_request *request = asked(statement, rows, fault);
 	struct jr_err err = {.code = JR_E_TEMP};
 
-	assert_false(jr_batch_makes_sense(batch, &err));
+	assert_false(jr_request_makes_sense(request, &err));
 	assert_int_equal(err.code, JR_E_BUG);
 	assert_true(jr_pg_is_nonsense(&err));
 	assert_non_null(strstr(err.msg, "please report this"));
 	assert_non_null(strstr(err.msg, statements[statement].name));
 	assert_non_null(strstr(err.msg, column == NULL ? " rows where " : column));
-	jr_batch_free(batch);
+	jr_request_free(request);
 }
 
 static void
 check_taken(size_t statement, size_t rows, const struct fault *fault)
 {
-	struct jr_batch *batch = asked(statement, rows, fault);
+	struct jr_request *request = asked(statement, rows, fault);
 	struct jr_err err;
 
-	assert_true(jr_batch_makes_sense(batch, &err));
-	jr_batch_free(batch);
+	assert_true(jr_request_makes_sense(request, &err));
+	jr_request_free(request);
 }
 
 static size_t
@@ -312,13 +312,13 @@ find(const char *name)
 static const struct jr_form *
 form_of(size_t statement)
 {
-	struct jr_batch *batch = jr_batch_new(JR_BATCH_WHOLE, &times, NULL, NULL);
+	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, &times, NULL, NULL);
 	const struct jr_form *form;
 
-	statements[statement].add(batch);
-	form = batch->statements[batch->first].form;
+	statements[statement].add(request);
+	form = request->statements[request->first].form;
 	assert_string_equal(form->statement, statements[statement].name);
-	jr_batch_free(batch);
+	jr_request_free(request);
 	return form;
 }
 
@@ -446,7 +446,7 @@ test_notes(void **state)
 	}
 }
 
-/* Shared by the handler and the command, which has no batch. */
+/* Shared by the handler and the command, which has no request. */
 static void
 test_prune(void **state)
 {

@@ -80,7 +80,7 @@ static const struct jr_http_target example = {.url = (char *)(uintptr_t) "http:/
 static struct jr_transfer *
 start(struct fixture *fixture, const struct jr_http_target *target, struct result *result)
 {
-	struct jr_request request = {.target = target, .headers = fixture->headers, .body = "{}", .body_len = 2};
+	struct jr_http_request request = {.target = target, .headers = fixture->headers, .body = "{}", .body_len = 2};
 
 	*result = (struct result){.ended = false};
 	result->to_free = jr_transfer_start(fixture->http, &request, on_ended, result);

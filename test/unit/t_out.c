@@ -348,18 +348,18 @@ news_are_told_once(void **state)
 
 	append(fixture, "{\"progress\": 1}\n{\"checkpoint\": 1}\n{\"result\": 1}\n");
 	jr_out_read(fixture->out, false);
-	jr_out_news(fixture->out, &progress, &checkpoint);
+	jr_out_take_changes(fixture->out, &progress, &checkpoint);
 	expect(progress, "{\"progress\": 1}");
 	expect(checkpoint, "{\"checkpoint\": 1}");
 	append(fixture, "{\"progress\": 1}\n"); /* the same again is nothing new */
 	jr_out_read(fixture->out, false);
-	jr_out_news(fixture->out, &progress, &checkpoint);
+	jr_out_take_changes(fixture->out, &progress, &checkpoint);
 	expect(progress, NULL);
 	expect(checkpoint, NULL);
 	append(fixture, "{\"progress\": 12}\n{\"progress\": 1}\n");
 	append(fixture, "{\"checkpoint\": 12}\n");
 	jr_out_read(fixture->out, true);
-	jr_out_news(fixture->out, &progress, &checkpoint);
+	jr_out_take_changes(fixture->out, &progress, &checkpoint);
 	expect(progress, "{\"progress\": 1}");
 	expect(checkpoint, "{\"checkpoint\": 12}");
 	expect(jr_out_progress(fixture->out), "{\"progress\": 1}");

@@ -21,7 +21,7 @@ take(const char *text)
 	char *copy = jr_xrealloc(jr_xstrdup(text), len, 1); /* without the NUL, for the sanitizer */
 	struct jr_err err;
 
-	if (!jr_sql_scan(copy, len, &err))
+	if (!jr_handler_sql_scan(copy, len, &err))
 		fail_msg("%s: %s", text, err.msg);
 	free(copy);
 }
@@ -31,7 +31,7 @@ refuse(const char *text, const char *expected)
 {
 	struct jr_err err;
 
-	if (jr_sql_scan(text, strlen(text), &err))
+	if (jr_handler_sql_scan(text, strlen(text), &err))
 		fail_msg("%s: was taken, expected \"%s\"", text, expected);
 	assert_int_equal(err.code, JR_E_CONFIG);
 	if (strncmp(err.msg, expected, strlen(expected)) != 0)
@@ -148,7 +148,7 @@ nothing_and_halves_are_refused(void **state)
 	refuse("select $$ $", "1:8: this dollar quote has no end");
 	take("select $");
 	take("select 1 $a");
-	assert_false(jr_sql_scan("select 1\0;", 10, &err));
+	assert_false(jr_handler_sql_scan("select 1\0;", 10, &err));
 	assert_string_equal(err.msg, "1:9: a NUL byte is no text");
 }
 

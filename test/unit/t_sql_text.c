@@ -15,7 +15,7 @@
 /* Borrowed texts. */
 struct group {
 	struct jr_run runs[RUNS];
-	struct jr_sql_work works[RUNS], *list[RUNS];
+	struct jr_handler_sql_work works[RUNS], *list[RUNS];
 };
 
 static char *mutable(const char *text)
@@ -45,7 +45,7 @@ static void
 release_group(struct group *group)
 {
 	for (size_t i = 0; i < RUNS; i++)
-		jr_sql_end_release(&group->works[i].end);
+		jr_handler_sql_end_release(&group->works[i].end);
 }
 
 static void
@@ -56,11 +56,11 @@ payloads_are_put_in_untouched(void **state)
 
 	(void)state;
 	make_group(&group);
-	text = jr_sql_group_payload(group.list, RUNS);
+	text = jr_handler_sql_group_payload(group.list, RUNS);
 	assert_string_equal(text,
 	    "[{\"run_id\":41,\"key\":\"plain\",\"attempt\":1,\"payload\":{\"a\":  1.50}},{\"run_id\":42,\"key\":\"\\\"quoted\\\" \\\\ \\n\",\"attempt\":2,\"payload\":null},{\"run_id\":43,\"key\":\"\xc3\xa4\xef\xbf\xbd\",\"attempt\":3,\"payload\":[\"\\u00e4\\\"\"]}]");
 	free(text);
-	text = jr_sql_group_payload(group.list, 0);
+	text = jr_handler_sql_group_payload(group.list, 0);
 	assert_string_equal(text, "[]");
 	free(text);
 }
@@ -70,7 +70,7 @@ static void
 a_full_group_is_not_cut(void **state)
 {
 	struct jr_run run = {.id = INT64_MAX, .attempts = INT64_MAX};
-	struct jr_sql_work work = {.run = &run}, **list;
+	struct jr_handler_sql_work work = {.run = &run}, **list;
 	char key[JR_KEY_MAX + 1], *payload = jr_xmalloc(8400), *text;
 
 	(void)state;
@@ -80,10 +80,10 @@ a_full_group_is_not_cut(void **state)
 	payload[8399] = '\0';
 	run.key = key;
 	run.payload = payload;
-	list = jr_xcalloc(JR_BATCH_MAX, sizeof(struct jr_sql_work *));
+	list = jr_xcalloc(JR_BATCH_MAX, sizeof(struct jr_handler_sql_work *));
 	for (size_t i = 0; i < JR_BATCH_MAX; i++)
 		list[i] = &work;
-	text = jr_sql_group_payload(list, JR_BATCH_MAX);
+	text = jr_handler_sql_group_payload(list, JR_BATCH_MAX);
 	assert_int_equal(text[strlen(text) - 1], ']');
 	assert_int_equal(text[strlen(text) - 2], '}');
 	free(text);
@@ -95,23 +95,23 @@ static void
 settings_of_a_run_of_a_group_and_of_a_rehearsal(void **state)
 {
 	struct jr_run run = {.id = 5, .claim_seq = 6, .attempts = 7};
-	struct jr_sql_params params;
+	struct jr_handler_sql_params params;
 
 	(void)state;
-	jr_sql_params_fill(&params, &run, INT64_MAX, NULL);
+	jr_handler_sql_params_fill(&params, &run, INT64_MAX, NULL);
 	assert_string_equal(params.values[0], "5");
 	assert_string_equal(params.values[1], "6");
 	assert_string_equal(params.values[2], "7");
 	assert_string_equal(params.values[3], "");
 	assert_string_equal(params.values[4], "");
 	assert_string_equal(params.values[5], "2147483647");
-	jr_sql_params_fill(&params, NULL, -1, NULL);
+	jr_handler_sql_params_fill(&params, NULL, -1, NULL);
 	for (size_t i = 0; i < 5; i++)
 		assert_string_equal(params.values[i], "");
 	for (size_t i = 5; i < JR_COUNT(params.values); i++)
 		assert_null(params.values[i]);
 	run.id = 0;
-	jr_sql_params_fill(&params, &run, 1000, NULL);
+	jr_handler_sql_params_fill(&params, &run, 1000, NULL);
 	assert_string_equal(params.values[0], "");
 	assert_string_equal(params.values[1], "");
 	assert_string_equal(params.values[2], "7");
@@ -130,9 +130,9 @@ what_a_runner_leaves_behind_is_kept_for_a_part_of_its_lease(void **state)
 	(void)state;
 	for (size_t i = 0; i < JR_COUNT(cases); i++) {
 		const struct jr_lease lease = {.lease_ms = cases[i].lease_ms};
-		struct jr_sql_params params;
+		struct jr_handler_sql_params params;
 
-		jr_sql_params_fill(&params, NULL, -1, &lease);
+		jr_handler_sql_params_fill(&params, NULL, -1, &lease);
 		assert_string_equal(params.values[6], cases[i].idle);
 		assert_string_equal(params.values[7], cases[i].check);
 	}
@@ -159,10 +159,10 @@ static void
 check_result(Oid type, int rows, const char *cell, const char *expected)
 {
 	PGresult *result = result_of(type, 1, rows, &cell);
-	struct jr_sql_end end;
+	struct jr_handler_sql_end end;
 	const char *text;
 
-	assert_true(jr_sql_read_result(result, &text, &end));
+	assert_true(jr_handler_sql_read_result(result, &text, &end));
 	if (expected == NULL)
 		assert_null(text);
 	else
@@ -175,7 +175,7 @@ only_json_is_a_result(void **state)
 {
 	char *large = jr_xmalloc(JR_SQL_RESULT_MAX + 2);
 	const char *cell = large, *text;
-	struct jr_sql_end end;
+	struct jr_handler_sql_end end;
 	PGresult *result;
 
 	(void)state;
@@ -188,15 +188,15 @@ only_json_is_a_result(void **state)
 	memset(large, '1', JR_SQL_RESULT_MAX + 1);
 	large[JR_SQL_RESULT_MAX + 1] = '\0';
 	result = result_of(3802, 1, 1, &cell);
-	assert_false(jr_sql_read_result(result, &text, &end));
+	assert_false(jr_handler_sql_read_result(result, &text, &end));
 	assert_int_equal(end.verdict, JR_FAIL);
 	assert_string_equal(end.code, "result-too-large");
-	jr_sql_end_release(&end);
+	jr_handler_sql_end_release(&end);
 	PQclear(result);
 	large[JR_SQL_RESULT_MAX] = '\0';
 	check_result(3802, 1, large, large);
 	result = PQmakeEmptyPGresult(NULL, PGRES_COMMAND_OK);
-	assert_true(jr_sql_read_result(result, &text, &end));
+	assert_true(jr_handler_sql_read_result(result, &text, &end));
 	assert_null(text);
 	PQclear(result);
 	free(large);
@@ -223,9 +223,9 @@ an_answer_names_those_that_did_not_succeed(void **state)
 	for (size_t i = 0; i < JR_COUNT(table); i++) {
 		const char *cells[] = {"42", table[i].word, "why\x01"};
 		PGresult *result = result_of(25, 3, 1, cells);
-		struct jr_sql_end end;
+		struct jr_handler_sql_end end;
 
-		assert_true(jr_sql_read_answer(result, group.list, RUNS, &end));
+		assert_true(jr_handler_sql_read_answer(result, group.list, RUNS, &end));
 		assert_int_equal(group.works[0].end.verdict, JR_DONE);
 		assert_int_equal(group.works[1].end.verdict, table[i].verdict);
 		assert_string_equal(group.works[1].end.code, table[i].code);
@@ -239,13 +239,13 @@ static void
 no_rows_and_no_columns_are_success(void **state)
 {
 	PGresult *results[] = {PQmakeEmptyPGresult(NULL, PGRES_COMMAND_OK), result_of(25, 1, 0, NULL)};
-	struct jr_sql_end end;
+	struct jr_handler_sql_end end;
 	struct group group;
 
 	(void)state;
 	make_group(&group);
 	for (size_t i = 0; i < JR_COUNT(results); i++) {
-		assert_true(jr_sql_read_answer(results[i], group.list, RUNS, &end));
+		assert_true(jr_handler_sql_read_answer(results[i], group.list, RUNS, &end));
 		for (size_t j = 0; j < RUNS; j++)
 			assert_int_equal(group.works[j].end.verdict, JR_DONE);
 		PQclear(results[i]);
@@ -274,15 +274,15 @@ a_bad_row_refuses_the_whole_answer(void **state)
 	make_group(&group);
 	for (size_t i = 0; i < JR_COUNT(table); i++) {
 		PGresult *result = result_of(25, 2, 2, table[i].cells);
-		struct jr_sql_end end;
+		struct jr_handler_sql_end end;
 
-		assert_false(jr_sql_read_answer(result, group.list, RUNS, &end));
+		assert_false(jr_handler_sql_read_answer(result, group.list, RUNS, &end));
 		assert_int_equal(end.verdict, JR_FAIL);
 		assert_string_equal(end.code, "bad-answer");
 		assert_memory_equal(end.error, table[i].line, strlen(table[i].line));
 		for (size_t j = 0; j < RUNS; j++)
 			assert_int_equal(group.works[j].end.verdict, JR_DONE);
-		jr_sql_end_release(&end);
+		jr_handler_sql_end_release(&end);
 		PQclear(result);
 	}
 }
@@ -292,17 +292,17 @@ an_end_has_a_code_and_a_clean_line(void **state)
 {
 	const struct jr_rules rules = {.give_up_set = false};
 	struct jr_err err = {.sqlstate = "", .msg = "gone \xff"};
-	struct jr_sql_end end;
+	struct jr_handler_sql_end end;
 
 	(void)state;
-	end = jr_sql_end_of_err(&rules, &err, false);
+	end = jr_handler_sql_end_of_err(&rules, &err, false);
 	assert_int_equal(end.verdict, JR_LATER);
 	assert_string_equal(end.code, "sqlstate:08006");
 	assert_string_equal(end.error, "gone \xef\xbf\xbd");
-	jr_sql_end_release(&end);
-	end = jr_sql_end_of_err(&rules, &err, true);
+	jr_handler_sql_end_release(&end);
+	end = jr_handler_sql_end_of_err(&rules, &err, true);
 	assert_int_equal(end.verdict, JR_FAIL);
-	jr_sql_end_release(&end);
+	jr_handler_sql_end_release(&end);
 }
 
 int

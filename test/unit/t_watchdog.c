@@ -364,7 +364,7 @@ a_group_beyond_the_limit_is_killed(void **state)
 	struct jr_watchdog *watchdog = start_watchdog();
 
 	(void)state;
-	for (int64_t i = 0; i < INT64_C(2) * JR_PLACES_MAX;) {
+	for (int64_t i = 0; i < INT64_C(2) * JR_PERMITS_MAX;) {
 		/* Numbers that no process has; the pipe may be full for a moment. */
 		if (jr_watchdog_announce(jr_watchdog_fd(watchdog), 100000000 + i, JR_NEVER))
 			i++;

@@ -1,0 +1,87 @@
+/*
+ * effect_child: see effect_child.h. TERM, INT and HUP are blocked and taken by sigwaitinfo, so that none is lost
+ * between the start of the command and the wait for its end. They stay blocked: what the caller still has to do comes
+ * behind them.
+ */
+#include "effect_child.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NOT_EXECUTABLE 126
+#define NOT_FOUND 127
+
+/* What is passed on to the command. SIGCHLD ends the wait. */
+static void
+fill_watched(sigset_t *watched)
+{
+	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
+
+	sigemptyset(watched);
+	for (size_t i = 0; i < JR_COUNT(signals); i++)
+		sigaddset(watched, signals[i]);
+}
+
+/*
+ * It gets the signal mask that we were started with, and the one disposition that is ours, of SIGPIPE, as it was by
+ * default. What our caller ignores (nohup) stays ignored. 0 or an errno; then nothing runs.
+ */
+static int
+start(char **command, const sigset_t *mask, pid_t *pid)
+{
+	posix_spawnattr_t attributes;
+	sigset_t defaults;
+	int error = posix_spawnattr_init(&attributes);
+
+	if (error != 0)
+		return error;
+	sigemptyset(&defaults);
+	sigaddset(&defaults, SIGPIPE);
+	posix_spawnattr_setsigdefault(&attributes, &defaults);
+	posix_spawnattr_setsigmask(&attributes, mask);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+	error = posix_spawnp(pid, command[0], NULL, &attributes, command, environ);
+	posix_spawnattr_destroy(&attributes);
+	return error;
+}
+
+/* What a shell would say of it. */
+static int
+wait_for(pid_t pid, const sigset_t *watched)
+{
+	siginfo_t info;
+	int status, sig;
+
+	for (;;) {
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+		sig = sigwaitinfo(watched, &info);
+		/* A terminal sends its own to the command too; twice would mean more than once. */
+		if (sig > 0 && sig != SIGCHLD && info.si_code != SI_KERNEL)
+			kill(pid, sig);
+	}
+}
+
+int
+jr_effect_child_run(char **command, bool *started, struct jr_err *err)
+{
+	sigset_t watched, before;
+	pid_t pid;
+	int error;
+
+	fill_watched(&watched);
+	signal(SIGCHLD, SIG_DFL); /* where it is ignored, there is nothing to wait for */
+	sigprocmask(SIG_BLOCK, &watched, &before);
+	error = start(command, &before, &pid);
+	*started = error == 0;
+	if (error == 0)
+		return wait_for(pid, &watched);
+	jr_fail(err, JR_E_NEWS, "cannot run %s: %s", command[0], strerror(error));
+	if (error == EAGAIN || error == ENOMEM)
+		return JR_E_TEMP;
+	return error == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
+}

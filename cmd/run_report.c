@@ -1,0 +1,209 @@
+/*
+ * run_report: see run_report.h. The memory of what was said is in the state directory.
+ */
+#include "run_report.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "print.h"
+#include "process/state.h"
+
+#define DEAD_SHOWN_MAX 10
+#define LAST_LINES_MAX 400
+
+static void
+clear_line(struct jr_run_report *report)
+{
+	if (report->shown)
+		fputs("\r\033[K", stderr);
+	report->shown = false;
+}
+
+void
+jr_run_report_dead(void *ctx, const struct jr_dead *dead)
+{
+	struct jr_run_report *report = ctx;
+	char *why, *last;
+
+	clear_line(report);
+	if (report->dead_count++ >= DEAD_SHOWN_MAX)
+		return;
+	why = jr_text_visible(dead->error == NULL ? "no reason given" : dead->error, false);
+	fprintf(stderr, "jobrun: run %" PRId64 " %s is dead after %" PRId64 " of %" PRId64 " attempts: %s\n", dead->id,
+	    dead->job_type, dead->attempts, dead->max_attempts, why);
+	free(why);
+	last = jr_text_last_line(dead->output == NULL ? "" : dead->output, LAST_LINES_MAX);
+	if (*last != '\0') {
+		char *visible = jr_text_visible(last, false);
+
+		fprintf(stderr, "  last output: %s\n", visible);
+		free(visible);
+	}
+	free(last);
+	fprintf(stderr, "  look: jobrun show %" PRId64 "   again: jobrun retry %" PRId64 "\n", dead->id, dead->id);
+}
+
+/* At most ten times a second; that it begins or ends to wait is always shown, since nothing may follow for long. */
+void
+jr_run_report_progress(void *ctx, const struct jr_counts *c)
+{
+	struct jr_run_report *report = ctx;
+	int64_t now = jr_clock_now_ms();
+
+	if (!report->terminal || (now - report->shown_ms < 100 && report->waiting == c->waiting))
+		return;
+	report->waiting = c->waiting;
+	report->shown_ms = now;
+	report->shown = true;
+	fprintf(stderr, "\r\033[K%" PRId64 " running, %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64 " dead%s",
+	    c->running, c->succeeded, c->failed, c->dead, c->waiting ? "; waiting for work" : "");
+	fflush(stderr);
+}
+
+/* All of them as one text. Caller frees. */
+static char *
+all_problems(const struct jr_handlers *handlers)
+{
+	char *all = jr_xstrdup("");
+
+	for (size_t i = 0; i < handlers->problem_count; i++) {
+		char *more = jr_xasprintf("%s%s\n", all, handlers->problems[i]);
+
+		free(all);
+		all = more;
+	}
+	return all;
+}
+
+/*
+ * Files that are left out are said at once, and again as rarely as a database that is away, since cron mails each word;
+ * when others are left out all are said anew.
+ */
+void
+jr_run_report_problems(const struct jr_handlers *handlers, const char *state_directory)
+{
+	char *name = jr_xasprintf("handlers %s", handlers->directory);
+	char *what = all_problems(handlers);
+	int64_t since_ms;
+	bool tell = handlers->problem_count > 0 &&
+		    (jr_state_away(state_directory, name, what, &since_ms) || isatty(STDERR_FILENO));
+
+	for (size_t i = 0; i < handlers->problem_count; i++) {
+		if (tell)
+			jr_print_line(stderr, "jobrun: not used: ", handlers->problems[i]);
+		else
+			jr_log(JR_INFO, "handler_refused", JR_S("reason", handlers->problems[i]));
+	}
+	if (handlers->problem_count == 0)
+		(void)jr_state_back(state_directory, name, &since_ms);
+	free(what);
+	free(name);
+}
+
+/* It cannot be set for a transaction, and jobrun sets nothing for a session, which may be a pooler's. */
+void
+jr_run_report_idle_session(void *ctx, int64_t ms)
+{
+	static const char name[] = "idle_session_timeout";
+	const struct jr_run_report *report = ctx;
+	int64_t since_ms;
+
+	if (ms == 0 || ms > report->heartbeat_ms)
+		(void)jr_state_back(report->state_directory, name, &since_ms);
+	else if (jr_state_away(report->state_directory, name, name, &since_ms) || isatty(STDERR_FILENO))
+		fprintf(stderr,
+		    "jobrun: idle_session_timeout is %" PRId64
+		    " ms: while handlers run, the server cuts jobrun's connection each time it is idle for so long, and jobrun connects again; type in its role: ALTER ROLE CURRENT_USER SET idle_session_timeout = 0\n",
+		    ms);
+}
+
+void
+jr_run_report_copy(const char *state_directory, const char *conninfo, const char *command, const char *text)
+{
+	char *name = jr_xasprintf("%s copy %s", conninfo == NULL ? "" : conninfo, command == NULL ? "" : command);
+	int64_t since_ms;
+	bool tell = false;
+
+	if (text != NULL)
+		tell = state_directory == NULL || jr_state_away(state_directory, name, text, &since_ms) ||
+		       isatty(STDERR_FILENO);
+	else if (state_directory != NULL)
+		(void)jr_state_back(state_directory, name, &since_ms);
+	if (tell)
+		jr_print_line(stderr, "jobrun: ", text);
+	free(name);
+}
+
+void
+jr_run_report_copied(void *ctx, const char *text)
+{
+	struct jr_run_report *report = ctx;
+
+	clear_line(report);
+	jr_run_report_copy(report->state_directory, report->conninfo, NULL, text);
+}
+
+void
+jr_run_report_json(const struct jr_counts *c, int64_t ms, int status)
+{
+	json_t *doc = json_pack("{si sI sI sI sI sI sI sI sI sI sI sI sI}", "status", status, "duration_ms", ms,
+	    "claimed", c->claimed, "succeeded", c->succeeded, "failed", c->failed, "dead", c->dead, "later", c->later,
+	    "released", c->released, "cancelled", c->cancelled, "reclaimed", c->reclaimed, "fenced", c->fenced,
+	    "given_up", c->given_up, "fired", c->fired);
+
+	jr_print_value(doc, JSON_COMPACT);
+	json_decref(doc);
+}
+
+void
+jr_run_report_summary(struct jr_run_report *report, const struct jr_counts *c, int64_t ms)
+{
+	char *took = jr_format_duration(ms);
+
+	clear_line(report);
+	if (report->dead_count > DEAD_SHOWN_MAX)
+		fprintf(stderr, "jobrun: and %" PRId64 " more runs are dead: jobrun list --status dead\n",
+		    report->dead_count - DEAD_SHOWN_MAX);
+	if (report->terminal)
+		fprintf(stderr,
+		    "%" PRId64 " runs in %s: %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64 " dead\n",
+		    c->claimed, took, c->succeeded, c->failed, c->dead);
+	free(took);
+}
+
+/*
+ * "Database away" is not said at each tick; its end is said once. What else is wrong is always said. A command that
+ * cron starts once a night has a memory of its own: what `run` said at midnight must not hide that it was not started
+ * at two.
+ */
+void
+jr_run_report_soften(const char *state_directory, const char *conninfo, const char *command, int status, bool answered,
+    struct jr_err *err)
+{
+	char *name = jr_xasprintf("%s%s%s", conninfo == NULL ? "" : conninfo, command == NULL ? "" : " exec ",
+	    command == NULL ? "" : command);
+	int64_t since_ms = 0;
+
+	if (!answered && status == JR_E_TEMP) {
+		if (!jr_state_away(state_directory, name, "", &since_ms) && !isatty(STDERR_FILENO))
+			err->msg[0] = '\0';
+	} else if (answered && jr_state_back(state_directory, name, &since_ms)) {
+		char *words = jr_format_duration(since_ms);
+
+		if (command == NULL)
+			fprintf(stderr, "jobrun: the database is back after %s\n", words);
+		else
+			fprintf(stderr, "jobrun: the database is back; %s had no record for %s\n", command, words);
+		free(words);
+	}
+	free(name);
+}

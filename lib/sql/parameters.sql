@@ -1,0 +1,10 @@
+-- parameters: what a transaction of jobrun needs, for this transaction only. $1 lock_timeout, $2 statement_timeout (ms). It goes before
+-- any other statement: array_nulls and standard_conforming_strings say how arrays and texts in those are read. The compiler (jit) is
+-- never worth its time here. transaction_timeout is new in 17: how long ours may take is said by $2.
+select set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true),
+       set_config('idle_in_transaction_session_timeout', $2, true), set_config('synchronous_commit', 'on', true),
+       set_config('search_path', 'pg_catalog, pg_temp', true), set_config('TimeZone', 'UTC', true),
+       set_config('DateStyle', 'ISO, YMD', true), set_config('IntervalStyle', 'postgres', true),
+       set_config('array_nulls', 'on', true), set_config('standard_conforming_strings', 'on', true),
+       set_config('jit', 'off', true), set_config('client_min_messages', 'notice', true),
+       case when current_setting('transaction_timeout', true) <> '0' then set_config('transaction_timeout', '0', true) end

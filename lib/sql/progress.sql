@@ -1,0 +1,24 @@
+-- progress: what running handlers have to tell. $1 ids, $2 claim_seqs, $3 runner id, $4 progress, $5 checkpoints (lines of
+-- JOBRUN_OUT: JSON objects with a member of that name; null: nothing new), $6 output so far, $7 bytes of it left out.
+-- Gives (id, claim_seq) of those that were written: the others were locked by somebody, or are not mine any more. It
+-- waits for nobody and changes no indexed column. What is too large for its column is passed over.
+with given as materialized (
+	select g.*, nullif(g.progress_line::jsonb -> 'progress', 'null') as progress,
+		nullif(g.checkpoint_line::jsonb -> 'checkpoint', 'null') as checkpoint
+	from unnest($1::bigint[], $2::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[])
+		g(id, claim_seq, progress_line, checkpoint_line, output, output_dropped)
+), mine as materialized (
+	select g.* from given g join jobrun.job_runs r on r.id = g.id
+	where r.claim_seq = g.claim_seq and r.runner_id = $3::bigint and r.locked_until is not null
+	order by r.id
+	for no key update of r skip locked
+)
+update jobrun.job_runs r
+set progress   = case when m.progress_line is null or pg_column_size(m.progress) > 65536 then r.progress else m.progress end,
+	checkpoint = case when m.checkpoint_line is null or pg_column_size(m.checkpoint) > 1049600 then r.checkpoint
+		else m.checkpoint end,
+	output     = coalesce(m.output, r.output),
+	output_dropped = case when m.output is null then r.output_dropped else m.output_dropped end
+from mine m
+where r.id = m.id and r.claim_seq = m.claim_seq and r.runner_id = $3::bigint and r.locked_until is not null
+returning r.id, r.claim_seq

@@ -1,2 +1,0 @@
--- sql_reset_role: see sql_reset_user
-reset role

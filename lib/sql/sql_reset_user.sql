@@ -1,2 +1,0 @@
--- sql_reset_user: first of all, since only who has logged in may clean up
-reset session authorization
