@@ -35,7 +35,7 @@
 #include "pg/pg_request.h"
 #include "sql_text.h"
 
-#define CANCEL_EVERY_MS 50 /* the runs of a set are stopped one by one, and one cancel is for all */
+#define CANCEL_EVERY_MS 50 /* the runs of a batch are stopped one by one, and one cancel is for all */
 #define ROLLBACK_MS 10000  /* of a request without a deadline */
 
 enum state {
@@ -279,6 +279,13 @@ take_notifications(struct jr_pg *pg)
 	}
 }
 
+static void
+tell_idle(struct jr_pg *pg)
+{
+	if (jr_pg_is_idle(pg) && pg->events.idle != NULL)
+		pg->events.idle(pg->events.ctx);
+}
+
 /* Answers are read, and what could not be sent before is sent. */
 static void
 serve_wire(struct jr_pg *pg, short revents)
@@ -294,6 +301,7 @@ serve_wire(struct jr_pg *pg, short revents)
 	take_notifications(pg);
 	if (jr_pg_is_open(pg) && PQstatus(pg->conn) == CONNECTION_BAD)
 		break_off(pg, "lost the connection to the database");
+	tell_idle(pg);
 }
 
 static void
@@ -311,7 +319,7 @@ hang_up(struct jr_pg *pg)
  * The request on the wire first. An opening request that the server has refused has no commit that could have happened.
  */
 static void
-fail_requestes(struct jr_pg *pg)
+fail_requests(struct jr_pg *pg)
 {
 	struct jr_request *failed = pg->failed, *wire = pg->wire, *queued = pg->head;
 	struct jr_err why = pg->why;
@@ -344,7 +352,7 @@ tear_down(void *ctx)
 	hang_up(pg);
 	pg->conn = NULL;
 	pg->state = CLOSED;
-	fail_requestes(pg);
+	fail_requests(pg);
 	pg->events.lost(pg->events.ctx, &why);
 }
 
@@ -374,6 +382,7 @@ connected(struct jr_pg *pg)
 	jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), POLLIN);
 	pg->events.opened(pg->events.ctx);
 	send_next(pg);
+	tell_idle(pg);
 }
 
 static void

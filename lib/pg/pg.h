@@ -90,12 +90,14 @@ void jr_request_free(struct jr_request *request); /* only one that was not submi
  * What the owner is told. opened: the connection stands. lost: it could not be made or is gone, after the replies of
  * everything submitted (first the request on the wire, UNKNOWN, then the others, UNSENT) were given. notified (may be
  * NULL): a NOTIFY on a channel that this session listens to; from the loop, never from inside a call of the owner. The
- * payload is borrowed.
+ * payload is borrowed. idle (may be NULL): something has come, all replies to it were given, and nothing is on the wire
+ * or waiting; from the loop, last of all.
  */
 struct jr_pg_events {
 	void (*opened)(void *ctx);
 	void (*lost)(void *ctx, const struct jr_err *err);
 	void (*notified)(void *ctx, const char *payload);
+	void (*idle)(void *ctx);
 	void *ctx;
 };
 

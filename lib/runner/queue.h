@@ -198,6 +198,7 @@ struct jr_progress {
 	char *output;                /* so far; NULL: nothing new */
 	int64_t output_dropped;
 };
+void jr_progress_release(struct jr_progress *progress);
 struct jr_told_row {
 	int64_t id, claim_seq;
 };

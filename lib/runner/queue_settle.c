@@ -203,6 +203,15 @@ static const struct jr_form_column progress_columns[] = {PAIR_COLUMNS};
 static const struct jr_form progress_form = JR_FORM("progress", progress_columns);
 
 void
+jr_progress_release(struct jr_progress *progress)
+{
+	free(progress->progress);
+	free(progress->checkpoint);
+	free(progress->output);
+	*progress = (struct jr_progress){.id = 0};
+}
+
+void
 jr_queue_add_progress(struct jr_request *request, int64_t runner_id, const struct jr_progress *items, size_t count)
 {
 	struct jr_pg_array arrays[T_COUNT];

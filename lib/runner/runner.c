@@ -2,10 +2,10 @@
  * runner: the life cycle of one tick, and what is sent next. See runner.h for what must hold, runner_parts.h for the
  * parts.
  *
- * Everything that happens (a reply, a handler's end, a timer, a signal) ends in jr_runner_pump, which sends the most
- * urgent request if none is on the wire: close what reclaim has open, heartbeat, resolve doubt, adopt, reclaim, fire
- * schedules, settle (with the next claim in the same transaction), claim, and when nothing is left, goodbye. What a
- * runner needs to stay (runner_linger.c) is seldom and goes before the claims.
+ * Whatever happens (a reply, a handler's end, a timer, a signal), on_idle follows it when the connection is idle, and
+ * sends the most urgent request: close what reclaim has open, heartbeat, resolve doubt, adopt, reclaim, fire schedules,
+ * settle (with the next claim in the same transaction), claim, and when nothing is left, goodbye. What a runner needs
+ * to stay (runner_linger.c) is seldom and goes before the claims.
  */
 #include "runner/runner.h"
 
@@ -26,9 +26,7 @@
 #define PATIENT_MS 5000
 #define START_TRIES 5
 #define START_PAUSE_MS 500
-#define END_MS 5000 /* how long a goodbye is repeated that may have to give something back */
 #define END_PAUSE_MS 200
-#define REPEATS_MAX 100 /* of one answer */
 
 static void
 set_id(struct jr_runner *runner)
@@ -54,60 +52,6 @@ set_facts(struct jr_runner *runner)
 	set_id(runner);
 }
 
-void
-jr_runner_fail(struct jr_runner *runner, const struct jr_err *err)
-{
-	int status = jr_worse_status(runner->status, (int)err->code);
-
-	if (runner->err->msg[0] == '\0' || status != runner->status)
-		*runner->err = *err;
-	runner->status = status;
-	runner->draining = true;
-}
-
-bool
-jr_runner_repeats(struct jr_runner *runner, struct jr_repeat *repeat, const char *statement, const PGresult *result)
-{
-	uint64_t hash = jr_form_hash(result);
-	bool same = PQntuples(result) > 0 && hash == repeat->hash;
-	struct jr_err err;
-
-	repeat->count = same ? repeat->count + 1 : 1;
-	repeat->hash = hash;
-	if (repeat->count < REPEATS_MAX)
-		return false;
-	jr_fail(&err, JR_E_BUG, "%s gave the same rows %d times in a row: " JR_NONSENSE_HINT, statement, REPEATS_MAX);
-	jr_runner_fail(runner, &err);
-	return true;
-}
-
-void
-jr_runner_show_counts(struct jr_runner *runner)
-{
-	if (runner->opts->progress != NULL)
-		runner->opts->progress(runner->opts->ctx, &runner->counts);
-}
-
-void
-jr_runner_wake_at(struct jr_runner *runner, int64_t at_ms)
-{
-	if (at_ms < runner->wake.at_ms)
-		jr_timer_set(runner->loop, &runner->wake, at_ms);
-}
-
-/* Only while runs are held does a lease depend on quick answers; a claim that is answered too late is given back. */
-const struct jr_lease *
-jr_runner_times(const struct jr_runner *runner)
-{
-	return runner->held_count == 0 ? &runner->patient : &runner->opts->lease;
-}
-
-static void
-on_wake(void *ctx)
-{
-	jr_runner_pump(ctx);
-}
-
 /*
  * The first round trip: does the schema fit, here I am, has anything expired, what is due, when is the next slot, and
  * is this a copy? Where copies are refused nothing of it is kept.
@@ -121,23 +65,24 @@ take_start(struct jr_runner *runner, const struct jr_reply *reply)
 
 	if (!jr_queue_read_runner_start(reply->results[1], &permit_name, &idle_ms)) {
 		set_id(runner); /* somebody else's; not again and again, of so many numbers */
-		if (++runner->start_errors < START_TRIES)
+		if (++runner->tick.start_errors < START_TRIES)
 			return;
 		jr_fail(&err, JR_E_BUG, "runner_start gave no row %d times in a row: " JR_NONSENSE_HINT, START_TRIES);
 		jr_runner_fail(runner, &err);
-		runner->phase = JR_PHASE_DONE;
+		jr_runner_enter(runner, JR_PHASE_DONE);
 		return;
 	}
 	if (runner->opts->idle_session != NULL)
 		runner->opts->idle_session(runner->opts->ctx, idle_ms);
 	if (runner->opts->copied != NULL)
 		runner->opts->copied(runner->opts->ctx, jr_queue_read_check_copy(reply->results[5]));
-	runner->phase = JR_PHASE_WORK;
+	jr_runner_enter(runner, JR_PHASE_WORK);
 	runner->counts.answered = true;
-	runner->reclaim_wanted = jr_queue_read_expired(reply->results[2]);
+	if (jr_queue_read_expired(reply->results[2]))
+		jr_reclaim_begin(runner);
 	jr_linger_begin(runner);
 	jr_claim_take_candidates(runner, reply->results[3]);
-	jr_fire_take_look(runner, reply->results[4]);
+	jr_fire_take_look(runner, reply->results[4], false);
 	if (!jr_scopes_open(runner, permit_name, &err))
 		jr_runner_fail(runner, &err);
 	free(permit_name);
@@ -148,21 +93,21 @@ on_start(void *ctx, const struct jr_reply *reply)
 {
 	struct jr_runner *runner = ctx;
 
-	if (reply->end == JR_PG_DONE) {
+	if (reply->end == JR_PG_DONE)
 		take_start(runner, reply);
-		jr_runner_pump(runner);
-	} else if (reply->end == JR_PG_FAILED && reply->err.code == JR_E_TEMP && ++runner->start_errors < START_TRIES)
-		jr_runner_wake_at(runner, jr_clock_after(jr_clock_now_ms(), START_PAUSE_MS));
+	else if (reply->end == JR_PG_FAILED && reply->err.code == JR_E_TEMP &&
+		 ++runner->tick.start_errors < START_TRIES)
+		runner->tick.send_at_ms = jr_clock_after(jr_clock_now_ms(), START_PAUSE_MS);
 	else if (reply->end == JR_PG_FAILED) {
 		jr_runner_fail(runner, &reply->err);
-		runner->phase = JR_PHASE_DONE;
+		jr_runner_enter(runner, JR_PHASE_DONE);
 	}
 }
 
 static void
 send_start(struct jr_runner *runner)
 {
-	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_start, runner);
+	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_start, runner);
 
 	runner->facts.linger_ms = jr_linger_left_ms(runner);
 	jr_queue_add_need(request);
@@ -191,14 +136,6 @@ take_given_back(const PGresult *result)
 	return all;
 }
 
-bool
-jr_runner_may_end_later(struct jr_runner *runner, int64_t at_ms)
-{
-	if (runner->end_until_ms == 0)
-		runner->end_until_ms = jr_clock_after(jr_clock_now_ms(), END_MS);
-	return !runner->hurried && at_ms <= runner->end_until_ms;
-}
-
 /*
  * A goodbye that did not arrive harms nobody, last_seen_at tells; but what a claim may have taken is to be given back.
  * Else their leases run out.
@@ -211,13 +148,13 @@ on_finish(void *ctx, const struct jr_reply *reply)
 	bool done = reply->end == JR_PG_DONE && (reply->result_count < 2 || take_given_back(reply->results[1]));
 	bool in_vain = reply->end == JR_PG_FAILED && reply->err.code != JR_E_TEMP;
 
-	if (!done && !in_vain && runner->claim_number > 0 && jr_runner_may_end_later(runner, again_ms)) {
-		jr_runner_wake_at(runner, again_ms);
+	if (!done && !in_vain && jr_claim_number(runner) > 0 && jr_runner_may_end_later(runner, again_ms)) {
+		runner->tick.send_at_ms = again_ms;
 		return;
 	}
-	if (reply->end != JR_PG_DONE && runner->claim_in_doubt)
+	if (reply->end != JR_PG_DONE && jr_claim_is_in_doubt(runner))
 		jr_runner_fail(runner, &reply->err);
-	runner->phase = JR_PHASE_DONE;
+	jr_runner_enter(runner, JR_PHASE_DONE);
 }
 
 static char *
@@ -235,15 +172,15 @@ counts_json(const struct jr_counts *c)
 static void
 send_finish(struct jr_runner *runner)
 {
-	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_finish, runner);
+	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_finish, runner);
 	char *counts = counts_json(&runner->counts);
 	struct jr_outcome outcome = jr_exec_unstarted(runner);
 
-	runner->phase = JR_PHASE_FINISH;
-	jr_queue_add_runner_finish(request, runner->facts.id, counts, runner->claim_number);
+	jr_runner_enter(runner, JR_PHASE_FINISH);
+	jr_queue_add_runner_finish(request, runner->facts.id, counts, jr_claim_number(runner));
 	/* What made no sense is left to its lease, too. */
-	if (runner->claim_number > 0 && !runner->nonsense)
-		jr_queue_add_give_back(request, runner->facts.id, &runner->begun, &outcome);
+	if (jr_claim_number(runner) > 0 && !jr_link_was_nonsense(runner))
+		jr_queue_add_give_back(request, runner->facts.id, jr_held_begun(runner), &outcome);
 	jr_outcome_release(&outcome);
 	free(counts);
 	jr_pg_submit(runner->pg, request);
@@ -251,42 +188,77 @@ send_finish(struct jr_runner *runner)
 
 /* A runner that ends leaves doubt to the goodbye, and with it what it would reclaim. */
 static bool
-has_nothing_left(const struct jr_runner *runner)
+has_nothing_left(struct jr_runner *runner)
 {
-	if (runner->held_count > 0 || runner->reclaim_open)
+	if (jr_held_count(runner) > 0 || jr_reclaim_is_open(runner))
 		return false;
-	if (runner->claim_in_doubt)
-		return runner->draining;
-	return !runner->reclaim_wanted && jr_claim_is_over(runner);
+	if (jr_claim_is_in_doubt(runner))
+		return jr_runner_is_draining(runner);
+	return !jr_reclaim_is_wanted(runner) && jr_claim_is_over(runner);
 }
 
-void
-jr_runner_pump(struct jr_runner *runner)
+/* What may be adopted is not lost: nothing is reclaimed while a claim is in doubt. */
+static bool
+try_reclaim(struct jr_runner *runner)
 {
-	if (runner->phase == JR_PHASE_DONE || !jr_pg_is_idle(runner->pg))
-		return;
-	if (runner->phase == JR_PHASE_START) {
+	return !jr_claim_is_in_doubt(runner) && jr_reclaim_try(runner);
+}
+
+/* The most urgent first. true: a request was submitted. */
+static bool
+send_work(struct jr_runner *runner)
+{
+	return jr_reclaim_try_close(runner) || jr_heartbeat_try(runner) || jr_settle_try_resolve(runner) ||
+	       jr_adopt_try(runner) || jr_linger_try(runner) || try_reclaim(runner) || jr_fire_try_first(runner) ||
+	       jr_settle_try(runner) || jr_progress_try(runner) || jr_claim_try(runner) || jr_fire_try(runner);
+}
+
+/* The first and the last request are repeated after a pause. */
+static bool
+is_too_early(struct jr_runner *runner)
+{
+	if (jr_clock_now_ms() >= runner->tick.send_at_ms)
+		return false;
+	jr_runner_wake_at(runner, runner->tick.send_at_ms);
+	return true;
+}
+
+/* true: a request was submitted. */
+static bool
+send_next(struct jr_runner *runner)
+{
+	enum jr_phase phase = jr_runner_phase(runner);
+
+	if (phase != JR_PHASE_WORK && is_too_early(runner))
+		return false;
+	if (phase == JR_PHASE_START) {
 		send_start(runner);
-		return;
+		return true;
 	}
-	if (runner->phase == JR_PHASE_FINISH) {
-		send_finish(runner);
-		return;
-	}
-	if (runner->reclaim_open && jr_reclaim_try(runner))
-		return;
-	if (jr_held_try_heartbeat(runner) || jr_settle_try_resolve(runner) || jr_claim_try_adopt(runner) ||
-	    jr_linger_try(runner))
-		return;
-	if (jr_reclaim_try(runner) || (!runner->fired_last && jr_fire_try(runner)))
-		return;
-	runner->fired_last = false;
-	if (jr_settle_try(runner) || jr_progress_try(runner) || jr_claim_try(runner) || jr_fire_try(runner))
-		return;
-	if (has_nothing_left(runner))
-		send_finish(runner);
-	else
+	if (phase == JR_PHASE_WORK && send_work(runner))
+		return true;
+	if (phase == JR_PHASE_WORK && !has_nothing_left(runner)) {
 		jr_linger_show(runner);
+		return false;
+	}
+	send_finish(runner);
+	return true;
+}
+
+/*
+ * Something has happened, and the connection is idle: the one place from which requests are sent. A request that was
+ * answered without the server (its transaction was gone) leaves it idle; then there is another look.
+ */
+static void
+on_idle(void *ctx)
+{
+	struct jr_runner *runner = ctx;
+
+	if (jr_runner_phase(runner) == JR_PHASE_DONE || !jr_pg_is_idle(runner->pg))
+		return;
+	jr_start_sweep(runner);
+	if (send_next(runner) && jr_pg_is_idle(runner->pg))
+		jr_runner_wake_at(runner, 0);
 }
 
 /* The time that people gave running handlers is over. */
@@ -295,7 +267,7 @@ on_grace(void *ctx)
 {
 	struct jr_runner *runner = ctx;
 
-	jr_held_stop_all(runner, false);
+	jr_start_stop_all(runner, false);
 }
 
 static void
@@ -303,8 +275,8 @@ on_runtime(void *ctx)
 {
 	struct jr_runner *runner = ctx;
 
-	runner->draining = true;
-	jr_runner_pump(runner);
+	jr_runner_drain(runner);
+	on_idle(runner);
 }
 
 static void
@@ -312,17 +284,16 @@ on_splayed(void *ctx)
 {
 	struct jr_runner *runner = ctx;
 
-	runner->linger.until_ms = jr_clock_after(jr_clock_now_ms(), runner->opts->linger_ms);
-	jr_pg_open(runner->pg, JR_LINK_PATIENT_MS, false);
+	jr_linger_open(runner);
+	jr_link_connect(runner);
 }
 
 static void
 hurry(struct jr_runner *runner)
 {
-	runner->hurried = true;
-	runner->status = 130;
-	jr_timer_cancel(&runner->grace);
-	jr_held_stop_all(runner, true);
+	jr_runner_hurry(runner);
+	jr_timer_cancel(&runner->tick.grace);
+	jr_start_stop_all(runner, true);
 }
 
 /* TERM, HUP and the first INT drain; the second INT kills. */
@@ -334,18 +305,17 @@ on_signal(void *ctx, int signo)
 	if (jr_exec_is_deaf(runner, signo))
 		return;
 	jr_log(JR_INFO, "runner_signal", JR_I("signal", signo));
-	if (signo == SIGINT && ++runner->interrupts == 2)
+	if (signo == SIGINT && ++runner->tick.interrupts == 2)
 		hurry(runner);
-	if (runner->signalled)
+	if (jr_runner_is_signalled(runner))
 		return;
-	runner->signalled = true;
-	runner->draining = true;
-	if (runner->phase == JR_PHASE_START && !jr_pg_is_open(runner->pg)) {
-		runner->phase = JR_PHASE_DONE;
+	jr_runner_signal(runner);
+	if (jr_runner_phase(runner) == JR_PHASE_START && !jr_pg_is_open(runner->pg)) {
+		jr_runner_enter(runner, JR_PHASE_DONE);
 		return;
 	}
-	jr_timer_set(runner->loop, &runner->grace, jr_clock_after(jr_clock_now_ms(), runner->opts->grace_ms));
-	jr_runner_pump(runner);
+	jr_timer_set(runner->loop, &runner->tick.grace, jr_clock_after(jr_clock_now_ms(), runner->opts->grace_ms));
+	on_idle(runner);
 }
 
 /* The same part of the splay on each start of a host, another one on each host. */
@@ -381,6 +351,19 @@ on_nonsense(void *ctx, const struct jr_err *err)
 	jr_runner_fail(ctx, err);
 }
 
+static void
+open_parts(struct jr_runner *runner, struct jr_err *err)
+{
+	jr_core_open(runner, err, on_idle);
+	jr_held_open(runner);
+	jr_scopes_make(runner);
+	jr_fire_open(runner);
+	jr_claim_open(runner);
+	jr_timer_init(&runner->tick.splay, on_splayed, runner);
+	jr_timer_init(&runner->tick.grace, on_grace, runner);
+	jr_timer_init(&runner->tick.runtime, on_runtime, runner);
+}
+
 static bool
 open_runner(struct jr_runner *runner, struct jr_err *err)
 {
@@ -389,71 +372,64 @@ open_runner(struct jr_runner *runner, struct jr_err *err)
 	set_patience(runner);
 	jr_random_seed_system(&runner->random);
 	set_facts(runner);
-	jr_scopes_make(runner);
-	runner->beat_at_ms = JR_NEVER;
-	runner->candidates_at_ms = -1;
-	runner->fire_at_ms = JR_NEVER;
-	runner->claim_most = JR_CLAIM_MOST;
-	runner->reclaim_limit = JR_RECLAIM_MOST;
-	jr_timer_init(&runner->splay, on_splayed, runner);
-	jr_timer_init(&runner->grace, on_grace, runner);
-	jr_timer_init(&runner->runtime, on_runtime, runner);
-	jr_timer_init(&runner->wake, on_wake, runner);
-	if (!jr_link_open(runner, err) || !jr_loop_signals(runner->loop, on_signal, runner, err))
+	if (!jr_link_open(runner, on_idle, err))
 		return false;
-	runner->host = (struct jr_host){.loop = runner->loop,
-	    .conninfo = runner->opts->conninfo,
-	    .lease = &runner->opts->lease,
-	    .nonsense = on_nonsense,
-	    .ctx = runner,
-	    .echo = runner->opts->echo,
-	    .raw = runner->opts->raw};
+	jr_start_open(runner, on_nonsense);
+	if (!jr_loop_signals(runner->loop, on_signal, runner, err))
+		return false;
 	if (runner->opts->max_runtime_ms > 0)
-		jr_timer_set(runner->loop, &runner->runtime, jr_clock_after(now, runner->opts->max_runtime_ms));
-	jr_timer_set(runner->loop, &runner->splay, jr_clock_after(now, splay_of(runner)));
+		jr_timer_set(runner->loop, &runner->tick.runtime, jr_clock_after(now, runner->opts->max_runtime_ms));
+	jr_timer_set(runner->loop, &runner->tick.splay, jr_clock_after(now, splay_of(runner)));
 	return true;
 }
 
 static void
 close_runner(struct jr_runner *runner)
 {
-	jr_timer_cancel(&runner->splay);
-	jr_timer_cancel(&runner->grace);
-	jr_timer_cancel(&runner->runtime);
-	jr_timer_cancel(&runner->wake);
-	while (runner->held != NULL)
-		jr_held_drop(runner->held);
-	jr_claim_list_release(&runner->begun);
-	jr_claim_list_release(&runner->offered);
+	jr_timer_cancel(&runner->tick.splay);
+	jr_timer_cancel(&runner->tick.grace);
+	jr_timer_cancel(&runner->tick.runtime);
+	jr_core_close(runner);
 	jr_reclaim_forget(runner);
-	jr_handlers_close_host(&runner->host);
-	jr_watchdog_free(runner->watchdog);
+	jr_start_close(runner);
+	jr_held_close(runner);
 	jr_link_close(runner);
 	jr_scopes_close(runner);
 	free(runner->job_types);
 	free(runner->queues);
 }
 
+static void
+turn(struct jr_runner *runner)
+{
+	struct jr_err err;
+
+	while (jr_runner_phase(runner) != JR_PHASE_DONE) {
+		if (!jr_loop_turn(runner->loop, &err)) {
+			jr_runner_fail(runner, &err);
+			return;
+		}
+	}
+}
+
 int
 jr_runner_run(const struct jr_runner_opts *opts, struct jr_counts *counts, struct jr_err *err)
 {
-	struct jr_runner runner = {.opts = opts, .err = err};
+	struct jr_runner runner = {.opts = opts};
 	struct jr_err failure;
+	int status;
 
-	if (!open_runner(&runner, &failure))
-		jr_runner_fail(&runner, &failure);
+	open_parts(&runner, err);
+	if (open_runner(&runner, &failure))
+		turn(&runner);
 	else
-		while (runner.phase != JR_PHASE_DONE) {
-			if (!jr_loop_turn(runner.loop, &failure)) {
-				jr_runner_fail(&runner, &failure);
-				break;
-			}
-		}
+		jr_runner_fail(&runner, &failure);
+	status = jr_runner_status(&runner);
 	if (runner.counts.dead > 0)
-		runner.status = jr_worse_status(runner.status, JR_E_NEWS);
+		status = jr_worse_status(status, JR_E_NEWS);
 	close_runner(&runner);
 	*counts = runner.counts;
-	counts->crowded = runner.crowded;
-	counts->tried = runner.job_tried;
-	return runner.status;
+	counts->crowded = jr_claim_is_crowded(&runner);
+	counts->tried = jr_claim_is_tried(&runner);
+	return status;
 }

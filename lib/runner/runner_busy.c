@@ -1,17 +1,16 @@
 /*
- * runner_busy: queues that a claim left out, since somebody else had locked their row, or in them a run that has the
- * unique key of one that is due. See runner_parts.h.
+ * runner_busy: queues that a claim left out, since another transaction had locked their row, or in them a run that has
+ * the unique key of one that is due. See runner_parts.h.
  *
- * Where one run is wanted alone (--job, exec) it is asked for again in the same way, and then it is an error: nobody
- * has counted what runs.
+ * They are asked for again by claims of their own, from the head, after a short pause, while the others go on with
+ * their cursor. When nothing else is left to do a runner waits for them for END_MS, and then it is as if they were
+ * full. The next look for work forgets them: it finds what is due in all queues.
  *
- * They are asked again by claims of their own, from the head, after a short pause, while the others go on with their
- * cursor. When nothing else is left to do a runner waits for them END_MS, and then it is as if they were full. The next
- * look for work forgets them: it finds what is due in all queues.
+ * Where one run is wanted alone (--job, exec) it is asked for again in the same way, and when that takes too long it is
+ * an error: nobody has counted what runs.
  *
  * What must hold: a locked row never keeps runs of another queue, and nobody waits for it inside the database.
  */
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -43,34 +42,50 @@ is_wanted(void *ctx, const char *queue)
 bool
 jr_busy_is_pending(const struct jr_runner *runner)
 {
-	for (size_t i = 0; i < runner->scope_count; i++) {
-		if (runner->scopes[i].busy.count > 0)
+	struct jr_scope *scope;
+
+	for (size_t i = 0; (scope = jr_scopes_at(runner, i)) != NULL; i++) {
+		if (jr_scope_busy(scope)->count > 0)
 			return true;
 	}
 	return false;
 }
 
+int64_t
+jr_busy_at(const struct jr_runner *runner)
+{
+	return runner->busy.at_ms;
+}
+
 void
 jr_busy_forget(struct jr_runner *runner)
 {
-	for (size_t i = 0; i < runner->scope_count; i++)
-		jr_candidates_release(&runner->scopes[i].busy);
+	struct jr_scope *scope;
+
+	for (size_t i = 0; (scope = jr_scopes_at(runner, i)) != NULL; i++)
+		jr_candidates_release(jr_scope_busy(scope));
 }
 
-/* What it was asked for alone and is not locked any more is done, unless there may be more of it. */
+void
+jr_busy_rest(struct jr_runner *runner)
+{
+	runner->busy.until_ms = 0;
+}
+
+/* What was asked for by itself and is not locked any more is done, unless there may be more of it. */
 static void
-take_answer(struct jr_runner *runner, struct jr_scope *scope, const PGresult *result)
+take_answer(const struct jr_choice *choice, const PGresult *result)
 {
 	struct names others = {result, jr_queue_count_left_out(result), false};
 	struct jr_candidates done = {0};
 
-	if (jr_queue_count_runs(result) >= runner->claim_wanted)
+	if (jr_queue_count_runs(result) >= choice->wanted)
 		return;
-	jr_candidates_move(&scope->busy, &done, is_wanted, &others);
+	jr_candidates_move(jr_scope_busy(choice->scope), &done, is_wanted, &others);
 	jr_candidates_release(&done);
 }
 
-/* When to ask again: others are to have claims between two of these, whoever has the row now. */
+/* When to ask again: there are to be claims of other runs between two of these, whoever has the row now. */
 static void
 ask_later(struct jr_runner *runner, bool locked)
 {
@@ -78,64 +93,55 @@ ask_later(struct jr_runner *runner, bool locked)
 
 	if (locked)
 		ms += (int64_t)jr_random_below(&runner->random, PAUSE_MAX_MS - PAUSE_MIN_MS + 1);
-	runner->busy_at_ms = jr_clock_after(jr_clock_now_ms(), ms);
+	runner->busy.at_ms = jr_clock_after(jr_clock_now_ms(), ms);
 }
 
 void
-jr_busy_take_claim(struct jr_runner *runner, struct jr_scope *scope, const PGresult *result)
+jr_busy_take_claim(struct jr_runner *runner, const struct jr_choice *choice, bool by_itself, const PGresult *result)
 {
 	size_t count = jr_queue_count_left_out(result);
 	struct names left_out = {result, count, true};
 
 	if (jr_queue_count_runs(result) > 0)
-		runner->busy_until_ms = 0;
-	if (runner->claim_busy)
-		take_answer(runner, scope, result);
-	else if (count > 0) {
-		jr_candidates_move(&scope->candidates, &scope->busy, is_wanted, &left_out);
-		scope->drained = scope->candidates.count == 0;
-	}
-	if (runner->claim_busy || count > 0)
+		jr_busy_rest(runner);
+	if (by_itself)
+		take_answer(choice, result);
+	else if (count > 0)
+		jr_scope_leave_out(choice->scope, is_wanted, &left_out);
+	if (by_itself || count > 0)
 		ask_later(runner, count > 0);
 	for (size_t i = 0; i < count; i++)
 		jr_log(JR_INFO, "queue_left_out", JR_S("queue", jr_queue_read_left_out(result, i)),
-		    JR_S("reason", "somebody else has locked its row, or a run of a unique key in it"));
+		    JR_S("reason", "another transaction has locked its row, or a run of a unique key in it"));
 }
 
 bool
-jr_busy_add_claim(struct jr_runner *runner, struct jr_request *request)
+jr_busy_choose(struct jr_runner *runner, size_t most, struct jr_choice *choice)
 {
-	const struct jr_cursor head = {0};
-
-	if (!jr_busy_is_pending(runner) || jr_clock_now_ms() < runner->busy_at_ms)
+	if (!jr_busy_is_pending(runner) || jr_clock_now_ms() < runner->busy.at_ms)
 		return false;
-	if (!jr_scopes_choose(runner, true)) {
-		ask_later(runner, true); /* something else is more urgent, or there is no permit */
-		return false;
-	}
-	runner->claim_busy = true;
-	jr_queue_add_claim(request, &runner->facts, &runner->claim_scope->busy, &head, runner->claim_wanted,
-	    runner->opts->lease.lease_ms, ++runner->claim_number);
-	return true;
+	if (jr_scopes_choose(runner, true, most, choice))
+		return true;
+	ask_later(runner, true); /* something else is more urgent, or there is no permit */
+	return false;
 }
 
 bool
 jr_busy_is_waited_for(struct jr_runner *runner)
 {
+	struct jr_busy *busy = &runner->busy;
 	int64_t now = jr_clock_now_ms();
 
 	if (!jr_busy_is_pending(runner))
 		return false;
-	if (runner->held_count > 0)
-		runner->busy_until_ms = 0;
-	else if (runner->busy_until_ms == 0)
-		runner->busy_until_ms = jr_clock_after(now, END_MS);
-	else if (now >= runner->busy_until_ms) {
+	if (jr_held_count(runner) > 0)
+		busy->until_ms = 0;
+	else if (busy->until_ms == 0)
+		busy->until_ms = jr_clock_after(now, END_MS);
+	else if (now >= busy->until_ms) {
 		jr_busy_forget(runner);
 		return false;
 	}
-	runner->claim_at_ms = runner->busy_at_ms;
-	jr_runner_wake_at(runner, runner->claim_at_ms);
 	return true;
 }
 
@@ -152,36 +158,34 @@ fail_locked(struct jr_runner *runner, const struct jr_not_claimed *said)
 	if (runner->opts->job_id > 0)
 		jr_fail(&err, JR_E_TEMP,
 		    "somebody else has had queue %s, or a run with the same unique key, locked for %d s: end that "
-		    "transaction (pg_stat_activity shows its xact_start), then try again; run %" PRId64
-		    " was not started",
-		    said->queue, END_MS / 1000, runner->opts->job_id);
+		    "transaction (pg_stat_activity shows its xact_start), then try again; run %lld was not started",
+		    said->queue, END_MS / 1000, (long long)runner->opts->job_id);
 	jr_runner_fail(runner, &err);
 }
 
 bool
 jr_busy_take_single(struct jr_runner *runner, const PGresult *result)
 {
+	struct jr_busy *busy = &runner->busy;
 	struct jr_not_claimed said;
 	int64_t now = jr_clock_now_ms();
 
 	if (!jr_queue_read_not_claimed(result, &said))
 		return false;
 	if (said.reason != NULL) {
-		jr_claim_fail_job(runner, said.reason);
+		jr_runner_fail_job(runner, said.reason);
 		return false;
 	}
-	if (runner->busy_until_ms == 0) {
-		runner->busy_until_ms = jr_clock_after(now, END_MS);
+	if (busy->until_ms == 0) {
+		busy->until_ms = jr_clock_after(now, END_MS);
 		jr_log(JR_INFO, "locked",
 		    JR_S(said.queue != NULL ? "queue" : "definition",
 			said.queue != NULL ? said.queue : said.definition));
 	}
-	if (now >= runner->busy_until_ms) {
+	if (now >= busy->until_ms) {
 		fail_locked(runner, &said);
 		return false;
 	}
 	ask_later(runner, true);
-	runner->claim_at_ms = runner->busy_at_ms;
-	jr_runner_wake_at(runner, runner->claim_at_ms);
 	return true;
 }

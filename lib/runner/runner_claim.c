@@ -1,31 +1,37 @@
 /*
- * runner_claim: what to claim, how much, from which scope; and what it brought. See runner_parts.h.
+ * runner_claim: when to look for work, what to claim, and what it brought. See runner_parts.h.
  *
- * The combinations of (job type, queue, priority) that have a due run are read at most once a second and passed to the
- * claim with a cursor behind the last claimed run. Both are dropped after a second, after a heartbeat, when a claim
- * comes back empty, and before "nothing is due" is decided, so that an urgent run starts within two seconds in the
- * middle of a long drain. A notification that there may be work makes them older than they are: NEWS_MS after the look
- * before at the earliest, so that between two looks there is always a claim, and many notifications are one look.
+ * The candidates, combinations of (job type, queue, priority) that have a due run, are looked up at most once a second
+ * and passed to the claim with a cursor behind the last claimed run. Both are dropped after a second, after a
+ * heartbeat, when a claim comes back empty, and before "nothing is due" is decided, so that an urgent run starts within
+ * two seconds in the middle of a long drain. A notification that there may be work makes them older than they are:
+ * NOTIFIED_MS after the look before at the earliest, so that between two looks there is always a claim, and many
+ * notifications are one look.
  *
- * What must hold: a permit is held for each run before it is claimed, and each run that is started has it, its own or
- * that of its batch; permits of runs that did not come are given back. After a lost answer nothing is claimed before it
- * is known what runs under this runner's name.
+ * What must hold: a permit is reserved for each run before it is claimed, and each run that is started has it, its own
+ * or that of its batch; permits of runs that did not come are given back. After a lost answer nothing is claimed before
+ * it is known what runs under this runner's name.
  */
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/mem.h"
-#include "pg/pg_array.h"
 #include "runner/runner_parts.h"
 
-#define LOOK_MS 1000  /* how old the combinations may be; how often to look while handlers run */
-#define NEWS_MS 10    /* between two looks, however many notifications come */
-#define PERMIT_MS 100 /* how often a runner that stays tries for a permit that others have */
-#define ADOPT_MS 1000 /* between two tries to give up on a claim */
-#define ERRORS_MAX 5  /* failed claims in a row before the runner ends */
+#define LOOK_MS 1000    /* how old the candidates may be; how often to look while handlers run */
+#define NOTIFIED_MS 10  /* between two looks, however many notifications come */
+#define PERMIT_MS 100   /* how often a runner that stays tries for a permit that others have */
+#define ERRORS_MAX 5    /* failed claims in a row before the runner ends */
+#define CLAIM_MOST 4096 /* runs of one answer */
+
+void
+jr_claim_open(struct jr_runner *runner)
+{
+	runner->claim.candidates_at_ms = -1;
+	runner->claim.most = CLAIM_MOST;
+}
+
+/* --- when --- */
 
 static int64_t
 jittered(struct jr_runner *runner, int64_t ms)
@@ -33,89 +39,87 @@ jittered(struct jr_runner *runner, int64_t ms)
 	return ms * 4 / 5 + (int64_t)jr_random_below(&runner->random, (uint64_t)(ms * 2 / 5) + 1);
 }
 
-/* News is looked at soon, but a server that refuses is not asked more often because of it. */
+/* After a notification the look is soon, but a server that refuses is not asked more often because of it. */
 static void
 hasten(struct jr_runner *runner)
 {
-	int64_t last_ms = runner->candidates_at_ms > runner->looked_ms ? runner->candidates_at_ms : runner->looked_ms;
+	struct jr_claim_part *claim = &runner->claim;
+	int64_t last_ms = claim->candidates_at_ms > claim->looked_ms ? claim->candidates_at_ms : claim->looked_ms;
 
-	if (runner->news && runner->claim_errors == 0 && last_ms + NEWS_MS < runner->claim_at_ms)
-		runner->claim_at_ms = last_ms + NEWS_MS;
+	if (claim->notified && claim->errors == 0 && last_ms + NOTIFIED_MS < claim->at_ms)
+		claim->at_ms = last_ms + NOTIFIED_MS;
 }
 
 static void
 look_again_in(struct jr_runner *runner, int64_t ms)
 {
-	runner->claim_at_ms = jr_clock_after(jr_clock_now_ms(), jittered(runner, ms));
+	runner->claim.at_ms = jr_clock_after(jr_clock_now_ms(), jittered(runner, ms));
 	hasten(runner);
-	jr_runner_wake_at(runner, runner->claim_at_ms);
+	jr_runner_wake_at(runner, runner->claim.at_ms);
 }
 
-static void
-look_again_later(struct jr_runner *runner)
-{
-	look_again_in(runner, LOOK_MS);
-}
-
-void
+bool
 jr_claim_look_soon(struct jr_runner *runner)
 {
-	runner->news = true;
+	bool first = !runner->claim.notified;
+
+	runner->claim.notified = true;
 	hasten(runner);
+	return first;
 }
 
-void
-jr_claim_reset(struct jr_runner *runner)
+/* Drop the candidates and the cursors. */
+static void
+reset(struct jr_runner *runner)
 {
-	runner->candidates_at_ms = -1;
-	for (size_t i = 0; i < runner->scope_count; i++)
-		runner->scopes[i].cursor.set = false;
+	runner->claim.candidates_at_ms = -1;
+	jr_scopes_forget_cursors(runner);
 }
 
-bool
-jr_claim_is_single(const struct jr_runner *runner)
+/* What the other parts have done since the last time: it may have made work, or made room for it. */
+static void
+take_notice(struct jr_runner *runner)
 {
-	return runner->opts->job_id > 0 || runner->opts->exec != NULL;
+	struct jr_claim_part *claim = &runner->claim;
+	bool ended = claim->ended != jr_start_count_ended(runner);
+	bool fired = claim->fired != jr_fire_count_looks(runner);
+	bool reclaimed = claim->reclaimed != jr_reclaim_count_taken(runner);
+
+	if (ended) {
+		claim->stale = true;
+		claim->at_ms = 0;
+	}
+	if (ended || fired || reclaimed)
+		claim->drained = false;
+	if (fired || reclaimed || claim->beats != jr_heartbeat_count(runner))
+		reset(runner);
+	if (fired)
+		(void)jr_claim_look_soon(runner);
+	claim->ended = jr_start_count_ended(runner);
+	claim->fired = jr_fire_count_looks(runner);
+	claim->reclaimed = jr_reclaim_count_taken(runner);
+	claim->beats = jr_heartbeat_count(runner);
 }
 
-bool
-jr_claim_is_over(const struct jr_runner *runner)
+static bool
+has_tried_single(const struct jr_runner *runner)
 {
-	return runner->draining || (runner->drained && !jr_linger_is_on(runner)) || runner->crowded ||
-	       (jr_claim_is_single(runner) && runner->job_tried) || jr_claim_is_used_up(runner);
-}
-
-bool
-jr_claim_is_used_up(const struct jr_runner *runner)
-{
-	const struct jr_runner_opts *opts = runner->opts;
-
-	return opts->max_runs > 0 && runner->counted >= opts->max_runs;
-}
-
-void
-jr_claim_count(struct jr_runner *runner, const struct jr_run *run, int64_t change)
-{
-	if (strcmp(run->job_type, JR_PRUNE_TYPE) != 0)
-		runner->counted += change;
+	return jr_runner_is_single(runner) && runner->claim.job_tried;
 }
 
 static bool
 is_allowed(const struct jr_runner *runner)
 {
-	return runner->phase == JR_PHASE_WORK && !runner->draining && !runner->claim_in_doubt &&
-	       !(jr_claim_is_single(runner) && runner->job_tried) && !jr_claim_is_used_up(runner);
+	return jr_runner_phase(runner) == JR_PHASE_WORK && !jr_runner_is_draining(runner) && !runner->claim.in_doubt &&
+	       !has_tried_single(runner) && jr_start_left(runner) > 0;
 }
 
-void
-jr_claim_fail_job(struct jr_runner *runner, const char *why)
+bool
+jr_claim_is_over(struct jr_runner *runner)
 {
-	struct jr_err err;
-
-	if (runner->opts->job_id == 0)
-		return;
-	jr_fail(&err, JR_E_TEMP, "run %" PRId64 " was not started: %s", runner->opts->job_id, why);
-	jr_runner_fail(runner, &err);
+	take_notice(runner);
+	return jr_runner_is_draining(runner) || (runner->claim.drained && !jr_start_stays(runner)) ||
+	       runner->claim.crowded || has_tried_single(runner) || jr_start_left(runner) == 0;
 }
 
 /*
@@ -125,98 +129,103 @@ jr_claim_fail_job(struct jr_runner *runner, const char *why)
 static void
 note_drained(struct jr_runner *runner)
 {
-	jr_claim_reset(runner);
-	if (runner->stale)
+	reset(runner);
+	if (runner->claim.stale)
 		return;
-	runner->busy_until_ms = 0;
-	runner->drained = true;
-	if (runner->held_count > 0 || jr_linger_is_on(runner))
-		look_again_later(runner);
-}
-
-struct filter {
-	struct jr_runner *runner;
-	const struct jr_scope *scope;
-};
-
-static bool
-is_of_scope(void *ctx, const char *job_type)
-{
-	const struct filter *filter = ctx;
-	const struct jr_handler *handler = jr_handlers_find(filter->runner->opts->handlers, job_type);
-
-	return handler != NULL && jr_scopes_find(filter->runner, handler) == filter->scope;
+	jr_busy_rest(runner);
+	runner->claim.drained = true;
+	if (jr_held_count(runner) > 0 || jr_start_stays(runner))
+		look_again_in(runner, LOOK_MS);
 }
 
 void
 jr_claim_take_candidates(struct jr_runner *runner, const PGresult *result)
 {
-	bool missing = false;
+	struct jr_claim_part *claim = &runner->claim;
+	bool all = jr_scopes_take_candidates(runner, result);
+	size_t count = jr_scopes_count_candidates(runner);
 
-	runner->candidates_count = (size_t)PQntuples(result);
-	runner->candidates_at_ms = jr_clock_now_ms();
+	claim->candidates_at_ms = jr_clock_now_ms();
 	jr_busy_forget(runner);
-	for (size_t i = 0; i < runner->scope_count; i++) {
-		struct jr_scope *scope = &runner->scopes[i];
-		struct filter filter = {runner, scope};
-
-		jr_queue_read_candidates(result, &scope->candidates, is_of_scope, &filter);
-		scope->cursor.set = false;
-		scope->drained = scope->candidates.count == 0;
-		missing = missing || scope->drained;
-	}
-	runner->drained = false;
-	if (runner->candidates_count > 0)
-		runner->claim_at_ms = 0;
-	else if (!jr_claim_is_single(runner))
+	claim->drained = false;
+	if (count > 0)
+		claim->at_ms = 0;
+	else if (!jr_runner_is_single(runner))
 		note_drained(runner);
-	if (missing && runner->candidates_count >= JR_CANDIDATES_MAX && !runner->candidates_whole) {
-		runner->candidates_whole = true; /* what was cut may be all of a scope's, whose permits are free */
-		jr_claim_reset(runner);
+	if (!all && count >= JR_CANDIDATES_MAX && !claim->whole) {
+		claim->whole = true; /* what was cut may be all of a scope's, whose permits are free */
+		reset(runner);
 	}
 }
 
 static bool
 has_fresh_candidates(const struct jr_runner *runner)
 {
-	return runner->candidates_at_ms >= 0 && runner->candidates_count > 0 &&
-	       jr_clock_now_ms() - runner->candidates_at_ms < (runner->news ? NEWS_MS : LOOK_MS);
+	const struct jr_claim_part *claim = &runner->claim;
+
+	return claim->candidates_at_ms >= 0 && jr_scopes_count_candidates(runner) > 0 &&
+	       jr_clock_now_ms() - claim->candidates_at_ms < (claim->notified ? NOTIFIED_MS : LOOK_MS);
 }
 
-/*
- * --job: its type is known only when it has been claimed, so a permit of each kind is had, and only types with one
- * asked for.
- */
-static size_t
+/* --- the claim --- */
+
+static void
 add_claim_job(struct jr_runner *runner, struct jr_request *request)
 {
-	const struct jr_handlers *handlers = runner->opts->handlers;
-	const char **types = jr_xcalloc(handlers->count + 1, sizeof(char *));
+	struct jr_claim_part *claim = &runner->claim;
 	struct jr_runner_facts facts = runner->facts;
-	size_t count = 0;
-	char *array;
+	bool crowded;
+	char *types = jr_scopes_reserve_each(runner, &crowded);
 
-	for (size_t i = 0; i < JR_POOL_COUNT; i++) {
-		if (runner->permits[i].fd_count > 0)
-			runner->claim_permits[i] = jr_permits_take(&runner->permits[i], 1);
-	}
-	for (size_t i = 0; i < handlers->count; i++) {
-		const struct jr_handler *handler = &handlers->items[i];
-
-		if (runner->claim_permits[handler->kind->pool] > 0)
-			types[count++] = handler->job_type;
-		else
-			runner->crowded = true;
-	}
-	array = jr_pg_array_of(types, count);
-	facts.job_types = array;
-	runner->claim_scope = NULL;
-	runner->claim_wanted = 1;
-	jr_queue_add_claim_job(
-	    request, &facts, runner->opts->job_id, runner->opts->lease.lease_ms, ++runner->claim_number);
-	free(array);
+	facts.job_types = types;
+	claim->crowded = claim->crowded || crowded;
+	claim->choice = (struct jr_choice){.wanted = 1};
+	jr_queue_add_claim_job(request, &facts, runner->opts->job_id, runner->opts->lease.lease_ms, ++claim->number);
 	free(types);
-	return 1;
+}
+
+static void
+add_claim_exec(struct jr_runner *runner, struct jr_request *request)
+{
+	const struct jr_exec *exec = runner->opts->exec;
+	struct jr_claim_part *claim = &runner->claim;
+
+	claim->choice = (struct jr_choice){.wanted = 1};
+	jr_queue_add_exec_claim(request, &runner->facts, exec->definition, runner->opts->lease.lease_ms,
+	    exec->timeout_ms, exec->command, ++claim->number);
+}
+
+static void
+add_look(struct jr_runner *runner, struct jr_request *request)
+{
+	struct jr_claim_part *claim = &runner->claim;
+
+	claim->stale = false;
+	claim->notified = false;
+	claim->looked_ms = jr_clock_now_ms();
+	jr_queue_add_candidates(request, &runner->facts, claim->whole ? INT64_MAX : JR_CANDIDATES_MAX);
+	jr_queue_add_fire_due(request);
+}
+
+/* Queues that were left out before go first, when it is time, and from the head. false: there is nothing to claim. */
+static bool
+add_claim(struct jr_runner *runner, struct jr_request *request)
+{
+	static const struct jr_cursor head;
+	struct jr_claim_part *claim = &runner->claim;
+	int64_t left = jr_start_left(runner);
+	size_t most = left < (int64_t)claim->most ? (size_t)left : claim->most;
+	struct jr_scope *scope;
+
+	claim->busy = jr_busy_choose(runner, most, &claim->choice);
+	if (!claim->busy && !jr_scopes_choose(runner, false, most, &claim->choice))
+		return false;
+	scope = claim->choice.scope;
+	claim->stale = claim->stale && claim->busy;
+	jr_queue_add_claim(request, &runner->facts, claim->busy ? jr_scope_busy(scope) : jr_scope_candidates(scope),
+	    claim->busy ? &head : jr_scope_cursor(scope), claim->choice.wanted, runner->opts->lease.lease_ms,
+	    ++claim->number);
+	return true;
 }
 
 size_t
@@ -224,52 +233,25 @@ jr_claim_add(struct jr_runner *runner, struct jr_request *request)
 {
 	const struct jr_runner_opts *opts = runner->opts;
 
-	runner->claim_wanted = 0;
-	runner->claim_busy = false;
+	take_notice(runner);
+	runner->claim.choice = (struct jr_choice){.wanted = 0};
+	runner->claim.busy = false;
 	if (!is_allowed(runner))
 		return 0;
 	if (opts->job_id > 0)
-		return add_claim_job(runner, request);
-	if (jr_exec_add_claim(runner, request))
-		return 1;
-	if (!has_fresh_candidates(runner)) {
-		runner->stale = false;
-		runner->news = false;
-		runner->looked_ms = jr_clock_now_ms();
-		jr_queue_add_candidates(
-		    request, &runner->facts, runner->candidates_whole ? INT64_MAX : JR_CANDIDATES_MAX);
-		jr_queue_add_fire_due(request);
-		runner->fired_last = true; /* what is found is claimed before it is too old */
+		add_claim_job(runner, request);
+	else if (opts->exec != NULL)
+		add_claim_exec(runner, request);
+	else if (has_fresh_candidates(runner))
+		return add_claim(runner, request) ? 1 : 0;
+	else {
+		add_look(runner, request);
 		return 2;
 	}
-	if (jr_busy_add_claim(runner, request))
-		return 1;
-	if (!jr_scopes_choose(runner, false))
-		return 0;
-	runner->stale = false;
-	jr_queue_add_claim(request, &runner->facts, &runner->claim_scope->candidates, &runner->claim_scope->cursor,
-	    runner->claim_wanted, opts->lease.lease_ms, ++runner->claim_number);
 	return 1;
 }
 
-/* How many are asked for after an answer that did not come. */
-static size_t
-fewer(size_t most)
-{
-	return most < 8 ? 1 : most / 4;
-}
-
-/* The permits that no run took. */
-static void
-give_back(struct jr_runner *runner)
-{
-	for (size_t i = 0; i < JR_POOL_COUNT; i++) {
-		if (runner->claim_permits[i] > 0)
-			jr_permits_give(&runner->permits[i], runner->claim_permits[i]);
-		runner->claim_permits[i] = 0;
-	}
-	runner->claim_wanted = 0;
-}
+/* --- what it brought --- */
 
 /* Runs of a batch share the permit of the first; *shared is that permit, for one answer. */
 static struct jr_permit *
@@ -284,7 +266,7 @@ find_permit(
 	if (handler == NULL)
 		return NULL;
 	if (*shared != NULL && *batched == handler) {
-		(*shared)->runs++;
+		jr_permit_share(*shared);
 		return *shared;
 	}
 	permit = jr_permit_take(runner, handler->kind->pool);
@@ -293,7 +275,7 @@ find_permit(
 	return permit;
 }
 
-/* When the lease of a run began: as the claim was sent or, as what is left of it tells, before it was adopted. */
+/* When the lease of a run began: as the claim was sent; or, if it was adopted, before that, by what is left of it. */
 static int64_t
 begun_at(const struct jr_runner *runner, const PGresult *result, size_t index, int64_t sent_ms, bool adopted)
 {
@@ -319,249 +301,278 @@ take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms, str
 		struct jr_run *run = jr_queue_read_run(result, i, cursor);
 		struct jr_permit *permit = find_permit(runner, run, &batched, &shared);
 
-		jr_claim_count(runner, run, 1);
 		if (shared != NULL && shared != open) {
 			if (open != NULL)
 				jr_permit_leave(runner, open);
 			open = shared;
-			open->runs++;
+			jr_permit_share(open);
 		}
-		jr_held_take(runner, run, begun_at(runner, result, i, sent_ms, adopted), permit);
+		jr_start_take(runner, run, begun_at(runner, result, i, sent_ms, adopted), permit);
 	}
 	if (open != NULL)
 		jr_permit_leave(runner, open);
-	give_back(runner);
-}
-
-static bool
-all_drained(const struct jr_runner *runner)
-{
-	for (size_t i = 0; i < runner->scope_count; i++) {
-		if (!runner->scopes[i].drained)
-			return false;
-	}
-	return true;
+	jr_scopes_give_back(runner);
 }
 
 /* What was left out is not drained: nobody has looked at it. */
 static bool
 is_nothing_due(const struct jr_runner *runner)
 {
-	return all_drained(runner) && !jr_busy_is_pending(runner);
+	return jr_scopes_are_drained(runner) && !jr_busy_is_pending(runner);
 }
 
 /* An empty claim is the end of its scope only if it looked from the head and at all there is. */
 static void
 take_empty(struct jr_runner *runner, struct jr_scope *scope)
 {
-	bool whole = runner->candidates_count < JR_CANDIDATES_MAX || runner->candidates_whole;
+	struct jr_claim_part *claim = &runner->claim;
+	bool whole = jr_scopes_count_candidates(runner) < JR_CANDIDATES_MAX || claim->whole;
 
-	if (scope != NULL && scope->cursor.set)
-		jr_claim_reset(runner);
+	if (scope != NULL && jr_scope_cursor(scope)->set)
+		reset(runner);
 	else if (scope != NULL && !whole) {
-		runner->candidates_whole = true; /* what was cut may hold what can be claimed */
-		jr_claim_reset(runner);
+		claim->whole = true; /* what was cut may hold what can be claimed */
+		reset(runner);
 	} else {
 		if (scope != NULL)
-			scope->drained = true;
+			jr_scope_note_drained(scope);
 		if (scope == NULL || is_nothing_due(runner))
 			note_drained(runner);
 	}
 }
 
 static void
-take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
+take_nothing(struct jr_runner *runner, const PGresult *result)
 {
-	struct jr_scope *scope = runner->claim_scope;
-	bool again = scope == NULL && jr_busy_take_single(runner, result);
+	struct jr_claim_part *claim = &runner->claim;
 
-	if (scope != NULL)
-		jr_busy_take_claim(runner, scope, result);
-	runner->claim_errors = 0;
-	if (runner->claim_most < JR_CLAIM_MOST)
-		runner->claim_most++;
-	runner->job_tried = !again;
-	if (again)
-		runner->crowded = false; /* its permits are had anew */
-	else if (jr_queue_count_runs(result) > 0) {
-		runner->drained = false;
-		runner->candidates_whole = false;
-		runner->crowded = false;
-	} else if (!runner->claim_busy) {
-		take_empty(runner, scope);
+	if (!claim->busy) {
+		take_empty(runner, claim->choice.scope);
 		jr_exec_take_nothing(runner, result);
 	} else if (is_nothing_due(runner))
 		note_drained(runner);
-	if (scope != NULL && scope->batched != NULL)
-		jr_scopes_note_batch(runner, scope, result);
-	if (jr_queue_count_runs(result) > 0)
-		(void)jr_runner_repeats(runner, &runner->claim_repeat, "claim", result);
-	take_runs(runner, result, sent_ms, scope == NULL || runner->claim_busy ? NULL : &scope->cursor, false);
+}
+
+/* --job and exec: is the run to be asked for again, since something was locked? */
+static bool
+is_kept_out(struct jr_runner *runner, const PGresult *result)
+{
+	if (runner->claim.choice.scope != NULL || !jr_busy_take_single(runner, result))
+		return false;
+	runner->claim.crowded = false; /* its permits are taken anew */
+	runner->claim.at_ms = jr_busy_at(runner);
+	jr_runner_wake_at(runner, runner->claim.at_ms);
+	return true;
 }
 
 static void
-note_claim_failure(struct jr_runner *runner, const struct jr_err *err)
+note_runs(struct jr_runner *runner, const PGresult *result)
 {
-	jr_log(JR_INFO, "claim_failed", JR_S("error", err->msg));
-	jr_claim_reset(runner);
-	if (err->code != JR_E_TEMP || ++runner->claim_errors >= ERRORS_MAX)
-		jr_runner_fail(runner, err);
-	else
-		look_again_later(runner);
+	struct jr_claim_part *claim = &runner->claim;
+
+	claim->drained = false;
+	claim->whole = false;
+	claim->crowded = false;
+	if (claim->choice.scope != NULL)
+		jr_scope_note_batch(claim->choice.scope, claim->choice.wanted, result);
+	(void)jr_runner_repeats(runner, &claim->repeat, "claim", result);
 }
 
-/* `first`: which of the request's results is the claim's; what stands before it failed or not together with it. */
+static void
+take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
+{
+	struct jr_claim_part *claim = &runner->claim;
+	struct jr_scope *scope = claim->choice.scope;
+	bool again = is_kept_out(runner, result);
+
+	if (scope != NULL)
+		jr_busy_take_claim(runner, &claim->choice, claim->busy, result);
+	claim->errors = 0;
+	if (claim->most < CLAIM_MOST)
+		claim->most++;
+	claim->job_tried = !again;
+	if (jr_queue_count_runs(result) > 0)
+		note_runs(runner, result);
+	else if (!again)
+		take_nothing(runner, result);
+	claim->choice.wanted = 0;
+	take_runs(runner, result, sent_ms, scope == NULL || claim->busy ? NULL : jr_scope_cursor(scope), false);
+}
+
+static void
+note_failure(struct jr_runner *runner, const struct jr_err *err)
+{
+	jr_log(JR_INFO, "claim_failed", JR_S("error", err->msg));
+	if (err->code != JR_E_TEMP || ++runner->claim.errors >= ERRORS_MAX)
+		jr_runner_fail(runner, err);
+	else
+		look_again_in(runner, LOOK_MS);
+}
+
+static void
+note_unanswered(struct jr_runner *runner, int64_t sent_ms)
+{
+	struct jr_claim_part *claim = &runner->claim;
+
+	claim->in_doubt = true; /* its permits are kept until it is known */
+	claim->sent_ms = sent_ms;
+	claim->most = jr_claim_fewer(claim->choice.wanted);
+	claim->choice.wanted = 0;
+	reset(runner);
+}
+
+size_t
+jr_claim_fewer(size_t most)
+{
+	return most < 8 ? 1 : most / 4;
+}
+
+/* `first`: which of the results is the claim's; what stands before it failed or not together with it. */
 void
 jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t first)
 {
-	bool was_claim = runner->claim_wanted > 0;
+	bool was_claim = runner->claim.choice.wanted > 0;
 
+	take_notice(runner);
 	if (reply->end == JR_PG_DONE && was_claim)
 		take_claim(runner, reply->results[first], reply->sent_ms);
 	else if (reply->end == JR_PG_DONE) {
 		jr_claim_take_candidates(runner, reply->results[first]);
-		jr_fire_take_look(runner, reply->results[first + 1]);
+		jr_fire_take_look(runner, reply->results[first + 1], true);
 	} else if (reply->end == JR_PG_UNKNOWN && was_claim) {
-		runner->claim_in_doubt = true; /* its permits are kept until it is known */
-		runner->claim_sent_ms = reply->sent_ms;
-		runner->claim_most = fewer(runner->claim_wanted);
-		runner->adopt_most = JR_CLAIM_MOST;
-		jr_claim_reset(runner);
+		note_unanswered(runner, reply->sent_ms);
 	} else {
-		give_back(runner);
-		jr_claim_reset(runner);
+		jr_scopes_give_back(runner);
+		runner->claim.choice.wanted = 0;
+		reset(runner);
 		if (reply->end == JR_PG_FAILED && first == 0)
-			note_claim_failure(runner, &reply->err);
+			note_failure(runner, &reply->err);
 	}
 }
 
 static void
 on_claim(void *ctx, const struct jr_reply *reply)
 {
-	struct jr_runner *runner = ctx;
-
-	jr_claim_reply(runner, reply, 0);
-	jr_runner_pump(runner);
+	jr_claim_reply(ctx, reply, 0);
 }
 
-/* Could anything be started at all? */
-static bool
-has_room(const struct jr_runner *runner)
+/* Nothing can be claimed now. When is it worth while to try again? */
+static void
+wait(struct jr_runner *runner)
 {
-	for (size_t i = 0; i < runner->scope_count; i++) {
-		if (!jr_scopes_is_full(runner, &runner->scopes[i]))
-			return true;
+	struct jr_claim_part *claim = &runner->claim;
+
+	if (jr_busy_is_waited_for(runner)) {
+		claim->at_ms = jr_busy_at(runner);
+		jr_runner_wake_at(runner, claim->at_ms);
+	} else if (is_nothing_due(runner))
+		note_drained(runner); /* what is still locked counts as full */
+	else if (jr_start_stays(runner))
+		look_again_in(runner, PERMIT_MS);
+	else if (jr_held_count(runner) == 0)
+		claim->crowded = true; /* other runners of this host have every permit, and go on claiming */
+	else
+		look_again_in(runner, LOOK_MS);
+}
+
+static bool
+try_once(struct jr_runner *runner)
+{
+	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_claim, runner);
+
+	if (jr_claim_add(runner, request) == 0) {
+		jr_request_free(request);
+		return false;
 	}
-	return runner->scope_count == 0;
+	runner->claim.sent_alone++;
+	jr_pg_submit(runner->pg, request);
+	return true;
+}
+
+static bool
+is_done(const struct jr_runner *runner)
+{
+	return runner->claim.drained && jr_held_count(runner) == 0 && !jr_start_stays(runner);
 }
 
 bool
 jr_claim_try(struct jr_runner *runner)
 {
-	struct jr_request *request;
+	struct jr_claim_part *claim = &runner->claim;
 
-	if (!is_allowed(runner) || (runner->drained && runner->held_count == 0 && !jr_linger_is_on(runner)))
+	take_notice(runner);
+	if (!is_allowed(runner) || is_done(runner))
 		return false;
-	if (jr_clock_now_ms() < runner->claim_at_ms) {
-		jr_runner_wake_at(runner, runner->claim_at_ms);
+	if (jr_clock_now_ms() < claim->at_ms) {
+		jr_runner_wake_at(runner, claim->at_ms);
 		return false;
 	}
-	if (!has_room(runner))
+	if (!jr_scopes_have_room(runner))
 		return false;
-	request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_claim, runner);
-	if (jr_claim_add(runner, request) > 0) {
-		runner->claim_alone = false;
-		jr_pg_submit(runner->pg, request);
+	if (try_once(runner))
 		return true;
+	if (claim->stale && (jr_held_count(runner) == 0 || jr_scopes_are_drained(runner))) {
+		reset(runner); /* what has ended may have left work */
+		return try_once(runner);
 	}
-	jr_request_free(request);
-	if (runner->stale && (runner->held_count == 0 || all_drained(runner))) { /* what has ended may have left work */
-		jr_claim_reset(runner);
-		return jr_claim_try(runner);
-	}
-	if (jr_busy_is_waited_for(runner))
-		return false;
-	if (is_nothing_due(runner))
-		note_drained(runner); /* what is still locked counts as full */
-	else if (jr_linger_is_on(runner))
-		look_again_in(runner, PERMIT_MS);
-	else if (runner->held_count == 0)
-		runner->crowded = true; /* other runners of this host have every permit, and go on claiming */
-	else
-		look_again_later(runner);
+	wait(runner);
 	return false;
 }
 
-/*
- * What was asked for once is not waited for as long as it takes to give up on its claim: people wait for the answer.
- * One lease longer than it may last, as for results.
- */
-static bool
-is_too_late(const struct jr_runner *runner)
-{
-	return jr_claim_is_single(runner) &&
-	       jr_clock_now_ms() >= jr_clock_after(runner->claim_sent_ms, 2 * runner->opts->lease.lease_ms);
-}
-
-static void
-adopt_later(struct jr_runner *runner, const char *why)
-{
-	int64_t half = runner->opts->lease.heartbeat_ms / 2;
-
-	jr_log(JR_INFO, "adopt_failed", JR_S("error", why));
-	runner->adopt_at_ms = jr_clock_after(jr_clock_now_ms(), half < ADOPT_MS ? half : ADOPT_MS);
-}
-
-static void
-on_adopt(void *ctx, const struct jr_reply *reply)
-{
-	struct jr_runner *runner = ctx;
-	bool done = reply->end == JR_PG_DONE && jr_queue_read_claims_void(reply->results[0]);
-	struct jr_err err = reply->err;
-
-	if (done) {
-		size_t rows = jr_queue_count_runs(reply->results[1]);
-
-		runner->claim_in_doubt = rows >= runner->adopt_most &&
-					 !jr_runner_repeats(runner, &runner->adopt_repeat, "adopt", reply->results[1]);
-		if (rows > 0)
-			runner->job_tried = true;
-		take_runs(runner, reply->results[1], reply->sent_ms, NULL, true);
-	} else if (reply->end == JR_PG_UNKNOWN)
-		runner->adopt_most = fewer(runner->adopt_most);
-	else {
-		if (reply->end == JR_PG_DONE)
-			jr_fail(&err, JR_E_TEMP, "a claim that was not answered is not over in the server");
-		adopt_later(runner, err.msg);
-		if (err.code != JR_E_TEMP || is_too_late(runner))
-			jr_runner_fail(runner, &err);
-	}
-	jr_runner_pump(runner);
-}
-
-/*
- * After a claim whose answer was lost it is given up on: from then on it takes nothing. Then, what runs under my name
- * that I do not know? Not what I have started or sent an outcome for, though it may still be running for the database.
- * Not before that claim is over in the server. It is said again until it is so, and nothing is claimed meanwhile; a
- * runner that ends says it with its goodbye.
- */
 bool
-jr_claim_try_adopt(struct jr_runner *runner)
+jr_claim_is_drained(const struct jr_runner *runner)
 {
-	struct jr_request *request;
-	struct jr_claim_list known = {0};
+	return runner->claim.drained;
+}
 
-	if (!runner->claim_in_doubt)
-		return false;
-	if (jr_clock_now_ms() < runner->adopt_at_ms) {
-		jr_runner_wake_at(runner, runner->adopt_at_ms);
-		return false;
-	}
-	jr_held_name_known(runner, &known);
-	request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_adopt, runner);
-	jr_queue_add_claims_void(request, runner->facts.id, runner->claim_number);
-	jr_queue_add_adopt(request, runner->facts.id, &known, runner->adopt_most);
-	jr_claim_list_release(&known);
-	jr_pg_submit(runner->pg, request);
-	return true;
+bool
+jr_claim_is_crowded(const struct jr_runner *runner)
+{
+	return runner->claim.crowded;
+}
+
+bool
+jr_claim_is_tried(const struct jr_runner *runner)
+{
+	return runner->claim.job_tried;
+}
+
+int64_t
+jr_claim_number(const struct jr_runner *runner)
+{
+	return runner->claim.number;
+}
+
+int64_t
+jr_claim_count_sent_alone(const struct jr_runner *runner)
+{
+	return runner->claim.sent_alone;
+}
+
+/* --- doubt --- */
+
+bool
+jr_claim_is_in_doubt(const struct jr_runner *runner)
+{
+	return runner->claim.in_doubt;
+}
+
+int64_t
+jr_claim_sent_ms(const struct jr_runner *runner)
+{
+	return runner->claim.sent_ms;
+}
+
+void
+jr_claim_resolve(struct jr_runner *runner)
+{
+	runner->claim.in_doubt = false;
+}
+
+void
+jr_claim_take_adopted(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
+{
+	if (jr_queue_count_runs(result) > 0)
+		runner->claim.job_tried = true;
+	take_runs(runner, result, sent_ms, NULL, true);
 }

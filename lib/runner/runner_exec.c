@@ -15,20 +15,6 @@
 #include "base/mem.h"
 #include "runner/runner_parts.h"
 
-bool
-jr_exec_add_claim(struct jr_runner *runner, struct jr_request *request)
-{
-	const struct jr_exec *exec = runner->opts->exec;
-
-	if (exec == NULL)
-		return false;
-	runner->claim_scope = NULL;
-	runner->claim_wanted = 1;
-	jr_queue_add_exec_claim(request, &runner->facts, exec->definition, runner->opts->lease.lease_ms,
-	    exec->timeout_ms, exec->command, ++runner->claim_number);
-	return true;
-}
-
 static void
 say_why(struct jr_exec *exec, const char *why)
 {
@@ -70,11 +56,11 @@ jr_exec_goes_on(const struct jr_runner *runner)
 }
 
 bool
-jr_exec_is_over(const struct jr_runner *runner)
+jr_exec_has_ended(const struct jr_runner *runner)
 {
 	const struct jr_exec *exec = runner->opts->exec;
 
-	return exec != NULL && exec->state != JR_EXEC_NONE && runner->held_count == 0 && !runner->claim_in_doubt;
+	return exec != NULL && exec->state != JR_EXEC_NONE;
 }
 
 int64_t
@@ -100,20 +86,20 @@ jr_exec_is_deaf(const struct jr_runner *runner, int signo)
 }
 
 void
-jr_exec_note_start(struct jr_held *held)
+jr_exec_note_start(struct jr_runner *runner, const struct jr_run *run)
 {
-	struct jr_exec *exec = held->runner->opts->exec;
+	struct jr_exec *exec = runner->opts->exec;
 
 	if (exec == NULL)
 		return;
-	exec->run_id = held->run->id;
+	exec->run_id = run->id;
 	exec->state = JR_EXEC_RUNNING;
 }
 
 void
-jr_exec_note_end(struct jr_held *held, const struct jr_outcome *outcome)
+jr_exec_note_end(struct jr_runner *runner, const struct jr_outcome *outcome)
 {
-	struct jr_exec *exec = held->runner->opts->exec;
+	struct jr_exec *exec = runner->opts->exec;
 	const char *code = outcome == NULL || outcome->error_code == NULL ? "" : outcome->error_code;
 
 	if (exec == NULL)
@@ -158,10 +144,9 @@ jr_exec_unstarted(const struct jr_runner *runner)
 }
 
 void
-jr_exec_judge(struct jr_held *held)
+jr_exec_judge(struct jr_runner *runner, struct jr_outcome *outcome)
 {
-	struct jr_exec *exec = held->runner->opts->exec;
-	struct jr_outcome *outcome = &held->outcome;
+	struct jr_exec *exec = runner->opts->exec;
 
 	if (exec == NULL)
 		return;

@@ -20,24 +20,37 @@
 #define BUSY_MS 1000  /* what is due and was passed over, since somebody has it locked */
 #define ERRORS_MAX 3  /* in a row, before it is left to others for LOOK_MS */
 
+void
+jr_fire_open(struct jr_runner *runner)
+{
+	runner->fire.at_ms = JR_NEVER;
+}
+
+int64_t
+jr_fire_count_looks(const struct jr_runner *runner)
+{
+	return runner->fire.looks;
+}
+
 static bool
 has_failed(const struct jr_runner *runner)
 {
-	return runner->fire_errors >= ERRORS_MAX;
+	return runner->fire.errors >= ERRORS_MAX;
 }
 
 static void
 fire_in(struct jr_runner *runner, int64_t ms)
 {
-	runner->fire_at_ms = jr_clock_after(jr_clock_now_ms(), ms < LOOK_MS ? ms : LOOK_MS);
+	runner->fire.at_ms = jr_clock_after(jr_clock_now_ms(), ms < LOOK_MS ? ms : LOOK_MS);
 }
 
 void
-jr_fire_take_look(struct jr_runner *runner, const PGresult *result)
+jr_fire_take_look(struct jr_runner *runner, const PGresult *result, bool claim_first)
 {
-	bool waits = has_failed(runner) && jr_clock_now_ms() < runner->fire_at_ms;
+	bool waits = has_failed(runner) && jr_clock_now_ms() < runner->fire.at_ms;
 
-	if (!jr_claim_is_single(runner) && !waits)
+	runner->fire.last = runner->fire.last || claim_first;
+	if (!jr_runner_is_single(runner) && !waits)
 		fire_in(runner, jr_queue_read_fire_due(result));
 }
 
@@ -49,25 +62,21 @@ static void
 report(struct jr_runner *runner, const struct jr_fired_row *row)
 {
 	bool bad = strcmp(row->outcome, "error") == 0;
-	bool known = bad && row->slots == 0 && runner->fire_told;
+	bool known = bad && row->slots == 0 && runner->fire.reported;
 	const struct jr_field fields[] = {JR_S("definition", row->definition), JR_S("slot", row->slot),
 	    JR_S("outcome", row->outcome), JR_S("reason", row->reason), JR_I("slots", row->slots),
 	    row->run_id > 0 ? JR_I("run", row->run_id) : JR_S("run", NULL)};
 
 	jr_log_fields(bad && !known ? JR_WARN : JR_INFO, "fired", fields, JR_COUNT(fields));
-	runner->fire_told = runner->fire_told || (bad && row->slots == 0);
+	runner->fire.reported = runner->fire.reported || (bad && row->slots == 0);
 }
 
 /* Once for all calls that follow each other: a claim between them needs what was looked up before. */
 static void
 look_for_fired(struct jr_runner *runner)
 {
-	if (!runner->fire_news)
-		return;
-	runner->fire_news = false;
-	runner->drained = false;
-	jr_claim_reset(runner);
-	jr_claim_look_soon(runner);
+	runner->fire.looks += runner->fire.made;
+	runner->fire.made = false;
 }
 
 static void
@@ -83,12 +92,12 @@ take_fired(struct jr_runner *runner, const struct jr_reply *reply)
 		slots += row.slots;
 	}
 	runner->counts.fired += runs;
-	runner->fire_errors = 0;
-	runner->fire_news = runner->fire_news || runs > 0;
+	runner->fire.errors = 0;
+	runner->fire.made = runner->fire.made || runs > 0;
 	if (due_ms > 0 || slots == 0)
 		look_for_fired(runner);
 	(void)jr_runner_repeats(
-	    runner, &runner->fire_repeat, "fire", due_ms == 0 && slots > 0 ? reply->results[0] : NULL);
+	    runner, &runner->fire.repeat, "fire", due_ms == 0 && slots > 0 ? reply->results[0] : NULL);
 	if (due_ms > 0)
 		fire_in(runner, due_ms);
 	else
@@ -99,21 +108,19 @@ take_fired(struct jr_runner *runner, const struct jr_reply *reply)
 static void
 note_trouble(struct jr_runner *runner, const struct jr_err *err)
 {
-	struct jr_err told = *err;
+	struct jr_err reason = *err;
 
 	jr_log(JR_INFO, "fire_failed", JR_S("error", err->msg));
 	look_for_fired(runner);
 	if (err->code != JR_E_TEMP)
-		runner->fire_errors = ERRORS_MAX;
+		runner->fire.errors = ERRORS_MAX;
 	else if (!has_failed(runner))
-		runner->fire_errors++;
+		runner->fire.errors++;
 	fire_in(runner, has_failed(runner) ? LOOK_MS : 0);
 	if (!has_failed(runner))
 		return;
-	jr_fail_in(&told, "schedules were not fired");
-	runner->status = jr_worse_status(runner->status, (int)told.code);
-	if (runner->err->msg[0] == '\0')
-		*runner->err = told;
+	jr_fail_in(&reason, "schedules were not fired");
+	jr_runner_warn(runner, &reason);
 }
 
 static void
@@ -125,7 +132,6 @@ on_fired(void *ctx, const struct jr_reply *reply)
 		take_fired(runner, reply);
 	else
 		note_trouble(runner, &reply->err);
-	jr_runner_pump(runner);
 }
 
 bool
@@ -133,16 +139,25 @@ jr_fire_try(struct jr_runner *runner)
 {
 	struct jr_request *request;
 
-	if (runner->draining || jr_claim_is_single(runner))
+	if (jr_runner_is_draining(runner) || jr_runner_is_single(runner))
 		return false;
-	if (jr_clock_now_ms() < runner->fire_at_ms) {
-		jr_runner_wake_at(runner, runner->fire_at_ms);
+	if (jr_clock_now_ms() < runner->fire.at_ms) {
+		jr_runner_wake_at(runner, runner->fire.at_ms);
 		return false;
 	}
-	request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_fired, runner);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_fired, runner);
 	jr_queue_add_fire(request);
 	jr_queue_add_fire_due(request);
 	jr_pg_submit(runner->pg, request);
-	runner->fired_last = true;
+	runner->fire.last = true;
 	return true;
+}
+
+bool
+jr_fire_try_first(struct jr_runner *runner)
+{
+	bool waits = runner->fire.last;
+
+	runner->fire.last = false;
+	return !waits && jr_fire_try(runner);
 }

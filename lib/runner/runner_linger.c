@@ -19,10 +19,10 @@
 #define LEAST_MS 1000       /* a successor stays at least so long */
 #define HANDOVER_ASK_MS 200 /* how often one is looked for */
 
-bool
-jr_linger_is_on(const struct jr_runner *runner)
+void
+jr_linger_open(struct jr_runner *runner)
 {
-	return runner->linger.on && !runner->draining && !jr_claim_is_used_up(runner);
+	runner->linger.until_ms = jr_clock_after(jr_clock_now_ms(), runner->opts->linger_ms);
 }
 
 int64_t
@@ -43,7 +43,7 @@ jr_linger_begin(struct jr_runner *runner)
 
 	if (left_ms == 0)
 		return;
-	runner->linger.on = true;
+	jr_runner_stay(runner, true);
 	runner->linger.seen_at_ms = jr_clock_after(jr_clock_now_ms(), runner->opts->lease.heartbeat_ms);
 	jr_log(JR_INFO, "linger_start", JR_I("ms", left_ms - JR_HANDOVER_MS));
 }
@@ -52,7 +52,7 @@ static void
 end(struct jr_runner *runner, const char *reason)
 {
 	jr_log(JR_INFO, "linger_end", JR_S("reason", reason));
-	runner->draining = true;
+	jr_runner_drain(runner);
 }
 
 void
@@ -68,15 +68,12 @@ jr_linger_notified(void *ctx, const char *payload)
 	struct jr_runner *runner = ctx;
 
 	if (strcmp(payload, "cancel") == 0) {
-		if (!runner->beat_wanted)
+		if (jr_heartbeat_soon(runner))
 			jr_log(JR_INFO, "notified", JR_S("reason", "cancel"));
-		jr_held_beat_soon(runner);
-	} else if (jr_linger_is_on(runner)) {
-		if (!runner->news)
+	} else if (jr_start_stays(runner)) {
+		if (jr_claim_look_soon(runner))
 			jr_log(JR_INFO, "notified", JR_S("reason", "work"));
-		jr_claim_look_soon(runner);
 	}
-	jr_runner_pump(runner);
 }
 
 /* --- listening --- */
@@ -100,7 +97,6 @@ on_backend(void *ctx, const struct jr_reply *reply)
 			poll_only(runner, "the session is a pooler's");
 	} else if (reply->end == JR_PG_FAILED)
 		poll_only(runner, reply->err.msg);
-	jr_runner_pump(runner);
 }
 
 /* What was committed before is found by a look, what is committed from now on is told. */
@@ -112,11 +108,10 @@ on_listen(void *ctx, const struct jr_reply *reply)
 	if (reply->end == JR_PG_DONE) {
 		runner->linger.session = JR_SESSION_LISTENING;
 		jr_log(JR_INFO, "listening", JR_S("host", PQhost(jr_pg_conn(runner->pg))));
-		jr_claim_look_soon(runner);
-		jr_held_beat_soon(runner);
+		(void)jr_claim_look_soon(runner);
+		(void)jr_heartbeat_soon(runner);
 	} else if (reply->end == JR_PG_FAILED)
 		poll_only(runner, reply->err.msg);
-	jr_runner_pump(runner);
 }
 
 static bool
@@ -127,7 +122,7 @@ try_listen(struct jr_runner *runner)
 
 	if (!own && runner->linger.session != JR_SESSION_UNKNOWN)
 		return false;
-	request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), own ? on_listen : on_backend, runner);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), own ? on_listen : on_backend, runner);
 	if (own)
 		jr_queue_add_listen(request);
 	else
@@ -147,7 +142,6 @@ on_seen(void *ctx, const struct jr_reply *reply)
 		jr_reclaim_begin(runner);
 	else if (reply->end != JR_PG_DONE)
 		jr_log(JR_INFO, "seen_failed", JR_S("error", reply->err.msg));
-	jr_runner_pump(runner);
 }
 
 static bool
@@ -162,7 +156,7 @@ try_seen(struct jr_runner *runner)
 		return false;
 	}
 	runner->linger.seen_at_ms = jr_clock_after(now, runner->opts->lease.heartbeat_ms);
-	request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_seen, runner);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_seen, runner);
 	jr_queue_add_runner_seen(request, runner->facts.id);
 	jr_held_name_all(runner, &held);
 	jr_queue_add_expired(request, &held);
@@ -180,7 +174,6 @@ on_successor(void *ctx, const struct jr_reply *reply)
 
 	if (reply->end == JR_PG_DONE && jr_queue_read_successor(reply->results[0]))
 		end(runner, "another runner goes on");
-	jr_runner_pump(runner);
 }
 
 static bool
@@ -197,7 +190,7 @@ try_successor(struct jr_runner *runner)
 		return false;
 	}
 	linger->ask_at_ms = jr_clock_after(now, HANDOVER_ASK_MS);
-	request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_successor, runner);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_successor, runner);
 	jr_queue_add_successor(request, runner->facts.id, LEAST_MS + JR_HANDOVER_MS);
 	jr_pg_submit(runner->pg, request);
 	return true;
@@ -206,8 +199,8 @@ try_successor(struct jr_runner *runner)
 static void
 on_told_end(void *ctx, const struct jr_reply *reply)
 {
+	(void)ctx;
 	(void)reply; /* if it was lost, the row's time is over soon anyway */
-	jr_runner_pump(ctx);
 }
 
 /* Nothing more is claimed, but what is held may take long. */
@@ -216,10 +209,10 @@ try_tell_end(struct jr_runner *runner)
 {
 	struct jr_request *request;
 
-	if (runner->held_count == 0)
+	if (jr_held_count(runner) == 0)
 		return false;
-	runner->linger.on = false;
-	request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_told_end, runner);
+	jr_runner_stay(runner, false);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_told_end, runner);
 	jr_queue_add_linger_end(request, runner->facts.id);
 	jr_pg_submit(runner->pg, request);
 	return true;
@@ -230,11 +223,11 @@ jr_linger_try(struct jr_runner *runner)
 {
 	struct jr_linger *linger = &runner->linger;
 
-	if (!linger->on)
+	if (!jr_runner_stays(runner))
 		return false;
-	if (jr_linger_is_on(runner) && jr_clock_now_ms() >= jr_clock_after(linger->until_ms, JR_HANDOVER_MS))
+	if (jr_start_stays(runner) && jr_clock_now_ms() >= jr_clock_after(linger->until_ms, JR_HANDOVER_MS))
 		end(runner, "the time is over");
-	if (!jr_linger_is_on(runner))
+	if (!jr_start_stays(runner))
 		return try_tell_end(runner);
 	return try_listen(runner) || try_successor(runner) || try_seen(runner);
 }
@@ -243,7 +236,7 @@ jr_linger_try(struct jr_runner *runner)
 void
 jr_linger_show(struct jr_runner *runner)
 {
-	bool waits = jr_linger_is_on(runner) && runner->drained && runner->held_count == 0;
+	bool waits = jr_start_stays(runner) && jr_claim_is_drained(runner) && jr_held_count(runner) == 0;
 
 	if (waits == runner->counts.waiting)
 		return;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "runner/runner_parts.h"
 
+#define PATIENT_MS 10000 /* one try to connect, while nothing is held */
 #define PAUSE_BASE_MS 100
 #define PAUSE_CAP_MS 2000
 
@@ -23,9 +24,9 @@ min_ms(int64_t a, int64_t b)
 static int64_t
 connect_ms(const struct jr_runner *runner)
 {
-	if (runner->held_count == 0)
-		return JR_LINK_PATIENT_MS;
-	return min_ms(JR_LINK_PATIENT_MS, runner->opts->lease.lease_ms / 4);
+	if (jr_held_count(runner) == 0)
+		return PATIENT_MS;
+	return min_ms(PATIENT_MS, runner->opts->lease.lease_ms / 4);
 }
 
 static void
@@ -33,7 +34,7 @@ on_reconnect(void *ctx)
 {
 	struct jr_runner *runner = ctx;
 
-	jr_pg_open(runner->pg, connect_ms(runner), runner->held_count > 0);
+	jr_pg_open(runner->pg, connect_ms(runner), jr_held_count(runner) > 0);
 }
 
 static void
@@ -41,26 +42,25 @@ on_opened(void *ctx)
 {
 	struct jr_runner *runner = ctx;
 
-	if (runner->connect_tries > 0)
-		jr_log(JR_INFO, "db_back", JR_I("count", runner->connect_tries));
-	if (runner->held_count > 0)
-		runner->beat_at_ms = 0;
+	if (runner->link.tries > 0)
+		jr_log(JR_INFO, "db_back", JR_I("count", runner->link.tries));
+	jr_held_beat_by(runner, 0);
 	jr_linger_connected(runner);
-	jr_runner_pump(runner);
 }
 
 static bool
 is_worth_another_try(struct jr_runner *runner, const struct jr_err *err, int64_t next_ms)
 {
-	if (runner->phase == JR_PHASE_DONE)
+	if (jr_runner_phase(runner) == JR_PHASE_DONE)
 		return false;
-	if (runner->held_count > 0)
-		return !runner->hurried;
-	if (!jr_pg_is_temporary(err) || jr_exec_is_over(runner))
+	if (jr_held_count(runner) > 0)
+		return !jr_runner_is_hurried(runner);
+	if (!jr_pg_is_temporary(err) || (jr_exec_has_ended(runner) && !jr_claim_is_in_doubt(runner)))
 		return false;
-	if (runner->draining || runner->phase == JR_PHASE_FINISH) /* a claim may have taken what is to be given back */
-		return runner->claim_in_doubt && jr_runner_may_end_later(runner, next_ms);
-	return next_ms <= runner->patience_until_ms;
+	if (jr_runner_is_draining(runner) || jr_runner_phase(runner) == JR_PHASE_FINISH)
+		return jr_claim_is_in_doubt(runner) &&
+		       jr_runner_may_end_later(runner, next_ms); /* to give back what it took */
+	return next_ms <= runner->link.patience_until_ms;
 }
 
 /*
@@ -71,8 +71,8 @@ static void
 take_nonsense(struct jr_runner *runner, const struct jr_err *err)
 {
 	jr_runner_fail(runner, err);
-	runner->nonsense = true;
-	runner->claim_in_doubt = false;
+	runner->link.nonsense = true;
+	jr_claim_resolve(runner);
 }
 
 static void
@@ -82,32 +82,33 @@ on_lost(void *ctx, const struct jr_err *err)
 	int64_t now = jr_clock_now_ms(), delay, cap = PAUSE_CAP_MS;
 
 	jr_log(JR_INFO, "db_lost", JR_S("error", err->msg));
-	runner->resolve_repeat = (struct jr_repeat){0}; /* asked again because of this */
+	jr_settle_forget_repeats(runner);
 	if (jr_pg_is_nonsense(err))
 		take_nonsense(runner, err);
 	if (jr_pg_has_answered(runner->pg)) /* a connection alone proves nothing */
-		runner->connect_tries = 0;
-	if (runner->connect_tries++ == 0)
-		runner->patience_until_ms = jr_clock_after(now, runner->opts->patience_ms);
-	if (runner->held_count > 0)
+		runner->link.tries = 0;
+	if (runner->link.tries++ == 0)
+		runner->link.patience_until_ms = jr_clock_after(now, runner->opts->patience_ms);
+	if (jr_held_count(runner) > 0)
 		cap = min_ms(cap, runner->opts->lease.lease_ms / 16);
-	delay = jr_backoff_ms(&runner->random, runner->connect_tries, min_ms(PAUSE_BASE_MS, cap), cap);
+	delay = jr_backoff_ms(&runner->random, runner->link.tries, min_ms(PAUSE_BASE_MS, cap), cap);
 	if (is_worth_another_try(runner, err, now + delay)) {
-		jr_timer_set(runner->loop, &runner->reconnect, now + delay);
+		jr_timer_set(runner->loop, &runner->link.reconnect, now + delay);
 		return;
 	}
-	if (runner->phase != JR_PHASE_DONE && (runner->phase != JR_PHASE_FINISH || runner->claim_in_doubt))
+	if (jr_runner_phase(runner) != JR_PHASE_DONE &&
+	    (jr_runner_phase(runner) != JR_PHASE_FINISH || jr_claim_is_in_doubt(runner)))
 		jr_runner_fail(runner, err);
-	runner->phase = JR_PHASE_DONE;
+	jr_runner_enter(runner, JR_PHASE_DONE);
 }
 
 bool
-jr_link_open(struct jr_runner *runner, struct jr_err *err)
+jr_link_open(struct jr_runner *runner, void (*idle)(void *runner), struct jr_err *err)
 {
 	const struct jr_pg_events events = {
-	    .opened = on_opened, .lost = on_lost, .notified = jr_linger_notified, .ctx = runner};
+	    .opened = on_opened, .lost = on_lost, .notified = jr_linger_notified, .idle = idle, .ctx = runner};
 
-	jr_timer_init(&runner->reconnect, on_reconnect, runner);
+	jr_timer_init(&runner->link.reconnect, on_reconnect, runner);
 	runner->loop = jr_loop_new(err);
 	if (runner->loop == NULL)
 		return false;
@@ -118,8 +119,20 @@ jr_link_open(struct jr_runner *runner, struct jr_err *err)
 void
 jr_link_close(struct jr_runner *runner)
 {
-	jr_timer_cancel(&runner->reconnect);
+	jr_timer_cancel(&runner->link.reconnect);
 	jr_pg_free(runner->pg);
 	if (runner->loop != NULL)
 		jr_loop_free(runner->loop);
+}
+
+void
+jr_link_connect(struct jr_runner *runner)
+{
+	jr_pg_open(runner->pg, PATIENT_MS, false);
+}
+
+bool
+jr_link_was_nonsense(const struct jr_runner *runner)
+{
+	return runner->link.nonsense;
 }

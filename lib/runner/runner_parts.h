@@ -1,21 +1,36 @@
 /*
  * runner_parts: what the files of the runner share. Nobody else includes it.
  *
- *	runner.c         life cycle, signals, what is sent next
- *	runner_link.c    the connection: opening, losing, opening again
- *	runner_scopes.c   what is claimed together, and the permits for it
- *	runner_claim.c   combinations, cursor, claims, and what they brought; adoption
- *	runner_busy.c    queues whose row somebody else has locked
- *	runner_exec.c    one command of jobrun exec, instead of all claims
- *	runner_held.c    held runs: start, heartbeat, self-fence, end
- *	runner_progress.c    what running handlers have to tell
- *	runner_settle.c  outcomes: settle, doubt, reports
- *	runner_reclaim.c expired leases of others
- *	runner_fire.c    schedules
- *	runner_linger.c  staying: listening, and handing over
+ *	runner.c            life cycle, signals, and what is sent next
+ *	runner_link.c       the connection: opening, losing, opening again
+ *	runner_linger.c     staying (--for): listening, and handing over
+ *	runner_settle.c     outcomes: settle, and the doubt about it
+ *	runner_adopt.c      the doubt about a claim
+ *	runner_claim.c      when to look for work, what to claim, and what it brought
+ *	runner_busy.c       queues whose row another transaction has locked
+ *	runner_reclaim.c    expired leases
+ *	runner_fire.c       schedules
+ *	runner_progress.c   what running handlers report
+ *	runner_heartbeat.c  heartbeats
+ *	runner_start.c      a held run from its claim to the end of its handler
+ *	runner_held.c       the list of held runs
+ *	runner_phase.c      the phases of a held run
+ *	runner_scopes.c     claim scopes, and permits
+ *	runner_report.c     what became of a run: log, counts
+ *	runner_exec.c       the one command of jobrun exec
+ *	runner_core.c       phase, exit status, wake-ups
  *
- * Whenever something has happened, jr_runner_pump looks for the most urgent thing to send; it sends one request and
- * waits for its reply. The parts offer `try_X` functions: true when they submitted a request.
+ * A file calls only files below it in this list. A part that must know what another one above it has done is not told:
+ * it compares a count. So runner_claim.c asks jr_start_count_ended() and drops what it had looked up if that has grown.
+ *
+ * State: struct jr_runner has some facts, which runner.c sets before anything happens, and one member for each file
+ * that has state. Only that file writes its member, and only that file reads it; others call its functions. The same
+ * holds for the members of struct jr_held. `scripts/checks` compares this with every expression that names such a
+ * member.
+ *
+ * Sending: at most one request is on the wire. When its reply has been taken the connection is idle, and runner.c asks
+ * each part in turn, the most urgent first, whether it has something to send: the `try` functions, true when they have
+ * submitted a request.
  */
 #ifndef JR_RUNNER_PARTS_H
 #define JR_RUNNER_PARTS_H
@@ -26,72 +41,468 @@
 #include "runner/runner.h"
 
 struct jr_runner;
+struct jr_held;
+struct jr_scope;
 
-#define JR_LINK_PATIENT_MS 10000 /* one try to connect, while nothing is held */
-#define JR_RECLAIM_MOST 200
-#define JR_CLAIM_MOST 4096
-#define JR_BATCH_FIRST 100                   /* runs of the first batch that is claimed */
-#define JR_BATCH_BYTES ((size_t)8 * 1048576) /* of payloads in a batch, as far as the ones before it tell */
-#define JR_HELD_BUCKETS 1024
+/* --- runner_core.c --- */
 
-enum jr_held_phase {
-	JR_HELD_WAITING, /* claimed again while the old handler of the same run still lives: starts when that is gone */
-	JR_HELD_RUNNING, /* its handler runs */
-	JR_HELD_ENDED    /* the outcome is known and wants to be accepted */
+enum jr_phase {
+	JR_PHASE_START,  /* the first request has not been answered */
+	JR_PHASE_WORK,   /* claiming and running */
+	JR_PHASE_FINISH, /* the last request is on its way */
+	JR_PHASE_DONE
 };
 
-/* A permit that was had, by one run or by the runs of a batch that are worked on together. */
+struct jr_core {
+	enum jr_phase phase;
+	int status; /* exit status so far */
+	struct jr_err *err;
+	bool draining;  /* nothing more is claimed */
+	bool signalled; /* and what is claimed and not started is given back */
+	bool hurried;   /* second INT: handlers are killed */
+	bool stays;     /* "nothing is due" is not the end */
+	struct jr_timer wake;
+	int64_t end_until_ms; /* the goodbye is not repeated any longer; 0: nothing to repeat yet */
+};
+
+/* How often an answer came with the same rows, one after the other. */
+struct jr_repeat {
+	uint64_t hash;
+	int count;
+};
+
+/* wake: called from the loop at each time that was asked for. */
+void jr_core_open(struct jr_runner *runner, struct jr_err *err, void (*wake)(void *runner));
+void jr_core_close(struct jr_runner *runner);
+enum jr_phase jr_runner_phase(const struct jr_runner *runner);
+void jr_runner_enter(struct jr_runner *runner, enum jr_phase phase);
+int jr_runner_status(const struct jr_runner *runner);
+
+/* Keep the worst, and claim no more. */
+void jr_runner_fail(struct jr_runner *runner, const struct jr_err *err);
+/* Keep the worst status, and the message if there was none. Claiming goes on. */
+void jr_runner_warn(struct jr_runner *runner, const struct jr_err *err);
+/* The one run of --job was not started: whoever asked for it is told why. */
+void jr_runner_fail_job(struct jr_runner *runner, const char *why);
+/*
+ * An answer came after which the same is asked again at once (NULL: not at once). Each time the rows must be others,
+ * since those that came have been dealt with. true: they never are, and asking would go on for ever; the runner has
+ * failed.
+ */
+bool jr_runner_repeats(
+    struct jr_runner *runner, struct jr_repeat *repeat, const char *statement, const PGresult *result);
+
+void jr_runner_drain(struct jr_runner *runner); /* claim no more */
+void jr_runner_signal(struct jr_runner *runner);
+void jr_runner_hurry(struct jr_runner *runner);
+bool jr_runner_is_draining(const struct jr_runner *runner);
+bool jr_runner_is_signalled(const struct jr_runner *runner);
+bool jr_runner_is_hurried(const struct jr_runner *runner);
+void jr_runner_stay(struct jr_runner *runner, bool stays);
+bool jr_runner_stays(const struct jr_runner *runner);
+
+void jr_runner_wake_at(struct jr_runner *runner, int64_t at_ms); /* look then what there is to send */
+/* Is there time left then to say goodbye? From the first question on it is short. */
+bool jr_runner_may_end_later(struct jr_runner *runner, int64_t at_ms);
+bool jr_runner_is_single(const struct jr_runner *runner); /* one run is wanted, whatever else is due: --job, exec */
+void jr_runner_show_counts(struct jr_runner *runner);
+
+/* --- runner_exec.c: with options that have no `exec` each does what is right without it --- */
+
+void jr_exec_take_nothing(struct jr_runner *runner, const PGresult *result); /* the claim was empty */
+const struct jr_handler *jr_exec_handler(const struct jr_runner *runner, const char *job_type);
+int64_t jr_exec_fence(const struct jr_runner *runner, int64_t fence_at_ms); /* of the handler */
+bool jr_exec_goes_on(const struct jr_runner *runner);                       /* although its lease is lost */
+bool jr_exec_has_ended(const struct jr_runner *runner);                     /* what its caller waits for is known */
+bool jr_exec_is_deaf(const struct jr_runner *runner, int signo);            /* to this signal */
+void jr_exec_note_start(struct jr_runner *runner, const struct jr_run *run);
+void jr_exec_note_end(struct jr_runner *runner, const struct jr_outcome *outcome); /* NULL: lost */
+struct jr_outcome jr_exec_unstarted(const struct jr_runner *runner);               /* of a run that it does not know */
+void jr_exec_judge(struct jr_runner *runner, struct jr_outcome *outcome);          /* make it final */
+
+/* --- runner_report.c --- */
+
+/* The database has accepted this outcome, and the row says what it made of it. */
+void jr_report_settled(
+    struct jr_runner *runner, const struct jr_settled_row *row, const struct jr_outcome *outcome, const char *job_type);
+/* The handler has committed it together with its effect. */
+void jr_report_committed(struct jr_runner *runner, const struct jr_run *run, const struct jr_outcome *outcome);
+/* It was accepted, but the answer that said what came of it was lost. */
+void jr_report_accepted(struct jr_runner *runner, const struct jr_run *run, const struct jr_outcome *outcome,
+    const struct jr_answer_row *answer);
+
+/* --- runner_scopes.c --- */
+
+/* A permit, taken by one run or by the runs of a batch that one handler works on. */
 struct jr_permit {
-	enum jr_pool pool; /* JR_POOL_COUNT: of none */
+	enum jr_pool pool; /* JR_POOL_COUNT: none */
 	size_t runs;
 };
 
-/*
- * Job types that are claimed together, since they take the same kind of permit: one scope for each pool, and one for
- * each handler that takes its runs in batches. A claim is for one scope, so that queues with limits are locked in one
- * statement.
- */
-struct jr_scope {
-	enum jr_pool pool;
-	const struct jr_handler
-	    *batched; /* up to settings.batch runs of this type in one permit; NULL: a permit for each run */
-	struct jr_candidates candidates; /* of its types */
-	struct jr_candidates busy;       /* of queues that were left out: asked for by themselves */
-	struct jr_cursor cursor;
-	size_t most;  /* runs of the next batch: more after small payloads, fewer after large ones */
-	bool drained; /* a fresh look found nothing due */
+struct jr_scopes {
+	struct jr_permits permits[JR_POOL_COUNT];
+	size_t reserved[JR_POOL_COUNT]; /* permits taken for the claim that awaits its answer */
+	struct jr_scope *items;
+	size_t count;
+	size_t next;             /* where to begin when the next one is chosen */
+	size_t candidates_count; /* of all scopes, when they were looked up */
 };
 
-/* A claim that this runner holds. */
-struct jr_held {
+/* What to claim next. */
+struct jr_choice {
+	struct jr_scope *scope; /* NULL: --job, exec */
+	size_t wanted;          /* runs; 0: nothing was claimed */
+};
+
+/* What this runner claims, as array literals; queues NULL: all. Caller frees. */
+char *jr_scopes_types(const struct jr_runner_opts *opts);
+char *jr_scopes_queues(const struct jr_runner_opts *opts);
+void jr_scopes_make(struct jr_runner *runner);
+bool jr_scopes_open(struct jr_runner *runner, const char *permit_name, struct jr_err *err) JR_MUST;
+void jr_scopes_close(struct jr_runner *runner);
+
+/* Rows of candidates.sql. false: there was none for one of the scopes. */
+bool jr_scopes_take_candidates(struct jr_runner *runner, const PGresult *result);
+size_t jr_scopes_count_candidates(const struct jr_runner *runner);
+void jr_scopes_forget_cursors(struct jr_runner *runner);
+bool jr_scopes_are_drained(const struct jr_runner *runner);
+bool jr_scopes_have_room(const struct jr_runner *runner); /* could anything be started at all? */
+/*
+ * Choose the scope to claim from, and take permits for at most so many runs. busy: for the candidates that were left
+ * out. false: there is no work, or no permit for it.
+ */
+bool jr_scopes_choose(struct jr_runner *runner, bool busy, size_t most, struct jr_choice *choice);
+/*
+ * --job: the job type is known only when the run has been claimed. So one permit of each pool is taken. Gives the job
+ * types with a permit, as an array literal; the caller frees it. *crowded: there were none for some.
+ */
+char *jr_scopes_reserve_each(struct jr_runner *runner, bool *crowded) JR_MUST;
+void jr_scopes_give_back(struct jr_runner *runner); /* the reserved permits that no run took */
+
+struct jr_scope *jr_scopes_at(const struct jr_runner *runner, size_t index); /* NULL: there are no more */
+const struct jr_candidates *jr_scope_candidates(const struct jr_scope *scope);
+struct jr_candidates *jr_scope_busy(struct jr_scope *scope); /* left out; they belong to runner_busy.c */
+struct jr_cursor *jr_scope_cursor(struct jr_scope *scope);   /* the claim moves it */
+void jr_scope_note_drained(struct jr_scope *scope);          /* a look from the head found nothing to claim */
+void jr_scope_leave_out(struct jr_scope *scope, bool (*want)(void *ctx, const char *queue), void *ctx);
+/* How large the batches of this scope may be, after one that was claimed. */
+void jr_scope_note_batch(struct jr_scope *scope, size_t wanted, const PGresult *result);
+
+/* A permit for a run: a reserved one, else another. NULL: there is none. */
+struct jr_permit *jr_permit_take(struct jr_runner *runner, enum jr_pool pool);
+struct jr_permit *jr_permit_of_none(void); /* for what takes no permit */
+void jr_permit_share(struct jr_permit *permit);
+void jr_permit_leave(struct jr_runner *runner, struct jr_permit *permit);
+
+/* --- runner_phase.c --- */
+
+enum jr_held_phase {
+	JR_HELD_CLAIMED,  /* its handler has not been started */
+	JR_HELD_RUNNING,  /* its handler runs */
+	JR_HELD_ENDED,    /* the outcome is known, and was never sent */
+	JR_HELD_OFFERED,  /* it was sent, is known not to have been accepted, and is to be sent again */
+	JR_HELD_SENT,     /* the settle that has it is on the wire */
+	JR_HELD_IN_DOUBT, /* it was sent and not answered: it is read before anything else */
+	JR_HELD_ACCEPTED, /* the database has it */
+	JR_HELD_GONE,     /* this runner writes nothing for it any more */
+	JR_HELD_PHASES
+};
+
+struct jr_held_life {
+	enum jr_held_phase phase;
+	bool begun;   /* the handler was started */
+	bool sent;    /* an outcome was sent */
+	bool doubted; /* it was in doubt once: zero rows do not say yet that the claim is lost */
+};
+
+/*
+ * The only function that changes the phase. An impossible change is a bug of the runner, and costs that run alone: it
+ * is logged, the runner claims no more and ends with 70, the handler is stopped, and the run is GONE, left to its
+ * lease. false then.
+ */
+bool jr_held_move(struct jr_held *held, enum jr_held_phase to) JR_MUST;
+enum jr_held_phase jr_held_phase(const struct jr_held *held);
+bool jr_held_was_begun(const struct jr_held *held);
+bool jr_held_was_sent(const struct jr_held *held);
+bool jr_held_was_doubted(const struct jr_held *held);
+
+/* --- runner_held.c --- */
+
+#define JR_HELD_BUCKETS 1024
+
+struct jr_held_set {
+	struct jr_held *first;
+	struct jr_held *by_id[JR_HELD_BUCKETS];
+	size_t count;
+	struct jr_claim_list begun;   /* dropped, started, and not accepted: never to be taken as new */
+	struct jr_claim_list offered; /* the same, not started: an outcome was sent */
+	int64_t beat_at_ms;           /* when the leases want to be renewed; JR_NEVER while nothing is held */
+};
+
+/* Its part of struct jr_held. */
+struct jr_held_entry {
 	struct jr_held *next, **prev;
 	struct jr_held *alike, **alike_prev; /* those whose run has the same hash */
-	struct jr_runner *runner;
-	struct jr_run *run;
-	struct jr_attempt *attempt;
-	struct jr_outcome outcome;
-	enum jr_held_phase phase;
-	struct jr_timer offer;       /* ENDED: how long the outcome is offered */
-	int64_t fence_at_ms;         /* when its handler must stop unless a heartbeat is answered */
-	int64_t retry_at_ms;         /* ENDED: not settled again before */
-	struct jr_permit *permit;    /* its permit; NULL: none */
-	bool begun;                  /* its handler was started */
-	bool offered;                /* an outcome was sent */
-	bool accepted;               /* and that is the end of the claim */
-	struct jr_progress progress; /* RUNNING: what it has told and is not written yet; owned */
-	bool missed;                 /* a heartbeat did not find it */
-	bool telling;                /* it was offered since the last heartbeat */
-	bool on_tell;                /* in the tell whose reply is awaited */
-	bool untold;                 /* and that was not answered */
-	bool tell_alone;             /* it was refused with others: it goes by itself */
-	bool lost;                   /* fenced out: nothing is written any more */
-	const char *why_lost;        /* which is to be told when its work has ended; NULL: it has been */
-	bool on_wire;                /* ENDED: in the settle whose reply is awaited */
-	bool in_doubt;               /* ENDED: what was sent was not answered: read, and nothing else before */
-	bool unanswered;             /* ENDED: was in doubt once, so zero rows are read again */
-	bool alone;                  /* ENDED: its request failed; it goes by itself */
-	bool stripped;               /* ENDED: its texts were dropped because the server refused them */
+	struct jr_permit *permit;            /* NULL: none */
+	int64_t fence_at_ms;                 /* when its handler must stop unless a heartbeat is answered */
 };
+
+void jr_held_open(struct jr_runner *runner);
+void jr_held_close(struct jr_runner *runner);
+/* Takes run and permit (NULL: it cannot be started). The lease began then. */
+struct jr_held *jr_held_add(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, struct jr_permit *permit);
+void jr_held_remove(struct jr_held *held); /* frees it */
+size_t jr_held_count(const struct jr_runner *runner);
+struct jr_held *jr_held_first(const struct jr_runner *runner);
+struct jr_held *jr_held_next(const struct jr_held *held);
+struct jr_held *jr_held_find(const struct jr_runner *runner, int64_t id, int64_t claim_seq);
+/* Another claim of the same run in this phase. */
+struct jr_held *jr_held_find_other(const struct jr_held *held, enum jr_held_phase phase);
+const struct jr_permit *jr_held_permit(const struct jr_held *held);
+void jr_held_leave_permit(struct jr_held *held);
+int64_t jr_held_fence_at(const struct jr_held *held);
+void jr_held_renew(struct jr_held *held, int64_t sent_ms); /* a heartbeat sent then was answered */
+
+int64_t jr_held_beat_at(const struct jr_runner *runner);
+void jr_held_beat_by(struct jr_runner *runner, int64_t at_ms); /* renew the leases by then */
+void jr_held_beat_sent(struct jr_runner *runner);              /* nothing is to be renewed until somebody says so */
+
+/* The claims that are held, added to *list; and those that must not be adopted: also dropped ones that it has begun. */
+void jr_held_name_all(const struct jr_runner *runner, struct jr_claim_list *list);
+void jr_held_name_known(const struct jr_runner *runner, struct jr_claim_list *list);
+const struct jr_claim_list *jr_held_begun(const struct jr_runner *runner);
+
+/* Those of the held that `want` wants, as parallel arrays. */
+struct jr_held_list {
+	struct jr_held **held;
+	struct jr_run **runs;
+	size_t count;
+};
+struct jr_held_list jr_held_select(const struct jr_runner *runner, bool (*want)(const struct jr_held *held));
+void jr_held_list_release(struct jr_held_list *list);
+
+/* How long statements may take: only while runs are held does a lease depend on quick answers. */
+const struct jr_lease *jr_held_times(const struct jr_runner *runner);
+
+/* --- runner_start.c --- */
+
+struct jr_start {
+	struct jr_host host;
+	struct jr_watchdog *watchdog;
+	int64_t ended;   /* handlers that have ended, and runs that were given back */
+	int64_t counted; /* claimed runs that --max-runs counts: not housekeeping, nor those that were given back */
+};
+
+/* Its part of struct jr_held. */
+struct jr_held_start {
+	struct jr_attempt *attempt; /* RUNNING */
+	struct jr_outcome outcome;  /* from ENDED on */
+	struct jr_timer offer;      /* from ENDED on: how long the outcome is offered */
+	bool lost;                  /* RUNNING, IN_DOUBT: the lease is lost, and nothing is written any more */
+	const char *why_lost;       /* to be reported when the handler has ended; NULL: it was */
+};
+
+void jr_start_open(struct jr_runner *runner, void (*nonsense)(void *runner, const struct jr_err *err));
+void jr_start_close(struct jr_runner *runner);                      /* drops what is still held: kills */
+void jr_start_finish(struct jr_held *held, enum jr_held_phase end); /* ACCEPTED or GONE; frees it */
+void jr_start_sweep(struct jr_runner *runner); /* what an impossible change has left behind is stopped and dropped */
+/* Takes a claimed run, as jr_held_add, and starts its handler or ends it. */
+void jr_start_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, struct jr_permit *permit);
+void jr_start_stop_all(struct jr_runner *runner, bool kill);
+void jr_start_cancel(struct jr_held *held);                 /* a cancel was asked for */
+void jr_start_renew(struct jr_held *held, int64_t sent_ms); /* a heartbeat sent then was answered */
+void jr_start_progress(struct jr_held *held, struct jr_handler_progress *news);
+void jr_start_lose(struct jr_held *held, const char *why); /* the lease is lost */
+void jr_start_end_lost(struct jr_held *held);              /* a lost one whose handler is gone; frees it */
+bool jr_start_is_lost(const struct jr_held *held);
+bool jr_start_settles_itself(const struct jr_held *held); /* its handler runs, and ends the run by itself */
+struct jr_outcome *jr_start_outcome(struct jr_held *held);
+int64_t jr_start_count_ended(const struct jr_runner *runner);
+int64_t jr_start_left(const struct jr_runner *runner); /* of --max-runs; INT64_MAX: no limit */
+bool jr_start_stays(const struct jr_runner *runner);   /* it stays, and may still start something */
+
+/* --- runner_heartbeat.c --- */
+
+struct jr_heartbeat {
+	bool wanted; /* somebody has asked for a cancel since the last one */
+	int64_t sent_ms;
+	int64_t answered; /* how many were */
+};
+
+/* Its part of struct jr_held. */
+struct jr_held_beat {
+	bool missed; /* a heartbeat did not find it */
+};
+
+bool jr_heartbeat_try(struct jr_runner *runner);
+bool jr_heartbeat_soon(struct jr_runner *runner);           /* a cancel was asked for. false: that was known */
+int64_t jr_heartbeat_count(const struct jr_runner *runner); /* of the answered ones */
+
+/* --- runner_progress.c --- */
+
+struct jr_progress_part {
+	bool wanted;
+	int64_t beats; /* heartbeats when the handlers were asked last */
+};
+
+/* Its part of struct jr_held. */
+struct jr_held_progress {
+	struct jr_progress said; /* and not written yet; owned */
+	enum {
+		JR_PROGRESS_NEW,    /* may be offered, if there is any */
+		JR_PROGRESS_SENT,   /* in the request on the wire */
+		JR_PROGRESS_OFFERED /* it was sent since the last heartbeat: not again before the next */
+	} state;
+	bool unanswered; /* it was sent once and not answered */
+	bool alone;      /* it was refused with others: it goes by itself */
+};
+
+bool jr_progress_try(struct jr_runner *runner);
+
+/* --- runner_fire.c --- */
+
+struct jr_fire {
+	int64_t at_ms;  /* schedules are not fired before; JR_NEVER: nothing is known yet */
+	int64_t errors; /* in a row */
+	bool reported;  /* slots that cannot be fired were */
+	bool made;      /* it made runs that nobody has looked for yet */
+	bool last;      /* what else there is goes before the next call */
+	int64_t looks;  /* how often it has made runs to look for */
+	struct jr_repeat repeat;
+};
+
+void jr_fire_open(struct jr_runner *runner);
+/*
+ * What comes with each look for work: how long it is to the next slot. claim_first: what the look has found is claimed
+ * before it is too old.
+ */
+void jr_fire_take_look(struct jr_runner *runner, const PGresult *result, bool claim_first);
+bool jr_fire_try(struct jr_runner *runner);
+bool jr_fire_try_first(struct jr_runner *runner); /* not twice in a row */
+int64_t jr_fire_count_looks(const struct jr_runner *runner);
+
+/* --- runner_reclaim.c --- */
+
+struct jr_reclaim {
+	bool wanted;
+	bool open; /* its transaction stands: the next request closes it */
+	int64_t after_id, limit, errors;
+	struct jr_expired_row *rows; /* locked by the open transaction */
+	struct jr_outcome *outcomes; /* one for each */
+	size_t count;
+	int64_t taken; /* how often it has taken back runs */
+	struct jr_repeat repeat;
+};
+
+void jr_reclaim_begin(struct jr_runner *runner); /* from the first expired row on */
+bool jr_reclaim_try(struct jr_runner *runner);
+bool jr_reclaim_try_close(struct jr_runner *runner); /* only what is open */
+void jr_reclaim_forget(struct jr_runner *runner);
+bool jr_reclaim_is_open(const struct jr_runner *runner);
+bool jr_reclaim_is_wanted(const struct jr_runner *runner);
+int64_t jr_reclaim_count_taken(const struct jr_runner *runner);
+
+/* --- runner_busy.c --- */
+
+struct jr_busy {
+	int64_t at_ms;    /* they are not asked for before */
+	int64_t until_ms; /* nor waited for any longer, now that there is nothing else to do; 0: there was */
+};
+
+bool jr_busy_is_pending(const struct jr_runner *runner);
+int64_t jr_busy_at(const struct jr_runner *runner);
+void jr_busy_forget(struct jr_runner *runner);
+void jr_busy_rest(struct jr_runner *runner); /* there was something else to do */
+/* Choose among the queues that were left out. false: it is not time, or there is no permit. */
+bool jr_busy_choose(struct jr_runner *runner, size_t most, struct jr_choice *choice);
+/* The answer to a claim, by itself of queues that were left out before, or of all others. */
+void jr_busy_take_claim(
+    struct jr_runner *runner, const struct jr_choice *choice, bool by_itself, const PGresult *result);
+bool jr_busy_is_waited_for(struct jr_runner *runner); /* nothing else can be claimed: is it worth while to ask again? */
+/*
+ * The answer to a claim of one run alone (--job, exec). true: something was locked, so ask again, not before
+ * jr_busy_at(). After too many such answers the runner has failed.
+ */
+bool jr_busy_take_single(struct jr_runner *runner, const PGresult *result);
+
+/* --- runner_claim.c --- */
+
+struct jr_claim_part {
+	int64_t candidates_at_ms; /* when they were looked up; -1: not to be used */
+	int64_t looked_ms;        /* when a look was sent last */
+	int64_t at_ms;            /* no claim before: after a failure, or to look again while something runs */
+	bool drained;             /* nothing is due in any scope */
+	bool stale;               /* something has happened since the last look was sent */
+	bool notified;            /* a notification has come since then */
+	bool crowded;             /* no free permit, and nothing held: others go on */
+	bool whole;               /* a claim found nothing although the candidates were cut: look up all of them */
+	bool in_doubt;            /* a claim was not answered */
+	bool busy;                /* the last claim was for queues that were left out */
+	bool job_tried;
+	struct jr_choice choice; /* of the claim that awaits its answer */
+	int64_t number, sent_ms; /* of the last claim that was sent */
+	int64_t errors;          /* in a row */
+	int64_t sent_alone;      /* how often something was sent without a settle */
+	size_t most; /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
+	int64_t ended, beats, fired, reclaimed; /* the counts of others that were seen last */
+	struct jr_repeat repeat;
+};
+
+void jr_claim_open(struct jr_runner *runner);
+bool jr_claim_try(struct jr_runner *runner);
+/* Add a claim, or the look for work, to a request of settle. How many statements; 0: none. */
+size_t jr_claim_add(struct jr_runner *runner, struct jr_request *request);
+void jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t first);
+void jr_claim_take_candidates(struct jr_runner *runner, const PGresult *result);
+/* Look for work as soon as it is sensible, however often this is called. false: that was known. */
+bool jr_claim_look_soon(struct jr_runner *runner);
+size_t jr_claim_fewer(size_t most); /* runs to ask for after an answer that did not come in time */
+bool jr_claim_is_over(struct jr_runner *runner);
+bool jr_claim_is_drained(const struct jr_runner *runner);
+bool jr_claim_is_crowded(const struct jr_runner *runner);
+bool jr_claim_is_tried(const struct jr_runner *runner);  /* the one run of --job, exec */
+int64_t jr_claim_number(const struct jr_runner *runner); /* of the last claim; 0: there was none */
+int64_t jr_claim_count_sent_alone(const struct jr_runner *runner);
+
+/* The doubt about a claim whose answer was lost. */
+bool jr_claim_is_in_doubt(const struct jr_runner *runner);
+int64_t jr_claim_sent_ms(const struct jr_runner *runner);
+void jr_claim_resolve(struct jr_runner *runner);
+/* The runs that the claim in doubt has taken, or some of them. */
+void jr_claim_take_adopted(struct jr_runner *runner, const PGresult *result, int64_t sent_ms);
+
+/* --- runner_adopt.c --- */
+
+struct jr_adopt {
+	int64_t number; /* of the claim that `most` is for */
+	size_t most;    /* runs of one answer */
+	int64_t at_ms;  /* not asked before */
+	struct jr_repeat repeat;
+};
+
+bool jr_adopt_try(struct jr_runner *runner);
+
+/* --- runner_settle.c --- */
+
+struct jr_settle {
+	bool apart;            /* a fused settle and claim failed: not together... */
+	int64_t sent_alone;    /* ...until a claim has gone by itself, which this counts */
+	int64_t resolve_at_ms; /* doubt is not read before */
+	struct jr_repeat resolve_repeat;
+};
+
+/* Its part of struct jr_held. */
+struct jr_held_settle {
+	int64_t retry_at_ms; /* not sent again before */
+	bool alone;          /* the request with it failed: it goes by itself */
+	bool stripped;       /* its texts were dropped because the server refused them */
+};
+
+bool jr_settle_try(struct jr_runner *runner);
+bool jr_settle_try_resolve(struct jr_runner *runner);
+void jr_settle_forget_repeats(struct jr_runner *runner); /* the connection was lost: it asks again because of that */
+
+/* --- runner_linger.c --- */
 
 /* What is known of the connection: only one of one's own can be listened on. */
 enum jr_session {
@@ -102,263 +513,81 @@ enum jr_session {
 };
 
 struct jr_linger {
-	bool on; /* since the first answer; off when the end was told */
 	enum jr_session session;
 	int64_t until_ms;   /* the time that people gave; a successor is awaited behind it */
 	int64_t ask_at_ms;  /* a successor is not asked for before */
-	int64_t seen_at_ms; /* when to say next that it is still here, and to look for lost runs */
+	int64_t seen_at_ms; /* when to write next that it is still here, and to look for lost runs */
 };
 
-enum jr_phase {
-	JR_PHASE_START,  /* the first request has not been answered */
-	JR_PHASE_WORK,   /* claiming and running */
-	JR_PHASE_FINISH, /* the last request is on its way */
-	JR_PHASE_DONE
+int64_t jr_linger_left_ms(const struct jr_runner *runner); /* hand-over included; 0: it does not stay */
+void jr_linger_open(struct jr_runner *runner);             /* its time begins */
+void jr_linger_begin(struct jr_runner *runner);            /* the first answer has come */
+void jr_linger_connected(struct jr_runner *runner);
+void jr_linger_notified(void *runner, const char *payload);
+bool jr_linger_try(struct jr_runner *runner);
+void jr_linger_show(struct jr_runner *runner);
+
+/* --- runner_link.c --- */
+
+struct jr_link {
+	struct jr_timer reconnect;
+	int64_t tries;
+	int64_t patience_until_ms;
+	bool nonsense; /* an answer made no sense */
 };
 
-/* How often an answer came with the same rows, one after the other. */
-struct jr_repeat {
-	uint64_t hash;
-	int count;
+bool jr_link_open(struct jr_runner *runner, void (*idle)(void *runner), struct jr_err *err) JR_MUST;
+void jr_link_close(struct jr_runner *runner);
+void jr_link_connect(struct jr_runner *runner);
+bool jr_link_was_nonsense(const struct jr_runner *runner);
+
+/* --- runner.c --- */
+
+struct jr_tick {
+	struct jr_timer splay, grace, runtime;
+	int64_t start_errors;
+	int64_t send_at_ms; /* the first or the last request is not repeated before */
+	int interrupts;
+};
+
+struct jr_held {
+	struct jr_runner *runner;
+	struct jr_run *run;
+	struct jr_held_life life;
+	struct jr_held_entry entry;
+	struct jr_held_start start;
+	struct jr_held_beat heartbeat;
+	struct jr_held_progress progress;
+	struct jr_held_settle settle;
 };
 
 struct jr_runner {
+	/* Facts */
 	const struct jr_runner_opts *opts;
-	struct jr_err *err;
-	struct jr_counts counts;
 	struct jr_loop *loop;
 	struct jr_pg *pg;
-	struct jr_watchdog *watchdog;
-	struct jr_host host;
-	struct jr_permits permits[JR_POOL_COUNT];
-	struct jr_random random;
 	struct jr_runner_facts facts;
 	char *job_types, *queues; /* array literals behind facts */
 	char hostname[256];
-	struct jr_lease patient; /* how long statements may take while no lease depends on it */
-	enum jr_phase phase;
-	int status; /* exit status so far */
-	int64_t start_errors;
+	struct jr_lease patient; /* while nothing is held; jr_held_times() */
+	struct jr_random random;
+	struct jr_counts counts; /* each of its counts is raised by one file */
 
-	bool draining;  /* no more claims: a signal, a limit, a failure */
-	bool signalled; /* what is claimed but not started is released */
-	bool hurried;   /* second INT */
-	int interrupts;
-	struct jr_timer splay, grace, runtime, wake; /* wake: something wants to be sent at a later time */
-	int64_t end_until_ms; /* the goodbye is not repeated any longer; 0: nothing to repeat yet */
-
+	struct jr_core core;
+	struct jr_scopes scopes;
+	struct jr_held_set held;
+	struct jr_start start;
+	struct jr_heartbeat heartbeat;
+	struct jr_progress_part progress;
+	struct jr_fire fire;
+	struct jr_reclaim reclaim;
+	struct jr_busy busy;
+	struct jr_claim_part claim;
+	struct jr_adopt adopt;
+	struct jr_settle settle;
 	struct jr_linger linger;
-
-	/* link */
-	struct jr_timer reconnect;
-	int64_t connect_tries;
-	int64_t patience_until_ms;
-	bool nonsense; /* an answer made no sense */
-
-	/* held */
-	struct jr_held *held;
-	struct jr_held *held_by_id[JR_HELD_BUCKETS];
-	size_t held_count;
-	struct jr_claim_list begun;   /* started and dropped without an accepted outcome: never to be taken as new */
-	struct jr_claim_list offered; /* the same, not started: an outcome was sent */
-	int64_t beat_at_ms;           /* next heartbeat; JR_NEVER while nothing is held */
-	int64_t beat_sent_ms;         /* the last one */
-	int64_t resolve_at_ms;        /* doubt is not read before */
-
-	/* claim */
-	struct jr_scope *scopes;
-	size_t scope_count;
-	size_t scope_next;                   /* where to look for the next claim */
-	struct jr_scope *claim_scope;        /* of the claim that awaits its answer; NULL: --job */
-	size_t claim_permits[JR_POOL_COUNT]; /* had for it */
-	size_t candidates_count;             /* of all scopes */
-	int64_t candidates_at_ms;            /* when they were read; -1: not to be used */
-	int64_t looked_ms;                   /* when they were last asked for */
-	bool drained;                        /* nothing is due in any scope */
-	bool stale;                          /* a handler has ended since the last look was sent */
-	bool news;                           /* a notification has come since then */
-	bool crowded;                        /* no free permit, and nothing held: others go on */
-	int64_t claim_at_ms;                 /* not before: after a failure, or to look again while something runs */
-	int64_t claim_errors;                /* in a row */
-	bool claim_alone;                    /* a fused settle and claim failed: not together next time */
-	bool claim_in_doubt;
-	bool claim_busy;       /* it is for the busy part of its scope */
-	bool candidates_whole; /* a claim found nothing although the combinations were cut: read all of them */
-	int64_t claim_sent_ms;
-	int64_t claim_number;  /* of the last claim that was sent */
-	int64_t busy_at_ms;    /* that is not asked for before */
-	int64_t busy_until_ms; /* nor waited for any longer, now that there is nothing else to do; 0: there was */
-	int64_t adopt_at_ms;   /* doubt about a claim is not read before */
-	size_t claim_most;   /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
-	size_t adopt_most;   /* the same, of what one claim in doubt has taken */
-	size_t claim_wanted; /* runs asked for; 0: the statement was no claim */
-	bool job_tried;
-	int64_t counted; /* claimed runs that --max-runs counts: not housekeeping, nor what was not started */
-
-	/* fire */
-	int64_t fire_at_ms;  /* schedules are not fired before; JR_NEVER: nothing is known yet */
-	int64_t fire_errors; /* in a row */
-	bool fire_told;      /* of slots that cannot be fired */
-	bool fire_news;      /* it made runs that are not looked for yet */
-	bool fired_last;     /* what else there is goes before the next call */
-
-	/* tell, and beat */
-	bool progress_wanted;
-	bool beat_wanted; /* somebody has asked for a cancel since the last heartbeat */
-
-	/* reclaim */
-	bool reclaim_wanted;
-	bool reclaim_open; /* its transaction stands: the next request closes it */
-	int64_t reclaim_after, reclaim_limit, reclaim_errors;
-	struct jr_expired_row *reclaim_rows; /* locked by the open transaction */
-	struct jr_outcome *reclaim_outcomes; /* one for each */
-	size_t reclaim_count;
-
-	/* What goes on as long as something comes back. */
-	struct jr_repeat claim_repeat, adopt_repeat, fire_repeat, reclaim_repeat, resolve_repeat;
+	struct jr_link link;
+	struct jr_tick tick;
 };
-
-/* runner.c */
-void jr_runner_pump(struct jr_runner *runner);
-void jr_runner_fail(struct jr_runner *runner, const struct jr_err *err); /* keep the worst; stop claiming */
-/*
- * An answer came after which the same is asked again at once (NULL: not at once). Each time the rows must be others,
- * since what came has been dealt with; true: they never are, which would go on for ever, and the runner has failed.
- */
-bool jr_runner_repeats(
-    struct jr_runner *runner, struct jr_repeat *repeat, const char *statement, const PGresult *result);
-void jr_runner_wake_at(struct jr_runner *runner, int64_t at_ms); /* pump again then */
-void jr_runner_show_counts(struct jr_runner *runner);
-const struct jr_lease *jr_runner_times(const struct jr_runner *runner); /* of the next request */
-/* Is there time left then to say goodbye? From the first question on it is short. */
-bool jr_runner_may_end_later(struct jr_runner *runner, int64_t at_ms);
-
-/* runner_link.c */
-bool jr_link_open(struct jr_runner *runner, struct jr_err *err) JR_MUST;
-void jr_link_close(struct jr_runner *runner);
-
-/* runner_scopes.c */
-/* What this runner claims, as array literals; queues NULL: all. Caller frees. */
-char *jr_scopes_types(const struct jr_runner_opts *opts);
-char *jr_scopes_queues(const struct jr_runner_opts *opts);
-void jr_scopes_make(struct jr_runner *runner);
-bool jr_scopes_open(struct jr_runner *runner, const char *permit_name, struct jr_err *err) JR_MUST;
-void jr_scopes_close(struct jr_runner *runner);
-struct jr_scope *jr_scopes_find(struct jr_runner *runner, const struct jr_handler *handler);
-/* Has this runner used up the number of permits that its options give it? */
-bool jr_scopes_is_full(const struct jr_runner *runner, const struct jr_scope *scope);
-/*
- * Choose the scope to claim from, with permits for what is wanted: claim_scope and claim_wanted. false: there is none.
- * busy: of what was left out.
- */
-bool jr_scopes_choose(struct jr_runner *runner, bool busy);
-/* How large the batches of this scope may be, after one that was claimed. */
-void jr_scopes_note_batch(const struct jr_runner *runner, struct jr_scope *scope, const PGresult *result);
-/* A permit for a run, from those had for the claim, else another; NULL: there is none. */
-struct jr_permit *jr_permit_take(struct jr_runner *runner, enum jr_pool pool);
-struct jr_permit *jr_permit_of_none(void); /* one that takes no permit */
-void jr_permit_leave(struct jr_runner *runner, struct jr_permit *permit);
-
-/* runner_claim.c */
-bool jr_claim_is_single(const struct jr_runner *runner);  /* one run is wanted, whatever else is due: --job, exec */
-bool jr_claim_is_used_up(const struct jr_runner *runner); /* --max-runs */
-/* Of those that it counts there is one more (1), or one less (-1). */
-void jr_claim_count(struct jr_runner *runner, const struct jr_run *run, int64_t change);
-/* The one run of --job was not started: who asked for it is told why. Of jobrun exec its caller says it. */
-void jr_claim_fail_job(struct jr_runner *runner, const char *why);
-/* There is news: look for work as soon as it is sensible, however often this is called. */
-void jr_claim_look_soon(struct jr_runner *runner);
-bool jr_claim_try(struct jr_runner *runner);
-/* The claim (or the look for work) that is to go with a settle: how many statements. 0: none. */
-size_t jr_claim_add(struct jr_runner *runner, struct jr_request *request);
-void jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t first);
-void jr_claim_take_candidates(struct jr_runner *runner, const PGresult *result);
-void jr_claim_reset(struct jr_runner *runner); /* drop the cursor and the combinations */
-bool jr_claim_is_over(const struct jr_runner *runner);
-bool jr_claim_try_adopt(struct jr_runner *runner); /* after a claim whose answer was lost */
-
-/* runner_busy.c */
-bool jr_busy_is_pending(const struct jr_runner *runner);
-void jr_busy_forget(struct jr_runner *runner);
-void jr_busy_take_claim(struct jr_runner *runner, struct jr_scope *scope, const PGresult *result);
-bool jr_busy_add_claim(
-    struct jr_runner *runner, struct jr_request *request); /* false: it is not time, or there is no permit */
-/* Nothing else can be claimed now: will it be worth while to ask again? It is woken then. */
-bool jr_busy_is_waited_for(struct jr_runner *runner);
-
-/*
- * After a claim of one run: was it left out since something was locked, so that it is to be asked for again? It is
- * woken then. After too many such answers the runner has failed.
- */
-bool jr_busy_take_single(struct jr_runner *runner, const PGresult *result);
-
-/* runner_exec.c: with options that have no `exec` each does what is right without it */
-bool jr_exec_add_claim(struct jr_runner *runner, struct jr_request *request); /* false: there is none */
-void jr_exec_take_nothing(struct jr_runner *runner, const PGresult *result);  /* the claim was empty */
-const struct jr_handler *jr_exec_handler(const struct jr_runner *runner, const char *job_type);
-int64_t jr_exec_fence(const struct jr_runner *runner, int64_t fence_at_ms); /* of the handler */
-bool jr_exec_goes_on(const struct jr_runner *runner);
-bool jr_exec_is_over(const struct jr_runner *runner);            /* nobody waits for more than our end */
-bool jr_exec_is_deaf(const struct jr_runner *runner, int signo); /* to this signal */
-void jr_exec_note_start(struct jr_held *held);
-void jr_exec_note_end(struct jr_held *held, const struct jr_outcome *outcome); /* NULL: lost */
-struct jr_outcome jr_exec_unstarted(const struct jr_runner *runner);           /* of a run that it does not know */
-void jr_exec_judge(struct jr_held *held);                                      /* make its outcome final */
-
-/* runner_held.c */
-/* Takes the run, whose lease began then, and its permit (NULL: it cannot be started). */
-void jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, struct jr_permit *permit);
-void jr_held_start(struct jr_held *held); /* or end it, when it may not be started */
-void jr_held_drop(struct jr_held *held);
-bool jr_held_try_heartbeat(struct jr_runner *runner);
-void jr_held_beat_soon(struct jr_runner *runner); /* a cancel was asked for */
-void jr_held_stop_all(struct jr_runner *runner, bool kill);
-void jr_held_lose(struct jr_held *held, const char *why);
-void jr_held_end_lost(struct jr_held *held); /* one that is lost, and has no handler any more */
-struct jr_held *jr_held_find(struct jr_runner *runner, int64_t id, int64_t claim_seq);
-/* The claims that are held, added to *list. */
-void jr_held_name_all(const struct jr_runner *runner, struct jr_claim_list *list);
-/* And those that were started or sent an outcome for: what must not be adopted. */
-void jr_held_name_known(const struct jr_runner *runner, struct jr_claim_list *list);
-
-/* Those of the held that `want` wants (NULL: all), as parallel arrays. */
-struct jr_held_list {
-	struct jr_held **held;
-	struct jr_run **runs;
-	size_t count;
-};
-struct jr_held_list jr_held_select(struct jr_runner *runner, bool (*want)(const struct jr_held *held));
-void jr_held_list_release(struct jr_held_list *list);
-
-/* runner_settle.c */
-bool jr_settle_try(struct jr_runner *runner);
-bool jr_settle_try_resolve(struct jr_runner *runner);
-void jr_settle_report(
-    struct jr_runner *runner, const struct jr_settled_row *row, const struct jr_outcome *outcome, const char *job_type);
-void jr_settle_report_settled(struct jr_held *held, const struct jr_outcome *outcome);
-
-/* runner_progress.c */
-void jr_progress_collect(struct jr_runner *runner); /* ask all handlers; a heartbeat was answered */
-bool jr_progress_try(struct jr_runner *runner);
-void jr_progress_forget(struct jr_held *held);
-
-/* runner_reclaim.c */
-bool jr_reclaim_try(struct jr_runner *runner);
-void jr_reclaim_begin(struct jr_runner *runner); /* from the first expired row on */
-void jr_reclaim_forget(struct jr_runner *runner);
-
-/* runner_fire.c */
-/* What goes with each look for work: how long it is to the next slot. */
-void jr_fire_take_look(struct jr_runner *runner, const PGresult *result);
-bool jr_fire_try(struct jr_runner *runner);
-
-/* runner_linger.c */
-bool jr_linger_is_on(const struct jr_runner *runner);      /* "nothing is due" is not the end */
-int64_t jr_linger_left_ms(const struct jr_runner *runner); /* hand-over included; 0: it does not stay */
-void jr_linger_begin(struct jr_runner *runner);
-void jr_linger_connected(struct jr_runner *runner);
-void jr_linger_notified(void *ctx, const char *payload);
-bool jr_linger_try(struct jr_runner *runner);
-void jr_linger_show(struct jr_runner *runner);
 
 #endif

@@ -1,14 +1,12 @@
 /*
- * runner_progress: what running handlers have to tell, written under the fence after each heartbeat. See
- * runner_parts.h.
+ * runner_progress: what running handlers report, written under the fence after each heartbeat. See runner_parts.h.
  *
  * It goes in a request of its own, so that a text which the server refuses costs no heartbeat, and no other run its
- * progress. What was not written, because the row was locked or the connection went, is offered again with the next
+ * progress. What was not written, because the row was locked or the connection was lost, is sent again after the next
  * heartbeat; what the server refuses by itself is dropped.
  */
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -16,16 +14,17 @@
 
 #define PROGRESS_BYTES ((size_t)512 * 1024) /* of one request; at least one run goes */
 
-void
-jr_progress_forget(struct jr_held *held)
+static void
+forget(struct jr_held *held)
 {
-	free(held->progress.progress);
-	free(held->progress.checkpoint);
-	free(held->progress.output);
-	held->progress = (struct jr_progress){.id = 0};
-	held->telling = held->on_tell = false;
-	held->untold = false;
-	held->tell_alone = false;
+	jr_progress_release(&held->progress.said);
+	held->progress = (struct jr_held_progress){.state = JR_PROGRESS_NEW};
+}
+
+static bool
+may_report(const struct jr_held *held)
+{
+	return jr_held_phase(held) == JR_HELD_RUNNING && !jr_start_is_lost(held);
 }
 
 static void
@@ -37,95 +36,129 @@ replace(char **text, const char *news)
 	*text = jr_xstrdup(news);
 }
 
-void
-jr_progress_collect(struct jr_runner *runner)
+static void
+collect_one(struct jr_held *held)
 {
-	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
-		struct jr_handler_progress news;
+	struct jr_progress *said = &held->progress.said;
+	struct jr_handler_progress news;
 
-		held->telling = false;
-		if (held->phase != JR_HELD_RUNNING || held->lost)
-			continue;
-		jr_attempt_progress(held->attempt, &news);
-		replace(&held->progress.progress, news.progress);
-		replace(&held->progress.checkpoint, news.checkpoint);
-		if (news.output != NULL) {
-			free(held->progress.output);
-			held->progress.output = news.output;
-			held->progress.output_dropped = news.output_dropped;
-		}
-		held->progress.id = held->run->id;
-		held->progress.claim_seq = held->run->claim_seq;
+	held->progress.state = JR_PROGRESS_NEW;
+	if (!may_report(held))
+		return;
+	jr_start_progress(held, &news);
+	replace(&said->progress, news.progress);
+	replace(&said->checkpoint, news.checkpoint);
+	if (news.output != NULL) {
+		free(said->output);
+		said->output = news.output;
+		said->output_dropped = news.output_dropped;
 	}
-	runner->progress_wanted = true;
+	said->id = held->run->id;
+	said->claim_seq = held->run->claim_seq;
+}
+
+/* All handlers are asked after each heartbeat that was answered. */
+static void
+collect(struct jr_runner *runner)
+{
+	struct jr_progress_part *part = &runner->progress;
+
+	if (part->beats == jr_heartbeat_count(runner))
+		return;
+	part->beats = jr_heartbeat_count(runner);
+	part->wanted = true;
+	for (struct jr_held *held = jr_held_first(runner); held != NULL; held = jr_held_next(held))
+		collect_one(held);
 }
 
 static size_t
-progress_size(const struct jr_held *held)
+size_of(const struct jr_held *held)
 {
-	const struct jr_progress *progress = &held->progress;
+	const struct jr_progress *said = &held->progress.said;
 
-	return jr_text_size(progress->progress) + jr_text_size(progress->checkpoint) + jr_text_size(progress->output);
+	return jr_text_size(said->progress) + jr_text_size(said->checkpoint) + jr_text_size(said->output);
+}
+
+static bool
+is_sent(const struct jr_held *held)
+{
+	return held->progress.state == JR_PROGRESS_SENT;
 }
 
 /*
- * What was offered and not written. The server's refusal of several may be the fault of one, so they go one by one;
- * what it refuses by itself is dropped. What was not answered is offered once more: it may be too much for this link.
+ * It was sent and not written. The server's refusal of several may be the fault of one, so they go one by one; what it
+ * refuses by itself is dropped. What was not answered is sent once more: it may be too much for this connection.
  */
 static void
-note_untold(struct jr_held *held, const struct jr_reply *reply, size_t offered)
+note_unwritten(struct jr_held *held, const struct jr_reply *reply, size_t sent)
 {
+	struct jr_held_progress *progress = &held->progress;
 	bool refused = reply->end == JR_PG_FAILED && reply->err.code != JR_E_TEMP;
 
-	if (refused && offered > 1) {
-		held->tell_alone = true;
-		held->telling = false;
-	} else if (refused || held->untold)
-		jr_progress_forget(held);
-	else
-		held->untold = reply->end == JR_PG_UNKNOWN;
+	if (refused && sent > 1) {
+		progress->alone = true;
+		progress->state = JR_PROGRESS_NEW;
+	} else if (refused || progress->unanswered) {
+		forget(held);
+	} else {
+		progress->unanswered = reply->end == JR_PG_UNKNOWN;
+		progress->state = JR_PROGRESS_OFFERED;
+	}
 }
 
-static size_t
-count_offered(const struct jr_runner *runner)
-{
-	size_t count = 0;
-
-	for (const struct jr_held *held = runner->held; held != NULL; held = held->next)
-		count += held->on_tell;
-	return count;
-}
-
+/* Those that were not written although the request arrived were locked. */
 static void
-take_told(struct jr_runner *runner, const PGresult *result)
+take_written(struct jr_runner *runner, const PGresult *result, const struct jr_held_list *sent)
 {
+	for (size_t i = 0; i < sent->count; i++)
+		sent->held[i]->progress.state = JR_PROGRESS_OFFERED;
 	for (size_t i = 0; i < jr_queue_count_told(result); i++) {
 		struct jr_told_row row = jr_queue_read_told(result, i);
 		struct jr_held *held = jr_held_find(runner, row.id, row.claim_seq);
 
 		if (held != NULL)
-			jr_progress_forget(held);
+			forget(held);
 	}
 }
 
 static void
-on_told(void *ctx, const struct jr_reply *reply)
+on_written(void *ctx, const struct jr_reply *reply)
 {
 	struct jr_runner *runner = ctx;
-	size_t offered = count_offered(runner);
+	struct jr_held_list sent = jr_held_select(runner, is_sent);
 
+	if (reply->end == JR_PG_FAILED)
+		jr_log(sent.count > 1 ? JR_INFO : JR_WARN, "progress_refused", JR_S("error", reply->err.msg));
 	if (reply->end == JR_PG_DONE)
-		take_told(runner, reply->results[0]);
-	else if (reply->end == JR_PG_FAILED)
-		jr_log(offered > 1 ? JR_INFO : JR_WARN, "progress_refused", JR_S("error", reply->err.msg));
-	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
-		if (held->on_tell && reply->end != JR_PG_DONE)
-			note_untold(held, reply, offered);
-		held->on_tell = false;
-	}
+		take_written(runner, reply->results[0], &sent);
+	for (size_t i = 0; reply->end != JR_PG_DONE && i < sent.count; i++)
+		note_unwritten(sent.held[i], reply, sent.count);
 	if (reply->end == JR_PG_UNKNOWN || reply->end == JR_PG_UNSENT)
-		runner->progress_wanted = false; /* the next heartbeat asks again */
-	jr_runner_pump(runner);
+		runner->progress.wanted = false; /* the next heartbeat asks again */
+	jr_held_list_release(&sent);
+}
+
+/* As many as fit, marked as sent; borrowed copies in *items. */
+static size_t
+choose(struct jr_runner *runner, struct jr_progress *items)
+{
+	size_t count = 0, bytes = 0;
+
+	for (struct jr_held *held = jr_held_first(runner); held != NULL; held = jr_held_next(held)) {
+		struct jr_held_progress *progress = &held->progress;
+		size_t size = size_of(held);
+
+		if (size == 0 || progress->state != JR_PROGRESS_NEW || !may_report(held))
+			continue;
+		if (count > 0 && (progress->alone || bytes + size > PROGRESS_BYTES))
+			continue;
+		progress->state = JR_PROGRESS_SENT;
+		bytes += size;
+		items[count++] = progress->said;
+		if (progress->alone)
+			break;
+	}
+	return count;
 }
 
 bool
@@ -133,25 +166,16 @@ jr_progress_try(struct jr_runner *runner)
 {
 	struct jr_progress *items;
 	struct jr_request *request;
-	size_t count = 0, bytes = 0;
+	size_t count;
 
-	if (!runner->progress_wanted)
+	collect(runner);
+	if (!runner->progress.wanted)
 		return false;
-	items = jr_xcalloc(runner->held_count + 1, sizeof(*items));
-	for (struct jr_held *held = runner->held; held != NULL; held = held->next) {
-		size_t size = progress_size(held);
-
-		if (size == 0 || held->telling || (count > 0 && (held->tell_alone || bytes + size > PROGRESS_BYTES)))
-			continue;
-		held->telling = held->on_tell = true;
-		bytes += size;
-		items[count++] = held->progress;
-		if (held->tell_alone)
-			break;
-	}
-	runner->progress_wanted = count > 0;
+	items = jr_xcalloc(jr_held_count(runner) + 1, sizeof(*items));
+	count = choose(runner, items);
+	runner->progress.wanted = count > 0;
 	if (count > 0) {
-		request = jr_request_new(JR_REQUEST_WHOLE, jr_runner_times(runner), on_told, runner);
+		request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_written, runner);
 		jr_queue_add_progress(request, runner->facts.id, items, count);
 		jr_pg_submit(runner->pg, request);
 	}

@@ -13,19 +13,20 @@
 #include "base/mem.h"
 #include "runner/runner_parts.h"
 
+#define RUNS_MAX 200 /* of one transaction */
 #define ERRORS_MAX 3 /* of the connection, before it is left to the next tick */
 
 void
 jr_reclaim_forget(struct jr_runner *runner)
 {
-	for (size_t i = 0; i < runner->reclaim_count; i++)
-		jr_outcome_release(&runner->reclaim_outcomes[i]);
-	free(runner->reclaim_outcomes);
-	free(runner->reclaim_rows);
-	runner->reclaim_outcomes = NULL;
-	runner->reclaim_rows = NULL;
-	runner->reclaim_count = 0;
-	runner->reclaim_open = false;
+	for (size_t i = 0; i < runner->reclaim.count; i++)
+		jr_outcome_release(&runner->reclaim.outcomes[i]);
+	free(runner->reclaim.outcomes);
+	free(runner->reclaim.rows);
+	runner->reclaim.outcomes = NULL;
+	runner->reclaim.rows = NULL;
+	runner->reclaim.count = 0;
+	runner->reclaim.open = false;
 }
 
 static struct jr_outcome
@@ -45,29 +46,30 @@ take_expired(struct jr_runner *runner, const PGresult *result)
 {
 	size_t count = jr_queue_count_reclaimed(result);
 
-	(void)jr_runner_repeats(runner, &runner->reclaim_repeat, "reclaim", result);
-	runner->reclaim_rows = jr_xcalloc(count + 1, sizeof(*runner->reclaim_rows));
-	runner->reclaim_outcomes = jr_xcalloc(count + 1, sizeof(*runner->reclaim_outcomes));
-	runner->reclaim_count = count;
+	(void)jr_runner_repeats(runner, &runner->reclaim.repeat, "reclaim", result);
+	runner->reclaim.rows = jr_xcalloc(count + 1, sizeof(*runner->reclaim.rows));
+	runner->reclaim.outcomes = jr_xcalloc(count + 1, sizeof(*runner->reclaim.outcomes));
+	runner->reclaim.count = count;
 	for (size_t i = 0; i < count; i++) {
-		runner->reclaim_rows[i] = jr_queue_read_reclaimed(result, i);
-		runner->reclaim_outcomes[i] = lost_outcome(runner, &runner->reclaim_rows[i]);
+		runner->reclaim.rows[i] = jr_queue_read_reclaimed(result, i);
+		runner->reclaim.outcomes[i] = lost_outcome(runner, &runner->reclaim.rows[i]);
 	}
-	runner->reclaim_open = true;
+	runner->reclaim.open = true;
 }
 
 /* The connection went away, or the server would not: not for ever. */
 static void
 note_trouble(struct jr_runner *runner, const struct jr_err *err)
 {
+	struct jr_err temporary = *err;
+
 	jr_log(JR_INFO, "reclaim_failed", JR_S("error", err->msg));
 	jr_reclaim_forget(runner);
-	if (++runner->reclaim_errors < ERRORS_MAX)
+	if (++runner->reclaim.errors < ERRORS_MAX)
 		return;
-	runner->reclaim_wanted = false;
-	runner->status = jr_worse_status(runner->status, JR_E_TEMP);
-	if (runner->err->msg[0] == '\0')
-		*runner->err = *err;
+	runner->reclaim.wanted = false;
+	temporary.code = JR_E_TEMP;
+	jr_runner_warn(runner, &temporary);
 }
 
 static void
@@ -79,7 +81,6 @@ on_opened(void *ctx, const struct jr_reply *reply)
 		take_expired(runner, reply->results[0]);
 	else
 		note_trouble(runner, &reply->err);
-	jr_runner_pump(runner);
 }
 
 static void
@@ -88,11 +89,11 @@ report(struct jr_runner *runner, const PGresult *result)
 	for (size_t i = 0; i < jr_queue_count_settled(result); i++) {
 		struct jr_settled_row row = jr_queue_read_settled(result, i);
 
-		for (size_t j = 0; j < runner->reclaim_count; j++) {
-			if (runner->reclaim_rows[j].id != row.id)
+		for (size_t j = 0; j < runner->reclaim.count; j++) {
+			if (runner->reclaim.rows[j].id != row.id)
 				continue;
 			runner->counts.reclaimed++;
-			jr_settle_report(runner, &row, &runner->reclaim_outcomes[j], runner->reclaim_rows[j].job_type);
+			jr_report_settled(runner, &row, &runner->reclaim.outcomes[j], runner->reclaim.rows[j].job_type);
 			break;
 		}
 	}
@@ -102,14 +103,13 @@ report(struct jr_runner *runner, const PGresult *result)
 static void
 go_on(struct jr_runner *runner)
 {
-	bool full = (int64_t)runner->reclaim_count >= runner->reclaim_limit;
+	bool full = (int64_t)runner->reclaim.count >= runner->reclaim.limit;
 
-	if (runner->reclaim_count > 0) {
-		runner->reclaim_after = runner->reclaim_rows[runner->reclaim_count - 1].id;
-		runner->drained = false; /* one of them may be due at once */
-		jr_claim_reset(runner);
+	if (runner->reclaim.count > 0) {
+		runner->reclaim.after_id = runner->reclaim.rows[runner->reclaim.count - 1].id;
+		runner->reclaim.taken++; /* one of them may be due at once */
 	}
-	runner->reclaim_wanted = full && !runner->draining;
+	runner->reclaim.wanted = full && !jr_runner_is_draining(runner);
 	jr_reclaim_forget(runner);
 }
 
@@ -122,26 +122,25 @@ on_closed(void *ctx, const struct jr_reply *reply)
 		if (reply->result_count > 0)
 			report(runner, reply->results[0]);
 		go_on(runner);
-	} else if (reply->end == JR_PG_FAILED && runner->reclaim_limit > 1) {
-		runner->reclaim_limit = 1;
+	} else if (reply->end == JR_PG_FAILED && runner->reclaim.limit > 1) {
+		runner->reclaim.limit = 1;
 		jr_reclaim_forget(runner);
 	} else if (reply->end == JR_PG_FAILED) {
 		jr_log(
-		    JR_ERROR, "reclaim_failed", JR_I("run", runner->reclaim_rows[0].id), JR_S("error", reply->err.msg));
+		    JR_ERROR, "reclaim_failed", JR_I("run", runner->reclaim.rows[0].id), JR_S("error", reply->err.msg));
 		go_on(runner);
 	} else
 		note_trouble(runner, &reply->err);
-	jr_runner_pump(runner);
 }
 
 static void
 send_opening(struct jr_runner *runner)
 {
-	struct jr_request *request = jr_request_new(JR_REQUEST_OPENING, jr_runner_times(runner), on_opened, runner);
+	struct jr_request *request = jr_request_new(JR_REQUEST_OPENING, jr_held_times(runner), on_opened, runner);
 	struct jr_claim_list held = {0};
 
 	jr_held_name_all(runner, &held);
-	jr_queue_add_reclaim(request, &held, runner->reclaim_after, runner->reclaim_limit);
+	jr_queue_add_reclaim(request, &held, runner->reclaim.after_id, runner->reclaim.limit);
 	jr_claim_list_release(&held);
 	jr_pg_submit(runner->pg, request);
 }
@@ -149,16 +148,16 @@ send_opening(struct jr_runner *runner)
 static void
 send_closing(struct jr_runner *runner)
 {
-	struct jr_request *request = jr_request_new(JR_REQUEST_CLOSING, jr_runner_times(runner), on_closed, runner);
-	struct jr_settlement *settlements = jr_xcalloc(runner->reclaim_count + 1, sizeof(*settlements));
+	struct jr_request *request = jr_request_new(JR_REQUEST_CLOSING, jr_held_times(runner), on_closed, runner);
+	struct jr_settlement *settlements = jr_xcalloc(runner->reclaim.count + 1, sizeof(*settlements));
 
-	for (size_t i = 0; i < runner->reclaim_count; i++)
-		settlements[i] = (struct jr_settlement){.id = runner->reclaim_rows[i].id,
-		    .claim_seq = runner->reclaim_rows[i].claim_seq,
-		    .runner_id = runner->reclaim_rows[i].runner_id,
-		    .outcome = &runner->reclaim_outcomes[i]};
-	if (runner->reclaim_count > 0)
-		jr_queue_add_settle(request, settlements, runner->reclaim_count);
+	for (size_t i = 0; i < runner->reclaim.count; i++)
+		settlements[i] = (struct jr_settlement){.id = runner->reclaim.rows[i].id,
+		    .claim_seq = runner->reclaim.rows[i].claim_seq,
+		    .runner_id = runner->reclaim.rows[i].runner_id,
+		    .outcome = &runner->reclaim.outcomes[i]};
+	if (runner->reclaim.count > 0)
+		jr_queue_add_settle(request, settlements, runner->reclaim.count);
 	free(settlements);
 	jr_pg_submit(runner->pg, request);
 }
@@ -166,20 +165,44 @@ send_closing(struct jr_runner *runner)
 void
 jr_reclaim_begin(struct jr_runner *runner)
 {
-	runner->reclaim_wanted = true;
-	runner->reclaim_after = 0;
-	runner->reclaim_limit = JR_RECLAIM_MOST;
-	runner->reclaim_errors = 0;
+	runner->reclaim.wanted = true;
+	runner->reclaim.after_id = 0;
+	runner->reclaim.limit = RUNS_MAX;
+	runner->reclaim.errors = 0;
+}
+
+bool
+jr_reclaim_try_close(struct jr_runner *runner)
+{
+	if (!runner->reclaim.open)
+		return false;
+	send_closing(runner);
+	return true;
 }
 
 bool
 jr_reclaim_try(struct jr_runner *runner)
 {
-	if (runner->reclaim_open)
-		send_closing(runner);
-	else if (runner->reclaim_wanted && !runner->claim_in_doubt) /* what may be adopted is not lost */
-		send_opening(runner);
-	else
+	if (!runner->reclaim.wanted)
 		return false;
+	send_opening(runner);
 	return true;
+}
+
+bool
+jr_reclaim_is_open(const struct jr_runner *runner)
+{
+	return runner->reclaim.open;
+}
+
+bool
+jr_reclaim_is_wanted(const struct jr_runner *runner)
+{
+	return runner->reclaim.wanted;
+}
+
+int64_t
+jr_reclaim_count_taken(const struct jr_runner *runner)
+{
+	return runner->reclaim.taken;
 }

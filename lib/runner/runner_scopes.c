@@ -12,6 +12,25 @@
 #include "pg/pg_array.h"
 #include "runner/runner_parts.h"
 
+#define BATCH_FIRST 100                   /* runs of the first batch that is claimed */
+#define BATCH_BYTES ((size_t)8 * 1048576) /* of payloads in a batch, as far as the ones before it show */
+
+/*
+ * Job types that are claimed together, since they take the same kind of permit: one scope for each pool, and one for
+ * each handler that takes its runs in batches. A claim is for one scope, so that queues with limits are locked in one
+ * statement.
+ */
+struct jr_scope {
+	enum jr_pool pool;
+	const struct jr_handler
+	    *batched;                    /* up to settings.batch runs of this type for one permit; NULL: one run each */
+	struct jr_candidates candidates; /* of its types */
+	struct jr_candidates busy;       /* of queues that were left out: asked for by themselves (runner_busy.c) */
+	struct jr_cursor cursor;
+	size_t most;  /* runs of the next batch: more after small payloads, fewer after large ones */
+	bool drained; /* a fresh look found nothing due */
+};
+
 /*
  * Those asked for with --type, else all; housekeeping always, or a host with --type in each line would never have it.
  */
@@ -66,13 +85,13 @@ is_batched(const struct jr_handler *handler)
 	return handler->settings.batch > 0;
 }
 
-struct jr_scope *
-jr_scopes_find(struct jr_runner *runner, const struct jr_handler *handler)
+static struct jr_scope *
+find(const struct jr_runner *runner, const struct jr_handler *handler)
 {
 	const struct jr_handler *batched = is_batched(handler) ? handler : NULL;
 
-	for (size_t i = 0; i < runner->scope_count; i++) {
-		struct jr_scope *scope = &runner->scopes[i];
+	for (size_t i = 0; i < runner->scopes.count; i++) {
+		struct jr_scope *scope = &runner->scopes.items[i];
 
 		if (scope->batched == batched && scope->pool == handler->kind->pool)
 			return scope;
@@ -84,15 +103,16 @@ void
 jr_scopes_make(struct jr_runner *runner)
 {
 	const struct jr_handlers *handlers = runner->opts->handlers;
+	struct jr_scopes *scopes = &runner->scopes;
 
-	runner->scopes = jr_xcalloc(handlers->count + 1, sizeof(*runner->scopes));
+	scopes->items = jr_xcalloc(handlers->count + 1, sizeof(*scopes->items));
 	for (size_t i = 0; i < handlers->count; i++) {
 		const struct jr_handler *handler = &handlers->items[i];
 
-		if (is_wanted(runner->opts, handler) && jr_scopes_find(runner, handler) == NULL)
-			runner->scopes[runner->scope_count++] = (struct jr_scope){.pool = handler->kind->pool,
+		if (is_wanted(runner->opts, handler) && find(runner, handler) == NULL)
+			scopes->items[scopes->count++] = (struct jr_scope){.pool = handler->kind->pool,
 			    .batched = is_batched(handler) ? handler : NULL,
-			    .most = JR_BATCH_FIRST};
+			    .most = BATCH_FIRST};
 	}
 }
 
@@ -100,14 +120,15 @@ bool
 jr_scopes_open(struct jr_runner *runner, const char *permit_name, struct jr_err *err)
 {
 	static const char *const endings[JR_POOL_COUNT] = {"", " http", " sql", " prune"};
+	struct jr_scopes *scopes = &runner->scopes;
 	bool ok = true;
 
-	for (size_t i = 0; ok && i < runner->scope_count; i++) {
-		enum jr_pool pool = runner->scopes[i].pool;
+	for (size_t i = 0; ok && i < scopes->count; i++) {
+		enum jr_pool pool = scopes->items[i].pool;
 		char *name = jr_xasprintf("%s%s", permit_name, endings[pool]);
 
-		if (runner->permits[pool].fd_count == 0)
-			ok = jr_permits_open(&runner->permits[pool], runner->opts->state, name,
+		if (scopes->permits[pool].fd_count == 0)
+			ok = jr_permits_open(&scopes->permits[pool], runner->opts->state, name,
 			    (size_t)runner->opts->permits[pool], err);
 		free(name);
 	}
@@ -117,32 +138,31 @@ jr_scopes_open(struct jr_runner *runner, const char *permit_name, struct jr_err 
 void
 jr_scopes_close(struct jr_runner *runner)
 {
-	jr_busy_forget(runner);
-	for (size_t i = 0; i < runner->scope_count; i++)
-		jr_candidates_release(&runner->scopes[i].candidates);
-	free(runner->scopes);
+	struct jr_scopes *scopes = &runner->scopes;
+
+	for (size_t i = 0; i < scopes->count; i++) {
+		jr_candidates_release(&scopes->items[i].candidates);
+		jr_candidates_release(&scopes->items[i].busy);
+	}
+	free(scopes->items);
 	for (size_t i = 0; i < JR_POOL_COUNT; i++)
-		jr_permits_close(&runner->permits[i]);
+		jr_permits_close(&scopes->permits[i]);
 }
 
-bool
-jr_scopes_is_full(const struct jr_runner *runner, const struct jr_scope *scope)
-{
-	return (int64_t)runner->permits[scope->pool].held_count >= runner->opts->permits[scope->pool];
-}
+/* --- permits --- */
 
 struct jr_permit *
 jr_permit_take(struct jr_runner *runner, enum jr_pool pool)
 {
+	struct jr_scopes *scopes = &runner->scopes;
 	struct jr_permit *permit;
 
-	if (runner->claim_permits[pool] > 0)
-		runner->claim_permits[pool]--;
-	else if (runner->permits[pool].fd_count == 0 || jr_permits_take(&runner->permits[pool], 1) == 0)
+	if (scopes->reserved[pool] > 0)
+		scopes->reserved[pool]--;
+	else if (scopes->permits[pool].fd_count == 0 || jr_permits_take(&scopes->permits[pool], 1) == 0)
 		return NULL;
-	permit = jr_xcalloc(1, sizeof(*permit));
+	permit = jr_permit_of_none();
 	permit->pool = pool;
-	permit->runs = 1;
 	return permit;
 }
 
@@ -157,51 +177,152 @@ jr_permit_of_none(void)
 }
 
 void
+jr_permit_share(struct jr_permit *permit)
+{
+	permit->runs++;
+}
+
+void
 jr_permit_leave(struct jr_runner *runner, struct jr_permit *permit)
 {
 	if (--permit->runs > 0)
 		return;
 	if (permit->pool != JR_POOL_COUNT)
-		jr_permits_give(&runner->permits[permit->pool], 1);
+		jr_permits_give(&runner->scopes.permits[permit->pool], 1);
 	free(permit);
 }
 
-static size_t
-cap(const struct jr_runner *runner, size_t wanted)
+char *
+jr_scopes_reserve_each(struct jr_runner *runner, bool *crowded)
 {
-	const struct jr_runner_opts *opts = runner->opts;
-	int64_t left = opts->max_runs - runner->counted;
+	const struct jr_handlers *handlers = runner->opts->handlers;
+	const char **types = jr_xcalloc(handlers->count + 1, sizeof(char *));
+	struct jr_scopes *scopes = &runner->scopes;
+	size_t count = 0;
+	char *array;
 
-	if (wanted > runner->claim_most)
-		wanted = runner->claim_most;
-	if (opts->max_runs > 0 && (int64_t)wanted > left)
-		return left > 0 ? (size_t)left : 0;
-	return wanted;
+	for (size_t i = 0; i < JR_POOL_COUNT; i++) {
+		if (scopes->permits[i].fd_count > 0)
+			scopes->reserved[i] = jr_permits_take(&scopes->permits[i], 1);
+	}
+	for (size_t i = 0; i < handlers->count; i++) {
+		if (scopes->reserved[handlers->items[i].kind->pool] > 0)
+			types[count++] = handlers->items[i].job_type;
+	}
+	*crowded = count < handlers->count;
+	array = jr_pg_array_of(types, count);
+	free(types);
+	return array;
+}
+
+void
+jr_scopes_give_back(struct jr_runner *runner)
+{
+	struct jr_scopes *scopes = &runner->scopes;
+
+	for (size_t i = 0; i < JR_POOL_COUNT; i++) {
+		if (scopes->reserved[i] > 0)
+			jr_permits_give(&scopes->permits[i], scopes->reserved[i]);
+		scopes->reserved[i] = 0;
+	}
 }
 
 static size_t
-batch_size(const struct jr_scope *scope)
+count_free(const struct jr_runner *runner, enum jr_pool pool)
 {
-	size_t batch = (size_t)scope->batched->settings.batch;
+	size_t total = (size_t)runner->opts->permits[pool], held = runner->scopes.permits[pool].held_count;
 
-	return batch < scope->most ? batch : scope->most;
+	return total > held ? total - held : 0;
 }
 
-/* How many more of the scope could be started, and permits for them. */
-static size_t
-take_permits(struct jr_runner *runner, const struct jr_scope *scope)
+bool
+jr_scopes_have_room(const struct jr_runner *runner)
 {
-	struct jr_permits *permits = &runner->permits[scope->pool];
-	size_t free_count = (size_t)runner->opts->permits[scope->pool] - permits->held_count;
-	size_t taken;
+	for (size_t i = 0; i < runner->scopes.count; i++) {
+		if (count_free(runner, runner->scopes.items[i].pool) > 0)
+			return true;
+	}
+	return runner->scopes.count == 0;
+}
 
-	if (jr_scopes_is_full(runner, scope))
+static size_t
+at_most(size_t wanted, size_t most)
+{
+	return wanted < most ? wanted : most;
+}
+
+/* How many more of the scope could be started, with permits for them. */
+static size_t
+reserve(struct jr_runner *runner, const struct jr_scope *scope, size_t most)
+{
+	struct jr_scopes *scopes = &runner->scopes;
+	size_t wanted = scope->batched != NULL ? 1 : at_most(count_free(runner, scope->pool), most), taken;
+
+	if (count_free(runner, scope->pool) == 0)
 		return 0;
-	taken = jr_permits_take(permits, scope->batched != NULL ? 1 : cap(runner, free_count));
-	runner->claim_permits[scope->pool] = taken;
+	taken = jr_permits_take(&scopes->permits[scope->pool], wanted);
+	scopes->reserved[scope->pool] = taken;
 	if (scope->batched != NULL && taken > 0)
-		return cap(runner, batch_size(scope));
+		return at_most(at_most((size_t)scope->batched->settings.batch, scope->most), most);
 	return taken;
+}
+
+/* --- what is due --- */
+
+struct filter {
+	const struct jr_runner *runner;
+	const struct jr_scope *scope;
+};
+
+static bool
+is_of_scope(void *ctx, const char *job_type)
+{
+	const struct filter *filter = ctx;
+	const struct jr_handler *handler = jr_handlers_find(filter->runner->opts->handlers, job_type);
+
+	return handler != NULL && find(filter->runner, handler) == filter->scope;
+}
+
+bool
+jr_scopes_take_candidates(struct jr_runner *runner, const PGresult *result)
+{
+	struct jr_scopes *scopes = &runner->scopes;
+	bool all = true;
+
+	scopes->candidates_count = (size_t)PQntuples(result);
+	for (size_t i = 0; i < scopes->count; i++) {
+		struct jr_scope *scope = &scopes->items[i];
+		struct filter filter = {runner, scope};
+
+		jr_queue_read_candidates(result, &scope->candidates, is_of_scope, &filter);
+		scope->cursor.set = false;
+		scope->drained = scope->candidates.count == 0;
+		all = all && !scope->drained;
+	}
+	return all;
+}
+
+size_t
+jr_scopes_count_candidates(const struct jr_runner *runner)
+{
+	return runner->scopes.candidates_count;
+}
+
+void
+jr_scopes_forget_cursors(struct jr_runner *runner)
+{
+	for (size_t i = 0; i < runner->scopes.count; i++)
+		runner->scopes.items[i].cursor.set = false;
+}
+
+bool
+jr_scopes_are_drained(const struct jr_runner *runner)
+{
+	for (size_t i = 0; i < runner->scopes.count; i++) {
+		if (!runner->scopes.items[i].drained)
+			return false;
+	}
+	return true;
 }
 
 /* The priority of what the scope would give next, or better than that. */
@@ -215,8 +336,8 @@ rank(const struct jr_scope *scope)
 static bool
 must_wait(const struct jr_runner *runner, enum jr_pool pool, int64_t priority)
 {
-	for (size_t i = 0; i < runner->scope_count; i++) {
-		const struct jr_scope *scope = &runner->scopes[i];
+	for (size_t i = 0; i < runner->scopes.count; i++) {
+		const struct jr_scope *scope = &runner->scopes.items[i];
 
 		if (scope->pool == pool && !scope->drained && rank(scope) < priority)
 			return true;
@@ -232,38 +353,77 @@ has_work(const struct jr_runner *runner, const struct jr_scope *scope, bool busy
 	return !scope->drained && !must_wait(runner, scope->pool, rank(scope));
 }
 
-/*
- * The next scope that has work and a permit for it: the most urgent of each pool, else in turns; its permits are had.
- */
+/* The most urgent of each pool, else in turns. */
 bool
-jr_scopes_choose(struct jr_runner *runner, bool busy)
+jr_scopes_choose(struct jr_runner *runner, bool busy, size_t most, struct jr_choice *choice)
 {
-	for (size_t i = 0; i < runner->scope_count; i++) {
-		size_t n = (runner->scope_next + i) % runner->scope_count;
-		struct jr_scope *scope = &runner->scopes[n];
+	struct jr_scopes *scopes = &runner->scopes;
 
-		if (!has_work(runner, scope, busy))
+	*choice = (struct jr_choice){.scope = NULL};
+	for (size_t i = 0; i < scopes->count; i++) {
+		size_t n = (scopes->next + i) % scopes->count;
+		struct jr_scope *scope = &scopes->items[n];
+		size_t wanted = has_work(runner, scope, busy) ? reserve(runner, scope, most) : 0;
+
+		if (wanted == 0)
 			continue;
-		runner->claim_wanted = take_permits(runner, scope);
-		if (runner->claim_wanted == 0)
-			continue;
-		runner->claim_scope = scope;
-		runner->scope_next = n + 1;
+		*choice = (struct jr_choice){.scope = scope, .wanted = wanted};
+		scopes->next = n + 1;
 		return true;
 	}
 	return false;
 }
 
+struct jr_scope *
+jr_scopes_at(const struct jr_runner *runner, size_t index)
+{
+	return index < runner->scopes.count ? &runner->scopes.items[index] : NULL;
+}
+
+const struct jr_candidates *
+jr_scope_candidates(const struct jr_scope *scope)
+{
+	return &scope->candidates;
+}
+
+struct jr_candidates *
+jr_scope_busy(struct jr_scope *scope)
+{
+	return &scope->busy;
+}
+
+struct jr_cursor *
+jr_scope_cursor(struct jr_scope *scope)
+{
+	return &scope->cursor;
+}
+
+void
+jr_scope_note_drained(struct jr_scope *scope)
+{
+	scope->drained = true;
+}
+
+void
+jr_scope_leave_out(struct jr_scope *scope, bool (*want)(void *ctx, const char *queue), void *ctx)
+{
+	jr_candidates_move(&scope->candidates, &scope->busy, want, ctx);
+	scope->drained = scope->candidates.count == 0;
+}
+
 /* A batch whose payloads were small may be followed by a larger one; large ones are to fit into memory. */
 void
-jr_scopes_note_batch(const struct jr_runner *runner, struct jr_scope *scope, const PGresult *result)
+jr_scope_note_batch(struct jr_scope *scope, size_t wanted, const PGresult *result)
 {
 	size_t rows = jr_queue_count_runs(result), bytes = jr_queue_count_bytes(result);
 
-	if (bytes > JR_BATCH_BYTES) {
-		scope->most = rows * JR_BATCH_BYTES / bytes;
+	if (scope->batched == NULL)
+		return;
+	if (bytes > BATCH_BYTES) {
+		scope->most = rows * BATCH_BYTES / bytes;
 		if (scope->most == 0)
 			scope->most = 1;
-	} else if (rows == runner->claim_wanted && bytes <= JR_BATCH_BYTES / 2 && scope->most < JR_BATCH_MAX)
+	} else if (rows == wanted && bytes <= BATCH_BYTES / 2 && scope->most < JR_BATCH_MAX) {
 		scope->most *= 2;
+	}
 }

@@ -144,7 +144,7 @@ settle_is() {
 	enqueue many
 	enqueue many
 	settle_is status "'perhaps'"
-	is_nonsense 'sql_settle_group makes no sense: column status has a word that nobody knows'
+	is_nonsense 'settle_group makes no sense: column status has a word that nobody knows'
 	q_is 'succeeded|1|2' "select status, claim_seq, count(*) from jobrun.job_runs group by 1, 2"
 	q_is 2 "select count(*) from done"
 }

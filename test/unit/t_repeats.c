@@ -34,7 +34,7 @@ static void
 set_up(struct jr_runner *runner, struct jr_err *err)
 {
 	*err = (struct jr_err){.msg = ""};
-	*runner = (struct jr_runner){.err = err};
+	*runner = (struct jr_runner){.core = {.err = err}};
 }
 
 /* How many of `times` answers are refused. */
@@ -45,7 +45,7 @@ refused(struct jr_runner *runner, const char *statement, int id, int times)
 	int count = 0;
 
 	for (int i = 0; i < times; i++)
-		count += jr_runner_repeats(runner, &runner->adopt_repeat, statement, result);
+		count += jr_runner_repeats(runner, &runner->adopt.repeat, statement, result);
 	PQclear(result);
 	return count;
 }
@@ -62,10 +62,10 @@ test_limit(void **state)
 
 		set_up(&runner, &err);
 		assert_int_equal(refused(&runner, statements[i], 7, MOST - 1), 0);
-		assert_false(runner.draining);
+		assert_false(runner.core.draining);
 		assert_int_equal(refused(&runner, statements[i], 7, 1), 1);
-		assert_true(runner.draining);
-		assert_int_equal(runner.status, JR_E_BUG);
+		assert_true(runner.core.draining);
+		assert_int_equal(runner.core.status, JR_E_BUG);
 		assert_int_equal(err.code, JR_E_BUG);
 		assert_int_equal(strncmp(err.msg, statements[i], strlen(statements[i])), 0);
 		assert_non_null(strstr(err.msg, " gave the same rows 100 times in a row: please report this"));
@@ -85,8 +85,8 @@ test_others_between(void **state)
 		assert_int_equal(refused(&runner, "adopt", i % 2 == 0 ? 8 : 0, 1), 0);
 	}
 	assert_int_equal(refused(&runner, "adopt", 0, 3 * MOST), 0);
-	assert_false(jr_runner_repeats(&runner, &runner.adopt_repeat, "adopt", NULL));
-	assert_false(runner.draining);
+	assert_false(jr_runner_repeats(&runner, &runner.adopt.repeat, "adopt", NULL));
+	assert_false(runner.core.draining);
 }
 
 /* Each statement is counted by itself. */
@@ -100,10 +100,10 @@ test_each_by_itself(void **state)
 	(void)state;
 	set_up(&runner, &err);
 	for (int i = 0; i < MOST - 1; i++) {
-		assert_false(jr_runner_repeats(&runner, &runner.claim_repeat, "claim", result));
-		assert_false(jr_runner_repeats(&runner, &runner.resolve_repeat, "resolve", result));
+		assert_false(jr_runner_repeats(&runner, &runner.claim.repeat, "claim", result));
+		assert_false(jr_runner_repeats(&runner, &runner.settle.resolve_repeat, "resolve", result));
 	}
-	assert_true(jr_runner_repeats(&runner, &runner.claim_repeat, "claim", result));
+	assert_true(jr_runner_repeats(&runner, &runner.claim.repeat, "claim", result));
 	PQclear(result);
 }
 

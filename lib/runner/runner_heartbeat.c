@@ -1,0 +1,152 @@
+/*
+ * runner_heartbeat: one statement renews the leases of all that is held. See runner_parts.h.
+ *
+ * What must hold: a run that is lost or in doubt is not renewed. Of the answers only "gone" stops a handler; a run
+ * whose row another transaction has locked is asked for again soon, and it costs the others nothing.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "runner/runner_parts.h"
+
+#define BUSY_MS 1000 /* a run whose row is locked is asked for again */
+#define SOON_MS 100  /* between two heartbeats, however many cancels are asked for */
+
+int64_t
+jr_heartbeat_count(const struct jr_runner *runner)
+{
+	return runner->heartbeat.answered;
+}
+
+bool
+jr_heartbeat_soon(struct jr_runner *runner)
+{
+	bool first = !runner->heartbeat.wanted;
+
+	runner->heartbeat.wanted = jr_held_count(runner) > 0;
+	return first;
+}
+
+static bool
+is_renewed(const struct jr_held *held)
+{
+	enum jr_held_phase phase = jr_held_phase(held);
+
+	return !jr_start_is_lost(held) && phase != JR_HELD_IN_DOUBT && phase != JR_HELD_GONE;
+}
+
+static void
+beat_again_soon(struct jr_runner *runner)
+{
+	int64_t half = runner->opts->lease.heartbeat_ms / 2;
+
+	jr_held_beat_by(runner, jr_clock_now_ms() + (half < BUSY_MS ? half : BUSY_MS));
+}
+
+/* A cancel that was asked for does not wait for the next one. */
+static int64_t
+next_ms(const struct jr_runner *runner)
+{
+	int64_t at_ms = jr_held_beat_at(runner), soon_ms = runner->heartbeat.sent_ms + SOON_MS;
+
+	if (jr_held_count(runner) == 0)
+		return JR_NEVER;
+	return runner->heartbeat.wanted && soon_ms < at_ms ? soon_ms : at_ms;
+}
+
+/*
+ * A handler that ends its run by itself may have done so, and its answer is on its way. There is no harm in asking once
+ * more: if the claim is lost, the server lets nothing of it be committed.
+ */
+static bool
+may_have_settled(struct jr_held *held)
+{
+	bool first = !held->heartbeat.missed;
+
+	held->heartbeat.missed = true;
+	return first && jr_start_settles_itself(held);
+}
+
+/* What was offered before and not answered may have been accepted: it is read, not called lost. */
+static void
+take_gone(struct jr_held *held)
+{
+	if (jr_held_was_doubted(held))
+		(void)!jr_held_move(held, JR_HELD_IN_DOUBT);
+	else if (may_have_settled(held))
+		beat_again_soon(held->runner);
+	else
+		jr_start_lose(held, "somebody else holds it");
+}
+
+static void
+take_row(struct jr_runner *runner, const struct jr_beat_row *row, int64_t sent_ms)
+{
+	struct jr_held *held = jr_held_find(runner, row->id, row->claim_seq);
+
+	if (held == NULL || !is_renewed(held))
+		return;
+	if (row->beat == JR_BEAT_GONE) {
+		take_gone(held);
+		return;
+	}
+	if (row->beat == JR_BEAT_BUSY)
+		beat_again_soon(runner);
+	else
+		jr_start_renew(held, sent_ms);
+	if (row->cancel)
+		jr_start_cancel(held);
+}
+
+static void
+on_answer(void *ctx, const struct jr_reply *reply)
+{
+	struct jr_runner *runner = ctx;
+
+	jr_held_beat_sent(runner);
+	if (reply->end != JR_PG_DONE) {
+		jr_log(JR_INFO, "heartbeat_failed", JR_S("error", reply->err.msg));
+		beat_again_soon(runner);
+		return;
+	}
+	jr_held_beat_by(runner, reply->sent_ms + runner->opts->lease.heartbeat_ms);
+	for (size_t i = 0; i < jr_queue_count_beats(reply->results[0]); i++) {
+		struct jr_beat_row row = jr_queue_read_beat(reply->results[0], i);
+
+		take_row(runner, &row, reply->sent_ms);
+	}
+	runner->heartbeat.answered++;
+}
+
+static void
+send(struct jr_runner *runner, const struct jr_held_list *list)
+{
+	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_answer, runner);
+
+	jr_queue_add_heartbeat(request, runner->facts.id, list->runs, list->count, runner->opts->lease.lease_ms);
+	jr_queue_add_runner_seen(request, runner->facts.id);
+	jr_pg_submit(runner->pg, request);
+}
+
+bool
+jr_heartbeat_try(struct jr_runner *runner)
+{
+	struct jr_held_list list;
+	bool sends;
+
+	if (jr_clock_now_ms() < next_ms(runner)) {
+		jr_runner_wake_at(runner, next_ms(runner));
+		return false;
+	}
+	runner->heartbeat.wanted = false;
+	runner->heartbeat.sent_ms = jr_clock_now_ms();
+	list = jr_held_select(runner, is_renewed);
+	sends = list.count > 0;
+	if (sends) {
+		send(runner, &list);
+	} else {
+		jr_held_beat_sent(runner);
+		beat_again_soon(runner);
+	}
+	jr_held_list_release(&list);
+	return sends;
+}

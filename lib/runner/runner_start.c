@@ -1,0 +1,387 @@
+/*
+ * runner_start: a held run from its claim to the end of its handler, and how long its outcome is offered. See
+ * runner_parts.h.
+ *
+ * While its handler runs, the attempt has the self-fence: start of the last answered claim or heartbeat + lease -
+ * margin, moved by each heartbeat. Once the outcome is known a timer is the end of the offer: one further lease behind
+ * the end of the last one known.
+ *
+ * What must hold: a handler is started only inside its lease, and never beside an older handler of the same run in this
+ * process. A run that is lost writes nothing: its handler is stopped, and only a commit of the handler's own, whose
+ * answer was lost, is still read.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "runner/runner_parts.h"
+
+#include <string.h>
+
+static void
+log_held(enum jr_level level, const char *event, const struct jr_held *held, const char *reason)
+{
+	if (held->runner->opts->exec != NULL)
+		level = JR_INFO; /* who runs the command says it in words */
+	jr_log(level, event, JR_I("run", held->run->id), JR_S("type", held->run->job_type),
+	    JR_I("attempt", held->run->attempts), JR_I("claim", held->run->claim_seq), JR_S("reason", reason));
+}
+
+/* Of those that --max-runs counts there is one more (1), or one less (-1). */
+static void
+count_claimed(const struct jr_held *held, int64_t change)
+{
+	if (strcmp(held->run->job_type, JR_PRUNE_TYPE) != 0)
+		held->runner->start.counted += change;
+}
+
+static void
+drop(struct jr_held *held)
+{
+	struct jr_held_start *start = &held->start;
+
+	jr_timer_cancel(&start->offer);
+	if (start->attempt != NULL)
+		jr_attempt_free(start->attempt);
+	jr_outcome_release(&start->outcome);
+	jr_held_remove(held);
+}
+
+void
+jr_start_finish(struct jr_held *held, enum jr_held_phase end)
+{
+	(void)!jr_held_move(held, end); /* if that is impossible it is gone all the same */
+	drop(held);
+}
+
+/* The outcome is known: from now on it is offered, one lease longer than its own, which may be over already. */
+static void
+offer(struct jr_held *held, enum jr_held_phase phase)
+{
+	struct jr_runner *runner = held->runner;
+	const struct jr_lease *lease = &runner->opts->lease;
+	int64_t now = jr_clock_now_ms(), end_ms = jr_held_fence_at(held) + lease->margin_ms;
+
+	if (!jr_held_move(held, phase))
+		return;
+	jr_exec_judge(runner, &held->start.outcome);
+	jr_timer_set(runner->loop, &held->start.offer, jr_clock_after(end_ms > now ? end_ms : now, lease->lease_ms));
+}
+
+/* A permit is free, and a handler that ran may have enqueued something. */
+static void
+note_ended(struct jr_held *held)
+{
+	jr_held_leave_permit(held);
+	held->runner->start.ended++;
+}
+
+static void
+end_unstarted(struct jr_held *held, enum jr_outcome_kind kind, const char *code, const char *error)
+{
+	held->start.outcome = (struct jr_outcome){.kind = kind,
+	    .error_code = jr_xstrdup(code),
+	    .error = jr_xstrdup(error),
+	    .delay_ms = jr_attempt_backoff(held->run, &held->runner->random)};
+	note_ended(held);
+	offer(held, JR_HELD_ENDED);
+}
+
+void
+jr_start_end_lost(struct jr_held *held)
+{
+	if (held->start.why_lost != NULL)
+		log_held(JR_WARN, "lease_lost", held, held->start.why_lost);
+	held->runner->counts.fenced++;
+	jr_start_finish(held, JR_HELD_GONE);
+}
+
+static void
+take_outcome(struct jr_held *held, struct jr_outcome *outcome)
+{
+	bool in_doubt = outcome != NULL && outcome->doubt != NULL;
+
+	if (jr_held_phase(held) == JR_HELD_GONE) { /* by an impossible change */
+		drop(held);
+	} else if (outcome != NULL && outcome->settled) {
+		jr_report_committed(held->runner, held->run, outcome);
+		jr_start_finish(held, JR_HELD_ACCEPTED);
+	} else if (outcome == NULL || (held->start.lost && !in_doubt)) {
+		jr_start_end_lost(held);
+	} else {
+		held->start.outcome = *outcome;
+		*outcome = (struct jr_outcome){0};
+		offer(held, in_doubt ? JR_HELD_IN_DOUBT : JR_HELD_ENDED);
+	}
+}
+
+static void start(struct jr_held *held);
+
+static void
+on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outcome)
+{
+	struct jr_held *held = ctx, *waiting = jr_held_find_other(held, JR_HELD_CLAIMED);
+	struct jr_runner *runner = held->runner;
+
+	jr_exec_note_end(runner, outcome);
+	if (jr_attempt_is_lost(attempt) && !held->start.lost) {
+		held->start.lost = true;
+		held->start.why_lost = "no heartbeat was answered in time";
+	}
+	held->start.attempt = NULL;
+	jr_attempt_free(attempt);
+	note_ended(held);
+	runner->counts.running--;
+	take_outcome(held, outcome);
+	if (waiting != NULL)
+		start(waiting);
+	jr_runner_show_counts(runner);
+	jr_runner_wake_at(runner, 0); /* a batch ends all at once: one look for all of it */
+}
+
+/* The watchdog is forked before the first handler. Without one nothing is started, and nothing more is claimed. */
+static bool
+has_watchdog(struct jr_runner *runner)
+{
+	struct jr_start *part = &runner->start;
+	struct jr_err err;
+
+	if (part->watchdog == NULL) {
+		part->watchdog = jr_watchdog_start(&err);
+		part->host.watchdog = part->watchdog;
+		if (part->watchdog != NULL)
+			return true;
+	} else if (jr_watchdog_is_alive(part->watchdog))
+		return true;
+	else
+		jr_fail(&err, JR_E_TEMP, "the watchdog process is gone: no more handlers are started");
+	jr_runner_fail(runner, &err);
+	return false;
+}
+
+static void
+start_handler(struct jr_held *held, const struct jr_handler *handler)
+{
+	struct jr_runner *runner = held->runner;
+	const struct jr_attempt_setup setup = {.host = &runner->start.host,
+	    .handler = handler,
+	    .run = held->run,
+	    .random = &runner->random,
+	    .fence_at_ms = jr_exec_fence(runner, jr_held_fence_at(held)),
+	    .kill_ms = runner->opts->lease.kill_ms,
+	    .ended = on_attempt_ended,
+	    .ctx = held};
+
+	if (!jr_held_move(held, JR_HELD_RUNNING))
+		return;
+	runner->counts.running++;
+	log_held(JR_INFO, "run_start", held, NULL);
+	held->start.attempt = jr_attempt_start(&setup);
+}
+
+/* Nothing was tried, so nothing is counted: it waits as before. `why` is for jobrun exec, whose run cannot wait. */
+static void
+give_back(struct jr_held *held, const char *why)
+{
+	log_held(JR_INFO, "unstarted", held, why);
+	count_claimed(held, -1);
+	jr_runner_fail_job(held->runner, why);
+	end_unstarted(held, JR_OUT_UNSTARTED, "unstarted", why);
+}
+
+/* Start it, or end it and say why not. */
+static void
+start(struct jr_held *held)
+{
+	struct jr_runner *runner = held->runner;
+	const struct jr_handler *handler = jr_exec_handler(runner, held->run->job_type);
+
+	jr_exec_note_start(runner, held->run);
+	if (held->run->cancelled)
+		end_unstarted(held, JR_OUT_CANCELLED, "cancelled", "cancelled before it started");
+	else if (held->run->expired)
+		end_unstarted(held, JR_OUT_DEAD, "expired", "expired before it could start");
+	else if (jr_runner_is_signalled(runner) || handler == NULL)
+		give_back(held, "the runner was stopped before it started");
+	else if (jr_clock_now_ms() >= jr_held_fence_at(held))
+		give_back(held, "the claim was answered too late to start");
+	else if (jr_held_permit(held) == NULL)
+		give_back(held, "there was no permit for it");
+	else if (!has_watchdog(runner))
+		end_unstarted(held, JR_OUT_RELEASED, "released", "released: this host could not start handlers");
+	else
+		start_handler(held, handler);
+}
+
+/* The offer is over: its lease ended one lease ago. */
+static void
+on_offer_over(void *ctx)
+{
+	struct jr_held *held = ctx;
+	struct jr_runner *runner = held->runner;
+	long long id = held->run->id;
+	struct jr_err err;
+
+	if (jr_held_phase(held) == JR_HELD_SENT) { /* the answer decides */
+		jr_timer_set(runner->loop, &held->start.offer,
+		    jr_clock_after(jr_clock_now_ms(), runner->opts->lease.deadline_ms));
+		return;
+	}
+	if (held->start.lost)
+		jr_fail(&err, JR_E_TEMP, "what became of run %lld could not be read in time", id);
+	else
+		jr_fail(&err, JR_E_TEMP, "the result of run %lld could not be written in time; it will be %s", id,
+		    runner->opts->exec == NULL ? "run again" : "called lost");
+	jr_runner_fail(runner, &err);
+	runner->counts.given_up++;
+	jr_start_finish(held, JR_HELD_GONE);
+	jr_runner_wake_at(runner, 0);
+}
+
+void
+jr_start_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, struct jr_permit *permit)
+{
+	struct jr_held *held = jr_held_add(runner, run, begun_ms, permit);
+	struct jr_held *older = jr_held_find_other(held, JR_HELD_RUNNING);
+
+	jr_timer_init(&held->start.offer, on_offer_over, held);
+	count_claimed(held, 1);
+	if (older == NULL)
+		start(held);
+	else
+		jr_start_lose(older, "claimed again");
+}
+
+bool
+jr_start_settles_itself(const struct jr_held *held)
+{
+	const struct jr_permit *permit = jr_held_permit(held);
+
+	return jr_held_phase(held) == JR_HELD_RUNNING && permit != NULL && permit->pool == JR_POOL_SQL;
+}
+
+/* Of one whose handler ends it by itself this is reported when the handler has ended: its commit may be the reason. */
+void
+jr_start_lose(struct jr_held *held, const char *why)
+{
+	if (held->start.lost)
+		return;
+	if (jr_start_settles_itself(held))
+		held->start.why_lost = why;
+	else
+		log_held(JR_WARN, "lease_lost", held, why);
+	if (jr_held_phase(held) != JR_HELD_RUNNING) {
+		jr_start_end_lost(held);
+		return;
+	}
+	held->start.lost = true;
+	if (!jr_exec_goes_on(held->runner))
+		jr_attempt_event(held->start.attempt, JR_EV_LOST);
+}
+
+void
+jr_start_stop_all(struct jr_runner *runner, bool kill)
+{
+	for (struct jr_held *held = jr_held_first(runner); held != NULL; held = jr_held_next(held)) {
+		if (held->start.attempt == NULL)
+			continue;
+		jr_attempt_event(held->start.attempt, JR_EV_SHUTDOWN);
+		if (kill)
+			jr_attempt_event(held->start.attempt, JR_EV_OVERDUE);
+	}
+}
+
+static bool
+is_gone(const struct jr_held *held)
+{
+	return jr_held_phase(held) == JR_HELD_GONE;
+}
+
+void
+jr_start_sweep(struct jr_runner *runner)
+{
+	struct jr_held_list gone = jr_held_select(runner, is_gone);
+
+	for (size_t i = 0; i < gone.count; i++) {
+		if (gone.held[i]->start.attempt == NULL)
+			drop(gone.held[i]);
+		else if (!jr_exec_goes_on(runner))
+			jr_attempt_event(gone.held[i]->start.attempt, JR_EV_LOST);
+	}
+	jr_held_list_release(&gone);
+}
+
+void
+jr_start_cancel(struct jr_held *held)
+{
+	if (held->start.attempt != NULL)
+		jr_attempt_event(held->start.attempt, JR_EV_CANCEL);
+}
+
+void
+jr_start_renew(struct jr_held *held, int64_t sent_ms)
+{
+	jr_held_renew(held, sent_ms);
+	if (held->start.attempt != NULL)
+		jr_attempt_renew(held->start.attempt, jr_exec_fence(held->runner, jr_held_fence_at(held)));
+}
+
+void
+jr_start_progress(struct jr_held *held, struct jr_handler_progress *news)
+{
+	jr_attempt_progress(held->start.attempt, news);
+}
+
+bool
+jr_start_is_lost(const struct jr_held *held)
+{
+	return held->start.lost || (held->start.attempt != NULL && jr_attempt_is_lost(held->start.attempt));
+}
+
+struct jr_outcome *
+jr_start_outcome(struct jr_held *held)
+{
+	return &held->start.outcome;
+}
+
+int64_t
+jr_start_count_ended(const struct jr_runner *runner)
+{
+	return runner->start.ended;
+}
+
+int64_t
+jr_start_left(const struct jr_runner *runner)
+{
+	const struct jr_runner_opts *opts = runner->opts;
+
+	if (opts->max_runs == 0)
+		return INT64_MAX;
+	return opts->max_runs > runner->start.counted ? opts->max_runs - runner->start.counted : 0;
+}
+
+bool
+jr_start_stays(const struct jr_runner *runner)
+{
+	return jr_runner_stays(runner) && !jr_runner_is_draining(runner) && jr_start_left(runner) > 0;
+}
+
+void
+jr_start_open(struct jr_runner *runner, void (*nonsense)(void *runner, const struct jr_err *err))
+{
+	runner->start.host = (struct jr_host){.loop = runner->loop,
+	    .conninfo = runner->opts->conninfo,
+	    .lease = &runner->opts->lease,
+	    .nonsense = nonsense,
+	    .ctx = runner,
+	    .echo = runner->opts->echo,
+	    .raw = runner->opts->raw};
+}
+
+void
+jr_start_close(struct jr_runner *runner)
+{
+	while (jr_held_first(runner) != NULL)
+		drop(jr_held_first(runner));
+	jr_handlers_close_host(&runner->start.host);
+	jr_watchdog_free(runner->start.watchdog);
+}
