@@ -113,7 +113,7 @@ has_password_outside_of_urls(const char *text, const char *keyword)
 	return value != NULL;
 }
 
-/* A password alone is anybody's; beside a host, a user or a database it is a conninfo's, and that of libpq by its name. */
+/* A password alone is anybody's; beside a host, a user or a database it is a conninfo's, and PGPASSWORD is libpq's. */
 static bool
 has_conninfo(const char *text)
 {
