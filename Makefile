@@ -41,7 +41,7 @@ endif
 # Those that not every compiler has, or not for every processor.
 ifneq ($(PKG_LIBS),)
 HARDEN_HAD := $(shell for flag in -fcf-protection -mbranch-protection=standard -ftrivial-auto-var-init=zero; do \
-	echo 'int x;' | $(CC) -Werror $$flag -x c -c -o /dev/null - 2>/dev/null && echo $$flag; done)
+	echo 'extern int x;' | $(CC) $(CFLAGS) -Werror $$flag -x c -c -o /dev/null - 2>/dev/null && echo $$flag; done)
 endif
 HARDEN := -fstack-protector-strong -fstack-clash-protection $(HARDEN_HAD)
 ifdef SANITIZE

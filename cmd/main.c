@@ -435,6 +435,7 @@ main(int argc, char **argv)
 	/*
 	 * Connection strings are in our memory and environment, and in those of the watchdog, which is our copy: what
 	 * runs as our account, handlers first, is not to read them there. Programs that we start have their own again.
+	 * While the loader was at work they were open; nothing in a program is early enough to change that.
 	 */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	if (!open_standard_descriptors())

@@ -44,8 +44,8 @@ void jr_environ_tell(char *const *base);
 bool jr_environ_has_password(const char *conninfo) JR_MUST;
 
 /*
- * Is there a PostgreSQL URL or conninfo with a password anywhere in this text? URLs of other services are no matter:
- * handlers are there to talk to them.
+ * Is there a PostgreSQL URL or conninfo with a password anywhere in this text, or a PGPASSWORD=? URLs of other services
+ * are no matter: handlers are there to talk to them.
  */
 bool jr_environ_reveals(const char *text) JR_MUST;
 

@@ -7,11 +7,15 @@
  */
 #include "handler/environ.h"
 
+#include "base/mem.h"
+
 #include <ctype.h>
 #include <libpq-fe.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#define SCHEME_END "://"
 #define URL_END " \t\r\n\"'`<>"
 
 /* Does libpq understand it? Then *found is whether it has a password. */
@@ -41,14 +45,14 @@ parse(const char *conninfo, bool *found)
 static bool
 looks_like_password(const char *text)
 {
-	const char *authority = strstr(text, "://");
+	const char *authority = strstr(text, SCHEME_END);
 	const char *at;
 
 	if (strcasestr(text, "password") != NULL)
 		return true;
 	if (authority == NULL)
 		return false;
-	authority += 3;
+	authority += strlen(SCHEME_END);
 	/* The last @: a password may contain / and @ that somebody forgot to escape. */
 	at = strrchr(authority, '@');
 	return at != NULL && memchr(authority, ':', (size_t)(at - authority)) != NULL;
@@ -87,7 +91,29 @@ find_keyword(const char *text, const char *keyword)
 	return NULL;
 }
 
-/* A password alone is anybody's; beside a host, a user or a database it is a conninfo's. */
+/* Does it stand in a URL? Those are judged as such, and that of another service is none of ours. */
+static bool
+is_in_url(const char *text, const char *at)
+{
+	const char *begin = at, *url;
+
+	while (begin > text && strchr(URL_END, begin[-1]) == NULL)
+		begin--;
+	url = strstr(begin, SCHEME_END);
+	return url != NULL && url < at;
+}
+
+static bool
+has_password_outside_of_urls(const char *text, const char *keyword)
+{
+	const char *value = find_keyword(text, keyword);
+
+	while (value != NULL && is_in_url(text, value))
+		value = find_keyword(value, keyword);
+	return value != NULL;
+}
+
+/* A password alone is anybody's; beside a host, a user or a database it is a conninfo's, and PGPASSWORD is libpq's. */
 static bool
 has_conninfo(const char *text)
 {
@@ -97,55 +123,112 @@ has_conninfo(const char *text)
 	bool found = false, is_conninfo = false;
 
 	for (size_t i = 0; i < JR_COUNT(passwords); i++)
-		found = found || find_keyword(text, passwords[i]) != NULL;
+		found = found || has_password_outside_of_urls(text, passwords[i]);
 	for (size_t i = 0; found && i < JR_COUNT(others); i++)
 		is_conninfo = is_conninfo || find_keyword(text, others[i]) != NULL;
-	return is_conninfo;
+	return is_conninfo || find_keyword(text, "pgpassword") != NULL;
 }
 
-/* Is what ends in front of "://" a name of PostgreSQL, such as jdbc:postgresql, postgresql+psycopg, postgis, pgsql? */
-static bool
-is_of_postgres(const char *text, const char *end)
+/*
+ * Where the URL begins whose "://" is at `end`, if its scheme is a name of PostgreSQL, such as jdbc:postgresql,
+ * postgresql+psycopg, postgis, pgsql. Else NULL.
+ */
+static const char *
+find_postgres(const char *text, const char *end)
 {
-	static const char *const names[] = {"postgres", "postgis", "pgsql"};
+	static const char *const names[] = {"postgres", "postgis", "pgsql", "psql", "pgx", "timescale"};
 	const char *begin = end;
 
 	while (begin > text && (isalnum((unsigned char)begin[-1]) || strchr("+-.:", begin[-1]) != NULL))
 		begin--;
-	for (; begin < end; begin++) {
+	for (const char *at = begin; at < end; at++) {
 		for (size_t i = 0; i < JR_COUNT(names); i++) {
-			if (strncasecmp(begin, names[i], strlen(names[i])) == 0)
-				return true;
+			if (strncasecmp(at, names[i], strlen(names[i])) == 0)
+				return begin;
 		}
+	}
+	return NULL;
+}
+
+/* How long is the URL, of which this is what stands behind "://"? One that is quoted ends with the quote. */
+static size_t
+url_length(const char *text, const char *begin, const char *rest)
+{
+	if (begin > text && strchr("\"'`<", begin[-1]) != NULL) {
+		const char quote[] = {begin[-1] == '<' ? '>' : begin[-1], '\0'};
+
+		return strcspn(rest, quote);
+	}
+	return begin > text ? strcspn(rest, URL_END) : strlen(rest);
+}
+
+/* Has the URL a user:password@, or a password among its parameters? `rest` is what stands behind "://". */
+static bool
+has_url_password(const char *rest, size_t len)
+{
+	static const char *const parameters[] = {"password", "sslpassword"};
+	const char *at = memrchr(rest, '@', len);
+	const char *colon = at != NULL ? memchr(rest, ':', (size_t)(at - rest)) : NULL;
+	bool found = colon != NULL && colon + 1 < at;
+
+	for (size_t i = 0; i < JR_COUNT(parameters); i++) {
+		const char *parameter = find_keyword(rest, parameters[i]);
+
+		found = found || (parameter != NULL && parameter < rest + len);
+	}
+	return found;
+}
+
+/* Of what libpq has read, `skip_first`, it has judged the URL at the beginning; it takes others for a part of that. */
+static bool
+has_url(const char *text, bool skip_first)
+{
+	for (const char *url = strstr(text, SCHEME_END); url != NULL; url = strstr(url + 1, SCHEME_END)) {
+		const char *begin = find_postgres(text, url), *rest = url + strlen(SCHEME_END);
+
+		if (begin == NULL || (skip_first && begin == text))
+			continue;
+		if (has_url_password(rest, url_length(text, begin, rest)))
+			return true;
 	}
 	return false;
 }
 
-/* Has the URL whose part behind "://" this is a user:password@, or a password among its parameters? */
 static bool
-has_url_password(const char *rest)
+reveals(const char *text)
 {
-	size_t len = strcspn(rest, URL_END);
-	const char *at = memrchr(rest, '@', len);
-	const char *colon = at != NULL ? memchr(rest, ':', (size_t)(at - rest)) : NULL;
-	const char *parameter = find_keyword(rest, "password");
+	bool found, is_read;
 
-	return (colon != NULL && colon + 1 < at) || (parameter != NULL && parameter < rest + len);
+	if (strstr(text, SCHEME_END) == NULL && strcasestr(text, "password") == NULL && strcasestr(text, "pwd") == NULL)
+		return false;
+	is_read = parse(text, &found);
+	return (is_read && found) || has_url(text, is_read) || (!is_read && has_conninfo(text));
+}
+
+/* "postgres:\/\/": some programs write JSON like that. Caller frees. */
+static char *
+without_escapes(const char *text)
+{
+	char *copy = jr_xstrdup(text), *out = copy;
+
+	for (; *text != '\0'; text++) {
+		if (text[0] != '\\' || text[1] != '/')
+			*out++ = *text;
+	}
+	*out = '\0';
+	return copy;
 }
 
 bool
 jr_environ_reveals(const char *text)
 {
-	const char *url = strstr(text, "://");
+	char *copy;
 	bool found;
 
-	if (url == NULL && strcasestr(text, "password") == NULL && strcasestr(text, "pwd") == NULL)
-		return false;
-	if (parse(text, &found))
-		return found;
-	for (; url != NULL; url = strstr(url + 1, "://")) {
-		if (is_of_postgres(text, url) && has_url_password(url + 3))
-			return true;
-	}
-	return has_conninfo(text);
+	if (strstr(text, ":\\/\\/") == NULL)
+		return reveals(text);
+	copy = without_escapes(text);
+	found = reveals(copy);
+	free(copy);
+	return found;
 }

@@ -11,7 +11,7 @@
  * in common, whatever was there when they were started.
  *
  * A directory is safe if it is 0700, owned by the caller, no symbolic link, on this host (no network file system, whose
- * server may be away), and below parents that nobody else can change.
+ * server may be away), and below parents that nobody else can change. (Whoever names one has chosen its parents.)
  */
 #ifndef JR_STATE_H
 #define JR_STATE_H

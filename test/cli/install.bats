@@ -52,6 +52,29 @@ make_in_tree() {
 	assert_file_contains "$HOME/said" hello
 }
 
+@test "flags that harden the program are used where the compiler has them for its target, and only there" {
+	cat >cc <<-'sh'
+		#!/bin/sh
+		for arg; do
+			case $arg in
+			-fcf-protection | -mbranch-protection=* | -ftrivial-auto-var-init=*)
+				case " $HAS " in *" $arg "*) ;; *) exit 1 ;; esac
+				;;
+			--target=arm) HAS=-mbranch-protection=standard ;;
+			esac
+		done
+	sh
+	chmod +x cc
+	used() {
+		HAS=$1 make -C "$TOP" -s BUILD="$PWD/b" CC="$PWD/cc" "${@:2}" "$PWD/b/flags"
+		grep -oE -e '-(fcf|mbranch)-protection[=a-z]*|-ftrivial-auto-var-init[=a-z]*' b/flags | paste -sd' '
+	}
+	assert_equal "$(used '-fcf-protection -ftrivial-auto-var-init=zero')" '-fcf-protection -ftrivial-auto-var-init=zero'
+	assert_equal "$(used '-mbranch-protection=standard')" '-mbranch-protection=standard'
+	assert_equal "$(used '')" ''
+	assert_equal "$(used '-fcf-protection' CFLAGS='-O2 --target=arm')" '-mbranch-protection=standard'
+}
+
 @test "each line of crontab.example is a comment, a setting or a cron line with an absolute path" {
 	while IFS= read -r line; do
 		case $line in

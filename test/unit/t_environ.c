@@ -135,14 +135,29 @@ connection_strings_lose_out_if_they_have_a_password(void **state)
 	expect("DATABASE_URL=mysql2://u:p@h/db", "DATABASE_URL", NULL);
 }
 
+struct value {
+	const char *value;
+	bool reveals;
+};
+
+static void
+check_values(const struct value *values, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		char *item = jr_xasprintf("ANY=%s", values[i].value);
+
+		if (jr_environ_reveals(values[i].value) != values[i].reveals)
+			fail_msg("%s", values[i].value);
+		expect(item, "ANY", values[i].reveals ? NULL : values[i].value);
+		free(item);
+	}
+}
+
 /* What a PostgreSQL password may stand in, and what only looks like it. */
 static void
 passwords_are_found_in_every_value(void **state)
 {
-	static const struct {
-		const char *value;
-		bool reveals;
-	} cases[] = {
+	static const struct value cases[] = {
 	    {"postgresql://u:p@h/db", true},
 	    {"postgres://u:p@h", true},
 	    {"postgresql://u@h/db?password=p", true},
@@ -184,14 +199,39 @@ passwords_are_found_in_every_value(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < JR_COUNT(cases); i++) {
-		char *item = jr_xasprintf("ANY=%s", cases[i].value);
+	check_values(cases, JR_COUNT(cases));
+}
 
-		if (jr_environ_reveals(cases[i].value) != cases[i].reveals)
-			fail_msg("%s", cases[i].value);
-		expect(item, "ANY", cases[i].reveals ? NULL : cases[i].value);
-		free(item);
-	}
+static void
+passwords_are_found_among_other_things(void **state)
+{
+	static const struct value cases[] = {
+	    {"PGPASSWORD='p' pg_dump shop", true},
+	    {"pgsql://h/db?user=u&sslpassword=p", true},
+	    {"psql://u:p@h/db", true},
+	    {"timescaledb://u:p@h/db", true},
+	    {"pgx5://u:p@h/db", true},
+	    /* libpq takes the second for a part of the name of the first one's database. */
+	    {"postgresql://u@h/db postgresql://u:p@h/db", true},
+	    {"postgresql://u@h/db,postgresql+asyncpg://u:p@h/db", true},
+	    {"postgresql://u@h/db postgresql://u@h/db", false},
+	    {"postgresql://h:5432/db postgresql://u@h/db", false},
+	    {"dbname=postgresql://u:p@h/db", true},
+	    /* Quotes and blanks that nobody escaped. */
+	    {"postgresql+asyncpg://u:p\"a b@h/db", true},
+	    {"psql \"postgresql://u:it's@h/db\" -c x", true},
+	    {"psql 'postgresql://u:a b@h/db'", true},
+	    {"psql 'postgresql://h:5432/db' -c 'select 1 @ 2'", false},
+	    {"{\"db\":\"postgres:\\/\\/u:p@h\\/db\"}", true},
+	    {"{\"db\":\"postgres:\\/\\/u@h\\/db\"}", false},
+	    /* What is of another service stays. */
+	    {"http://h/?user=u&password=p", false},
+	    {"jdbc:mysql://h/db?user=u&password=p", false},
+	    {"http://h/?password=p host=h password=p", true},
+	};
+
+	(void)state;
+	check_values(cases, JR_COUNT(cases));
 }
 
 static void
@@ -349,6 +389,7 @@ main(void)
 	    cmocka_unit_test(another_account_has_its_own_home),
 	    cmocka_unit_test(another_account_gets_what_is_on_a_list),
 	    cmocka_unit_test(passwords_are_found_in_every_value),
+	    cmocka_unit_test(passwords_are_found_among_other_things),
 	    cmocka_unit_test(passwords_are_found_in_every_form),
 	    cmocka_unit_test(a_command_finds_its_surroundings_and_the_run),
 	};
