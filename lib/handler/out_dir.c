@@ -107,6 +107,7 @@ lock_directory(int parent, const char *name)
 	return -1;
 }
 
+/* Of a mount point the kernel says EBUSY: what we have opened is not what the dead runner made. */
 static void
 sweep_one(int parent, const char *name)
 {
@@ -114,8 +115,10 @@ sweep_one(int parent, const char *name)
 
 	if (fd < 0)
 		return;
-	jr_out_empty(fd, jr_clock_after(jr_clock_now_ms(), ONE_MS));
-	(void)unlinkat(parent, name, AT_REMOVEDIR);
+	if (unlinkat(parent, name, AT_REMOVEDIR) < 0 && (errno == ENOTEMPTY || errno == EEXIST)) {
+		jr_out_empty(fd, jr_clock_after(jr_clock_now_ms(), ONE_MS));
+		(void)unlinkat(parent, name, AT_REMOVEDIR);
+	}
 	(void)close(fd);
 }
 

@@ -363,6 +363,7 @@ sweep_with_mounts(struct fixture *fixture)
 {
 	char *left = make_leftover(fixture, 1), *other = make_leftover(fixture, 2);
 	char *outside = jr_xasprintf("%s/outside", fixture->directory), *kept = jr_xasprintf("%s/kept", outside);
+	char *whole = make_leftover(fixture, 3);
 	char *inner = jr_xasprintf("%s/a/mount", left), *file = jr_xasprintf("%s/b", left);
 
 	assert_int_equal(mkdir(outside, 0700), 0);
@@ -373,15 +374,19 @@ sweep_with_mounts(struct fixture *fixture)
 	free(make_file(left, "b", "x", 0600));
 	make_folder("c", other, 0700);
 	assert_int_equal(mount(outside, inner, NULL, MS_BIND, NULL), 0); /* of the same file system */
+	assert_int_equal(mount(outside, whole, NULL, MS_BIND, NULL), 0);
 	sweep_until_gone(file);                                          /* what stood beside it, */
 	sweep_until_gone(other);
 	assert_int_equal(access(kept, F_OK), 0);
 	assert_int_equal(umount(inner), 0);
+	assert_int_equal(umount(whole), 0);
 	sweep_until_gone(left); /* and now the rest */
+	sweep_until_gone(whole);
 	assert_int_equal(unlink(kept), 0);
 	assert_int_equal(rmdir(outside), 0);
 	free(left);
 	free(other);
+	free(whole);
 	free(outside);
 	free(kept);
 	free(inner);
