@@ -375,7 +375,7 @@ sweep_with_mounts(struct fixture *fixture)
 	make_folder("c", other, 0700);
 	assert_int_equal(mount(outside, inner, NULL, MS_BIND, NULL), 0); /* of the same file system */
 	assert_int_equal(mount(outside, whole, NULL, MS_BIND, NULL), 0);
-	sweep_until_gone(file);                                          /* what stood beside it, */
+	sweep_until_gone(file); /* what stood beside it, */
 	sweep_until_gone(other);
 	assert_int_equal(access(kept, F_OK), 0);
 	assert_int_equal(umount(inner), 0);
