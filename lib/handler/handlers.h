@@ -63,6 +63,12 @@ const char *jr_handlers_problem_of(const struct jr_handlers *handlers, const cha
  */
 bool jr_handlers_check_file(const char *path, struct jr_err *err) JR_MUST;
 
+/*
+ * May what it runs besides its own file be trusted: the scripts that its arguments name, and the interpreters of #!
+ * lines? JR_E_CONFIG otherwise, as for the file, and to be asked again before each start, too. Settings read.
+ */
+bool jr_handlers_trust(const struct jr_handler *handler, struct jr_err *err) JR_MUST;
+
 /* Free what the kinds keep in `host`, after the last work. */
 void jr_handlers_close_host(struct jr_host *host);
 

@@ -271,13 +271,6 @@ check_alone(struct jr_handler *handler, const struct files *files, struct jr_err
 	return ok || jr_fail_in(err, files->names[SETTINGS]);
 }
 
-/* What it runs besides its own file. On failure the message begins with the name of the file that says so. */
-static bool
-check_rest(const struct jr_handler *handler, const char *name, struct jr_err *err)
-{
-	return handler->kind != &jr_handler_exec || jr_handlers_trust(handler, err) || jr_fail_in(err, name);
-}
-
 /* All that is wrong is told, not only the first of two files. */
 static void
 judge_type(struct jr_handlers *handlers, const struct files *files)
@@ -307,7 +300,8 @@ judge_type(struct jr_handlers *handlers, const struct files *files)
 			good = false;
 		}
 	}
-	if (good && !check_rest(handler, name, &err)) {
+	if (good && !jr_handlers_trust(handler, &err)) {
+		(void)jr_fail_in(&err, name);
 		jr_handlers_add_problem(handlers, jr_xstrdup(err.msg));
 		good = false;
 	}

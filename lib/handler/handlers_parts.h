@@ -22,12 +22,6 @@ void jr_handlers_sort(struct jr_handlers *handlers);                    /* when 
 bool jr_handlers_is_passed_over(const char *name) JR_MUST;
 
 /*
- * May the scripts that its arguments name be trusted, and the interpreters of #! lines? JR_E_CONFIG otherwise, as for
- * the handler's own file. Of kind exec, settings read.
- */
-bool jr_handlers_trust(const struct jr_handler *handler, struct jr_err *err) JR_MUST;
-
-/*
  * Judge the files of the directory, `names` in any order: each that is a handler is added to the list, each that is not
  * used though it looks as if it should be is a problem.
  */

@@ -2,9 +2,10 @@
  * handlers_trust: what a handler runs besides its own file: scripts that its arguments name, and the interpreter of a
  * #! line. Whoever can change one of them decides what is run, so they are judged as the handler is.
  *
- * An argument counts that is the path of a plain file below the handlers directory, by its name or by where its
- * symbolic links lead. A #! line is read as the kernel reads it: what it names is judged, and that file's own #! line
- * after it; "#!/usr/bin/env python3" is env: PATH, where that looks for python3, is of whoever starts jobrun.
+ * An argument counts that is the path of a plain file below the handlers directory, by the way there, however it is
+ * spelled, or by where its symbolic links lead. A #! line is read as the kernel reads it: what it names is judged, and
+ * that file's own #! line after it; "#!/usr/bin/env python3" is env: PATH, where that looks for python3, is of whoever
+ * starts jobrun.
  */
 #include "handler/handlers_parts.h"
 
@@ -88,15 +89,44 @@ is_below(const char *path, const char *directory)
 	return strncmp(path, directory, len) == 0 && path[len] == '/';
 }
 
+/* Is it the directory, or below it? Both without links. */
+static bool
+is_within(const char *path, const char *directory)
+{
+	return strcmp(path, directory) == 0 || is_below(path, directory);
+}
+
+/* Does one get there through the directory, however that is spelled, and without leaving it by ".."? */
+static bool
+leads_through(const char *path, const char *real_directory)
+{
+	char *way = jr_xstrdup(path);
+	bool inside = false;
+
+	for (char *slash = strchr(way + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+		char *real;
+
+		*slash = '\0';
+		real = realpath(way, NULL);
+		if (real != NULL && is_within(real, real_directory))
+			inside = true;
+		else if (slash - way >= 3 && strcmp(slash - 3, "/..") == 0)
+			inside = false;
+		free(real);
+		*slash = '/';
+	}
+	free(way);
+	return inside;
+}
+
 /* Is it the name of a plain file below the directory? What cannot be reached by us, a handler cannot reach either. */
 static bool
 names_script(const char *path, const char *directory)
 {
 	char *real = realpath(path, NULL), *real_directory = realpath(directory, NULL);
-	bool is_named = strstr(path, "/../") == NULL && is_below(path, directory);
 	struct stat st;
 	bool below = real != NULL && real_directory != NULL && stat(real, &st) == 0 && S_ISREG(st.st_mode) &&
-		     (is_named || is_below(real, real_directory));
+		     (is_below(real, real_directory) || leads_through(path, real_directory));
 
 	free(real);
 	free(real_directory);
@@ -117,8 +147,11 @@ jr_handlers_trust(const struct jr_handler *handler, struct jr_err *err)
 {
 	const struct jr_settings *settings = &handler->settings;
 	const char *cwd = settings->cwd != NULL ? settings->cwd : handler->directory;
-	bool ok = check_interpreters(settings->argv != NULL ? settings->argv[0] : handler->path, cwd, err);
+	bool ok;
 
+	if (handler->kind != &jr_handler_exec || handler->as_is)
+		return true;
+	ok = check_interpreters(settings->argv != NULL ? settings->argv[0] : handler->path, cwd, err);
 	for (size_t i = 1; ok && settings->argv != NULL && settings->argv[i] != NULL; i++) {
 		char *path = path_of(cwd, settings->argv[i]);
 

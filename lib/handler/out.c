@@ -267,6 +267,8 @@ jr_out_open(struct jr_outs *outs, int64_t run_id, int64_t claim_seq, const char 
 {
 	struct jr_out *out;
 
+	if (!jr_out_dir_keep(outs, err))
+		return NULL;
 	if (limits != NULL && limits->has_account && !jr_out_dir_is_open(outs)) {
 		jr_fail(err, JR_E_CONFIG,
 		    "its account cannot reach %s: every directory above it must have x for others: set another TMPDIR for jobrun",

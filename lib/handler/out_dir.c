@@ -107,6 +107,7 @@ lock_directory(int parent, const char *name)
 	return -1;
 }
 
+/* Of a mount point the kernel says EBUSY: what we have opened is not what the dead runner made. */
 static void
 sweep_one(int parent, const char *name)
 {
@@ -114,8 +115,10 @@ sweep_one(int parent, const char *name)
 
 	if (fd < 0)
 		return;
-	jr_out_empty(fd, jr_clock_after(jr_clock_now_ms(), ONE_MS));
-	(void)unlinkat(parent, name, AT_REMOVEDIR);
+	if (unlinkat(parent, name, AT_REMOVEDIR) < 0 && (errno == ENOTEMPTY || errno == EEXIST)) {
+		jr_out_empty(fd, jr_clock_after(jr_clock_now_ms(), ONE_MS));
+		(void)unlinkat(parent, name, AT_REMOVEDIR);
+	}
 	(void)close(fd);
 }
 
@@ -212,34 +215,62 @@ jr_out_dir_is_open(const struct jr_outs *outs)
 	return open;
 }
 
-struct jr_outs *
-jr_outs_open(struct jr_err *err)
+static void
+release(struct jr_outs *outs)
 {
-	struct jr_outs *outs = jr_xcalloc(1, sizeof(*outs));
+	if (outs->fd >= 0) {
+		jr_out_empty(outs->fd, jr_clock_after(jr_clock_now_ms(), CLOSE_MS));
+		(void)rmdir(outs->path);
+		(void)close(outs->fd);
+	}
+	free(outs->path);
+}
+
+/* In place of the one that it has, if any. On failure *outs is as before. */
+static bool
+make_new(struct jr_outs *outs, struct jr_err *err)
+{
 	const char *parent = parent_directory();
 	char *prefix = jr_xasprintf("jobrun-out-%lld-", (long long)geteuid());
+	struct jr_outs fresh = {.fd = -1};
 	bool made = false;
 	int error = EAGAIN;
 
 	sweep(parent, prefix);
-	outs->fd = -1;
 	for (int i = 0; i < TRIES && !made && error == EAGAIN; i++) {
-		free(outs->path);
-		outs->path = jr_xasprintf("%s/%sXXXXXX", parent, prefix);
-		made = make_directory(outs);
+		free(fresh.path);
+		fresh.path = jr_xasprintf("%s/%sXXXXXX", parent, prefix);
+		made = make_directory(&fresh);
 		error = errno;
 	}
 	free(prefix);
+	if (!made)
+		jr_fail(err, JR_E_TEMP, "could not make a directory for JOBRUN_OUT in %s: %s", parent, strerror(error));
+	release(made ? outs : &fresh);
 	if (made)
+		*outs = fresh;
+	return made;
+}
+
+struct jr_outs *
+jr_outs_open(struct jr_err *err)
+{
+	struct jr_outs *outs = jr_xcalloc(1, sizeof(*outs));
+
+	outs->fd = -1;
+	if (make_new(outs, err))
 		return outs;
-	jr_fail(err, JR_E_TEMP, "could not make a directory for JOBRUN_OUT in %s: %s", parent, strerror(error));
-	if (outs->fd >= 0)
-		jr_outs_close(outs);
-	else {
-		free(outs->path);
-		free(outs);
-	}
+	free(outs);
 	return NULL;
+}
+
+bool
+jr_out_dir_keep(struct jr_outs *outs, struct jr_err *err)
+{
+	struct stat st;
+
+	/* Of one that was removed no link is left. */
+	return (fstat(outs->fd, &st) == 0 && st.st_nlink > 0) || make_new(outs, err);
 }
 
 void
@@ -247,9 +278,6 @@ jr_outs_close(struct jr_outs *outs)
 {
 	if (outs == NULL)
 		return;
-	jr_out_empty(outs->fd, jr_clock_after(jr_clock_now_ms(), CLOSE_MS));
-	(void)rmdir(outs->path);
-	(void)close(outs->fd);
-	free(outs->path);
+	release(outs);
 	free(outs);
 }

@@ -38,6 +38,9 @@ bool jr_out_line_read(const char *text, size_t len, struct jr_out_line *line, st
 int jr_out_dir_make(
     const struct jr_outs *outs, const char *name, const char *text, const struct jr_limits *limits) JR_MUST;
 
+/* A handler may have removed it, and must not keep those after it from starting: then there is a new one. */
+bool jr_out_dir_keep(struct jr_outs *outs, struct jr_err *err) JR_MUST;
+
 /* The name is still that of the file behind fd. */
 bool jr_out_dir_has(const struct jr_outs *outs, const char *name, int fd);
 

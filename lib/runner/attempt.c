@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "handler/handlers.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -256,8 +257,9 @@ start_work(struct jr_attempt *attempt)
 	int64_t deadline_ms = timeout_ms > 0 ? jr_clock_after(now_ms, timeout_ms) : JR_NEVER;
 	const struct jr_owner owner = {.ended = on_work_ended, .judge = judge, .ctx = attempt};
 
-	attempt->work = setup->handler->kind->start(setup->host, setup->handler, setup->run,
-	    gone_by(attempt, setup->fence_at_ms), deadline_ms, &owner, &attempt->start_err);
+	if (jr_handlers_trust(setup->handler, &attempt->start_err))
+		attempt->work = setup->handler->kind->start(setup->host, setup->handler, setup->run,
+		    gone_by(attempt, setup->fence_at_ms), deadline_ms, &owner, &attempt->start_err);
 	if (attempt->work == NULL) {
 		attempt->timeout.fn = on_failed_start;
 		deadline_ms = now_ms;

@@ -45,6 +45,23 @@ json
 	assert_regex "$(q "select last_error from jobrun.job_runs where id = $id")" "chmod go-w $PWD/work.sh"
 }
 
+@test "so are scripts that argv names, and the interpreters of #! lines" {
+	printf 'exit 0\n' >"$JOBRUN_HANDLERS/part.sh"
+	settings named <<<'{"argv": ["/bin/sh", "part.sh"]}'
+	printf '#!/bin/sh\nexit 0\n' >tool
+	chmod 755 tool
+	handler script <<<"#!$PWD/tool"
+	handler opener <<<"chmod 777 $PWD/tool; chmod 666 part.sh"
+	enqueue opener --priority 1
+	named=$(enqueue named --backoff 1h)
+	script=$(enqueue script --backoff 1h)
+	jr_ok run -j 1
+	assert_equal "$(ended "$named") $(ended "$script")" 'failed|1|cannot-start failed|1|cannot-start'
+	assert_equal "$(field "$named" last_error)" \
+		"cannot trust $JOBRUN_HANDLERS/part.sh: everybody can write to it: chmod go-w $JOBRUN_HANDLERS/part.sh"
+	assert_equal "$(field "$script" last_error)" "its #! line: cannot trust $PWD/tool: everybody can write to it: chmod go-w $PWD/tool"
+}
+
 @test "env sets and replaces variables" {
 	ln -s "$(readlink -f "$(type -P env)")" "$JOBRUN_HANDLERS/printenv"
 	settings printenv <<<'{"env": {"PATH": "/opt/bin:/usr/bin", "EMPTY": "", "TEXT": "a b\nc=d \"é\"", "HOME": "/nowhere"}}'

@@ -42,6 +42,31 @@ expect(const struct places *places, const char *name, const char *problem)
 }
 
 static void
+make_sub(const char *directory, const char *name)
+{
+	char *path = jr_xasprintf("%s/%s", directory, name);
+
+	assert_int_equal(mkdir(path, 0755), 0);
+	free(path);
+}
+
+static void
+link_to(const char *target, const char *directory, const char *name)
+{
+	char *path = jr_xasprintf("%s/%s", directory, name);
+
+	assert_int_equal(symlink(target, path), 0);
+	free(path);
+}
+
+/* The text with `around` for its %s, if one begins it. Caller frees. */
+static char *
+with(const char *text, const char *around)
+{
+	return strncmp(text, "%s", 2) == 0 ? jr_xasprintf("%s%s", around, text + 2) : jr_xstrdup(text);
+}
+
+static void
 the_interpreter_of_a_script_is_judged(void **state)
 {
 	struct places places;
@@ -167,6 +192,43 @@ scripts_in_argv_are_judged_wherever_they_are_below(void **state)
 	free_places(&places);
 }
 
+/* The handlers directory and the argument may both be spelled in many ways, and the script be a link out of it. */
+static void
+scripts_in_argv_are_judged_however_they_are_spelled(void **state)
+{
+	/* %s: the directory around; in it are "handlers", "alias", a link to that, and "beside". */
+	static const char *const directories[] = {"%s/handlers", "%s/alias", "%s/beside/../handlers"};
+	static const char *const words[] = {"b.py", "../handlers/b.py", "sub/../b.py", "link/b.py", "%s/alias/b.py",
+	    "%s/handlers/b.py", "%s/./handlers//b.py", "%s/beside/../alias/./b.py"};
+	struct places places;
+	char *around, *target;
+
+	make_places(&places, *state);
+	around = *state;
+	target = jr_xasprintf("%s/b.py", places.beside);
+	add(places.beside, "b.py", "pass", 0666);
+	link_to(target, places.handlers, "b.py");
+	link_to(places.handlers, around, "alias");
+	link_to(places.beside, places.handlers, "link");
+	make_sub(places.handlers, "sub");
+	for (size_t i = 0; i < JR_COUNT(directories) * JR_COUNT(words); i++) {
+		struct places spelled = {.handlers = with(directories[i / JR_COUNT(words)], around)};
+		char *word = with(words[i % JR_COUNT(words)], around);
+		char *text = jr_xasprintf("{\"argv\": [\"/bin/sh\", \"%s\"]}", word);
+
+		add(places.handlers, "work.json", text, 0644);
+		expect(&spelled, "work.json: cannot trust /", "/beside/b.py: everybody can write to it");
+		free(text);
+		free(word);
+		free(spelled.handlers);
+	}
+	add(places.handlers, "work.json", "{\"argv\": [\"/bin/sh\", \"../beside/b.py\", \"link/../beside/b.py\"]}",
+	    0644);
+	expect(&places, "work.json:", NULL);
+	free(target);
+	free_places(&places);
+}
+
 /* Data that a program reads or writes elsewhere is its own affair. */
 static void
 other_arguments_are_not_judged(void **state)
@@ -194,6 +256,7 @@ main(void)
 	    TEST(other_lines_name_no_interpreter),
 	    TEST(scripts_in_argv_are_judged),
 	    TEST(scripts_in_argv_are_judged_wherever_they_are_below),
+	    TEST(scripts_in_argv_are_judged_however_they_are_spelled),
 	    TEST(other_arguments_are_not_judged),
 	};
 

@@ -110,6 +110,30 @@ a_name_that_a_handler_has_taken_is_taken_back(void **state)
 	free(directory);
 }
 
+static void
+one_that_a_handler_has_removed_is_made_anew(void **state)
+{
+	struct fixture *fixture = *state;
+	char *directory = jr_xstrdup(jr_out_path(fixture->out));
+	struct jr_err err;
+	struct jr_out *out;
+
+	append(fixture, "{\"progress\": 1}\n");
+	*strrchr(directory, '/') = '\0';
+	remove_directory(jr_xstrdup(directory));
+	out = jr_out_open(fixture->outs, 43, 1, "1", NULL, &err);
+	assert_non_null(out);
+	assert_int_not_equal(strncmp(jr_out_path(out), directory, strlen(directory)), 0);
+	assert_int_equal(access(jr_out_path(out), W_OK), 0);
+	assert_int_equal(access(jr_out_checkpoint_path(out), R_OK), 0);
+	/* The one from before goes on as far as it can. */
+	jr_out_read(fixture->out, true);
+	expect(jr_out_progress(fixture->out), "{\"progress\": 1}");
+	expect_warning(fixture, "JOBRUN_OUT: it was removed or replaced");
+	jr_out_close(out);
+	free(directory);
+}
+
 static size_t
 count_names(const char *directory)
 {
@@ -363,6 +387,7 @@ sweep_with_mounts(struct fixture *fixture)
 {
 	char *left = make_leftover(fixture, 1), *other = make_leftover(fixture, 2);
 	char *outside = jr_xasprintf("%s/outside", fixture->directory), *kept = jr_xasprintf("%s/kept", outside);
+	char *whole = make_leftover(fixture, 3);
 	char *inner = jr_xasprintf("%s/a/mount", left), *file = jr_xasprintf("%s/b", left);
 
 	assert_int_equal(mkdir(outside, 0700), 0);
@@ -373,15 +398,19 @@ sweep_with_mounts(struct fixture *fixture)
 	free(make_file(left, "b", "x", 0600));
 	make_folder("c", other, 0700);
 	assert_int_equal(mount(outside, inner, NULL, MS_BIND, NULL), 0); /* of the same file system */
-	sweep_until_gone(file);                                          /* what stood beside it, */
+	assert_int_equal(mount(outside, whole, NULL, MS_BIND, NULL), 0);
+	sweep_until_gone(file); /* what stood beside it, */
 	sweep_until_gone(other);
 	assert_int_equal(access(kept, F_OK), 0);
 	assert_int_equal(umount(inner), 0);
+	assert_int_equal(umount(whole), 0);
 	sweep_until_gone(left); /* and now the rest */
+	sweep_until_gone(whole);
 	assert_int_equal(unlink(kept), 0);
 	assert_int_equal(rmdir(outside), 0);
 	free(left);
 	free(other);
+	free(whole);
 	free(outside);
 	free(kept);
 	free(inner);
@@ -438,6 +467,7 @@ main(void)
 	    TEST(a_checkpoint_is_handed_on),
 	    TEST(files_belong_to_the_account_of_the_handler),
 	    TEST(a_name_that_a_handler_has_taken_is_taken_back),
+	    TEST(one_that_a_handler_has_removed_is_made_anew),
 	    TEST(what_a_killed_runner_left_is_swept_away),
 	    TEST(folders_in_folders_are_removed_whatever_their_modes),
 	    TEST(no_folder_lies_too_deep),
