@@ -60,9 +60,9 @@ static bool
 is_known(const char *key)
 {
 	static const char *const keys[] = {"attempt", "cancelled", "claim", "code", "count", "db", "dead", "definition",
-	    "delay_ms", "error", "exit", "failed", "fd", "fenced", "host", "later", "lost", "max", "ms", "n", "outcome",
-	    "path", "pid", "permits", "queue", "reason", "released", "run", "runner", "signal", "since_ms", "slot",
-	    "slots", "state", "succeeded", "type", "version"};
+	    "delay_ms", "error", "exit", "failed", "fd", "fenced", "from", "host", "later", "lost", "max", "ms", "n",
+	    "outcome", "path", "permits", "pid", "queue", "reason", "released", "run", "runner", "signal", "since_ms",
+	    "slot", "slots", "state", "succeeded", "to", "type", "version"};
 
 	for (size_t i = 0; i < JR_COUNT(keys); i++)
 		if (strcmp(keys[i], key) == 0)

@@ -3,11 +3,13 @@
  */
 #include "runner/runner_parts.h"
 
+#include "base/log.h"
 #include "base/run.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -84,12 +86,21 @@ static void
 an_impossible_change_is_a_bug_with_both_names(void **state)
 {
 	static struct fixture f;
+	char line[512] = "";
+	int fds[2];
 
 	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	jr_log_init(JR_WARN, JR_LOG_TEXT, fds[1]);
 	set_up(&f, JR_HELD_CLAIMED);
 	assert_false(jr_held_move(&f.held, JR_HELD_ACCEPTED));
 	assert_int_equal(jr_runner_status(&f.runner), JR_E_BUG);
 	assert_non_null(strstr(f.err.msg, "run 7 cannot go from claimed to accepted"));
+	assert_true(read(fds[0], line, sizeof(line) - 1) > 0);
+	assert_non_null(strstr(line, "event=impossible_change run=7 claim=3 from=claimed to=accepted"));
+	jr_log_init(JR_WARN, JR_LOG_TEXT, STDERR_FILENO);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 static void
