@@ -3,9 +3,9 @@
  *
  * Events come from the runner (cancel, shutdown, lost), from the handler (ended) and from three
  * timers of its own (the run's timeout, the fence of the lease, the patience after TERM). The
- * table says what each does in each state; the judgement itself is a pure function. What must
- * hold: `ended` is called once, from the loop, as the last thing done, because the attempt may be
- * freed in it.
+ * table says what each event does in each state; the judgement itself is a pure function. What
+ * must hold: `ended` is called once, from the loop, and last of all, because it may free the
+ * attempt.
  */
 #include "runner/attempt.h"
 
@@ -25,7 +25,7 @@ struct jr_attempt {
 	struct jr_err start_err;
 	enum jr_attempt_state state;
 	enum jr_attempt_event reason; /* JR_EV_ENDED: jobrun did not stop it */
-	struct jr_timer timeout;      /* of the run; tells of a failed start */
+	struct jr_timer timeout;      /* of the run; also reports a failed start */
 	struct jr_timer fence;
 	struct jr_timer overdue;
 	const struct jr_work_end *end; /* during JR_EV_ENDED */
@@ -47,7 +47,7 @@ cancel_timers(struct jr_attempt *attempt)
 	jr_timer_cancel(&attempt->overdue);
 }
 
-/* A failed start has no work; its end is on its way already. */
+/* A failed start has no work, and its end has been scheduled. */
 static void
 stop_work(const struct jr_attempt *attempt, bool kill)
 {
@@ -63,7 +63,7 @@ grace(const struct jr_attempt *attempt)
 	return attempt->setup.handler->settings.grace_ms >= 0 ? attempt->setup.handler->settings.grace_ms : JR_GRACE_MS;
 }
 
-/* Patience only ever gets shorter. */
+/* The time until KILL only gets shorter. */
 static void
 expect_end(struct jr_attempt *attempt, int64_t span_ms)
 {
@@ -89,7 +89,7 @@ impossible(struct jr_attempt *attempt, enum jr_attempt_event event)
 	assert(attempt->state != JR_ST_ENDED);
 }
 
-/* A handler asks, too, when it writes the outcome itself. */
+/* Also called by a handler that writes the outcome itself. */
 static bool
 judge(void *ctx, const struct jr_work_end *end, struct jr_outcome *outcome)
 {
@@ -147,8 +147,8 @@ stop_lost(struct jr_attempt *attempt, enum jr_attempt_event event)
 }
 
 /*
- * TERM, or KILL, was sent before: what changes is that nothing will be written, and how long it
- * may take.
+ * TERM or KILL was sent before. From now on nothing will be written, and the time until KILL may
+ * be shorter.
  */
 static void
 lost(struct jr_attempt *attempt, enum jr_attempt_event event)
@@ -229,7 +229,7 @@ on_failed_start(void *ctx)
 {
 	struct jr_attempt *attempt = ctx;
 	char *error = jr_text_clean(attempt->start_err.msg, strlen(attempt->start_err.msg), JR_ERROR_MAX);
-	/* What the system could not do just now (descriptors, processes, memory) costs no attempt. */
+	/* A shortage of descriptors, processes or memory costs no attempt. */
 	bool passing = attempt->start_err.code == JR_E_TEMP;
 	struct jr_work_end end = {
 	    .verdict = passing ? JR_LATER : JR_FAIL, .error_code = "cannot-start", .error = error};
@@ -239,8 +239,8 @@ on_failed_start(void *ctx)
 }
 
 /*
- * When the lease's fence is at fence_at_ms, everything must be gone kill_ms later; so the watchdog
- * is told.
+ * The fence of the lease is at fence_at_ms, and every process must be gone kill_ms later. The
+ * watchdog gets that deadline.
  */
 static int64_t
 gone_by(const struct jr_attempt *attempt, int64_t fence_at_ms)
@@ -268,7 +268,7 @@ start_work(struct jr_attempt *attempt)
 	set_timer(attempt, &attempt->fence, setup->fence_at_ms);
 }
 
-/* What the run asks for, else what NAME.json says, and never more than the most that it allows; 0 is none. */
+/* The run's timeout, else that of NAME.json, at most its timeout_max; 0: none. */
 static int64_t
 timeout_in_force(const struct jr_settings *settings, int64_t asked_ms)
 {
@@ -300,7 +300,7 @@ void
 jr_attempt_renew(struct jr_attempt *attempt, int64_t fence_at_ms)
 {
 	if (attempt->state == JR_ST_ENDED || attempt->reason == JR_EV_LOST)
-		return; /* what is lost stays lost */
+		return; /* a lost attempt is never renewed */
 	set_timer(attempt, &attempt->fence, fence_at_ms);
 	if (attempt->work != NULL)
 		attempt->setup.handler->kind->move(attempt->work, gone_by(attempt, fence_at_ms));

@@ -3,25 +3,25 @@
  *
  * A table of state x event. The reason why jobrun stopped a handler decides what its end means:
  *
- *	timeout   failed, error_code "timeout", whatever the exit; later if it never began: it waited for others of its
- *	          set
+ *	timeout   failed, error_code "timeout", whatever the exit; later if it never began, because it waited for
+ *	          others of its batch
  *	cancel    cancelled, except exit 0: succeeded
  *	shutdown  exit 0 succeeded, give up dead, anything else released
  *	lost      nothing is written
  *
- * There is one exception. What the handler has committed itself, the end of the run with its effect, is told as it was
- * committed, whatever the reason. As long as nobody knows whether that commit arrived, the outcome says what it would
- * have written (`doubt`): the runner reads first, and when the lease was lost it does nothing but read.
+ * There is one exception. A handler may commit the end of the run itself, together with its effect. That outcome is
+ * reported as it was committed, whatever the reason. While it is unknown whether that commit arrived, the outcome says
+ * what it would have written (`doubt`): the runner reads first, and when the lease was lost it does nothing but read.
  *
  * Without a reason the verdict decides: done succeeded, later, give up dead, fail failed. The first reason stays, but
- * lost replaces every other one. Deadlines of its own: the run's timeout, the fence of the lease (it is then LOST
- * without being told), and the time between TERM and KILL.
+ * lost replaces every other one. An attempt has deadlines of its own: the run's timeout, the fence of the lease (the
+ * attempt is LOST when it passes), and the time between TERM and KILL.
  *
  *	            ENDED      TIMEOUT    CANCEL     SHUTDOWN   LOST       OVERDUE
  *	RUNNING     settle     stop       stop       stop       stop_lost  -
  *	STOPPING    settle     -          -          -          lost       kill
  *	KILLING     settle     -          -          -          lost       kill
- *	ENDED       (nothing may come any more: an assertion)
+ *	ENDED       (no event may follow: an assertion)
  */
 #ifndef JR_ATTEMPT_H
 #define JR_ATTEMPT_H
@@ -49,8 +49,8 @@ enum jr_attempt_state {
 };
 
 /*
- * outcome: the attempt's, valid during the call; NULL when the lease was lost and nothing is in doubt. When it was lost
- * and the outcome is in doubt, the doubt is all that counts.
+ * outcome: valid during the call; NULL when the lease was lost and nothing is in doubt. When the lease was lost and a
+ * commit is in doubt, only outcome->doubt counts.
  */
 typedef void jr_attempt_fn(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outcome);
 
@@ -67,7 +67,7 @@ struct jr_attempt_setup {
 
 /*
  * Start the handler. Never NULL: a handler that cannot be started ends the attempt as failed (as later, if the system
- * was short of descriptors, processes or memory) with error_code "cannot-start", told through `ended` from the loop and
+ * was short of descriptors, processes or memory) with error_code "cannot-start". `ended` is then called from the loop,
  * never from inside this call.
  */
 struct jr_attempt *jr_attempt_start(const struct jr_attempt_setup *setup) JR_MUST;
@@ -78,7 +78,7 @@ void jr_attempt_event(struct jr_attempt *attempt, enum jr_attempt_event event);
 /* A heartbeat was answered: the handler may go on until fence_at_ms. */
 void jr_attempt_renew(struct jr_attempt *attempt, int64_t fence_at_ms);
 
-/* What the handler has to tell so far (handler.h); zeroed if there is nothing new. */
+/* What the handler has reported since the last call (handler.h); zeroed if there is nothing new. */
 void jr_attempt_progress(struct jr_attempt *attempt, struct jr_handler_progress *news);
 
 enum jr_attempt_state jr_attempt_state(const struct jr_attempt *attempt);
@@ -86,7 +86,7 @@ bool jr_attempt_is_lost(
     const struct jr_attempt *attempt);            /* nothing will be written, and the lease must not be renewed */
 void jr_attempt_free(struct jr_attempt *attempt); /* before `ended`: kills */
 
-/* Pure: the pause after this attempt of the run, drawn by its backoff or the built-in one. */
+/* Pure: the pause after this attempt of the run, drawn from the run's backoff or the built-in one. */
 int64_t jr_attempt_backoff(const struct jr_run *run, struct jr_random *random);
 
 /*

@@ -1,9 +1,9 @@
 /*
- * attempt_judge: what an attempt came to: a pure function of why jobrun stopped it, how its work ended, and the run.
+ * attempt_judge: the outcome of an attempt, a pure function of why jobrun stopped it, how its work ended, and the run.
  *
- * The contract is the table of attempt.h. What must hold: a lost lease comes to nothing, whatever the handler said,
- * unless the handler has written the end itself, or may have. What was done and is committed with its effect has
- * succeeded, whatever the reason: the server's fence decides.
+ * The contract is the table of attempt.h. What must hold: when the lease is lost nothing is written, whatever the
+ * handler said, unless the handler has written the end itself, or may have. An end that was committed with the effect
+ * has succeeded, whatever the reason: the fence in the server decides.
  */
 #include "runner/attempt.h"
 
@@ -122,7 +122,8 @@ jr_attempt_judge(enum jr_attempt_event reason, const struct jr_work_end *end, co
 	outcome->progress = jr_xstrdup_or_null(end->progress);
 	outcome->checkpoint = jr_xstrdup_or_null(end->checkpoint);
 	outcome->result = jr_xstrdup_or_null(end->result);
-	if (outcome->kind == JR_OUT_FAILED || outcome->kind == JR_OUT_RELEASED) /* a release may come to be charged */
+	if (outcome->kind == JR_OUT_FAILED ||
+	    outcome->kind == JR_OUT_RELEASED) /* a release is charged from the fourth on */
 		outcome->delay_ms = asked_delay(end, jr_attempt_backoff(run, random));
 	else if (outcome->kind == JR_OUT_LATER)
 		outcome->delay_ms = later_delay(end, run, random);

@@ -1,8 +1,8 @@
 /*
- * queue: see queue.h. Claims and the runner's own row; what is written of runs that are held is in queue_settle.c.
+ * queue: see queue.h. This file has claims and the runner's own row; queue_settle.c has the writes about held runs.
  *
- * The order of parameters and columns is that of the comment at the head of each .sql file. What an answer must look
- * like stands in front of its statement; with `expect` an answer of another form is never read.
+ * Parameters and columns stand in the order that the comment at the head of each .sql file gives. The form of an answer
+ * stands in front of its statement; an answer of another form is never read.
  */
 #include "runner/queue.h"
 
@@ -348,7 +348,7 @@ static const struct jr_form_column run_columns[] = {
     [C_LEASE_LEFT] = {"lease_left_ms", JR_COLUMN_INT, true, NULL},
 };
 #define CLAIM_FORM(name) .statement = (name), .columns = run_columns, .count = C_LEASE_LEFT
-/* Their notes: a queue that was left out, or why the one run is not to be started. */
+/* Rows that are no run: a queue that was left out, or the reason why the one run is not to be started. */
 static const struct jr_form claim_form = {CLAIM_FORM("claim"), .notes = 1u << C_QUEUE};
 static const struct jr_form claim_job_form = {CLAIM_FORM("claim_job"), .notes = 1u << C_QUEUE | 1u << C_PAYLOAD};
 static const struct jr_form exec_claim_form = {

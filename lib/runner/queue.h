@@ -2,9 +2,10 @@
  * queue: the runner's statements, one function for each file of lib/sql. It binds and decodes; it has no policy and
  * knows no handler.
  *
- * A jr_queue_add_X adds the statement X.sql to a request; the jr_queue_read_X of the same name reads its result. Every
- * write carries the fence: id, claim_seq and runner_id of a run that is held (locked_until is not null). What does not
- * come back from a fenced write was not ours any more. What is read has the form that was expected (pg_form.h).
+ * jr_queue_add_X adds the statement X.sql to a request; jr_queue_read_X reads its result. Every write carries the
+ * fence: id, claim_seq and runner_id of a run that is held (locked_until is not null). A run that a fenced write does
+ * not return is not this runner's any more. Each result has been checked against its form (pg_form.h) before it is
+ * read.
  */
 #ifndef JR_QUEUE_H
 #define JR_QUEUE_H
@@ -26,10 +27,10 @@ void jr_claim_list_release(struct jr_claim_list *list);
 
 /* This runner, as the database knows it. Strings are borrowed. */
 struct jr_runner_facts {
-	int64_t id;       /* 53 random bits, so that a repeated first statement is harmless and JSON keeps it exact */
+	int64_t id;       /* 53 random bits: a repeated first statement is harmless, and JSON keeps the number exact */
 	const char *host; /* for people, never identity */
 	const char *version;
-	const char *job_types; /* text[] literal: what this host can do and was asked to do */
+	const char *job_types; /* text[] literal: those that this host has handlers for and that --type wants */
 	const char *queues;    /* text[] literal, NULL: all */
 	int64_t pid;
 	int64_t permits;
@@ -39,12 +40,12 @@ struct jr_runner_facts {
 /* need.sql: fails with SQLSTATE JR078, 3F000 or 42883 when the schema does not fit this program. */
 void jr_queue_add_need(struct jr_request *request);
 
-/* check_copy.sql. Read: what is to be told of a copy (borrowed), or NULL. */
+/* check_copy.sql. Read: the warning that the database is a copy (borrowed), or NULL. */
 void jr_queue_add_check_copy(struct jr_request *request);
 const char *jr_queue_read_check_copy(const PGresult *result) JR_MUST;
 
 /*
- * runner_start.sql. Read: false when the id is somebody else's. *permit_name (caller frees) tells databases apart;
+ * runner_start.sql. Read: false when another runner has the id. *permit_name (caller frees) differs between databases;
  * *idle_session_ms: the server ends a session that is idle for so long; 0: never.
  */
 void jr_queue_add_runner_start(struct jr_request *request, const struct jr_runner_facts *facts);
@@ -56,8 +57,8 @@ void jr_queue_add_runner_finish(
     struct jr_request *request, int64_t runner_id, const char *counts, int64_t claim_number);
 
 /*
- * For a runner that stays: backend.sql (read: of the session that answers), listen.sql, successor.sql (read: may it go,
- * since another one will do its work for least_ms?), linger_end.sql.
+ * For a runner that stays: backend.sql (read: the process id of the session that answers), listen.sql, successor.sql
+ * (read: will another runner do its work for least_ms, so that it may end?), linger_end.sql.
  */
 void jr_queue_add_backend(struct jr_request *request);
 int64_t jr_queue_read_backend(const PGresult *result);
@@ -66,7 +67,7 @@ void jr_queue_add_successor(struct jr_request *request, int64_t runner_id, int64
 bool jr_queue_read_successor(const PGresult *result);
 void jr_queue_add_linger_end(struct jr_request *request, int64_t runner_id);
 
-/* expired.sql: has any lease run out, but for what I hold? */
+/* expired.sql: has any lease expired, apart from those of `held`? */
 void jr_queue_add_expired(struct jr_request *request, const struct jr_claim_list *held);
 bool jr_queue_read_expired(const PGresult *result);
 
@@ -85,7 +86,7 @@ void jr_queue_add_fire(struct jr_request *request);
 size_t jr_queue_count_fired(const PGresult *result);
 struct jr_fired_row jr_queue_read_fired(const PGresult *result, size_t index);
 
-/* Enough for most; what is cut has worse priority than all that is given. */
+/* Enough for most databases. The rows that are cut have a worse priority than all rows that are given. */
 #define JR_CANDIDATES_MAX 64
 
 /*
@@ -106,7 +107,7 @@ void jr_queue_add_candidates(struct jr_request *request, const struct jr_runner_
 /* Those whose job type is wanted; replaces what *candidates held. */
 void jr_queue_read_candidates(
     const PGresult *result, struct jr_candidates *candidates, bool (*want)(void *ctx, const char *job_type), void *ctx);
-/* Those whose queue is wanted go from one to the other. */
+/* Moves the candidates whose queue is wanted. */
 void jr_candidates_move(
     struct jr_candidates *from, struct jr_candidates *to, bool (*want)(void *ctx, const char *queue), void *ctx);
 void jr_candidates_release(struct jr_candidates *candidates);
@@ -119,7 +120,7 @@ struct jr_cursor {
 };
 
 /*
- * Each claim of a runner has a number, higher than those before it. claim.sql: up to n due runs of the combinations
+ * Each claim of a runner has a number, higher than those before it. claim.sql: up to n due runs of the candidates
  * behind the cursor. claim_job.sql: this one run, due or not.
  */
 void jr_queue_add_claim(struct jr_request *request, const struct jr_runner_facts *facts,
@@ -128,26 +129,28 @@ void jr_queue_add_claim_job(
     struct jr_request *request, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms, int64_t number);
 
 /*
- * exec_claim.sql: a run of the definition, made as it is claimed; timeout_ms 0: the definition's. command: for people.
+ * exec_claim.sql: makes a run of the definition and claims it. timeout_ms 0: the definition's. command: for people.
  */
 void jr_queue_add_exec_claim(struct jr_request *request, const struct jr_runner_facts *facts, const char *definition,
     int64_t lease_ms, int64_t timeout_ms, const char *command, int64_t number);
 
 /*
- * claims_void.sql: my claims up to this one, that were not answered, take nothing from now on. Read: is it so already?
+ * claims_void.sql: from now on the claims of this runner up to this number, which were not answered, take nothing.
+ * Read: false while one of them is still running in the server.
  */
 void jr_queue_add_claims_void(struct jr_request *request, int64_t runner_id, int64_t number);
 bool jr_queue_read_claims_void(const PGresult *result);
 
 /*
- * adopt.sql: up to `most` of the runs held under my runner_id that `known` does not name. Its form is that of the
- * claims, and more.
+ * adopt.sql: up to `most` of the runs held under this runner_id that `known` does not name. Its rows are those of the
+ * claims with one more column.
  */
 extern const struct jr_form jr_form_adopt;
 void jr_queue_add_adopt(struct jr_request *request, int64_t runner_id, const struct jr_claim_list *known, size_t most);
 
 /*
- * give_back.sql: what runs under my runner_id and `begun` does not name ends with this outcome. Read: for each, did it?
+ * give_back.sql: ends each run under this runner_id that `begun` does not name, with this outcome. Read: for each,
+ * whether it was written.
  */
 struct jr_given_row {
 	int64_t id, claim_seq;
@@ -159,16 +162,16 @@ size_t jr_queue_count_given(const PGresult *result);
 struct jr_given_row jr_queue_read_given(const PGresult *result, size_t index);
 
 /*
- * Rows of claim, claim_job, exec_claim and adopt. *cursor (may be NULL) is moved behind the last. Left out: queues;
- * borrowed.
+ * Rows of claim, claim_job, exec_claim and adopt. *cursor (may be NULL) is moved behind the last row. Left out: the
+ * names of queues, borrowed.
  */
 size_t jr_queue_count_runs(const PGresult *result);
 size_t jr_queue_count_left_out(const PGresult *result);
 const char *jr_queue_read_left_out(const PGresult *result, size_t index);
-/* What claim_job and exec_claim left out; false: nothing. Strings are borrowed. */
+/* Why claim_job or exec_claim claimed nothing; false: they do not say. Strings are borrowed. */
 struct jr_not_claimed {
-	const char *queue, *definition; /* without a reason somebody else has locked the one that is not NULL */
-	const char *reason;             /* why the run is not to be started */
+	const char *queue, *definition; /* without a reason: another transaction has locked the one that is not NULL */
+	const char *reason;             /* why the run is not to be started; NULL: something was locked */
 };
 bool jr_queue_read_not_claimed(const PGresult *result, struct jr_not_claimed *said);
 size_t jr_queue_count_bytes(const PGresult *result);                    /* of the payloads */
@@ -191,7 +194,7 @@ void jr_queue_add_heartbeat(
 size_t jr_queue_count_beats(const PGresult *result);
 struct jr_beat_row jr_queue_read_beat(const PGresult *result, size_t index);
 
-/* progress.sql: what running handlers have to tell. Read: the (id, claim_seq) that were written. */
+/* progress.sql: what running handlers report. Read: the (id, claim_seq) of the rows that were written. */
 struct jr_progress {
 	int64_t id, claim_seq;
 	char *progress, *checkpoint; /* lines; NULL: nothing new */
@@ -199,17 +202,17 @@ struct jr_progress {
 	int64_t output_dropped;
 };
 void jr_progress_release(struct jr_progress *progress);
-struct jr_told_row {
+struct jr_written_row {
 	int64_t id, claim_seq;
 };
 void jr_queue_add_progress(
     struct jr_request *request, int64_t runner_id, const struct jr_progress *items, size_t count);
-size_t jr_queue_count_told(const PGresult *result);
-struct jr_told_row jr_queue_read_told(const PGresult *result, size_t index);
+size_t jr_queue_count_written(const PGresult *result);
+struct jr_written_row jr_queue_read_written(const PGresult *result, size_t index);
 
 /*
- * reclaim.sql: expired running rows that `held` does not name, behind after_id, locked until the transaction ends. For
- * an opening request.
+ * reclaim.sql: expired running rows with an id above after_id that `held` does not name, locked until the transaction
+ * ends. For an opening request.
  */
 struct jr_expired_row {
 	int64_t id, claim_seq, runner_id, attempts, max_attempts, backoff_base_ms, backoff_cap_ms;
@@ -221,7 +224,7 @@ void jr_queue_add_reclaim(
 size_t jr_queue_count_reclaimed(const PGresult *result);
 struct jr_expired_row jr_queue_read_reclaimed(const PGresult *result, size_t index);
 
-/* settle.sql: outcomes of all kinds, also those that reclaim decided. Read: what was accepted. */
+/* settle.sql: outcomes of all kinds, also those that reclaim decided. Read: the runs whose outcome was accepted. */
 struct jr_settlement {
 	int64_t id, claim_seq, runner_id; /* of the claim that ends */
 	const struct jr_outcome *outcome;
@@ -244,8 +247,8 @@ enum jr_answer {
 struct jr_answer_row {
 	int64_t id, claim_seq;
 	enum jr_answer answer;
-	char status[16];  /* of the run, as long as nobody has claimed it again; else "" */
-	char outcome[16]; /* as which it was accepted */
+	char status[16];  /* of the run, as long as it has not been claimed again; else "" */
+	char outcome[16]; /* the one that was accepted */
 };
 void jr_queue_add_resolve(struct jr_request *request, int64_t runner_id, struct jr_run *const *held, size_t count);
 size_t jr_queue_count_answers(const PGresult *result);

@@ -27,7 +27,7 @@ jr_claim_list_release(struct jr_claim_list *list)
 	*list = (struct jr_claim_list){0};
 }
 
-/* The (id, claim_seq) by which runs are named, as two array literals: text.data of each. */
+/* The ids and claim_seqs that name the runs, as two array literals: text.data of each. */
 struct pairs {
 	struct jr_pg_array ids, seqs;
 };
@@ -82,7 +82,7 @@ jr_queue_add_adopt(struct jr_request *request, int64_t runner_id, const struct j
 	release_pairs(&pairs);
 }
 
-/* All that follows begins with these, and so do the forms of its answers. */
+/* The answers of all statements below begin with these columns. */
 enum pair_column {
 	C_ID,
 	C_CLAIM_SEQ,
@@ -187,7 +187,7 @@ jr_queue_read_beat(const PGresult *result, size_t index)
 	return beat;
 }
 
-/* The parameters of tell, in their order. The runner's id is no array. */
+/* The parameters of progress.sql, in their order. The runner's id is no array. */
 enum tell_parameter {
 	T_ID,
 	T_CLAIM_SEQ,
@@ -238,15 +238,15 @@ jr_queue_add_progress(struct jr_request *request, int64_t runner_id, const struc
 }
 
 size_t
-jr_queue_count_told(const PGresult *result)
+jr_queue_count_written(const PGresult *result)
 {
 	return (size_t)PQntuples(result);
 }
 
-struct jr_told_row
-jr_queue_read_told(const PGresult *result, size_t index)
+struct jr_written_row
+jr_queue_read_written(const PGresult *result, size_t index)
 {
-	return (struct jr_told_row){
+	return (struct jr_written_row){
 	    .id = jr_pg_int(result, (int)index, C_ID, 0), .claim_seq = jr_pg_int(result, (int)index, C_CLAIM_SEQ, 0)};
 }
 

@@ -37,7 +37,7 @@ on_signal(void *ctx, int signo)
 	jr_attempt_event(rehearsing->attempt, JR_EV_OVERDUE);
 }
 
-/* The bounds of the pause that a runner would draw; when more than the backoff was asked for, that itself. */
+/* The bounds of the pause that a runner would draw; if the handler asked for a longer pause, that pause. */
 static void
 note_pause(struct jr_rehearsed *rehearsed, const struct jr_run *run)
 {
@@ -89,7 +89,7 @@ make_run(const struct jr_rehearsal *rehearsal)
 	return run;
 }
 
-/* Only what is started as a process needs somebody to end it when jobrun is killed. */
+/* Only a process needs a watchdog that ends it when jobrun is killed. */
 static bool
 open_host(struct rehearsing *rehearsing, const struct jr_rehearsal *rehearsal, struct jr_err *err)
 {

@@ -64,7 +64,7 @@ take_start(struct jr_runner *runner, const struct jr_reply *reply)
 	int64_t idle_ms;
 
 	if (!jr_queue_read_runner_start(reply->results[1], &permit_name, &idle_ms)) {
-		set_id(runner); /* somebody else's; not again and again, of so many numbers */
+		set_id(runner); /* another runner has it; that happens once, not again and again */
 		if (++runner->tick.start_errors < START_TRIES)
 			return;
 		jr_fail(&err, JR_E_BUG, "runner_start gave no row %d times in a row: " JR_NONSENSE_HINT, START_TRIES);
@@ -119,7 +119,7 @@ send_start(struct jr_runner *runner)
 	jr_pg_submit(runner->pg, request);
 }
 
-/* What a claim took whose answer never came was not started, so it is not charged. false: not all could be written. */
+/* Runs of a claim without an answer were not started, and are not charged. false: not all could be written. */
 static bool
 take_given_back(const PGresult *result)
 {
@@ -137,8 +137,8 @@ take_given_back(const PGresult *result)
 }
 
 /*
- * A goodbye that did not arrive harms nobody, last_seen_at tells; but what a claim may have taken is to be given back.
- * Else their leases run out.
+ * A goodbye that did not arrive does no harm: last_seen_at shows the end. But runs that a claim may have taken are to
+ * be given back, or they wait until their leases expire.
  */
 static void
 on_finish(void *ctx, const struct jr_reply *reply)
@@ -178,7 +178,7 @@ send_finish(struct jr_runner *runner)
 
 	jr_runner_enter(runner, JR_PHASE_FINISH);
 	jr_queue_add_runner_finish(request, runner->facts.id, counts, jr_claim_number(runner));
-	/* What made no sense is left to its lease, too. */
+	/* Runs of an answer that made no sense are left to their leases. */
 	if (jr_claim_number(runner) > 0 && !jr_link_was_nonsense(runner))
 		jr_queue_add_give_back(request, runner->facts.id, jr_held_begun(runner), &outcome);
 	jr_outcome_release(&outcome);
@@ -186,7 +186,7 @@ send_finish(struct jr_runner *runner)
 	jr_pg_submit(runner->pg, request);
 }
 
-/* A runner that ends leaves doubt to the goodbye, and with it what it would reclaim. */
+/* A draining runner leaves the doubt about a claim to the goodbye, and reclaims no more. */
 static bool
 has_nothing_left(struct jr_runner *runner)
 {
@@ -197,7 +197,7 @@ has_nothing_left(struct jr_runner *runner)
 	return !jr_reclaim_is_wanted(runner) && jr_claim_is_over(runner);
 }
 
-/* What may be adopted is not lost: nothing is reclaimed while a claim is in doubt. */
+/* While a claim is in doubt nothing is reclaimed: its runs may be adopted, and are not lost. */
 static bool
 try_reclaim(struct jr_runner *runner)
 {
@@ -261,7 +261,7 @@ on_idle(void *ctx)
 		jr_runner_wake_at(runner, 0);
 }
 
-/* The time that people gave running handlers is over. */
+/* --grace is over. */
 static void
 on_grace(void *ctx)
 {
@@ -318,7 +318,7 @@ on_signal(void *ctx, int signo)
 	on_idle(runner);
 }
 
-/* The same part of the splay on each start of a host, another one on each host. */
+/* A part of the splay that is the same on each start, and differs between hosts. */
 static int64_t
 splay_of(const struct jr_runner *runner)
 {
@@ -331,7 +331,7 @@ splay_of(const struct jr_runner *runner)
 	return (int64_t)jr_random_below(&random, (uint64_t)runner->opts->splay_ms + 1);
 }
 
-/* Deadlines while nothing is held: a claim must still be worth something when its answer comes. */
+/* Deadlines while nothing is held: enough of the lease must be left when the answer to a claim comes. */
 static void
 set_patience(struct jr_runner *runner)
 {

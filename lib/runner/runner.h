@@ -1,7 +1,7 @@
 /*
- * runner: one tick. Reclaim what others lost, fire schedules, claim what is due and what this host can do, run it under
- * leases, settle it, and end when nothing is due and nothing is held; with linger_ms, when that time is over and
- * another runner goes on.
+ * runner: one tick. It reclaims lost runs, fires schedules, claims due runs for which this host has handlers, runs them
+ * under leases, settles them, and ends when nothing is due and nothing is held; with linger_ms, when that time is over
+ * and another runner goes on.
  *
  * What must hold:
  * - A claim takes no more than can be started at once; a permit is held before its run is claimed.
@@ -22,7 +22,7 @@
 #include "handler/handlers.h"
 #include "process/state.h"
 
-/* A run that this runner settled as dead, for the line that people get. Texts are borrowed during the call. */
+/* A run that this runner settled as dead, for the message to people. Texts are borrowed during the call. */
 struct jr_dead {
 	int64_t id, attempts, max_attempts;
 	const char *job_type, *error_code, *error, *output;
@@ -30,24 +30,24 @@ struct jr_dead {
 
 struct jr_counts {
 	int64_t claimed, succeeded, failed, dead, later, released, cancelled;
-	int64_t reclaimed; /* of others, by reclaim */
+	int64_t reclaimed; /* expired leases that it took back */
 	int64_t fired;     /* slots of schedules that became runs */
 	int64_t fenced;    /* the lease was lost, or the result was not accepted */
 	int64_t given_up;  /* results that could not be written in time */
 	int64_t running;   /* now */
 	bool answered;     /* the database did, once at least */
 	bool crowded;      /* there was no free permit on this host */
-	bool tried;        /* --job: what became of it was answered */
-	bool waiting;      /* now: nothing is due, and it stays */
+	bool tried;        /* --job: its claim was answered */
+	bool waiting;      /* now: nothing is due, and the runner stays */
 };
 
-/* How much longer than linger_ms a runner stays when nobody takes over from it. */
+/* How much longer than linger_ms a runner stays when no other one takes over. */
 #define JR_HANDOVER_MS 5000
 
 /* What became of the command of jobrun exec. */
 enum jr_exec_state {
 	JR_EXEC_NONE,         /* its run was not claimed: the runner's status says why */
-	JR_EXEC_SKIPPED,      /* not to be started now (pause, overlap, a limit), and that is recorded; `why` */
+	JR_EXEC_SKIPPED,      /* not started because of a pause, the overlap rule or a limit; it is recorded; `why` */
 	JR_EXEC_UNSTARTED,    /* claimed, and not started; `why` */
 	JR_EXEC_RUNNING,      /* the runner itself has failed */
 	JR_EXEC_CANNOT_START, /* `why` */
@@ -57,20 +57,20 @@ enum jr_exec_state {
 };
 
 /*
- * jobrun exec: one command as a run of this definition, claimed as it is made. Such a run is never tried again: what
- * would be released or done later is dead. It needs no permit of the host.
+ * jobrun exec: one command as a run of this definition, made by its claim. Such a run is never tried again: an outcome
+ * that would release it or put it off makes it dead. It needs no permit.
  */
 struct jr_exec {
 	const struct jr_handler *handler; /* of jr_handlers_of_command */
 	const char *definition;
 	const char *command; /* its line, for people */
 	int64_t timeout_ms;  /* 0: the definition's */
-	bool goes_on;        /* when the lease is lost it is not stopped: it goes on without a record */
+	bool goes_on;        /* it is not stopped when the lease is lost, and goes on without a record */
 
 	enum jr_exec_state state;
 	int64_t run_id;  /* 0: none */
 	int exit_status; /* ENDED, TIMED_OUT */
-	int signal;      /* the first that told us to end, or 0 */
+	int signal;      /* the first signal that asked jobrun to end, or 0 */
 	char *why;       /* the caller frees */
 };
 
@@ -103,7 +103,7 @@ struct jr_runner_opts {
 	void (*idle_session)(void *ctx, int64_t ms);
 	void (*dead)(void *ctx, const struct jr_dead *dead);
 	void (*progress)(void *ctx, const struct jr_counts *counts);
-	void (*copied)(void *ctx, const char *text); /* what to tell of a database that is a copy; NULL: it is none */
+	void (*copied)(void *ctx, const char *text); /* the warning that the database is a copy; NULL: it is none */
 	void *ctx;
 };
 
@@ -111,7 +111,7 @@ struct jr_runner_opts {
  * Run to the end. The exit status: 0; 1 when a run went dead or, with job_id, could not be claimed; 75 when the
  * database stayed away (also when results could not be written), when something that has to be locked for one run alone
  * stayed locked, and with job_id when a limit keeps it; 78, 77, 70; 130 at a second INT. *err (its msg
- * empty at the start) is filled when there is something to say that was not said through `dead`; *counts always.
+ * empty at the start) is filled with what was not reported through `dead`; *counts always.
  */
 int jr_runner_run(const struct jr_runner_opts *opts, struct jr_counts *counts, struct jr_err *err);
 

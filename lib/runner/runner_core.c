@@ -7,7 +7,7 @@
 #include "runner/runner_parts.h"
 
 #define REPEATS_MAX 100 /* of one answer */
-#define END_MS 5000     /* how long a goodbye is repeated that may have to give something back */
+#define END_MS 5000     /* how long a goodbye is repeated if it may have to give runs back */
 
 void
 jr_core_open(struct jr_runner *runner, struct jr_err *err, void (*wake)(void *runner))

@@ -1,11 +1,11 @@
 /*
  * runner_exec: one command of jobrun exec, instead of all claims. See runner.h.
  *
- * Its run is made by the claim, so the claim may not simply be repeated: after a lost answer the runner gives up on it,
- * adopts what it has, and claims again only if that is nothing.
+ * The claim makes the run, so it may not simply be repeated: after a lost answer the runner gives up on the claim,
+ * adopts the run if there is one, and claims again only if there is none.
  *
- * What must hold: an outcome that would make the run wait is never sent, since nobody but this runner could start it.
- * What is said of the command's end is said whether or not the database accepts it.
+ * What must hold: an outcome that would make the run wait is never sent, since only this runner could start it. The end
+ * of the command is reported to the caller whether or not the database accepts it.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ say_why(struct jr_exec *exec, const char *why)
 	exec->why = jr_xstrdup_or_null(why);
 }
 
-/* Without a reason nobody has decided that the command is not to be started now: that is an error. */
+/* An empty claim without a reason is an error: nothing says that the command should not start now. */
 void
 jr_exec_take_nothing(struct jr_runner *runner, const PGresult *result)
 {
@@ -69,7 +69,7 @@ jr_exec_fence(const struct jr_runner *runner, int64_t fence_at_ms)
 	return jr_exec_goes_on(runner) ? JR_NEVER : fence_at_ms;
 }
 
-/* What our caller ignores (nohup) does not end the command either. A signal that is blocked is had all the same. */
+/* A signal that our caller ignores (nohup) does not end the command either. A blocked one still arrives here. */
 bool
 jr_exec_is_deaf(const struct jr_runner *runner, int signo)
 {
@@ -118,7 +118,7 @@ jr_exec_note_end(struct jr_runner *runner, const struct jr_outcome *outcome)
 	say_why(exec, outcome->error);
 }
 
-/* "released: WHY" or "WHY": of what was not started, and of what was stopped with us. */
+/* The error is "released: WHY" or "WHY". It becomes that of a command that was not started, or was stopped with us. */
 static void
 name_stop(struct jr_outcome *outcome)
 {

@@ -1,13 +1,13 @@
 /*
  * runner_fire: schedules. See runner_parts.h.
  *
- * jobrun.fire() does all of it, in one transaction; here is only when it is asked. Each look for work brings along how
- * long it is to the next slot (fire_due.sql), and fire is sent then: at once when something is due. Where nothing is
- * looked for, since every permit is taken, it is sent every LOOK_MS all the same, for schedules are everybody's. When
- * very much is due, which takes many calls, runs are claimed and settled in between.
+ * jobrun.fire() does all of the work in one transaction; this file decides when to call it. Each look for work also
+ * reads how long it is to the next slot (fire_due.sql), and fire is sent then, at once if a slot is due. When every
+ * permit is taken there are no looks; fire is then sent every LOOK_MS, since a schedule may belong to any host. When so
+ * much is due that it takes many calls, runs are claimed and settled between them.
  *
- * What must hold: whatever becomes of it, the runner goes on to claim. What could not be fired stays due, and asking
- * again is harmless: a slot that was fired is not due any more.
+ * What must hold: whether or not it fails, the runner goes on to claim. A slot that could not be fired stays due, and
+ * calling fire again is harmless: a slot that was fired is not due any more.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -16,9 +16,9 @@
 
 #include <string.h>
 
-#define LOOK_MS 20000 /* without word of the next slot */
-#define BUSY_MS 1000  /* what is due and was passed over, since somebody has it locked */
-#define ERRORS_MAX 3  /* in a row, before it is left to others for LOOK_MS */
+#define LOOK_MS 20000 /* while the next slot is not known */
+#define BUSY_MS 1000  /* after a due definition was passed over because it was locked */
+#define ERRORS_MAX 3  /* in a row, before it waits for LOOK_MS */
 
 void
 jr_fire_open(struct jr_runner *runner)
@@ -55,8 +55,8 @@ jr_fire_take_look(struct jr_runner *runner, const PGresult *result, bool claim_f
 }
 
 /*
- * What could not be enqueued needs people: they hear of it from the runner that has found out. Slots that are left as
- * they were are found by each look anew; that is said once.
+ * A run that could not be enqueued needs people, and this runner tells them. A slot that is left as it was is found by
+ * each call again; that is reported once.
  */
 static void
 report(struct jr_runner *runner, const struct jr_fired_row *row)
@@ -71,7 +71,7 @@ report(struct jr_runner *runner, const struct jr_fired_row *row)
 	runner->fire.reported = runner->fire.reported || (bad && row->slots == 0);
 }
 
-/* Once for all calls that follow each other: a claim between them needs what was looked up before. */
+/* Once for all calls in a row: a claim between them needs the candidates that were looked up before. */
 static void
 look_for_fired(struct jr_runner *runner)
 {
@@ -104,7 +104,7 @@ take_fired(struct jr_runner *runner, const struct jr_reply *reply)
 		fire_in(runner, slots > 0 ? 0 : BUSY_MS); /* more than one call does */
 }
 
-/* It is tried again while that may help; what is said at the end of the runner is the first that was wrong. */
+/* It is tried again while that may help. The runner reports the first error at its end. */
 static void
 note_trouble(struct jr_runner *runner, const struct jr_err *err)
 {

@@ -1,14 +1,14 @@
 /*
  * runner_linger: a runner that stays for a while and starts new runs at once (--for). See runner_parts.h.
  *
- * Nothing depends on a notification: the claim looks once a second in any case, and LISTEN only makes it look sooner.
- * It is said where the session is this runner's own, anew on each connection, and a look follows it, so that nothing
- * falls between. Behind a pooler in transaction mode there is polling alone.
+ * Nothing depends on a notification: the claim looks for work once a second in any case, and LISTEN only makes it look
+ * sooner. LISTEN is sent on each new connection if the session is this runner's own, and a look follows it, so that no
+ * commit is missed between the two. Behind a pooler in transaction mode the runner only polls.
  *
  * Hand-over: when its time is over the runner goes on for up to JR_HANDOVER_MS, until another one of this host does its
- * work. lingers_until in its row covers that too, so that it is notified until the end; therefore a successor is one
- * that stays for JR_HANDOVER_MS more than it has to (its own hand-over is not counted), and the time that the row tells
- * is drawn in (linger_end.sql) as soon as nothing more is claimed while runs are still held.
+ * work. lingers_until in its row includes that time, so that it is notified until the end. So a runner counts as a
+ * successor if its lingers_until is more than JR_HANDOVER_MS away: its own hand-over does not count. lingers_until is
+ * set to now (linger_end.sql) when the runner claims no more and still holds runs.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@
 #include "runner/runner_parts.h"
 
 #define LEAST_MS 1000       /* a successor stays at least so long */
-#define HANDOVER_ASK_MS 200 /* how often one is looked for */
+#define HANDOVER_ASK_MS 200 /* how often it looks for one */
 
 void
 jr_linger_open(struct jr_runner *runner)
@@ -35,7 +35,7 @@ jr_linger_left_ms(const struct jr_runner *runner)
 	return runner->linger.until_ms + JR_HANDOVER_MS - now;
 }
 
-/* The first answer has come. When the time was over before, this is a tick like any other. */
+/* The first answer has come. If the time is over already, this is a tick without --for. */
 void
 jr_linger_begin(struct jr_runner *runner)
 {
@@ -61,7 +61,7 @@ jr_linger_connected(struct jr_runner *runner)
 	runner->linger.session = JR_SESSION_UNKNOWN;
 }
 
-/* Of many that come before it is looked the first is logged. */
+/* Only the first notification before a look is logged. */
 void
 jr_linger_notified(void *ctx, const char *payload)
 {
@@ -99,7 +99,7 @@ on_backend(void *ctx, const struct jr_reply *reply)
 		poll_only(runner, reply->err.msg);
 }
 
-/* What was committed before is found by a look, what is committed from now on is told. */
+/* A look finds what was committed before; from now on each commit is notified. */
 static void
 on_listen(void *ctx, const struct jr_reply *reply)
 {
@@ -203,7 +203,7 @@ on_told_end(void *ctx, const struct jr_reply *reply)
 	(void)reply; /* if it was lost, the row's time is over soon anyway */
 }
 
-/* Nothing more is claimed, but what is held may take long. */
+/* Nothing more is claimed, but the held runs may take long. */
 static bool
 try_tell_end(struct jr_runner *runner)
 {
@@ -232,7 +232,7 @@ jr_linger_try(struct jr_runner *runner)
 	return try_listen(runner) || try_successor(runner) || try_seen(runner);
 }
 
-/* Nothing is sent and nothing runs: people who look are told that this is as it should be. */
+/* Nothing is sent and nothing runs: the counts say that the runner waits. */
 void
 jr_linger_show(struct jr_runner *runner)
 {

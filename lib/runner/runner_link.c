@@ -1,8 +1,8 @@
 /*
  * runner_link: the runner's connection. See runner_parts.h.
  *
- * While nothing is held a failure is retried for as long as people asked (--patience of the command), then it is the
- * exit status 75. While runs are held there is no giving up before they are gone: the self-fence of each run decides.
+ * While nothing is held a failed connection is tried again for patience_ms, and then the exit status is 75. While runs
+ * are held it is tried again until they are gone: the self-fence of each run decides.
  */
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ min_ms(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* How long one try to connect may take: the leases of held runs do not wait. */
+/* How long one try to connect may take: shorter while leases run. */
 static int64_t
 connect_ms(const struct jr_runner *runner)
 {
@@ -64,8 +64,8 @@ is_worth_another_try(struct jr_runner *runner, const struct jr_err *err, int64_t
 }
 
 /*
- * Nothing more is claimed, and what such a claim took is left to its lease. What is held goes on over another
- * connection.
+ * An answer made no sense. Nothing more is claimed, and the runs that such a claim took are left to their leases. The
+ * held runs go on over another connection.
  */
 static void
 take_nonsense(struct jr_runner *runner, const struct jr_err *err)

@@ -112,8 +112,8 @@ take_written(struct jr_runner *runner, const PGresult *result, const struct jr_h
 {
 	for (size_t i = 0; i < sent->count; i++)
 		sent->held[i]->progress.state = JR_PROGRESS_OFFERED;
-	for (size_t i = 0; i < jr_queue_count_told(result); i++) {
-		struct jr_told_row row = jr_queue_read_told(result, i);
+	for (size_t i = 0; i < jr_queue_count_written(result); i++) {
+		struct jr_written_row row = jr_queue_read_written(result, i);
 		struct jr_held *held = jr_held_find(runner, row.id, row.claim_seq);
 
 		if (held != NULL)

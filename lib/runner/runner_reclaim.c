@@ -1,6 +1,6 @@
 /*
- * runner_reclaim: runs whose lease has ended, whoever held them, this runner included, but for the claims that it holds
- * now. See runner_parts.h.
+ * runner_reclaim: takes back runs whose lease has expired, whoever held them, apart from the claims that this runner
+ * holds now. See runner_parts.h.
  *
  * One transaction of two requests: the expired rows are read under FOR NO KEY UPDATE SKIP LOCKED, each becomes the
  * outcome `lost` with a backoff of its own, and settle writes them. The transaction is short: the server ends it if
@@ -57,7 +57,7 @@ take_expired(struct jr_runner *runner, const PGresult *result)
 	runner->reclaim.open = true;
 }
 
-/* The connection went away, or the server would not: not for ever. */
+/* The connection was lost, or the server refused. That is tried again a few times. */
 static void
 note_trouble(struct jr_runner *runner, const struct jr_err *err)
 {
@@ -99,7 +99,7 @@ report(struct jr_runner *runner, const PGresult *result)
 	}
 }
 
-/* What one transaction has done; on to the rows behind its last. */
+/* One transaction is done; go on with the rows behind its last. */
 static void
 go_on(struct jr_runner *runner)
 {

@@ -21,7 +21,7 @@ static void
 log_held(enum jr_level level, const char *event, const struct jr_held *held, const char *reason)
 {
 	if (held->runner->opts->exec != NULL)
-		level = JR_INFO; /* who runs the command says it in words */
+		level = JR_INFO; /* the command reports it in words */
 	jr_log(level, event, JR_I("run", held->run->id), JR_S("type", held->run->job_type),
 	    JR_I("attempt", held->run->attempts), JR_I("claim", held->run->claim_seq), JR_S("reason", reason));
 }
@@ -49,7 +49,7 @@ drop(struct jr_held *held)
 void
 jr_start_finish(struct jr_held *held, enum jr_held_phase end)
 {
-	(void)!jr_held_move(held, end); /* if that is impossible it is gone all the same */
+	(void)!jr_held_move(held, end); /* also after an impossible change it is dropped */
 	drop(held);
 }
 
@@ -178,7 +178,7 @@ start_handler(struct jr_held *held, const struct jr_handler *handler)
 	held->start.attempt = jr_attempt_start(&setup);
 }
 
-/* Nothing was tried, so nothing is counted: it waits as before. `why` is for jobrun exec, whose run cannot wait. */
+/* It was not started, so it is not charged, and waits as before. `why` is for jobrun exec, whose run cannot wait. */
 static void
 give_back(struct jr_held *held, const char *why)
 {
@@ -259,7 +259,7 @@ jr_start_settles_itself(const struct jr_held *held)
 	return jr_held_phase(held) == JR_HELD_RUNNING && permit != NULL && permit->pool == JR_POOL_SQL;
 }
 
-/* Of one whose handler ends it by itself this is reported when the handler has ended: its commit may be the reason. */
+/* If its handler ends the run by itself, its commit may be the reason: this is reported when the handler has ended. */
 void
 jr_start_lose(struct jr_held *held, const char *why)
 {
