@@ -108,25 +108,27 @@ long_handler() {
 }
 
 @test "one locked row costs only its own run; all others go on" {
-	handler slow <<<'sleep 4'
+	waiting_handler slow
 	handler quick <<<'exit 0'
 	held=$(enqueue slow --backoff 0)
 	beside=$(enqueue slow --backoff 0)
 	bg_runner --lease 2s -j 3
-	wait_until 10 run_is "$held" running
-	wait_until 10 run_is "$beside" running
+	wait_until 10 up_is 2
 	hold "select from jobrun.job_runs where id = $held for update"
 	for _ in 1 2 3 4 5 6 7 8; do
 		enqueue quick
 	done
 	wait_until 10 q_is 8 "select count(*) from jobrun.job_runs where job_type = 'quick' and status = 'succeeded'"
-	# Past the lease: nobody may reclaim a locked row, so it is still the holder's or lost to it, never both.
+	# Nobody may reclaim a row that is locked, not even after its lease.
 	wait_until 10 lease_has_ended "$held"
-	release_holds
-	wait_runner
 	other_host
-	q_is succeeded "select status from jobrun.job_runs where id = $held"
-	# Its heartbeats went on: one claim was enough.
+	q_is 'running|1' "select status, claim_seq from jobrun.job_runs where id = $held"
+	release_holds
+	touch "$TMPDIR/go"
+	wait_runner
+	wait_until 10 ticked_to_success "$held"
+	q_is 2 "select claim_seq from jobrun.job_runs where id = $held"
+	# The heartbeats of the other one went on: one claim was enough, though it took longer than its lease.
 	q_is 'succeeded|1' "select status, claim_seq from jobrun.job_runs where id = $beside"
 }
 
@@ -141,14 +143,23 @@ long_handler() {
 	q_is 'succeeded|1' "select status, claim_seq from jobrun.job_runs where id = $id"
 }
 
-@test "a short lock does not cost the run: the heartbeat answers busy and asks again" {
-	handler slow <<<'sleep 3'
+@test "a short lock does not cost the run: the heartbeat that met it is repeated before the next one is due" {
+	waiting_handler slow
 	id=$(enqueue slow)
-	bg_runner --lease 4s
-	wait_until 10 run_is "$id" running
+	# A heartbeat each 3 s; one that found the row locked is repeated after 1 s.
+	bg_runner --lease 12s
+	wait_until 10 up_is 1
 	hold "select from jobrun.job_runs where id = $id for update"
-	sleep 1.5
+	seen=$(q 'select last_seen_at from jobrun.job_runners')
+	ends=$(field "$id" locked_until)
+	# The runner notes each heartbeat in its own row, too. This one has not renewed the lease.
+	wait_until 10 q_is t "select last_seen_at > '$seen' from jobrun.job_runners"
+	met=$(q 'select last_seen_at from jobrun.job_runners')
+	assert_equal "$(field "$id" locked_until)" "$ends"
 	release_holds
+	wait_until 10 q_is t "select locked_until > '$ends' from jobrun.job_runs where id = $id"
+	q_is t "select locked_until - interval '12 s' - '$met' < interval '2.5 s' from jobrun.job_runs where id = $id"
+	touch "$TMPDIR/go"
 	wait_runner
 	q_is 'succeeded|1' "select status, claim_seq from jobrun.job_runs where id = $id"
 }
