@@ -5,11 +5,10 @@
 # did to files, and a trigger writes down every accepted change of a run.
 
 load ../lib/common
+load ../lib/chaos
 
 setup() {
-	common_setup
-	seconds=${CHAOS_SECONDS:-60}
-	seed=${CHAOS_SEED:-$$}
+	chaos_setup
 	witness
 	handlers
 }
@@ -94,11 +93,6 @@ disturb() {
 	done
 }
 
-drained() {
-	"$JOBRUN" --once --lease 2s -j 8 --state-dir "$TMPDIR/last" >>"$TMPDIR/last.log" 2>&1 || true
-	q_is 0 "select count(*) from jobrun.job_runs where finished_at is null"
-}
-
 # Complaints of the witnesses.
 judge() {
 	awk '{ print $1 "|" $2 "|" $3 }' "$TMPDIR/ledger" >"$TMPDIR/ledger.csv"
@@ -120,14 +114,10 @@ judge() {
 }
 
 @test "random SIGKILLs: nothing lost, nothing invented, no late result accepted" {
-	hosts=()
-	for i in 1 2 3; do
-		host "$i" 3>&- 4>&- &
-		hosts+=("$!")
-	done
+	start_hosts 3
 	disturb
 	touch "$TMPDIR/stop"
-	wait_until 120 drained
+	wait_until 120 drained --lease 2s -j 8
 	wait "${hosts[@]}"
 	complaints=$(judge)
 	echo "# seed $seed: $(wc -l <"$TMPDIR/kills") kills in ${seconds}s, $(q 'select count(*) from jobrun.job_runs') runs," \

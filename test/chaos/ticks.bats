@@ -6,17 +6,12 @@
 # a host's transaction is rolled back, and one definition cannot always be enqueued. lib/ticks.py keeps its own accounts.
 
 load ../lib/common
+load ../lib/chaos
 
 HOSTS=5
 
-setup_file() {
-	export BATS_NO_PARALLELIZE_WITHIN_FILE=true # others race for the same CPUs meanwhile
-}
-
 setup() {
-	common_setup
-	seed=${CHAOS_SEED:-$$}
-	PGBENCH=$(dirname "$JR_PSQL")/pgbench
+	chaos_setup
 }
 
 # Where simulated time begins: some days before clocks change somewhere.

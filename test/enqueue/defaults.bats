@@ -167,7 +167,7 @@ sh
 @test "concurrency: runs of the type go one at a time, in the queue of the definition" {
 	handler mail <<'sh'
 mkdir "$TMPDIR/room" || exit 1
-sleep 0.1
+sleep 0.1 # time for another run to begin, if it may
 rmdir "$TMPDIR/room"
 sh
 	for _ in 1 2 3; do

@@ -10,10 +10,8 @@ refused() {
 
 	shift 2
 	jr enqueue "$@"
-	assert_equal "$status" "$expected"
 	assert_equal "$output" ''
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" "^jobrun: .*$regex"
+	assert_one_line "$expected" "^jobrun: .*$regex"
 	q_is 0 'select count(*) from jobrun.job_runs'
 }
 

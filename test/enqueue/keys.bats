@@ -4,24 +4,14 @@
 load ../lib/common
 load ../lib/proxy
 
-setup() {
-	common_setup
-}
-
-teardown() {
-	common_teardown
-}
-
 # refused REGEX ARGUMENT...: exit 64, one line, no row.
 refused() {
 	local regex=$1
 
 	shift
 	jr enqueue "$@"
-	assert_equal "$status" 64
 	assert_equal "$output" ''
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" "$regex"
+	assert_one_line 64 "$regex"
 	q_is 0 'select count(*) from jobrun.job_runs'
 }
 
@@ -98,7 +88,7 @@ refused() {
 	enqueue work --lock account-7
 	handler work <<-'sh'
 		mkdir "$TMPDIR/alone" || exit 65
-		sleep 0.2
+		sleep 0.2 # time for the other runner to start the second run, if it may
 		rmdir "$TMPDIR/alone"
 	sh
 	bg_runner -j 2
@@ -182,7 +172,8 @@ refused() {
 	make_role "$role"
 	q "select jobrun.add_grant('enqueue', '$role')" >/dev/null
 	other=$(enqueue sync --unique theirs)
-	export JOBRUN_DATABASE_URL="${JOBRUN_DATABASE_URL/user=jobrun/user=$role}"
+	as_superuser=$JOBRUN_DATABASE_URL
+	JOBRUN_DATABASE_URL=$(url_of "$role")
 	jr_ok enqueue sync --unique a --lock b --at tomorrow --strict
 	assert_equal "$stderr" ''
 	id=$output
@@ -196,7 +187,7 @@ refused() {
 	assert_equal "$status" 0
 	refute_output --partial 'permission'
 	refute_output --partial 'no runner of the last'
-	JOBRUN_DATABASE_URL="${JOBRUN_DATABASE_URL/user=$role/user=jobrun}"
+	JOBRUN_DATABASE_URL=$as_superuser
 }
 
 @test "TRACEPARENT is handed on, if it is one" {

@@ -9,12 +9,6 @@ setup() {
 	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (7, 1, 1, 'h', 'x'), (8, 1, 1, 'h', 'x')"
 }
 
-teardown() {
-	release_holds # or the client waits for them
-	end_client
-	common_teardown
-}
-
 # ask [MODE [ARGUMENT]]: the SQL of an enqueue with key k.
 ask() {
 	echo "select jobrun.enqueue('t', unique_key => 'k', on_conflict => '${1:-keep}', max_attempts => 9${2:+, $2})"
@@ -64,19 +58,6 @@ failed_once() {
 	started "$id"
 	ends "$id" failed
 	echo "$id"
-}
-
-# client SQL: a script in the background.
-client() {
-	printf '%s\n' "$1" | psql_bare -v VERBOSITY=verbose "$(past_pooler)" >"$TMPDIR/client" 2>&1 &
-	client_pid=$!
-}
-
-end_client() {
-	client_status=0
-	[ -n "${client_pid:-}" ] || return 0
-	wait "$client_pid" || client_status=$?
-	client_pid=
 }
 
 # say SQL [N]: a further statement for the N-th `hold` (the last one), which has been made when it returns.
@@ -270,7 +251,7 @@ superseded() {
 	hold "select 1 from jobrun.job_runs where id = $one for no key update"
 	client "$(ask)"
 	wait_until 10 waiting_for_lock 1
-	# In the transaction that the keeper waits for: one runs, two starts behind it, one fails again.
+	# In the transaction that the client waits for: one runs, two starts behind it, one fails again.
 	say "select id from jobrun.claim_job(7, 'h', $one, 60000, '{t}', 101)"
 	say "$(ask)"
 	two=$(grep -E '^[0-9]+$' "$BATS_TEST_TMPDIR/hold.0.out" | tail -n 1)
@@ -569,7 +550,7 @@ set test.stall = 'on'; $(ask); commit"
 	runner_pids+=("$waiter") # teardown ends it
 	started "$two"
 	superseded "$one" "$two"
-	sleep 0.3
+	sleep 0.3 # time for wait to look once while run two is running
 	ends "$two" failed
 	three=$(new replace)
 	started "$three"
@@ -612,7 +593,7 @@ set test.stall = 'on'; $(ask); commit"
 	q "update jobrun.job_runs set created_by = '$role'"
 	two=$(new replace)
 	started "$two"
-	jr wait -d "${JOBRUN_DATABASE_URL/user=jobrun/user=$role}" "$one"
+	jr wait -d "$(url_of "$role")" "$one"
 	assert_equal "$status" 1
 	assert_equal "$stderr" "jobrun: run $one (t) is cancelled: superseded by run $two"
 }

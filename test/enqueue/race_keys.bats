@@ -3,26 +3,6 @@
 
 load ../lib/common
 
-teardown() {
-	release_holds # or the client waits for them
-	end_client
-	common_teardown
-}
-
-# client SQL: begin a script in the background, errors with their SQLSTATE; its answers are in $TMPDIR/client.
-client() {
-	printf '%s\n' "$1" | psql_bare -v VERBOSITY=verbose "$(past_pooler)" >"$TMPDIR/client" 2>&1 &
-	client_pid=$!
-}
-
-# Wait for its end; sets client_status.
-end_client() {
-	client_status=0
-	[ -n "${client_pid:-}" ] || return 0
-	wait "$client_pid" || client_status=$?
-	client_pid=
-}
-
 # say SQL: a further statement for the last `hold`.
 say() {
 	printf '%s\n' "$1" >&"${hold_fds[-1]}"

@@ -310,9 +310,7 @@ SigBlk:	0000000000000000"
 	run_jobrun -d "$nowhere" effect mail --at-most-once -- sh -c "echo did >>$did" 2>once.err 3>&- &
 	once=$!
 	effect -d "$nowhere" mail -- "echo did >>$did"
-	assert_equal "$status" 75
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" '^jobrun: sh was not run: connection to server'
+	assert_one_line 75 '^jobrun: sh was not run: connection to server'
 	wait "$once" || assert_equal $? 75
 	assert_equal "$(cat once.err)" "$stderr"
 	assert_equal "$(times)" 0
@@ -321,9 +319,7 @@ SigBlk:	0000000000000000"
 @test "the database is away behind the command: it has happened, exit 0, and that is said" {
 	own_cluster
 	jr effect mail -- sh -c "echo did >>$did; $(printf '%q ' env -u JOBRUN_TEST_ID "$TOP/scripts/pg-local" "$test_cluster" stop)"
-	assert_equal "$status" 0
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" '^jobrun: effect mail has happened and is not marked, so it may happen again: connection to server'
+	assert_one_line 0 '^jobrun: effect mail has happened and is not marked, so it may happen again: connection to server'
 	start_server
 	assert_equal "$(marked mail)" f
 	assert_equal "$(times)" 1
@@ -332,9 +328,7 @@ SigBlk:	0000000000000000"
 @test "--at-most-once: the database is away behind the command: its status is passed on once, and that is said" {
 	own_cluster
 	jr effect mail --at-most-once -- sh -c "echo did >>$did; $(printf '%q ' env -u JOBRUN_TEST_ID "$TOP/scripts/pg-local" "$test_cluster" stop); exit 3"
-	assert_equal "$status" 3
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" '^jobrun: effect mail has ended with exit status 3, and that is not marked: connection to server'
+	assert_one_line 3 '^jobrun: effect mail has ended with exit status 3, and that is not marked: connection to server'
 	start_server
 	effect mail --at-most-once -- "echo did >>$did"
 	assert_equal "$status" 0

@@ -64,7 +64,7 @@ load ../lib/common
 	done
 	begin=$(now_ms)
 	jr_ok run -j 3
-	took=$(($(now_ms) - begin))
+	took=$(ms_since "$begin")
 	q_is 'polite failed 1 timeout 0,sleeps failed 1 timeout 143,stubborn failed 1 timeout 137' "select string_agg(
 		concat_ws(' ', job_type, status, attempts, r.error_code, exit_status), ',' order by job_type)
 		from jobrun.job_runs r join jobrun.job_attempts a on a.run_id = r.id"
@@ -73,7 +73,7 @@ load ../lib/common
 	q_is t "select bool_and(last_error like 'timed out after 1s%') from jobrun.job_runs"
 	is_gone "$(cat "$TMPDIR/pid")"
 	# One second and the ten of the grace.
-	[ "$took" -ge 10500 ] && [ "$took" -lt 16000 ]
+	assert_between 10500 "$took" 16000
 }
 
 @test "a handler that cannot be started has failed, and the reason is written down" {
@@ -126,7 +126,7 @@ load ../lib/common
 	id=$(enqueue parent)
 	begin=$(now_ms)
 	jr_ok run
-	[ $(($(now_ms) - begin)) -lt 5000 ]
+	[ "$(ms_since "$begin")" -lt 5000 ]
 	is_gone "$(cat "$TMPDIR/pid")"
 	q_is 'succeeded|before' "select r.status, rtrim(a.output, E'\n') from jobrun.job_runs r join jobrun.job_attempts a on a.run_id = r.id
 		where r.id = $id"
@@ -148,7 +148,7 @@ load ../lib/common
 	id=$(enqueue escape)
 	begin=$(now_ms)
 	jr_ok run
-	[ $(($(now_ms) - begin)) -lt 5000 ]
+	[ "$(ms_since "$begin")" -lt 5000 ]
 	run_is "$id" succeeded
 	kill -KILL "$(cat "$TMPDIR/pid")"
 }

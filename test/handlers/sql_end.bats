@@ -208,7 +208,7 @@ measure() {
 		measure "$id"
 		echo "# $type: $peak MiB" >&3
 		[ "$type" != plain ] || plain=$peak
-		[ "$peak" -gt 0 ] && [ "$peak" -le "$((plain + slack))" ]
+		assert_between 1 "$peak" "$((plain + slack))"
 	done
 	assert_equal "$(q "select job_type, status, error_code from jobrun.job_runs where job_type <> 'count' order by id")" \
 		$'plain|succeeded|\nrow|failed|sqlstate:54000\nrows|succeeded|\nwords|failed|sqlstate:54000'

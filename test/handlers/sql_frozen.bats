@@ -140,7 +140,7 @@ killed_while_its_end_waits() {
 	wait_until 10 up_is 1
 	hold "select from jobrun.job_runs where id = $id for update"
 	wait_until 10 grep -q 'event=lease_lost' "$runner_err"
-	sleep 2 # what remained of the lease, and more
+	sleep 2 # the rest of the lease is over, and the watchdog would have killed the runner
 	touch "$TMPDIR/go"
 	wait_until 10 run_is "$other" succeeded
 	release_holds

@@ -66,6 +66,7 @@ common_teardown() {
 	done
 	end_runners
 	release_holds
+	end_client
 	if [ -n "${unpooled:-}" ]; then # of lib/pooler
 		end_pooler || bad=1
 	fi
@@ -112,9 +113,22 @@ on_terminal() (
 	TERM=xterm timeout 20 script -qec "stty cols $width; $(printf '%q ' "$JOBRUN" "$@")" /dev/null </dev/null | tr -d '\r'
 )
 
-# For what jr left in stderr.
+# assert_one_line STATUS REGEX: jr has ended with this status, and has written one line to stderr, which matches.
+assert_one_line() {
+	assert_equal "$status" "$1"
+	assert_equal "${#stderr_lines[@]}" 1
+	assert_regex "$stderr" "$2"
+}
+
+# assert_line_of_stderr LINE: jr has written it to stderr, perhaps among others.
 assert_line_of_stderr() {
 	printf '%s\n' "$stderr" | grep -qxF "$1" || fail "no line '$1' in: $stderr"
+}
+
+# assert_between LEAST NUMBER MOST: both ends are allowed. Of `[ A ] && [ B ]` in the middle of a test nothing fails when A does.
+assert_between() {
+	[ "$2" -ge "$1" ] || fail "$2 is less than $1"
+	[ "$2" -le "$3" ] || fail "$2 is more than $3"
 }
 
 # enqueue ARGUMENT...: prints the id, for id=$(enqueue ...).
@@ -170,6 +184,13 @@ is_gone() {
 	! kill -0 "$1" 2>/dev/null || grep -qs '^State:[[:space:]]*Z' "/proc/$1/status"
 }
 
+# find_handler REGEX: wait until the runner in the background has a child with such a command line; sets handler_pid. A run is
+# in the state running before its handler is.
+find_handler() {
+	wait_until 10 pgrep -f "$1" -P "$runner_pid" || return
+	handler_pid=$(pgrep -f "$1" -P "$runner_pid")
+}
+
 # Killed, not asked: what a runner leaves then must be right too.
 end_runners() {
 	local pid
@@ -204,9 +225,13 @@ wait_until() {
 	done
 }
 
-# now_ms: milliseconds, for measuring.
+# now_ms: milliseconds, for measuring. ms_since BEGIN: how many have passed since then.
 now_ms() {
 	echo $((${EPOCHREALTIME/[.,]/} / 1000))
+}
+
+ms_since() {
+	echo $(($(now_ms) - $1))
 }
 
 # --- what teardown looks at ---

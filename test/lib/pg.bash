@@ -1,3 +1,4 @@
+# shellcheck disable=SC2034 # the tests read what is set here
 # The database of a test: made from the template, asked by q, disturbed on purpose, dropped.
 #
 # JR_DATABASE is its name, test_cluster the pg-local directory that it is in. What the test itself asks goes to the server
@@ -64,6 +65,27 @@ make_role() {
 	psql_bare "$JR_DIRECT dbname=postgres" -v name="$1" <<<"create role :\"name\" login ${2:-}"
 }
 
+# url_of ROLE: the program's way to the test's database as that role. direct_url_of ROLE: the way past a pooler, in which SET ROLE and
+# temporary tables would meet another client.
+url_of() {
+	echo "$JR_SERVER dbname=$JR_DATABASE user=$1"
+}
+
+direct_url_of() {
+	echo "$JR_DIRECT dbname=$JR_DATABASE user=$1"
+}
+
+# q_as ROLE SQL...: the same as q, as that role.
+q_as() {
+	local arguments=() role=$1 sql
+
+	shift
+	for sql; do
+		arguments+=(-c "$sql")
+	done
+	psql_bare "$(direct_url_of "$role")" "${arguments[@]}"
+}
+
 # After the database, in which something may be theirs.
 drop_roles() {
 	local role failed=0
@@ -115,6 +137,25 @@ close_holds() {
 	for fd in ${hold_fds[0]+"${hold_fds[@]}"}; do
 		exec {fd}>&-
 	done
+}
+
+# client SQL: a script in the background, for what waits for a lock. Its answers, errors with their SQLSTATE, are in $TMPDIR/client.
+client() {
+	printf '%s\n' "$1" | psql_bare -v VERBOSITY=verbose "$(past_pooler)" >"$TMPDIR/client" 2>&1 &
+	client_pid=$!
+}
+
+# Wait for its end; sets client_status. Teardown does it after release_holds, or the client would wait for them.
+end_client() {
+	client_status=0
+	[ -n "${client_pid:-}" ] || return 0
+	wait "$client_pid" || client_status=$?
+	client_pid=
+}
+
+# drop_schema: as if nobody had ever typed jobrun migrate.
+drop_schema() {
+	q 'set client_min_messages = error' 'drop schema jobrun cascade'
 }
 
 # --- disturbing the server ---

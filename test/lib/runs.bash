@@ -14,6 +14,11 @@ running_are() {
 	q_is "$1" "select count(*) from jobrun.job_runs where status = 'running'"
 }
 
+# nothing_is_open: no run is left that has not ended.
+nothing_is_open() {
+	q_is 0 "select count(*) from jobrun.job_runs where finished_at is null"
+}
+
 # field ID COLUMNS
 field() {
 	q "select $2 from jobrun.job_runs where id = $1"
@@ -46,6 +51,11 @@ assert_by_status() {
 
 lease_has_ended() {
 	q_is t "select locked_until < now() from jobrun.job_runs where id = $1"
+}
+
+# largest FILE: the largest number in it.
+largest() {
+	sort -n "$1" | tail -n 1
 }
 
 # --- handlers, and a host for them ---

@@ -22,7 +22,7 @@ copied() {
 	assert_equal "$output$stderr" ''
 	jr_ok status
 	refute_output --partial copied
-	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+	drop_schema
 	jr_ok migrate
 	q_is t "select database_oid = (select oid from pg_database where datname = current_database())
 		and system_identifier = (select system_identifier from pg_control_system()) from jobrun.settings"
@@ -145,12 +145,12 @@ drop_other() {
 	jr_ok migrate
 	q_is t 'select system_identifier is null and database_oid is not null and jobrun.copied() is null from jobrun.settings'
 	q "update jobrun.job_definitions set next_slot_at = '9999-01-01'"
-	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$owner" run
+	jr_ok -d "$(url_of "$owner")" run
 	assert_equal "$stderr" ''
 	copied
-	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$owner" run
+	jr_ok -d "$(url_of "$owner")" run
 	assert_regex "$stderr" '\(server unknown, database 1; here unknown, [0-9]+\)'
-	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+	drop_schema
 }
 
 @test "who may: admin and the owner adopt, run is told, enqueue can do neither" {

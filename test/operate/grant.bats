@@ -28,12 +28,12 @@ granted() {
 
 # url NAME: a connection as that role.
 url() {
-	echo "$JR_SERVER dbname=$JR_DATABASE user=$(role "$1")"
+	url_of "$(role "$1")"
 }
 
 # direct NAME: the same without a pooler, in which SET ROLE and temporary tables would meet another client.
 direct() {
-	echo "$JR_DIRECT dbname=$JR_DATABASE user=$(role "$1")"
+	direct_url_of "$(role "$1")"
 }
 
 # as NAME ARGUMENT...: jr as that role, handlers included.
@@ -53,13 +53,7 @@ stderr: $stderr"
 
 # sql NAME SQL...: the rows, as that role.
 sql() {
-	local arguments=() one name=$1
-
-	shift
-	for one; do
-		arguments+=(-c "$one")
-	done
-	psql_bare "$(direct "$name")" "${arguments[@]}"
+	q_as "$(role "$1")" "${@:2}"
 }
 
 # refused NAME SQL [SQLSTATE]: the server must say no, for want of a right.
@@ -317,7 +311,7 @@ $bad|dead||exit:65|exit 65: no such customer"
 		jobrun effect "mail-$JOBRUN_KEY" -- echo once || exit
 		jobrun effect --at-most-once "sms-$JOBRUN_KEY" -- echo once || exit
 		jobrun enqueue child '{}' || exit
-		sleep 2.5
+		sleep 2.5 # longer than the lease: a heartbeat is needed
 		echo two
 	sh
 	PATH=$(dirname "$JOBRUN"):$PATH

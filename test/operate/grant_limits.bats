@@ -11,23 +11,18 @@ setup() {
 
 # as SQL...: as role app.
 as() {
-	local arguments=() one
-
-	for one; do
-		arguments+=(-c "$one")
-	done
-	psql_bare "$JR_DIRECT dbname=$JR_DATABASE user=$app" "${arguments[@]}"
+	q_as "$app" "$@"
 }
 
 # refused SQLSTATE SQL
 refused() {
-	run psql_bare -v VERBOSITY=sqlstate "$JR_DIRECT dbname=$JR_DATABASE user=$app" -c "$2"
+	run psql_bare -v VERBOSITY=sqlstate "$(direct_url_of "$app")" -c "$2"
 	[ "$status" -ne 0 ] || fail "it was possible: $2"
 	assert_output --regexp "^ERROR: +$1$"
 }
 
 as_jr() {
-	JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE user=$app" jr "$@"
+	JOBRUN_DATABASE_URL=$(url_of "$app") jr "$@"
 }
 
 @test "--queue: only into these, by function, batch, definition and command; the hint keeps what there was" {
@@ -167,7 +162,7 @@ as_jr() {
 	refused 40001 "insert into jobrun.new_runs (job_type, run) values ('work', '{\"queue\": \"new\", \"concurrency_key\": \"b\"}')"
 	before=$(now_ms)
 	refused 40001 "set lock_timeout = '20ms'; select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')"
-	[ "$(($(now_ms) - before))" -lt 900 ]
+	[ "$(ms_since "$before")" -lt 900 ]
 	as_jr enqueue work --queue new --lock b
 	assert_equal "$status" 75
 	# Other queues are not in its way, and what the client has set stays.

@@ -15,7 +15,7 @@ setup_file() {
 # A database without the schema; its version and the number of its functions as they shall become.
 setup() {
 	common_setup
-	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+	drop_schema
 	version=$(newest "$TOP")
 	number=$(functions_number "$TOP")
 }
@@ -128,9 +128,7 @@ applied() {
 	for option in '' --status -n; do
 		# shellcheck disable=SC2086 # none or one
 		jr migrate $option
-		assert_equal "$status" 78
-		assert_equal "${#stderr_lines[@]}" 1
-		assert_regex "$stderr" 'at version 7, from before the first release.*DROP SCHEMA jobrun CASCADE;'
+		assert_one_line 78 'at version 7, from before the first release.*DROP SCHEMA jobrun CASCADE;'
 	done
 	q_is 7 'select count(*) from jobrun.schema_migrations'
 	jr list
@@ -179,9 +177,7 @@ applied() {
 	for command in 'enqueue work' list status 'show 1' 'logs 1' 'retry 1' 'cancel 1' queue grant 'pause --type work'; do
 		# shellcheck disable=SC2086 # words
 		jr $command
-		assert_equal "$status" 78
-		assert_equal "${#stderr_lines[@]}" 1
-		assert_regex "$stderr" "type 'jobrun migrate'"
+		assert_one_line 78 "type 'jobrun migrate'"
 	done
 	q_is f "select exists (select from pg_namespace where nspname = 'jobrun')"
 }
@@ -200,20 +196,20 @@ applied() {
 
 	q "create role $owner login" "create role $member login in role $owner" "create role $other login"
 	q "create schema jobrun authorization $owner"
-	jr -d "$JR_SERVER dbname=$JR_DATABASE user=$other" migrate
+	jr -d "$(url_of "$other")" migrate
 	assert_equal "$status" 77
 	assert_regex "$stderr" "^jobrun: schema jobrun belongs to role \"$owner\": migrate as this role, a member of it, or a superuser$"
 	q "alter role $member noinherit"
-	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$member" migrate
-	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$member" migrate --status
+	jr_ok -d "$(url_of "$member")" migrate
+	jr_ok -d "$(url_of "$member")" migrate --status
 	q_is 0 "select count(*) from pg_proc where pronamespace = 'jobrun'::regnamespace and proowner <> '$owner'::regrole"
 	q_is 0 "select count(*) from pg_class where relnamespace = 'jobrun'::regnamespace and relowner <> '$owner'::regrole"
 	q 'drop schema jobrun cascade' "create schema jobrun authorization $owner"
 	jr_ok migrate # as superuser
 	q_is 0 "select count(*) from pg_proc where pronamespace = 'jobrun'::regnamespace and proowner <> '$owner'::regrole"
 	jr_ok grant enqueue "$other"
-	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$other" enqueue work
-	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+	jr_ok -d "$(url_of "$other")" enqueue work
+	drop_schema
 	for role in "$member" "$owner" "$other"; do
 		q "drop role $role"
 	done
@@ -248,9 +244,7 @@ empty_schema() {
 @test "the lock of another migration is waited for as long, and whose it is is said" {
 	hold 'select pg_advisory_xact_lock(117026625582446)'
 	JR_TIMEOUT=60 jr migrate --lock-timeout 50ms
-	assert_equal "$status" 75
-	assert_regex "$stderr" '^jobrun: .*lock timeout: held by pid [0-9]+ \(psql, role .*, idle in transaction, since 20.*Z\); type'
-	assert_equal "${#stderr_lines[@]}" 1
+	assert_one_line 75 '^jobrun: .*lock timeout: held by pid [0-9]+ \(psql, role .*, idle in transaction, since 20.*Z\); type'
 	release_holds
 	jr_ok migrate
 }
@@ -303,15 +297,15 @@ next() {
 	with "$TMPDIR/next/jobrun" jr_ok migrate
 	dump >"$TMPDIR/dump"
 	assert_regex "$(cat "$TMPDIR/dump")" 'colour text'
-	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+	drop_schema
 	jr_ok migrate
 	q "create role $role login"
 	jr_ok grant run "$role"
 	with "$TMPDIR/next/jobrun" jr_ok migrate
 	assert_equal "${lines[0]}" "schema jobrun: $version -> $((version + 1)), functions $number -> $((number + 1))"
 	handler work <<<'exit 0'
-	with "$TMPDIR/next/jobrun" jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$role" enqueue work
-	with "$TMPDIR/next/jobrun" jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$role" run
+	with "$TMPDIR/next/jobrun" jr_ok -d "$(url_of "$role")" enqueue work
+	with "$TMPDIR/next/jobrun" jr_ok -d "$(url_of "$role")" run
 	q_is succeeded "select status from jobrun.job_runs"
 	q "delete from jobrun.job_grants" "drop owned by $role" "drop role $role"
 	dump | diff "$TMPDIR/dump" -
@@ -365,12 +359,10 @@ next() {
 		>>"$broken/migrations/functions/repair.sql"
 	variant "$broken"
 	with "$broken/jobrun" jr migrate
-	assert_equal "$status" 70
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" "^jobrun: functions $((number + 1)): repair: .*nonsense"
+	assert_one_line 70 "^jobrun: functions $((number + 1)): repair: .*nonsense"
 	dump | diff "$TMPDIR/dump" -
 	applied | diff "$TMPDIR/applied" -
-	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+	drop_schema
 	with "$broken/jobrun" jr migrate
 	assert_equal "$status" 70
 	q_is f "select exists (select from pg_namespace where nspname = 'jobrun')"
@@ -415,7 +407,7 @@ rows() {
 
 	jr_ok migrate
 	dump >"$TMPDIR/dump"
-	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+	drop_schema
 	with "$BEFORE" jr_ok migrate
 	with "$BEFORE" jr_ok define nightly --schedule '0 3 * * *'
 	with "$BEFORE" jr_ok enqueue work

@@ -24,12 +24,12 @@ setup() {
 }
 
 @test "a long run is heartbeaten, a lost one is taken back, and the commands work" {
-	handler slow <<<'sleep 3'
+	handler slow <<<'sleep 3' # longer than the lease
 	id=$(enqueue slow --backoff 0)
 	bg_runner --lease 2s
 	wait_until 10 run_is "$id" running
 	kill -KILL "$runner_pid"
-	sleep 2
+	wait_until 5 lease_has_ended "$id"
 	jr_ok run --lease 2s
 	q_is 'succeeded|2' "select status, claim_seq from jobrun.job_runs where id = $id"
 	jr_ok show "$id"

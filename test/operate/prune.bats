@@ -272,7 +272,7 @@ is_stepping() {
 	assert_equal "$(jq -c 'del(.hours)' <<<"$real")" "$(jq -c 'del(.hours)' <<<"$dry")"
 	# An hour may have become complete meanwhile.
 	more=$(jq -n "$real.hours - $dry.hours")
-	[ "$more" -ge 0 ] && [ "$more" -le "$(q "select $now_complete - $complete")" ]
+	assert_between 0 "$more" "$(q "select $now_complete - $complete")"
 	assert_equal "$(jq -c '[.[] | select(. == 0)]' <<<"$real")" '[]'
 }
 

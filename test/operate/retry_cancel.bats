@@ -11,10 +11,8 @@ refused() {
 	shift
 	before=$(by_status)
 	jr "$@"
-	assert_equal "$status" 64
 	assert_equal "$output" ''
-	assert_regex "$stderr" "$words"
-	assert_equal "${#stderr_lines[@]}" 1
+	assert_one_line 64 "$words"
 	assert_by_status "$before"
 }
 
@@ -132,7 +130,7 @@ refused() {
 	queued_runs 1 mail
 	role=ada_$JR_DATABASE
 	make_role "$role" superuser
-	JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE user=$role" jr_ok retry --status dead --reason 'the mail server is back'
+	JOBRUN_DATABASE_URL=$(url_of "$role") jr_ok retry --status dead --reason 'the mail server is back'
 	jr_ok cancel 2 --reason 'no more of these'
 	jr_ok retry 2
 	q_is "$role|"'retry|run 1|{"status": "dead", "attempts": 1}|{"status": "queued"}|the mail server is back|t
@@ -178,7 +176,7 @@ jobrun|retry|run 2|{"status": "cancelled", "attempts": 0}|{"status": "queued"}||
 	role=watcher_$JR_DATABASE
 	make_role "$role"
 	q "select jobrun.add_grant('read', '$role')"
-	export JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE user=$role"
+	JOBRUN_DATABASE_URL=$(url_of "$role")
 	jr_ok list --json
 	assert_equal "$(jq -c 'map([.id, .status, .error_code, .last_error])' <<<"$output")" '[[1,"dead","exit:65",null]]'
 	jr_ok list

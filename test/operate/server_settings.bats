@@ -190,7 +190,7 @@ printed() {
 }
 
 @test "timeouts of a server's own do not end what is jobrun's" {
-	handler slow <<<'sleep 0.5'
+	handler slow <<<'sleep 0.5' # longer than each of these timeouts
 	with_setting idle_in_transaction_session_timeout 250ms
 	with_setting lock_timeout 1ms
 	with_setting statement_timeout 250ms
@@ -213,7 +213,7 @@ printed() {
 	wait_until 5 run_is "$id" running
 	hold "select from jobrun.job_runs where id = $id for update"
 	wait_until 5 waiting_for_lock 1
-	sleep 2.2
+	sleep 2.2 # the server's statement_timeout is over: the end of the run has waited longer
 	release_holds
 	wait_runner
 	assert_equal "$(ended "$id")" 'succeeded|1'
@@ -222,9 +222,7 @@ printed() {
 @test "read-only by default: one clear line, 75" {
 	with_setting default_transaction_read_only on
 	jr run
-	assert_equal "$status" 75
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" 'read-only'
+	assert_one_line 75 'read-only'
 }
 
 @test "idle_session_timeout: said once with what to type; long handlers and runners that stay go on" {
@@ -234,7 +232,7 @@ printed() {
 		skip "new in PostgreSQL 14"
 	fi
 	needs_session "it is the pooler's session that is cut"
-	handler slow <<<'sleep 1.5'
+	handler slow <<<'sleep 1.5' # idle for five times as long as the server allows
 	with_setting idle_session_timeout 300ms
 	id=$(enqueue slow)
 	jr_ok run
@@ -244,7 +242,7 @@ printed() {
 	jr_ok run
 	assert_equal "$stderr" ''
 	bg_runner --for 3s
-	sleep 1
+	sleep 1 # idle for three times as long as the server allows
 	id=$(enqueue work)
 	wait_until 3 run_is "$id" succeeded
 	wait_runner

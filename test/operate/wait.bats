@@ -194,15 +194,15 @@ sh
 	make_role "$role"
 	q "select jobrun.add_grant('enqueue', '$role')" >/dev/null
 	other=$(enqueue work)
-	own=$("$JOBRUN" enqueue -d "${JOBRUN_DATABASE_URL/user=jobrun/user=$role}" work)
+	own=$("$JOBRUN" enqueue -d "$(url_of "$role")" work)
 	end "$own" succeeded '"secret"'
 	end "$other" succeeded '"secret"'
-	jr wait -d "${JOBRUN_DATABASE_URL/user=jobrun/user=$role}" "$own" "$other"
+	jr wait -d "$(url_of "$role")" "$own" "$other"
 	assert_equal "$status" 1
 	assert_equal "$output" '"secret"'
 	assert_equal "$stderr" "jobrun: there is no run $other that you may see"
 	q "select jobrun.drop_grant('enqueue', '$role')" "select jobrun.add_grant('read', '$role')" >/dev/null
-	jr wait -d "${JOBRUN_DATABASE_URL/user=jobrun/user=$role}" "$other"
+	jr wait -d "$(url_of "$role")" "$other"
 	assert_equal "$status" 0
 	assert_equal "$output" ''
 }

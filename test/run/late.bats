@@ -147,7 +147,7 @@ standing_is() {
 	bg_runner --for 60s --lease 6s --heartbeat 1s
 	wait_until 10 slow_claim_has_begun
 	kill -STOP "$runner_pid"
-	sleep 5.5
+	sleep 5.5 # a handler of this claim would have to stop after 5 s: the answer is read too late for a start
 	kill -CONT "$runner_pid"
 	wait_until 10 run_is "$id" succeeded
 	assert_equal "$(standing "$id")" 'succeeded|1|5|3|3'

@@ -36,8 +36,7 @@ long_handler() {
 	id=$(enqueue long --backoff 0)
 	bg_runner --lease 2s
 	wait_until 10 test -s "$TMPDIR/began"
-	wait_until 10 pgrep -f '^sleep 60' -P "$runner_pid" # the run is running before its handler is
-	handler_pid=$(pgrep -f '^sleep 60' -P "$runner_pid")
+	find_handler '^sleep 60'
 	kill -KILL "$runner_pid"
 	wait_until 3 is_gone "$handler_pid"
 	wait_until 5 lease_has_ended "$id"
@@ -53,8 +52,7 @@ long_handler() {
 	id=$(enqueue long)
 	bg_runner --lease 3s
 	wait_until 10 test -s "$TMPDIR/began"
-	wait_until 10 pgrep -f '^sleep 60' -P "$runner_pid" # the run is running before its handler is
-	handler_pid=$(pgrep -f '^sleep 60' -P "$runner_pid")
+	find_handler '^sleep 60'
 	kill -STOP "$runner_pid"
 	# The handler is a zombie then: its parent cannot reap it.
 	wait_until 6 grep -q '^State:.*Z' "/proc/$handler_pid/status"

@@ -16,9 +16,7 @@ is_nonsense() {
 	shift
 	jr run "$@"
 	assert_equal "$output" ''
-	assert_regex "$stderr" "^jobrun: .*$regex.*please report this"
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_equal "$status" 70
+	assert_one_line 70 "^jobrun: .*$regex.*please report this"
 }
 
 # fire_is RETURNS BODY: another fire().
@@ -144,7 +142,7 @@ settle_is() {
 	enqueue many
 	enqueue many
 	settle_is status "'perhaps'"
-	is_nonsense 'sql_settle_group makes no sense: column status has a word that nobody knows'
+	is_nonsense 'the answer of settle_group makes no sense: column status has a word that nobody knows'
 	q_is 'succeeded|1|2' "select status, claim_seq, count(*) from jobrun.job_runs group by 1, 2"
 	q_is 2 "select count(*) from done"
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Places: the handlers of all runners of one user on one host together are never more than -j.
+# Permits: the handlers of all runners of one user on one host together are never more than -j.
 
 load ../lib/common
 
@@ -22,10 +22,6 @@ setup() {
 	echo 0 >"$TMPDIR/n"
 }
 
-most_seen() {
-	sort -n "$TMPDIR/seen" | tail -n 1
-}
-
 @test "10 runners at once with -j 3 never have more than 3 handlers together, and use all 3" {
 	q "select jobrun.enqueue('count') from generate_series(1, 120)" >/dev/null
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
@@ -43,7 +39,7 @@ most_seen() {
 	done
 	[ "$most" -le 3 ]
 	assert_equal "$(wc -l <"$TMPDIR/seen")" 120
-	assert_equal "$(most_seen)" 3
+	assert_equal "$(largest "$TMPDIR/seen")" 3
 	q_is 120 "select sum(claim_seq) from jobrun.job_runs"
 	assert_equal "$(cat "$BATS_TEST_TMPDIR"/runner.*.err)" ''
 }
@@ -55,7 +51,7 @@ most_seen() {
 	id=$(enqueue quick)
 	begin=$(now_ms)
 	jr_ok run -j 2
-	[ $(($(now_ms) - begin)) -lt 3000 ]
+	[ "$(ms_since "$begin")" -lt 3000 ]
 	assert_equal "$output$stderr" ''
 	q_is 'queued|0' "select status, claim_seq from jobrun.job_runs where id = $id"
 	q_is 1 "select count(*) from jobrun.job_runners where finished_at is not null and (counts->>'claimed')::int = 0"

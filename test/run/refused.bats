@@ -14,10 +14,8 @@ refused() {
 
 	shift 2
 	jr run "$@"
-	assert_equal "$status" "$expected"
 	assert_equal "$output" ''
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" "^jobrun: .*$regex"
+	assert_one_line "$expected" "^jobrun: .*$regex"
 }
 
 nothing_written() {

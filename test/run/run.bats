@@ -238,9 +238,7 @@ log_since() {
 	jr_ok run
 	for it in "$id" 4711; do
 		jr run --job "$it"
-		assert_equal "$status" 1
-		assert_equal "${#stderr_lines[@]}" 1
-		assert_regex "$stderr" "^jobrun: .*run $it "
+		assert_one_line 1 "^jobrun: .*run $it "
 	done
 	assert_equal "$(ran)" "$id"
 }
@@ -257,7 +255,7 @@ log_since() {
 	q "select jobrun.enqueue('slow') from generate_series(1, 20)" >/dev/null
 	jr_ok run -j 1 --max-runtime 1s
 	done=$(wc -l <"$TMPDIR/ran")
-	[ "$done" -ge 1 ] && [ "$done" -le 4 ]
+	assert_between 1 "$done" 4
 	q_is "$done|$done|$((20 - done))" "select sum(claim_seq), count(*) filter (where status = 'succeeded'),
 		count(*) filter (where status = 'queued') from jobrun.job_runs"
 }

@@ -134,7 +134,7 @@ one_by_one_by() {
 	looks=$(server_log | grep -c 'candidates: the combinations')
 	begin=$(now_ms)
 	q <script.sql
-	took=$(($(now_ms) - begin))
+	took=$(ms_since "$begin")
 	looks=$(($(server_log | grep -c 'candidates: the combinations') - looks))
 	echo "$looks looks in $took ms"
 	[ "$looks" -le $((took / 10 + 5)) ]
@@ -177,7 +177,7 @@ one_by_one_by() {
 		echo "select jobrun.cancel($id);"
 	} | q >/dev/null
 	wait_until 10 run_is "$id" cancelled
-	took=$(($(now_ms) - begin))
+	took=$(ms_since "$begin")
 	beats=$(server_log | grep -c 'heartbeat: new leases')
 	echo "$beats heartbeats in $took ms"
 	[ "$beats" -le $((took / 100 + 5)) ]

@@ -86,12 +86,17 @@ settle_done="select jobrun.settle_done('{1}', '{1}', 1, '{null}')"
 	kill -STOP "$runner_pid"
 	touch "$TMPDIR/go"
 	wait_until 10 down_is 4
-	sleep 0.2 # the last of them has to end
+	wait_until 10 have_ended 4
 	kill -CONT "$runner_pid"
 	wait_runner
 	assert_equal "$runner_status" 0
 	q_is '1|4' "select max(n), sum(n) from public.sizes"
 	q_is 4 "select count(*) from jobrun.job_runs where length(checkpoint::text) > 200000"
+}
+
+# have_ended N: N children of the stopped runner wait to be reaped.
+have_ended() {
+	[ "$(ps -o stat= --ppid "$runner_pid" | grep -c '^Z')" -eq "$1" ]
 }
 
 down_is() {

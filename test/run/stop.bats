@@ -35,9 +35,9 @@ given_back() {
 		begin=$(now_ms)
 		kill -"$signal" "$runner_pid"
 		wait_runner
-		took=$(($(now_ms) - begin))
+		took=$(ms_since "$begin")
 		assert_equal "$runner_status" 0
-		[ "$took" -ge 700 ] && [ "$took" -lt 5000 ]
+		assert_between 700 "$took" 5000
 		assert_equal "$(fate "$id")" 'queued|0|1|1'
 		q_is released "select outcome from jobrun.job_attempts where run_id = $id"
 		q_is t "select run_at <= now() from jobrun.job_runs where id = $id"

@@ -10,7 +10,7 @@ login() {
 
 	make_role "$role"
 	jr_ok grant "$1" "$role"
-	url="$JR_SERVER dbname=$JR_DATABASE user=$role"
+	url=$(url_of "$role")
 }
 
 # All columns of a definition that people set, in one line.
@@ -26,10 +26,8 @@ bad() {
 	shift 2
 	before=$(q 'select md5(string_agg(d::text, $$ $$ order by d.id)) from jobrun.job_definitions d')
 	jr "$@"
-	assert_equal "$status" "$want"
 	assert_equal "$output" ''
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" "^jobrun: $message"
+	assert_one_line "$want" "^jobrun: $message"
 	assert_equal "$(q 'select md5(string_agg(d::text, $$ $$ order by d.id)) from jobrun.job_definitions d')" "$before"
 }
 
@@ -388,9 +386,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	for words in 'define report --enable' 'define new --schedule @daily' 'define --remove report' 'define --file definitions.json --exact'; do
 		# shellcheck disable=SC2086 # words
 		JOBRUN_DATABASE_URL=$url jr $words
-		assert_equal "$status" 77
-		assert_equal "${#stderr_lines[@]}" 1
-		assert_regex "$stderr" "^jobrun: permission denied .*'jobrun grant --help'"
+		assert_one_line 77 "^jobrun: permission denied .*'jobrun grant --help'"
 	done
 	login run
 	JOBRUN_DATABASE_URL=$url jr define report --disable

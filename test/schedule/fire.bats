@@ -560,7 +560,7 @@ soon() {
 	jr_ok grant run "$role"
 	define nightly
 	missed nightly 1
-	JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE user=$role" jr_ok run
+	JOBRUN_DATABASE_URL=$(url_of "$role") jr_ok run
 	assert_equal "$(accounts nightly)" '0 queued'
 	assert_equal "$(ran)" 0
 }

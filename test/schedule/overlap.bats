@@ -23,11 +23,6 @@ due() {
 		at time zone 'Asia/Tokyo' + interval '4 hours' - interval '1 day' where name = 'nightly'"
 }
 
-# as ROLE SQL
-as() {
-	psql_bare "$JR_DIRECT dbname=$JR_DATABASE user=$1" -c "$2"
-}
-
 # slot: fires, and says what became of the last slot.
 slot() {
 	q "select count(*) from jobrun.fire()" >/dev/null
@@ -36,7 +31,7 @@ slot() {
 
 # enqueued ROLE [ARGUMENTS]: a run of the definition; prints its id.
 enqueued() {
-	as "$1" "select (jobrun.enqueue_definition('nightly'${2:+, $2})).id"
+	q_as "$1" "select (jobrun.enqueue_definition('nightly'${2:+, $2})).id"
 }
 
 @test "what a role enqueues that may only enqueue keeps no slot from its run, in the future, due, put off or to be retried" {

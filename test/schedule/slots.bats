@@ -44,10 +44,8 @@ no_run() {
 	shift 2
 	before=$(q 'select count(*) from jobrun.job_runs')
 	jr "$@"
-	assert_equal "$status" "$expected"
 	assert_equal "$output" ''
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" "^jobrun: .*$regex"
+	assert_one_line "$expected" "^jobrun: .*$regex"
 	q_is "$before" 'select count(*) from jobrun.job_runs'
 }
 
