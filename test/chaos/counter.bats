@@ -53,7 +53,7 @@ host() {
 	done 2>/dev/null # the shell's word on each kill
 }
 
-@test "random SIGKILLs: the counter is the number of runs that succeeded" {
+@test "with random SIGKILLs each run that succeeded has counted once" {
 	start_hosts "$HOSTS"
 	wait "${hosts[@]}"
 	wait_until 120 drained --lease 2s

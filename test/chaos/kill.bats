@@ -113,7 +113,7 @@ judge() {
 	sql
 }
 
-@test "random SIGKILLs: nothing lost, nothing invented, no late result accepted" {
+@test "with random SIGKILLs nothing is lost or invented, and no late result is accepted" {
 	start_hosts 3
 	disturb
 	touch "$TMPDIR/stop"

@@ -154,7 +154,7 @@ race() {
 	return "$drained"
 }
 
-@test "four runners and people: no queue is ever over a limit, each limit is reached, and all is done" {
+@test "four runners and people never exceed a queue's limit, reach each limit, and do everything" {
 	race "$((seconds * 16))" "$((seconds * 4 + 60))"
 	most=$(most)
 	echo "# $(q "select count(*) from public.trace where step = 1") starts; the most were ${most//$'\n'/, }" >&3
@@ -169,7 +169,7 @@ rated in a window 20'
 	assert_output ''
 }
 
-@test "runners that are killed, and rows of queues that others have locked now and then: never over, and all is done" {
+@test "runners that are killed, and queues that are locked now and then, never exceed a limit, and do everything" {
 	locker >/dev/null 3>&- 4>&- &
 	lock=$!
 	race "$((seconds * 4))" "$((seconds * 6 + 60))" killed_host

@@ -196,7 +196,7 @@ tell() {
 	echo "# seed $seed: $(tail -n 1 "$TMPDIR/verdict"), $(($(wc -l <"$TMPDIR/verdict") - 1)) complaints" >&3
 }
 
-@test "simulated ticks of five hosts: no slot missing, none twice, each by its policy" {
+@test "in simulated ticks of five hosts no slot is missing or fired twice, and each follows its policy" {
 	arrange "${CHAOS_TICKS:-10000}"
 	fire_all "${CHAOS_TICKS:-10000}"
 	complaints=$(judge)

@@ -203,7 +203,7 @@ ended_as() {
 	q "select count(*) from jobrun.job_runs where error_code = '$1'"
 }
 
-@test "64 clients race on few keys: an id or 40001, and each commit is followed by a start that sees it" {
+@test "64 clients that race on few keys get an id or 40001, and each commit is followed by a start that sees it" {
 	race "$seconds"
 	tell
 	complaints=$(judge) # by itself: a judge who fails has no complaints either

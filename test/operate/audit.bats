@@ -59,7 +59,7 @@ forget() {
 	q_is 1 "select count(*) from jobrun.job_audit where action = 'truncate' and object = 'table job_runs'"
 }
 
-@test "a function tells once, and applications and runners nothing" {
+@test "functions write one audit row, and applications and runners write none" {
 	handler work <<<'echo "{\"progress\": 1}" >>"$JOBRUN_OUT"; [ "$JOBRUN_ATTEMPT" = 2 ]'
 	q "select jobrun.define('nightly', '{\"job_type\": \"work\", \"schedule\": \"@hourly\"}', 'r')" \
 		"update jobrun.job_definitions set next_slot_at = now() - interval '1 hour' where name = 'nightly'"

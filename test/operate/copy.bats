@@ -16,7 +16,7 @@ copied() {
 	q 'set session_replication_role = replica' 'update jobrun.settings set database_oid = 1'
 }
 
-@test "where it belongs nobody says a word; migrate has recorded it" {
+@test "migrate records where the database belongs, and there nothing is said" {
 	enqueue work
 	jr_ok run
 	assert_equal "$output$stderr" ''
@@ -30,7 +30,7 @@ copied() {
 	assert_equal "$stderr" ''
 }
 
-@test "a dump that is restored elsewhere is told: by run and exec as rarely as a database that is away, by status each time" {
+@test "a dump restored elsewhere is reported: by run and exec as rarely as an absent database, by status each time" {
 	local other=copy_$JR_DATABASE original=$JOBRUN_DATABASE_URL
 
 	needs_session
@@ -153,7 +153,7 @@ drop_other() {
 	drop_schema
 }
 
-@test "who may: admin and the owner adopt, run is told, enqueue can do neither" {
+@test "admin and the owner may adopt, run is told of a copy, and enqueue can do neither" {
 	local kind
 
 	copied

@@ -46,7 +46,7 @@ setup() {
 	pooler_lives
 }
 
-@test "a login that it refuses, or the server behind it, keeps its meaning" {
+@test "a login that the pooler or the server behind it refuses keeps its exit status" {
 	handler ok <<<'exit 0'
 	jr run -d "$JR_SERVER dbname=not_there"
 	assert_equal "$status" 78
@@ -56,7 +56,7 @@ setup() {
 	assert_regex "$stderr" 'no such user'
 }
 
-@test "a server that is away behind it is exit 75, said once, and its return is said once" {
+@test "a server that is away behind the pooler exits with 75, and is reported once, and so is its return" {
 	end_pooler
 	own_cluster
 	JR_DIRECT=${JOBRUN_DATABASE_URL% dbname=*}

@@ -47,7 +47,7 @@ long_handler() {
 	q_is 'lost|lost' "select outcome, error_code from jobrun.job_attempts where run_id = $id"
 }
 
-@test "a runner stopped past its lease: its handler is killed by the watchdog before the lease ends" {
+@test "when a runner is stopped past its lease, the watchdog kills its handler before the lease ends" {
 	long_handler
 	id=$(enqueue long)
 	bg_runner --lease 3s
@@ -130,7 +130,7 @@ long_handler() {
 	q_is 'succeeded|1' "select status, claim_seq from jobrun.job_runs where id = $beside"
 }
 
-@test "a locked runner row costs no lease" {
+@test "a locked row of the runner costs no lease and does not keep the tick from its end" {
 	handler slow <<<'sleep 3'
 	id=$(enqueue slow)
 	bg_runner --lease 2s
@@ -213,7 +213,7 @@ long_handler() {
 	[ "$(wc -l <"$TMPDIR/tries")" -eq 3 ]
 }
 
-@test "lease arithmetic that does not hold is refused" {
+@test "a lease or heartbeat for which the arithmetic does not hold is refused" {
 	handler ok <<<'exit 0'
 	jr run --lease 1s
 	assert_equal "$status" 78

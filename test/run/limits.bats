@@ -72,26 +72,26 @@ claim_in_between() {
 	q_is 0 "select count(*) from jobrun.job_runs where claim_seq > 1"
 }
 
-@test "max_running: what another has claimed and not committed counts" {
+@test "max_running counts what another runner has claimed and not committed" {
 	jr_ok queue narrow --max-running 3
 	add work narrow '' 8
 	claim_in_between
 }
 
-@test "a lock key: what another has claimed and not committed counts" {
+@test "the limit of a lock key counts what another runner has claimed and not committed" {
 	jr_ok queue narrow --per-key 3
 	add work narrow k 8
 	claim_in_between
 }
 
-@test "a rate: what another has claimed and not committed counts" {
+@test "a rate counts what another runner has claimed and not committed" {
 	jr_ok queue narrow --rate 3/1h
 	add work narrow '' 8
 	claim_in_between
 	q_is '3|1' "select rate_used, (select count(*) from jobrun.job_runs where status = 'succeeded') from jobrun.job_queues"
 }
 
-@test "what max_running leaves waiting does not keep a tick, and starts when there is room" {
+@test "a run that max_running holds back does not keep a tick, and starts when there is room" {
 	waiting_handler work
 	jr_ok queue narrow --max-running 2
 	add work narrow '' 5
@@ -110,7 +110,7 @@ claim_in_between() {
 	q_is '6|6' "select count(*), sum(claim_seq) from jobrun.job_runs where status = 'succeeded'"
 }
 
-@test "a limit of 0 lets none start, and --job knows limits too" {
+@test "a limit of 0 lets no run start, and --job keeps to limits too" {
 	handler work <<<'exit 0'
 	jr_ok queue closed --max-running 0
 	add work closed '' 1
@@ -122,7 +122,7 @@ claim_in_between() {
 	run_is 1 succeeded
 }
 
-@test "--job says which limit keeps the run, and that of its key counts what exec runs" {
+@test "--job says which limit holds the run back, and the limit of a lock key counts what exec runs" {
 	waiting_handler work
 	add work mail ada 2
 	jr_ok define backup --queue mail --lock ada
@@ -166,7 +166,7 @@ claim_in_between() {
 	q_is '1|cancelled|superseded,2|succeeded|' "select string_agg(concat_ws('|', id, status, coalesce(error_code, '')), ',' order by id) from jobrun.job_runs"
 }
 
-@test "--job waits for the row of the queue, five seconds; TERM ends that at once" {
+@test "--job waits up to five seconds for the locked row of the queue, and TERM ends that at once" {
 	local before
 
 	lock_mail
@@ -236,7 +236,7 @@ claim_in_between() {
 	assert_equal "$(largest "$TMPDIR/seen.b")" 1
 }
 
-@test "enqueue --lock is that key" {
+@test "enqueue --lock sets the lock key that the limit counts" {
 	waiting_handler work
 	enqueue work --lock ada
 	enqueue work --lock ada
@@ -264,7 +264,7 @@ claim_in_between() {
 	q_is '40|40' "select count(*), sum(claim_seq) from jobrun.job_runs where status = 'succeeded'"
 }
 
-@test "a key that is busy hides nothing behind it, and keys are per queue" {
+@test "a busy lock key holds back no run behind it, and keys are per queue" {
 	waiting_handler work
 	add work one k 3
 	add work two k 3
@@ -282,7 +282,7 @@ two|k|1' "select queue, concurrency_key, count(*) from jobrun.job_runs where sta
 	nothing_is_open
 }
 
-@test "a rate: what is refused stays due and is charged nothing, and the next window goes on" {
+@test "a run that a rate holds back stays due and uncharged, and starts in the next window" {
 	handler work <<<'exit 0'
 	jr_ok queue slow --rate 3/1h
 	add work slow '' 5
@@ -350,7 +350,7 @@ lock_mail() {
 	hold "select jobrun.pause(queue => 'mail')"
 }
 
-@test "a locked queue costs the others nothing: they start at once, limited or not, and the tick ends as if it were full" {
+@test "runs of other queues start at once beside a locked queue, and the tick ends as if that queue were full" {
 	lock_mail
 	add work mail '' 2
 	add work limited '' 10
@@ -382,7 +382,7 @@ asked_more_often() {
 	[ "$(times_left_out mail)" -gt "$1" ]
 }
 
-@test "it is asked again while others run, and starts within a moment of the end of the lock" {
+@test "a locked queue is asked again while others run, and its runs start right after the lock ends" {
 	lock_mail
 	waiting_handler slow
 	add slow default '' 1
@@ -401,7 +401,7 @@ asked_more_often() {
 	assert_equal "$runner_status" 0
 }
 
-@test "during a drain it is asked several times a second, no more, and starts before the drain is over" {
+@test "during a drain a locked queue is asked several times a second, no more, and its runs start before the drain is over" {
 	lock_mail
 	sql_handler quick <<<'select 1'
 	add quick mail '' 3
@@ -422,7 +422,7 @@ asked_more_often() {
 	wait_runner
 }
 
-@test "a queue that was locked does not start before what is more urgent in others" {
+@test "after its lock a queue does not start before more urgent runs of others" {
 	lock_mail
 	waiting_handler first
 	handler count <<<'echo "$JOBRUN_QUEUE" >> "$TMPDIR/order"; sleep 0.02'
@@ -438,7 +438,7 @@ asked_more_often() {
 	assert_equal "$(head -n 40 "$TMPDIR/order" | sort | uniq -c | tr -s ' ')" ' 40 default'
 }
 
-@test "two queues that are locked are both asked, whatever kind of handler they are for" {
+@test "two locked queues are both asked again, whatever kind of handler their runs have" {
 	lock_mail
 	hold "select jobrun.pause(queue => 'limited')"
 	sql_handler quick <<<'select 1'
@@ -453,7 +453,7 @@ asked_more_often() {
 	nothing_is_open
 }
 
-@test "after a queue that was locked others are looked for as ever" {
+@test "after the lock of a queue ends, runs of other queues are found as before" {
 	lock_mail
 	waiting_handler slow
 	handler open <<<'touch "$TMPDIR/open"; until [ -e "$TMPDIR/opened" ]; do sleep 0.01; done'
@@ -475,7 +475,7 @@ asked_more_often() {
 	nothing_is_open
 }
 
-@test "released within the last seconds of a tick, its runs start in that tick" {
+@test "runs of a queue whose lock ends in the last seconds of a tick start in that tick" {
 	lock_mail
 	add work mail '' 3
 	bg_runner
@@ -487,7 +487,7 @@ asked_more_often() {
 	nothing_is_open
 }
 
-@test "beside a locked queue a long drain of another goes on" {
+@test "a locked queue does not end the drain of another after its five seconds" {
 	lock_mail
 	add work mail '' 1
 	add work default '' 200
@@ -497,7 +497,7 @@ asked_more_often() {
 	q_is 200 "select count(*) from jobrun.job_runs where queue = 'default' and status = 'succeeded'"
 }
 
-@test "a runner that stays asks a locked queue as long as it is locked" {
+@test "a runner that stays (--for) asks a locked queue as long as it is locked" {
 	lock_mail
 	add work mail '' 1
 	bg_runner --for 60s -v

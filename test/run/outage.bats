@@ -3,7 +3,7 @@
 
 load ../lib/common
 
-@test "connections cut in mid-job: the handler goes on and its result is written" {
+@test "when connections are cut in mid-job, the handler goes on and its result is written" {
 	waiting_handler slow
 	id=$(enqueue slow)
 	bg_runner --lease 10s
@@ -18,7 +18,7 @@ load ../lib/common
 	q_is 'succeeded|1|1' "select status, attempts, claim_seq from jobrun.job_runs where id = $id"
 }
 
-@test "an immediate server restart in mid-job: the handler goes on and its result is written" {
+@test "after an immediate server restart in mid-job the handler goes on and its result is written" {
 	own_cluster
 	waiting_handler slow
 	id=$(enqueue slow)
@@ -47,7 +47,7 @@ load ../lib/common
 	q_is 'succeeded|1|1' "select status, attempts, claim_seq from jobrun.job_runs where id = $id"
 }
 
-@test "a server that stays away: the handler is stopped inside its lease, and nothing is written" {
+@test "when the server stays away, the handler is stopped inside its lease, and nothing is written" {
 	own_cluster
 	handler slow <<<'exec sleep 60'
 	id=$(enqueue slow --backoff 0)
@@ -66,7 +66,7 @@ load ../lib/common
 	q_is 'succeeded|2' "select status, claim_seq from jobrun.job_runs where id = $id"
 }
 
-@test "a server that is away is exit 75, said once, and its return is said once" {
+@test "a server that is away exits with 75, and is reported once, and so is its return" {
 	own_cluster
 	handler ok <<<'exit 0'
 	stop_server
@@ -82,7 +82,7 @@ load ../lib/common
 	assert_equal "$stderr" ''
 }
 
-@test "too many clients is tried again within the tick, not an error" {
+@test "'too many clients' is retried within the tick and is no error" {
 	own_cluster -o max_connections=10 -o superuser_reserved_connections=0
 	handler ok <<<'exit 0'
 	id=$(enqueue ok)
@@ -100,7 +100,7 @@ load ../lib/common
 	run_is "$id" succeeded
 }
 
-@test "a read-only server is exit 75, and nothing is claimed" {
+@test "a read-only server exits with 75, and nothing is claimed" {
 	own_cluster
 	handler ok <<<'exit 0'
 	id=$(enqueue ok)

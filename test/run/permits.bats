@@ -91,7 +91,7 @@ setup() {
 	q_is 2 "select count(*) from jobrun.job_runs where status = 'running'"
 }
 
-@test "permits are given back one by one: what waits starts as soon as a handler has ended" {
+@test "permits are released one by one: a waiting run starts as soon as one handler has ended" {
 	first=$(enqueue stay)
 	second=$(enqueue quick)
 	bg_runner -j 1
@@ -103,13 +103,13 @@ setup() {
 	run_is "$second" succeeded
 }
 
-@test "more built-in runs than permits are all done" {
+@test "built-in runs need no permit: more of them than permits are all done" {
 	q "select jobrun.enqueue('jobrun.noop') from generate_series(1, 20)" >/dev/null
 	jr_ok run -j 2
 	q_is 20 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
-@test "state directories are hosts of their own" {
+@test "runners with different state directories do not share permits" {
 	enqueue stay
 	bg_runner -j 1
 	wait_until 10 up_is 1
@@ -120,7 +120,7 @@ setup() {
 	wait_runner
 }
 
-@test "databases have permits of their own in one state directory" {
+@test "runners of different databases in one state directory do not share permits" {
 	enqueue stay
 	bg_runner -j 1
 	wait_until 10 up_is 1
@@ -134,7 +134,7 @@ setup() {
 	wait_runner
 }
 
-@test "users have permits of their own" {
+@test "runners of different users do not share permits" {
 	[ "$(id -u)" -eq 0 ] || skip "needs root"
 	user=61234
 	dir=$(mktemp -d /tmp/jobrun-permits.XXXXXX)
@@ -184,7 +184,7 @@ as_ada() {
 		--clear-groups timeout -k 5 30 "$dir/jobrun" run --handlers "$dir/handlers" "$@" 3>&- 4>&-
 }
 
-@test "directories that another account made in our place stop no runner, and are passed over with a word with -v" {
+@test "a state directory that another account made is skipped, which -v reports, and stops no runner" {
 	two_accounts
 	as $eve mkdir /run/lock/jobrun-$ada /tmp/jobrun-$ada
 	id=$(enqueue quick)
@@ -210,7 +210,7 @@ as_ada() {
 	run_is "$id" succeeded
 }
 
-@test "runners count together before and after a directory of another account is gone" {
+@test "runners share permits before and after a directory of another account is gone" {
 	two_accounts
 	as $eve mkdir /run/lock/jobrun-$ada /tmp/jobrun-$ada
 	enqueue stay

@@ -114,7 +114,7 @@ asks_for_password() {
 	nothing_written
 }
 
-@test "a connection string that is none is exit 78 at once, not tried again" {
+@test "an invalid connection string exits with 78 at once and is not retried" {
 	for conninfo in 'host=x nonsense' 'nonsense=1' 'postgresql://[bad'; do
 		JR_TIMEOUT=5 refused 78 '' -d "$conninfo"
 	done
