@@ -593,7 +593,7 @@ cells() {
 	text
 }
 
-@test "the table of roles in the documentation holds, cell by cell" {
+@test "each kind of grant allows exactly the statements that the table of roles lists for it" {
 	local kind kinds statement nr=0
 	local -A may=()
 

@@ -96,19 +96,19 @@ sql_tour() {
 	assert_equal "$(field "$two" 'status, last_error')" 'succeeded|'
 }
 
-@test "every command works with default server settings" {
+@test "the tour of commands and functions works with default settings" {
 	tour
 	sql_tour
 }
 
-@test "every command works with array_nulls = off" {
+@test "the tour of commands and functions works with array_nulls = off" {
 	with_setting array_nulls off
 	q_is off "show array_nulls"
 	tour
 	sql_tour
 }
 
-@test "every command works with standard_conforming_strings = off" {
+@test "the tour of commands and functions works with standard_conforming_strings = off" {
 	with_setting standard_conforming_strings off
 	with_setting escape_string_warning on
 	q_is off "show standard_conforming_strings"

@@ -12,7 +12,7 @@ long_handler() {
 }
 
 @test "a long run is heartbeaten: one attempt, however many leases it takes" {
-	handler long <<<'sleep 5; echo done'
+	handler long <<<'sleep 5; echo done' # two leases and a half
 	id=$(enqueue long)
 	jr_ok run --lease 2s
 	q_is 'succeeded|1|1' "select status, attempts, claim_seq from jobrun.job_runs where id = $id"
@@ -23,10 +23,12 @@ long_handler() {
 	id=$(enqueue long)
 	bg_runner --lease 2s
 	wait_until 10 run_is "$id" running
-	for _ in 1 2 3 4 5 6; do
-		sleep 0.5
+	# For more than a lease.
+	begin=$(now_ms)
+	until [ "$(ms_since "$begin")" -gt 2500 ]; do
 		other_host
 		[ "$status" -eq 0 ]
+		sleep 0.2 # enough ticks of the other one, and no more
 	done
 	q_is 'running|1' "select status, claim_seq from jobrun.job_runs where id = $id"
 }
@@ -131,7 +133,7 @@ long_handler() {
 }
 
 @test "a locked row of the runner costs no lease and does not keep the tick from its end" {
-	handler slow <<<'sleep 3'
+	handler slow <<<'sleep 3' # longer than the lease
 	id=$(enqueue slow)
 	bg_runner --lease 2s
 	wait_until 10 run_is "$id" running
@@ -163,14 +165,14 @@ long_handler() {
 }
 
 @test "cancel reaches the handler at the next heartbeat" {
-	handler stubborn <<<'trap "" TERM; while :; do sleep 0.1; done'
 	long_handler
 	id=$(enqueue long)
-	bg_runner --lease 2s
-	wait_until 10 run_is "$id" running
+	bg_runner --lease 8s # a heartbeat each 2 s
+	wait_until 10 test -s "$TMPDIR/began"
 	jr_ok cancel "$id"
 	wait_runner
 	q_is 'cancelled|cancelled' "select status, error_code from jobrun.job_runs where id = $id"
+	q_is t "select finished_at - cancel_requested_at < interval '3.5 s' from jobrun.job_runs where id = $id"
 	q_is cancelled "select outcome from jobrun.job_attempts where run_id = $id"
 }
 

