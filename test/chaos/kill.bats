@@ -59,7 +59,7 @@ handlers() {
 host() {
 	while [ ! -e "$TMPDIR/stop" ]; do
 		"$JOBRUN" --once --lease 2s -j 3 --state-dir "$TMPDIR/host$1" --max-runtime 5s >>"$TMPDIR/host$1.log" 2>&1 || true
-		sleep 0.1
+		sleep 0.1 # a pause between ticks, as cron makes one
 	done 2>/dev/null # the shell's word on each kill
 }
 
@@ -89,7 +89,7 @@ disturb() {
 		{ [ "$(wc -l <"$TMPDIR/kills")" -lt "$((seconds / 2))" ] && [ "$SECONDS" -lt "$((until + 4 * seconds))" ]; }; do
 		[ $((n++ % 8)) -ne 0 ] || feed
 		kill_one
-		sleep "0.$((RANDOM % 30 + 10))"
+		sleep "0.$((RANDOM % 30 + 10))" # the time between two kills
 	done
 }
 

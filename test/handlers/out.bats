@@ -308,7 +308,7 @@ $private"
 	handler anew <<-'sh'
 		for i in 1 2 3 10; do
 			echo "{\"progress\": $i}" > "$JOBRUN_OUT"
-			sleep 0.1
+			sleep 0.1 # time for the runner to read the file in between, or not
 		done
 		echo '{"result": 1}' > "$JOBRUN_OUT"
 	sh

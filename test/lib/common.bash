@@ -12,7 +12,7 @@ bats_load_library bats-file
 source "${BASH_SOURCE[0]%/*}/pg.bash"
 source "${BASH_SOURCE[0]%/*}/runs.bash"
 
-# What other files of lib/ add: teardown calls these first.
+# Functions that other files of lib/ add. Teardown calls them first.
 at_end=()
 
 # A file that needs more defines its own setup and calls common_setup first; the same for teardown.
@@ -29,12 +29,12 @@ common_setup() {
 	test_database
 }
 
-# needs_session: what follows in the test is about connections to the server themselves, which are a pooler's with POOLER=1.
+# needs_session: skip the rest of the test with POOLER=1, where the connections to the server are not the program's own.
 needs_session() {
 	[ -z "$JR_POOLER" ] || skip 'needs_session'
 }
 
-# The surroundings without a database, for tests that need none.
+# Environment and directories of a test, without a database.
 test_environment() {
 	local name
 
@@ -53,7 +53,7 @@ test_environment() {
 	cd "$BATS_TEST_TMPDIR" || return
 	runner_pids=()
 	runner_pid=
-	# Nothing reads a terminal by accident.
+	# No test reads from the terminal by accident.
 	exec </dev/null
 }
 
@@ -179,7 +179,7 @@ wait_runner() {
 	wait "$pid" 2>/dev/null || runner_status=$?
 }
 
-# A zombie does not run any more; who is to reap it is another matter.
+# is_gone PID: a zombie counts as gone, whoever has to reap it.
 is_gone() {
 	! kill -0 "$1" 2>/dev/null || grep -qs '^State:[[:space:]]*Z' "/proc/$1/status"
 }
@@ -191,7 +191,7 @@ find_handler() {
 	handler_pid=$(pgrep -f "$1" -P "$runner_pid")
 }
 
-# Killed, not asked: what a runner leaves then must be right too.
+# Runners are killed, not asked to end: the rows that they leave must be right, too.
 end_runners() {
 	local pid
 
@@ -236,7 +236,7 @@ ms_since() {
 
 # --- what teardown looks at ---
 
-# Processes that carry this test's mark. Only what was started as a program carries it, so no shell of bats does.
+# Processes with this test's mark in their environment. The shells of bats do not have it, since they were not started with it.
 marked_processes() {
 	local id=$1
 
@@ -247,7 +247,7 @@ no_marked_processes() {
 	[ -z "$(marked_processes "$1")" ]
 }
 
-# No process of this test may outlive it by more than three seconds, which a watchdog needs for its work.
+# No process of this test may outlive it by more than three seconds. A watchdog needs some time to kill handlers.
 check_no_strays() {
 	local id=${JOBRUN_TEST_ID:-} strays
 

@@ -1,8 +1,8 @@
 # shellcheck disable=SC2034 # the tests read what is set here
-# The database of a test: made from the template, asked by q, disturbed on purpose, dropped.
+# The database of a test: create it from the template, query it (q), disturb it on purpose, drop it.
 #
-# JR_DATABASE is its name, test_cluster the pg-local directory that it is in. What the test itself asks goes to the server
-# directly, whatever the program goes through.
+# JR_DATABASE is its name, test_cluster the pg-local directory of its cluster. The test's own statements go to the server directly,
+# even when the program goes through a pooler.
 
 test_database() {
 	JR_DATABASE=t$BATS_SUITE_TEST_NUMBER
@@ -86,7 +86,7 @@ q_as() {
 	psql_bare "$(direct_url_of "$role")" "${arguments[@]}"
 }
 
-# After the database, in which something may be theirs.
+# Called after the database is dropped: objects in it may belong to the roles.
 drop_roles() {
 	local role failed=0
 
@@ -196,7 +196,7 @@ need_own_cluster() {
 	[ -n "$own_cluster_started" ] || fail "own_cluster comes first: other tests use the shared one"
 }
 
-# The server does not carry the test's mark: it is ended by name, not looked for.
+# The server does not have the test's mark: teardown stops it by its directory.
 pg_local() {
 	local command=$1
 

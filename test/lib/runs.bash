@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2016 # it is the handlers that expand their text
 #
-# Runs: how they stand, handlers to have some of, and rows that a test writes itself, as a runner would.
+# Runs: questions about them, handlers for them, and rows that a test writes itself as a runner would.
 
-# --- how they stand ---
+# --- questions ---
 
 # run_is ID STATUS: is the run in that state?
 run_is() {
@@ -34,7 +34,7 @@ printed() {
 	q "select rtrim(output, E'\n') from jobrun.job_attempts where run_id = $1 order by claim_seq"
 }
 
-# untouched ID: run_at and the rest of what a refused claim must not have touched.
+# untouched ID: the columns that a claim must not change when it leaves the run out.
 untouched() {
 	field "$1" 'status, attempts, claim_seq, snoozes, releases, run_at, locked_by is null'
 }
@@ -58,7 +58,7 @@ largest() {
 	sort -n "$1" | tail -n 1
 }
 
-# --- handlers, and a host for them ---
+# --- handlers, and a second host ---
 
 # waiting_handler NAME: each of its runs writes a line to $TMPDIR/up, and ends when the file $TMPDIR/go is there.
 waiting_handler() {
@@ -88,7 +88,7 @@ ticked_to_success() {
 	run_is "$1" succeeded || { run_jobrun run --lease 2s; run_is "$1" succeeded; }
 }
 
-# --- as if a runner had written them ---
+# --- rows as a runner writes them ---
 
 # waiting_run: one of type work that is due; prints its id.
 waiting_run() {

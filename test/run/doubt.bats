@@ -8,7 +8,7 @@ setup() {
 	common_setup
 	handler work <<-'sh'
 		echo "$JOBRUN_CLAIM" >> "$TMPDIR/work.$JOBRUN_RUN_ID"
-		sleep 0.3
+		sleep 0.3 # the handler still runs while the runner connects again
 	sh
 }
 

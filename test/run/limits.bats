@@ -22,7 +22,7 @@ witness() {
 		echo "$#" >>"$TMPDIR/seen"
 		set -- "$TMPDIR/room/key.$key"/*
 		echo "$#" >>"$TMPDIR/seen.$key"
-		sleep 0.05
+		sleep 0.05 # time for others to run beside it
 		rm "$TMPDIR/room/key.$key/$JOBRUN_RUN_ID"
 	sh
 }

@@ -14,7 +14,7 @@ setup() {
 			[ "$1" -lt 0 ] || echo "$((n + $1))" >> "$TMPDIR/seen"
 		}
 		count 1 9>> "$TMPDIR/lock"
-		sleep 0.05
+		sleep 0.05 # time for others to run beside it
 		count -1 9>> "$TMPDIR/lock"
 	sh
 	waiting_handler stay

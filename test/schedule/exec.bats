@@ -455,7 +455,7 @@ twenty() {
 	jr_ok define x --queue night
 	hold "select jobrun.pause(queue => 'night')"
 	bg_jobrun exec --lease 2s x -- echo ran
-	sleep 1
+	sleep 1 # it waits all that time
 	running_are 0
 	release_holds
 	wait_runner
@@ -486,7 +486,8 @@ twenty() {
 	jr_ok exec x -- true
 	hold "select from jobrun.job_definitions for update"
 	bg_jobrun exec x -- echo ran
-	sleep 1
+	sleep 1 # it waits all that time
+	assert_equal "$(cat "$runner_out")" ''
 	release_holds
 	wait_runner
 	assert_equal "$runner_status$(cat "$runner_out")" 0ran
@@ -500,7 +501,8 @@ twenty() {
 @test "exec waits five seconds for a definition that somebody is just making, then exits with 75 and a line" {
 	hold "insert into jobrun.job_definitions (name, job_type) values ('x', 'x')"
 	bg_jobrun exec x -- touch ran
-	sleep 1.5
+	sleep 1.5 # longer than one lock_timeout: it asks again
+	assert_file_not_exist ran
 	release_holds
 	wait_runner
 	assert_equal "$runner_status$(cat "$runner_err")" 0
@@ -750,12 +752,13 @@ lost_by_tick() {
 	assert_equal "$status" 75
 	jr exec x -- touch ran
 	assert_one_line 75 '^jobrun: connection to server.*; x was not started$'
+	bg_jobrun exec y -- touch ran
 	jr exec x -- touch ran
 	assert_equal "$status" 75
 	assert_equal "$stderr" ''
-	jr exec y -- touch ran
-	assert_equal "$status" 75
-	assert_regex "$stderr" '; y was not started$'
+	wait_runner
+	assert_equal "$runner_status" 75
+	assert_regex "$(cat "$runner_err")" '; y was not started$'
 	assert_file_not_exist ran
 	# Nobody wants it any more.
 	bg_jobrun exec --fail-open x -- touch ran
