@@ -58,6 +58,28 @@ largest() {
 	sort -n "$1" | tail -n 1
 }
 
+# end_lease ID: as if it had run out just now.
+end_lease() {
+	q "update jobrun.job_runs set locked_until = now() - interval '1 second' where id = $1 and status = 'running'"
+}
+
+# late_handler NAME STATUS: the N-th claim of its run ends with this exit status when the file $TMPDIR/go.N is there.
+late_handler() {
+	handler "$1" <<<'echo up >> "$TMPDIR/up"; until [ -e "$TMPDIR/go.$JOBRUN_CLAIM" ]; do sleep 0.05; done; exit '"$2"
+}
+
+# late_result NAME ID: a runner whose late_handler has ended, and which is stopped before it can write that. Its lease has run out.
+# When it goes on, no heartbeat is due, so the result is the first that it sends: it is the database that refuses it.
+late_result() {
+	bg_runner --lease 60s -v
+	wait_until 10 up_is 1
+	find_handler "handlers/$1"
+	kill -STOP "$runner_pid"
+	touch "$TMPDIR/go.1"
+	wait_until 10 is_gone "$handler_pid"
+	end_lease "$2"
+}
+
 # --- handlers, and a second host ---
 
 # waiting_handler NAME: each of its runs writes a line to $TMPDIR/up, and ends when the file $TMPDIR/go is there.

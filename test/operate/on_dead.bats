@@ -100,13 +100,9 @@ no_alarms() {
 }
 
 @test "a late result that is refused raises no alarm" {
-	handler work <<<'while [ ! -e "$TMPDIR/go" ]; do sleep 0.05; done; exit 65'
+	late_handler work 65
 	id=$(enqueue work --backoff 1h)
-	bg_runner --lease 2s --heartbeat 200ms
-	wait_until 10 run_is "$id" running
-	kill -STOP "$runner_pid"
-	touch "$TMPDIR/go"
-	wait_until 5 lease_has_ended "$id"
+	late_result work "$id"
 	other_host
 	run_is "$id" failed
 	kill -CONT "$runner_pid"
