@@ -73,7 +73,7 @@ no_alarms() {
 	bg_runner --lease 2s
 	wait_until 10 test -e "$TMPDIR/began"
 	kill -KILL "$runner_pid"
-	wait_until 5 lease_has_ended "$id"
+	end_lease "$id"
 	no_alarms
 	other_host
 	assert_equal "$status" 1
@@ -88,7 +88,7 @@ no_alarms() {
 	bg_runner --lease 2s
 	wait_until 10 test -e "$TMPDIR/began"
 	kill -KILL "$runner_pid"
-	wait_until 5 lease_has_ended "$id"
+	end_lease "$id"
 	for n in 1 2 3 4; do
 		bg_runner --state-dir "$BATS_TEST_TMPDIR/host$n" --lease 2s
 		pids[n]=$runner_pid

@@ -52,12 +52,12 @@ long_handler() {
 @test "when a runner is stopped past its lease, the watchdog kills its handler before the lease ends" {
 	long_handler
 	id=$(enqueue long)
-	bg_runner --lease 3s
+	bg_runner --lease 6s
 	wait_until 10 test -s "$TMPDIR/began"
 	find_handler '^sleep 60'
 	kill -STOP "$runner_pid"
 	# The handler is a zombie then: its parent cannot reap it.
-	wait_until 6 grep -q '^State:.*Z' "/proc/$handler_pid/status"
+	wait_until 10 grep -q '^State:.*Z' "/proc/$handler_pid/status"
 	q_is f "select locked_until < now() from jobrun.job_runs where id = $id"
 	kill -CONT "$runner_pid"
 	wait_runner
@@ -182,7 +182,7 @@ long_handler() {
 	wait_until 10 test -s "$TMPDIR/began"
 	kill -KILL "$runner_pid"
 	jr_ok cancel "$id"
-	wait_until 5 lease_has_ended "$id"
+	end_lease "$id"
 	other_host
 	run_is "$id" cancelled
 	[ "$(wc -l <"$TMPDIR/began")" -eq 1 ]
@@ -195,7 +195,7 @@ long_handler() {
 		bg_runner --lease 2s
 		wait_runner
 		[ "$runner_status" -eq 137 ]
-		wait_until 5 lease_has_ended "$id"
+		end_lease "$id"
 	done
 	other_host
 	assert_equal "$status" 1

@@ -6,7 +6,7 @@ load ../lib/common
 @test "when connections are cut in mid-job, the handler goes on and its result is written" {
 	waiting_handler slow
 	id=$(enqueue slow)
-	bg_runner --lease 10s
+	bg_runner --lease 60s
 	wait_until 10 up_is 1
 	for _ in 1 2 3 4; do
 		terminate_backends
@@ -22,7 +22,7 @@ load ../lib/common
 	own_cluster
 	waiting_handler slow
 	id=$(enqueue slow)
-	bg_runner --lease 10s
+	bg_runner --lease 60s
 	wait_until 10 up_is 1
 	restart_server --immediate
 	touch "$TMPDIR/go"
@@ -35,7 +35,7 @@ load ../lib/common
 	own_cluster
 	waiting_handler slow
 	id=$(enqueue slow)
-	bg_runner --lease 20s
+	bg_runner --lease 60s
 	wait_until 10 up_is 1
 	find_handler 'handlers/slow'
 	stop_server
