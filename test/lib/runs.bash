@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2016 # it is the handlers that expand their text
+# shellcheck shell=bash disable=SC2016,SC2154 # it is the handlers that expand their text; common.bash sets runner_pid
 #
 # Runs: questions about them, handlers for them, and rows that a test writes itself as a runner would.
 
