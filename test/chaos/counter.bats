@@ -6,13 +6,13 @@
 
 load ../lib/common
 load ../lib/sql
+load ../lib/chaos
 
 HOSTS=2
 
 setup() {
-	common_setup
+	chaos_setup
 	kills=${CHAOS_KILLS:-1000}
-	seed=${CHAOS_SEED:-$$}
 	q 'create table counter (name text primary key, n bigint not null)' \
 		"insert into counter values ('one', 0), ('many', 0), ('slow', 0)"
 	sql_handler one <<<"update counter set n = n + 1 where name = 'one'"
@@ -53,19 +53,10 @@ host() {
 	done 2>/dev/null # the shell's word on each kill
 }
 
-drained() {
-	"$JOBRUN" run --lease 2s --state-dir "$TMPDIR/last" >>"$TMPDIR/last.log" 2>&1 || true
-	q_is 0 "select count(*) from jobrun.job_runs where finished_at is null"
-}
-
-@test "random SIGKILLs: the counter is the number of runs that succeeded" {
-	hosts=()
-	for i in $(seq "$HOSTS"); do
-		host "$i" 3>&- 4>&- &
-		hosts+=("$!")
-	done
+@test "with random SIGKILLs each run that succeeded has counted once" {
+	start_hosts "$HOSTS"
 	wait "${hosts[@]}"
-	wait_until 120 drained
+	wait_until 120 drained --lease 2s
 	echo "# seed $seed: $(wc -l <"$TMPDIR/kills") kills, $(q "select count(*), sum(claim_seq) from jobrun.job_runs" | sed 's/|/ runs, /') claims," \
 		"$(q "select count(*) from jobrun.job_attempts where outcome = 'lost'") lost and repeated; counted" \
 		"$(q "select string_agg(name || ' ' || n, ', ' order by name) from counter")" >&3

@@ -5,11 +5,10 @@
 # did to files, and a trigger writes down every accepted change of a run.
 
 load ../lib/common
+load ../lib/chaos
 
 setup() {
-	common_setup
-	seconds=${CHAOS_SECONDS:-60}
-	seed=${CHAOS_SEED:-$$}
+	chaos_setup
 	witness
 	handlers
 }
@@ -60,7 +59,7 @@ handlers() {
 host() {
 	while [ ! -e "$TMPDIR/stop" ]; do
 		"$JOBRUN" --once --lease 2s -j 3 --state-dir "$TMPDIR/host$1" --max-runtime 5s >>"$TMPDIR/host$1.log" 2>&1 || true
-		sleep 0.1
+		sleep 0.1 # a pause between ticks, as cron makes one
 	done 2>/dev/null # the shell's word on each kill
 }
 
@@ -90,13 +89,8 @@ disturb() {
 		{ [ "$(wc -l <"$TMPDIR/kills")" -lt "$((seconds / 2))" ] && [ "$SECONDS" -lt "$((until + 4 * seconds))" ]; }; do
 		[ $((n++ % 8)) -ne 0 ] || feed
 		kill_one
-		sleep "0.$((RANDOM % 30 + 10))"
+		sleep "0.$((RANDOM % 30 + 10))" # the time between two kills
 	done
-}
-
-drained() {
-	"$JOBRUN" --once --lease 2s -j 8 --state-dir "$TMPDIR/last" >>"$TMPDIR/last.log" 2>&1 || true
-	q_is 0 "select count(*) from jobrun.job_runs where finished_at is null"
 }
 
 # Complaints of the witnesses.
@@ -119,15 +113,11 @@ judge() {
 	sql
 }
 
-@test "random SIGKILLs: nothing lost, nothing invented, no late result accepted" {
-	hosts=()
-	for i in 1 2 3; do
-		host "$i" 3>&- 4>&- &
-		hosts+=("$!")
-	done
+@test "with random SIGKILLs nothing is lost or invented, and no late result is accepted" {
+	start_hosts 3
 	disturb
 	touch "$TMPDIR/stop"
-	wait_until 120 drained
+	wait_until 120 drained --lease 2s -j 8
 	wait "${hosts[@]}"
 	complaints=$(judge)
 	echo "# seed $seed: $(wc -l <"$TMPDIR/kills") kills in ${seconds}s, $(q 'select count(*) from jobrun.job_runs') runs," \

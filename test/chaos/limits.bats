@@ -7,16 +7,12 @@
 
 load ../lib/common
 load ../lib/sql
+load ../lib/chaos
 
 HOSTS=4
 
-setup_file() {
-	export BATS_NO_PARALLELIZE_WITHIN_FILE=true # others race for the same CPUs meanwhile
-}
-
 setup() {
-	common_setup
-	seconds=${CHAOS_SECONDS:-60}
+	chaos_setup
 	witness
 	q "insert into jobrun.job_queues (name, max_running, max_running_per_key, rate_limit, rate_period) values
 		('few', 3, null, null, null), ('keyed', null, 2, null, null), ('rated', null, null, 20, '1 s'), ('all', 5, 2, 20, '1 s')"
@@ -143,29 +139,22 @@ people() {
 	done
 }
 
-all_done() {
-	q_is 0 "select count(*) from jobrun.job_runs where finished_at is null"
-}
-
 # race RUNS SECONDS [HOST]
 race() {
-	local hosts=() n drained=0
+	local hosts drained=0
 
 	feed "$1"
 	rm -f "$TMPDIR/stop"
-	for n in $(seq "$HOSTS"); do
-		"${3:-host}" "$n" 3>&- 4>&- &
-		hosts+=("$!")
-	done
+	start_hosts "$HOSTS" "${3:-host}"
 	people 3>&- 4>&- &
 	hosts+=("$!")
-	wait_until "$2" all_done || drained=1
+	wait_until "$2" nothing_is_open || drained=1
 	touch "$TMPDIR/stop"
 	wait "${hosts[@]}"
 	return "$drained"
 }
 
-@test "four runners and people: no queue is ever over a limit, each limit is reached, and all is done" {
+@test "four runners and people never exceed a queue's limit, reach each limit, and do everything" {
 	race "$((seconds * 16))" "$((seconds * 4 + 60))"
 	most=$(most)
 	echo "# $(q "select count(*) from public.trace where step = 1") starts; the most were ${most//$'\n'/, }" >&3
@@ -180,7 +169,7 @@ rated in a window 20'
 	assert_output ''
 }
 
-@test "runners that are killed, and rows of queues that others have locked now and then: never over, and all is done" {
+@test "runners that are killed, and queues that are locked now and then, never exceed a limit, and do everything" {
 	locker >/dev/null 3>&- 4>&- &
 	lock=$!
 	race "$((seconds * 4))" "$((seconds * 6 + 60))" killed_host

@@ -6,17 +6,12 @@
 # a host's transaction is rolled back, and one definition cannot always be enqueued. lib/ticks.py keeps its own accounts.
 
 load ../lib/common
+load ../lib/chaos
 
 HOSTS=5
 
-setup_file() {
-	export BATS_NO_PARALLELIZE_WITHIN_FILE=true # others race for the same CPUs meanwhile
-}
-
 setup() {
-	common_setup
-	seed=${CHAOS_SEED:-$$}
-	PGBENCH=$(dirname "$JR_PSQL")/pgbench
+	chaos_setup
 }
 
 # Where simulated time begins: some days before clocks change somewhere.
@@ -201,7 +196,7 @@ tell() {
 	echo "# seed $seed: $(tail -n 1 "$TMPDIR/verdict"), $(($(wc -l <"$TMPDIR/verdict") - 1)) complaints" >&3
 }
 
-@test "simulated ticks of five hosts: no slot missing, none twice, each by its policy" {
+@test "in simulated ticks of five hosts no slot is missing or fired twice, and each follows its policy" {
 	arrange "${CHAOS_TICKS:-10000}"
 	fire_all "${CHAOS_TICKS:-10000}"
 	complaints=$(judge)

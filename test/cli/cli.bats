@@ -3,14 +3,14 @@
 
 load ../lib/common
 
-@test "alone it prints its usage to stderr, exit 64" {
+@test "jobrun without arguments prints its usage to stderr and exits with 64" {
 	jr
 	assert_equal "$status" 64
 	assert_equal "$output" ''
 	assert_regex "$stderr" 'usage: jobrun'
 }
 
-@test "help goes to stdout, exit 0, however it is asked for" {
+@test "help goes to stdout with exit status 0, however it is asked for" {
 	jr_ok --help
 	assert_line --partial 'usage: jobrun'
 	for command in enqueue run status list show logs wait retry slots cancel pause resume migrate grant queue handlers try effect; do
@@ -36,7 +36,7 @@ load ../lib/common
 	assert_regex "$output" '^jobrun '
 }
 
-@test "what is unknown is exit 64, one line, with a suggestion" {
+@test "an unknown command or option exits with 64 and one line with a suggestion" {
 	jr enquue
 	assert_equal "$status" 64
 	assert_equal "$stderr" 'jobrun: unknown command "enquue": did you mean "enqueue"?'
@@ -51,7 +51,7 @@ load ../lib/common
 	assert_regex "$stderr" 'unknown option "-Q"'
 }
 
-@test "long options are not shortened" {
+@test "abbreviated long options are refused" {
 	jr list --lim 3
 	assert_equal "$status" 64
 	assert_regex "$stderr" 'write --limit'
@@ -61,7 +61,7 @@ load ../lib/common
 	assert_equal "$status" 64
 }
 
-@test "an option without its argument, or with one too many, is exit 64" {
+@test "an option that lacks its argument, or has one too many, exits with 64" {
 	jr list --limit
 	assert_equal "$status" 64
 	assert_equal "$stderr" 'jobrun: --limit needs an argument: --limit N'
@@ -77,7 +77,7 @@ load ../lib/common
 	assert_regex "$stderr" 'usage: jobrun show'
 }
 
-@test "a connection string in the place of something else is told without its password" {
+@test "a connection string given as another argument is shown without its password" {
 	local arguments
 
 	for arguments in 'run URL' 'URL run' 'status URL' 'run --max-runs URL' 'help URL' 'exec URL -- true'; do
@@ -100,14 +100,14 @@ load ../lib/common
 	assert_equal "$status" 64
 }
 
-@test "options and arguments may be mixed; -- ends the options" {
+@test "options and arguments may be mixed, and -- ends the options" {
 	id=$(enqueue work --in 1h '{"a":1}' -p 3)
 	q_is '3|1' "select priority, payload->>'a' from jobrun.job_runs where id = $id"
 	jr enqueue -- work -1
 	assert_equal "$status" 0
 }
 
-@test "--once is jobrun run" {
+@test "jobrun --once is the same as jobrun run" {
 	handler work <<<'cat >/dev/null'
 	one=$(enqueue work)
 	jr_ok --once
@@ -120,14 +120,14 @@ load ../lib/common
 	run_is "$three" succeeded
 }
 
-@test "-v says which connection won" {
+@test "-v says which setting of the connection was used" {
 	jr_ok -v list
 	assert_regex "$stderr" 'event=connected .*reason=JOBRUN_DATABASE_URL'
 	jr_ok -v -d "$JOBRUN_DATABASE_URL" list
 	assert_regex "$stderr" 'event=connected .*reason=-d'
 }
 
-@test "DATABASE_URL counts only where PGHOST, PGSERVICE and PGDATABASE say nothing" {
+@test "DATABASE_URL is used only if none of PGHOST, PGSERVICE and PGDATABASE is set" {
 	url=$JOBRUN_DATABASE_URL
 	unset JOBRUN_DATABASE_URL
 	DATABASE_URL=$url jr_ok list --json
@@ -136,7 +136,7 @@ load ../lib/common
 	export JOBRUN_DATABASE_URL=$url
 }
 
-@test "what cannot be written to stdout is exit 75" {
+@test "output that cannot be written to stdout exits with 75" {
 	enqueue work
 	for command in list status --help 'show 1' 'list --json'; do
 		# shellcheck disable=SC2086 # words
@@ -149,14 +149,14 @@ load ../lib/common
 	done
 }
 
-@test "a reader that goes away is no error" {
+@test "a reader of stdout that goes away is no error" {
 	for _ in {1..50}; do echo "select jobrun.enqueue('work');"; done | q >/dev/null
 	run bash -c "set -o pipefail; '$JOBRUN' list --limit 50 | true"
 	assert_equal "$status" 0
 	assert_equal "$output" ''
 }
 
-@test "closed descriptors are harmless" {
+@test "descriptors 0 to 2 may be closed" {
 	id=$(enqueue work)
 	run bash -c "'$JOBRUN' list --json <&- 2>&-"
 	assert_equal "$status" 0
@@ -164,7 +164,7 @@ load ../lib/common
 	run_is "$id" cancelled
 }
 
-@test "works in cron's environment, with an absolute path" {
+@test "jobrun works in cron's environment when called by its absolute path" {
 	handler work <<<'cat >/dev/null'
 	id=$(enqueue work)
 	run env -i PATH=/usr/bin:/bin HOME="$HOME" JOBRUN_TEST_ID="$JOBRUN_TEST_ID" "$JOBRUN" -d "$JOBRUN_DATABASE_URL" --once \

@@ -44,7 +44,7 @@ compile() {
 	"${CC:-cc}" -std=c11 -Wall -Wextra -Werror -Wno-overlength-strings -Iout -o out/main out/main.c out/sql_text.c
 }
 
-@test "a statement comes out byte for byte" {
+@test "a statement is embedded byte for byte" {
 	printf 'select 1;\n' >lib/sql/plain.sql
 	printf 'select E'\''\\n\\\\'\'', "a""b", 100%% of %%s, $1; -- \\041\n\n\ttab\n' >lib/sql/quotes.sql
 	printf '?""?= ??/ ??'\'' ??( ???\n' >lib/sql/trigraphs.sql
@@ -61,7 +61,7 @@ compile() {
 	done
 }
 
-@test "every byte but NUL comes out, next to digits and letters too" {
+@test "every byte but NUL is embedded, next to digits and letters too" {
 	for ((byte = 1; byte < 256; byte++)); do
 		hex=$(printf '\\x%02x' "$byte")
 		printf '%b0a7F%b' "$hex" "$hex"
@@ -74,7 +74,7 @@ compile() {
 	cmp all lib/sql/all.sql
 }
 
-@test "a long statement comes out whole" {
+@test "a long statement is embedded whole" {
 	for ((i = 0; i < 3000; i++)); do
 		echo "select $i, 'padding that makes the text longer than any limit of a literal';"
 	done >lib/sql/long.sql
@@ -100,7 +100,7 @@ compile() {
 	[[ $stderr == *not-good.sql* ]]
 }
 
-@test "migrations come in order, with version, name and checksum" {
+@test "migrations are embedded in order, with version, name and checksum" {
 	printf 'create table b ();' >migrations/0002_second_one.sql
 	printf 'create table "a" ();\n' >migrations/0001_initial.sql
 	embed
@@ -123,7 +123,7 @@ compile() {
 	assert_line -n 1 --regexp '^42 two '
 }
 
-@test "functions come in the order of the manifest, with one number and one checksum" {
+@test "functions are embedded in the order of the manifest, with one number and one checksum" {
 	printf 'select 1;' >migrations/functions/last.sql
 	printf 'select "2";\n' >migrations/functions/first.sql
 	printf '# order\n\noldest 3 5\nfunctions 17\nfirst\nlast\n' >migrations/MANIFEST
@@ -163,7 +163,7 @@ manifest_refused() {
 	assert_failure
 }
 
-@test "another folder of migrations" {
+@test "embed-sql takes migrations from another folder" {
 	mkdir -p other/functions
 	printf 'oldest 1 1\nfunctions 1\n' >other/MANIFEST
 	touch other/0001_other.sql migrations/0001_this.sql
@@ -174,7 +174,7 @@ manifest_refused() {
 	assert_line -n 0 --regexp '^1 other '
 }
 
-@test "no file at all is fine, and no migration is counted" {
+@test "without any file embed-sql succeeds and counts no migration" {
 	embed
 	assert_success
 	compile
@@ -208,7 +208,7 @@ manifest_refused() {
 	[[ $stderr == *NNNN_name.sql* ]]
 }
 
-@test "the header keeps its time when only text changed" {
+@test "the header keeps its modification time when only a text has changed" {
 	echo 'select 1;' >lib/sql/one.sql
 	embed
 	assert_success
@@ -220,7 +220,7 @@ manifest_refused() {
 	grep -q 'select 2' out/sql_text.c
 }
 
-@test "the files of this tree come out byte for byte" {
+@test "the SQL files of this repository are embedded byte for byte" {
 	names=()
 	for file in "$TOP"/lib/sql/*.sql "$TOP"/cmd/sql/*.sql; do
 		file=${file##*/}

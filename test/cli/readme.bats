@@ -59,7 +59,7 @@ install() {
 	chmod "${2:-644}" "$JOBRUN_HANDLERS/$file"
 }
 
-@test "the program compresses logs, tells how far it is, and knows what later and give up are" {
+@test "README, program handler: it compresses logs, reports progress, and knows the statuses for later and give up" {
 	install handlers/compress_logs 755
 	mkdir logs
 	echo one >logs/a.log
@@ -79,7 +79,7 @@ install() {
 	q_is 'dead|exit:65' "select status, error_code from jobrun.job_runs where id = $bad"
 }
 
-@test "a program goes on where its last attempt stopped" {
+@test "README, checkpoint: a program goes on where its last attempt stopped" {
 	{
 		echo '#!/bin/sh'
 		example 'go on where'
@@ -95,7 +95,7 @@ install() {
 	assert_equal "$output" 'page 7'
 }
 
-@test "the statement counts a visit, and its result is the row" {
+@test "README, sql handler: it counts a visit, and its result is the row" {
 	example visits.sql | q
 	install handlers/count_visit.sql
 	enqueue count_visit '{"page": "/home"}'
@@ -108,7 +108,7 @@ install() {
 	q_is '/home|2' "select page, n from visits"
 }
 
-@test "the batch counts many visits in one statement, and gives up the one without a page" {
+@test "README, sql handler with batch: it counts many visits in one statement and gives up the one without a page" {
 	example visits.sql | q
 	install handlers/count_visits.json
 	install handlers/count_visits.sql
@@ -123,7 +123,7 @@ install() {
 	q_is 30 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
-@test "jobrun.effect in a statement: one mail, however many runs there are" {
+@test "README, jobrun.effect in a statement: one mail is queued, however many runs there are" {
 	q 'create table outbox (address text)'
 	install handlers/welcome.sql
 	for _ in 1 2 3; do
@@ -134,7 +134,7 @@ install() {
 	q_is 3 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
-@test "jobrun effect in a program: the mail is not sent again when the run is" {
+@test "README, jobrun effect in a program: a run that is repeated does not send its mail again" {
 	install handlers/send_mail 755
 	mkdir bin
 	cat >bin/mail <<-'sh'
@@ -156,7 +156,7 @@ Good morning'
 	q_is 'dead|exit:65' "select status, error_code from jobrun.job_runs where id = $bad"
 }
 
-@test "the webhook arrives with its headers, and verify.py knows it from a forgery" {
+@test "README, webhook: it arrives with its headers, and verify.py accepts it and refuses a forgery" {
 	example 'a new secret' >"$TMPDIR/secret"
 	(cd "$JOBRUN_HANDLERS" && sh "$TMPDIR/secret")
 	assert_equal "$(stat -c %a "$JOBRUN_HANDLERS/notify.secret")" 600
@@ -192,7 +192,7 @@ members() {
 	sed 's/.*the known ones are //; s/, /\n/g' <<<"$stderr"
 }
 
-@test "the table of NAME.json has every member that there is, and no other" {
+@test "the README's table of NAME.json has every member that exists, and no other" {
 	known=$(
 		members '"http": {}, '
 		members '"argv": ["/bin/true"], '
@@ -212,7 +212,7 @@ members() {
 	done
 }
 
-@test "what jobrun try is shown to say is what it says" {
+@test "the README's output of jobrun try is what jobrun try prints" {
 	install handlers/compress_logs 755
 	awk '/^    \$ jobrun try compress_logs/ { on = 1 } on && /^    …/ { exit } on { print substr($0, 5) }' "$TOP/README.md" |
 		sed "s|/home/ada/.config/jobrun/handlers|$JOBRUN_HANDLERS|g" >shown
@@ -225,7 +225,7 @@ members() {
 	assert_equal "$(cat said)" "$(cat shown)"
 }
 
-@test "many runs at once: a batch, a batch with options, COPY, enqueue_many" {
+@test "README, many runs at once: a batch, a batch with options, COPY, and enqueue_many work" {
 	example bulk.sh | bash >out
 	assert_equal "$(cat out)" 'queued 1000 runs'
 	q_is '1000|bulk' "select count(*), min(queue) from jobrun.job_runs where job_type = 'send_invoice'"
@@ -263,7 +263,7 @@ both_or_neither() {
 		where job_type = 'send_invoice' and payload = (select jsonb_build_object('order', o.id) from orders o where o.item = 'tea')"
 }
 
-@test "an application enqueues in its transaction: psql" {
+@test "README: psql enqueues in its transaction" {
 	orders
 	example order.sql >order.sql
 	run q <order.sql
@@ -271,7 +271,7 @@ both_or_neither() {
 	q_is "tea|$output" "select o.item, r.id from orders o join jobrun.job_runs r on r.payload ->> 'order' = o.id::text"
 }
 
-@test "an application enqueues in its transaction: Python" {
+@test "README: Python enqueues in its transaction" {
 	orders
 	example order.py >order.py
 	for python in python3 /usr/bin/python3; do
@@ -282,7 +282,7 @@ both_or_neither() {
 	q_is 1 "select count(*) from jobrun.job_runs where idempotency_key like 'invoice-%'"
 }
 
-@test "an application enqueues in its transaction: Node" {
+@test "README: Node enqueues in its transaction" {
 	export NODE_PATH=${NODE_PATH:-/usr/share/nodejs:/usr/lib/nodejs}
 	node -e 'require("pg")' 2>/dev/null || skip 'node or its package pg is not installed'
 	orders
@@ -290,13 +290,13 @@ both_or_neither() {
 	both_or_neither node order.js
 }
 
-@test "the example in Go is in gofmt's format" {
+@test "README: the example in Go is formatted as gofmt does it" {
 	command -v gofmt >/dev/null || skip 'gofmt is not installed'
 	example order.go >order.go
 	assert_equal "$(gofmt -l order.go)" ''
 }
 
-@test "the alert tells who is dead, and why" {
+@test "README, alert: it says which run is dead, and why" {
 	mkdir bin
 	printf '#!/bin/sh\ncat >"%s/mail"\n' "$TMPDIR" >bin/mail
 	chmod 755 bin/mail
@@ -309,7 +309,7 @@ both_or_neither() {
 	assert_equal "$(cat "$TMPDIR/mail")" "send_mail $id is dead after 1 attempts: exit 65: no such user"
 }
 
-@test "slots without a run, once more, all of a week" {
+@test "README: all slots of a week that had no run are replayed" {
 	q "select jobrun.define('nightly', jsonb_build_object('schedule', '@every 1d', 'anchor_at', now() - interval '99 days 1 hour'))" \
 		"update jobrun.job_definitions set next_slot_at = now() - interval '3 days 61 minutes' where name = 'nightly'" \
 		"select count(*) from jobrun.fire()" >/dev/null
@@ -319,7 +319,7 @@ both_or_neither() {
 	q_is '3|1' "select count(*) filter (where reason = 'replayed'), count(*) filter (where reason is null) from jobrun.job_slots"
 }
 
-@test "defaults of a job type" {
+@test "README: a definition gives the defaults of its job type" {
 	example 'defaults of every' | q >/dev/null
 	enqueue send_invoice
 	q_is 'mail|8|00:02:00|00:01:00|06:00:00|smtp' "select queue, max_attempts, timeout, backoff_base, backoff_cap, concurrency_key from jobrun.job_runs"

@@ -39,7 +39,7 @@ app() {
 	DATABASE_URL=$(past_pooler) PROGRAM=$JOBRUN timeout -k 5 60 "$PYTHON" app.py
 }
 
-@test "committed, the run is there; before that nobody sees it" {
+@test "a run enqueued in a transaction is seen by nobody before the commit, and then by all" {
 	app <<-'python'
 		db.execute("insert into orders values (1)")
 		run = one("select jobrun.enqueue('invoice', %s)", Jsonb({"order": 1}))
@@ -54,7 +54,7 @@ app() {
 	python
 }
 
-@test "rolled back, nothing is there: by rollback, by an exception, and when the connection is lost" {
+@test "a transaction that ends by rollback, exception or lost connection leaves no run" {
 	app <<-'python'
 		db.execute("insert into orders values (1)")
 		one("select jobrun.enqueue('invoice', unique_key => 'u', idempotency_key => 'i')")
@@ -81,7 +81,7 @@ app() {
 	q_is 0 'select count(*) from orders'
 }
 
-@test "a transaction within one: what it rolls back is gone, the rest is there" {
+@test "rolling back to a savepoint removes the runs enqueued after it, and no others" {
 	app <<-'python'
 		first = one("select jobrun.enqueue('invoice', '1')")
 		try:
@@ -98,7 +98,7 @@ app() {
 	python
 }
 
-@test "enqueue_many: the ids in order of the payloads, all or none" {
+@test "enqueue_many returns ids in the order of the payloads, and enqueues all or none" {
 	app <<-'python'
 		payloads = [Jsonb({"n": n}) for n in range(1000)]
 		many = "select jobrun.enqueue_many('invoice', %s, run_in => '1 hour', priority => 7)"
@@ -114,7 +114,7 @@ app() {
 	python
 }
 
-@test "bad data has its SQLSTATE, and a savepoint saves the transaction" {
+@test "bad data raises its own SQLSTATE, and a savepoint saves the transaction" {
 	app <<-'python'
 		one("select jobrun.enqueue('invoice', '1')")
 		for call in ("jobrun.enqueue('no such name!')", "jobrun.enqueue('invoice', priority => 5000)", "jobrun.enqueue('invoice', unique_key => '')",

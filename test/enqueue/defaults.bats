@@ -22,14 +22,14 @@ are() {
 
 # --- every way in ---
 
-@test "the command and the functions" {
+@test "the enqueue command and the enqueue functions take the defaults of the definition" {
 	enqueue mail
 	q "select jobrun.enqueue('mail')" "select jobrun.enqueue_run('mail')" >/dev/null
 	are "$defined"
 	q_is 3 "select count(*) from jobrun.job_runs where definition_id is null and slot is null"
 }
 
-@test "bulk: --batch, --per-run, enqueue_many, new_runs" {
+@test "--batch, --per-run, enqueue_many and new_runs take the defaults of the definition" {
 	printf '{"n":1}\n{"n":2}\n' >payloads
 	jr_ok enqueue mail --batch payloads
 	q "select jobrun.enqueue_many('mail', array['{\"n\":3}', '{\"n\":4}']::jsonb[])" \
@@ -46,7 +46,7 @@ are() {
 	q_is 4 'select count(*) from jobrun.job_runs'
 }
 
-@test "inside a handler: what a program and a statement enqueue" {
+@test "what a program or a statement enqueues inside a handler has the defaults of its definition" {
 	handler outer <<<'jobrun enqueue mail >/dev/null'
 	sql_handler inner <<<"select jobrun.enqueue('mail')"
 	enqueue outer
@@ -65,7 +65,7 @@ are() {
 	q_is "alarms|-5|$id" "select queue, priority, parent_id from jobrun.job_runs where job_type = 'alarm'"
 }
 
-@test "other types have the built-in values, and so has this one when the definition is gone" {
+@test "types without a definition, and one whose definition is removed, have the built-in values" {
 	enqueue post
 	are "$built_in"
 	q "select jobrun.undefine('mail')" 'truncate jobrun.job_runs' >/dev/null
@@ -73,25 +73,25 @@ are() {
 	are "$built_in"
 }
 
-@test "a definition of this type under another name says nothing about it" {
+@test "a definition with another name gives no defaults to its job type" {
 	q "select jobrun.define('nightly', '{\"job_type\": \"post\", \"queue\": \"night\", \"priority\": 1}')" >/dev/null
 	enqueue post
 	are "$built_in"
 }
 
-@test "a run of a definition has that one's values, and those of its type's where it says nothing" {
+@test "a run of a definition has its values, and where it has none those of the definition named like its type" {
 	q "select jobrun.define('nightly', '{\"job_type\": \"mail\", \"queue\": \"night\", \"max_attempts\": 9}')" >/dev/null
 	enqueue --definition nightly
 	are 'night|7|9|00:01:30|00:00:02|00:01:00|one|{"from": "definition"}'
 }
 
-@test "a disabled or paused definition gives its values all the same" {
+@test "a disabled or paused definition still gives its values" {
 	q "select jobrun.define('mail', '{\"enabled\": false}')" "select jobrun.pause(definition => 'mail')" >/dev/null
 	enqueue mail
 	are "$defined"
 }
 
-@test "what is queued stays as it is when the definition changes" {
+@test "queued runs keep their values when the definition changes" {
 	enqueue mail
 	q "select jobrun.define('mail', '{\"queue\": \"other\", \"priority\": null}')" >/dev/null
 	are "$defined"
@@ -102,7 +102,7 @@ are() {
 
 # --- precedence ---
 
-@test "an argument wins, value by value" {
+@test "an argument overrides the definition, value by value" {
 	values=(-q fast -p 1 --max-attempts 1 --timeout 1m --backoff '1s,2s' --lock two)
 	enqueue mail '{"from": "argument"}' "${values[@]}"
 	echo '{"from": "argument"}' | run_jobrun enqueue mail --batch - "${values[@]}"
@@ -133,7 +133,7 @@ time_of() {
 	echo "$output"
 }
 
-@test "timeout: argument, definition, NAME.json, none" {
+@test "the timeout is the argument's, else the definition's, else that of NAME.json, else none" {
 	handler mail <<'sh'
 [ -n "$JOBRUN_DEADLINE" ] || { echo none; exit; }
 echo $(((JOBRUN_DEADLINE - $(date +%s) + 30) / 60)) minutes
@@ -164,10 +164,10 @@ sh
 	q_is 'dead|3' "select status, attempts from jobrun.job_runs where id = $id"
 }
 
-@test "concurrency: runs of the type go one at a time, in the queue of the definition" {
+@test "a definition with a lock key runs its type one at a time, in its queue" {
 	handler mail <<'sh'
 mkdir "$TMPDIR/room" || exit 1
-sleep 0.1
+sleep 0.1 # time for another run to begin, if it may
 rmdir "$TMPDIR/room"
 sh
 	for _ in 1 2 3; do
@@ -180,7 +180,7 @@ sh
 	q_is 1 "select count(*) from jobrun.job_queues where name = 'slow'"
 }
 
-@test "a run that is kept by its key stays as it was queued" {
+@test "a run that is kept because of its unique key stays as it was queued" {
 	id=$(enqueue mail --unique k)
 	q "select jobrun.define('mail', '{\"queue\": \"other\"}')" >/dev/null
 	assert_equal "$(enqueue mail --unique k)" "$id"
@@ -189,7 +189,7 @@ sh
 
 # --- what a definition may say ---
 
-@test "a definition obeys its rules whoever writes it" {
+@test "the rules of a definition hold whoever writes the row" {
 	for changes in '"priority": 1001' '"max_attempts": 0' '"queue": "No Queue"' '"timeout": "-1s"' '"queue": "jobrun"' '"nonsense": 1'; do
 		run q "select jobrun.define('mail', '{$changes}')"
 		[ "$status" -ne 0 ] || fail "taken: $changes"

@@ -10,14 +10,12 @@ refused() {
 
 	shift 2
 	jr enqueue "$@"
-	assert_equal "$status" "$expected"
 	assert_equal "$output" ''
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" "^jobrun: .*$regex"
+	assert_one_line "$expected" "^jobrun: .*$regex"
 	q_is 0 'select count(*) from jobrun.job_runs'
 }
 
-@test "prints the id alone; the defaults are those of the schema" {
+@test "enqueue prints the id alone, and the defaults are those of the schema" {
 	jr_ok enqueue send_mail
 	assert_regex "$output" '^[0-9]+$'
 	assert_equal "$stderr" ''
@@ -25,55 +23,55 @@ refused() {
 		'send_mail|default|100|queued|0|5|{}|t'
 }
 
-@test "every option reaches its column" {
+@test "every option of enqueue sets its column" {
 	id=$(enqueue send_mail --queue mails -p -5 --in 1h --expires 2h --max-attempts 3 --timeout 90s --backoff 1s,1m -k key-1)
 	assert_equal "$(field "$id" "queue, priority, run_at - created_at, expires_at - run_at, max_attempts, timeout,
 		backoff_base, backoff_cap, idempotency_key")" \
 		'mails|-5|01:00:00|02:00:00|3|00:01:30|00:00:01|00:01:00|key-1'
 }
 
-@test "a definition's values stand where no option is given" {
+@test "a definition's values are used where no option is given" {
 	q "insert into jobrun.job_definitions (name, job_type, queue, max_attempts, payload)
 		values ('send_mail', 'send_mail', 'slow', 9, '{\"from\": \"definition\"}')"
 	id=$(enqueue send_mail --max-attempts 2)
 	assert_equal "$(field "$id" "queue, max_attempts, payload->>'from'")" 'slow|2|definition'
 }
 
-@test "numbers of any size and scale stay as they are" {
+@test "numbers of any size and scale are stored unchanged" {
 	id=$(enqueue work '{"n":12345678901234567890.10}')
 	assert_equal "$(field "$id" "payload->>'n'")" 12345678901234567890.10
 }
 
-@test "the payload comes from stdin or a file as well" {
+@test "the payload may come from stdin or from a file" {
 	printf '{"from":"file"}' >"$TMPDIR/payload"
 	assert_equal "$(field "$(enqueue work @"$TMPDIR/payload")" "payload->>'from'")" file
 	assert_equal "$(field "$(echo '{"from":"stdin"}' | enqueue work -)" "payload->>'from'")" stdin
 }
 
-@test "stdin is not read unless asked for" {
+@test "stdin is read only if the payload is -" {
 	assert_equal "$(field "$(echo '{"a":1}' | enqueue work)" payload)" '{}'
 }
 
-@test "what is not JSON is exit 65 with line and column" {
+@test "a payload that is not JSON exits with 65, line and column" {
 	refused 65 'not JSON: line 1, column 11: .*Token "x"' work '{"a":[1,2,x]}'
 	refused 65 'not JSON: line 2, column 7: .*Token "y"' work - <<<$'{"a":1,\n "ü": y}'
 	refused 65 'not JSON: line 1' work ''
 	refused 65 'not JSON: line 1, column 79: ' work "$(printf '[%.0s1,' {1..26})]"
 }
 
-@test "NUL, in a string or as a byte, is exit 65 with its place" {
+@test "NUL in a payload, as an escape or as a byte, exits with 65 and its position" {
 	refused 65 'line 1, column [0-9]+: .*u0000' work '{"a":"\u0000"}'
 	printf '{"a":\0}' >"$TMPDIR/nul"
 	refused 65 'NUL at byte 6' work - <"$TMPDIR/nul"
 	refused 65 'NUL at byte 6' work @"$TMPDIR/nul"
 }
 
-@test "bytes that are not UTF-8 are exit 65" {
+@test "a payload that is not UTF-8 exits with 65" {
 	printf '{"a":"\xff"}' >"$TMPDIR/latin"
 	refused 65 'UTF8' work @"$TMPDIR/latin"
 }
 
-@test "a payload of exactly 1 MiB is taken, one byte more is exit 65" {
+@test "a payload of exactly 1 MiB is taken, and one byte more exits with 65" {
 	(
 		printf '"'
 		head -c 1048574 /dev/zero | tr '\0' x
@@ -90,12 +88,12 @@ refused() {
 	assert_equal "$(field "$id" 'octet_length(payload::text)')" 1048576
 }
 
-@test "a file that cannot be read is exit 65" {
+@test "a payload file that cannot be read exits with 65" {
 	refused 65 'cannot open /nonexistent: No such file' work @/nonexistent
 	refused 65 'cannot read .*: Is a directory' work @"$TMPDIR"
 }
 
-@test "wrong options are exit 64, each with its line" {
+@test "each wrong option exits with 64 and one line" {
 	refused 64 '"Send Mail" is not a job type' 'Send Mail'
 	refused 64 'not a job type' work.sql
 	refused 64 '"-5m" is negative' work --in -5m
@@ -125,7 +123,7 @@ refused() {
 	assert_equal "$(at "$(enqueue work --at '2031-07-01 12:00 Europe/Berlin')")" '2031-07-01 10:00'
 }
 
-@test "--at: the past means now; what never comes or makes no sense is refused" {
+@test "--at in the past means now; a time that never comes or makes no sense is refused" {
 	id=$(enqueue work --at yesterday)
 	assert_equal "$(field "$id" 'run_at = created_at')" t
 	q 'truncate jobrun.job_runs'
@@ -135,7 +133,7 @@ refused() {
 	refused 64 '--time-zone: .*Mars' work --at tomorrow --time-zone Mars/Base
 }
 
-@test "the same idempotency key gives the same id, one row, and created false" {
+@test "enqueueing twice with one idempotency key gives one row, the same id, and created false" {
 	jr_ok enqueue work '{"a":1}' -k once --json
 	assert_equal "$(jq -c '[.created, .status, .idempotency_key]' <<<"$output")" '[true,"queued","once"]'
 	id=$(jq .id <<<"$output")
@@ -148,12 +146,12 @@ refused() {
 	q_is '1|1' "select count(*), max((payload->>'a')::int) from jobrun.job_runs"
 }
 
-@test "the same key for another job type is another run" {
+@test "the same idempotency key for another job type makes another run" {
 	first=$(enqueue work -k once)
 	assert_not_equal "$(enqueue play -k once)" "$first"
 }
 
-@test "twenty at once with one key: one run, one id" {
+@test "twenty clients at once with one idempotency key make one run and get one id" {
 	local pids=()
 
 	for _ in {1..20}; do
@@ -178,12 +176,12 @@ refused() {
 	assert_equal "$output" "would queue nothing: run $id has this key and is queued"
 }
 
-@test "inside a run the new one has it as its parent" {
+@test "a run enqueued by a handler has the handler's run as its parent" {
 	id=$(JOBRUN_RUN_ID=41 enqueue work)
 	assert_equal "$(field "$id" parent_id)" 41
 }
 
-@test "a COMMIT whose answer is lost is asked for again: one run, its id, exit 0" {
+@test "enqueue asks again when the answer to its COMMIT is lost: one run, its id, exit status 0" {
 	for mode in answer request; do
 		q 'truncate jobrun.job_runs'
 		proxy "$mode" 2 # the first one is that of need()
@@ -195,7 +193,7 @@ refused() {
 	done
 }
 
-@test "a database that comes back in time is no news" {
+@test "enqueue says nothing when the database comes back in time" {
 	own_cluster
 	stop_server
 	run_jobrun enqueue work >out 2>err 3>&- &
@@ -205,7 +203,7 @@ refused() {
 	q_is "$(cat out)" 'select id from jobrun.job_runs'
 }
 
-@test "a database that is away is exit 75, a missing one 78" {
+@test "enqueue exits with 75 when the server is away and with 78 when the database does not exist" {
 	own_cluster
 	stop_server
 	JR_TIMEOUT=60 jr enqueue work

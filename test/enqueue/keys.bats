@@ -4,28 +4,18 @@
 load ../lib/common
 load ../lib/proxy
 
-setup() {
-	common_setup
-}
-
-teardown() {
-	common_teardown
-}
-
 # refused REGEX ARGUMENT...: exit 64, one line, no row.
 refused() {
 	local regex=$1
 
 	shift
 	jr enqueue "$@"
-	assert_equal "$status" 64
 	assert_equal "$output" ''
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" "$regex"
+	assert_one_line 64 "$regex"
 	q_is 0 'select count(*) from jobrun.job_runs'
 }
 
-@test "--unique: the run that waits is kept, one row" {
+@test "--unique keeps the run that waits: there is one row" {
 	jr_ok enqueue sync '{"n":1}' --unique shop --json
 	id=$(jq .id <<<"$output")
 	assert_equal "$(jq -c '[.created, .replaced, .unique_key, .idempotency_key, .concurrency_key]' <<<"$output")" \
@@ -41,7 +31,7 @@ refused() {
 	assert_not_equal "$(enqueue play --unique shop)" "$id"
 }
 
-@test "--replace gives it the new payload, priority and time" {
+@test "--replace gives the waiting run the new payload, priority and time" {
 	id=$(enqueue sync '{"n":1}' --unique shop)
 	jr_ok enqueue sync '{"n":2}' --unique shop --replace -p 5 --in 1h --json
 	assert_equal "$(jq -c '[.id, .created, .replaced, .priority]' <<<"$output")" "[$id,false,true,5]"
@@ -50,7 +40,7 @@ refused() {
 	assert_equal "$(jq -c '[.created, .replaced]' <<<"$output")" '[true,false]'
 }
 
-@test "one that runs is no reason not to queue another, unless --unless-running" {
+@test "--unique queues a run beside one that is running, unless --unless-running is given" {
 	id=$(enqueue sync --unique shop)
 	begin_attempt "$id"
 	assert_equal "$(enqueue sync --unique shop --unless-running)" "$id"
@@ -60,7 +50,7 @@ refused() {
 	assert_equal "$(enqueue sync --unique shop --unless-running)" "$second"
 }
 
-@test "options that make no sense together are exit 64" {
+@test "options of keys that contradict each other exit with 64" {
 	refused 'exclude each other' sync --unique a --replace --unless-running
 	refused '--replace needs --unique' sync --replace
 	refused '--unless-running needs --unique' sync --unless-running
@@ -70,7 +60,7 @@ refused() {
 	refused '--per-run .* --batch' sync --per-run
 }
 
-@test "--strict: exit 1 when it was there, by either key; the id is printed all the same" {
+@test "--strict exits with 1 when the run existed, by either key, and still prints the id" {
 	for key in --unique=a --idempotency-key=b; do
 		jr_ok enqueue sync "$key" --strict
 		id=$output
@@ -91,14 +81,14 @@ refused() {
 	jr_ok enqueue sync --strict
 }
 
-@test "--lock is the key of the limit per key" {
+@test "--lock sets the lock key, which limits runs per key" {
 	jr_ok enqueue work --lock account-7 --json
 	assert_equal "$(jq -r .concurrency_key <<<"$output")" account-7
 	assert_equal "$(field "$(jq .id <<<"$output")" concurrency_key)" account-7
 	enqueue work --lock account-7
 	handler work <<-'sh'
 		mkdir "$TMPDIR/alone" || exit 65
-		sleep 0.2
+		sleep 0.2 # time for the other runner to start the second run, if it may
 		rmdir "$TMPDIR/alone"
 	sh
 	bg_runner -j 2
@@ -108,7 +98,7 @@ refused() {
 	wait_runner "${runner_pids[1]}"
 }
 
-@test "-n says what would be, and nothing is" {
+@test "enqueue -n says what would happen to the keys and changes nothing" {
 	jr_ok enqueue -n sync --unique shop
 	assert_equal "$output" 'would queue sync: queue default, priority 100, due now'
 	q_is 0 'select count(*) from jobrun.job_runs'
@@ -128,7 +118,7 @@ refused() {
 	assert_equal "$(jq -c '[.id, .created]' <<<"$output")" '[null,true]'
 }
 
-@test "a run that is queued by a try whose answer was lost was not there before" {
+@test "a run that the first try queued, and whose answer was lost, does not count as one that existed before" {
 	for mode in answer request; do
 		for key in '' --unique=a --idempotency-key=b; do
 			q 'truncate jobrun.job_runs'
@@ -144,7 +134,7 @@ refused() {
 	done
 }
 
-@test "a lost answer: a run that was kept or replaced is that run, also when it has begun meanwhile" {
+@test "after a lost answer the run that was kept or replaced is found again, even when it has started meanwhile" {
 	for mode in answer request; do
 		q 'truncate jobrun.job_runs'
 		id=$(enqueue sync '{"n":1}' --unique a)
@@ -177,12 +167,13 @@ refused() {
 	q 'drop trigger claimed on jobrun.job_runs'
 }
 
-@test "a role that may enqueue and nothing else needs nothing else" {
+@test "a role that may only enqueue can use every key option" {
 	role=app_$JR_DATABASE
 	make_role "$role"
 	q "select jobrun.add_grant('enqueue', '$role')" >/dev/null
 	other=$(enqueue sync --unique theirs)
-	export JOBRUN_DATABASE_URL="${JOBRUN_DATABASE_URL/user=jobrun/user=$role}"
+	as_superuser=$JOBRUN_DATABASE_URL
+	JOBRUN_DATABASE_URL=$(url_of "$role")
 	jr_ok enqueue sync --unique a --lock b --at tomorrow --strict
 	assert_equal "$stderr" ''
 	id=$output
@@ -196,10 +187,10 @@ refused() {
 	assert_equal "$status" 0
 	refute_output --partial 'permission'
 	refute_output --partial 'no runner of the last'
-	JOBRUN_DATABASE_URL="${JOBRUN_DATABASE_URL/user=$role/user=jobrun}"
+	JOBRUN_DATABASE_URL=$as_superuser
 }
 
-@test "TRACEPARENT is handed on, if it is one" {
+@test "TRACEPARENT is stored with the run if it is valid" {
 	trace=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
 	assert_equal "$(field "$(TRACEPARENT=$trace enqueue work)" trace_context)" "$trace"
 	assert_equal "$(field "$(TRACEPARENT='no good' enqueue work)" 'trace_context is null')" t
@@ -226,7 +217,7 @@ expired() {
 	q_is 2 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
-@test "what is put off beyond its time does not expire before it is due" {
+@test "a run that is put off beyond its expiry does not expire before it is due" {
 	q "select jobrun.enqueue('t', unique_key => 'k', expires_in => '1 hour')" >/dev/null
 	q "select jobrun.enqueue('t', unique_key => 'k', on_conflict => 'replace', run_in => '2 hours', expires_in => '1 hour')" >/dev/null
 	q_is t "select expires_at between now() + interval '179 minutes' and now() + interval '180 minutes' from jobrun.job_runs"

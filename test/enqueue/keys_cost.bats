@@ -72,19 +72,19 @@ costs() {
 	q 'vacuum analyze jobrun.job_runs'
 }
 
-@test "plans of an empty table, never analysed" {
+@test "enqueue with a key reads few pages with plans made for an empty table that was never analysed" {
 	costs "$(filled);"
 }
 
-@test "analysed when it was almost empty" {
+@test "enqueue with a key reads few pages with statistics of an almost empty table" {
 	costs "analyze jobrun.job_runs; $(filled);"
 }
 
-@test "analysed when it was full" {
+@test "enqueue with a key reads few pages with statistics of a full table" {
 	costs "$(filled); analyze jobrun.job_runs;"
 }
 
-@test "analysed with 31 of many keys" {
+@test "enqueue with a key reads few pages with statistics of 31 rows of many keys" {
 	costs "insert into jobrun.job_runs (job_type, unique_key, status, claim_seq, attempts, started_at, finished_at)
 		select 't', 'x' || i, 'succeeded', 1, 1, now(), now() from generate_series(1, 31) i;
 		insert into jobrun.job_runs (job_type, unique_key, run_at) select 't', 'y' || i, now() + interval '1 day' from generate_series(1, 31) i; analyze jobrun.job_runs; $(filled);"

@@ -9,12 +9,6 @@ setup() {
 	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (7, 1, 1, 'h', 'x'), (8, 1, 1, 'h', 'x')"
 }
 
-teardown() {
-	release_holds # or the client waits for them
-	end_client
-	common_teardown
-}
-
 # ask [MODE [ARGUMENT]]: the SQL of an enqueue with key k.
 ask() {
 	echo "select jobrun.enqueue('t', unique_key => 'k', on_conflict => '${1:-keep}', max_attempts => 9${2:+, $2})"
@@ -66,19 +60,6 @@ failed_once() {
 	echo "$id"
 }
 
-# client SQL: a script in the background.
-client() {
-	printf '%s\n' "$1" | psql_bare -v VERBOSITY=verbose "$(past_pooler)" >"$TMPDIR/client" 2>&1 &
-	client_pid=$!
-}
-
-end_client() {
-	client_status=0
-	[ -n "${client_pid:-}" ] || return 0
-	wait "$client_pid" || client_status=$?
-	client_pid=
-}
-
 # say SQL [N]: a further statement for the N-th `hold` (the last one), which has been made when it returns.
 say() {
 	local n=${2:-$((${#hold_fds[@]} - 1))}
@@ -101,7 +82,7 @@ superseded() {
 	assert_equal "$(field "$1" 'status, error_code, superseded_by, finished_at is not null')" "cancelled|superseded|$2|t"
 }
 
-@test "v1 runs, v2 is queued, v1 fails: v2 starts, and v1 does not start again" {
+@test "when a newer run of the key waits, a run that failed is not started again, but the newer one is" {
 	one=$(new)
 	started "$one"
 	two=$(new)
@@ -118,7 +99,7 @@ superseded() {
 	assert_equal "$claimed" ''
 }
 
-@test "both due in one claim: the newer starts, in whatever order they are due" {
+@test "of two runs of a key in one claim the newer starts, in whatever order they are due" {
 	for later in one two; do
 		q "delete from jobrun.job_attempts" "delete from jobrun.job_runs"
 		one=$(new)
@@ -133,7 +114,7 @@ superseded() {
 	done
 }
 
-@test "a retry does not start behind a newer one that runs, or has succeeded; it ends then" {
+@test "a retry behind a newer run that is running or has succeeded ends and does not start" {
 	for newer in running succeeded; do
 		q "delete from jobrun.job_attempts" "delete from jobrun.job_runs"
 		one=$(new)
@@ -150,7 +131,7 @@ superseded() {
 	done
 }
 
-@test "what ends before it starts does not take the place of others in the claim" {
+@test "superseded runs in a claim do not use up its limit" {
 	one=$(new)
 	started "$one"
 	two=$(new)
@@ -163,7 +144,7 @@ superseded() {
 	superseded "$one" "$two"
 }
 
-@test "a newer one that only waits supersedes nothing: put off, cancelled, dead, expired, or started once before" {
+@test "a newer run that is put off, cancelled, dead, expired, or was started before supersedes nothing" {
 	one=$(new)
 	started "$one"
 	two=$(new keep "run_in => '30 days'")
@@ -200,7 +181,7 @@ superseded() {
 	assert_equal "$claimed" "$one"
 }
 
-@test "an expired run is claimed for its end: what waits of its key does not end with that" {
+@test "an expired run that is claimed to be ended ends no other run of its key" {
 	one=$(failed_once)
 	q "update jobrun.job_runs set run_at = now() + interval '1 hour' where id = $one"
 	two=$(new replace "expires_in => '1 hour'")
@@ -214,7 +195,7 @@ superseded() {
 	run_is "$one" failed
 }
 
-@test "a claim of one that has expired takes that one alone, though an older one of its key is due, too" {
+@test "a claim of an expired run takes that run alone, even when an older one of its key is due" {
 	one=$(failed_once)
 	two=$(new replace "expires_in => '1 hour'")
 	q "update jobrun.job_runs set created_at = now() - interval '3 hours', run_at = now() - interval '2 hours',
@@ -228,7 +209,7 @@ superseded() {
 	ends "$one" succeeded
 }
 
-@test "two keep, one failure: the newer starts only when the one that keeps the older has committed" {
+@test "when two clients keep runs of a key and the older fails, the newer starts only after both have committed" {
 	stalls
 	one=$(new)
 	started "$one"
@@ -265,12 +246,12 @@ superseded() {
 	assert_equal "$claimed" "$one"
 }
 
-@test "kept is not what ran while its keeper waited for it: a newer one that has started meanwhile has not seen the keeper" {
+@test "a run that ran while a client waited to keep it is not kept, nor is a newer one that started meanwhile" {
 	one=$(failed_once)
 	hold "select 1 from jobrun.job_runs where id = $one for no key update"
 	client "$(ask)"
 	wait_until 10 waiting_for_lock 1
-	# In the transaction that the keeper waits for: one runs, two starts behind it, one fails again.
+	# In the transaction that the client waits for: one runs, two starts behind it, one fails again.
 	say "select id from jobrun.claim_job(7, 'h', $one, 60000, '{t}', 101)"
 	say "$(ask)"
 	two=$(grep -E '^[0-9]+$' "$BATS_TEST_TMPDIR/hold.0.out" | tail -n 1)
@@ -287,7 +268,7 @@ superseded() {
 	run_is "$two" running
 }
 
-@test "a stale run is not kept: behind a newer one that runs or has succeeded a new one is queued" {
+@test "a stale run is not kept: behind a newer one that is running or has succeeded a new run is queued" {
 	one=$(new)
 	started "$one"
 	two=$(new)
@@ -301,7 +282,7 @@ superseded() {
 	assert_equal "$(new)" "$three"
 }
 
-@test "--replace of a run that had an attempt: a new one, with a JOBRUN_KEY of its own and no checkpoint" {
+@test "--replace of a run that had an attempt queues a new run, with a new JOBRUN_KEY and no checkpoint" {
 	handler t <<'sh'
 echo "$JOBRUN_RUN_ID $JOBRUN_KEY $(cat) $(cat "$JOBRUN_CHECKPOINT" 2>/dev/null || echo none)" >>"$TMPDIR/started"
 echo '{"checkpoint": "half"}' >>"$JOBRUN_OUT"
@@ -330,7 +311,7 @@ $two {\"v\": 3} none"
 	assert_equal "$(jq -c '[.status, .error_code, .superseded_by]' <<<"$output")" "[\"cancelled\",\"superseded\",$two]"
 }
 
-@test "three replace while the older ones fail: nobody waits in a circle, and the last one wins" {
+@test "three clients that replace while older runs fail do not deadlock, and the last one wins" {
 	one=$(failed_once)
 	hold "$(ask replace)"
 	client "set deadlock_timeout = '100ms'; $(ask replace)"
@@ -364,7 +345,7 @@ $two {\"v\": 3} none"
 	q "set lock_timeout = '2s'" "$(ask keep "expires_in => '1 hour'")" >/dev/null
 }
 
-@test "two that keep, and one of them moves the expiry while the other waits" {
+@test "of two clients that keep a run, one may move its expiry while the other waits" {
 	one=$(new keep "expires_in => '1 hour'")
 	hold "$(ask)"
 	client "$(ask keep "expires_in => '2 hours'")"
@@ -398,7 +379,7 @@ set test.stall = 'on'; $(ask); commit"
 	assert_equal "$claimed" "$late"
 }
 
-@test "an id that was drawn before that of a run which has succeeded is drawn anew" {
+@test "an id that was drawn before that of a run which has succeeded is drawn anew, read committed" {
 	late_id 'read committed'
 }
 
@@ -410,7 +391,7 @@ set test.stall = 'on'; $(ask); commit"
 	late_id serializable
 }
 
-@test "repeatable read: what was superseded since the snapshot is 40001, and what stands is kept" {
+@test "in repeatable read a run superseded since the snapshot raises 40001, and any other is kept" {
 	one=$(failed_once)
 	hold 'set transaction isolation level repeatable read; select 1'
 	two=$(new replace)
@@ -431,7 +412,7 @@ set test.stall = 'on'; $(ask); commit"
 	assert_equal "$claimed" "$two"
 }
 
-@test "--job of a superseded retry ends it, and of one whose key is locked takes nothing" {
+@test "--job of a superseded retry ends it, and --job of a run whose key is locked takes nothing" {
 	handler t <<<'exit 0'
 	one=$(failed_once)
 	two=$(new replace)
@@ -446,7 +427,7 @@ set test.stall = 'on'; $(ask); commit"
 	superseded "$one" "$two"
 }
 
-@test "hundreds retried by people: one claim starts the newest that is due, and the others end with that" {
+@test "of hundreds of runs of a key that people retried one claim starts the newest that is due and ends the others" {
 	q "insert into jobrun.job_runs (job_type, unique_key, status, claim_seq, attempts, max_attempts, started_at, finished_at, error_code)
 			select 't', 'k', 'dead', 1, 1, 1, now(), now(), 'x' from generate_series(1, 300)" \
 		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, error_code)
@@ -469,7 +450,7 @@ set test.stall = 'on'; $(ask); commit"
 	run_is "$two" queued
 }
 
-@test "limits: a rate is paid for those that start, and what is superseded or left out takes no room" {
+@test "only runs that start count against a rate; superseded and skipped ones use no room" {
 	jr_ok queue default --rate 2/1h
 	one=$(new)
 	started "$one"
@@ -491,7 +472,7 @@ set test.stall = 'on'; $(ask); commit"
 	q_is '3' 'select rate_used from jobrun.job_queues'
 }
 
-@test "a tick asks for what it left out again, for a moment, and other runs of the queue go on" {
+@test "a tick asks again for a moment for runs whose key was locked, and other runs of the queue go on" {
 	handler t <<<'exit 0'
 	one=$(failed_once)
 	two=$(new replace)
@@ -516,7 +497,7 @@ set test.stall = 'on'; $(ask); commit"
 	run_is "$three" queued
 }
 
-@test "retry by people of what a newer run supersedes names that one; --force runs it without its key" {
+@test "retry of a superseded run names the newer one, and --force runs it without its key" {
 	one=$(failed_once)
 	two=$(new replace)
 	started "$two"
@@ -545,7 +526,7 @@ set test.stall = 'on'; $(ask); commit"
 	assert_equal "$claimed" "$one"
 }
 
-@test "retry by people of the newest that ended, also when older ones are there" {
+@test "retry of the newest run of a key works even when older ones exist" {
 	one=$(failed_once)
 	two=$(new replace)
 	started "$two"
@@ -561,7 +542,7 @@ set test.stall = 'on'; $(ask); commit"
 	assert_equal "$(field "$two" unique_key)" k
 }
 
-@test "wait goes on with the run that superseded the one it was asked for" {
+@test "wait follows the run that superseded the one it was asked for" {
 	one=$(failed_once)
 	two=$(new replace)
 	"$JOBRUN" wait "$one" >out 2>err 3>&- 4>&- &
@@ -569,7 +550,7 @@ set test.stall = 'on'; $(ask); commit"
 	runner_pids+=("$waiter") # teardown ends it
 	started "$two"
 	superseded "$one" "$two"
-	sleep 0.3
+	sleep 0.3 # time for wait to look once while run two is running
 	ends "$two" failed
 	three=$(new replace)
 	started "$three"
@@ -604,7 +585,7 @@ set test.stall = 'on'; $(ask); commit"
 	assert_equal "$stderr" "jobrun: run $four (t) is cancelled: superseded by run $five"
 }
 
-@test "wait of a role sees no run of another in place of its own" {
+@test "wait of a role that may only enqueue does not follow to a run of another role" {
 	role=app_$JR_DATABASE
 	make_role "$role"
 	q "select jobrun.add_grant('enqueue', '$role')" >/dev/null
@@ -612,12 +593,12 @@ set test.stall = 'on'; $(ask); commit"
 	q "update jobrun.job_runs set created_by = '$role'"
 	two=$(new replace)
 	started "$two"
-	jr wait -d "${JOBRUN_DATABASE_URL/user=jobrun/user=$role}" "$one"
+	jr wait -d "$(url_of "$role")" "$one"
 	assert_equal "$status" 1
 	assert_equal "$stderr" "jobrun: run $one (t) is cancelled: superseded by run $two"
 }
 
-@test "logs -f goes on with the run that superseded the one it was asked for" {
+@test "logs -f follows the run that superseded the one it was asked for" {
 	handler t <<<'echo "this is $JOBRUN_RUN_ID"; [ -e "$TMPDIR/well" ]'
 	one=$(enqueue t --unique k --backoff 0)
 	jr_ok run --max-runs 1
@@ -701,7 +682,7 @@ is_there() {
 	q_is 0 'select count(*) from jobrun.job_runs'
 }
 
-@test "a run that a claim took and did not start, adopted after its time: it was claimed before, so it is not expired" {
+@test "a run that was claimed in time, not started, and adopted later does not expire" {
 	one=$(new keep "expires_in => '1 hour'")
 	started "$one"
 	q "update jobrun.job_runs set created_at = now() - interval '2 hours', run_at = now() - interval '2 hours',

@@ -3,26 +3,6 @@
 
 load ../lib/common
 
-teardown() {
-	release_holds # or the client waits for them
-	end_client
-	common_teardown
-}
-
-# client SQL: begin a script in the background, errors with their SQLSTATE; its answers are in $TMPDIR/client.
-client() {
-	printf '%s\n' "$1" | psql_bare -v VERBOSITY=verbose "$(past_pooler)" >"$TMPDIR/client" 2>&1 &
-	client_pid=$!
-}
-
-# Wait for its end; sets client_status.
-end_client() {
-	client_status=0
-	[ -n "${client_pid:-}" ] || return 0
-	wait "$client_pid" || client_status=$?
-	client_pid=
-}
-
 # say SQL: a further statement for the last `hold`.
 say() {
 	printf '%s\n' "$1" >&"${hold_fds[-1]}"
@@ -48,43 +28,43 @@ opposite() {
 	assert_output 40001
 }
 
-@test "two new keys in opposite orders: an id or 40001, never a deadlock" {
+@test "two transactions with two new unique keys in opposite orders: one gets 40001, and neither a deadlock" {
 	opposite 'read committed' "jobrun.enqueue('t', unique_key => 'a')" "jobrun.enqueue('t', unique_key => 'b')"
 }
 
-@test "two idempotency keys in opposite orders: an id or 40001" {
+@test "two transactions with two idempotency keys in opposite orders: one gets 40001" {
 	opposite 'read committed' "jobrun.enqueue('t', idempotency_key => 'a')" "jobrun.enqueue('t', idempotency_key => 'b')"
 }
 
-@test "two new queues of lock keys in opposite orders: an id or 40001" {
+@test "two transactions with two new queues of lock keys in opposite orders: one gets 40001" {
 	opposite 'read committed' "jobrun.enqueue('t', queue => 'a', concurrency_key => 'x')" \
 		"jobrun.enqueue('t', queue => 'b', concurrency_key => 'x')"
 }
 
-@test "a new queue, then a key, in opposite orders: an id or 40001" {
+@test "a new queue and then a unique key, against the opposite order: one gets 40001" {
 	opposite 'read committed' "jobrun.enqueue('t', queue => 'a', concurrency_key => 'x')" "jobrun.enqueue('t', unique_key => 'b')"
 }
 
-@test "a key, then a new queue, in opposite orders: an id or 40001" {
+@test "a unique key and then a new queue, against the opposite order: one gets 40001" {
 	opposite 'read committed' "jobrun.enqueue('t', unique_key => 'b')" "jobrun.enqueue('t', queue => 'a', concurrency_key => 'x')"
 }
 
-@test "two waiting runs replaced in opposite orders: an id or 40001" {
+@test "two transactions that replace two waiting runs in opposite orders: one gets 40001" {
 	q "select jobrun.enqueue('t', unique_key => k) from unnest(array['a', 'b']) k" >/dev/null
 	opposite 'read committed' "jobrun.enqueue('t', unique_key => 'a', on_conflict => 'replace')" \
 		"jobrun.enqueue('t', unique_key => 'b', on_conflict => 'replace')"
 }
 
-@test "two new keys in opposite orders, repeatable read: an id or 40001" {
+@test "two transactions with two new unique keys in opposite orders, repeatable read: one gets 40001" {
 	opposite 'repeatable read' "jobrun.enqueue('t', unique_key => 'a')" "jobrun.enqueue('t', unique_key => 'b')"
 }
 
-@test "two new keys in opposite orders, serializable: an id or 40001" {
+@test "two transactions with two new unique keys in opposite orders, serializable: one gets 40001" {
 	opposite serializable "jobrun.enqueue('t', unique_key => 'a')" "jobrun.enqueue('t', unique_key => 'b')"
 }
 
 # The server ends the one who looks first: here it has asked for nothing before, and only stands in a line for "b".
-@test "a first key in a line in which others wait for each other: an id or 40001" {
+@test "a transaction with its first key behind others that wait for each other gets an id or 40001" {
 	q "select jobrun.enqueue('t', unique_key => k) from unnest(array['a', 'b']) k" >/dev/null
 	hold "set local deadlock_timeout = '20s'; select jobrun.enqueue('t', unique_key => 'a')"
 	hold "set local deadlock_timeout = '20s'; select jobrun.enqueue('t', unique_key => 'b', on_conflict => 'replace')"
@@ -138,7 +118,7 @@ sh
 	q "update jobrun.job_runs set locked_until = now() + '2 minutes' where id = $old"
 }
 
-@test "repeatable read: a waiting run that the snapshot does not show is 40001, not an error of the index" {
+@test "in repeatable read a waiting run that the snapshot does not show raises 40001, not a unique violation" {
 	hold 'set transaction isolation level repeatable read; select 1'
 	q "select jobrun.enqueue('t', unique_key => 'k'), jobrun.enqueue('t', idempotency_key => 'i')" >/dev/null
 	say '\set VERBOSITY verbose'
@@ -153,7 +133,7 @@ sh
 	q_is 2 "select count(*) from jobrun.job_runs"
 }
 
-@test "a client that inserts rows by itself meets the same index" {
+@test "a client that inserts rows itself cannot break the unique key" {
 	q "insert into jobrun.job_runs (job_type, unique_key) values ('t', 'k')"
 	run psql_bare -v VERBOSITY=verbose "$(past_pooler)" -c "insert into jobrun.job_runs (job_type, unique_key) values ('t', 'k')"
 	assert_failure
@@ -176,7 +156,7 @@ sh
 	q_is 2 "select count(*) from jobrun.job_runs where unique_key = 'k' and job_type = 't' and status in ('queued', 'failed')"
 }
 
-@test "more keys than enqueue_run counts, in opposite orders, through new_runs: 40001" {
+@test "more keys than enqueue_run counts, in opposite orders through new_runs: one gets 40001" {
 	sixty='from generate_series(1, 60) i'
 	hold "insert into jobrun.new_runs (job_type, run) select 't', jsonb_build_object('unique_key', 'a' || i) $sixty"
 	say '\set VERBOSITY verbose'

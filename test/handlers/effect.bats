@@ -44,7 +44,7 @@ take_away() {
 		"update jobrun.job_runs set status = 'dead', locked_until = null, finished_at = now() where id = $1"
 }
 
-@test "the command runs once: marked after exit 0, then silence and exit 0" {
+@test "effect runs its command once: after exit 0 it is marked, and then skipped silently with exit 0" {
 	for n in 1 2 3; do
 		effect mail-1 -- "echo out; echo err >&2; echo did >>$did"
 		assert_equal "$status" 0
@@ -59,7 +59,7 @@ take_away() {
 	assert_equal "$(times)" 2
 }
 
-@test "with -v, or on a terminal, a line says that it was done before" {
+@test "effect says with -v, or on a terminal, that the command was done before" {
 	effect mail -v -- "echo did >>$did"
 	refute_regex "$stderr" 'done before'
 	q "update jobrun.job_effects set done_at = now() - interval '3 min 2 s'"
@@ -79,7 +79,7 @@ take_away() {
 	assert_equal "$(times)" 1
 }
 
-@test "the status of the command is passed on, nothing is marked, and it runs again" {
+@test "effect passes on a failed command's status, marks nothing, and runs it again" {
 	for n in 1 65 75 255; do
 		effect mail -- "echo did >>$did; exit $n"
 		assert_equal "$status" "$n"
@@ -97,7 +97,7 @@ take_away() {
 	assert_equal "$(times)" 5
 }
 
-@test "no such command is 127, one that cannot be executed 126; not even --at-most-once keeps a mark" {
+@test "effect exits with 127 for a missing command and 126 for one that cannot be executed, and keeps no mark" {
 	echo 'not executable' >"$TMPDIR/text"
 	for option in '' --at-most-once; do
 		run -127 --separate-stderr run_jobrun effect mail $option -- no-such-command --at-most-once
@@ -109,7 +109,7 @@ take_away() {
 	done
 }
 
-@test "options of the command are its own, ours may stand around KEY" {
+@test "effect passes on options after --, and takes its own before and after KEY" {
 	jr effect --at-most-once k1 -- printf '%s,' --json -d nothing --help -- --at-most-once --once
 	assert_equal "$status" 0
 	assert_equal "$output" '--json,-d,nothing,--help,--,--at-most-once,--once,'
@@ -120,7 +120,7 @@ take_away() {
 	assert_equal "$output" '-x,'
 }
 
-@test "without -- or a command it is a usage error with an example" {
+@test "effect without -- or without a command is a usage error with an example" {
 	for line in 'mail' 'mail --' 'mail sh -c true' 'mail more -- true' 'mail --at-most-once' 'mail ls --help'; do
 		# shellcheck disable=SC2086 # words
 		jr effect $line
@@ -163,7 +163,7 @@ take_away() {
 	q_is 1 "select count(*) from jobrun.job_effects where key = 'it''s %s \"\\ ''ü'"
 }
 
-@test "stdin, environment, directory and signals are those of the caller" {
+@test "effect's command has the stdin, environment, directory and signals of the caller" {
 	mkdir here
 	cd here
 	FOO=bar run_jobrun effect mail -- sh -c 'cat; echo "$FOO"; pwd; grep SigBlk /proc/self/status' <<<'from stdin' >../out
@@ -184,7 +184,7 @@ SigBlk:	0000000000000000"
 	) || assert_equal $? 7
 }
 
-@test "no connection is held while the command runs" {
+@test "effect holds no connection while its command runs" {
 	run_jobrun effect mail -- sh -c "echo did >>$did; until [ -e go ]; do sleep 0.05; done" 3>&- &
 	wait_until 10 test -s "$did"
 	wait_until 5 q_is 0 "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
@@ -194,7 +194,7 @@ SigBlk:	0000000000000000"
 	assert_equal "$(marked mail)" t
 }
 
-@test "TERM, HUP and INT are passed on; what the command does with them decides" {
+@test "effect passes TERM, HUP and INT on to its command, and has the command's status" {
 	for sig in TERM HUP INT; do
 		rm -f ready
 		# exec: the signal is for jobrun alone.
@@ -215,7 +215,7 @@ SigBlk:	0000000000000000"
 	assert_equal "$(sort "$did" | tr '\n' ' ')" 'HUP INT TERM '
 }
 
-@test "two at the same time: both may run, and both end well" {
+@test "two effects of one key at the same time may both run, and both succeed" {
 	for n in 1 2; do
 		run_jobrun effect mail -- sh -c "echo did >>$did; until [ -e go ]; do sleep 0.05; done" 3>&- &
 		pids[n]=$!
@@ -286,7 +286,7 @@ SigBlk:	0000000000000000"
 	assert_equal "$(times)" 5
 }
 
-@test "killed in the middle without --at-most-once: it runs again" {
+@test "effect without --at-most-once runs its command again when it was killed in the middle" {
 	(exec "$JOBRUN" effect mail -- sh -c "echo \$\$ >$did; exec sleep 300") 3>&- &
 	pid=$!
 	wait_until 10 test -s "$did"
@@ -305,36 +305,30 @@ SigBlk:	0000000000000000"
 	assert_equal "$(marked mail)" t
 }
 
-@test "the database is away before the command: 75, it does not run" {
+@test "effect exits with 75 and does not run its command when the database is away before it" {
 	nowhere="host=$BATS_TEST_TMPDIR dbname=x"
 	run_jobrun -d "$nowhere" effect mail --at-most-once -- sh -c "echo did >>$did" 2>once.err 3>&- &
 	once=$!
 	effect -d "$nowhere" mail -- "echo did >>$did"
-	assert_equal "$status" 75
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" '^jobrun: sh was not run: connection to server'
+	assert_one_line 75 '^jobrun: sh was not run: connection to server'
 	wait "$once" || assert_equal $? 75
 	assert_equal "$(cat once.err)" "$stderr"
 	assert_equal "$(times)" 0
 }
 
-@test "the database is away behind the command: it has happened, exit 0, and that is said" {
+@test "when the database is away after the command, effect exits with 0 and says that there is no mark" {
 	own_cluster
 	jr effect mail -- sh -c "echo did >>$did; $(printf '%q ' env -u JOBRUN_TEST_ID "$TOP/scripts/pg-local" "$test_cluster" stop)"
-	assert_equal "$status" 0
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" '^jobrun: effect mail has happened and is not marked, so it may happen again: connection to server'
+	assert_one_line 0 '^jobrun: effect mail has happened and is not marked, so it may happen again: connection to server'
 	start_server
 	assert_equal "$(marked mail)" f
 	assert_equal "$(times)" 1
 }
 
-@test "--at-most-once: the database is away behind the command: its status is passed on once, and that is said" {
+@test "--at-most-once: when the database is away after the command, its status is passed on once with a line" {
 	own_cluster
 	jr effect mail --at-most-once -- sh -c "echo did >>$did; $(printf '%q ' env -u JOBRUN_TEST_ID "$TOP/scripts/pg-local" "$test_cluster" stop); exit 3"
-	assert_equal "$status" 3
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" '^jobrun: effect mail has ended with exit status 3, and that is not marked: connection to server'
+	assert_one_line 3 '^jobrun: effect mail has ended with exit status 3, and that is not marked: connection to server'
 	start_server
 	effect mail --at-most-once -- "echo did >>$did"
 	assert_equal "$status" 0
@@ -342,7 +336,7 @@ SigBlk:	0000000000000000"
 	assert_equal "$(times)" 1
 }
 
-@test "a database that is back in time is no news" {
+@test "effect says nothing about a database that is back in time" {
 	own_cluster
 	jr effect mail -- sh -c "echo did >>$did; $(printf '%q ' env -u JOBRUN_TEST_ID "$TOP/scripts/pg-local" "$test_cluster" restart) >/dev/null"
 	assert_equal "$status" 0
@@ -350,7 +344,7 @@ SigBlk:	0000000000000000"
 	assert_equal "$(marked mail)" t
 }
 
-@test "a COMMIT whose answer is lost, before and behind the command: asked again, done once" {
+@test "effect asks again when a COMMIT's answer is lost, before or after the command, which runs once" {
 	for mode in answer request; do
 		for nth in 2 4; do # 1 and 3 are those of need()
 			for option in '' --at-most-once; do
@@ -373,7 +367,7 @@ SigBlk:	0000000000000000"
 	done
 }
 
-@test "--at-most-once: a mark that cannot be told is not taken for ours" {
+@test "--at-most-once: a mark that may be another's is not taken for one's own" {
 	own_cluster
 	direct=$JOBRUN_DATABASE_URL
 	# The server has committed; then it cannot be asked any more.
@@ -393,7 +387,7 @@ SigBlk:	0000000000000000"
 	assert_equal "$(times)" 0
 }
 
-@test "in a handler: only while its claim is the running one, and it is recorded" {
+@test "effect in a handler runs only while the handler's claim holds, and records run and claim" {
 	id=$(running_run)
 	export JOBRUN_RUN_ID=$id JOBRUN_CLAIM=3
 	effect mine -- "echo did >>$did"
@@ -422,7 +416,7 @@ SigBlk:	0000000000000000"
 	assert_equal "$(marked other)" ''
 }
 
-@test "in a handler: what has happened is marked, also when the claim was lost meanwhile" {
+@test "effect in a handler marks what has happened even when the claim was lost meanwhile" {
 	id=$(running_run)
 	export JOBRUN_RUN_ID=$id JOBRUN_CLAIM=3
 	run_jobrun effect mail -- sh -c "echo did >>$did; until [ -e go ]; do sleep 0.05; done" 3>&- &
@@ -433,7 +427,7 @@ SigBlk:	0000000000000000"
 	q_is "$id|3|t" "select run_id, claim_seq, done_at is not null from jobrun.job_effects where key = 'mail'"
 }
 
-@test "JOBRUN_RUN_ID and JOBRUN_CLAIM are numbers, both or neither" {
+@test "effect takes JOBRUN_RUN_ID and JOBRUN_CLAIM both or not at all, and only as numbers" {
 	JOBRUN_RUN_ID=7 effect mail -- "echo did >>$did"
 	assert_equal "$status" 64
 	assert_regex "$stderr" '^jobrun: JOBRUN_RUN_ID is set and JOBRUN_CLAIM is not'
@@ -458,7 +452,7 @@ SigBlk:	0000000000000000"
 	q_is 1 'select count(*) from jobrun.job_effects where run_id is null and claim_seq is null and done_at is not null'
 }
 
-@test "in a handler that is tried: run unless it is done, and nothing is written" {
+@test "effect in jobrun try runs its command unless it is marked, and writes nothing" {
 	tried() {
 		JOBRUN_RUN_ID=0 JOBRUN_CLAIM=0 effect "$@"
 	}
@@ -505,7 +499,7 @@ SigBlk:	0000000000000000"
 	assert_equal "$(rows)" "$before"
 }
 
-@test "in a handler that was told no database, the failure says what to do" {
+@test "effect in a handler without a database says how to give it one" {
 	advice='; set JOBRUN_HANDLER_DATABASE_URL for the runner, or keep the password in ~/\.pgpass$'
 	nothing() {
 		run --separate-stderr timeout -k 5 60 env -u JOBRUN_DATABASE_URL PGPORT=1 PGUSER=nobody \
@@ -543,7 +537,7 @@ SigBlk:	0000000000000000"
 	assert_equal "$(times)" 0
 }
 
-@test "in a real handler: a failed attempt does not repeat what was done" {
+@test "effect is not repeated by the next attempt of a handler that failed" {
 	handler work <<sh
 "$JOBRUN" effect "mail-\$JOBRUN_KEY" -- sh -c 'echo mail >>$did' || exit
 "$JOBRUN" effect "hook-\$JOBRUN_KEY" -- sh -c 'echo hook >>$did; [ "\$JOBRUN_ATTEMPT" -gt 1 ]' || exit
@@ -556,7 +550,7 @@ sh
 	q_is "1|2" "select min(claim_seq), max(claim_seq) from jobrun.job_effects where run_id = $id and done_at is not null"
 }
 
-@test "in a real handler: one whose lease was lost has no effects any more" {
+@test "effect in a handler whose lease was lost is refused" {
 	handler work <<sh
 : >started
 until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.05; done
@@ -577,7 +571,7 @@ sh
 	wait_runner
 }
 
-@test "SQL and the command agree" {
+@test "the SQL function effect() and the command share their marks" {
 	q_is t "select jobrun.effect('by-sql')"
 	effect by-sql -- "echo did >>$did"
 	assert_equal "$status" 0
@@ -602,7 +596,7 @@ sh
 	assert_equal "$(times)" 0
 }
 
-@test "the command waits for a transaction that has called effect(), and says so when that takes too long" {
+@test "the command waits for a transaction that has called effect(), and says so when it takes too long" {
 	for option in '' --at-most-once; do
 		hold "select jobrun.effect('mail')"
 		(close_holds && exec "$JOBRUN" effect mail $option -- sh -c "echo did >>$did") 3>&- &

@@ -3,7 +3,7 @@
 
 load ../lib/common
 
-@test "the payload arrives on stdin to the last digit, with a newline behind it" {
+@test "the payload arrives on stdin unchanged to the last digit, with a newline after it" {
 	handler take <<<'cat > "$TMPDIR/stdin.$JOBRUN_RUN_ID"'
 	for payload in '{"amount": 12345678901234567890.10}' '"\"\\ \t ünïcödé 🙂"' '[]' 'null' '1e-7' "\"'; drop table x; \$(id)\""; do
 		id=$(enqueue take "$payload")
@@ -33,7 +33,7 @@ load ../lib/common
 		from jobrun.job_runs r left join jobrun.job_attempts a on a.run_id = r.id"
 }
 
-@test "the environment is the runner's without its secrets, and the run" {
+@test "a handler's environment is the runner's without its secrets, plus the variables of the run" {
 	ln -s "$(readlink -f "$(type -P env)")" "$JOBRUN_HANDLERS/printenv"
 	id=$(enqueue printenv --queue mail --max-attempts 7 --idempotency-key 'order 4711')
 	run env -i PATH=/usr/bin:/bin HOME="$HOME" TMPDIR="$TMPDIR" FOO=bar EMPTY= JOBRUN_TEST_ID="$JOBRUN_TEST_ID" \
@@ -65,7 +65,7 @@ load ../lib/common
 	)"
 }
 
-@test "JOBRUN_HANDLER_DATABASE_URL becomes the handler's JOBRUN_DATABASE_URL; without it one that has no password stays" {
+@test "a handler's JOBRUN_DATABASE_URL is JOBRUN_HANDLER_DATABASE_URL, or else the runner's if that has no password" {
 	handler url <<<'env | grep DATABASE_URL'
 	id=$(enqueue url)
 	jr_ok run
@@ -75,7 +75,7 @@ load ../lib/common
 	assert_equal "$(printed "$id")" 'JOBRUN_DATABASE_URL=postgresql://app:given@db/app'
 }
 
-@test "JOBRUN_KEY is the installation and the run, and the same on each attempt; JOBRUN_CLAIM is not" {
+@test "JOBRUN_KEY is made of installation and run and the same on each attempt, and JOBRUN_CLAIM differs" {
 	handler fail <<<'echo "$JOBRUN_ATTEMPT $JOBRUN_CLAIM $JOBRUN_KEY"; [ "$JOBRUN_ATTEMPT" -eq 3 ]'
 	id=$(q "select jobrun.enqueue('fail', backoff_base => '0')")
 	jr_ok run
@@ -89,7 +89,7 @@ load ../lib/common
 	assert_regex "$(printed "$id")" '1 4 mine'
 }
 
-@test "JOBRUN_CHECKPOINT is there on an attempt that was left a checkpoint" {
+@test "JOBRUN_CHECKPOINT is set on an attempt after one that left a checkpoint" {
 	handler step <<-'sh'
 		echo "${JOBRUN_CHECKPOINT+there}"
 		echo '{"checkpoint": 1}' >> "$JOBRUN_OUT"
@@ -100,7 +100,7 @@ load ../lib/common
 	assert_equal "$(printed "$id")" $'\nthere'
 }
 
-@test "JOBRUN_DEADLINE is there for a run with a timeout: the second at which it ends" {
+@test "JOBRUN_DEADLINE is set for a run with a timeout, to the second at which it ends" {
 	handler deadline <<<'echo "$(($JOBRUN_DEADLINE - $(date +%s)))"'
 	id=$(enqueue deadline --timeout 100s)
 	jr_ok run
@@ -170,7 +170,7 @@ four"
 	q_is 'failed|t' "select status, octet_length(last_error) between 1000 and 2048 from jobrun.job_runs where id = $id"
 }
 
-@test "what an attempt cost is written down; a plain success has no row, and is in the view" {
+@test "the cost of an attempt is recorded; a plain success has no row of its own, but is in the view" {
 	handler burn <<<'timeout 0.4 sh -c "while :; do :; done"; head -c 300M /dev/zero | tail -n 1 >/dev/null; exit 1'
 	handler small <<<'exit 1'
 	handler plain <<<'exit 0'

@@ -3,7 +3,7 @@
 
 load ../lib/common
 
-@test "each exit status means what the contract says" {
+@test "each exit status of a handler has its documented meaning" {
 	handler exit <<<'exit "$(cat)"'
 	q "select jobrun.enqueue('exit', to_jsonb(c), backoff_base => '1h') from generate_series(0, 255) c" >/dev/null
 	jr run -j 4
@@ -29,7 +29,7 @@ load ../lib/common
 		where r.status = 'failed' and r.error_code like 'signal:%' and a.exit_status = 128 + payload::text::int"
 }
 
-@test "not now (75) costs no attempt and waits for the backoff, longer each time" {
+@test "exit status 75 costs no attempt and waits for the backoff, longer each time" {
 	handler later <<<'exit 75'
 	id=$(enqueue later --backoff 10m,1h)
 	delay="select extract(epoch from r.run_at - a.finished_at) from jobrun.job_runs r join jobrun.job_attempts a
@@ -43,7 +43,7 @@ load ../lib/common
 	q_is 'later,later' "select string_agg(outcome, ',') from jobrun.job_attempts where run_id = $id"
 }
 
-@test "the fiftieth not now is charged as a failure" {
+@test "the fiftieth exit status 75 is charged as a failure" {
 	handler later <<<'exit 75'
 	id=$(enqueue later --backoff 1h)
 	# As if it had said so 48 times.
@@ -55,7 +55,7 @@ load ../lib/common
 	q_is 'failed|1|49|50' "select status, attempts, snoozes, claim_seq from jobrun.job_runs where id = $id"
 }
 
-@test "a run past its timeout gets TERM, and KILL if it ignores that; whatever its exit, it is a timeout" {
+@test "a handler past its timeout gets TERM, then KILL after the grace, and whatever its exit, it has timed out" {
 	handler sleeps <<<'exec sleep 60'
 	handler polite <<<'trap "exit 0" TERM; while :; do sleep 0.05; done'
 	handler stubborn <<<'trap "" TERM; echo $$ > "$TMPDIR/pid"; exec sleep 60'
@@ -64,7 +64,7 @@ load ../lib/common
 	done
 	begin=$(now_ms)
 	jr_ok run -j 3
-	took=$(($(now_ms) - begin))
+	took=$(ms_since "$begin")
 	q_is 'polite failed 1 timeout 0,sleeps failed 1 timeout 143,stubborn failed 1 timeout 137' "select string_agg(
 		concat_ws(' ', job_type, status, attempts, r.error_code, exit_status), ',' order by job_type)
 		from jobrun.job_runs r join jobrun.job_attempts a on a.run_id = r.id"
@@ -73,7 +73,7 @@ load ../lib/common
 	q_is t "select bool_and(last_error like 'timed out after 1s%') from jobrun.job_runs"
 	is_gone "$(cat "$TMPDIR/pid")"
 	# One second and the ten of the grace.
-	[ "$took" -ge 10500 ] && [ "$took" -lt 16000 ]
+	assert_between 10500 "$took" 16000
 }
 
 @test "a handler that cannot be started has failed, and the reason is written down" {
@@ -126,13 +126,13 @@ load ../lib/common
 	id=$(enqueue parent)
 	begin=$(now_ms)
 	jr_ok run
-	[ $(($(now_ms) - begin)) -lt 5000 ]
+	[ "$(ms_since "$begin")" -lt 5000 ]
 	is_gone "$(cat "$TMPDIR/pid")"
 	q_is 'succeeded|before' "select r.status, rtrim(a.output, E'\n') from jobrun.job_runs r join jobrun.job_attempts a on a.run_id = r.id
 		where r.id = $id"
 }
 
-@test "what was forked twice is killed as well, also if it ignores TERM" {
+@test "a process that was forked twice is killed with its handler, even if it ignores TERM" {
 	handler fork <<-'sh'
 		( ( trap '' TERM HUP; echo up > "$TMPDIR/up"; exec sleep 60 >/dev/null 2>&1 ) & echo $! > "$TMPDIR/pid" )
 		until [ -e "$TMPDIR/up" ]; do sleep 0.02; done
@@ -143,12 +143,12 @@ load ../lib/common
 	is_gone "$(cat "$TMPDIR/pid")"
 }
 
-@test "the documented limit: a process in a session of its own survives its handler, and keeps nobody waiting" {
+@test "a process in a session of its own survives its handler (a documented limit) and keeps nobody waiting" {
 	handler escape <<<'setsid sh -c "echo \$\$ > \"$TMPDIR/pid\"; exec sleep 60" & until [ -s "$TMPDIR/pid" ]; do sleep 0.02; done'
 	id=$(enqueue escape)
 	begin=$(now_ms)
 	jr_ok run
-	[ $(($(now_ms) - begin)) -lt 5000 ]
+	[ "$(ms_since "$begin")" -lt 5000 ]
 	run_is "$id" succeeded
 	kill -KILL "$(cat "$TMPDIR/pid")"
 }

@@ -45,7 +45,7 @@ json
 	assert_regex "$(q "select last_error from jobrun.job_runs where id = $id")" "chmod go-w $PWD/work.sh"
 }
 
-@test "so are scripts that argv names, and the interpreters of #! lines" {
+@test "scripts that argv names, and the interpreters of #! lines are judged again before each start" {
 	printf 'exit 0\n' >"$JOBRUN_HANDLERS/part.sh"
 	settings named <<<'{"argv": ["/bin/sh", "part.sh"]}'
 	printf '#!/bin/sh\nexit 0\n' >tool
@@ -62,7 +62,7 @@ json
 	assert_equal "$(field "$script" last_error)" "its #! line: cannot trust $PWD/tool: everybody can write to it: chmod go-w $PWD/tool"
 }
 
-@test "env sets and replaces variables" {
+@test "the setting env sets and replaces variables" {
 	ln -s "$(readlink -f "$(type -P env)")" "$JOBRUN_HANDLERS/printenv"
 	settings printenv <<<'{"env": {"PATH": "/opt/bin:/usr/bin", "EMPTY": "", "TEXT": "a b\nc=d \"é\"", "HOME": "/nowhere"}}'
 	id=$(enqueue printenv)
@@ -73,7 +73,7 @@ json
 	assert_equal "$(grep -c '^JOBRUN_RUN_ID=' says)" 1
 }
 
-@test "cwd is where it starts; one that is not there is a failed start" {
+@test "the setting cwd is where the handler starts, and a missing directory is a failed start" {
 	mkdir "$JOBRUN_HANDLERS/data" elsewhere
 	for type in absolute relative lost; do
 		handler "$type" <<<'pwd -P'
@@ -91,7 +91,7 @@ json
 	q_is t "select last_error like 'cannot start %: changing to its directory: No such file or directory' from jobrun.job_runs where id = $lost"
 }
 
-@test "nice is the value itself" {
+@test "the setting nice is the absolute nice value" {
 	handler kind <<<'nice'
 	settings kind <<<'{"nice": 7}'
 	id=$(enqueue kind)
@@ -99,7 +99,7 @@ json
 	assert_equal "$(printed "$id")" 7
 }
 
-@test "limits are those of the handler, soft and hard, and nobody else's" {
+@test "limits hold for the handler alone, as soft and hard limits" {
 	handler limits <<-'sh'
 		#!/bin/bash
 		for option in t v n u; do echo "$option $(ulimit -S$option) $(ulimit -H$option)"; done
@@ -123,7 +123,7 @@ u 5000 5000"
 	assert_equal "$(printed "$free")" "$expected"
 }
 
-@test "a limit is the most that is had: one that is lower already stays" {
+@test "a limit only lowers: one that is lower already stays" {
 	handler files <<<'ulimit -Sn; ulimit -Hn'
 	settings files <<<'{"files": 400}'
 	id=$(enqueue files)
@@ -146,7 +146,7 @@ u 5000 5000"
 	assert_equal "$(printed "$id")" $'200\n200'
 }
 
-@test "root can give a handler more than it has itself" {
+@test "a runner of root can give a handler a higher limit than its own" {
 	need_root
 	handler files <<<'ulimit -Sn; ulimit -Hn'
 	settings files <<<'{"files": 400, "user": "nobody"}'
@@ -160,7 +160,7 @@ u 5000 5000"
 	assert_equal "$(printed "$id")" $'400\n400'
 }
 
-@test "cpu: XCPU at the limit, KILL a second later for one that does not mind" {
+@test "the limit cpu sends XCPU, and KILL a second later to a handler that ignores it" {
 	handler burn <<<'while :; do :; done'
 	handler deaf <<<'trap "" XCPU; while :; do :; done'
 	settings burn <<<'{"cpu": "1s"}'
@@ -173,7 +173,7 @@ u 5000 5000"
 	q_is t "select bool_and(cpu_ms between 300 and 5000) from jobrun.job_attempts"
 }
 
-@test "memory: what does not fit is not had" {
+@test "the limit memory makes larger allocations fail" {
 	handler eat <<-'perl'
 		#!/usr/bin/perl
 		my $bytes = "x" x 300_000_000;
@@ -191,7 +191,7 @@ u 5000 5000"
 	assert_regex "$(ended "$tiny")" '^failed\|1\|'
 }
 
-@test "files: no more descriptors than that" {
+@test "the limit files caps the number of open descriptors" {
 	handler open <<-'sh'
 		#!/bin/bash
 		for fd in {3..200}; do eval "exec $fd</dev/null" || exit 1; echo "$fd"; done
@@ -204,7 +204,7 @@ u 5000 5000"
 	refute_regex "$(printed "$id")" $'\n20\n'
 }
 
-@test "processes: no more than that of the account, as the kernel counts them" {
+@test "the limit processes caps the processes of the account, as the kernel counts them" {
 	need_root
 	# Nobody else of the tests is this account.
 	getent passwd games >/dev/null || skip 'there is no account games'
@@ -223,7 +223,7 @@ u 5000 5000"
 	refute_regex "$(printed "$bound")" 'forked'
 }
 
-@test "user: another account with its groups and its home, that can use its files and reach nothing of ours" {
+@test "the setting user runs a handler as that account with its groups and home, which cannot reach the runner's files" {
 	need_root
 	open_ways "$JOBRUN_HANDLERS"
 	open_ways "$TMPDIR"
@@ -329,7 +329,7 @@ no token no host nobody C.UTF-8"
 	wait_until 10 is_gone "$(cat "$TMPDIR/child")"
 }
 
-@test "user: a directory that the account cannot enter is said so" {
+@test "user: a directory that the account cannot enter is named in the error" {
 	need_root
 	mkdir -m 700 closed
 	handler who <<<'id -u'
@@ -351,7 +351,7 @@ no token no host nobody C.UTF-8"
 		concat_ws(' ', payload, status, attempts), ',' order by id) from jobrun.job_runs"
 }
 
-@test "an empty list of later makes of 75 a failure; give_up stays as it is" {
+@test "an empty list of later makes 75 a failure and leaves give_up as it is" {
 	handler exit <<<'exit "$(cat)"'
 	settings exit <<<'{"later": []}'
 	q "select jobrun.enqueue('exit', to_jsonb(c), backoff_base => '1h') from unnest(array[65, 75]) c" >/dev/null

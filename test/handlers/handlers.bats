@@ -101,7 +101,7 @@ row() {
 	assert_regex "$stderr" "chmod go-w $JOBRUN_HANDLERS\$"
 }
 
-@test "the timeout that is in force for a request is shown" {
+@test "handlers shows the timeout that a request really has" {
 	file own.json <<<'{"http": {"url": "http://a", "timeout": "5s"}, "timeout": "10m"}'
 	file given.json <<<'{"http": {"url": "http://a"}, "timeout": "10m"}'
 	file none.json <<<'{"http": {"url": "http://a"}, "timeout": "0"}'
@@ -126,7 +126,7 @@ row() {
 	assert_line --regexp '^! b d: not a job type: .*, at most 63 characters$'
 }
 
-@test "names of files are made visible" {
+@test "control characters in names of files are made visible" {
 	handler good <<<'exit 0'
 	handler $'bad\e[31m' <<<'exit 0'
 	jr_ok handlers
@@ -144,7 +144,7 @@ row() {
 	refute_regex "$output" 'whsec'
 }
 
-@test "run makes names of files visible that are not used" {
+@test "run makes control characters visible in the names of files that it does not use" {
 	test_database
 	handler good <<<'exit 0'
 	handler $'bad\e[31m\xc2\x9b\xff' <<<'exit 0'

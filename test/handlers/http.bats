@@ -169,7 +169,7 @@ outcomes() {
 	done
 }
 
-@test "the status decides: done, later, give up, fail" {
+@test "http: the status of the answer decides between done, later, give up and failure" {
 	web
 	outcomes <<-'END'
 		200 succeeded,1,0
@@ -199,7 +199,7 @@ outcomes() {
 	assert_equal "$status" 1 # some are dead
 }
 
-@test "give_up, later and expect of a handler take the place of the table" {
+@test "http: give_up, later and expect of a handler replace the default table" {
 	web
 	outcomes '"expect": ["3xx", 418]' '"give_up": [404], "later": [409, 503]' <<-'END'
 		404 dead,1,0,http:404
@@ -213,7 +213,7 @@ outcomes() {
 	END
 }
 
-@test "the error says the status in words and the first line of the answer" {
+@test "http: the error has the status in words and the first line of the answer" {
 	web
 	http_handler gone "$web/status/410?body=%0A%20no%20such%20order%0Asecond"
 	http_handler moved "$web/redirect"
@@ -236,7 +236,7 @@ waits() {
 		from jobrun.job_runs r join jobrun.job_attempts a on a.run_id = r.id where r.id = $id"
 }
 
-@test "Retry-After is heeded: seconds, a date by the server's own clock, a day at most, never less than the backoff" {
+@test "http: Retry-After is obeyed, in seconds or as a date by the server's clock, up to a day and never below the backoff" {
 	web
 	waits retry_after=120 118 121
 	waits retry_date=120 118 121
@@ -271,7 +271,7 @@ waits() {
 	assert_regex "$(output_of "$id")" $'^HTTP 200, [0-9]+ bytes\nx+$'
 }
 
-@test "headers that trickle do not stretch it either" {
+@test "headers that trickle do not stretch the timeout either" {
 	beside /slowhead failed curl:OPERATION_TIMEDOUT '"timeout": "1s"'
 }
 
@@ -358,23 +358,23 @@ in_little_memory() {
 	q_is t "select octet_length(output) < 2200 and output_dropped > 1000000 from jobrun.job_attempts where run_id = $id"
 }
 
-@test "a header of 100 MB is an error" {
+@test "http: a header of 100 MB is a failure" {
 	in_little_memory /bighead failed curl:HEADERS_TOO_LARGE
 }
 
-@test "headers without end are an error" {
+@test "http: headers without end are a failure" {
 	in_little_memory /manyheads failed curl:HEADERS_TOO_LARGE
 }
 
-@test "a flood of interim answers is an error" {
+@test "http: a flood of interim answers is a failure" {
 	in_little_memory /flood failed curl:HEADERS_TOO_LARGE
 }
 
-@test "a compressed body stays compressed" {
+@test "http: a compressed body is not unpacked" {
 	in_little_memory /gzip succeeded ''
 }
 
-@test "a compressed transfer is refused" {
+@test "http: a compressed transfer encoding is refused" {
 	in_little_memory /tegzip failed curl:BAD_CONTENT_ENCODING
 }
 
@@ -390,7 +390,7 @@ in_little_memory() {
 	beside /reset failed curl:RECV_ERROR
 }
 
-@test "what comes behind an answer is not the answer to the next run" {
+@test "bytes after an answer are not taken for the answer to the next run" {
 	web
 	http_handler excess "$web/excess"
 	http_handler bad "$web/status/500"
@@ -403,7 +403,7 @@ in_little_memory() {
 		from (select job_type, status, count(*) n from jobrun.job_runs group by 1, 2) x"
 }
 
-@test "what is not HTTP is an error" {
+@test "an answer that is not HTTP is a failure" {
 	beside /nothttp failed curl:UNSUPPORTED_PROTOCOL
 }
 
@@ -430,7 +430,7 @@ in_little_memory() {
 	assert_equal "$(ended "$id")" 'dead|1|http:413'
 }
 
-@test "nobody there: an error that says where" {
+@test "an address where nobody listens is a failure that names it" {
 	web
 	http_handler nobody http://127.0.0.1:1/
 	http_handler fine "$web/ok"

@@ -15,7 +15,7 @@ nothing_left() {
 	}
 }
 
-@test "progress, checkpoint and result are kept with the run; the last of each counts" {
+@test "progress, checkpoint and result are kept with the run, and the last of each counts" {
 	handler tell <<-'sh'
 		echo '{"progress": {"done": 1, "of": 2}}' >> "$JOBRUN_OUT"
 		echo '{"checkpoint": {"page": 7}, "progress": {"done": 2, "of": 2}}' >> "$JOBRUN_OUT"
@@ -109,7 +109,7 @@ $private"
 	run_is "$id" succeeded
 }
 
-@test "null takes a checkpoint back" {
+@test "a checkpoint of null removes it" {
 	handler work <<-'sh'
 		echo "${JOBRUN_CHECKPOINT:+there}"
 		case $JOBRUN_ATTEMPT in
@@ -123,7 +123,7 @@ $private"
 	assert_equal "$(printed "$id")" $'\nthere'
 }
 
-@test "retry_in puts off what failed and what is not now, up to a day, and never shortens" {
+@test "retry_in delays the next attempt after a failure or 75, by a day at most, and never shortens it" {
 	handler fail <<<'echo "{\"retry_in\": \"$(cat | tr -d \")\"}" >> "$JOBRUN_OUT"; exit 1'
 	handler later <<<'echo "{\"retry_in\": \"$(cat | tr -d \")\"}" >> "$JOBRUN_OUT"; exit 75'
 	for type in fail later; do
@@ -232,7 +232,7 @@ $private"
 	assert_regex "$(printed "$result")" 'longer than 1 MiB'
 }
 
-@test "what the database could not hold is a warning: the outcome is written all the same" {
+@test "a text that the database cannot hold is a warning, and the outcome is still written" {
 	handler hard <<-'sh'
 		case $(cat) in
 		1) echo '{"progress": 1e-20000}' ;;
@@ -287,7 +287,7 @@ $private"
 		"select result from jobrun.job_runs where id = $id"
 }
 
-@test "what a handler puts in the place of its file is not read, and that is said" {
+@test "a file that a handler puts in place of JOBRUN_OUT is not read, and a warning says so" {
 	printf '{"result": "of somebody else"}\n' >"$TMPDIR/secret"
 	chmod 600 "$TMPDIR/secret"
 	handler link <<<'rm "$JOBRUN_OUT"; ln -s "$TMPDIR/secret" "$JOBRUN_OUT"'
@@ -304,11 +304,11 @@ $private"
 	assert_equal "$(ls -A "$TMPDIR")" secret
 }
 
-@test "> instead of >> is understood" {
+@test "writing JOBRUN_OUT with > instead of >> works" {
 	handler anew <<-'sh'
 		for i in 1 2 3 10; do
 			echo "{\"progress\": $i}" > "$JOBRUN_OUT"
-			sleep 0.1
+			sleep 0.1 # time for the runner to read the file in between, or not
 		done
 		echo '{"result": 1}' > "$JOBRUN_OUT"
 	sh
@@ -329,7 +329,7 @@ $private"
 	nothing_left
 }
 
-@test "what a killed runner left is swept away by the next one, what a living one has is not" {
+@test "the next runner removes the files of a killed runner, and not those of a living one" {
 	handler wait <<<'echo "$JOBRUN_OUT" > "$TMPDIR/path.$JOBRUN_RUN_ID"; until [ -e "$TMPDIR/end" ]; do sleep 0.05; done; echo "{\"result\": 1}" >> "$JOBRUN_OUT"'
 	handler quick <<<'exit 0'
 	killed=$(enqueue wait --max-attempts 1)
@@ -354,7 +354,7 @@ $private"
 	[ -z "$(find "$TMPDIR" -name 'jobrun-out-*')" ]
 }
 
-@test "folders in folders beside the files are removed at the end, and after a killed runner by the next one" {
+@test "nested folders beside JOBRUN_OUT are removed at the end, or after a killed runner by the next one" {
 	handler litter <<-'sh'
 		cd "${JOBRUN_OUT%/*}"
 		mkdir -p a/b/c locked/in

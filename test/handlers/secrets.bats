@@ -77,7 +77,7 @@ REPORT_URL contains a connection string with a password'
 	assert_equal "$(look run -d 'host=/nowhere' -d "$url")" "run -d xxxxxxxxxxxxx -d $x"
 }
 
-@test "jobrun try keeps the same from a handler, and JOBRUN_HANDLER_DATABASE_URL is given" {
+@test "jobrun try keeps the same secrets from a handler, and passes JOBRUN_HANDLER_DATABASE_URL" {
 	ln -s "$(readlink -f "$(type -P env)")" "$JOBRUN_HANDLERS/printenv"
 	REPORT='psql "host=h password=hunter2"' CACHE=redis://:kept@h:1 JOBRUN_HANDLER_DATABASE_URL=postgresql://app:given@db/app \
 		jr_ok try printenv

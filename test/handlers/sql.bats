@@ -22,7 +22,7 @@ raise_handler() {
 	sql
 }
 
-@test "effect and completion are one transaction" {
+@test "a statement's effect and the completion of its run are one transaction" {
 	id=$(enqueue count)
 	jr_ok run
 	is_fate "$id" 'succeeded|1|1|'
@@ -30,7 +30,7 @@ raise_handler() {
 	q_is 0 'select count(*) from jobrun.job_attempts' # the run says it all
 }
 
-@test "the contract: each SQLSTATE has its verdict, and nothing of a failed statement stays" {
+@test "each SQLSTATE has its documented verdict, and nothing of a failed statement stays" {
 	raise_handler
 	for state in 22P02 22012 JR065 23505 P0001 42601 57014 40001 40P01 53300 53200 55P03 57P03 JR075 08006 57P01; do
 		enqueue raise "[\"$state\"]" >/dev/null
@@ -47,7 +47,7 @@ raise_handler() {
 	q_is 'state 22P02' "select last_error from jobrun.job_runs where payload ->> 0 = '22P02'"
 }
 
-@test "the same with real failures: a key that is there, a cast, a table that is not" {
+@test "a duplicate key, a bad cast and a missing table have their verdicts, and nothing of the statement stays" {
 	q 'create table once (n integer primary key)' 'insert into once values (1)'
 	sql_handler a.key <<<'insert into once select 1'
 	sql_handler b.cast <<<"select 'x'::integer"
@@ -61,7 +61,7 @@ raise_handler() {
 	q_is 'relation "nowhere" does not exist' "select last_error from jobrun.job_runs where job_type = 'c.table'"
 }
 
-@test "give_up and later of NAME.json take the place of the lists" {
+@test "sql: give_up and later of NAME.json replace the default lists" {
 	raise_handler
 	settings raise <<<'{"give_up": ["23505", "40"], "later": ["P0001"]}'
 	for state in 23505 40001 P0001 22P02 JR075; do enqueue raise "[\"$state\"]" >/dev/null; done
@@ -70,7 +70,7 @@ raise_handler() {
 		$'23505|dead\n40001|dead\nP0001|queued\n22P02|failed\nJR075|failed'
 }
 
-@test "no connection to be had is later, and costs no attempt" {
+@test "when a statement gets no connection, its run is put off and costs no attempt" {
 	needs_session # a pooler has one connection for any number of clients
 	q "create role narrow login connection limit 1" "grant usage on schema jobrun to narrow" \
 		"grant all on all tables in schema jobrun to narrow" "grant all on all sequences in schema jobrun to narrow" \
@@ -83,7 +83,7 @@ raise_handler() {
 	q_is 0 'select n from counter'
 }
 
-@test "a backend that is ended while it works: a failure, charged" {
+@test "a statement whose backend is terminated has failed and is charged" {
 	sql_handler slow <<<'select pg_sleep(60) /* work */'
 	id=$(enqueue slow)
 	bg_runner
@@ -140,7 +140,7 @@ h-wide|failed||result-too-large'
 	done
 }
 
-@test "what is hidden from that cannot commit either" {
+@test "transaction control that is hidden in a function cannot commit either" {
 	q 'create procedure public.sly() language plpgsql as $$ begin update counter set n = n + 1; commit; end $$'
 	sql_handler 'call' <<<'call public.sly()'
 	sql_handler block <<<'do $$ begin update counter set n = n + 1; rollback; end $$'
@@ -226,7 +226,7 @@ h-wide|failed||result-too-large'
 	is_fate "$id" 'failed|1|1|sqlstate:JR074'
 }
 
-@test "several at once, each with a connection of its own, never more than --sql-jobs" {
+@test "statements run at once, each on its own connection, never more than --sql-jobs" {
 	q 'create table seen (pid integer, at timestamptz, until timestamptz)'
 	sql_handler slow <<-'sql'
 		with s as materialized (select pg_backend_pid() as pid, clock_timestamp() as at, pg_sleep(0.3))

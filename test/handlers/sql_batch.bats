@@ -27,7 +27,7 @@ exact() {
 		where r.job_type = 'many' and (r.status = 'succeeded') is distinct from (d.run_id is not null)"
 }
 
-@test "many runs are one statement, one transaction, one commit" {
+@test "the runs of a batch are one statement, one transaction, one commit" {
 	enqueue_many 50
 	jr_ok run
 	exact
@@ -36,7 +36,7 @@ exact() {
 	q_is '50|1|1' "select count(*), min(attempts), max(claim_seq) from jobrun.job_runs where status = 'succeeded'"
 }
 
-@test "not more at once than batch says" {
+@test "a batch has no more runs than the setting says" {
 	enqueue_many 120
 	jr_ok run
 	exact
@@ -44,7 +44,7 @@ exact() {
 	q_is '120' 'select count(*) from done'
 }
 
-@test "it gets run_id, key, attempt and the payload as it is; no settings of a single run" {
+@test "a batch statement gets run_id, key, attempt and payload of each run, and no settings of a single run" {
 	q 'create table given (r jsonb, id text)'
 	sql_handler many <<<"insert into given select r, current_setting('jobrun.run_id') from jsonb_array_elements(\$1) r"
 	id=$(enqueue many '{"a": ["\u00e4", 1.50, "\"\\"]}' -k $'a "key" \\ \u00e4')
@@ -56,7 +56,7 @@ exact() {
 	q_is "$(q "select install_id || '-$other' from jobrun.settings")" "select r ->> 'key' from given where r -> 'payload' = 'null'"
 }
 
-@test "rows say which runs did not succeed, and how; the others do" {
+@test "rows of a batch name the runs that did not succeed, and all others have succeeded" {
 	sql_handler many <<-'sql'
 		with r as (select (e ->> 'run_id')::bigint as id, (e -> 'payload' ->> 0)::integer as n from jsonb_array_elements($1) e),
 			i as (insert into done (run_id, n) select id, n from r where n not in (2, 3, 4, 5))
@@ -77,7 +77,7 @@ exact() {
 8|succeeded||'
 }
 
-@test "when all have failed what the statement did is kept all the same" {
+@test "what a batch statement did is kept even when it calls all runs failed" {
 	sql_handler many <<-'sql'
 		with i as (insert into done (run_id) select (e ->> 'run_id')::bigint from jsonb_array_elements($1) e returning run_id)
 		select run_id, 'fail', null from i
@@ -88,7 +88,7 @@ exact() {
 	q_is '3|the statement said so' "select count(*), min(last_error) from jobrun.job_runs where status = 'failed' and error_code = 'sqlstate:P0001'"
 }
 
-@test "a bad payload blocks nobody but itself" {
+@test "a bad payload in a batch fails its own run only" {
 	enqueue_many 9
 	bad=$(enqueue many '["x"]')
 	jr run
@@ -99,7 +99,7 @@ exact() {
 	q_is 1 'select max(attempts) from jobrun.job_runs'
 }
 
-@test "a commit that fails: the same" {
+@test "a commit that fails because of one payload fails that run only" {
 	q 'alter table done add unique (n) deferrable initially deferred'
 	enqueue_many 5
 	enqueue many '[3]' >/dev/null
@@ -109,7 +109,7 @@ exact() {
 	q_is '3|failed|sqlstate:23505' "select payload ->> 0, status, error_code from jobrun.job_runs where status <> 'succeeded'"
 }
 
-@test "an answer that cannot be understood: nothing is kept, and the line says which row" {
+@test "when a batch's rows cannot be understood, nothing is kept, and the error names the row" {
 	local select case
 
 	for case in "select 0, 'fail', 'x'|no run of this group has the run_id 0 " \
@@ -132,7 +132,7 @@ exact() {
 	done
 }
 
-@test "an answer about one run that cannot be understood costs no other run" {
+@test "a batch's row about one run that cannot be understood costs no other run" {
 	sql_handler many <<-'sql'
 		with r as (select (e ->> 'run_id')::bigint as id, e -> 'payload' ->> 0 as n from jsonb_array_elements($1) e),
 			i as (insert into done (run_id) select id from r)
@@ -147,7 +147,7 @@ exact() {
 	q_is 5 'select count(*) from done'
 }
 
-@test "after large payloads a set is smaller, so that it fits into memory" {
+@test "after large payloads batches are smaller, so that they fit into memory" {
 	settings many <<<'{"batch": 1000}'
 	q "select jobrun.enqueue('many', jsonb_build_array(g, repeat('x', 500000))) from generate_series(1, 300) g" >/dev/null
 	bg_runner --sql-jobs 1
@@ -166,7 +166,7 @@ exact() {
 	grep -q __asan_init "$JOBRUN" || [ "${rss:-0}" -lt 300000 ]
 }
 
-@test "groups are cut at 8 MiB of payloads; the parts have one permit and one connection" {
+@test "batches are cut at 8 MiB of payloads, and the parts share one permit and one connection" {
 	q 'alter table done add pid integer default pg_backend_pid()'
 	q "select jobrun.enqueue('many', jsonb_build_array(g, repeat('x', 1000000))) from generate_series(1, 20) g" >/dev/null
 	jr_ok run
@@ -176,7 +176,7 @@ exact() {
 	q_is 1 'select count(distinct pid) from done'
 }
 
-@test "a run that is cancelled ends; the others go on one by one" {
+@test "when one run of a batch is cancelled, it ends and the others go on one by one" {
 	sql_handler many <<-'sql'
 		with s as materialized (select pg_sleep(case jsonb_array_length($1) when 1 then 0 else 60 end)) /* work */
 		insert into done (run_id) select (r ->> 'run_id')::bigint from jsonb_array_elements($1) r, s
@@ -224,7 +224,7 @@ settles_wait() {
 			execute function public.wait()"
 }
 
-@test "whatever their verdicts, all end in the transaction of the statement, alarm included" {
+@test "all runs of a batch end in the transaction of its statement, whatever their verdicts, and alarms are enqueued in it" {
 	mixed 1 1h
 	settles_wait
 	hold 'select pg_advisory_xact_lock(78)'
@@ -244,7 +244,7 @@ settles_wait() {
 	assert_regex "$(cat "$runner_err")" 'run 3 many is dead after 1 of 5 attempts: number 3'
 }
 
-@test "a run of the group that was asked to be cancelled and fails is cancelled with it" {
+@test "a run of a batch that fails and was asked to be cancelled is cancelled" {
 	mixed 'pg_advisory_xact_lock_shared(77)' 1h
 	hold 'select pg_advisory_xact_lock(77)'
 	bg_runner
@@ -284,7 +284,7 @@ again() {
 	q_is 1 "select max(n) from (select count(*) as n from jobrun.job_attempts where error_code like '%JR074' group by run_id) a"
 }
 
-@test "one that has failed is lost before COMMIT: nothing is kept, and each of the others is put off and done again" {
+@test "when a failed run of a batch is lost before COMMIT, nothing is kept, and the others are put off and done again" {
 	lose_one 4
 	assert_equal "$(mixed_ends)" '1:later sqlstate:JR074 2:later sqlstate:JR074 3:later sqlstate:JR074 4:lost lost 0'
 	again
@@ -292,7 +292,7 @@ again() {
 	q_is succeeded 'select status from jobrun.job_runs where id = 1'
 }
 
-@test "one that was done is lost before COMMIT: the same" {
+@test "when a succeeded run of a batch is lost before COMMIT, nothing is kept, and the others are put off and done again" {
 	lose_one 1
 	assert_equal "$(mixed_ends)" '1:lost lost 2:later sqlstate:JR074 3:later sqlstate:JR074 4:later sqlstate:JR074 0'
 	again
@@ -307,7 +307,7 @@ refuse_settle() {
 			when (old.locked_until is not null and new.locked_until is null) execute function public.refuse()"
 }
 
-@test "a settle that is refused once splits the set: nobody is charged for it, or put off" {
+@test "a settle that is refused once splits the batch, and no run is charged or put off for it" {
 	mixed 1 1h
 	refuse_settle "nextval('public.refused') = 4" 40001
 	jr run
@@ -316,7 +316,7 @@ refuse_settle() {
 	exact
 }
 
-@test "the same when it is the commit" {
+@test "a commit that is refused once splits the batch, and no run is charged or put off for it" {
 	mixed 1 1h
 	refuse_settle "nextval('public.refused') = 4" 40001 'constraint trigger'
 	jr run
@@ -336,7 +336,7 @@ refuse_settle() {
 	exact
 }
 
-@test "an alarm is as old as the death of its run, not as the statement of its set" {
+@test "an alarm dates from the death of its run, not from the start of its batch" {
 	mixed 'pg_sleep(0.3)' 1h
 	jr run
 	q_is t "select d.finished_at - d.started_at > '0.3 s' and a.created_at = d.finished_at and a.run_at = d.finished_at
@@ -358,7 +358,7 @@ settle_waits() {
 	q_is 1 "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%settle_group(%'"
 }
 
-@test "a run that is cancelled while the set is settled ends; the others are neither charged nor put off" {
+@test "a run that is cancelled while its batch is settled ends, and the others are neither charged nor put off" {
 	locked_set
 	jr_ok cancel 4
 	wait_until 20 run_is 4 cancelled
@@ -370,7 +370,7 @@ settle_waits() {
 	assert_equal "$(grep -c lease_lost "$runner_err")" 0
 }
 
-@test "a settle that takes half of the timeout splits the set: nobody is charged for it" {
+@test "a settle that takes half of the timeout splits the batch, and no run is charged for it" {
 	locked_set -v
 	wait_until 20 grep -q group_split "$runner_err"
 	release_holds
@@ -401,7 +401,7 @@ told() {
 	exact
 }
 
-@test "COMMIT of a set is lost: all are put off" {
+@test "when the COMMIT of a batch is lost, all its runs are put off" {
 	cut_settle request
 	assert_equal "$status" 0
 	assert_equal "$(mixed_ends)" '1:later sqlstate:08007 2:later sqlstate:08007 3:later sqlstate:08007 4:later sqlstate:08007 0'
@@ -409,12 +409,12 @@ told() {
 	exact
 }
 
-@test "the answer to COMMIT of a set is lost: all have ended with it, and that is told with its reasons" {
+@test "when the answer to a batch's COMMIT is lost, all runs have ended with it, and each end is logged with its reason" {
 	cut_settle answer
 	told
 }
 
-@test "COMMIT of a set is not answered until the lease is over: the same, and nothing was lost" {
+@test "when a batch's COMMIT is not answered until the lease is over, all runs have ended with it and nothing was lost" {
 	cut_settle hang 3s
 	told
 }
@@ -423,7 +423,7 @@ is_past() {
 	[ "$(now_ms)" -ge "$1" ]
 }
 
-@test "the same when heartbeats could not tell either, and the runner gave up the lease by itself" {
+@test "when neither COMMIT nor heartbeats are answered and the runner gives up the lease, all runs of the batch have ended" {
 	mixed 1 1h
 	proxy settle-hang 1
 	bg_runner -d "$proxied" --lease 3s
@@ -437,7 +437,7 @@ is_past() {
 	refute_regex "$stderr" 'lease_lost'
 }
 
-@test "the answer to COMMIT of a set is late, and a run of it is claimed again: it starts behind, and nothing was lost" {
+@test "when a batch's COMMIT is answered late and a run is claimed again, it starts after that, and nothing is lost" {
 	sql_handler many <<-'sql'
 		select (e ->> 'run_id')::bigint, 'fail', 'once' from jsonb_array_elements($1) e where (e ->> 'attempt')::integer = 1
 	sql
@@ -462,7 +462,7 @@ all_succeeded() {
 	q_is 4 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
-@test "one claim of the group is lost: the others have their effect and completion" {
+@test "when one claim of a batch is lost, the others have their effect and completion" {
 	sql_handler many <<-'sql'
 		with l as materialized (select pg_advisory_xact_lock_shared(77)) /* work */
 		insert into done (run_id) select (r ->> 'run_id')::bigint from jsonb_array_elements($1) r, l
@@ -482,7 +482,7 @@ all_succeeded() {
 	is_fate 3 'failed|1|1|lost'
 }
 
-@test "TERM releases all of them" {
+@test "TERM releases all runs of a batch" {
 	sql_handler many <<<'select pg_sleep(60) from jsonb_array_elements($1) /* work */'
 	enqueue_many 5
 	bg_runner --grace 200ms
@@ -499,7 +499,7 @@ all_finished() {
 	q_is 0 "select count(*) from jobrun.job_runs where status <> 'succeeded'"
 }
 
-@test "a COMMIT of a group that is lost, or its answer: each effect once" {
+@test "when the COMMIT of a batch or its answer is lost, each effect happens once" {
 	for mode in answer request hang; do
 		for n in 2 3; do
 			proxy "$mode" "$n"
@@ -514,7 +514,7 @@ all_finished() {
 	q_is 60 'select count(*) from done'
 }
 
-@test "the connection is cut while it works: all have failed, and nothing is kept" {
+@test "when a batch's connection is cut while it works, all runs have failed and nothing is kept" {
 	sql_handler many <<-'sql'
 		with i as (insert into done (run_id) select (r ->> 'run_id')::bigint from jsonb_array_elements($1) r)
 		select pg_terminate_backend(pg_backend_pid())
@@ -531,7 +531,7 @@ has_started_alone() {
 	[ "$(field "$1" status)" != queued ]
 }
 
-@test "one that costs the connection: the others go one by one" {
+@test "when one run of a batch costs the connection, the others go one by one" {
 	own_cluster # a backend that crashes takes the others of its server along
 	q 'create table done (run_id bigint, n integer)'
 	sql_handler many <<-'sql'
@@ -553,7 +553,7 @@ has_started_alone() {
 		from jobrun.job_runs"
 }
 
-@test "one that never ends: it alone is charged with the timeout" {
+@test "when one run of a batch never ends, it alone is charged with the timeout" {
 	sql_handler many <<-'sql'
 		with r as materialized (select (e ->> 'run_id')::bigint as id, (e -> 'payload' ->> 0)::integer as n from jsonb_array_elements($1) e)
 		insert into done (run_id, n) select id, n from r where n <> 1 or (select true from pg_sleep(60))

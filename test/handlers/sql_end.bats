@@ -21,7 +21,7 @@ take_away() {
 			select id, claim_seq, attempts, 'lost', 'lost', runner_id from jobrun.job_runs where id = $1"
 }
 
-@test "a claim that was lost while the statement ran: its effect is gone too" {
+@test "when the claim is lost while the statement runs, its effect is rolled back" {
 	sql_handler wait <<<"update counter set n = n + 1 /* work */"
 	hold 'select from counter for update'
 	id=$(enqueue wait)
@@ -64,7 +64,7 @@ take_away() {
 	q_is 1 'select n from counter'
 }
 
-@test "timeout: the statement is cancelled, its backend is gone, the run has failed" {
+@test "a statement past its timeout is cancelled, its backend is gone, and the run has failed" {
 	id=$(enqueue sleep --timeout 300ms)
 	jr_ok run
 	is_fate "$id" 'failed|1|1|timeout'
@@ -94,7 +94,7 @@ take_away() {
 	q_is 0 'select n from counter'
 }
 
-@test "cancel by people" {
+@test "jobrun cancel cancels the statement that runs" {
 	id=$(enqueue sleep)
 	bg_runner --lease 2s
 	wait_until 10 works
@@ -105,7 +105,7 @@ take_away() {
 	q_is 0 'select n from counter'
 }
 
-@test "TERM: what ends within the grace is done, the rest is released" {
+@test "after TERM a statement that ends within the grace is done, and any other is released" {
 	sql_handler short <<<'select pg_sleep(1), public.bump() /* work */'
 	id=$(enqueue short)
 	bg_runner --grace 1m
@@ -126,7 +126,7 @@ take_away() {
 	q_is 1 'select n from counter'
 }
 
-@test "TERM while it connects" {
+@test "TERM ends a runner whose statement is still waiting for its connection" {
 	mkdir "$BATS_TEST_TMPDIR/silent"
 	sql_handler never <<<'select 1'
 	id=$(enqueue never)
@@ -140,7 +140,7 @@ take_away() {
 	is_fate "$id" 'queued|0|1|released'
 }
 
-@test "SIGKILL of the runner: nothing of the statement stays, and the run is taken back" {
+@test "after SIGKILL of the runner nothing of the statement stays, and the run is reclaimed" {
 	sql_handler slow <<<"select pg_sleep(case when current_setting('jobrun.claim') = '1' then 60 else 0 end), public.bump() /* work */"
 	id=$(enqueue slow --backoff 0)
 	bg_runner --lease 2s
@@ -166,15 +166,15 @@ count_once() {
 	q_is 0 "select count(*) from jobrun.job_attempts where run_id = $id and outcome <> 'later'"
 }
 
-@test "a COMMIT whose answer is lost: one effect, one success, one attempt" {
+@test "a COMMIT whose answer is lost makes one effect, one success, one attempt" {
 	cut_every_commit answer count_once
 }
 
-@test "a COMMIT that is lost: one effect, one success, one attempt" {
+@test "a COMMIT that is lost makes one effect, one success, one attempt" {
 	cut_every_commit request count_once
 }
 
-@test "a COMMIT whose answer hangs: one effect, one success, one attempt" {
+@test "a COMMIT whose answer hangs makes one effect, one success, one attempt" {
 	cut_every_commit hang count_once
 }
 
@@ -190,7 +190,7 @@ measure() {
 	wait_runner
 }
 
-@test "results of 100 MB, in one row and in a million: memory is bounded" {
+@test "memory is bounded with results of 100 MB, in one row or in a million" {
 	local slack=10
 
 	# A sanitizer keeps what was freed for a while, and marks what is only reserved.
@@ -208,7 +208,7 @@ measure() {
 		measure "$id"
 		echo "# $type: $peak MiB" >&3
 		[ "$type" != plain ] || plain=$peak
-		[ "$peak" -gt 0 ] && [ "$peak" -le "$((plain + slack))" ]
+		assert_between 1 "$peak" "$((plain + slack))"
 	done
 	assert_equal "$(q "select job_type, status, error_code from jobrun.job_runs where job_type <> 'count' order by id")" \
 		$'plain|succeeded|\nrow|failed|sqlstate:54000\nrows|succeeded|\nwords|failed|sqlstate:54000'

@@ -51,14 +51,14 @@ other_host_succeeds() {
 	run_is "$id" succeeded
 }
 
-@test "a runner that is killed: the server notices while the statement runs, and rolls back" {
+@test "the server notices while a statement runs that its runner was killed, and rolls back" {
 	needs_check
 	hold_row "$sleep_long"
 	kill -KILL "$runner_pid"
 	rolled_back_and_done_again
 }
 
-@test "a runner that is stopped: its watchdog kills it, and the server rolls back" {
+@test "the watchdog kills a runner that is stopped, and the server rolls back" {
 	needs_check
 	hold_row "$sleep_long"
 	kill -STOP "$runner_pid"
@@ -67,7 +67,7 @@ other_host_succeeds() {
 	assert_equal "$runner_status" 137
 }
 
-@test "a runner that is stopped with its watchdog: the server ends a transaction that is idle" {
+@test "the server ends the idle transaction of a runner that is stopped with its watchdog" {
 	hold_row_till_released
 	watchdog=$(pgrep -x jobrun-watchdog -P "$runner_pid")
 	kill -STOP "$watchdog" "$runner_pid"
@@ -79,7 +79,7 @@ other_host_succeeds() {
 	q_is 1 'select n from counter'
 }
 
-@test "a runner that is killed while its transaction is idle" {
+@test "the server rolls back when a runner is killed while its transaction is idle" {
 	hold_row_till_released
 	kill -STOP "$runner_pid"
 	release_holds
@@ -113,11 +113,11 @@ killed_while_its_end_waits() {
 	q_is 1 'select n from counter'
 }
 
-@test "a runner that is killed while the end of its run waits for a lock" {
+@test "the server rolls back when a runner is killed while the end of its run waits for a lock" {
 	killed_while_its_end_waits '{}'
 }
 
-@test "the same with a set" {
+@test "the server rolls back when a runner is killed while the end of its batch waits for a lock" {
 	killed_while_its_end_waits '{"batch": 5}'
 }
 
@@ -140,7 +140,7 @@ killed_while_its_end_waits() {
 	wait_until 10 up_is 1
 	hold "select from jobrun.job_runs where id = $id for update"
 	wait_until 10 grep -q 'event=lease_lost' "$runner_err"
-	sleep 2 # what remained of the lease, and more
+	sleep 2 # the rest of the lease is over, and the watchdog would have killed the runner
 	touch "$TMPDIR/go"
 	wait_until 10 run_is "$other" succeeded
 	release_holds

@@ -81,7 +81,7 @@ names() {
 	q_is t "select count(distinct result) <= 2 from jobrun.job_runs where job_type = 'who'"
 }
 
-@test "the same behind a pooler, where a run has any of the server's connections" {
+@test "role, settings, temporary tables and locks are gone for the next run behind a pooler too" {
 	leavers
 	rm "$JOBRUN_HANDLERS/o-failed.sql" # what it leaves, it leaves to the pooler
 	looks=0
@@ -147,7 +147,7 @@ defer() {
 	q_is 1 'select count(*) from public.seen'
 }
 
-@test "what a deferred trigger says is told as it is" {
+@test "the error of a deferred trigger is reported as it is" {
 	defer
 	q 'drop table public.seen'
 	sql_handler own <<<'insert into public.things values (1)'

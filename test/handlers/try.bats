@@ -30,7 +30,7 @@ no_line() {
 	refute_regex "$output" "(^|"$'\n'")$1 "
 }
 
-@test "exit 0 is done: the payload is on stdin, what is printed comes on stderr, and no database is needed" {
+@test "try: the handler gets the payload on stdin, its output goes to stderr, and no database is needed" {
 	handler hello <<<'echo "Hello, $(cat)"; echo there >&2'
 	export PGHOST=$BATS_TEST_TMPDIR/nowhere PGCONNECT_TIMEOUT=2
 	jr try hello '{"name":"Ada"}'
@@ -48,7 +48,7 @@ there'
 		and .output == "Hello, {}\nthere\n" and .type == "hello" and .kind == "exec" and .duration_ms >= 0' <<<"$output"
 }
 
-@test "the payload comes from stdin or a file too" {
+@test "try takes the payload from stdin or from a file" {
 	handler show <<<'cat'
 	echo '[1]' >"$TMPDIR/payload"
 	jr try show "@$TMPDIR/payload"
@@ -74,7 +74,7 @@ there'
 	jq -e '.verdict == "later" and .exit_status == 75 and .error_code == "exit:75" and .error == "exit 75: reason"' <<<"$output"
 }
 
-@test "the pause grows with the attempt, and the last one is the end" {
+@test "try --attempt: the pause grows with the attempt, and the last attempt is the end" {
 	handler work <<<'echo "attempt $JOBRUN_ATTEMPT of $JOBRUN_MAX_ATTEMPTS"; exit 1'
 	jr try work --attempt 3
 	tried 1 'run would be failed, tried again in 20s to 40s as attempt 4 of 5'
@@ -159,7 +159,7 @@ $(readlink -f "$JOBRUN_HANDLERS")"
 	[ "$stderr" != "$first" ]
 }
 
-@test "a payload that cannot be is exit 65, and nothing is started" {
+@test "try: an impossible payload exits with 65, and nothing is started" {
 	handler work <<<'echo started'
 	head -c 1048577 /dev/zero | tr '\0' 1 >"$TMPDIR/long"
 	printf '{"a":"\0"}' >"$TMPDIR/nul"
@@ -172,7 +172,7 @@ $(readlink -f "$JOBRUN_HANDLERS")"
 	done
 }
 
-@test "what is no JSON is exit 65 with its place, and nothing is started" {
+@test "try: a payload that is not JSON exits with 65 and its position, and nothing is started" {
 	handler work <<<'echo started'
 	for payload in '{bad' '' '[1,]' '"x' '{} {}' "'a'" '{"a": "\u0000"}' $'"\xff"'; do
 		jr try work "$payload"
@@ -188,7 +188,7 @@ $(readlink -f "$JOBRUN_HANDLERS")"
 	assert_regex "$stderr" '^jobrun: the checkpoint is not JSON: line 1, column 4: '
 }
 
-@test "the text that is handed on is the one that was given, whatever its numbers and spaces" {
+@test "try passes the payload's text on unchanged, whatever its numbers and spaces" {
 	handler show <<<'cat; cat "$JOBRUN_CHECKPOINT"'
 	for text in '{ "a" :1.10, "a":2}' 123456789012345678901234567890.50 1e999 '[-1e-999]' '[ null ]'; do
 		jr try show "$text" --checkpoint "$text"
@@ -281,7 +281,7 @@ no_marked_processes_but_bats() (
 	no_marked_processes "$id"
 )
 
-@test "settings: their lists and limits count, a program by argv is found" {
+@test "try applies lists and limits of NAME.json, and finds a program by argv" {
 	handler work <<<'exit "$(cat)"'
 	echo '{"later": [3, 4], "give_up": [9]}' >"$JOBRUN_HANDLERS/work.json"
 	jr try work 4
@@ -329,7 +329,7 @@ no_marked_processes_but_bats() (
 	assert_equal "$(find "$TMPDIR" -name 'jobrun*')" ''
 }
 
-@test "http: the answer is the verdict, and is shown" {
+@test "try http: the answer gives the verdict and is shown" {
 	web
 	http_handler ok "$web/echo"
 	jr try ok '{"a": 1}'
@@ -357,7 +357,7 @@ statement() {
 	cat >"$JOBRUN_HANDLERS/$1.sql"
 }
 
-@test "sql: it does its work in the database, and all of it is rolled back" {
+@test "try sql: the statement runs in the database, and everything is rolled back" {
 	test_database
 	q 'create table counter (n int)' 'insert into counter values (1)'
 	statement count <<<'update counter set n = n + ($1 ->> '"'by'"')::int returning to_jsonb(n)'
@@ -380,7 +380,7 @@ statement() {
 	q_is 0 "select count(*) from pg_stat_activity where datname = current_database() and query like '%pg_sleep%' and pid <> pg_backend_pid() and state = 'active'"
 }
 
-@test "sql: a constraint that is checked at COMMIT is found" {
+@test "try sql: a constraint that is checked at COMMIT is reported" {
 	test_database
 	q 'create table parent (id int primary key)' \
 		'create table child (id int references parent deferrable initially deferred)'
@@ -390,7 +390,7 @@ statement() {
 	q_is 0 'select count(*) from child'
 }
 
-@test "sql: what it asks about its run is there, and jobrun.effect works" {
+@test "try sql: the settings of its run are there, and jobrun.effect works" {
 	test_database
 	statement ask <<-'sql'
 		select jsonb_build_array(current_setting('jobrun.key'), current_setting('jobrun.attempt'),
@@ -401,7 +401,7 @@ statement() {
 	q_is 0 'select count(*) from jobrun.job_effects'
 }
 
-@test "sql: a batch is tried with one run" {
+@test "try sql: a handler with batch is tried with one run" {
 	test_database
 	echo '{"batch": 10}' >"$JOBRUN_HANDLERS/many.json"
 	statement many <<-'sql'
@@ -420,7 +420,7 @@ statement() {
 	tried 0 'verdict done'
 }
 
-@test "sql without a server is later, or what the connection says" {
+@test "try sql without a server is later, or reports what the connection said" {
 	statement one <<<'select 1'
 	jr try one -d "host=$BATS_TEST_TMPDIR/nowhere dbname=x connect_timeout=2"
 	tried 1 'verdict later' 'error code sqlstate:08.*'

@@ -12,7 +12,7 @@ bats_load_library bats-file
 source "${BASH_SOURCE[0]%/*}/pg.bash"
 source "${BASH_SOURCE[0]%/*}/runs.bash"
 
-# What other files of lib/ add: teardown calls these first.
+# Functions that other files of lib/ add. Teardown calls them first.
 at_end=()
 
 # A file that needs more defines its own setup and calls common_setup first; the same for teardown.
@@ -29,12 +29,12 @@ common_setup() {
 	test_database
 }
 
-# needs_session: what follows in the test is about connections to the server themselves, which are a pooler's with POOLER=1.
+# needs_session: skip the rest of the test with POOLER=1, where the connections to the server are not the program's own.
 needs_session() {
 	[ -z "$JR_POOLER" ] || skip 'needs_session'
 }
 
-# The surroundings without a database, for tests that need none.
+# Environment and directories of a test, without a database.
 test_environment() {
 	local name
 
@@ -53,7 +53,7 @@ test_environment() {
 	cd "$BATS_TEST_TMPDIR" || return
 	runner_pids=()
 	runner_pid=
-	# Nothing reads a terminal by accident.
+	# No test reads from the terminal by accident.
 	exec </dev/null
 }
 
@@ -66,6 +66,7 @@ common_teardown() {
 	done
 	end_runners
 	release_holds
+	end_client
 	if [ -n "${unpooled:-}" ]; then # of lib/pooler
 		end_pooler || bad=1
 	fi
@@ -112,9 +113,22 @@ on_terminal() (
 	TERM=xterm timeout 20 script -qec "stty cols $width; $(printf '%q ' "$JOBRUN" "$@")" /dev/null </dev/null | tr -d '\r'
 )
 
-# For what jr left in stderr.
+# assert_one_line STATUS REGEX: jr has ended with this status, and has written one line to stderr, which matches.
+assert_one_line() {
+	assert_equal "$status" "$1"
+	assert_equal "${#stderr_lines[@]}" 1
+	assert_regex "$stderr" "$2"
+}
+
+# assert_line_of_stderr LINE: jr has written it to stderr, perhaps among others.
 assert_line_of_stderr() {
 	printf '%s\n' "$stderr" | grep -qxF "$1" || fail "no line '$1' in: $stderr"
+}
+
+# assert_between LEAST NUMBER MOST: both ends are allowed. Of `[ A ] && [ B ]` in the middle of a test nothing fails when A does.
+assert_between() {
+	[ "$2" -ge "$1" ] || fail "$2 is less than $1"
+	[ "$2" -le "$3" ] || fail "$2 is more than $3"
 }
 
 # enqueue ARGUMENT...: prints the id, for id=$(enqueue ...).
@@ -165,12 +179,19 @@ wait_runner() {
 	wait "$pid" 2>/dev/null || runner_status=$?
 }
 
-# A zombie does not run any more; who is to reap it is another matter.
+# is_gone PID: a zombie counts as gone, whoever has to reap it.
 is_gone() {
 	! kill -0 "$1" 2>/dev/null || grep -qs '^State:[[:space:]]*Z' "/proc/$1/status"
 }
 
-# Killed, not asked: what a runner leaves then must be right too.
+# find_handler REGEX: wait until the runner in the background has a child with such a command line; sets handler_pid. A run is
+# in the state running before its handler is.
+find_handler() {
+	wait_until 10 pgrep -f "$1" -P "$runner_pid" || return
+	handler_pid=$(pgrep -f "$1" -P "$runner_pid")
+}
+
+# Runners are killed, not asked to end: the rows that they leave must be right, too.
 end_runners() {
 	local pid
 
@@ -204,14 +225,18 @@ wait_until() {
 	done
 }
 
-# now_ms: milliseconds, for measuring.
+# now_ms: milliseconds, for measuring. ms_since BEGIN: how many have passed since then.
 now_ms() {
 	echo $((${EPOCHREALTIME/[.,]/} / 1000))
 }
 
+ms_since() {
+	echo $(($(now_ms) - $1))
+}
+
 # --- what teardown looks at ---
 
-# Processes that carry this test's mark. Only what was started as a program carries it, so no shell of bats does.
+# Processes with this test's mark in their environment. The shells of bats do not have it, since they were not started with it.
 marked_processes() {
 	local id=$1
 
@@ -222,7 +247,7 @@ no_marked_processes() {
 	[ -z "$(marked_processes "$1")" ]
 }
 
-# No process of this test may outlive it by more than three seconds, which a watchdog needs for its work.
+# No process of this test may outlive it by more than three seconds. A watchdog needs some time to kill handlers.
 check_no_strays() {
 	local id=${JOBRUN_TEST_ID:-} strays
 

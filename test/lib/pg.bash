@@ -1,7 +1,8 @@
-# The database of a test: made from the template, asked by q, disturbed on purpose, dropped.
+# shellcheck disable=SC2034 # the tests read what is set here
+# The database of a test: create it from the template, query it (q), disturb it on purpose, drop it.
 #
-# JR_DATABASE is its name, test_cluster the pg-local directory that it is in. What the test itself asks goes to the server
-# directly, whatever the program goes through.
+# JR_DATABASE is its name, test_cluster the pg-local directory of its cluster. The test's own statements go to the server directly,
+# even when the program goes through a pooler.
 
 test_database() {
 	JR_DATABASE=t$BATS_SUITE_TEST_NUMBER
@@ -64,7 +65,28 @@ make_role() {
 	psql_bare "$JR_DIRECT dbname=postgres" -v name="$1" <<<"create role :\"name\" login ${2:-}"
 }
 
-# After the database, in which something may be theirs.
+# url_of ROLE: the program's way to the test's database as that role. direct_url_of ROLE: the way past a pooler, in which SET ROLE and
+# temporary tables would meet another client.
+url_of() {
+	echo "$JR_SERVER dbname=$JR_DATABASE user=$1"
+}
+
+direct_url_of() {
+	echo "$JR_DIRECT dbname=$JR_DATABASE user=$1"
+}
+
+# q_as ROLE SQL...: the same as q, as that role.
+q_as() {
+	local arguments=() role=$1 sql
+
+	shift
+	for sql; do
+		arguments+=(-c "$sql")
+	done
+	psql_bare "$(direct_url_of "$role")" "${arguments[@]}"
+}
+
+# Called after the database is dropped: objects in it may belong to the roles.
 drop_roles() {
 	local role failed=0
 
@@ -117,6 +139,25 @@ close_holds() {
 	done
 }
 
+# client SQL: a script in the background, for what waits for a lock. Its answers, errors with their SQLSTATE, are in $TMPDIR/client.
+client() {
+	printf '%s\n' "$1" | psql_bare -v VERBOSITY=verbose "$(past_pooler)" >"$TMPDIR/client" 2>&1 &
+	client_pid=$!
+}
+
+# Wait for its end; sets client_status. Teardown does it after release_holds, or the client would wait for them.
+end_client() {
+	client_status=0
+	[ -n "${client_pid:-}" ] || return 0
+	wait "$client_pid" || client_status=$?
+	client_pid=
+}
+
+# drop_schema: as if nobody had ever typed jobrun migrate.
+drop_schema() {
+	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+}
+
 # --- disturbing the server ---
 
 # Cut every other connection to the test's database; prints how many there were.
@@ -155,7 +196,7 @@ need_own_cluster() {
 	[ -n "$own_cluster_started" ] || fail "own_cluster comes first: other tests use the shared one"
 }
 
-# The server does not carry the test's mark: it is ended by name, not looked for.
+# The server does not have the test's mark: teardown stops it by its directory.
 pg_local() {
 	local command=$1
 

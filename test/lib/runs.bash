@@ -1,8 +1,8 @@
-# shellcheck shell=bash disable=SC2016 # it is the handlers that expand their text
+# shellcheck shell=bash disable=SC2016,SC2154 # it is the handlers that expand their text; common.bash sets runner_pid
 #
-# Runs: how they stand, handlers to have some of, and rows that a test writes itself, as a runner would.
+# Runs: questions about them, handlers for them, and rows that a test writes itself as a runner would.
 
-# --- how they stand ---
+# --- questions ---
 
 # run_is ID STATUS: is the run in that state?
 run_is() {
@@ -12,6 +12,11 @@ run_is() {
 # running_are N: do so many run?
 running_are() {
 	q_is "$1" "select count(*) from jobrun.job_runs where status = 'running'"
+}
+
+# nothing_is_open: no run is left that has not ended.
+nothing_is_open() {
+	q_is 0 "select count(*) from jobrun.job_runs where finished_at is null"
 }
 
 # field ID COLUMNS
@@ -29,7 +34,7 @@ printed() {
 	q "select rtrim(output, E'\n') from jobrun.job_attempts where run_id = $1 order by claim_seq"
 }
 
-# untouched ID: run_at and the rest of what a refused claim must not have touched.
+# untouched ID: the columns that a claim must not change when it leaves the run out.
 untouched() {
 	field "$1" 'status, attempts, claim_seq, snoozes, releases, run_at, locked_by is null'
 }
@@ -48,7 +53,34 @@ lease_has_ended() {
 	q_is t "select locked_until < now() from jobrun.job_runs where id = $1"
 }
 
-# --- handlers, and a host for them ---
+# largest FILE: the largest number in it.
+largest() {
+	sort -n "$1" | tail -n 1
+}
+
+# end_lease ID: as if it had run out just now.
+end_lease() {
+	q "update jobrun.job_runs set locked_until = now() - interval '1 second' where id = $1 and status = 'running'"
+}
+
+# late_handler NAME STATUS: the N-th claim of its run ends with this exit status when the file $TMPDIR/go.N is there.
+late_handler() {
+	handler "$1" <<<'echo up >> "$TMPDIR/up"; until [ -e "$TMPDIR/go.$JOBRUN_CLAIM" ]; do sleep 0.05; done; exit '"$2"
+}
+
+# late_result NAME ID: a runner whose late_handler has ended, and which is stopped before it can write that. Its lease has run out.
+# When it goes on, no heartbeat is due, so the result is the first that it sends: it is the database that refuses it.
+late_result() {
+	bg_runner --lease 60s -v
+	wait_until 10 up_is 1
+	find_handler "handlers/$1"
+	kill -STOP "$runner_pid"
+	touch "$TMPDIR/go.1"
+	wait_until 10 is_gone "$handler_pid"
+	end_lease "$2"
+}
+
+# --- handlers, and a second host ---
 
 # waiting_handler NAME: each of its runs writes a line to $TMPDIR/up, and ends when the file $TMPDIR/go is there.
 waiting_handler() {
@@ -78,7 +110,7 @@ ticked_to_success() {
 	run_is "$1" succeeded || { run_jobrun run --lease 2s; run_is "$1" succeeded; }
 }
 
-# --- as if a runner had written them ---
+# --- rows as a runner writes them ---
 
 # waiting_run: one of type work that is due; prints its id.
 waiting_run() {

@@ -18,7 +18,7 @@ put() {
 	mv "$JOBRUN_HANDLERS/$1.new" "$JOBRUN_HANDLERS/$1"
 }
 
-# The witness: how often it was done.
+# A table whose number says how often a statement had its effect.
 counter() {
 	q 'create table counter (n bigint not null)' 'insert into counter values (0)'
 }

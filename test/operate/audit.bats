@@ -59,7 +59,7 @@ forget() {
 	q_is 1 "select count(*) from jobrun.job_audit where action = 'truncate' and object = 'table job_runs'"
 }
 
-@test "a function tells once, and applications and runners nothing" {
+@test "functions write one audit row, and applications and runners write none" {
 	handler work <<<'echo "{\"progress\": 1}" >>"$JOBRUN_OUT"; [ "$JOBRUN_ATTEMPT" = 2 ]'
 	q "select jobrun.define('nightly', '{\"job_type\": \"work\", \"schedule\": \"@hourly\"}', 'r')" \
 		"update jobrun.job_definitions set next_slot_at = now() - interval '1 hour' where name = 'nightly'"
@@ -92,7 +92,7 @@ forget() {
 	for kind in run admin; do
 		make_role "${kind}_$JR_DATABASE"
 		jr_ok grant "$kind" "${kind}_$JR_DATABASE"
-		psql_bare "$JR_DIRECT dbname=$JR_DATABASE user=${kind}_$JR_DATABASE" -c 'set search_path = pg_catalog, jobrun, pg_temp' \
+		psql_bare "$(direct_url_of "${kind}_$JR_DATABASE")" -c 'set search_path = pg_catalog, jobrun, pg_temp' \
 			-c "update jobrun.job_runs set run_at = run_at + interval '1 hour' where id = $id"
 		q_is 1 "select count(*) from jobrun.job_audit where object = 'run $id' and who = '${kind}_$JR_DATABASE'"
 	done
@@ -122,10 +122,10 @@ forget() {
 	jr run
 	enqueue work --backoff 1h --unique u --replace >/dev/null
 	forget
-	JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE user=$runner" jr run
+	JOBRUN_DATABASE_URL=$(url_of "$runner") jr run
 	q_is 'superseded|0' "select error_code, (select count(*) from jobrun.job_audit) from jobrun.job_runs where id = $old"
 	id=$(enqueue work --in 1h)
-	psql_bare "$JR_DIRECT dbname=$JR_DATABASE user=$runner" -c "update jobrun.job_runs set status = 'cancelled', finished_at = now(),
+	psql_bare "$(direct_url_of "$runner")" -c "update jobrun.job_runs set status = 'cancelled', finished_at = now(),
 		error_code = 'superseded', superseded_by = $old where id = $id"
 	q_is "$runner|update" "select who, action from jobrun.job_audit where object = 'run $id'"
 	q "delete from jobrun.job_runs where id = $id"

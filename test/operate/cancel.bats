@@ -27,7 +27,7 @@ setup() {
 	wait_runner
 }
 
-@test "cancel of what has ended is exit 1 and says so" {
+@test "cancel of a run that has ended exits with 1 and says so" {
 	id=$(enqueue work)
 	jr_ok run
 	jr cancel "$id" 999999
@@ -36,7 +36,7 @@ setup() {
 	assert_line_of_stderr 'jobrun: there is no run 999999 that you may cancel'
 }
 
-@test "one wrong id and nothing is done" {
+@test "cancel with one wrong id does nothing" {
 	id=$(enqueue work)
 	jr cancel "$id" 12x
 	assert_equal "$status" 64
@@ -45,7 +45,7 @@ setup() {
 	run_is "$id" queued
 }
 
-@test "cancel --queue: those that wait, and running ones only if it is said" {
+@test "cancel --queue takes waiting runs, and running ones only if asked to" {
 	id=$(enqueue slow --queue night)
 	bg_runner --lease 4s
 	wait_until 10 run_is "$id" running

@@ -16,13 +16,13 @@ copied() {
 	q 'set session_replication_role = replica' 'update jobrun.settings set database_oid = 1'
 }
 
-@test "where it belongs nobody says a word; migrate has recorded it" {
+@test "migrate records where the database belongs, and there nothing is said" {
 	enqueue work
 	jr_ok run
 	assert_equal "$output$stderr" ''
 	jr_ok status
 	refute_output --partial copied
-	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+	drop_schema
 	jr_ok migrate
 	q_is t "select database_oid = (select oid from pg_database where datname = current_database())
 		and system_identifier = (select system_identifier from pg_control_system()) from jobrun.settings"
@@ -30,7 +30,7 @@ copied() {
 	assert_equal "$stderr" ''
 }
 
-@test "a dump that is restored elsewhere is told: by run and exec as rarely as a database that is away, by status each time" {
+@test "a dump restored elsewhere is reported: by run and exec as rarely as an absent database, by status each time" {
 	local other=copy_$JR_DATABASE original=$JOBRUN_DATABASE_URL
 
 	needs_session
@@ -145,15 +145,15 @@ drop_other() {
 	jr_ok migrate
 	q_is t 'select system_identifier is null and database_oid is not null and jobrun.copied() is null from jobrun.settings'
 	q "update jobrun.job_definitions set next_slot_at = '9999-01-01'"
-	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$owner" run
+	jr_ok -d "$(url_of "$owner")" run
 	assert_equal "$stderr" ''
 	copied
-	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$owner" run
+	jr_ok -d "$(url_of "$owner")" run
 	assert_regex "$stderr" '\(server unknown, database 1; here unknown, [0-9]+\)'
-	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+	drop_schema
 }
 
-@test "who may: admin and the owner adopt, run is told, enqueue can do neither" {
+@test "admin and the owner may adopt, run is told of a copy, and enqueue can do neither" {
 	local kind
 
 	copied

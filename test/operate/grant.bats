@@ -28,12 +28,12 @@ granted() {
 
 # url NAME: a connection as that role.
 url() {
-	echo "$JR_SERVER dbname=$JR_DATABASE user=$(role "$1")"
+	url_of "$(role "$1")"
 }
 
 # direct NAME: the same without a pooler, in which SET ROLE and temporary tables would meet another client.
 direct() {
-	echo "$JR_DIRECT dbname=$JR_DATABASE user=$(role "$1")"
+	direct_url_of "$(role "$1")"
 }
 
 # as NAME ARGUMENT...: jr as that role, handlers included.
@@ -53,13 +53,7 @@ stderr: $stderr"
 
 # sql NAME SQL...: the rows, as that role.
 sql() {
-	local arguments=() one name=$1
-
-	shift
-	for one; do
-		arguments+=(-c "$one")
-	done
-	psql_bare "$(direct "$name")" "${arguments[@]}"
+	q_as "$(role "$1")" "${@:2}"
 }
 
 # refused NAME SQL [SQLSTATE]: the server must say no, for want of a right.
@@ -114,7 +108,7 @@ $output"
 	refute_output --partial 'does not exist'
 }
 
-@test "grant: a role that was renamed may not what was granted to the old name" {
+@test "grant: a renamed role loses what was granted to its old name" {
 	login app
 	jr_ok grant enqueue "$(role app)" --type mail
 	admin "alter role \"$(role app)\" rename to \"$(role new)\""
@@ -132,7 +126,7 @@ $output"
 	refused new "select jobrun.run_status('{1}')"
 }
 
-@test "enqueue through a function around it needs no grant, with EXECUTE one has need of one" {
+@test "a role may enqueue through a SECURITY DEFINER function without a grant, but not directly with EXECUTE alone" {
 	login app
 	q "create function public.order_mail() returns bigint language sql security definer as \$\$ select jobrun.enqueue('mail') \$\$"
 	assert_equal "$(sql app 'select public.order_mail()')" 1
@@ -199,7 +193,7 @@ $output"
 	as_ok one enqueue work
 }
 
-@test "nobody may anything without a grant" {
+@test "a role without a grant can do nothing" {
 	login app
 	handler work <<<'exit 0'
 	for command in 'enqueue work' status list 'show 1' queue 'pause --queue mail' 'cancel 1' grant run; do
@@ -212,7 +206,7 @@ $output"
 	refused app 'select count(*) from jobrun.job_runs'
 }
 
-@test "enqueue: in the role's own transaction, its own ids, and nothing else" {
+@test "grant enqueue: a role enqueues in its own transaction, sees its own runs, and nothing else" {
 	granted enqueue
 	handler work <<<'exit 0'
 	theirs=$(enqueue work '{"secret": 1}')
@@ -265,7 +259,7 @@ $output"
 	done
 }
 
-@test "enqueue: a role whose own run has ended sees its result and error, of others' nothing" {
+@test "grant enqueue: a role sees result and error of its own runs, and nothing of others'" {
 	granted enqueue
 	handler work <<<'echo "{\"result\": {\"rows\": 3}}" >>"$JOBRUN_OUT"'
 	handler bad <<<'echo no such customer; exit 65'
@@ -278,7 +272,7 @@ $output"
 $bad|dead||exit:65|exit 65: no such customer"
 }
 
-@test "enqueue --type: only these, by function, batch, view and command" {
+@test "grant enqueue --type allows only these types, by function, batch, view and command" {
 	login app
 	jr_ok grant enqueue "$(role app)" --type mail,sms
 	sql app "select jobrun.enqueue('mail')" "select count(*) from jobrun.enqueue_many('sms', '{1}')" >/dev/null
@@ -309,7 +303,7 @@ $bad|dead||exit:65|exit 65: no such customer"
 	assert_equal "$(sql app "select id from jobrun.run_status('{$own,$ours}')")" "$own"
 }
 
-@test "run: whole ticks with every kind of handler, heartbeats, output, effects, limits" {
+@test "grant run suffices for whole ticks with every kind of handler, heartbeats, output, effects, limits" {
 	granted run
 	handler shell <<-'sh'
 		echo one
@@ -317,7 +311,7 @@ $bad|dead||exit:65|exit 65: no such customer"
 		jobrun effect "mail-$JOBRUN_KEY" -- echo once || exit
 		jobrun effect --at-most-once "sms-$JOBRUN_KEY" -- echo once || exit
 		jobrun enqueue child '{}' || exit
-		sleep 2.5
+		sleep 2.5 # longer than the lease: a heartbeat is needed
 		echo two
 	sh
 	PATH=$(dirname "$JOBRUN"):$PATH
@@ -364,7 +358,7 @@ shell|succeeded|1' "select job_type, status, count(*) from jobrun.job_runs group
 	as_ok run run -n
 }
 
-@test "run: reclaim, and a cancel that reaches the handler" {
+@test "grant run suffices to reclaim and to cancel a running handler" {
 	granted run
 	handler work <<<'exec sleep 60'
 	lost=$(enqueue work --backoff 0)
@@ -381,7 +375,7 @@ shell|succeeded|1' "select job_type, status, count(*) from jobrun.job_runs group
 	q_is 'lost|cancelled' "select string_agg(outcome, '|' order by claim_seq) from jobrun.job_attempts where run_id = $lost"
 }
 
-@test "run: nothing that changes how others work, and no DDL" {
+@test "grant run allows nothing that changes how others work, and no DDL" {
 	granted run
 	id=$(enqueue work)
 	q "insert into jobrun.job_definitions (name, job_type) values ('nightly', 'work')"
@@ -411,7 +405,7 @@ shell|succeeded|1' "select job_type, status, count(*) from jobrun.job_runs group
 	assert_output ''
 }
 
-@test "read: the commands that look, and not a word of what jobs are given, give and say" {
+@test "grant read allows the commands that look, without payloads, results and output" {
 	granted read
 	handler work <<-'sh'
 		echo output-hidden
@@ -470,7 +464,7 @@ t
 	q_is 3 'select count(*) from jobrun.job_runs'
 }
 
-@test "admin: all of it through the functions, and no DDL" {
+@test "grant admin allows everything through the functions, and no DDL" {
 	granted admin
 	login app
 	handler bad <<<'exit 65'
@@ -503,7 +497,7 @@ t
 	done
 }
 
-@test "revoke takes all of it away, and only that kind" {
+@test "revoke takes away all of that kind, and nothing of another" {
 	granted enqueue run read admin
 	login app
 	for kind in enqueue run read admin; do
@@ -599,7 +593,7 @@ cells() {
 	text
 }
 
-@test "the table of roles, cell by cell" {
+@test "each kind of grant allows exactly the statements that the table of roles lists for it" {
 	local kind kinds statement nr=0
 	local -A may=()
 
@@ -638,7 +632,7 @@ cells() {
 	sql read 'select count(*) from jobrun.runs' >/dev/null
 }
 
-@test "jobrun migrate gives them again" {
+@test "jobrun migrate restores missing grants" {
 	granted enqueue run
 	q "insert into jobrun.job_grants (role, kind) values ('gone_$JR_DATABASE', 'run')"
 	q 'drop function jobrun.claim' 'revoke all on all functions in schema jobrun from public' \
@@ -651,7 +645,7 @@ cells() {
 	q_is 1 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
-@test "jobrun migrate takes away what a kind had before and has no more" {
+@test "jobrun migrate revokes what a kind no longer includes" {
 	granted run admin
 	q "grant select, insert, update, delete on jobrun.job_runs, jobrun.job_definitions, jobrun.settings to \"$(role run)\", \"$(role admin)\"" \
 		"update jobrun.schema_migrations set version = 0 where name = 'functions'"
@@ -893,7 +887,7 @@ found_columns() {
 		group by k.nr, k.kind, r.name, c.relname order by k.nr, r.name, c.relname"
 }
 
-@test "every function, table, view, sequence and type: who may, exactly" {
+@test "every function, table, view, sequence and type has exactly the documented rights" {
 	granted enqueue read run admin
 	objects | sort >expected
 	found_objects >found
@@ -929,7 +923,7 @@ found_columns() {
 
 # --- attacks ---
 
-@test "tables, functions and operators of the caller's own change nothing of what enqueue does" {
+@test "a caller's own tables, functions and operators do not change what enqueue does" {
 	granted enqueue
 	q "create schema evil authorization \"$(role enqueue)\""
 	q "insert into jobrun.job_definitions (name, job_type, queue, priority) values ('work', 'work', 'mail', 7)"

@@ -11,26 +11,21 @@ setup() {
 
 # as SQL...: as role app.
 as() {
-	local arguments=() one
-
-	for one; do
-		arguments+=(-c "$one")
-	done
-	psql_bare "$JR_DIRECT dbname=$JR_DATABASE user=$app" "${arguments[@]}"
+	q_as "$app" "$@"
 }
 
 # refused SQLSTATE SQL
 refused() {
-	run psql_bare -v VERBOSITY=sqlstate "$JR_DIRECT dbname=$JR_DATABASE user=$app" -c "$2"
+	run psql_bare -v VERBOSITY=sqlstate "$(direct_url_of "$app")" -c "$2"
 	[ "$status" -ne 0 ] || fail "it was possible: $2"
 	assert_output --regexp "^ERROR: +$1$"
 }
 
 as_jr() {
-	JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE user=$app" jr "$@"
+	JOBRUN_DATABASE_URL=$(url_of "$app") jr "$@"
 }
 
-@test "--queue: only into these, by function, batch, definition and command; the hint keeps what there was" {
+@test "grant --queue allows only these queues, by function, batch, definition and command" {
 	jr_ok grant enqueue "$app" --type work,mail --queue slow,default --max-open 9
 	assert_output "enqueue: granted to $app, for work, mail, into slow, default, at most 9 open"
 	q "select jobrun.define('nightly', '{\"job_type\": \"work\", \"queue\": \"night\"}')" "select jobrun.define('mail', '{\"queue\": \"post\"}')" >/dev/null
@@ -55,7 +50,7 @@ as_jr() {
 	refused 42501 "select jobrun.enqueue('work')"
 }
 
-@test "--queue: what another role has in its queue stays out of reach, with its keys" {
+@test "grant --queue keeps runs and keys of other roles' queues out of reach" {
 	jr_ok grant enqueue "$app" --queue mine
 	q "select jobrun.enqueue('work', '1', queue => 'theirs', unique_key => 'u', idempotency_key => 'i')" >/dev/null
 	refused 42501 "select jobrun.enqueue('work', '2', queue => 'theirs', unique_key => 'u', on_conflict => 'replace')"
@@ -63,7 +58,7 @@ as_jr() {
 	q_is 1 'select payload from jobrun.job_runs'
 }
 
-@test "one grant must allow both, type and queue; of several that do the most generous limit counts" {
+@test "one grant must allow both type and queue, and of several that do the most generous limit counts" {
 	group=group_$JR_DATABASE
 	make_role "$group"
 	admin "grant \"$group\" to \"$app\""
@@ -92,7 +87,7 @@ as_jr() {
 	q_is 0 'select count(*) from jobrun.job_grants'
 }
 
-@test "--max-open: runs that are not over count, by each way in; when they have ended there is room again" {
+@test "grant --max-open counts runs that have not ended, by each way in" {
 	handler work <<<'exit 0'
 	jr_ok grant enqueue "$app" --max-open 3
 	as "select jobrun.enqueue('work', unique_key => 'u')" "select jobrun.enqueue('work', run_in => '1 year')" >/dev/null
@@ -113,7 +108,7 @@ as_jr() {
 	as "select jobrun.enqueue('work')" >/dev/null
 }
 
-@test "--max-open: what others have open is not looked at, and what is not committed yet is not waited for" {
+@test "grant --max-open ignores runs of others and does not wait for uncommitted ones" {
 	jr_ok grant enqueue "$app" --max-open 1
 	hold "set session authorization \"$app\"; select jobrun.enqueue('work')"
 	as "set statement_timeout = '5s'" "select jobrun.enqueue('work')" >/dev/null
@@ -128,7 +123,7 @@ as_jr() {
 	refused 53400 "select jobrun.enqueue('work')"
 }
 
-@test "who may only enqueue: 1,000 attempts at most, a second at least between two, if it asks; what a definition says stands" {
+@test "a role that may only enqueue can ask for 1,000 attempts at most, a second apart at least; definitions may exceed that" {
 	jr_ok grant enqueue "$app"
 	as "select jobrun.enqueue('work', max_attempts => 2147483647, backoff_base => '0', backoff_cap => '0')" \
 		"select jobrun.enqueue_many('work', '{1}', max_attempts => 2147483647, backoff_base => '1 ms', backoff_cap => '2 ms')" \
@@ -156,7 +151,7 @@ as_jr() {
 	q_is '20|t' "select count(*), min(run_at - failed_at) >= interval '1 second' from jobrun.job_runs where status = 'failed'"
 }
 
-@test "the first key of a new queue: who waits for another's open transaction is told after a second, with 40001" {
+@test "enqueue with the first lock key of a new queue waits a second for another's open transaction, then raises 40001" {
 	jr_ok grant enqueue "$app"
 	hold "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'a')"
 	run as "set statement_timeout = '20s'" "set lock_timeout = 0" "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')"
@@ -167,7 +162,7 @@ as_jr() {
 	refused 40001 "insert into jobrun.new_runs (job_type, run) values ('work', '{\"queue\": \"new\", \"concurrency_key\": \"b\"}')"
 	before=$(now_ms)
 	refused 40001 "set lock_timeout = '20ms'; select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')"
-	[ "$(($(now_ms) - before))" -lt 900 ]
+	[ "$(ms_since "$before")" -lt 900 ]
 	as_jr enqueue work --queue new --lock b
 	assert_equal "$status" 75
 	# Other queues are not in its way, and what the client has set stays.
@@ -179,7 +174,7 @@ as_jr() {
 	as "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')" >/dev/null
 }
 
-@test "the first key of a new queue: exec waits for another's open transaction five seconds, and says so" {
+@test "exec with the first lock key of a new queue waits five seconds for another's open transaction, and says so" {
 	jr_ok grant enqueue "$app"
 	jr_ok define old --queue new --lock a
 	hold "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')"
@@ -190,7 +185,7 @@ as_jr() {
 	jr_ok exec --strict old -- true
 }
 
-@test "the first key of a new queue: it is none where a schedule with a lock key is, so nobody keeps that from its slots" {
+@test "a schedule with a lock key has its queue row already, so no open transaction keeps it from its slots" {
 	jr_ok grant enqueue "$app"
 	jr_ok define nightly --schedule @hourly --queue new --lock a
 	q_is new 'select name from jobrun.job_queues'

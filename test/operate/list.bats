@@ -51,7 +51,7 @@ setup() {
 	assert_equal "$(run_jobrun list --json --status retrying | jq -r '.[0].status')" failed
 }
 
-@test "list: a word that is no status is exit 64 with a suggestion" {
+@test "list: an unknown status exits with 64 and a suggestion" {
 	jr list --status runing
 	assert_equal "$status" 64
 	assert_regex "$stderr" 'did you mean "running"'
@@ -59,7 +59,7 @@ setup() {
 	assert_equal "$status" 64
 }
 
-@test "list: nothing to show is no output when piped" {
+@test "list prints nothing when it is piped and has nothing to show" {
 	jr_ok list
 	assert_equal "$output" ''
 }

@@ -117,7 +117,7 @@ and'
 	assert_output --partial 'the newest of that number'
 }
 
-@test "logs -f: what comes, as it comes, byte for byte; 0 when the run has succeeded" {
+@test "logs -f prints output as it comes, byte for byte, and exits with 0 when the run has succeeded" {
 	id=$(waiting_run)
 	begin_attempt "$id"
 	tell "$id" 'one
@@ -193,7 +193,7 @@ jobrun: run $id is dead: exit 65: no"
 	assert_regex "$(cat err)" "there is no run $id"
 }
 
-@test "logs -f: output longer than what is kept comes once, and a hole is said" {
+@test "logs -f prints output longer than what is kept once, and reports a gap" {
 	id=$(waiting_run)
 	begin_attempt "$id"
 	# As a runner keeps it: the first 16 KiB, a line, the last 48 KiB of the first N lines.
@@ -226,7 +226,7 @@ jobrun: run $id is dead: exit 65: no"
 	followed 0
 }
 
-@test "logs -f: a cut connection is no news, a database that stays away is exit 75" {
+@test "logs -f says nothing of a cut connection, and exits with 75 when the database stays away" {
 	own_cluster
 	id=$(waiting_run)
 	begin_attempt "$id"
@@ -246,7 +246,7 @@ jobrun: run $id is dead: exit 65: no"
 	assert_equal "$(wc -l <err)" 1
 }
 
-@test "logs -f: INT ends it at once, and so does a reader who has gone" {
+@test "logs -f ends at once on INT or when its reader is gone" {
 	id=$(waiting_run)
 	begin_attempt "$id"
 	tell "$id" one
@@ -264,7 +264,7 @@ jobrun: run $id is dead: exit 65: no"
 	end_attempt "$id" succeeded succeeded ''
 }
 
-@test "logs -f on a terminal: made visible, with progress and what is waited for" {
+@test "logs -f on a terminal makes output visible, and shows progress and what it waits for" {
 	id=$(waiting_run)
 	q "update jobrun.job_runs set run_at = now() + interval '1 hour' where id = $id"
 	TERM=xterm timeout 60 script -qfec "$JOBRUN logs -f $id" /dev/null </dev/null >out 2>&1 3>&- &
@@ -298,7 +298,7 @@ jobrun: run $id is dead: exit 65: no"
 	done
 }
 
-@test "logs -f of a real run" {
+@test "logs -f follows a run of a real handler" {
 	handler work <<<'echo begun; until [ -e go ]; do sleep 0.05; done; echo ended'
 	id=$(enqueue work)
 	follow "$id"

@@ -15,7 +15,7 @@ setup_file() {
 # A database without the schema; its version and the number of its functions as they shall become.
 setup() {
 	common_setup
-	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+	drop_schema
 	version=$(newest "$TOP")
 	number=$(functions_number "$TOP")
 }
@@ -42,14 +42,14 @@ applied() {
 		"$(sha256sum <"$TOP"/migrations/0008_*.sql | cut -d ' ' -f 1)"
 }
 
-@test "a second time is silent" {
+@test "a second migrate does nothing and is silent" {
 	jr_ok migrate
 	jr_ok migrate
 	assert_equal "$output" ''
 	assert_equal "$stderr" ''
 }
 
-@test "eight at once: all succeed, and each migration is applied once" {
+@test "of eight migrates at once all succeed, and each migration is applied once" {
 	local pids=() pid
 
 	for _ in 1 2 3 4 5 6 7 8; do
@@ -81,7 +81,7 @@ applied() {
 		"[$version,$version,true,$number,$number,true]"
 }
 
-@test "-n says what would be done and does nothing" {
+@test "migrate -n says what would be done and does nothing" {
 	jr_ok migrate -n
 	assert_equal "${lines[0]}" "schema jobrun: 0 -> $version, functions 0 -> $number"
 	assert_equal "${lines[1]}" '  would apply migration 0008 baseline'
@@ -89,7 +89,7 @@ applied() {
 	q_is f "select exists (select from pg_namespace where nspname = 'jobrun')"
 }
 
-@test "--print gives the SQL without a database" {
+@test "migrate --print prints the SQL without a database" {
 	JOBRUN_DATABASE_URL="host=/nonexistent" jr_ok migrate --print
 	run_jobrun migrate --print >"$TMPDIR/sql"
 	run tail -n +2 "$TMPDIR/sql"
@@ -128,9 +128,7 @@ applied() {
 	for option in '' --status -n; do
 		# shellcheck disable=SC2086 # none or one
 		jr migrate $option
-		assert_equal "$status" 78
-		assert_equal "${#stderr_lines[@]}" 1
-		assert_regex "$stderr" 'at version 7, from before the first release.*DROP SCHEMA jobrun CASCADE;'
+		assert_one_line 78 'at version 7, from before the first release.*DROP SCHEMA jobrun CASCADE;'
 	done
 	q_is 7 'select count(*) from jobrun.schema_migrations'
 	jr list
@@ -179,9 +177,7 @@ applied() {
 	for command in 'enqueue work' list status 'show 1' 'logs 1' 'retry 1' 'cancel 1' queue grant 'pause --type work'; do
 		# shellcheck disable=SC2086 # words
 		jr $command
-		assert_equal "$status" 78
-		assert_equal "${#stderr_lines[@]}" 1
-		assert_regex "$stderr" "type 'jobrun migrate'"
+		assert_one_line 78 "type 'jobrun migrate'"
 	done
 	q_is f "select exists (select from pg_namespace where nspname = 'jobrun')"
 }
@@ -200,20 +196,20 @@ applied() {
 
 	q "create role $owner login" "create role $member login in role $owner" "create role $other login"
 	q "create schema jobrun authorization $owner"
-	jr -d "$JR_SERVER dbname=$JR_DATABASE user=$other" migrate
+	jr -d "$(url_of "$other")" migrate
 	assert_equal "$status" 77
 	assert_regex "$stderr" "^jobrun: schema jobrun belongs to role \"$owner\": migrate as this role, a member of it, or a superuser$"
 	q "alter role $member noinherit"
-	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$member" migrate
-	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$member" migrate --status
+	jr_ok -d "$(url_of "$member")" migrate
+	jr_ok -d "$(url_of "$member")" migrate --status
 	q_is 0 "select count(*) from pg_proc where pronamespace = 'jobrun'::regnamespace and proowner <> '$owner'::regrole"
 	q_is 0 "select count(*) from pg_class where relnamespace = 'jobrun'::regnamespace and relowner <> '$owner'::regrole"
 	q 'drop schema jobrun cascade' "create schema jobrun authorization $owner"
 	jr_ok migrate # as superuser
 	q_is 0 "select count(*) from pg_proc where pronamespace = 'jobrun'::regnamespace and proowner <> '$owner'::regrole"
 	jr_ok grant enqueue "$other"
-	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$other" enqueue work
-	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+	jr_ok -d "$(url_of "$other")" enqueue work
+	drop_schema
 	for role in "$member" "$owner" "$other"; do
 		q "drop role $role"
 	done
@@ -245,17 +241,15 @@ empty_schema() {
 	jr_ok migrate
 }
 
-@test "the lock of another migration is waited for as long, and whose it is is said" {
+@test "migrate waits as long for another migration's lock, and says who holds it" {
 	hold 'select pg_advisory_xact_lock(117026625582446)'
 	JR_TIMEOUT=60 jr migrate --lock-timeout 50ms
-	assert_equal "$status" 75
-	assert_regex "$stderr" '^jobrun: .*lock timeout: held by pid [0-9]+ \(psql, role .*, idle in transaction, since 20.*Z\); type'
-	assert_equal "${#stderr_lines[@]}" 1
+	assert_one_line 75 '^jobrun: .*lock timeout: held by pid [0-9]+ \(psql, role .*, idle in transaction, since 20.*Z\); type'
 	release_holds
 	jr_ok migrate
 }
 
-@test "killed in the middle: nothing is left, and the next one does it all" {
+@test "a migrate that is killed in the middle leaves nothing, and the next one does it all" {
 	empty_schema
 	hold 'lock table jobrun.schema_migrations in share row exclusive mode'
 	"$JOBRUN" migrate --lock-timeout 30s 3>&- 4>&- &
@@ -296,22 +290,22 @@ next() {
 	variant "$1"
 }
 
-@test "what a migration drops of the functions comes back with them, grants included" {
+@test "functions that a migration drops come back, with their grants" {
 	local role=app_$JR_DATABASE
 
 	next "$TMPDIR/next"
 	with "$TMPDIR/next/jobrun" jr_ok migrate
 	dump >"$TMPDIR/dump"
 	assert_regex "$(cat "$TMPDIR/dump")" 'colour text'
-	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+	drop_schema
 	jr_ok migrate
 	q "create role $role login"
 	jr_ok grant run "$role"
 	with "$TMPDIR/next/jobrun" jr_ok migrate
 	assert_equal "${lines[0]}" "schema jobrun: $version -> $((version + 1)), functions $number -> $((number + 1))"
 	handler work <<<'exit 0'
-	with "$TMPDIR/next/jobrun" jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$role" enqueue work
-	with "$TMPDIR/next/jobrun" jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=$role" run
+	with "$TMPDIR/next/jobrun" jr_ok -d "$(url_of "$role")" enqueue work
+	with "$TMPDIR/next/jobrun" jr_ok -d "$(url_of "$role")" run
 	q_is succeeded "select status from jobrun.job_runs"
 	q "delete from jobrun.job_grants" "drop owned by $role" "drop role $role"
 	dump | diff "$TMPDIR/dump" -
@@ -354,7 +348,7 @@ next() {
 	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=app_$JR_DATABASE" enqueue work
 }
 
-@test "a functions file that fails leaves nothing, and says which it is" {
+@test "a functions file that fails changes nothing and is named" {
 	local broken=$TMPDIR/broken
 
 	jr_ok migrate
@@ -365,18 +359,16 @@ next() {
 		>>"$broken/migrations/functions/repair.sql"
 	variant "$broken"
 	with "$broken/jobrun" jr migrate
-	assert_equal "$status" 70
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" "^jobrun: functions $((number + 1)): repair: .*nonsense"
+	assert_one_line 70 "^jobrun: functions $((number + 1)): repair: .*nonsense"
 	dump | diff "$TMPDIR/dump" -
 	applied | diff "$TMPDIR/applied" -
-	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+	drop_schema
 	with "$broken/jobrun" jr migrate
 	assert_equal "$status" 70
 	q_is f "select exists (select from pg_namespace where nspname = 'jobrun')"
 }
 
-@test "a migration that fails leaves nothing of the ones before it" {
+@test "a migration that fails also rolls back those before it" {
 	local broken=$TMPDIR/broken
 
 	jr_ok migrate
@@ -410,12 +402,12 @@ rows() {
 	done
 }
 
-@test "a database of the number before becomes what a new one is, with its rows" {
+@test "a database of the version before becomes the same as a new one, and keeps its rows" {
 	local table columns=()
 
 	jr_ok migrate
 	dump >"$TMPDIR/dump"
-	q 'set client_min_messages = error' 'drop schema jobrun cascade'
+	drop_schema
 	with "$BEFORE" jr_ok migrate
 	with "$BEFORE" jr_ok define nightly --schedule '0 3 * * *'
 	with "$BEFORE" jr_ok enqueue work
@@ -439,7 +431,7 @@ rows() {
 	q_is succeeded 'select status from jobrun.job_runs'
 }
 
-@test "several at once bring a database of the number before up: once, and all succeed" {
+@test "several migrates at once bring up a database of the version before once, and all succeed" {
 	local pids=() pid
 
 	with "$BEFORE" jr_ok migrate
@@ -461,7 +453,7 @@ after_claim() {
 			'effect_begin', 'effect_claim', 'effect_done', 'effect_undo', 'effect_end', 'effect_look') order by 1"
 }
 
-@test "what a runner of the program before calls after a claim is still there, with its signature" {
+@test "functions that a runner of the version before calls after a claim keep their signature" {
 	with "$BEFORE" jr_ok migrate
 	after_claim >"$TMPDIR/before.txt"
 	jr_ok migrate
@@ -471,7 +463,7 @@ after_claim() {
 	assert_output ''
 }
 
-@test "this program works with the functions before, until somebody migrates" {
+@test "this program works with the functions of the version before until somebody migrates" {
 	[ "$(sed -n 's/^oldest .* //p' "$TOP/migrations/MANIFEST")" -lt "$number" ] || skip 'it needs its own'
 	with "$BEFORE" jr_ok migrate
 	handler work <<<'exit 0'
@@ -530,14 +522,14 @@ migrate_under() {
 	wait_runner
 }
 
-@test "migrate while a runner of the program before holds exec, sql and http runs: all its results are accepted" {
+@test "results of a runner of the version before are accepted when migrate comes while it holds exec, sql and http runs" {
 	with "$BEFORE" jr_ok migrate
 	migrate_under "$BEFORE" "$JOBRUN"
 	assert_equal "$(cat "$runner_err")" ''
 	assert_equal "$runner_status" 0
 }
 
-@test "the same with a later program, which changes tables, views and signatures" {
+@test "results of this runner are accepted when a later program's migrate changes tables, views and signatures" {
 	next "$TMPDIR/next"
 	jr_ok migrate
 	migrate_under "$JOBRUN" "$TMPDIR/next/jobrun"
@@ -550,7 +542,7 @@ connections() {
 		and pid <> pg_backend_pid() and backend_type = 'client backend'"
 }
 
-@test "the same through PgBouncer, whose connections keep the plans they have made" {
+@test "results are accepted when a later program's migrate comes through PgBouncer, whose connections keep their plans" {
 	local before
 
 	next "$TMPDIR/next"

@@ -48,7 +48,7 @@ no_alarms() {
 		from jobrun.job_runners"
 }
 
-@test "attempts used up: no alarm before the last" {
+@test "a run raises no alarm before its last attempt has failed" {
 	id=$(enqueue again --max-attempts 2 --backoff 0)
 	jr_ok run --max-runs 1
 	run_is "$id" failed
@@ -59,7 +59,7 @@ no_alarms() {
 	q_is 'exit:3|2' "select payload ->> 'error_code', payload ->> 'attempts' from jobrun.job_runs where job_type = 'alarm'"
 }
 
-@test "expired: dead without a start, and alarmed" {
+@test "an expired run is dead without a start and raises its alarm" {
 	id=$(enqueue work --expires 1ms)
 	jr run
 	run_is "$id" dead
@@ -67,13 +67,13 @@ no_alarms() {
 	q_is expired "select payload ->> 'error_code' from jobrun.job_runs where job_type = 'alarm'"
 }
 
-@test "lost with the last attempt: reclaim raises the alarm" {
+@test "reclaim raises the alarm of a run that was lost with its last attempt" {
 	handler work <<<'touch "$TMPDIR/began"; exec sleep 60'
 	id=$(enqueue work --max-attempts 1)
 	bg_runner --lease 2s
 	wait_until 10 test -e "$TMPDIR/began"
 	kill -KILL "$runner_pid"
-	wait_until 5 lease_has_ended "$id"
+	end_lease "$id"
 	no_alarms
 	other_host
 	assert_equal "$status" 1
@@ -88,7 +88,7 @@ no_alarms() {
 	bg_runner --lease 2s
 	wait_until 10 test -e "$TMPDIR/began"
 	kill -KILL "$runner_pid"
-	wait_until 5 lease_has_ended "$id"
+	end_lease "$id"
 	for n in 1 2 3 4; do
 		bg_runner --state-dir "$BATS_TEST_TMPDIR/host$n" --lease 2s
 		pids[n]=$runner_pid
@@ -99,14 +99,10 @@ no_alarms() {
 	is_alarmed "$id"
 }
 
-@test "a late result that is refused raises none" {
-	handler work <<<'while [ ! -e "$TMPDIR/go" ]; do sleep 0.05; done; exit 65'
+@test "a late result that is refused raises no alarm" {
+	late_handler work 65
 	id=$(enqueue work --backoff 1h)
-	bg_runner --lease 2s --heartbeat 200ms
-	wait_until 10 run_is "$id" running
-	kill -STOP "$runner_pid"
-	touch "$TMPDIR/go"
-	wait_until 5 lease_has_ended "$id"
+	late_result work "$id"
 	other_host
 	run_is "$id" failed
 	kill -CONT "$runner_pid"
@@ -130,7 +126,7 @@ no_alarms() {
 	q_is '31|62' "select (counts ->> 'dead')::int, (counts ->> 'claimed')::int from jobrun.job_runners"
 }
 
-@test "no definition, no on_dead, cancelled or succeeded: no alarm" {
+@test "a run without definition or on_dead, cancelled or succeeded raises no alarm" {
 	handler quiet <<<'exit 65'
 	handler silent <<<'exit 65'
 	q "insert into jobrun.job_definitions (name, job_type) values ('silent', 'silent')"
@@ -172,7 +168,7 @@ assert_by_type() {
 	q_is "$plain" "select parent_id from jobrun.job_runs where parent_id <> $id"
 }
 
-@test "retried and dead again: alarmed again" {
+@test "a run that was retried and died again raises its alarm again" {
 	id=$(enqueue give_up)
 	jr run
 	jr_ok retry "$id"

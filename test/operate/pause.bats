@@ -3,7 +3,7 @@
 
 load ../lib/common
 
-@test "a paused queue: waiting runs stay, the tick ends with 0, and resume lets them go" {
+@test "in a paused queue runs wait, the tick ends with 0, and resume lets them start" {
 	handler work <<<'exit 0'
 	a=$(enqueue work -q mail)
 	b=$(enqueue work)
@@ -27,7 +27,7 @@ load ../lib/common
 resume|' "select action, reason from jobrun.job_audit where object = 'queue mail' order by id"
 }
 
-@test "a paused job type: what runs goes on to its end, what waits stays" {
+@test "in a paused job type running runs go on to their end, and waiting ones stay" {
 	waiting_handler work
 	one=$(enqueue work)
 	bg_runner -j 4
@@ -44,7 +44,7 @@ resume|' "select action, reason from jobrun.job_audit where object = 'queue mail
 	run_is "$two" succeeded
 }
 
-@test "a paused definition: only its own runs stay" {
+@test "a paused definition holds back only its own runs" {
 	handler work <<<'exit 0'
 	q "insert into jobrun.job_definitions (name, job_type) values ('nightly', 'work'), ('hourly', 'work')"
 	one=$(enqueue work)
@@ -67,7 +67,7 @@ resume|' "select action, reason from jobrun.job_audit where object = 'queue mail
 	run_is "$one" succeeded
 }
 
-@test "a paused definition in a limited queue stays too" {
+@test "a paused definition holds back its runs in a limited queue too" {
 	handler work <<<'exit 0'
 	q "insert into jobrun.job_definitions (name, job_type) values ('nightly', 'work')"
 	jr_ok queue mail --max-running 1
@@ -80,7 +80,7 @@ resume|' "select action, reason from jobrun.job_audit where object = 'queue mail
 	run_is "$two" succeeded
 }
 
-@test "--for: the pause ends by itself" {
+@test "a pause with --for ends by itself" {
 	handler work <<<'exit 0'
 	id=$(enqueue work -q mail)
 	jr_ok pause --queue mail --type work --for 2h
@@ -124,7 +124,7 @@ runs_it() {
 		'[{"kind":"type","name":"x","paused":false,"was_paused":true},{"kind":"type","name":"y","paused":false,"was_paused":false}]'
 }
 
-@test "hostile words in a reason move no cursor" {
+@test "control characters in a reason move no cursor" {
 	jr_ok pause --queue mail --reason $'\e[2J\nworse'
 	jr_ok status
 	assert_line --partial '\x1b[2J\x0aworse'
@@ -177,7 +177,7 @@ definition nightly: resumed'
 	q_is 't|1' "select paused_until > now(), (select count(*) from jobrun.job_audit) from jobrun.job_queues"
 }
 
-@test "on a terminal a name that nobody knows is met with a doubt" {
+@test "pause on a terminal warns about a name that nothing uses" {
 	enqueue work -q mail
 	run on_terminal 80 pause --queue mail --type work
 	assert_output 'queue mail: paused

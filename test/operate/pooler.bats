@@ -24,12 +24,12 @@ setup() {
 }
 
 @test "a long run is heartbeaten, a lost one is taken back, and the commands work" {
-	handler slow <<<'sleep 3'
+	handler slow <<<'sleep 3' # longer than the lease
 	id=$(enqueue slow --backoff 0)
 	bg_runner --lease 2s
 	wait_until 10 run_is "$id" running
 	kill -KILL "$runner_pid"
-	sleep 2
+	wait_until 5 lease_has_ended "$id"
 	jr_ok run --lease 2s
 	q_is 'succeeded|2' "select status, claim_seq from jobrun.job_runs where id = $id"
 	jr_ok show "$id"
@@ -46,7 +46,7 @@ setup() {
 	pooler_lives
 }
 
-@test "a login that it refuses, or the server behind it, keeps its meaning" {
+@test "a login that the pooler or the server behind it refuses keeps its exit status" {
 	handler ok <<<'exit 0'
 	jr run -d "$JR_SERVER dbname=not_there"
 	assert_equal "$status" 78
@@ -56,7 +56,7 @@ setup() {
 	assert_regex "$stderr" 'no such user'
 }
 
-@test "a server that is away behind it is exit 75, said once, and its return is said once" {
+@test "a server that is away behind the pooler exits with 75, and is reported once, and so is its return" {
 	end_pooler
 	own_cluster
 	JR_DIRECT=${JOBRUN_DATABASE_URL% dbname=*}

@@ -200,14 +200,14 @@ is_stepping() {
 	assert_equal "$(counts)" '{}'
 }
 
-@test "more that ended in the same instant than a step takes" {
+@test "prune takes more runs that ended in the same instant than fit into a step" {
 	q "insert into jobrun.job_runs (job_type, status, finished_at) select 'work', 'cancelled', now() - interval '9 days' from generate_series(1, 5000)"
 	jr_ok prune --json
 	assert_equal "$(counts)" '{"cancelled":5000}'
 	q_is 0 'select count(*) from jobrun.job_runs'
 }
 
-@test "what others hold stays for the next time, and is not waited for" {
+@test "prune skips rows that others hold, and takes them the next time" {
 	q "select old('succeeded', '9 days', 'cli:' || i) from generate_series(1, 5) i" \
 		"insert into jobrun.job_audit (at, action, object) select now() - interval '9 years', 'a', 'b' from generate_series(1, 3)" >/dev/null
 	hold 'select id from jobrun.job_runs where id = 3 for update; select id from jobrun.job_audit where id = 2 for update; select only_row from jobrun.settings for update'
@@ -219,7 +219,7 @@ is_stepping() {
 	assert_equal "$(counts)" '{"audit":1,"succeeded":1}'
 }
 
-@test "to archive: the run goes to job_runs_archive with all it had, its attempts stay" {
+@test "prune with archiving moves a run to job_runs_archive with all it had, and keeps its attempts" {
 	q "update jobrun.settings set archive = true" \
 		"select old('dead', '91 days', 'key', 'some output')" \
 		"update jobrun.job_runs set result = '{\"a\": 1}', progress = '[2]', checkpoint = '3', last_error = 'it is broken', unique_key = 'u', trace_context = 't',
@@ -244,7 +244,7 @@ is_stepping() {
 		except select attname from pg_attribute where attrelid = 'jobrun.job_runs_archive'::regclass and attnum > 0 and not attisdropped"
 }
 
-@test "a dry run counts what the real one takes, of each kind, and changes nothing" {
+@test "prune --dry-run counts what prune would take, of each kind, and changes nothing" {
 	local dry real more now_complete="extract(epoch from date_trunc('hour', now() - interval '10 minutes'))::bigint / 3600"
 
 	export JR_TIMEOUT=100 # each hour is a step, with a pause four times as long behind it
@@ -272,7 +272,7 @@ is_stepping() {
 	assert_equal "$(jq -c 'del(.hours)' <<<"$real")" "$(jq -c 'del(.hours)' <<<"$dry")"
 	# An hour may have become complete meanwhile.
 	more=$(jq -n "$real.hours - $dry.hours")
-	[ "$more" -ge 0 ] && [ "$more" -le "$(q "select $now_complete - $complete")" ]
+	assert_between 0 "$more" "$(q "select $now_complete - $complete")"
 	assert_equal "$(jq -c '[.[] | select(. == 0)]' <<<"$real")" '[]'
 }
 
@@ -432,7 +432,7 @@ run_all_due() {
 	q_is 1 'select count(*) from jobrun.job_stats'
 }
 
-@test "several at once, with runners at work: no deadlock, nothing lost, nothing twice" {
+@test "several prunes at once beside runners do not deadlock, and lose and repeat nothing" {
 	local i pids=()
 
 	handler work <<<'exit 0'
@@ -562,7 +562,7 @@ run_all_due() {
 		where r.id = $id"
 }
 
-@test "jobrun.prune in the middle of a long step: ended at once when it must be" {
+@test "jobrun.prune is ended at once in the middle of a long step" {
 	handler other <<<'exit 0'
 	slow_steps 1000
 	id=$(housekeeping)
@@ -589,7 +589,7 @@ run_all_due() {
 	q_is 'failed|cannot-start' "select status, error_code from jobrun.job_runs where id = $id"
 }
 
-@test "the schedule is there: hourly, in a queue of its own, one at a time" {
+@test "jobrun.prune is scheduled hourly, in a queue of its own, one at a time" {
 	q_is 'jobrun.prune|jobrun|1000|skip|t' "select job_type, queue, priority, overlap, enabled from jobrun.job_definitions where name = 'jobrun.prune'"
 	handler other <<<'exit 0'
 	q "select old('succeeded', '8 days')" "update jobrun.job_definitions set next_slot_at = date_trunc('hour', now()) where name = 'jobrun.prune'" >/dev/null
@@ -619,7 +619,7 @@ run_all_due() {
 	assert_output ''
 }
 
-@test "prune_step: who gives it nonsense is told" {
+@test "prune_step refuses nonsense with an error" {
 	for state in '{"kind": "users"}' '{"kind": "hours; drop table x"}'; do
 		run psql_bare -v VERBOSITY=sqlstate "$(past_pooler)" -c "select jobrun.prune_step('$state')"
 		assert_output --regexp '^ERROR: +JR065$'

@@ -51,7 +51,7 @@ load ../lib/common
 	wait_runner
 }
 
-@test "queue -n shows what would be and changes nothing" {
+@test "queue -n shows what would change and changes nothing" {
 	jr_ok queue mail --max-running 5
 	jr_ok queue mail --max-running 7 --rate 3/1s -n
 	assert_line --index 0 'would be:'
@@ -62,7 +62,7 @@ load ../lib/common
 	q_is 1 'select count(*) from jobrun.job_queues'
 }
 
-@test "queue: what is not a limit is exit 64 with what to write" {
+@test "queue: an invalid limit exits with 64 and what to write" {
 	for words in '--max-running -1' '--max-running many' '--max-running 1.5' '--per-key' '--rate 100' '--rate /1m' '--rate 100/' \
 		'--rate 100/0' '--rate 100/1000' '--rate -1/1m' '--rate 100/1y' '--rate 1/400d' '--max-running 99999999999999999999'; do
 		# shellcheck disable=SC2086 # words

@@ -33,7 +33,7 @@ behind() {
 	q_is 2 "select count(*) from jobrun.job_attempts where run_id = $id"
 }
 
-@test "retry: what is possible is done, the rest is named with exit 1" {
+@test "retry does what is possible and names the rest with exit status 1" {
 	one=$(enqueue give_up)
 	two=$(enqueue work)
 	jr run
@@ -66,7 +66,7 @@ behind() {
 	run_is "$id" running
 }
 
-@test "retry --type: the dead ones of that type, no others" {
+@test "retry --type takes the dead runs of that type and no others" {
 	dead_runs 3 mail
 	dead_runs 2 import
 	queued_runs 1 mail
@@ -98,7 +98,7 @@ behind() {
 	q_is 'succeeded' "select outcome from jobrun.job_attempts where run_id = $work"
 }
 
-@test "thousands are done in transactions of 1,000, in order of id" {
+@test "retry of thousands works in transactions of 1,000, in order of id" {
 	dead_runs 2500 mail
 	jr_ok retry --type mail
 	assert_equal "$output" 'retried 2500 runs'
@@ -113,7 +113,7 @@ behind() {
 	q_is 1000 "select max(id) from jobrun.job_runs where status = 'queued'"
 }
 
-@test "what dies or comes after it began is not meant" {
+@test "retry by filter leaves out runs that die or come after it began" {
 	dead_runs 3 mail
 	hold 'select from jobrun.job_runs where id = 1 for update'
 	behind --type mail
@@ -124,7 +124,7 @@ behind() {
 	assert_by_status 'dead 2, queued 3'
 }
 
-@test "what was changed meanwhile is left alone, and counted" {
+@test "retry by filter leaves out runs that changed meanwhile, and counts them" {
 	dead_runs 3 mail
 	hold 'select jobrun.retry(2)'
 	behind --type mail
@@ -136,7 +136,7 @@ behind() {
 	q_is '3|3' 'select count(*), count(distinct object) from jobrun.job_audit'
 }
 
-@test "a failure in the middle says how far it came, and the same again does the rest" {
+@test "a retry that fails in the middle says how far it came, and a second one does the rest" {
 	dead_runs 2500 mail
 	hold 'select from jobrun.job_runs where id = 1700 for update'
 	behind --type mail
@@ -153,14 +153,14 @@ behind() {
 	q_is '2500|2500' 'select count(*), count(distinct object) from jobrun.job_audit'
 }
 
-@test "progress on a terminal only" {
+@test "retry shows progress on a terminal only" {
 	dead_runs 2500 mail
 	run on_terminal 80 retry --type mail
 	assert_output --partial '1000 of 2500 runs'
 	assert_output --partial 'retried 2500 runs'
 }
 
-@test "two bulk retries at once, and runners: each run is retried once and done once" {
+@test "with two bulk retries and runners at once each run is retried once and done once" {
 	dead_runs 3000 jobrun.noop
 	run_jobrun retry --status dead --json >"$TMPDIR/one" 2>/dev/null 3>&- &
 	one=$!

@@ -96,19 +96,19 @@ sql_tour() {
 	assert_equal "$(field "$two" 'status, last_error')" 'succeeded|'
 }
 
-@test "nothing set: the tour itself" {
+@test "the tour of commands and functions works with default settings" {
 	tour
 	sql_tour
 }
 
-@test "array_nulls = off" {
+@test "the tour of commands and functions works with array_nulls = off" {
 	with_setting array_nulls off
 	q_is off "show array_nulls"
 	tour
 	sql_tour
 }
 
-@test "standard_conforming_strings = off" {
+@test "the tour of commands and functions works with standard_conforming_strings = off" {
 	with_setting standard_conforming_strings off
 	with_setting escape_string_warning on
 	q_is off "show standard_conforming_strings"
@@ -116,7 +116,7 @@ sql_tour() {
 	sql_tour
 }
 
-@test "transaction_timeout: no statement of a handler and no transaction of jobrun ends by it" {
+@test "transaction_timeout ends no statement of a handler and no transaction of jobrun" {
 	local id
 
 	if [ "$(q "select current_setting('server_version_num')::integer >= 170000")" != t ]; then
@@ -149,7 +149,7 @@ sql_tour() {
 	done
 }
 
-@test "dates, durations, zones and messages of a server's own: what is printed is the same" {
+@test "what is printed does not depend on the server's date, interval, zone and message settings" {
 	local setting as_always
 
 	jr_ok define nightly --type work --schedule '15 2 L * *' --time-zone Europe/Berlin --timeout 90s
@@ -171,7 +171,7 @@ printed() {
 	run_jobrun enqueue work '{"u": "\u20ac"}' -k k 2>&1
 }
 
-@test "what changes the meaning of a statement is said in each transaction that writes" {
+@test "each transaction that writes sets every setting that changes the meaning of a statement" {
 	local setting
 
 	for setting in 'array_nulls|off' 'standard_conforming_strings|off' 'DateStyle|SQL, DMY' 'IntervalStyle|iso_8601' 'TimeZone|Pacific/Chatham'; do
@@ -189,8 +189,8 @@ printed() {
 		"select string_agg(s.line, ' ' order by lower(s.line)) from (select distinct name || '=' || setting as line from public.seen) s"
 }
 
-@test "timeouts of a server's own do not end what is jobrun's" {
-	handler slow <<<'sleep 0.5'
+@test "the server's own timeouts do not end jobrun's transactions" {
+	handler slow <<<'sleep 0.5' # longer than each of these timeouts
 	with_setting idle_in_transaction_session_timeout 250ms
 	with_setting lock_timeout 1ms
 	with_setting statement_timeout 250ms
@@ -213,28 +213,26 @@ printed() {
 	wait_until 5 run_is "$id" running
 	hold "select from jobrun.job_runs where id = $id for update"
 	wait_until 5 waiting_for_lock 1
-	sleep 2.2
+	sleep 2.2 # the server's statement_timeout is over: the end of the run has waited longer
 	release_holds
 	wait_runner
 	assert_equal "$(ended "$id")" 'succeeded|1'
 }
 
-@test "read-only by default: one clear line, 75" {
+@test "default_transaction_read_only gives one clear line and exit status 75" {
 	with_setting default_transaction_read_only on
 	jr run
-	assert_equal "$status" 75
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" 'read-only'
+	assert_one_line 75 'read-only'
 }
 
-@test "idle_session_timeout: said once with what to type; long handlers and runners that stay go on" {
+@test "idle_session_timeout is reported once with what to type, and long handlers and --for go on" {
 	local id
 
 	if [ "$(q "select current_setting('server_version_num')::integer >= 140000")" != t ]; then
 		skip "new in PostgreSQL 14"
 	fi
 	needs_session "it is the pooler's session that is cut"
-	handler slow <<<'sleep 1.5'
+	handler slow <<<'sleep 1.5' # idle for five times as long as the server allows
 	with_setting idle_session_timeout 300ms
 	id=$(enqueue slow)
 	jr_ok run
@@ -244,7 +242,7 @@ printed() {
 	jr_ok run
 	assert_equal "$stderr" ''
 	bg_runner --for 3s
-	sleep 1
+	sleep 1 # idle for three times as long as the server allows
 	id=$(enqueue work)
 	wait_until 3 run_is "$id" succeeded
 	wait_runner

@@ -53,7 +53,7 @@ setup() {
 	end_attempt "$id" succeeded succeeded ''
 }
 
-@test "no such run is exit 1, no number exit 64" {
+@test "show exits with 1 for an unknown run and with 64 for what is no number" {
 	for command in show logs; do
 		jr "$command" 999999
 		assert_equal "$status" 1

@@ -31,7 +31,7 @@ setup() {
 	assert_equal "$(jq -c '[.problems[] | [.about, .problem]]' <<<"$output")" '[["give_up","dead"]]'
 }
 
-@test "status: runs that nobody can run, or that nobody comes for, are named" {
+@test "status names runs that no runner can run or comes for" {
 	q "select jobrun.enqueue('resize')" >/dev/null
 	enqueue work
 	jr_ok run
@@ -45,7 +45,7 @@ setup() {
 	assert_line --partial '! work: 1 due for more than 5 minutes, and no runner has been seen in that time'
 }
 
-@test "status of a type that has nothing to show is exit 1, what there is of others is shown" {
+@test "status of a type with nothing to show exits with 1, and still shows the others" {
 	enqueue work
 	jr status wrok
 	assert_equal "$status" 1
@@ -60,7 +60,7 @@ setup() {
 	assert_equal "$(jq -c .types <<<"$output")" '[]'
 }
 
-@test "status of an empty database" {
+@test "status of an empty database says that there is nothing" {
 	jr_ok status
 	assert_regex "$output" ', no runner yet, 0 running$'
 	assert_equal "${#lines[@]}" 1
@@ -68,7 +68,7 @@ setup() {
 	assert_equal "$(jq -c '[.types, .problems]' <<<"$output")" '[[],[]]'
 }
 
-@test "status: hostile words in the name of a runner's host move no cursor" {
+@test "status: control characters in a runner's host name move no cursor" {
 	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (1, 1, 1, e'ev\x1b[2Jil', '1')"
 	jr_ok status
 	assert_line --index 0 --partial 'on ev\x1b[2Jil'

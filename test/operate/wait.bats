@@ -26,7 +26,7 @@ ended_with() {
 	assert_equal "$runner_status" "$1"
 }
 
-@test "0 when all have succeeded; their results, in the order of the ids" {
+@test "wait exits with 0 when all have succeeded, and prints their results in the order of the ids" {
 	a=$(enqueue work) b=$(enqueue work) c=$(enqueue work)
 	end "$a" succeeded '{"rows":  1}'
 	end "$b" succeeded
@@ -39,7 +39,7 @@ ended_with() {
 		"[[$c,\"work\",\"succeeded\",3,5,[2]],[$b,\"work\",\"succeeded\",3,5,null],[$a,\"work\",\"succeeded\",3,5,{\"rows\":1}]]"
 }
 
-@test "1 when one is dead, cancelled or not there, a line for each; results of the others all the same" {
+@test "wait exits with 1 and a line for each run that is dead, cancelled or unknown, and still prints the other results" {
 	a=$(enqueue work) b=$(enqueue send_mail) c=$(enqueue work) d=$(enqueue work)
 	end "$a" succeeded '{"rows":1}'
 	end "$b" dead '' $'no such user\nTraceback'
@@ -61,7 +61,7 @@ jobrun: there is no run 999999 that you may see"
 	assert_equal "$(head -n -2 both | jq -c 'map(.id)')" "[$b,999999]"
 }
 
-@test "75 when the time is over; --timeout 0 looks once" {
+@test "wait exits with 75 when its time is over, and --timeout 0 looks once" {
 	a=$(enqueue work) b=$(enqueue work)
 	end "$a" succeeded '{"rows":1}'
 	jr wait --timeout 0 "$a" "$b"
@@ -74,7 +74,7 @@ jobrun: there is no run 999999 that you may see"
 	jr_ok wait --timeout 0 "$a"
 }
 
-@test "wrong arguments are exit 64" {
+@test "wait with wrong arguments exits with 64" {
 	for arguments in '' x 0 -1 '1 2 x' '--timeout 5 1'; do
 		# shellcheck disable=SC2086 # words
 		jr wait $arguments
@@ -91,7 +91,7 @@ jobrun: there is no run 999999 that you may see"
 	assert_equal "$(jq length <<<"$output")" 10000
 }
 
-@test "it waits, and ends soon after the run has" {
+@test "wait ends soon after the run has ended" {
 	id=$(enqueue work)
 	waiting wait "$id"
 	end "$id" succeeded '"done"'
@@ -100,7 +100,7 @@ jobrun: there is no run 999999 that you may see"
 	assert_file_empty err
 }
 
-@test "a run that is tried again is waited for" {
+@test "wait goes on while a run is tried again" {
 	id=$(enqueue work)
 	q "update jobrun.job_runs set status = 'failed', claim_seq = 1, attempts = 1 where id = $id" \
 		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome) values ($id, 1, 1, 'failed')"
@@ -109,7 +109,7 @@ jobrun: there is no run 999999 that you may see"
 	assert_regex "$stderr" 'it is retrying'
 }
 
-@test "a cut connection is no news, a database that stays away is exit 75" {
+@test "wait says nothing of a cut connection, and exits with 75 when the database stays away" {
 	own_cluster
 	id=$(enqueue work)
 	waiting wait "$id"
@@ -128,7 +128,7 @@ jobrun: there is no run 999999 that you may see"
 	assert_equal "${#stderr_lines[@]}" 1
 }
 
-@test "INT and TERM end it" {
+@test "INT and TERM end wait" {
 	id=$(enqueue work)
 	for sig in INT TERM; do
 		waiting wait "$id"
@@ -137,7 +137,7 @@ jobrun: there is no run 999999 that you may see"
 	done
 }
 
-@test "enqueue --wait: the result is all that is printed" {
+@test "enqueue --wait prints the result and nothing else" {
 	handler add <<'sh'
 read -r payload
 echo "{\"result\": $(($(jq .a <<-end
@@ -189,25 +189,25 @@ sh
 	assert_equal "$(cat out)" 7
 }
 
-@test "a role that may enqueue sees its own runs and their results; a reader no results" {
+@test "wait shows a role that may enqueue its own results only, and a reader none" {
 	role=app_$JR_DATABASE
 	make_role "$role"
 	q "select jobrun.add_grant('enqueue', '$role')" >/dev/null
 	other=$(enqueue work)
-	own=$("$JOBRUN" enqueue -d "${JOBRUN_DATABASE_URL/user=jobrun/user=$role}" work)
+	own=$("$JOBRUN" enqueue -d "$(url_of "$role")" work)
 	end "$own" succeeded '"secret"'
 	end "$other" succeeded '"secret"'
-	jr wait -d "${JOBRUN_DATABASE_URL/user=jobrun/user=$role}" "$own" "$other"
+	jr wait -d "$(url_of "$role")" "$own" "$other"
 	assert_equal "$status" 1
 	assert_equal "$output" '"secret"'
 	assert_equal "$stderr" "jobrun: there is no run $other that you may see"
 	q "select jobrun.drop_grant('enqueue', '$role')" "select jobrun.add_grant('read', '$role')" >/dev/null
-	jr wait -d "${JOBRUN_DATABASE_URL/user=jobrun/user=$role}" "$other"
+	jr wait -d "$(url_of "$role")" "$other"
 	assert_equal "$status" 0
 	assert_equal "$output" ''
 }
 
-@test "a result moves no cursor of a terminal, and is as it is elsewhere" {
+@test "wait makes a result visible on a terminal, and prints it unchanged elsewhere" {
 	id=$(enqueue work)
 	q "update jobrun.job_runs set status = 'succeeded', finished_at = now(), result = '\"\\u009b2J\"' where id = $id"
 	jr_ok wait "$id"

@@ -23,7 +23,7 @@ load ../lib/sql
 	assert_output dead-entries
 }
 
-@test "one permit starts by priority, due time and id, across types, queues and kinds" {
+@test "with one permit runs start by priority, due time and id, across types, queues and kinds" {
 	handler program <<-'sh'
 		echo "$JOBRUN_RUN_ID" >>"$TMPDIR/started"
 	sh

@@ -8,7 +8,7 @@ setup() {
 	common_setup
 	handler work <<-'sh'
 		echo "$JOBRUN_CLAIM" >> "$TMPDIR/work.$JOBRUN_RUN_ID"
-		sleep 0.3
+		sleep 0.3 # the handler still runs while the runner connects again
 	sh
 }
 
@@ -38,11 +38,11 @@ work_once() {
 	cut_every_commit request work_once
 }
 
-@test "each COMMIT's answer hangs once: the deadline cuts it, and runs end once" {
+@test "each COMMIT's answer hangs once: the deadline cuts the connection, and runs end once, in one attempt" {
 	cut_every_commit hang work_once
 }
 
-@test "a server that takes connections and answers nothing ends the tick: exit 75" {
+@test "a server that takes connections and answers nothing ends the tick with 75" {
 	proxy mute 0
 	id=$(enqueue work)
 	jr run -d "$proxied" --lease 2s

@@ -83,7 +83,7 @@ standing_is() {
 	wait_runner
 }
 
-@test "one that committed two leases later is waited for, given back, not charged, and claimed again; nothing else is claimed meanwhile" {
+@test "a claim that commits two leases later is given back uncharged and its run claimed again; meanwhile nothing else is claimed" {
 	slow_claim work 8
 	handler other <<<'exit 0'
 	id=$(enqueue work --max-attempts 1)
@@ -101,7 +101,7 @@ standing_is() {
 	q_is t "select started_at - created_at > interval '3 s' from jobrun.job_runs where id = $other"
 }
 
-@test "a runner that is stopped while its claim is not over gives back with its goodbye what that has taken" {
+@test "a runner that is told to end during its claim gives back what that claim took" {
 	slow_claim work 6
 	id=$(enqueue work --max-attempts 1)
 	bg_runner --for 60s --lease 9s -v
@@ -113,7 +113,7 @@ standing_is() {
 	run_is "$id" queued
 }
 
-@test "what is adopted beside runs that are held is renewed before its own lease ends" {
+@test "a run that is adopted beside held ones is heartbeaten before its own lease ends" {
 	waiting_handler slow
 	jr_ok queue default --per-key none
 	enqueue slow >/dev/null
@@ -138,7 +138,7 @@ standing_is() {
 	assert_equal "$(cat "$runner_err")" ''
 }
 
-@test "an answer that is read when it is too late starts nothing, and is no release" {
+@test "a claim's answer that is read too late starts nothing and counts as no release" {
 	slow_claim work 1.5
 	id=$(enqueue work --max-attempts 1)
 	# It has been released as often as it may be: one more would be its end.
@@ -147,7 +147,7 @@ standing_is() {
 	bg_runner --for 60s --lease 6s --heartbeat 1s
 	wait_until 10 slow_claim_has_begun
 	kill -STOP "$runner_pid"
-	sleep 5.5
+	sleep 5.5 # a handler of this claim would have to stop after 5 s: the answer is read too late for a start
 	kill -CONT "$runner_pid"
 	wait_until 10 run_is "$id" succeeded
 	assert_equal "$(standing "$id")" 'succeeded|1|5|3|3'
@@ -156,7 +156,7 @@ standing_is() {
 	wait_runner
 }
 
-@test "a claim that was given up on takes nothing when it arrives" {
+@test "a claim that its runner gave up on takes nothing when it arrives later" {
 	waiting_handler slow
 	first=$(enqueue slow)
 	proxy hold 1
@@ -175,7 +175,7 @@ standing_is() {
 	wait_runner
 }
 
-@test "what its runner gave up on is not lowered by a late copy, and a claim knows its number" {
+@test "a late copy of a request does not lower the number below which claims are void" {
 	id=$(enqueue work)
 	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (77, 1, 1, 'other', 'x')" \
 		"prepare void(bigint, bigint) as $(cat "$TOP/lib/sql/claims_void.sql")" 'execute void(77, 2)' 'execute void(77, 1)'
@@ -186,7 +186,7 @@ standing_is() {
 	other_host
 }
 
-@test "one that arrives when its runner has ended takes nothing" {
+@test "a claim that arrives after its runner has ended takes nothing" {
 	first=$(enqueue work)
 	proxy hold 1
 	bg_runner -d "$proxied" --lease 6s
@@ -199,7 +199,7 @@ standing_is() {
 	assert_equal "$(standing "$second")" 'queued|0|0|0|0'
 }
 
-@test "one that arrives when the row of its runner is gone takes nothing" {
+@test "a claim that arrives after the row of its runner is gone takes nothing" {
 	id=$(enqueue work --max-attempts 1)
 	proxy hold 1
 	bg_runner -d "$proxied" --lease 6s
@@ -212,7 +212,7 @@ standing_is() {
 	assert_equal "$(standing "$id")" 'queued|0|0|0|0'
 }
 
-@test "adoption leaves what was started: after a self-fence it is lost and charged, not started again under the same charge" {
+@test "a run that was started is not adopted after a self-fence: it is lost and charged" {
 	handler long <<<'echo "$JOBRUN_RUN_ID $JOBRUN_CLAIM" >> "$TMPDIR/began"; exec sleep 60'
 	slow_claim work 3.5
 	long=$(enqueue long --max-attempts 1)
@@ -241,7 +241,7 @@ refuse() {
 			execute function public.refuse()"
 }
 
-@test "the goodbye gives back what was never started" {
+@test "a runner that ends gives back the runs that it never started" {
 	id=$(enqueue work --max-attempts 1)
 	refuse 1
 	proxy claim 1
@@ -254,7 +254,7 @@ refuse() {
 	assert_equal "$(standing "$id")" 'succeeded|1|2|0|0'
 }
 
-@test "and all of it, also when it was too much for one answer; but for a row that others have locked as long as it waits" {
+@test "a runner that ends gives back all that it never started, however much, except rows that others keep locked" {
 	sql_handler set <<<'select 1'
 	settings set <<<'{"batch": 100}'
 	jr_ok queue default --per-key none
@@ -275,7 +275,7 @@ running|1|1' 'select status, attempts, count(*) from jobrun.job_runs where claim
 	jr_ok run || true
 }
 
-@test "the goodbye leaves what was started to its lease" {
+@test "a runner that ends leaves a run that was started to its lease" {
 	handler long <<<'echo "$JOBRUN_RUN_ID $JOBRUN_CLAIM" >> "$TMPDIR/began"; exec sleep 60'
 	waiting_handler other
 	long=$(enqueue long)
@@ -300,7 +300,7 @@ settle_unstarted() {
 		'{77}', '{unstarted}', '{0}', '{null}', '{null}', '{null}', '{null}', '{null}', '{null}', '{null}', '{0}', '{null}', '{null}', '{null}')"
 }
 
-@test "unstarted: it waits as before, with what its last attempt said; with a cancel request it is cancelled" {
+@test "a run that is given back unstarted waits as before, and is cancelled if somebody asked for that" {
 	id=$(waiting_run)
 	begin_attempt "$id"
 	end_attempt "$id" failed failed '' 0 'no luck'
@@ -317,7 +317,7 @@ settle_unstarted() {
 	q_is 'cancelled|1' "select status, attempts from jobrun.job_runs"
 }
 
-@test "--max-runs counts starts: not what was given back, and housekeeping never" {
+@test "--max-runs counts starts only, neither runs that are given back nor housekeeping" {
 	slow_claim jobrun.prune 4
 	q "insert into jobrun.job_runs (job_type, queue) values ('jobrun.prune', 'jobrun')"
 	bg_runner --max-runs 2 --lease 3s -v

@@ -41,7 +41,7 @@ run_until_final() {
 	q_is 49 "select count(*) from trace where status = 'queued'"
 }
 
-@test "with more attempts each further later is charged, and the last one ends it" {
+@test "with more attempts each further later is charged, and the last attempt ends the run" {
 	handler never <<<'exit 75'
 	id=$(enqueue never --max-attempts 3 --backoff 1h)
 	q "insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome) select $id, s, 1, 'later' from generate_series(1, 49) s" \
@@ -50,7 +50,7 @@ run_until_final() {
 	q_is 'dead|3|49|52' "select status, attempts, snoozes, claim_seq from jobrun.job_runs"
 }
 
-@test "later and releases are counted apart: who has used up the one still has the other" {
+@test "later and releases are counted apart: a run that has used up the one still has the other" {
 	handler waits <<-'sh'
 		[ -e "$TMPDIR/later" ] && exit 75
 		touch "$TMPDIR/started"

@@ -12,7 +12,7 @@ long_handler() {
 }
 
 @test "a long run is heartbeaten: one attempt, however many leases it takes" {
-	handler long <<<'sleep 5; echo done'
+	handler long <<<'sleep 5; echo done' # two leases and a half
 	id=$(enqueue long)
 	jr_ok run --lease 2s
 	q_is 'succeeded|1|1' "select status, attempts, claim_seq from jobrun.job_runs where id = $id"
@@ -23,10 +23,12 @@ long_handler() {
 	id=$(enqueue long)
 	bg_runner --lease 2s
 	wait_until 10 run_is "$id" running
-	for _ in 1 2 3 4 5 6; do
-		sleep 0.5
+	# For more than a lease.
+	begin=$(now_ms)
+	until [ "$(ms_since "$begin")" -gt 2500 ]; do
 		other_host
 		[ "$status" -eq 0 ]
+		sleep 0.2 # enough ticks of the other one, and no more
 	done
 	q_is 'running|1' "select status, claim_seq from jobrun.job_runs where id = $id"
 }
@@ -36,8 +38,7 @@ long_handler() {
 	id=$(enqueue long --backoff 0)
 	bg_runner --lease 2s
 	wait_until 10 test -s "$TMPDIR/began"
-	wait_until 10 pgrep -f '^sleep 60' -P "$runner_pid" # the run is running before its handler is
-	handler_pid=$(pgrep -f '^sleep 60' -P "$runner_pid")
+	find_handler '^sleep 60'
 	kill -KILL "$runner_pid"
 	wait_until 3 is_gone "$handler_pid"
 	wait_until 5 lease_has_ended "$id"
@@ -48,30 +49,24 @@ long_handler() {
 	q_is 'lost|lost' "select outcome, error_code from jobrun.job_attempts where run_id = $id"
 }
 
-@test "a runner stopped past its lease: its handler is killed by the watchdog before the lease ends" {
+@test "when a runner is stopped past its lease, the watchdog kills its handler before the lease ends" {
 	long_handler
 	id=$(enqueue long)
-	bg_runner --lease 3s
+	bg_runner --lease 6s
 	wait_until 10 test -s "$TMPDIR/began"
-	wait_until 10 pgrep -f '^sleep 60' -P "$runner_pid" # the run is running before its handler is
-	handler_pid=$(pgrep -f '^sleep 60' -P "$runner_pid")
+	find_handler '^sleep 60'
 	kill -STOP "$runner_pid"
 	# The handler is a zombie then: its parent cannot reap it.
-	wait_until 6 grep -q '^State:.*Z' "/proc/$handler_pid/status"
+	wait_until 10 grep -q '^State:.*Z' "/proc/$handler_pid/status"
 	q_is f "select locked_until < now() from jobrun.job_runs where id = $id"
 	kill -CONT "$runner_pid"
 	wait_runner
 }
 
 @test "a late result is refused after a reclaim that nobody has claimed again" {
-	handler once <<<'while [ ! -e "$TMPDIR/go" ]; do sleep 0.05; done; exit 0'
+	late_handler once 0
 	id=$(enqueue once --backoff 1h)
-	bg_runner --lease 2s -v --heartbeat 200ms
-	wait_until 10 run_is "$id" running
-	# Stopped while its handler ends well: the result waits in the runner.
-	kill -STOP "$runner_pid"
-	touch "$TMPDIR/go"
-	wait_until 5 lease_has_ended "$id"
+	late_result once "$id"
 	other_host
 	run_is "$id" failed
 	kill -CONT "$runner_pid"
@@ -82,56 +77,52 @@ long_handler() {
 }
 
 @test "a late result of the old claim is refused after a refund has repeated the attempt number" {
-	handler once <<<'echo up >> "$TMPDIR/up"; while [ ! -e "$TMPDIR/go" ]; do sleep 0.05; done; exit 0'
+	late_handler once 0
 	id=$(enqueue once --backoff 0)
-	bg_runner --lease 2s
+	late_result once "$id"
 	first=$runner_pid
 	first_err=$runner_err
-	wait_until 10 up_is 1
-	kill -STOP "$first"
-	wait_until 5 lease_has_ended "$id"
 	# The second claim is released: attempts goes back to 1, claim_seq does not.
-	bg_runner --lease 2s --state-dir "$BATS_TEST_TMPDIR/other" --grace 0
-	wait_until 10 q_is 'running|2' "select status, claim_seq from jobrun.job_runs where id = $id"
+	bg_runner --lease 60s --state-dir "$BATS_TEST_TMPDIR/other" --grace 0
 	wait_until 10 up_is 2
 	kill -TERM "$runner_pid"
 	wait_runner
 	q_is 'queued|1|2|1' "select status, attempts, claim_seq, releases from jobrun.job_runs where id = $id"
-	touch "$TMPDIR/go"
+	q "select jobrun.pause(queue => 'default')" >/dev/null # or the first runner claims it again
 	kill -CONT "$first"
 	wait_runner "$first"
-	run q "select outcome from jobrun.job_attempts where run_id = $id and claim_seq = 1"
-	[ "$output" = lost ]
-	# Only a claim of its own can have ended it.
-	q_is t "select status <> 'succeeded' or claim_seq >= 3 from jobrun.job_runs where id = $id"
+	q_is 'queued|1|2|1' "select status, attempts, claim_seq, releases from jobrun.job_runs where id = $id"
+	q_is 'lost,released' "select string_agg(outcome, ',' order by claim_seq) from jobrun.job_attempts where run_id = $id"
 	grep -q lease_lost "$first_err"
 }
 
 @test "one locked row costs only its own run; all others go on" {
-	handler slow <<<'sleep 4'
+	waiting_handler slow
 	handler quick <<<'exit 0'
 	held=$(enqueue slow --backoff 0)
 	beside=$(enqueue slow --backoff 0)
 	bg_runner --lease 2s -j 3
-	wait_until 10 run_is "$held" running
-	wait_until 10 run_is "$beside" running
+	wait_until 10 up_is 2
 	hold "select from jobrun.job_runs where id = $held for update"
 	for _ in 1 2 3 4 5 6 7 8; do
 		enqueue quick
 	done
 	wait_until 10 q_is 8 "select count(*) from jobrun.job_runs where job_type = 'quick' and status = 'succeeded'"
-	# Past the lease: nobody may reclaim a locked row, so it is still the holder's or lost to it, never both.
+	# Nobody may reclaim a row that is locked, not even after its lease.
 	wait_until 10 lease_has_ended "$held"
-	release_holds
-	wait_runner
 	other_host
-	q_is succeeded "select status from jobrun.job_runs where id = $held"
-	# Its heartbeats went on: one claim was enough.
+	q_is 'running|1' "select status, claim_seq from jobrun.job_runs where id = $held"
+	release_holds
+	touch "$TMPDIR/go"
+	wait_runner
+	wait_until 10 ticked_to_success "$held"
+	q_is 2 "select claim_seq from jobrun.job_runs where id = $held"
+	# The heartbeats of the other one went on: one claim was enough, though it took longer than its lease.
 	q_is 'succeeded|1' "select status, claim_seq from jobrun.job_runs where id = $beside"
 }
 
-@test "a locked runner row costs no lease" {
-	handler slow <<<'sleep 3'
+@test "a locked row of the runner costs no lease and does not keep the tick from its end" {
+	handler slow <<<'sleep 3' # longer than the lease
 	id=$(enqueue slow)
 	bg_runner --lease 2s
 	wait_until 10 run_is "$id" running
@@ -141,27 +132,36 @@ long_handler() {
 	q_is 'succeeded|1' "select status, claim_seq from jobrun.job_runs where id = $id"
 }
 
-@test "a short lock does not cost the run: the heartbeat answers busy and asks again" {
-	handler slow <<<'sleep 3'
+@test "a short lock does not cost the run: the heartbeat that met it is repeated before the next one is due" {
+	waiting_handler slow
 	id=$(enqueue slow)
-	bg_runner --lease 4s
-	wait_until 10 run_is "$id" running
+	# A heartbeat each 3 s; one that found the row locked is repeated after 1 s.
+	bg_runner --lease 12s
+	wait_until 10 up_is 1
 	hold "select from jobrun.job_runs where id = $id for update"
-	sleep 1.5
+	seen=$(q 'select last_seen_at from jobrun.job_runners')
+	ends=$(field "$id" locked_until)
+	# The runner notes each heartbeat in its own row, too. This one has not renewed the lease.
+	wait_until 10 q_is t "select last_seen_at > '$seen' from jobrun.job_runners"
+	met=$(q 'select last_seen_at from jobrun.job_runners')
+	assert_equal "$(field "$id" locked_until)" "$ends"
 	release_holds
+	wait_until 10 q_is t "select locked_until > '$ends' from jobrun.job_runs where id = $id"
+	q_is t "select locked_until - interval '12 s' - '$met' < interval '2.5 s' from jobrun.job_runs where id = $id"
+	touch "$TMPDIR/go"
 	wait_runner
 	q_is 'succeeded|1' "select status, claim_seq from jobrun.job_runs where id = $id"
 }
 
 @test "cancel reaches the handler at the next heartbeat" {
-	handler stubborn <<<'trap "" TERM; while :; do sleep 0.1; done'
 	long_handler
 	id=$(enqueue long)
-	bg_runner --lease 2s
-	wait_until 10 run_is "$id" running
+	bg_runner --lease 8s # a heartbeat each 2 s
+	wait_until 10 test -s "$TMPDIR/began"
 	jr_ok cancel "$id"
 	wait_runner
 	q_is 'cancelled|cancelled' "select status, error_code from jobrun.job_runs where id = $id"
+	q_is t "select finished_at - cancel_requested_at < interval '3.5 s' from jobrun.job_runs where id = $id"
 	q_is cancelled "select outcome from jobrun.job_attempts where run_id = $id"
 }
 
@@ -182,7 +182,7 @@ long_handler() {
 	wait_until 10 test -s "$TMPDIR/began"
 	kill -KILL "$runner_pid"
 	jr_ok cancel "$id"
-	wait_until 5 lease_has_ended "$id"
+	end_lease "$id"
 	other_host
 	run_is "$id" cancelled
 	[ "$(wc -l <"$TMPDIR/began")" -eq 1 ]
@@ -195,7 +195,7 @@ long_handler() {
 		bg_runner --lease 2s
 		wait_runner
 		[ "$runner_status" -eq 137 ]
-		wait_until 5 lease_has_ended "$id"
+		end_lease "$id"
 	done
 	other_host
 	assert_equal "$status" 1
@@ -204,7 +204,7 @@ long_handler() {
 	[ "$(wc -l <"$TMPDIR/tries")" -eq 3 ]
 }
 
-@test "lease arithmetic that does not hold is refused" {
+@test "a lease or heartbeat for which the arithmetic does not hold is refused" {
 	handler ok <<<'exit 0'
 	jr run --lease 1s
 	assert_equal "$status" 78

@@ -22,23 +22,14 @@ witness() {
 		echo "$#" >>"$TMPDIR/seen"
 		set -- "$TMPDIR/room/key.$key"/*
 		echo "$#" >>"$TMPDIR/seen.$key"
-		sleep 0.05
+		sleep 0.05 # time for others to run beside it
 		rm "$TMPDIR/room/key.$key/$JOBRUN_RUN_ID"
 	sh
 }
 
-# most FILE: the largest number in it.
-most() {
-	sort -n "$TMPDIR/$1" | tail -n 1
-}
-
-nothing_waits() {
-	q_is 0 "select count(*) from jobrun.job_runs where finished_at is null"
-}
-
 # host N: ticks with permits of its own, one after the other, until nothing is left.
 host() {
-	until nothing_waits 2>/dev/null; do
+	until nothing_is_open 2>/dev/null; do
 		run_jobrun run -j 6 --state-dir "$BATS_TEST_TMPDIR/host.$1" || return
 	done
 }
@@ -63,7 +54,7 @@ four_hosts() {
 	four_hosts
 	q_is '40|40' "select count(*), sum(claim_seq) from jobrun.job_runs where status = 'succeeded'"
 	assert_equal "$(wc -l <"$TMPDIR/seen")" 40
-	assert [ "$(most seen)" -le 3 ]
+	assert [ "$(largest "$TMPDIR/seen")" -le 3 ]
 }
 
 # A claim that is not yet committed counts: who comes meanwhile leaves the queue out, and sees it when it asks again.
@@ -81,26 +72,26 @@ claim_in_between() {
 	q_is 0 "select count(*) from jobrun.job_runs where claim_seq > 1"
 }
 
-@test "max_running: what another has claimed and not committed counts" {
+@test "max_running counts what another runner has claimed and not committed" {
 	jr_ok queue narrow --max-running 3
 	add work narrow '' 8
 	claim_in_between
 }
 
-@test "a lock key: what another has claimed and not committed counts" {
+@test "the limit of a lock key counts what another runner has claimed and not committed" {
 	jr_ok queue narrow --per-key 3
 	add work narrow k 8
 	claim_in_between
 }
 
-@test "a rate: what another has claimed and not committed counts" {
+@test "a rate counts what another runner has claimed and not committed" {
 	jr_ok queue narrow --rate 3/1h
 	add work narrow '' 8
 	claim_in_between
 	q_is '3|1' "select rate_used, (select count(*) from jobrun.job_runs where status = 'succeeded') from jobrun.job_queues"
 }
 
-@test "what max_running leaves waiting does not keep a tick, and starts when there is room" {
+@test "a run that max_running holds back does not keep a tick, and starts when there is room" {
 	waiting_handler work
 	jr_ok queue narrow --max-running 2
 	add work narrow '' 5
@@ -119,7 +110,7 @@ claim_in_between() {
 	q_is '6|6' "select count(*), sum(claim_seq) from jobrun.job_runs where status = 'succeeded'"
 }
 
-@test "a limit of 0 lets none start, and --job knows limits too" {
+@test "a limit of 0 lets no run start, and --job keeps to limits too" {
 	handler work <<<'exit 0'
 	jr_ok queue closed --max-running 0
 	add work closed '' 1
@@ -131,7 +122,7 @@ claim_in_between() {
 	run_is 1 succeeded
 }
 
-@test "--job says which limit keeps the run, and that of its key counts what exec runs" {
+@test "--job says which limit holds the run back, and the limit of a lock key counts what exec runs" {
 	waiting_handler work
 	add work mail ada 2
 	jr_ok define backup --queue mail --lock ada
@@ -175,13 +166,13 @@ claim_in_between() {
 	q_is '1|cancelled|superseded,2|succeeded|' "select string_agg(concat_ws('|', id, status, coalesce(error_code, '')), ',' order by id) from jobrun.job_runs"
 }
 
-@test "--job waits for the row of the queue, five seconds; TERM ends that at once" {
+@test "--job waits up to five seconds for the locked row of the queue, and TERM ends that at once" {
 	local before
 
 	lock_mail
 	add work mail '' 1
 	bg_runner --job 1 --lease 2s
-	sleep 1
+	sleep 1 # it waits all that time
 	run_is 1 queued
 	release_holds
 	wait_runner
@@ -194,7 +185,7 @@ claim_in_between() {
 	before=$(now_ms)
 	jr run --job 2
 	assert_equal "$status" 75
-	assert [ "$(($(now_ms) - before))" -ge 5000 ]
+	assert [ "$(ms_since "$before")" -ge 5000 ]
 	assert_regex "$stderr" '^jobrun: somebody else has had queue mail, or a run with the same unique key, locked for 5 s: .*; run 2 was not started$'
 	bg_runner -v --job 2
 	wait_until 10 grep -q 'locked queue=mail' "$runner_err"
@@ -202,7 +193,7 @@ claim_in_between() {
 	kill -TERM "$runner_pid"
 	wait_runner
 	assert_equal "$runner_status" 75
-	assert [ "$(($(now_ms) - before))" -le 3000 ]
+	assert [ "$(ms_since "$before")" -le 3000 ]
 	assert_equal "$(tail -n 1 "$runner_err")" 'jobrun: run 2 was not started: jobrun was told to end'
 	# Nor is it crowded out meanwhile when there is no permit for handlers of another kind.
 	release_holds
@@ -230,7 +221,7 @@ claim_in_between() {
 	assert_equal "$status" 1
 	jr run --job 999
 	assert_equal "$status" 1
-	assert [ "$(($(now_ms) - before))" -le 4500 ]
+	assert [ "$(ms_since "$before")" -le 4500 ]
 }
 
 @test "one run of a lock key at a time is the default, on all hosts together; other keys do not wait" {
@@ -241,11 +232,11 @@ claim_in_between() {
 	q_is '1' 'select max_running_per_key from jobrun.job_queues'
 	four_hosts
 	q_is '36|36' "select count(*), sum(claim_seq) from jobrun.job_runs where status = 'succeeded'"
-	assert_equal "$(most seen.a)" 1
-	assert_equal "$(most seen.b)" 1
+	assert_equal "$(largest "$TMPDIR/seen.a")" 1
+	assert_equal "$(largest "$TMPDIR/seen.b")" 1
 }
 
-@test "enqueue --lock is that key" {
+@test "enqueue --lock sets the lock key that the limit counts" {
 	waiting_handler work
 	enqueue work --lock ada
 	enqueue work --lock ada
@@ -259,7 +250,7 @@ claim_in_between() {
 3|bob|running' "select id, concurrency_key, status from jobrun.job_runs order by id"
 	touch "$TMPDIR/go"
 	wait_runner
-	nothing_waits
+	nothing_is_open
 }
 
 @test "--per-key N lets N of a key run at once" {
@@ -268,12 +259,12 @@ claim_in_between() {
 	add work keyed a 20
 	add work keyed b 20
 	four_hosts
-	assert [ "$(most seen.a)" -le 2 ]
-	assert [ "$(most seen.b)" -le 2 ]
+	assert [ "$(largest "$TMPDIR/seen.a")" -le 2 ]
+	assert [ "$(largest "$TMPDIR/seen.b")" -le 2 ]
 	q_is '40|40' "select count(*), sum(claim_seq) from jobrun.job_runs where status = 'succeeded'"
 }
 
-@test "a key that is busy hides nothing behind it, and keys are per queue" {
+@test "a busy lock key holds back no run behind it, and keys are per queue" {
 	waiting_handler work
 	add work one k 3
 	add work two k 3
@@ -288,10 +279,10 @@ one||1
 two|k|1' "select queue, concurrency_key, count(*) from jobrun.job_runs where status = 'running' group by 1, 2 order by 1, 2"
 	touch "$TMPDIR/go"
 	wait_runner
-	nothing_waits
+	nothing_is_open
 }
 
-@test "a rate: what is refused stays due and is charged nothing, and the next window goes on" {
+@test "a run that a rate holds back stays due and uncharged, and starts in the next window" {
 	handler work <<<'exit 0'
 	jr_ok queue slow --rate 3/1h
 	add work slow '' 5
@@ -359,7 +350,7 @@ lock_mail() {
 	hold "select jobrun.pause(queue => 'mail')"
 }
 
-@test "a locked queue costs the others nothing: they start at once, limited or not, and the tick ends as if it were full" {
+@test "runs of other queues start at once beside a locked queue, and the tick ends as if that queue were full" {
 	lock_mail
 	add work mail '' 2
 	add work limited '' 10
@@ -370,8 +361,8 @@ lock_mail() {
 	wait_until 4 q_is 30 "select count(*) from jobrun.job_runs where status = 'succeeded' and queue <> 'mail'"
 	wait_runner
 	assert_equal "$runner_status" 0
-	assert [ "$(($(now_ms) - before))" -ge 4500 ]
-	assert [ "$(($(now_ms) - before))" -le 15000 ]
+	assert [ "$(ms_since "$before")" -ge 4500 ]
+	assert [ "$(ms_since "$before")" -le 15000 ]
 	q_is '2|0' "select count(*), sum(claim_seq) from jobrun.job_runs where status = 'queued'"
 	# Nothing is said without -v.
 	jr run -j 3
@@ -391,14 +382,14 @@ asked_more_often() {
 	[ "$(times_left_out mail)" -gt "$1" ]
 }
 
-@test "it is asked again while others run, and starts within a moment of the end of the lock" {
+@test "a locked queue is asked again while others run, and its runs start right after the lock ends" {
 	lock_mail
 	waiting_handler slow
 	add slow default '' 1
 	add work mail '' 3
 	bg_runner -j 3 -v
 	wait_until 10 up_is 1
-	sleep 0.5
+	sleep 0.5 # in so much time it may ask 25 times
 	wait_until 10 asked_more_often 1
 	# A pause of 20 ms at the least, and one more when work is looked for.
 	assert [ "$(times_left_out mail)" -le 40 ]
@@ -410,19 +401,23 @@ asked_more_often() {
 	assert_equal "$runner_status" 0
 }
 
-@test "during a drain it is asked several times a second, no more, and starts before the drain is over" {
+@test "during a drain a locked queue is asked several times a second, no more, and its runs start before the drain is over" {
 	lock_mail
 	sql_handler quick <<<'select 1'
 	add quick mail '' 3
 	add quick default '' 20000
 	bg_runner --sql-jobs 2 -v
 	wait_until 10 asked_more_often 0
-	before=$(now_ms) count=$(times_left_out mail)
-	sleep 3
-	count=$(($(times_left_out mail) - count)) spent=$(($(now_ms) - before))
-	echo "# asked $count times in $spent ms" >&3
+	# The best of three: other tests may have taken the CPUs meanwhile.
+	for _ in 1 2 3; do
+		before=$(now_ms) count=$(times_left_out mail)
+		wait_until 10 asked_more_often "$((count + 5))"
+		count=$(($(times_left_out mail) - count)) spent=$(ms_since "$before")
+		echo "# asked $count times in $spent ms" >&3
+		assert [ "$count" -le "$((spent / 20))" ]
+		[ "$count" -lt "$((spent / 500))" ] || break
+	done
 	assert [ "$count" -ge "$((spent / 500))" ]
-	assert [ "$count" -le "$((spent / 20))" ]
 	# The drain itself pays nothing but these.
 	q_is t "select count(*) > 10 from jobrun.job_runs where queue = 'default' and status = 'succeeded'"
 	release_holds
@@ -432,7 +427,7 @@ asked_more_often() {
 	wait_runner
 }
 
-@test "a queue that was locked does not start before what is more urgent in others" {
+@test "after its lock a queue does not start before more urgent runs of others" {
 	lock_mail
 	waiting_handler first
 	handler count <<<'echo "$JOBRUN_QUEUE" >> "$TMPDIR/order"; sleep 0.02'
@@ -448,7 +443,7 @@ asked_more_often() {
 	assert_equal "$(head -n 40 "$TMPDIR/order" | sort | uniq -c | tr -s ' ')" ' 40 default'
 }
 
-@test "two queues that are locked are both asked, whatever kind of handler they are for" {
+@test "two locked queues are both asked again, whatever kind of handler their runs have" {
 	lock_mail
 	hold "select jobrun.pause(queue => 'limited')"
 	sql_handler quick <<<'select 1'
@@ -460,10 +455,10 @@ asked_more_often() {
 	release_holds
 	wait_runner
 	assert_equal "$runner_status" 0
-	nothing_waits
+	nothing_is_open
 }
 
-@test "after a queue that was locked others are looked for as ever" {
+@test "after the lock of a queue ends, runs of other queues are found as before" {
 	lock_mail
 	waiting_handler slow
 	handler open <<<'touch "$TMPDIR/open"; until [ -e "$TMPDIR/opened" ]; do sleep 0.01; done'
@@ -482,39 +477,44 @@ asked_more_often() {
 	wait_until 5 q_is 1 "select count(*) from jobrun.job_runs where job_type = 'work' and status = 'succeeded'"
 	touch "$TMPDIR/go"
 	wait_runner
-	nothing_waits
+	nothing_is_open
 }
 
-@test "released within the last seconds of a tick, its runs start in that tick" {
+@test "runs of a queue whose lock ends in the last seconds of a tick start in that tick" {
 	lock_mail
 	add work mail '' 3
 	bg_runner
 	wait_until 10 q_is 1 'select count(*) from jobrun.job_runners'
-	sleep 1
+	sleep 1 # it has nothing else to do: these are the last five seconds of the tick
 	release_holds
 	wait_runner
 	assert_equal "$runner_status" 0
-	nothing_waits
+	nothing_is_open
 }
 
-@test "beside a locked queue a long drain of another goes on" {
+@test "a locked queue does not end the drain of another after its five seconds" {
 	lock_mail
+	handler slow <<<'sleep 0.5' # the drain takes six seconds, and a tick waits five for a locked queue
 	add work mail '' 1
-	add work default '' 200
-	bg_runner -j 2 -v
+	add slow default '' 12
+	bg_runner -j 1 -v
+	wait_until 10 asked_more_often 0
+	wait_until 30 q_is 12 "select count(*) from jobrun.job_runs where queue = 'default' and status = 'succeeded'"
+	q_is t "select max(finished_at) - min(started_at) > interval '5.5 s' from jobrun.job_runs where queue = 'default'"
+	release_holds
 	wait_runner
 	assert_equal "$runner_status" 0
-	q_is 200 "select count(*) from jobrun.job_runs where queue = 'default' and status = 'succeeded'"
+	nothing_is_open
 }
 
-@test "a runner that stays asks a locked queue as long as it is locked" {
+@test "a runner that stays (--for) asks a locked queue as long as it is locked" {
 	lock_mail
 	add work mail '' 1
 	bg_runner --for 60s -v
 	wait_until 10 grep -q queue_left_out "$runner_err"
-	sleep 6
+	sleep 6 # a tick would have given up after five seconds
 	release_holds
-	wait_until 3 nothing_waits
+	wait_until 3 nothing_is_open
 	kill -TERM "$runner_pid"
 	wait_runner
 	assert_equal "$runner_status" 0

@@ -16,9 +16,7 @@ is_nonsense() {
 	shift
 	jr run "$@"
 	assert_equal "$output" ''
-	assert_regex "$stderr" "^jobrun: .*$regex.*please report this"
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_equal "$status" 70
+	assert_one_line 70 "^jobrun: .*$regex.*please report this"
 }
 
 # fire_is RETURNS BODY: another fire().
@@ -43,7 +41,7 @@ schedule_that_is_due() {
 	q "update jobrun.job_definitions set next_slot_at = now() - interval '1 s' where name = 'tick'"
 }
 
-@test "a NULL in a column that a claim must have: exit 70 names it, and the run is left to its lease" {
+@test "a NULL in a required column of a claim exits with 70 and its name, and the run is left to its lease" {
 	local id
 
 	id=$(enqueue work)
@@ -65,7 +63,7 @@ schedule_that_is_due() {
 	held_is '' ''
 }
 
-@test "a claim that gives more than it was asked for is exit 70, and nothing of it is started" {
+@test "a claim that returns more than was asked for exits with 70, and nothing of it is started" {
 	enqueue work
 	enqueue work
 	q "alter function jobrun.claim(bigint, text, integer, text[], text[], smallint[], smallint, timestamptz, bigint, bigint, bigint)
@@ -77,7 +75,7 @@ schedule_that_is_due() {
 	q_is 'running|2' "select status, count(*) from jobrun.job_runs group by status"
 }
 
-@test "what was held before an answer made no sense is ended and written" {
+@test "runs that were held before an answer made no sense are finished and written" {
 	local id
 
 	waiting_handler slow
@@ -111,7 +109,7 @@ settle_is() {
 		end \$fn\$"
 }
 
-@test "a settle whose answer makes no sense: what it wrote is found and not lost, and the tick ends with 70" {
+@test "when a settle's answer makes no sense, what it wrote is found and the tick ends with 70" {
 	local id
 
 	id=$(enqueue work)
@@ -120,7 +118,7 @@ settle_is() {
 	assert_equal "$(field "$id" 'status, attempts, claim_seq')" 'succeeded|1|1'
 }
 
-@test "a settle that writes nothing and makes no sense each time: asked again a bounded number of times, and the run is left to its lease" {
+@test "a settle that never writes and never makes sense is repeated a bounded number of times, and the run is left to its lease" {
 	local id
 
 	id=$(enqueue work)
@@ -137,19 +135,19 @@ settle_is() {
 	q_is t "select last_value < 150 from public.asked"
 }
 
-@test "a settle of a set whose answer makes no sense: effects and ends are kept, and the tick ends with 70" {
+@test "when the answer to a settle of a batch makes no sense, effects and ends are kept and the tick ends with 70" {
 	q 'create table done (run_id bigint)'
 	settings many <<<'{"batch": 10}'
 	sql_handler many <<<"insert into done select (r ->> 'run_id')::bigint from jsonb_array_elements(\$1) r"
 	enqueue many
 	enqueue many
 	settle_is status "'perhaps'"
-	is_nonsense 'settle_group makes no sense: column status has a word that nobody knows'
+	is_nonsense 'the answer of settle_group makes no sense: column status has a word that nobody knows'
 	q_is 'succeeded|1|2' "select status, claim_seq, count(*) from jobrun.job_runs group by 1, 2"
 	q_is 2 "select count(*) from done"
 }
 
-@test "housekeeping that gives nothing is exit 70, of a tick and of the command" {
+@test "housekeeping that returns no row exits with 70, in a tick and in jobrun prune" {
 	q "select jobrun.enqueue_definition('jobrun.prune')"
 	q "create or replace function jobrun.prune_step(state jsonb default '{}', most bigint default 2000) returns jsonb
 		language sql as 'select null::jsonb'"
@@ -160,7 +158,7 @@ settle_is() {
 	q_is 'queued|0' "select status, attempts from jobrun.job_runs"
 }
 
-@test "a row of the runner that is never written ends the tick with 70 instead of keeping it" {
+@test "a runner's row that cannot be written ends the tick with 70 instead of keeping it" {
 	enqueue work
 	q "create function public.none() returns trigger language plpgsql as 'begin return null; end';
 		create trigger none before insert on jobrun.job_runners for each row execute function public.none()"
@@ -168,7 +166,7 @@ settle_is() {
 	q_is 'queued|0' "select status, attempts from jobrun.job_runs"
 }
 
-@test "a fire() that gives something else is exit 70 and names the column; runs are as they were" {
+@test "a fire() that returns something else exits with 70 and the column's name, and runs are untouched" {
 	local id
 
 	schedule_that_is_due

@@ -3,27 +3,29 @@
 
 load ../lib/common
 
-@test "connections cut in mid-job: the handler goes on and its result is written" {
-	handler slow <<<'sleep 3; echo done'
+@test "when connections are cut in mid-job, the handler goes on and its result is written" {
+	waiting_handler slow
 	id=$(enqueue slow)
-	bg_runner --lease 10s
-	wait_until 10 run_is "$id" running
+	bg_runner --lease 60s
+	wait_until 10 up_is 1
 	for _ in 1 2 3 4; do
 		terminate_backends
-		sleep 0.3
+		sleep 0.3 # time for a new connection, which is cut as well
 	done
+	touch "$TMPDIR/go"
 	wait_runner
 	assert_equal "$runner_status" 0
 	q_is 'succeeded|1|1' "select status, attempts, claim_seq from jobrun.job_runs where id = $id"
 }
 
-@test "an immediate server restart in mid-job: the handler goes on and its result is written" {
+@test "after an immediate server restart in mid-job the handler goes on and its result is written" {
 	own_cluster
-	handler slow <<<'sleep 3; echo done'
+	waiting_handler slow
 	id=$(enqueue slow)
-	bg_runner --lease 10s
-	wait_until 10 run_is "$id" running
+	bg_runner --lease 60s
+	wait_until 10 up_is 1
 	restart_server --immediate
+	touch "$TMPDIR/go"
 	wait_runner
 	assert_equal "$runner_status" 0
 	q_is 'succeeded|1|1' "select status, attempts, claim_seq from jobrun.job_runs where id = $id"
@@ -31,26 +33,27 @@ load ../lib/common
 
 @test "a result is kept while the server is down and written when it is back" {
 	own_cluster
-	handler slow <<<'sleep 1; echo done'
+	waiting_handler slow
 	id=$(enqueue slow)
-	bg_runner --lease 20s
-	wait_until 10 run_is "$id" running
+	bg_runner --lease 60s
+	wait_until 10 up_is 1
+	find_handler 'handlers/slow'
 	stop_server
-	sleep 2
+	touch "$TMPDIR/go"
+	wait_until 10 test ! -e "/proc/$handler_pid" # the runner has reaped it, so it has the result
 	start_server
 	wait_runner
 	assert_equal "$runner_status" 0
 	q_is 'succeeded|1|1' "select status, attempts, claim_seq from jobrun.job_runs where id = $id"
 }
 
-@test "a server that stays away: the handler is stopped inside its lease, and nothing is written" {
+@test "when the server stays away, the handler is stopped inside its lease, and nothing is written" {
 	own_cluster
 	handler slow <<<'exec sleep 60'
 	id=$(enqueue slow --backoff 0)
 	bg_runner --lease 2s
 	wait_until 10 run_is "$id" running
-	wait_until 10 pgrep -f '^sleep 60' -P "$runner_pid" # the run is running before its handler is
-	handler_pid=$(pgrep -f '^sleep 60' -P "$runner_pid")
+	find_handler '^sleep 60'
 	stop_server
 	wait_until 3 is_gone "$handler_pid"
 	wait_runner "$runner_pid" 30
@@ -63,14 +66,12 @@ load ../lib/common
 	q_is 'succeeded|2' "select status, claim_seq from jobrun.job_runs where id = $id"
 }
 
-@test "a server that is away is exit 75, said once, and its return is said once" {
+@test "a server that is away exits with 75, and is reported once, and so is its return" {
 	own_cluster
 	handler ok <<<'exit 0'
 	stop_server
 	jr run
-	assert_equal "$status" 75
-	assert_regex "$stderr" '^jobrun: .*'
-	assert_equal "${#stderr_lines[@]}" 1
+	assert_one_line 75 '^jobrun: .*'
 	jr run
 	assert_equal "$status" 75
 	assert_equal "$stderr" ''
@@ -81,7 +82,7 @@ load ../lib/common
 	assert_equal "$stderr" ''
 }
 
-@test "too many clients is tried again within the tick, not an error" {
+@test "'too many clients' is retried within the tick and is no error" {
 	own_cluster -o max_connections=10 -o superuser_reserved_connections=0
 	handler ok <<<'exit 0'
 	id=$(enqueue ok)
@@ -89,7 +90,7 @@ load ../lib/common
 		hold 'select 1' || break
 	done 2>/dev/null
 	bg_runner
-	sleep 1
+	sleep 1 # nobody tells from outside that it tries; after this it still does
 	is_running=0
 	kill -0 "$runner_pid" && is_running=1
 	release_holds
@@ -99,7 +100,7 @@ load ../lib/common
 	run_is "$id" succeeded
 }
 
-@test "a read-only server is exit 75, and nothing is claimed" {
+@test "a read-only server exits with 75, and nothing is claimed" {
 	own_cluster
 	handler ok <<<'exit 0'
 	id=$(enqueue ok)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Places: the handlers of all runners of one user on one host together are never more than -j.
+# Permits: the handlers of all runners of one user on one host together are never more than -j.
 
 load ../lib/common
 
@@ -14,16 +14,12 @@ setup() {
 			[ "$1" -lt 0 ] || echo "$((n + $1))" >> "$TMPDIR/seen"
 		}
 		count 1 9>> "$TMPDIR/lock"
-		sleep 0.05
+		sleep 0.05 # time for others to run beside it
 		count -1 9>> "$TMPDIR/lock"
 	sh
 	waiting_handler stay
 	handler quick <<<'exit 0'
 	echo 0 >"$TMPDIR/n"
-}
-
-most_seen() {
-	sort -n "$TMPDIR/seen" | tail -n 1
 }
 
 @test "10 runners at once with -j 3 never have more than 3 handlers together, and use all 3" {
@@ -43,7 +39,7 @@ most_seen() {
 	done
 	[ "$most" -le 3 ]
 	assert_equal "$(wc -l <"$TMPDIR/seen")" 120
-	assert_equal "$(most_seen)" 3
+	assert_equal "$(largest "$TMPDIR/seen")" 3
 	q_is 120 "select sum(claim_seq) from jobrun.job_runs"
 	assert_equal "$(cat "$BATS_TEST_TMPDIR"/runner.*.err)" ''
 }
@@ -55,7 +51,7 @@ most_seen() {
 	id=$(enqueue quick)
 	begin=$(now_ms)
 	jr_ok run -j 2
-	[ $(($(now_ms) - begin)) -lt 3000 ]
+	[ "$(ms_since "$begin")" -lt 3000 ]
 	assert_equal "$output$stderr" ''
 	q_is 'queued|0' "select status, claim_seq from jobrun.job_runs where id = $id"
 	q_is 1 "select count(*) from jobrun.job_runners where finished_at is not null and (counts->>'claimed')::int = 0"
@@ -95,7 +91,7 @@ most_seen() {
 	q_is 2 "select count(*) from jobrun.job_runs where status = 'running'"
 }
 
-@test "permits are given back one by one: what waits starts as soon as a handler has ended" {
+@test "permits are released one by one: a waiting run starts as soon as one handler has ended" {
 	first=$(enqueue stay)
 	second=$(enqueue quick)
 	bg_runner -j 1
@@ -107,13 +103,13 @@ most_seen() {
 	run_is "$second" succeeded
 }
 
-@test "more built-in runs than permits are all done" {
+@test "more built-in runs than permits are all done in one tick" {
 	q "select jobrun.enqueue('jobrun.noop') from generate_series(1, 20)" >/dev/null
 	jr_ok run -j 2
 	q_is 20 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
-@test "state directories are hosts of their own" {
+@test "runners with different state directories do not share permits" {
 	enqueue stay
 	bg_runner -j 1
 	wait_until 10 up_is 1
@@ -124,7 +120,7 @@ most_seen() {
 	wait_runner
 }
 
-@test "databases have permits of their own in one state directory" {
+@test "runners of different databases in one state directory do not share permits" {
 	enqueue stay
 	bg_runner -j 1
 	wait_until 10 up_is 1
@@ -138,7 +134,7 @@ most_seen() {
 	wait_runner
 }
 
-@test "users have permits of their own" {
+@test "runners of different users do not share permits" {
 	[ "$(id -u)" -eq 0 ] || skip "needs root"
 	user=61234
 	dir=$(mktemp -d /tmp/jobrun-permits.XXXXXX)
@@ -188,7 +184,7 @@ as_ada() {
 		--clear-groups timeout -k 5 30 "$dir/jobrun" run --handlers "$dir/handlers" "$@" 3>&- 4>&-
 }
 
-@test "directories that another account made in our place stop no runner, and are passed over with a word with -v" {
+@test "a state directory that another account made is skipped, which -v reports, and stops no runner" {
 	two_accounts
 	as $eve mkdir /run/lock/jobrun-$ada /tmp/jobrun-$ada
 	id=$(enqueue quick)
@@ -214,7 +210,7 @@ as_ada() {
 	run_is "$id" succeeded
 }
 
-@test "runners count together before and after a directory of another account is gone" {
+@test "runners share permits before and after a directory of another account is gone" {
 	two_accounts
 	as $eve mkdir /run/lock/jobrun-$ada /tmp/jobrun-$ada
 	enqueue stay

@@ -17,7 +17,7 @@ running_is() {
 	q_is "$2" "select count(*) from jobrun.job_runs where job_type = '$1' and status = 'running'"
 }
 
-@test "executables that take every permit keep no statement waiting, and the other way round" {
+@test "executables that use every permit of theirs keep no statement waiting, nor the other way round" {
 	q "select jobrun.enqueue('stay') from generate_series(1, 3)" >/dev/null
 	bg_runner -j 2 --sql-jobs 2
 	wait_until 10 up_is 2
@@ -58,7 +58,7 @@ running_is() {
 	q_is 9 "select count(*) from jobrun.job_runs where status = 'succeeded' and claim_seq = 1"
 }
 
-@test "a set is claimed at once and takes one permit, and leaves the others to single statements" {
+@test "a batch is claimed at once, takes one permit, and leaves the others to single statements" {
 	sql_handler visits <<<"insert into seen select (r->>'run_id')::bigint, txid_current() from jsonb_array_elements(\$1) r"
 	echo '{"batch": 40}' >"$JOBRUN_HANDLERS/visits.json"
 	q 'create table seen (id bigint, tx bigint)'
@@ -70,7 +70,7 @@ running_is() {
 	q_is 120 "select count(*) from jobrun.job_runs where status = 'succeeded' and claim_seq = 1"
 }
 
-@test "--max-runs counts the runs of a set" {
+@test "--max-runs counts each run of a batch" {
 	sql_handler visits <<<'select from jsonb_array_elements($1) limit 0'
 	echo '{"batch": 40}' >"$JOBRUN_HANDLERS/visits.json"
 	q "select jobrun.enqueue('visits') from generate_series(1, 100)" >/dev/null
@@ -78,7 +78,7 @@ running_is() {
 	q_is 50 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
-@test "--job runs a statement, and one of a handler that takes sets" {
+@test "--job runs a statement, and a single run of a handler with batch" {
 	sql_handler visits <<<"select from jsonb_array_elements(\$1) limit 0"
 	echo '{"batch": 40}' >"$JOBRUN_HANDLERS/visits.json"
 	one=$(enqueue count --in 1h)
@@ -103,7 +103,7 @@ running_is() {
 	wait_runner
 }
 
-@test "TERM gives a set back: nothing of it is kept, and each run waits again" {
+@test "TERM gives a batch back: none of its effects is kept, and each run waits again" {
 	sql_handler visits <<<"with w as materialized (select pg_advisory_xact_lock(17)) insert into seen select (r->>'run_id')::bigint from w, jsonb_array_elements(\$1) r"
 	echo '{"batch": 40}' >"$JOBRUN_HANDLERS/visits.json"
 	q 'create table seen (id bigint)'
@@ -122,7 +122,7 @@ running_is() {
 	q_is 30 'select count(distinct id) from seen'
 }
 
-@test "the more urgent goes first, also among sets and single runs" {
+@test "more urgent runs go first, also among batches and single runs" {
 	q 'create table seen (n serial, what text)'
 	printf "insert into seen (what) values ('low')" >"$JOBRUN_HANDLERS/low.sql"
 	printf "insert into seen (what) values ('urgent')" >"$JOBRUN_HANDLERS/urgent.sql"

@@ -86,7 +86,7 @@ log_since() {
 	assert_equal "$output$stderr" ''
 }
 
-@test "more than ten dead runs in a tick are ten and a count" {
+@test "of more than ten dead runs in a tick ten are named and the rest is counted" {
 	handler doomed <<<'exit 65'
 	q "select jobrun.enqueue('doomed') from generate_series(1, 13)" >/dev/null
 	jr run
@@ -130,7 +130,7 @@ log_since() {
 	refute_regex "$stderr" hunter2
 }
 
-@test "better priority first, then the older due time, then the smaller id" {
+@test "runs start by priority, then by due time, then by id" {
 	writer work
 	last=$(enqueue work --priority 200)
 	second=$(enqueue work)
@@ -152,7 +152,7 @@ log_since() {
 	run_is "$id" succeeded
 }
 
-@test "--type and --queue claim nothing else" {
+@test "--type and --queue claim only runs of that type and queue" {
 	writer a
 	writer b
 	a=$(enqueue a)
@@ -238,26 +238,24 @@ log_since() {
 	jr_ok run
 	for it in "$id" 4711; do
 		jr run --job "$it"
-		assert_equal "$status" 1
-		assert_equal "${#stderr_lines[@]}" 1
-		assert_regex "$stderr" "^jobrun: .*run $it "
+		assert_one_line 1 "^jobrun: .*run $it "
 	done
 	assert_equal "$(ran)" "$id"
 }
 
-@test "--max-runs claims no more than that" {
+@test "--max-runs limits how many runs a tick claims" {
 	writer work
 	q "select jobrun.enqueue('work') from generate_series(1, 5)" >/dev/null
 	jr_ok run -j 2 --max-runs 3
 	q_is '3|2' "select sum(claim_seq), count(*) filter (where status = 'queued') from jobrun.job_runs"
 }
 
-@test "--max-runtime claims nothing after that, and lets what runs end" {
+@test "after --max-runtime nothing is claimed, and running handlers are waited for" {
 	handler slow <<<'sleep 0.4; echo "$JOBRUN_RUN_ID" >> "$TMPDIR/ran"'
 	q "select jobrun.enqueue('slow') from generate_series(1, 20)" >/dev/null
 	jr_ok run -j 1 --max-runtime 1s
 	done=$(wc -l <"$TMPDIR/ran")
-	[ "$done" -ge 1 ] && [ "$done" -le 4 ]
+	assert_between 1 "$done" 4
 	q_is "$done|$done|$((20 - done))" "select sum(claim_seq), count(*) filter (where status = 'succeeded'),
 		count(*) filter (where status = 'queued') from jobrun.job_runs"
 }
@@ -304,7 +302,7 @@ awaits_term() {
 	assert_equal "$(ran)" ''
 }
 
-@test "cron's environment is enough: silent, with an absolute path and handlers under HOME" {
+@test "a tick works silently in cron's environment, with an absolute path and handlers under HOME" {
 	mkdir -p "$HOME/.config/jobrun"
 	mv "$JOBRUN_HANDLERS" "$HOME/.config/jobrun/handlers"
 	JOBRUN_HANDLERS=$HOME/.config/jobrun/handlers handler work <<<'echo hello'
@@ -338,7 +336,7 @@ awaits_term() {
 	assert_equal "$(cat "$BATS_TEST_TMPDIR"/runner.*.err)" ''
 }
 
-@test "-n with --job shows that run, due or not" {
+@test "-n --job shows that run, due or not" {
 	writer work
 	id=$(enqueue work --in 1h)
 	jr_ok run -n

@@ -45,7 +45,7 @@ one_by_one() {
 	q_is "$1" "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
-@test "what is enqueued while it lingers is run, and nothing is said" {
+@test "--for runs what is enqueued meanwhile, and prints nothing" {
 	first=$(enqueue nap)
 	bg_runner --for 1m
 	wait_until 10 run_is "$first" succeeded
@@ -64,7 +64,7 @@ one_by_one() {
 		max(counts ->> 'succeeded') from jobrun.job_runners"
 }
 
-@test "a run starts when it is committed: twenty, one after another, take no polls" {
+@test "--for starts a run when its enqueue commits: twenty in a row need no poll" {
 	needs_session # notifications
 	lingerer 1m
 	one_by_one 1
@@ -82,7 +82,7 @@ one_by_one_by() {
 	wait $!
 }
 
-@test "retry and resume wake it too" {
+@test "retry and resume wake a runner with --for" {
 	needs_session # notifications
 	handler fails <<<'exit 65'
 	id=$(enqueue fails)
@@ -102,7 +102,7 @@ one_by_one_by() {
 	wait_runner
 }
 
-@test "nobody is notified unless somebody lingers" {
+@test "an enqueue notifies only while a runner with --for is there" {
 	noticed='Asynchronous notification "jobrun"'
 	refute_regex "$(q 'listen jobrun' "select jobrun.enqueue('nap')")" "$noticed"
 	lingerer 1m
@@ -113,7 +113,7 @@ one_by_one_by() {
 	refute_regex "$(q 'listen jobrun' "select jobrun.enqueue('nap')")" "$noticed"
 }
 
-@test "a transaction that is to be prepared notifies nobody" {
+@test "a transaction that is to be prepared (two-phase commit) notifies nobody" {
 	own_cluster -o max_prepared_transactions=2
 	lingerer 1m
 	run q 'begin' "select jobrun.enqueue('nap')" "prepare transaction 'loud'"
@@ -125,7 +125,7 @@ one_by_one_by() {
 	stop_runner
 }
 
-@test "many notifications are few looks, and the last is not lost" {
+@test "many notifications cause few claims, and the last one is not lost" {
 	own_cluster -o log_statement=all
 	lingerer 1m
 	for ((i = 0; i < 10000; i++)); do
@@ -134,7 +134,7 @@ one_by_one_by() {
 	looks=$(server_log | grep -c 'candidates: the combinations')
 	begin=$(now_ms)
 	q <script.sql
-	took=$(($(now_ms) - begin))
+	took=$(ms_since "$begin")
 	looks=$(($(server_log | grep -c 'candidates: the combinations') - looks))
 	echo "$looks looks in $took ms"
 	[ "$looks" -le $((took / 10 + 5)) ]
@@ -142,7 +142,7 @@ one_by_one_by() {
 	stop_runner
 }
 
-@test "behind a pooler it polls" {
+@test "--for behind a pooler polls" {
 	pooler
 	lingerer 1m
 	said 1 'event=polling'
@@ -153,7 +153,7 @@ one_by_one_by() {
 	stop_runner
 }
 
-@test "a cancel reaches a running handler at once" {
+@test "--for: a cancel reaches a running handler at once" {
 	needs_session # notifications; behind a pooler it is seen at the heartbeat
 	lingerer 1m --heartbeat 20s
 	id=$(enqueue wait)
@@ -164,7 +164,7 @@ one_by_one_by() {
 	stop_runner
 }
 
-@test "many cancels are few heartbeats, and the last is not lost" {
+@test "--for: many cancels cause few heartbeats, and the last one is not lost" {
 	own_cluster -o log_statement=all
 	lingerer 1m --heartbeat 20s
 	id=$(enqueue wait)
@@ -177,14 +177,14 @@ one_by_one_by() {
 		echo "select jobrun.cancel($id);"
 	} | q >/dev/null
 	wait_until 10 run_is "$id" cancelled
-	took=$(($(now_ms) - begin))
+	took=$(ms_since "$begin")
 	beats=$(server_log | grep -c 'heartbeat: new leases')
 	echo "$beats heartbeats in $took ms"
 	[ "$beats" -le $((took / 100 + 5)) ]
 	stop_runner
 }
 
-@test "connections that are cut: it listens again, and what came meanwhile is run" {
+@test "--for listens again after its connections are cut, and runs what came meanwhile" {
 	needs_session # notifications
 	lingerer 1m
 	for n in 2 3 4; do
@@ -199,7 +199,7 @@ one_by_one_by() {
 	stop_runner
 }
 
-@test "a server that stays away is exit status 75" {
+@test "--for exits with 75 when the server stays away" {
 	own_cluster
 	lingerer 1m
 	stop_server
@@ -208,7 +208,7 @@ one_by_one_by() {
 	start_server
 }
 
-@test "hand-over: it goes on until the next one is there" {
+@test "--for goes on beyond its time until the next runner is there" {
 	lingerer 1s
 	first=$runner_pid first_err=$runner_err
 	wait_until 10 is_past 1.1s "$first"
@@ -226,7 +226,7 @@ one_by_one_by() {
 	stop_runner
 }
 
-@test "hand-over: not to one that does less, ends, or is elsewhere; then it ends five seconds later" {
+@test "--for does not hand over to a runner that does less, is ending, or is on another host, and ends five seconds after its time" {
 	lingerer 1s --queue default,other
 	q "insert into jobrun.job_runners (id, pid, permits, host, version, started_at, finished_at, lingers_until, job_types, queues)
 		select n, 1, 1, case n when 1 then 'elsewhere' else host end, version,
@@ -247,7 +247,7 @@ one_by_one_by() {
 	grep 'event=linger_end reason="another runner goes on"' "$runner_err"
 }
 
-@test "after the hand-over it finishes what it holds, and is worth no notification" {
+@test "after the hand-over a runner finishes what it holds, and nobody is notified for its sake" {
 	lingerer 1s
 	first=$runner_pid
 	id=$(enqueue wait)
@@ -265,7 +265,7 @@ one_by_one_by() {
 	q_is 1 "select count(*) from jobrun.job_runs where status = 'queued'"
 }
 
-@test "TERM ends it at once; with a run it is in nobody's way" {
+@test "TERM ends a runner with --for at once, and one that still holds a run blocks no other" {
 	lingerer 1m
 	kill -TERM "$runner_pid"
 	wait_runner "$runner_pid" 5
@@ -281,7 +281,7 @@ one_by_one_by() {
 	run_is "$id" succeeded
 }
 
-@test "what others lose is taken back while it lingers" {
+@test "--for takes back runs that others have lost" {
 	id=$(enqueue wait --backoff 0)
 	bg_runner --lease 2s
 	dies=$runner_pid
@@ -295,7 +295,7 @@ one_by_one_by() {
 	q_is 1 "select counts -> 'reclaimed' from jobrun.job_runners where pid = $runner_pid"
 }
 
-@test "without a free place it waits for one" {
+@test "--for waits for a permit when none is free" {
 	needs_session # notifications
 	id=$(enqueue wait)
 	bg_runner -j 1 --max-runs 1
@@ -310,7 +310,7 @@ one_by_one_by() {
 	stop_runner
 }
 
-@test "it ends after --max-runs" {
+@test "--for ends after --max-runs" {
 	lingerer 1m --max-runs 2
 	enqueue nap
 	enqueue wait
@@ -322,7 +322,7 @@ one_by_one_by() {
 	q_is t 'select finished_at is not null and lingers_until is null from jobrun.job_runners'
 }
 
-@test "a terminal shows that it waits" {
+@test "--for on a terminal shows that it waits" {
 	TERM=xterm timeout 30 script -qfec "$JOBRUN run --for 1m --max-runs 1" /dev/null </dev/null >out 2>&1 3>&- &
 	shown=$!
 	wait_until 10 grep -q 'waiting for work' out
@@ -331,7 +331,7 @@ one_by_one_by() {
 	grep -q '1 runs in .*: 1 succeeded' out
 }
 
-@test "--for is refused with what contradicts it" {
+@test "--for is refused with options that contradict it" {
 	for wrong in '--for 10s --job 1' '--for 10s --once' '--for 20m --max-runtime 19m' '--for 999ms' '--for 25h' '--for x'; do
 		# shellcheck disable=SC2086
 		jr run $wrong
@@ -343,7 +343,7 @@ one_by_one_by() {
 	q_is 0 'select count(*) from jobrun.job_runners'
 }
 
-@test "the benchmark of the latency works" {
+@test "the benchmark of the latency runs and prints its table" {
 	run --separate-stderr timeout 60 "$TOP/scripts/bench/latency" 3
 	assert_equal "$status" 0
 	assert_regex "$output" 'LISTEN +3 +[0-9.]+ '

@@ -27,7 +27,7 @@ settle="select s.status from jobrun.settle('{1}', '{1}', '{1}', '{failed}', '{0}
 settle_group="select s.status from jobrun.settle_group('{1}', '{1}', 1, '{failed}', '{0}', '{code}', '{text}') s"
 settle_done="select jobrun.settle_done('{1}', '{1}', 1, '{null}')"
 
-@test "a run that changes while a settle waits for it is found as it is then" {
+@test "a settle that waited for a locked row sees the row as it has become" {
 	local call
 
 	for call in "$settle" "$settle_group" "$settle_done"; do
@@ -43,7 +43,7 @@ settle_done="select jobrun.settle_done('{1}', '{1}', 1, '{null}')"
 	done
 }
 
-@test "a run that is lost while a settle waits for it is not settled" {
+@test "a settle that waited for a locked row does not settle a run that was lost meanwhile" {
 	local call
 
 	for call in "$settle" "$settle_group" "$settle_done"; do
@@ -59,7 +59,7 @@ settle_done="select jobrun.settle_done('{1}', '{1}', 1, '{null}')"
 	done
 }
 
-@test "a snapshot of before the locks would not do: READ COMMITTED is wanted" {
+@test "settle refuses any isolation level but READ COMMITTED" {
 	local call level
 
 	for level in 'repeatable read' serializable; do
@@ -70,7 +70,7 @@ settle_done="select jobrun.settle_done('{1}', '{1}', 1, '{null}')"
 	done
 }
 
-@test "runs that end together with large checkpoints are settled in several statements, so that each arrives within its deadline" {
+@test "runs that end together with large checkpoints are settled in several statements" {
 	handler large <<-'sh'
 		echo up >>"$TMPDIR/up"
 		until [ -e "$TMPDIR/go" ]; do sleep 0.05; done
@@ -86,12 +86,17 @@ settle_done="select jobrun.settle_done('{1}', '{1}', 1, '{null}')"
 	kill -STOP "$runner_pid"
 	touch "$TMPDIR/go"
 	wait_until 10 down_is 4
-	sleep 0.2 # the last of them has to end
+	wait_until 10 have_ended 4
 	kill -CONT "$runner_pid"
 	wait_runner
 	assert_equal "$runner_status" 0
 	q_is '1|4' "select max(n), sum(n) from public.sizes"
 	q_is 4 "select count(*) from jobrun.job_runs where length(checkpoint::text) > 200000"
+}
+
+# have_ended N: N children of the stopped runner wait to be reaped.
+have_ended() {
+	[ "$(ps -o stat= --ppid "$runner_pid" | grep -c '^Z')" -eq "$1" ]
 }
 
 down_is() {
@@ -109,7 +114,7 @@ pages() {
 		"select cost(\$call\$$1\$call\$, 60000 + i) from generate_series(1, 5) i" 2>/dev/null | tail -n 10
 }
 
-@test "statistics of no, one, or a few rows, or none: a settle of one run reads a few pages, whatever was planned by them" {
+@test "a settle of one run reads few pages, with whatever statistics its plan was made" {
 	local call rows counts
 
 	needs_session # a plan is that of a connection

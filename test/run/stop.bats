@@ -35,9 +35,9 @@ given_back() {
 		begin=$(now_ms)
 		kill -"$signal" "$runner_pid"
 		wait_runner
-		took=$(($(now_ms) - begin))
+		took=$(ms_since "$begin")
 		assert_equal "$runner_status" 0
-		[ "$took" -ge 700 ] && [ "$took" -lt 5000 ]
+		assert_between 700 "$took" 5000
 		assert_equal "$(fate "$id")" 'queued|0|1|1'
 		q_is released "select outcome from jobrun.job_attempts where run_id = $id"
 		q_is t "select run_at <= now() from jobrun.job_runs where id = $id"
@@ -68,7 +68,7 @@ given_back() {
 	assert_equal "$(fate "$id")" 'succeeded|1|1|0'
 }
 
-@test "after TERM the exit says: 0 is success, 65 is dead, anything else is released" {
+@test "after TERM a handler that exits with 0 has succeeded, with 65 is dead, and with anything else is released" {
 	handler exit <<-'sh'
 		code=$(cat)
 		trap 'exit $code' TERM
@@ -98,7 +98,7 @@ given_back() {
 	done
 }
 
-@test "the second INT kills the handlers, releases their runs and is exit status 130" {
+@test "the second INT kills the handlers, releases their runs and exits with 130" {
 	handler stubborn <<<'trap "" TERM INT; echo $$ > "$TMPDIR/pid"; exec sleep 60'
 	id=$(enqueue stubborn)
 	bg_runner --grace 1m -v
@@ -114,7 +114,7 @@ given_back() {
 	assert_equal "$(fate "$id")" 'queued|0|1|1'
 }
 
-@test "TERM to a runner that has nothing ends it at once" {
+@test "TERM ends a runner that holds nothing at once" {
 	hold "lock table jobrun.job_runners in access exclusive mode"
 	bg_runner -v
 	# It waits for its row.

@@ -10,7 +10,7 @@ login() {
 
 	make_role "$role"
 	jr_ok grant "$1" "$role"
-	url="$JR_SERVER dbname=$JR_DATABASE user=$role"
+	url=$(url_of "$role")
 }
 
 # All columns of a definition that people set, in one line.
@@ -26,10 +26,8 @@ bad() {
 	shift 2
 	before=$(q 'select md5(string_agg(d::text, $$ $$ order by d.id)) from jobrun.job_definitions d')
 	jr "$@"
-	assert_equal "$status" "$want"
 	assert_equal "$output" ''
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" "^jobrun: $message"
+	assert_one_line "$want" "^jobrun: $message"
 	assert_equal "$(q 'select md5(string_agg(d::text, $$ $$ order by d.id)) from jobrun.job_definitions d')" "$before"
 }
 
@@ -82,7 +80,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	assert_equal "$(jq -c '.[] | [.name, .action, .old.priority, .new.priority]' <<<"$output")" '["report","changed",-5,7]'
 }
 
-@test "define: none is the default of each" {
+@test "define: none resets each option to its default" {
 	jr_ok define report '{"to": "ada"}' "${every_option[@]}"
 	jr_ok define report none --type none --time-zone none --queue none --priority none --max-attempts none --timeout none \
 		--backoff none --lock none --on-dead none --catch-up none --catch-up-grace none --overlap none --description none --enable
@@ -108,7 +106,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	bad 65 'cannot open nowhere' define a @nowhere
 }
 
-@test "define -n says what would be and changes nothing" {
+@test "define -n says what would change and changes nothing" {
 	jr_ok define report --schedule @daily -n
 	assert_line --index 0 'report: would be created'
 	assert_line --index 2 --regexp '^  .* 00:00 \+00:00 \(in .*\)$'
@@ -125,7 +123,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	q_is 1 "select count(*) from jobrun.job_audit where object = 'definition report'"
 }
 
-@test "define: what the command can judge is exit 64, in a line" {
+@test "define: what the command itself can check exits with 64 and one line" {
 	jr_ok define report --schedule @daily
 	bad 64 '--priority: "1001"' define report --priority 1001
 	bad 64 '--priority: "high"' define report --priority high
@@ -154,7 +152,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	bad 64 '--list changes nothing' define --list -n
 }
 
-@test "define: what the database judges is exit 65, in the words that any client gets" {
+@test "define: what the database refuses exits with 65, in the words that any client gets" {
 	local n message
 	local -a columns=(schedule schedule schedule schedule time_zone time_zone queue catch_up overlap)
 	local -a options=(--schedule --schedule --schedule --schedule --time-zone --time-zone --queue --catch-up --overlap)
@@ -191,7 +189,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	bad 65 '--description: it is not UTF-8' define report --description $'\xff'
 }
 
-@test "a row written by SQL is the row of define, and shown alike" {
+@test "a definition inserted by SQL is the same row as that of define, and shown alike" {
 	jr_ok define a '{"x": 1}' "${every_option[@]}"
 	q "insert into jobrun.job_definitions (name, job_type, payload, schedule, time_zone, queue, priority, max_attempts, timeout, backoff_base,
 			backoff_cap, concurrency_key, on_dead, catch_up, catch_up_grace, overlap, enabled, description)
@@ -210,7 +208,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 		'[["a","0 0 1 1 *","disabled"],["b","0 0 1 1 *","disabled"],["c","@daily","enabled"]]'
 }
 
-@test "define --list: next, state, and what became of the last slot" {
+@test "define --list shows the next slot, the state, and what became of the last slot" {
 	jr_ok define plain --queue mail
 	jr_ok define off --schedule @hourly --disable
 	jr_ok define held --schedule @hourly
@@ -262,7 +260,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	q_is f "select enabled from jobrun.job_definitions where name = 'jobrun.prune'"
 }
 
-@test "define is in the audit: who, why, from what to what, and no payload" {
+@test "define is audited: who, why, from what to what, without payloads" {
 	jr_ok define a '{"secret": 1}' --schedule @daily --reason 'as agreed'
 	jr_ok define a --schedule @hourly
 	jr_ok define a --schedule @hourly
@@ -280,7 +278,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	q_is t "select next_slot_at > now() + interval '55 minutes' from jobrun.job_definitions where name = 'a'"
 }
 
-@test "a definition with both day fields is told to fire on either" {
+@test "define warns that a schedule with both day fields fires on either" {
 	jr_ok define a --schedule '0 0 13 * fri'
 	assert_line 'note: day of month and weekday are both given: it fires on either day, not only where they meet'
 	jr_ok define b --schedule '0 0 */2 * fri'
@@ -339,7 +337,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	assert_output $'- kept\n- new'
 }
 
-@test "define --file: all or none, and what is wrong is named" {
+@test "define --file applies all or none, and names what is wrong" {
 	local head='{"definitions": [{"name": "good", "schedule": "@daily"}, '
 
 	file "$head"$'\n{"name": "a",,}]}'
@@ -388,9 +386,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	for words in 'define report --enable' 'define new --schedule @daily' 'define --remove report' 'define --file definitions.json --exact'; do
 		# shellcheck disable=SC2086 # words
 		JOBRUN_DATABASE_URL=$url jr $words
-		assert_equal "$status" 77
-		assert_equal "${#stderr_lines[@]}" 1
-		assert_regex "$stderr" "^jobrun: permission denied .*'jobrun grant --help'"
+		assert_one_line 77 "^jobrun: permission denied .*'jobrun grant --help'"
 	done
 	login run
 	JOBRUN_DATABASE_URL=$url jr define report --disable
@@ -415,7 +411,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 
 # --- a lost answer ---
 
-@test "a define whose COMMIT is lost is done once, and told as what it was" {
+@test "a define whose COMMIT or its answer is lost is done once and reported as it happened" {
 	local mode n=0 commits
 
 	for mode in answer request; do
@@ -443,7 +439,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 
 # --- next ---
 
-@test "next: the times of an expression, with offset, weekday and distance" {
+@test "next prints the times of an expression, with offset, weekday and distance" {
 	jr_ok next '30 2 * * *' --time-zone Europe/Berlin --after 2027-03-27 --count 3
 	assert_line --index 0 --regexp '^Sat 27 Mar 2027 02:30 \+01:00 \(.*\)$'
 	assert_line --index 1 --regexp '^Sun 28 Mar 2027 03:00 \+02:00 \(.*; there is no 02:30 that day\)$'
@@ -480,7 +476,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	assert_output --regexp '^Sat 01 May 2027 13:00 \+09:00 '
 }
 
-@test "next: a definition, and why it will not fire" {
+@test "next prints the times of a definition, or why it will not fire" {
 	jr_ok define a --schedule '@every 1h'
 	q "update jobrun.job_definitions set anchor_at = '2026-01-01 00:10+00' where name = 'a'"
 	jr_ok next a --after 2027-01-01 --count 1
@@ -500,7 +496,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	bad 65 "there is no definition nobody; 'jobrun define --list' shows them" next nobody
 }
 
-@test "next: what is no schedule, no time, no zone" {
+@test "next refuses what is no schedule, no time or no zone" {
 	bad 65 'schedule "1 2 3 4 5 6" has 6 fields' next '1 2 3 4 5 6'
 	bad 65 'schedule "0 0 30 2 \*" can never fire' next '0 0 30 2 *'
 	bad 65 'schedule ".*" has 1 field' next '*/5'

@@ -69,7 +69,7 @@ same() {
 	q_is f "select jobrun.parse_schedule('0 0 1-31 * 1') = jobrun.parse_schedule('0 0 * * 1')"
 }
 
-@test "which days: both fields if one begins with a star, else either; L is the last one" {
+@test "a day must match both day fields if one begins with a star, else either; L is the last day" {
 	night '0 0 * * fri' UTC 2025-06-01 '06-06 00:00+00:00' '06-13 00:00+00:00' '06-20 00:00+00:00'
 	night '0 0 13 * *' UTC 2025-06-01 '06-13 00:00+00:00' '07-13 00:00+00:00'
 	night '0 0 13 * fri' UTC 2025-07-01 '07-04 00:00+00:00' '07-11 00:00+00:00' '07-13 00:00+00:00' '07-18 00:00+00:00'
@@ -85,7 +85,7 @@ same() {
 	night '59 23 31 12 *' UTC 2025-06-01 '12-31 23:59+00:00' '2026-12-31 23:59+00:00'
 }
 
-@test "29 February comes when it comes, and what comes no more is no row" {
+@test "29 February fires in leap years only, and a schedule that ends returns no more rows" {
 	night '0 0 29 2 *' UTC 2097-01-01 '2104-02-29 00:00+00:00' '2108-02-29 00:00+00:00'
 	night '0 0 29 2 *' UTC 2000-02-28 '02-29 00:00+00:00' '2004-02-29 00:00+00:00'
 	night '0 0 29 2 */7' UTC 2024-01-01 '2032-02-29 00:00+00:00' '2060-02-29 00:00+00:00' '2088-02-29 00:00+00:00' '2128-02-29 00:00+00:00'
@@ -96,7 +96,7 @@ same() {
 		jobrun.next_slot(jobrun.parse_schedule('* * * * *'), 'UTC', 'infinity', null)"
 }
 
-@test "not five fields: why, and what to write" {
+@test "a schedule without five fields is refused with what to write" {
 	refuses '0 30 2 * * *' 'schedule "0 30 2 * * *" has 6 fields; jobrun starts once a minute: leave the seconds out, and write "30 2 * * *"'
 	refuses '0 0 12 ? * MON-FRI 2025' 'schedule "0 0 12 ? * MON-FRI 2025" has 7 fields; jobrun starts once a minute: leave the seconds and the year out, and write "0 12 * * MON-FRI"'
 	refuses '30 2 * * * root' 'schedule "30 2 * * * root" has 6 fields; five are wanted: minute, hour, day-of-month, month, day-of-week, as in "30 2 * * *"'
@@ -113,7 +113,7 @@ same() {
 	refuses '@daily 3' 'schedule "@daily 3" is not known; there are @hourly, @daily (or @midnight), @weekly, @monthly, @yearly (or @annually) and @every 15m'
 }
 
-@test "what other dialects know: why not here, and what to write" {
+@test "syntax of other cron dialects is refused with what to write" {
 	refuses '? * * * *' 'minute "?": "?" is not known; write "*"'
 	refuses '0 0 ? * *' 'day-of-month "?": "?" is not known; write "*"'
 	refuses '0 0 15W * *' 'day-of-month "15W": "W" (the weekday next to it) is not known; write the day, and "*" or the weekdays as day-of-week'
@@ -130,7 +130,7 @@ same() {
 	refuses '0 0 * L *' 'month "L": "L" is the last day of the month; it is for day-of-month, alone or in a list, as in "15,L"'
 }
 
-@test "numbers, names, ranges and steps that cannot be" {
+@test "impossible numbers, names, ranges and steps are refused" {
 	refuses '60 * * * *' 'minute "60": 60 is out of range; from 0 to 59'
 	refuses '0 7,24 * * *' 'hour "7,24": 24 is out of range; from 0 to 23'
 	refuses '0 0 0 * *' 'day-of-month "0": 0 is out of range; from 1 to 31'
@@ -170,7 +170,7 @@ same() {
 	done
 }
 
-@test "@every: whole seconds from a minute to 366 days" {
+@test "@every takes whole seconds from a minute to 366 days" {
 	for bad in 1x 1.5h 1h5 5 -5m '1h 5m' 5m1h mo 1mo ''; do
 		refuses "@every $bad" "@every \"$bad\": not a duration; write it like 90s, 15m, 1h30m or 2d: whole numbers, the largest unit first, no blanks"
 	done
@@ -191,7 +191,7 @@ same() {
 		'2025-01-03 10:00:00.000001Z') s"
 }
 
-@test "next_slots: arguments that cannot be" {
+@test "next_slots refuses impossible arguments" {
 	refused 'count 0 is out of range; from 1 to 10000' "select jobrun.next_slots('* * * * *', count => 0)"
 	refused 'count 10001 is out of range; from 1 to 10000' "select jobrun.next_slots('* * * * *', count => 10001)"
 	refused 'after and anchor must be finite' "select jobrun.next_slots('* * * * *', 'UTC', 'infinity')"
@@ -229,7 +229,7 @@ same() {
 	night '0 12 * * *' Etc/GMT+5 2025-07-01 '07-01 12:00-05:00'
 }
 
-@test "the session's settings change nothing" {
+@test "settings of the session do not change the slots" {
 	expected='2025-03-29 02:30+01:00, 2025-03-30 03:00+02:00, 2025-03-31 02:30+02:00'
 	assert_equal "$(slots '30 2 * * *' Europe/Berlin '2025-03-28 12:00Z' 3)" "$expected"
 	for zone in Europe/Berlin America/New_York Pacific/Apia; do
@@ -246,7 +246,7 @@ same() {
 
 # --- the two nights ---
 
-@test "Berlin: fixed hours in spring and autumn" {
+@test "Berlin: fixed hours fire once on the nights when clocks change" {
 	night '30 2 * * *' Europe/Berlin '2025-03-28 12:00Z' '03-29 02:30+01:00' '03-30 03:00+02:00' '03-31 02:30+02:00'
 	night '30 2 * * *' Europe/Berlin '2025-10-24 12:00Z' '10-25 02:30+02:00' '10-26 02:30+02:00' '10-27 02:30+01:00'
 	night '*/15 2 * * *' Europe/Berlin '2025-03-30 00:30Z' '03-30 03:00+02:00' '03-31 02:00+02:00' '03-31 02:15+02:00'
@@ -264,7 +264,7 @@ same() {
 	night '30 2 30 3 *' Europe/Berlin '2024-12-01 00:00Z' '2025-03-30 03:00+02:00' '2026-03-30 02:30+02:00'
 }
 
-@test "Berlin: a star in the hour, and @every, follow real time" {
+@test "Berlin: a star in the hour, and @every, follow real time when clocks change" {
 	night '30 * * * *' Europe/Berlin '2025-03-30 00:00Z' '03-30 01:30+01:00' '03-30 03:30+02:00'
 	night '30 * * * *' Europe/Berlin '2025-10-25 23:00Z' '10-26 01:30+02:00' '10-26 02:30+02:00' '10-26 02:30+01:00' '10-26 03:30+01:00'
 	night '0 */2 * * *' Europe/Berlin '2025-03-29 22:30Z' '03-30 00:00+01:00' '03-30 04:00+02:00'
@@ -278,7 +278,7 @@ same() {
 		'2025-03-30 01:00+01:00, 2025-03-31 02:00+02:00, 2025-04-01 02:00+02:00'
 }
 
-@test "other hours, other halves of the earth" {
+@test "fixed hours fire once when clocks change in other zones and in the southern hemisphere" {
 	night '30 1 * * *' Europe/London '2025-03-29 12:00Z' '03-30 02:00+01:00' '03-31 01:30+01:00'
 	night '30 1 * * *' Europe/London '2025-10-25 12:00Z' '10-26 01:30+01:00' '10-27 01:30+00:00'
 	night '30 2 * * *' America/New_York '2025-03-08 12:00Z' '03-09 03:00-04:00' '03-10 02:30-04:00'
@@ -290,7 +290,7 @@ same() {
 	night '*/30 * * * *' Africa/Casablanca '2025-02-23 01:00Z' '02-23 02:30+01:00' '02-23 02:00+00:00' '02-23 02:30+00:00' '02-23 03:00+00:00'
 }
 
-@test "Lord Howe: half an hour" {
+@test "Lord Howe: a shift of half an hour is handled" {
 	night '15 2 * * *' Australia/Lord_Howe '2025-10-04 00:00Z' '10-05 02:30+11:00' '10-06 02:15+11:00'
 	night '45 2 * * *' Australia/Lord_Howe '2025-10-04 00:00Z' '10-05 02:45+11:00' '10-06 02:45+11:00'
 	night '45 1 * * *' Australia/Lord_Howe '2025-04-05 00:00Z' '04-06 01:45+11:00' '04-07 01:45+10:30'
@@ -299,7 +299,7 @@ same() {
 	night '*/15 * * * *' Australia/Lord_Howe '2025-10-04 15:10Z' '10-05 01:45+10:30' '10-05 02:30+11:00' '10-05 02:45+11:00'
 }
 
-@test "midnight that does not come, or comes twice" {
+@test "a midnight that does not exist, or comes twice, fires once" {
 	night '0 0 * * *' Africa/Cairo '2024-04-25 00:00Z' '04-26 01:00+03:00' '04-27 00:00+03:00'
 	night '30 23 * * *' Africa/Cairo '2024-10-31 12:00Z' '10-31 23:30+03:00' '11-01 23:30+02:00'
 	night '0 0 1 11 *' Africa/Cairo '2024-10-01 12:00Z' '11-01 00:00+02:00'
@@ -314,7 +314,7 @@ same() {
 	night '15 0 7 9 *' America/Santiago '2025-01-01 12:00Z' '09-07 01:00-03:00' '2026-09-07 00:15-03:00'
 }
 
-@test "zones that have no summer time any more, and a day left out" {
+@test "zones that gave up summer time, or left out a day, fire as their clocks say" {
 	night '0 0 * * *' America/Sao_Paulo '2018-11-03 12:00Z' '11-04 01:00-02:00' '11-05 00:00-02:00'
 	night '0 0 * * *' America/Sao_Paulo '2025-11-03 12:00Z' '11-04 00:00-03:00' '11-05 00:00-03:00'
 	night '30 3 * * *' Europe/Istanbul '2016-03-26 12:00Z' '03-27 04:00+03:00' '03-28 03:30+03:00'
@@ -326,14 +326,14 @@ same() {
 	night '0 0 L 12 *' Pacific/Apia '2011-12-01 12:00Z' '12-31 00:00+14:00'
 }
 
-@test "as far as 2100" {
+@test "slots are right as far as 2100" {
 	night '30 2 * * *' Europe/Berlin '2100-03-27 12:00Z' '03-28 03:00+02:00' '03-29 02:30+02:00'
 	night '30 2 * * *' Europe/Berlin '2100-10-30 12:00Z' '10-31 02:30+02:00' '11-01 02:30+01:00'
 	night '30 * * * *' America/New_York '2100-11-07 05:00Z' '11-07 01:30-04:00' '11-07 01:30-05:00' '11-07 02:30-05:00'
 	night '15 2 * * *' Australia/Lord_Howe '2100-10-02 00:00Z' '10-03 02:30+11:00'
 }
 
-@test "after: strictly, to the microsecond" {
+@test "next_slots returns slots strictly after its argument, to the microsecond" {
 	for schedule in '30 2 * * *' '30 * * * *'; do
 		night "$schedule" Europe/Berlin '2025-06-01 00:29:59.999999Z' '06-01 02:30+02:00'
 		night "$schedule" Europe/Berlin '2025-03-30 00:59:59.999999Z' "$([ "$schedule" = '30 2 * * *' ] && echo '03-30 03:00+02:00' || echo '03-30 03:30+02:00')"
@@ -348,7 +348,7 @@ same() {
 
 # --- counting ---
 
-@test "count_slots and last_slot: (after, until], also empty ones, @every, a century" {
+@test "count_slots and last_slot take (after, until], also empty, with @every, and over a century" {
 	q_is '1|1|0|0|0' "select jobrun.count_slots(f, 'UTC', null, '2025-01-01 02:29Z', '2025-01-01 02:30Z'),
 		jobrun.count_slots(f, 'UTC', null, '2025-01-01 02:29:59.999999Z', '2025-01-01 02:30Z'),
 		jobrun.count_slots(f, 'UTC', null, '2025-01-01 02:30Z', '2025-01-02 02:29:59.999999Z'),

@@ -26,7 +26,7 @@ became() {
 
 # ------------------------------------------------------------------------------------------------- the line as it was
 
-@test "CMD's output comes as it was, and is recorded; jobrun adds nothing" {
+@test "exec passes on CMD's output unchanged and records it, and adds nothing" {
 	jr exec nightly -- sh -c 'echo out; echo err >&2; printf "no newline"'
 	assert_equal "$status" 0
 	assert_equal "$output" $'out\nno newline'
@@ -42,7 +42,7 @@ became() {
 	q_is 'default|5' "select queue, max_attempts from jobrun.job_runs where status = 'queued'"
 }
 
-@test "CMD's failure is its own: status passed on, run dead at once, nothing said" {
+@test "exec passes on the status of a CMD that failed, its run is dead at once, and nothing is printed" {
 	local code
 
 	for code in 1 2 64 65 75 77 78 126 255; do
@@ -58,7 +58,7 @@ became() {
 	became 'dead|signal:SEGV'
 }
 
-@test "what cannot be started is 127 or 126, as a shell says, with a line, and recorded" {
+@test "exec exits with 127 or 126 and a line when CMD cannot be started, and records it" {
 	printf 'echo hi\n' >plain
 	printf '#!/no/such/interpreter\n' >broken
 	chmod 755 broken
@@ -80,7 +80,7 @@ became() {
 	assert_equal "$output" ''
 }
 
-@test "a script without an interpreter line is sh's, and PATH is searched" {
+@test "exec runs a script without an interpreter line with sh, and searches PATH" {
 	mkdir bin none
 	printf 'echo "$0 <$1> <$2>"\n' >bin/tool
 	chmod 755 bin/tool
@@ -89,7 +89,7 @@ became() {
 	assert_equal "$output" "$PWD/bin/tool <a b> <c>"
 }
 
-@test "environment, directory, umask, stdin and descriptors are the caller's; only JOBRUN_ variables are new" {
+@test "CMD has the caller's environment, directory, umask, stdin and descriptors, plus JOBRUN_ variables" {
 	export PGPASSWORD=secret LD_LIBRARY_PATH=/nowhere DATABASE_URL='postgres://u:p@h/d' EMPTY='' LINES2=$'two\nlines'
 	env | grep -v ^_= | sort >before
 	run_jobrun exec x -- env | grep -v ^_= | sort >after
@@ -115,9 +115,9 @@ a line"
 	assert_equal "$(cat seven)" seven
 }
 
-@test "with --timeout JOBRUN_DEADLINE says when it ends" {
+@test "exec --timeout sets JOBRUN_DEADLINE to the end" {
 	jr_ok exec x --timeout 1h -- sh -c 'echo $((JOBRUN_DEADLINE - $(date +%s)))'
-	[ "$output" -gt 3590 ] && [ "$output" -le 3600 ]
+	assert_between 3591 "$output" 3600
 }
 
 @test "a signal that the caller ignores stays ignored" {
@@ -137,7 +137,7 @@ a line"
 
 @test "much output arrives whole at a slow reader, and its head and tail are kept" {
 	run_jobrun exec big -- sh -c 'echo first; seq 1 1500000; echo last' | {
-		sleep 1
+		sleep 1 # nobody reads for so long, and all pipes and buffers fill
 		cat >got
 	}
 	{
@@ -158,9 +158,7 @@ a line"
 
 @test "a full disk or a closed stdout does not end CMD; what it printed is recorded" {
 	run --separate-stderr bash -c '"$0" exec full -- sh -c "echo one; sleep 0.2; echo two; exit 3" >/dev/full' "$JOBRUN"
-	assert_equal "$status" 3
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" 'output_lost .*fd=1 error="No space left'
+	assert_one_line 3 'output_lost .*fd=1 error="No space left'
 	became 'dead|exit:3'
 	jr_ok logs "$(last_run)"
 	assert_output $'one\ntwo'
@@ -194,7 +192,7 @@ a line"
 
 # ---------------------------------------------------------------------------------------------- options and their ends
 
-@test "a timeout is 124: TERM, then KILL after the grace" {
+@test "exec --timeout sends TERM, then KILL after the grace, and exits with 124" {
 	jr exec x --timeout 300ms -- sh -c 'trap "echo term; exit 0" TERM; while :; do sleep 0.05; done'
 	assert_equal "$status" 124
 	assert_equal "$output" 'term'
@@ -228,7 +226,7 @@ a line"
 
 # ------------------------------------------------------------------------------------------------------------- overlap
 
-@test "eight at once, the first use of the name included: exactly one runs, the others exit 0 silently" {
+@test "of eight execs of one name at once, also of a new name, one runs and the others exit with 0 silently" {
 	local i
 
 	for i in 1 2 3 4 5 6 7 8; do
@@ -255,7 +253,7 @@ ended_but_one() {
 	[ "$left" -eq 1 ]
 }
 
-@test "an overlap is silent; --strict is 75 with a line, -v a line; another name runs" {
+@test "an exec that overlaps is silent; --strict exits with 75 and a line, -v prints a line; another name runs" {
 	bg_jobrun exec x -- sh -c 'echo $$ >pid; exec sleep 60'
 	started pid
 	jr exec x -- touch second
@@ -279,7 +277,7 @@ ended_but_one() {
 	wait_runner
 }
 
-@test "paused or disabled: not started, silently; --strict says why" {
+@test "a paused or disabled exec is not started, silently; --strict says why" {
 	jr_ok exec x -- true
 	q "update jobrun.job_definitions set paused_until = 'infinity', paused_reason = 'moving house' where name = 'x'"
 	jr exec x -- touch second
@@ -349,7 +347,7 @@ refused() {
 	wait_runner
 }
 
-@test "exec is queue exec unless the definition says another; a limit of it is that of all lines, and of runners" {
+@test "exec uses queue exec unless the definition names another, and its limit counts all execs and runs" {
 	jr_ok queue exec --max-running 2
 	busy a
 	busy b
@@ -368,7 +366,7 @@ refused() {
 	wait_runner
 }
 
-@test "a key that is used for the first time has a row to be counted under" {
+@test "exec with a lock key in a new queue makes the row that counts it" {
 	jr_ok define a --lock nas
 	q_is 0 'select count(*) from jobrun.job_queues'
 	busy a
@@ -396,23 +394,23 @@ twenty() {
 	q_is 0 'select count(*) from jobrun.job_slots'
 }
 
-@test "twenty lines at the same moment all start, and lock no queue without a limit" {
+@test "twenty execs at once all start, and lock no queue without a limit" {
 	jr_ok queue exec --per-key none
 	hold "select from jobrun.job_queues for update"
 	twenty
 }
 
-@test "twenty lines at the same moment all start when there is room, though one is counted at a time" {
+@test "twenty execs at once in a limited queue all start when there is room" {
 	jr_ok queue exec --max-running 20
 	twenty
 }
 
-@test "twenty lines of one definition whose overlap is allowed all start" {
+@test "twenty execs at once of a definition that allows overlap all start" {
 	jr_ok define x --overlap allow
 	twenty x
 }
 
-@test "never more than the limit, with ten lines at a time, runners, and a client that locks the queue now and then" {
+@test "ten execs at a time never exceed a limit, even with a client that locks the queue" {
 	local round i
 
 	jr_ok queue exec --max-running 2
@@ -426,7 +424,7 @@ twenty() {
 		mkdir -p "$TMPDIR/room.$1"
 		: >"$TMPDIR/room.$1/$$"
 		ls "$TMPDIR/room.$1" | wc -l >>"$TMPDIR/seen.$1"
-		sleep 0.2
+		sleep 0.2 # time for others to begin, if they may
 		rm "$TMPDIR/room.$1/$$"
 	sh
 	for round in 1 2 3; do
@@ -435,7 +433,7 @@ twenty() {
 			bg_jobrun exec --strict "x$i" -- sh cmd exec
 			bg_jobrun exec --strict "k$((i % 2 + 1))" -- sh cmd keyed
 		done
-		sleep 0.3
+		sleep 0.3 # time for some of them to find the lock
 		release_holds
 		for i in "${runner_pids[@]}"; do
 			wait_runner "$i"
@@ -443,21 +441,21 @@ twenty() {
 		done
 		runner_pids=()
 	done
-	assert [ "$(sort -n "$TMPDIR/seen.exec" | tail -n 1)" -le 2 ]
-	assert_equal "$(sort -n "$TMPDIR/seen.keyed" | tail -n 1)" 1
+	assert [ "$(largest "$TMPDIR/seen.exec")" -le 2 ]
+	assert_equal "$(largest "$TMPDIR/seen.keyed")" 1
 	# Started, or on record with a reason: each of them.
 	q_is 30 'select (select count(*) from jobrun.job_runs) + (select count(*) from jobrun.job_slots)'
 	q_is 0 "select count(*) from jobrun.job_runs where status <> 'succeeded'"
 }
 
-@test "a queue whose row is locked is waited for; for more than five seconds it is 75 with a line, or with --fail-open no record" {
+@test "exec waits five seconds for a locked queue, then exits with 75 and a line, or with --fail-open runs without a record" {
 	local before
 
 	jr_ok queue night --max-running 5
 	jr_ok define x --queue night
 	hold "select jobrun.pause(queue => 'night')"
 	bg_jobrun exec --lease 2s x -- echo ran
-	sleep 1
+	sleep 1 # it waits all that time
 	running_are 0
 	release_holds
 	wait_runner
@@ -470,8 +468,8 @@ twenty() {
 	before=$(now_ms)
 	jr exec --lease 2s x -- touch ran
 	assert_equal "$status" 75
-	assert [ "$(($(now_ms) - before))" -ge 5000 ]
-	assert [ "$(($(now_ms) - before))" -le 15000 ]
+	assert [ "$(ms_since "$before")" -ge 5000 ]
+	assert [ "$(ms_since "$before")" -le 15000 ]
 	assert_equal "$stderr" "jobrun: somebody else has had queue night locked for 5 s: end that transaction (pg_stat_activity shows its xact_start), then try again; x was not started"
 	assert_file_not_exist ran
 	wait_runner
@@ -484,11 +482,12 @@ twenty() {
 	jr_ok exec y -- true
 }
 
-@test "so is a definition that somebody else has locked" {
+@test "exec waits five seconds for a locked definition, then exits with 75 and a line" {
 	jr_ok exec x -- true
 	hold "select from jobrun.job_definitions for update"
 	bg_jobrun exec x -- echo ran
-	sleep 1
+	sleep 1 # it waits all that time
+	assert_equal "$(cat "$runner_out")" ''
 	release_holds
 	wait_runner
 	assert_equal "$runner_status$(cat "$runner_out")" 0ran
@@ -499,10 +498,11 @@ twenty() {
 	assert_file_not_exist ran
 }
 
-@test "so is a definition that somebody else is just making" {
+@test "exec waits five seconds for a definition that somebody is just making, then exits with 75 and a line" {
 	hold "insert into jobrun.job_definitions (name, job_type) values ('x', 'x')"
 	bg_jobrun exec x -- touch ran
-	sleep 1.5
+	sleep 1.5 # longer than one lock_timeout: it asks again
+	assert_file_not_exist ran
 	release_holds
 	wait_runner
 	assert_equal "$runner_status$(cat "$runner_err")" 0
@@ -514,7 +514,7 @@ twenty() {
 	assert_file_not_exist never
 }
 
-@test "when the claim takes nothing and nobody says why, that is no silent 0" {
+@test "exec does not exit with 0 when its claim took nothing for an unknown reason" {
 	q "create function ended() returns trigger language plpgsql as \$\$ begin new.finished_at := now(); return new; end \$\$" \
 		"create trigger ended before insert on jobrun.job_runners for each row execute function ended()"
 	jr exec x -- touch ran
@@ -525,7 +525,7 @@ twenty() {
 	assert_file_exist ran
 }
 
-@test "TERM ends the wait at once" {
+@test "TERM ends exec's wait for a locked queue at once" {
 	local before
 
 	jr_ok queue exec --max-running 5
@@ -536,11 +536,11 @@ twenty() {
 	kill -TERM "$runner_pid"
 	wait_runner
 	assert_equal "$runner_status" 143
-	assert [ "$(($(now_ms) - before))" -le 3000 ]
+	assert [ "$(ms_since "$before")" -le 3000 ]
 	assert_file_not_exist ran
 }
 
-@test "what was read before the lock is read again" {
+@test "exec reads its definition again after waiting for a lock" {
 	jr_ok queue night --max-running 5
 	jr_ok queue day --max-running 0
 	jr_ok define x --queue night
@@ -585,7 +585,7 @@ skip_once() {
 	q_is "$1" 'select count(*) from jobrun.job_slots'
 }
 
-@test "each COMMIT's answer, or its request, is lost once: a start that is left out is on record once" {
+@test "each COMMIT or its answer is lost once: a start that is left out is recorded once" {
 	jr_ok define x --disable
 	cut_every_commit answer skip_once
 	q 'delete from jobrun.job_slots'
@@ -593,7 +593,7 @@ skip_once() {
 	assert_file_not_exist ran
 }
 
-@test "a run that was retried waits for its line, which is that run, and never keeps it from starting" {
+@test "a retried run of exec waits for the next exec of its name, which takes it and starts" {
 	local a b
 
 	jr exec retried -- false
@@ -627,7 +627,7 @@ $((b + 1))|succeeded|1" "select id, status, claim_seq from jobrun.job_runs order
 	q_is 'queued|theirs' "select status, payload ->> 'command' from jobrun.job_runs where id = $id"
 }
 
-@test "it takes no place and waits for none" {
+@test "exec takes no permit and waits for none" {
 	handler slow <<<'echo $$ >"$TMPDIR/slow"; exec sleep 60'
 	enqueue slow >/dev/null
 	bg_runner -j 1
@@ -638,7 +638,7 @@ $((b + 1))|succeeded|1" "select id, status, claim_seq from jobrun.job_runs order
 	q_is 'running|1' "select status, count(*) from jobrun.job_runs where job_type = 'slow' group by status"
 }
 
-@test "it starts CMD and nothing else: no handler, no schedule" {
+@test "exec starts CMD and nothing else: no handler, no schedule" {
 	handler other <<<'true'
 	id=$(enqueue other)
 	q "insert into jobrun.job_definitions (name, job_type, schedule) values ('due', 'other', '* * * * *')"
@@ -650,7 +650,7 @@ $((b + 1))|succeeded|1" "select id, status, claim_seq from jobrun.job_runs order
 	q_is t "select count(*) > 0 from jobrun.job_slots"
 }
 
-@test "-v says the run's id" {
+@test "exec -v prints the run's id" {
 	jr_ok exec -v x -- true
 	assert_regex "$stderr" "run=$(last_run) "
 }
@@ -701,7 +701,7 @@ bg_exec_with_int() {
 	became 'succeeded|'
 }
 
-@test "jobrun cancel stops it" {
+@test "jobrun cancel stops a CMD of exec" {
 	bg_jobrun exec x --lease 2s -- sh -c 'echo $$ >pid; exec sleep 60'
 	started pid
 	jr_ok cancel "$(last_run)"
@@ -710,7 +710,7 @@ bg_exec_with_int() {
 	became 'cancelled|cancelled'
 }
 
-@test "SIGKILL of jobrun: CMD is gone at once, and the next tick calls the run dead" {
+@test "after SIGKILL of jobrun exec CMD is gone at once, and the next tick calls its run dead" {
 	bg_jobrun exec x --lease 2s -- sh -c 'echo $$ >pid; exec sleep 60'
 	started pid
 	kill -KILL "$runner_pid"
@@ -729,7 +729,7 @@ lost_by_tick() {
 	q_is 0 "select count(*) from jobrun.job_runs where status = 'running'"
 }
 
-@test "without any tick the next exec of any name calls a lost run dead, and says so" {
+@test "the next exec of any name calls a lost run dead, and says so" {
 	bg_jobrun exec x --lease 2s -- sh -c 'echo $$ >pid; exec sleep 60'
 	started pid
 	kill -KILL "$runner_pid"
@@ -743,7 +743,7 @@ lost_by_tick() {
 
 # ------------------------------------------------------------------------------------------------- without a database
 
-@test "no database at the start: 75 and a line, said as seldom as by run; --fail-open runs CMD all the same" {
+@test "exec without a database exits with 75 and a line, as rarely as run does; --fail-open runs CMD" {
 	own_cluster
 	stop_server
 	# What run said hides nothing of a command that is started once a night.
@@ -751,15 +751,14 @@ lost_by_tick() {
 	jr run
 	assert_equal "$status" 75
 	jr exec x -- touch ran
-	assert_equal "$status" 75
-	assert_regex "$stderr" '^jobrun: connection to server.*; x was not started$'
-	assert_equal "${#stderr_lines[@]}" 1
+	assert_one_line 75 '^jobrun: connection to server.*; x was not started$'
+	bg_jobrun exec y -- touch ran
 	jr exec x -- touch ran
 	assert_equal "$status" 75
 	assert_equal "$stderr" ''
-	jr exec y -- touch ran
-	assert_equal "$status" 75
-	assert_regex "$stderr" '; y was not started$'
+	wait_runner
+	assert_equal "$runner_status" 75
+	assert_regex "$(cat "$runner_err")" '; y was not started$'
 	assert_file_not_exist ran
 	# Nobody wants it any more.
 	bg_jobrun exec --fail-open x -- touch ran
@@ -782,10 +781,10 @@ lost_by_tick() {
 	assert_equal "$stderr" ''
 }
 
-@test "no schema: 78; no right to: 77; with --fail-open CMD runs, with a line each time" {
+@test "exec exits with 78 without a schema and 77 without a grant; --fail-open runs CMD with a line each time" {
 	role=exec_$JR_DATABASE
 	make_role "$role"
-	as_role="$JR_SERVER dbname=$JR_DATABASE user=$role"
+	as_role=$(url_of "$role")
 	jr exec -d "$as_role" x -- touch ran
 	assert_equal "$status" 77
 	assert_regex "$stderr" '; x was not started$'
@@ -806,7 +805,7 @@ lost_by_tick() {
 	assert_file_not_exist ran
 }
 
-@test "the database goes away while CMD runs: CMD is stopped inside its lease, 75 and a line" {
+@test "when the database goes away while CMD runs, CMD is stopped inside its lease, and exec exits with 75 and a line" {
 	own_cluster
 	bg_jobrun exec x --lease 2s -- sh -c 'echo $$ >pid; exec sleep 60'
 	started pid
@@ -840,7 +839,7 @@ lost_by_tick() {
 	bg_jobrun exec x --lease 2s --fail-open -- sh -c 'echo $$ >pid; until [ -e go ]; do sleep 0.05; done; exit 7'
 	started pid
 	stop_server
-	sleep 3
+	sleep 3 # longer than the lease
 	start_server
 	wait_until 10 q_is t "select locked_until > now() from jobrun.job_runs"
 	touch go
@@ -865,12 +864,12 @@ lost_by_tick() {
 	became 'dead|lost'
 }
 
-@test "connections cut in mid-run change nothing" {
+@test "exec survives connections that are cut while CMD runs" {
 	bg_jobrun exec x --lease 10s -- sh -c 'echo $$ >pid; until [ -e go ]; do sleep 0.05; done; exit 7'
 	started pid
 	for _ in 1 2 3; do
 		terminate_backends
-		sleep 0.3
+		sleep 0.3 # time for a new connection, which is cut as well
 	done
 	touch go
 	wait_runner

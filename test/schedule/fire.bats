@@ -46,7 +46,7 @@ id_of() {
 
 # --- once ---
 
-@test "a slot that is due becomes a run, which the same tick runs, and its handler is told the slot" {
+@test "a slot that is due becomes a run in the same tick, and its handler gets the slot" {
 	define nightly
 	missed nightly 1
 	jr_ok run
@@ -61,7 +61,7 @@ id_of() {
 	assert_equal "$(ran)" 0
 }
 
-@test "any number of ticks at once: one run for each slot" {
+@test "any number of ticks at once make one run for each slot" {
 	for n in 1 2 3 4 5 6 7 8 9 10; do
 		define "d$n" '{"catch_up": "all", "overlap": "allow"}'
 		missed "d$n" 12
@@ -99,7 +99,7 @@ id_of() {
 }
 
 # A call of jobrun.fire() ends in time, and is made again.
-@test "what takes longer than a statement may is fired all the same" {
+@test "a backlog that takes longer than a statement's timeout is fired in parts" {
 	q "create function slow() returns trigger language plpgsql as \$\$ begin perform pg_sleep(0.8); return new; end \$\$" \
 		'create trigger slow before insert on jobrun.job_slots for each row execute function slow()'
 	for n in 1 2 3 4 5; do
@@ -131,7 +131,7 @@ id_of() {
 	assert_equal "$(ran)" 0
 }
 
-@test "catch_up skip: five minutes late is in time" {
+@test "catch_up skip: a slot up to five minutes late still runs" {
 	define nightly '{"catch_up": "skip"}'
 	missed nightly 2
 	fire_before "$(q "select '$base'::timestamptz + interval '5 minutes'")"
@@ -154,7 +154,7 @@ id_of() {
 	assert_equal "$(accounts recent)" '3 skipped (missed), 2 skipped (missed), 1 queued, 0 queued'
 }
 
-@test "catch_up once with a grace: nothing runs that is later than that" {
+@test "catch_up once: a slot later than the grace does not run" {
 	define nightly '{"catch_up_grace": "1 hour"}'
 	missed nightly 2
 	jr_ok run
@@ -162,7 +162,7 @@ id_of() {
 	assert_equal "$(ran)" ''
 }
 
-@test "more than a hundred missed slots are one row, and all runs a hundred of them at most" {
+@test "more than a hundred missed slots are one row, and catch_up all runs a hundred at most" {
 	define once
 	missed once 251
 	define all '{"job_type": "else", "catch_up": "all", "overlap": "allow"}'
@@ -245,7 +245,7 @@ id_of() {
 	assert_equal "$(accounts nightly)" '3 skipped (paused: moving), 2 skipped (paused: moving), 1 queued, 0 queued'
 }
 
-@test "resumed or enabled before a tick came: what was due by then is skipped, what comes later is not" {
+@test "after resume or enable slots that were due by then are skipped, and later ones are not" {
 	define nightly
 	define other '{"enabled": false}'
 	jr_ok pause --definition nightly --reason 'month end'
@@ -260,7 +260,7 @@ id_of() {
 	q_is t "select bool_and(next_slot_at > now()) from jobrun.job_definitions where name in ('nightly', 'other')"
 }
 
-@test "a schedule that was changed before a tick came: nothing of the old one fires under the new one" {
+@test "after a schedule was changed no slot of the old one fires" {
 	define nightly
 	missed nightly 2
 	define nightly '{"schedule": "@every 400m"}'
@@ -296,7 +296,7 @@ id_of() {
 	assert_equal "$stderr" ''
 }
 
-@test "a definition whose zone is not known any more stays due, is said once a tick, and the tick ends" {
+@test "a definition whose zone is unknown stays due, is reported once per tick, and the tick ends" {
 	define nightly
 	define fine
 	q 'alter table jobrun.job_definitions disable trigger job_definitions_checked' \
@@ -342,7 +342,7 @@ unchecked() {
 		'alter table jobrun.job_definitions enable trigger job_definitions_checked'
 }
 
-@test "any number of definitions whose zone is not known any more: the others fire" {
+@test "definitions whose zone is unknown keep no other from firing, however many they are" {
 	q "insert into jobrun.job_definitions (name, job_type, schedule) select 'd' || n, 'work', '$daily' from generate_series(1, 120) n"
 	unchecked "update jobrun.job_definitions set time_zone = 'Europe/Atlantis', next_slot_at = '$base' where name like 'd%'"
 	define fine
@@ -365,7 +365,7 @@ unchecked() {
 	q_is t "select next_slot_at > now() from jobrun.job_definitions where name = 'nightly'"
 }
 
-@test "new rules for a zone make the slot an earlier one: it is fired once, when the old one comes" {
+@test "when new zone rules make the next slot an earlier one, it fires once, at the old time" {
 	define nightly '{"time_zone": "Etc/GMT-2"}'
 	unchecked "update jobrun.job_definitions set updated_at = '$base'::timestamptz - interval '9 days' where name = 'nightly'"
 	q "update jobrun.job_definitions set next_slot_at = '$base'::timestamptz - interval '50 hours' where name = 'nightly'"
@@ -387,7 +387,7 @@ unchecked() {
 	assert_equal "$(accounts nightly)" '3 skipped (paused: moving), 2 skipped (paused: moving), 1 coalesced (missed), 0 queued'
 }
 
-@test "whatever stands in next_slot_at, a tick claims, and the next slot comes" {
+@test "whatever is in next_slot_at, a tick claims runs, and the next slot fires" {
 	define past
 	define never
 	q 'alter table jobrun.job_definitions drop constraint job_definitions_next_slot' \
@@ -418,7 +418,7 @@ unchecked() {
 
 # --- the run ---
 
-@test "a run has what the definition says, and what it does not say from the one named like its type" {
+@test "a scheduled run has its definition's values, and else those of the definition named like its type" {
 	q "select jobrun.define('work', '{\"queue\": \"typical\", \"max_attempts\": 9, \"timeout\": \"5 minutes\", \"priority\": 3}')" >/dev/null
 	define nightly '{"queue": "night", "priority": 42, "timeout": "90 seconds", "backoff_base": "3 seconds", "backoff_cap": "1 minute",
 		"concurrency_key": "k", "payload": {"a": [1, 2.50]}}'
@@ -431,7 +431,7 @@ unchecked() {
 	assert_equal "$(ran)" 0
 }
 
-@test "time zone: the hour is that of the definition" {
+@test "a schedule's hours are in the time zone of the definition" {
 	local_time=$(q "select to_char('$base'::timestamptz at time zone 'Asia/Kathmandu', 'FMMI FMHH24') || ' * * *'")
 	define nightly "{\"schedule\": \"$local_time\", \"time_zone\": \"Asia/Kathmandu\"}"
 	missed nightly 2
@@ -440,7 +440,7 @@ unchecked() {
 	assert_equal "$(cat "$TMPDIR/ran")" "$(date -ud "$base" +%FT%TZ)"
 }
 
-@test "on_dead: the definition's, also for a scheduled run; the alarm says which slot" {
+@test "a scheduled run that dies raises its definition's alarm, which names the slot" {
 	handler doomed <<<'exit 65'
 	handler alarm <<<'cat >"$TMPDIR/alarm"'
 	define nightly '{"job_type": "doomed", "on_dead": "alarm"}'
@@ -486,7 +486,7 @@ soon() {
 		'anchor_at', now() - interval '1 hour' + interval '$2'))" >/dev/null
 }
 
-@test "a slot that comes while a runner lingers is fired by it" {
+@test "a runner with --for fires a slot that comes meanwhile" {
 	bg_runner --for 1m -v
 	wait_until 10 grep -qE 'event=(listening|polling)' "$runner_err"
 	soon first '1.5 seconds'
@@ -501,7 +501,7 @@ soon() {
 	q_is '1|2' "select count(*), sum((counts ->> 'fired')::integer) from jobrun.job_runners"
 }
 
-@test "a tick whose permits are full for long fires what comes meanwhile" {
+@test "a tick whose permits are all taken fires the slots that come meanwhile" {
 	handler slow <<<'touch "$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
 	soon next '3 seconds'
 	enqueue slow
@@ -513,7 +513,7 @@ soon() {
 	q_is 'succeeded|2' "select min(status), count(*) from jobrun.job_runs"
 }
 
-@test "firing that fails keeps nothing from being claimed: exit 75, said once" {
+@test "when firing fails, runs are still claimed, and the tick exits with 75 and one line" {
 	define nightly
 	missed nightly 1
 	q "alter function jobrun.fire rename to fire_as_it_is" \
@@ -535,7 +535,7 @@ soon() {
 	assert_equal "$(accounts nightly)" '0 queued'
 }
 
-@test "a connection that is cut while it fires: fired once, by the same tick" {
+@test "a slot fires once, in the same tick, when the connection is cut while it fires" {
 	define nightly
 	missed nightly 1
 	q "create function wait() returns trigger language plpgsql as \$\$ begin
@@ -554,20 +554,20 @@ soon() {
 	assert_equal "$(ran)" 0
 }
 
-@test "a role that may only run may fire" {
+@test "a role with grant run can fire slots" {
 	role="runner_$JR_DATABASE"
 	make_role "$role"
 	jr_ok grant run "$role"
 	define nightly
 	missed nightly 1
-	JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE user=$role" jr_ok run
+	JOBRUN_DATABASE_URL=$(url_of "$role") jr_ok run
 	assert_equal "$(accounts nightly)" '0 queued'
 	assert_equal "$(ran)" 0
 }
 
 # --- a clock that was ahead ---
 
-@test "what a clock that was ahead has fired is told, and forgotten when somebody restarts the definition" {
+@test "slots that a wrong clock fired ahead of time are reported until define --restart" {
 	define hourly '{"schedule": "@hourly", "overlap": "allow"}'
 	define weekly '{"schedule": "@weekly"}'
 	q "select jobrun.fire_definition(d, now() + interval '1 year') from jobrun.job_definitions d where name = 'hourly'" \

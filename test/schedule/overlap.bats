@@ -23,11 +23,6 @@ due() {
 		at time zone 'Asia/Tokyo' + interval '4 hours' - interval '1 day' where name = 'nightly'"
 }
 
-# as ROLE SQL
-as() {
-	psql_bare "$JR_DIRECT dbname=$JR_DATABASE user=$1" -c "$2"
-}
-
 # slot: fires, and says what became of the last slot.
 slot() {
 	q "select count(*) from jobrun.fire()" >/dev/null
@@ -36,7 +31,7 @@ slot() {
 
 # enqueued ROLE [ARGUMENTS]: a run of the definition; prints its id.
 enqueued() {
-	as "$1" "select (jobrun.enqueue_definition('nightly'${2:+, $2})).id"
+	q_as "$1" "select (jobrun.enqueue_definition('nightly'${2:+, $2})).id"
 }
 
 @test "what a role enqueues that may only enqueue keeps no slot from its run, in the future, due, put off or to be retried" {
@@ -53,13 +48,13 @@ enqueued() {
 	q "delete from jobrun.job_runs"
 }
 
-@test "while one of them runs, it does" {
+@test "a run of the definition that is running keeps a slot from its run, whoever enqueued it" {
 	id=$(enqueued "$app")
 	begin_attempt "$id"
 	assert_equal "$(slot)" "skipped overlap: run $id is running"
 }
 
-@test "what people enqueue does from the time at which it is due" {
+@test "a run that an admin enqueued keeps a slot from its run as soon as it is due" {
 	enqueued "$ops" "run_in => '1 hour'"
 	assert_equal "$(slot)" queued
 	q "update jobrun.job_runs set status = 'cancelled', finished_at = now()"
@@ -68,7 +63,7 @@ enqueued() {
 	assert_equal "$(slot)" "skipped overlap: run $id waits"
 }
 
-@test "one that a handler has put off, or that is to be retried, does, and the reason says until when" {
+@test "a run that was put off or waits for its retry keeps a slot from its run, and the reason says until when" {
 	id=$(enqueued "$ops")
 	q "update jobrun.job_runs set claim_seq = 1, snoozes = 1, run_at = '2099-01-01 00:00:00.5+00' where id = $id"
 	assert_equal "$(slot)" "skipped overlap: run $id waits until 2099-01-01 09:00+09:00"
@@ -81,7 +76,7 @@ enqueued() {
 	q "delete from jobrun.job_runs"
 }
 
-@test "the run of a slot does, whoever fired it, also when that role is gone" {
+@test "the run of an earlier slot keeps a slot from its run, whoever fired it, also when that role is gone" {
 	q "update jobrun.job_definitions set time_zone = 'UTC'" "insert into jobrun.job_runs (definition_id, job_type, slot, created_by)
 		select d.id, 'work', now() - interval '3 days', 'gone' from jobrun.job_definitions d where d.name = 'nightly'"
 	due
@@ -91,7 +86,7 @@ enqueued() {
 	assert_equal "$(slot)" queued
 }
 
-@test "a dry run and jobrun exec ask the same" {
+@test "a dry run and jobrun exec apply the same overlap rule" {
 	enqueued "$app" "run_in => '99 years'"
 	jr_ok run -n
 	assert_line --partial nightly
@@ -104,7 +99,7 @@ enqueued() {
 	assert_file_not_exist started
 }
 
-@test "many waiting runs of others cost nothing: they are not looked at" {
+@test "many waiting runs of other roles do not slow the overlap check" {
 	q "insert into jobrun.job_runs (definition_id, job_type, created_by, run_at)
 		select d.id, 'work', '$app', now() + interval '1 day' from jobrun.job_definitions d, generate_series(1, 20000) where d.name = 'nightly'"
 	read -r found rows < <(q "select concat_ws(' ', jobrun.overlapping(d.id) is null,

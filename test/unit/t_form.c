@@ -104,9 +104,9 @@ add_heartbeat(struct jr_request *request)
 static void
 add_progress(struct jr_request *request)
 {
-	struct jr_progress tales[HELD] = {{.id = 1}};
+	struct jr_progress items[HELD] = {{.id = 1}};
 
-	jr_queue_add_progress(request, 1, tales, HELD);
+	jr_queue_add_progress(request, 1, items, HELD);
 }
 
 static void
