@@ -27,17 +27,12 @@ setup() {
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		bg_runner -j 3
 	done
-	# At no moment does the database show more either.
-	most=0
-	until q_is 0 "select count(*) from jobrun.job_runs where status <> 'succeeded'" 2>/dev/null; do
-		n=$(q "select count(*) from jobrun.job_runs where status = 'running'")
-		[ "$n" -le "$most" ] || most=$n
-	done
+	# The database may show more for a moment: a permit is free when its handler is gone, and the outcome is written after that.
+	wait_until 60 q_is 0 "select count(*) from jobrun.job_runs where status <> 'succeeded'"
 	for pid in "${runner_pids[@]}"; do
 		wait_runner "$pid"
 		assert_equal "$runner_status" 0
 	done
-	[ "$most" -le 3 ]
 	assert_equal "$(wc -l <"$TMPDIR/seen")" 120
 	assert_equal "$(largest "$TMPDIR/seen")" 3
 	q_is 120 "select sum(claim_seq) from jobrun.job_runs"
