@@ -168,7 +168,7 @@ add_value(struct piece *piece, const struct jr_field *field)
 		adds(piece, number);
 		return;
 	}
-	text = jr_text_clean(field->str, strlen(field->str), VALUE_MAX + 4); /* one character more shows that it is cut */
+	text = jr_text_clean(field->str, strlen(field->str), VALUE_MAX + 4); /* one character more shows the cut */
 	if (sink.format == JR_LOG_TEXT && is_plain(text))
 		adds(piece, text);
 	else
