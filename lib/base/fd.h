@@ -19,8 +19,8 @@ void jr_fd_close(int fd); /* -1 is fine */
 bool jr_fd_set_nonblocking(int fd) JR_MUST; /* false: errno says why */
 
 /*
- * Reopen the terminal behind fd, non-blocking: poll reports a terminal as writable, but a write of more than it has room
- * for blocks. -1: fd is no terminal, or it cannot be opened.
+ * Reopen the terminal behind fd, non-blocking: poll reports a terminal as writable, but a write of more than it has
+ * room for blocks. -1: fd is no terminal, or it cannot be opened.
  */
 int jr_fd_own_terminal(int fd) JR_MUST;
 

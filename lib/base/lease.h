@@ -4,8 +4,8 @@
  *	lease L (90 s)  heartbeat <= L/4 (20 s)  deadline = heartbeat/4 (5 s)  margin = L/6 (15 s)  kill = L/18 (5 s)
  *
  * A handler is stopped at S + L - margin, where S is when the last claim or heartbeat that got an answer was sent. It
- * gets TERM, and KILL after `kill`, so that it is gone before S + L. What must hold: margin > kill + the forward jump of
- * the clock that is tolerated, and lock_timeout < statement_timeout < deadline.
+ * gets TERM, and KILL after `kill`, so that it is gone before S + L. What must hold: margin > kill + the forward jump
+ * of the clock that is tolerated, and lock_timeout < statement_timeout < deadline.
  */
 #ifndef JR_LEASE_H
 #define JR_LEASE_H

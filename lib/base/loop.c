@@ -3,13 +3,13 @@
  *
  * Watches and due timers are lists linked through the caller's storage. Each item has the address of the pointer that
  * points to it, so that it can leave its list without the loop. A turn first moves everything that is due or ready to
- * separate lists and then serves those from the front. So an item that a callback removes is gone from them, and an item
- * that a callback adds is in another list and waits for the next turn.
+ * separate lists and then serves those from the front. So an item that a callback removes is gone from them, and an
+ * item that a callback adds is in another list and waits for the next turn.
  *
- * Timers that are set are in a binary heap (Williams, "Algorithm 232: Heapsort", 1964) by time, equal times in the order
- * in which they were set. To set, move or cancel one of n timers costs log n: a runner may hold thousands of runs with a
- * timer or two each. The timerfd is armed for the first timer. What must hold: items[timer->place] is the timer, for
- * each timer that has a heap.
+ * Timers that are set are in a binary heap (Williams, "Algorithm 232: Heapsort", 1964) by time, equal times in the
+ * order in which they were set. To set, move or cancel one of n timers costs log n: a runner may hold thousands of runs
+ * with a timer or two each. The timerfd is armed for the first timer. What must hold: items[timer->place] is the timer,
+ * for each timer that has a heap.
  */
 #include "base/loop.h"
 

@@ -5,10 +5,10 @@
  * so that they are due at once when a suspended host wakes. Each turn serves due timers before descriptors. TERM, HUP
  * and INT come through one signalfd. They stay blocked for the life of the loop; children start with an empty mask.
  *
- * Callbacks may add, change and remove anything, themselves included. A removed watch is never called again, even if its
- * descriptor was ready in the same turn. The caller provides the storage of a watch (embed it), keeps it until the watch
- * is removed, and removes the watch before it closes the descriptor. A timer set to the past, and a watch or timer set
- * by a callback, is served in the next turn at the earliest.
+ * Callbacks may add, change and remove anything, themselves included. A removed watch is never called again, even if
+ * its descriptor was ready in the same turn. The caller provides the storage of a watch (embed it), keeps it until the
+ * watch is removed, and removes the watch before it closes the descriptor. A timer set to the past, and a watch or
+ * timer set by a callback, is served in the next turn at the earliest.
  */
 #ifndef JR_LOOP_H
 #define JR_LOOP_H

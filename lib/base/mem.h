@@ -1,8 +1,8 @@
 /*
  * mem: allocation that does not fail.
  *
- * When memory runs out, the process writes a line to stderr and aborts. The runs it held go back to the queue when their
- * leases end, and the watchdog kills its handlers. None of these functions returns NULL. Release with free().
+ * When memory runs out, the process writes a line to stderr and aborts. The runs it held go back to the queue when
+ * their leases end, and the watchdog kills its handlers. None of these functions returns NULL. Release with free().
  */
 #ifndef JR_MEM_H
 #define JR_MEM_H

@@ -1,9 +1,9 @@
 /*
  * parse: numbers, durations and names as people type them. Pure.
  *
- * Each digit is added with a check for overflow. Fractions are exact: "1.5h" is 5400000 ms, and a duration that is not a
- * whole number of milliseconds is refused rather than rounded. What must hold: *out is written on success only, and each
- * message names the option, the text and what was expected.
+ * Each digit is added with a check for overflow. Fractions are exact: "1.5h" is 5400000 ms, and a duration that is not
+ * a whole number of milliseconds is refused rather than rounded. What must hold: *out is written on success only, and
+ * each message names the option, the text and what was expected.
  */
 #include "base/parse.h"
 

@@ -1,8 +1,8 @@
 /*
  * parse: numbers, durations and names as people type them. Pure. The whole string must match.
  *
- * On failure each function fills *err with JR_E_USAGE and a line that names the text and what was expected, and does not
- * touch the result. `what` is the option or variable that the text belongs to ("--lease").
+ * On failure each function fills *err with JR_E_USAGE and a line that names the text and what was expected, and does
+ * not touch the result. `what` is the option or variable that the text belongs to ("--lease").
  */
 #ifndef JR_PARSE_H
 #define JR_PARSE_H

@@ -1,7 +1,8 @@
 /*
  * run: see run.h.
  *
- * What must hold: every string of a run or an outcome is released here and nowhere else. A new member is added here too.
+ * What must hold: every string of a run or an outcome is released here and nowhere else. A new member is added here
+ * too.
  */
 #include "base/run.h"
 

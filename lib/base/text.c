@@ -210,7 +210,7 @@ least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* The number of insertions, deletions, substitutions and swaps of neighbours from a to b, at most WORD_MAX long each. */
+/* How many insertions, deletions, substitutions and swaps of neighbours lead from a to b, each at most WORD_MAX long. */
 static size_t
 edit_distance(const char *a, const char *b)
 {

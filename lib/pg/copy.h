@@ -1,6 +1,6 @@
 /*
- * copy: send rows through a COPY ... FROM STDIN statement. The caller owns the connection (jr_db_detach) and has begun a
- * transaction on it.
+ * copy: send rows through a COPY ... FROM STDIN statement. The caller owns the connection (jr_db_detach) and has begun
+ * a transaction on it.
  *
  * Values are escaped and otherwise sent as they are; the server decides whether they are valid. The rows are sent in
  * parts, each a COPY of its own, because the server reports some errors only at the end of a COPY. The server has 30 s

@@ -5,8 +5,8 @@
  * connection of its own (pg_ask.h).
  *
  * What must hold: the scripts run only while the lock is held and after the look that follows it. After any failure the
- * transaction is rolled back before the next try. The last file of functions/ grants the roles their rights again in the
- * same transaction, so that no role ever lacks them.
+ * transaction is rolled back before the next try. The last file of functions/ grants the roles their rights again in
+ * the same transaction, so that no role ever lacks them.
  */
 #include "pg/migrate.h"
 

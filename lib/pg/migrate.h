@@ -24,8 +24,8 @@
 struct jr_migrate;
 
 /*
- * Called when a step begins, with "migration 0008 baseline" or "functions 1" (valid during the call), and with NULL when
- * a try begins: earlier tries were rolled back.
+ * Called when a step begins, with "migration 0008 baseline" or "functions 1" (valid during the call), and with NULL
+ * when a try begins: earlier tries were rolled back.
  */
 typedef void jr_migrate_step_fn(void *ctx, const char *name);
 
@@ -41,8 +41,8 @@ void jr_migrate_free(struct jr_migrate *migrate); /* NULL is fine */
 bool jr_migrate_look(struct jr_migrate *migrate, struct jr_err *err) JR_MUST;
 
 /*
- * As of the last look: the version of the schema and the number of its functions, 0 if there are none; and the time when
- * a migration or this program's functions were applied (borrowed), NULL if they were not.
+ * As of the last look: the version of the schema and the number of its functions, 0 if there are none; and the time
+ * when a migration or this program's functions were applied (borrowed), NULL if they were not.
  */
 int jr_migrate_version(const struct jr_migrate *migrate);
 int jr_migrate_functions(const struct jr_migrate *migrate);
@@ -59,7 +59,7 @@ bool jr_migrate_is_pending(const struct jr_migrate *migrate);
  */
 bool jr_migrate_apply(struct jr_migrate *migrate, bool *done, struct jr_err *err) JR_MUST;
 
-/* What the last jr_migrate_apply reported about the data it found or changed: lines, each with its newline; borrowed. */
+/* What the last jr_migrate_apply reported about the data it changed: lines, each with its newline; borrowed. */
 const char *jr_migrate_warnings(const struct jr_migrate *migrate);
 
 #endif

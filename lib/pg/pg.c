@@ -262,9 +262,9 @@ take_result(struct jr_pg *pg)
 }
 
 /*
- * Called after the replies, so that the owner knows the answers that came before. PQnotifies only returns what was parsed
- * already, so it reads no rows of a user's statement. Notifications are taken even if the owner does not want them, or
- * libpq would keep all of them.
+ * Called after the replies, so that the owner knows the answers that came before. PQnotifies only returns what was
+ * parsed already, so it reads no rows of a user's statement. Notifications are taken even if the owner does not want
+ * them, or libpq would keep all of them.
  */
 static void
 take_notifications(struct jr_pg *pg)

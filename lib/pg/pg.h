@@ -43,7 +43,7 @@ struct jr_reply {
 
 typedef void jr_reply_fn(void *ctx, const struct jr_reply *reply);
 
-/* How a request's transaction begins and ends. The next request of the FIFO goes on in a transaction that stays open. */
+/* How a request's transaction begins and ends. If it stays open, the next request of the FIFO goes on in it. */
 enum jr_request_kind {
 	JR_REQUEST_WHOLE,   /* BEGIN ... COMMIT */
 	JR_REQUEST_OPENING, /* BEGIN ..., left open; DONE says only that the statements ran */
@@ -67,9 +67,9 @@ void jr_request_bare(struct jr_request *request);
 void jr_request_add(struct jr_request *request, const char *sql, size_t count, const char *const *values);
 
 /*
- * The result of the statement that was added last must have this form (borrowed) and least to most rows. If it does not,
- * the connection is closed and the reply is UNKNOWN, since the request may have been committed; jr_pg_is_nonsense is
- * true of its error.
+ * The result of the statement that was added last must have this form (borrowed) and least to most rows. If it does
+ * not, the connection is closed and the reply is UNKNOWN, since the request may have been committed; jr_pg_is_nonsense
+ * is true of its error.
  */
 struct jr_form;
 void jr_request_expect(struct jr_request *request, const struct jr_form *form, size_t least, size_t most);
@@ -77,8 +77,8 @@ void jr_request_expect(struct jr_request *request, const struct jr_form *form, s
 /*
  * Add a statement that a user wrote: `sql` is borrowed until the reply, $1 is of type jsonb. Its rows are read one by
  * one: the first `rows` are the result, the others are dropped as they come. When one row or all kept rows are larger
- * than JR_ROWS_BYTES, reading ends: the reply is FAILED with SQLSTATE 54000, nothing is committed, and the connection is
- * closed. COPY is not supported here and ends the same way with 0A000.
+ * than JR_ROWS_BYTES, reading ends: the reply is FAILED with SQLSTATE 54000, nothing is committed, and the connection
+ * is closed. COPY is not supported here and ends the same way with 0A000.
  */
 #define JR_ROWS_BYTES ((size_t)4 * 1048576)
 void jr_request_add_foreign(struct jr_request *request, const char *sql, const char *payload, size_t rows);

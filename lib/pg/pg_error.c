@@ -46,8 +46,8 @@ static const struct meaning meanings[] = {
 };
 
 /*
- * PgBouncer before 1.19 reports every refused login as 08P01, whatever SQLSTATE the server gave. Only the text tells the
- * reason.
+ * PgBouncer before 1.19 reports every refused login as 08P01, whatever SQLSTATE the server gave. Only the text tells
+ * the reason.
  */
 static const struct {
 	const char *begin, *end;

@@ -2,8 +2,8 @@
  * pg_form: check the columns and rows of a result of one of jobrun's statements. No I/O.
  *
  * A result of another form means a bug of jobrun or a schema that somebody has changed: JR_E_BUG, with a message that
- * names the statement and the column. A result must have the columns of its form, with these names and in this order, so
- * that values can be read by column number. Further columns are ignored.
+ * names the statement and the column. A result must have the columns of its form, with these names and in this order,
+ * so that values can be read by column number. Further columns are ignored.
  */
 #ifndef JR_PG_FORM_H
 #define JR_PG_FORM_H

@@ -1,9 +1,9 @@
 /*
  * pg_meter: see pg_meter.h.
  *
- * There are two flows, each with a buffer (`piece`) of fixed size. A flow reads only when its piece is written. With TLS
- * the bytes are encrypted, which makes no difference here. What must hold: nothing is reordered or lost, and end of file
- * on the socket becomes end of file on the pair.
+ * There are two flows, each with a buffer (`piece`) of fixed size. A flow reads only when its piece is written. With
+ * TLS the bytes are encrypted, which makes no difference here. What must hold: nothing is reordered or lost, and end of
+ * file on the socket becomes end of file on the pair.
  */
 #include "pg/pg_meter.h"
 

@@ -1,9 +1,9 @@
 /*
  * pg_meter: bounds what libpq buffers. For pg.c alone.
  *
- * PQconsumeInput reads a long message in one call as long as more bytes are there, up to 100 MB and more. So this module
- * moves the socket to another descriptor and gives libpq one end of a socket pair under the old number. The loop copies
- * bytes between the other end and the socket in small pieces, and libpq can read no more than was copied.
+ * PQconsumeInput reads a long message in one call as long as more bytes are there, up to 100 MB and more. So this
+ * module moves the socket to another descriptor and gives libpq one end of a socket pair under the old number. The loop
+ * copies bytes between the other end and the socket in small pieces, and libpq can read no more than was copied.
  */
 #ifndef JR_PG_METER_H
 #define JR_PG_METER_H

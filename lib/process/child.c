@@ -6,8 +6,8 @@
  *
  * What must hold: the parent always closes the child's ends of the pipes right after the start, or it would never see
  * end of file. It watches its own ends, or closes them if the child could not be started. It may signal the group until
- * the leader has been reaped, and after that only until kill() has failed once with ESRCH. A callback calls `ended` last,
- * because `ended` may free the child.
+ * the leader has been reaped, and after that only until kill() has failed once with ESRCH. A callback calls `ended`
+ * last, because `ended` may free the child.
  */
 #include "process/child.h"
 

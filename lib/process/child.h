@@ -1,14 +1,14 @@
 /*
  * child: a process without a shell between, in a session of its own, and the end of its whole process group.
  *
- * The child is started by vfork with every signal blocked. It makes only async-signal-safe calls, in this order: setsid,
- * announce its group to the watchdog (watchdog.h), set the nice value, raise limits (as root), change the account,
- * chdir, PR_SET_PDEATHSIG KILL (a change of account clears it) and check that the parent is still there, set descriptors
- * 0 to 2, close_range(3, ...) (a loop where the kernel has none), reset signal dispositions and mask, set limits,
- * execve. A failed step reports its errno through a close-on-exec pipe.
+ * The child is started by vfork with every signal blocked. It makes only async-signal-safe calls, in this order:
+ * setsid, announce its group to the watchdog (watchdog.h), set the nice value, raise limits (as root), change the
+ * account, chdir, PR_SET_PDEATHSIG KILL (a change of account clears it) and check that the parent is still there, set
+ * descriptors 0 to 2, close_range(3, ...) (a loop where the kernel has none), reset signal dispositions and mask, set
+ * limits, execve. A failed step reports its errno through a close-on-exec pipe.
  *
- * The life of a child:  running -> exited (pidfd readable, still a zombie) -> drained (end of output or JR_DRAIN_MS)
- * -> its group killed -> watchdog forgets the group -> wait4 -> group gone -> `ended` is called. No process of the group
+ * The life of a child:  running -> exited (pidfd readable, still a zombie) -> drained (end of output or JR_DRAIN_MS) ->
+ * its group killed -> watchdog forgets the group -> wait4 -> group gone -> `ended` is called. No process of the group
  * survives that, but a process that has left the group (setsid) does. The zombie is kept until the group has been
  * killed, so that no other process can get its number meanwhile.
  *
@@ -17,8 +17,8 @@
  *
  * With `as_is` the child replaces the command that the caller of jobrun would have run: it inherits stdin, directory,
  * further descriptors and ignored signals, and a file without an interpreter is run by /bin/sh, as execvp does. Its
- * stdout and stderr are a pipe each and all output is passed on to ours. When ours takes no more, the child has to wait,
- * and its end waits until all output is passed on. After KILL the rest of the output is dropped.
+ * stdout and stderr are a pipe each and all output is passed on to ours. When ours takes no more, the child has to
+ * wait, and its end waits until all output is passed on. After KILL the rest of the output is dropped.
  */
 #ifndef JR_CHILD_H
 #define JR_CHILD_H

@@ -3,8 +3,8 @@
  *
  * The path is walked from the root as the kernel does, one name after the other, and lstat is checked for each entry.
  * The target of a symbolic link is put in front of the names that are left. Others cannot change the path behind the
- * walk: each entry lies in a directory that only trusted owners can write to (or in a sticky one, where the owner of the
- * entry has just been checked).
+ * walk: each entry lies in a directory that only trusted owners can write to (or in a sticky one, where the owner of
+ * the entry has just been checked).
  */
 #include "process/perm.h"
 

@@ -1,9 +1,9 @@
 /*
  * perm: may this file be trusted?
  *
- * A handler runs with the rights of the runner, so whoever can change or replace it has those rights. Trusted owners are
- * root and the caller. Every directory of the path is checked. For a symbolic link in the path, the directory that holds
- * the link and the path of its target are checked.
+ * A handler runs with the rights of the runner, so whoever can change or replace it has those rights. Trusted owners
+ * are root and the caller. Every directory of the path is checked. For a symbolic link in the path, the directory that
+ * holds the link and the path of its target are checked.
  */
 #ifndef JR_PERM_H
 #define JR_PERM_H

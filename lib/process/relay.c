@@ -3,8 +3,8 @@
  *
  * Either the child's descriptor or ours is watched, never both: all bytes that were read are written before more is
  * read. Our descriptor is shared with the process that started us, so it is never made non-blocking: jr_fd_write_some
- * polls before each piece, and a terminal, which would block all the same, is reopened. What must hold: a callback calls
- * `ended` last, because `ended` may free the relay.
+ * polls before each piece, and a terminal, which would block all the same, is reopened. What must hold: a callback
+ * calls `ended` last, because `ended` may free the relay.
  */
 #include "process/relay.h"
 
@@ -77,8 +77,9 @@ forget_left(struct jr_relay *relay)
 }
 
 /*
- * Writing has failed. If the reader is gone (EPIPE), close the child's stream, so that its next write fails too. Another
- * reason (the disk is full, the descriptor is closed) must not end the child: the rest of its output is only kept.
+ * Writing has failed. If the reader is gone (EPIPE), close the child's stream, so that its next write fails too.
+ * Another reason (the disk is full, the descriptor is closed) must not end the child: the rest of its output is only
+ * kept.
  */
 static void
 give_up(struct jr_relay *relay)

@@ -1,11 +1,11 @@
 /*
  * relay: read one output stream of a child to its end, keep it in a capture and pass it on to a descriptor of ours.
  *
- * A copy (JR_RELAY_COPY) passes on only as much as can be written at once and drops the rest of it. If the descriptor is
- * a terminal, control characters are made visible, unless the copy is raw (JR_RELAY_RAW). JR_RELAY_WHOLE passes on every
- * byte. While our descriptor takes no more, nothing is read, so that the child waits as if it wrote there itself. When
- * our descriptor has no reader any more (EPIPE), the child's stream is closed. When writing fails for another reason,
- * the rest is only kept.
+ * A copy (JR_RELAY_COPY) passes on only as much as can be written at once and drops the rest of it. If the descriptor
+ * is a terminal, control characters are made visible, unless the copy is raw (JR_RELAY_RAW). JR_RELAY_WHOLE passes on
+ * every byte. While our descriptor takes no more, nothing is read, so that the child waits as if it wrote there itself.
+ * When our descriptor has no reader any more (EPIPE), the child's stream is closed. When writing fails for another
+ * reason, the rest is only kept.
  */
 #ifndef JR_RELAY_H
 #define JR_RELAY_H

@@ -1,9 +1,9 @@
 /*
  * rlimits: see rlimits.h.
  *
- * The account is changed by plain system calls: the functions of the C library also change every other thread, and after
- * vfork they would find the threads of the parent. What must hold: a child that must run as another account is never
- * executed as ours.
+ * The account is changed by plain system calls: the functions of the C library also change every other thread, and
+ * after vfork they would find the threads of the parent. What must hold: a child that must run as another account is
+ * never executed as ours.
  */
 #include "process/rlimits.h"
 

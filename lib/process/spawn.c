@@ -1,10 +1,10 @@
 /*
  * spawn: see spawn.h.
  *
- * vfork is used because the fork of a runner with large buffers takes longer than many handlers. All signals are blocked
- * until the child has default dispositions: a signal handler of the parent must not run in the shared memory. What must
- * hold: the watchdog knows the group before the handler's program runs in it, and only 0 to 2 are open in that program
- * (unless as_is).
+ * vfork is used because the fork of a runner with large buffers takes longer than many handlers. All signals are
+ * blocked until the child has default dispositions: a signal handler of the parent must not run in the shared memory.
+ * What must hold: the watchdog knows the group before the handler's program runs in it, and only 0 to 2 are open in
+ * that program (unless as_is).
  */
 #include "process/spawn.h"
 
@@ -76,8 +76,8 @@ follow_parent(pid_t parent)
 }
 
 /*
- * In the child: set 0 to 2 and REPORT_FD and close all others. The sources are above 2, so no dup2 overwrites one that is
- * still needed.
+ * In the child: set 0 to 2 and REPORT_FD and close all others. The sources are above 2, so no dup2 overwrites one that
+ * is still needed.
  */
 static bool
 set_descriptors(const struct plan *plan)

@@ -10,8 +10,8 @@
  * and a permit counts only if its byte is locked in each directory that is ours and safe. Two runners share their
  * permits as long as they have one directory in common.
  *
- * A directory is safe if it has mode 0700, the caller owns it, it is no symbolic link, it is on a local file system (the
- * server of a network file system may be unreachable), and nobody else can change its parents.
+ * A directory is safe if it has mode 0700, the caller owns it, it is no symbolic link, it is on a local file system
+ * (the server of a network file system may be unreachable), and nobody else can change its parents.
  */
 #ifndef JR_STATE_H
 #define JR_STATE_H
@@ -61,8 +61,8 @@ size_t jr_permits_take(struct jr_permits *permits, size_t wanted);
 void jr_permits_give(struct jr_permits *permits, size_t count);
 
 /*
- * A file in `directory` remembers between runners that the database cannot be reached. So cron mails such a failure when
- * it begins, after 10 minutes, after an hour and every six hours, and then the recovery once.
+ * A file in `directory` remembers between runners that the database cannot be reached. So cron mails such a failure
+ * when it begins, after 10 minutes, after an hour and every six hours, and then the recovery once.
  *
  * jr_state_away: should this failure be printed now? A failure with another `what` is a new one. *since_ms: how long it
  * has lasted by the wall clock. If the file cannot be written: true.

@@ -6,9 +6,9 @@
  * child announced at the last moment is read before the end of file.
  *
  * What must hold: a group on the list never has the number of another group. So the runner lets the watchdog forget a
- * group before it reaps the leader, and if it cannot write to the watchdog it kills it at once, before the watchdog acts
- * on an outdated list. And the watchdog never acts on a deadline that the runner has moved: it acts only when it has
- * read everything in the pipe.
+ * group before it reaps the leader, and if it cannot write to the watchdog it kills it at once, before the watchdog
+ * acts on an outdated list. And the watchdog never acts on a deadline that the runner has moved: it acts only when it
+ * has read everything in the pipe.
  */
 #include "process/watchdog.h"
 

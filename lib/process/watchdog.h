@@ -2,12 +2,12 @@
  * watchdog: the process that outlives the runner long enough to kill its handlers.
  *
  * Each runner has one watchdog, forked before the first handler. It has a session of its own, ignores all signals but
- * KILL, and has nothing open but the reading end of a pipe, a timer and a pidfd of the runner (and 0 to 2 on /dev/null).
- * Three kinds of records come through the pipe: a child announces its process group before it executes, the runner moves
- * the deadline of a group, and the runner says that a group has been killed and is to be forgotten. The watchdog sends
- * KILL to a group when its deadline has passed on CLOCK_BOOTTIME (the runner is stopped and could not move it), and to
- * all groups when the pipe ends (the runner is dead, by SIGKILL too). Then it exits. Handlers that are no processes end
- * with the runner: the runner has a deadline, too, at which the watchdog kills it (jr_watchdog_guard).
+ * KILL, and has nothing open but the reading end of a pipe, a timer and a pidfd of the runner (and 0 to 2 on
+ * /dev/null). Three kinds of records come through the pipe: a child announces its process group before it executes, the
+ * runner moves the deadline of a group, and the runner says that a group has been killed and is to be forgotten. The
+ * watchdog sends KILL to a group when its deadline has passed on CLOCK_BOOTTIME (the runner is stopped and could not
+ * move it), and to all groups when the pipe ends (the runner is dead, by SIGKILL too). Then it exits. Handlers that are
+ * no processes end with the runner: the runner has a deadline, too, at which the watchdog kills it (jr_watchdog_guard).
  *
  * What it cannot prevent: descendants that left the group (setsid) live on, and SIGKILL of watchdog and runner at the
  * same moment leaves only PDEATHSIG, which kills the direct child.
