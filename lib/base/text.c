@@ -210,7 +210,7 @@ least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* How many insertions, deletions, substitutions and swaps of neighbours lead from a to b, each at most WORD_MAX long. */
+/* How many insertions, deletions, substitutions and swaps of neighbours turn a into b; both at most WORD_MAX long. */
 static size_t
 edit_distance(const char *a, const char *b)
 {
