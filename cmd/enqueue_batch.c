@@ -1,7 +1,7 @@
 /*
  * enqueue_batch: see enqueue_batch.h.
  *
- * Each line becomes a row of the view jobrun.new_runs unchanged; only the server parses it. What must hold: each line,
+ * Each line becomes a row of the table jobrun.new_runs unchanged; only the server parses it. What must hold: each line,
  * an empty one too, becomes exactly one row, so that the number of a refused row is the number of its line.
  */
 #include "enqueue_batch.h"

@@ -1,6 +1,6 @@
 /*
  * enqueue_request: the options of enqueue as the parameters of enqueue.sql or, for --batch, as the object `options` of
- * the view jobrun.new_runs.
+ * the table jobrun.new_runs.
  *
  * What must hold: if an answer is lost and the same request is sent again, it creates no second run. So there is always
  * an idempotency key, the caller's or a random one made up here, and --at is turned into a point in time only once.

@@ -227,12 +227,6 @@ jr_log_init(enum jr_level level, enum jr_log_format format, int fd)
 	sink.fd = fd;
 }
 
-bool
-jr_log_is_on(enum jr_level level)
-{
-	return level <= sink.level;
-}
-
 void
 jr_log_fields(enum jr_level level, const char *event, const struct jr_field *fields, size_t count)
 {
@@ -240,7 +234,7 @@ jr_log_fields(enum jr_level level, const char *event, const struct jr_field *fie
 
 	for (size_t i = 0; i < count; i++)
 		assert(is_known(fields[i].key));
-	if (!jr_log_is_on(level))
+	if (level > sink.level)
 		return;
 	add_head(&line, level, event);
 	for (size_t i = 0; i < count; i++)

@@ -43,7 +43,6 @@ struct jr_field {
 
 /* Log events of `level` and worse. Before this call: JR_WARN, as text on descriptor 2. */
 void jr_log_init(enum jr_level level, enum jr_log_format format, int fd);
-bool jr_log_is_on(enum jr_level level);
 
 /* One line. A key outside the allow-list is a bug (assert). */
 void jr_log_fields(enum jr_level level, const char *event, const struct jr_field *fields, size_t count);

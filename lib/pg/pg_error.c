@@ -62,11 +62,9 @@ static const struct {
     {"SASL authentication failed", "", JR_E_PERM},
 };
 
-enum jr_errc
-jr_pg_errc(const char *sqlstate)
+static enum jr_errc
+errc_of(const char *sqlstate)
 {
-	if (sqlstate[0] == '\0')
-		return JR_E_TEMP;
 	for (size_t i = 0; i < JR_COUNT(meanings); i++) {
 		if (strncmp(sqlstate, meanings[i].prefix, strlen(meanings[i].prefix)) == 0)
 			return meanings[i].code;
@@ -81,7 +79,7 @@ set_sqlstate(struct jr_err *err, const char *state, size_t len)
 		return;
 	memcpy(err->sqlstate, state, len);
 	err->sqlstate[len] = '\0';
-	err->code = jr_pg_errc(err->sqlstate);
+	err->code = errc_of(err->sqlstate);
 }
 
 /* Does a part of a CONTEXT begin here that does not come from the JSON parser? */

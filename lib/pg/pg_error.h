@@ -8,10 +8,8 @@
 
 #include "base/err.h"
 
-/* The exit status for a SQLSTATE. "" stands for a failure of the connection: JR_E_TEMP. */
-enum jr_errc jr_pg_errc(const char *sqlstate);
-
 /*
+ * Exported for its unit test.
  * The length of the first part of a CONTEXT if it is "JSON data, line 1: ..." with the text it quotes; 0 if it is not.
  * Since PostgreSQL 14 that part is one line. 12 and 13 quote the last 50 bytes read, which may contain newlines.
  */

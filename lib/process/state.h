@@ -34,7 +34,7 @@ struct jr_state {
 bool jr_state_open(struct jr_state *state, const char *option, struct jr_err *err) JR_MUST;
 void jr_state_release(struct jr_state *state);
 
-/* Does this f_type of statfs(2) mean a network file system? */
+/* Does this f_type of statfs(2) mean a network file system? Exported for its unit test. */
 bool jr_state_is_network(uint32_t type);
 
 /* All zero: not open. */
