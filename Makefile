@@ -1,12 +1,12 @@
 # jobrun. `make help` lists the targets; variables to set: CC, CFLAGS, WERROR=1, V=1, PREFIX, DESTDIR, BUILD, T.
 #
 # Sources are found by wildcard: a new file in cmd/, cmd/sql/, lib/*/, migrations/ or test/unit/ needs no line here.
-# Everything made goes to $(BUILD). A change of compiler or flags rebuilds what it touches.
+# All output goes to $(BUILD). A change of compiler or flags rebuilds the files it affects.
 
 VERSION = 0.1.0
 
 comma := ,
-# One shell word of any text.
+# Quote any text as one shell word.
 quote = '$(subst ','\'',$(1))'
 
 BUILD  ?= build
@@ -18,7 +18,7 @@ DOCDIR ?= $(PREFIX)/share/doc/jobrun
 PKG_CONFIG ?= pkg-config
 PACKAGES   := libpq libcurl libcrypto jansson smartcols
 
-# Goals that compile nothing must work where the libraries are not installed.
+# Goals that compile nothing must work without the libraries.
 ifneq ($(if $(MAKECMDGOALS),$(filter-out help clean lint format uninstall,$(MAKECMDGOALS)),all),)
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES))
@@ -38,7 +38,7 @@ else
 WARNINGS += -Wlogical-op -Wduplicated-cond -Wduplicated-branches -Wcast-align=strict -Warith-conversion
 endif
 
-# Those that not every compiler has, or not for every processor.
+# Flags that some compilers, or compilers for some processors, do not have.
 ifneq ($(PKG_LIBS),)
 HARDEN_HAD := $(shell for flag in -fcf-protection -mbranch-protection=standard -ftrivial-auto-var-init=zero; do \
 	echo 'extern int x;' | $(CC) $(CFLAGS) -Werror $$flag -x c -c -o /dev/null - 2>/dev/null && echo $$flag; done)
@@ -73,7 +73,8 @@ SQL_FILES    := $(sort $(wildcard lib/sql/*.sql cmd/sql/*.sql migrations/*.sql m
 MAN_PAGE     := $(if $(shell command -v scdoc),$(BUILD)/jobrun.1)
 C_FILES      := $(sort $(wildcard cmd/*.[ch] lib/*/*.[ch] test/unit/*.[ch]))
 
-# Tests run three on a CPU, since they mostly wait, where GNU parallel is there (bats needs it for -j). T=test/run/x.bats chooses files.
+# Tests mostly wait, so three run per CPU if GNU parallel is installed (bats needs it for -j). T=test/run/x.bats chooses
+# files.
 TOPICS    := cli enqueue run handlers schedule operate
 T         ?= $(sort $(wildcard $(TOPICS:%=test/%/*.bats)))
 BATS_JOBS := $(if $(shell parallel --version 2>/dev/null | grep -s GNU),-j $(shell expr 3 \* $$(nproc)))
@@ -115,7 +116,7 @@ $(BUILD)/unit/%: test/unit/%.c $(BUILD)/libjobrun.a $(BUILD)/flags
 	$(call say,CC,$<)
 	$(Q)$(COMPILE) $(ALL_LDFLAGS) -o $@ $< $(BUILD)/libjobrun.a $(PKG_LIBS) -lcmocka
 
-# The header comes with the source; the list of names makes a removed .sql file count as a change.
+# One command writes header and source. The list of names changes when a .sql file is removed.
 $(BUILD)/gen/sql_text.h: $(BUILD)/gen/sql_text.c ;
 $(BUILD)/gen/sql_text.c: $(SQL_FILES) $(BUILD)/gen/names scripts/embed-sql
 	scripts/embed-sql $(@D)

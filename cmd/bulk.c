@@ -1,10 +1,10 @@
 /*
- * bulk: the part of repair.h that is about the runs of a filter, thousands of them.
+ * bulk: the part of repair.h for the runs of a filter, which may be many thousands.
  *
- * First a count, which also gives the lowest and the highest id: what is enqueued or dies later than this is not meant.
- * Then the ids come in portions of up to PORTION, since waiting runs have no index in order of id, and finding them is
- * a look at all of them. A portion is cut into batches by the server, and each batch is a transaction of its own, whose
- * statement looks at the status again, with the rows locked.
+ * First the runs are counted, which also gives the lowest and the highest id: runs that are enqueued later are not
+ * touched. Then the ids are read in portions of up to PORTION, since waiting runs have no index in order of id and each
+ * portion reads all of them. The server cuts a portion into batches. Each batch is a transaction of its own, whose
+ * statement locks the rows and checks their status again.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,9 +23,9 @@ struct bulk {
 	struct jr_db *db;
 	struct jr_filter_params params;
 	struct jr_repaired *repaired;
-	int64_t first, last; /* ids still to be looked at */
+	int64_t first, last; /* the range of ids that is left */
 	int64_t total;       /* runs that matched at the start */
-	int64_t taken;       /* of those, how many have had their turn */
+	int64_t taken;       /* how many of them were in a batch already */
 };
 
 static void
@@ -42,7 +42,7 @@ end_progress(const struct bulk *bulk)
 		fputs("\r\033[K", stderr);
 }
 
-/* How many there are, and between which ids. */
+/* Count the runs, and read the lowest and highest id. */
 static bool
 count_runs(struct bulk *bulk, struct jr_err *err)
 {
@@ -72,7 +72,7 @@ count_runs(struct bulk *bulk, struct jr_err *err)
 	return true;
 }
 
-/* The next ids in batches: rows (array, how many, the last). NULL on failure. */
+/* Read the next ids, in batches: rows (array of ids, how many, the last id). NULL on failure. */
 static PGresult *
 fetch_portion(struct bulk *bulk, int64_t size, struct jr_err *err)
 {
@@ -108,12 +108,12 @@ do_batch(struct bulk *bulk, const char *ids, struct jr_err *err)
 	return true;
 }
 
-/* *more: there may be further ones. */
+/* *more: there may be further portions. */
 static bool
 do_portion(struct bulk *bulk, int64_t size, bool *more, struct jr_err *err)
 {
 	PGresult *batches = fetch_portion(bulk, size, err);
-	int64_t had = bulk->taken;
+	int64_t before = bulk->taken;
 	bool ok = batches != NULL;
 
 	for (int row = 0; ok && row < PQntuples(batches); row++) {
@@ -124,7 +124,7 @@ do_portion(struct bulk *bulk, int64_t size, bool *more, struct jr_err *err)
 		bulk->first = jr_pg_int(batches, row, 2, bulk->last) + 1;
 		show_progress(bulk);
 	}
-	*more = bulk->taken - had == size;
+	*more = bulk->taken - before == size;
 	PQclear(batches);
 	return ok;
 }
@@ -147,7 +147,7 @@ do_all(struct bulk *bulk, struct jr_err *err)
 	return true;
 }
 
-/* The message of a failure in the middle says how far it came; a COMMIT whose answer was lost may have counted too. */
+/* Add to the message how far the command came. If the answer to COMMIT was lost, that batch may have been committed. */
 static void
 say_how_far(const struct bulk *bulk, struct jr_err *err)
 {

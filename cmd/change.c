@@ -1,9 +1,9 @@
 /*
  * change: see change.h.
  *
- * The number of the transaction is asked for with the statements, before COMMIT is sent. If its answer is lost, the
- * server says whether it happened: so what is told of old and new values is never that of a second try behind a first
- * that counted.
+ * The request also reads the transaction's number, before COMMIT is sent. If the answer to COMMIT is lost, the server
+ * is asked whether that transaction was committed. So the statements never run a second time after a first time that
+ * was committed, and the old and new values in their results are right.
  */
 #include "change.h"
 
@@ -13,21 +13,21 @@
 #include "doubt.h"
 #include "sql_text.h"
 
-#define TRY_MS 30000 /* how long a lost connection is no failure */
+#define TRY_MS 30000 /* how long to try again after a lost connection */
 
 enum answer {
 	DONE,
-	REFUSED, /* by the server */
-	LOST,    /* with the connection; nothing happened */
-	DOUBT    /* nobody knows what happened */
+	REFUSED, /* the server reported an error, or there is no connection */
+	LOST,    /* the connection was lost and nothing was committed */
+	DOUBT    /* the connection was lost and it is not known whether it was committed */
 };
 
-/* A request, and behind its results that of the number of the transaction. */
+/* The statements and their results; the last one reads the number of the transaction. */
 struct request {
 	const struct jr_change *change;
 	struct jr_statement statements[JR_CHANGE_MAX + 1];
 	PGresult *results[JR_CHANGE_MAX + 1];
-	size_t count; /* without the number */
+	size_t count; /* without the last one */
 };
 
 static void
@@ -69,7 +69,7 @@ end(const struct request *request, struct jr_db **db, struct jr_err *err)
 	return jr_db_is_open(*db) ? REFUSED : LOST;
 }
 
-/* On a connection that stands, or a new one. */
+/* One try, on the open connection or a new one. */
 static enum answer
 send_once(struct request *request, struct jr_db **db, struct jr_err *err)
 {

@@ -1,5 +1,6 @@
 /*
- * cancel: waiting runs end at once; of running ones it is asked for, and their runner sees it at its next heartbeat.
+ * cancel: waiting runs end at once. Running ones get a request to cancel, which their runner sees at its next
+ * heartbeat.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -15,7 +16,7 @@ struct cancel_opts {
 };
 
 static const struct cancel_opts cancel_defaults = {.filter = {.since_ms = -1}};
-_Static_assert(offsetof(struct cancel_opts, filter) == 0, "as JR_FILTER_OPTIONS wants it");
+_Static_assert(offsetof(struct cancel_opts, filter) == 0, "JR_FILTER_OPTIONS takes offsets in struct jr_filter");
 
 /* clang-format off */
 static const struct jr_option cancel_options[] = {
@@ -23,7 +24,7 @@ static const struct jr_option cancel_options[] = {
 	    "at most N, the newest", INT64_C(1000000000)),
 	{ .name = "reason", .arg = "TEXT", .help = "why, for the record", .type = JR_OPT_STRING,
 	    .offset = offsetof(struct cancel_opts, reason) },
-	{ .name = "dry-run", .letter = 'n', .help = "only show how many of which type and status it would be",
+	{ .name = "dry-run", .letter = 'n', .help = "only show how many runs of which type and status would be cancelled",
 	    .type = JR_OPT_FLAG, .offset = offsetof(struct cancel_opts, dry_run) },
 	JR_OPTIONS_END,
 };
@@ -42,7 +43,7 @@ tell_done(const PGresult *result)
 	}
 }
 
-/* Of a dry run too, where what could be cancelled is not among the rows, and what was cancelled before is. */
+/* Also used for a dry run: its rows are the runs that cannot be cancelled, those cancelled before included. */
 static int
 tell_refused(const PGresult *result)
 {
@@ -149,7 +150,7 @@ const struct jr_cmd jr_cmd_cancel = {
     .summary = "stop runs that wait or are running",
     .usage = "[OPTION...] ID... | --status S | --type T | --queue Q | --definition NAME | --since D",
     .details = "Runs are named by ID, or chosen as 'jobrun list' shows them with the same options.\n"
-	       "A running one is stopped by its runner at the next heartbeat, at once with 'run --for'.\n",
+	       "A runner stops a running run at its next heartbeat; a runner with --for stops it at once.\n",
     .options = cancel_options,
     .defaults = &cancel_defaults,
     .size = sizeof(cancel_defaults),

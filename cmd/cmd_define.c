@@ -1,8 +1,8 @@
 /*
  * define: make or change a definition, show one or all, remove some, or apply a file of them.
  *
- * What is judged here is what every command judges: numbers, durations, names. The rest, schedules and zones first of
- * all, is judged by the database, so that any client is told the same.
+ * Numbers, durations and names are checked here, as in every command. The database checks the rest, above all schedules
+ * and time zones, so that every client gets the same errors.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static const struct jr_option define_options[] = {
 	    .offset = AT(type), .check = jr_define_check_name },
 	{ .name = "schedule", .arg = "EXPR", .help = "when: '30 2 * * *', '@daily', '@every 15m'; none: only defaults",
 	    .type = JR_OPT_STRING, .offset = AT(schedule) },
-	{ .name = "time-zone", .arg = "ZONE", .help = "in which the schedule is meant (UTC)", .type = JR_OPT_STRING,
+	{ .name = "time-zone", .arg = "ZONE", .help = "time zone of the schedule (UTC)", .type = JR_OPT_STRING,
 	    .offset = AT(time_zone) },
 	{ .name = "queue", .letter = 'q', .arg = "QUEUE", .help = "queue (default)", .type = JR_OPT_STRING,
 	    .offset = AT(queue), .check = jr_define_check_queue },
@@ -40,7 +40,7 @@ static const struct jr_option define_options[] = {
 	    .offset = AT(timeout), .check = jr_define_check_duration },
 	{ .name = "backoff", .arg = "BASE[,CAP]", .help = "pause before the second attempt, doubled up to CAP (10s,1h)",
 	    .type = JR_OPT_STRING, .offset = AT(backoff), .check = jr_define_check_backoff },
-	{ .name = "lock", .arg = "KEY", .help = "of the runs of its queue with this key, one at a time", .type = JR_OPT_STRING,
+	{ .name = "lock", .arg = "KEY", .help = "lock key: one run with this key in its queue at a time", .type = JR_OPT_STRING,
 	    .offset = AT(lock), .check = jr_parse_key },
 	{ .name = "on-dead", .arg = "TYPE", .help = "enqueue a run of TYPE when one goes dead", .type = JR_OPT_STRING,
 	    .offset = AT(on_dead), .check = jr_define_check_name },
@@ -48,26 +48,26 @@ static const struct jr_option define_options[] = {
 	    .type = JR_OPT_STRING, .offset = AT(catch_up) },
 	{ .name = "catch-up-grace", .arg = "D", .help = "never start a slot older than D (skip: 5m; else no limit)",
 	    .type = JR_OPT_STRING, .offset = AT(catch_up_grace), .check = jr_define_check_duration },
-	{ .name = "overlap", .arg = "HOW", .help = "while a run of it is not over: skip the slot, or allow (skip)",
+	{ .name = "overlap", .arg = "HOW", .help = "if an earlier run is not over: skip the slot, or allow it (skip)",
 	    .type = JR_OPT_STRING, .offset = AT(overlap) },
 	{ .name = "enable", .help = "start again what was disabled", .type = JR_OPT_FLAG, .offset = AT(enable) },
 	{ .name = "disable", .help = "start nothing; its slots are recorded as skipped", .type = JR_OPT_FLAG,
 	    .offset = AT(disable) },
 	{ .name = "description", .arg = "TEXT", .help = "what it is for", .type = JR_OPT_STRING, .offset = AT(description) },
-	{ .name = "restart", .help = "start from now: @every counts from here; what a wrong clock fired is forgotten", .type = JR_OPT_FLAG, .offset = AT(restart) },
+	{ .name = "restart", .help = "start from now: @every counts from now; slots recorded in the future are dropped", .type = JR_OPT_FLAG, .offset = AT(restart) },
 	{ .name = "reason", .arg = "TEXT", .help = "why, for the audit", .type = JR_OPT_STRING, .offset = AT(reason) },
 	{ .name = "list", .help = "all definitions", .type = JR_OPT_FLAG, .offset = AT(list) },
-	{ .name = "remove", .help = "remove those named; their runs stay", .type = JR_OPT_FLAG, .offset = AT(remove) },
+	{ .name = "remove", .help = "remove the named definitions; their runs stay", .type = JR_OPT_FLAG, .offset = AT(remove) },
 	{ .name = "file", .arg = "FILE", .help = "apply the definitions of FILE (- is stdin), all or none",
 	    .type = JR_OPT_STRING, .offset = AT(file) },
-	{ .name = "exact", .help = "--file: remove what is not in it", .type = JR_OPT_FLAG, .offset = AT(exact) },
+	{ .name = "exact", .help = "with --file: remove definitions that are not in FILE", .type = JR_OPT_FLAG, .offset = AT(exact) },
 	{ .name = "dry-run", .letter = 'n', .help = "say what would change, change nothing", .type = JR_OPT_FLAG,
 	    .offset = AT(dry_run) },
 	JR_OPTIONS_END,
 };
 /* clang-format on */
 
-/* Of define.sql. */
+/* Columns of define.sql. */
 enum {
 	D_NAME,
 	D_ACTION,
@@ -91,7 +91,7 @@ tell_change(const struct jr_define_opts *opts, const PGresult *result, const PGr
 	jr_next_times_hint(stdout, "note: ", name, next);
 }
 
-/* The payload as text of JSON; NULL: none was given. False: it cannot be read. */
+/* The payload as JSON text; NULL: none was given. false: it cannot be read. */
 static bool
 read_payload(const char *argument, char **payload, struct jr_err *err)
 {
@@ -130,7 +130,7 @@ change_one(const struct jr_app *app, const struct jr_define_opts *opts, const ch
 	return 0;
 }
 
-/* argv: NAME [PAYLOAD]. With nothing to change it is shown. */
+/* argv: NAME [PAYLOAD]. Without anything to change, show the definition. */
 static int
 define_one(const struct jr_app *app, const struct jr_define_opts *opts, int argc, char **argv, struct jr_err *err)
 {
@@ -154,7 +154,7 @@ define_one(const struct jr_app *app, const struct jr_define_opts *opts, int argc
 	return status;
 }
 
-/* Those that were not there are named; the others are gone. */
+/* Print the removed definitions, and put the missing ones into the error. */
 static int
 tell_removed(const struct jr_app *app, const struct jr_define_opts *opts, const PGresult *result, struct jr_err *err)
 {
@@ -202,7 +202,7 @@ remove_all(const struct jr_app *app, const struct jr_define_opts *opts, int argc
 	return status;
 }
 
-/* Of --list, --remove and --file one, and nothing that is for another. */
+/* At most one of --list, --remove and --file, and only arguments and options that go with it. */
 static bool
 check(const struct jr_define_opts *opts, int argc, char **argv, struct jr_err *err)
 {
@@ -224,7 +224,7 @@ check(const struct jr_define_opts *opts, int argc, char **argv, struct jr_err *e
 	return true;
 }
 
-/* --list, --remove and --file take none of the options that say what one definition is. */
+/* --list, --remove and --file do not go with the options that change one definition. */
 static bool
 check_changes(const struct jr_define_opts *opts, struct jr_err *err)
 {
@@ -238,7 +238,7 @@ check_changes(const struct jr_define_opts *opts, struct jr_err *err)
 		return false;
 	ok = strcmp(changes, "{}") == 0;
 	free(changes);
-	return ok || jr_fail(err, JR_E_USAGE, "%s: what a definition is to be is said with its NAME",
+	return ok || jr_fail(err, JR_E_USAGE, "%s does not go with options of one definition; those need its NAME",
 			 opts->list     ? "--list"
 			 : opts->remove ? "--remove"
 					: "--file");
@@ -266,11 +266,12 @@ const struct jr_cmd jr_cmd_define = {
     .summary = "schedules, and defaults of a job type",
     .usage = "NAME [PAYLOAD|-|@FILE] [OPTION...] | --list | --remove NAME... | --file FILE [--exact]",
     .details =
-	"Makes the definition NAME or changes it; what is not named stays, and 'none' is the value in brackets\n"
-	"again. Without anything to change it is shown. One that is named as a job type and has no schedule gives\n"
-	"each enqueue of that type its payload, queue, priority, attempts, timeout, backoff and lock.\n"
-	"FILE is {\"definitions\": [{\"name\": ..., \"schedule\": ..., \"timeout\": \"15m\", \"payload\": ...}, ...]}, its members\n"
-	"named as the columns of jobrun.job_definitions; what one does not say is the value in brackets.\n",
+	"Creates or changes the definition NAME. Options that are not given keep their values; 'none' restores the\n"
+	"default, which is in brackets below. Without options and payload the definition is shown.\n"
+	"A definition without a schedule that is named like a job type gives each enqueue of that type its payload,\n"
+	"queue, priority, attempts, timeout, backoff and lock key.\n"
+	"FILE is {\"definitions\": [{\"name\": ..., \"schedule\": ..., \"timeout\": \"15m\", \"payload\": ...}, ...]}, with members\n"
+	"named like the columns of jobrun.job_definitions; a member that is missing has its default.\n",
     .options = define_options,
     .defaults = &define_defaults,
     .size = sizeof(define_defaults),

@@ -1,13 +1,15 @@
 /*
  * effect: run a command unless it has been done before, under a key that the database remembers.
  *
- * Three steps, each on a connection of its own, so that nothing is held while the command runs: ask, run, mark. A crash
- * between the last two makes the command run again: at least once. With --at-most-once the mark comes first, such a
- * crash makes it run never, and the third step adds how the command ended. Then what must hold is that nobody else's
- * mark is taken for ours: it carries a random word, so asking again after a lost answer gives the true one.
+ * There are three steps: ask whether to run, run, mark as done. No connection is held while the command runs. After a
+ * crash between the last two steps the command runs again: at least once. With --at-most-once the first step writes the
+ * mark, so after such a crash the command does not run again, and the third step adds how the command ended. What must
+ * hold then: we never take another caller's mark for our own. Our mark has a random word, so if an answer is lost, the
+ * same question gets the same answer.
  *
  * Inside a handler (JOBRUN_RUN_ID, JOBRUN_CLAIM) the claim must still be the running one before the command starts. The
- * mark behind it is written whatever became of the claim: the effect has happened. In one that is tried, nothing is.
+ * mark at the end is written whatever became of the claim, since the effect has happened. In a handler of `jobrun try`
+ * nothing is written.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -33,7 +35,7 @@ static const struct effect_opts effect_defaults = {.at_most_once = false};
 
 /* clang-format off */
 static const struct jr_option effect_options[] = {
-	{ .name = "at-most-once", .help = "mark it first, then run CMD: never twice, perhaps never", .type = JR_OPT_FLAG,
+	{ .name = "at-most-once", .help = "mark KEY first, then run CMD: it never runs twice, and after a crash perhaps never", .type = JR_OPT_FLAG,
 	    .offset = offsetof(struct effect_opts, at_most_once) },
 	JR_OPTIONS_END,
 };
@@ -45,9 +47,9 @@ struct effect {
 	char **command;
 	const char *run_id, *claim; /* NULL: not inside a handler */
 	char run_text[24], claim_text[24];
-	char word[40]; /* what our mark carries, with --at-most-once */
+	char word[40]; /* the random word in our mark, with --at-most-once */
 	bool at_most_once;
-	bool tried; /* inside `jobrun try`: nothing is written */
+	bool tried; /* inside `jobrun try`: write nothing */
 };
 
 enum word {
@@ -58,7 +60,7 @@ enum word {
 	FENCED
 };
 
-/* What effect_begin, effect_claim and effect_look say. */
+/* The answer of effect_begin, effect_claim and effect_look. */
 struct answer {
 	enum word word;
 	int64_t status, age_ms; /* if DONE */
@@ -74,7 +76,7 @@ check_arguments(int argc, char **argv, struct jr_err *err)
 	return jr_parse_key("KEY", argv[0], err);
 }
 
-/* A number that a handler has in its environment. *text stays NULL without it, and for 0, that of `jobrun try`. */
+/* Read a number from the environment of a handler. *text stays NULL if it is not set, or 0 as in `jobrun try`. */
 static bool
 read_number(const char *name, char storage[24], const char **text, bool *is_zero, struct jr_err *err)
 {
@@ -102,7 +104,7 @@ read_claim(struct effect *effect, struct jr_err *err)
 	if ((effect->run_id == NULL) == (effect->claim == NULL) && no_run == no_claim)
 		return true;
 	is_run = effect->run_id != NULL || (effect->claim == NULL && no_run);
-	return jr_fail(err, JR_E_USAGE, "%s is set and %s is not: a handler has both, and what is no handler neither",
+	return jr_fail(err, JR_E_USAGE, "%s is set and %s is not: in a handler both are set, elsewhere neither",
 	    is_run ? "JOBRUN_RUN_ID" : "JOBRUN_CLAIM", is_run ? "JOBRUN_CLAIM" : "JOBRUN_RUN_ID");
 }
 
@@ -117,7 +119,7 @@ make_word(struct effect *effect, struct jr_err *err)
 	return true;
 }
 
-/* NULL: *err says why, and *connected whether the connection was had. */
+/* NULL: *err says why, and *connected whether there was a connection. */
 static PGresult *
 ask_once(const struct effect *effect, const struct jr_statement *statement, bool *connected, struct jr_err *err)
 {
@@ -132,9 +134,9 @@ ask_once(const struct effect *effect, const struct jr_statement *statement, bool
 }
 
 /*
- * One statement on a connection of its own, again if that is lost, for the patience of a command; to connect has as
- * much of its own. Every statement here may be repeated. *doubt is set when an answer was lost. *err is left alone on
- * success.
+ * Run one statement on a new connection. If the connection is lost, repeat it for up to JR_CMD_PATIENCE_MS; each
+ * connect may take as long again. Every statement here may be repeated. *doubt is set when an answer was lost. *err is
+ * not touched on success.
  */
 static PGresult *
 ask(const struct effect *effect, const struct jr_statement *statement, bool *doubt, struct jr_err *err)
@@ -171,7 +173,7 @@ read_word(const char *text)
 	return FENCED;
 }
 
-/* Why the command was not run; with what people should know besides. */
+/* Say why the command was not run. */
 static bool
 fail_unasked(const struct effect *effect, bool doubt, struct jr_err *err)
 {
@@ -183,7 +185,7 @@ fail_unasked(const struct effect *effect, bool doubt, struct jr_err *err)
 		    effect->command[0], effect->key);
 	if (doubt && effect->at_most_once && !effect->tried)
 		return jr_fail(err, why.code,
-		    "%s was not run, and it cannot be told whether effect %s is marked; if it is, it stays undone: %s",
+		    "%s was not run, and it is not known whether effect %s is marked; if it is, the command never runs: %s",
 		    effect->command[0], effect->key, why.msg);
 	return jr_fail(err, why.code, "%s was not run: %s", effect->command[0], why.msg);
 }
@@ -212,7 +214,7 @@ begin(struct effect *effect, struct answer *answer, struct jr_err *err)
 	return true;
 }
 
-/* 0, with a line on stderr: the effect has happened, whatever the database says now. */
+/* Always 0, since the effect has happened; if it could not be marked, *err says so. */
 static int
 mark(const struct effect *effect, struct jr_err *err)
 {
@@ -229,7 +231,7 @@ mark(const struct effect *effect, struct jr_err *err)
 	return 0;
 }
 
-/* The command never started: what --at-most-once has marked may be tried again. */
+/* The command was not started, so remove the mark of --at-most-once. */
 static void
 take_back(const struct effect *effect, struct jr_err *err)
 {
@@ -244,7 +246,7 @@ take_back(const struct effect *effect, struct jr_err *err)
 	PQclear(result);
 }
 
-/* Who asks for it again gets the same status; best effort, since CMD has ended whatever the database says now. */
+/* Add CMD's exit status to the mark, for later calls. If that fails, *err says so. */
 static void
 remember(const struct effect *effect, int status, struct jr_err *err)
 {
@@ -282,7 +284,7 @@ go(const struct effect *effect, struct jr_err *err)
 	return status;
 }
 
-/* It was done before: its status again, and a line for who looks. */
+/* The command was done before: return its status again, and say so on a terminal or with -v. */
 static int
 skip(const struct effect *effect, const struct answer *answer)
 {
@@ -341,17 +343,17 @@ const struct jr_cmd jr_cmd_effect = {
     .group = JR_GROUP_SCRIPTS,
     .summary = "run a command unless it was done before",
     .usage = "[OPTION...] KEY -- CMD [ARG...]",
-    .details = "Runs CMD, unless KEY is marked; marks it when CMD has exited with 0. What jobrun.effect(KEY)\n"
-	       "marks in SQL counts too. If CMD is done and its mark is lost (a crash, the database away), it\n"
-	       "runs again next time: at least once.\n"
+    .details = "Runs CMD unless KEY is marked, and marks KEY when CMD has exited with 0. jobrun.effect(KEY) in SQL\n"
+	       "sets the same mark. If CMD is done but KEY could not be marked (a crash, no database), CMD runs\n"
+	       "again next time: at least once.\n"
 	       "\n"
-	       "With --at-most-once KEY is marked first, and how CMD ended is added to the mark: its exit status\n"
-	       "is passed on to later calls, which do not run it. If that is not known (a crash) they say so.\n"
+	       "With --at-most-once KEY is marked before CMD runs. CMD's exit status is added to the mark; later\n"
+	       "calls return it and do not run CMD. If it is not known (a crash), they say so.\n"
 	       "\n"
 	       "The exit status is CMD's; 0 if it was done before, or may have been; 128+N if signal N killed it;\n"
 	       "127 if there is no such command, 126 if it cannot be executed. 75: CMD was not run, since the\n"
-	       "database is away or, in a handler, its claim is not the running one any more. In a handler of\n"
-	       "jobrun try nothing is marked. With -v, or on a terminal, it is said that CMD was done before.\n",
+	       "database cannot be reached or, in a handler, its claim is not the running one any more. In a handler\n"
+	       "of jobrun try nothing is marked. With -v, or on a terminal, a line says that CMD was done before.\n",
     .options = effect_options,
     .defaults = &effect_defaults,
     .size = sizeof(effect_defaults),

@@ -1,9 +1,9 @@
 /*
- * enqueue: one run, whose id it prints and nothing else; or with --batch many; or with --wait its result.
+ * enqueue: queue a run and print its id, or with --wait its result; or with --batch many runs.
  *
- * The run is known before COMMIT is sent, and when its answer is lost, whether it happened (see change.h): what is
- * known is true, or nothing is, and all of it is done again. So a kept or replaced run is not taken for another one,
- * and a run of this very command not for one that was there.
+ * The statement's result is read before COMMIT is sent. If the answer to COMMIT is lost, change.h finds out whether it
+ * was committed, and runs the statement again only if it was not. So the result is always right: a run that this
+ * command created is never reported as one that was there before.
  */
 #include <stdlib.h>
 
@@ -37,9 +37,9 @@ static const struct jr_option enqueue_options[] = {
 	    .offset = AT(in_ms) },
 	{ .name = "at", .arg = "TIME", .help = "not before: '2026-12-24 18:00', 'tomorrow 02:30 Europe/Berlin'",
 	    .type = JR_OPT_STRING, .offset = AT(at) },
-	{ .name = "time-zone", .arg = "ZONE", .help = "in which --at is read ($TZ, else that of the server)",
+	{ .name = "time-zone", .arg = "ZONE", .help = "time zone of --at ($TZ, else the server's)",
 	    .type = JR_OPT_STRING, .offset = AT(time_zone) },
-	{ .name = "expires", .arg = "D", .help = "give up if it could not start within D of its time", .type = JR_OPT_DURATION,
+	{ .name = "expires", .arg = "D", .help = "give up if it has not started within D after its time", .type = JR_OPT_DURATION,
 	    .offset = AT(expires_ms), .min = 1 },
 	{ .name = "max-attempts", .arg = "N", .help = "attempts before it is dead (5)", .type = JR_OPT_INT,
 	    .offset = AT(max_attempts), .min = 1, .max = INT32_MAX },
@@ -47,27 +47,27 @@ static const struct jr_option enqueue_options[] = {
 	    .offset = AT(timeout_ms) },
 	{ .name = "backoff", .arg = "BASE[,CAP]", .help = "pause before the second attempt, doubled up to CAP (10s,1h)",
 	    .type = JR_OPT_STRING, .offset = AT(backoff) },
-	{ .name = "idempotency-key", .letter = 'k', .arg = "KEY", .help = "the same run again, if there is one with this key",
+	{ .name = "idempotency-key", .letter = 'k', .arg = "KEY", .help = "if there is a run with this key, queue nothing and print its id",
 	    .type = JR_OPT_STRING, .offset = AT(key), .check = jr_parse_key },
-	{ .name = "unique", .arg = "KEY", .help = "no second one that waits: keep the run with this key", .type = JR_OPT_STRING,
+	{ .name = "unique", .arg = "KEY", .help = "if a run with this key waits, queue nothing and keep it", .type = JR_OPT_STRING,
 	    .offset = AT(unique), .check = jr_parse_key },
-	{ .name = "replace", .help = "--unique: give that run this payload, priority and time", .type = JR_OPT_FLAG,
+	{ .name = "replace", .help = "with --unique: give that run this payload, priority and time", .type = JR_OPT_FLAG,
 	    .offset = AT(replace) },
-	{ .name = "unless-running", .help = "--unique: be content with one that is running, too", .type = JR_OPT_FLAG,
+	{ .name = "unless-running", .help = "with --unique: a run that is running counts, too", .type = JR_OPT_FLAG,
 	    .offset = AT(unless_running) },
 	{ .name = "strict", .help = "exit status 1 if the run was there already, by either key", .type = JR_OPT_FLAG,
 	    .offset = AT(strict) },
-	{ .name = "lock", .arg = "KEY", .help = "of the runs of its queue with this key, one at a time", .type = JR_OPT_STRING,
+	{ .name = "lock", .arg = "KEY", .help = "lock key: one run with this key in its queue at a time", .type = JR_OPT_STRING,
 	    .offset = AT(lock), .check = jr_parse_key },
-	{ .name = "definition", .arg = "NAME", .help = "instead of TYPE: a run of NAME now, with all that it says",
+	{ .name = "definition", .arg = "NAME", .help = "instead of TYPE: a run of definition NAME, with all its values",
 	    .type = JR_OPT_STRING, .offset = AT(definition) },
 	{ .name = "batch", .arg = "FILE", .help = "a run for each line of FILE (- is stdin), its payload; all or none",
 	    .type = JR_OPT_STRING, .offset = AT(batch) },
-	{ .name = "per-run", .help = "--batch: a line is {\"payload\": ..., \"run_in\": \"5m\", ...}", .type = JR_OPT_FLAG,
+	{ .name = "per-run", .help = "with --batch: a line is {\"payload\": ..., \"run_in\": \"5m\", ...}", .type = JR_OPT_FLAG,
 	    .offset = AT(per_run) },
-	{ .name = "wait", .help = "until it is over; prints its result instead of its id", .type = JR_OPT_FLAG,
+	{ .name = "wait", .help = "wait until it is over, and print its result instead of its id", .type = JR_OPT_FLAG,
 	    .offset = AT(wait) },
-	{ .name = "wait-timeout", .arg = "D", .help = "--wait: not longer than D (1h); then exit status 75",
+	{ .name = "wait-timeout", .arg = "D", .help = "with --wait: at most D (1h), then exit status 75",
 	    .type = JR_OPT_DURATION, .offset = AT(wait_ms) },
 	{ .name = "dry-run", .letter = 'n', .help = "check everything, queue nothing", .type = JR_OPT_FLAG,
 	    .offset = AT(dry_run) },
@@ -89,7 +89,7 @@ enum sent_column {
 	SENT_TYPE
 };
 
-/* On a terminal: does anybody have this job type? A wrong name would wait for ever. */
+/* On a terminal: has any runner this job type? With a wrong name the run would wait for ever. */
 static void
 hint_unknown(struct jr_db *db, const char *type)
 {
@@ -137,7 +137,7 @@ tell_dry_run(const struct jr_enqueue_opts *opts, const PGresult *result)
 	free(age);
 }
 
-/* What a person wants to know and a script does not. */
+/* Hints on a terminal. */
 static void
 hint(struct jr_db *db, const struct jr_enqueue_opts *opts, const PGresult *result)
 {
@@ -158,7 +158,7 @@ tell(const struct jr_app *app, struct jr_db *db, const struct jr_enqueue_opts *o
 	if (notice != NULL)
 		jr_print_line(stderr, "jobrun: ", notice);
 	if (opts->wait && !opts->dry_run)
-		; /* its result is what is printed */
+		; /* its result is printed later */
 	else if (app->json)
 		jr_print_document(PQgetvalue(result, 0, SENT_DOCUMENT));
 	else if (opts->dry_run)
@@ -168,7 +168,7 @@ tell(const struct jr_app *app, struct jr_db *db, const struct jr_enqueue_opts *o
 	hint(db, opts, result);
 }
 
-/* The exit status of a run that is queued, or was. */
+/* With --strict it is an error if the run was there already. */
 static int
 judge(const struct jr_enqueue_opts *opts, const PGresult *result, struct jr_err *err)
 {
@@ -194,8 +194,8 @@ await(const struct jr_app *app, struct jr_db **db, const struct jr_enqueue_opts 
 }
 
 /*
- * One run, sent until it is known what has become of it. What the statement gave, when it is committed (dry run: rolled
- * back); NULL on failure. *db may become another one, or NULL.
+ * Queue one run. Returns the statement's result once it is committed (dry run: rolled back); NULL on failure. *db may
+ * become another connection, or NULL.
  */
 static PGresult *
 send_request(const struct jr_app *app, struct jr_db **db, const struct jr_enqueue_request *request, bool dry_run,
@@ -274,8 +274,9 @@ const struct jr_cmd jr_cmd_enqueue = {
     .usage = "[OPTION...] TYPE|--definition NAME [PAYLOAD|-|@FILE | --batch FILE|-]",
     .details =
 	"PAYLOAD is JSON, at most 1 MiB; - reads it from stdin, @FILE from a file; without it {}.\n"
-	"A value that is not given comes from the definition named as the type, else it is the one in brackets.\n"
-	"In a line of --batch --per-run all options can stand, named as the arguments of jobrun.enqueue().\n",
+	"A value that is not given comes from the definition that is named like the type, else it is the default,\n"
+	"which is in brackets below. A line of --batch --per-run can have all options, named like the arguments of\n"
+	"jobrun.enqueue().\n",
     .options = enqueue_options,
     .defaults = &enqueue_defaults,
     .size = sizeof(enqueue_defaults),

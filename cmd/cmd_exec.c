@@ -1,10 +1,10 @@
 /*
- * exec: a line of an old crontab with lease, history, overlap rule and limits: `jobrun exec NAME -- CMD...`.
+ * exec: run a line of an old crontab with lease, history, overlap rule and limits: `jobrun exec NAME -- CMD...`.
  *
- * The work is the runner's, with this one command instead of handlers. Here is what the caller gets to know: the status
- * of CMD, or why it was not started; and, with --fail-open, CMD itself in our place when there is no record to be had.
+ * The runner does the work, with this one command instead of handlers. This file reports CMD's exit status, or why CMD
+ * was not started. With --fail-open it executes CMD in its own place if no run could be recorded.
  *
- * What must hold: CMD is run in our place only if it is known that we have not started it.
+ * What must hold: CMD is executed in our place only if it is certain that the runner has not started it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,7 +25,7 @@
 
 #define TIMED_OUT 124
 #define KILLED 130       /* by a second INT */
-#define COMMAND_MAX 1000 /* bytes of it that are kept */
+#define COMMAND_MAX 1000 /* bytes of the command line that are recorded */
 
 struct exec_opts {
 	const char *state_dir;
@@ -41,9 +41,9 @@ static const struct exec_opts exec_defaults = {.lease_ms = -1, .heartbeat_ms = -
 static const struct jr_option exec_options[] = {
 	{ .name = "timeout", .arg = "D", .help = "stop CMD after this time, and exit with 124 (the definition's, else no limit)",
 	    .type = JR_OPT_DURATION, .offset = AT(timeout_ms), .min = 1 },
-	{ .name = "strict", .help = "exit with 75 and say why when CMD is not started: it still runs, a limit, a pause",
+	{ .name = "strict", .help = "exit with 75 and say why if CMD is not started (it still runs, a limit, a pause)",
 	    .type = JR_OPT_FLAG, .offset = AT(strict) },
-	{ .name = "fail-open", .help = "run CMD all the same, without a record, when the database cannot be used or a row stays locked",
+	{ .name = "fail-open", .help = "run CMD without a record if the database cannot be used or a row stays locked",
 	    .type = JR_OPT_FLAG, .offset = AT(fail_open) },
 	{ .name = "grace", .arg = "D", .help = "between TERM and KILL, when CMD is stopped (10s)", .type = JR_OPT_DURATION,
 	    .offset = AT(grace_ms) },
@@ -51,7 +51,7 @@ static const struct jr_option exec_options[] = {
 	    .offset = AT(lease_ms), .env = "JOBRUN_LEASE" },
 	{ .name = "heartbeat", .arg = "D", .help = "how often the lease is renewed, at most a quarter of --lease (20s or a quarter)",
 	    .type = JR_OPT_DURATION, .offset = AT(heartbeat_ms) },
-	{ .name = "state-dir", .arg = "DIR", .help = "private directory for what was said (as of run)",
+	{ .name = "state-dir", .arg = "DIR", .help = "private directory that remembers which failures were printed (as for run)",
 	    .type = JR_OPT_STRING, .offset = AT(state_dir), .env = "JOBRUN_STATE_DIR" },
 	JR_OPTIONS_END,
 };
@@ -82,7 +82,7 @@ check_arguments(int argc, char **argv, struct jr_err *err)
 	return true;
 }
 
-/* Its words with blanks between them, for people, and no more than fits. Caller frees. */
+/* The command line for the record: the words with spaces between them, cut to COMMAND_MAX. Caller frees. */
 static char *
 command_text(char *const *argv)
 {
@@ -100,7 +100,7 @@ command_text(char *const *argv)
 	return text;
 }
 
-/* Of CMD's own run nothing is said; of others that turn out to be lost nobody else says it. */
+/* The caller sees CMD's own end. Other runs that this runner found dead must be reported here. */
 static void
 on_dead(void *ctx, const struct jr_dead *dead)
 {
@@ -119,7 +119,7 @@ skip(const struct doing *doing, struct jr_err *err)
 	return doing->opts->strict ? JR_E_TEMP : 0;
 }
 
-/* CMD has ended, so its status it is, whatever the database says now. */
+/* CMD has ended, so return its status, even if its end could not be recorded. */
 static int
 pass_status(const struct doing *doing, int status, struct jr_err *err)
 {
@@ -130,7 +130,7 @@ pass_status(const struct doing *doing, int status, struct jr_err *err)
 	return status;
 }
 
-/* Claimed, and for once not started: too late, no process to be had, cancelled at once. */
+/* CMD was claimed and not started: it was too late, no process could be created, or it was cancelled at once. */
 static int
 tell_unstarted(const struct doing *doing, struct jr_err *err)
 {
@@ -149,7 +149,7 @@ tell_lost(const struct doing *doing, struct jr_err *err)
 	return JR_E_TEMP;
 }
 
-/* The exit status, and a line about what only jobrun knows. `status`: the runner's. */
+/* Returns the exit status, and fills *err with what CMD cannot report itself. `status` is the runner's. */
 static int
 tell_end(const struct doing *doing, int status, struct jr_err *err)
 {
@@ -157,7 +157,7 @@ tell_end(const struct doing *doing, int status, struct jr_err *err)
 		return status;
 	switch (doing->exec.state) {
 	case JR_EXEC_SKIPPED:
-		return status > JR_E_NEWS ? status : skip(doing, err); /* others that are dead are said, no more */
+		return status > JR_E_NEWS ? status : skip(doing, err); /* JR_E_NEWS: only other runs are dead */
 	case JR_EXEC_ENDED:
 		return pass_status(doing, doing->exec.exit_status, err);
 	case JR_EXEC_TIMED_OUT:
@@ -180,7 +180,7 @@ tell_end(const struct doing *doing, int status, struct jr_err *err)
 	return doing->exec.signal != 0 ? 128 + doing->exec.signal : status;
 }
 
-/* Is it known that CMD was not started, and did nobody want that? */
+/* With --fail-open: is it certain that CMD was not started, and for no reason that somebody wanted? */
 static bool
 is_due_without_record(const struct doing *doing)
 {
@@ -190,7 +190,7 @@ is_due_without_record(const struct doing *doing)
 	       (exec->state == JR_EXEC_NONE || exec->state == JR_EXEC_UNSTARTED);
 }
 
-/* CMD in our place. Comes back only if it cannot be. */
+/* Execute CMD in our place. Returns only on failure. */
 static int
 run_without_record(const struct doing *doing, struct jr_err *err)
 {
@@ -236,7 +236,7 @@ run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err
 	};
 	struct jr_err unused;
 	struct jr_state state;
-	bool has_state = jr_state_open(&state, doing->opts->state_dir, &unused); /* without it all is said each time */
+	bool has_state = jr_state_open(&state, doing->opts->state_dir, &unused); /* without it print all each time */
 	int status;
 
 	doing->report.state_directory = has_state ? state.directories[0] : NULL;
@@ -284,18 +284,17 @@ const struct jr_cmd jr_cmd_exec = {
     .summary = "a line of an old crontab, with a lease, a history and no overlap",
     .usage = "[OPTION...] NAME -- CMD [ARG...]",
     .details =
-	"Runs CMD as it is and where it stands: its directory, environment, stdin, stdout and stderr are those\n"
-	"of jobrun. It is recorded as a run of the definition NAME, which is made on first use, with the head\n"
-	"and tail of its output; jobrun logs and jobrun cancel work. It is never tried again. When the last\n"
-	"run of NAME is not over, on any host, NAME is paused or disabled, or a limit of its queue or its lock\n"
-	"key has no room (jobrun queue, jobrun define NAME --lock KEY), CMD is not started; jobrun slots NAME\n"
-	"has each such start, with the reason.\n"
+	"CMD has the directory, environment, stdin, stdout and stderr of jobrun. It is recorded as a run of the\n"
+	"definition NAME, with the head and tail of its output; the first use creates the definition. jobrun logs\n"
+	"and jobrun cancel work. It is never retried. CMD is not started if the last run of NAME is not over, on\n"
+	"any host, if NAME is paused or disabled, or if a limit of its queue or its lock key has no room (jobrun\n"
+	"queue, jobrun define NAME --lock KEY). jobrun slots NAME shows each such start with the reason.\n"
 	"\n"
 	"The exit status is CMD's; 128+N if signal N killed it; 124 if --timeout stopped it; 127 if there is no\n"
-	"such command, 126 if it cannot be executed. 0 if it was not started, and with --strict 75. 75: the\n"
-	"database was away, so CMD was not started, or was stopped before its lease ended, so that it never\n"
-	"runs twice at once; or somebody else has had the row of the queue or the definition locked for 5 s.\n"
-	"With --fail-open it runs all the same, and goes on.\n",
+	"such command, 126 if it cannot be executed. If it was not started: 0, with --strict 75. 75: the database\n"
+	"could not be reached, so CMD was not started, or was stopped before its lease ended, so that it never\n"
+	"runs twice at once; or another session has locked the row of the queue or the definition for 5 s.\n"
+	"With --fail-open CMD is started, or goes on, in these cases, too.\n",
     .options = exec_options,
     .defaults = &exec_defaults,
     .size = sizeof(exec_defaults),

@@ -1,5 +1,6 @@
 /*
- * grant: which database role may do what with jobrun, by kind. Kept in a table and given again after each migration.
+ * grant: which database role may do what with jobrun, by kind. Grants are kept in a table, and each migration grants
+ * them again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ struct grant_opts {
 
 static const struct grant_opts grant_defaults = {.revoke = false};
 
-#define CHANGE_COUNT 4 /* statements of a change that is rolled back */
+#define CHANGE_COUNT 4 /* the statements of a dry run */
 
 #define AT(field) offsetof(struct grant_opts, field)
 
@@ -28,9 +29,9 @@ static const struct jr_option grant_options[] = {
 	    .offset = AT(types), .check = jr_parse_job_type },
 	{ .name = "queue", .letter = 'q', .arg = "QUEUE", .help = "enqueue: only into these queues (all)", .type = JR_OPT_WORDS,
 	    .offset = AT(queues), .check = jr_parse_queue },
-	{ .name = "max-open", .arg = "N", .help = "enqueue: at most N runs of its own at a time that are not over (any number)",
+	{ .name = "max-open", .arg = "N", .help = "enqueue: at most N unfinished runs of the role at a time (any number)",
 	    .type = JR_OPT_INT, .offset = AT(max_open), .min = 1, .max = INT32_MAX },
-	{ .name = "revoke", .help = "take it away again", .type = JR_OPT_FLAG, .offset = AT(revoke) },
+	{ .name = "revoke", .help = "take the grant away", .type = JR_OPT_FLAG, .offset = AT(revoke) },
 	{ .name = "dry-run", .letter = 'n', .help = "check it, change nothing", .type = JR_OPT_FLAG, .offset = AT(dry_run) },
 	JR_OPTIONS_END,
 };
@@ -78,7 +79,7 @@ check(const struct grant_opts *opts, int argc, char **argv, struct jr_err *err)
 		return false;
 	if (is_limited(opts) && opts->revoke)
 		return jr_fail(err, JR_E_USAGE,
-		    "--type, --queue and --max-open have nothing to do with --revoke; to change them grant it again");
+		    "--type, --queue and --max-open do not go with --revoke; to change them, grant again");
 	if (is_limited(opts) && strcmp(argv[0], "enqueue") != 0)
 		return jr_fail(err, JR_E_USAGE, "--type, --queue and --max-open are for kind enqueue alone");
 	if (*argv[1] == '\0')
@@ -86,7 +87,7 @@ check(const struct grant_opts *opts, int argc, char **argv, struct jr_err *err)
 	return true;
 }
 
-/* Grant or revoke (results[0]), and then the list (results[1]). With -n it is rolled back. */
+/* Grant or revoke (results[0]), then read the list (results[1]). With -n roll back. */
 static bool
 change(struct jr_db *db, const struct grant_opts *opts, char **argv, PGresult **results, struct jr_err *err)
 {
@@ -165,13 +166,13 @@ const struct jr_cmd jr_cmd_grant = {
     .summary = "let a database role enqueue, read, run or administer",
     .usage = "[KIND ROLE [OPTION...]]",
     .details =
-	"Without arguments: who was granted what. The kinds:\n"
-	"  enqueue  queue runs in its own transaction, see and cancel its own, and nothing else\n"
+	"Without arguments: list all grants. The kinds:\n"
+	"  enqueue  queue runs in its own transactions, see and cancel its own runs, nothing else\n"
 	"  read     status, list, show: everything but payloads, results, errors and output\n"
-	"  run      what a runner needs; read and enqueue included\n"
-	"  admin    retry, cancel, pause, limits, definitions and grants too\n"
-	"The role must exist (CREATE ROLE). Grants are kept and given again after each migration.\n"
-	"enqueue granted again replaces its job types, queues and limit. Only the owner of the schema can migrate.\n",
+	"  run      what a runner needs; includes read and enqueue\n"
+	"  admin    also retry, cancel, pause, limits, definitions and grants\n"
+	"The role must exist (CREATE ROLE). Each migration grants everything again. To grant enqueue again replaces\n"
+	"its job types, queues and limit. Only the owner of the schema can migrate.\n",
     .options = grant_options,
     .defaults = &grant_defaults,
     .size = sizeof(grant_defaults),

@@ -1,6 +1,6 @@
 /*
- * list: runs, newest first. "failed" in the table of runs means that another attempt follows: people read retrying, and
- * may ask for either word; --json keeps failed.
+ * list: runs, newest first. Status "failed" in table job_runs means that another attempt follows. People see it as
+ * "retrying" and may give either word; --json keeps "failed".
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@ struct list_opts {
 };
 
 static const struct list_opts list_defaults = {.filter = {.since_ms = -1, .limit = 20}};
-_Static_assert(offsetof(struct list_opts, filter) == 0, "as JR_FILTER_OPTIONS wants it");
+_Static_assert(offsetof(struct list_opts, filter) == 0, "JR_FILTER_OPTIONS takes offsets in struct jr_filter");
 
 /* clang-format off */
 static const struct jr_option list_options[] = {
@@ -36,7 +36,7 @@ static const struct jr_column columns[] = {
 };
 /* clang-format on */
 
-/* A definition and a slot, which most runs have not, take no room where nothing has them. */
+/* The columns DEFINITION and SLOT are left out when they are empty. */
 static void
 print_runs(const PGresult *result)
 {

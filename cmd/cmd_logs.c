@@ -1,9 +1,9 @@
 /*
- * logs: what an attempt printed, as it was kept: its beginning and its end; of a running one what is known so far.
+ * logs: print the output of an attempt. The database keeps its head and tail; of a running attempt, as much as the
+ * runner has reported.
  *
- * --follow asks once a second, prints what is new, goes on into the next attempts, and ends with the run, or with the
- * newer one that has superseded it. What has been printed is remembered as it was read: the database keeps head and
- * tail, and jr_logs_follow_new finds what was added.
+ * --follow reads once a second, prints what is new, goes on with the next attempts, and ends when the run is over. If a
+ * newer run has superseded it, it goes on with that one. jr_logs_follow_new finds what was added to the last text.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 #include "sql_text.h"
 
 #define POLL_MS 1000
-#define OUTAGE_MS 20000 /* how long --follow asks again for a database that went away */
+#define OUTAGE_MS 20000 /* how long --follow tries again when the database cannot be reached */
 
 struct logs_opts {
 	int64_t attempt;
@@ -32,9 +32,9 @@ static const struct logs_opts logs_defaults = {.attempt = 0};
 
 /* clang-format off */
 static const struct jr_option logs_options[] = {
-	{ .name = "attempt", .arg = "N", .help = "the N-th attempt, the newest of that number (the last one)",
+	{ .name = "attempt", .arg = "N", .help = "attempt number N, the newest with that number (the last attempt)",
 	    .type = JR_OPT_INT, .offset = offsetof(struct logs_opts, attempt), .min = 1, .max = INT64_MAX },
-	{ .name = "follow", .letter = 'f', .help = "go on printing what comes, until the run is over", .type = JR_OPT_FLAG,
+	{ .name = "follow", .letter = 'f', .help = "go on printing new output until the run is over", .type = JR_OPT_FLAG,
 	    .offset = offsetof(struct logs_opts, follow) },
 	JR_OPTIONS_END,
 };
@@ -77,7 +77,7 @@ print_logs(const PGresult *result, int64_t id)
 		fprintf(stderr, "run %" PRId64 " has no output\n", id);
 }
 
-/* A plain success leaves no row, and so no attempt to show; an attempt that never was is an error. */
+/* A plain success leaves no row of its attempt, so there is nothing to show. A number too high is an error. */
 static bool
 check_attempt(const PGresult *result, int64_t id, int64_t attempt, struct jr_err *err)
 {
@@ -119,16 +119,16 @@ enum follow_column { F_STATUS, F_LAST_CLAIM, F_MAX_ATTEMPTS, F_DUE_IN, F_ERROR, 
 	F_OUTPUT, F_DROPPED, F_NEWER };
 /* clang-format on */
 
-/* What has been printed. */
+/* State of --follow. */
 struct follower {
 	const struct jr_app *app;
 	struct jr_db *db;
 	int64_t id;
-	int64_t claim;   /* from which on attempts are asked for: the one shown; -1: not asked yet */
-	bool showing;    /* something of `claim` has been shown */
-	char *output;    /* of `claim`, as it was read last */
-	int64_t dropped; /* of it */
-	char *progress;  /* as it was said last, or NULL */
+	int64_t claim;   /* the claim whose attempt is shown; -1: not known yet */
+	bool showing;    /* an attempt has been shown */
+	char *output;    /* the output of `claim` that was read last */
+	int64_t dropped; /* bytes dropped from the middle of it */
+	char *progress;  /* the progress that was printed last, or NULL */
 	bool mid_line;
 	bool said_waiting;
 };
@@ -158,7 +158,7 @@ print_part(struct follower *f, const char *text)
 	fflush(stdout);
 }
 
-/* Before something else is said. In a file the output stays as it was, byte for byte. */
+/* Before another line is printed on the terminal, end the current one. In a file the output stays byte for byte. */
 static void
 end_line(struct follower *f)
 {
@@ -227,7 +227,7 @@ show_waiting(struct follower *f, const PGresult *result)
 	f->said_waiting = waits;
 }
 
-/* Is the run over? Then the last of its output is in the same answer. */
+/* Is the run over? Then the same result has the end of its output. */
 static bool
 is_final(const PGresult *result)
 {
@@ -252,7 +252,7 @@ ask(struct follower *f, struct jr_err *err)
 			     : jr_db_query(f->db, jr_sql_logs_follow, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
 }
 
-/* An outage is waited for; *err is left alone when it ends in time. */
+/* Try again for up to OUTAGE_MS when the database cannot be reached. *err is not touched on success. */
 static PGresult *
 ask_patiently(struct follower *f, struct jr_err *err)
 {
@@ -273,7 +273,7 @@ ask_patiently(struct follower *f, struct jr_err *err)
 	return result;
 }
 
-/* 0, or 1 and the news. */
+/* 0 if the run has succeeded; else 1 and a message. */
 static int
 tell_end(struct follower *f, const PGresult *result, struct jr_err *err)
 {
@@ -288,7 +288,7 @@ tell_end(struct follower *f, const PGresult *result, struct jr_err *err)
 	return JR_E_NEWS;
 }
 
-/* A newer run has taken its place: from now on that one is shown. */
+/* A newer run has superseded it: show that one from now on. */
 static void
 go_on_with(struct follower *f, int64_t newer)
 {
@@ -302,7 +302,7 @@ go_on_with(struct follower *f, int64_t newer)
 	f->dropped = 0;
 }
 
-/* One answer. True while there is more to come. */
+/* Show one result. true while there is more to come. */
 static bool
 show_answer(struct follower *f, const PGresult *result, int *status, struct jr_err *err)
 {
@@ -328,7 +328,7 @@ show_answer(struct follower *f, const PGresult *result, int *status, struct jr_e
 	return !ferror(stdout);
 }
 
-/* False at once when nobody reads any more. */
+/* Wait until the next poll. false at once when stdout has no reader any more. */
 static bool
 wait_a_moment(void)
 {
@@ -392,10 +392,10 @@ const struct jr_cmd jr_cmd_logs = {
     .group = JR_GROUP_EVERYDAY,
     .summary = "what a run printed",
     .usage = "[OPTION...] ID",
-    .details = "Of a run that is running: what it has printed until its last heartbeat. A number of an attempt\n"
-	       "may come more than once: \"later\", an interruption and 'jobrun retry' give it again.\n"
+    .details = "For a running run: what it had printed at its last heartbeat. Several attempts may have the same\n"
+	       "number: \"later\", an interruption and 'jobrun retry' use a number again.\n"
 	       "With --follow the exit status is 0 if the run has succeeded, else 1. If a newer run of its unique key\n"
-	       "has superseded it, it goes on with that.\n",
+	       "has superseded the run, --follow goes on with the newer one.\n",
     .options = logs_options,
     .defaults = &logs_defaults,
     .size = sizeof(logs_defaults),

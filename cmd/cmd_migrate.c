@@ -28,15 +28,15 @@ static const struct migrate_opts migrate_defaults = {.lock_timeout_ms = 2000};
 
 /* clang-format off */
 static const struct jr_option migrate_options[] = {
-	{ .name = "status", .help = "what is applied and what is not; exit status 1 if something is not",
+	{ .name = "status", .help = "list what is applied and what is pending; exit status 1 if something is pending",
 	    .type = JR_OPT_FLAG, .offset = AT(status) },
 	{ .name = "print", .help = "print the SQL and do nothing; needs no database", .type = JR_OPT_FLAG, .offset = AT(print) },
 	{ .name = "dry-run", .letter = 'n', .help = "say what would be done", .type = JR_OPT_FLAG, .offset = AT(dry_run) },
-	{ .name = "adopt", .help = "this database was copied or moved here: from now on it is the one", .type = JR_OPT_FLAG,
+	{ .name = "adopt", .help = "this database is a copy or was moved: accept it as the right one", .type = JR_OPT_FLAG,
 	    .offset = AT(adopt) },
-	{ .name = "cancel-waiting", .help = "with --adopt: the one that it was made from goes on; cancel what waits here",
+	{ .name = "cancel-waiting", .help = "with --adopt: the original goes on working, so cancel what waits here",
 	    .type = JR_OPT_FLAG, .offset = AT(cancel_waiting) },
-	{ .name = "lock-timeout", .arg = "D", .help = "wait so long for a lock, five times, then say who holds it (2s)", .type = JR_OPT_DURATION,
+	{ .name = "lock-timeout", .arg = "D", .help = "wait D for a lock, up to five times, then say who holds it (2s)", .type = JR_OPT_DURATION,
 	    .offset = AT(lock_timeout_ms), .min = 1, .max = 3600000 },
 	JR_OPTIONS_END,
 };
@@ -65,7 +65,7 @@ print_line(const char *number, const char *name, const char *at)
 	printf("%4s  %-20s  %s%s\n", number, name, at == NULL ? "pending" : "applied ", at == NULL ? "" : at);
 }
 
-/* For people. */
+/* The status as text. */
 static void
 print_lines(const struct jr_migrate *migrate)
 {
@@ -79,7 +79,7 @@ print_lines(const struct jr_migrate *migrate)
 	print_line(number, "functions", jr_migrate_functions_at(migrate));
 }
 
-/* The same for programs. */
+/* The status as JSON. */
 static void
 print_document(const struct jr_migrate *migrate)
 {
@@ -110,7 +110,7 @@ print_status(const struct jr_app *app, const struct jr_migrate *migrate)
 		print_lines(migrate);
 }
 
-/* A migration may take long: a terminal sees which one it is, until the next one or the end. */
+/* A migration may take long, so show its name on a terminal until it has ended. */
 static void
 show_step(const char *name)
 {
@@ -135,7 +135,7 @@ end_step(struct steps *steps)
 	show_step(NULL);
 }
 
-/* NULL: from the beginning; what was applied before that is rolled back. */
+/* NULL: a new try begins, and what was applied before is rolled back. */
 static void
 on_step(void *ctx, const char *name)
 {
@@ -161,7 +161,7 @@ print_warnings(const struct jr_migrate *migrate)
 	free(text);
 }
 
-/* "8 -> 9", or "9" if that is what it is. */
+/* "8 -> 9", or "9" if both are the same. */
 static void
 print_numbers(const char *before, int from, int to)
 {
@@ -251,7 +251,7 @@ tell_adoption(const struct migrate_opts *opts, const PGresult *answer)
 		    PQgetvalue(answer, 0, 1), would, PQgetvalue(answer, 0, 2));
 }
 
-/* With -n it is rolled back. */
+/* Adopt this database; with -n roll back. */
 static bool
 adopt(const struct jr_app *app, const struct migrate_opts *opts, struct jr_err *err)
 {
@@ -308,7 +308,7 @@ migrate_run(const struct jr_app *app, const void *values, int argc, char **argv,
 		status = (int)err->code;
 	else
 		status = jr_migrate_is_pending(work) ? JR_E_NEWS : 0;
-	if (status == JR_E_NEWS && !opts->status) /* a dry run of more than the adoption */
+	if (status == JR_E_NEWS && !opts->status) /* a dry run with pending migrations: they come before --adopt */
 		status = 0;
 	else if (status == 0 && opts->adopt && !adopt(app, opts, err))
 		status = (int)err->code;
@@ -323,10 +323,10 @@ const struct jr_cmd jr_cmd_migrate = {
     .summary = "make the tables, or bring them to this version",
     .usage = "[OPTION...]",
     .details =
-	"All of it is one transaction. Several at once are safe; the others wait, five times --lock-timeout at\n"
-	"most. No other command changes the schema. Silent when there is nothing to do and stdout is no\n"
-	"terminal. --adopt is for a database that was restored from a dump or moved here, as run, exec and status\n"
-	"say; with --cancel-waiting for one that works beside the one it was made from.\n",
+	"Everything is one transaction. Several calls at once are safe; the others wait, at most five times\n"
+	"--lock-timeout. No other command changes the schema. Silent if there is nothing to do and stdout is no\n"
+	"terminal. Use --adopt when run, exec and status say that this database was copied or moved here (restored\n"
+	"from a dump, for example); add --cancel-waiting if the original goes on working.\n",
     .options = migrate_options,
     .defaults = &migrate_defaults,
     .size = sizeof(migrate_defaults),

@@ -1,8 +1,8 @@
 /*
- * next: when a definition will fire, or when a schedule would that is only being thought about.
+ * next: when a definition will fire, or when a schedule that is in no definition would fire.
  *
- * An expression has blanks or begins with @; a name has neither. Other marks of an expression are taken for one too, so
- * that a wrong one is refused by those who know what is wrong with it.
+ * An expression has spaces or begins with @; a name does not. An argument with other characters of expressions counts
+ * as an expression too, so that the server can say what is wrong with it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +26,10 @@ static const struct next_opts next_defaults = {.count = 5};
 
 /* clang-format off */
 static const struct jr_option next_options[] = {
-	{ .name = "time-zone", .arg = "ZONE", .help = "of EXPR (UTC)", .type = JR_OPT_STRING, .offset = AT(time_zone) },
+	{ .name = "time-zone", .arg = "ZONE", .help = "time zone of EXPR (UTC)", .type = JR_OPT_STRING, .offset = AT(time_zone) },
 	{ .name = "count", .arg = "N", .help = "how many (5)", .type = JR_OPT_INT, .offset = AT(count), .min = 1,
 	    .max = COUNT_MAX },
-	{ .name = "after", .arg = "TIME", .help = "those after TIME (now): '2026-03-28', read in the zone of the schedule",
+	{ .name = "after", .arg = "TIME", .help = "only times after TIME (now): '2026-03-28', read in the zone of the schedule",
 	    .type = JR_OPT_STRING, .offset = AT(after) },
 	JR_OPTIONS_END,
 };
@@ -41,7 +41,7 @@ is_expression(const char *text)
 	return strpbrk(text, " \t*/,?@#") != NULL;
 }
 
-/* --after as Unix ms, NULL without one. The text is at `out`. */
+/* *value becomes --after in Unix ms (as text in `out`); it is not touched without --after. */
 static bool
 read_after(struct jr_db *db, const char *const *values, const char *after, char out[24], const char **value,
     struct jr_err *err)
@@ -139,7 +139,7 @@ const struct jr_cmd jr_cmd_next = {
     .summary = "when a definition will fire, or a schedule would",
     .usage = "[OPTION...] NAME | EXPR",
     .details = "EXPR is a schedule: '30 2 * * mon-fri', '@daily', '@every 15m'. A line for each time, in its zone.\n"
-	       "That a definition is disabled or paused is said on stderr.\n",
+	       "A line on stderr says if the definition is disabled or paused.\n",
     .options = next_options,
     .defaults = &next_defaults,
     .size = sizeof(next_defaults),

@@ -1,5 +1,5 @@
 /*
- * pause: nothing new of these job types, queues and definitions starts, until a time or until they are resumed.
+ * pause: start nothing new of these job types, queues and definitions, until a time or until they are resumed.
  */
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ static const struct jr_option pause_options[] = {
 	JR_OPTIONS_END,
 };
 
-/* Of pause.sql. */
+/* Columns of pause.sql. */
 enum { P_KIND, P_NAME, P_UNTIL, P_KNOWN, P_DOC };
 /* clang-format on */
 
@@ -38,7 +38,7 @@ tell_line(const PGresult *result, int row, bool dry_run)
 	free(at);
 }
 
-/* On a terminal: a wrong name pauses nothing. */
+/* On a terminal: a name that nothing uses may be a mistake. */
 static void
 hint_unknown(const PGresult *result)
 {
@@ -77,8 +77,8 @@ const struct jr_cmd jr_cmd_pause = {
     .group = JR_GROUP_REPAIR,
     .summary = "let nothing new start of a job type, a queue or a definition",
     .usage = "[--type TYPE] [--queue QUEUE] [--definition NAME] [OPTION...]",
-    .details = "What runs goes on to its end; what waits stays, and is not late: it starts when the pause is over.\n"
-	       "Pausing again replaces end and reason. 'jobrun status' shows what is paused.\n",
+    .details = "Running runs go on to their end. Waiting runs stay, do not count as late, and start when the pause is\n"
+	       "over. Pausing again replaces end and reason. 'jobrun status' shows what is paused.\n",
     .options = pause_options,
     .defaults = &pause_defaults,
     .size = sizeof(pause_defaults),

@@ -1,8 +1,8 @@
 /*
- * prune: housekeeping by hand: the steps of the built-in jobrun.prune until nothing is left.
+ * prune: housekeeping by hand: run the steps of the built-in job type jobrun.prune until nothing is left.
  *
- * What must hold: each step stands by itself, so that whatever ends this command leaves nothing half done; what goes is
- * decided by the server's settings alone.
+ * What must hold: each step is complete in itself, so that this command can be ended at any time. Only the table
+ * jobrun.settings decides what is removed.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -14,7 +14,7 @@
 #include "print.h"
 #include "sql_text.h"
 
-#define STEP_MS 600000 /* an hour in which very much ended takes long to sum */
+#define STEP_MS 600000 /* to sum an hour in which very many runs ended takes long */
 #define PROGRESS_MS 500
 
 struct prune_opts {
@@ -28,9 +28,9 @@ static const struct prune_opts prune_defaults = {.max_runtime_ms = 0};
 
 /* clang-format off */
 static const struct jr_option prune_options[] = {
-	{ .name = "max-runtime", .arg = "D", .help = "stop after this time; what is left is for the next time (never)",
+	{ .name = "max-runtime", .arg = "D", .help = "stop after D; the next call goes on (no limit)",
 	    .type = JR_OPT_DURATION, .offset = AT(max_runtime_ms) },
-	{ .name = "dry-run", .letter = 'n', .help = "count what would go, change nothing", .type = JR_OPT_FLAG, .offset = AT(dry_run) },
+	{ .name = "dry-run", .letter = 'n', .help = "count what would be removed, change nothing", .type = JR_OPT_FLAG, .offset = AT(dry_run) },
 	JR_OPTIONS_END,
 };
 /* clang-format on */
@@ -125,7 +125,7 @@ tell(struct pruning *p, struct jr_err *err)
 	return true;
 }
 
-/* What has gone is gone, whatever failed then. */
+/* After a failure in the middle, say how many rows were removed before it. */
 static bool
 fail_after(const struct pruning *p, struct jr_err *err)
 {
@@ -160,10 +160,10 @@ prune_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 const struct jr_cmd jr_cmd_prune = {
     .name = "prune",
     .group = JR_GROUP_REPAIR,
-    .summary = "take away now what has been kept long enough",
+    .summary = "remove now what has been kept long enough",
     .usage = "[OPTION...]",
-    .details = "Runners do it each hour by themselves. How long finished runs and what is told of them are kept\n"
-	       "stands in table jobrun.settings; nothing unfinished goes. Hours are summed into job_stats before.\n",
+    .details = "Runners do this every hour. Table jobrun.settings says how long finished runs and their records are\n"
+	       "kept; unfinished runs always stay. Each hour is summed into job_stats before its runs are removed.\n",
     .options = prune_options,
     .defaults = &prune_defaults,
     .size = sizeof(prune_defaults),

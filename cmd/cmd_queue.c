@@ -1,8 +1,8 @@
 /*
- * queue: what is in the queues and what limits they have; and set those limits.
+ * queue: show the queues and their limits, or set the limits of one.
  *
- * What is given on the command line is checked here and travels as one JSON object with exactly those members, so that
- * a limit that is not named stays as it is. The line that is printed then is read in the same transaction.
+ * The limits on the command line are checked here and sent as one JSON object with only these members, so that other
+ * limits stay as they are. The line that is printed is read in the same transaction.
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -77,12 +77,12 @@ check_rate(const char *what, const char *text, struct jr_err *err)
 static const struct jr_option queue_options[] = {
 	{ .name = "max-running", .arg = "N", .help = "at most N runs of the queue at once, on all hosts; none: no limit",
 	    .type = JR_OPT_STRING, .offset = AT(max_running), .check = check_limit },
-	{ .name = "per-key", .arg = "N", .help = "at most N at once of those with the same lock key (1); none: no limit",
+	{ .name = "per-key", .arg = "N", .help = "at most N runs with the same lock key at once (1); none: no limit",
 	    .type = JR_OPT_STRING, .offset = AT(per_key), .check = check_limit },
-	{ .name = "rate", .arg = "N/PERIOD", .help = "at most N started in each PERIOD: 100/1m; none: no limit",
+	{ .name = "rate", .arg = "N/PERIOD", .help = "start at most N runs in each PERIOD: 100/1m; none: no limit",
 	    .type = JR_OPT_STRING, .offset = AT(rate), .check = check_rate },
 	{ .name = "reason", .arg = "TEXT", .help = "why, for the audit", .type = JR_OPT_STRING, .offset = AT(reason) },
-	{ .name = "dry-run", .letter = 'n', .help = "show what the queue would be like, change nothing", .type = JR_OPT_FLAG,
+	{ .name = "dry-run", .letter = 'n', .help = "show the queue as it would be, change nothing", .type = JR_OPT_FLAG,
 	    .offset = AT(dry_run) },
 	JR_OPTIONS_END,
 };
@@ -97,7 +97,7 @@ static const struct jr_column columns[] = {
 	{ "PAUSED", JR_CELL_CUT },
 };
 
-/* Of queues.sql. */
+/* Columns of queues.sql. */
 enum { Q_PLAIN = 5, Q_RATE = 5, Q_PERIOD, Q_USED, Q_UNTIL, Q_REASON, Q_DOC };
 /* clang-format on */
 
@@ -178,14 +178,14 @@ set_rate(json_t *changes, const char *text)
 		json_object_set_new(changes, "rate_period", json_null());
 		return;
 	}
-	/* in seconds: old servers keep the milliseconds of an interval in 32 bits */
+	/* in seconds: old servers cannot read large numbers of milliseconds in an interval */
 	period = jr_xasprintf("%" PRId64 ".%03" PRId64 " seconds", period_ms / 1000, period_ms % 1000);
 	json_object_set_new(changes, "rate_limit", json_integer(limit));
 	json_object_set_new(changes, "rate_period", json_string(period));
 	free(period);
 }
 
-/* What was given, as JSON; NULL when nothing was. Caller frees. */
+/* The given limits as JSON; NULL when none was given. Caller frees. */
 static char *
 changes_of(const struct queue_opts *opts)
 {
@@ -204,7 +204,7 @@ changes_of(const struct queue_opts *opts)
 	return text;
 }
 
-/* The lines of `name` (NULL: all), behind the changes if there are any. With -n they are rolled back. */
+/* Make the changes, if there are any, and read the lines of `name` (NULL: all). With -n roll back. */
 static PGresult *
 ask(struct jr_db *db, const char *name, const char *changes, const struct queue_opts *opts, struct jr_err *err)
 {
@@ -273,10 +273,10 @@ const struct jr_cmd jr_cmd_queue = {
     .group = JR_GROUP_SETUP,
     .summary = "queues and their limits; set the limits of one",
     .usage = "[NAME [OPTION...]]",
-    .details = "Without options: the queues with unfinished runs, and those that were ever given a limit, a\n"
-	       "pause or a lock key. A limit that is not named stays.\n"
-	       "A run that meets a limit stays due and costs no attempt. 0 lets none start; so does\n"
-	       "'jobrun pause --queue NAME', which says why and until when.\n",
+    .details = "Without options: list the queues that have unfinished runs or ever had a limit, pause or lock key.\n"
+	       "A limit that is not given stays.\n"
+	       "A run that a limit holds back stays due and no attempt counts. With a limit of 0 nothing starts;\n"
+	       "'jobrun pause --queue NAME' does the same and records why and until when.\n",
     .options = queue_options,
     .defaults = &queue_defaults,
     .size = sizeof(queue_defaults),

@@ -1,5 +1,5 @@
 /*
- * resume: the end of a pause. What was not paused is no error: it is as it was asked to be.
+ * resume: end a pause. It is no error to resume what is not paused.
  */
 #include "base/parse.h"
 #include "pauses.h"
@@ -18,7 +18,7 @@ static const struct jr_option resume_options[] = {
 	JR_OPTIONS_END,
 };
 
-/* Of resume.sql. */
+/* Columns of resume.sql. */
 enum { R_KIND, R_NAME, R_WAS_PAUSED, R_DOC };
 /* clang-format on */
 

@@ -1,6 +1,6 @@
 /*
- * retry: runs get all their attempts again, now. Those named that cannot are named again; the others are done all the
- * same.
+ * retry: runs get all their attempts again and are due now. Named runs that cannot be retried are reported; the others
+ * are retried all the same.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -16,7 +16,7 @@ struct retry_opts {
 };
 
 static const struct retry_opts retry_defaults = {.filter = {.since_ms = -1}};
-_Static_assert(offsetof(struct retry_opts, filter) == 0, "as JR_FILTER_OPTIONS wants it");
+_Static_assert(offsetof(struct retry_opts, filter) == 0, "JR_FILTER_OPTIONS takes offsets in struct jr_filter");
 
 /* clang-format off */
 static const struct jr_option retry_options[] = {
@@ -24,15 +24,15 @@ static const struct jr_option retry_options[] = {
 	    "at most N, the newest", INT64_C(1000000000)),
 	{ .name = "reason", .arg = "TEXT", .help = "why, for the record", .type = JR_OPT_STRING,
 	    .offset = offsetof(struct retry_opts, reason) },
-	{ .name = "force", .help = "also runs that have succeeded, or are superseded: those without their key", .type = JR_OPT_FLAG,
+	{ .name = "force", .help = "also runs that have succeeded or are superseded (these lose their unique key)", .type = JR_OPT_FLAG,
 	    .offset = offsetof(struct retry_opts, force) },
-	{ .name = "dry-run", .letter = 'n', .help = "only show how many of which type and status it would be",
+	{ .name = "dry-run", .letter = 'n', .help = "only show how many runs of which type and status would be retried",
 	    .type = JR_OPT_FLAG, .offset = offsetof(struct retry_opts, dry_run) },
 	JR_OPTIONS_END,
 };
 /* clang-format on */
 
-/* Columns of retry.sql and retry_others.sql behind what all have. */
+/* Further columns of retry.sql and retry_others.sql. */
 enum {
 	NEWER_ID = 3,
 	NEWER_STATUS
@@ -49,7 +49,7 @@ tell_superseded(const PGresult *result, int row)
 	    id, PQgetvalue(result, row, NEWER_ID), running ? "is running" : "has succeeded", id);
 }
 
-/* Of a dry run too, where what could be retried is not among the rows. */
+/* Also used for a dry run: its rows are the runs that cannot be retried. */
 static int
 tell_refused(const PGresult *result)
 {
@@ -152,9 +152,9 @@ const struct jr_cmd jr_cmd_retry = {
     .summary = "run again, with a fresh set of attempts",
     .usage = "[OPTION...] ID... | --status S | --type T | --queue Q | --definition NAME | --since D",
     .details = "Runs are named by ID, or chosen as 'jobrun list' shows them with the same options.\n"
-	       "A run that is running is left alone. So is one that has succeeded, and one that a newer run of its\n"
-	       "unique key supersedes, since that runs or has succeeded, unless --force is given. With -n a filter\n"
-	       "counts those, too.\n",
+	       "A running run is left alone. So is a run that has succeeded, and a run that is superseded, since a\n"
+	       "newer run of its unique key is running or has succeeded; --force retries both. With -n and a filter\n"
+	       "superseded runs are counted, too.\n",
     .options = retry_options,
     .defaults = &retry_defaults,
     .size = sizeof(retry_defaults),

@@ -1,9 +1,10 @@
 /*
- * run: what cron calls. Options to struct jr_runner_opts, and words for what happened.
+ * run: the command that cron calls. It turns options into a struct jr_runner_opts and reports what happened.
  *
- * Silent when all is well. A run that went dead is said once, by the runner that wrote it, with what to type next; the
- * eleventh and later ones of a tick are a count. "Database away" is said first, then after 10 minutes, an hour and
- * every six hours. On a terminal a status line shows progress and a summary ends it. A dry run writes nothing.
+ * It is silent when all is well. The runner that writes a run as dead prints it once, with what to type next; from the
+ * eleventh on it prints only their number. A failure to reach the database is printed at once, then after 10 minutes,
+ * an hour and every six hours. On a terminal a status line shows progress, and a summary comes at the end. A dry run
+ * writes nothing.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -43,20 +44,20 @@ static const struct run_opts run_defaults = {
 };
 
 #define MAX_RUNTIME_MS 600000
-#define DUE_MOST "100" /* rows of a dry run */
+#define DUE_MOST "100" /* most rows of a dry run */
 
 #define AT(field) offsetof(struct run_opts, field)
 
 /* clang-format off */
 static const struct jr_option run_options[] = {
-	{ .name = "once", .help = "drain the queue and exit: the default, spelled out", .type = JR_OPT_FLAG, .offset = AT(once) },
+	{ .name = "once", .help = "run what is due and exit: the default", .type = JR_OPT_FLAG, .offset = AT(once) },
 	{ .name = "for", .arg = "D", .help = "stay for this time, 1s to 1d, and start new runs at once; then hand over to another runner",
 	    .type = JR_OPT_DURATION, .offset = AT(for_ms), .min = 1000, .max = INT64_C(86400000) },
-	{ .name = "jobs", .letter = 'j', .arg = "N", .help = "executables at once on this host, by all runners of this user (number of CPUs)",
+	{ .name = "jobs", .letter = 'j', .arg = "N", .help = "executables at once on this host, for all runners of this user together (number of CPUs)",
 	    .type = JR_OPT_INT, .offset = AT(jobs), .min = 1, .max = JR_PERMITS_MAX, .env = "JOBRUN_JOBS" },
-	{ .name = "http-jobs", .arg = "N", .help = "requests at once on this host, likewise (64)", .type = JR_OPT_INT,
+	{ .name = "http-jobs", .arg = "N", .help = "http handlers at once on this host, counted like --jobs (64)", .type = JR_OPT_INT,
 	    .offset = AT(http_jobs), .min = 1, .max = JR_PERMITS_MAX, .env = "JOBRUN_HTTP_JOBS" },
-	{ .name = "sql-jobs", .arg = "N", .help = "sql handlers at once on this host, each with a connection, likewise (4)",
+	{ .name = "sql-jobs", .arg = "N", .help = "sql handlers at once on this host, each with a connection, counted like --jobs (4)",
 	    .type = JR_OPT_INT, .offset = AT(sql_jobs), .min = 1, .max = JR_PERMITS_MAX, .env = "JOBRUN_SQL_JOBS" },
 	{ .name = "type", .letter = 't', .arg = "TYPE", .help = "only these job types", .type = JR_OPT_WORDS, .offset = AT(types),
 	    .check = jr_parse_job_type },
@@ -64,7 +65,7 @@ static const struct jr_option run_options[] = {
 	    .check = jr_parse_queue },
 	{ .name = "job", .arg = "ID", .help = "only this run, now, even if it is due later; its output is shown",
 	    .type = JR_OPT_INT, .offset = AT(job), .min = 1, .max = INT64_MAX },
-	{ .name = "raw", .help = "of --job: show its output as it is, even on a terminal", .type = JR_OPT_FLAG, .offset = AT(raw) },
+	{ .name = "raw", .help = "with --job: show its output unchanged, even on a terminal", .type = JR_OPT_FLAG, .offset = AT(raw) },
 	{ .name = "max-runs", .arg = "N", .help = "stop claiming after N runs", .type = JR_OPT_INT, .offset = AT(max_runs),
 	    .min = 1, .max = INT64_MAX },
 	{ .name = "max-runtime", .arg = "D", .help = "stop claiming after this time; 0: never (10m, or what --for needs)", .type = JR_OPT_DURATION,
@@ -77,9 +78,9 @@ static const struct jr_option run_options[] = {
 	    .type = JR_OPT_DURATION, .offset = AT(heartbeat_ms) },
 	{ .name = "grace", .arg = "D", .help = "at TERM: how long handlers may go on before they are stopped (30s)",
 	    .type = JR_OPT_DURATION, .offset = AT(grace_ms) },
-	{ .name = "splay", .arg = "D", .help = "wait up to D before connecting, the same on each start of a host (0)",
+	{ .name = "splay", .arg = "D", .help = "wait up to D before connecting; the wait is always the same on one host (0)",
 	    .type = JR_OPT_DURATION, .offset = AT(splay_ms), .max = 600000 },
-	{ .name = "state-dir", .arg = "DIR", .help = "private directory for permits, alone (else those that are safe of four, see the manual)",
+	{ .name = "state-dir", .arg = "DIR", .help = "the private directory for permits (else the safe ones of four, see the manual)",
 	    .type = JR_OPT_STRING, .offset = AT(state_dir), .env = "JOBRUN_STATE_DIR" },
 	{ .name = "dry-run", .letter = 'n', .help = "show what would be claimed and fired; write nothing", .type = JR_OPT_FLAG,
 	    .offset = AT(dry_run) },
@@ -112,7 +113,7 @@ load_handlers(const struct run_opts *opts, struct jr_handlers *handlers, struct 
 	return false;
 }
 
-/* Each executable takes four descriptors, a request and a connection one. */
+/* Each executable takes four descriptors, each http or sql handler one. */
 static bool
 check_descriptors(const struct run_opts *opts, struct jr_err *err)
 {
@@ -127,7 +128,7 @@ check_descriptors(const struct run_opts *opts, struct jr_err *err)
 	    opts->jobs, opts->http_jobs, opts->sql_jobs, need, (int64_t)limit.rlim_cur, need);
 }
 
-/* Times and choices that cannot be meant together. */
+/* Options that exclude each other. */
 static bool
 check_together(const struct run_opts *opts, struct jr_err *err)
 {
@@ -145,7 +146,7 @@ check_together(const struct run_opts *opts, struct jr_err *err)
 	return true;
 }
 
-/* Unless people say otherwise it does not cut what --for needs. */
+/* The default is long enough for --for. */
 static int64_t
 max_runtime(const struct run_opts *opts)
 {
@@ -227,8 +228,8 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 }
 
 /*
- * The job types to claim, as an array literal: those asked for, else all that the host has; housekeeping always. Caller
- * frees.
+ * The job types to claim, as an array literal: those of --type, else all that this host has; housekeeping always.
+ * Caller frees.
  */
 static char *
 wanted_types(const struct run_opts *opts, const struct jr_handlers *handlers)
@@ -245,7 +246,7 @@ wanted_types(const struct run_opts *opts, const struct jr_handlers *handlers)
 	return array;
 }
 
-/* NULL: all. Caller frees. */
+/* The queues to claim from, as an array literal; NULL: all. Caller frees. */
 static char *
 wanted_queues(const struct run_opts *opts)
 {

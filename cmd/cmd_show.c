@@ -1,5 +1,5 @@
 /*
- * show: everything about one run: its fields, its attempts, what people did to it, what the last attempt printed.
+ * show: everything about one run: its fields, its attempts, what people did to it, the output of the last attempt.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /*
- * slots: did it run, and if not, why? What is next of a definition, and what became of each of its slots.
+ * slots: did it run, and if not, why? The next slot of a definition, and the outcome of each slot before.
  *
- * Rows are as firing has recorded them: many slots that were missed together are one row with their number and end.
- * What happened to a run since then is read from the run.
+ * Rows are printed as fire() has recorded them: many slots that were missed together are one row with their number and
+ * the last slot. The current status of a run is read from the run.
  */
 #include <stdlib.h>
 
@@ -13,9 +13,9 @@
 #include "slots_replay.h"
 #include "sql_text.h"
 
-#define NEWEST 20      /* what is shown when nothing is said */
-#define MOST 100000    /* the same with --since */
-#define LATE_MS 120000 /* so long after its time a slot that is not fired has been missed by two ticks */
+#define NEWEST 20      /* the default limit */
+#define MOST 100000    /* the default limit with --since */
+#define LATE_MS 120000 /* a slot that was not fired for so long has been missed by two ticks */
 
 struct slots_opts {
 	const char *replay, *reason;
@@ -29,15 +29,15 @@ static const struct slots_opts slots_defaults = {.since_ms = -1};
 
 /* clang-format off */
 static const struct jr_option slots_options[] = {
-	{ .name = "since", .arg = "D", .help = "those of the last D: 7d, 12h (of any time)", .type = JR_OPT_DURATION,
+	{ .name = "since", .arg = "D", .help = "only slots of the last D: 7d, 12h (all)", .type = JR_OPT_DURATION,
 	    .offset = AT(since_ms) },
 	{ .name = "limit", .arg = "N", .help = "at most N (20; with --since all)", .type = JR_OPT_INT, .offset = AT(limit),
 	    .min = 1, .max = MOST },
 	{ .name = "replay", .arg = "TIME", .help = "queue a run for the slot of TIME; prints its id", .type = JR_OPT_STRING,
 	    .offset = AT(replay) },
-	{ .name = "reason", .arg = "TEXT", .help = "--replay: why, for the record", .type = JR_OPT_STRING,
+	{ .name = "reason", .arg = "TEXT", .help = "with --replay: why, for the record", .type = JR_OPT_STRING,
 	    .offset = AT(reason) },
-	{ .name = "dry-run", .letter = 'n', .help = "--replay: check everything, queue nothing", .type = JR_OPT_FLAG,
+	{ .name = "dry-run", .letter = 'n', .help = "with --replay: check everything, queue nothing", .type = JR_OPT_FLAG,
 	    .offset = AT(dry_run) },
 	JR_OPTIONS_END,
 };
@@ -52,10 +52,10 @@ static const struct jr_column columns[] = {
 	{ "REASON", JR_CELL_CUT },
 };
 
-/* Of slots.sql. */
+/* Columns of slots.sql. */
 enum { S_UNTIL = 1, S_SLOTS, S_DOC = 7, S_OLDER };
 
-/* Of slots_head.sql. */
+/* Columns of slots_head.sql. */
 enum { H_NAME, H_SCHEDULE, H_ZONE, H_NEXT, H_AGE, H_ENABLED, H_PAUSED, H_REASON, H_DOC, H_TICKED };
 /* clang-format on */
 
@@ -79,7 +79,7 @@ state_text(const PGresult *head)
 	return text;
 }
 
-/* What to do about a slot whose time has come long ago. */
+/* What to do if the next slot is long past. */
 static const char *
 late_text(const PGresult *head)
 {
@@ -221,10 +221,11 @@ const struct jr_cmd jr_cmd_slots = {
     .group = JR_GROUP_SCHEDULE,
     .summary = "did it run, and if not, why? the slots of a definition",
     .usage = "[OPTION...] NAME | NAME --replay TIME [--reason TEXT]",
-    .details = "First what is next, then what became of each slot, newest first, in the zone of the definition.\n"
+    .details = "Prints the next slot, then what became of each slot, newest first, in the zone of the definition.\n"
 	       "Many slots that were missed together are one line: the first, the last, how many.\n"
-	       "Starts of 'jobrun exec NAME' that were left out stand among them, with their seconds.\n"
-	       "TIME is one of these, or as 'jobrun enqueue --at' takes it; without an offset it is of that zone.\n",
+	       "Starts of 'jobrun exec NAME' that were skipped are listed, too, with seconds in their time.\n"
+	       "TIME is a slot as printed here, or a time as for 'jobrun enqueue --at'; without an offset it is in\n"
+	       "the zone of the definition.\n",
     .options = slots_options,
     .defaults = &slots_defaults,
     .size = sizeof(slots_defaults),

@@ -1,5 +1,5 @@
 /*
- * status: is it all right? Who runs here, a line for each job type, and what somebody should look at.
+ * status: is everything all right? The last runner, a line for each job type, and what somebody should look at.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -108,7 +108,10 @@ is_among(const PGresult *types, const char *type)
 	return false;
 }
 
-/* Who asks for a type by name must not take nothing for good news. The last line is the error's. */
+/*
+ * If the user named a type, a missing line must not look like good news: report each type without runs. The last one
+ * goes into *err.
+ */
 static bool
 check_found(const PGresult *types, int argc, char **argv, struct jr_err *err)
 {

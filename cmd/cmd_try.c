@@ -1,8 +1,8 @@
 /*
- * try: a handler here and now, without a queue, and its verdict in words.
+ * try: run a handler here and now, without a queue, and explain its verdict.
  *
- * The rehearsal itself is the library's, the words are those of try_report.h; here the run is made up from the command
- * line. What must hold: nothing here needs a database, so that a handler can be tried where there is none.
+ * The library rehearses the handler and try_report.h prints the report. This file builds the run from the command line.
+ * What must hold: nothing here needs a database, so that a handler can be tried where there is none.
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -18,7 +18,7 @@
 #include "try_report.h"
 #include "types.h"
 
-#define ATTEMPTS 5 /* what a run has unless somebody says otherwise */
+#define ATTEMPTS 5 /* the default of max_attempts */
 #define ATTEMPTS_MAX 100
 #define KILLED 130
 
@@ -42,24 +42,24 @@ check_key(const char *what, const char *text, struct jr_err *err)
 
 /* clang-format off */
 static const struct jr_option try_options[] = {
-	{ .name = "attempt", .arg = "N", .help = "which attempt it is (1)", .type = JR_OPT_INT, .offset = AT(attempt),
+	{ .name = "attempt", .arg = "N", .help = "number of the attempt (1)", .type = JR_OPT_INT, .offset = AT(attempt),
 	    .min = 1, .max = ATTEMPTS_MAX },
-	{ .name = "checkpoint", .arg = "JSON", .help = "what an earlier attempt left as its checkpoint", .type = JR_OPT_STRING,
+	{ .name = "checkpoint", .arg = "JSON", .help = "the checkpoint of an earlier attempt", .type = JR_OPT_STRING,
 	    .offset = AT(checkpoint) },
 	{ .name = "handlers", .arg = "DIR", .help = "the handlers directory (~/.config/jobrun/handlers, else /etc/jobrun/handlers)",
 	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS" },
-	{ .name = "key", .letter = 'k', .arg = "KEY", .help = "JOBRUN_KEY (try- and something random)", .type = JR_OPT_STRING,
+	{ .name = "key", .letter = 'k', .arg = "KEY", .help = "value of JOBRUN_KEY (\"try-\" and a random number)", .type = JR_OPT_STRING,
 	    .offset = AT(key), .check = check_key },
-	{ .name = "max-attempts", .arg = "N", .help = "of how many (5)", .type = JR_OPT_INT, .offset = AT(max_attempts),
+	{ .name = "max-attempts", .arg = "N", .help = "attempts that the run has (5)", .type = JR_OPT_INT, .offset = AT(max_attempts),
 	    .min = 1, .max = ATTEMPTS_MAX },
-	{ .name = "raw", .help = "show its output as it is, even on a terminal", .type = JR_OPT_FLAG, .offset = AT(raw) },
-	{ .name = "timeout", .arg = "D", .help = "time for it; 0: no limit (the handler's own)", .type = JR_OPT_DURATION,
+	{ .name = "raw", .help = "show its output unchanged, even on a terminal", .type = JR_OPT_FLAG, .offset = AT(raw) },
+	{ .name = "timeout", .arg = "D", .help = "time limit; 0: none (the handler's own)", .type = JR_OPT_DURATION,
 	    .offset = AT(timeout_ms) },
 	JR_OPTIONS_END,
 };
 /* clang-format on */
 
-/* false: no random bytes. */
+/* A random key, "try-..." */
 static bool
 make_key(char *key, size_t size, struct jr_err *err)
 {
@@ -72,8 +72,8 @@ make_key(char *key, size_t size, struct jr_err *err)
 }
 
 /*
- * PostgreSQL refuses what is no JSON before there is a run. The text itself is what is handed on. Numbers and nesting
- * that are only too much for the reader here are left to it.
+ * PostgreSQL would refuse a text that is not JSON, so this does, too. The handler gets the text unchanged. Numbers and
+ * nesting that only the parser used here cannot read are accepted.
  */
 static bool
 check_json(const char *what, const char *text, struct jr_err *err)
@@ -182,10 +182,10 @@ const struct jr_cmd jr_cmd_try = {
     .group = JR_GROUP_SETUP,
     .summary = "run a handler here and now, without a queue, and say what its end means",
     .usage = "[OPTION...] TYPE [PAYLOAD|-|@FILE]",
-    .details = "PAYLOAD is JSON, handed on as it is given; - reads it from stdin, @FILE from a file; without it {}.\n"
-	       "For a sql handler with \"batch\" too it is that of one run; the array is made of it.\n"
-	       "A sql handler works in the database, in a transaction that is rolled back. Nothing else needs one.\n"
-	       "Exit status 0 if the run would be succeeded, else 1.\n",
+    .details = "PAYLOAD is JSON and passed on unchanged; - reads it from stdin, @FILE from a file; without it {}.\n"
+	       "A sql handler with \"batch\", too, gets the payload of one run: jobrun makes an array of it.\n"
+	       "A sql handler works in the database, in a transaction that is rolled back. Others need no database.\n"
+	       "Exit status 0 if the run would succeed, else 1.\n",
     .options = try_options,
     .defaults = &try_defaults,
     .size = sizeof(try_defaults),

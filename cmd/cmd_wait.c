@@ -1,5 +1,5 @@
 /*
- * wait: until runs are over. All ids are read before the database is asked.
+ * wait: wait until runs are over. All ids are parsed before the first statement.
  */
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ static const struct wait_opts wait_defaults = {.timeout_ms = JR_WAIT_RUNS_MS};
 
 /* clang-format off */
 static const struct jr_option wait_options[] = {
-	{ .name = "timeout", .arg = "D", .help = "not longer than D (1h); 0: look once", .type = JR_OPT_DURATION,
+	{ .name = "timeout", .arg = "D", .help = "wait at most D (1h); 0: look once", .type = JR_OPT_DURATION,
 	    .offset = offsetof(struct wait_opts, timeout_ms) },
 	JR_OPTIONS_END,
 };
@@ -54,10 +54,10 @@ wait_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 const struct jr_cmd jr_cmd_wait = {
     .name = "wait",
     .group = JR_GROUP_EVERYDAY,
-    .summary = "until runs are over; prints their results",
+    .summary = "wait until runs are over, and print their results",
     .usage = "[--timeout D] ID...",
-    .details = "For a run that was superseded by a newer one of its unique key that one is waited for.\n"
-	       "Exit status 0: all succeeded. 1: one is dead, cancelled, or not there. 75: the time is over.\n",
+    .details = "If a newer run of its unique key has superseded a run, the newer one is waited for.\n"
+	       "Exit status 0: all succeeded. 1: a run is dead, cancelled, or does not exist. 75: the time is over.\n",
     .options = wait_options,
     .defaults = &wait_defaults,
     .size = sizeof(wait_defaults),

@@ -1,5 +1,5 @@
 /*
- * commands: what a command of the program is, and the list of them.
+ * commands: the description of a command, and the list of all commands.
  *
  * A command is one file cmd_NAME.c with one exported constant jr_cmd_NAME and one word in JR_COMMANDS. main() finds it,
  * parses its options and the global ones by their tables, answers --help, checks the number of arguments, calls `run`,
@@ -28,7 +28,7 @@
 /* The global options. They may stand before or after the command. */
 struct jr_app {
 	char *dbname;           /* -d; NULL: see jr_db_conninfo */
-	int64_t verbose;        /* -v: 0, 1, 2; main has already set the level of the log by it */
+	int64_t verbose;        /* -v: 0, 1, 2; main has already set the log level */
 	const char *log_format; /* "text" or "json"; already applied */
 	bool json;
 	bool help;
@@ -47,21 +47,19 @@ struct jr_cmd {
 	const char *name;
 	enum jr_cmd_group group;
 	const char *summary;             /* one line of `jobrun --help` */
-	const char *usage;               /* behind "jobrun NAME " */
+	const char *usage;               /* follows "jobrun NAME " */
 	const char *details;             /* further lines of its own help, or NULL */
 	const struct jr_option *options; /* NULL: none */
 	const void *defaults;            /* copied to `values` before the environment and the command line */
-	size_t size;                     /* of the options struct */
+	size_t size;                     /* size of the options struct */
 	int min_args, max_args;          /* max_args < 0: any number */
 
-	/*
-	 * Options stand before "--"; it and the command line behind it come to `run` untouched, as the last arguments.
-	 */
+	/* Options are parsed only before "--"; `run` gets "--" and the command line after it as the last arguments. */
 	bool takes_command;
 
 	/*
-	 * argv[0..argc-1] are the arguments without the command's name and its options. Returns the exit status; when
-	 * *err was filled (err->msg is not empty) main prints it. err->msg is empty at the start.
+	 * argv[0..argc-1] are the arguments without the command's name and its options. Returns the exit status.
+	 * err->msg is empty at the start; if it is not empty at the end, main prints it.
 	 */
 	int (*run)(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err);
 };
@@ -101,7 +99,7 @@ JR_COMMANDS(JR_COMMAND_DECLARE)
 #define JR_CMD_TIMEOUT_MS 30000
 #define JR_CMD_PATIENCE_MS 10000
 
-/* Connect by the global options and see that the schema fits. NULL on failure. Close with jr_db_close. */
+/* Connect as the global options say and check that the schema fits. NULL on failure. Close with jr_db_close. */
 struct jr_db *jr_cmd_connect(const struct jr_app *app, struct jr_err *err) JR_MUST;
 
 #endif

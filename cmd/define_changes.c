@@ -1,7 +1,7 @@
 /*
- * define_changes: the options of `jobrun define` as the object that jobrun.define() takes.
+ * define_changes: turn the options of `jobrun define` into the object that jobrun.define() takes.
  *
- * A member is there exactly if its option was given, so that what is not named stays as it is.
+ * The object has a member only if its option was given, so that all other columns stay as they are.
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -56,7 +56,7 @@ jr_define_check_duration(const char *what, const char *text, struct jr_err *err)
 	return is_none(text) || jr_parse_duration(what, text, &unused, err);
 }
 
-/* Of "BASE[,CAP]": the base, and the cap or NULL. Caller frees both. */
+/* Split "BASE[,CAP]": returns the base; *cap is the cap or NULL. Caller frees both. */
 static char *
 split_backoff(const char *text, char **cap)
 {
@@ -87,7 +87,7 @@ enum shape {
 	DURATION
 };
 
-/* As an interval; old servers keep the milliseconds of one in 32 bits. */
+/* As an interval in hours, minutes and seconds: old servers cannot read large numbers of milliseconds. */
 static json_t *
 duration_value(const char *text)
 {
@@ -116,7 +116,7 @@ value_of(enum shape shape, const char *text)
 	return shape == NUMBER ? json_integer(strtoll(text, NULL, 10)) : json_string(text);
 }
 
-/* False: it is not UTF-8. */
+/* false: the text is not UTF-8. */
 static bool
 set(json_t *changes, const char *member, enum shape shape, const char *text)
 {
@@ -131,7 +131,7 @@ set_backoff(json_t *changes, const char *text)
 	if (text == NULL)
 		return;
 	base = split_backoff(text, &cap);
-	if (cap == NULL && is_none(base)) /* all of it */
+	if (cap == NULL && is_none(base)) /* "none" alone resets both */
 		cap = jr_xstrdup(base);
 	(void)set(changes, "backoff_base", DURATION, base);
 	(void)set(changes, "backoff_cap", DURATION, cap);

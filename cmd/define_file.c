@@ -1,8 +1,7 @@
 /*
- * define_file: a set of definitions from a file, all or none, told as a difference.
+ * define_file: apply a file of definitions, all or none, and print the differences.
  *
- * The file goes to PostgreSQL as it is, which says whether it is JSON and what is wrong in it: payloads stay what they
- * are.
+ * The file is sent to PostgreSQL unchanged, which checks it. So payloads keep their exact text.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,7 @@
 
 #define FILE_MAX_BYTES ((size_t)16 << 20)
 
-/* Of define_file.sql. */
+/* Columns of define_file.sql. */
 enum {
 	D_NAME,
 	D_ACTION,
@@ -39,7 +38,7 @@ jr_define_print_lines(const char *lines)
 	}
 }
 
-/* 0: nothing to tell. */
+/* The mark in front of the name; 0: the definition is unchanged and not printed. */
 static char
 mark_of(const char *action)
 {
@@ -73,7 +72,7 @@ print_difference(const PGresult *result)
 		puts("nothing to change");
 }
 
-/* Tell what the server has refused: JSON by its place in the file, the rest by its own words. */
+/* Report what the server has refused: for a JSON error its place in the file, else the server's message. */
 static int
 fail_refused(const char *name, const char *text, struct jr_err *err)
 {

@@ -1,5 +1,5 @@
 /*
- * define_show: all definitions as a table, or one with all it says and when it fires next.
+ * define_show: print all definitions as a table, or one with all its values and next fire times.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static const struct jr_column columns[] = {
 	{ "LAST", JR_CELL_CUT },
 };
 
-/* Of definitions.sql. */
+/* Further columns of definitions.sql. */
 enum { L_DOC = JR_COUNT(columns), L_MAY_SEE_PAYLOAD };
 /* clang-format on */
 
@@ -54,7 +54,7 @@ enum part {
 	PART_COUNT
 };
 
-/* Of the names of fields that jr_print_fields prints. */
+/* The length of the longest name that jr_print_fields prints. */
 static int
 width_of(const PGresult *fields)
 {
@@ -83,7 +83,7 @@ print_definition(PGresult *const *parts, const PGresult *payload)
 	jr_next_times_hint(stdout, "note: ", PQgetvalue(parts[LINE], 0, 0), parts[NEXT]);
 }
 
-/* Only who may see payloads has one: else NULL, which is no failure. */
+/* If the role may not see payloads, *payload is NULL, which is no failure. */
 static bool
 read_payload(struct jr_db *db, const PGresult *line, PGresult **payload, struct jr_err *err)
 {

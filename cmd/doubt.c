@@ -1,5 +1,5 @@
 /*
- * doubt: see doubt.h. A server that has not noticed yet that the connection is gone says "in progress": asked again.
+ * doubt: see doubt.h. While the server has not noticed that the connection is lost, it says "in progress": ask again.
  */
 #include "doubt.h"
 
@@ -12,7 +12,7 @@
 #define DOUBT_MS 30000
 #define PAUSE_MS 200
 
-/* False: not known yet. */
+/* false: its fate is not known yet. */
 static bool
 ask(struct jr_db *db, const char *number, enum jr_fate *fate, struct jr_err *err)
 {

@@ -1,8 +1,8 @@
 /*
- * doubt: what became of a transaction whose COMMIT was sent and not answered, since the connection was lost.
+ * doubt: find out whether a transaction was committed when the connection was lost before COMMIT was answered.
  *
- * The server knows it by the number that the transaction had (txid_current() inside of it), on any connection, also
- * behind a pooler and after a restart.
+ * The transaction reads its number (txid_current()) before. With that number the server knows its fate on any
+ * connection, behind a pooler and after a restart too.
  */
 #ifndef JR_DOUBT_H
 #define JR_DOUBT_H
@@ -12,10 +12,13 @@
 enum jr_fate {
 	JR_FATE_COMMITTED,
 	JR_FATE_ABORTED,
-	JR_FATE_UNKNOWN /* the database stayed away, or has forgotten: *err says what happened last */
+	JR_FATE_UNKNOWN /* no connection, or the server does not know it any more: *err has the last reason */
 };
 
-/* Connect anew (closes *db, which may be NULL, also afterwards) and ask, for up to half a minute. */
+/*
+ * Ask the server for up to half a minute. *db may be NULL; if it is not open, it is closed and replaced by a new
+ * connection, or by NULL on failure.
+ */
 enum jr_fate jr_doubt_resolve(
     const struct jr_app *app, struct jr_db **db, const char *number, struct jr_err *err) JR_MUST;
 

@@ -1,7 +1,7 @@
 /*
- * effect_child: see effect_child.h. TERM, INT and HUP are blocked and taken by sigwaitinfo, so that none is lost
- * between the start of the command and the wait for its end. They stay blocked: what the caller still has to do comes
- * behind them.
+ * effect_child: see effect_child.h. TERM, INT and HUP are blocked and read by sigwaitinfo, so that none is lost between
+ * the start of the command and the wait for its end. They stay blocked, so that they do not interrupt what the caller
+ * still has to do.
  */
 #include "effect_child.h"
 
@@ -15,7 +15,7 @@
 #define NOT_EXECUTABLE 126
 #define NOT_FOUND 127
 
-/* What is passed on to the command. SIGCHLD ends the wait. */
+/* The signals that are passed on to the command, and SIGCHLD, which ends the wait. */
 static void
 fill_watched(sigset_t *watched)
 {
@@ -27,8 +27,8 @@ fill_watched(sigset_t *watched)
 }
 
 /*
- * It gets the signal mask that we were started with, and the one disposition that is ours, of SIGPIPE, as it was by
- * default. What our caller ignores (nohup) stays ignored. 0 or an errno; then nothing runs.
+ * The command gets the signal mask that we were started with, and the default disposition of SIGPIPE, which main()
+ * ignores. Signals that our caller ignores (nohup) stay ignored. Returns 0, or an errno if nothing runs.
  */
 static int
 start(char **command, const sigset_t *mask, pid_t *pid)
@@ -49,7 +49,7 @@ start(char **command, const sigset_t *mask, pid_t *pid)
 	return error;
 }
 
-/* What a shell would say of it. */
+/* Wait for the command and pass signals on. Returns its status as a shell does. */
 static int
 wait_for(pid_t pid, const sigset_t *watched)
 {
@@ -60,7 +60,7 @@ wait_for(pid_t pid, const sigset_t *watched)
 		if (waitpid(pid, &status, WNOHANG) == pid)
 			return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 		sig = sigwaitinfo(watched, &info);
-		/* A terminal sends its own to the command too; twice would mean more than once. */
+		/* A terminal signals the command directly (SI_KERNEL); it must not get the signal twice. */
 		if (sig > 0 && sig != SIGCHLD && info.si_code != SI_KERNEL)
 			kill(pid, sig);
 	}
@@ -74,7 +74,7 @@ jr_effect_child_run(char **command, bool *started, struct jr_err *err)
 	int error;
 
 	fill_watched(&watched);
-	signal(SIGCHLD, SIG_DFL); /* where it is ignored, there is nothing to wait for */
+	signal(SIGCHLD, SIG_DFL); /* if it were ignored, waitpid could not report the status */
 	sigprocmask(SIG_BLOCK, &watched, &before);
 	error = start(command, &before, &pid);
 	*started = error == 0;

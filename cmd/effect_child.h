@@ -1,5 +1,5 @@
 /*
- * effect_child: run a command line in the place of whoever called us: with its descriptors, signals and environment.
+ * effect_child: run a command line as if our caller had started it: with its descriptors, signals and environment.
  */
 #ifndef JR_EFFECT_CHILD_H
 #define JR_EFFECT_CHILD_H
@@ -7,8 +7,9 @@
 #include "base/err.h"
 
 /*
- * Its exit status, or what a shell would say of it: 128 + N, 127, 126. *started: false if it could not be; *err says
- * why. From here on TERM, INT and HUP are the command's, also when it has ended.
+ * Returns the command's exit status, or as a shell does 128 + N, 127 or 126. *started is false if it could not be
+ * started; *err then says why. From now on TERM, INT and HUP are passed to the command and do not end this process, not
+ * even after the command has ended.
  */
 int jr_effect_child_run(char **command, bool *started, struct jr_err *err);
 

@@ -1,8 +1,8 @@
 /*
  * enqueue_batch: see enqueue_batch.h.
  *
- * A line becomes a row of view jobrun.new_runs as it is: what it says is for the server to read. What must hold: each
- * line is exactly one row, also an empty one, so that the number of a refused row is that of the line.
+ * Each line becomes a row of the table jobrun.new_runs unchanged; only the server parses it. What must hold: each line,
+ * an empty one too, becomes exactly one row, so that the number of a refused row is the number of its line.
  */
 #include "enqueue_batch.h"
 
@@ -24,20 +24,20 @@
 
 #define LINE_MAX_BYTES 2097152
 #define CHUNK 65536
-#define LOCK_MS "12000" /* for one row, as for other commands */
+#define LOCK_MS "12000" /* lock_timeout, as for other commands */
 #define PROGRESS_MS 500
 
 struct batch {
 	const struct jr_app *app;
 	const struct jr_enqueue_opts *opts;
 	const char *type;
-	const char *name; /* of the file, for people */
+	const char *name; /* of the file, for messages */
 	int fd;
 	char *options; /* of all runs */
 	PGconn *conn;
 	char number[32]; /* of the transaction */
 	struct jr_copy *copy;
-	struct jr_buf line; /* the beginning of one */
+	struct jr_buf line; /* the beginning of a line whose end is not read yet */
 	int64_t lines;
 	int64_t started_ms, shown_ms;
 	bool shows;
@@ -54,7 +54,7 @@ fail_at(const struct batch *b, int64_t line, struct jr_err *err)
 	return false;
 }
 
-/* Of a text that is not JSON the server quotes how it begins; its line is always the first. */
+/* If a line is not JSON, the server's context quotes it up to the error. Drop its line number, which is always 1. */
 static void
 shorten(struct jr_err *err)
 {
@@ -107,7 +107,7 @@ take_line(struct batch *b, const char *text, size_t len, struct jr_err *err)
 	return jr_copy_row(b->copy, row, JR_COUNT(row), err) || fail_stream(b, err);
 }
 
-/* What has been read of a line whose end has not. */
+/* Keep the beginning of a line whose end is not read yet. */
 static bool
 keep(struct batch *b, const char *text, size_t len, struct jr_err *err)
 {
@@ -200,7 +200,7 @@ say(struct batch *b, const char *sql, size_t count, const char *const *values, s
 	return jr_pg_say(b->conn, sql, count, values, JR_CMD_TIMEOUT_MS, err);
 }
 
-/* Times without a zone in the lines are read as --at is. */
+/* The server reads times without a zone in the lines in the same zone as --at. */
 static bool
 set_zone(struct batch *b, struct jr_err *err)
 {
@@ -219,10 +219,10 @@ set_zone(struct batch *b, struct jr_err *err)
 static bool
 begin(struct batch *b, struct jr_err *err)
 {
-	const char *settings[] = {LOCK_MS, "0"};
+	const char *parameters[] = {LOCK_MS, "0"};
 	PGresult *result;
 
-	if (!say(b, jr_sql_begin, 0, NULL, err) || !say(b, jr_sql_parameters, JR_COUNT(settings), settings, err) ||
+	if (!say(b, jr_sql_begin, 0, NULL, err) || !say(b, jr_sql_parameters, JR_COUNT(parameters), parameters, err) ||
 	    !set_zone(b, err))
 		return false;
 	result = ask(b, jr_sql_enqueue_bulk_begin, 0, NULL, err);
@@ -245,7 +245,7 @@ count(struct batch *b, struct jr_err *err)
 	return result != NULL;
 }
 
-/* Everything up to the end of the transaction. What fails here has queued nothing. */
+/* Everything before COMMIT. After a failure here nothing is queued. */
 static bool
 fill(struct batch *b, struct jr_err *err)
 {
@@ -277,7 +277,7 @@ finish(struct batch *b, struct jr_err *err)
 	struct jr_err why;
 
 	if (say(b, b->opts->dry_run ? jr_sql_rollback : jr_sql_commit, 0, NULL, &why) ||
-	    b->opts->dry_run) /* a lost connection is a rollback too */
+	    b->opts->dry_run) /* if the connection is lost, the server rolls back, too */
 		return true;
 	if (PQtransactionStatus(b->conn) == PQTRANS_IDLE) { /* refused */
 		*err = why;
@@ -325,7 +325,7 @@ send_all(struct batch *b, struct jr_enqueue_request *request, struct jr_err *err
 	}
 	b->conn = jr_db_detach(db);
 	ok = fill(b, err) && finish(b, err);
-	PQfinish(b->conn); /* after a failure: a rollback */
+	PQfinish(b->conn); /* after a failure the server rolls back */
 	if (!ok)
 		return (int)err->code;
 	tell(b);

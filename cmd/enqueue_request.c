@@ -56,7 +56,7 @@ set_key(struct jr_enqueue_request *request, const char *key, struct jr_err *err)
 	return true;
 }
 
-/* A handler that enqueues is inside a run. */
+/* If a handler calls us, its run is the parent. */
 static void
 set_parent(struct jr_enqueue_request *request)
 {
@@ -68,7 +68,7 @@ set_parent(struct jr_enqueue_request *request)
 		set_number(request, JR_REQUEST_PARENT, id);
 }
 
-/* The trace in which the caller is, if TRACEPARENT holds what can be one. */
+/* The trace context of the caller, if TRACEPARENT is a valid text for it. */
 static void
 set_trace(struct jr_enqueue_request *request)
 {
@@ -129,7 +129,7 @@ check_batch(const struct jr_enqueue_opts *opts, int argc, char **argv, struct jr
 	return true;
 }
 
-/* The run is what the definition says it is: there is nothing left to say but what, when and once. */
+/* With --definition only the payload, the time and the idempotency key can be given. */
 static bool
 check_definition(const struct jr_enqueue_opts *opts, int argc, char **argv, struct jr_err *err)
 {
@@ -257,7 +257,7 @@ jr_request_resolve_at(
 enum shape {
 	TEXT,
 	NUMBER,
-	DURATION /* milliseconds here, an interval there */
+	DURATION /* milliseconds in the request, an interval in the JSON object */
 };
 
 static json_t *
@@ -272,7 +272,7 @@ member_value(enum shape shape, const char *text)
 	ms = strtoll(text, NULL, 10);
 	if (shape == NUMBER)
 		return json_integer(ms);
-	/* Servers before 15 read "N ms" into 32 bits of microseconds. */
+	/* Servers before 15 cannot read large numbers of milliseconds in an interval. */
 	interval = jr_xasprintf("%lld:%02lld:%02lld.%03lld", ms / 3600000, ms / 60000 % 60, ms / 1000 % 60, ms % 1000);
 	value = json_string(interval);
 	free(interval);

@@ -1,9 +1,9 @@
 /*
- * enqueue_request: what enqueue was asked for, as the parameters of enqueue.sql or, for many runs, as the object
- * `options` of view jobrun.new_runs.
+ * enqueue_request: the options of enqueue as the parameters of enqueue.sql or, for --batch, as the object `options` of
+ * the table jobrun.new_runs.
  *
- * What must hold: the same request, sent again because an answer was lost, makes no second run. So there is always an
- * idempotency key, the caller's or a random one made up here, and a point in time that is read once.
+ * What must hold: if an answer is lost and the same request is sent again, it creates no second run. So there is always
+ * an idempotency key, the caller's or a random one made up here, and --at is turned into a point in time only once.
  */
 #ifndef JR_ENQUEUE_REQUEST_H
 #define JR_ENQUEUE_REQUEST_H
@@ -17,7 +17,7 @@ struct jr_enqueue_opts {
 	bool replace, unless_running, strict, per_run, wait, dry_run;
 };
 
-/* Of a number that was not given. */
+/* The value of a number that was not given. */
 #define JR_UNSET INT64_MIN
 
 /* Parameters of enqueue.sql, in their order. */
@@ -45,29 +45,29 @@ enum jr_enqueue_request_param {
 };
 
 struct jr_enqueue_request {
-	bool is_definition; /* JR_REQUEST_TYPE is the name of one, for enqueue_definition.sql */
+	bool is_definition; /* JR_REQUEST_TYPE is the name of a definition, for enqueue_definition.sql */
 	const char *values[JR_REQUEST_COUNT];
 
-	/* The storage behind them. */
+	/* The storage behind the values. */
 	char numbers[JR_REQUEST_COUNT][24];
 	char random_key[40];
 	char *payload;
 	char *at;
 };
 
-/* argv: TYPE [PAYLOAD], with --definition [PAYLOAD]. The payload is read here. Release it in any case. */
+/* argv: TYPE [PAYLOAD]; with --definition: [PAYLOAD]. Reads the payload. Release the request even after a failure. */
 bool jr_enqueue_request_make(struct jr_enqueue_request *request, const struct jr_enqueue_opts *opts, int argc,
     char **argv, struct jr_err *err) JR_MUST;
 void jr_enqueue_request_release(struct jr_enqueue_request *request);
 
-/* The zone in which times are read, as the parameters of enqueue_zone.sql. Borrowed. */
+/* The parameters of enqueue_zone.sql, which sets the zone in which times are read. Borrowed. */
 void jr_enqueue_request_zone(const struct jr_enqueue_opts *opts, const char *values[2]);
 
-/* Let the database read --at, once: a repeated try must not read "tomorrow" again. */
+/* Let the database turn --at into a point in time, once: a second try must not read "tomorrow" again. */
 bool jr_request_resolve_at(struct jr_db *db, const struct jr_enqueue_opts *opts, struct jr_enqueue_request *request,
     struct jr_err *err) JR_MUST;
 
-/* The options as a JSON object, without payload and keys. Caller frees. NULL, JR_E_DATA: one is not UTF-8. */
+/* The options as a JSON object, without payload and keys. Caller frees. NULL with JR_E_DATA: one is not UTF-8. */
 char *jr_enqueue_request_options(const struct jr_enqueue_request *request, struct jr_err *err) JR_MUST;
 
 #endif

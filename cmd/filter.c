@@ -1,6 +1,6 @@
 /*
- * filter: see filter.h. "failed" in the table of runs means that another attempt follows: people read retrying, and may
- * ask for either word; the database gets its own.
+ * filter: see filter.h. Status "failed" in table job_runs means that another attempt follows. People see it as
+ * "retrying" and may give either word; statements get "failed".
  */
 #include "filter.h"
 

@@ -1,5 +1,5 @@
 /*
- * filter: which runs are meant, by options: what list shows is what retry and cancel take.
+ * filter: options that choose runs. With the same options, retry and cancel take the runs that list shows.
  *
  * The first member of a command's options is a struct jr_filter, and its table has JR_FILTER_OPTIONS. Its statement
  * begins with the parameters of jr_filter_bind: $1 how many at most, $2 statuses, $3 job types, $4 queues, $5 age in
@@ -13,7 +13,7 @@
 
 struct jr_filter {
 	struct jr_words statuses, types, queues, definitions;
-	int64_t since_ms; /* -1: of any age */
+	int64_t since_ms; /* -1: any age */
 	int64_t limit;    /* 0: all */
 };
 
@@ -35,10 +35,10 @@ bool jr_filter_check_status(const char *what, const char *text, struct jr_err *e
 	    .min = 1, .max = (limit_max) }
 /* clang-format on */
 
-/* Was any of the options given that choose runs (--limit does not)? */
+/* Was an option given that chooses runs? (--limit does not count.) */
 bool jr_filter_is_given(const struct jr_filter *filter);
 
-/* Was this one among --status? By the word of the table of runs: "failed", not "retrying". */
+/* Does --status name this status? `status` is the word of table job_runs: "failed", not "retrying". */
 bool jr_filter_has_status(const struct jr_filter *filter, const char *status);
 
 enum {
@@ -51,14 +51,14 @@ enum {
 	JR_FILTER_COUNT
 };
 
-/* A filter as the first parameters of a statement. Not to be copied. */
+/* A filter as the first parameters of a statement. It must not be copied. */
 struct jr_filter_params {
 	const char *values[JR_FILTER_COUNT];
 	char *owned[4];
 	char limit[24], since[24];
 };
 
-/* usual: the array literal of the statuses that are meant when none is given; NULL: any. */
+/* usual: an array literal of the statuses to use if --status is not given; NULL: any. */
 void jr_filter_bind(const struct jr_filter *filter, const char *usual, struct jr_filter_params *params);
 void jr_filter_unbind(struct jr_filter_params *params);
 

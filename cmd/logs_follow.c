@@ -1,10 +1,10 @@
 /*
  * logs_follow: see logs_follow.h.
  *
- * As long as nothing was dropped the old text is how the new one begins. Then the head stays, and the tail moves on:
- * the last piece of the old text is looked for in the new one. Output that repeats itself has that piece in many
- * places; the right one is where the old text ended, less what was dropped since. That is not exact, since the line
- * that counts what was dropped has come or has grown, so the nearest place counts.
+ * As long as nothing was dropped, the new text begins with the old one. After that the head stays and the tail moves
+ * on, so the last piece of the old text is searched in the new one. In output that repeats itself the piece is in many
+ * places. The right one is where the old text ended minus the bytes dropped since. That position is not exact, since
+ * the line that counts the dropped bytes has appeared or grown, so the nearest place is taken.
  */
 #include "logs_follow.h"
 
@@ -14,7 +14,7 @@
 
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 
-/* The last character may have been cut when the old text was read: its bytes are there as U+FFFD, up to three. */
+/* The last character may have been incomplete when the old text was read: up to three U+FFFD stand for its bytes. */
 static size_t
 without_cut_character(const char *text, size_t len)
 {
@@ -25,7 +25,7 @@ without_cut_character(const char *text, size_t len)
 	return len;
 }
 
-/* Where the last piece of the text begins: on a character boundary. */
+/* Where the last piece of the text begins, on a character boundary. */
 static size_t
 piece_of(const char *text, size_t len)
 {
@@ -52,7 +52,7 @@ nearest_end(const char *text, const char *piece, size_t len, int64_t expected)
 		const char *end = p++ + len;
 
 		if (best != NULL && distance(end - text, expected) >= distance(best - text, expected))
-			break; /* they only get farther away */
+			break; /* all further ones are farther away */
 		best = end;
 	}
 	return best;

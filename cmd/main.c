@@ -1,8 +1,8 @@
 /*
  * jobrun: background jobs that live in PostgreSQL tables, woken by cron.
  *
- * This file is the way in and out: it finds the command, has its options parsed, answers --help and --version, runs it,
- * prints its error once, and turns everything into an exit status. Nothing else in the program exits.
+ * This file finds the command, has its options parsed, answers --help and --version, runs the command, prints its error
+ * once, and returns the exit status. Nothing else in the program exits.
  */
 #include <curl/curl.h>
 #include <errno.h>
@@ -42,12 +42,12 @@ check_log_format(const char *what, const char *text, struct jr_err *err)
 static const struct jr_option global_options[] = {
 	{ .name = "dbname", .letter = 'd', .arg = "CONNINFO", .help = "database: name, conninfo string or URI",
 	    .type = JR_OPT_SECRET, .offset = AT(dbname) },
-	{ .name = "json", .help = "a JSON document on stdout", .type = JR_OPT_FLAG, .offset = AT(json) },
+	{ .name = "json", .help = "print a JSON document on stdout", .type = JR_OPT_FLAG, .offset = AT(json) },
 	{ .name = "log-format", .arg = "FORMAT", .help = "log lines on stderr: text or json (text)", .type = JR_OPT_STRING,
 	    .offset = AT(log_format), .env = "JOBRUN_LOG_FORMAT", .check = check_log_format },
-	{ .name = "verbose", .letter = 'v', .help = "say more on stderr; twice: still more", .type = JR_OPT_COUNT,
+	{ .name = "verbose", .letter = 'v', .help = "print more on stderr; twice: even more", .type = JR_OPT_COUNT,
 	    .offset = AT(verbose) },
-	{ .name = "help", .letter = 'h', .help = "this text", .type = JR_OPT_FLAG, .offset = AT(help) },
+	{ .name = "help", .letter = 'h', .help = "print this text", .type = JR_OPT_FLAG, .offset = AT(help) },
 	{ .name = "version", .letter = 'V', .help = "versions of jobrun and its libraries", .type = JR_OPT_FLAG,
 	    .offset = AT(version) },
 	JR_OPTIONS_END,
@@ -98,7 +98,7 @@ print_help(FILE *out)
 	jr_options_print(out, global_options);
 	fputs(
 	    "\nThe database: -d, else JOBRUN_DATABASE_URL, else DATABASE_URL (unless PGHOST, PGSERVICE or PGDATABASE\n"
-	    "is set), else the defaults of libpq.\n"
+	    "is set), else libpq's defaults.\n"
 	    "Exit statuses: 0 done, 1 bad news, 64 usage, 65 bad data, 70 bug, 75 try later, 77 permission,\n"
 	    "78 configuration or schema. 'jobrun COMMAND --help' says more; so does 'man jobrun'.\n",
 	    out);
@@ -146,7 +146,7 @@ connect_once(const struct jr_app *app, struct jr_err *err)
 	return NULL;
 }
 
-/* Is this a handler that was told no database? The connection string of a runner is not handed on with a password. */
+/* Are we inside a handler that has no connection string? A runner passes none on that has a password. */
 static bool
 lacks_database(const struct jr_app *app)
 {
@@ -160,10 +160,7 @@ lacks_database(const struct jr_app *app)
 	return run_id != NULL && *run_id != '\0' && jr_db_conninfo(app->dbname, NULL) == NULL;
 }
 
-/*
- * There is no connection, *err says why. What to do about it comes behind the reason, which is cut when it is long. The
- * rest of *err stays.
- */
+/* There is no connection, *err says why. Advice goes last; long reasons are truncated. */
 static void
 advise_database(const struct jr_app *app, struct jr_err *err)
 {
@@ -176,7 +173,7 @@ advise_database(const struct jr_app *app, struct jr_err *err)
 	memcpy(err->sqlstate, why.sqlstate, sizeof(err->sqlstate));
 }
 
-/* A connection that is lost again at once is worth another try: nothing was written on it. */
+/* If the connection is lost while the schema is checked, try again: nothing was written on it. */
 struct jr_db *
 jr_cmd_connect(const struct jr_app *app, struct jr_err *err)
 {
@@ -212,7 +209,7 @@ check_count(const struct jr_cmd *cmd, int count, char **args, struct jr_err *err
 	return true;
 }
 
-/* argv[0..argc-1]: what is left when options and the name are gone. */
+/* argv[0..argc-1]: the arguments without options and the command's name. */
 static int
 run_parsed(
     const struct jr_cmd *cmd, const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
@@ -231,7 +228,7 @@ run_parsed(
 	return cmd->run(app, values, argc, argv, err);
 }
 
-/* Where "--" stands; argc if nowhere. */
+/* The index of "--"; argc if there is none. */
 static int
 find_dashes(int argc, char **argv)
 {
@@ -287,7 +284,7 @@ run_named(struct jr_app *app, int argc, char **argv, struct jr_err *err)
 	return run_command(cmd, app, argc, argv, err);
 }
 
-/* Where "--once" stands, the name of the default command; argc if nowhere. */
+/* The index of "--once", which stands for the command run; argc if there is none. */
 static int
 find_once(int argc, char **argv)
 {
@@ -328,8 +325,8 @@ dispatch(int argc, char **argv, struct jr_err *err)
 }
 
 /*
- * A file opened later must not become descriptor 0, 1 or 2. A closed stdout becomes one that cannot be written, so that
- * what is printed there is missed at the end.
+ * A file opened later must not become descriptor 0, 1 or 2. A closed stdout becomes a descriptor that cannot be
+ * written, so that finish_output reports lost output.
  */
 static bool
 open_standard_descriptors(void)
@@ -343,7 +340,7 @@ open_standard_descriptors(void)
 	return true;
 }
 
-/* Names and texts of jobs are UTF-8, also where cron gives no locale. */
+/* Names and texts of jobs are UTF-8, even if cron sets no locale. */
 static void
 set_locale(void)
 {
@@ -360,11 +357,11 @@ has_no_reader(int fd)
 	return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
 }
 
-/* What was printed must have arrived. A reader who has gone away is no news. */
+/* Check that all output was written. A reader that has gone away is no error. */
 static int
 finish_output(int status, struct jr_err *err)
 {
-	errno = 0; /* of a failure before this one only the mark is left */
+	errno = 0; /* an earlier failure has set ferror() only */
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
 	if (errno == EPIPE || (errno == 0 && has_no_reader(STDOUT_FILENO)))
@@ -373,7 +370,7 @@ finish_output(int status, struct jr_err *err)
 	return jr_worse_status(status, JR_E_TEMP);
 }
 
-/* Writes text[0..len) with what stands between the first : and the last @ in it as three stars. */
+/* Append text[0..len), with *** for the text between its first : and its last @. */
 static void
 add_authority(struct jr_buf *out, const char *text, size_t len)
 {
@@ -390,8 +387,8 @@ add_authority(struct jr_buf *out, const char *text, size_t len)
 }
 
 /*
- * Whoever has left out -d, or put it in the wrong place, has his connection string quoted as a name that nobody knows,
- * and cron sends that by mail. Caller frees.
+ * If -d is missing or in the wrong place, the connection string is quoted as an unknown name, and cron mails the
+ * message. So mask passwords in it. Caller frees.
  */
 static char *
 without_passwords(const char *text)
@@ -433,9 +430,10 @@ main(int argc, char **argv)
 	int status;
 
 	/*
-	 * Connection strings are in our memory and environment, and in those of the watchdog, which is our copy: what
-	 * runs as our account, handlers first, is not to read them there. Programs that we start have their own again.
-	 * While the loader was at work they were open; nothing in a program is early enough to change that.
+	 * Connection strings are in the memory and environment of this process and of the watchdog, which is forked
+	 * from it. Other processes of this account, handlers above all, must not read them there (/proc, ptrace).
+	 * execve resets this flag, so programs that we start are not affected.
+	 * Until here, while the loader was at work, they were readable; a program cannot prevent that.
 	 */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	if (!open_standard_descriptors())

@@ -1,5 +1,5 @@
 /*
- * next_times: see next_times.h. Distances are meant to be grasped: beyond two months nobody counts days.
+ * next_times: see next_times.h. From two months on, distances are in months or years, which are easier to read.
  */
 #include "next_times.h"
 

@@ -1,5 +1,5 @@
 /*
- * next_times: the fire times of a schedule in words, as next.sql gives them.
+ * next_times: print the fire times of a schedule that next.sql returned.
  */
 #ifndef JR_NEXT_TIMES_H
 #define JR_NEXT_TIMES_H
@@ -11,9 +11,9 @@
 
 /* Parameters of next.sql. */
 enum jr_next_times_param {
-	JR_NEXT_TIMES_OF,       /* name of a definition, or NULL, and then: */
+	JR_NEXT_TIMES_OF,       /* name of a definition; NULL: use the next two */
 	JR_NEXT_TIMES_SCHEDULE, /* an expression */
-	JR_NEXT_TIMES_ZONE,     /* and its zone */
+	JR_NEXT_TIMES_ZONE,     /* its time zone */
 	JR_NEXT_TIMES_AFTER,    /* Unix ms; NULL: now */
 	JR_NEXT_TIMES_COUNT,
 	JR_NEXT_TIMES_PARAMS
@@ -21,16 +21,16 @@ enum jr_next_times_param {
 
 #define JR_NEXT_TIMES_DOCUMENT 4 /* column of its result */
 
-/* A row without a time says that there is none. */
+/* If there are no times, the result has one row without a time. */
 bool jr_next_times_has_times(const PGresult *result);
 bool jr_next_times_has_schedule(const PGresult *result);
 
-/* "Sun 29 Mar 2026 03:00 +02:00 (in 4 months)", a line for each behind `indent`. */
+/* Print a line for each time after `indent`: "Sun 29 Mar 2026 03:00 +02:00 (in 4 months)". */
 void jr_next_times_print(FILE *out, const char *indent, const PGresult *result);
 
 /*
- * What is to be known about them, a line each behind `before`: that it fires on either day; that nothing of the
- * definition `name` starts, since it is disabled or paused.
+ * Print hints, one per line after `before`: that the schedule fires on either day (day of month or weekday), and that
+ * definition `name` starts nothing because it is disabled or paused.
  */
 void jr_next_times_hint(FILE *out, const char *before, const char *name, const PGresult *result);
 

@@ -1,7 +1,7 @@
 /*
- * options: see options.h. getopt_long does the parsing; the tables are turned into its arrays, and its answers into one
- * line of text each. The value of an option for getopt is its number in all tables, counted from FIRST_VALUE, so that
- * letters and long names lead to the same row.
+ * options: see options.h. getopt_long does the parsing: the tables are turned into its arrays, and its errors into one
+ * line of text each. For getopt the value of a long option is FIRST_VALUE plus its row number, counted through all
+ * tables, so that letters and long names lead to the same row.
  */
 #include "options.h"
 
@@ -15,7 +15,7 @@
 #include "base/text.h"
 
 #define FIRST_VALUE 256 /* above every letter */
-#define NAME_COLUMN 30  /* where the help of an option begins */
+#define NAME_COLUMN 30  /* the column in which the help of an option begins */
 
 /* All tables together, as getopt wants them. */
 struct joined {
@@ -72,7 +72,7 @@ join(struct joined *all, const struct jr_option_set *sets, size_t set_count, boo
 	    .letters = jr_xcalloc(2 * total + 3, 1)};
 	if (stop_early)
 		all->letters[letter_count++] = '+';
-	all->letters[letter_count++] = ':'; /* say ':' when an argument is missing, and print nothing */
+	all->letters[letter_count++] = ':'; /* getopt returns ':' for a missing argument and prints nothing */
 	for (size_t i = 0; i < set_count; i++) {
 		for (size_t j = 0; j < count_options(sets[i].options); j++)
 			join_one(all, &sets[i].options[j], sets[i].values, &letter_count);
@@ -141,7 +141,7 @@ set_duration(const struct jr_option *option, int64_t *out, const char *what, con
 	return true;
 }
 
-/* Put the text of one option into its field. `what` is how messages call it. */
+/* Put the text of one option into its field. `what` is its name in messages. */
 static bool
 set_value(const struct jr_option *option, void *values, const char *what, const char *text, struct jr_err *err)
 {
@@ -230,7 +230,7 @@ fail_unknown_long(const struct joined *all, const char *token, struct jr_err *er
 	return false;
 }
 
-/* The row for what getopt gave back or complained about: a letter, or FIRST_VALUE + number. */
+/* The row of a value that getopt returned or complained about: a letter, or FIRST_VALUE + row number. */
 static size_t
 row_of(const struct joined *all, int value)
 {
@@ -259,7 +259,7 @@ fail_refused(const struct joined *all, int answer, char **argv, struct jr_err *e
 	return fail_unknown_long(all, argv[optind - 1], err);
 }
 
-/* getopt takes any beginning of a long name that is not ambiguous; we do not. */
+/* getopt accepts any unambiguous beginning of a long name; jobrun does not. */
 static bool
 is_abbreviated(const struct jr_option *option, int answer, char **argv)
 {
@@ -268,7 +268,7 @@ is_abbreviated(const struct jr_option *option, int answer, char **argv)
 
 	if (answer < FIRST_VALUE)
 		return false;
-	if (optarg == token) /* "--name value": the name stands before it */
+	if (optarg == token) /* "--name value": the name is the argument before it */
 		token = argv[optind - 2];
 	len = strcspn(token, "=");
 	return len != strlen(option->name) + 2;
@@ -304,7 +304,7 @@ jr_options_parse(const struct jr_option_set *sets, size_t set_count, bool stop_e
 	int answer;
 
 	join(&all, sets, set_count, stop_early);
-	optind = 0; /* begin anew: glibc and musl take it as a reset */
+	optind = 0; /* resets getopt in glibc and musl */
 	opterr = 0;
 	while (ok && (answer = getopt_long(argc, argv, all.letters, all.longs, NULL)) != -1)
 		ok = take_option(&all, answer, argv, err);

@@ -1,5 +1,5 @@
 /*
- * options: command lines and their help out of one table.
+ * options: parse command lines and print their help from one table.
  *
  * A command describes its options in a table; each row names the field of the command's own options struct that it
  * fills. The table drives getopt_long, the defaults from the environment, and the usage text, so that the three cannot
@@ -19,9 +19,9 @@
  *		JR_OPTIONS_END,
  *	};
  *
- * Options and arguments may be mixed, "--" ends the options. Abbreviations of long options are refused, since a later
- * version could make them mean something else. Every refusal is JR_E_USAGE, one line, with a suggestion where a known
- * name is near.
+ * Options and arguments may be mixed, "--" ends the options. Abbreviations of long options are refused, since a new
+ * option of a later version could make them ambiguous. Every error is JR_E_USAGE and one line, with a suggestion if a
+ * known name is near.
  */
 #ifndef JR_OPTIONS_H
 #define JR_OPTIONS_H
@@ -35,17 +35,17 @@ enum jr_option_type {
 	JR_OPT_FLAG,     /* bool: given or not */
 	JR_OPT_COUNT,    /* int64_t: how often it was given */
 	JR_OPT_STRING,   /* const char *: borrowed from argv or the environment; the last one counts */
-	JR_OPT_SECRET,   /* char *: a copy; ps(1) shows x in the place of what stood on the command line */
+	JR_OPT_SECRET,   /* char *: a copy; the argument is overwritten, so that ps(1) shows x for each character */
 	JR_OPT_WORDS,    /* struct jr_words: repeated, or separated by commas; the command line replaces env */
 	JR_OPT_INT,      /* int64_t in [min, max] */
 	JR_OPT_DURATION, /* int64_t, milliseconds, in [min, max]; max of 0: no limit but the program's */
 };
 
-/* As a SECRET owned by whoever has the struct it stands in; released by jr_options_release. */
+/* The items belong to the options struct, as a SECRET does; jr_options_release frees them. */
 struct jr_words {
 	char **items;
 	size_t count;
-	bool inherited; /* from the environment: the first one on the command line replaces them */
+	bool inherited; /* the items come from the environment: the first one on the command line replaces them */
 };
 
 struct jr_option {
@@ -65,30 +65,30 @@ struct jr_option {
 #define JR_OPTIONS_END { .name = NULL }
 /* clang-format on */
 
-/* A table and the struct that its offsets are of. */
+/* A table and the struct that it fills. */
 struct jr_option_set {
 	const struct jr_option *options;
 	void *values;
 };
 
-/* Values that the environment gives. Before jr_options_parse. */
+/* Set the values that the environment gives. Call it before jr_options_parse. */
 bool jr_options_environment(const struct jr_option_set *set, struct jr_err *err) JR_MUST;
 
 /*
- * Parse argv[1..argc-1] by the tables of `sets` (`set_count` of them: the command's and the global ones; no name or
- * letter may be in two). On success the arguments that are not options are argv[*first..argc-1], in their order. With
- * `stop_early` parsing stops at the first argument that is no option. argv is reordered.
+ * Parse argv[1..argc-1] with the tables of `sets` (the command's and the global ones; no name or letter may be in two
+ * tables). On success the arguments that are not options are argv[*first..argc-1], in their order. With `stop_early`
+ * parsing stops at the first argument that is no option. argv is reordered.
  */
 bool jr_options_parse(const struct jr_option_set *sets, size_t set_count, bool stop_early, int argc, char **argv,
     int *first, struct jr_err *err) JR_MUST;
 
-/* Free what WORDS fields own. */
+/* Free what WORDS and SECRET fields own. */
 void jr_options_release(const struct jr_option_set *set);
 
-/* Two aligned columns: the options and their help. */
+/* Print the options and their help in two aligned columns. */
 void jr_options_print(FILE *out, const struct jr_option *options);
 
-/* Fail with "unknown KIND "WORD": did you mean "NEAR"?", or with `otherwise` instead of the suggestion. */
+/* Fail with: unknown KIND "WORD": did you mean "NEAR"? Without a near word, `otherwise` replaces the question. */
 bool jr_fail_unknown(struct jr_err *err, const char *kind, const char *word, const char *const *known, size_t count,
     const char *otherwise);
 

@@ -1,5 +1,5 @@
 /*
- * pauses: see pauses.h. Nothing named is refused: to pause "everything" by a forgotten option would be a surprise.
+ * pauses: see pauses.h. If no option names anything, that is an error: a forgotten option must not pause everything.
  */
 #include "pauses.h"
 

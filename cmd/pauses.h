@@ -1,5 +1,5 @@
 /*
- * pauses: what pause and resume share: which job types, queues and definitions, and one transaction for all of them.
+ * pauses: shared by pause and resume: the job types, queues and definitions to act on, all in one transaction.
  */
 #ifndef JR_PAUSES_H
 #define JR_PAUSES_H
@@ -13,7 +13,7 @@ struct jr_pauses {
 };
 
 /* clang-format off */
-/* Rows of the table of options; struct_name has a struct jr_pauses `what`. */
+/* Rows for the table of options; struct struct_name has a member struct jr_pauses `what`. */
 #define JR_PAUSES_OPTIONS(struct_name) \
 	{ .name = "type", .letter = 't', .arg = "TYPE", .help = "these job types", .type = JR_OPT_WORDS, \
 	    .offset = offsetof(struct struct_name, what.types), .check = jr_parse_job_type }, \
@@ -29,7 +29,7 @@ struct jr_pauses {
 
 /*
  * Run a statement whose $1, $2, $3 are the arrays of job types, queues and definitions and whose further parameters are
- * `more`. With dry_run it is rolled back. NULL on failure, which includes that nothing was named.
+ * `more`. With dry_run it is rolled back. NULL on failure; it is a failure to name nothing.
  */
 PGresult *jr_pauses_ask(const struct jr_app *app, const struct jr_pauses *what, const char *sql, size_t more_count,
     const char *const *more, struct jr_err *err) JR_MUST;

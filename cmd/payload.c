@@ -1,9 +1,9 @@
 /*
  * payload: see payload.h.
  *
- * PostgreSQL names the line and quotes the text around the mistake ("JSON data, line 2: ...text up to it..."): the
- * place in the payload where that text ends is where reading stopped. Before PostgreSQL 14 the line is the one in which
- * the quoted text begins.
+ * PostgreSQL names the line and quotes the text up to the error ("JSON data, line 2: ...text up to it..."). The place
+ * in the payload where that text ends is the place of the error. Before PostgreSQL 14 the line is the one in which the
+ * quoted text begins.
  */
 #include "payload.h"
 
@@ -101,7 +101,7 @@ jr_payload_read(const char *argument, struct jr_err *err)
 	return NULL;
 }
 
-/* Beginning of a line, counted from 1; NULL if there are not so many. */
+/* The beginning of a line, counted from 1; NULL if there are fewer lines. */
 static const char *
 find_line(const char *text, long number)
 {
@@ -114,7 +114,7 @@ find_line(const char *text, long number)
 	return number == 1 ? text : NULL;
 }
 
-/* Messages have spaces where the text has control bytes. */
+/* Compare with the quoted text. In messages, spaces replace control bytes. */
 static bool
 is_same(const char *text, const char *quoted, size_t len)
 {
@@ -128,8 +128,8 @@ is_same(const char *text, const char *quoted, size_t len)
 }
 
 /*
- * Where what is quoted ends; it begins in this line. Servers since 14 quote text of one line, those before also of the
- * lines behind it. NULL if it is not there.
+ * Find the quoted text, which begins in this line, and return its end; NULL if it is not there. Since PostgreSQL 14 the
+ * quoted text is within one line; before, it may go on in the next lines.
  */
 static const char *
 find_end(const char *line, const char *quoted, size_t len)
@@ -147,7 +147,7 @@ find_end(const char *line, const char *quoted, size_t len)
 	return NULL;
 }
 
-/* Moves *line to the one in which `end` is, counting. Characters of it up to there. */
+/* Move *line and *number to the line of `end`. Returns the number of characters in that line before `end`. */
 static size_t
 count_columns(const char **line, long *number, const char *end)
 {
@@ -194,7 +194,7 @@ jr_payload_locate_in(const char *what, const char *text, struct jr_err *err)
 	if (*end != ':')
 		return false;
 	context[-2] = '\0';
-	quoted = end + (end[1] == ' ' ? 2 : 1); /* a message has no space at its end */
+	quoted = end + (end[1] == ' ' ? 2 : 1); /* at the end of a message the space is stripped */
 	len = strip_dots(&quoted);
 	line = find_line(text, number);
 	stop = line == NULL || len == 0 ? NULL : find_end(line, quoted, len);

@@ -1,23 +1,23 @@
 /*
- * payload: the payload of enqueue, from the command line, stdin or a file; and where it is not JSON.
+ * payload: read a payload from the command line, stdin or a file, and say where it is not JSON.
  *
- * The text is never parsed here: PostgreSQL says whether it is JSON, and what it says is turned into line and column.
+ * The text is never parsed here. PostgreSQL decides whether it is JSON; its error is turned into line and column.
  */
 #ifndef JR_PAYLOAD_H
 #define JR_PAYLOAD_H
 
 #include "base/err.h"
 
-/* "-" is stdin, "@FILE" a file, all else the text itself. JR_E_DATA if it is too long or has a NUL. Caller frees. */
+/* "-" is stdin, "@FILE" a file, any other text the payload. JR_E_DATA: too long, or it has a NUL. Caller frees. */
 char *jr_payload_read(const char *argument, struct jr_err *err) JR_MUST;
 
-/* The same of a file of at most `max` bytes that is no payload; "-" is stdin. */
+/* Read any file of at most `max` bytes; "-" is stdin. */
 char *jr_payload_read_file(const char *path, size_t max, struct jr_err *err) JR_MUST;
 
-/* PostgreSQL refused `payload`: add line and column to the message, if its context tells them. */
+/* PostgreSQL has refused `payload`: add line and column to the message if its context has them. */
 void jr_payload_locate(const char *payload, struct jr_err *err);
 
-/* The same of a text that is called `what`. False: it tells none, and the message is as it was. */
+/* The same for any text, which messages call `what`. false: the context has no position; the message is unchanged. */
 bool jr_payload_locate_in(const char *what, const char *text, struct jr_err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * print: see print.h. libsmartcols knows widths and terminals; here are only the words.
+ * print: see print.h. libsmartcols does widths and terminals; this file makes the texts of the cells.
  *
  * What must hold: no text of a job or a handler reaches a terminal without jr_text_visible, or as JSON without
  * jr_text_visible_json.
@@ -134,7 +134,7 @@ column_flags(enum jr_cell cell)
 	return 0;
 }
 
-/* Its calls fail only for want of memory. */
+/* Calls of libsmartcols fail only when memory runs out. */
 static void
 must(int answer)
 {
@@ -167,7 +167,7 @@ new_table(const struct jr_column *columns, size_t count)
 {
 	struct libscols_table *table = must_have(scols_new_table());
 
-	scols_table_enable_noencoding(table, 1); /* jr_text_visible has done it */
+	scols_table_enable_noencoding(table, 1); /* jr_text_visible has escaped the text already */
 	scols_table_enable_colors(table, wants_colours());
 	if (!jr_print_is_terminal(stdout))
 		scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER);

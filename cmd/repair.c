@@ -1,5 +1,5 @@
 /*
- * repair: see repair.h. Here is what is about runs named by their ids, and the dry runs; bulk.c has the rest.
+ * repair: see repair.h. This file has named runs and dry runs; bulk.c has the runs of a filter.
  */
 #include "repair.h"
 
@@ -33,7 +33,7 @@ jr_repair_check(const struct jr_repair *repair, int id_count, struct jr_err *err
 	return true;
 }
 
-/* `ids` is released by the caller, also on failure. */
+/* The caller releases `ids`, after a failure too. */
 static bool
 parse_ids(struct jr_pg_array *ids, int argc, char **argv, struct jr_err *err)
 {

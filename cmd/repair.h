@@ -1,9 +1,10 @@
 /*
- * repair: what retry and cancel share: runs named by their ids or chosen by a filter, dry runs, and the counts.
+ * repair: shared by retry and cancel: runs named by their ids or chosen by a filter, dry runs, and counts.
  *
- * Named runs are one transaction with an answer for each; all ids are parsed before the database is asked, so a wrong
- * one changes nothing. Runs of a filter are done in transactions of 1,000 in order of id: those that matched when it
- * began, if they still do when their turn comes. What a failure in the middle leaves, the same command again does.
+ * Named runs are changed in one transaction, with an answer for each. All ids are parsed before the first statement, so
+ * a wrong id changes nothing. Runs of a filter are changed in batches of 1,000, each a transaction, in order of id: the
+ * runs that matched when the command began, if they still match when their batch begins. After a failure in the middle,
+ * the same command again does the rest.
  */
 #ifndef JR_REPAIR_H
 #define JR_REPAIR_H
@@ -14,19 +15,19 @@
 struct jr_repair {
 	const struct jr_app *app;
 	const struct jr_filter *filter;
-	const char *name;     /* of the command */
-	const char *usual;    /* statuses that a filter means which names none; an array literal, as the next */
-	const char *possible; /* statuses in which something can be done about a named run */
-	const char *reason;   /* NULL: none */
-	const char *extra;    /* a last parameter of all statements about named runs, and of sql_matching; NULL: none */
+	const char *name;         /* of the command */
+	const char *usual;        /* an array literal: the statuses to use when the filter names none */
+	const char *possible;     /* an array literal: the statuses in which a named run can be changed */
+	const char *reason;       /* NULL: none */
+	const char *extra;        /* last parameter of statements about named runs, third of sql_matching; NULL: none */
 	const char *sql_named;    /* $1 ids, $2 reason, extra: rows (id, answer or null, document) */
 	const char *sql_matching; /* $1 ids, $2 reason, extra, statuses: a row (done, asked, left alone) */
-	const char
-	    *sql_kinds; /* dry run; $1 ids, $2 possible, extra: what would be done, rows for columns[] of repair.c */
-	const char
-	    *sql_others; /* dry run; the same parameters: what would be refused, rows (id, answer or null, ...) */
 
-	/* Say of named runs what could not be done, from rows of sql_named or sql_others; gives how many those are. */
+	/* For dry runs; $1 ids, $2 possible, extra. */
+	const char *sql_kinds;  /* what would be done: rows for columns[] of repair.c */
+	const char *sql_others; /* what would be refused: rows (id, answer or null, ...) */
+
+	/* Report the named runs that were refused, from rows of sql_named or sql_others. Returns their number. */
 	int (*tell_refused)(const PGresult *result);
 };
 
@@ -34,22 +35,22 @@ struct jr_repaired {
 	int64_t done, asked, left;
 };
 
-/* JR_E_USAGE unless there are either ids or a filter. */
+/* JR_E_USAGE unless either ids or a filter was given. */
 bool jr_repair_check(const struct jr_repair *repair, int id_count, struct jr_err *err) JR_MUST;
 
-/* Do it to the runs named. Rows (id, answer or null, document), NULL on failure. */
+/* Change the named runs. Rows (id, answer or null, document), NULL on failure. */
 PGresult *jr_repair_named(const struct jr_repair *repair, int argc, char **argv, struct jr_err *err) JR_MUST;
 
-/* How many rows have this answer. */
+/* The number of rows with this answer. */
 int jr_repair_count(const PGresult *result, const char *answer);
 
-/* Do it to the runs of the filter. Also on failure *repaired says how many are done. */
+/* Change the runs of the filter. *repaired has the counts, after a failure too. */
 bool jr_repair_matching(const struct jr_repair *repair, struct jr_repaired *repaired, struct jr_err *err) JR_MUST;
 
-/* Print what would be done; changes nothing. Gives the exit status. */
+/* Print what would be done; changes nothing. Returns the exit status. */
 int jr_repair_preview(const struct jr_repair *repair, int argc, char **argv, struct jr_err *err) JR_MUST;
 
-/* Say on stderr what was left alone. */
+/* Print on stderr how many runs were left alone. */
 void jr_repair_tell_left(const struct jr_repaired *repaired);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * run_report: see run_report.h. The memory of what was said is in the state directory.
+ * run_report: see run_report.h. Files in the state directory remember what was printed (state.h).
  */
 #include "run_report.h"
 
@@ -52,7 +52,7 @@ jr_run_report_dead(void *ctx, const struct jr_dead *dead)
 	fprintf(stderr, "  look: jobrun show %" PRId64 "   again: jobrun retry %" PRId64 "\n", dead->id, dead->id);
 }
 
-/* At most ten times a second; that it begins or ends to wait is always shown, since nothing may follow for long. */
+/* At most ten times a second. A change of "waiting for work" is always shown, since the next change may take long. */
 void
 jr_run_report_progress(void *ctx, const struct jr_counts *c)
 {
@@ -69,7 +69,7 @@ jr_run_report_progress(void *ctx, const struct jr_counts *c)
 	fflush(stderr);
 }
 
-/* All of them as one text. Caller frees. */
+/* All problems as one text. Caller frees. */
 static char *
 all_problems(const struct jr_handlers *handlers)
 {
@@ -84,10 +84,7 @@ all_problems(const struct jr_handlers *handlers)
 	return all;
 }
 
-/*
- * Files that are left out are said at once, and again as rarely as a database that is away, since cron mails each word;
- * when others are left out all are said anew.
- */
+/* When the set of refused files changes, all are printed again. */
 void
 jr_run_report_problems(const struct jr_handlers *handlers, const char *state_directory)
 {
@@ -109,7 +106,7 @@ jr_run_report_problems(const struct jr_handlers *handlers, const char *state_dir
 	free(name);
 }
 
-/* It cannot be set for a transaction, and jobrun sets nothing for a session, which may be a pooler's. */
+/* jobrun cannot set this parameter itself: it exists per session only, and the session may belong to a pooler. */
 void
 jr_run_report_idle_session(void *ctx, int64_t ms)
 {
@@ -181,9 +178,8 @@ jr_run_report_summary(struct jr_run_report *report, const struct jr_counts *c, i
 }
 
 /*
- * "Database away" is not said at each tick; its end is said once. What else is wrong is always said. A command that
- * cron starts once a night has a memory of its own: what `run` said at midnight must not hide that it was not started
- * at two.
+ * Each command of `exec` has a memory of its own: that `run` could not reach the database at midnight must not hide
+ * that a command was not started at two.
  */
 void
 jr_run_report_soften(const char *state_directory, const char *conninfo, const char *command, int status, bool answered,

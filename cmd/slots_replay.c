@@ -1,9 +1,9 @@
 /*
  * slots_replay: see slots_replay.h.
  *
- * The time is read first, in the zone of the definition, and then asked for as a point in time. What must hold: when
- * the answer to COMMIT is lost it is found out whether there is a run, since to repeat the command would make another
- * one.
+ * The server first reads the time in the zone of the definition; the second statement gets it as a point in time. What
+ * must hold: if the answer to COMMIT is lost, change.h finds out whether the run was queued, since the command repeated
+ * would queue another one.
  */
 #include "slots_replay.h"
 

@@ -1,5 +1,5 @@
 /*
- * types: is a job type one that this host can do? And if not, what is wrong with it.
+ * types: has this host a handler for a job type, and if not, why?
  */
 #ifndef JR_TYPES_H
 #define JR_TYPES_H
@@ -8,8 +8,7 @@
 #include "handler/handlers.h"
 
 /*
- * No: JR_E_CONFIG with the problem of its file if there is one that was refused, else JR_E_USAGE with the nearest known
- * type.
+ * false: JR_E_CONFIG with the problem of its file if the file was refused, else JR_E_USAGE with the nearest known type.
  */
 bool jr_types_check(const struct jr_handlers *handlers, const char *job_type, struct jr_err *err) JR_MUST;
 

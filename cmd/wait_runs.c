@@ -1,8 +1,8 @@
 /*
  * wait_runs: see wait_runs.h.
  *
- * Polling asks for the runs that are not over, and of the rest no more; results are read at the end, some at a time,
- * since each may have a megabyte. A run that is retried by people after it was seen to be over is waited for no longer.
+ * Each poll asks only for the runs that were not over at the last one. If somebody retries a run that was over, it is
+ * not waited for again. Results are read at the end, a few at a time, since each may have a megabyte.
  */
 #include "wait_runs.h"
 
@@ -17,7 +17,7 @@
 #include "print.h"
 #include "sql_text.h"
 
-#define PAUSE_BASE_MS 100 /* half of it at least */
+#define PAUSE_BASE_MS 100 /* the shortest pause is half of it */
 #define PAUSE_CAP_MS 1000
 #define SLICE 50
 
@@ -31,9 +31,9 @@ struct awaiter {
 	struct jr_db **db;
 	const struct jr_wait_runs *wait;
 	int64_t until;
-	size_t printed;      /* documents */
-	bool bad;            /* one did not succeed */
-	struct jr_buf words; /* about those that did not, and those that another one stands for: a line each */
+	size_t printed;      /* number of documents */
+	bool bad;            /* a run did not succeed */
+	struct jr_buf words; /* a line for each run that did not succeed or was superseded */
 };
 
 const char *
@@ -50,7 +50,7 @@ rest_ms(const struct awaiter *a)
 	return rest < 0 ? 0 : rest;
 }
 
-/* The schema was looked at when the command began. */
+/* The schema was checked when the command began, so this only connects. */
 static bool
 ensure_open(struct awaiter *a, struct jr_err *err)
 {
@@ -71,7 +71,7 @@ ask_once(struct awaiter *a, const char *sql, const char *ids, struct jr_err *err
 	return jr_db_query(*a->db, sql, 1, &ids, JR_CMD_TIMEOUT_MS, err);
 }
 
-/* An outage is waited for as long as the runs are. */
+/* While the database cannot be reached, try again until the time is over. */
 static PGresult *
 ask(struct awaiter *a, const char *sql, const char *ids, struct jr_err *err)
 {
@@ -116,7 +116,7 @@ ids_of(const PGresult *result)
 	return text;
 }
 
-/* What is not over when the time is; NULL on failure. */
+/* The runs that are not over when the time is over; NULL on failure. */
 static PGresult *
 poll_until_over(struct awaiter *a, struct jr_err *err)
 {
@@ -166,7 +166,7 @@ add_bad(struct jr_buf *words, const PGresult *result, int row)
 	add_line(words, line);
 }
 
-/* Behind the results: in the midst of them they would break the document on a terminal. */
+/* Printed after the results: between them, on a terminal, the lines would break the JSON document. */
 static void
 print_words(struct jr_buf *words)
 {
@@ -202,7 +202,7 @@ print_one(struct awaiter *a, const PGresult *result, int row)
 		add_line(&a->words, jr_xasprintf("run %s was superseded by run %s, which stands for it",
 					PQgetvalue(result, row, E_OLDER), PQgetvalue(result, row, E_ID)));
 	if (waits || (status != NULL && strcmp(status, "succeeded") == 0))
-		return; /* what is not over is told once for all */
+		return; /* fail_late reports the runs that are not over */
 	a->bad = true;
 	add_bad(&a->words, result, row);
 }

@@ -1,11 +1,11 @@
--- 0012 borders: what one role can do to another, and who is told.
+-- 0012 borders: limit what one role can do to another, and what is recorded.
 
--- The overlap rule of schedules asks for each who enqueued, and for slots.
+-- The overlap rule of schedules reads the runs of a definition by role, and those of slots.
 drop index if exists jobrun.job_runs_unfinished_definition;
 create index job_runs_unfinished_definition on jobrun.job_runs (definition_id, created_by, slot)
 	where definition_id is not null and finished_at is null;
 
--- The audit is kept for a month at least.
+-- The audit is kept for at least 30 days.
 do $do$
 begin
 	if exists (select from jobrun.settings s where s.keep_audit < interval '30 days') then
@@ -16,8 +16,8 @@ end
 $do$;
 alter table jobrun.settings add constraint settings_keep_audit check (keep_audit >= interval '30 days');
 
--- Grants may be limited to queues, and to a number of runs that are not over. What of a role is counted has the mark: the runs of all
--- others pay nothing for it.
+-- Grants may be limited to queues and to a number of unfinished runs. Only runs of roles with such a limit have the
+-- mark is_counted, so that other runs have no cost.
 drop function if exists jobrun.add_grant, jobrun.may_enqueue;
 alter table jobrun.job_grants add column queues text[], add column max_open bigint,
 	add constraint job_grants_queues check (queues is null or kind = 'enqueue'),
@@ -29,7 +29,7 @@ create index job_runs_counted on jobrun.job_runs (created_by) where is_counted a
 -- A permit is the right to run one handler at a time.
 alter table jobrun.job_runners rename column places to permits;
 
--- Where this schema belongs: a copy of it elsewhere is told from the original. null: not recorded, or not to be read.
+-- The identity of this database, which tells a copy from the original. null: not recorded, or the server hides it.
 alter table jobrun.settings add column system_identifier bigint, add column database_oid bigint,
 	add column copies text collate "C" not null default 'tell',
 	add constraint settings_copies check (copies in ('tell', 'refuse'));

@@ -1,4 +1,5 @@
--- cancel: runs $1 shall not go on; $2 why. Locked in order of id. Gives id, answer of jobrun.cancel (null: no such run), document.
+-- cancel: cancel runs $1; $2 why. Locked in order of id. Returns id, answer of jobrun.cancel (null: no such run),
+-- document.
 with ids as materialized (
 	select distinct i.id from unnest($1::bigint[]) i(id) order by i.id
 ), answers as materialized (

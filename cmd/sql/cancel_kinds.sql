@@ -1,4 +1,5 @@
--- cancel_kinds: how many of runs $1 can be cancelled, by kind; $2 the statuses from which they can. Gives job type, status, runs, document.
+-- cancel_kinds: how many of runs $1 can be cancelled, by kind; $2 the statuses in which they can. Returns job type,
+-- status, runs, document.
 select k.job_type, case k.status when 'failed' then 'retrying' else k.status end, k.runs,
 	json_build_object('job_type', k.job_type, 'status', k.status, 'runs', k.runs)::text
 from (

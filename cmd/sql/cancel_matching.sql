@@ -1,6 +1,6 @@
--- cancel_matching: those of runs $1 that still have one of the statuses $3 shall not go on; $2 why. Locked first, in order of id,
--- so that nobody changes them between the look and the deed.
--- Gives how many were cancelled, how many running ones were asked to stop, and how many were left alone.
+-- cancel_matching: cancel the runs of $1 that still have one of the statuses $3; $2 why. They are locked first, in
+-- order of id, so that nobody changes them between the check and the update.
+-- Returns how many were cancelled, how many running ones were asked to stop, and how many were left alone.
 with mine as materialized (
 	select r.id from jobrun.job_runs r where r.id = any ($1::bigint[]) and r.status = any ($3::text[])
 	order by r.id for no key update

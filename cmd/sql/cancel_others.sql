@@ -1,4 +1,5 @@
--- cancel_others: those of runs $1 that have none of the statuses $2 and cannot be cancelled: id, status (null: no such run).
+-- cancel_others: the runs of $1 that cannot be cancelled, since they have none of the statuses $2: id, status (null: no
+-- such run).
 select i.id, r.status
 from (select distinct u.id from unnest($1::bigint[]) u(id)) i
 left join jobrun.job_runs r on r.id = i.id

@@ -1,6 +1,6 @@
--- define_file: the definitions of the file $1 (text of JSON) are made, or become what it says; with $2 all others are
--- removed. $3: why, or null. Gives name, action, a line for each member that has another value now (jobrun.changed_lines),
--- document, null. If it is no such file: one row, in whose last column stands what is wrong with it; nothing is done then.
+-- define_file: create or change the definitions of the file $1 (JSON text); with $2 remove all others. $3: why, or
+-- null. Returns name, action, a line for each member that has another value now (jobrun.changed_lines), document, null.
+-- If the file is not valid, nothing is done and the one row says why in its last column.
 with file as materialized (
 	select f.doc, case
 		when jsonb_typeof(f.doc) <> 'object' then 'it is not an object; write {"definitions": [...]}'

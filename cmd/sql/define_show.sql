@@ -1,5 +1,5 @@
--- define_show: definition $1 as lines for people: name, kind (text, ms, time: Unix ms), value, age in ms of a time. A value
--- that is not set is left out. No row: no such definition.
+-- define_show: the fields of definition $1: name, kind (text, ms, time: Unix ms), value (null: not set), age in ms of a
+-- time. No row: no such definition.
 select f.name, f.kind, f.value, case f.kind when 'time' then f.age_ms end
 from jobrun.job_definitions d
 cross join lateral (select v.*, row_number() over () as nr from (values

@@ -1,5 +1,6 @@
--- definitions: all of them, or $1 alone. Gives name, job type, schedule, zone, age in ms of the next slot (negative: to
--- come), state, what became of the last slot, document, may this role see payloads. The document has no payload.
+-- definitions: all definitions, or only $1. Returns name, job type, schedule, zone, age in ms of the next slot
+-- (negative: to come), state, outcome of the last slot, document, may this role see payloads. The document has no
+-- payload.
 select d.name, d.job_type, d.schedule, case when d.schedule is not null then d.time_zone end,
 	case when d.enabled and isfinite(d.next_slot_at) then floor(extract(epoch from now() - d.next_slot_at) * 1000)::bigint end, s.state,
 	l.outcome || case when l.slots > 1 then ' ' || l.slots else '' end

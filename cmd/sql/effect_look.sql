@@ -1,4 +1,5 @@
--- effect_look: what is known of effect $1, for a handler that is tried: nothing is written, and nobody is waited for. Gives
---   go      nothing
+-- effect_look: what is known of effect $1, for a handler of `jobrun try`. It writes nothing and waits for nobody.
+-- Returns
+--   go      nothing is known
 --   begun, done, open  as effect_claim
 select * from jobrun.effect_look($1::text)

@@ -1,2 +1,3 @@
--- effect_undo: take back the mark of effect $1 that effect_claim has written with the word $2: its command never started
+-- effect_undo: remove the mark of effect $1 that effect_claim has written with the word $2, since its command was not
+-- started
 select jobrun.effect_undo($1::text, $2::text)

@@ -1,10 +1,10 @@
--- enqueue: one run. Durations are milliseconds; null: the definition's value, else the built-in one.
+-- enqueue: enqueue one run. Durations are milliseconds; null: the definition's value, else the built-in one.
 -- $1 job type, $2 payload (text of JSON), $3 queue, $4 priority, $5 run_in, $6 run_at, $7 expires_in, $8 max_attempts,
 -- $9 timeout, $10 backoff base, $11 backoff cap, $12 idempotency key, $13 parent run,
--- $14 was the key made up for this one command? Then the document does not have it.
+-- $14 is the key a random one of this command? Then the document does not have it.
 -- $15 will this be rolled back? Then a new run has no id in the document.
 -- $16 unique key, $17 on_conflict, $18 concurrency key, $19 trace context.
--- Gives id, created, replaced, run_at in Unix ms, age of run_at in ms (negative: to come), status, queue, priority,
+-- Returns id, created, replaced, run_at in Unix ms, age of run_at in ms (negative: to come), status, queue, priority,
 -- document, job type.
 -- The CTE is materialized: a function that writes must be called once, not once for each column.
 with run as materialized (

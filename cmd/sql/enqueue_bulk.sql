@@ -1,2 +1,2 @@
--- enqueue_bulk: a row for each run; one of nulls for a line without anything, which only counts
+-- enqueue_bulk: a row for each run. An empty line becomes a row of nulls, which creates no run
 copy jobrun.new_runs (job_type, payload, options, run) from stdin

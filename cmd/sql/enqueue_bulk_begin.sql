@@ -1,2 +1,3 @@
--- enqueue_bulk_begin: in front of enqueue_bulk; the transaction's number (see fate). Nobody reads what is worth a notice.
+-- enqueue_bulk_begin: before enqueue_bulk: read the transaction's number (see fate), and switch notices off, which
+-- nobody would read.
 select txid_current()::text, set_config('client_min_messages', 'error', true)

@@ -1,6 +1,6 @@
--- enqueue_definition: a run of definition $1, now, with all that it says. $2 payload (text of JSON; null: the definition's),
--- $3 run_in (ms), $4 run_at, $5 idempotency key, $6 parent run, $7 trace context, $8 was the key made up for this one command?
--- $9 will this be rolled back? Gives what enqueue.sql gives.
+-- enqueue_definition: enqueue a run of definition $1 with all its values. $2 payload (JSON text; null: the
+-- definition's), $3 run_in (ms), $4 run_at, $5 idempotency key, $6 parent run, $7 trace context, $8 is the key a random
+-- one of this command? $9 will this be rolled back? Returns the columns of enqueue.sql.
 with run as materialized (
 	select e.* from jobrun.enqueue_definition(
 		definition      => $1::text,

@@ -1,2 +1,2 @@
--- fate: what has become of transaction $1, whose COMMIT was not answered: committed, aborted, in progress; null: not known
+-- fate: what became of transaction $1, whose COMMIT got no answer? committed, aborted, in progress; null: not known
 select txid_status($1::text::bigint)

@@ -1,2 +1,2 @@
--- grant_drop: role $2 may no more do what kind $1 may
+-- grant_drop: revoke kind $1 from role $2
 select jobrun.drop_grant($1::text, $2::text)

@@ -1,4 +1,4 @@
--- grants: who was granted what: kind, role, job types, queues, most open runs, age in ms, what is wrong with it, document
+-- grants: all grants: kind, role, job types, queues, most unfinished runs, age in ms, problem, document
 select d.kind, d.role, coalesce(array_to_string(d.job_types, ', '), 'all'), coalesce(array_to_string(d.queues, ', '), 'all'), d.max_open,
 	floor(extract(epoch from now() - d.granted_at) * 1000)::bigint, d.problem, row_to_json(d)::text
 from (

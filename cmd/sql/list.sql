@@ -1,8 +1,9 @@
--- list: runs, newest first. $1 at most, $2 statuses (null: any, and then $5 is null), $3 job types, $4 queues (each null: any),
--- $5 ended, or if they have not, enqueued within so many ms (null: at any time), $6 names of definitions (null: any run). Gives
--- id, job type, status, tries, age in ms of what it is in, ms it took, definition, slot in the definition's zone, message,
--- document. What is shown is what matching_kinds.sql counts and matching_ids.sql takes.
--- A branch for each group of statuses that has an index of its own, so that three dead runs among millions are found.
+-- list: runs, newest first. $1 how many at most, $2 statuses (null: any, and then $5 is null), $3 job types, $4 queues
+-- (each null: any), $5 only runs that ended, or if they have not ended were enqueued, within so many ms (null: at any
+-- time), $6 names of definitions (null: any run). Returns id, job type, status, tries, age in ms of its run_at, start
+-- or end (by status), ms it took, definition, slot in the definition's zone, message, document. The conditions are the
+-- same as in matching_kinds.sql and matching_ids.sql.
+-- Each group of statuses that has an index of its own is a branch, so that three dead runs among millions are found.
 with picked as materialized (
 	(select r.id from jobrun.job_runs r
 	where $2::text[] is null

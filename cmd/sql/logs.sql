@@ -1,6 +1,6 @@
--- logs: what an attempt of run $1 printed; of the running one as much as is known so far. $2: attempt (the newest of that
--- number, since "later", an interruption and retry give a number again), null: the last one that began.
--- Gives status, attempts, attempt shown, output, bytes dropped, document. No row: no such run.
+-- logs: the output of an attempt of run $1; of a running attempt, the part reported so far. $2: number of the attempt
+-- ("later", an interruption and retry use a number again; then the newest), null: the last one that began.
+-- Returns status, attempts, attempt shown, output, bytes dropped, document. No row: no such run.
 select d.status, d.attempts, d.attempt, d.output, d.output_dropped, row_to_json(d)::text
 from (
 	select r.id, r.job_type, r.status, r.attempts, a.attempt, a.claim_seq, a.output, a.output_dropped

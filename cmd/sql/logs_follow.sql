@@ -1,7 +1,7 @@
--- logs_follow: what `logs -f` asks for once a second: the attempts of run $1 from claim $2 on (null: the last one), those
--- that have ended and the running one, in order. Gives status and last claim of the run, its attempts at most, due in ms (null
--- unless it waits), first line of its last error, progress; claim, attempt, output and bytes dropped of the attempt. A row
--- without a claim: no attempt to show. Last the newer run that has superseded it, if that is there. No row: no such run.
+-- logs_follow: read by `logs -f` once a second: the attempts of run $1 from claim $2 on (null: only the last one), both
+-- ended and running, in order. Returns of the run: status, last claim, max_attempts, due in ms (null unless it waits),
+-- first line of its last error, progress; of the attempt: claim (null: no attempt to show), attempt, output, bytes
+-- dropped; and the newer run that has superseded the run, if it still exists. No row: no such run.
 select r.status, r.claim_seq, r.max_attempts,
 	case when r.status in ('queued', 'failed') then floor(extract(epoch from r.run_at - now()) * 1000)::bigint end,
 	split_part(r.last_error, E'\n', 1), r.progress::text,

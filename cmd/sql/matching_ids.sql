@@ -1,6 +1,6 @@
--- matching_ids: the runs that a filter means, the oldest first, in batches; $1 how many at most, $2 to $6 as in matching_kinds.sql,
--- $7 and $8 the lowest and the highest id, $9 how many make a batch. Gives an array of ids in their order, how many they are, and
--- the last of them. All waiting runs are read, for the reason given there.
+-- matching_ids: the runs that match a filter, the oldest first, in batches. $1 how many at most, $2 to $6 as in
+-- matching_kinds.sql, $7 and $8 the lowest and the highest id, $9 the size of a batch. Returns for each batch an array
+-- of ids in order, their number and the last id. All waiting runs are read, for the reason given in matching_kinds.sql.
 with matching as materialized (
 	(select r.id from jobrun.job_runs r
 	where 'dead' = any ($2::text[]) and r.status = 'dead'

@@ -1,6 +1,7 @@
--- matching_kinds: how many runs of which kind a filter means, the newest if it is limited; $1 to $6 as in list.sql, but $1 null
--- is all, and $2 is given. Gives job type, status, runs, document, lowest and highest id.
--- All waiting runs are read, whatever the limit: in order of id the planner would look for them among all that ever ended.
+-- matching_kinds: how many runs match a filter, by kind; with a limit, the newest. $1 to $6 as in list.sql, but $1 null
+-- means all, and $2 is never null. Returns job type, status, runs, document, lowest and highest id.
+-- All waiting runs are read, whatever the limit: with an order by id the planner would search them among all runs that
+-- ever ended.
 with matching as materialized (
 	(select r.id, r.job_type, r.status from jobrun.job_runs r
 	where 'dead' = any ($2::text[]) and r.status = 'dead'

@@ -1,3 +1,3 @@
--- migrate_adopt: this copy is a database of its own from now on; $1: and what waits in it is cancelled. Gives whether it was a copy,
--- runs that were cancelled, and running ones that were asked to end, document
+-- migrate_adopt: accept this copy as a database of its own; $1: cancel what waits in it. Returns was it a copy, how
+-- many runs were cancelled, how many running ones were asked to end, document
 select a.adopted, a.cancelled, a.asked, row_to_json(a)::text from jobrun.adopt($1::boolean) a

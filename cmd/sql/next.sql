@@ -1,8 +1,9 @@
--- next: the first $5 fire times after $4 (Unix ms; null: now) of definition $1, or if that is null of schedule $2 in zone
--- $3. Gives local time, offset of it, age in ms (negative: to come), the local time that the schedule names if the clocks
--- leave it out, document; then, the same in each row, is it of the kind that fires on either day, enabled, paused_until in
--- Unix ms (infinity: 0; null: not paused), paused_reason, schedule, zone. A schedule without further times: one row, its
--- time null. No row: no such definition. ":NAME" is a zone, where "CET" could be an abbreviation without summer time.
+-- next: the first $5 fire times after $4 (Unix ms; null: now) of definition $1, or if $1 is null of schedule $2 in zone
+-- $3. Returns local time, its offset, age in ms (negative: to come), the local time that the schedule names if clocks
+-- skip it that day, document; then, the same in each row: does it fire on either day (day of month or weekday),
+-- enabled, paused_until in Unix ms (infinity: 0; null: not paused), paused_reason, schedule, zone. If there are no
+-- further times: one row with a null time. No row: no such definition. ":NAME" is always a zone; "CET" could be an
+-- abbreviation without summer time.
 with asked as (
 	select d.name, d.schedule, d.time_zone, ':' || d.time_zone as zone, d.anchor_at, d.enabled, case when d.paused_until > now() then d.paused_until end as until,
 		d.paused_reason as reason

@@ -1,6 +1,6 @@
--- pause: job types $1, queues $2 and definitions $3 (arrays or null) for $4 ms (null: until resumed); $5 why. Locked in the
--- order of locks: queues by name, definitions by id. Gives kind, name, paused until in Unix ms (0: until resumed), was it
--- known before, document.
+-- pause: pause job types $1, queues $2 and definitions $3 (arrays or null) for $4 ms (null: until resumed); $5 why.
+-- Rows are locked in the usual order: queues by name, then definitions by id. Returns kind, name, paused until in Unix
+-- ms (0: until resumed), was the name known before, document.
 with asked as (
 	select 1 as nr, 0::bigint as id, 'queue' as kind, n.name collate "C" as name,
 		exists (select from jobrun.job_queues q where q.name = n.name)

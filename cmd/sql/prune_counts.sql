@@ -1,4 +1,4 @@
--- prune_counts: what jobrun.prune_step did, $1 what its last step gave: a row for each kind of which there was something: what,
+-- prune_counts: what jobrun.prune_step did; $1 the state after its last step. A row for each kind with a count: what,
 -- how many, how long it is kept
 select k.words || case when s.archive and k.words like 'runs%' then ', to job_runs_archive' else '' end,
 	c.n::text, k.keep::text

@@ -1,7 +1,7 @@
--- queues: queues that have a row or unfinished runs; $1 this one alone (null: all). A queue without a row is what it would
--- be with one: one run of a key at a time. Gives name, running, waiting, max_running, max_running_per_key, rate_limit,
--- rate_period in ms, claims used of the open window, paused_until in Unix ms (infinity: 0; null: not paused),
--- paused_reason, document. Each part reads one partial index, never the history.
+-- queues: queues that have a row or unfinished runs; $1 only this one (null: all). A queue without a row is shown with
+-- the defaults: one run per lock key at a time. Returns name, running, waiting, max_running, max_running_per_key,
+-- rate_limit, rate_period in ms, claims used in the current window, paused_until in Unix ms (infinity: 0; null: not
+-- paused), paused_reason, document. Each part reads one partial index, never the history.
 with running as (
 	select r.queue, count(*) as n from jobrun.job_runs r
 	where r.status = 'running' and ($1::text is null or r.queue = $1::text) group by r.queue

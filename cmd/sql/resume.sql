@@ -1,5 +1,5 @@
--- resume: job types $1, queues $2 and definitions $3 (arrays or null) go on; $4 why. Locked in the order of locks: queues by
--- name, definitions by id. Gives kind, name, was it paused?, document.
+-- resume: resume job types $1, queues $2 and definitions $3 (arrays or null); $4 why. Rows are locked in the usual
+-- order: queues by name, then definitions by id. Returns kind, name, was it paused?, document.
 with asked as (
 	select 1 as nr, 0::bigint as id, 'queue' as kind, n.name collate "C" as name from unnest($2::text[]) n(name)
 	union

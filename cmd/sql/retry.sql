@@ -1,5 +1,6 @@
--- retry: runs $1 get all their attempts again, now; $2 why, $3 also those that succeeded. Locked in order of id.
--- Gives id, answer of jobrun.retry (null: no such run), document, and if the answer is "superseded", the newer run and its status.
+-- retry: retry runs $1 now, with all their attempts; $2 why, $3 also those that succeeded or are superseded. Locked in
+-- order of id. Returns id, answer of jobrun.retry (null: no such run), document, and if the answer is "superseded" the
+-- newer run and its status.
 with ids as materialized (
 	select distinct i.id from unnest($1::bigint[]) i(id) order by i.id
 ), answers as materialized (

@@ -1,5 +1,5 @@
--- retry_kinds: how many of runs $1 jobrun.retry would make due, by kind; $2 the statuses from which it does, $3 also those
--- that a newer run of their unique key supersedes. Gives job type, status, runs, document.
+-- retry_kinds: how many of runs $1 jobrun.retry would make due, by kind; $2 the statuses in which it does, $3 also
+-- those that a newer run of their unique key supersedes. Returns job type, status, runs, document.
 select k.job_type, case k.status when 'failed' then 'retrying' else k.status end, k.runs,
 	json_build_object('job_type', k.job_type, 'status', k.status, 'runs', k.runs)::text
 from (

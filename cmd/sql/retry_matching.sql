@@ -1,6 +1,6 @@
--- retry_matching: those of runs $1 that still have one of the statuses $4 get all their attempts again; $2 why, $3 also those
--- that succeeded. Locked first, in order of id, so that nobody changes them between the look and the deed.
--- Gives how many were retried, 0, and how many were left alone.
+-- retry_matching: retry the runs of $1 that still have one of the statuses $4; $2 why, $3 also those that succeeded or
+-- are superseded. They are locked first, in order of id, so that nobody changes them between the check and the update.
+-- Returns how many were retried, 0, and how many were left alone.
 with mine as materialized (
 	select r.id from jobrun.job_runs r where r.id = any ($1::bigint[]) and r.status = any ($4::text[])
 	order by r.id for no key update

@@ -1,7 +1,7 @@
--- run_dry: what a runner here would claim now, best first, and the definitions whose runs it would enqueue before that. $1 job
--- types, $2 queues or null, $3 at most, $4 this run alone, due or not, or null.
--- Whether a definition has a run for its slots is for fire() to say: here are those that nothing is known to keep from it.
--- The last column is a JSON document.
+-- run_dry: the runs that a runner here would claim now, best first, and the definitions that it would fire before. $1
+-- job types, $2 queues or null, $3 how many at most, $4 only this run, due or not, or null.
+-- Only fire() decides whether a slot becomes a run: the definitions listed here are due, and no pause or overlap holds
+-- them back. The last column is a JSON document.
 select w.id, w.job_type, w.queue, w.priority, w.try, (extract(epoch from now() - w.at) * 1000)::bigint, w.definition, w.doc
 from (
 	select r.id, r.job_type, r.queue, r.priority, (r.attempts + 1) || '/' || r.max_attempts as try, r.run_at as at,

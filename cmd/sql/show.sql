@@ -1,5 +1,5 @@
--- show: run $1 as lines for people: name, kind (text, ms, time: Unix ms), value, age in ms of a time. No row: no such run.
--- What it was given and what it said is there for those who may read it.
+-- show: the fields of run $1: name, kind (text, ms, time: Unix ms), value, age in ms of a time. No row: no such run.
+-- Payload, result, error and the like are null for roles that may not read them.
 select f.name, f.kind, f.value, case f.kind when 'time' then f.age_ms end
 from jobrun.job_runs r
 left join jobrun.job_definitions d on d.id = r.definition_id

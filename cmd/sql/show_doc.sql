@@ -1,6 +1,6 @@
--- show_doc: run $1 with its attempts as one JSON document. Durations are milliseconds; output is that of the running
--- attempt so far; audit is what people did to it, the last 100. What it was given and what it said is null for those who may
--- not read it. No row: no such run.
+-- show_doc: run $1 with its attempts as one JSON document. Durations are milliseconds; output is the output of the
+-- running attempt so far; audit is what people did to it, the last 100. Payload, result, error and the like are null
+-- for roles that may not read them. No row: no such run.
 select row_to_json(d)::text
 from (
 	select r.id, r.job_type, r.queue, r.priority, r.status, r.attempts, r.max_attempts, r.snoozes, r.releases, r.claim_seq,

@@ -1,5 +1,5 @@
--- show_output: status of run $1 and what its last attempt printed; if it is running, as much as is known so far. Null: nothing, or
--- not for those who ask. No row: no such run.
+-- show_output: status of run $1 and the output of its last attempt; of a running attempt, the part reported so far.
+-- Null: no output, or this role may not read it. No row: no such run.
 select r.status, case when r.status = 'running' then t.output else e.output end
 from jobrun.job_runs r
 cross join lateral jobrun.run_texts(r.id) t

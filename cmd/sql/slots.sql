@@ -1,7 +1,7 @@
--- slots: what became of the slots of definition $1, and which starts of exec were left out (those have a runner_id), newest
--- first; $2 of the last so many ms (null: of any age), $3 at most. Gives slot in the definition's zone, the last of the row's
--- slots if they are many, how many they are then, outcome, run, its status now (null: pruned), reason, document, are there
--- older ones.
+-- slots: the outcomes of the slots of definition $1 and the skipped starts of exec (they have a runner_id), newest
+-- first. $2 only of the last so many ms (null: any age), $3 how many at most. Returns slot in the definition's zone; if
+-- the row stands for many slots, the last of them and their number; outcome, run, its status now (null: pruned),
+-- reason, document, are there older ones.
 select s.slot_local, s.until_local, case when s.until_local is not null then s.slots end, s.outcome, s.run_id,
 	case s.run_status when 'failed' then 'retrying' else s.run_status end, s.reason, row_to_json(s)::text, n.older
 from (

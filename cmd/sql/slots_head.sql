@@ -1,6 +1,7 @@
--- slots_head: what is next of definition $1. No row: no such definition. Gives name, schedule (null: none), time_zone,
--- next slot in that zone (null: none), its age in ms (negative: to come), enabled, paused_until in Unix ms (infinity: 0; null: not
--- paused), paused_reason, document, has any tick come a minute or more after the next slot.
+-- slots_head: the next slot of definition $1. No row: no such definition. Returns name, schedule (null: none),
+-- time_zone, next slot in that zone (null: none), its age in ms (negative: to come), enabled, paused_until in Unix ms
+-- (infinity: 0;
+-- null: not paused), paused_reason, document, has any runner started more than a minute after the next slot?
 select s.name, s.schedule, s.time_zone, jobrun.slot_text(s.next_slot_at, s.time_zone),
 	case when isfinite(s.next_slot_at) then floor(extract(epoch from now() - s.next_slot_at) * 1000)::bigint end, s.enabled,
 	case when isfinite(s.paused_until) then floor(extract(epoch from s.paused_until) * 1000)::bigint

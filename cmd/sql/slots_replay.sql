@@ -1,5 +1,5 @@
--- slots_replay: a run for slot $2 (a point in time with its offset) of definition $1; $3 why, $4 will this be rolled back? Then the
--- document has no id. Gives its id, the slot in the definition's zone, document.
+-- slots_replay: enqueue a run for slot $2 (a time with its offset) of definition $1; $3 why, $4 will this be rolled
+-- back? Then the document has no id. Returns the run's id, the slot in the definition's zone, document.
 with run as materialized (
 	select jobrun.replay($1::text, $2::text::timestamptz, $3::text) as id
 ), told as (

@@ -1,6 +1,6 @@
--- slots_replay_at: $2, a point in time as people write it, read in the zone of this transaction, as a slot of definition $1; out: one that
--- any zone reads the same way. A local time that comes twice in autumn is read as the second; unless that is a slot, the first
--- is meant. No row: no such definition.
+-- slots_replay_at: read $2, a time as people write it, in the zone of this transaction, as a slot of definition $1.
+-- Returns it with an offset, so that it means the same in any zone. PostgreSQL reads a local time that comes twice in
+-- autumn as the second one; if that is no slot, the first one is returned. No row: no such definition.
 select case when not isfinite(t.at) then t.at::text else (case
 		when exists (select from jobrun.job_slots o where o.definition_id = d.id and o.slot = t.at) then t.at
 		when d.schedule is null then t.at

@@ -1,5 +1,5 @@
 -- status_head: version of the server, version of the schema, age in ms and host of the runner seen last, running runs,
--- runners that stay until their time is over, document
+-- lingering runners (run --for), document
 select d.server_version, d.schema_version, d.runner_age_ms, d.runner_host, d.running, d.lingering, row_to_json(d)::text
 from (
 	select split_part(current_setting('server_version'), ' ', 1) as server_version, current_database() as database,

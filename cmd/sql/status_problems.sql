@@ -1,5 +1,5 @@
--- status_problems: what somebody should look at, a line each; $1 only these job types (null: all). Gives text, until when in
--- Unix ms or null (to be put behind the text), the rest of the line, document.
+-- status_problems: what somebody should look at, a row for each problem; $1 only these job types (null: all). Returns
+-- text, until when in Unix ms or null (printed after the text), the rest of the line, document.
 with due as (
 	select r.job_type, count(*) as n, min(r.run_at) as since
 	from jobrun.job_runs r
@@ -46,7 +46,7 @@ with due as (
 		d.paused_reason
 	from jobrun.job_definitions d
 	where d.paused_until > now() and ($1::text[] is null or d.job_type = any ($1::text[]))
-	union all        -- not the housekeeping: where nobody ticks and nothing is due, nobody need care
+	union all        -- without jobrun.prune: where no runner is set up and nothing is due, that is no problem
 	select 7, 'definition ' || d.name, 'late_slot', 'slot ' || jobrun.slot_text(d.next_slot_at, d.time_zone)
 			|| ' has passed, and ' || case when n.came then 'the ticks since then could not fire it'
 				else 'no tick has come since' end,

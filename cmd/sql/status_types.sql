@@ -1,6 +1,6 @@
--- status_types: a row for each job type that has runs waiting, running, dead, or finished in the last 24 hours, or that has
--- a definition which is not jobrun's own; $1 only these (null: all). Gives job type, queued, retrying, running, dead, done in
--- 24 h, age in ms of the oldest due run, age of the last success, document.
+-- status_types: a row for each job type that has runs waiting, running, dead, or finished in the last 24 hours, or a
+-- definition that is not jobrun's own; $1 only these (null: all). Returns job type, queued, retrying, running, dead,
+-- done in 24 h, age in ms of the oldest due run, age of the last success, document.
 -- Each part reads one partial index or 24 hours of the index on finished_at, never the history.
 with counts as (
 	select r.job_type, count(*) filter (where r.status = 'queued') as queued,

@@ -1,5 +1,5 @@
--- undefine: the definitions $1 (array of names) are removed; $2: why, or null. Locked by id, as everywhere. Gives name, was
--- it there, document.
+-- undefine: remove the definitions $1 (array of names); $2: why, or null. Locked in order of id, as everywhere. Returns
+-- name, did it exist, document.
 with asked as materialized (
 	select n.name, min(d.id) as id
 	from unnest($1::text[]) n(name) left join jobrun.job_definitions d on d.name = n.name

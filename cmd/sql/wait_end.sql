@@ -1,5 +1,5 @@
--- wait_end: what has become of the runs $1, in that order: id, job type, status (null: there is none), attempts,
--- max_attempts, what is wrong in one line, result, document, and the run that it superseded and now stands for (null: none)
+-- wait_end: how the runs $1 ended, in that order: id, job type, status (null: no such run), attempts, max_attempts, the
+-- first line of the error, result, document, and the run of $1 that it has superseded and stands for (null: none)
 select i.newer, s.job_type, s.status, s.attempts, s.max_attempts,
 	case when s.superseded_by is not null then 'superseded by run ' || s.superseded_by
 		when s.status = 'dead' then split_part(s.error, e'\n', 1) end,

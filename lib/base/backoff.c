@@ -1,8 +1,8 @@
 /*
  * backoff: how long to wait before the next try. Pure.
  *
- * What must hold: for every n, base and cap the delay lies in [d/2, d], a base of a second draws none below a second,
- * and nothing overflows: the doubling is done only after a look whether it stays below the cap.
+ * What must hold: for every n, base and cap the delay lies in [d/2, d], a base of a second or more gives no delay below
+ * a second, and nothing overflows: the base is doubled only after a check that the result stays below the cap.
  */
 #include "base/backoff.h"
 
@@ -13,7 +13,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define LEAST_MS 1000 /* is drawn, of a base that is as long */
+#define LEAST_MS 1000 /* the shortest delay when the base is at least this long */
 
 /* Spread the bits of a seed (splitmix64), so that neighbouring seeds have nothing in common. */
 static uint64_t

@@ -1,8 +1,7 @@
 /*
  * base: attributes, the limits of the program, and the functions that must not be used.
  *
- * Every limit on something that could grow stands in this one block, so that "nothing grows without a limit" can be
- * read in one place. Sizes are bytes, times are milliseconds.
+ * Every limit that several modules share stands in this one block. Sizes are bytes, times are milliseconds.
  */
 #ifndef JR_BASE_H
 #define JR_BASE_H
@@ -24,10 +23,10 @@
 #define JR_KEY_MAX 255         /* idempotency keys */
 #define JR_PERMITS_MAX 1024    /* handlers at once in one runner */
 #define JR_HANDLERS_MAX 4096   /* files in a handlers directory */
-#define JR_DRAIN_MS 500        /* after the end of a child, for its last output */
+#define JR_DRAIN_MS 500        /* how long a child's last output is read after it has ended */
 #define JR_DURATION_MAX_MS (INT64_C(100) * 365 * 86400 * 1000)
 
-/* Functions without a bound, without an error, or with hidden state. A use does not compile. */
+/* Functions that have no bound, report no error or keep hidden state. A call does not compile. */
 #define JR_BANNED(name) jr_banned_##name
 #undef strcpy
 #undef strcat

@@ -1,5 +1,5 @@
 /*
- * buf: a byte buffer with a limit from birth, and a capture that keeps head and tail of a stream.
+ * buf: a byte buffer with a fixed limit, and a capture that keeps head and tail of a stream.
  *
  * A buffer owns storage only when size > 0. Before the first byte, and after a detach, `data` is a
  * constant empty string that is never written to: an empty buffer needs no release. What must hold:
@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_SIZE 64        /* of a buffer */
-#define RING_FIRST_SIZE 4096 /* of a capture's tail */
+#define FIRST_SIZE 64        /* first allocation of a buffer */
+#define RING_FIRST_SIZE 4096 /* first allocation of a capture's tail */
 
 static const char nothing[1] = "";
 
@@ -54,7 +54,7 @@ jr_buf_clear(struct jr_buf *buf)
 		buf->data[0] = '\0';
 }
 
-/* Room for `more` bytes and the terminator; false and overflow if that would pass the limit. */
+/* Make room for `more` bytes and the terminator. Sets overflow and returns false if that would pass the limit. */
 static bool
 reserve(struct jr_buf *buf, size_t more)
 {
@@ -151,8 +151,8 @@ jr_capture_release(struct jr_capture *c)
 }
 
 /*
- * Make the ring large enough for `need` bytes or as large as it may be. Nothing is overwritten
- * before it has its full size, so the oldest byte is at its start whenever it grows.
+ * Make the ring large enough for `need` bytes, at most tail_max. No byte is overwritten before the ring has its full
+ * size, so the oldest byte is at its start whenever it grows.
  */
 static void
 grow_ring(struct jr_capture *c, size_t need)

@@ -1,9 +1,9 @@
 /*
- * buf: a byte buffer that cannot grow past the limit it was given at birth, and a capture that keeps head and tail.
+ * buf: a byte buffer that cannot grow past the limit given to jr_buf_init, and a capture that keeps head and tail.
  *
  * struct jr_buf: `data` is never NULL after jr_buf_init and data[len] is always '\0' (the bytes may contain NUL too).
- * Once an append would pass the limit, nothing of it is taken, `overflow` is set, and every later append is refused:
- * a caller may append a whole document and look at `overflow` once at the end.
+ * An append that would pass the limit adds nothing and sets `overflow`, and every later append is refused. So a caller
+ * may append a whole document and check `overflow` once at the end.
  */
 #ifndef JR_BUF_H
 #define JR_BUF_H
@@ -25,11 +25,11 @@ bool jr_buf_add(struct jr_buf *buf, const void *data, size_t len);
 bool jr_buf_adds(struct jr_buf *buf, const char *s);
 bool jr_buf_addc(struct jr_buf *buf, char c);
 bool jr_buf_addf(struct jr_buf *buf, const char *fmt, ...) JR_PRINTF(2, 3);
-char *jr_buf_detach(struct jr_buf *buf) JR_MUST; /* the bytes, for the caller to free; the buffer is empty after it */
+char *jr_buf_detach(struct jr_buf *buf) JR_MUST; /* the bytes, which the caller frees; the buffer is empty afterwards */
 
 /*
- * A capture takes a stream of any length and keeps its first `head` and last `tail` bytes; what lay between them is
- * counted. Memory is bounded by head + tail and allocated as it is needed.
+ * A capture takes a stream of any length, keeps its first `head_max` and last `tail_max` bytes and counts the bytes
+ * between them. Memory is bounded by head_max + tail_max and allocated as it is needed.
  */
 struct jr_capture {
 	struct jr_buf head;
@@ -47,8 +47,8 @@ void jr_capture_add(struct jr_capture *c, const void *data, size_t len);
 bool jr_capture_is_empty(const struct jr_capture *c);
 
 /*
- * Append head, a line "[... N bytes dropped ...]" on its own when something was dropped, and tail to *out. The cut
- * ends are moved to character boundaries by jr_text_clean, which the caller applies to *out.
+ * Append to *out the head, the line "[... N bytes dropped ...]" if bytes were dropped, and the tail. A cut may split a
+ * character: the caller applies jr_text_clean to *out.
  */
 void jr_capture_read(const struct jr_capture *c, struct jr_buf *out);
 

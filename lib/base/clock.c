@@ -1,8 +1,7 @@
 /*
  * clock: elapsed time of this process.
  *
- * Two readings and one sum. What must hold: a sum with JR_NEVER stays JR_NEVER, so that no deadline
- * wraps around into the past.
+ * What must hold: a sum with JR_NEVER stays JR_NEVER, so that no deadline wraps around into the past.
  */
 #include "base/clock.h"
 

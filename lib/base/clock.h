@@ -1,8 +1,8 @@
 /*
  * clock: elapsed time of this process.
  *
- * The database decides what is due and how long a lease lasts; this clock only tells the process when to stop itself.
- * CLOCK_BOOTTIME, because it goes on while the host is suspended. The two are never compared.
+ * The database decides what is due and how long a lease lasts. This clock only tells the process when to stop itself.
+ * It is CLOCK_BOOTTIME, which goes on while the host is suspended. Its readings are never compared with the database's.
  */
 #ifndef JR_CLOCK_H
 #define JR_CLOCK_H

@@ -1,9 +1,8 @@
 /*
  * err: why jobrun itself could not do something.
  *
- * The text is built in storage of its own and copied at the end, so that an argument may be the old
- * message itself. What must hold: msg is one line, terminated, without control bytes and without
- * half a character at a cut.
+ * The text is built in a local buffer and copied at the end, so that the old message may be an argument. What must
+ * hold: msg is one line, terminated, without control bytes, and does not end in half a character when it was cut.
  */
 #include "base/err.h"
 
@@ -58,7 +57,7 @@ jr_fail_in(struct jr_err *err, const char *what)
 	return false;
 }
 
-/* Place in the order of the header; what is not in it (a signal's 128 + N) comes before all. */
+/* Position in the order that err.h gives. A status that is not listed there (128 + N of a signal) is the worst. */
 static size_t
 rank(int status)
 {

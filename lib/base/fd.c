@@ -1,9 +1,8 @@
 /*
- * fd: descriptors, around the start of other processes.
+ * fd: see fd.h.
  *
- * The system calls are made by number because the C library may be older than the kernel, or musl.
- * What must hold: nothing here allocates, so that jr_fd_close_range may be called between vfork
- * and exec.
+ * The newer system calls are made by number, because the C library may be musl or older than the kernel. What must
+ * hold: nothing here allocates, so that jr_fd_close_range may be called between vfork and exec.
  */
 #include "base/fd.h"
 
@@ -24,7 +23,7 @@
 #define SYS_close_range 436
 #endif
 
-#define LOOP_MAX 1048576 /* descriptors looked at where the kernel has no close_range */
+#define LOOP_MAX 1048576 /* descriptors closed one by one where the kernel has no close_range */
 
 /* Move *fd above 2. */
 static bool

@@ -1,9 +1,8 @@
 /*
  * lease: the arithmetic of a lease. Pure.
  *
- * All parts are fractions of the lease and the heartbeat. What must hold is checked here once and
- * for all, so that no other module has to ask: 0 < lock_timeout < statement_timeout < deadline <
- * heartbeat <= L/4, and kill < margin.
+ * All parts are fractions of the lease and the heartbeat. What must hold, and is checked here for every module:
+ * 0 < lock_timeout < statement_timeout < deadline < heartbeat <= L/4, and 0 < kill < margin.
  */
 #include "base/lease.h"
 
@@ -14,7 +13,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* Below this lock_timeout would be 0 ms, which PostgreSQL takes for "wait for ever". */
+/* A shorter heartbeat would make lock_timeout 0 ms, which PostgreSQL takes for "no timeout". */
 #define HEARTBEAT_MIN_MS 20
 
 static bool

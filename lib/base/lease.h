@@ -3,9 +3,9 @@
  *
  *	lease L (90 s)  heartbeat <= L/4 (20 s)  deadline = heartbeat/4 (5 s)  margin = L/6 (15 s)  kill = L/18 (5 s)
  *
- * A handler is stopped at (start of the last answered claim or heartbeat) + L - margin; it then gets TERM and after
- * `kill` KILL, so that it is gone before L. What must hold: margin > kill + the forward clock jump tolerated (shown by
- * a model of the protocol), and lock_timeout < statement_timeout < deadline.
+ * A handler is stopped at S + L - margin, where S is when the last claim or heartbeat that got an answer was sent. It
+ * gets TERM, and KILL after `kill`, so that it is gone before S + L. What must hold: margin > kill + the forward jump
+ * of the clock that is tolerated, and lock_timeout < statement_timeout < deadline.
  */
 #ifndef JR_LEASE_H
 #define JR_LEASE_H
@@ -20,7 +20,7 @@
 struct jr_lease {
 	int64_t lease_ms;
 	int64_t heartbeat_ms;
-	int64_t deadline_ms; /* a statement that is not answered by then has cost the connection */
+	int64_t deadline_ms; /* if a request is not answered by then, the connection is closed */
 	int64_t margin_ms;
 	int64_t kill_ms;      /* from TERM to KILL once the lease is lost */
 	int64_t statement_ms; /* statement_timeout, 3/5 of the deadline (3 s) */
@@ -29,11 +29,11 @@ struct jr_lease {
 
 /*
  * Fill *lease. lease_ms or heartbeat_ms < 0 mean the default: 90 s; the smaller of 20 s and a quarter of the lease.
- * Refuses with JR_E_CONFIG a lease outside 2 s ... 1 h and a heartbeat of 0 or over a quarter of the lease.
+ * JR_E_CONFIG: the lease is outside 2 s to 1 h, or the heartbeat is below 20 ms or over a quarter of the lease.
  */
 bool jr_lease_init(struct jr_lease *lease, int64_t lease_ms, int64_t heartbeat_ms, struct jr_err *err) JR_MUST;
 
-/* When the handler of a claim or heartbeat sent at sent_ms must be told to stop. */
+/* When to stop a handler whose last answered claim or heartbeat was sent at sent_ms. */
 int64_t jr_lease_fence_at(const struct jr_lease *lease, int64_t sent_ms);
 
 #endif

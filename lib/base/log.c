@@ -1,10 +1,9 @@
 /*
- * log: one event a line on stderr, logfmt or JSON, fields by allow-list.
+ * log: see log.h.
  *
- * A line is built in fixed storage and written at once, so that lines of several processes do not
- * mix in a pipe. Both formats escape alike: what is quoted has the escapes of a JSON string. What
- * must hold: a line is never longer than LINE_MAX_BYTES, a value never longer than VALUE_MAX, and
- * what does not fit is cut (a value) or left out (a field).
+ * A line is built in fixed storage and written at once, so that lines of several processes do not mix in a pipe. Both
+ * formats quote with the escapes of a JSON string. What must hold: a line is never longer than LINE_MAX_BYTES and a
+ * value never longer than VALUE_MAX; a longer value is cut, and a field that does not fit into the line is left out.
  */
 #include "base/log.h"
 
@@ -20,9 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LINE_MAX_BYTES 4096 /* PIPE_BUF of Linux: up to here a write is not torn */
-#define VALUE_MAX 1024      /* of a value as it is written */
-#define CUT "..."           /* behind a value that was cut */
+#define LINE_MAX_BYTES 4096 /* PIPE_BUF of Linux: a write of up to this size to a pipe is atomic */
+#define VALUE_MAX 1024      /* bytes of a value, escapes included */
+#define CUT "..."           /* follows a value that was cut */
 
 static struct {
 	enum jr_level level;
@@ -30,7 +29,7 @@ static struct {
 	int fd;
 } sink = {JR_WARN, JR_LOG_TEXT, STDERR_FILENO};
 
-/* A piece of a line. What does not fit as a whole is not taken. */
+/* A piece of a line. A text that does not fit completely is not added. */
 struct piece {
 	char text[LINE_MAX_BYTES];
 	size_t len;
@@ -51,11 +50,11 @@ adds(struct piece *piece, const char *text)
 {
 	bool fits = add(piece, text, strlen(text), sizeof(piece->text));
 
-	assert(fits); /* only with short words of this file and its callers */
+	assert(fits); /* callers pass only short texts */
 	(void)fits;
 }
 
-/* The words of a log line that somebody may search for. A field is added here and in the manual. */
+/* The allow-list: the keys that may stand in a log line. A new key goes here and into the manual page. */
 static bool
 is_known(const char *key)
 {
@@ -70,7 +69,7 @@ is_known(const char *key)
 	return false;
 }
 
-/* The bytes of the character at s, which is valid UTF-8. */
+/* Length in bytes of the character at s, which is valid UTF-8. */
 static size_t
 character(const char *s)
 {
@@ -79,7 +78,7 @@ character(const char *s)
 	return lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
 }
 
-/* C0, DEL, C1 and what turns text around: a log is read on a terminal. */
+/* C0, DEL, C1 and controls of text direction: a log is read on a terminal. */
 static bool
 is_escaped(const char *s, size_t len)
 {
@@ -100,7 +99,7 @@ is_escaped(const char *s, size_t len)
 	return false;
 }
 
-/* What stands for one character inside quotes; its length. */
+/* Write one character to `out` as it stands inside quotes. Returns the number of bytes. */
 static size_t
 escape(const char *s, size_t len, char out[8])
 {
@@ -145,7 +144,7 @@ add_quoted(struct piece *piece, const char *text)
 	adds(piece, "\"");
 }
 
-/* May stand in logfmt as it is: neither empty nor with a byte that means something there. */
+/* Needs no quotes in logfmt: not empty, not too long, and no byte that logfmt gives a meaning. */
 static bool
 is_plain(const char *text)
 {
@@ -169,7 +168,7 @@ add_value(struct piece *piece, const struct jr_field *field)
 		adds(piece, number);
 		return;
 	}
-	text = jr_text_clean(field->str, strlen(field->str), VALUE_MAX + 4); /* a character more: a cut shows */
+	text = jr_text_clean(field->str, strlen(field->str), VALUE_MAX + 4); /* one character more shows the cut */
 	if (sink.format == JR_LOG_TEXT && is_plain(text))
 		adds(piece, text);
 	else
@@ -228,12 +227,6 @@ jr_log_init(enum jr_level level, enum jr_log_format format, int fd)
 	sink.fd = fd;
 }
 
-bool
-jr_log_is_on(enum jr_level level)
-{
-	return level <= sink.level;
-}
-
 void
 jr_log_fields(enum jr_level level, const char *event, const struct jr_field *fields, size_t count)
 {
@@ -241,7 +234,7 @@ jr_log_fields(enum jr_level level, const char *event, const struct jr_field *fie
 
 	for (size_t i = 0; i < count; i++)
 		assert(is_known(fields[i].key));
-	if (!jr_log_is_on(level))
+	if (level > sink.level)
 		return;
 	add_head(&line, level, event);
 	for (size_t i = 0; i < count; i++)

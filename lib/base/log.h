@@ -1,11 +1,11 @@
 /*
- * log: one event a line on stderr, logfmt or JSON, fields by allow-list.
+ * log: one event per line on stderr, as logfmt or JSON, with fields from an allow-list.
  *
  *	2026-11-21T01:30:03.120Z info event=run_end run=1041 type=send_mail attempt=1/5 outcome=succeeded ms=812
  *
  * Values are quoted only when they need it and every control byte is escaped. Payloads, output and connection strings
- * are never logged: there is no field for them. A line is one write(2). The log is the only writable static of the
- * library besides those that scripts/checks lists.
+ * are never logged: there is no field for them. A line is one write(2). The log's level, format and descriptor are a
+ * writable static; scripts/checks lists every static that the library may have.
  */
 #ifndef JR_LOG_H
 #define JR_LOG_H
@@ -41,9 +41,8 @@ struct jr_field {
 	    JR_COUNT(((const struct jr_field[]){ __VA_ARGS__ })))
 /* clang-format on */
 
-/* What is logged: `level` and worse. The default is JR_WARN as text on descriptor 2. */
+/* Log events of `level` and worse. Before this call: JR_WARN, as text on descriptor 2. */
 void jr_log_init(enum jr_level level, enum jr_log_format format, int fd);
-bool jr_log_is_on(enum jr_level level);
 
 /* One line. A key outside the allow-list is a bug (assert). */
 void jr_log_fields(enum jr_level level, const char *event, const struct jr_field *fields, size_t count);

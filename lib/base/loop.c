@@ -1,15 +1,15 @@
 /*
- * loop: the one wait of the program.
+ * loop: see loop.h.
  *
- * Watches, and timers that are due, are lists through the caller's storage; each knows the pointer that points to it,
- * so that it can leave whatever list it is in without the loop. A turn first moves all that is due or ready to lists
- * of its own and then serves those from the front: what a callback removes is not there any more, what it adds is in
- * the other list and has to wait for the next turn.
+ * Watches and due timers are lists linked through the caller's storage. Each item has the address of the pointer that
+ * points to it, so that it can leave its list without the loop. A turn first moves everything that is due or ready to
+ * separate lists and then serves those from the front. So an item that a callback removes is gone from them, and an
+ * item that a callback adds is in another list and waits for the next turn.
  *
  * Timers that are set are in a binary heap (Williams, "Algorithm 232: Heapsort", 1964) by time, equal times in the
- * order they were set: to set, move and cancel one of n costs log n, since a runner may hold thousands of runs with a
- * timer or two each. The first one arms the timerfd. What must hold: items[timer->place] is the timer, for each that
- * has a heap.
+ * order in which they were set. To set, move or cancel one of n timers costs log n: a runner may hold thousands of runs
+ * with a timer or two each. The timerfd is armed for the first timer. What must hold: items[timer->place] is the timer,
+ * for each timer that has a heap.
  */
 #include "base/loop.h"
 
@@ -26,7 +26,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* In the poll array. */
+/* Indexes in the poll array. */
 enum {
 	TIMER_SLOT,
 	SIGNAL_SLOT,
@@ -37,7 +37,7 @@ enum {
 struct jr_timers {
 	struct jr_timer **items; /* items[0] is the first; a child is never before its parent */
 	size_t count, room;
-	uint64_t orders; /* handed out so far */
+	uint64_t orders; /* the next value of jr_timer.order */
 };
 
 struct jr_loop {
@@ -68,7 +68,7 @@ put(struct jr_timers *timers, size_t place, struct jr_timer *timer)
 	timer->place = place;
 }
 
-/* The timer goes from the hole at `place` towards the first, as far as its time says. */
+/* Fill the hole at `place` with the timer, or with a parent that is later, and so on towards the root. */
 static void
 rise(struct jr_timers *timers, size_t place, struct jr_timer *timer)
 {
@@ -79,7 +79,7 @@ rise(struct jr_timers *timers, size_t place, struct jr_timer *timer)
 	put(timers, place, timer);
 }
 
-/* The timer goes from the hole at `place` away from the first. */
+/* Fill the hole at `place` with the timer, or with a child that is earlier, and so on towards the leaves. */
 static void
 sink(struct jr_timers *timers, size_t place, struct jr_timer *timer)
 {
@@ -94,7 +94,7 @@ sink(struct jr_timers *timers, size_t place, struct jr_timer *timer)
 	put(timers, place, timer);
 }
 
-/* The timer is not set yet; at_ms is its time. */
+/* The timer is in no heap; its at_ms is set. */
 static void
 add_timer(struct jr_timers *timers, struct jr_timer *timer)
 {
@@ -123,7 +123,7 @@ remove_timer(struct jr_timer *timer)
 		sink(timers, timer->place, last);
 }
 
-/* The timers that are left are not set any more. */
+/* Unset all timers that are left and free the heap. */
 static void
 release_timers(struct jr_timers *timers)
 {
@@ -183,8 +183,7 @@ jr_loop_new(struct jr_err *err)
 }
 
 /*
- * A signal that came after the last turn was meant for the loop: taken, or it would end the process
- * now.
+ * Read signals that came after the last turn before the mask is restored, or they would end the process now.
  */
 static void
 stop_signals(struct jr_loop *loop)
@@ -250,7 +249,7 @@ void
 jr_watch_set(struct jr_loop *loop, struct jr_watch *watch, int fd, short events)
 {
 	if (watch->prev != NULL && watch->fd != fd)
-		jr_watch_remove(watch); /* what it was ready for belonged to another descriptor */
+		jr_watch_remove(watch); /* its readiness belongs to the old descriptor */
 	if (fd < 0)
 		return;
 	watch->fd = fd;
@@ -294,7 +293,7 @@ jr_timer_cancel(struct jr_timer *timer)
 	timer->at_ms = JR_NEVER;
 }
 
-/* Set timer_fd to the first timer. One that is set to the past is readable at once. */
+/* Set timer_fd to the first timer. A timerfd that is set to the past is readable at once. */
 static bool
 arm_timer(struct jr_loop *loop, struct jr_err *err)
 {
@@ -315,7 +314,7 @@ arm_timer(struct jr_loop *loop, struct jr_err *err)
 	return true;
 }
 
-/* Write the poll array in the order of the list; how many entries it has. */
+/* Fill the poll array in the order of the list. Returns the number of entries. */
 static size_t
 fill_fds(struct jr_loop *loop)
 {
@@ -416,7 +415,7 @@ jr_loop_turn(struct jr_loop *loop, struct jr_err *err)
 		uint64_t expirations;
 		ssize_t n = read(loop->timer_fd, &expirations, sizeof(expirations));
 
-		(void)n; /* only to make it unreadable; serve_timers asks the clock */
+		(void)n; /* clears its readiness; serve_timers reads the clock */
 		loop->armed_ms = JR_NEVER;
 	}
 	if (found > 0)

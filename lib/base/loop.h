@@ -1,15 +1,14 @@
 /*
- * loop: the one wait of the program.
+ * loop: the event loop, around one poll(2).
  *
- * Descriptors, timers and signals are served by one thread around one poll(2). Timers run on CLOCK_BOOTTIME through
- * one timerfd in the poll set, so that a suspended host finds them due when it wakes; due timers are served before
- * descriptors in every turn. TERM, HUP, INT and CHLD-free: signals come through one signalfd, they stay blocked for the
- * life of the loop and children are given back an empty mask.
+ * One thread serves descriptors, timers and signals. Timers run on CLOCK_BOOTTIME through one timerfd in the poll set,
+ * so that they are due at once when a suspended host wakes. Each turn serves due timers before descriptors. TERM, HUP
+ * and INT come through one signalfd. They stay blocked for the life of the loop; children start with an empty mask.
  *
- * Callbacks may add, change and remove anything, also themselves: a removed watch is never called again, even if its
- * descriptor was ready in the same turn. A watch is storage of the caller (embed it) and must stay until removed; it is
- * removed before its descriptor is closed. A timer set in the past, and a watch or timer set by a callback, is served
- * in the next turn at the earliest.
+ * Callbacks may add, change and remove anything, themselves included. A removed watch is never called again, even if
+ * its descriptor was ready in the same turn. The caller provides the storage of a watch (embed it), keeps it until the
+ * watch is removed, and removes the watch before it closes the descriptor. A timer set to the past, and a watch or
+ * timer set by a callback, is served in the next turn at the earliest.
  */
 #ifndef JR_LOOP_H
 #define JR_LOOP_H
@@ -28,7 +27,7 @@ typedef void jr_signal_fn(void *ctx, int signo);
 struct jr_watch {
 	int fd; /* -1: not watched */
 	short events;
-	short ready; /* what poll reported, while it waits to be served */
+	short ready; /* what poll reported and is not served yet */
 	jr_watch_fn *fn;
 	void *ctx;
 	struct jr_watch *next, **prev; /* of the loop */
@@ -38,16 +37,16 @@ struct jr_timer {
 	int64_t at_ms; /* JR_NEVER: not set */
 	jr_timer_fn *fn;
 	void *ctx;
-	struct jr_timers *heap;        /* of the loop, while set */
-	size_t place;                  /* in it */
-	uint64_t order;                /* among equal times */
-	struct jr_timer *next, **prev; /* of the loop, while due */
+	struct jr_timers *heap;        /* the loop's heap, while set */
+	size_t place;                  /* index in that heap */
+	uint64_t order;                /* breaks ties between equal times */
+	struct jr_timer *next, **prev; /* in the loop's list of due timers */
 };
 
 struct jr_loop *jr_loop_new(struct jr_err *err) JR_MUST; /* NULL on failure */
 void jr_loop_free(struct jr_loop *loop); /* every watch must have been removed; gives the signal mask back */
 
-/* Take TERM, HUP and INT from now on. At most once a loop. */
+/* Call fn for TERM, HUP and INT from now on. At most once per loop. */
 bool jr_loop_signals(struct jr_loop *loop, jr_signal_fn *fn, void *ctx, struct jr_err *err) JR_MUST;
 
 void jr_watch_init(struct jr_watch *watch, jr_watch_fn *fn, void *ctx);

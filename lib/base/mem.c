@@ -1,9 +1,8 @@
 /*
  * mem: allocation that does not fail.
  *
- * A program that cannot get a few bytes cannot tell the database about it either. It says so with
- * one write(2) from fixed storage and aborts; leases and the watchdog take care of what it held. What
- * must hold: no NULL is returned, and no size is multiplied before it has been checked.
+ * A program that cannot allocate a few bytes cannot report it to the database either. It writes one line from fixed
+ * storage and aborts. What must hold: no function returns NULL, and no multiplication of sizes overflows.
  */
 #include "base/mem.h"
 
@@ -19,7 +18,7 @@ out_of_memory(void)
 	static const char line[] = "jobrun: out of memory\n";
 	ssize_t written = write(STDERR_FILENO, line, sizeof(line) - 1);
 
-	(void)written; /* there is nobody left to tell */
+	(void)written; /* nothing else can be done */
 	abort();
 }
 

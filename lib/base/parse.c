@@ -1,9 +1,9 @@
 /*
  * parse: numbers, durations and names as people type them. Pure.
  *
- * Digits are added up with a check at each step, fractions are taken exactly ("1.5h" is 5400000 ms;
- * what is not a whole number of milliseconds is refused rather than rounded). What must hold: *out
- * is written on success only, and each message names the option, the text and what was expected.
+ * Each digit is added with a check for overflow. Fractions are exact: "1.5h" is 5400000 ms, and a duration that is not
+ * a whole number of milliseconds is refused rather than rounded. What must hold: *out is written on success only, and
+ * each message names the option, the text and what was expected.
  */
 #include "base/parse.h"
 
@@ -20,8 +20,8 @@
 #define MS_WEEK (7 * MS_DAY)
 
 /*
- * Digits behind the point that can matter: 10^11 is a factor of no unit times a fraction without
- * trailing zeros.
+ * The most digits after the point that a whole number of milliseconds can have, trailing zeros not counted: no unit
+ * times a fraction with more digits is a whole number.
  */
 #define FRACTION_DIGITS 10
 
@@ -90,9 +90,7 @@ jr_parse_int(const char *what, const char *s, int64_t min, int64_t max, int64_t 
 	return true;
 }
 
-/*
- * A number as it was typed: whole + fraction / 10^digits, trailing zeros of the fraction left out.
- */
+/* A number as it was typed: whole + fraction / scale. Trailing zeros of the fraction are left out. */
 struct number {
 	int64_t whole;
 	int64_t fraction;
@@ -101,7 +99,7 @@ struct number {
 	bool is_exact; /* the fraction is short enough to be whole ms in some unit */
 };
 
-/* Read the digits behind the point; how many there were. */
+/* Read the digits after the point. Returns how many there are. */
 static size_t
 read_fraction(const char *s, struct number *number)
 {
@@ -118,7 +116,7 @@ read_fraction(const char *s, struct number *number)
 	return len;
 }
 
-/* Read DIGITS[.DIGITS] at *at and move it on; false if there is no such thing. */
+/* Read DIGITS[.DIGITS] at *at and move *at behind it; false if there is none. */
 static bool
 read_number(const char **at, struct number *number)
 {
@@ -140,7 +138,7 @@ read_number(const char **at, struct number *number)
 	return true;
 }
 
-/* Read the letters at *at and move it on; NULL if they are no unit. */
+/* Read the letters at *at and move *at behind them; NULL if they are no unit. */
 static const struct unit *
 read_unit(const char **at)
 {
@@ -158,7 +156,7 @@ read_unit(const char **at)
 	return NULL;
 }
 
-/* What a duration is read with: the text for messages, where the reading is, the sum so far. */
+/* State while a duration is read: the texts for messages, the position, the sum so far. */
 struct reading {
 	const char *what;
 	const char *text;
@@ -249,7 +247,7 @@ jr_format_duration(int64_t ms)
 {
 	const char *sign = ms < 0 ? "-" : "";
 	uint64_t left = ms < 0 ? 0 - (uint64_t)ms : (uint64_t)ms;
-	size_t i = 1; /* no weeks: days are what people count */
+	size_t i = 1; /* start with days, not weeks */
 	uint64_t first, second;
 
 	if (left == 0)

@@ -1,8 +1,8 @@
 /*
- * run: the end of what queue, runner and handlers hand to each other.
+ * run: see run.h.
  *
- * What must hold: every string of a run or an outcome is released here and nowhere else, so that a
- * new member has one place to go to.
+ * What must hold: every string of a run or an outcome is released here and nowhere else. A new member is added here
+ * too.
  */
 #include "base/run.h"
 
@@ -50,7 +50,7 @@ jr_outcome_release(struct jr_outcome *outcome)
 	free(outcome->progress);
 	free(outcome->checkpoint);
 	free(outcome->result);
-	if (outcome->doubt != NULL) /* which has none of its own */
+	if (outcome->doubt != NULL) /* its own `doubt` is NULL, so this recurses once */
 		jr_outcome_release(outcome->doubt);
 	free(outcome->doubt);
 	*outcome = (struct jr_outcome){0};

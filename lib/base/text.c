@@ -1,9 +1,9 @@
 /*
- * text: bytes from outside made fit for a text column and for a terminal.
+ * text: see text.h.
  *
- * Everything rests on one function, `character`, which knows what PostgreSQL takes for a character
- * of UTF-8 (the table of RFC 3629 without NUL). What it does not know is treated byte by byte, so
- * that nothing is swallowed: a cut character costs its own bytes and never the one behind it.
+ * `character` knows what PostgreSQL takes for a character of UTF-8 (the table of RFC 3629 without NUL). Every function
+ * here rests on it. Invalid input is replaced byte by byte, so that an incomplete character never takes a byte of the
+ * next one with it.
  */
 #include "base/text.h"
 
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
-#define WORD_MAX 64                /* longer words have no neighbours */
+#define WORD_MAX 64                /* no suggestion for longer words */
 
 static bool
 is_continuation(unsigned char c)
@@ -21,7 +21,7 @@ is_continuation(unsigned char c)
 	return (c & 0xC0) == 0x80;
 }
 
-/* The second byte decides about overlong forms, surrogates and what lies above U+10FFFF. */
+/* The second byte tells overlong forms, surrogates and code points above U+10FFFF. */
 static bool
 is_second(unsigned char lead, unsigned char c)
 {
@@ -39,7 +39,7 @@ is_second(unsigned char lead, unsigned char c)
 	}
 }
 
-/* Bytes of the valid character at s, which has len > 0 bytes; 0 if there is none. */
+/* Length in bytes of the valid character at s, which has len > 0 bytes; 0 if there is none. */
 static size_t
 character(const unsigned char *s, size_t len)
 {
@@ -94,7 +94,7 @@ jr_text_clean(const char *bytes, size_t len, size_t max)
 	return out;
 }
 
-/* Controls that turn text around or break its line without being a control byte. */
+/* Characters that change the direction of text or break a line without being control bytes. */
 static bool
 is_deceptive(uint32_t c)
 {
@@ -210,10 +210,7 @@ least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/*
- * Insertions, deletions, substitutions and swaps of neighbours from a to b; both at most WORD_MAX
- * long.
- */
+/* How many insertions, deletions, substitutions and swaps of neighbours turn a into b; both at most WORD_MAX long. */
 static size_t
 edit_distance(const char *a, const char *b)
 {
@@ -222,7 +219,7 @@ edit_distance(const char *a, const char *b)
 	size_t b_len = strlen(b);
 
 	for (size_t j = 0; j <= b_len; j++) {
-		before[j] = 0; /* not looked at in the first line */
+		before[j] = 0; /* not read in the first row */
 		last[j] = j;
 	}
 	for (size_t i = 1; a[i - 1] != '\0'; i++) {
@@ -246,7 +243,7 @@ const char *
 jr_text_nearest(const char *word, const char *const *words, size_t count)
 {
 	size_t len = strlen(word);
-	size_t best = (len + 2) / 3 + 1; /* one slip for each three letters begun is near */
+	size_t best = (len + 2) / 3 + 1; /* near: at most one edit per three letters, rounded up */
 	const char *nearest = NULL;
 
 	if (len == 0 || len > WORD_MAX)

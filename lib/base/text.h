@@ -1,8 +1,8 @@
 /*
- * text: bytes from outside made fit for a text column and for a terminal.
+ * text: make bytes from outside fit for a text column and for a terminal.
  *
- * What jr_text_clean returns is valid UTF-8 as PostgreSQL defines it (no NUL, no surrogates, no overlong forms, at most
- * U+10FFFF) and no longer than asked for, cut on a character boundary: writing it cannot fail because of the text.
+ * jr_text_clean returns valid UTF-8 as PostgreSQL defines it (no NUL, no surrogates, no overlong forms, at most
+ * U+10FFFF), no longer than asked for and cut on a character boundary. PostgreSQL accepts every such text.
  */
 #ifndef JR_TEXT_H
 #define JR_TEXT_H
@@ -26,8 +26,8 @@ char *jr_text_visible(const char *s, bool keep_lines) JR_MUST;
 char *jr_text_visible_bytes(const char *s, size_t len, bool keep_lines) JR_MUST;
 
 /*
- * The same for a JSON document, which stays the same document: such characters stand in its strings alone, and become
- * \uNNNN. Newlines and tabs between its members stay. Caller frees.
+ * The same for a JSON document, which keeps its meaning: such characters can stand only in its strings, and become
+ * \uNNNN there. Newlines and tabs between its members stay. Caller frees.
  */
 char *jr_text_visible_json(const char *json) JR_MUST;
 
@@ -39,10 +39,10 @@ char *jr_text_last_line(const char *s, size_t max) JR_MUST;
  */
 const char *jr_text_nearest(const char *word, const char *const *words, size_t count) JR_MUST;
 
-/* Length of bytes[0..len), which were cut there, without the character that may have been cut in its middle. */
+/* The number of bytes of bytes[0..len) without an incomplete character at the end. */
 size_t jr_text_whole(const char *bytes, size_t len) JR_MUST;
 
-/* Its length; 0 for NULL. */
+/* strlen, or 0 for NULL. */
 size_t jr_text_size(const char *s) JR_MUST;
 
 #endif

@@ -1,12 +1,12 @@
 /*
  * copy: see copy.h.
  *
- * Rows of a part are judged twice: by COPY as they come, and by triggers at the end of the part, which is therefore
- * short. While a COPY takes rows libpq does not tell that the server has refused one; the server throws away what
- * follows. But what it says makes the socket readable. So whenever something has been heard the part is ended, which
- * brings the error, or shows that it was something else; then the next row begins another part.
+ * The server checks rows twice: COPY checks each row as it comes, and triggers check all rows of a part at its end. So
+ * parts are short. During a COPY libpq does not report that the server has refused a row, and the server discards the
+ * rows that follow, but its message makes the socket readable. So when the server has sent anything, the part is ended.
+ * That returns the error if there is one; if there is none, the next row begins another part.
  *
- * What must hold: between two calls nothing but `rows` waits to be sent, so memory is bounded by PUSH_BYTES and a row.
+ * What must hold: between two calls only `rows` waits to be sent, so memory is bounded by PUSH_BYTES and one row.
  */
 #include "pg/copy.h"
 
@@ -24,7 +24,7 @@
 #define PROGRESS_MS 30000
 #define PUSH_BYTES 65536
 #define PART_ROWS 1000
-#define PART_MS 1000 /* so long no row comes: enough */
+#define PART_MS 1000 /* end the part when no row has come for so long */
 #define PART_BYTES ((size_t)4 * 1048576)
 #define ROWS_MAX ((size_t)32 * 1048576)
 
@@ -32,10 +32,10 @@ struct jr_copy {
 	PGconn *conn;
 	const char *sql, *relation;
 	struct jr_buf rows; /* not sent yet */
-	bool open;          /* the server is in a COPY of ours */
-	bool heard;         /* it has said something meanwhile */
-	int64_t before;     /* rows of the parts that are over */
-	int64_t part_rows;  /* of this one, sent or not */
+	bool open;          /* a COPY has begun and not ended */
+	bool heard;         /* the server has sent something since it began */
+	int64_t before;     /* rows of the parts that have ended */
+	int64_t part_rows;  /* rows of this part, sent or not */
 	size_t part_bytes;
 	int64_t refused;
 };
@@ -67,7 +67,7 @@ jr_copy_refused(const struct jr_copy *copy)
 	return copy->refused;
 }
 
-/* A number of rows; 0: there is none, or it makes no sense. */
+/* The line number at `text`; 0: there is none, or it is out of range. */
 static int64_t
 number_at(const char *text)
 {
@@ -79,8 +79,8 @@ number_at(const char *text)
 }
 
 /*
- * "...\nCOPY new_runs, line 17, column payload: ...": in whatever language, the COPY is the outermost context and so
- * the last line, since no value has a line feed in it; and behind the name comes the number.
+ * "...\nCOPY new_runs, line 17, column payload: ...": the COPY is the outermost context and so the last line, since no
+ * value contains a line feed. In every language the line number is the first number after the name.
  */
 static int64_t
 find_in_context(const PGresult *result, const char *relation)
@@ -99,9 +99,7 @@ find_in_context(const PGresult *result, const char *relation)
 	return number_at(line);
 }
 
-/*
- * "line 17: ...": what a trigger of the relation says of a row that COPY itself could read. It goes from the message.
- */
+/* "line 17: ...": a trigger of the relation reports a row that COPY itself could read. Removes the prefix. */
 static int64_t
 take_from_message(struct jr_err *err)
 {
@@ -163,7 +161,7 @@ end_part(struct jr_copy *copy, struct jr_err *err)
 	return ok;
 }
 
-/* What the server says is kept by libpq for the end of the part. */
+/* Read what the server has sent. libpq keeps it until the end of the part. */
 static bool
 listen_to(struct jr_copy *copy, struct jr_err *err)
 {
@@ -174,7 +172,7 @@ listen_to(struct jr_copy *copy, struct jr_err *err)
 	return false;
 }
 
-/* Until libpq has nothing left to send. */
+/* Wait until libpq has nothing left to send. */
 static bool
 drain(struct jr_copy *copy, struct jr_err *err)
 {
@@ -198,7 +196,7 @@ drain(struct jr_copy *copy, struct jr_err *err)
 	return false;
 }
 
-/* What waits is sent, and the part ended when it is long enough, or when there is something to hear. */
+/* Send the buffered rows. End the part when it is long enough or when the server has sent something. */
 static bool
 push(struct jr_copy *copy, struct jr_err *err)
 {

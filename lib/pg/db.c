@@ -1,5 +1,5 @@
 /*
- * db: see db.h. A loop of its own, turned until the answer is there; jr_pg keeps every deadline.
+ * db: see db.h. jr_pg enforces the deadlines.
  */
 #include "pg/db.h"
 
@@ -21,10 +21,10 @@ static const char in_doubt[] = "08007"; /* transaction_resolution_unknown */
 struct jr_db {
 	struct jr_loop *loop;
 	struct jr_pg *pg;
-	bool settled; /* what is being waited for has happened */
+	bool settled; /* the event that the call waits for has happened */
 	bool opened;
 	bool ok;
-	PGresult **results; /* where the reply's go */
+	PGresult **results; /* where the results of the reply go */
 	struct jr_err err;
 };
 
@@ -70,7 +70,7 @@ on_lost(void *ctx, const struct jr_err *err)
 
 	db->opened = false;
 	if (db->settled)
-		return; /* the reply of the request on the wire has said it, and said more */
+		return; /* the reply of the request on the wire has reported the loss already */
 	db->settled = true;
 	db->err = *err;
 }
@@ -203,7 +203,7 @@ jr_db_is_in_doubt(const struct jr_err *err)
 }
 
 static bool
-run_batch(struct jr_db *db, enum jr_request_kind kind, const struct jr_statement *statements, size_t count,
+run_request(struct jr_db *db, enum jr_request_kind kind, const struct jr_statement *statements, size_t count,
     PGresult **results, int64_t timeout_ms, struct jr_err *err)
 {
 	struct jr_lease times = {
@@ -229,10 +229,10 @@ bool
 jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results, int64_t timeout_ms,
     struct jr_err *err)
 {
-	return run_batch(db, JR_REQUEST_WHOLE, statements, count, results, timeout_ms, err);
+	return run_request(db, JR_REQUEST_WHOLE, statements, count, results, timeout_ms, err);
 }
 
-/* What was not to be committed yet cannot be in doubt. */
+/* The request had no COMMIT, so a lost connection leaves no doubt: nothing was committed. Always false. */
 static bool
 is_undone(struct jr_err *err)
 {
@@ -245,19 +245,19 @@ bool
 jr_db_begin(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results,
     int64_t timeout_ms, struct jr_err *err)
 {
-	return run_batch(db, JR_REQUEST_OPENING, statements, count, results, timeout_ms, err) || is_undone(err);
+	return run_request(db, JR_REQUEST_OPENING, statements, count, results, timeout_ms, err) || is_undone(err);
 }
 
 bool
 jr_db_commit(struct jr_db *db, int64_t timeout_ms, struct jr_err *err)
 {
-	return run_batch(db, JR_REQUEST_CLOSING, NULL, 0, NULL, timeout_ms, err);
+	return run_request(db, JR_REQUEST_CLOSING, NULL, 0, NULL, timeout_ms, err);
 }
 
 bool
 jr_db_roll_back(struct jr_db *db, int64_t timeout_ms, struct jr_err *err)
 {
-	return run_batch(db, JR_REQUEST_DROPPING, NULL, 0, NULL, timeout_ms, err) || is_undone(err);
+	return run_request(db, JR_REQUEST_DROPPING, NULL, 0, NULL, timeout_ms, err) || is_undone(err);
 }
 
 PGresult *

@@ -1,8 +1,8 @@
 /*
- * db: a conversation with the database for commands that wait for each answer.
+ * db: a blocking connection to the database, for commands that wait for each answer.
  *
- * The same connection and the same requests as the runner's (pg.h), behind calls that turn the loop until they have
- * their reply. Never used while handlers run.
+ * It uses the same connections and requests as the runner (pg.h). Each call turns a loop of its own until the reply has
+ * come. Never used while handlers run.
  */
 #ifndef JR_DB_H
 #define JR_DB_H
@@ -14,12 +14,12 @@ struct jr_db;
 
 /*
  * The connection string to use: `option` (-d) if not NULL, else JOBRUN_DATABASE_URL, else DATABASE_URL unless PGHOST,
- * PGSERVICE or PGDATABASE is set, else NULL (libpq's own). *source, if not NULL, names where it came from ("-d",
- * "JOBRUN_DATABASE_URL", "DATABASE_URL", "libpq defaults"). Both borrowed.
+ * PGSERVICE or PGDATABASE is set, else NULL for libpq's defaults. If `source` is not NULL, *source gets "-d",
+ * "JOBRUN_DATABASE_URL", "DATABASE_URL" or "libpq defaults". Both results are borrowed.
  */
 const char *jr_db_conninfo(const char *option, const char **source);
 
-/* Connect, trying again with jitter for up to patience_ms while the failure is temporary. NULL on failure. */
+/* Connect. While failures are temporary, try again with growing pauses for up to patience_ms. NULL on failure. */
 struct jr_db *jr_db_open(const char *conninfo, int64_t patience_ms, struct jr_err *err) JR_MUST;
 void jr_db_close(struct jr_db *db); /* NULL is fine */
 
@@ -43,8 +43,9 @@ bool jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t c
     int64_t timeout_ms, struct jr_err *err) JR_MUST;
 
 /*
- * The same in a transaction that stays open, until one of the other two. A connection that is lost before jr_db_commit
- * has committed nothing; what that one lost may have been (jr_db_is_in_doubt).
+ * jr_db_begin runs the statements in a transaction and leaves it open; jr_db_commit or jr_db_roll_back ends it. If the
+ * connection is lost before jr_db_commit, nothing was committed. If it is lost during jr_db_commit, the transaction may
+ * have been committed (jr_db_is_in_doubt).
  */
 bool jr_db_begin(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results,
     int64_t timeout_ms, struct jr_err *err) JR_MUST;
@@ -53,15 +54,15 @@ bool jr_db_roll_back(struct jr_db *db, int64_t timeout_ms, struct jr_err *err) J
 
 bool jr_db_is_open(const struct jr_db *db); /* false: the connection was lost */
 
-/* jobrun.need(): does the schema fit this binary? JR_E_CONFIG with the command to type if not. */
+/* jobrun.need(): does the schema fit this program? If not: JR_E_CONFIG, and the message names the command to type. */
 bool jr_db_need_schema(struct jr_db *db, struct jr_err *err) JR_MUST;
 
 const PGconn *jr_db_conn(const struct jr_db *db);
 
-/* Close db but keep its connection, out of pipeline mode and non-blocking: for scripts of several statements. */
+/* Close db and return its connection, non-blocking and out of pipeline mode: for scripts and for COPY. */
 PGconn *jr_db_detach(struct jr_db *db) JR_MUST;
 
-/* The last notice of the server, NULL if there was none. Borrowed. */
+/* The last notice that the server sent, NULL if there was none. Borrowed. */
 const char *jr_db_notice(const struct jr_db *db);
 
 #endif

@@ -1,12 +1,12 @@
 /*
  * migrate: see migrate.h.
  *
- * Scripts of several statements need the simple protocol, which pipeline mode does not have: so this module has a
+ * Scripts of several statements need the simple protocol, which pipeline mode does not allow. So this module uses a
  * connection of its own (pg_ask.h).
  *
- * What must hold: the scripts run only under the lock and after the look that follows it; whatever fails, the
- * transaction is rolled back before the next try. The roles get what they were granted again in the same transaction
- * (the last file of functions/), so that none is ever without it.
+ * What must hold: the scripts run only while the lock is held and after the look that follows it. After any failure the
+ * transaction is rolled back before the next try. The last file of functions/ grants the roles their rights again in
+ * the same transaction, so that no role ever lacks them.
  */
 #include "pg/migrate.h"
 
@@ -21,27 +21,25 @@
 #include "pg/need.h"
 #include "pg/pg_ask.h"
 
-#define ANSWER_MS 10000   /* for what is quick */
-#define SCRIPT_MS 3600000 /* for a migration, which may build indexes of large tables */
+#define ANSWER_MS 10000   /* deadline of short statements */
+#define SCRIPT_MS 3600000 /* deadline of a migration, which may build indexes of large tables */
 #define LOCK_TRIES 5
 #define PAUSE_BASE_MS 500
 #define PAUSE_CAP_MS 5000
 #define WARNINGS_MAX 65536
-#define FUNCTIONS "functions" /* their row in schema_migrations */
+#define FUNCTIONS "functions" /* the name of their row in schema_migrations */
 
 struct jr_migrate {
 	PGconn *conn;
-	PGresult *applied; /* version, name, checksum, time, the functions last; NULL: nothing ever */
+	PGresult *applied; /* rows of migrate_applied.sql; NULL: there is no table schema_migrations */
 	int64_t lock_timeout_ms;
 	jr_migrate_step_fn *on_step;
 	void *ctx;
 	struct jr_random random;
-	struct jr_buf warnings; /* of the last try to apply, a line each */
+	struct jr_buf warnings; /* of the last try to apply, one per line */
 };
 
-/*
- * What a migration has to say of the data it found. Notices, and what the server may say of itself, are not for people.
- */
+/* A migration reports about the data by warnings. Notices and other messages of the server are ignored. */
 static void
 on_notice(void *ctx, const PGresult *result)
 {
@@ -155,7 +153,7 @@ compare_migration(const struct jr_migrate *migrate, int row, struct jr_err *err)
 	    mine->version, mine->name, checksum, mine->checksum);
 }
 
-/* Inside a transaction. */
+/* Read and compare what has been applied. Inside a transaction. */
 static bool
 look(struct jr_migrate *migrate, struct jr_err *err)
 {
@@ -179,7 +177,7 @@ look(struct jr_migrate *migrate, struct jr_err *err)
 	return compare_functions(migrate, err);
 }
 
-/* In the owner's role: a member of it that does not inherit its rights may not read the table by itself. */
+/* In the owner's role: a member of that role that does not inherit its rights cannot read the table otherwise. */
 bool
 jr_migrate_look(struct jr_migrate *migrate, struct jr_err *err)
 {
@@ -247,7 +245,7 @@ set_times(struct jr_migrate *migrate, int64_t lock_ms, int64_t statement_ms, str
 	return say(migrate, jr_sql_parameters, JR_COUNT(values), values, ANSWER_MS, err);
 }
 
-/* Inside the transaction: the lock, and then what the others have done while it was waited for. */
+/* Begin the transaction, take the lock, and read what other processes have applied meanwhile. */
 static bool
 begin_turn(struct jr_migrate *migrate, struct jr_err *err)
 {
@@ -329,7 +327,7 @@ apply_once(struct jr_migrate *migrate, bool *done, struct jr_err *err)
 	       say(migrate, jr_sql_commit, 0, NULL, SCRIPT_MS, err);
 }
 
-/* What the role lacks, as the line that gives it. */
+/* The role may not create the schema: add the GRANT that allows it. */
 static void
 add_grant(const struct jr_migrate *migrate, struct jr_err *err)
 {
@@ -344,14 +342,14 @@ add_grant(const struct jr_migrate *migrate, struct jr_err *err)
 	PQfreemem(role);
 }
 
-/* A lock that was not to be had in time, or one of those that readers and writers take in another order. */
+/* A lock timeout, or a deadlock with readers and writers that take the locks in another order. */
 static bool
 is_about_locks(const struct jr_err *err)
 {
 	return strcmp(err->sqlstate, "55P03") == 0 || strcmp(err->sqlstate, "40P01") == 0;
 }
 
-/* After the rollback of the last try: who is in the way? */
+/* After the rollback of the last try: say who holds the locks. */
 static void
 add_holders(const struct jr_migrate *migrate, struct jr_err *err)
 {

@@ -1,12 +1,12 @@
 /*
- * need: what this program asks of the schema before anything else. It is the same for the commands and for the runner.
+ * need: the parameters of need.sql, which checks first of all whether the schema fits this program.
  */
 #ifndef JR_NEED_H
 #define JR_NEED_H
 
 #include "base/base.h"
 
-/* The parameters of need.sql; they point into it, so it must not move. */
+/* `values` points into the struct, so it must not be copied or moved. */
 struct jr_need {
 	char oldest[24], newest[24], oldest_functions[24], functions[24];
 	const char *values[5];

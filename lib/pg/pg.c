@@ -1,24 +1,24 @@
 /*
  * pg: see pg.h.
  *
- *	pg.c         one connection: made, watched, lost, given away; and its requests: sent, answered, replied to
- *	pg_connect.c how it is begun
- *	pg_request.c   the inside of one request
- *	pg_rows.c    rows of a user's statement
- *	pg_form.c    what the answer of a statement of ours must look like
- *	pg_meter.c   not more at once than may be in memory
+ *	pg.c         one connection and its requests: connect, send, read, reply, lose, hand over
+ *	pg_connect.c connection options and addresses
+ *	pg_request.c the statements and results of one request
+ *	pg_rows.c    rows of a user's statement, one by one
+ *	pg_form.c    checks the form of a result
+ *	pg_meter.c   bounds what libpq buffers
  *	pg_cancel.c  libpq's cancel, in a process of its own
- *	pg_error.c   what the server and libpq say
+ *	pg_error.c   errors of the server and of libpq
  *	pg_array.c   arrays as parameters
- *	pg_ask.c     one question at a time, on a connection that was given away
+ *	pg_ask.c     one statement at a time, on a connection that was handed over
  *
- * One request is on the wire at a time. Its statements are numbered through: first what opens the transaction, then the
- * owner's, then what closes it. In pipeline mode each statement answers with a result and an end mark (NULL), and the
- * Sync behind them with PGRES_PIPELINE_SYNC; only then is the request over and the reply given. After an error inside
- * an explicit transaction the server has skipped COMMIT, so a ROLLBACK is put in front of everything else.
+ * One request is on the wire at a time. Its statements have one numbering: first those that open the transaction, then
+ * the owner's, then the one that closes it. In pipeline mode the server answers each statement with a result, which an
+ * end mark (NULL) follows, and the Sync with PGRES_PIPELINE_SYNC. Only then is the request over and the reply given.
+ * After an error in an explicit transaction the server skips COMMIT, so a ROLLBACK is sent before the next request.
  *
- * What must hold: every request gets exactly one reply, from the loop. A loss, too, is told from the loop and never
- * from inside a call of the owner (failures are put off to a timer that is due at once).
+ * What must hold: every request gets exactly one reply, from the loop. `lost`, too, is called from the loop and never
+ * from inside a call of the owner: a failure sets a timer that is due at once.
  */
 #include "pg/pg.h"
 
@@ -35,8 +35,8 @@
 #include "pg/pg_request.h"
 #include "sql_text.h"
 
-#define CANCEL_EVERY_MS 50 /* the runs of a batch are stopped one by one, and one cancel is for all */
-#define ROLLBACK_MS 10000  /* of a request without a deadline */
+#define CANCEL_EVERY_MS 50 /* the runs of a batch are stopped one by one, and one cancel serves all of them */
+#define ROLLBACK_MS 10000  /* deadline of the ROLLBACK, if the request's own is later */
 
 enum state {
 	CLOSED,
@@ -50,17 +50,17 @@ struct jr_pg {
 	char *conninfo;
 	PGconn *conn;
 	enum state state;
-	bool answered; /* a request, since it was opened */
+	bool answered; /* a request was answered since jr_pg_open */
 	struct jr_watch watch;
 	struct jr_timer deadline; /* of connecting, or of the request on the wire */
-	struct jr_timer broken;   /* a failure to be told from the loop */
+	struct jr_timer broken;   /* set when the connection has failed: tear_down from the loop */
 	struct jr_err why;
 	struct jr_request *wire;
 	struct jr_request *failed; /* refused; its reply waits for the rollback that is on the wire */
 	struct jr_request *head, **tail;
 	struct jr_pg_address address; /* of the last good connection */
-	int64_t cancelled_ms;         /* when a cancel was sent last; 0: never */
-	struct jr_pg_meter *meter;    /* once a user's statement was sent */
+	int64_t cancelled_ms;         /* when the last cancel was sent; 0: never */
+	struct jr_pg_meter *meter;    /* set once a user's statement was sent */
 	char notice[512];
 };
 
@@ -76,7 +76,7 @@ jr_pg_is_in_transaction(const struct jr_pg *pg)
 	return pg->conn != NULL && PQtransactionStatus(pg->conn) == PQTRANS_INTRANS;
 }
 
-/* The connection is no good any more, and pg->why says why. The owner is told from the loop. */
+/* The connection is unusable, pg->why says why. tear_down follows from the loop. */
 static void
 break_later(struct jr_pg *pg)
 {
@@ -85,7 +85,7 @@ break_later(struct jr_pg *pg)
 	jr_timer_set(pg->loop, &pg->broken, 0);
 }
 
-/* The same when libpq says why. */
+/* The same, with the reason from libpq. */
 static void
 break_off(struct jr_pg *pg, const char *what)
 {
@@ -93,7 +93,7 @@ break_off(struct jr_pg *pg, const char *what)
 	break_later(pg);
 }
 
-/* Bytes out; false if the connection is broken. */
+/* Send what libpq has buffered, as far as the socket takes it; false if the connection is broken. */
 static bool
 flush(struct jr_pg *pg)
 {
@@ -107,7 +107,7 @@ flush(struct jr_pg *pg)
 	return true;
 }
 
-/* A request that goes on with a transaction which is gone must not run on its own. */
+/* A request that continues a transaction must not run when that transaction is gone. */
 static bool
 is_orphan(const struct jr_pg *pg, const struct jr_request *request)
 {
@@ -115,7 +115,7 @@ is_orphan(const struct jr_pg *pg, const struct jr_request *request)
 	       !jr_pg_is_in_transaction(pg);
 }
 
-/* Without it (no descriptors) reading is bounded less well; that is no reason not to work. */
+/* If it cannot be made (no descriptors), memory is bounded less well, and the request goes on all the same. */
 static void
 meter(struct jr_pg *pg, const struct jr_request *request)
 {
@@ -136,7 +136,7 @@ send_request(struct jr_pg *pg, struct jr_request *request)
 		break_off(pg, "could not send to the database");
 }
 
-/* The next request is sent, if there is one and nothing is on the wire. */
+/* Send the next request, if there is one and nothing is on the wire. */
 static void
 send_next(struct jr_pg *pg)
 {
@@ -148,7 +148,7 @@ send_next(struct jr_pg *pg)
 	if (pg->head == NULL)
 		pg->tail = &pg->head;
 	if (is_orphan(pg, request)) {
-		jr_fail(&request->err, JR_E_TEMP, "the transaction it belongs to is gone");
+		jr_fail(&request->err, JR_E_TEMP, "the transaction that this request continues is gone");
 		jr_request_reply(request, JR_PG_UNSENT, &request->err);
 		send_next(pg);
 		return;
@@ -160,7 +160,7 @@ send_next(struct jr_pg *pg)
 	send_request(pg, request);
 }
 
-/* Has it left a transaction open that it must not: since it failed, and what would have closed it was skipped? */
+/* Has the request left a transaction open because it failed and the server skipped its COMMIT? */
 static bool
 needs_rollback(const struct jr_pg *pg, const struct jr_request *request)
 {
@@ -198,7 +198,7 @@ finish_request(struct jr_pg *pg)
 	}
 	pg->wire = NULL;
 	pg->failed = NULL;
-	if (failed != NULL) { /* the request was its rollback */
+	if (failed != NULL) { /* `request` was the ROLLBACK of `failed` */
 		jr_request_free(request);
 		request = failed;
 	}
@@ -207,8 +207,8 @@ finish_request(struct jr_pg *pg)
 }
 
 /*
- * What the request on the wire has still to say is not read: it has failed, and the connection is of no use any more.
- * The server finds it closed and rolls back.
+ * The request on the wire has failed and the rest of its answers will not be read. So the connection is closed, and the
+ * server rolls back.
  */
 static void
 give_up(struct jr_pg *pg, struct jr_request *request)
@@ -219,7 +219,7 @@ give_up(struct jr_pg *pg, struct jr_request *request)
 	break_later(pg);
 }
 
-/* What has come is read; not more of a user's rows than may be in memory. false: the connection is broken. */
+/* Read what has come, but not more of a user's rows than may be in memory. false: the connection is broken. */
 static bool
 consume(struct jr_pg *pg)
 {
@@ -237,7 +237,7 @@ consume(struct jr_pg *pg)
 	return false;
 }
 
-/* One thing that libpq had to say. false: nothing more for now. */
+/* Take one result, end mark or Sync from libpq. false: nothing more for now. */
 static bool
 take_result(struct jr_pg *pg)
 {
@@ -262,8 +262,9 @@ take_result(struct jr_pg *pg)
 }
 
 /*
- * Behind the replies, so that the owner knows what was answered before. What has come is already parsed: no row of a
- * user's is touched here. Taken also when nobody wants it, or libpq would keep all of it.
+ * Called after the replies, so that the owner knows the answers that came before. PQnotifies only returns what was
+ * parsed already, so it reads no rows of a user's statement. Notifications are taken even if the owner does not want
+ * them, or libpq would keep all of them.
  */
 static void
 take_notifications(struct jr_pg *pg)
@@ -286,7 +287,7 @@ tell_idle(struct jr_pg *pg)
 		pg->events.idle(pg->events.ctx);
 }
 
-/* Answers are read, and what could not be sent before is sent. */
+/* Read answers, and send what could not be sent before. */
 static void
 serve_wire(struct jr_pg *pg, short revents)
 {
@@ -316,7 +317,8 @@ hang_up(struct jr_pg *pg)
 }
 
 /*
- * The request on the wire first. An opening request that the server has refused has no commit that could have happened.
+ * The request on the wire first. If it is an opening request that the server has refused, it is not in doubt: it has no
+ * COMMIT.
  */
 static void
 fail_requests(struct jr_pg *pg)
@@ -342,7 +344,7 @@ fail_requests(struct jr_pg *pg)
 	}
 }
 
-/* The connection is over: tell everybody. */
+/* Close the connection, reply to every request and call `lost`. */
 static void
 tear_down(void *ctx)
 {
@@ -419,7 +421,7 @@ on_notice(void *ctx, const PGresult *result)
 	size_t len = text == NULL ? 0 : strnlen(text, sizeof(pg->notice) - 1);
 
 	if (pg->wire != NULL)
-		pg->wire->rows.arrived = 0; /* what came is not part of a row */
+		pg->wire->rows.arrived = 0; /* the bytes so far were not part of a row */
 	if (len == 0)
 		return;
 	memcpy(pg->notice, text, len);
@@ -539,7 +541,7 @@ jr_pg_detach(struct jr_pg *pg)
 {
 	PGconn *conn = pg->conn;
 
-	assert(pg->meter == NULL); /* its socket would not be one */
+	assert(pg->meter == NULL); /* or libpq's socket would be one end of the meter's pair */
 	jr_watch_remove(&pg->watch);
 	PQexitPipelineMode(conn);
 	pg->conn = NULL;

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 
-/* Room for the texts of a full request; what a single item may be is bounded where it comes from. */
+/* Room for the texts of JR_PERMITS_MAX runs with escapes. The callers bound the size of an item. */
 #define ARRAY_MAX ((size_t)JR_PERMITS_MAX * (JR_OUTPUT_HEAD + JR_OUTPUT_TAIL) * 2)
 
 void

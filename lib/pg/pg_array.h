@@ -1,8 +1,8 @@
 /*
  * pg_array: array parameters as the text that PostgreSQL reads ('{1,2,NULL}', '{"a","b \"c\""}').
  *
- * An array is built item by item; its length is bounded by the number of runs that one statement names and by the
- * bounds of their texts. Format: PostgreSQL manual, "Arrays: Array Input and Output Syntax".
+ * An array is built item by item. Its length is bounded by the number of runs in one statement and by the limits of
+ * their texts. Format: PostgreSQL manual, "Arrays: Array Input and Output Syntax".
  */
 #ifndef JR_PG_ARRAY_H
 #define JR_PG_ARRAY_H

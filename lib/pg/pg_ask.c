@@ -1,5 +1,5 @@
 /*
- * pg_ask: see pg_ask.h. The wait is a poll(2) of one descriptor; libpq says whether there is something left to send.
+ * pg_ask: see pg_ask.h.
  */
 #include "pg/pg_ask.h"
 
@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 
-/* Until there is something to read, or to write while `left` says so. */
+/* Wait until the socket can be read or, if `left` > 0 bytes are to be sent, written. */
 static bool
 wait_for_socket(PGconn *conn, int left, int64_t deadline_ms, struct jr_err *err)
 {
@@ -24,7 +24,7 @@ wait_for_socket(PGconn *conn, int left, int64_t deadline_ms, struct jr_err *err)
 	return true;
 }
 
-/* Something to read is there, or nothing is left to send. */
+/* Wait for the socket and read from it. `left` is what PQflush returned. */
 static bool
 turn(PGconn *conn, int left, int64_t deadline_ms, struct jr_err *err)
 {

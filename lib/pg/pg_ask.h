@@ -1,9 +1,9 @@
 /*
- * pg_ask: one question at a time on a connection of the caller's (jr_db_detach), which is non-blocking and in no
- * pipeline.
+ * pg_ask: one statement at a time on a connection that the caller owns (jr_db_detach), non-blocking and not in pipeline
+ * mode.
  *
- * For what a pipeline does not have: scripts of several statements, and COPY. Every wait has a deadline. After a
- * failure of the connection (not of a statement) it is of no use any more.
+ * For what pipeline mode does not allow: scripts of several statements, and COPY. Every wait has a deadline. After a
+ * failure of the connection (not of a statement) the connection is unusable.
  */
 #ifndef JR_PG_ASK_H
 #define JR_PG_ASK_H
@@ -11,25 +11,25 @@
 #include "pg/pg_error.h"
 
 /*
- * Send it and take the answer, which is the caller's (PQclear); NULL on failure. `values` of NULL: a script, sent as it
- * is, of which the last answer counts; or a COPY, whose answer is PGRES_COPY_IN and after which rows are due.
+ * Send `sql` and return its result, which the caller clears; NULL on failure. With `values` of NULL, `sql` is either a
+ * script, whose last result is returned, or a COPY, whose result is PGRES_COPY_IN: the caller then sends the rows.
  */
 PGresult *jr_pg_ask(PGconn *conn, const char *sql, size_t count, const char *const *values, int64_t timeout_ms,
     struct jr_err *err) JR_MUST;
 
-/* The same, when there is nothing to read in the answer. */
+/* The same, when the caller does not need the result. */
 bool jr_pg_say(PGconn *conn, const char *sql, size_t count, const char *const *values, int64_t timeout_ms,
     struct jr_err *err) JR_MUST;
 
 /*
- * Send a script of this program's own. A table or function that it does not find is its fault (JR_E_BUG), not one of
- * the schema that people could mend.
+ * Send an embedded script. If it names a table or function that does not exist, that is a bug of the script (JR_E_BUG)
+ * and not something that people could mend in the schema.
  */
 bool jr_pg_script(PGconn *conn, const char *script, int64_t timeout_ms, struct jr_err *err) JR_MUST;
 
 /*
- * The answer to what has been sent already: the first error of the server's, which may be looked at, else the last
- * result. NULL: the connection is lost, or the time is over.
+ * Wait for the answer to what has been sent already: the result with the first error, else the last result. NULL: the
+ * connection is lost, or the time is over.
  */
 PGresult *jr_pg_answer(PGconn *conn, int64_t timeout_ms, struct jr_err *err) JR_MUST;
 

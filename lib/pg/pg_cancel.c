@@ -1,14 +1,14 @@
 /*
  * pg_cancel: see pg_cancel.h.
  *
- * PQcancel opens a connection of its own, sends 16 bytes and waits for its end; with a dead network that takes minutes.
- * It may be called in a signal handler, so it may be called between fork and _exit too, where other threads (a name
- * lookup of libcurl) may hold locks.
+ * PQcancel opens a second connection, sends 16 bytes and waits until the server closes it. With a dead network that
+ * takes minutes. PQcancel is safe in a signal handler, so it is safe between fork and _exit too, where other threads (a
+ * name lookup of libcurl) may hold locks.
  *
- * What must hold: the process closes what it has inherited before it waits for anything, or a connection, the
- * watchdog's pipe or somebody's standard output would stay open in it. An alarm ends it, and nothing else does:
- * PgBouncer 1.18 dies of a client that goes away in the middle of a cancel, and the cancelled statement is often
- * answered before the end of the cancel. So it is forked twice, and is nobody's child.
+ * What must hold: the process closes all inherited descriptors before it waits for anything, or it would keep a
+ * connection, the watchdog's pipe or the caller's standard output open. Only its alarm may end it early: PgBouncer 1.18
+ * crashes when a client goes away in the middle of a cancel, and the cancelled statement is often answered before the
+ * cancel ends. So the process is forked twice and is no child of the runner.
  */
 #include "pg/pg_cancel.h"
 
@@ -41,7 +41,7 @@ cancel_and_exit(PGcancel *cancel)
 	_exit(PQcancel(cancel, text, sizeof(text)) ? 0 : 1);
 }
 
-/* The first child: out of reach of what is sent to the runner's process group, and of its terminal. */
+/* The first child: leave the runner's process group and terminal, so that their signals do not reach the second. */
 static JR_NORETURN void
 fork_again(PGcancel *cancel)
 {
@@ -54,7 +54,7 @@ fork_again(PGcancel *cancel)
 	_exit(pid < 0 ? errno & 0xff : 0);
 }
 
-/* 0, or errno. */
+/* Returns 0 or an errno. */
 static int
 start(PGcancel *cancel)
 {
@@ -68,7 +68,7 @@ start(PGcancel *cancel)
 	do
 		ended = waitpid(pid, &status, 0);
 	while (ended < 0 && errno == EINTR);
-	/* Who ignores SIGCHLD learns nothing. */
+	/* If SIGCHLD is ignored, waitpid fails and the status is not known. */
 	return ended == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 }
 

@@ -1,8 +1,8 @@
 /*
  * pg_connect: see pg_connect.h.
  *
- * libpq takes keywords in order: those before dbname are defaults that a connection string in dbname overrides, those
- * behind it override the string.
+ * libpq reads keywords in order: a connection string in dbname overrides the keywords before it, and the keywords after
+ * it override the string.
  */
 #include "pg/pg_connect.h"
 
@@ -48,7 +48,7 @@ jr_pg_address_of(const PGconn *conn, struct jr_pg_address *address)
 		*address = (struct jr_pg_address){.address = ""};
 }
 
-/* What libpq takes for a connection string rather than for the name of a database. */
+/* Does libpq read this as a connection string, not as the name of a database? */
 static bool
 is_conninfo(const char *s)
 {
@@ -86,7 +86,7 @@ jr_pg_connect(const char *conninfo, const struct jr_pg_address *fixed, struct jr
 	add(&keywords, "fallback_application_name", "jobrun");
 	if (getenv("PGTARGETSESSIONATTRS") == NULL)
 		add(&keywords, "target_session_attrs", "read-write");
-	/* A network that swallows everything is noticed in a minute and a half, whatever the kernel's own times are. */
+	/* Notice within a minute and a half that the network drops all packets, whatever the kernel's defaults are. */
 	add(&keywords, "keepalives_idle", "60");
 	add(&keywords, "keepalives_interval", "10");
 	add(&keywords, "keepalives_count", "3");

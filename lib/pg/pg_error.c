@@ -1,8 +1,7 @@
 /*
  * pg_error: see pg_error.h.
  *
- * The table says for each class of SQLSTATE whom it concerns: try later (the system), configuration, permission, or bad
- * data. What it does not list is a mistake of ours.
+ * The table gives the exit status for each class of SQLSTATE. A SQLSTATE that it does not list is a bug of jobrun.
  */
 #include "pg/pg_error.h"
 
@@ -14,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JSON_CONTEXT_MAX 100 /* where it begins, and what is quoted with 50 bytes of it and a token */
+#define JSON_CONTEXT_MAX 100 /* "JSON data, line N: ", 50 quoted bytes and a token */
 
 struct meaning {
 	const char *prefix;
@@ -34,7 +33,7 @@ static const struct meaning meanings[] = {
     {"42501", JR_E_PERM},
     {"28", JR_E_PERM},
     {"22", JR_E_DATA},
-    {"54", JR_E_DATA},    /* more than the server takes: JSON that is nested too deep */
+    {"54", JR_E_DATA},    /* a limit of the server: JSON that is nested too deep */
     {"25006", JR_E_TEMP}, /* read-only: a standby */
     {"55P03", JR_E_TEMP},
     {"08", JR_E_TEMP},
@@ -47,8 +46,8 @@ static const struct meaning meanings[] = {
 };
 
 /*
- * PgBouncer before 1.19 tells every refusal of a login as 08P01, whatever the server called it: what it was about
- * stands in the text alone.
+ * PgBouncer before 1.19 reports every refused login as 08P01, whatever SQLSTATE the server gave. Only the text tells
+ * the reason.
  */
 static const struct {
 	const char *begin, *end;
@@ -63,11 +62,9 @@ static const struct {
     {"SASL authentication failed", "", JR_E_PERM},
 };
 
-enum jr_errc
-jr_pg_errc(const char *sqlstate)
+static enum jr_errc
+errc_of(const char *sqlstate)
 {
-	if (sqlstate[0] == '\0')
-		return JR_E_TEMP;
 	for (size_t i = 0; i < JR_COUNT(meanings); i++) {
 		if (strncmp(sqlstate, meanings[i].prefix, strlen(meanings[i].prefix)) == 0)
 			return meanings[i].code;
@@ -82,10 +79,10 @@ set_sqlstate(struct jr_err *err, const char *state, size_t len)
 		return;
 	memcpy(err->sqlstate, state, len);
 	err->sqlstate[len] = '\0';
-	err->code = jr_pg_errc(err->sqlstate);
+	err->code = errc_of(err->sqlstate);
 }
 
-/* Does a part of a CONTEXT begin here, said by something else than the reader of JSON? */
+/* Does a part of a CONTEXT begin here that does not come from the JSON parser? */
 static bool
 is_other_context(const char *line)
 {
@@ -152,7 +149,7 @@ jr_pg_statement_error(const PGresult *result, struct jr_err *err)
 		set_sqlstate(err, state, strlen(state));
 }
 
-/* "permission denied for table job_runs": the server's word, which knows nothing of our kinds of roles. */
+/* "permission denied for table job_runs": the server does not know `jobrun grant`, so a hint is added. */
 static bool
 is_missing_grant(const PGresult *result, const char *sqlstate)
 {
@@ -168,11 +165,11 @@ add_grant(struct jr_err *err)
 {
 	struct jr_err old = *err;
 
-	jr_fail(err, old.code, "%s; for what a role can be given see 'jobrun grant --help'", old.msg);
+	jr_fail(err, old.code, "%s; see 'jobrun grant --help' for the rights that a role can get", old.msg);
 	set_sqlstate(err, old.sqlstate, strlen(old.sqlstate));
 }
 
-/* The message for people: what a schema or a right that is not there means is said in our words. */
+/* A missing schema or right gets a message that says what to do. */
 void
 jr_pg_result_error(const PGresult *result, struct jr_err *err)
 {
@@ -205,7 +202,7 @@ is_sqlstate(const char *s)
 	return s[5] == ':';
 }
 
-/* "...: FATAL:  28P01: password ...\nLOCATION: ..." -> where "28P01" stands; NULL if nowhere. */
+/* "...: FATAL:  28P01: password ...\nLOCATION: ..." -> a pointer to "28P01"; NULL if there is none. */
 static const char *
 find_sqlstate(const char *text)
 {
@@ -227,7 +224,7 @@ errc_of_pooler(const char *text)
 	return JR_E_TEMP;
 }
 
-/* *err has libpq's words: leave of them what may be shown. */
+/* Mask in libpq's message in *err whatever must not be shown. */
 static void
 mask(PGconn *conn, struct jr_err *err)
 {

@@ -1,5 +1,5 @@
 /*
- * pg_error: what the server and libpq say, as a jr_err; and fields of results. No I/O.
+ * pg_error: turn errors of the server and of libpq into a jr_err, and read fields of results. No I/O.
  */
 #ifndef JR_PG_ERROR_H
 #define JR_PG_ERROR_H
@@ -8,35 +8,33 @@
 
 #include "base/err.h"
 
-/* What kind of failure a SQLSTATE means, as an exit status. "" is trouble with the connection: JR_E_TEMP. */
-enum jr_errc jr_pg_errc(const char *sqlstate);
-
 /*
- * How long the first part of a CONTEXT is: "JSON data, line 1: ..." with the text that it quotes. 0: it is of something
- * else. Since 14 that is its first line; 12 and 13 quote the last 50 bytes that were read, whatever lines they are of.
+ * Exported for its unit test.
+ * The length of the first part of a CONTEXT if it is "JSON data, line 1: ..." with the text it quotes; 0 if it is not.
+ * Since PostgreSQL 14 that part is one line. 12 and 13 quote the last 50 bytes read, which may contain newlines.
  */
 size_t jr_pg_json_context(const char *context);
 
 /* The error of a result: primary message, detail and hint on one line, SQLSTATE, code. */
 void jr_pg_result_error(const PGresult *result, struct jr_err *err);
 
-/* The same for a statement of a user's: what is missing then is not ours. */
+/* The same for a user's statement: a missing table is then not reported as a missing schema jobrun. */
 void jr_pg_statement_error(const PGresult *result, struct jr_err *err);
 
-/* An error that this side found, with the SQLSTATE that fits it. Always false. */
+/* An error that jobrun itself found, with a matching SQLSTATE. Always false. */
 bool jr_pg_fail(struct jr_err *err, const char *sqlstate, const char *text);
 
 /*
- * The error of a connection (conn may be NULL: out of memory). libpq gives text only; with PQERRORS_VERBOSE the text
- * of a refusal contains the SQLSTATE, which is taken out of it; what could be of a password is masked (pg_reason.h). A
- * `what` of NULL: the text of libpq says it all.
+ * The error of a connection (conn may be NULL: out of memory). libpq gives text only. With PQERRORS_VERBOSE that text
+ * contains the server's SQLSTATE, which is moved from there to err->sqlstate. Whatever could be part of a password is
+ * masked (pg_reason.h). `what` is put in front of the text unless it is NULL.
  */
 void jr_pg_conn_error(PGconn *conn, const char *what, struct jr_err *err);
 
 /* Is it worth a new try after a pause (connection trouble, too many clients, starting up, read-only standby)? */
 bool jr_pg_is_temporary(const struct jr_err *err);
 
-/* Was it an answer that made no sense? Not the server says so, but this side. */
+/* Did jobrun, not the server, find that an answer makes no sense (pg_form.h)? */
 bool jr_pg_is_nonsense(const struct jr_err *err);
 
 /* A field of a result, NULL for NULL (borrowed from it); as a number, `missing` for NULL; as a boolean. */

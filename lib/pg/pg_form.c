@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Of pg_type: fixed since there is pg_type. */
+/* OIDs in pg_type, which never change. */
 #define BOOL_OID 16
 #define INT8_OID 20
 #define INT2_OID 21
@@ -56,7 +56,7 @@ is_word(const char *text, const char *words)
 	return false;
 }
 
-/* Names and types, once for all rows. */
+/* Check the names and types of the columns. */
 static bool
 check_head(const struct jr_form *form, const PGresult *result, struct jr_err *err)
 {
@@ -82,7 +82,7 @@ check_row(const struct jr_form *form, const PGresult *result, int row, struct jr
 			if (column->required)
 				return fail(form, column->name, "is null", err);
 		} else if (column->words != NULL && !is_word(PQgetvalue(result, row, (int)i), column->words))
-			return fail(form, column->name, "has a word that nobody knows", err);
+			return fail(form, column->name, "has an unknown value", err);
 	}
 	return true;
 }

@@ -1,9 +1,9 @@
 /*
  * pg_meter: see pg_meter.h.
  *
- * Two flows, each with a piece of bounded size in between; a flow reads only when its piece is gone. With TLS the bytes
- * are encrypted ones, which makes no difference here. What must hold: nothing is reordered or lost, and the end of the
- * socket becomes the end of the pair.
+ * There are two flows, each with a buffer (`piece`) of fixed size. A flow reads only when its piece is written. With
+ * TLS the bytes are encrypted, which makes no difference here. What must hold: nothing is reordered or lost, and end of
+ * file on the socket becomes end of file on the pair.
  */
 #include "pg/pg_meter.h"
 
@@ -21,7 +21,7 @@
 
 struct flow {
 	int from, to;
-	size_t at, len; /* of the piece, what is left */
+	size_t at, len; /* the rest of the piece: where it begins, how long it is */
 	bool ended;
 	char piece[PIECE];
 };
@@ -59,7 +59,7 @@ drain(struct flow *flow)
 		flow->at += (size_t)n;
 		flow->len -= (size_t)n;
 	} else if (n < 0 && !is_passing()) {
-		flow->len = 0; /* nobody is there any more */
+		flow->len = 0; /* the other end is closed */
 		flow->ended = true;
 	}
 }
@@ -75,7 +75,7 @@ move(struct flow *flow)
 		(void)shutdown(flow->to, SHUT_WR);
 }
 
-/* Each side is read when there is room for what it says, and written to when something waits for it. */
+/* Watch a side for reading while the piece of its flow is empty, and for writing while a piece waits for it. */
 static void
 watch(struct jr_pg_meter *meter, struct jr_watch *side, const struct flow *in, const struct flow *out)
 {
@@ -99,7 +99,7 @@ on_ready(void *ctx, short revents)
 	watch(meter, &meter->client, &meter->up, &meter->down);
 }
 
-/* The socket itself moves to another number. */
+/* Move the socket to another descriptor, *server, and put pair[0] in its place. */
 static bool
 replace(int fd, int pair[2], int *server)
 {

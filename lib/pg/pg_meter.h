@@ -1,9 +1,9 @@
 /*
- * pg_meter: a connection's bytes, handed to libpq in small pieces. For pg.c alone.
+ * pg_meter: bounds what libpq buffers. For pg.c alone.
  *
- * libpq reads a long message in one call for as long as the server keeps up with it, 100 MB if need be, and asks
- * nobody. So the socket is put aside, and libpq has one end of a pair of sockets in its place, under the same number;
- * between the other end and the socket bytes are moved from the loop. It cannot read more than has been moved.
+ * PQconsumeInput reads a long message in one call as long as more bytes are there, up to 100 MB and more. So this
+ * module moves the socket to another descriptor and gives libpq one end of a socket pair under the old number. The loop
+ * copies bytes between the other end and the socket in small pieces, and libpq can read no more than was copied.
  */
 #ifndef JR_PG_METER_H
 #define JR_PG_METER_H
@@ -12,10 +12,10 @@
 
 struct jr_pg_meter;
 
-/* From now on `fd` is one end of the pair. NULL: no descriptors; nothing has changed. */
+/* Make `fd` one end of the pair. NULL: there are no descriptors left, and nothing has changed. */
 struct jr_pg_meter *jr_pg_meter_new(struct jr_loop *loop, int fd) JR_MUST;
 
-/* After `fd` was closed. What was written to it last is sent if that can be done at once. NULL is fine. */
+/* Call it after `fd` was closed. Bytes that are not sent yet are sent if that works at once. NULL is fine. */
 void jr_pg_meter_free(struct jr_pg_meter *meter);
 
 #endif

@@ -1,9 +1,8 @@
 /*
  * pg_reason: see pg_reason.h.
  *
- * Texts of libpq are not translated here (only LC_CTYPE is set), so what they quote stands between double quotes. What
- * must hold: whatever stands between them and is not known to be harmless is masked, also when it has quotes in it
- * itself, or its end was cut off.
+ * Messages of libpq are not translated here (only LC_CTYPE is set), so they quote with double quotes. What must hold:
+ * quoted text that is not known to be harmless is masked, even if it contains quotes itself or its end was cut off.
  */
 #include "pg/pg_reason.h"
 
@@ -22,14 +21,14 @@
 #define DIGITS "0123456789"
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 #define NAME_CHARACTERS DIGITS LETTERS "._-"
-#define STRANGE "@:/?#%=\\\"' \t\r\n" /* in a name it is rather a piece of a URI */
+#define STRANGE "@:/?#%=\\\"' \t\r\n" /* a name with one of these is probably a piece of a URI */
 
-/* What the connection was made with. */
+/* The names in the options of the connection. */
 struct names {
 	char *items[NAMES_MAX];
 	size_t count;
 	bool strange; /* one of them looks like a piece of something else */
-	bool quotes;  /* some option has a double quote in it, and may be quoted */
+	bool quotes;  /* an option contains a double quote, so quoted text may contain quotes */
 };
 
 static bool
@@ -46,7 +45,7 @@ is_number(const char *text)
 	return text[strspn(text, DIGITS)] == '\0';
 }
 
-/* A host may be the directory of a socket, or an abstract one (@name). */
+/* A host may be the directory of a socket, or an abstract socket (@name). */
 static bool
 is_strange_host(const char *host)
 {
@@ -113,7 +112,7 @@ read_names(struct names *names, PGconn *conn)
 		}
 	}
 	PQconninfoFree(options);
-	if (names->count == 0) /* libpq gave up on them before it knew them */
+	if (names->count == 0) /* libpq failed before it had read the options */
 		names->quotes = true;
 }
 
@@ -144,7 +143,7 @@ is_option(const char *word)
 	return found;
 }
 
-/* May `quoted`, which stands behind text[0..at), be shown? */
+/* May `quoted` be shown, which follows text[0..at)? */
 static bool
 is_harmless(const struct names *names, const char *text, const char *at, const char *quoted)
 {
@@ -165,7 +164,7 @@ is_harmless(const struct names *names, const char *text, const char *at, const c
 	return false;
 }
 
-/* Everything from the quote at `from` to the last one. */
+/* Append the text from the quote at `from`, masked up to the last quote. */
 static void
 mask_to_last(struct jr_buf *out, const char *from)
 {
@@ -176,7 +175,7 @@ mask_to_last(struct jr_buf *out, const char *from)
 		(void)jr_buf_adds(out, last + 1);
 }
 
-/* Quote by quote. */
+/* Mask each quoted piece that is not harmless. */
 static char *
 mask_quoted(const char *text, const struct names *names)
 {
@@ -238,7 +237,7 @@ mask_behind(char *text, const char *before, const char *ends)
 	return jr_buf_detach(&out);
 }
 
-/* What is written as an option or as a field, in anybody's words. Takes `text`. */
+/* Mask passwords that are written as an option or as a field. Takes `text`. */
 static char *
 mask_passwords(char *text)
 {
@@ -246,7 +245,7 @@ mask_passwords(char *text)
 	return mask_behind(text, "password:", "\n");
 }
 
-/* Pieces of a password may be where libpq and poolers do not quote: as a port, an address, a name. Takes `text`. */
+/* Mask ports, addresses and names that libpq and poolers show without quotes. Takes `text`. */
 static char *
 mask_strange(char *text, const struct names *names)
 {
@@ -270,7 +269,7 @@ with_hint(char *text)
 	return longer;
 }
 
-/* The first thing that is quoted and is not of libpq itself. */
+/* The first quote that does not belong to libpq's own words (missing "=" and the like). */
 static const char *
 first_foreign(const char *text)
 {
@@ -324,7 +323,7 @@ jr_pg_reason_of_connection(const char *text, PGconn *conn)
 	reason = mask_passwords(reason);
 	if (names.strange)
 		reason = mask_strange(reason, &names);
-	if (names.strange && PQparameterStatus(conn, "server_version") == NULL) /* it never was a connection */
+	if (names.strange && PQparameterStatus(conn, "server_version") == NULL) /* it was never established */
 		reason = with_hint(reason);
 	free_names(&names);
 	return reason;

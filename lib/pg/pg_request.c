@@ -1,7 +1,8 @@
 /*
  * pg_request: see pg_request.h. A request owns copies of its parameters and the results that have come.
  *
- * What must hold: the first failure is the request's; what the server skipped because of it is none of its own.
+ * What must hold: the first failure is reported as the request's failure; the statements that the server skips because
+ * of it do not count as failures.
  */
 #include "pg/pg_request.h"
 
@@ -12,7 +13,7 @@
 #include "pg/pg_form.h"
 #include "sql_text.h"
 
-#define JSONB_OID 3802 /* of pg_type: fixed since there is jsonb */
+#define JSONB_OID 3802 /* in pg_type; never changes */
 
 void
 jr_request_add_statement(struct jr_request *request, const char *sql, size_t count, const char *const *values)
@@ -56,7 +57,7 @@ jr_request_new(enum jr_request_kind kind, const struct jr_lease *times, jr_reply
 {
 	struct jr_request *request = jr_xcalloc(1, sizeof(*request));
 	char lock[24], statement[24];
-	const char *settings[] = {lock, statement};
+	const char *parameters[] = {lock, statement};
 
 	request->kind = kind;
 	request->deadline_ms = times->deadline_ms;
@@ -66,13 +67,13 @@ jr_request_new(enum jr_request_kind kind, const struct jr_lease *times, jr_reply
 		jr_pg_print_int(lock, times->lock_ms);
 		jr_pg_print_int(statement, times->statement_ms);
 		jr_request_add_statement(request, jr_sql_begin, 0, NULL);
-		jr_request_add_statement(request, jr_sql_parameters, JR_COUNT(settings), settings);
+		jr_request_add_statement(request, jr_sql_parameters, JR_COUNT(parameters), parameters);
 	}
 	request->first = request->count;
 	return request;
 }
 
-/* BEGIN stays, the settings behind it go. */
+/* Keep BEGIN and remove the parameters behind it. */
 void
 jr_request_bare(struct jr_request *request)
 {
@@ -138,7 +139,7 @@ jr_request_reply(struct jr_request *request, enum jr_pg_end end, const struct jr
 bool
 jr_request_send(struct jr_request *request, PGconn *conn)
 {
-	const Oid jsonb = JSONB_OID; /* said, since a statement need not use $1 */
+	const Oid jsonb = JSONB_OID; /* given, since the server cannot infer it if the statement does not use $1 */
 
 	request->results = jr_xcalloc(request->count, sizeof(PGresult *));
 	for (size_t i = 0; i < request->count; i++) {
@@ -166,7 +167,7 @@ note_failure(struct jr_request *request, const PGresult *result)
 		jr_pg_statement_error(result, &request->err);
 }
 
-/* What is wrong is not for the server to say. */
+/* Fail the request with an error that this side found. Always false. */
 static bool
 refuse(struct jr_request *request, const char *sqlstate, const char *why)
 {
@@ -221,7 +222,7 @@ jr_request_take(struct jr_request *request, PGresult *result)
 	}
 	if (is_copy(status)) {
 		PQclear(result);
-		return refuse(request, "0A000", "COPY cannot be answered here");
+		return refuse(request, "0A000", "COPY is not supported here");
 	}
 	if (!is_good(status))
 		note_failure(request, result);
@@ -237,7 +238,7 @@ jr_request_take(struct jr_request *request, PGresult *result)
 }
 
 /*
- * libpq takes the wish for single rows when a statement has become the current one and nothing of its answer was seen.
+ * libpq accepts PQsetSingleRowMode only when the statement is the current one and none of its answer was read.
  */
 bool
 jr_request_end_answer(struct jr_request *request, PGconn *conn)
@@ -247,6 +248,6 @@ jr_request_end_answer(struct jr_request *request, PGconn *conn)
 	request->answered = false;
 	request->at++;
 	if (jr_request_is_foreign(request))
-		(void)PQsetSingleRowMode(conn); /* not after an error: then no row comes either */
+		(void)PQsetSingleRowMode(conn); /* fails after an error; then no row comes either */
 	return true;
 }

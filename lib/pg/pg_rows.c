@@ -1,9 +1,9 @@
 /*
  * pg_rows: see pg_rows.h.
  *
- * libpq gives a row only when all of it has come, so what it costs in memory is counted before it is there: FIONREAD
- * tells how much each read took, and a whole message sets the count back. What must hold: at most JR_ROWS_BYTES and
- * what one read brings, which pg_meter bounds, are in memory, however much is sent.
+ * libpq returns a row only when all of it has come. So its bytes are counted before: FIONREAD tells how much each read
+ * took, and a complete message resets the count. What must hold: at most JR_ROWS_BYTES and the bytes of one read, which
+ * pg_meter bounds, are in memory, however much the server sends.
  */
 #include "pg/pg_rows.h"
 
@@ -11,8 +11,8 @@
 
 #include "pg/pg.h"
 
-#define FIELD_BYTES 16 /* what a field costs besides its text */
-#define SLACK 65536    /* of the protocol, and of a message that is counted from the middle of a read */
+#define FIELD_BYTES 16 /* memory of a field besides its text */
+#define SLACK 65536    /* for the protocol's own bytes and for a message that begins in the middle of a read */
 
 static size_t
 row_bytes(const PGresult *result)

@@ -1,13 +1,13 @@
 /*
- * child: one process of ours and the end of its whole group.
+ * child: see child.h.
  *
- * Everything is driven by the loop: a pidfd for the end, a pipe each for input and output, and one timer whose meaning
- * depends on the stage (KILL again, end of the drain, is the group gone); output goes through relays.
+ * The loop drives everything: a pidfd reports the end, pipes carry input and output, and one timer has a meaning for
+ * each stage (send KILL again, end the drain, check whether the group is gone). Output goes through relays.
  *
- * What must hold: the child's ends of the pipes are closed right after the start in any case, so that their end can be
- * seen; ours are watched, or closed if it could not be started. kill() with the group's number is used freely only
- * while the leader has not been reaped; after that only until ESRCH is seen once. `ended` is the last thing a callback
- * does, because the child may be freed in it.
+ * What must hold: the parent always closes the child's ends of the pipes right after the start, or it would never see
+ * end of file. It watches its own ends, or closes them if the child could not be started. It may signal the group until
+ * the leader has been reaped, and after that only until kill() has failed once with ESRCH. A callback calls `ended`
+ * last, because `ended` may free the child.
  */
 #include "process/child.h"
 
@@ -30,10 +30,10 @@
 #include <unistd.h>
 
 #define PIECES_AT_EXIT 8
-#define PIECES_AT_END 256 /* what a pipe may still hold, and more */
-#define RSS_SLACK_KB 1024 /* the kernel counts pages by the dozen */
+#define PIECES_AT_END 256 /* more than a pipe can hold */
+#define RSS_SLACK_KB 1024 /* the kernel's count of pages is not exact */
 #define KILL_AGAIN_MS 100
-#define GONE_MS 5000 /* for a killed group to be gone; what waits for a device is not */
+#define GONE_MS 5000 /* how long to wait for a killed group; a process that waits for a device stays longer */
 #define FREE_MS 1000
 
 enum stage {
@@ -49,7 +49,7 @@ struct jr_child {
 	jr_child_fn *ended;
 	void *ctx;
 	enum stage stage;
-	pid_t pid; /* and the number of its session and group */
+	pid_t pid; /* also the number of its session and group */
 	struct jr_watch exit_watch;
 	struct jr_watch in_watch;
 	struct jr_relay relays[2]; /* stdout and stderr, or one for both */
@@ -62,10 +62,10 @@ struct jr_child {
 	int64_t pause_ms;
 	int status;
 	struct rusage usage;
-	int64_t start_rss_kb; /* ours, which counts as the child's: it begins with it */
+	int64_t start_rss_kb; /* our size at the start: the kernel counts it as the child's, too, until it executes */
 };
 
-/* The pipes of a child: [0] is read from, [1] written to; -1: there is none. */
+/* The pipes of a child: [0] is the reading end, [1] the writing end; -1: there is none. */
 struct pipes {
 	int in[2], out[2], err[2];
 };
@@ -147,7 +147,7 @@ reap(struct jr_child *child)
 	while (pid < 0 && errno == EINTR);
 	if (pid == child->pid)
 		return;
-	child->status = 255 << 8; /* somebody else reaped it: nothing is known, so it has failed */
+	child->status = 255 << 8; /* somebody else reaped it and its status is lost: report exit status 255 */
 	jr_log(JR_ERROR, "child_lost", JR_I("pid", child->pid));
 }
 
@@ -175,7 +175,7 @@ on_output_over(void *ctx)
 		leave(child);
 }
 
-/* A reader that has had enough is normal: the pipe is closed and nothing is said. */
+/* A child may close stdin before it has read everything: then the pipe is closed without an error. */
 static void
 on_input(void *ctx, short revents)
 {
@@ -206,10 +206,10 @@ on_exit_of_leader(void *ctx, short revents)
 	if (is_output_over(child))
 		leave(child);
 	else
-		set_timer(child, JR_DRAIN_MS); /* somebody else has the pipe, or there is much in it */
+		set_timer(child, JR_DRAIN_MS); /* another process has the pipe open, or there is much in it */
 }
 
-/* What was printed waits for our reader, however long that takes; but nobody adds to it. */
+/* If our descriptor takes no more, wait until it has taken all output; but kill the group, so that it adds nothing. */
 static void
 end_drain(struct jr_child *child)
 {
@@ -272,7 +272,7 @@ new_child(struct jr_loop *loop, struct jr_watchdog *watchdog, const struct jr_ch
 	return child;
 }
 
-/* The end outside of the loop: the group is killed, and its leader is reaped. */
+/* Without the loop: kill the group and reap its leader. */
 static void
 abandon(struct jr_child *child)
 {
@@ -281,7 +281,7 @@ abandon(struct jr_child *child)
 	reap(child);
 }
 
-/* Our ends become watches, all of them or none. Of an empty input nothing is left to write. */
+/* Watch all our ends, or none on failure. With an empty input, stdin is closed at once. */
 static bool
 watch_ends(struct jr_child *child, struct pipes *pipes)
 {
@@ -338,7 +338,7 @@ open_pipes(struct pipes *pipes, bool as_is)
 	return pipes->in[0] >= 0 && jr_fd_pipe(pipes->out) && jr_fd_pipe(pipes->err);
 }
 
-/* The child's ends are closed either way, ours if it could not be started. */
+/* Closes the child's ends in any case, and ours if it could not be started. */
 static bool
 start_on_pipes(struct jr_child *child, const struct jr_child_spec *spec, struct jr_err *err)
 {
@@ -387,10 +387,10 @@ void
 jr_child_signal(struct jr_child *child, int signo)
 {
 	if (child->stage != RUNNING && child->stage != DRAINING)
-		return; /* KILL was sent already */
+		return; /* the group has got KILL already */
 	(void)kill(-child->pid, signo);
 	if (signo == SIGTERM)
-		(void)kill(-child->pid, SIGCONT); /* what is stopped would not see it */
+		(void)kill(-child->pid, SIGCONT); /* a stopped process gets TERM only when it continues */
 	if (signo != SIGKILL)
 		return;
 	child->killed = true;
@@ -419,7 +419,7 @@ jr_child_output(const struct jr_child *child)
 	return &child->output;
 }
 
-/* The watchdog still knows one that does not end, and kills it again when the runner is gone. */
+/* If the child does not end, the watchdog still knows it and kills it again when the runner is gone. */
 static void
 end_now(struct jr_child *child)
 {

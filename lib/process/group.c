@@ -1,5 +1,5 @@
 /*
- * group: see group.h. kill(2) finds zombies too, so when it finds somebody, /proc is asked who it is.
+ * group: see group.h. kill(2) succeeds for zombies too, so when it succeeds, /proc is read.
  */
 #include "process/group.h"
 
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Of /proc/PID/stat: "PID (NAME) STATE PPID PGRP ...". NAME may contain anything, also ")". */
+/* Parse /proc/PID/stat: "PID (NAME) STATE PPID PGRP ...". NAME may contain any character, also ")". */
 static bool
 runs_in(const char *stat, int64_t group)
 {

@@ -1,5 +1,5 @@
 /*
- * group: is anybody left of a process group that was killed?
+ * group: has a process group that was killed ended?
  */
 #ifndef JR_GROUP_H
 #define JR_GROUP_H
@@ -7,10 +7,10 @@
 #include "base/base.h"
 
 /*
- * Send KILL to whoever is left of the group, reap those that are ours, and say whether nobody of it runs any more. The
- * leader must have been reaped. Zombies do not run: those that were orphaned are for process 1 to reap, which may take
- * its time, or never do it (an application as process 1 of a container). They are told by /proc; without one the group
- * counts as running until they are reaped.
+ * Send KILL to the rest of the group, reap the processes that are our children, and return true if none of the group
+ * runs any more. The leader must have been reaped. Zombies do not count as running: process 1 has to reap orphans,
+ * which may take long or never happen (an application as process 1 of a container). /proc tells zombies from running
+ * processes; without /proc the group counts as running until they are reaped.
  */
 bool jr_group_is_gone(int64_t group);
 

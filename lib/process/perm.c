@@ -1,11 +1,10 @@
 /*
- * perm: may this file be trusted?
+ * perm: see perm.h.
  *
- * The path is walked from the root as the kernel does, one name after the other, and each thing
- * met on the way is judged by what lstat says of it. A symbolic link is put in front of the names
- * still to come. The walk can be trusted although others may change things meanwhile: each step
- * lies in a directory that only trusted owners can write to (or a sticky one, where the owner of
- * the entry has just been looked at).
+ * The path is walked from the root as the kernel does, one name after the other, and lstat is checked for each entry.
+ * The target of a symbolic link is put in front of the names that are left. Others cannot change the path behind the
+ * walk: each entry lies in a directory that only trusted owners can write to (or in a sticky one, where the owner of
+ * the entry has just been checked).
  */
 #include "process/perm.h"
 
@@ -23,7 +22,7 @@
 
 struct walk {
 	char at[PATH_MAX];   /* where we are, without symbolic links; "" is the root */
-	char rest[PATH_MAX]; /* names still to come */
+	char rest[PATH_MAX]; /* the names that are left */
 	int links;
 	bool strict; /* the last directory may not be sticky and writable */
 };
@@ -34,7 +33,7 @@ fail_long(const char *path, struct jr_err *err)
 	return jr_fail(err, JR_E_CONFIG, "cannot use %.200s...: its path is too long", path);
 }
 
-/* The rule for one thing on the way. */
+/* The rule for one entry of the path. */
 static bool
 check(const char *path, const struct stat *st, bool may_be_sticky, struct jr_err *err)
 {
@@ -138,7 +137,7 @@ step(struct walk *walk, const char *name, struct stat *st, struct jr_err *err)
 	if (name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'))) {
 		if (name[1] == '.')
 			ascend(walk);
-		return look(walk, st, err); /* again: it may be the last now, for which the rule is stricter */
+		return look(walk, st, err); /* again: it may be the last entry now, with a stricter rule */
 	}
 	if (!descend(walk, name))
 		return fail_long(walk->at, err);
@@ -147,7 +146,7 @@ step(struct walk *walk, const char *name, struct stat *st, struct jr_err *err)
 	return !S_ISLNK(st->st_mode) || follow(walk, err);
 }
 
-/* Judge everything on the way to `path`; *st is what is there. */
+/* Check every entry of `path`. *st gets the stat of the last one. */
 static bool
 walk_to(const char *path, bool strict, struct stat *st, struct jr_err *err)
 {

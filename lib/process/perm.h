@@ -1,10 +1,9 @@
 /*
  * perm: may this file be trusted?
  *
- * A handler runs with the rights of the runner, so whoever can change it, or put another in its
- * place, has those rights. Trusted owners are root and the caller; for root, root alone. Every
- * directory on the way counts, and where a symbolic link stands on it both the directory that
- * holds the link and the way to its target.
+ * A handler runs with the rights of the runner, so whoever can change or replace it has those rights. Trusted owners
+ * are root and the caller. Every directory of the path is checked. For a symbolic link in the path, the directory that
+ * holds the link and the path of its target are checked.
  */
 #ifndef JR_PERM_H
 #define JR_PERM_H
@@ -12,21 +11,20 @@
 #include "base/err.h"
 
 /*
- * A directory of handlers: it and all above it are owned by trusted owners and writable by nobody
- * else. One above it may be sticky (as /tmp), it may not: names in it must not be somebody else's
- * choice. JR_E_CONFIG otherwise; the message ends with the chmod or chown to type. `path` is
- * absolute.
+ * Check a directory of handlers: trusted owners own it and all directories above it, and nobody else can write to them.
+ * A directory above it may be writable and sticky (as /tmp). The directory itself may not, since others must not create
+ * names in it. JR_E_CONFIG otherwise; the message ends with the chmod or chown to type. `path` is absolute.
  */
 bool jr_perm_check_directory(const char *path, struct jr_err *err) JR_MUST;
 
 /* The same for a plain executable file and for the directory that holds it. */
 bool jr_perm_check_file(const char *path, struct jr_err *err) JR_MUST;
 
-/* The same for a plain file that is only read. */
+/* The same for a plain file that is only read, and for the directory that holds it. */
 bool jr_perm_check_data(const char *path, struct jr_err *err) JR_MUST;
 
 /*
- * The same for one that somebody wrote down by its name: what else is in its directory is no matter, so it may be
+ * The same for a plain file that a user named. Other names in its directory do not matter, so that directory may be
  * sticky.
  */
 bool jr_perm_check_named(const char *path, struct jr_err *err) JR_MUST;

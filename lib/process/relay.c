@@ -1,10 +1,10 @@
 /*
  * relay: see relay.h.
  *
- * Either the child's end is watched or ours, never both: what was read is written before more is read. Our descriptor
- * is shared with whoever started us, so it is never made non-blocking; jr_fd_write_some asks before each piece, and a
- * terminal, which would wait all the same, is opened once more. What must hold: `ended` is the last thing a callback
- * does, because the relay may be gone then.
+ * Either the child's descriptor or ours is watched, never both: all bytes that were read are written before more is
+ * read. Our descriptor is shared with the process that started us, so it is never made non-blocking: jr_fd_write_some
+ * polls before each piece, and a terminal, which would block all the same, is reopened. What must hold: a callback
+ * calls `ended` last, because `ended` may free the relay.
  */
 #include "process/relay.h"
 
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define PIECE 8192
-#define PIECES_A_TURN 8 /* so that one child that floods does not starve the others */
+#define PIECES_A_TURN 8 /* so that a child with much output does not starve the others */
 
 static int
 target(const struct jr_relay *relay)
@@ -36,7 +36,7 @@ show(const struct jr_relay *relay, const char *bytes, size_t len)
 	free(visible);
 }
 
-/* Of a character that may be cut at the end of `bytes` the rest is waited for. At most PIECE bytes. */
+/* Show whole characters, and keep an incomplete one at the end until the rest comes. At most PIECE bytes. */
 static void
 show_whole(struct jr_relay *relay, const char *bytes, size_t len)
 {
@@ -77,8 +77,9 @@ forget_left(struct jr_relay *relay)
 }
 
 /*
- * A reader that is gone: the child is to learn it from its next write. What cannot be written for another reason (the
- * disk is full, the descriptor is closed) is no reason for it to die; the rest is only kept.
+ * Writing has failed. If the reader is gone (EPIPE), close the child's stream, so that its next write fails too.
+ * Another reason (the disk is full, the descriptor is closed) must not end the child: the rest of its output is only
+ * kept.
  */
 static void
 give_up(struct jr_relay *relay)
@@ -96,7 +97,7 @@ give_up(struct jr_relay *relay)
 		jr_watch_set(relay->loop, &relay->from_watch, relay->from, POLLIN);
 }
 
-/* Write what is left, and watch the side that is to be waited for. */
+/* Write what is left, and watch our descriptor if some remains, else the child's. */
 static void
 pass_on(struct jr_relay *relay)
 {
@@ -124,7 +125,7 @@ keep(struct jr_relay *relay, const char *bytes, size_t len)
 	if (relay->visible)
 		show_whole(relay, bytes, len);
 	else if (relay->kind == JR_RELAY_COPY || relay->kind == JR_RELAY_RAW)
-		(void)jr_fd_write(target(relay), bytes, len); /* the capture has it all the same */
+		(void)jr_fd_write(target(relay), bytes, len); /* if it fails, the capture has the bytes */
 	if (relay->kind != JR_RELAY_WHOLE)
 		return;
 	jr_buf_add(&relay->left, bytes, len);

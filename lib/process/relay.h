@@ -1,11 +1,11 @@
 /*
- * relay: one stream that a child writes: read to its end, kept in a capture, and passed on to a descriptor of ours.
+ * relay: read one output stream of a child to its end, keep it in a capture and pass it on to a descriptor of ours.
  *
- * Passed on as a copy for people (JR_RELAY_COPY) is what can be written at once, and the rest of it is not; to a
- * terminal what could move its cursor is made visible, unless it is to be raw (JR_RELAY_RAW). Passed on
- * as a whole (JR_RELAY_WHOLE) is every byte: while our descriptor takes nothing more is read, so that the child waits
- * just as if it wrote there itself; when nobody reads there any more, the child's stream is closed before it; and when
- * that cannot be written for another reason, the rest is kept alone.
+ * A copy (JR_RELAY_COPY) passes on only as much as can be written at once and drops the rest of it. If the descriptor
+ * is a terminal, control characters are made visible, unless the copy is raw (JR_RELAY_RAW). JR_RELAY_WHOLE passes on
+ * every byte. While our descriptor takes no more, nothing is read, so that the child waits as if it wrote there itself.
+ * When our descriptor has no reader any more (EPIPE), the child's stream is closed. When writing fails for another
+ * reason, the rest is only kept.
  */
 #ifndef JR_RELAY_H
 #define JR_RELAY_H
@@ -20,7 +20,7 @@ enum jr_relay_kind {
 	JR_RELAY_WHOLE
 };
 
-/* The stream has ended, and all of it is passed on. May close the relay. */
+/* Called when the stream has ended and all of it is passed on. May close the relay. */
 typedef void jr_relay_fn(void *ctx);
 
 /* Storage of the caller. */
@@ -32,29 +32,29 @@ struct jr_relay {
 	enum jr_relay_kind kind;
 	int from; /* -1: it has ended, or was not opened */
 	int to;
-	int own; /* the same in a description of our own; -1: none */
+	int own; /* the terminal behind `to`, reopened non-blocking; -1: `to` is no terminal */
 	struct jr_watch from_watch, to_watch;
-	bool visible; /* a copy for a terminal */
+	bool visible; /* make control characters visible */
 	char cut[4];  /* the beginning of a character whose rest has not come yet */
 	size_t cut_len;
-	struct jr_buf left; /* read, and not passed on yet */
-	size_t done;        /* bytes of it that are */
+	struct jr_buf left; /* bytes to pass on */
+	size_t done;        /* how many of them are passed on */
 };
 
-/* capture is borrowed, and may be that of other relays too. to: borrowed; not used to KEEP. */
+/* `capture` is borrowed and may be shared with other relays. `to` is borrowed and not used with JR_RELAY_KEEP. */
 void jr_relay_init(
     struct jr_relay *relay, struct jr_capture *capture, enum jr_relay_kind kind, int to, jr_relay_fn *ended, void *ctx);
 
-/* Begin to read from `from`, which does not block. Taken. */
+/* Begin to read from `from`, which must be non-blocking. Takes it. */
 void jr_relay_open(struct jr_relay *relay, struct jr_loop *loop, int from);
 
-/* Read what is there now, at most so many pieces. `ended` is not called. */
+/* Read what is there now, at most so many pieces. Does not call `ended`. */
 void jr_relay_take(struct jr_relay *relay, int pieces);
 
-bool jr_relay_is_over(const struct jr_relay *relay);    /* as `ended` says */
+bool jr_relay_is_over(const struct jr_relay *relay);    /* the stream has ended and all of it is passed on */
 bool jr_relay_is_held_up(const struct jr_relay *relay); /* our descriptor takes nothing more now */
 
-/* What is not passed on yet is lost. Repeated it is no harm. */
+/* Close the stream. Bytes that are not passed on yet are dropped. May be called again. */
 void jr_relay_close(struct jr_relay *relay);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * rlimits: what a child may use and who it is, set between vfork and execve.
+ * rlimits: see rlimits.h.
  *
- * The account is changed by the system calls themselves: the functions of the C library make every thread of the
- * process follow, and in the child of a vfork the threads that they would find are those of the parent. What must hold:
- * a child that was to be another account is never executed as ours.
+ * The account is changed by plain system calls: the functions of the C library also change every other thread, and
+ * after vfork they would find the threads of the parent. What must hold: a child that must run as another account is
+ * never executed as ours.
  */
 #include "process/rlimits.h"
 
@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Where there are two, the older ones know only 16 bits. */
+/* Where the kernel has two versions, the older ones take 16-bit ids. */
 #ifdef SYS_setresuid32
 #define CALL_SETGROUPS SYS_setgroups32
 #define CALL_SETRESGID SYS_setresgid32
@@ -66,7 +66,7 @@ jr_limits_raise(const struct jr_limits *limits)
 		if (!more.is_set || getrlimit(more.resource, &now) < 0 || more.hard <= now.rlim_max)
 			continue;
 		now.rlim_max = more.hard;
-		(void)setrlimit(more.resource, &now); /* or it stays below, which is allowed */
+		(void)setrlimit(more.resource, &now); /* on failure the lower limit stays, which is allowed */
 	}
 }
 
@@ -99,6 +99,6 @@ jr_limits_become(const struct jr_limits *limits)
 		return false;
 	if (limits->uid == 0 || syscall(CALL_SETRESUID, (uid_t)-1, 0, (uid_t)-1) < 0)
 		return true;
-	errno = EPERM; /* it could be root again */
+	errno = EPERM; /* it could become root again */
 	return false;
 }

@@ -1,10 +1,10 @@
 /*
- * spawn: vfork and execve, and what must happen between them.
+ * spawn: see spawn.h.
  *
- * vfork, because a fork of a runner with large buffers costs as much as many handlers do. All
- * signals are blocked until the child has default dispositions: a handler of the parent must not
- * run in the shared memory. What must hold: the watchdog knows the group before anything foreign
- * runs in it, and nothing but 0 to 2 is open in it.
+ * vfork is used because the fork of a runner with large buffers takes longer than many handlers. All signals are
+ * blocked until the child has default dispositions: a signal handler of the parent must not run in the shared memory.
+ * What must hold: the watchdog knows the group before the handler's program runs in it, and only 0 to 2 are open in
+ * that program (unless as_is).
  */
 #include "process/spawn.h"
 
@@ -24,9 +24,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define START_MS 2000 /* for a child of another account to execute */
+#define START_MS 2000 /* deadline for a child of another account to execute */
 #define SHELL "/bin/sh"
-#define REPORT_FD 3 /* of the child, while it is not executed yet */
+#define REPORT_FD 3 /* in the child, until it executes */
 
 enum step {
 	STEP_SESSION,
@@ -36,7 +36,7 @@ enum step {
 	STEP_CWD,
 	STEP_PARENT,
 	STEP_FDS,
-	STEP_LIMITS, /* and as many more as there are limits */
+	STEP_LIMITS, /* plus the enum jr_limit */
 	STEP_EXEC = STEP_LIMITS + JR_LIMIT_COUNT
 };
 
@@ -45,30 +45,27 @@ struct report {
 	int error;
 };
 
-/* What the child needs besides the caller's. */
+/* What the child needs. */
 struct plan {
 	const struct jr_spawn *spawn;
 	int watchdog_fd;
 	int report_fd;
 	pid_t parent;
-	char **script_argv; /* of a shell, if the file has no interpreter; NULL: it must have one */
+	char **script_argv; /* of the shell that runs a file without an interpreter; NULL: the file must have one */
 };
 
-/* In the child: say what went wrong, and end. */
+/* In the child: report the failed step and exit. */
 static JR_NORETURN void
 give_up(int report_fd, enum step step)
 {
 	struct report report = {.step = step, .error = errno};
 	ssize_t n = write(report_fd, &report, sizeof(report));
 
-	(void)n; /* if the parent is gone there is nobody to tell */
+	(void)n; /* fails only if the parent is gone */
 	_exit(127);
 }
 
-/*
- * In the child: the kernel ends it when the runner dies, and it ends itself if that happened
- * before.
- */
+/* In the child: let the kernel kill it when the runner dies. false: the runner has died before, or it failed. */
 static bool
 follow_parent(pid_t parent)
 {
@@ -79,8 +76,8 @@ follow_parent(pid_t parent)
 }
 
 /*
- * In the child: 0 to 2 and the report, nothing else. Sources above 2 cannot be overwritten by the
- * three.
+ * In the child: set 0 to 2 and REPORT_FD and close all others. The sources are above 2, so no dup2 overwrites one that
+ * is still needed.
  */
 static bool
 set_descriptors(const struct plan *plan)
@@ -90,7 +87,7 @@ set_descriptors(const struct plan *plan)
 	if (dup2(spawn->in_fd, STDIN_FILENO) < 0 || dup2(spawn->out_fd, STDOUT_FILENO) < 0 ||
 	    dup2(spawn->err_fd, STDERR_FILENO) < 0)
 		return false;
-	if (spawn->as_is) /* ours close by themselves */
+	if (spawn->as_is) /* our own descriptors are close-on-exec */
 		return true;
 	if (plan->report_fd != REPORT_FD && dup3(plan->report_fd, REPORT_FD, O_CLOEXEC) < 0)
 		return false;
@@ -98,7 +95,7 @@ set_descriptors(const struct plan *plan)
 	return true;
 }
 
-/* Was it ignored when we were started? SIGPIPE is by our own doing. */
+/* Was the signal ignored when jobrun was started? (jobrun itself ignores SIGPIPE.) */
 static bool
 is_ignored(int signo)
 {
@@ -107,7 +104,7 @@ is_ignored(int signo)
 	return signo != SIGPIPE && sigaction(signo, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-/* In the child: execve resets handlers but not what is ignored, and keeps the mask. */
+/* In the child: execve resets signal handlers, but keeps ignored signals and the mask. */
 static void
 reset_signals(bool as_is)
 {
@@ -124,7 +121,7 @@ reset_signals(bool as_is)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* In the child. */
+/* In the child: set the nice value and change the account. */
 static void
 become(int report_fd, const struct jr_limits *limits)
 {
@@ -135,7 +132,7 @@ become(int report_fd, const struct jr_limits *limits)
 		give_up(report_fd, STEP_ACCOUNT);
 }
 
-/* In the child, at last: what is done before it needs descriptors and stack. */
+/* In the child, as the last step: the steps before it need descriptors and stack. */
 static void
 set_limits(int report_fd, const struct jr_limits *limits)
 {
@@ -145,7 +142,7 @@ set_limits(int report_fd, const struct jr_limits *limits)
 	}
 }
 
-/* In the child: as execvp does it. Returns if it cannot. */
+/* In the child: execute as execvp does. Returns on failure. */
 static void
 execute(const struct plan *plan)
 {
@@ -183,7 +180,7 @@ run_child(const struct plan *plan)
 	give_up(report_fd, STEP_EXEC);
 }
 
-/* A memory limit that is too small for the program is so the next time too. */
+/* May the start succeed later? Not if the memory limit is too small for the program. */
 static bool
 is_passing(const struct jr_spawn *spawn, int error)
 {
@@ -193,7 +190,7 @@ is_passing(const struct jr_spawn *spawn, int error)
 	       error == ETIMEDOUT;
 }
 
-/* What people would look at in vain: the file is there, and still "no such file". */
+/* An explanation where the errno misleads: "No such file" although the file exists. */
 static const char *
 hint(const struct jr_spawn *spawn, const struct report *report)
 {
@@ -238,22 +235,22 @@ is_other_account(const struct jr_spawn *spawn)
 }
 
 /*
- * A child that becomes another account can be stopped by it before it has executed, and what shares our memory would
- * stop us too, with all leases: so that one gets a copy.
+ * Another account could stop the child before it has executed, and with vfork that would stop us too, and we would lose
+ * all leases. So a child of another account is forked.
  */
 static pid_t
 make_child(const struct plan *plan)
 {
 	pid_t pid = is_other_account(plan->spawn)
 			? fork()
-			: vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): as said above */
+			: vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): see the head of the file */
 
 	if (pid == 0)
 		run_child(plan);
 	return pid;
 }
 
-/* false: it has neither executed nor said why not, and has been killed. */
+/* false: the child has neither executed nor reported a failure in time, and was killed. */
 static bool
 has_reported(const struct jr_spawn *spawn, pid_t pid, int fd)
 {
@@ -272,9 +269,7 @@ has_reported(const struct jr_spawn *spawn, pid_t pid, int fd)
 	return false;
 }
 
-/*
- * true: the child reported why it could not execute. The pipe ends without a report when it could.
- */
+/* true: the child reported a failure. When it has executed, the pipe ends without a report. */
 static bool
 read_report(int fd, struct report *report)
 {
@@ -295,8 +290,8 @@ reap_failed(struct jr_watchdog *watchdog, pid_t pid)
 }
 
 /*
- * Of a shell that reads the file: made before the start, since nothing can be allocated behind it. Caller frees [1] and
- * it.
+ * The argv of a shell that runs the file. Made before vfork, since the child may not allocate. Caller frees [1] and the
+ * array.
  */
 static char **
 make_script_argv(const struct jr_spawn *spawn)

@@ -1,9 +1,9 @@
 /*
- * state: the private directories of jobrun on this host.
+ * state: find the private directories (state.h).
  *
- * A directory is looked at without following a link at its end, and used only if nobody else can write to it. One that
- * people named must be right, or they are told what to type. Of ours in places where others may have been first, one
- * that is not right is passed over: nobody stops our runners by making it.
+ * A directory is checked without following a symbolic link at its end, and used only if nobody else can write to it. If
+ * a user named it and it is not safe, that is an error that says what to type. The default directories are in places
+ * where others may have created them first: if one is not safe it is skipped, so that nobody can stop our runners.
  */
 #include "process/state_parts.h"
 
@@ -38,8 +38,8 @@ jr_state_file(const char *directory, const char *name, const char *ending)
 /* --- is it safe? --- */
 
 /*
- * Those that stat(1) calls remote, as <linux/magic.h> and their own sources number them. FUSE is not among them: it is
- * the root of many a container, and its locks are the kernel's own unless the file system asks for them.
+ * The file systems that stat(1) calls remote, with the numbers of <linux/magic.h> and of their own sources. FUSE is not
+ * among them: many containers have it as their root, and its locks are local unless the file system implements them.
  */
 bool
 jr_state_is_network(uint32_t type)
@@ -113,7 +113,7 @@ check_directory(const char *path, struct jr_err *err)
 	return check_file_system("state directory", path, err);
 }
 
-/* Make it if need be. */
+/* Create it if it is missing, and check it. */
 static bool
 make_directory(const char *path, struct jr_err *err)
 {
@@ -123,18 +123,18 @@ make_directory(const char *path, struct jr_err *err)
 	return check_directory(path, err);
 }
 
-/* --- the one that people named --- */
+/* --- a directory that the user named --- */
 
-/* An environment variable, NULL if it is empty too. */
+/* The value of an environment variable; NULL if it is not set or empty. */
 static const char *
-setting(const char *name)
+variable(const char *name)
 {
 	const char *value = getenv(name);
 
 	return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* The path with the slashes at its end taken off: lstat would follow a link in front of one. */
+/* The path without slashes at its end: lstat follows a symbolic link before a slash. */
 static char *
 directory_path(const char *given)
 {
@@ -146,13 +146,13 @@ directory_path(const char *given)
 	return path;
 }
 
-/* --- ours --- */
+/* --- the default directories --- */
 
-/* Where a service has no HOME, the account's. Caller frees; NULL: there is none. */
+/* HOME, or if it is not set the account's home directory. Caller frees; NULL: there is none. */
 static char *
 home_directory(void)
 {
-	const char *home = setting("HOME");
+	const char *home = variable("HOME");
 	const struct passwd *account = home == NULL ? getpwuid(geteuid()) : NULL;
 
 	if (account != NULL)
@@ -161,8 +161,8 @@ home_directory(void)
 }
 
 /*
- * ~/.local/state/jobrun, with what is missing on the way to it: but only below a home that will do, or root would leave
- * directories in somebody else's.
+ * Create ~/.local/state/jobrun and missing directories above it. First check that the home directory is safe, so that
+ * root leaves no directories in another user's home.
  */
 static bool
 make_home_directory(char **path, struct jr_err *err)
@@ -194,9 +194,9 @@ enum candidate {
 	CANDIDATE_COUNT
 };
 
-_Static_assert(CANDIDATE_COUNT == JR_STATE_MAX, "each may be used");
+_Static_assert(CANDIDATE_COUNT == JR_STATE_MAX, "room for all candidates");
 
-/* The path, or NULL with the reason why it is not used. Caller frees. */
+/* The path, or NULL and the reason why it cannot be used. Caller frees. */
 static char *
 find_candidate(enum candidate which, struct jr_err *err)
 {
@@ -247,7 +247,7 @@ find_candidates(struct jr_state *state, struct jr_err *err)
 bool
 jr_state_open(struct jr_state *state, const char *option, struct jr_err *err)
 {
-	const char *given = option != NULL ? option : setting("JOBRUN_STATE_DIR");
+	const char *given = option != NULL ? option : variable("JOBRUN_STATE_DIR");
 
 	*state = (struct jr_state){.count = 0};
 	if (given == NULL)

@@ -1,17 +1,18 @@
 /*
- * state: the private directories of jobrun on this host, and the permits in them.
+ * state: jobrun's private directories on this host, and the permits in them.
  *
- * A permit is the right to run one exec handler on this host: byte i of a file, held by a record lock (fcntl F_SETLK),
- * exact among any number of runners and freed by the kernel when a runner dies. Record locks belong to the process and
- * are not inherited by children; the descriptors are close-on-exec all the same. No other descriptor of this process
- * may ever be opened on such a file: closing it would drop the locks.
+ * A permit is the right to run one exec handler on this host. Permit i is a record lock (fcntl F_SETLK) on byte i of a
+ * file. So the count is exact among any number of runners, and the kernel frees a permit when its runner dies. Record
+ * locks belong to the process and children do not inherit them; the descriptors are close-on-exec all the same. This
+ * process must never open another descriptor on such a file: closing it would drop the locks.
  *
- * Where everybody may make directories, somebody else may have made ours first. So there are several, and a permit is
- * held only with its byte locked in each that is ours and safe: runners count together as long as they have one of them
- * in common, whatever was there when they were started.
+ * Where everybody can create directories, somebody else may have created ours first. So there are several directories,
+ * and a permit counts only if its byte is locked in each directory that is ours and safe. Two runners share their
+ * permits as long as they have one directory in common.
  *
- * A directory is safe if it is 0700, owned by the caller, no symbolic link, on this host (no network file system, whose
- * server may be away), and below parents that nobody else can change. (Whoever names one has chosen its parents.)
+ * A directory is safe if it has mode 0700, the caller owns it, it is no symbolic link, it is on a local file system
+ * (the server of a network file system may be unreachable), and nobody else can change its parents. (Whoever names a
+ * directory with --state-dir has chosen its parents.)
  */
 #ifndef JR_STATE_H
 #define JR_STATE_H
@@ -26,45 +27,47 @@ struct jr_state {
 };
 
 /*
- * Find the directories, and make those that are missing: `option` (--state-dir) alone if not NULL, else
- * JOBRUN_STATE_DIR alone, else /run/jobrun (root), /run/lock/jobrun-UID, ~/.local/state/jobrun and /tmp/jobrun-UID. Of
- * these four one that is not safe or cannot be made is passed over, with a line of the log. false: none is left, or the
- * one that was named is not safe; JR_E_CONFIG.
+ * Find the directories, and create the missing ones: `option` (--state-dir) alone if not NULL, else JOBRUN_STATE_DIR
+ * alone, else /run/jobrun (root), /run/lock/jobrun-UID, ~/.local/state/jobrun and /tmp/jobrun-UID. If one of these four
+ * is not safe or cannot be created, it is skipped with a line in the log. JR_E_CONFIG: none is left, or the one that
+ * option or variable names is not safe.
  */
 bool jr_state_open(struct jr_state *state, const char *option, struct jr_err *err) JR_MUST;
 void jr_state_release(struct jr_state *state);
 
-/* Is this number of statfs(2) that of a network file system? */
+/* Does this f_type of statfs(2) mean a network file system? Exported for its unit test. */
 bool jr_state_is_network(uint32_t type);
 
 /* All zero: not open. */
 struct jr_permits {
-	int fds[JR_STATE_MAX]; /* of one file in each directory */
+	int fds[JR_STATE_MAX]; /* one file in each directory */
 	size_t fd_count;
 	size_t total;
 	size_t held_count;
-	bool *held; /* by this process */
+	bool *held; /* for each permit: does this process hold it? */
 };
 
 /*
- * `name` tells databases apart: a hash of it is the file's name. total: 1..JR_PERMITS_MAX. A directory in which the
- * file cannot be had is passed over, with a line of the log; false if that is each of them.
+ * `name` identifies the database: a hash of it is the file's name. total: 1..JR_PERMITS_MAX. A directory in which the
+ * file cannot be opened or locked is skipped with a line in the log. false: no directory is left.
  */
 bool jr_permits_open(struct jr_permits *permits, const struct jr_state *state, const char *name, size_t total,
     struct jr_err *err) JR_MUST;
-void jr_permits_close(struct jr_permits *permits); /* what is not open is fine */
+void jr_permits_close(struct jr_permits *permits); /* gives all permits back; harmless if not open */
 
-/* Take up to `wanted` more permits; how many were had. Never blocks. */
+/* Take up to `wanted` more permits. Returns how many were taken. Never blocks. */
 size_t jr_permits_take(struct jr_permits *permits, size_t wanted);
 
-/* Give back `count` of those held. */
+/* Give back `count` of the permits that are held. */
 void jr_permits_give(struct jr_permits *permits, size_t count);
 
 /*
- * The memory of "database away" between ticks, in one directory (the first), so that cron's mail says it first, then
- * after 10 minutes, an hour and every six hours, and its recovery once. jr_state_away: should this failure be printed
- * now (another text of `what` is another failure)? *since_ms: how long it has lasted by the wall clock. jr_state_back:
- * true once after failures of which one was printed. If the directory cannot be written: true, and false.
+ * A file in `directory` remembers between runners that the database cannot be reached. So cron mails such a failure
+ * when it begins, after 10 minutes, after an hour and every six hours, and then the recovery once.
+ *
+ * jr_state_away: should this failure be printed now? A failure with another `what` is a new one. *since_ms: how long it
+ * has lasted by the wall clock. If the file cannot be written: true.
+ * jr_state_back: true once after such failures. If the file cannot be removed: false.
  */
 bool jr_state_away(const char *directory, const char *name, const char *what, int64_t *since_ms);
 bool jr_state_back(const char *directory, const char *name, int64_t *since_ms);

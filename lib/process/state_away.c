@@ -1,8 +1,8 @@
 /*
- * state_away: what was said of a database that is away, between ticks.
+ * state_away: remember when a failure to reach the database was last printed (state.h).
  *
- * One short line in a file of the state directory, changed under a lock that is only tried. What must hold: no function
- * here ever waits.
+ * The memory is one short line in a file of the state directory. It is changed under a lock that is tried and never
+ * waited for. What must hold: no function here waits.
  */
 #include "process/state_parts.h"
 
@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 /*
- * The line in the file: since when, how many of the thresholds have been printed, and a hash of
- * what was. Always the same length.
+ * The line in the file: when the failure began, the last threshold that was printed, and a hash of the failure. It
+ * always has the same length.
  */
 #define AWAY_FORMAT "%020lld %010lld %016llx\n"
 #define AWAY_SINCE_LEN 20
@@ -32,7 +32,7 @@ struct away {
 	uint64_t what;
 };
 
-/* 0 at once, 1 after ten minutes, 2 after an hour, then one more every six hours. */
+/* The threshold that an age has reached: 0 at once, 1 after ten minutes, 2 after an hour, one more every six hours. */
 static int64_t
 away_stage(int64_t age_ms)
 {
@@ -43,9 +43,7 @@ away_stage(int64_t age_ms)
 	return age_ms < hour ? 1 : 2 + age_ms / (6 * hour);
 }
 
-/*
- * false if there is no such line, or one that cannot be true: a failure that begins in the future.
- */
+/* false if there is no such line or it is not valid, for example because it begins in the future. */
 static bool
 read_away(int fd, int64_t now_ms, struct away *away)
 {
@@ -89,7 +87,7 @@ jr_state_away(const char *directory, const char *name, const char *what, int64_t
 	if (fd < 0)
 		return true;
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		is_due = errno != EWOULDBLOCK; /* another runner prints it just now */
+		is_due = errno != EWOULDBLOCK; /* EWOULDBLOCK: another runner is just printing it */
 	} else if (!read_away(fd, now_ms, &away) || away.what != fresh.what) {
 		(void)write_away(fd, &fresh);
 	} else {
@@ -121,7 +119,7 @@ jr_state_back(const char *directory, const char *name, int64_t *since_ms)
 		*since_ms = now_ms - away.since_ms;
 		(void)close(fd);
 	}
-	is_news = fd >= 0 && unlink(path) == 0; /* of several runners one gets to remove it */
+	is_news = fd >= 0 && unlink(path) == 0; /* only one of several runners can remove it */
 	free(path);
 	return is_news;
 }

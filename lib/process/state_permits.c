@@ -1,10 +1,10 @@
 /*
- * state_permits: single bytes of a file in each directory, locked by fcntl.
+ * state_permits: permits are single bytes of a file in each directory, locked with fcntl.
  *
- * The directories are locked in their order and given back in the other one, so that of runners that have the same ones
- * whoever gets a byte in the first gets it in all. With different ones two may refuse each other a byte for the moment
- * between two calls, and take the next one. What must hold: no lock file is opened twice in a process (closing any
- * descriptor of it would drop all permits), and nothing here ever waits.
+ * A byte is locked in the order of the directories and unlocked in reverse order. So among runners with the same
+ * directories, the one that locks a byte in the first directory gets it in all. Runners with different directories may
+ * for a moment both fail to get the same byte; then each tries the next one. What must hold: a process opens no lock
+ * file twice (closing any descriptor of it would drop all permits), and nothing here waits.
  */
 #include "process/state_parts.h"
 
@@ -32,8 +32,7 @@ lock(int fd, int command, short type, size_t permit)
 }
 
 /*
- * -1: errno says why. A file system that knows no locks is found out here: to a claim it would look like a host that is
- * full for ever.
+ * -1: errno says why. F_GETLK checks that the file system supports locks: without them the host would always look full.
  */
 static int
 open_file(const char *path)
@@ -43,7 +42,7 @@ open_file(const char *path)
 
 	if (fd < 0 || lock(fd, F_GETLK, F_WRLCK, 0)) {
 		if (fd >= 0)
-			(void)futimens(fd, NULL); /* so that nothing that clears old files away takes it */
+			(void)futimens(fd, NULL); /* so that no cleaner of old files removes it */
 		return fd;
 	}
 	error = errno;
@@ -84,7 +83,7 @@ jr_permits_close(struct jr_permits *permits)
 	*permits = (struct jr_permits){.fd_count = 0};
 }
 
-/* The byte of the first `count` files, the last one first. */
+/* Unlock the byte in the first `count` files, in reverse order. */
 static void
 release(const struct jr_permits *permits, size_t permit, size_t count)
 {
@@ -92,7 +91,7 @@ release(const struct jr_permits *permits, size_t permit, size_t count)
 		(void)lock(permits->fds[i - 1], F_SETLK, F_UNLCK, permit);
 }
 
-/* The byte in every file, or in none. */
+/* Lock the byte in every file, or in none. */
 static bool
 take_one(const struct jr_permits *permits, size_t permit)
 {

@@ -1,13 +1,14 @@
 /*
- * watchdog: the process that outlives the runner long enough to kill its handlers.
+ * watchdog: see watchdog.h.
  *
- * One pipe carries everything: records while the runner lives, the end of file when it is dead. A
- * pidfd of the runner says the same where some other process forked by it still has the pipe.
- * Pipes keep the order, so a group that a child announced in the last moment is read before the
- * end. What must hold: a number on the list is never somebody else's. So the runner tells it to
- * forget a group before it reaps the leader, and a watchdog that could not be told is killed at
- * once, before it acts on what it does not know. And no deadline counts that has been moved: one
- * that was stopped reads all that was written meanwhile before it acts on any.
+ * The pipe carries records while the runner lives and ends when the runner is dead. If another process that the runner
+ * forked still has the pipe open, the pidfd of the runner reports its death. A pipe keeps the order, so a group that a
+ * child announced at the last moment is read before the end of file.
+ *
+ * What must hold: a group on the list never has the number of another group. So the runner lets the watchdog forget a
+ * group before it reaps the leader, and if it cannot write to the watchdog it kills it at once, before the watchdog
+ * acts on an outdated list. And the watchdog never acts on a deadline that the runner has moved: it acts only when it
+ * has read everything in the pipe.
  */
 #include "process/watchdog.h"
 
@@ -29,13 +30,13 @@
 #include <unistd.h>
 
 #define GROUPS_MAX ((size_t)2 * JR_PERMITS_MAX)
-#define END_MS 5000 /* for a watchdog to end after its pipe was closed; it may be stopped */
+#define END_MS 5000 /* how long a watchdog may take to end after its pipe was closed; it may be stopped */
 
 enum verb {
 	ANNOUNCE,
 	MOVE,
 	FORGET,
-	GUARD /* the runner itself, which is no group */
+	GUARD /* the deadline of the runner itself */
 };
 
 struct record {
@@ -50,10 +51,10 @@ struct jr_watchdog {
 	int fd; /* the writing end */
 	int pidfd;
 	pid_t pid;
-	bool failed; /* it could not be told something and has been killed */
+	bool failed; /* a write failed and the watchdog was killed */
 };
 
-/* What the watchdog itself knows. */
+/* State inside the watchdog process. */
 struct watched {
 	int64_t group;
 	int64_t deadline_ms;
@@ -71,7 +72,7 @@ struct list {
 static void
 kill_group(int64_t group)
 {
-	if (group > 1 && group <= INT_MAX) /* -1 would be everybody */
+	if (group > 1 && group <= INT_MAX) /* kill(-1) would hit every process */
 		(void)kill(-(pid_t)group, SIGKILL);
 }
 
@@ -100,14 +101,11 @@ take(struct list *list, const struct record *record)
 	} else if (record->verb == ANNOUNCE && list->count < GROUPS_MAX) {
 		list->groups[list->count++] = (struct watched){record->group, record->deadline_ms};
 	} else if (record->verb == ANNOUNCE) {
-		kill_group(record->group); /* what cannot be kept must not run */
+		kill_group(record->group); /* the list is full, so this group must not run */
 	}
 }
 
-/*
- * A group that was killed stays on the list: its leader has not been reaped, so the number is
- * still its own.
- */
+/* A group that was killed stays on the list: its leader has not been reaped, so the number still belongs to it. */
 static void
 kill_overdue(struct list *list, int64_t now_ms)
 {
@@ -119,7 +117,7 @@ kill_overdue(struct list *list, int64_t now_ms)
 	}
 	if (list->runner_deadline_ms > now_ms)
 		return;
-	jr_fd_kill_process(list->runner_fd); /* its death ends the others */
+	jr_fd_kill_process(list->runner_fd); /* its death ends all groups, too */
 	list->runner_deadline_ms = JR_NEVER;
 }
 
@@ -161,9 +159,9 @@ keep(struct list *list)
 	bool ended = false;
 
 	/*
-	 * The death of the runner counts when the pipe is empty: a child announces itself before
-	 * it looks for it. So do deadlines, as they were before the pipe was found empty: whoever
-	 * was stopped just behind that has not seen what was written since.
+	 * The death of the runner counts only when the pipe is empty: a child announces itself before it checks whether
+	 * the runner lives. Deadlines, too, count only when the pipe is empty, and are compared with a time read before
+	 * poll found it empty: if the watchdog is stopped right after poll, the runner may have moved deadlines since.
 	 */
 	while (!ended) {
 		int64_t now_ms = jr_clock_now_ms();
@@ -185,7 +183,7 @@ keep(struct list *list)
 	_exit(0);
 }
 
-/* Make *fd number `to`, out of the way of the other two. */
+/* Move *fd to the number `to`. */
 static void
 place(int *fd, int to)
 {
@@ -194,10 +192,7 @@ place(int *fd, int to)
 	*fd = to;
 }
 
-/*
- * Nothing of the runner stays: no terminal, no signals, no descriptors (a lock or a socket would
- * outlive it).
- */
+/* Drop everything of the runner: terminal, signals, descriptors (its locks and sockets must not outlive it). */
 static void
 leave_runner(struct list *list)
 {
@@ -218,7 +213,7 @@ leave_runner(struct list *list)
 	jr_fd_close_range(STDERR_FILENO + 4, UINT_MAX);
 }
 
-/* A copy out of the way of the places above. */
+/* Duplicate fd above the numbers that leave_runner uses, and close the original. */
 static int
 raised(int fd)
 {
@@ -228,7 +223,7 @@ raised(int fd)
 	return copy;
 }
 
-/* Fork with every signal blocked; the watchdog keeps them so. */
+/* Fork with every signal blocked; the watchdog keeps them blocked. */
 static pid_t
 fork_watchdog(struct list *list)
 {
@@ -246,7 +241,7 @@ fork_watchdog(struct list *list)
 	return pid;
 }
 
-/* The watchdog that reads from pipe_fd, which it closes here. */
+/* Start the watchdog process, which reads from pipe_fd. Closes pipe_fd here. */
 static bool
 start(struct jr_watchdog *watchdog, int pipe_fd)
 {
@@ -276,10 +271,7 @@ jr_watchdog_start(struct jr_err *err)
 	struct jr_watchdog *watchdog;
 	int ends[2];
 
-	/*
-	 * What cron or a shell may have left: SIGCHLD ignored would reap the handlers behind our
-	 * back.
-	 */
+	/* Cron or a shell may have left SIGCHLD ignored: the kernel would then reap the handlers. */
 	(void)signal(SIGCHLD, SIG_DFL);
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (!jr_fd_pipe(ends)) {
@@ -353,15 +345,13 @@ jr_watchdog_announce(int fd, int64_t group, int64_t deadline_ms)
 	return write_record(fd, ANNOUNCE, group, deadline_ms);
 }
 
-/*
- * It is dead, or stopped with a full pipe. What it knows is out of date: it must never act on it.
- */
+/* The watchdog is dead, or stopped with a full pipe. It must not act on its outdated list, so it is killed. */
 static void
 give_up(struct jr_watchdog *watchdog)
 {
 	const char *reason = strerror(errno);
 
-	(void)kill(watchdog->pid, SIGKILL); /* not reaped yet, so the number is still its own */
+	(void)kill(watchdog->pid, SIGKILL); /* it is not reaped yet, so the number still belongs to it */
 	watchdog->failed = true;
 	jr_log(JR_ERROR, "watchdog_lost", JR_I("pid", watchdog->pid), JR_S("reason", reason));
 }

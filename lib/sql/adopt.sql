@@ -1,6 +1,6 @@
--- adopt: runs held under this runner's id that it does not know of, since the answer of a claim was lost.
--- $1 runner id, $2 ids, $3 claim_seqs of those it knows, $4 how many at most. Columns: those of claim,
--- and what is left of the lease in ms
+-- adopt: runs that this runner holds in the database but does not know, because the answer of a claim was lost.
+-- $1 runner id, $2 ids, $3 claim_seqs of the runs it knows, $4 how many at most. Columns: those of claim,
+-- and the time that is left of the lease in ms
 select h.*, (extract(epoch from r.locked_until - now()) * 1000)::bigint as lease_left_ms
 from jobrun.job_runs r join jobrun.held_runs h on h.id = r.id
 where r.status = 'running' and r.runner_id = $1::bigint

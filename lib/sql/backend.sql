@@ -1,3 +1,3 @@
--- backend: the process that serves this session. Behind a pooler in transaction mode it is not the one that libpq was
--- told of when it connected, and what is set for the session does not stay.
+-- backend: the pid of the server process. If it is not the pid that libpq got when it connected, there is a pooler in
+-- transaction mode between, and parameters set for the session do not stay.
 select pg_backend_pid() as pid

@@ -1,2 +1,2 @@
--- begin: every transaction says its isolation itself, whatever the server's default is
+-- begin: every transaction sets its isolation level itself, whatever the server's default is
 begin isolation level read committed

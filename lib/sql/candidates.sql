@@ -1,8 +1,8 @@
 -- candidates: the combinations (job_type, queue, priority) that have a due run now, best priority first, for the claim.
--- $1 job types of this host, $2 wanted queues or null for all, $3 how many to give.
+-- $1 job types of this host, $2 wanted queues or null for all, $3 how many to return.
 -- A loose index scan: one probe of job_runs_ready for each combination, however many runs it has and however far ahead
--- they are due. Paused and full ones are left out, so that they do not count as work. Cut after the first $3, at a
--- priority border: what is left out has worse priority than all that is given, so that the order stays exact.
+-- they are due. Paused and full ones are left out, so that they do not count as work. The list ends after about $3, and
+-- only between two priorities: all combinations left out have a worse priority, so the order of claims stays exact.
 with recursive walk as (
 	select f.* from unnest($1::text[]) t(job_type) cross join lateral (
 		select r.job_type, r.queue, r.priority, r.run_at from jobrun.job_runs r

@@ -1,3 +1,3 @@
--- check_copy: what is to be told of a database that was copied or moved, and what to type; null: it is where it belongs. JR078 where
--- settings refuse copies
+-- check_copy: a warning that this database was copied or moved, with what to type; null: it was not. JR078 if
+-- jobrun.settings refuses copies
 select jobrun.check_copy() as copied

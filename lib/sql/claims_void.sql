@@ -1,7 +1,7 @@
--- claims_void: the runner gives up on its claims up to a number: what of them has not committed by now takes nothing any more.
--- $1 runner id, $2 number. A late copy of this must not lower it.
--- Gives whether it is so: not while a claim that is not over has locked the row (it waits for nobody, since runs are held
--- meanwhile); a row that is gone lets no claim take anything either.
+-- claims_void: the runner gives up its claims up to a number: those that have not committed yet will take nothing.
+-- $1 runner id, $2 number. A late copy of this statement must not lower the number.
+-- Returns whether that holds. It does not while an unfinished claim has locked the row (this does not wait, since the
+-- runner holds runs meanwhile). It does if the row is gone: then no claim takes anything.
 with mine as materialized (
 	select n.id from jobrun.job_runners n where n.id = $1::bigint for no key update skip locked
 ), void as (

@@ -1,4 +1,5 @@
--- expired: has the lease of any run ended, but for what the asking runner holds now? $1 ids, $2 claim_seqs of that
+-- expired: has the lease of any run ended that this runner does not hold now? $1 ids, $2 claim_seqs of the runs it
+-- holds
 select exists (
 	select from jobrun.job_runs r
 	where r.status = 'running' and r.locked_until <= now()

@@ -1,7 +1,8 @@
--- give_back: what runs under this runner's name and was never started is settled as $4, at its end. $1 runner id, $2 ids,
--- $3 claim_seqs of what it has started, which is left to its lease: it might do the same again, uncharged. $4 outcome,
--- $5 error code, $6 error.
--- Gives (id, claim_seq, whether it is settled): not while somebody else has locked the row, so that one cannot keep the others.
+-- give_back: when the runner ends, settle the runs that it holds but never started with outcome $4. $1 runner id, $2
+-- ids, $3 claim_seqs of the runs it has started; these are left to their leases, since given back they would run again
+-- without a charge. $5 error code, $6 error.
+-- Returns (id, claim_seq, is it settled). A run whose row another session has locked is not settled, and the others
+-- are.
 with mine as materialized (
 	select r.id, r.claim_seq from jobrun.job_runs r
 	where r.status = 'running' and r.runner_id = $1::bigint

@@ -1,7 +1,7 @@
--- heartbeat: new leases for held runs. $1 ids, $2 claim_seqs, $3 runner id, $4 lease in ms.
--- One row (id, claim_seq, state, cancel) for each pair: renewed; busy: still mine, but locked by somebody, ask again
--- soon (nobody can reclaim it meanwhile, since reclaim skips locked rows too); gone: not mine any more.
--- It waits for nobody, and it changes no indexed column.
+-- heartbeat: renew the leases of held runs. $1 ids, $2 claim_seqs, $3 runner id, $4 lease in ms.
+-- Returns one row (id, claim_seq, state, cancel) for each pair. renewed; busy: still held by this runner, but another
+-- session has locked the row: ask again soon (reclaim skips locked rows, too); gone: this runner does not hold it any
+-- more. It waits for no lock and changes no indexed column.
 with given as materialized (
 	select g.id, g.claim_seq from unnest($1::bigint[], $2::bigint[]) g(id, claim_seq)
 ), mine as materialized (

@@ -1,3 +1,3 @@
--- listen: from this commit on the server passes on that there may be work (payload '') or that a running run was asked
--- to stop ('cancel'). Only for a session of one's own, and once for each.
+-- listen: from this commit on the server notifies this session that there may be work (payload '') or that somebody has
+-- asked to cancel a running run ('cancel'). Once per session, and not in a session that a pooler shares.
 listen jobrun

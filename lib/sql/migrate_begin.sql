@@ -1,7 +1,7 @@
--- migrate_begin: where migrations are written down; under migrate_lock, in the owner's role. CREATE ... IF NOT EXISTS would ask
--- for the right to create also when there is nothing to do. The catalog's rows are asked as in migrate_state.
--- add_grant() and its like lock job_grants before they change the rights of functions; whoever changes them first and locks it
--- later would wait for them in a circle.
+-- migrate_begin: create the table of migrations if it is missing; under migrate_lock, in the owner's role. CREATE ...
+-- IF NOT EXISTS would need the right to create even if there is nothing to do. The catalog is read as in migrate_state.
+-- add_grant() and drop_grant() lock job_grants before they change the rights of functions. So this locks it first, too,
+-- or both could wait for each other.
 do $do$
 declare
 	v_owner constant name := (select o.rolname from pg_namespace n join pg_roles o on o.oid = n.nspowner where n.nspname = 'jobrun');

@@ -1,5 +1,5 @@
--- migrate_holders: who has held longest what a migration waits for, three at most: its lock, or one on a table of the schema; null:
--- nobody any more. What a role may not see of others is left out
+-- migrate_holders: the sessions that hold what a migration waits for (its lock, or a lock on a table of the schema),
+-- the oldest three; null: nobody any more. Facts that this role may not see are left out
 select string_agg(h.who, ', ' order by h.since) from (
 	select coalesce(format('pid %s (%s)', a.pid, concat_ws(', ', nullif(a.application_name, ''), 'role ' || a.usename, a.state,
 			'since ' || to_char(a.xact_start at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"'))), 'a prepared transaction') as who,

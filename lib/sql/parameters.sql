@@ -1,6 +1,8 @@
--- parameters: what a transaction of jobrun needs, for this transaction only. $1 lock_timeout, $2 statement_timeout (ms). It goes before
--- any other statement: array_nulls and standard_conforming_strings say how arrays and texts in those are read. The compiler (jit) is
--- never worth its time here. transaction_timeout is new in 17: how long ours may take is said by $2.
+-- parameters: set the server parameters of a transaction of jobrun, for this transaction only. $1 lock_timeout,
+-- $2 statement_timeout (ms). It goes before any other statement, since array_nulls and standard_conforming_strings
+-- decide how the others' arrays and texts are read. jit never pays off here. transaction_timeout (new in 17) is
+-- switched
+-- off: $2 bounds the transaction.
 select set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true),
        set_config('idle_in_transaction_session_timeout', $2, true), set_config('synchronous_commit', 'on', true),
        set_config('search_path', 'pg_catalog, pg_temp', true), set_config('TimeZone', 'UTC', true),

@@ -1,7 +1,9 @@
--- progress: what running handlers have to tell. $1 ids, $2 claim_seqs, $3 runner id, $4 progress, $5 checkpoints (lines of
--- JOBRUN_OUT: JSON objects with a member of that name; null: nothing new), $6 output so far, $7 bytes of it left out.
--- Gives (id, claim_seq) of those that were written: the others were locked by somebody, or are not mine any more. It
--- waits for nobody and changes no indexed column. What is too large for its column is passed over.
+-- progress: write what running handlers have reported. $1 ids, $2 claim_seqs, $3 runner id, $4 progress, $5 checkpoints
+-- (lines of JOBRUN_OUT: JSON objects with a member of that name; null: nothing new), $6 output so far, $7 bytes dropped
+-- from it.
+-- Returns (id, claim_seq) of the runs that were written. The others are locked by another session, or this runner does
+-- not hold them any more. It waits for no lock and changes no indexed column. A value too large for its column is
+-- ignored.
 with given as materialized (
 	select g.*, nullif(g.progress_line::jsonb -> 'progress', 'null') as progress,
 		nullif(g.checkpoint_line::jsonb -> 'checkpoint', 'null') as checkpoint

@@ -1,7 +1,7 @@
--- reclaim: running rows whose lease has ended, locked until the transaction ends; settle then writes them as lost.
--- $1 ids, $2 claim_seqs of what the asking runner holds now, to be left out: it knows best. What it has lost under its own name
--- is taken like anybody's. $3 the last id of the batch before, or 0, $4 at most so many.
--- "r.id + 0": there are few running rows and millions of others; the primary key must not serve the order.
+-- reclaim: lock the running rows whose lease has ended; settle then writes them as lost in the same transaction.
+-- $1 ids, $2 claim_seqs of the runs that this runner holds now; they are left out. Runs that it has lost are taken like
+-- any other's. $3 the last id of the batch before, or 0, $4 how many at most.
+-- "r.id + 0": there are few running rows and millions of others, so the primary key must not be used for the order.
 select r.id, r.claim_seq, r.runner_id, r.job_type, r.attempts, r.max_attempts,
 	(extract(epoch from r.backoff_base) * 1000)::bigint as backoff_base_ms,
 	(extract(epoch from r.backoff_cap) * 1000)::bigint as backoff_cap_ms,

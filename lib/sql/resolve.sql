@@ -1,7 +1,8 @@
--- resolve: what became of settles that were not answered. $1 ids, $2 claim_seqs, $3 runner id.
--- One row for each pair: (id, claim_seq, answer, status of the run unless it was claimed again, outcome that was written). The answers:
--- running: still mine, nothing was written, send it again; accepted; fenced: somebody else has ended that claim.
--- A plain success has no row in job_attempts: the run itself tells.
+-- resolve: what became of settles that got no answer? $1 ids, $2 claim_seqs, $3 runner id.
+-- One row for each pair: (id, claim_seq, answer, status of the run unless it was claimed again, outcome that was
+-- written). The answers: running: this runner still holds it and nothing was written, so send the settle again;
+-- accepted; fenced: somebody else has ended that claim.
+-- A plain success has no row in job_attempts, so it is read from the run.
 select g.id, g.claim_seq,
 	case
 		when r.claim_seq = g.claim_seq and r.runner_id = $3::bigint and r.locked_until is not null then 'running'

@@ -1,2 +1,2 @@
--- rollback: after an error in an explicit transaction, whose commit the server has skipped
+-- rollback: end a transaction after an error, since the server has skipped its COMMIT
 rollback

@@ -1,5 +1,5 @@
--- runner_finish: the runner ends in good order. $1 id, $2 counts by outcome (a JSON object), $3 number of its last
--- claim: one that was not answered takes nothing any more
+-- runner_finish: the runner ends normally. $1 id, $2 counts by outcome (a JSON object), $3 number of its last claim: a
+-- claim that got no answer will take nothing
 update jobrun.job_runners
 set finished_at = now(), last_seen_at = now(), lingers_until = null, counts = $2::jsonb,
 	claims_void = greatest(claims_void, $3::bigint)

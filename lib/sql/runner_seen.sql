@@ -1,4 +1,4 @@
--- runner_seen: this runner is alive. $1 id. It waits for nobody: it goes with the heartbeat, and a lock on this row must
--- not cost a lease.
+-- runner_seen: record that this runner is alive. $1 id. It is sent together with the heartbeat, so it must not wait for
+-- a lock on this row: leases could end meanwhile.
 update jobrun.job_runners set last_seen_at = now()
 where id = (select n.id from jobrun.job_runners n where n.id = $1::bigint for no key update skip locked)

@@ -1,7 +1,7 @@
 -- runner_start: this runner's row. $1 id, $2 host, $3 pid, $4 version, $5 job types, $6 queues or null, $7 permits,
 -- $8 how long it stays and starts new runs, in ms, or null: only until nothing is due.
--- Gives the id, a name that tells this database from others, for the file of permits, and idle_session_timeout in ms (0: none;
--- null before 14). No row: the id is somebody else's. A repeat is harmless: the id is the runner's own random number.
+-- Returns the id, a name that identifies this database in the file of permits, and idle_session_timeout in ms (0: none;
+-- null before 14). No row: another runner has this id. A repeat is harmless: the id is a random number of this runner.
 insert into jobrun.job_runners as r (id, host, pid, version, job_types, queues, permits, lingers_until)
 values ($1::bigint, $2::text, $3::bigint, $4::text, $5::text[], $6::text[], $7::bigint,
 	now() + $8::bigint * interval '1 millisecond')

@@ -1,7 +1,8 @@
--- session_clean: what a user's statement may have left in the session; what DISCARD ALL does, but inside a transaction, so
--- that it meets the same session behind a pooler too. What follows is ours: its parameters are sent as UTF-8, with nulls in
--- arrays, and how long it may take the runs' leases say, whatever was reset. The settle may wait for a lock, so the server
--- goes on looking whether the connection stands: what a dead runner's transaction has locked must not stay locked.
+-- session_clean: remove what a user's statement may have left in the session. Like DISCARD ALL, but inside a
+-- transaction, so that behind a pooler it cleans the same session. The statements after it are jobrun's own: their
+-- parameters are UTF-8 with nulls in arrays, and the leases of the runs bound their time, so these parameters are set
+-- after the reset. The settle may wait for a lock, so the server must go on checking the connection: a dead runner's
+-- transaction must not keep its locks.
 do $do$
 declare
 	v_name  text;
@@ -10,7 +11,7 @@ begin
 	execute 'close all';
 	execute 'unlisten *';
 	perform pg_catalog.pg_advisory_unlock_all();
-	-- those of PREPARE alone: a pooler has its own on the connection, and believes that they are there
+	-- only statements of PREPARE: a pooler has prepared statements of its own on the connection and relies on them
 	for v_name in select s.name from pg_catalog.pg_prepared_statements s where s.from_sql loop
 		execute pg_catalog.format('deallocate %I', v_name);
 	end loop;

@@ -1,3 +1,3 @@
--- session_constraints: what is deferred to COMMIT happens now, in the session that the statement has left; also what COMMIT
--- would have said, in front of a ROLLBACK
+-- session_constraints: check deferred constraints and fire deferred triggers now, in the session as the user's
+-- statement left it. Before a ROLLBACK this shows the errors that COMMIT would have raised
 set constraints all immediate

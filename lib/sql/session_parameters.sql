@@ -1,8 +1,9 @@
--- session_parameters: what a sql handler can ask about its run, for this transaction only. $1 run id, $2 claim, $3 attempt,
--- $4 key, $5 slot: '' when there is none or when the statement is for many runs. $6 statement_timeout in ms; null: as it is.
--- How long the server keeps the transaction of a runner that is gone: $7 ms when it is idle, $8 ms between two looks whether
--- the connection stands, from PostgreSQL 14 on, and where the server's system can look; nulls: as it is.
--- transaction_timeout (17): how long the transaction may take is the run's own timeout.
+-- session_parameters: parameters by which a sql handler can read facts about its run, for this transaction only. $1 run
+-- id, $2 claim, $3 attempt, $4 key, $5 slot; '': there is none, or the statement is for many runs. $6 statement_timeout
+-- in ms; null: unchanged. $7 and $8 bound how long the server keeps the transaction of a dead runner: $7
+-- idle_in_transaction_session_timeout in ms, $8 client_connection_check_interval in ms, from PostgreSQL 14 on and if
+-- the server runs on Linux; null: unchanged. transaction_timeout (17) is switched off: the run's own timeout bounds the
+-- transaction.
 select pg_catalog.set_config('jobrun.run_id', $1, true), pg_catalog.set_config('jobrun.claim', $2, true),
 	pg_catalog.set_config('jobrun.attempt', $3, true), pg_catalog.set_config('jobrun.key', $4, true),
 	pg_catalog.set_config('jobrun.slot', $5, true),

@@ -1,2 +1,2 @@
--- session_reset_role: see sql_reset_user
+-- session_reset_role: see session_reset_user
 reset role

@@ -1,2 +1,2 @@
--- session_reset_user: first of all, since only who has logged in may clean up
+-- session_reset_user: comes first, since only the role that has logged in may clean up the session
 reset session authorization

@@ -1,2 +1,2 @@
--- session_timeout: how long each statement of this transaction may take from here on. $1 ms
+-- session_timeout: set statement_timeout for the rest of this transaction. $1 ms
 select pg_catalog.set_config('statement_timeout', $1, true)

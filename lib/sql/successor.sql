@@ -1,6 +1,6 @@
--- successor: is there a runner on this host that does all that this one does, and will for a while? $1 id of the asking
--- runner, $2 how long at least, in ms.
--- "Started later" is an order with the id as its second part, so that of two that started in one instant only one goes.
+-- successor: is there a later runner on this host that has all job types and queues of this one, and stays long enough?
+-- $1 id of this runner, $2 how long it must stay at least, in ms.
+-- "Later" compares (started_at, id), so that of two runners that started at the same instant only one hands over.
 select exists (
 	select from jobrun.job_runners m
 	join jobrun.job_runners n on n.host = m.host and (n.started_at, n.id) > (m.started_at, m.id)

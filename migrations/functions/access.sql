@@ -1,12 +1,12 @@
--- access: does the schema fit the program; who is asking, and what may they do. What each kind of role may do stands in rights()
--- and nowhere else; who has which kind is in job_grants.
+-- access: does the schema fit the program, who is the caller, and what may it do? rights() alone says what each kind of
+-- role may do; table job_grants says which role has which kind.
 
 -- -------------------------------------------------------------------------------------------------------- does it fit?
 
--- need: the schema's version, if schema and functions fit a program that works with versions min_version to max_version and with
--- functions from number min_functions up to its own; else JR078 with what to do. A number stands for one text: an older program
--- must not work with newer functions, nor two builds of one number with each other's. Every program asks this first, older and
--- newer ones, so it keeps its signature for ever.
+-- need: the schema's version, if schema and functions fit a program that works with versions min_version to max_version
+-- and with functions from number min_functions up to its own; else JR078 with what to do. A number stands for one text:
+-- an older program must not work with newer functions, and two builds with the same number and different texts must not
+-- work with each other's functions. Every program, older or newer, calls this first, so its signature never changes.
 create or replace function jobrun.need(
 	min_version integer, max_version integer, min_functions integer, functions integer, checksum text)
 returns integer
@@ -38,7 +38,8 @@ begin
 end
 $fn$;
 
--- this_database: what tells it from every other one but a physical copy. Some servers keep their identifier to themselves: null.
+-- this_database: what identifies this database. Only a physical copy has the same values. system_identifier is null if
+-- the server does not let us read it.
 create or replace function jobrun.this_database(out system_identifier bigint, out database_oid bigint)
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
@@ -49,7 +50,7 @@ begin
 end
 $fn$;
 
--- copied: what this database is, if it is not the one that settings say; null: it is, or nothing is recorded.
+-- copied: a text if this database is not the one recorded in settings; null: it is, or nothing is recorded.
 create or replace function jobrun.copied() returns text
 language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select format('this database was copied or moved here from another (server %s, database %s; here %s, %s)',
@@ -58,7 +59,7 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 	where s.database_oid <> t.database_oid or s.system_identifier <> t.system_identifier
 $fn$;
 
--- check_copy: for runners: the same and what to type, or JR078 if settings say that copies are refused.
+-- check_copy: for runners: the same text with what to type; JR078 if settings.copies is "refuse".
 create or replace function jobrun.check_copy() returns text
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -73,9 +74,9 @@ begin
 end
 $fn$;
 
--- adopt: from now on this is the database that settings say. cancel_waiting: it works beside the one that it was made from: what waits
--- here is cancelled, what ran when it was copied is asked to end, and keys of runs (JOBRUN_KEY) are others than there. Does nothing in
--- a database that is the one already.
+-- adopt: record this database in settings as the right one. cancel_waiting: the original goes on working beside this
+-- copy. So waiting runs here are cancelled, runs that were running when it was copied are asked to end, and new runs
+-- get other keys (JOBRUN_KEY) than in the original. Does nothing if this database is recorded already.
 create or replace function jobrun.adopt(cancel_waiting boolean default false, reason text default null,
 	out adopted boolean, out cancelled bigint, out asked bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -105,7 +106,7 @@ begin
 end
 $fn$;
 
--- new_install_id: need only be unlike any other database's, not secret; gen_random_uuid() came with PostgreSQL 13.
+-- new_install_id: must be unique, need not be secret. gen_random_uuid() exists since PostgreSQL 13 only.
 create or replace function jobrun.new_install_id() returns uuid
 language sql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select md5(random()::text || clock_timestamp()::text || pg_backend_pid()::text || random()::text)::uuid
@@ -113,7 +114,8 @@ $fn$;
 
 -- ------------------------------------------------------------------------------------------------------ who is asking?
 
--- caller: whose rights count: the role of SET ROLE, else the session's. (Inside these functions current_user is the owner.)
+-- caller: the role whose rights count: that of SET ROLE, else the session's. (In these functions current_user is the
+-- owner.)
 create or replace function jobrun.caller() returns text
 language plpgsql stable as $fn$
 begin
@@ -122,8 +124,8 @@ begin
 end
 $fn$;
 
--- role_may: has this role, or one that it is a member of, a grant of one of these kinds? The owner of the schema may everything,
--- a role that does not exist nothing.
+-- role_may: has this role, or a role that it is a member of, a grant of one of these kinds? The owner of the schema can
+-- do everything; a role that does not exist can do nothing.
 create or replace function jobrun.role_may(role text, variadic kinds text[]) returns boolean
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -135,7 +137,7 @@ begin
 end
 $fn$;
 
--- may: the same for the caller. Each enqueue asks this, so it does not go through the other.
+-- may: the same for the caller. Every enqueue calls this, so for speed it does not call role_may().
 create or replace function jobrun.may(variadic kinds text[]) returns boolean
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -147,13 +149,13 @@ begin
 end
 $fn$;
 
--- is_admin: may the caller do what only people in charge may?
+-- is_admin: has the caller a grant of kind admin?
 create or replace function jobrun.is_admin() returns boolean
 language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select jobrun.may('admin')
 $fn$;
 
--- audit: who did what to which object.
+-- audit: record who did what to which object.
 create or replace function jobrun.audit(action text, object text, old jsonb, new jsonb, reason text) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
@@ -167,12 +169,12 @@ $fn$;
 
 -- -------------------------------------------------------------------------------------------------------------- grants
 
--- rights: as GRANT takes them. Kinds: enqueue (applications), run (runners, which have those of enqueue), read (people and
--- monitors: no payload, output or error text), admin (all of these, and what changes how others work). Functions are given by
--- signature, all that a name has: an older one may stand beside the new one.
+-- rights: the rights of a kind, as GRANT takes them. Kinds: enqueue (applications), run (runners; includes enqueue),
+-- read (people and monitors: no payload, output or error text), admin (all of these, and changes to how others work).
+-- Functions are granted by signature, every signature of a name: an older one may exist beside the new one.
 create or replace function jobrun.rights(kind text) returns setof text
 language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	with columns as (     -- of a table, without those that hold what jobs and handlers say
+	with columns as (     -- columns of a table without those that hold texts of jobs and handlers
 		select c.relname, string_agg(quote_ident(a.attname), ', ' order by a.attnum) as names
 		from pg_class c join pg_attribute a on a.attrelid = c.oid
 		where c.relnamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun') and a.attnum > 0 and not a.attisdropped
@@ -188,7 +190,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 			|| 'jobrun.job_slots, jobrun.job_stats, jobrun.job_audit, jobrun.job_grants, jobrun.settings, jobrun.schema_migrations'),
 		('{run,admin}', 'select on jobrun.job_runs, jobrun.job_attempts, jobrun.job_effects, jobrun.job_runs_archive, jobrun.held_runs, '
 			|| 'jobrun.job_definitions'),
-		-- what becomes of a run, and never what it is: that stays as it was enqueued
+		-- columns that change while a run lives; those set by enqueue never change
 		('{run,admin}', (select 'update (' || string_agg(quote_ident(a.attname), ', ' order by a.attnum) || ') on jobrun.job_runs'
 			from pg_attribute a where a.attrelid = 'jobrun.job_runs'::regclass and a.attnum > 0 and not a.attisdropped
 			and a.attname <> all ('{id,job_type,queue,priority,payload,max_attempts,timeout,backoff_base,backoff_cap,expires_at,'
@@ -219,15 +221,16 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	where rights.kind = 'read' and c.relname in ('job_runs', 'job_attempts', 'job_runs_archive', 'job_definitions')
 $fn$;
 
--- apply_grants: gives every role what job_grants says, and takes from the role named (null: from none) what it had before. To
--- be called after functions or tables were made anew; `jobrun migrate` does. Roles that do not exist any more are passed over.
+-- apply_grants: grant every role what job_grants says. If `anew` names a role, only that role, and its old rights are
+-- revoked first. To be called after functions or tables were created again; `jobrun migrate` does. Roles that do not
+-- exist any more are skipped.
 create or replace function jobrun.apply_grants(anew text default null) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_role  text;
 	v_right text;
 begin
-	-- GRANT knows no waiting: two at once for the same table, and one fails with "tuple concurrently updated"
+	-- of two GRANTs for the same table at once, one fails with "tuple concurrently updated"
 	lock table jobrun.job_grants in share row exclusive mode;
 	if exists (select from pg_roles o where o.rolname = anew) then
 		execute format('revoke all on all tables in schema jobrun from %I', anew);
@@ -245,8 +248,8 @@ begin
 end
 $fn$;
 
--- add_grant: the role has this kind from now on. Kind enqueue may be limited: job_types and queues to these (null: all), max_open to
--- so many runs at a time that are not over (null: any number).
+-- add_grant: grant this kind to the role. Kind enqueue may be limited: to these job_types and queues (null: all), and
+-- to max_open unfinished runs at a time (null: any number).
 create or replace function jobrun.add_grant(
 	kind text, role text, job_types text[] default null, queues text[] default null, max_open bigint default null)
 returns void
@@ -263,7 +266,7 @@ begin
 	elsif not exists (select from pg_roles o where o.rolname = v_role) then
 		raise exception 'there is no role "%"', left(v_role, 100) using errcode = 'JR065', hint = format('create role %I login', v_role);
 	elsif exists (select from pg_namespace n join pg_roles o on o.oid = n.nspowner where n.nspname = 'jobrun' and o.rolname = v_role) then
-		raise exception 'role "%" owns the schema and may everything', v_role using errcode = 'JR065';
+		raise exception 'role "%" owns the schema and can do everything', v_role using errcode = 'JR065';
 	elsif num_nonnulls(job_types, queues, max_open) > 0 and v_kind <> 'enqueue' then
 		raise exception 'only kind enqueue can be limited to job types, queues and a number of runs' using errcode = 'JR065';
 	elsif max_open < 1 then
@@ -282,7 +285,7 @@ begin
 end
 $fn$;
 
--- drop_grant: the role has this kind no more. Returns whether it had.
+-- drop_grant: revoke this kind from the role. Returns whether it had the kind.
 create or replace function jobrun.drop_grant(kind text, role text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column

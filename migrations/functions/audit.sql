@@ -1,9 +1,9 @@
--- audit: a change of settings, definitions, queues, pauses and grants, and of a run by people, leaves a row in job_audit. What a
--- function of the schema changes it tells itself, with the reason, if people are to read of it: not of housekeeping, and not of what
--- applications enqueue. Whatever else is changed, by any client, is told by the triggers here.
+-- audit: every change of settings, definitions, queues, pauses and grants, and of a run by people, leaves a row in
+-- job_audit. The functions of the schema write that row themselves, with the reason; not for housekeeping, and not for
+-- what applications enqueue. The triggers here record all other changes, by any client.
 
--- tell_change: what was changed, and how it was before; not a word of what jobs are given, give and say. The reason is that of the
--- setting jobrun.reason, which a client may set for its transaction.
+-- tell_change: record what was changed and the old values, without payloads, results and other texts of jobs. The
+-- reason is the parameter jobrun.reason, which a client may set for its transaction.
 create or replace function jobrun.tell_change() returns trigger
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -36,7 +36,7 @@ begin
 end
 $fn$;
 
--- tell_forgotten: how much of the audit is gone, or is not what it was.
+-- tell_forgotten: record how many rows of the audit were deleted or changed.
 create or replace function jobrun.tell_forgotten() returns trigger
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -50,9 +50,10 @@ begin
 end
 $fn$;
 
--- make_trigger: unless there is one of this name. BY HAND in its condition: the statement was written by a client. It was not if it has
--- the rights of the owner, who alone may make triggers, and the search_path that functions of the schema have, and nobody else by
--- accident. An expression, since a statement reads the conditions of the triggers of its table each time, and a function costs more.
+-- make_trigger: create a trigger unless one of this name exists. BY HAND in its condition means that a client wrote the
+-- statement, not a function of the schema. Such a function has the rights of the owner (only the owner may create
+-- triggers) and a search_path that no client has by accident. It is an expression, since a statement evaluates the
+-- conditions of its table's triggers each time, and a function would cost more.
 create or replace function jobrun.make_trigger(name text, "table" text, rest text) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -66,9 +67,10 @@ begin
 end
 $fn$;
 
--- Of a run: not what a claim, a heartbeat or a settle changes; but the request to cancel it. Their conditions are short, since a
--- statement reads them each time.
--- Of a queue: not the account of its rate, and not a row that says nothing, which the first key brings.
+-- Runs: changes by a claim, a heartbeat or a settle are not recorded; a request to cancel is. The conditions are short,
+-- since every statement evaluates them.
+-- Queues: the counters of the rate are not recorded, nor is a row with default values, which the first lock key
+-- creates.
 select jobrun.make_trigger(t.name, t."table", t.what || ' execute function jobrun.' || t.tells) from (values
 	('job_runs_told', 'job_runs', 'after update on %s for each row when (old.locked_until is null and new.locked_until is null
 		and BY HAND)', 'tell_change()'),

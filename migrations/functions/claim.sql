@@ -1,21 +1,22 @@
--- claim: waiting runs become running ones of a runner, as far as limits and pauses let them.
+-- claim: turn waiting runs into running runs of a runner, within limits and pauses.
 
--- is_limited: must the queue's row be locked before runs are claimed from it?
+-- is_limited: has the queue a limit, so that its row must be locked before runs are claimed from it?
 create or replace function jobrun.is_limited(queue jobrun.job_queues) returns boolean
 language sql immutable as $fn$
 	select queue.max_running is not null or queue.max_running_per_key is not null or queue.rate_limit is not null
 $fn$;
 
--- rate_left: claims left in the fixed window of the queue; null: no limit.
+-- rate_left: claims left in the current window of the queue's rate; null: no limit.
 create or replace function jobrun.rate_left(queue jobrun.job_queues) returns bigint
 language sql stable as $fn$
 	select case when queue.rate_window_start + queue.rate_period > now() then queue.rate_limit - queue.rate_used
 		else queue.rate_limit end
 $fn$;
 
--- may_claim: may this claim of a runner still take something? It carries its number, which rises from claim to claim. Not when
--- the runner has given up on it (claims_void) or has ended, and not when its row is gone. The row stays locked, so that
--- who gives up on the claim waits for its end, and what it took is seen then, or it takes nothing.
+-- may_claim: may this claim of a runner still take runs? Each claim has a number, higher than that of the one before.
+-- It may not if the runner has given up the claim (claims_void) or has ended, or if its row is gone. The row of the
+-- runner stays locked, so that the runner cannot give up the claim before it has ended: either its runs are visible
+-- then, or it takes nothing.
 create or replace function jobrun.may_claim(runner_id bigint, claim_number bigint) returns boolean
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
@@ -26,18 +27,19 @@ begin
 end
 $fn$;
 
--- start_keyed: the rest of a claim for those of its candidates that have a unique key; they wait, and this transaction has locked
--- them. Of the runs of a key the newest wins, at its start:
---  - All that wait with the key are locked. Has somebody else locked one, the candidate is left out this time: an enqueue keeps it,
---    and the next start must see what that commits; or another claim is about to start it.
---  - One that was claimed before does not start again behind a newer one that runs or has succeeded. One that waits does not
---    count: it may never start.
---  - The newest of the rest starts, and the older ones that wait end with that. or_newer: the newest that could be a candidate in
---    the stead of one of them that would start, in its queue and with its lock key; else of a thousand retries of a key each claim would start
---    some, and look at all. What has expired is claimed for settle to end it, and that is no start.
--- It is called with a snapshot that is younger than the locks of the candidates: what locked one of the key before has committed.
--- started: ids; left_out: queues of what was left out. limited: queues whose row is locked, for their rates.
--- With the rights of the owner, so that the audit can tell what it ends from what people end by hand.
+-- start_keyed: the rest of a claim for its candidates that have a unique key. These runs wait, and this transaction has
+-- locked them. Of the runs of a key the newest wins when it starts:
+--  - All waiting runs of the key are locked. If another session has locked one, the candidate is left out this time: an
+--    enqueue keeps that run, and the next start must see what the enqueue commits; or another claim is about to start it.
+--  - A run that was claimed before (a retry) does not start if a newer one of its key is running or has succeeded. A
+--    newer one that waits does not count, since it may never start.
+--  - The newest of the others starts, and older waiting ones end as superseded. or_newer: a newer due run of the same
+--    queue and lock key may start in the place of a candidate that would start; without it, with a thousand retries of a
+--    key, each claim would start some of them and read all. Expired runs are claimed so that settle can end them, which
+--    does not count as a start.
+-- Its snapshot must be younger than the locks of the candidates, so that it sees what earlier lockers have committed.
+-- started: ids; left_out: queues of the candidates left out. limited: queues whose rows are locked, for their rates.
+-- It runs with the rights of the owner, so that the audit can tell the runs it ends from runs that people end by hand.
 create or replace function jobrun.start_keyed(run_ids bigint[], runner_id bigint, host text, locked_until timestamptz, limited text[],
 	or_newer boolean, out started bigint[], out left_out text[])
 language plpgsql volatile security definer
@@ -48,7 +50,7 @@ declare
 	v_runner constant bigint := runner_id;
 	v_host   constant text := host;
 	v_until  constant timestamptz := locked_until;
-	v_old    bigint[];       -- those that end, and what ends each
+	v_old    bigint[];       -- the runs that end, and the run that supersedes each
 	v_by     bigint[];
 begin
 	with keys as materialized (            -- of the candidates; newer: the newest run that has taken the place of a retry among them
@@ -62,8 +64,8 @@ begin
 				(r.expires_at <= now()) is true as expired
 			from jobrun.job_runs r
 			where r.job_type = k.job_type and r.unique_key = k.unique_key and r.finished_at is null and r.status <> 'running'
-			offset 0) w),                  -- so, and only so, the index of keys is asked for each key, whatever statistics say
-	locked as materialized (               -- and with a key that nobody has taken from them meanwhile
+			offset 0) w),                  -- "offset 0" forces one index scan per key, whatever the statistics say
+	locked as materialized (               -- if their key has not changed meanwhile
 		select r.id from waiting w join jobrun.job_runs r on r.ctid = w.tid
 		where case when r.status in ('queued', 'failed') then r.unique_key = w.unique_key end     -- which no index can answer
 		for no key update of r skip locked),
@@ -102,25 +104,26 @@ begin
 end
 $fn$;
 
--- claim: at most n due runs for a runner, best first (priority, run_at, id). Expired runs are claimed too, for settle to end them.
+-- claim: at most n due runs for a runner, best first (priority, run_at, id). Expired runs are claimed, too, so that
+-- settle can end them.
 --
 --  1. The runner knows which combinations of job type, queue and priority have due runs (candidates.sql) and passes them as three
 --     parallel arrays, with the last run it claimed as cursor, so that no dead index entry is walked twice.
---  2. The runner's row is locked: a claim that was given up on takes nothing (may_claim).
---  3. Limited queues are locked next, in order of name, by a statement of its own: what follows has a younger snapshot, so
---     its counts are exact. If there is none, the usual case, nothing is locked: that is the whole check. A queue whose row
---     somebody else has locked is left out, so that it costs the others nothing; it is named behind the runs, by a row that
---     has nothing but its queue, for the runner to ask again.
---  4. Each combination gives its first due runs from one index range; they are merged and cut.
---  5. Only the cut is locked (SKIP LOCKED), looked at again, and turned into running.
---  6. Those with a unique key are locked only; start_keyed turns them, or ends them, or leaves them out this time. What is
---     left out is passed over, others are taken in its stead, and if there are none its queue is named as above.
+--  2. The runner's row is locked: a claim that the runner has given up takes nothing (may_claim).
+--  3. Limited queues are locked next, in order of name, by a statement of its own. The statements after it have a younger
+--     snapshot, so their counts are exact. Usually no queue has limits, and nothing is locked. A queue whose row another
+--     session has locked is left out, so that the other queues need not wait; a row with only its queue, after the runs,
+--     tells the runner to ask again.
+--  4. Each combination gives its first due runs from one index range; they are merged and cut to n.
+--  5. Only these n are locked (SKIP LOCKED), checked again, and turned into running.
+--  6. Those with a unique key are only locked; start_keyed starts them, ends them, or leaves them out this time. Other runs
+--     are taken in the place of those left out; if there are none, their queue is returned as in 3.
 --
 -- Every statement of a volatile function has its own snapshot only in READ COMMITTED: anything else is refused.
--- force_generic_plan: planned once a connection without a named prepared statement; the joins are by ctid, so that no
--- statistics, however wrong, can make them anything but nested loops; nor may a plan of a table that was empty read all of it.
--- Runs of paused definitions are passed over without an index for it, since a definition has few waiting runs; a pause of a job
--- type or a queue costs nothing however many wait.
+-- force_generic_plan: the function is planned once per connection without a named prepared statement. Joins are by
+-- ctid, so that even wrong statistics give nested loops, and a plan made while the table was empty does not read all of
+-- it. Runs of paused definitions are skipped without an index, since a definition has few waiting runs; a pause of a
+-- job type or a queue costs nothing, however many runs wait.
 create or replace function jobrun.claim(
 	runner_id bigint, host text, n integer, job_types text[], queues text[], priorities smallint[],
 	after_priority smallint, after_run_at timestamptz, after_id bigint, lease_ms bigint, claim_number bigint)
@@ -132,7 +135,7 @@ declare
 	v_runner   constant bigint := runner_id;
 	v_host     constant text := host;
 	v_until    constant timestamptz := now() + lease_ms * interval '1 millisecond';
-	v_batch    constant integer := 2 * n + 50;          -- some spare, in case others hold the first ones
+	v_batch    constant integer := 2 * n + 50;          -- more than n, in case others have locked the first ones
 	v_paused   constant bigint[] := array(select d.id from jobrun.job_definitions d where d.paused_until > now());
 	v_priority smallint := coalesce(after_priority, -32768);
 	v_run_at   timestamptz := coalesce(after_run_at, '-infinity');
@@ -141,8 +144,8 @@ declare
 	v_left_out text[] := '{}';
 	v_ids      bigint[];
 	v_busy     text[] := '{}';            -- queues of runs that start_keyed has left out
-	v_keyed    bigint[];                  -- locked, and for start_keyed to start
-	v_passed   bigint[] := '{}';          -- but not started
+	v_keyed    bigint[];                  -- locked runs that start_keyed is to start
+	v_passed   bigint[] := '{}';          -- those of them that it has not started
 	v_started  record;
 	v_turn     record;
 	v_looked   bigint := 0;
@@ -164,7 +167,7 @@ begin
 	end if;
 
 	if v_limited = '{}' then
-		with c as materialized (           -- not behind the cursor, not paused, no limit set meanwhile
+		with c as materialized (           -- combinations at or after the cursor, not paused, without a limit set meanwhile
 			select c.job_type, c.queue, c.priority,
 				case when c.priority = v_priority then v_run_at else '-infinity' end as after_run_at, v_id as after_id
 			from unnest(job_types, queues, priorities) c(job_type, queue, priority)
@@ -180,7 +183,7 @@ begin
 					and (v_paused = '{}' or r.definition_id is null or r.definition_id <> all (v_paused))
 				order by r.run_at, r.id limit v_batch) p
 			order by p.priority, p.run_at, p.id limit v_batch),
-		got as materialized (              -- n of them, locked in order; looked at again, since they may have changed
+		got as materialized (              -- n of them, locked in order and checked again, since they may have changed
 			select r.ctid as tid, case when r.unique_key is not null then r.id end as keyed
 			from pick p join jobrun.job_runs r on r.ctid = p.tid
 			where r.status in ('queued', 'failed') and r.run_at <= now()
@@ -196,8 +199,8 @@ begin
 		into v_ids, v_keyed from taken;
 	end if;
 
-	-- With limits; and without, in the rare case that all the first ones were held by others, or that one of them was not to start:
-	-- on behind them, until something is found. A saturated key or a locked row must not hide what lies behind it.
+	-- With limits, or in the rare case that others have locked all of the first ones or start_keyed has left one out: go
+	-- on after them until runs are found. A full lock key or a locked row must not hide the runs after it.
 	loop
 		if v_keyed is not null then
 			select s.* into v_started from jobrun.start_keyed(v_keyed, v_runner, v_host, v_until, v_limited, true) s;
@@ -256,7 +259,7 @@ begin
 				attempts = r.attempts + 1, claim_seq = r.claim_seq + 1
 			from got where r.ctid = got.tid and got.keyed is null
 			returning r.id, r.queue),
-		rated as (                         -- the window is paid for by the transaction that holds the queue's row
+		rated as (                         -- count these starts in the window; this transaction has locked the queue's row
 			update jobrun.job_queues q
 			set rate_used = t.n + case when q.rate_window_start + q.rate_period > now() then q.rate_used else 0 end,
 				rate_window_start = case when q.rate_window_start + q.rate_period > now() then q.rate_window_start else now() end
@@ -272,7 +275,7 @@ begin
 		v_keyed := v_turn.keyed;
 		v_looked := v_looked + v_turn.seen;
 		v_ends := v_looked >= 10000;
-		if v_keyed is null then           -- else the same again without those that will not have been started
+		if v_keyed is null then           -- else repeat it without the runs that start_keyed does not start
 			v_priority := v_turn.priority;
 			v_run_at := v_turn.run_at;
 			v_id := v_turn.id;
@@ -293,12 +296,12 @@ $fn$;
 
 -- ------------------------------------------------------------------------------------------ one run: --job, and exec_claim
 
--- When such a claim takes nothing, a row without an id says why: payload is the reason why the run is not to be started now;
--- without one somebody else has locked the queue, or a run with the same unique key in it, or the definition (job_type), and it
--- is to be asked for again.
+-- When such a claim takes nothing, a row without an id says why. If payload is set, it is the reason why the run must
+-- not start now. If it is null, another session has locked the queue, or a run with the same unique key in it, or the
+-- definition (job_type), and the runner asks again.
 
--- limit_reason: why no run with this lock key (null: none) can start in the queue now; null: there is room. The queue's row is
--- locked, or has no limits. Volatile, so that its counts are younger than that lock.
+-- limit_reason: why no run with this lock key (null: none) can start in the queue now; null: there is room. The caller
+-- has locked the queue's row, or the queue has no limits. Volatile, so that its counts are younger than that lock.
 create or replace function jobrun.limit_reason(queue jobrun.job_queues, key text) returns text
 language plpgsql volatile
 set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan as $fn$
@@ -325,7 +328,7 @@ begin
 end
 $fn$;
 
--- spend_rate: one start more in the window of the queue, whose row is locked.
+-- spend_rate: count one more start in the window of the queue. The caller has locked its row.
 create or replace function jobrun.spend_rate(queue jobrun.job_queues) returns void
 language sql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	update jobrun.job_queues q
@@ -334,9 +337,9 @@ language sql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	where q.name = spend_rate.queue.name and q.rate_limit is not null
 $fn$;
 
--- claim_job: this one run, whatever its run_at, whether paused or not, if it waits, nobody holds it, its type is among those the host
--- has, its queue's limits have room, and the runner has not given up on this claim. Zero rows otherwise, or that row of its queue.
--- Nobody is waited for.
+-- claim_job: claim this one run, whatever its run_at, paused or not, if it waits, no other session has locked it, the
+-- host has its job type, its queue's limits have room, and the runner has not given up this claim. Otherwise zero rows,
+-- or the row without an id described above. It waits for no lock.
 create or replace function jobrun.claim_job(
 	runner_id bigint, host text, job_id bigint, lease_ms bigint, job_types text[], claim_number bigint)
 returns setof jobrun.held_runs

@@ -1,9 +1,9 @@
--- define: definitions obey their rules whoever writes them, and each of their slots is accounted for.
+-- define: check definitions, whoever writes them, and record the outcome of every slot.
 
 -- --------------------------------------------------------------------------------------------------- accounts of slots
 
--- record_slots: what became of the slots of a definition from this time until then, both included: a row for each, or one
--- with their number and the last when they are more than a hundred. Returns how many.
+-- record_slots: record the outcome of the slots of a definition between `first` and `until`, both included: a row for
+-- each, or if there are more than a hundred, one row with their number and the last slot. Returns how many.
 create or replace function jobrun.record_slots(
 	definition jobrun.job_definitions, fields jobrun.schedule_fields, first timestamptz, until timestamptz, outcome text,
 	reason text)
@@ -36,11 +36,12 @@ begin
 end
 $fn$;
 
--- forget_ahead: what is yet to come cannot have been fired, so the clock was ahead: its accounts go.
+-- forget_ahead: slots in the future cannot have been fired, so the clock was wrong when they were recorded: delete
+-- these records.
 create or replace function jobrun.forget_ahead(definition jobrun.job_definitions) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
-	v_now  constant timestamptz := clock_timestamp();     -- not now(): a tick that began later has fired since
+	v_now  constant timestamptz := clock_timestamp();     -- not now(): a later tick may have fired since
 	v_slot jobrun.job_slots;
 begin
 	for v_slot in
@@ -62,17 +63,17 @@ $fn$;
 
 -- ----------------------------------------------------------------------------------------------------------- the rules
 
--- check_definition: a row of job_definitions obeys its rules whoever writes it, and next_slot_at fits its schedule. What was
--- due when it changes, and is not fired yet, is recorded: nothing of the old schedule fires under the new one. The constraints
--- of the table say the same as many of these rules, but not in words.
+-- check_definition: check a row of job_definitions, whoever writes it, and set next_slot_at to fit its schedule. When
+-- the schedule changes, slots that were due and not fired yet are recorded, so that no slot of the old schedule fires
+-- under the new one. The constraints of the table check many of the same rules, but without readable messages.
 create or replace function jobrun.check_definition() returns trigger
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_fields jobrun.schedule_fields;
 	v_reason text;
-	v_after  timestamptz := case tg_op when 'INSERT' then now() end;     -- next_slot_at is the first slot after it; null: stays
+	v_after  timestamptz := case tg_op when 'INSERT' then now() end;     -- next_slot_at becomes the next slot; null: it stays
 begin
-	if tg_op = 'DELETE' then     -- of one of jobrun's own: see the trigger
+	if tg_op = 'DELETE' then     -- the trigger calls this for jobrun's own definitions only
 		raise exception 'definition "%" is jobrun''s own and cannot be removed, only disabled', old.name using errcode = 'JR065';
 	end if;
 	new.job_type := coalesce(new.job_type, new.name);
@@ -118,12 +119,12 @@ begin
 
 	if tg_op = 'UPDATE' then
 		new.updated_at   := now();
-		new.next_slot_at := old.next_slot_at;     -- a client that writes back the whole row that it read has an old one
+		new.next_slot_at := old.next_slot_at;     -- a client that writes the whole row back may have an outdated value
 		if (new.schedule, new.time_zone, new.anchor_at) is distinct from (old.schedule, old.time_zone, old.anchor_at) then
 			v_reason := coalesce(jobrun.pause_reason(old, now()), 'schedule changed');
 			v_after  := now();
 		elsif (new.enabled, new.paused_until) is distinct from (old.enabled, old.paused_until) and old.next_slot_at <= now() then
-			-- of a pause that has run out by itself, what fell into it
+			-- slots in a pause that has ended by itself
 			v_reason := jobrun.pause_reason(old, old.next_slot_at);
 			v_after  := case when not old.enabled then now() when v_reason is not null then least(old.paused_until, now()) end;
 		end if;
@@ -134,7 +135,7 @@ begin
 					perform jobrun.record_slots(old, jobrun.parse_schedule(old.schedule), old.next_slot_at, v_after, 'skipped', v_reason);
 				end if;
 			exception when invalid_parameter_value or sqlstate 'JR065' then
-				null;     -- a zone that the server does not know any more: it must be possible to write another
+				null;     -- if the server does not know the old zone any more, it must still be possible to set another
 			end;
 		end if;
 	end if;
@@ -148,7 +149,7 @@ begin
 end
 $fn$;
 
--- Not next_slot_at: it moves at every firing. Who sets it by hand sets nothing else.
+-- Not on next_slot_at, which every firing changes: whoever sets it by hand sets nothing else.
 do $do$
 begin
 	if not exists (select from pg_trigger t where t.tgrelid = 'jobrun.job_definitions'::regclass and t.tgname = 'job_definitions_checked') then
@@ -161,7 +162,7 @@ begin
 end
 $do$;
 
--- Without jobrun.prune nothing is ever deleted, and nobody is told.
+-- Without jobrun.prune nothing would ever be deleted, and nobody would notice.
 do $do$
 begin
 	if not exists (select from pg_trigger t where t.tgrelid = 'jobrun.job_definitions'::regclass and t.tgname = 'job_definitions_own') then
@@ -173,7 +174,7 @@ $do$;
 
 -- --------------------------------------------------------------------------------------------- for people and programs
 
--- definition_doc: a definition as define takes it.
+-- definition_doc: a definition as the object that define() takes.
 create or replace function jobrun.definition_doc(definition jobrun.job_definitions) returns jsonb
 language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select jsonb_strip_nulls(to_jsonb(definition) - 'payload'
@@ -181,7 +182,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		|| case when definition.payload is null then '{}' else jsonb_build_object('payload', definition.payload) end
 $fn$;
 
--- read_definition: base with the members of changes, each named like its column; null: the default of a new definition.
+-- read_definition: `base` with the members of `changes`, each named like its column; a null becomes the default.
 create or replace function jobrun.read_definition(base jobrun.job_definitions, changes jsonb) returns jobrun.job_definitions
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -231,8 +232,8 @@ begin
 end
 $fn$;
 
--- changed_lines: for people, a line for each member that has another value now (timeout: null -> "00:15:00"); of a new
--- definition each that is not the default, without the arrow; null: there is none, or it was removed.
+-- changed_lines: a readable line for each member that has another value now (timeout: null -> "00:15:00"); for a new
+-- definition, for each member that is not the default, without the arrow; null: there is none, or it was removed.
 create or replace function jobrun.changed_lines(done jobrun.defined) returns text
 language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select string_agg(k.key || ': ' || case when done.action = 'changed' then v.old || ' -> ' else '' end || v.new, e'\n' order by k.key)
@@ -245,7 +246,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 			'overlap', 'skip', 'enabled', true) -> k.key end
 $fn$;
 
--- define: the definition of this name is made, or changed: the members of changes and nothing else. See read_definition.
+-- define: create the definition of this name, or change the members of `changes` and nothing else. See read_definition.
 create or replace function jobrun.define(name text, changes jsonb, reason text default null) returns jobrun.defined
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
@@ -294,20 +295,20 @@ begin
 		end if;
 		v_done.action := 'created';
 	end if;
-	-- A limit per key needs a queue row to lock. It is made here, not by the first slot: who may only enqueue could make it before that
-	-- one in a transaction that stays open, and the schedule would wait as long.
+	-- A limit per lock key needs a queue row to lock. It is created here and not by the first slot: a role that may only
+	-- enqueue could create it before in a transaction that stays open, and the schedule would have to wait.
 	if v_new.concurrency_key is not null and v_new.schedule is not null
 		and not exists (select from jobrun.job_queues q where q.name = coalesce(v_new.queue, 'default'))
 	then
 		perform jobrun.make_queue(coalesce(v_new.queue, 'default'));
 	end if;
-	-- Whoever may read the audit may not read payloads.
+	-- Roles that may read the audit may not read payloads.
 	perform jobrun.audit('define', 'definition ' || v_name, v_done.old - 'payload', v_done.new - 'payload', reason);
 	return v_done;
 end
 $fn$;
 
--- undefine: the definition is gone, its slots and runs stay. Returns whether there was one.
+-- undefine: remove the definition; its slots and runs stay. Returns whether there was one.
 create or replace function jobrun.undefine(name text, reason text default null) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
@@ -327,8 +328,8 @@ begin
 end
 $fn$;
 
--- define_all: the definitions are as these objects say, each with its "name"; what one does not say has its default. exact:
--- there are no others, but jobrun's own.
+-- define_all: create or change the definitions that these objects describe, each with its "name"; a missing member gets
+-- its default. exact: remove all other definitions except jobrun's own.
 create or replace function jobrun.define_all(definitions jsonb, exact boolean default false, reason text default null)
 returns setof jobrun.defined
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -358,7 +359,7 @@ begin
 		end if;
 		v_names := v_names || v_name;
 	end loop;
-	-- in order of id, as everybody locks them
+	-- in order of id, as everywhere
 	perform from jobrun.job_definitions d where d.name = any (v_names) or exact order by d.id for no key update;
 	for v_one in select a.value from jsonb_array_elements(definitions) with ordinality a(value, nr) order by a.nr loop
 		begin

@@ -1,9 +1,9 @@
--- effect: what shall happen once.
+-- effect: effects that must happen once.
 
--- effect: true until a transaction that called it with this key has committed. Who calls it while another transaction has
--- done so waits for its end. In the transaction that has the effect it is exact: `if jobrun.effect('mail-42') then ...`.
--- Inside a handler (settings jobrun.run_id and jobrun.claim; sql handlers have them) it raises JR074 when that claim is
--- not the running one any more.
+-- effect: true until a transaction that called it with this key has committed. If another transaction has called it and
+-- is open, the call waits for its end. If the effect is in the same transaction, it happens exactly once:
+-- `if jobrun.effect('mail-42') then ...`. Inside a handler (parameters jobrun.run_id and jobrun.claim; sql handlers
+-- have them) it raises JR074 if that claim is not the running one any more.
 create or replace function jobrun.effect(key text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
@@ -28,8 +28,8 @@ begin
 end
 $fn$;
 
--- effect_begin, effect_claim, effect_done, effect_undo, effect_end, effect_look: the steps of `jobrun effect`, which says in
--- lib/sql/effect_*.sql what each is for. Functions, so that handlers need no rights on the tables.
+-- effect_begin, effect_claim, effect_done, effect_undo, effect_end, effect_look: the steps of `jobrun effect`,
+-- described in cmd/sql/effect_*.sql. They are functions, so that handlers need no rights on the tables.
 create or replace function jobrun.effect_begin(effect text, run_id bigint, claim_seq bigint)
 returns table (verdict text, exit_status text, age_ms bigint)
 language sql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -39,7 +39,7 @@ with fence as materialized (
 ), met as (
 	insert into jobrun.job_effects as e (key, run_id, claim_seq)
 	select $1, $2, $3 from fence f where f.held
-	on conflict (key) do update set                 -- one that is done stays as it is: only to see the row that there is now
+	on conflict (key) do update set                 -- a row that is done does not change; the update only returns the current row
 		run_id     = case when e.done_at is null then excluded.run_id else e.run_id end,
 		claim_seq  = case when e.done_at is null then excluded.claim_seq else e.claim_seq end,
 		started_at = case when e.done_at is null then excluded.started_at else e.started_at end
@@ -62,7 +62,7 @@ with fence as materialized (
 ), met as (
 	insert into jobrun.job_effects as e (key, run_id, claim_seq, done_at, detail)
 	select $1, $2, $3, now(), jsonb_build_object('at_most_once', $4) from fence f where f.held
-	on conflict (key) do update set key = e.key     -- as it is: only to see the row that there is now
+	on conflict (key) do update set key = e.key     -- changes nothing; the update only returns the current row
 	returning e.done_at, e.detail
 )
 select case when not f.held then 'fenced'

@@ -1,16 +1,17 @@
--- enqueue: one run or many, in the transaction of the client.
+-- enqueue: enqueue one run or many, in the transaction of the client.
 
 -- ----------------------------------------------------------------------------------------------------------- arguments
 
--- is_name() stands in the baseline, whose CHECKs need it, with a backslash that means something else in a client with
--- standard_conforming_strings = off. A SET clause would cost each UPDATE, for it could not be inlined.
+-- is_name() is also in the baseline, whose CHECKs need it, with a backslash that means something else in a client with
+-- standard_conforming_strings = off. It has no SET clause, since then it could not be inlined, and each UPDATE would
+-- pay.
 do $do$
 begin
 	execute replace(pg_get_functiondef('jobrun.is_name(text)'::regprocedure), E'\\.(', '[.](');
 end
 $do$;
 
--- check_name, check_duration, check_key: raise JR065, bad data, with the argument's name and what is wrong with it.
+-- check_name, check_duration, check_key: raise JR065 (bad data) with the name of the argument and the problem.
 create or replace function jobrun.check_name(argument text, name text) returns void
 language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
@@ -41,7 +42,7 @@ begin
 end
 $fn$;
 
--- check_type: is this a job type that the caller may name? Whether it may enqueue it is for check_grant to say.
+-- check_type: is this a valid job type and not reserved? check_grant decides whether the caller may enqueue it.
 create or replace function jobrun.check_type(job_type text) returns void
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
@@ -52,8 +53,8 @@ begin
 end
 $fn$;
 
--- grant_hint: what to type so that the caller may enqueue this as well. A grant takes the place of the one before it: all that the
--- role shall have.
+-- grant_hint: the command that lets the caller enqueue this, too. A new grant replaces the old one, so the command has
+-- all job types and queues of the role.
 create or replace function jobrun.grant_hint(job_type text, queue text) returns text
 language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select concat_ws(' ', 'jobrun grant enqueue', quote_ident(jobrun.caller()),
@@ -65,11 +66,11 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 	from (select 1) always left join jobrun.job_grants g on g.role = jobrun.caller() and g.kind = 'enqueue'
 $fn$;
 
--- check_grant: may the caller enqueue this run? Not if grants of kind enqueue name the job types, or the queues, and this is none
--- of them; one grant must allow both. Who has no such grant may all the same have come through a function around enqueue, but not
--- with EXECUTE of its own: a role that was renamed keeps that, while the grant and its limits stay with the old name.
--- Says how many runs the caller may have at a time that are not over; null: any number. Of grants that allow the run the most
--- generous counts.
+-- check_grant: may the caller enqueue this run? If it has grants of kind enqueue, one of them must allow both the job
+-- type and the queue. A caller without such a grant may come through a function of others that calls enqueue; but not
+-- if it has EXECUTE itself: a renamed role keeps EXECUTE, while the grant and its limits stay with the old name.
+-- Returns how many unfinished runs the caller may have at a time; null: any number. If several grants allow the run,
+-- the highest limit counts.
 create or replace function jobrun.check_grant(run jobrun.job_runs) returns bigint
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -104,9 +105,9 @@ begin
 end
 $fn$;
 
--- check_open: may the caller have n runs more that are not over? Those that were counted when it enqueued them are looked for, no more
--- of them than the limit, and without a lock: what other transactions of the role have not committed is not seen, so together
--- they may exceed the limit by that. Runs from before the limit are not counted.
+-- check_open: may the caller have n more unfinished runs? It counts the role's runs with the mark is_counted, reading
+-- no more than the limit. It takes no lock, so it does not see uncommitted runs of other transactions of the role, and
+-- together they may exceed the limit. Runs that were enqueued before the limit was granted are not counted.
 create or replace function jobrun.check_open(run jobrun.job_runs, n bigint) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, jobrun, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $fn$
@@ -116,14 +117,14 @@ begin
 	if n > v_most or exists (select from jobrun.job_runs r
 		where r.is_counted and r.finished_at is null and r.created_by = run.created_by offset greatest(0, v_most - n))
 	then
-		raise exception 'role "%" may have % runs that are not over, and would have more', run.created_by, v_most
-			using errcode = 'configuration_limit_exceeded', hint = 'try again when some have ended, or grant it anew with a higher --max-open';
+		raise exception 'role "%" may have % unfinished runs, and would have more', run.created_by, v_most
+			using errcode = 'configuration_limit_exceeded', hint = 'try again when some have ended, or grant again with a higher --max-open';
 	end if;
 end
 $fn$;
 
--- bound_run: what roles that may only enqueue may ask for: 1,000 attempts at most, and a second at least between two of them. What a
--- definition says is up to those who may define.
+-- bound_run: limits for roles that may only enqueue: at most 1,000 attempts, and at least a second between two
+-- attempts. Values of a definition are not limited.
 create or replace function jobrun.bound_run(inout max_attempts bigint, inout backoff_base interval, inout backoff_cap interval)
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
@@ -137,10 +138,11 @@ $fn$;
 
 -- -------------------------------------------------------------------------------------------- a run, made and inserted
 
--- call_runners: wake those that linger (run --for). NOTIFY makes all commits of the server queue up, so there is none unless
--- somebody listens; who begins to linger right now looks for himself a second later. '' there may be work; 'cancel' a running
--- run was asked to stop. runner: only if this one was started with --for; it listens also while it finishes what it holds. A
--- transaction that has notified cannot be prepared, so whoever prepares his says so with the setting jobrun.notify.
+-- call_runners: wake lingering runners (run --for). NOTIFY makes all commits of the server wait in line, so it is sent
+-- only if a runner listens; a runner that begins to linger just now looks by itself a second later. Payload '': there
+-- may be work; 'cancel': a running run was asked to stop. runner: notify only if this runner was started with --for; it
+-- also listens while it finishes its last runs. A transaction that has notified cannot be prepared (PREPARE
+-- TRANSACTION), so a client that prepares can switch this off with the parameter jobrun.notify.
 create or replace function jobrun.call_runners(message text, runner bigint default null) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
@@ -154,9 +156,9 @@ begin
 end
 $fn$;
 
--- make_queue: a row for a queue that may be new. Whoever else makes it may leave his transaction open for hours; he is waited for a
--- second, or as long as the client's own lock_timeout says if that is shorter. The name of a new queue is a key like others: see
--- enqueue_run.
+-- make_queue: create a row for a queue that may be new. Another transaction that creates it may stay open for hours, so
+-- this waits for it for a second at most, or for the client's lock_timeout if that is shorter. The name of a new queue
+-- can deadlock like a key: see enqueue_run.
 create or replace function jobrun.make_queue(name text) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -173,15 +175,16 @@ begin
 			raise exception 'another transaction uses the same new queues in another order; try again'
 				using errcode = 'serialization_failure';
 		when lock_not_available then
-			raise exception 'another transaction makes queue "%" and is still open; try again', make_queue.name
-				using errcode = 'serialization_failure', hint = format('jobrun queue %s --per-key 1 makes it once and for all', make_queue.name);
+			raise exception 'another transaction creates queue "%" and is still open; try again', make_queue.name
+				using errcode = 'serialization_failure', hint = format('jobrun queue %s --per-key 1 creates it once and for all', make_queue.name);
 	end;
 	perform set_config('lock_timeout', v_before, true);
 end
 $fn$;
 
--- new_run: a row for job_runs, not inserted: arguments before definition before built-in, all checked but for whether the caller
--- may (check_type). See enqueue_run.
+-- new_run: a row for job_runs, not inserted. Each value comes from the argument, else from the definition, else it is
+-- the built-in default. Everything is checked except the rights of the caller (check_type, check_grant). See
+-- enqueue_run.
 create or replace function jobrun.new_run(
 	job_type text, payload jsonb, queue text, priority integer, run_in interval, run_at timestamptz, expires_in interval,
 	max_attempts bigint, timeout interval, backoff_base interval, backoff_cap interval, idempotency_key text, unique_key text,
@@ -191,7 +194,7 @@ language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
 	v_type   constant text := new_run.job_type;
-	v_inside constant text := current_setting('jobrun.run_id', true);     -- a sql handler runs in this transaction
+	v_inside constant text := current_setting('jobrun.run_id', true);     -- set if a sql handler runs in this transaction
 	v_def    jobrun.job_definitions;
 	v_run    jobrun.job_runs;
 begin
@@ -245,7 +248,8 @@ begin
 	v_run.run_at     := greatest(now(), coalesce(new_run.run_at, now() + new_run.run_in, now()));
 	v_run.expires_at := v_run.run_at + new_run.expires_in;
 
-	-- A limit per key needs a queue row to lock. The look saves the row lock that even a do-nothing insert may wait for.
+	-- A limit per lock key needs a queue row to lock. The check before avoids a row lock: even INSERT ... DO NOTHING may
+	-- wait.
 	if v_run.concurrency_key is not null and not exists (select from jobrun.job_queues q where q.name = v_run.queue) then
 		perform jobrun.make_queue(v_run.queue);
 	end if;
@@ -253,9 +257,10 @@ begin
 end
 $fn$;
 
--- newer_run: of the runs of a key the newest one behind this id that runs or has succeeded, null if there is none: it has seen, or is
--- seeing, what this one was asked for. One that waits may never start, unless or_waiting says that it counts as well; neither will
--- one start that was claimed when it had expired. The settings: whatever statistics say, no more than what has not ended is read.
+-- newer_run: the newest run of a key with a higher id that is running or has succeeded; null if there is none. Such a
+-- run sees the data that this one was enqueued for. A waiting run does not count, since it may never start, unless
+-- or_waiting is true; nor does a run that was claimed after it had expired. The SET clauses keep the plan to the
+-- unfinished runs of the key, whatever the statistics say.
 create or replace function jobrun.newer_run(job_type text, unique_key text, id bigint, or_waiting boolean default false) returns bigint
 language plpgsql stable
 set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan
@@ -268,7 +273,7 @@ begin
 	where r.job_type = newer_run.job_type and r.unique_key = newer_run.unique_key and r.finished_at is null and r.id > newer_run.id
 		and case r.status when 'running' then (r.expires_at <= r.started_at) is not true else newer_run.or_waiting end
 	order by r.id desc limit 1;
-	-- The last entry of job_runs_finished_keys that is not behind this key's successes: no other index has this order.
+	-- Read job_runs_finished_keys backwards from the end of this key's successes: no other index has this order.
 	select l.id into v_succeeded from (
 		select r.job_type, r.unique_key, r.status, r.id from jobrun.job_runs r
 		where r.unique_key is not null and r.finished_at is not null and (r.job_type, r.unique_key, r.status, r.id)
@@ -279,16 +284,18 @@ begin
 end
 $fn$;
 
--- lock_waiting: the run, locked to the end of the caller's transaction, if it still waits and is the newest of its key; else nulls,
--- and nothing locked. Nor is it had if it has been claimed meanwhile and is to be replaced, or if it expires before expires_at
--- and is not to be changed.
--- The lock keeps claims off the run, and off all others of its key, until the caller commits, so that the next start of the key
--- sees what the caller wrote. What was never claimed is the newest of its key. Of another one that must be seen under the lock:
--- while it ran, between the caller's look and the lock, a newer one may have started, which will end it.
--- To wait for the lock is to wait for a claim, and what was claimed meanwhile would stay locked in the hands of the caller, who
--- may take hours to commit: no heartbeat would get through. So the lock is taken in a subtransaction and given back with it.
--- Whoever waits in line for a run is in the way of those behind, and so can be part of a circle in which others wait for each
--- other, even with the first key of a transaction: that is told as in enqueue_run.
+-- lock_waiting: the run, locked to the end of the caller's transaction, if it still waits and is the newest of its key;
+-- else nulls and no lock. It also returns nulls if the run was claimed meanwhile and is to be replaced, or if it
+-- expires before expires_at and is not to be changed.
+-- The lock keeps claims away from this run and from all others of its key until the caller commits, so that the next
+-- start of the key sees what the caller wrote. A run that was never claimed is the newest of its key. For a run that
+-- was claimed before, this must be checked under the lock: while it ran, between the caller's look and the lock, a
+-- newer one may have started, which will end it.
+-- To wait for the lock means to wait for a claim. If the run was claimed meanwhile, it must not stay locked until the
+-- caller commits, perhaps hours later, since its heartbeats would be blocked. So the lock is taken in a subtransaction
+-- and given back with it.
+-- A session that waits for a run also blocks those that wait after it. So it can be part of a deadlock even with the
+-- first key of its transaction; that is reported as in enqueue_run.
 create or replace function jobrun.lock_waiting(run_id bigint, on_conflict text, expires_at timestamptz, to_change boolean)
 returns jobrun.job_runs
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -306,7 +313,7 @@ begin
 	then
 		return v_run;
 	end if;
-	raise exception 'run % is not to be had any more', run_id using errcode = 'JR001';
+	raise exception 'run % cannot be locked any more', run_id using errcode = 'JR001';
 exception
 	when sqlstate 'JR001' then
 		return null;
@@ -316,10 +323,11 @@ exception
 end
 $fn$;
 
--- redraw_id: for a run that the caller has just inserted. Ids are drawn before rows are inserted, and meanwhile others may have
--- drawn a higher one, inserted it, and seen it start: the newest of the key would not be the one with the highest id. No other
--- one of the key can be inserted now until the caller commits, so one that is drawn now is the highest. Where the snapshot
--- is older than the insert, it is drawn anew if anybody has drawn one since. Returns the id.
+-- redraw_id: give a run that the caller has just inserted a new id if that is needed. An id is drawn from the sequence
+-- before its row is inserted. Meanwhile another session may have drawn a higher id, inserted a run of the same key and
+-- seen it start; then the newest run of the key would not have the highest id. Until the caller commits, no other run
+-- of the key can be inserted, so an id drawn now is the highest. If the snapshot is older than the insert, a new id is
+-- drawn whenever any id was drawn since. Returns the id.
 create or replace function jobrun.redraw_id(job_type text, unique_key text, id bigint) returns bigint
 language plpgsql volatile
 set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan
@@ -341,11 +349,13 @@ begin
 end
 $fn$;
 
--- keep_or_replace: the newest run of the key that waits, kept or given what the new one brings; replaced says which. A null id: there
--- is none, or none that can take it. again: it has changed between the look and the lock. What expires_at says of the two is the
--- later time, and none is the latest: a request that does not expire must not do so with what it meets.
--- Replaced is only what was never claimed: JOBRUN_KEY and checkpoint of one that was belong to what it did.
--- What waits is asked for as what does not run: so no statistics can lead to the index of all that waits of the job type.
+-- keep_or_replace: find the newest waiting run of the key and keep it, or replace its payload, priority and time;
+-- `replaced` says which. A null id: there is no such run, or it cannot be used. again: it has changed between the look
+-- and the lock. expires_at becomes the later one of both; null is the latest, since a new run that does not expire must
+-- not expire with the old one.
+-- Only a run that was never claimed is replaced: JOBRUN_KEY and checkpoint of a claimed one belong to what it did.
+-- The condition is "not running and not finished", so that no statistics can make the planner use the index of all
+-- waiting runs of the job type.
 create or replace function jobrun.keep_or_replace(new jobrun.job_runs, on_conflict text, out run jobrun.job_runs, out again boolean)
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp set enable_seqscan = off as $fn$
 #variable_conflict use_column
@@ -369,7 +379,7 @@ begin
 	if run.id is null then
 		again := true;
 	elsif v_replace then
-		-- A violation of job_runs_horizon would show the whole row, which may be of another role, in its DETAIL.
+		-- A violation of job_runs_horizon would show the whole row in its DETAIL, and the row may belong to another role.
 		update jobrun.job_runs r
 		set payload = v_new.payload, priority = v_new.priority,
 			run_at = least(v_new.run_at, r.created_at + interval '101 years'),
@@ -381,7 +391,7 @@ begin
 end
 $fn$;
 
--- insert_run: the row of new_run, unless its keys say that there is one already.
+-- insert_run: insert the row of new_run, unless a run with one of its keys exists already.
 create or replace function jobrun.insert_run(run jobrun.job_runs, on_conflict text) returns jobrun.enqueued
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
@@ -392,8 +402,8 @@ declare
 	v_id       bigint;
 	v_kept     record;
 begin
-	-- Each statement below has a snapshot of its own. A turn that finds nothing and then cannot insert has met a run that
-	-- was committed in between: the next turn sees it.
+	-- Each statement below has a snapshot of its own. If a turn finds no run and then cannot insert, another session has
+	-- committed one in between: the next turn sees it.
 	for turn in 1 .. 10 loop
 		if v_new.idempotency_key is not null then
 			select r.* into v_run from jobrun.job_runs r where r.job_type = v_new.job_type and r.idempotency_key = v_new.idempotency_key;
@@ -450,7 +460,7 @@ begin
 end
 $fn$;
 
--- nth_key: how many keyed runs this transaction has enqueued and queues it has made by now, this one included.
+-- nth_key: how many runs with keys this transaction has enqueued and how many queues it has created, this one included.
 create or replace function jobrun.nth_key() returns integer
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -464,19 +474,20 @@ $fn$;
 
 -- --------------------------------------------------------------------------------------------------------- for clients
 
--- enqueue_run: one run, in the caller's transaction; says also whether the run is new. enqueue() is the same with the id alone.
---  payload .. backoff_cap   null: what the definition of the job type's name says, else the built-in default
---  run_in, run_at           one of the two; the past means now
---  expires_in               counts from the time it is due; a run that could not start until then goes dead unstarted
---  idempotency_key          the same run again as long as that one exists, whatever has become of it
---  unique_key, on_conflict  if a run with the key waits: keep it, replace its payload, priority and time (one that was claimed
---                           before gets a newer one behind it), or (unless_running) keep it and be content with one that
---                           runs, too. The newest of a key wins: its start ends the older ones that wait
+-- enqueue_run: enqueue one run in the caller's transaction; also returns whether the run is new. enqueue() returns only
+-- the id.
+--  payload .. backoff_cap   null: the value of the definition that is named like the job type, else the built-in default
+--  run_in, run_at           at most one of the two; a time in the past means now
+--  expires_in               counts from the time it is due; a run that has not started by then is dead
+--  idempotency_key          returns the run with this key if it exists, whatever its status
+--  unique_key, on_conflict  if a run with the key waits: keep it, replace its payload, priority and time (if it was claimed
+--                           before, a newer run is added instead), or (unless_running) keep it; then a running one
+--                           counts, too. The newest run of a key wins: when it starts, the older waiting ones end
 -- Bad data raises JR065. In REPEATABLE READ and SERIALIZABLE it may raise 40001, as any write may.
--- Two transactions that enqueue the same keys in another order wait for each other. What the server then calls a deadlock is
--- told as what it is for the client, 40001: try again. That takes a subtransaction, which the first key of a transaction does
--- not need (it can only meet one in lock_waiting, which has its own), and which a transaction with very many keys could not
--- afford.
+-- Two transactions that enqueue the same keys in different orders wait for each other. The server's deadlock error is
+-- reported to the client as 40001: try again. That takes a subtransaction. The first key of a transaction needs none
+-- (it can only deadlock in lock_waiting, which has its own), and a transaction with very many keys cannot afford one
+-- for each.
 create or replace function jobrun.enqueue_run(
 	job_type        text,
 	payload         jsonb       default null,
@@ -532,7 +543,7 @@ begin
 end
 $fn$;
 
--- enqueue: see enqueue_run. Returns the id.
+-- enqueue: like enqueue_run, but returns only the id.
 create or replace function jobrun.enqueue(
 	job_type        text,
 	payload         jsonb       default null,
@@ -562,8 +573,8 @@ begin
 end
 $fn$;
 
--- enqueue_many: a run for each payload, in their order; returns the ids in this order. The other arguments are those of
--- enqueue and hold for all; there are no keys, since a key is of one run.
+-- enqueue_many: enqueue a run for each payload; returns the ids in the same order. The other arguments are those of
+-- enqueue and apply to all runs; there are no keys, since a key belongs to one run.
 create or replace function jobrun.enqueue_many(
 	job_type        text,
 	payloads        jsonb[],

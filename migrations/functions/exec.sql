@@ -1,6 +1,6 @@
--- exec: a command that the host starts by itself (`jobrun exec`) is a run, too.
+-- exec: a command that a host starts itself (`jobrun exec`) is a run, too.
 
--- exec_paused: what keeps commands of this definition from starting until people end it; null: nothing.
+-- exec_paused: the pause that keeps commands of this definition from starting; null: none.
 create or replace function jobrun.exec_paused(definition jobrun.job_definitions) returns text
 language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select coalesce(jobrun.pause_reason(definition, now()),
@@ -10,9 +10,9 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 			where q.name = coalesce(definition.queue, 'exec') and q.paused_until > now()))
 $fn$;
 
--- record_start: a start that was left out is a row of job_slots with the runner that asked, at the time at which that began: once,
--- also when the claim is repeated since its answer was lost, and never at the time of a slot of the schedule, whose row would be
--- missing then. The definition is locked.
+-- record_start: record a skipped start as a row of job_slots, with the id of the runner and the time when the runner
+-- began. There is one row even if the claim is repeated after a lost answer. Its time is never that of a slot of the
+-- schedule, since then that slot's row could not be written. The caller has locked the definition.
 create or replace function jobrun.record_start(definition jobrun.job_definitions, runner_id bigint, reason text) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -40,13 +40,14 @@ begin
 end
 $fn$;
 
--- exec_claim: a command of this host begins (`jobrun exec`): a run of the definition, which is made on first use, claimed from
--- its beginning and never to be tried again; or the oldest that people have retried, which nobody else could start. timeout_ms:
--- null: the definition's. Queue and max_attempts are of the run, not of the definition: what is enqueued of a job type of this
--- name is none of exec's business.
--- What keeps it from starting (a pause, the overlap rule, a limit of its queue) is recorded, and is the answer, as in claim_job().
--- So is what somebody else has locked: nobody is waited for, the runner asks again. The queue is locked first, then the
--- definition; what was read before is looked at again. Zero rows: the runner has given up on this claim, or is gone.
+-- exec_claim: a command of this host begins (`jobrun exec`). Creates a run of the definition, claimed from the start
+-- and with one attempt; or takes the oldest run of it that people have retried, which nobody else can start. The first
+-- use creates the definition. timeout_ms: null: the definition's. Queue and max_attempts are set on the run and not on
+-- the definition, so that runs enqueued for a job type of this name are not affected.
+-- If a pause, the overlap rule or a limit of its queue holds it back, that is recorded and returned, as in claim_job().
+-- If another session has locked a row, that is returned, too: this does not wait, and the runner asks again. The queue
+-- is locked first, then the definition; what was read before is checked again. Zero rows: the runner has given up this
+-- claim, or its row is gone.
 create or replace function jobrun.exec_claim(
 	runner_id bigint, host text, definition text, lease_ms bigint, timeout_ms bigint, command text, claim_number bigint)
 returns setof jobrun.held_runs
@@ -74,7 +75,7 @@ begin
 		begin
 			insert into jobrun.job_definitions (name, job_type) values (v_name, v_name)
 			on conflict on constraint job_definitions_name do nothing;
-		exception when lock_not_available then       -- somebody else makes it, and is still open
+		exception when lock_not_available then       -- an open transaction is creating it
 			return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('job_type', v_name)) h;
 			return;
 		end;
@@ -88,8 +89,8 @@ begin
 		raise exception 'definition "%" is jobrun''s own', v_name using errcode = 'JR065';
 	elsif v_read.concurrency_key is not null and not exists (select from jobrun.job_queues q where q.name = v_in) then
 		begin
-			perform jobrun.make_queue(v_in);         -- a limit per key needs a row to lock
-		exception when serialization_failure then    -- somebody else makes it, and is still open
+			perform jobrun.make_queue(v_in);         -- a limit per lock key needs a row to lock
+		exception when serialization_failure then    -- an open transaction is creating it
 			return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('queue', v_in)) h;
 			return;
 		end;

@@ -1,9 +1,9 @@
--- fire: slots become runs: when they are due, and by hand.
+-- fire: turn slots into runs, when they are due and by hand.
 
 -- ---------------------------------------------------------------------------------------------- what stands in the way
 
--- is_retried_command: a run of exec_claim that people have retried: it waits for the next command of its name. Not one that
--- somebody enqueued: the command line gives each a key.
+-- is_retried_command: is this a run of exec_claim that people have retried, so that it waits for the next command of
+-- its name? (A run that somebody enqueued has a key, since `jobrun enqueue` always gives one.)
 create or replace function jobrun.is_retried_command(run jobrun.job_runs) returns boolean
 language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select run.status = 'queued' and run.claim_seq > 0 and num_nonnulls(run.slot, run.idempotency_key, run.unique_key) = 0
@@ -11,11 +11,12 @@ language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		and jsonb_typeof(run.payload -> 'command') is not distinct from 'string' and run.payload - 'command' = '{}'
 $fn$;
 
--- overlapping: what a run of the definition that keeps its slots from starting is doing; null: there is none. Those are the ones
--- that run, whoever enqueued them; and of slots, and of roles that may run or administer, all that are not over, except the
--- first starts that people have put into the future. What others have enqueued keeps nobody from starting before it runs: who
--- may enqueue a job type could else silence its schedules. command: for one of exec_claim, which those that wait for it do not
--- keep from starting. Runs of others are not even looked at, however many wait.
+-- overlapping: a text about a run of the definition that keeps its slots from starting; null: there is none. Such runs
+-- are: every running run, whoever enqueued it; unfinished runs of slots; and unfinished runs enqueued by roles with
+-- kind run or admin, except those that were never claimed and are due in the future. A waiting run of any other role
+-- does not
+-- count: a role that may enqueue a job type could otherwise stop its schedules. These runs are not even read, however
+-- many wait. command: the caller is exec_claim; then runs that wait for the next command do not count.
 create or replace function jobrun.overlapping(definition_id bigint, command boolean default false) returns text
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp set enable_seqscan = off as $fn$
 #variable_conflict use_column
@@ -48,7 +49,8 @@ $fn$;
 
 -- --------------------------------------------------------------------------------------------------- when they are due
 
--- new_run_of: a run with all that the definition says, not inserted; what it does not say comes from the one named like its type.
+-- new_run_of: a run with the values of the definition, not inserted; values that are not set come from the definition
+-- that is named like its job type.
 create or replace function jobrun.new_run_of(
 	definition jobrun.job_definitions, payload jsonb, run_in interval, run_at timestamptz, idempotency_key text, parent_id bigint,
 	trace_context text)
@@ -65,7 +67,8 @@ begin
 end
 $fn$;
 
--- fire_slot: the run of one slot, which is new; or, by the overlap rule, the reason why there is none. The definition is locked.
+-- fire_slot: create the run of one new slot, or return the reason why the overlap rule forbids it. The caller has
+-- locked the definition.
 create or replace function jobrun.fire_slot(
 	definition jobrun.job_definitions, slot timestamptz, out outcome text, out reason text, out run_id bigint)
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -84,7 +87,7 @@ begin
 	insert into jobrun.job_slots as s (definition_id, slot, outcome, reason, run_id)
 	values (definition.id, v_slot, 'skipped', fire_slot.reason, null) on conflict do nothing;
 	if not found then
-		outcome := null;       -- somebody has turned next_slot_at back
+		outcome := null;       -- the slot is recorded already: somebody has set next_slot_at back
 	elsif outcome = 'queued' then
 		v_run := jobrun.new_run_of(definition, null, null, null, null, null, null);
 		v_run.slot := v_slot;
@@ -95,7 +98,7 @@ begin
 end
 $fn$;
 
--- known_zone: the zone, or an error that says what to do about it.
+-- known_zone: the zone, or an error that says what to do.
 create or replace function jobrun.known_zone(zone text) returns text
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
@@ -104,9 +107,10 @@ begin
 end
 $fn$;
 
--- fire_definition: the slots of a locked definition up to at that have not been accounted for. Those while it was disabled or
--- paused are skipped. Of the others once fires the last one and coalesces those before; skip fires the last one unless it is
--- too late for it; all fires each one, a hundred at most. catch_up_grace is how late a slot may be fired.
+-- fire_definition: fire or record the slots of a locked definition up to `at` that are not recorded yet. Slots in which
+-- it was disabled or paused are skipped. For the others catch_up counts: "once" fires the last one and coalesces those
+-- before; "skip" fires the last one unless it is too late; "all" fires each one, at most a hundred. catch_up_grace is
+-- how late a slot may be fired.
 create or replace function jobrun.fire_definition(definition jobrun.job_definitions, at timestamptz)
 returns table (slot timestamptz, outcome text, reason text, run_id bigint, slots bigint)
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -119,14 +123,14 @@ declare
 	v_from   constant timestamptz := at - coalesce(definition.catch_up_grace,
 		case when definition.catch_up = 'skip' then interval '5 minutes' end, interval '200 years');
 	v_next   constant timestamptz := jobrun.next_slot(v_fields, v_zone, at, v_anchor);
-	-- not as it stands: it may have been written by hand, or the rules of its zone are others now
+	-- compute next_slot_at again: it may have been written by hand, or the rules of its zone may have changed
 	v_first  timestamptz := jobrun.next_slot(v_fields, v_zone, definition.next_slot_at - v_tick, v_anchor);
 	v_last   timestamptz;
 	v_fire   timestamptz;
 begin
 	if v_first is distinct from definition.next_slot_at then
-		-- The slot that was meant may be an earlier one now. Not one that was accounted for, or of another schedule; clocks are
-		-- not moved further.
+		-- With new zone rules the slot may be earlier now: at most 3 hours, since clocks are never moved further, and neither
+		-- before a slot that is recorded nor before the last change of the definition.
 		v_first := jobrun.next_slot(v_fields, v_zone, least(definition.next_slot_at - v_tick, greatest(definition.updated_at,
 			definition.next_slot_at - interval '3 hours', (select coalesce(s.until, s.slot) from jobrun.job_slots s
 				where s.definition_id = definition.id and s.runner_id is null order by s.slot desc limit 1))), v_anchor);
@@ -177,10 +181,11 @@ begin
 end
 $fn$;
 
--- fire: all definitions that have slots to account for, a hundred at most, and for a third of statement_timeout at most, so that
--- what takes long is done in several calls; their slots are advanced and their runs inserted
--- in one go. at: not behind now(). Any number of callers: who comes second passes a locked definition over, and one that waited
--- nowhere finds next_slot_at moved on. What is wrong with one definition costs its slots ("error: ...") and no other definition.
+-- fire: fire all definitions that have due slots, at most a hundred, and for at most a third of statement_timeout, so
+-- that long work is done in several calls. next_slot_at is advanced and the runs are inserted in one transaction. at:
+-- not before now(). Any number of callers may run at once: the second one skips locked definitions, or finds
+-- next_slot_at advanced already. If something is wrong with a definition, its slots are recorded as skipped ("error:
+-- ..."), and other definitions are not affected.
 create or replace function jobrun.fire(at timestamptz default now())
 returns table (definition text, slot timestamptz, outcome text, reason text, run_id bigint, slots bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -216,12 +221,12 @@ begin
 				outcome    := 'error';
 				reason     := sqlerrm;
 				run_id     := null;
-				-- what the server lacks (53: disk, memory; 58: a file) it will have again: the slots stay due
+				-- shortages of the server (53: disk, memory; 58: a file) will pass: the slots stay due
 				slots      := case when left(sqlstate, 2) in ('53', '58') then 0
 					else jobrun.fail_slots(v_def, v_at, left('error: ' || sqlerrm, 1000)) end;
 				return next;
 		end;
-		exit when v_done = 100 or clock_timestamp() > v_end;     -- what stays due is not counted: it would stand before the others
+		exit when v_done = 100 or clock_timestamp() > v_end;     -- definitions that stay due do not count
 	end loop;
 	if v_queued then
 		perform jobrun.call_runners('');
@@ -229,8 +234,8 @@ begin
 end
 $fn$;
 
--- fail_slots: those of a definition whose runs cannot be enqueued; if even its schedule cannot be read any more (a zone that the
--- server does not know now), nothing is written and it stays due.
+-- fail_slots: record the due slots of a definition whose runs cannot be enqueued. If even its schedule cannot be read
+-- any more (the server does not know its zone now), nothing is written and it stays due.
 create or replace function jobrun.fail_slots(definition jobrun.job_definitions, at timestamptz, why text) returns bigint
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -247,7 +252,7 @@ $fn$;
 
 -- ------------------------------------------------------------------------------------------------------------- by hand
 
--- carve_slot: a slot in the middle of a row of many gets a row of its own.
+-- carve_slot: give a slot inside a row of many slots a row of its own.
 create or replace function jobrun.carve_slot(definition jobrun.job_definitions, fields jobrun.schedule_fields, slot timestamptz) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
@@ -271,7 +276,7 @@ begin
 end
 $fn$;
 
--- restore_slots: a part of such a row, as one row again.
+-- restore_slots: write a part of such a row as one row again.
 create or replace function jobrun.restore_slots(
 	definition jobrun.job_definitions, fields jobrun.schedule_fields, whole jobrun.job_slots, first timestamptz, until timestamptz)
 returns void
@@ -289,8 +294,8 @@ begin
 end
 $fn$;
 
--- replay: the run of a slot once more, with what the definition says now. Not while the run that the slot has is on its way.
--- Returns the id of the new one, which takes its place in job_slots.
+-- replay: create a new run for a slot, with the present values of the definition, unless the slot's run is unfinished.
+-- Returns the id of the new run, which replaces the old one in job_slots.
 create or replace function jobrun.replay(definition text, slot timestamptz, reason text default null) returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
@@ -298,7 +303,7 @@ declare
 	v_slot   constant timestamptz := slot;
 	v_def    jobrun.job_definitions;
 	v_fields jobrun.schedule_fields;
-	v_is     boolean := false;     -- one of the slots of its schedule, as that is now
+	v_is     boolean := false;     -- is it a slot of the present schedule?
 	v_old    jobrun.job_slots;
 	v_run    jobrun.job_runs;
 	v_id     bigint;

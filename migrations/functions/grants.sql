@@ -1,7 +1,8 @@
--- grants: the last file. Nobody may call or read anything unless it is granted: what default privileges of the database give to
--- everybody is taken back, and every role gets what job_grants says, no more: what an earlier version gave as well is taken from
--- it. A function or view that was made anew has no grants.
--- Whoever may write tables needs is_name() as well, since CHECKs call it; whoever may claim needs those of limits.
+-- grants: the last file. Nobody may call or read anything without a grant. So rights that default privileges of the
+-- database give to everybody are revoked, and every role gets exactly what job_grants says; further rights of an
+-- earlier version are revoked. A function or view that was created again has no grants before.
+-- A role that may write tables needs is_name(), too, since CHECKs call it; a role that may claim needs the functions of
+-- limits.
 revoke all on all functions in schema jobrun from public;
 revoke all on all tables in schema jobrun from public;
 revoke all on schema jobrun from public;

@@ -1,6 +1,6 @@
--- new_runs: rows that are inserted into jobrun.new_runs become runs; see the table.
+-- new_runs: rows inserted into jobrun.new_runs become runs; see the table.
 
--- count_up: adds n to a setting of the transaction that is a number.
+-- count_up: add n to a parameter of the transaction that holds a number.
 create or replace function jobrun.count_up(setting text, n bigint) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -10,7 +10,7 @@ begin
 end
 $fn$;
 
--- read_options: options, and over them those of one run.
+-- read_options: the options of all runs, overridden by those of one run.
 create or replace function jobrun.read_options(options jsonb, run jsonb) returns jobrun.run_options
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -37,8 +37,8 @@ begin
 end
 $fn$;
 
--- take_new_runs: rows that have type and options in common, and no keys, go in together; others one by one. What is wrong with
--- a row is caught once for all of them, to say which line it is.
+-- take_new_runs: insert rows with the same type and options and without keys together, others one by one. One exception
+-- handler for all rows adds the number of the line to the error.
 create or replace function jobrun.take_new_runs() returns trigger
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -81,7 +81,7 @@ begin
 	return null;
 exception when others then
 	get stacked diagnostics v_text = message_text, v_hint = pg_exception_hint;
-	if v_line is null then         -- of those that went in together only a payload can be too large
+	if v_line is null then         -- rows inserted together: only a payload that is too large can fail
 		select l.line into v_line from (select row_number() over (order by a.nr) as line, a.payload from added a) l
 		where octet_length(l.payload::text) > 1048576 or pg_column_size(l.payload) > 1049600 order by l.line limit 1;
 		v_text := regexp_replace(v_text, '^payload [0-9]+ ', 'the payload ');

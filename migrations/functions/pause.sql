@@ -1,8 +1,8 @@
 -- pause: pauses of job types, queues and definitions, and limits of queues.
 
--- pause: no run of this job type, of this queue, or of this definition is claimed until the pause ends (no duration: until
--- resume). Runs stay where they are; those that run go on. Returns until when. Commit soon: claims wait for the queue's row,
--- as they do after set_queue.
+-- pause: claim no run of this job type, queue or definition until the pause ends (no duration: until resume). Waiting
+-- runs stay, running ones go on. Returns the end of the pause. Commit soon: until then claims leave the queue out,
+-- since its row is locked; the same holds for set_queue.
 create or replace function jobrun.pause(
 	job_type text default null, queue text default null, definition text default null, duration interval default null,
 	reason text default null)
@@ -48,7 +48,7 @@ begin
 end
 $fn$;
 
--- resume: the end of a pause. Returns whether there was one.
+-- resume: end a pause. Returns whether there was one.
 create or replace function jobrun.resume(
 	job_type text default null, queue text default null, definition text default null, reason text default null)
 returns boolean
@@ -86,8 +86,9 @@ begin
 end
 $fn$;
 
--- set_queue: limits of a queue. changes: an object with those of max_running, max_running_per_key, rate_limit and rate_period
--- that shall change; null: no limit. rate_limit and rate_period are given together. Returns the queue.
+-- set_queue: change limits of a queue. changes: an object with the members to change, of max_running,
+-- max_running_per_key, rate_limit and rate_period; null: no limit. rate_limit and rate_period are given together.
+-- Returns the queue.
 create or replace function jobrun.set_queue(name text, changes jsonb, reason text default null) returns jobrun.job_queues
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column

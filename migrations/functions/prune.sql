@@ -1,12 +1,13 @@
--- prune: housekeeping. What is over is summed into job_stats by the hour, kept as long as settings say, and then removed.
+-- prune: housekeeping. Runs and attempts that have ended are summed into job_stats by the hour, kept as long as the
+-- table settings says, and then removed.
 --
--- What must hold: nothing unfinished goes; nothing goes before the hour in which it ended was summed; every end is in exactly
--- one sum; how long things are kept is read from settings and from nowhere else. Nobody waits: rows that others hold are left
--- for the next time, so any number of pruners may work at once.
+-- What must hold: nothing unfinished is removed; nothing is removed before the hour in which it ended was summed; every
+-- end is in exactly one sum; only the table settings says how long rows are kept. Nothing here waits for a lock: rows
+-- that others have locked are left for the next time, so any number of pruners may work at once.
 
 -- ---------------------------------------------------------------------------------------------------------------- sums
 
--- bucket_counts: how many there are of each bucket, from those of many groups; ends with the last that has any.
+-- bucket_counts: add up the bucket counts of many groups; the array ends with the last bucket that has any.
 create or replace function jobrun.bucket_counts(buckets integer[], counts bigint[]) returns bigint[]
 language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select coalesce(array_agg(coalesce(c.n, 0) order by b.bucket), '{}')
@@ -22,14 +23,14 @@ language sql immutable as $fn$
 		'2097152,4194304,8388608,16777216,33554432,67108864,134217728,268435456,536870912,1073741824,2147483648}'::bigint[]) + 1
 $fn$;
 
--- stats_of: all that ended at or after `since` and before `until`, as rows of job_stats: job_stats and stats_of() from
--- stats_until on are together everything.
---  - A run counts as what it came to, and with it the attempt that ended it: succeeded, dead, cancelled.
---  - An attempt that did not end its run counts by itself: failed, lost, later, released; and what it was, when people have
---    retried the run since.
--- run_ms is the time it ran; wait_ms how late a run was started, which is not known of attempts. Neither is there for what was
--- cancelled while it waited. Element k of the buckets counts the times from 2^(k-1) to below 2^k ms, the first one also 0,
--- the 32nd also all above.
+-- stats_of: all runs and attempts that ended at or after `since` and before `until`, as rows of job_stats. job_stats
+-- plus stats_of() from stats_until on is everything.
+--  - A run counts once, together with the attempt that ended it, by its final status: succeeded, dead, cancelled.
+--  - An attempt that did not end its run counts by itself: failed, lost, later, released; also an attempt that ended the
+--    run before people retried it, with the outcome it had.
+-- run_ms is the time it ran; wait_ms is how late a run was started, which is not known of attempts. A run cancelled
+-- while it waited has neither. Element k of the buckets counts the times from 2^(k-1) to below 2^k ms; the first one
+-- also counts 0, the 32nd also all longer times.
 create or replace function jobrun.stats_of(since timestamptz, until timestamptz) returns setof jobrun.job_stats
 language sql stable
 set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set jit = off set enable_seqscan = off set enable_sort = off as $fn$
@@ -69,9 +70,9 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp set timezone =
 	select date_trunc('hour', now() - interval '10 minutes')
 $fn$;
 
--- sum_hours: sums at most so many completed hours, those in which nothing ended not counted; says how many. An hour is complete
--- ten minutes after its end, when the transactions in which something ended are over. None while another does it.
--- What is older than sums are kept is passed over.
+-- sum_hours: sum up to `most` completed hours (hours in which nothing ended do not count). Returns how many. An hour is
+-- complete ten minutes after its end, when the transactions that ended runs in it are over. If another session sums
+-- already, it does nothing. Hours older than sums are kept are skipped.
 create or replace function jobrun.sum_hours(most bigint default 1) returns bigint
 language plpgsql volatile security definer
 set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set enable_seqscan = off set jit = off as $fn$
@@ -94,7 +95,7 @@ begin
 		v_until := v_hour + interval '1 hour';
 		v_hours := v_hours + 1;
 		continue when v_hour < jobrun.kept_since(v_settings.keep_stats);
-		-- There is none yet, unless somebody has set stats_until back: then the sum that was made of all of it stays.
+		-- There is a row only if somebody has set stats_until back: then the old, complete sum stays.
 		insert into jobrun.job_stats (hour, n, run_ms, wait_ms, job_type, queue, outcome, run_buckets, wait_buckets)
 		select o.hour, o.n, o.run_ms, o.wait_ms, o.job_type, o.queue, o.outcome, o.run_buckets, o.wait_buckets
 		from jobrun.stats_of(v_hour, v_until) o
@@ -107,19 +108,20 @@ $fn$;
 
 -- ----------------------------------------------------------------------------------------------------------- what goes
 
--- kept_since: what is older goes. There is no time before 4713 BC.
+-- kept_since: rows older than this are removed. PostgreSQL has no time before 4713 BC.
 create or replace function jobrun.kept_since(keep interval) returns timestamptz
 language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select now() - least(keep, interval '5000 years')
 $fn$;
 
--- prune_kinds: what prune_step() takes away, in this order: sums first, then runs, what belongs to them, and what is told of them.
+-- prune_kinds: the order in which prune_step() works: first it sums hours, then it removes runs, rows that belong to
+-- runs, and records.
 create or replace function jobrun.prune_kinds() returns text[]
 language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select '{hours,succeeded,keyed,cancelled,dead,outputs,slots,effects,runners,audit,stats}'::text[]
 $fn$;
 
--- prune_rule: what is to go of a kind, by the settings. as_summed: as if all hours that are complete had been summed.
+-- prune_rule: which rows of a kind are to be removed, by the settings. as_summed: as if all complete hours were summed.
 create or replace function jobrun.prune_rule(kind text, as_summed boolean) returns jobrun.prune_rule
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -149,8 +151,8 @@ begin
 		-- as in job_runs_kept
 		v_rule.condition := format('x.finished_at is not null and (case when x.status <> ''succeeded'' then x.status '
 			'when x.idempotency_key is null or x.idempotency_key like ''cli:%%'' then ''succeeded'' else ''keyed'' end) = %L', kind);
-		-- The newest success of a unique key stays as long as an older run of it has not succeeded: that one must not start again
-		-- when this one is forgotten.
+		-- The newest success of a unique key stays as long as an older run of the key has not succeeded: once the success is
+		-- removed, the older run could be started again.
 		if kind in ('succeeded', 'keyed') then
 			v_rule.condition := v_rule.condition || format(' and (x.unique_key is null'
 				' or exists (select from jobrun.job_runs n where n.id > x.id and n.status = ''succeeded'' and %1$s)'
@@ -163,15 +165,15 @@ begin
 		v_rule.table_name := 'job_attempts';
 		v_rule.at_column := 'finished_at';
 		v_rule.condition := 'x.output is not null';
-	elsif kind = 'slots' then            -- one that was replayed may be old, and its run new
+	elsif kind = 'slots' then            -- an old slot that was replayed may have a new run
 		v_rule.table_name := 'job_slots';
 		v_rule.at_column := 'slot';
 		v_rule.condition := 'coalesce(x.until, x.slot) < $2 and not exists ' || v_alive;
-	elsif kind = 'effects' then          -- of a run that goes on they are still asked for
+	elsif kind = 'effects' then          -- an unfinished run may still ask for its effects
 		v_rule.table_name := 'job_effects';
 		v_rule.at_column := 'started_at';
 		v_rule.condition := 'coalesce(x.done_at, x.started_at) < $2 and not exists ' || v_alive;
-	elsif kind = 'runners' then          -- one that is silent may live; it says something at least once a day, or holds runs
+	elsif kind = 'runners' then          -- a silent runner may live: it writes its row at least once a day, or holds runs
 		v_rule.table_name := 'job_runners';
 		v_rule.at_column := 'started_at';
 		v_rule.condition := '(x.finished_at < $2 or x.last_seen_at < least($2, now() - interval ''1 day'')) '
@@ -192,7 +194,7 @@ begin
 end
 $fn$;
 
--- count_prunable: how many of a kind prune_step() would take away if it began now.
+-- count_prunable: how many rows of a kind prune_step() would remove if it began now.
 create or replace function jobrun.count_prunable(kind text) returns bigint
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set jit = off as $fn$
 declare
@@ -210,7 +212,7 @@ begin
 	end if;
 	v_rule := jobrun.prune_rule(kind, true);
 	if kind = 'outputs' and not (select s.archive from jobrun.settings s where s.only_row) then
-		-- most go with their runs
+		-- most are removed with their runs
 		select string_agg(format('(r.finished_at < %L and %s)', u.before, replace(u.condition, 'x.', 'r.')), ' or ') into v_runs
 		from unnest('{succeeded,keyed,cancelled,dead}'::text[]) k(kind) cross join lateral jobrun.prune_rule(k.kind, true) u;
 		v_rule.condition := v_rule.condition || format(' and not exists (select from jobrun.job_runs r where r.id = x.run_id and (%s))', v_runs);
@@ -221,9 +223,10 @@ begin
 end
 $fn$;
 
--- prune_some: takes away the first `most` of a kind, from `after` on: what lies before that has gone already, but its dead
--- index entries may still be there, and would be walked over again and again. Gives how many went, and the next `after`,
--- null when the kind has no more. What others hold is passed over; nobody is waited for, so nobody can be waiting for us.
+-- prune_some: remove the first `most` rows of a kind, from `after` on: rows before that are removed already, but their
+-- dead index entries may still be there and would be read again and again. Returns how many were removed, and the next
+-- `after`, null if there are no more. Rows that others have locked are skipped: this never waits for a lock, so it can
+-- be part of no deadlock.
 create or replace function jobrun.prune_some(kind text, most bigint, inout after timestamptz, out n bigint)
 language plpgsql volatile
 set search_path = pg_catalog, jobrun, pg_temp set jit = off
@@ -260,9 +263,10 @@ begin
 end
 $fn$;
 
--- prune_step: one step of housekeeping, for a transaction of its own: at most `most` rows of one kind, or one hour summed. To
--- be called again with what it gave, until that says done. An object: counts (of each kind, so far), done; and for the next
--- step kind and after. Begun with {"dry_run": true} it counts what would go and changes nothing.
+-- prune_step: one step of housekeeping, in a transaction of its own: remove at most `most` rows of one kind, or sum one
+-- hour. Call it again with the object it returned until that says done. The object has counts (of each kind, so far),
+-- done, and for the next step kind and after. Started with {"dry_run": true} it counts what would be removed and
+-- changes nothing.
 create or replace function jobrun.prune_step(state jsonb default '{}', most bigint default 2000) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' as $fn$
 declare

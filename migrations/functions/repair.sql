@@ -1,8 +1,8 @@
 -- repair: cancel and retry, by people.
 
--- cancel: a waiting run ends here, a running one is asked to (its runner sees it at the next heartbeat, at once if it lingers;
--- no status change). Returns what is so now: cancelled, requested; succeeded or dead when it had ended before; null when there
--- is no such run, or it is somebody else's and the caller is no admin.
+-- cancel: end a waiting run, or ask a running one to end (its status does not change; its runner sees the request at
+-- the next heartbeat, or at once if it lingers). Returns cancelled or requested; succeeded, dead or cancelled if it had
+-- ended before; null if there is no such run, or it belongs to another role and the caller is no admin.
 create or replace function jobrun.cancel(id bigint, reason text default null) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
@@ -12,7 +12,7 @@ declare
 begin
 	select r.* into v_run from jobrun.job_runs r where r.id = cancel.id and (v_all or r.created_by = jobrun.caller()) for no key update;
 	if v_run.status in ('queued', 'failed') then
-		-- not now(): the caller's transaction may be older than an hour that is summed already
+		-- not now(): the caller's transaction may have begun in an hour that is summed already
 		update jobrun.job_runs r set status = 'cancelled', finished_at = clock_timestamp(), error_code = 'cancelled'
 		where r.id = cancel.id;
 		perform jobrun.audit('cancel', 'run ' || id, jsonb_build_object('status', v_run.status, 'attempts', v_run.attempts),
@@ -31,9 +31,9 @@ begin
 end
 $fn$;
 
--- retry: makes a run due now with all its attempts before it; claim_seq goes on. Returns retried; running (refused); succeeded, and
--- superseded when a newer one of its unique key runs or has succeeded (both refused without force; with force a superseded one
--- loses its key, or it would not start); null when there is no such run.
+-- retry: make a run due now with a full number of attempts; claim_seq goes on. Returns retried; running (refused);
+-- succeeded, or superseded if a newer run of its unique key is running or has succeeded (both refused without force;
+-- with force a superseded run loses its key, or it would not start); null if there is no such run.
 create or replace function jobrun.retry(id bigint, force boolean default false, reason text default null) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
@@ -43,7 +43,7 @@ declare
 begin
 	begin
 		select r.* into v_run from jobrun.job_runs r where r.id = retry.id for no key update;
-		if v_run.status = 'running' then           -- the lock is given back: it would keep heartbeats out
+		if v_run.status = 'running' then           -- give the lock back, or it would block heartbeats
 			raise exception 'run % is running', id using errcode = 'JR001';
 		end if;
 	exception when sqlstate 'JR001' then
@@ -57,7 +57,7 @@ begin
 		return 'superseded';
 	end if;
 
-	-- The plain success lives in the run row alone, which is about to forget it.
+	-- A plain success is recorded in the row of the run alone, so write an attempt before that row changes.
 	insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, host, runner_id, started_at, finished_at)
 	select r.id, r.claim_seq, r.attempts, 'succeeded', r.locked_by, r.runner_id, r.started_at, r.finished_at
 	from jobrun.job_runs r where r.id = retry.id and r.status = 'succeeded'
@@ -66,11 +66,11 @@ begin
 	update jobrun.job_runs r
 	set status = 'queued', run_at = now(), attempts = 0, snoozes = 0, releases = 0,
 		finished_at = null, cancel_requested_at = null, superseded_by = null, result = null, progress = null,
-		-- a run that had expired would only expire again
+		-- a run that has expired would only expire again
 		expires_at = case when r.expires_at > now() then r.expires_at end,
-		-- of a success the next attempt would have nothing left to do
+		-- with the checkpoint of a success the next attempt would have nothing to do
 		checkpoint = case when r.status <> 'succeeded' then r.checkpoint end,
-		-- cancelled before its first claim: with its key it would enter job_runs_unique, where another may stand by now
+		-- cancelled before its first claim: with its key it would enter job_runs_unique again, where another run may be now
 		unique_key = case when v_newer is null and (r.status in ('queued', 'failed') or r.claim_seq > 0) then r.unique_key end
 	where r.id = retry.id;
 	perform jobrun.audit('retry', 'run ' || id, jsonb_build_object('status', v_run.status, 'attempts', v_run.attempts),

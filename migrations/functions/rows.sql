@@ -1,6 +1,7 @@
--- rows: those that must be there. What people have changed in them stays.
+-- rows: insert the rows that must exist. Values that people have changed stay.
 
--- The one row of settings. Nothing has ended yet, so all sums are made. Where it belongs is recorded once, and then only by adopt().
+-- The one row of settings. No run has ended yet, so the sums are complete. The identity of this database is recorded
+-- here once; later only adopt() changes it.
 insert into jobrun.settings (install_id, stats_until)
 select jobrun.new_install_id(), date_trunc('hour', now() at time zone 'UTC') at time zone 'UTC'
 where not exists (select from jobrun.settings);

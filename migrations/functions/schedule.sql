@@ -1,6 +1,7 @@
--- schedule: the schedule engine, first half: what a schedule says, as bits. slots.sql says at which instants that is.
+-- schedule: the schedule engine, first half: parse a schedule into bits. slots.sql computes the instants.
 
--- highest_bit: its number; -1 if there is none. One expression, so that it costs no call. lowest: highest_bit(x & -x).
+-- highest_bit: the number of the highest bit; -1 if none is set. One expression, so that it can be inlined. The lowest
+-- bit is highest_bit(x & -x).
 create or replace function jobrun.highest_bit(mask bigint) returns integer
 language sql immutable as $fn$
 	select case when mask = 0 then -1 else 64 - position(B'1' in mask::bit(64)) end
@@ -12,7 +13,7 @@ language sql immutable as $fn$
 	select length(replace(mask::bit(64)::text, '0', ''))
 $fn$;
 
--- parse_schedule_number: a number or one of the names, which begin with that of the number base.
+-- parse_schedule_number: a number or one of the names; the first name stands for the number `base`.
 create or replace function jobrun.parse_schedule_number(shown text, word text, lowest integer, highest integer, names text[], base integer)
 returns integer
 language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -36,7 +37,8 @@ begin
 end
 $fn$;
 
--- parse_schedule_item: one item of a list, as bits. What other dialects know, and this one does not, has an answer of its own.
+-- parse_schedule_item: one item of a list, as bits. Syntax that other dialects have and this one has not gets an error
+-- of its own.
 create or replace function jobrun.parse_schedule_item(
 	field text, shown text, item text, lowest integer, highest integer, names text[], base integer)
 returns bigint
@@ -147,7 +149,8 @@ begin
 end
 $fn$;
 
--- parse_schedule: the only place that knows the dialect: Vixie cron's, with L and @every. Every error says what to write.
+-- parse_schedule: the only place that knows the dialect: Vixie cron's, with L and @every. Every error says what to
+-- write.
 create or replace function jobrun.parse_schedule(schedule text) returns jobrun.schedule_fields
 language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_variable
@@ -185,7 +188,7 @@ begin
 	end if;
 
 	v_number := cardinality(v_words);
-	if v_words[1] ~* '^(cron_)?tz=' then     -- a line of a crontab
+	if v_words[1] ~* '^(cron_)?tz=' then     -- as in a line of a crontab
 		raise exception 'schedule "%": the zone is not a part of it; write "%", and "%" as the time zone', schedule,
 			array_to_string(v_words[2:], ' '), regexp_replace(v_words[1], '^[^=]*=', '') using errcode = 'JR065';
 	elsif v_number in (6, 7) then
@@ -193,7 +196,7 @@ begin
 			v_five   := replace(array_to_string(v_words[2:6], ' '), '?', '*');
 			v_fields := jobrun.parse_schedule(v_five);
 		exception when sqlstate 'JR065' then
-			v_five := null;     -- not seconds before all: a crontab line with its command?
+			v_five := null;     -- not a schedule with seconds; perhaps a crontab line with its command
 		end;
 	end if;
 	if v_five is not null then
@@ -211,7 +214,8 @@ begin
 	v_fields.days_star     := left(v_words[3], 1) = '*';
 	v_fields.weekdays_star := left(v_words[5], 1) = '*';
 
-	-- If both day fields are restricted the weekday alone is enough. In 400 years each day of a year falls on each weekday.
+	-- If both day fields are restricted the weekday alone is enough. In 400 years each day of a year falls on each
+	-- weekday.
 	if (v_fields.days_star or v_fields.weekdays_star)
 		and not exists (select from generate_series(1, 12) m where v_fields.months & (1 << m) <> 0 and v_fields.days
 			& ((1::bigint << case when m = 2 then 30 when m in (4, 6, 9, 11) then 31 else 32 end) - 1) <> 0)
@@ -223,8 +227,9 @@ begin
 end
 $fn$;
 
--- check_time_zone: a name that the server's zone database has, in the same letters. Reading pg_timezone_names would take longer
--- than all the rest. A setting made inside a function that sets it, too, ends with the function.
+-- check_time_zone: the name must be in the server's zone database, in the same letters. Reading pg_timezone_names would
+-- take longer than all the rest. Since this function has a SET clause for TimeZone, its own change of it ends with the
+-- function.
 create or replace function jobrun.check_time_zone(zone text) returns void
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' as $fn$
 declare

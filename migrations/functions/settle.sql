@@ -1,23 +1,25 @@
--- settle: how runs end, and what their deaths set off.
+-- settle: end runs, and raise alarms for dead ones.
 
--- settle: what attempts came to, of every kind; the only statement that ends a run that was running. Arrays of equal length (null
--- stands for nulls): runner_ids of the holders, also when they are dead; outcomes: succeeded, failed, dead, later, released,
--- unstarted, cancelled, lost; outputs_dropped: bytes; results, progress and checkpoints as the lines of JOBRUN_OUT, JSON objects with a member
--- of that name. settled_at: what is now, since now() is when the transaction began.
--- Gives what was accepted, run_in_ms null when final, alarm the id of the one that a dead one has raised; what does not come back
--- was fenced out. A repeat changes nothing: the first one took the lease away.
+-- settle: write the outcomes of attempts; the only statement that ends a running run. Arrays of equal length (null
+-- stands for an array of nulls): runner_ids of the runners that hold the runs, even if they are dead; outcomes:
+-- succeeded, failed, dead, later, released, unstarted, cancelled, lost; outputs_dropped: bytes; results, progress and
+-- checkpoints as lines of JOBRUN_OUT, JSON objects with a member of that name. settled_at: the time now, since now() is
+-- when the transaction began.
+-- Returns a row for each outcome that was accepted: run_in_ms is null if it is final, alarm is the id of a dead run's
+-- alarm. A run without a row was fenced out. A repeat changes nothing, since the first call has ended the lease.
 --
--- The fence is id, claim_seq, runner_id and "locked_until is not null". The last means running, by a CHECK; saying so
--- with status would lead the planner to the index of running rows and its dead entries.
+-- The fence is id, claim_seq, runner_id and "locked_until is not null". The last means running, by a CHECK; a condition
+-- on status would make the planner use the index of running rows with its dead entries.
 --
--- The runs are locked by a statement of their own. What follows has a younger snapshot, which shows the rows as they were locked, so
--- it finds each by id once more and writes it by its place (ctid). In one statement that would miss a run whose row was changed
--- while the lock was waited for, by a cancel perhaps: the lock tells the place of the new row, which the statement's snapshot does not
--- show. Every statement of a volatile function has its own snapshot only in READ COMMITTED: anything else is refused.
+-- A first statement locks the runs. The second one has a younger snapshot, which shows the rows as they were locked; it
+-- finds each by id again and writes it by its ctid. One statement for both would miss a run whose row was changed while
+-- it waited for the lock, for example by a cancel: the lock returns the ctid of the new row version, which the snapshot
+-- of the same statement does not show. Every statement of a volatile function has its own snapshot only in READ
+-- COMMITTED: anything else is refused.
 --
--- Planned once a connection, as claim is. A row is looked up for each id, and lateral subqueries that cannot be dissolved leave
--- the planner no other way; its place is the cheapest way to it whatever the statistics say, as long as nothing is kept of a
--- walk through all rows (material) or done with all at once.
+-- Planned once per connection, like claim. There is one lookup per id: lateral subqueries that cannot be flattened
+-- leave the planner no other choice. The ctid is the cheapest access whatever the statistics say, as long as plans that
+-- materialize, hash or merge all rows are switched off.
 create or replace function jobrun.settle(run_ids bigint[], claim_seqs bigint[], runner_ids bigint[], outcomes text[],
 	delays_ms bigint[], error_codes text[], errors text[], exit_statuses integer[], pids bigint[], cpu_ms bigint[],
 	max_rss_kb bigint[], outputs text[], outputs_dropped bigint[], results text[], progress text[], checkpoints text[],
@@ -33,7 +35,7 @@ begin
 	if current_setting('transaction_isolation') <> 'read committed' then
 		raise exception 'jobrun.settle needs READ COMMITTED' using errcode = 'feature_not_supported';
 	end if;
-	-- in order of id, so that no two batches can wait for each other
+	-- in order of id, so that two settles cannot deadlock
 	perform from (select g.* from unnest(run_ids, claim_seqs, runner_ids) g(id, claim_seq, runner_id) order by g.id) g
 	cross join lateral (select from jobrun.job_runs r
 		where r.id = g.id and r.claim_seq = g.claim_seq and r.runner_id = g.runner_id and r.locked_until is not null
@@ -46,7 +48,7 @@ begin
 	), held as materialized (
 		select g.*, r.* from given g cross join lateral (
 			select r.ctid as place, r.attempts, r.max_attempts, r.snoozes, r.releases, r.cancel_requested_at,
-				r.output as last_output, r.output_dropped as last_dropped -- all that is known of an attempt that was lost
+				r.output as last_output, r.output_dropped as last_dropped -- the last known output of an attempt that was lost
 			from jobrun.job_runs r
 			where r.id = g.id and r.claim_seq = g.claim_seq and r.runner_id = g.runner_id and r.locked_until is not null
 				and (g.outcome <> 'lost' or r.locked_until <= v_now)
@@ -57,8 +59,8 @@ begin
 				when h.outcome = 'succeeded' then 'succeeded'
 				when h.outcome = 'cancelled' or h.cancel_requested_at is not null then 'cancelled'
 				when h.outcome = 'dead' then 'dead'
-				when h.outcome = 'unstarted' then 'queued' -- nothing was tried, so nothing is counted
-				-- not charged, but not for ever either: from the 50th and the 4th time on it is a failure
+				when h.outcome = 'unstarted' then 'queued' -- it was not started, so no attempt counts
+				-- these do not count as attempts, but from the 50th "later" and the 4th "released" on they count as failures
 				when h.outcome = 'later' and h.snoozes + 1 < 50 then 'queued'
 				when h.outcome = 'released' and h.releases + 1 < 4 then 'queued'
 				when h.attempts >= h.max_attempts then 'dead'
@@ -118,9 +120,10 @@ begin
 end
 $fn$;
 
--- settle_group: the runs whose effects are in this transaction end as the arrays say, by settle and on the same terms; called as the
--- last statement before COMMIT. If one of these claims is not held any more it raises JR074, so that a COMMIT behind it can only
--- roll back: effects, ends and alarms of all of them are there together or not at all. The time is that of the clock.
+-- settle_group: end the runs whose effects are in this transaction as the arrays say, by settle; called as the last
+-- statement before COMMIT. If one of these claims is not held any more it raises JR074, so that the COMMIT after it can
+-- only roll back: effects, ends and alarms of all runs are committed together or not at all. The time is that of the
+-- clock.
 create or replace function jobrun.settle_group(run_ids bigint[], claim_seqs bigint[], runner_id bigint, outcomes text[],
 	delays_ms bigint[], error_codes text[], errors text[])
 returns table (id bigint, status text, run_in_ms bigint)
@@ -141,10 +144,10 @@ begin
 end
 $fn$;
 
--- settle_done: the runs whose effect is in this transaction have succeeded; called as the last statement before COMMIT.
--- If one of these claims is not held any more it raises JR074, so that a COMMIT behind it can only roll back: effect and
--- completion are there together or not at all. results: what each gave, or null; JR054 if one is too large. The time is that of the clock, since
--- now() is when the handler's transaction began.
+-- settle_done: the runs whose effects are in this transaction have succeeded; called as the last statement before
+-- COMMIT. If one of these claims is not held any more it raises JR074, so that the COMMIT after it can only roll back:
+-- effect and success are committed together or not at all. results: the result of each run, or null; JR054 if one is
+-- too large. The time is that of the clock, since now() is when the handler's transaction began.
 create or replace function jobrun.settle_done(run_ids bigint[], claim_seqs bigint[], runner_id bigint, results jsonb[]) returns void
 language plpgsql volatile
 set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan
@@ -182,9 +185,10 @@ begin
 end
 $fn$;
 
--- raise_alarm: for settle, when a run goes dead: enqueues the on_dead of its definition (the one it is of, else the one named
--- as its type) with what is known of the run. An alarm that dies raises none. Whatever is wrong with it must not cost the
--- settle: it is a warning in the server's log. Returns the id of the alarm or null.
+-- raise_alarm: called by settle when a run is dead: enqueue a run of the job type in on_dead of its definition (its
+-- own, else the definition named like its job type), with the facts about the dead run. An alarm that is dead raises no
+-- alarm. An error here must not fail the settle: it becomes a warning in the server's log. Returns the id of the alarm
+-- or null.
 create or replace function jobrun.raise_alarm(run_id bigint, claim_seq bigint) returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
@@ -209,13 +213,13 @@ begin
 		v_facts := v_facts - 'payload';
 	end if;
 	perform jobrun.check_type(v_def.on_dead);
-	-- Not through enqueue_run, which keeps such a key from clients: who had it first would be the alarm.
+	-- Not through enqueue_run, which refuses this key: a client that used the key first would suppress the alarm.
 	v_done := jobrun.insert_run(jobrun.new_run(v_def.on_dead, v_facts, null, null, null, null, null, null, null, null, null,
 		format('on_dead:%s:%s', v_run.id, v_run.claim_seq), null, null, v_run.id, v_run.trace_context), 'keep');
 	if v_done.created and v_done.run_at <= now() then
 		perform jobrun.call_runners('');
 	end if;
-	-- In the transaction of a set now() is when its statement began; the alarm is as old as the death of its run.
+	-- In the transaction of a group now() is older; the alarm gets the time at which its run died.
 	if v_done.created and v_run.finished_at > now() then
 		update jobrun.job_runs r set created_at = v_run.finished_at, run_at = v_run.finished_at where r.id = v_done.id;
 	end if;

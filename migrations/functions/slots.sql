@@ -1,26 +1,26 @@
--- slots: the schedule engine, second half: at which instants a schedule is due.
+-- slots: the schedule engine, second half: compute the instants at which a schedule is due.
 --
--- Wall clocks are not even: hours are left out in spring and come twice in autumn. Whatever such a day does, what follows is
--- built on one thing alone, the local time of an instant, which is never ambiguous. With F(l) for the first instant at which
--- local time has reached l:
---   fixed hours (the hour field does not begin with "*"): the slots are F(l) for each local minute l of the schedule. A minute
---     that comes twice counts the first time, one that is left out when the gap ends, and several of them there are one slot.
---   any hour (it begins with "*"): the slots are all instants whose local minute is in the schedule.
+-- Local time does not run evenly: an hour is skipped in spring and repeated in autumn. All rules here rest on one fact:
+-- an instant has exactly one local time. Let F(l) be the first instant at which local time has reached l:
+--   fixed hours (the hour field does not begin with "*"): the slots are F(l) for each local minute l of the schedule. A
+--     repeated minute fires the first time; a skipped one fires when the gap ends, and several skipped ones are one slot.
+--   any hour (the field begins with "*"): the slots are all instants whose local minute is in the schedule.
 --   @every: anchor + k times the interval, k >= 1, in real time.
 --
--- Inside, instants are timestamps in UTC: adding an interval to a timestamptz would ask the session's TimeZone. A zone is
--- passed as ":NAME": without the colon "CET" would be the abbreviation, an hour off in summer, and "FOO3" a zone.
+-- Inside, instants are timestamps in UTC: adding an interval to a timestamptz would depend on the session's TimeZone. A
+-- zone is passed as ":NAME": without the colon "CET" would be the abbreviation, an hour off in summer, and "FOO3" would
+-- be a valid zone.
 
 -- ------------------------------------------------------------------------------------------------ calendar, local time
 
--- month_days: the days of that month that match: bits 1 to 31. If one of the two day fields begins with "*" both must match,
--- else one is enough (as in Vixie cron).
+-- month_days: the days of that month that match: bits 1 to 31. If one of the two day fields begins with "*", both must
+-- match, else one is enough (as in Vixie cron).
 create or replace function jobrun.month_days(fields jobrun.schedule_fields, month timestamp) returns bigint
 language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_last     constant integer := extract(day from month + interval '1 month' - interval '1 day');
 	v_weekday  constant integer := extract(dow from month);
-	-- the week as it begins on the first of the month, five times
+	-- the bits of the weekdays, rotated to the first of the month and repeated five times
 	v_week     constant bigint := ((fields.weekdays >> v_weekday) | (fields.weekdays << (7 - v_weekday))) & 127;
 	v_weekdays constant bigint := (v_week * 270549121) << 1;
 	v_days     constant bigint := (fields.days & -2) | ((fields.days & 1) << v_last);
@@ -30,7 +30,7 @@ begin
 end
 $fn$;
 
--- next_local: the first minute of the schedule after that local time; null: none before the year 2201.
+-- next_local: the first minute of the schedule after a local time; null: none before the year 2201.
 create or replace function jobrun.next_local(fields jobrun.schedule_fields, after timestamp) returns timestamp
 language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -69,7 +69,7 @@ begin
 end
 $fn$;
 
--- last_local: the last minute of the schedule up to that local time, itself included; null: none in the months since then.
+-- last_local: the last minute of the schedule up to and including a local time; null: none within the given months.
 create or replace function jobrun.last_local(fields jobrun.schedule_fields, until timestamp, since timestamp) returns timestamp
 language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -106,7 +106,7 @@ begin
 end
 $fn$;
 
--- count_in_month: how many minutes of the schedule from the first of that month up to that local time, itself included.
+-- count_in_month: how many minutes of the schedule lie between the first of that month and that local time, included.
 create or replace function jobrun.count_in_month(fields jobrun.schedule_fields, until timestamp) returns bigint
 language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -148,8 +148,9 @@ begin
 end
 $fn$;
 
--- clock_change: the first instant after "after" that has another offset; "until" has another one. Offsets change on whole
--- seconds. Here and below a day holds one change at most: since 1950 there are six days between two of them anywhere.
+-- clock_change: the first instant after "after" with another offset than "after"; the offset at "until" must differ.
+-- Offsets change on whole seconds. Here and below a day has at most one change: since 1950 there are at least six days
+-- between two changes in every zone.
 create or replace function jobrun.clock_change(zone text, after timestamp, until timestamp) returns timestamp
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -174,7 +175,7 @@ begin
 end
 $fn$;
 
--- local_reached: the first instant at which the local time is that, or later.
+-- local_reached: the first instant at which the local time is `local` or later.
 create or replace function jobrun.local_reached(zone text, local timestamp) returns timestamp
 language plpgsql stable strict set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -185,7 +186,7 @@ begin
 	loop
 		v_local := (v_from at time zone 'UTC') at time zone zone;
 		if v_local >= local then
-			return v_from;     -- the clock has leapt over it
+			return v_from;     -- the clock has skipped it
 		end if;
 		v_at := v_from + (local - v_local);
 		if (v_at at time zone 'UTC') at time zone zone = local then
@@ -196,8 +197,8 @@ begin
 end
 $fn$;
 
--- local_peak: the latest local time up to that instant. In the second pass of a repeated hour that is (just below) the end of
--- the first one.
+-- local_peak: the latest local time that clocks have shown up to that instant. In the second pass of a repeated hour
+-- that is (just below) the end of the first pass.
 create or replace function jobrun.local_peak(zone text, at timestamp) returns timestamp
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -214,7 +215,8 @@ $fn$;
 
 -- ------------------------------------------------------------------------------------------------------------ instants
 
--- count_every: how many slots of @every are not after that instant. The difference is taken in microseconds, exactly.
+-- count_every: how many slots of @every there are up to that instant. The difference is computed in microseconds,
+-- exactly.
 create or replace function jobrun.count_every(every interval, anchor timestamptz, until timestamptz) returns bigint
 language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -255,7 +257,7 @@ begin
 			if v_step - v_at = v_next - v_local then
 				return v_step at time zone 'UTC';
 			end if;
-			v_at := jobrun.local_reached(v_zone, v_next);     -- nothing before it; it may be left out itself
+			v_at := jobrun.local_reached(v_zone, v_next);     -- no slot lies before it; it may itself be skipped
 		else
 			v_at := jobrun.clock_change(v_zone, v_at, v_step);
 		end if;
@@ -267,7 +269,7 @@ begin
 end
 $fn$;
 
--- next_slots: for people and programs: the next ones of any schedule. @every without an anchor counts from "after".
+-- next_slots: for people and programs: the next slots of any schedule. @every without an anchor counts from "after".
 create or replace function jobrun.next_slots(
 	schedule text, time_zone text default 'UTC', after timestamptz default now(), count integer default 1,
 	anchor timestamptz default null)
@@ -294,8 +296,8 @@ begin
 end
 $fn$;
 
--- count_slots: how many there are in (after, until]. Where the clock runs evenly it is arithmetic on local time; what is left to
--- do day by day is to look for changes.
+-- count_slots: how many slots there are in (after, until]. While the clock runs evenly this is arithmetic on local
+-- time; only clock changes are searched day by day.
 create or replace function jobrun.count_slots(
 	fields jobrun.schedule_fields, zone text, anchor timestamptz, after timestamptz, until timestamptz)
 returns bigint
@@ -330,7 +332,7 @@ begin
 				v_sum  := v_sum + jobrun.count_local(fields, v_from, v_old - interval '1 microsecond');
 				v_from := v_new - interval '1 microsecond';
 			elsif v_new > v_old then
-				-- all that the gap left out is one slot, at its end
+				-- all minutes skipped by the gap are one slot, at its end
 				v_sum := v_sum - greatest(jobrun.count_local(fields, v_old - interval '1 microsecond', v_new) - 1, 0);
 			end if;
 			v_offset := v_new - v_step;
@@ -342,7 +344,7 @@ begin
 end
 $fn$;
 
--- last_slot: the latest in (after, until], or null.
+-- last_slot: the latest slot in (after, until], or null.
 create or replace function jobrun.last_slot(
 	fields jobrun.schedule_fields, zone text, anchor timestamptz, after timestamptz, until timestamptz)
 returns timestamptz
@@ -377,11 +379,11 @@ begin
 			if v_at - v_step = v_local - v_last then
 				return case when v_step > v_after then v_step at time zone 'UTC' end;
 			end if;
-			v_step := (v_last at time zone v_zone) at time zone 'UTC';     -- of two such times it is the later one
+			v_step := (v_last at time zone v_zone) at time zone 'UTC';     -- if the local time comes twice, the later one
 			if (v_step at time zone 'UTC') at time zone v_zone = v_last then
 				return case when v_step > v_after then v_step at time zone 'UTC' end;
 			end if;
-			v_at := jobrun.local_reached(v_zone, v_last) - interval '1 microsecond';     -- a gap has left it out
+			v_at := jobrun.local_reached(v_zone, v_last) - interval '1 microsecond';     -- a gap has skipped it
 		else
 			v_step := jobrun.clock_change(v_zone, v_step, v_at);
 			if v_at - (v_local - v_last) >= v_step then
@@ -395,8 +397,9 @@ begin
 end
 $fn$;
 
--- slot_text: a slot as people read and type it: local time of the zone with its offset, "2026-03-29 03:00+02:00"; seconds only
--- where there are any. A zone that this server does not know (any more) is UTC here, so that what looks goes on.
+-- slot_text: a slot as people read and type it: local time of the zone with its offset, "2026-03-29 03:00+02:00";
+-- seconds only if there are any. If this server does not know the zone (any more), UTC is used, so that commands that
+-- show slots still work.
 create or replace function jobrun.slot_text(slot timestamptz, time_zone text) returns text
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare

@@ -16,7 +16,7 @@ select r.id, r.job_type, r.queue, r.priority, r.status,
 	true, r.superseded_by
 from jobrun.job_runs_archive r;
 
--- attempts: all that ended: the rows of job_attempts, and from the run the plain success that needed none.
+-- attempts: all attempts that have ended: the rows of job_attempts, and plain successes, which only the run records.
 create or replace view jobrun.attempts with (security_barrier) as
 select a.run_id, a.claim_seq, a.attempt, a.outcome, a.error_code, a.exit_status, a.host, a.pid, a.runner_id,
 	a.started_at, a.finished_at, a.cpu_ms, a.max_rss_kb, a.output_dropped
@@ -32,9 +32,9 @@ from jobrun.job_runs_archive r
 where r.status = 'succeeded'
 	and not exists (select from jobrun.job_attempts a where a.run_id = r.id and a.claim_seq = r.claim_seq);
 
--- held_runs: running rows as a runner gets them. claim(), claim_job(), exec_claim() and adopt.sql all give these columns, in this
--- order, and rows without an id for what they left out. Expired is what was when it was claimed. runner_id says whose claim it
--- is, started_ms when it began by the database's clock.
+-- held_runs: running rows as a runner gets them. claim(), claim_job(), exec_claim() and adopt.sql all return these
+-- columns, in this order, and rows without an id for queues and runs that they left out. expired: it had expired when
+-- it was claimed. runner_id is the runner that claimed it, started_ms when the claim began by the database's clock.
 create or replace view jobrun.held_runs as
 select r.id, r.claim_seq, r.job_type, r.queue, r.priority, r.run_at, r.attempts, r.max_attempts, r.snoozes, r.releases,
 	(extract(epoch from r.timeout) * 1000)::bigint      as timeout_ms,
@@ -52,8 +52,8 @@ select r.id, r.claim_seq, r.job_type, r.queue, r.priority, r.run_at, r.attempts,
 from jobrun.job_runs r
 where r.locked_until is not null;
 
--- run_status: what has become of these runs; result and error are not for kind read. No row for an id that does not exist or
--- that the caller may not see: one sees one's own, and all with a grant of kind read, run or admin.
+-- run_status: the status of these runs; result and error are null for kind read. No row for an id that does not exist
+-- or that the caller may not see. A role sees its own runs, and with a grant of kind read, run or admin all runs.
 create or replace function jobrun.run_status(ids bigint[])
 returns table (id bigint, job_type text, status text, attempts bigint, max_attempts bigint, run_at timestamptz,
 	finished_at timestamptz, error_code text, result jsonb, error text, superseded_by bigint)
@@ -72,8 +72,9 @@ begin
 end
 $fn$;
 
--- in_place_of: for each of these runs the one whose end is also its own: itself, or if a newer one of its unique key has superseded
--- it, that one, and so on. One that is not there any more, or that the caller may not see, stands for nobody.
+-- in_place_of: for each of these runs the run whose end counts: itself, or if a newer run of its unique key has
+-- superseded it, that one, and so on. A newer run that does not exist any more, or that the caller may not see, does
+-- not count.
 create or replace function jobrun.in_place_of(ids bigint[]) returns table (id bigint, newer bigint)
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
@@ -93,8 +94,8 @@ begin
 end
 $fn$;
 
--- run_texts, attempt_texts: what a run was given, gave and said, for those who may read it: its own, and kinds run
--- and admin; nulls for others.
+-- run_texts, attempt_texts: payload, result, error and output, for roles that may read them: the role that enqueued the
+-- run, and kinds run and admin; nulls for others.
 create or replace function jobrun.run_texts(id bigint)
 returns table (payload jsonb, progress jsonb, checkpoint jsonb, result jsonb, last_error text, output text)
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$

@@ -378,7 +378,7 @@ SigBlk:	0000000000000000"
 	if [ "$status" -ne 75 ]; then
 		fail "exit $status: $stderr"
 	fi
-	assert_regex "$stderr" '^jobrun: sh was not run, and it cannot be told whether effect mail is marked; if it is, it stays undone: '
+	assert_regex "$stderr" '^jobrun: sh was not run, and it is not known whether effect mail is marked; if it is, the command never runs: '
 	assert_equal "$(marked mail)" t
 	# Somebody else's mark, whatever it says, is not ours either.
 	effect mail --at-most-once -- "echo did >>$did"

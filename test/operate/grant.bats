@@ -255,7 +255,7 @@ $output"
 		as enqueue $command
 		assert_equal "$status" 77
 		assert_equal "$output" ''
-		assert_regex "$stderr" "permission denied for .*; for what a role can be given see 'jobrun grant --help'"
+		assert_regex "$stderr" "permission denied for .*; see 'jobrun grant --help' for the rights that a role can get"
 	done
 }
 

@@ -99,7 +99,7 @@ as_jr() {
 	as "select jobrun.enqueue('work', unique_key => 'u')" >/dev/null # there already
 	as_jr enqueue work
 	assert_equal "$status" 75
-	assert_equal "$stderr" "jobrun: role \"$app\" may have 3 runs that are not over, and would have more; try again when some have ended, or grant it anew with a higher --max-open"
+	assert_equal "$stderr" "jobrun: role \"$app\" may have 3 unfinished runs, and would have more; try again when some have ended, or grant again with a higher --max-open"
 	enqueue work # another role
 	jr_ok run
 	as "select jobrun.enqueue_many('work', '{1,2}')" >/dev/null
@@ -155,8 +155,8 @@ as_jr() {
 	jr_ok grant enqueue "$app"
 	hold "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'a')"
 	run as "set statement_timeout = '20s'" "set lock_timeout = 0" "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')"
-	assert_output --partial 'another transaction makes queue "new" and is still open; try again'
-	assert_output --partial 'jobrun queue new --per-key 1 makes it once and for all'
+	assert_output --partial 'another transaction creates queue "new" and is still open; try again'
+	assert_output --partial 'jobrun queue new --per-key 1 creates it once and for all'
 	refused 40001 "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')"
 	refused 40001 "select jobrun.enqueue_many('work', '{1}', queue => 'new', concurrency_key => 'b')"
 	refused 40001 "insert into jobrun.new_runs (job_type, run) values ('work', '{\"queue\": \"new\", \"concurrency_key\": \"b\"}')"

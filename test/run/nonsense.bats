@@ -142,7 +142,7 @@ settle_is() {
 	enqueue many
 	enqueue many
 	settle_is status "'perhaps'"
-	is_nonsense 'the answer of settle_group makes no sense: column status has a word that nobody knows'
+	is_nonsense 'the answer of settle_group makes no sense: column status has an unknown value'
 	q_is 'succeeded|1|2' "select status, claim_seq, count(*) from jobrun.job_runs group by 1, 2"
 	q_is 2 "select count(*) from done"
 }
@@ -179,7 +179,7 @@ settle_is() {
 	is_nonsense 'fire makes no sense: column slot is null'
 	fire_is 'definition text, slot timestamptz, outcome text, reason text, run_id bigint, slots bigint' \
 		"select 'tick', now(), 'perhaps', null, 7::bigint, 1::bigint"
-	is_nonsense 'fire makes no sense: column outcome has a word that nobody knows'
+	is_nonsense 'fire makes no sense: column outcome has an unknown value'
 	assert_equal "$(field "$id" 'status, attempts, claim_seq')" 'queued|0|0'
 	q_is 1 "select count(*) from jobrun.job_runs"
 }
