@@ -1,8 +1,8 @@
 /*
  * handler: what this host can do, and the one interface behind which each kind of handler lives.
  *
- * A kind is one file lib/handler_KIND.c that exports a struct jr_handler_kind, and one word in the list of handlers.c.
- * A handler knows neither queue nor runner: it is given a run, works, and says through `ended` how it went.
+ * A kind is one file handler_KIND.c that exports a struct jr_handler_kind, and one word in JR_HANDLER_KINDS below.
+ * A handler knows neither queue nor runner: it gets a run, works on it, and reports through `ended` how it went.
  */
 #ifndef JR_HANDLER_H
 #define JR_HANDLER_H
@@ -22,8 +22,9 @@ struct jr_outs;
 struct jr_handler_sql;
 struct jr_work; /* one run being worked on; each kind has its own struct that begins with this */
 
-/* What a run takes on this host while it is worked on. Each has a number of its own (-j, --http-jobs, --sql-jobs). */
+/* The permits that runs take on this host. Each pool has a size of its own (-j, --http-jobs, --sql-jobs). */
 enum jr_pool {
+	JR_POOL_NONE, /* such a run needs no permit */
 	JR_POOL_EXEC,
 	JR_POOL_HTTP,
 	JR_POOL_SQL,
@@ -109,6 +110,16 @@ struct jr_handler_progress {
 struct jr_handler_kind {
 	const char *name;
 	enum jr_pool pool;
+	const char *built_in;     /* the job type that every host has of this kind, without a file; NULL: none */
+	const char *member;       /* the member that makes a NAME.json alone a handler of this kind; NULL: none does */
+	const char *success_rule; /* when a run of this kind is done, for `jobrun try` */
+	bool settles_itself;      /* the handler commits the end of the run together with its effect */
+
+	/*
+	 * Can this handler be used on this host, by what its settings name? Asked once, when the directory is read.
+	 * NULL: always.
+	 */
+	bool (*check)(const struct jr_handler *handler, struct jr_err *err);
 
 	/*
 	 * Start to work on `run` (borrowed until `ended`, like the handler). deadline_ms is the lease's: when
@@ -131,10 +142,18 @@ struct jr_work {
 	const struct jr_handler_kind *kind;
 };
 
-extern const struct jr_handler_kind jr_handler_exec;
-extern const struct jr_handler_kind jr_handler_http;
-extern const struct jr_handler_kind jr_handler_sql;
-extern const struct jr_handler_kind jr_handler_builtin; /* jobrun.noop */
-extern const struct jr_handler_kind jr_handler_prune;   /* jobrun.prune */
+/* clang-format off */
+#define JR_HANDLER_KINDS(X) \
+	X(exec) \
+	X(http) \
+	X(sql) \
+	X(builtin) \
+	X(prune)
+/* clang-format on */
+
+#define JR_HANDLER_KIND_DECLARE(name) extern const struct jr_handler_kind jr_handler_##name;
+JR_HANDLER_KINDS(JR_HANDLER_KIND_DECLARE)
+#undef JR_HANDLER_KIND_DECLARE
+#define JR_HANDLER_KIND_REFERENCE(name) &jr_handler_##name,
 
 #endif

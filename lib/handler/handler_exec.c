@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "handler/environ.h"
 #include "handler/out.h"
+#include "handler/trust.h"
 #include "process/perm.h"
 
 #include <signal.h>
@@ -333,9 +334,20 @@ close_host(struct jr_host *host)
 	host->outs = NULL;
 }
 
+static bool
+check(const struct jr_handler *handler, struct jr_err *err)
+{
+	bool is_alone = handler->settings.argv != NULL; /* otherwise its own file has been checked by its name */
+
+	return (!is_alone || jr_perm_check_file(handler->settings.argv[0], err)) && jr_trust_check(handler, err);
+}
+
 const struct jr_handler_kind jr_handler_exec = {
     .name = "exec",
     .pool = JR_POOL_EXEC,
+    .member = "argv",
+    .success_rule = "exit status 0 means: done",
+    .check = check,
     .start = start,
     .stop = stop,
     .move = move,

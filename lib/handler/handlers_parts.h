@@ -2,7 +2,6 @@
  * handlers_parts: what the files of handlers share; nobody else includes it. Each calls only what stands above it.
  *
  *	handlers_list.c      the list of handlers and problems: to make it, and to look something up in it
- *	handlers_trust.c     what a handler runs besides its own file: may that be trusted?
  *	handlers_judge.c     which files of the directory are handlers
  *	handlers_command.c   a command line as a handler
  *	handlers.c           the directory
@@ -20,12 +19,6 @@ void jr_handlers_sort(struct jr_handlers *handlers);                    /* when 
 
 /* Is it a name that editors and packages leave behind? */
 bool jr_handlers_is_passed_over(const char *name) JR_MUST;
-
-/*
- * May the scripts that its arguments name be trusted, and the interpreters of #! lines? JR_E_CONFIG otherwise, as for
- * the handler's own file. Of kind exec, settings read.
- */
-bool jr_handlers_trust(const struct jr_handler *handler, struct jr_err *err) JR_MUST;
 
 /*
  * Judge the files of the directory, `names` in any order: each that is a handler is added to the list, each that is not

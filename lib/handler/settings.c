@@ -144,6 +144,7 @@ find_kind(struct jr_reading *r, const json_t *root)
 		r->kind = JR_WITH_EXEC;
 	else
 		r->kind = http ? JR_WITH_HTTP : 0;
+	r->settings->makes = http ? "http" : argv ? "argv" : NULL;
 	return true;
 }
 

@@ -60,6 +60,7 @@ struct jr_http_target {
 };
 
 struct jr_settings {
+	const char *makes; /* the member that makes the file a handler of its own, for JR_SETTINGS_ALONE; static */
 	int64_t timeout_ms, grace_ms; /* -1: not said; a timeout of 0: no limit */
 	int64_t timeout_max_ms;       /* no run has a longer one, or none; -1: not said */
 	struct jr_rules rules;

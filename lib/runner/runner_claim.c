@@ -203,7 +203,7 @@ add_claim_job(struct jr_runner *runner, struct jr_request *request)
 	for (size_t i = 0; i < handlers->count; i++) {
 		const struct jr_handler *handler = &handlers->items[i];
 
-		if (runner->claim_permits[handler->kind->pool] > 0)
+		if (handler->kind->pool == JR_POOL_NONE || runner->claim_permits[handler->kind->pool] > 0)
 			types[count++] = handler->job_type;
 		else
 			runner->crowded = true;

@@ -405,7 +405,9 @@ jr_held_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, str
 static bool
 settles_itself(const struct jr_held *held)
 {
-	return held->phase == JR_HELD_RUNNING && held->permit != NULL && held->permit->pool == JR_POOL_SQL;
+	const struct jr_handler *handler = jr_exec_handler(held->runner, held->run->job_type);
+
+	return held->phase == JR_HELD_RUNNING && handler != NULL && handler->kind->settles_itself;
 }
 
 /*

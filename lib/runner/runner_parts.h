@@ -42,7 +42,7 @@ enum jr_held_phase {
 
 /* A permit that was had, by one run or by the runs of a batch that are worked on together. */
 struct jr_permit {
-	enum jr_pool pool; /* JR_POOL_COUNT: of none */
+	enum jr_pool pool; /* JR_POOL_NONE: of none */
 	size_t runs;
 };
 

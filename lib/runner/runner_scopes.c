@@ -99,13 +99,17 @@ jr_scopes_make(struct jr_runner *runner)
 bool
 jr_scopes_open(struct jr_runner *runner, const char *permit_name, struct jr_err *err)
 {
-	static const char *const endings[JR_POOL_COUNT] = {"", " http", " sql", " prune"};
+	static const char *const endings[JR_POOL_COUNT] = {
+	    [JR_POOL_EXEC] = "", [JR_POOL_HTTP] = " http", [JR_POOL_SQL] = " sql", [JR_POOL_PRUNE] = " prune"};
 	bool ok = true;
 
 	for (size_t i = 0; ok && i < runner->scope_count; i++) {
 		enum jr_pool pool = runner->scopes[i].pool;
-		char *name = jr_xasprintf("%s%s", permit_name, endings[pool]);
+		char *name;
 
+		if (pool == JR_POOL_NONE)
+			continue;
+		name = jr_xasprintf("%s%s", permit_name, endings[pool]);
 		if (runner->permits[pool].fd_count == 0)
 			ok = jr_permits_open(&runner->permits[pool], runner->opts->state, name,
 			    (size_t)runner->opts->permits[pool], err);
@@ -128,7 +132,8 @@ jr_scopes_close(struct jr_runner *runner)
 bool
 jr_scopes_is_full(const struct jr_runner *runner, const struct jr_scope *scope)
 {
-	return (int64_t)runner->permits[scope->pool].held_count >= runner->opts->permits[scope->pool];
+	return scope->pool != JR_POOL_NONE &&
+	       (int64_t)runner->permits[scope->pool].held_count >= runner->opts->permits[scope->pool];
 }
 
 struct jr_permit *
@@ -136,6 +141,8 @@ jr_permit_take(struct jr_runner *runner, enum jr_pool pool)
 {
 	struct jr_permit *permit;
 
+	if (pool == JR_POOL_NONE)
+		return jr_permit_of_none();
 	if (runner->claim_permits[pool] > 0)
 		runner->claim_permits[pool]--;
 	else if (runner->permits[pool].fd_count == 0 || jr_permits_take(&runner->permits[pool], 1) == 0)
@@ -151,7 +158,7 @@ jr_permit_of_none(void)
 {
 	struct jr_permit *permit = jr_xcalloc(1, sizeof(*permit));
 
-	permit->pool = JR_POOL_COUNT;
+	permit->pool = JR_POOL_NONE;
 	permit->runs = 1;
 	return permit;
 }
@@ -161,7 +168,7 @@ jr_permit_leave(struct jr_runner *runner, struct jr_permit *permit)
 {
 	if (--permit->runs > 0)
 		return;
-	if (permit->pool != JR_POOL_COUNT)
+	if (permit->pool != JR_POOL_NONE)
 		jr_permits_give(&runner->permits[permit->pool], 1);
 	free(permit);
 }
@@ -187,7 +194,7 @@ batch_size(const struct jr_scope *scope)
 	return batch < scope->most ? batch : scope->most;
 }
 
-/* How many more of the scope could be started, and permits for them. */
+/* How many more of the scope could be started, and permits for them. Without permits: as many in one claim as -j says. */
 static size_t
 take_permits(struct jr_runner *runner, const struct jr_scope *scope)
 {
@@ -195,6 +202,8 @@ take_permits(struct jr_runner *runner, const struct jr_scope *scope)
 	size_t free_count = (size_t)runner->opts->permits[scope->pool] - permits->held_count;
 	size_t taken;
 
+	if (scope->pool == JR_POOL_NONE)
+		return cap(runner, (size_t)runner->opts->permits[JR_POOL_EXEC]);
 	if (jr_scopes_is_full(runner, scope))
 		return 0;
 	taken = jr_permits_take(permits, scope->batched != NULL ? 1 : cap(runner, free_count));

@@ -1,12 +1,12 @@
 /*
- * handlers_trust: what a handler runs besides its own file: scripts that its arguments name, and the interpreter of a
+ * trust: what a handler runs besides its own file: scripts that its arguments name, and the interpreter of a
  * #! line. Whoever can change one of them decides what is run, so they are judged as the handler is.
  *
  * An argument counts that is the path of a plain file below the handlers directory, by its name or by where its
  * symbolic links lead. A #! line is read as the kernel reads it: what it names is judged, and that file's own #! line
  * after it; "#!/usr/bin/env python3" is env: PATH, where that looks for python3, is of whoever starts jobrun.
  */
-#include "handler/handlers_parts.h"
+#include "handler/trust.h"
 
 #include "base/mem.h"
 #include "process/perm.h"
@@ -113,7 +113,7 @@ check_script(const char *path, const char *cwd, struct jr_err *err)
 }
 
 bool
-jr_handlers_trust(const struct jr_handler *handler, struct jr_err *err)
+jr_trust_check(const struct jr_handler *handler, struct jr_err *err)
 {
 	const struct jr_settings *settings = &handler->settings;
 	const char *cwd = settings->cwd != NULL ? settings->cwd : handler->directory;
