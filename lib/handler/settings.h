@@ -21,6 +21,8 @@
 #include "handler/verdict.h"
 #include "process/rlimits.h"
 
+#include <jansson.h>
+
 enum jr_settings_for {
 	JR_SETTINGS_EXEC, /* there is an executable NAME */
 	JR_SETTINGS_SQL,  /* there is a NAME.sql */
@@ -86,6 +88,18 @@ void jr_settings_init(struct jr_settings *settings);
 bool jr_settings_read(struct jr_settings *settings, const char *path, const char *directory, enum jr_settings_for what,
     struct jr_err *err) JR_MUST;
 void jr_settings_release(struct jr_settings *settings);
+
+/*
+ * What is set, without secrets: of headers and variables only the names, of a URL only scheme, host and port. In a few
+ * words (caller frees; NULL: nothing is set), or as a JSON object in which members are called as in NAME.json, with the
+ * unit behind the name where a string became a number.
+ */
+char *jr_settings_words(const struct jr_settings *settings) JR_MUST;
+json_t *jr_settings_document(const struct jr_settings *settings) JR_MUST;
+
+/* Call `each` for every setting there is. Its whole name is `in` and `name`, as in "http." and "url". */
+typedef void jr_setting_fn(void *ctx, const char *in, const char *name, const char *kind, const char *help);
+void jr_settings_describe(jr_setting_fn *each, void *ctx);
 
 /*
  * Pure: has the target a header of that name, whatever the case of its letters? Is the status what "expect" calls done?

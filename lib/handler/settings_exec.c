@@ -8,11 +8,13 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "handler/document.h"
 
 #include <errno.h>
 #include <grp.h>
 #include <limits.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -267,6 +269,65 @@ jr_read_user(const struct jr_reading *r, const struct jr_step *step, const json_
 		return jr_refuse(
 		    r, step, "user: only when jobrun is started by root can a handler run as \"%.100s\"", name);
 	return look_up(r, step, name, target);
+}
+
+void
+jr_show_argv(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	const struct jr_settings *settings = target;
+
+	if (settings->argv == NULL)
+		return;
+	jr_show_bare(out, "", settings->argv[0]);
+	jr_show_value(out, member, jr_document_string(settings->argv[0], strlen(settings->argv[0])));
+}
+
+void
+jr_show_env(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	const struct jr_settings *settings = target;
+
+	if (settings->env != NULL)
+		jr_show_list(out, member, settings->env, jr_strings_count(settings->env), "=", NULL);
+}
+
+void
+jr_show_cpu(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	const struct jr_settings *settings = target;
+	char *words;
+
+	if (settings->limits.cpu_s < 0)
+		return;
+	words = jr_format_duration(settings->limits.cpu_s * 1000);
+	jr_show_words(out, member, words);
+	jr_show_value(out, member, json_integer(settings->limits.cpu_s));
+	free(words);
+}
+
+void
+jr_show_nice(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	const struct jr_limits *limits = &((const struct jr_settings *)target)->limits;
+	char words[24];
+
+	if (!limits->has_nice)
+		return;
+	(void)snprintf(words, sizeof(words), "%d", limits->nice);
+	jr_show_words(out, member, words);
+	jr_show_value(out, member, json_integer(limits->nice));
+}
+
+/* With `user` it is on without being said, which only the document shows. */
+void
+jr_show_no_new_privs(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	const struct jr_settings *settings = target;
+
+	if (settings->no_new_privs_said)
+		jr_show_words(out, member, settings->limits.no_new_privs ? "true" : "false");
+	if (settings->no_new_privs_said || settings->user != NULL)
+		jr_show_value(out, member, json_boolean(settings->limits.no_new_privs));
 }
 
 bool
