@@ -1,7 +1,7 @@
 /*
  * handlers: what this host can do, and what it cannot though somebody put a file there for it. Asks no database.
  *
- * settings.h says how settings are printed, in words and as JSON. What must hold: nothing is shown that may be a secret.
+ * settings.h says how settings are printed, in words and as JSON. What must hold: nothing is shown that may be secret.
  */
 #include <inttypes.h>
 #include <jansson.h>

@@ -166,12 +166,6 @@ jr_handlers_load(struct jr_handlers *handlers, const char *directory, struct jr_
 	return false;
 }
 
-bool
-jr_handlers_check_file(const char *path, struct jr_err *err)
-{
-	return jr_perm_check_file(path, err);
-}
-
 void
 jr_handlers_close_host(struct jr_host *host)
 {

@@ -194,7 +194,7 @@ batch_size(const struct jr_scope *scope)
 	return batch < scope->most ? batch : scope->most;
 }
 
-/* How many more of the scope could be started, and permits for them. Without permits, -j bounds what one claim takes. */
+/* How many more of the scope could be started, and permits for them. Without permits, -j limits what a claim takes. */
 static size_t
 take_permits(struct jr_runner *runner, const struct jr_scope *scope)
 {
