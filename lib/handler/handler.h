@@ -28,7 +28,7 @@ enum jr_pool {
 	JR_POOL_EXEC,
 	JR_POOL_HTTP,
 	JR_POOL_SQL,
-	JR_POOL_PRUNE, /* housekeeping: one on a host, with a permit of its own, whatever --type and --queue say */
+	JR_POOL_PRUNE, /* housekeeping: one run on a host at a time, whatever --type and --queue say */
 	JR_POOL_COUNT
 };
 
@@ -47,22 +47,22 @@ struct jr_handler {
 #define JR_GRACE_MS 10000 /* between TERM and KILL at timeout, cancel and shutdown, unless the settings say otherwise */
 
 /*
- * What handlers of this runner share. The first part is given by the owner and borrowed; the second belongs to the
- * kinds, which make it on first use and free it in `close`.
+ * What the handlers of one runner share. The owner sets the first part and keeps it alive. The second part belongs to
+ * the kinds: they make it on first use and free it in `close`.
  */
 struct jr_host {
 	struct jr_loop *loop;
 	struct jr_watchdog *watchdog;
 	const char *conninfo;         /* for sql handlers; NULL: libpq's defaults */
 	const struct jr_lease *lease; /* what runs are held by; NULL: there is none (jobrun try) */
-	void (*nonsense)(void *ctx, const struct jr_err *err); /* a statement of ours had such an answer; may be NULL */
+	void (*nonsense)(void *ctx, const struct jr_err *err); /* an answer made no sense; may be NULL */
 	void *ctx;
 	bool echo;      /* what handlers print also goes to descriptor 2 */
 	bool raw;       /* as it is, even to a terminal */
 	bool rehearsal; /* a sql handler's transaction is rolled back, and the run needs no row (jobrun try) */
 
 	struct jr_outs *outs;
-	bool environ_told; /* what handlers do not inherit has been said */
+	bool environ_told; /* the log has said which variables handlers do not inherit */
 	struct jr_http *http;
 	struct jr_handler_sql *sql;
 };
@@ -71,9 +71,9 @@ struct jr_host {
 struct jr_work_end {
 	enum jr_verdict verdict;
 	bool has_exit;
-	bool settled;  /* the run's end has been committed with the effect: nobody settles it again */
+	bool settled;  /* the end of the run was committed with the effect: the runner does not settle it again */
 	bool in_doubt; /* not JR_DONE: a commit of effect and end was not answered, or refused by the fence */
-	bool unsent;   /* it waited for others of its set and never began: no timeout is its fault */
+	bool unsent;   /* it waited for others of its batch and never began: a timeout does not count as its failure */
 	int exit_status;
 	int64_t pid, cpu_ms, output_dropped;
 	int64_t max_rss_kb;                         /* 0: not known */
@@ -100,7 +100,7 @@ struct jr_owner {
 	void *ctx;
 };
 
-/* What a piece of work has to tell while it goes on. Lines are borrowed until the next call; NULL: nothing new. */
+/* What a piece of work reports while it runs. Lines are borrowed until the next call; NULL: nothing new. */
 struct jr_handler_progress {
 	const char *progress, *checkpoint; /* lines */
 	char *output;                      /* all of it so far, clean, when it has grown; the caller frees it */

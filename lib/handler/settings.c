@@ -1,9 +1,9 @@
 /*
  * settings: NAME.json, what people say about a handler.
  *
- * First the kind of the handler is made out, then all names are looked at, then all values, then what belongs together:
- * so the first thing that is said about a file is the one to mend first. What must hold: *settings is either what the
- * whole file says or as after init.
+ * The file is checked in this order: the kind of the handler, all names, all values, and then values against each
+ * other. So the first error is the one to mend first. What must hold: *settings is either what the whole file says or
+ * as after init.
  */
 #include "handler/settings.h"
 

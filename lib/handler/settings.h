@@ -4,7 +4,7 @@
  * line and column, the rule and, for a member, the nearest known one. A file that is refused refuses its handler: it
  * must not run without the limits or the account that somebody wrote down for it.
  *
- *	any kind   timeout, grace ("10m"; a timeout of "0" is none); give_up, later (numbers; for sql strings)
+ *	any kind   timeout, timeout_max, grace ("10m"; a timeout of "0" is none); give_up, later (numbers; sql: strings)
  *	exec       argv (instead of an executable NAME), env {"NAME": "value"}, cwd, nice, cpu ("30s"), memory ("512M"),
  *	           files, processes, user, no_new_privs (true with user)
  *	sql        batch

@@ -2,7 +2,7 @@
  * settings_exec: members that only exec handlers have: what is started, with what around it, and as whom.
  *
  * An account is looked up here, with all its groups, since nothing may be looked up in a child before its exec. What
- * must hold: whatever was written down for a handler is either understood whole or refuses it.
+ * must hold: a setting that is not understood as a whole refuses the handler.
  */
 #include "handler/settings_parts.h"
 
@@ -25,7 +25,7 @@
 #define ENV_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789"
 #define OWN_PREFIX "JOBRUN_"
 
-/* A bare name is what a shell would look for elsewhere. Whether it may be trusted is asked by others. */
+/* A shell would look for a bare name in PATH; jobrun does not. trust.c asks whether the file may be trusted. */
 static bool
 check_program(const struct jr_reading *r, const struct jr_step *step, const char *name, const char *path)
 {

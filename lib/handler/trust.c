@@ -1,6 +1,6 @@
 /*
  * trust: what a handler runs besides its own file: scripts that its arguments name, and the interpreter of a
- * #! line. Whoever can change one of them decides what is run, so they are judged as the handler is.
+ * #! line. Whoever can change one of them decides what is run, so the same permission rules hold for them.
  *
  * An argument counts that is the path of a plain file below the handlers directory, by its name or by where its
  * symbolic links lead. A #! line is read as the kernel reads it: what it names is judged, and that file's own #! line
