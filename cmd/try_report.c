@@ -61,24 +61,6 @@ meaning(const struct jr_outcome *outcome)
 	return "failed";
 }
 
-static const char *
-why_done(const struct jr_handler *handler)
-{
-	switch (handler->kind->pool) {
-	case JR_POOL_HTTP:
-		return "the answer has a status that is expected";
-	case JR_POOL_SQL:
-		return "no error, up to the checks that wait for COMMIT; all of it was rolled back";
-	case JR_POOL_PRUNE:
-		return "it has counted what would go now; nothing was changed";
-	case JR_POOL_EXEC:
-	case JR_POOL_COUNT:
-		break;
-	}
-	return handler->path != NULL || handler->settings.argv != NULL ? "exit status 0 means: done"
-								       : "it is built in and does nothing";
-}
-
 /* Did NAME.json decide it? */
 static const char *
 whose_list(const struct jr_outcome *outcome, const struct jr_rules *rules)
@@ -140,7 +122,7 @@ why(const struct jr_outcome *outcome, const struct jr_handler *handler)
 	const char *code = outcome->error_code != NULL ? outcome->error_code : "";
 
 	if (outcome->kind == JR_OUT_SUCCEEDED)
-		return jr_xstrdup(why_done(handler));
+		return jr_xstrdup(handler->kind->success_rule);
 	if (outcome->kind == JR_OUT_RELEASED)
 		return jr_xstrdup("it was stopped, and a runner gives back what it stops");
 	if (strcmp(code, "timeout") == 0)

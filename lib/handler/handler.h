@@ -1,8 +1,8 @@
 /*
  * handler: what this host can do, and the one interface behind which each kind of handler lives.
  *
- * A kind is one file lib/handler_KIND.c that exports a struct jr_handler_kind, and one word in the list of handlers.c.
- * A handler knows neither queue nor runner: it is given a run, works, and says through `ended` how it went.
+ * A kind is one file handler_KIND.c that exports a struct jr_handler_kind, and one word in JR_HANDLER_KINDS below.
+ * A handler knows neither queue nor runner: it gets a run, works on it, and reports through `ended` how it went.
  */
 #ifndef JR_HANDLER_H
 #define JR_HANDLER_H
@@ -22,12 +22,13 @@ struct jr_outs;
 struct jr_handler_sql;
 struct jr_work; /* one run being worked on; each kind has its own struct that begins with this */
 
-/* What a run takes on this host while it is worked on. Each has a number of its own (-j, --http-jobs, --sql-jobs). */
+/* The permits that runs take on this host. Each pool has a size of its own (-j, --http-jobs, --sql-jobs). */
 enum jr_pool {
+	JR_POOL_NONE, /* such a run needs no permit */
 	JR_POOL_EXEC,
 	JR_POOL_HTTP,
 	JR_POOL_SQL,
-	JR_POOL_PRUNE, /* housekeeping: one on a host, with a permit of its own, whatever --type and --queue say */
+	JR_POOL_PRUNE, /* housekeeping: one run on a host at a time, whatever --type and --queue say */
 	JR_POOL_COUNT
 };
 
@@ -46,22 +47,22 @@ struct jr_handler {
 #define JR_GRACE_MS 10000 /* between TERM and KILL at timeout, cancel and shutdown, unless the settings say otherwise */
 
 /*
- * What handlers of this runner share. The first part is given by the owner and borrowed; the second belongs to the
- * kinds, which make it on first use and free it in `close`.
+ * What the handlers of one runner share. The owner sets the first part and keeps it alive. The second part belongs to
+ * the kinds: they make it on first use and free it in `close`.
  */
 struct jr_host {
 	struct jr_loop *loop;
 	struct jr_watchdog *watchdog;
 	const char *conninfo;         /* for sql handlers; NULL: libpq's defaults */
 	const struct jr_lease *lease; /* what runs are held by; NULL: there is none (jobrun try) */
-	void (*nonsense)(void *ctx, const struct jr_err *err); /* a statement of ours had such an answer; may be NULL */
+	void (*nonsense)(void *ctx, const struct jr_err *err); /* an answer made no sense; may be NULL */
 	void *ctx;
 	bool echo;      /* what handlers print also goes to descriptor 2 */
 	bool raw;       /* as it is, even to a terminal */
 	bool rehearsal; /* a sql handler's transaction is rolled back, and the run needs no row (jobrun try) */
 
 	struct jr_outs *outs;
-	bool environ_told; /* what handlers do not inherit has been said */
+	bool environ_told; /* the log has said which variables handlers do not inherit */
 	struct jr_http *http;
 	struct jr_handler_sql *sql;
 };
@@ -70,9 +71,9 @@ struct jr_host {
 struct jr_work_end {
 	enum jr_verdict verdict;
 	bool has_exit;
-	bool settled;  /* the run's end has been committed with the effect: nobody settles it again */
+	bool settled;  /* the end of the run was committed with the effect: the runner does not settle it again */
 	bool in_doubt; /* not JR_DONE: a commit of effect and end was not answered, or refused by the fence */
-	bool unsent;   /* it waited for others of its set and never began: no timeout is its fault */
+	bool unsent;   /* it waited for others of its batch and never began: a timeout does not count as its failure */
 	int exit_status;
 	int64_t pid, cpu_ms, output_dropped;
 	int64_t max_rss_kb;                         /* 0: not known */
@@ -99,7 +100,7 @@ struct jr_owner {
 	void *ctx;
 };
 
-/* What a piece of work has to tell while it goes on. Lines are borrowed until the next call; NULL: nothing new. */
+/* What a piece of work reports while it runs. Lines are borrowed until the next call; NULL: nothing new. */
 struct jr_handler_progress {
 	const char *progress, *checkpoint; /* lines */
 	char *output;                      /* all of it so far, clean, when it has grown; the caller frees it */
@@ -109,6 +110,16 @@ struct jr_handler_progress {
 struct jr_handler_kind {
 	const char *name;
 	enum jr_pool pool;
+	const char *built_in;     /* the job type that every host has of this kind, without a file; NULL: none */
+	const char *member;       /* the member that makes a NAME.json alone a handler of this kind; NULL: none does */
+	const char *success_rule; /* when a run of this kind is done, for `jobrun try` */
+	bool settles_itself;      /* the handler commits the end of the run together with its effect */
+
+	/*
+	 * Can this handler be used on this host, by what its settings name? Asked once, when the directory is read.
+	 * NULL: always.
+	 */
+	bool (*check)(const struct jr_handler *handler, struct jr_err *err);
 
 	/*
 	 * Start to work on `run` (borrowed until `ended`, like the handler). deadline_ms is the lease's: when
@@ -121,9 +132,9 @@ struct jr_handler_kind {
 
 	void (*stop)(struct jr_work *work, bool kill);           /* ask it to end (TERM), or make it (KILL) */
 	void (*move)(struct jr_work *work, int64_t deadline_ms); /* the lease was renewed */
-	void (*news)(struct jr_work *work,
-	    struct jr_handler_progress *news); /* what is new since the last call; NULL: never any */
-	void (*free)(struct jr_work *work);    /* after `ended`; before it: ends the work at once */
+	void (*progress)(struct jr_work *work,
+	    struct jr_handler_progress *report); /* what is new since the last call; NULL: never any */
+	void (*free)(struct jr_work *work);      /* after `ended`; before it: ends the work at once */
 	void (*close)(struct jr_host *host); /* free what the kind keeps in host, after the last work; NULL: nothing */
 };
 
@@ -131,10 +142,18 @@ struct jr_work {
 	const struct jr_handler_kind *kind;
 };
 
-extern const struct jr_handler_kind jr_handler_exec;
-extern const struct jr_handler_kind jr_handler_http;
-extern const struct jr_handler_kind jr_handler_sql;
-extern const struct jr_handler_kind jr_handler_builtin; /* jobrun.noop */
-extern const struct jr_handler_kind jr_handler_prune;   /* jobrun.prune */
+/* clang-format off */
+#define JR_HANDLER_KINDS(X) \
+	X(exec) \
+	X(http) \
+	X(sql) \
+	X(builtin) \
+	X(prune)
+/* clang-format on */
+
+#define JR_HANDLER_KIND_DECLARE(name) extern const struct jr_handler_kind jr_handler_##name;
+JR_HANDLER_KINDS(JR_HANDLER_KIND_DECLARE)
+#undef JR_HANDLER_KIND_DECLARE
+#define JR_HANDLER_KIND_REFERENCE(name) &jr_handler_##name,
 
 #endif

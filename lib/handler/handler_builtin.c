@@ -1,9 +1,8 @@
 /*
  * handler_builtin: what jobrun does itself, without a file.
  *
- * jobrun.noop succeeds. It is for trying out a queue, and its cost is the cost of a run without a
- * process. It ends from the loop like any other handler, because nobody expects `ended` inside
- * start.
+ * jobrun.noop succeeds. It is for trying out a queue, and costs what any run costs without a process. It needs no
+ * permit. It ends from the loop like any other handler, because callers do not expect `ended` inside start.
  */
 #include "handler/handler.h"
 
@@ -73,6 +72,9 @@ free_work(struct jr_work *work)
 
 const struct jr_handler_kind jr_handler_builtin = {
     .name = "built-in",
+    .pool = JR_POOL_NONE,
+    .built_in = "jobrun.noop",
+    .success_rule = "it is built in and does nothing",
     .start = start,
     .stop = stop,
     .move = move,

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "handler/environ.h"
 #include "handler/out.h"
+#include "handler/trust.h"
 #include "process/perm.h"
 
 #include <signal.h>
@@ -37,7 +38,7 @@ struct exec_work {
 	struct jr_child *child;
 	struct jr_out *out; /* NULL: a command that has to go without */
 	char *input;
-	uint64_t output_told; /* bytes of output of which there was news */
+	uint64_t output_told; /* bytes of output that were reported */
 	jr_work_fn *ended;
 	void *ctx;
 };
@@ -210,7 +211,7 @@ fill_handler(struct exec_work *exec, const struct jr_host *host, struct jr_child
 	spec->raw = host->raw;
 	spec->input = exec->input;
 	spec->input_len = strlen(exec->input);
-	return jr_perm_check_file(spec->path, err);
+	return jr_perm_check_file(spec->path, err) && jr_trust_check(exec->handler, err);
 }
 
 static bool
@@ -308,22 +309,22 @@ move(struct jr_work *work, int64_t deadline_ms)
 }
 
 static void
-tell_news(struct jr_work *work, struct jr_handler_progress *news)
+take_progress(struct jr_work *work, struct jr_handler_progress *report)
 {
 	struct exec_work *exec = (struct exec_work *)work;
 	const struct jr_capture *capture = jr_child_output(exec->child);
 	uint64_t total = output_total(capture);
 
-	*news = (struct jr_handler_progress){0};
+	*report = (struct jr_handler_progress){0};
 	if (exec->out != NULL) {
 		jr_out_read(exec->out, false);
-		jr_out_take_changes(exec->out, &news->progress, &news->checkpoint);
+		jr_out_take_changes(exec->out, &report->progress, &report->checkpoint);
 	}
 	if (total == exec->output_told)
 		return;
 	exec->output_told = total;
-	news->output = output_of(capture);
-	news->output_dropped = (int64_t)capture->dropped;
+	report->output = output_of(capture);
+	report->output_dropped = (int64_t)capture->dropped;
 }
 
 static void
@@ -333,13 +334,24 @@ close_host(struct jr_host *host)
 	host->outs = NULL;
 }
 
+static bool
+check(const struct jr_handler *handler, struct jr_err *err)
+{
+	bool is_alone = handler->settings.argv != NULL; /* otherwise its own file has been checked by its name */
+
+	return (!is_alone || jr_perm_check_file(handler->settings.argv[0], err)) && jr_trust_check(handler, err);
+}
+
 const struct jr_handler_kind jr_handler_exec = {
     .name = "exec",
     .pool = JR_POOL_EXEC,
+    .member = "argv",
+    .success_rule = "exit status 0 means: done",
+    .check = check,
     .start = start,
     .stop = stop,
     .move = move,
-    .news = tell_news,
+    .progress = take_progress,
     .free = free_work,
     .close = close_host,
 };

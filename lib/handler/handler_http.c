@@ -303,9 +303,19 @@ close_host(struct jr_host *host)
 	host->http = NULL;
 }
 
+static bool
+check(const struct jr_handler *handler, struct jr_err *err)
+{
+	(void)handler;
+	return jr_http_is_usable(err);
+}
+
 const struct jr_handler_kind jr_handler_http = {
     .name = "http",
     .pool = JR_POOL_HTTP,
+    .member = "http",
+    .success_rule = "the answer has a status that is expected",
+    .check = check,
     .start = start,
     .stop = stop,
     .move = move,

@@ -214,6 +214,8 @@ free_work(struct jr_work *work)
 const struct jr_handler_kind jr_handler_prune = {
     .name = "built-in",
     .pool = JR_POOL_PRUNE,
+    .built_in = JR_PRUNE_TYPE,
+    .success_rule = "it has counted what would go now; nothing was changed",
     .start = start,
     .stop = stop,
     .move = move,

@@ -97,6 +97,8 @@ close_host(struct jr_host *host)
 const struct jr_handler_kind jr_handler_sql = {
     .name = "sql",
     .pool = JR_POOL_SQL,
+    .success_rule = "no error, up to the checks that wait for COMMIT; all of it was rolled back",
+    .settles_itself = true,
     .start = start,
     .stop = stop,
     .move = move,

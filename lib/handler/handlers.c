@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NOOP "jobrun.noop"
+static const struct jr_handler_kind *const kinds[] = {JR_HANDLER_KINDS(JR_HANDLER_KIND_REFERENCE)};
 
 struct names {
 	char **items;
@@ -147,8 +147,10 @@ jr_handlers_read(struct jr_handlers *handlers, const char *directory, struct jr_
 		jr_handlers_release(handlers);
 		return false;
 	}
-	jr_handlers_add(handlers, NOOP, NULL)->kind = &jr_handler_builtin;
-	jr_handlers_add(handlers, JR_PRUNE_TYPE, NULL)->kind = &jr_handler_prune;
+	for (size_t i = 0; i < JR_COUNT(kinds); i++) {
+		if (kinds[i]->built_in != NULL)
+			jr_handlers_add(handlers, kinds[i]->built_in, NULL)->kind = kinds[i];
+	}
 	jr_handlers_sort(handlers);
 	return true;
 }
@@ -164,18 +166,9 @@ jr_handlers_load(struct jr_handlers *handlers, const char *directory, struct jr_
 	return false;
 }
 
-bool
-jr_handlers_check_file(const char *path, struct jr_err *err)
-{
-	return jr_perm_check_file(path, err);
-}
-
 void
 jr_handlers_close_host(struct jr_host *host)
 {
-	static const struct jr_handler_kind *const kinds[] = {
-	    &jr_handler_exec, &jr_handler_http, &jr_handler_sql, &jr_handler_builtin, &jr_handler_prune};
-
 	for (size_t i = 0; i < JR_COUNT(kinds); i++) {
 		if (kinds[i]->close != NULL)
 			kinds[i]->close(host);

@@ -57,18 +57,6 @@ const struct jr_handler *jr_handlers_find(const struct jr_handlers *handlers, co
 /* Why a job type has no handler here: its line of `problems`, NULL if there is none. Borrowed. */
 const char *jr_handlers_problem_of(const struct jr_handlers *handlers, const char *job_type) JR_MUST;
 
-/*
- * The permission rules for one file, checked again right before each start (what was safe a minute ago may have been
- * changed since). JR_E_CONFIG with the command that mends it.
- */
-bool jr_handlers_check_file(const char *path, struct jr_err *err) JR_MUST;
-
-/*
- * May what it runs besides its own file be trusted: the scripts that its arguments name, and the interpreters of #!
- * lines? JR_E_CONFIG otherwise, as for the file, and to be asked again before each start, too. Settings read.
- */
-bool jr_handlers_trust(const struct jr_handler *handler, struct jr_err *err) JR_MUST;
-
 /* Free what the kinds keep in `host`, after the last work. */
 void jr_handlers_close_host(struct jr_host *host);
 

@@ -11,10 +11,10 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/text.h"
-#include "handler/http.h"
 #include "handler/sql_scan.h"
 #include "process/perm.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -31,6 +31,8 @@ enum role {
 	SETTINGS,
 	ROLE_COUNT
 };
+
+static const struct jr_handler_kind *const kinds[] = {JR_HANDLER_KINDS(JR_HANDLER_KIND_REFERENCE)};
 
 /* A file that is meant for `job_type`. */
 struct entry {
@@ -243,6 +245,20 @@ check_main(struct jr_handler *handler, const struct files *files, struct jr_err 
 	return handler->sql != NULL;
 }
 
+/* The kind that has the member by which NAME.json is a handler of its own; the settings have exactly one of those. */
+static const struct jr_handler_kind *
+kind_alone(const struct jr_settings *settings)
+{
+	const struct jr_handler_kind *found = NULL;
+
+	for (size_t i = 0; i < JR_COUNT(kinds) && found == NULL; i++) {
+		if (kinds[i]->member != NULL && strcmp(kinds[i]->member, settings->makes) == 0)
+			found = kinds[i];
+	}
+	assert(found != NULL);
+	return found;
+}
+
 static bool
 check_settings(struct jr_handler *handler, const struct files *files, struct jr_err *err)
 {
@@ -252,23 +268,18 @@ check_settings(struct jr_handler *handler, const struct files *files, struct jr_
 
 	if (!jr_perm_check_data(handler->settings_path, err))
 		return jr_fail_in(err, files->names[SETTINGS]);
-	return jr_settings_read(&handler->settings, handler->settings_path, handler->directory, what, err);
+	if (!jr_settings_read(&handler->settings, handler->settings_path, handler->directory, what, err))
+		return false;
+	if (what == JR_SETTINGS_ALONE)
+		handler->kind = kind_alone(&handler->settings);
+	return true;
 }
 
-/* NAME.json without the others: what it starts must be as safe as NAME would be. */
+/* What the kind itself asks for. On failure the message begins with the name of the handler's file. */
 static bool
-check_alone(struct jr_handler *handler, const struct files *files, struct jr_err *err)
+check_kind(const struct jr_handler *handler, const char *name, struct jr_err *err)
 {
-	bool ok;
-
-	if (handler->settings.http != NULL) {
-		handler->kind = &jr_handler_http;
-		ok = jr_http_is_usable(err);
-	} else {
-		handler->kind = &jr_handler_exec;
-		ok = jr_perm_check_file(handler->settings.argv[0], err);
-	}
-	return ok || jr_fail_in(err, files->names[SETTINGS]);
+	return handler->kind->check == NULL || handler->kind->check(handler, err) || jr_fail_in(err, name);
 }
 
 /* All that is wrong is told, not only the first of two files. */
@@ -295,13 +306,12 @@ judge_type(struct jr_handlers *handlers, const struct files *files)
 	}
 	if (settings != NULL) {
 		handler->settings_path = jr_xasprintf("%s/%s", handlers->directory, settings);
-		if (!check_settings(handler, files, &err) || (name == settings && !check_alone(handler, files, &err))) {
+		if (!check_settings(handler, files, &err)) {
 			jr_handlers_add_problem(handlers, jr_xstrdup(err.msg));
 			good = false;
 		}
 	}
-	if (good && !jr_handlers_trust(handler, &err)) {
-		(void)jr_fail_in(&err, name);
+	if (good && !check_kind(handler, name, &err)) {
 		jr_handlers_add_problem(handlers, jr_xstrdup(err.msg));
 		good = false;
 	}

@@ -2,7 +2,6 @@
  * handlers_parts: what the files of handlers share; nobody else includes it. Each calls only what stands above it.
  *
  *	handlers_list.c      the list of handlers and problems: to make it, and to look something up in it
- *	handlers_trust.c     what a handler runs besides its own file: may that be trusted?
  *	handlers_judge.c     which files of the directory are handlers
  *	handlers_command.c   a command line as a handler
  *	handlers.c           the directory

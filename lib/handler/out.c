@@ -346,7 +346,7 @@ jr_out_result(const struct jr_out *out)
 }
 
 static const char *
-take_news(struct said *said)
+take_new(struct said *said)
 {
 	bool is_new = said->is_new;
 
@@ -357,8 +357,8 @@ take_news(struct said *said)
 void
 jr_out_take_changes(struct jr_out *out, const char **progress, const char **checkpoint)
 {
-	*progress = take_news(&out->said[JR_SAYS_PROGRESS]);
-	*checkpoint = take_news(&out->said[JR_SAYS_CHECKPOINT]);
+	*progress = take_new(&out->said[JR_SAYS_PROGRESS]);
+	*checkpoint = take_new(&out->said[JR_SAYS_CHECKPOINT]);
 }
 
 int64_t

@@ -1,12 +1,13 @@
 /*
  * settings: NAME.json, what people say about a handler.
  *
- * First the kind of the handler is made out, then all names are looked at, then all values, then what belongs together:
- * so the first thing that is said about a file is the one to mend first. What must hold: *settings is either what the
- * whole file says or as after init.
+ * The file is checked in this order: the kind of the handler, all names, all values, and then values against each
+ * other. So the first error is the one to mend first. What must hold: *settings is either what the whole file says or
+ * as after init.
  */
 #include "handler/settings.h"
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "handler/settings_parts.h"
 
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #define AT(field) offsetof(struct jr_settings, field)
+#define WORDS_MAX 4000
 #define SQLSTATE_CHARACTERS "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 void
@@ -101,28 +103,105 @@ read_codes(const struct jr_reading *r, const struct jr_step *step, const json_t 
 	return true;
 }
 
+/* An empty list means "never". */
+static void
+show_codes(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	const struct jr_rules *rules = &((const struct jr_settings *)target)->rules;
+	bool is_later = member->offset == AT(rules.later);
+	const struct jr_codes *codes = is_later ? &rules->later : &rules->give_up;
+
+	if (is_later ? rules->later_set : rules->give_up_set)
+		jr_show_list(out, member, codes->items, codes->count, "", "never");
+}
+
+static void
+show_timeout(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	if (out->words != NULL && ((const struct jr_settings *)target)->timeout_ms == 0)
+		jr_show_bare(out, "no timeout", "");
+	else
+		jr_show_duration(out, member, target);
+}
+
 /* clang-format off */
 static const struct jr_member members[] = {
-	{ .name = "timeout", .with = JR_WITH_ANY, .read = jr_read_duration, .offset = AT(timeout_ms) },
-	{ .name = "timeout_max", .with = JR_WITH_ANY, .read = jr_read_duration, .offset = AT(timeout_max_ms), .min = 1 },
-	{ .name = "grace", .with = JR_WITH_ANY, .read = jr_read_duration, .offset = AT(grace_ms) },
-	{ .name = "give_up", .with = JR_WITH_ANY, .read = read_codes, .offset = AT(rules.give_up) },
-	{ .name = "later", .with = JR_WITH_ANY, .read = read_codes, .offset = AT(rules.later) },
-	{ .name = "argv", .with = JR_WITH_EXEC, .read = jr_read_argv },
-	{ .name = "env", .with = JR_WITH_EXEC, .read = jr_read_env },
-	{ .name = "cwd", .with = JR_WITH_EXEC, .read = jr_read_path, .offset = AT(cwd) },
-	{ .name = "nice", .with = JR_WITH_EXEC, .read = jr_read_nice, .min = -20, .max = 19 },
-	{ .name = "cpu", .with = JR_WITH_EXEC, .read = jr_read_cpu },
-	{ .name = "memory", .with = JR_WITH_EXEC, .read = jr_read_memory },
-	{ .name = "files", .with = JR_WITH_EXEC, .read = jr_read_int, .offset = AT(limits.files), .min = 8, .max = INT_MAX },
-	{ .name = "processes", .with = JR_WITH_EXEC, .read = jr_read_int, .offset = AT(limits.processes), .min = 1,
-	    .max = INT_MAX },
-	{ .name = "user", .with = JR_WITH_EXEC, .read = jr_read_user },
-	{ .name = "no_new_privs", .with = JR_WITH_EXEC, .read = jr_read_no_new_privs },
-	{ .name = "batch", .with = JR_WITH_SQL, .read = jr_read_int, .offset = AT(batch), .min = 1, .max = JR_BATCH_MAX },
-	{ .name = "http", .with = JR_WITH_HTTP, .read = jr_read_http },
+	{ .name = "timeout", .with = JR_WITH_ANY, .read = jr_read_duration, .show = show_timeout, .offset = AT(timeout_ms),
+	    .rank = JR_RANK_TIMES, .key = "timeout_ms", .help = "of an attempt, for runs that have none of their own; \"0\": no limit" },
+	{ .name = "timeout_max", .with = JR_WITH_ANY, .read = jr_read_duration, .show = jr_show_duration,
+	    .offset = AT(timeout_max_ms), .min = 1, .rank = JR_RANK_TIMES, .key = "timeout_max_ms",
+	    .help = "no run has a longer timeout than this, or none" },
+	{ .name = "grace", .with = JR_WITH_ANY, .read = jr_read_duration, .show = jr_show_duration, .offset = AT(grace_ms),
+	    .rank = JR_RANK_TIMES, .key = "grace_ms", .help = "from TERM to KILL; 10s unless said otherwise" },
+	{ .name = "give_up", .with = JR_WITH_ANY, .read = read_codes, .show = show_codes, .offset = AT(rules.give_up),
+	    .rank = JR_RANK_CODES, .label = "give up", .help = "exit statuses, HTTP statuses or SQLSTATEs: never try again" },
+	{ .name = "later", .with = JR_WITH_ANY, .read = read_codes, .show = show_codes, .offset = AT(rules.later),
+	    .rank = JR_RANK_CODES, .help = "the same: try again later, without counting the attempt" },
+	{ .name = "argv", .with = JR_WITH_EXEC, .read = jr_read_argv, .show = jr_show_argv, .rank = JR_RANK_TARGET,
+	    .key = "program", .help = "the program and its arguments, when there is no executable NAME" },
+	{ .name = "env", .with = JR_WITH_EXEC, .read = jr_read_env, .show = jr_show_env, .rank = JR_RANK_ENV,
+	    .help = "{\"NAME\": \"value\"}: more variables" },
+	{ .name = "cwd", .with = JR_WITH_EXEC, .read = jr_read_path, .show = jr_show_text, .offset = AT(cwd),
+	    .rank = JR_RANK_LIMITS, .help = "the working directory; the handlers directory unless said otherwise" },
+	{ .name = "nice", .with = JR_WITH_EXEC, .read = jr_read_nice, .show = jr_show_nice, .min = -20, .max = 19,
+	    .rank = JR_RANK_LIMITS, .help = "-20 to 19" },
+	{ .name = "cpu", .with = JR_WITH_EXEC, .read = jr_read_cpu, .show = jr_show_cpu, .rank = JR_RANK_LIMITS, .key = "cpu_s",
+	    .help = "processor time, like \"30s\"" },
+	{ .name = "memory", .with = JR_WITH_EXEC, .read = jr_read_memory, .show = jr_show_size, .offset = AT(limits.memory),
+	    .rank = JR_RANK_LIMITS, .help = "address space, like \"512M\"; at least \"1M\"" },
+	{ .name = "files", .with = JR_WITH_EXEC, .read = jr_read_int, .show = jr_show_int, .offset = AT(limits.files), .min = 8,
+	    .max = INT_MAX, .rank = JR_RANK_LIMITS, .help = "open files, at least 8" },
+	{ .name = "processes", .with = JR_WITH_EXEC, .read = jr_read_int, .show = jr_show_int, .offset = AT(limits.processes),
+	    .min = 1, .max = INT_MAX, .rank = JR_RANK_LIMITS, .help = "processes of the whole account" },
+	{ .name = "user", .with = JR_WITH_EXEC, .read = jr_read_user, .show = jr_show_text, .offset = AT(user),
+	    .rank = JR_RANK_WHO, .help = "the account to run as, when root starts jobrun" },
+	{ .name = "no_new_privs", .with = JR_WITH_EXEC, .read = jr_read_no_new_privs, .show = jr_show_no_new_privs,
+	    .rank = JR_RANK_WHO, .help = "true: set-user-ID programs and sudo give no further rights; true with \"user\"" },
+	{ .name = "batch", .with = JR_WITH_SQL, .read = jr_read_int, .show = jr_show_int, .offset = AT(batch), .min = 1,
+	    .max = JR_BATCH_MAX, .rank = JR_RANK_WHO, .help = "how many runs one statement gets at most, 1 to 1000" },
+	{ .name = "http", .with = JR_WITH_HTTP, .read = jr_read_http, .show = jr_show_http, .rank = JR_RANK_TARGET,
+	    .help = "the request that a run makes" },
 };
 /* clang-format on */
+
+char *
+jr_settings_words(const struct jr_settings *settings)
+{
+	struct jr_buf words;
+	struct jr_settings_out out = {.words = &words};
+	char *text;
+
+	jr_buf_init(&words, WORDS_MAX);
+	jr_members_show(&out, members, JR_COUNT(members), settings);
+	text = words.len > 0 ? jr_buf_detach(&words) : NULL;
+	jr_buf_release(&words);
+	return text;
+}
+
+json_t *
+jr_settings_document(const struct jr_settings *settings)
+{
+	struct jr_settings_out out = {.object = json_object()};
+
+	jr_members_show(&out, members, JR_COUNT(members), settings);
+	return out.object;
+}
+
+static const char *
+kind_words(unsigned with)
+{
+	return with == JR_WITH_ANY ? "all" : with == JR_WITH_EXEC ? "exec" : with == JR_WITH_SQL ? "sql" : "http";
+}
+
+void
+jr_settings_describe(jr_setting_fn *each, void *ctx)
+{
+	for (size_t i = 0; i < JR_COUNT(members); i++)
+		each(ctx, "", members[i].name, kind_words(members[i].with), members[i].help);
+	for (size_t i = 0; i < jr_http_member_count; i++)
+		each(ctx, "http.", jr_http_members[i].name, kind_words(jr_http_members[i].with),
+		    jr_http_members[i].help);
+}
 
 /* Which of "http" and "argv" there may be depends on the files beside this one. */
 static bool
@@ -144,6 +223,7 @@ find_kind(struct jr_reading *r, const json_t *root)
 		r->kind = JR_WITH_EXEC;
 	else
 		r->kind = http ? JR_WITH_HTTP : 0;
+	r->settings->makes = http ? "http" : argv ? "argv" : NULL;
 	return true;
 }
 

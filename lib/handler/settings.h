@@ -4,7 +4,7 @@
  * line and column, the rule and, for a member, the nearest known one. A file that is refused refuses its handler: it
  * must not run without the limits or the account that somebody wrote down for it.
  *
- *	any kind   timeout, grace ("10m"; a timeout of "0" is none); give_up, later (numbers; for sql strings)
+ *	any kind   timeout, timeout_max, grace ("10m"; a timeout of "0" is none); give_up, later (numbers; sql: strings)
  *	exec       argv (instead of an executable NAME), env {"NAME": "value"}, cwd, nice, cpu ("30s"), memory ("512M"),
  *	           files, processes, user, no_new_privs (true with user)
  *	sql        batch
@@ -20,6 +20,8 @@
 #include "base/err.h"
 #include "handler/verdict.h"
 #include "process/rlimits.h"
+
+#include <jansson.h>
 
 enum jr_settings_for {
 	JR_SETTINGS_EXEC, /* there is an executable NAME */
@@ -60,6 +62,7 @@ struct jr_http_target {
 };
 
 struct jr_settings {
+	const char *makes; /* the member that makes the file a handler of its own, for JR_SETTINGS_ALONE; static */
 	int64_t timeout_ms, grace_ms; /* -1: not said; a timeout of 0: no limit */
 	int64_t timeout_max_ms;       /* no run has a longer one, or none; -1: not said */
 	struct jr_rules rules;
@@ -85,6 +88,18 @@ void jr_settings_init(struct jr_settings *settings);
 bool jr_settings_read(struct jr_settings *settings, const char *path, const char *directory, enum jr_settings_for what,
     struct jr_err *err) JR_MUST;
 void jr_settings_release(struct jr_settings *settings);
+
+/*
+ * What is set, without secrets: of headers and variables only the names, of a URL only scheme, host and port. In a few
+ * words (caller frees; NULL: nothing is set), or as a JSON object in which members are called as in NAME.json, with the
+ * unit behind the name where a string became a number.
+ */
+char *jr_settings_words(const struct jr_settings *settings) JR_MUST;
+json_t *jr_settings_document(const struct jr_settings *settings) JR_MUST;
+
+/* Call `each` for every setting there is. Its whole name is `in` and `name`, as in "http." and "url". */
+typedef void jr_setting_fn(void *ctx, const char *in, const char *name, const char *kind, const char *help);
+void jr_settings_describe(jr_setting_fn *each, void *ctx);
 
 /*
  * Pure: has the target a header of that name, whatever the case of its letters? Is the status what "expect" calls done?

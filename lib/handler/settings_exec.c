@@ -2,17 +2,19 @@
  * settings_exec: members that only exec handlers have: what is started, with what around it, and as whom.
  *
  * An account is looked up here, with all its groups, since nothing may be looked up in a child before its exec. What
- * must hold: whatever was written down for a handler is either understood whole or refuses it.
+ * must hold: a setting that is not understood as a whole refuses the handler.
  */
 #include "handler/settings_parts.h"
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "handler/document.h"
 
 #include <errno.h>
 #include <grp.h>
 #include <limits.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,7 +25,7 @@
 #define ENV_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789"
 #define OWN_PREFIX "JOBRUN_"
 
-/* A bare name is what a shell would look for elsewhere. Whether it may be trusted is asked by others. */
+/* A shell would look for a bare name in PATH; jobrun does not. trust.c asks whether the file may be trusted. */
 static bool
 check_program(const struct jr_reading *r, const struct jr_step *step, const char *name, const char *path)
 {
@@ -267,6 +269,65 @@ jr_read_user(const struct jr_reading *r, const struct jr_step *step, const json_
 		return jr_refuse(
 		    r, step, "user: only when jobrun is started by root can a handler run as \"%.100s\"", name);
 	return look_up(r, step, name, target);
+}
+
+void
+jr_show_argv(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	const struct jr_settings *settings = target;
+
+	if (settings->argv == NULL)
+		return;
+	jr_show_bare(out, "", settings->argv[0]);
+	jr_show_value(out, member, jr_document_string(settings->argv[0], strlen(settings->argv[0])));
+}
+
+void
+jr_show_env(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	const struct jr_settings *settings = target;
+
+	if (settings->env != NULL)
+		jr_show_list(out, member, settings->env, jr_strings_count(settings->env), "=", NULL);
+}
+
+void
+jr_show_cpu(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	const struct jr_settings *settings = target;
+	char *words;
+
+	if (settings->limits.cpu_s < 0)
+		return;
+	words = jr_format_duration(settings->limits.cpu_s * 1000);
+	jr_show_words(out, member, words);
+	jr_show_value(out, member, json_integer(settings->limits.cpu_s));
+	free(words);
+}
+
+void
+jr_show_nice(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	const struct jr_limits *limits = &((const struct jr_settings *)target)->limits;
+	char words[24];
+
+	if (!limits->has_nice)
+		return;
+	(void)snprintf(words, sizeof(words), "%d", limits->nice);
+	jr_show_words(out, member, words);
+	jr_show_value(out, member, json_integer(limits->nice));
+}
+
+/* With `user` it is on without being said, which only the document shows. */
+void
+jr_show_no_new_privs(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	const struct jr_settings *settings = target;
+
+	if (settings->no_new_privs_said)
+		jr_show_words(out, member, settings->limits.no_new_privs ? "true" : "false");
+	if (settings->no_new_privs_said || settings->user != NULL)
+		jr_show_value(out, member, json_boolean(settings->limits.no_new_privs));
 }
 
 bool

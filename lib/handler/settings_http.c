@@ -6,6 +6,7 @@
  * a secret gets into a message.
  */
 #include "base/mem.h"
+#include "handler/document.h"
 #include "handler/header.h"
 #include "handler/settings_parts.h"
 #include "process/perm.h"
@@ -347,20 +348,124 @@ read_ca_file(const struct jr_reading *r, const struct jr_step *step, const json_
 	return true;
 }
 
+/* Scheme, host and port: some services put their key into the path. Caller frees. */
+static char *
+origin_of(const char *url)
+{
+	const char *host = strstr(url, "://");
+
+	host = host != NULL ? host + 3 : url;
+	return jr_xmemdup0(url, (size_t)(host - url) + strcspn(host, "/?\\"));
+}
+
+/* In the line the method stands before it, without a label. */
+static void
+show_url(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	const struct jr_http_target *http = target;
+	char *origin = origin_of(http->url);
+
+	jr_show_bare(out, http->method, origin);
+	jr_show_value(out, member, jr_document_string(origin, strlen(origin)));
+	free(origin);
+}
+
+static void
+show_headers(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	const struct jr_http_target *http = target;
+
+	jr_show_list(out, member, http->headers, jr_strings_count(http->headers), ":", NULL);
+}
+
+static void
+show_secret(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	const struct jr_http_target *http = target;
+
+	if (http->secret_count > 0)
+		jr_show_words(out, member, http->secret_count > 1 ? "twice" : "");
+	jr_show_value(out, member, json_integer((json_int_t)http->secret_count));
+}
+
+/* The usual one is not worth a word. */
+static void
+show_timeout(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	const struct jr_http_target *http = target;
+
+	if (out->words == NULL || http->timeout_ms != JR_HTTP_TIMEOUT_MS)
+		jr_show_duration(out, member, target);
+}
+
+/* 204 or "200-299". */
+static void
+show_expect(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	const struct jr_http_target *http = target;
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < http->expect_count; i++) {
+		const struct jr_status_range *range = &http->expect[i];
+
+		jr_document_append(list, range->from == range->to ? json_integer(range->from)
+								  : json_sprintf("%d-%d", range->from, range->to));
+	}
+	jr_show_value(out, member, list);
+}
+
+static void
+show_allow_private(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	const struct jr_http_target *http = target;
+
+	if (!http->allow_private)
+		jr_show_words(out, member, "");
+	jr_show_value(out, member, json_boolean(http->allow_private));
+}
+
 /* clang-format off */
-static const struct jr_member members[] = {
-	{ .name = "url", .with = JR_WITH_HTTP, .read = read_url },
-	{ .name = "method", .with = JR_WITH_HTTP, .read = read_method },
-	{ .name = "headers", .with = JR_WITH_HTTP, .read = read_headers },
-	{ .name = "secret", .with = JR_WITH_HTTP, .read = jr_read_secret },
-	{ .name = "timeout", .with = JR_WITH_HTTP, .read = jr_read_duration, .offset = AT(timeout_ms), .min = 1 },
-	{ .name = "connect_timeout", .with = JR_WITH_HTTP, .read = jr_read_duration, .offset = AT(connect_timeout_ms), .min = 1 },
-	{ .name = "expect", .with = JR_WITH_HTTP, .read = read_expect },
-	{ .name = "allow_private", .with = JR_WITH_HTTP, .read = jr_read_bool, .offset = AT(allow_private) },
-	{ .name = "proxy", .with = JR_WITH_HTTP, .read = read_proxy },
-	{ .name = "ca_file", .with = JR_WITH_HTTP, .read = read_ca_file, .offset = AT(ca_file) },
+const struct jr_member jr_http_members[] = {
+	{ .name = "url", .with = JR_WITH_HTTP, .read = read_url, .show = show_url, .key = "origin",
+	    .help = "http:// or https://, without user and password" },
+	{ .name = "method", .with = JR_WITH_HTTP, .read = read_method, .show = jr_show_text, .offset = AT(method), .label = "",
+	    .help = "POST unless said otherwise" },
+	{ .name = "headers", .with = JR_WITH_HTTP, .read = read_headers, .show = show_headers, .rank = JR_RANK_ENV,
+	    .help = "{\"Name\": \"value\"}, or \"file:PATH\" for a value that is a secret" },
+	{ .name = "secret", .with = JR_WITH_HTTP, .read = jr_read_secret, .show = show_secret, .rank = JR_RANK_WHO,
+	    .label = "signed", .key = "secrets", .help = "\"file:PATH\", or two of them: the keys that sign the request" },
+	{ .name = "timeout", .with = JR_WITH_HTTP, .read = jr_read_duration, .show = show_timeout, .offset = AT(timeout_ms),
+	    .min = 1, .rank = JR_RANK_CODES, .label = "answer within", .key = "timeout_ms",
+	    .help = "for the whole transfer; 30s unless the attempt has a timeout" },
+	{ .name = "connect_timeout", .with = JR_WITH_HTTP, .read = jr_read_duration, .show = jr_show_duration,
+	    .offset = AT(connect_timeout_ms), .min = 1, .label = "", .key = "connect_timeout_ms",
+	    .help = "until the connection is made; 10s unless said otherwise" },
+	{ .name = "expect", .with = JR_WITH_HTTP, .read = read_expect, .show = show_expect,
+	    .help = "the statuses that mean done, like [200, \"2xx\"]; 2xx unless said otherwise" },
+	{ .name = "allow_private", .with = JR_WITH_HTTP, .read = jr_read_bool, .show = show_allow_private,
+	    .offset = AT(allow_private), .rank = JR_RANK_CODES, .label = "no private address",
+	    .help = "false: only global unicast addresses; true unless said otherwise" },
+	{ .name = "proxy", .with = JR_WITH_HTTP, .read = read_proxy, .show = jr_show_text, .offset = AT(proxy),
+	    .rank = JR_RANK_CODES, .help = "its URL, or \"environment\" for what https_proxy says" },
+	{ .name = "ca_file", .with = JR_WITH_HTTP, .read = read_ca_file, .show = jr_show_text, .offset = AT(ca_file), .label = "",
+	    .help = "the certificates to trust instead of the system's" },
 };
 /* clang-format on */
+const size_t jr_http_member_count = JR_COUNT(jr_http_members);
+
+void
+jr_show_http(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	const struct jr_http_target *http = ((const struct jr_settings *)target)->http;
+	struct jr_settings_out inner = {.words = out->words, .object = out->object != NULL ? json_object() : NULL};
+
+	if (http != NULL) {
+		jr_members_show(&inner, jr_http_members, jr_http_member_count, http);
+		if (inner.object != NULL)
+			jr_show_value(out, member, json_incref(inner.object));
+	}
+	json_decref(inner.object);
+}
 
 bool
 jr_read_http(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
@@ -381,9 +486,9 @@ jr_read_http(const struct jr_reading *r, const struct jr_step *step, const json_
 	http->expect = jr_xcalloc(1, sizeof(*http->expect));
 	http->expect[0] = (struct jr_status_range){200, 299};
 	http->expect_count = 1;
-	if (!jr_members_check(r, step, value, members, JR_COUNT(members)))
+	if (!jr_members_check(r, step, value, jr_http_members, jr_http_member_count))
 		return false;
 	if (json_object_get(value, "url") == NULL)
 		return jr_refuse(r, step, "http: \"url\" is missing");
-	return jr_members_read(r, step, value, members, JR_COUNT(members), http);
+	return jr_members_read(r, step, value, jr_http_members, jr_http_member_count, http);
 }

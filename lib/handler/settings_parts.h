@@ -3,14 +3,17 @@
  *
  *	settings_place.c    where in the text something stands; pure
  *	settings_read.c     members by their tables, refusals, and values that are read in one way everywhere
+ *	settings_show.c     members by their tables, as words and as JSON
  *	settings_secret.c   files that are closed to others, and keys of signatures in them
  *	settings_exec.c     members of exec handlers
  *	settings_http.c     "http"
  *	settings.c          the whole file
  *
- * A NAME.json is read by tables: a member's row names what it goes with, the function that reads it and the field it
- * fills. Every refusal knows where in the document it is by a chain of steps, which lie on the stack of whoever goes
- * down; the text is searched for the place only when there is something to say.
+ * A NAME.json is read, printed and explained by tables: a member's row names the kinds it goes with, the functions that
+ * read and print it, the field it fills, and what it is for. A new setting is one row and its field.
+ *
+ * Every refusal knows its place in the document by a chain of steps, which lie on the stack of the functions that read.
+ * The text is searched for line and column only when there is something to refuse.
  */
 #ifndef JR_SETTINGS_PARTS_H
 #define JR_SETTINGS_PARTS_H
@@ -46,16 +49,42 @@ struct jr_step {
 	size_t index;
 };
 
+struct jr_buf;
 struct jr_reading;
+struct jr_settings_out;
 
 struct jr_member {
 	const char *name;
 	/* Fill the field of `target` at member->offset. */
 	bool (*read)(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
 	    const struct jr_member *member, void *target);
+	/* Print the field of `target` at member->offset; nothing if it is not set. */
+	void (*show)(struct jr_settings_out *out, const struct jr_member *member, const void *target);
 	size_t offset;
-	int64_t min, max; /* for numbers and durations; max of 0: no limit but the program's */
+	int64_t min,
+	    max; /* for numbers and durations; max of 0: no limit but the program's. Less than min is not set */
 	unsigned with;
+	unsigned rank;     /* where it stands in the line of words; rows of one rank stand in the order of the table */
+	const char *label; /* its name in the line; NULL: `name`; "": it is not shown there */
+	const char *key;   /* its name in the document; NULL: `name` */
+	const char *help;  /* one line, for `jobrun handlers --settings` */
+};
+
+/* Ranks in the line of words. */
+enum {
+	JR_RANK_TARGET, /* what is started or asked */
+	JR_RANK_TIMES,
+	JR_RANK_WHO, /* as whom, and how many at once */
+	JR_RANK_LIMITS,
+	JR_RANK_ENV,
+	JR_RANK_CODES,
+	JR_RANK_COUNT
+};
+
+/* Where printers write: one of the two, the other is NULL. */
+struct jr_settings_out {
+	struct jr_buf *words;
+	json_t *object;
 };
 
 struct jr_reading {
@@ -112,6 +141,25 @@ bool jr_read_bool(const struct jr_reading *r, const struct jr_step *step, const 
 bool jr_read_path(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
     const struct jr_member *member, void *target) JR_MUST;
 
+/* Print all members that are set: words by rank, the document in the order of the table. */
+void jr_members_show(struct jr_settings_out *out, const struct jr_member *members, size_t count, const void *target);
+
+/* The two forms of one setting, by its label and key. The other form is dropped. jr_show_value takes `value`. */
+void jr_show_words(struct jr_settings_out *out, const struct jr_member *member, const char *words);
+void jr_show_value(struct jr_settings_out *out, const struct jr_member *member, json_t *value);
+void jr_show_bare(struct jr_settings_out *out, const char *label, const char *words); /* by another label */
+
+/* For the tables, as the readers above. */
+void jr_show_duration(struct jr_settings_out *out, const struct jr_member *member, const void *target);
+void jr_show_int(struct jr_settings_out *out, const struct jr_member *member, const void *target);
+void jr_show_size(struct jr_settings_out *out, const struct jr_member *member, const void *target);
+void jr_show_text(struct jr_settings_out *out, const struct jr_member *member, const void *target);
+
+/* Items up to the first byte of `end`. none: the words for an empty list; NULL: no words. */
+void jr_show_list(struct jr_settings_out *out, const struct jr_member *member, char *const *items, size_t count,
+    const char *end, const char *none);
+size_t jr_strings_count(char *const *items); /* NULL-terminated; NULL: 0 */
+
 /* Members that only exec handlers have; target is the struct jr_settings. */
 bool jr_read_argv(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
     const struct jr_member *member, void *target) JR_MUST;
@@ -128,7 +176,16 @@ bool jr_read_user(const struct jr_reading *r, const struct jr_step *step, const 
 bool jr_read_no_new_privs(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
     const struct jr_member *member, void *target) JR_MUST;
 
-/* "http"; target is the struct jr_settings. */
+void jr_show_argv(struct jr_settings_out *out, const struct jr_member *member, const void *target);
+void jr_show_env(struct jr_settings_out *out, const struct jr_member *member, const void *target);
+void jr_show_cpu(struct jr_settings_out *out, const struct jr_member *member, const void *target);
+void jr_show_nice(struct jr_settings_out *out, const struct jr_member *member, const void *target);
+void jr_show_no_new_privs(struct jr_settings_out *out, const struct jr_member *member, const void *target);
+
+/* "http"; target is the struct jr_settings. Its own members are in jr_http_members. */
+extern const struct jr_member jr_http_members[];
+extern const size_t jr_http_member_count;
+void jr_show_http(struct jr_settings_out *out, const struct jr_member *member, const void *target);
 bool jr_read_http(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
     const struct jr_member *member, void *target) JR_MUST;
 void jr_http_target_free(struct jr_http_target *target); /* NULL is fine */

@@ -146,19 +146,6 @@ jr_verdict_of_sqlstate(const struct jr_rules *rules, const char *sqlstate, bool 
 	return look_up(rules, sql_later, sql_give_up, sqlstate, !sent);
 }
 
-const char *
-jr_verdict_word(enum jr_verdict verdict)
-{
-	static const char *const words[] = {
-	    [JR_DONE] = "done",
-	    [JR_LATER] = "later",
-	    [JR_GIVE_UP] = "give up",
-	    [JR_FAIL] = "fail",
-	};
-
-	return words[verdict];
-}
-
 /* SEGV for SIGSEGV; NULL for one without a name. */
 static const char *
 signal_name(int signo)

@@ -43,9 +43,6 @@ enum jr_verdict jr_verdict_of_http(const struct jr_rules *rules, int status, boo
 /* sent: the statement had been sent, so it may have run. An exact code of a list goes before a class. */
 enum jr_verdict jr_verdict_of_sqlstate(const struct jr_rules *rules, const char *sqlstate, bool sent) JR_MUST;
 
-/* "done", "later", "give up", "fail". */
-const char *jr_verdict_word(enum jr_verdict verdict);
-
 /* exit:1 or signal:SEGV (signal:42 for one without a name). Caller frees. */
 char *jr_code_of_exit(int status) JR_MUST;
 

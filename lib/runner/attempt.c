@@ -257,9 +257,8 @@ start_work(struct jr_attempt *attempt)
 	int64_t deadline_ms = timeout_ms > 0 ? jr_clock_after(now_ms, timeout_ms) : JR_NEVER;
 	const struct jr_owner owner = {.ended = on_work_ended, .judge = judge, .ctx = attempt};
 
-	if (jr_handlers_trust(setup->handler, &attempt->start_err))
-		attempt->work = setup->handler->kind->start(setup->host, setup->handler, setup->run,
-		    gone_by(attempt, setup->fence_at_ms), deadline_ms, &owner, &attempt->start_err);
+	attempt->work = setup->handler->kind->start(setup->host, setup->handler, setup->run,
+	    gone_by(attempt, setup->fence_at_ms), deadline_ms, &owner, &attempt->start_err);
 	if (attempt->work == NULL) {
 		attempt->timeout.fn = on_failed_start;
 		deadline_ms = now_ms;
@@ -307,13 +306,13 @@ jr_attempt_renew(struct jr_attempt *attempt, int64_t fence_at_ms)
 }
 
 void
-jr_attempt_progress(struct jr_attempt *attempt, struct jr_handler_progress *news)
+jr_attempt_progress(struct jr_attempt *attempt, struct jr_handler_progress *report)
 {
 	const struct jr_handler_kind *kind = attempt->setup.handler->kind;
 
-	*news = (struct jr_handler_progress){.output_dropped = 0};
-	if (attempt->work != NULL && attempt->state != JR_ST_ENDED && kind->news != NULL)
-		kind->news(attempt->work, news);
+	*report = (struct jr_handler_progress){.output_dropped = 0};
+	if (attempt->work != NULL && attempt->state != JR_ST_ENDED && kind->progress != NULL)
+		kind->progress(attempt->work, report);
 }
 
 enum jr_attempt_state

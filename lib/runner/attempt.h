@@ -79,7 +79,7 @@ void jr_attempt_event(struct jr_attempt *attempt, enum jr_attempt_event event);
 void jr_attempt_renew(struct jr_attempt *attempt, int64_t fence_at_ms);
 
 /* What the handler has reported since the last call (handler.h); zeroed if there is nothing new. */
-void jr_attempt_progress(struct jr_attempt *attempt, struct jr_handler_progress *news);
+void jr_attempt_progress(struct jr_attempt *attempt, struct jr_handler_progress *report);
 
 enum jr_attempt_state jr_attempt_state(const struct jr_attempt *attempt);
 bool jr_attempt_is_lost(

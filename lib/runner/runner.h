@@ -4,7 +4,8 @@
  * and another runner goes on.
  *
  * What must hold:
- * - A claim takes no more than can be started at once; a permit is held before its run is claimed.
+ * - A claim takes no more than can be started at once; a permit is held before its run is claimed, if
+ *   its handler needs one.
  * - Every write names (id, claim_seq, runner_id). Zero rows back: fenced out, and nothing is reported as success.
  * - A settle is sent only after the handler and its group are gone; until then, and until it is accepted, the run is
  *   heartbeaten. A finished result is offered until accepted or fenced out, at most one further lease long.

@@ -135,7 +135,7 @@ void jr_report_accepted(struct jr_runner *runner, const struct jr_run *run, cons
 
 /* A permit, taken by one run or by the runs of a batch that one handler works on. */
 struct jr_permit {
-	enum jr_pool pool; /* JR_POOL_COUNT: none */
+	enum jr_pool pool; /* JR_POOL_NONE: none is needed */
 	size_t runs;
 };
 
@@ -311,7 +311,7 @@ void jr_start_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_m
 void jr_start_stop_all(struct jr_runner *runner, bool kill);
 void jr_start_cancel(struct jr_held *held);                 /* a cancel was asked for */
 void jr_start_renew(struct jr_held *held, int64_t sent_ms); /* a heartbeat sent then was answered */
-void jr_start_progress(struct jr_held *held, struct jr_handler_progress *news);
+void jr_start_progress(struct jr_held *held, struct jr_handler_progress *report);
 void jr_start_lose(struct jr_held *held, const char *why); /* the lease is lost */
 void jr_start_end_lost(struct jr_held *held);              /* a lost one whose handler is gone; frees it */
 bool jr_start_is_lost(const struct jr_held *held);

@@ -28,30 +28,30 @@ may_report(const struct jr_held *held)
 }
 
 static void
-replace(char **text, const char *news)
+replace(char **text, const char *newer)
 {
-	if (news == NULL)
+	if (newer == NULL)
 		return;
 	free(*text);
-	*text = jr_xstrdup(news);
+	*text = jr_xstrdup(newer);
 }
 
 static void
 collect_one(struct jr_held *held)
 {
 	struct jr_progress *said = &held->progress.said;
-	struct jr_handler_progress news;
+	struct jr_handler_progress report;
 
 	held->progress.state = JR_PROGRESS_NEW;
 	if (!may_report(held))
 		return;
-	jr_start_progress(held, &news);
-	replace(&said->progress, news.progress);
-	replace(&said->checkpoint, news.checkpoint);
-	if (news.output != NULL) {
+	jr_start_progress(held, &report);
+	replace(&said->progress, report.progress);
+	replace(&said->checkpoint, report.checkpoint);
+	if (report.output != NULL) {
 		free(said->output);
-		said->output = news.output;
-		said->output_dropped = news.output_dropped;
+		said->output = report.output;
+		said->output_dropped = report.output_dropped;
 	}
 	said->id = held->run->id;
 	said->claim_seq = held->run->claim_seq;

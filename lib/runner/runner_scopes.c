@@ -119,14 +119,18 @@ jr_scopes_make(struct jr_runner *runner)
 bool
 jr_scopes_open(struct jr_runner *runner, const char *permit_name, struct jr_err *err)
 {
-	static const char *const endings[JR_POOL_COUNT] = {"", " http", " sql", " prune"};
+	static const char *const endings[JR_POOL_COUNT] = {
+	    [JR_POOL_EXEC] = "", [JR_POOL_HTTP] = " http", [JR_POOL_SQL] = " sql", [JR_POOL_PRUNE] = " prune"};
 	struct jr_scopes *scopes = &runner->scopes;
 	bool ok = true;
 
 	for (size_t i = 0; ok && i < scopes->count; i++) {
 		enum jr_pool pool = scopes->items[i].pool;
-		char *name = jr_xasprintf("%s%s", permit_name, endings[pool]);
+		char *name;
 
+		if (pool == JR_POOL_NONE)
+			continue;
+		name = jr_xasprintf("%s%s", permit_name, endings[pool]);
 		if (scopes->permits[pool].fd_count == 0)
 			ok = jr_permits_open(&scopes->permits[pool], runner->opts->state, name,
 			    (size_t)runner->opts->permits[pool], err);
@@ -157,6 +161,8 @@ jr_permit_take(struct jr_runner *runner, enum jr_pool pool)
 	struct jr_scopes *scopes = &runner->scopes;
 	struct jr_permit *permit;
 
+	if (pool == JR_POOL_NONE)
+		return jr_permit_of_none();
 	if (scopes->reserved[pool] > 0)
 		scopes->reserved[pool]--;
 	else if (scopes->permits[pool].fd_count == 0 || jr_permits_take(&scopes->permits[pool], 1) == 0)
@@ -171,7 +177,7 @@ jr_permit_of_none(void)
 {
 	struct jr_permit *permit = jr_xcalloc(1, sizeof(*permit));
 
-	permit->pool = JR_POOL_COUNT;
+	permit->pool = JR_POOL_NONE;
 	permit->runs = 1;
 	return permit;
 }
@@ -187,7 +193,7 @@ jr_permit_leave(struct jr_runner *runner, struct jr_permit *permit)
 {
 	if (--permit->runs > 0)
 		return;
-	if (permit->pool != JR_POOL_COUNT)
+	if (permit->pool != JR_POOL_NONE)
 		jr_permits_give(&runner->scopes.permits[permit->pool], 1);
 	free(permit);
 }
@@ -206,7 +212,9 @@ jr_scopes_reserve_each(struct jr_runner *runner, bool *crowded)
 			scopes->reserved[i] = jr_permits_take(&scopes->permits[i], 1);
 	}
 	for (size_t i = 0; i < handlers->count; i++) {
-		if (scopes->reserved[handlers->items[i].kind->pool] > 0)
+		enum jr_pool pool = handlers->items[i].kind->pool;
+
+		if (pool == JR_POOL_NONE || scopes->reserved[pool] > 0)
 			types[count++] = handlers->items[i].job_type;
 	}
 	*crowded = count < handlers->count;
@@ -227,10 +235,12 @@ jr_scopes_give_back(struct jr_runner *runner)
 	}
 }
 
+/* Without permits -j limits what one claim takes. */
 static size_t
 count_free(const struct jr_runner *runner, enum jr_pool pool)
 {
-	size_t total = (size_t)runner->opts->permits[pool], held = runner->scopes.permits[pool].held_count;
+	enum jr_pool counted = pool == JR_POOL_NONE ? JR_POOL_EXEC : pool;
+	size_t total = (size_t)runner->opts->permits[counted], held = runner->scopes.permits[pool].held_count;
 
 	return total > held ? total - held : 0;
 }
@@ -260,6 +270,8 @@ reserve(struct jr_runner *runner, const struct jr_scope *scope, size_t most)
 
 	if (count_free(runner, scope->pool) == 0)
 		return 0;
+	if (scope->pool == JR_POOL_NONE)
+		return wanted;
 	taken = jr_permits_take(&scopes->permits[scope->pool], wanted);
 	scopes->reserved[scope->pool] = taken;
 	if (scope->batched != NULL && taken > 0)

@@ -254,9 +254,9 @@ jr_start_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, st
 bool
 jr_start_settles_itself(const struct jr_held *held)
 {
-	const struct jr_permit *permit = jr_held_permit(held);
+	const struct jr_handler *handler = jr_exec_handler(held->runner, held->run->job_type);
 
-	return jr_held_phase(held) == JR_HELD_RUNNING && permit != NULL && permit->pool == JR_POOL_SQL;
+	return jr_held_phase(held) == JR_HELD_RUNNING && handler != NULL && handler->kind->settles_itself;
 }
 
 /* If its handler ends the run by itself, its commit may be the reason: this is reported when the handler has ended. */
@@ -326,9 +326,9 @@ jr_start_renew(struct jr_held *held, int64_t sent_ms)
 }
 
 void
-jr_start_progress(struct jr_held *held, struct jr_handler_progress *news)
+jr_start_progress(struct jr_held *held, struct jr_handler_progress *report)
 {
-	jr_attempt_progress(held->start.attempt, news);
+	jr_attempt_progress(held->start.attempt, report);
 }
 
 bool

@@ -67,6 +67,23 @@ row() {
 	assert_equal "$(jq -c '.handlers[3] | keys' <<<"$output")" '["job_type","kind","settings"]'
 }
 
+@test "handlers --settings names each setting that is known, and timeout_max is shown where it is set" {
+	jr_ok handlers --settings -d 'host=/nowhere dbname=none' --handlers "$BATS_TEST_TMPDIR/none"
+	names=$(printf '%s\n' "${lines[@]:1}" | awk '$2 == "all" || $2 == "sql" { print $1 }' | sort)
+	file bad.sql <<<'select 1'
+	file bad.json <<<'{"zzzzzzzzzz": 1}'
+	jr_ok handlers
+	assert_equal "$names" "$(grep '^! bad' <<<"$output" | sed 's/.*the known ones are //; s/, /\n/g' | sort)"
+	jr_ok handlers --settings --json
+	assert_equal "$(jq -r '.[] | select(.setting == "http.proxy") | .kind' <<<"$output")" http
+	assert_equal "$(jq '[.[] | select(.meaning == "")] | length' <<<"$output")" 0
+	file bad.json <<<'{"timeout_max": "1h"}'
+	jr_ok handlers
+	assert_equal "$(row bad)" "bad sql timeout_max 1h $JOBRUN_HANDLERS/bad.sql, bad.json"
+	jr_ok handlers --json
+	assert_equal "$(jq -c '.handlers[0].settings' <<<"$output")" '{"timeout_max_ms":3600000}'
+}
+
 @test "handlers lists problems behind the table, and --check exits 1" {
 	handler good <<<'exit 0'
 	printf '{\n\t"tiemout": "5m"\n}\n' | file good.json

@@ -104,6 +104,23 @@ setup() {
 	q_is 20 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
+@test "a built-in run needs no permit: it is done while others hold them all" {
+	first=$(enqueue stay)
+	bg_runner -j 1
+	wait_until 10 up_is 1
+	second=$(enqueue quick)
+	third=$(q "select jobrun.enqueue('jobrun.noop')")
+	jr_ok run -j 1
+	run_is "$third" succeeded
+	run_is "$second" queued
+	fourth=$(q "select jobrun.enqueue('jobrun.noop')")
+	jr_ok run --job "$fourth" -j 1
+	run_is "$fourth" succeeded
+	touch "$TMPDIR/go"
+	wait_runner
+	run_is "$first" succeeded
+}
+
 @test "runners with different state directories do not share permits" {
 	enqueue stay
 	bg_runner -j 1

@@ -42,21 +42,21 @@ warnings_stand_behind_the_output(void **state)
 	release(&result);
 }
 
-/* Ask until there is news; the caller frees news->output. */
+/* Ask until there is something new; the caller frees report->output. */
 static void
-wait_for_news(struct fixture *fixture, struct jr_work *work, struct jr_handler_progress *news)
+wait_for_report(struct fixture *fixture, struct jr_work *work, struct jr_handler_progress *report)
 {
 	int64_t end_ms = jr_clock_now_ms() + PATIENCE_MS;
 
 	do {
 		assert_true(jr_clock_now_ms() < end_ms);
 		turn_for(fixture->host.loop, 5);
-		work->kind->news(work, news);
-	} while (news->output == NULL && news->progress == NULL && news->checkpoint == NULL);
+		work->kind->progress(work, report);
+	} while (report->output == NULL && report->progress == NULL && report->checkpoint == NULL);
 }
 
 static void
-news_come_while_it_runs_and_once(void **state)
+progress_comes_while_it_runs_and_once(void **state)
 {
 	struct fixture *fixture = *state;
 	char *go = jr_xasprintf("%s/go", fixture->directory);
@@ -65,25 +65,25 @@ news_come_while_it_runs_and_once(void **state)
 				    "exec sleep 300\n",
 	    go);
 	struct result result;
-	struct jr_handler_progress news;
+	struct jr_handler_progress report;
 	struct jr_err err;
 	struct jr_work *work = start(fixture, script, 0755, JR_NEVER, &result, &err);
 
 	assert_non_null(work);
-	wait_for_news(fixture, work, &news);
-	assert_string_equal(news.progress, "{\"progress\": 1}");
-	assert_null(news.checkpoint);
-	assert_null(news.output);
-	work->kind->news(work, &news);
-	assert_null(news.progress);
-	assert_null(news.output);
+	wait_for_report(fixture, work, &report);
+	assert_string_equal(report.progress, "{\"progress\": 1}");
+	assert_null(report.checkpoint);
+	assert_null(report.output);
+	work->kind->progress(work, &report);
+	assert_null(report.progress);
+	assert_null(report.output);
 	free(make_file(fixture->directory, "go", "", 0600));
-	wait_for_news(fixture, work, &news);
-	assert_string_equal(news.output, "more\n");
-	assert_null(news.progress);
-	free(news.output);
-	work->kind->news(work, &news);
-	assert_null(news.output);
+	wait_for_report(fixture, work, &report);
+	assert_string_equal(report.output, "more\n");
+	assert_null(report.progress);
+	free(report.output);
+	work->kind->progress(work, &report);
+	assert_null(report.output);
 	work->kind->free(work);
 	release(&result);
 	free(script);
@@ -139,7 +139,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(what_is_said_in_the_file_comes_with_the_end),
 	    cmocka_unit_test(warnings_stand_behind_the_output),
-	    cmocka_unit_test(news_come_while_it_runs_and_once),
+	    cmocka_unit_test(progress_comes_while_it_runs_and_once),
 	    cmocka_unit_test(settings_change_command_environment_directory_and_lists),
 	    cmocka_unit_test(nothing_is_left_of_the_files),
 	};

@@ -4,6 +4,8 @@
  */
 #include "handlers_files.h"
 
+#include "process/perm.h"
+
 #include <fcntl.h>
 
 static void
@@ -175,17 +177,17 @@ symbolic_links_are_followed_and_checked_at_both_ends(void **state)
 	assert_int_equal(symlink("handlers", way), 0);
 	load(&handlers, way);
 	assert_non_null(jr_handlers_find(&handlers, "good"));
-	assert_true(jr_handlers_check_file(jr_handlers_find(&handlers, "good")->path, &err));
+	assert_true(jr_perm_check_file(jr_handlers_find(&handlers, "good")->path, &err));
 	assert_int_equal(chmod(real, 0775), 0); /* since the start: the target's directory */
-	assert_false(jr_handlers_check_file(jr_handlers_find(&handlers, "good")->path, &err));
+	assert_false(jr_perm_check_file(jr_handlers_find(&handlers, "good")->path, &err));
 	assert_non_null(strstr(err.msg, real));
 	assert_int_equal(chmod(real, 0755), 0);
 	assert_int_equal(chmod(dir, 0775), 0); /* the directory that holds the link */
-	assert_false(jr_handlers_check_file(jr_handlers_find(&handlers, "good")->path, &err));
+	assert_false(jr_perm_check_file(jr_handlers_find(&handlers, "good")->path, &err));
 	assert_int_equal(chmod(dir, 0755), 0);
-	assert_true(jr_handlers_check_file(jr_handlers_find(&handlers, "good")->path, &err));
+	assert_true(jr_perm_check_file(jr_handlers_find(&handlers, "good")->path, &err));
 	assert_int_equal(symlink("loop", loop), 0);
-	assert_false(jr_handlers_check_file(loop, &err));
+	assert_false(jr_perm_check_file(loop, &err));
 	jr_handlers_release(&handlers);
 	free(real);
 	free(dir);
@@ -205,13 +207,13 @@ files_of_others_are_refused(void **state)
 		skip();
 		return;
 	}
-	assert_true(jr_handlers_check_file(path, &err));
+	assert_true(jr_perm_check_file(path, &err));
 	assert_int_equal(chown(path, 12345, (gid_t)-1), 0);
-	assert_false(jr_handlers_check_file(path, &err));
+	assert_false(jr_perm_check_file(path, &err));
 	assert_non_null(strstr(err.msg, "owned by user 12345: chown 0 /tmp/"));
 	assert_int_equal(chown(path, 0, (gid_t)-1), 0);
 	assert_int_equal(chown(*state, 12345, (gid_t)-1), 0);
-	assert_false(jr_handlers_check_file(path, &err));
+	assert_false(jr_perm_check_file(path, &err));
 	free(path);
 }
 
@@ -232,12 +234,12 @@ another_user_may_use_its_own_files_and_those_of_root(void **state)
 	assert_int_equal(chown(own, 12345, (gid_t)-1), 0);
 	assert_int_equal(chown(*state, 12345, (gid_t)-1), 0);
 	assert_int_equal(seteuid(12345), 0);
-	trusted[0] = jr_handlers_check_file(own, &err);
-	trusted[1] = jr_handlers_check_file(roots, &err);
+	trusted[0] = jr_perm_check_file(own, &err);
+	trusted[1] = jr_perm_check_file(roots, &err);
 	assert_int_equal(seteuid(0), 0);
 	assert_int_equal(chown(own, 54321, (gid_t)-1), 0);
 	assert_int_equal(seteuid(12345), 0);
-	trusted[2] = jr_handlers_check_file(own, &err);
+	trusted[2] = jr_perm_check_file(own, &err);
 	assert_int_equal(seteuid(0), 0);
 	assert_true(trusted[0] && trusted[1]);
 	assert_false(trusted[2]);

@@ -278,16 +278,6 @@ a_long_last_line_is_cut(void **state)
 	free(output);
 }
 
-static void
-words(void **state)
-{
-	(void)state;
-	assert_string_equal(jr_verdict_word(JR_DONE), "done");
-	assert_string_equal(jr_verdict_word(JR_LATER), "later");
-	assert_string_equal(jr_verdict_word(JR_GIVE_UP), "give up");
-	assert_string_equal(jr_verdict_word(JR_FAIL), "fail");
-}
-
 int
 main(void)
 {
@@ -300,7 +290,6 @@ main(void)
 	    cmocka_unit_test(lists_of_sqlstates_take_the_place_of_the_tables),
 	    cmocka_unit_test(codes_and_errors),
 	    cmocka_unit_test(a_long_last_line_is_cut),
-	    cmocka_unit_test(words),
 	};
 
 	return cmocka_run_group_tests_name("verdict", tests, NULL, NULL);

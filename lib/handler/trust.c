@@ -1,13 +1,13 @@
 /*
- * handlers_trust: what a handler runs besides its own file: scripts that its arguments name, and the interpreter of a
- * #! line. Whoever can change one of them decides what is run, so they are judged as the handler is.
+ * trust: what a handler runs besides its own file: scripts that its arguments name, and the interpreter of a
+ * #! line. Whoever can change one of them decides what is run, so the same permission rules hold for them.
  *
  * An argument counts that is the path of a plain file below the handlers directory, by the way there, however it is
  * spelled, or by where its symbolic links lead. A #! line is read as the kernel reads it: what it names is judged, and
  * that file's own #! line after it; "#!/usr/bin/env python3" is env: PATH, where that looks for python3, is of whoever
  * starts jobrun.
  */
-#include "handler/handlers_parts.h"
+#include "handler/trust.h"
 
 #include "base/mem.h"
 #include "process/perm.h"
@@ -143,13 +143,13 @@ check_script(const char *path, const char *cwd, struct jr_err *err)
 }
 
 bool
-jr_handlers_trust(const struct jr_handler *handler, struct jr_err *err)
+jr_trust_check(const struct jr_handler *handler, struct jr_err *err)
 {
 	const struct jr_settings *settings = &handler->settings;
 	const char *cwd = settings->cwd != NULL ? settings->cwd : handler->directory;
 	bool ok;
 
-	if (handler->kind != &jr_handler_exec || handler->as_is)
+	if (handler->as_is)
 		return true;
 	ok = check_interpreters(settings->argv != NULL ? settings->argv[0] : handler->path, cwd, err);
 	for (size_t i = 1; ok && settings->argv != NULL && settings->argv[i] != NULL; i++) {
