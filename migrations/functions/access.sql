@@ -169,7 +169,8 @@ $fn$;
 
 -- rights: as GRANT takes them. Kinds: enqueue (applications), run (runners, which have those of enqueue), read (people and
 -- monitors: no payload, output or error text), admin (all of these, and what changes how others work). Functions are given by
--- signature, all that a name has: an older one may stand beside the new one.
+-- signature, all that a name has: an older one may stand beside the new one. Functions of triggers are nobody's: who may execute one
+-- may put it on a table of his own, whose types bring casts that would run with the rights of the owner.
 create or replace function jobrun.rights(kind text) returns setof text
 language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	with columns as (     -- of a table, without those that hold what jobs and handlers say
@@ -180,7 +181,8 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		group by c.relname),
 	signatures as (
 		select p.proname as name, format('jobrun.%I(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) as signature
-		from pg_proc p where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun') and p.prokind = 'f')
+		from pg_proc p where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun') and p.prokind = 'f'
+			and p.prorettype <> 'trigger'::regtype)
 	select r.what from (values
 		('{enqueue,read,run,admin}'::text[], 'usage on schema jobrun'),
 		('{enqueue,run,admin}', 'insert (job_type, payload, options, run) on jobrun.new_runs'),
@@ -201,7 +203,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 			from pg_attribute a where a.attrelid = 'jobrun.settings'::regclass and a.attnum > 0 and not a.attisdropped
 			and a.attname <> all ('{only_row,install_id,stats_until,system_identifier,database_oid}'::text[]))),
 		('{admin}', 'select on all tables in schema jobrun'),
-		('{admin}', 'execute on all functions in schema jobrun')) r(kinds, what)
+		('{admin}', (select 'execute on function ' || string_agg(s.signature, ', ' order by s.signature) from signatures s))) r(kinds, what)
 	where rights.kind = any (r.kinds)
 	union all
 	select 'execute on function ' || string_agg(s.signature, ', ' order by s.signature) from (values

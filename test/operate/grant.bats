@@ -503,6 +503,19 @@ t
 	done
 }
 
+@test "nobody but the owner may put a trigger's function of jobrun on a table of his own: its casts would run as the owner" {
+	granted enqueue read run admin
+	q_is 0 "select count(*) from pg_proc p, jobrun.job_grants g where p.pronamespace = 'jobrun'::regnamespace
+		and p.prorettype = 'trigger'::regtype and has_function_privilege(g.role, p.oid, 'execute')"
+	refused admin "create type pg_temp.evil as enum ('x');
+		create function pg_temp.to_json(pg_temp.evil) returns json language plpgsql as \$\$ begin
+			raise exception '%', current_user using errcode = 'P0042'; end \$\$;
+		create cast (pg_temp.evil as json) with function pg_temp.to_json(pg_temp.evil);
+		create temporary table settings (id pg_temp.evil);
+		create trigger told after insert on settings for each row execute function jobrun.tell_change();
+		insert into settings values ('x')"
+}
+
 @test "revoke takes all of it away, and only that kind" {
 	granted enqueue run read admin
 	login app
@@ -689,7 +702,7 @@ objects() {
 		function carve_slot: admin
 		function changed_lines: admin
 		function check_copy: run admin
-		function check_definition: admin
+		function check_definition:
 		function check_duration: admin
 		function check_grant: admin
 		function check_key: admin
@@ -798,9 +811,9 @@ objects() {
 		function start_keyed: run admin
 		function stats_of: admin
 		function sum_hours: admin
-		function take_new_runs: admin
-		function tell_change: admin
-		function tell_forgotten: admin
+		function take_new_runs:
+		function tell_change:
+		function tell_forgotten:
 		function this_database: admin
 		function undefine: admin
 		schema: enqueue=U read=U run=U admin=U
