@@ -50,44 +50,49 @@ begin
 end
 $fn$;
 
--- make_trigger: unless there is one of this name. BY HAND in its condition: the statement was written by a client. It was not if it has
--- the rights of the owner, who alone may make triggers, and the search_path that functions of the schema have, and nobody else by
--- accident. An expression, since a statement reads the conditions of the triggers of its table each time, and a function costs more.
+-- by_hand: was the statement whose trigger asks written by a client? It was not if it has the rights of the owner, who alone may make
+-- triggers, and the search_path that functions of the schema have, and nobody else by accident. A function, since a statement reads the
+-- conditions of the triggers of its table each time, and this is the shortest; so it has no settings, which would be what it asks for.
+create or replace function jobrun.by_hand() returns boolean
+language plpgsql stable as $fn$
+begin
+	return pg_catalog.current_setting('search_path') operator(pg_catalog.<>) 'pg_catalog, jobrun, pg_temp'
+		or not pg_catalog.has_table_privilege('jobrun.schema_migrations', 'trigger');
+end
+$fn$;
+
+-- make_trigger: unless there is one of this name.
 create or replace function jobrun.make_trigger(name text, "table" text, rest text) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
-	v_table   constant text := format('jobrun.%I', "table");
-	v_by_hand constant text := 'current_setting(''search_path'') <> ''pg_catalog, jobrun, pg_temp'' '
-		'or not has_table_privilege(''jobrun.schema_migrations'', ''trigger'')';
+	v_table constant text := format('jobrun.%I', "table");
 begin
 	if not exists (select from pg_trigger t where t.tgrelid = v_table::regclass and t.tgname = make_trigger.name) then
-		execute format('create trigger %I %s', make_trigger.name, replace(format(rest, v_table), 'BY HAND', '(' || v_by_hand || ')'));
+		execute format('create trigger %I %s', make_trigger.name, format(rest, v_table));
 	end if;
 end
 $fn$;
 
--- Of a run: not what a claim, a heartbeat or a settle changes; but the request to cancel it. Their conditions are short, since a
--- statement reads them each time.
+-- Of a run: not what a claim, a heartbeat or a settle changes; but the request to cancel it. One trigger with a short condition, since
+-- a statement reads it each time.
 -- Of a queue: not the account of its rate, and not a row that says nothing, which the first key brings.
 select jobrun.make_trigger(t.name, t."table", t.what || ' execute function jobrun.' || t.tells) from (values
-	('job_runs_told', 'job_runs', 'after update on %s for each row when (old.locked_until is null and new.locked_until is null
-		and BY HAND)', 'tell_change()'),
-	('job_runs_asked_told', 'job_runs', 'after update of cancel_requested_at on %s for each row when (old.cancel_requested_at is null
-		and new.cancel_requested_at is not null and BY HAND)', 'tell_change()'),
-	('job_runs_gone_told', 'job_runs', 'after delete on %s for each row when (BY HAND)', 'tell_change()'),
+	('job_runs_told', 'job_runs', 'after update on %s for each row when ((old.locked_until is null and new.locked_until is null
+		or old.cancel_requested_at is null and new.cancel_requested_at is not null) and jobrun.by_hand())', 'tell_change()'),
+	('job_runs_gone_told', 'job_runs', 'after delete on %s for each row when (jobrun.by_hand())', 'tell_change()'),
 	('job_queues_told', 'job_queues', 'after update of name, max_running, max_running_per_key, rate_limit, rate_period, paused_until,
-		paused_reason, paused_by or delete on %s for each row when (BY HAND)', 'tell_change()'),
+		paused_reason, paused_by or delete on %s for each row when (jobrun.by_hand())', 'tell_change()'),
 	('job_queues_new_told', 'job_queues', 'after insert on %s for each row when ((new.max_running, new.max_running_per_key, new.rate_limit,
-		new.paused_until) is distinct from (null, 1, null, null) and BY HAND)', 'tell_change()'),
-	('job_types_told', 'job_types', 'after insert or update or delete on %s for each row when (BY HAND)', 'tell_change()'),
-	('job_definitions_told', 'job_definitions', 'after insert or update or delete on %s for each row when (BY HAND)',
+		new.paused_until) is distinct from (null, 1, null, null) and jobrun.by_hand())', 'tell_change()'),
+	('job_types_told', 'job_types', 'after insert or update or delete on %s for each row when (jobrun.by_hand())', 'tell_change()'),
+	('job_definitions_told', 'job_definitions', 'after insert or update or delete on %s for each row when (jobrun.by_hand())',
 		'tell_change()'),
-	('job_grants_told', 'job_grants', 'after insert or update or delete on %s for each row when (BY HAND)', 'tell_change()'),
-	('settings_told', 'settings', 'after update or delete on %s for each row when (BY HAND)', 'tell_change()'),
+	('job_grants_told', 'job_grants', 'after insert or update or delete on %s for each row when (jobrun.by_hand())', 'tell_change()'),
+	('settings_told', 'settings', 'after update or delete on %s for each row when (jobrun.by_hand())', 'tell_change()'),
 	('job_audit_pruned', 'job_audit', 'after delete on %s referencing old table as gone for each statement
-		when (not BY HAND)', 'tell_forgotten(''prune'')'),
+		when (not jobrun.by_hand())', 'tell_forgotten(''prune'')'),
 	('job_audit_deleted', 'job_audit', 'after delete on %s referencing old table as gone for each statement
-		when (BY HAND)', 'tell_forgotten(''delete'')'),
+		when (jobrun.by_hand())', 'tell_forgotten(''delete'')'),
 	('job_audit_changed', 'job_audit', 'after update on %s referencing old table as gone for each statement', 'tell_forgotten(''update'')'))
 	t(name, "table", what, tells)
 union all
