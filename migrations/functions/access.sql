@@ -172,6 +172,8 @@ $fn$;
 -- rights: the rights of a kind, as GRANT takes them. Kinds: enqueue (applications), run (runners; includes enqueue),
 -- read (people and monitors: no payload, output or error text), admin (all of these, and changes to how others work).
 -- Functions are granted by signature, every signature of a name: an older one may exist beside the new one.
+-- Trigger functions are granted to nobody: a role could put one on a table of its own, with a type whose casts would then run
+-- with the rights of the owner.
 create or replace function jobrun.rights(kind text) returns setof text
 language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	with columns as (     -- columns of a table without those that hold texts of jobs and handlers
@@ -182,7 +184,8 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		group by c.relname),
 	signatures as (
 		select p.proname as name, format('jobrun.%I(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) as signature
-		from pg_proc p where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun') and p.prokind = 'f')
+		from pg_proc p where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun') and p.prokind = 'f'
+			and p.prorettype <> 'trigger'::regtype)
 	select r.what from (values
 		('{enqueue,read,run,admin}'::text[], 'usage on schema jobrun'),
 		('{enqueue,run,admin}', 'insert (job_type, payload, options, run) on jobrun.new_runs'),
@@ -203,7 +206,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 			from pg_attribute a where a.attrelid = 'jobrun.settings'::regclass and a.attnum > 0 and not a.attisdropped
 			and a.attname <> all ('{only_row,install_id,stats_until,system_identifier,database_oid}'::text[]))),
 		('{admin}', 'select on all tables in schema jobrun'),
-		('{admin}', 'execute on all functions in schema jobrun')) r(kinds, what)
+		('{admin}', (select 'execute on function ' || string_agg(s.signature, ', ' order by s.signature) from signatures s))) r(kinds, what)
 	where rights.kind = any (r.kinds)
 	union all
 	select 'execute on function ' || string_agg(s.signature, ', ' order by s.signature) from (values
@@ -212,7 +215,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 			'effect_done,effect_undo,effect_end,effect_look}'),
 		('{read,run,admin}', '{run_texts,attempt_texts,rate_left,is_limited,is_name,slot_text,copied,newer_run}'),
 		('{run,admin}', '{may_claim,claim,claim_job,start_keyed,settle,settle_group,settle_done,raise_alarm,fire,'
-			'overlapping,exec_claim,limit_reason,spend_rate,prune_step,check_copy}')) r(kinds, names)
+			'overlapping,exec_claim,limit_reason,spend_rate,prune_step,check_copy,by_hand}')) r(kinds, names)
 	join signatures s on s.name = any (r.names)
 	where rights.kind = any (r.kinds)
 	having count(*) > 0

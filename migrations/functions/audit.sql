@@ -50,46 +50,51 @@ begin
 end
 $fn$;
 
--- make_trigger: create a trigger unless one of this name exists. BY HAND in its condition means that a client wrote the
--- statement, not a function of the schema. Such a function has the rights of the owner (only the owner may create
--- triggers) and a search_path that no client has by accident. It is an expression, since a statement evaluates the
--- conditions of its table's triggers each time, and a function would cost more.
+-- by_hand: did a client write the statement whose trigger asks? It did not if the statement has the rights of the owner (only the
+-- owner may create triggers) and the search_path that functions of the schema have, and that no client has by accident. It is a
+-- function because a statement reads the conditions of its table's triggers each time, and a call is the shortest condition. It has
+-- no SET clause, which would change what it looks at.
+create or replace function jobrun.by_hand() returns boolean
+language plpgsql stable as $fn$
+begin
+	return pg_catalog.current_setting('search_path') operator(pg_catalog.<>) 'pg_catalog, jobrun, pg_temp'
+		or not pg_catalog.has_table_privilege('jobrun.schema_migrations', 'trigger');
+end
+$fn$;
+
+-- make_trigger: create a trigger unless one of this name exists.
 create or replace function jobrun.make_trigger(name text, "table" text, rest text) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
-	v_table   constant text := format('jobrun.%I', "table");
-	v_by_hand constant text := 'current_setting(''search_path'') <> ''pg_catalog, jobrun, pg_temp'' '
-		'or not has_table_privilege(''jobrun.schema_migrations'', ''trigger'')';
+	v_table constant text := format('jobrun.%I', "table");
 begin
 	if not exists (select from pg_trigger t where t.tgrelid = v_table::regclass and t.tgname = make_trigger.name) then
-		execute format('create trigger %I %s', make_trigger.name, replace(format(rest, v_table), 'BY HAND', '(' || v_by_hand || ')'));
+		execute format('create trigger %I %s', make_trigger.name, format(rest, v_table));
 	end if;
 end
 $fn$;
 
--- Runs: changes by a claim, a heartbeat or a settle are not recorded; a request to cancel is. The conditions are short,
--- since every statement evaluates them.
+-- Runs: changes by a claim, a heartbeat or a settle are not recorded; a request to cancel is. There is one trigger for updates, with a
+-- short condition, since every statement reads it.
 -- Queues: the counters of the rate are not recorded, nor is a row with default values, which the first lock key
 -- creates.
 select jobrun.make_trigger(t.name, t."table", t.what || ' execute function jobrun.' || t.tells) from (values
-	('job_runs_told', 'job_runs', 'after update on %s for each row when (old.locked_until is null and new.locked_until is null
-		and BY HAND)', 'tell_change()'),
-	('job_runs_asked_told', 'job_runs', 'after update of cancel_requested_at on %s for each row when (old.cancel_requested_at is null
-		and new.cancel_requested_at is not null and BY HAND)', 'tell_change()'),
-	('job_runs_gone_told', 'job_runs', 'after delete on %s for each row when (BY HAND)', 'tell_change()'),
+	('job_runs_told', 'job_runs', 'after update on %s for each row when ((old.locked_until is null and new.locked_until is null
+		or old.cancel_requested_at is null and new.cancel_requested_at is not null) and jobrun.by_hand())', 'tell_change()'),
+	('job_runs_gone_told', 'job_runs', 'after delete on %s for each row when (jobrun.by_hand())', 'tell_change()'),
 	('job_queues_told', 'job_queues', 'after update of name, max_running, max_running_per_key, rate_limit, rate_period, paused_until,
-		paused_reason, paused_by or delete on %s for each row when (BY HAND)', 'tell_change()'),
+		paused_reason, paused_by or delete on %s for each row when (jobrun.by_hand())', 'tell_change()'),
 	('job_queues_new_told', 'job_queues', 'after insert on %s for each row when ((new.max_running, new.max_running_per_key, new.rate_limit,
-		new.paused_until) is distinct from (null, 1, null, null) and BY HAND)', 'tell_change()'),
-	('job_types_told', 'job_types', 'after insert or update or delete on %s for each row when (BY HAND)', 'tell_change()'),
-	('job_definitions_told', 'job_definitions', 'after insert or update or delete on %s for each row when (BY HAND)',
+		new.paused_until) is distinct from (null, 1, null, null) and jobrun.by_hand())', 'tell_change()'),
+	('job_types_told', 'job_types', 'after insert or update or delete on %s for each row when (jobrun.by_hand())', 'tell_change()'),
+	('job_definitions_told', 'job_definitions', 'after insert or update or delete on %s for each row when (jobrun.by_hand())',
 		'tell_change()'),
-	('job_grants_told', 'job_grants', 'after insert or update or delete on %s for each row when (BY HAND)', 'tell_change()'),
-	('settings_told', 'settings', 'after update or delete on %s for each row when (BY HAND)', 'tell_change()'),
+	('job_grants_told', 'job_grants', 'after insert or update or delete on %s for each row when (jobrun.by_hand())', 'tell_change()'),
+	('settings_told', 'settings', 'after update or delete on %s for each row when (jobrun.by_hand())', 'tell_change()'),
 	('job_audit_pruned', 'job_audit', 'after delete on %s referencing old table as gone for each statement
-		when (not BY HAND)', 'tell_forgotten(''prune'')'),
+		when (not jobrun.by_hand())', 'tell_forgotten(''prune'')'),
 	('job_audit_deleted', 'job_audit', 'after delete on %s referencing old table as gone for each statement
-		when (BY HAND)', 'tell_forgotten(''delete'')'),
+		when (jobrun.by_hand())', 'tell_forgotten(''delete'')'),
 	('job_audit_changed', 'job_audit', 'after update on %s referencing old table as gone for each statement', 'tell_forgotten(''update'')'))
 	t(name, "table", what, tells)
 union all

@@ -25,7 +25,7 @@ $fn$;
 create or replace function jobrun.check_duration(argument text, duration interval) returns void
 language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
-	if duration < interval '0' then
+	if duration < interval '0' or extract(epoch from duration) < 0 then
 		raise exception '% "%" is negative; durations count forward', argument, duration using errcode = 'JR065';
 	elsif not isfinite(duration) or duration > interval '100 years' then
 		raise exception '% "%" is too long; at most 100 years', argument, duration using errcode = 'JR065';
@@ -124,14 +124,15 @@ end
 $fn$;
 
 -- bound_run: limits for roles that may only enqueue: at most 1,000 attempts, and at least a second between two
--- attempts. Values of a definition are not limited.
+-- attempts. Values of a definition are not limited. Seconds are compared, as runners count them: as intervals, '-1 year 365 days
+-- 06:00' is more than a second, because a year counts as 360 days, but it is no time at all.
 create or replace function jobrun.bound_run(inout max_attempts bigint, inout backoff_base interval, inout backoff_cap interval)
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
 	if not jobrun.may('run', 'admin') then
 		max_attempts := case when max_attempts > 1000 then 1000 else max_attempts end;
-		backoff_base := case when backoff_base between '0' and '1 second' then interval '1 second' else backoff_base end;
-		backoff_cap  := case when backoff_cap between '0' and '1 second' then interval '1 second' else backoff_cap end;
+		backoff_base := case when extract(epoch from backoff_base) between 0 and 1 then interval '1 second' else backoff_base end;
+		backoff_cap  := case when extract(epoch from backoff_cap) between 0 and 1 then interval '1 second' else backoff_cap end;
 	end if;
 end
 $fn$;
@@ -520,7 +521,7 @@ begin
 			using errcode = 'JR065';
 	end if;
 	perform jobrun.check_type(job_type);
-	if max_attempts > 1000 or least(backoff_base, backoff_cap) < interval '1 second' then
+	if max_attempts > 1000 or num_nonnulls(backoff_base, backoff_cap) > 0 then
 		select b.* into max_attempts, backoff_base, backoff_cap from jobrun.bound_run(max_attempts, backoff_base, backoff_cap) b;
 	end if;
 	v_new := jobrun.new_run(job_type, payload, queue, priority, run_in, run_at, expires_in, max_attempts, timeout, backoff_base,
@@ -606,7 +607,7 @@ begin
 		enqueue_many.backoff_cap, null, null, enqueue_many.concurrency_key, enqueue_many.parent_id, enqueue_many.trace_context);
 	v_new.is_counted := jobrun.check_grant(v_new) is not null;
 	if v_new.is_counted then
-		perform jobrun.check_open(v_new, cardinality(payloads));
+		perform jobrun.check_open(v_new, coalesce(cardinality(payloads), 0));
 	end if;
 	select p.nr, greatest(octet_length(p.payload::text), pg_column_size(p.payload)) into v_nr, v_bytes
 	from unnest(payloads) with ordinality p(payload, nr)

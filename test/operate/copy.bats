@@ -86,6 +86,8 @@ drop_other() {
 		assert_equal "$status" 78
 	done
 	assert_file_not_exist started
+	jr_ok exec --fail-open nightly -- touch started
+	assert_file_exist started
 	q_is '0|0' 'select (select count(*) from jobrun.job_runners), (select count(*) from jobrun.job_slots)'
 	run_is "$id" queued
 	jr_ok list

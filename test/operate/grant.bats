@@ -497,6 +497,19 @@ t
 	done
 }
 
+@test "nobody but the owner may put a trigger's function of jobrun on a table of his own: its casts would run as the owner" {
+	granted enqueue read run admin
+	q_is 0 "select count(*) from pg_proc p, jobrun.job_grants g where p.pronamespace = 'jobrun'::regnamespace
+		and p.prorettype = 'trigger'::regtype and has_function_privilege(g.role, p.oid, 'execute')"
+	refused admin "create type pg_temp.evil as enum ('x');
+		create function pg_temp.to_json(pg_temp.evil) returns json language plpgsql as \$\$ begin
+			raise exception '%', current_user using errcode = 'P0042'; end \$\$;
+		create cast (pg_temp.evil as json) with function pg_temp.to_json(pg_temp.evil);
+		create temporary table settings (id pg_temp.evil);
+		create trigger told after insert on settings for each row execute function jobrun.tell_change();
+		insert into settings values ('x')"
+}
+
 @test "revoke takes away all of that kind, and nothing of another" {
 	granted enqueue run read admin
 	login app
@@ -677,13 +690,14 @@ objects() {
 		function bound_run: admin
 		function bucket_counts: admin
 		function bucket_of: admin
+		function by_hand: run admin
 		function call_runners: admin
 		function caller: admin
 		function cancel: enqueue run admin
 		function carve_slot: admin
 		function changed_lines: admin
 		function check_copy: run admin
-		function check_definition: admin
+		function check_definition:
 		function check_duration: admin
 		function check_grant: admin
 		function check_key: admin
@@ -792,9 +806,9 @@ objects() {
 		function start_keyed: run admin
 		function stats_of: admin
 		function sum_hours: admin
-		function take_new_runs: admin
-		function tell_change: admin
-		function tell_forgotten: admin
+		function take_new_runs:
+		function tell_change:
+		function tell_forgotten:
 		function this_database: admin
 		function undefine: admin
 		schema: enqueue=U read=U run=U admin=U
@@ -914,7 +928,7 @@ found_columns() {
 	q_is '' "select p.proname, p.proconfig from pg_proc p where p.pronamespace = 'jobrun'::regnamespace
 		and p.prosecdef and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# And what has another one, or none, must be known: they are called inside others, or are one expression.
-	q_is 'bucket_of,caller,count_bits,highest_bit,is_limited,is_name,rate_left' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
+	q_is 'bucket_of,by_hand,caller,count_bits,highest_bit,is_limited,is_name,rate_left' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
 		where p.pronamespace = 'jobrun'::regnamespace and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# Views too are read with their owner's rights.
 	q_is 'attempts,runs' "select string_agg(relname, ',' order by relname) from pg_class where relnamespace = 'jobrun'::regnamespace

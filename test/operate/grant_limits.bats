@@ -97,6 +97,7 @@ as_jr() {
 	refused 53400 "select jobrun.enqueue('work')"
 	refused 53400 "insert into jobrun.new_runs (job_type, run) values ('work', '{\"unique_key\": \"v\"}')"
 	as "select jobrun.enqueue('work', unique_key => 'u')" >/dev/null # there already
+	assert_equal "$(as "select count(*) from jobrun.enqueue_many('work', null)" "select count(*) from jobrun.enqueue_many('work', '{}')")" $'0\n0'
 	as_jr enqueue work
 	assert_equal "$status" 75
 	assert_equal "$stderr" "jobrun: role \"$app\" may have 3 unfinished runs, and would have more; try again when some have ended, or grant again with a higher --max-open"
@@ -136,6 +137,12 @@ as_jr() {
 5|5||' 'select id, max_attempts, backoff_base, backoff_cap from jobrun.job_runs order by id'
 	refused JR065 "select jobrun.enqueue('work', max_attempts => 0)"
 	refused JR065 "select jobrun.enqueue('work', backoff_base => '-1 s')"
+	refused JR065 "select jobrun.enqueue('work', backoff_base => '-1 year 361 days')"
+	# More than a second to PostgreSQL, which compares years of 360 days, and none to who counts seconds.
+	as "select jobrun.enqueue('odd', backoff_base => '-1 year 365 days 06:00', backoff_cap => '-1 year 365 days 06:00')" \
+		"select jobrun.enqueue_many('odd', '{1}', backoff_base => '-1 year 365 days 06:00')" >/dev/null
+	q_is '00:00:01|00:00:01
+00:00:01|' "select backoff_base, backoff_cap from jobrun.job_runs where job_type = 'odd' order by id"
 	q "select jobrun.define('work', '{\"max_attempts\": 5000, \"backoff_base\": \"100 ms\"}')" >/dev/null
 	as "select jobrun.enqueue('work')" "select (jobrun.enqueue_definition('work')).id" >/dev/null
 	q_is '2' "select count(*) from jobrun.job_runs where max_attempts = 5000 and backoff_base = '100 ms'"
