@@ -40,10 +40,10 @@ endif
 
 # Flags that some compilers, or compilers for some processors, do not have.
 ifneq ($(PKG_LIBS),)
-HARDEN_HAD := $(shell for flag in -fcf-protection -mbranch-protection=standard -ftrivial-auto-var-init=zero; do \
+HARDEN_FOUND := $(shell for flag in -fcf-protection -mbranch-protection=standard -ftrivial-auto-var-init=zero; do \
 	echo 'extern int x;' | $(CC) $(CFLAGS) -Werror $$flag -x c -c -o /dev/null - 2>/dev/null && echo $$flag; done)
 endif
-HARDEN := -fstack-protector-strong -fstack-clash-protection $(HARDEN_HAD)
+HARDEN := -fstack-protector-strong -fstack-clash-protection $(HARDEN_FOUND)
 ifdef SANITIZE
 # A sanitizer brings its own checks of memory and confuses the flow analysis behind some warnings: never -Werror here.
 HARDEN := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O1

@@ -523,7 +523,7 @@ int64_t jr_linger_left_ms(const struct jr_runner *runner); /* hand-over included
 void jr_linger_open(struct jr_runner *runner);             /* its time begins */
 void jr_linger_begin(struct jr_runner *runner);            /* the first answer has come */
 void jr_linger_connected(struct jr_runner *runner);
-void jr_linger_notified(void *runner, const char *payload);
+void jr_linger_notified(void *ctx, const char *payload);
 bool jr_linger_try(struct jr_runner *runner);
 void jr_linger_show(struct jr_runner *runner);
 

@@ -114,7 +114,7 @@ take_outcome(struct jr_held *held, struct jr_outcome *outcome)
 	}
 }
 
-static void start(struct jr_held *held);
+static void start_or_end(struct jr_held *held);
 
 static void
 on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outcome)
@@ -133,7 +133,7 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 	runner->counts.running--;
 	take_outcome(held, outcome);
 	if (waiting != NULL)
-		start(waiting);
+		start_or_end(waiting);
 	jr_runner_show_counts(runner);
 	jr_runner_wake_at(runner, 0); /* a batch ends all at once: one look for all of it */
 }
@@ -190,7 +190,7 @@ give_back(struct jr_held *held, const char *why)
 
 /* Start it, or end it and say why not. */
 static void
-start(struct jr_held *held)
+start_or_end(struct jr_held *held)
 {
 	struct jr_runner *runner = held->runner;
 	const struct jr_handler *handler = jr_exec_handler(runner, held->run->job_type);
@@ -246,7 +246,7 @@ jr_start_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, st
 	jr_timer_init(&held->start.offer, on_offer_over, held);
 	count_claimed(held, 1);
 	if (older == NULL)
-		start(held);
+		start_or_end(held);
 	else
 		jr_start_lose(older, "claimed again");
 }

@@ -131,11 +131,11 @@ one_by_one_by() {
 	for ((i = 0; i < 10000; i++)); do
 		echo 'notify jobrun;'
 	done >script.sql
-	looks=$(server_log | grep -c 'candidates: the combinations')
+	looks=$(server_log | grep -c -- '-- candidates:')
 	begin=$(now_ms)
 	q <script.sql
 	took=$(ms_since "$begin")
-	looks=$(($(server_log | grep -c 'candidates: the combinations') - looks))
+	looks=$(($(server_log | grep -c -- '-- candidates:') - looks))
 	echo "$looks looks in $took ms"
 	[ "$looks" -le $((took / 10 + 5)) ]
 	one_by_one_by 12 20
@@ -178,7 +178,7 @@ one_by_one_by() {
 	} | q >/dev/null
 	wait_until 10 run_is "$id" cancelled
 	took=$(ms_since "$begin")
-	beats=$(server_log | grep -c 'heartbeat: new leases')
+	beats=$(server_log | grep -c -- '-- heartbeat:')
 	echo "$beats heartbeats in $took ms"
 	[ "$beats" -le $((took / 100 + 5)) ]
 	stop_runner
