@@ -211,7 +211,8 @@ fill_handler(struct exec_work *exec, const struct jr_host *host, struct jr_child
 	spec->raw = host->raw;
 	spec->input = exec->input;
 	spec->input_len = strlen(exec->input);
-	return jr_perm_check_file(spec->path, err) && jr_trust_check(exec->handler, err);
+	return jr_perm_check_file(spec->path, err) &&
+	       (jr_trust_check(exec->handler, err) || jr_fail_in(err, exec->handler->job_type));
 }
 
 static bool

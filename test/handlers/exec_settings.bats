@@ -58,8 +58,8 @@ json
 	jr_ok run -j 1
 	assert_equal "$(ended "$named") $(ended "$script")" 'failed|1|cannot-start failed|1|cannot-start'
 	assert_equal "$(field "$named" last_error)" \
-		"cannot trust $JOBRUN_HANDLERS/part.sh: everybody can write to it: chmod go-w $JOBRUN_HANDLERS/part.sh"
-	assert_equal "$(field "$script" last_error)" "its #! line: cannot trust $PWD/tool: everybody can write to it: chmod go-w $PWD/tool"
+		"named: cannot trust $JOBRUN_HANDLERS/part.sh: everybody can write to it: chmod go-w $JOBRUN_HANDLERS/part.sh"
+	assert_equal "$(field "$script" last_error)" "script: its #! line: cannot trust $PWD/tool: everybody can write to it: chmod go-w $PWD/tool"
 }
 
 @test "the setting env sets and replaces variables" {

@@ -114,7 +114,7 @@ and'
 	assert_equal "$output" 'again'
 	end_attempt "$id" dead dead 'again no'
 	jr_ok logs --help
-	assert_output --partial 'the newest of that number'
+	assert_output --partial 'the newest with that number'
 }
 
 @test "logs -f prints output as it comes, byte for byte, and exits with 0 when the run has succeeded" {
