@@ -43,13 +43,18 @@ bool jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t c
     int64_t timeout_ms, struct jr_err *err) JR_MUST;
 
 /*
- * The same in a transaction that stays open, until one of the other two. A connection that is lost before jr_db_commit
- * has committed nothing; what that one lost may have been (jr_db_is_in_doubt).
+ * The same in a transaction that stays open, until one of the others. A connection that is lost before jr_db_commit has
+ * committed nothing; what that one lost may have been (jr_db_is_in_doubt). jr_db_drop runs statements and rolls back;
+ * when one of them fails the transaction is aborted and still open.
  */
 bool jr_db_begin(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results,
     int64_t timeout_ms, struct jr_err *err) JR_MUST;
 bool jr_db_commit(struct jr_db *db, int64_t timeout_ms, struct jr_err *err) JR_MUST;
 bool jr_db_roll_back(struct jr_db *db, int64_t timeout_ms, struct jr_err *err) JR_MUST;
+bool jr_db_drop(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results,
+    int64_t timeout_ms, struct jr_err *err) JR_MUST;
+
+bool jr_db_pause(struct jr_db *db, int64_t ms, struct jr_err *err) JR_MUST; /* between two transactions */
 
 bool jr_db_is_open(const struct jr_db *db); /* false: the connection was lost */
 
