@@ -98,26 +98,31 @@ bind_claim(const struct preview *preview, const struct jr_candidates *candidates
 		jr_queue_bind_claim(bound, &preview->facts, candidates, &head, n, opts->lease.lease_ms, 1);
 }
 
-/* What the claim left out. false: it is the one run that was asked for. */
+/* Why the one run of --job was not claimed, if there is a reason. false: there is one. */
 static bool
-take_claim(struct preview *preview, const PGresult *result, struct jr_err *err)
+take_job(struct preview *preview, const PGresult *result, struct jr_err *err)
 {
 	int64_t job_id = preview->opts->job_id;
 	struct jr_not_claimed said;
 
-	preview->locked = false;
 	if (!jr_queue_read_not_claimed(result, &said))
 		return true;
 	preview->locked = said.reason == NULL;
-	if (preview->locked)
-		jr_unstarted_log(result);
-	if (job_id == 0)
-		return true;
 	if (preview->locked)
 		jr_unstarted_fail_locked(job_id, &said, err);
 	else
 		jr_unstarted_fail(job_id, said.reason, err);
 	return false;
+}
+
+static bool
+take_claim(struct preview *preview, const PGresult *result, struct jr_err *err)
+{
+	if (preview->opts->job_id > 0)
+		return take_job(preview, result, err);
+	preview->locked = jr_queue_count_left_out(result) > 0;
+	jr_unstarted_log(result);
+	return true;
 }
 
 /* Claim, list what is held now, and roll back. NULL on failure. */
