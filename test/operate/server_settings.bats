@@ -221,10 +221,12 @@ printed() {
 
 @test "read-only by default: one clear line, 75" {
 	with_setting default_transaction_read_only on
-	jr run
-	assert_equal "$status" 75
-	assert_equal "${#stderr_lines[@]}" 1
-	assert_regex "$stderr" 'read-only'
+	for dry in '' -n; do
+		jr run $dry
+		assert_equal "$status" 75
+		assert_equal "${#stderr_lines[@]}" 1
+		assert_regex "$stderr" 'read-only'
+	done
 }
 
 @test "idle_session_timeout: said once with what to type; long handlers and runners that stay go on" {

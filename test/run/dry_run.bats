@@ -342,16 +342,3 @@ as_run() {
 	assert_regex "$stderr" 'copied or moved here .*and its runs are run here'
 	run_is "$id" queued
 }
-
-@test "a read-only server: it fails as run does" {
-	needs_session
-	handler work <<<'exit 0'
-	enqueue work
-	q "do \$\$ begin execute format('alter database %I set default_transaction_read_only = on', current_database()); end \$\$"
-	jr run -n
-	assert_equal "$status" 75
-	said=$stderr
-	jr run
-	assert_equal "$status" 75
-	assert_equal "$stderr" "$said"
-}
