@@ -8,7 +8,8 @@
  *
  * What must hold: the transaction is never committed, and nothing in it outlives a rollback. It holds locks on the
  * claimed runs and on the rows of queues with limits for the milliseconds it lasts. Runners pass these runs over
- * meanwhile and ask for these queues again; nobody waits but who wants to change such a row.
+ * meanwhile, and ask for these queues again. So a runner that finds nothing else just then ends, and leaves the runs to
+ * the next one.
  */
 #ifndef JR_PREVIEW_H
 #define JR_PREVIEW_H
