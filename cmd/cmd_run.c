@@ -21,8 +21,8 @@
 #include "print.h"
 #include "process/state.h"
 #include "run_report.h"
+#include "runner/preview.h"
 #include "runner/runner.h"
-#include "sql_text.h"
 #include "types.h"
 
 struct run_opts {
@@ -44,7 +44,7 @@ static const struct run_opts run_defaults = {
 };
 
 #define MAX_RUNTIME_MS 600000
-#define DUE_MOST "100" /* most rows of a dry run */
+#define DUE_MOST 100 /* most rows of a dry run */
 
 #define AT(field) offsetof(struct run_opts, field)
 
@@ -165,17 +165,11 @@ default_jobs(void)
 	return cpus < 1 ? 1 : cpus > JR_PERMITS_MAX ? JR_PERMITS_MAX : cpus;
 }
 
-static int
-run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_handlers *handlers,
-    const struct jr_state *state, const struct jr_lease *lease, struct jr_err *err)
+static struct jr_runner_opts
+runner_opts(const struct jr_app *app, const struct run_opts *opts, const struct jr_handlers *handlers,
+    const struct jr_state *state, const struct jr_lease *lease, struct jr_run_report *report)
 {
-	int64_t started = jr_clock_now_ms();
-	struct jr_counts counts;
-	struct jr_run_report report = {.state_directory = state->directories[0],
-	    .conninfo = jr_db_conninfo(app->dbname, NULL),
-	    .heartbeat_ms = lease->heartbeat_ms,
-	    .terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0};
-	const struct jr_runner_opts runner = {
+	return (struct jr_runner_opts){
 	    .conninfo = jr_db_conninfo(app->dbname, NULL),
 	    .state = state,
 	    .version = JR_VERSION,
@@ -202,11 +196,30 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	    .dead = jr_run_report_dead,
 	    .progress = jr_run_report_progress,
 	    .copied = jr_run_report_copied,
-	    .ctx = &report,
+	    .ctx = report,
 	};
-	int status = jr_runner_run(&runner, &counts, err);
+}
 
-	jr_run_report_summary(&report, &counts, jr_clock_now_ms() - started);
+/* The run of --job was not there to be claimed. */
+static int
+fail_not_claimed(int64_t id, struct jr_err *err)
+{
+	jr_fail(err, JR_E_NEWS,
+	    "run %" PRId64
+	    " was not claimed: there is no such run, it does not wait, or this host has no handler for its job type: look with jobrun show %" PRId64,
+	    id, id);
+	return JR_E_NEWS;
+}
+
+static int
+run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_runner_opts *runner,
+    struct jr_run_report *report, struct jr_err *err)
+{
+	int64_t started = jr_clock_now_ms();
+	struct jr_counts counts;
+	int status = jr_runner_run(runner, &counts, err);
+
+	jr_run_report_summary(report, &counts, jr_clock_now_ms() - started);
 	if (opts->job > 0 && status == 0 && counts.crowded) {
 		jr_fail(err, JR_E_TEMP,
 		    "no free permit on this host for run %" PRId64 ": try again later, or with a larger -j", opts->job);
@@ -215,53 +228,12 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 		jr_fail(err, JR_E_TEMP, "run %" PRId64 " was not started: jobrun was told to end", opts->job);
 		status = JR_E_TEMP;
 	} else if (opts->job > 0 && status == 0 && counts.claimed == 0) {
-		jr_fail(err, JR_E_NEWS,
-		    "run %" PRId64
-		    " was not claimed: there is no such run, it does not wait, or this host has no handler for its job type: look with jobrun show %" PRId64,
-		    opts->job, opts->job);
-		status = JR_E_NEWS;
+		status = fail_not_claimed(opts->job, err);
 	}
 	if (app->json)
 		jr_run_report_json(&counts, jr_clock_now_ms() - started, status);
-	jr_run_report_soften(state->directories[0], runner.conninfo, NULL, status, counts.answered, err);
+	jr_run_report_soften(report->state_directory, runner->conninfo, NULL, status, counts.answered, err);
 	return status;
-}
-
-/*
- * The job types to claim, as an array literal: those of --type, else all that this host has; housekeeping always.
- * Caller frees.
- */
-static char *
-wanted_types(const struct run_opts *opts, const struct jr_handlers *handlers)
-{
-	size_t count = opts->types.count > 0 ? opts->types.count : handlers->count;
-	const char **types = jr_xcalloc(count + 1, sizeof(char *));
-	char *array;
-
-	for (size_t i = 0; i < count; i++)
-		types[i] = opts->types.count > 0 ? opts->types.items[i] : handlers->items[i].job_type;
-	types[count] = JR_PRUNE_TYPE;
-	array = jr_pg_array_of(types, count + 1);
-	free(types);
-	return array;
-}
-
-/* The queues to claim from, as an array literal; NULL: all. Caller frees. */
-static char *
-wanted_queues(const struct run_opts *opts)
-{
-	const char **queues;
-	char *array;
-
-	if (opts->queues.count == 0)
-		return NULL;
-	queues = jr_xcalloc(opts->queues.count + 1, sizeof(char *));
-	for (size_t i = 0; i < opts->queues.count; i++)
-		queues[i] = opts->queues.items[i];
-	queues[opts->queues.count] = JR_PRUNE_QUEUE;
-	array = jr_pg_array_of(queues, opts->queues.count + 1);
-	free(queues);
-	return array;
 }
 
 static void
@@ -283,38 +255,41 @@ print_due(const struct jr_app *app, const PGresult *result)
 		jr_print_table(result, columns, JR_COUNT(columns));
 }
 
-/* types, queues: array literals, NULL queues: all. job: this run alone, due or not; 0: none. */
-static bool
-show_due(
-    const struct jr_app *app, struct jr_db *db, const char *types, const char *queues, int64_t job, struct jr_err *err)
-{
-	char id[24];
-	const char *values[] = {types, queues, DUE_MOST, job > 0 ? jr_pg_print_int(id, job) : NULL};
-	PGresult *result = jr_db_query(db, jr_sql_run_dry, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
-
-	if (result != NULL)
-		print_due(app, result);
-	PQclear(result);
-	return result != NULL;
-}
-
-/* What a runner here would claim now, and which definitions it would fire. Reads only. */
+/* What a runner here would start now, and which definitions it would fire. */
 static int
-dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_handlers *handlers, struct jr_err *err)
+dry_run(const struct jr_app *app, const struct jr_runner_opts *runner, struct jr_err *err)
 {
 	struct jr_db *db = jr_cmd_connect(app, err);
-	char *types, *queues;
-	bool ok;
+	PGresult *result;
+	int status = 0;
 
 	if (db == NULL)
 		return (int)err->code;
-	types = wanted_types(opts, handlers);
-	queues = wanted_queues(opts);
-	ok = show_due(app, db, types, queues, opts->job, err);
+	result = jr_preview(db, runner, DUE_MOST, JR_CMD_TIMEOUT_MS, err);
 	jr_db_close(db);
-	free(types);
-	free(queues);
-	return ok ? 0 : (int)err->code;
+	if (result == NULL)
+		return (int)err->code;
+	print_due(app, result);
+	if (runner->job_id > 0 && PQntuples(result) == 0)
+		status = fail_not_claimed(runner->job_id, err);
+	PQclear(result);
+	return status;
+}
+
+/* Everything is read and open. */
+static int
+run_or_show(const struct jr_app *app, const struct run_opts *opts, const struct jr_handlers *handlers,
+    const struct jr_state *state, const struct jr_lease *lease, struct jr_err *err)
+{
+	struct jr_run_report report = {.state_directory = state->directories[0],
+	    .conninfo = jr_db_conninfo(app->dbname, NULL),
+	    .heartbeat_ms = lease->heartbeat_ms,
+	    .terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0};
+	const struct jr_runner_opts runner = runner_opts(app, opts, handlers, state, lease, &report);
+
+	if (opts->dry_run)
+		return dry_run(app, &runner, err);
+	return run_here(app, opts, &runner, &report, err);
 }
 
 static int
@@ -336,8 +311,7 @@ run_run(const struct jr_app *app, const void *values, int argc, char **argv, str
 		return (int)err->code;
 	}
 	jr_run_report_problems(&handlers, state.directories[0]);
-	status =
-	    opts->dry_run ? dry_run(app, opts, &handlers, err) : run_here(app, opts, &handlers, &state, &lease, err);
+	status = run_or_show(app, opts, &handlers, &state, &lease, err);
 	jr_state_release(&state);
 	jr_handlers_release(&handlers);
 	return status;

@@ -93,8 +93,8 @@ on_pause_over(void *ctx)
 	db->settled = true;
 }
 
-static bool
-pause_ms(struct jr_db *db, int64_t ms, struct jr_err *err)
+bool
+jr_db_pause(struct jr_db *db, int64_t ms, struct jr_err *err)
 {
 	struct jr_timer timer;
 	bool ok;
@@ -133,7 +133,7 @@ open_patiently(struct jr_db *db, int64_t patience_ms, struct jr_err *err)
 		if (open_once(db, &last))
 			return true;
 		if (!jr_pg_is_temporary(&last) || jr_clock_after(jr_clock_now_ms(), delay) > until ||
-		    !pause_ms(db, delay, &last))
+		    !jr_db_pause(db, delay, &last))
 			break;
 	}
 	*err = last;
@@ -257,7 +257,14 @@ jr_db_commit(struct jr_db *db, int64_t timeout_ms, struct jr_err *err)
 bool
 jr_db_roll_back(struct jr_db *db, int64_t timeout_ms, struct jr_err *err)
 {
-	return run_request(db, JR_REQUEST_DROPPING, NULL, 0, NULL, timeout_ms, err) || is_undone(err);
+	return jr_db_drop(db, NULL, 0, NULL, timeout_ms, err);
+}
+
+bool
+jr_db_drop(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results,
+    int64_t timeout_ms, struct jr_err *err)
+{
+	return run_request(db, JR_REQUEST_DROPPING, statements, count, results, timeout_ms, err) || is_undone(err);
 }
 
 PGresult *

@@ -43,14 +43,19 @@ bool jr_db_run(struct jr_db *db, const struct jr_statement *statements, size_t c
     int64_t timeout_ms, struct jr_err *err) JR_MUST;
 
 /*
- * jr_db_begin runs the statements in a transaction and leaves it open; jr_db_commit or jr_db_roll_back ends it. If the
- * connection is lost before jr_db_commit, nothing was committed. If it is lost during jr_db_commit, the transaction may
- * have been committed (jr_db_is_in_doubt).
+ * jr_db_begin runs the statements in a transaction and leaves it open; one of the others ends it. jr_db_drop runs
+ * statements first, and rolls back; if one of them fails, the transaction is aborted and still open. If the connection
+ * is lost before jr_db_commit, nothing was committed. If it is lost during jr_db_commit, the transaction may have been
+ * committed (jr_db_is_in_doubt).
  */
 bool jr_db_begin(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results,
     int64_t timeout_ms, struct jr_err *err) JR_MUST;
 bool jr_db_commit(struct jr_db *db, int64_t timeout_ms, struct jr_err *err) JR_MUST;
 bool jr_db_roll_back(struct jr_db *db, int64_t timeout_ms, struct jr_err *err) JR_MUST;
+bool jr_db_drop(struct jr_db *db, const struct jr_statement *statements, size_t count, PGresult **results,
+    int64_t timeout_ms, struct jr_err *err) JR_MUST;
+
+bool jr_db_pause(struct jr_db *db, int64_t ms, struct jr_err *err) JR_MUST; /* between two transactions */
 
 bool jr_db_is_open(const struct jr_db *db); /* false: the connection was lost */
 

@@ -1,5 +1,6 @@
 /*
- * queue: see queue.h. This file has claims and the runner's own row; queue_settle.c has the writes about held runs.
+ * queue: see queue.h. This file has claims and the runner's own row; queue_settle.c has the writes about held runs, and
+ * queue_candidates.c what is done with the rows of candidates.
  *
  * Parameters and columns stand in the order that the comment at the head of each .sql file gives. The form of an answer
  * stands in front of its statement; an answer of another form is never read.
@@ -22,6 +23,35 @@ jr_queue_add_need(struct jr_request *request)
 	jr_need_init(&need);
 	jr_request_add(request, jr_sql_need, JR_COUNT(need.values), need.values);
 }
+
+/* --- parameters --- */
+
+static void
+begin(struct jr_bound *bound, const char *sql, const struct jr_form *form, size_t least, size_t most)
+{
+	*bound = (struct jr_bound){.sql = sql, .form = form, .least = least, .most = most};
+}
+
+static void
+put_text(struct jr_bound *bound, const char *text)
+{
+	bound->values[bound->count++] = text;
+}
+
+static void
+put_int(struct jr_bound *bound, int64_t number)
+{
+	put_text(bound, jr_pg_print_int(bound->numbers[bound->number_count++], number));
+}
+
+static void
+add(struct jr_request *request, const struct jr_bound *bound)
+{
+	jr_request_add(request, bound->sql, bound->count, bound->values);
+	jr_request_expect(request, bound->form, bound->least, bound->most);
+}
+
+/* --- the runner's row --- */
 
 /* A statement whose one parameter is the runner. */
 static void
@@ -46,15 +76,29 @@ static const struct jr_form_column start_columns[] = {
 static const struct jr_form start_form = JR_FORM("runner_start", start_columns);
 
 void
+jr_queue_bind_runner_start(struct jr_bound *bound, const struct jr_runner_facts *facts)
+{
+	begin(bound, jr_sql_runner_start, &start_form, 0, 1);
+	put_int(bound, facts->id);
+	put_text(bound, facts->host);
+	put_int(bound, facts->pid);
+	put_text(bound, facts->version);
+	put_text(bound, facts->job_types);
+	put_text(bound, facts->queues);
+	put_int(bound, facts->permits);
+	if (facts->linger_ms > 0)
+		put_int(bound, facts->linger_ms);
+	else
+		put_text(bound, NULL);
+}
+
+void
 jr_queue_add_runner_start(struct jr_request *request, const struct jr_runner_facts *facts)
 {
-	char id[24], pid[24], permits[24], linger[24];
-	const char *values[] = {jr_pg_print_int(id, facts->id), facts->host, jr_pg_print_int(pid, facts->pid),
-	    facts->version, facts->job_types, facts->queues, jr_pg_print_int(permits, facts->permits),
-	    facts->linger_ms > 0 ? jr_pg_print_int(linger, facts->linger_ms) : NULL};
+	struct jr_bound bound;
 
-	jr_request_add(request, jr_sql_runner_start, JR_COUNT(values), values);
-	jr_request_expect(request, &start_form, 0, 1);
+	jr_queue_bind_runner_start(&bound, facts);
+	add(request, &bound);
 }
 
 bool
@@ -71,10 +115,18 @@ static const struct jr_form_column check_copy_columns[] = {{"copied", JR_COLUMN_
 static const struct jr_form check_copy_form = JR_FORM("check_copy", check_copy_columns);
 
 void
+jr_queue_bind_check_copy(struct jr_bound *bound)
+{
+	begin(bound, jr_sql_check_copy, &check_copy_form, 1, 1);
+}
+
+void
 jr_queue_add_check_copy(struct jr_request *request)
 {
-	jr_request_add(request, jr_sql_check_copy, 0, NULL);
-	jr_request_expect(request, &check_copy_form, 1, 1);
+	struct jr_bound bound;
+
+	jr_queue_bind_check_copy(&bound);
+	add(request, &bound);
 }
 
 const char *
@@ -211,89 +263,21 @@ static const struct jr_form_column candidates_columns[] = {{"job_type", JR_COLUM
 static const struct jr_form candidates_form = JR_FORM("candidates", candidates_columns);
 
 void
+jr_queue_bind_candidates(struct jr_bound *bound, const struct jr_runner_facts *facts, int64_t most)
+{
+	begin(bound, jr_sql_candidates, &candidates_form, 0, JR_ROWS_ANY);
+	put_text(bound, facts->job_types);
+	put_text(bound, facts->queues);
+	put_int(bound, most);
+}
+
+void
 jr_queue_add_candidates(struct jr_request *request, const struct jr_runner_facts *facts, int64_t most)
 {
-	char cut[24];
-	const char *values[] = {facts->job_types, facts->queues, jr_pg_print_int(cut, most)};
+	struct jr_bound bound;
 
-	jr_request_add(request, jr_sql_candidates, JR_COUNT(values), values);
-	jr_request_expect(request, &candidates_form, 0, JR_ROWS_ANY);
-}
-
-/* The items as array literals. */
-static void
-print_candidates(struct jr_candidates *candidates)
-{
-	struct jr_pg_array types, queues, priorities;
-
-	jr_pg_array_init(&types);
-	jr_pg_array_init(&queues);
-	jr_pg_array_init(&priorities);
-	candidates->best = candidates->count > 0 ? candidates->items[0].priority : 0;
-	for (size_t i = 0; i < candidates->count; i++) {
-		if (candidates->items[i].priority < candidates->best)
-			candidates->best = candidates->items[i].priority;
-		jr_pg_array_add(&types, candidates->items[i].job_type);
-		jr_pg_array_add(&queues, candidates->items[i].queue);
-		jr_pg_array_add_int(&priorities, candidates->items[i].priority);
-	}
-	free(candidates->types);
-	free(candidates->queues);
-	free(candidates->priorities);
-	candidates->types = jr_xstrdup(jr_pg_array_end(&types));
-	candidates->queues = jr_xstrdup(jr_pg_array_end(&queues));
-	candidates->priorities = jr_xstrdup(jr_pg_array_end(&priorities));
-	jr_pg_array_release(&types);
-	jr_pg_array_release(&queues);
-	jr_pg_array_release(&priorities);
-}
-
-void
-jr_queue_read_candidates(
-    const PGresult *result, struct jr_candidates *candidates, bool (*want)(void *ctx, const char *job_type), void *ctx)
-{
-	jr_candidates_release(candidates);
-	candidates->items = jr_xcalloc((size_t)PQntuples(result) + 1, sizeof(*candidates->items));
-	for (int row = 0; row < PQntuples(result); row++) {
-		if (want(ctx, PQgetvalue(result, row, 0)))
-			candidates->items[candidates->count++] =
-			    (struct jr_candidate){.job_type = jr_xstrdup(PQgetvalue(result, row, 0)),
-				.queue = jr_xstrdup(PQgetvalue(result, row, 1)),
-				.priority = jr_pg_int(result, row, 2, 0)};
-	}
-	print_candidates(candidates);
-}
-
-void
-jr_candidates_move(
-    struct jr_candidates *from, struct jr_candidates *to, bool (*want)(void *ctx, const char *queue), void *ctx)
-{
-	size_t kept = 0;
-
-	to->items = jr_xrealloc(to->items, to->count + from->count + 1, sizeof(*to->items));
-	for (size_t i = 0; i < from->count; i++) {
-		if (want(ctx, from->items[i].queue))
-			to->items[to->count++] = from->items[i];
-		else
-			from->items[kept++] = from->items[i];
-	}
-	from->count = kept;
-	print_candidates(from);
-	print_candidates(to);
-}
-
-void
-jr_candidates_release(struct jr_candidates *candidates)
-{
-	for (size_t i = 0; i < candidates->count; i++) {
-		free(candidates->items[i].job_type);
-		free(candidates->items[i].queue);
-	}
-	free(candidates->items);
-	free(candidates->types);
-	free(candidates->queues);
-	free(candidates->priorities);
-	*candidates = (struct jr_candidates){0};
+	jr_queue_bind_candidates(&bound, facts, most);
+	add(request, &bound);
 }
 
 /* The columns of claim, claim_job, exec_claim and adopt, in their order. */
@@ -355,32 +339,67 @@ static const struct jr_form exec_claim_form = {
     CLAIM_FORM("exec_claim"), .notes = 1u << C_JOB_TYPE | 1u << C_QUEUE | 1u << C_PAYLOAD};
 const struct jr_form jr_form_adopt = JR_FORM("adopt", run_columns);
 
+static void
+put_cursor(struct jr_bound *bound, const struct jr_cursor *cursor)
+{
+	if (cursor->set) {
+		put_int(bound, cursor->priority);
+		put_text(bound, cursor->run_at);
+		put_int(bound, cursor->id);
+	} else {
+		put_text(bound, NULL);
+		put_text(bound, NULL);
+		put_text(bound, NULL);
+	}
+}
+
+void
+jr_queue_bind_claim(struct jr_bound *bound, const struct jr_runner_facts *facts, const struct jr_candidates *candidates,
+    const struct jr_cursor *cursor, size_t n, int64_t lease_ms, int64_t number)
+{
+	begin(bound, jr_sql_claim, &claim_form, 0, n);
+	put_int(bound, facts->id);
+	put_text(bound, facts->host);
+	put_int(bound, (int64_t)n);
+	put_text(bound, candidates->types);
+	put_text(bound, candidates->queues);
+	put_text(bound, candidates->priorities);
+	put_cursor(bound, cursor);
+	put_int(bound, lease_ms);
+	put_int(bound, number);
+}
+
 void
 jr_queue_add_claim(struct jr_request *request, const struct jr_runner_facts *facts,
     const struct jr_candidates *candidates, const struct jr_cursor *cursor, size_t n, int64_t lease_ms, int64_t number)
 {
-	char id[24], wanted[24], priority[24], after[24], lease[24], nth[24];
-	bool set = cursor->set;
-	const char *values[] = {jr_pg_print_int(id, facts->id), facts->host, jr_pg_print_int(wanted, (int64_t)n),
-	    candidates->types, candidates->queues, candidates->priorities,
-	    set ? jr_pg_print_int(priority, cursor->priority) : NULL, set ? cursor->run_at : NULL,
-	    set ? jr_pg_print_int(after, cursor->id) : NULL, jr_pg_print_int(lease, lease_ms),
-	    jr_pg_print_int(nth, number)};
+	struct jr_bound bound;
 
-	jr_request_add(request, jr_sql_claim, JR_COUNT(values), values);
-	jr_request_expect(request, &claim_form, 0, n);
+	jr_queue_bind_claim(&bound, facts, candidates, cursor, n, lease_ms, number);
+	add(request, &bound);
+}
+
+void
+jr_queue_bind_claim_job(
+    struct jr_bound *bound, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms, int64_t number)
+{
+	begin(bound, jr_sql_claim_job, &claim_job_form, 0, 1);
+	put_int(bound, facts->id);
+	put_text(bound, facts->host);
+	put_int(bound, id);
+	put_int(bound, lease_ms);
+	put_text(bound, facts->job_types);
+	put_int(bound, number);
 }
 
 void
 jr_queue_add_claim_job(
     struct jr_request *request, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms, int64_t number)
 {
-	char runner[24], job[24], lease[24], nth[24];
-	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host, jr_pg_print_int(job, id),
-	    jr_pg_print_int(lease, lease_ms), facts->job_types, jr_pg_print_int(nth, number)};
+	struct jr_bound bound;
 
-	jr_request_add(request, jr_sql_claim_job, JR_COUNT(values), values);
-	jr_request_expect(request, &claim_job_form, 0, 1);
+	jr_queue_bind_claim_job(&bound, facts, id, lease_ms, number);
+	add(request, &bound);
 }
 
 void
@@ -394,6 +413,27 @@ jr_queue_add_exec_claim(struct jr_request *request, const struct jr_runner_facts
 
 	jr_request_add(request, jr_sql_exec_claim, JR_COUNT(values), values);
 	jr_request_expect(request, &exec_claim_form, 0, 1);
+}
+
+static const struct jr_form_column preview_columns[] = {
+    {"id", JR_COLUMN_INT, false, NULL},
+    {"job_type", JR_COLUMN_TEXT, true, NULL},
+    {"queue", JR_COLUMN_TEXT, true, NULL},
+    {"priority", JR_COLUMN_INT, true, NULL},
+    {"try", JR_COLUMN_TEXT, false, NULL},
+    {"due_for_ms", JR_COLUMN_INT, true, NULL},
+    {"definition", JR_COLUMN_TEXT, false, NULL},
+    {"doc", JR_COLUMN_TEXT, true, NULL},
+};
+static const struct jr_form preview_form = JR_FORM("preview", preview_columns);
+
+void
+jr_queue_bind_preview(struct jr_bound *bound, int64_t runner_id, size_t most, bool definitions)
+{
+	begin(bound, jr_sql_preview, &preview_form, 0, most);
+	put_int(bound, runner_id);
+	put_int(bound, (int64_t)most);
+	put_text(bound, definitions ? "true" : "false");
 }
 
 static const struct jr_form_column claims_void_columns[] = {{"void", JR_COLUMN_BOOL, true, NULL}};

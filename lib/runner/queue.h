@@ -37,10 +37,26 @@ struct jr_runner_facts {
 	int64_t linger_ms; /* how long it stays, from when this is sent; 0: until nothing is due */
 };
 
+/*
+ * A statement with its parameters and the form of its answer: a jr_queue_bind_X fills it for X.sql. jr_queue_add_X adds
+ * the same to a request; this is for a conversation of pg/db.h. Strings are borrowed. It points into itself, so it is
+ * never copied.
+ */
+struct jr_bound {
+	const char *sql;
+	size_t count;
+	const char *values[11];
+	char numbers[6][24]; /* of the values, as text */
+	size_t number_count;
+	const struct jr_form *form;
+	size_t least, most; /* rows */
+};
+
 /* need.sql: fails with SQLSTATE JR078, 3F000 or 42883 when the schema does not fit this program. */
 void jr_queue_add_need(struct jr_request *request);
 
 /* check_copy.sql. Read: the warning that the database is a copy (borrowed), or NULL. */
+void jr_queue_bind_check_copy(struct jr_bound *bound);
 void jr_queue_add_check_copy(struct jr_request *request);
 const char *jr_queue_read_check_copy(const PGresult *result) JR_MUST;
 
@@ -48,6 +64,7 @@ const char *jr_queue_read_check_copy(const PGresult *result) JR_MUST;
  * runner_start.sql. Read: false when another runner has the id. *permit_name (caller frees) differs between databases;
  * *idle_session_ms: the server ends a session that is idle for so long; 0: never.
  */
+void jr_queue_bind_runner_start(struct jr_bound *bound, const struct jr_runner_facts *facts);
 void jr_queue_add_runner_start(struct jr_request *request, const struct jr_runner_facts *facts);
 bool jr_queue_read_runner_start(const PGresult *result, char **permit_name, int64_t *idle_session_ms) JR_MUST;
 
@@ -103,8 +120,9 @@ struct jr_candidates {
 	struct jr_candidate *items;
 	char *types, *queues, *priorities;
 };
+void jr_queue_bind_candidates(struct jr_bound *bound, const struct jr_runner_facts *facts, int64_t most);
 void jr_queue_add_candidates(struct jr_request *request, const struct jr_runner_facts *facts, int64_t most);
-/* Those whose job type is wanted; replaces what *candidates held. */
+/* Those whose job type is wanted (want NULL: all); replaces what *candidates held. */
 void jr_queue_read_candidates(
     const PGresult *result, struct jr_candidates *candidates, bool (*want)(void *ctx, const char *job_type), void *ctx);
 /* Moves the candidates whose queue is wanted. */
@@ -123,8 +141,12 @@ struct jr_cursor {
  * Each claim of a runner has a number, higher than those before it. claim.sql: up to n due runs of the candidates
  * behind the cursor. claim_job.sql: this one run, due or not.
  */
+void jr_queue_bind_claim(struct jr_bound *bound, const struct jr_runner_facts *facts,
+    const struct jr_candidates *candidates, const struct jr_cursor *cursor, size_t n, int64_t lease_ms, int64_t number);
 void jr_queue_add_claim(struct jr_request *request, const struct jr_runner_facts *facts,
     const struct jr_candidates *candidates, const struct jr_cursor *cursor, size_t n, int64_t lease_ms, int64_t number);
+void jr_queue_bind_claim_job(
+    struct jr_bound *bound, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms, int64_t number);
 void jr_queue_add_claim_job(
     struct jr_request *request, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms, int64_t number);
 
@@ -133,6 +155,9 @@ void jr_queue_add_claim_job(
  */
 void jr_queue_add_exec_claim(struct jr_request *request, const struct jr_runner_facts *facts, const char *definition,
     int64_t lease_ms, int64_t timeout_ms, const char *command, int64_t number);
+
+/* preview.sql: what the runner holds, and if they are wanted the definitions that are due; only to be printed. */
+void jr_queue_bind_preview(struct jr_bound *bound, int64_t runner_id, size_t most, bool definitions);
 
 /*
  * claims_void.sql: from now on the claims of this runner up to this number, which were not answered, take nothing.

@@ -13,44 +13,16 @@
 #include <jansson.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "pg/pg_array.h"
 #include "runner/runner_parts.h"
 
-#define RUNNER_ID_BITS 53
 #define PATIENT_MS 5000
 #define START_TRIES 5
 #define START_PAUSE_MS 500
 #define END_PAUSE_MS 200
-
-static void
-set_id(struct jr_runner *runner)
-{
-	runner->facts.id = (int64_t)jr_random_below(&runner->random, (UINT64_C(1) << RUNNER_ID_BITS) - 1) + 1;
-}
-
-static void
-set_facts(struct jr_runner *runner)
-{
-	const struct jr_runner_opts *opts = runner->opts;
-
-	if (gethostname(runner->hostname, sizeof(runner->hostname) - 1) != 0 || runner->hostname[0] == '\0')
-		memcpy(runner->hostname, "localhost", sizeof("localhost"));
-	runner->job_types = jr_scopes_types(opts);
-	runner->queues = jr_scopes_queues(opts);
-	runner->facts.host = runner->hostname;
-	runner->facts.version = opts->version;
-	runner->facts.job_types = runner->job_types;
-	runner->facts.queues = runner->queues;
-	runner->facts.pid = getpid();
-	runner->facts.permits = opts->permits[JR_POOL_EXEC];
-	set_id(runner);
-}
 
 /*
  * The first round trip: does the schema fit, here I am, has anything expired, what is due, when is the next slot, and
@@ -64,7 +36,8 @@ take_start(struct jr_runner *runner, const struct jr_reply *reply)
 	int64_t idle_ms;
 
 	if (!jr_queue_read_runner_start(reply->results[1], &permit_name, &idle_ms)) {
-		set_id(runner); /* another runner has it; that happens once, not again and again */
+		/* Another runner has the id. That happens once, if ever; several times in a row it is a bug. */
+		jr_facts_draw_id(&runner->facts, &runner->random);
 		if (++runner->tick.start_errors < START_TRIES)
 			return;
 		jr_fail(&err, JR_E_BUG, "runner_start gave no row %d times in a row: " JR_NONSENSE_HINT, START_TRIES);
@@ -325,7 +298,7 @@ splay_of(const struct jr_runner *runner)
 	struct jr_random random;
 	uint64_t seed = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
 
-	for (const char *p = runner->hostname; *p != '\0'; p++)
+	for (const char *p = runner->texts.host; *p != '\0'; p++)
 		seed = (seed ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
 	jr_random_seed(&random, seed);
 	return (int64_t)jr_random_below(&random, (uint64_t)runner->opts->splay_ms + 1);
@@ -371,7 +344,7 @@ open_runner(struct jr_runner *runner, struct jr_err *err)
 
 	set_patience(runner);
 	jr_random_seed_system(&runner->random);
-	set_facts(runner);
+	jr_facts_init(&runner->facts, &runner->texts, runner->opts, &runner->random);
 	if (!jr_link_open(runner, on_idle, err))
 		return false;
 	jr_start_open(runner, on_nonsense);
@@ -395,8 +368,7 @@ close_runner(struct jr_runner *runner)
 	jr_held_close(runner);
 	jr_link_close(runner);
 	jr_scopes_close(runner);
-	free(runner->job_types);
-	free(runner->queues);
+	jr_facts_release(&runner->texts);
 }
 
 static void

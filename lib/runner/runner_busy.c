@@ -3,8 +3,8 @@
  * the unique key of one that is due. See runner_parts.h.
  *
  * They are asked for again by claims of their own, from the head, after a short pause, while the others go on with
- * their cursor. When nothing else is left to do a runner waits for them for END_MS, and then it is as if they were
- * full. The next look for work forgets them: it finds what is due in all queues.
+ * their cursor. When nothing else is left to do a runner waits for them for JR_LOCKED_MS, and then it is as if they
+ * were full. The next look for work forgets them: it finds what is due in all queues.
  *
  * Where one run is wanted alone (--job, exec) it is asked for again in the same way, and when that takes too long it is
  * an error: nobody has counted what runs.
@@ -19,7 +19,6 @@
 
 #define PAUSE_MIN_MS 20
 #define PAUSE_MAX_MS 200
-#define END_MS 5000
 
 struct names {
 	const PGresult *result;
@@ -110,9 +109,7 @@ jr_busy_take_claim(struct jr_runner *runner, const struct jr_choice *choice, boo
 		jr_scope_leave_out(choice->scope, is_wanted, &left_out);
 	if (by_itself || count > 0)
 		ask_later(runner, count > 0);
-	for (size_t i = 0; i < count; i++)
-		jr_log(JR_INFO, "queue_left_out", JR_S("queue", jr_queue_read_left_out(result, i)),
-		    JR_S("reason", "another transaction has locked its row, or a run of a unique key in it"));
+	jr_unstarted_log(result);
 }
 
 bool
@@ -137,7 +134,7 @@ jr_busy_is_waited_for(struct jr_runner *runner)
 	if (jr_held_count(runner) > 0)
 		busy->until_ms = 0;
 	else if (busy->until_ms == 0)
-		busy->until_ms = jr_clock_after(now, END_MS);
+		busy->until_ms = jr_clock_after(now, JR_LOCKED_MS);
 	else if (now >= busy->until_ms) {
 		jr_busy_forget(runner);
 		return false;
@@ -145,21 +142,13 @@ jr_busy_is_waited_for(struct jr_runner *runner)
 	return true;
 }
 
-/* For too long. Of a command its name is said by the caller. */
+/* For too long. */
 static void
 fail_locked(struct jr_runner *runner, const struct jr_not_claimed *said)
 {
 	struct jr_err err;
 
-	jr_fail(&err, JR_E_TEMP,
-	    "somebody else has had %s %s locked for %d s: end that transaction (pg_stat_activity shows its xact_start), then try again",
-	    said->queue != NULL ? "queue" : "definition", said->queue != NULL ? said->queue : said->definition,
-	    END_MS / 1000);
-	if (runner->opts->job_id > 0)
-		jr_fail(&err, JR_E_TEMP,
-		    "somebody else has had queue %s, or a run with the same unique key, locked for %d s: end that "
-		    "transaction (pg_stat_activity shows its xact_start), then try again; run %lld was not started",
-		    said->queue, END_MS / 1000, (long long)runner->opts->job_id);
+	jr_unstarted_fail_locked(runner->opts->job_id, said, &err);
 	jr_runner_fail(runner, &err);
 }
 
@@ -177,7 +166,7 @@ jr_busy_take_single(struct jr_runner *runner, const PGresult *result)
 		return false;
 	}
 	if (busy->until_ms == 0) {
-		busy->until_ms = jr_clock_after(now, END_MS);
+		busy->until_ms = jr_clock_after(now, JR_LOCKED_MS);
 		jr_log(JR_INFO, "locked",
 		    JR_S(said.queue != NULL ? "queue" : "definition",
 			said.queue != NULL ? said.queue : said.definition));

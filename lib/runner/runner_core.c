@@ -69,7 +69,7 @@ jr_runner_fail_job(struct jr_runner *runner, const char *why)
 
 	if (runner->opts->job_id == 0)
 		return;
-	jr_fail(&err, JR_E_TEMP, "run %lld was not started: %s", (long long)runner->opts->job_id, why);
+	jr_unstarted_fail(runner->opts->job_id, why, &err);
 	jr_runner_fail(runner, &err);
 }
 

@@ -19,6 +19,8 @@
  *	runner_report.c     what became of a run: log, counts
  *	runner_exec.c       the one command of jobrun exec
  *	runner_core.c       phase, exit status, wake-ups
+ *	runner_unstarted.c  why a run is not started, in words
+ *	runner_facts.c      who it is, and what it claims
  *
  * A file calls only files below it in this list. A part that must know what another one above it has done is not told:
  * it compares a count. So runner_claim.c asks jr_start_count_ended() and drops what it had looked up if that has grown.
@@ -39,6 +41,8 @@
 #include "runner/attempt.h"
 #include "runner/queue.h"
 #include "runner/runner.h"
+#include "runner/runner_facts.h"
+#include "runner/runner_unstarted.h"
 
 struct jr_runner;
 struct jr_held;
@@ -154,9 +158,6 @@ struct jr_choice {
 	size_t wanted;          /* runs; 0: nothing was claimed */
 };
 
-/* What this runner claims, as array literals; queues NULL: all. Caller frees. */
-char *jr_scopes_types(const struct jr_runner_opts *opts);
-char *jr_scopes_queues(const struct jr_runner_opts *opts);
 void jr_scopes_make(struct jr_runner *runner);
 bool jr_scopes_open(struct jr_runner *runner, const char *permit_name, struct jr_err *err) JR_MUST;
 void jr_scopes_close(struct jr_runner *runner);
@@ -567,9 +568,8 @@ struct jr_runner {
 	struct jr_loop *loop;
 	struct jr_pg *pg;
 	struct jr_runner_facts facts;
-	char *job_types, *queues; /* array literals behind facts */
-	char hostname[256];
-	struct jr_lease patient; /* while nothing is held; jr_held_times() */
+	struct jr_facts_texts texts; /* of the facts */
+	struct jr_lease patient;     /* while nothing is held; jr_held_times() */
 	struct jr_random random;
 	struct jr_counts counts; /* each of its counts is raised by one file */
 

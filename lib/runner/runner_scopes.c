@@ -6,7 +6,6 @@
  * when the last of them has left it.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "pg/pg_array.h"
@@ -30,54 +29,6 @@ struct jr_scope {
 	size_t most;  /* runs of the next batch: more after small payloads, fewer after large ones */
 	bool drained; /* a fresh look found nothing due */
 };
-
-/*
- * Those asked for with --type, else all; housekeeping always, or a host with --type in each line would never have it.
- */
-static bool
-is_wanted(const struct jr_runner_opts *opts, const struct jr_handler *handler)
-{
-	for (size_t i = 0; i < opts->type_count; i++) {
-		if (strcmp(opts->types[i], handler->job_type) == 0)
-			return true;
-	}
-	return opts->type_count == 0 || handler->kind->pool == JR_POOL_PRUNE;
-}
-
-char *
-jr_scopes_types(const struct jr_runner_opts *opts)
-{
-	const char **types = jr_xcalloc(opts->handlers->count + 1, sizeof(char *));
-	size_t count = 0;
-	char *array;
-
-	for (size_t i = 0; i < opts->handlers->count; i++) {
-		const struct jr_handler *handler = &opts->handlers->items[i];
-
-		if (is_wanted(opts, handler))
-			types[count++] = handler->job_type;
-	}
-	array = jr_pg_array_of(types, count);
-	free(types);
-	return array;
-}
-
-char *
-jr_scopes_queues(const struct jr_runner_opts *opts)
-{
-	const char **queues;
-	char *array;
-
-	if (opts->queue_count == 0)
-		return NULL;
-	queues = jr_xcalloc(opts->queue_count + 1, sizeof(char *));
-	for (size_t i = 0; i < opts->queue_count; i++)
-		queues[i] = opts->queues[i];
-	queues[opts->queue_count] = JR_PRUNE_QUEUE;
-	array = jr_pg_array_of(queues, opts->queue_count + 1);
-	free(queues);
-	return array;
-}
 
 static bool
 is_batched(const struct jr_handler *handler)
@@ -109,7 +60,7 @@ jr_scopes_make(struct jr_runner *runner)
 	for (size_t i = 0; i < handlers->count; i++) {
 		const struct jr_handler *handler = &handlers->items[i];
 
-		if (is_wanted(runner->opts, handler) && find(runner, handler) == NULL)
+		if (jr_facts_wants(runner->opts, handler) && find(runner, handler) == NULL)
 			scopes->items[scopes->count++] = (struct jr_scope){.pool = handler->kind->pool,
 			    .batched = is_batched(handler) ? handler : NULL,
 			    .most = BATCH_FIRST};
@@ -204,7 +155,7 @@ jr_scopes_reserve_each(struct jr_runner *runner, bool *crowded)
 	const struct jr_handlers *handlers = runner->opts->handlers;
 	const char **types = jr_xcalloc(handlers->count + 1, sizeof(char *));
 	struct jr_scopes *scopes = &runner->scopes;
-	size_t count = 0;
+	size_t wanted = 0, count = 0;
 	char *array;
 
 	for (size_t i = 0; i < JR_POOL_COUNT; i++) {
@@ -212,12 +163,16 @@ jr_scopes_reserve_each(struct jr_runner *runner, bool *crowded)
 			scopes->reserved[i] = jr_permits_take(&scopes->permits[i], 1);
 	}
 	for (size_t i = 0; i < handlers->count; i++) {
-		enum jr_pool pool = handlers->items[i].kind->pool;
+		const struct jr_handler *handler = &handlers->items[i];
+		enum jr_pool pool = handler->kind->pool;
 
+		if (!jr_facts_wants(runner->opts, handler))
+			continue;
+		wanted++;
 		if (pool == JR_POOL_NONE || scopes->reserved[pool] > 0)
-			types[count++] = handlers->items[i].job_type;
+			types[count++] = handler->job_type;
 	}
-	*crowded = count < handlers->count;
+	*crowded = count < wanted;
 	array = jr_pg_array_of(types, count);
 	free(types);
 	return array;

@@ -221,8 +221,10 @@ printed() {
 
 @test "default_transaction_read_only gives one clear line and exit status 75" {
 	with_setting default_transaction_read_only on
-	jr run
-	assert_one_line 75 'read-only'
+	for dry in '' -n; do
+		jr run $dry
+		assert_one_line 75 'read-only'
+	done
 }
 
 @test "idle_session_timeout is reported once with what to type, and long handlers and --for go on" {

@@ -82,6 +82,16 @@ add_adopt(struct jr_request *request)
 }
 
 static void
+add_preview(struct jr_request *request)
+{
+	struct jr_bound bound;
+
+	jr_queue_bind_preview(&bound, 1, HELD, true);
+	jr_request_add(request, bound.sql, bound.count, bound.values);
+	jr_request_expect(request, bound.form, bound.least, bound.most);
+}
+
+static void
 add_claims_void(struct jr_request *request)
 {
 	jr_queue_add_claims_void(request, 1, 1);
@@ -157,6 +167,7 @@ static const struct {
     {"claim_job", add_claim_job, 0, 1},
     {"exec_claim", add_exec_claim, 0, 1},
     {"adopt", add_adopt, 0, HELD},
+    {"preview", add_preview, 0, HELD},
     {"claims_void", add_claims_void, 1, 1},
     {"check_copy", jr_queue_add_check_copy, 1, 1},
     {"give_back", add_give_back, 0, JR_ROWS_ANY},

@@ -1,0 +1,23 @@
+-- preview: what this runner holds, best first, in the transaction that has claimed it and will be rolled back; and the definitions
+-- whose runs it would enqueue before that. $1 runner id, $2 how many at most, $3 are definitions wanted?
+-- Whether a definition has a run for its slots is for fire() to say: here are those that nothing is known to keep from it.
+-- An expired run is claimed only to end it. The last column is a JSON document.
+select w.id, w.job_type, w.queue, w.priority, w.try, (extract(epoch from now() - w.at) * 1000)::bigint as due_for_ms,
+	w.definition, w.doc
+from (
+	select h.id, h.job_type, h.queue, h.priority,
+		case when h.expired then 'expired' else h.attempts || '/' || h.max_attempts end as try, h.run_at as at,
+		(select d.name from jobrun.job_definitions d where d.id = r.definition_id) as definition,
+		jsonb_build_object('id', h.id, 'job_type', h.job_type, 'queue', h.queue, 'priority', h.priority, 'attempt', h.attempts,
+			'max_attempts', h.max_attempts, 'run_at', h.run_at, 'expired', h.expired) as doc
+	from jobrun.job_runs r join jobrun.held_runs h on h.id = r.id
+	where r.status = 'running' and r.runner_id = $1::bigint
+	union all
+	select null, d.job_type, coalesce(d.queue, t.queue, 'default'), coalesce(d.priority, t.priority, 100), null, d.next_slot_at,
+		d.name, jsonb_build_object('definition', d.name, 'job_type', d.job_type, 'slot', d.next_slot_at)
+	from jobrun.job_definitions d left join jobrun.job_definitions t on t.name = d.job_type
+	where d.next_slot_at <= now() and d.enabled and (d.paused_until is null or d.paused_until < now()) and $3::boolean
+		and (d.overlap = 'allow' or jobrun.overlapping(d.id) is null)
+	) w
+order by w.priority, w.at, w.id
+limit $2::bigint
