@@ -147,7 +147,7 @@ void jr_handler_sql_settle_add_one(struct jr_request *request, const struct jr_r
 void jr_handler_sql_settle_add_batch(
     struct jr_request *request, struct jr_handler_sql_work *const *works, size_t count);
 void jr_handler_sql_settle_read(
-    const PGresult *result, struct jr_handler_sql_work *const *works, size_t count); /* after add_set */
+    const PGresult *result, struct jr_handler_sql_work *const *works, size_t count); /* after add_batch */
 
 /*
  *	OPENING    settings and the statement are on the wire

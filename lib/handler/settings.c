@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define AT(field) offsetof(struct jr_settings, field)
-#define WORDS_MAX 4000
+#define WORDS_MAX ((size_t)2 * JR_SETTINGS_MAX)
 #define SQLSTATE_CHARACTERS "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 void

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMES_MAX 4000 /* bytes of the names of one setting */
+#define NAMES_MAX ((size_t)JR_SETTINGS_MAX) /* bytes of the names of one setting */
 
 void
 jr_show_words(struct jr_settings_out *out, const struct jr_member *member, const char *words)

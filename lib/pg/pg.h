@@ -53,7 +53,8 @@ enum jr_request_kind {
 
 /*
  * A new request. `times` gives statement_timeout, lock_timeout and the deadline (JR_NEVER: none). fn is called exactly
- * once, from the loop, also when the connection is lost; never from inside jr_pg_submit.
+ * once, from the loop, also when the connection is lost; not from inside jr_pg_submit, unless the transaction that the
+ * request continues is gone: then it is answered UNSENT at once.
  */
 struct jr_request *jr_request_new(enum jr_request_kind kind, const struct jr_lease *times, jr_reply_fn *fn, void *ctx);
 
@@ -89,8 +90,9 @@ void jr_request_free(struct jr_request *request); /* only one that was not submi
  * Callbacks of the owner. opened: the connection is established. lost: it could not be established or was lost; all
  * submitted requests have got their replies before (first the one on the wire, UNKNOWN, then the others, UNSENT).
  * notified (may be NULL): a NOTIFY came on a channel that this session listens to; the payload is borrowed. lost and
- * notified are called from the loop, never from inside a call of the owner. idle (may be NULL): something has come, all
- * replies to it were given, and nothing is on the wire or waiting; from the loop, last of all.
+ * notified are called from the loop, never from inside a call of the owner. idle (may be NULL): the connection is new
+ * or something has come, all replies to it were given, and nothing is on the wire or waiting; from the loop, last of
+ * all.
  */
 struct jr_pg_events {
 	void (*opened)(void *ctx);

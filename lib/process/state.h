@@ -1,7 +1,8 @@
 /*
  * state: jobrun's private directories on this host, and the permits in them.
  *
- * A permit is the right to run one exec handler on this host. Permit i is a record lock (fcntl F_SETLK) on byte i of a
+ * A permit is the right to run one handler of a pool on this host: an executable, an http request, a statement,
+ * housekeeping. Each pool has files of its own. Permit i is a record lock (fcntl F_SETLK) on byte i of a
  * file. So the count is exact among any number of runners, and the kernel frees a permit when its runner dies. Record
  * locks belong to the process and children do not inherit them; the descriptors are close-on-exec all the same. This
  * process must never open another descriptor on such a file: closing it would drop the locks.

@@ -1,6 +1,6 @@
 /*
- * queue: the runner's statements, one function for each file of lib/sql. It binds and decodes; it has no policy and
- * knows no handler.
+ * queue: the runner's statements: one function for each file of lib/sql that a runner sends. It binds and decodes; it
+ * has no policy and knows no handler.
  *
  * jr_queue_add_X adds the statement X.sql to a request; jr_queue_read_X reads its result. Every write carries the
  * fence: id, claim_seq and runner_id of a run that is held (locked_until is not null). A run that a fenced write does

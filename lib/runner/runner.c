@@ -3,9 +3,9 @@
  * parts.
  *
  * Whatever happens (a reply, a handler's end, a timer, a signal), on_idle follows it when the connection is idle, and
- * sends the most urgent request: close what reclaim has open, heartbeat, resolve doubt, adopt, reclaim, fire schedules,
- * settle (with the next claim in the same transaction), claim, and when nothing is left, goodbye. What a runner needs
- * to stay (runner_linger.c) is seldom and goes before the claims.
+ * sends the most urgent request: close what reclaim has open, heartbeat, resolve doubt, adopt, what a runner needs to
+ * stay (runner_linger.c), reclaim, fire schedules, settle (with the next claim in the same transaction), progress,
+ * claim, and when nothing is left, goodbye.
  */
 #include "runner/runner.h"
 
@@ -159,7 +159,7 @@ send_finish(struct jr_runner *runner)
 	jr_pg_submit(runner->pg, request);
 }
 
-/* A draining runner leaves the doubt about a claim to the goodbye, and reclaims no more. */
+/* A draining runner leaves the doubt about a claim, and what it would reclaim after that, to the goodbye. */
 static bool
 has_nothing_left(struct jr_runner *runner)
 {

@@ -14,7 +14,7 @@
  * - At most one request is on the wire, so a lost connection leaves one known transaction in doubt; doubt is resolved
  *   by reading (resolve.sql for outcomes, adopt.sql for claims) before anything is repeated.
  *
- * The lease protocol has been checked as a model with Spin. Attempts are charged by the claim.
+ * Attempts are charged by the claim.
  */
 #ifndef JR_RUNNER_H
 #define JR_RUNNER_H

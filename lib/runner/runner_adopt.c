@@ -1,9 +1,9 @@
 /*
  * runner_adopt: the doubt about a claim whose answer was lost. See runner_parts.h.
  *
- * The claim is given up on: from then on it takes nothing. Then, what runs under my name that I do not know? That
- * leaves out what this runner has started or sent an outcome for, though it may still be running for the database. It
- * is asked until the claim is over in the server, and nothing is claimed meanwhile; a runner that ends says it with its
+ * First claims_void makes the claim take nothing more. Then adopt.sql reads the runs that the database has under this
+ * runner's id and that it does not know: neither held, nor started or sent an outcome for before. This is repeated
+ * until the claim is over in the server, and the runner claims nothing meanwhile. A runner that ends leaves it to its
  * goodbye.
  */
 #include "base/clock.h"
@@ -14,8 +14,8 @@
 #define ADOPT_MOST 4096 /* runs of one answer */
 
 /*
- * What was asked for once is not waited for as long as it takes to give up on its claim: people wait for the answer.
- * One lease longer than it may last, as for results.
+ * --job and exec do not wait until the claim is over in the server, because people wait for the answer. They give up
+ * two leases after it was sent.
  */
 static bool
 is_too_late(const struct jr_runner *runner)

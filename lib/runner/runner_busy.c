@@ -1,13 +1,13 @@
 /*
- * runner_busy: queues that a claim left out, since another transaction had locked their row, or in them a run that has
- * the unique key of one that is due. See runner_parts.h.
+ * runner_busy: queues that a claim left out because another transaction has locked the queue's row, or a run with the
+ * same unique key as a due one. See runner_parts.h.
  *
  * They are asked for again by claims of their own, from the head, after a short pause, while the others go on with
- * their cursor. When nothing else is left to do a runner waits for them for JR_LOCKED_MS, and then it is as if they
- * were full. The next look for work forgets them: it finds what is due in all queues.
+ * their cursor. When nothing else is left to do, the runner waits for them for JR_LOCKED_MS; after that they count as
+ * full. The next look for work forgets them: it finds what is due in all queues.
  *
- * Where one run is wanted alone (--job, exec) it is asked for again in the same way, and when that takes too long it is
- * an error: nobody has counted what runs.
+ * Where one run is wanted alone (--job, exec) it is asked for again in the same way. When that takes too long it is an
+ * error, because the limit could not be checked.
  *
  * What must hold: a locked row never keeps runs of another queue, and nobody waits for it inside the database.
  */
@@ -71,7 +71,7 @@ jr_busy_rest(struct jr_runner *runner)
 	runner->busy.until_ms = 0;
 }
 
-/* What was asked for by itself and is not locked any more is done, unless there may be more of it. */
+/* Forget the queues that were asked for and are not locked any more, unless the answer was full. */
 static void
 take_answer(const struct jr_choice *choice, const PGresult *result)
 {

@@ -4,13 +4,12 @@
  * The candidates, combinations of (job type, queue, priority) that have a due run, are looked up at most once a second
  * and passed to the claim with a cursor behind the last claimed run. Both are dropped after a second, after a
  * heartbeat, when a claim comes back empty, and before "nothing is due" is decided, so that an urgent run starts within
- * two seconds in the middle of a long drain. A notification that there may be work makes them older than they are:
- * NOTIFIED_MS after the look before at the earliest, so that between two looks there is always a claim, and many
- * notifications are one look.
+ * two seconds in the middle of a long drain. After a notification they are looked up again as soon as they are
+ * NOTIFIED_MS old, so that there is a claim between two looks, and many notifications cause one look.
  *
  * What must hold: a permit is reserved for each run before it is claimed, and each run that is started has it, its own
- * or that of its batch; permits of runs that did not come are given back. After a lost answer nothing is claimed before
- * it is known what runs under this runner's name.
+ * or that of its batch; permits of runs that did not come are given back. After a lost answer the runner claims nothing
+ * until it has read which runs it holds.
  */
 #include <stdlib.h>
 
@@ -20,7 +19,7 @@
 
 #define LOOK_MS 1000    /* how old the candidates may be; how often to look while handlers run */
 #define NOTIFIED_MS 10  /* between two looks, however many notifications come */
-#define PERMIT_MS 100   /* how often a runner that stays tries for a permit that others have */
+#define PERMIT_MS 100   /* how often a runner that stays tries for a permit */
 #define ERRORS_MAX 5    /* failed claims in a row before the runner ends */
 #define CLAIM_MOST 4096 /* runs of one answer */
 
@@ -123,8 +122,8 @@ jr_claim_is_over(struct jr_runner *runner)
 }
 
 /*
- * Nothing was due. Final if nothing runs and it does not stay; otherwise look again in a second. What a handler has
- * committed on its own connection since the look was sent was not seen by it: then the next look is now.
+ * Nothing was due. If nothing is held and the runner does not stay, it ends; otherwise it looks again in a second. The
+ * look did not see work that a handler enqueued after the look was sent: in that case it looks again at once.
  */
 static void
 note_drained(struct jr_runner *runner)
@@ -153,7 +152,7 @@ jr_claim_take_candidates(struct jr_runner *runner, const PGresult *result)
 	else if (!jr_runner_is_single(runner))
 		note_drained(runner);
 	if (!all && count >= JR_CANDIDATES_MAX && !claim->whole) {
-		claim->whole = true; /* what was cut may be all of a scope's, whose permits are free */
+		claim->whole = true; /* the cut list has nothing for a scope that may have permits: look up all */
 		reset(runner);
 	}
 }
@@ -174,11 +173,9 @@ add_claim_job(struct jr_runner *runner, struct jr_request *request)
 {
 	struct jr_claim_part *claim = &runner->claim;
 	struct jr_runner_facts facts = runner->facts;
-	bool crowded;
-	char *types = jr_scopes_reserve_each(runner, &crowded);
+	char *types = jr_scopes_reserve_each(runner, &claim->job_crowded);
 
 	facts.job_types = types;
-	claim->crowded = claim->crowded || crowded;
 	claim->choice = (struct jr_choice){.wanted = 1};
 	jr_queue_add_claim_job(request, &facts, runner->opts->job_id, runner->opts->lease.lease_ms, ++claim->number);
 	free(types);
@@ -221,7 +218,6 @@ add_claim(struct jr_runner *runner, struct jr_request *request)
 	if (!claim->busy && !jr_scopes_choose(runner, false, most, &claim->choice))
 		return false;
 	scope = claim->choice.scope;
-	claim->stale = claim->stale && claim->busy;
 	jr_queue_add_claim(request, &runner->facts, claim->busy ? jr_scope_busy(scope) : jr_scope_candidates(scope),
 	    claim->busy ? &head : jr_scope_cursor(scope), claim->choice.wanted, runner->opts->lease.lease_ms,
 	    ++claim->number);
@@ -275,7 +271,7 @@ find_permit(
 	return permit;
 }
 
-/* When the lease of a run began: as the claim was sent; or, if it was adopted, before that, by what is left of it. */
+/* A lease began when the claim was sent. For an adopted run that is computed from the time that is left. */
 static int64_t
 begun_at(const struct jr_runner *runner, const PGresult *result, size_t index, int64_t sent_ms, bool adopted)
 {
@@ -321,7 +317,7 @@ is_nothing_due(const struct jr_runner *runner)
 	return jr_scopes_are_drained(runner) && !jr_busy_is_pending(runner);
 }
 
-/* An empty claim is the end of its scope only if it looked from the head and at all there is. */
+/* A scope is drained only if an empty claim began at its head and the list of candidates was not cut. */
 static void
 take_empty(struct jr_runner *runner, struct jr_scope *scope)
 {
@@ -346,6 +342,7 @@ take_nothing(struct jr_runner *runner, const PGresult *result)
 {
 	struct jr_claim_part *claim = &runner->claim;
 
+	claim->crowded = claim->crowded || claim->job_crowded;
 	if (!claim->busy) {
 		take_empty(runner, claim->choice.scope);
 		jr_exec_take_nothing(runner, result);
@@ -427,7 +424,7 @@ jr_claim_fewer(size_t most)
 	return most < 8 ? 1 : most / 4;
 }
 
-/* `first`: which of the results is the claim's; what stands before it failed or not together with it. */
+/* `first`: the index of the claim's first result. Results before it belong to a settle in the same transaction. */
 void
 jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t first)
 {
@@ -466,7 +463,7 @@ wait(struct jr_runner *runner)
 		claim->at_ms = jr_busy_at(runner);
 		jr_runner_wake_at(runner, claim->at_ms);
 	} else if (is_nothing_due(runner))
-		note_drained(runner); /* what is still locked counts as full */
+		note_drained(runner); /* queues that are still locked count as full */
 	else if (jr_start_stays(runner))
 		look_again_in(runner, PERMIT_MS);
 	else if (jr_held_count(runner) == 0)

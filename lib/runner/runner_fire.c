@@ -2,9 +2,9 @@
  * runner_fire: schedules. See runner_parts.h.
  *
  * jobrun.fire() does all of the work in one transaction; this file decides when to call it. Each look for work also
- * reads how long it is to the next slot (fire_due.sql), and fire is sent then, at once if a slot is due. When every
- * permit is taken there are no looks; fire is then sent every LOOK_MS, since a schedule may belong to any host. When so
- * much is due that it takes many calls, runs are claimed and settled between them.
+ * reads how long it is to the next slot (fire_due.sql), and fire is sent then, at once if a slot is due. Where there
+ * are no looks, because every permit is taken, fire is sent every LOOK_MS, since a schedule may belong to any host.
+ * When so much is due that it takes many calls, runs are claimed and settled between them.
  *
  * What must hold: whether or not it fails, the runner goes on to claim. A slot that could not be fired stays due, and
  * calling fire again is harmless: a slot that was fired is not due any more.
@@ -71,7 +71,7 @@ report(struct jr_runner *runner, const struct jr_fired_row *row)
 	runner->fire.reported = runner->fire.reported || (bad && row->slots == 0);
 }
 
-/* Once for all calls in a row: a claim between them needs the candidates that were looked up before. */
+/* After several fire calls in a row there is one look; claims in between use the old candidates. */
 static void
 look_for_fired(struct jr_runner *runner)
 {

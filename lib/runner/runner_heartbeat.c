@@ -54,8 +54,8 @@ next_ms(const struct jr_runner *runner)
 }
 
 /*
- * A handler that ends its run by itself may have done so, and its answer is on its way. There is no harm in asking once
- * more: if the claim is lost, the server lets nothing of it be committed.
+ * A handler that settles itself may have committed already, and the answer is on its way. So the first `gone` is asked
+ * again; if the claim is lost, the fence refuses the commit.
  */
 static bool
 may_have_settled(struct jr_held *held)
@@ -66,7 +66,7 @@ may_have_settled(struct jr_held *held)
 	return first && jr_start_settles_itself(held);
 }
 
-/* What was offered before and not answered may have been accepted: it is read, not called lost. */
+/* If an earlier settle of the run was not answered, it may have been accepted: the row is read first. */
 static void
 take_gone(struct jr_held *held)
 {
@@ -75,7 +75,7 @@ take_gone(struct jr_held *held)
 	else if (may_have_settled(held))
 		beat_again_soon(held->runner);
 	else
-		jr_start_lose(held, "somebody else holds it");
+		jr_start_lose(held, "it is not held under this claim any more");
 }
 
 static void
@@ -102,7 +102,7 @@ on_answer(void *ctx, const struct jr_reply *reply)
 {
 	struct jr_runner *runner = ctx;
 
-	jr_held_beat_sent(runner);
+	jr_held_forget_beat(runner);
 	if (reply->end != JR_PG_DONE) {
 		jr_log(JR_INFO, "heartbeat_failed", JR_S("error", reply->err.msg));
 		beat_again_soon(runner);
@@ -144,7 +144,7 @@ jr_heartbeat_try(struct jr_runner *runner)
 	if (sends) {
 		send(runner, &list);
 	} else {
-		jr_held_beat_sent(runner);
+		jr_held_forget_beat(runner);
 		beat_again_soon(runner);
 	}
 	jr_held_list_release(&list);

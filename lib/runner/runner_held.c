@@ -2,8 +2,8 @@
  * runner_held: the list of the claims that this runner holds, and when their leases are to be renewed. See
  * runner_parts.h.
  *
- * What was started or offered and is dropped without having been accepted may still be running for the database. Such
- * claims are remembered, so that no adoption and no goodbye takes them for new ones.
+ * A dropped claim whose outcome was not accepted may still have status running in the database. Such claims are
+ * remembered, so that no adoption takes them for new ones, and no goodbye gives back one that was started.
  */
 #include <stdlib.h>
 
@@ -139,7 +139,7 @@ jr_held_find(const struct jr_runner *runner, int64_t id, int64_t claim_seq)
 	struct jr_held *held = runner->held.by_id[bucket(id)];
 
 	for (; held != NULL; held = held->entry.alike) {
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left the list; seen as lost track of */
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a false alarm: a run is unlinked before it is freed */
 		if (held->run->id == id && held->run->claim_seq == claim_seq)
 			return held;
 	}
@@ -195,7 +195,7 @@ jr_held_beat_by(struct jr_runner *runner, int64_t at_ms)
 }
 
 void
-jr_held_beat_sent(struct jr_runner *runner)
+jr_held_forget_beat(struct jr_runner *runner)
 {
 	runner->held.beat_at_ms = JR_NEVER;
 }

@@ -2,7 +2,7 @@
  * runner_link: the runner's connection. See runner_parts.h.
  *
  * While nothing is held a failed connection is tried again for patience_ms, and then the exit status is 75. While runs
- * are held it is tried again until they are gone: the self-fence of each run decides.
+ * are held it is tried again until they are gone (the self-fence of each run decides) or a second INT comes.
  */
 #include <stdlib.h>
 

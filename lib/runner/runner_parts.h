@@ -22,13 +22,12 @@
  *	runner_unstarted.c  why a run is not started, in words
  *	runner_facts.c      who it is, and what it claims
  *
- * A file calls only files below it in this list. A part that must know what another one above it has done is not told:
- * it compares a count. So runner_claim.c asks jr_start_count_ended() and drops what it had looked up if that has grown.
+ * A file calls only files below it in this list. If it depends on what a file below it has done, it compares the count
+ * of that file with the one it saw last: runner_claim.c asks jr_start_count_ended() and looks for work if it has grown.
  *
- * State: struct jr_runner has some facts, which runner.c sets before anything happens, and one member for each file
- * that has state. Only that file writes its member, and only that file reads it; others call its functions. The same
- * holds for the members of struct jr_held. `scripts/checks` compares this with every expression that names such a
- * member.
+ * State: struct jr_runner has some facts, which are set at the start, and one member for each file that has state. Only
+ * that file names its member; others call its functions. The same holds for the members of struct jr_held, but for what
+ * runner_held.c releases with a held run. `scripts/checks owners` looks at every expression that names such a member.
  *
  * Sending: at most one request is on the wire. When its reply has been taken the connection is idle, and runner.c asks
  * each part in turn, the most urgent first, whether it has something to send: the `try` functions, true when they have
@@ -66,7 +65,7 @@ struct jr_core {
 	bool hurried;   /* second INT: handlers are killed */
 	bool stays;     /* "nothing is due" is not the end */
 	struct jr_timer wake;
-	int64_t end_until_ms; /* the goodbye is not repeated any longer; 0: nothing to repeat yet */
+	int64_t end_until_ms; /* the goodbye is not repeated after this; 0: it was not repeated yet */
 };
 
 /* How often an answer came with the same rows, one after the other. */
@@ -89,9 +88,8 @@ void jr_runner_warn(struct jr_runner *runner, const struct jr_err *err);
 /* The one run of --job was not started: whoever asked for it is told why. */
 void jr_runner_fail_job(struct jr_runner *runner, const char *why);
 /*
- * An answer came after which the same is asked again at once (NULL: not at once). Each time the rows must be others,
- * since those that came have been dealt with. true: they never are, and asking would go on for ever; the runner has
- * failed.
+ * Call this with each answer after which the same statement is sent again at once (NULL: it is not). Rows that were
+ * dealt with must not come back. true: the same rows came 100 times in a row, so the runner has failed.
  */
 bool jr_runner_repeats(
     struct jr_runner *runner, struct jr_repeat *repeat, const char *statement, const PGresult *result);
@@ -106,7 +104,7 @@ void jr_runner_stay(struct jr_runner *runner, bool stays);
 bool jr_runner_stays(const struct jr_runner *runner);
 
 void jr_runner_wake_at(struct jr_runner *runner, int64_t at_ms); /* look then what there is to send */
-/* Is there time left then to say goodbye? From the first question on it is short. */
+/* May the goodbye be repeated then? Only for 5 s after the first call. */
 bool jr_runner_may_end_later(struct jr_runner *runner, int64_t at_ms);
 bool jr_runner_is_single(const struct jr_runner *runner); /* one run is wanted, whatever else is due: --job, exec */
 void jr_runner_show_counts(struct jr_runner *runner);
@@ -155,7 +153,7 @@ struct jr_scopes {
 /* What to claim next. */
 struct jr_choice {
 	struct jr_scope *scope; /* NULL: --job, exec */
-	size_t wanted;          /* runs; 0: nothing was claimed */
+	size_t wanted;          /* runs; 0: the statement was no claim */
 };
 
 void jr_scopes_make(struct jr_runner *runner);
@@ -203,7 +201,7 @@ enum jr_held_phase {
 	JR_HELD_ENDED,    /* the outcome is known, and was never sent */
 	JR_HELD_OFFERED,  /* it was sent, is known not to have been accepted, and is to be sent again */
 	JR_HELD_SENT,     /* the settle that has it is on the wire */
-	JR_HELD_IN_DOUBT, /* it was sent and not answered: it is read before anything else */
+	JR_HELD_IN_DOUBT, /* nobody knows whether it was accepted: it is read before anything else is sent */
 	JR_HELD_ACCEPTED, /* the database has it */
 	JR_HELD_GONE,     /* this runner writes nothing for it any more */
 	JR_HELD_PHASES
@@ -217,9 +215,9 @@ struct jr_held_life {
 };
 
 /*
- * The only function that changes the phase. An impossible change is a bug of the runner, and costs that run alone: it
- * is logged, the runner claims no more and ends with 70, the handler is stopped, and the run is GONE, left to its
- * lease. false then.
+ * The only function that changes the phase. An impossible change is a bug of the runner. It is logged with both names,
+ * the run becomes GONE, its handler is stopped, and it is left to its lease; the other runs are finished as usual, but
+ * the runner claims no more and ends with 70. false then.
  */
 bool jr_held_move(struct jr_held *held, enum jr_held_phase to) JR_MUST;
 enum jr_held_phase jr_held_phase(const struct jr_held *held);
@@ -235,9 +233,9 @@ struct jr_held_set {
 	struct jr_held *first;
 	struct jr_held *by_id[JR_HELD_BUCKETS];
 	size_t count;
-	struct jr_claim_list begun;   /* dropped, started, and not accepted: never to be taken as new */
-	struct jr_claim_list offered; /* the same, not started: an outcome was sent */
-	int64_t beat_at_ms;           /* when the leases want to be renewed; JR_NEVER while nothing is held */
+	struct jr_claim_list begun;   /* dropped after the handler had started, and not accepted */
+	struct jr_claim_list offered; /* dropped after an outcome was sent, never started, and not accepted */
+	int64_t beat_at_ms;           /* the next heartbeat; here, since the list knows when leases begin and end */
 };
 
 /* Its part of struct jr_held. */
@@ -266,9 +264,12 @@ void jr_held_renew(struct jr_held *held, int64_t sent_ms); /* a heartbeat sent t
 
 int64_t jr_held_beat_at(const struct jr_runner *runner);
 void jr_held_beat_by(struct jr_runner *runner, int64_t at_ms); /* renew the leases by then */
-void jr_held_beat_sent(struct jr_runner *runner);              /* nothing is to be renewed until somebody says so */
+void jr_held_forget_beat(struct jr_runner *runner);            /* until jr_held_beat_by sets another */
 
-/* The claims that are held, added to *list; and those that must not be adopted: also dropped ones that it has begun. */
+/*
+ * Add to *list: the claims that are held; those and the dropped ones, none of which must be adopted. Of the dropped
+ * ones jr_held_begun gives those that were started: the goodbye must not give them back.
+ */
 void jr_held_name_all(const struct jr_runner *runner, struct jr_claim_list *list);
 void jr_held_name_known(const struct jr_runner *runner, struct jr_claim_list *list);
 const struct jr_claim_list *jr_held_begun(const struct jr_runner *runner);
@@ -290,7 +291,7 @@ const struct jr_lease *jr_held_times(const struct jr_runner *runner);
 struct jr_start {
 	struct jr_host host;
 	struct jr_watchdog *watchdog;
-	int64_t ended;   /* handlers that have ended, and runs that were given back */
+	int64_t ended;   /* handlers that have ended, and runs that ended without having been started */
 	int64_t counted; /* claimed runs that --max-runs counts: not housekeeping, nor those that were given back */
 };
 
@@ -343,6 +344,7 @@ int64_t jr_heartbeat_count(const struct jr_runner *runner); /* of the answered o
 
 struct jr_progress_part {
 	bool wanted;
+	size_t sent;   /* reports in the request on the wire */
 	int64_t beats; /* heartbeats when the handlers were asked last */
 };
 
@@ -368,7 +370,7 @@ struct jr_fire {
 	bool reported;  /* slots that cannot be fired were */
 	bool made;      /* it made runs that nobody has looked for yet */
 	bool last;      /* what else there is goes before the next call */
-	int64_t looks;  /* how often it has made runs to look for */
+	int64_t looks;  /* how often it has made runs that a look will find */
 	struct jr_repeat repeat;
 };
 
@@ -407,7 +409,7 @@ int64_t jr_reclaim_count_taken(const struct jr_runner *runner);
 
 struct jr_busy {
 	int64_t at_ms;    /* they are not asked for before */
-	int64_t until_ms; /* nor waited for any longer, now that there is nothing else to do; 0: there was */
+	int64_t until_ms; /* when the runner stops waiting for them; 0: it does not wait */
 };
 
 bool jr_busy_is_pending(const struct jr_runner *runner);
@@ -433,15 +435,17 @@ struct jr_claim_part {
 	int64_t looked_ms;        /* when a look was sent last */
 	int64_t at_ms;            /* no claim before: after a failure, or to look again while something runs */
 	bool drained;             /* nothing is due in any scope */
-	bool stale;               /* something has happened since the last look was sent */
+	bool stale;               /* a handler has ended since the last look was sent */
 	bool notified;            /* a notification has come since then */
-	bool crowded;             /* no free permit, and nothing held: others go on */
+	bool crowded;             /* no permit is free and nothing is held, or none was free for --job: others go on */
+	bool job_crowded;         /* --job: some pool had no permit for the claim that awaits its answer */
 	bool whole;               /* a claim found nothing although the candidates were cut: look up all of them */
 	bool in_doubt;            /* a claim was not answered */
 	bool busy;                /* the last claim was for queues that were left out */
 	bool job_tried;
 	struct jr_choice choice; /* of the claim that awaits its answer */
-	int64_t number, sent_ms; /* of the last claim that was sent */
+	int64_t number;          /* of the last claim that was sent */
+	int64_t sent_ms;         /* of the last claim that was not answered */
 	int64_t errors;          /* in a row */
 	int64_t sent_alone;      /* how often something was sent without a settle */
 	size_t most; /* runs of one answer: fewer after one that did not come in time (payloads may be large) */

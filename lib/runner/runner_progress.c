@@ -43,8 +43,10 @@ collect_one(struct jr_held *held)
 	struct jr_handler_progress report;
 
 	held->progress.state = JR_PROGRESS_NEW;
-	if (!may_report(held))
+	if (!may_report(held)) {
+		forget(held); /* the outcome says it all */
 		return;
+	}
 	jr_start_progress(held, &report);
 	replace(&said->progress, report.progress);
 	replace(&said->checkpoint, report.checkpoint);
@@ -126,13 +128,14 @@ on_written(void *ctx, const struct jr_reply *reply)
 {
 	struct jr_runner *runner = ctx;
 	struct jr_held_list sent = jr_held_select(runner, is_sent);
+	size_t count = runner->progress.sent;
 
 	if (reply->end == JR_PG_FAILED)
-		jr_log(sent.count > 1 ? JR_INFO : JR_WARN, "progress_refused", JR_S("error", reply->err.msg));
+		jr_log(count > 1 ? JR_INFO : JR_WARN, "progress_refused", JR_S("error", reply->err.msg));
 	if (reply->end == JR_PG_DONE)
 		take_written(runner, reply->results[0], &sent);
 	for (size_t i = 0; reply->end != JR_PG_DONE && i < sent.count; i++)
-		note_unwritten(sent.held[i], reply, sent.count);
+		note_unwritten(sent.held[i], reply, count);
 	if (reply->end == JR_PG_UNKNOWN || reply->end == JR_PG_UNSENT)
 		runner->progress.wanted = false; /* the next heartbeat asks again */
 	jr_held_list_release(&sent);
@@ -174,6 +177,7 @@ jr_progress_try(struct jr_runner *runner)
 	items = jr_xcalloc(jr_held_count(runner) + 1, sizeof(*items));
 	count = choose(runner, items);
 	runner->progress.wanted = count > 0;
+	runner->progress.sent = count;
 	if (count > 0) {
 		request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_written, runner);
 		jr_queue_add_progress(request, runner->facts.id, items, count);

@@ -1,9 +1,9 @@
 /*
  * runner_scopes: what is claimed together, and the permits for it. See runner_parts.h.
  *
- * Permits of each kind are counted by themselves, exactly, among all runners of this user and database on the host:
- * three files of struct jr_permits. A batch of runs that is worked on together takes one permit, which is given back
- * when the last of them has left it.
+ * The permits of each pool are counted exactly among all runners of this user and database on the host: a struct
+ * jr_permits for each. A batch of runs that a handler works on together takes one permit, which is given back when the
+ * last run has left it.
  */
 #include <stdlib.h>
 

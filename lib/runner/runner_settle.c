@@ -144,7 +144,7 @@ take_failure(struct jr_runner *runner, const struct jr_reply *reply)
 {
 	struct jr_held_list sent = jr_held_select(runner, is_sent);
 	bool unknown = reply->end == JR_PG_UNKNOWN;
-	bool by_claim = reply->end == JR_PG_FAILED && reply->failed_at == 1 && reply->result_count > 1;
+	bool by_claim = reply->end == JR_PG_FAILED && reply->failed_at >= 1 && reply->failed_at < reply->result_count;
 
 	for (size_t i = 0; i < sent.count; i++) {
 		(void)!jr_held_move(sent.held[i], unknown ? JR_HELD_IN_DOUBT : JR_HELD_OFFERED);

@@ -3,12 +3,12 @@
  * runner_parts.h.
  *
  * While its handler runs, the attempt has the self-fence: start of the last answered claim or heartbeat + lease -
- * margin, moved by each heartbeat. Once the outcome is known a timer is the end of the offer: one further lease behind
- * the end of the last one known.
+ * margin, moved by each heartbeat. Once the outcome is known, a timer limits how long it is sent again: until one lease
+ * after the lease ends, as known when the handler ended.
  *
  * What must hold: a handler is started only inside its lease, and never beside an older handler of the same run in this
- * process. A run that is lost writes nothing: its handler is stopped, and only a commit of the handler's own, whose
- * answer was lost, is still read.
+ * process. A run that is lost writes nothing: its handler is stopped. If the handler itself sent a COMMIT that was not
+ * answered, the runner still reads whether it arrived.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -34,6 +34,12 @@ count_claimed(const struct jr_held *held, int64_t change)
 		held->runner->start.counted += change;
 }
 
+static bool
+is_gone(const struct jr_held *held)
+{
+	return jr_held_phase(held) == JR_HELD_GONE;
+}
+
 static void
 drop(struct jr_held *held)
 {
@@ -53,7 +59,10 @@ jr_start_finish(struct jr_held *held, enum jr_held_phase end)
 	drop(held);
 }
 
-/* The outcome is known: from now on it is offered, one lease longer than its own, which may be over already. */
+/*
+ * The outcome is known. From now on it is sent until it is accepted, for at most one lease after its own lease ends, or
+ * after now if that is over.
+ */
 static void
 offer(struct jr_held *held, enum jr_held_phase phase)
 {
@@ -100,7 +109,7 @@ take_outcome(struct jr_held *held, struct jr_outcome *outcome)
 {
 	bool in_doubt = outcome != NULL && outcome->doubt != NULL;
 
-	if (jr_held_phase(held) == JR_HELD_GONE) { /* by an impossible change */
+	if (is_gone(held)) { /* by an impossible change */
 		drop(held);
 	} else if (outcome != NULL && outcome->settled) {
 		jr_report_committed(held->runner, held->run, outcome);
@@ -212,7 +221,7 @@ start_or_end(struct jr_held *held)
 		start_handler(held, handler);
 }
 
-/* The offer is over: its lease ended one lease ago. */
+/* The outcome was not accepted in time. */
 static void
 on_offer_over(void *ctx)
 {
@@ -221,6 +230,8 @@ on_offer_over(void *ctx)
 	long long id = held->run->id;
 	struct jr_err err;
 
+	if (is_gone(held)) /* by an impossible change: jr_start_sweep drops it */
+		return;
 	if (jr_held_phase(held) == JR_HELD_SENT) { /* the answer decides */
 		jr_timer_set(runner->loop, &held->start.offer,
 		    jr_clock_after(jr_clock_now_ms(), runner->opts->lease.deadline_ms));
@@ -245,10 +256,10 @@ jr_start_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, st
 
 	jr_timer_init(&held->start.offer, on_offer_over, held);
 	count_claimed(held, 1);
-	if (older == NULL)
-		start_or_end(held);
-	else
+	if (older != NULL)
 		jr_start_lose(older, "claimed again");
+	else if (jr_held_find_other(held, JR_HELD_GONE) == NULL) /* its handler may still be there */
+		start_or_end(held);
 }
 
 bool
@@ -259,7 +270,10 @@ jr_start_settles_itself(const struct jr_held *held)
 	return jr_held_phase(held) == JR_HELD_RUNNING && handler != NULL && handler->kind->settles_itself;
 }
 
-/* If its handler ends the run by itself, its commit may be the reason: this is reported when the handler has ended. */
+/*
+ * A handler that settles itself may have ended the claim by its own commit. Then the warning is written when the
+ * handler has ended, and only if it had not committed.
+ */
 void
 jr_start_lose(struct jr_held *held, const char *why)
 {
@@ -290,12 +304,6 @@ jr_start_stop_all(struct jr_runner *runner, bool kill)
 	}
 }
 
-static bool
-is_gone(const struct jr_held *held)
-{
-	return jr_held_phase(held) == JR_HELD_GONE;
-}
-
 void
 jr_start_sweep(struct jr_runner *runner)
 {
@@ -315,6 +323,8 @@ jr_start_cancel(struct jr_held *held)
 {
 	if (held->start.attempt != NULL)
 		jr_attempt_event(held->start.attempt, JR_EV_CANCEL);
+	else if (jr_held_phase(held) == JR_HELD_CLAIMED)
+		held->run->cancelled = true; /* it waits for an older handler, and ends instead of starting */
 }
 
 void

@@ -49,6 +49,21 @@ log_since() {
 	assert_equal "$(sort -u "$TMPDIR/ran" | wc -l)" 10
 }
 
+# The lock key of the run that waits is held by a run of another host, so the last claim takes nothing.
+@test "a tick whose last claim takes nothing still does what its last handler has enqueued" {
+	handler locked <<<'exit 0'
+	handler work <<<'exit 0'
+	handler first <<<"sleep 1.5; $JOBRUN enqueue work >/dev/null"
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (77, 1, 1, 'other', 'x')" \
+		"select jobrun.enqueue('locked', concurrency_key => 'k')" \
+		"update jobrun.job_runs set status = 'running', attempts = 1, claim_seq = 1, runner_id = 77, locked_by = 'other',
+			locked_until = now() + interval '1 hour', started_at = now()" >/dev/null
+	enqueue locked --lock k
+	enqueue first --priority 1
+	jr_ok run -j 1
+	q_is 'succeeded' "select status from jobrun.job_runs where job_type = 'work'"
+}
+
 @test "a failed run is tried again in the same tick once it is due" {
 	handler flaky <<<'[ "$JOBRUN_ATTEMPT" -ge 3 ]'
 	id=$(enqueue flaky --backoff 0)
