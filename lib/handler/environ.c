@@ -97,7 +97,7 @@ is_left_out(const char *item, bool has_url)
 }
 
 void
-jr_environ_tell(char *const *base)
+jr_environ_log_left_out(char *const *base)
 {
 	for (; *base != NULL; base++) {
 		char *reason;

@@ -35,7 +35,7 @@ char **jr_environ_keep(char *const *base, const struct jr_run *run, int64_t dead
     const struct jr_environ_extra *extra) JR_MUST;
 
 /* A line of the log, with -v, for each variable of `base` that is left out for the password in it. */
-void jr_environ_tell(char *const *base);
+void jr_environ_log_left_out(char *const *base);
 
 /*
  * Does a connection string (URI or key=value) contain a password? One that libpq cannot read: does

@@ -62,7 +62,7 @@ struct jr_host {
 	bool rehearsal; /* a sql handler's transaction is rolled back, and the run needs no row (jobrun try) */
 
 	struct jr_outs *outs;
-	bool environ_told; /* the log has said which variables handlers do not inherit */
+	bool environ_logged; /* the log has said which variables handlers do not inherit */
 	struct jr_http *http;
 	struct jr_handler_sql *sql;
 };

@@ -38,7 +38,7 @@ struct exec_work {
 	struct jr_child *child;
 	struct jr_out *out; /* NULL: a command that has to go without */
 	char *input;
-	uint64_t output_told; /* bytes of output that were reported */
+	uint64_t output_reported; /* bytes of output that were reported */
 	jr_work_fn *ended;
 	void *ctx;
 };
@@ -251,9 +251,9 @@ make_environment(const struct exec_work *exec, struct jr_host *host, const struc
 	}
 	if (exec->handler->as_is)
 		return jr_environ_keep(environ, run, wall_deadline(run_deadline_ms), &extra);
-	if (!host->environ_told)
-		jr_environ_tell(environ);
-	host->environ_told = true;
+	if (!host->environ_logged)
+		jr_environ_log_left_out(environ);
+	host->environ_logged = true;
 	return jr_environ_make(environ, run, wall_deadline(run_deadline_ms), &extra);
 }
 
@@ -320,9 +320,9 @@ take_progress(struct jr_work *work, struct jr_handler_progress *report)
 		jr_out_read(exec->out, false);
 		jr_out_take_changes(exec->out, &report->progress, &report->checkpoint);
 	}
-	if (total == exec->output_told)
+	if (total == exec->output_reported)
 		return;
-	exec->output_told = total;
+	exec->output_reported = total;
 	report->output = output_of(capture);
 	report->output_dropped = (int64_t)capture->dropped;
 }

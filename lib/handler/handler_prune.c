@@ -42,7 +42,7 @@ struct prune_work {
 };
 
 static void
-tell(void *ctx)
+report_end(void *ctx)
 {
 	struct prune_work *prune = ctx;
 	struct jr_err err = prune->err;
@@ -173,7 +173,7 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	prune->ctx = owner->ctx;
 	jr_prune_init(&prune->prune, host->rehearsal);
 	jr_timer_init(&prune->next, send_step, prune);
-	jr_timer_init(&prune->over, tell, prune);
+	jr_timer_init(&prune->over, report_end, prune);
 	prune->pg = jr_pg_new(host->loop, host->conninfo, &events);
 	jr_pg_open(prune->pg, CONNECT_MS, false);
 	send_step(prune);

@@ -28,7 +28,7 @@ shared(struct jr_host *host)
 	sql->over_tail = &sql->over;
 	jr_handler_sql_watch_init(sql);
 	jr_timer_init(&sql->closing, jr_handler_sql_conn_close_bad, sql);
-	jr_timer_init(&sql->telling, jr_handler_sql_works_tell, sql);
+	jr_timer_init(&sql->reporting, jr_handler_sql_report_ends, sql);
 	host->sql = sql;
 	return sql;
 }
@@ -87,7 +87,7 @@ close_host(struct jr_host *host)
 	if (sql == NULL)
 		return;
 	jr_timer_cancel(&sql->closing);
-	jr_timer_cancel(&sql->telling);
+	jr_timer_cancel(&sql->reporting);
 	jr_handler_sql_conn_close_all(sql);
 	jr_handler_sql_watch_end(sql);
 	free(sql);

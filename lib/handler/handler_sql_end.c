@@ -54,7 +54,7 @@ jr_handler_sql_end_release(struct jr_handler_sql_end *end)
 }
 
 struct jr_work_end
-jr_handler_sql_end_told(const struct jr_handler_sql_end *end)
+jr_handler_sql_end_report(const struct jr_handler_sql_end *end)
 {
 	return (struct jr_work_end){.verdict = end->verdict,
 	    .settled = end->settled,
@@ -78,7 +78,7 @@ jr_handler_sql_work_end(struct jr_handler_sql_work *work, struct jr_handler_sql_
 	work->next = NULL;
 	*sql->over_tail = work;
 	sql->over_tail = &work->next;
-	jr_timer_set(sql->host->loop, &sql->telling, 0);
+	jr_timer_set(sql->host->loop, &sql->reporting, 0);
 }
 
 static struct jr_handler_sql_work *
@@ -94,7 +94,7 @@ pop_over(struct jr_handler_sql *sql)
 }
 
 void
-jr_handler_sql_works_tell(void *ctx)
+jr_handler_sql_report_ends(void *ctx)
 {
 	struct jr_handler_sql *sql = ctx;
 
@@ -102,7 +102,7 @@ jr_handler_sql_works_tell(void *ctx)
 		struct jr_handler_sql_work *work = pop_over(sql);
 		struct jr_handler_sql_end own = work->end;
 		struct jr_outcome outcome = work->outcome;
-		struct jr_work_end end = jr_handler_sql_end_told(&own);
+		struct jr_work_end end = jr_handler_sql_end_report(&own);
 
 		jr_handler_sql_unwatch(work);
 		if ((own.settled || own.in_doubt) && outcome.settled)

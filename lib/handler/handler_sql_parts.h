@@ -71,7 +71,7 @@ struct jr_handler_sql {
 	struct jr_handler_sql_group *groups;
 	struct jr_handler_sql_work *over, **over_tail;
 	struct jr_timer closing; /* bad connections are closed, before... */
-	struct jr_timer telling; /* ...the ends that depend on it are told */
+	struct jr_timer reporting; /* ...the ends that depend on it are told */
 	struct jr_pg_address address;
 	struct jr_handler_sql_work *watched;
 	struct jr_timer watching; /* the watchdog is to be told a later time */
@@ -104,12 +104,12 @@ struct jr_handler_sql_end jr_handler_sql_end_of(enum jr_verdict verdict, const c
 struct jr_handler_sql_end jr_handler_sql_end_of_err(const struct jr_rules *rules, const struct jr_err *err, bool sent);
 struct jr_handler_sql_end jr_handler_sql_end_copy(const struct jr_handler_sql_end *end);
 void jr_handler_sql_end_release(struct jr_handler_sql_end *end);
-struct jr_work_end jr_handler_sql_end_told(const struct jr_handler_sql_end *end); /* what it borrows is *end's */
+struct jr_work_end jr_handler_sql_end_report(const struct jr_handler_sql_end *end); /* what it borrows is *end's */
 
 /* It is over, which is told in the next turn of the loop. Takes what *end owns. */
 void jr_handler_sql_work_end(struct jr_handler_sql_work *work, struct jr_handler_sql_end *end);
 void jr_handler_sql_work_forget(struct jr_handler_sql_work *work); /* nobody is to be told of it any more */
-void jr_handler_sql_works_tell(void *ctx);                         /* a timer's */
+void jr_handler_sql_report_ends(void *ctx);                         /* a timer's */
 
 /* handler_sql_text.c */
 struct jr_handler_sql_params {

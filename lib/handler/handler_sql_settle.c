@@ -29,7 +29,7 @@ bool
 jr_handler_sql_settle_judge(struct jr_handler_sql_work *const *works, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct jr_work_end end = jr_handler_sql_end_told(&works[i]->end);
+		struct jr_work_end end = jr_handler_sql_end_report(&works[i]->end);
 
 		end.settled = true;
 		jr_outcome_release(&works[i]->outcome);

@@ -14,7 +14,7 @@
 #include "base/lease.h"
 
 static void
-tell(struct jr_handler_sql *sql, int64_t at_ms)
+notify(struct jr_handler_sql *sql, int64_t at_ms)
 {
 	if (at_ms == sql->watched_ms || sql->host->watchdog == NULL)
 		return;
@@ -23,7 +23,7 @@ tell(struct jr_handler_sql *sql, int64_t at_ms)
 }
 
 static void
-tell_first(void *ctx)
+notify_first(void *ctx)
 {
 	struct jr_handler_sql *sql = ctx;
 	int64_t first_ms = JR_NEVER;
@@ -32,14 +32,14 @@ tell_first(void *ctx)
 		if (work->lease_end_ms < first_ms)
 			first_ms = work->lease_end_ms;
 	}
-	tell(sql, first_ms);
+	notify(sql, first_ms);
 }
 
 void
 jr_handler_sql_watch_init(struct jr_handler_sql *sql)
 {
 	sql->watched_ms = JR_NEVER;
-	jr_timer_init(&sql->watching, tell_first, sql);
+	jr_timer_init(&sql->watching, notify_first, sql);
 }
 
 /* The runner has closed the connection kill_ms after the fence; the lease ends margin_ms after it. */
@@ -65,7 +65,7 @@ jr_handler_sql_watch(struct jr_handler_sql_work *work, int64_t deadline_ms)
 	}
 	work->lease_end_ms = lease_end(sql, deadline_ms);
 	if (work->lease_end_ms < sql->watched_ms)
-		tell(sql, work->lease_end_ms);
+		notify(sql, work->lease_end_ms);
 	else
 		jr_timer_set(sql->host->loop, &sql->watching, 0);
 }
@@ -86,5 +86,5 @@ void
 jr_handler_sql_watch_end(struct jr_handler_sql *sql)
 {
 	jr_timer_cancel(&sql->watching);
-	tell(sql, JR_NEVER);
+	notify(sql, JR_NEVER);
 }
