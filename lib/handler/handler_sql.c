@@ -1,14 +1,14 @@
 /*
- * handler_sql: a handler that is a statement. Its effect and the run's completion commit together.
+ * handler_sql: a handler that is one SQL statement. Its effect and the run's completion commit together.
  *
- * One transaction on a connection of its own: settings, the statement, the look at what it answered. Then the session
- * is cleaned, the run is settled under its fence, and COMMIT follows. A single run is settled by jobrun.settle_done;
- * those of a batch by jobrun.settle_group, whatever their verdicts. No lock is held on the run while the statement
- * works, so heartbeats go on. Whatever fails before COMMIT leaves nothing. A COMMIT that is not answered leaves the run
- * in doubt: the runner reads what became of it.
+ * The handler uses one transaction on a connection of its own. It sends the session settings and the statement, and
+ * checks the result. Then it cleans the session, settles the run under its fence, and commits. jobrun.settle_done
+ * settles a single run that succeeded; jobrun.settle_group settles the runs of a batch, whatever their verdicts. No
+ * lock is held on the run while the statement runs, so heartbeats continue. A failure before COMMIT rolls everything
+ * back. If COMMIT is not answered, the run is in doubt, and the runner reads from the database what happened.
  *
- * No transaction outlives its runner by much: the server ends it when the connection is closed, and when it is idle for
- * half a lease; the watchdog kills a runner that stands still, so that its connections close.
+ * A transaction does not outlive its runner by much. The server ends it when the connection is closed, or when it has
+ * been idle for half a lease. The watchdog kills a runner that hangs, and that closes its connections.
  */
 #include "handler/handler_sql_parts.h"
 

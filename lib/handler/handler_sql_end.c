@@ -1,8 +1,8 @@
 /*
- * handler_sql_end: how runs end, and the list of those that are over and not told yet. See handler_sql_parts.h.
+ * handler_sql_end: how runs end, and the list of runs whose end is still to be reported. See handler_sql_parts.h.
  *
- * What is over waits until it is told, from the loop: `ended` may free the work, start another one, and ask others to
- * stop. What must hold: every text that leaves as an error is clean and bounded.
+ * Ends are reported from a timer of the loop, because `ended` may free the work, start another one, and stop others.
+ * What must hold: every error text that is reported is clean and bounded.
  */
 #include "handler/handler_sql_parts.h"
 
@@ -29,7 +29,7 @@ jr_handler_sql_end_of_err(const struct jr_rules *rules, const struct jr_err *err
 	const char *sqlstate = err->sqlstate[0] == '\0' ? "08006" : err->sqlstate;
 	char code[32];
 
-	if (strcmp(sqlstate, "JR054") == 0) /* of settle_done */
+	if (strcmp(sqlstate, "JR054") == 0) /* raised by settle_done */
 		return jr_handler_sql_end_of(JR_FAIL, "result-too-large", err->msg);
 	snprintf(code, sizeof(code), "sqlstate:%s", sqlstate);
 	return jr_handler_sql_end_of(jr_verdict_of_sqlstate(rules, sqlstate, sent), code, err->msg);
