@@ -77,7 +77,7 @@ finish_stopped(struct prune_work *prune)
 {
 	if (prune->ending)
 		return;
-	jr_fail(&prune->err, JR_E_TEMP, "stopped between two steps; what is left is for the next time");
+	jr_fail(&prune->err, JR_E_TEMP, "stopped between two steps; the next run does the rest");
 	finish(prune, JR_LATER);
 }
 
@@ -217,7 +217,7 @@ const struct jr_handler_kind jr_handler_prune = {
     .name = "built-in",
     .pool = JR_POOL_PRUNE,
     .built_in = JR_PRUNE_TYPE,
-    .success_rule = "it has counted what would go now; nothing was changed",
+    .success_rule = "it counted the rows that it would delete now; nothing was changed",
     .start = start,
     .stop = stop,
     .move = move,

@@ -97,7 +97,7 @@ close_host(struct jr_host *host)
 const struct jr_handler_kind jr_handler_sql = {
     .name = "sql",
     .pool = JR_POOL_SQL,
-    .success_rule = "no error, up to the checks that wait for COMMIT; all of it was rolled back",
+    .success_rule = "no error, including deferred checks; everything was rolled back",
     .settles_itself = true,
     .start = start,
     .stop = stop,

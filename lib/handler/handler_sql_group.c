@@ -315,7 +315,7 @@ abandon(struct jr_handler_sql_group *group)
 
 	jr_handler_sql_txn_abandon(&group->txn);
 	if (group->txn.phase == JR_SQL_CLOSING)
-		end_in_doubt(group, "the connection was closed, since it was to be stopped");
+		end_in_doubt(group, "jobrun closed the connection to stop the run");
 	else if (group->txn.phase == JR_SQL_DROPPING)
 		end_dropped(group);
 	else if (sent || group->active > 1)

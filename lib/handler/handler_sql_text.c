@@ -129,7 +129,7 @@ jr_handler_sql_read_result(const PGresult *result, const char **text, struct jr_
 	if (*text == NULL || strlen(*text) <= JR_SQL_RESULT_MAX)
 		return true;
 	*end = jr_handler_sql_end_of(
-	    JR_FAIL, "result-too-large", "the result is larger than 1 MiB: nothing of the statement is kept");
+	    JR_FAIL, "result-too-large", "the result is larger than 1 MiB: everything was rolled back");
 	return false;
 }
 
@@ -178,7 +178,7 @@ refuse_answer(struct jr_handler_sql_end *end, int row, const char *what, const c
 {
 	char *clean = jr_text_clean(text == NULL ? "null" : text, strlen(text == NULL ? "null" : text), 64);
 	char *line = jr_xasprintf(
-	    "row %d of what the statement returned: %s%s (rows are run_id, verdict, error, of runs that did not succeed; verdict: later, give_up, fail or done): nothing of it is kept",
+	    "row %d of what the statement returned: %s%s (rows are run_id, verdict, error, of runs that did not succeed; verdict: later, give_up, fail or done): everything was rolled back",
 	    row + 1, what, clean);
 
 	*end = jr_handler_sql_end_of(JR_FAIL, "bad-answer", line);
@@ -201,12 +201,12 @@ read_row(const PGresult *result, int row, struct jr_handler_sql_work *const *wor
 	if (word == NULL)
 		return refuse_answer(end, row, "there is no verdict ", verdict);
 	if (work->end.code[0] != '\0')
-		return refuse_answer(end, row, "a second one about run ", id);
+		return refuse_answer(end, row, "a second row for run ", id);
 	if (word->verdict == JR_DONE)
 		snprintf(work->end.code, sizeof(work->end.code), "done");
 	else
-		work->end =
-		    jr_handler_sql_end_of(word->verdict, word->code, error != NULL ? error : "the statement said so");
+		work->end = jr_handler_sql_end_of(
+		    word->verdict, word->code, error != NULL ? error : "the statement returned this verdict");
 	return true;
 }
 

@@ -30,7 +30,7 @@ jr_http_is_usable(struct jr_err *err)
 	if (info->features & CURL_VERSION_ASYNCHDNS)
 		return true;
 	return jr_fail(err, JR_E_CONFIG,
-	    "cannot run http handlers: libcurl %s waits for name servers, one that looks names up asynchronously (AsynchDNS) is needed",
+	    "cannot run http handlers: libcurl %s blocks during name look-ups; one with AsynchDNS is needed",
 	    info->version);
 }
 

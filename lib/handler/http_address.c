@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define BYTES_MAX 16
-#define UNKNOWN "of no kind that is known to be public"
+#define UNKNOWN "not known to be public"
 
 static bool
 is_in(const unsigned char *address, int family, const struct jr_block *block)

@@ -248,7 +248,7 @@ error_line(const struct jr_transfer *transfer, int status)
 	if (transfer->in.cut == JR_CUT_HEADERS)
 		return jr_xasprintf("the headers of the answer are longer than %d bytes", JR_ANSWER_HEADERS_MAX);
 	if (transfer->in.cut == JR_CUT_CODING)
-		return jr_xstrdup("the answer has a transfer coding that was not asked for");
+		return jr_xstrdup("the answer has a transfer coding that jobrun did not ask for");
 	if (transfer->result == CURLE_COULDNT_CONNECT && transfer->refused[0] != '\0')
 		return jr_xasprintf("%s is not a public address (%s), and allow_private is false", transfer->refused,
 		    transfer->special);
@@ -260,7 +260,7 @@ error_line(const struct jr_transfer *transfer, int status)
 			*at = ' ';
 	}
 	if (is_unknown_certificate(transfer))
-		line = with_end(line, " (\"ca_file\" in \"http\" names those to trust)");
+		line = with_end(line, " (\"ca_file\" in \"http\" names the certificates to trust)");
 	(void)snprintf(after, sizeof(after), " (after HTTP %d)", status);
 	return status != 0 ? with_end(line, after) : line;
 }

@@ -110,7 +110,7 @@ static bool
 read_retry_in(const json_t *value, int64_t *ms, struct jr_err *err)
 {
 	if (!json_is_string(value))
-		return jr_fail(err, JR_E_DATA, "retry_in is no string such as \"5m\"");
+		return jr_fail(err, JR_E_DATA, "retry_in must be a string such as \"5m\"");
 	if (!jr_parse_duration("retry_in", json_string_value(value), ms, err))
 		return false;
 	if (*ms <= 0)
@@ -167,7 +167,7 @@ check_sizes(const struct measure *measure, size_t len, const struct jr_out_line 
 		return jr_fail(err, JR_E_DATA, "%zu bytes: progress has at most %d", len, JR_PROGRESS_MAX);
 	if (line->says[JR_SAYS_PROGRESS] && measure->jsonb_size > SMALL_MAX)
 		return jr_fail(err, JR_E_DATA,
-		    "progress of too many parts: it would take more than %d bytes in the database", SMALL_MAX);
+		    "progress has too many values: it would take more than %d bytes in the database", SMALL_MAX);
 	return true;
 }
 

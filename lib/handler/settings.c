@@ -130,9 +130,9 @@ static const struct jr_member members[] = {
 	    .rank = JR_RANK_TIMES, .key = "timeout_ms", .help = "of an attempt, for runs that have none of their own; \"0\": no limit" },
 	{ .name = "timeout_max", .with = JR_WITH_ANY, .read = jr_read_duration, .show = jr_show_duration,
 	    .offset = AT(timeout_max_ms), .min = 1, .rank = JR_RANK_TIMES, .key = "timeout_max_ms",
-	    .help = "no run has a longer timeout than this, or none" },
+	    .help = "the longest timeout; runs without a timeout get this one" },
 	{ .name = "grace", .with = JR_WITH_ANY, .read = jr_read_duration, .show = jr_show_duration, .offset = AT(grace_ms),
-	    .rank = JR_RANK_TIMES, .key = "grace_ms", .help = "from TERM to KILL; 10s unless said otherwise" },
+	    .rank = JR_RANK_TIMES, .key = "grace_ms", .help = "from TERM to KILL; 10s by default" },
 	{ .name = "give_up", .with = JR_WITH_ANY, .read = read_codes, .show = show_codes, .offset = AT(rules.give_up),
 	    .rank = JR_RANK_CODES, .label = "give up", .help = "exit statuses, HTTP statuses or SQLSTATEs: never try again" },
 	{ .name = "later", .with = JR_WITH_ANY, .read = read_codes, .show = show_codes, .offset = AT(rules.later),
@@ -142,7 +142,7 @@ static const struct jr_member members[] = {
 	{ .name = "env", .with = JR_WITH_EXEC, .read = jr_read_env, .show = jr_show_env, .rank = JR_RANK_ENV,
 	    .help = "{\"NAME\": \"value\"}: more variables" },
 	{ .name = "cwd", .with = JR_WITH_EXEC, .read = jr_read_path, .show = jr_show_text, .offset = AT(cwd),
-	    .rank = JR_RANK_LIMITS, .help = "the working directory; the handlers directory unless said otherwise" },
+	    .rank = JR_RANK_LIMITS, .help = "the working directory; the handlers directory by default" },
 	{ .name = "nice", .with = JR_WITH_EXEC, .read = jr_read_nice, .show = jr_show_nice, .min = -20, .max = 19,
 	    .rank = JR_RANK_LIMITS, .help = "-20 to 19" },
 	{ .name = "cpu", .with = JR_WITH_EXEC, .read = jr_read_cpu, .show = jr_show_cpu, .rank = JR_RANK_LIMITS, .key = "cpu_s",
@@ -250,7 +250,7 @@ check_codes(const struct jr_reading *r, const char *name, const struct jr_codes 
 			return jr_refuse(r, &step, "%s: %s is in \"give_up\" too", name, codes->items[i]);
 		if (r->settings->http != NULL &&
 		    jr_http_target_expects(r->settings->http, strtol(codes->items[i], NULL, 10)))
-			return jr_refuse(r, &step, "%s: %s is what \"expect\" calls done", name, codes->items[i]);
+			return jr_refuse(r, &step, "%s: %s means done, see \"expect\"", name, codes->items[i]);
 	}
 	return true;
 }
@@ -296,7 +296,7 @@ refuse_syntax(const struct jr_reading *r, const json_error_t *error)
 											: (size_t)(near - error->text);
 
 	if (r->text[strspn(r->text, " \t\r\n")] == '\0')
-		return jr_refuse(r, NULL, "the file is empty; write {} if there is nothing to say");
+		return jr_refuse(r, NULL, "the file is empty; write {} if there are no settings");
 	return jr_fail(r->err, JR_E_CONFIG, "%s:%d:%d: %.*s", r->file, error->line > 0 ? error->line : 1,
 	    error->column > 0 ? error->column : 1, (int)len, error->text);
 }

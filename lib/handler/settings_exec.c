@@ -76,7 +76,8 @@ check_env(const struct jr_reading *r, const struct jr_step *step, const json_t *
 		return jr_refuse(
 		    r, step, "env: \"%.100s\" cannot be a variable: letters, digits and _, no digit first", step->key);
 	if (strncmp(step->key, OWN_PREFIX, sizeof(OWN_PREFIX) - 1) == 0)
-		return jr_refuse(r, step, "env.%.100s: jobrun itself sets what begins with %s", step->key, OWN_PREFIX);
+		return jr_refuse(
+		    r, step, "env.%.100s: jobrun itself sets variables that begin with %s", step->key, OWN_PREFIX);
 	if (!json_is_string(value))
 		return jr_refuse(r, step, "env.%.100s: expected a string, not %s", step->key, jr_type_word(value));
 	return true;
@@ -266,8 +267,7 @@ jr_read_user(const struct jr_reading *r, const struct jr_step *step, const json_
 	if (name[strspn(name, "0123456789")] == '\0')
 		return jr_refuse(r, step, "user: \"%.100s\" is a number; write the account's name", name);
 	if (geteuid() != 0)
-		return jr_refuse(
-		    r, step, "user: only when jobrun is started by root can a handler run as \"%.100s\"", name);
+		return jr_refuse(r, step, "user: a handler can run as \"%.100s\" only if root starts jobrun", name);
 	return look_up(r, step, name, target);
 }
 

@@ -145,7 +145,7 @@ read_proxy(const struct jr_reading *r, const struct jr_step *step, const json_t 
 		problem = problem_of_url(text, schemes, "it must begin with http://, https:// or socks5://");
 	if (problem != NULL)
 		return jr_refuse(
-		    r, step, "proxy: cannot be used: %s; or write \"environment\" for what https_proxy says", problem);
+		    r, step, "proxy: cannot be used: %s; or write \"environment\" to use https_proxy", problem);
 	http->proxy = jr_xstrdup(text);
 	return true;
 }
@@ -432,7 +432,7 @@ const struct jr_member jr_http_members[] = {
 	{ .name = "url", .with = JR_WITH_HTTP, .read = read_url, .show = show_url, .key = "origin",
 	    .help = "http:// or https://, without user and password" },
 	{ .name = "method", .with = JR_WITH_HTTP, .read = read_method, .show = jr_show_text, .offset = AT(method), .label = "",
-	    .help = "POST unless said otherwise" },
+	    .help = "POST by default" },
 	{ .name = "headers", .with = JR_WITH_HTTP, .read = read_headers, .show = show_headers, .rank = JR_RANK_ENV,
 	    .help = "{\"Name\": \"value\"}, or \"file:PATH\" for a value that is a secret" },
 	{ .name = "secret", .with = JR_WITH_HTTP, .read = jr_read_secret, .show = show_secret, .rank = JR_RANK_WHO,
@@ -442,14 +442,14 @@ const struct jr_member jr_http_members[] = {
 	    .help = "for the whole transfer; 30s unless the attempt has a timeout" },
 	{ .name = "connect_timeout", .with = JR_WITH_HTTP, .read = jr_read_duration, .show = jr_show_duration,
 	    .offset = AT(connect_timeout_ms), .min = 1, .label = "", .key = "connect_timeout_ms",
-	    .help = "until the connection is made; 10s unless said otherwise" },
+	    .help = "until the connection is made; 10s by default" },
 	{ .name = "expect", .with = JR_WITH_HTTP, .read = read_expect, .show = show_expect,
-	    .help = "the statuses that mean done, like [200, \"2xx\"]; 2xx unless said otherwise" },
+	    .help = "the statuses that mean done, like [200, \"2xx\"]; 2xx by default" },
 	{ .name = "allow_private", .with = JR_WITH_HTTP, .read = jr_read_bool, .show = show_allow_private,
 	    .offset = AT(allow_private), .rank = JR_RANK_CODES, .label = "no private address",
-	    .help = "false: only global unicast addresses; true unless said otherwise" },
+	    .help = "false: only global unicast addresses; true by default" },
 	{ .name = "proxy", .with = JR_WITH_HTTP, .read = read_proxy, .show = jr_show_text, .offset = AT(proxy),
-	    .rank = JR_RANK_CODES, .help = "its URL, or \"environment\" for what https_proxy says" },
+	    .rank = JR_RANK_CODES, .help = "its URL, or \"environment\" to use https_proxy" },
 	{ .name = "ca_file", .with = JR_WITH_HTTP, .read = read_ca_file, .show = jr_show_text, .offset = AT(ca_file), .label = "",
 	    .help = "the certificates to trust instead of the system's" },
 };

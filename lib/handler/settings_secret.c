@@ -136,7 +136,7 @@ read_open(int fd, const char *path, size_t max, struct jr_err *err)
 	if (got < 0)
 		ok = jr_fail(err, JR_E_CONFIG, "cannot read %s: %s", path, strerror(errno));
 	else if (strlen(text) != len)
-		ok = jr_fail(err, JR_E_CONFIG, "%s: there are bytes in it that are no text", path);
+		ok = jr_fail(err, JR_E_CONFIG, "%s contains a NUL byte", path);
 	if (ok)
 		return text;
 	explicit_bzero(text, len);

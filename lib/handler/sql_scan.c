@@ -374,7 +374,7 @@ jr_handler_sql_scan(const char *text, size_t len, struct jr_err *err)
 	bool found;
 
 	if (nul != NULL)
-		return refuse(&s, nul, "a NUL byte is no text");
+		return refuse(&s, nul, "the text contains a NUL byte");
 	if (!take_statement(&s, &found))
 		return false;
 	if (!found)
@@ -385,6 +385,6 @@ jr_handler_sql_scan(const char *text, size_t len, struct jr_err *err)
 	}
 	if (token != NOTHING)
 		return refuse(&s, s.token,
-		    "a second statement begins here, and a handler is one: put several into a function, a DO block or WITH");
+		    "a second statement begins here, but a handler has only one: put several into a function, a DO block or WITH");
 	return true;
 }

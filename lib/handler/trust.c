@@ -61,7 +61,7 @@ static bool
 check_interpreter(const char *path, struct jr_err *err)
 {
 	if (path[strlen(path) - 1] == '\r')
-		return jr_fail(err, JR_E_CONFIG, "a carriage return ends it: save the file with the line ends of Unix");
+		return jr_fail(err, JR_E_CONFIG, "it ends with a carriage return: save the file with Unix line ends");
 	return jr_perm_check_file(path, err);
 }
 
