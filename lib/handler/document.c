@@ -1,5 +1,5 @@
 /*
- * document: JSON for people and programs to read.
+ * document: JSON output for people and programs. See document.h.
  */
 #include "handler/document.h"
 
@@ -24,7 +24,7 @@ void
 jr_document_set(json_t *object, const char *name, json_t *value)
 {
 	if (value == NULL || json_object_set_new(object, name, value) != 0)
-		abort(); /* no memory: as mem.h does */
+		abort(); /* out of memory, as in mem.h */
 }
 
 void

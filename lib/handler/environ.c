@@ -1,10 +1,10 @@
 /*
  * environ: the environment of an exec handler.
  *
- * A handler is a program of somebody else that may print its environment or leave it in a core
- * file. It keeps what jobrun inside a handler needs to connect (PGHOST, PGSERVICE, a URL without
- * password) and loses the secrets; JOBRUN_HANDLER_DATABASE_URL is the one meant for it. What must
- * hold: no name that is set here occurs twice.
+ * A handler may print its environment or leave it in a core file. So it inherits what a jobrun inside it needs to
+ * connect (PGHOST, PGSERVICE, a URL without a password), but no secrets. A URL with a password that handlers should
+ * have goes into JOBRUN_HANDLER_DATABASE_URL: they get it as JOBRUN_DATABASE_URL. What must hold: no variable that is
+ * set here occurs twice.
  */
 #include "handler/environ.h"
 
@@ -57,7 +57,7 @@ value_of(const char *item, const char *name)
 	return strncmp(item, name, len) == 0 && item[len] == '=' ? item + len + 1 : NULL;
 }
 
-/* What a run sets for itself, and an outer one has set. */
+/* Does it describe one run? Such a variable in our own environment was set by an outer run. */
 static bool
 is_of_run(const char *item)
 {
@@ -72,7 +72,10 @@ is_of_run(const char *item)
 	return false;
 }
 
-/* Has its value a password of PostgreSQL in it? What we connect with ourselves may be another's URL, and counts too. */
+/*
+ * Does its value contain a PostgreSQL password? DATABASE_URL and JOBRUN_DATABASE_URL count with any password, since
+ * they may hold a URL that libpq cannot parse.
+ */
 static bool
 is_secret(const char *item)
 {
@@ -84,8 +87,7 @@ is_secret(const char *item)
 }
 
 /*
- * Is it left out of what a handler inherits? has_url: it is given a JOBRUN_DATABASE_URL of its
- * own.
+ * Is the handler kept from inheriting it? has_url: the handler gets another JOBRUN_DATABASE_URL.
  */
 static bool
 is_left_out(const char *item, bool has_url)
@@ -97,7 +99,7 @@ is_left_out(const char *item, bool has_url)
 }
 
 void
-jr_environ_tell(char *const *base)
+jr_environ_log_left_out(char *const *base)
 {
 	for (; *base != NULL; base++) {
 		char *reason;
@@ -111,7 +113,7 @@ jr_environ_tell(char *const *base)
 	}
 }
 
-/* What another account gets of our environment: how to look and where, nothing that is ours. */
+/* May a handler of another account inherit it? Nothing that belongs to our own account. */
 static bool
 is_for_everybody(const char *item)
 {
@@ -130,7 +132,7 @@ is_our_own(const char *item)
 	return strncmp(item, OWN_PREFIX, sizeof(OWN_PREFIX) - 1) == 0;
 }
 
-/* Do the settings say something else for the name of `item`? */
+/* Do the settings set the variable of `item`? JOBRUN_* in the settings is ignored. */
 static bool
 is_replaced(const char *item, char *const *env)
 {
@@ -167,7 +169,7 @@ add_settings(struct names *names, char *const *env)
 	}
 }
 
-/* The last ones. */
+/* The variables that describe the run, and the terminating NULL: called last. */
 static void
 add_run(struct names *names, const struct jr_run *run, int64_t deadline_wall_ms, const struct jr_environ_extra *extra)
 {

@@ -1,9 +1,9 @@
 /*
- * environ_secret: is there a password of PostgreSQL in a text?
+ * environ_secret: does a text contain a PostgreSQL password?
  *
- * What libpq can read as a connection string it judges. Anything else is searched for what looks like one: URLs in the
- * middle of a command or of JSON, the spellings of JDBC, SQLAlchemy, PDO, .NET and ODBC. In doubt it is one: who needs
- * the variable all the same can say so in the settings of the handler.
+ * If libpq can parse the text as a connection string, libpq's answer counts. Any other text is searched for connection
+ * strings: URLs in the middle of a command or of JSON, and the spellings of JDBC, SQLAlchemy, PDO, .NET and ODBC. In
+ * doubt the answer is yes; somebody who needs the variable can set it in the settings of the handler.
  */
 #include "handler/environ.h"
 
@@ -18,7 +18,7 @@
 #define SCHEME_END "://"
 #define URL_END " \t\r\n\"'`<>"
 
-/* Does libpq understand it? Then *found is whether it has a password. */
+/* Can libpq parse it? If so, *found says whether it contains a password. */
 static bool
 parse(const char *conninfo, bool *found)
 {
@@ -39,8 +39,8 @@ parse(const char *conninfo, bool *found)
 }
 
 /*
- * scheme://user:password@host, or the word: enough for strings that are not PostgreSQL's (a
- * framework's DATABASE_URL).
+ * Look for scheme://user:password@host or the word "password". That is enough for strings that libpq cannot parse, such
+ * as the DATABASE_URL of a framework.
  */
 static bool
 looks_like_password(const char *text)
@@ -53,7 +53,7 @@ looks_like_password(const char *text)
 	if (authority == NULL)
 		return false;
 	authority += strlen(SCHEME_END);
-	/* The last @: a password may contain / and @ that somebody forgot to escape. */
+	/* Take the last @: a password may contain an unescaped / or @. */
 	at = strrchr(authority, '@');
 	return at != NULL && memchr(authority, ':', (size_t)(at - authority)) != NULL;
 }
@@ -66,14 +66,14 @@ jr_environ_has_password(const char *conninfo)
 	return parse(conninfo, &found) ? found : looks_like_password(conninfo);
 }
 
-/* May it stand in front of a keyword? "--password=x" is an option of some program. */
+/* May a keyword begin at `at`? Not behind a letter, a digit, _ or -: "--password=x" is an option of some program. */
 static bool
 is_boundary(const char *text, const char *at)
 {
 	return at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_' || at[-1] == '-');
 }
 
-/* The value behind "KEYWORD =", of which only case and blanks may differ; NULL: there is none, or it is empty. */
+/* The value after "KEYWORD =" in any case and with any blanks; NULL: the keyword is missing or its value is empty. */
 static const char *
 find_keyword(const char *text, const char *keyword)
 {
@@ -91,7 +91,7 @@ find_keyword(const char *text, const char *keyword)
 	return NULL;
 }
 
-/* Does it stand in a URL? Those are judged as such, and that of another service is none of ours. */
+/* Is `at` inside a URL? has_url judges URLs; those of other services do not count. */
 static bool
 is_in_url(const char *text, const char *at)
 {
@@ -113,7 +113,10 @@ has_password_outside_of_urls(const char *text, const char *keyword)
 	return value != NULL;
 }
 
-/* A password alone is anybody's; beside a host, a user or a database it is a conninfo's, and PGPASSWORD is libpq's. */
+/*
+ * A password alone may belong to any service. Together with a host, a user or a database it is a conninfo. PGPASSWORD
+ * is always libpq's.
+ */
 static bool
 has_conninfo(const char *text)
 {
@@ -130,8 +133,8 @@ has_conninfo(const char *text)
 }
 
 /*
- * Where the URL begins whose "://" is at `end`, if its scheme is a name of PostgreSQL, such as jdbc:postgresql,
- * postgresql+psycopg, postgis, pgsql. Else NULL.
+ * `end` points at "://". Returns the beginning of that URL if its scheme contains a name of PostgreSQL, such as
+ * jdbc:postgresql, postgresql+psycopg, postgis or pgsql; else NULL.
  */
 static const char *
 find_postgres(const char *text, const char *end)
@@ -150,7 +153,7 @@ find_postgres(const char *text, const char *end)
 	return NULL;
 }
 
-/* How long is the URL, of which this is what stands behind "://"? One that is quoted ends with the quote. */
+/* The length of `rest`, the part of the URL after "://". A quoted URL ends at the closing quote. */
 static size_t
 url_length(const char *text, const char *begin, const char *rest)
 {
@@ -162,7 +165,7 @@ url_length(const char *text, const char *begin, const char *rest)
 	return begin > text ? strcspn(rest, URL_END) : strlen(rest);
 }
 
-/* Has the URL a user:password@, or a password among its parameters? `rest` is what stands behind "://". */
+/* Does the URL have a user:password@, or a password among its parameters? `rest` is the part after "://". */
 static bool
 has_url_password(const char *rest, size_t len)
 {
@@ -179,7 +182,10 @@ has_url_password(const char *rest, size_t len)
 	return found;
 }
 
-/* Of what libpq has read, `skip_first`, it has judged the URL at the beginning; it takes others for a part of that. */
+/*
+ * Does the text contain a PostgreSQL URL with a password? skip_first: libpq has parsed the whole text, so it has judged
+ * the URL at the beginning. It reads any later URL as a part of the first one, so those are checked here.
+ */
 static bool
 has_url(const char *text, bool skip_first)
 {
@@ -205,7 +211,7 @@ reveals(const char *text)
 	return (is_read && found) || has_url(text, is_read) || (!is_read && has_conninfo(text));
 }
 
-/* "postgres:\/\/": some programs write JSON like that. Caller frees. */
+/* Turn "\/" into "/": some programs write "postgres:\/\/" in JSON. Caller frees. */
 static char *
 without_escapes(const char *text)
 {

@@ -1,8 +1,8 @@
 /*
- * handler: what this host can do, and the one interface behind which each kind of handler lives.
+ * handler: the handlers of this host, and the interface that each kind of handler implements.
  *
- * A kind is one file handler_KIND.c that exports a struct jr_handler_kind, and one word in JR_HANDLER_KINDS below.
- * A handler knows neither queue nor runner: it gets a run, works on it, and reports through `ended` how it went.
+ * A kind is a file handler_KIND.c that exports a struct jr_handler_kind, and one word in JR_HANDLER_KINDS below. A
+ * handler knows neither the queue nor the runner: it gets a run, works on it, and reports the end through `ended`.
  */
 #ifndef JR_HANDLER_H
 #define JR_HANDLER_H
@@ -13,7 +13,7 @@
 #include "process/watchdog.h"
 
 #define JR_PRUNE_TYPE "jobrun.prune"
-#define JR_PRUNE_QUEUE "jobrun" /* of the types jobrun.* alone */
+#define JR_PRUNE_QUEUE "jobrun" /* only for the types jobrun.* */
 
 struct jr_handler_kind;
 struct jr_http;
@@ -41,101 +41,102 @@ struct jr_handler {
 	const struct jr_handler_kind *kind;
 	struct jr_settings settings;
 	char *sql;  /* kind sql: the statement */
-	bool as_is; /* kind exec: a command of our caller's, in its place (child.h): path and settings.argv */
+	bool as_is; /* kind exec: run path and settings.argv as our caller would run them (jobrun exec, child.h) */
 };
 
 #define JR_GRACE_MS 10000 /* between TERM and KILL at timeout, cancel and shutdown, unless the settings say otherwise */
 
 /*
- * What the handlers of one runner share. The owner sets the first part and keeps it alive. The second part belongs to
- * the kinds: they make it on first use and free it in `close`.
+ * The state that the handlers of one runner share. The owner sets the first part and keeps it alive. The second part
+ * belongs to the kinds: they create it on first use and free it in `close`.
  */
 struct jr_host {
 	struct jr_loop *loop;
 	struct jr_watchdog *watchdog;
 	const char *conninfo;         /* for sql handlers; NULL: libpq's defaults */
-	const struct jr_lease *lease; /* what runs are held by; NULL: there is none (jobrun try) */
-	void (*nonsense)(void *ctx, const struct jr_err *err); /* an answer made no sense; may be NULL */
+	const struct jr_lease *lease; /* the lease of the runs; NULL: there is none (jobrun try) */
+	void (*nonsense)(
+	    void *ctx, const struct jr_err *err); /* the server sent a result of a wrong form; may be NULL */
 	void *ctx;
-	bool echo;      /* what handlers print also goes to descriptor 2 */
-	bool raw;       /* as it is, even to a terminal */
+	bool echo;      /* copy the output of handlers to descriptor 2 */
+	bool raw;       /* copy it unchanged, even to a terminal */
 	bool rehearsal; /* a sql handler's transaction is rolled back, and the run needs no row (jobrun try) */
 
 	struct jr_outs *outs;
-	bool environ_told; /* the log has said which variables handlers do not inherit */
+	bool environ_logged; /* the variables that handlers do not inherit have been logged */
 	struct jr_http *http;
 	struct jr_handler_sql *sql;
 };
 
-/* How a piece of work ended, by the kind's own table. Owned by the work, valid during the call of `ended`. */
+/* How a piece of work ended. Owned by the work, valid during the call of `ended`. */
 struct jr_work_end {
 	enum jr_verdict verdict;
 	bool has_exit;
-	bool settled;  /* the end of the run was committed with the effect: the runner does not settle it again */
-	bool in_doubt; /* not JR_DONE: a commit of effect and end was not answered, or refused by the fence */
-	bool unsent;   /* it waited for others of its batch and never began: a timeout does not count as its failure */
+	bool settled;  /* the handler has committed the end of the run with the effect: the runner must not settle it */
+	bool in_doubt; /* not JR_DONE: the commit of effect and end was not answered, or the fence refused it */
+	bool unsent;   /* it waited for other runs of its batch and never began: a timeout is not its failure */
 	int exit_status;
 	int64_t pid, cpu_ms, output_dropped;
 	int64_t max_rss_kb;                         /* 0: not known */
-	int64_t retry_in_ms;                        /* asked for by the handler; 0: nothing asked */
+	int64_t retry_in_ms;                        /* the delay that the handler asked for; 0: none */
 	const char *error_code;                     /* NULL with JR_DONE */
 	const char *error;                          /* NULL with JR_DONE; clean */
 	const char *output;                         /* clean; NULL: none */
 	const char *progress, *checkpoint, *result; /* lines as in struct jr_outcome, or NULL */
-	struct jr_outcome *written; /* settled, in_doubt: what `judge` had said of that commit; NULL: succeeded */
+	struct jr_outcome *written; /* settled, in_doubt: the outcome from `judge` for that commit; NULL: succeeded */
 };
 
 typedef void jr_work_fn(void *ctx, const struct jr_work_end *end);
 
 /*
- * What a piece of work comes to if it ends like `end`, which is `settled`: the handler is about to write this with the
- * effect. *outcome is filled for the caller to release. false: nothing may be written.
+ * Get the outcome of a run whose work ends like `end`. The handler writes it in the same transaction as the effect, so
+ * end->settled is set. The caller releases *outcome. false: the handler must write nothing.
  */
 typedef bool jr_judge_fn(void *ctx, const struct jr_work_end *end, struct jr_outcome *outcome);
 
-/* Who started a piece of work. `judge` may be asked several times, the last time before `ended`. */
+/* Who started a piece of work. `judge` may be called several times, but not after `ended`. */
 struct jr_owner {
 	jr_work_fn *ended;
 	jr_judge_fn *judge;
 	void *ctx;
 };
 
-/* What a piece of work reports while it runs. Lines are borrowed until the next call; NULL: nothing new. */
+/* The report of a piece of work that still runs. Lines are borrowed until the next call; NULL: nothing new. */
 struct jr_handler_progress {
 	const char *progress, *checkpoint; /* lines */
-	char *output;                      /* all of it so far, clean, when it has grown; the caller frees it */
+	char *output;                      /* the whole output so far, clean, if it has grown; the caller frees it */
 	int64_t output_dropped;
 };
 
 struct jr_handler_kind {
 	const char *name;
 	enum jr_pool pool;
-	const char *built_in;     /* the job type that every host has of this kind, without a file; NULL: none */
-	const char *member;       /* the member that makes a NAME.json alone a handler of this kind; NULL: none does */
-	const char *success_rule; /* when a run of this kind is done, for `jobrun try` */
+	const char *built_in;     /* a job type that this kind handles on every host, without a file; NULL: none */
+	const char *member;       /* a NAME.json with this member is a handler of this kind, alone; NULL: none is */
+	const char *success_rule; /* what success means for this kind, for `jobrun try` */
 	bool settles_itself;      /* the handler commits the end of the run together with its effect */
 
 	/*
-	 * Can this handler be used on this host, by what its settings name? Asked once, when the directory is read.
-	 * NULL: always.
+	 * Can this host run this handler with its settings? Called once, when the directory is read. NULL: always.
 	 */
 	bool (*check)(const struct jr_handler *handler, struct jr_err *err);
 
 	/*
-	 * Start to work on `run` (borrowed until `ended`, like the handler). deadline_ms is the lease's: when
-	 * everything must be gone; run_deadline_ms is the run's timeout (ms on CLOCK_BOOTTIME, JR_NEVER: none), for
-	 * JOBRUN_DEADLINE and statement_timeout; stop is called when it passes; owner is copied. NULL: it cannot be
-	 * started, *err says why (JR_E_TEMP: not just now), `ended` is not called.
+	 * Start to work on `run`. `run` and `handler` are borrowed until `ended`; `owner` is copied. deadline_ms comes
+	 * from the lease: everything of this work must be gone by then. run_deadline_ms is the end of the run's timeout
+	 * (ms on CLOCK_BOOTTIME, JR_NEVER: none), for JOBRUN_DEADLINE and statement_timeout; the caller calls `stop`
+	 * when it passes. NULL: the work cannot be started, *err says why (JR_E_TEMP: it may work later), and `ended`
+	 * is not called.
 	 */
 	struct jr_work *(*start)(struct jr_host *host, const struct jr_handler *handler, const struct jr_run *run,
 	    int64_t deadline_ms, int64_t run_deadline_ms, const struct jr_owner *owner, struct jr_err *err);
 
-	void (*stop)(struct jr_work *work, bool kill);           /* ask it to end (TERM), or make it (KILL) */
+	void (*stop)(struct jr_work *work, bool kill);           /* request its end (TERM), or force it (KILL) */
 	void (*move)(struct jr_work *work, int64_t deadline_ms); /* the lease was renewed */
 	void (*progress)(struct jr_work *work,
-	    struct jr_handler_progress *report); /* what is new since the last call; NULL: never any */
-	void (*free)(struct jr_work *work);      /* after `ended`; before it: ends the work at once */
-	void (*close)(struct jr_host *host); /* free what the kind keeps in host, after the last work; NULL: nothing */
+	    struct jr_handler_progress *report); /* report the changes since the last call; NULL: never any */
+	void (*free)(struct jr_work *work);      /* after `ended`; called before it, it ends the work at once */
+	void (*close)(struct jr_host *host); /* after the last work: free the state in `host`; NULL: there is none */
 };
 
 struct jr_work {

@@ -1,7 +1,7 @@
 /*
- * handler_builtin: what jobrun does itself, without a file.
+ * handler_builtin: the built-in jobrun.noop, which has no file.
  *
- * jobrun.noop succeeds. It is for trying out a queue, and costs what any run costs without a process. It needs no
+ * It does nothing and succeeds. It is for trying out a queue, and shows what a run costs without a process. It needs no
  * permit. It ends from the loop like any other handler, because callers do not expect `ended` inside start.
  */
 #include "handler/handler.h"

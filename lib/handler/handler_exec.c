@@ -1,13 +1,14 @@
 /*
- * handler_exec: a handler that is an executable file, or a command of its settings.
+ * handler_exec: a handler that is an executable file, or the "argv" of its settings.
  *
- * The file is judged again right before it is started, then run without a shell, with the payload on stdin and two
- * files to talk through (out.h). Its exit decides the verdict (verdict.h). What must hold: every text that leaves here
- * is clean and bounded, whatever was printed; what jobrun has to say about JOBRUN_OUT stands behind the output and can
- * be told from it; the files are there until the whole group is gone, and no longer than the work.
+ * The permissions of the file are checked again right before it is started. It runs without a shell, with the payload
+ * on stdin and the two files of out.h. Its exit status decides the verdict (verdict.h). What must hold: every text that
+ * is reported is clean and bounded, whatever the handler prints; warnings about JOBRUN_OUT come after the output and
+ * are marked, so that nobody takes them for output; the files exist until the whole process group is gone, and are
+ * removed with the work.
  *
- * A command that is run as it is (jobrun exec) has its caller's stdin and surroundings instead, and is not judged; it
- * goes without the files where they cannot be had.
+ * A command of jobrun exec (as_is) gets the stdin and the environment of its caller instead, and its permissions are
+ * not checked. If the two files cannot be created, it runs without them.
  */
 #include "handler/handler.h"
 
@@ -27,29 +28,29 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define OUTPUT_MAX (JR_OUTPUT_HEAD + JR_OUTPUT_TAIL + 200) /* and a line between */
+#define OUTPUT_MAX (JR_OUTPUT_HEAD + JR_OUTPUT_TAIL + 200) /* and a line between head and tail */
 #define WARNINGS_MAX 65536
 
 struct exec_work {
 	struct jr_work work; /* first */
 	const struct jr_handler *handler;
 	int64_t run_id;
-	char *argv[2]; /* unless the settings say another */
+	char *argv[2]; /* used if the settings have no "argv" */
 	struct jr_child *child;
-	struct jr_out *out; /* NULL: a command that has to go without */
+	struct jr_out *out; /* NULL: as_is, and the files could not be created */
 	char *input;
-	uint64_t output_told; /* bytes of output that were reported */
+	uint64_t output_reported; /* bytes of output that have been reported */
 	jr_work_fn *ended;
 	void *ctx;
 };
 
-/* --- what it has printed, as text --- */
+/* --- the output, as text --- */
 
 /*
  * The captured bytes as clean and bounded text; NULL if there are none. Caller frees.
  *
- * A byte that is no character grows to three, so a log full of them is cut a second time: in its middle again, because
- * the end of a log says the most.
+ * Cleaning turns an invalid byte into three. So an output full of such bytes may have to be cut again: in the middle,
+ * because the end of an output says the most.
  */
 static char *
 output_of(const struct jr_capture *capture)
@@ -76,14 +77,14 @@ output_of(const struct jr_capture *capture)
 	return text;
 }
 
-/* How many bytes were captured so far, those that were dropped included. */
+/* How many bytes the handler has printed so far, dropped bytes included. */
 static uint64_t
 output_total(const struct jr_capture *capture)
 {
 	return capture->head.len + capture->ring_len + capture->dropped;
 }
 
-/* The output (NULL: none) with the warnings behind it, each a line that begins with "jobrun: ". Takes `output`. */
+/* Append the warnings to the output (NULL: none), each as a line that begins with "jobrun: ". Takes `output`. */
 static char *
 add_warnings(char *output, const char *warnings)
 {
@@ -108,7 +109,7 @@ add_warnings(char *output, const char *warnings)
 	return jr_buf_detach(&text);
 }
 
-/* --- its end --- */
+/* --- the end --- */
 
 static int64_t
 milliseconds(struct timeval tv)
@@ -116,7 +117,7 @@ milliseconds(struct timeval tv)
 	return (int64_t)tv.tv_sec * 1000 + tv.tv_usec / 1000;
 }
 
-/* The line of the log says where to look, since warnings fail no run. */
+/* Also log that there are warnings, since they do not fail the run. */
 static void
 warn(const struct exec_work *exec, char **output)
 {
@@ -127,7 +128,7 @@ warn(const struct exec_work *exec, char **output)
 	*output = add_warnings(*output, warnings);
 }
 
-/* What it said through its files. */
+/* Read JOBRUN_OUT to its end. */
 static void
 read_out(const struct exec_work *exec, struct jr_work_end *end)
 {
@@ -139,8 +140,7 @@ read_out(const struct exec_work *exec, struct jr_work_end *end)
 }
 
 /*
- * The work may be freed in `ended`: everything that is released after it is local, and the lines of
- * `out` are not looked at any more then.
+ * `ended` may free the work, and with it the lines that *end borrows from `out`. So only local memory is used after it.
  */
 static void
 on_ended(void *ctx, const struct jr_child_end *child_end)
@@ -174,9 +174,9 @@ on_ended(void *ctx, const struct jr_child_end *child_end)
 	free(error);
 }
 
-/* --- its start --- */
+/* --- the start --- */
 
-/* The run's deadline on the clock of the wall, for JOBRUN_DEADLINE. */
+/* The run's deadline on the wall clock, for JOBRUN_DEADLINE. */
 static int64_t
 wall_deadline(int64_t run_deadline_ms)
 {
@@ -185,7 +185,7 @@ wall_deadline(int64_t run_deadline_ms)
 	return jr_clock_after(jr_clock_wall_ms(), run_deadline_ms - jr_clock_now_ms());
 }
 
-/* What has no slash was not found; it must not be taken from the directory that we happen to be in. */
+/* A path without a slash was not found in PATH. It must not be started from the current directory. */
 static bool
 fill_command(const struct exec_work *exec, struct jr_child_spec *spec, struct jr_err *err)
 {
@@ -252,9 +252,9 @@ make_environment(const struct exec_work *exec, struct jr_host *host, const struc
 	}
 	if (exec->handler->as_is)
 		return jr_environ_keep(environ, run, wall_deadline(run_deadline_ms), &extra);
-	if (!host->environ_told)
-		jr_environ_tell(environ);
-	host->environ_told = true;
+	if (!host->environ_logged)
+		jr_environ_log_left_out(environ);
+	host->environ_logged = true;
 	return jr_environ_make(environ, run, wall_deadline(run_deadline_ms), &extra);
 }
 
@@ -321,9 +321,9 @@ take_progress(struct jr_work *work, struct jr_handler_progress *report)
 		jr_out_read(exec->out, false);
 		jr_out_take_changes(exec->out, &report->progress, &report->checkpoint);
 	}
-	if (total == exec->output_told)
+	if (total == exec->output_reported)
 		return;
-	exec->output_told = total;
+	exec->output_reported = total;
 	report->output = output_of(capture);
 	report->output_dropped = (int64_t)capture->dropped;
 }
@@ -338,7 +338,7 @@ close_host(struct jr_host *host)
 static bool
 check(const struct jr_handler *handler, struct jr_err *err)
 {
-	bool is_alone = handler->settings.argv != NULL; /* otherwise its own file has been checked by its name */
+	bool is_alone = handler->settings.argv != NULL; /* otherwise jr_handlers_judge has checked the file NAME */
 
 	return (!is_alone || jr_perm_check_file(handler->settings.argv[0], err)) && jr_trust_check(handler, err);
 }

@@ -1,10 +1,11 @@
 /*
- * handler_http: a handler that is a target in NAME.json: the payload is sent there, and the status of the answer is
- * the verdict.
+ * handler_http: a handler that sends the payload to the "http" target of NAME.json. The status of the answer decides
+ * the verdict (verdict.h).
  *
- * The request says who it is (run, job type, attempt), carries the run's key as Idempotency-Key, so that a receiver can
- * tell a repetition, and is signed if the target has a secret. What must hold: nothing that came from the database gets
- * into a header but visible ASCII, so it can end no line; every text that leaves here is clean and bounded.
+ * Headers of the request name the run, the job type and the attempt. The run's key is sent as Idempotency-Key, so that
+ * the receiver can recognise a repetition. The request is signed if the target has a secret. What must hold: a text
+ * from the database gets into a header only as visible ASCII, so it cannot end a line; every text that is reported is
+ * clean and bounded.
  */
 #include "handler/handler.h"
 
@@ -26,7 +27,7 @@ struct http_work {
 	struct jr_work work; /* first */
 	struct jr_host *host;
 	const struct jr_handler *handler;
-	struct jr_transfer *transfer; /* NULL: it was stopped */
+	struct jr_transfer *transfer; /* NULL: stop was called */
 	struct jr_timer stopped;
 	char *headers[HEADERS_MAX];
 	jr_work_fn *ended;
@@ -58,7 +59,7 @@ static const struct phrase phrases[] = {
 };
 /* clang-format on */
 
-/* The phrase with a blank before it; "" for a status that is not in the table. */
+/* The reason phrase with a blank before it; "" for a status that is not in the table. */
 static char *
 phrase_of(int status)
 {
@@ -101,7 +102,7 @@ add_header(struct http_work *http, char *line)
 	http->headers[i] = line;
 }
 
-/* Standard Webhooks: all three or none. The time is that of the database. */
+/* The three headers of Standard Webhooks. The timestamp is the time of the database. */
 static void
 sign(struct http_work *http, const struct jr_http_target *target, const struct jr_run *run, const char *body)
 {
@@ -134,7 +135,7 @@ make_headers(struct http_work *http, const struct jr_http_target *target, const 
 	free(key);
 }
 
-/* How many of the kept bytes are whole characters: the cut may have left a part of one at the end. */
+/* The length of the kept body without a character that was cut at its end. */
 static size_t
 whole_characters(const struct jr_answer *answer)
 {
@@ -143,7 +144,7 @@ whole_characters(const struct jr_answer *answer)
 	return (int64_t)len == answer->body_total ? len : jr_text_whole(answer->body, len);
 }
 
-/* Status and body, for people. NULL if there is no body: the status alone is in the error, if it was one. */
+/* Status and body, for people. NULL if there is no body: the error has the status, if there is an error. */
 static char *
 output_of(const struct jr_answer *answer)
 {
@@ -159,7 +160,7 @@ output_of(const struct jr_answer *answer)
 	return output;
 }
 
-/* The first line of the body that is not blank, clean; "" if there is none. Caller frees. */
+/* The first non-blank line of the body, clean; "" if there is none. Caller frees. */
 static char *
 first_line(const struct jr_answer *answer)
 {
@@ -199,7 +200,7 @@ verdict_of(const struct jr_handler *handler, const struct jr_answer *answer)
 	return jr_verdict_of_http(&handler->settings.rules, answer->status, answer->has_retry_after);
 }
 
-/* The work may be freed in `ended`: everything that is released after it is local. */
+/* `ended` may free the work, so only local memory is used after it. */
 static void
 on_answer(void *ctx, const struct jr_answer *answer)
 {
@@ -263,7 +264,7 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	return &http->work;
 }
 
-/* There is nobody to ask: the transfer is broken off, and the end is told from the loop. */
+/* A request cannot be asked to end: abort the transfer, TERM or KILL. The end is reported from a timer of the loop. */
 static void
 stop(struct jr_work *work, bool kill)
 {

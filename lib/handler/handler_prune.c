@@ -1,12 +1,14 @@
 /*
  * handler_prune: the built-in jobrun.prune. Housekeeping on a connection of its own, between heartbeats.
  *
- * Steps of prune.h, one after the other, until nothing is left or the time is over: a minute, or half of the run's own
- * timeout, so that it ends in good order either way; what is left is for the next time. How long things are kept is
- * read by the server from its settings; the payload is looked at by nobody. In a rehearsal it counts what would go.
+ * It sends the steps of prune.h one after the other, until nothing is left or the time is over. The time is a minute,
+ * or half of what the run's timeout leaves if that is less, so the run ends before its timeout. The next run does the
+ * rest. The server reads from its own settings how long to keep rows; the payload is ignored. In a rehearsal the steps
+ * only count what they would delete.
  *
- * What must hold: it is asked to end between two steps and made to end at any time, since each step stands by itself;
- * the connection is freed, and the end told, from the loop alone, never from inside start, stop or a reply.
+ * What must hold: TERM ends it between two steps, and KILL at any time, since each step is a transaction of its own.
+ * The connection is freed and the end is reported only from a timer of the loop, never from inside start, stop or a
+ * reply.
  */
 #include "handler/handler.h"
 
@@ -22,7 +24,7 @@
 
 #define TIME_MS 60000
 #define CONNECT_MS 10000
-#define STEP_MS 600000 /* an hour in which very much ended takes long to sum */
+#define STEP_MS 600000 /* summing an hour in which many runs ended takes long */
 
 struct prune_work {
 	struct jr_work work; /* first */
@@ -30,11 +32,11 @@ struct prune_work {
 	struct jr_loop *loop;
 	struct jr_pg *pg;
 	struct jr_prune prune;
-	struct jr_timer next; /* a step */
-	struct jr_timer over; /* tells the end */
+	struct jr_timer next; /* sends the next step */
+	struct jr_timer over; /* reports the end */
 	int64_t until_ms;
-	bool stopped; /* asked to end */
-	bool ending;  /* how it ends is known */
+	bool stopped; /* stop was called */
+	bool ending;  /* the verdict is known */
 	enum jr_verdict verdict;
 	struct jr_err err;
 	jr_work_fn *ended;
@@ -42,7 +44,7 @@ struct prune_work {
 };
 
 static void
-tell(void *ctx)
+report_end(void *ctx)
 {
 	struct prune_work *prune = ctx;
 	struct jr_err err = prune->err;
@@ -56,7 +58,7 @@ tell(void *ctx)
 	}
 	jr_pg_free(prune->pg);
 	prune->pg = NULL;
-	prune->ended(prune->ctx, &end); /* the work may be freed in it */
+	prune->ended(prune->ctx, &end); /* may free the work */
 	free(line);
 	free(code);
 }
@@ -75,7 +77,7 @@ finish_stopped(struct prune_work *prune)
 {
 	if (prune->ending)
 		return;
-	jr_fail(&prune->err, JR_E_TEMP, "stopped between two steps; what is left is for the next time");
+	jr_fail(&prune->err, JR_E_TEMP, "stopped between two steps; the next run does the rest");
 	finish(prune, JR_LATER);
 }
 
@@ -143,7 +145,7 @@ on_lost(void *ctx, const struct jr_err *err)
 	finish_failed(ctx, err, false);
 }
 
-/* Half of the run's own timeout is enough warning. */
+/* When to stop: after TIME_MS, or after half of what the run's timeout leaves if that is less. */
 static int64_t
 end_of(int64_t run_deadline_ms)
 {
@@ -173,7 +175,7 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	prune->ctx = owner->ctx;
 	jr_prune_init(&prune->prune, host->rehearsal);
 	jr_timer_init(&prune->next, send_step, prune);
-	jr_timer_init(&prune->over, tell, prune);
+	jr_timer_init(&prune->over, report_end, prune);
 	prune->pg = jr_pg_new(host->loop, host->conninfo, &events);
 	jr_pg_open(prune->pg, CONNECT_MS, false);
 	send_step(prune);
@@ -215,7 +217,7 @@ const struct jr_handler_kind jr_handler_prune = {
     .name = "built-in",
     .pool = JR_POOL_PRUNE,
     .built_in = JR_PRUNE_TYPE,
-    .success_rule = "it has counted what would go now; nothing was changed",
+    .success_rule = "it counted the rows that it would delete now; nothing was changed",
     .start = start,
     .stop = stop,
     .move = move,

@@ -1,14 +1,14 @@
 /*
- * handler_sql: a handler that is a statement. Its effect and the run's completion commit together.
+ * handler_sql: a handler that is one SQL statement. Its effect and the run's completion commit together.
  *
- * One transaction on a connection of its own: settings, the statement, the look at what it answered. Then the session
- * is cleaned, the run is settled under its fence, and COMMIT follows. A single run is settled by jobrun.settle_done;
- * those of a batch by jobrun.settle_group, whatever their verdicts. No lock is held on the run while the statement
- * works, so heartbeats go on. Whatever fails before COMMIT leaves nothing. A COMMIT that is not answered leaves the run
- * in doubt: the runner reads what became of it.
+ * The handler uses one transaction on a connection of its own. It sends the session settings and the statement, and
+ * checks the result. Then it cleans the session, settles the run under its fence, and commits. jobrun.settle_done
+ * settles a single run that succeeded; jobrun.settle_group settles the runs of a batch, whatever their verdicts. No
+ * lock is held on the run while the statement runs, so heartbeats continue. A failure before COMMIT rolls everything
+ * back. If COMMIT is not answered, the run is in doubt, and the runner reads from the database what happened.
  *
- * No transaction outlives its runner by much: the server ends it when the connection is closed, and when it is idle for
- * half a lease; the watchdog kills a runner that stands still, so that its connections close.
+ * A transaction does not outlive its runner by much. The server ends it when the connection is closed, or when it has
+ * been idle for half a lease. The watchdog kills a runner that hangs, and that closes its connections.
  */
 #include "handler/handler_sql_parts.h"
 
@@ -28,7 +28,7 @@ shared(struct jr_host *host)
 	sql->over_tail = &sql->over;
 	jr_handler_sql_watch_init(sql);
 	jr_timer_init(&sql->closing, jr_handler_sql_conn_close_bad, sql);
-	jr_timer_init(&sql->telling, jr_handler_sql_works_tell, sql);
+	jr_timer_init(&sql->reporting, jr_handler_sql_report_ends, sql);
 	host->sql = sql;
 	return sql;
 }
@@ -87,7 +87,7 @@ close_host(struct jr_host *host)
 	if (sql == NULL)
 		return;
 	jr_timer_cancel(&sql->closing);
-	jr_timer_cancel(&sql->telling);
+	jr_timer_cancel(&sql->reporting);
 	jr_handler_sql_conn_close_all(sql);
 	jr_handler_sql_watch_end(sql);
 	free(sql);
@@ -97,7 +97,7 @@ close_host(struct jr_host *host)
 const struct jr_handler_kind jr_handler_sql = {
     .name = "sql",
     .pool = JR_POOL_SQL,
-    .success_rule = "no error, up to the checks that wait for COMMIT; all of it was rolled back",
+    .success_rule = "no error, including deferred checks; everything was rolled back",
     .settles_itself = true,
     .start = start,
     .stop = stop,

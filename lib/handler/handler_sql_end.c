@@ -1,8 +1,8 @@
 /*
- * handler_sql_end: how runs end, and the list of those that are over and not told yet. See handler_sql_parts.h.
+ * handler_sql_end: how runs end, and the list of runs whose end is still to be reported. See handler_sql_parts.h.
  *
- * What is over waits until it is told, from the loop: `ended` may free the work, start another one, and ask others to
- * stop. What must hold: every text that leaves as an error is clean and bounded.
+ * Ends are reported from a timer of the loop, because `ended` may free the work, start another one, and stop others.
+ * What must hold: every error text that is reported is clean and bounded.
  */
 #include "handler/handler_sql_parts.h"
 
@@ -29,7 +29,7 @@ jr_handler_sql_end_of_err(const struct jr_rules *rules, const struct jr_err *err
 	const char *sqlstate = err->sqlstate[0] == '\0' ? "08006" : err->sqlstate;
 	char code[32];
 
-	if (strcmp(sqlstate, "JR054") == 0) /* of settle_done */
+	if (strcmp(sqlstate, "JR054") == 0) /* raised by settle_done */
 		return jr_handler_sql_end_of(JR_FAIL, "result-too-large", err->msg);
 	snprintf(code, sizeof(code), "sqlstate:%s", sqlstate);
 	return jr_handler_sql_end_of(jr_verdict_of_sqlstate(rules, sqlstate, sent), code, err->msg);
@@ -54,7 +54,7 @@ jr_handler_sql_end_release(struct jr_handler_sql_end *end)
 }
 
 struct jr_work_end
-jr_handler_sql_end_told(const struct jr_handler_sql_end *end)
+jr_handler_sql_end_report(const struct jr_handler_sql_end *end)
 {
 	return (struct jr_work_end){.verdict = end->verdict,
 	    .settled = end->settled,
@@ -78,7 +78,7 @@ jr_handler_sql_work_end(struct jr_handler_sql_work *work, struct jr_handler_sql_
 	work->next = NULL;
 	*sql->over_tail = work;
 	sql->over_tail = &work->next;
-	jr_timer_set(sql->host->loop, &sql->telling, 0);
+	jr_timer_set(sql->host->loop, &sql->reporting, 0);
 }
 
 static struct jr_handler_sql_work *
@@ -94,7 +94,7 @@ pop_over(struct jr_handler_sql *sql)
 }
 
 void
-jr_handler_sql_works_tell(void *ctx)
+jr_handler_sql_report_ends(void *ctx)
 {
 	struct jr_handler_sql *sql = ctx;
 
@@ -102,7 +102,7 @@ jr_handler_sql_works_tell(void *ctx)
 		struct jr_handler_sql_work *work = pop_over(sql);
 		struct jr_handler_sql_end own = work->end;
 		struct jr_outcome outcome = work->outcome;
-		struct jr_work_end end = jr_handler_sql_end_told(&own);
+		struct jr_work_end end = jr_handler_sql_end_report(&own);
 
 		jr_handler_sql_unwatch(work);
 		if ((own.settled || own.in_doubt) && outcome.settled)

@@ -1,13 +1,13 @@
 /*
  * handler_sql_group: runs that share a transaction. See handler_sql_parts.h.
  *
- * The first `active` runs are in the transaction. When the server refuses something of it, nothing has happened; if
- * there was more than one run, each goes by itself then, so that one that is at fault stands in nobody's way. When the
- * fence refuses the COMMIT, since a claim is lost, or nobody answers it, all of them end as put off and in doubt: what
- * they came to was written with the effects or not at all.
+ * The first `active` runs are in the transaction. When the server returns an error, the transaction is rolled back. If
+ * it had more than one run, each of them is then run alone, so that a bad run does not block the others. When the fence
+ * refuses the COMMIT because a claim is lost, or when COMMIT is not answered, all of them end as later and in doubt:
+ * their ends were written together with the effects, or not at all.
  *
  * What must hold: a run leaves the group only when nothing of its transaction can be committed any more, or all of it
- * has been committed, or it is told to be in doubt.
+ * has been committed, or its end is reported as in doubt.
  */
 #include "handler/handler_sql_parts.h"
 
@@ -17,17 +17,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* While a transaction is on, nobody joins and only those behind its runs leave: its part of `works` is borrowed. */
+/*
+ * A transaction borrows the first `active` of `works`. So while it runs, no run joins the group, and only the runs
+ * after these may leave it.
+ */
 struct jr_handler_sql_group {
 	struct jr_handler_sql *sql;
 	struct jr_handler_sql_group *next, **prev;
 	const struct jr_handler *handler;
-	struct jr_handler_sql_work **works; /* those that are not over */
+	struct jr_handler_sql_work **works; /* the runs that have not ended */
 	size_t count, active;
-	bool gathering;                /* others may join */
-	bool single;                   /* one by one, after a failure */
-	struct jr_timer begin;         /* the next transaction */
-	struct jr_handler_sql_txn txn; /* of the first `active` */
+	bool gathering;                /* more runs may join */
+	bool single;                   /* run them one by one, after a failure */
+	struct jr_timer begin;         /* begins the next transaction */
+	struct jr_handler_sql_txn txn; /* the transaction of the first `active` runs */
 };
 
 static void
@@ -58,7 +61,7 @@ end_one(struct jr_handler_sql_group *group, size_t at, struct jr_handler_sql_end
 	jr_handler_sql_work_end(work, end);
 }
 
-/* The transaction is over, and so are those that were in it: on with the others, or it is the end. */
+/* The transaction and its runs are over: continue with the other runs, or free the group. */
 static void
 go_on(struct jr_handler_sql_group *group)
 {
@@ -77,7 +80,8 @@ go_on(struct jr_handler_sql_group *group)
 }
 
 /*
- * All of the transaction end like this (taken); with `own` those of which the statement said something end like that.
+ * End all runs of the transaction with *end, which is taken. With `own`, a run for which the statement returned a
+ * verdict ends with that verdict instead.
  */
 static void
 end_all(struct jr_handler_sql_group *group, struct jr_handler_sql_end *end, bool own)
@@ -92,7 +96,7 @@ end_all(struct jr_handler_sql_group *group, struct jr_handler_sql_end *end, bool
 	go_on(group);
 }
 
-/* Those that were asked to end do; the others begin anew, one by one. */
+/* End the runs that were stopped; run the others again, one by one. */
 static void
 split(struct jr_handler_sql_group *group, const char *why)
 {
@@ -119,7 +123,7 @@ end_failed(struct jr_handler_sql_group *group, const struct jr_err *err, bool se
 	end_all(group, &end, false);
 }
 
-/* The server refused something, and nothing of the transaction has happened. */
+/* The server returned an error, and the transaction is rolled back. */
 static void
 end_refused(struct jr_handler_sql_group *group, const struct jr_err *err)
 {
@@ -129,7 +133,7 @@ end_refused(struct jr_handler_sql_group *group, const struct jr_err *err)
 		end_failed(group, err, true);
 }
 
-/* What the statement answered could not be taken: by one of several runs perhaps, and the others had no fault in it. */
+/* We rolled the transaction back. A bad result may be the fault of one run, so several runs are tried one by one. */
 static void
 end_dropped(struct jr_handler_sql_group *group)
 {
@@ -149,7 +153,7 @@ end_lost(struct jr_handler_sql_group *group, const struct jr_err *why)
 {
 	struct jr_err err = *why;
 
-	if (group->active > 1) { /* one of them may be at fault */
+	if (group->active > 1) { /* one of them may have caused it */
 		split(group, why->msg);
 		return;
 	}
@@ -176,7 +180,7 @@ end_in_doubt(struct jr_handler_sql_group *group, const char *why)
 	end_uncommitted(group, "08007", "not answered", why);
 }
 
-/* As the transaction has written it: of a batch what each came to, of a single run that it is done. */
+/* Each run of a batch ends with its own verdict, as the transaction has written it; a single run is done. */
 static void
 end_committed(struct jr_handler_sql_group *group)
 {
@@ -189,7 +193,6 @@ end_committed(struct jr_handler_sql_group *group)
 	go_on(group);
 }
 
-/* As the transaction says that it went. */
 static void
 on_over(void *ctx, enum jr_sql_fate fate, const struct jr_err *err)
 {
@@ -227,7 +230,7 @@ on_over(void *ctx, enum jr_sql_fate fate, const struct jr_err *err)
 
 /* --- the next transaction --- */
 
-/* As many as fit, at least one; the others go with the next. */
+/* How many runs fit into one transaction, at least one. The others go into the next. */
 static size_t
 fitting(const struct jr_handler_sql_group *group)
 {
@@ -283,7 +286,9 @@ find_gathering(struct jr_handler_sql *sql, const struct jr_handler *handler)
 	return group;
 }
 
-/* A group that may take more begins in the next turn: a claim's runs are all started in this one. */
+/*
+ * A batch begins in the next turn of the loop: the runner starts all runs of one claim in this turn, so they can join.
+ */
 void
 jr_handler_sql_group_add(struct jr_handler_sql *sql, const struct jr_handler *handler, struct jr_handler_sql_work *work)
 {
@@ -301,7 +306,7 @@ jr_handler_sql_group_add(struct jr_handler_sql *sql, const struct jr_handler *ha
 		begin(group);
 }
 
-/* What is on the wire is given up with the connection. The runs that were not stopped had no fault in it. */
+/* Close the connection with whatever is on the wire. If nothing can have been committed, the other runs run again. */
 static void
 abandon(struct jr_handler_sql_group *group)
 {
@@ -310,7 +315,7 @@ abandon(struct jr_handler_sql_group *group)
 
 	jr_handler_sql_txn_abandon(&group->txn);
 	if (group->txn.phase == JR_SQL_CLOSING)
-		end_in_doubt(group, "the connection was closed, since it was to be stopped");
+		end_in_doubt(group, "jobrun closed the connection to stop the run");
 	else if (group->txn.phase == JR_SQL_DROPPING)
 		end_dropped(group);
 	else if (sent || group->active > 1)

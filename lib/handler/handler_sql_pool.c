@@ -1,13 +1,13 @@
 /*
  * handler_sql_pool: connections of sql handlers.
  *
- * A connection belongs to one transaction at a time. After a commit it has been cleaned inside the transaction; after
- * anything else it is cleaned by a request of its own, and nobody gets it before that has been answered. What must
- * hold: a connection is freed from the loop alone, never from inside a reply of it, and one to which a cancel was sent
- * is not used again, since that may arrive late.
+ * A connection belongs to one transaction at a time. A transaction that commits also cleans the session. After any
+ * other end a separate request cleans it, and the connection is not used before that request is answered. What must
+ * hold: a connection is freed only from the loop, never from inside one of its replies; and it is not used again after
+ * a cancel was sent to it, because the cancel may arrive late.
  *
- * The address of the last good connection is kept, so that no name is looked up (which blocks) while runs are held,
- * until it is no good any more.
+ * Looking up a host name blocks, and must not happen while runs are held. So the address of the last good connection is
+ * kept and used until a connection to it fails.
  */
 #include "handler/handler_sql_parts.h"
 
@@ -36,7 +36,7 @@ on_opened(void *ctx)
 	jr_pg_get_address(conn->pg, &conn->sql->address);
 }
 
-/* Whoever has it has been told by a reply. */
+/* Its transaction has already learned it by a reply. */
 static void
 on_lost(void *ctx, const struct jr_err *err)
 {
@@ -104,7 +104,7 @@ jr_handler_sql_conn_give(struct jr_handler_sql_conn *conn, bool clean)
 	struct jr_request *request;
 
 	conn->txn = NULL;
-	/* A rehearsal has one transaction, and nobody waits for what would come behind it. */
+	/* A rehearsal has only one transaction, so cleaning for the next one is not needed. */
 	if (conn->cancelled || conn->sql->host->rehearsal || !jr_pg_is_open(conn->pg)) {
 		close_later(conn);
 		return;

@@ -1,10 +1,10 @@
 /*
- * handler_sql_settle: what is written of the runs in front of COMMIT, and what the server made of it. See
- * handler_sql_parts.h.
+ * handler_sql_settle: the statement before COMMIT that settles the runs, and its result. See handler_sql_parts.h.
  *
- * A single run is settled here only when it has succeeded. The runs of a batch end in any way, and the owner of each
- * says what its verdict comes to: how long until the next attempt, whether it was the last. What must hold: what is
- * written is what is told later. So the owner is asked once for each transaction, and its answer is kept.
+ * A single run is settled here only if it succeeded. The runs of a batch are settled with any verdict; the owner of
+ * each run decides what the verdict means: how long until the next attempt, and whether this was the last. What must
+ * hold: the end that is reported later is the end that was written. So the owner is asked once for each transaction,
+ * and its answer is kept.
  */
 #include "handler/handler_sql_parts.h"
 
@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-/* The parameters of settle_group, in their order. The runner's id is no array. */
+/* The parameters of settle_group, in their order. All are arrays except the runner's id. */
 enum settle_parameter {
 	P_ID,
 	P_CLAIM_SEQ,
@@ -29,7 +29,7 @@ bool
 jr_handler_sql_settle_judge(struct jr_handler_sql_work *const *works, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct jr_work_end end = jr_handler_sql_end_told(&works[i]->end);
+		struct jr_work_end end = jr_handler_sql_end_report(&works[i]->end);
 
 		end.settled = true;
 		jr_outcome_release(&works[i]->outcome);

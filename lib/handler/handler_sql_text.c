@@ -1,9 +1,8 @@
 /*
  * handler_sql_text: see handler_sql_parts.h.
  *
- * Payloads and results are PostgreSQL's own text: they are put between other text and never parsed here. What must
- * hold: every text that leaves as an error is clean and bounded, and a group's answer is taken as a whole or not at
- * all.
+ * Payloads and results are JSON text from PostgreSQL: they are copied between other text and never parsed here. What
+ * must hold: every error text is clean and bounded, and the result of a group is used as a whole or not at all.
  */
 #include "handler/handler_sql_parts.h"
 
@@ -21,13 +20,13 @@
 #include <string.h>
 #include <strings.h>
 
-#define JSON_OID 114 /* of pg_type */
+#define JSON_OID 114 /* in pg_type */
 #define JSONB_OID 3802
 #define CHECK_MIN_MS 1000
 #define CHECK_MAX_MS 10000
-#define ENTRY_MAX 4096 /* of a group's array, besides the payload */
+#define ENTRY_MAX 4096 /* bytes of an element of a group's array, without its payload */
 
-/* How long the server keeps what a runner left behind that stands still, or is dead. */
+/* How long the server keeps the transaction of a runner that hangs or is dead. */
 static void
 fill_lease(struct jr_handler_sql_params *params, const struct jr_lease *lease)
 {
@@ -51,7 +50,7 @@ jr_handler_sql_params_fill(
 	if (lease != NULL)
 		fill_lease(params, lease);
 	if (run != NULL) {
-		if (run->id > 0) { /* a rehearsal has none, and no claim that could be lost */
+		if (run->id > 0) { /* a rehearsal has no run id, and no claim that could be lost */
 			params->values[0] = jr_pg_print_int(params->run_id, run->id);
 			params->values[1] = jr_pg_print_int(params->claim, run->claim_seq);
 		}
@@ -130,7 +129,7 @@ jr_handler_sql_read_result(const PGresult *result, const char **text, struct jr_
 	if (*text == NULL || strlen(*text) <= JR_SQL_RESULT_MAX)
 		return true;
 	*end = jr_handler_sql_end_of(
-	    JR_FAIL, "result-too-large", "the result is larger than 1 MiB: nothing of the statement is kept");
+	    JR_FAIL, "result-too-large", "the result is larger than 1 MiB: everything was rolled back");
 	return false;
 }
 
@@ -140,7 +139,7 @@ struct word {
 	const char *code;
 };
 
-/* What a group's statement may say of a run. */
+/* The verdicts that a group's statement may return for a run. */
 static const struct word words[] = {
     {"done", JR_DONE, ""},
     {"later", JR_LATER, "sqlstate:JR075"},
@@ -179,7 +178,7 @@ refuse_answer(struct jr_handler_sql_end *end, int row, const char *what, const c
 {
 	char *clean = jr_text_clean(text == NULL ? "null" : text, strlen(text == NULL ? "null" : text), 64);
 	char *line = jr_xasprintf(
-	    "row %d of what the statement returned: %s%s (rows are run_id, verdict, error, of runs that did not succeed; verdict: later, give_up, fail or done): nothing of it is kept",
+	    "row %d of what the statement returned: %s%s (rows are run_id, verdict, error, of runs that did not succeed; verdict: later, give_up, fail or done): everything was rolled back",
 	    row + 1, what, clean);
 
 	*end = jr_handler_sql_end_of(JR_FAIL, "bad-answer", line);
@@ -202,12 +201,12 @@ read_row(const PGresult *result, int row, struct jr_handler_sql_work *const *wor
 	if (word == NULL)
 		return refuse_answer(end, row, "there is no verdict ", verdict);
 	if (work->end.code[0] != '\0')
-		return refuse_answer(end, row, "a second one about run ", id);
+		return refuse_answer(end, row, "a second row for run ", id);
 	if (word->verdict == JR_DONE)
 		snprintf(work->end.code, sizeof(work->end.code), "done");
 	else
-		work->end =
-		    jr_handler_sql_end_of(word->verdict, word->code, error != NULL ? error : "the statement said so");
+		work->end = jr_handler_sql_end_of(
+		    word->verdict, word->code, error != NULL ? error : "the statement returned this verdict");
 	return true;
 }
 

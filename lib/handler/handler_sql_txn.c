@@ -1,9 +1,9 @@
 /*
- * handler_sql_txn: one transaction, from the opening to the commit. See handler_sql_parts.h.
+ * handler_sql_txn: one transaction, from its opening to COMMIT. See handler_sql_parts.h.
  *
- * The statement has no lock on its runs. The last statement before COMMIT is the settle, which raises an error when a
- * claim is lost; so effects and ends are there together or not at all. What must hold: a connection is given back
- * before the owner is told how it went, and the transaction is then on none.
+ * The statement holds no lock on its runs. The last statement before COMMIT is the settle, which raises an error when a
+ * claim is lost; so the effects and the ends of the runs commit together or not at all. What must hold: a transaction
+ * gives its connection back before it reports to its owner.
  */
 #include "handler/handler_sql_parts.h"
 
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TIMEOUT_SLACK_MS 1000 /* the attempt's own timer comes first */
-#define CANCEL_AGAIN_MS 1000  /* one that meets the server between two statements does nothing */
+#define TIMEOUT_SLACK_MS 1000 /* the attempt's own timer fires first */
+#define CANCEL_AGAIN_MS 1000  /* a cancel that arrives between two statements has no effect */
 
 bool
 jr_handler_sql_is_batched(const struct jr_handler *handler)
@@ -25,7 +25,7 @@ jr_handler_sql_is_batched(const struct jr_handler *handler)
 
 /* --- the end of the transaction --- */
 
-/* The connection goes back: nothing of the transaction is on it any more. */
+/* Give the connection back: the transaction is not on it any more. */
 static void
 give_back(struct jr_handler_sql_txn *txn, enum jr_pg_end end, bool clean)
 {
@@ -51,7 +51,7 @@ on_dropped(void *ctx, const struct jr_reply *reply)
 		txn->over(txn->ctx, JR_SQL_DROPPED, NULL);
 }
 
-/* Nothing of the transaction is kept; its runs end like this (taken). */
+/* Roll back. The runs end with *end, which is taken. */
 static void
 drop(struct jr_handler_sql_txn *txn, struct jr_handler_sql_end *end)
 {
@@ -66,7 +66,7 @@ drop(struct jr_handler_sql_txn *txn, struct jr_handler_sql_end *end)
 	jr_pg_submit(txn->conn->pg, request);
 }
 
-/* Did settle_group refuse, since a claim is lost? It is the last statement, and that is its code. */
+/* Did settle_group refuse because a claim is lost? It is the last statement, and JR074 is its code. */
 static bool
 is_fenced(const struct jr_handler_sql_txn *txn, const struct jr_reply *reply)
 {
@@ -100,7 +100,7 @@ on_closed(void *ctx, const struct jr_reply *reply)
 	}
 }
 
-/* statement_timeout of what is sent now, by the first of the runs' deadlines. -1: none has one. */
+/* The statement_timeout of the next statement, from the earliest deadline of the runs. -1: no run has a deadline. */
 static int64_t
 timeout_of(const struct jr_handler_sql_txn *txn)
 {
@@ -112,14 +112,14 @@ timeout_of(const struct jr_handler_sql_txn *txn)
 	}
 	if (first_ms == JR_NEVER)
 		return -1;
-	if (txn->count > 1) /* the other half is for going one by one */
+	if (txn->count > 1) /* the other half of the time is for running them one by one */
 		return first_ms > now_ms + 1 ? (first_ms - now_ms) / 2 : 1;
 	return (first_ms > now_ms ? first_ms - now_ms : 0) + TIMEOUT_SLACK_MS;
 }
 
 /*
- * The settle of a batch may wait, for the row of one of its runs perhaps. The cleaning has taken the timeout away; from
- * here on it has half of what is left.
+ * The settle of a batch may wait for a lock on the row of one of its runs. The cleaning has reset statement_timeout, so
+ * it is set again, from the time that is left now.
  */
 static void
 add_settle_of_batch(struct jr_request *request, const struct jr_handler_sql_txn *txn)
@@ -133,7 +133,7 @@ add_settle_of_batch(struct jr_request *request, const struct jr_handler_sql_txn 
 	jr_handler_sql_settle_add_batch(request, txn->works, txn->count);
 }
 
-/* The statement has succeeded. result: of a single run, NULL if there is none. */
+/* The statement has succeeded. `result` is the result of a single run; NULL: there is none. */
 static void
 finish(struct jr_handler_sql_txn *txn, const char *result)
 {
@@ -159,7 +159,7 @@ finish(struct jr_handler_sql_txn *txn, const char *result)
 	txn->phase = JR_SQL_CLOSING;
 	request = jr_request_new(JR_REQUEST_CLOSING, &times, on_closed, txn->conn);
 	jr_request_bare(request);
-	/* What is deferred is the handler's too: it happens with its role, settings and temporary tables. */
+	/* Deferred constraints and triggers belong to the handler: run them before its role and settings are reset. */
 	jr_request_add(request, jr_sql_session_constraints, 0, NULL);
 	jr_handler_sql_conn_add_cleaning(request);
 	if (batched)
@@ -236,7 +236,7 @@ add_statement(struct jr_request *request, const struct jr_handler_sql_txn *txn)
 		jr_request_add_foreign(request, sql, txn->works[0]->run->payload, 1);
 		return;
 	}
-	/* One row more than there are runs: enough to see that there are too many. */
+	/* Ask for one row more than there are runs: that is enough to see that there are too many. */
 	payload = jr_handler_sql_group_payload(txn->works, txn->count);
 	jr_request_add_foreign(request, sql, payload, txn->count + 1);
 	free(payload);

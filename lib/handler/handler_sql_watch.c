@@ -1,20 +1,22 @@
 /*
- * handler_sql_watch: until when the runner may live. See handler_sql_parts.h.
+ * handler_sql_watch: how long a runner with open transactions may live. See handler_sql_parts.h.
  *
- * A runner that stands still cannot close its connections, so its transactions would live on. Its watchdog kills it
- * when the first lease of a work has ended, and the server rolls back. What must hold: a runner that goes on is never
- * killed. It has given up a connection before the end of the lease (attempt.h), and there is time left until then.
+ * A runner that hangs cannot close its connections, so its transactions would stay open. Its watchdog kills it when the
+ * first lease of a watched work ends, and the server rolls back. What must hold: a runner that does not hang is never
+ * killed. It closes a connection some time before the end of the lease (attempt.h).
  *
- * The watchdog knows one time, the first of all, so that thousands of runs in batches do not fill its pipe. An earlier
- * one is told at once, a later one in the next turn, after all that a heartbeat has moved.
+ * The watchdog has only one time, the earliest lease end of all works, so that thousands of runs in batches do not fill
+ * its pipe. An earlier time is sent at once. A later time is sent in the next turn of the loop, when a heartbeat has
+ * moved all works.
  */
 #include "handler/handler_sql_parts.h"
 
 #include "base/clock.h"
 #include "base/lease.h"
 
+/* Set the time at which the watchdog kills this runner. JR_NEVER: no time. */
 static void
-tell(struct jr_handler_sql *sql, int64_t at_ms)
+notify(struct jr_handler_sql *sql, int64_t at_ms)
 {
 	if (at_ms == sql->watched_ms || sql->host->watchdog == NULL)
 		return;
@@ -23,7 +25,7 @@ tell(struct jr_handler_sql *sql, int64_t at_ms)
 }
 
 static void
-tell_first(void *ctx)
+notify_first(void *ctx)
 {
 	struct jr_handler_sql *sql = ctx;
 	int64_t first_ms = JR_NEVER;
@@ -32,17 +34,17 @@ tell_first(void *ctx)
 		if (work->lease_end_ms < first_ms)
 			first_ms = work->lease_end_ms;
 	}
-	tell(sql, first_ms);
+	notify(sql, first_ms);
 }
 
 void
 jr_handler_sql_watch_init(struct jr_handler_sql *sql)
 {
 	sql->watched_ms = JR_NEVER;
-	jr_timer_init(&sql->watching, tell_first, sql);
+	jr_timer_init(&sql->watching, notify_first, sql);
 }
 
-/* The runner has closed the connection kill_ms after the fence; the lease ends margin_ms after it. */
+/* deadline_ms is kill_ms after the fence (attempt.h); the lease ends margin_ms after the fence. */
 static int64_t
 lease_end(const struct jr_handler_sql *sql, int64_t deadline_ms)
 {
@@ -65,7 +67,7 @@ jr_handler_sql_watch(struct jr_handler_sql_work *work, int64_t deadline_ms)
 	}
 	work->lease_end_ms = lease_end(sql, deadline_ms);
 	if (work->lease_end_ms < sql->watched_ms)
-		tell(sql, work->lease_end_ms);
+		notify(sql, work->lease_end_ms);
 	else
 		jr_timer_set(sql->host->loop, &sql->watching, 0);
 }
@@ -86,5 +88,5 @@ void
 jr_handler_sql_watch_end(struct jr_handler_sql *sql)
 {
 	jr_timer_cancel(&sql->watching);
-	tell(sql, JR_NEVER);
+	notify(sql, JR_NEVER);
 }

@@ -1,8 +1,8 @@
 /*
  * handlers: the handlers directory.
  *
- * It is read once, at start: the names that are in it are handed to handlers_judge.c, which says what each of them is.
- * What must hold: whatever is in the directory, the list is sorted and contains what is built in.
+ * It is read once, at start; handlers_judge.c decides which of the files are handlers. What must hold: whatever is in
+ * the directory, the list is sorted and contains the built-in handlers.
  */
 #include "handler/handlers.h"
 
@@ -33,8 +33,7 @@ is_there(const char *path)
 }
 
 /*
- * ~/.config/jobrun/handlers, or NULL. A relative XDG_CONFIG_HOME is to be ignored, says its
- * specification.
+ * ~/.config/jobrun/handlers if it exists, else NULL. Its specification says to ignore a relative XDG_CONFIG_HOME.
  */
 static char *
 own_directory(void)
@@ -75,14 +74,14 @@ free_names(struct names *names)
 	free(names->items);
 }
 
-/* The names worth a look, as they come. *names is for the caller to free in any case. */
+/* The names that are not ignored, unsorted. The caller frees *names in any case. */
 static bool
 read_names(const char *directory, DIR *dir, struct names *names, struct jr_err *err)
 {
 	for (;;) {
 		struct dirent *entry;
 
-		errno = 0; /* readdir tells the end from a failure by errno alone */
+		errno = 0; /* only errno shows whether readdir failed or reached the end */
 		entry = readdir(dir);
 		if (entry == NULL)
 			break;
@@ -113,7 +112,7 @@ absolute(const char *path)
 	return result;
 }
 
-/* The directory itself: it is there, can be read and may be trusted. */
+/* Check the directory itself (it exists, can be read and may be trusted), and read its names. */
 static bool
 read_directory(const char *directory, struct names *names, struct jr_err *err)
 {

@@ -1,13 +1,16 @@
 /*
  * handlers: the handlers directory.
  *
- * A handler is a file named after its job type: an executable NAME, or a NAME.sql with one statement; NAME.json has
- * settings for either (settings.h), or is a handler of its own by "http" or "argv". What makes a file refused rather
- * than run: it, its directory or a parent is owned by neither root nor the caller (as root: not by root), or can be
- * written by somebody else (a sticky directory such as /tmp is fine as a parent); symbolic links are checked at both
- * ends. The same goes for files below the directory that "argv" names, and for the interpreter of a #! line. Files
- * whose names begin with a dot or end in ~, .bak, .swp, .dpkg-* or .rpm*, and other files that are not executable, are
- * passed over. A job type one of whose files is refused has no handler.
+ * A handler is a file named after its job type: an executable NAME, or a NAME.sql with one statement. NAME.json has
+ * settings for either (settings.h), or is a handler of its own if it has "http" or "argv".
+ *
+ * Permission rules: a file, its directory and all parents must belong to root or to the caller (if the caller is root:
+ * to root), and nobody else may be able to write to them (a sticky directory such as /tmp is fine as a parent).
+ * Symbolic links are checked at both ends. The rules also hold for files below the directory that "argv" names, and for
+ * the interpreters of #! lines. A file that breaks them is refused, and a job type with a refused file has no handler.
+ *
+ * Ignored are files whose names begin with a dot or end in ~, .bak, .swp, .dpkg-* or .rpm*, and other files that are
+ * not executable.
  */
 #ifndef JR_HANDLERS_H
 #define JR_HANDLERS_H
@@ -18,37 +21,36 @@ struct jr_handlers {
 	struct jr_handler *items; /* sorted by job type, in the order of strcmp */
 	size_t count;
 	char *directory; /* absolute */
-	char **problems; /* "FILE: why", sorted: files not used though they look as if they should be */
+	char **problems; /* "FILE: why", sorted: files that look like handlers but cannot be used */
 	size_t problem_count;
 };
 
 /*
  * The directory to use: `option` (--handlers) if not NULL, else JOBRUN_HANDLERS, else ~/.config/jobrun/handlers
- * (XDG_CONFIG_HOME is respected) if it exists, else /etc/jobrun/handlers. Caller frees.
+ * (or below XDG_CONFIG_HOME) if that exists, else /etc/jobrun/handlers. Caller frees.
  */
 char *jr_handlers_directory(const char *option) JR_MUST;
 
 /*
- * Read `directory`. JR_E_CONFIG when it does not exist, cannot be read or breaks the permission rules itself (the
- * message ends with the chmod or chown to type). A bad file does not fail the whole: it is left out and has a line in
- * `problems`.
+ * Read `directory`. JR_E_CONFIG if it does not exist, cannot be read or breaks the permission rules itself (the message
+ * ends with the chmod or chown to type). A bad file is no error here: it is left out and gets a line in `problems`.
  */
 bool jr_handlers_read(struct jr_handlers *handlers, const char *directory, struct jr_err *err) JR_MUST;
 
-/* Is there anything to run here? JR_E_CONFIG if not: with the first problem if all files are bad. */
+/* Is there a handler besides those that are built in? JR_E_CONFIG if not, with the first problem if there is one. */
 bool jr_handlers_check(const struct jr_handlers *handlers, struct jr_err *err) JR_MUST;
 
-/* Both: what a runner needs. */
+/* Read and check, for a runner. */
 bool jr_handlers_load(struct jr_handlers *handlers, const char *directory, struct jr_err *err) JR_MUST;
 void jr_handlers_release(struct jr_handlers *handlers);
 
 /*
- * One handler that is no file of a directory: the command line argv, NULL-terminated and not empty, run as it is for
- * the job type. Its first word is looked for as a shell does it; what is not found fails when it is started.
+ * Make one handler from a command line instead of a file: argv, NULL-terminated and not empty. Its first word is looked
+ * up in PATH, as a shell does. If it is not found, starting it fails.
  */
 void jr_handlers_of_command(struct jr_handlers *handlers, const char *job_type, char *const *argv);
 
-/* What a shell would exit with if this command cannot be started: 127, there is none; 126. */
+/* The exit status of a shell that cannot start this command: 127 if it does not exist, else 126. */
 int jr_handlers_command_status(const struct jr_handler *handler) JR_MUST;
 
 /* The handler of a job type, NULL if this host has none. Borrowed. */
@@ -57,7 +59,7 @@ const struct jr_handler *jr_handlers_find(const struct jr_handlers *handlers, co
 /* Why a job type has no handler here: its line of `problems`, NULL if there is none. Borrowed. */
 const char *jr_handlers_problem_of(const struct jr_handlers *handlers, const char *job_type) JR_MUST;
 
-/* Free what the kinds keep in `host`, after the last work. */
+/* After the last work: free the state of all kinds in `host`. */
 void jr_handlers_close_host(struct jr_host *host);
 
 #endif

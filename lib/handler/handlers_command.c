@@ -1,8 +1,8 @@
 /*
  * handlers_command: a command line as a handler, for jobrun exec.
  *
- * What must hold: it is found as execvp would find it, so that a line of an old crontab that gets "jobrun exec NAME --"
- * put before it goes on to start the same program.
+ * What must hold: the command is looked up as execvp does it. So an old line of a crontab starts the same program after
+ * somebody has put "jobrun exec NAME --" before it.
  */
 #include "handler/handlers_parts.h"
 
@@ -30,7 +30,7 @@ judge(const char *path)
 	return eaccess(path, X_OK) == 0 ? 0 : errno;
 }
 
-/* PATH, or what the system has without it. Caller frees. */
+/* PATH, or the system's default if it is not set. Caller frees. */
 static char *
 search_path(void)
 {
@@ -46,8 +46,8 @@ search_path(void)
 }
 
 /*
- * The first that can be executed; else the first that is there, for the message of its refusal; else the name itself.
- * Caller frees.
+ * The first match in PATH that can be executed; else the first match that cannot, so that the error is about that file;
+ * else the name itself. Caller frees.
  */
 static char *
 find_command(const char *name)

@@ -1,10 +1,10 @@
 /*
  * handlers_judge: which files of the directory are handlers.
  *
- * A job type may have up to three files: NAME, NAME.sql, NAME.json. So each file is first looked at alone (what is it,
- * is it meant to be a handler) and put down with its job type; then the files of each type are judged together. What
- * must hold: a type whose files have a problem has no handler, because it would run without something that was written
- * down for it.
+ * A job type may have up to three files: NAME, NAME.sql, NAME.json. So each file is first judged alone (what is it, is
+ * it meant to be a handler) and recorded with its job type; then the files of each type are judged together. What must
+ * hold: a type with a problem in one of its files has no handler, because it would run without a limit or an account
+ * that somebody has set for it.
  */
 #include "handler/handlers_parts.h"
 
@@ -39,7 +39,7 @@ struct entry {
 	char *job_type;
 	const char *name;
 	enum role role;
-	bool is_bad; /* its problem has been told */
+	bool is_bad; /* its problem has been reported */
 };
 
 /* The files of one type: names, NULL where there is none. */
@@ -80,7 +80,7 @@ role_of(const char *name)
 	return has_suffix(name, ".json") ? SETTINGS : PROGRAM;
 }
 
-/* A copy with small letters. Caller frees. */
+/* A copy in lower case. Caller frees. */
 static char *
 lower(const char *text)
 {
@@ -93,7 +93,7 @@ lower(const char *text)
 	return copy;
 }
 
-/* Why the file `name` may not be that of a handler, NULL if it may. Caller frees. */
+/* Why a handler may not have the file name `name`; NULL if it may. Caller frees. */
 static char *
 problem_of_name(const char *name, const char *job_type)
 {
@@ -114,8 +114,8 @@ problem_of_name(const char *name, const char *job_type)
 }
 
 /*
- * A plain file nobody can execute: a README, or a script somebody forgot to make executable? NULL: not meant to be a
- * handler. Caller frees.
+ * For a plain file that is not executable. NULL: it is not meant to be a handler (a README). Otherwise the problem: it
+ * is a script that somebody forgot to make executable. Caller frees.
  */
 static char *
 problem_of_data(const char *name, const char *path)
@@ -133,7 +133,10 @@ problem_of_data(const char *name, const char *path)
 	return problem;
 }
 
-/* false: the file is nobody's. Otherwise *problem says why it cannot be used (for the caller to free), or is NULL. */
+/*
+ * Is the file meant to be part of a handler? If so, *problem says why it cannot be used, or is NULL. The caller frees
+ * *problem.
+ */
 static bool
 is_meant(const char *name, enum role role, const char *path, char **problem)
 {
@@ -157,7 +160,7 @@ is_meant(const char *name, enum role role, const char *path, char **problem)
 	return true;
 }
 
-/* Put the file down if it is meant to be of use. */
+/* Record the file in `entries` if it is meant to be part of a handler. */
 static void
 look_at(struct jr_handlers *handlers, const char *name, struct entry *entries, size_t *count)
 {
@@ -200,7 +203,7 @@ check_statement(const char *name, const char *text, size_t len, struct jr_err *e
 	return is_utf8(text) || jr_fail(err, JR_E_CONFIG, "%s: it is not UTF-8", name);
 }
 
-/* NAME.sql, whole. NULL on failure; caller frees. */
+/* The text of NAME.sql. NULL on failure; caller frees. */
 static char *
 read_statement(const char *name, const char *path, struct jr_err *err)
 {
@@ -227,7 +230,7 @@ read_statement(const char *name, const char *path, struct jr_err *err)
 	return NULL;
 }
 
-/* The program or the statement. On failure the message begins with the file's name. */
+/* Check the program or the statement. On failure the message begins with the file's name. */
 static bool
 check_main(struct jr_handler *handler, const struct files *files, struct jr_err *err)
 {
@@ -245,7 +248,7 @@ check_main(struct jr_handler *handler, const struct files *files, struct jr_err 
 	return handler->sql != NULL;
 }
 
-/* The kind that has the member by which NAME.json is a handler of its own; the settings have exactly one of those. */
+/* The kind of a NAME.json that is a handler of its own: the kind whose member the settings have. */
 static const struct jr_handler_kind *
 kind_alone(const struct jr_settings *settings)
 {
@@ -275,14 +278,14 @@ check_settings(struct jr_handler *handler, const struct files *files, struct jr_
 	return true;
 }
 
-/* What the kind itself asks for. On failure the message begins with the name of the handler's file. */
+/* Call the check of the kind. On failure the message begins with the name of the handler's file. */
 static bool
 check_kind(const struct jr_handler *handler, const char *name, struct jr_err *err)
 {
 	return handler->kind->check == NULL || handler->kind->check(handler, err) || jr_fail_in(err, name);
 }
 
-/* All that is wrong is told, not only the first of two files. */
+/* Reports the problems of both files, not only of the first. */
 static void
 judge_type(struct jr_handlers *handlers, const struct files *files)
 {

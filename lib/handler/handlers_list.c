@@ -1,8 +1,8 @@
 /*
- * handlers_list: the handlers that were found, and the problems with files that are none.
+ * handlers_list: the handlers of the directory, and the problems with files that cannot be used.
  *
- * What must hold: once it has been sorted, items is in order for jr_handlers_find, and problems come in the same order
- * everywhere.
+ * What must hold: after jr_handlers_sort, `items` is in the order that jr_handlers_find needs, and `problems` is in the
+ * same order on every host.
  */
 #include "handler/handlers_parts.h"
 
@@ -100,7 +100,7 @@ jr_handlers_find(const struct jr_handlers *handlers, const char *job_type)
 	return NULL;
 }
 
-/* A line begins with the file's name, which is the job type or that with an ending. */
+/* A line begins with the file's name: the job type, with or without an ending. */
 static bool
 is_about(const char *line, const char *job_type)
 {

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-/* What the name of a header has in it if its value is none for everybody. */
+/* The name of a header with a secret value contains one of these. */
 static const char *const secret_words[] = {
-    "authorization",               /* Proxy-Authorization, too */
+    "authorization",               /* also Proxy-Authorization */
     "cookie", "credential", "key", /* X-Api-Key, Apikey, Ocp-Apim-Subscription-Key */
     "passphrase", "passwd", "password", "secret", "session", "signature", "token", /* X-Auth-Token, Private-Token */
 };

@@ -1,5 +1,5 @@
 /*
- * header: what may be the value of a header of a request, and which headers are secrets by their names. Pure.
+ * header: which values a request header may have, and which headers usually hold secrets. Pure.
  */
 #ifndef JR_HEADER_H
 #define JR_HEADER_H
@@ -7,12 +7,12 @@
 #include "base/base.h"
 
 /*
- * Visible ASCII, with blanks only between: nothing that ends a line, is cut off on the way, or is read as another
- * character by whoever receives it. Every value that is sent is asked about here, wherever it comes from.
+ * Visible ASCII, with blanks only inside. So no value can end a line, lose bytes on the way, or be read as other
+ * characters by the receiver. Every header value is checked here before it is sent, wherever it comes from.
  */
 bool jr_header_is_value(const char *text) JR_MUST;
 
-/* Does a header of this name usually hold a password, a key or the like? Whatever the case of its letters. */
+/* Does a header of this name, in any case, usually hold a password, a key or the like? */
 bool jr_header_is_secret(const char *name) JR_MUST;
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * http: the multi handle of libcurl on the loop.
  *
- * libcurl says through two callbacks which sockets it wants watched and when it wants to be called; it may not be
- * called from inside them, so all they do is to set watches and the timer. Each watch or timer that comes true is
- * passed on, and behind it the transfers that are over are marked; each tells its owner from a timer of its own, in a
- * turn in which nothing of libcurl is on the stack, so that the owner may free it or start others.
+ * libcurl reports through two callbacks which sockets to watch and when to call it. It must not be called from inside
+ * these callbacks, so they only set watches and the timer. When a watch or the timer fires, libcurl is called, and then
+ * the transfers that are over are marked. Each of them reports to its owner from a timer of its own. No function of
+ * libcurl is on the stack then, so the owner may free the transfer or start others.
  */
 #include "handler/http_parts.h"
 
@@ -14,7 +14,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#define IDLE_CONNECTIONS 128L /* kept for later; with TLS each is some 50 kB */
+#define IDLE_CONNECTIONS 128L /* kept for later; with TLS each needs about 50 kB */
 
 struct jr_http_socket {
 	struct jr_http *http;
@@ -30,7 +30,7 @@ jr_http_is_usable(struct jr_err *err)
 	if (info->features & CURL_VERSION_ASYNCHDNS)
 		return true;
 	return jr_fail(err, JR_E_CONFIG,
-	    "cannot run http handlers: libcurl %s waits for name servers, one that looks names up asynchronously (AsynchDNS) is needed",
+	    "cannot run http handlers: libcurl %s blocks during name look-ups; one with AsynchDNS is needed",
 	    info->version);
 }
 
@@ -55,7 +55,7 @@ act(struct jr_http *http, curl_socket_t fd)
 {
 	int running;
 
-	/* 0: libcurl looks for itself what the socket is ready for, which tells it more than a bit mask. */
+	/* 0: libcurl itself checks what the socket is ready for, which is more exact than our bit mask. */
 	(void)curl_multi_socket_action(http->multi, fd, 0, &running);
 	mark_ended(http);
 }
@@ -100,7 +100,7 @@ add_socket(struct jr_http *http)
 	return socket;
 }
 
-/* curl_multi_assign is the one function that may be called in here. */
+/* A callback of libcurl. curl_multi_assign is the only function of libcurl that it may call. */
 static int
 want_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *known)
 {
@@ -158,7 +158,7 @@ jr_http_new(struct jr_loop *loop, struct jr_err *err)
 
 	if (!jr_http_is_usable(err))
 		return NULL;
-	code = curl_global_init(CURL_GLOBAL_DEFAULT); /* counted by libcurl */
+	code = curl_global_init(CURL_GLOBAL_DEFAULT); /* libcurl counts these calls */
 	if (code != CURLE_OK) {
 		jr_fail(err, JR_E_TEMP, "could not start libcurl: %s", curl_easy_strerror(code));
 		return NULL;
@@ -174,7 +174,10 @@ jr_http_new(struct jr_loop *loop, struct jr_err *err)
 	return NULL;
 }
 
-/* Idle connections are closed in curl_multi_cleanup, so their watches go before it, and it is to ask for no others. */
+/*
+ * curl_multi_cleanup closes the idle connections. So their watches are removed before it, and the callbacks are unset
+ * so that it cannot ask for new ones.
+ */
 void
 jr_http_free(struct jr_http *http)
 {

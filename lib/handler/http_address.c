@@ -1,9 +1,9 @@
 /*
- * http_address: is it the address of a public host? Pure.
+ * http_address: is an address that of a public host? Pure.
  *
- * What must hold: what is not known is not public, since the question is asked to refuse. An IPv6 address that stands
- * for an IPv4 one (mapped, 6to4, NAT64, Teredo) is none, whatever that one is: where a gateway would send the packet
- * cannot be known here.
+ * What must hold: an unknown address is not public, because the caller refuses addresses that are not public. An IPv6
+ * address that contains an IPv4 address (mapped, 6to4, NAT64, Teredo) is not public either, whatever the IPv4 address
+ * is: we cannot know where a gateway would send the packet.
  */
 #include "handler/http.h"
 #include "handler/http_blocks.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define BYTES_MAX 16
-#define UNKNOWN "of no kind that is known to be public"
+#define UNKNOWN "not known to be public"
 
 static bool
 is_in(const unsigned char *address, int family, const struct jr_block *block)
@@ -22,13 +22,13 @@ is_in(const unsigned char *address, int family, const struct jr_block *block)
 	unsigned char prefix[BYTES_MAX];
 
 	if (inet_pton(family, block->address, prefix) != 1)
-		return true; /* a row that is wrong refuses everything, and any test shows it */
+		return true; /* an invalid row refuses every address, so any test shows it */
 	if (memcmp(address, prefix, whole) != 0)
 		return false;
 	return rest == 0 || ((unsigned)(address[whole] ^ prefix[whole]) >> (8 - rest)) == 0;
 }
 
-/* The name of the smallest block that it is in; NULL: none. */
+/* The name of the smallest block that contains the address; NULL: none. */
 static const char *
 block_of(const unsigned char *address, int family, const struct jr_block *blocks, size_t count)
 {
@@ -57,7 +57,7 @@ jr_address_special(const struct sockaddr *address)
 	struct sockaddr_in in;
 	struct sockaddr_in6 in6;
 
-	/* Copied: the storage of the caller need not be aligned for them. */
+	/* Copied, because the caller's storage may not be aligned for these types. */
 	if (address->sa_family == AF_INET) {
 		memcpy(&in, address, sizeof(in));
 		return block_of((const unsigned char *)&in.sin_addr, AF_INET, jr_blocks4, JR_COUNT(jr_blocks4));

@@ -1,10 +1,10 @@
 /*
- * http_answer: what comes in, bounded.
+ * http_answer: receive an answer, with bounded memory.
  *
- * libcurl hands over header lines one by one, also those of interim answers (1xx) and trailers, and the body in pieces.
- * Of the lines two values of the final answer are kept, of the body its first bytes. What must hold: memory does not
- * grow with what the server sends, and nothing is unpacked (a transfer coding besides chunked is refused: libcurl
- * would unpack it unasked, with the memory its author wanted).
+ * libcurl passes header lines one by one, including those of interim answers (1xx) and trailers, and the body in
+ * pieces. Two header values of the final answer are kept, and the first bytes of the body. What must hold: memory does
+ * not grow with the length of the answer, and nothing is decompressed. A transfer coding other than chunked is refused,
+ * because libcurl would decompress it without being asked, and the sender would decide how much memory that needs.
  */
 #include "handler/http_parts.h"
 
@@ -22,7 +22,7 @@ is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* The value of a header line, without blanks around it, if the line has that name; NULL if not. Caller frees. */
+/* The value of a header line without blanks around it; NULL if the line has another name. Caller frees. */
 static char *
 value_of(const char *line, size_t len, const char *name)
 {
@@ -64,7 +64,7 @@ jr_incoming_release(struct jr_incoming *in)
 	*in = (struct jr_incoming){.cut = JR_CUT_NOT};
 }
 
-/* A line between status line and body. */
+/* A header line of the answer: after the status line, before the body. */
 static void
 take_line(struct jr_incoming *in, const char *line, size_t len)
 {
@@ -77,7 +77,7 @@ take_line(struct jr_incoming *in, const char *line, size_t len)
 	keep(&in->date, value_of(line, len, "Date"));
 }
 
-/* "HTTP/1.1 103 Early Hints": more will follow, who knows when. */
+/* "HTTP/1.1 103 Early Hints": the final answer follows, at any time. */
 static bool
 is_interim(const char *data, size_t len)
 {
@@ -86,7 +86,7 @@ is_interim(const char *data, size_t len)
 	return blank != NULL && blank + 1 < data + len && blank[1] == '1';
 }
 
-/* How long it may think is a matter of the timeout; once it talks, it must go on. */
+/* The timeout limits the time until the answer begins. From then on, the server must not pause for long. */
 static void
 begin_low_speed(const struct jr_transfer *transfer)
 {
@@ -134,7 +134,7 @@ jr_incoming_body(char *data, size_t size, size_t count, void *transfer)
 	return 0;
 }
 
-/* Digits only. */
+/* The number of seconds, at most MAX_S. -1: not only digits. */
 static int64_t
 seconds_of(const char *value)
 {
@@ -149,7 +149,7 @@ seconds_of(const char *value)
 	return seconds < MAX_S ? seconds : MAX_S;
 }
 
-/* All three forms of a date begin with the name of a day; curl_getdate would take much more for one. */
+/* All three forms of an HTTP date begin with the name of a day. curl_getdate alone would accept many other texts. */
 static int64_t
 date_of(const char *value)
 {

@@ -1,12 +1,13 @@
 /*
- * http_blocks: addresses that are not those of a public host. Data; http_address.c reads it.
+ * http_blocks: the blocks of addresses that are not public. Data for http_address.c.
  *
  * Source: the IANA IPv4 and IPv6 Special-Purpose Address Registries, whole (www.iana.org/assignments/
- * iana-ipv4-special-registry and iana-ipv6-special-registry, as of 2025), and behind them what is not in them since it
- * is no unicast or is no more. Blocks that the registries call globally reachable are here all the same: they are
- * anycast services and identifiers, of which the nearest may be in the local network, and no receiver of a webhook.
- * Of IPv6 only 2000::/3 is given out as global unicast (RFC 4291, registry "IPv6 Global Unicast Address Assignments"),
- * so that whatever lies outside of it is refused without a row; rows there are for the reason that is told.
+ * iana-ipv4-special-registry and iana-ipv6-special-registry, as of 2025). After them come blocks that the registries do
+ * not have: multicast and deprecated ones. Blocks that the registries call globally reachable are in the list too: they
+ * are anycast services and identifiers. The nearest host of such a service may be in the local network, and none of
+ * them receives webhooks. IPv6 global unicast is only 2000::/3 (RFC 4291, registry "IPv6 Global Unicast Address
+ * Assignments"), so any other IPv6 address is refused even without a row. Rows outside 2000::/3 only give the reason
+ * for the message.
  */
 #ifndef JR_HTTP_BLOCKS_H
 #define JR_HTTP_BLOCKS_H

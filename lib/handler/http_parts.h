@@ -1,10 +1,10 @@
 /*
- * http_parts: what the files of http share.
+ * http_parts: shared by the files of http.
  *
- *	http.c           the multi handle on the loop: sockets, its timer, which transfers are over
- *	http_transfer.c  one transfer: its options, its end; names of libcurl's errors
- *	http_answer.c    what comes in: header lines and body, bounded; Retry-After
- *	http_address.c   which addresses are public; http_blocks.h: which are not
+ *	http.c           the multi handle on the loop: its sockets, its timer, and which transfers are over
+ *	http_transfer.c  one transfer: its options and its end; names of libcurl's errors
+ *	http_answer.c    the answer: header lines and body, bounded; Retry-After
+ *	http_address.c   is an address public? http_blocks.h has the blocks that are not
  */
 #ifndef JR_HTTP_PARTS_H
 #define JR_HTTP_PARTS_H
@@ -17,24 +17,24 @@
 struct jr_http {
 	struct jr_loop *loop;
 	CURLM *multi;
-	struct jr_timer timer; /* what libcurl asked for */
+	struct jr_timer timer; /* the timeout that libcurl has set */
 	struct jr_http_socket *sockets;
 };
 
-/* Why this side ended the reading; the error that libcurl makes of it (WRITE_ERROR) says nothing. */
+/* Why we stopped reading. libcurl reports only WRITE_ERROR, which does not say why. */
 enum jr_cut {
 	JR_CUT_NOT,
-	JR_CUT_ENOUGH,  /* the body is longer than anybody needs: no error */
-	JR_CUT_HEADERS, /* too many bytes of header lines */
-	JR_CUT_CODING   /* a transfer coding nobody asked for */
+	JR_CUT_ENOUGH,  /* the body has reached JR_ANSWER_MAX: no error */
+	JR_CUT_HEADERS, /* the header lines are too long */
+	JR_CUT_CODING   /* a transfer coding that we did not ask for */
 };
 
-/* What has come of the answer so far. */
+/* The part of the answer that has been received. */
 struct jr_incoming {
 	enum jr_cut cut;
-	size_t header_bytes; /* of all header lines, those of interim answers too */
-	bool headers_done;   /* what comes now is a trailer */
-	char *retry_after;   /* values as they came; NULL: none */
+	size_t header_bytes; /* of all header lines, including interim answers */
+	bool headers_done;   /* further header lines are trailers */
+	char *retry_after;   /* values of headers, unchanged; NULL: none */
 	char *date;
 	char *body; /* NULL: nothing yet */
 	size_t body_len;
@@ -43,26 +43,26 @@ struct jr_incoming {
 
 struct jr_transfer {
 	struct jr_http *http;
-	CURL *easy; /* NULL: none could be made */
+	CURL *easy; /* NULL: libcurl could not create it */
 	bool added; /* to the multi handle */
 	struct curl_slist *headers;
 	CURLcode result;
-	struct jr_timer end; /* it is over: tell the owner */
+	struct jr_timer end; /* reports the end to the owner */
 	jr_answer_fn *ended;
 	void *ctx;
 	struct jr_incoming in;
 	bool refuse_private;
-	char unfit[64];                 /* the name of a header whose value must not be sent; "": none */
+	char unfit[64];                 /* the name of a header with an invalid value; "": none */
 	char refused[INET6_ADDRSTRLEN]; /* the last address that was refused; "": none */
-	const char *special;            /* what it is */
-	char message[CURL_ERROR_SIZE];  /* libcurl's words */
+	const char *special;            /* what that address is, such as "loopback" */
+	char message[CURL_ERROR_SIZE];  /* libcurl's message */
 };
 
-/* http_transfer.c. The name is COULDNT_CONNECT for CURLE_COULDNT_CONNECT; NULL: it has no name here. */
+/* http_transfer.c. The name of CURLE_COULDNT_CONNECT is COULDNT_CONNECT; NULL: not in the list. */
 void jr_transfer_over(struct jr_transfer *transfer, CURLcode result);
 const char *jr_http_error_name(CURLcode code);
 
-/* http_answer.c: as libcurl calls them. What they do not take ends the transfer. */
+/* http_answer.c: callbacks of libcurl. If one of them takes fewer bytes than it got, libcurl ends the transfer. */
 size_t jr_incoming_header(char *data, size_t size, size_t count, void *transfer);
 size_t jr_incoming_body(char *data, size_t size, size_t count, void *transfer);
 void jr_incoming_release(struct jr_incoming *in);

@@ -1,9 +1,9 @@
 /*
  * http_transfer: one transfer, from its options to its end.
  *
- * What must hold: nothing is taken from the surroundings (no netrc, no proxy, no cookies) unless the target asks for
- * it; `ended` is called once, from a timer of the loop, as the last thing, also when libcurl refused to begin; freeing
- * a transfer never waits for a name server.
+ * What must hold: a transfer uses nothing from its environment (no netrc, no proxy, no cookies) unless the target asks
+ * for it; `ended` is called once, from a timer of the loop, as the last act of the transfer, even if libcurl refused to
+ * start it; freeing a transfer never waits for a name server.
  */
 #include "handler/http_parts.h"
 
@@ -24,15 +24,15 @@
 #define RECEIVE_BUFFER 8192L
 #define SEND_BUFFER 16384L
 
-/* The first option that is refused is the result of the transfer. */
+/* Set an option. The first refusal becomes the result of the transfer, and later options are not set. */
 #define SET(transfer, option, value)                                                                                   \
 	((transfer)->result == CURLE_OK                                                                                \
 		? (void)((transfer)->result = curl_easy_setopt((transfer)->easy, CURLOPT_##option, (value)))           \
 		: (void)0)
 
 /*
- * The names of libcurl's errors that a transfer over HTTP or HTTPS can meet, without CURLE_. libcurl has texts for them
- * but no names, and texts change from version to version, where a code for programs must not.
+ * The names of the libcurl errors that an HTTP or HTTPS transfer can have, without CURLE_. libcurl has only texts for
+ * them, which change between versions; a code for programs must not change.
  */
 /* clang-format off */
 #define NAME(name) [CURLE_##name] = #name
@@ -69,7 +69,7 @@ jr_http_has_body(const char *method)
 	return strcasecmp(method, "GET") != 0 && strcasecmp(method, "HEAD") != 0;
 }
 
-/* "Name: value", or "Name:" for a header that libcurl is not to add. Every header of a request goes through here. */
+/* Add "Name: value"; "Name:" keeps libcurl from adding that header. Every header of a request is checked here. */
 static void
 add_header(struct jr_transfer *transfer, const char *line)
 {
@@ -96,7 +96,7 @@ add_headers(struct jr_transfer *transfer, char *const *headers)
 		add_header(transfer, *headers);
 }
 
-/* "Expect:" empty: no waiting for a "100 Continue" that many servers never send. */
+/* The empty "Expect:" keeps libcurl from waiting for a "100 Continue", which many servers never send. */
 static void
 set_headers(struct jr_transfer *transfer, const struct jr_http_request *request)
 {
@@ -146,14 +146,14 @@ set_limits(struct jr_transfer *transfer, const struct jr_http_target *target)
 	SET(transfer, PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
 #if LIBCURL_VERSION_NUM >= 0x075700
-	/* A name that is being looked up is left to its thread; without this, ending the transfer waits for it. */
+	/* Leave a running name look-up to its thread; without this, freeing the transfer waits for it. */
 	SET(transfer, QUICK_EXIT, 1L);
 #endif
 }
 
 /*
- * What could come from the surroundings, and whom to trust. A connection that others made may lead to a private
- * address.
+ * Netrc, proxy and CA file. Without allow_private no kept connection is used: another transfer may have opened it to a
+ * private address.
  */
 static void
 set_surroundings(struct jr_transfer *transfer, const struct jr_http_target *target)
@@ -175,7 +175,10 @@ set_surroundings(struct jr_transfer *transfer, const struct jr_http_target *targ
 	}
 }
 
-/* Called for each address of the host that is tried. The program's own, so that no child inherits the socket. */
+/*
+ * libcurl calls this for each address that it tries. It refuses addresses that are not public, and opens the socket
+ * with SOCK_CLOEXEC, so that no child inherits it.
+ */
 static curl_socket_t
 open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
 {
@@ -209,7 +212,7 @@ set_callbacks(struct jr_transfer *transfer)
 	SET(transfer, OPENSOCKETDATA, transfer);
 }
 
-/* Did the certificate lead to nobody who is trusted? Wrong names and dates have other answers. */
+/* Is the certificate signed by nobody whom we trust? A wrong name or date is another error. */
 static bool
 is_unknown_certificate(const struct jr_transfer *transfer)
 {
@@ -233,7 +236,7 @@ with_end(char *line, const char *end)
 	return longer;
 }
 
-/* The message of libcurl, or of ours, as one clean line. Caller frees. */
+/* Our message or libcurl's, as one clean line. Caller frees. */
 static char *
 error_line(const struct jr_transfer *transfer, int status)
 {
@@ -245,7 +248,7 @@ error_line(const struct jr_transfer *transfer, int status)
 	if (transfer->in.cut == JR_CUT_HEADERS)
 		return jr_xasprintf("the headers of the answer are longer than %d bytes", JR_ANSWER_HEADERS_MAX);
 	if (transfer->in.cut == JR_CUT_CODING)
-		return jr_xstrdup("the answer has a transfer coding that was not asked for");
+		return jr_xstrdup("the answer has a transfer coding that jobrun did not ask for");
 	if (transfer->result == CURLE_COULDNT_CONNECT && transfer->refused[0] != '\0')
 		return jr_xasprintf("%s is not a public address (%s), and allow_private is false", transfer->refused,
 		    transfer->special);
@@ -257,12 +260,12 @@ error_line(const struct jr_transfer *transfer, int status)
 			*at = ' ';
 	}
 	if (is_unknown_certificate(transfer))
-		line = with_end(line, " (\"ca_file\" in \"http\" names those to trust)");
+		line = with_end(line, " (\"ca_file\" in \"http\" names the certificates to trust)");
 	(void)snprintf(after, sizeof(after), " (after HTTP %d)", status);
 	return status != 0 ? with_end(line, after) : line;
 }
 
-/* The error as a word; `number` is storage for one without a name. */
+/* The error as one word. `number` is storage for an error without a name. */
 static const char *
 error_code(const struct jr_transfer *transfer, char number[static 12])
 {
@@ -293,8 +296,8 @@ status_of(const struct jr_transfer *transfer)
 }
 
 /*
- * A header line without an end is refused by libcurl itself, as lack of memory (until 8.6) or as too large. Memory that
- * was really lacking would have ended the process elsewhere.
+ * libcurl itself refuses a header line that is too long, with CURLE_OUT_OF_MEMORY (until 8.6) or CURLE_TOO_LARGE. It
+ * does not mean that memory is short: that would have ended the process elsewhere.
  */
 static void
 judge_headers(struct jr_transfer *transfer)

@@ -1,10 +1,10 @@
 /*
- * out: reading on in the file that a handler writes, and what it has said.
+ * out: read the file that a handler writes, and keep the last line of each kind.
  *
- * The handler appends; we read from where we were, line by line. One that writes with ">" instead of ">>" is understood
- * as well: if the file was changed without having grown, or the last bytes that were read are not there any more, it is
- * read from its beginning. What must hold: memory is bounded by a line, the last line of each kind and the warnings,
- * time by JR_OUT_READ_MAX, whatever is in the file.
+ * The handler appends, and each call reads the new lines. A handler may also write with ">" instead of ">>": if the
+ * file has changed without growing, or the last bytes that were read have changed, it is read from the beginning. What
+ * must hold, whatever is in the file: memory is bounded by one line, the last line of each kind and the warnings; the
+ * time of a call is bounded by JR_OUT_READ_MAX.
  */
 #include "handler/out_parts.h"
 
@@ -19,13 +19,13 @@
 #include <unistd.h>
 
 #define CHUNK 16384
-#define MARK_MAX 256 /* of the last bytes read, to see whether they are still there */
+#define MARK_MAX 256 /* this many of the last bytes read are kept, to detect that the file was rewritten */
 #define LINE_BYTES_MAX (JR_OUT_LINE_MAX + JR_OUT_LINE_SLACK)
 #define WARNINGS_BYTES ((size_t)JR_OUT_WARNINGS_MAX * 1200 + 200)
 
 struct said {
 	char *line;
-	bool is_new; /* since it was last taken */
+	bool is_new; /* not taken yet */
 };
 
 struct jr_out {
@@ -34,13 +34,13 @@ struct jr_out {
 	char *name, *path;
 	char *checkpoint_name, *checkpoint_path; /* NULL: there was none */
 
-	off_t offset;        /* read up to here */
-	char mark[MARK_MAX]; /* the bytes in front of it */
+	off_t offset;        /* the file has been read up to here */
+	char mark[MARK_MAX]; /* the bytes before `offset` */
 	size_t mark_len;
-	struct timespec changed; /* the file, as of the last read */
-	struct jr_buf line;      /* the begin of a line whose end is not there yet */
-	bool passing_over;       /* the rest of a line that is not used */
-	int64_t line_number;     /* of the last complete line; -1: not known any more */
+	struct timespec changed; /* the file's mtime at the last read */
+	struct jr_buf line;      /* the beginning of a line that has no end yet */
+	bool passing_over;       /* skip the rest of this line */
+	int64_t line_number;     /* the number of the last complete line; -1: unknown */
 	bool ended;
 
 	struct said said[JR_SAYS_COUNT];
@@ -137,7 +137,7 @@ take_bytes(struct jr_out *out, const char *bytes, size_t len)
 	}
 }
 
-/* The last MARK_MAX bytes of what was read so far and these. */
+/* Keep the last MARK_MAX bytes that were read, these included. */
 static void
 keep_mark(struct jr_out *out, const char *bytes, size_t len)
 {
@@ -149,7 +149,7 @@ keep_mark(struct jr_out *out, const char *bytes, size_t len)
 	out->mark_len = keep + add;
 }
 
-/* One read, begun again when a signal came. */
+/* pread, repeated if a signal interrupts it. */
 static ssize_t
 read_at(int fd, char *bytes, size_t len, off_t offset)
 {
@@ -180,7 +180,7 @@ go_to(struct jr_out *out, off_t offset)
 	jr_buf_clear(&out->line);
 }
 
-/* Where to read on: not behind what was written anew, and not too far in front of the end. */
+/* Set the offset to read from: the beginning if the file was rewritten, and at most JR_OUT_READ_MAX before the end. */
 static void
 find_place(struct jr_out *out, const struct stat *st)
 {
@@ -194,7 +194,7 @@ find_place(struct jr_out *out, const struct stat *st)
 		return;
 	jr_buf_clear(&out->line);
 	warn_of_file(out, "more than 4 MiB at once: only the end is read");
-	go_to(out, size - JR_OUT_READ_MAX - 1); /* the byte in front, to see a line that begins here */
+	go_to(out, size - JR_OUT_READ_MAX - 1); /* one byte more: a newline there means that a line begins after it */
 }
 
 static void
@@ -206,7 +206,7 @@ read_on(struct jr_out *out)
 	if (fstat(out->fd, &st) < 0)
 		return;
 	find_place(out, &st);
-	/* What is written while we read is for the next time: a handler that never stops must not hold us. */
+	/* Stop at the size from fstat: a handler that writes all the time must not keep us here. */
 	while (out->offset < st.st_size) {
 		off_t left = st.st_size - out->offset;
 		ssize_t n = read_at(out->fd, bytes, left < CHUNK ? (size_t)left : CHUNK, out->offset);
@@ -219,7 +219,7 @@ read_on(struct jr_out *out)
 	}
 }
 
-/* The end of the attempt: a line without newline counts, and what else is to be warned of. */
+/* The end of the attempt: a line without a newline counts, and the last warnings are added. */
 static void
 finish(struct jr_out *out)
 {
@@ -255,7 +255,7 @@ make_files(struct jr_out *out, const char *checkpoint, const struct jr_limits *l
 		return out->fd >= 0;
 	text = jr_xasprintf("%s\n", checkpoint);
 	fd = jr_out_dir_make(out->outs, out->checkpoint_name, text, limits);
-	free(text); /* leaves errno alone */
+	free(text); /* does not change errno */
 	if (fd >= 0)
 		(void)close(fd);
 	return fd >= 0;

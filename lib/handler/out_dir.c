@@ -1,9 +1,9 @@
 /*
- * out_dir: the directory of a runner for the files of its handlers, and what dead runners left.
+ * out_dir: the directory of a runner for the files of its handlers, and the directories of dead runners.
  *
- * A directory is in use as long as its lock (flock) is held, and the kernel drops that with the last descriptor of its
- * holder, however it died. So what can be locked belongs to nobody. What must hold: nothing is followed and nothing is
- * entered that does not belong to this account: the directory around it may be /tmp.
+ * A directory is in use while its runner holds the lock (flock). The kernel releases the lock when the runner dies,
+ * however it dies. So a directory that can be locked belongs to no living runner. What must hold: no link is followed,
+ * and no directory of another account is entered, since the parent directory may be /tmp.
  */
 #include "handler/out_parts.h"
 
@@ -21,12 +21,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TRIES 20        /* to make a directory that no sweep takes away before it is locked */
-#define SWEPT_MAX 100   /* directories swept away at once; the others wait for the next runner */
-#define SEEN_MAX 100000 /* names looked at for them */
-#define SWEEP_MS 200    /* for all of them, */
-#define ONE_MS 50       /* and for one */
-#define CLOSE_MS 2000   /* for our own, when nothing is held any more */
+#define TRIES 20        /* a sweep of another runner may remove a new directory before it is locked */
+#define SWEPT_MAX 100   /* directories that one sweep removes; the others wait for the next runner */
+#define SEEN_MAX 100000 /* names that one sweep reads to find them */
+#define SWEEP_MS 200    /* for the whole sweep, */
+#define ONE_MS 50       /* and for one directory */
+#define CLOSE_MS 2000   /* for our own directory: no lease is held then */
 
 bool
 jr_out_dir_has(const struct jr_outs *outs, const char *name, int fd)
@@ -61,7 +61,7 @@ write_all(int fd, const char *text)
 	return true;
 }
 
-/* errno says why it is -1. */
+/* Returns the descriptor; -1: errno says why. */
 static int
 create(const struct jr_outs *outs, const char *name)
 {
@@ -70,7 +70,7 @@ create(const struct jr_outs *outs, const char *name)
 
 	if (fd >= 0 || errno != EEXIST)
 		return fd;
-	jr_out_dir_remove(outs, name); /* a handler has put something there */
+	jr_out_dir_remove(outs, name); /* a handler has created something with that name */
 	return openat(outs->fd, name, flags, 0600);
 }
 
@@ -90,7 +90,7 @@ jr_out_dir_make(const struct jr_outs *outs, const char *name, const char *text, 
 	return -1;
 }
 
-/* Lock the directory `name` in the one behind `parent` if it is ours and nobody's. The descriptor or -1. */
+/* Lock the directory `name` in `parent`, if it is ours and not locked. Returns the descriptor or -1. */
 static int
 lock_directory(int parent, const char *name)
 {
@@ -99,7 +99,7 @@ lock_directory(int parent, const char *name)
 
 	if (fd < 0)
 		return -1;
-	/* Of one that was removed meanwhile no link is left. */
+	/* The link count is 0 if somebody has removed it meanwhile. */
 	if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 &&
 	    st.st_nlink > 0)
 		return fd;
@@ -107,7 +107,7 @@ lock_directory(int parent, const char *name)
 	return -1;
 }
 
-/* Of a mount point the kernel says EBUSY: what we have opened is not what the dead runner made. */
+/* A mount point gives EBUSY and is left alone: what we have opened is not what the dead runner created. */
 static void
 sweep_one(int parent, const char *name)
 {
@@ -122,7 +122,7 @@ sweep_one(int parent, const char *name)
 	(void)close(fd);
 }
 
-/* Names that begin so; of more than fit any. */
+/* Find names that begin with `prefix`. If there are more than SWEPT_MAX, take a random choice. */
 static size_t
 find_names(DIR *dir, const char *prefix, struct jr_random *random, char *names[SWEPT_MAX])
 {
@@ -145,8 +145,8 @@ find_names(DIR *dir, const char *prefix, struct jr_random *random, char *names[S
 }
 
 /*
- * Leases are held meanwhile, so there is little time. It begins with another one each time, and gives none more than a
- * part of it: what takes long or cannot be removed keeps nobody from the others.
+ * Remove the directories of dead runners. Leases may be held meanwhile, so the time is limited, for all directories and
+ * for each. A sweep begins with a random one, so a directory that cannot be removed does not keep it from the others.
  */
 static void
 sweep(const char *parent, const char *prefix)
@@ -169,7 +169,7 @@ sweep(const char *parent, const char *prefix)
 	(void)closedir(dir);
 }
 
-/* One try: false with errno, or EAGAIN if somebody's sweep was faster. */
+/* Try once. On failure errno says why; EAGAIN: a sweep of another runner has removed the new directory. */
 static bool
 make_directory(struct jr_outs *outs)
 {
@@ -185,7 +185,7 @@ make_directory(struct jr_outs *outs)
 		errno = passing ? EMFILE : EAGAIN;
 		return false;
 	}
-	/* Handlers of other accounts must reach their file, and see no other. */
+	/* A handler of another account must be able to open its own file, but not to list the directory. */
 	return !as_root || fchmod(outs->fd, 0711) == 0;
 }
 
@@ -194,11 +194,11 @@ parent_directory(void)
 {
 	const char *tmpdir = getenv("TMPDIR");
 
-	/* A relative one would mean another place to the handler. */
+	/* A relative path would name another directory for the handler, which has its own working directory. */
 	return tmpdir != NULL && tmpdir[0] == '/' ? tmpdir : "/tmp";
 }
 
-/* May accounts that are neither its owner nor of its group pass every directory above it? */
+/* Can an account that is neither the owner nor in the group search every directory above it? */
 bool
 jr_out_dir_is_open(const struct jr_outs *outs)
 {
@@ -226,7 +226,7 @@ release(struct jr_outs *outs)
 	free(outs->path);
 }
 
-/* In place of the one that it has, if any. On failure *outs is as before. */
+/* Create a new directory, and remove the old one if there is one. On failure *outs is unchanged. */
 static bool
 make_new(struct jr_outs *outs, struct jr_err *err)
 {
@@ -269,7 +269,7 @@ jr_out_dir_keep(struct jr_outs *outs, struct jr_err *err)
 {
 	struct stat st;
 
-	/* Of one that was removed no link is left. */
+	/* The link count is 0 if it was removed. */
 	return (fstat(outs->fd, &st) == 0 && st.st_nlink > 0) || make_new(outs, err);
 }
 

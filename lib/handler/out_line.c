@@ -1,10 +1,10 @@
 /*
- * out_line: what one line of JOBRUN_OUT says.
+ * out_line: parse one line of JOBRUN_OUT.
  *
- * jansson judges whether it is JSON, and no more is taken from it than the names of the members and the duration: the
- * text itself goes to the server. What must hold: a line that is taken here is taken by the server too, since it is
- * written together with the outcome of the run. Therefore the text is measured: what PostgreSQL's jsonb cannot hold or
- * the table does not take is refused here, with a bound that never comes out too low.
+ * jansson checks that it is JSON. Only the names of the members and the duration are taken from the result; the text of
+ * the line is sent to the server. What must hold: the server accepts every line that is accepted here, since the line
+ * is written together with the outcome of the run. So a line that is too large for PostgreSQL's jsonb or for the table
+ * is refused here. Its size as jsonb is estimated, and the estimate is never too low.
  */
 #include "handler/out_parts.h"
 
@@ -19,11 +19,11 @@
 #define WHY_MAX 200
 #define NAME_SHOWN 40
 
-/* What the table takes of a value as jsonb. */
+/* The limits of the table for a value as jsonb, in bytes. */
 #define SMALL_MAX 65536   /* progress */
 #define LARGE_MAX 1049600 /* checkpoint, result */
 
-#define NUMBER_MAX 16000 /* digits and exponent; numeric ends at 16383 behind the point */
+#define NUMBER_MAX 16000 /* digits plus exponent; numeric has at most 16383 digits after the point */
 
 static const char *const names[] = {
     [JR_SAYS_PROGRESS] = "progress",
@@ -37,14 +37,14 @@ struct measure {
 	bool has_huge_number;
 };
 
-/* What a number takes as an element of jsonb: its entry, padding, two headers, four digits in two bytes. */
+/* The size of a number as an element of jsonb: its entry, padding, two headers, and two bytes for four digits. */
 static size_t
 size_of_number(size_t digits)
 {
 	return 4 + 3 + 8 + 2 * (digits / 4 + 2);
 }
 
-/* Measure the number at text[0]; its length. */
+/* Measure the number at text[0]. Returns its length. */
 static size_t
 measure_number(const char *text, size_t len, struct measure *measure)
 {
@@ -68,8 +68,8 @@ measure_number(const char *text, size_t len, struct measure *measure)
 }
 
 /*
- * Measure the string that begins at text[0]; its length with both quotes. An escape is never shorter than what it
- * means.
+ * Measure the string that begins at text[0]. Returns its length with both quotes. An escape is never shorter than the
+ * character that it stands for.
  */
 static size_t
 measure_string(const char *text, size_t len, struct measure *measure)
@@ -82,7 +82,7 @@ measure_string(const char *text, size_t len, struct measure *measure)
 	return i + 1;
 }
 
-/* `text` is valid JSON. Each value and each key has an entry of four bytes, each container a header and padding. */
+/* Each value and each key has an entry of four bytes; each container has a header and padding. */
 static struct measure
 measure_text(const char *text, size_t len)
 {
@@ -110,7 +110,7 @@ static bool
 read_retry_in(const json_t *value, int64_t *ms, struct jr_err *err)
 {
 	if (!json_is_string(value))
-		return jr_fail(err, JR_E_DATA, "retry_in is no string such as \"5m\"");
+		return jr_fail(err, JR_E_DATA, "retry_in must be a string such as \"5m\"");
 	if (!jr_parse_duration("retry_in", json_string_value(value), ms, err))
 		return false;
 	if (*ms <= 0)
@@ -167,11 +167,11 @@ check_sizes(const struct measure *measure, size_t len, const struct jr_out_line 
 		return jr_fail(err, JR_E_DATA, "%zu bytes: progress has at most %d", len, JR_PROGRESS_MAX);
 	if (line->says[JR_SAYS_PROGRESS] && measure->jsonb_size > SMALL_MAX)
 		return jr_fail(err, JR_E_DATA,
-		    "progress of too many parts: it would take more than %d bytes in the database", SMALL_MAX);
+		    "progress has too many values: it would take more than %d bytes in the database", SMALL_MAX);
 	return true;
 }
 
-/* Integers are read as reals, so that large ones are no error: their digits stay in the text. */
+/* Integers are read as reals, so that large integers are no error. Their digits are kept in the text. */
 static json_t *
 parse(const char *text, size_t len, struct jr_err *err)
 {
@@ -200,7 +200,7 @@ jr_out_line_read(const char *text, size_t len, struct jr_out_line *line, struct 
 	bool done;
 
 	*line = (struct jr_out_line){0};
-	/* Before jansson makes a hundred times as much of it. */
+	/* Before jansson, which can need a hundred times as much memory. */
 	if (measure.jsonb_size > LARGE_MAX)
 		return jr_fail(err, JR_E_DATA, "it would take more than %d bytes in the database", LARGE_MAX);
 	root = parse(text, len, err);

@@ -1,10 +1,10 @@
 /*
- * out_parts: what the files of out share. Nobody else includes it.
+ * out_parts: shared by the files of out; no other file includes it.
  *
- *	out.c          reading on in JOBRUN_OUT, and what has been said
- *	out_dir.c      the directory of a runner, the files in it, and what dead runners left
- *	out_line.c     what one line says
- *	out_remove.c   taking away what handlers have left
+ *	out.c          reads JOBRUN_OUT, and keeps the last line of each kind
+ *	out_dir.c      the directory of a runner, the files in it, and the directories of dead runners
+ *	out_line.c     parses one line
+ *	out_remove.c   removes files and folders that handlers have left
  */
 #ifndef JR_OUT_PARTS_H
 #define JR_OUT_PARTS_H
@@ -12,7 +12,7 @@
 #include "handler/out.h"
 
 struct jr_outs {
-	int fd; /* of the directory; locked as long as it is open */
+	int fd; /* the directory; it is locked while this is open */
 	char *path;
 };
 
@@ -29,35 +29,35 @@ struct jr_out_line {
 	int64_t retry_in_ms;
 };
 
-#define JR_OUT_LINE_SLACK 64 /* the name of a member and what stands around its value */
+#define JR_OUT_LINE_SLACK 64 /* bytes around a value: the name of the member and the punctuation */
 
-/* What the line says. false: it is not understood, *err says why; nothing of it is to be used. */
+/* Parse a line. false: it is invalid and *err says why; do not use *line. */
 bool jr_out_line_read(const char *text, size_t len, struct jr_out_line *line, struct jr_err *err) JR_MUST;
 
-/* A new file of that name for the account of `limits`, with that text in it. The descriptor; -1: errno says why. */
+/* Create a file for the account of `limits`, with `text` in it. Returns the descriptor; -1: errno says why. */
 int jr_out_dir_make(
     const struct jr_outs *outs, const char *name, const char *text, const struct jr_limits *limits) JR_MUST;
 
-/* A handler may have removed it, and must not keep those after it from starting: then there is a new one. */
+/* Create a new directory if a handler has removed it: handlers that start later need it. */
 bool jr_out_dir_keep(struct jr_outs *outs, struct jr_err *err) JR_MUST;
 
-/* The name is still that of the file behind fd. */
+/* Does the name still belong to the file behind fd? */
 bool jr_out_dir_has(const struct jr_outs *outs, const char *name, int fd);
 
-/* May other accounts reach it? */
+/* Can other accounts reach it? */
 bool jr_out_dir_is_open(const struct jr_outs *outs);
 
-/* Remove whatever has that name in the directory. */
+/* Remove `name` from the directory, whatever it is. */
 void jr_out_dir_remove(const struct jr_outs *outs, const char *name);
 
 /*
- * Remove whatever has that name in the directory behind fd, or everything that is in it, folders in folders included,
- * until end_ms. What cannot be removed is passed over.
+ * In the directory behind fd: remove `name`, whatever it is, or everything (empty), with all subfolders. Stops at
+ * end_ms. Skips what cannot be removed.
  */
 void jr_out_remove(int fd, const char *name, int64_t end_ms);
 void jr_out_empty(int fd, int64_t end_ms);
 
-/* Open the folder of that name, no link, also one that its owner, if that is us, may not read. -1: errno says why. */
+/* Open a folder, but not through a link. If it is ours and not readable, make it readable. -1: errno says why. */
 int jr_out_open_folder(int fd, const char *name);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * out_remove: taking away what handlers have left, whatever it is.
+ * out_remove: remove files and folders that handlers have left.
  *
- * Folders are walked by descriptors, so that no name is looked up twice, nothing is followed and nothing above is
- * reached. What cannot be removed is passed over: mount points with what is in them, what the kernel keeps from us,
- * what is not reached in the time. What must hold: nothing here waits, or takes longer than it was given.
+ * Folders are walked by descriptors, so that no name is looked up twice, no link is followed, and nothing outside is
+ * reached. The walk skips mount points with their contents, and what the kernel refuses to remove; when the time is
+ * over, the rest stays. What must hold: nothing here blocks, or takes longer than its time.
  */
 #include "handler/out_parts.h"
 
@@ -20,13 +20,13 @@
 #define DEPTH_MAX 50 /* each level is a descriptor */
 
 struct walk {
-	int top; /* where it has begun */
+	int top; /* the folder in which the walk has begun */
 	int64_t end_ms;
 };
 
 static void remove_at(const struct walk *walk, int fd, const char *name, int depth);
 
-/* Somebody may have taken from us the right to look into our own, or to remove what is in it. */
+/* Give us the right to read the folder and to remove files in it: a handler may have taken it away. */
 static void
 take_rights(int fd)
 {
@@ -47,7 +47,7 @@ jr_out_open_folder(int fd, const char *name)
 	return folder;
 }
 
-/* Everything in the folder behind fd, which is closed. */
+/* Remove everything in the folder behind fd, and close fd. */
 static void
 empty(const struct walk *walk, int fd, int depth)
 {
@@ -65,7 +65,7 @@ empty(const struct walk *walk, int fd, int depth)
 	(void)closedir(dir);
 }
 
-/* What lies too deep becomes a folder of the top, where the next walk finds it. */
+/* Move a folder that is too deep up to the top, where the next walk finds it. */
 static void
 move_up(const struct walk *walk, int fd, const char *name)
 {
@@ -85,7 +85,7 @@ remove_at(const struct walk *walk, int fd, const char *name, int depth)
 
 	if (unlinkat(fd, name, 0) == 0 || (errno != EISDIR && errno != EPERM))
 		return;
-	/* Of a mount point the kernel says EBUSY, before it looks whether there is something in it. */
+	/* A mount point gives EBUSY, even if it is not empty. */
 	if (unlinkat(fd, name, AT_REMOVEDIR) == 0 || (errno != ENOTEMPTY && errno != EEXIST))
 		return;
 	if (depth == 0) {

@@ -1,8 +1,8 @@
 /*
  * prune: see prune.h.
  *
- * The pauses are what keeps claims quick beside it: at full speed a pruner takes a CPU and the disk for itself. They
- * are four times as long as the steps, so that a server in trouble, which is slow, is left alone longer.
+ * Without pauses a pruner uses a CPU and the disk alone, and claims become slow. A pause is four times as long as the
+ * step before it (at most a second), so a slow server gets longer pauses.
  */
 #include "handler/prune.h"
 
@@ -14,7 +14,7 @@
 
 #define PAUSE_MAX_MS 1000
 
-/* What prune.sql gives. */
+/* The columns of prune.sql. */
 enum prune_column {
 	P_STATE,
 	P_DONE,

@@ -1,9 +1,9 @@
 /*
- * settings: NAME.json, what people say about a handler.
+ * settings: NAME.json, the settings of a handler.
  *
- * The file is checked in this order: the kind of the handler, all names, all values, and then values against each
- * other. So the first error is the one to mend first. What must hold: *settings is either what the whole file says or
- * as after init.
+ * The file is checked in this order: the kind of the handler, all names, all values, and then contradictions between
+ * values. So the error that is reported is the one to correct first. What must hold: *settings has either all settings
+ * of the file, or is as after init.
  */
 #include "handler/settings.h"
 
@@ -53,7 +53,7 @@ is_number(const json_t *value, int64_t min, int64_t max)
 	return json_integer_value(value) >= min && json_integer_value(value) <= max;
 }
 
-/* One element of "give_up" or "later" as jr_codes keeps it; NULL after a refusal. Caller frees. */
+/* One element of "give_up" or "later", as text for struct jr_codes; NULL after a refusal. Caller frees. */
 static char *
 read_code(const struct jr_reading *r, const struct jr_step *step, const json_t *value)
 {
@@ -103,7 +103,7 @@ read_codes(const struct jr_reading *r, const struct jr_step *step, const json_t 
 	return true;
 }
 
-/* An empty list means "never". */
+/* An empty list is shown as "never". */
 static void
 show_codes(struct jr_settings_out *out, const struct jr_member *member, const void *target)
 {
@@ -130,9 +130,9 @@ static const struct jr_member members[] = {
 	    .rank = JR_RANK_TIMES, .key = "timeout_ms", .help = "of an attempt, for runs that have none of their own; \"0\": no limit" },
 	{ .name = "timeout_max", .with = JR_WITH_ANY, .read = jr_read_duration, .show = jr_show_duration,
 	    .offset = AT(timeout_max_ms), .min = 1, .rank = JR_RANK_TIMES, .key = "timeout_max_ms",
-	    .help = "no run has a longer timeout than this, or none" },
+	    .help = "the longest timeout; runs without a timeout get this one" },
 	{ .name = "grace", .with = JR_WITH_ANY, .read = jr_read_duration, .show = jr_show_duration, .offset = AT(grace_ms),
-	    .rank = JR_RANK_TIMES, .key = "grace_ms", .help = "from TERM to KILL; 10s unless said otherwise" },
+	    .rank = JR_RANK_TIMES, .key = "grace_ms", .help = "from TERM to KILL; 10s by default" },
 	{ .name = "give_up", .with = JR_WITH_ANY, .read = read_codes, .show = show_codes, .offset = AT(rules.give_up),
 	    .rank = JR_RANK_CODES, .label = "give up", .help = "exit statuses, HTTP statuses or SQLSTATEs: never try again" },
 	{ .name = "later", .with = JR_WITH_ANY, .read = read_codes, .show = show_codes, .offset = AT(rules.later),
@@ -142,7 +142,7 @@ static const struct jr_member members[] = {
 	{ .name = "env", .with = JR_WITH_EXEC, .read = jr_read_env, .show = jr_show_env, .rank = JR_RANK_ENV,
 	    .help = "{\"NAME\": \"value\"}: more variables" },
 	{ .name = "cwd", .with = JR_WITH_EXEC, .read = jr_read_path, .show = jr_show_text, .offset = AT(cwd),
-	    .rank = JR_RANK_LIMITS, .help = "the working directory; the handlers directory unless said otherwise" },
+	    .rank = JR_RANK_LIMITS, .help = "the working directory; the handlers directory by default" },
 	{ .name = "nice", .with = JR_WITH_EXEC, .read = jr_read_nice, .show = jr_show_nice, .min = -20, .max = 19,
 	    .rank = JR_RANK_LIMITS, .help = "-20 to 19" },
 	{ .name = "cpu", .with = JR_WITH_EXEC, .read = jr_read_cpu, .show = jr_show_cpu, .rank = JR_RANK_LIMITS, .key = "cpu_s",
@@ -203,7 +203,7 @@ jr_settings_describe(jr_setting_fn *each, void *ctx)
 		    jr_http_members[i].help);
 }
 
-/* Which of "http" and "argv" there may be depends on the files beside this one. */
+/* Find the kind of the handler. "http" and "argv" are allowed only if there is no executable NAME and no NAME.sql. */
 static bool
 find_kind(struct jr_reading *r, const json_t *root)
 {
@@ -237,7 +237,7 @@ has_code(const struct jr_codes *codes, const char *code)
 	return false;
 }
 
-/* A code that means two things is a mistake, whichever was meant. */
+/* Refuse a code with two meanings: in both lists, or in a list and in "expect". */
 static bool
 check_codes(const struct jr_reading *r, const char *name, const struct jr_codes *codes, const struct jr_codes *others)
 {
@@ -250,12 +250,12 @@ check_codes(const struct jr_reading *r, const char *name, const struct jr_codes 
 			return jr_refuse(r, &step, "%s: %s is in \"give_up\" too", name, codes->items[i]);
 		if (r->settings->http != NULL &&
 		    jr_http_target_expects(r->settings->http, strtol(codes->items[i], NULL, 10)))
-			return jr_refuse(r, &step, "%s: %s is what \"expect\" calls done", name, codes->items[i]);
+			return jr_refuse(r, &step, "%s: %s means done, see \"expect\"", name, codes->items[i]);
 	}
 	return true;
 }
 
-/* A request without a timeout of its own has that of the attempt, which stops it. */
+/* A request without a timeout is limited by that of the attempt, if the settings have one; else by the default. */
 static void
 set_request_timeout(struct jr_settings *settings)
 {
@@ -285,8 +285,8 @@ read_root(struct jr_reading *r, const json_t *root)
 }
 
 /*
- * jansson's text without the piece of the file that it shows, if that is a string: it may be a secret. The name of a
- * duplicate member is none.
+ * Report jansson's message. If it quotes a string from the file, the quotation is cut off, because it may be a secret.
+ * The name of a duplicate member is not secret.
  */
 static bool
 refuse_syntax(const struct jr_reading *r, const json_error_t *error)
@@ -296,12 +296,12 @@ refuse_syntax(const struct jr_reading *r, const json_error_t *error)
 											: (size_t)(near - error->text);
 
 	if (r->text[strspn(r->text, " \t\r\n")] == '\0')
-		return jr_refuse(r, NULL, "the file is empty; write {} if there is nothing to say");
+		return jr_refuse(r, NULL, "the file is empty; write {} if there are no settings");
 	return jr_fail(r->err, JR_E_CONFIG, "%s:%d:%d: %.*s", r->file, error->line > 0 ? error->line : 1,
 	    error->column > 0 ? error->column : 1, (int)len, error->text);
 }
 
-/* The bytes of the file, terminated. NULL on failure; caller frees. */
+/* The contents of the file, terminated. NULL on failure; caller frees. */
 static char *
 read_file(const char *path, const char *file, size_t *len, bool *is_open, struct jr_err *err)
 {

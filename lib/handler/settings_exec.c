@@ -1,8 +1,8 @@
 /*
- * settings_exec: members that only exec handlers have: what is started, with what around it, and as whom.
+ * settings_exec: the members for exec handlers: program, environment, limits and account.
  *
- * An account is looked up here, with all its groups, since nothing may be looked up in a child before its exec. What
- * must hold: a setting that is not understood as a whole refuses the handler.
+ * The account and all its groups are looked up here, since the child must not look up anything between fork and exec.
+ * What must hold: an invalid setting refuses the handler.
  */
 #include "handler/settings_parts.h"
 
@@ -20,12 +20,12 @@
 #include <unistd.h>
 
 #define MEMORY_MIN INT64_C(1048576) /* no program starts with less */
-#define ACCOUNT_BYTES_MAX 1048576   /* of one line of passwd */
-#define GROUPS_MAX 65536            /* what the kernel takes */
+#define ACCOUNT_BYTES_MAX 1048576   /* one line of passwd */
+#define GROUPS_MAX 65536            /* the limit of the kernel */
 #define ENV_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789"
 #define OWN_PREFIX "JOBRUN_"
 
-/* A shell would look for a bare name in PATH; jobrun does not. trust.c asks whether the file may be trusted. */
+/* jobrun does not look up a bare name in PATH, as a shell would. trust.c checks the permissions of the file. */
 static bool
 check_program(const struct jr_reading *r, const struct jr_step *step, const char *name, const char *path)
 {
@@ -76,7 +76,8 @@ check_env(const struct jr_reading *r, const struct jr_step *step, const json_t *
 		return jr_refuse(
 		    r, step, "env: \"%.100s\" cannot be a variable: letters, digits and _, no digit first", step->key);
 	if (strncmp(step->key, OWN_PREFIX, sizeof(OWN_PREFIX) - 1) == 0)
-		return jr_refuse(r, step, "env.%.100s: jobrun itself sets what begins with %s", step->key, OWN_PREFIX);
+		return jr_refuse(
+		    r, step, "env.%.100s: jobrun itself sets variables that begin with %s", step->key, OWN_PREFIX);
 	if (!json_is_string(value))
 		return jr_refuse(r, step, "env.%.100s: expected a string, not %s", step->key, jr_type_word(value));
 	return true;
@@ -107,7 +108,7 @@ jr_read_env(const struct jr_reading *r, const struct jr_step *step, const json_t
 	return true;
 }
 
-/* The kernel counts it in seconds. */
+/* Rounded up to seconds, the unit of the kernel. */
 bool
 jr_read_cpu(const struct jr_reading *r, const struct jr_step *step, const json_t *value, const struct jr_member *member,
     void *target)
@@ -185,7 +186,7 @@ jr_read_memory(const struct jr_reading *r, const struct jr_step *step, const jso
 	return true;
 }
 
-/* All groups of an account that has been found. */
+/* Get all groups of the account. false: it has more than GROUPS_MAX. */
 static bool
 read_groups(const struct passwd *account, struct jr_limits *limits)
 {
@@ -207,7 +208,7 @@ read_groups(const struct passwd *account, struct jr_limits *limits)
 	}
 }
 
-/* 0, ENOENT, or an errno. *bytes is for the caller to free in any case. */
+/* Returns 0, ENOENT or another errno. The caller frees *bytes in any case. */
 static int
 find_account(const char *name, struct passwd *account, char **bytes)
 {
@@ -220,7 +221,7 @@ find_account(const char *name, struct passwd *account, char **bytes)
 		answer = getpwnam_r(name, account, *bytes, size, &found);
 		if (answer == ERANGE)
 			continue;
-		/* Some services say "none" by an errno. */
+		/* Some services return an errno if there is no such account. */
 		if (found == NULL)
 			return answer == 0 || answer == ESRCH || answer == EBADF || answer == EPERM ? ENOENT : answer;
 		return 0;
@@ -266,8 +267,7 @@ jr_read_user(const struct jr_reading *r, const struct jr_step *step, const json_
 	if (name[strspn(name, "0123456789")] == '\0')
 		return jr_refuse(r, step, "user: \"%.100s\" is a number; write the account's name", name);
 	if (geteuid() != 0)
-		return jr_refuse(
-		    r, step, "user: only when jobrun is started by root can a handler run as \"%.100s\"", name);
+		return jr_refuse(r, step, "user: a handler can run as \"%.100s\" only if root starts jobrun", name);
 	return look_up(r, step, name, target);
 }
 
@@ -318,7 +318,7 @@ jr_show_nice(struct jr_settings_out *out, const struct jr_member *member, const 
 	jr_show_value(out, member, json_integer(limits->nice));
 }
 
-/* With `user` it is on without being said, which only the document shows. */
+/* With `user` the default is true. Only the JSON document shows the default. */
 void
 jr_show_no_new_privs(struct jr_settings_out *out, const struct jr_member *member, const void *target)
 {

@@ -1,9 +1,9 @@
 /*
- * settings_http: "http", what is asked of whom.
+ * settings_http: "http", the request of an http handler.
  *
- * URLs are judged by libcurl's own parser, so that what is checked here and what is connected to later cannot be two
- * things. What must hold: no header can end a header or be one that jobrun sets itself; no text of a value that may be
- * a secret gets into a message.
+ * libcurl's own parser checks URLs, so that the URL that is checked here cannot mean another host when libcurl
+ * connects. What must hold: no header value can end a line, and no header replaces one that jobrun sets itself; no
+ * value that may be a secret gets into a message.
  */
 #include "base/mem.h"
 #include "handler/document.h"
@@ -20,7 +20,7 @@
 
 #define AT(field) offsetof(struct jr_http_target, field)
 #define HEADERS_MAX 50
-#define HEADER_FILE_MAX 8192 /* what servers take for one */
+#define HEADER_FILE_MAX 8192 /* a common limit of servers for one header */
 #define METHOD_MAX 20
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 /* RFC 9110, section 5.6.2 */
@@ -87,7 +87,7 @@ has_scheme(CURLU *url, const char *const *schemes)
 	return found;
 }
 
-/* Why it cannot be used, NULL if it can. */
+/* Why the URL cannot be used; NULL if it can. */
 static const char *
 problem_of_url(const char *text, const char *const *schemes, const char *scheme_words)
 {
@@ -95,7 +95,7 @@ problem_of_url(const char *text, const char *const *schemes, const char *scheme_
 	const char *problem = NULL;
 
 	if (url == NULL)
-		abort(); /* as mem.h does */
+		abort(); /* out of memory, as in mem.h */
 	if (curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK)
 		problem = "it is not a URL like https://host/path";
 	else if (!has_scheme(url, schemes))
@@ -145,7 +145,7 @@ read_proxy(const struct jr_reading *r, const struct jr_step *step, const json_t 
 		problem = problem_of_url(text, schemes, "it must begin with http://, https:// or socks5://");
 	if (problem != NULL)
 		return jr_refuse(
-		    r, step, "proxy: cannot be used: %s; or write \"environment\" for what https_proxy says", problem);
+		    r, step, "proxy: cannot be used: %s; or write \"environment\" to use https_proxy", problem);
 	http->proxy = jr_xstrdup(text);
 	return true;
 }
@@ -182,7 +182,7 @@ is_own_header(const char *name)
 	return false;
 }
 
-/* `http` has the headers in front of this one. */
+/* `http` has the headers that come before this one. */
 static bool
 check_header_name(
     const struct jr_reading *r, const struct jr_step *step, const json_t *value, const struct jr_http_target *http)
@@ -200,7 +200,7 @@ check_header_name(
 	return true;
 }
 
-/* The values are never shown: they may be secrets. */
+/* Messages never show the value: it may be a secret. */
 static bool
 check_header_value(const struct jr_reading *r, const struct jr_step *step, const char *text)
 {
@@ -213,7 +213,7 @@ check_header_value(const struct jr_reading *r, const struct jr_step *step, const
 	return true;
 }
 
-/* The value that stands in a file of its own. NULL after a refusal; caller frees. */
+/* The value of a header from a file of its own. NULL after a refusal; caller frees. */
 static char *
 read_header_file(const struct jr_reading *r, const struct jr_step *step, const char *name)
 {
@@ -235,7 +235,7 @@ read_header_file(const struct jr_reading *r, const struct jr_step *step, const c
 	return text;
 }
 
-/* NULL after a refusal; caller frees. */
+/* The value of a header, from its file or as it is. NULL after a refusal; caller frees. */
 static char *
 header_value(const struct jr_reading *r, const struct jr_step *step, const char *text)
 {
@@ -250,7 +250,7 @@ header_value(const struct jr_reading *r, const struct jr_step *step, const char 
 	return jr_xstrdup(text);
 }
 
-/* The whole line; NULL after a refusal. Caller frees. */
+/* The header as "Name: value"; NULL after a refusal. Caller frees. */
 static char *
 read_header(
     const struct jr_reading *r, const struct jr_step *step, const json_t *value, const struct jr_http_target *http)
@@ -340,7 +340,10 @@ read_ca_file(const struct jr_reading *r, const struct jr_step *step, const json_
 
 	if (!jr_read_path(r, step, value, member, target))
 		return false;
-	/* Who can write to it says whom to trust; and a pipe would hold libcurl, and all of us with it. */
+	/*
+	 * Whoever can write to it decides whom we trust. And reading a pipe would block libcurl, and so the whole
+	 * runner.
+	 */
 	if (!jr_perm_check_named(http->ca_file, &err))
 		return jr_refuse(r, step, "ca_file: %s", err.msg);
 	if (access(http->ca_file, R_OK) != 0)
@@ -348,7 +351,7 @@ read_ca_file(const struct jr_reading *r, const struct jr_step *step, const json_
 	return true;
 }
 
-/* Scheme, host and port: some services put their key into the path. Caller frees. */
+/* Only scheme, host and port: some services put their key into the path. Caller frees. */
 static char *
 origin_of(const char *url)
 {
@@ -358,7 +361,7 @@ origin_of(const char *url)
 	return jr_xmemdup0(url, (size_t)(host - url) + strcspn(host, "/?\\"));
 }
 
-/* In the line the method stands before it, without a label. */
+/* In words, the method stands before the URL, in place of a label. */
 static void
 show_url(struct jr_settings_out *out, const struct jr_member *member, const void *target)
 {
@@ -388,7 +391,7 @@ show_secret(struct jr_settings_out *out, const struct jr_member *member, const v
 	jr_show_value(out, member, json_integer((json_int_t)http->secret_count));
 }
 
-/* The usual one is not worth a word. */
+/* In words, the default is not shown. */
 static void
 show_timeout(struct jr_settings_out *out, const struct jr_member *member, const void *target)
 {
@@ -429,7 +432,7 @@ const struct jr_member jr_http_members[] = {
 	{ .name = "url", .with = JR_WITH_HTTP, .read = read_url, .show = show_url, .key = "origin",
 	    .help = "http:// or https://, without user and password" },
 	{ .name = "method", .with = JR_WITH_HTTP, .read = read_method, .show = jr_show_text, .offset = AT(method), .label = "",
-	    .help = "POST unless said otherwise" },
+	    .help = "POST by default" },
 	{ .name = "headers", .with = JR_WITH_HTTP, .read = read_headers, .show = show_headers, .rank = JR_RANK_ENV,
 	    .help = "{\"Name\": \"value\"}, or \"file:PATH\" for a value that is a secret" },
 	{ .name = "secret", .with = JR_WITH_HTTP, .read = jr_read_secret, .show = show_secret, .rank = JR_RANK_WHO,
@@ -439,14 +442,14 @@ const struct jr_member jr_http_members[] = {
 	    .help = "for the whole transfer; 30s unless the attempt has a timeout" },
 	{ .name = "connect_timeout", .with = JR_WITH_HTTP, .read = jr_read_duration, .show = jr_show_duration,
 	    .offset = AT(connect_timeout_ms), .min = 1, .label = "", .key = "connect_timeout_ms",
-	    .help = "until the connection is made; 10s unless said otherwise" },
+	    .help = "until the connection is made; 10s by default" },
 	{ .name = "expect", .with = JR_WITH_HTTP, .read = read_expect, .show = show_expect,
-	    .help = "the statuses that mean done, like [200, \"2xx\"]; 2xx unless said otherwise" },
+	    .help = "the statuses that mean done, like [200, \"2xx\"]; 2xx by default" },
 	{ .name = "allow_private", .with = JR_WITH_HTTP, .read = jr_read_bool, .show = show_allow_private,
 	    .offset = AT(allow_private), .rank = JR_RANK_CODES, .label = "no private address",
-	    .help = "false: only global unicast addresses; true unless said otherwise" },
+	    .help = "false: only global unicast addresses; true by default" },
 	{ .name = "proxy", .with = JR_WITH_HTTP, .read = read_proxy, .show = jr_show_text, .offset = AT(proxy),
-	    .rank = JR_RANK_CODES, .help = "its URL, or \"environment\" for what https_proxy says" },
+	    .rank = JR_RANK_CODES, .help = "its URL, or \"environment\" to use https_proxy" },
 	{ .name = "ca_file", .with = JR_WITH_HTTP, .read = read_ca_file, .show = jr_show_text, .offset = AT(ca_file), .label = "",
 	    .help = "the certificates to trust instead of the system's" },
 };
@@ -480,7 +483,7 @@ jr_read_http(const struct jr_reading *r, const struct jr_step *step, const json_
 	http = jr_xcalloc(1, sizeof(*http));
 	settings->http = http;
 	http->method = jr_xstrdup("POST");
-	http->timeout_ms = -1; /* not said; see set_request_timeout */
+	http->timeout_ms = -1; /* not set; see set_request_timeout */
 	http->connect_timeout_ms = JR_HTTP_CONNECT_MS;
 	http->allow_private = true;
 	http->expect = jr_xcalloc(1, sizeof(*http->expect));

@@ -1,19 +1,21 @@
 /*
- * settings_parts: what the files of settings share; nobody else includes it. Each calls only what stands above it.
+ * settings_parts: shared by the files of settings; no other file includes it. A file calls only functions of the files
+ * above it in this list.
  *
- *	settings_place.c    where in the text something stands; pure
- *	settings_read.c     members by their tables, refusals, and values that are read in one way everywhere
- *	settings_show.c     members by their tables, as words and as JSON
- *	settings_secret.c   files that are closed to others, and keys of signatures in them
+ *	settings_place.c    line and column of a member in the text; pure
+ *	settings_read.c     reads members by their tables; refusals, and readers of common types
+ *	settings_show.c     prints members by their tables, as words and as JSON
+ *	settings_secret.c   files that others cannot read, and the signature keys in them
  *	settings_exec.c     members of exec handlers
  *	settings_http.c     "http"
  *	settings.c          the whole file
  *
- * A NAME.json is read, printed and explained by tables: a member's row names the kinds it goes with, the functions that
- * read and print it, the field it fills, and what it is for. A new setting is one row and its field.
+ * Tables describe how a NAME.json is read, printed and explained. The row of a member names the handler kinds that may
+ * have it, the functions that read and print it, the field that it fills, and its help text. A new setting is one row
+ * and its field.
  *
- * Every refusal knows its place in the document by a chain of steps, which lie on the stack of the functions that read.
- * The text is searched for line and column only when there is something to refuse.
+ * A chain of steps names a place in the document. The steps are on the stack of the reading functions. The text is
+ * searched for line and column only for a refusal.
  */
 #ifndef JR_SETTINGS_PARTS_H
 #define JR_SETTINGS_PARTS_H
@@ -25,16 +27,16 @@
 
 #define JR_SETTINGS_LIST_MAX 100 /* argv, env, give_up, later, expect */
 #define JR_SECRET_FILE_MAX 1024
-#define JR_FILE_PREFIX "file:" /* before the path of a file that a value stands in */
+#define JR_FILE_PREFIX "file:" /* before the path of a file that contains the value */
 
-/* json_object_iter has no form for what is const. */
+/* json_object_iter takes only a pointer to non-const. */
 static inline json_t *
 jr_unconst(const json_t *value)
 {
 	return (json_t *)(uintptr_t)value;
 }
 
-/* What a member goes with. */
+/* The kinds of handler that may have a member. */
 enum {
 	JR_WITH_EXEC = 1,
 	JR_WITH_SQL = 2,
@@ -44,8 +46,8 @@ enum {
 
 /* A place in the document: a member of an object, or an element of a list. */
 struct jr_step {
-	const struct jr_step *up; /* NULL: in the document itself */
-	const char *key;          /* NULL: an element */
+	const struct jr_step *up; /* NULL: at the top of the document */
+	const char *key;          /* NULL: an element of a list */
 	size_t index;
 };
 
@@ -61,53 +63,53 @@ struct jr_member {
 	/* Print the field of `target` at member->offset; nothing if it is not set. */
 	void (*show)(struct jr_settings_out *out, const struct jr_member *member, const void *target);
 	size_t offset;
-	int64_t min,
-	    max; /* for numbers and durations; max of 0: no limit but the program's. Less than min is not set */
+	/* The range of numbers; durations have only min. A field that is less than min is not set. */
+	int64_t min, max;
 	unsigned with;
-	unsigned rank;     /* where it stands in the line of words; rows of one rank stand in the order of the table */
-	const char *label; /* its name in the line; NULL: `name`; "": it is not shown there */
-	const char *key;   /* its name in the document; NULL: `name` */
+	unsigned rank;     /* its place in the line of words; rows of the same rank keep the order of the table */
+	const char *label; /* its name in the line of words; NULL: `name`; "": it is not shown there */
+	const char *key;   /* its name in the JSON document; NULL: `name` */
 	const char *help;  /* one line, for `jobrun handlers --settings` */
 };
 
 /* Ranks in the line of words. */
 enum {
-	JR_RANK_TARGET, /* what is started or asked */
+	JR_RANK_TARGET, /* the program, or the target of a request */
 	JR_RANK_TIMES,
-	JR_RANK_WHO, /* as whom, and how many at once */
+	JR_RANK_WHO, /* the account, and the size of a batch */
 	JR_RANK_LIMITS,
 	JR_RANK_ENV,
 	JR_RANK_CODES,
 	JR_RANK_COUNT
 };
 
-/* Where printers write: one of the two, the other is NULL. */
+/* The output of printers: one of the two; the other is NULL. */
 struct jr_settings_out {
 	struct jr_buf *words;
 	json_t *object;
 };
 
 struct jr_reading {
-	const char *file;                /* its name, for messages */
-	const char *path;                /* the same, whole */
+	const char *file;                /* the name of the file, for messages */
+	const char *path;                /* the path of the file */
 	bool is_open;                    /* others can read it */
-	const char *directory;           /* where relative paths begin */
+	const char *directory;           /* relative paths are relative to it */
 	const char *text;                /* valid JSON */
-	const struct jr_member *members; /* of the document itself, so that one that stands too deep is known */
+	const struct jr_member *members; /* of the top level, to recognise such a member inside "http" */
 	size_t member_count;
 	enum jr_settings_for what;
-	unsigned kind; /* one of JR_WITH_...; 0: not known, for want of "http" and "argv" */
+	unsigned kind; /* one of JR_WITH_...; 0: unknown, because "http" and "argv" are missing */
 	struct jr_settings *settings;
 	struct jr_err *err;
 };
 
-/* Line and column (from 1, in characters) of a step in `text`, a valid JSON document; NULL: of the document. Pure. */
+/* Line and column (from 1, in characters) of a step in `text`, a valid JSON document. NULL: of the document. Pure. */
 void jr_step_place(const char *text, const struct jr_step *step, size_t *line, size_t *column);
 
-/* The name of the member that the step is, or is in. */
+/* The name of the member at this step; for an element of a list, the name of the member with the list. */
 const char *jr_step_name(const struct jr_step *step);
 
-/* Always false. `step` is the place; jr_refuse_type says what stands there instead of what was expected. */
+/* Fail with a message about `step`. jr_refuse_type names the expected type and the type of `value`. Always false. */
 bool jr_refuse(const struct jr_reading *r, const struct jr_step *step, const char *fmt, ...) JR_PRINTF(3, 4);
 bool jr_refuse_type(const struct jr_reading *r, const struct jr_step *step, const json_t *value, const char *expected);
 const char *jr_type_word(const json_t *value); /* "a number" */
@@ -116,22 +118,22 @@ const char *jr_type_word(const json_t *value); /* "a number" */
 bool jr_members_check(const struct jr_reading *r, const struct jr_step *up, const json_t *object,
     const struct jr_member *members, size_t count) JR_MUST;
 
-/* Read each member by its row. jr_members_check has been asked. */
+/* Read each member by its row. Call jr_members_check first. */
 bool jr_members_read(const struct jr_reading *r, const struct jr_step *up, const json_t *object,
     const struct jr_member *members, size_t count, void *target) JR_MUST;
 
-/* A string that is not empty; NULL after a refusal. Borrowed from `value`. */
+/* A non-empty string, borrowed from `value`; NULL after a refusal. */
 const char *jr_read_text(
     const struct jr_reading *r, const struct jr_step *step, const json_t *value, const char *expected) JR_MUST;
 
-/* A list of 1 to JR_SETTINGS_LIST_MAX elements (0 with may_be_empty). */
+/* Refuse anything but a list of 1 (0 with may_be_empty) to JR_SETTINGS_LIST_MAX elements. */
 bool jr_read_list(
     const struct jr_reading *r, const struct jr_step *step, const json_t *value, bool may_be_empty) JR_MUST;
 
 /* `path` itself if it is absolute, else below `directory`. Caller frees. */
 char *jr_settings_path(const char *directory, const char *path) JR_MUST;
 
-/* For the tables. int64_t: milliseconds, a whole number, bytes, seconds; bool; char *. */
+/* Readers for the tables. The field is int64_t for a duration (milliseconds) or a number; bool; char * for a path. */
 bool jr_read_duration(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
     const struct jr_member *member, void *target) JR_MUST;
 bool jr_read_int(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
@@ -141,26 +143,29 @@ bool jr_read_bool(const struct jr_reading *r, const struct jr_step *step, const 
 bool jr_read_path(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
     const struct jr_member *member, void *target) JR_MUST;
 
-/* Print all members that are set: words by rank, the document in the order of the table. */
+/* Print all members that are set: in words by rank, in the document in the order of the table. */
 void jr_members_show(struct jr_settings_out *out, const struct jr_member *members, size_t count, const void *target);
 
-/* The two forms of one setting, by its label and key. The other form is dropped. jr_show_value takes `value`. */
+/*
+ * A printer calls both for a setting; the one that does not match the output has no effect. jr_show_value takes
+ * `value`.
+ */
 void jr_show_words(struct jr_settings_out *out, const struct jr_member *member, const char *words);
 void jr_show_value(struct jr_settings_out *out, const struct jr_member *member, json_t *value);
-void jr_show_bare(struct jr_settings_out *out, const char *label, const char *words); /* by another label */
+void jr_show_bare(struct jr_settings_out *out, const char *label, const char *words); /* with another label */
 
-/* For the tables, as the readers above. */
+/* Printers for the tables, like the readers above. */
 void jr_show_duration(struct jr_settings_out *out, const struct jr_member *member, const void *target);
 void jr_show_int(struct jr_settings_out *out, const struct jr_member *member, const void *target);
 void jr_show_size(struct jr_settings_out *out, const struct jr_member *member, const void *target);
 void jr_show_text(struct jr_settings_out *out, const struct jr_member *member, const void *target);
 
-/* Items up to the first byte of `end`. none: the words for an empty list; NULL: no words. */
+/* Print items, each up to the first byte that is in `end`. none: the words for an empty list; NULL: no words. */
 void jr_show_list(struct jr_settings_out *out, const struct jr_member *member, char *const *items, size_t count,
     const char *end, const char *none);
 size_t jr_strings_count(char *const *items); /* NULL-terminated; NULL: 0 */
 
-/* Members that only exec handlers have; target is the struct jr_settings. */
+/* Readers and printers for exec handlers; target is the struct jr_settings. */
 bool jr_read_argv(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
     const struct jr_member *member, void *target) JR_MUST;
 bool jr_read_env(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
@@ -182,7 +187,7 @@ void jr_show_cpu(struct jr_settings_out *out, const struct jr_member *member, co
 void jr_show_nice(struct jr_settings_out *out, const struct jr_member *member, const void *target);
 void jr_show_no_new_privs(struct jr_settings_out *out, const struct jr_member *member, const void *target);
 
-/* "http"; target is the struct jr_settings. Its own members are in jr_http_members. */
+/* "http"; target is the struct jr_settings. jr_http_members has the members inside it. */
 extern const struct jr_member jr_http_members[];
 extern const size_t jr_http_member_count;
 void jr_show_http(struct jr_settings_out *out, const struct jr_member *member, const void *target);
@@ -191,13 +196,13 @@ bool jr_read_http(const struct jr_reading *r, const struct jr_step *step, const 
 void jr_http_target_free(struct jr_http_target *target); /* NULL is fine */
 
 /*
- * The text of a file that is closed to others: neither they nor its directory's owner choose what is in it, and at most
- * the group can read it. At most `max` bytes, none of them NUL. NULL, and no piece of it in *err, on failure; to be
- * freed by jr_settings_wipe, which takes NULL too.
+ * Read a file with a secret. Nobody but its owner and its group may be able to read it, and the rules of perm.h say who
+ * may write to it and to its directory. It has at most `max` bytes, none of them NUL. NULL on failure; *err never
+ * contains a piece of the text. Free the text with jr_settings_wipe, which takes NULL too.
  */
 char *jr_settings_closed_file(const char *path, size_t max, struct jr_err *err) JR_MUST;
 void jr_settings_wipe(char *text);
-bool jr_settings_is_open(const struct stat *st) JR_MUST; /* can others read it, or the group change it? */
+bool jr_settings_is_open(const struct stat *st) JR_MUST; /* can others access it, or the group write to it? */
 
 /* "secret" of http; target is the struct jr_http_target. */
 bool jr_read_secret(const struct jr_reading *r, const struct jr_step *step, const json_t *value,

@@ -1,9 +1,9 @@
 /*
- * settings_place: where in the text of a NAME.json something stands. Pure.
+ * settings_place: find line and column of a member in the text of a NAME.json. Pure.
  *
- * jansson forgets places once it has read a document, so the text is walked a second time, only to say where a refused
- * member is. It is valid JSON by then, which keeps the walk simple; what must hold all the same: it never leaves the
- * text. A key that is written with escapes is not found, and the object it is in is the place.
+ * jansson does not keep the places of members. So the text of the document is searched again when a member is refused.
+ * The text is valid JSON then, which keeps the search simple. What must hold: the search never leaves the text. A key
+ * with escapes is not found; the place is then that of the object that contains it.
  */
 #include "handler/settings_parts.h"
 
@@ -11,7 +11,7 @@
 
 #define BLANKS " \t\r\n"
 
-/* Where a member's name or an element begins, and where its value does. */
+/* Where a member's name (or an element) begins, and where its value begins. */
 struct place {
 	const char *at, *value;
 };
@@ -22,7 +22,7 @@ skip_blanks(const char *at)
 	return at + strspn(at, BLANKS);
 }
 
-/* Behind the string that begins at `at`. */
+/* The end of the string that begins at `at`. */
 static const char *
 string_end(const char *at)
 {
@@ -33,7 +33,7 @@ string_end(const char *at)
 	return *at == '"' ? at + 1 : at;
 }
 
-/* Behind the value that begins at `at`. */
+/* The end of the value that begins at `at`. */
 static const char *
 value_end(const char *at)
 {
@@ -56,7 +56,7 @@ value_end(const char *at)
 	return at;
 }
 
-/* Behind the colon of the member whose name begins at `at`; NULL if there is none. */
+/* The value of the member whose name begins at `at`; NULL if there is none. */
 static const char *
 member_value(const char *at)
 {
@@ -74,7 +74,7 @@ is_named(const char *at, const char *key)
 	return at[0] == '"' && strncmp(at + 1, key, len) == 0 && at[1 + len] == '"';
 }
 
-/* Look for the step in the object or list that begins at `at`. */
+/* Find the step in the object or list that begins at `at`. */
 static bool
 find_in(const char *at, const struct jr_step *step, struct place *place)
 {
@@ -100,7 +100,7 @@ find_in(const char *at, const struct jr_step *step, struct place *place)
 	return false;
 }
 
-/* As far down as the text can be followed. */
+/* The place of the step, or of the innermost step above it that can be found. */
 static struct place
 find(const char *text, const struct jr_step *step)
 {

@@ -1,8 +1,8 @@
 /*
- * settings_read: members by their tables, and the values that are read in one way wherever they stand.
+ * settings_read: read members by their tables; readers of common types.
  *
- * What must hold: every refusal goes through jr_refuse, so that each begins with file, line and column, and none prints
- * a value that could be a secret (strings are shown only where they are durations, sizes, codes or names).
+ * What must hold: every refusal goes through jr_refuse, so that it begins with file, line and column; and no refusal
+ * prints a value that may be a secret (a string is shown only if it is a duration, a size, a code or a name).
  */
 #include "handler/settings_parts.h"
 
@@ -75,7 +75,7 @@ find_member(const struct jr_member *members, size_t count, const char *name)
 	return NULL;
 }
 
-/* Does it stand beside "http" and "argv", whatever the kind? */
+/* Is it a member of the top level that every kind of handler may have? */
 static bool
 is_general(const struct jr_reading *r, const char *name)
 {

@@ -1,8 +1,8 @@
 /*
- * settings_secret: what stands in a file of its own, closed to others: keys of signatures, and values of headers.
+ * settings_secret: secrets in files of their own: signature keys and header values.
  *
- * They are kept out of NAME.json, which is shown around, and their files must be closed to others. What must hold: no
- * byte of a secret gets into a message, and what was read of it is wiped.
+ * They are not in NAME.json, which people show to each other. Others must not be able to read their files. What must
+ * hold: no byte of a secret gets into a message, and buffers with a secret are wiped.
  */
 #include "base/mem.h"
 #include "handler/settings_parts.h"
@@ -18,7 +18,7 @@
 #define PREFIX "whsec_"
 #define BASE64_MAX ((size_t)(JR_SECRET_MAX + 2) / 3 * 4)
 
-/* The value of a character of base64, -1 if it is none. */
+/* The value of a base64 character, or -1. */
 static int
 sextet(char c)
 {
@@ -31,7 +31,7 @@ sextet(char c)
 	return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* RFC 4648, strict: padded, and the bits that are left over are zero. */
+/* RFC 4648, strict: the text is padded, and unused bits are zero. */
 static bool
 decode(const char *text, size_t len, struct jr_secret *secret)
 {
@@ -121,7 +121,7 @@ jr_settings_wipe(char *text)
 	free(text);
 }
 
-/* NULL: it could not be read, or is no text. */
+/* The text of the file; NULL if it cannot be read or contains a NUL byte. */
 static char *
 read_open(int fd, const char *path, size_t max, struct jr_err *err)
 {
@@ -136,7 +136,7 @@ read_open(int fd, const char *path, size_t max, struct jr_err *err)
 	if (got < 0)
 		ok = jr_fail(err, JR_E_CONFIG, "cannot read %s: %s", path, strerror(errno));
 	else if (strlen(text) != len)
-		ok = jr_fail(err, JR_E_CONFIG, "%s: there are bytes in it that are no text", path);
+		ok = jr_fail(err, JR_E_CONFIG, "%s contains a NUL byte", path);
 	if (ok)
 		return text;
 	explicit_bzero(text, len);

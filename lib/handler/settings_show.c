@@ -1,8 +1,8 @@
 /*
- * settings_show: settings by their tables, as words in one line or as members of a JSON document.
+ * settings_show: print settings by their tables, as words in one line or as members of a JSON document.
  *
- * A printer is called for both and gives both forms; the output keeps the one that it is for. What must hold: a setting
- * that is not set prints nothing, and no printer shows what may be a secret (of variables and headers only the names).
+ * A printer always makes both forms, and the output keeps one of them. What must hold: a setting that is not set prints
+ * nothing, and no printer shows a possible secret (only the names of variables and headers).
  */
 #include "handler/settings_parts.h"
 
@@ -80,7 +80,7 @@ jr_show_int(struct jr_settings_out *out, const struct jr_member *member, const v
 	jr_show_value(out, member, json_integer(number));
 }
 
-/* As it would be written: 512M. */
+/* In words as people write it: 512M. */
 void
 jr_show_size(struct jr_settings_out *out, const struct jr_member *member, const void *target)
 {

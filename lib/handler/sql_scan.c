@@ -1,10 +1,10 @@
 /*
- * sql_scan: is this text one statement that may be a handler? Pure.
+ * sql_scan: see sql_scan.h.
  *
- * A lexer goes from token to token; quotes, comments and dollar quotes are one token each, so that what is in them
- * counts for nothing. A semicolon ends the statement unless it is in parentheses (CREATE RULE) or in the body of a
- * CREATE FUNCTION ... BEGIN ATOMIC, whose END is found by counting CASE and END as psql does. What must hold: nothing
- * behind `end` is read.
+ * A lexer reads one token after the other. A quoted text or a dollar quote is one token, and comments are skipped, so
+ * their contents do not count. A semicolon ends the statement unless it is in parentheses (CREATE RULE) or in the body
+ * of a CREATE FUNCTION ... BEGIN ATOMIC. The END of that body is found by counting CASE and END, as psql does. What
+ * must hold: no byte after `end` is read.
  *
  * Source: PostgreSQL manual, "Lexical Structure"; psqlscan.l of its sources.
  */
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The key words that matter here, as constants K_... and as text. */
+/* The key words that the scan needs, as constants K_... and as text. */
 /* clang-format off */
 #define KEY_WORDS(X) X(ABORT) X(AS) X(ATOMIC) X(BEGIN) X(CASE) X(COMMIT) X(COPY) X(CREATE) X(END) X(PREPARE) \
 	X(RELEASE) X(ROLLBACK) X(SAVEPOINT) X(START) X(TRANSACTION)
@@ -39,16 +39,16 @@ enum token {
 struct scan {
 	const char *text, *at, *end;
 	const char *token;   /* where the last token begins */
-	enum key_word word;  /* what the last token is, if it was a WORD */
-	enum key_word first; /* of the statement */
-	size_t words;        /* in it so far */
+	enum key_word word;  /* the last token, if it was a WORD */
+	enum key_word first; /* the first word of the statement */
+	size_t words;        /* the number of words so far */
 	int parentheses, bodies;
-	bool is_label;  /* the token before makes a name of a word */
-	bool was_begin; /* the token before was BEGIN */
+	bool is_label;  /* the last token was a point or AS, so the next word is a name */
+	bool was_begin; /* the last token was BEGIN */
 	struct jr_err *err;
 };
 
-/* Always false. The place is that of `at`. */
+/* Fail with the line and column of `at`. Always false. */
 static bool
 refuse(const struct scan *s, const char *at, const char *why)
 {
@@ -97,7 +97,7 @@ is_blank(char c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* They nest. */
+/* Block comments nest. */
 static bool
 skip_block_comment(struct scan *s)
 {
@@ -139,7 +139,7 @@ skip_blanks(struct scan *s)
 	return true;
 }
 
-/* From the opening quote to behind the closing one; a doubled one is part of it. */
+/* Move from the opening quote to after the closing one. A doubled quote is part of the text. */
 static bool
 skip_quoted(struct scan *s, bool backslashes)
 {
@@ -158,7 +158,7 @@ skip_quoted(struct scan *s, bool backslashes)
 	return refuse(s, begin, "this quote has no end");
 }
 
-/* $$ or $tag$: to behind its second occurrence. $1 and a lone $ are one byte. */
+/* $$ or $tag$: move to after its second occurrence. For $1 or a single $, move one byte. */
 static bool
 skip_dollar(struct scan *s)
 {
@@ -182,7 +182,7 @@ skip_dollar(struct scan *s)
 	return true;
 }
 
-/* Does the string go on in the next line? It does so by the rules it began with. */
+/* Does an E'' string continue on the next line? If so, move to its quote. */
 static bool
 goes_on(struct scan *s)
 {
@@ -209,7 +209,7 @@ key_word_of(const char *text, size_t len)
 	return K_OTHER;
 }
 
-/* A word, or a string with a letter in front of it. */
+/* A word, or an E'' string. */
 static bool
 read_word(struct scan *s, enum token *token)
 {
@@ -231,7 +231,7 @@ read_word(struct scan *s, enum token *token)
 	return true;
 }
 
-/* A number; letters right behind it are no word. */
+/* A number. Letters right after it do not make a word. */
 static void
 skip_number(struct scan *s)
 {
@@ -268,7 +268,7 @@ next(struct scan *s, enum token *token)
 	return true;
 }
 
-/* What the first word of the statement says against it; NULL: nothing. */
+/* Why a handler may not begin with this word; NULL: it may. */
 static const char *
 problem_of_first(enum key_word word)
 {
@@ -287,7 +287,7 @@ problem_of_first(enum key_word word)
 	return problems[word];
 }
 
-/* Bodies of BEGIN ATOMIC ... END, in which CASE has an END too. */
+/* Count the bodies of BEGIN ATOMIC ... END. Inside them, CASE has an END too. */
 static void
 count_bodies(struct scan *s)
 {
@@ -308,7 +308,7 @@ refuse_transaction(const struct scan *s, const char *advice)
 	return refuse(s, s->token, why);
 }
 
-/* A word behind a point or AS is a name. */
+/* A word after a point or AS is a name. */
 static bool
 take_word(struct scan *s)
 {
@@ -332,7 +332,7 @@ take_word(struct scan *s)
 	return true;
 }
 
-/* The statement up to its end; *found: there is one at all. */
+/* Read a statement to its end. *found: there is one. */
 static bool
 take_statement(struct scan *s, bool *found)
 {
@@ -374,7 +374,7 @@ jr_handler_sql_scan(const char *text, size_t len, struct jr_err *err)
 	bool found;
 
 	if (nul != NULL)
-		return refuse(&s, nul, "a NUL byte is no text");
+		return refuse(&s, nul, "the text contains a NUL byte");
 	if (!take_statement(&s, &found))
 		return false;
 	if (!found)
@@ -385,6 +385,6 @@ jr_handler_sql_scan(const char *text, size_t len, struct jr_err *err)
 	}
 	if (token != NOTHING)
 		return refuse(&s, s.token,
-		    "a second statement begins here, and a handler is one: put several into a function, a DO block or WITH");
+		    "a second statement begins here, but a handler has only one: put several into a function, a DO block or WITH");
 	return true;
 }

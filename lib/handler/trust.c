@@ -1,11 +1,11 @@
 /*
- * trust: what a handler runs besides its own file: scripts that its arguments name, and the interpreter of a
- * #! line. Whoever can change one of them decides what is run, so the same permission rules hold for them.
+ * trust: the other files that a handler runs: scripts that its arguments name, and the interpreters of #! lines.
+ * Whoever can change one of these files decides what runs, so the same permission rules hold for them.
  *
- * An argument counts that is the path of a plain file below the handlers directory, by the way there, however it is
- * spelled, or by where its symbolic links lead. A #! line is read as the kernel reads it: what it names is judged, and
- * that file's own #! line after it; "#!/usr/bin/env python3" is env: PATH, where that looks for python3, is of whoever
- * starts jobrun.
+ * An argument is checked if it names a plain file below the handlers directory: either its path goes through that
+ * directory, however the path is spelled, or its symbolic links lead there. A #! line is read as the kernel reads it.
+ * The file that it names is checked, and then the #! line of that file. "#!/usr/bin/env python3" names env. The python3
+ * that env finds is not checked, since whoever starts jobrun chooses PATH.
  */
 #include "handler/trust.h"
 
@@ -18,10 +18,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINE_READ 256      /* what kernels look at, BINPRM_BUF_SIZE; before 5.1 half of it */
-#define INTERPRETERS_MAX 5 /* one that is a script itself, and so on; then execve says ELOOP */
+#define LINE_READ 256      /* the kernel reads this much: BINPRM_BUF_SIZE; before 5.1 half of it */
+#define INTERPRETERS_MAX 5 /* scripts as interpreters of scripts; with more, execve fails with ELOOP */
 
-/* The bytes that a file begins with, terminated. "" if it cannot be read: then the kernel alone can. */
+/* The first bytes of a file, terminated. "" if we may not read it, though the kernel could. */
 static void
 read_beginning(const char *path, char bytes[LINE_READ + 1])
 {
@@ -33,14 +33,14 @@ read_beginning(const char *path, char bytes[LINE_READ + 1])
 		(void)close(fd);
 }
 
-/* Where a process in `cwd` finds it. Caller frees. */
+/* The path of `name` for a process in `cwd`. Caller frees. */
 static char *
 path_of(const char *cwd, const char *name)
 {
 	return name[0] == '/' ? jr_xstrdup(name) : jr_xasprintf("%s/%s", cwd, name);
 }
 
-/* The path behind "#!", NULL if there is none. Caller frees. */
+/* The path after "#!", NULL if there is none. Caller frees. */
 static char *
 interpreter_of(const char *path, const char *cwd)
 {
@@ -53,7 +53,7 @@ interpreter_of(const char *path, const char *cwd)
 	name = line + 2 + strspn(line + 2, " \t");
 	name[strcspn(name, " \t")] = '\0';
 	if (name[0] == '\0')
-		return NULL; /* the kernel does not take it either */
+		return NULL; /* the kernel refuses it too */
 	return path_of(cwd, name);
 }
 
@@ -61,11 +61,11 @@ static bool
 check_interpreter(const char *path, struct jr_err *err)
 {
 	if (path[strlen(path) - 1] == '\r')
-		return jr_fail(err, JR_E_CONFIG, "a carriage return ends it: save the file with the line ends of Unix");
+		return jr_fail(err, JR_E_CONFIG, "it ends with a carriage return: save the file with Unix line ends");
 	return jr_perm_check_file(path, err);
 }
 
-/* The interpreter of the program at `path`, and the interpreter of that. */
+/* Check the interpreter of the program at `path`, then the interpreter of that one, and so on. */
 static bool
 check_interpreters(const char *path, const char *cwd, struct jr_err *err)
 {
@@ -89,14 +89,14 @@ is_below(const char *path, const char *directory)
 	return strncmp(path, directory, len) == 0 && path[len] == '/';
 }
 
-/* Is it the directory, or below it? Both without links. */
+/* Is it the directory, or below it? Both paths are without symbolic links. */
 static bool
 is_within(const char *path, const char *directory)
 {
 	return strcmp(path, directory) == 0 || is_below(path, directory);
 }
 
-/* Does one get there through the directory, however that is spelled, and without leaving it by ".."? */
+/* Does the path go through the directory, however that is spelled, without leaving it by ".."? */
 static bool
 leads_through(const char *path, const char *real_directory)
 {
@@ -119,7 +119,7 @@ leads_through(const char *path, const char *real_directory)
 	return inside;
 }
 
-/* Is it the name of a plain file below the directory? What cannot be reached by us, a handler cannot reach either. */
+/* Does it name a plain file below the directory? If we cannot reach the file, a handler cannot either. */
 static bool
 names_script(const char *path, const char *directory)
 {
@@ -133,7 +133,7 @@ names_script(const char *path, const char *directory)
 	return below;
 }
 
-/* One that can be executed may well be, and then by its own #! line. */
+/* The program may execute a script that is executable, so the script's own #! line is checked too. */
 static bool
 check_script(const char *path, const char *cwd, struct jr_err *err)
 {

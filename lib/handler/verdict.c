@@ -1,10 +1,10 @@
 /*
- * verdict: the outcome contract. What an exit status, an answer or an SQLSTATE means, as one pure table.
+ * verdict: see verdict.h.
  *
- * Each kind has a list of what is later and one of what is to be given up; a list of NAME.json takes the place of the
- * one here. A code is looked up in both, and the closer match counts: an exact code before a class of SQLSTATEs, then
- * what a handler said before what stands here. What must hold: everything that is in no list is a failure, so that a
- * code nobody thought of is tried again and charged.
+ * Each kind has a list of codes that mean later and a list of codes that mean give up; NAME.json may replace either. A
+ * code is looked up in both lists, and the closer match wins: an exact code before a class of SQLSTATEs, then the list
+ * of NAME.json before the one in this file. What must hold: a code that is in no list is a failure, so an unexpected
+ * code is tried again and counts as an attempt.
  */
 #include "handler/verdict.h"
 
@@ -32,7 +32,7 @@ struct standard {
 	enum condition condition;
 };
 
-/* The contract. */
+/* The table of verdict.h. */
 static const struct standard exit_later[] = {{"75", ALWAYS}, {NULL, ALWAYS}};
 static const struct standard exit_give_up[] = {{"65", ALWAYS}, {NULL, ALWAYS}};
 static const struct standard http_later[] = {{"429", ALWAYS}, {"503", IF_RETRY_AFTER}, {NULL, ALWAYS}};
@@ -42,7 +42,7 @@ static const struct standard sql_later[] = {{"40", ALWAYS}, {"53", ALWAYS}, {"55
     {"JR075", ALWAYS}, {"08", IF_NOT_SENT}, {"57P01", IF_NOT_SENT}, {NULL, ALWAYS}};
 static const struct standard sql_give_up[] = {{"22", ALWAYS}, {"JR065", ALWAYS}, {NULL, ALWAYS}};
 
-/* How close a list comes to a code. More is closer. */
+/* How closely a list matches a code. A higher value is closer. */
 enum match {
 	NOT_AT_ALL,
 	CLASS_OF_STANDARD,
@@ -88,7 +88,7 @@ match_own(const struct jr_codes *codes, const char *code)
 	return best;
 }
 
-/* `holds`: the condition under which some codes are meant. */
+/* `holds`: the condition of the codes that have one is true. */
 static enum match
 match_standard(const struct standard *list, const char *code, bool holds)
 {
@@ -146,7 +146,7 @@ jr_verdict_of_sqlstate(const struct jr_rules *rules, const char *sqlstate, bool 
 	return look_up(rules, sql_later, sql_give_up, sqlstate, !sent);
 }
 
-/* SEGV for SIGSEGV; NULL for one without a name. */
+/* SEGV for SIGSEGV; NULL for a signal without a name. */
 static const char *
 signal_name(int signo)
 {

@@ -1,8 +1,8 @@
 /*
- * webhook: signatures of Standard Webhooks, and keys made fit for a header. See webhook.h.
+ * webhook: signatures of Standard Webhooks, and keys encoded for a header. See webhook.h.
  *
- * What is signed is one contiguous text, so that the one-shot HMAC of libcrypto does: it is the same in every version
- * of it, and a payload is small.
+ * The signed text is copied into one buffer, because the one-shot HMAC of libcrypto is the same in every version of it.
+ * A payload is small enough for that.
  */
 #include "handler/webhook.h"
 
@@ -20,7 +20,7 @@
 #define BASE64_SIZE ((DIGEST_LEN + 2) / 3 * 4 + 1) /* with the terminator */
 #define SIGNATURES_MAX 256
 
-/* One signature, "v1,...", at the end of `out`. */
+/* Append one signature, "v1,...", to `out`. */
 static void
 add_signature(struct jr_buf *out, const struct jr_secret *secret, const char *text, size_t len)
 {

@@ -191,7 +191,7 @@ exit 0"
 	assert_line "! work: its #! line: cannot use $PWD/tools/sh: No such file or directory"
 	handler work <<<$'#!/bin/sh\r\nexit 0\r'
 	jr_ok handlers
-	assert_line '! work: its #! line: a carriage return ends it: save the file with the line ends of Unix'
+	assert_line '! work: its #! line: it ends with a carriage return: save the file with Unix line ends'
 }
 
 @test "a NAME.json that others can read and that has a secret in its headers is refused with the chmod to type" {

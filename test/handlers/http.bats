@@ -464,7 +464,7 @@ in_little_memory() {
 	jr_ok run
 	assert_equal "$(ended "$trusted")" 'succeeded|1'
 	assert_equal "$(ended "$unknown")" 'failed|1|curl:PEER_FAILED_VERIFICATION'
-	assert_regex "$(error_of "$unknown")" 'self.signed certificate \("ca_file" in "http" names those to trust\)$'
+	assert_regex "$(error_of "$unknown")" 'self.signed certificate \("ca_file" in "http" names the certificates to trust\)$'
 	assert_equal "$(ended "$wronghost")" 'failed|1|curl:PEER_FAILED_VERIFICATION'
 	refute_regex "$(error_of "$wronghost")" ca_file
 	assert_equal "$(ended "$plain")" 'failed|1|curl:SSL_CONNECT_ERROR'

@@ -85,7 +85,7 @@ exact() {
 	enqueue_many 3
 	jr_ok run --max-runs 3
 	q_is 3 'select count(*) from done'
-	q_is '3|the statement said so' "select count(*), min(last_error) from jobrun.job_runs where status = 'failed' and error_code = 'sqlstate:P0001'"
+	q_is '3|the statement returned this verdict' "select count(*), min(last_error) from jobrun.job_runs where status = 'failed' and error_code = 'sqlstate:P0001'"
 }
 
 @test "a bad payload in a batch fails its own run only" {
@@ -116,7 +116,7 @@ exact() {
 		"select id, 'maybe' from r|there is no verdict maybe " \
 		"select id, null from r|there is no verdict null " \
 		"select id from r|it has too few columns " \
-		"select id, 'fail' from r union all select id, 'fail' from r|a second one about run "; do
+		"select id, 'fail' from r union all select id, 'fail' from r|a second row for run "; do
 		select=${case%%|*}
 		q 'truncate done'
 		sql_handler many <<-sql

@@ -188,7 +188,7 @@ only_root_may_name_an_account(void **state)
 	ok = jr_settings_read(&settings, path, *state, EXEC, &err);
 	assert_int_equal(seteuid(0), 0);
 	assert_false(ok);
-	assert_non_null(strstr(err.msg, "send.json:1:2: user: only when jobrun is started by root"));
+	assert_non_null(strstr(err.msg, "send.json:1:2: user: a handler can run as \""));
 	free(path);
 }
 
@@ -293,7 +293,7 @@ wrong_values_are_refused(void **state)
 	    {EXEC, "{\"env\": {\"A=\": \"\"}}", "1:10: env: \"A=\" cannot be a variable"},
 	    {EXEC, "{\"env\": {\"\": \"\"}}", "1:10: env: \"\" cannot be a variable"},
 	    {EXEC, "{\"env\": {\"B\": \"\",\n\"JOBRUN_KEY\": \"\"}}",
-		"2:1: env.JOBRUN_KEY: jobrun itself sets what begins with JOBRUN_"},
+		"2:1: env.JOBRUN_KEY: jobrun itself sets variables that begin with JOBRUN_"},
 	    {ALONE, "{\"argv\": []}", "1:2: argv: the list is empty"},
 	    {ALONE, "{\"argv\": \"/bin/true\"}", "1:2: argv: expected a list, not a string"},
 	    {ALONE, "{\"argv\": [\"/bin/true\",\n 1]}", "2:2: argv: expected strings, not a number"},

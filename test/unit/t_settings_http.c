@@ -207,9 +207,9 @@ static void
 codes_that_are_expected_are_no_failures(void **state)
 {
 	refuse(*state, ALONE, "{\"later\": [429, 201], \"http\": {" URL "}}",
-	    "1:17: later: 201 is what \"expect\" calls done");
+	    "1:17: later: 201 means done, see \"expect\"");
 	refuse(*state, ALONE, "{\"http\": {" URL ", \"expect\": [404]}, \"give_up\": [404]}",
-	    "1:80: give_up: 404 is what \"expect\" calls done");
+	    "1:80: give_up: 404 means done, see \"expect\"");
 	refuse(*state, ALONE, "{\"later\": [99], \"http\": {" URL "}}",
 	    "1:12: later: 99 is out of range, expected 100 to 599");
 }

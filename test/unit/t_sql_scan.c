@@ -78,7 +78,7 @@ static void
 a_second_statement_is_refused_where_it_begins(void **state)
 {
 	(void)state;
-	refuse("select 1; select 2", "1:11: a second statement begins here, and a handler is one");
+	refuse("select 1; select 2", "1:11: a second statement begins here, but a handler has only one");
 	refuse("select 1;\n\t-- x\n\tselect 2", "3:2: a second statement begins here");
 	refuse("select '\xC3\xA4'; x", "1:13: a second statement begins here");
 	refuse("select 'back\\'; select 2", "1:17: a second statement");
@@ -149,7 +149,7 @@ nothing_and_halves_are_refused(void **state)
 	take("select $");
 	take("select 1 $a");
 	assert_false(jr_handler_sql_scan("select 1\0;", 10, &err));
-	assert_string_equal(err.msg, "1:9: a NUL byte is no text");
+	assert_string_equal(err.msg, "1:9: the text contains a NUL byte");
 }
 
 int

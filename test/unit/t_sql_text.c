@@ -266,7 +266,7 @@ a_bad_row_refuses_the_whole_answer(void **state)
 		"row 1 of what the statement returned: no run of this group has the run_id 41x "},
 	    {{"41", "fail", "42", "perhaps"}, "row 2 of what the statement returned: there is no verdict perhaps "},
 	    {{"41", NULL, "42", "fail"}, "row 1 of what the statement returned: there is no verdict null "},
-	    {{"41", "done", "41", "fail"}, "row 2 of what the statement returned: a second one about run 41 "},
+	    {{"41", "done", "41", "fail"}, "row 2 of what the statement returned: a second row for run 41 "},
 	};
 	struct group group;
 
