@@ -24,6 +24,7 @@
 
 #define TIME_MS 60000
 #define CONNECT_MS 10000
+#define CANCEL_MS 1000 /* how long a cancelled step is waited for: PgBouncer drops the cancel of a client that has gone */
 #define STEP_MS 600000 /* summing an hour in which many runs ended takes long */
 
 struct prune_work {
@@ -101,6 +102,10 @@ on_step(void *ctx, const struct jr_reply *reply)
 	int64_t now_ms = jr_clock_now_ms();
 	struct jr_err err;
 
+	if (prune->ending) { /* the cancel has arrived */
+		jr_timer_set(prune->loop, &prune->over, 0);
+		return;
+	}
 	if (reply->end != JR_PG_DONE) {
 		finish_failed(prune, &reply->err, reply->end == JR_PG_FAILED);
 		return;
@@ -186,12 +191,16 @@ static void
 stop(struct jr_work *work, bool kill)
 {
 	struct prune_work *prune = (struct prune_work *)work;
+	bool waits = prune->next.at_ms != JR_NEVER;
 
 	prune->stopped = true;
-	if (kill && prune->pg != NULL)
+	if (prune->ending || !(kill || waits))
+		return;
+	finish_stopped(prune);
+	if (!waits) {
 		jr_pg_cancel(prune->pg);
-	if (kill || prune->next.at_ms != JR_NEVER)
-		finish_stopped(prune);
+		jr_timer_set(prune->loop, &prune->over, jr_clock_after(jr_clock_now_ms(), CANCEL_MS));
+	}
 }
 
 static void
