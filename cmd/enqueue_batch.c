@@ -219,7 +219,7 @@ set_zone(struct batch *b, struct jr_err *err)
 static bool
 begin(struct batch *b, struct jr_err *err)
 {
-	const char *parameters[] = {LOCK_MS, "0"};
+	const char *parameters[] = {LOCK_MS, "0", "on"};
 	PGresult *result;
 
 	if (!say(b, jr_sql_begin, 0, NULL, err) || !say(b, jr_sql_parameters, JR_COUNT(parameters), parameters, err) ||

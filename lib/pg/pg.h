@@ -64,6 +64,12 @@ struct jr_request *jr_request_new(enum jr_request_kind kind, const struct jr_lea
  */
 void jr_request_bare(struct jr_request *request);
 
+/*
+ * COMMIT does not wait for the disk (synchronous_commit = off): a crash of the server may undo the transaction within a
+ * second, but none that was committed after it with a wait. `times` as before. Before anything is added.
+ */
+void jr_request_unflushed(struct jr_request *request, const struct jr_lease *times);
+
 /* Add a statement with text parameters (copied; NULL is NULL). `sql` is static text of sql_text.h. */
 void jr_request_add(struct jr_request *request, const char *sql, size_t count, const char *const *values);
 

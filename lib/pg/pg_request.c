@@ -52,36 +52,55 @@ jr_request_free(struct jr_request *request)
 	free(request);
 }
 
+static void
+add_parameters(struct jr_request *request, const struct jr_lease *times, const char *synchronous_commit)
+{
+	char lock[24], statement[24];
+	const char *parameters[] = {
+	    jr_pg_print_int(lock, times->lock_ms), jr_pg_print_int(statement, times->statement_ms), synchronous_commit};
+
+	jr_request_add_statement(request, jr_sql_parameters, JR_COUNT(parameters), parameters);
+	request->first = request->count;
+}
+
 struct jr_request *
 jr_request_new(enum jr_request_kind kind, const struct jr_lease *times, jr_reply_fn *fn, void *ctx)
 {
 	struct jr_request *request = jr_xcalloc(1, sizeof(*request));
-	char lock[24], statement[24];
-	const char *parameters[] = {lock, statement};
 
 	request->kind = kind;
 	request->deadline_ms = times->deadline_ms;
 	request->fn = fn;
 	request->ctx = ctx;
 	if (kind == JR_REQUEST_WHOLE || kind == JR_REQUEST_OPENING) {
-		jr_pg_print_int(lock, times->lock_ms);
-		jr_pg_print_int(statement, times->statement_ms);
 		jr_request_add_statement(request, jr_sql_begin, 0, NULL);
-		jr_request_add_statement(request, jr_sql_parameters, JR_COUNT(parameters), parameters);
+		add_parameters(request, times, "on");
 	}
-	request->first = request->count;
 	return request;
 }
 
 /* Keep BEGIN and remove the parameters behind it. */
-void
-jr_request_bare(struct jr_request *request)
+static void
+remove_parameters(struct jr_request *request)
 {
 	assert(request->owned == 0);
-	request->bare = true;
 	while (request->count > 1)
 		free_values(&request->statements[--request->count]);
 	request->first = request->count;
+}
+
+void
+jr_request_bare(struct jr_request *request)
+{
+	remove_parameters(request);
+	request->bare = true;
+}
+
+void
+jr_request_unflushed(struct jr_request *request, const struct jr_lease *times)
+{
+	remove_parameters(request);
+	add_parameters(request, times, "off");
 }
 
 void

@@ -26,7 +26,9 @@
 
 /*
  * The first round trip: does the schema fit, here I am, has anything expired, what is due, when is the next slot, and
- * is this a copy? Where copies are refused nothing of it is kept.
+ * is this a copy? Where copies are refused nothing of it is kept. It writes only the runner's own row, so its COMMIT does
+ * not wait for the disk; a claim that follows makes the row durable with itself. The same holds for a goodbye without
+ * claims.
  */
 static void
 take_start(struct jr_runner *runner, const struct jr_reply *reply)
@@ -83,6 +85,8 @@ send_start(struct jr_runner *runner)
 	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_start, runner);
 
 	runner->facts.linger_ms = jr_linger_left_ms(runner);
+	if (runner->facts.linger_ms == 0) /* without its row a runner claims nothing: one that stays must not lose it */
+		jr_request_unflushed(request, jr_held_times(runner));
 	jr_queue_add_need(request);
 	jr_queue_add_runner_start(request, &runner->facts);
 	jr_queue_add_expired(request, &(struct jr_claim_list){0});
@@ -150,6 +154,8 @@ send_finish(struct jr_runner *runner)
 	struct jr_outcome outcome = jr_exec_unstarted(runner);
 
 	jr_runner_enter(runner, JR_PHASE_FINISH);
+	if (jr_claim_number(runner) == 0)
+		jr_request_unflushed(request, jr_held_times(runner));
 	jr_queue_add_runner_finish(request, runner->facts.id, counts, jr_claim_number(runner));
 	/* Runs of an answer that made no sense are left to their leases. */
 	if (jr_claim_number(runner) > 0 && !jr_link_was_nonsense(runner))

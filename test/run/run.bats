@@ -31,6 +31,27 @@ log_since() {
 	q_is 0 "select count(*) from jobrun.job_runs"
 }
 
+@test "only what a runner without claims writes of itself does not wait for the disk" {
+	handler work <<<'exit 0'
+	q "create table public.waits (n serial, finished boolean, waits text)" \
+		"create function note() returns trigger language plpgsql as \$\$ begin
+			insert into public.waits (finished, waits) values (new.finished_at is not null, current_setting('synchronous_commit'));
+			return new; end \$\$" \
+		"create trigger note before insert or update on jobrun.job_runners for each row execute function note()" \
+		"grant all on public.waits, public.waits_n_seq to public"
+	jr_ok run
+	q_is 'false off,true off' "select string_agg(finished || ' ' || waits, ',' order by n) from public.waits"
+	q "truncate public.waits"
+	enqueue work
+	jr_ok run
+	# The goodbye may give runs back, so it waits.
+	q_is 'false off,true on' "select string_agg(finished || ' ' || waits, ',' order by n) from public.waits"
+	q "truncate public.waits"
+	# Without its row a runner claims nothing: one that stays must not lose it.
+	jr_ok run --for 1s
+	q_is 'on' "select waits from public.waits where not finished limit 1"
+}
+
 @test "jobrun --once is jobrun run" {
 	writer work
 	id=$(enqueue work)
