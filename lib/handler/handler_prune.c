@@ -24,7 +24,7 @@
 
 #define TIME_MS 60000
 #define CONNECT_MS 10000
-#define CANCEL_MS 1000 /* how long a cancelled step is waited for: PgBouncer drops the cancel of a client that has gone */
+#define CANCEL_MS 1000 /* to wait for a cancelled step: PgBouncer drops the cancel of a client that has gone */
 #define STEP_MS 600000 /* summing an hour in which many runs ended takes long */
 
 struct prune_work {

@@ -26,9 +26,9 @@
 
 /*
  * The first round trip: does the schema fit, here I am, has anything expired, what is due, when is the next slot, and
- * is this a copy? Where copies are refused nothing of it is kept. It writes only the runner's own row, so its COMMIT does
- * not wait for the disk; a claim that follows makes the row durable with itself. The same holds for a goodbye without
- * claims.
+ * is this a copy? Where copies are refused nothing of it is kept. It writes only the runner's own row, so its COMMIT
+ * does not wait for the disk; a claim that follows makes the row durable with itself. The same holds for a goodbye
+ * without claims.
  */
 static void
 take_start(struct jr_runner *runner, const struct jr_reply *reply)
