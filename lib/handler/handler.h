@@ -1,8 +1,9 @@
 /*
  * handler: the handlers of this host, and the interface that each kind of handler implements.
  *
- * A kind is a file handler_KIND.c that exports a struct jr_handler_kind, and one word in JR_HANDLER_KINDS below. A
- * handler knows neither the queue nor the runner: it gets a run, works on it, and reports the end through `ended`.
+ * A kind is a file handler_KIND.c that exports a struct jr_handler_kind, one word in JR_HANDLER_KINDS below, and a line
+ * in lib/DEPS. A handler knows neither the queue nor the runner: it gets a run, works on it, and reports the end
+ * through `ended`.
  */
 #ifndef JR_HANDLER_H
 #define JR_HANDLER_H
@@ -108,6 +109,10 @@ struct jr_handler_progress {
 	int64_t output_dropped;
 };
 
+/*
+ * A kind. start, stop, move and free are there in each; `ended` is called once, from the loop and never from inside one
+ * of these, when everything that was started is gone. What may be missing says so.
+ */
 struct jr_handler_kind {
 	const char *name;
 	enum jr_pool pool;

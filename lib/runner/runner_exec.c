@@ -56,7 +56,7 @@ jr_exec_goes_on(const struct jr_runner *runner)
 }
 
 bool
-jr_exec_has_ended(const struct jr_runner *runner)
+jr_exec_is_decided(const struct jr_runner *runner)
 {
 	const struct jr_exec *exec = runner->opts->exec;
 

@@ -55,7 +55,7 @@ is_worth_another_try(struct jr_runner *runner, const struct jr_err *err, int64_t
 		return false;
 	if (jr_held_count(runner) > 0)
 		return !jr_runner_is_hurried(runner);
-	if (!jr_pg_is_temporary(err) || (jr_exec_has_ended(runner) && !jr_claim_is_in_doubt(runner)))
+	if (!jr_pg_is_temporary(err) || (jr_exec_is_decided(runner) && !jr_claim_is_in_doubt(runner)))
 		return false;
 	if (jr_runner_is_draining(runner) || jr_runner_phase(runner) == JR_PHASE_FINISH)
 		return jr_claim_is_in_doubt(runner) &&

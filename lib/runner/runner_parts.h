@@ -115,7 +115,7 @@ void jr_exec_take_nothing(struct jr_runner *runner, const PGresult *result); /* 
 const struct jr_handler *jr_exec_handler(const struct jr_runner *runner, const char *job_type);
 int64_t jr_exec_fence(const struct jr_runner *runner, int64_t fence_at_ms); /* of the handler */
 bool jr_exec_goes_on(const struct jr_runner *runner);                       /* although its lease is lost */
-bool jr_exec_has_ended(const struct jr_runner *runner);                     /* what its caller waits for is known */
+bool jr_exec_is_decided(const struct jr_runner *runner);                    /* what its caller waits for is known */
 bool jr_exec_is_deaf(const struct jr_runner *runner, int signo);            /* to this signal */
 void jr_exec_note_start(struct jr_runner *runner, const struct jr_run *run);
 void jr_exec_note_end(struct jr_runner *runner, const struct jr_outcome *outcome); /* NULL: lost */

@@ -1,25 +1,22 @@
 /*
  * runner_phase: the phases of a held run. See runner_parts.h.
  *
- *	              claimed
- *	             /   |   \
- *	            v    |    v
- *	       running   |    (cannot be started: cancelled, expired, given back)
- *	      / |  |  \  |    |
- *	     /  |  |   v v    v
- *	    /   |  |   ended --------> sent <-------- offered
- *	   /    |  |                  / | \             ^  \
- *	  |     |  |    accepted <---/  |  \____________|   \
- *	  |     |  |        ^           |    refused        |
- *	  |     |  |        |           v                   |
- *	  |     |  +------------> in doubt -----------------+  not written after all, or a heartbeat
- *	  |     |           |      |  ^                     |  does not find it (back to in doubt)
- *	  |     +-----------+------+  |                     |
- *	  v  the handler's commit     +---------------------+
- *	 gone   <- from everywhere but accepted: the lease is lost, or the offer is over
+ *	claimed ----> running ----> ended ----> sent ----> accepted
+ *	   |             |            ^          | ^           ^
+ *	   |             |            |  refused | | again     |
+ *	   +-------------|------------+          v |           |
+ *	     cannot be   |                     offered         |
+ *	     started     |                        ^            |
+ *	                 |            not applied |            | applied
+ *	                 +----------> in doubt ---+------------+
+ *	                  own commit
+ *	                  not answered
  *
- * A handler that ends its run by itself (sql) goes from running to accepted, or to in doubt if its commit was not
- * answered. Accepted and gone are final; the run is dropped then.
+ * Besides: sent -> in doubt (not answered, or no row after an earlier doubt); offered -> in doubt (a heartbeat does not
+ * find it after an earlier doubt); running -> accepted (the handler has committed the end of the run itself); and all
+ * but accepted -> gone (the lease is lost, fenced out, or the time to offer it is over). Accepted and gone are final;
+ * the run is dropped then. Beside the phase, runner_start.c keeps whether the lease of a running run, or of one in
+ * doubt, is lost.
  *
  * What must hold: nothing but `sent` has an outcome on the wire, and nothing is sent from `in doubt` before it was
  * read.
