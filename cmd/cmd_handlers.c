@@ -32,7 +32,7 @@ static const struct jr_option handlers_options[] = {
 	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS" },
 	{ .name = "check", .help = "exit 1 when a file there is not used though it looks as if it should be",
 	    .type = JR_OPT_FLAG, .offset = AT(check) },
-	{ .name = "settings", .help = "show what may stand in a NAME.json instead", .type = JR_OPT_FLAG, .offset = AT(settings) },
+	{ .name = "settings", .help = "show the settings of NAME.json instead", .type = JR_OPT_FLAG, .offset = AT(settings) },
 	JR_OPTIONS_END,
 };
 

@@ -127,7 +127,7 @@ show_timeout(struct jr_settings_out *out, const struct jr_member *member, const 
 /* clang-format off */
 static const struct jr_member members[] = {
 	{ .name = "timeout", .with = JR_WITH_ANY, .read = jr_read_duration, .show = show_timeout, .offset = AT(timeout_ms),
-	    .rank = JR_RANK_TIMES, .key = "timeout_ms", .help = "of an attempt, for runs that have none of their own; \"0\": no limit" },
+	    .rank = JR_RANK_TIMES, .key = "timeout_ms", .help = "how long an attempt may take, for runs without a timeout; \"0\": no limit" },
 	{ .name = "timeout_max", .with = JR_WITH_ANY, .read = jr_read_duration, .show = jr_show_duration,
 	    .offset = AT(timeout_max_ms), .min = 1, .rank = JR_RANK_TIMES, .key = "timeout_max_ms",
 	    .help = "the longest timeout; runs without a timeout get this one" },

@@ -18,8 +18,8 @@ struct preview {
 	struct jr_runner_facts facts;
 	size_t most;
 	int64_t timeout_ms;
-	bool told;   /* of a copy */
-	bool locked; /* somebody else has locked what may hold more */
+	bool warned; /* that the database is a copy */
+	bool locked; /* another transaction has locked a queue, or the run of --job */
 };
 
 static void
@@ -42,22 +42,22 @@ is_sense(const struct jr_bound *bound, const PGresult *result, struct jr_err *er
 }
 
 static void
-tell_copied(struct preview *preview, const PGresult *result)
+warn_copied(struct preview *preview, const PGresult *result)
 {
 	const struct jr_runner_opts *opts = preview->opts;
 
-	if (opts->copied != NULL && !preview->told)
+	if (opts->copied != NULL && !preview->warned)
 		opts->copied(opts->ctx, jr_queue_read_check_copy(result));
-	preview->told = true;
+	preview->warned = true;
 }
 
-/* The runner's row belongs to somebody else only if a random number of 53 bits came twice. */
+/* There is no row if another runner has the id: then a random number of 53 bits has come twice. */
 static bool
 take_look(struct preview *preview, PGresult *const *results, struct jr_candidates *candidates, struct jr_err *err)
 {
 	if (PQntuples(results[1]) == 0)
 		return jr_fail(err, JR_E_BUG, "runner_start gave no row: " JR_NONSENSE_HINT);
-	tell_copied(preview, results[0]);
+	warn_copied(preview, results[0]);
 	jr_queue_read_candidates(results[2], candidates, NULL, NULL);
 	return true;
 }

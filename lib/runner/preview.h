@@ -20,7 +20,7 @@
 /*
  * The rows of preview.sql, at most `most`, for the caller to PQclear: the runs that would be claimed, and without
  * job_id the definitions that are due. Of the options it uses those that say what to claim, the lease, and `copied`. A
- * queue that somebody else has locked is asked for again as a runner does, and then left out.
+ * queue that another transaction has locked is asked for again, as a runner does, and then left out.
  *
  * NULL on failure; the caller then closes db, whose transaction may still be open. With job_id it fails as a runner
  * does (JR_E_TEMP) when a limit keeps the run or its queue stays locked; when the run is not to be claimed for another

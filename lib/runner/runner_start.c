@@ -253,12 +253,13 @@ jr_start_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, st
 {
 	struct jr_held *held = jr_held_add(runner, run, begun_ms, permit);
 	struct jr_held *older = jr_held_find_other(held, JR_HELD_RUNNING);
+	const struct jr_held *gone = jr_held_find_other(held, JR_HELD_GONE);
 
 	jr_timer_init(&held->start.offer, on_offer_over, held);
 	count_claimed(held, 1);
 	if (older != NULL)
 		jr_start_lose(older, "claimed again");
-	else if (jr_held_find_other(held, JR_HELD_GONE) == NULL) /* its handler may still be there */
+	else if (gone == NULL || gone->start.attempt == NULL) /* else it starts when that handler has ended */
 		start_or_end(held);
 }
 

@@ -1,6 +1,6 @@
 -- preview: what this runner holds, best first, in the transaction that has claimed it and will be rolled back; and the definitions
 -- whose runs it would enqueue before that. $1 runner id, $2 how many at most, $3 are definitions wanted?
--- Whether a definition has a run for its slots is for fire() to say: here are those that nothing is known to keep from it.
+-- fire() decides whether a definition gets a run for its slots; these are the definitions for which no reason against it is known.
 -- An expired run is claimed only to end it. The last column is a JSON document.
 select w.id, w.job_type, w.queue, w.priority, w.try, (extract(epoch from now() - w.at) * 1000)::bigint as due_for_ms,
 	w.definition, w.doc
