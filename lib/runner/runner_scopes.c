@@ -24,7 +24,7 @@ struct jr_scope {
 	const struct jr_handler
 	    *batched;                    /* up to settings.batch runs of this type for one permit; NULL: one run each */
 	struct jr_candidates candidates; /* of its types */
-	struct jr_candidates busy;       /* of queues that were left out: asked for by themselves (runner_busy.c) */
+	struct jr_candidates busy;       /* of queues that were left out; runner_busy.c has claims for them */
 	struct jr_cursor cursor;
 	size_t most;  /* runs of the next batch: more after small payloads, fewer after large ones */
 	bool drained; /* a fresh look found nothing due */

@@ -12,7 +12,7 @@
 /* The one run that was asked for (--job) was not started, for this reason. */
 void jr_unstarted_fail(int64_t job_id, const char *why, struct jr_err *err);
 
-/* Somebody else has had a row locked for JR_LOCKED_MS. job_id 0: exec, whose caller names the command. */
+/* Another transaction has held a row lock for JR_LOCKED_MS. job_id 0: exec, whose caller names the command. */
 void jr_unstarted_fail_locked(int64_t job_id, const struct jr_not_claimed *said, struct jr_err *err);
 
 /* Log the queues that a claim left out. */
