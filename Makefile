@@ -71,7 +71,8 @@ CMD_OBJECTS  := $(patsubst cmd/%.c,$(BUILD)/cmd/%.o,$(sort $(wildcard cmd/*.c)))
 UNIT_TESTS   := $(patsubst test/unit/%.c,$(BUILD)/unit/%,$(sort $(wildcard test/unit/t_*.c)))
 SQL_FILES    := $(sort $(wildcard lib/sql/*.sql cmd/sql/*.sql migrations/*.sql migrations/functions/*.sql)) migrations/MANIFEST
 MAN_PAGE     := $(if $(shell command -v scdoc),$(BUILD)/jobrun.1)
-C_FILES      := $(sort $(wildcard cmd/*.[ch] lib/*/*.[ch] test/unit/*.[ch]))
+BENCH_PROGRAMS := $(patsubst scripts/bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard scripts/bench/*.c)))
+C_FILES      := $(sort $(wildcard cmd/*.[ch] lib/*/*.[ch] test/unit/*.[ch] scripts/bench/*.c))
 
 # Tests mostly wait, so three run per CPU if GNU parallel is installed (bats needs it for -j). T=test/run/x.bats chooses
 # files.
@@ -82,7 +83,7 @@ BATS       = JOBRUN=$(abspath $(BUILD)/jobrun) POOLER=$(POOLER) bats $(BATS_JOBS
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all check unit bats san chaos slots bench lint format install uninstall clean help FORCE
+.PHONY: all check unit bats san chaos slots bench bench-programs lint format install uninstall clean help FORCE
 
 all: $(BUILD)/jobrun $(MAN_PAGE)   ## build/jobrun and its manual page (the default)
 
@@ -140,7 +141,7 @@ check: unit bats   ## unit tests and the bats suite
 unit: $(UNIT_TESTS)   ## unit tests (cmocka)
 	scripts/unit $(UNIT_TESTS)
 
-bats: all   ## the bats suite; T=test/run/x.bats for some files, BATS_FLAGS='-f REGEX' for some tests, POOLER=1 through PgBouncer
+bats: all bench-programs   ## the bats suite; T=test/run/x.bats for some files, BATS_FLAGS='-f REGEX' for some tests, POOLER=1 through PgBouncer
 	$(BATS) $(T)
 
 san:   ## unit tests and the bats suite under ASan and UBSan, in build/san
@@ -153,8 +154,16 @@ slots: all   ## the schedule engine against a slow reference; SLOTS_POINTS=10000
 	@SLOTS_POINTS=$${SLOTS_POINTS:-10000000} SLOTS_SECONDS=86400 SLOTS_SEED=$${SLOTS_SEED:-$$(date +%s)} BATS_TEST_TIMEOUT=86400 \
 		$(BATS) -f 'slow reference' test/schedule/engine.bats
 
-bench: all   ## what scripts/bench measures, each a small table; some minutes
-	for bench in $(sort $(wildcard scripts/bench/*)); do JOBRUN=$(abspath $(BUILD)/jobrun) $$bench || exit; echo; done
+bench: all bench-programs   ## jobrun beside its floors and peers, a quarter of an hour; into build/bench; BENCH_FLAGS='--only exec,sql'
+	JOBRUN=$(abspath $(BUILD)/jobrun) scripts/bench/run $(BENCH_FLAGS)
+
+# Each links only what it uses, as a program of its own would.
+bench-programs: $(BENCH_PROGRAMS)
+
+$(BUILD)/bench/%: scripts/bench/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(COMPILE) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $< $(PKG_LIBS)
 
 lint:   ## format, clang-tidy, cppcheck, shellcheck
 	scripts/lint

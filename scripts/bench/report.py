@@ -1,0 +1,144 @@
+"""What the samples say: medians and ranges, ratios against targets, a table, a plot."""
+
+import html
+import math
+import statistics
+
+MARKS = {True: "yes", False: "**no**", None: "-"}
+
+
+def judged(work, samples):
+    """A work with its samples and the rows they give, as it is kept in results.json."""
+    kinds = {c.who: c.kind for c in work.contenders}
+    rows = [row for r in work.rows for row in judge_row(r, samples, kinds)]
+    return {"name": work.name, "kinds": kinds, "samples": samples, "rows": rows, "notes": work.notes}
+
+
+def judge_row(row, samples, kinds):
+    """A dictionary for each target."""
+    subject = spread(samples[row.who], row.metric)
+    common = {"title": row.title, "unit": row.unit, "higher": row.higher, "value": subject}
+    for target in row.targets:
+        against = spread(samples[target.against], row.metric) if target.against in samples else None
+        yield dict(common, **compare(row, subject, target, against), against_kind=kinds.get(target.against, "peer"))
+
+
+def spread(samples, metric):
+    values = [s[metric] for s in samples]
+    return {"median": statistics.median(values), "min": min(values), "max": max(values), "n": len(values)}
+
+
+def compare(row, subject, target, against):
+    """Ratio and verdict. A target of 0 is reported only; one without a contender is a number, not a ratio."""
+    base = 1 if not target.against else against["median"] if against else None
+    ratio = subject["median"] / base if base else None
+    met = None
+    if target.bound and ratio is not None:
+        met = ratio >= target.bound if row.higher else ratio <= target.bound
+    return {"against": target.against, "against_value": against, "ratio": ratio, "bound": target.bound, "met": met}
+
+
+# --- text ---
+
+
+def number(value):
+    if value >= 100:
+        return "{:,.0f}".format(value)
+    return "%.1f" % value if value >= 10 else "%.2f" % value
+
+
+def figure(value, unit):
+    return "%s%s%s" % (number(value), "" if unit.startswith("/") else " ", unit)
+
+
+def ranged(value, unit):
+    text = figure(value["median"], unit)
+    return text if value["n"] == 1 else "%s (%s to %s)" % (text, number(value["min"]), number(value["max"]))
+
+
+def short(sample):
+    if "rate" in sample:
+        return figure(sample["rate"], "/s")
+    return ", ".join("%s %s" % (k, number(v)) for k, v in sample.items() if isinstance(v, (int, float)))
+
+
+def bound_text(row):
+    if not row["bound"]:
+        return "reported"
+    sign = "&ge;" if row["higher"] else "&le;"
+    if not row["against"]:
+        return "%s %s" % (sign, figure(row["bound"], row["unit"]))
+    return "%s %.2f &times;" % (sign, row["bound"])
+
+
+def line(row, repeated):
+    """A line of the table. Title and value stand once for all targets of a row."""
+    cells = ["", ""] if repeated else [row["title"], ranged(row["value"], row["unit"])]
+    if not row["against"]:
+        beside, ratio = "", ""
+    elif row["against_value"] is None:
+        beside, ratio = "%s: not measured" % row["against"], ""
+    else:
+        beside, ratio = "%s: %s" % (row["against"], ranged(row["against_value"], row["unit"])), "%.2f" % row["ratio"]
+    return "| " + " | ".join([*cells, beside, ratio, bound_text(row), MARKS[row["met"]]]) + " |"
+
+
+def table(result):
+    facts = result["facts"]
+    lines = ["| work | jobrun | beside it | ratio | target | met |", "|---|---|---|---|---|---|"]
+    for work in result["works"]:
+        title = None
+        for row in work["rows"]:
+            lines.append(line(row, row["title"] == title))
+            title = row["title"]
+    peers = ", ".join("%s %s" % item for item in facts["peers"].items())
+    lines += ["", "%s: %d cores (%s), Linux %s, PostgreSQL %s, fdatasync %d us%s; %s (%s). Medians of %d, with ranges." % (facts["date"],
+        facts["cores"], facts["processor"], facts["kernel"], facts["postgresql"], facts["fdatasync_us"], peers and ", " + peers,
+        facts["jobrun"], facts["commit"], result["repetitions"])]
+    lines += ["", *("* " + note for work in result["works"] for note in work["notes"])]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+# --- plot: a bar for each ratio, on a scale where twice as fast and half as fast are as far from 1; a mark at the target ---
+
+WIDTH, LEFT, RIGHT, HEIGHT = 1000, 520, 60, 22
+COLOURS = {True: "#2a7f3f", False: "#b03a2e", None: "#6b7280"}
+
+
+def place(ratio):
+    """Where a ratio is between 1/16 and 16."""
+    scaled = (math.log2(min(max(ratio, 1 / 16), 16)) + 4) / 8
+    return LEFT + scaled * (WIDTH - LEFT - RIGHT)
+
+
+def bar(row, top):
+    # More is better for every bar: where less is better, it is turned round.
+    ratio = row["ratio"] if row["higher"] else 1 / row["ratio"]
+    bound = row["bound"] and (row["bound"] if row["higher"] else 1 / row["bound"])
+    one, end = place(1), place(ratio)
+    label = html.escape("%s : %s" % (row["title"].replace("`", ""), row["against"]))
+    parts = [
+        '<text x="%d" y="%d" text-anchor="end">%s</text>' % (LEFT - 8, top + 15, label),
+        '<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>' % (min(one, end), top + 3, max(abs(end - one), 1), HEIGHT - 6, COLOURS[row["met"]]),
+        '<text x="%.1f" y="%d" text-anchor="%s">%.2f</text>' % (end + (4 if end >= one else -4), top + 15, "start" if end >= one else "end", ratio),
+    ]
+    if bound:
+        parts.append('<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#111" stroke-width="2"/>' % (place(bound), place(bound), top + 1, top + HEIGHT - 1))
+    return parts
+
+
+def plot(result):
+    rows = [r for w in result["works"] for r in w["rows"] if r["against"] and r["ratio"]]
+    height = 60 + HEIGHT * len(rows)
+    parts = [
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">' % (WIDTH, height),
+        '<rect width="100%" height="100%" fill="#fff"/>',
+        '<text x="8" y="20" font-size="15">jobrun beside its floors and peers: how many times as fast (the black mark is the target)</text>',
+    ]
+    for power in range(-4, 5):
+        x = place(2.0**power)
+        parts.append('<line x1="%.1f" x2="%.1f" y1="44" y2="%d" stroke="#ddd"/>' % (x, x, height - 8))
+        parts.append('<text x="%.1f" y="40" text-anchor="middle">%s</text>' % (x, "1/%d" % 2**-power if power < 0 else "%d" % 2**power))
+    for i, row in enumerate(rows):
+        parts += bar(row, 48 + HEIGHT * i)
+    return "\n".join([*parts, "</svg>"]) + "\n"

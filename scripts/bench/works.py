@@ -1,0 +1,405 @@
+"""What is measured: for each work its contenders, and the rows of the table that it gives.
+
+A contender's function does the work once and returns what it took. The contenders of a work take turns (A B C A B C), so
+that what disturbs the machine for a while disturbs all of them.
+"""
+
+import dataclasses
+import shutil
+import typing
+
+import peers
+from lab import HERE, Failed
+
+FAST = "noop"  # the job type of the statement that does nothing, for a thousand runs at once
+
+
+@dataclasses.dataclass
+class Contender:
+    who: str
+    kind: str  # jobrun, floor or peer
+    sample: typing.Callable[[], dict]
+
+
+@dataclasses.dataclass
+class Target:
+    """At least, or at most, so many times what that contender reached; or, without one, this number itself."""
+
+    bound: float
+    against: str = ""
+
+
+@dataclasses.dataclass
+class Row:
+    title: str
+    metric: str
+    unit: str
+    targets: list
+    who: str = "jobrun"
+    higher: bool = True  # is more better?
+
+
+@dataclasses.dataclass
+class Work:
+    name: str
+    contenders: list
+    rows: list
+    times: int = 1  # samples a repetition: a quick thing is measured more often
+    notes: list = dataclasses.field(default_factory=list)
+
+
+def rate(took, n):
+    took["rate"] = n / took["seconds"]
+    return took
+
+
+def expect(lab, database, n, question, what):
+    found = int(lab.sql(database, question))
+    if found != n:
+        raise Failed("%s: %d of %d are done" % (what, found, n))
+
+
+# --- databases ---
+
+
+def make_jobrun(lab):
+    """Migrated, with nothing due. A copy of it is not to be told that it is one, hence the nulls."""
+
+    def make(name):
+        lab.measure([lab.jobrun, "migrate"], name)
+        lab.sql(name, (HERE / "sql" / "jobrun.sql").read_text())
+
+    return lab.template("jobrun", make)
+
+
+def make_queue(lab):
+    return lab.template("queue", lambda name: lab.sql(name, (HERE / "sql" / "queue.sql").read_text()))
+
+
+def jobrun_with(lab, job_type, n, payload="jsonb_build_object('n', i)"):
+    """A new database with n runs of this type."""
+    database = lab.fresh(make_jobrun(lab))
+    lab.sql(database, (HERE / "sql" / "jobrun_fill.sql").read_text().replace("PAYLOAD", payload), job_type=job_type, n=n)
+    return database
+
+
+def queue_with(lab, n):
+    database = lab.fresh(make_queue(lab))
+    lab.sql(database, (HERE / "sql" / "queue_fill.sql").read_text(), n=n)
+    return database
+
+
+def all_succeeded(lab, database, n):
+    expect(lab, database, n, "select count(*) from jobrun.job_runs where status = 'succeeded'", "jobrun")
+
+
+def drain_jobrun(lab, job_type, n, *options, analyze=False, held=False):
+    """One runner, from its start to its end, with n runs waiting."""
+    database = jobrun_with(lab, job_type, n)
+    lab.settle(database, analyze)
+    holder = lab.hold_snapshot(database) if held else None
+    took = lab.run(database, *options)
+    if holder:
+        lab.end(holder)
+    all_succeeded(lab, database, n)
+    return rate(took, n)
+
+
+def drain_queue(lab, n):
+    database = queue_with(lab, n)
+    lab.settle(database)
+    took = lab.measure([lab.floor("drain"), lab.conninfo(database), HERE / "sql" / "queue_claim.sql", HERE / "sql" / "queue_done.sql"])
+    expect(lab, database, n, "select count(*) from queue_runs where status = 2", "drain")
+    return rate(took, n)
+
+
+# --- the works ---
+
+
+def tick(lab, options):
+    """A tick with an empty queue, which is what most ticks of a crontab line find."""
+    tiny(lab)
+    database = lab.keep(make_jobrun(lab))
+    queue = lab.keep(make_queue(lab))
+    texts = [HERE / "sql" / "tick_begin.sql", HERE / "sql" / "tick_end.sql"]
+    psql = [lab.programs / "psql", "-XAtqw", "-c", "select 1"]
+
+    def units(took):
+        return {"ms": took["seconds"] * 1e3, "cpu_ms": took["cpu"] * 1e3, "rss_mib": took["rss_kib"] / 1024}
+
+    contenders = [
+        Contender("jobrun", "jobrun", lambda: units(lab.run(database))),
+        Contender("C, libpq", "floor", lambda: units(lab.measure([lab.floor("queries"), lab.conninfo(queue), *texts]))),
+        Contender("psql -c", "floor", lambda: units(lab.measure([*psql, lab.conninfo(queue)]))),
+    ]
+    if lab.peers:
+        worker = lab.keep(peers.make_worker(lab))
+        contenders.append(Contender("graphile-worker", "peer", lambda: units(peers.run_worker(lab, worker, "single"))))
+    rows = [
+        Row("tick, empty queue", "ms", "ms", [Target(1.3, "C, libpq"), Target(0, "psql -c"), Target(0, "graphile-worker")], higher=False),
+        Row("its processor time", "cpu_ms", "ms", [Target(1.4, "C, libpq"), Target(0, "graphile-worker")], higher=False),
+        Row("its largest resident set", "rss_mib", "MiB", [Target(10), Target(0, "C, libpq"), Target(0, "graphile-worker")], higher=False),
+    ]
+    return Work("tick", contenders, rows, times=1 if options.quick else 10)
+
+
+def tiny(lab):
+    """A handler that is a program of the smallest size."""
+    program = lab.handlers / "tiny"
+    shutil.copy("/bin/true", program)
+    program.chmod(0o755)
+    return program
+
+
+def executables(lab, options):
+    """Programs as small as /bin/true, four at once."""
+    n = 40 if options.quick else 2000
+    program = tiny(lab)
+    spawn = [lab.floor("spawn"), n, 4, program]
+    xargs = ["sh", "-c", 'seq "$1" | xargs -P4 -n1 "$2"', "sh", n, program]
+
+    def worker():
+        database = peers.worker_with(lab, "spawn", n)
+        lab.settle(database)
+        took = peers.run_worker(lab, database, "spawn", PROGRAM=program)
+        peers.worker_is_empty(lab, database)
+        return rate(took, n)
+
+    contenders = [
+        Contender("jobrun", "jobrun", lambda: drain_jobrun(lab, "tiny", n, "-j", 4)),
+        Contender("posix_spawn", "floor", lambda: rate(lab.measure(spawn), n)),
+        Contender("xargs -P4 -n1", "floor", lambda: rate(lab.measure(xargs), n)),
+    ]
+    if lab.peers:
+        contenders.append(Contender("graphile-worker", "peer", worker))
+    targets = [Target(0.75, "posix_spawn"), Target(1.1, "xargs -P4 -n1"), Target(2.5, "graphile-worker")]
+    return Work("exec", contenders, [Row("%s programs like /bin/true, 4 at once" % count(n), "rate", "/s", targets)])
+
+
+def statements(lab, options):
+    """Statements with an effect, each in a transaction of its own."""
+    n = 100 if options.quick else 20000
+    lab.handler("effect.sql", "insert into public.effects (n) values (($1 ->> 'n')::bigint)\n")
+    jobs = best_jobs(lab, options, "effect", n, [4, 10])
+
+    def pgbench():
+        database = jobrun_with(lab, "effect", n // jobs * jobs)
+        lab.settle(database)
+        took = lab.measure([lab.programs / "pgbench", "-n", "-c", jobs, "-j", 1, "-t", n // jobs, "-M", "prepared", "-D", "n=0",
+            "-D", "each=%d" % (n // jobs), "-f", HERE / "sql" / "pgbench_run.sql", lab.conninfo(database)])
+        all_succeeded(lab, database, n // jobs * jobs)
+        return rate(took, n // jobs * jobs)
+
+    def jobrun():
+        took = drain_jobrun(lab, "effect", n, "--sql-jobs", jobs)
+        expect(lab, lab.latest, n, "select count(*) from public.effects", "effects")
+        return took
+
+    def worker():
+        database = peers.worker_with(lab, "effect", n)
+        lab.settle(database)
+        took = peers.run_worker(lab, database, "single")
+        peers.worker_is_empty(lab, database)
+        expect(lab, database, n, "select count(*) from public.effects", "effects")
+        return rate(took, n)
+
+    contenders = [
+        Contender("jobrun", "jobrun", jobrun),
+        Contender("pgbench", "floor", pgbench),
+    ]
+    if lab.peers:
+        contenders.append(Contender("graphile-worker", "peer", worker))
+    targets = [Target(0.5, "pgbench"), Target(1.0, "graphile-worker")]
+    notes = ["statements: jobrun with --sql-jobs %d, pgbench with as many clients; graphile-worker with 10 at once" % jobs]
+    return Work("sql", contenders, [Row("%s statements, one by one" % count(n), "rate", "/s", targets)], notes=notes)
+
+
+def best_jobs(lab, options, job_type, n, choices):
+    """The number of connections that is fastest here, by one try each."""
+    if options.quick:
+        return choices[-1]
+    n = min(n, 20000)
+    tries = {jobs: drain_jobrun(lab, job_type, n, "--sql-jobs", jobs)["rate"] for jobs in choices}
+    options.say("  %s with --sql-jobs: %s" % (job_type, ", ".join("%d: %.0f/s" % item for item in tries.items())))
+    return max(tries, key=tries.get)
+
+
+def drains(lab, options, name, n):
+    """Runs that do nothing, a thousand a statement: what the queue itself takes."""
+    lab.handler(FAST + ".sql", "select null::bigint, null::text, null::text where $1 is null\n", {"batch": 1000})
+    jobs = best_jobs(lab, options, FAST, n, [1, 2, 3, 4])
+    arguments = (lab, FAST, n, "--sql-jobs", jobs)
+
+    def worker(held=False):
+        database = peers.worker_with(lab, "noop", n)
+        lab.settle(database)
+        holder = lab.hold_snapshot(database) if held else None
+        took = peers.run_worker(lab, database, "batched")
+        if holder:
+            lab.end(holder)
+        peers.worker_is_empty(lab, database)
+        return rate(took, n)
+
+    def boss():
+        database = peers.boss_with(lab, n)
+        lab.settle(database)
+        took = peers.run_boss(lab, database, "drain")
+        expect(lab, database, n, "select count(*) from pgboss.job where name = 'noop' and state = 'completed'", "pg-boss")
+        return rate(took, n)
+
+    def pgmq():
+        database = peers.pgmq_with(lab, n)
+        lab.settle(database)
+        took = lab.measure([lab.floor("drain"), lab.conninfo(database), HERE / "sql" / "pgmq_claim.sql", HERE / "sql" / "pgmq_done.sql"])
+        expect(lab, database, n, "select count(*) from pgmq.a_noop", "PGMQ")
+        return rate(took, n)
+
+    contenders = [
+        Contender("jobrun", "jobrun", lambda: drain_jobrun(*arguments)),
+        Contender("jobrun, after ANALYZE", "jobrun", lambda: drain_jobrun(*arguments, analyze=True)),
+        Contender("C, a lease a row", "floor", lambda: drain_queue(lab, n)),
+    ]
+    if lab.peers:
+        contenders.append(Contender("graphile-worker", "peer", worker))
+        contenders.append(Contender("pg-boss", "peer", boss))
+    if options.pgmq:
+        contenders.append(Contender("PGMQ, archive", "peer", pgmq))
+    targets = [Target(0.75, "C, a lease a row"), Target(1.4, "graphile-worker"), Target(1.4, "pg-boss"), Target(0, "PGMQ, archive")]
+    title = "%s statements that do nothing, a thousand at once" % count(n)
+    rows = [Row(title, "rate", "/s", targets), Row("the same after ANALYZE", "rate", "/s", targets[:3], who="jobrun, after ANALYZE")]
+    if name == "drain-large":
+        contenders.append(Contender("jobrun, old snapshot", "jobrun", lambda: drain_jobrun(*arguments, held=True)))
+        if lab.peers:
+            contenders.append(Contender("graphile-worker, old snapshot", "peer", lambda: worker(True)))
+        rows.append(Row("the same while a session holds an old snapshot: time", "seconds", "s", [Target(1.25, "jobrun")],
+            who="jobrun, old snapshot", higher=False))
+        rows.append(Row("the same while a session holds an old snapshot", "rate", "/s", [Target(1.6, "graphile-worker, old snapshot")],
+            who="jobrun, old snapshot"))
+    notes = ["%s: --sql-jobs %d was the fastest of 1 to 4" % (name, jobs)]
+    return Work(name, contenders, rows, notes=notes)
+
+
+def drain(lab, options):
+    return drains(lab, options, "drain", 2000 if options.quick else 20000)
+
+
+def drain_large(lab, options):
+    return drains(lab, options, "drain-large", 4000 if options.quick else 200000)
+
+
+def requests(lab, options):
+    """HTTP requests to a server on this host that answers at once."""
+    n = 100 if options.quick else 2000
+    url = serve(lab)
+    lab.handler("call.json", '{"http": {"url": "%s"}}\n' % url)
+    contenders = [
+        Contender("jobrun", "jobrun", lambda: drain_jobrun(lab, "call", n, "--http-jobs", 64)),
+        Contender("curl_multi", "floor", lambda: rate(lab.measure([lab.floor("requests"), url, n, 64]), n)),
+    ]
+    return Work("http", contenders, [Row("%s HTTP requests, 64 at once" % count(n), "rate", "/s", [Target(0.6, "curl_multi")])])
+
+
+def serve(lab):
+    """The HTTP server, which stays until the end."""
+    port = lab.folder / "port"
+    if not port.exists():
+        lab.background([lab.floor("answer"), port])
+    lab.wait_for(lambda: port.exists() and port.read_text().endswith("\n"))
+    return "http://127.0.0.1:%s/" % port.read_text().strip()
+
+
+def bulk(lab, options):
+    """Many runs at once."""
+    n = 2000 if options.quick else 200000
+    lines = lab.folder / "payloads"
+    lines.write_text("".join('{"n": %d}\n' % i for i in range(n)))
+
+    def psql(database, name):
+        lab.settle(database)
+        return rate(lab.measure([lab.programs / "psql", "-XAtqw", "-v", "ON_ERROR_STOP=1", "-v", "n=%d" % n, "-v", "job_type=noop",
+            "-o", "/dev/null", "-f", name, lab.conninfo(database)]), n)
+
+    def many():
+        database = lab.fresh(make_jobrun(lab))
+        text = (HERE / "sql" / "jobrun_fill.sql").read_text().replace("PAYLOAD", "jsonb_build_object('n', i)")
+        file = lab.folder / "many.sql"
+        file.write_text(text)
+        took = psql(database, file)
+        expect(lab, database, n, "select count(*) from jobrun.job_runs", "enqueue_many")
+        return took
+
+    def batch():
+        database = lab.fresh(make_jobrun(lab))
+        lab.settle(database)
+        took = lab.measure([lab.jobrun, "enqueue", "noop", "--batch", lines], database)
+        expect(lab, database, n, "select count(*) from jobrun.job_runs", "enqueue --batch")
+        return rate(took, n)
+
+    def copy():
+        database = lab.fresh(make_jobrun(lab))
+        file = lab.folder / "copy.sql"
+        rows = lab.folder / "rows"
+        rows.write_text("".join('noop\t{"n": %d}\n' % i for i in range(n)))
+        file.write_text("\\copy jobrun.job_runs (job_type, payload) from '%s'\n" % rows)
+        took = psql(database, file)
+        expect(lab, database, n, "select count(*) from jobrun.job_runs", "copy")
+        return took
+
+    def add_jobs():
+        database = lab.fresh(peers.make_worker(lab))
+        took = psql(database, HERE / "sql" / "worker_fill.sql")
+        expect(lab, database, n, "select count(*) from graphile_worker.jobs", "add_jobs")
+        return took
+
+    contenders = [
+        Contender("jobrun", "jobrun", many),
+        Contender("jobrun enqueue --batch", "jobrun", batch),
+        Contender("COPY into job_runs", "floor", copy),
+    ]
+    if lab.peers:
+        contenders.append(Contender("graphile-worker", "peer", add_jobs))
+    targets = [Target(0.8, "COPY into job_runs"), Target(1.1, "graphile-worker")]
+    rows = [
+        Row("enqueue %s runs, `enqueue_many`" % count(n), "rate", "/s", targets),
+        Row("the same, `jobrun enqueue --batch`", "rate", "/s", targets, who="jobrun enqueue --batch"),
+    ]
+    return Work("bulk", contenders, rows)
+
+
+def single(lab, options):
+    """Runs enqueued one by one, each in a transaction of its own, as an application does."""
+    each = 50 if options.quick else 3000
+
+    def enqueue(template, name, clients):
+        database = lab.fresh(template)
+        lab.settle(database)
+        n = each * clients
+        took = lab.measure([lab.programs / "pgbench", "-n", "-c", clients, "-t", each, "-f", HERE / "sql" / name, lab.conninfo(database)])
+        return rate(took, n)
+
+    contenders, rows = [], []
+    for clients in (1, 4):
+        who = "jobrun" if clients == 1 else "jobrun, 4 clients"
+        peer = "graphile-worker" if clients == 1 else "graphile-worker, 4 clients"
+        contenders.append(Contender(who, "jobrun", lambda c=clients: enqueue(make_jobrun(lab), "pgbench_enqueue.sql", c)))
+        if lab.peers:
+            contenders.append(Contender(peer, "peer", lambda c=clients: enqueue(peers.make_worker(lab), "pgbench_add_job.sql", c)))
+        title = "enqueue one by one, %d client%s" % (clients, "" if clients == 1 else "s")
+        rows.append(Row(title, "rate", "/s", [Target(1.0, peer)], who=who))
+    return Work("single", contenders, rows)
+
+
+def count(n):
+    return "{:,}".format(n)
+
+
+ALL = {
+    "tick": tick,
+    "exec": executables,
+    "sql": statements,
+    "drain": drain,
+    "drain-large": drain_large,
+    "http": requests,
+    "bulk": bulk,
+    "single": single,
+}
