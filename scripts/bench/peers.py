@@ -99,7 +99,7 @@ def boss_with(lab, n):
 
 def pgmq_with(lab, n):
     def make(name):
-        lab.sql(name, "create schema pgmq;\n" + lab.pgmq.read_text())
+        lab.sql(name, lab.pgmq.read_text())
         lab.sql(name, "select pgmq.create('noop')")
 
     database = lab.fresh(lab.template("pgmq", make))

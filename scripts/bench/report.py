@@ -7,33 +7,36 @@ import statistics
 MARKS = {True: "yes", False: "**no**", None: "-"}
 
 
-def judged(work, samples):
+def judged(work, samples, quick):
     """A work with its samples and the rows they give, as it is kept in results.json."""
     kinds = {c.who: c.kind for c in work.contenders}
-    rows = [row for r in work.rows for row in judge_row(r, samples, kinds)]
+    rows = [row for r in work.rows for row in judge_row(r, samples, kinds, quick)]
     return {"name": work.name, "kinds": kinds, "samples": samples, "rows": rows, "notes": work.notes}
 
 
-def judge_row(row, samples, kinds):
+def judge_row(row, samples, kinds, quick):
     """A dictionary for each target."""
     subject = spread(samples[row.who], row.metric)
     common = {"title": row.title, "unit": row.unit, "higher": row.higher, "value": subject}
     for target in row.targets:
         against = spread(samples[target.against], row.metric) if target.against in samples else None
-        yield dict(common, **compare(row, subject, target, against), against_kind=kinds.get(target.against, "peer"))
+        yield dict(common, **compare(row, subject, target, against, quick), against_kind=kinds.get(target.against, "peer"))
 
 
 def spread(samples, metric):
+    """None if there is no sample: the contender has failed."""
     values = [s[metric] for s in samples]
+    if not values:
+        return None
     return {"median": statistics.median(values), "min": min(values), "max": max(values), "n": len(values)}
 
 
-def compare(row, subject, target, against):
+def compare(row, subject, target, against, quick):
     """Ratio and verdict. A target of 0 is reported only; one without a contender is a number, not a ratio."""
     base = 1 if not target.against else against["median"] if against else None
-    ratio = subject["median"] / base if base else None
-    met = None
-    if target.bound and ratio is not None:
+    ratio = subject["median"] / base if base and subject else None
+    met = None if subject or quick or not target.bound else False
+    if target.bound and ratio is not None and not quick:
         met = ratio >= target.bound if row.higher else ratio <= target.bound
     return {"against": target.against, "against_value": against, "ratio": ratio, "bound": target.bound, "met": met}
 
@@ -52,6 +55,8 @@ def figure(value, unit):
 
 
 def ranged(value, unit):
+    if value is None:
+        return "failed"
     text = figure(value["median"], unit)
     return text if value["n"] == 1 else "%s (%s to %s)" % (text, number(value["min"]), number(value["max"]))
 
@@ -79,7 +84,7 @@ def line(row, repeated):
     elif row["against_value"] is None:
         beside, ratio = "%s: not measured" % row["against"], ""
     else:
-        beside, ratio = "%s: %s" % (row["against"], ranged(row["against_value"], row["unit"])), "%.2f" % row["ratio"]
+        beside, ratio = "%s: %s" % (row["against"], ranged(row["against_value"], row["unit"])), "%.2f" % row["ratio"] if row["ratio"] else ""
     return "| " + " | ".join([*cells, beside, ratio, bound_text(row), MARKS[row["met"]]]) + " |"
 
 

@@ -9,7 +9,7 @@ import shutil
 import typing
 
 import peers
-from lab import HERE, Failed
+from lab import HERE, Failed, text_of
 
 FAST = "noop"  # the job type of the statement that does nothing, for a thousand runs at once
 
@@ -45,6 +45,7 @@ class Work:
     contenders: list
     rows: list
     times: int = 1  # samples a repetition: a quick thing is measured more often
+    once: bool = False  # one repetition: what it calls repeats by itself, or it is exact
     notes: list = dataclasses.field(default_factory=list)
 
 
@@ -389,6 +390,55 @@ def single(lab, options):
     return Work("single", contenders, rows)
 
 
+def pickup(lab, options):
+    """From the COMMIT of an enqueue to the start of its handler, with a runner that stays."""
+    n = 10 if options.quick else 150
+
+    def jobrun():
+        line = text_of([HERE / "latency", "--tsv", n], env=dict(lab.environment, JOBRUN=str(lab.jobrun)))
+        claimed, claimed_99, _, started, started_99, most = map(float, line.split("\t"))
+        return {"claimed": claimed, "claimed_99": claimed_99, "p50": started, "p99": started_99, "max": most}
+
+    rows = [
+        Row("from COMMIT to the start of its handler, `run --for`: p50", "p50", "ms", [Target(3)], higher=False),
+        Row("p99 of that", "p99", "ms", [Target(10)], higher=False),
+    ]
+    return Work("pickup", [Contender("jobrun", "jobrun", jobrun)], rows)
+
+
+CASES = {
+    # the case of scripts/bench/claim: what the row says, its target as a multiple of an empty table, and in ms
+    "finished": ("with %s finished runs", 1.5, 0),
+    "future": ("with %s future runs of a better priority", 1.5, 0),
+    "foreign-types": ("with %s waiting runs of foreign types", 1.5, 0),
+    "claimers": ("beside 4 other claimers", 3, 0),
+    "full-key": ("with %s runs of one full lock key", 0, 20),
+    "paused-definition": ("with %s runs of one paused definition", 0, 20),
+}
+
+
+def claims(lab, options):
+    """A claim of 100 runs, with many rows ahead that cannot be claimed. Statements alone, warm; in another table each."""
+    n = 1000 if options.quick else 1000000
+
+    def sample(case):
+        rows = 10 * n if options.full and case == "finished" else n
+        conninfo = lab.conninfo(lab.fresh(make_jobrun(lab)))
+        line = text_of([HERE / "claim", "--database", conninfo, "--claim", 100, "--rows", rows, "--times", 3 if options.quick else 21, "--tsv",
+            case], env=lab.environment)
+        _, candidates, _, claim, _ = line.split("\t")
+        return {"ms": float(candidates) + float(claim)}
+
+    contenders = [Contender("an empty table", "jobrun", lambda: sample("nothing"))]
+    rows = [Row("a claim of 100 runs, nothing else in the table", "ms", "ms", [Target(0)], who="an empty table", higher=False)]
+    for case, (title, times, most) in CASES.items():
+        contenders.append(Contender(case, "jobrun", lambda c=case: sample(c)))
+        targets = [Target(times, "an empty table")] if times else [Target(most)]
+        many = 10 * n if options.full and case == "finished" else n
+        rows.append(Row("... " + (title % count(many) if "%" in title else title), "ms", "ms", targets, who=case, higher=False))
+    return Work("claim", contenders, rows, once=True)
+
+
 def count(n):
     return "{:,}".format(n)
 
@@ -402,4 +452,6 @@ ALL = {
     "http": requests,
     "bulk": bulk,
     "single": single,
+    "pickup": pickup,
+    "claim": claims,
 }
