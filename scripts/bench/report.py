@@ -11,7 +11,7 @@ def judged(work, samples, quick):
     """A work with its samples and the rows they give, as it is kept in results.json."""
     kinds = {c.who: c.kind for c in work.contenders}
     rows = [row for r in work.rows for row in judge_row(r, samples, kinds, quick)]
-    return {"name": work.name, "kinds": kinds, "samples": samples, "rows": rows, "notes": work.notes}
+    return {"name": work.name, "kinds": kinds, "samples": samples, "rows": rows, "columns": work.columns, "notes": work.notes}
 
 
 def judge_row(row, samples, kinds, quick):
@@ -47,11 +47,11 @@ def compare(row, subject, target, against, quick):
 def number(value):
     if value >= 100:
         return "{:,.0f}".format(value)
-    return "%.1f" % value if value >= 10 else "%.2f" % value
+    return "%.1f" % value if value >= 10 else "%.2f" % value if value >= 0.1 else "%.4f" % value
 
 
 def figure(value, unit):
-    return "%s%s%s" % (number(value), "" if unit.startswith("/") else " ", unit)
+    return "%s%s%s" % (number(value), "" if unit.startswith("/") or not unit else " ", unit)
 
 
 def ranged(value, unit):
@@ -88,6 +88,15 @@ def line(row, repeated):
     return "| " + " | ".join([*cells, beside, ratio, bound_text(row), MARKS[row["met"]]]) + " |"
 
 
+def columns_table(work):
+    """A line for each contender of a work that compares nothing."""
+    lines = ["", "| a run of kind | " + " | ".join(work["columns"]) + " |", "|---" * (len(work["columns"]) + 1) + "|"]
+    for who, samples in work["samples"].items():
+        cells = [ranged(spread(samples, metric), unit) for metric, unit in work["columns"].values()]
+        lines.append("| " + " | ".join([who, *cells]) + " |")
+    return lines
+
+
 def table(result):
     facts = result["facts"]
     lines = ["| work | jobrun | beside it | ratio | target | met |", "|---|---|---|---|---|---|"]
@@ -96,6 +105,8 @@ def table(result):
         for row in work["rows"]:
             lines.append(line(row, row["title"] == title))
             title = row["title"]
+    for work in result["works"]:
+        lines += columns_table(work) if work["columns"] else []
     peers = ", ".join("%s %s" % item for item in facts["peers"].items())
     lines += ["", "%s: %d cores (%s), Linux %s, PostgreSQL %s, fdatasync %d us%s; %s (%s). Medians of %d, with ranges." % (facts["date"],
         facts["cores"], facts["processor"], facts["kernel"], facts["postgresql"], facts["fdatasync_us"], peers and ", " + peers,

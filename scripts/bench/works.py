@@ -10,6 +10,7 @@ import typing
 
 import peers
 from lab import HERE, Failed, text_of
+from proxy import Proxy
 
 FAST = "noop"  # the job type of the statement that does nothing, for a thousand runs at once
 
@@ -46,6 +47,7 @@ class Work:
     rows: list
     times: int = 1  # samples a repetition: a quick thing is measured more often
     once: bool = False  # one repetition: what it calls repeats by itself, or it is exact
+    columns: dict = dataclasses.field(default_factory=dict)  # of a table with a line for each contender: heading, (metric, unit)
     notes: list = dataclasses.field(default_factory=list)
 
 
@@ -114,6 +116,31 @@ def drain_queue(lab, n):
     return rate(took, n)
 
 
+# --- handlers ---
+
+
+def tiny(lab):
+    """A program of the smallest size."""
+    program = lab.handlers / "tiny"
+    shutil.copy("/bin/true", program)
+    program.chmod(0o755)
+    return program
+
+
+def effect_handler(lab):
+    lab.handler("effect.sql", "insert into public.effects (n) values (($1 ->> 'n')::bigint)\n")
+
+
+def fast_handler(lab):
+    lab.handler(FAST + ".sql", "select null::bigint, null::text, null::text where $1 is null\n", {"batch": 1000})
+
+
+def call_handler(lab):
+    url = serve(lab)
+    lab.handler("call.json", '{"http": {"url": "%s"}}\n' % url)
+    return url
+
+
 # --- the works ---
 
 
@@ -144,14 +171,6 @@ def tick(lab, options):
     return Work("tick", contenders, rows, times=1 if options.quick else 10)
 
 
-def tiny(lab):
-    """A handler that is a program of the smallest size."""
-    program = lab.handlers / "tiny"
-    shutil.copy("/bin/true", program)
-    program.chmod(0o755)
-    return program
-
-
 def executables(lab, options):
     """Programs as small as /bin/true, four at once."""
     n = 40 if options.quick else 2000
@@ -180,7 +199,7 @@ def executables(lab, options):
 def statements(lab, options):
     """Statements with an effect, each in a transaction of its own."""
     n = 100 if options.quick else 20000
-    lab.handler("effect.sql", "insert into public.effects (n) values (($1 ->> 'n')::bigint)\n")
+    effect_handler(lab)
     jobs = best_jobs(lab, options, "effect", n, [4, 10])
 
     def pgbench():
@@ -227,7 +246,7 @@ def best_jobs(lab, options, job_type, n, choices):
 
 def drains(lab, options, name, n):
     """Runs that do nothing, a thousand a statement: what the queue itself takes."""
-    lab.handler(FAST + ".sql", "select null::bigint, null::text, null::text where $1 is null\n", {"batch": 1000})
+    fast_handler(lab)
     jobs = best_jobs(lab, options, FAST, n, [1, 2, 3, 4])
     arguments = (lab, FAST, n, "--sql-jobs", jobs)
 
@@ -291,8 +310,7 @@ def drain_large(lab, options):
 def requests(lab, options):
     """HTTP requests to a server on this host that answers at once."""
     n = 100 if options.quick else 2000
-    url = serve(lab)
-    lab.handler("call.json", '{"http": {"url": "%s"}}\n' % url)
+    url = call_handler(lab)
     contenders = [
         Contender("jobrun", "jobrun", lambda: drain_jobrun(lab, "call", n, "--http-jobs", 64)),
         Contender("curl_multi", "floor", lambda: rate(lab.measure([lab.floor("requests"), url, n, 64]), n)),
@@ -439,6 +457,50 @@ def claims(lab, options):
     return Work("claim", contenders, rows, once=True)
 
 
+KINDS = {
+    # the kind of handler: its job type, options of the runner, how many runs
+    "exec": ("tiny", ["-j", 4], 2000),
+    "sql": ("effect", ["--sql-jobs", 4], 2000),
+    "sql, batched": (FAST, ["--sql-jobs", 1], 20000),
+    "http": ("call", ["--http-jobs", 64], 2000),
+    "jobrun.noop": ("jobrun.noop", ["-j", 64], 20000),
+}
+
+
+def costs(lab, options):
+    """What a run costs the server, by kind: its processor time, its write-ahead log, the round trips."""
+    tiny(lab)
+    effect_handler(lab)
+    fast_handler(lab)
+    call_handler(lab)
+
+    def sample(kind):
+        job_type, arguments, n = KINDS[kind]
+        n = n // 100 if options.quick else n
+        database = jobrun_with(lab, job_type, n)
+        cpu, wal = lab.server_cpu(), lab.wal()
+        lab.run(database, *arguments)
+        took = {"wal_bytes": (lab.wal() - wal) / n, "cpu_us": (lab.server_cpu() - cpu) * 1e6 / n}
+        all_succeeded(lab, database, n)
+        took.update(trips(lab, jobrun_with(lab, job_type, n), arguments, n))
+        return took
+
+    contenders = [Contender(kind, "jobrun", lambda k=kind: sample(k)) for kind in KINDS]
+    rows = [Row("write-ahead log of a run that does nothing (jobrun.noop)", "wal_bytes", "bytes", [Target(900)], who="jobrun.noop", higher=False)]
+    columns = {"database, processor time": ("cpu_us", "us"), "write-ahead log": ("wal_bytes", "bytes"), "round trips": ("trips", ""),
+        "statements": ("statements", "")}
+    return Work("cost", contenders, rows, once=True, columns=columns)
+
+
+def trips(lab, database, arguments, n):
+    """The round trips of a runner, for each run: counted between it and the server, which makes it slower."""
+    proxy = Proxy(lab.folder / "proxy", lab.socket)
+    lab.measure([lab.jobrun, "-d", "host=%s user=jobrun dbname=%s" % (proxy.folder, database), "run", *map(str, arguments)])
+    proxy.close()
+    all_succeeded(lab, database, n)
+    return {"trips": proxy.trips / n, "statements": proxy.statements / n}
+
+
 def count(n):
     return "{:,}".format(n)
 
@@ -454,4 +516,5 @@ ALL = {
     "single": single,
     "pickup": pickup,
     "claim": claims,
+    "cost": costs,
 }
