@@ -1,6 +1,7 @@
 /*
- * answer FILE: an HTTP server on a free port of 127.0.0.1, which it writes to FILE. It answers each request with 200 and keeps connections
- * open. For measurements only: it understands a request with Content-Length, and nothing else. It ends by a signal.
+ * answer FILE MS: an HTTP server on a free port of 127.0.0.1, which it writes to FILE. It answers each request with 200 after so many
+ * milliseconds, and keeps connections open. For measurements only: it understands a request with Content-Length, one at a time on a connection,
+ * and nothing else. It ends by a signal.
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -21,7 +23,17 @@ struct client {
 	char bytes[MOST_BYTES];
 };
 
+/* An answer that is due: in a ring, in the order of the requests, which is that of the times. */
+struct answer {
+	int fd; /* -1: the client is gone */
+	long long due;
+};
+
 static struct client *clients[MOST_CLIENTS];
+static struct answer answers[MOST_CLIENTS];
+static size_t first_answer;
+static size_t n_answers;
+static long long delay_ms;
 static const char reply[] = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok";
 
 static int
@@ -66,12 +78,56 @@ take(int epoll, int listener)
 	watch(epoll, fd);
 }
 
+static long long
+now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 static void
 drop(int fd)
 {
+	size_t i;
+
+	for (i = 0; i < n_answers; i++) {
+		if (answers[(first_answer + i) % MOST_CLIENTS].fd == fd)
+			answers[(first_answer + i) % MOST_CLIENTS].fd = -1;
+	}
 	free(clients[fd]);
 	clients[fd] = NULL;
 	close(fd);
+}
+
+static void
+answer_later(int fd)
+{
+	struct answer *one = &answers[(first_answer + n_answers) % MOST_CLIENTS];
+
+	if (n_answers == MOST_CLIENTS)
+		return;
+	one->fd = fd;
+	one->due = now_ms() + delay_ms;
+	n_answers++;
+}
+
+/* Send what is due. How long until the next answer is, -1: for ever. */
+static int
+send_answers(void)
+{
+	long long now = now_ms();
+
+	while (n_answers > 0 && answers[first_answer].due <= now) {
+		int fd = answers[first_answer].fd;
+
+		first_answer = (first_answer + 1) % MOST_CLIENTS;
+		n_answers--;
+		if (fd >= 0 && write(fd, reply, sizeof(reply) - 1) != (ssize_t)sizeof(reply) - 1)
+			drop(fd);
+	}
+	return n_answers > 0 ? (int)(answers[first_answer].due - now) : -1;
 }
 
 /* The length of the first whole request in the buffer, 0 if there is none yet. */
@@ -105,14 +161,12 @@ serve(int fd)
 		return;
 	}
 	c->used += (size_t)got;
-	while ((n = whole(c)) > 0) {
-		if (write(fd, reply, sizeof(reply) - 1) != (ssize_t)sizeof(reply) - 1) {
-			drop(fd);
-			return;
-		}
-		memmove(c->bytes, c->bytes + n, c->used - n);
-		c->used -= n;
-	}
+	n = whole(c);
+	if (n == 0)
+		return;
+	memmove(c->bytes, c->bytes + n, c->used - n);
+	c->used -= n;
+	answer_later(fd);
 }
 
 int
@@ -124,14 +178,15 @@ main(int argc, char **argv)
 	int i;
 	int n;
 
-	if (argc != 2) {
-		fputs("usage: answer FILE\n", stderr);
+	if (argc != 3) {
+		fputs("usage: answer FILE MS\n", stderr);
 		return 64;
 	}
+	delay_ms = strtol(argv[2], NULL, 10);
 	listener = listen_here(argv[1]);
 	watch(epoll, listener);
 	for (;;) {
-		n = epoll_wait(epoll, events, 64, -1);
+		n = epoll_wait(epoll, events, 64, send_answers());
 		for (i = 0; i < n; i++) {
 			if (events[i].data.fd == listener)
 				take(epoll, listener);

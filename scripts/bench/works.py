@@ -135,9 +135,10 @@ def fast_handler(lab):
     lab.handler(FAST + ".sql", "select null::bigint, null::text, null::text where $1 is null\n", {"batch": 1000})
 
 
-def call_handler(lab):
-    url = serve(lab)
-    lab.handler("call.json", '{"http": {"url": "%s"}}\n' % url)
+def call_handler(lab, delay):
+    """A request to that server: job type call0, call10, ..."""
+    url = serve(lab, delay)
+    lab.handler("call%d.json" % delay, '{"http": {"url": "%s"}}\n' % url)
     return url
 
 
@@ -308,21 +309,24 @@ def drain_large(lab, options):
 
 
 def requests(lab, options):
-    """HTTP requests to a server on this host that answers at once."""
+    """HTTP requests to a server on this host: one that answers at once, so that only the rest counts, and one that needs 10 ms."""
     n = 100 if options.quick else 2000
-    url = call_handler(lab)
-    contenders = [
-        Contender("jobrun", "jobrun", lambda: drain_jobrun(lab, "call", n, "--http-jobs", 64)),
-        Contender("curl_multi", "floor", lambda: rate(lab.measure([lab.floor("requests"), url, n, 64]), n)),
-    ]
-    return Work("http", contenders, [Row("%s HTTP requests, 64 at once" % count(n), "rate", "/s", [Target(0.6, "curl_multi")])])
+    contenders, rows = [], []
+    for delay, title in ((0, "%s HTTP requests, 64 at once"), (10, "the same, to a server that takes 10 ms")):
+        name = "" if delay == 0 else ", 10 ms"
+        url = call_handler(lab, delay)
+        contenders.append(Contender("jobrun" + name, "jobrun", lambda d=delay: drain_jobrun(lab, "call%d" % d, n, "--http-jobs", 64)))
+        contenders.append(Contender("curl_multi" + name, "floor", lambda u=url: rate(lab.measure([lab.floor("requests"), u, n, 64]), n)))
+        title = title % count(n) if "%" in title else title
+        rows.append(Row(title, "rate", "/s", [Target(0.6, "curl_multi" + name)], who="jobrun" + name))
+    return Work("http", contenders, rows)
 
 
-def serve(lab):
-    """The HTTP server, which stays until the end."""
-    port = lab.folder / "port"
+def serve(lab, delay):
+    """The HTTP server that answers after so many milliseconds; it stays until the end."""
+    port = lab.folder / ("port%d" % delay)
     if not port.exists():
-        lab.background([lab.floor("answer"), port])
+        lab.background([lab.floor("answer"), port, delay])
     lab.wait_for(lambda: port.exists() and port.read_text().endswith("\n"))
     return "http://127.0.0.1:%s/" % port.read_text().strip()
 
@@ -462,7 +466,7 @@ KINDS = {
     "exec": ("tiny", ["-j", 4], 2000),
     "sql": ("effect", ["--sql-jobs", 4], 2000),
     "sql, batched": (FAST, ["--sql-jobs", 1], 20000),
-    "http": ("call", ["--http-jobs", 64], 2000),
+    "http": ("call0", ["--http-jobs", 64], 2000),
     "jobrun.noop": ("jobrun.noop", ["-j", 64], 20000),
 }
 
@@ -472,7 +476,7 @@ def costs(lab, options):
     tiny(lab)
     effect_handler(lab)
     fast_handler(lab)
-    call_handler(lab)
+    call_handler(lab, 0)
 
     def sample(kind):
         job_type, arguments, n = KINDS[kind]
