@@ -1,7 +1,7 @@
 /*
- * answer FILE MS: an HTTP server on a free port of 127.0.0.1, which it writes to FILE. It answers each request with 200 after so many
- * milliseconds, and keeps connections open. For measurements only: it understands a request with Content-Length, one at a time on a connection,
- * and nothing else. It ends by a signal.
+ * answer FILE MS: an HTTP server on a free port of 127.0.0.1, which it writes to FILE. It answers each request with 200
+ * after so many milliseconds, and keeps connections open. For measurements only: it understands a request with
+ * Content-Length, one at a time on a connection, and nothing else. It ends by a signal.
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>

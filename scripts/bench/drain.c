@@ -1,9 +1,10 @@
 /*
- * drain CONNINFO CLAIM.sql DONE.sql: empty a queue, as fast as C and PostgreSQL can, without a handler: a round trip and a commit
- * for each batch. Each ends the runs of the last claim and claims the next ones. Prints how many there were.
+ * drain CONNINFO CLAIM.sql DONE.sql: empty a queue, as fast as C and PostgreSQL can, without a handler: a round trip
+ * and a commit for each batch. Each ends the runs of the last claim and claims the next ones. Prints how many there were.
  *
- * The claim returns id, priority, run_at, id of what it has claimed, in that order; the last row's last three are the parameters of the next
- * claim, if it has any, so that it need not look at the same index entries again. DONE gets the ids as an array.
+ * The claim returns id, priority, run_at, id of what it has claimed, in that order; the last row's last three are the
+ * parameters of the next claim, if it has any, so that it need not look at the same index entries again.
+ * DONE gets the ids as an array.
  */
 #include <libpq-fe.h>
 #include <stdio.h>

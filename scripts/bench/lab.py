@@ -31,6 +31,11 @@ class Failed(Exception):
     """A measurement is not possible, or a command did not do its work."""
 
 
+def is_setting(name):
+    """Would this variable change what is measured? JOBRUN_TEST_ID only marks the processes of a test."""
+    return name.startswith(("PG", "JOBRUN")) and name != "JOBRUN_TEST_ID" or name == "DATABASE_URL"
+
+
 def text_of(command, **more):
     """What a command prints; it must succeed."""
     done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, **more)
@@ -42,8 +47,9 @@ def text_of(command, **more):
 class Lab:
     """A private cluster and a folder for one run of the benchmarks."""
 
-    def __init__(self, jobrun):
+    def __init__(self, jobrun, quick=False):
         self.jobrun = pathlib.Path(jobrun)
+        self.settings = dict(SERVER, fsync="off") if quick else SERVER
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="jobrun-bench."))
         self.folder.chmod(0o755)
         self.handlers = self.folder / "handlers"
@@ -54,7 +60,7 @@ class Lab:
         self.children = []
         self.peers = None
         self.server = ""
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "JOBRUN")) and k != "DATABASE_URL"}
+        self.environment = {k: v for k, v in os.environ.items() if not is_setting(k)}
         self.environment.update(LC_ALL="C.UTF-8", JOBRUN_HANDLERS=str(self.handlers), JOBRUN_STATE_DIR=str(self.folder / "state"))
 
     def floor(self, name):
@@ -80,7 +86,7 @@ class Lab:
 
     def start(self):
         options = []
-        for name, value in SERVER.items():
+        for name, value in self.settings.items():
             options += ["-o", "%s=%s" % (name, value)]
         self.programs = pathlib.Path(self.pg_local("programs"))
         self.server = self.pg_local("start", *options).rsplit(" dbname=", 1)[0]

@@ -1,6 +1,7 @@
 /*
- * measure FILE COMMAND...: run a command and append to FILE what it took, a line of JSON: wall time and processor time in seconds (with
- * all processes that it has waited for), and its largest resident set in KiB. The exit status is the command's.
+ * measure FILE COMMAND...: run a command and append to FILE what it took, a line of JSON: wall time and processor time
+ * in seconds (with all processes that it has waited for), and its largest resident set in KiB. The exit status is the
+ * command's.
  *
  * A program of its own because a process begins with the resident set of the one that started it: this one is small.
  */
@@ -11,8 +12,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
-
-extern char **environ;
+#include <unistd.h>
 
 static double
 now(void)

@@ -1,24 +1,23 @@
 """A proxy between a program and PostgreSQL that counts what the program sends: round trips and statements."""
 
 import select
+import shutil
 import socket
 import struct
+import tempfile
 import threading
 
 
 class Proxy:
-    """Listens as PostgreSQL would in `folder`; `trips` counts Syncs and simple queries, `statements` what they execute."""
+    """Listens as PostgreSQL would in a folder of its own, with a short name as a socket needs; `trips` counts Syncs and simple queries, `statements` what they execute."""
 
-    def __init__(self, folder, server_folder):
-        folder.mkdir(exist_ok=True)
-        self.folder = folder
-        self.path = folder / ".s.PGSQL.5432"
-        self.path.unlink(missing_ok=True)
+    def __init__(self, server_folder):
+        self.folder = tempfile.mkdtemp(prefix="jobrun-trips.", dir="/tmp")
         self.target = server_folder + "/.s.PGSQL.5432"
         self.trips = self.statements = 0
         self.lock = threading.Lock()
         self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(str(self.path))
+        self.listener.bind(self.folder + "/.s.PGSQL.5432")
         self.listener.listen(64)
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -32,6 +31,7 @@ class Proxy:
 
     def close(self):
         self.listener.close()
+        shutil.rmtree(self.folder)
 
     def serve(self, client):
         server = socket.socket(socket.AF_UNIX)

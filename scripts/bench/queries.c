@@ -1,6 +1,6 @@
 /*
- * queries CONNINFO FILE...: connect once, and send the text of each file as one round trip. What a tick of jobrun could take at
- * least: a connection and as many round trips.
+ * queries CONNINFO FILE...: connect once, and send the text of each file as one round trip. What a tick of jobrun could
+ * take at least: a connection and as many round trips.
  */
 #include <libpq-fe.h>
 #include <stdio.h>

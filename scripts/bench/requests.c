@@ -1,12 +1,13 @@
 /*
- * requests URL N AT_ONCE: send N small POST requests, so many at once, with libcurl and without a database: what HTTP takes.
+ * requests URL N AT_ONCE: send N small POST requests, so many at once, with libcurl and without a database: what HTTP
+ * takes.
  */
 #include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 static size_t
-ignore(char *data, size_t size, size_t n, void *user)
+ignore(const char *data, size_t size, size_t n, void *user)
 {
 	(void)data;
 	(void)user;

@@ -498,9 +498,11 @@ def costs(lab, options):
 
 def trips(lab, database, arguments, n):
     """The round trips of a runner, for each run: counted between it and the server, which makes it slower."""
-    proxy = Proxy(lab.folder / "proxy", lab.socket)
-    lab.measure([lab.jobrun, "-d", "host=%s user=jobrun dbname=%s" % (proxy.folder, database), "run", *map(str, arguments)])
-    proxy.close()
+    proxy = Proxy(lab.socket)
+    try:
+        lab.measure([lab.jobrun, "-d", "host=%s user=jobrun dbname=%s" % (proxy.folder, database), "run", *arguments])
+    finally:
+        proxy.close()
     all_succeeded(lab, database, n)
     return {"trips": proxy.trips / n, "statements": proxy.statements / n}
 

@@ -1,0 +1,22 @@
+#!/usr/bin/env bats
+# scripts/bench/run, with tiny numbers: nothing is judged, but each of its measurements must do its work.
+
+load ../lib/common
+
+@test "each measurement of make bench does its work, and the results are in three files" {
+	run -0 "$TOP/scripts/bench/run" --quick --no-peers "$PWD/out"
+	run -0 jq -r '[.works[].name] | join(" ")' out/results.json
+	assert_output 'tick exec sql drain drain-large http bulk single pickup claim cost'
+	# Each work has rows, and each of its contenders a sample, or the table would have holes.
+	run -0 jq -r '.works[] | select((.rows | length) == 0 or any(.samples[]; length == 0)) | .name' out/results.json
+	refute_output
+	run -0 grep -c '^| .* |$' out/table.md
+	assert_between 25 "$output" 100
+	run -0 head -c 4 out/plot.svg
+	assert_output '<svg'
+}
+
+@test "an unknown name for --only is refused, with the names there are" {
+	run -2 "$TOP/scripts/bench/run" --only tikc
+	assert_output --partial 'no such work: tikc; there are tick, exec'
+}
