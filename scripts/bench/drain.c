@@ -1,10 +1,10 @@
 /*
  * drain CONNINFO CLAIM.sql DONE.sql: empty a queue, as fast as C and PostgreSQL can, without a handler: a round trip
- * and a commit for each batch. Each ends the runs of the last claim and claims the next ones. Prints how many there were.
+ * and a commit for each batch. Each ends the runs of the last claim and claims the next. Prints how many there were.
  *
- * The claim returns id, priority, run_at, id of what it has claimed, in that order; the last row's last three are the
- * parameters of the next claim, if it has any, so that it need not look at the same index entries again.
- * DONE gets the ids as an array.
+ * The first columns of the claim are id, priority, run_at, id, in the order of the claim. The last row's priority,
+ * run_at and id are the parameters of the next claim, if it has any, so that it need not look at the same index entries
+ * again. DONE gets the ids as an array.
  */
 #include <libpq-fe.h>
 #include <stdio.h>
@@ -90,7 +90,7 @@ receive(PGconn *conn)
 
 		if (result == NULL)
 			continue;
-		if (status == PGRES_TUPLES_OK && PQnfields(result) == 4)
+		if (status == PGRES_TUPLES_OK && PQnfields(result) >= 4)
 			n = remember(result);
 		PQclear(result);
 		if (status == PGRES_PIPELINE_SYNC)

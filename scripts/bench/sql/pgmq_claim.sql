@@ -1,2 +1,2 @@
 -- A thousand messages, invisible to others for five minutes.
-select msg_id, 0, now(), msg_id from pgmq.read('noop', 300, 1000)
+select msg_id, 0, now(), msg_id, message from pgmq.read('noop', 300, 1000)

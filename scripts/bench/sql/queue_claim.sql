@@ -6,6 +6,6 @@ with c as materialized (
 ), u as (
     update queue_runs j set status = 1, locked_by = 1, locked_until = now() + interval '5 min', attempts = attempts + 1
     from c where j.ctid = c.ctid
-    returning j.id, j.priority, j.run_at
+    returning j.id, j.priority, j.run_at, j.job_type, j.payload, j.attempts, j.max_attempts
 )
-select id, priority, run_at, id from u order by priority, run_at, id
+select id, priority, run_at, id, job_type, payload, attempts, max_attempts from u order by priority, run_at, id
