@@ -38,9 +38,10 @@ def is_setting(name):
 
 def text_of(command, **more):
     """What a command prints; it must succeed."""
-    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, **more)
+    words = [str(word) for word in command]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, **more)
     if done.returncode != 0:
-        raise Failed("%s: exit status %d\n%s" % (" ".join(map(str, command))[:300], done.returncode, done.stderr[-2000:]))
+        raise Failed("%s: exit status %d\n%s" % (" ".join(words)[:300], done.returncode, done.stderr[-2000:]))
     return done.stdout.strip()
 
 
@@ -61,7 +62,9 @@ class Lab:
         self.peers = None
         self.server = ""
         self.environment = {k: v for k, v in os.environ.items() if not is_setting(k)}
-        self.environment.update(LC_ALL="C.UTF-8", JOBRUN_HANDLERS=str(self.handlers), JOBRUN_STATE_DIR=str(self.folder / "state"))
+        self.environment["LC_ALL"] = "C.UTF-8"
+        self.environment["JOBRUN_HANDLERS"] = str(self.handlers)
+        self.environment["JOBRUN_STATE_DIR"] = str(self.folder / "state")
 
     def floor(self, name):
         """A program of this folder: built beside the program that is measured, else where make puts it."""
@@ -112,8 +115,10 @@ class Lab:
 
     def sql(self, database, text, **variables):
         settings = [x for k, v in variables.items() for x in ("-v", "%s=%s" % (k, v))]
-        return text_of([self.programs / "psql", "-XAtqw", "-v", "ON_ERROR_STOP=1", *settings, self.conninfo(database)], input=text,
-            env=self.environment)
+        return text_of([*self.psql(), *settings, self.conninfo(database)], input=text, env=self.environment)
+
+    def psql(self):
+        return [self.programs / "psql", "-XAtqw", "-v", "ON_ERROR_STOP=1"]
 
     # --- databases: each measurement has a new one, never analysed and without a dead row ---
 
@@ -207,7 +212,8 @@ class Lab:
         return total / os.sysconf("SC_CLK_TCK")
 
     def sessions(self):
-        return int(self.sql("postgres", "select count(*) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()"))
+        others = "backend_type = 'client backend' and pid <> pg_backend_pid()"
+        return int(self.sql("postgres", "select count(*) from pg_stat_activity where " + others))
 
     def wal(self):
         return int(self.sql("postgres", "select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')"))

@@ -1,4 +1,4 @@
-"""The peers: graphile-worker and pg-boss from the npm registry, at the versions of peers/package-lock.json; PGMQ from a file."""
+"""The peers: graphile-worker and pg-boss from the npm registry, as peers/package-lock.json says; PGMQ from a file."""
 
 import json
 import re
@@ -42,8 +42,9 @@ def missing():
 
 
 def is_installed():
-    lock = FOLDER / "package-lock.json"
-    return (FOLDER / "node_modules" / ".package-lock.json").exists() and lock.read_bytes() == (HERE / "peers" / "package-lock.json").read_bytes()
+    if not (FOLDER / "node_modules" / ".package-lock.json").exists():
+        return False
+    return (FOLDER / "package-lock.json").read_bytes() == (HERE / "peers" / "package-lock.json").read_bytes()
 
 
 def versions():
@@ -57,8 +58,9 @@ def versions():
 
 
 def run_worker(lab, database, settings, *options, **environment):
-    command = [FOLDER / "node_modules" / ".bin" / "graphile-worker", "-c", lab.url(database), "-C", FOLDER / "graphile.config.js"]
-    return lab.measure([*command, *(options or ("--once",))], GW=settings, NODE_ENV="production", **environment)
+    program = FOLDER / "node_modules" / ".bin" / "graphile-worker"
+    command = [program, "-c", lab.url(database), "-C", FOLDER / "graphile.config.js", *(options or ["--once"])]
+    return lab.measure(command, GW=settings, NODE_ENV="production", **environment)
 
 
 def make_worker(lab):

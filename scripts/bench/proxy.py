@@ -9,7 +9,10 @@ import threading
 
 
 class Proxy:
-    """Listens as PostgreSQL would in a folder of its own, with a short name as a socket needs; `trips` counts Syncs and simple queries, `statements` what they execute."""
+    """Listens as PostgreSQL would, in a folder of its own with a short name, as a socket needs it.
+
+    `trips` counts Syncs and simple queries, `statements` what they execute.
+    """
 
     def __init__(self, server_folder):
         self.folder = tempfile.mkdtemp(prefix="jobrun-trips.", dir="/tmp")

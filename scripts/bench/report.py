@@ -84,7 +84,8 @@ def line(row, repeated):
     elif row["against_value"] is None:
         beside, ratio = "%s: not measured" % row["against"], ""
     else:
-        beside, ratio = "%s: %s" % (row["against"], ranged(row["against_value"], row["unit"])), "%.2f" % row["ratio"] if row["ratio"] else ""
+        beside = "%s: %s" % (row["against"], ranged(row["against_value"], row["unit"]))
+        ratio = "%.2f" % row["ratio"] if row["ratio"] else ""
     return "| " + " | ".join([*cells, beside, ratio, bound_text(row), MARKS[row["met"]]]) + " |"
 
 
@@ -97,6 +98,12 @@ def columns_table(work):
     return lines
 
 
+def machine(facts):
+    parts = ["%d cores (%s)" % (facts["cores"], facts["processor"]), "Linux " + facts["kernel"], "PostgreSQL " + facts["postgresql"],
+        "fdatasync %d us" % facts["fdatasync_us"], *("%s %s" % item for item in facts["peers"].items()), facts["jobrun"]]
+    return "%s: %s, %s." % (facts["date"], ", ".join(parts), facts["commit"])
+
+
 def table(result):
     facts = result["facts"]
     lines = ["| work | jobrun | beside it | ratio | target | met |", "|---|---|---|---|---|---|"]
@@ -107,11 +114,8 @@ def table(result):
             title = row["title"]
     for work in result["works"]:
         lines += columns_table(work) if work["columns"] else []
-    peers = ", ".join("%s %s" % item for item in facts["peers"].items())
-    lines += ["", "%s: %d cores (%s), Linux %s, PostgreSQL %s, fdatasync %d us%s; %s (%s). Medians of %d, with ranges." % (facts["date"],
-        facts["cores"], facts["processor"], facts["kernel"], facts["postgresql"], facts["fdatasync_us"], peers and ", " + peers,
-        facts["jobrun"], facts["commit"], result["repetitions"])]
-    lines += ["", *("* " + note for work in result["works"] for note in work["notes"])]
+    lines += ["", machine(facts) + " Medians of %d, with ranges." % result["repetitions"], ""]
+    lines += ["* " + note for work in result["works"] for note in work["notes"]]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -133,13 +137,15 @@ def bar(row, top):
     bound = row["bound"] and (row["bound"] if row["higher"] else 1 / row["bound"])
     one, end = place(1), place(ratio)
     label = html.escape("%s : %s" % (row["title"].replace("`", ""), row["against"]))
+    step, anchor = (4, "start") if end >= one else (-4, "end")
     parts = [
         '<text x="%d" y="%d" text-anchor="end">%s</text>' % (LEFT - 8, top + 15, label),
-        '<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>' % (min(one, end), top + 3, max(abs(end - one), 1), HEIGHT - 6, COLOURS[row["met"]]),
-        '<text x="%.1f" y="%d" text-anchor="%s">%.2f</text>' % (end + (4 if end >= one else -4), top + 15, "start" if end >= one else "end", ratio),
+        '<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>'
+        % (min(one, end), top + 3, max(abs(end - one), 1), HEIGHT - 6, COLOURS[row["met"]]),
+        '<text x="%.1f" y="%d" text-anchor="%s">%.2f</text>' % (end + step, top + 15, anchor, ratio),
     ]
     if bound:
-        parts.append('<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#111" stroke-width="2"/>' % (place(bound), place(bound), top + 1, top + HEIGHT - 1))
+        parts.append('<path d="M%.1f %dv%d" stroke="#111" stroke-width="2"/>' % (place(bound), top + 1, HEIGHT - 2))
     return parts
 
 
@@ -147,14 +153,16 @@ def plot(result):
     rows = [r for w in result["works"] for r in w["rows"] if r["against"] and r["ratio"]]
     height = 60 + HEIGHT * len(rows)
     parts = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">' % (WIDTH, height),
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d"' % (WIDTH, height),
+        ' font-family="sans-serif" font-size="12">',
         '<rect width="100%" height="100%" fill="#fff"/>',
-        '<text x="8" y="20" font-size="15">jobrun beside its floors and peers: how many times as fast (the black mark is the target)</text>',
+        '<text x="8" y="20" font-size="15">jobrun : its floors and peers. How many times as good; the black mark is the target</text>',
     ]
     for power in range(-4, 5):
         x = place(2.0**power)
         parts.append('<line x1="%.1f" x2="%.1f" y1="44" y2="%d" stroke="#ddd"/>' % (x, x, height - 8))
-        parts.append('<text x="%.1f" y="40" text-anchor="middle">%s</text>' % (x, "1/%d" % 2**-power if power < 0 else "%d" % 2**power))
+        label = "1/%d" % 2**-power if power < 0 else "%d" % 2**power
+        parts.append('<text x="%.1f" y="40" text-anchor="middle">%s</text>' % (x, label))
     for i, row in enumerate(rows):
         parts += bar(row, 48 + HEIGHT * i)
     return "\n".join([*parts, "</svg>"]) + "\n"

@@ -47,7 +47,8 @@ class Work:
     rows: list
     times: int = 1  # samples a repetition: a quick thing is measured more often
     once: bool = False  # one repetition: what it calls repeats by itself, or it is exact
-    columns: dict = dataclasses.field(default_factory=dict)  # of a table with a line for each contender: heading, (metric, unit)
+    # Of a table with a line for each contender: heading, (metric, unit).
+    columns: dict = dataclasses.field(default_factory=dict)
     notes: list = dataclasses.field(default_factory=list)
 
 
@@ -108,10 +109,15 @@ def drain_jobrun(lab, job_type, n, *options, analyze=False, held=False):
     return rate(took, n)
 
 
+def run_drain(lab, database, name):
+    texts = [HERE / "sql" / (name + "_claim.sql"), HERE / "sql" / (name + "_done.sql")]
+    return lab.measure([lab.floor("drain"), lab.conninfo(database), *texts])
+
+
 def drain_queue(lab, n):
     database = queue_with(lab, n)
     lab.settle(database)
-    took = lab.measure([lab.floor("drain"), lab.conninfo(database), HERE / "sql" / "queue_claim.sql", HERE / "sql" / "queue_done.sql"])
+    took = run_drain(lab, database, "queue")
     expect(lab, database, n, "select count(*) from queue_runs where status = 2", "drain")
     return rate(took, n)
 
@@ -164,10 +170,11 @@ def tick(lab, options):
     if lab.peers:
         worker = lab.keep(peers.make_worker(lab))
         contenders.append(Contender("graphile-worker", "peer", lambda: units(peers.run_worker(lab, worker, "single"))))
+    floor, shell, peer = Target(0, "C, libpq"), Target(0, "psql -c"), Target(0, "graphile-worker")
     rows = [
-        Row("tick, empty queue", "ms", "ms", [Target(1.3, "C, libpq"), Target(0, "psql -c"), Target(0, "graphile-worker")], higher=False),
-        Row("its processor time", "cpu_ms", "ms", [Target(1.4, "C, libpq"), Target(0, "graphile-worker")], higher=False),
-        Row("its largest resident set", "rss_mib", "MiB", [Target(10), Target(0, "C, libpq"), Target(0, "graphile-worker")], higher=False),
+        Row("tick, empty queue", "ms", "ms", [Target(1.3, floor.against), shell, peer], higher=False),
+        Row("its processor time", "cpu_ms", "ms", [Target(1.4, floor.against), peer], higher=False),
+        Row("its largest resident set", "rss_mib", "MiB", [Target(10), floor, peer], higher=False),
     ]
     return Work("tick", contenders, rows, times=1 if options.quick else 10)
 
@@ -274,7 +281,7 @@ def drains(lab, options, name, n):
     def pgmq():
         database = peers.pgmq_with(lab, n)
         lab.settle(database)
-        took = lab.measure([lab.floor("drain"), lab.conninfo(database), HERE / "sql" / "pgmq_claim.sql", HERE / "sql" / "pgmq_done.sql"])
+        took = run_drain(lab, database, "pgmq")
         expect(lab, database, n, "select count(*) from pgmq.a_noop", "PGMQ")
         return rate(took, n)
 
@@ -288,17 +295,18 @@ def drains(lab, options, name, n):
         contenders.append(Contender("pg-boss", "peer", boss))
     if options.pgmq:
         contenders.append(Contender("PGMQ, archive", "peer", pgmq))
-    targets = [Target(0.75, "C, a lease a row"), Target(1.4, "graphile-worker"), Target(1.4, "pg-boss"), Target(0, "PGMQ, archive")]
-    title = "%s statements that do nothing, a thousand at once" % count(n)
-    rows = [Row(title, "rate", "/s", targets), Row("the same after ANALYZE", "rate", "/s", targets[:3], who="jobrun, after ANALYZE")]
+    targets = [Target(0.75, "C, a lease a row"), Target(1.4, "graphile-worker"), Target(1.4, "pg-boss")]
+    rows = [
+        Row("%s statements that do nothing, a thousand at once" % count(n), "rate", "/s", [*targets, Target(0, "PGMQ, archive")]),
+        Row("the same after ANALYZE", "rate", "/s", targets, who="jobrun, after ANALYZE"),
+    ]
     if name == "drain-large":
-        contenders.append(Contender("jobrun, old snapshot", "jobrun", lambda: drain_jobrun(*arguments, held=True)))
+        held, peer = "jobrun, old snapshot", "graphile-worker, old snapshot"
+        contenders.append(Contender(held, "jobrun", lambda: drain_jobrun(*arguments, held=True)))
         if lab.peers:
-            contenders.append(Contender("graphile-worker, old snapshot", "peer", lambda: worker(True)))
-        rows.append(Row("the same while a session holds an old snapshot: time", "seconds", "s", [Target(1.25, "jobrun")],
-            who="jobrun, old snapshot", higher=False))
-        rows.append(Row("the same while a session holds an old snapshot", "rate", "/s", [Target(1.6, "graphile-worker, old snapshot")],
-            who="jobrun, old snapshot"))
+            contenders.append(Contender(peer, "peer", lambda: worker(True)))
+        rows.append(Row("the same while a session holds an old snapshot", "rate", "/s", [Target(1.6, peer)], who=held))
+        rows.append(Row("its time", "seconds", "s", [Target(1.25, "jobrun")], who=held, higher=False))
     notes = ["%s: --sql-jobs %d was the fastest of 1 to 4" % (name, jobs)]
     return Work(name, contenders, rows, notes=notes)
 
@@ -312,14 +320,15 @@ def drain_large(lab, options):
 
 
 def requests(lab, options):
-    """HTTP requests to a server on this host: one that answers at once, so that only the rest counts, and one that needs 10 ms."""
+    """HTTP requests to a server on this host: to one that answers at once, and to one that takes 10 ms."""
     n = 100 if options.quick else 2000
     contenders, rows = [], []
     for delay, title in ((0, "%s HTTP requests, 64 at once"), (10, "the same, to a server that takes 10 ms")):
         name = "" if delay == 0 else ", 10 ms"
         url = call_handler(lab, delay)
-        contenders.append(Contender("jobrun" + name, "jobrun", lambda d=delay: drain_jobrun(lab, "call%d" % d, n, "--http-jobs", 64)))
-        contenders.append(Contender("curl_multi" + name, "floor", lambda u=url: rate(lab.measure([lab.floor("requests"), u, n, 64]), n)))
+        job_type, command = "call%d" % delay, [lab.floor("requests"), url, n, 64]
+        contenders.append(Contender("jobrun" + name, "jobrun", lambda t=job_type: drain_jobrun(lab, t, n, "--http-jobs", 64)))
+        contenders.append(Contender("curl_multi" + name, "floor", lambda c=command: rate(lab.measure(c), n)))
         title = title % count(n) if "%" in title else title
         rows.append(Row(title, "rate", "/s", [Target(0.6, "curl_multi" + name)], who="jobrun" + name))
     return Work("http", contenders, rows)
@@ -342,8 +351,8 @@ def bulk(lab, options):
 
     def psql(database, name):
         lab.settle(database)
-        return rate(lab.measure([lab.programs / "psql", "-XAtqw", "-v", "ON_ERROR_STOP=1", "-v", "n=%d" % n, "-v", "job_type=noop",
-            "-o", "/dev/null", "-f", name, lab.conninfo(database)]), n)
+        settings = ["-v", "n=%d" % n, "-v", "job_type=noop", "-o", "/dev/null"]
+        return rate(lab.measure([*lab.psql(), *settings, "-f", name, lab.conninfo(database)]), n)
 
     def many():
         database = lab.fresh(make_jobrun(lab))
@@ -399,19 +408,20 @@ def single(lab, options):
     def enqueue(template, name, clients):
         database = lab.fresh(template)
         lab.settle(database)
-        n = each * clients
-        took = lab.measure([lab.programs / "pgbench", "-n", "-c", clients, "-t", each, "-f", HERE / "sql" / name, lab.conninfo(database)])
-        return rate(took, n)
+        command = [lab.programs / "pgbench", "-n", "-c", clients, "-t", each, "-f", HERE / "sql" / name, lab.conninfo(database)]
+        return rate(lab.measure(command), each * clients)
+
+    def add_job(clients):
+        return enqueue(peers.make_worker(lab), "pgbench_add_job.sql", clients)
 
     contenders, rows = [], []
     for clients in (1, 4):
-        who = "jobrun" if clients == 1 else "jobrun, 4 clients"
-        peer = "graphile-worker" if clients == 1 else "graphile-worker, 4 clients"
+        name = "" if clients == 1 else ", 4 clients"
+        who, peer = "jobrun" + name, "graphile-worker" + name
         contenders.append(Contender(who, "jobrun", lambda c=clients: enqueue(make_jobrun(lab), "pgbench_enqueue.sql", c)))
         if lab.peers:
-            contenders.append(Contender(peer, "peer", lambda c=clients: enqueue(peers.make_worker(lab), "pgbench_add_job.sql", c)))
-        title = "enqueue one by one, %d client%s" % (clients, "" if clients == 1 else "s")
-        rows.append(Row(title, "rate", "/s", [Target(1.0, peer)], who=who))
+            contenders.append(Contender(peer, "peer", lambda c=clients: add_job(c)))
+        rows.append(Row("enqueue one by one" + (name or ", 1 client"), "rate", "/s", [Target(1.0, peer)], who=who))
     return Work("single", contenders, rows)
 
 
@@ -449,8 +459,8 @@ def claims(lab, options):
     def sample(case):
         rows = 10 * n if options.full and case == "finished" else n
         conninfo = lab.conninfo(lab.fresh(make_jobrun(lab)))
-        line = text_of([HERE / "claim", "--database", conninfo, "--claim", 100, "--rows", rows, "--times", 3 if options.quick else 21, "--tsv",
-            case], env=lab.environment)
+        numbers = ["--claim", 100, "--rows", rows, "--times", 3 if options.quick else 21]
+        line = text_of([HERE / "claim", "--database", conninfo, *numbers, "--tsv", case], env=lab.environment)
         _, candidates, _, claim, _ = line.split("\t")
         return {"ms": float(candidates) + float(claim)}
 
@@ -493,9 +503,14 @@ def costs(lab, options):
         return took
 
     contenders = [Contender(kind, "jobrun", lambda k=kind: sample(k)) for kind in KINDS]
-    rows = [Row("write-ahead log of a run that does nothing (jobrun.noop)", "wal_bytes", "bytes", [Target(900)], who="jobrun.noop", higher=False)]
-    columns = {"database, processor time": ("cpu_us", "us"), "write-ahead log": ("wal_bytes", "bytes"), "round trips": ("trips", ""),
-        "statements": ("statements", "")}
+    title = "write-ahead log of a run that does nothing (jobrun.noop)"
+    rows = [Row(title, "wal_bytes", "bytes", [Target(900)], who="jobrun.noop", higher=False)]
+    columns = {
+        "processor time of the database": ("cpu_us", "us"),
+        "write-ahead log": ("wal_bytes", "bytes"),
+        "round trips": ("trips", ""),
+        "statements": ("statements", ""),
+    }
     return Work("cost", contenders, rows, once=True, columns=columns)
 
 

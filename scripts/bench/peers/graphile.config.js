@@ -1,8 +1,8 @@
 /*
  * The settings of graphile-worker, chosen by GW: those that its documentation gives as fastest.
  *
- * batched: https://worker.graphile.org/docs/performance, "The above stats were achieved with this configuration": concurrentJobs 24,
- * maxPoolSize 25, localQueue { size: 500 }, completeJobBatchDelay 0, failJobBatchDelay 0.
+ * batched: https://worker.graphile.org/docs/performance, "The above stats were achieved with this configuration":
+ * concurrentJobs 24, maxPoolSize 25, localQueue { size: 500 }, completeJobBatchDelay 0, failJobBatchDelay 0.
  * spawn: the same, with as many at once as jobrun. single: ten at once, each job completed in a transaction of its own.
  */
 const batching = { localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 };

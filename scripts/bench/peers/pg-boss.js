@@ -1,11 +1,12 @@
 /*
- * pg-boss.js migrate|fill N|drain: pg-boss with its library, without its timers. drain: fetch and complete, 1,000 at a time; a worker of
- * pg-boss polls instead, and is slower. Prints how many it completed.
+ * pg-boss.js migrate|fill N|drain: pg-boss with its library, without its timers. drain: fetch and complete, 1,000 at a
+ * time; a worker of pg-boss polls instead, and is slower. Prints how many it completed.
  */
 const PgBoss = require("pg-boss");
 
 const [command, n] = process.argv.slice(2);
-const boss = new PgBoss({ connectionString: process.env.DATABASE_URL, supervise: false, schedule: false, migrate: command === "migrate" });
+const connectionString = process.env.DATABASE_URL;
+const boss = new PgBoss({ connectionString, supervise: false, schedule: false, migrate: command === "migrate" });
 
 async function fill(left) {
 	for (; left > 0; left -= 10000) {

@@ -16,4 +16,8 @@ create table queue_runs (
     last_error   text
 );
 create index queue_runs_waiting on queue_runs (queue, priority, run_at, id) where status = 0;
-create table queue_runners (id bigint generated always as identity primary key, seen_at timestamptz not null default now(), finished_at timestamptz);
+create table queue_runners (
+    id          bigint generated always as identity primary key,
+    seen_at     timestamptz not null default now(),
+    finished_at timestamptz
+);
