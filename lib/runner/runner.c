@@ -237,9 +237,9 @@ on_idle(void *ctx)
 		return;
 	jr_start_sweep(runner);
 	jr_start_end_ahead(runner);
+	jr_start_ahead(runner);
 	if (send_next(runner) && jr_pg_is_idle(runner->pg))
 		jr_runner_wake_at(runner, 0);
-	jr_start_ahead(runner); /* with the permits that no claim needed */
 }
 
 /* --grace is over. */

@@ -123,10 +123,11 @@ jr_ahead_choose(struct jr_runner *runner, size_t most, char **types)
 }
 
 void
-jr_ahead_note_claim(struct jr_runner *runner, const PGresult *result, int64_t took_ms)
+jr_ahead_note_claim(struct jr_runner *runner, const PGresult *result, size_t most, int64_t took_ms)
 {
 	size_t rows = jr_queue_count_runs(result);
 
+	runner->ahead.ended = rows < most;
 	runner->ahead.trip_ms = took_ms;
 	if (rows > 0)
 		runner->ahead.run_bytes = jr_queue_count_bytes(result) / rows;
@@ -138,6 +139,8 @@ jr_ahead_is_short(const struct jr_runner *runner)
 	const struct jr_ahead *ahead = &runner->ahead;
 	int64_t trip_ms = ahead->trip_ms < AHEAD_MS / 2 ? ahead->trip_ms : AHEAD_MS / 2;
 
+	if (ahead->count == 0 || ahead->ended)
+		return ahead->count == 0;
 	return (int64_t)ahead->count * AHEAD_MS <= (int64_t)ahead->fitting * trip_ms;
 }
 

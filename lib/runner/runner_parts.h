@@ -154,7 +154,7 @@ struct jr_scopes {
 /* What to claim next. */
 struct jr_choice {
 	struct jr_scope *scope; /* NULL: --job, exec */
-	size_t wanted;          /* runs; 0: the statement was no claim */
+	size_t wanted;          /* runs with permits */
 };
 
 void jr_scopes_make(struct jr_runner *runner);
@@ -163,7 +163,6 @@ void jr_scopes_close(struct jr_runner *runner);
 
 /* Rows of candidates.sql. false: there was none for one of the scopes. */
 bool jr_scopes_take_candidates(struct jr_runner *runner, const PGresult *result);
-size_t jr_scopes_count_free(const struct jr_runner *runner, enum jr_pool pool); /* not held, as far as we know */
 size_t jr_scopes_count_held(const struct jr_runner *runner, enum jr_pool pool); /* the reserved ones, too */
 size_t jr_scopes_count_candidates(const struct jr_runner *runner);
 void jr_scopes_forget_cursors(struct jr_runner *runner);
@@ -174,6 +173,8 @@ bool jr_scopes_have_room(const struct jr_runner *runner); /* could anything be s
  * out. false: there is no work, or no permit for it.
  */
 bool jr_scopes_choose(struct jr_runner *runner, bool busy, size_t most, struct jr_choice *choice);
+/* The scope of programs, with no permit. false: there is no work for it. */
+bool jr_scopes_choose_ahead(const struct jr_runner *runner, struct jr_choice *choice);
 /*
  * --job: the job type is known only when the run has been claimed. So one permit of each pool is taken. Gives the job
  * types with a permit, as an array literal; the caller frees it. *crowded: there were none for some.
@@ -309,6 +310,7 @@ struct jr_ahead {
 	size_t fitting;               /* how many will start in time, as computed for the last claim */
 	size_t run_bytes;             /* of a payload, as the last claim showed */
 	int64_t trip_ms;              /* from sending the last claim to its answer */
+	bool ended;                   /* what comes next was not claimed: it can only be claimed with a permit */
 };
 
 /* Its part of struct jr_held. */
@@ -325,7 +327,8 @@ size_t jr_ahead_fitting(size_t permits, int64_t ended, int64_t total_ms);
 void jr_ahead_note_end(const struct jr_held *held, int64_t took_ms); /* its handler has ended */
 /* How many to claim ahead, `most` at most, and of which job types, as an array literal; the caller frees it. */
 size_t jr_ahead_choose(struct jr_runner *runner, size_t most, char **types);
-void jr_ahead_note_claim(struct jr_runner *runner, const PGresult *result, int64_t took_ms);
+/* The answer to a claim of at most so many runs, and how long it took. */
+void jr_ahead_note_claim(struct jr_runner *runner, const PGresult *result, size_t most, int64_t took_ms);
 bool jr_ahead_is_short(const struct jr_runner *runner); /* it is time for the next claim */
 
 size_t jr_ahead_count(const struct jr_runner *runner);
@@ -498,7 +501,7 @@ struct jr_claim_part {
 	bool busy;                /* the last claim was for queues that were left out */
 	bool job_tried;
 	struct jr_choice choice; /* of the claim that awaits its answer */
-	size_t ahead;            /* how many runs it may bring beyond that */
+	size_t ahead;            /* how many runs it may bring beyond that; with none wanted and none ahead it was no claim */
 	int64_t number;          /* of the last claim that was sent */
 	int64_t sent_ms;         /* of the last claim that was not answered */
 	int64_t errors;          /* in a row */

@@ -204,8 +204,8 @@ jr_scopes_give_back(struct jr_runner *runner)
 }
 
 /* Without permits -j limits what one claim takes. */
-size_t
-jr_scopes_count_free(const struct jr_runner *runner, enum jr_pool pool)
+static size_t
+count_free(const struct jr_runner *runner, enum jr_pool pool)
 {
 	enum jr_pool counted = pool == JR_POOL_NONE ? JR_POOL_EXEC : pool;
 	size_t total = (size_t)runner->opts->permits[counted], held = runner->scopes.permits[pool].held_count;
@@ -217,7 +217,7 @@ bool
 jr_scopes_have_room(const struct jr_runner *runner)
 {
 	for (size_t i = 0; i < runner->scopes.count; i++) {
-		if (jr_scopes_count_free(runner, runner->scopes.items[i].pool) > 0)
+		if (count_free(runner, runner->scopes.items[i].pool) > 0)
 			return true;
 	}
 	return runner->scopes.count == 0;
@@ -234,9 +234,9 @@ static size_t
 reserve(struct jr_runner *runner, const struct jr_scope *scope, size_t most)
 {
 	struct jr_scopes *scopes = &runner->scopes;
-	size_t wanted = scope->batched != NULL ? 1 : at_most(jr_scopes_count_free(runner, scope->pool), most), taken;
+	size_t wanted = scope->batched != NULL ? 1 : at_most(count_free(runner, scope->pool), most), taken;
 
-	if (jr_scopes_count_free(runner, scope->pool) == 0)
+	if (count_free(runner, scope->pool) == 0)
 		return 0;
 	if (scope->pool == JR_POOL_NONE)
 		return wanted;
@@ -349,6 +349,20 @@ jr_scopes_choose(struct jr_runner *runner, bool busy, size_t most, struct jr_cho
 			continue;
 		*choice = (struct jr_choice){.scope = scope, .wanted = wanted};
 		scopes->next = n + 1;
+		return true;
+	}
+	return false;
+}
+
+bool
+jr_scopes_choose_ahead(const struct jr_runner *runner, struct jr_choice *choice)
+{
+	for (size_t i = 0; i < runner->scopes.count; i++) {
+		struct jr_scope *scope = &runner->scopes.items[i];
+
+		if (!jr_scope_is_of_programs(scope) || !has_work(runner, scope, false))
+			continue;
+		*choice = (struct jr_choice){.scope = scope};
 		return true;
 	}
 	return false;

@@ -16,7 +16,7 @@
 #include "runner/runner_parts.h"
 
 #define REQUEST_BYTES ((size_t)256 * 1024) /* of texts in one settle, so that it arrives within its deadline */
-#define GATHER_MS 50                       /* how long outcomes wait for others */
+#define GATHER_MS 20                       /* how long outcomes wait for others */
 #define RETRY_MS 1000                      /* the row was locked, or the server refused */
 
 static bool
@@ -243,7 +243,7 @@ is_gathering(struct jr_runner *runner)
 {
 	int64_t *until_ms = &runner->settle.gather_until_ms;
 	size_t waiting = jr_ahead_count(runner);
-	bool claims = jr_ahead_is_short(runner) && jr_scopes_count_free(runner, JR_POOL_EXEC) > 0;
+	bool claims = jr_ahead_is_short(runner);
 
 	if (waiting == 0 || claims || jr_runner_is_draining(runner) || jr_held_count_in(runner, JR_HELD_OFFERED) > 0)
 		*until_ms = 0;

@@ -132,33 +132,19 @@ take_outcome(struct jr_held *held, struct jr_outcome *outcome)
 
 static void start_or_end(struct jr_held *held);
 
-/* Should the next claim be on its way? It needs a permit. */
-static bool
-wants_to_claim(const struct jr_runner *runner)
-{
-	return jr_ahead_is_short(runner) && jr_pg_is_idle(runner->pg);
-}
-
-/* Those that wait start, but so many permits are left. */
-static void
-start_ahead(struct jr_runner *runner, size_t left)
+void
+jr_start_ahead(struct jr_runner *runner)
 {
 	struct jr_held *held;
+	struct jr_permit *permit;
 
-	while ((held = jr_ahead_first(runner)) != NULL && jr_scopes_count_free(runner, JR_POOL_EXEC) > left) {
-		struct jr_permit *permit = jr_permit_take_spare(runner, JR_POOL_EXEC);
-
+	while ((held = jr_ahead_first(runner)) != NULL) {
+		permit = jr_permit_take_spare(runner, JR_POOL_EXEC);
 		if (permit == NULL)
 			return;
 		jr_held_put_permit(held, permit);
 		start_or_end(held);
 	}
-}
-
-void
-jr_start_ahead(struct jr_runner *runner)
-{
-	start_ahead(runner, 0);
 }
 
 static void
@@ -180,7 +166,7 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 	take_outcome(held, outcome);
 	if (waiting != NULL)
 		start_or_end(waiting);
-	start_ahead(runner, wants_to_claim(runner) ? 1 : 0);
+	jr_start_ahead(runner);
 	jr_runner_show_counts(runner);
 	jr_runner_wake_at(runner, 0); /* a batch ends all at once: one look for all of it */
 }

@@ -1,4 +1,4 @@
--- claim: up to n due runs, best first. $1 runner id, $2 host, $3 n, $4 job types, $5 queues, $6 priorities (parallel,
+-- claim: up to n due runs, best first; n may be 0. $1 runner id, $2 host, $3 n, $4 job types, $5 queues, $6 priorities (parallel,
 -- from candidates), $7 priority, $8 run_at, $9 id of the last run claimed (null: from the head), $10 lease in ms,
 -- $11 number of the claim, $12 most runs beyond n, which start when others have ended, $13 the job types that they may have.
 -- Columns: id, claim_seq, job_type, queue, priority, run_at, attempts, max_attempts, snoozes, releases, timeout_ms,

@@ -104,16 +104,17 @@ begin
 end
 $fn$;
 
--- claim_ahead: after a claim has taken run_ids, up to `ahead` more: those that come next, in the same order, from the same
--- combinations. They end before the first due run that must not be taken before it can start:
+-- claim_ahead: up to `ahead` runs behind this one, in the order and from the combinations of a claim. They end before the
+-- first due run that must not be taken before it can start:
 --  - of a job type that is not in ahead_types, or from a queue with a limit, which counts what runs;
 --  - with a lock key or a unique key, since of these the newest starts, and starting is what decides;
 --  - on its last attempt, or lost before: the extras are lost when their runner is killed, and that is to cost each run
 --    one attempt at most, and never its last.
 -- Each combination gives no more than `ahead` runs, so runs of paused definitions are left out after that. The rest is
 -- as in claim. Returns their ids.
-create or replace function jobrun.claim_ahead(run_ids bigint[], runner_id bigint, host text, locked_until timestamptz,
-	job_types text[], queues text[], priorities smallint[], ahead integer, ahead_types text[])
+create or replace function jobrun.claim_ahead(runner_id bigint, host text, locked_until timestamptz,
+	job_types text[], queues text[], priorities smallint[],
+	after_priority smallint, after_run_at timestamptz, after_id bigint, ahead integer, ahead_types text[])
 returns bigint[]
 language plpgsql volatile
 set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
@@ -123,20 +124,16 @@ declare
 	v_host   constant text := host;
 	v_until  constant timestamptz := locked_until;
 	v_paused constant bigint[] := array(select d.id from jobrun.job_definitions d where d.paused_until > now());
-	v_last   record;         -- the last run that was taken
 	v_ids    bigint[];
 begin
-	select l.priority, l.run_at, l.id into v_last
-	from (select r.priority, r.run_at, r.id from jobrun.job_runs r where r.id = any (run_ids) offset 0) l
-	order by l.priority desc, l.run_at desc, l.id desc limit 1;
-
-	with c as materialized (           -- combinations at or after the last run, not paused
+	with c as materialized (           -- combinations at or after that run, not paused
 		select c.job_type, c.queue, c.priority,
-			case when c.priority = v_last.priority then v_last.run_at else '-infinity' end as after_run_at, v_last.id as after_id,
+			case when c.priority = claim_ahead.after_priority then claim_ahead.after_run_at else '-infinity' end as after_run_at,
+			claim_ahead.after_id as after_id,
 			c.job_type = any (ahead_types) and not exists (select from jobrun.job_queues q
 				where q.name = c.queue and jobrun.is_limited(q)) as quick
 		from unnest(job_types, queues, priorities) c(job_type, queue, priority)
-		where c.priority >= v_last.priority
+		where c.priority >= claim_ahead.after_priority
 			and not exists (select from jobrun.job_queues q where q.name = c.queue and q.paused_until > now())
 			and not exists (select from jobrun.job_types t where t.name = c.job_type and t.paused_until > now())),
 	pick as materialized (             -- the next due runs of each, merged and cut; one is enough to end them
@@ -185,7 +182,7 @@ $fn$;
 --  5. Only these n are locked (SKIP LOCKED), checked again, and turned into running.
 --  6. Those with a unique key are only locked; start_keyed starts them, ends them, or leaves them out this time. Other runs
 --     are taken in the place of those left out; if there are none, their queue is returned as in 3.
---  7. When there were n, up to `ahead` more may follow, as claim_ahead says. They come last, since all come in order.
+--  7. When there were n, which may be 0, up to `ahead` more follow, as claim_ahead says; all come in order.
 --
 -- Every statement of a volatile function has its own snapshot only in READ COMMITTED: anything else is refused.
 -- force_generic_plan: the function is planned once per connection without a named prepared statement. Joins are by
@@ -222,7 +219,12 @@ declare
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
 		raise exception 'jobrun.claim needs READ COMMITTED' using errcode = 'feature_not_supported';
-	elsif n is null or n <= 0 or not jobrun.may_claim(v_runner, claim_number) then
+	elsif n is null or n < 0 or not jobrun.may_claim(v_runner, claim_number) then
+		return;
+	end if;
+	if n = 0 then
+		v_ids := jobrun.claim_ahead(v_runner, v_host, v_until, job_types, queues, priorities, v_priority, v_run_at, v_id, ahead, ahead_types);
+		return query select h.* from jobrun.held_runs h where h.id = any (v_ids) order by h.priority, h.run_at, h.id;
 		return;
 	end if;
 
@@ -354,7 +356,11 @@ begin
 	if v_ids is null or cardinality(v_ids) < n then
 		v_left_out := array(select distinct o.name from unnest(v_left_out || v_busy) o(name));
 	elsif ahead > 0 then
-		v_ids := v_ids || jobrun.claim_ahead(v_ids, v_runner, v_host, v_until, job_types, queues, priorities, ahead, ahead_types);
+		select v_ids || jobrun.claim_ahead(v_runner, v_host, v_until, job_types, queues, priorities, l.priority, l.run_at, l.id,
+			ahead, ahead_types) into v_ids
+		from (
+			select t.* from (select r.priority, r.run_at, r.id from jobrun.job_runs r where r.id = any (v_ids) offset 0) t
+			order by t.priority desc, t.run_at desc, t.id desc limit 1) l;
 	end if;
 
 	return query select h.* from jobrun.held_runs h where h.id = any (v_ids) order by h.priority, h.run_at, h.id;
