@@ -88,14 +88,14 @@ bind_claim(const struct preview *preview, const struct jr_candidates *candidates
 {
 	static const struct jr_cursor head;
 	const struct jr_runner_opts *opts = preview->opts;
-	size_t n = preview->most;
+	struct jr_claim_size size = {.n = preview->most};
 
-	if (opts->max_runs > 0 && (uint64_t)opts->max_runs < n)
-		n = (size_t)opts->max_runs;
+	if (opts->max_runs > 0 && (uint64_t)opts->max_runs < size.n)
+		size.n = (size_t)opts->max_runs;
 	if (opts->job_id > 0)
 		jr_queue_bind_claim_job(bound, &preview->facts, opts->job_id, opts->lease.lease_ms, 1);
 	else
-		jr_queue_bind_claim(bound, &preview->facts, candidates, &head, n, opts->lease.lease_ms, 1);
+		jr_queue_bind_claim(bound, &preview->facts, candidates, &head, &size, opts->lease.lease_ms, 1);
 }
 
 /* Why the one run of --job was not claimed, if there is a reason. false: there is one. */

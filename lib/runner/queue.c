@@ -355,27 +355,30 @@ put_cursor(struct jr_bound *bound, const struct jr_cursor *cursor)
 
 void
 jr_queue_bind_claim(struct jr_bound *bound, const struct jr_runner_facts *facts, const struct jr_candidates *candidates,
-    const struct jr_cursor *cursor, size_t n, int64_t lease_ms, int64_t number)
+    const struct jr_cursor *cursor, const struct jr_claim_size *size, int64_t lease_ms, int64_t number)
 {
-	begin(bound, jr_sql_claim, &claim_form, 0, n);
+	begin(bound, jr_sql_claim, &claim_form, 0, size->n + size->ahead);
 	put_int(bound, facts->id);
 	put_text(bound, facts->host);
-	put_int(bound, (int64_t)n);
+	put_int(bound, (int64_t)size->n);
 	put_text(bound, candidates->types);
 	put_text(bound, candidates->queues);
 	put_text(bound, candidates->priorities);
 	put_cursor(bound, cursor);
 	put_int(bound, lease_ms);
 	put_int(bound, number);
+	put_int(bound, (int64_t)size->ahead);
+	put_text(bound, size->ahead_types != NULL ? size->ahead_types : "{}");
 }
 
 void
 jr_queue_add_claim(struct jr_request *request, const struct jr_runner_facts *facts,
-    const struct jr_candidates *candidates, const struct jr_cursor *cursor, size_t n, int64_t lease_ms, int64_t number)
+    const struct jr_candidates *candidates, const struct jr_cursor *cursor, const struct jr_claim_size *size,
+    int64_t lease_ms, int64_t number)
 {
 	struct jr_bound bound;
 
-	jr_queue_bind_claim(&bound, facts, candidates, cursor, n, lease_ms, number);
+	jr_queue_bind_claim(&bound, facts, candidates, cursor, size, lease_ms, number);
 	add(request, &bound);
 }
 

@@ -45,8 +45,8 @@ struct jr_runner_facts {
 struct jr_bound {
 	const char *sql;
 	size_t count;
-	const char *values[11];
-	char numbers[6][24]; /* of the values, as text */
+	const char *values[13];
+	char numbers[7][24]; /* of the values, as text */
 	size_t number_count;
 	const struct jr_form *form;
 	size_t least, most; /* rows */
@@ -139,12 +139,19 @@ struct jr_cursor {
 
 /*
  * Each claim of a runner has a number, higher than those before it. claim.sql: up to n due runs of the candidates
- * behind the cursor. claim_job.sql: this one run, due or not.
+ * behind the cursor, and if there are n, up to `ahead` that come next, of those that may be claimed before they can
+ * start; in order. claim_job.sql: this one run, due or not.
  */
+struct jr_claim_size {
+	size_t n, ahead;
+	const char *ahead_types; /* text[] literal; NULL: none */
+};
 void jr_queue_bind_claim(struct jr_bound *bound, const struct jr_runner_facts *facts,
-    const struct jr_candidates *candidates, const struct jr_cursor *cursor, size_t n, int64_t lease_ms, int64_t number);
+    const struct jr_candidates *candidates, const struct jr_cursor *cursor, const struct jr_claim_size *size,
+    int64_t lease_ms, int64_t number);
 void jr_queue_add_claim(struct jr_request *request, const struct jr_runner_facts *facts,
-    const struct jr_candidates *candidates, const struct jr_cursor *cursor, size_t n, int64_t lease_ms, int64_t number);
+    const struct jr_candidates *candidates, const struct jr_cursor *cursor, const struct jr_claim_size *size,
+    int64_t lease_ms, int64_t number);
 void jr_queue_bind_claim_job(
     struct jr_bound *bound, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms, int64_t number);
 void jr_queue_add_claim_job(

@@ -236,6 +236,8 @@ on_idle(void *ctx)
 	if (jr_runner_phase(runner) == JR_PHASE_DONE || !jr_pg_is_idle(runner->pg))
 		return;
 	jr_start_sweep(runner);
+	jr_start_end_ahead(runner);
+	jr_start_ahead(runner);
 	if (send_next(runner) && jr_pg_is_idle(runner->pg))
 		jr_runner_wake_at(runner, 0);
 }
@@ -338,6 +340,7 @@ open_parts(struct jr_runner *runner, struct jr_err *err)
 	jr_scopes_make(runner);
 	jr_fire_open(runner);
 	jr_claim_open(runner);
+	jr_ahead_open(runner);
 	jr_timer_init(&runner->tick.splay, on_splayed, runner);
 	jr_timer_init(&runner->tick.grace, on_grace, runner);
 	jr_timer_init(&runner->tick.runtime, on_runtime, runner);
@@ -371,6 +374,7 @@ close_runner(struct jr_runner *runner)
 	jr_core_close(runner);
 	jr_reclaim_forget(runner);
 	jr_start_close(runner);
+	jr_ahead_close(runner);
 	jr_held_close(runner);
 	jr_link_close(runner);
 	jr_scopes_close(runner);

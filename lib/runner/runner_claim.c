@@ -110,7 +110,7 @@ static bool
 is_allowed(const struct jr_runner *runner)
 {
 	return jr_runner_phase(runner) == JR_PHASE_WORK && !jr_runner_is_draining(runner) && !runner->claim.in_doubt &&
-	       !has_tried_single(runner) && jr_start_left(runner) > 0;
+	       !has_tried_single(runner) && jr_start_left(runner) > 0 && jr_ahead_is_short(runner);
 }
 
 bool
@@ -212,15 +212,23 @@ add_claim(struct jr_runner *runner, struct jr_request *request)
 	struct jr_claim_part *claim = &runner->claim;
 	int64_t left = jr_start_left(runner);
 	size_t most = left < (int64_t)claim->most ? (size_t)left : claim->most;
+	struct jr_claim_size size = {0};
 	struct jr_scope *scope;
+	char *types = NULL;
 
 	claim->busy = jr_busy_choose(runner, most, &claim->choice);
-	if (!claim->busy && !jr_scopes_choose(runner, false, most, &claim->choice))
+	if (!claim->busy && !jr_scopes_choose(runner, false, most, &claim->choice) &&
+	    (jr_ahead_count(runner) == 0 || !jr_scopes_choose_ahead(runner, &claim->choice)))
 		return false;
 	scope = claim->choice.scope;
+	if (!claim->busy && jr_scope_is_of_programs(scope))
+		claim->ahead = jr_ahead_choose(runner, most - claim->choice.wanted, &types);
+	if (claim->choice.wanted + claim->ahead == 0)
+		return false;
+	size = (struct jr_claim_size){.n = claim->choice.wanted, .ahead = claim->ahead, .ahead_types = types};
 	jr_queue_add_claim(request, &runner->facts, claim->busy ? jr_scope_busy(scope) : jr_scope_candidates(scope),
-	    claim->busy ? &head : jr_scope_cursor(scope), claim->choice.wanted, runner->opts->lease.lease_ms,
-	    ++claim->number);
+	    claim->busy ? &head : jr_scope_cursor(scope), &size, runner->opts->lease.lease_ms, ++claim->number);
+	free(types);
 	return true;
 }
 
@@ -231,6 +239,7 @@ jr_claim_add(struct jr_runner *runner, struct jr_request *request)
 
 	take_notice(runner);
 	runner->claim.choice = (struct jr_choice){.wanted = 0};
+	runner->claim.ahead = 0;
 	runner->claim.busy = false;
 	if (!is_allowed(runner))
 		return 0;
@@ -288,15 +297,20 @@ begun_at(const struct jr_runner *runner, const PGresult *result, size_t index, i
 static void
 take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms, struct jr_cursor *cursor, bool adopted)
 {
-	size_t rows = jr_queue_count_runs(result);
+	size_t rows = jr_queue_count_runs(result), ahead_from = adopted ? rows : runner->claim.choice.wanted;
 	const struct jr_handler *batched = NULL;
 	struct jr_permit *shared = NULL, *open = NULL;
 
 	runner->counts.claimed += (int64_t)rows;
 	for (size_t i = 0; i < rows; i++) {
 		struct jr_run *run = jr_queue_read_run(result, i, cursor);
-		struct jr_permit *permit = find_permit(runner, run, &batched, &shared);
+		struct jr_permit *permit;
 
+		if (i >= ahead_from) {
+			jr_start_take_ahead(runner, run, begun_at(runner, result, i, sent_ms, adopted));
+			continue;
+		}
+		permit = find_permit(runner, run, &batched, &shared);
 		if (shared != NULL && shared != open) {
 			if (open != NULL)
 				jr_permit_leave(runner, open);
@@ -380,7 +394,7 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 {
 	struct jr_claim_part *claim = &runner->claim;
 	struct jr_scope *scope = claim->choice.scope;
-	bool again = is_kept_out(runner, result);
+	bool again = is_kept_out(runner, result), tries = claim->choice.wanted > 0;
 
 	if (scope != NULL)
 		jr_busy_take_claim(runner, &claim->choice, claim->busy, result);
@@ -390,10 +404,12 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 	claim->job_tried = !again;
 	if (jr_queue_count_runs(result) > 0)
 		note_runs(runner, result);
-	else if (!again)
+	else if (!again && tries)
 		take_nothing(runner, result);
-	claim->choice.wanted = 0;
+	jr_ahead_note_claim(runner, result, claim->choice.wanted + claim->ahead, jr_clock_now_ms() - sent_ms);
 	take_runs(runner, result, sent_ms, scope == NULL || claim->busy ? NULL : jr_scope_cursor(scope), false);
+	claim->choice.wanted = 0;
+	claim->ahead = 0;
 }
 
 static void
@@ -413,8 +429,9 @@ note_unanswered(struct jr_runner *runner, int64_t sent_ms)
 
 	claim->in_doubt = true; /* its permits are kept until it is known */
 	claim->sent_ms = sent_ms;
-	claim->most = jr_claim_fewer(claim->choice.wanted);
+	claim->most = jr_claim_fewer(claim->choice.wanted + claim->ahead);
 	claim->choice.wanted = 0;
+	claim->ahead = 0;
 	reset(runner);
 }
 
@@ -428,7 +445,7 @@ jr_claim_fewer(size_t most)
 void
 jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t first)
 {
-	bool was_claim = runner->claim.choice.wanted > 0;
+	bool was_claim = runner->claim.choice.wanted + runner->claim.ahead > 0;
 
 	take_notice(runner);
 	if (reply->end == JR_PG_DONE && was_claim)
@@ -441,6 +458,7 @@ jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t fi
 	} else {
 		jr_scopes_give_back(runner);
 		runner->claim.choice.wanted = 0;
+		runner->claim.ahead = 0;
 		reset(runner);
 		if (reply->end == JR_PG_FAILED && first == 0)
 			note_failure(runner, &reply->err);
@@ -504,7 +522,7 @@ jr_claim_try(struct jr_runner *runner)
 		jr_runner_wake_at(runner, claim->at_ms);
 		return false;
 	}
-	if (!jr_scopes_have_room(runner))
+	if (!jr_scopes_have_room(runner) && jr_ahead_count(runner) == 0)
 		return false;
 	if (try_once(runner))
 		return true;

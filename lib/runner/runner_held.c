@@ -59,6 +59,7 @@ link_held(struct jr_held *held)
 		entry->alike->entry.alike_prev = &entry->alike;
 	*head = held;
 	set->count++;
+	jr_held_count_one(held, true);
 }
 
 static void
@@ -73,6 +74,7 @@ unlink_held(struct jr_held *held)
 	if (entry->alike != NULL)
 		entry->alike->entry.alike_prev = entry->alike_prev;
 	held->runner->held.count--;
+	jr_held_count_one(held, false);
 }
 
 struct jr_held *
@@ -101,6 +103,12 @@ remember(const struct jr_held *held)
 		jr_claim_list_add(&set->begun, held->run->id, held->run->claim_seq);
 	else if (jr_held_was_sent(held))
 		jr_claim_list_add(&set->offered, held->run->id, held->run->claim_seq);
+}
+
+void
+jr_held_put_permit(struct jr_held *held, struct jr_permit *permit)
+{
+	held->entry.permit = permit;
 }
 
 void

@@ -13,6 +13,7 @@
  *	runner_progress.c   what running handlers report
  *	runner_heartbeat.c  heartbeats
  *	runner_start.c      a held run from its claim to the end of its handler
+ *	runner_ahead.c      runs that are claimed before there is a permit for them
  *	runner_held.c       the list of held runs
  *	runner_phase.c      the phases of a held run
  *	runner_scopes.c     claim scopes, and permits
@@ -153,7 +154,7 @@ struct jr_scopes {
 /* What to claim next. */
 struct jr_choice {
 	struct jr_scope *scope; /* NULL: --job, exec */
-	size_t wanted;          /* runs; 0: the statement was no claim */
+	size_t wanted;          /* runs with permits */
 };
 
 void jr_scopes_make(struct jr_runner *runner);
@@ -162,6 +163,7 @@ void jr_scopes_close(struct jr_runner *runner);
 
 /* Rows of candidates.sql. false: there was none for one of the scopes. */
 bool jr_scopes_take_candidates(struct jr_runner *runner, const PGresult *result);
+size_t jr_scopes_count_held(const struct jr_runner *runner, enum jr_pool pool); /* the reserved ones, too */
 size_t jr_scopes_count_candidates(const struct jr_runner *runner);
 void jr_scopes_forget_cursors(struct jr_runner *runner);
 bool jr_scopes_are_drained(const struct jr_runner *runner);
@@ -171,6 +173,8 @@ bool jr_scopes_have_room(const struct jr_runner *runner); /* could anything be s
  * out. false: there is no work, or no permit for it.
  */
 bool jr_scopes_choose(struct jr_runner *runner, bool busy, size_t most, struct jr_choice *choice);
+/* The scope of programs, with no permit. false: there is no work for it. */
+bool jr_scopes_choose_ahead(const struct jr_runner *runner, struct jr_choice *choice);
 /*
  * --job: the job type is known only when the run has been claimed. So one permit of each pool is taken. Gives the job
  * types with a permit, as an array literal; the caller frees it. *crowded: there were none for some.
@@ -179,6 +183,7 @@ char *jr_scopes_reserve_each(struct jr_runner *runner, bool *crowded) JR_MUST;
 void jr_scopes_give_back(struct jr_runner *runner); /* the reserved permits that no run took */
 
 struct jr_scope *jr_scopes_at(const struct jr_runner *runner, size_t index); /* NULL: there are no more */
+bool jr_scope_is_of_programs(const struct jr_scope *scope);
 const struct jr_candidates *jr_scope_candidates(const struct jr_scope *scope);
 struct jr_candidates *jr_scope_busy(struct jr_scope *scope); /* left out; they belong to runner_busy.c */
 struct jr_cursor *jr_scope_cursor(struct jr_scope *scope);   /* the claim moves it */
@@ -189,6 +194,7 @@ void jr_scope_note_batch(struct jr_scope *scope, size_t wanted, const PGresult *
 
 /* A permit for a run: a reserved one, else another. NULL: there is none. */
 struct jr_permit *jr_permit_take(struct jr_runner *runner, enum jr_pool pool);
+struct jr_permit *jr_permit_take_spare(struct jr_runner *runner, enum jr_pool pool); /* none of the reserved ones */
 struct jr_permit *jr_permit_of_none(void); /* for what takes no permit */
 void jr_permit_share(struct jr_permit *permit);
 void jr_permit_leave(struct jr_runner *runner, struct jr_permit *permit);
@@ -197,6 +203,7 @@ void jr_permit_leave(struct jr_runner *runner, struct jr_permit *permit);
 
 enum jr_held_phase {
 	JR_HELD_CLAIMED,  /* its handler has not been started */
+	JR_HELD_AHEAD,    /* it was claimed ahead, and waits for a permit */
 	JR_HELD_RUNNING,  /* its handler runs */
 	JR_HELD_ENDED,    /* the outcome is known, and was never sent */
 	JR_HELD_OFFERED,  /* it was sent, is known not to have been accepted, and is to be sent again */
@@ -207,6 +214,11 @@ enum jr_held_phase {
 	JR_HELD_PHASES
 };
 
+struct jr_phase_part {
+	size_t counts[JR_HELD_PHASES]; /* of the held runs */
+};
+
+/* Its part of struct jr_held. */
 struct jr_held_life {
 	enum jr_held_phase phase;
 	bool begun;   /* the handler was started */
@@ -221,6 +233,8 @@ struct jr_held_life {
  */
 bool jr_held_move(struct jr_held *held, enum jr_held_phase to) JR_MUST;
 enum jr_held_phase jr_held_phase(const struct jr_held *held);
+size_t jr_held_count_in(const struct jr_runner *runner, enum jr_held_phase phase);
+void jr_held_count_one(const struct jr_held *held, bool more); /* it is in the list of the held runs, or is no more */
 bool jr_held_was_begun(const struct jr_held *held);
 bool jr_held_was_sent(const struct jr_held *held);
 bool jr_held_was_doubted(const struct jr_held *held);
@@ -258,6 +272,7 @@ struct jr_held *jr_held_find(const struct jr_runner *runner, int64_t id, int64_t
 /* Another claim of the same run in this phase. */
 struct jr_held *jr_held_find_other(const struct jr_held *held, enum jr_held_phase phase);
 const struct jr_permit *jr_held_permit(const struct jr_held *held);
+void jr_held_put_permit(struct jr_held *held, struct jr_permit *permit); /* of one that has none */
 void jr_held_leave_permit(struct jr_held *held);
 int64_t jr_held_fence_at(const struct jr_held *held);
 void jr_held_renew(struct jr_held *held, int64_t sent_ms); /* a heartbeat sent then was answered */
@@ -286,6 +301,44 @@ void jr_held_list_release(struct jr_held_list *list);
 /* How long statements may take: only while runs are held does a lease depend on quick answers. */
 const struct jr_lease *jr_held_times(const struct jr_runner *runner);
 
+/* --- runner_ahead.c --- */
+
+struct jr_ahead {
+	struct jr_ahead_times *times; /* of each handler */
+	struct jr_held *first, *last; /* those that wait, in the order of the claims */
+	size_t count;                 /* of them */
+	size_t fitting;               /* how many will start in time, as computed for the last claim */
+	size_t run_bytes;             /* of a payload, as the last claim showed */
+	int64_t trip_ms;              /* from sending the last claim to its answer */
+	bool ended;                   /* what comes next was not claimed: it can only be claimed with a permit */
+};
+
+/* Its part of struct jr_held. */
+struct jr_held_ahead {
+	struct jr_held *next, *prev;
+	bool waits;
+};
+
+void jr_ahead_open(struct jr_runner *runner);
+void jr_ahead_close(struct jr_runner *runner);
+/* Pure: has a job type shown that it is quick, and how many such runs will start in time? */
+bool jr_ahead_is_quick(int64_t ended, int64_t total_ms);
+size_t jr_ahead_fitting(size_t permits, int64_t ended, int64_t total_ms);
+void jr_ahead_note_end(const struct jr_held *held, int64_t took_ms); /* its handler has ended */
+/* How many to claim ahead, `most` at most, and of which job types, as an array literal; the caller frees it. */
+size_t jr_ahead_choose(struct jr_runner *runner, size_t most, char **types);
+/* The answer to a claim of at most so many runs, and how long it took. */
+void jr_ahead_note_claim(struct jr_runner *runner, const PGresult *result, size_t most, int64_t took_ms);
+bool jr_ahead_is_short(const struct jr_runner *runner); /* it is time for the next claim */
+
+size_t jr_ahead_count(const struct jr_runner *runner);
+void jr_ahead_put(struct jr_held *held);
+void jr_ahead_remove(struct jr_held *held); /* harmless if it does not wait */
+struct jr_held *jr_ahead_first(const struct jr_runner *runner);
+bool jr_ahead_is_late(const struct jr_held *held); /* it has waited too long */
+/* One that has waited too long; its job type is called quick no more. NULL: there is none. */
+struct jr_held *jr_ahead_find_late(struct jr_runner *runner);
+
 /* --- runner_start.c --- */
 
 struct jr_start {
@@ -298,6 +351,7 @@ struct jr_start {
 /* Its part of struct jr_held. */
 struct jr_held_start {
 	struct jr_attempt *attempt; /* RUNNING */
+	int64_t begun_ms;           /* RUNNING: when its handler was started */
 	struct jr_outcome outcome;  /* from ENDED on */
 	struct jr_timer offer;      /* from ENDED on: how long the outcome is offered */
 	bool lost;                  /* RUNNING, IN_DOUBT: the lease is lost, and nothing is written any more */
@@ -310,6 +364,9 @@ void jr_start_finish(struct jr_held *held, enum jr_held_phase end); /* ACCEPTED 
 void jr_start_sweep(struct jr_runner *runner); /* what an impossible change has left behind is stopped and dropped */
 /* Takes a claimed run, as jr_held_add, and starts its handler or ends it. */
 void jr_start_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, struct jr_permit *permit);
+void jr_start_take_ahead(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms); /* it waits for a permit */
+void jr_start_ahead(struct jr_runner *runner);     /* those that wait, as far as there are permits */
+void jr_start_end_ahead(struct jr_runner *runner); /* those that have waited too long; all when draining */
 void jr_start_stop_all(struct jr_runner *runner, bool kill);
 void jr_start_cancel(struct jr_held *held);                 /* a cancel was asked for */
 void jr_start_renew(struct jr_held *held, int64_t sent_ms); /* a heartbeat sent then was answered */
@@ -444,6 +501,7 @@ struct jr_claim_part {
 	bool busy;                /* the last claim was for queues that were left out */
 	bool job_tried;
 	struct jr_choice choice; /* of the claim that awaits its answer */
+	size_t ahead;            /* how many runs it may bring beyond that; with none wanted and none ahead it was no claim */
 	int64_t number;          /* of the last claim that was sent */
 	int64_t sent_ms;         /* of the last claim that was not answered */
 	int64_t errors;          /* in a row */
@@ -493,6 +551,7 @@ struct jr_settle {
 	bool apart;            /* a fused settle and claim failed: not together... */
 	int64_t sent_alone;    /* ...until a claim has gone by itself, which this counts */
 	int64_t resolve_at_ms; /* doubt is not read before */
+	int64_t gather_until_ms; /* outcomes are gathered until then; 0: they are not */
 	struct jr_repeat resolve_repeat;
 };
 
@@ -560,6 +619,7 @@ struct jr_held {
 	struct jr_run *run;
 	struct jr_held_life life;
 	struct jr_held_entry entry;
+	struct jr_held_ahead ahead;
 	struct jr_held_start start;
 	struct jr_held_beat heartbeat;
 	struct jr_held_progress progress;
@@ -579,7 +639,9 @@ struct jr_runner {
 
 	struct jr_core core;
 	struct jr_scopes scopes;
+	struct jr_phase_part phase;
 	struct jr_held_set held;
+	struct jr_ahead ahead;
 	struct jr_start start;
 	struct jr_heartbeat heartbeat;
 	struct jr_progress_part progress;

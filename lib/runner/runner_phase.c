@@ -2,16 +2,17 @@
  * runner_phase: the phases of a held run. See runner_parts.h.
  *
  *	claimed ----> running ----> ended ----> sent ----> accepted
- *	   |             |            ^          | ^           ^
- *	   |             |            |  refused | | again     |
- *	   +-------------|------------+          v |           |
- *	     cannot be   |                     offered         |
- *	     started     |                        ^            |
- *	                 |            not applied |            | applied
+ *	 | |           ^ |            ^          | ^           ^
+ *	 | +-> ahead --+ |            |  refused | | again     |
+ *	 |       |       |            |          v |           |
+ *	 +-------+-------|------------+        offered         |
+ *	   cannot be     |                        ^            |
+ *	   started       |            not applied |            | applied
  *	                 +----------> in doubt ---+------------+
  *	                  own commit
  *	                  not answered
  *
+ * Ahead: it was claimed before there was a permit for it, and waits for one.
  * Besides: sent -> in doubt (not answered, or no row after an earlier doubt); offered -> in doubt (a heartbeat does not
  * find it after an earlier doubt); running -> accepted (the handler has committed the end of the run itself); and all
  * but accepted -> gone (the lease is lost, fenced out, or the time to offer it is over). Accepted and gone are final;
@@ -29,6 +30,7 @@
 
 static const char *const names[JR_HELD_PHASES] = {
     [JR_HELD_CLAIMED] = "claimed",
+    [JR_HELD_AHEAD] = "ahead",
     [JR_HELD_RUNNING] = "running",
     [JR_HELD_ENDED] = "ended",
     [JR_HELD_OFFERED] = "offered",
@@ -40,7 +42,8 @@ static const char *const names[JR_HELD_PHASES] = {
 
 /* From each phase, those that may follow. */
 static const unsigned allowed[JR_HELD_PHASES] = {
-    [JR_HELD_CLAIMED] = BIT(JR_HELD_RUNNING) | BIT(JR_HELD_ENDED) | BIT(JR_HELD_GONE),
+    [JR_HELD_CLAIMED] = BIT(JR_HELD_AHEAD) | BIT(JR_HELD_RUNNING) | BIT(JR_HELD_ENDED) | BIT(JR_HELD_GONE),
+    [JR_HELD_AHEAD] = BIT(JR_HELD_RUNNING) | BIT(JR_HELD_ENDED) | BIT(JR_HELD_GONE),
     [JR_HELD_RUNNING] = BIT(JR_HELD_ENDED) | BIT(JR_HELD_IN_DOUBT) | BIT(JR_HELD_ACCEPTED) | BIT(JR_HELD_GONE),
     [JR_HELD_ENDED] = BIT(JR_HELD_SENT) | BIT(JR_HELD_GONE),
     [JR_HELD_OFFERED] = BIT(JR_HELD_SENT) | BIT(JR_HELD_IN_DOUBT) | BIT(JR_HELD_GONE),
@@ -57,6 +60,16 @@ may_move(enum jr_held_phase from, enum jr_held_phase to)
 }
 
 static void
+enter(struct jr_held *held, enum jr_held_phase phase)
+{
+	size_t *counts = held->runner->phase.counts;
+
+	counts[held->life.phase]--;
+	held->life.phase = phase;
+	counts[phase]++;
+}
+
+static void
 give_up(struct jr_held *held, enum jr_held_phase to)
 {
 	enum jr_held_phase from = held->life.phase;
@@ -67,7 +80,7 @@ give_up(struct jr_held *held, enum jr_held_phase to)
 	jr_fail(&err, JR_E_BUG, "run %lld cannot go from %s to %s: this is a bug of jobrun, please report it",
 	    (long long)held->run->id, names[from], names[to]);
 	jr_runner_fail(held->runner, &err);
-	held->life.phase = JR_HELD_GONE;
+	enter(held, JR_HELD_GONE);
 }
 
 bool
@@ -79,11 +92,23 @@ jr_held_move(struct jr_held *held, enum jr_held_phase to)
 		give_up(held, to);
 		return false;
 	}
-	life->phase = to;
+	enter(held, to);
 	life->begun = life->begun || to == JR_HELD_RUNNING;
 	life->sent = life->sent || to == JR_HELD_SENT;
 	life->doubted = life->doubted || to == JR_HELD_IN_DOUBT;
 	return true;
+}
+
+void
+jr_held_count_one(const struct jr_held *held, bool more)
+{
+	held->runner->phase.counts[held->life.phase] += more ? 1 : (size_t)-1;
+}
+
+size_t
+jr_held_count_in(const struct jr_runner *runner, enum jr_held_phase phase)
+{
+	return runner->phase.counts[phase];
 }
 
 enum jr_held_phase

@@ -106,21 +106,34 @@ jr_scopes_close(struct jr_runner *runner)
 
 /* --- permits --- */
 
+static struct jr_permit *
+new_permit(enum jr_pool pool)
+{
+	struct jr_permit *permit = jr_permit_of_none();
+
+	permit->pool = pool;
+	return permit;
+}
+
 struct jr_permit *
 jr_permit_take(struct jr_runner *runner, enum jr_pool pool)
 {
 	struct jr_scopes *scopes = &runner->scopes;
-	struct jr_permit *permit;
 
 	if (pool == JR_POOL_NONE)
 		return jr_permit_of_none();
-	if (scopes->reserved[pool] > 0)
-		scopes->reserved[pool]--;
-	else if (scopes->permits[pool].fd_count == 0 || jr_permits_take(&scopes->permits[pool], 1) == 0)
-		return NULL;
-	permit = jr_permit_of_none();
-	permit->pool = pool;
-	return permit;
+	if (scopes->reserved[pool] == 0)
+		return jr_permit_take_spare(runner, pool);
+	scopes->reserved[pool]--;
+	return new_permit(pool);
+}
+
+struct jr_permit *
+jr_permit_take_spare(struct jr_runner *runner, enum jr_pool pool)
+{
+	struct jr_permits *permits = &runner->scopes.permits[pool];
+
+	return permits->fd_count > 0 && jr_permits_take(permits, 1) > 0 ? new_permit(pool) : NULL;
 }
 
 struct jr_permit *
@@ -341,10 +354,36 @@ jr_scopes_choose(struct jr_runner *runner, bool busy, size_t most, struct jr_cho
 	return false;
 }
 
+bool
+jr_scopes_choose_ahead(const struct jr_runner *runner, struct jr_choice *choice)
+{
+	for (size_t i = 0; i < runner->scopes.count; i++) {
+		struct jr_scope *scope = &runner->scopes.items[i];
+
+		if (!jr_scope_is_of_programs(scope) || !has_work(runner, scope, false))
+			continue;
+		*choice = (struct jr_choice){.scope = scope};
+		return true;
+	}
+	return false;
+}
+
+size_t
+jr_scopes_count_held(const struct jr_runner *runner, enum jr_pool pool)
+{
+	return runner->scopes.permits[pool].held_count;
+}
+
 struct jr_scope *
 jr_scopes_at(const struct jr_runner *runner, size_t index)
 {
 	return index < runner->scopes.count ? &runner->scopes.items[index] : NULL;
+}
+
+bool
+jr_scope_is_of_programs(const struct jr_scope *scope)
+{
+	return scope->pool == JR_POOL_EXEC && scope->batched == NULL;
 }
 
 const struct jr_candidates *

@@ -16,6 +16,7 @@
 #include "runner/runner_parts.h"
 
 #define REQUEST_BYTES ((size_t)256 * 1024) /* of texts in one settle, so that it arrives within its deadline */
+#define GATHER_MS 20                       /* how long outcomes wait for others */
 #define RETRY_MS 1000                      /* the row was locked, or the server refused */
 
 static bool
@@ -233,13 +234,46 @@ is_fused(const struct jr_runner *runner)
 	return !runner->settle.apart || runner->settle.sent_alone < jr_claim_count_sent_alone(runner);
 }
 
+/*
+ * A transaction costs more than a run that ends at once. So while more of these wait for a permit, their outcomes are
+ * gathered, and a claim may go along. One that was sent before does not wait.
+ */
+static bool
+is_gathering(struct jr_runner *runner)
+{
+	int64_t *until_ms = &runner->settle.gather_until_ms;
+	size_t waiting = jr_ahead_count(runner);
+	bool claims = jr_ahead_is_short(runner);
+
+	if (waiting == 0 || claims || jr_runner_is_draining(runner) || jr_held_count_in(runner, JR_HELD_OFFERED) > 0)
+		*until_ms = 0;
+	else if (*until_ms == 0)
+		*until_ms = jr_clock_after(jr_clock_now_ms(), GATHER_MS);
+	if (jr_clock_now_ms() >= *until_ms) {
+		*until_ms = 0;
+		return false;
+	}
+	jr_runner_wake_at(runner, *until_ms);
+	return true;
+}
+
+static bool
+has_something(const struct jr_runner *runner)
+{
+	return jr_held_count_in(runner, JR_HELD_ENDED) + jr_held_count_in(runner, JR_HELD_OFFERED) > 0;
+}
+
 bool
 jr_settle_try(struct jr_runner *runner)
 {
-	struct jr_held_list list = jr_held_select(runner, is_offered_together);
+	struct jr_held_list list;
 	struct jr_request *request = NULL;
-	bool alone = list.count == 0;
+	bool alone;
 
+	if (!has_something(runner) || is_gathering(runner))
+		return false;
+	list = jr_held_select(runner, is_offered_together);
+	alone = list.count == 0;
 	if (alone) {
 		jr_held_list_release(&list);
 		list = jr_held_select(runner, is_offered_alone);
@@ -306,10 +340,14 @@ on_resolved(void *ctx, const struct jr_reply *reply)
 bool
 jr_settle_try_resolve(struct jr_runner *runner)
 {
-	struct jr_held_list list = jr_held_select(runner, is_in_doubt);
-	bool sends = list.count > 0 && jr_clock_now_ms() >= runner->settle.resolve_at_ms;
+	struct jr_held_list list;
 	struct jr_request *request;
+	bool sends;
 
+	if (jr_held_count_in(runner, JR_HELD_IN_DOUBT) == 0)
+		return false;
+	list = jr_held_select(runner, is_in_doubt);
+	sends = list.count > 0 && jr_clock_now_ms() >= runner->settle.resolve_at_ms;
 	if (sends) {
 		request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_resolved, runner);
 		jr_queue_add_resolve(request, runner->facts.id, list.runs, list.count);

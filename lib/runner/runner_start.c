@@ -35,6 +35,12 @@ count_claimed(const struct jr_held *held, int64_t change)
 }
 
 static bool
+is_ahead(const struct jr_held *held)
+{
+	return jr_held_phase(held) == JR_HELD_AHEAD;
+}
+
+static bool
 is_gone(const struct jr_held *held)
 {
 	return jr_held_phase(held) == JR_HELD_GONE;
@@ -46,6 +52,7 @@ drop(struct jr_held *held)
 	struct jr_held_start *start = &held->start;
 
 	jr_timer_cancel(&start->offer);
+	jr_ahead_remove(held);
 	if (start->attempt != NULL)
 		jr_attempt_free(start->attempt);
 	jr_outcome_release(&start->outcome);
@@ -125,6 +132,21 @@ take_outcome(struct jr_held *held, struct jr_outcome *outcome)
 
 static void start_or_end(struct jr_held *held);
 
+void
+jr_start_ahead(struct jr_runner *runner)
+{
+	struct jr_held *held;
+	struct jr_permit *permit;
+
+	while ((held = jr_ahead_first(runner)) != NULL) {
+		permit = jr_permit_take_spare(runner, JR_POOL_EXEC);
+		if (permit == NULL)
+			return;
+		jr_held_put_permit(held, permit);
+		start_or_end(held);
+	}
+}
+
 static void
 on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outcome)
 {
@@ -132,6 +154,7 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 	struct jr_runner *runner = held->runner;
 
 	jr_exec_note_end(runner, outcome);
+	jr_ahead_note_end(held, jr_clock_now_ms() - held->start.begun_ms);
 	if (jr_attempt_is_lost(attempt) && !held->start.lost) {
 		held->start.lost = true;
 		held->start.why_lost = "no heartbeat was answered in time";
@@ -143,6 +166,7 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 	take_outcome(held, outcome);
 	if (waiting != NULL)
 		start_or_end(waiting);
+	jr_start_ahead(runner);
 	jr_runner_show_counts(runner);
 	jr_runner_wake_at(runner, 0); /* a batch ends all at once: one look for all of it */
 }
@@ -184,6 +208,7 @@ start_handler(struct jr_held *held, const struct jr_handler *handler)
 		return;
 	runner->counts.running++;
 	log_held(JR_INFO, "run_start", held, NULL);
+	held->start.begun_ms = jr_clock_now_ms();
 	held->start.attempt = jr_attempt_start(&setup);
 }
 
@@ -205,14 +230,17 @@ start_or_end(struct jr_held *held)
 	const struct jr_handler *handler = jr_exec_handler(runner, held->run->job_type);
 
 	jr_exec_note_start(runner, held->run);
+	jr_ahead_remove(held);
 	if (held->run->cancelled)
 		end_unstarted(held, JR_OUT_CANCELLED, "cancelled", "cancelled before it started");
 	else if (held->run->expired)
 		end_unstarted(held, JR_OUT_DEAD, "expired", "expired before it could start");
-	else if (jr_runner_is_signalled(runner) || handler == NULL)
+	else if (jr_runner_is_signalled(runner) || handler == NULL || (is_ahead(held) && jr_runner_is_draining(runner)))
 		give_back(held, "the runner was stopped before it started");
 	else if (jr_clock_now_ms() >= jr_held_fence_at(held))
 		give_back(held, "the claim was answered too late to start");
+	else if (is_ahead(held) && jr_ahead_is_late(held))
+		give_back(held, "no permit was free in time");
 	else if (jr_held_permit(held) == NULL)
 		give_back(held, "there was no permit for it");
 	else if (!has_watchdog(runner))
@@ -248,8 +276,9 @@ on_offer_over(void *ctx)
 	jr_runner_wake_at(runner, 0);
 }
 
-void
-jr_start_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, struct jr_permit *permit)
+/* NULL: it waits until the handler of an older claim of the same run has ended. */
+static struct jr_held *
+take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, struct jr_permit *permit)
 {
 	struct jr_held *held = jr_held_add(runner, run, begun_ms, permit);
 	struct jr_held *older = jr_held_find_other(held, JR_HELD_RUNNING);
@@ -259,7 +288,35 @@ jr_start_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, st
 	count_claimed(held, 1);
 	if (older != NULL)
 		jr_start_lose(older, "claimed again");
-	else if (gone == NULL || gone->start.attempt == NULL) /* else it starts when that handler has ended */
+	return older != NULL || (gone != NULL && gone->start.attempt != NULL) ? NULL : held;
+}
+
+void
+jr_start_take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, struct jr_permit *permit)
+{
+	struct jr_held *held = take(runner, run, begun_ms, permit);
+
+	if (held != NULL)
+		start_or_end(held);
+}
+
+void
+jr_start_take_ahead(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms)
+{
+	struct jr_held *held = take(runner, run, begun_ms, NULL);
+
+	if (held != NULL && jr_held_move(held, JR_HELD_AHEAD))
+		jr_ahead_put(held);
+}
+
+void
+jr_start_end_ahead(struct jr_runner *runner)
+{
+	struct jr_held *held;
+
+	while ((held = jr_ahead_find_late(runner)) != NULL)
+		start_or_end(held);
+	while (jr_runner_is_draining(runner) && (held = jr_ahead_first(runner)) != NULL)
 		start_or_end(held);
 }
 
@@ -308,8 +365,11 @@ jr_start_stop_all(struct jr_runner *runner, bool kill)
 void
 jr_start_sweep(struct jr_runner *runner)
 {
-	struct jr_held_list gone = jr_held_select(runner, is_gone);
+	struct jr_held_list gone;
 
+	if (jr_held_count_in(runner, JR_HELD_GONE) == 0)
+		return;
+	gone = jr_held_select(runner, is_gone);
 	for (size_t i = 0; i < gone.count; i++) {
 		if (gone.held[i]->start.attempt == NULL)
 			drop(gone.held[i]);
@@ -324,8 +384,8 @@ jr_start_cancel(struct jr_held *held)
 {
 	if (held->start.attempt != NULL)
 		jr_attempt_event(held->start.attempt, JR_EV_CANCEL);
-	else if (jr_held_phase(held) == JR_HELD_CLAIMED)
-		held->run->cancelled = true; /* it waits for an older handler, and ends instead of starting */
+	else if (jr_held_phase(held) == JR_HELD_CLAIMED || is_ahead(held))
+		held->run->cancelled = true; /* it waits, for an older handler or a permit, and ends instead of starting */
 }
 
 void

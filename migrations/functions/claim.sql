@@ -104,6 +104,70 @@ begin
 end
 $fn$;
 
+-- claim_ahead: up to `ahead` runs behind this one, in the order and from the combinations of a claim. They end before the
+-- first due run that must not be taken before it can start:
+--  - of a job type that is not in ahead_types, or from a queue with a limit, which counts what runs;
+--  - with a lock key or a unique key, since of these the newest starts, and starting is what decides;
+--  - on its last attempt, or lost before: the extras are lost when their runner is killed, and that is to cost each run
+--    one attempt at most, and never its last.
+-- Each combination gives no more than `ahead` runs, so runs of paused definitions are left out after that. The rest is
+-- as in claim. Returns their ids.
+create or replace function jobrun.claim_ahead(runner_id bigint, host text, locked_until timestamptz,
+	job_types text[], queues text[], priorities smallint[],
+	after_priority smallint, after_run_at timestamptz, after_id bigint, ahead integer, ahead_types text[])
+returns bigint[]
+language plpgsql volatile
+set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
+#variable_conflict use_column
+declare
+	v_runner constant bigint := runner_id;
+	v_host   constant text := host;
+	v_until  constant timestamptz := locked_until;
+	v_paused constant bigint[] := array(select d.id from jobrun.job_definitions d where d.paused_until > now());
+	v_ids    bigint[];
+begin
+	with c as materialized (           -- combinations at or after that run, not paused
+		select c.job_type, c.queue, c.priority,
+			case when c.priority = claim_ahead.after_priority then claim_ahead.after_run_at else '-infinity' end as after_run_at,
+			claim_ahead.after_id as after_id,
+			c.job_type = any (ahead_types) and not exists (select from jobrun.job_queues q
+				where q.name = c.queue and jobrun.is_limited(q)) as quick
+		from unnest(job_types, queues, priorities) c(job_type, queue, priority)
+		where c.priority >= claim_ahead.after_priority
+			and not exists (select from jobrun.job_queues q where q.name = c.queue and q.paused_until > now())
+			and not exists (select from jobrun.job_types t where t.name = c.job_type and t.paused_until > now())),
+	pick as materialized (             -- the next due runs of each, merged and cut; one is enough to end them
+		select p.*, c.quick and p.plain as plain_and_quick from c cross join lateral (
+			select r.ctid as tid, r.priority, r.run_at, r.id, r.claim_seq, r.definition_id,
+				r.concurrency_key is null and r.unique_key is null and r.attempts + 1 < r.max_attempts as plain
+			from jobrun.job_runs r
+			where r.status in ('queued', 'failed') and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
+				and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
+			order by r.run_at, r.id limit case when c.quick then ahead else 1 end) p
+		order by p.priority, p.run_at, p.id limit ahead),
+	judged as materialized (           -- does it qualify, and all before it? Every attempt that was lost has its row.
+		select p.*, bool_and(p.plain_and_quick and not case when p.claim_seq > 0
+				then exists (select from jobrun.job_attempts a where a.run_id = p.id and a.outcome = 'lost') else false end)
+			over (order by p.priority, p.run_at, p.id) as fits
+		from pick p
+		where v_paused = '{}' or p.definition_id is null or p.definition_id <> all (v_paused)),
+	got as materialized (              -- locked in order; whoever has claimed one meanwhile has raised its claim_seq
+		select r.ctid as tid
+		from judged p join jobrun.job_runs r on r.ctid = p.tid
+		where p.fits and r.status in ('queued', 'failed') and r.run_at <= now() and r.claim_seq = p.claim_seq
+		order by p.priority, p.run_at, p.id
+		for no key update of r skip locked),
+	taken as (
+		update jobrun.job_runs r
+		set status = 'running', runner_id = v_runner, locked_by = v_host, locked_until = v_until, started_at = now(),
+			attempts = r.attempts + 1, claim_seq = r.claim_seq + 1
+		from got where r.ctid = got.tid
+		returning r.id)
+	select array(select taken.id from taken) into v_ids;
+	return v_ids;
+end
+$fn$;
+
 -- claim: at most n due runs for a runner, best first (priority, run_at, id). Expired runs are claimed, too, so that
 -- settle can end them.
 --
@@ -118,6 +182,7 @@ $fn$;
 --  5. Only these n are locked (SKIP LOCKED), checked again, and turned into running.
 --  6. Those with a unique key are only locked; start_keyed starts them, ends them, or leaves them out this time. Other runs
 --     are taken in the place of those left out; if there are none, their queue is returned as in 3.
+--  7. When there were n, which may be 0, up to `ahead` more follow, as claim_ahead says; all come in order.
 --
 -- Every statement of a volatile function has its own snapshot only in READ COMMITTED: anything else is refused.
 -- force_generic_plan: the function is planned once per connection without a named prepared statement. Joins are by
@@ -126,7 +191,8 @@ $fn$;
 -- job type or a queue costs nothing, however many runs wait.
 create or replace function jobrun.claim(
 	runner_id bigint, host text, n integer, job_types text[], queues text[], priorities smallint[],
-	after_priority smallint, after_run_at timestamptz, after_id bigint, lease_ms bigint, claim_number bigint)
+	after_priority smallint, after_run_at timestamptz, after_id bigint, lease_ms bigint, claim_number bigint,
+	ahead integer default 0, ahead_types text[] default '{}')
 returns setof jobrun.held_runs
 language plpgsql volatile
 set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
@@ -153,7 +219,12 @@ declare
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
 		raise exception 'jobrun.claim needs READ COMMITTED' using errcode = 'feature_not_supported';
-	elsif n is null or n <= 0 or not jobrun.may_claim(v_runner, claim_number) then
+	elsif n is null or n < 0 or not jobrun.may_claim(v_runner, claim_number) then
+		return;
+	end if;
+	if n = 0 then
+		v_ids := jobrun.claim_ahead(v_runner, v_host, v_until, job_types, queues, priorities, v_priority, v_run_at, v_id, ahead, ahead_types);
+		return query select h.* from jobrun.held_runs h where h.id = any (v_ids) order by h.priority, h.run_at, h.id;
 		return;
 	end if;
 
@@ -284,6 +355,12 @@ begin
 	end loop;
 	if v_ids is null or cardinality(v_ids) < n then
 		v_left_out := array(select distinct o.name from unnest(v_left_out || v_busy) o(name));
+	elsif ahead > 0 then
+		select v_ids || jobrun.claim_ahead(v_runner, v_host, v_until, job_types, queues, priorities, l.priority, l.run_at, l.id,
+			ahead, ahead_types) into v_ids
+		from (
+			select t.* from (select r.priority, r.run_at, r.id from jobrun.job_runs r where r.id = any (v_ids) offset 0) t
+			order by t.priority desc, t.run_at desc, t.id desc limit 1) l;
 	end if;
 
 	return query select h.* from jobrun.held_runs h where h.id = any (v_ids) order by h.priority, h.run_at, h.id;

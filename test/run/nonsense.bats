@@ -66,9 +66,10 @@ schedule_that_is_due() {
 @test "a claim that returns more than was asked for exits with 70, and nothing of it is started" {
 	enqueue work
 	enqueue work
-	q "alter function jobrun.claim(bigint, text, integer, text[], text[], smallint[], smallint, timestamptz, bigint, bigint, bigint)
-			rename to real_claim;
-		create function jobrun.claim(bigint, text, integer, text[], text[], smallint[], smallint, timestamptz, bigint, bigint, bigint)
+	q "alter function jobrun.claim(bigint, text, integer, text[], text[], smallint[], smallint, timestamptz, bigint, bigint, bigint,
+			integer, text[]) rename to real_claim;
+		create function jobrun.claim(bigint, text, integer, text[], text[], smallint[], smallint, timestamptz, bigint, bigint, bigint,
+			integer, text[])
 		returns setof jobrun.held_runs language sql volatile as
 			'select * from jobrun.real_claim(\$1, \$2, 2, \$4, \$5, \$6, \$7, \$8, \$9, \$10, \$11)'"
 	is_nonsense 'claim makes no sense: 2 rows where 1 are the most' -j 1
@@ -199,7 +200,8 @@ settle_is() {
 	enqueue work
 	q "create or replace function jobrun.claim(
 			runner_id bigint, host text, n integer, job_types text[], queues text[], priorities smallint[],
-			after_priority smallint, after_run_at timestamptz, after_id bigint, lease_ms bigint, claim_number bigint)
+			after_priority smallint, after_run_at timestamptz, after_id bigint, lease_ms bigint, claim_number bigint,
+			ahead integer default 0, ahead_types text[] default '{}')
 		returns setof jobrun.held_runs language plpgsql volatile as \$fn\$ begin
 			return query select (jsonb_populate_record(null::jobrun.held_runs, '{\"id\": 777, \"claim_seq\": 1, \"job_type\": \"work\",
 				\"queue\": \"default\", \"priority\": 100, \"run_at\": \"2026-01-01 00:00Z\", \"attempts\": 1, \"max_attempts\": 5,

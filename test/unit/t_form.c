@@ -59,8 +59,9 @@ add_claim(struct jr_request *request)
 {
 	struct jr_candidates candidates = {.count = 0};
 	struct jr_cursor cursor = {.set = false};
+	const struct jr_claim_size size = {.n = 1, .ahead = HELD - 1, .ahead_types = "{a}"};
 
-	jr_queue_add_claim(request, &facts, &candidates, &cursor, HELD, 1, 1);
+	jr_queue_add_claim(request, &facts, &candidates, &cursor, &size, 1, 1);
 }
 
 static void

@@ -17,9 +17,13 @@
 static const struct {
 	enum jr_held_phase from, to;
 } changes[] = {
+    {JR_HELD_CLAIMED, JR_HELD_AHEAD},     /* there is no permit for it yet */
     {JR_HELD_CLAIMED, JR_HELD_RUNNING},   /* its handler was started */
     {JR_HELD_CLAIMED, JR_HELD_ENDED},     /* it cannot be started */
     {JR_HELD_CLAIMED, JR_HELD_GONE},      /* the lease is lost before that */
+    {JR_HELD_AHEAD, JR_HELD_RUNNING},     /* a permit is free */
+    {JR_HELD_AHEAD, JR_HELD_ENDED},       /* none was in time */
+    {JR_HELD_AHEAD, JR_HELD_GONE},        /* the lease is lost before that */
     {JR_HELD_RUNNING, JR_HELD_ENDED},     /* the handler has ended */
     {JR_HELD_RUNNING, JR_HELD_IN_DOUBT},  /* its own commit was not answered */
     {JR_HELD_RUNNING, JR_HELD_ACCEPTED},  /* its own commit was */

@@ -1,0 +1,345 @@
+#!/usr/bin/env bats
+# Claim ahead: while programs end quickly a claim takes more runs than there are permits. Which, and what becomes of those that cannot start.
+
+load ../lib/common
+load ../lib/sql
+
+# --- which, as the claim decides it ---
+
+# due TYPE [COLUMN=VALUE]...: a due run, behind those before it; prints its id.
+due() {
+	local columns=job_type values="'$1'" one
+
+	for one in "${@:2}"; do
+		columns+=", ${one%%=*}"
+		values+=", '${one#*=}'"
+	done
+	q "insert into jobrun.job_runs ($columns) values ($values) returning id"
+}
+
+# claim N AHEAD [TYPES [QUEUES [PRIORITIES]]]: which runs a claim takes, as their places in the order in which they were made. Of the
+# types only `work` is quick. The combinations are those that candidates gives: each type in each queue.
+claim() {
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (7, 1, 1, 'here', 'x') on conflict do nothing"
+	claims=$((${claims:-0} + 1))
+	q "with due as (select distinct job_type, queue, priority from jobrun.job_runs where finished_at is null),
+		c as (select array_agg(job_type) as types, array_agg(queue) as queues, array_agg(priority) as priorities from due)
+		select string_agg((select count(*) from jobrun.job_runs r where r.id <= got.id)::text, ' ' order by got.ordinality)
+		from c cross join lateral jobrun.claim(7, 'here', $1, c.types, c.queues, c.priorities, null, null, null, 60000, $claims,
+			$2, '{work}') with ordinality got where got.id is not null"
+}
+
+# cut_at TYPE [COLUMN=VALUE]...: the extras end before such a run.
+cut_at() {
+	q 'truncate jobrun.job_runs, jobrun.job_attempts'
+	due work >/dev/null
+	due work >/dev/null
+	due "$@" >/dev/null
+	due work >/dev/null
+	assert_equal "$(claim 1 10)" '1 2'
+}
+
+@test "the extras are the next runs in the order of claims, and no more than asked for" {
+	for priority in 5 100 5 1; do
+		due work priority=$priority >/dev/null
+	done
+	due work run_at=infinity >/dev/null
+	assert_equal "$(claim 1 2)" '4 1 3'
+	q_is '3|1|1' "select count(*), max(attempts), max(claim_seq) from jobrun.job_runs where status = 'running'"
+	assert_equal "$(claim 1 0)" 2
+}
+
+@test "without the runs that can start there are no extras" {
+	due work >/dev/null
+	assert_equal "$(claim 2 5)" 1
+}
+
+@test "the extras end before a run of a type that is not quick, and the run after it waits with it" {
+	cut_at other
+}
+
+@test "the extras end before a run from a queue with a limit, also if the queue is locked" {
+	q "insert into jobrun.job_queues (name, max_running) values ('limited', 100)"
+	cut_at work queue=limited
+	hold "select from jobrun.job_queues where name = 'limited' for update"
+	cut_at work queue=limited
+	release_holds
+	q "update jobrun.job_queues set max_running = null, rate_limit = 100, rate_period = '1 hour'"
+	cut_at work queue=limited
+}
+
+@test "the extras end before a run with a lock key or a unique key" {
+	q "insert into jobrun.job_queues (name, max_running_per_key) values ('default', null)"
+	cut_at work concurrency_key=k
+	cut_at work unique_key=k
+}
+
+@test "the extras end before a run on its last attempt" {
+	cut_at work max_attempts=1
+	cut_at work max_attempts=3 attempts=2 claim_seq=2
+	q 'truncate jobrun.job_runs'
+	due work >/dev/null
+	due work max_attempts=2 >/dev/null
+	assert_equal "$(claim 1 10)" '1 2'
+}
+
+@test "the extras end before a run that was lost once, whatever came after that" {
+	local id
+
+	q 'truncate jobrun.job_runs'
+	due work >/dev/null
+	id=$(due work status=failed attempts=2 claim_seq=2 "failed_at=$(q 'select now()')")
+	q "insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome) values ($id, 1, 1, 'failed'), ($id, 2, 2, 'failed')"
+	assert_equal "$(claim 1 10)" '1 2'
+	q "update jobrun.job_runs set status = 'failed', locked_until = null where id = $id" \
+		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome) values ($id, 3, 3, 'failed')" \
+		"update jobrun.job_attempts set outcome = 'lost' where run_id = $id and claim_seq = 1"
+	due work "run_at=$(q "select now() - interval '1 hour'")" >/dev/null
+	assert_equal "$(claim 1 10)" 3
+	assert_equal "$(claim 1 10)" 2
+}
+
+@test "what is paused is left out of the extras, and does not end them" {
+	local id
+
+	q "insert into jobrun.job_queues (name, paused_until) values ('stopped', 'infinity')" \
+		"insert into jobrun.job_types (name, paused_until) values ('other', 'infinity')"
+	id=$(q "insert into jobrun.job_definitions (name, job_type, paused_until) values ('paused', 'work', 'infinity') returning id")
+	due work >/dev/null
+	due work queue=stopped >/dev/null
+	due other >/dev/null
+	due work "definition_id=$id" >/dev/null
+	due work >/dev/null
+	assert_equal "$(claim 1 10)" '1 5'
+}
+
+@test "a locked run is no extra, and does not end them" {
+	due work >/dev/null
+	id=$(due work)
+	due work >/dev/null
+	hold "select from jobrun.job_runs where id = $id for update"
+	assert_equal "$(claim 1 10)" '1 3'
+	release_holds
+}
+
+# --- what the runner does with them ---
+
+# A program that ends at once, but for the payloads that have a part of their own.
+acting_handler() {
+	handler work <<-'sh'
+		read -r payload
+		echo "$JOBRUN_RUN_ID" >>"$TMPDIR/started"
+		case $payload in
+		*slow*) sleep 0.1 ;;
+		*term*) kill -TERM "$PPID"; echo up >>"$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done ;;
+		*kill*) kill -KILL "$PPID"; exec sleep 60 ;;
+		*wait*) echo up >>"$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done ;;
+		*cancel*) "$JOBRUN_PROGRAM" cancel "$(cat "$TMPDIR/victim")" >/dev/null; sleep 1.5 ;;
+		esac
+	sh
+}
+
+# runs N PAYLOAD: enqueue them, and print their ids.
+runs() {
+	q "select jobrun.enqueue('work', '\"$2\"') from generate_series(1, $1)"
+}
+
+# with_extras PAYLOAD: 12 quick runs, one with this payload, and 3 behind it, whose ids are in the array extras. With -j 1 these are
+# claimed together with it, unless a program takes longer than 33 ms on average.
+with_extras() {
+	runs 12 quick >/dev/null
+	actor=$(runs 1 "$1")
+	mapfile -t extras < <(runs 3 quick)
+}
+
+# given_back N: so many runs were claimed, not started, not charged, and have no attempt.
+given_back() {
+	q_is "$1" "select count(*) from jobrun.job_runs r where status = 'queued' and claim_seq > 0 and attempts = 0 and releases = 0
+		and not exists (select from jobrun.job_attempts a where a.run_id = r.id)"
+}
+
+started() {
+	grep -qx "$1" "$TMPDIR/started"
+}
+
+@test "of 300 quick runs each starts once, in order with one permit, and many are claimed together" {
+	acting_handler
+	runs 300 quick >/dev/null
+	jr_ok run -j 1
+	assert_equal "$(cat "$TMPDIR/started")" "$(q 'select id from jobrun.job_runs order by id')"
+	assert_by_status 'succeeded 300'
+	q_is '1|1' 'select max(claim_seq), max(attempts) from jobrun.job_runs'
+	# Runs that are claimed together have the same start.
+	[ "$(q 'select count(distinct started_at) from jobrun.job_runs')" -lt 150 ]
+}
+
+@test "before eight runs of a job type have ended nothing is claimed ahead" {
+	acting_handler
+	runs 7 quick >/dev/null
+	runs 1 term >/dev/null
+	runs 3 quick >/dev/null
+	bg_runner -j 1
+	wait_until 20 up_is 1
+	touch "$TMPDIR/go"
+	wait_runner
+	q_is 3 "select count(*) from jobrun.job_runs where status = 'queued' and claim_seq = 0"
+}
+
+@test "of a job type whose programs take 50 ms and more nothing is claimed ahead" {
+	acting_handler
+	runs 8 slow >/dev/null
+	runs 1 term >/dev/null
+	runs 3 quick >/dev/null
+	bg_runner -j 1
+	wait_until 20 up_is 1
+	touch "$TMPDIR/go"
+	wait_runner
+	q_is 3 "select count(*) from jobrun.job_runs where status = 'queued' and claim_seq = 0"
+}
+
+@test "at TERM what was claimed ahead is given back at once, uncharged, while the started run is waited for" {
+	acting_handler
+	with_extras term
+	bg_runner -j 1 -v
+	wait_until 20 up_is 1
+	wait_until 10 given_back 3
+	run_is "$actor" running
+	touch "$TMPDIR/go"
+	wait_runner
+	assert_equal "$runner_status" 0
+	run_is "$actor" succeeded
+	assert_equal "$(grep -c 'event=unstarted' "$runner_err")" 3
+	# And they start later, as if nothing had been.
+	jr_ok run
+	q_is '16|1|0' "select count(*), max(attempts), max(releases) from jobrun.job_runs where status = 'succeeded'"
+}
+
+@test "a runner whose --max-runtime is over starts nothing more: what it has claimed ahead is given back" {
+	acting_handler
+	runs 6000 quick >/dev/null
+	for _ in 1 2 3; do
+		jr run -j 1 -v --max-runtime 700ms
+		assert_equal "$status" 0
+		running_are 0
+		q_is "$(wc -l <"$TMPDIR/started")" "select count(*) from jobrun.job_runs where status = 'succeeded'"
+		grep 'event=unstarted' <<<"$stderr" >>unstarted || true
+	done
+	q_is 0 "select count(*) from jobrun.job_runs where attempts > 1 or releases > 0"
+	q_is 0 "select count(*) from jobrun.job_attempts"
+	[ -s unstarted ]
+}
+
+@test "--max-runs counts starts: what was claimed ahead is never more than what is left" {
+	acting_handler
+	runs 200 quick >/dev/null
+	jr_ok run -j 3 --max-runs 50
+	assert_equal "$(wc -l <"$TMPDIR/started")" 50
+	assert_by_status 'queued 150, succeeded 50'
+	q_is 0 "select count(*) from jobrun.job_runs where status = 'queued' and claim_seq > 0"
+}
+
+@test "what has waited for a permit for a second is given back, and an idle host starts it" {
+	acting_handler
+	with_extras wait
+	bg_runner -j 1 -v
+	wait_until 20 up_is 1
+	begin=$(now_ms)
+	wait_until 10 given_back 3
+	assert_between 300 "$(ms_since "$begin")" 4000
+	! started "${extras[0]}"
+	other_host -j 1
+	q_is '3|2|1' "select count(*), max(claim_seq), max(attempts) from jobrun.job_runs where status = 'succeeded' and id > $actor"
+	run_is "$actor" running
+	touch "$TMPDIR/go"
+	wait_runner
+	assert_equal "$(grep -c 'no permit was free in time' "$runner_err")" 3
+}
+
+@test "when their runner is killed the extras are lost and charged once, never the last attempt, and not claimed ahead again" {
+	acting_handler
+	runs 12 quick >/dev/null
+	actor=$(runs 1 kill)
+	mapfile -t extras < <(runs 3 quick)
+	last=$(q "select jobrun.enqueue('work', '1', max_attempts => 1)")
+	behind=$(runs 1 quick)
+	q "update jobrun.job_runs set backoff_base = '1 hour'"
+	bg_runner -j 1 --lease 2s
+	wait_runner
+	q_is 4 "select count(*) from jobrun.job_runs where status = 'running' and id >= $actor"
+	q_is '0|0' "select claim_seq, attempts from jobrun.job_runs where id = $last"
+	wait_until 20 lease_has_ended "$actor"
+	other_host --max-runs 0 --type nothing
+	q_is 'failed|1|lost' "select distinct status, attempts, error_code from jobrun.job_runs where id between $actor and ${extras[2]}"
+	q_is 4 "select count(*) from jobrun.job_attempts where outcome = 'lost' and run_id >= $actor"
+	for id in "$actor" "${extras[@]}"; do
+		assert_equal "$(grep -cx "$id" "$TMPDIR/started")" "$((id == actor))"
+	done
+	# Two extras would be claimed ahead with the first, were they not lost before.
+	q "update jobrun.job_runs set run_at = now() - interval '1 hour' where status = 'failed' and id > $actor"
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (7, 1, 1, 'here', 'x')"
+	q_is "${extras[0]}" "select id from jobrun.claim(7, 'here', 1, '{work}', '{default}', '{100}', null, null, null, 60000, 1, 10, '{work}')"
+	[ -n "$behind" ]
+}
+
+@test "an extra for which a cancel was asked is not started, and ends cancelled" {
+	acting_handler
+	export JOBRUN_PROGRAM=$JOBRUN
+	with_extras cancel
+	echo "${extras[1]}" >"$TMPDIR/victim"
+	jr_ok run -j 1
+	run_is "${extras[1]}" cancelled
+	! started "${extras[1]}"
+	run_is "${extras[0]}" succeeded
+	run_is "${extras[2]}" succeeded
+}
+
+@test "what was claimed ahead is heartbeaten like what runs" {
+	acting_handler
+	q "create table public.renewed (id bigint)" "create function public.renewed() returns trigger language plpgsql as \$\$
+		begin insert into public.renewed values (new.id); return null; end \$\$" \
+		"create trigger renewed after update on jobrun.job_runs for each row
+			when (old.locked_until < new.locked_until and old.claim_seq = new.claim_seq) execute function public.renewed()"
+	with_extras wait
+	bg_runner -j 1 --lease 2s
+	wait_until 20 given_back 3
+	touch "$TMPDIR/go"
+	wait_runner
+	q_is 4 "select count(distinct id) from public.renewed where id >= $actor"
+}
+
+# --- an urgent run in the middle ---
+
+# urgent_ms: how long the run of type urgent waited for its claim.
+urgent_ms() {
+	q "select floor(extract(epoch from started_at - created_at) * 1000) from jobrun.job_runs where job_type = 'urgent'"
+}
+
+@test "in the middle of a long drain that claims ahead an urgent run starts soon" {
+	acting_handler
+	handler urgent <<<:
+	runs 30000 quick >/dev/null
+	bg_runner -j 2
+	wait_until 20 q_is t "select count(*) > 200 from jobrun.job_runs where status = 'succeeded'"
+	enqueue urgent '{}' -p -1
+	wait_until 20 q_is succeeded "select status from jobrun.job_runs where job_type = 'urgent'"
+	assert_between 0 "$(urgent_ms)" 4000
+	kill -TERM "$runner_pid"
+	wait_runner
+	q_is t "select count(*) > 1000 from jobrun.job_runs where status = 'queued'"
+}
+
+@test "in the middle of a long drain of batches an urgent run starts soon, also while a snapshot is held" {
+	sql_handler batch <<<'select 1'
+	settings batch <<<'{"batch": 500}'
+	handler urgent <<<:
+	hold 'select txid_current()'
+	q "insert into jobrun.job_runs (job_type) select 'batch' from generate_series(1, 40000)"
+	bg_runner -j 2 --sql-jobs 2
+	wait_until 20 q_is t "select count(*) > 500 from jobrun.job_runs where status = 'succeeded'"
+	enqueue urgent '{}' -p -1
+	wait_until 20 q_is succeeded "select status from jobrun.job_runs where job_type = 'urgent'"
+	assert_between 0 "$(urgent_ms)" 11000
+	kill -TERM "$runner_pid"
+	wait_runner
+	release_holds
+}
