@@ -477,7 +477,10 @@ wait(struct jr_runner *runner)
 {
 	struct jr_claim_part *claim = &runner->claim;
 
-	if (jr_busy_is_waited_for(runner)) {
+	if (jr_scopes_gathering_ms(runner) < JR_NEVER) {
+		claim->at_ms = jr_scopes_gathering_ms(runner);
+		jr_runner_wake_at(runner, claim->at_ms);
+	} else if (jr_busy_is_waited_for(runner)) {
 		claim->at_ms = jr_busy_at(runner);
 		jr_runner_wake_at(runner, claim->at_ms);
 	} else if (is_nothing_due(runner))

@@ -175,6 +175,7 @@ bool jr_scopes_have_room(const struct jr_runner *runner); /* could anything be s
 bool jr_scopes_choose(struct jr_runner *runner, bool busy, size_t most, struct jr_choice *choice);
 /* The scope of programs, with no permit. false: there is no work for it. */
 bool jr_scopes_choose_ahead(const struct jr_runner *runner, struct jr_choice *choice);
+int64_t jr_scopes_gathering_ms(const struct jr_runner *runner); /* when to choose again; JR_NEVER: nothing waits */
 /*
  * --job: the job type is known only when the run has been claimed. So one permit of each pool is taken. Gives the job
  * types with a permit, as an array literal; the caller frees it. *crowded: there were none for some.

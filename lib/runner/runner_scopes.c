@@ -7,11 +7,14 @@
  */
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "pg/pg_array.h"
 #include "runner/runner_parts.h"
 
 #define BATCH_FIRST 100                   /* runs of the first batch that is claimed */
+#define GATHER_MS 2                       /* how long a claim for sql waits for more connections */
+#define QUICK_MS 5                        /* since the last claim: the statements are quick */
 #define BATCH_BYTES ((size_t)8 * 1048576) /* of payloads in a batch, as far as the ones before it show */
 
 /*
@@ -26,8 +29,10 @@ struct jr_scope {
 	struct jr_candidates candidates; /* of its types */
 	struct jr_candidates busy;       /* of queues that were left out; runner_busy.c has claims for them */
 	struct jr_cursor cursor;
-	size_t most;  /* runs of the next batch: more after small payloads, fewer after large ones */
-	bool drained; /* a fresh look found nothing due */
+	size_t most;        /* runs of the next batch: more after small payloads, fewer after large ones */
+	bool drained;       /* a fresh look found nothing due */
+	int64_t chosen_ms;  /* when a claim from it was sent last */
+	int64_t waiting_ms; /* until when the next one waits for more connections; 0: it does not wait */
 };
 
 static bool
@@ -229,6 +234,38 @@ at_most(size_t wanted, size_t most)
 	return wanted < most ? wanted : most;
 }
 
+/*
+ * One claim for several quick statements costs little more than one for each. So while others of this runner are busy,
+ * a claim for sql waits until half of the connections are free, but not for long, and only if there was a claim just
+ * before: then statements end quickly.
+ */
+static bool
+must_gather(struct jr_runner *runner, struct jr_scope *scope)
+{
+	size_t total = (size_t)runner->opts->permits[JR_POOL_SQL], left = count_free(runner, JR_POOL_SQL);
+	int64_t now_ms = jr_clock_now_ms();
+
+	if (scope->pool != JR_POOL_SQL || scope->batched != NULL || left == 0 || left * 2 >= total)
+		return false;
+	if (scope->waiting_ms == 0 && now_ms - scope->chosen_ms <= QUICK_MS)
+		scope->waiting_ms = now_ms + GATHER_MS;
+	return now_ms < scope->waiting_ms;
+}
+
+int64_t
+jr_scopes_gathering_ms(const struct jr_runner *runner)
+{
+	int64_t first_ms = JR_NEVER;
+
+	for (size_t i = 0; i < runner->scopes.count; i++) {
+		const struct jr_scope *scope = &runner->scopes.items[i];
+
+		if (!scope->drained && scope->waiting_ms > 0 && scope->waiting_ms < first_ms)
+			first_ms = scope->waiting_ms;
+	}
+	return first_ms;
+}
+
 /* How many more of the scope could be started, with permits for them. */
 static size_t
 reserve(struct jr_runner *runner, const struct jr_scope *scope, size_t most)
@@ -343,10 +380,14 @@ jr_scopes_choose(struct jr_runner *runner, bool busy, size_t most, struct jr_cho
 	for (size_t i = 0; i < scopes->count; i++) {
 		size_t n = (scopes->next + i) % scopes->count;
 		struct jr_scope *scope = &scopes->items[n];
-		size_t wanted = has_work(runner, scope, busy) ? reserve(runner, scope, most) : 0;
+		size_t wanted = 0;
 
+		if (has_work(runner, scope, busy) && (busy || !must_gather(runner, scope)))
+			wanted = reserve(runner, scope, most);
 		if (wanted == 0)
 			continue;
+		scope->chosen_ms = jr_clock_now_ms();
+		scope->waiting_ms = 0;
 		*choice = (struct jr_choice){.scope = scope, .wanted = wanted};
 		scopes->next = n + 1;
 		return true;

@@ -797,6 +797,7 @@ objects() {
 		function role_may: admin
 		function run_status: enqueue read run admin
 		function run_texts: read run admin
+		function session_clean: run admin
 		function set_queue: admin
 		function settle: run admin
 		function settle_done: run admin
@@ -928,7 +929,7 @@ found_columns() {
 	q_is '' "select p.proname, p.proconfig from pg_proc p where p.pronamespace = 'jobrun'::regnamespace
 		and p.prosecdef and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# And what has another one, or none, must be known: they are called inside others, or are one expression.
-	q_is 'bucket_of,by_hand,caller,count_bits,highest_bit,is_limited,is_name,rate_left' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
+	q_is 'bucket_of,by_hand,caller,count_bits,highest_bit,is_limited,is_name,rate_left,session_clean' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
 		where p.pronamespace = 'jobrun'::regnamespace and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# Views too are read with their owner's rights.
 	q_is 'attempts,runs' "select string_agg(relname, ',' order by relname) from pg_class where relnamespace = 'jobrun'::regnamespace
