@@ -1,22 +1,29 @@
 -- candidates: the combinations (job_type, queue, priority) that have a due run now, best priority first, for the claim.
 -- $1 job types of this host, $2 wanted queues or null for all, $3 how many to return.
--- A loose index scan: one probe of job_runs_ready for each combination, however many runs it has and however far ahead
--- they are due. Paused and full ones are left out, so that they do not count as work. The list ends after about $3, and
--- only between two priorities: all combinations left out have a worse priority, so the order of claims stays exact.
+-- A loose index scan: one or two probes of job_runs_ready for each combination, however many runs it has and however far
+-- ahead they are due; two if it has both free runs and bound
+-- ones, with a lock key or a definition. Paused and full ones are left
+-- out, so that they do not count as work. The list ends after about $3, and only between two priorities: all combinations
+-- left out have a worse priority, so the order of claims stays exact.
 with recursive walk as (
 	select f.* from unnest($1::text[]) t(job_type) cross join lateral (
-		select r.job_type, r.queue, r.priority, r.run_at from jobrun.job_runs r
+		select r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint as bound, r.run_at
+		from jobrun.job_runs r
 		where r.status in ('queued', 'failed') and r.job_type = t.job_type
-		order by r.queue, r.priority, r.run_at, r.id limit 1) f
+		order by r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint, r.run_at, r.id limit 1) f
 	union all
 	select n.* from walk w cross join lateral (
-		select r.job_type, r.queue, r.priority, r.run_at from jobrun.job_runs r
-		where r.status in ('queued', 'failed') and r.job_type = w.job_type and (r.queue, r.priority) > (w.queue, w.priority)
-		order by r.queue, r.priority, r.run_at, r.id limit 1) n
+		select r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint as bound, r.run_at
+		from jobrun.job_runs r
+		where r.status in ('queued', 'failed') and r.job_type = w.job_type
+			and (r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint) > (w.queue, w.priority, w.bound)
+		order by r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint, r.run_at, r.id limit 1) n
+), combinations as (
+	select w.job_type, w.queue, w.priority, min(w.run_at) as run_at from walk w group by w.job_type, w.queue, w.priority
 ), due as (
 	select w.job_type, w.queue, w.priority, count(*) over (order by w.priority) as so_far,
 		min(w.priority) over () as best
-	from walk w
+	from combinations w
 	left join jobrun.job_queues q on q.name = w.queue
 	left join jobrun.job_types t on t.name = w.job_type
 	where w.run_at <= now()

@@ -117,7 +117,8 @@ create or replace function jobrun.claim_ahead(runner_id bigint, host text, locke
 	after_priority smallint, after_run_at timestamptz, after_id bigint, ahead integer, ahead_types text[])
 returns bigint[]
 language plpgsql volatile
-set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
+set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off
+set enable_bitmapscan = off as $fn$
 #variable_conflict use_column
 declare
 	v_runner constant bigint := runner_id;
@@ -137,11 +138,12 @@ begin
 			and not exists (select from jobrun.job_queues q where q.name = c.queue and q.paused_until > now())
 			and not exists (select from jobrun.job_types t where t.name = c.job_type and t.paused_until > now())),
 	pick as materialized (             -- the next due runs of each, merged and cut; one is enough to end them
-		select p.*, c.quick and p.plain as plain_and_quick from c cross join lateral (
+		select p.*, c.quick and p.plain as plain_and_quick from c cross join unnest('{0,1}'::smallint[]) b(bound) cross join lateral (
 			select r.ctid as tid, r.priority, r.run_at, r.id, r.claim_seq, r.definition_id,
 				r.concurrency_key is null and r.unique_key is null and r.attempts + 1 < r.max_attempts as plain
 			from jobrun.job_runs r
 			where r.status in ('queued', 'failed') and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
+				and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = b.bound
 				and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
 			order by r.run_at, r.id limit case when c.quick then ahead else 1 end) p
 		order by p.priority, p.run_at, p.id limit ahead),
@@ -178,30 +180,35 @@ $fn$;
 --     snapshot, so their counts are exact. Usually no queue has limits, and nothing is locked. A queue whose row another
 --     session has locked is left out, so that the other queues need not wait; a row with only its queue, after the runs,
 --     tells the runner to ask again.
---  4. Each combination gives its first due runs from one index range; they are merged and cut to n.
+--  4. Each combination gives its first due runs from two index ranges: free ones, and bound ones, which have a lock key or a
+--     definition. They are merged and cut to a few more than n.
 --  5. Only these n are locked (SKIP LOCKED), checked again, and turned into running.
 --  6. Those with a unique key are only locked; start_keyed starts them, ends them, or leaves them out this time. Other runs
 --     are taken in the place of those left out; if there are none, their queue is returned as in 3.
---  7. When there were n, which may be 0, up to `ahead` more follow, as claim_ahead says; all come in order.
+--  7. If these were not enough, or there are limits, further turns look at more runs. When a full lock key or a paused
+--     definition has many runs before the others, they go by key: the first due runs of each key that has room, a thousand
+--     keys a turn, and the free ones. So no number of such runs hides those after them, nor slows a claim down.
+--  8. When there were n, which may be 0, up to `ahead` more follow, as claim_ahead says; all come in order.
 --
 -- Every statement of a volatile function has its own snapshot only in READ COMMITTED: anything else is refused.
 -- force_generic_plan: the function is planned once per connection without a named prepared statement. Joins are by
 -- ctid, so that even wrong statistics give nested loops, and a plan made while the table was empty does not read all of
--- it. Runs of paused definitions are skipped without an index, since a definition has few waiting runs; a pause of a
--- job type or a queue costs nothing, however many runs wait.
+-- it.
 create or replace function jobrun.claim(
 	runner_id bigint, host text, n integer, job_types text[], queues text[], priorities smallint[],
 	after_priority smallint, after_run_at timestamptz, after_id bigint, lease_ms bigint, claim_number bigint,
 	ahead integer default 0, ahead_types text[] default '{}')
 returns setof jobrun.held_runs
 language plpgsql volatile
-set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
+set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off
+set enable_bitmapscan = off as $fn$
 #variable_conflict use_column
 declare
 	v_runner   constant bigint := runner_id;
 	v_host     constant text := host;
 	v_until    constant timestamptz := now() + lease_ms * interval '1 millisecond';
-	v_batch    constant integer := 2 * n + 50;          -- more than n, in case others have locked the first ones
+	v_first    constant integer := n + n / 4 + 4;       -- a few more than n, in case others have locked some
+	v_batch    integer := 2 * n + 50;                   -- the next turn looks at more
 	v_paused   constant bigint[] := array(select d.id from jobrun.job_definitions d where d.paused_until > now());
 	v_priority smallint := coalesce(after_priority, -32768);
 	v_run_at   timestamptz := coalesce(after_run_at, '-infinity');
@@ -215,6 +222,8 @@ declare
 	v_started  record;
 	v_turn     record;
 	v_looked   bigint := 0;
+	v_by_key   boolean := false;
+	v_from     jsonb;                     -- by key: the last key of each combination in the turn before; null: the first turn
 	v_ends     boolean := false;
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
@@ -239,25 +248,26 @@ begin
 
 	if v_limited = '{}' then
 		with c as materialized (           -- combinations at or after the cursor, not paused, without a limit set meanwhile
-			select c.job_type, c.queue, c.priority,
+			select c.job_type, c.queue, c.priority, b.bound,
 				case when c.priority = v_priority then v_run_at else '-infinity' end as after_run_at, v_id as after_id
-			from unnest(job_types, queues, priorities) c(job_type, queue, priority)
+			from unnest(job_types, queues, priorities) c(job_type, queue, priority) cross join unnest('{0,1}'::smallint[]) b(bound)
 			where c.priority >= v_priority
 				and not exists (select from jobrun.job_queues q
 					where q.name = c.queue and (q.paused_until > now() or jobrun.is_limited(q)))
 				and not exists (select from jobrun.job_types t where t.name = c.job_type and t.paused_until > now())),
 		pick as materialized (             -- the first due runs of each, merged and cut; no lock yet
 			select p.* from c cross join lateral (
-				select r.ctid as tid, r.priority, r.run_at, r.id from jobrun.job_runs r
+				select r.ctid as tid, r.priority, r.run_at, r.id, r.definition_id from jobrun.job_runs r
 				where r.status in ('queued', 'failed') and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
+					and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = c.bound
 					and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
-					and (v_paused = '{}' or r.definition_id is null or r.definition_id <> all (v_paused))
-				order by r.run_at, r.id limit v_batch) p
-			order by p.priority, p.run_at, p.id limit v_batch),
+				order by r.run_at, r.id limit v_first) p
+			order by p.priority, p.run_at, p.id limit v_first),
 		got as materialized (              -- n of them, locked in order and checked again, since they may have changed
 			select r.ctid as tid, case when r.unique_key is not null then r.id end as keyed
 			from pick p join jobrun.job_runs r on r.ctid = p.tid
 			where r.status in ('queued', 'failed') and r.run_at <= now()
+				and (v_paused = '{}' or p.definition_id is null or p.definition_id <> all (v_paused))
 			order by p.priority, p.run_at, p.id limit n
 			for no key update of r skip locked),
 		taken as (
@@ -266,21 +276,22 @@ begin
 				attempts = r.attempts + 1, claim_seq = r.claim_seq + 1
 			from got where r.ctid = got.tid and got.keyed is null
 			returning r.id)
-		select array_agg(taken.id), (select array_agg(got.keyed) from got where got.keyed is not null)
-		into v_ids, v_keyed from taken;
+		select array_agg(taken.id), (select array_agg(got.keyed) from got where got.keyed is not null), (select count(*) from pick) < v_first
+		into v_ids, v_keyed, v_ends from taken;
 	end if;
 
-	-- With limits, or in the rare case that others have locked all of the first ones or start_keyed has left one out: go
-	-- on after them until runs are found. A full lock key or a locked row must not hide the runs after it.
+	-- With limits, or if the first ones were not enough: go on until runs are found.
 	loop
 		if v_keyed is not null then
 			select s.* into v_started from jobrun.start_keyed(v_keyed, v_runner, v_host, v_until, v_limited, true) s;
 			v_ids := nullif(v_ids || v_started.started, '{}');
-			v_passed := v_passed || array(select k.id from unnest(v_keyed) k(id) where k.id <> all (v_started.started));
+			v_keyed := array(select k.id from unnest(v_keyed) k(id) where k.id <> all (v_started.started));
+			v_ends := v_ends and v_keyed = '{}';
+			v_passed := v_passed || v_keyed;
 			v_busy := v_busy || v_started.left_out;
 		end if;
-		exit when v_ends or cardinality(v_ids) >= n or (v_ids is not null and v_limited = '{}' and v_passed = '{}');
-		with lim as materialized (         -- room left in each limited queue; its row is locked, so this is exact
+		exit when v_ends or cardinality(v_ids) >= n;
+		with recursive lim as materialized (  -- room left in each limited queue; its row is locked, so this is exact
 			select q.name, q.max_running_per_key as per_key,
 				least(jobrun.rate_left(q), q.max_running - (select count(*) from jobrun.job_runs r
 					where r.status = 'running' and r.queue = q.name)) as room
@@ -291,28 +302,55 @@ begin
 			where lim.per_key is not null and r.status = 'running' and r.concurrency_key is not null
 			group by r.queue, r.concurrency_key),
 		c as materialized (
-			select c.job_type, c.queue, c.priority, lim.room, lim.per_key,
+			select c.nr, c.job_type, c.queue, c.priority, lim.room, lim.per_key,
 				case when c.priority = v_priority then v_run_at else '-infinity' end as after_run_at, v_id as after_id,
 				array(select h.concurrency_key from held h where h.queue = c.queue and h.n >= lim.per_key) as full_keys
-			from unnest(job_types, queues, priorities) c(job_type, queue, priority)
+			from unnest(job_types, queues, priorities) with ordinality c(job_type, queue, priority, nr)
 			left join lim on lim.name = c.queue
 			where c.priority >= v_priority and (lim.room is null or lim.room > 0)
 				and not exists (select from jobrun.job_queues q
 					where q.name = c.queue and (q.paused_until > now() or (lim.name is null and jobrun.is_limited(q))))
 				and not exists (select from jobrun.job_types t where t.name = c.job_type and t.paused_until > now())),
+		walk as (                          -- by key: from one key to the next
+			select c.nr, 0 as step, (v_from -> c.nr::text ->> 0) collate "C" as key, (v_from -> c.nr::text ->> 1)::bigint as definition
+			from c where v_by_key and (v_from is null or v_from ? c.nr::text)
+			union all
+			select w.nr, w.step + 1, f.key, f.definition from walk w join c on c.nr = w.nr cross join lateral (
+				select coalesce(r.concurrency_key, '') as key, coalesce(r.definition_id, 0) as definition from jobrun.job_runs r
+				where r.status in ('queued', 'failed') and (r.concurrency_key is not null or r.definition_id is not null)
+					and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
+					and (coalesce(r.concurrency_key, ''), coalesce(r.definition_id, 0)) > (coalesce(w.key, ''), coalesce(w.definition, 0))
+				order by coalesce(r.concurrency_key, ''), coalesce(r.definition_id, 0), r.run_at, r.id limit 1) f
+			where w.step < 1000),
 		pick as materialized (
-			select p.*, c.queue, c.room, c.per_key from c cross join lateral (
-				select r.ctid as tid, r.priority, r.run_at, r.id, r.concurrency_key from jobrun.job_runs r
+			select p.*, c.queue, c.room, c.per_key,
+				(v_paused = '{}' or p.definition_id is null or p.definition_id <> all (v_paused))
+				and (p.concurrency_key is null or p.concurrency_key <> all (c.full_keys)) and p.id <> all (v_passed) as fit
+			from c cross join unnest('{0,1}'::smallint[]) b(bound) cross join lateral (
+				select r.ctid as tid, r.priority, r.run_at, r.id, r.concurrency_key, r.definition_id from jobrun.job_runs r
 				where r.status in ('queued', 'failed') and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
+					and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = b.bound
 					and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
-					and (v_paused = '{}' or r.definition_id is null or r.definition_id <> all (v_paused))
-					and (r.concurrency_key is null or r.concurrency_key <> all (c.full_keys)) and r.id <> all (v_passed)
 				order by r.run_at, r.id limit v_batch) p
-			order by p.priority, p.run_at, p.id limit v_batch),
+			where not (v_by_key and b.bound = 1)
+			union all
+			select p.*, c.queue, c.room, c.per_key, p.id <> all (v_passed)
+			from walk w join c on c.nr = w.nr cross join lateral (
+				select r.ctid as tid, r.priority, r.run_at, r.id, r.concurrency_key, r.definition_id from jobrun.job_runs r
+				where r.status in ('queued', 'failed') and (r.concurrency_key is not null or r.definition_id is not null)
+					and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
+					and coalesce(r.concurrency_key, '') = w.key and coalesce(r.definition_id, 0) = w.definition
+					and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
+				order by coalesce(r.concurrency_key, ''), coalesce(r.definition_id, 0), r.run_at, r.id
+				limit case when w.key = '' then v_batch else least(v_batch, c.per_key + cardinality(v_passed)) end) p
+			where w.step > 0 and (w.definition = 0 or w.definition <> all (v_paused))
+				and (w.key = '' or w.key <> all (c.full_keys))
+			order by 2, 3, 4 limit v_batch),
 		keyed as (                         -- n-th of its key, counting those that run
 			select p.*, coalesce(h.n, 0)
 				+ row_number() over (partition by p.queue, p.concurrency_key order by p.priority, p.run_at, p.id) as nth_of_key
-			from pick p left join held h on h.queue = p.queue and h.concurrency_key = p.concurrency_key),
+			from pick p left join held h on h.queue = p.queue and h.concurrency_key = p.concurrency_key
+			where p.fit),
 		fits as materialized (             -- n-th of its queue, among those whose key has room
 			select f.* from (
 				select k.*, row_number() over (partition by k.queue order by k.priority, k.run_at, k.id) as nth_of_queue
@@ -338,20 +376,27 @@ begin
 			where q.name = t.queue and q.name = any (v_limited) and q.rate_limit is not null
 			returning q.name)
 		select array(select taken.id from taken) as ids, (select array_agg(got.keyed) from got where got.keyed is not null) as keyed,
-			(select count(*) from pick) as seen, l.*
+			(select count(*) from pick) as seen, l.*,
+			(select jsonb_object_agg(w.nr, jsonb_build_array(w.key, w.definition)) from walk w where w.step = 1000) as keys_left
 		into v_turn
 		from (select 1) always left join
 			(select p.priority, p.run_at, p.id from pick p order by p.priority desc, p.run_at desc, p.id desc limit 1) l on true;
 		v_ids := nullif(v_ids || v_turn.ids, '{}');
 		v_keyed := v_turn.keyed;
 		v_looked := v_looked + v_turn.seen;
-		v_ends := v_looked >= 10000;
-		if v_keyed is null then           -- else repeat it without the runs that start_keyed does not start
-			v_priority := v_turn.priority;
-			v_run_at := v_turn.run_at;
-			v_id := v_turn.id;
-			v_ends := v_ends or v_turn.seen < v_batch;
+		v_ends := v_turn.seen < v_batch and v_turn.keys_left is null or v_looked >= 100000;
+		if v_keyed is not null then       -- repeat it without the runs that start_keyed does not start
+			continue;
+		elsif v_from is not null or v_turn.keys_left is not null then
+			v_from := v_turn.keys_left;
+			v_ends := v_from is null;
+			continue;
 		end if;
+		v_priority := v_turn.priority;
+		v_run_at := v_turn.run_at;
+		v_id := v_turn.id;
+		v_batch := 2 * v_batch;
+		v_by_key := v_looked >= 1000;
 	end loop;
 	if v_ids is null or cardinality(v_ids) < n then
 		v_left_out := array(select distinct o.name from unnest(v_left_out || v_busy) o(name));
