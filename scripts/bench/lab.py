@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,13 +37,29 @@ def is_setting(name):
     return name.startswith(("PG", "JOBRUN")) and name != "JOBRUN_TEST_ID" or name == "DATABASE_URL"
 
 
-def text_of(command, **more):
-    """What a command prints; it must succeed."""
+def end_group(child):
+    """TERM, so that a script can clean up; KILL if it takes too long."""
+    os.killpg(child.pid, signal.SIGTERM)
+    try:
+        child.communicate(timeout=10)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+
+
+def text_of(command, text=None, **more):
+    """What a command prints; it must succeed. If this program is interrupted, the command and what it started end, too."""
     words = [str(word) for word in command]
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, **more)
-    if done.returncode != 0:
-        raise Failed("%s: exit status %d\n%s" % (" ".join(words)[:300], done.returncode, done.stderr[-2000:]))
-    return done.stdout.strip()
+    pipe = subprocess.PIPE
+    more.setdefault("stdin", subprocess.DEVNULL if text is None else pipe)
+    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, start_new_session=True, **more) as child:
+        try:
+            out, err = child.communicate(text)
+        except BaseException:
+            end_group(child)
+            raise
+    if child.returncode != 0:
+        raise Failed("%s: exit status %d\n%s" % (" ".join(words)[:300], child.returncode, err[-2000:]))
+    return out.strip()
 
 
 class Lab:
@@ -115,7 +132,7 @@ class Lab:
 
     def sql(self, database, text, **variables):
         settings = [x for k, v in variables.items() for x in ("-v", "%s=%s" % (k, v))]
-        return text_of([*self.psql(), *settings, self.conninfo(database)], input=text, env=self.environment)
+        return text_of([*self.psql(), *settings, self.conninfo(database)], text, env=self.environment)
 
     def psql(self):
         return [self.programs / "psql", "-XAtqw", "-v", "ON_ERROR_STOP=1"]
@@ -162,7 +179,7 @@ class Lab:
         if database:
             env.update(JOBRUN_DATABASE_URL=self.conninfo(database), DATABASE_URL=self.url(database))
         file.unlink(missing_ok=True)
-        text_of([self.floor("measure"), file, *command], env=env, stdin=subprocess.DEVNULL, cwd=self.folder)
+        text_of([self.floor("measure"), file, *command], env=env, cwd=self.folder)
         return json.loads(file.read_text())
 
     def run(self, database, *arguments):
