@@ -1,5 +1,6 @@
 """What every measurement needs: a private PostgreSQL, new databases, the programs, and what a command took."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -151,7 +152,9 @@ class Lab:
     def fresh(self, template):
         """A copy of that database. The one before it goes."""
         if self.latest:
-            self.sql("postgres", "drop database %s" % self.latest)
+            # A command that has failed may have left sessions.
+            left = "select from pg_stat_activity a, pg_terminate_backend(a.pid) where a.datname = '%s';\n" % self.latest
+            self.sql("postgres", left + "drop database " + self.latest)
         self.databases += 1
         self.latest = "bench%d" % self.databases
         self.sql("postgres", "create database %s template %s" % (self.latest, template))
@@ -207,14 +210,20 @@ class Lab:
                 raise Failed("waited %d s in vain" % seconds)
             time.sleep(0.01)
 
-    def hold_snapshot(self, database):
-        """A session with an old snapshot, as a report or a backup has; end() ends it."""
-        child = self.background([self.programs / "psql", "-XAtq", self.conninfo(database)], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, text=True)
+    @contextlib.contextmanager
+    def snapshot(self, database, held):
+        """If held: meanwhile a session has an old snapshot, as a report or a backup has."""
+        if not held:
+            yield
+            return
+        child = self.background([*self.psql(), self.conninfo(database)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         child.stdin.write("begin isolation level repeatable read;\nselect txid_current();\n")
         child.stdin.flush()
         child.stdout.readline()
-        return child
+        try:
+            yield
+        finally:
+            self.end(child)
 
     # --- what the server did ---
 
