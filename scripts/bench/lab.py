@@ -1,9 +1,11 @@
 """What every measurement needs: a private PostgreSQL, new databases, the programs, and what a command took."""
 
+import contextlib
 import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,13 +38,29 @@ def is_setting(name):
     return name.startswith(("PG", "JOBRUN")) and name != "JOBRUN_TEST_ID" or name == "DATABASE_URL"
 
 
-def text_of(command, **more):
-    """What a command prints; it must succeed."""
+def end_group(child):
+    """TERM, so that a script can clean up; KILL if it takes too long."""
+    os.killpg(child.pid, signal.SIGTERM)
+    try:
+        child.communicate(timeout=10)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+
+
+def text_of(command, text=None, **more):
+    """What a command prints; it must succeed. If this program is interrupted, the command and what it started end, too."""
     words = [str(word) for word in command]
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, **more)
-    if done.returncode != 0:
-        raise Failed("%s: exit status %d\n%s" % (" ".join(words)[:300], done.returncode, done.stderr[-2000:]))
-    return done.stdout.strip()
+    pipe = subprocess.PIPE
+    more.setdefault("stdin", subprocess.DEVNULL if text is None else pipe)
+    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, start_new_session=True, **more) as child:
+        try:
+            out, err = child.communicate(text)
+        except BaseException:
+            end_group(child)
+            raise
+    if child.returncode != 0:
+        raise Failed("%s: exit status %d\n%s" % (" ".join(words)[:300], child.returncode, err[-2000:]))
+    return out.strip()
 
 
 class Lab:
@@ -115,7 +133,7 @@ class Lab:
 
     def sql(self, database, text, **variables):
         settings = [x for k, v in variables.items() for x in ("-v", "%s=%s" % (k, v))]
-        return text_of([*self.psql(), *settings, self.conninfo(database)], input=text, env=self.environment)
+        return text_of([*self.psql(), *settings, self.conninfo(database)], text, env=self.environment)
 
     def psql(self):
         return [self.programs / "psql", "-XAtqw", "-v", "ON_ERROR_STOP=1"]
@@ -134,7 +152,9 @@ class Lab:
     def fresh(self, template):
         """A copy of that database. The one before it goes."""
         if self.latest:
-            self.sql("postgres", "drop database %s" % self.latest)
+            # A command that has failed may have left sessions.
+            left = "select from pg_stat_activity a, pg_terminate_backend(a.pid) where a.datname = '%s';\n" % self.latest
+            self.sql("postgres", left + "drop database " + self.latest)
         self.databases += 1
         self.latest = "bench%d" % self.databases
         self.sql("postgres", "create database %s template %s" % (self.latest, template))
@@ -162,7 +182,7 @@ class Lab:
         if database:
             env.update(JOBRUN_DATABASE_URL=self.conninfo(database), DATABASE_URL=self.url(database))
         file.unlink(missing_ok=True)
-        text_of([self.floor("measure"), file, *command], env=env, stdin=subprocess.DEVNULL, cwd=self.folder)
+        text_of([self.floor("measure"), file, *command], env=env, cwd=self.folder)
         return json.loads(file.read_text())
 
     def run(self, database, *arguments):
@@ -190,14 +210,20 @@ class Lab:
                 raise Failed("waited %d s in vain" % seconds)
             time.sleep(0.01)
 
-    def hold_snapshot(self, database):
-        """A session with an old snapshot, as a report or a backup has; end() ends it."""
-        child = self.background([self.programs / "psql", "-XAtq", self.conninfo(database)], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, text=True)
+    @contextlib.contextmanager
+    def snapshot(self, database, held):
+        """If held: meanwhile a session has an old snapshot, as a report or a backup has."""
+        if not held:
+            yield
+            return
+        child = self.background([*self.psql(), self.conninfo(database)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         child.stdin.write("begin isolation level repeatable read;\nselect txid_current();\n")
         child.stdin.flush()
         child.stdout.readline()
-        return child
+        try:
+            yield
+        finally:
+            self.end(child)
 
     # --- what the server did ---
 

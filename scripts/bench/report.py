@@ -99,8 +99,14 @@ def columns_table(work):
 
 
 def machine(facts):
-    parts = ["%d cores (%s)" % (facts["cores"], facts["processor"]), "Linux " + facts["kernel"], "PostgreSQL " + facts["postgresql"],
-        "fdatasync %d us" % facts["fdatasync_us"], *("%s %s" % item for item in facts["peers"].items()), facts["jobrun"]]
+    parts = [
+        "%d cores (%s)" % (facts["cores"], facts["processor"]),
+        "Linux " + facts["kernel"],
+        "PostgreSQL " + facts["postgresql"],
+        "fdatasync %d us" % facts["fdatasync_us"],
+        *("%s %s" % item for item in facts["peers"].items()),
+        facts["jobrun"],
+    ]
     return "%s: %s, %s." % (facts["date"], ", ".join(parts), facts["commit"])
 
 

@@ -80,10 +80,10 @@ def make_queue(lab):
     return lab.template("queue", lambda name: lab.sql(name, (HERE / "sql" / "queue.sql").read_text()))
 
 
-def jobrun_with(lab, job_type, n, payload="jsonb_build_object('n', i)"):
+def jobrun_with(lab, job_type, n):
     """A new database with n runs of this type."""
     database = lab.fresh(make_jobrun(lab))
-    lab.sql(database, (HERE / "sql" / "jobrun_fill.sql").read_text().replace("PAYLOAD", payload), job_type=job_type, n=n)
+    lab.sql(database, (HERE / "sql" / "jobrun_fill.sql").read_text(), job_type=job_type, n=n)
     return database
 
 
@@ -101,10 +101,8 @@ def drain_jobrun(lab, job_type, n, *options, analyze=False, held=False):
     """One runner, from its start to its end, with n runs waiting."""
     database = jobrun_with(lab, job_type, n)
     lab.settle(database, analyze)
-    holder = lab.hold_snapshot(database) if held else None
-    took = lab.run(database, *options)
-    if holder:
-        lab.end(holder)
+    with lab.snapshot(database, held):
+        took = lab.run(database, *options)
     all_succeeded(lab, database, n)
     return rate(took, n)
 
@@ -264,10 +262,8 @@ def drains(lab, options, name, n):
     def worker(held=False):
         database = peers.worker_with(lab, "noop", n)
         lab.settle(database)
-        holder = lab.hold_snapshot(database) if held else None
-        took = peers.run_worker(lab, database, "batched")
-        if holder:
-            lab.end(holder)
+        with lab.snapshot(database, held):
+            took = peers.run_worker(lab, database, "batched")
         peers.worker_is_empty(lab, database)
         return rate(took, n)
 
@@ -356,10 +352,7 @@ def bulk(lab, options):
 
     def many():
         database = lab.fresh(make_jobrun(lab))
-        text = (HERE / "sql" / "jobrun_fill.sql").read_text().replace("PAYLOAD", "jsonb_build_object('n', i)")
-        file = lab.folder / "many.sql"
-        file.write_text(text)
-        took = psql(database, file)
+        took = psql(database, HERE / "sql" / "jobrun_fill.sql")
         expect(lab, database, n, "select count(*) from jobrun.job_runs", "enqueue_many")
         return took
 

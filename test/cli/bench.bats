@@ -5,15 +5,15 @@ load ../lib/common
 
 @test "each measurement of make bench does its work, and the results are in three files" {
 	run -0 "$TOP/scripts/bench/run" --quick --no-peers "$PWD/out"
+	assert_line --regexp '^[|] tick, empty queue [|] [0-9.]+ ms [|] C, libpq: [0-9.]+ ms [|] '
 	run -0 jq -r '[.works[].name] | join(" ")' out/results.json
 	assert_output 'tick exec sql drain drain-large http bulk single pickup claim cost'
 	# Each work has rows, and each of its contenders a sample, or the table would have holes.
 	run -0 jq -r '.works[] | select((.rows | length) == 0 or any(.samples[]; length == 0)) | .name' out/results.json
 	refute_output
-	run -0 grep -c '^| .* |$' out/table.md
-	assert_between 25 "$output" 100
-	run -0 head -c 4 out/plot.svg
-	assert_output '<svg'
+	for kind in json md svg; do
+		assert_file_not_empty "out/results.$kind"
+	done
 }
 
 @test "an unknown name for --only is refused, with the names there are" {
