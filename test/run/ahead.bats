@@ -329,13 +329,13 @@ urgent_ms() {
 }
 
 @test "in the middle of a long drain of batches an urgent run starts soon, also while a snapshot is held" {
-	sql_handler batch <<<'select 1'
-	settings batch <<<'{"batch": 500}'
+	sql_handler batch <<<"select jsonb_array_length(\$1)"
+	settings batch <<<'{"batch": 50}'
 	handler urgent <<<:
-	hold 'select txid_current()'
-	q "insert into jobrun.job_runs (job_type) select 'batch' from generate_series(1, 40000)"
+	hold 'select 1 from jobrun.job_runs; select txid_current()'
+	q "insert into jobrun.job_runs (job_type) select 'batch' from generate_series(1, 5000)"
 	bg_runner -j 2 --sql-jobs 2
-	wait_until 20 q_is t "select count(*) > 500 from jobrun.job_runs where status = 'succeeded'"
+	wait_until 20 q_is t "select count(*) > 200 from jobrun.job_runs where status = 'succeeded'"
 	enqueue urgent '{}' -p -1
 	wait_until 20 q_is succeeded "select status from jobrun.job_runs where job_type = 'urgent'"
 	assert_between 0 "$(urgent_ms)" 11000
