@@ -20,6 +20,7 @@ struct jr_handler_kind;
 struct jr_http;
 struct jr_lease;
 struct jr_outs;
+struct jr_trust;
 struct jr_handler_sql;
 struct jr_work; /* one run being worked on; each kind has its own struct that begins with this */
 
@@ -41,7 +42,8 @@ struct jr_handler {
 	char *directory;
 	const struct jr_handler_kind *kind;
 	struct jr_settings settings;
-	char *sql;  /* kind sql: the statement */
+	char *sql;              /* kind sql: the statement */
+	struct jr_trust *trust; /* kind exec: when its files were judged, and how they looked (trust.h) */
 	bool as_is; /* kind exec: run path and settings.argv as our caller would run them (jobrun exec, child.h) */
 };
 

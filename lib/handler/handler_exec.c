@@ -1,7 +1,7 @@
 /*
  * handler_exec: a handler that is an executable file, or the "argv" of its settings.
  *
- * The permissions of the file are checked again right before it is started. It runs without a shell, with the payload
+ * Right before it is started, its files are looked at again (trust.h). It runs without a shell, with the payload
  * on stdin and the two files of out.h. Its exit status decides the verdict (verdict.h). What must hold: every text that
  * is reported is clean and bounded, whatever the handler prints; warnings about JOBRUN_OUT come after the output and
  * are marked, so that nobody takes them for output; the files exist until the whole process group is gone, and are
@@ -20,7 +20,6 @@
 #include "handler/environ.h"
 #include "handler/out.h"
 #include "handler/trust.h"
-#include "process/perm.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -211,8 +210,7 @@ fill_handler(struct exec_work *exec, const struct jr_host *host, struct jr_child
 	spec->raw = host->raw;
 	spec->input = exec->input;
 	spec->input_len = strlen(exec->input);
-	return jr_perm_check_file(spec->path, err) &&
-	       (jr_trust_check(exec->handler, err) || jr_fail_in(err, exec->handler->job_type));
+	return jr_trust_check(exec->handler, err) || jr_fail_in(err, exec->handler->job_type);
 }
 
 static bool
@@ -335,20 +333,12 @@ close_host(struct jr_host *host)
 	host->outs = NULL;
 }
 
-static bool
-check(const struct jr_handler *handler, struct jr_err *err)
-{
-	bool is_alone = handler->settings.argv != NULL; /* otherwise jr_handlers_judge has checked the file NAME */
-
-	return (!is_alone || jr_perm_check_file(handler->settings.argv[0], err)) && jr_trust_check(handler, err);
-}
-
 const struct jr_handler_kind jr_handler_exec = {
     .name = "exec",
     .pool = JR_POOL_EXEC,
     .member = "argv",
     .success_rule = "exit status 0 means: done",
-    .check = check,
+    .check = jr_trust_check,
     .start = start,
     .stop = stop,
     .move = move,

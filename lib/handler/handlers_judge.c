@@ -230,7 +230,10 @@ read_statement(const char *name, const char *path, struct jr_err *err)
 	return NULL;
 }
 
-/* Check the program or the statement. On failure the message begins with the file's name. */
+/*
+ * Check the program or the statement. On failure the message begins with the file's name. A program without settings is
+ * left to the check of its kind; with settings that have a problem, that check is not reached.
+ */
 static bool
 check_main(struct jr_handler *handler, const struct files *files, struct jr_err *err)
 {
@@ -238,7 +241,8 @@ check_main(struct jr_handler *handler, const struct files *files, struct jr_err 
 
 	if (name != NULL) {
 		handler->kind = &jr_handler_exec;
-		return jr_perm_check_file(handler->path, err) || jr_fail_in(err, name);
+		return files->names[SETTINGS] == NULL || jr_perm_check_file(handler->path, err) ||
+		       jr_fail_in(err, name);
 	}
 	name = files->names[STATEMENT];
 	handler->kind = &jr_handler_sql;

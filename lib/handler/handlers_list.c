@@ -7,6 +7,7 @@
 #include "handler/handlers_parts.h"
 
 #include "base/mem.h"
+#include "handler/trust.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ jr_handlers_add(struct jr_handlers *handlers, const char *job_type, const char *
 	    .job_type = jr_xstrdup(job_type),
 	    .path = name != NULL ? jr_xasprintf("%s/%s", handlers->directory, name) : NULL,
 	    .directory = jr_xstrdup(handlers->directory),
+	    .trust = jr_trust_new(),
 	};
 	jr_settings_init(&handler->settings);
 	return handler;
@@ -37,6 +39,7 @@ jr_handlers_drop(struct jr_handlers *handlers)
 	free(handler->settings_path);
 	free(handler->directory);
 	free(handler->sql);
+	jr_trust_free(handler->trust);
 	jr_settings_release(&handler->settings);
 }
 

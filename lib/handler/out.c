@@ -29,8 +29,9 @@ struct said {
 };
 
 struct jr_out {
-	struct jr_outs *outs;
-	int fd;
+	struct jr_out_dir *dir;
+	int fd;      /* -1: the handler has not created the file, as far as we have seen */
+	bool absent; /* it has ended and has not created it */
 	char *name, *path;
 	char *checkpoint_name, *checkpoint_path; /* NULL: there was none */
 
@@ -203,7 +204,7 @@ read_on(struct jr_out *out)
 	char bytes[CHUNK];
 	struct stat st;
 
-	if (fstat(out->fd, &st) < 0)
+	if (out->fd < 0 || fstat(out->fd, &st) < 0)
 		return;
 	find_place(out, &st);
 	/* Stop at the size from fstat: a handler that writes all the time must not keep us here. */
@@ -219,13 +220,28 @@ read_on(struct jr_out *out)
 	}
 }
 
+/* Open the file if the handler has created it meanwhile. `last`: it has ended. */
+static void
+find_file(struct jr_out *out, bool last)
+{
+	if (out->fd >= 0)
+		return;
+	out->fd = jr_out_dir_open(out->dir, out->name);
+	if (out->fd >= 0 || !last)
+		return;
+	out->absent = errno == ENOENT;
+	if (!out->absent)
+		warn_of_file(
+		    out, "it is not a plain file that can be read: nothing of it is used; append to it with >>");
+}
+
 /* The end of the attempt: a line without a newline counts, and the last warnings are added. */
 static void
 finish(struct jr_out *out)
 {
 	if (out->line.len > 0 || out->line.overflow)
 		end_line(out);
-	if (!jr_out_dir_has(out->outs, out->name, out->fd))
+	if (out->fd >= 0 && !jr_out_dir_has(out->dir, out->name, out->fd))
 		warn_of_file(out,
 		    "it was removed or replaced: only what was written to the first file is read; append to it with >>");
 	if (out->warning_count > JR_OUT_WARNINGS_MAX)
@@ -239,56 +255,103 @@ jr_out_read(struct jr_out *out, bool last)
 {
 	if (out->ended)
 		return;
+	find_file(out, last);
 	read_on(out);
 	if (last)
 		finish(out);
 }
 
 static bool
-make_files(struct jr_out *out, const char *checkpoint, const struct jr_limits *limits)
+make_checkpoint(struct jr_out *out, const char *checkpoint, const struct jr_limits *limits)
 {
-	char *text;
-	int fd;
+	char *text = jr_xasprintf("%s\n", checkpoint);
+	int fd = jr_out_dir_make(out->dir, out->checkpoint_name, text, limits);
 
-	out->fd = jr_out_dir_make(out->outs, out->name, "", limits);
-	if (out->fd < 0 || checkpoint == NULL)
-		return out->fd >= 0;
-	text = jr_xasprintf("%s\n", checkpoint);
-	fd = jr_out_dir_make(out->outs, out->checkpoint_name, text, limits);
 	free(text); /* does not change errno */
 	if (fd >= 0)
 		(void)close(fd);
 	return fd >= 0;
 }
 
+/*
+ * JOBRUN_OUT is created here only for another account, which cannot create files in our directory. To create a file
+ * that most handlers never write to costs more than the rest of their start. Whatever a handler of another run has left
+ * under this name is removed, so that it is not read.
+ */
+static bool
+make_files(struct jr_out *out, const char *checkpoint, const struct jr_limits *limits)
+{
+	if (out->dir->is_shared) {
+		out->fd = jr_out_dir_make(out->dir, out->name, "", limits);
+		if (out->fd < 0)
+			return false;
+	} else
+		jr_out_dir_remove(out->dir, out->name);
+	return checkpoint == NULL || make_checkpoint(out, checkpoint, limits);
+}
+
+/* The directory for an account. NULL on failure. */
+static struct jr_out_dir *
+directory_for(struct jr_outs *outs, const struct jr_limits *limits, struct jr_err *err)
+{
+	bool is_other = limits != NULL && limits->has_account;
+	struct jr_out_dir *dir = is_other ? &outs->shared : &outs->own;
+
+	if (!jr_out_dir_keep(dir, err))
+		return NULL;
+	if (!is_other || jr_out_dir_is_open(dir))
+		return dir;
+	jr_fail(err, JR_E_CONFIG,
+	    "its account cannot reach %s: every directory above it must have x for others: set another TMPDIR for jobrun",
+	    dir->path);
+	return NULL;
+}
+
+struct jr_outs *
+jr_outs_open(struct jr_err *err)
+{
+	struct jr_outs *outs = jr_xcalloc(1, sizeof(*outs));
+
+	*outs = (struct jr_outs){.own = {.fd = -1}, .shared = {.fd = -1, .is_shared = true}};
+	if (jr_out_dir_keep(&outs->own, err))
+		return outs;
+	free(outs);
+	return NULL;
+}
+
+void
+jr_outs_close(struct jr_outs *outs)
+{
+	if (outs == NULL)
+		return;
+	jr_out_dir_close(&outs->own);
+	jr_out_dir_close(&outs->shared);
+	free(outs);
+}
+
 struct jr_out *
 jr_out_open(struct jr_outs *outs, int64_t run_id, int64_t claim_seq, const char *checkpoint,
     const struct jr_limits *limits, struct jr_err *err)
 {
+	struct jr_out_dir *dir = directory_for(outs, limits, err);
 	struct jr_out *out;
 
-	if (!jr_out_dir_keep(outs, err))
+	if (dir == NULL)
 		return NULL;
-	if (limits != NULL && limits->has_account && !jr_out_dir_is_open(outs)) {
-		jr_fail(err, JR_E_CONFIG,
-		    "its account cannot reach %s: every directory above it must have x for others: set another TMPDIR for jobrun",
-		    outs->path);
-		return NULL;
-	}
 	out = jr_xcalloc(1, sizeof(*out));
-	out->outs = outs;
+	out->dir = dir;
 	out->fd = -1;
 	jr_buf_init(&out->line, LINE_BYTES_MAX);
 	jr_buf_init(&out->warnings, WARNINGS_BYTES);
 	out->name = jr_xasprintf("%lld.%lld.out", (long long)run_id, (long long)claim_seq);
-	out->path = jr_xasprintf("%s/%s", outs->path, out->name);
+	out->path = jr_xasprintf("%s/%s", dir->path, out->name);
 	if (checkpoint != NULL) {
 		out->checkpoint_name = jr_xasprintf("%lld.%lld.checkpoint", (long long)run_id, (long long)claim_seq);
-		out->checkpoint_path = jr_xasprintf("%s/%s", outs->path, out->checkpoint_name);
+		out->checkpoint_path = jr_xasprintf("%s/%s", dir->path, out->checkpoint_name);
 	}
 	if (make_files(out, checkpoint, limits))
 		return out;
-	jr_fail(err, JR_E_TEMP, "could not make a file for JOBRUN_OUT or JOBRUN_CHECKPOINT in %s: %s", outs->path,
+	jr_fail(err, JR_E_TEMP, "could not make a file for JOBRUN_OUT or JOBRUN_CHECKPOINT in %s: %s", dir->path,
 	    strerror(errno));
 	jr_out_close(out);
 	return NULL;
@@ -301,9 +364,10 @@ jr_out_close(struct jr_out *out)
 		return;
 	if (out->fd >= 0)
 		(void)close(out->fd);
-	jr_out_dir_remove(out->outs, out->name);
+	if (!out->absent)
+		jr_out_dir_remove(out->dir, out->name);
 	if (out->checkpoint_name != NULL)
-		jr_out_dir_remove(out->outs, out->checkpoint_name);
+		jr_out_dir_remove(out->dir, out->checkpoint_name);
 	for (size_t i = 0; i < JR_SAYS_COUNT; i++)
 		free(out->said[i].line);
 	jr_buf_release(&out->line);

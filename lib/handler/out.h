@@ -10,10 +10,14 @@
  * The last line of each kind counts. One line may have several members. An invalid line gives a warning with its number
  * and never fails the run. The text of a line is sent to the server unchanged.
  *
- * The files are in a directory of this runner under TMPDIR (else /tmp). The runner holds a lock (flock) on that
+ * The files are in a private directory of this runner under TMPDIR (else /tmp). The runner holds a lock (flock) on that
  * directory while it lives, so the next runner of the same account recognises and removes what a killed runner left.
- * What must hold: the runner keeps the descriptor with which it created the file and never opens the name again, so it
- * never reads a file that a handler has put in its place; and it never reads more than the limits.
+ *
+ * JOBRUN_OUT does not exist before the handler writes to it; >> and > create it. The runner looks for it at each read and
+ * opens the first plain file of its own account that it finds there, never a link, a FIFO or a device. Only for a handler
+ * that runs as another account does the runner create the file, in a second directory, which that account can enter. What
+ * must hold: the runner keeps the descriptor of the first file and never opens the name again, so it never reads what is
+ * put in its place later; and it never reads more than the limits.
  */
 #ifndef JR_OUT_H
 #define JR_OUT_H
@@ -21,7 +25,7 @@
 #include "base/err.h"
 #include "process/rlimits.h"
 
-struct jr_outs; /* the directory; one for each runner */
+struct jr_outs; /* the directories; one for each runner */
 struct jr_out;  /* the files of one attempt */
 
 #define JR_PROGRESS_MAX 61440
@@ -29,11 +33,11 @@ struct jr_out;  /* the files of one attempt */
 #define JR_OUT_READ_MAX 4194304 /* in one call of jr_out_read; if there is more, only the end is read */
 #define JR_OUT_WARNINGS_MAX 10  /* for one attempt; further warnings are only counted */
 
-/* Create the directory, and remove the directories of dead runners of this account. NULL on failure: JR_E_TEMP. */
+/* Create the private directory, and remove the directories of dead runners of this account. NULL on failure: JR_E_TEMP. */
 struct jr_outs *jr_outs_open(struct jr_err *err) JR_MUST;
-void jr_outs_close(struct jr_outs *outs); /* removes the directory; NULL is fine */
+void jr_outs_close(struct jr_outs *outs); /* removes the directories; NULL is fine */
 
-/* Create the files for the account of `limits` (else ours), which may read and write them. checkpoint: JSON or NULL. */
+/* The files for the account of `limits` (else ours), which may read and write them. checkpoint: JSON or NULL. */
 struct jr_out *jr_out_open(struct jr_outs *outs, int64_t run_id, int64_t claim_seq, const char *checkpoint,
     const struct jr_limits *limits, struct jr_err *err) JR_MUST;
 void jr_out_close(struct jr_out *out); /* removes the files; NULL is fine */

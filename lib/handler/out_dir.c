@@ -1,5 +1,5 @@
 /*
- * out_dir: the directory of a runner for the files of its handlers, and the directories of dead runners.
+ * out_dir: the directories of a runner for the files of its handlers, and the directories of dead runners.
  *
  * A directory is in use while its runner holds the lock (flock). The kernel releases the lock when the runner dies,
  * however it dies. So a directory that can be locked belongs to no living runner. What must hold: no link is followed,
@@ -29,18 +29,18 @@
 #define CLOSE_MS 2000   /* for our own directory: no lease is held then */
 
 bool
-jr_out_dir_has(const struct jr_outs *outs, const char *name, int fd)
+jr_out_dir_has(const struct jr_out_dir *dir, const char *name, int fd)
 {
 	struct stat named, own;
 
-	return fstat(fd, &own) == 0 && fstatat(outs->fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	return fstat(fd, &own) == 0 && fstatat(dir->fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       named.st_dev == own.st_dev && named.st_ino == own.st_ino;
 }
 
 void
-jr_out_dir_remove(const struct jr_outs *outs, const char *name)
+jr_out_dir_remove(const struct jr_out_dir *dir, const char *name)
 {
-	jr_out_remove(outs->fd, name, jr_clock_after(jr_clock_now_ms(), ONE_MS));
+	jr_out_remove(dir->fd, name, jr_clock_after(jr_clock_now_ms(), ONE_MS));
 }
 
 static bool
@@ -63,22 +63,22 @@ write_all(int fd, const char *text)
 
 /* Returns the descriptor; -1: errno says why. */
 static int
-create(const struct jr_outs *outs, const char *name)
+create(const struct jr_out_dir *dir, const char *name)
 {
 	const int flags = O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW;
-	int fd = openat(outs->fd, name, flags, 0600);
+	int fd = openat(dir->fd, name, flags, 0600);
 
 	if (fd >= 0 || errno != EEXIST)
 		return fd;
-	jr_out_dir_remove(outs, name); /* a handler has created something with that name */
-	return openat(outs->fd, name, flags, 0600);
+	jr_out_dir_remove(dir, name); /* a handler has created something with that name */
+	return openat(dir->fd, name, flags, 0600);
 }
 
 int
-jr_out_dir_make(const struct jr_outs *outs, const char *name, const char *text, const struct jr_limits *limits)
+jr_out_dir_make(const struct jr_out_dir *dir, const char *name, const char *text, const struct jr_limits *limits)
 {
 	bool is_other = limits != NULL && limits->has_account;
-	int fd = create(outs, name), error;
+	int fd = create(dir, name), error;
 
 	if (fd < 0)
 		return -1;
@@ -87,6 +87,33 @@ jr_out_dir_make(const struct jr_outs *outs, const char *name, const char *text, 
 	error = errno;
 	(void)close(fd);
 	errno = error;
+	return -1;
+}
+
+static bool
+is_plain_and_ours(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && st->st_uid == geteuid();
+}
+
+/* The first look is not enough, since the name may get another file; but it keeps us from opening a device. */
+int
+jr_out_dir_open(const struct jr_out_dir *dir, const char *name)
+{
+	struct stat st;
+	int fd;
+
+	if (fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -1;
+	if (!is_plain_and_ours(&st)) {
+		errno = EINVAL;
+		return -1;
+	}
+	fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 || (fstat(fd, &st) == 0 && is_plain_and_ours(&st)))
+		return fd;
+	(void)close(fd);
+	errno = EINVAL;
 	return -1;
 }
 
@@ -171,22 +198,19 @@ sweep(const char *parent, const char *prefix)
 
 /* Try once. On failure errno says why; EAGAIN: a sweep of another runner has removed the new directory. */
 static bool
-make_directory(struct jr_outs *outs)
+make_directory(struct jr_out_dir *dir)
 {
-	bool as_root = geteuid() == 0;
-
-	if (mkdtemp(outs->path) == NULL)
+	if (mkdtemp(dir->path) == NULL)
 		return false;
-	outs->fd = lock_directory(AT_FDCWD, outs->path);
-	if (outs->fd < 0) {
+	dir->fd = lock_directory(AT_FDCWD, dir->path);
+	if (dir->fd < 0) {
 		bool passing = errno == EMFILE || errno == ENFILE;
 
-		(void)rmdir(outs->path);
+		(void)rmdir(dir->path);
 		errno = passing ? EMFILE : EAGAIN;
 		return false;
 	}
-	/* A handler of another account must be able to open its own file, but not to list the directory. */
-	return !as_root || fchmod(outs->fd, 0711) == 0;
+	return !dir->is_shared || fchmod(dir->fd, 0711) == 0;
 }
 
 static const char *
@@ -200,9 +224,9 @@ parent_directory(void)
 
 /* Can an account that is neither the owner nor in the group search every directory above it? */
 bool
-jr_out_dir_is_open(const struct jr_outs *outs)
+jr_out_dir_is_open(const struct jr_out_dir *dir)
 {
-	char *path = jr_xstrdup(outs->path);
+	char *path = jr_xstrdup(dir->path);
 	bool open = true;
 
 	for (char *slash = strrchr(path, '/'); open && slash != NULL; slash = strrchr(path, '/')) {
@@ -215,24 +239,26 @@ jr_out_dir_is_open(const struct jr_outs *outs)
 	return open;
 }
 
-static void
-release(struct jr_outs *outs)
+void
+jr_out_dir_close(struct jr_out_dir *dir)
 {
-	if (outs->fd >= 0) {
-		jr_out_empty(outs->fd, jr_clock_after(jr_clock_now_ms(), CLOSE_MS));
-		(void)rmdir(outs->path);
-		(void)close(outs->fd);
+	if (dir->fd >= 0) {
+		jr_out_empty(dir->fd, jr_clock_after(jr_clock_now_ms(), CLOSE_MS));
+		(void)rmdir(dir->path);
+		(void)close(dir->fd);
 	}
-	free(outs->path);
+	free(dir->path);
+	dir->fd = -1;
+	dir->path = NULL;
 }
 
-/* Create a new directory, and remove the old one if there is one. On failure *outs is unchanged. */
+/* Create a new directory, and remove the old one if there is one. On failure *dir is unchanged. */
 static bool
-make_new(struct jr_outs *outs, struct jr_err *err)
+make_new(struct jr_out_dir *dir, struct jr_err *err)
 {
 	const char *parent = parent_directory();
 	char *prefix = jr_xasprintf("jobrun-out-%lld-", (long long)geteuid());
-	struct jr_outs fresh = {.fd = -1};
+	struct jr_out_dir fresh = {.fd = -1, .is_shared = dir->is_shared};
 	bool made = false;
 	int error = EAGAIN;
 
@@ -246,38 +272,17 @@ make_new(struct jr_outs *outs, struct jr_err *err)
 	free(prefix);
 	if (!made)
 		jr_fail(err, JR_E_TEMP, "could not make a directory for JOBRUN_OUT in %s: %s", parent, strerror(error));
-	release(made ? outs : &fresh);
+	jr_out_dir_close(made ? dir : &fresh);
 	if (made)
-		*outs = fresh;
+		*dir = fresh;
 	return made;
 }
 
-struct jr_outs *
-jr_outs_open(struct jr_err *err)
-{
-	struct jr_outs *outs = jr_xcalloc(1, sizeof(*outs));
-
-	outs->fd = -1;
-	if (make_new(outs, err))
-		return outs;
-	free(outs);
-	return NULL;
-}
-
 bool
-jr_out_dir_keep(struct jr_outs *outs, struct jr_err *err)
+jr_out_dir_keep(struct jr_out_dir *dir, struct jr_err *err)
 {
 	struct stat st;
 
 	/* The link count is 0 if it was removed. */
-	return (fstat(outs->fd, &st) == 0 && st.st_nlink > 0) || make_new(outs, err);
-}
-
-void
-jr_outs_close(struct jr_outs *outs)
-{
-	if (outs == NULL)
-		return;
-	release(outs);
-	free(outs);
+	return (dir->fd >= 0 && fstat(dir->fd, &st) == 0 && st.st_nlink > 0) || make_new(dir, err);
 }

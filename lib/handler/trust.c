@@ -1,14 +1,17 @@
 /*
- * trust: the other files that a handler runs: scripts that its arguments name, and the interpreters of #! lines.
+ * trust: the files that a handler runs: its program, scripts that its arguments name, and the interpreters of #! lines.
  * Whoever can change one of these files decides what runs, so the same permission rules hold for them.
  *
  * An argument is checked if it names a plain file below the handlers directory: either its path goes through that
  * directory, however the path is spelled, or its symbolic links lead there. A #! line is read as the kernel reads it.
  * The file that it names is checked, and then the #! line of that file. "#!/usr/bin/env python3" names env. The python3
  * that env finds is not checked, since whoever starts jobrun chooses PATH.
+ *
+ * What must hold: a judgement remembers how each file looked before it was judged. So a change meanwhile shows, too.
  */
 #include "handler/trust.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "process/perm.h"
 
@@ -20,6 +23,82 @@
 
 #define LINE_READ 256      /* the kernel reads this much: BINPRM_BUF_SIZE; before 5.1 half of it */
 #define INTERPRETERS_MAX 5 /* scripts as interpreters of scripts; with more, execve fails with ELOOP */
+
+/* A file that was judged, and how it looked before. */
+struct file {
+	char *path;
+	bool is_there;
+	struct stat st;
+};
+
+struct jr_trust {
+	int64_t until_ms; /* the judgement is used again before this time; 0: there is none */
+	struct file *files;
+	size_t count;
+};
+
+struct jr_trust *
+jr_trust_new(void)
+{
+	return jr_xcalloc(1, sizeof(struct jr_trust));
+}
+
+static void
+forget(struct jr_trust *trust)
+{
+	for (size_t i = 0; i < trust->count; i++)
+		free(trust->files[i].path);
+	free(trust->files);
+	*trust = (struct jr_trust){.until_ms = 0};
+}
+
+void
+jr_trust_free(struct jr_trust *trust)
+{
+	if (trust == NULL)
+		return;
+	forget(trust);
+	free(trust);
+}
+
+static void
+remember(struct jr_trust *trust, const char *path)
+{
+	struct file *file;
+
+	trust->files = jr_xrealloc(trust->files, trust->count + 1, sizeof(*trust->files));
+	file = &trust->files[trust->count++];
+	*file = (struct file){.path = jr_xstrdup(path)};
+	file->is_there = stat(path, &file->st) == 0;
+}
+
+static bool
+is_same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+static bool
+is_unchanged(const struct file *file)
+{
+	const struct stat *old = &file->st;
+	struct stat now;
+
+	return file->is_there && stat(file->path, &now) == 0 && now.st_dev == old->st_dev &&
+	       now.st_ino == old->st_ino && now.st_uid == old->st_uid && now.st_gid == old->st_gid &&
+	       now.st_mode == old->st_mode && now.st_size == old->st_size &&
+	       is_same_time(&now.st_mtim, &old->st_mtim) && is_same_time(&now.st_ctim, &old->st_ctim);
+}
+
+static bool
+still_holds(const struct jr_trust *trust, int64_t now_ms)
+{
+	bool holds = now_ms < trust->until_ms;
+
+	for (size_t i = 0; holds && i < trust->count; i++)
+		holds = is_unchanged(&trust->files[i]);
+	return holds;
+}
 
 /* The first bytes of a file, terminated. "" if we may not read it, though the kernel could. */
 static void
@@ -58,8 +137,9 @@ interpreter_of(const char *path, const char *cwd)
 }
 
 static bool
-check_interpreter(const char *path, struct jr_err *err)
+check_interpreter(struct jr_trust *trust, const char *path, struct jr_err *err)
 {
+	remember(trust, path);
 	if (path[strlen(path) - 1] == '\r')
 		return jr_fail(err, JR_E_CONFIG, "it ends with a carriage return: save the file with Unix line ends");
 	return jr_perm_check_file(path, err);
@@ -67,13 +147,13 @@ check_interpreter(const char *path, struct jr_err *err)
 
 /* Check the interpreter of the program at `path`, then the interpreter of that one, and so on. */
 static bool
-check_interpreters(const char *path, const char *cwd, struct jr_err *err)
+check_interpreters(struct jr_trust *trust, const char *path, const char *cwd, struct jr_err *err)
 {
 	char *of = jr_xstrdup(path), *interpreter;
 	bool ok = true;
 
 	for (int i = 0; ok && i < INTERPRETERS_MAX && (interpreter = interpreter_of(of, cwd)) != NULL; i++) {
-		ok = check_interpreter(interpreter, err) || jr_fail_in(err, "its #! line");
+		ok = check_interpreter(trust, interpreter, err) || jr_fail_in(err, "its #! line");
 		free(of);
 		of = interpreter;
 	}
@@ -135,29 +215,47 @@ names_script(const char *path, const char *directory)
 
 /* The program may execute a script that is executable, so the script's own #! line is checked too. */
 static bool
-check_script(const char *path, const char *cwd, struct jr_err *err)
+check_script(struct jr_trust *trust, const char *path, const char *cwd, struct jr_err *err)
 {
+	remember(trust, path);
 	if (!jr_perm_check_data(path, err))
 		return false;
-	return access(path, X_OK) != 0 || check_interpreters(path, cwd, err);
+	return access(path, X_OK) != 0 || check_interpreters(trust, path, cwd, err);
+}
+
+static bool
+judge(struct jr_trust *trust, const struct jr_handler *handler, struct jr_err *err)
+{
+	const struct jr_settings *settings = &handler->settings;
+	const char *program = settings->argv != NULL ? settings->argv[0] : handler->path;
+	const char *cwd = settings->cwd != NULL ? settings->cwd : handler->directory;
+	bool ok;
+
+	remember(trust, program);
+	ok = jr_perm_check_file(program, err) && check_interpreters(trust, program, cwd, err);
+	for (size_t i = 1; ok && settings->argv != NULL && settings->argv[i] != NULL; i++) {
+		char *path = path_of(cwd, settings->argv[i]);
+
+		if (names_script(path, handler->directory))
+			ok = check_script(trust, path, cwd, err);
+		free(path);
+	}
+	return ok;
 }
 
 bool
 jr_trust_check(const struct jr_handler *handler, struct jr_err *err)
 {
-	const struct jr_settings *settings = &handler->settings;
-	const char *cwd = settings->cwd != NULL ? settings->cwd : handler->directory;
-	bool ok;
+	struct jr_trust *trust = handler->trust;
+	int64_t now_ms = jr_clock_now_ms();
 
-	if (handler->as_is)
+	if (handler->as_is || still_holds(trust, now_ms))
 		return true;
-	ok = check_interpreters(settings->argv != NULL ? settings->argv[0] : handler->path, cwd, err);
-	for (size_t i = 1; ok && settings->argv != NULL && settings->argv[i] != NULL; i++) {
-		char *path = path_of(cwd, settings->argv[i]);
-
-		if (names_script(path, handler->directory))
-			ok = check_script(path, cwd, err);
-		free(path);
+	forget(trust);
+	if (judge(trust, handler, err)) {
+		trust->until_ms = jr_clock_after(now_ms, JR_TRUST_MS);
+		return true;
 	}
-	return ok;
+	forget(trust);
+	return false;
 }

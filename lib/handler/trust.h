@@ -1,13 +1,33 @@
 /*
- * trust: do the other files that an exec handler runs pass the permission rules?
+ * trust: may the files that an exec handler runs be executed?
  *
- * These files are the interpreters of #! lines, and the scripts below the handlers directory that its arguments name.
- * Each must pass the same permission rules as the handler's own file (handlers.h).
+ * These files are its program, the interpreters of #! lines, and the scripts below the handlers directory that its
+ * arguments name. Each must pass the permission rules (handlers.h).
+ *
+ * To judge them, each path is walked from the root, which takes longer than to start a small program. So before a start
+ * a judgement is used again if it is younger than JR_TRUST_MS and each of the files is still what was judged: one stat of
+ * its path, through all links, gives the same device, inode, owner, mode, size and times. What this finds, and when:
+ *
+ *	the file was written to, or its owner or mode was changed       before the next start: ctime is another one
+ *	another file has its name, or a link or a directory on the way  before the next start: the inode is another one
+ *	leads elsewhere now
+ *	the directory or one above it was opened to others              within JR_TRUST_MS, and before the next start if
+ *	                                                                they have used it to exchange the file
+ *
+ * A file that was not exchanged is still the one that was judged, whoever could have exchanged it. What is left is this:
+ * within JR_TRUST_MS after a directory was opened, others could exchange a file between the stat and the execve. (execve
+ * gets the path and no descriptor, since the kernel gives the interpreter of a script the path.)
  */
 #ifndef JR_TRUST_H
 #define JR_TRUST_H
 
 #include "handler/handler.h"
+
+#define JR_TRUST_MS 1000
+
+/* The last judgement of a handler. It begins without one. */
+struct jr_trust *jr_trust_new(void) JR_MUST;
+void jr_trust_free(struct jr_trust *trust); /* NULL is fine */
 
 /* For a handler of kind exec whose settings have been read. JR_E_CONFIG; the message says which command to type. */
 bool jr_trust_check(const struct jr_handler *handler, struct jr_err *err) JR_MUST;

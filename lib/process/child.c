@@ -22,6 +22,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -281,7 +282,7 @@ abandon(struct jr_child *child)
 	reap(child);
 }
 
-/* Watch all our ends, or none on failure. With an empty input, stdin is closed at once. */
+/* Watch all our ends, or none on failure. */
 static bool
 watch_ends(struct jr_child *child, struct pipes *pipes)
 {
@@ -297,10 +298,7 @@ watch_ends(struct jr_child *child, struct pipes *pipes)
 	jr_relay_open(&child->relays[0], child->loop, pipes->out[0]);
 	if (pipes->err[0] >= 0)
 		jr_relay_open(&child->relays[1], child->loop, pipes->err[0]);
-	if (child->input_left > 0)
-		jr_watch_set(child->loop, &child->in_watch, pipes->in[1], POLLOUT);
-	else
-		jr_fd_close(pipes->in[1]);
+	jr_watch_set(child->loop, &child->in_watch, pipes->in[1], POLLOUT); /* no harm if there is none */
 	return true;
 }
 
@@ -338,6 +336,19 @@ open_pipes(struct pipes *pipes, bool as_is)
 	return pipes->in[0] >= 0 && jr_fd_pipe(pipes->out) && jr_fd_pipe(pipes->err);
 }
 
+/* An input that fits into an empty pipe is written before the start, and stdin needs no watch. */
+static void
+write_ahead(struct jr_child *child, struct pipes *pipes)
+{
+	bool fits = pipes->in[1] >= 0 && child->input_left <= PIPE_BUF;
+
+	if (!fits || write(pipes->in[1], child->input, child->input_left) != (ssize_t)child->input_left)
+		return;
+	child->input_left = 0;
+	jr_fd_close(pipes->in[1]);
+	pipes->in[1] = -1;
+}
+
 /* Closes the child's ends in any case, and ours if it could not be started. */
 static bool
 start_on_pipes(struct jr_child *child, const struct jr_child_spec *spec, struct jr_err *err)
@@ -345,9 +356,10 @@ start_on_pipes(struct jr_child *child, const struct jr_child_spec *spec, struct 
 	struct pipes pipes = {{-1, -1}, {-1, -1}, {-1, -1}};
 	bool started = false;
 
-	if (open_pipes(&pipes, spec->as_is))
+	if (open_pipes(&pipes, spec->as_is)) {
+		write_ahead(child, &pipes);
 		started = start(child, spec, &pipes, err);
-	else
+	} else
 		jr_fail(err, JR_E_TEMP, "could not start %s: pipe: %s", spec->path, strerror(errno));
 	jr_fd_close(pipes.in[0]);
 	jr_fd_close(pipes.out[1]);

@@ -66,6 +66,8 @@ somebody_runs_in(int64_t group)
 bool
 jr_group_is_gone(int64_t group)
 {
+	if (kill(-(pid_t)group, SIGKILL) < 0 && errno == ESRCH)
+		return true;
 	while (waitpid(-(pid_t)group, NULL, WNOHANG) > 0)
 		; /* orphans of the group are ours when we are process 1 */
 	if (kill(-(pid_t)group, SIGKILL) < 0 && errno == ESRCH)

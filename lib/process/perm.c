@@ -24,6 +24,7 @@ struct walk {
 	char at[PATH_MAX];   /* where we are, without symbolic links; "" is the root */
 	char rest[PATH_MAX]; /* the names that are left */
 	int links;
+	uid_t me;
 	bool strict; /* the last directory may not be sticky and writable */
 };
 
@@ -35,9 +36,8 @@ fail_long(const char *path, struct jr_err *err)
 
 /* The rule for one entry of the path. */
 static bool
-check(const char *path, const struct stat *st, bool may_be_sticky, struct jr_err *err)
+check(const char *path, const struct stat *st, uid_t me, bool may_be_sticky, struct jr_err *err)
 {
-	uid_t me = geteuid();
 	bool is_link = S_ISLNK(st->st_mode);
 	bool is_open = !is_link && (st->st_mode & (S_IWGRP | S_IWOTH)) != 0;
 
@@ -128,7 +128,7 @@ look(struct walk *walk, struct stat *st, struct jr_err *err)
 	if (lstat(path, st) < 0)
 		return jr_fail(err, JR_E_CONFIG, "cannot use %s: %s", path, strerror(errno));
 	is_inner = S_ISDIR(st->st_mode) && !(walk->strict && is_last(walk));
-	return check(path, st, is_inner, err);
+	return check(path, st, walk->me, is_inner, err);
 }
 
 static bool
@@ -162,6 +162,7 @@ walk_to(const char *path, bool strict, struct stat *st, struct jr_err *err)
 	}
 	memcpy(walk->rest, path, len + 1);
 	walk->strict = strict;
+	walk->me = geteuid();
 	trusted = look(walk, st, err);
 	while (trusted && next_name(walk, name))
 		trusted = step(walk, name, st, err);

@@ -48,6 +48,7 @@ struct report {
 /* What the child needs. */
 struct plan {
 	const struct jr_spawn *spawn;
+	const sigset_t *signals; /* those that are ignored or caught */
 	int watchdog_fd;
 	int report_fd;
 	pid_t parent;
@@ -106,7 +107,7 @@ is_ignored(int signo)
 
 /* In the child: execve resets signal handlers, but keeps ignored signals and the mask. */
 static void
-reset_signals(bool as_is)
+reset_signals(const sigset_t *signals, bool as_is)
 {
 	struct sigaction action;
 	sigset_t none;
@@ -114,7 +115,7 @@ reset_signals(bool as_is)
 	memset(&action, 0, sizeof(action));
 	action.sa_handler = SIG_DFL;
 	for (int signo = 1; signo < NSIG; signo++) {
-		if (!as_is || !is_ignored(signo))
+		if (sigismember(signals, signo) == 1 && (!as_is || !is_ignored(signo)))
 			(void)sigaction(signo, &action, NULL);
 	}
 	(void)sigemptyset(&none);
@@ -173,7 +174,7 @@ run_child(const struct plan *plan)
 		give_up(plan->report_fd, STEP_PARENT);
 	if (!set_descriptors(plan))
 		give_up(plan->report_fd, STEP_FDS);
-	reset_signals(spawn->as_is);
+	reset_signals(plan->signals, spawn->as_is);
 	if (spawn->limits != NULL)
 		set_limits(report_fd, spawn->limits);
 	execute(plan);
@@ -312,7 +313,10 @@ make_script_argv(const struct jr_spawn *spawn)
 int64_t
 jr_spawn(struct jr_watchdog *watchdog, const struct jr_spawn *spawn, struct jr_err *err)
 {
-	struct plan plan = {.spawn = spawn, .watchdog_fd = jr_watchdog_fd(watchdog), .parent = getpid()};
+	struct plan plan = {.spawn = spawn,
+	    .signals = jr_watchdog_signals(watchdog),
+	    .watchdog_fd = jr_watchdog_fd(watchdog),
+	    .parent = getpid()};
 	struct report report = {.step = STEP_EXEC};
 	sigset_t all, before;
 	int ends[2];

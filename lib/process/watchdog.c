@@ -52,6 +52,7 @@ struct jr_watchdog {
 	int pidfd;
 	pid_t pid;
 	bool failed; /* a write failed and the watchdog was killed */
+	sigset_t signals;
 };
 
 /* State inside the watchdog process. */
@@ -265,6 +266,18 @@ start(struct jr_watchdog *watchdog, int pipe_fd)
 	return watchdog->pidfd >= 0 && jr_fd_set_nonblocking(watchdog->fd);
 }
 
+static void
+find_signals(sigset_t *signals)
+{
+	struct sigaction action;
+
+	(void)sigemptyset(signals);
+	for (int signo = 1; signo < NSIG; signo++) {
+		if (sigaction(signo, NULL, &action) == 0 && action.sa_handler != SIG_DFL)
+			(void)sigaddset(signals, signo);
+	}
+}
+
 struct jr_watchdog *
 jr_watchdog_start(struct jr_err *err)
 {
@@ -282,6 +295,7 @@ jr_watchdog_start(struct jr_err *err)
 	watchdog->fd = ends[1];
 	watchdog->pid = -1;
 	watchdog->pidfd = -1;
+	find_signals(&watchdog->signals);
 	if (!start(watchdog, ends[0])) {
 		jr_fail(err, JR_E_TEMP, "could not start the watchdog: %s", strerror(errno));
 		jr_watchdog_free(watchdog);
@@ -319,6 +333,12 @@ jr_watchdog_free(struct jr_watchdog *watchdog)
 	if (watchdog->pidfd >= 0)
 		(void)close(watchdog->pidfd);
 	free(watchdog);
+}
+
+const sigset_t *
+jr_watchdog_signals(const struct jr_watchdog *watchdog)
+{
+	return &watchdog->signals;
 }
 
 int

@@ -17,13 +17,15 @@
 #ifndef JR_WATCHDOG_H
 #define JR_WATCHDOG_H
 
+#include <signal.h>
+
 #include "base/err.h"
 
 struct jr_watchdog;
 
 /*
  * Also changes this process for good: SIGCHLD gets its default disposition (if it were ignored, the kernel would reap
- * the handlers), and SIGPIPE is ignored.
+ * the handlers), and SIGPIPE is ignored. From then on no disposition may change.
  */
 struct jr_watchdog *jr_watchdog_start(struct jr_err *err) JR_MUST;
 
@@ -33,6 +35,9 @@ void jr_watchdog_free(struct jr_watchdog *watchdog);
 /* The writing end of the pipe, and the call by which a child announces itself. Async-signal-safe. */
 int jr_watchdog_fd(const struct jr_watchdog *watchdog);
 bool jr_watchdog_announce(int fd, int64_t group, int64_t deadline_ms);
+
+/* The signals that are ignored or caught in this process: only these need a reset in a child. Borrowed. */
+const sigset_t *jr_watchdog_signals(const struct jr_watchdog *watchdog);
 
 void jr_watchdog_move(struct jr_watchdog *watchdog, int64_t group, int64_t deadline_ms);
 void jr_watchdog_forget(struct jr_watchdog *watchdog, int64_t group);

@@ -45,6 +45,28 @@ json
 	assert_regex "$(q "select last_error from jobrun.job_runs where id = $id")" "chmod go-w $PWD/work.sh"
 }
 
+@test "a handler that is exchanged while a runner stays is judged again before its next start" {
+	handler work <<<'echo old'
+	printf '#!/bin/sh\necho new\n' >better
+	printf '#!/bin/sh\necho worse\n' >worse
+	chmod 755 better
+	chmod 775 worse
+	bg_runner --for 60s --lease 6s
+	first=$(enqueue work)
+	wait_until 15 q_is succeeded "select status from jobrun.job_runs where id = $first"
+	mv worse "$JOBRUN_HANDLERS/work"
+	second=$(enqueue work --max-attempts 1)
+	wait_until 15 q_is dead "select status from jobrun.job_runs where id = $second"
+	mv better "$JOBRUN_HANDLERS/work"
+	third=$(enqueue work)
+	wait_until 15 q_is succeeded "select status from jobrun.job_runs where id = $third"
+	kill "$runner_pid"
+	wait_runner || true
+	assert_equal "$(printed "$first") $(printed "$third")" 'old new'
+	assert_equal "$(field "$second" last_error)" \
+		"work: cannot trust $JOBRUN_HANDLERS/work: its group can write to it: chmod go-w $JOBRUN_HANDLERS/work"
+}
+
 @test "scripts that argv names, and the interpreters of #! lines are judged again before each start" {
 	printf 'exit 0\n' >"$JOBRUN_HANDLERS/part.sh"
 	settings named <<<'{"argv": ["/bin/sh", "part.sh"]}'

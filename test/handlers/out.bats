@@ -86,7 +86,7 @@ nothing_left() {
 	handler steps <<-'sh'
 		if [ "$JOBRUN_ATTEMPT" -gt 1 ]; then
 			cat "$JOBRUN_CHECKPOINT"
-			stat -c '%a %U' "$JOBRUN_CHECKPOINT" "$JOBRUN_OUT"
+			stat -c '%a %U' "$JOBRUN_CHECKPOINT"
 		fi
 		echo "{\"checkpoint\": $JOBRUN_ATTEMPT}" >> "$JOBRUN_OUT"
 		[ "$JOBRUN_ATTEMPT" -eq 3 ]
@@ -102,9 +102,7 @@ nothing_left() {
 	assert_equal "$(printed "$id")" "
 1
 $private
-$private
 2
-$private
 $private"
 	run_is "$id" succeeded
 }
@@ -290,17 +288,45 @@ $private"
 @test "a file that a handler puts in place of JOBRUN_OUT is not read, and a warning says so" {
 	printf '{"result": "of somebody else"}\n' >"$TMPDIR/secret"
 	chmod 600 "$TMPDIR/secret"
-	handler link <<<'rm "$JOBRUN_OUT"; ln -s "$TMPDIR/secret" "$JOBRUN_OUT"'
-	handler move <<<'cp "$TMPDIR/secret" "$TMPDIR/new"; mv "$TMPDIR/new" "$JOBRUN_OUT"'
-	handler fifo <<<'rm "$JOBRUN_OUT"; mkfifo "$JOBRUN_OUT"'
-	handler directory <<<'rm "$JOBRUN_OUT"; mkdir "$JOBRUN_OUT"'
-	handler gone <<<'rm "$JOBRUN_OUT"'
+	# The runner has seen the first file when its progress can be read.
+	body='echo "{\"progress\": 1}" >"$JOBRUN_OUT"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done; rm "$JOBRUN_OUT"'
+	handler link <<<"$body; ln -s \"\$TMPDIR/secret\" \"\$JOBRUN_OUT\""
+	handler move <<<"$body; cp \"\$TMPDIR/secret\" \"\$TMPDIR/new\"; mv \"\$TMPDIR/new\" \"\$JOBRUN_OUT\""
+	handler fifo <<<"$body; mkfifo \"\$JOBRUN_OUT\""
+	handler directory <<<"$body; mkdir \"\$JOBRUN_OUT\""
+	handler gone <<<"$body"
 	for type in link move fifo directory gone; do
 		enqueue "$type"
 	done
-	jr_ok run
+	bg_runner -j 5 --lease 6s
+	wait_until 15 q_is 5 "select count(*) from jobrun.job_runs where progress is not null"
+	touch "$TMPDIR/go"
+	wait_runner
 	q_is 'succeeded|5|0' "select status, count(*), count(result) from jobrun.job_runs group by 1"
 	q_is 5 "select count(*) from jobrun.job_attempts where output like 'jobrun: JOBRUN_OUT: it was removed or replaced: %'"
+	rm "$TMPDIR/go"
+	assert_equal "$(ls -A "$TMPDIR")" secret
+}
+
+@test "what a handler makes instead of JOBRUN_OUT is not read unless it is a plain file, and nothing of it is left" {
+	printf '{"result": "of somebody else"}\n' >"$TMPDIR/secret"
+	handler link <<<'ln -s "$TMPDIR/secret" "$JOBRUN_OUT"'
+	handler fifo <<<'mkfifo "$JOBRUN_OUT"'
+	handler directory <<<'mkdir -p "$JOBRUN_OUT/in"; touch "$JOBRUN_OUT/in/file"'
+	handler never <<<'[ ! -e "$JOBRUN_OUT" ]'
+	handler gone <<<'echo "{\"result\": 1}" >"$JOBRUN_OUT"; rm "$JOBRUN_OUT"'
+	handler anew <<<'umask 077; echo "{\"result\": 7}" >"$JOBRUN_OUT"'
+	handler more <<<'umask 0; echo "{\"result\": 7}" >>"$JOBRUN_OUT"'
+	for type in link fifo directory never gone anew more; do
+		enqueue "$type"
+	done
+	jr_ok run
+	q_is 'succeeded|7' "select status, count(*) from jobrun.job_runs group by 1"
+	q_is 'anew|7;more|7' "select string_agg(job_type || '|' || result, ';' order by job_type) from jobrun.job_runs where result is not null"
+	q_is 'directory,fifo,link' "select string_agg(r.job_type, ',' order by r.job_type) from jobrun.job_attempts a
+		join jobrun.job_runs r on r.id = a.run_id
+		where a.output like 'jobrun: JOBRUN_OUT: it is not a plain file that can be read: %'"
+	q_is 3 "select count(*) from jobrun.job_attempts"
 	assert_equal "$(ls -A "$TMPDIR")" secret
 }
 
@@ -319,18 +345,16 @@ $private"
 }
 
 @test "one handler does not see the file of another one's attempt afterwards, and nothing is left after the tick" {
-	handler look <<<'ls "${JOBRUN_OUT%/*}" | wc -l; stat -c %a "${JOBRUN_OUT%/*}"'
+	handler look <<<'echo >"$JOBRUN_OUT"; ls "${JOBRUN_OUT%/*}" | wc -l; stat -c %a "${JOBRUN_OUT%/*}"'
 	id=$(enqueue look)
 	enqueue look
 	jr_ok run -j 1
-	mode=700
-	[ "$(id -u)" -ne 0 ] || mode=711
-	q_is 2 "select count(*) from jobrun.job_attempts where output = E'1\n$mode\n'"
+	q_is 2 "select count(*) from jobrun.job_attempts where output = E'1\n700\n'"
 	nothing_left
 }
 
 @test "the next runner removes the files of a killed runner, and not those of a living one" {
-	handler wait <<<'echo "$JOBRUN_OUT" > "$TMPDIR/path.$JOBRUN_RUN_ID"; until [ -e "$TMPDIR/end" ]; do sleep 0.05; done; echo "{\"result\": 1}" >> "$JOBRUN_OUT"'
+	handler wait <<<'touch "$JOBRUN_OUT"; echo "$JOBRUN_OUT" > "$TMPDIR/path.$JOBRUN_RUN_ID"; until [ -e "$TMPDIR/end" ]; do sleep 0.05; done; echo "{\"result\": 1}" >> "$JOBRUN_OUT"'
 	handler quick <<<'exit 0'
 	killed=$(enqueue wait --max-attempts 1)
 	bg_runner --lease 2s

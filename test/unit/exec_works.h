@@ -5,6 +5,7 @@
 #define JR_TEST_EXEC_WORKS_H
 
 #include "handler/handlers.h"
+#include "handler/trust.h"
 #include "processes.h"
 
 #include <sys/wait.h>
@@ -32,8 +33,10 @@ set_up(void **state)
 	fixture->host.loop = jr_loop_new(&err);
 	fixture->host.watchdog = jr_watchdog_start(&err);
 	fixture->directory = make_directory();
-	fixture->handler = (struct jr_handler){
-	    .job_type = (char *)(uintptr_t) "job", .directory = fixture->directory, .kind = &jr_handler_exec};
+	fixture->handler = (struct jr_handler){.job_type = (char *)(uintptr_t) "job",
+	    .directory = fixture->directory,
+	    .kind = &jr_handler_exec,
+	    .trust = jr_trust_new()};
 	jr_settings_init(&fixture->handler.settings);
 	*state = fixture;
 	return fixture->host.loop != NULL && fixture->host.watchdog != NULL ? 0 : -1;
@@ -45,6 +48,7 @@ tear_down(void **state)
 	struct fixture *fixture = *state;
 
 	jr_handler_exec.close(&fixture->host);
+	jr_trust_free(fixture->handler.trust);
 	jr_watchdog_free(fixture->host.watchdog);
 	jr_loop_free(fixture->host.loop);
 	remove_directory(fixture->directory);

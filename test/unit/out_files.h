@@ -58,14 +58,14 @@ write_with(const char *path, const char *text, size_t len, int flags)
 static inline void
 append(struct fixture *fixture, const char *text)
 {
-	write_with(jr_out_path(fixture->out), text, strlen(text), O_APPEND);
+	write_with(jr_out_path(fixture->out), text, strlen(text), O_CREAT | O_APPEND);
 }
 
 /* As a handler does with >. */
 static inline void
 replace(struct fixture *fixture, const char *text)
 {
-	write_with(jr_out_path(fixture->out), text, strlen(text), O_TRUNC);
+	write_with(jr_out_path(fixture->out), text, strlen(text), O_CREAT | O_TRUNC);
 }
 
 static inline void

@@ -2,6 +2,7 @@
  * attempt: its timers, and a start that fails.
  */
 #include "attempts.h"
+#include "handler/trust.h"
 
 static void
 a_failed_start_is_told_from_the_loop(void **state)
@@ -159,6 +160,7 @@ a_real_handler_that_ignores_term_times_out_and_is_freed_at_its_end(void **state)
 	assert_non_null(trial->host.watchdog);
 	trial->handler.kind = &jr_handler_exec;
 	trial->handler.directory = directory;
+	trial->handler.trust = jr_trust_new();
 	trial->handler.path =
 	    make_file(directory, "job", "#!/bin/sh\ntrap '' TERM\nsleep 300 &\nwhile :; do sleep 300; done\n", 0755);
 	trial->handler.settings.grace_ms = 50;
@@ -167,6 +169,7 @@ a_real_handler_that_ignores_term_times_out_and_is_freed_at_its_end(void **state)
 	assert_non_null(jr_attempt_start(&setup));
 	turn_until(trial->host.loop, &trial->ended);
 	jr_watchdog_free(trial->host.watchdog);
+	jr_trust_free(trial->handler.trust);
 	free(trial->handler.path);
 	remove_directory(directory);
 }

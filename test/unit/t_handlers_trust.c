@@ -3,6 +3,8 @@
  */
 #include "handlers_files.h"
 
+#include "handler/trust.h"
+
 #include <sys/stat.h>
 
 /* The handlers directory is below another of the test's, in which there are other things. */
@@ -248,6 +250,110 @@ other_arguments_are_not_judged(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* A rename, as editors and installers do it: `work` is another file then. */
+static void
+exchange(const struct places *places, const char *text, mode_t mode)
+{
+	char *from = jr_xasprintf("%s/new", places->beside), *to = jr_xasprintf("%s/work", places->handlers);
+
+	add(places->beside, "new", text, mode);
+	assert_int_equal(rename(from, to), 0);
+	free(from);
+	free(to);
+}
+
+/* Judge as it is done before a start. problem: NULL if it may be started. */
+static void
+judge_again(const struct jr_handler *handler, const char *problem)
+{
+	struct jr_err err = {.msg = ""};
+	bool good = jr_trust_check(handler, &err);
+
+	if (good != (problem == NULL) || (problem != NULL && strstr(err.msg, problem) == NULL))
+		fail_msg("\"%s\" instead of \"%s\"", err.msg, problem != NULL ? problem : "");
+}
+
+static void
+a_change_is_found_before_the_next_start(void **state)
+{
+	struct places places;
+	struct jr_handlers handlers;
+	const struct jr_handler *work;
+	char *path, *tool, *script;
+
+	make_places(&places, *state);
+	add(places.beside, "tool", SCRIPT, 0755);
+	tool = jr_xasprintf("%s/tool", places.beside);
+	script = jr_xasprintf("#!%s\n", tool);
+	path = jr_xasprintf("%s/work", places.handlers);
+	add(places.handlers, "work", SCRIPT, 0755);
+	load(&handlers, places.handlers);
+	work = jr_handlers_find(&handlers, "work");
+	assert_non_null(work);
+	for (int i = 0; i < 3; i++)
+		judge_again(work, NULL);
+	assert_int_equal(chmod(path, 0775), 0);
+	judge_again(work, "work: its group can write to it");
+	judge_again(work, "work: its group can write to it");
+	assert_int_equal(chmod(path, 0755), 0);
+	judge_again(work, NULL);
+	exchange(&places, SCRIPT, 0777);
+	judge_again(work, "work: everybody can write to it");
+	exchange(&places, SCRIPT, 0755);
+	judge_again(work, NULL);
+	exchange(&places, SCRIPT, 0644);
+	judge_again(work, "cannot execute");
+	exchange(&places, script, 0755);
+	judge_again(work, NULL);
+	assert_int_equal(chmod(tool, 0775), 0);
+	judge_again(work, "its #! line: cannot trust ");
+	assert_int_equal(chmod(tool, 0755), 0);
+	judge_again(work, NULL);
+	assert_int_equal(unlink(path), 0);
+	judge_again(work, "No such file");
+	assert_int_equal(symlink(tool, path), 0);
+	judge_again(work, NULL);
+	add(places.beside, "tool", SCRIPT, 0775);
+	assert_int_equal(chmod(tool, 0775), 0);
+	judge_again(work, "tool: its group can write to it");
+	jr_handlers_release(&handlers);
+	free(script);
+	free(tool);
+	free(path);
+	free_places(&places);
+}
+
+/* One that was opened to others counts at once if they have used it, and otherwise soon. */
+static void
+a_directory_that_was_opened_is_found(void **state)
+{
+	struct places places;
+	struct jr_handlers handlers;
+	const struct jr_handler *work;
+	struct jr_err err;
+	int tries = 0;
+
+	make_places(&places, *state);
+	add(places.handlers, "work", SCRIPT, 0755);
+	load(&handlers, places.handlers);
+	work = jr_handlers_find(&handlers, "work");
+	assert_non_null(work);
+	judge_again(work, NULL);
+	assert_int_equal(chmod(places.handlers, 0777), 0);
+	exchange(&places, SCRIPT, 0755);
+	judge_again(work, "handlers: everybody can write to it");
+	assert_int_equal(chmod(places.handlers, 0755), 0);
+	judge_again(work, NULL);
+	assert_int_equal(chmod(*state, 0777), 0);
+	while (jr_trust_check(work, &err) && tries++ < 100)
+		(void)usleep(JR_TRUST_MS * 1000 / 20);
+	judge_again(work, "everybody can write to it");
+	assert_int_equal(chmod(*state, 0755), 0);
+	judge_again(work, NULL);
+	jr_handlers_release(&handlers);
+	free_places(&places);
+}
+
 int
 main(void)
 {
@@ -258,6 +364,8 @@ main(void)
 	    TEST(scripts_in_argv_are_judged_wherever_they_are_below),
 	    TEST(scripts_in_argv_are_judged_however_they_are_spelled),
 	    TEST(other_arguments_are_not_judged),
+	    TEST(a_change_is_found_before_the_next_start),
+	    TEST(a_directory_that_was_opened_is_found),
 	};
 
 	return cmocka_run_group_tests_name("handlers_trust", tests, NULL, NULL);

@@ -132,7 +132,7 @@ a_nul_byte_is_a_warning(void **state)
 	static const char text[] = "{\"progress\": 1}\0\n{\"result\": \0 1}\n{\"checkpoint\": 1}\n";
 	struct fixture *fixture = *state;
 
-	write_with(jr_out_path(fixture->out), text, sizeof(text) - 1, O_APPEND);
+	write_with(jr_out_path(fixture->out), text, sizeof(text) - 1, O_CREAT | O_APPEND);
 	jr_out_read(fixture->out, true);
 	expect(jr_out_progress(fixture->out), NULL);
 	expect(jr_out_result(fixture->out), NULL);

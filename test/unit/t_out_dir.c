@@ -22,6 +22,7 @@ what_is_put_in_its_place_is_not_read(void **state)
 		fixture->out = jr_out_open(fixture->outs, 41, 8 + (int64_t)i, NULL, NULL, &err);
 		path = jr_out_path(fixture->out);
 		append(fixture, "{\"progress\": 1}\n");
+		jr_out_read(fixture->out, false);
 		assert_int_equal(unlink(path), 0);
 		if (i == 0)
 			write_with(path, "{\"progress\": 2}\n", 16, O_CREAT);
@@ -38,6 +39,62 @@ what_is_put_in_its_place_is_not_read(void **state)
 	assert_int_equal(access(elsewhere, F_OK), 0); /* removing the link did not remove it */
 	assert_int_equal(unlink(elsewhere), 0);
 	free(elsewhere);
+}
+
+/* A handler that has said nothing yet. Only a plain file of ours is opened. */
+static void
+what_is_made_instead_of_it_is_not_read(void **state)
+{
+	static const char *const kinds[] = {"link", "fifo", "directory", "socket", "unreadable", "nothing"};
+	struct fixture *fixture = *state;
+	char *elsewhere = make_file(fixture->directory, "other", "{\"progress\": 2}\n", 0600);
+
+	for (size_t i = 0; i < JR_COUNT(kinds); i++) {
+		struct jr_err err;
+		const char *path;
+
+		jr_out_close(fixture->out);
+		fixture->out = jr_out_open(fixture->outs, 41, 8 + (int64_t)i, NULL, NULL, &err);
+		path = jr_out_path(fixture->out);
+		assert_int_equal(access(path, F_OK), -1);
+		if (i == 0)
+			assert_int_equal(symlink(elsewhere, path), 0);
+		else if (i == 1)
+			assert_int_equal(mkfifo(path, 0600), 0);
+		else if (i == 2)
+			assert_int_equal(mkdir(path, 0700), 0);
+		else if (i == 3)
+			assert_int_equal(mknod(path, S_IFSOCK | 0600, 0), 0);
+		else if (i == 4 && geteuid() != 0)
+			write_with(path, "{\"progress\": 2}\n", 16, O_CREAT);
+		if (i == 4 && geteuid() != 0)
+			assert_int_equal(chmod(path, 0), 0);
+		jr_out_read(fixture->out, false);
+		assert_string_equal(jr_out_warnings(fixture->out), "");
+		jr_out_read(fixture->out, true);
+		expect(jr_out_progress(fixture->out), NULL);
+		if (i < 4 || (i == 4 && geteuid() != 0))
+			expect_warning(fixture, "JOBRUN_OUT: it is not a plain file");
+		else
+			assert_string_equal(jr_out_warnings(fixture->out), "");
+	}
+	assert_int_equal(access(elsewhere, F_OK), 0);
+	assert_int_equal(unlink(elsewhere), 0);
+	free(elsewhere);
+}
+
+static void
+one_that_belongs_to_another_account_is_not_read(void **state)
+{
+	struct fixture *fixture = *state;
+
+	if (geteuid() != 0)
+		skip();
+	append(fixture, "{\"progress\": 1}\n");
+	assert_int_equal(chown(jr_out_path(fixture->out), 65534, 65534), 0);
+	jr_out_read(fixture->out, true);
+	expect(jr_out_progress(fixture->out), NULL);
+	expect_warning(fixture, "JOBRUN_OUT: it is not a plain file");
 }
 
 static void
@@ -58,10 +115,19 @@ a_checkpoint_is_handed_on(void **state)
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 	(void)close(fd);
-	assert_int_equal(stat(jr_out_path(out), &st), 0);
-	assert_int_equal(st.st_mode & 07777, 0600);
 	jr_out_close(out);
 	jr_out_close(NULL);
+}
+
+/* The mode of the directory of a file. */
+static int
+stat_parent(const char *path, struct stat *st)
+{
+	char *directory = jr_xmemdup0(path, (size_t)(strrchr(path, '/') - path));
+	int rc = stat(directory, st);
+
+	free(directory);
+	return rc == 0 ? (int)(st->st_mode & 07777) : -1;
 }
 
 static void
@@ -82,8 +148,12 @@ files_belong_to_the_account_of_the_handler(void **state)
 	out = jr_out_open(fixture->outs, 42, 1, "1", &limits, &err);
 	assert_non_null(out);
 	assert_int_equal(stat(jr_out_path(out), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
 	assert_int_equal(st.st_uid, 65534);
 	assert_int_equal(st.st_gid, 65534);
+	/* Files of our own account, which handlers create as their umask says, are out of its reach. */
+	assert_int_equal(stat_parent(jr_out_path(out), &st), 0711);
+	assert_int_equal(stat_parent(jr_out_path(fixture->out), &st), 0700);
 	assert_int_equal(stat(jr_out_checkpoint_path(out), &st), 0);
 	assert_int_equal(st.st_uid, 65534);
 	jr_out_close(out);
@@ -119,12 +189,12 @@ one_that_a_handler_has_removed_is_made_anew(void **state)
 	struct jr_out *out;
 
 	append(fixture, "{\"progress\": 1}\n");
+	jr_out_read(fixture->out, false);
 	*strrchr(directory, '/') = '\0';
 	remove_directory(jr_xstrdup(directory));
 	out = jr_out_open(fixture->outs, 43, 1, "1", NULL, &err);
 	assert_non_null(out);
 	assert_int_not_equal(strncmp(jr_out_path(out), directory, strlen(directory)), 0);
-	assert_int_equal(access(jr_out_path(out), W_OK), 0);
 	assert_int_equal(access(jr_out_checkpoint_path(out), R_OK), 0);
 	/* The one from before goes on as far as it can. */
 	jr_out_read(fixture->out, true);
@@ -176,7 +246,7 @@ what_a_killed_runner_left_is_swept_away(void **state)
 	assert_non_null(outs);
 	/* The fixture's, which is in use, the new one, the file and the link. */
 	assert_int_equal(count_names(fixture->directory), 4);
-	assert_int_equal(access(jr_out_path(fixture->out), F_OK), 0);
+	append(fixture, "");
 	jr_outs_close(outs);
 	assert_int_equal(unlink(outside), 0);
 	assert_int_equal(unlink(stranger), 0);
@@ -295,7 +365,6 @@ sweep_thickets(struct fixture *fixture)
 	outs = jr_outs_open(&err);
 	/* Its own, too, at the end; and one that stands in the place of a file. */
 	out = jr_out_open(outs, 1, 1, NULL, NULL, &err);
-	assert_int_equal(unlink(jr_out_path(out)), 0);
 	assert_int_equal(mkdir(jr_out_path(out), 0700), 0);
 	make_thicket(jr_out_path(out), outside);
 	left = jr_xstrdup(jr_out_path(out));
@@ -464,6 +533,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(what_is_put_in_its_place_is_not_read),
+	    TEST(what_is_made_instead_of_it_is_not_read),
+	    TEST(one_that_belongs_to_another_account_is_not_read),
 	    TEST(a_checkpoint_is_handed_on),
 	    TEST(files_belong_to_the_account_of_the_handler),
 	    TEST(a_name_that_a_handler_has_taken_is_taken_back),
