@@ -615,16 +615,15 @@ begin
 	if found then
 		raise exception 'payload % has % bytes; the limit is 1048576', v_nr, v_bytes using errcode = 'JR065';
 	end if;
+	-- Ids are drawn, and rows returned, in the order in which they are inserted.
 	return query
-		with new as (
-			insert into jobrun.job_runs as r (job_type, payload, queue, priority, run_at, expires_at, max_attempts, timeout,
-				backoff_base, backoff_cap, concurrency_key, parent_id, trace_context, created_by, is_counted)
-			select v_new.job_type, coalesce(p.payload, v_new.payload), v_new.queue, v_new.priority, v_new.run_at, v_new.expires_at,
-				v_new.max_attempts, v_new.timeout, v_new.backoff_base, v_new.backoff_cap, v_new.concurrency_key, v_new.parent_id,
-				v_new.trace_context, v_new.created_by, v_new.is_counted
-			from unnest(payloads) with ordinality p(payload, nr) order by p.nr
-			returning r.id)
-		select new.id from new order by new.id;
+		insert into jobrun.job_runs as r (job_type, payload, queue, priority, run_at, expires_at, max_attempts, timeout,
+			backoff_base, backoff_cap, concurrency_key, parent_id, trace_context, created_by, is_counted)
+		select v_new.job_type, coalesce(p.payload, v_new.payload), v_new.queue, v_new.priority, v_new.run_at, v_new.expires_at,
+			v_new.max_attempts, v_new.timeout, v_new.backoff_base, v_new.backoff_cap, v_new.concurrency_key, v_new.parent_id,
+			v_new.trace_context, v_new.created_by, v_new.is_counted
+		from unnest(payloads) with ordinality p(payload, nr) order by p.nr
+		returning r.id;
 	if found and v_new.run_at <= now() then
 		perform jobrun.call_runners('');
 	end if;

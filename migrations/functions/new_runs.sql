@@ -46,24 +46,23 @@ declare
 	v_o    jobrun.run_options;
 	v_done jobrun.enqueued;
 	v_line bigint;
+	v_all  record;
 	v_row  record;
 	v_text text;
 	v_code text;
 	v_hint text;
 begin
-	select a.* into v_head from added a where num_nonnulls(a.job_type, a.payload, a.options, a.run) > 0 order by a.nr limit 1;
-	if not found then
-		delete from jobrun.new_runs n where n.nr between (select min(a.nr) from added a) and (select max(a.nr) from added a);
-		return null;
-	end if;
+	-- Rows come in the order of nr. Only two looks at them, since there may be millions.
+	select a.* into v_head from added a where num_nonnulls(a.job_type, a.payload, a.options, a.run) > 0 limit 1;
 	v_o := jobrun.read_options(v_head.options, null);
-	if num_nonnulls(v_o.idempotency_key, v_o.unique_key) = 0 and not exists (select from added a
-		where a.run is not null or ((a.job_type is distinct from v_head.job_type or a.options is distinct from v_head.options)
-			and num_nonnulls(a.job_type, a.payload, a.options) > 0))
-	then
-		perform jobrun.count_up('jobrun.new_runs_created', (select count(*) from jobrun.enqueue_many(v_head.job_type,
-			(select array_agg(coalesce(v_o.payload, a.payload) order by a.nr) from added a
-				where num_nonnulls(a.job_type, a.payload, a.options) > 0),
+	select min(a.nr) as first, max(a.nr) as last, bool_and(a.run is null and num_nonnulls(a.job_type, a.payload, a.options) = 0
+			or a.run is null and a.job_type is not distinct from v_head.job_type and a.options is not distinct from v_head.options) as alike,
+		array_agg(coalesce(v_o.payload, a.payload)) filter (where num_nonnulls(a.job_type, a.payload, a.options) > 0) as payloads
+	into v_all from added a;
+	if v_all.payloads is null and v_all.alike then
+		null;
+	elsif num_nonnulls(v_o.idempotency_key, v_o.unique_key) = 0 and v_all.alike then
+		perform jobrun.count_up('jobrun.new_runs_created', (select count(*) from jobrun.enqueue_many(v_head.job_type, v_all.payloads,
 			v_o.queue, v_o.priority, v_o.run_in, v_o.run_at, v_o.expires_in, v_o.max_attempts, v_o.timeout, v_o.backoff_base,
 			v_o.backoff_cap, v_o.concurrency_key, v_o.parent_id, v_o.trace_context)));
 	else
@@ -77,7 +76,7 @@ begin
 			perform jobrun.count_up(case when v_done.created then 'jobrun.new_runs_created' else 'jobrun.new_runs_existed' end, 1);
 		end loop;
 	end if;
-	delete from jobrun.new_runs n where n.nr between (select min(a.nr) from added a) and (select max(a.nr) from added a);
+	delete from jobrun.new_runs n where n.nr between v_all.first and v_all.last;
 	return null;
 exception when others then
 	get stacked diagnostics v_text = message_text, v_hint = pg_exception_hint;

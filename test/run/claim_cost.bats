@@ -23,6 +23,70 @@ load ../lib/sql
 	assert_output dead-entries
 }
 
+@test "due runs of one full lock key, or of a paused definition, before the others: eight times as many cost a claim no more" {
+	"$TOP/scripts/bench/claim" --rows 5000 --times 1 --tsv --database "$(past_pooler)" full-key full-key-others paused-definition >few
+	"$TOP/scripts/bench/claim" --rows 40000 --times 1 --tsv --database "$(past_pooler)" full-key full-key-others paused-definition >many
+	cat few many
+	run awk -F '\t' 'NR == FNR { claim[$1] = $5; next } $5 > 1.5 * claim[$1] + 100' few many
+	assert_output ''
+}
+
+# claimed N [TYPES QUEUES PRIORITIES]: what a claim of N takes, oldest first.
+claimed() {
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (77, 1, 1, 'other', 'x') on conflict do nothing"
+	q "begin; select string_agg(c.payload, ' ' order by c.id) from jobrun.claim(77, 'other', $1, '${2:-{work\}}', '${3:-{default\}}',
+		'${4:-{100\}}', null, null, null, 60000, 1) c; rollback"
+}
+
+@test "no number of runs of a full lock key or a paused definition hides those that are due after them" {
+	q "insert into jobrun.job_queues (name) values ('default')" \
+		"insert into jobrun.job_definitions (id, name, job_type, paused_until) overriding system value
+			values (101, 'paused', 'work', 'infinity'), (102, 'other', 'work', null)" \
+		"insert into jobrun.job_runs (job_type, run_at, payload, concurrency_key, definition_id)
+		select 'work', now() - interval '1 hour', '\"ahead\"', case when i % 2 = 0 then 'k' end, case when i % 2 = 1 then 101 end
+		from generate_series(1, 24000) i" \
+		"insert into jobrun.job_runs (job_type, run_at, payload, concurrency_key, definition_id) values
+			('work', now() - interval '9 minutes', '\"free\"', null, null), ('work', now() - interval '8 minutes', '\"its own\"', 'l', null),
+			('work', now() - interval '7 minutes', '\"the same key\"', 'k', null), ('work', now() - interval '6 minutes', '\"other\"', null, 102),
+			('work', now() - interval '5 minutes', '\"paused, too\"', 'm', 101), ('work', now() + interval '1 hour', '\"later\"', 'n', null)"
+	# The first of the key may start; then it is full.
+	assert_equal "$(claimed 9)" '"ahead" "free" "its own" "other"'
+	assert_equal "$(claimed 2)" '"ahead" "free"'
+	q "insert into jobrun.job_runs (job_type, concurrency_key, status, locked_until, runner_id, locked_by, started_at, attempts, claim_seq)
+		values ('work', 'k', 'running', now() + interval '1 hour', 78, 'other', now(), 1, 1)"
+	assert_equal "$(claimed 9)" '"free" "its own" "other"'
+	assert_equal "$(claimed 1)" '"free"'
+	# Without limits of the queue only the paused definition holds runs back.
+	q "update jobrun.job_queues set max_running_per_key = null" "delete from jobrun.job_runs where concurrency_key = 'k'"
+	assert_equal "$(claimed 9)" '"free" "its own" "other"'
+	q "delete from jobrun.job_runs where job_type = 'work' and status = 'running'"
+}
+
+@test "more full lock keys than a turn of a claim steps over: what is due after them is found" {
+	q "insert into jobrun.job_queues (name, max_running_per_key) values ('default', 1)" \
+		"insert into jobrun.job_runs (job_type, run_at, payload, concurrency_key)
+		select 'work', now() - interval '1 hour', '\"ahead\"', 'k' || lpad((i % 2300)::text, 4, '0') from generate_series(1, 4600) i" \
+		"insert into jobrun.job_runs (job_type, payload, concurrency_key, status, locked_until, runner_id, locked_by, started_at, attempts, claim_seq)
+		select 'work', '\"runs\"', 'k' || lpad(i::text, 4, '0'), 'running', now() + interval '1 hour', 78, 'other', now(), 1, 1
+		from generate_series(0, 2299) i" \
+		"insert into jobrun.job_runs (job_type, payload, concurrency_key) values ('work', '\"free\"', null), ('work', '\"last\"', 'z'),
+			('work', '\"its second\"', 'z')"
+	assert_equal "$(claimed 9)" '"free" "last"'
+	q "update jobrun.job_queues set max_running_per_key = 2"
+	assert_equal "$(claimed 2)" '"ahead" "ahead"'
+	q "delete from jobrun.job_runs where status = 'running'"
+}
+
+@test "when others have locked the first due runs, a claim takes as many of those after them" {
+	q "insert into jobrun.job_runs (job_type, payload) select 'work', to_jsonb(i) from generate_series(1, 200) i"
+	hold "select from jobrun.job_runs r where r.id <= 40 for update"
+	assert_equal "$(claimed 3)" '41 42 43'
+	assert_equal "$(claimed 60 | wc -w)" 60
+	assert_equal "$(claimed 200 | wc -w)" 160
+	release_holds
+	assert_equal "$(claimed 3)" '1 2 3'
+}
+
 @test "with one permit runs start by priority, due time and id, across types, queues and kinds" {
 	handler program <<-'sh'
 		echo "$JOBRUN_RUN_ID" >>"$TMPDIR/started"
