@@ -235,7 +235,8 @@ start_or_end(struct jr_held *held)
 		end_unstarted(held, JR_OUT_CANCELLED, "cancelled", "cancelled before it started");
 	else if (held->run->expired)
 		end_unstarted(held, JR_OUT_DEAD, "expired", "expired before it could start");
-	else if (jr_runner_is_signalled(runner) || handler == NULL || (is_ahead(held) && jr_runner_is_draining(runner)))
+	else if (jr_runner_is_signalled(runner) || handler == NULL ||
+		 (is_ahead(held) && jr_runner_is_draining(runner)))
 		give_back(held, "the runner was stopped before it started");
 	else if (jr_clock_now_ms() >= jr_held_fence_at(held))
 		give_back(held, "the claim was answered too late to start");
@@ -385,7 +386,7 @@ jr_start_cancel(struct jr_held *held)
 	if (held->start.attempt != NULL)
 		jr_attempt_event(held->start.attempt, JR_EV_CANCEL);
 	else if (jr_held_phase(held) == JR_HELD_CLAIMED || is_ahead(held))
-		held->run->cancelled = true; /* it waits, for an older handler or a permit, and ends instead of starting */
+		held->run->cancelled = true; /* it waits, and ends instead of starting */
 }
 
 void
