@@ -196,7 +196,7 @@ void jr_scope_note_batch(struct jr_scope *scope, size_t wanted, const PGresult *
 /* A permit for a run: a reserved one, else another. NULL: there is none. */
 struct jr_permit *jr_permit_take(struct jr_runner *runner, enum jr_pool pool);
 struct jr_permit *jr_permit_take_spare(struct jr_runner *runner, enum jr_pool pool); /* none of the reserved ones */
-struct jr_permit *jr_permit_of_none(void); /* for what takes no permit */
+struct jr_permit *jr_permit_of_none(void);                                           /* for what takes no permit */
 void jr_permit_share(struct jr_permit *permit);
 void jr_permit_leave(struct jr_runner *runner, struct jr_permit *permit);
 
@@ -368,9 +368,9 @@ bool jr_adopt_try(struct jr_runner *runner);
 /* --- runner_settle.c --- */
 
 struct jr_settle {
-	bool apart;            /* a fused settle and claim failed: not together... */
-	int64_t sent_alone;    /* ...until a claim has gone by itself, which this counts */
-	int64_t resolve_at_ms; /* doubt is not read before */
+	bool apart;              /* a fused settle and claim failed: not together... */
+	int64_t sent_alone;      /* ...until a claim has gone by itself, which this counts */
+	int64_t resolve_at_ms;   /* doubt is not read before */
 	int64_t gather_until_ms; /* outcomes are gathered until then; 0: they are not */
 	struct jr_repeat resolve_repeat;
 };

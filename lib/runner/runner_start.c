@@ -235,8 +235,7 @@ start_or_end(struct jr_held *held)
 		end_unstarted(held, JR_OUT_CANCELLED, "cancelled", "cancelled before it started");
 	else if (held->run->expired)
 		end_unstarted(held, JR_OUT_DEAD, "expired", "expired before it could start");
-	else if (jr_runner_is_signalled(runner) || handler == NULL ||
-		 (is_ahead(held) && jr_runner_is_draining(runner)))
+	else if (jr_runner_is_signalled(runner) || handler == NULL || (is_ahead(held) && jr_runner_is_draining(runner)))
 		give_back(held, "the runner was stopped before it started");
 	else if (jr_clock_now_ms() >= jr_held_fence_at(held))
 		give_back(held, "the claim was answered too late to start");
