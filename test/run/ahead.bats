@@ -130,7 +130,7 @@ acting_handler() {
 		read -r payload
 		echo "$JOBRUN_RUN_ID" >>"$TMPDIR/started"
 		case $payload in
-		*slow*) sleep 0.1 ;;
+		*slow*) sleep 0.06 ;;
 		*term*) kill -TERM "$PPID"; echo up >>"$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done ;;
 		*kill*) kill -KILL "$PPID"; exec sleep 60 ;;
 		*wait*) echo up >>"$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done ;;
