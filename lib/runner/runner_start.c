@@ -385,7 +385,7 @@ jr_start_cancel(struct jr_held *held)
 	if (held->start.attempt != NULL)
 		jr_attempt_event(held->start.attempt, JR_EV_CANCEL);
 	else if (jr_held_phase(held) == JR_HELD_CLAIMED || is_ahead(held))
-		held->run->cancelled = true; /* it waits, for an older handler or a permit, and ends instead of starting */
+		held->run->cancelled = true; /* it waits, and ends instead of starting */
 }
 
 void
