@@ -11,9 +11,9 @@
  *	the file was written to, or its owner or mode was changed:
  *		before the next start, since ctime is another one
  *	another file has its name, or a link or directory on the way leads elsewhere:
- *		before the next start, since the inode is another one
- *	the directory or one above it was opened to others:
- *		within JR_TRUST_MS; and before the next start if they have used it to exchange the file
+ *		likewise, since the inode is another one
+ *	the directory or one above it was opened to others: within JR_TRUST_MS;
+ *		and before the next start if they have exchanged the file
  *
  * A file that was not exchanged is still the one that was judged, whoever could have exchanged it. What is left is this:
  * within JR_TRUST_MS after a directory was opened, others could exchange a file between the stat and the execve. (execve
