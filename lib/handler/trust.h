@@ -15,9 +15,9 @@
  *	the directory or one above it was opened to others: within JR_TRUST_MS;
  *		and before the next start if they have exchanged the file
  *
- * A file that was not exchanged is still the one that was judged, whoever could have exchanged it. What is left is this:
- * within JR_TRUST_MS after a directory was opened, others could exchange a file between the stat and the execve. (execve
- * gets the path and no descriptor, since the kernel gives the interpreter of a script the path.)
+ * A file that was not exchanged is still the one that was judged, whoever could have exchanged it. What is left:
+ * within JR_TRUST_MS after a directory was opened, others could exchange a file between the stat and the execve.
+ * (execve gets the path, not a descriptor: the kernel gives the interpreter of a script the path.)
  */
 #ifndef JR_TRUST_H
 #define JR_TRUST_H
