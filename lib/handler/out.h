@@ -13,11 +13,11 @@
  * The files are in a private directory of this runner under TMPDIR (else /tmp). The runner holds a lock (flock) on that
  * directory while it lives, so the next runner of the same account recognises and removes what a killed runner left.
  *
- * JOBRUN_OUT does not exist before the handler writes to it; >> and > create it. The runner looks for it at each read and
- * opens the first plain file of its own account that it finds there, never a link, a FIFO or a device. Only for a handler
- * that runs as another account does the runner create the file, in a second directory, which that account can enter. What
- * must hold: the runner keeps the descriptor of the first file and never opens the name again, so it never reads what is
- * put in its place later; and it never reads more than the limits.
+ * JOBRUN_OUT does not exist before the handler writes to it; >> and > create it. The runner looks for it at each read,
+ * and opens the first plain file of its own account that it finds there, never a link, a FIFO or a device. Only for a
+ * handler that runs as another account does the runner create the file, in a second directory, which that account can
+ * enter. What must hold: the runner keeps the descriptor of the first file and never opens the name again, so it never
+ * reads what is put in its place later; and it never reads more than the limits.
  */
 #ifndef JR_OUT_H
 #define JR_OUT_H
@@ -33,7 +33,7 @@ struct jr_out;  /* the files of one attempt */
 #define JR_OUT_READ_MAX 4194304 /* in one call of jr_out_read; if there is more, only the end is read */
 #define JR_OUT_WARNINGS_MAX 10  /* for one attempt; further warnings are only counted */
 
-/* Create the private directory, and remove the directories of dead runners of this account. NULL on failure: JR_E_TEMP. */
+/* Create the private directory; remove the directories of dead runners of this account. NULL on failure: JR_E_TEMP. */
 struct jr_outs *jr_outs_open(struct jr_err *err) JR_MUST;
 void jr_outs_close(struct jr_outs *outs); /* removes the directories; NULL is fine */
 

@@ -13,8 +13,8 @@
 
 /*
  * A directory for the files of handlers. The files of our own account are in one that nobody else can enter: a handler
- * creates its JOBRUN_OUT itself, with the permissions of its umask. Handlers of other accounts must be able to open their
- * files, so theirs are in another directory.
+ * creates its JOBRUN_OUT itself, with the permissions of its umask. Handlers of other accounts must be able to open
+ * their files, so theirs are in another directory.
  */
 struct jr_out_dir {
 	int fd; /* it is locked while this is open; -1: not made yet */

@@ -5,18 +5,19 @@
  * arguments name. Each must pass the permission rules (handlers.h).
  *
  * To judge them, each path is walked from the root, which takes longer than to start a small program. So before a start
- * a judgement is used again if it is younger than JR_TRUST_MS and each of the files is still what was judged: one stat of
- * its path, through all links, gives the same device, inode, owner, mode, size and times. What this finds, and when:
+ * a judgement is used again if it is younger than JR_TRUST_MS and each of the files is still what was judged: one stat
+ * of its path, through all links, gives the same device, inode, owner, mode, size and times. What this finds, and when:
  *
- *	the file was written to, or its owner or mode was changed       before the next start: ctime is another one
- *	another file has its name, or a link or a directory on the way  before the next start: the inode is another one
- *	leads elsewhere now
- *	the directory or one above it was opened to others              within JR_TRUST_MS, and before the next start if
- *	                                                                they have used it to exchange the file
+ *	the file was written to, or its owner or mode was changed:
+ *		before the next start, since ctime is another one
+ *	another file has its name, or a link or directory on the way leads elsewhere:
+ *		likewise, since the inode is another one
+ *	the directory or one above it was opened to others: within JR_TRUST_MS;
+ *		and before the next start if they have exchanged the file
  *
- * A file that was not exchanged is still the one that was judged, whoever could have exchanged it. What is left is this:
- * within JR_TRUST_MS after a directory was opened, others could exchange a file between the stat and the execve. (execve
- * gets the path and no descriptor, since the kernel gives the interpreter of a script the path.)
+ * A file that was not exchanged is still the one that was judged, whoever could have exchanged it. What is left:
+ * within JR_TRUST_MS after a directory was opened, others could exchange a file between the stat and the execve.
+ * (execve gets the path, not a descriptor: the kernel gives the interpreter of a script the path.)
  */
 #ifndef JR_TRUST_H
 #define JR_TRUST_H

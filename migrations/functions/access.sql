@@ -3,11 +3,8 @@
 
 -- -------------------------------------------------------------------------------------------------------- does it fit?
 
--- need: the schema's version, if schema and functions fit a program that works with versions min_version to max_version
--- and with functions from number min_functions up to its own; else JR078 with what to do. A number stands for one text:
--- an older program must not work with newer functions, and two builds with the same number and different texts must not
--- work with each other's functions. Every program, older or newer, calls this first, so its signature never changes.
-create or replace function jobrun.need(
+-- need_in_words: for need(): the schema's version, or the error that says what does not fit.
+create or replace function jobrun.need_in_words(
 	min_version integer, max_version integer, min_functions integer, functions integer, checksum text)
 returns integer
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -26,28 +23,50 @@ begin
 	elsif v_functions is null or v_functions < min_functions then
 		raise exception 'the functions of schema jobrun have number %, this jobrun needs %: type ''jobrun migrate''',
 			coalesce(v_functions, 0), min_functions using errcode = 'JR078';
-	elsif v_functions > need.functions then
+	elsif v_functions > need_in_words.functions then
 		raise exception 'the functions of schema jobrun have number %, newer than this jobrun knows (%): install a newer jobrun',
-			v_functions, need.functions using errcode = 'JR078';
-	elsif v_functions = need.functions and v_checksum <> need.checksum then
+			v_functions, need_in_words.functions using errcode = 'JR078';
+	elsif v_functions = need_in_words.functions and v_checksum <> need_in_words.checksum then
 		raise exception 'the functions of schema jobrun and of this jobrun both have number %, but their texts differ (checksum %, '
-			'here %): install the jobrun that made the schema, or a newer one', v_functions, left(v_checksum, 12), left(need.checksum, 12)
+			'here %): install the jobrun that made the schema, or a newer one', v_functions, left(v_checksum, 12), left(need_in_words.checksum, 12)
 			using errcode = 'JR078';
 	end if;
 	return v_version;
 end
 $fn$;
 
+-- need: the schema's version, if schema and functions fit a program that works with versions min_version to max_version
+-- and with functions from number min_functions up to its own; else JR078 with what to do. A number stands for one text:
+-- an older program must not work with newer functions, and two builds with the same number and different texts must not
+-- work with each other's functions. Every program, older or newer, calls this first, so its signature never changes.
+--
+-- This is the first thing that a connection does, and mostly all is well. So it is in SQL: only what does not fit costs the
+-- loading of PL/pgSQL, which takes the server as long as to plan one of the larger statements.
+create or replace function jobrun.need(
+	min_version integer, max_version integer, min_functions integer, functions integer, checksum text)
+returns integer
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select case when v.version between min_version and max_version and v.functions >= min_functions
+			and (v.functions < need.functions or v.functions = need.functions and v.checksum = need.checksum)
+		then v.version
+		else jobrun.need_in_words(min_version, max_version, min_functions, need.functions, need.checksum) end
+	from (select max(m.version) filter (where m.name <> 'functions') as version,
+			max(m.version) filter (where m.name = 'functions') as functions,
+			max(m.checksum) filter (where m.name = 'functions') as checksum
+		from jobrun.schema_migrations m) v
+$fn$;
+
 -- this_database: what identifies this database. Only a physical copy has the same values. system_identifier is null if
--- the server does not let us read it.
+-- the server does not let us read it; PostgreSQL asks for that right only when system_identifier() is executed.
+create or replace function jobrun.system_identifier() returns bigint
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select c.system_identifier from pg_control_system() c
+$fn$;
+
 create or replace function jobrun.this_database(out system_identifier bigint, out database_oid bigint)
-language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
-begin
-	database_oid := (select d.oid::bigint from pg_database d where d.datname = current_database());
-	if has_function_privilege('pg_catalog.pg_control_system()', 'execute') then
-		system_identifier := (select c.system_identifier from pg_control_system() c);
-	end if;
-end
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select case when has_function_privilege('pg_catalog.pg_control_system()', 'execute') then jobrun.system_identifier() end,
+		(select d.oid::bigint from pg_database d where d.datname = current_database())
 $fn$;
 
 -- copied: a text if this database is not the one recorded in settings; null: it is, or nothing is recorded.
@@ -59,8 +78,8 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 	where s.database_oid <> t.database_oid or s.system_identifier <> t.system_identifier
 $fn$;
 
--- check_copy: for runners: the same text with what to type; JR078 if settings.copies is "refuse".
-create or replace function jobrun.check_copy() returns text
+-- copy_in_words: for check_copy(): its text or its error.
+create or replace function jobrun.copy_in_words() returns text
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_copied constant text := jobrun.copied();
@@ -72,6 +91,13 @@ begin
 	end if;
 	return v_copied || ', and its runs are run here; type ' || v_type;
 end
+$fn$;
+
+-- check_copy: for runners: the same text with what to type; JR078 if settings.copies is "refuse".
+-- In SQL, as need() is.
+create or replace function jobrun.check_copy() returns text
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select case when jobrun.copied() is not null then jobrun.copy_in_words() end
 $fn$;
 
 -- adopt: record this database in settings as the right one. cancel_waiting: the original goes on working beside this
