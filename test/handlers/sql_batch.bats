@@ -565,3 +565,26 @@ has_started_alone() {
 	q_is '1|dead|timeout' "select payload ->> 0, status, error_code from jobrun.job_runs where status <> 'succeeded'"
 	q_is 4 "select count(*) from jobrun.job_runs where status = 'succeeded' and attempts = 1"
 }
+
+@test "a run of a batch that does nothing writes at most 900 bytes of WAL" {
+	local from
+
+	sql_handler idle <<<'select where false'
+	settings idle <<<'{"batch": 1000}'
+	q "insert into jobrun.job_runs (job_type) select 'idle' from generate_series(1, 10000)" 'vacuum jobrun.job_runs' 'checkpoint'
+	from=$(q 'select pg_current_wal_insert_lsn()')
+	jr_ok run
+	q_is 10000 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+	from=$(q "select (pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '$from') / 10000)::integer")
+	echo "$from bytes"
+	[ "$from" -le 900 ]
+}
+
+@test "slow statements do not keep quick ones waiting for more connections" {
+	sql_handler slow <<<'select pg_sleep(3)'
+	sql_handler quick <<<'select 1'
+	q "insert into jobrun.job_runs (job_type, priority) select 'slow', 1 from generate_series(1, 3)" \
+		"insert into jobrun.job_runs (job_type) select 'quick' from generate_series(1, 20)"
+	jr_ok run --sql-jobs 4
+	q_is t "select max(finished_at) filter (where job_type = 'quick') < min(finished_at) filter (where job_type = 'slow') from jobrun.job_runs"
+}

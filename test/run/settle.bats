@@ -25,6 +25,7 @@ settled() {
 settle="select s.status from jobrun.settle('{1}', '{1}', '{1}', '{failed}', '{0}', '{code}', '{text}', null, null, null, null, null, null,
 	null, null, null, now()) s"
 settle_group="select s.status from jobrun.settle_group('{1}', '{1}', 1, '{failed}', '{0}', '{code}', '{text}') s"
+settle_all="select s.status from jobrun.settle_group('{1,2}', '{1,1}', 1, '{succeeded,succeeded}', null, null, null) s"
 settle_done="select jobrun.settle_done('{1}', '{1}', 1, '{null}')"
 
 @test "a settle that waited for a locked row sees the row as it has become" {
@@ -110,8 +111,8 @@ pages() {
 
 	[ "$rows" != never ] || { rows=0 analyse='select'; }
 	q 'truncate jobrun.job_runs, jobrun.job_attempts restart identity' "select running($rows)" "$analyse" "select warm(\$call\$${1//\$1/0}\$call\$)" 'select running(100000)' \
-		"select cost(\$call\$$1\$call\$, 50000 + i) from generate_series(1, 5) i" "$analyse" \
-		"select cost(\$call\$$1\$call\$, 60000 + i) from generate_series(1, 5) i" 2>/dev/null | tail -n 10
+		"select cost(\$call\$$1\$call\$, ${3:-50000} + i) from generate_series(1, 5) i" "$analyse" \
+		"select cost(\$call\$$1\$call\$, ${4:-60000} + i) from generate_series(1, 5) i" 2>/dev/null | tail -n 10
 }
 
 @test "a settle of one run reads few pages, with whatever statistics its plan was made" {
@@ -140,5 +141,54 @@ pages() {
 		done
 	done
 	q_is 0 "select count(*) from jobrun.job_runs where id between 50001 and 50005 and status <> 'succeeded'"
+	q 'truncate jobrun.job_runs, jobrun.job_attempts restart identity'
+}
+
+# two_changed_meanwhile SQL: as changed_meanwhile, with a second run that nobody changes.
+two_changed_meanwhile() {
+	q "insert into jobrun.job_runs (id, job_type, status, attempts, claim_seq, runner_id, locked_until, locked_by, started_at)
+		overriding system value values (2, 'x', 'running', 1, 1, 1, now() + interval '1 hour', 'h', now())"
+	changed_meanwhile "$1"
+}
+
+@test "the end of a batch that waited for a locked row sees the row as it has become" {
+	two_changed_meanwhile 'update jobrun.job_runs set cancel_requested_at = now() where id = 1'
+	assert_equal "$(settled "$settle_all")" $'succeeded\nsucceeded'
+	q_is '2|2' "select count(*), count(finished_at) from jobrun.job_runs where status = 'succeeded'"
+	release_holds
+}
+
+@test "the end of a batch is refused when a run of it was lost while it waited" {
+	two_changed_meanwhile "update jobrun.job_runs set status = 'queued', attempts = 0, locked_until = null where id = 1"
+	assert_regex "$(settled "$settle_all")" 'the lease of 1 of 2 runs is lost'
+	q_is 'queued,running' "select string_agg(status, ',' order by id) from jobrun.job_runs"
+	release_holds
+	q 'truncate jobrun.job_runs, jobrun.job_attempts, jobrun.job_runners restart identity'
+}
+
+@test "the end of a batch of a thousand runs reads some pages for each, with whatever statistics its plan was made" {
+	local rows counts
+
+	needs_session # a plan is that of a connection
+	q "alter table jobrun.job_runs set (autovacuum_enabled = off)" "create function running(n integer) returns void language sql as \$\$
+			insert into jobrun.job_runs (job_type, status, attempts, claim_seq, runner_id, locked_until, locked_by, started_at)
+			select 'x', 'running', 1, 1, 1, now() + interval '1 hour', 'h', now() from generate_series(1, n) \$\$" \
+		"create function cost(call text, id bigint, out pages bigint) language plpgsql as \$\$
+		declare
+			v_plan json;
+		begin
+			execute 'explain (analyze, buffers, format json) ' || replace(call, '\$1', (id * 1000)::text) into v_plan;
+			pages := (v_plan -> 0 -> 'Plan' ->> 'Shared Hit Blocks')::bigint + (v_plan -> 0 -> 'Plan' ->> 'Shared Read Blocks')::bigint;
+		end \$\$" \
+		"create function warm(call text) returns void language plpgsql as \$\$ begin
+			execute call; exception when sqlstate 'JR074' then null; end \$\$"
+	for rows in 0 1 31 never; do
+		counts=$(pages "select count(*) from jobrun.settle_group(array(select generate_series(\$1, \$1 + 999)), array_fill(1::bigint, '{1000}'), 1,
+			array_fill('succeeded'::text, '{1000}'), null, null, null)" "$rows" 50 60)
+		echo "$rows rows:" $counts
+		assert_equal "$(wc -l <<<"$counts")" 10
+		# 20 to 30 for each run. Reading all rows once would take a few thousand more, and once for each run millions.
+		[ "$(sort -n <<<"$counts" | tail -n 1)" -lt 45000 ]
+	done
 	q 'truncate jobrun.job_runs, jobrun.job_attempts restart identity'
 }
