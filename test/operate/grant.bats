@@ -707,6 +707,7 @@ objects() {
 		function check_time_zone: admin
 		function check_type: admin
 		function claim: run admin
+		function claim_ahead: run admin
 		function claim_job: run admin
 		function clock_change: admin
 		function copied: read run admin
