@@ -113,11 +113,11 @@ jr_busy_take_claim(struct jr_runner *runner, const struct jr_choice *choice, boo
 }
 
 bool
-jr_busy_choose(struct jr_runner *runner, size_t most, struct jr_choice *choice)
+jr_busy_choose(struct jr_runner *runner, bool programs, size_t most, struct jr_choice *choice)
 {
 	if (!jr_busy_is_pending(runner) || jr_clock_now_ms() < runner->busy.at_ms)
 		return false;
-	if (jr_scopes_choose(runner, true, most, choice))
+	if (jr_scopes_choose(runner, true, programs, most, choice))
 		return true;
 	ask_later(runner, true); /* something else is more urgent, or there is no permit */
 	return false;

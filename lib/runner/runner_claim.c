@@ -110,7 +110,7 @@ static bool
 is_allowed(const struct jr_runner *runner)
 {
 	return jr_runner_phase(runner) == JR_PHASE_WORK && !jr_runner_is_draining(runner) && !runner->claim.in_doubt &&
-	       !has_tried_single(runner) && jr_start_left(runner) > 0 && jr_ahead_is_short(runner);
+	       !has_tried_single(runner) && jr_start_left(runner) > 0;
 }
 
 bool
@@ -212,13 +212,14 @@ add_claim(struct jr_runner *runner, struct jr_request *request)
 	struct jr_claim_part *claim = &runner->claim;
 	int64_t left = jr_start_left(runner);
 	size_t most = left < (int64_t)claim->most ? (size_t)left : claim->most;
+	bool programs = jr_ahead_is_short(runner); /* while enough of them wait, only other kinds are claimed */
 	struct jr_claim_size size = {0};
 	struct jr_scope *scope;
 	char *types = NULL;
 
-	claim->busy = jr_busy_choose(runner, most, &claim->choice);
-	if (!claim->busy && !jr_scopes_choose(runner, false, most, &claim->choice) &&
-	    (jr_ahead_count(runner) == 0 || !jr_scopes_choose_ahead(runner, &claim->choice)))
+	claim->busy = jr_busy_choose(runner, programs, most, &claim->choice);
+	if (!claim->busy && !jr_scopes_choose(runner, false, programs, most, &claim->choice) &&
+	    (jr_ahead_count(runner) == 0 || !programs || !jr_scopes_choose_ahead(runner, &claim->choice)))
 		return false;
 	scope = claim->choice.scope;
 	if (!claim->busy && jr_scope_is_of_programs(scope))
@@ -406,7 +407,8 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 		note_runs(runner, result);
 	else if (!again && tries)
 		take_nothing(runner, result);
-	jr_ahead_note_claim(runner, result, claim->choice.wanted + claim->ahead, jr_clock_now_ms() - sent_ms);
+	if (scope != NULL && !claim->busy && jr_scope_is_of_programs(scope))
+		jr_ahead_note_claim(runner, result, claim->choice.wanted + claim->ahead, jr_clock_now_ms() - sent_ms);
 	take_runs(runner, result, sent_ms, scope == NULL || claim->busy ? NULL : jr_scope_cursor(scope), false);
 	claim->choice.wanted = 0;
 	claim->ahead = 0;
@@ -525,11 +527,12 @@ jr_claim_try(struct jr_runner *runner)
 		jr_runner_wake_at(runner, claim->at_ms);
 		return false;
 	}
-	if (!jr_scopes_have_room(runner) && jr_ahead_count(runner) == 0)
+	if (!jr_scopes_have_room(runner) && (jr_ahead_count(runner) == 0 || !jr_ahead_is_short(runner)))
 		return false;
 	if (try_once(runner))
 		return true;
-	if (claim->stale && (jr_held_count(runner) == 0 || jr_scopes_are_drained(runner))) {
+	if (claim->stale && jr_ahead_is_short(runner) &&
+	    (jr_held_count(runner) == 0 || jr_scopes_are_drained(runner))) {
 		reset(runner); /* what has ended may have left work */
 		return try_once(runner);
 	}

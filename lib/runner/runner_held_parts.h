@@ -140,9 +140,9 @@ size_t jr_ahead_fitting(size_t permits, int64_t ended, int64_t total_ms);
 void jr_ahead_note_end(const struct jr_held *held, int64_t took_ms); /* its handler has ended */
 /* How many to claim ahead, `most` at most, and of which job types, as an array literal; the caller frees it. */
 size_t jr_ahead_choose(struct jr_runner *runner, size_t most, char **types);
-/* The answer to a claim of at most so many runs, and how long it took. */
+/* The answer to a claim for programs, of at most so many runs, and how long it took. */
 void jr_ahead_note_claim(struct jr_runner *runner, const PGresult *result, size_t most, int64_t took_ms);
-bool jr_ahead_is_short(const struct jr_runner *runner); /* it is time for the next claim */
+bool jr_ahead_is_short(const struct jr_runner *runner); /* it is time for the next claim for programs */
 
 size_t jr_ahead_count(const struct jr_runner *runner);
 void jr_ahead_put(struct jr_held *held);

@@ -171,9 +171,9 @@ bool jr_scopes_are_drained(const struct jr_runner *runner);
 bool jr_scopes_have_room(const struct jr_runner *runner); /* could anything be started at all? */
 /*
  * Choose the scope to claim from, and take permits for at most so many runs. busy: for the candidates that were left
- * out. false: there is no work, or no permit for it.
+ * out. programs: also the scope of programs. false: there is no work, or no permit for it.
  */
-bool jr_scopes_choose(struct jr_runner *runner, bool busy, size_t most, struct jr_choice *choice);
+bool jr_scopes_choose(struct jr_runner *runner, bool busy, bool programs, size_t most, struct jr_choice *choice);
 /* The scope of programs, with no permit. false: there is no work for it. */
 bool jr_scopes_choose_ahead(const struct jr_runner *runner, struct jr_choice *choice);
 int64_t jr_scopes_gathering_ms(const struct jr_runner *runner); /* when to choose again; JR_NEVER: nothing waits */
@@ -295,7 +295,7 @@ int64_t jr_busy_at(const struct jr_runner *runner);
 void jr_busy_forget(struct jr_runner *runner);
 void jr_busy_rest(struct jr_runner *runner); /* there was something else to do */
 /* Choose among the queues that were left out. false: it is not time, or there is no permit. */
-bool jr_busy_choose(struct jr_runner *runner, size_t most, struct jr_choice *choice);
+bool jr_busy_choose(struct jr_runner *runner, bool programs, size_t most, struct jr_choice *choice);
 /* The answer to a claim, by itself of queues that were left out before, or of all others. */
 void jr_busy_take_claim(
     struct jr_runner *runner, const struct jr_choice *choice, bool by_itself, const PGresult *result);

@@ -372,7 +372,7 @@ has_work(const struct jr_runner *runner, const struct jr_scope *scope, bool busy
 
 /* The most urgent of each pool, else in turns. */
 bool
-jr_scopes_choose(struct jr_runner *runner, bool busy, size_t most, struct jr_choice *choice)
+jr_scopes_choose(struct jr_runner *runner, bool busy, bool programs, size_t most, struct jr_choice *choice)
 {
 	struct jr_scopes *scopes = &runner->scopes;
 
@@ -382,6 +382,8 @@ jr_scopes_choose(struct jr_runner *runner, bool busy, size_t most, struct jr_cho
 		struct jr_scope *scope = &scopes->items[n];
 		size_t wanted = 0;
 
+		if (!programs && jr_scope_is_of_programs(scope))
+			continue;
 		if (has_work(runner, scope, busy) && (busy || !must_gather(runner, scope)))
 			wanted = reserve(runner, scope, most);
 		if (wanted == 0)

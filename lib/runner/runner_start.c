@@ -433,7 +433,8 @@ jr_start_left(const struct jr_runner *runner)
 bool
 jr_start_stays(const struct jr_runner *runner)
 {
-	return jr_runner_stays(runner) && !jr_runner_is_draining(runner) && jr_start_left(runner) > 0;
+	return jr_runner_stays(runner) && !jr_runner_is_draining(runner) &&
+	       (jr_start_left(runner) > 0 || jr_ahead_count(runner) > 0); /* these may be given back */
 }
 
 void

@@ -145,7 +145,7 @@ begin
 			where r.status in ('queued', 'failed') and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
 				and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = b.bound
 				and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
-			order by r.run_at, r.id limit case when c.quick then ahead else 1 end) p
+			order by r.run_at, r.id limit case when c.quick or v_paused <> '{}' then ahead else 1 end) p
 		order by p.priority, p.run_at, p.id limit ahead),
 	judged as materialized (           -- does it qualify, and all before it? Every attempt that was lost has its row.
 		select p.*, bool_and(p.plain_and_quick and not case when p.claim_seq > 0
@@ -186,8 +186,10 @@ $fn$;
 --  6. Those with a unique key are only locked; start_keyed starts them, ends them, or leaves them out this time. Other runs
 --     are taken in the place of those left out; if there are none, their queue is returned as in 3.
 --  7. If these were not enough, or there are limits, further turns look at more runs. When a full lock key or a paused
---     definition has many runs before the others, they go by key: the first due runs of each key that has room, a thousand
---     keys a turn, and the free ones. So no number of such runs hides those after them, nor slows a claim down.
+--     definition has many runs before the others, they go by key: the first due runs of each key that has room, and the
+--     free ones. So no number of such runs hides those after them, nor slows a claim down. If there are more than a
+--     thousand keys, the turns go on in order, so that no key is preferred; only after a hundred thousand runs they go
+--     by key again, a thousand keys a turn and a hundred thousand at most.
 --  8. When there were n, which may be 0, up to `ahead` more follow, as claim_ahead says; all come in order.
 --
 -- Every statement of a volatile function has its own snapshot only in READ COMMITTED: anything else is refused.
@@ -223,6 +225,8 @@ declare
 	v_turn     record;
 	v_looked   bigint := 0;
 	v_by_key   boolean := false;
+	v_many     boolean := false;          -- there are more keys than a turn looks at,
+	v_last     boolean := false;          -- and in order nothing was found
 	v_from     jsonb;                     -- by key: the last key of each combination in the turn before; null: the first turn
 	v_ends     boolean := false;
 begin
@@ -360,6 +364,7 @@ begin
 			select r.ctid as tid, case when r.unique_key is not null then r.id end as keyed
 			from fits p join jobrun.job_runs r on r.ctid = p.tid
 			where r.status in ('queued', 'failed') and r.run_at <= now()
+				and (v_last or not exists (select from walk w where w.step = 1000))
 			order by p.priority, p.run_at, p.id limit n - coalesce(cardinality(v_ids), 0)
 			for no key update of r skip locked),
 		taken as (
@@ -383,20 +388,26 @@ begin
 			(select p.priority, p.run_at, p.id from pick p order by p.priority desc, p.run_at desc, p.id desc limit 1) l on true;
 		v_ids := nullif(v_ids || v_turn.ids, '{}');
 		v_keyed := v_turn.keyed;
-		v_looked := v_looked + v_turn.seen;
-		v_ends := v_turn.seen < v_batch and v_turn.keys_left is null or v_looked >= 100000;
+		if v_turn.keys_left is not null and not v_last then      -- this turn has taken nothing
+			v_many := true;
+			v_by_key := false;
+			continue;
+		end if;
+		v_looked := v_looked + v_turn.seen + case when v_turn.keys_left is not null then 1000 else 0 end;
+		v_ends := case when v_last then v_turn.keys_left is null or v_looked >= 200000
+			else v_turn.seen < v_batch or v_by_key and v_looked >= 100000 end;
 		if v_keyed is not null then       -- repeat it without the runs that start_keyed does not start
 			continue;
-		elsif v_from is not null or v_turn.keys_left is not null then
+		elsif v_last then
 			v_from := v_turn.keys_left;
-			v_ends := v_from is null;
 			continue;
 		end if;
 		v_priority := v_turn.priority;
 		v_run_at := v_turn.run_at;
 		v_id := v_turn.id;
 		v_batch := 2 * v_batch;
-		v_by_key := v_looked >= 1000;
+		v_last := v_looked >= 100000;
+		v_by_key := v_last or v_looked >= 1000 and not v_many;
 	end loop;
 	if v_ids is null or cardinality(v_ids) < n then
 		v_left_out := array(select distinct o.name from unnest(v_left_out || v_busy) o(name));

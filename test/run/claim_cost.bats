@@ -77,6 +77,19 @@ claimed() {
 	q "delete from jobrun.job_runs where status = 'running'"
 }
 
+@test "however many lock keys there are, the oldest run starts first" {
+	q "insert into jobrun.job_queues (name, max_running_per_key) values ('default', 1)" \
+		"insert into jobrun.job_runs (job_type, run_at, payload, concurrency_key)
+		select 'work', now() - interval '1 hour', '\"ahead\"', 'zz' from generate_series(1, 3000) i" \
+		"insert into jobrun.job_runs (job_type, payload, concurrency_key, status, locked_until, runner_id, locked_by, started_at, attempts, claim_seq)
+		values ('work', '\"runs\"', 'zz', 'running', now() + interval '1 hour', 78, 'other', now(), 1, 1)" \
+		"insert into jobrun.job_runs (job_type, run_at, payload, concurrency_key) values ('work', now() - interval '9 minutes', '\"first\"', 'y')" \
+		"insert into jobrun.job_runs (job_type, run_at, payload, concurrency_key)
+		select 'work', now() - interval '1 minute', '\"later\"', 'k' || i from generate_series(1, 2000) i"
+	assert_equal "$(claimed 1)" '"first"'
+	q "delete from jobrun.job_runs where status = 'running'"
+}
+
 @test "when others have locked the first due runs, a claim takes as many of those after them" {
 	q "insert into jobrun.job_runs (job_type, payload) select 'work', to_jsonb(i) from generate_series(1, 200) i"
 	hold "select from jobrun.job_runs r where r.id <= 40 for update"
