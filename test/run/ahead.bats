@@ -148,7 +148,7 @@ acting_handler() {
 		*term*) kill -TERM "$PPID"; echo up >>"$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done ;;
 		*kill*) kill -KILL "$PPID"; exec sleep 60 ;;
 		*wait*) echo up >>"$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done ;;
-		*cancel*) "$JOBRUN_PROGRAM" cancel "$(cat "$TMPDIR/victim")" >/dev/null; sleep 1.5 ;;
+		*cancel*) "$JOBRUN_PROGRAM" cancel "$(cat "$TMPDIR/victim")" >/dev/null; sleep 0.6 ;;
 		esac
 	sh
 	cp "$JOBRUN_HANDLERS/work" "$JOBRUN_HANDLERS/actor"
@@ -320,7 +320,8 @@ started() {
 	export JOBRUN_PROGRAM=$JOBRUN
 	with_extras cancel
 	echo "${extras[1]}" >"$TMPDIR/victim"
-	jr_ok run -j 1
+	# A heartbeat tells of it, within half a second, before the extras have waited for too long.
+	jr_ok run -j 1 --lease 2s
 	run_is "${extras[1]}" cancelled
 	q_is 1 "select claim_seq from jobrun.job_runs where id = ${extras[1]}"
 	q_is 0 "select count(*) from jobrun.job_attempts where run_id = ${extras[1]} and outcome <> 'cancelled'"
