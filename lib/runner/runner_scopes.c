@@ -255,12 +255,13 @@ must_gather(struct jr_runner *runner, struct jr_scope *scope)
 int64_t
 jr_scopes_gathering_ms(const struct jr_runner *runner)
 {
-	int64_t first_ms = JR_NEVER;
+	int64_t first_ms = JR_NEVER, now_ms = jr_clock_now_ms();
 
 	for (size_t i = 0; i < runner->scopes.count; i++) {
 		const struct jr_scope *scope = &runner->scopes.items[i];
 
-		if (!scope->drained && scope->waiting_ms > 0 && scope->waiting_ms < first_ms)
+		/* When the time is over, something else keeps it from its connections: another scope, or another runner. */
+		if (!scope->drained && scope->waiting_ms > now_ms && scope->waiting_ms < first_ms)
 			first_ms = scope->waiting_ms;
 	}
 	return first_ms;

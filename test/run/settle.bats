@@ -192,3 +192,39 @@ two_changed_meanwhile() {
 	done
 	q 'truncate jobrun.job_runs, jobrun.job_attempts restart identity'
 }
+
+@test "the end of a batch looks each run up by its id, in order of id, with whatever statistics its plan was made" {
+	local rows analyse plan
+
+	needs_session # a plan is that of a connection
+	q 'alter table jobrun.job_runs set (autovacuum_enabled = off)'
+	for rows in 0 1 31 never; do
+		analyse='analyze jobrun.job_runs'
+		[ "$rows" != never ] || analyse='select'
+		# To read its own plan: the statement within the function is told by auto_explain.
+		plan=$(q 2>&1 <<-sql
+			create function pg_temp.running(n integer) returns void language sql as \$\$
+				insert into jobrun.job_runs (job_type, status, attempts, claim_seq, runner_id, locked_until, locked_by, started_at)
+				select 'x', 'running', 1, 1, 1, now() + interval '1 hour', 'h', now() from generate_series(1, n) \$\$;
+			truncate jobrun.job_runs restart identity;
+			select pg_temp.running(${rows/never/0});
+			$analyse;
+			do \$\$ begin perform jobrun.settle_done('{0,-1}', '{1,1}', 1, null); exception when sqlstate 'JR074' then null; end \$\$;
+			select pg_temp.running(2000);
+			load 'auto_explain';
+			set auto_explain.log_nested_statements = on;
+			set auto_explain.log_analyze = on;
+			set auto_explain.log_level = notice;
+			set auto_explain.log_min_duration = 0;
+			set client_min_messages = notice;
+			select jobrun.settle_done(array(select generate_series(1999, 1000, -1)), array_fill(1::bigint, '{1000}'), 1, null);
+		sql
+		)
+		echo "$rows rows: $plan"
+		# The runs of the batch are the outer side of the join, sorted; each is one look at the primary key.
+		plan=$(grep -A 12 'Update on job_runs' <<<"$plan" | grep -E 'Nested Loop|Sort  |Index Scan|Seq Scan|Hash|Merge|Materialize' |
+			sed -E 's/^[ >-]*//; s/  \(.*loops=([0-9]+).*/ \1/')
+		assert_equal "$plan" $'Nested Loop 1\nSort 1\nIndex Scan using job_runs_pkey on job_runs r 1000'
+	done
+	q 'truncate jobrun.job_runs, jobrun.job_attempts restart identity'
+}
