@@ -108,7 +108,6 @@ jr_handler_sql_settle_add_batch(struct jr_request *request, struct jr_handler_sq
 		jr_pg_array_release(&arrays[i]);
 }
 
-
 void
 jr_handler_sql_settle_read(const PGresult *result, struct jr_handler_sql_work *const *works, size_t count)
 {
