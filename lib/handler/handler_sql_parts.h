@@ -134,6 +134,13 @@ bool jr_handler_sql_is_control(PGresult *result);
 bool jr_handler_sql_read_result(const PGresult *result, const char **text, struct jr_handler_sql_end *end) JR_MUST;
 
 /*
+ * The work of the run; NULL: there is none. `place` is where it is if rows come in the order of works, as they usually
+ * do: a thousand rows are then found in a thousand steps, not in half a million.
+ */
+struct jr_handler_sql_work *jr_handler_sql_find_work(
+    struct jr_handler_sql_work *const *works, size_t count, size_t place, int64_t id);
+
+/*
  * Read the verdicts that a group's statement returned into works[]->end. false: *end says which row is wrong, and why.
  */
 bool jr_handler_sql_read_answer(const PGresult *result, struct jr_handler_sql_work *const *works, size_t count,

@@ -108,24 +108,17 @@ jr_handler_sql_settle_add_batch(struct jr_request *request, struct jr_handler_sq
 		jr_pg_array_release(&arrays[i]);
 }
 
-static struct jr_outcome *
-find_outcome(struct jr_handler_sql_work *const *works, size_t count, int64_t id)
-{
-	size_t i = 0;
-
-	while (i < count && works[i]->run->id != id)
-		i++;
-	return i < count ? &works[i]->outcome : NULL;
-}
-
 void
 jr_handler_sql_settle_read(const PGresult *result, struct jr_handler_sql_work *const *works, size_t count)
 {
 	for (int row = 0; row < PQntuples(result); row++) {
-		struct jr_outcome *outcome = find_outcome(works, count, jr_pg_int(result, row, G_ID, 0));
+		struct jr_handler_sql_work *work =
+		    jr_handler_sql_find_work(works, count, (size_t)row, jr_pg_int(result, row, G_ID, 0));
+		struct jr_outcome *outcome;
 
-		if (outcome == NULL)
+		if (work == NULL)
 			continue;
+		outcome = &work->outcome;
 		(void)snprintf(outcome->status, sizeof(outcome->status), "%s", PQgetvalue(result, row, G_STATUS));
 		outcome->left_ms = jr_pg_int(result, row, G_RUN_IN, -1);
 	}

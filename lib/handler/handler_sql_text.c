@@ -158,19 +158,27 @@ find_word(const char *text)
 	return NULL;
 }
 
+struct jr_handler_sql_work *
+jr_handler_sql_find_work(struct jr_handler_sql_work *const *works, size_t count, size_t place, int64_t id)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct jr_handler_sql_work *work = works[(place + i) % count];
+
+		if (work->run->id == id)
+			return work;
+	}
+	return NULL;
+}
+
 static struct jr_handler_sql_work *
-find_work(struct jr_handler_sql_work *const *works, size_t count, const char *id)
+find_work(struct jr_handler_sql_work *const *works, size_t count, int row, const char *id)
 {
 	struct jr_err ignored;
 	int64_t wanted;
 
 	if (id == NULL || !jr_parse_int("run_id", id, 0, INT64_MAX, &wanted, &ignored))
 		return NULL;
-	for (size_t i = 0; i < count; i++) {
-		if (works[i]->run->id == wanted)
-			return works[i];
-	}
-	return NULL;
+	return jr_handler_sql_find_work(works, count, (size_t)row, wanted);
 }
 
 static bool
@@ -194,7 +202,7 @@ read_row(const PGresult *result, int row, struct jr_handler_sql_work *const *wor
 	const char *id = jr_pg_text(result, row, 0), *verdict = jr_pg_text(result, row, 1);
 	const char *error = PQnfields(result) > 2 ? jr_pg_text(result, row, 2) : NULL;
 	const struct word *word = find_word(verdict);
-	struct jr_handler_sql_work *work = find_work(works, count, id);
+	struct jr_handler_sql_work *work = find_work(works, count, row, id);
 
 	if (work == NULL)
 		return refuse_answer(end, row, "no run of this group has the run_id ", id);

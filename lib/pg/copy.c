@@ -23,8 +23,8 @@
 
 #define PROGRESS_MS 30000
 #define PUSH_BYTES 65536
-#define PART_ROWS 1000
-#define PART_MS 1000 /* end the part when no row has come for so long */
+#define PART_ROWS 5000 /* each part costs a round trip and a trigger call */
+#define PART_MS 1000   /* end the part when no row has come for so long */
 #define PART_BYTES ((size_t)4 * 1048576)
 #define ROWS_MAX ((size_t)32 * 1048576)
 

@@ -608,21 +608,26 @@ begin
 	if v_new.is_counted then
 		perform jobrun.check_open(v_new, coalesce(cardinality(payloads), 0));
 	end if;
-	select p.nr, greatest(octet_length(p.payload::text), pg_column_size(p.payload)) into v_nr, v_bytes
-	from unnest(payloads) with ordinality p(payload, nr)
-	where octet_length(p.payload::text) > 1048576 or pg_column_size(p.payload) > 1049600
-	order by p.nr limit 1;
-	if found then
+	-- A number prints up to 147,456 characters and takes 12 bytes, an escaped character 6 of one: nothing of up to 96
+	-- bytes can be too long as text, and it is not printed to find out.
+	if exists (select from (select unnest(payloads) as payload) p where pg_column_size(p.payload) > 96
+		and (octet_length(p.payload::text) > 1048576 or pg_column_size(p.payload) > 1049600))
+	then
+		select p.nr, greatest(octet_length(p.payload::text), pg_column_size(p.payload)) into v_nr, v_bytes
+		from unnest(payloads) with ordinality p(payload, nr)
+		where octet_length(p.payload::text) > 1048576 or pg_column_size(p.payload) > 1049600
+		order by p.nr limit 1;
 		raise exception 'payload % has % bytes; the limit is 1048576', v_nr, v_bytes using errcode = 'JR065';
 	end if;
-	-- Ids are drawn, and rows returned, in the order in which they are inserted.
+	-- unnest in the select list hands on one payload after the other, in their order. Ids are drawn, and rows returned,
+	-- in the order in which they are inserted.
 	return query
 		insert into jobrun.job_runs as r (job_type, payload, queue, priority, run_at, expires_at, max_attempts, timeout,
 			backoff_base, backoff_cap, concurrency_key, parent_id, trace_context, created_by, is_counted)
 		select v_new.job_type, coalesce(p.payload, v_new.payload), v_new.queue, v_new.priority, v_new.run_at, v_new.expires_at,
 			v_new.max_attempts, v_new.timeout, v_new.backoff_base, v_new.backoff_cap, v_new.concurrency_key, v_new.parent_id,
 			v_new.trace_context, v_new.created_by, v_new.is_counted
-		from unnest(payloads) with ordinality p(payload, nr) order by p.nr
+		from (select unnest(payloads) as payload) p
 		returning r.id;
 	if found and v_new.run_at <= now() then
 		perform jobrun.call_runners('');

@@ -114,6 +114,13 @@ app() {
 	python
 }
 
+@test "enqueue_many refuses a payload that is too long only as text, and says which" {
+	run q "select jobrun.enqueue_many('invoice', array['1', to_jsonb(array_fill('1e131071'::numeric, array[8]))])"
+	assert_failure
+	assert_output --partial 'payload 2 has 1048592 bytes'
+	q_is 7 "select count(*) from jobrun.enqueue_many('invoice', array_fill(to_jsonb(array_fill('1e131071'::numeric, array[7])), array[7]))"
+}
+
 @test "bad data raises its own SQLSTATE, and a savepoint saves the transaction" {
 	app <<-'python'
 		one("select jobrun.enqueue('invoice', '1')")
