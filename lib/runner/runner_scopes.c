@@ -260,7 +260,7 @@ jr_scopes_gathering_ms(const struct jr_runner *runner)
 	for (size_t i = 0; i < runner->scopes.count; i++) {
 		const struct jr_scope *scope = &runner->scopes.items[i];
 
-		/* When the time is over, something else keeps it from its connections: another scope, or another runner. */
+		/* When the time is over, another scope or runner has its connections. */
 		if (!scope->drained && scope->waiting_ms > now_ms && scope->waiting_ms < first_ms)
 			first_ms = scope->waiting_ms;
 	}
