@@ -711,6 +711,7 @@ objects() {
 		function claim_job: run admin
 		function clock_change: admin
 		function copied: read run admin
+		function copy_in_words: admin
 		function count_bits: admin
 		function count_every: admin
 		function count_in_month: admin
@@ -765,6 +766,7 @@ objects() {
 		function may_claim: run admin
 		function month_days: admin
 		function need: enqueue read run admin
+		function need_in_words: admin
 		function new_install_id: admin
 		function new_run: admin
 		function new_run_of: admin
@@ -810,6 +812,7 @@ objects() {
 		function start_keyed: run admin
 		function stats_of: admin
 		function sum_hours: admin
+		function system_identifier: admin
 		function take_new_runs:
 		function tell_change:
 		function tell_forgotten:
