@@ -14,10 +14,10 @@
  * directory while it lives, so the next runner of the same account recognises and removes what a killed runner left.
  *
  * JOBRUN_OUT does not exist before the handler writes to it; >> and > create it. The runner looks for it at each read,
- * and opens the first plain file of its own account, or of root, that it finds there, never a link, a FIFO or a device. Only for a
- * handler that runs as another account does the runner create the file, in a second directory, which that account can
- * enter. What must hold: the runner keeps the descriptor of the first file and never opens the name again, so it never
- * reads what is put in its place later; and it never reads more than the limits.
+ * and opens the first plain file of its own account, or of root, that it finds there, never a link, a FIFO or a device.
+ * Only for a handler that runs as another account does the runner create the file, in a second directory, which that
+ * account can enter. What must hold: the runner keeps the descriptor of the first file and never opens the name again,
+ * so it never reads what is put in its place later; and it never reads more than the limits.
  */
 #ifndef JR_OUT_H
 #define JR_OUT_H

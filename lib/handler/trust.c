@@ -49,7 +49,9 @@ forget(struct jr_trust *trust)
 	for (size_t i = 0; i < trust->count; i++)
 		free(trust->files[i].path);
 	free(trust->files);
-	*trust = (struct jr_trust){.until_ms = 0};
+	trust->files = NULL;
+	trust->count = 0;
+	trust->until_ms = 0;
 }
 
 void
