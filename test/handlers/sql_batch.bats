@@ -569,6 +569,7 @@ has_started_alone() {
 @test "a run of a batch that does nothing writes at most 900 bytes of WAL" {
 	local from
 
+	own_cluster # what other tests write would count, too
 	sql_handler idle <<<'select where false'
 	settings idle <<<'{"batch": 1000}'
 	q "insert into jobrun.job_runs (job_type) select 'idle' from generate_series(1, 10000)" 'vacuum jobrun.job_runs' 'checkpoint'

@@ -364,11 +364,11 @@ urgent_ms() {
 }
 
 @test "in the middle of a long drain of batches an urgent run starts soon, also while a snapshot is held" {
-	sql_handler batch <<<"select (r->>'run_id')::bigint, 'done'::text, null::text from jsonb_array_elements(\$1) r where false"
+	sql_handler batch <<<"select null::bigint, ''::text, ''::text where (select true from pg_sleep(0.05)) is null" # five seconds of work, at least
 	settings batch <<<'{"batch": 50}'
 	handler urgent <<<:
 	hold 'select 1 from jobrun.job_runs; select txid_current()'
-	q "insert into jobrun.job_runs (job_type) select 'batch' from generate_series(1, 5000)"
+	q "insert into jobrun.job_runs (job_type) select 'batch' from generate_series(1, 10000)"
 	bg_runner -j 2 --sql-jobs 2
 	wait_until 20 q_is t "select count(*) > 200 from jobrun.job_runs where status = 'succeeded'"
 	enqueue urgent '{}' -p -1
