@@ -1,10 +1,9 @@
 -- candidates: the combinations (job_type, queue, priority) that have a due run now, best priority first, for the claim.
 -- $1 job types of this host, $2 wanted queues or null for all, $3 how many to return.
--- A loose index scan: one or two probes of job_runs_ready for each combination, however many runs it has and however far
--- ahead they are due; two if it has both free runs and bound
--- ones, with a lock key or a definition. Paused and full ones are left
--- out, so that they do not count as work. The list ends after about $3, and only between two priorities: all combinations
--- left out have a worse priority, so the order of claims stays exact.
+-- A loose index scan: one probe of job_runs_ready for each combination, however many runs it has and however far ahead
+-- they are due; two if it has both free runs and bound ones, which have a lock key or a definition. Paused and full
+-- combinations are left out, so that they do not count as work. The list ends after about $3, and only between two
+-- priorities: all combinations left out have a worse priority, so the order of claims stays exact.
 with recursive walk as (
 	select f.* from unnest($1::text[]) t(job_type) cross join lateral (
 		select r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint as bound, r.run_at
