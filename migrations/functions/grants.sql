@@ -1,7 +1,7 @@
 -- grants: the last file. Nobody may call or read anything without a grant. So rights that default privileges of the
 -- database give to everybody are revoked, and every role gets exactly what job_grants says; further rights of an
 -- earlier version are revoked. A function or view that was created again has no grants before.
--- A role that may write tables needs is_name(), are_names() and is_run(), too, since CHECKs call them; a role that may claim needs the functions of
+-- A role that may write tables needs is_name(), is_enqueued() and is_run(), too, since CHECKs call them; a role that may claim needs the functions of
 -- limits.
 revoke all on all functions in schema jobrun from public;
 revoke all on all tables in schema jobrun from public;

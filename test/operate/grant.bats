@@ -684,7 +684,6 @@ objects() {
 	cat <<-'text'
 		function add_grant: admin
 		function apply_grants: admin
-		function are_names: run admin
 		function attempt_texts: read run admin
 		function audit: admin
 		function adopt: admin
@@ -747,6 +746,7 @@ objects() {
 		function in_place_of: enqueue read run admin
 		function insert_run: admin
 		function is_admin: admin
+		function is_enqueued: run admin
 		function is_limited: read run admin
 		function is_name: read run admin
 		function is_retried_command: admin
@@ -935,7 +935,7 @@ found_columns() {
 	q_is '' "select p.proname, p.proconfig from pg_proc p where p.pronamespace = 'jobrun'::regnamespace
 		and p.prosecdef and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# And what has another one, or none, must be known: they are called inside others, or are one expression.
-	q_is 'are_names,bucket_of,by_hand,caller,count_bits,highest_bit,is_limited,is_name,is_run,rate_left,session_clean' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
+	q_is 'bucket_of,by_hand,caller,count_bits,highest_bit,is_enqueued,is_limited,is_name,is_run,rate_left,session_clean' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
 		where p.pronamespace = 'jobrun'::regnamespace and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# Views too are read with their owner's rights.
 	q_is 'attempts,runs' "select string_agg(relname, ',' order by relname) from pg_class where relnamespace = 'jobrun'::regnamespace
