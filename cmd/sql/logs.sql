@@ -8,13 +8,14 @@ from (
 	left join lateral (
 		select t.attempt, t.claim_seq, t.output, t.output_dropped
 		from (
-			select r.attempts, r.claim_seq, (select x.output from jobrun.run_texts(r.id) x), coalesce(r.output_dropped, 0)
-			where r.locked_until is not null
+			select h.attempts, h.claim_seq, h.output, coalesce(h.output_dropped, 0)
+			from jobrun.job_runs h where h.id = r.id and h.locked_until is not null
 			union all
-			select v.attempt, v.claim_seq, e.output, v.output_dropped
-			from jobrun.attempts v
-			cross join lateral jobrun.attempt_texts(v.run_id, v.claim_seq) e
-			where v.run_id = r.id) t(attempt, claim_seq, output, output_dropped)
+			select e.attempt, e.claim_seq, e.output, e.output_dropped
+			from jobrun.job_attempts e where e.run_id = r.id
+			union all
+			select e.attempt, e.claim_seq, e.output, e.output_dropped
+			from jobrun.job_attempts_archive e where e.run_id = r.id) t(attempt, claim_seq, output, output_dropped)
 		where t.attempt = $2::bigint or ($2::bigint is null and t.claim_seq = r.claim_seq)
 		order by t.claim_seq desc limit 1) a on true
 	where r.id = $1::bigint) d

@@ -10,12 +10,13 @@ select r.status, r.claim_seq, r.max_attempts,
 from jobrun.all_runs r
 cross join lateral jobrun.run_texts(r.id) x
 left join lateral (
-	select r.claim_seq, r.attempts, x.output, coalesce(r.output_dropped, 0)
-	where r.locked_until is not null
+	select h.claim_seq, h.attempts, h.output, coalesce(h.output_dropped, 0)
+	from jobrun.job_runs h where h.id = $1::bigint and h.locked_until is not null
 	union all
-	select v.claim_seq, v.attempt, e.output, v.output_dropped
+	select v.claim_seq, v.attempt,
+		coalesce((select e.output from jobrun.job_attempts e where e.run_id = v.run_id and e.claim_seq = v.claim_seq),
+			(select e.output from jobrun.job_attempts_archive e where e.run_id = v.run_id and e.claim_seq = v.claim_seq)), v.output_dropped
 	from jobrun.attempts v
-	cross join lateral jobrun.attempt_texts(v.run_id, v.claim_seq) e
 	where v.run_id = $1::bigint) a(claim_seq, attempt, output, output_dropped)
 	on a.claim_seq >= coalesce($2::bigint, r.claim_seq)
 where r.id = $1::bigint

@@ -82,9 +82,9 @@ end
 $fn$;
 
 -- old_months: the months of which all is older than settings.keep_archive; none if that is null.
-create or replace function jobrun.old_months() returns table (runs regclass, attempts regclass)
+create or replace function jobrun.old_months() returns table (until timestamptz, runs regclass, attempts regclass)
 language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	select m.runs, m.attempts from jobrun.archive_months() m
+	select m.until, m.runs, m.attempts from jobrun.archive_months() m
 	where m.until <= jobrun.kept_since((select s.keep_archive from jobrun.settings s where s.only_row))
 	order by m.until
 $fn$;

@@ -159,7 +159,8 @@ begin
 	elsif kind in ('outputs', 'archived_outputs') then
 		v_rule.table_name := case kind when 'outputs' then 'job_attempts' else 'job_attempts_archive' end;
 		v_rule.at_column := 'finished_at';
-		v_rule.condition := 'x.output is not null';
+		v_rule.condition := 'x.output is not null' || case kind when 'archived_outputs' then   -- else it goes with its month
+			' and x.run_finished_at >= (select coalesce(max(m.until), ''-infinity'') from jobrun.old_months() m)' else '' end;
 	elsif kind = 'slots' then            -- an old slot that was replayed may have a new run
 		v_rule.table_name := 'job_slots';
 		v_rule.at_column := 'slot';
