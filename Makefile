@@ -83,7 +83,7 @@ BATS       = JOBRUN=$(abspath $(BUILD)/jobrun) POOLER=$(POOLER) bats $(BATS_JOBS
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all check unit bats san chaos slots bench bench-programs lint format install uninstall clean help FORCE
+.PHONY: all check unit bats san chaos slots bench month curves bench-programs lint format install uninstall clean help FORCE
 
 all: $(BUILD)/jobrun $(MAN_PAGE)   ## build/jobrun and its manual page (the default)
 
@@ -156,6 +156,12 @@ slots: all   ## the schedule engine against a slow reference; SLOTS_POINTS=10000
 
 bench: all bench-programs   ## jobrun beside its floors and peers, a quarter of an hour; into build/bench; BENCH_FLAGS='--only exec,sql'
 	JOBRUN=$(abspath $(BUILD)/jobrun) scripts/bench/run $(BENCH_FLAGS)
+
+month: all   ## a month of 10 million runs in 20 minutes: do the tables stay as they are? into build/bench; MONTH_FLAGS='--minutes 10'
+	JOBRUN=$(abspath $(BUILD)/jobrun) scripts/bench/month $(MONTH_FLAGS)
+
+curves: all bench-programs   ## runs a second against runners, history and archive; leases; housekeeping; into build/bench; CURVES_FLAGS=--quick
+	JOBRUN=$(abspath $(BUILD)/jobrun) scripts/bench/curves $(CURVES_FLAGS)
 
 # Each links only what it uses, as a program of its own would.
 bench-programs: $(BENCH_PROGRAMS)
