@@ -70,7 +70,7 @@ LIB_OBJECTS  := $(patsubst lib/%.c,$(BUILD)/lib/%.o,$(sort $(wildcard lib/*/*.c)
 CMD_OBJECTS  := $(patsubst cmd/%.c,$(BUILD)/cmd/%.o,$(sort $(wildcard cmd/*.c)))
 UNIT_TESTS   := $(patsubst test/unit/%.c,$(BUILD)/unit/%,$(sort $(wildcard test/unit/t_*.c)))
 SQL_FILES    := $(sort $(wildcard lib/sql/*.sql cmd/sql/*.sql migrations/*.sql migrations/functions/*.sql)) migrations/MANIFEST
-MAN_PAGE     := $(if $(shell command -v scdoc),$(BUILD)/jobrun.1)
+MAN_PAGES    := $(if $(shell command -v scdoc),$(patsubst cmd/man/%.scd,$(BUILD)/man/%,$(sort $(wildcard cmd/man/*.scd))))
 BENCH_PROGRAMS := $(patsubst scripts/bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard scripts/bench/*.c)))
 C_FILES      := $(sort $(wildcard cmd/*.[ch] lib/*/*.[ch] test/unit/*.[ch] scripts/bench/*.c))
 
@@ -83,9 +83,9 @@ BATS       = JOBRUN=$(abspath $(BUILD)/jobrun) POOLER=$(POOLER) bats $(BATS_JOBS
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all check unit bats san chaos slots bench bench-programs lint format install uninstall clean help FORCE
+.PHONY: all check unit bats san chaos slots bench month curves bench-programs lint format install uninstall clean help FORCE
 
-all: $(BUILD)/jobrun $(MAN_PAGE)   ## build/jobrun and its manual page (the default)
+all: $(BUILD)/jobrun $(MAN_PAGES)   ## build/jobrun and its manual page (the default)
 
 $(BUILD)/jobrun: $(CMD_OBJECTS) $(BUILD)/libjobrun.a
 	$(call say,LD,$@)
@@ -132,7 +132,7 @@ $(BUILD)/flags: FORCE
 	@printf '%s\n' $(call quote,$(COMPILE) $(ALL_LDFLAGS)) $(call quote,$(PKG_LIBS)) | cmp -s - $@ || \
 		printf '%s\n' $(call quote,$(COMPILE) $(ALL_LDFLAGS)) $(call quote,$(PKG_LIBS)) > $@
 
-$(BUILD)/jobrun.1: cmd/man/jobrun.1.scd
+$(BUILD)/man/%: cmd/man/%.scd
 	@mkdir -p $(@D)
 	scdoc < $< > $@
 
@@ -157,6 +157,12 @@ slots: all   ## the schedule engine against a slow reference; SLOTS_POINTS=10000
 bench: all bench-programs   ## jobrun beside its floors and peers, a quarter of an hour; into build/bench; BENCH_FLAGS='--only exec,sql'
 	JOBRUN=$(abspath $(BUILD)/jobrun) scripts/bench/run $(BENCH_FLAGS)
 
+month: all   ## a month of 10 million runs in 20 minutes: do the tables stay as they are? into build/bench; MONTH_FLAGS='--minutes 10'
+	JOBRUN=$(abspath $(BUILD)/jobrun) scripts/bench/month $(MONTH_FLAGS)
+
+curves: all bench-programs   ## runs a second against runners, history and archive; leases; housekeeping; into build/bench; CURVES_FLAGS=--quick
+	JOBRUN=$(abspath $(BUILD)/jobrun) scripts/bench/curves $(CURVES_FLAGS)
+
 # Each links only what it uses, as a program of its own would.
 bench-programs: $(BENCH_PROGRAMS)
 
@@ -173,11 +179,11 @@ format:   ## put all C files into the one format
 
 install: all   ## to $(DESTDIR)$(PREFIX): program, manual page, crontab.example
 	install -D -m 755 $(BUILD)/jobrun $(DESTDIR)$(BINDIR)/jobrun
-	$(if $(MAN_PAGE),install -D -m 644 $(MAN_PAGE) $(DESTDIR)$(MANDIR)/man1/jobrun.1)
+	$(foreach page,$(MAN_PAGES),install -D -m 644 $(page) $(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page)) &&) true
 	install -D -m 644 crontab.example $(DESTDIR)$(DOCDIR)/crontab.example
 
 uninstall:   ## what install put there
-	rm -f $(DESTDIR)$(BINDIR)/jobrun $(DESTDIR)$(MANDIR)/man1/jobrun.1 $(DESTDIR)$(DOCDIR)/crontab.example
+	rm -f $(DESTDIR)$(BINDIR)/jobrun $(DESTDIR)$(MANDIR)/man1/jobrun.1 $(DESTDIR)$(MANDIR)/man7/jobrun-scale.7 $(DESTDIR)$(DOCDIR)/crontab.example
 	rmdir $(DESTDIR)$(DOCDIR) 2>/dev/null || true
 
 clean:   ## remove build/

@@ -4,15 +4,18 @@
 select d.status, d.attempts, d.attempt, d.output, d.output_dropped, row_to_json(d)::text
 from (
 	select r.id, r.job_type, r.status, r.attempts, a.attempt, a.claim_seq, a.output, a.output_dropped
-	from jobrun.job_runs r
+	from jobrun.all_runs r
 	left join lateral (
 		select t.attempt, t.claim_seq, t.output, t.output_dropped
 		from (
-			select r.attempts, r.claim_seq, r.output, coalesce(r.output_dropped, 0)
-			where r.locked_until is not null
+			select h.attempts, h.claim_seq, h.output, coalesce(h.output_dropped, 0)
+			from jobrun.job_runs h where h.id = r.id and h.locked_until is not null
 			union all
 			select e.attempt, e.claim_seq, e.output, e.output_dropped
-			from jobrun.job_attempts e where e.run_id = r.id) t(attempt, claim_seq, output, output_dropped)
+			from jobrun.job_attempts e where e.run_id = r.id
+			union all
+			select e.attempt, e.claim_seq, e.output, e.output_dropped
+			from jobrun.job_attempts_archive e where e.run_id = r.id) t(attempt, claim_seq, output, output_dropped)
 		where t.attempt = $2::bigint or ($2::bigint is null and t.claim_seq = r.claim_seq)
 		order by t.claim_seq desc limit 1) a on true
 	where r.id = $1::bigint) d

@@ -8,8 +8,8 @@ with ids as materialized (
 )
 select a.id, a.answer, row_to_json(d)::text, n.id, n.status
 from answers a
-left join jobrun.job_runs r on r.id = a.id and a.answer = 'superseded'
-left join jobrun.job_runs n on n.id = jobrun.newer_run(r.job_type, r.unique_key, r.id)
+left join jobrun.all_runs r on r.id = a.id and a.answer = 'superseded'
+left join jobrun.all_runs n on n.id = jobrun.newer_or_archived(r.job_type, r.unique_key, r.id)
 cross join lateral (select a.id, coalesce(a.answer = 'retried', false) as retried,
 	case a.answer when 'retried' then 'queued' else a.answer end as status, n.id as superseded_by) d
 order by a.id

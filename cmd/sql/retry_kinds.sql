@@ -3,8 +3,8 @@
 select k.job_type, case k.status when 'failed' then 'retrying' else k.status end, k.runs,
 	json_build_object('job_type', k.job_type, 'status', k.status, 'runs', k.runs)::text
 from (
-	select r.job_type, r.status, count(*) as runs from jobrun.job_runs r
+	select r.job_type, r.status, count(*) as runs from jobrun.all_runs r
 	where r.id = any ($1::bigint[]) and r.status = any ($2::text[])
-		and ($3::boolean or jobrun.newer_run(r.job_type, r.unique_key, r.id) is null)
+		and ($3::boolean or jobrun.newer_or_archived(r.job_type, r.unique_key, r.id) is null)
 	group by r.job_type, r.status) k
 order by k.job_type, k.status

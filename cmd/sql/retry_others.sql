@@ -2,8 +2,8 @@
 -- of retry.sql, without a document: id, status or "superseded" (null: no such run), null, the newer run and its status.
 select i.id, case when r.status = any ($2::text[]) then 'superseded' else r.status end, null, n.id, n.status
 from (select distinct u.id from unnest($1::bigint[]) u(id)) i
-left join jobrun.job_runs r on r.id = i.id
-left join jobrun.job_runs n on r.status = any ($2::text[]) and not $3::boolean
-	and n.id = jobrun.newer_run(r.job_type, r.unique_key, r.id)
+left join jobrun.all_runs r on r.id = i.id
+left join jobrun.all_runs n on r.status = any ($2::text[]) and not $3::boolean
+	and n.id = jobrun.newer_or_archived(r.job_type, r.unique_key, r.id)
 where r.id is null or r.status <> all ($2::text[]) or n.id is not null
 order by i.id

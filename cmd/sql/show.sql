@@ -1,7 +1,7 @@
 -- show: the fields of run $1: name, kind (text, ms, time: Unix ms), value, age in ms of a time. No row: no such run.
 -- Payload, result, error and the like are null for roles that may not read them.
 select f.name, f.kind, f.value, case f.kind when 'time' then f.age_ms end
-from jobrun.job_runs r
+from jobrun.all_runs r
 left join jobrun.job_definitions d on d.id = r.definition_id
 cross join lateral jobrun.run_texts(r.id) t
 cross join lateral (select v.*, row_number() over () as nr from (values
@@ -26,6 +26,7 @@ cross join lateral (select v.*, row_number() over () as nr from (values
 	('expires',     'time', null, case when r.finished_at is null then r.expires_at end),
 	('started',     'time', null, r.started_at),
 	('finished',    'time', null, r.finished_at),
+	('archived',    'time', null, r.archived_at),
 	('took',        'ms',   floor(extract(epoch from case when r.status = 'running' then now()
 		else r.finished_at end - r.started_at) * 1000)::bigint::text, null),
 	('host',        'text', r.locked_by, null),

@@ -4,8 +4,8 @@
 select row_to_json(d)::text
 from (
 	select r.id, r.job_type, r.queue, r.priority, r.status, r.attempts, r.max_attempts, r.snoozes, r.releases, r.claim_seq,
-		r.run_at, r.created_at, r.created_by, r.started_at, r.failed_at, r.finished_at, r.expires_at, r.cancel_requested_at, r.superseded_by,
-		r.locked_by as host, r.runner_id, r.locked_until, r.definition_id, n.name as definition, r.slot,
+		r.run_at, r.created_at, r.created_by, r.started_at, r.failed_at, r.finished_at, r.expires_at, r.cancel_requested_at, r.archived_at,
+		r.superseded_by, r.locked_by as host, r.runner_id, r.locked_until, r.definition_id, n.name as definition, r.slot,
 		jobrun.slot_text(r.slot, n.time_zone) as slot_local, r.parent_id,
 		r.idempotency_key, r.unique_key, r.concurrency_key, r.trace_context,
 		floor(extract(epoch from r.timeout) * 1000)::bigint as timeout_ms,
@@ -27,7 +27,7 @@ from (
 				select d.id, d.at, d.who, d.action, d.old, d.new, d.reason
 				from jobrun.job_audit d where d.object = 'run ' || r.id
 				order by d.id desc limit 100) u), '[]') as audit
-	from jobrun.job_runs r
+	from jobrun.all_runs r
 	left join jobrun.job_definitions n on n.id = r.definition_id
 	cross join lateral jobrun.run_texts(r.id) x
 	where r.id = $1::bigint) d

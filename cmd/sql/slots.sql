@@ -19,7 +19,6 @@ cross join lateral (
 		n.until,
 		case when n.slots > 1 then jobrun.slot_text(n.until, n.time_zone) end as until_local, n.slots, n.outcome, n.reason,
 		n.run_id, n.runner_id,
-		coalesce((select r.status from jobrun.job_runs r where r.id = n.run_id),
-			(select a.status from jobrun.job_runs_archive a where a.id = n.run_id)) as run_status) s
+		(select r.status from jobrun.all_runs r where r.id = n.run_id) as run_status) s
 where n.nr <= $3::bigint
 order by n.nr

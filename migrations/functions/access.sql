@@ -217,8 +217,8 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{enqueue,run,admin}', 'insert (job_type, payload, options, run) on jobrun.new_runs'),
 		('{read,run,admin}', 'select on jobrun.runs, jobrun.attempts, jobrun.job_queues, jobrun.job_types, jobrun.job_runners, '
 			|| 'jobrun.job_slots, jobrun.job_stats, jobrun.job_audit, jobrun.job_grants, jobrun.settings, jobrun.schema_migrations'),
-		('{run,admin}', 'select on jobrun.job_runs, jobrun.job_attempts, jobrun.job_effects, jobrun.job_runs_archive, jobrun.held_runs, '
-			|| 'jobrun.job_definitions'),
+		('{run,admin}', 'select on jobrun.job_runs, jobrun.job_attempts, jobrun.job_effects, jobrun.job_runs_archive, '
+			|| 'jobrun.job_attempts_archive, jobrun.all_runs, jobrun.held_runs, jobrun.job_definitions'),
 		-- columns that change while a run lives; those set by enqueue never change
 		('{run,admin}', (select 'update (' || string_agg(quote_ident(a.attname), ', ' order by a.attnum) || ') on jobrun.job_runs'
 			from pg_attribute a where a.attrelid = 'jobrun.job_runs'::regclass and a.attnum > 0 and not a.attisdropped
@@ -239,7 +239,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{enqueue,read,run,admin}'::text[], '{need,run_status,in_place_of,next_slots}'::text[]),
 		('{enqueue,run,admin}', '{enqueue,enqueue_run,enqueue_many,enqueue_definition,cancel,effect,effect_begin,effect_claim,'
 			'effect_done,effect_undo,effect_end,effect_look}'),
-		('{read,run,admin}', '{run_texts,attempt_texts,rate_left,is_limited,is_name,slot_text,copied,newer_run}'),
+		('{read,run,admin}', '{run_texts,attempt_texts,rate_left,is_limited,is_name,slot_text,copied,newer_run,newer_or_archived}'),
 		('{run,admin}', '{may_claim,claim,claim_ahead,claim_job,start_keyed,settle,settle_group,settle_done,session_clean,raise_alarm,fire,'
 			'overlapping,exec_claim,limit_reason,spend_rate,prune_step,check_copy,by_hand,is_enqueued,is_run}')) r(kinds, names)
 	join signatures s on s.name = any (r.names)
@@ -247,7 +247,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	having count(*) > 0
 	union all
 	select format('select (%s) on jobrun.%I', c.names, c.relname) from columns c
-	where rights.kind = 'read' and c.relname in ('job_runs', 'job_attempts', 'job_runs_archive', 'job_definitions')
+	where rights.kind = 'read' and c.relname in ('job_runs', 'job_attempts', 'job_runs_archive', 'job_attempts_archive', 'all_runs', 'job_definitions')
 $fn$;
 
 -- apply_grants: grant every role what job_grants says. If `anew` names a role, only that role, and its old rights are

@@ -108,17 +108,11 @@ $fn$;
 
 -- ----------------------------------------------------------------------------------------------------------- what goes
 
--- kept_since: rows older than this are removed. PostgreSQL has no time before 4713 BC.
-create or replace function jobrun.kept_since(keep interval) returns timestamptz
-language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	select now() - least(keep, interval '5000 years')
-$fn$;
-
--- prune_kinds: the order in which prune_step() works: first it sums hours, then it removes runs, rows that belong to
--- runs, and records.
+-- prune_kinds: the order in which prune_step() works: first it sums hours, then it makes and drops months of the
+-- archive and removes runs, rows that belong to runs, and records.
 create or replace function jobrun.prune_kinds() returns text[]
 language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	select '{hours,succeeded,keyed,cancelled,dead,outputs,slots,effects,runners,audit,stats}'::text[]
+	select '{hours,months,succeeded,keyed,cancelled,dead,outputs,archived_outputs,slots,effects,runners,audit,stats}'::text[]
 $fn$;
 
 -- prune_rule: which rows of a kind are to be removed, by the settings. as_summed: as if all complete hours were summed.
@@ -139,6 +133,7 @@ begin
 		when 'cancelled' then v_settings.keep_cancelled
 		when 'dead' then v_settings.keep_dead
 		when 'outputs' then v_settings.keep_output
+		when 'archived_outputs' then v_settings.keep_output
 		when 'slots' then v_settings.keep_slots
 		when 'effects' then v_settings.keep_effects
 		when 'runners' then v_settings.keep_runners
@@ -161,10 +156,11 @@ begin
 				' and n.job_type = x.job_type and n.unique_key = x.unique_key)))',
 				'n.job_type = x.job_type and n.unique_key = x.unique_key and n.finished_at is not null');
 		end if;
-	elsif kind = 'outputs' then
-		v_rule.table_name := 'job_attempts';
+	elsif kind in ('outputs', 'archived_outputs') then
+		v_rule.table_name := case kind when 'outputs' then 'job_attempts' else 'job_attempts_archive' end;
 		v_rule.at_column := 'finished_at';
-		v_rule.condition := 'x.output is not null';
+		v_rule.condition := 'x.output is not null' || case kind when 'archived_outputs' then   -- else it goes with its month
+			' and x.run_finished_at >= (select coalesce(max(m.until), ''-infinity'') from jobrun.old_months() m)' else '' end;
 	elsif kind = 'slots' then            -- an old slot that was replayed may have a new run
 		v_rule.table_name := 'job_slots';
 		v_rule.at_column := 'slot';
@@ -209,10 +205,11 @@ begin
 			union all
 			select a.finished_at from jobrun.job_attempts a
 			where a.finished_at >= (select s.stats_until from jobrun.settings s where s.only_row) and a.finished_at < jobrun.hours_end()) e(at));
+	elsif kind = 'months' then
+		return (select count(*) from jobrun.old_months());
 	end if;
 	v_rule := jobrun.prune_rule(kind, true);
-	if kind = 'outputs' and not (select s.archive from jobrun.settings s where s.only_row) then
-		-- most are removed with their runs
+	if kind = 'outputs' then             -- most go with their runs
 		select string_agg(format('(r.finished_at < %L and %s)', u.before, replace(u.condition, 'x.', 'r.')), ' or ') into v_runs
 		from unnest('{succeeded,keyed,cancelled,dead}'::text[]) k(kind) cross join lateral jobrun.prune_rule(k.kind, true) u;
 		v_rule.condition := v_rule.condition || format(' and not exists (select from jobrun.job_runs r where r.id = x.run_id and (%s))', v_runs);
@@ -223,19 +220,22 @@ begin
 end
 $fn$;
 
--- prune_some: remove the first `most` rows of a kind, from `after` on: rows before that are removed already, but their
--- dead index entries may still be there and would be read again and again. Returns how many were removed, and the next
--- `after`, null if there are no more. Rows that others have locked are skipped: this never waits for a lock, so it can
+-- prune_some: remove, or archive, the first `most` rows of a kind, from `after` on: rows before that are removed already,
+-- but their dead index entries may still be there and would be read again and again. Returns how many were removed, and
+-- the next `after`, null if there are no more. Rows that others have locked are skipped: this never waits for a lock, so it can
 -- be part of no deadlock.
 create or replace function jobrun.prune_some(kind text, most bigint, inout after timestamptz, out n bigint)
 language plpgsql volatile
 set search_path = pg_catalog, jobrun, pg_temp set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $fn$
 declare
-	v_rule    constant jobrun.prune_rule := jobrun.prune_rule(kind, false);
-	v_rows    tid[];
-	v_columns text;
+	v_rule constant jobrun.prune_rule := jobrun.prune_rule(kind, false);
+	v_rows tid[];
 begin
+	if kind = 'archived_outputs' then
+		select f.after, f.n into after, n from jobrun.forget_outputs(v_rule.before, most, after) f;
+		return;
+	end if;
 	execute format('select array_agg(p.tid), max(p.at) from (select x.ctid as tid, x.%1$I as at from jobrun.%2$I x
 			where x.%1$I >= $1 and x.%1$I < $2 and %3$s order by x.%1$I limit $3 for update skip locked) p',
 			v_rule.at_column, v_rule.table_name, v_rule.condition)
@@ -244,11 +244,7 @@ begin
 		update jobrun.job_attempts a set output = null where a.ctid = any (v_rows);
 		get diagnostics n = row_count;
 	elsif v_rule.runs and (select s.archive from jobrun.settings s where s.only_row) then
-		select string_agg(quote_ident(a.attname), ', ') into v_columns
-		from pg_attribute a where a.attrelid = 'jobrun.job_runs'::regclass and a.attnum > 0 and not a.attisdropped;
-		execute format('with gone as (delete from jobrun.job_runs r where r.ctid = any ($1) returning %1$s)
-			insert into jobrun.job_runs_archive (%1$s) select %1$s from gone', v_columns) using v_rows;
-		get diagnostics n = row_count;
+		n := jobrun.archive_runs(v_rows);
 	elsif v_rule.runs then
 		with gone as (delete from jobrun.job_runs r where r.ctid = any (v_rows) returning r.id),
 		told as (delete from jobrun.job_attempts a using gone where a.run_id = gone.id)
@@ -287,6 +283,12 @@ begin
 		elsif v_kind = 'hours' then
 			v_n := jobrun.sum_hours(1);
 			v_after := case when v_n > 0 then v_after end;
+		elsif v_kind = 'months' then
+			v_after := case when jobrun.make_months() then v_after end;
+			if v_after is null then
+				v_n := jobrun.drop_month();
+				v_after := case when v_n > 0 then '-infinity'::timestamptz end;
+			end if;
 		else
 			select p.after, p.n into v_after, v_n from jobrun.prune_some(v_kind, most, v_after) p;
 		end if;

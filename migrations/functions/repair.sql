@@ -33,7 +33,8 @@ $fn$;
 
 -- retry: make a run due now with a full number of attempts; claim_seq goes on. Returns retried; running (refused);
 -- succeeded, or superseded if a newer run of its unique key is running or has succeeded (both refused without force;
--- with force a superseded run loses its key, or it would not start); null if there is no such run.
+-- with force a superseded run loses its key, or it would not start); null if there is no such run. A run in the archive
+-- comes back, unless its idempotency key has gone to another run (JR065).
 create or replace function jobrun.retry(id bigint, force boolean default false, reason text default null) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
@@ -49,14 +50,22 @@ begin
 	exception when sqlstate 'JR001' then
 		return 'running';
 	end;
+	if v_run.id is null then
+		select r.id, r.job_type, r.unique_key, r.status, r.attempts
+		into v_run.id, v_run.job_type, v_run.unique_key, v_run.status, v_run.attempts
+		from jobrun.job_runs_archive r where r.id = retry.id;
+	end if;
 	if v_run.status is null or (v_run.status = 'succeeded' and force is not true) then
 		return v_run.status;
 	end if;
-	v_newer := case when v_run.unique_key is not null then jobrun.newer_run(v_run.job_type, v_run.unique_key, v_run.id) end;
+	v_newer := case when v_run.unique_key is not null then jobrun.newer_or_archived(v_run.job_type, v_run.unique_key, v_run.id) end;
 	if v_newer is not null and force is not true then
 		return 'superseded';
 	end if;
 
+	if not exists (select from jobrun.job_runs r where r.id = retry.id) then
+		perform jobrun.bring_back(id);
+	end if;
 	-- A plain success is recorded in the row of the run alone, so write an attempt before that row changes.
 	insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, host, runner_id, started_at, finished_at)
 	select r.id, r.claim_seq, r.attempts, 'succeeded', r.locked_by, r.runner_id, r.started_at, r.finished_at

@@ -1,5 +1,19 @@
 -- views: runs and attempts as people, clients and runners see them.
 
+-- all_runs: runs, archived or not, with all columns, for commands.
+create or replace view jobrun.all_runs as
+select r.id, r.job_type, r.queue, r.priority, r.status, r.run_at, r.attempts, r.max_attempts, r.snoozes, r.releases, r.claim_seq,
+	r.locked_by, r.locked_until, r.runner_id, r.created_at, r.created_by, r.started_at, r.failed_at, r.finished_at, r.expires_at,
+	r.cancel_requested_at, r.definition_id, r.slot, r.parent_id, r.superseded_by, r.idempotency_key, r.unique_key, r.concurrency_key,
+	r.timeout, r.backoff_base, r.backoff_cap, r.trace_context, r.error_code, r.output_dropped, null::timestamptz as archived_at
+from jobrun.job_runs r
+union all
+select r.id, r.job_type, r.queue, r.priority, r.status, r.run_at, r.attempts, r.max_attempts, r.snoozes, r.releases, r.claim_seq,
+	r.locked_by, r.locked_until, r.runner_id, r.created_at, r.created_by, r.started_at, r.failed_at, r.finished_at, r.expires_at,
+	r.cancel_requested_at, r.definition_id, r.slot, r.parent_id, r.superseded_by, r.idempotency_key, r.unique_key, r.concurrency_key,
+	r.timeout, r.backoff_base, r.backoff_cap, r.trace_context, r.error_code, r.output_dropped, r.archived_at
+from jobrun.job_runs_archive r;
+
 -- runs: the runs for people: "retrying" instead of "failed", no payload, result, output or error text.
 create or replace view jobrun.runs with (security_barrier) as
 select r.id, r.job_type, r.queue, r.priority, case r.status when 'failed' then 'retrying' else r.status end as status,
@@ -16,11 +30,16 @@ select r.id, r.job_type, r.queue, r.priority, r.status,
 	true, r.superseded_by
 from jobrun.job_runs_archive r;
 
--- attempts: all attempts that have ended: the rows of job_attempts, and plain successes, which only the run records.
+-- attempts: all attempts that have ended, archived or not: the rows of job_attempts, and plain successes, which only the
+-- run records.
 create or replace view jobrun.attempts with (security_barrier) as
 select a.run_id, a.claim_seq, a.attempt, a.outcome, a.error_code, a.exit_status, a.host, a.pid, a.runner_id,
 	a.started_at, a.finished_at, a.cpu_ms, a.max_rss_kb, a.output_dropped
 from jobrun.job_attempts a
+union all
+select a.run_id, a.claim_seq, a.attempt, a.outcome, a.error_code, a.exit_status, a.host, a.pid, a.runner_id,
+	a.started_at, a.finished_at, a.cpu_ms, a.max_rss_kb, a.output_dropped
+from jobrun.job_attempts_archive a
 union all
 select r.id, r.claim_seq, r.attempts, r.status, null, null, r.locked_by, null, r.runner_id, r.started_at, r.finished_at, null, null, 0
 from jobrun.job_runs r
@@ -30,7 +49,7 @@ union all
 select r.id, r.claim_seq, r.attempts, r.status, null, null, r.locked_by, null, r.runner_id, r.started_at, r.finished_at, null, null, 0
 from jobrun.job_runs_archive r
 where r.status = 'succeeded'
-	and not exists (select from jobrun.job_attempts a where a.run_id = r.id and a.claim_seq = r.claim_seq);
+	and not exists (select from jobrun.job_attempts_archive a where a.run_id = r.id and a.claim_seq = r.claim_seq);
 
 -- held_runs: running rows as a runner gets them. claim(), claim_job(), exec_claim() and adopt.sql all return these
 -- columns, in this order, and rows without an id for queues and runs that they left out. expired: it had expired when
@@ -63,12 +82,21 @@ declare
 	v_caller constant text := jobrun.caller();
 	v_texts  constant boolean := jobrun.may('run', 'admin');
 	v_all    constant boolean := v_texts or jobrun.may('read');
+	v_n      bigint;
 begin
 	return query
 		select r.id, r.job_type, r.status, r.attempts, r.max_attempts, r.run_at, r.finished_at, r.error_code,
 			case when v_texts or r.created_by = v_caller then r.result end,
 			case when v_texts or r.created_by = v_caller then r.last_error end, r.superseded_by
 		from jobrun.job_runs r where r.id = any (ids) and (v_all or r.created_by = v_caller) order by r.id;
+	get diagnostics v_n = row_count;
+	if v_n < cardinality(ids) then
+		return query
+			select r.id, r.job_type, r.status, r.attempts, r.max_attempts, r.run_at, r.finished_at, r.error_code,
+				case when v_texts or r.created_by = v_caller then r.result end,
+				case when v_texts or r.created_by = v_caller then r.last_error end, r.superseded_by
+			from jobrun.job_runs_archive r where r.id = any (ids) and (v_all or r.created_by = v_caller) order by r.id;
+	end if;
 end
 $fn$;
 
@@ -106,6 +134,12 @@ begin
 		from jobrun.job_runs r
 		where r.id = run_texts.id and (r.created_by = jobrun.caller() or jobrun.may('run', 'admin'));
 	if not found then
+		return query
+			select r.payload, r.progress, r.checkpoint, r.result, r.last_error, null::text
+			from jobrun.job_runs_archive r
+			where r.id = run_texts.id and (r.created_by = jobrun.caller() or jobrun.may('run', 'admin'));
+	end if;
+	if not found then
 		return query select null::jsonb, null::jsonb, null::jsonb, null::jsonb, null::text, null::text;
 	end if;
 end
@@ -120,6 +154,13 @@ begin
 		where a.run_id = attempt_texts.run_id and a.claim_seq = attempt_texts.claim_seq
 			and (jobrun.may('run', 'admin') or exists (select from jobrun.job_runs r
 				where r.id = attempt_texts.run_id and r.created_by = jobrun.caller()));
+	if not found then
+		return query
+			select a.error, a.output from jobrun.job_attempts_archive a
+			where a.run_id = attempt_texts.run_id and a.claim_seq = attempt_texts.claim_seq
+				and (jobrun.may('run', 'admin') or exists (select from jobrun.job_runs_archive r
+					where r.id = attempt_texts.run_id and r.created_by = jobrun.caller()));
+	end if;
 	if not found then
 		return query select null::text, null::text;
 	end if;

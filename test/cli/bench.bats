@@ -20,3 +20,17 @@ load ../lib/common
 	run -2 "$TOP/scripts/bench/run" --only tikc
 	assert_output --partial 'no such work: tikc; there are tick, exec'
 }
+
+@test "make month and make curves do their work, and the results are in three files each" {
+	run -0 "$TOP/scripts/bench/month" --runs 3000 --minutes 0.06 --held 0.01 "$PWD/out"
+	run -0 jq -c '[length, .[-1].day, .[-1].enqueued > 1000, .[-1].archive_mib > 0]' out/month.json
+	assert_output '[31,30,true,true]'
+	run -0 "$TOP/scripts/bench/curves" --quick "$PWD/out"
+	run -0 jq -c '[.[] | .[2] | length]' out/curves.json
+	assert_output '[3,2,2,2]'
+	for what in month curves; do
+		for kind in json md svg; do
+			assert_file_not_empty "out/$what.$kind"
+		done
+	done
+}

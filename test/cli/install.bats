@@ -12,10 +12,11 @@ make_in_tree() {
 	assert_success
 	assert_file_executable root/usr/bin/jobrun
 	cmp root/usr/share/doc/jobrun/crontab.example "$TOP/crontab.example"
-	if [ -f "$TOP/cmd/jobrun.1.scd" ] && command -v scdoc; then
-		assert_file_exist root/usr/share/man/man1/jobrun.1
+	if command -v scdoc; then
+		assert_file_not_empty root/usr/share/man/man1/jobrun.1
+		assert_file_not_empty root/usr/share/man/man7/jobrun-scale.7
 	fi
-	[ "$(find root -type f | wc -l)" -le 3 ]
+	[ "$(find root -type f | wc -l)" -le 4 ]
 	[ "$(find root -type f -perm /022 | wc -l)" -eq 0 ]
 }
 

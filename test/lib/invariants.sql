@@ -3,7 +3,15 @@
 select format('attempt (%s, %s) has no run', a.run_id, a.claim_seq)
 from jobrun.job_attempts a
 where not exists (select from jobrun.job_runs r where r.id = a.run_id)
-	and not exists (select from jobrun.job_runs_archive r where r.id = a.run_id)
+union all
+select format('archived attempt (%s, %s) has no run in the archive that ended when it says', a.run_id, a.claim_seq)
+from jobrun.job_attempts_archive a
+where not exists (select from jobrun.job_runs_archive r where r.id = a.run_id and r.finished_at = a.run_finished_at)
+union all
+select format('run %s is in the archive, and %s', r.id, case when r.status in ('succeeded', 'dead', 'cancelled') then 'elsewhere, too' else r.status end)
+from jobrun.job_runs_archive r
+where r.status not in ('succeeded', 'dead', 'cancelled') or exists (select from jobrun.job_runs o where o.id = r.id)
+	or exists (select from jobrun.job_runs_archive o where o.id = r.id and o.finished_at <> r.finished_at)
 union all
 select format('attempt (%s, %s) is ahead of its run, which has been claimed %s times', a.run_id, a.claim_seq, r.claim_seq)
 from jobrun.job_attempts a join jobrun.job_runs r on r.id = a.run_id

@@ -683,11 +683,15 @@ cells() {
 objects() {
 	cat <<-'text'
 		function add_grant: admin
+		function adopt: admin
 		function apply_grants: admin
+		function archive_columns: admin
+		function archive_months: admin
+		function archive_runs: admin
 		function attempt_texts: read run admin
 		function audit: admin
-		function adopt: admin
 		function bound_run: admin
+		function bring_back: admin
 		function bucket_counts: admin
 		function bucket_of: admin
 		function by_hand: run admin
@@ -722,6 +726,7 @@ objects() {
 		function define_all: admin
 		function definition_doc: admin
 		function drop_grant: admin
+		function drop_month: admin
 		function effect: enqueue run admin
 		function effect_begin: enqueue run admin
 		function effect_claim: enqueue run admin
@@ -740,6 +745,7 @@ objects() {
 		function fire_definition: admin
 		function fire_slot: admin
 		function forget_ahead: admin
+		function forget_outputs: admin
 		function grant_hint: admin
 		function highest_bit: admin
 		function hours_end: admin
@@ -760,6 +766,8 @@ objects() {
 		function local_peak: admin
 		function local_reached: admin
 		function lock_waiting: admin
+		function make_month: admin
+		function make_months: admin
 		function make_queue: admin
 		function make_trigger: admin
 		function may: admin
@@ -770,11 +778,13 @@ objects() {
 		function new_install_id: admin
 		function new_run: admin
 		function new_run_of: admin
+		function newer_or_archived: read run admin
 		function newer_run: read run admin
 		function next_local: admin
 		function next_slot: admin
 		function next_slots: enqueue read run admin
 		function nth_key: admin
+		function old_months: admin
 		function overlapping: run admin
 		function parse_every: admin
 		function parse_schedule: admin
@@ -824,6 +834,8 @@ objects() {
 		sequence job_runs_id_seq:
 		sequence new_runs_nr_seq:
 		table job_attempts: read=R run=ra admin=ra
+		table job_attempts_archive: read=R run=r admin=r
+		table job_attempts_archive_default: admin=r
 		table job_audit: read=r run=r admin=r
 		table job_definitions: read=R run=r admin=r
 		table job_effects: run=r admin=r
@@ -832,6 +844,7 @@ objects() {
 		table job_runners: read=r run=raw admin=raw
 		table job_runs: read=R run=rW admin=rW
 		table job_runs_archive: read=R run=r admin=r
+		table job_runs_archive_default: admin=r
 		table job_slots: read=r run=r admin=r
 		table job_stats: read=r run=r admin=r
 		table job_types: read=r run=r admin=r
@@ -843,6 +856,7 @@ objects() {
 		type prune_rule:
 		type run_options:
 		type schedule_fields:
+		view all_runs: read=R run=r admin=r
 		view attempts: read=r run=r admin=r
 		view held_runs: run=r admin=r
 		view runs: read=r run=r admin=r
@@ -853,17 +867,19 @@ objects() {
 columns() {
 	cat <<-'text'
 		enqueue insert new_runs: job_type payload options run
+		read select all_runs: id job_type queue priority status run_at attempts max_attempts snoozes releases claim_seq locked_by locked_until runner_id created_at created_by started_at failed_at finished_at expires_at cancel_requested_at definition_id slot parent_id superseded_by idempotency_key unique_key concurrency_key timeout backoff_base backoff_cap trace_context error_code output_dropped archived_at
 		read select job_attempts: run_id claim_seq attempt runner_id pid started_at finished_at cpu_ms max_rss_kb output_dropped exit_status outcome error_code host
+		read select job_attempts_archive: run_id claim_seq attempt runner_id pid started_at finished_at cpu_ms max_rss_kb output_dropped exit_status outcome error_code host run_finished_at
 		read select job_definitions: id anchor_at next_slot_at paused_until created_at updated_at timeout backoff_base backoff_cap catch_up_grace max_attempts priority enabled name job_type schedule time_zone queue concurrency_key on_dead catch_up overlap paused_reason description
 		read select job_runs: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code superseded_by is_counted
-		read select job_runs_archive: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code archived_at superseded_by is_counted
+		read select job_runs_archive: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code superseded_by is_counted archived_at
 		run insert new_runs: job_type payload options run
 		run update job_queues: rate_window_start rate_used
 		run update job_runs: claim_seq runner_id attempts snoozes releases run_at locked_until started_at finished_at failed_at cancel_requested_at output_dropped status locked_by error_code progress checkpoint result last_error output superseded_by
 		admin insert new_runs: job_type payload options run
 		admin update job_queues: rate_window_start rate_used
 		admin update job_runs: claim_seq runner_id attempts snoozes releases run_at locked_until started_at finished_at failed_at cancel_requested_at output_dropped status locked_by error_code progress checkpoint result last_error output superseded_by
-		admin update settings: keep_succeeded keep_keyed keep_cancelled keep_dead keep_output keep_runners keep_slots keep_effects keep_audit keep_stats archive copies
+		admin update settings: keep_succeeded keep_keyed keep_cancelled keep_dead keep_output keep_runners keep_slots keep_effects keep_audit keep_stats archive copies keep_archive
 	text
 }
 
@@ -903,7 +919,7 @@ found_columns() {
 	q "select k.kind || ' ' || r.name || ' ' || c.relname || ': ' || string_agg(a.attname, ' ' order by a.attnum)
 		from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
 		cross join $(kinds_sql) cross join (values ('select'), ('insert'), ('update'), ('references')) r(name)
-		where c.relnamespace = 'jobrun'::regnamespace and c.relkind in ('r', 'v')
+		where c.relnamespace = 'jobrun'::regnamespace and c.relkind in ('r', 'v', 'p')
 			and not has_table_privilege(k.role, c.oid, r.name) and has_column_privilege(k.role, c.oid, a.attnum, r.name)
 		group by k.nr, k.kind, r.name, c.relname order by k.nr, r.name, c.relname"
 }

@@ -431,6 +431,28 @@ rows() {
 	q_is succeeded 'select status from jobrun.job_runs'
 }
 
+@test "what the version before has archived is in the archive, until its last month is older than it is kept" {
+	with "$BEFORE" jr_ok migrate
+	q "insert into jobrun.job_runs (job_type, status, created_at, run_at, started_at, finished_at, attempts, claim_seq, runner_id, locked_by)
+		select 'work', 'dead', at, at, at, at, 1, 1, 1, 'there' from unnest('{2023-05-05,2024-02-03 12:00}'::timestamptz[]) at" \
+		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, finished_at, output)
+		select id, 1, 1, 'dead', finished_at, 'its output' from jobrun.job_runs" \
+		"insert into jobrun.job_runs_archive select r.*, now() from jobrun.job_runs r" 'delete from jobrun.job_runs'
+	jr_ok migrate
+	jr_ok logs 1
+	assert_output 'its output'
+	q_is 0 'select count(*) from jobrun.job_attempts'
+	q_is '-infinity|2024-03-01 00:00:00+00' "set timezone = 'UTC'; select since, until from jobrun.archive_months()"
+	jr_ok retry 2
+	q_is '1 2' "select string_agg(id::text, ' ' order by id) from jobrun.runs"
+	q "update jobrun.settings set keep_archive = now() - '2024-02-20'" >/dev/null
+	jr_ok prune
+	refute_output --partial months
+	q "update jobrun.settings set keep_archive = '1 year'" >/dev/null
+	jr_ok prune
+	q_is 0 'select count(*) from jobrun.job_runs_archive'
+}
+
 @test "several migrates at once bring up a database of the version before once, and all succeed" {
 	local pids=() pid
 

@@ -1,0 +1,186 @@
+-- archive: finished runs and their attempts, by the month (UTC) in which the run ended. Housekeeping (prune.sql) moves
+-- runs here if settings.archive is on; a retry brings a run back.
+--
+-- What must hold: a run is in job_runs or in job_runs_archive, and its attempts are where it is. What has no month is in the
+-- default partition, and moves to its month with the next housekeeping. Claims never read or lock anything here.
+--
+-- A month is a partition of each of the two tables. To attach or drop one takes a lock that readers of the archive do not
+-- share, so it is asked for with a short timeout: who reads the archive for hours (pg_dump) is not disturbed, and nobody
+-- queues behind us. DETACH ... CONCURRENTLY is no choice: the server refuses it where there is a default partition.
+
+-- kept_since: rows older than this are removed. PostgreSQL has no time before 4713 BC.
+create or replace function jobrun.kept_since(keep interval) returns timestamptz
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select now() - least(keep, interval '5000 years')
+$fn$;
+
+-- archive_months: the months there are, with their partitions; since is -infinity for what was archived before there
+-- were months. The system catalogue alone says which there are.
+create or replace function jobrun.archive_months()
+returns table (since timestamptz, until timestamptz, runs regclass, attempts regclass)
+language sql stable set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' as $fn$
+	select coalesce(substring(b.bounds from 'FROM [(]''([^'']+)''[)]')::timestamptz, '-infinity'),
+		substring(b.bounds from 'TO [(]''([^'']+)''[)]')::timestamptz,
+		c.oid::regclass, (select a.oid::regclass from pg_class a
+			where a.relnamespace = c.relnamespace and a.relname = replace(c.relname, 'job_runs_', 'job_attempts_'))
+	from pg_inherits i join pg_class c on c.oid = i.inhrelid
+	cross join lateral (select pg_get_expr(c.relpartbound, c.oid) as bounds) b
+	where i.inhparent = 'jobrun.job_runs_archive'::regclass and b.bounds <> 'DEFAULT'
+$fn$;
+
+-- make_month: make the month of the archive in which this time lies, unless there is one, and move what the default
+-- partition has of it there. Returns whether there is such a month now; false: somebody uses the archive for so long
+-- that the lock was not to be had.
+create or replace function jobrun.make_month(at timestamptz) returns boolean
+language plpgsql volatile
+set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set lock_timeout = '200ms' set jit = off as $fn$
+declare
+	v_since constant timestamptz := date_trunc('month', make_month.at);
+	v_until constant timestamptz := date_trunc('month', make_month.at) + interval '1 month';
+	v_table text;
+	v_month text;
+	v_key   text;
+begin
+	lock table jobrun.job_runs_archive in share update exclusive mode;   -- one maker at a time
+	if exists (select from jobrun.archive_months() m where m.since <= make_month.at and make_month.at < m.until) then
+		return true;
+	end if;
+	for v_table, v_key in values ('job_attempts_archive', 'run_finished_at'), ('job_runs_archive', 'finished_at') loop
+		v_month := v_table || to_char(v_since, '_YYYY_MM');
+		execute format('lock table jobrun.%I in access exclusive mode', v_table || '_default');
+		execute format('create table jobrun.%I (like jobrun.%I including all)', v_month, v_table);
+		execute format('with gone as (delete from jobrun.%1$I a where a.%2$I >= $1 and a.%2$I < $2 returning *) '
+			'insert into jobrun.%3$I select * from gone', v_table || '_default', v_key, v_month) using v_since, v_until;
+		execute format('alter table jobrun.%I attach partition jobrun.%I for values from (%L) to (%L)', v_table, v_month, v_since, v_until);
+	end loop;
+	return true;
+exception when lock_not_available then
+	return false;
+end
+$fn$;
+
+-- make_months: one month of those that housekeeping needs: of what lies in the default partition, and if runs are
+-- archived, of now and the three months ahead. Returns whether one was made.
+create or replace function jobrun.make_months() returns boolean
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' as $fn$
+declare
+	v_at timestamptz;
+begin
+	for v_at in
+		select w.at from (
+			select min(r.finished_at) from jobrun.job_runs_archive_default r
+			union all
+			select date_trunc('month', now()) + i * interval '1 month' from generate_series(0, 3) i
+			where (select s.archive from jobrun.settings s where s.only_row)) w(at)
+		where w.at is not null
+			and not exists (select from jobrun.archive_months() m where m.since <= w.at and w.at < m.until)
+	loop
+		return jobrun.make_month(v_at);
+	end loop;
+	return false;
+end
+$fn$;
+
+-- old_months: the months of which all is older than settings.keep_archive; none if that is null.
+create or replace function jobrun.old_months() returns table (until timestamptz, runs regclass, attempts regclass)
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select m.until, m.runs, m.attempts from jobrun.archive_months() m
+	where m.until <= jobrun.kept_since((select s.keep_archive from jobrun.settings s where s.only_row))
+	order by m.until
+$fn$;
+
+-- drop_month: drop the oldest of old_months(). Returns how many were dropped: 0 if there is none, or if somebody uses
+-- the archive for so long that the lock was not to be had.
+create or replace function jobrun.drop_month() returns bigint
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp set lock_timeout = '200ms' as $fn$
+declare
+	v_month record;
+begin
+	lock table jobrun.job_runs_archive in share update exclusive mode;
+	select m.runs, m.attempts into v_month from jobrun.old_months() m limit 1;
+	if v_month.runs is null then
+		return 0;
+	end if;
+	execute format('drop table %s, %s', v_month.attempts, v_month.runs);
+	return 1;
+exception when lock_not_available then
+	return 0;
+end
+$fn$;
+
+-- archive_columns: the columns that job_runs, or job_attempts, has in common with its archive, each after the prefix.
+create or replace function jobrun.archive_columns("table" text, prefix text default '') returns text
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select string_agg(prefix || quote_ident(a.attname), ', ' order by a.attnum) from pg_attribute a
+	where a.attrelid = format('jobrun.%I', "table")::regclass and a.attnum > 0 and not a.attisdropped
+$fn$;
+
+-- archive_runs: move these rows of job_runs, which the caller has locked, with their attempts. Output that is older
+-- than it is kept does not go with them. Returns how many runs were moved.
+create or replace function jobrun.archive_runs(rows tid[]) returns bigint
+language plpgsql volatile
+set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set jit = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $fn$
+declare
+	v_n bigint;
+begin
+	perform jobrun.make_month(w.at)
+	from (select distinct date_trunc('month', r.finished_at) from jobrun.job_runs r where r.ctid = any (rows)) w(at)
+	where not exists (select from jobrun.archive_months() m where m.since <= w.at and w.at < m.until);
+	execute format('with gone as (delete from jobrun.job_runs r where r.ctid = any ($1) returning %1$s),
+		told as (delete from jobrun.job_attempts a using gone g where a.run_id = g.id returning a.*, g.finished_at as run_finished_at),
+		kept as (insert into jobrun.job_attempts_archive (%2$s, run_finished_at) select %3$s, t.run_finished_at from told t)
+		insert into jobrun.job_runs_archive (%1$s) select %1$s from gone',
+			jobrun.archive_columns('job_runs'), jobrun.archive_columns('job_attempts'),
+			regexp_replace(jobrun.archive_columns('job_attempts', 't.'), E't[.]output\\M', 'case when t.finished_at >= $2 then t.output end'))
+		using rows, (select jobrun.kept_since(s.keep_output) from jobrun.settings s where s.only_row);
+	get diagnostics v_n = row_count;
+	return v_n;
+end
+$fn$;
+
+-- forget_outputs: remove the first `most` outputs in the archive that are older than `before`, from `after` on; returns
+-- like prune_some.
+create or replace function jobrun.forget_outputs(before timestamptz, most bigint, inout after timestamptz, out n bigint)
+language plpgsql volatile
+set search_path = pg_catalog, jobrun, pg_temp set jit = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $fn$
+begin
+	with old as materialized (
+		select a.run_id, a.claim_seq, a.run_finished_at, a.finished_at from jobrun.job_attempts_archive a
+		where a.output is not null and a.finished_at >= after and a.finished_at < before
+		order by a.finished_at limit most for update skip locked
+	), gone as (
+		update jobrun.job_attempts_archive a set output = null from old o
+		where a.run_id = o.run_id and a.claim_seq = o.claim_seq and a.run_finished_at = o.run_finished_at
+	)
+	select count(*), max(o.finished_at) into n, after from old o;
+	if n < most then
+		after := null;
+	end if;
+end
+$fn$;
+
+-- newer_or_archived: newer_run(), and newer successes in the archive count, too: what repair asks before a run that may
+-- come from there.
+create or replace function jobrun.newer_or_archived(job_type text, unique_key text, id bigint) returns bigint
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select greatest(jobrun.newer_run($1, $2, $3), (select max(r.id) from jobrun.job_runs_archive r
+		where r.job_type = $1 and r.unique_key = $2 and r.status = 'succeeded' and r.id > $3))
+$fn$;
+
+-- bring_back: move this run from the archive to job_runs, with its attempts, as they were. If its idempotency key is
+-- that of another run now, JR065: nobody could tell the two apart. Nothing happens if it is not in the archive.
+create or replace function jobrun.bring_back(id bigint) returns void
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	execute format('with gone as (delete from jobrun.job_runs_archive r where r.id = $1 returning %1$s),
+		told as (delete from jobrun.job_attempts_archive a using gone g where a.run_id = g.id returning %2$s),
+		kept as (insert into jobrun.job_attempts (%3$s) select %3$s from told)
+		insert into jobrun.job_runs (%1$s) overriding system value select %1$s from gone', jobrun.archive_columns('job_runs'),
+		jobrun.archive_columns('job_attempts', 'a.'), jobrun.archive_columns('job_attempts')) using bring_back.id;
+exception when unique_violation then
+	raise exception 'run % is in the archive, and another run has its idempotency key now: enqueue it anew, with another key',
+		bring_back.id using errcode = 'JR065';
+end
+$fn$;

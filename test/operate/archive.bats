@@ -1,0 +1,222 @@
+#!/usr/bin/env bats
+# The archive: finished runs by the month in which they ended. Months are made, filled and dropped, and archived runs are seen.
+
+load ../lib/common
+
+# ended(ID, DATE, STATUS): a run that ended then, with an attempt that failed half a second before, and with output.
+setup() {
+	common_setup
+	q <<-'sql'
+		update jobrun.settings set archive = true, keep_output = '100 years';
+		create function public.ended(id bigint, at timestamptz, status text default 'dead', key text default null) returns void
+		language sql as $$
+			insert into jobrun.job_runs (id, job_type, status, created_at, run_at, started_at, finished_at, attempts, claim_seq, runner_id,
+				locked_by, payload, last_error, result, unique_key)
+			overriding system value values (id, 'work', status, at, at, at, at, 2, 2, 1, 'there', '{"n": 1}', 'no luck', '{"r": 2}', key);
+			insert into jobrun.job_attempts (run_id, claim_seq, attempt, started_at, finished_at, outcome, error, output)
+			values (id, 1, 1, at - interval '1 s', at - interval '500 ms', 'failed', 'no luck', 'first words');
+			insert into jobrun.job_attempts (run_id, claim_seq, attempt, started_at, finished_at, outcome, error, output)
+			select id, 2, 2, at, at, status, 'no luck', 'last words' where status <> 'cancelled';
+		$$;
+	sql
+}
+
+# months: the months there are, as YYYY-MM, with how many runs each has; "default" only if it has any.
+months() {
+	q <<-'sql'
+		select string_agg(format('%s:%s', case when m.name like '%_default' then 'default' else right(m.name, 7) end, m.n), ' ' order by m.name)
+		from (select c.relname as name, (select count(*) from jobrun.job_runs_archive a where a.tableoid = c.oid) as n
+			from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'jobrun.job_runs_archive'::regclass) m
+		where m.n > 0 or m.name not like '%_default'
+	sql
+}
+
+# month N: the month N months from now, as YYYY_MM.
+month() {
+	q "select to_char(date_trunc('month', now() at time zone 'UTC') + $1 * interval '1 month', 'YYYY_MM')"
+}
+
+# ahead: what months() says of the months that are made ahead.
+ahead() {
+	printf '%s:0 %s:0 %s:0 %s:0' "$(month 0)" "$(month 1)" "$(month 2)" "$(month 3)"
+}
+
+@test "a run goes to the month in which it ended, by UTC, with its attempts, and months are made ahead" {
+	q "select ended(1, '2024-01-31 23:59:59.999+00'), ended(2, '2024-02-01 00:00:00+00'), ended(3, '2024-02-29 23:30:00+00', 'succeeded')" >/dev/null
+	PGTZ=Asia/Tokyo jr_ok prune
+	assert_line --regexp '^runs dead, to the archive +2 90 days$'
+	assert_equal "$(months)" "2024_01:1 2024_02:2 $(ahead)"
+	q_is '2024_01 2|2024_02 4' "select string_agg(right(n.t, 7) || ' ' || n.n, '|' order by n.t)
+		from (select tableoid::regclass::text as t, count(*) as n from jobrun.job_attempts_archive group by 1) n"
+	q_is 0 'select count(*) from jobrun.job_attempts'
+	jr_ok prune
+	assert_output 'nothing to prune'
+}
+
+@test "an archive of two years has 24 months, and the end of its oldest is a drop that is not counted as rows" {
+	q "select ended(i, date_trunc('month', now() at time zone 'UTC') at time zone 'UTC' - i * interval '1 month' + interval '3 days')
+		from generate_series(1, 23) i" "update jobrun.settings set keep_dead = '0'" >/dev/null
+	jr_ok prune
+	q_is 27 'select count(*) from jobrun.archive_months()'     # of which three are ahead
+	jr_ok prune -n
+	assert_output 'nothing to prune'
+	q "update jobrun.settings set keep_archive = '22 months'" >/dev/null
+	jr_ok prune -n
+	assert_line --regexp '^months of the archive +1 1 year 10 mons$'
+	jr_ok prune --json
+	assert_equal "$(jq -c '.counts | with_entries(select(.value > 0))' <<<"$output")" '{"months":1}'
+	q_is '22|22' 'select (select count(*) from jobrun.job_runs_archive), (select count(distinct run_id) from jobrun.job_attempts_archive)'
+	q_is 0 "select count(*) from pg_class where relname like 'job_%_archive_$(month -23)'"
+	q "update jobrun.settings set keep_archive = '0'" >/dev/null
+	jr_ok prune
+	assert_equal "$(months)" "$(ahead)"
+}
+
+@test "without archiving no month is made, and old months go all the same" {
+	q "select ended(1, '2024-01-05')" >/dev/null
+	jr_ok prune
+	q "update jobrun.settings set archive = false, keep_archive = '1 year'" "select ended(2, '2024-03-05')" >/dev/null
+	jr_ok prune
+	assert_line --regexp '^runs dead +1 90 days$'
+	assert_equal "$(months)" "$(ahead)"
+	q_is 0 'select count(*) from jobrun.job_runs_archive'
+}
+
+@test "what has no month is kept in the default partition, and moves to its month later" {
+	q "select ended(i, '2024-01-05') from generate_series(1, 3) i" "select ended(4, '2024-02-05')" >/dev/null
+	# a reader of the default partition for hours: no month can be attached
+	hold "select count(*) from jobrun.job_runs_archive"
+	jr_ok prune
+	assert_equal "$(months)" 'default:4'
+	jr_ok show 1
+	release_holds
+	jr_ok prune
+	assert_output 'nothing to prune'
+	assert_equal "$(months)" "2024_01:3 2024_02:1 $(ahead)"
+	q_is 8 "select count(*) from jobrun.job_attempts_archive where tableoid::regclass::text ~ '2024'"
+}
+
+@test "a month is not dropped while somebody reads the archive, and who claims is not held up" {
+	handler work <<<'exit 0'
+	q "select ended(1, '2024-01-05')" >/dev/null
+	jr_ok prune
+	q "update jobrun.settings set keep_archive = '1 year'" >/dev/null
+	hold "select count(*) from jobrun.job_runs_archive"
+	enqueue work >/dev/null
+	jr_ok prune
+	assert_output 'nothing to prune'
+	q_is 1 'select count(*) from jobrun.job_runs_archive'
+	jr_ok run
+	release_holds
+	jr_ok prune
+	assert_line --regexp '^months of the archive +1 1 year$'
+	q_is 1 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+}
+
+@test "list, show, logs, wait, slots and the functions for clients see archived runs" {
+	q "select ended(1, '2024-01-05'), ended(2, '2024-02-05', 'succeeded'), ended(3, now(), 'dead')" >/dev/null
+	jr_ok prune
+	q_is 2 'select count(*) from jobrun.job_runs_archive'
+	jr_ok list --json
+	assert_equal "$(jq -c 'map([.id, .status, .archived_at != null])' <<<"$output")" '[[3,"dead",false],[2,"succeeded",true],[1,"dead",true]]'
+	jr_ok list --status dead --json
+	assert_equal "$(jq -c 'map(.id)' <<<"$output")" '[3,1]'
+	jr_ok list --status succeeded --since 9000d --json
+	assert_equal "$(jq -c 'map(.id)' <<<"$output")" '[2]'
+	jr_ok list --status succeeded --since 1d --json
+	assert_output '[]'
+	jr_ok show 1
+	assert_line --regexp '^error +no luck$'
+	assert_line --regexp '^archived +'
+	assert_line --regexp '^payload +[{]"n": 1[}]$'
+	assert_line --regexp '^ +1 failed .* no luck$'
+	jr_ok show 2 --json
+	assert_equal "$(jq -c '[.result, .archived_at != null, [.attempt_list[] | [.outcome, .output]]]' <<<"$output")" \
+		'[{"r":2},true,[["failed","first words"],["succeeded","last words"]]]'
+	jr_ok logs 1
+	assert_output 'last words'
+	jr_ok logs 1 --attempt 1
+	assert_output 'first words'
+	jr wait 1 2
+	assert_equal "$status" 1
+	q_is '1|dead|no luck 2|succeeded|no luck 3|dead|no luck' "select string_agg(id || '|' || status || '|' || error, ' ' order by id)
+		from jobrun.run_status(array[3, 2, 1, 99])"
+	q_is '1|true 2|true 3|false' "select string_agg(id || '|' || archived, ' ' order by id) from jobrun.runs"
+	q_is 6 'select count(*) from jobrun.attempts'
+}
+
+@test "retry brings a run back from the archive as it was, with its attempts, and it runs" {
+	handler work <<<'exit 0'
+	q "select ended(1, '2024-01-05'), ended(2, '2024-01-06', 'succeeded')" "update jobrun.job_runs set idempotency_key = 'k' || id" >/dev/null
+	jr_ok prune
+	jr_ok retry 1
+	assert_output 'retried 1 run'
+	q_is '1|queued|0|2|k1' 'select id, status, attempts, claim_seq, idempotency_key from jobrun.job_runs'
+	q_is '1|no luck|first words 2|no luck|last words' \
+		"select string_agg(claim_seq || '|' || error || '|' || output, ' ' order by claim_seq) from jobrun.job_attempts where run_id = 1"
+	q_is 2 'select id from jobrun.job_runs_archive'
+	jr retry 2
+	assert_equal "$status" 1
+	q_is 2 'select id from jobrun.job_runs_archive'
+	jr_ok retry 2 --force
+	jr_ok run
+	q_is '1|succeeded|3 2|succeeded|3' "select string_agg(id || '|' || status || '|' || claim_seq, ' ' order by id) from jobrun.job_runs"
+	q_is 0 'select count(*) from jobrun.job_runs_archive'
+	# It goes to the month of its new end, with all its attempts.
+	q "update jobrun.settings set keep_keyed = '0', stats_until = date_trunc('hour', now() + interval '2 hours')" >/dev/null
+	jr_ok prune
+	assert_equal "$(months)" "2024_01:0 $(ahead | sed 's/:0/:2/')"
+	q_is 4 'select count(*) from jobrun.job_attempts_archive'
+}
+
+@test "retry of an archived run is refused while a newer run has its idempotency key" {
+	q "select ended(1, '2024-01-05')" "update jobrun.job_runs set idempotency_key = 'key'" >/dev/null
+	jr_ok prune
+	q "select setval('jobrun.job_runs_id_seq', 1)" >/dev/null
+	assert_equal "$(enqueue work -k key)" 2
+	jr retry 1
+	assert_equal "$status" 65
+	assert_regex "$stderr" 'run 1 is in the archive, and another run has its idempotency key now'
+	q_is 2 'select id from jobrun.job_runs'
+	q_is 1 'select id from jobrun.job_runs_archive'
+}
+
+@test "retry of an archived run is refused if a newer one of its unique key has succeeded, archived or not" {
+	q "select ended(1, '2024-01-05', 'dead', 'u'), ended(2, '2024-01-06', 'succeeded', 'u'), ended(3, now(), 'dead', 'u')" >/dev/null
+	jr_ok prune
+	q "update jobrun.settings set keep_succeeded = '0'" >/dev/null
+	q_is '1 2' "select string_agg(id::text, ' ' order by id) from jobrun.all_runs where archived_at is not null or id = 2"
+	jr retry 1
+	assert_equal "$status" 1
+	assert_regex "$stderr" superseded
+	jr_ok retry 1 --force
+	q_is '1|queued|' 'select id, status, unique_key from jobrun.job_runs where id = 1'
+}
+
+@test "output goes from the archive after keep_output, and output that is older does not enter it" {
+	q "select ended(1, now() - interval '100 days'), ended(2, now() - interval '95 days')" "update jobrun.settings set keep_output = '97 days'" >/dev/null
+	jr_ok prune --json
+	assert_equal "$(jq -c '.counts | with_entries(select(.value > 0))' <<<"$output")" '{"dead":2}'
+	q_is '1|0 2|2' "select string_agg(n.run_id || '|' || n.n, ' ' order by n.run_id)
+		from (select run_id, count(output) as n from jobrun.job_attempts_archive group by run_id) n"
+	q "update jobrun.settings set keep_output = '7 days'" >/dev/null
+	jr_ok prune -n
+	assert_line --regexp '^outputs in the archive +2 7 days$'
+	jr_ok prune
+	assert_line --regexp '^outputs in the archive +2 7 days$'
+	q_is 0 'select count(output) from jobrun.job_attempts_archive'
+	q_is 4 'select count(*) from jobrun.job_attempts_archive'
+}
+
+@test "two prunes at once make each month once and move each run once" {
+	q "select ended(i, '2024-01-05'::timestamptz + i * interval '8 hours') from generate_series(1, 600) i" >/dev/null
+	"$JOBRUN" prune >/dev/null &
+	one=$!
+	"$JOBRUN" prune >/dev/null &
+	other=$!
+	jr_ok prune
+	wait $one $other
+	q_is 600 'select count(*) from jobrun.job_runs_archive'
+	q_is 1200 'select count(*) from jobrun.job_attempts_archive'
+	q_is 0 'select count(*) from jobrun.job_runs_archive_default'
+}
