@@ -1,8 +1,8 @@
 /*
  * enqueue_batch: see enqueue_batch.h.
  *
- * Each line becomes a row of the table jobrun.new_runs unchanged; only the server parses it. What must hold: each line,
- * an empty one too, becomes exactly one row, so that the number of a refused row is the number of its line.
+ * Each line is sent unchanged (batch_lines); only the server parses it. What must hold: each line, an empty one too, is
+ * added exactly once, so that the number of a refused one is the number of its line.
  */
 #include "enqueue_batch.h"
 
@@ -16,8 +16,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "batch_lines.h"
 #include "doubt.h"
-#include "pg/copy.h"
 #include "pg/pg_ask.h"
 #include "print.h"
 #include "sql_text.h"
@@ -36,12 +36,12 @@ struct batch {
 	char *options; /* of all runs */
 	PGconn *conn;
 	char number[32]; /* of the transaction */
-	struct jr_copy *copy;
+	struct jr_batch_lines *sent;
 	struct jr_buf line; /* the beginning of a line whose end is not read yet */
 	int64_t lines;
 	int64_t started_ms, shown_ms;
 	bool shows;
-	int64_t created, existed;
+	struct jr_batch_counts counts;
 };
 
 static bool
@@ -54,33 +54,13 @@ fail_at(const struct batch *b, int64_t line, struct jr_err *err)
 	return false;
 }
 
-/* If a line is not JSON, the server's context quotes it up to the error. Drop its line number, which is always 1. */
-static void
-shorten(struct jr_err *err)
-{
-	static const char mark[] = ": JSON data, line 1: ";
-	const char *at = strstr(err->msg, mark);
-	struct jr_err old = *err;
-	size_t len;
-
-	if (at == NULL)
-		return;
-	len = (size_t)(at - err->msg);
-	if (len > 0 && err->msg[len - 1] == '.')
-		len--;
-	jr_fail(
-	    err, old.code, "%.*s; up to there: %s", (int)len, old.msg, old.msg + (at - err->msg) + sizeof(mark) - 1);
-}
-
-/* A row was refused, or the stream has failed as a whole. */
+/* A line was refused, or the stream has failed as a whole. */
 static bool
 fail_stream(const struct batch *b, struct jr_err *err)
 {
-	if (jr_copy_refused(b->copy) > 0) {
-		shorten(err);
-		return fail_at(b, jr_copy_refused(b->copy), err);
-	}
-	return false;
+	int64_t line = jr_batch_lines_refused(b->sent);
+
+	return line > 0 && fail_at(b, line, err);
 }
 
 static bool
@@ -96,15 +76,8 @@ is_blank(const char *text, size_t len)
 static bool
 take_line(struct batch *b, const char *text, size_t len, struct jr_err *err)
 {
-	struct jr_copy_value row[4] = {{NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}};
-
 	b->lines++;
-	if (!is_blank(text, len)) {
-		row[0] = (struct jr_copy_value){b->type, strlen(b->type)};
-		row[2] = (struct jr_copy_value){b->options, strlen(b->options)};
-		row[b->opts->per_run ? 3 : 1] = (struct jr_copy_value){text, len};
-	}
-	return jr_copy_row(b->copy, row, JR_COUNT(row), err) || fail_stream(b, err);
+	return jr_batch_lines_add(b->sent, is_blank(text, len) ? NULL : text, len, err) || fail_stream(b, err);
 }
 
 /* Keep the beginning of a line whose end is not read yet. */
@@ -170,7 +143,7 @@ stream(struct batch *b, struct jr_err *err)
 	for (;;) {
 		ssize_t n;
 
-		if (!jr_copy_wait(b->copy, b->fd, err))
+		if (!jr_batch_lines_wait(b->sent, b->fd, err))
 			return fail_stream(b, err);
 		n = read(b->fd, chunk, sizeof(chunk));
 		if (n < 0 && errno == EINTR)
@@ -185,7 +158,7 @@ stream(struct batch *b, struct jr_err *err)
 	}
 	if (b->line.len > 0 && !take_kept(b, err))
 		return false;
-	return jr_copy_end(b->copy, err) || fail_stream(b, err);
+	return jr_batch_lines_end(b->sent, err) || fail_stream(b, err);
 }
 
 static PGresult *
@@ -232,35 +205,23 @@ begin(struct batch *b, struct jr_err *err)
 	return result != NULL;
 }
 
-static bool
-count(struct batch *b, struct jr_err *err)
-{
-	PGresult *result = ask(b, jr_sql_enqueue_bulk_counts, 0, NULL, err);
-
-	if (result != NULL) {
-		b->created = jr_pg_int(result, 0, 0, 0);
-		b->existed = jr_pg_int(result, 0, 1, 0);
-	}
-	PQclear(result);
-	return result != NULL;
-}
-
 /* Everything before COMMIT. After a failure here nothing is queued. */
 static bool
 fill(struct batch *b, struct jr_err *err)
 {
+	const struct jr_batch_common common = {b->type, b->options, b->opts->per_run};
 	bool ok;
 
 	if (PQstatus(b->conn) != CONNECTION_OK) {
 		jr_pg_conn_error(b->conn, "lost the connection to the database", err);
 		return false;
 	}
-	b->copy = jr_copy_new(b->conn, jr_sql_enqueue_bulk, "new_runs");
+	b->sent = jr_batch_lines_new(b->conn, &common);
 	b->started_ms = b->shown_ms = jr_clock_now_ms();
 	ok = begin(b, err) && stream(b, err);
 	end_progress(b);
-	ok = ok && count(b, err);
-	jr_copy_free(b->copy);
+	b->counts = jr_batch_lines_counts(b->sent);
+	jr_batch_lines_free(b->sent);
 	if (!ok && err->code == JR_E_TEMP) {
 		struct jr_err old = *err;
 
@@ -291,7 +252,7 @@ finish(struct batch *b, struct jr_err *err)
 		return jr_fail(err, JR_E_TEMP,
 		    "%s; it is not known whether the %" PRId64
 		    " runs were queued: look with jobrun list, or give the lines idempotency keys",
-		    why.msg, b->created);
+		    why.msg, b->counts.created);
 	return true;
 }
 
@@ -301,12 +262,12 @@ tell(const struct batch *b)
 	const char *verb = b->opts->dry_run ? "would queue" : "queued";
 
 	if (b->app->json)
-		printf("{\"queued\":%" PRId64 ",\"existed\":%" PRId64 "}\n", b->created, b->existed);
-	else if (b->existed == 0)
-		printf("%s %" PRId64 " run%s\n", verb, b->created, b->created == 1 ? "" : "s");
+		printf("{\"queued\":%" PRId64 ",\"existed\":%" PRId64 "}\n", b->counts.created, b->counts.existed);
+	else if (b->counts.existed == 0)
+		printf("%s %" PRId64 " run%s\n", verb, b->counts.created, b->counts.created == 1 ? "" : "s");
 	else
-		printf("%s %" PRId64 " run%s, %" PRId64 " %s there already\n", verb, b->created,
-		    b->created == 1 ? "" : "s", b->existed, b->existed == 1 ? "was" : "were");
+		printf("%s %" PRId64 " run%s, %" PRId64 " %s there already\n", verb, b->counts.created,
+		    b->counts.created == 1 ? "" : "s", b->counts.existed, b->counts.existed == 1 ? "was" : "were");
 }
 
 static int
@@ -329,9 +290,10 @@ send_all(struct batch *b, struct jr_enqueue_request *request, struct jr_err *err
 	if (!ok)
 		return (int)err->code;
 	tell(b);
-	if (!b->opts->strict || b->existed == 0)
+	if (!b->opts->strict || b->counts.existed == 0)
 		return 0;
-	jr_fail(err, JR_E_NEWS, "%" PRId64 " %s there already", b->existed, b->existed == 1 ? "run was" : "runs were");
+	jr_fail(err, JR_E_NEWS, "%" PRId64 " %s there already", b->counts.existed,
+	    b->counts.existed == 1 ? "run was" : "runs were");
 	return JR_E_NEWS;
 }
 

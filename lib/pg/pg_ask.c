@@ -41,7 +41,7 @@ jr_pg_is_error(const PGresult *result)
 {
 	ExecStatusType status = PQresultStatus(result);
 
-	return status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK && status != PGRES_COPY_IN;
+	return status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK;
 }
 
 PGresult *
@@ -69,8 +69,6 @@ jr_pg_answer(PGconn *conn, int64_t timeout_ms, struct jr_err *err)
 		}
 		PQclear(answer);
 		answer = result;
-		if (PQresultStatus(result) == PGRES_COPY_IN)
-			break;
 	}
 	if (answer == NULL)
 		jr_pg_conn_error(conn, "lost the connection to the database", err);

@@ -2,8 +2,8 @@
  * pg_ask: one statement at a time on a connection that the caller owns (jr_db_detach), non-blocking and not in pipeline
  * mode.
  *
- * For what pipeline mode does not allow: scripts of several statements, and COPY. Every wait has a deadline. After a
- * failure of the connection (not of a statement) the connection is unusable.
+ * For what pipeline mode does not allow: scripts of several statements, and a transaction that lasts. Every wait has a
+ * deadline. After a failure of the connection (not of a statement) the connection is unusable.
  */
 #ifndef JR_PG_ASK_H
 #define JR_PG_ASK_H
@@ -11,8 +11,8 @@
 #include "pg/pg_error.h"
 
 /*
- * Send `sql` and return its result, which the caller clears; NULL on failure. With `values` of NULL, `sql` is either a
- * script, whose last result is returned, or a COPY, whose result is PGRES_COPY_IN: the caller then sends the rows.
+ * Send `sql` and return its result, which the caller clears; NULL on failure. With `values` of NULL, `sql` may be a
+ * script, whose last result is returned.
  */
 PGresult *jr_pg_ask(PGconn *conn, const char *sql, size_t count, const char *const *values, int64_t timeout_ms,
     struct jr_err *err) JR_MUST;

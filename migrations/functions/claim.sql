@@ -182,7 +182,8 @@ $fn$;
 --     tells the runner to ask again.
 --  4. Each combination gives its first due runs from two index ranges: free ones, and bound ones, which have a lock key or a
 --     definition. They are merged and cut to a few more than n.
---  5. Only these n are locked (SKIP LOCKED), checked again, and turned into running.
+--  5. Only these n are locked (SKIP LOCKED), checked again, and turned into running. While others claim, too, most of them
+--     may be locked; then the same goes on behind them, up to a thousand runs.
 --  6. Those with a unique key are only locked; start_keyed starts them, ends them, or leaves them out this time. Other runs
 --     are taken in the place of those left out; if there are none, their queue is returned as in 3.
 --  7. If these were not enough, or there are limits, further turns look at more runs. When a full lock key or a paused
@@ -209,7 +210,7 @@ declare
 	v_runner   constant bigint := runner_id;
 	v_host     constant text := host;
 	v_until    constant timestamptz := now() + lease_ms * interval '1 millisecond';
-	v_first    constant integer := n + n / 4 + 4;       -- a few more than n, in case others have locked some
+	v_first    integer := n + n / 4 + 4;                -- a few more than n, in case others have locked some
 	v_batch    integer := 2 * n + 50;                   -- the next turn looks at more
 	v_paused   constant bigint[] := array(select d.id from jobrun.job_definitions d where d.paused_until > now());
 	v_priority smallint := coalesce(after_priority, -32768);
@@ -251,37 +252,52 @@ begin
 	end if;
 
 	if v_limited = '{}' then
-		with c as materialized (           -- combinations at or after the cursor, not paused, without a limit set meanwhile
-			select c.job_type, c.queue, c.priority, b.bound,
-				case when c.priority = v_priority then v_run_at else '-infinity' end as after_run_at, v_id as after_id
-			from unnest(job_types, queues, priorities) c(job_type, queue, priority) cross join unnest('{0,1}'::smallint[]) b(bound)
-			where c.priority >= v_priority
-				and not exists (select from jobrun.job_queues q
-					where q.name = c.queue and (q.paused_until > now() or jobrun.is_limited(q)))
-				and not exists (select from jobrun.job_types t where t.name = c.job_type and t.paused_until > now())),
-		pick as materialized (             -- the first due runs of each, merged and cut; no lock yet
-			select p.* from c cross join lateral (
-				select r.ctid as tid, r.priority, r.run_at, r.id, r.definition_id from jobrun.job_runs r
-				where r.status in ('queued', 'failed') and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
-					and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = c.bound
-					and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
-				order by r.run_at, r.id limit v_first) p
-			order by p.priority, p.run_at, p.id limit v_first),
-		got as materialized (              -- n of them, locked in order and checked again, since they may have changed
-			select r.ctid as tid, case when r.unique_key is not null then r.id end as keyed
-			from pick p join jobrun.job_runs r on r.ctid = p.tid
-			where r.status in ('queued', 'failed') and r.run_at <= now()
-				and (v_paused = '{}' or p.definition_id is null or p.definition_id <> all (v_paused))
-			order by p.priority, p.run_at, p.id limit n
-			for no key update of r skip locked),
-		taken as (
-			update jobrun.job_runs r
-			set status = 'running', runner_id = v_runner, locked_by = v_host, locked_until = v_until, started_at = now(),
-				attempts = r.attempts + 1, claim_seq = r.claim_seq + 1
-			from got where r.ctid = got.tid and got.keyed is null
-			returning r.id)
-		select array_agg(taken.id), (select array_agg(got.keyed) from got where got.keyed is not null), (select count(*) from pick) < v_first
-		into v_ids, v_keyed, v_ends from taken;
+		loop
+			with c as materialized (           -- combinations at or after the cursor, not paused, without a limit set meanwhile
+				select c.job_type, c.queue, c.priority, b.bound,
+					case when c.priority = v_priority then v_run_at else '-infinity' end as after_run_at, v_id as after_id
+				from unnest(job_types, queues, priorities) c(job_type, queue, priority) cross join unnest('{0,1}'::smallint[]) b(bound)
+				where c.priority >= v_priority
+					and not exists (select from jobrun.job_queues q
+						where q.name = c.queue and (q.paused_until > now() or jobrun.is_limited(q)))
+					and not exists (select from jobrun.job_types t where t.name = c.job_type and t.paused_until > now())),
+			pick as materialized (             -- the first due runs of each, merged and cut; no lock yet
+				select p.* from c cross join lateral (
+					select r.ctid as tid, r.priority, r.run_at, r.id, r.definition_id from jobrun.job_runs r
+					where r.status in ('queued', 'failed') and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
+						and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = c.bound
+						and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
+					order by r.run_at, r.id limit v_first) p
+				order by p.priority, p.run_at, p.id limit v_first),
+			got as materialized (              -- n of them, locked in order and checked again, since they may have changed
+				select r.ctid as tid, case when r.unique_key is not null then r.id end as keyed
+				from pick p join jobrun.job_runs r on r.ctid = p.tid
+				where r.status in ('queued', 'failed') and r.run_at <= now()
+					and (v_paused = '{}' or p.definition_id is null or p.definition_id <> all (v_paused))
+				order by p.priority, p.run_at, p.id limit n - coalesce(cardinality(v_ids), 0)
+				for no key update of r skip locked),
+			taken as (
+				update jobrun.job_runs r
+				set status = 'running', runner_id = v_runner, locked_by = v_host, locked_until = v_until, started_at = now(),
+					attempts = r.attempts + 1, claim_seq = r.claim_seq + 1
+				from got where r.ctid = got.tid and got.keyed is null
+				returning r.id)
+			select array(select taken.id from taken) as ids, (select array_agg(got.keyed) from got where got.keyed is not null) as keyed,
+				(select count(*) from pick) as seen, l.*
+			into v_turn
+			from (select 1) always left join
+				(select p.priority, p.run_at, p.id from pick p order by p.priority desc, p.run_at desc, p.id desc limit 1) l on true;
+			v_ids := nullif(v_ids || v_turn.ids, '{}');
+			v_keyed := v_turn.keyed;
+			v_looked := v_looked + v_turn.seen;
+			v_ends := v_turn.seen < v_first;
+			exit when v_ends or v_keyed is not null or v_paused <> '{}' or cardinality(v_ids) >= n or v_looked >= 1000;
+			v_priority := v_turn.priority;     -- others have locked some: go on behind these
+			v_run_at := v_turn.run_at;
+			v_id := v_turn.id;
+			v_first := v_batch;
+		end loop;
+		v_looked := 0;
 	end if;
 
 	-- With limits, or if the first ones were not enough: go on until runs are found.

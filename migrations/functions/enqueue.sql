@@ -97,7 +97,7 @@ begin
 		raise exception 'role "%" may not enqueue job type "%" into queue "%"', v_caller, run.job_type, run.queue
 			using errcode = 'insufficient_privilege', hint = jobrun.grant_hint(run.job_type, run.queue);
 	elsif v_grants > 0 or exists (select from pg_proc p where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun')
-		and p.proname in ('enqueue', 'enqueue_run', 'enqueue_many') and has_function_privilege(v_caller, p.oid, 'execute'))
+		and p.proname in ('enqueue', 'enqueue_run', 'enqueue_many', 'enqueue_lines') and has_function_privilege(v_caller, p.oid, 'execute'))
 	then
 		raise exception 'role "%" may not enqueue job type "%"', v_caller, run.job_type using errcode = 'insufficient_privilege',
 			hint = jobrun.grant_hint(run.job_type, run.queue);

@@ -1,4 +1,4 @@
--- new_runs: rows inserted into jobrun.new_runs become runs; see the table.
+-- new_runs: many runs at once: rows inserted into jobrun.new_runs (see the table) become runs, and so do lines of a file.
 
 -- count_up: add n to a parameter of the transaction that holds a number.
 create or replace function jobrun.count_up(setting text, n bigint) returns void
@@ -37,6 +37,39 @@ begin
 end
 $fn$;
 
+-- enqueue_with: enqueue_run with these options; their payload, if there is one, counts.
+create or replace function jobrun.enqueue_with(job_type text, payload jsonb, o jobrun.run_options) returns jobrun.enqueued
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	return jobrun.enqueue_run(job_type, coalesce(o.payload, payload), o.queue, o.priority, o.run_in, o.run_at, o.expires_in,
+		o.max_attempts, o.timeout, o.backoff_base, o.backoff_cap, o.idempotency_key, o.unique_key, o.on_conflict, o.concurrency_key,
+		o.parent_id, o.trace_context);
+end
+$fn$;
+
+-- enqueue_many_with: enqueue_many with these options, which have no keys; returns how many.
+create or replace function jobrun.enqueue_many_with(job_type text, payloads jsonb[], o jobrun.run_options) returns bigint
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	return (select count(*) from jobrun.enqueue_many(job_type, payloads, o.queue, o.priority, o.run_in, o.run_at, o.expires_in,
+		o.max_attempts, o.timeout, o.backoff_base, o.backoff_cap, o.concurrency_key, o.parent_id, o.trace_context));
+end
+$fn$;
+
+-- raise_in_line: raise an error again, with the number of the line in front; null: no single line is to blame.
+create or replace function jobrun.raise_in_line(line bigint, code text, message text, hint text) returns void
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_text constant text := case when line is null then '' else format('line %s: ', line) end || message;
+	v_code constant text := case when code = '40P01' then '40001' else code end;     -- as enqueue_run
+begin
+	if raise_in_line.hint = '' then
+		raise exception '%', v_text using errcode = v_code;
+	end if;
+	raise exception '%', v_text using errcode = v_code, hint = raise_in_line.hint;
+end
+$fn$;
+
 -- take_new_runs: insert rows with the same type and options and without keys together, others one by one. One exception
 -- handler for all rows adds the number of the line to the error.
 create or replace function jobrun.take_new_runs() returns trigger
@@ -49,7 +82,6 @@ declare
 	v_all  record;
 	v_row  record;
 	v_text text;
-	v_code text;
 	v_hint text;
 begin
 	-- Rows come in the order of nr. Only two looks at them, since there may be millions.
@@ -62,17 +94,12 @@ begin
 	if v_all.payloads is null and v_all.alike then
 		null;
 	elsif num_nonnulls(v_o.idempotency_key, v_o.unique_key) = 0 and v_all.alike then
-		perform jobrun.count_up('jobrun.new_runs_created', (select count(*) from jobrun.enqueue_many(v_head.job_type, v_all.payloads,
-			v_o.queue, v_o.priority, v_o.run_in, v_o.run_at, v_o.expires_in, v_o.max_attempts, v_o.timeout, v_o.backoff_base,
-			v_o.backoff_cap, v_o.concurrency_key, v_o.parent_id, v_o.trace_context)));
+		perform jobrun.count_up('jobrun.new_runs_created', jobrun.enqueue_many_with(v_head.job_type, v_all.payloads, v_o));
 	else
 		for v_row in select a.*, row_number() over (order by a.nr) as line from added a order by a.nr loop
 			continue when num_nonnulls(v_row.job_type, v_row.payload, v_row.options, v_row.run) = 0;
 			v_line := v_row.line;
-			v_o := jobrun.read_options(v_row.options, v_row.run);
-			v_done := jobrun.enqueue_run(v_row.job_type, coalesce(v_o.payload, v_row.payload), v_o.queue, v_o.priority, v_o.run_in,
-				v_o.run_at, v_o.expires_in, v_o.max_attempts, v_o.timeout, v_o.backoff_base, v_o.backoff_cap, v_o.idempotency_key,
-				v_o.unique_key, v_o.on_conflict, v_o.concurrency_key, v_o.parent_id, v_o.trace_context);
+			v_done := jobrun.enqueue_with(v_row.job_type, v_row.payload, jobrun.read_options(v_row.options, v_row.run));
 			perform jobrun.count_up(case when v_done.created then 'jobrun.new_runs_created' else 'jobrun.new_runs_existed' end, 1);
 		end loop;
 	end if;
@@ -85,12 +112,79 @@ exception when others then
 		where octet_length(l.payload::text) > 1048576 or pg_column_size(l.payload) > 1049600 order by l.line limit 1;
 		v_text := regexp_replace(v_text, '^payload [0-9]+ ', 'the payload ');
 	end if;
-	v_text := case when v_line is null then '' else format('line %s: ', v_line) end || v_text;
-	v_code := case when sqlstate = '40P01' then '40001' else sqlstate end;     -- as enqueue_run
-	if v_hint = '' then
-		raise exception '%', v_text using errcode = v_code;
+	perform jobrun.raise_in_line(v_line, sqlstate, v_text, v_hint);
+	return null;
+end
+$fn$;
+
+-- bad_line: the first line that is no JSON, or a payload that is too large; null: there is none.
+create or replace function jobrun.bad_line(lines bytea[]) returns bigint
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_line    bigint := 0;
+	v_bytes   bytea;
+	v_payload jsonb;
+begin
+	foreach v_bytes in array lines loop
+		v_line := v_line + 1;
+		v_payload := convert_from(v_bytes, 'UTF8')::jsonb;
+		if octet_length(v_payload::text) > 1048576 or pg_column_size(v_payload) > 1049600 then
+			return v_line;
+		end if;
+	end loop;
+	return null;
+exception when others then
+	return v_line;
+end
+$fn$;
+
+-- enqueue_lines: for `jobrun enqueue --batch`: enqueue a run for each line, all of them or none. A line is JSON in UTF-8: a
+-- payload, or with per_run an object of options like new_runs.run, which override `options`. A null, for an empty line, only
+-- counts as a line. An error about a line begins with "line N: ". This is what COPY into new_runs does, without a table to
+-- pass through, and with bytes that nothing has to quote.
+create or replace function jobrun.enqueue_lines(job_type text, lines bytea[], options jsonb default null,
+	per_run boolean default false, out created bigint, out existed bigint)
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_o       jobrun.run_options;
+	v_created boolean;
+	v_line    bigint;
+	v_bytes   bytea;
+	v_text    text;
+	v_hint    text;
+	v_detail  text;
+	v_quoted  text;
+begin
+	created := 0;
+	existed := 0;
+	if not per_run then
+		v_o := jobrun.read_options(options, null);
+		created := jobrun.enqueue_many_with(job_type, (select array_agg(convert_from(l.line, 'UTF8')::jsonb)
+			from (select unnest(lines) as line) l where l.line is not null), v_o);
+		return;
 	end if;
-	raise exception '%', v_text using errcode = v_code, hint = v_hint;
+	v_line := 0;
+	foreach v_bytes in array lines loop
+		v_line := v_line + 1;
+		continue when v_bytes is null;
+		v_o := jobrun.read_options(options, convert_from(v_bytes, 'UTF8')::jsonb);
+		v_created := (jobrun.enqueue_with(job_type, null, v_o)).created;
+		created := created + v_created::integer;
+		existed := existed + (not v_created)::integer;
+	end loop;
+exception when others then
+	-- What JSON is wrong, the server says in the detail, and how far it came in the context, quoted.
+	get stacked diagnostics v_text = message_text, v_hint = pg_exception_hint, v_detail = pg_exception_detail,
+		v_quoted = pg_exception_context;
+	v_quoted := substring(split_part(v_quoted, chr(10), 1) from '^JSON[^:]*: (.*)$');
+	if v_quoted is not null then
+		v_text := concat(v_text, ': ' || nullif(rtrim(v_detail, '.'), ''), '; up to there: ', v_quoted);
+	end if;
+	if v_line is null then
+		v_line := jobrun.bad_line(lines);
+		v_text := regexp_replace(v_text, '^payload [0-9]+ ', 'the payload ');
+	end if;
+	perform jobrun.raise_in_line(v_line, sqlstate, v_text, v_hint);
 end
 $fn$;
 

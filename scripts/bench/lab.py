@@ -114,6 +114,11 @@ class Lab:
         self.socket = self.server.split()[0].split("=", 1)[1]
         self.postmaster = int(self.sql("postgres", "select pg_read_file('postmaster.pid')").split()[0])
 
+    def autovacuum(self, on):
+        """Once a second, so that it does not come by chance; or not at all."""
+        change = "set autovacuum = on;\nalter system set autovacuum_naptime = '1s'" if on else "reset all"
+        self.sql("postgres", "alter system %s;\nselect pg_reload_conf();\n" % change)
+
     def stop(self):
         for child in self.children:
             child.kill()

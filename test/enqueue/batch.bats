@@ -50,10 +50,10 @@ streamed() {
 	assert_equal "$runner_status" "$1"
 }
 
-is_copying() {
-	q_is 1 "select count(*) from pg_stat_activity where datname = current_database() and state = 'active' and query ~ '^(--[^
-]*
-)*copy jobrun.new_runs'"
+# is_open: lines have been sent and looked at, and the transaction waits for more.
+is_open() {
+	q_is 1 "select count(*) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'
+		and query ~ 'jobrun.enqueue_lines'"
 }
 
 @test "--batch enqueues one payload per line, in order, and prints the count" {
@@ -92,7 +92,7 @@ is_copying() {
 	refused 65 'stdin: line 2: '
 	jr enqueue work --batch - < <(printf '1\n2\\N\n3\n')
 	refused 65 'stdin: line 2: '
-	batch '1\n"COPY new_runs, line 99: 88"\n"\\u0000 COPY new_runs, line 77"\n'
+	batch '1\n"line 99: 88"\n"\\u0000 line 77: "\n'
 	refused 65 'lines: line 3: .*u0000'
 	batch '1\n"\xff"\n'
 	refused 65 'lines: line 2: .*UTF8'
@@ -252,7 +252,7 @@ is_copying() {
 @test "a bad line is reported when it is read, not when the stream ends" {
 	stream
 	printf '1\n2\n' >&"$writer"
-	wait_until 10 is_copying
+	wait_until 10 is_open
 	printf '{,\n' >&"$writer"
 	streamed 65
 	assert_regex "$(cat err)" '^jobrun: fifo: line 3: '
@@ -263,13 +263,22 @@ is_copying() {
 	streamed 65
 	assert_regex "$(cat err)" '^jobrun: fifo: line 2: queue "No Queue" is not a name'
 	q_is 0 'select count(*) from jobrun.job_runs'
+	rm fifo
+	exec {writer}>&-
+	stream
+	printf '1\n{,\n' >&"$writer"
+	goes_on() {
+		is_gone "$streamer" || { (echo 3 >&"$writer") 2>/dev/null || true; false; } # in a subshell: a broken pipe ends it
+	}
+	wait_until 20 goes_on # there is never a second without a line
+	streamed 65
+	assert_regex "$(cat err)" '^jobrun: fifo: line 2: '
 }
 
 @test "a slow stream is waited for, and one that breaks off queues nothing" {
 	stream
 	printf '1\n{"n":' >&"$writer"
-	wait_until 10 is_copying
-	wait_until 10 eval '! is_copying' # what has come is looked at
+	wait_until 10 is_open
 	printf '2}\n' >&"$writer"
 	q_is 0 'select count(*) from jobrun.job_runs'
 	exec {writer}>&-
@@ -281,7 +290,7 @@ is_copying() {
 		rm fifo
 		stream
 		printf '1\n' >&"$writer"
-		wait_until 10 is_copying
+		wait_until 10 is_open
 		kill "-$sig" "$streamer" 2>/dev/null
 		[ "$sig" != INT ] || kill -TERM "$streamer" # a shell starts those in the background with INT ignored
 		wait_until 10 is_gone "$streamer"
@@ -296,7 +305,7 @@ is_copying() {
 @test "a connection cut during a batch exits with 75 at once, and nothing is queued" {
 	stream
 	printf '1\n' >&"$writer"
-	wait_until 10 is_copying
+	wait_until 10 is_open
 	terminate_backends
 	streamed 75
 	assert_equal "$(wc -l <err)" 1
@@ -371,6 +380,25 @@ is_copying() {
 	writer=
 	streamed 0
 	assert_regex "$(tail -n 1 out)" $'\r\033\\[Kqueued [0-9]+ runs'
+}
+
+@test "enqueue_lines: a null is an empty line, an error has its number, and without one no line is blamed" {
+	q_is '2|0' "select * from jobrun.enqueue_lines('work', '{1,null,\"{\\\"a\\\": 2}\"}', '{\"queue\": \"bulk\"}')"
+	q_is '1|1' "select * from jobrun.enqueue_lines('work', '{\"{\\\"idempotency_key\\\": \\\"k\\\"}\",null,\"{\\\"idempotency_key\\\": \\\"k\\\"}\"}', per_run => true)"
+	q_is '{"a": 2}|1|bulk|{}|1|default' "select string_agg(concat_ws('|', payload, run, queue), '|' order by id) from (
+		select id, payload, 1 as run, queue from jobrun.job_runs where payload <> '1') r"
+	fails() {
+		run q "$1"
+		assert_failure
+		assert_regex "$output" "ERROR:  $2"
+	}
+	fails "select jobrun.enqueue_lines('work', '{1,null,x,2}')" 'line 3: invalid input syntax for type json: Token "x" is invalid; up to there: x'
+	fails "select jobrun.enqueue_lines('work', array['1', '\xff']::bytea[])" 'line 2: invalid byte sequence'
+	fails "select jobrun.enqueue_lines('work', '{1}', '{\"queue\": \"No Queue\"}')" 'queue "No Queue" is not a name'
+	fails "select jobrun.enqueue_lines('No Type', '{1}')" 'job type "No Type" is not a name'
+	fails "select jobrun.enqueue_lines('work', '{1}', '[]')" 'options are no object'
+	fails "select jobrun.enqueue_lines('work', array[convert_to(to_json(repeat('x', 1048576))::text, 'UTF8')])" 'line 1: the payload has 10485[0-9]+ bytes'
+	q_is 3 'select count(*) from jobrun.job_runs'
 }
 
 @test "any client that may enqueue can COPY to new_runs" {

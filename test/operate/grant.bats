@@ -217,6 +217,7 @@ $output"
 	assert_equal "$(sql enqueue "select id, status, result, error from jobrun.run_status('{$own,$theirs}')")" "$own|queued||"
 	assert_equal "$(sql enqueue "select count(*) from jobrun.enqueue_many('work', '{1,2}')")" 2
 	sql enqueue "insert into jobrun.new_runs (job_type, payload) values ('work', '3')"
+	assert_equal "$(sql enqueue "select created from jobrun.enqueue_lines('work', '{4,5}')")" 2
 	assert_equal "$(sql enqueue "select jobrun.effect('a')")" t
 	as_ok enqueue enqueue work '{}' -k once
 	as_ok enqueue enqueue work '{}' -n
@@ -280,6 +281,7 @@ $bad|dead||exit:65|exit 65: no such customer"
 	refused app "select jobrun.enqueue_run('other')"
 	refused app "select jobrun.enqueue_many('other', '{1}')"
 	refused app "insert into jobrun.new_runs (job_type) values ('other')"
+	refused app "select jobrun.enqueue_lines('other', '{1}')"
 	as app enqueue other
 	assert_equal "$status" 77
 	assert_equal "$stderr" "jobrun: role \"$(role app)\" may not enqueue job type \"other\"; jobrun grant enqueue $(role app) --type mail,sms,other"
@@ -540,6 +542,7 @@ cells() {
 	cat <<-'text'
 		enqueue run admin|select jobrun.enqueue('work')
 		enqueue run admin|insert into jobrun.new_runs (job_type) values ('work')
+		enqueue run admin|select jobrun.enqueue_lines('work', '{1}')
 		enqueue run admin|select jobrun.effect('e')
 		enqueue read run admin|select * from jobrun.run_status('{1}')
 		enqueue run admin|select jobrun.cancel(1)
@@ -690,6 +693,7 @@ objects() {
 		function archive_runs: admin
 		function attempt_texts: read run admin
 		function audit: admin
+		function bad_line: admin
 		function bound_run: admin
 		function bring_back: admin
 		function bucket_counts: admin
@@ -736,8 +740,11 @@ objects() {
 		function effect_undo: enqueue run admin
 		function enqueue: enqueue run admin
 		function enqueue_definition: enqueue run admin
+		function enqueue_lines: enqueue run admin
 		function enqueue_many: enqueue run admin
+		function enqueue_many_with: admin
 		function enqueue_run: enqueue run admin
+		function enqueue_with: admin
 		function exec_claim: run admin
 		function exec_paused: admin
 		function fail_slots: admin
@@ -798,6 +805,7 @@ objects() {
 		function prune_some: admin
 		function prune_step: run admin
 		function raise_alarm: run admin
+		function raise_in_line: admin
 		function rate_left: read run admin
 		function read_definition: admin
 		function read_options: admin
@@ -996,6 +1004,7 @@ found_columns() {
 		select jobrun.enqueue('work', '{"a": 1}', idempotency_key => 'k');
 		select jobrun.enqueue_many('work', array['1', '2']::pg_catalog.jsonb[]);
 		insert into jobrun.new_runs (job_type, payload, run) values ('work', '4', '{"run_in": "1 second"}');
+		select created from jobrun.enqueue_lines('work', '{"{\"payload\": {\"a\": 1}, \"idempotency_key\": \"k\"}"}', per_run => true);
 		select status from jobrun.run_status('{1,2,3,4}');
 		select jobrun.cancel(4);
 		select jobrun.effect('e');
@@ -1009,6 +1018,7 @@ found_columns() {
 1
 2
 3
+0
 queued
 queued
 queued

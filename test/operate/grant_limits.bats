@@ -37,6 +37,8 @@ as_jr() {
 	refused 42501 "select jobrun.enqueue_definition('nightly')"
 	refused 42501 "insert into jobrun.new_runs (job_type, run) values ('work', '{\"queue\": \"fast\"}')"
 	refused 42501 "insert into jobrun.new_runs (job_type, options) values ('work', '{\"queue\": \"fast\"}')"
+	refused 42501 "select jobrun.enqueue_lines('work', '{1}', '{\"queue\": \"fast\"}')"
+	refused 42501 "select jobrun.enqueue_lines('work', '{\"{\\\"queue\\\": \\\"fast\\\"}\"}', per_run => true)"
 	q_is 0 "select count(*) from jobrun.job_queues where name = 'fast'"
 	as_jr enqueue work --queue fast
 	assert_equal "$status" 77
@@ -93,6 +95,7 @@ as_jr() {
 	as "select jobrun.enqueue('work', unique_key => 'u')" "select jobrun.enqueue('work', run_in => '1 year')" >/dev/null
 	refused 53400 "select jobrun.enqueue_many('work', '{1,2}')"
 	refused 53400 "insert into jobrun.new_runs (job_type, payload) select 'work', i::text::jsonb from generate_series(1, 2) i"
+	refused 53400 "select jobrun.enqueue_lines('work', '{1,2}')"
 	as "insert into jobrun.new_runs (job_type) values ('work')"
 	refused 53400 "select jobrun.enqueue('work')"
 	refused 53400 "insert into jobrun.new_runs (job_type, run) values ('work', '{\"unique_key\": \"v\"}')"

@@ -98,6 +98,20 @@ claimed() {
 	assert_equal "$(claimed 200 | wc -w)" 160
 	release_holds
 	assert_equal "$(claimed 3)" '1 2 3'
+	hold "select from jobrun.job_runs r where r.id <= 6 for update" # the first look ends at 7
+	assert_equal "$(claimed 3)" '7 8 9'
+	release_holds
+	# More of them than one look reaches, in two priorities, with a run of a unique key and a paused definition between.
+	q "insert into jobrun.job_definitions (id, name, job_type, paused_until) overriding system value values (101, 'paused', 'work', 'infinity')" \
+		"insert into jobrun.job_runs (job_type, priority, payload) select 'work', 50, to_jsonb(i) from generate_series(1001, 1090) i" \
+		"update jobrun.job_runs set unique_key = id where id in (75, 245)" "update jobrun.job_runs set definition_id = 101 where id = 248"
+	hold "select from jobrun.job_runs r where r.id <= 60 or r.id between 201 and 240 or r.id between 250 and 258 for update"
+	assert_equal "$(q "select string_agg(payload::text, ' ' order by id) from jobrun.job_runs where id between 241 and 259")" \
+		"$(seq -s ' ' 1041 1059)"
+	assert_equal "$(claimed 12 '{work,work}' '{default,default}' '{50,100}')" "$(seq -s ' ' 1041 1047) 1049 1059 1060 1061 1062"
+	assert_equal "$(claimed 60 '{work,work}' '{default,default}' '{50,100}')" \
+		"$(seq -s ' ' 61 80) $(seq -s ' ' 1041 1047) 1049 $(seq -s ' ' 1059 1090)"
+	release_holds
 }
 
 @test "with one permit runs start by priority, due time and id, across types, queues and kinds" {
