@@ -64,21 +64,34 @@ add_of_runner(struct jr_request *request, const char *sql, int64_t runner_id)
 }
 
 enum start_column {
+	B_JOB_TYPE, /* the first three are those of candidates */
+	B_QUEUE,
+	B_PRIORITY,
 	B_ID,
 	B_PERMIT_NAME,
-	B_IDLE_SESSION
+	B_IDLE_SESSION,
+	B_EXPIRED,
+	B_DUE,
+	B_OVER
 };
 static const struct jr_form_column start_columns[] = {
+    [B_JOB_TYPE] = {"job_type", JR_COLUMN_TEXT, false, NULL},
+    [B_QUEUE] = {"queue", JR_COLUMN_TEXT, false, NULL},
+    [B_PRIORITY] = {"priority", JR_COLUMN_INT, false, NULL},
     [B_ID] = {"id", JR_COLUMN_INT, true, NULL},
     [B_PERMIT_NAME] = {"permit_name", JR_COLUMN_TEXT, true, NULL},
     [B_IDLE_SESSION] = {"idle_session_ms", JR_COLUMN_INT, false, NULL},
+    [B_EXPIRED] = {"expired", JR_COLUMN_BOOL, true, NULL},
+    [B_DUE] = {"due_ms", JR_COLUMN_INT, true, NULL},
+    [B_OVER] = {"over", JR_COLUMN_BOOL, true, NULL},
 };
 static const struct jr_form start_form = JR_FORM("runner_start", start_columns);
 
 void
-jr_queue_bind_runner_start(struct jr_bound *bound, const struct jr_runner_facts *facts)
+jr_queue_bind_runner_start(
+    struct jr_bound *bound, const struct jr_runner_facts *facts, int64_t most, const char *counts)
 {
-	begin(bound, jr_sql_runner_start, &start_form, 0, 1);
+	begin(bound, jr_sql_runner_start, &start_form, 0, JR_ROWS_ANY);
 	put_int(bound, facts->id);
 	put_text(bound, facts->host);
 	put_int(bound, facts->pid);
@@ -90,24 +103,30 @@ jr_queue_bind_runner_start(struct jr_bound *bound, const struct jr_runner_facts 
 		put_int(bound, facts->linger_ms);
 	else
 		put_text(bound, NULL);
+	put_int(bound, most);
+	put_text(bound, counts);
 }
 
 void
-jr_queue_add_runner_start(struct jr_request *request, const struct jr_runner_facts *facts)
+jr_queue_add_runner_start(
+    struct jr_request *request, const struct jr_runner_facts *facts, int64_t most, const char *counts)
 {
 	struct jr_bound bound;
 
-	jr_queue_bind_runner_start(&bound, facts);
+	jr_queue_bind_runner_start(&bound, facts, most, counts);
 	add(request, &bound);
 }
 
 bool
-jr_queue_read_runner_start(const PGresult *result, char **permit_name, int64_t *idle_session_ms)
+jr_queue_read_runner_start(const PGresult *result, struct jr_started *started)
 {
 	if (PQntuples(result) == 0)
 		return false;
-	*permit_name = jr_xstrdup(PQgetvalue(result, 0, B_PERMIT_NAME));
-	*idle_session_ms = jr_pg_int(result, 0, B_IDLE_SESSION, 0);
+	*started = (struct jr_started){.permit_name = PQgetvalue(result, 0, B_PERMIT_NAME),
+	    .idle_session_ms = jr_pg_int(result, 0, B_IDLE_SESSION, 0),
+	    .due_ms = jr_pg_int(result, 0, B_DUE, 0),
+	    .expired = jr_pg_bool(result, 0, B_EXPIRED),
+	    .over = jr_pg_bool(result, 0, B_OVER)};
 	return true;
 }
 
@@ -263,20 +282,14 @@ static const struct jr_form_column candidates_columns[] = {{"job_type", JR_COLUM
 static const struct jr_form candidates_form = JR_FORM("candidates", candidates_columns);
 
 void
-jr_queue_bind_candidates(struct jr_bound *bound, const struct jr_runner_facts *facts, int64_t most)
-{
-	begin(bound, jr_sql_candidates, &candidates_form, 0, JR_ROWS_ANY);
-	put_text(bound, facts->job_types);
-	put_text(bound, facts->queues);
-	put_int(bound, most);
-}
-
-void
 jr_queue_add_candidates(struct jr_request *request, const struct jr_runner_facts *facts, int64_t most)
 {
 	struct jr_bound bound;
 
-	jr_queue_bind_candidates(&bound, facts, most);
+	begin(&bound, jr_sql_candidates, &candidates_form, 0, JR_ROWS_ANY);
+	put_text(&bound, facts->job_types);
+	put_text(&bound, facts->queues);
+	put_int(&bound, most);
 	add(request, &bound);
 }
 

@@ -45,13 +45,13 @@ fire_in(struct jr_runner *runner, int64_t ms)
 }
 
 void
-jr_fire_take_look(struct jr_runner *runner, const PGresult *result, bool claim_first)
+jr_fire_take_look(struct jr_runner *runner, int64_t due_ms, bool claim_first)
 {
 	bool waits = has_failed(runner) && jr_clock_now_ms() < runner->fire.at_ms;
 
 	runner->fire.last = runner->fire.last || claim_first;
 	if (!jr_runner_is_single(runner) && !waits)
-		fire_in(runner, jr_queue_read_fire_due(result));
+		fire_in(runner, due_ms);
 }
 
 /*
