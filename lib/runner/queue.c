@@ -7,10 +7,13 @@
  */
 #include "runner/queue.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
+#include "base/parse.h"
 #include "pg/need.h"
 #include "pg/pg_array.h"
 #include "sql_text.h"
@@ -45,6 +48,15 @@ put_int(struct jr_bound *bound, int64_t number)
 }
 
 static void
+put_interval(struct jr_bound *bound, int64_t ms)
+{
+	char *number = bound->numbers[bound->number_count++];
+
+	snprintf(number, sizeof(bound->numbers[0]), "%" PRId64 "ms", ms);
+	put_text(bound, number);
+}
+
+static void
 add(struct jr_request *request, const struct jr_bound *bound)
 {
 	jr_request_add(request, bound->sql, bound->count, bound->values);
@@ -68,10 +80,11 @@ enum start_column {
 	B_QUEUE,
 	B_PRIORITY,
 	B_ID,
-	B_PERMIT_NAME,
+	B_INSTALL_ID,
+	B_DATABASE,
 	B_IDLE_SESSION,
 	B_EXPIRED,
-	B_DUE,
+	B_SLOT_DUE,
 	B_OVER
 };
 static const struct jr_form_column start_columns[] = {
@@ -79,10 +92,11 @@ static const struct jr_form_column start_columns[] = {
     [B_QUEUE] = {"queue", JR_COLUMN_TEXT, false, NULL},
     [B_PRIORITY] = {"priority", JR_COLUMN_INT, false, NULL},
     [B_ID] = {"id", JR_COLUMN_INT, true, NULL},
-    [B_PERMIT_NAME] = {"permit_name", JR_COLUMN_TEXT, true, NULL},
-    [B_IDLE_SESSION] = {"idle_session_ms", JR_COLUMN_INT, false, NULL},
+    [B_INSTALL_ID] = {"install_id", JR_COLUMN_TEXT, true, NULL},
+    [B_DATABASE] = {"database", JR_COLUMN_TEXT, true, NULL},
+    [B_IDLE_SESSION] = {"idle_session_timeout", JR_COLUMN_TEXT, false, NULL},
     [B_EXPIRED] = {"expired", JR_COLUMN_BOOL, true, NULL},
-    [B_DUE] = {"due_ms", JR_COLUMN_INT, true, NULL},
+    [B_SLOT_DUE] = {"slot_due", JR_COLUMN_BOOL, true, NULL},
     [B_OVER] = {"over", JR_COLUMN_BOOL, true, NULL},
 };
 static const struct jr_form start_form = JR_FORM("runner_start", start_columns);
@@ -100,7 +114,7 @@ jr_queue_bind_runner_start(
 	put_text(bound, facts->queues);
 	put_int(bound, facts->permits);
 	if (facts->linger_ms > 0)
-		put_int(bound, facts->linger_ms);
+		put_interval(bound, facts->linger_ms);
 	else
 		put_text(bound, NULL);
 	put_int(bound, most);
@@ -117,15 +131,32 @@ jr_queue_add_runner_start(
 	add(request, &bound);
 }
 
+/* A parameter of the server as SHOW prints it: a number with ms, s, min, h or d; 0 and what is not there: 0. */
+static int64_t
+shown_ms(const char *shown)
+{
+	int len = (int)strlen(shown);
+	struct jr_err err;
+	int64_t ms = 0;
+	char *text;
+
+	text = jr_xasprintf("%.*s", len > 3 && strcmp(shown + len - 3, "min") == 0 ? len - 2 : len, shown);
+	if (!jr_parse_duration("idle_session_timeout", text, &ms, &err))
+		ms = 0;
+	free(text);
+	return ms;
+}
+
 bool
 jr_queue_read_runner_start(const PGresult *result, struct jr_started *started)
 {
 	if (PQntuples(result) == 0)
 		return false;
-	*started = (struct jr_started){.permit_name = PQgetvalue(result, 0, B_PERMIT_NAME),
-	    .idle_session_ms = jr_pg_int(result, 0, B_IDLE_SESSION, 0),
-	    .due_ms = jr_pg_int(result, 0, B_DUE, 0),
+	*started = (struct jr_started){.install_id = PQgetvalue(result, 0, B_INSTALL_ID),
+	    .database = PQgetvalue(result, 0, B_DATABASE),
+	    .idle_session_ms = shown_ms(PQgetvalue(result, 0, B_IDLE_SESSION)),
 	    .expired = jr_pg_bool(result, 0, B_EXPIRED),
+	    .slot_due = jr_pg_bool(result, 0, B_SLOT_DUE),
 	    .over = jr_pg_bool(result, 0, B_OVER)};
 	return true;
 }

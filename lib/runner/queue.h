@@ -66,11 +66,11 @@ const char *jr_queue_read_check_copy(const PGresult *result) JR_MUST;
  * jr_queue_read_candidates, too.
  */
 struct jr_started {
-	const char *permit_name; /* differs between databases; borrowed */
-	int64_t idle_session_ms; /* the server ends a session that is idle for so long; 0: never */
-	int64_t due_ms;          /* until the next slot of any schedule; 0: one is due */
-	bool expired;            /* the lease of a run has ended */
-	bool over;               /* there is nothing to do, and the runner's row says that it has ended */
+	const char *install_id, *database; /* both together differ between databases; borrowed */
+	int64_t idle_session_ms;           /* the server ends a session that is idle for so long; 0: never */
+	bool expired;                      /* the lease of a run has ended */
+	bool slot_due;                     /* of a schedule */
+	bool over;                         /* there is nothing to do, and the runner's row says that it has ended */
 };
 void jr_queue_bind_runner_start(
     struct jr_bound *bound, const struct jr_runner_facts *facts, int64_t most, const char *counts);

@@ -45,6 +45,7 @@ counts_json(const struct jr_counts *c)
 static void
 take_started(struct jr_runner *runner, const struct jr_reply *reply, const struct jr_started *started)
 {
+	char *name = jr_xasprintf("%s/%s", started->install_id, started->database);
 	struct jr_err err;
 
 	if (runner->opts->idle_session != NULL)
@@ -57,9 +58,10 @@ take_started(struct jr_runner *runner, const struct jr_reply *reply, const struc
 		jr_reclaim_begin(runner);
 	jr_linger_begin(runner);
 	jr_claim_take_candidates(runner, reply->results[1]);
-	jr_fire_take_look(runner, started->due_ms, false);
-	if (!jr_scopes_open(runner, started->permit_name, &err))
+	jr_fire_take_look(runner, started->slot_due ? 0 : INT64_MAX, false);
+	if (!jr_scopes_open(runner, name, &err))
 		jr_runner_fail(runner, &err);
+	free(name);
 }
 
 static void

@@ -2,7 +2,8 @@
  * runner_fire: schedules. See runner_parts.h.
  *
  * jobrun.fire() does all of the work in one transaction; this file decides when to call it. Each look for work also
- * reads how long it is to the next slot (fire_due.sql), and fire is sent then, at once if a slot is due. Where there
+ * reads how long it is to the next slot (fire_due.sql), and fire is sent then, at once if a slot is due. The first
+ * request only tells whether one is due, since a look follows within a second where more is to be known. Where there
  * are no looks, because every permit is taken, fire is sent every LOOK_MS, since a schedule may belong to any host.
  * When so much is due that it takes many calls, runs are claimed and settled between them.
  *
