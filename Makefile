@@ -16,12 +16,14 @@ MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/jobrun
 
 PKG_CONFIG ?= pkg-config
-PACKAGES   := libpq libcurl libcrypto jansson smartcols
+# libcurl is loaded when it is first needed (lib/handler/curl.h).
+LINKED     := libpq libcrypto jansson smartcols
+PACKAGES   := $(LINKED) libcurl
 
 # Goals that compile nothing must work without the libraries.
 ifneq ($(if $(MAKECMDGOALS),$(filter-out help clean lint format uninstall,$(MAKECMDGOALS)),all),)
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
-PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES))
+PKG_LIBS   := $(and $(shell $(PKG_CONFIG) --libs $(PACKAGES)),$(shell $(PKG_CONFIG) --libs $(LINKED)) -ldl)
 ifeq ($(PKG_LIBS),)
 $(error $(PKG_CONFIG) does not find all of: $(PACKAGES); on Debian: apt install pkg-config libpq-dev libcurl4-openssl-dev libssl-dev libjansson-dev libsmartcols-dev)
 endif
@@ -169,7 +171,7 @@ bench-programs: $(BENCH_PROGRAMS)
 $(BUILD)/bench/%: scripts/bench/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(COMPILE) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $< $(PKG_LIBS)
+	$(Q)$(COMPILE) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $< $(PKG_LIBS) $(shell $(PKG_CONFIG) --libs libcurl)
 
 lint:   ## format, clang-tidy, cppcheck, shellcheck
 	scripts/lint

@@ -4,7 +4,6 @@
  * This file finds the command, has its options parsed, answers --help and --version, runs the command, prints its error
  * once, and returns the exit status. Nothing else in the program exits.
  */
-#include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -22,6 +21,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "commands.h"
+#include "handler/http.h"
 
 #define CONNECT_TRIES 3
 
@@ -125,8 +125,7 @@ print_version(void)
 
 	scols_get_library_version(&smartcols);
 	printf("jobrun %s (libpq %d.%d, libcurl %s, jansson %s, libsmartcols %s)\n", JR_VERSION, PQlibVersion() / 10000,
-	    PQlibVersion() % 10000, curl_version_info(CURLVERSION_NOW)->version, jansson_version_str(),
-	    smartcols == NULL ? "?" : smartcols);
+	    PQlibVersion() % 10000, jr_http_library(), jansson_version_str(), smartcols == NULL ? "?" : smartcols);
 }
 
 static struct jr_db *

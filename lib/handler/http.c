@@ -25,13 +25,24 @@ struct jr_http_socket {
 bool
 jr_http_is_usable(struct jr_err *err)
 {
-	const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
+	const curl_version_info_data *info;
 
+	if (!jr_curl_load(err))
+		return false;
+	info = jr_curl.version_info(CURLVERSION_NOW);
 	if (info->features & CURL_VERSION_ASYNCHDNS)
 		return true;
 	return jr_fail(err, JR_E_CONFIG,
 	    "cannot run http handlers: libcurl %s blocks during name look-ups; one with AsynchDNS is needed",
 	    info->version);
+}
+
+const char *
+jr_http_library(void)
+{
+	struct jr_err err;
+
+	return jr_curl_load(&err) ? jr_curl.version_info(CURLVERSION_NOW)->version : "none";
 }
 
 static void
@@ -40,12 +51,12 @@ mark_ended(struct jr_http *http)
 	CURLMsg *message;
 	int left;
 
-	while ((message = curl_multi_info_read(http->multi, &left)) != NULL) {
+	while ((message = jr_curl.multi_info_read(http->multi, &left)) != NULL) {
 		CURLcode result = message->data.result;
 		char *transfer = NULL;
 
 		if (message->msg == CURLMSG_DONE &&
-		    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer) == CURLE_OK)
+		    jr_curl.easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer) == CURLE_OK)
 			jr_transfer_over((struct jr_transfer *)(void *)transfer, result);
 	}
 }
@@ -56,7 +67,7 @@ act(struct jr_http *http, curl_socket_t fd)
 	int running;
 
 	/* 0: libcurl itself checks what the socket is ready for, which is more exact than our bit mask. */
-	(void)curl_multi_socket_action(http->multi, fd, 0, &running);
+	(void)jr_curl.multi_socket_action(http->multi, fd, 0, &running);
 	mark_ended(http);
 }
 
@@ -110,14 +121,14 @@ want_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *known)
 
 	(void)easy;
 	if (what == CURL_POLL_REMOVE) {
-		(void)curl_multi_assign(http->multi, fd, NULL);
+		(void)jr_curl.multi_assign(http->multi, fd, NULL);
 		if (socket != NULL)
 			drop_socket(socket);
 		return 0;
 	}
 	if (socket == NULL) {
 		socket = add_socket(http);
-		(void)curl_multi_assign(http->multi, fd, socket);
+		(void)jr_curl.multi_assign(http->multi, fd, socket);
 	}
 	if (what == CURL_POLL_IN || what == CURL_POLL_INOUT)
 		events |= POLLIN;
@@ -143,11 +154,11 @@ want_timer(CURLM *multi, long span_ms, void *ctx)
 static bool
 set_up(struct jr_http *http)
 {
-	return curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, want_socket) == CURLM_OK &&
-	       curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http) == CURLM_OK &&
-	       curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, want_timer) == CURLM_OK &&
-	       curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http) == CURLM_OK &&
-	       curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS) == CURLM_OK;
+	return jr_curl.multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, want_socket) == CURLM_OK &&
+	       jr_curl.multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http) == CURLM_OK &&
+	       jr_curl.multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, want_timer) == CURLM_OK &&
+	       jr_curl.multi_setopt(http->multi, CURLMOPT_TIMERDATA, http) == CURLM_OK &&
+	       jr_curl.multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS) == CURLM_OK;
 }
 
 struct jr_http *
@@ -158,18 +169,18 @@ jr_http_new(struct jr_loop *loop, struct jr_err *err)
 
 	if (!jr_http_is_usable(err))
 		return NULL;
-	code = curl_global_init(CURL_GLOBAL_DEFAULT); /* libcurl counts these calls */
+	code = jr_curl.global_init(CURL_GLOBAL_DEFAULT); /* libcurl counts these calls */
 	if (code != CURLE_OK) {
-		jr_fail(err, JR_E_TEMP, "could not start libcurl: %s", curl_easy_strerror(code));
+		jr_fail(err, JR_E_TEMP, "could not start libcurl: %s", jr_curl.easy_strerror(code));
 		return NULL;
 	}
 	http = jr_xcalloc(1, sizeof(*http));
 	http->loop = loop;
 	jr_timer_init(&http->timer, on_timer, http);
-	http->multi = curl_multi_init();
+	http->multi = jr_curl.multi_init();
 	if (http->multi != NULL && set_up(http))
 		return http;
-	jr_fail(err, JR_E_TEMP, "could not start libcurl: %s", curl_easy_strerror(CURLE_FAILED_INIT));
+	jr_fail(err, JR_E_TEMP, "could not start libcurl: %s", jr_curl.easy_strerror(CURLE_FAILED_INIT));
 	jr_http_free(http);
 	return NULL;
 }
@@ -184,15 +195,15 @@ jr_http_free(struct jr_http *http)
 	if (http == NULL)
 		return;
 	if (http->multi != NULL) {
-		(void)curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, NULL);
-		(void)curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, NULL);
+		(void)jr_curl.multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, NULL);
+		(void)jr_curl.multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, NULL);
 	}
 	for (struct jr_http_socket *socket = http->sockets, *next; socket != NULL; socket = next) {
 		next = socket->next;
 		drop_socket(socket);
 	}
 	jr_timer_cancel(&http->timer);
-	(void)curl_multi_cleanup(http->multi);
-	curl_global_cleanup();
+	(void)jr_curl.multi_cleanup(http->multi);
+	jr_curl.global_cleanup();
 	free(http);
 }

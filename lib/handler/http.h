@@ -2,7 +2,7 @@
  * http: transfers by libcurl on the one loop.
  *
  * A curl multi handle driven by curl_multi_socket_action: its sockets are watches of the loop and its timeout is a
- * timer, so poll is called in one place. Connections are kept and used again. libcurl is initialised on first use. What
+ * timer, so poll is called in one place. Connections are kept and used again. libcurl is loaded and initialised on first use. What
  * must hold: no answer needs more memory than the limits below, whatever the server sends; a transfer ends within its
  * timeout; no name look-up blocks (jr_http_is_usable).
  *
@@ -27,6 +27,9 @@ struct jr_transfer;
 
 /* Can libcurl look up names without blocking? JR_E_CONFIG if not. */
 bool jr_http_is_usable(struct jr_err *err) JR_MUST;
+
+/* The version of libcurl. */
+const char *jr_http_library(void);
 
 struct jr_http *jr_http_new(struct jr_loop *loop, struct jr_err *err) JR_MUST;
 void jr_http_free(struct jr_http *http); /* after all transfers have been freed; NULL is fine */

@@ -90,8 +90,8 @@ is_interim(const char *data, size_t len)
 static void
 begin_low_speed(const struct jr_transfer *transfer)
 {
-	(void)curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-	(void)curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_TIME, (long)(JR_HTTP_SLOW_MS / 1000));
+	(void)jr_curl.easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	(void)jr_curl.easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_TIME, (long)(JR_HTTP_SLOW_MS / 1000));
 }
 
 size_t
@@ -154,10 +154,11 @@ static int64_t
 date_of(const char *value)
 {
 	static const char *const days[] = {"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"};
+	struct jr_err err;
 
 	for (size_t i = 0; i < JR_COUNT(days); i++) {
-		if (strncmp(value, days[i], 3) == 0)
-			return (int64_t)curl_getdate(value, NULL);
+		if (strncmp(value, days[i], 3) == 0 && jr_curl_load(&err))
+			return (int64_t)jr_curl.getdate(value, NULL);
 	}
 	return -1;
 }

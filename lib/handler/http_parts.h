@@ -9,9 +9,9 @@
 #ifndef JR_HTTP_PARTS_H
 #define JR_HTTP_PARTS_H
 
-#include <curl/curl.h>
 #include <netinet/in.h>
 
+#include "handler/curl.h"
 #include "handler/http.h"
 
 struct jr_http {

@@ -27,7 +27,7 @@
 /* Set an option. The first refusal becomes the result of the transfer, and later options are not set. */
 #define SET(transfer, option, value)                                                                                   \
 	((transfer)->result == CURLE_OK                                                                                \
-		? (void)((transfer)->result = curl_easy_setopt((transfer)->easy, CURLOPT_##option, (value)))           \
+		? (void)((transfer)->result = jr_curl.easy_setopt((transfer)->easy, CURLOPT_##option, (value)))        \
 		: (void)0)
 
 /*
@@ -82,7 +82,7 @@ add_header(struct jr_transfer *transfer, const char *line)
 		transfer->result = CURLE_BAD_FUNCTION_ARGUMENT;
 		return;
 	}
-	list = curl_slist_append(transfer->headers, line);
+	list = jr_curl.slist_append(transfer->headers, line);
 	if (list == NULL)
 		transfer->result = CURLE_OUT_OF_MEMORY;
 	else
@@ -219,7 +219,7 @@ is_unknown_certificate(const struct jr_transfer *transfer)
 	long why = X509_V_OK;
 
 	if (transfer->result != CURLE_PEER_FAILED_VERIFICATION ||
-	    curl_easy_getinfo(transfer->easy, CURLINFO_SSL_VERIFYRESULT, &why) != CURLE_OK)
+	    jr_curl.easy_getinfo(transfer->easy, CURLINFO_SSL_VERIFYRESULT, &why) != CURLE_OK)
 		return false;
 	return why == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT || why == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
 	       why == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN || why == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
@@ -254,7 +254,7 @@ error_line(const struct jr_transfer *transfer, int status)
 		    transfer->special);
 	line = transfer->message[0] != '\0'
 		   ? jr_text_clean(transfer->message, strlen(transfer->message), CURL_ERROR_SIZE)
-		   : jr_xstrdup(curl_easy_strerror(transfer->result));
+		   : jr_xstrdup(jr_curl.easy_strerror(transfer->result));
 	for (char *at = line; *at != '\0'; at++) {
 		if ((unsigned char)*at < ' ')
 			*at = ' ';
@@ -289,8 +289,9 @@ status_of(const struct jr_transfer *transfer)
 {
 	long status = 0;
 
-	if (transfer->easy == NULL || curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK ||
-	    status < 200 || status > 999)
+	if (transfer->easy == NULL ||
+	    jr_curl.easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK || status < 200 ||
+	    status > 999)
 		return 0;
 	return (int)status;
 }
@@ -354,7 +355,7 @@ jr_transfer_start(struct jr_http *http, const struct jr_http_request *request, j
 	transfer->ctx = ctx;
 	transfer->refuse_private = !request->target->allow_private;
 	jr_timer_init(&transfer->end, on_end, transfer);
-	transfer->easy = curl_easy_init();
+	transfer->easy = jr_curl.easy_init();
 	if (transfer->easy == NULL) {
 		jr_transfer_over(transfer, CURLE_FAILED_INIT);
 		return transfer;
@@ -364,7 +365,7 @@ jr_transfer_start(struct jr_http *http, const struct jr_http_request *request, j
 	set_limits(transfer, request->target);
 	set_surroundings(transfer, request->target);
 	if (transfer->result == CURLE_OK) {
-		transfer->added = curl_multi_add_handle(http->multi, transfer->easy) == CURLM_OK;
+		transfer->added = jr_curl.multi_add_handle(http->multi, transfer->easy) == CURLM_OK;
 		if (!transfer->added)
 			transfer->result = CURLE_FAILED_INIT;
 	}
@@ -380,9 +381,9 @@ jr_transfer_free(struct jr_transfer *transfer)
 		return;
 	jr_timer_cancel(&transfer->end);
 	if (transfer->added)
-		(void)curl_multi_remove_handle(transfer->http->multi, transfer->easy);
-	curl_easy_cleanup(transfer->easy);
-	curl_slist_free_all(transfer->headers);
+		(void)jr_curl.multi_remove_handle(transfer->http->multi, transfer->easy);
+	jr_curl.easy_cleanup(transfer->easy);
+	jr_curl.slist_free_all(transfer->headers);
 	jr_incoming_release(&transfer->in);
 	free(transfer);
 }

@@ -6,12 +6,12 @@
  * value that may be a secret gets into a message.
  */
 #include "base/mem.h"
+#include "handler/curl.h"
 #include "handler/document.h"
 #include "handler/header.h"
 #include "handler/settings_parts.h"
 #include "process/perm.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,9 +67,9 @@ static bool
 has_part(CURLU *url, CURLUPart part)
 {
 	char *text = NULL;
-	bool has = curl_url_get(url, part, &text, 0) == CURLUE_OK && text[0] != '\0';
+	bool has = jr_curl.url_get(url, part, &text, 0) == CURLUE_OK && text[0] != '\0';
 
-	curl_free(text);
+	jr_curl.free(text);
 	return has;
 }
 
@@ -79,11 +79,11 @@ has_scheme(CURLU *url, const char *const *schemes)
 	char *scheme = NULL;
 	bool found = false;
 
-	if (curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK)
+	if (jr_curl.url_get(url, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK)
 		return false;
 	for (; !found && *schemes != NULL; schemes++)
 		found = strcasecmp(*schemes, scheme) == 0;
-	curl_free(scheme);
+	jr_curl.free(scheme);
 	return found;
 }
 
@@ -91,12 +91,16 @@ has_scheme(CURLU *url, const char *const *schemes)
 static const char *
 problem_of_url(const char *text, const char *const *schemes, const char *scheme_words)
 {
-	CURLU *url = curl_url();
 	const char *problem = NULL;
+	struct jr_err err;
+	CURLU *url;
 
+	if (!jr_curl_load(&err))
+		return "libcurl, which would send the request, is not installed (libcurl.so.4)";
+	url = jr_curl.url();
 	if (url == NULL)
 		abort(); /* out of memory, as in mem.h */
-	if (curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK)
+	if (jr_curl.url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK)
 		problem = "it is not a URL like https://host/path";
 	else if (!has_scheme(url, schemes))
 		problem = scheme_words;
@@ -106,7 +110,7 @@ problem_of_url(const char *text, const char *const *schemes, const char *scheme_
 		problem = "there must be no user or password in it";
 	else if (strchr(text, '#') != NULL)
 		problem = "there must be no # in it: a fragment is never sent";
-	curl_url_cleanup(url);
+	jr_curl.url_cleanup(url);
 	return problem;
 }
 

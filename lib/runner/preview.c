@@ -58,7 +58,7 @@ take_look(struct preview *preview, PGresult *const *results, struct jr_candidate
 	if (PQntuples(results[1]) == 0)
 		return jr_fail(err, JR_E_BUG, "runner_start gave no row: " JR_NONSENSE_HINT);
 	warn_copied(preview, results[0]);
-	jr_queue_read_candidates(results[2], candidates, NULL, NULL);
+	jr_queue_read_candidates(results[1], candidates, NULL, NULL);
 	return true;
 }
 
@@ -66,20 +66,18 @@ take_look(struct preview *preview, PGresult *const *results, struct jr_candidate
 static bool
 look(struct preview *preview, struct jr_candidates *candidates, struct jr_err *err)
 {
-	struct jr_bound copy, start, due;
-	PGresult *results[3];
+	struct jr_bound copy, start;
+	PGresult *results[2];
 	bool ok;
 
 	jr_queue_bind_check_copy(&copy);
-	jr_queue_bind_runner_start(&start, &preview->facts);
-	jr_queue_bind_candidates(&due, &preview->facts, INT64_MAX);
-	if (!jr_db_begin(preview->db,
-		(struct jr_statement[]){statement_of(&copy), statement_of(&start), statement_of(&due)}, 3, results,
+	jr_queue_bind_runner_start(&start, &preview->facts, INT64_MAX, NULL);
+	if (!jr_db_begin(preview->db, (struct jr_statement[]){statement_of(&copy), statement_of(&start)}, 2, results,
 		preview->timeout_ms, err))
 		return false;
-	ok = is_sense(&copy, results[0], err) && is_sense(&start, results[1], err) && is_sense(&due, results[2], err) &&
+	ok = is_sense(&copy, results[0], err) && is_sense(&start, results[1], err) &&
 	     take_look(preview, results, candidates, err);
-	clear(results, 3);
+	clear(results, 2);
 	return ok;
 }
 

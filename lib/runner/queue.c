@@ -7,10 +7,13 @@
  */
 #include "runner/queue.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
+#include "base/parse.h"
 #include "pg/need.h"
 #include "pg/pg_array.h"
 #include "sql_text.h"
@@ -45,6 +48,15 @@ put_int(struct jr_bound *bound, int64_t number)
 }
 
 static void
+put_interval(struct jr_bound *bound, int64_t ms)
+{
+	char *number = bound->numbers[bound->number_count++];
+
+	snprintf(number, sizeof(bound->numbers[0]), "%" PRId64 "ms", ms);
+	put_text(bound, number);
+}
+
+static void
 add(struct jr_request *request, const struct jr_bound *bound)
 {
 	jr_request_add(request, bound->sql, bound->count, bound->values);
@@ -64,21 +76,36 @@ add_of_runner(struct jr_request *request, const char *sql, int64_t runner_id)
 }
 
 enum start_column {
+	B_JOB_TYPE, /* the first three are those of candidates */
+	B_QUEUE,
+	B_PRIORITY,
 	B_ID,
-	B_PERMIT_NAME,
-	B_IDLE_SESSION
+	B_INSTALL_ID,
+	B_DATABASE,
+	B_IDLE_SESSION,
+	B_EXPIRED,
+	B_SLOT_DUE,
+	B_OVER
 };
 static const struct jr_form_column start_columns[] = {
+    [B_JOB_TYPE] = {"job_type", JR_COLUMN_TEXT, false, NULL},
+    [B_QUEUE] = {"queue", JR_COLUMN_TEXT, false, NULL},
+    [B_PRIORITY] = {"priority", JR_COLUMN_INT, false, NULL},
     [B_ID] = {"id", JR_COLUMN_INT, true, NULL},
-    [B_PERMIT_NAME] = {"permit_name", JR_COLUMN_TEXT, true, NULL},
-    [B_IDLE_SESSION] = {"idle_session_ms", JR_COLUMN_INT, false, NULL},
+    [B_INSTALL_ID] = {"install_id", JR_COLUMN_TEXT, true, NULL},
+    [B_DATABASE] = {"database", JR_COLUMN_TEXT, true, NULL},
+    [B_IDLE_SESSION] = {"idle_session_timeout", JR_COLUMN_TEXT, false, NULL},
+    [B_EXPIRED] = {"expired", JR_COLUMN_BOOL, true, NULL},
+    [B_SLOT_DUE] = {"slot_due", JR_COLUMN_BOOL, true, NULL},
+    [B_OVER] = {"over", JR_COLUMN_BOOL, true, NULL},
 };
 static const struct jr_form start_form = JR_FORM("runner_start", start_columns);
 
 void
-jr_queue_bind_runner_start(struct jr_bound *bound, const struct jr_runner_facts *facts)
+jr_queue_bind_runner_start(
+    struct jr_bound *bound, const struct jr_runner_facts *facts, int64_t most, const char *counts)
 {
-	begin(bound, jr_sql_runner_start, &start_form, 0, 1);
+	begin(bound, jr_sql_runner_start, &start_form, 0, JR_ROWS_ANY);
 	put_int(bound, facts->id);
 	put_text(bound, facts->host);
 	put_int(bound, facts->pid);
@@ -87,27 +114,50 @@ jr_queue_bind_runner_start(struct jr_bound *bound, const struct jr_runner_facts 
 	put_text(bound, facts->queues);
 	put_int(bound, facts->permits);
 	if (facts->linger_ms > 0)
-		put_int(bound, facts->linger_ms);
+		put_interval(bound, facts->linger_ms);
 	else
 		put_text(bound, NULL);
+	put_int(bound, most);
+	put_text(bound, counts);
 }
 
 void
-jr_queue_add_runner_start(struct jr_request *request, const struct jr_runner_facts *facts)
+jr_queue_add_runner_start(
+    struct jr_request *request, const struct jr_runner_facts *facts, int64_t most, const char *counts)
 {
 	struct jr_bound bound;
 
-	jr_queue_bind_runner_start(&bound, facts);
+	jr_queue_bind_runner_start(&bound, facts, most, counts);
 	add(request, &bound);
 }
 
+/* A parameter of the server as SHOW prints it: a number with ms, s, min, h or d; 0 and what is not there: 0. */
+static int64_t
+shown_ms(const char *shown)
+{
+	int len = (int)strlen(shown);
+	struct jr_err err;
+	int64_t ms = 0;
+	char *text;
+
+	text = jr_xasprintf("%.*s", len > 3 && strcmp(shown + len - 3, "min") == 0 ? len - 2 : len, shown);
+	if (!jr_parse_duration("idle_session_timeout", text, &ms, &err))
+		ms = 0;
+	free(text);
+	return ms;
+}
+
 bool
-jr_queue_read_runner_start(const PGresult *result, char **permit_name, int64_t *idle_session_ms)
+jr_queue_read_runner_start(const PGresult *result, struct jr_started *started)
 {
 	if (PQntuples(result) == 0)
 		return false;
-	*permit_name = jr_xstrdup(PQgetvalue(result, 0, B_PERMIT_NAME));
-	*idle_session_ms = jr_pg_int(result, 0, B_IDLE_SESSION, 0);
+	*started = (struct jr_started){.install_id = PQgetvalue(result, 0, B_INSTALL_ID),
+	    .database = PQgetvalue(result, 0, B_DATABASE),
+	    .idle_session_ms = shown_ms(PQgetvalue(result, 0, B_IDLE_SESSION)),
+	    .expired = jr_pg_bool(result, 0, B_EXPIRED),
+	    .slot_due = jr_pg_bool(result, 0, B_SLOT_DUE),
+	    .over = jr_pg_bool(result, 0, B_OVER)};
 	return true;
 }
 
@@ -263,20 +313,14 @@ static const struct jr_form_column candidates_columns[] = {{"job_type", JR_COLUM
 static const struct jr_form candidates_form = JR_FORM("candidates", candidates_columns);
 
 void
-jr_queue_bind_candidates(struct jr_bound *bound, const struct jr_runner_facts *facts, int64_t most)
-{
-	begin(bound, jr_sql_candidates, &candidates_form, 0, JR_ROWS_ANY);
-	put_text(bound, facts->job_types);
-	put_text(bound, facts->queues);
-	put_int(bound, most);
-}
-
-void
 jr_queue_add_candidates(struct jr_request *request, const struct jr_runner_facts *facts, int64_t most)
 {
 	struct jr_bound bound;
 
-	jr_queue_bind_candidates(&bound, facts, most);
+	begin(&bound, jr_sql_candidates, &candidates_form, 0, JR_ROWS_ANY);
+	put_text(&bound, facts->job_types);
+	put_text(&bound, facts->queues);
+	put_int(&bound, most);
 	add(request, &bound);
 }
 

@@ -61,12 +61,22 @@ void jr_queue_add_check_copy(struct jr_request *request);
 const char *jr_queue_read_check_copy(const PGresult *result) JR_MUST;
 
 /*
- * runner_start.sql. Read: false when another runner has the id. *permit_name (caller frees) differs between databases;
- * *idle_session_ms: the server ends a session that is idle for so long; 0: never.
+ * runner_start.sql, with `most` candidates. counts: JSON text; if there is nothing to do the runner has ended with
+ * these. NULL: it says goodbye itself. Read: false when another runner has the id. The rows are read by
+ * jr_queue_read_candidates, too.
  */
-void jr_queue_bind_runner_start(struct jr_bound *bound, const struct jr_runner_facts *facts);
-void jr_queue_add_runner_start(struct jr_request *request, const struct jr_runner_facts *facts);
-bool jr_queue_read_runner_start(const PGresult *result, char **permit_name, int64_t *idle_session_ms) JR_MUST;
+struct jr_started {
+	const char *install_id, *database; /* both together differ between databases; borrowed */
+	int64_t idle_session_ms;           /* the server ends a session that is idle for so long; 0: never */
+	bool expired;                      /* the lease of a run has ended */
+	bool slot_due;                     /* of a schedule */
+	bool over;                         /* there is nothing to do, and the runner's row says that it has ended */
+};
+void jr_queue_bind_runner_start(
+    struct jr_bound *bound, const struct jr_runner_facts *facts, int64_t most, const char *counts);
+void jr_queue_add_runner_start(
+    struct jr_request *request, const struct jr_runner_facts *facts, int64_t most, const char *counts);
+bool jr_queue_read_runner_start(const PGresult *result, struct jr_started *started) JR_MUST;
 
 /* runner_seen.sql, runner_finish.sql; counts: JSON text; claim_number: of the last claim. */
 void jr_queue_add_runner_seen(struct jr_request *request, int64_t runner_id);
@@ -120,8 +130,8 @@ struct jr_candidates {
 	struct jr_candidate *items;
 	char *types, *queues, *priorities;
 };
-void jr_queue_bind_candidates(struct jr_bound *bound, const struct jr_runner_facts *facts, int64_t most);
 void jr_queue_add_candidates(struct jr_request *request, const struct jr_runner_facts *facts, int64_t most);
+size_t jr_queue_count_candidates(const PGresult *result);
 /* Those whose job type is wanted (want NULL: all); replaces what *candidates held. */
 void jr_queue_read_candidates(
     const PGresult *result, struct jr_candidates *candidates, bool (*want)(void *ctx, const char *job_type), void *ctx);

@@ -35,13 +35,22 @@ print_candidates(struct jr_candidates *candidates)
 	jr_pg_array_release(&priorities);
 }
 
+/* The one row of runner_start has none if nothing is due. */
+size_t
+jr_queue_count_candidates(const PGresult *result)
+{
+	return PQntuples(result) == 0 || PQgetisnull(result, 0, 0) ? 0 : (size_t)PQntuples(result);
+}
+
 void
 jr_queue_read_candidates(
     const PGresult *result, struct jr_candidates *candidates, bool (*want)(void *ctx, const char *job_type), void *ctx)
 {
+	int count = (int)jr_queue_count_candidates(result);
+
 	jr_candidates_release(candidates);
-	candidates->items = jr_xcalloc((size_t)PQntuples(result) + 1, sizeof(*candidates->items));
-	for (int row = 0; row < PQntuples(result); row++) {
+	candidates->items = jr_xcalloc((size_t)count + 1, sizeof(*candidates->items));
+	for (int row = 0; row < count; row++) {
 		if (want == NULL || want(ctx, PQgetvalue(result, row, 0)))
 			candidates->items[candidates->count++] =
 			    (struct jr_candidate){.job_type = jr_xstrdup(PQgetvalue(result, row, 0)),

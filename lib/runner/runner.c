@@ -24,43 +24,63 @@
 #define START_PAUSE_MS 500
 #define END_PAUSE_MS 200
 
+static char *
+counts_json(const struct jr_counts *c)
+{
+	json_t *doc = json_pack("{sI sI sI sI sI sI sI sI sI sI}", "claimed", c->claimed, "succeeded", c->succeeded,
+	    "failed", c->failed, "dead", c->dead, "later", c->later, "released", c->released, "cancelled", c->cancelled,
+	    "reclaimed", c->reclaimed, "fenced", c->fenced, "fired", c->fired);
+	char *text = json_dumps(doc, JSON_COMPACT);
+
+	json_decref(doc);
+	return text;
+}
+
 /*
- * The first round trip: does the schema fit, here I am, has anything expired, what is due, when is the next slot, and
- * is this a copy? Where copies are refused nothing of it is kept. It writes only the runner's own row, so its COMMIT
- * does not wait for the disk; a claim that follows makes the row durable with itself. The same holds for a goodbye
- * without claims.
+ * The first round trip: does the schema fit, here I am, what is there to do, and is this a copy? Where copies are
+ * refused nothing of it is kept. If there is nothing to do it is the only one: the runner's row says that it has ended.
+ * It writes no other row, so its COMMIT does not wait for the disk; a claim that follows makes the row durable with
+ * itself. The same holds for a goodbye without claims.
  */
+static void
+take_started(struct jr_runner *runner, const struct jr_reply *reply, const struct jr_started *started)
+{
+	char *name = jr_xasprintf("%s/%s", started->install_id, started->database);
+	struct jr_err err;
+
+	if (runner->opts->idle_session != NULL)
+		runner->opts->idle_session(runner->opts->ctx, started->idle_session_ms);
+	if (runner->opts->copied != NULL)
+		runner->opts->copied(runner->opts->ctx, jr_queue_read_check_copy(reply->results[2]));
+	jr_runner_enter(runner, started->over ? JR_PHASE_DONE : JR_PHASE_WORK);
+	runner->counts.answered = true;
+	if (started->expired)
+		jr_reclaim_begin(runner);
+	jr_linger_begin(runner);
+	jr_claim_take_candidates(runner, reply->results[1]);
+	jr_fire_take_look(runner, started->slot_due ? 0 : INT64_MAX, false);
+	if (!jr_scopes_open(runner, name, &err))
+		jr_runner_fail(runner, &err);
+	free(name);
+}
+
 static void
 take_start(struct jr_runner *runner, const struct jr_reply *reply)
 {
+	struct jr_started started;
 	struct jr_err err;
-	char *permit_name = NULL;
-	int64_t idle_ms;
 
-	if (!jr_queue_read_runner_start(reply->results[1], &permit_name, &idle_ms)) {
-		/* Another runner has the id. That happens once, if ever; several times in a row it is a bug. */
-		jr_facts_draw_id(&runner->facts, &runner->random);
-		if (++runner->tick.start_errors < START_TRIES)
-			return;
-		jr_fail(&err, JR_E_BUG, "runner_start gave no row %d times in a row: " JR_NONSENSE_HINT, START_TRIES);
-		jr_runner_fail(runner, &err);
-		jr_runner_enter(runner, JR_PHASE_DONE);
+	if (jr_queue_read_runner_start(reply->results[1], &started)) {
+		take_started(runner, reply, &started);
 		return;
 	}
-	if (runner->opts->idle_session != NULL)
-		runner->opts->idle_session(runner->opts->ctx, idle_ms);
-	if (runner->opts->copied != NULL)
-		runner->opts->copied(runner->opts->ctx, jr_queue_read_check_copy(reply->results[5]));
-	jr_runner_enter(runner, JR_PHASE_WORK);
-	runner->counts.answered = true;
-	if (jr_queue_read_expired(reply->results[2]))
-		jr_reclaim_begin(runner);
-	jr_linger_begin(runner);
-	jr_claim_take_candidates(runner, reply->results[3]);
-	jr_fire_take_look(runner, reply->results[4], false);
-	if (!jr_scopes_open(runner, permit_name, &err))
-		jr_runner_fail(runner, &err);
-	free(permit_name);
+	/* Another runner has the id. That happens once, if ever; several times in a row it is a bug. */
+	jr_facts_draw_id(&runner->facts, &runner->random);
+	if (++runner->tick.start_errors < START_TRIES)
+		return;
+	jr_fail(&err, JR_E_BUG, "runner_start gave no row %d times in a row: " JR_NONSENSE_HINT, START_TRIES);
+	jr_runner_fail(runner, &err);
+	jr_runner_enter(runner, JR_PHASE_DONE);
 }
 
 static void
@@ -79,20 +99,28 @@ on_start(void *ctx, const struct jr_reply *reply)
 	}
 }
 
+/* May the first request end the runner, too? A runner that stays, or that is for one run, has more to do. */
+static bool
+may_be_over(const struct jr_runner *runner)
+{
+	return runner->facts.linger_ms == 0 && !jr_runner_is_single(runner) && !runner->tick.start_sent;
+}
+
 static void
 send_start(struct jr_runner *runner)
 {
 	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_start, runner);
+	char *counts;
 
 	runner->facts.linger_ms = jr_linger_left_ms(runner);
 	if (runner->facts.linger_ms == 0) /* without its row a runner claims nothing: one that stays must not lose it */
 		jr_request_unflushed(request, jr_held_times(runner));
+	counts = may_be_over(runner) ? counts_json(&runner->counts) : NULL;
+	runner->tick.start_sent = true;
 	jr_queue_add_need(request);
-	jr_queue_add_runner_start(request, &runner->facts);
-	jr_queue_add_expired(request, &(struct jr_claim_list){0});
-	jr_queue_add_candidates(request, &runner->facts, JR_CANDIDATES_MAX);
-	jr_queue_add_fire_due(request);
+	jr_queue_add_runner_start(request, &runner->facts, JR_CANDIDATES_MAX, counts);
 	jr_queue_add_check_copy(request);
+	free(counts);
 	jr_pg_submit(runner->pg, request);
 }
 
@@ -132,18 +160,6 @@ on_finish(void *ctx, const struct jr_reply *reply)
 	if (reply->end != JR_PG_DONE && jr_claim_is_in_doubt(runner))
 		jr_runner_fail(runner, &reply->err);
 	jr_runner_enter(runner, JR_PHASE_DONE);
-}
-
-static char *
-counts_json(const struct jr_counts *c)
-{
-	json_t *doc = json_pack("{sI sI sI sI sI sI sI sI sI sI}", "claimed", c->claimed, "succeeded", c->succeeded,
-	    "failed", c->failed, "dead", c->dead, "later", c->later, "released", c->released, "cancelled", c->cancelled,
-	    "reclaimed", c->reclaimed, "fenced", c->fenced, "fired", c->fired);
-	char *text = json_dumps(doc, JSON_COMPACT);
-
-	json_decref(doc);
-	return text;
 }
 
 static void

@@ -454,7 +454,7 @@ jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t fi
 		take_claim(runner, reply->results[first], reply->sent_ms);
 	else if (reply->end == JR_PG_DONE) {
 		jr_claim_take_candidates(runner, reply->results[first]);
-		jr_fire_take_look(runner, reply->results[first + 1], true);
+		jr_fire_take_look(runner, jr_queue_read_fire_due(reply->results[first + 1]), true);
 	} else if (reply->end == JR_PG_UNKNOWN && was_claim) {
 		note_unanswered(runner, reply->sent_ms);
 	} else {

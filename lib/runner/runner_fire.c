@@ -2,7 +2,8 @@
  * runner_fire: schedules. See runner_parts.h.
  *
  * jobrun.fire() does all of the work in one transaction; this file decides when to call it. Each look for work also
- * reads how long it is to the next slot (fire_due.sql), and fire is sent then, at once if a slot is due. Where there
+ * reads how long it is to the next slot (fire_due.sql), and fire is sent then, at once if a slot is due. The first
+ * request only tells whether one is due, since a look follows within a second where more is to be known. Where there
  * are no looks, because every permit is taken, fire is sent every LOOK_MS, since a schedule may belong to any host.
  * When so much is due that it takes many calls, runs are claimed and settled between them.
  *
@@ -45,13 +46,13 @@ fire_in(struct jr_runner *runner, int64_t ms)
 }
 
 void
-jr_fire_take_look(struct jr_runner *runner, const PGresult *result, bool claim_first)
+jr_fire_take_look(struct jr_runner *runner, int64_t due_ms, bool claim_first)
 {
 	bool waits = has_failed(runner) && jr_clock_now_ms() < runner->fire.at_ms;
 
 	runner->fire.last = runner->fire.last || claim_first;
 	if (!jr_runner_is_single(runner) && !waits)
-		fire_in(runner, jr_queue_read_fire_due(result));
+		fire_in(runner, due_ms);
 }
 
 /*

@@ -254,10 +254,10 @@ struct jr_fire {
 
 void jr_fire_open(struct jr_runner *runner);
 /*
- * What comes with each look for work: how long it is to the next slot. claim_first: what the look has found is claimed
+ * What comes with each look for work: how long it is to the next slot; INT64_MAX: not known. claim_first: what the look has found is claimed
  * before it is too old.
  */
-void jr_fire_take_look(struct jr_runner *runner, const PGresult *result, bool claim_first);
+void jr_fire_take_look(struct jr_runner *runner, int64_t due_ms, bool claim_first);
 bool jr_fire_try(struct jr_runner *runner);
 bool jr_fire_try_first(struct jr_runner *runner); /* not twice in a row */
 int64_t jr_fire_count_looks(const struct jr_runner *runner);
@@ -430,6 +430,7 @@ bool jr_link_was_nonsense(const struct jr_runner *runner);
 
 struct jr_tick {
 	struct jr_timer splay, grace, runtime;
+	bool start_sent; /* a first request that is repeated does not end the runner */
 	int64_t start_errors;
 	int64_t send_at_ms; /* the first or the last request is not repeated before */
 	int interrupts;

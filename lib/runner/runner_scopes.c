@@ -307,7 +307,7 @@ jr_scopes_take_candidates(struct jr_runner *runner, const PGresult *result)
 	struct jr_scopes *scopes = &runner->scopes;
 	bool all = true;
 
-	scopes->candidates_count = (size_t)PQntuples(result);
+	scopes->candidates_count = jr_queue_count_candidates(result);
 	for (size_t i = 0; i < scopes->count; i++) {
 		struct jr_scope *scope = &scopes->items[i];
 		struct filter filter = {runner, scope};

@@ -1,10 +1,34 @@
--- runner_start: this runner's row. $1 id, $2 host, $3 pid, $4 version, $5 job types, $6 queues or null, $7 permits,
--- $8 how long it stays and starts new runs, in ms, or null: only until nothing is due.
--- Returns the id, a name that identifies this database in the file of permits, and idle_session_timeout in ms (0: none;
--- null before 14). No row: another runner has this id. A repeat is harmless: the id is a random number of this runner.
-insert into jobrun.job_runners as r (id, host, pid, version, job_types, queues, permits, lingers_until)
-values ($1::bigint, $2::text, $3::bigint, $4::text, $5::text[], $6::text[], $7::bigint,
-	now() + $8::bigint * interval '1 millisecond')
-on conflict (id) do update set last_seen_at = now() where r.host = excluded.host and r.pid = excluded.pid
-returning r.id, (select s.install_id::text from jobrun.settings s) || '/' || current_database() as permit_name,
-	(extract(epoch from current_setting('idle_session_timeout', true)::interval) * 1000)::bigint as idle_session_ms
+-- runner_start: this runner's row, and what there is to do, in one statement: a new connection plans each longer than it
+-- executes it, and reads the catalogs for each table, function and type, so there are few. $1 id, $2 host, $3 pid, $4 version,
+-- $5 job types, $6 queues or null, $7 permits, $8 how long it stays and starts new runs, an interval, or null: only until
+-- nothing is due, $9 how many candidates, $10 counts of a runner that did nothing: if there is nothing to do, the row says at
+-- once that the runner has ended, and `over` is true; null: it says goodbye itself.
+-- job_type, queue, priority: a row for each candidate, or one with nulls. Candidates are looked up only if a run of these types
+-- waits, whenever it is due ("order by queue" makes that one probe of job_runs_ready for each type). install_id and database
+-- identify this database in the file of permits. idle_session_timeout: as it is shown; null before 14. expired: the lease of
+-- a run has ended. slot_due: a slot of a schedule is due.
+-- No row: another runner has this id. A repeat is harmless: the id is a random number of this runner. A repeat has no $10,
+-- so that a late copy of the first one cannot end a runner that goes on.
+with look as materialized (
+	select exists (select from jobrun.job_runs r where r.status = 'running' and r.locked_until <= now()) as expired,
+		exists (select from unnest($5::text[]) t(job_type) cross join lateral (
+			select from jobrun.job_runs r where r.status in ('queued', 'failed') and r.job_type = t.job_type
+			order by r.queue limit 1) w) as waiting,
+		exists (select from jobrun.job_definitions d where d.next_slot_at <= now()) as slot_due
+), runner as (
+	insert into jobrun.job_runners as r (id, host, pid, version, job_types, queues, permits, lingers_until, finished_at, counts)
+	select $1::bigint, $2::text, $3::bigint, $4::text, $5::text[], $6::text[], $7::bigint, now() + $8::interval,
+		case when $10::jsonb is not null and not l.expired and not l.waiting and not l.slot_due then now() end,
+		coalesce($10::jsonb, '{}')
+	from look l
+	on conflict (id) do update set last_seen_at = now(), finished_at = case when $10::jsonb is not null then r.finished_at end
+		where r.host = excluded.host and r.pid = excluded.pid
+	returning r.id, r.finished_at is not null as over
+)
+select c.job_type, c.queue, c.priority, r.id, (select s.install_id from jobrun.settings s) as install_id,
+	current_database() as database, current_setting('idle_session_timeout', true) as idle_session_timeout,
+	l.expired, l.slot_due, r.over
+from runner r cross join look l
+left join lateral (
+	select k.job_type, k.queue, k.priority from jobrun.candidates($5::text[], $6::text[], $9::bigint) k
+	where l.waiting offset 0) c on true -- "offset 0": the function is not called otherwise

@@ -94,10 +94,14 @@ end
 $fn$;
 
 -- check_copy: for runners: the same text with what to type; JR078 if settings.copies is "refuse".
--- In SQL, as need() is.
+-- In SQL, as need() is, and without copied(), since each function costs a new connection as much as what it does.
 create or replace function jobrun.check_copy() returns text
 language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	select case when jobrun.copied() is not null then jobrun.copy_in_words() end
+	select case when s.database_oid <> (select d.oid::bigint from pg_database d where d.datname = current_database())
+			or s.system_identifier <>
+				case when has_function_privilege('pg_catalog.pg_control_system()', 'execute') then jobrun.system_identifier() end
+		then jobrun.copy_in_words() end
+	from jobrun.settings s
 $fn$;
 
 -- adopt: record this database in settings as the right one. cancel_waiting: the original goes on working beside this
@@ -240,8 +244,8 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{enqueue,run,admin}', '{enqueue,enqueue_run,enqueue_many,enqueue_lines,enqueue_definition,cancel,effect,effect_begin,effect_claim,'
 			'effect_done,effect_undo,effect_end,effect_look}'),
 		('{read,run,admin}', '{run_texts,attempt_texts,rate_left,is_limited,is_name,slot_text,copied,newer_run,newer_or_archived}'),
-		('{run,admin}', '{may_claim,claim,claim_ahead,claim_job,start_keyed,settle,settle_group,settle_done,session_clean,raise_alarm,fire,'
-			'overlapping,exec_claim,limit_reason,spend_rate,prune_step,check_copy,by_hand,is_enqueued,is_run}')) r(kinds, names)
+		('{run,admin}', '{may_claim,claim,claim_ahead,claim_job,start_keyed,settle,settle_group,settle_done,session_clean,raise_alarm,'
+			'fire,overlapping,exec_claim,limit_reason,spend_rate,prune_step,check_copy,by_hand,is_enqueued,is_run,candidates}')) r(kinds, names)
 	join signatures s on s.name = any (r.names)
 	where rights.kind = any (r.kinds)
 	having count(*) > 0

@@ -33,7 +33,7 @@ static struct jr_run *const runs[HELD] = {&run, &run, &run};
 static void
 add_start(struct jr_request *request)
 {
-	jr_queue_add_runner_start(request, &facts);
+	jr_queue_add_runner_start(request, &facts, 64, NULL);
 }
 
 static void
@@ -157,7 +157,7 @@ static const struct {
 	void (*add)(struct jr_request *request);
 	size_t least, most;
 } statements[] = {
-    {"runner_start", add_start, 0, 1},
+    {"runner_start", add_start, 0, JR_ROWS_ANY},
     {"backend", jr_queue_add_backend, 1, 1},
     {"successor", add_successor, 1, 1},
     {"expired", add_expired, 1, 1},
