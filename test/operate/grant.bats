@@ -233,7 +233,7 @@ $output"
 		"select jobrun.set_queue('mail', '{\"max_running\": 1}')" "select jobrun.add_grant('admin', session_user)" \
 		"select jobrun.drop_grant('enqueue', session_user)" 'select jobrun.apply_grants()' "select jobrun.raise_alarm($theirs, 0)" \
 		"select jobrun.new_run('work')" "select jobrun.audit('a', 'b', null, null, null)" \
-		"select jobrun.settle_done('{$theirs}', '{0}', 1, '{}')" \
+		"select jobrun.settle_done('{$theirs}', '{0}', 1, '{}')" "select jobrun.settle_one($theirs, 0, 1, null)" \
 		"select jobrun.settle_group('{$theirs}', '{0}', 1, '{dead}', null, null, null)" "select jobrun.take_new_runs()" \
 		"create table jobrun.mine (a int)" 'drop table jobrun.job_runs'; do
 		case $what in
@@ -803,10 +803,12 @@ objects() {
 		function run_status: enqueue read run admin
 		function run_texts: read run admin
 		function session_clean: run admin
+		function session_open: run admin
 		function set_queue: admin
 		function settle: run admin
 		function settle_done: run admin
 		function settle_group: run admin
+		function settle_one: run admin
 		function slot_text: read run admin
 		function spend_rate: run admin
 		function start_keyed: run admin
@@ -935,7 +937,7 @@ found_columns() {
 	q_is '' "select p.proname, p.proconfig from pg_proc p where p.pronamespace = 'jobrun'::regnamespace
 		and p.prosecdef and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# And what has another one, or none, must be known: they are called inside others, or are one expression.
-	q_is 'are_names,bucket_of,by_hand,caller,count_bits,highest_bit,is_limited,is_name,is_run,rate_left,session_clean' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
+	q_is 'are_names,bucket_of,by_hand,caller,count_bits,highest_bit,is_limited,is_name,is_run,rate_left,session_clean,session_open' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
 		where p.pronamespace = 'jobrun'::regnamespace and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# Views too are read with their owner's rights.
 	q_is 'attempts,runs' "select string_agg(relname, ',' order by relname) from pg_class where relnamespace = 'jobrun'::regnamespace
