@@ -2,7 +2,7 @@
  * handler_sql: a handler that is one SQL statement. Its effect and the run's completion commit together.
  *
  * The handler uses one transaction on a connection of its own. It sends the session settings and the statement, and
- * checks the result. Then it cleans the session, settles the run under its fence, and commits. jobrun.settle_done
+ * checks the result. Then it cleans the session, settles the run under its fence, and commits. jobrun.settle_one
  * settles a single run that succeeded; jobrun.settle_group settles the runs of a batch, whatever their verdicts. No
  * lock is held on the run while the statement runs, so heartbeats continue. A failure before COMMIT rolls everything
  * back. If COMMIT is not answered, the run is in doubt, and the runner reads from the database what happened.

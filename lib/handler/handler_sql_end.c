@@ -29,7 +29,7 @@ jr_handler_sql_end_of_err(const struct jr_rules *rules, const struct jr_err *err
 	const char *sqlstate = err->sqlstate[0] == '\0' ? "08006" : err->sqlstate;
 	char code[32];
 
-	if (strcmp(sqlstate, "JR054") == 0) /* raised by settle_done */
+	if (strcmp(sqlstate, "JR054") == 0) /* raised by settle_one */
 		return jr_handler_sql_end_of(JR_FAIL, "result-too-large", err->msg);
 	snprintf(code, sizeof(code), "sqlstate:%s", sqlstate);
 	return jr_handler_sql_end_of(jr_verdict_of_sqlstate(rules, sqlstate, sent), code, err->msg);

@@ -112,9 +112,10 @@ void jr_handler_sql_work_forget(struct jr_handler_sql_work *work); /* do not rep
 void jr_handler_sql_report_ends(void *ctx);                        /* called by a timer */
 
 /* handler_sql_text.c */
+#define JR_SQL_PARAMS_OF_RUN 6 /* the first ones, without those of the lease */
 struct jr_handler_sql_params {
 	char run_id[24], claim[24], attempt[24], timeout[24], idle[24], check[24];
-	const char *values[8]; /* of session_parameters.sql */
+	const char *values[8]; /* of session_open.sql */
 };
 
 /* run NULL: for a group. timeout_ms < 0: no timeout. lease NULL: no lease (jobrun try). */

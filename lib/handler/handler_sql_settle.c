@@ -42,24 +42,11 @@ jr_handler_sql_settle_judge(struct jr_handler_sql_work *const *works, size_t cou
 void
 jr_handler_sql_settle_add_one(struct jr_request *request, const struct jr_run *run, const char *result)
 {
-	struct jr_pg_array ids, claims, results;
-	char runner_id[24];
-	const char *values[4];
+	char id[24], claim[24], runner_id[24];
+	const char *values[] = {jr_pg_print_int(id, run->id), jr_pg_print_int(claim, run->claim_seq),
+	    jr_pg_print_int(runner_id, run->runner_id), result};
 
-	jr_pg_array_init(&ids);
-	jr_pg_array_init(&claims);
-	jr_pg_array_init(&results);
-	jr_pg_array_add_int(&ids, run->id);
-	jr_pg_array_add_int(&claims, run->claim_seq);
-	jr_pg_array_add(&results, result);
-	values[0] = jr_pg_array_end(&ids);
-	values[1] = jr_pg_array_end(&claims);
-	values[2] = jr_pg_print_int(runner_id, run->runner_id);
-	values[3] = jr_pg_array_end(&results);
-	jr_request_add(request, jr_sql_settle_done, JR_COUNT(values), values);
-	jr_pg_array_release(&ids);
-	jr_pg_array_release(&claims);
-	jr_pg_array_release(&results);
+	jr_request_add(request, jr_sql_settle_one, JR_COUNT(values), values);
 }
 
 static void

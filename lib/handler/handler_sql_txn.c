@@ -226,6 +226,21 @@ on_opened(void *ctx, const struct jr_reply *reply)
 		txn->over(txn->ctx, JR_SQL_UNSENT, &reply->err);
 }
 
+/* A rehearsal needs no function of the schema, and has no lease. */
+static void
+add_parameters(struct jr_request *request, const struct jr_handler_sql_txn *txn)
+{
+	const struct jr_host *host = txn->sql->host;
+	struct jr_handler_sql_params params;
+
+	jr_handler_sql_params_fill(&params, jr_handler_sql_is_batched(txn->handler) ? NULL : txn->works[0]->run,
+	    timeout_of(txn), host->lease);
+	if (host->rehearsal)
+		jr_request_add(request, jr_sql_session_parameters, JR_SQL_PARAMS_OF_RUN, params.values);
+	else
+		jr_request_add(request, jr_sql_session_open, JR_COUNT(params.values), params.values);
+}
+
 static void
 add_statement(struct jr_request *request, const struct jr_handler_sql_txn *txn)
 {
@@ -262,7 +277,6 @@ void
 jr_handler_sql_txn_begin(struct jr_handler_sql_txn *txn, struct jr_handler_sql_work *const *works, size_t count)
 {
 	static const struct jr_lease times = {.deadline_ms = JR_NEVER};
-	struct jr_handler_sql_params params;
 	struct jr_request *request;
 
 	txn->works = works;
@@ -271,9 +285,7 @@ jr_handler_sql_txn_begin(struct jr_handler_sql_txn *txn, struct jr_handler_sql_w
 	txn->conn = jr_handler_sql_conn_take(txn->sql, txn);
 	request = jr_request_new(JR_REQUEST_OPENING, &times, on_opened, txn->conn);
 	jr_request_bare(request);
-	jr_handler_sql_params_fill(&params, jr_handler_sql_is_batched(txn->handler) ? NULL : works[0]->run,
-	    timeout_of(txn), txn->sql->host->lease);
-	jr_request_add(request, jr_sql_session_parameters, JR_COUNT(params.values), params.values);
+	add_parameters(request, txn);
 	add_statement(request, txn);
 	jr_pg_submit(txn->conn->pg, request);
 }

@@ -13,7 +13,8 @@
 #include "runner/runner_parts.h"
 
 #define BATCH_FIRST 100                   /* runs of the first batch that is claimed */
-#define GATHER_MS 2                       /* how long a claim for sql waits for more connections */
+#define GATHER_MS 3                       /* how long a claim for sql waits for more connections */
+#define SLOW_MS 100                       /* how long it does not wait for those that it waited for in vain */
 #define QUICK_MS 5                        /* since the last claim: the statements are quick */
 #define BATCH_BYTES ((size_t)8 * 1048576) /* of payloads in a batch, as far as the ones before it show */
 
@@ -33,6 +34,8 @@ struct jr_scope {
 	bool drained;       /* a fresh look found nothing due */
 	int64_t chosen_ms;  /* when a claim from it was sent last */
 	int64_t waiting_ms; /* until when the next one waits for more connections; 0: it does not wait */
+	size_t slow;        /* connections for which it does not wait... */
+	int64_t slow_ms;    /* ...until then */
 };
 
 static bool
@@ -235,9 +238,9 @@ at_most(size_t wanted, size_t most)
 }
 
 /*
- * One claim for several quick statements costs little more than one for each. So while others of this runner are busy,
- * a claim for sql waits until half of the connections are free, but not for long, and only if there was a claim just
- * before: then statements end quickly.
+ * A claim of several runs costs little more than a claim of one. So a claim for sql waits until all connections of this
+ * runner are free, but not for long, and only if there was a claim just before: then statements end quickly. As many
+ * connections as were still busy in the end are not waited for by the next claims.
  */
 static bool
 must_gather(struct jr_runner *runner, struct jr_scope *scope)
@@ -245,11 +248,21 @@ must_gather(struct jr_runner *runner, struct jr_scope *scope)
 	size_t total = (size_t)runner->opts->permits[JR_POOL_SQL], left = count_free(runner, JR_POOL_SQL);
 	int64_t now_ms = jr_clock_now_ms();
 
-	if (scope->pool != JR_POOL_SQL || scope->batched != NULL || left == 0 || left * 2 >= total)
+	if (scope->pool != JR_POOL_SQL || scope->batched != NULL || left == 0)
+		return false;
+	if (now_ms >= scope->slow_ms)
+		scope->slow = 0;
+	if (total - left <= scope->slow)
 		return false;
 	if (scope->waiting_ms == 0 && now_ms - scope->chosen_ms <= QUICK_MS)
 		scope->waiting_ms = now_ms + GATHER_MS;
-	return now_ms < scope->waiting_ms;
+	if (now_ms < scope->waiting_ms)
+		return true;
+	if (scope->waiting_ms != 0) {
+		scope->slow = total - left;
+		scope->slow_ms = now_ms + SLOW_MS;
+	}
+	return false;
 }
 
 int64_t

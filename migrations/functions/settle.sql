@@ -157,7 +157,7 @@ $fn$;
 -- One statement, which locks no row before it writes it: each run ends in the same way whatever its row says, and READ
 -- COMMITTED looks at a row that has changed meanwhile again, with the fence. It takes them in order of id, so that two
 -- cannot deadlock. The planner can find a run only by its id, once for each: "= any (array[...])" is a condition of the
--- index that joins in no other way, and reading all rows is switched off. A single run needs no join.
+-- index that joins in no other way, and reading all rows is switched off.
 create or replace function jobrun.settle_done(run_ids bigint[], claim_seqs bigint[], runner_id bigint, results jsonb[]) returns void
 language plpgsql volatile
 set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
@@ -171,22 +171,39 @@ begin
 	elsif results is not null and exists (select from unnest(results) g(result) where pg_column_size(g.result) > 1049600) then
 		raise exception 'the result takes more than 1 MiB in the database: nothing of the statement is kept' using errcode = 'JR054';
 	end if;
-	if cardinality(run_ids) = 1 then
-		update jobrun.job_runs r
-		set status = 'succeeded', locked_until = null, finished_at = clock_timestamp(), error_code = null, last_error = null,
-			output = null, output_dropped = null, result = coalesce(results[1], r.result)
-		where r.id = run_ids[1] and r.claim_seq = claim_seqs[1] and r.runner_id = v_runner and r.locked_until is not null;
-	else
-		update jobrun.job_runs r
-		set status = 'succeeded', locked_until = null, finished_at = clock_timestamp(), error_code = null, last_error = null,
-			output = null, output_dropped = null, result = coalesce(g.result, r.result)
-		from (select g.* from unnest(run_ids, claim_seqs, results) g(id, claim_seq, result) order by g.id) g
-		where r.id = any (array[g.id]) and r.claim_seq = g.claim_seq and r.runner_id = v_runner and r.locked_until is not null;
-	end if;
+	update jobrun.job_runs r
+	set status = 'succeeded', locked_until = null, finished_at = clock_timestamp(), error_code = null, last_error = null,
+		output = null, output_dropped = null, result = coalesce(g.result, r.result)
+	from (select g.* from unnest(run_ids, claim_seqs, results) g(id, claim_seq, result) order by g.id) g
+	where r.id = any (array[g.id]) and r.claim_seq = g.claim_seq and r.runner_id = v_runner and r.locked_until is not null;
 	get diagnostics v_settled = row_count;
 	if v_settled <> cardinality(run_ids) then
 		raise exception 'the lease of % of % runs is lost: nothing of this transaction is kept',
 			cardinality(run_ids) - v_settled, cardinality(run_ids) using errcode = 'JR074';
+	end if;
+end
+$fn$;
+
+-- settle_one: the same for one run, which is what most transactions end: nothing to join, and no array to read.
+create or replace function jobrun.settle_one(run_id bigint, claim_seq bigint, runner_id bigint, result jsonb) returns void
+language plpgsql volatile
+set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
+declare
+	v_claim_seq constant bigint := claim_seq;
+	v_runner    constant bigint := runner_id;
+	v_result    constant jsonb := result;
+begin
+	if current_setting('transaction_isolation') <> 'read committed' then
+		raise exception 'jobrun.settle_one needs READ COMMITTED' using errcode = 'feature_not_supported';
+	elsif pg_column_size(v_result) > 1049600 then
+		raise exception 'the result takes more than 1 MiB in the database: nothing of the statement is kept' using errcode = 'JR054';
+	end if;
+	update jobrun.job_runs r
+	set status = 'succeeded', locked_until = null, finished_at = clock_timestamp(), error_code = null, last_error = null,
+		output = null, output_dropped = null, result = coalesce(v_result, r.result)
+	where r.id = run_id and r.claim_seq = v_claim_seq and r.runner_id = v_runner and r.locked_until is not null;
+	if not found then
+		raise exception 'the lease of the run is lost: nothing of this transaction is kept' using errcode = 'JR074';
 	end if;
 end
 $fn$;

@@ -234,7 +234,7 @@ $output"
 		"select jobrun.set_queue('mail', '{\"max_running\": 1}')" "select jobrun.add_grant('admin', session_user)" \
 		"select jobrun.drop_grant('enqueue', session_user)" 'select jobrun.apply_grants()' "select jobrun.raise_alarm($theirs, 0)" \
 		"select jobrun.new_run('work')" "select jobrun.audit('a', 'b', null, null, null)" \
-		"select jobrun.settle_done('{$theirs}', '{0}', 1, '{}')" \
+		"select jobrun.settle_done('{$theirs}', '{0}', 1, '{}')" "select jobrun.settle_one($theirs, 0, 1, null)" \
 		"select jobrun.settle_group('{$theirs}', '{0}', 1, '{dead}', null, null, null)" "select jobrun.take_new_runs()" \
 		"create table jobrun.mine (a int)" 'drop table jobrun.job_runs'; do
 		case $what in
@@ -821,10 +821,12 @@ objects() {
 		function run_status: enqueue read run admin
 		function run_texts: read run admin
 		function session_clean: run admin
+		function session_open: run admin
 		function set_queue: admin
 		function settle: run admin
 		function settle_done: run admin
 		function settle_group: run admin
+		function settle_one: run admin
 		function slot_text: read run admin
 		function spend_rate: run admin
 		function start_keyed: run admin
