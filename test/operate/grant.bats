@@ -961,7 +961,7 @@ found_columns() {
 	q_is '' "select p.proname, p.proconfig from pg_proc p where p.pronamespace = 'jobrun'::regnamespace
 		and p.prosecdef and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# And what has another one, or none, must be known: they are called inside others, or are one expression.
-	q_is 'bucket_of,by_hand,caller,count_bits,highest_bit,is_enqueued,is_limited,is_name,is_run,rate_left,session_clean' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
+	q_is 'bucket_of,by_hand,caller,count_bits,highest_bit,is_enqueued,is_limited,is_name,is_run,rate_left,session_clean,session_open' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
 		where p.pronamespace = 'jobrun'::regnamespace and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# Views too are read with their owner's rights.
 	q_is 'attempts,runs' "select string_agg(relname, ',' order by relname) from pg_class where relnamespace = 'jobrun'::regnamespace
