@@ -115,8 +115,8 @@ begin
 			select i.id, i.id as newer, 0 as step from unnest(ids) i(id)
 			union all
 			select c.id, n.id, c.step + 1 from chain c
-			join jobrun.job_runs r on r.id = c.newer
-			join jobrun.job_runs n on n.id = r.superseded_by
+			join jobrun.all_runs r on r.id = c.newer
+			join jobrun.all_runs n on n.id = r.superseded_by
 			where (v_all or (r.created_by = v_caller and n.created_by = v_caller)) and n.id > r.id)
 		select distinct on (c.id) c.id, c.newer from chain c order by c.id, c.step desc;
 end
