@@ -193,12 +193,13 @@ $fn$;
 -- bring_back: move this run from the archive to job_runs, with its attempts, as they were. If its idempotency key is
 -- that of another run now, JR065: nobody could tell the two apart. Returns whether it was in the archive; another session may have brought it back.
 create or replace function jobrun.bring_back(id bigint) returns boolean
-language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+language plpgsql volatile
+set search_path = pg_catalog, jobrun, pg_temp set jit = off set enable_seqscan = off as $fn$
 declare
 	v_n bigint;
 begin
 	execute format('with gone as (delete from jobrun.job_runs_archive r where r.id = $1 returning %1$s),
-		told as (delete from jobrun.job_attempts_archive a using gone g where a.run_id = g.id returning %2$s),
+		told as (delete from jobrun.job_attempts_archive a using gone g where a.run_id = $1 returning %2$s),
 		kept as (insert into jobrun.job_attempts (%3$s) select %3$s from told)
 		insert into jobrun.job_runs (%1$s) overriding system value select %1$s from gone', jobrun.archive_columns('job_runs'),
 		jobrun.archive_columns('job_attempts', 'a.'), jobrun.archive_columns('job_attempts')) using bring_back.id;
