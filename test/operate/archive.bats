@@ -272,9 +272,10 @@ ahead() {
 	second=$!
 	wait_until 10 waiting_for_lock 1
 	printf 'commit;\n' >&"${hold_fds[0]}"
-	wait $second || true
-	run cat "$TMPDIR/second"
-	assert_output --partial running
+	result=0
+	wait $second || result=$?
+	assert_equal "$result $(grep -c 'violates' "$TMPDIR/second")" '1 0'
+	assert_regex "$(<"$TMPDIR/second")" running
 	run_is 1 running
 	q "update jobrun.job_runs set status = 'dead', finished_at = now(), locked_until = null where id = 1"
 }
