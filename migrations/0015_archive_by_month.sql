@@ -4,6 +4,19 @@
 drop view if exists jobrun.attempts, jobrun.runs;
 drop function if exists jobrun.prune_some;
 
+-- A view would go on to read what is now the oldest part, and no more.
+do $do$
+declare
+	v_views constant text := (select string_agg(distinct w.ev_class::regclass::text, ', ') from pg_depend d join pg_rewrite w on w.oid = d.objid
+		where d.classid = 'pg_rewrite'::regclass and d.refclassid = 'pg_class'::regclass and d.refobjid = 'jobrun.job_runs_archive'::regclass);
+begin
+	if v_views is not null then
+		raise exception 'table jobrun.job_runs_archive is made anew, and views read it: %', v_views
+			using hint = 'drop them, migrate, and create them again';
+	end if;
+end
+$do$;
+
 -- null: months of the archive are never dropped
 alter table jobrun.settings add column keep_archive interval,
 	add constraint settings_keep_archive check (keep_archive >= interval '0');

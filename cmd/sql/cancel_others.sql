@@ -2,6 +2,6 @@
 -- such run).
 select i.id, r.status
 from (select distinct u.id from unnest($1::bigint[]) u(id)) i
-left join jobrun.job_runs r on r.id = i.id
+left join jobrun.all_runs r on r.id = i.id
 where r.id is null or r.status <> all ($2::text[])
 order by i.id

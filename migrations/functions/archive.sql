@@ -15,22 +15,31 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 $fn$;
 
 -- archive_months: the months there are, with their partitions; since is -infinity for what was archived before there
--- were months. The system catalogue alone says which there are.
+-- were months. The system catalogue alone says which there are, and bounds, not names, say what belongs together: people
+-- may detach or drop partitions by hand. Null: that one is missing.
 create or replace function jobrun.archive_months()
 returns table (since timestamptz, until timestamptz, runs regclass, attempts regclass)
 language sql stable set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' as $fn$
 	select coalesce(substring(b.bounds from 'FROM [(]''([^'']+)''[)]')::timestamptz, '-infinity'),
 		substring(b.bounds from 'TO [(]''([^'']+)''[)]')::timestamptz,
-		c.oid::regclass, (select a.oid::regclass from pg_class a
-			where a.relnamespace = c.relnamespace and a.relname = replace(c.relname, 'job_runs_', 'job_attempts_'))
+		max(c.oid) filter (where i.inhparent = 'jobrun.job_runs_archive'::regclass)::regclass,
+		max(c.oid) filter (where i.inhparent = 'jobrun.job_attempts_archive'::regclass)::regclass
 	from pg_inherits i join pg_class c on c.oid = i.inhrelid
 	cross join lateral (select pg_get_expr(c.relpartbound, c.oid) as bounds) b
-	where i.inhparent = 'jobrun.job_runs_archive'::regclass and b.bounds <> 'DEFAULT'
+	where i.inhparent in ('jobrun.job_runs_archive'::regclass, 'jobrun.job_attempts_archive'::regclass) and b.bounds <> 'DEFAULT'
+	group by b.bounds
+$fn$;
+
+-- has_month: is there a month for this time, in both tables?
+create or replace function jobrun.has_month(at timestamptz) returns boolean
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select exists (select from jobrun.archive_months() m
+		where m.since <= has_month.at and has_month.at < m.until and num_nulls(m.runs, m.attempts) = 0)
 $fn$;
 
 -- make_month: make the month of the archive in which this time lies, unless there is one, and move what the default
 -- partition has of it there. Returns whether there is such a month now; false: somebody uses the archive for so long
--- that the lock was not to be had.
+-- that the lock was not to be had, or there is no such month (infinity).
 create or replace function jobrun.make_month(at timestamptz) returns boolean
 language plpgsql volatile
 set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set lock_timeout = '200ms' set jit = off as $fn$
@@ -41,12 +50,21 @@ declare
 	v_month text;
 	v_key   text;
 begin
-	lock table jobrun.job_runs_archive in share update exclusive mode;   -- one maker at a time
-	if exists (select from jobrun.archive_months() m where m.since <= make_month.at and make_month.at < m.until) then
-		return true;
+	if not isfinite(make_month.at) then
+		return false;
 	end if;
-	for v_table, v_key in values ('job_attempts_archive', 'run_finished_at'), ('job_runs_archive', 'finished_at') loop
+	lock table jobrun.job_runs_archive in share update exclusive mode;   -- one maker at a time
+	for v_table, v_key in
+		select t.name, t.key
+		from (values (1, 'job_attempts_archive', 'run_finished_at'), (2, 'job_runs_archive', 'finished_at')) t(nr, name, key)
+		where not exists (select from jobrun.archive_months() m where m.since <= make_month.at and make_month.at < m.until
+			and case t.nr when 1 then m.attempts else m.runs end is not null)
+		order by t.nr
+	loop
 		v_month := v_table || to_char(v_since, '_YYYY_MM');
+		while to_regclass(format('jobrun.%I', v_month)) is not null loop     -- one that was detached by hand
+			v_month := v_month || '_again';
+		end loop;
 		execute format('lock table jobrun.%I in access exclusive mode', v_table || '_default');
 		execute format('create table jobrun.%I (like jobrun.%I including all)', v_month, v_table);
 		execute format('with gone as (delete from jobrun.%1$I a where a.%2$I >= $1 and a.%2$I < $2 returning *) '
@@ -68,12 +86,11 @@ declare
 begin
 	for v_at in
 		select w.at from (
-			select min(r.finished_at) from jobrun.job_runs_archive_default r
+			select min(r.finished_at) from jobrun.job_runs_archive_default r where isfinite(r.finished_at)
 			union all
 			select date_trunc('month', now()) + i * interval '1 month' from generate_series(0, 3) i
 			where (select s.archive from jobrun.settings s where s.only_row)) w(at)
-		where w.at is not null
-			and not exists (select from jobrun.archive_months() m where m.since <= w.at and w.at < m.until)
+		where w.at is not null and not jobrun.has_month(w.at)
 	loop
 		return jobrun.make_month(v_at);
 	end loop;
@@ -89,8 +106,8 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	order by m.until
 $fn$;
 
--- drop_month: drop the oldest of old_months(). Returns how many were dropped: 0 if there is none, or if somebody uses
--- the archive for so long that the lock was not to be had.
+-- drop_month: drop the oldest of old_months(). Returns how many were dropped: 0 if there is none, if somebody uses
+-- the archive for so long that the lock was not to be had, or if something (a view) was made on the month.
 create or replace function jobrun.drop_month() returns bigint
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp set lock_timeout = '200ms' as $fn$
 declare
@@ -98,13 +115,17 @@ declare
 begin
 	lock table jobrun.job_runs_archive in share update exclusive mode;
 	select m.runs, m.attempts into v_month from jobrun.old_months() m limit 1;
-	if v_month.runs is null then
+	if not found then
 		return 0;
 	end if;
-	execute format('drop table %s, %s', v_month.attempts, v_month.runs);
+	execute 'drop table ' || concat_ws(', ', v_month.attempts, v_month.runs);
 	return 1;
-exception when lock_not_available then
-	return 0;
+exception
+	when lock_not_available then
+		return 0;
+	when dependent_objects_still_exist then
+		raise warning '%', sqlerrm;
+		return 0;
 end
 $fn$;
 
@@ -126,7 +147,7 @@ declare
 begin
 	perform jobrun.make_month(w.at)
 	from (select distinct date_trunc('month', r.finished_at) from jobrun.job_runs r where r.ctid = any (rows)) w(at)
-	where not exists (select from jobrun.archive_months() m where m.since <= w.at and w.at < m.until);
+	where not jobrun.has_month(w.at);
 	execute format('with gone as (delete from jobrun.job_runs r where r.ctid = any ($1) returning %1$s),
 		told as (delete from jobrun.job_attempts a using gone g where a.run_id = g.id returning a.*, g.finished_at as run_finished_at),
 		kept as (insert into jobrun.job_attempts_archive (%2$s, run_finished_at) select %3$s, t.run_finished_at from told t)
@@ -170,15 +191,20 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 $fn$;
 
 -- bring_back: move this run from the archive to job_runs, with its attempts, as they were. If its idempotency key is
--- that of another run now, JR065: nobody could tell the two apart. Nothing happens if it is not in the archive.
-create or replace function jobrun.bring_back(id bigint) returns void
-language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+-- that of another run now, JR065: nobody could tell the two apart. Returns whether it was in the archive; another session may have brought it back.
+create or replace function jobrun.bring_back(id bigint) returns boolean
+language plpgsql volatile
+set search_path = pg_catalog, jobrun, pg_temp set jit = off set enable_seqscan = off as $fn$
+declare
+	v_n bigint;
 begin
 	execute format('with gone as (delete from jobrun.job_runs_archive r where r.id = $1 returning %1$s),
-		told as (delete from jobrun.job_attempts_archive a using gone g where a.run_id = g.id returning %2$s),
+		told as (delete from jobrun.job_attempts_archive a using gone g where a.run_id = $1 returning %2$s),
 		kept as (insert into jobrun.job_attempts (%3$s) select %3$s from told)
 		insert into jobrun.job_runs (%1$s) overriding system value select %1$s from gone', jobrun.archive_columns('job_runs'),
 		jobrun.archive_columns('job_attempts', 'a.'), jobrun.archive_columns('job_attempts')) using bring_back.id;
+	get diagnostics v_n = row_count;
+	return v_n > 0;
 exception when unique_violation then
 	raise exception 'run % is in the archive, and another run has its idempotency key now: enqueue it anew, with another key',
 		bring_back.id using errcode = 'JR065';

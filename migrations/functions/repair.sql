@@ -26,6 +26,8 @@ begin
 		end if;
 		perform jobrun.call_runners('cancel', v_run.runner_id);
 		return 'requested';
+	elsif v_run.id is null then
+		return (select r.status from jobrun.job_runs_archive r where r.id = cancel.id and (v_all or r.created_by = jobrun.caller()));
 	end if;
 	return v_run.status;
 end
@@ -39,8 +41,9 @@ create or replace function jobrun.retry(id bigint, force boolean default false, 
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
-	v_run   jobrun.job_runs;
-	v_newer bigint;
+	v_run      jobrun.job_runs;
+	v_newer    bigint;
+	v_archived boolean;
 begin
 	begin
 		select r.* into v_run from jobrun.job_runs r where r.id = retry.id for no key update;
@@ -50,7 +53,8 @@ begin
 	exception when sqlstate 'JR001' then
 		return 'running';
 	end;
-	if v_run.id is null then
+	v_archived := v_run.id is null;
+	if v_archived then
 		select r.id, r.job_type, r.unique_key, r.status, r.attempts
 		into v_run.id, v_run.job_type, v_run.unique_key, v_run.status, v_run.attempts
 		from jobrun.job_runs_archive r where r.id = retry.id;
@@ -63,8 +67,9 @@ begin
 		return 'superseded';
 	end if;
 
-	if not exists (select from jobrun.job_runs r where r.id = retry.id) then
-		perform jobrun.bring_back(id);
+	-- If another session brings it back at the same time, that run may run already: look again.
+	if v_archived and not jobrun.bring_back(id) then
+		return jobrun.retry(id, force, reason);
 	end if;
 	-- A plain success is recorded in the row of the run alone, so write an attempt before that row changes.
 	insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, host, runner_id, started_at, finished_at)

@@ -109,16 +109,23 @@ language plpgsql stable security definer set search_path = pg_catalog, jobrun, p
 declare
 	v_caller constant text := jobrun.caller();
 	v_all    constant boolean := jobrun.may('read', 'run', 'admin');
+	v_next   bigint;
+	v_after  bigint;
 begin
-	return query
-		with recursive chain as (
-			select i.id, i.id as newer, 0 as step from unnest(ids) i(id)
-			union all
-			select c.id, n.id, c.step + 1 from chain c
-			join jobrun.job_runs r on r.id = c.newer
-			join jobrun.job_runs n on n.id = r.superseded_by
-			where (v_all or (r.created_by = v_caller and n.created_by = v_caller)) and n.id > r.id)
-		select distinct on (c.id) c.id, c.newer from chain c order by c.id, c.step desc;
+	for id in select distinct i.id from unnest(ids) i(id) loop
+		newer := id;
+		v_next := id;
+		while v_next >= newer loop
+			select r.superseded_by into v_after from jobrun.job_runs r where r.id = v_next and (v_all or r.created_by = v_caller);
+			if not found then
+				select r.superseded_by into v_after from jobrun.job_runs_archive r where r.id = v_next and (v_all or r.created_by = v_caller);
+			end if;
+			exit when not found;
+			newer := v_next;
+			v_next := case when v_after > v_next then v_after end;
+		end loop;
+		return next;
+	end loop;
 end
 $fn$;
 

@@ -220,3 +220,75 @@ ahead() {
 	q_is 1200 'select count(*) from jobrun.job_attempts_archive'
 	q_is 0 'select count(*) from jobrun.job_runs_archive_default'
 }
+
+@test "a month that was detached or dropped by hand is made anew, and the rest of it goes in its time" {
+	q "select ended(1, '2024-01-05'), ended(2, '2024-02-05'), ended(3, '2024-03-05')" >/dev/null
+	jr_ok prune
+	q 'alter table jobrun.job_runs_archive detach partition jobrun.job_runs_archive_2024_01' \
+		'alter table jobrun.job_attempts_archive detach partition jobrun.job_attempts_archive_2024_01' \
+		'drop table jobrun.job_runs_archive_2024_02' 'drop table jobrun.job_attempts_archive_2024_03' \
+		"select ended(i + 3, format('2024-%s-06', i)::date) from generate_series(1, 3) i" >/dev/null
+	jr_ok prune
+	q_is '3|4|5|6' "select string_agg(id::text, '|' order by id) from jobrun.job_runs_archive"
+	q_is 0 'select (select count(*) from jobrun.job_runs_archive_default) + (select count(*) from jobrun.job_attempts_archive_default)'
+	q_is 1 'select id from jobrun.job_runs_archive_2024_01'
+	q "delete from jobrun.job_attempts_archive where run_id = 2" 'delete from jobrun.job_runs_archive where id = 3' \
+		'drop table jobrun.job_runs_archive_2024_03' "update jobrun.settings set keep_archive = '1 year'" >/dev/null
+	jr_ok prune
+	assert_line --regexp '^months of the archive +3 1 year$'
+	q_is '0|0' 'select (select count(*) from jobrun.job_runs_archive), (select count(*) from jobrun.job_attempts_archive)'
+	q 'drop table jobrun.job_runs_archive_2024_01, jobrun.job_attempts_archive_2024_01'
+}
+
+@test "a view on a month keeps the month, and housekeeping goes on" {
+	q "select ended(1, '2024-01-05')" >/dev/null
+	jr_ok prune
+	q 'create view public.january as select id from jobrun.job_runs_archive_2024_01' "update jobrun.settings set keep_archive = '1 year', keep_dead = '0'" \
+		"select ended(2, now() - interval '2 days')" >/dev/null
+	jr_ok prune
+	assert_line --regexp '^runs dead, to the archive +1 '
+	refute_line --partial months
+	q 'drop view public.january'
+	jr_ok prune
+	assert_line --regexp '^months of the archive +1 1 year$'
+}
+
+@test "a run that ended at -infinity is archived, and stops nothing" {
+	q "select ended(1, '2024-01-05'), ended(2, '2024-02-05')" >/dev/null
+	q 'delete from jobrun.job_attempts where run_id = 1' "update jobrun.job_runs set started_at = null, finished_at = '-infinity' where id = 1"
+	jr_ok prune
+	jr_ok prune
+	assert_equal "$(months)" "2024_02:1 $(ahead) default:1"
+	jr_ok retry 1
+}
+
+@test "two retries of an archived run at once bring it back once, and do not disturb it once it runs" {
+	handler work <<<'exit 0'
+	q "select ended(1, '2024-01-05')" >/dev/null
+	jr_ok prune
+	hold "select jobrun.retry(1); update jobrun.job_runs set status = 'running', claim_seq = 3, attempts = 1, runner_id = 1, locked_by = 'there',
+		started_at = now(), locked_until = now() + interval '1 hour' where id = 1"
+	"$JOBRUN" retry 1 >"$TMPDIR/second" 2>&1 &
+	second=$!
+	wait_until 10 waiting_for_lock 1
+	printf 'commit;\n' >&"${hold_fds[0]}"
+	result=0
+	wait $second || result=$?
+	assert_equal "$result $(grep -c 'violates' "$TMPDIR/second")" '1 0'
+	assert_regex "$(<"$TMPDIR/second")" running
+	run_is 1 running
+	q "update jobrun.job_runs set status = 'dead', finished_at = now(), locked_until = null where id = 1"
+}
+
+@test "an archived run cannot be cancelled, and is not unknown; wait follows the run that took its place" {
+	q "select ended(1, '2024-01-05', 'cancelled', 'u'), ended(2, '2024-01-06', 'succeeded', 'u')" \
+		"update jobrun.job_runs set superseded_by = 2, error_code = 'superseded' where id = 1" >/dev/null
+	jr_ok prune
+	q "update jobrun.settings set keep_succeeded = '0', keep_cancelled = '0'" >/dev/null
+	jr_ok prune
+	q_is '1 2' "select string_agg(id::text, ' ' order by id) from jobrun.job_runs_archive"
+	jr cancel 1
+	assert_regex "$output$stderr" 'cancelled'
+	q_is cancelled 'select jobrun.cancel(1)'
+	jr_ok wait 1
+}

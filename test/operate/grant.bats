@@ -754,6 +754,7 @@ objects() {
 		function forget_ahead: admin
 		function forget_outputs: admin
 		function grant_hint: admin
+		function has_month: admin
 		function highest_bit: admin
 		function hours_end: admin
 		function in_place_of: enqueue read run admin

@@ -453,6 +453,17 @@ rows() {
 	q_is 0 'select count(*) from jobrun.job_runs_archive'
 }
 
+@test "a view on the archive of the version before stops the migration, which names it" {
+	with "$BEFORE" jr_ok migrate
+	q 'create view public.old_runs as select id from jobrun.job_runs_archive'
+	jr migrate
+	refute [ "$status" -eq 0 ]
+	assert_regex "$stderr" 'job_runs_archive is made anew, and views read it: (public[.])?old_runs'
+	with "$BEFORE" jr_ok list
+	q 'drop view public.old_runs'
+	jr_ok migrate
+}
+
 @test "several migrates at once bring up a database of the version before once, and all succeed" {
 	local pids=() pid
 
