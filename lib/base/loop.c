@@ -8,8 +8,8 @@
  *
  * Timers that are set are in a binary heap (Williams, "Algorithm 232: Heapsort", 1964) by time, equal times in the
  * order in which they were set. To set, move or cancel one of n timers costs log n: a runner may hold thousands of runs
- * with a timer or two each. The timerfd is armed for the first timer. What must hold: items[timer->place] is the timer,
- * for each timer that has a heap.
+ * with a timer or two each. The timerfd is armed for the first timer, or for an earlier time: setting it costs more than
+ * a turn in which nothing is due. What must hold: items[timer->place] is the timer, for each timer that has a heap.
  */
 #include "base/loop.h"
 
@@ -46,7 +46,7 @@ struct jr_loop {
 	struct jr_timers timers;  /* waiting */
 	struct jr_timer *due;     /* to be served in this turn */
 	int timer_fd;
-	int64_t armed_ms; /* what timer_fd is set to, JR_NEVER: nothing */
+	int64_t armed_ms; /* what timer_fd is set to, JR_NEVER: nothing; never later than the first timer that is not due */
 	int signal_fd;    /* -1: signals are not taken */
 	sigset_t old_mask;
 	jr_signal_fn *signal_fn;
@@ -293,21 +293,24 @@ jr_timer_cancel(struct jr_timer *timer)
 	timer->at_ms = JR_NEVER;
 }
 
-/* Set timer_fd to the first timer. A timerfd that is set to the past is readable at once. */
+/* When the first timer is due. */
+static int64_t
+first_ms(const struct jr_loop *loop)
+{
+	return loop->timers.count > 0 ? loop->timers.items[0]->at_ms : JR_NEVER;
+}
+
+/* Let timer_fd be readable when the first timer is due, or before. */
 static bool
 arm_timer(struct jr_loop *loop, struct jr_err *err)
 {
-	int64_t at_ms = loop->timers.count > 0 ? loop->timers.items[0]->at_ms : JR_NEVER;
+	int64_t at_ms = first_ms(loop);
 	struct itimerspec spec = {0};
 
-	if (at_ms == loop->armed_ms)
+	if (at_ms >= loop->armed_ms)
 		return true;
-	if (at_ms != JR_NEVER) {
-		int64_t from_ms = at_ms > 0 ? at_ms : 1; /* 0 would switch it off */
-
-		spec.it_value.tv_sec = (time_t)(from_ms / 1000);
-		spec.it_value.tv_nsec = (long)(from_ms % 1000) * 1000000;
-	}
+	spec.it_value.tv_sec = (time_t)(at_ms / 1000);
+	spec.it_value.tv_nsec = (long)(at_ms % 1000) * 1000000;
 	if (timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL) < 0)
 		return jr_fail(err, JR_E_TEMP, "could not set a timer: %s", strerror(errno));
 	loop->armed_ms = at_ms;
@@ -402,13 +405,14 @@ serve_watches(struct jr_loop *loop)
 bool
 jr_loop_turn(struct jr_loop *loop, struct jr_err *err)
 {
+	bool is_due = first_ms(loop) <= jr_clock_now_ms();
 	size_t count;
 	int found;
 
-	if (!arm_timer(loop, err))
+	if (!is_due && !arm_timer(loop, err))
 		return false;
 	count = fill_fds(loop);
-	found = poll(loop->fds, (nfds_t)count, -1);
+	found = poll(loop->fds, (nfds_t)count, is_due ? 0 : -1);
 	if (found < 0 && errno != EINTR)
 		return jr_fail(err, JR_E_TEMP, "could not wait for events: %s", strerror(errno));
 	if (found > 0 && loop->fds[TIMER_SLOT].revents != 0) {

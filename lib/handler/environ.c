@@ -189,8 +189,7 @@ add_run(struct names *names, const struct jr_run *run, int64_t deadline_wall_ms,
 }
 
 char **
-jr_environ_make(
-    char *const *base, const struct jr_run *run, int64_t deadline_wall_ms, const struct jr_environ_extra *extra)
+jr_environ_inherit(char *const *base)
 {
 	struct names names = {0};
 	const char *url = NULL;
@@ -202,13 +201,26 @@ jr_environ_make(
 			url = value;
 	}
 	for (size_t i = 0; base[i] != NULL; i++) {
-		if (!is_left_out(base[i], url != NULL) && !is_replaced(base[i], extra->env) &&
-		    (extra->user == NULL || is_for_everybody(base[i])))
+		if (!is_left_out(base[i], url != NULL))
 			push(&names, jr_xstrdup(base[i]));
+	}
+	set(&names, "JOBRUN_DATABASE_URL", url);
+	push(&names, NULL);
+	return names.items;
+}
+
+char **
+jr_environ_make(
+    char *const *inherited, const struct jr_run *run, int64_t deadline_wall_ms, const struct jr_environ_extra *extra)
+{
+	struct names names = {0};
+
+	for (; *inherited != NULL; inherited++) {
+		if (!is_replaced(*inherited, extra->env) && (extra->user == NULL || is_for_everybody(*inherited)))
+			push(&names, jr_xstrdup(*inherited));
 	}
 	add_account(&names, extra);
 	add_settings(&names, extra->env);
-	set(&names, "JOBRUN_DATABASE_URL", url);
 	add_run(&names, run, deadline_wall_ms, extra);
 	return names.items;
 }

@@ -66,7 +66,7 @@ struct jr_host {
 	bool rehearsal; /* a sql handler's transaction is rolled back, and the run needs no row (jobrun try) */
 
 	struct jr_outs *outs;
-	bool environ_logged; /* the variables that handlers do not inherit have been logged */
+	char **inherited; /* the environment of programs, without what they do not inherit; NULL: no look yet */
 	struct jr_http *http;
 	struct jr_handler_sql *sql;
 };

@@ -250,10 +250,11 @@ make_environment(const struct exec_work *exec, struct jr_host *host, const struc
 	}
 	if (exec->handler->as_is)
 		return jr_environ_keep(environ, run, wall_deadline(run_deadline_ms), &extra);
-	if (!host->environ_logged)
+	if (host->inherited == NULL) {
 		jr_environ_log_left_out(environ);
-	host->environ_logged = true;
-	return jr_environ_make(environ, run, wall_deadline(run_deadline_ms), &extra);
+		host->inherited = jr_environ_inherit(environ);
+	}
+	return jr_environ_make(host->inherited, run, wall_deadline(run_deadline_ms), &extra);
 }
 
 static void
@@ -331,6 +332,8 @@ close_host(struct jr_host *host)
 {
 	jr_outs_close(host->outs);
 	host->outs = NULL;
+	jr_strings_free(host->inherited);
+	host->inherited = NULL;
 }
 
 const struct jr_handler_kind jr_handler_exec = {

@@ -66,6 +66,7 @@ struct list {
 	int timer_fd;
 	int runner_fd; /* readable when the runner is dead */
 	int64_t runner_deadline_ms;
+	int64_t armed_ms; /* what timer_fd is set to, JR_NEVER: nothing; never later than the first deadline */
 	size_t count;
 	struct watched groups[GROUPS_MAX];
 };
@@ -122,8 +123,9 @@ kill_overdue(struct list *list, int64_t now_ms)
 	list->runner_deadline_ms = JR_NEVER;
 }
 
+/* Each handler that begins or ends leads here, and most change nothing: setting a timer costs more than one look in vain. */
 static void
-arm_timer(const struct list *list)
+arm_timer(struct list *list)
 {
 	struct itimerspec spec = {0};
 	int64_t at_ms = list->runner_deadline_ms;
@@ -132,12 +134,23 @@ arm_timer(const struct list *list)
 		if (list->groups[i].deadline_ms < at_ms)
 			at_ms = list->groups[i].deadline_ms;
 	}
-	if (at_ms != JR_NEVER) {
-		at_ms = at_ms > 0 ? at_ms : 1; /* 0 would switch it off */
-		spec.it_value.tv_sec = (time_t)(at_ms / 1000);
-		spec.it_value.tv_nsec = (long)(at_ms % 1000) * 1000000;
-	}
+	if (at_ms >= list->armed_ms)
+		return;
+	list->armed_ms = at_ms;
+	at_ms = at_ms > 0 ? at_ms : 1; /* 0 would switch it off */
+	spec.it_value.tv_sec = (time_t)(at_ms / 1000);
+	spec.it_value.tv_nsec = (long)(at_ms % 1000) * 1000000;
 	(void)timerfd_settime(list->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+}
+
+static void
+clear_timer(struct list *list)
+{
+	uint64_t expirations;
+	ssize_t n = read(list->timer_fd, &expirations, sizeof(expirations));
+
+	(void)n; /* it is readable */
+	list->armed_ms = JR_NEVER;
 }
 
 /* false: the pipe has ended. */
@@ -177,6 +190,8 @@ keep(struct list *list)
 		} else {
 			ended = fds[2].revents != 0;
 			kill_overdue(list, now_ms);
+			if (fds[1].revents != 0)
+				clear_timer(list);
 		}
 	}
 	for (size_t i = 0; i < list->count; i++)
@@ -250,6 +265,7 @@ start(struct jr_watchdog *watchdog, int pipe_fd)
 	int error;
 
 	list->runner_deadline_ms = JR_NEVER;
+	list->armed_ms = JR_NEVER;
 	list->pipe_fd = raised(pipe_fd);
 	list->timer_fd = raised(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC));
 	list->runner_fd = raised(jr_fd_of_process(getpid()));

@@ -45,12 +45,22 @@ value_of(char **env, const char *name)
 	return value;
 }
 
+static char **
+make(char *const *base, const struct jr_run *run, int64_t deadline_wall_ms, const struct jr_environ_extra *extra)
+{
+	char **inherited = jr_environ_inherit(base);
+	char **env = jr_environ_make(inherited, run, deadline_wall_ms, extra);
+
+	jr_strings_free(inherited);
+	return env;
+}
+
 /* A made environment in which `name` is looked up. `item` is all it was made from. */
 static void
 expect(const char *item, const char *name, const char *value)
 {
 	char *base[] = {(char *)(uintptr_t)item, NULL};
-	char **env = jr_environ_make(base, &example, JR_NEVER, &no_extra);
+	char **env = make(base, &example, JR_NEVER, &no_extra);
 	const char *found = value_of(env, name);
 
 	if (value == NULL ? found != NULL : found == NULL || strcmp(found, value) != 0)
@@ -67,7 +77,7 @@ a_handler_is_told_which_run_it_is(void **state)
 
 	(void)state;
 	run.slot = (char *)(uintptr_t) "2026-11-21T01:00:00Z";
-	env = jr_environ_make(base, &run, 1700000000999, &no_extra);
+	env = make(base, &run, 1700000000999, &no_extra);
 	assert_string_equal(value_of(env, "JOBRUN_RUN_ID"), "41");
 	assert_string_equal(value_of(env, "JOBRUN_CLAIM"), "7");
 	assert_string_equal(value_of(env, "JOBRUN_TYPE"), "send_mail");
@@ -239,7 +249,7 @@ the_handlers_url_becomes_the_url(void **state)
 {
 	char *base[] = {(char *)(uintptr_t) "JOBRUN_DATABASE_URL=host=runner",
 	    (char *)(uintptr_t) "JOBRUN_HANDLER_DATABASE_URL=postgres://e:p@h/db", NULL};
-	char **env = jr_environ_make(base, &example, JR_NEVER, &no_extra);
+	char **env = make(base, &example, JR_NEVER, &no_extra);
 
 	(void)state;
 	assert_string_equal(value_of(env, "JOBRUN_DATABASE_URL"), "postgres://e:p@h/db");
@@ -254,7 +264,7 @@ the_files_to_talk_through_are_named(void **state)
 {
 	char *base[] = {(char *)(uintptr_t) "JOBRUN_OUT=/outer", NULL};
 	struct jr_environ_extra extra = {.out = "/tmp/41.7.out", .checkpoint = "/tmp/41.7.checkpoint"};
-	char **env = jr_environ_make(base, &example, JR_NEVER, &extra);
+	char **env = make(base, &example, JR_NEVER, &extra);
 
 	(void)state;
 	assert_string_equal(value_of(env, "JOBRUN_OUT"), "/tmp/41.7.out");
@@ -271,7 +281,7 @@ settings_replace_what_is_inherited(void **state)
 	    (char *)(uintptr_t) "EMPTY=", (char *)(uintptr_t) "LD_LIBRARY_PATH=/opt/lib",
 	    (char *)(uintptr_t) "JOBRUN_RUN_ID=1", (char *)(uintptr_t) "JOBRUN_STATE_DIR=/evil", NULL};
 	struct jr_environ_extra extra = {.env = own};
-	char **env = jr_environ_make(base, &example, JR_NEVER, &extra);
+	char **env = make(base, &example, JR_NEVER, &extra);
 
 	(void)state;
 	assert_string_equal(value_of(env, "PATH"), "/opt/bin");
@@ -292,7 +302,7 @@ another_account_has_its_own_home(void **state)
 	    (char *)(uintptr_t) "XDG_RUNTIME_DIR=/run/user/0", NULL};
 	char *own[] = {(char *)(uintptr_t) "LOGNAME=other", NULL};
 	struct jr_environ_extra extra = {.user = "www-data", .home = "/var/www", .env = own};
-	char **env = jr_environ_make(base, &example, JR_NEVER, &extra);
+	char **env = make(base, &example, JR_NEVER, &extra);
 
 	(void)state;
 	assert_string_equal(value_of(env, "HOME"), "/var/www");
@@ -319,7 +329,7 @@ another_account_gets_what_is_on_a_list(void **state)
 		const char *item = is_kept ? kept[i] : lost[i - JR_COUNT(kept)];
 		char *base[] = {(char *)(uintptr_t)item, NULL};
 		char *name = jr_xmemdup0(item, strcspn(item, "="));
-		char **env = jr_environ_make(base, &example, JR_NEVER, &extra);
+		char **env = make(base, &example, JR_NEVER, &extra);
 
 		if ((value_of(env, name) != NULL) != is_kept)
 			fail_msg("%s", item);
