@@ -244,8 +244,8 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{enqueue,run,admin}', '{enqueue,enqueue_run,enqueue_many,enqueue_definition,cancel,effect,effect_begin,effect_claim,'
 			'effect_done,effect_undo,effect_end,effect_look}'),
 		('{read,run,admin}', '{run_texts,attempt_texts,rate_left,is_limited,is_name,slot_text,copied,newer_run}'),
-		('{run,admin}', '{may_claim,candidates,claim,claim_ahead,claim_job,start_keyed,settle,settle_group,settle_done,session_clean,raise_alarm,fire,'
-			'overlapping,exec_claim,limit_reason,spend_rate,prune_step,check_copy,by_hand,are_names,is_run}')) r(kinds, names)
+		('{run,admin}', '{may_claim,candidates,claim,claim_ahead,claim_job,start_keyed,settle,settle_group,settle_done,session_clean,raise_alarm,'
+			'fire,fire_due,overlapping,exec_claim,limit_reason,spend_rate,prune_step,check_copy,by_hand,are_names,is_run}')) r(kinds, names)
 	join signatures s on s.name = any (r.names)
 	where rights.kind = any (r.kinds)
 	having count(*) > 0
