@@ -18,7 +18,7 @@
 #include "runner/runner_parts.h"
 
 #define LOOK_MS 1000    /* how old the candidates may be; how often to look while handlers run */
-#define NOTIFIED_MS 10  /* between two looks, however many notifications come */
+#define NOTIFIED_MS 5   /* between two looks, however many notifications come */
 #define PERMIT_MS 100   /* how often a runner that stays tries for a permit */
 #define ERRORS_MAX 5    /* failed claims in a row before the runner ends */
 #define CLAIM_MOST 4096 /* runs of one answer */

@@ -383,3 +383,13 @@ begin
 	return v_done;
 end
 $fn$;
+
+-- fire_due: ms until the next slot of any schedule, at most an hour; 0: a slot is due. It must not fail, whatever value
+-- next_slot_at has, since every look for work asks it. A function for the sake of its plan, which a connection keeps.
+create or replace function jobrun.fire_due() returns bigint
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	return ceil(extract(epoch from greatest(least((select d.next_slot_at from jobrun.job_definitions d where d.next_slot_at is not null
+		order by d.next_slot_at limit 1), now() + interval '1 hour'), now()) - now()) * 1000);
+end
+$fn$;

@@ -702,6 +702,7 @@ objects() {
 		function call_runners: admin
 		function caller: admin
 		function cancel: enqueue run admin
+		function candidates: run admin
 		function carve_slot: admin
 		function changed_lines: admin
 		function check_copy: run admin
@@ -750,6 +751,7 @@ objects() {
 		function fail_slots: admin
 		function fire: run admin
 		function fire_definition: admin
+		function fire_due: run admin
 		function fire_slot: admin
 		function forget_ahead: admin
 		function forget_outputs: admin

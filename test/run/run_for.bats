@@ -137,7 +137,7 @@ one_by_one_by() {
 	took=$(ms_since "$begin")
 	looks=$(($(server_log | grep -c -- '-- candidates:') - looks))
 	echo "$looks looks in $took ms"
-	[ "$looks" -le $((took / 10 + 5)) ]
+	[ "$looks" -le $((took / 5 + 5)) ]
 	one_by_one_by 12 20
 	stop_runner
 }
