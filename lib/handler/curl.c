@@ -6,8 +6,6 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "base/mem.h"
-
 #define FILE_NAME "libcurl.so.4"
 
 struct jr_curl jr_curl;
@@ -25,18 +23,21 @@ static const struct {
 bool
 jr_curl_load(struct jr_err *err)
 {
-	static bool loaded;
-	void *library = loaded ? NULL : dlopen(FILE_NAME, RTLD_NOW | RTLD_LOCAL);
+	struct jr_curl found;
+	void *library;
 
-	if (!loaded && library == NULL)
+	if (jr_curl.version_info != NULL)
+		return true;
+	library = dlopen(FILE_NAME, RTLD_NOW | RTLD_LOCAL);
+	if (library == NULL)
 		return jr_fail(err, JR_E_CONFIG, "cannot load libcurl: %s", dlerror());
-	for (size_t i = 0; !loaded && i < JR_COUNT(functions); i++) {
+	for (size_t i = 0; i < JR_COUNT(functions); i++) {
 		void *function = dlsym(library, functions[i].name);
 
 		if (function == NULL)
 			return jr_fail(err, JR_E_CONFIG, "cannot use libcurl: %s", dlerror());
-		memcpy((char *)&jr_curl + functions[i].at, &function, sizeof(function));
+		memcpy((char *)&found + functions[i].at, &function, sizeof(function));
 	}
-	loaded = true;
+	jr_curl = found;
 	return true;
 }

@@ -18,7 +18,7 @@
 /* clang-format on */
 
 struct jr_curl {
-#define JR_CURL_MEMBER(name) __typeof__(curl_##name) *name;
+#define JR_CURL_MEMBER(name) __typeof__(curl_##name) *(name);
 	JR_CURL_FUNCTIONS(JR_CURL_MEMBER)
 #undef JR_CURL_MEMBER
 };

@@ -2,9 +2,9 @@
  * http: transfers by libcurl on the one loop.
  *
  * A curl multi handle driven by curl_multi_socket_action: its sockets are watches of the loop and its timeout is a
- * timer, so poll is called in one place. Connections are kept and used again. libcurl is loaded and initialised on first use. What
- * must hold: no answer needs more memory than the limits below, whatever the server sends; a transfer ends within its
- * timeout; no name look-up blocks (jr_http_is_usable).
+ * timer, so poll is called in one place. Connections are kept and used again. libcurl is loaded (curl.h) and
+ * initialised on first use. What must hold: no answer needs more memory than the limits below, whatever the server
+ * sends; a transfer ends within its timeout; no name look-up blocks (jr_http_is_usable).
  *
  * Source: libcurl manual, "curl_multi_socket_action", "libcurl security considerations".
  */

@@ -254,8 +254,8 @@ struct jr_fire {
 
 void jr_fire_open(struct jr_runner *runner);
 /*
- * What comes with each look for work: how long it is to the next slot; INT64_MAX: not known. claim_first: what the look has found is claimed
- * before it is too old.
+ * What comes with each look for work: how long it is to the next slot; INT64_MAX: not known. claim_first: what the look
+ * has found is claimed before it is too old.
  */
 void jr_fire_take_look(struct jr_runner *runner, int64_t due_ms, bool claim_first);
 bool jr_fire_try(struct jr_runner *runner);

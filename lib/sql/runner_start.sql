@@ -29,6 +29,6 @@ select c.job_type, c.queue, c.priority, r.id, (select s.install_id from jobrun.s
 	current_database() as database, current_setting('idle_session_timeout', true) as idle_session_timeout,
 	l.expired, l.slot_due, r.over
 from runner r cross join look l
-left join lateral (
+left join lateral ( -- with "offset 0" the function is called only if something waits
 	select k.job_type, k.queue, k.priority from jobrun.candidates($5::text[], $6::text[], $9::bigint) k
-	where l.waiting offset 0) c on true -- "offset 0": the function is not called otherwise
+	where l.waiting offset 0) c on true

@@ -34,6 +34,18 @@ output_of() {
 
 # --- the request ---
 
+@test "libcurl is loaded only where there is an http handler" {
+	handler work <<<'exit 0'
+	LD_DEBUG=files jr run
+	assert_equal "$status" 0
+	assert_regex "$stderr" 'file=libpq'
+	refute_regex "$stderr" 'file=libcurl'
+	http_handler fine 'http://127.0.0.1:9/'
+	LD_DEBUG=files jr run
+	assert_equal "$status" 0
+	assert_regex "$stderr" 'file=libcurl'
+}
+
 @test "the payload is posted to the last digit, with the run's key, and who it is" {
 	local version
 

@@ -58,6 +58,32 @@ log_since() {
 	q_is 'on' "select waits from public.waits where not finished limit 1"
 }
 
+@test "a first request that is repeated does not end the runner, nor does a late copy of the first" {
+	{
+		echo "prepare start as $(cat "$BATS_TEST_DIRNAME/../../lib/sql/runner_start.sql");"
+		# two copies that may end the runner, a repeat, and one more copy, which comes late
+		for counts in "'{\"claimed\": 0}'" "'{}'" null "'{}'"; do
+			echo "execute start (7, 'h', 1, '1', '{work}', null, 1, null, 64, $counts);"
+		done
+		echo "execute start (7, 'other', 1, '1', '{work}', null, 1, null, 64, '{}');"
+	} >script.sql
+	assert_equal "$(q <script.sql | awk -F'|' '{ print $NF }' | paste -sd' ')" 't t f f'
+	q_is '1|h|f|{"claimed": 0}' "select count(*) over (), host, finished_at is not null, counts from jobrun.job_runners"
+}
+
+@test "a tick with something to do says goodbye when it is done" {
+	writer work
+	jr_ok define slot --type work --schedule '@every 1h'
+	q "update jobrun.job_definitions set anchor_at = now() - interval '90 min' where name = 'slot'"
+	for due in "update jobrun.job_definitions set next_slot_at = anchor_at + interval '1 h' where name = 'slot'" \
+		"select jobrun.enqueue('work')"; do
+		q "$due" >/dev/null
+		jr_ok run
+		q_is '1|t' "select (n.counts ->> 'claimed')::int, n.finished_at > n.started_at from jobrun.job_runners n
+			order by n.started_at desc limit 1"
+	done
+}
+
 @test "jobrun --once is jobrun run" {
 	writer work
 	id=$(enqueue work)
