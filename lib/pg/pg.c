@@ -130,10 +130,10 @@ send_request(struct jr_pg *pg, struct jr_request *request)
 	meter(pg, request);
 	request->sent_ms = jr_clock_now_ms();
 	jr_timer_set(pg->loop, &pg->deadline, jr_clock_after(request->sent_ms, request->deadline_ms));
-	if (jr_request_send(request, pg->conn))
-		flush(pg);
-	else
+	if (!jr_request_send(request, pg->conn))
 		break_off(pg, "could not send to the database");
+	else if (flush(pg))
+		jr_pg_meter_pass(pg->meter);
 }
 
 /* Send the next request, if there is one and nothing is on the wire. */

@@ -88,15 +88,43 @@ watch(struct jr_pg_meter *meter, struct jr_watch *side, const struct flow *in, c
 }
 
 static void
-on_ready(void *ctx, short revents)
+watch_both(struct jr_pg_meter *meter)
+{
+	watch(meter, &meter->server, &meter->down, &meter->up);
+	watch(meter, &meter->client, &meter->up, &meter->down);
+}
+
+static void
+on_server(void *ctx, short revents)
 {
 	struct jr_pg_meter *meter = ctx;
 
-	(void)revents;
-	move(&meter->down);
+	if (revents & ~POLLOUT) /* an error or a hang-up concerns both */
+		move(&meter->down);
+	if (revents & ~POLLIN)
+		move(&meter->up);
+	watch_both(meter);
+}
+
+static void
+on_client(void *ctx, short revents)
+{
+	struct jr_pg_meter *meter = ctx;
+
+	if (revents & ~POLLOUT)
+		move(&meter->up);
+	if (revents & ~POLLIN)
+		move(&meter->down);
+	watch_both(meter);
+}
+
+void
+jr_pg_meter_pass(struct jr_pg_meter *meter)
+{
+	if (meter == NULL)
+		return;
 	move(&meter->up);
-	watch(meter, &meter->server, &meter->down, &meter->up);
-	watch(meter, &meter->client, &meter->up, &meter->down);
+	watch_both(meter);
 }
 
 /* Move the socket to another descriptor, *server, and put pair[0] in its place. */
@@ -126,9 +154,9 @@ jr_pg_meter_new(struct jr_loop *loop, int fd)
 	meter->loop = loop;
 	meter->down.from = meter->up.to = server;
 	meter->up.from = meter->down.to = pair[1];
-	jr_watch_init(&meter->server, on_ready, meter);
-	jr_watch_init(&meter->client, on_ready, meter);
-	on_ready(meter, 0);
+	jr_watch_init(&meter->server, on_server, meter);
+	jr_watch_init(&meter->client, on_client, meter);
+	watch_both(meter);
 	return meter;
 }
 

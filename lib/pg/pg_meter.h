@@ -15,6 +15,9 @@ struct jr_pg_meter;
 /* Make `fd` one end of the pair. NULL: there are no descriptors left, and nothing has changed. */
 struct jr_pg_meter *jr_pg_meter_new(struct jr_loop *loop, int fd) JR_MUST;
 
+/* libpq has sent something: pass it on at once, not in the next turn of the loop. NULL is fine. */
+void jr_pg_meter_pass(struct jr_pg_meter *meter);
+
 /* Call it after `fd` was closed. Bytes that are not sent yet are sent if that works at once. NULL is fine. */
 void jr_pg_meter_free(struct jr_pg_meter *meter);
 
