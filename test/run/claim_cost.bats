@@ -114,6 +114,63 @@ claimed() {
 	release_holds
 }
 
+@test "claim and claim_ahead read by their indexes alone, with whatever statistics their plans were made" {
+	local state claim="from jobrun.claim(1, 'h', N, '{work}', '{default}', '{100}', null, null, null, 60000, 1, 20, '{work}') c"
+
+	needs_session # a plan is that of a connection
+	q 'alter table jobrun.job_runs set (autovacuum_enabled = off)' \
+		"insert into jobrun.job_runners (id, pid, permits, host, version) values (1, 1, 1, 'h', 'x')"
+	# A plan made with so many rows, analysed or never; then 80,000 rows. "after": made and analysed when they were there.
+	for state in 'never 0' 'analyse 0' 'analyse 1' 'analyse 31' 'after 0' 'never-filled 0'; do
+		plan=$(q 2>&1 <<-sql
+			create function pg_temp.analyse() returns void language plpgsql as \$\$ begin execute 'analyze jobrun.job_runs'; end \$\$;
+			create function pg_temp.plan() returns void language plpgsql as \$\$
+			begin
+				perform ${claim/N/2};
+				perform ${claim/N/0};
+				raise exception using errcode = 'JR000';
+			exception when sqlstate 'JR000' then null;
+			end \$\$;
+			create function pg_temp.fill() returns void language sql as \$\$
+				insert into jobrun.job_runs (job_type, status, finished_at, started_at, attempts, claim_seq)
+				select 'work', 'succeeded', now(), now(), 1, 1 from generate_series(1, 20000);
+				insert into jobrun.job_runs (job_type, priority, run_at)
+				select case when i % 3 = 0 then 'foreign' else 'work' end, case when i % 3 = 1 then 1 else 100 end,
+					now() + case when i % 3 = 1 then 1 else -1 end * interval '1 hour' from generate_series(1, 60000) i; \$\$;
+			truncate jobrun.job_runs restart identity;
+			insert into jobrun.job_runs (job_type) select 'work' from generate_series(1, ${state#* });
+			select case '${state% *}' when 'analyse' then pg_temp.analyse() when 'after' then pg_temp.fill() when 'never-filled' then pg_temp.fill() end;
+			select case '${state% *}' when 'after' then pg_temp.analyse() end;
+			select pg_temp.plan();
+			select case when '${state% *}' in ('never', 'analyse') then pg_temp.fill() end;
+			load 'auto_explain';
+			set auto_explain.log_nested_statements = on;
+			set auto_explain.log_analyze = on;
+			set auto_explain.log_buffers = on;
+			set auto_explain.log_level = notice;
+			set auto_explain.log_min_duration = 0;
+			set client_min_messages = notice;
+			begin;
+			select 'claimed ' || count(*) ${claim/N/100};
+			select 'claimed ' || count(*) ${claim/N/0};
+			rollback;
+		sql
+		)
+		echo "$state: $plan"
+		assert_equal "$(grep '^claimed' <<<"$plan")" $'claimed 120\nclaimed 20'
+		run grep -E '(Seq|Bitmap Heap) Scan on (jobrun.)?job_runs|Hash.* Join|Merge Join' <<<"$plan"
+		assert_output ''
+		# Of the 80,000 rows no scan gives more than a claim looks at: its runs, the extras, and a few for each combination.
+		run awk '/Index.* Scan/ && match($0, /actual time=[0-9.]+ rows=[0-9.]+ loops=[0-9]+/) {
+			split(substr($0, RSTART, RLENGTH), part, /[= ]/); if (part[5] * part[7] > 300) print }' <<<"$plan"
+		assert_output ''
+		# The function as a whole: 15 to 20 pages for each run.
+		run awk '/^ *Buffers: shared hit/ { match($0, /hit=[0-9]+/); if (substr($0, RSTART + 4, RLENGTH - 4) + 0 > 4000) print }' <<<"$plan"
+		assert_output ''
+	done
+	q 'truncate jobrun.job_runs restart identity'
+}
+
 @test "with one permit runs start by priority, due time and id, across types, queues and kinds" {
 	handler program <<-'sh'
 		echo "$JOBRUN_RUN_ID" >>"$TMPDIR/started"

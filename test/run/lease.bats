@@ -18,6 +18,29 @@ long_handler() {
 	q_is 'succeeded|1|1' "select status, attempts, claim_seq from jobrun.job_runs where id = $id"
 }
 
+@test "heartbeats are not late while claims go on" {
+	long_handler
+	handler quick <<<:
+	id=$(enqueue long)
+	q "insert into jobrun.job_runs (job_type) select 'quick' from generate_series(1, 60000)"
+	bg_runner -j 2 --lease 6s --grace 1s
+	wait_until 10 test -s "$TMPDIR/began"
+	# A heartbeat each 1.5 s: 4.5 s of the lease are always left. For more than a lease.
+	begin=$(now_ms)
+	least=6000
+	until [ "$(ms_since "$begin")" -gt 8000 ]; do
+		left=$(q "select floor(extract(epoch from locked_until - clock_timestamp()) * 1000) from jobrun.job_runs where id = $id")
+		[ "$left" -ge "$least" ] || least=$left
+		sleep 0.1
+	done
+	echo "least: $least ms"
+	assert_between 2500 "$least" 4700
+	q_is t "select count(*) filter (where status = 'succeeded') > 500 and count(*) filter (where status = 'queued') > 0
+		from jobrun.job_runs where job_type = 'quick'"
+	kill -TERM "$runner_pid"
+	wait_runner
+}
+
 @test "another runner leaves a run alone while it is heartbeaten" {
 	long_handler
 	id=$(enqueue long)
