@@ -19,28 +19,43 @@
 #include "base/text.h"
 #include "commands.h"
 #include "handler/handlers.h"
+#include "pg/pg_array.h"
+#include "print.h"
 #include "process/state.h"
 #include "run_report.h"
 #include "runner/runner.h"
 
 #define TIMED_OUT 124
-#define KILLED 130       /* by a second INT */
-#define COMMAND_MAX 1000 /* bytes of the command line that are recorded */
+#define KILLED 130        /* by a second INT */
+#define COMMAND_MAX 10000 /* bytes of the command that are recorded */
 
 struct exec_opts {
 	const char *state_dir;
 	int64_t timeout_ms, lease_ms, heartbeat_ms, grace_ms;
-	bool strict, fail_open;
+	struct jr_words ok_exit;
+	bool strict, fail_open, mail_on_failure;
 };
 
 static const struct exec_opts exec_defaults = {.lease_ms = -1, .heartbeat_ms = -1, .grace_ms = JR_GRACE_MS};
 
 #define AT(field) offsetof(struct exec_opts, field)
 
+static bool
+check_status(const char *what, const char *text, struct jr_err *err)
+{
+	int64_t status;
+
+	return jr_parse_int(what, text, 0, 255, &status, err);
+}
+
 /* clang-format off */
 static const struct jr_option exec_options[] = {
 	{ .name = "timeout", .arg = "D", .help = "stop CMD after this time, and exit with 124 (the definition's, else no limit)",
 	    .type = JR_OPT_DURATION, .offset = AT(timeout_ms), .min = 1 },
+	{ .name = "ok-exit", .arg = "LIST", .help = "exit statuses of CMD that count as success, beside 0: 1 or 1,24",
+	    .type = JR_OPT_WORDS, .offset = AT(ok_exit), .check = check_status },
+	{ .name = "mail-on-failure", .help = "print CMD's output at its end, and only if it failed; else print nothing",
+	    .type = JR_OPT_FLAG, .offset = AT(mail_on_failure) },
 	{ .name = "strict", .help = "exit with 75 and say why if CMD is not started (it still runs, a limit, a pause)",
 	    .type = JR_OPT_FLAG, .offset = AT(strict) },
 	{ .name = "fail-open", .help = "run CMD without a record if the database cannot be used or a row stays locked",
@@ -82,22 +97,37 @@ check_arguments(int argc, char **argv, struct jr_err *err)
 	return true;
 }
 
-/* The command line for the record: the words with spaces between them, cut to COMMAND_MAX. Caller frees. */
+/* The words of CMD as an array literal for the record, cut to COMMAND_MAX bytes, with "..." for the rest. Caller frees. */
 static char *
-command_text(char *const *argv)
+command_array(char *const *argv)
 {
-	struct jr_buf line;
+	struct jr_pg_array array;
+	size_t room = COMMAND_MAX;
 	char *text;
 
-	jr_buf_init(&line, COMMAND_MAX);
-	for (size_t i = 0; argv[i] != NULL && line.len < COMMAND_MAX; i++) {
-		if (i > 0)
-			jr_buf_addc(&line, ' ');
-		jr_buf_add(&line, argv[i], strnlen(argv[i], COMMAND_MAX - line.len));
+	jr_pg_array_init(&array);
+	for (; *argv != NULL && room > 0; argv++) {
+		size_t len = strlen(*argv);
+		char *word = jr_text_clean(*argv, len, len < room ? len * 3 : room);
+
+		jr_pg_array_add(&array, word);
+		room -= len < room ? len + 1 : room;
+		free(word);
 	}
-	text = jr_text_clean(line.data, line.len, COMMAND_MAX);
-	jr_buf_release(&line);
+	if (room == 0)
+		jr_pg_array_add(&array, "...");
+	text = jr_xstrdup(jr_pg_array_end(&array));
+	jr_pg_array_release(&array);
 	return text;
+}
+
+/* "01" is 1. */
+static void
+copy_statuses(const struct jr_words *words, struct jr_codes *codes)
+{
+	codes->items = jr_xcalloc(words->count + 1, sizeof(*codes->items));
+	for (codes->count = 0; codes->count < words->count; codes->count++)
+		codes->items[codes->count] = jr_xasprintf("%ld", strtol(words->items[codes->count], NULL, 10));
 }
 
 /* The caller sees CMD's own end. Other runs that this runner found dead must be reported here. */
@@ -250,6 +280,28 @@ run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err
 	return status;
 }
 
+/* With --mail-on-failure: CMD was started, and its run did not succeed. */
+static void
+print_failure(const struct doing *doing, struct jr_err *err)
+{
+	const struct jr_exec *exec = &doing->exec;
+
+	if (exec->output != NULL)
+		jr_print_output(stdout, exec->output);
+	fflush(stdout);
+	if (err->msg[0] == '\0' && exec->why != NULL)
+		jr_fail(err, JR_E_NEWS, "%s failed, run %" PRId64 ": %s", doing->name, exec->run_id, exec->why);
+	else if (exec->not_kept)
+		jr_fail_in(err, "its output was not kept");
+}
+
+static bool
+is_failure(const struct jr_exec *exec)
+{
+	return exec->state == JR_EXEC_LOST ||
+	       ((exec->state == JR_EXEC_ENDED || exec->state == JR_EXEC_TIMED_OUT) && exec->why != NULL);
+}
+
 static int
 exec_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
@@ -262,16 +314,21 @@ exec_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 
 	if (!check_arguments(argc, argv, err) || !jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err))
 		return (int)err->code;
-	text = command_text(doing.argv);
+	text = command_array(doing.argv);
 	jr_handlers_of_command(&handlers, doing.name, doing.argv);
 	handlers.items[0].settings.grace_ms = opts->grace_ms;
+	handlers.items[0].quiet = opts->mail_on_failure;
+	copy_statuses(&opts->ok_exit, &handlers.items[0].settings.rules.ok);
 	doing.exec = (struct jr_exec){.handler = &handlers.items[0],
 	    .definition = doing.name,
-	    .command = text,
+	    .argv = text,
 	    .timeout_ms = opts->timeout_ms,
 	    .goes_on = opts->fail_open};
 	status = run_with_record(&doing, &lease, err);
 	status = is_due_without_record(&doing) ? run_without_record(&doing, err) : tell_end(&doing, status, err);
+	if (opts->mail_on_failure && is_failure(&doing.exec))
+		print_failure(&doing, err);
+	free(doing.exec.output);
 	free(doing.exec.why);
 	jr_handlers_release(&handlers);
 	free(text);
@@ -294,7 +351,11 @@ const struct jr_cmd jr_cmd_exec = {
 	"such command, 126 if it cannot be executed. If it was not started: 0, with --strict 75. 75: the database\n"
 	"could not be reached, so CMD was not started, or was stopped before its lease ended, so that it never\n"
 	"runs twice at once; or another session has locked the row of the queue or the definition for 5 s.\n"
-	"With --fail-open CMD is started, or goes on, in these cases, too.\n",
+	"With --fail-open CMD is started, or goes on, in these cases, too.\n"
+	"\n"
+	"--ok-exit decides whether the run succeeded; the exit status stays CMD's. --mail-on-failure keeps the head\n"
+	"and tail of the output, as jobrun logs does; stdout and stderr of CMD then go to stdout. A CMD that runs\n"
+	"without a record (--fail-open) prints as it goes.\n",
     .options = exec_options,
     .defaults = &exec_defaults,
     .size = sizeof(exec_defaults),

@@ -86,6 +86,7 @@ struct jr_cmd {
 	X(grant) \
 	X(queue) \
 	X(handlers) \
+	X(import) \
 	X(try) \
 	X(effect) \
 	X(exec)

@@ -1,9 +1,14 @@
 -- show: the fields of run $1: name, kind (text, ms, time: Unix ms), value, age in ms of a time. No row: no such run.
+-- The payload of exec, {"argv": [...]}, is a line that can be pasted into a shell (command).
 -- Payload, result, error and the like are null for roles that may not read them.
 select f.name, f.kind, f.value, case f.kind when 'time' then f.age_ms end
 from jobrun.all_runs r
 left join jobrun.job_definitions d on d.id = r.definition_id
 cross join lateral jobrun.run_texts(r.id) t
+cross join lateral (select case when t.payload - 'argv' = '{}' and jsonb_typeof(t.payload -> 'argv') = 'array' then
+	(select string_agg(case when w.word collate "C" ~ '^[A-Za-z0-9_@%+:,./-]+$' or w.nr > 1 and w.word collate "C" ~ '^[A-Za-z0-9_@%+=:,./-]+$'
+			then w.word else '''' || replace(w.word, '''', '''\''''') || '''' end, ' ' order by w.nr)
+		from jsonb_array_elements_text(t.payload -> 'argv') with ordinality w(word, nr)) end) c(line)
 cross join lateral (select v.*, row_number() over () as nr from (values
 	('run',         'text', r.id::text, null::timestamptz),
 	('type',        'text', r.job_type, null),
@@ -42,7 +47,8 @@ cross join lateral (select v.*, row_number() over () as nr from (values
 	('progress',    'text', t.progress::text, null),
 	('checkpoint',  'text', t.checkpoint::text, null),
 	('result',      'text', t.result::text, null),
-	('payload',     'text', t.payload::text, null)
+	('command',     'text', c.line, null),
+	('payload',     'text', case when c.line is null then t.payload::text end, null)
 ) v(name, kind, value, at)) v
 cross join lateral (select v.name, v.kind,
 	coalesce(v.value, floor(extract(epoch from v.at) * 1000)::bigint::text) as value,

@@ -45,6 +45,7 @@ struct jr_handler {
 	char *sql;              /* kind sql: the statement */
 	struct jr_trust *trust; /* kind exec: when its files were judged, and how they looked (trust.h) */
 	bool as_is; /* kind exec: run path and settings.argv as our caller would run them (jobrun exec, child.h) */
+	bool quiet; /* as_is: its output is only kept */
 };
 
 #define JR_GRACE_MS 10000 /* between TERM and KILL at timeout, cancel and shutdown, unless the settings say otherwise */

@@ -189,6 +189,7 @@ static bool
 fill_command(const struct exec_work *exec, struct jr_child_spec *spec, struct jr_err *err)
 {
 	spec->as_is = true;
+	spec->quiet = exec->handler->quiet;
 	spec->path = exec->handler->path;
 	spec->argv = exec->handler->settings.argv;
 	if (strchr(spec->path, '/') != NULL)

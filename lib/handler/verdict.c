@@ -62,6 +62,7 @@ codes_release(struct jr_codes *codes)
 void
 jr_rules_release(struct jr_rules *rules)
 {
+	codes_release(&rules->ok);
 	codes_release(&rules->give_up);
 	codes_release(&rules->later);
 	*rules = (struct jr_rules){0};
@@ -128,6 +129,8 @@ jr_verdict_of_exit(const struct jr_rules *rules, int status)
 	if (WEXITSTATUS(status) == 0)
 		return JR_DONE;
 	(void)snprintf(code, sizeof(code), "%d", WEXITSTATUS(status));
+	if (match_own(&rules->ok, code) != NOT_AT_ALL)
+		return JR_DONE;
 	return look_up(rules, exit_later, exit_give_up, code, false);
 }
 

@@ -11,7 +11,7 @@
  * "give_up" and "later" of NAME.json replace the list in that row. A code that is in neither list and does not mean
  * done is a failure. The conditions of the table (Retry-After, before the statement was sent) do not apply to the lists
  * of NAME.json. If both lists contain a code, the closer match wins: an exact code before a class, then the handler's
- * own list before the table's.
+ * own list before the table's. An exit status of "ok" (jobrun exec --ok-exit) means done, as 0 does.
  *
  * error_code, for people and metrics, is exit:N, signal:NAME, http:STATUS, curl:NAME or sqlstate:CODE for these
  * verdicts. The code that decides on another error sets timeout, lost, cancelled, cannot-start, released or expired.
@@ -30,7 +30,7 @@ struct jr_codes {
 /* The lists of one handler. Without `set` the list of the table applies. */
 struct jr_rules {
 	bool give_up_set, later_set;
-	struct jr_codes give_up, later;
+	struct jr_codes ok, give_up, later;
 };
 
 void jr_rules_release(struct jr_rules *rules); /* leaves them zeroed */

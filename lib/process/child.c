@@ -247,7 +247,7 @@ static void
 init_relays(struct jr_child *child, const struct jr_child_spec *spec)
 {
 	enum jr_relay_kind echo = spec->raw ? JR_RELAY_RAW : JR_RELAY_COPY;
-	enum jr_relay_kind kind = spec->as_is ? JR_RELAY_WHOLE : spec->echo ? echo : JR_RELAY_KEEP;
+	enum jr_relay_kind kind = spec->as_is && !spec->quiet ? JR_RELAY_WHOLE : spec->echo ? echo : JR_RELAY_KEEP;
 
 	jr_relay_init(&child->relays[0], &child->output, kind, spec->as_is ? STDOUT_FILENO : STDERR_FILENO,
 	    on_output_over, child);

@@ -18,7 +18,8 @@
  * With `as_is` the child replaces the command that the caller of jobrun would have run: it inherits stdin, directory,
  * further descriptors and ignored signals, and a file without an interpreter is run by /bin/sh, as execvp does. Its
  * stdout and stderr are a pipe each and all output is passed on to ours. When ours takes no more, the child has to
- * wait, and its end waits until all output is passed on. After KILL the rest of the output is dropped.
+ * wait, and its end waits until all output is passed on. After KILL the rest of the output is dropped. With `quiet` as
+ * well nothing is passed on, and both are kept only.
  */
 #ifndef JR_CHILD_H
 #define JR_CHILD_H
@@ -44,6 +45,7 @@ struct jr_child_spec {
 	bool echo;                      /* also copy its output to descriptor 2 as it comes (run --job) */
 	bool raw;                       /* copy control characters as they are, even to a terminal */
 	bool as_is;                     /* see above; then without input, cwd and echo */
+	bool quiet;                     /* see above */
 };
 
 struct jr_child_end {

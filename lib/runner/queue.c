@@ -451,11 +451,11 @@ jr_queue_add_claim_job(
 
 void
 jr_queue_add_exec_claim(struct jr_request *request, const struct jr_runner_facts *facts, const char *definition,
-    int64_t lease_ms, int64_t timeout_ms, const char *command, int64_t number)
+    int64_t lease_ms, int64_t timeout_ms, const char *argv, int64_t number)
 {
 	char runner[24], lease[24], timeout[24], nth[24];
 	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host, definition,
-	    jr_pg_print_int(lease, lease_ms), timeout_ms > 0 ? jr_pg_print_int(timeout, timeout_ms) : NULL, command,
+	    jr_pg_print_int(lease, lease_ms), timeout_ms > 0 ? jr_pg_print_int(timeout, timeout_ms) : NULL, argv,
 	    jr_pg_print_int(nth, number)};
 
 	jr_request_add(request, jr_sql_exec_claim, JR_COUNT(values), values);

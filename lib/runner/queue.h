@@ -168,10 +168,10 @@ void jr_queue_add_claim_job(
     struct jr_request *request, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms, int64_t number);
 
 /*
- * exec_claim.sql: makes a run of the definition and claims it. timeout_ms 0: the definition's. command: for people.
+ * exec_claim.sql: makes a run of the definition and claims it. timeout_ms 0: the definition's. argv: an array literal, for people.
  */
 void jr_queue_add_exec_claim(struct jr_request *request, const struct jr_runner_facts *facts, const char *definition,
-    int64_t lease_ms, int64_t timeout_ms, const char *command, int64_t number);
+    int64_t lease_ms, int64_t timeout_ms, const char *argv, int64_t number);
 
 /* preview.sql: what the runner holds, and if they are wanted the definitions that are due; only to be printed. */
 void jr_queue_bind_preview(struct jr_bound *bound, int64_t runner_id, size_t most, bool definitions);

@@ -64,15 +64,17 @@ enum jr_exec_state {
 struct jr_exec {
 	const struct jr_handler *handler; /* of jr_handlers_of_command */
 	const char *definition;
-	const char *command; /* its line, for people */
-	int64_t timeout_ms;  /* 0: the definition's */
-	bool goes_on;        /* it is not stopped when the lease is lost, and goes on without a record */
+	const char *argv;   /* its words as an array literal, for people */
+	int64_t timeout_ms; /* 0: the definition's */
+	bool goes_on;       /* it is not stopped when the lease is lost, and goes on without a record */
 
 	enum jr_exec_state state;
 	int64_t run_id;  /* 0: none */
 	int exit_status; /* ENDED, TIMED_OUT */
 	int signal;      /* the first signal that asked jobrun to end, or 0 */
 	char *why;       /* the caller frees */
+	char *output;    /* head and tail of what it printed, clean; NULL: nothing. The caller frees */
+	bool not_kept;   /* its run was lost, and with it its output */
 };
 
 struct jr_runner_opts {

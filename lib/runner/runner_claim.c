@@ -189,7 +189,7 @@ add_claim_exec(struct jr_runner *runner, struct jr_request *request)
 
 	claim->choice = (struct jr_choice){.wanted = 1};
 	jr_queue_add_exec_claim(request, &runner->facts, exec->definition, runner->opts->lease.lease_ms,
-	    exec->timeout_ms, exec->command, ++claim->number);
+	    exec->timeout_ms, exec->argv, ++claim->number);
 }
 
 static void

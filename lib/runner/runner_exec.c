@@ -112,8 +112,11 @@ jr_exec_note_end(struct jr_runner *runner, const struct jr_outcome *outcome)
 		exec->state = JR_EXEC_ENDED;
 	else
 		exec->state = JR_EXEC_CANNOT_START;
+	exec->not_kept = outcome == NULL;
 	if (outcome == NULL)
 		return;
+	free(exec->output);
+	exec->output = jr_xstrdup_or_null(outcome->output);
 	exec->exit_status = outcome->exit_status;
 	say_why(exec, outcome->error);
 }

@@ -49,13 +49,13 @@ $fn$;
 -- is locked first, then the definition; what was read before is checked again. Zero rows: the runner has given up this
 -- claim, or its row is gone.
 create or replace function jobrun.exec_claim(
-	runner_id bigint, host text, definition text, lease_ms bigint, timeout_ms bigint, command text, claim_number bigint)
+	runner_id bigint, host text, definition text, lease_ms bigint, timeout_ms bigint, argv text[], claim_number bigint)
 returns setof jobrun.held_runs
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
 	v_name    constant text := exec_claim.definition;
-	v_text    constant jsonb := jsonb_build_object('command', left(command, 10000));
+	v_text    constant jsonb := jsonb_build_object('argv', to_jsonb(exec_claim.argv));
 	v_end     constant timestamptz := now() + lease_ms * interval '1 millisecond';
 	v_read    jobrun.job_definitions;     -- before it was locked
 	v_def     jobrun.job_definitions;

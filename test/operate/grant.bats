@@ -555,7 +555,7 @@ cells() {
 		run admin|update jobrun.job_runs set progress = '1' where locked_until is not null
 		run admin|select jobrun.fire()
 		run admin|select jobrun.prune_step('{"dry_run": true}')
-		run admin|select * from jobrun.exec_claim(1, 'h', 'x', 1000, null, 'c', 1)
+		run admin|select * from jobrun.exec_claim(1, 'h', 'x', 1000, null, '{c}', 1)
 		run admin|insert into jobrun.job_runners (id, pid, permits, host, version) values (9, 1, 1, 'h', 'x')
 		run admin|insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome) values (1, 1, 1, 'lost')
 		-|insert into jobrun.job_runs (job_type) values ('work')

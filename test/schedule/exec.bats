@@ -58,6 +58,87 @@ became() {
 	became 'dead|signal:SEGV'
 }
 
+@test "exec --ok-exit: a listed exit status is a success, and is passed on" {
+	jr exec ok --ok-exit 1,024 -- sh -c 'exit 1'
+	assert_equal "$status" 1
+	assert_equal "$stderr" ''
+	became 'succeeded|'
+	jr exec ok --ok-exit 1 --ok-exit 24 -- sh -c 'exit 24'
+	assert_equal "$status" 24
+	became 'succeeded|'
+	jr_ok exec ok --ok-exit 1 -- true
+	became 'succeeded|'
+	jr exec ok --ok-exit 1 -- sh -c 'exit 2'
+	assert_equal "$status" 2
+	became 'dead|exit:2'
+	jr exec ok --ok-exit 137 -- sh -c 'kill -KILL $$'
+	assert_equal "$status" 137
+	became 'dead|signal:KILL'
+	for list in x 256 -1 1,two 1.5; do
+		jr exec ok "--ok-exit=$list" -- true
+		assert_equal "$status" 64
+		assert_regex "$stderr" '^jobrun: [^'$'\n'']*--ok-exit[^'$'\n'']*$'
+	done
+}
+
+@test "exec records CMD as an array, and show prints it so that it can be pasted into a shell" {
+	local words=('sh' '-c' 'for a; do printf "<%s>" "$a"; done' '--flag=a b' "it's" '' '*' $'two\nlines' '\' 'äö' '%') id line
+
+	jr_ok exec words -- "${words[@]}"
+	id=$(last_run)
+	q_is "$(printf '<%s>' "${words[@]}")" "select '<' || string_agg(w, '><' order by nr) || '>'
+		from jobrun.job_runs, jsonb_array_elements_text(payload -> 'argv') with ordinality a(w, nr) where id = $id"
+	jr exec words -- /bin/echo x=y 'a  b' "it's" '$HOME' $'\e[31m'
+	jr_ok show "$(last_run)"
+	assert_line --regexp "^command +/bin/echo x=y 'a  b' 'it'\\\\''s' '\\\$HOME' '\\\\x1[bB]\\[31m'\$"
+	refute_line --regexp '^payload'
+	jr exec words -- /bin/echo x=y 'a  b' "it's" '$HOME'
+	jr_ok show "$(last_run)"
+	line=$(sed -n 's/^command *//p' <<<"$output")
+	assert_equal "$(sh -c "$line")" "x=y a  b it's \$HOME"
+	jr_127 exec words -- a=b
+	jr_ok show "$(last_run)"
+	assert_line --regexp "^command +'a=b'\$"
+}
+
+@test "exec records at most 10000 bytes of the words of CMD" {
+	jr_ok exec long -- true "$(printf 'ä%.0s' {1..6000})" more
+	q_is 't|...' "select length(payload::text) between 4900 and 5100, payload #>> '{argv,-1}' from jobrun.job_runs"
+	jr_ok exec long -- true $'\xff\xfe'
+	q_is '["true", "��"]' "select payload -> 'argv' from jobrun.job_runs order by id desc limit 1"
+}
+
+@test "exec --mail-on-failure prints nothing about a success, and all about a failure, at its end" {
+	jr_ok exec quiet --mail-on-failure -- sh -c 'echo out; echo err >&2'
+	assert_equal "$output$stderr" ''
+	q_is 't' "select output like '%out%' from jobrun.job_attempts"
+	jr exec quiet --mail-on-failure --ok-exit 3 -- sh -c 'echo out; exit 3'
+	assert_equal "$status" 3
+	assert_equal "$output$stderr" ''
+	jr exec quiet --mail-on-failure -- sh -c 'echo out; echo err >&2; exit 3'
+	assert_equal "$status" 3
+	assert_equal "$(sort <<<"$output")" $'err\nout'
+	assert_regex "$stderr" "^jobrun: quiet failed, run $(last_run): exit 3: (out|err)\$"
+	jr exec quiet --mail-on-failure -- false
+	assert_equal "$status" 1
+	assert_equal "$stderr" "jobrun: quiet failed, run $(last_run): exit 1"
+	jr exec quiet --mail-on-failure --timeout 300ms -- sh -c 'echo begun; sleep 60'
+	assert_equal "$status" 124
+	assert_equal "$output" begun
+	jr_ok pause --definition quiet
+	jr_ok exec quiet --mail-on-failure -- sh -c 'echo out; exit 3'
+	assert_equal "$output$stderr" ''
+}
+
+@test "exec --mail-on-failure prints head and tail of much output, and what was dropped" {
+	jr exec much --mail-on-failure -- sh -c 'echo first; yes | head -c 2000000; echo last; exit 1'
+	assert_equal "$status" 1
+	assert_line --index 0 first
+	assert_line last
+	assert_line --regexp '^\[\.\.\. [0-9]+ bytes dropped \.\.\.\]$'
+	[ "${#output}" -lt 300000 ]
+}
+
 @test "exec exits with 127 or 126 and a line when CMD cannot be started, and records it" {
 	printf 'echo hi\n' >plain
 	printf '#!/no/such/interpreter\n' >broken
@@ -609,7 +690,7 @@ skip_once() {
 	q_is "$a|succeeded|2
 $b|dead|2
 $((b + 1))|succeeded|1" "select id, status, claim_seq from jobrun.job_runs order by id"
-	q_is 't' "select payload ->> 'command' like 'sh -c echo ran%' from jobrun.job_runs where id = $a"
+	q_is 't' "select payload = '{"argv": ["sh", "-c", "echo ran; exit 0"]}' from jobrun.job_runs where id = $a"
 	# what somebody has enqueued is work of others
 	jr_ok enqueue --definition retried
 	jr exec --strict retried -- true
@@ -617,14 +698,14 @@ $((b + 1))|succeeded|1" "select id, status, claim_seq from jobrun.job_runs order
 	# also when it looks like it
 	jr_ok define retried --max-attempts 1
 	q "update jobrun.job_runs set status = 'cancelled', finished_at = now(), error_code = 'cancelled' where status = 'queued'"
-	id=$(enqueue --definition retried '{"command": "theirs"}')
+	id=$(enqueue --definition retried '{"argv": ["theirs"]}')
 	handler retried <<<'exit 65'
 	jr run
 	assert_equal "$status" 1
 	jr_ok retry "$id"
 	jr exec --strict retried -- true
 	assert_equal "$status" 75
-	q_is 'queued|theirs' "select status, payload ->> 'command' from jobrun.job_runs where id = $id"
+	q_is 'queued|theirs' "select status, payload #>> '{argv,0}' from jobrun.job_runs where id = $id"
 }
 
 @test "exec takes no permit and waits for none" {

@@ -1,0 +1,329 @@
+/*
+ * import: print a crontab with its lines as lines of jobrun exec, or as definitions and handlers. Changes nothing itself.
+ *
+ * What must hold: the printed crontab runs the same commands with the same input. A line for which that is not certain
+ * is printed unchanged, below a comment that says why.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/crontab.h"
+#include "base/mem.h"
+#include "commands.h"
+#include "import.h"
+#include "payload.h"
+#include "print.h"
+
+#define FILE_MAX_BYTES ((size_t)4 << 20)
+#define OUT_MAX_BYTES ((size_t)256 << 20)
+#define SHORT_COMMAND 998 /* Debian's cron refuses the whole file for a longer command */
+
+struct import_opts {
+	bool definitions, system;
+};
+
+static const struct import_opts import_defaults = {.system = false};
+
+#define AT(field) offsetof(struct import_opts, field)
+
+/* clang-format off */
+static const struct jr_option import_options[] = {
+	{ .name = "definitions", .help = "a shell script that writes handlers and makes definitions; jobrun starts them, not cron",
+	    .type = JR_OPT_FLAG, .offset = AT(definitions) },
+	{ .name = "system", .help = "lines have a user, as in /etc/crontab and /etc/cron.d (known by these paths)",
+	    .type = JR_OPT_FLAG, .offset = AT(system) },
+	JR_OPTIONS_END,
+};
+/* clang-format on */
+
+/* --- names --- */
+
+static bool
+is_taken(const struct jr_import *import, const char *name)
+{
+	for (size_t i = 0; i < import->name_count; i++) {
+		if (strcmp(import->names[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+const char *
+jr_import_name(struct jr_import *import, const char *shell_command)
+{
+	char *base = jr_crontab_name(shell_command), *name = jr_xstrdup(base);
+
+	for (int n = 2; is_taken(import, name); n++) {
+		free(name);
+		name = jr_xasprintf("%s-%d", base, n);
+	}
+	free(base);
+	import->names = jr_xrealloc(import->names, import->name_count + 1, sizeof(*import->names));
+	import->names[import->name_count++] = name;
+	return name;
+}
+
+/* --- the variables --- */
+
+/* In this shell a word in single quotes means what is between them. */
+static bool
+is_posix(const char *shell)
+{
+	static const char *const known[] = {"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox"};
+	const char *slash = strrchr(shell, '/');
+
+	for (size_t i = 0; i < JR_COUNT(known); i++) {
+		if (strcmp(slash == NULL ? shell : slash + 1, known[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+const char *
+jr_import_variable(const struct jr_import *import, const char *name)
+{
+	for (size_t i = import->variable_count; i > 0; i--) {
+		if (strcmp(import->variables[i - 1].name, name) == 0)
+			return import->variables[i - 1].value;
+	}
+	return NULL;
+}
+
+const char *
+jr_import_shell(const struct jr_import *import)
+{
+	const char *shell = jr_import_variable(import, "SHELL");
+
+	return shell != NULL && shell[0] != '\0' ? shell : "/bin/sh";
+}
+
+/* The value holds for the lines below. Takes name and value of *line. */
+static void
+take_variable(struct jr_import *import, struct jr_crontab_line *line)
+{
+	struct jr_import_variable *found = NULL;
+
+	for (size_t i = 0; i < import->variable_count; i++) {
+		if (strcmp(import->variables[i].name, line->name) == 0)
+			found = &import->variables[i];
+	}
+	if (found == NULL) {
+		import->variables =
+		    jr_xrealloc(import->variables, import->variable_count + 1, sizeof(*import->variables));
+		found = &import->variables[import->variable_count++];
+		*found = (struct jr_import_variable){.name = line->name};
+		line->name = NULL;
+	}
+	free(found->value);
+	found->value = line->value;
+	line->value = NULL;
+}
+
+static void
+release(struct jr_import *import)
+{
+	for (size_t i = 0; i < import->name_count; i++)
+		free(import->names[i]);
+	for (size_t i = 0; i < import->variable_count; i++) {
+		free(import->variables[i].name);
+		free(import->variables[i].value);
+	}
+	free(import->names);
+	free(import->variables);
+	free(import->program);
+	jr_buf_release(&import->out);
+}
+
+/* --- lines --- */
+
+static const char *
+why_not(const struct jr_import *import, const struct jr_crontab_line *line, const char *shell_command)
+{
+	static const char *const nicknames[] = {
+	    "@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"};
+
+	if (line->kind == JR_CRONTAB_UNKNOWN)
+		return import->system ? "this is no line of a crontab with users" : "this is no line of a crontab";
+	if (strcmp(line->schedule, "@reboot") == 0)
+		return "jobrun knows no start of the system, so cron keeps this line";
+	for (size_t i = 0; i < JR_COUNT(nicknames) && line->schedule[0] == '@'; i++) {
+		if (strcmp(line->schedule, nicknames[i]) == 0)
+			break;
+		if (i + 1 == JR_COUNT(nicknames))
+			return "jobrun does not know this time";
+	}
+	if (!is_posix(jr_import_shell(import)))
+		return "the shell of this line (SHELL=) has quotes of its own";
+	if (shell_command[0] == '\0')
+		return "there is no command";
+	return NULL;
+}
+
+static void
+add_unchanged(struct jr_import *import, const char *text, size_t len, const char *why)
+{
+	if (why != NULL)
+		jr_buf_addf(&import->out, "# jobrun: %s\n", why);
+	if (import->definitions)
+		jr_buf_adds(&import->out, "# ");
+	jr_buf_add(&import->out, text, len);
+	jr_buf_addc(&import->out, '\n');
+}
+
+/* The command is quoted as it stands: cron still finds "%" and "\%" in it, before any shell does. Caller frees. */
+static char *
+exec_command(struct jr_import *import, const struct jr_crontab_line *line, const char *shell_command)
+{
+	const char *name = jr_import_name(import, shell_command), *command = line->command;
+	size_t len = jr_crontab_command_len(command);
+	char *quoted, *shell, *text;
+
+	if (jr_crontab_is_plain(shell_command))
+		return jr_xasprintf("%s exec %s -- %s", import->program, name, command);
+	quoted = jr_crontab_quote(command, len);
+	shell = jr_crontab_word(jr_import_shell(import));
+	text = jr_xasprintf("%s exec %s -- %s -c %s%s", import->program, name, shell, quoted, command + len);
+	free(shell);
+	free(quoted);
+	return text;
+}
+
+static void
+add_exec(struct jr_import *import, const struct jr_crontab_line *line, const char *text, size_t len,
+    const char *shell_command)
+{
+	char *command = exec_command(import, line, shell_command);
+
+	if (strlen(command) > SHORT_COMMAND && strlen(line->command) <= SHORT_COMMAND)
+		add_unchanged(import, text, len, "with jobrun exec the command is too long for some crons (998 bytes)");
+	else {
+		jr_buf_add(&import->out, text, line->before);
+		jr_buf_adds(&import->out, command);
+		jr_buf_addc(&import->out, '\n');
+	}
+	free(command);
+}
+
+static void
+add_entry(struct jr_import *import, const struct jr_crontab_line *line, const char *text, size_t len)
+{
+	char *shell_command = NULL, *input = NULL;
+	const char *why;
+
+	if (line->kind == JR_CRONTAB_ENTRY)
+		jr_crontab_translate(line->command, &shell_command, &input);
+	why = why_not(import, line, shell_command);
+	if (why != NULL || jr_crontab_calls(shell_command, "jobrun"))
+		add_unchanged(import, text, len, why);
+	else if (import->definitions)
+		jr_import_define(import, line, shell_command, input);
+	else
+		add_exec(import, line, text, len, shell_command);
+	free(shell_command);
+	free(input);
+}
+
+static void
+add_line(struct jr_import *import, const char *text, size_t len)
+{
+	struct jr_crontab_line line;
+
+	jr_crontab_read(&line, text, len, import->system);
+	if (line.kind == JR_CRONTAB_VARIABLE)
+		take_variable(import, &line);
+	else if (line.kind != JR_CRONTAB_NOTHING)
+		add_entry(import, &line, text, len);
+	if (!import->definitions && (line.kind == JR_CRONTAB_NOTHING || line.kind == JR_CRONTAB_VARIABLE))
+		add_unchanged(import, text, len, NULL);
+	jr_crontab_release(&line);
+}
+
+/* --- the whole --- */
+
+static void
+add_lines(struct jr_import *import, const char *text)
+{
+	if (import->definitions)
+		jr_import_define_begin(import);
+	while (*text != '\0') {
+		size_t len = strcspn(text, "\n");
+
+		add_line(import, text, len);
+		text += len + (text[len] == '\n');
+	}
+	if (import->definitions)
+		jr_import_define_end(import);
+}
+
+/* This program by its path, since cron's PATH is short; as a word of a shell in a crontab. Caller frees. */
+static char *
+own_path(void)
+{
+	char path[4096], *word;
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	path[len > 0 ? len : 0] = '\0';
+	word = jr_crontab_word(path[0] != '\0' && strchr(path, '%') == NULL ? path : "jobrun");
+	return word;
+}
+
+static bool
+is_system(const char *path)
+{
+	static const char directory[] = "/etc/cron.d/";
+
+	return strcmp(path, "/etc/crontab") == 0 || strncmp(path, directory, strlen(directory)) == 0;
+}
+
+static int
+import_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
+{
+	const struct import_opts *opts = values;
+	const char *path = argc > 1 ? argv[1] : "-";
+	struct jr_import import = {.definitions = opts->definitions, .system = opts->system || is_system(path)};
+	char *text;
+
+	(void)app;
+	if (strcmp(argv[0], "crontab") != 0)
+		jr_fail(err, JR_E_USAGE, "what is imported is a crontab: jobrun import crontab [FILE]");
+	else if (argc == 1 && isatty(STDIN_FILENO))
+		jr_fail(err, JR_E_USAGE, "give a FILE, or write: crontab -l | jobrun import crontab");
+	if (err->msg[0] != '\0')
+		return (int)err->code;
+	text = jr_payload_read_file(path, FILE_MAX_BYTES, err);
+	if (text == NULL)
+		return (int)err->code;
+	import.program = own_path();
+	jr_buf_init(&import.out, OUT_MAX_BYTES);
+	add_lines(&import, text);
+	if (import.out.overflow)
+		jr_fail(err, JR_E_DATA, "%s: it is too long", path);
+	else
+		jr_print_output(stdout, import.out.data);
+	free(text);
+	release(&import);
+	return err->msg[0] == '\0' ? 0 : (int)err->code;
+}
+
+const struct jr_cmd jr_cmd_import = {
+    .name = "import",
+    .group = JR_GROUP_SETUP,
+    .summary = "print a crontab with its lines as lines of jobrun exec, or as definitions",
+    .usage = "[--definitions] [--system] crontab [FILE]",
+    .details =
+	"Reads FILE, or without one or with \"-\" stdin (crontab -l | jobrun import crontab), and prints the new\n"
+	"crontab. It changes nothing and needs no database. Each line keeps its time, its user, and the bytes of its\n"
+	"command; variables and comments stay where they are. A line that is not converted is printed unchanged, and a\n"
+	"comment says why; lines that call jobrun are left alone. Names are made from the commands: two hosts whose\n"
+	"lines have the same name share one definition, so that only one of them runs at a time.\n"
+	"\n"
+	"With --definitions the time zone is CRON_TZ= of the crontab, else TZ, else that of this host. Read the script\n"
+	"before you run it.\n",
+    .options = import_options,
+    .defaults = &import_defaults,
+    .size = sizeof(import_defaults),
+    .min_args = 1,
+    .max_args = 2,
+    .run = import_run,
+};

@@ -1,0 +1,38 @@
+/*
+ * import: what cmd_import.c and import_define.c share.
+ */
+#ifndef JR_IMPORT_H
+#define JR_IMPORT_H
+
+#include "base/buf.h"
+#include "base/crontab.h"
+
+struct jr_import_variable {
+	char *name, *value;
+};
+
+struct jr_import {
+	bool definitions, system;
+	char *program; /* of jobrun, as a word of a shell */
+	char **names;  /* that are taken */
+	size_t name_count;
+	struct jr_import_variable *variables; /* as of the line that is read */
+	size_t variable_count;
+	size_t defined; /* how many definitions */
+	struct jr_buf definitions_text;
+	struct jr_buf out;
+};
+
+/* A name for the command that no other line has. Borrowed. */
+const char *jr_import_name(struct jr_import *import, const char *shell_command);
+
+const char *jr_import_variable(const struct jr_import *import, const char *name); /* NULL: it is not set */
+const char *jr_import_shell(const struct jr_import *import);
+
+/* The script of --definitions: its beginning, the handler of a line, the definitions. */
+void jr_import_define_begin(struct jr_import *import);
+void jr_import_define(
+    struct jr_import *import, const struct jr_crontab_line *line, const char *shell_command, const char *input);
+void jr_import_define_end(struct jr_import *import);
+
+#endif

@@ -1,0 +1,167 @@
+/*
+ * import_define: lines of a crontab as a shell script that writes handlers and makes definitions.
+ *
+ * A handler does what cron does before it starts a shell: the variables, the home directory, the input. What must hold:
+ * every text of the crontab stands in single quotes or in a here-document that it cannot end.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "import.h"
+
+#define TEXT_MAX ((size_t)64 << 20)
+
+void
+jr_import_define_begin(struct jr_import *import)
+{
+	jr_buf_init(&import->definitions_text, TEXT_MAX);
+	jr_buf_adds(&import->out,
+	    "#!/bin/sh\n"
+	    "# Made by jobrun import crontab --definitions. Read it, run it, then remove the lines from the\n"
+	    "# crontab, and put in: * * * * * ");
+	jr_buf_addf(&import->out, "%s run\n", import->program);
+	jr_buf_adds(&import->out, "set -eu\n"
+				  "umask 022\n"
+				  "handlers=${JOBRUN_HANDLERS:-$HOME/.config/jobrun/handlers}\n"
+				  "mkdir -p \"$handlers\"\n");
+}
+
+/* What cron itself uses for this line: CRON_TZ, else its own zone. Caller frees. */
+static char *
+time_zone(const struct jr_import *import)
+{
+	static const char directory[] = "zoneinfo/";
+	const char *set = jr_import_variable(import, "CRON_TZ"), *zone;
+	char link[4096];
+	ssize_t len;
+
+	if (set == NULL || set[0] == '\0')
+		set = getenv("TZ");
+	if (set != NULL && set[0] != '\0')
+		return jr_xstrdup(set + (set[0] == ':'));
+	len = readlink("/etc/localtime", link, sizeof(link) - 1);
+	link[len > 0 ? len : 0] = '\0';
+	zone = strstr(link, directory);
+	return jr_xstrdup(zone != NULL ? zone + strlen(directory) : "UTC");
+}
+
+static void
+add_export(struct jr_buf *out, const char *name, const char *value)
+{
+	char *word = jr_crontab_word(value);
+
+	jr_buf_addf(out, "export %s=%s\n", name, word);
+	free(word);
+}
+
+/* Caller frees. */
+static char *
+handler_text(const struct jr_import *import, const char *shell_command, const char *input)
+{
+	char *shell = jr_crontab_word(jr_import_shell(import)), *command, *quoted;
+	struct jr_buf out;
+
+	jr_buf_init(&out, TEXT_MAX);
+	jr_buf_adds(&out, "#!/bin/sh\n");
+	add_export(&out, "SHELL", jr_import_shell(import));
+	if (jr_import_variable(import, "PATH") == NULL)
+		add_export(&out, "PATH", "/usr/bin:/bin");
+	for (size_t i = 0; i < import->variable_count; i++) {
+		if (strcmp(import->variables[i].name, "SHELL") != 0)
+			add_export(&out, import->variables[i].name, import->variables[i].value);
+	}
+	jr_buf_adds(&out, "cd || exit\n");
+	command = jr_crontab_quote(shell_command, strlen(shell_command));
+	if (input == NULL)
+		jr_buf_addf(&out, "exec %s -c %s </dev/null\n", shell, command);
+	else {
+		quoted = jr_crontab_quote(input, strlen(input));
+		jr_buf_addf(&out, "printf %%s %s | %s -c %s\n", quoted, shell, command);
+		free(quoted);
+	}
+	free(command);
+	free(shell);
+	return jr_buf_detach(&out);
+}
+
+/* A here-document with an end that is not in the text. */
+static void
+add_file(struct jr_buf *out, const char *name, const char *text)
+{
+	char *end = jr_xstrdup("JOBRUN_END");
+
+	while (strstr(text, end) != NULL) {
+		char *longer = jr_xasprintf("%s_", end);
+
+		free(end);
+		end = longer;
+	}
+	jr_buf_addf(out, "cat >\"$handlers/%s\" <<'%s'\n", name, end);
+	jr_buf_adds(out, text);
+	jr_buf_addf(out, "%s\n", end);
+	free(end);
+}
+
+static void
+add_user(struct jr_buf *out, const char *name, const char *user)
+{
+	char *file = jr_xasprintf("%s.json", name), *text = jr_xasprintf("{\"user\": \"%s\"}\n", user);
+
+	jr_buf_addf(out, "# Only root's jobrun run can start it as %s.\n", user);
+	add_file(out, file, text);
+	free(text);
+	free(file);
+}
+
+/* Names, schedules and zones have no character that JSON must escape, but for what a crontab says about its zone. */
+static void
+add_definition(struct jr_import *import, const char *name, const char *schedule)
+{
+	char *zone = time_zone(import);
+
+	for (char *c = zone; *c != '\0'; c++) {
+		if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ' || (unsigned char)*c > '~')
+			*c = '?'; /* define refuses the zone and names it */
+	}
+	jr_buf_addf(&import->definitions_text,
+	    "%s  {\"name\": \"%s\", \"schedule\": \"%s\", \"time_zone\": \"%s\", \"max_attempts\": 1, \"catch_up\": \"skip\"}",
+	    import->defined++ > 0 ? ",\n" : "", name, schedule, zone);
+	free(zone);
+}
+
+void
+jr_import_define(
+    struct jr_import *import, const struct jr_crontab_line *line, const char *shell_command, const char *input)
+{
+	const char *name = jr_import_name(import, shell_command);
+	struct jr_buf *out = &import->out;
+	char *text;
+
+	if (line->user != NULL && line->user[strspn(line->user, "abcdefghijklmnopqrstuvwxyz"
+								"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")] != '\0') {
+		jr_buf_addf(out, "\n# jobrun: %s is left out: a user with such a name cannot be set\n", name);
+		return;
+	}
+	text = handler_text(import, shell_command, input);
+	jr_buf_addc(out, '\n');
+	add_file(out, name, text);
+	jr_buf_addf(out, "chmod 755 \"$handlers/%s\"\n", name);
+	free(text);
+	if (line->user != NULL)
+		add_user(out, name, line->user);
+	add_definition(import, name, line->schedule);
+}
+
+void
+jr_import_define_end(struct jr_import *import)
+{
+	if (import->defined > 0)
+		jr_buf_addf(&import->out,
+		    "\n%s define --file - <<'JOBRUN_END'\n{\"definitions\": [\n%s\n]}\nJOBRUN_END\n", import->program,
+		    import->definitions_text.data);
+	if (import->definitions_text.overflow)
+		import->out.overflow = true;
+	jr_buf_release(&import->definitions_text);
+}

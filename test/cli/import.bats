@@ -1,0 +1,179 @@
+#!/usr/bin/env bats
+# jobrun import crontab: the printed crontab runs the same commands, and the printed script does, too.
+
+load ../lib/common
+
+# as_cron COMMAND: do what cron does with the command of a line: "%" and "\%", then SHELL -c in the home directory.
+as_cron() {
+	local command=$1 before='' input='' c i ended=0
+
+	for ((i = 0; i < ${#command}; i++)); do
+		c=${command:i:1}
+		if [ "$c" = '\' ] && [ $((i + 1)) -lt ${#command} ]; then
+			i=$((i + 1))
+			[ "${command:i:1}" = % ] && c='' || c='\'
+			c+=${command:i:1}
+		elif [ "$c" = % ] && [ "$ended" -eq 0 ]; then
+			ended=1
+			continue
+		elif [ "$c" = % ]; then
+			c=$'\n'
+		fi
+		if [ "$ended" -eq 0 ]; then before+=$c; else input+=$c; fi
+	done
+	if [ "$ended" -eq 1 ]; then
+		[ "${input%$'\n'}" != "$input" ] || input+=$'\n'
+		printf '%s' "$input" | (cd "$HOME" && exec "${SHELL_OF_LINE:-/bin/sh}" -c "$before") 2>&1
+	else
+		(cd "$HOME" && exec "${SHELL_OF_LINE:-/bin/sh}" -c "$before") 2>&1 </dev/null
+	fi
+}
+
+# run_crontab FILE: run all lines of a user's crontab, one after the other.
+run_crontab() {
+	local line
+
+	while IFS= read -r line; do
+		if [[ $line =~ ^[A-Z_]+= ]]; then
+			[[ $line == SHELL=* ]] && SHELL_OF_LINE=${line#SHELL=}
+			export "${line?}"
+		elif [[ $line =~ ^[[:blank:]]*([^[:blank:]]+[[:blank:]]+){5}(.*)$ && $line != '#'* ]]; then
+			as_cron "${BASH_REMATCH[2]}"
+		fi
+	done <"$1"
+}
+
+nasty() {
+	printf '#!/bin/sh\nprintf "<%%s>" "$0" "$@"\necho\n' >words
+	chmod 755 words
+	cat <<-'EOF'
+		# a comment with 'quotes' and %
+		GREETING=hello
+		* * * * * echo "it's" 'a "word"' $GREETING
+		0 0 * * * printf '\%s\n' one two
+		0 0 * * * cat%first%second
+		0 0 * * * cat; echo "after"%it's "in"% \% \\
+		0 0 * * * echo 'a \\% b' c
+		0 0 * * * echo back\\slash 'x\y' "\\\\" \'
+		0 0 * * * echo äöü €; printf '\%d\n' 3
+		0 0 * * * echo "$(date +\%Y | wc -c)" `echo x`
+		0 0 * * * for i in 1 2; do echo $i; done | sort -r && echo "$((2*3))" # no comment
+		0 0 * * * cd / && pwd >&1; echo !x ~ *nothing* {a,b}
+		0 0 * * * false || exit 3
+		0 0 * * * echo end\
+		0 0 * * * cat%
+	EOF
+	printf '0 0 * * * \techo\ttab\t"in\tside"  \n'
+	printf '5\t4  *\t* * %s/words  --flag=x a,b @home:1 +2\n' "$PWD"
+	printf '0 0 * * * echo %0600d\n0 0 * * * echo %05000d\n' 7 7
+	printf 'SHELL=/bin/bash\n0 0 * * * [[ a == a ]] && echo {1..3} "$0"\n'
+	printf '0 0 * * * echo \xff\xfe | od -c'
+}
+
+@test "import crontab: the printed lines run the same commands, whatever they contain" {
+	nasty >old
+	(run_crontab old) >expected
+	jr_ok import crontab old
+	printf '%s\n' "$output" >new
+	[ "$(grep -c ' exec ' new)" -eq 19 ]
+	refute_output --partial '# jobrun:'
+	(run_crontab new) >got
+	diff expected got
+	q_is '19' "select count(*) from jobrun.job_runs"
+	run_jobrun import crontab <old >new2
+	cmp new new2
+	# Nothing is left to do.
+	run_jobrun import crontab new >new3
+	cmp new new3
+}
+
+@test "import crontab needs no database, and keeps times, users, variables, comments and what it cannot convert" {
+	cat >old <<-'EOF'
+		# m h dom mon dow user command
+		MAILTO = "ops@example.org"
+		  17 *	* * *	root	cd / && run-parts --report /etc/cron.hourly
+
+		@daily www-data /usr/local/bin/Rotate_Logs.sh --all
+		@reboot root /usr/bin/warm
+		@fortnightly root /usr/bin/x
+		*/5 * * * * app /usr/local/bin/jobrun run
+		61x y
+	EOF
+	JOBRUN_DATABASE_URL=postgresql://nowhere.invalid/none jr_ok import crontab --system old
+	assert_output "# m h dom mon dow user command
+MAILTO = \"ops@example.org\"
+  17 *	* * *	root	$JOBRUN exec run-parts -- /bin/sh -c 'cd / && run-parts --report /etc/cron.hourly'
+
+@daily www-data $JOBRUN exec rotate_logs.sh -- /usr/local/bin/Rotate_Logs.sh --all
+# jobrun: jobrun knows no start of the system, so cron keeps this line
+@reboot root /usr/bin/warm
+# jobrun: jobrun does not know this time
+@fortnightly root /usr/bin/x
+*/5 * * * * app /usr/local/bin/jobrun run
+# jobrun: this is no line of a crontab with users
+61x y"
+	printf '%s\n' 'SHELL=/usr/bin/fish' '1 2 * * * backup' >old
+	jr_ok import crontab old
+	assert_line '1 2 * * * backup'
+	assert_line --partial '# jobrun: the shell of this line'
+	# A line may be too long only with jobrun exec before it; some crons then refuse the whole file.
+	printf '1 2 * * * %0990d\n' 1 >old
+	jr_ok import crontab old
+	assert_line --index 0 --partial 'too long'
+	assert_line --index 1 "$(cat old)"
+}
+
+@test "import crontab makes valid and different names" {
+	printf '1 1 * * * %s\n' '/a/backup' '/b/backup' 'nice -n 5 FOO=1 flock -n /run/x python3 -u /opt/Import.SQL' \
+		'cd /srv/app && php artisan schedule:run' '"' '/opt/jobrun.daily x' >old
+	jr_ok import crontab old
+	run sed 's/.* exec \([^ ]*\) -- .*/\1/' <<<"$output"
+	assert_output 'backup
+backup-2
+job
+artisan
+job-2
+jobrun-daily'
+}
+
+@test "import crontab --definitions prints a script that makes handlers and definitions which do the same" {
+	export TZ=Europe/Paris
+	nasty >old
+	sed -i '/false ||/d; /od -c/d; /a ....% b/d' old
+	(run_crontab old) | sort >expected
+	printf '%s\n' '@reboot /usr/bin/warm' 'CRON_TZ=Asia/Tokyo' '@weekly echo tokyo' >>old
+	echo tokyo | sort - expected >more
+	jr_ok import crontab --definitions old
+	assert_line '# @reboot /usr/bin/warm'
+	printf '%s\n' "$output" >script
+	run -0 sh script
+	q_is 'Asia/Tokyo|1
+Europe/Paris|16' "select time_zone, count(*) from jobrun.job_definitions where job_type not like 'jobrun.%' group by 1 order by 1"
+	jr_ok handlers --check
+	q "select jobrun.enqueue(name) from jobrun.job_definitions where job_type not like 'jobrun.%'"
+	jr_ok run
+	q "select a.output from jobrun.job_attempts a" | sed '/^$/d' | sort >got
+	sed '/^$/d' more | diff - got
+	q_is '17' "select count(*) from jobrun.job_runs where status = 'succeeded' and job_type not like 'jobrun.%'"
+}
+
+@test "import crontab --definitions of a system crontab names the users" {
+	printf '1 2 * * * www-data echo "a"\n1 2 * * * a"b echo b\n' >old
+	jr_ok import crontab --definitions --system old
+	assert_line '{"user": "www-data"}'
+	assert_line --partial 'echo-2 is left out'
+	refute_output --partial 'a"b'
+}
+
+@test "import refuses what is no crontab with one line" {
+	jr import table
+	assert_equal "$status" 64
+	assert_equal "$stderr" 'jobrun: what is imported is a crontab: jobrun import crontab [FILE]'
+	jr import crontab /no/such
+	assert_equal "$status" 65
+	printf 'a\0b\n' >zero
+	jr import crontab zero
+	assert_equal "$status" 65
+	jr_ok import crontab /dev/null
+	assert_output ''
+}

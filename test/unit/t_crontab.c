@@ -1,0 +1,168 @@
+/*
+ * crontab: lines, "%" and backslashes, names.
+ */
+#include "base/crontab.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* clang-format off */
+static const struct {
+	const char *text;
+	bool system;
+	enum jr_crontab_kind kind;
+	const char *first, *second, *user; /* name and value; schedule and command */
+} lines[] = {
+	{ "", false, JR_CRONTAB_NOTHING, NULL, NULL, NULL },
+	{ " \t# x", false, JR_CRONTAB_NOTHING, NULL, NULL, NULL },
+	{ "A=b", false, JR_CRONTAB_VARIABLE, "A", "b", NULL },
+	{ " \"A_1\" = ' b c '  ", false, JR_CRONTAB_VARIABLE, "A_1", " b c ", NULL },
+	{ "A = \"b", false, JR_CRONTAB_VARIABLE, "A", "\"b", NULL },
+	{ "A=", true, JR_CRONTAB_VARIABLE, "A", "", NULL },
+	{ "1A=b", false, JR_CRONTAB_UNKNOWN, NULL, NULL, NULL },
+	{ "* * * * * a  b\t", false, JR_CRONTAB_ENTRY, "* * * * *", "a  b\t", NULL },
+	{ "\t1,2\t*/3 1-5 jan MON-fri\t A=b c", false, JR_CRONTAB_ENTRY, "1,2 */3 1-5 jan MON-fri", "A=b c", NULL },
+	{ "@daily  x", false, JR_CRONTAB_ENTRY, "@daily", "x", NULL },
+	{ "* * * * * root  x y", true, JR_CRONTAB_ENTRY, "* * * * *", "x y", "root" },
+	{ "* * * * * root", true, JR_CRONTAB_UNKNOWN, NULL, NULL, NULL },
+	{ "* * * * * root ", true, JR_CRONTAB_UNKNOWN, NULL, NULL, NULL },
+	{ "* * * * *", false, JR_CRONTAB_UNKNOWN, NULL, NULL, NULL },
+	{ "* * * * * ", false, JR_CRONTAB_UNKNOWN, NULL, NULL, NULL },
+	{ "@daily", false, JR_CRONTAB_UNKNOWN, NULL, NULL, NULL },
+	{ "* * ? * * x", false, JR_CRONTAB_UNKNOWN, NULL, NULL, NULL },
+};
+
+static const struct {
+	const char *command, *shell, *input;
+} commands[] = {
+	{ "a b", "a b", NULL },
+	{ "a%", "a", "\n" },
+	{ "a%b%c", "a", "b\nc\n" },
+	{ "a%b%", "a", "b\n" },
+	{ "a\\%b", "a%b", NULL },
+	{ "a\\\\%b", "a\\\\", "b\n" },
+	{ "a\\b\\\\", "a\\b\\\\", NULL },
+	{ "'%'\\", "'", "'\\\n" },
+	{ "a%\\%\\n", "a", "%\\n\n" },
+	{ "a\\", "a\\", NULL },
+};
+
+static const struct {
+	const char *command, *name;
+} names[] = {
+	{ "/usr/bin/backup --all", "backup" },
+	{ "cd /x && ./Run_It.sh", "run_it.sh" },
+	{ "A=b nice -n 5 /x/y", "y" },
+	{ "\"/x y/z\"", "x" },
+	{ "...", "job" },
+	{ "", "job" },
+	{ "cd", "job" },
+	{ "x.sql", "job" },
+	{ "/a/jobrun.x", "jobrun-x" },
+	{ "/a/", "job" },
+	{ "\xff\xc3\xa4z", "z" },
+};
+/* clang-format on */
+
+static void
+is_text(const char *got, const char *expected)
+{
+	if (expected == NULL)
+		assert_null(got);
+	else {
+		assert_non_null(got);
+		assert_string_equal(got, expected);
+	}
+}
+
+static void
+test_lines(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < JR_COUNT(lines); i++) {
+		struct jr_crontab_line line;
+		bool entry = lines[i].kind == JR_CRONTAB_ENTRY;
+
+		jr_crontab_read(&line, lines[i].text, strlen(lines[i].text), lines[i].system);
+		assert_int_equal(line.kind, lines[i].kind);
+		is_text(entry ? line.schedule : line.name, lines[i].first);
+		is_text(entry ? line.command : line.value, lines[i].second);
+		is_text(line.user, lines[i].user);
+		if (entry)
+			assert_string_equal(lines[i].text + line.before, lines[i].second);
+		jr_crontab_release(&line);
+	}
+}
+
+static void
+test_commands(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < JR_COUNT(commands); i++) {
+		char *shell, *input;
+
+		jr_crontab_translate(commands[i].command, &shell, &input);
+		assert_string_equal(shell, commands[i].shell);
+		is_text(input, commands[i].input);
+		free(shell);
+		free(input);
+	}
+}
+
+static void
+test_names(void **state)
+{
+	char longest[300];
+	char *name;
+
+	(void)state;
+	for (size_t i = 0; i < JR_COUNT(names); i++) {
+		name = jr_crontab_name(names[i].command);
+		assert_string_equal(name, names[i].name);
+		free(name);
+	}
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	name = jr_crontab_name(longest);
+	assert_int_equal(strlen(name), 50);
+	free(name);
+}
+
+static void
+test_words(void **state)
+{
+	char *word;
+
+	(void)state;
+	assert_true(jr_crontab_is_plain("/x/y --a=b c"));
+	assert_false(jr_crontab_is_plain("x --a"));
+	assert_false(jr_crontab_is_plain("A=/b c"));
+	assert_false(jr_crontab_is_plain("/x/y ~"));
+	assert_false(jr_crontab_is_plain("/x/y $a"));
+	assert_true(jr_crontab_calls("cd /; /usr/bin/jobrun run", "jobrun"));
+	assert_true(jr_crontab_calls("chronic 'jobrun' x", "jobrun"));
+	assert_false(jr_crontab_calls("/opt/jobrun/x jobruns", "jobrun"));
+	word = jr_crontab_word("");
+	assert_string_equal(word, "''");
+	free(word);
+	word = jr_crontab_word("it's");
+	assert_string_equal(word, "'it'\\''s'");
+	free(word);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_lines),
+	    cmocka_unit_test(test_commands),
+	    cmocka_unit_test(test_names),
+	    cmocka_unit_test(test_words),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
