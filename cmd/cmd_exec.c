@@ -97,7 +97,7 @@ check_arguments(int argc, char **argv, struct jr_err *err)
 	return true;
 }
 
-/* The words of CMD as an array literal for the record, cut to COMMAND_MAX bytes, with "..." for the rest. Caller frees. */
+/* The words of CMD for the record, an array literal: at most COMMAND_MAX bytes, then "...". Caller frees. */
 static char *
 command_array(char *const *argv)
 {

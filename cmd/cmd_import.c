@@ -1,5 +1,5 @@
 /*
- * import: print a crontab with its lines as lines of jobrun exec, or as definitions and handlers. Changes nothing itself.
+ * import: print a crontab with its lines as lines of jobrun exec, or as definitions and handlers. Changes nothing.
  *
  * What must hold: the printed crontab runs the same commands with the same input. A line for which that is not certain
  * is printed unchanged, below a comment that says why.

@@ -105,6 +105,9 @@ read_entry(struct jr_crontab_line *line, const char *begin, const char *text, bo
 			line->schedule = jr_xstrdup(schedule.data);
 			line->command = jr_xstrdup(text);
 			line->before = (size_t)(text - begin);
+		} else {
+			free(line->user);
+			line->user = NULL;
 		}
 	}
 	jr_buf_release(&schedule);

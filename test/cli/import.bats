@@ -33,14 +33,19 @@ as_cron() {
 run_crontab() {
 	local line
 
-	while IFS= read -r line; do
+	while IFS= read -r line || [ -n "$line" ]; do
 		if [[ $line =~ ^[A-Z_]+= ]]; then
 			[[ $line == SHELL=* ]] && SHELL_OF_LINE=${line#SHELL=}
 			export "${line?}"
 		elif [[ $line =~ ^[[:blank:]]*([^[:blank:]]+[[:blank:]]+){5}(.*)$ && $line != '#'* ]]; then
-			as_cron "${BASH_REMATCH[2]}"
+			as_cron "${BASH_REMATCH[2]}" || true
 		fi
 	done <"$1"
+}
+
+# crontab_output FILE: without the traps of bats, which make loops slow.
+crontab_output() {
+	LC_ALL=C bash -c "$(declare -f as_cron run_crontab); run_crontab \"\$1\"" bash "$1"
 }
 
 nasty() {
@@ -72,15 +77,15 @@ nasty() {
 
 @test "import crontab: the printed lines run the same commands, whatever they contain" {
 	nasty >old
-	(run_crontab old) >expected
+	crontab_output old >expected
 	jr_ok import crontab old
 	printf '%s\n' "$output" >new
-	[ "$(grep -c ' exec ' new)" -eq 19 ]
+	assert_equal "$(grep -c " exec " new)" 19
 	refute_output --partial '# jobrun:'
-	(run_crontab new) >got
+	crontab_output new >got
 	diff expected got
 	q_is '19' "select count(*) from jobrun.job_runs"
-	run_jobrun import crontab <old >new2
+	run_jobrun import crontab - <old >new2
 	cmp new new2
 	# Nothing is left to do.
 	run_jobrun import crontab new >new3
@@ -139,8 +144,8 @@ jobrun-daily'
 @test "import crontab --definitions prints a script that makes handlers and definitions which do the same" {
 	export TZ=Europe/Paris
 	nasty >old
-	sed -i '/false ||/d; /od -c/d; /a ....% b/d' old
-	(run_crontab old) | sort >expected
+	sed -i '/false ||/d; /od -c/d; /a ..% b/d' old
+	crontab_output old | sort >expected
 	printf '%s\n' '@reboot /usr/bin/warm' 'CRON_TZ=Asia/Tokyo' '@weekly echo tokyo' >>old
 	echo tokyo | sort - expected >more
 	jr_ok import crontab --definitions old

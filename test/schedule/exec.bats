@@ -690,7 +690,7 @@ skip_once() {
 	q_is "$a|succeeded|2
 $b|dead|2
 $((b + 1))|succeeded|1" "select id, status, claim_seq from jobrun.job_runs order by id"
-	q_is 't' "select payload = '{"argv": ["sh", "-c", "echo ran; exit 0"]}' from jobrun.job_runs where id = $a"
+	q_is 't' "select payload = jsonb_build_object('argv', array['sh', '-c', 'echo ran; exit 0']) from jobrun.job_runs where id = $a"
 	# what somebody has enqueued is work of others
 	jr_ok enqueue --definition retried
 	jr exec --strict retried -- true
