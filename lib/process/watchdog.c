@@ -123,7 +123,7 @@ kill_overdue(struct list *list, int64_t now_ms)
 	list->runner_deadline_ms = JR_NEVER;
 }
 
-/* Each handler that begins or ends leads here, and most change nothing: setting a timer costs more than one look in vain. */
+/* Each handler that begins or ends leads here, and most change nothing: to set a timer costs more than to look. */
 static void
 arm_timer(struct list *list)
 {

@@ -147,7 +147,7 @@ jobrun-daily'
 	sed -i '/false ||/d; /od -c/d; /a ..% b/d' old
 	crontab_output old | sort >expected
 	printf '%s\n' '@reboot /usr/bin/warm' 'CRON_TZ=Asia/Tokyo' '@weekly echo tokyo' >>old
-	echo tokyo | sort - expected >more
+	echo tokyo | sort - expected >both
 	jr_ok import crontab --definitions old
 	assert_line '# @reboot /usr/bin/warm'
 	printf '%s\n' "$output" >script
@@ -158,7 +158,7 @@ Europe/Paris|16' "select time_zone, count(*) from jobrun.job_definitions where j
 	q "select jobrun.enqueue(name) from jobrun.job_definitions where job_type not like 'jobrun.%'"
 	jr_ok run
 	q "select a.output from jobrun.job_attempts a" | sed '/^$/d' | sort >got
-	sed '/^$/d' more | diff - got
+	sed '/^$/d' both | diff - got
 	q_is '17' "select count(*) from jobrun.job_runs where status = 'succeeded' and job_type not like 'jobrun.%'"
 }
 
