@@ -7,8 +7,8 @@
  * item that a callback adds is in another list and waits for the next turn.
  *
  * Timers that are set are in a binary heap (Williams, "Algorithm 232: Heapsort", 1964) by time, equal times in the
- * order in which they were set. To set, move or cancel one of n timers costs log n: a runner may hold thousands of runs
- * with a timer or two each. The timerfd is armed for the first timer, or for an earlier time: to set it costs more
+ * order in which they were set. To set, move or cancel one of n timers costs log n: a runner may hold thousands of
+ * runs with a timer or two each. The timerfd is armed for the first timer, or for an earlier time: to set it costs more
  * than a turn in which nothing is due. What must hold: items[timer->place] is the timer, for each timer that has a heap.
  */
 #include "base/loop.h"
