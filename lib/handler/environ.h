@@ -24,14 +24,14 @@ struct jr_environ_extra {
 };
 
 /*
- * What handlers inherit of `base` (usually environ), NULL-terminated. To look for passwords takes longer than the rest of
- * an environment, so this is for all runs together. Release with jr_strings_free.
+ * What handlers inherit of `base` (usually environ), NULL-terminated. To look for passwords takes longer than the
+ * rest, so this is for all runs together. Release with jr_strings_free.
  */
 char **jr_environ_inherit(char *const *base) JR_MUST;
 
 /*
- * Make a NULL-terminated environment from what jr_environ_inherit gave. deadline_wall_ms becomes JOBRUN_DEADLINE in Unix
- * seconds; with JR_NEVER the run has no timeout, and JOBRUN_DEADLINE is not set. Release with jr_strings_free.
+ * Make a NULL-terminated environment from what jr_environ_inherit gave. deadline_wall_ms becomes JOBRUN_DEADLINE in
+ * Unix seconds; with JR_NEVER the run has no timeout, and JOBRUN_DEADLINE is not set. Release with jr_strings_free.
  */
 char **jr_environ_make(char *const *inherited, const struct jr_run *run, int64_t deadline_wall_ms,
     const struct jr_environ_extra *extra) JR_MUST;

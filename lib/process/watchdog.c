@@ -125,7 +125,7 @@ kill_overdue(struct list *list, int64_t now_ms)
 	list->runner_deadline_ms = JR_NEVER;
 }
 
-/* Each handler that begins or ends leads here, and most change nothing: setting a timer costs more than one look in vain. */
+/* Each start and end of a handler leads here, and most change nothing: to set a timer costs more than a vain look. */
 static void
 arm_timer(struct list *list)
 {
@@ -170,9 +170,9 @@ read_records(struct list *list)
 }
 
 /*
- * Two records come with each handler, and to wake a process costs more than to take a record. So after a look it takes no
- * others for a moment. The pipe holds more than a runner can write in it. The end of the pipe or of the runner, and a
- * deadline, are seen at once.
+ * Two records come with each handler, and to wake a process costs more than to take a record. So after a look it takes
+ * no others for a moment. The pipe holds more than a runner can write in it. The end of the pipe or of the runner, and
+ * a deadline, are seen at once.
  */
 static void
 rest(struct pollfd fds[3])
