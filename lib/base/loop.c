@@ -7,9 +7,9 @@
  * item that a callback adds is in another list and waits for the next turn.
  *
  * Timers that are set are in a binary heap (Williams, "Algorithm 232: Heapsort", 1964) by time, equal times in the
- * order in which they were set. To set, move or cancel one of n timers costs log n: a runner may hold thousands of
- * runs with a timer or two each. The timerfd is armed for the first timer, or for an earlier time: to set it costs more
- * than a turn in which nothing is due. What must hold: items[timer->place] is the timer, for each timer that has a heap.
+ * order in which they were set. To set, move or cancel one of n timers costs log n: a runner may hold thousands of runs
+ * with a timer or two each. The timerfd is armed for the first timer, or before: setting it costs more than
+ * a turn in which nothing is due. What must hold: items[timer->place] is the timer, for each timer that has a heap.
  */
 #include "base/loop.h"
 
@@ -46,7 +46,7 @@ struct jr_loop {
 	struct jr_timers timers;  /* waiting */
 	struct jr_timer *due;     /* to be served in this turn */
 	int timer_fd;
-	int64_t armed_ms; /* what timer_fd is set to, never later than the first timer not due; JR_NEVER: nothing */
+	int64_t armed_ms; /* what timer_fd is set to, at the latest for the first timer; JR_NEVER: nothing */
 	int signal_fd;    /* -1: signals are not taken */
 	sigset_t old_mask;
 	jr_signal_fn *signal_fn;

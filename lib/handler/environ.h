@@ -24,8 +24,8 @@ struct jr_environ_extra {
 };
 
 /*
- * What handlers inherit of `base` (usually environ), NULL-terminated. To look for passwords takes longer than the rest
- * of an environment, so this is for all runs together. Release with jr_strings_free.
+ * What handlers inherit of `base` (usually environ), NULL-terminated. To look for passwords takes longer than the
+ * rest, so this is for all runs together. Release with jr_strings_free.
  */
 char **jr_environ_inherit(char *const *base) JR_MUST;
 

@@ -30,6 +30,8 @@
 #include <unistd.h>
 
 #define GROUPS_MAX ((size_t)2 * JR_PERMITS_MAX)
+#define RECORDS_READ 512 /* in one piece */
+#define REST_MS 3
 #define END_MS 5000 /* how long a watchdog may take to end after its pipe was closed; it may be stopped */
 
 enum verb {
@@ -123,7 +125,7 @@ kill_overdue(struct list *list, int64_t now_ms)
 	list->runner_deadline_ms = JR_NEVER;
 }
 
-/* Each handler that begins or ends leads here, and most change nothing: to set a timer costs more than to look. */
+/* Each start and end of a handler leads here, and most change nothing: to set a timer costs more than a vain look. */
 static void
 arm_timer(struct list *list)
 {
@@ -157,7 +159,7 @@ clear_timer(struct list *list)
 static bool
 read_records(struct list *list)
 {
-	struct record records[64];
+	struct record records[RECORDS_READ];
 	ssize_t n = read(list->pipe_fd, records, sizeof(records));
 
 	if (n <= 0)
@@ -165,6 +167,18 @@ read_records(struct list *list)
 	for (size_t i = 0; i < (size_t)n / sizeof(records[0]); i++)
 		take(list, &records[i]);
 	return true;
+}
+
+/*
+ * Two records come with each handler, and to wake a process costs more than to take a record. So after a look it takes
+ * no others for a moment. The pipe holds more than a runner can write in it. The end of the pipe or of the runner, and
+ * a deadline, are seen at once.
+ */
+static void
+rest(struct pollfd fds[3])
+{
+	fds[0].events = 0; /* its end is reported all the same */
+	(void)poll(fds, 3, REST_MS);
 }
 
 static JR_NORETURN void
@@ -187,6 +201,8 @@ keep(struct list *list)
 			continue;
 		if (fds[0].revents != 0) {
 			ended = !read_records(list);
+			if (!ended)
+				rest(fds);
 		} else {
 			ended = fds[2].revents != 0;
 			kill_overdue(list, now_ms);

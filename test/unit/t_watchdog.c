@@ -444,6 +444,45 @@ it_holds_nothing_of_the_runner(void **state)
 	jr_watchdog_free(watchdog);
 }
 
+/* How often it has gone to sleep. */
+static long long
+count_sleeps(pid_t pid)
+{
+	char path[64], line[256];
+	long long count = -1;
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file) != NULL)
+		(void)sscanf(line, "voluntary_ctxt_switches: %lld", &count);
+	(void)fclose(file);
+	assert_true(count >= 0);
+	return count;
+}
+
+static void
+many_records_wake_it_seldom(void **state)
+{
+	const struct timespec pause = {.tv_nsec = 20000};
+	struct jr_watchdog *watchdog = start_watchdog();
+	pid_t pid = (pid_t)find_watchdog();
+	long long sleeps = count_sleeps(pid);
+	int64_t begun_ms = jr_clock_now_ms();
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		jr_watchdog_move(watchdog, 12345, JR_NEVER); /* it does not know this group */
+		(void)nanosleep(&pause, NULL);
+	}
+	sleeps = count_sleeps(pid) - sleeps;
+	assert_true(sleeps > 0);
+	assert_true(sleeps < 2 * (jr_clock_now_ms() - begun_ms) / 3 + 20); /* it rests for 3 ms */
+	assert_true(jr_watchdog_is_alive(watchdog));
+	jr_watchdog_free(watchdog);
+}
+
 int
 main(void)
 {
@@ -461,6 +500,7 @@ main(void)
 	    cmocka_unit_test(without_a_watchdog_nothing_is_started),
 	    cmocka_unit_test(a_watchdog_that_does_not_listen_is_killed),
 	    cmocka_unit_test(it_holds_nothing_of_the_runner),
+	    cmocka_unit_test(many_records_wake_it_seldom),
 	};
 	int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
