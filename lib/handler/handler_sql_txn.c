@@ -233,8 +233,8 @@ add_parameters(struct jr_request *request, const struct jr_handler_sql_txn *txn)
 	const struct jr_host *host = txn->sql->host;
 	struct jr_handler_sql_params params;
 
-	jr_handler_sql_params_fill(&params, jr_handler_sql_is_batched(txn->handler) ? NULL : txn->works[0]->run,
-	    timeout_of(txn), host->lease);
+	jr_handler_sql_params_fill(
+	    &params, jr_handler_sql_is_batched(txn->handler) ? NULL : txn->works[0]->run, timeout_of(txn), host->lease);
 	if (host->rehearsal)
 		jr_request_add(request, jr_sql_session_parameters, JR_SQL_PARAMS_OF_RUN, params.values);
 	else
