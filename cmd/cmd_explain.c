@@ -60,7 +60,7 @@ print_verdict(const PGresult *rows, const char *what)
 
 	jr_print_line(stdout, "", line);
 	if (command != NULL)
-		jr_print_line(stdout, "type: ", command);
+		jr_print_line(stdout, "try: ", command);
 	free(line);
 	free(words);
 }

@@ -66,7 +66,7 @@ $fn$;
 -- next_claim: what a claim that takes all that it may would do now with this waiting run: fate is starts, expired or
 -- superseded (by newer); null: it stays. It goes through the turns of claim() and start_keyed() with runs that could
 -- decide that, and writes nothing. It knows no locks of other sessions. is_sure: false if it would have had to look at
--- more than a thousand due runs of a queue, ten queues or twenty turns.
+-- more than a thousand due runs before it, ten queues or twenty turns.
 create or replace function jobrun.next_claim(run_id bigint, out fate text, out newer bigint, out is_sure boolean)
 language plpgsql stable security definer
 set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan
@@ -78,7 +78,7 @@ declare
 	v_paused   constant bigint[] := array(select d.id from jobrun.job_definitions d where d.paused_until > now());
 	v_run      record;
 	v_queue    jobrun.job_queues;
-	v_open     text[] := '{}';            -- queues without a limit that are not paused, with one element "QUEUE TYPE" for each type
+	v_open     text[] := '{}';            -- "QUEUE TYPE", not paused: of these only runs with a unique key in question count
 	v_limited  text[] := '{}';
 	v_names    text[];                    -- queues to look at
 	v_seen     text[] := '{}';
@@ -104,6 +104,10 @@ begin
 	while v_names <> '{}' loop
 		foreach v_name in array v_names loop
 			v_seen := v_seen || v_name;
+			if cardinality(v_seen) > 10 then
+				is_sure := false;
+				return;
+			end if;
 			select q.* into v_queue from jobrun.job_queues q where q.name = v_name;
 			v_types := case when v_queue.paused_until > now() then '{}' else array(
 				select t.name from unnest(jobrun.taken_types(v_name)) t(name)
@@ -114,11 +118,15 @@ begin
 				continue;
 			end if;
 			v_limited := v_limited || v_name;
-			-- without a unique key nothing behind it counts
-			v_more := case when v_name = v_run.queue and v_run.unique_key is null
-				then jobrun.due_before(v_name, v_types, v_run.priority, v_run.run_at, v_id + 1, v_most + 1)
-				else jobrun.due_before(v_name, v_types, null, null, null, v_most + 1) end;
-			if cardinality(v_more) > v_most or cardinality(v_seen) > 10 then
+			-- What stands behind it counts, too: it may be the newest of the unique key of one before it. Of a long queue only
+			-- those runs behind it count.
+			v_more := jobrun.due_before(v_name, v_types, null, null, null, v_most + 1);
+			if cardinality(v_more) > v_most then
+				v_open := v_open || array(select v_name || ' ' || t.name from unnest(v_types) t(name));
+				v_more := case when v_name <> v_run.queue or not v_run.due or v_run.job_type <> all (v_types) then '{}'
+					else jobrun.due_before(v_name, v_types, v_run.priority, v_run.run_at, v_id, v_most) || v_id end;
+			end if;
+			if cardinality(v_more) > v_most then
 				is_sure := false;
 				return;
 			end if;
@@ -234,35 +242,24 @@ begin
 end
 $fn$;
 
--- row_holder: the session that has the row with this xmax locked, in words; null: none. Of a lock that several share the
--- members are asked; a number that is none of such a lock is an error, and then nobody has it.
+-- row_holder: the session that has the row with this xmax locked, in words; null: none. A lock that several sessions share
+-- is not seen: its number means something else, and nothing here can tell which it is.
 create or replace function jobrun.row_holder(row_xmax xid, out pid integer, out words text)
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
-declare
-	v_xids xid[] := array[row_xmax];
 begin
 	if row_xmax = '0'::xid then
 		return;
 	end if;
-	begin
-		v_xids := v_xids || array(select m.xid from pg_get_multixact_members(row_xmax) m);
-	exception when others then
-		null;
-	end;
-	select l.pid, concat('process ', l.pid, ' of the server', ' (' || nullif(concat_ws(', ', a.usename,
-			nullif(a.application_name, ''), 'its transaction began ' || to_char(a.xact_start at time zone 'UTC', 'HH24:MI:SS') || ' UTC'), '') || ')')
-	into pid, words
+	select l.pid, format('process %s of the server (%s)', l.pid, concat_ws(', ', a.usename, nullif(a.application_name, ''),
+		'in a transaction since ' || to_char(a.xact_start at time zone 'UTC', 'HH24:MI:SS') || ' UTC')) into pid, words
 	from pg_locks l left join pg_stat_activity a on a.pid = l.pid
-	where l.locktype = 'transactionid' and l.mode = 'ExclusiveLock' and l.granted and l.transactionid = any (v_xids) limit 1;
-	if words is not null then
-		return;
+	where l.locktype = 'transactionid' and l.mode = 'ExclusiveLock' and l.granted and l.transactionid = row_xmax limit 1;
+	if words is null then        -- perhaps taken inside a savepoint that was released: then its number has no lock of its own
+		words := (select 'a session of the server' from (select txid_snapshot_xmax(txid_current_snapshot()) as next) s
+			cross join lateral (select (s.next >> 32 << 32) + row_xmax::text::bigint as at) f
+			cross join lateral (select case when f.at >= s.next then f.at - 4294967296 else f.at end as at) x
+			where x.at > greatest(s.next - 2000000000, 0) and txid_status(x.at) = 'in progress');
 	end if;
-	-- taken inside a savepoint that was released: its number has no lock of its own
-	words := (select 'a session of the server' from (
-		select txid_snapshot_xmax(txid_current_snapshot()) as next) s
-		cross join lateral (select (s.next >> 32 << 32) + row_xmax::text::bigint as at) f
-		cross join lateral (select case when f.at >= s.next then f.at - 4294967296 else f.at end as at) x
-		where x.at > s.next - 2000000000 and x.at > 0 and txid_status(x.at) = 'in progress');
 end
 $fn$;
 
@@ -292,7 +289,8 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 			when h.n = 0 then 'no runner was seen in the last day'
 			when h.has is not null then format('no host that has a handler for %s takes queue %s', explain_handler.job_type, explain_handler.queue)
 			else format('no host has a handler for %s', explain_handler.job_type) end,
-		null::timestamptz, coalesce('; not on ' || h.has_not, '') || coalesce('; not from this queue on ' || h.has, ''),
+		null::timestamptz, case when h.takes is null then coalesce(' (seen without it: ' || h.has_not || ')', '')
+			else coalesce('; not on ' || h.has_not, '') || coalesce('; not from this queue on ' || h.has, '') end,
 		case when h.takes is not null then null when h.n = 0 then 'jobrun --once -v'
 			when h.has is not null then 'jobrun run --queue ' || explain_handler.queue else 'jobrun handlers --check' end
 	from h
@@ -396,7 +394,7 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 	first as (select h.* from held h where h.words is not null order by h.nr limit 1)
 	select 'lock', case when f.words is null then 'ok' else 'no' end, false, f.reason,
 		coalesce(f.words || ' ' || f.what, 'no other transaction has it locked'), null::timestamptz, null,
-		format('psql -c ''select pg_terminate_backend(%s)''', f.pid)
+		case when f.pid is not null then format('psql -c ''select pg_terminate_backend(%s)''', f.pid) end
 	from (select 1) o left join first f on true
 $fn$;
 

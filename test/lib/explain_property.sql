@@ -45,9 +45,13 @@ declare
 	v_said  jsonb;
 	v_taken jsonb;
 	v_found text[];
+	v_state text;
 begin
 	begin
 		perform pg_temp.make_state();
+		select string_agg(t.line, E'\n') into v_state from (
+			select 'run ' || jsonb_strip_nulls(to_jsonb(r) - '{payload,created_at,timeout,locked_by,runner_id,created_by}'::text[])::text from jobrun.job_runs r
+			union all select 'queue ' || jsonb_strip_nulls(to_jsonb(q))::text from jobrun.job_queues q) t(line);
 		select coalesce(jsonb_object_agg(r.id, e.state || case when e.state = 'ends' then ' ' || e.reason else '' end), '{}') into v_said
 		from jobrun.job_runs r cross join lateral (select x.* from jobrun.explain(r.id) x where x.condition = 'verdict') e
 		where r.status in ('queued', 'failed');
@@ -62,7 +66,10 @@ begin
 		v_found := array(select format('run %s: explain says %s, the claim %s: %s', s.key, s.value, coalesce(v_taken ->> s.key, 'leaves it'), r)
 			from jsonb_each_text(v_said) s join jobrun.job_runs r on r.id = s.key::bigint
 			where case when v_taken ? s.key then v_taken ->> s.key <> s.value else s.value not in ('waits', 'never') end)
-			|| array(select format('run %s was taken and not explained', t.key) from jsonb_each(v_taken) t where not v_said ? t.key);
+			|| array(select format('explain does not know run %s, which was taken', t.key) from jsonb_each(v_taken) t where not v_said ? t.key);
+		if v_found <> '{}' then
+			raise notice '%', v_state;
+		end if;
 		raise exception 'roll back' using errcode = 'JR001';
 	exception when sqlstate 'JR001' then
 		null;
