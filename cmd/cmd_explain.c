@@ -1,5 +1,5 @@
 /*
- * explain: why does a run not start, or when does a definition fire? The verdict, then each condition with what changes it.
+ * explain: why does a run not start, or a definition not fire? The verdict, then each condition and what changes it.
  *
  * The server decides; see jobrun.explain() in migrations/functions/explain.sql. This prints it.
  */
@@ -16,7 +16,17 @@
 #define DIGITS "0123456789"
 
 /* Columns of explain.sql and explain_definition.sql. */
-enum { E_CONDITION, E_STATE, E_WORDS, E_AT, E_AGE, E_REST, E_COMMAND, E_REASON, E_DOC };
+enum {
+	E_CONDITION,
+	E_STATE,
+	E_WORDS,
+	E_AT,
+	E_AGE,
+	E_REST,
+	E_COMMAND,
+	E_REASON,
+	E_DOC
+};
 
 /* "queue mail is paused until 14:35:00+01:00 (in 5m) by ann: the relay is down". Caller frees. */
 static char *
@@ -108,8 +118,8 @@ static bool
 explain(const struct jr_app *app, const char *what, bool is_run, struct jr_err *err)
 {
 	const char *values[] = {is_run ? what : NULL, is_run ? NULL : what};
-	const struct jr_statement statements[] = {
-	    {is_run ? jr_sql_explain : jr_sql_explain_definition, 1, &what}, {jr_sql_explain_types, JR_COUNT(values), values}};
+	const char *sql = is_run ? jr_sql_explain : jr_sql_explain_definition;
+	const struct jr_statement statements[] = {{sql, 1, &what}, {jr_sql_explain_types, JR_COUNT(values), values}};
 	PGresult *results[JR_COUNT(statements)] = {NULL};
 	struct jr_db *db = jr_cmd_connect(app, err);
 	bool ok = db != NULL && jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err);
@@ -147,10 +157,11 @@ const struct jr_cmd jr_cmd_explain = {
     .group = JR_GROUP_REPAIR,
     .summary = "why does a run not start, or a definition not fire? and what to type",
     .usage = "[OPTION...] ID | NAME",
-    .details = "The first line is the verdict: the run starts or ends with the next claim, waits, or never starts unless\n"
-	       "somebody acts. Then every condition of a start: ok, no, or ? if only the host knows, and the command\n"
-	       "that changes it. Of a definition NAME: its next slots, why the last ones did not run, and what a run of\n"
-	       "it would meet. Nothing is locked or changed.\n",
+    .details =
+	"The first line is the verdict: the run starts or ends with the next claim, waits, or never starts unless\n"
+	"somebody acts. Then every condition of a start: ok, no, or ? if only the host knows, and the command\n"
+	"that changes it. Of a definition NAME: its next slots, why the last ones did not run, and what a run of\n"
+	"it would meet. Nothing is locked or changed.\n",
     .min_args = 1,
     .max_args = 1,
     .run = explain_run,

@@ -140,7 +140,8 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	jr_ok cancel "$id"
 	verdict_is "$id" 'was cancelled '
 	old=$(enqueue work --unique k)
-	q "update jobrun.job_runs set status = 'failed', claim_seq = 1, attempts = 1 where id = $old"
+	q "update jobrun.job_runs set status = 'failed', claim_seq = 1, attempts = 1 where id = $old" \
+		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome) values ($old, 1, 1, 'failed')"
 	new=$(q "insert into jobrun.job_runs (job_type, unique_key) values ('work', 'k') returning id")
 	verdict_is "$old" "ends with the next claim, without a start: run $new of unique key k is newer\$"
 	verdict_is "$new" 'starts with the next claim$'
