@@ -515,7 +515,7 @@ begin
 		elsif v_line.condition = 'before' and v_next.fate is null and not v_held then
 			v_line.state := case when v_next.is_sure then 'no' else '?' end;
 			v_line.reason := 'turn';
-			v_line.words := v_line.words || case when v_next.is_sure then ', and take the room that its limits leave' else '' end;
+			v_line.words := v_line.words || case when v_next.is_sure then '; its limits leave no further room' else '' end;
 			v_line.command := 'jobrun run --job ' || v_id;
 		end if;
 		v_held := v_held or v_line.state = 'no';

@@ -86,7 +86,7 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	e=$(enqueue work -q one)
 	f=$(enqueue work -q one)
 	verdict_is "$e" 'starts with the next claim$'
-	verdict_is "$f" 'waits: 1 due run comes before it in queue one, and take the room that its limits leave$'
+	verdict_is "$f" 'waits: 1 due run comes before it in queue one; its limits leave no further room$'
 	starts_by "$f" "jobrun run --job $f"
 }
 
