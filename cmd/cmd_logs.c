@@ -240,16 +240,23 @@ is_final(const PGresult *result)
 	return false;
 }
 
+/* The archive is asked only for a run that is not among the others: it takes longer to plan than to read both. */
 static PGresult *
 ask(struct follower *f, struct jr_err *err)
 {
 	char id[24], claim[24];
 	const char *values[] = {jr_pg_print_int(id, f->id), f->claim < 0 ? NULL : jr_pg_print_int(claim, f->claim)};
+	PGresult *result;
 
 	if (f->db == NULL)
 		f->db = jr_cmd_connect(f->app, err);
-	return f->db == NULL ? NULL
-			     : jr_db_query(f->db, jr_sql_logs_follow, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+	if (f->db == NULL)
+		return NULL;
+	result = jr_db_query(f->db, jr_sql_logs_follow, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+	if (result == NULL || PQntuples(result) > 0)
+		return result;
+	PQclear(result);
+	return jr_db_query(f->db, jr_sql_logs_follow_archived, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
 }
 
 /* Try again for up to OUTAGE_MS when the database cannot be reached. *err is not touched on success. */

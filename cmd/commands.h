@@ -81,6 +81,7 @@ struct jr_cmd {
 	X(cancel) \
 	X(pause) \
 	X(resume) \
+	X(explain) \
 	X(prune) \
 	X(migrate) \
 	X(grant) \

@@ -13,7 +13,7 @@ load ../lib/common
 @test "help goes to stdout with exit status 0, however it is asked for" {
 	jr_ok --help
 	assert_line --partial 'usage: jobrun'
-	for command in enqueue run status list show logs wait retry slots cancel pause resume migrate grant queue handlers try effect; do
+	for command in enqueue run status list show logs wait retry slots cancel pause resume explain migrate grant queue handlers try effect; do
 		jr_ok "$command" --help
 		assert_equal "$stderr" ''
 		assert_line --index 0 --partial "jobrun $command: "

@@ -137,6 +137,10 @@ ahead() {
 	assert_output 'last words'
 	jr_ok logs 1 --attempt 1
 	assert_output 'first words'
+	jr logs -f 1
+	assert_equal "$status" 1
+	assert_output --partial 'last words'
+	jr_ok logs -f 2
 	jr wait 1 2
 	assert_equal "$status" 1
 	q_is '1|dead|no luck 2|succeeded|no luck 3|dead|no luck' "select string_agg(id || '|' || status || '|' || error, ' ' order by id)

@@ -732,6 +732,7 @@ objects() {
 		function definition_doc: admin
 		function drop_grant: admin
 		function drop_month: admin
+		function due_before: admin
 		function effect: enqueue run admin
 		function effect_begin: enqueue run admin
 		function effect_claim: enqueue run admin
@@ -748,6 +749,13 @@ objects() {
 		function enqueue_with: admin
 		function exec_claim: run admin
 		function exec_paused: admin
+		function explain: read run admin
+		function explain_conditions: admin
+		function explain_definition: read run admin
+		function explain_handler: admin
+		function explain_limits: admin
+		function explain_locks: admin
+		function explain_pauses: admin
 		function fail_slots: admin
 		function fire: run admin
 		function fire_definition: admin
@@ -790,6 +798,7 @@ objects() {
 		function new_run_of: admin
 		function newer_or_archived: read run admin
 		function newer_run: read run admin
+		function next_claim: admin
 		function next_local: admin
 		function next_slot: admin
 		function next_slots: enqueue read run admin
@@ -821,8 +830,10 @@ objects() {
 		function retry: admin
 		function rights: admin
 		function role_may: admin
+		function row_holder: admin
 		function run_status: enqueue read run admin
 		function run_texts: read run admin
+		function seen_runners: read run admin
 		function session_clean: run admin
 		function session_open: run admin
 		function set_queue: admin
@@ -831,12 +842,14 @@ objects() {
 		function settle_group: run admin
 		function settle_one: run admin
 		function slot_text: read run admin
+		function some_of: admin
 		function spend_rate: run admin
 		function start_keyed: run admin
 		function stats_of: admin
 		function sum_hours: admin
 		function system_identifier: admin
 		function take_new_runs:
+		function taken_types: admin
 		function tell_change:
 		function tell_forgotten:
 		function this_database: admin

@@ -1,0 +1,168 @@
+/*
+ * explain: why does a run not start, or a definition not fire? The verdict, then each condition and what changes it.
+ *
+ * The server decides; see jobrun.explain() in migrations/functions/explain.sql. This prints it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "commands.h"
+#include "print.h"
+#include "sql_text.h"
+
+#define DIGITS "0123456789"
+
+/* Columns of explain.sql and explain_definition.sql. */
+enum {
+	E_CONDITION,
+	E_STATE,
+	E_WORDS,
+	E_AT,
+	E_AGE,
+	E_REST,
+	E_COMMAND,
+	E_REASON,
+	E_DOC
+};
+
+/* "queue mail is paused until 14:35:00+01:00 (in 5m) by ann: the relay is down". Caller frees. */
+static char *
+words_of(const PGresult *rows, int row)
+{
+	const char *words = PQgetvalue(rows, row, E_WORDS), *rest = PQgetvalue(rows, row, E_REST);
+	char *at, *age, *text;
+
+	if (PQgetisnull(rows, row, E_AT))
+		return jr_xasprintf("%s%s", words, rest);
+	age = jr_format_age(jr_pg_int(rows, row, E_AGE, 0));
+	at = jr_format_local_time(jr_pg_int(rows, row, E_AT, 0));
+	if (strcmp(PQgetvalue(rows, row, E_CONDITION), "next") == 0)
+		text = jr_xasprintf("%s (%s)%s", words, age, rest);
+	else
+		text = jr_xasprintf("%s %s (%s)%s", words, at, age, rest);
+	free(at);
+	free(age);
+	return text;
+}
+
+/* "no  queue mail is full, 5 of 5 run (11, 12)   jobrun queue mail --max-running 6" */
+static void
+print_condition(const PGresult *rows, int row)
+{
+	const char *command = jr_pg_text(rows, row, E_COMMAND);
+	char *words = words_of(rows, row);
+	char *line = jr_xasprintf("%-3s %s%s%s", PQgetvalue(rows, row, E_STATE), words, command == NULL ? "" : "   ",
+	    command == NULL ? "" : command);
+
+	jr_print_line(stdout, "", line);
+	free(line);
+	free(words);
+}
+
+static void
+print_verdict(const PGresult *rows, const char *what)
+{
+	const char *command = jr_pg_text(rows, 0, E_COMMAND);
+	char *words = words_of(rows, 0), *line = jr_xasprintf("%s %s", what, words);
+
+	jr_print_line(stdout, "", line);
+	if (command != NULL)
+		jr_print_line(stdout, "try: ", command);
+	free(line);
+	free(words);
+}
+
+/* The type of the first row, if it is no handler's name: is another one spelt nearly so? */
+static void
+print_near_type(const PGresult *types)
+{
+	int count = PQntuples(types);
+	const char **known = jr_xcalloc((size_t)count + 1, sizeof(char *)), *near = NULL;
+
+	for (int row = 1; row < count; row++)
+		known[row - 1] = PQgetvalue(types, row, 0);
+	if (count > 1)
+		near = jr_text_nearest(PQgetvalue(types, 0, 0), known, (size_t)count - 1);
+	if (near != NULL) {
+		char *line = jr_xasprintf("    did you mean %s?", near);
+
+		jr_print_line(stdout, "", line);
+		free(line);
+	}
+	free(known);
+}
+
+static void
+print_all(const PGresult *rows, const PGresult *types, const char *what)
+{
+	print_verdict(rows, what);
+	for (int row = 1; row < PQntuples(rows); row++) {
+		print_condition(rows, row);
+		if (strcmp(PQgetvalue(rows, row, E_REASON), "no_handler") == 0)
+			print_near_type(types);
+	}
+}
+
+static bool
+fail_unknown(const char *what, bool is_run, struct jr_err *err)
+{
+	if (is_run)
+		return jr_fail(err, JR_E_NEWS, "there is no run %s; 'jobrun list' shows the newest", what);
+	return jr_fail(err, JR_E_NEWS, "there is no definition %s; 'jobrun define --list' shows them", what);
+}
+
+static bool
+explain(const struct jr_app *app, const char *what, bool is_run, struct jr_err *err)
+{
+	const char *values[] = {is_run ? what : NULL, is_run ? NULL : what};
+	const char *sql = is_run ? jr_sql_explain : jr_sql_explain_definition;
+	const struct jr_statement statements[] = {{sql, 1, &what}, {jr_sql_explain_types, JR_COUNT(values), values}};
+	PGresult *results[JR_COUNT(statements)] = {NULL};
+	struct jr_db *db = jr_cmd_connect(app, err);
+	bool ok = db != NULL && jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err);
+
+	if (ok && PQntuples(results[0]) == 0)
+		ok = fail_unknown(what, is_run, err);
+	else if (ok && app->json)
+		jr_print_document(PQgetvalue(results[0], 0, E_DOC));
+	else if (ok)
+		print_all(results[0], results[1], what);
+	for (size_t i = 0; i < JR_COUNT(results); i++)
+		PQclear(results[i]);
+	jr_db_close(db);
+	return ok;
+}
+
+static int
+explain_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
+{
+	bool is_run = argv[0][strspn(argv[0], DIGITS)] == '\0';
+	int64_t number;
+	char id[24];
+
+	(void)values;
+	(void)argc;
+	if (is_run && !jr_parse_int("ID", argv[0], 1, INT64_MAX, &number, err))
+		return (int)err->code;
+	if (!is_run && !jr_parse_definition("NAME", argv[0], err))
+		return (int)err->code;
+	return explain(app, is_run ? jr_pg_print_int(id, number) : argv[0], is_run, err) ? 0 : (int)err->code;
+}
+
+const struct jr_cmd jr_cmd_explain = {
+    .name = "explain",
+    .group = JR_GROUP_REPAIR,
+    .summary = "why does a run not start, or a definition not fire? and what to type",
+    .usage = "[OPTION...] ID | NAME",
+    .details =
+	"The first line is the verdict: the run starts or ends with the next claim, waits, or never starts unless\n"
+	"somebody acts. Then every condition of a start: ok, no, or ? if only the host knows, and the command\n"
+	"that changes it. Of a definition NAME: its next slots, why the last ones did not run, and what a run of\n"
+	"it would meet. Nothing is locked or changed.\n",
+    .min_args = 1,
+    .max_args = 1,
+    .run = explain_run,
+};

@@ -1,0 +1,607 @@
+-- explain: why a run does not start, or when the next one of a definition will. Nothing here takes a lock: a claim would
+-- pass over a run that somebody has locked to explain it.
+
+-- seen_runners: the runners of the last day, grouped: on which host, with which handlers, for which queues (null: all).
+-- With very many ticks a day only the newest count.
+create or replace function jobrun.seen_runners()
+returns table (host text, job_types text[], queues text[], permits bigint, last_seen_at timestamptz)
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select n.host, n.job_types, n.queues, max(n.permits), max(n.last_seen_at)
+	from (
+		(select r.* from jobrun.job_runners r where r.started_at > now() - interval '1 day' order by r.started_at desc limit 2000)
+		union all
+		(select r.* from jobrun.job_runners r where r.lingers_until is not null and r.started_at <= now() - interval '1 day'
+			and r.last_seen_at > now() - interval '1 day' limit 1000)) n
+	group by n.host, n.job_types, n.queues
+$fn$;
+
+-- taken_types: the job types that runners of the last day take from this queue. Every runner takes jobrun.prune.
+create or replace function jobrun.taken_types(queue text) returns text[]
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select array(select distinct t.job_type from jobrun.seen_runners() n cross join unnest(n.job_types) t(job_type)
+		where n.queues is null or taken_types.queue = any (n.queues) or t.job_type = 'jobrun.prune')
+$fn$;
+
+-- due_before: ids of at most `most` due runs of these job types in the queue that come before this place in the order of
+-- claims (null: all), in no order. The combinations are found by a loose index scan, as in candidates.sql.
+create or replace function jobrun.due_before(
+	queue text, job_types text[], priority smallint, run_at timestamptz, id bigint, most integer)
+returns bigint[]
+language plpgsql stable security definer
+set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off
+set enable_bitmapscan = off as $fn$
+#variable_conflict use_column
+declare
+	v_queue    constant text := queue;
+	v_priority constant smallint := coalesce(priority, 32767::smallint);
+	v_run_at   constant timestamptz := run_at;
+	v_id       constant bigint := id;
+	v_most     constant integer := most;
+begin
+	return array(
+		with recursive walk as (
+			select f.* from unnest(job_types) t(job_type) cross join lateral (
+				select r.job_type, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint as bound
+				from jobrun.job_runs r
+				where r.status in ('queued', 'failed') and r.job_type = t.job_type and r.queue = v_queue
+				order by r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint, r.run_at, r.id limit 1) f
+			union all
+			select n.* from walk w cross join lateral (
+				select r.job_type, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint as bound
+				from jobrun.job_runs r
+				where r.status in ('queued', 'failed') and r.job_type = w.job_type and r.queue = v_queue
+					and (r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint) > (w.priority, w.bound)
+				order by r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint, r.run_at, r.id limit 1) n)
+		select p.id from (select w.* from walk w where w.priority <= v_priority offset 0) w cross join lateral (
+			select r.id from jobrun.job_runs r
+			where r.status in ('queued', 'failed') and r.job_type = w.job_type and r.queue = v_queue and r.priority = w.priority
+				and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = w.bound and r.run_at <= now()
+				and (r.run_at, r.id) < (case when w.priority = v_priority then coalesce(v_run_at, 'infinity') else 'infinity' end,
+					coalesce(v_id, 0))
+			order by r.run_at, r.id limit v_most) p
+		limit v_most);
+end
+$fn$;
+
+-- next_claim: what a claim that takes all that it may would do now with this waiting run: fate is starts, expired or
+-- superseded (by newer); null: it stays. It goes through the turns of claim() and start_keyed() with runs that could
+-- decide that, and writes nothing. It knows no locks of other sessions. is_sure: false if it would have had to look at
+-- more than a thousand due runs before it, ten queues or twenty turns.
+create or replace function jobrun.next_claim(run_id bigint, out fate text, out newer bigint, out is_sure boolean)
+language plpgsql stable security definer
+set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $fn$
+#variable_conflict use_column
+declare
+	v_id       constant bigint := run_id;
+	v_most     constant integer := 1000;
+	v_paused   constant bigint[] := array(select d.id from jobrun.job_definitions d where d.paused_until > now());
+	v_run      record;
+	v_queue    jobrun.job_queues;
+	v_open     text[] := '{}';            -- "QUEUE TYPE", not paused: of these only runs with a unique key in question count
+	v_limited  text[] := '{}';
+	v_names    text[];                    -- queues to look at
+	v_seen     text[] := '{}';
+	v_name     text;
+	v_types    text[];
+	v_more     bigint[];
+	v_ids      bigint[] := '{}';          -- due runs that a claim may take if its limits have room
+	v_started  bigint[] := '{}';
+	v_gone     bigint[] := '{}';          -- superseded
+	v_by       bigint[] := '{}';
+	v_passed   bigint[] := '{}';
+	v_turn     record;
+	v_fates    record;
+begin
+	is_sure := true;
+	select r.job_type, r.queue, r.priority, r.run_at, r.unique_key, r.concurrency_key, r.run_at <= now() as due into v_run
+	from jobrun.job_runs r where r.id = v_id and r.finished_at is null and r.status in ('queued', 'failed');
+	if not found or not v_run.due and v_run.unique_key is null then
+		return;
+	end if;
+
+	v_names := array[v_run.queue];
+	while v_names <> '{}' loop
+		foreach v_name in array v_names loop
+			v_seen := v_seen || v_name;
+			if cardinality(v_seen) > 10 then
+				is_sure := false;
+				return;
+			end if;
+			select q.* into v_queue from jobrun.job_queues q where q.name = v_name;
+			v_types := case when v_queue.paused_until > now() then '{}' else array(
+				select t.name from unnest(jobrun.taken_types(v_name)) t(name)
+				where not exists (select from jobrun.job_types j where j.name = t.name and j.paused_until > now())) end;
+			if v_queue.name is null or not jobrun.is_limited(v_queue) then
+				v_open := v_open || array(select v_name || ' ' || t.name from unnest(v_types) t(name));
+				v_ids := v_ids || case when v_name = v_run.queue and v_run.due and v_run.job_type = any (v_types) then v_id end;
+				continue;
+			end if;
+			v_limited := v_limited || v_name;
+			-- What stands behind it counts, too: it may be the newest of the unique key of one before it. Of a long queue only
+			-- those runs behind it count.
+			v_more := jobrun.due_before(v_name, v_types, null, null, null, v_most + 1);
+			if cardinality(v_more) > v_most then
+				v_open := v_open || array(select v_name || ' ' || t.name from unnest(v_types) t(name));
+				v_more := case when v_name <> v_run.queue or not v_run.due or v_run.job_type <> all (v_types) then '{}'
+					else jobrun.due_before(v_name, v_types, v_run.priority, v_run.run_at, v_id, v_most) || v_id end;
+			end if;
+			if cardinality(v_more) > v_most then
+				is_sure := false;
+				return;
+			end if;
+			v_ids := v_ids || v_more;
+		end loop;
+		-- runs with the same unique keys may be in other queues
+		v_names := array(select distinct s.queue from (
+				select distinct r.job_type, r.unique_key from unnest(v_ids || v_id) i(id) join jobrun.job_runs r on r.id = i.id
+				where r.unique_key is not null) k
+			cross join lateral (select r.queue from jobrun.job_runs r
+				where r.job_type = k.job_type and r.unique_key = k.unique_key and r.finished_at is null and r.status <> 'running'
+					and r.run_at <= now() limit v_most) s
+			where s.queue <> all (v_seen));
+	end loop;
+	v_ids := array(select distinct i.id from (
+		select x.id from unnest(v_ids) x(id) where x.id is not null
+		union all
+		select s.id from (
+			select distinct r.job_type, r.unique_key from unnest(v_ids || v_id) i(id) join jobrun.job_runs r on r.id = i.id
+			where r.unique_key is not null) k
+		cross join lateral (select r.id, r.queue from jobrun.job_runs r
+			where r.job_type = k.job_type and r.unique_key = k.unique_key and r.finished_at is null and r.status <> 'running'
+				and r.run_at <= now() limit v_most) s
+		where s.queue || ' ' || k.job_type = any (v_open)) i);
+
+	for v_nr in 1 .. 21 loop
+		is_sure := v_nr <= 20;
+		exit when not is_sure;
+		with here as materialized (
+			select r.id, r.queue, r.priority, r.run_at, r.concurrency_key, r.unique_key,
+				(v_paused = '{}' or r.definition_id is null or r.definition_id <> all (v_paused)) and r.id <> all (v_passed) as fit
+			from unnest(v_ids) i(id) join jobrun.job_runs r on r.id = i.id
+			where r.id <> all (v_started) and r.id <> all (v_gone)),
+		begun as materialized (
+			select r.queue, r.concurrency_key from unnest(v_started) s(id) join jobrun.job_runs r on r.id = s.id),
+		lim as materialized (
+			select q.name, q.max_running_per_key as per_key,
+				least(jobrun.rate_left(q) - b.n, q.max_running - b.n - (select count(*) from jobrun.job_runs r
+					where r.status = 'running' and r.queue = q.name)) as room
+			from jobrun.job_queues q cross join lateral (select count(*) as n from begun where begun.queue = q.name) b
+			where q.name = any (v_limited)),
+		held as materialized (
+			select h.queue, h.concurrency_key, count(*) as n from (
+				select r.queue, r.concurrency_key from lim join jobrun.job_runs r on r.queue = lim.name
+				where r.status = 'running' and r.concurrency_key is not null
+				union all
+				select begun.queue, begun.concurrency_key from begun where begun.concurrency_key is not null) h
+			group by h.queue, h.concurrency_key),
+		keyed as (
+			select p.*, lim.room, lim.per_key, coalesce(h.n, 0)
+				+ row_number() over (partition by p.queue, p.concurrency_key order by p.priority, p.run_at, p.id) as nth_of_key
+			from here p left join lim on lim.name = p.queue
+			left join held h on h.queue = p.queue and h.concurrency_key = p.concurrency_key
+			where p.fit),
+		fits as (
+			select f.* from (
+				select k.*, row_number() over (partition by k.queue order by k.priority, k.run_at, k.id) as nth_of_queue
+				from keyed k where k.per_key is null or k.concurrency_key is null or k.nth_of_key <= k.per_key) f
+			where f.room is null or f.nth_of_queue <= f.room)
+		select coalesce(array_agg(f.id) filter (where f.unique_key is null), '{}') as ids,
+			array_agg(f.id) filter (where f.unique_key is not null) as keyed
+		into v_turn from fits f;
+		v_started := v_started || v_turn.ids;
+		exit when v_turn.keyed is null;
+
+		with keys as materialized (
+			select c.job_type, c.unique_key, case when max(c.claim_seq) > 0 then greatest(
+				jobrun.newer_run(c.job_type, c.unique_key, min(c.id)),
+				(select max(r.id) from unnest(v_started) s(id) join jobrun.job_runs r on r.id = s.id
+					where r.job_type = c.job_type and r.unique_key = c.unique_key and r.id > min(c.id)
+						and (r.expires_at <= now()) is not true)) end as newer
+			from unnest(v_turn.keyed) i(id) join jobrun.job_runs c on c.id = i.id group by c.job_type, c.unique_key),
+		waiting as (
+			select w.*, w.id = any (v_turn.keyed) as mine, case when w.claim_seq > 0 and k.newer > w.id then k.newer end as newer
+			from keys k cross join lateral (
+				select r.id, r.job_type, r.unique_key, r.queue, r.concurrency_key, r.claim_seq, r.run_at <= now() as due,
+					(r.expires_at <= now()) is true as expired
+				from jobrun.job_runs r
+				where r.job_type = k.job_type and r.unique_key = k.unique_key and r.finished_at is null and r.status <> 'running'
+				offset 0) w
+			where w.id <> all (v_started) and w.id <> all (v_gone)),
+		judged as (
+			select w.*, w.mine or (w.due and bool_or(w.mine and not w.expired and w.newer is null)
+				over (partition by w.job_type, w.unique_key, w.queue, w.concurrency_key)) as may_start
+			from waiting w),
+		chosen as (
+			select j.*, max(case when j.may_start and not j.expired and j.newer is null then j.id end)
+				over (partition by j.job_type, j.unique_key) as start
+			from judged j),
+		fates as (
+			select c.id, case when c.id = c.start then 'started' when c.id < c.start then 'superseded' when not c.mine then null
+				when c.newer is not null then 'superseded' when c.expired then 'started' end as fate,
+				case when c.id < c.start then c.start else c.newer end as by
+			from chosen c)
+		select coalesce(array_agg(f.id) filter (where f.fate = 'started'), '{}') as started,
+			coalesce(array_agg(f.id order by f.id) filter (where f.fate = 'superseded'), '{}') as gone,
+			coalesce(array_agg(f.by order by f.id) filter (where f.fate = 'superseded'), '{}') as newer
+		into v_fates from fates f;
+		v_started := v_started || v_fates.started;
+		v_gone := v_gone || v_fates.gone;
+		v_by := v_by || v_fates.newer;
+		v_passed := v_passed || array(select k.id from unnest(v_turn.keyed) k(id) where k.id <> all (v_fates.started));
+		exit when v_id = any (v_started) or v_id = any (v_gone);
+	end loop;
+	if v_id = any (v_started) then
+		is_sure := true;
+		fate := (select case when r.expires_at <= now() then 'expired' else 'starts' end from jobrun.job_runs r where r.id = v_id);
+	elsif v_id = any (v_gone) then
+		is_sure := true;
+		fate := 'superseded';
+		newer := v_by[array_position(v_gone, v_id)];
+	end if;
+end
+$fn$;
+
+-- row_holder: the session that has the row with this xmax locked, in words; null: none. A lock that several sessions share
+-- is not seen: its number means something else, and nothing here can tell which it is.
+create or replace function jobrun.row_holder(row_xmax xid, out pid integer, out words text)
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	if row_xmax = '0'::xid then
+		return;
+	end if;
+	select l.pid, format('process %s of the server (%s)', l.pid, concat_ws(', ', a.usename, nullif(a.application_name, ''),
+		'in a transaction since ' || to_char(a.xact_start at time zone 'UTC', 'HH24:MI:SS') || ' UTC')) into pid, words
+	from pg_locks l left join pg_stat_activity a on a.pid = l.pid
+	where l.locktype = 'transactionid' and l.mode = 'ExclusiveLock' and l.granted and l.transactionid = row_xmax limit 1;
+	if words is null then        -- perhaps taken inside a savepoint that was released: then its number has no lock of its own
+		words := (select 'a session of the server' from (select txid_snapshot_xmax(txid_current_snapshot()) as next) s
+			cross join lateral (select (s.next >> 32 << 32) + row_xmax::text::bigint as at) f
+			cross join lateral (select case when f.at >= s.next then f.at - 4294967296 else f.at end as at) x
+			where x.at > greatest(s.next - 2000000000, 0) and txid_status(x.at) = 'in progress');
+	end if;
+end
+$fn$;
+
+-- some_of: up to ten of them, "1, 2, ...".
+create or replace function jobrun.some_of(items text[]) returns text
+language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select array_to_string(items[1:10], ', ') || case when cardinality(items) > 10 then ', ...' else '' end
+$fn$;
+
+-- explain_handler: the first condition: has a runner of the last day a handler of this type, and does it take this queue?
+create or replace function jobrun.explain_handler(job_type text, queue text)
+returns table (condition text, state text, never boolean, reason text, words text, at timestamptz, rest text, command text)
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	with hosts as (
+		select n.host, bool_or(explain_handler.job_type = any (n.job_types)) as has,
+			bool_or(explain_handler.job_type = any (n.job_types)
+				and (n.queues is null or explain_handler.queue = any (n.queues) or explain_handler.job_type = 'jobrun.prune')) as takes
+		from jobrun.seen_runners() n group by n.host),
+	h as (
+		select jobrun.some_of(array_agg(h.host order by h.host) filter (where h.takes)) as takes,
+			jobrun.some_of(array_agg(h.host order by h.host) filter (where h.has and not h.takes)) as has,
+			jobrun.some_of(array_agg(h.host order by h.host) filter (where not h.has)) as has_not, count(*) as n
+		from hosts h)
+	select 'handler', case when h.takes is null then 'no' else 'ok' end, h.takes is null,
+		case when h.takes is not null then null when h.n = 0 then 'no_runner' when h.has is not null then 'not_for_queue' else 'no_handler' end,
+		case when h.takes is not null then format('handler for %s: on %s', explain_handler.job_type, h.takes)
+			when h.n = 0 then 'no runner was seen in the last day'
+			when h.has is not null then format('no host that has a handler for %s takes queue %s', explain_handler.job_type, explain_handler.queue)
+			else format('no host has a handler for %s', explain_handler.job_type) end,
+		null::timestamptz, case when h.takes is null then coalesce(' (seen without it: ' || h.has_not || ')', '')
+			else coalesce('; not on ' || h.has_not, '') || coalesce('; not from this queue on ' || h.has, '') end,
+		case when h.takes is not null then null when h.n = 0 then 'jobrun --once -v'
+			when h.has is not null then 'jobrun run --queue ' || explain_handler.queue else 'jobrun handlers --check' end
+	from h
+$fn$;
+
+-- explain_pauses: the pauses of a type, a queue and a definition (null: none).
+create or replace function jobrun.explain_pauses(job_type text, queue text, definition_id bigint)
+returns table (condition text, state text, never boolean, reason text, words text, at timestamptz, rest text, command text)
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select p.kind, case when w.is_paused then 'no' else 'ok' end, w.is_paused and not isfinite(p.until),
+		case when w.is_paused then p.kind || '_paused' end,
+		format('%s %s is ', p.kind, p.name) || case when not w.is_paused then 'not paused' when isfinite(p.until) then 'paused until'
+			else 'paused until resumed' end,
+		case when w.is_paused and isfinite(p.until) then p.until end,
+		case when w.is_paused then coalesce(' by ' || p.by, '') || coalesce(': ' || p.reason, '') end,
+		case when w.is_paused then format('jobrun resume --%s %s', p.kind, p.name) end
+	from (
+		select 1 as nr, 'type' as kind, explain_pauses.job_type as name, t.paused_until as until, t.paused_by as by, t.paused_reason as reason
+		from (select 1) o left join jobrun.job_types t on t.name = explain_pauses.job_type
+		union all
+		select 2, 'queue', explain_pauses.queue, q.paused_until, q.paused_by, q.paused_reason
+		from (select 1) o left join jobrun.job_queues q on q.name = explain_pauses.queue
+		union all
+		select 3, 'definition', d.name, d.paused_until, null, d.paused_reason
+		from jobrun.job_definitions d where d.id = explain_pauses.definition_id) p
+	cross join lateral (select (p.until > now()) is true as is_paused) w
+	order by p.nr
+$fn$;
+
+-- explain_limits: the limits of the queue, as claim() counts them, without the runs that come before.
+create or replace function jobrun.explain_limits(queue text, key text)
+returns table (condition text, state text, never boolean, reason text, words text, at timestamptz, rest text, command text)
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
+#variable_conflict use_column
+declare
+	v_name   constant text := queue;
+	v_key    constant text := key;
+	v_queue  jobrun.job_queues;
+	v_ids    text[];
+	v_n      bigint;
+	v_full   boolean;
+	v_period text;
+begin
+	select q.* into v_queue from jobrun.job_queues q where q.name = v_name;
+	v_n := (select count(*) from jobrun.job_runs r where r.status = 'running' and r.queue = v_name);
+	v_ids := array(select r.id::text from jobrun.job_runs r where r.status = 'running' and r.queue = v_name limit 11);
+	v_full := (v_n >= v_queue.max_running) is true;
+	return query select 'max_running', case when v_full then 'no' else 'ok' end, coalesce(v_queue.max_running = 0, false),
+		case when v_full then 'queue_full' end,
+		case when v_queue.max_running is null then format('queue %s: %s run, no limit', v_name, v_n)
+			when v_full then format('queue %s is full, %s of %s run', v_name, v_n, v_queue.max_running)
+			else format('queue %s has room, %s of %s run', v_name, v_n, v_queue.max_running) end,
+		null::timestamptz, case when v_ids <> '{}' then ' (' || jobrun.some_of(v_ids) || ')' end,
+		case when v_full then format('jobrun queue %s --max-running %s', v_name, v_n + 1) end;
+
+	if v_queue.rate_limit is not null then
+		v_n := v_queue.rate_limit - jobrun.rate_left(v_queue);
+		v_full := v_n >= v_queue.rate_limit;
+		v_period := regexp_replace((extract(epoch from v_queue.rate_period) * 1000)::bigint || 'ms', '000ms$', 's');
+		return query select 'rate', case when v_full then 'no' else 'ok' end, v_queue.rate_limit = 0, case when v_full then 'rate_used' end,
+			format('queue %s has started %s of %s in %s', v_name, v_n, v_queue.rate_limit, v_period)
+				|| case when v_full and v_queue.rate_limit > 0 then ', more' else '' end,
+			case when v_full and v_queue.rate_limit > 0 then v_queue.rate_window_start + v_queue.rate_period end, null,
+			case when v_full then format('jobrun queue %s --rate %s/%s', v_name, v_n + 1, v_period) end;
+	end if;
+
+	if v_key is not null then
+		v_n := (select count(*) from jobrun.job_runs r where r.status = 'running' and r.queue = v_name and r.concurrency_key = v_key);
+		v_ids := array(select r.id::text from jobrun.job_runs r
+			where r.status = 'running' and r.queue = v_name and r.concurrency_key = v_key limit 11);
+		v_full := (v_n >= v_queue.max_running_per_key) is true;
+		return query select 'lock_key', case when v_full then 'no' else 'ok' end, coalesce(v_queue.max_running_per_key = 0, false),
+			case when v_full then 'key_taken' end,
+			case when v_queue.max_running_per_key is null then format('lock key %s: %s run, no limit', v_key, v_n)
+				else format('lock key %s is %s, %s of %s run in queue %s', v_key, case when v_full then 'taken' else 'free' end, v_n,
+					v_queue.max_running_per_key, v_name) end,
+			null::timestamptz, case when v_ids <> '{}' then ' (' || jobrun.some_of(v_ids) || ')' end,
+			case when v_full then format('jobrun queue %s --per-key %s', v_name, v_n + 1) end;
+	end if;
+end
+$fn$;
+
+-- explain_locks: has another transaction locked the run, another waiting run of its unique key, or its queue, if that has
+-- limits? A claim leaves the run out then.
+create or replace function jobrun.explain_locks(run_id bigint)
+returns table (condition text, state text, never boolean, reason text, words text, at timestamptz, rest text, command text)
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp set enable_seqscan = off as $fn$
+	with r as materialized (
+		select r.id, r.queue, r.job_type, r.unique_key, r.xmax as row_xmax from jobrun.job_runs r where r.id = explain_locks.run_id),
+	held as (
+		select 1 as nr, 'run_locked' as reason, 'has this run locked' as what, h.* from r cross join lateral jobrun.row_holder(r.row_xmax) h
+		union all
+		select 2, 'run_locked', format('has run %s of its unique key locked', s.id), h.* from r cross join lateral (
+			select s.id, s.xmax as row_xmax from jobrun.job_runs s
+			where s.job_type = r.job_type and s.unique_key = r.unique_key and s.finished_at is null and s.status <> 'running' and s.id <> r.id
+			limit 20) s cross join lateral jobrun.row_holder(s.row_xmax) h
+		union all
+		select 3, 'queue_locked', format('has queue %s locked', q.name), h.* from r join jobrun.job_queues q on q.name = r.queue
+		cross join lateral jobrun.row_holder(q.xmax) h where jobrun.is_limited(q)),
+	first as (select h.* from held h where h.words is not null order by h.nr limit 1)
+	select 'lock', case when f.words is null then 'ok' else 'no' end, false, f.reason,
+		coalesce(f.words || ' ' || f.what, 'no other transaction has it locked'), null::timestamptz, null,
+		case when f.pid is not null then format('psql -c ''select pg_terminate_backend(%s)''', f.pid) end
+	from (select 1) o left join first f on true
+$fn$;
+
+-- explain_conditions: all rows of explain() but the verdict, for a waiting run. never: it stays so unless somebody acts.
+create or replace function jobrun.explain_conditions(run_id bigint)
+returns table (condition text, state text, never boolean, reason text, words text, at timestamptz, rest text, command text)
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
+#variable_conflict use_column
+declare
+	v_run   record;
+	v_newer bigint;
+	v_n     bigint;
+	v_seen  timestamptz;
+	v_late  boolean;
+begin
+	select r.id, r.job_type, r.queue, r.priority, r.run_at, r.status, r.attempts, r.max_attempts, r.snoozes, r.error_code, r.expires_at,
+		r.claim_seq, r.unique_key, r.concurrency_key, r.definition_id, r.run_at > now() as is_later,
+		(r.expires_at <= now()) is true as is_expired into v_run
+	from jobrun.job_runs r where r.id = explain_conditions.run_id;
+	return query select h.* from jobrun.explain_handler(v_run.job_type, v_run.queue) h;
+	return query select p.* from jobrun.explain_pauses(v_run.job_type, v_run.queue, v_run.definition_id) p;
+	return query select 'due', case when v_run.is_later then 'no' else 'ok' end, false,
+		case when not v_run.is_later then null when v_run.status = 'failed' then 'backoff' when v_run.snoozes > 0 then 'put_off' else 'later' end,
+		case when v_run.is_later then 'due' else 'due since' end, v_run.run_at,
+		case when not v_run.is_later then null when v_run.status = 'failed'
+				then format(', after attempt %s of %s failed', v_run.attempts, v_run.max_attempts) || coalesce(': ' || v_run.error_code, '')
+			when v_run.snoozes > 0 then format(', put off by its handler %s times', v_run.snoozes) end,
+		case when v_run.is_later then 'jobrun retry ' || v_run.id end;
+	return query select 'expiry', case when v_run.is_expired then 'no' else 'ok' end, false,
+		case when v_run.is_expired then 'expired' end,
+		case when v_run.expires_at is null then 'does not expire' when v_run.is_expired then 'expired' else 'expires' end,
+		v_run.expires_at, null, case when v_run.is_expired then 'jobrun retry ' || v_run.id end;
+	return query select l.* from jobrun.explain_locks(v_run.id) l;
+	return query select l.* from jobrun.explain_limits(v_run.queue, v_run.concurrency_key) l;
+	if v_run.unique_key is not null then
+		v_newer := case when v_run.claim_seq > 0 then jobrun.newer_run(v_run.job_type, v_run.unique_key, v_run.id) end;
+		return query select 'unique_key', case when v_newer is null then 'ok' else 'no' end, false,
+			case when v_newer is not null then 'superseded' end,
+			case when v_newer is not null then format('run %s of unique key %s is newer', v_newer, v_run.unique_key)
+				else format('unique key %s: ', v_run.unique_key)
+					|| coalesce(format('run %s is newer, and ends this one if it starts first',
+						jobrun.newer_run(v_run.job_type, v_run.unique_key, v_run.id, true)), 'no newer run') end,
+			null::timestamptz, null, case when v_newer is not null then 'jobrun show ' || v_newer end;
+	end if;
+	v_n := cardinality(jobrun.due_before(v_run.queue, jobrun.taken_types(v_run.queue), v_run.priority, v_run.run_at, v_run.id, 10001));
+	return query select 'before', 'ok', false, null, case when v_n > 10000 then '>10000' when v_n = 0 then 'no' else v_n::text end
+		|| case when v_n = 1 then ' due run comes' else ' due runs come' end || ' before it in queue ' || v_run.queue,
+		null::timestamptz, null, null;
+	return query select 'permits', '?', false, 'unknown', 'free permits: only the host knows', null::timestamptz,
+			' (' || string_agg(format('%s on %s', p.permits, p.host), ', ' order by p.host) || ' in all)', null
+		from (select n.host, max(n.permits) as permits from jobrun.seen_runners() n
+			where v_run.job_type = any (n.job_types) group by n.host order by n.host limit 5) p having count(*) > 0;
+	v_seen := coalesce((select max(n.last_seen_at) from jobrun.seen_runners() n where v_run.job_type = any (n.job_types)),
+		(select l.last_seen_at from (select n.last_seen_at from jobrun.job_runners n order by n.started_at desc limit 1) l));
+	v_late := (v_seen > now() - interval '5 minutes') is not true;
+	return query select 'runner', case when v_late then 'no' else 'ok' end, false, case when v_late then 'no_tick' end,
+		case when v_seen is null then 'no runner was ever seen' when v_late then 'no runner was seen since' else 'the last runner was seen' end,
+		v_seen, null, case when v_late then 'jobrun --once -v' end;
+end
+$fn$;
+
+-- explain: why the run stands where it does. The first row is the verdict, the others are the conditions of a claim, in
+-- its order. No row: no such run, or one that the caller may not see.
+--  condition  verdict, handler, type, queue, definition, due, expiry, lock, max_running, rate, lock_key, unique_key, before,
+--             permits, runner
+--  state      of a condition: ok, no, ? (not known here); of the verdict: starts (with the next claim), ends (with the next
+--             claim, without a start), waits, never (unless somebody acts), or the status of the run
+--  reason     a fixed word, see the manual; of the verdict: that of the condition that decides
+--  words, at, rest   the line for people, with a point in time in it or none
+--  command    what changes it
+create or replace function jobrun.explain(id bigint)
+returns table (condition text, state text, reason text, words text, at timestamptz, rest text, command text)
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
+#variable_conflict use_column
+declare
+	v_id     constant bigint := id;
+	v_run    record;
+	v_line   record;
+	v_rows   jsonb := '[]';
+	v_next   record;
+	v_held   boolean := false;
+	v_locked boolean := false;
+	v_state  text;
+	v_why    jsonb;
+begin
+	select r.*, (r.status in ('queued', 'failed')) as waits into v_run from jobrun.all_runs r where r.id = v_id;
+	if v_run.id is null or not (jobrun.may('read', 'run', 'admin') or v_run.created_by = jobrun.caller()) then
+		return;
+	end if;
+	if not v_run.waits then
+		return query
+			select 'verdict', v_run.status, coalesce(v_run.error_code, v_run.status),
+				case v_run.status
+				when 'running' then format('is running on %s since', v_run.locked_by)
+				when 'cancelled' then case when v_run.superseded_by is not null
+					then format('was superseded by run %s of its unique key', v_run.superseded_by) else 'was cancelled' end
+				when 'dead' then 'is dead: ' || coalesce((select t.last_error from jobrun.run_texts(v_id) t), v_run.error_code, 'no reason is known')
+				else v_run.status end,
+				case when v_run.status = 'running' then v_run.started_at else v_run.finished_at end,
+				case when v_run.status = 'running' then case when v_run.locked_until > now()
+					then ', lease for ' || date_trunc('second', v_run.locked_until - now()) || ' more'
+					else ', its lease has run out: the next tick takes it back' end || case when v_run.cancel_requested_at is not null
+					then ', cancel requested' else '' end else '' end,
+				case v_run.status when 'running' then 'jobrun cancel ' || v_id when 'succeeded' then null
+					else 'jobrun retry ' || coalesce(v_run.superseded_by, v_id) end;
+		return;
+	end if;
+
+	v_next := jobrun.next_claim(v_id);
+	for v_line in select c.* from jobrun.explain_conditions(v_id) c loop
+		if v_line.condition = 'unique_key' and v_next.fate = 'superseded' then
+			v_line.state := 'no';
+			v_line.reason := 'superseded';
+			v_line.words := format('run %s of unique key %s is newer', v_next.newer, v_run.unique_key);
+			v_line.command := 'jobrun show ' || v_next.newer;
+		elsif v_line.condition = 'before' and v_next.fate is null and not v_held then
+			v_line.state := case when v_next.is_sure then 'no' else '?' end;
+			v_line.reason := 'turn';
+			v_line.words := v_line.words || case when v_next.is_sure then '; its limits leave no further room' else '' end;
+			v_line.command := 'jobrun run --job ' || v_id;
+		end if;
+		v_held := v_held or v_line.state = 'no';
+		v_locked := v_locked or v_line.condition = 'lock' and v_line.state = 'no';
+		v_rows := v_rows || to_jsonb(v_line);
+	end loop;
+	select c.c into v_why from jsonb_array_elements(v_rows) with ordinality c(c, nr)
+	where (c.c ->> 'state' = 'no' or c.c ->> 'reason' = 'turn') and c.c ->> 'condition' <> 'runner'
+	order by (c.c ->> 'never')::boolean desc, c.c ->> 'condition' = 'lock' desc, c.nr limit 1;
+	-- What a claim would do decides: a run may start in the place of an older one of its key.
+	v_state := case when not v_locked and v_next.fate = 'starts' then 'starts' when not v_locked and v_next.fate is not null then 'ends'
+		when (v_why ->> 'never')::boolean then 'never' else 'waits' end;
+	if v_state = 'starts' then
+		v_why := null;
+		select c.c into v_why from jsonb_array_elements(v_rows) c(c) where c.c ->> 'condition' = 'runner' and c.c ->> 'state' = 'no';
+	elsif v_state = 'ends' then
+		select c.c into v_why from jsonb_array_elements(v_rows) c(c)
+		where c.c ->> 'condition' = case v_next.fate when 'expired' then 'expiry' else 'unique_key' end;
+	end if;
+	return query
+		select 'verdict', v_state, coalesce(v_why ->> 'reason', 'next_claim'),
+			case v_state when 'starts' then 'starts with the next claim' || coalesce('; but ' || (v_why ->> 'words'), '')
+				when 'ends' then 'ends with the next claim, without a start: ' || (v_why ->> 'words')
+				when 'never' then 'never starts unless somebody acts: ' || (v_why ->> 'words')
+				else 'waits: ' || (v_why ->> 'words') end,
+			(v_why ->> 'at')::timestamptz, coalesce(v_why ->> 'rest', ''), v_why ->> 'command'
+		union all
+		select r.condition, r.state, r.reason, r.words, r.at, coalesce(r.rest, ''), r.command
+		from jsonb_to_recordset(v_rows) r(condition text, state text, reason text, words text, at timestamptz, rest text, command text);
+end
+$fn$;
+
+-- explain_definition: why the definition does or does not make runs, and what a run of it would meet. Rows as of
+-- explain(). The verdict is fires, never (unless somebody acts), paused, or manual (it has no schedule). Further conditions:
+-- enabled, next (a slot to come), overlap, past (a slot, newest first; reason: its outcome). No row: no such definition.
+create or replace function jobrun.explain_definition(name text)
+returns table (condition text, state text, reason text, words text, at timestamptz, rest text, command text)
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
+#variable_conflict use_column
+declare
+	v_name    constant text := name;
+	v_def     record;
+	v_overlap text;
+	v_late    boolean;
+begin
+	select d.*, coalesce(d.queue, t.queue, 'default') as its_queue, (d.paused_until > now()) is true as is_paused into v_def
+	from jobrun.job_definitions d left join jobrun.job_definitions t on t.name = d.job_type where d.name = v_name;
+	if v_def.id is null or not jobrun.may('read', 'run', 'admin') then
+		return;
+	end if;
+	v_late := v_def.enabled and not v_def.is_paused and v_def.next_slot_at < now() - interval '2 minutes';
+	v_overlap := case when v_def.overlap = 'skip' then jobrun.overlapping(v_def.id) end;
+	return query select 'verdict',
+		case when v_def.schedule is null then 'manual' when not v_def.enabled or v_def.is_paused and not isfinite(v_def.paused_until)
+			or v_def.next_slot_at is null then 'never' when v_def.is_paused then 'paused' else 'fires' end,
+		case when v_def.schedule is null then 'no_schedule' when not v_def.enabled then 'disabled' when v_def.is_paused then 'definition_paused'
+			when v_def.next_slot_at is null then 'no_slot' when v_late then 'late_slot' else 'next_slot' end,
+		case when v_def.schedule is null then 'has no schedule: it fires only by hand' when not v_def.enabled
+				then 'never fires unless somebody acts: it is disabled, and its slots are skipped'
+			when v_def.is_paused and not isfinite(v_def.paused_until) then 'never fires unless somebody acts: it is paused until resumed'
+			when v_def.is_paused then 'fires no slot before its pause ends' when v_def.next_slot_at is null then 'never fires again: its schedule has no further slot'
+			when v_late then 'fires with the next tick: no tick has fired its slot of' else 'fires' end,
+		case when v_def.schedule is null or not v_def.enabled then null when v_def.is_paused then nullif(v_def.paused_until, 'infinity') else v_def.next_slot_at end,
+		case when v_def.is_paused then coalesce(': ' || v_def.paused_reason, '') else '' end,
+		case when v_def.schedule is null then 'jobrun enqueue --definition ' || v_name when not v_def.enabled then format('jobrun define %s --enable', v_name)
+			when v_def.is_paused then 'jobrun resume --definition ' || v_name when v_late then 'jobrun --once -v' end;
+	return query select 'enabled', case when v_def.enabled then 'ok' else 'no' end, case when not v_def.enabled then 'disabled' end,
+		case when v_def.enabled then 'enabled' else 'disabled' end, null::timestamptz, '',
+		case when not v_def.enabled then format('jobrun define %s --enable', v_name) end;
+	return query select p.condition, p.state, p.reason, p.words, p.at, coalesce(p.rest, ''), p.command
+		from jobrun.explain_pauses(v_def.job_type, v_def.its_queue, v_def.id) p;
+	return query select h.condition, h.state, h.reason, h.words, h.at, h.rest, h.command
+		from jobrun.explain_handler(v_def.job_type, v_def.its_queue) h;
+	return query select 'overlap', case when v_overlap is null then 'ok' else 'no' end, case when v_overlap is not null then 'overlap' end,
+		case when v_def.overlap <> 'skip' then 'runs may overlap' when v_overlap is null then 'no run of it is unfinished'
+			else v_overlap || ', so a slot now would be skipped' end, null::timestamptz, '',
+		case when v_overlap is not null then format('jobrun define %s --overlap allow', v_name) end;
+	return query select 'next', 'ok', null, 'next slot ' || jobrun.slot_text(n.slot, v_def.time_zone), n.slot, '', null
+		from jobrun.next_slots(v_def.schedule, v_def.time_zone, now(), 3, v_def.anchor_at) n(slot) where v_def.schedule is not null;
+	return query select 'past', case s.outcome when 'queued' then 'ok' else 'no' end, s.outcome,
+			format('slot %s%s: %s', jobrun.slot_text(date_trunc('second', s.slot), v_def.time_zone),
+				case when s.slots > 1 then format(' and %s more', s.slots - 1) else '' end,
+				case s.outcome when 'queued' then 'run ' || s.run_id else s.outcome || ', ' || coalesce(s.reason, 'no reason is recorded') end),
+			null::timestamptz, '', case when s.outcome <> 'queued' and s.runner_id is null
+				then format('jobrun slots %s --replay %s', v_name, to_char(s.slot at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')) end
+		from (select o.* from jobrun.job_slots o where o.definition_id = v_def.id order by o.slot desc limit 5) s;
+end
+$fn$;

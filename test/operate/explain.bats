@@ -1,0 +1,217 @@
+#!/usr/bin/env bats
+# jobrun explain: why a run does not start, or a definition does not fire, and the command that changes it.
+
+load ../lib/common
+
+# verdict_is ID REGEX: the first line of explain.
+verdict_is() {
+	jr_ok explain "$1"
+	assert_line --index 0 --regexp "^$1 $2"
+}
+
+# starts_by ID COMMAND: explain prints that command, and with it, and a tick, the run succeeds.
+starts_by() {
+	jr_ok explain "$1"
+	assert_line --index 1 "try: $2"
+	eval "run_jobrun ${2#jobrun }"
+	jr_ok run
+	run_is "$1" succeeded
+}
+
+# runs_elsewhere ID: somebody holds it.
+runs_elsewhere() {
+	begin_attempt "$1"
+}
+
+T='([0-9-]+ )?[0-9:]+\+00:00'
+
+@test "what waits for its time, or is paused: the reason, and the command that makes it start" {
+	handler work <<<'exit 0'
+	handler other <<<'exit 0'
+	jr_ok run
+	later=$(enqueue work --in 2h)
+	verdict_is "$later" "waits: due $T \(in (1h 59m|2h)\)\$"
+	assert_line --regexp "^no  due .* jobrun retry $later$"
+	assert_line --regexp '^ok  handler for work: on '
+	assert_line 'ok  no other transaction has it locked'
+	starts_by "$later" "jobrun retry $later"
+
+	queued=$(enqueue work -q mail)
+	jr_ok pause --queue mail --reason 'the relay is down'
+	verdict_is "$queued" 'never starts unless somebody acts: queue mail is paused until resumed by .*: the relay is down$'
+	starts_by "$queued" 'jobrun resume --queue mail'
+
+	typed=$(enqueue other)
+	jr_ok pause --type other --for 1h
+	verdict_is "$typed" "waits: type other is paused until $T \(in (59m [0-9]+s|1h)\) by "
+	starts_by "$typed" 'jobrun resume --type other'
+
+	q "insert into jobrun.job_definitions (name, job_type) values ('nightly', 'work')"
+	defined=$(enqueue --definition nightly)
+	jr_ok pause --definition nightly --reason 'month end'
+	verdict_is "$defined" 'never starts unless somebody acts: definition nightly is paused until resumed: month end$'
+	starts_by "$defined" 'jobrun resume --definition nightly'
+}
+
+@test "what a limit holds back: how many of how many, which runs, and the command that makes it start" {
+	handler work <<<'exit 0'
+	jr_ok run
+	full=$(enqueue work -q full --lock customer)
+	runs_elsewhere "$full"
+	keys=$(enqueue work -q keys --lock customer)
+	runs_elsewhere "$keys"
+	jr_ok queue full --max-running 1
+	a=$(enqueue work -q full)
+	verdict_is "$a" "waits: queue full is full, 1 of 1 run \($full\)\$"
+	starts_by "$a" 'jobrun queue full --max-running 2'
+
+	b=$(enqueue work -q keys --lock customer)
+	verdict_is "$b" "waits: lock key customer is taken, 1 of 1 run in queue keys \($keys\)\$"
+	starts_by "$b" 'jobrun queue keys --per-key 2'
+
+	jr_ok queue rate --rate 1/1h
+	first=$(enqueue work -q rate)
+	jr_ok run
+	run_is "$first" succeeded
+	c=$(enqueue work -q rate)
+	verdict_is "$c" "waits: queue rate has started 1 of 1 in 3600s, more $T \(in "
+	starts_by "$c" 'jobrun queue rate --rate 2/3600s'
+
+	jr_ok queue none --max-running 0
+	d=$(enqueue work -q none)
+	verdict_is "$d" 'never starts unless somebody acts: queue none is full, 0 of 0 run$'
+	starts_by "$d" 'jobrun queue none --max-running 1'
+
+	jr_ok queue one --max-running 1
+	e=$(enqueue work -q one)
+	f=$(enqueue work -q one)
+	verdict_is "$e" 'starts with the next claim$'
+	verdict_is "$f" 'waits: 1 due run comes before it in queue one; its limits leave no further room$'
+	starts_by "$f" "jobrun run --job $f"
+}
+
+@test "a type without a handler: which hosts were seen without it, and a name that is spelt nearly so" {
+	id=$(enqueue send_fxa)
+	verdict_is "$id" 'never starts unless somebody acts: no runner was seen in the last day$'
+	assert_line --index 1 'try: jobrun --once -v'
+	handler send_fax <<<'exit 0'
+	jr_ok run
+	verdict_is "$id" 'never starts unless somebody acts: no host has a handler for send_fxa \(seen without it: '
+	assert_line '    did you mean send_fax?'
+	handler send_fxa <<<'exit 0'
+	jr_ok run
+	run_is "$id" succeeded
+
+	q "update jobrun.job_runners set queues = '{mail}'"
+	id=$(enqueue send_fax -q fax)
+	verdict_is "$id" 'never starts unless somebody acts: no host that has a handler for send_fax takes queue fax$'
+	starts_by "$id" 'jobrun run --queue fax'
+}
+
+@test "another transaction has the run, or its queue, locked; explain itself locks nothing" {
+	handler work <<<'exit 0'
+	jr_ok run
+	id=$(enqueue work -q mail)
+	hold "select from jobrun.job_runs where id = $id for update"
+	verdict_is "$id" 'waits: process [0-9]+ of the server \(.*\) has this run locked$'
+	assert_line --index 1 --regexp "^try: psql -c 'select pg_terminate_backend\([0-9]+\)'$"
+	release_holds
+	hold "savepoint s; select from jobrun.job_runs where id = $id for update; release s"
+	verdict_is "$id" 'waits: .* has this run locked$'
+	release_holds
+	jr_ok queue mail --max-running 3
+	hold "select from jobrun.job_queues where name = 'mail' for update"
+	verdict_is "$id" 'waits: process [0-9]+ of the server \(.*\) has queue mail locked$'
+	release_holds
+	hold "select count(*) from jobrun.explain($id)"
+	verdict_is "$id" 'starts with the next claim$'
+	jr_ok run
+	run_is "$id" succeeded
+	release_holds
+}
+
+@test "expired, superseded, running and finished runs, and ones that do not exist" {
+	handler work <<<'exit 65'
+	jr_ok run
+	id=$(enqueue work --expires 1h)
+	q "update jobrun.job_runs set expires_at = now() - interval '1 second' where id = $id"
+	verdict_is "$id" 'ends with the next claim, without a start: expired '
+	assert_line --index 1 "try: jobrun retry $id"
+	jr_ok cancel "$id"
+	verdict_is "$id" 'was cancelled '
+	old=$(enqueue work --unique k)
+	q "update jobrun.job_runs set status = 'failed', claim_seq = 1, attempts = 1 where id = $old" \
+		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome) values ($old, 1, 1, 'failed')"
+	new=$(q "insert into jobrun.job_runs (job_type, unique_key) values ('work', 'k') returning id")
+	verdict_is "$old" "ends with the next claim, without a start: run $new of unique key k is newer\$"
+	verdict_is "$new" 'starts with the next claim$'
+	run_jobrun run || true
+	verdict_is "$new" 'is dead: exit 65'
+	assert_line --index 1 "try: jobrun retry $new"
+	verdict_is "$old" "was superseded by run $new of its unique key "
+	q "update jobrun.job_runners set started_at = started_at - interval '1 hour', last_seen_at = now() - interval '1 hour', finished_at = null"
+	id=$(enqueue work)
+	verdict_is "$id" "starts with the next claim; but no runner was seen since $T \(1h ago\)\$"
+	runs_elsewhere "$id"
+	verdict_is "$id" "is running on somewhere since $T \(.*\), lease for 00:5"
+	jr explain 999999
+	assert_one_line 1 "^jobrun: there is no run 999999; 'jobrun list' shows the newest$"
+	jr explain nothing
+	assert_one_line 1 "^jobrun: there is no definition nothing; 'jobrun define --list' shows them$"
+	jr explain 'a b'
+	assert_equal "$status" 64
+}
+
+@test "explain --json has fixed words, and the definition of a schedule its slots" {
+	handler work <<<'exit 0'
+	jr_ok run
+	id=$(enqueue work -q mail)
+	jr_ok pause --queue mail --reason 'the relay is down'
+	jr_ok explain "$id" --json
+	assert_equal "$(jq -c '[.id, .verdict, .reason, .command]' <<<"$output")" "[$id,\"never\",\"queue_paused\",\"jobrun resume --queue mail\"]"
+	assert_equal "$(jq -r '[.conditions[] | .condition + " " + .state] | join(", ")' <<<"$output")" \
+		'handler ok, type ok, queue no, due ok, expiry ok, lock ok, max_running ok, before ok, permits ?, runner ok'
+	jr_ok define nightly --type work --schedule '30 2 * * *' -q mail
+	jr_ok explain nightly
+	assert_line --index 0 --regexp "^nightly fires $T \(in "
+	assert_line --regexp '^no  queue mail is paused until resumed by .*: the relay is down   jobrun resume --queue mail$'
+	assert_equal "$(grep -c '^ok  next slot ' <<<"$output")" 3
+	q "insert into jobrun.job_slots (definition_id, slot, outcome, reason) select id, '2026-01-01 02:30Z', 'skipped', 'overlap: run 3 is running'
+		from jobrun.job_definitions where name = 'nightly'"
+	jr_ok define nightly --disable
+	jr_ok explain nightly
+	assert_line --index 0 'nightly never fires unless somebody acts: it is disabled, and its slots are skipped'
+	assert_line --index 1 'try: jobrun define nightly --enable'
+	assert_line 'no  slot 2026-01-01 02:30+00:00: skipped, overlap: run 3 is running   jobrun slots nightly --replay 2026-01-01T02:30:00Z'
+	jr_ok explain nightly --json
+	assert_equal "$(jq -r '.verdict + " " + .reason' <<<"$output")" 'never disabled'
+}
+
+@test "explain needs a grant of kind read, run or admin" {
+	id=$(enqueue work)
+	name=reader_$JR_DATABASE
+	make_role "$name"
+	jr_ok grant read "$name"
+	jr_ok define nightly --type work --schedule '30 2 * * *'
+	for what in "$id" nightly; do
+		JOBRUN_DATABASE_URL=$(url_of "$name") jr_ok explain "$what"
+	done
+	make_role "none_$JR_DATABASE"
+	jr_ok grant enqueue "none_$JR_DATABASE"
+	JOBRUN_DATABASE_URL=$(url_of "none_$JR_DATABASE") jr explain "$id"
+	assert_equal "$status" 77
+}
+
+# Seeded, so that a difference can be repeated. The states have limits of queues, keys and rates, pauses of all kinds, running, later
+# and expired runs, lock keys, unique keys, priorities, and a type that nobody has.
+@test "explain says exactly what a claim that takes all it may would do, in random states" {
+	for seed in 0.1 0.2 0.3 0.4; do
+		run psql_bare "$(past_pooler)" -f "$BATS_TEST_DIRNAME/../lib/explain_property.sql" \
+			-c "select line, times from pg_temp.check_states($seed, 75) order by line"
+		assert_success
+		refute_line --partial 'explain'
+		for verdict in starts waits never 'ends expired' 'ends superseded'; do
+			assert_line --regexp "^$verdict\|"
+		done
+	done
+}
