@@ -143,8 +143,6 @@ why_not(const struct jr_import *import, const struct jr_crontab_line *line, cons
 	static const char *const nicknames[] = {
 	    "@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"};
 
-	if (line->kind == JR_CRONTAB_UNKNOWN)
-		return import->system ? "this is no line of a crontab with users" : "this is no line of a crontab";
 	if (strcmp(line->schedule, "@reboot") == 0)
 		return "jobrun knows no start of the system, so cron keeps this line";
 	for (size_t i = 0; i < JR_COUNT(nicknames) && line->schedule[0] == '@'; i++) {
@@ -211,8 +209,7 @@ add_entry(struct jr_import *import, const struct jr_crontab_line *line, const ch
 	char *shell_command = NULL, *input = NULL;
 	const char *why;
 
-	if (line->kind == JR_CRONTAB_ENTRY)
-		jr_crontab_translate(line->command, &shell_command, &input);
+	jr_crontab_translate(line->command, &shell_command, &input);
 	why = why_not(import, line, shell_command);
 	if (why != NULL || jr_crontab_calls(shell_command, "jobrun"))
 		add_unchanged(import, text, len, why);
@@ -232,7 +229,10 @@ add_line(struct jr_import *import, const char *text, size_t len)
 	jr_crontab_read(&line, text, len, import->system);
 	if (line.kind == JR_CRONTAB_VARIABLE)
 		take_variable(import, &line);
-	else if (line.kind != JR_CRONTAB_NOTHING)
+	else if (line.kind == JR_CRONTAB_UNKNOWN)
+		add_unchanged(import, text, len,
+		    import->system ? "this is no line of a crontab with users" : "this is no line of a crontab");
+	else if (line.kind == JR_CRONTAB_ENTRY)
 		add_entry(import, &line, text, len);
 	if (!import->definitions && (line.kind == JR_CRONTAB_NOTHING || line.kind == JR_CRONTAB_VARIABLE))
 		add_unchanged(import, text, len, NULL);

@@ -107,11 +107,10 @@ add_timer(struct jr_timers *timers, struct jr_timer *timer)
 	rise(timers, timers->count++, timer);
 }
 
-/* The timer is in a heap. */
+/* The timer is in this heap. */
 static void
-remove_timer(struct jr_timer *timer)
+remove_timer(struct jr_timers *timers, struct jr_timer *timer)
 {
-	struct jr_timers *timers = timer->heap;
 	struct jr_timer *last = timers->items[--timers->count];
 
 	timer->heap = NULL;
@@ -287,7 +286,7 @@ void
 jr_timer_cancel(struct jr_timer *timer)
 {
 	if (timer->heap != NULL)
-		remove_timer(timer);
+		remove_timer(timer->heap, timer);
 	if (timer->prev != NULL)
 		unlink_timer(timer);
 	timer->at_ms = JR_NEVER;
@@ -364,7 +363,7 @@ serve_timers(struct jr_loop *loop)
 	while (loop->timers.count > 0 && loop->timers.items[0]->at_ms <= now_ms) {
 		struct jr_timer *timer = loop->timers.items[0];
 
-		remove_timer(timer);
+		remove_timer(&loop->timers, timer);
 		timer->next = NULL;
 		timer->prev = end;
 		*end = timer;

@@ -85,9 +85,9 @@ $fn$;
 --  - A run that was claimed before (a retry) does not start if a newer one of its key is running or has succeeded. A
 --    newer one that waits does not count, since it may never start.
 --  - The newest of the others starts, and older waiting ones end as superseded. or_newer: a newer due run of the same
---    queue and lock key may start in the place of a candidate that would start; without it, with a thousand retries of a
---    key, each claim would start some of them and read all. Expired runs are claimed so that settle can end them, which
---    does not count as a start.
+--    queue and lock key, and of no paused definition, may start in the place of a candidate that would start; without it,
+--    with a thousand retries of a key, each claim would start some of them and read all. Expired runs are claimed so that
+--    settle can end them, which does not count as a start.
 -- Its snapshot must be younger than the locks of the candidates, so that it sees what earlier lockers have committed.
 -- started: ids; left_out: queues of the candidates left out. limited: queues whose rows are locked, for their rates.
 -- It runs with the rights of the owner, so that the audit can tell the runs it ends from runs that people end by hand.
@@ -112,7 +112,8 @@ begin
 		select w.*, w.id = any (run_ids) as mine, case when w.claim_seq > 0 and k.newer > w.id then k.newer end as newer from keys k
 		cross join lateral (
 			select r.ctid as tid, r.id, r.job_type, r.unique_key, r.queue, r.concurrency_key, r.claim_seq, r.run_at <= now() as due,
-				(r.expires_at <= now()) is true as expired
+				(r.expires_at <= now()) is true as expired,
+				(select d.paused_until > now() from jobrun.job_definitions d where d.id = r.definition_id) is true as paused
 			from jobrun.job_runs r
 			where r.job_type = k.job_type and r.unique_key = k.unique_key and r.finished_at is null and r.status <> 'running'
 			offset 0) w),                  -- "offset 0" forces one index scan per key, whatever the statistics say
@@ -122,7 +123,7 @@ begin
 		for no key update of r skip locked),
 	judged as materialized (
 		select w.*, bool_and(w.id in (select l.id from locked l)) over (partition by w.job_type, w.unique_key) as whole,
-			w.mine or (or_newer and w.due and bool_or(w.mine and not w.expired and w.newer is null)
+			w.mine or (or_newer and w.due and not w.paused and bool_or(w.mine and not w.expired and w.newer is null)
 				over (partition by w.job_type, w.unique_key, w.queue, w.concurrency_key)) as may_start
 		from waiting w),
 	chosen as (                            -- what starts of each key; null: none

@@ -203,13 +203,14 @@ begin
 			select w.*, w.id = any (v_turn.keyed) as mine, case when w.claim_seq > 0 and k.newer > w.id then k.newer end as newer
 			from keys k cross join lateral (
 				select r.id, r.job_type, r.unique_key, r.queue, r.concurrency_key, r.claim_seq, r.run_at <= now() as due,
-					(r.expires_at <= now()) is true as expired
+					(r.expires_at <= now()) is true as expired,
+					(select d.paused_until > now() from jobrun.job_definitions d where d.id = r.definition_id) is true as paused
 				from jobrun.job_runs r
 				where r.job_type = k.job_type and r.unique_key = k.unique_key and r.finished_at is null and r.status <> 'running'
 				offset 0) w
 			where w.id <> all (v_started) and w.id <> all (v_gone)),
 		judged as (
-			select w.*, w.mine or (w.due and bool_or(w.mine and not w.expired and w.newer is null)
+			select w.*, w.mine or (w.due and not w.paused and bool_or(w.mine and not w.expired and w.newer is null)
 				over (partition by w.job_type, w.unique_key, w.queue, w.concurrency_key)) as may_start
 			from waiting w),
 		chosen as (

@@ -689,3 +689,16 @@ is_there() {
 		started_at = now() - interval '1 minute', expires_at = now() - interval '1 second'"
 	q_is f 'select expired from jobrun.held_runs'
 }
+
+@test "a newer run of a paused definition does not start in the place of an older one of its unique key" {
+	handler t <<<'exit 0'
+	q "insert into jobrun.job_definitions (name, job_type, paused_until) values ('nightly', 't', 'infinity')" \
+		"insert into jobrun.job_runs (job_type, unique_key, status, claim_seq, attempts) values ('t', 'k', 'failed', 1, 1)" \
+		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome) select id, 1, 1, 'failed' from jobrun.job_runs" \
+		"insert into jobrun.job_runs (job_type, unique_key, definition_id) select 't', 'k', d.id from jobrun.job_definitions d where d.name = 'nightly'"
+	jr_ok run
+	q_is '1|succeeded 2|queued' "select string_agg(id || '|' || status, ' ' order by id) from jobrun.job_runs"
+	jr_ok resume --definition nightly
+	jr_ok run
+	q_is '1|succeeded 2|succeeded' "select string_agg(id || '|' || status, ' ' order by id) from jobrun.job_runs"
+}

@@ -448,6 +448,7 @@ it_holds_nothing_of_the_runner(void **state)
 static long long
 count_sleeps(pid_t pid)
 {
+	static const char name[] = "voluntary_ctxt_switches:";
 	char path[64], line[256];
 	long long count = -1;
 	FILE *file;
@@ -455,8 +456,10 @@ count_sleeps(pid_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	file = fopen(path, "r");
 	assert_non_null(file);
-	while (fgets(line, sizeof(line), file) != NULL)
-		(void)sscanf(line, "voluntary_ctxt_switches: %lld", &count);
+	while (fgets(line, sizeof(line), file) != NULL) {
+		if (strncmp(line, name, strlen(name)) == 0)
+			count = strtoll(line + strlen(name), NULL, 10);
+	}
 	(void)fclose(file);
 	assert_true(count >= 0);
 	return count;
