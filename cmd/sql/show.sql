@@ -5,7 +5,7 @@ select f.name, f.kind, f.value, case f.kind when 'time' then f.age_ms end
 from jobrun.all_runs r
 left join jobrun.job_definitions d on d.id = r.definition_id
 cross join lateral jobrun.run_texts(r.id) t
-cross join lateral (select case when t.payload - 'argv' = '{}' and jsonb_typeof(t.payload -> 'argv') = 'array' then
+cross join lateral (select case when jsonb_typeof(t.payload -> 'argv') = 'array' and t.payload = jsonb_build_object('argv', t.payload -> 'argv') then
 	(select string_agg(case when w.word collate "C" ~ '^[A-Za-z0-9_@%+:,./-]+$' or w.nr > 1 and w.word collate "C" ~ '^[A-Za-z0-9_@%+=:,./-]+$'
 			then w.word else '''' || replace(w.word, '''', '''\''''') || '''' end, ' ' order by w.nr)
 		from jsonb_array_elements_text(t.payload -> 'argv') with ordinality w(word, nr)) end) c(line)

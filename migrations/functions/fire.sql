@@ -8,7 +8,7 @@ create or replace function jobrun.is_retried_command(run jobrun.job_runs) return
 language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select run.status = 'queued' and run.claim_seq > 0 and num_nonnulls(run.slot, run.idempotency_key, run.unique_key) = 0
 		and run.max_attempts = 1
-		and jsonb_typeof(run.payload -> 'argv') is not distinct from 'array' and run.payload - 'argv' = '{}'
+		and jsonb_typeof(run.payload -> 'argv') is not distinct from 'array' and run.payload = jsonb_build_object('argv', run.payload -> 'argv')
 $fn$;
 
 -- overlapping: a text about a run of the definition that keeps its slots from starting; null: there is none. Such runs

@@ -65,3 +65,11 @@ setup() {
 		assert_equal "$status" 64
 	done
 }
+
+@test "show prints any payload: a word, a number, a list, and what looks like a command and is none" {
+	for payload in '"word"' 3 null '[1]' '{"argv": "x"}' '{"argv": ["x"], "more": 1}'; do
+		id=$(enqueue work "$payload")
+		jr_ok show "$id"
+		assert_line --regexp "^payload +$(sed 's/[][{}]/\\&/g' <<<"$payload")$"
+	done
+}
