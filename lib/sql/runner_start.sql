@@ -23,7 +23,7 @@ with look as materialized (
 	from look l
 	on conflict (id) do update set last_seen_at = now(), finished_at = case when $10::jsonb is not null then r.finished_at end
 		where r.host = excluded.host and r.pid = excluded.pid
-	returning r.id, r.finished_at is not null as over
+	returning r.id, $10::text is not null and r.finished_at is not null as over
 )
 select c.job_type, c.queue, c.priority, r.id, (select s.install_id from jobrun.settings s) as install_id,
 	current_database() as database, current_setting('idle_session_timeout', true) as idle_session_timeout,
