@@ -255,11 +255,15 @@ begin
 		'in a transaction since ' || to_char(a.xact_start at time zone 'UTC', 'HH24:MI:SS') || ' UTC')) into pid, words
 	from pg_locks l left join pg_stat_activity a on a.pid = l.pid
 	where l.locktype = 'transactionid' and l.mode = 'ExclusiveLock' and l.granted and l.transactionid = row_xmax limit 1;
-	if words is null then        -- perhaps taken inside a savepoint that was released: then its number has no lock of its own
+	-- Perhaps it was taken inside a savepoint that was released: then its number has no lock of its own. The number has 32 bits
+	-- of 64; the rest is such that it lies nearest to the snapshot's end. It may lie behind that: the end is the last
+	-- transaction that has finished, and this one has not.
+	if words is null then
 		words := (select 'a session of the server' from (select txid_snapshot_xmax(txid_current_snapshot()) as next) s
 			cross join lateral (select (s.next >> 32 << 32) + row_xmax::text::bigint as at) f
-			cross join lateral (select case when f.at >= s.next then f.at - 4294967296 else f.at end as at) x
-			where x.at > greatest(s.next - 2000000000, 0) and txid_status(x.at) = 'in progress');
+			cross join lateral (select f.at + case when f.at > s.next + 2147483648 then -4294967296
+				when f.at < s.next - 2147483648 then 4294967296 else 0 end as at) x
+			where case when x.at > 0 then txid_status(x.at) = 'in progress' end);
 	end if;
 end
 $fn$;
