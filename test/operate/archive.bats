@@ -53,6 +53,20 @@ ahead() {
 	assert_output 'nothing to prune'
 }
 
+@test "a step asks once for each month, however full the table is" {
+	q "insert into jobrun.job_runs (job_type, status, run_at, started_at, finished_at, attempts, claim_seq, runner_id, locked_by)
+		select 'work', 'succeeded', t.at, t.at, t.at, 1, 1, 1, 'there'
+		from generate_series(1, 20000) i, lateral (select '2024-02-02'::timestamptz + i * interval '1 s') t(at)" \
+		'analyze jobrun.job_runs'
+	# The first steps sum hours and make months.
+	q "set track_functions = 'all'" "do \$\$ declare state jsonb := '{}'; asked bigint; begin
+		while coalesce(state ->> 'kind', 'hours') in ('hours', 'months') loop state := jobrun.prune_step(state); end loop;
+		asked := pg_stat_get_xact_function_calls('jobrun.has_month'::regproc);
+		state := jobrun.prune_step(state);
+		assert (state #>> '{counts,succeeded}')::bigint > 1000, state;
+		assert pg_stat_get_xact_function_calls('jobrun.has_month'::regproc) - asked between 1 and 2, 'it asked too often'; end \$\$"
+}
+
 @test "an archive of two years has 24 months, and the end of its oldest is a drop that is not counted as rows" {
 	q "select ended(i, date_trunc('month', now() at time zone 'UTC') at time zone 'UTC' - i * interval '1 month' + interval '3 days')
 		from generate_series(1, 23) i" "update jobrun.settings set keep_dead = '0'" >/dev/null
