@@ -269,3 +269,13 @@ def children_of(pid):
         if int(fields[1]) == pid:
             found.append(int(stat.parent.name))
     return found
+
+
+def documents(text):
+    """JSON documents that stand one after the other."""
+    decoder, at, found = json.JSONDecoder(), 0, []
+    while at < len(text):
+        document, at = decoder.raw_decode(text, at)
+        found.append(document)
+        at += len(text[at:]) - len(text[at:].lstrip())
+    return found
