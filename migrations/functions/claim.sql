@@ -235,7 +235,7 @@ $fn$;
 --  4. Each combination gives its first due runs from two index ranges: free ones, and bound ones, which have a lock key or a
 --     definition. They are merged and cut to a few more than n.
 --  5. Only these n are locked (SKIP LOCKED), checked again, and turned into running. While others claim, too, most of them
---     may be locked; then the same goes on behind them, up to a thousand runs.
+--     may be locked; then the same goes on behind them, with more at a time, up to a thousand runs.
 --  6. Those with a unique key are only locked; start_keyed starts them, ends them, or leaves them out this time. Other runs
 --     are taken in the place of those left out; if there are none, their queue is returned as in 3.
 --  7. If these were not enough, or there are limits, further turns look at more runs. When a full lock key or a paused
@@ -247,8 +247,8 @@ $fn$;
 --
 -- Every statement of a volatile function has its own snapshot only in READ COMMITTED: anything else is refused.
 -- force_generic_plan: the function is planned once per connection without a named prepared statement. Joins are by
--- ctid, so that even wrong statistics give nested loops, and a plan made while the table was empty does not read all of
--- it.
+-- ctid, or runs are read by an array of their ctids, so that even wrong statistics give nested loops, and a plan made
+-- while the table was empty does not read all of it.
 create or replace function jobrun.claim(
 	runner_id bigint, host text, n integer, job_types text[], queues text[], priorities smallint[],
 	after_priority smallint, after_run_at timestamptz, after_id bigint, lease_ms bigint, claim_number bigint,
@@ -315,7 +315,7 @@ begin
 					and not exists (select from jobrun.job_types t where t.name = c.job_type and t.paused_until > now())),
 			pick as materialized (             -- the first due runs of each, merged and cut; no lock yet
 				select p.* from c cross join lateral (
-					select r.ctid as tid, r.priority, r.run_at, r.id, r.definition_id from jobrun.job_runs r
+					select r.ctid as tid, r.priority, r.run_at, r.id from jobrun.job_runs r
 					where r.status in ('queued', 'failed') and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
 						and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = c.bound
 						and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
@@ -323,16 +323,17 @@ begin
 				order by p.priority, p.run_at, p.id limit v_first),
 			got as materialized (              -- n of them, locked in order and checked again, since they may have changed
 				select r.ctid as tid, case when r.unique_key is not null then r.id end as keyed
-				from pick p join jobrun.job_runs r on r.ctid = p.tid
-				where r.status in ('queued', 'failed') and r.run_at <= now()
-					and (v_paused = '{}' or p.definition_id is null or p.definition_id <> all (v_paused))
-				order by p.priority, p.run_at, p.id limit n - coalesce(cardinality(v_ids), 0)
+				from jobrun.job_runs r
+				where r.ctid = any (array(select p.tid from pick p))
+					and case when r.status in ('queued', 'failed') then r.run_at <= now() end    -- which no index can answer
+					and (v_paused = '{}' or r.definition_id is null or r.definition_id <> all (v_paused))
+				order by r.priority, r.run_at, r.id limit n - coalesce(cardinality(v_ids), 0)
 				for no key update of r skip locked),
-			taken as (
+			taken as (                         -- once all are locked: of two claims at a time one gets all, not each a part
 				update jobrun.job_runs r
 				set status = 'running', runner_id = v_runner, locked_by = v_host, locked_until = v_until, started_at = now(),
 					attempts = r.attempts + 1, claim_seq = r.claim_seq + 1
-				from got where r.ctid = got.tid and got.keyed is null
+				where r.ctid = any (array(select got.tid from got where got.keyed is null))
 				returning r.id)
 			select array(select taken.id from taken) as ids, (select array_agg(got.keyed) from got where got.keyed is not null) as keyed,
 				(select count(*) from pick) as seen, l.*
@@ -347,7 +348,7 @@ begin
 			v_priority := v_turn.priority;     -- others have locked some: go on behind these
 			v_run_at := v_turn.run_at;
 			v_id := v_turn.id;
-			v_first := v_batch;
+			v_first := 4 * n + 50;             -- far enough to pass what four others have locked
 		end loop;
 		v_looked := 0;
 	end if;

@@ -114,6 +114,28 @@ claimed() {
 	release_holds
 }
 
+@test "when four others have locked a hundred runs each, a claim of a hundred looks twice" {
+	needs_session # for auto_explain
+	q "insert into jobrun.job_runs (job_type) select 'work' from generate_series(1, 600)" \
+		"insert into jobrun.job_runners (id, pid, permits, host, version) values (77, 1, 1, 'other', 'x')"
+	hold "select from jobrun.job_runs r where r.id <= 400 for update"
+	plan=$(q 2>&1 <<-'sql'
+		load 'auto_explain';
+		set auto_explain.log_nested_statements = on;
+		set auto_explain.log_level = notice;
+		set auto_explain.log_min_duration = 0;
+		set client_min_messages = notice;
+		begin;
+		select 'claimed ' || count(*) || ' ' || min(c.id) || ' ' || max(c.id)
+		from jobrun.claim(77, 'other', 100, '{work}', '{default}', '{100}', null, null, null, 60000, 1) c;
+		rollback;
+	sql
+	)
+	release_holds
+	assert_equal "$(grep '^claimed' <<<"$plan")" 'claimed 100 401 500'
+	assert_equal "$(grep -c 'CTE pick$' <<<"$plan")" 2
+}
+
 @test "claim and claim_ahead read by their indexes alone, with whatever statistics their plans were made" {
 	local state claim="from jobrun.claim(1, 'h', N, '{work}', '{default}', '{100}', null, null, null, 60000, 1, 20, '{work}') c"
 
