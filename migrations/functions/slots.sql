@@ -412,9 +412,9 @@ end
 $fn$;
 
 -- slot_text: a slot as people read and type it: local time of the zone with its offset, "2026-03-29 03:00+02:00";
--- seconds only if there are any. If this server does not know the zone (any more), UTC is used, so that commands that
--- show slots still work.
-create or replace function jobrun.slot_text(slot timestamptz, time_zone text) returns text
+-- seconds only if there are any, or if they are wanted. If this server does not know the zone (any more), UTC is used, so
+-- that commands that show slots still work.
+create or replace function jobrun.slot_text(slot timestamptz, time_zone text, with_seconds boolean default false) returns text
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_local timestamp := slot at time zone 'UTC';
@@ -430,7 +430,7 @@ begin
 		end;
 	end if;
 	v_local := v_local + v_ahead;
-	return to_char(v_local, case when date_trunc('minute', v_local) = v_local then 'YYYY-MM-DD HH24:MI'
+	return to_char(v_local, case when date_trunc('minute', v_local) = v_local and not with_seconds then 'YYYY-MM-DD HH24:MI'
 			when date_trunc('second', v_local) = v_local then 'YYYY-MM-DD HH24:MI:SS' else 'YYYY-MM-DD HH24:MI:SS.US' end)
 		|| case when v_ahead < '0' then '-' else '+' end || to_char(greatest(v_ahead, -v_ahead), 'HH24:MI');
 end
