@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "base/parse.h"
@@ -15,6 +16,7 @@
 #include "payload.h"
 #include "print.h"
 #include "sql_text.h"
+#include "zone.h"
 
 #define NEXT_COUNT "3"
 
@@ -91,6 +93,29 @@ tell_change(const struct jr_define_opts *opts, const PGresult *result, const PGr
 	jr_next_times_hint(stdout, "note: ", name, next);
 }
 
+/*
+ * A schedule without a zone is in UTC. On a host that has another zone, somebody who knows cron may have meant that. Not
+ * for @every, which has no zone.
+ */
+static void
+warn_of_zone(const struct jr_define_opts *opts, const char *name, const PGresult *result)
+{
+	char *zone, *text;
+
+	if (opts->schedule == NULL || opts->time_zone != NULL || strncasecmp(opts->schedule, "@every", 6) == 0 ||
+	    strcmp(opts->schedule, "none") == 0 || strcmp(PQgetvalue(result, 0, D_ACTION), "created") != 0)
+		return;
+	zone = jr_zone_of_host();
+	if (strcmp(zone, "UTC") != 0 && strcmp(zone, "Etc/UTC") != 0) {
+		text = jr_xasprintf("the schedule of %s is in UTC, and this host is in %s: say --time-zone %s, or "
+				    "--time-zone UTC",
+		    name, zone, zone);
+		jr_print_line(stderr, "jobrun: ", text);
+		free(text);
+	}
+	free(zone);
+}
+
 /* The payload as JSON text; NULL: none was given. false: it cannot be read. */
 static bool
 read_payload(const char *argument, char **payload, struct jr_err *err)
@@ -121,6 +146,7 @@ change_one(const struct jr_app *app, const struct jr_define_opts *opts, const ch
 			jr_payload_locate(payload, err);
 		return (int)err->code;
 	}
+	warn_of_zone(opts, name, results[0]);
 	if (app->json)
 		jr_print_documents(results[0], D_DOC);
 	else

@@ -6,10 +6,10 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "import.h"
+#include "zone.h"
 
 #define TEXT_MAX ((size_t)64 << 20)
 
@@ -32,19 +32,11 @@ jr_import_define_begin(struct jr_import *import)
 static char *
 time_zone(const struct jr_import *import)
 {
-	static const char directory[] = "zoneinfo/";
-	const char *set = jr_import_variable(import, "CRON_TZ"), *zone;
-	char link[4096];
-	ssize_t len;
+	const char *set = jr_import_variable(import, "CRON_TZ");
 
 	if (set == NULL || set[0] == '\0')
-		set = getenv("TZ");
-	if (set != NULL && set[0] != '\0')
-		return jr_xstrdup(set + (set[0] == ':'));
-	len = readlink("/etc/localtime", link, sizeof(link) - 1);
-	link[len > 0 ? len : 0] = '\0';
-	zone = strstr(link, directory);
-	return jr_xstrdup(zone != NULL ? zone + strlen(directory) : "UTC");
+		return jr_zone_of_host();
+	return jr_xstrdup(set + (set[0] == ':'));
 }
 
 static void

@@ -18,6 +18,7 @@ jr_run_free(struct jr_run *run)
 	free(run->payload);
 	free(run->key);
 	free(run->slot);
+	free(run->slot_local);
 	free(run->checkpoint);
 	free(run->trace_context);
 	free(run);

@@ -31,6 +31,7 @@ struct jr_run {
 	char *payload;       /* JSON text as PostgreSQL prints it, never parsed here */
 	char *key;           /* JOBRUN_KEY */
 	char *slot;          /* RFC 3339 UTC or NULL */
+	char *slot_local;    /* the same in the zone of the definition, with its offset; or NULL */
 	char *checkpoint;    /* JSON text or NULL */
 	char *trace_context; /* or NULL */
 };

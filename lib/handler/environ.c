@@ -62,8 +62,8 @@ static bool
 is_of_run(const char *item)
 {
 	static const char *const names[] = {"JOBRUN_RUN_ID", "JOBRUN_CLAIM", "JOBRUN_TYPE", "JOBRUN_QUEUE",
-	    "JOBRUN_ATTEMPT", "JOBRUN_MAX_ATTEMPTS", "JOBRUN_KEY", "JOBRUN_SLOT", "JOBRUN_DEADLINE", "JOBRUN_OUT",
-	    "JOBRUN_CHECKPOINT"};
+	    "JOBRUN_ATTEMPT", "JOBRUN_MAX_ATTEMPTS", "JOBRUN_KEY", "JOBRUN_SLOT", "JOBRUN_SLOT_LOCAL",
+	    "JOBRUN_DEADLINE", "JOBRUN_OUT", "JOBRUN_CHECKPOINT"};
 
 	for (size_t i = 0; i < JR_COUNT(names); i++) {
 		if (value_of(item, names[i]) != NULL)
@@ -181,6 +181,7 @@ add_run(struct names *names, const struct jr_run *run, int64_t deadline_wall_ms,
 	set_int(names, "JOBRUN_MAX_ATTEMPTS", run->max_attempts);
 	set(names, "JOBRUN_KEY", run->key);
 	set(names, "JOBRUN_SLOT", run->slot);
+	set(names, "JOBRUN_SLOT_LOCAL", run->slot_local);
 	if (deadline_wall_ms != JR_NEVER)
 		set_int(names, "JOBRUN_DEADLINE", deadline_wall_ms / 1000);
 	set(names, "JOBRUN_OUT", extra->out);

@@ -1,6 +1,6 @@
 /*
- * queue: see queue.h. This file has claims and the runner's own row; queue_settle.c has the writes about held runs, and
- * queue_candidates.c what is done with the rows of candidates.
+ * queue: see queue.h. This file has claims and the runner's own row; queue_settle.c has the writes about held runs,
+ * queue_fire.c schedules, and queue_candidates.c what is done with the rows of candidates.
  *
  * Parameters and columns stand in the order that the comment at the head of each .sql file gives. The form of an answer
  * stands in front of its statement; an answer of another form is never read.
@@ -247,67 +247,6 @@ jr_queue_add_linger_end(struct jr_request *request, int64_t runner_id)
 	add_of_runner(request, jr_sql_linger_end, runner_id);
 }
 
-static const struct jr_form_column fire_due_columns[] = {{"due_ms", JR_COLUMN_INT, true, NULL}};
-static const struct jr_form fire_due_form = JR_FORM("fire_due", fire_due_columns);
-
-void
-jr_queue_add_fire_due(struct jr_request *request)
-{
-	jr_request_add(request, jr_sql_fire_due, 0, NULL);
-	jr_request_expect(request, &fire_due_form, 1, 1);
-}
-
-int64_t
-jr_queue_read_fire_due(const PGresult *result)
-{
-	return jr_pg_int(result, 0, 0, 0);
-}
-
-/* fire's columns */
-enum fire_column {
-	F_DEFINITION,
-	F_SLOT,
-	F_OUTCOME,
-	F_REASON,
-	F_RUN_ID,
-	F_SLOTS
-};
-static const struct jr_form_column fire_columns[] = {
-    [F_DEFINITION] = {"definition", JR_COLUMN_TEXT, true, NULL},
-    [F_SLOT] = {"slot", JR_COLUMN_TEXT, true, NULL},
-    [F_OUTCOME] = {"outcome", JR_COLUMN_TEXT, true, "|queued|skipped|coalesced|error|"},
-    [F_REASON] = {"reason", JR_COLUMN_TEXT, false, NULL},
-    [F_RUN_ID] = {"run_id", JR_COLUMN_INT, false, NULL},
-    [F_SLOTS] = {"slots", JR_COLUMN_INT, true, NULL},
-};
-static const struct jr_form fire_form = JR_FORM("fire", fire_columns);
-
-void
-jr_queue_add_fire(struct jr_request *request)
-{
-	jr_request_add(request, jr_sql_fire, 0, NULL);
-	jr_request_expect(request, &fire_form, 0, JR_ROWS_ANY);
-}
-
-size_t
-jr_queue_count_fired(const PGresult *result)
-{
-	return (size_t)PQntuples(result);
-}
-
-struct jr_fired_row
-jr_queue_read_fired(const PGresult *result, size_t index)
-{
-	int row = (int)index;
-
-	return (struct jr_fired_row){.definition = PQgetvalue(result, row, F_DEFINITION),
-	    .slot = PQgetvalue(result, row, F_SLOT),
-	    .outcome = PQgetvalue(result, row, F_OUTCOME),
-	    .reason = jr_pg_text(result, row, F_REASON),
-	    .run_id = jr_pg_int(result, row, F_RUN_ID, 0),
-	    .slots = jr_pg_int(result, row, F_SLOTS, 0)};
-}
-
 static const struct jr_form_column candidates_columns[] = {{"job_type", JR_COLUMN_TEXT, true, NULL},
     {"queue", JR_COLUMN_TEXT, true, NULL}, {"priority", JR_COLUMN_INT, true, NULL}};
 static const struct jr_form candidates_form = JR_FORM("candidates", candidates_columns);
@@ -348,6 +287,7 @@ enum run_column {
 	C_PAYLOAD,
 	C_RUNNER_ID,
 	C_STARTED,
+	C_SLOT_LOCAL,
 	C_LEASE_LEFT /* adopt's only */
 };
 static const struct jr_form_column run_columns[] = {
@@ -373,6 +313,7 @@ static const struct jr_form_column run_columns[] = {
     [C_PAYLOAD] = {"payload", JR_COLUMN_TEXT, true, NULL},
     [C_RUNNER_ID] = {"runner_id", JR_COLUMN_INT, true, NULL},
     [C_STARTED] = {"started_ms", JR_COLUMN_INT, true, NULL},
+    [C_SLOT_LOCAL] = {"slot_local", JR_COLUMN_TEXT, false, NULL},
     [C_LEASE_LEFT] = {"lease_left_ms", JR_COLUMN_INT, true, NULL},
 };
 #define CLAIM_FORM(name) .statement = (name), .columns = run_columns, .count = C_LEASE_LEFT
@@ -591,6 +532,7 @@ jr_queue_read_run(const PGresult *result, size_t index, struct jr_cursor *cursor
 	run->payload = copy_text(result, row, C_PAYLOAD);
 	run->key = copy_text(result, row, C_KEY);
 	run->slot = copy_text(result, row, C_SLOT);
+	run->slot_local = copy_text(result, row, C_SLOT_LOCAL);
 	run->checkpoint = copy_text(result, row, C_CHECKPOINT);
 	run->trace_context = copy_text(result, row, C_TRACE_CONTEXT);
 	if (cursor != NULL)

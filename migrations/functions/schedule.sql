@@ -45,6 +45,7 @@ returns bigint
 language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_parts text[] := regexp_match(item, '^(?:([*])|([0-9]+|[a-z]+)(?:-([0-9]+|[a-z]+))?)(?:/([0-9]+))?$');
+	v_of_month   constant text[] := regexp_match(item, '^([0-9]+|[a-z]{3})(?:l|#([1-5]))$');
 	v_is_weekday constant boolean := field = 'day-of-week';
 	v_from  integer;
 	v_to    integer;
@@ -54,16 +55,21 @@ begin
 	if item = '' then
 		raise exception '%: an item of the list is empty; write one comma between two items, and none at the ends', shown
 			using errcode = 'JR065';
-	elsif item = 'l' and field = 'day-of-month' then
-		return 1;
+	elsif item in ('l', 'lw') and field = 'day-of-month' then
+		return case item when 'l' then 1 else 1::bigint << 32 end;
 	elsif item ~ '[?]' then
 		raise exception '%: "?" is not known; write "*"', shown using errcode = 'JR065';
+	elsif v_is_weekday and v_of_month is not null then
+		v_from := jobrun.parse_schedule_number(shown, v_of_month[1], lowest, highest, names, base) % 7;
+		return 1::bigint << (v_from + 7 * coalesce(v_of_month[2]::integer, 6));
 	elsif item ~ '#' then
-		raise exception '%: "#" (the n-th such weekday of the month) is not known; write the weekday alone, and let the job look at '
-			'the day of JOBRUN_SLOT', shown using errcode = 'JR065';
-	elsif item ~ '^([0-9]+|l)w$' then
-		raise exception '%: "W" (the weekday next to it) is not known; write the day, and "*" or the weekdays as day-of-week', shown
+		raise exception '%: "#" stands in day-of-week between one weekday and a number from 1 to 5, as in "1#2", the second Monday', shown
 			using errcode = 'JR065';
+	elsif v_is_weekday and item ~ 'l$' then
+		raise exception '%: in this field "L" follows one weekday, as in "5L", the last Friday', shown using errcode = 'JR065';
+	elsif item ~ '^([0-9]+|l)w$' then
+		raise exception '%: "W" is known only in "LW", the last working day of the month, as day-of-month; else write the day, and "*" '
+			'or the weekdays as day-of-week', shown using errcode = 'JR065';
 	elsif item ~ '~' then
 		raise exception '%: "~" (a number by chance) is not known; write the number', shown using errcode = 'JR065';
 	elsif item ~ '^h([(]|/|$)' then
@@ -149,7 +155,7 @@ begin
 end
 $fn$;
 
--- parse_schedule: the only place that knows the dialect: Vixie cron's, with L and @every. Every error says what to
+-- parse_schedule: the only place that knows the dialect: Vixie cron's, with L, LW, 5L, 1#2 and @every. Every error says what to
 -- write.
 create or replace function jobrun.parse_schedule(schedule text) returns jobrun.schedule_fields
 language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -215,8 +221,17 @@ begin
 	v_fields.weekdays_star := left(v_words[5], 1) = '*';
 
 	-- If both day fields are restricted the weekday alone is enough. In 400 years each day of a year falls on each
-	-- weekday.
-	if (v_fields.days_star or v_fields.weekdays_star)
+	-- weekday. Days that are counted from the end, or weekdays of the month: 28 years have all months there are.
+	if not v_fields.days_star and not v_fields.weekdays_star then
+		null;
+	elsif v_fields.days >> 32 <> 0 or v_fields.weekdays > 127 then
+		if not exists (select from generate_series(timestamp '2000-01-01', '2027-12-01', interval '1 month') m
+			where v_fields.months & (1 << extract(month from m)::integer) <> 0 and jobrun.month_days(v_fields, m) <> 0)
+		then
+			raise exception 'schedule "%" can never fire: in month "%" no day is both day-of-month "%" and day-of-week "%"', schedule,
+				v_words[4], v_words[3], v_words[5] using errcode = 'JR065';
+		end if;
+	elsif v_fields.days & 1 = 0
 		and not exists (select from generate_series(1, 12) m where v_fields.months & (1 << m) <> 0 and v_fields.days
 			& ((1::bigint << case when m = 2 then 30 when m in (4, 6, 9, 11) then 31 else 32 end) - 1) <> 0)
 	then

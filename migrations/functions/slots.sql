@@ -13,6 +13,12 @@
 
 -- ------------------------------------------------------------------------------------------------ calendar, local time
 
+-- weekdays_of: of seven bits, Sunday first, those days of the seven from `first` on (a day of the month with that weekday).
+create or replace function jobrun.weekdays_of(week bigint, weekday integer, first integer) returns bigint
+language sql immutable as $fn$
+	select (((week >> weekday) | (week << (7 - weekday))) & 127) << first
+$fn$;
+
 -- month_days: the days of that month that match: bits 1 to 31. If one of the two day fields begins with "*", both must
 -- match, else one is enough (as in Vixie cron).
 create or replace function jobrun.month_days(fields jobrun.schedule_fields, month timestamp) returns bigint
@@ -20,11 +26,19 @@ language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_last     constant integer := extract(day from month + interval '1 month' - interval '1 day');
 	v_weekday  constant integer := extract(dow from month);
-	-- the bits of the weekdays, rotated to the first of the month and repeated five times
-	v_week     constant bigint := ((fields.weekdays >> v_weekday) | (fields.weekdays << (7 - v_weekday))) & 127;
-	v_weekdays constant bigint := (v_week * 270549121) << 1;
-	v_days     constant bigint := (fields.days & -2) | ((fields.days & 1) << v_last);
+	-- the weekdays, from the first of the month on, repeated five times
+	v_weekdays bigint := jobrun.weekdays_of(fields.weekdays & 127, v_weekday, 1) * 270549121;
+	v_days     bigint := (fields.days & -2) | ((fields.days & 1) << v_last);
 begin
+	if fields.weekdays > 127 then
+		for n in 1 .. 5 loop
+			v_weekdays := v_weekdays | jobrun.weekdays_of((fields.weekdays >> (7 * n)) & 127, v_weekday, 7 * n - 6);
+		end loop;
+		v_weekdays := v_weekdays | jobrun.weekdays_of((fields.weekdays >> 42) & 127, (v_weekday + v_last) % 7, v_last - 6);
+	end if;
+	if fields.days >> 32 <> 0 then     -- before a Saturday one day, before a Sunday two
+		v_days := v_days | (1::bigint << (v_last - case (v_weekday + v_last - 1) % 7 when 6 then 1 when 0 then 2 else 0 end));
+	end if;
 	return ((1::bigint << (v_last + 1)) - 2)
 		& case when fields.days_star or fields.weekdays_star then v_days & v_weekdays else v_days | v_weekdays end;
 end
@@ -398,9 +412,9 @@ end
 $fn$;
 
 -- slot_text: a slot as people read and type it: local time of the zone with its offset, "2026-03-29 03:00+02:00";
--- seconds only if there are any. If this server does not know the zone (any more), UTC is used, so that commands that
--- show slots still work.
-create or replace function jobrun.slot_text(slot timestamptz, time_zone text) returns text
+-- seconds only if there are any, or if they are wanted. If this server does not know the zone (any more), UTC is used, so
+-- that commands that show slots still work.
+create or replace function jobrun.slot_text(slot timestamptz, time_zone text, with_seconds boolean default false) returns text
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_local timestamp := slot at time zone 'UTC';
@@ -416,7 +430,7 @@ begin
 		end;
 	end if;
 	v_local := v_local + v_ahead;
-	return to_char(v_local, case when date_trunc('minute', v_local) = v_local then 'YYYY-MM-DD HH24:MI'
+	return to_char(v_local, case when date_trunc('minute', v_local) = v_local and not with_seconds then 'YYYY-MM-DD HH24:MI'
 			when date_trunc('second', v_local) = v_local then 'YYYY-MM-DD HH24:MI:SS' else 'YYYY-MM-DD HH24:MI:SS.US' end)
 		|| case when v_ahead < '0' then '-' else '+' end || to_char(greatest(v_ahead, -v_ahead), 'HH24:MI');
 end

@@ -54,12 +54,16 @@ def number(word, names, first):
 
 
 def numbers(field, low, high, names=()):
-    """The set of numbers of one field; "L" stays as it is."""
+    """The set of numbers of one field; "L" and "LW" stay as they are, "5L" is (5, "L"), "1#2" is (1, 2)."""
     found = set()
     for item in field.lower().split(","):
         body, _, step = item.partition("/")
-        if body == "l":
-            found.add("L")
+        if body in ("l", "lw"):
+            found.add(body.upper())
+            continue
+        if "#" in body or body.endswith("l") and names is WEEKDAYS:
+            word, _, nth = body.partition("#")
+            found.add((number(word if nth else word[:-1], names, low) % 7, int(nth) if nth else "L"))
             continue
         if body == "*":
             start, end = low, high
@@ -80,19 +84,28 @@ class Schedule:
         self.hours = numbers(hour, 0, 23)
         self.days = numbers(day, 1, 31)
         self.months = numbers(month, 1, 12, MONTHS)
-        self.weekdays = {n % 7 for n in numbers(weekday, 0, 6, WEEKDAYS)}
+        self.weekdays = {n if isinstance(n, tuple) else n % 7 for n in numbers(weekday, 0, 6, WEEKDAYS)}
         self.is_fixed = not hour.startswith("*")
         self.needs_both = day.startswith("*") or weekday.startswith("*")
         self.known_days = {}
 
     def has_day(self, date):
         if date not in self.known_days:
-            is_last = date.day == calendar.monthrange(date.year, date.month)[1]
-            day = date.day in self.days or is_last and "L" in self.days
-            weekday = date.isoweekday() % 7 in self.weekdays
+            last = calendar.monthrange(date.year, date.month)[1]
+            working = [n for n in range(1, last + 1) if date.replace(day=n).isoweekday() < 6]
+            day = date.day in self.days or date.day == last and "L" in self.days or date.day == working[-1] and "LW" in self.days
+            name = date.isoweekday() % 7
+            alike = [n for n in range(1, last + 1) if (n - date.day) % 7 == 0]     # the days with this name
+            weekday = name in self.weekdays or (name, alike.index(date.day) + 1) in self.weekdays or (
+                date.day == alike[-1] and (name, "L") in self.weekdays)
             self.known_days[date] = date.month in self.months and (
                 day and weekday if self.needs_both else day or weekday)
         return self.known_days[date]
+
+    def ever(self):
+        """Is there such a day? In 28 years there are all months: each with each weekday as its first."""
+        start = datetime.date(2000, 1, 1)
+        return any(self.has_day(start + n * DAY) for n in range(28 * 366))
 
     def has(self, local):
         return local.minute in self.minutes and local.hour in self.hours and self.has_day(local.date())
@@ -155,7 +168,7 @@ def random_field(rng, low, high, names=(), star=0.3, extra=()):
 
     def item():
         shape = rng.random()
-        if extra and rng.random() < 0.1:
+        if extra and rng.random() < 0.2:
             return rng.choice(extra)
         if shape < 0.55:
             return word(rng.randint(low, high))
@@ -183,11 +196,12 @@ def random_schedule(rng, locals_near):
         hour = rng.choice([str(near.hour), f"{near.hour},{(near.hour + 1) % 24}", f"0-{near.hour}", f"*/{near.hour or 24}"])
     if rng.random() < 0.2:
         minute = str(near.minute)
-    day = random_field(rng, 1, 31, star=0.6, extra=["L", "l"])
+    day = random_field(rng, 1, 31, star=0.6, extra=["L", "l", "LW", "lw"])
     month = random_field(rng, 1, 12, MONTHS, star=0.8)
-    weekday = random_field(rng, 0, 7, WEEKDAYS, star=0.6).replace("7-", "6-")
+    of_month = [rng.choice([*"01234567", *WEEKDAYS]) + rng.choice(["L", "l", "#1", "#2", "#3", "#4", "#5"])]
+    weekday = random_field(rng, 0, 7, WEEKDAYS, star=0.5, extra=of_month).replace("7-", "6-")
     if rng.random() < 0.3:
-        month, day = str(near.month), rng.choice(["*", str(near.day), "L", "*/2"])
+        month, day = str(near.month), rng.choice(["*", str(near.day), "L", "LW", "*/2"])
     return " ".join([minute, hour, day, month, weekday])
 
 
@@ -248,6 +262,8 @@ def cases_of(rng, zone, points):
             yield Case("@every " + every, zone, after, end, anchor, reference_every(every, anchor, after, end)), len(here)
         else:
             text = random_schedule(rng, near)
+            while not Schedule(text).ever():     # the server refuses it
+                text = random_schedule(rng, near)
             yield Case(text, zone, after, end, None, reference(Schedule(text), here)), len(here)
 
 

@@ -61,6 +61,25 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	done
 }
 
+@test "a schedule without a zone that is made on a host with another zone than UTC gets a warning, once" {
+	TZ=:Europe/Berlin jr_ok define nightly --schedule '30 2 * * *'
+	assert_equal "$stderr" 'jobrun: the schedule of nightly is in UTC, and this host is in Europe/Berlin: say --time-zone Europe/Berlin, or --time-zone UTC'
+	assert_line --index 0 'nightly: created'
+	TZ=Europe/Berlin jr_ok define nightly --schedule '30 3 * * *'
+	assert_equal "$stderr" ''
+	TZ=Asia/Tokyo jr_ok define hourly --schedule '@hourly' --json
+	assert_regex "$stderr" 'this host is in Asia/Tokyo'
+	assert_equal "$(jq -r '.[].name' <<<"$output")" hourly
+	for quiet in "a --schedule @daily --time-zone UTC" "b --schedule @daily --time-zone Europe/Berlin" "c --schedule @every\ 1h" "d --queue mail"; do
+		eval "TZ=Europe/Berlin jr_ok define $quiet"
+		assert_equal "$stderr" ''
+	done
+	TZ=UTC jr_ok define e --schedule @daily
+	assert_equal "$stderr" ''
+	TZ=Etc/UTC jr_ok define f --schedule @daily
+	assert_equal "$stderr" ''
+}
+
 @test "define changes what is named and nothing else, and says from what to what" {
 	jr_ok define report '{"to": "ada"}' "${every_option[@]}"
 	jr_ok define report --timeout 5m --enable

@@ -62,6 +62,10 @@ same() {
 	same '0 0 * 1-3,dec *' '0 0 * jan-mar,12 *' '0 0 * jan,feb,mar,Dec *' '0 0 * 1-3/1,12-12/12 *'
 	same '0 8-18/2 * * *' '0 8,10,12,14,16,18 * * *' '0 8-19/2 * * *'
 	same '0 0 L * *' '0 0 l * *' '0 0 L,l * *'
+	same '0 0 LW * *' '0 0 lw * *' '0 0 LW,lW * *'
+	same '0 0 * * 5L' '0 0 * * friL' '0 0 * * FRIl,5l'
+	same '0 0 * * 0L' '0 0 * * 7L' '0 0 * * sunL'
+	same '0 0 * * 1#2,7#5' '0 0 * * mon#2,sun#5' '0 0 * * 0#5,Mon#2'
 	same '@every 90s' '@every 1m30s' '@EVERY 90S' '@every  0h1m30s'
 	same '@every 1w' '@every 7d' '@every 168h'
 	# A field that begins with "*" is another thing than all its numbers: that decides how days go together, and the nights.
@@ -83,6 +87,24 @@ same() {
 	night '0 0 L * */7' UTC 2025-05-20 '08-31 00:00+00:00' '11-30 00:00+00:00'
 	night '0 0 31 * *' UTC 2025-02-01 '03-31 00:00+00:00' '05-31 00:00+00:00' '07-31 00:00+00:00'
 	night '59 23 31 12 *' UTC 2025-06-01 '12-31 23:59+00:00' '2026-12-31 23:59+00:00'
+}
+
+@test "the last working day, the last Friday and the second Monday of a month" {
+	night '0 18 LW * *' UTC 2026-01-01 '01-30 18:00+00:00' '02-27 18:00+00:00' '03-31 18:00+00:00' '04-30 18:00+00:00' '05-29 18:00+00:00'
+	night '0 0 LW 2 *' UTC 2024-01-01 '02-29 00:00+00:00' '2025-02-28 00:00+00:00' '2026-02-27 00:00+00:00'
+	night '0 0 15,LW * *' UTC 2026-05-01 '05-15 00:00+00:00' '05-29 00:00+00:00' '06-15 00:00+00:00' '06-30 00:00+00:00'
+	night '0 0 L,LW 5 *' UTC 2026-05-01 '05-29 00:00+00:00' '05-31 00:00+00:00' '2027-05-31 00:00+00:00'
+	night '0 0 * * 5L' UTC 2026-01-01 '01-30 00:00+00:00' '02-27 00:00+00:00' '03-27 00:00+00:00' '04-24 00:00+00:00'
+	night '0 0 * 2 sunL,satL' UTC 2026-01-01 '02-22 00:00+00:00' '02-28 00:00+00:00' '2027-02-27 00:00+00:00' '2027-02-28 00:00+00:00'
+	night '0 0 * * 1#2' UTC 2026-01-01 '01-12 00:00+00:00' '02-09 00:00+00:00' '03-09 00:00+00:00' '04-13 00:00+00:00'
+	night '0 0 * * 1#1,1#3' UTC 2026-06-01 '06-15 00:00+00:00' '07-06 00:00+00:00' '07-20 00:00+00:00'
+	night '0 0 * * 1#5' UTC 2026-01-01 '03-30 00:00+00:00' '06-29 00:00+00:00' '08-31 00:00+00:00'
+	night '0 0 * 2 1#5' UTC 2020-01-01 '2044-02-29 00:00+00:00' '2072-02-29 00:00+00:00'
+	# Together with the other day field, and with other weekdays, as any day.
+	night '0 0 13 * fri#1' UTC 2026-01-01 '01-02 00:00+00:00' '01-13 00:00+00:00' '02-06 00:00+00:00' '02-13 00:00+00:00'
+	night '0 0 */2 * fri#1' UTC 2026-01-02 '04-03 00:00+00:00'
+	night '0 0 * * 3,5L' UTC 2026-01-21 '01-28 00:00+00:00' '01-30 00:00+00:00' '02-04 00:00+00:00'
+	night '30 2 * * sunL' Europe/Berlin '2025-03-01 12:00Z' '03-30 03:00+02:00' '04-27 02:30+02:00'
 }
 
 @test "29 February fires in leap years only, and a schedule that ends returns no more rows" {
@@ -116,9 +138,15 @@ same() {
 @test "syntax of other cron dialects is refused with what to write" {
 	refuses '? * * * *' 'minute "?": "?" is not known; write "*"'
 	refuses '0 0 ? * *' 'day-of-month "?": "?" is not known; write "*"'
-	refuses '0 0 15W * *' 'day-of-month "15W": "W" (the weekday next to it) is not known; write the day, and "*" or the weekdays as day-of-week'
-	refuses '0 0 1,LW * *' 'day-of-month "1,LW": "W" (the weekday next to it) is not known; write the day, and "*" or the weekdays as day-of-week'
-	refuses '0 0 * * fri#2' 'day-of-week "fri#2": "#" (the n-th such weekday of the month) is not known; write the weekday alone, and let the job look at the day of JOBRUN_SLOT'
+	refuses '0 0 15W * *' 'day-of-month "15W": "W" is known only in "LW", the last working day of the month, as day-of-month; else write the day, and "*" or the weekdays as day-of-week'
+	for bad in '* * fri#0' '* * fri#6' '* * 1-5#2' '* * #2' '* * friday#2' '* 1#2 *' '1#2 * *'; do
+		word=${bad//\*/}
+		field=day-of-week
+		[[ $bad != '1#2 '* ]] || field=day-of-month
+		[[ $bad != *' 1#2 '* ]] || field=month
+		refuses "0 0 $bad" "$field \"${word// /}\": \"#\" stands in day-of-week between one weekday and a number from 1 to 5, as in \"1#2\", the second Monday"
+	done
+	refuses '0 0 * * 8#1' 'day-of-week "8#1": 8 is out of range; from 0 to 7'
 	refuses '0~30 * * * *' 'minute "0~30": "~" (a number by chance) is not known; write the number'
 	refuses 'H * * * *' 'minute "H": "H" (a number by the name) is not known; write the number'
 	refuses '0 H(0-7) * * *' 'hour "H(0-7)": "H" (a number by the name) is not known; write the number'
@@ -126,7 +154,10 @@ same() {
 	refuses '0 0 L-3 * *' 'day-of-month "L-3": "L" is the last day of the month; it is for day-of-month, alone or in a list, as in "15,L"'
 	refuses '0 0 L/2 * *' 'day-of-month "L/2": "L" is the last day of the month; it is for day-of-month, alone or in a list, as in "15,L"'
 	refuses '0 0 1-L * *' 'day-of-month "1-L": "L" is the last day of the month; it is for day-of-month, alone or in a list, as in "15,L"'
-	refuses '0 0 * * 5L' 'day-of-week "5L": "L" is the last day of the month; it is for day-of-month, alone or in a list, as in "15,L"'
+	refuses '0 0 5L * *' 'day-of-month "5L": "L" is the last day of the month; it is for day-of-month, alone or in a list, as in "15,L"'
+	for bad in L 1-5L FridayL; do
+		refuses "0 0 * * $bad" "day-of-week \"$bad\": in this field \"L\" follows one weekday, as in \"5L\", the last Friday"
+	done
 	refuses '0 0 * L *' 'month "L": "L" is the last day of the month; it is for day-of-month, alone or in a list, as in "15,L"'
 }
 
@@ -165,7 +196,9 @@ same() {
 		refuses "0 0 $bad *" "schedule \"0 0 $bad *\" can never fire: month \"${bad#* }\" has no day \"${bad% *}\"; for the last day of a month write \"L\""
 	done
 	refuses '0 0 31 2 */2' 'schedule "0 0 31 2 */2" can never fire: month "2" has no day "31"; for the last day of a month write "L"'
-	for good in '31 2 1' '29 2 *' '30 2,3 *' 'L 2 *' '31,L 2 *' '1-31 2 *' '*/30 2 *' '31 4-5 *'; do
+	refuses '0 0 LW * */6' 'schedule "0 0 LW * */6" can never fire: in month "*" no day is both day-of-month "LW" and day-of-week "*/6"'
+	refuses '0 0 */10 2 1#5' 'schedule "0 0 */10 2 1#5" can never fire: in month "2" no day is both day-of-month "*/10" and day-of-week "1#5"'
+	for good in 'LW 2 */5' '31 2 1#5' '*/4 2 1#5' '31,LW 2 *' '31 2 1' '29 2 *' '30 2,3 *' 'L 2 *' '31,L 2 *' '1-31 2 *' '*/30 2 *' '31 4-5 *'; do
 		q_is 1 "select count(*) from jobrun.next_slots('0 0 $good')"
 	done
 }

@@ -450,9 +450,25 @@ no_run() {
 	assert_equal "$status" 64
 }
 
+@test "a handler gets the slot in the zone of its schedule, on both nights when clocks change, and in UTC without that zone" {
+	handler report <<<'echo "$JOBRUN_SLOT $JOBRUN_SLOT_LOCAL"'
+	q "select jobrun.define('report', '{\"schedule\": \"30 * * * *\", \"time_zone\": \"Europe/Berlin\"}')" >/dev/null
+	for at in '2025-03-30 03:30' '2025-10-26 02:30+02:00' '2025-10-26 02:30+01:00'; do
+		jr_ok slots report --replay "$at"
+	done
+	jr_ok run
+	jr_ok slots report --replay '2025-11-01 00:30'
+	q 'set session_replication_role = replica' "update jobrun.job_definitions set time_zone = 'Gone/Away'"
+	jr_ok run
+	assert_equal "$(q "select rtrim(output, E'\\n') from jobrun.job_attempts order by run_id")" '2025-03-30T01:30:00Z 2025-03-30T03:30:00+02:00
+2025-10-26T00:30:00Z 2025-10-26T02:30:00+02:00
+2025-10-26T01:30:00Z 2025-10-26T02:30:00+01:00
+2025-10-31T23:30:00Z 2025-10-31T23:30:00+00:00'
+}
+
 @test "exec, sql and http handlers get the slot of a scheduled run, and none for other runs" {
 	web
-	handler report <<<'echo "slot=${JOBRUN_SLOT-none}"'
+	handler report <<<'echo "slot=${JOBRUN_SLOT-none} ${JOBRUN_SLOT_LOCAL-none}"'
 	sql_handler statement <<<"select to_jsonb(current_setting('jobrun.slot', true)), current_setting('jobrun.run_id')"
 	http_handler hook "$web/ok"
 	for type in report statement hook; do
@@ -460,11 +476,11 @@ no_run() {
 		jr_ok slots "$type-daily" --replay '2026-10-20 02:30'
 		declare "with_$type=$output" "without_$type=$(enqueue --definition "$type-daily")"
 	done
-	JOBRUN_SLOT=stale jr_ok run
+	JOBRUN_SLOT=stale JOBRUN_SLOT_LOCAL=stale jr_ok run
 	jr_ok logs "$with_report"
-	assert_equal "$output" 'slot=2026-10-20T00:30:00Z'
+	assert_equal "$output" 'slot=2026-10-20T00:30:00Z 2026-10-20T02:30:00+02:00'
 	jr_ok logs "$without_report"
-	assert_equal "$output" 'slot=none'
+	assert_equal "$output" 'slot=none none'
 	q_is '"2026-10-20T00:30:00Z"' "select result from jobrun.job_runs where id = $with_statement"
 	q_is '""' "select result from jobrun.job_runs where id = $without_statement"
 	assert_equal "$(requests '[.headers["jobrun-run"], .headers["jobrun-slot"]]' | sort)" \

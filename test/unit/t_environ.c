@@ -77,6 +77,7 @@ a_handler_is_told_which_run_it_is(void **state)
 
 	(void)state;
 	run.slot = (char *)(uintptr_t) "2026-11-21T01:00:00Z";
+	run.slot_local = (char *)(uintptr_t) "2026-11-21T02:00:00+01:00";
 	env = make(base, &run, 1700000000999, &no_extra);
 	assert_string_equal(value_of(env, "JOBRUN_RUN_ID"), "41");
 	assert_string_equal(value_of(env, "JOBRUN_CLAIM"), "7");
@@ -86,6 +87,7 @@ a_handler_is_told_which_run_it_is(void **state)
 	assert_string_equal(value_of(env, "JOBRUN_MAX_ATTEMPTS"), "5");
 	assert_string_equal(value_of(env, "JOBRUN_KEY"), "abc-41");
 	assert_string_equal(value_of(env, "JOBRUN_SLOT"), "2026-11-21T01:00:00Z");
+	assert_string_equal(value_of(env, "JOBRUN_SLOT_LOCAL"), "2026-11-21T02:00:00+01:00");
 	assert_string_equal(value_of(env, "JOBRUN_DEADLINE"), "1700000000");
 	jr_strings_free(env);
 }
@@ -95,6 +97,7 @@ slot_and_deadline_are_not_there_without_need(void **state)
 {
 	(void)state;
 	expect("A=b", "JOBRUN_SLOT", NULL);
+	expect("JOBRUN_SLOT_LOCAL=outer", "JOBRUN_SLOT_LOCAL", NULL);
 	expect("A=b", "JOBRUN_DEADLINE", NULL);
 }
 

@@ -234,6 +234,7 @@ runs_and_outcomes_release_all_they_own(void **state)
 	run->payload = jr_xstrdup("{}");
 	run->key = jr_xstrdup("d");
 	run->slot = jr_xstrdup("e");
+	run->slot_local = jr_xstrdup("e");
 	run->checkpoint = jr_xstrdup("1");
 	run->trace_context = jr_xstrdup("g");
 	jr_run_free(run); /* the sanitizer and valgrind look for the rest */

@@ -1,0 +1,54 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "zone.h"
+
+/* What /etc/localtime points to below a directory zoneinfo; NULL: it is no such link. Caller frees. */
+static char *
+zone_of_link(void)
+{
+	static const char directory[] = "zoneinfo/";
+	char link[4096];
+	ssize_t len = readlink("/etc/localtime", link, sizeof(link) - 1);
+	const char *zone;
+
+	link[len > 0 ? len : 0] = '\0';
+	zone = strstr(link, directory);
+	return zone != NULL ? jr_xstrdup(zone + strlen(directory)) : NULL;
+}
+
+/* The first word of /etc/timezone; NULL: there is none. Caller frees. */
+static char *
+zone_of_file(void)
+{
+	FILE *file = fopen("/etc/timezone", "re");
+	char line[256];
+	char *zone = NULL;
+
+	if (file == NULL)
+		return NULL;
+	if (fgets(line, sizeof(line), file) != NULL) {
+		line[strcspn(line, " \t\r\n")] = '\0';
+		if (line[0] != '\0')
+			zone = jr_xstrdup(line);
+	}
+	fclose(file);
+	return zone;
+}
+
+char *
+jr_zone_of_host(void)
+{
+	const char *set = getenv("TZ");
+	char *zone;
+
+	if (set != NULL && set[0] != '\0')
+		return jr_xstrdup(set + (set[0] == ':'));
+	zone = zone_of_link();
+	if (zone == NULL)
+		zone = zone_of_file();
+	return zone != NULL ? zone : jr_xstrdup("UTC");
+}

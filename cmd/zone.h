@@ -1,0 +1,13 @@
+/*
+ * zone: the time zone of this host.
+ */
+#ifndef JR_ZONE_H
+#define JR_ZONE_H
+
+/*
+ * Its name, as cron uses it: TZ, else where the link /etc/localtime points, else /etc/timezone; "UTC" if none of them
+ * says. Whether the name is in a zone database is not asked. Caller frees.
+ */
+char *jr_zone_of_host(void);
+
+#endif
