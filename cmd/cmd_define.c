@@ -94,8 +94,8 @@ tell_change(const struct jr_define_opts *opts, const PGresult *result, const PGr
 }
 
 /*
- * A schedule without a zone is in UTC. On a host that has another zone, somebody who knows cron may have meant that. Not
- * for @every, which has no zone.
+ * A schedule without a zone is in UTC. On a host that has another zone, somebody who knows cron may have meant that.
+ * Not for @every, which has no zone.
  */
 static void
 warn_of_zone(const struct jr_define_opts *opts, const char *name, const PGresult *result)

@@ -143,10 +143,12 @@ on_dead(void *ctx, const struct jr_dead *dead)
 static int
 skip(const struct doing *doing, struct jr_err *err)
 {
-	if (!doing->opts->strict && doing->app->verbose == 0)
+	bool strict = doing->opts->strict || doing->exec.held_back;
+
+	if (!strict && doing->app->verbose == 0)
 		return 0;
 	jr_fail(err, JR_E_TEMP, "%s was not started: %s", doing->name, doing->exec.why);
-	return doing->opts->strict ? JR_E_TEMP : 0;
+	return strict ? JR_E_TEMP : 0;
 }
 
 /* CMD has ended, so return its status, even if its end could not be recorded. */
@@ -348,7 +350,8 @@ const struct jr_cmd jr_cmd_exec = {
 	"queue, jobrun define NAME --lock KEY). jobrun slots NAME shows each such start with the reason.\n"
 	"\n"
 	"The exit status is CMD's; 128+N if signal N killed it; 124 if --timeout stopped it; 127 if there is no\n"
-	"such command, 126 if it cannot be executed. If it was not started: 0, with --strict 75. 75: the database\n"
+	"such command, 126 if it cannot be executed. If it was not started: 0, with --strict 75, and always 75\n"
+	"while everything or this host is paused (jobrun pause --all, --host). 75, too: the database\n"
 	"could not be reached, so CMD was not started, or was stopped before its lease ended, so that it never\n"
 	"runs twice at once; or another session has locked the row of the queue or the definition for 5 s.\n"
 	"With --fail-open CMD is started, or goes on, in these cases, too.\n"

@@ -35,7 +35,8 @@ resume_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 	if (app->json)
 		jr_print_documents(result, R_DOC);
 	for (int row = 0; !app->json && row < PQntuples(result); row++)
-		printf("%s %s: %s\n", PQgetvalue(result, row, R_KIND), PQgetvalue(result, row, R_NAME),
+		printf("%s%s%s: %s\n", PQgetvalue(result, row, R_KIND), PQgetisnull(result, row, R_NAME) ? "" : " ",
+		    PQgetvalue(result, row, R_NAME),
 		    !jr_pg_bool(result, row, R_WAS_PAUSED) ? "was not paused"
 		    : opts->what.dry_run                   ? "would be resumed"
 							   : "resumed");
@@ -47,7 +48,7 @@ const struct jr_cmd jr_cmd_resume = {
     .name = "resume",
     .group = JR_GROUP_REPAIR,
     .summary = "end a pause",
-    .usage = "[--type TYPE] [--queue QUEUE] [--definition NAME] [OPTION...]",
+    .usage = "[--type TYPE] [--queue QUEUE] [--definition NAME] [--host HOST] [--all] [OPTION...]",
     .options = resume_options,
     .defaults = &resume_defaults,
     .size = sizeof(resume_defaults),

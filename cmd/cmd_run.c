@@ -7,6 +7,7 @@
  * writes nothing.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 #include "run_report.h"
 #include "runner/preview.h"
 #include "runner/runner.h"
+#include "sql_text.h"
 #include "types.h"
 
 struct run_opts {
@@ -255,6 +257,22 @@ print_due(const struct jr_app *app, const PGresult *result)
 		jr_print_table(result, columns, JR_COUNT(columns));
 }
 
+/* Nothing starts here because everything or this host is paused: say so, or an empty list would look like no work. */
+static bool
+tell_held_back(struct jr_db *db, struct jr_err *err)
+{
+	char host[HOST_NAME_MAX + 1] = "";
+	const char *values[] = {host};
+	PGresult *result;
+
+	(void)gethostname(host, sizeof(host) - 1);
+	result = jr_db_query(db, jr_sql_held_back, 1, values, JR_CMD_TIMEOUT_MS, err);
+	if (result != NULL && !PQgetisnull(result, 0, 0))
+		jr_print_line(stderr, "jobrun: ", PQgetvalue(result, 0, 0));
+	PQclear(result);
+	return result != NULL;
+}
+
 /* What a runner here would start now, and which definitions it would fire. */
 static int
 dry_run(const struct jr_app *app, const struct jr_runner_opts *runner, struct jr_err *err)
@@ -266,6 +284,10 @@ dry_run(const struct jr_app *app, const struct jr_runner_opts *runner, struct jr
 	if (db == NULL)
 		return (int)err->code;
 	result = jr_preview(db, runner, DUE_MOST, JR_CMD_TIMEOUT_MS, err);
+	if (result != NULL && !tell_held_back(db, err)) {
+		PQclear(result);
+		result = NULL;
+	}
 	jr_db_close(db);
 	if (result == NULL)
 		return (int)err->code;

@@ -1,6 +1,6 @@
--- pause: pause job types $1, queues $2 and definitions $3 (arrays or null) for $4 ms (null: until resumed); $5 why.
--- Rows are locked in the usual order: queues by name, then definitions by id. Returns kind, name, paused until in Unix
--- ms (0: until resumed), was the name known before, document.
+-- pause: pause job types $1, queues $2, definitions $3 and hosts $4 (arrays or null), and everything if $5, for $6 ms
+-- (null: until resumed); $7 why. Rows are locked in the usual order: queues by name, then definitions by id. Returns
+-- kind, name (null: everything), paused until in Unix ms (0: until resumed), was the name known before, document.
 with asked as (
 	select 1 as nr, 0::bigint as id, 'queue' as kind, n.name collate "C" as name,
 		exists (select from jobrun.job_queues q where q.name = n.name)
@@ -19,6 +19,10 @@ with asked as (
 	union
 	select 3, coalesce(d.id, 0), 'definition', n.name collate "C", true
 	from unnest($3::text[]) n(name) left join jobrun.job_definitions d on d.name = n.name
+	union
+	select 4, 0, 'host', n.name collate "C", true from unnest($4::text[]) n(name)
+	union
+	select 5, 0, 'everything', null, true where $5::boolean
 ), ordered as materialized (
 	select a.* from asked a order by a.nr, a.id, a.name
 ), paused as materialized (
@@ -26,12 +30,14 @@ with asked as (
 		job_type   => case when o.kind = 'type' then o.name end,
 		queue      => case when o.kind = 'queue' then o.name end,
 		definition => case when o.kind = 'definition' then o.name end,
-		duration   => ($4::bigint / 1000.0)::double precision * interval '1 second',
-		reason     => $5::text) as until
+		duration   => ($6::bigint / 1000.0)::double precision * interval '1 second',
+		reason     => $7::text,
+		host       => case when o.kind = 'host' then o.name end,
+		everything => o.kind = 'everything') as until
 	from ordered o
 )
 select p.kind, p.name, case when isfinite(p.until) then floor(extract(epoch from p.until) * 1000)::bigint else 0 end, p.known,
 	row_to_json(d)::text
 from paused p
-cross join lateral (select p.kind, p.name, true as paused, p.until as paused_until, $5::text as reason, p.known) d
+cross join lateral (select p.kind, p.name, true as paused, p.until as paused_until, $7::text as reason, p.known) d
 order by p.nr, p.name

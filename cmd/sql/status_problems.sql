@@ -14,6 +14,13 @@ with due as (
 		null::timestamptz as paused_until, null::text as paused_by, null::text as reason
 	from jobrun.copied() c(copied) where c.copied is not null
 	union all
+	select 0, 'everything', 'paused', 'paused', 'jobrun resume --all', s.paused_until, s.paused_by, s.paused_reason
+	from jobrun.settings s where s.paused_until > now()
+	union all
+	(select distinct on (n.host) 0, 'host ' || n.host, 'paused', 'paused', 'jobrun resume --host ' || n.host, n.paused_until, n.paused_by,
+		n.paused_reason
+	from jobrun.job_runners n where n.paused_until > now() order by n.host, n.paused_until desc)
+	union all
 	select 1 as nr, r.job_type as about, 'dead' as problem, count(*) || ' dead in 24h' as text,
 		'jobrun list --status dead --type ' || r.job_type as look, null::timestamptz as paused_until,
 		null::text as paused_by, null::text as reason

@@ -260,6 +260,7 @@ jr_queue_add_candidates(struct jr_request *request, const struct jr_runner_facts
 	put_text(&bound, facts->job_types);
 	put_text(&bound, facts->queues);
 	put_int(&bound, most);
+	put_text(&bound, facts->host);
 	add(request, &bound);
 }
 

@@ -215,6 +215,7 @@ const char *jr_queue_read_left_out(const PGresult *result, size_t index);
 struct jr_not_claimed {
 	const char *queue, *definition; /* without a reason: another transaction has locked the one that is not NULL */
 	const char *reason;             /* why the run is not to be started; NULL: something was locked */
+	/* exec_claim gives both reason and definition if everything or this host is paused. */
 };
 bool jr_queue_read_not_claimed(const PGresult *result, struct jr_not_claimed *said);
 size_t jr_queue_count_bytes(const PGresult *result);                    /* of the payloads */

@@ -37,6 +37,7 @@ jr_exec_take_nothing(struct jr_runner *runner, const PGresult *result)
 		jr_runner_fail(runner, &err);
 	} else if (said.reason != NULL) {
 		exec->state = JR_EXEC_SKIPPED;
+		exec->held_back = said.definition != NULL;
 		say_why(exec, said.reason);
 	}
 }

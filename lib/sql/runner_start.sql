@@ -30,5 +30,5 @@ select c.job_type, c.queue, c.priority, r.id, (select s.install_id from jobrun.s
 	l.expired, l.slot_due, r.over
 from runner r cross join look l
 left join lateral ( -- with "offset 0" the function is called only if something waits
-	select k.job_type, k.queue, k.priority from jobrun.candidates($5::text[], $6::text[], $9::bigint) k
+	select k.job_type, k.queue, k.priority from jobrun.candidates($5::text[], $6::text[], $9::bigint, $2::text) k
 	where l.waiting offset 0) c on true

@@ -230,7 +230,10 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 				'idempotency_key,unique_key,concurrency_key,trace_context,parent_id,definition_id,slot,created_by,created_at,'
 				'is_counted}'::text[]))),
 		('{run,admin}', 'insert on jobrun.job_attempts'),
-		('{run,admin}', 'insert, update on jobrun.job_runners'),
+		-- a runner writes its own facts, and pauses no host
+		('{run,admin}', (select format('insert (%1$s), update (%1$s) on jobrun.job_runners', string_agg(quote_ident(a.attname), ', '
+			order by a.attnum)) from pg_attribute a where a.attrelid = 'jobrun.job_runners'::regclass and a.attnum > 0
+			and not a.attisdropped and a.attname <> all ('{paused_until,paused_reason,paused_by}'::text[]))),
 		('{run,admin}', 'update (rate_window_start, rate_used) on jobrun.job_queues'),
 		('{admin}', (select 'update (' || string_agg(quote_ident(a.attname), ', ' order by a.attnum) || ') on jobrun.settings'
 			from pg_attribute a where a.attrelid = 'jobrun.settings'::regclass and a.attnum > 0 and not a.attisdropped
@@ -247,7 +250,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 			'explain_definition,seen_runners}'),
 		('{run,admin}', '{may_claim,claim,claim_ahead,claim_job,start_keyed,settle,settle_group,settle_done,session_clean,raise_alarm,'
 			'fire,overlapping,exec_claim,limit_reason,spend_rate,prune_step,check_copy,by_hand,is_enqueued,is_run,candidates,'
-			'settle_one,session_open,fire_due}')) r(kinds, names)
+			'settle_one,session_open,fire_due,is_held_back,held_back}')) r(kinds, names)
 	join signatures s on s.name = any (r.names)
 	where rights.kind = any (r.kinds)
 	having count(*) > 0

@@ -14,20 +14,23 @@ language sql stable as $fn$
 $fn$;
 
 -- candidates: the combinations (job_type, queue, priority) that have a due run now, best priority first, for the claim.
--- queues: null for all; most: how many to return.
+-- queues: null for all; most: how many to return. None on a host that is held back.
 -- A loose index scan: one probe of job_runs_ready for each combination, however many runs it has and however far ahead
 -- they are due; two if it has both free runs and bound ones, which have a lock key or a definition. Paused and full
 -- combinations are left out, so that they do not count as work. The list ends after about `most`, and only between two
 -- priorities: all combinations left out have a worse priority, so the order of claims stays exact.
 -- A function for the sake of its plan: it is made when a connection first finds that runs wait, and kept, and it takes
 -- ten times as long as the look itself. The settings are those of claim.
-create or replace function jobrun.candidates(job_types text[], queues text[], most bigint)
+create or replace function jobrun.candidates(job_types text[], queues text[], most bigint, host text default null)
 returns table (job_type text, queue text, priority smallint)
 language plpgsql stable
 set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off
 set enable_bitmapscan = off as $fn$
 #variable_conflict use_column
 begin
+	if jobrun.is_held_back(candidates.host) then
+		return;
+	end if;
 	return query
 	with recursive walk as (
 		select f.* from unnest(candidates.job_types) t(job_type) cross join lateral (
@@ -61,6 +64,34 @@ begin
 	select job_type, queue, priority from due
 	where so_far <= candidates.most or priority = best
 	order by priority, job_type, queue;
+end
+$fn$;
+
+-- is_held_back: does nothing start on this host (null: on no host), because everything is paused, or the host is? It reads
+-- the one row of settings and an index that is usually empty. Without a SET clause, which would cost more than that.
+create or replace function jobrun.is_held_back(host text) returns boolean
+language plpgsql stable as $fn$
+begin
+	return exists (select from jobrun.settings s where s.paused_until operator(pg_catalog.>) pg_catalog.now())
+		or exists (select from jobrun.job_runners n
+			where n.host operator(pg_catalog.=) is_held_back.host and n.paused_until operator(pg_catalog.>) pg_catalog.now());
+end
+$fn$;
+
+-- held_back: the same in words; null: it is not held back.
+create or replace function jobrun.held_back(host text) returns text
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	return (select p.what || ' is paused' || case when isfinite(p.until)
+			then to_char(p.until at time zone 'UTC', '" until "YYYY-MM-DD"T"HH24:MI:SS"Z"') else '' end
+			|| coalesce(' by ' || p.by, '') || coalesce(': ' || p.reason, '') || ' (jobrun resume --' || p.option || ')'
+		from (
+			select 'everything' as what, 'all' as option, s.paused_until as until, s.paused_by as by, s.paused_reason as reason
+			from jobrun.settings s where s.only_row and s.paused_until > now()
+			union all
+			select 'host ' || n.host, 'host ' || n.host, n.paused_until, n.paused_by, n.paused_reason
+			from jobrun.job_runners n where n.host = held_back.host and n.paused_until > now()) p
+		order by p.option like 'host%', p.until desc limit 1);
 end
 $fn$;
 
@@ -285,7 +316,7 @@ declare
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
 		raise exception 'jobrun.claim needs READ COMMITTED' using errcode = 'feature_not_supported';
-	elsif n is null or n < 0 or not jobrun.may_claim(v_runner, claim_number) then
+	elsif n is null or n < 0 or not jobrun.may_claim(v_runner, claim_number) or jobrun.is_held_back(v_host) then
 		return;
 	end if;
 	if n = 0 then
@@ -539,9 +570,10 @@ language sql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	where q.name = spend_rate.queue.name and q.rate_limit is not null
 $fn$;
 
--- claim_job: claim this one run, whatever its run_at, paused or not, if it waits, no other session has locked it, the
--- host has its job type, its queue's limits have room, and the runner has not given up this claim. Otherwise zero rows,
--- or the row without an id described above. It waits for no lock.
+-- claim_job: claim this one run, whatever its run_at, and whether its type, queue or definition is paused or not, if it
+-- waits, no other session has locked it, the host has its job type, neither everything nor the host is paused, its queue's
+-- limits have room, and the runner has not given up this claim. Otherwise zero rows, or the row without an id described
+-- above. It waits for no lock.
 create or replace function jobrun.claim_job(
 	runner_id bigint, host text, job_id bigint, lease_ms bigint, job_types text[], claim_number bigint)
 returns setof jobrun.held_runs
@@ -577,7 +609,7 @@ begin
 	if not found then
 		return;
 	end if;
-	v_reason := jobrun.limit_reason(v_queue, v_run.concurrency_key);
+	v_reason := coalesce(jobrun.held_back(v_host), jobrun.limit_reason(v_queue, v_run.concurrency_key));
 	if v_reason is not null then
 		return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('payload', v_reason)) h;
 		return;

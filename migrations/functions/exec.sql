@@ -44,7 +44,8 @@ $fn$;
 -- and with one attempt; or takes the oldest run of it that people have retried, which nobody else can start. The first
 -- use creates the definition. timeout_ms: null: the definition's. Queue and max_attempts are set on the run and not on
 -- the definition, so that runs enqueued for a job type of this name are not affected.
--- If a pause, the overlap rule or a limit of its queue holds it back, that is recorded and returned, as in claim_job().
+-- If a pause, the overlap rule or a limit of its queue holds it back, that is recorded and returned, as in claim_job();
+-- with the job type if everything or the host is paused, since the caller then says so.
 -- If another session has locked a row, that is returned, too: this does not wait, and the runner asks again. The queue
 -- is locked first, then the definition; what was read before is checked again. Zero rows: the runner has given up this
 -- claim, or its row is gone.
@@ -61,6 +62,7 @@ declare
 	v_def     jobrun.job_definitions;
 	v_in      text;
 	v_queue   jobrun.job_queues;
+	v_held    text;
 	v_overlap text;
 	v_reason  text;
 	v_id      bigint;
@@ -109,14 +111,16 @@ begin
 		return;
 	end if;
 
-	v_reason := jobrun.exec_paused(v_def);
+	v_held := jobrun.held_back(host);
+	v_reason := coalesce(v_held, jobrun.exec_paused(v_def));
 	if v_reason is null and v_def.overlap = 'skip' then
 		v_overlap := jobrun.overlapping(v_def.id, true);
 	end if;
 	v_reason := coalesce(v_reason, v_overlap, jobrun.limit_reason(v_queue, v_def.concurrency_key));
 	if v_reason is not null then
 		perform jobrun.record_start(v_def, runner_id, case when v_overlap is null then '' else 'overlap: ' end || v_reason);
-		return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('payload', v_reason)) h;
+		return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('payload', v_reason,
+			'job_type', case when v_held is not null then v_name end)) h;
 		return;
 	end if;
 

@@ -15,11 +15,13 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 	group by n.host, n.job_types, n.queues
 $fn$;
 
--- taken_types: the job types that runners of the last day take from this queue. Every runner takes jobrun.prune.
+-- taken_types: the job types that runners of the last day take from this queue, on hosts that are not paused. Every
+-- runner takes jobrun.prune.
 create or replace function jobrun.taken_types(queue text) returns text[]
 language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select array(select distinct t.job_type from jobrun.seen_runners() n cross join unnest(n.job_types) t(job_type)
-		where n.queues is null or taken_types.queue = any (n.queues) or t.job_type = 'jobrun.prune')
+		where (n.queues is null or taken_types.queue = any (n.queues) or t.job_type = 'jobrun.prune')
+			and not exists (select from jobrun.job_runners p where p.host = n.host and p.paused_until > now()))
 $fn$;
 
 -- due_before: ids of at most `most` due runs of these job types in the queue that come before this place in the order of
@@ -96,7 +98,7 @@ begin
 	is_sure := true;
 	select r.job_type, r.queue, r.priority, r.run_at, r.unique_key, r.concurrency_key, r.run_at <= now() as due into v_run
 	from jobrun.job_runs r where r.id = v_id and r.finished_at is null and r.status in ('queued', 'failed');
-	if not found or not v_run.due and v_run.unique_key is null then
+	if not found or not v_run.due and v_run.unique_key is null or jobrun.is_held_back(null) then
 		return;
 	end if;
 
@@ -301,6 +303,35 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 	from h
 $fn$;
 
+-- explain_hosts: everything is paused, and the paused hosts that would take this type from this queue: a line only if
+-- there are some. Those keep a run from starting only if no other host would take it.
+create or replace function jobrun.explain_hosts(job_type text, queue text)
+returns table (condition text, state text, never boolean, reason text, words text, at timestamptz, rest text, command text)
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	with hosts as (
+		select distinct n.host from jobrun.seen_runners() n
+		where explain_hosts.job_type = any (n.job_types)
+			and (n.queues is null or explain_hosts.queue = any (n.queues) or explain_hosts.job_type = 'jobrun.prune')),
+	pauses as (
+		select h.host, p.*, bool_and(p.until is not null) over () as are_all, bool_or(p.until is null or isfinite(p.until)) over () as ends
+		from hosts h left join lateral (
+			select n.paused_until as until, n.paused_by as by, n.paused_reason as reason from jobrun.job_runners n
+			where n.host = h.host and n.paused_until > now() order by n.paused_until desc limit 1) p on true)
+	select p.kind, case when p.held then 'no' else 'ok' end, p.held and not p.ends, case when p.held then p.kind || '_paused' end,
+		p.name || ' is paused until' || case when isfinite(p.until) then '' else ' resumed' end,
+		case when isfinite(p.until) then p.until end,
+		coalesce(' by ' || p.by, '') || coalesce(': ' || p.reason, '') || case when p.held then '' else '; another host is not' end,
+		'jobrun resume --' || p.option
+	from (
+		select 1 as nr, 'all' as kind, 'everything' as name, 'all' as option, s.paused_until as until, s.paused_by as by,
+			s.paused_reason as reason, true as held, isfinite(s.paused_until) as ends
+		from jobrun.settings s where s.paused_until > now()
+		union all
+		(select 2, 'host', 'host ' || h.host, 'host ' || h.host, h.until, h.by, h.reason, h.are_all, h.ends
+		from pauses h where h.until is not null order by h.until, h.host limit 10)) p
+	order by p.nr, p.until, p.name
+$fn$;
+
 -- explain_pauses: the pauses of a type, a queue and a definition (null: none).
 create or replace function jobrun.explain_pauses(job_type text, queue text, definition_id bigint)
 returns table (condition text, state text, never boolean, reason text, words text, at timestamptz, rest text, command text)
@@ -421,6 +452,7 @@ begin
 		(r.expires_at <= now()) is true as is_expired into v_run
 	from jobrun.job_runs r where r.id = explain_conditions.run_id;
 	return query select h.* from jobrun.explain_handler(v_run.job_type, v_run.queue) h;
+	return query select p.* from jobrun.explain_hosts(v_run.job_type, v_run.queue) p;
 	return query select p.* from jobrun.explain_pauses(v_run.job_type, v_run.queue, v_run.definition_id) p;
 	return query select 'due', case when v_run.is_later then 'no' else 'ok' end, false,
 		case when not v_run.is_later then null when v_run.status = 'failed' then 'backoff' when v_run.snoozes > 0 then 'put_off' else 'later' end,
@@ -464,7 +496,7 @@ $fn$;
 
 -- explain: why the run stands where it does. The first row is the verdict, the others are the conditions of a claim, in
 -- its order. No row: no such run, or one that the caller may not see.
---  condition  verdict, handler, type, queue, definition, due, expiry, lock, max_running, rate, lock_key, unique_key, before,
+--  condition  verdict, handler, all, host, type, queue, definition, due, expiry, lock, max_running, rate, lock_key, unique_key, before,
 --             permits, runner
 --  state      of a condition: ok, no, ? (not known here); of the verdict: starts (with the next claim), ends (with the next
 --             claim, without a start), waits, never (unless somebody acts), or the status of the run
@@ -593,6 +625,8 @@ begin
 		case when not v_def.enabled then format('jobrun define %s --enable', v_name) end;
 	return query select p.condition, p.state, p.reason, p.words, p.at, coalesce(p.rest, ''), p.command
 		from jobrun.explain_pauses(v_def.job_type, v_def.its_queue, v_def.id) p;
+	return query select h.condition, h.state, h.reason, h.words, h.at, h.rest, h.command
+		from jobrun.explain_hosts(v_def.job_type, v_def.its_queue) h;
 	return query select h.condition, h.state, h.reason, h.words, h.at, h.rest, h.command
 		from jobrun.explain_handler(v_def.job_type, v_def.its_queue) h;
 	return query select 'overlap', case when v_overlap is null then 'ok' else 'no' end, case when v_overlap is not null then 'overlap' end,

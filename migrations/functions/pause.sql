@@ -1,20 +1,24 @@
--- pause: pauses of job types, queues and definitions, and limits of queues.
+-- pause: pauses of job types, queues, definitions, hosts and everything, and limits of queues.
 
--- pause: claim no run of this job type, queue or definition until the pause ends (no duration: until resume). Waiting
--- runs stay, running ones go on. Returns the end of the pause. Commit soon: until then claims leave the queue out,
--- since its row is locked; the same holds for set_queue.
+-- pause: claim no run of this job type, queue or definition, no run on this host, or none at all (everything) until the
+-- pause ends (no duration: until resume). Waiting runs stay, running ones go on, and slots fire. Returns the end of the
+-- pause. Commit soon: until then claims leave the queue out, since its row is locked; the same holds for set_queue.
+-- The pause of a host stands in one row of its runners, which housekeeping leaves alone; held_back() looks for it by the
+-- name of the host, so runners that start later obey it. If possible the row is of a runner that has ended: one that
+-- lives would wait for this transaction with its next claim.
 create or replace function jobrun.pause(
 	job_type text default null, queue text default null, definition text default null, duration interval default null,
-	reason text default null)
+	reason text default null, host text default null, everything boolean default false)
 returns timestamptz
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_until  timestamptz;
 	v_object text;
 	v_old    jsonb;
+	v_id     bigint;
 begin
-	if num_nonnulls(job_type, queue, definition) <> 1 then
-		raise exception 'pause needs one of job_type, queue and definition' using errcode = 'JR065';
+	if num_nonnulls(job_type, queue, definition, host, nullif(everything, false)) <> 1 then
+		raise exception 'pause needs one of job_type, queue, definition, host and everything' using errcode = 'JR065';
 	end if;
 	perform jobrun.check_duration('duration', duration);
 	v_until := coalesce(now() + duration, 'infinity');
@@ -34,6 +38,21 @@ begin
 		from jobrun.job_queues q where q.name = pause.queue for no key update;
 		update jobrun.job_queues q set paused_until = v_until, paused_reason = reason, paused_by = jobrun.caller()
 		where q.name = pause.queue;
+	elsif host is not null then
+		v_object := 'host ' || host;
+		select n.id, jsonb_build_object('paused_until', n.paused_until, 'reason', n.paused_reason) into v_id, v_old
+		from jobrun.job_runners n where n.host = pause.host
+		order by n.paused_until is null, n.finished_at is null, n.started_at desc limit 1 for no key update;
+		if not found then
+			raise exception 'no runner of host "%" is on record', left(host, 100) using errcode = 'JR065',
+				hint = 'the name is the one that hostname(1) prints there; a host that has never run anything need not be paused';
+		end if;
+		update jobrun.job_runners n set paused_until = v_until, paused_reason = reason, paused_by = jobrun.caller() where n.id = v_id;
+	elsif everything then
+		v_object := 'everything';
+		select jsonb_build_object('paused_until', s.paused_until, 'reason', s.paused_reason) into v_old
+		from jobrun.settings s for no key update;
+		update jobrun.settings s set paused_until = v_until, paused_reason = reason, paused_by = jobrun.caller() where s.only_row;
 	else
 		v_object := 'definition ' || definition;
 		select jsonb_build_object('paused_until', d.paused_until, 'reason', d.paused_reason) into v_old
@@ -50,16 +69,17 @@ $fn$;
 
 -- resume: end a pause. Returns whether there was one.
 create or replace function jobrun.resume(
-	job_type text default null, queue text default null, definition text default null, reason text default null)
+	job_type text default null, queue text default null, definition text default null, reason text default null,
+	host text default null, everything boolean default false)
 returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_object text := case when job_type is not null then 'type ' || job_type when queue is not null then 'queue ' || queue
-		else 'definition ' || definition end;
+		when host is not null then 'host ' || host when everything then 'everything' else 'definition ' || definition end;
 	v_old    timestamptz;
 begin
-	if num_nonnulls(job_type, queue, definition) <> 1 then
-		raise exception 'resume needs one of job_type, queue and definition' using errcode = 'JR065';
+	if num_nonnulls(job_type, queue, definition, host, nullif(everything, false)) <> 1 then
+		raise exception 'resume needs one of job_type, queue, definition, host and everything' using errcode = 'JR065';
 	end if;
 	if job_type is not null then
 		select t.paused_until into v_old from jobrun.job_types t where t.name = resume.job_type for no key update;
@@ -69,6 +89,14 @@ begin
 		select q.paused_until into v_old from jobrun.job_queues q where q.name = resume.queue for no key update;
 		update jobrun.job_queues q set paused_until = null, paused_reason = null, paused_by = null
 		where q.name = resume.queue and q.paused_until is not null;
+	elsif host is not null then
+		v_old := (select max(n.paused_until) from jobrun.job_runners n where n.host = resume.host and n.paused_until is not null);
+		update jobrun.job_runners n set paused_until = null, paused_reason = null, paused_by = null
+		where n.host = resume.host and n.paused_until is not null;
+	elsif everything then
+		select s.paused_until into v_old from jobrun.settings s for no key update;
+		update jobrun.settings s set paused_until = null, paused_reason = null, paused_by = null
+		where s.only_row and s.paused_until is not null;
 	else
 		select d.paused_until into v_old from jobrun.job_definitions d where d.name = definition for no key update;
 		if not found then

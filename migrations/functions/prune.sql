@@ -173,7 +173,8 @@ begin
 		v_rule.table_name := 'job_runners';
 		v_rule.at_column := 'started_at';
 		v_rule.condition := '(x.finished_at < $2 or x.last_seen_at < least($2, now() - interval ''1 day'')) '
-			'and x.id <> all (array(select r.runner_id from jobrun.job_runs r where r.status = ''running'' and r.runner_id is not null))';
+			'and x.id <> all (array(select r.runner_id from jobrun.job_runs r where r.status = ''running'' and r.runner_id is not null)) '
+			'and (x.paused_until > now()) is not true';     -- a row in which its host is paused
 	elsif kind = 'audit' then
 		v_rule.table_name := 'job_audit';
 		v_rule.at_column := 'at';

@@ -8,6 +8,11 @@ create function pg_temp.make_state() returns void language plpgsql as $fn$
 begin
 	insert into jobrun.job_runners (id, host, pid, version, permits, job_types, queues) values
 		(1, 'db1', 1, 'x', 4, '{a,b}', null), (2, 'db2', 1, 'x', 4, '{c}', '{q1,q2}');
+	if random() < 0.2 then
+		update jobrun.job_runners set paused_until = now() + interval '1 hour' where host = pg_temp.pick('db1', 'db2');
+	elsif random() < 0.05 then
+		update jobrun.settings set paused_until = now() + interval '1 hour';
+	end if;
 	insert into jobrun.job_definitions (name, job_type, paused_until)
 	values ('d1', 'a', null), ('d2', 'b', case when random() < 0.5 then now() + interval '1 hour' end);
 	insert into jobrun.job_types (name, paused_until)
@@ -58,8 +63,10 @@ begin
 		select coalesce(jsonb_object_agg(t.id, case when t.expired then 'ends expired' else 'starts' end), '{}') into v_taken
 		from (select array_agg(c.job_type) as job_types, array_agg(c.queue) as queues, array_agg(c.priority) as priorities
 			from (select distinct r.job_type, r.queue, r.priority from jobrun.job_runs r where r.status in ('queued', 'failed')
-				and (r.job_type in ('a', 'b') or r.job_type = 'c' and r.queue in ('q1', 'q2'))) c) c
-		cross join lateral jobrun.claim(1, 'db1', 1000, c.job_types, c.queues, c.priorities, null, null, null, 60000, 1) t
+				and (r.job_type in ('a', 'b') and not jobrun.is_held_back('db1')
+					or r.job_type = 'c' and r.queue in ('q1', 'q2') and not jobrun.is_held_back('db2'))) c) c
+		-- one claim for both hosts, or for the one that is not paused
+		cross join lateral jobrun.claim(1, case when not jobrun.is_held_back('db1') then 'db1' else 'db2' end, 1000, c.job_types, c.queues, c.priorities, null, null, null, 60000, 1) t
 		where t.id is not null;
 		select v_taken || coalesce(jsonb_object_agg(r.id, 'ends superseded'), '{}') into v_taken
 		from jobrun.job_runs r where r.superseded_by is not null;

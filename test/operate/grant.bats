@@ -753,6 +753,7 @@ objects() {
 		function explain_conditions: admin
 		function explain_definition: read run admin
 		function explain_handler: admin
+		function explain_hosts: admin
 		function explain_limits: admin
 		function explain_locks: admin
 		function explain_pauses: admin
@@ -765,6 +766,7 @@ objects() {
 		function forget_outputs: admin
 		function grant_hint: admin
 		function has_month: admin
+		function held_back: run admin
 		function highest_bit: admin
 		function hours_end: admin
 		function in_place_of: enqueue read run admin
@@ -772,6 +774,7 @@ objects() {
 		function is_admin: admin
 		function is_enqueued: run admin
 		function is_limited: read run admin
+		function is_held_back: run admin
 		function is_name: read run admin
 		function is_retried_command: admin
 		function is_run: run admin
@@ -868,7 +871,7 @@ objects() {
 		table job_effects: run=r admin=r
 		table job_grants: read=r run=r admin=r
 		table job_queues: read=r run=rW admin=rW
-		table job_runners: read=r run=raw admin=raw
+		table job_runners: read=r run=rAW admin=rAW
 		table job_runs: read=R run=rW admin=rW
 		table job_runs_archive: read=R run=r admin=r
 		table job_runs_archive_default: admin=r
@@ -900,13 +903,17 @@ columns() {
 		read select job_definitions: id anchor_at next_slot_at paused_until created_at updated_at timeout backoff_base backoff_cap catch_up_grace max_attempts priority enabled name job_type schedule time_zone queue concurrency_key on_dead catch_up overlap paused_reason description
 		read select job_runs: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code superseded_by is_counted
 		read select job_runs_archive: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code superseded_by is_counted archived_at
+		run insert job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void
 		run insert new_runs: job_type payload options run
 		run update job_queues: rate_window_start rate_used
+		run update job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void
 		run update job_runs: claim_seq runner_id attempts snoozes releases run_at locked_until started_at finished_at failed_at cancel_requested_at output_dropped status locked_by error_code progress checkpoint result last_error output superseded_by
+		admin insert job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void
 		admin insert new_runs: job_type payload options run
 		admin update job_queues: rate_window_start rate_used
+		admin update job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void
 		admin update job_runs: claim_seq runner_id attempts snoozes releases run_at locked_until started_at finished_at failed_at cancel_requested_at output_dropped status locked_by error_code progress checkpoint result last_error output superseded_by
-		admin update settings: keep_succeeded keep_keyed keep_cancelled keep_dead keep_output keep_runners keep_slots keep_effects keep_audit keep_stats archive copies keep_archive
+		admin update settings: keep_succeeded keep_keyed keep_cancelled keep_dead keep_output keep_runners keep_slots keep_effects keep_audit keep_stats archive copies keep_archive paused_until paused_reason paused_by
 	text
 }
 
@@ -978,7 +985,7 @@ found_columns() {
 	q_is '' "select p.proname, p.proconfig from pg_proc p where p.pronamespace = 'jobrun'::regnamespace
 		and p.prosecdef and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# And what has another one, or none, must be known: they are called inside others, or are one expression.
-	q_is 'bucket_of,by_hand,caller,count_bits,highest_bit,is_enqueued,is_limited,is_name,is_run,rate_left,session_clean,session_open,weekdays_of' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
+	q_is 'bucket_of,by_hand,caller,count_bits,highest_bit,is_enqueued,is_held_back,is_limited,is_name,is_run,rate_left,session_clean,session_open,weekdays_of' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
 		where p.pronamespace = 'jobrun'::regnamespace and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# Views too are read with their owner's rights.
 	q_is 'attempts,runs' "select string_agg(relname, ',' order by relname) from pg_class where relnamespace = 'jobrun'::regnamespace

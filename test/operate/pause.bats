@@ -152,7 +152,7 @@ definition nightly: resumed'
 	for command in pause resume; do
 		jr "$command"
 		assert_equal "$status" 64
-		assert_equal "$stderr" 'jobrun: name what: --type TYPE, --queue QUEUE or --definition NAME'
+		assert_equal "$stderr" 'jobrun: name what: --type TYPE, --queue QUEUE, --definition NAME, --host HOST, or --all'
 		jr "$command" --reason 'no name'
 		assert_equal "$status" 64
 		jr "$command" --queue 'No Name'
