@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "enqueue_batch.h"
 #include "enqueue_request.h"
+#include "known.h"
 #include "payload.h"
 #include "print.h"
 #include "sql_text.h"
@@ -89,19 +90,6 @@ enum sent_column {
 	SENT_TYPE
 };
 
-/* On a terminal: has any runner this job type? With a wrong name the run would wait for ever. */
-static void
-hint_unknown(struct jr_db *db, const char *type)
-{
-	const char *values[] = {type};
-	struct jr_err unused;
-	PGresult *result = jr_db_query(db, jr_sql_enqueue_known, 1, values, JR_CMD_TIMEOUT_MS, &unused);
-
-	if (result != NULL && !jr_pg_bool(result, 0, 0))
-		fprintf(stderr, "no runner of the last 24h has a handler %s; is that its name?\n", type);
-	PQclear(result);
-}
-
 static void
 hint_time(const PGresult *result)
 {
@@ -139,7 +127,7 @@ tell_dry_run(const struct jr_enqueue_opts *opts, const PGresult *result)
 
 /* Hints on a terminal. */
 static void
-hint(struct jr_db *db, const struct jr_enqueue_opts *opts, const PGresult *result)
+hint(const struct jr_enqueue_opts *opts, const PGresult *result)
 {
 	if (opts->dry_run || !jr_print_is_terminal(stderr))
 		return;
@@ -147,7 +135,6 @@ hint(struct jr_db *db, const struct jr_enqueue_opts *opts, const PGresult *resul
 	if (opts->wait)
 		fprintf(stderr, "run %s\n", PQgetvalue(result, 0, SENT_ID));
 	hint_time(result);
-	hint_unknown(db, PQgetvalue(result, 0, SENT_TYPE));
 }
 
 static void
@@ -165,7 +152,7 @@ tell(const struct jr_app *app, struct jr_db *db, const struct jr_enqueue_opts *o
 		tell_dry_run(opts, result);
 	else
 		puts(PQgetvalue(result, 0, SENT_ID));
-	hint(db, opts, result);
+	hint(opts, result);
 }
 
 /* With --strict it is an error if the run was there already. */
@@ -194,12 +181,12 @@ await(const struct jr_app *app, struct jr_db **db, const struct jr_enqueue_opts 
 }
 
 /*
- * Queue one run. Returns the statement's result once it is committed (dry run: rolled back); NULL on failure. *db may
- * become another connection, or NULL.
+ * Queue one run. results: of the statement, once it is committed (dry run: rolled back), and of the question whether
+ * its job type is known, which goes with it. *db may become another connection, or NULL.
  */
-static PGresult *
+static bool
 send_request(const struct jr_app *app, struct jr_db **db, const struct jr_enqueue_request *request, bool dry_run,
-    struct jr_err *err)
+    PGresult *results[2], struct jr_err *err)
 {
 	const char *const *v = request->values;
 	const char *of_definition[] = {v[JR_REQUEST_TYPE], v[JR_REQUEST_PAYLOAD], v[JR_REQUEST_IN], v[JR_REQUEST_AT],
@@ -207,17 +194,20 @@ send_request(const struct jr_app *app, struct jr_db **db, const struct jr_enqueu
 	    v[JR_REQUEST_DRY_RUN]};
 	const struct jr_statement of_type = {jr_sql_enqueue, JR_REQUEST_COUNT, v};
 	const struct jr_statement now = {jr_sql_enqueue_definition, JR_COUNT(of_definition), of_definition};
+	const char *asked[] = {request->is_definition ? NULL : v[JR_REQUEST_TYPE],
+	    request->is_definition ? v[JR_REQUEST_TYPE] : NULL};
+	const struct jr_statement statements[] = {
+	    request->is_definition ? now : of_type, {jr_sql_other_types, JR_COUNT(asked), asked}};
 	char *perhaps =
 	    jr_xasprintf("the run may have been queued: safe to repeat with --idempotency-key %s", v[JR_REQUEST_KEY]);
 	const struct jr_change change = {
 	    .app = app, .db = db, .dry_run = dry_run, .undone = "nothing queued", .perhaps = perhaps};
-	PGresult *result = NULL;
+	bool ok = jr_change(&change, statements, JR_COUNT(statements), results, err);
 
-	if (!jr_change(&change, request->is_definition ? &now : &of_type, 1, &result, err) && err->code == JR_E_DATA &&
-	    request->payload != NULL)
+	if (!ok && err->code == JR_E_DATA && request->payload != NULL)
 		jr_payload_locate(request->payload, err);
 	free(perhaps);
-	return result;
+	return ok;
 }
 
 static int
@@ -226,22 +216,23 @@ enqueue_one(const struct jr_app *app, const struct jr_enqueue_opts *opts, struct
 {
 	struct jr_db *db = jr_cmd_connect(app, err);
 	struct jr_err strict = {.msg = ""};
-	PGresult *result = NULL;
+	PGresult *results[2] = {NULL};
 	int status = 0;
 
-	if (db != NULL && jr_request_resolve_at(db, opts, request, err))
-		result = send_request(app, &db, request, opts->dry_run, err);
-	if (result == NULL)
+	if (db == NULL || !jr_request_resolve_at(db, opts, request, err) ||
+	    !send_request(app, &db, request, opts->dry_run, results, err))
 		status = (int)err->code;
 	else {
-		tell(app, db, opts, result);
-		status = judge(opts, result, &strict);
+		tell(app, db, opts, results[0]);
+		jr_known_warn_type(PQgetvalue(results[0], 0, SENT_TYPE), jr_pg_text(results[1], 0, 0), false);
+		status = judge(opts, results[0], &strict);
 		if (opts->wait && !opts->dry_run)
-			status = jr_worse_status(status, await(app, &db, opts, result, err));
+			status = jr_worse_status(status, await(app, &db, opts, results[0], err));
 		if (err->msg[0] == '\0')
 			*err = strict;
 	}
-	PQclear(result);
+	for (size_t i = 0; i < JR_COUNT(results); i++)
+		PQclear(results[i]);
 	jr_db_close(db);
 	return status;
 }
