@@ -87,10 +87,10 @@ begin
 	v_in := coalesce(v_read.queue, 'exec');
 	if v_read.job_type like 'jobrun.%' then
 		raise exception 'definition "%" is jobrun''s own', v_name using errcode = 'JR065';
-	elsif v_read.concurrency_key is not null and not exists (select from jobrun.job_queues q where q.name = v_in) then
+	elsif v_read.concurrency_key is not null then
 		begin
-			perform jobrun.make_queue(v_in);         -- a limit per lock key needs a row to lock
-		exception when serialization_failure then    -- an open transaction is creating it
+			perform jobrun.need_queue(v_in);
+		exception when serialization_failure then    -- an open transaction is creating or removing it
 			return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('queue', v_in)) h;
 			return;
 		end;
