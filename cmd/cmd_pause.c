@@ -56,7 +56,8 @@ pause_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 	for (int row = 0; !app->json && row < PQntuples(result); row++)
 		tell_line(result, row, opts->what.dry_run);
 	for (int row = 0; row < PQntuples(result); row++)
-		jr_known_warn(PQgetvalue(result, row, P_KIND), PQgetvalue(result, row, P_NAME), jr_pg_text(result, row, P_OTHERS));
+		jr_known_warn(PQgetvalue(result, row, P_KIND), PQgetvalue(result, row, P_NAME),
+		    jr_pg_text(result, row, P_OTHERS));
 	PQclear(result);
 	return 0;
 }

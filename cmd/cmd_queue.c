@@ -229,8 +229,8 @@ ask(struct jr_db *db, const char *name, const char *changes, const struct queue_
 	if (changes != NULL || opts->remove) {
 		wanted[count] = &answers->changed;
 		statements[count++] = opts->remove
-		    ? (struct jr_statement){jr_sql_remove_queue, JR_COUNT(removed), removed}
-		    : (struct jr_statement){jr_sql_set_queue, JR_COUNT(set), set};
+					  ? (struct jr_statement){jr_sql_remove_queue, JR_COUNT(removed), removed}
+					  : (struct jr_statement){jr_sql_set_queue, JR_COUNT(set), set};
 	}
 	wanted[count] = &answers->lines;
 	statements[count++] = (struct jr_statement){jr_sql_queues, 1, &name};
@@ -337,12 +337,13 @@ const struct jr_cmd jr_cmd_queue = {
     .group = JR_GROUP_SETUP,
     .summary = "queues and their limits; set the limits of one",
     .usage = "[NAME [OPTION...] | NAME --remove]",
-    .details = "Without options: list the queues that have unfinished runs or ever had a limit, pause or lock key.\n"
-	       "A limit that is not given stays.\n"
-	       "A run that a limit holds back stays due and no attempt counts. With a limit of 0 nothing starts;\n"
-	       "'jobrun pause --queue NAME' does the same and records why and until when.\n"
-	       "With --remove its runs go on without limits. If unfinished runs or schedules in it have lock keys, one run\n"
-	       "per lock key at a time stays the rule.\n",
+    .details =
+	"Without options: list the queues that have unfinished runs or ever had a limit, pause or lock key.\n"
+	"A limit that is not given stays.\n"
+	"A run that a limit holds back stays due and no attempt counts. With a limit of 0 nothing starts;\n"
+	"'jobrun pause --queue NAME' does the same and records why and until when.\n"
+	"With --remove its runs go on without limits. If unfinished runs or schedules in it have lock keys, one run\n"
+	"per lock key at a time stays the rule.\n",
     .options = queue_options,
     .defaults = &queue_defaults,
     .size = sizeof(queue_defaults),

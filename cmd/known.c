@@ -48,8 +48,8 @@ release(struct names *names)
 static void
 print_warning(const char *text, const char *near)
 {
-	char *line = jr_xasprintf("%s%s%s%s", text, near == NULL ? "" : "; did you mean ", near == NULL ? "" : near,
-	    near == NULL ? "" : "?");
+	char *line = jr_xasprintf(
+	    "%s%s%s%s", text, near == NULL ? "" : "; did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?");
 
 	fflush(stdout);
 	jr_print_line(stderr, "jobrun: warning: ", line);
@@ -78,8 +78,10 @@ warn_type(const char *type, const char *others, const struct jr_handlers *handle
 	struct names names = collect(others, handlers);
 	const char *near = jr_text_nearest(type, names.items, names.count);
 	const char *problem = handlers == NULL ? NULL : jr_handlers_problem_of(handlers, type);
-	char *text = problem != NULL ? jr_xasprintf("no host has a handler for %s; %s", type, problem)
-				     : jr_xasprintf("no host has a handler for %s (no runner of the last day, nor this host)", type);
+	char *text =
+	    problem != NULL
+		? jr_xasprintf("no host has a handler for %s; %s", type, problem)
+		: jr_xasprintf("no host has a handler for %s (no runner of the last day, nor this host)", type);
 
 	if (names.count > 0 && (near != NULL || !only_near))
 		print_warning(text, problem == NULL ? near : NULL);

@@ -13,8 +13,8 @@
 void jr_known_warn(const char *what, const char *name, const char *others);
 
 /*
- * The same for a job type that is to be run. A handler on this host counts, too; its directory is read only if no runner
- * has the type. Silent if this host has no handlers and no runner was seen: then nothing is known of any name.
+ * The same for a job type that is to be run. A handler on this host counts, too; its directory is read only if no
+ * runner has the type. Silent if this host has no handlers and no runner was seen: then nothing is known of any name.
  * only_near: silent unless another one is spelt nearly so.
  */
 void jr_known_warn_type(const char *type, const char *others, bool only_near);

@@ -247,7 +247,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 			'explain_definition,seen_runners,other_queues}'),
 		('{run,admin}', '{may_claim,claim,claim_ahead,claim_job,start_keyed,settle,settle_group,settle_done,session_clean,raise_alarm,'
 			'fire,overlapping,exec_claim,limit_reason,spend_rate,prune_step,check_copy,by_hand,is_enqueued,is_run,candidates,'
-			'settle_one,session_open,fire_due}')) r(kinds, names)
+			'settle_one,session_open,fire_due,limit_words}')) r(kinds, names)
 	join signatures s on s.name = any (r.names)
 	where rights.kind = any (r.kinds)
 	having count(*) > 0

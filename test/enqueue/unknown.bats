@@ -86,3 +86,31 @@ jobrun: warning: nothing has type send_mial; did you mean send_mail?'
 	assert_equal "$status" 1
 	assert_regex "$stderr" 'queue nothing_like_it has no limits, and no run is in it'
 }
+
+@test "enqueue -n says what holds the run back, as explain does, and nothing when nothing does" {
+	handler work <<<'exit 0'
+	jr_ok run
+	jr_ok enqueue work -n
+	assert_equal "$output$stderr" 'would queue work: queue default, priority 100, due now'
+	jr_ok queue mail --max-running 0 --rate 1/1h
+	jr_ok pause --type work --reason 'new version'
+	jr_ok pause --queue mail --for 1h
+	me=$(q 'select session_user')
+	jr_ok enqueue work -q mail -n
+	assert_equal "${lines[0]}" 'would queue work: queue mail, priority 100, due now'
+	assert_equal "${lines[1]}" "no  type work is paused until resumed by $me: new version   jobrun resume --type work"
+	assert_regex "${lines[2]}" "^no  queue mail is paused until .* \(in (1h|5?[0-9]m.*)\) by $me   jobrun resume --queue mail$"
+	assert_equal "${lines[3]}" 'no  queue mail is full, 0 of 0 run   jobrun queue mail --max-running 1'
+	assert_equal "${#lines[@]}" 4
+	jr_ok enqueue work -q mail -n --json
+	assert_equal "$(jq -r .queue <<<"$output")" mail
+	q_is 0 'select count(*) from jobrun.job_runs'
+}
+
+@test "enqueue -n by a role that may only enqueue works" {
+	app=app_$JR_DATABASE
+	make_role "$app"
+	jr_ok grant enqueue "$app"
+	jr_ok -d "$(url_of "$app")" enqueue work -n
+	assert_equal "$output$stderr" 'would queue work: queue default, priority 100, due now'
+}
