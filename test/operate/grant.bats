@@ -765,6 +765,7 @@ objects() {
 		function forget_outputs: admin
 		function grant_hint: admin
 		function has_month: admin
+		function has_waiting_keys: admin
 		function highest_bit: admin
 		function hours_end: admin
 		function in_place_of: enqueue read run admin
@@ -781,6 +782,8 @@ objects() {
 		function last_local: admin
 		function last_slot: admin
 		function limit_reason: run admin
+		function limit_words: run admin
+		function line_of: admin
 		function local_peak: admin
 		function local_reached: admin
 		function lock_waiting: admin
@@ -793,6 +796,7 @@ objects() {
 		function month_days: admin
 		function need: enqueue read run admin
 		function need_in_words: admin
+		function need_queue: admin
 		function new_install_id: admin
 		function new_run: admin
 		function new_run_of: admin
@@ -802,6 +806,9 @@ objects() {
 		function next_local: admin
 		function next_slot: admin
 		function next_slots: enqueue read run admin
+		function other_paused_types: admin
+		function other_queues: read run admin
+		function other_types: enqueue read run admin
 		function nth_key: admin
 		function old_months: admin
 		function overlapping: run admin
@@ -812,6 +819,7 @@ objects() {
 		function parse_schedule_number: admin
 		function pause: admin
 		function pause_reason: admin
+		function pause_words: admin
 		function prune_kinds: admin
 		function prune_rule: admin
 		function prune_some: admin
@@ -823,6 +831,7 @@ objects() {
 		function read_options: admin
 		function record_slots: admin
 		function record_start: admin
+		function remove_queue: admin
 		function redraw_id: admin
 		function replay: admin
 		function restore_slots: admin
