@@ -136,8 +136,8 @@ change_one(const struct jr_app *app, const struct jr_define_opts *opts, const ch
 {
 	const char *values[] = {name, changes, payload, opts->reason};
 	const char *fires[JR_NEXT_TIMES_PARAMS] = {[JR_NEXT_TIMES_OF] = name, [JR_NEXT_TIMES_COUNT] = NEXT_COUNT};
-	const struct jr_statement statements[] = {
-	    {jr_sql_define, JR_COUNT(values), values}, {jr_sql_next, JR_NEXT_TIMES_PARAMS, fires}};
+	const struct jr_statement statements[] = {{jr_sql_define, JR_COUNT(values), values},
+	    {jr_sql_next, JR_NEXT_TIMES_PARAMS, fires}, {jr_sql_define_types, 1, &name}};
 	const struct jr_change change = {.app = app, .dry_run = opts->dry_run};
 	PGresult *results[JR_COUNT(statements)] = {NULL};
 
@@ -151,6 +151,7 @@ change_one(const struct jr_app *app, const struct jr_define_opts *opts, const ch
 		jr_print_documents(results[0], D_DOC);
 	else
 		tell_change(opts, results[0], results[1]);
+	jr_define_warn_types(results[2]);
 	for (size_t i = 0; i < JR_COUNT(results); i++)
 		PQclear(results[i]);
 	return 0;

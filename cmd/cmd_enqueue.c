@@ -6,6 +6,7 @@
  * command created is never reported as one that was there before.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/parse.h"
@@ -13,6 +14,8 @@
 #include "commands.h"
 #include "enqueue_batch.h"
 #include "enqueue_request.h"
+#include "explanation.h"
+#include "known.h"
 #include "payload.h"
 #include "print.h"
 #include "sql_text.h"
@@ -86,21 +89,9 @@ enum sent_column {
 	SENT_QUEUE,
 	SENT_PRIORITY,
 	SENT_DOCUMENT,
-	SENT_TYPE
+	SENT_TYPE,
+	SENT_RUN /* its id, also of one that is rolled back */
 };
-
-/* On a terminal: has any runner this job type? With a wrong name the run would wait for ever. */
-static void
-hint_unknown(struct jr_db *db, const char *type)
-{
-	const char *values[] = {type};
-	struct jr_err unused;
-	PGresult *result = jr_db_query(db, jr_sql_enqueue_known, 1, values, JR_CMD_TIMEOUT_MS, &unused);
-
-	if (result != NULL && !jr_pg_bool(result, 0, 0))
-		fprintf(stderr, "no runner of the last 24h has a handler %s; is that its name?\n", type);
-	PQclear(result);
-}
 
 static void
 hint_time(const PGresult *result)
@@ -139,7 +130,7 @@ tell_dry_run(const struct jr_enqueue_opts *opts, const PGresult *result)
 
 /* Hints on a terminal. */
 static void
-hint(struct jr_db *db, const struct jr_enqueue_opts *opts, const PGresult *result)
+hint(const struct jr_enqueue_opts *opts, const PGresult *result)
 {
 	if (opts->dry_run || !jr_print_is_terminal(stderr))
 		return;
@@ -147,7 +138,6 @@ hint(struct jr_db *db, const struct jr_enqueue_opts *opts, const PGresult *resul
 	if (opts->wait)
 		fprintf(stderr, "run %s\n", PQgetvalue(result, 0, SENT_ID));
 	hint_time(result);
-	hint_unknown(db, PQgetvalue(result, 0, SENT_TYPE));
 }
 
 static void
@@ -165,7 +155,7 @@ tell(const struct jr_app *app, struct jr_db *db, const struct jr_enqueue_opts *o
 		tell_dry_run(opts, result);
 	else
 		puts(PQgetvalue(result, 0, SENT_ID));
-	hint(db, opts, result);
+	hint(opts, result);
 }
 
 /* With --strict it is an error if the run was there already. */
@@ -193,31 +183,100 @@ await(const struct jr_app *app, struct jr_db **db, const struct jr_enqueue_opts 
 	return jr_wait_runs(app, db, &wait, err);
 }
 
-/*
- * Queue one run. Returns the statement's result once it is committed (dry run: rolled back); NULL on failure. *db may
- * become another connection, or NULL.
- */
-static PGresult *
-send_request(const struct jr_app *app, struct jr_db **db, const struct jr_enqueue_request *request, bool dry_run,
-    struct jr_err *err)
+/* enqueue, and with it the question whether the job type is known. It points into itself. */
+struct statements {
+	const char *of_definition[9], *asked[2];
+	struct jr_statement items[2];
+};
+
+static void
+fill(struct statements *sent, const struct jr_enqueue_request *request)
 {
 	const char *const *v = request->values;
-	const char *of_definition[] = {v[JR_REQUEST_TYPE], v[JR_REQUEST_PAYLOAD], v[JR_REQUEST_IN], v[JR_REQUEST_AT],
-	    v[JR_REQUEST_KEY], v[JR_REQUEST_PARENT], v[JR_REQUEST_TRACE], v[JR_REQUEST_KEY_IS_RANDOM],
-	    v[JR_REQUEST_DRY_RUN]};
-	const struct jr_statement of_type = {jr_sql_enqueue, JR_REQUEST_COUNT, v};
-	const struct jr_statement now = {jr_sql_enqueue_definition, JR_COUNT(of_definition), of_definition};
-	char *perhaps =
-	    jr_xasprintf("the run may have been queued: safe to repeat with --idempotency-key %s", v[JR_REQUEST_KEY]);
-	const struct jr_change change = {
-	    .app = app, .db = db, .dry_run = dry_run, .undone = "nothing queued", .perhaps = perhaps};
-	PGresult *result = NULL;
+	const char *type = v[JR_REQUEST_TYPE];
 
-	if (!jr_change(&change, request->is_definition ? &now : &of_type, 1, &result, err) && err->code == JR_E_DATA &&
-	    request->payload != NULL)
+	*sent = (struct statements){
+	    .of_definition = {type, v[JR_REQUEST_PAYLOAD], v[JR_REQUEST_IN], v[JR_REQUEST_AT], v[JR_REQUEST_KEY],
+		v[JR_REQUEST_PARENT], v[JR_REQUEST_TRACE], v[JR_REQUEST_KEY_IS_RANDOM], v[JR_REQUEST_DRY_RUN]},
+	    .asked = {request->is_definition ? NULL : type, request->is_definition ? type : NULL}};
+	if (request->is_definition)
+		sent->items[0] = (struct jr_statement){
+		    jr_sql_enqueue_definition, JR_COUNT(sent->of_definition), sent->of_definition};
+	else
+		sent->items[0] = (struct jr_statement){jr_sql_enqueue, JR_REQUEST_COUNT, v};
+	sent->items[1] = (struct jr_statement){jr_sql_other_types, JR_COUNT(sent->asked), sent->asked};
+}
+
+/* The place of an error in the payload. Returns the exit status. */
+static int
+locate(const struct jr_enqueue_request *request, struct jr_err *err)
+{
+	if (err->code == JR_E_DATA && request->payload != NULL)
 		jr_payload_locate(request->payload, err);
+	return (int)err->code;
+}
+
+/* Queue one run. results: as in struct statements. *db may become another connection, or NULL. */
+static bool
+send_request(const struct jr_app *app, struct jr_db **db, const struct jr_enqueue_request *request,
+    PGresult *results[2], struct jr_err *err)
+{
+	char *perhaps = jr_xasprintf(
+	    "the run may have been queued: safe to repeat with --idempotency-key %s", request->values[JR_REQUEST_KEY]);
+	const struct jr_change change = {.app = app, .db = db, .undone = "nothing queued", .perhaps = perhaps};
+	struct statements sent;
+	bool ok;
+
+	fill(&sent, request);
+	ok = jr_change(&change, sent.items, JR_COUNT(sent.items), results, err);
 	free(perhaps);
-	return result;
+	return ok || locate(request, err) == 0;
+}
+
+/* What holds the run back, besides its time and the runs before it: the conditions of explain. */
+static void
+tell_held_back(const PGresult *rows)
+{
+	static const char *const others[] = {"handler", "due", "before", "runner"};
+
+	for (int row = 1; row < PQntuples(rows); row++) {
+		bool told = strcmp(PQgetvalue(rows, row, JR_EXPLAIN_STATE), "no") != 0;
+
+		for (size_t i = 0; i < JR_COUNT(others); i++)
+			told = told || strcmp(PQgetvalue(rows, row, JR_EXPLAIN_CONDITION), others[i]) == 0;
+		if (!told)
+			jr_explanation_print(rows, row);
+	}
+}
+
+/* Enqueue, ask what would hold the run back, and roll back. A role that may not ask is not told. */
+static int
+rehearse(const struct jr_app *app, struct jr_db *db, const struct jr_enqueue_opts *opts,
+    const struct jr_enqueue_request *request, struct jr_err *err)
+{
+	struct statements sent;
+	struct jr_statement explain = {jr_sql_explain, 1, NULL};
+	PGresult *results[2] = {NULL}, *rows = NULL;
+	struct jr_err unused;
+	const char *id;
+	int status;
+
+	fill(&sent, request);
+	if (!jr_db_begin(db, sent.items, JR_COUNT(sent.items), results, JR_CMD_TIMEOUT_MS, err))
+		return locate(request, err);
+	id = PQgetvalue(results[0], 0, SENT_RUN);
+	explain.values = &id;
+	if (!jr_db_drop(db, &explain, 1, &rows, JR_CMD_TIMEOUT_MS, &unused))
+		rows = NULL;
+	tell(app, db, opts, results[0]);
+	if (rows != NULL && !app->json)
+		tell_held_back(rows);
+	jr_known_warn_type(PQgetvalue(results[0], 0, SENT_TYPE), jr_pg_text(results[1], 0, 0), false);
+	status = judge(opts, results[0], err);
+	PQclear(rows);
+	for (size_t i = 0; i < JR_COUNT(results); i++)
+		PQclear(results[i]);
+	return status;
 }
 
 static int
@@ -226,22 +285,26 @@ enqueue_one(const struct jr_app *app, const struct jr_enqueue_opts *opts, struct
 {
 	struct jr_db *db = jr_cmd_connect(app, err);
 	struct jr_err strict = {.msg = ""};
-	PGresult *result = NULL;
+	PGresult *results[2] = {NULL};
 	int status = 0;
 
-	if (db != NULL && jr_request_resolve_at(db, opts, request, err))
-		result = send_request(app, &db, request, opts->dry_run, err);
-	if (result == NULL)
+	if (db == NULL || !jr_request_resolve_at(db, opts, request, err))
+		status = (int)err->code;
+	else if (opts->dry_run)
+		status = rehearse(app, db, opts, request, err);
+	else if (!send_request(app, &db, request, results, err))
 		status = (int)err->code;
 	else {
-		tell(app, db, opts, result);
-		status = judge(opts, result, &strict);
-		if (opts->wait && !opts->dry_run)
-			status = jr_worse_status(status, await(app, &db, opts, result, err));
+		tell(app, db, opts, results[0]);
+		jr_known_warn_type(PQgetvalue(results[0], 0, SENT_TYPE), jr_pg_text(results[1], 0, 0), false);
+		status = judge(opts, results[0], &strict);
+		if (opts->wait)
+			status = jr_worse_status(status, await(app, &db, opts, results[0], err));
 		if (err->msg[0] == '\0')
 			*err = strict;
 	}
-	PQclear(result);
+	for (size_t i = 0; i < JR_COUNT(results); i++)
+		PQclear(results[i]);
 	jr_db_close(db);
 	return status;
 }

@@ -10,63 +10,17 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "commands.h"
+#include "explanation.h"
 #include "print.h"
 #include "sql_text.h"
 
 #define DIGITS "0123456789"
 
-/* Columns of explain.sql and explain_definition.sql. */
-enum {
-	E_CONDITION,
-	E_STATE,
-	E_WORDS,
-	E_AT,
-	E_AGE,
-	E_REST,
-	E_COMMAND,
-	E_REASON,
-	E_DOC
-};
-
-/* "queue mail is paused until 14:35:00+01:00 (in 5m) by ann: the relay is down". Caller frees. */
-static char *
-words_of(const PGresult *rows, int row)
-{
-	const char *words = PQgetvalue(rows, row, E_WORDS), *rest = PQgetvalue(rows, row, E_REST);
-	char *at, *age, *text;
-
-	if (PQgetisnull(rows, row, E_AT))
-		return jr_xasprintf("%s%s", words, rest);
-	age = jr_format_age(jr_pg_int(rows, row, E_AGE, 0));
-	at = jr_format_local_time(jr_pg_int(rows, row, E_AT, 0));
-	if (strcmp(PQgetvalue(rows, row, E_CONDITION), "next") == 0)
-		text = jr_xasprintf("%s (%s)%s", words, age, rest);
-	else
-		text = jr_xasprintf("%s %s (%s)%s", words, at, age, rest);
-	free(at);
-	free(age);
-	return text;
-}
-
-/* "no  queue mail is full, 5 of 5 run (11, 12)   jobrun queue mail --max-running 6" */
-static void
-print_condition(const PGresult *rows, int row)
-{
-	const char *command = jr_pg_text(rows, row, E_COMMAND);
-	char *words = words_of(rows, row);
-	char *line = jr_xasprintf("%-3s %s%s%s", PQgetvalue(rows, row, E_STATE), words, command == NULL ? "" : "   ",
-	    command == NULL ? "" : command);
-
-	jr_print_line(stdout, "", line);
-	free(line);
-	free(words);
-}
-
 static void
 print_verdict(const PGresult *rows, const char *what)
 {
-	const char *command = jr_pg_text(rows, 0, E_COMMAND);
-	char *words = words_of(rows, 0), *line = jr_xasprintf("%s %s", what, words);
+	const char *command = jr_pg_text(rows, 0, JR_EXPLAIN_COMMAND);
+	char *words = jr_explanation_words(rows, 0), *line = jr_xasprintf("%s %s", what, words);
 
 	jr_print_line(stdout, "", line);
 	if (command != NULL)
@@ -100,8 +54,8 @@ print_all(const PGresult *rows, const PGresult *types, const char *what)
 {
 	print_verdict(rows, what);
 	for (int row = 1; row < PQntuples(rows); row++) {
-		print_condition(rows, row);
-		if (strcmp(PQgetvalue(rows, row, E_REASON), "no_handler") == 0)
+		jr_explanation_print(rows, row);
+		if (strcmp(PQgetvalue(rows, row, JR_EXPLAIN_REASON), "no_handler") == 0)
 			print_near_type(types);
 	}
 }
@@ -127,7 +81,7 @@ explain(const struct jr_app *app, const char *what, bool is_run, struct jr_err *
 	if (ok && PQntuples(results[0]) == 0)
 		ok = fail_unknown(what, is_run, err);
 	else if (ok && app->json)
-		jr_print_document(PQgetvalue(results[0], 0, E_DOC));
+		jr_print_document(PQgetvalue(results[0], 0, JR_EXPLAIN_DOC));
 	else if (ok)
 		print_all(results[0], results[1], what);
 	for (size_t i = 0; i < JR_COUNT(results); i++)

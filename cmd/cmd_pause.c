@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/parse.h"
+#include "known.h"
 #include "pause_wait.h"
 #include "print.h"
 #include "sql_text.h"
@@ -30,7 +31,7 @@ static const struct jr_option pause_options[] = {
 };
 
 /* Columns of pause.sql. */
-enum { P_KIND, P_NAME, P_UNTIL, P_KNOWN, P_DOC };
+enum { P_KIND, P_NAME, P_UNTIL, P_DOC, P_OTHERS };
 /* clang-format on */
 
 static void
@@ -43,17 +44,6 @@ tell_line(const PGresult *result, int row, bool dry_run)
 	    PQgetvalue(result, row, P_NAME), dry_run ? "would be " : "", at == NULL ? "" : " until ",
 	    at == NULL ? "" : at);
 	free(at);
-}
-
-/* On a terminal: a name that nothing uses may be a mistake. */
-static void
-hint_unknown(const PGresult *result)
-{
-	for (int row = 0; row < PQntuples(result); row++) {
-		if (!jr_pg_bool(result, row, P_KNOWN))
-			fprintf(stderr, "no runner and no run knows the %s %s; is that its name?\n",
-			    PQgetvalue(result, row, P_KIND), PQgetvalue(result, row, P_NAME));
-	}
 }
 
 static int
@@ -72,9 +62,9 @@ pause_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 		jr_print_documents(result, P_DOC);
 	for (int row = 0; !app->json && row < PQntuples(result); row++)
 		tell_line(result, row, opts->what.dry_run);
-	fflush(stdout);
-	if (jr_print_is_terminal(stderr))
-		hint_unknown(result);
+	for (int row = 0; row < PQntuples(result); row++)
+		jr_known_warn(PQgetvalue(result, row, P_KIND), PQgetvalue(result, row, P_NAME),
+		    jr_pg_text(result, row, P_OTHERS));
 	PQclear(result);
 	return opts->wait && !opts->what.dry_run ? jr_pause_wait(app, &opts->what, opts->timeout_ms, err) : 0;
 }

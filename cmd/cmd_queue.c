@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "commands.h"
+#include "known.h"
 #include "print.h"
 #include "sql_text.h"
 
@@ -20,7 +21,7 @@
 
 struct queue_opts {
 	const char *max_running, *per_key, *rate, *reason;
-	bool dry_run;
+	bool remove, dry_run;
 };
 
 static const struct queue_opts queue_defaults = {.reason = NULL};
@@ -81,6 +82,7 @@ static const struct jr_option queue_options[] = {
 	    .type = JR_OPT_STRING, .offset = AT(per_key), .check = check_limit },
 	{ .name = "rate", .arg = "N/PERIOD", .help = "start at most N runs in each PERIOD: 100/1m; none: no limit",
 	    .type = JR_OPT_STRING, .offset = AT(rate), .check = check_rate },
+	{ .name = "remove", .help = "forget its limits and its pause; its runs stay", .type = JR_OPT_FLAG, .offset = AT(remove) },
 	{ .name = "reason", .arg = "TEXT", .help = "why, for the audit", .type = JR_OPT_STRING, .offset = AT(reason) },
 	{ .name = "dry-run", .letter = 'n', .help = "show the queue as it would be, change nothing", .type = JR_OPT_FLAG,
 	    .offset = AT(dry_run) },
@@ -204,23 +206,47 @@ changes_of(const struct queue_opts *opts)
 	return text;
 }
 
-/* Make the changes, if there are any, and read the lines of `name` (NULL: all). With -n roll back. */
-static PGresult *
-ask(struct jr_db *db, const char *name, const char *changes, const struct queue_opts *opts, struct jr_err *err)
-{
-	const char *set[] = {name, changes, opts->reason}, *asked[] = {name};
-	const struct jr_statement statements[] = {{jr_sql_set_queue, JR_COUNT(set), set},
-	    {jr_sql_queues, JR_COUNT(asked), asked}, {jr_sql_rollback, 0, NULL}, {jr_sql_begin, 0, NULL}};
-	PGresult *results[JR_COUNT(statements)] = {NULL}, *lines;
-	size_t first = changes == NULL ? 1 : 0, count = (opts->dry_run ? 4 : 2) - first;
+/* Answers of the database. NULL: was not asked. */
+struct answers {
+	PGresult *others, *changed, *lines;
+};
 
-	if (!jr_db_run(db, statements + first, count, results, JR_CMD_TIMEOUT_MS, err))
-		return NULL;
-	lines = results[1 - first];
-	results[1 - first] = NULL;
-	for (size_t i = 0; i < JR_COUNT(results); i++)
-		PQclear(results[i]);
-	return lines;
+/* Make the change, if there is one, and read the lines of `name` (NULL: all). With -n roll back. */
+static bool
+ask(struct jr_db *db, const char *name, const char *changes, const struct queue_opts *opts, struct answers *answers,
+    struct jr_err *err)
+{
+	const char *set[] = {name, changes, opts->reason}, *removed[] = {name, opts->reason};
+	struct jr_statement statements[5];
+	PGresult *results[JR_COUNT(statements)] = {NULL};
+	PGresult **wanted[JR_COUNT(statements)] = {NULL};
+	size_t count = 0;
+
+	if (name != NULL) {
+		wanted[count] = &answers->others;
+		statements[count++] = (struct jr_statement){jr_sql_other_queues, 1, &name};
+	}
+	if (changes != NULL || opts->remove) {
+		wanted[count] = &answers->changed;
+		statements[count++] = opts->remove
+					  ? (struct jr_statement){jr_sql_remove_queue, JR_COUNT(removed), removed}
+					  : (struct jr_statement){jr_sql_set_queue, JR_COUNT(set), set};
+	}
+	wanted[count] = &answers->lines;
+	statements[count++] = (struct jr_statement){jr_sql_queues, 1, &name};
+	if (opts->dry_run) {
+		statements[count++] = (struct jr_statement){jr_sql_rollback, 0, NULL};
+		statements[count++] = (struct jr_statement){jr_sql_begin, 0, NULL};
+	}
+	if (!jr_db_run(db, statements, count, results, JR_CMD_TIMEOUT_MS, err))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		if (wanted[i] != NULL)
+			*wanted[i] = results[i];
+		else
+			PQclear(results[i]);
+	}
+	return true;
 }
 
 static bool
@@ -228,12 +254,58 @@ check(const char *name, const char *changes, const struct queue_opts *opts, stru
 {
 	if (name != NULL && !jr_parse_queue("NAME", name, err))
 		return false;
-	if (name == NULL && changes != NULL)
+	if (name == NULL && (changes != NULL || opts->remove))
 		return jr_fail(err, JR_E_USAGE,
-		    "which queue? usage: jobrun queue NAME [--max-running N] [--per-key N] [--rate N/PERIOD]");
-	if (changes == NULL && (opts->reason != NULL || opts->dry_run))
-		return jr_fail(err, JR_E_USAGE, "nothing to change: --max-running, --per-key or --rate says what");
+		    "which queue? usage: jobrun queue NAME [--max-running N] [--per-key N] [--rate N/PERIOD] | NAME --remove");
+	if (changes != NULL && opts->remove)
+		return jr_fail(err, JR_E_USAGE, "--remove forgets all limits: it does not go with new ones");
+	if (changes == NULL && !opts->remove && (opts->reason != NULL || opts->dry_run))
+		return jr_fail(
+		    err, JR_E_USAGE, "nothing to change: --max-running, --per-key, --rate or --remove says what");
 	return true;
+}
+
+/* "queue mail: removed". Returns the exit status. */
+static int
+tell_removed(const char *name, const struct queue_opts *opts, const PGresult *removed, struct jr_err *err)
+{
+	const char *done = jr_pg_text(removed, 0, 0);
+
+	if (done == NULL) {
+		jr_fail(err, JR_E_NEWS, "queue %s has no limits and no pause to remove", name);
+		return JR_E_NEWS;
+	}
+	printf("queue %s: %s%s\n", name, opts->dry_run ? "would be " : "",
+	    strcmp(done, "removed") == 0
+		? "removed"
+		: "without limits, but for one run per lock key at a time: runs or schedules in it have lock keys");
+	return 0;
+}
+
+static int
+tell(const struct jr_app *app, const char *name, const struct queue_opts *opts, const struct answers *answers,
+    struct jr_err *err)
+{
+	bool unknown = name != NULL && PQntuples(answers->lines) == 0;
+	int status = 0;
+
+	if (opts->remove && (!app->json || PQgetisnull(answers->changed, 0, 0)))
+		status = tell_removed(name, opts, answers->changed, err);
+	else if (app->json)
+		jr_print_documents(answers->lines, Q_DOC);
+	else if (PQntuples(answers->lines) > 0 || (name == NULL && jr_print_is_terminal(stdout))) {
+		if (opts->dry_run)
+			printf("would be:\n");
+		print_table(answers->lines);
+	}
+	if (unknown && !opts->remove) {
+		status = JR_E_NEWS;
+		if (!app->json)
+			jr_fail(err, JR_E_NEWS, "queue %s has no limits, and no run is in it", name);
+	}
+	if (name != NULL)
+		jr_known_warn("queue", name, jr_pg_text(answers->others, 0, 0));
+	return status;
 }
 
 static int
@@ -242,29 +314,21 @@ queue_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 	const struct queue_opts *opts = values;
 	const char *name = argc > 0 ? argv[0] : NULL;
 	char *changes = changes_of(opts);
+	struct answers answers = {NULL};
 	struct jr_db *db = NULL;
-	PGresult *result = NULL;
+	bool ok = false;
 	int status;
 
 	if (check(name, changes, opts, err))
 		db = jr_cmd_connect(app, err);
 	if (db != NULL)
-		result = ask(db, name, changes, opts, err);
+		ok = ask(db, name, changes, opts, &answers, err);
 	jr_db_close(db);
 	free(changes);
-	if (result == NULL)
-		return (int)err->code;
-	status = name != NULL && PQntuples(result) == 0 ? JR_E_NEWS : 0;
-	if (app->json)
-		jr_print_documents(result, Q_DOC);
-	else if (status != 0)
-		jr_fail(err, JR_E_NEWS, "queue %s has no limits, and no run is in it", name);
-	else if (PQntuples(result) > 0 || jr_print_is_terminal(stdout)) {
-		if (opts->dry_run)
-			printf("would be:\n");
-		print_table(result);
-	}
-	PQclear(result);
+	status = ok ? tell(app, name, opts, &answers, err) : (int)err->code;
+	PQclear(answers.others);
+	PQclear(answers.changed);
+	PQclear(answers.lines);
 	return status;
 }
 
@@ -272,11 +336,14 @@ const struct jr_cmd jr_cmd_queue = {
     .name = "queue",
     .group = JR_GROUP_SETUP,
     .summary = "queues and their limits; set the limits of one",
-    .usage = "[NAME [OPTION...]]",
-    .details = "Without options: list the queues that have unfinished runs or ever had a limit, pause or lock key.\n"
-	       "A limit that is not given stays.\n"
-	       "A run that a limit holds back stays due and no attempt counts. With a limit of 0 nothing starts;\n"
-	       "'jobrun pause --queue NAME' does the same and records why and until when.\n",
+    .usage = "[NAME [OPTION...] | NAME --remove]",
+    .details =
+	"Without options: list the queues that have unfinished runs or ever had a limit, pause or lock key.\n"
+	"A limit that is not given stays.\n"
+	"A run that a limit holds back stays due and no attempt counts. With a limit of 0 nothing starts;\n"
+	"'jobrun pause --queue NAME' does the same and records why and until when.\n"
+	"With --remove its runs go on without limits. If unfinished runs or schedules in it have lock keys, one run\n"
+	"per lock key at a time stays the rule.\n",
     .options = queue_options,
     .defaults = &queue_defaults,
     .size = sizeof(queue_defaults),

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "commands.h"
+#include "explanation.h"
 #include "handler/handlers.h"
 #include "print.h"
 #include "process/state.h"
@@ -204,13 +205,14 @@ runner_opts(const struct jr_app *app, const struct run_opts *opts, const struct 
 
 /* The run of --job was not there to be claimed. */
 static int
-fail_not_claimed(int64_t id, struct jr_err *err)
+fail_not_claimed(
+    const struct jr_app *app, const struct run_opts *opts, const struct jr_runner_opts *runner, struct jr_err *err)
 {
-	jr_fail(err, JR_E_NEWS,
-	    "run %" PRId64
-	    " was not claimed: there is no such run, it does not wait, or this host has no handler for its job type: look with jobrun show %" PRId64,
-	    id, id);
-	return JR_E_NEWS;
+	jr_explanation_fail(app, opts->job, runner->handlers,
+	    opts->types.count > 0 ? "--type leaves it out, or it was taken by somebody else"
+				  : "it was taken by somebody else",
+	    err);
+	return (int)err->code;
 }
 
 static int
@@ -230,7 +232,7 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 		jr_fail(err, JR_E_TEMP, "run %" PRId64 " was not started: jobrun was told to end", opts->job);
 		status = JR_E_TEMP;
 	} else if (opts->job > 0 && status == 0 && counts.claimed == 0) {
-		status = fail_not_claimed(opts->job, err);
+		status = fail_not_claimed(app, opts, runner, err);
 	}
 	if (app->json)
 		jr_run_report_json(&counts, jr_clock_now_ms() - started, status);
@@ -275,7 +277,7 @@ tell_held_back(struct jr_db *db, struct jr_err *err)
 
 /* What a runner here would start now, and which definitions it would fire. */
 static int
-dry_run(const struct jr_app *app, const struct jr_runner_opts *runner, struct jr_err *err)
+dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_runner_opts *runner, struct jr_err *err)
 {
 	struct jr_db *db = jr_cmd_connect(app, err);
 	PGresult *result;
@@ -293,7 +295,7 @@ dry_run(const struct jr_app *app, const struct jr_runner_opts *runner, struct jr
 		return (int)err->code;
 	print_due(app, result);
 	if (runner->job_id > 0 && PQntuples(result) == 0)
-		status = fail_not_claimed(runner->job_id, err);
+		status = fail_not_claimed(app, opts, runner, err);
 	PQclear(result);
 	return status;
 }
@@ -310,7 +312,7 @@ run_or_show(const struct jr_app *app, const struct run_opts *opts, const struct 
 	const struct jr_runner_opts runner = runner_opts(app, opts, handlers, state, lease, &report);
 
 	if (opts->dry_run)
-		return dry_run(app, &runner, err);
+		return dry_run(app, opts, &runner, err);
 	return run_here(app, opts, &runner, &report, err);
 }
 

@@ -36,4 +36,7 @@ int jr_define_file(const struct jr_app *app, const struct jr_define_opts *opts, 
 /* Print the changed lines (column 2 of define.sql and define_file.sql), indented. */
 void jr_define_print_lines(const char *lines);
 
+/* Warn of each job type (rows of define_types.sql) that no host has a handler for. */
+void jr_define_warn_types(const PGresult *types);
+
 #endif

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "change.h"
 #include "define.h"
+#include "known.h"
 #include "payload.h"
 #include "print.h"
 #include "sql_text.h"
@@ -95,24 +96,36 @@ tell(const struct jr_app *app, const char *name, const PGresult *result, struct 
 	return 0;
 }
 
+/* An exec definition needs no handler, and nothing tells it from the defaults of a job type that is named like it. */
+void
+jr_define_warn_types(const PGresult *types)
+{
+	for (int row = 0; row < PQntuples(types); row++)
+		jr_known_warn_type(PQgetvalue(types, row, 0), jr_pg_text(types, row, 1), !jr_pg_bool(types, row, 2));
+}
+
 int
 jr_define_file(const struct jr_app *app, const struct jr_define_opts *opts, struct jr_err *err)
 {
 	const char *name = strcmp(opts->file, "-") == 0 ? "stdin" : opts->file;
 	char *text = jr_payload_read_file(opts->file, FILE_MAX_BYTES, err);
 	const char *values[] = {text, opts->exact ? "true" : "false", opts->reason};
-	const struct jr_statement statement = {jr_sql_define_file, JR_COUNT(values), values};
+	const char *all = NULL;
+	const struct jr_statement statements[] = {
+	    {jr_sql_define_file, JR_COUNT(values), values}, {jr_sql_define_types, 1, &all}};
 	const struct jr_change change = {.app = app, .dry_run = opts->dry_run};
-	PGresult *result = NULL;
+	PGresult *results[JR_COUNT(statements)] = {NULL};
 	int status;
 
 	if (text == NULL)
 		return (int)err->code;
-	if (jr_change(&change, &statement, 1, &result, err))
-		status = tell(app, name, result, err);
-	else
+	if (jr_change(&change, statements, JR_COUNT(statements), results, err)) {
+		status = tell(app, name, results[0], err);
+		jr_define_warn_types(results[1]);
+	} else
 		status = fail_refused(name, text, err);
-	PQclear(result);
+	for (size_t i = 0; i < JR_COUNT(results); i++)
+		PQclear(results[i]);
 	free(text);
 	return status;
 }

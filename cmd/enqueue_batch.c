@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "batch_lines.h"
 #include "doubt.h"
+#include "known.h"
 #include "pg/pg_ask.h"
 #include "print.h"
 #include "sql_text.h"
@@ -270,6 +271,19 @@ tell(const struct batch *b)
 		    b->counts.created == 1 ? "" : "s", b->counts.existed, b->counts.existed == 1 ? "was" : "were");
 }
 
+/* The runs are queued; a failure here is none of the command. */
+static void
+warn_type(struct batch *b)
+{
+	const char *asked[] = {b->type, NULL};
+	struct jr_err unused;
+	PGresult *result = ask(b, jr_sql_other_types, JR_COUNT(asked), asked, &unused);
+
+	if (result != NULL)
+		jr_known_warn_type(b->type, jr_pg_text(result, 0, 0), false);
+	PQclear(result);
+}
+
 static int
 send_all(struct batch *b, struct jr_enqueue_request *request, struct jr_err *err)
 {
@@ -286,10 +300,13 @@ send_all(struct batch *b, struct jr_enqueue_request *request, struct jr_err *err
 	}
 	b->conn = jr_db_detach(db);
 	ok = fill(b, err) && finish(b, err);
+	if (ok) {
+		tell(b);
+		warn_type(b);
+	}
 	PQfinish(b->conn); /* after a failure the server rolls back */
 	if (!ok)
 		return (int)err->code;
-	tell(b);
 	if (!b->opts->strict || b->counts.existed == 0)
 		return 0;
 	jr_fail(err, JR_E_NEWS, "%" PRId64 " %s there already", b->counts.existed,

@@ -5,7 +5,7 @@
 -- $15 will this be rolled back? Then a new run has no id in the document.
 -- $16 unique key, $17 on_conflict, $18 concurrency key, $19 trace context.
 -- Returns id, created, replaced, run_at in Unix ms, age of run_at in ms (negative: to come), status, queue, priority,
--- document, job type.
+-- document, job type, id (also of one that will be rolled back).
 -- The CTE is materialized: a function that writes must be called once, not once for each column.
 with run as materialized (
 	select e.* from jobrun.enqueue_run(
@@ -33,5 +33,6 @@ with run as materialized (
 	from run r
 )
 select t.id, t.created, t.replaced, floor(extract(epoch from t.run_at) * 1000)::bigint,
-	floor(extract(epoch from now() - t.run_at) * 1000)::bigint, t.status, t.queue, t.priority, row_to_json(t)::text, t.job_type
+	floor(extract(epoch from now() - t.run_at) * 1000)::bigint, t.status, t.queue, t.priority, row_to_json(t)::text, t.job_type,
+	(select r.id from run r)
 from told t

@@ -16,5 +16,6 @@ with run as materialized (
 	from run r
 )
 select t.id, t.created, t.replaced, floor(extract(epoch from t.run_at) * 1000)::bigint,
-	floor(extract(epoch from now() - t.run_at) * 1000)::bigint, t.status, t.queue, t.priority, row_to_json(t)::text, t.job_type
+	floor(extract(epoch from now() - t.run_at) * 1000)::bigint, t.status, t.queue, t.priority, row_to_json(t)::text, t.job_type,
+	(select r.id from run r)
 from told t

@@ -542,19 +542,19 @@ declare
 	v_n bigint;
 begin
 	if jobrun.rate_left(queue) <= 0 then
-		return format('queue %s has used up its rate: %s in %s', queue.name, queue.rate_limit, queue.rate_period);
+		return jobrun.limit_words(queue.name, key);
 	end if;
 	if queue.max_running is not null then
 		select count(*) into v_n from jobrun.job_runs r where r.status = 'running' and r.queue = limit_reason.queue.name;
 		if v_n >= queue.max_running then
-			return format('queue %s is full: %s of %s running', queue.name, v_n, queue.max_running);
+			return jobrun.limit_words(queue.name, key);
 		end if;
 	end if;
 	if queue.max_running_per_key is not null and key is not null then
 		select count(*) into v_n from jobrun.job_runs r
 		where r.status = 'running' and r.queue = limit_reason.queue.name and r.concurrency_key = key;
 		if v_n >= queue.max_running_per_key then
-			return format('lock key %s is taken: %s of %s running in queue %s', key, v_n, queue.max_running_per_key, queue.name);
+			return jobrun.limit_words(queue.name, key);
 		end if;
 	end if;
 	return null;

@@ -297,10 +297,8 @@ begin
 	end if;
 	-- A limit per lock key needs a queue row to lock. It is created here and not by the first slot: a role that may only
 	-- enqueue could create it before in a transaction that stays open, and the schedule would have to wait.
-	if v_new.concurrency_key is not null and v_new.schedule is not null
-		and not exists (select from jobrun.job_queues q where q.name = coalesce(v_new.queue, 'default'))
-	then
-		perform jobrun.make_queue(coalesce(v_new.queue, 'default'));
+	if v_new.concurrency_key is not null and v_new.schedule is not null then
+		perform jobrun.need_queue(coalesce(v_new.queue, 'default'));
 	end if;
 	-- Roles that may read the audit may not read payloads.
 	perform jobrun.audit('define', 'definition ' || v_name, v_done.old - 'payload', v_done.new - 'payload', reason);

@@ -184,6 +184,21 @@ begin
 end
 $fn$;
 
+-- need_queue: the caller is about to write a run or definition with a lock key, whose limit needs a queue row to lock. It makes
+-- one if there is none, and until the caller commits nobody removes it (remove_queue). The look before make_queue avoids a
+-- row lock: even INSERT ... DO NOTHING may wait. The number is that of "jobq".
+create or replace function jobrun.need_queue(name text) returns void
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	if not pg_try_advisory_xact_lock_shared(1785684593, hashtext(need_queue.name)) then
+		raise exception 'queue "%" is being removed; try again', need_queue.name using errcode = 'serialization_failure';
+	end if;
+	if not exists (select from jobrun.job_queues q where q.name = need_queue.name) then
+		perform jobrun.make_queue(need_queue.name);
+	end if;
+end
+$fn$;
+
 -- new_run: a row for job_runs, not inserted. Each value comes from the argument, else from the definition, else it is
 -- the built-in default. Everything is checked except the rights of the caller (check_type, check_grant). See
 -- enqueue_run.
@@ -250,10 +265,8 @@ begin
 	v_run.run_at     := greatest(now(), coalesce(new_run.run_at, now() + new_run.run_in, now()));
 	v_run.expires_at := v_run.run_at + new_run.expires_in;
 
-	-- A limit per lock key needs a queue row to lock. The check before avoids a row lock: even INSERT ... DO NOTHING may
-	-- wait.
-	if v_run.concurrency_key is not null and not exists (select from jobrun.job_queues q where q.name = v_run.queue) then
-		perform jobrun.make_queue(v_run.queue);
+	if v_run.concurrency_key is not null then
+		perform jobrun.need_queue(v_run.queue);
 	end if;
 	return v_run;
 end

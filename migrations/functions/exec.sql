@@ -2,12 +2,11 @@
 
 -- exec_paused: the pause that keeps commands of this definition from starting; null: none.
 create or replace function jobrun.exec_paused(definition jobrun.job_definitions) returns text
-language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	select coalesce(jobrun.pause_reason(definition, now()),
-		(select 'job type paused' || coalesce(': ' || t.paused_reason, '') from jobrun.job_types t
-			where t.name = definition.job_type and t.paused_until > now()),
-		(select 'queue paused' || coalesce(': ' || q.paused_reason, '') from jobrun.job_queues q
-			where q.name = coalesce(definition.queue, 'exec') and q.paused_until > now()))
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	return case when not definition.enabled then 'disabled'
+		else jobrun.pause_words(definition.job_type, coalesce(definition.queue, 'exec'), definition.id) end;
+end
 $fn$;
 
 -- record_start: record a skipped start as a row of job_slots, with the id of the runner and the time when the runner
@@ -89,10 +88,10 @@ begin
 	v_in := coalesce(v_read.queue, 'exec');
 	if v_read.job_type like 'jobrun.%' then
 		raise exception 'definition "%" is jobrun''s own', v_name using errcode = 'JR065';
-	elsif v_read.concurrency_key is not null and not exists (select from jobrun.job_queues q where q.name = v_in) then
+	elsif v_read.concurrency_key is not null then
 		begin
-			perform jobrun.make_queue(v_in);         -- a limit per lock key needs a row to lock
-		exception when serialization_failure then    -- an open transaction is creating it
+			perform jobrun.need_queue(v_in);
+		exception when serialization_failure then    -- an open transaction is creating or removing it
 			return query select h.* from jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('queue', v_in)) h;
 			return;
 		end;

@@ -276,6 +276,12 @@ language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select array_to_string(items[1:10], ', ') || case when cardinality(items) > 10 then ', ...' else '' end
 $fn$;
 
+-- line_of: words, a point in time or none, and the rest of the words, in one line.
+create or replace function jobrun.line_of(words text, at timestamptz, rest text) returns text
+language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select words || coalesce(' ' || to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), '') || coalesce(rest, '')
+$fn$;
+
 -- explain_handler: the first condition: has a runner of the last day a handler of this type, and does it take this queue?
 create or replace function jobrun.explain_handler(job_type text, queue text)
 returns table (condition text, state text, never boolean, reason text, words text, at timestamptz, rest text, command text)
@@ -408,6 +414,19 @@ begin
 			case when v_full then format('jobrun queue %s --per-key %s', v_name, v_n + 1) end;
 	end if;
 end
+$fn$;
+
+-- limit_words, pause_words: the first limit, or pause, that holds back, as explain() says it; null: none.
+create or replace function jobrun.limit_words(queue text, key text) returns text
+language sql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select coalesce((select jobrun.line_of(l.words, l.at, l.rest) from jobrun.explain_limits(limit_words.queue, limit_words.key) l
+		where l.state = 'no' limit 1), format('queue %s was full', limit_words.queue))
+$fn$;
+
+create or replace function jobrun.pause_words(job_type text, queue text, definition_id bigint) returns text
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select jobrun.line_of(p.words, p.at, p.rest)
+	from jobrun.explain_pauses(pause_words.job_type, pause_words.queue, pause_words.definition_id) p where p.state = 'no' limit 1
 $fn$;
 
 -- explain_locks: has another transaction locked the run, another waiting run of its unique key, or its queue, if that has

@@ -155,3 +155,65 @@ begin
 	return v_new;
 end
 $fn$;
+
+-- remove_queue: forget the limits and the pause of a queue. Returns "removed", or "kept" if unfinished runs or schedules in it
+-- have lock keys: then the row stays with the limit of a new one, one run per lock key at a time. null: it has no row. The
+-- advisory lock, which need_queue() shares, keeps out those that are writing such a run just now.
+create or replace function jobrun.remove_queue(name text, reason text default null) returns text
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
+#variable_conflict use_column
+declare
+	v_name constant text := name;
+	v_old  jobrun.job_queues;
+	v_done text := 'removed';
+begin
+	if not pg_try_advisory_xact_lock(1785684593, hashtext(v_name)) then
+		raise exception 'a transaction that has enqueued a run with a lock key into queue "%" is still open; try again', v_name
+			using errcode = 'lock_not_available';
+	end if;
+	select q.* into v_old from jobrun.job_queues q where q.name = v_name for update;
+	if not found then
+		return null;
+	end if;
+	if exists (select from jobrun.job_runs r where r.queue = v_name and r.status = 'running' and r.concurrency_key is not null)
+		or exists (select from jobrun.job_definitions d
+			where d.concurrency_key is not null and d.schedule is not null and coalesce(d.queue, 'default') = v_name)
+		or jobrun.has_waiting_keys(v_name)
+	then
+		v_done := 'kept';
+		update jobrun.job_queues q
+		set max_running = null, max_running_per_key = 1, rate_limit = null, rate_period = null, paused_until = null, paused_reason = null,
+			paused_by = null
+		where q.name = v_name;
+	else
+		delete from jobrun.job_queues q where q.name = v_name;
+	end if;
+	perform jobrun.audit('remove_queue', 'queue ' || v_name, jsonb_strip_nulls(to_jsonb(v_old) - '{name,rate_window_start,rate_used}'::text[]),
+		case v_done when 'kept' then '{"max_running_per_key": 1}'::jsonb end, reason);
+	perform jobrun.call_runners('');
+	return v_done;
+end
+$fn$;
+
+-- has_waiting_keys: has a waiting run of this queue a lock key? It steps through the combinations of job_runs_bound.
+create or replace function jobrun.has_waiting_keys(queue text) returns boolean
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off as $fn$
+	with recursive walk as (
+		(select r.job_type, r.queue, r.priority from jobrun.job_runs r
+		where r.status in ('queued', 'failed') and (r.concurrency_key is not null or r.definition_id is not null)
+		order by r.job_type, r.queue, r.priority limit 1)
+		union all
+		select n.* from walk w cross join lateral (
+			select r.job_type, r.queue, r.priority from jobrun.job_runs r
+			where r.status in ('queued', 'failed') and (r.concurrency_key is not null or r.definition_id is not null)
+				and (r.job_type, r.queue, r.priority) > (w.job_type, w.queue, w.priority)
+			order by r.job_type, r.queue, r.priority limit 1) n)
+	select exists (select from walk w cross join lateral (
+		select from jobrun.job_runs r
+		where r.status in ('queued', 'failed') and (r.concurrency_key is not null or r.definition_id is not null)
+			and r.job_type = w.job_type and r.queue = w.queue and r.priority = w.priority and coalesce(r.concurrency_key, '') > ''
+		limit 1) k
+	where w.queue = has_waiting_keys.queue)
+$fn$;

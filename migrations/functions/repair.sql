@@ -71,6 +71,7 @@ begin
 	if v_archived and not jobrun.bring_back(id) then
 		return jobrun.retry(id, force, reason);
 	end if;
+	perform jobrun.need_queue(r.queue) from jobrun.job_runs r where r.id = retry.id and r.concurrency_key is not null;
 	-- A plain success is recorded in the row of the run alone, so write an attempt before that row changes.
 	insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, host, runner_id, started_at, finished_at)
 	select r.id, r.claim_seq, r.attempts, 'succeeded', r.locked_by, r.runner_id, r.started_at, r.finished_at

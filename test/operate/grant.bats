@@ -766,6 +766,7 @@ objects() {
 		function forget_outputs: admin
 		function grant_hint: admin
 		function has_month: admin
+		function has_waiting_keys: admin
 		function held_back: run admin
 		function highest_bit: admin
 		function hours_end: admin
@@ -773,8 +774,8 @@ objects() {
 		function insert_run: admin
 		function is_admin: admin
 		function is_enqueued: run admin
-		function is_limited: read run admin
 		function is_held_back: run admin
+		function is_limited: read run admin
 		function is_name: read run admin
 		function is_retried_command: admin
 		function is_run: run admin
@@ -784,6 +785,8 @@ objects() {
 		function last_local: admin
 		function last_slot: admin
 		function limit_reason: run admin
+		function limit_words: run admin
+		function line_of: admin
 		function local_peak: admin
 		function local_reached: admin
 		function lock_waiting: admin
@@ -796,6 +799,7 @@ objects() {
 		function month_days: admin
 		function need: enqueue read run admin
 		function need_in_words: admin
+		function need_queue: admin
 		function new_install_id: admin
 		function new_run: admin
 		function new_run_of: admin
@@ -807,6 +811,9 @@ objects() {
 		function next_slots: enqueue read run admin
 		function nth_key: admin
 		function old_months: admin
+		function other_paused_types: admin
+		function other_queues: read run admin
+		function other_types: enqueue read run admin
 		function overlapping: run admin
 		function parse_every: admin
 		function parse_schedule: admin
@@ -815,6 +822,7 @@ objects() {
 		function parse_schedule_number: admin
 		function pause: admin
 		function pause_reason: admin
+		function pause_words: admin
 		function prune_kinds: admin
 		function prune_rule: admin
 		function prune_some: admin
@@ -827,6 +835,7 @@ objects() {
 		function record_slots: admin
 		function record_start: admin
 		function redraw_id: admin
+		function remove_queue: admin
 		function replay: admin
 		function restore_slots: admin
 		function resume: admin

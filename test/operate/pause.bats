@@ -176,13 +176,3 @@ definition nightly: resumed'
 	assert_equal "$output" 'queue mail: would be resumed'
 	q_is 't|1' "select paused_until > now(), (select count(*) from jobrun.job_audit) from jobrun.job_queues"
 }
-
-@test "pause on a terminal warns about a name that nothing uses" {
-	enqueue work -q mail
-	run on_terminal 80 pause --queue mail --type work
-	assert_output 'queue mail: paused
-type work: paused'
-	run on_terminal 80 pause --queue mial --type wrok
-	assert_line 'no runner and no run knows the queue mial; is that its name?'
-	assert_line 'no runner and no run knows the type wrok; is that its name?'
-}

@@ -81,3 +81,59 @@ load ../lib/common
 	assert_equal "$status" 64
 	q_is 0 'select count(*) from jobrun.job_queues'
 }
+
+@test "queue --remove forgets limits and pause, and the runs of the queue go on without them" {
+	handler work <<<'exit 0'
+	jr_ok queue mail --max-running 0 --rate 5/1h
+	jr_ok pause --queue mail --reason 'the relay is down'
+	id=$(enqueue work -q mail)
+	jr_ok run
+	run_is "$id" queued
+	jr_ok queue mail --remove -n
+	assert_equal "$output$stderr" 'queue mail: would be removed'
+	q_is 1 'select count(*) from jobrun.job_queues'
+	jr_ok queue mail --remove --reason 'a better relay'
+	assert_equal "$output$stderr" 'queue mail: removed'
+	q_is 0 'select count(*) from jobrun.job_queues'
+	q_is 'a better relay|0|the relay is down|' \
+		"select reason, old ->> 'max_running', old ->> 'paused_reason', new from jobrun.job_audit where action = 'remove_queue'"
+	jr_ok run
+	run_is "$id" succeeded
+	jr queue mail --remove
+	assert_equal "$status|$output|$stderr" '1||jobrun: queue mail has no limits and no pause to remove'
+	jr queue mail --remove --rate none
+	assert_equal "$status" 64
+	jr queue --remove
+	assert_equal "$status" 64
+}
+
+@test "queue --remove keeps one run per lock key, if runs or schedules have keys or are just being enqueued with one" {
+	waiting_handler work
+	enqueue work -q mail --lock ann
+	enqueue work -q mail --lock ann
+	jr_ok queue mail --max-running 5 --per-key 2
+	jr_ok queue mail --remove
+	assert_equal "$output" 'queue mail: without limits, but for one run per lock key at a time: runs or schedules in it have lock keys'
+	q_is '||1|' 'select max_running, rate_limit, max_running_per_key, paused_until from jobrun.job_queues'
+	bg_runner -j 4
+	wait_until 10 running_are 1
+	jr_ok queue mail --remove
+	q_is 1 'select count(*) from jobrun.job_queues'
+	touch "$TMPDIR/go"
+	wait_runner
+	jr_ok queue mail --remove
+	assert_equal "$output" 'queue mail: removed'
+	# A run is brought back by people, and one is enqueued: each makes the row again.
+	jr_ok retry --force 1
+	q_is 1 'select count(*) from jobrun.job_queues'
+	jr_ok run
+	# While a transaction with a lock key is open, nobody can remove the queue.
+	q 'begin' "select jobrun.enqueue('work', queue => 'mail', concurrency_key => 'bob')" \
+		"select pg_sleep(0)" "\\! '$JOBRUN' queue mail --remove 2>'$TMPDIR/refused'; echo \$? >>'$TMPDIR/refused'" 'commit'
+	assert_equal "$(tail -n 1 "$TMPDIR/refused")" 75
+	assert_regex "$(cat "$TMPDIR/refused")" 'has enqueued a run with a lock key into queue "mail" is still open'
+	q_is 1 'select count(*) from jobrun.job_queues'
+	jr_ok define nightly --type work --schedule @daily --queue night --lock disk
+	jr_ok queue night --remove
+	assert_regex "$output" 'but for one run per lock key'
+}

@@ -284,16 +284,16 @@ as_run() {
 	id=$(enqueue work -q full --lock a)
 	jr_ok queue full --max-running 1
 	as_run 75 --job "$id"
-	assert_equal "$stderr" "jobrun: run $id was not started: queue full is full: 1 of 1 running"
+	assert_equal "$stderr" "jobrun: run $id was not started: queue full is full, 1 of 1 run ($(q "select id from jobrun.job_runs where status = 'running'"))"
 	jr_ok queue full --max-running none --per-key 1
 	as_run 75 --job "$id"
-	assert_regex "$stderr" "run $id was not started: lock key a is taken: 1 of 1 running in queue full"
+	assert_regex "$stderr" "run $id was not started: lock key a is taken, 1 of 1 run in queue full"
 	jr_ok queue full --per-key none --rate 1/1h
 	first=$(enqueue work -q full)
 	assert_equal "$(shown --job "$first")" "$first"
 	jr_ok run --job "$first"
 	as_run 75 --job "$id"
-	assert_regex "$stderr" "run $id was not started: queue full has used up its rate: 1 in"
+	assert_regex "$stderr" "run $id was not started: queue full has started 1 of 1 in 3600s, more 20"
 	jr_ok queue full --rate none
 	assert_equal "$(shown --job "$id")" "$id"
 	run_is "$id" queued
@@ -303,13 +303,25 @@ as_run() {
 	handler work <<<'exit 0'
 	handler other <<<'exit 0'
 	as_run 1 --job 4711
-	assert_regex "$stderr" '^jobrun: run 4711 was not claimed: there is no such run'
+	assert_equal "$stderr" "jobrun: there is no run 4711; 'jobrun list' shows the newest"
 	id=$(enqueue work)
 	as_run 1 --job "$id" --type other
+	assert_equal "$stderr" "jobrun: run $id was not started: --type leaves it out, or it was taken by somebody else"
 	jr_ok run
 	as_run 1 --job "$id"
-	foreign=$(enqueue foreign)
+	assert_regex "$stderr" "^jobrun: run $id was not started: it succeeded"
+	foreign=$(enqueue wrok)
 	as_run 1 --job "$foreign"
+	assert_regex "$stderr" "^jobrun: run $foreign was not started: .*wrok.*did you mean \"work\"\?"
+	bad=$(enqueue other)
+	chmod 777 "$JOBRUN_HANDLERS/other"
+	jr run --job "$bad"
+	assert_equal "$status" 1
+	assert_regex "$stderr" "run $bad was not started: .*other.*chmod"
+	hold "select from jobrun.job_runs where id = $bad for update"
+	chmod 755 "$JOBRUN_HANDLERS/other"
+	jr run --job "$bad"
+	assert_regex "$stderr" "run $bad was not started: process [0-9]+ of the server .* has this run locked; try: psql -c"
 }
 
 @test "--job: a pause does not keep it" {

@@ -130,18 +130,18 @@ claim_in_between() {
 	wait_until 10 up_is 1
 	jr run --job 1
 	assert_equal "$status$output" 75
-	assert_equal "$stderr" 'jobrun: run 1 was not started: lock key ada is taken: 1 of 1 running in queue mail'
+	assert_equal "$stderr" 'jobrun: run 1 was not started: lock key ada is taken, 1 of 1 run in queue mail (3)'
 	jr_ok queue mail --max-running 1
 	jr run --job 2
 	assert_equal "$status" 75
-	assert_equal "$stderr" 'jobrun: run 2 was not started: queue mail is full: 1 of 1 running'
+	assert_equal "$stderr" 'jobrun: run 2 was not started: queue mail is full, 1 of 1 run (3)'
 	jr_ok queue mail --max-running none --rate 1/1h
 	touch "$TMPDIR/go"
 	wait_runner
 	jr_ok run --job 1
 	jr run --job 2
 	assert_equal "$status" 75
-	assert_equal "$stderr" 'jobrun: run 2 was not started: queue mail has used up its rate: 1 in 01:00:00'
+	assert_regex "$stderr" '^jobrun: run 2 was not started: queue mail has started 1 of 1 in 3600s, more 20[0-9TZ:-]+$'
 	run_is 2 queued
 	q_is 0 "select claim_seq from jobrun.job_runs where id = 2"
 }
@@ -151,7 +151,7 @@ claim_in_between() {
 	jr_ok queue mail --max-running 0
 	jr_ok enqueue work --queue mail --unique k
 	jr run --job 1
-	assert_equal "$status$stderr" '75jobrun: run 1 was not started: queue mail is full: 0 of 0 running'
+	assert_equal "$status$stderr" '75jobrun: run 1 was not started: queue mail is full, 0 of 0 run'
 	run_is 1 queued
 	jr_ok queue mail --max-running none
 	hold "select from jobrun.job_runs where id = 1 for share"

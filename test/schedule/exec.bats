@@ -366,7 +366,7 @@ ended_but_one() {
 	assert_equal "$output$stderr" ''
 	jr exec --strict x -- touch second
 	assert_equal "$status" 75
-	assert_equal "$stderr" 'jobrun: x was not started: paused: moving house'
+	assert_equal "$stderr" 'jobrun: x was not started: definition x is paused until resumed: moving house'
 	q "update jobrun.job_definitions set paused_until = null, enabled = false where name = 'x'"
 	jr exec --strict x -- touch second
 	assert_equal "$status" 75
@@ -381,6 +381,11 @@ busy() {
 	rm -f "up.$1"
 	bg_jobrun exec "$1" -- sh -c "echo \$\$ >up.$1; until [ -e go ]; do sleep 0.05; done"
 	wait_until 10 test -s "up.$1"
+}
+
+# running: the ids of what runs.
+running() {
+	q "select string_agg(id::text, ', ' order by id) from jobrun.job_runs where status = 'running'"
 }
 
 # refused NAME REASON: it is not started, silently unless people ask why, and each time is on record.
@@ -408,19 +413,20 @@ refused() {
 	jr_ok define b --lock nas --queue night
 	jr_ok define c --lock nas # another queue
 	busy a
-	refused b 'lock key nas is taken: 1 of 1 running in queue night'
+	refused b "lock key nas is taken, 1 of 1 run in queue night ($(running))"
 	jr_ok exec --strict c -- true
 	jr_ok queue night --per-key 2
 	jr_ok exec --strict b -- true
 
 	jr_ok define d --queue night
 	jr_ok queue night --max-running 1
-	refused d 'queue night is full: 1 of 1 running'
-	refused b 'queue night is full: 1 of 1 running'
+	refused d "queue night is full, 1 of 1 run ($(running))"
+	refused b "queue night is full, 1 of 1 run ($(running))"
 	jr_ok queue night --max-running none --rate 2/1h
 	jr_ok exec --strict d -- true
 	jr_ok exec --strict d -- true
-	refused d 'queue night has used up its rate: 2 in 01:00:00'
+	refused d "queue night has started 2 of 2 in 3600s, more $(q "select to_char((rate_window_start + rate_period) at time zone 'UTC',
+		'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') from jobrun.job_queues where name = 'night'")"
 	q_is 2 "select rate_used from jobrun.job_queues where name = 'night'"
 	refused a "run $(q "select id from jobrun.job_runs where status = 'running'") is running" \
 		"overlap: run $(q "select id from jobrun.job_runs where status = 'running'") is running"
@@ -432,7 +438,7 @@ refused() {
 	jr_ok queue exec --max-running 2
 	busy a
 	busy b
-	refused c 'queue exec is full: 2 of 2 running'
+	refused c "queue exec is full, 2 of 2 run ($(running))"
 	handler work <<<'true'
 	id=$(enqueue work -q exec)
 	jr_ok run
@@ -442,7 +448,7 @@ refused() {
 	jr_ok exec --strict c -- true
 	# A pause is asked there, too, and with a pause comes a row.
 	jr_ok pause --queue exec --reason 'moving house'
-	refused c 'queue paused: moving house'
+	refused c "queue exec is paused until resumed by $(q 'select session_user'): moving house"
 	q_is 't' "select bool_and(runner_id is not null and slot < created_at + interval '1 second') from jobrun.job_slots"
 	wait_runner
 }
@@ -632,7 +638,7 @@ twenty() {
 	jr_ok define x --queue day
 	wait_runner
 	assert_equal "$runner_status" 75
-	assert_equal "$(grep '^jobrun' "$runner_err")" 'jobrun: x was not started: queue day is full: 0 of 0 running'
+	assert_equal "$(grep '^jobrun' "$runner_err")" 'jobrun: x was not started: queue day is full, 0 of 0 run'
 	release_holds
 	# And in the middle of a claim, which here stands still at the row of a new queue.
 	jr_ok define x --queue new --lock k
@@ -643,7 +649,7 @@ twenty() {
 	release_holds
 	wait_runner
 	assert_equal "$runner_status" 75
-	assert_equal "$(grep '^jobrun' "$runner_err")" 'jobrun: x was not started: queue day is full: 0 of 0 running'
+	assert_equal "$(grep '^jobrun' "$runner_err")" 'jobrun: x was not started: queue day is full, 0 of 0 run'
 	q_is 0 "select count(*) from jobrun.job_runs"
 }
 
@@ -652,7 +658,7 @@ twenty() {
 	jr_ok retry -s dead --definition x
 	jr_ok queue night --max-running 0
 	jr_ok define x --queue night --lock k
-	refused x 'queue night is full: 0 of 0 running'
+	refused x "queue night is full, 0 of 0 run"
 	jr_ok queue night --max-running 1
 	jr_ok exec --strict x -- true
 	q_is '1|night|k|succeeded' "select id, queue, concurrency_key, status from jobrun.job_runs"

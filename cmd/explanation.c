@@ -1,0 +1,122 @@
+/*
+ * explanation: see explanation.h.
+ */
+#include "explanation.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/parse.h"
+#include "print.h"
+#include "sql_text.h"
+#include "types.h"
+
+/* "queue mail is paused until 14:35:00+01:00 (in 5m) by ann: the relay is down". Caller frees. */
+char *
+jr_explanation_words(const PGresult *rows, int row)
+{
+	const char *words = PQgetvalue(rows, row, JR_EXPLAIN_WORDS), *rest = PQgetvalue(rows, row, JR_EXPLAIN_REST);
+	char *at, *age, *text;
+
+	if (PQgetisnull(rows, row, JR_EXPLAIN_AT))
+		return jr_xasprintf("%s%s", words, rest);
+	age = jr_format_age(jr_pg_int(rows, row, JR_EXPLAIN_AGE, 0));
+	at = jr_format_local_time(jr_pg_int(rows, row, JR_EXPLAIN_AT, 0));
+	if (strcmp(PQgetvalue(rows, row, JR_EXPLAIN_CONDITION), "next") == 0)
+		text = jr_xasprintf("%s (%s)%s", words, age, rest);
+	else
+		text = jr_xasprintf("%s %s (%s)%s", words, at, age, rest);
+	free(at);
+	free(age);
+	return text;
+}
+
+/* "no  queue mail is full, 5 of 5 run (11, 12)   jobrun queue mail --max-running 6" */
+void
+jr_explanation_print(const PGresult *rows, int row)
+{
+	const char *command = jr_pg_text(rows, row, JR_EXPLAIN_COMMAND);
+	char *words = jr_explanation_words(rows, row);
+	char *line = jr_xasprintf("%-3s %s%s%s", PQgetvalue(rows, row, JR_EXPLAIN_STATE), words,
+	    command == NULL ? "" : "   ", command == NULL ? "" : command);
+
+	jr_print_line(stdout, "", line);
+	free(line);
+	free(words);
+}
+
+static bool
+is_any_of(const char *word, const char *const *words)
+{
+	while (*words != NULL && strcmp(*words, word) != 0)
+		words++;
+	return *words != NULL;
+}
+
+/* The row of the cause; -1: none. `run --job` does not wait for a due time, a pause or other runs. */
+static int
+cause_of(const PGresult *rows)
+{
+	static const char *const waiting[] = {"starts", "ends", "waits", "never", NULL};
+	static const char *const counts[] = {"lock", "max_running", "rate", "lock_key", "unique_key", NULL};
+
+	if (!is_any_of(PQgetvalue(rows, 0, JR_EXPLAIN_STATE), waiting))
+		return 0;
+	for (int row = 1; row < PQntuples(rows); row++) {
+		if (strcmp(PQgetvalue(rows, row, JR_EXPLAIN_STATE), "no") == 0 &&
+		    is_any_of(PQgetvalue(rows, row, JR_EXPLAIN_CONDITION), counts))
+			return row;
+	}
+	return -1;
+}
+
+static void
+fail_cause(const PGresult *rows, int row, int64_t id, struct jr_err *err)
+{
+	const char *command = jr_pg_text(rows, row, JR_EXPLAIN_COMMAND);
+	char *words = jr_explanation_words(rows, row);
+
+	jr_fail(err, JR_E_NEWS, "run %" PRId64 " was not started: %s%s%s%s", id, row == 0 ? "it " : "", words,
+	    command == NULL ? "" : "; try: ", command == NULL ? "" : command);
+	free(words);
+}
+
+/* results: of explain.sql and explain_types.sql. */
+static void
+fail_because(
+    PGresult *const *results, int64_t id, const struct jr_handlers *handlers, const char *otherwise, struct jr_err *err)
+{
+	int cause = PQntuples(results[0]) == 0 ? -1 : cause_of(results[0]);
+	struct jr_err here;
+
+	if (PQntuples(results[0]) == 0)
+		jr_fail(err, JR_E_NEWS, "there is no run %" PRId64 "; 'jobrun list' shows the newest", id);
+	else if (cause == 0)
+		fail_cause(results[0], cause, id, err);
+	else if (!jr_types_check(handlers, PQgetvalue(results[1], 0, 0), &here))
+		jr_fail(err, JR_E_NEWS, "run %" PRId64 " was not started: %s", id, here.msg);
+	else if (cause > 0)
+		fail_cause(results[0], cause, id, err);
+	else
+		jr_fail(err, JR_E_NEWS, "run %" PRId64 " was not started: %s", id, otherwise);
+}
+
+void
+jr_explanation_fail(
+    const struct jr_app *app, int64_t id, const struct jr_handlers *handlers, const char *otherwise, struct jr_err *err)
+{
+	char number[24];
+	const char *values[] = {jr_pg_print_int(number, id), NULL};
+	const struct jr_statement statements[] = {
+	    {jr_sql_explain, 1, values}, {jr_sql_explain_types, JR_COUNT(values), values}};
+	PGresult *results[JR_COUNT(statements)] = {NULL};
+	struct jr_db *db = jr_cmd_connect(app, err);
+
+	if (db != NULL && jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err))
+		fail_because(results, id, handlers, otherwise, err);
+	for (size_t i = 0; i < JR_COUNT(results); i++)
+		PQclear(results[i]);
+	jr_db_close(db);
+}
