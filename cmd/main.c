@@ -7,9 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <langinfo.h>
 #include <libsmartcols.h>
-#include <locale.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -22,6 +20,7 @@
 #include "base/text.h"
 #include "commands.h"
 #include "handler/http.h"
+#include "terminal.h"
 
 #define CONNECT_TRIES 3
 
@@ -339,15 +338,6 @@ open_standard_descriptors(void)
 	return true;
 }
 
-/* Names and texts of jobs are UTF-8, even if cron sets no locale. */
-static void
-set_locale(void)
-{
-	setlocale(LC_CTYPE, "");
-	if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
-		setlocale(LC_CTYPE, "C.UTF-8");
-}
-
 static bool
 has_no_reader(int fd)
 {
@@ -438,7 +428,7 @@ main(int argc, char **argv)
 	if (!open_standard_descriptors())
 		return JR_E_TEMP;
 	signal(SIGPIPE, SIG_IGN);
-	set_locale();
+	jr_terminal_set_locale();
 	status = dispatch(argc, argv, &err);
 	if (err.msg[0] != '\0')
 		print_error(&err);

@@ -1,0 +1,63 @@
+#!/usr/bin/env bats
+# What the commands share on a terminal: tables that fit, help that is wrapped, a pager.
+
+load ../lib/common
+
+# prints WIDTH ARGUMENT...: the lines on stdin are what jobrun prints on a terminal of that width, and none is wider.
+prints() {
+	NO_COLOR=1 run on_terminal "$@"
+	assert_equal "$(sed 's/ *$//' <<<"$output")" "$(cat)"
+	[ "$(LC_ALL=C.UTF-8 wc -L <<<"$output")" -le "$1" ] || fail "wider than $1"
+}
+
+# Two dead runs of two days ago.
+dead_runs() {
+	q "insert into jobrun.job_runs (job_type, status, attempts, claim_seq, created_at, finished_at, started_at, error_code, last_error)
+		select v.t, 'dead', 1, 1, a.t, a.t, a.t, 'exit:65', v.e
+		from (values (1, 'sync_customers_from_the_old_system', '顧客データベースの同期に失敗しました: タイムアウト'),
+			(2, 'mail', E'cafe\u0301 \u202e' || repeat('x', 99))) v(n, t, e),
+			lateral (select now() - interval '2 days 3 hours' as t) a order by v.n"
+	q "insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, error_code, started_at, finished_at)
+		select id, 1, 1, 'dead', error_code, started_at, finished_at from jobrun.job_runs"
+}
+
+@test "a table fits the terminal: the widest columns are cut, empty ones left out, wide characters count twice" {
+	dead_runs
+	prints 80 list <<-'end'
+		ID TYPE                      STATUS TRY WHEN      TOOK MESSAGE
+		 2 mail                      dead   1/5 2d 3h ago   0s café \u{202e}xxxxxxxxxxx…
+		 1 sync_customers_from_the_… dead   1/5 2d 3h ago   0s 顧客データベースの同期に…
+	end
+	prints 40 list <<-'end'
+		ID TYPE         STATUS TRY MESSAGE
+		 2 mail         dead   1/5 café \u{202e…
+		 1 sync_custom… dead   1/5 顧客データベ…
+		no room for WHEN, TOOK
+	end
+	LC_ALL=C prints 56 list <<-'end'
+		ID TYPE          STATUS TRY WHEN      TOOK MESSAGE
+		 2 mail          dead   1/5 2d 3h ago   0s café \u{20...
+		 1 sync_custo... dead   1/5 2d 3h ago   0s 顧客データ...
+	end
+	COLUMNS=56 prints 80 list <<-'end'
+		ID TYPE          STATUS TRY WHEN      TOOK MESSAGE
+		 2 mail          dead   1/5 2d 3h ago   0s café \u{202e…
+		 1 sync_custome… dead   1/5 2d 3h ago   0s 顧客データベ…
+	end
+}
+
+@test "a pipe gets every column and every character, whatever COLUMNS says" {
+	dead_runs
+	COLUMNS=40 jr_ok list
+	assert_line --index 0 --regexp '^ID TYPE +STATUS TRY WHEN +TOOK DEFINITION SLOT MESSAGE$'
+	assert_line --index 1 --regexp ' - +- +café .u[{]202e[}]x{99}$'
+	assert_line --index 2 --regexp '^ 1 sync_customers_from_the_old_system dead .* タイムアウト$'
+}
+
+@test "what explains a setting is wrapped, not cut" {
+	NO_COLOR=1 run on_terminal 60 handlers --settings
+	assert_line --index 1 'timeout              all  how long an attempt may take, for'
+	assert_line --index 2 --regexp '^ {26}runs without a timeout; "0": no$'
+	jr_ok handlers --settings
+	assert_line --index 1 'timeout              all  how long an attempt may take, for runs without a timeout; "0": no limit'
+}
