@@ -20,9 +20,11 @@
 #include "base/text.h"
 #include "commands.h"
 #include "handler/http.h"
+#include "help.h"
 #include "terminal.h"
 
 #define CONNECT_TRIES 3
+#define SUMMARY_COLUMN 13 /* the column in which the summary of a command begins */
 
 #define COMMAND_REFERENCE(name) &jr_cmd_##name,
 static const struct jr_cmd *const commands[] = {JR_COMMANDS(COMMAND_REFERENCE)};
@@ -74,6 +76,15 @@ fail_unknown_command(const char *name, struct jr_err *err)
 }
 
 static void
+print_summary(FILE *out, const struct jr_cmd *cmd)
+{
+	char *left = jr_xasprintf("  %s", cmd->name);
+
+	jr_help_item(out, left, SUMMARY_COLUMN, cmd->summary);
+	free(left);
+}
+
+static void
 print_help(FILE *out)
 {
 	static const struct {
@@ -82,33 +93,39 @@ print_help(FILE *out)
 	} groups[] = {{JR_GROUP_EVERYDAY, "Everyday"}, {JR_GROUP_SCHEDULE, "Schedule"}, {JR_GROUP_REPAIR, "Repair"},
 	    {JR_GROUP_SETUP, "Set up"}, {JR_GROUP_SCRIPTS, "In scripts"}};
 
-	fputs("jobrun runs background jobs that live in PostgreSQL tables, woken by cron.\n\n"
-	      "usage: jobrun [OPTION...] COMMAND [ARGUMENT...]\n"
-	      "       jobrun --once [OPTION...]    the same as jobrun run\n",
-	    out);
+	jr_help_text(out, "jobrun runs background jobs that live in PostgreSQL tables, woken by cron.\n\n"
+			  "usage: jobrun [OPTION...] COMMAND [ARGUMENT...]\n"
+			  "       jobrun --once [OPTION...]    the same as jobrun run\n");
 	for (size_t g = 0; g < JR_COUNT(groups); g++) {
 		fprintf(out, "\n%s\n", groups[g].title);
 		for (size_t i = 0; i < JR_COUNT(commands); i++) {
 			if (commands[i]->group == groups[g].group)
-				fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+				print_summary(out, commands[i]);
 		}
 	}
 	fputs("\nOptions of every command\n", out);
 	jr_options_print(out, global_options);
-	fputs(
+	jr_help_text(out,
 	    "\nThe database: -d, else JOBRUN_DATABASE_URL, else DATABASE_URL (unless PGHOST, PGSERVICE or PGDATABASE\n"
 	    "is set), else libpq's defaults.\n"
 	    "Exit statuses: 0 done, 1 bad news, 64 usage, 65 bad data, 70 bug, 75 try later, 77 permission,\n"
-	    "78 configuration or schema. 'jobrun COMMAND --help' says more; so does 'man jobrun'.\n",
-	    out);
+	    "78 configuration or schema. 'jobrun COMMAND --help' says more; so does 'man jobrun'.\n");
 }
 
 static void
 print_command_help(FILE *out, const struct jr_cmd *cmd)
 {
-	fprintf(out, "jobrun %s: %s\n\nusage: jobrun %s %s\n", cmd->name, cmd->summary, cmd->name, cmd->usage);
-	if (cmd->details != NULL)
-		fprintf(out, "\n%s", cmd->details);
+	char *title = jr_xasprintf("jobrun %s: %s\n\n", cmd->name, cmd->summary);
+	char *usage = jr_xasprintf("usage: jobrun %s", cmd->name);
+
+	jr_help_text(out, title);
+	jr_help_usage(out, usage, cmd->usage);
+	free(title);
+	free(usage);
+	if (cmd->details != NULL) {
+		fputc('\n', out);
+		jr_help_text(out, cmd->details);
+	}
 	if (cmd->options != NULL) {
 		fputs("\nOptions\n", out);
 		jr_options_print(out, cmd->options);

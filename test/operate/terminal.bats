@@ -61,3 +61,27 @@ dead_runs() {
 	jr_ok handlers --settings
 	assert_line --index 1 'timeout              all  how long an attempt may take, for runs without a timeout; "0": no limit'
 }
+
+@test "help is wrapped to the terminal, to 100 columns at most, and to 80 in a pipe; examples and commands stay whole" {
+	local command
+
+	for command in $("$JOBRUN" --help | sed -nE 's/^  ([a-z]+) {2,}.*/\1/p'); do
+		"$JOBRUN" "$command" --help >help
+		[ "$(wc -L <help)" -le 80 ] || fail "$(cat help)"
+	done
+	jr_ok retry --help
+	assert_line --index 1 'usage: jobrun retry [OPTION...] ID... | --status S | --type T | --queue Q'
+	assert_line --index 2 '                    | --definition NAME | --since D'
+	assert_line "  -s, --status STATUS         instead of IDs: those that are dead, cancelled,"
+	assert_line "                              retrying, queued (dead)"
+	run on_terminal 50 grant --help
+	assert_line '  enqueue  queue runs in its own transactions, see'
+	assert_line '           and cancel its own runs, nothing else'
+	assert_line '      --max-open N'
+	assert_line '        enqueue: at most N unfinished runs of the'
+	run on_terminal 150 grant --help
+	assert_line --partial 'only these job types (all)'
+	assert_line 'The role must exist (CREATE ROLE). Each migration grants everything again. To grant enqueue again'
+	run on_terminal 60 define --help
+	assert_line '  {"definitions": [{"name": ..., "schedule": ..., "payload": ...}, ...]}'
+}
