@@ -4,6 +4,7 @@
  */
 #include "commands.h"
 #include "filter.h"
+#include "pager.h"
 #include "print.h"
 #include "sql_text.h"
 
@@ -60,6 +61,7 @@ list_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 	jr_db_close(db);
 	if (result == NULL)
 		return (int)err->code;
+	jr_pager_open(!app->no_pager);
 	if (app->json)
 		jr_print_documents(result, JR_COUNT(columns));
 	else if (PQntuples(result) > 0 || jr_print_is_terminal(stdout))

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "commands.h"
+#include "pager.h"
 #include "print.h"
 #include "slots_replay.h"
 #include "sql_text.h"
@@ -177,11 +178,13 @@ show(const struct jr_app *app, const struct slots_opts *opts, const char *name, 
 		status = (int)err->code;
 	else if (PQntuples(parts[0]) == 0)
 		status = jr_slots_replay_unknown(name, err);
-	else
+	jr_db_close(db);
+	if (status == 0) {
+		jr_pager_open(!app->no_pager);
 		print_all(app, opts, parts);
+	}
 	for (size_t i = 0; i < JR_COUNT(parts); i++)
 		PQclear(parts[i]);
-	jr_db_close(db);
 	return status;
 }
 

@@ -33,6 +33,7 @@ struct jr_app {
 	bool json;
 	bool help;
 	bool version;
+	bool no_pager; /* for jr_pager_open */
 };
 
 enum jr_cmd_group {

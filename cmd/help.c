@@ -79,7 +79,7 @@ jr_help_usage(FILE *out, const char *left, const char *text)
 {
 	size_t indent = strlen(left) + 1, used = indent, len;
 
-	if (columns_of(out) < indent + LEAST_COLUMNS || indent + jr_width(text) <= columns_of(out)) {
+	if (columns_of(out) < indent + LEAST_COLUMNS || text[usage_length(text)] == '\0') {
 		jr_help_item(out, left, indent, text);
 		return;
 	}

@@ -21,6 +21,7 @@
 #include "commands.h"
 #include "handler/http.h"
 #include "help.h"
+#include "pager.h"
 #include "terminal.h"
 
 #define CONNECT_TRIES 3
@@ -46,6 +47,8 @@ static const struct jr_option global_options[] = {
 	{ .name = "json", .help = "print a JSON document on stdout", .type = JR_OPT_FLAG, .offset = AT(json) },
 	{ .name = "log-format", .arg = "FORMAT", .help = "log lines on stderr: text or json (text)", .type = JR_OPT_STRING,
 	    .offset = AT(log_format), .env = "JOBRUN_LOG_FORMAT", .check = check_log_format },
+	{ .name = "no-pager", .help = "print directly, also what is longer than the screen", .type = JR_OPT_FLAG,
+	    .offset = AT(no_pager) },
 	{ .name = "verbose", .letter = 'v', .help = "print more on stderr; twice: even more", .type = JR_OPT_COUNT,
 	    .offset = AT(verbose) },
 	{ .name = "help", .letter = 'h', .help = "print this text", .type = JR_OPT_FLAG, .offset = AT(help) },
@@ -230,6 +233,7 @@ run_parsed(
     const struct jr_cmd *cmd, const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	if (app->help) {
+		jr_pager_open(!app->no_pager);
 		print_command_help(stdout, cmd);
 		return 0;
 	}
@@ -288,6 +292,7 @@ run_named(struct jr_app *app, int argc, char **argv, struct jr_err *err)
 		argv++;
 	}
 	if (argc == 0) {
+		jr_pager_open(!app->no_pager);
 		print_help(stdout);
 		return 0;
 	}
@@ -324,8 +329,10 @@ dispatch_to(struct jr_app *app, int argc, char **argv, struct jr_err *err)
 		return run_named(app, argc - first, argv + first, err);
 	if (app->version)
 		print_version();
-	else
+	else {
+		jr_pager_open(app->help && !app->no_pager);
 		print_help(app->help ? stdout : stderr);
+	}
 	return app->version || app->help ? 0 : JR_E_USAGE;
 }
 
@@ -447,6 +454,7 @@ main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	jr_terminal_set_locale();
 	status = dispatch(argc, argv, &err);
+	jr_pager_close();
 	if (err.msg[0] != '\0')
 		print_error(&err);
 	status = finish_output(status, &out_err);

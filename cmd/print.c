@@ -19,13 +19,14 @@
 #include "base/text.h"
 #include "base/width.h"
 #include "fit.h"
+#include "pager.h"
 #include "pg/pg_error.h"
 #include "terminal.h"
 
 bool
 jr_print_is_terminal(FILE *file)
 {
-	return isatty(fileno(file)) == 1;
+	return jr_pager_has(file) || isatty(fileno(file)) == 1;
 }
 
 static bool

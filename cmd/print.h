@@ -74,6 +74,7 @@ char *jr_format_local_time(int64_t unix_ms) JR_MUST;
 /* "3h 2m ago", "in 5m", "now". Caller frees. */
 char *jr_format_age(int64_t age_ms) JR_MUST;
 
+/* A terminal, or the pager on one. */
 bool jr_print_is_terminal(FILE *file);
 
 #endif

@@ -85,3 +85,62 @@ dead_runs() {
 	run on_terminal 60 define --help
 	assert_line '  {"definitions": [{"name": ..., "schedule": ..., "payload": ...}, ...]}'
 }
+
+# A pager that tells of itself, and prints what it gets below that.
+told_pager() {
+	printf '#!/bin/sh\necho "pager $LESS"\nexec cat\n' >my-pager
+	chmod +x my-pager
+}
+
+@test "list, show, logs, slots, explain and help go to the pager on a terminal, not without one nor with --no-pager" {
+	local command id
+
+	told_pager
+	handler talk <<<'echo hello; echo more'
+	id=$(enqueue talk)
+	jr_ok run
+	for command in list "list --json" "show $id" "logs $id" 'slots jobrun.prune' "explain $id" help 'list --help'; do
+		# shellcheck disable=SC2086 # words
+		JOBRUN_PAGER="./my-pager x" PAGER=false run on_terminal 80 $command
+		assert_success
+		assert_line --index 0 'pager FRX'
+		assert [ "${#lines[@]}" -gt 1 ]
+		# shellcheck disable=SC2086
+		JOBRUN_PAGER=./my-pager run on_terminal 80 $command --no-pager
+		refute_output --partial 'pager FRX'
+		# shellcheck disable=SC2086
+		PAGER=./my-pager jr_ok $command
+		refute_output --partial 'pager FRX'
+	done
+	LESS=M PAGER='./my-pager; echo over' run on_terminal 80 logs "$id"
+	assert_output $'pager M\nhello\nmore\nover'
+	PAGER=./my-pager run on_terminal 80 status
+	refute_output --partial 'pager FRX'
+	JOBRUN_PAGER='' PAGER=./my-pager run on_terminal 80 list
+	refute_output --partial 'pager FRX'
+	# It stands for the terminal: tables fit it, and control characters are visible.
+	q "update jobrun.job_attempts set output = E'\\033]0;x\\007' || repeat('x', 99)"
+	JOBRUN_PAGER=./my-pager run on_terminal 50 list --help
+	assert_line '  -s, --status STATUS'
+	JOBRUN_PAGER=./my-pager run on_terminal 50 logs "$id"
+	assert_line --index 1 --partial '\x1b]0;x\x07xxx'
+}
+
+@test "without the pager everything is printed directly; who quits it early is not told of an error" {
+	enqueue work >/dev/null
+	PAGER=./no-such-pager run on_terminal 80 list
+	assert_success
+	assert_line --partial queued
+	# More than a pipe holds.
+	q "select count(jobrun.enqueue('work')) from generate_series(1, 1000)" >/dev/null
+	PAGER='head -c 1' run on_terminal 80 list --limit 2000
+	assert_success
+	refute_output --partial jobrun:
+	PAGER=true run on_terminal 80 list --limit 2000
+	assert_success
+	assert_output ''
+	PAGER='./no-such-pager;' run on_terminal 80 list
+	assert_line --partial 'the pager could not be started'
+	PAGER=cat run on_terminal 80 show 999999
+	assert_failure 1
+}
