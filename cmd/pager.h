@@ -14,8 +14,8 @@
 #include "base/base.h"
 
 /*
- * If it is wanted (no --no-pager): from now on stdout goes to the pager, and so does stderr if it is a terminal. Call it
- * when the output is ready, so that Ctrl-C still ends a query, and no connection waits for the reader.
+ * If it is wanted (no --no-pager): from now on stdout goes to the pager, and so does stderr if it is a terminal. Call
+ * it when the output is ready, so that Ctrl-C still ends a query, and no connection waits for the reader.
  */
 void jr_pager_open(bool wanted);
 

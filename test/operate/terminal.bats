@@ -141,6 +141,6 @@ told_pager() {
 	assert_output ''
 	PAGER='./no-such-pager;' run on_terminal 80 list
 	assert_line --partial 'the pager could not be started'
-	PAGER=cat run on_terminal 80 show 999999
+	PAGER="cat" run on_terminal 80 show 999999
 	assert_failure 1
 }

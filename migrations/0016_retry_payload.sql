@@ -1,0 +1,2 @@
+-- 0016 retry_payload: retry can replace the payload.
+drop function if exists jobrun.retry(bigint, boolean, text);
