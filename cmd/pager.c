@@ -32,29 +32,40 @@ wanted_pager(void)
 	return command[strspn(command, " \t")] == '\0' || strcmp(command, "cat") == 0 ? NULL : command;
 }
 
-/* In the child. A plain command is started without a shell, so that the caller learns that there is none. */
+#define MOST_WORDS 32
+
+/* A plain command is its words; any other is given to a shell. */
+static void
+split(const char *command, char *words[MOST_WORDS])
+{
+	char *text = jr_xstrdup(command), *rest = NULL, *word;
+	size_t count = 0;
+
+	if (strpbrk(command, "|&;<>()$`\\\"'*?[#~=%") != NULL) {
+		words[count++] = jr_xstrdup("sh");
+		words[count++] = jr_xstrdup("-c");
+		words[count++] = text;
+	} else {
+		for (word = strtok_r(text, " \t", &rest); word != NULL && count < MOST_WORDS - 1;
+		     word = strtok_r(NULL, " \t", &rest))
+			words[count++] = word;
+	}
+	words[count] = NULL;
+}
+
+/* In the child. `failed` learns why a plain command cannot be started. */
 static void
 start(const char *command, int in, int failed)
 {
-	static const char *const shell[] = {"sh", "-c", NULL, NULL};
-	char *words[32] = {NULL}, *rest = NULL;
-	size_t count = 0;
+	char *words[MOST_WORDS];
 	int reason;
 
 	signal(SIGPIPE, SIG_DFL);
 	(void)dup2(in, STDIN_FILENO);
 	(void)setenv("LESS", "FRX", 0);
-	if (strpbrk(command, "|&;<>()$`\\\"'*?[#~=%") != NULL) {
-		words[0] = jr_xstrdup(shell[0]);
-		words[1] = jr_xstrdup(shell[1]);
-		words[2] = jr_xstrdup(command);
-	} else {
-		char *word = strtok_r(jr_xstrdup(command), " \t", &rest);
-
-		for (; word != NULL && count < 31; word = strtok_r(NULL, " \t", &rest))
-			words[count++] = word;
-	}
-	execvp(words[0], words);
+	split(command, words);
+	if (words[0] != NULL)
+		execvp(words[0], words);
 	reason = errno;
 	(void)!write(failed, &reason, sizeof(reason));
 	_exit(127);
@@ -161,7 +172,7 @@ jr_pager_close(void)
 }
 
 bool
-jr_pager_has(FILE *file)
+jr_pager_has(const FILE *file)
 {
 	return pager.pid != 0 && (file == stdout || (file == stderr && pager.error >= 0));
 }

@@ -23,6 +23,6 @@ void jr_pager_open(bool wanted);
 void jr_pager_close(void);
 
 /* Does this stream go to the pager? Then it is a terminal for whoever prints. */
-bool jr_pager_has(FILE *file);
+bool jr_pager_has(const FILE *file);
 
 #endif
