@@ -71,6 +71,19 @@ start(const char *command, int in, int failed)
 	_exit(127);
 }
 
+/* How the child has ended. */
+static int
+wait_for(pid_t pid)
+{
+	int ended = 0;
+	pid_t answer;
+
+	do
+		answer = waitpid(pid, &ended, 0);
+	while (answer < 0 && errno == EINTR);
+	return ended;
+}
+
 /* Has the child begun to be the pager? If not, it is gone. */
 static bool
 has_started(pid_t pid, int failed)
@@ -83,8 +96,7 @@ has_started(pid_t pid, int failed)
 	while (n < 0 && errno == EINTR);
 	if (n == 0)
 		return true;
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		continue;
+	(void)wait_for(pid);
 	return false;
 }
 
@@ -148,7 +160,7 @@ jr_pager_open(bool wanted)
 void
 jr_pager_close(void)
 {
-	int ended = 0;
+	int ended;
 
 	if (pager.pid == 0)
 		return;
@@ -162,8 +174,7 @@ jr_pager_close(void)
 		close(pager.error);
 		pager.error = -1;
 	}
-	while (waitpid(pager.pid, &ended, 0) < 0 && errno == EINTR)
-		continue;
+	ended = wait_for(pager.pid);
 	if (WIFEXITED(ended) && WEXITSTATUS(ended) == 127)
 		fputs("jobrun: the pager could not be started; --no-pager prints without one\n", stderr);
 	pager.pid = 0;

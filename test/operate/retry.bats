@@ -200,6 +200,8 @@ behind() {
 	expected=65 refused "$id" --payload @big
 	assert_regex "$stderr" '1048577 bytes|longer than 1048576'
 	expected=65 refused "$id" --payload @absent
+	run q "select jobrun.retry($id, payload => to_jsonb(repeat('x', 1048575)))"
+	assert_output --partial 'ERROR:  the payload has 1048587 bytes; the limit is 1048576'
 	jr_ok retry "$id" --payload - --reason 'a wrong number' <<<'{"n": 2}'
 	assert_equal "$output" 'retried 1 run'
 	assert_equal "$(field "$id" "payload, status, attempts, checkpoint is null")" '{"n": 2}|queued|0|t'

@@ -133,10 +133,10 @@ told_pager() {
 	assert_line --partial queued
 	# More than a pipe holds.
 	q "select count(jobrun.enqueue('work')) from generate_series(1, 1000)" >/dev/null
-	PAGER='head -c 1' run on_terminal 80 list --limit 2000
+	PAGER='head -c 1' run on_terminal 80 list --json --limit 2000
 	assert_success
 	refute_output --partial jobrun:
-	PAGER=true run on_terminal 80 list --limit 2000
+	PAGER=true run on_terminal 80 list --json --limit 2000
 	assert_success
 	assert_output ''
 	PAGER='./no-such-pager;' run on_terminal 80 list
