@@ -297,8 +297,9 @@ const struct jr_cmd jr_cmd_define = {
 	"default, which is in brackets below. Without options and payload the definition is shown.\n"
 	"A definition without a schedule that is named like a job type gives each enqueue of that type its payload,\n"
 	"queue, priority, attempts, timeout, backoff and lock key.\n"
-	"FILE is {\"definitions\": [{\"name\": ..., \"schedule\": ..., \"timeout\": \"15m\", \"payload\": ...}, ...]}, with members\n"
-	"named like the columns of jobrun.job_definitions; a member that is missing has its default.\n",
+	"FILE is as below; members are named like the columns of jobrun.job_definitions, and one that is missing\n"
+	"has its default.\n"
+	"  {\"definitions\": [{\"name\": ..., \"schedule\": ..., \"payload\": ...}, ...]}\n",
     .options = define_options,
     .defaults = &define_defaults,
     .size = sizeof(define_defaults),

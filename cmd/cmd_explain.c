@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "commands.h"
 #include "explanation.h"
+#include "pager.h"
 #include "print.h"
 #include "sql_text.h"
 
@@ -78,15 +79,16 @@ explain(const struct jr_app *app, const char *what, bool is_run, struct jr_err *
 	struct jr_db *db = jr_cmd_connect(app, err);
 	bool ok = db != NULL && jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err);
 
+	jr_db_close(db);
 	if (ok && PQntuples(results[0]) == 0)
 		ok = fail_unknown(what, is_run, err);
-	else if (ok && app->json)
+	jr_pager_open(ok && !app->no_pager);
+	if (ok && app->json)
 		jr_print_document(PQgetvalue(results[0], 0, JR_EXPLAIN_DOC));
 	else if (ok)
 		print_all(results[0], results[1], what);
 	for (size_t i = 0; i < JR_COUNT(results); i++)
 		PQclear(results[i]);
-	jr_db_close(db);
 	return ok;
 }
 

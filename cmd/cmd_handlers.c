@@ -39,7 +39,7 @@ static const struct jr_option handlers_options[] = {
 static const struct jr_column setting_columns[] = {
 	{ "SETTING", JR_CELL_TEXT },
 	{ "KIND", JR_CELL_TEXT },
-	{ "MEANING", JR_CELL_CUT },
+	{ "MEANING", JR_CELL_WRAP },
 };
 
 static const struct jr_column columns[] = {

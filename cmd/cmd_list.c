@@ -2,10 +2,9 @@
  * list: runs, newest first. Status "failed" in table job_runs means that another attempt follows. People see it as
  * "retrying" and may give either word; --json keeps "failed".
  */
-#include <string.h>
-
 #include "commands.h"
 #include "filter.h"
+#include "pager.h"
 #include "print.h"
 #include "sql_text.h"
 
@@ -31,28 +30,10 @@ static const struct jr_column columns[] = {
 	{ "WHEN", JR_CELL_AGE },
 	{ "TOOK", JR_CELL_TOOK },
 	{ "DEFINITION", JR_CELL_TEXT },
-	{ "SLOT", JR_CELL_TEXT },
+	{ "SLOT", JR_CELL_WHOLE },
 	{ "MESSAGE", JR_CELL_CUT },
 };
 /* clang-format on */
-
-/* The columns DEFINITION and SLOT are left out when they are empty. */
-static void
-print_runs(const PGresult *result)
-{
-	enum {
-		DEFINITION = 6,
-		SLOT
-	};
-	struct jr_column shown[JR_COUNT(columns)];
-
-	memcpy(shown, columns, sizeof(columns));
-	for (int column = DEFINITION; column <= SLOT; column++) {
-		if (!jr_print_has(result, column))
-			shown[column].name = NULL;
-	}
-	jr_print_table(result, shown, JR_COUNT(shown));
-}
 
 static PGresult *
 ask(struct jr_db *db, const struct list_opts *opts, struct jr_err *err)
@@ -80,10 +61,11 @@ list_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 	jr_db_close(db);
 	if (result == NULL)
 		return (int)err->code;
+	jr_pager_open(!app->no_pager);
 	if (app->json)
 		jr_print_documents(result, JR_COUNT(columns));
 	else if (PQntuples(result) > 0 || jr_print_is_terminal(stdout))
-		print_runs(result);
+		jr_print_table(result, columns, JR_COUNT(columns));
 	PQclear(result);
 	return 0;
 }

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "commands.h"
 #include "logs_follow.h"
+#include "pager.h"
 #include "print.h"
 #include "sql_text.h"
 
@@ -104,6 +105,8 @@ logs(const struct jr_app *app, int64_t id, int64_t attempt, struct jr_err *err)
 		result = jr_db_query(db, jr_sql_logs, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
 	jr_db_close(db);
 	ok = result != NULL && check_attempt(result, id, attempt, err);
+	if (ok)
+		jr_pager_open(!app->no_pager);
 	if (ok && app->json)
 		jr_print_document(PQgetvalue(result, 0, C_DOC));
 	else if (ok)

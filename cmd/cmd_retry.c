@@ -3,15 +3,17 @@
  * are retried all the same.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "payload.h"
 #include "print.h"
 #include "repair.h"
 #include "sql_text.h"
 
 struct retry_opts {
 	struct jr_filter filter; /* first */
-	const char *reason;
+	const char *reason, *payload;
 	bool force, dry_run;
 };
 
@@ -24,6 +26,8 @@ static const struct jr_option retry_options[] = {
 	    "at most N, the newest", INT64_C(1000000000)),
 	{ .name = "reason", .arg = "TEXT", .help = "why, for the record", .type = JR_OPT_STRING,
 	    .offset = offsetof(struct retry_opts, reason) },
+	{ .name = "payload", .arg = "JSON|-|@FILE", .help = "with one ID: from now on this payload instead of its own; drops its checkpoint",
+	    .type = JR_OPT_STRING, .offset = offsetof(struct retry_opts, payload) },
 	{ .name = "force", .help = "also runs that have succeeded or are superseded (these lose their unique key)", .type = JR_OPT_FLAG,
 	    .offset = offsetof(struct retry_opts, force) },
 	{ .name = "dry-run", .letter = 'n', .help = "only show how many runs of which type and status would be retried",
@@ -80,6 +84,8 @@ retry_named(const struct jr_repair *repair, int argc, char **argv, struct jr_err
 	PGresult *result = jr_repair_named(repair, argc, argv, err);
 	int retried, refused;
 
+	if (result == NULL && err->code == JR_E_DATA && repair->payload != NULL)
+		jr_payload_locate(repair->payload, err);
 	if (result == NULL)
 		return (int)err->code;
 	retried = jr_repair_count(result, "retried");
@@ -91,6 +97,20 @@ retry_named(const struct jr_repair *repair, int argc, char **argv, struct jr_err
 	refused = tell_refused(result);
 	PQclear(result);
 	return refused == 0 ? 0 : JR_E_NEWS;
+}
+
+static int
+retry_with_payload(struct jr_repair *repair, const char *argument, char **argv, struct jr_err *err)
+{
+	char *payload = jr_payload_read(argument, err);
+	int status;
+
+	if (payload == NULL)
+		return (int)err->code;
+	repair->payload = payload;
+	status = retry_named(repair, 1, argv, err);
+	free(payload);
+	return status;
 }
 
 static int
@@ -109,8 +129,11 @@ retry_matching(const struct jr_repair *repair, struct jr_err *err)
 }
 
 static bool
-check_statuses(const struct retry_opts *opts, struct jr_err *err)
+check_options(const struct retry_opts *opts, int argc, struct jr_err *err)
 {
+	if (opts->payload != NULL && argc != 1)
+		return jr_fail(
+		    err, JR_E_USAGE, "--payload: it replaces the payload of one run; name that run by its ID");
 	if (opts->force && jr_filter_is_given(&opts->filter) && opts->filter.statuses.count == 0)
 		return jr_fail(err, JR_E_USAGE,
 		    "--force: the runs that are dead need none; to run again what has succeeded, add --status succeeded");
@@ -126,7 +149,7 @@ static int
 retry_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	const struct retry_opts *opts = values;
-	const struct jr_repair repair = {.app = app,
+	struct jr_repair repair = {.app = app,
 	    .filter = &opts->filter,
 	    .name = "retry",
 	    .usual = "{dead}",
@@ -139,10 +162,12 @@ retry_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 	    .sql_others = jr_sql_retry_others,
 	    .tell_refused = tell_refused};
 
-	if (!jr_repair_check(&repair, argc, err) || !check_statuses(opts, err))
+	if (!jr_repair_check(&repair, argc, err) || !check_options(opts, argc, err))
 		return (int)err->code;
 	if (opts->dry_run)
 		return jr_repair_preview(&repair, argc, argv, err);
+	if (opts->payload != NULL)
+		return retry_with_payload(&repair, opts->payload, argv, err);
 	return argc > 0 ? retry_named(&repair, argc, argv, err) : retry_matching(&repair, err);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/parse.h"
 #include "commands.h"
+#include "pager.h"
 #include "print.h"
 #include "sql_text.h"
 
@@ -64,18 +65,21 @@ print_run(PGresult *const *parts)
 }
 
 static bool
-show_fields(struct jr_db *db, const char *id, struct jr_err *err)
+show_fields(const struct jr_app *app, const char *id, struct jr_err *err)
 {
 	const char *values[] = {id};
 	const struct jr_statement statements[] = {{jr_sql_show, 1, values}, {jr_sql_show_attempts, 1, values},
 	    {jr_sql_show_audit, 1, values}, {jr_sql_show_output, 1, values}};
 	PGresult *parts[PART_COUNT] = {NULL};
-	bool found;
+	struct jr_db *db = jr_cmd_connect(app, err);
+	bool found = db != NULL && jr_db_run(db, statements, PART_COUNT, parts, JR_CMD_TIMEOUT_MS, err);
 
 	_Static_assert(JR_COUNT(statements) == PART_COUNT, "one result for each");
-	if (!jr_db_run(db, statements, PART_COUNT, parts, JR_CMD_TIMEOUT_MS, err))
+	jr_db_close(db);
+	if (!found)
 		return false;
 	found = PQntuples(parts[FIELDS]) > 0 && PQntuples(parts[OUTPUT]) > 0;
+	jr_pager_open(found && !app->no_pager);
 	if (found)
 		print_run(parts);
 	for (size_t i = 0; i < PART_COUNT; i++)
@@ -84,14 +88,17 @@ show_fields(struct jr_db *db, const char *id, struct jr_err *err)
 }
 
 static bool
-show_document(struct jr_db *db, const char *id, struct jr_err *err)
+show_document(const struct jr_app *app, const char *id, struct jr_err *err)
 {
 	const char *values[] = {id};
-	PGresult *result = jr_db_query(db, jr_sql_show_doc, 1, values, JR_CMD_TIMEOUT_MS, err);
+	struct jr_db *db = jr_cmd_connect(app, err);
+	PGresult *result = db == NULL ? NULL : jr_db_query(db, jr_sql_show_doc, 1, values, JR_CMD_TIMEOUT_MS, err);
 	bool found = result != NULL && PQntuples(result) > 0;
 
+	jr_db_close(db);
 	if (result == NULL)
 		return false;
+	jr_pager_open(found && !app->no_pager);
 	if (found)
 		jr_print_document(PQgetvalue(result, 0, 0));
 	PQclear(result);
@@ -101,7 +108,6 @@ show_document(struct jr_db *db, const char *id, struct jr_err *err)
 static int
 show_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
-	struct jr_db *db;
 	char id[24];
 	int64_t number;
 	bool ok;
@@ -110,12 +116,8 @@ show_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 	(void)argc;
 	if (!jr_parse_int("ID", argv[0], 1, INT64_MAX, &number, err))
 		return (int)err->code;
-	db = jr_cmd_connect(app, err);
-	if (db == NULL)
-		return (int)err->code;
 	jr_pg_print_int(id, number);
-	ok = app->json ? show_document(db, id, err) : show_fields(db, id, err);
-	jr_db_close(db);
+	ok = app->json ? show_document(app, id, err) : show_fields(app, id, err);
 	return ok ? 0 : (int)err->code;
 }
 

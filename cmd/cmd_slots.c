@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "commands.h"
+#include "pager.h"
 #include "print.h"
 #include "slots_replay.h"
 #include "sql_text.h"
@@ -43,8 +44,8 @@ static const struct jr_option slots_options[] = {
 };
 
 static const struct jr_column columns[] = {
-	{ "SLOT", JR_CELL_TEXT },
-	{ "UNTIL", JR_CELL_TEXT },
+	{ "SLOT", JR_CELL_WHOLE },
+	{ "UNTIL", JR_CELL_WHOLE },
 	{ "SLOTS", JR_CELL_NUMBER },
 	{ "OUTCOME", JR_CELL_TEXT },
 	{ "RUN", JR_CELL_NUMBER },
@@ -116,7 +117,7 @@ print_head(const PGresult *head)
 		line = jr_xasprintf("%s has no schedule", name);
 	else
 		line = jr_xasprintf("%s, %s, %s: %s%s", name, schedule, PQgetvalue(head, 0, H_ZONE), state, next);
-	jr_print_line(stdout, "", line);
+	jr_print_paragraph(line);
 	free(line);
 	free(next);
 	free(state);
@@ -125,16 +126,10 @@ print_head(const PGresult *head)
 static void
 print_slots(const PGresult *slots)
 {
-	struct jr_column shown[JR_COUNT(columns)];
 	bool older = PQntuples(slots) > 0 && jr_pg_bool(slots, 0, S_OLDER);
 
-	for (size_t i = 0; i < JR_COUNT(shown); i++) {
-		shown[i] = columns[i];
-		if ((i == S_UNTIL || i == S_SLOTS) && !jr_print_has(slots, (int)i))
-			shown[i].name = NULL;
-	}
 	if (PQntuples(slots) > 0)
-		jr_print_table(slots, shown, JR_COUNT(shown));
+		jr_print_table(slots, columns, JR_COUNT(columns));
 	if (older)
 		puts("older ones: --limit N, --since D");
 }
@@ -183,11 +178,13 @@ show(const struct jr_app *app, const struct slots_opts *opts, const char *name, 
 		status = (int)err->code;
 	else if (PQntuples(parts[0]) == 0)
 		status = jr_slots_replay_unknown(name, err);
-	else
+	jr_db_close(db);
+	if (status == 0) {
+		jr_pager_open(!app->no_pager);
 		print_all(app, opts, parts);
+	}
 	for (size_t i = 0; i < JR_COUNT(parts); i++)
 		PQclear(parts[i]);
-	jr_db_close(db);
 	return status;
 }
 

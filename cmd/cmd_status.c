@@ -52,7 +52,7 @@ print_head(const PGresult *head, const PGconn *conn)
 	    PQdb(conn), PQgetvalue(head, 0, SERVER), schema == NULL ? "?" : schema, seen, lingering,
 	    PQgetvalue(head, 0, RUNNING));
 
-	jr_print_line(stdout, "", line);
+	jr_print_paragraph(line);
 	free(age);
 	free(seen);
 	free(lingering);

@@ -33,6 +33,7 @@ struct jr_app {
 	bool json;
 	bool help;
 	bool version;
+	bool no_pager; /* for jr_pager_open */
 };
 
 enum jr_cmd_group {
@@ -48,7 +49,7 @@ struct jr_cmd {
 	enum jr_cmd_group group;
 	const char *summary;             /* one line of `jobrun --help` */
 	const char *usage;               /* follows "jobrun NAME " */
-	const char *details;             /* further lines of its own help, or NULL */
+	const char *details;             /* further lines of its own help (help.h), or NULL */
 	const struct jr_option *options; /* NULL: none */
 	const void *defaults;            /* copied to `values` before the environment and the command line */
 	size_t size;                     /* size of the options struct */

@@ -16,11 +16,11 @@
 static const struct jr_column columns[] = {
 	{ "NAME", JR_CELL_TEXT },
 	{ "TYPE", JR_CELL_TEXT },
-	{ "SCHEDULE", JR_CELL_TEXT },
+	{ "SCHEDULE", JR_CELL_WHOLE },
 	{ "ZONE", JR_CELL_TEXT },
 	{ "NEXT", JR_CELL_AGE },
 	{ "STATE", JR_CELL_STATE },
-	{ "LAST", JR_CELL_CUT },
+	{ "LAST", JR_CELL_TEXT },
 };
 
 /* Further columns of definitions.sql. */

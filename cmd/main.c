@@ -7,9 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <langinfo.h>
 #include <libsmartcols.h>
-#include <locale.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -22,8 +20,12 @@
 #include "base/text.h"
 #include "commands.h"
 #include "handler/http.h"
+#include "help.h"
+#include "pager.h"
+#include "terminal.h"
 
 #define CONNECT_TRIES 3
+#define SUMMARY_COLUMN 13 /* the column in which the summary of a command begins */
 
 #define COMMAND_REFERENCE(name) &jr_cmd_##name,
 static const struct jr_cmd *const commands[] = {JR_COMMANDS(COMMAND_REFERENCE)};
@@ -45,6 +47,8 @@ static const struct jr_option global_options[] = {
 	{ .name = "json", .help = "print a JSON document on stdout", .type = JR_OPT_FLAG, .offset = AT(json) },
 	{ .name = "log-format", .arg = "FORMAT", .help = "log lines on stderr: text or json (text)", .type = JR_OPT_STRING,
 	    .offset = AT(log_format), .env = "JOBRUN_LOG_FORMAT", .check = check_log_format },
+	{ .name = "no-pager", .help = "print directly, also what is longer than the screen", .type = JR_OPT_FLAG,
+	    .offset = AT(no_pager) },
 	{ .name = "verbose", .letter = 'v', .help = "print more on stderr; twice: even more", .type = JR_OPT_COUNT,
 	    .offset = AT(verbose) },
 	{ .name = "help", .letter = 'h', .help = "print this text", .type = JR_OPT_FLAG, .offset = AT(help) },
@@ -75,6 +79,15 @@ fail_unknown_command(const char *name, struct jr_err *err)
 }
 
 static void
+print_summary(FILE *out, const struct jr_cmd *cmd)
+{
+	char *left = jr_xasprintf("  %s", cmd->name);
+
+	jr_help_item(out, left, SUMMARY_COLUMN, cmd->summary);
+	free(left);
+}
+
+static void
 print_help(FILE *out)
 {
 	static const struct {
@@ -83,33 +96,39 @@ print_help(FILE *out)
 	} groups[] = {{JR_GROUP_EVERYDAY, "Everyday"}, {JR_GROUP_SCHEDULE, "Schedule"}, {JR_GROUP_REPAIR, "Repair"},
 	    {JR_GROUP_SETUP, "Set up"}, {JR_GROUP_SCRIPTS, "In scripts"}};
 
-	fputs("jobrun runs background jobs that live in PostgreSQL tables, woken by cron.\n\n"
-	      "usage: jobrun [OPTION...] COMMAND [ARGUMENT...]\n"
-	      "       jobrun --once [OPTION...]    the same as jobrun run\n",
-	    out);
+	jr_help_text(out, "jobrun runs background jobs that live in PostgreSQL tables, woken by cron.\n\n"
+			  "usage: jobrun [OPTION...] COMMAND [ARGUMENT...]\n"
+			  "       jobrun --once [OPTION...]    the same as jobrun run\n");
 	for (size_t g = 0; g < JR_COUNT(groups); g++) {
 		fprintf(out, "\n%s\n", groups[g].title);
 		for (size_t i = 0; i < JR_COUNT(commands); i++) {
 			if (commands[i]->group == groups[g].group)
-				fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+				print_summary(out, commands[i]);
 		}
 	}
 	fputs("\nOptions of every command\n", out);
 	jr_options_print(out, global_options);
-	fputs(
+	jr_help_text(out,
 	    "\nThe database: -d, else JOBRUN_DATABASE_URL, else DATABASE_URL (unless PGHOST, PGSERVICE or PGDATABASE\n"
 	    "is set), else libpq's defaults.\n"
 	    "Exit statuses: 0 done, 1 bad news, 64 usage, 65 bad data, 70 bug, 75 try later, 77 permission,\n"
-	    "78 configuration or schema. 'jobrun COMMAND --help' says more; so does 'man jobrun'.\n",
-	    out);
+	    "78 configuration or schema. 'jobrun COMMAND --help' says more; so does 'man jobrun'.\n");
 }
 
 static void
 print_command_help(FILE *out, const struct jr_cmd *cmd)
 {
-	fprintf(out, "jobrun %s: %s\n\nusage: jobrun %s %s\n", cmd->name, cmd->summary, cmd->name, cmd->usage);
-	if (cmd->details != NULL)
-		fprintf(out, "\n%s", cmd->details);
+	char *title = jr_xasprintf("jobrun %s: %s\n\n", cmd->name, cmd->summary);
+	char *usage = jr_xasprintf("usage: jobrun %s", cmd->name);
+
+	jr_help_text(out, title);
+	jr_help_usage(out, usage, cmd->usage);
+	free(title);
+	free(usage);
+	if (cmd->details != NULL) {
+		fputc('\n', out);
+		jr_help_text(out, cmd->details);
+	}
 	if (cmd->options != NULL) {
 		fputs("\nOptions\n", out);
 		jr_options_print(out, cmd->options);
@@ -214,6 +233,7 @@ run_parsed(
     const struct jr_cmd *cmd, const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	if (app->help) {
+		jr_pager_open(!app->no_pager);
 		print_command_help(stdout, cmd);
 		return 0;
 	}
@@ -272,6 +292,7 @@ run_named(struct jr_app *app, int argc, char **argv, struct jr_err *err)
 		argv++;
 	}
 	if (argc == 0) {
+		jr_pager_open(!app->no_pager);
 		print_help(stdout);
 		return 0;
 	}
@@ -308,8 +329,10 @@ dispatch_to(struct jr_app *app, int argc, char **argv, struct jr_err *err)
 		return run_named(app, argc - first, argv + first, err);
 	if (app->version)
 		print_version();
-	else
+	else {
+		jr_pager_open(app->help && !app->no_pager);
 		print_help(app->help ? stdout : stderr);
+	}
 	return app->version || app->help ? 0 : JR_E_USAGE;
 }
 
@@ -337,15 +360,6 @@ open_standard_descriptors(void)
 			return false;
 	}
 	return true;
-}
-
-/* Names and texts of jobs are UTF-8, even if cron sets no locale. */
-static void
-set_locale(void)
-{
-	setlocale(LC_CTYPE, "");
-	if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
-		setlocale(LC_CTYPE, "C.UTF-8");
 }
 
 static bool
@@ -438,8 +452,9 @@ main(int argc, char **argv)
 	if (!open_standard_descriptors())
 		return JR_E_TEMP;
 	signal(SIGPIPE, SIG_IGN);
-	set_locale();
+	jr_terminal_set_locale();
 	status = dispatch(argc, argv, &err);
+	jr_pager_close();
 	if (err.msg[0] != '\0')
 		print_error(&err);
 	status = finish_output(status, &out_err);

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "help.h"
 
 #define FIRST_VALUE 256 /* above every letter */
 #define NAME_COLUMN 30  /* the column in which the help of an option begins */
@@ -337,7 +338,7 @@ jr_options_print(FILE *out, const struct jr_option *options)
 		char *left = jr_xasprintf(
 		    "  %s --%s%s%s", letter, o->name, o->arg == NULL ? "" : " ", o->arg == NULL ? "" : o->arg);
 
-		fprintf(out, "%-*s%s%s\n", NAME_COLUMN, left, strlen(left) >= NAME_COLUMN ? " " : "", o->help);
+		jr_help_item(out, left, NAME_COLUMN, o->help);
 		free(left);
 	}
 }

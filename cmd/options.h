@@ -85,7 +85,7 @@ bool jr_options_parse(const struct jr_option_set *sets, size_t set_count, bool s
 /* Free what WORDS and SECRET fields own. */
 void jr_options_release(const struct jr_option_set *set);
 
-/* Print the options and their help in two aligned columns. */
+/* Print the options and their help in two aligned columns, as jr_help_item does. */
 void jr_options_print(FILE *out, const struct jr_option *options);
 
 /* Fail with: unknown KIND "WORD": did you mean "NEAR"? Without a near word, `otherwise` replaces the question. */

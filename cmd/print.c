@@ -13,15 +13,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "base/width.h"
+#include "fit.h"
+#include "pager.h"
 #include "pg/pg_error.h"
+#include "terminal.h"
 
 bool
 jr_print_is_terminal(FILE *file)
 {
-	return isatty(fileno(file)) == 1;
+	return jr_pager_has(file) || isatty(fileno(file)) == 1;
 }
 
 static bool
@@ -93,14 +98,14 @@ jr_format_local_time(int64_t unix_ms)
 	return jr_xasprintf("%s%.3s:%s", text, zone, zone + 3);
 }
 
-/* Caller frees. */
+/* Caller frees; NULL: no value. */
 static char *
 cell_text(const PGresult *result, int row, int column, enum jr_cell cell)
 {
 	const char *value = jr_pg_text(result, row, column);
 
 	if (value == NULL)
-		return jr_xstrdup("-");
+		return NULL;
 	switch (cell) {
 	case JR_CELL_TOOK:
 	case JR_CELL_SINCE:
@@ -110,28 +115,18 @@ cell_text(const PGresult *result, int row, int column, enum jr_cell cell)
 	case JR_CELL_TEXT:
 	case JR_CELL_NUMBER:
 	case JR_CELL_STATE:
+	case JR_CELL_WHOLE:
 	case JR_CELL_CUT:
+	case JR_CELL_WRAP:
 		break;
 	}
 	return jr_text_visible(value, false);
 }
 
-static int
-column_flags(enum jr_cell cell)
+static bool
+is_number(enum jr_cell cell)
 {
-	switch (cell) {
-	case JR_CELL_NUMBER:
-	case JR_CELL_TOOK:
-	case JR_CELL_SINCE:
-		return SCOLS_FL_RIGHT;
-	case JR_CELL_CUT:
-		return jr_print_is_terminal(stdout) ? SCOLS_FL_TRUNC : 0;
-	case JR_CELL_TEXT:
-	case JR_CELL_STATE:
-	case JR_CELL_AGE:
-		break;
-	}
-	return 0;
+	return cell == JR_CELL_NUMBER || cell == JR_CELL_TOOK || cell == JR_CELL_SINCE;
 }
 
 /* Calls of libsmartcols fail only when memory runs out. */
@@ -150,87 +145,127 @@ must_have(void *p)
 	return p;
 }
 
-/* Takes `text`. */
 static void
-fill_cell(struct libscols_line *line, size_t column, enum jr_cell cell, char *text)
+fill_cell(struct libscols_line *line, size_t column, enum jr_cell cell, const char *text)
 {
-	const char *colour = cell == JR_CELL_STATE ? colour_of(text) : NULL;
+	const char *colour = cell == JR_CELL_STATE && text != NULL ? colour_of(text) : NULL;
 
-	must(scols_line_set_data(line, column, text));
+	must(scols_line_set_data(line, column, text == NULL ? "-" : text));
 	if (colour != NULL)
 		must(scols_cell_set_color(scols_line_get_cell(line, column), colour));
-	free(text);
 }
 
+static void
+add_column(struct libscols_table *table, const struct jr_column *column)
+{
+	int flags = is_number(column->cell) ? SCOLS_FL_RIGHT : column->cell == JR_CELL_WRAP ? SCOLS_FL_WRAP : 0;
+	struct libscols_column *added = must_have(scols_table_new_column(table, column->name, 0, flags));
+
+	if (column->cell == JR_CELL_WRAP)
+		must(scols_column_set_wrapfunc(added, scols_wrapnl_chunksize, scols_wrapnl_nextchunk, NULL));
+}
+
+/* libsmartcols aligns; what is cut and left out has been decided before. */
 static struct libscols_table *
-new_table(const struct jr_column *columns, size_t count)
+new_table(const struct jr_grid *grid)
 {
 	struct libscols_table *table = must_have(scols_new_table());
 
 	scols_table_enable_noencoding(table, 1); /* jr_text_visible has escaped the text already */
 	scols_table_enable_colors(table, wants_colours());
-	if (!jr_print_is_terminal(stdout))
-		scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER);
-	for (size_t i = 0; i < count; i++) {
-		if (columns[i].name != NULL)
-			must_have(scols_table_new_column(table, columns[i].name,
-			    columns[i].cell == JR_CELL_CUT ? 0.1 : 0, column_flags(columns[i].cell)));
+	scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER);
+	scols_table_set_stream(table, stdout);
+	for (size_t i = 0; i < grid->count; i++) {
+		if (grid->fate[i] == JR_SHOWN)
+			add_column(table, &grid->columns[i]);
 	}
 	return table;
 }
 
-/* Takes `table`. */
 static void
-print_and_free(struct libscols_table *table)
+print_grid(const struct jr_grid *grid)
 {
-	scols_table_set_stream(table, stdout);
+	struct libscols_table *table = new_table(grid);
+
+	for (size_t row = 0; row < grid->rows; row++) {
+		struct libscols_line *line = must_have(scols_table_new_line(table, NULL));
+		size_t cell = 0;
+
+		for (size_t i = 0; i < grid->count; i++) {
+			if (grid->fate[i] == JR_SHOWN)
+				fill_cell(line, cell++, grid->columns[i].cell, grid->cells[row * grid->count + i]);
+		}
+	}
 	scols_print_table(table);
 	scols_unref_table(table);
+}
+
+static void
+tell_no_room(const struct jr_grid *grid, size_t width)
+{
+	struct jr_buf names;
+	char *line;
+
+	jr_buf_init(&names, 1000);
+	for (size_t i = 0; i < grid->count; i++) {
+		if (grid->fate[i] != JR_NO_ROOM)
+			continue;
+		(void)jr_buf_adds(&names, names.len == 0 ? "no room for " : ", ");
+		(void)jr_buf_adds(&names, grid->columns[i].name);
+	}
+	if (names.len > 0) {
+		line = jr_width_cut(names.data, width, jr_terminal_mark());
+		puts(line);
+		free(line);
+	}
+	jr_buf_release(&names);
+}
+
+/* Prints and frees the cells. */
+static void
+show_grid(struct jr_grid *grid)
+{
+	bool fits = jr_print_is_terminal(stdout);
+	size_t width = fits ? jr_terminal_columns() : 0;
+
+	grid->fate = jr_xcalloc(grid->count + 1, sizeof(*grid->fate));
+	for (size_t i = 0; i < grid->count; i++)
+		grid->fate[i] = grid->columns[i].name == NULL ? JR_LEFT_OUT : JR_SHOWN;
+	if (fits) {
+		jr_fit_drop_empty(grid);
+		jr_fit(grid, width, jr_terminal_mark());
+	}
+	print_grid(grid);
+	if (fits && grid->rows > 0)
+		tell_no_room(grid, width);
+	for (size_t i = 0; i < grid->rows * grid->count; i++)
+		free(grid->cells[i]);
+	free(grid->cells);
+	free(grid->fate);
 }
 
 void
 jr_print_table(const PGresult *result, const struct jr_column *columns, size_t count)
 {
-	struct libscols_table *table = new_table(columns, count);
+	struct jr_grid grid = {.columns = columns, .count = count, .rows = (size_t)PQntuples(result)};
 
-	for (int row = 0; row < PQntuples(result); row++) {
-		struct libscols_line *line = must_have(scols_table_new_line(table, NULL));
-		size_t cell = 0;
-
-		for (size_t i = 0; i < count; i++) {
-			if (columns[i].name != NULL)
-				fill_cell(
-				    line, cell++, columns[i].cell, cell_text(result, row, (int)i, columns[i].cell));
-		}
+	grid.cells = jr_xcalloc(grid.rows * count + 1, sizeof(*grid.cells));
+	for (size_t row = 0; row < grid.rows; row++) {
+		for (size_t i = 0; i < count; i++)
+			grid.cells[row * count + i] = cell_text(result, (int)row, (int)i, columns[i].cell);
 	}
-	print_and_free(table);
-}
-
-bool
-jr_print_has(const PGresult *result, int column)
-{
-	for (int row = 0; row < PQntuples(result); row++) {
-		if (!PQgetisnull(result, row, column))
-			return true;
-	}
-	return false;
+	show_grid(&grid);
 }
 
 void
 jr_print_rows(const char *const *cells, size_t rows, const struct jr_column *columns, size_t count)
 {
-	struct libscols_table *table = new_table(columns, count);
+	struct jr_grid grid = {.columns = columns, .count = count, .rows = rows};
 
-	for (size_t row = 0; row < rows; row++) {
-		struct libscols_line *line = must_have(scols_table_new_line(table, NULL));
-
-		for (size_t i = 0; i < count; i++) {
-			const char *text = cells[row * count + i];
-
-			fill_cell(line, i, columns[i].cell, jr_text_visible(text != NULL ? text : "-", false));
-		}
-	}
-	print_and_free(table);
+	grid.cells = jr_xcalloc(rows * count + 1, sizeof(*grid.cells));
+	for (size_t i = 0; i < rows * count; i++)
+		grid.cells[i] = cells[i] == NULL ? NULL : jr_text_visible(cells[i], false);
+	show_grid(&grid);
 }
 
 void
@@ -379,5 +414,20 @@ jr_print_line(FILE *out, const char *before, const char *text)
 	char *visible = jr_text_visible(text, false);
 
 	fprintf(out, "%s%s\n", before, visible);
+	free(visible);
+}
+
+void
+jr_print_paragraph(const char *text)
+{
+	char *visible = jr_text_visible(text, false);
+	const char *line = visible, *next;
+
+	if (!jr_print_is_terminal(stdout)) {
+		puts(visible);
+		line = "";
+	}
+	for (; *line != '\0'; line = next)
+		printf("%.*s\n", (int)jr_width_line(line, jr_terminal_columns(), &next), line);
 	free(visible);
 }

@@ -3,8 +3,8 @@
  *
  * Statements return text that is ready to print, one result column for each column of a table. Ages, durations and
  * local times come as numbers and are formatted here. Text of jobs and handlers is never trusted: control characters
- * are made visible. On a terminal, tables are trimmed to its width and states have colours (unless NO_COLOR is set);
- * elsewhere nothing is cut.
+ * are made visible. On a terminal, tables fit its width (fit.h) and states have colours (unless NO_COLOR is set);
+ * elsewhere nothing is cut, and the columns are always the same.
  */
 #ifndef JR_PRINT_H
 #define JR_PRINT_H
@@ -16,10 +16,12 @@
 #include "base/base.h"
 
 enum jr_cell {
-	JR_CELL_TEXT,
+	JR_CELL_TEXT,   /* may be cut to fit the terminal */
 	JR_CELL_NUMBER, /* text, right-aligned */
 	JR_CELL_STATE,  /* text, with a colour for each state */
-	JR_CELL_CUT,    /* text that may be cut to fit the terminal */
+	JR_CELL_WHOLE,  /* text that says nothing when it is cut, as a time */
+	JR_CELL_CUT,    /* as TEXT, but when there is no room, other columns are left out first */
+	JR_CELL_WRAP,   /* as CUT, but it is wrapped and not cut; only the last column */
 	JR_CELL_TOOK,   /* milliseconds: "1m 30s" */
 	JR_CELL_AGE,    /* milliseconds since: "3h 2m ago", or "in 5m" when negative */
 	JR_CELL_SINCE   /* milliseconds since: "3h 2m" */
@@ -35,9 +37,6 @@ void jr_print_table(const PGresult *result, const struct jr_column *columns, siz
 
 /* The same for texts that are not a result: `rows` times `count` of them, row by row. NULL is printed as "-". */
 void jr_print_rows(const char *const *cells, size_t rows, const struct jr_column *columns, size_t count);
-
-/* Has any row a value in this column? */
-bool jr_print_has(const PGresult *result, int column);
 
 /*
  * Print a JSON document, or a part of one, on stdout unchanged; on a terminal \uNNNN replaces control characters. Every
@@ -63,6 +62,9 @@ void jr_print_field(const char *name, const char *text, int width);
 /* Print output of a handler: unchanged, or if `out` is a terminal, made visible and with a newline at its end. */
 void jr_print_output(FILE *out, const char *text);
 
+/* Print a paragraph, wrapped on a terminal; control characters are made visible. */
+void jr_print_paragraph(const char *text);
+
 /* Print `before` and `text` as one line; control characters of `text` are made visible. */
 void jr_print_line(FILE *out, const char *before, const char *text);
 
@@ -72,6 +74,7 @@ char *jr_format_local_time(int64_t unix_ms) JR_MUST;
 /* "3h 2m ago", "in 5m", "now". Caller frees. */
 char *jr_format_age(int64_t age_ms) JR_MUST;
 
+/* A terminal, or the pager on one. */
 bool jr_print_is_terminal(FILE *file);
 
 #endif

@@ -58,10 +58,10 @@ jr_repair_named(const struct jr_repair *repair, int argc, char **argv, struct jr
 	if (parse_ids(&ids, argc, argv, err))
 		db = jr_cmd_connect(repair->app, err);
 	if (db != NULL) {
-		const char *values[] = {jr_pg_array_end(&ids), repair->reason, repair->extra};
+		const char *values[] = {jr_pg_array_end(&ids), repair->reason, repair->extra, repair->payload};
 
 		result =
-		    jr_db_query(db, repair->sql_named, repair->extra == NULL ? 2 : 3, values, JR_CMD_TIMEOUT_MS, err);
+		    jr_db_query(db, repair->sql_named, repair->extra == NULL ? 2 : 4, values, JR_CMD_TIMEOUT_MS, err);
 	}
 	jr_db_close(db);
 	jr_pg_array_release(&ids);

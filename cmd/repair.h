@@ -20,7 +20,8 @@ struct jr_repair {
 	const char *possible;     /* an array literal: the statuses in which a named run can be changed */
 	const char *reason;       /* NULL: none */
 	const char *extra;        /* last parameter of statements about named runs, third of sql_matching; NULL: none */
-	const char *sql_named;    /* $1 ids, $2 reason, extra: rows (id, answer or null, document) */
+	const char *payload;      /* parameter of sql_named behind extra; NULL: none */
+	const char *sql_named;    /* $1 ids, $2 reason, extra, payload: rows (id, answer or null, document) */
 	const char *sql_matching; /* $1 ids, $2 reason, extra, statuses: a row (done, asked, left alone) */
 
 	/* For dry runs; $1 ids, $2 possible, extra. */

@@ -1,10 +1,11 @@
--- retry: retry runs $1 now, with all their attempts; $2 why, $3 also those that succeeded or are superseded. Locked in
+-- retry: retry runs $1 now, with all their attempts; $2 why, $3 also those that succeeded or are superseded, $4 the new
+-- payload (text of JSON; null: its own). Locked in
 -- order of id. Returns id, answer of jobrun.retry (null: no such run), document, and if the answer is "superseded" the
 -- newer run and its status.
 with ids as materialized (
 	select distinct i.id from unnest($1::bigint[]) i(id) order by i.id
 ), answers as materialized (
-	select i.id, jobrun.retry(i.id, $3::boolean, $2::text) as answer from ids i
+	select i.id, jobrun.retry(i.id, $3::boolean, $2::text, $4::text::jsonb) as answer from ids i
 )
 select a.id, a.answer, row_to_json(d)::text, n.id, n.status
 from answers a

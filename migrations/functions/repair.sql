@@ -33,17 +33,29 @@ begin
 end
 $fn$;
 
+-- payload_mark: what the audit tells of a payload.
+create or replace function jobrun.payload_mark(payload jsonb) returns jsonb
+language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+select jsonb_build_object('payload_bytes', octet_length(payload::text),
+	'payload_sha256', encode(sha256(convert_to(payload::text, 'UTF8')), 'hex'))
+$fn$;
+
 -- retry: make a run due now with a full number of attempts; claim_seq goes on. Returns retried; running (refused);
 -- succeeded, or superseded if a newer run of its unique key is running or has succeeded (both refused without force;
 -- with force a superseded run loses its key, or it would not start); null if there is no such run. A run in the archive
--- comes back, unless its idempotency key has gone to another run (JR065).
-create or replace function jobrun.retry(id bigint, force boolean default false, reason text default null) returns text
+-- comes back, unless its idempotency key has gone to another run (JR065). A payload that is given replaces its own; the
+-- audit then has size and digest of both, since roles that see no payloads read it. The checkpoint belongs to what was
+-- done with the old one, and is dropped.
+create or replace function jobrun.retry(id bigint, force boolean default false, reason text default null, payload jsonb default null)
+returns text
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
 	v_run      jobrun.job_runs;
 	v_newer    bigint;
 	v_archived boolean;
+	v_old      jsonb;
+	v_new      jsonb;
 begin
 	begin
 		select r.* into v_run from jobrun.job_runs r where r.id = retry.id for no key update;
@@ -67,9 +79,18 @@ begin
 		return 'superseded';
 	end if;
 
+	if octet_length(retry.payload::text) > 1048576 or pg_column_size(retry.payload) > 1049600 then
+		raise exception 'the payload has % bytes; the limit is 1048576', greatest(octet_length(retry.payload::text),
+			pg_column_size(retry.payload)) using errcode = 'JR065';
+	end if;
+
 	-- If another session brings it back at the same time, that run may run already: look again.
 	if v_archived and not jobrun.bring_back(id) then
-		return jobrun.retry(id, force, reason);
+		return jobrun.retry(id, force, reason, retry.payload);
+	end if;
+	if retry.payload is not null then
+		select jobrun.payload_mark(r.payload), jobrun.payload_mark(retry.payload) into v_old, v_new
+		from jobrun.job_runs r where r.id = retry.id;
 	end if;
 	perform jobrun.need_queue(r.queue) from jobrun.job_runs r where r.id = retry.id and r.concurrency_key is not null;
 	-- A plain success is recorded in the row of the run alone, so write an attempt before that row changes.
@@ -83,13 +104,14 @@ begin
 		finished_at = null, cancel_requested_at = null, superseded_by = null, result = null, progress = null,
 		-- a run that has expired would only expire again
 		expires_at = case when r.expires_at > now() then r.expires_at end,
+		payload = coalesce(retry.payload, r.payload),
 		-- with the checkpoint of a success the next attempt would have nothing to do
-		checkpoint = case when r.status <> 'succeeded' then r.checkpoint end,
+		checkpoint = case when r.status <> 'succeeded' and retry.payload is null then r.checkpoint end,
 		-- cancelled before its first claim: with its key it would enter job_runs_unique again, where another run may be now
 		unique_key = case when v_newer is null and (r.status in ('queued', 'failed') or r.claim_seq > 0) then r.unique_key end
 	where r.id = retry.id;
-	perform jobrun.audit('retry', 'run ' || id, jsonb_build_object('status', v_run.status, 'attempts', v_run.attempts),
-		'{"status": "queued"}', reason);
+	perform jobrun.audit('retry', 'run ' || id, jsonb_build_object('status', v_run.status, 'attempts', v_run.attempts) || coalesce(v_old, '{}'),
+		'{"status": "queued"}' || coalesce(v_new, '{}'), reason);
 	perform jobrun.call_runners('');
 	return 'retried';
 end

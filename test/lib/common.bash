@@ -43,7 +43,7 @@ test_environment() {
 	for name in "${!JOBRUN_@}"; do
 		unset "$name"
 	done
-	export LC_ALL=C.UTF-8 TZ=UTC
+	export LC_ALL=C.UTF-8 TZ=UTC PAGER=cat
 	export HOME=$BATS_TEST_TMPDIR/home TMPDIR=$BATS_TEST_TMPDIR/tmp
 	export JOBRUN_HANDLERS=$BATS_TEST_TMPDIR/handlers JOBRUN_STATE_DIR=$BATS_TEST_TMPDIR/state
 	export JOBRUN_TEST_ID=$$.$BATS_SUITE_TEST_NUMBER.$RANDOM

@@ -598,6 +598,7 @@ cells() {
 		-|truncate jobrun.job_runs
 		admin|select jobrun.enqueue('jobrun.noop')
 		admin|select jobrun.retry(1)
+		admin|select jobrun.retry(1, payload => '{}')
 		admin|select jobrun.pause(queue => 'mail')
 		admin|select jobrun.resume(queue => 'mail')
 		admin|select jobrun.define('a', '{}')
@@ -823,6 +824,7 @@ objects() {
 		function pause: admin
 		function pause_reason: admin
 		function pause_words: admin
+		function payload_mark: admin
 		function prune_kinds: admin
 		function prune_rule: admin
 		function prune_some: admin

@@ -15,8 +15,8 @@ setup() {
 	jr run
 	four=$(enqueue work --in 90m)
 	jr_ok list
-	assert_regex "${lines[0]}" '^ *ID +TYPE +STATUS +TRY +WHEN +TOOK +MESSAGE$'
-	assert_regex "${lines[1]}" "^ *$four +work +queued +0/5 +in 1h (30m|29m) +- +-"
+	assert_regex "${lines[0]}" '^ *ID +TYPE +STATUS +TRY +WHEN +TOOK +DEFINITION +SLOT +MESSAGE$'
+	assert_regex "${lines[1]}" "^ *$four +work +queued +0/5 +in 1h (30m|29m) +- +- +- +-"
 	assert_regex "${lines[2]}" "^ *$three +give_up +dead +1/5 .* exit 65: smtp: no such user$"
 	assert_regex "${lines[3]}" "^ *$two +again +retrying +1/5 +in [0-9]+m .* exit 1: broken$"
 	assert_regex "${lines[4]}" "^ *$one +work +succeeded +1/5 "

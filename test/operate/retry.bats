@@ -178,3 +178,47 @@ behind() {
 	q_is 'succeeded|2|3000' 'select status, claim_seq, count(*) from jobrun.job_runs group by 1, 2'
 	q_is '3000|3000' 'select count(*), count(distinct object) from jobrun.job_audit'
 }
+
+@test "retry --payload replaces the payload of one run, checked as by enqueue, and the audit has size and digest" {
+	local id other
+
+	typical_handlers
+	id=$(enqueue give_up '{"n": 1, "card": "4711"}')
+	other=$(enqueue give_up)
+	jr run
+	q "update jobrun.job_runs set checkpoint = '{\"done\": 1}' where id = $id"
+	refused() {
+		jr retry "$@"
+		assert_equal "$status" "$expected"
+		assert_equal "$(field "$id" "payload ->> 'n', status")" '1|dead'
+	}
+	expected=64 refused "$id" "$other" --payload '{}'
+	expected=64 refused --status dead --payload '{}'
+	expected=65 refused "$id" --payload '{"n": 2'
+	assert_regex "$stderr" 'line 1'
+	{ printf '"'; head -c 1048575 /dev/zero | tr '\0' x; printf '"'; } >big
+	expected=65 refused "$id" --payload @big
+	assert_regex "$stderr" '1048577 bytes|longer than 1048576'
+	expected=65 refused "$id" --payload @absent
+	run q "select jobrun.retry($id, payload => to_jsonb(repeat('x', 1048575)))"
+	assert_output --partial 'ERROR:  the payload has 1048587 bytes; the limit is 1048576'
+	jr_ok retry "$id" --payload - --reason 'a wrong number' <<<'{"n": 2}'
+	assert_equal "$output" 'retried 1 run'
+	assert_equal "$(field "$id" "payload, status, attempts, checkpoint is null")" '{"n": 2}|queued|0|t'
+	q_is "24|8|$(printf '{"n": 2}' | sha256sum | cut -c1-64)|a wrong number" \
+		"select old ->> 'payload_bytes', new ->> 'payload_bytes', new ->> 'payload_sha256', reason from jobrun.job_audit where object = 'run $id' and action = 'retry'"
+	q_is 0 "select count(*) from jobrun.job_audit where to_jsonb(job_audit)::text like '%4711%'"
+	jr_ok show "$id"
+	assert_line --regexp 'retry, new payload +dead +a wrong number$'
+	# Without it the payload and the checkpoint stay.
+	q "update jobrun.job_runs set checkpoint = '{\"done\": 1}' where id = $id"
+	jr_ok retry "$id"
+	assert_equal "$(field "$id" "payload, checkpoint")" '{"n": 2}|{"done": 1}'
+	q_is retried "select jobrun.retry($id, payload => 'null')"
+	assert_equal "$(field "$id" payload)" null
+	begin_attempt "$id"
+	jr retry "$id" --payload '{}'
+	assert_equal "$status" 1
+	assert_equal "$(field "$id" "payload, status")" 'null|running'
+	end_attempt "$id" dead dead x
+}

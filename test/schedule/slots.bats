@@ -60,8 +60,8 @@ no_run() {
 	tick nightly 1
 	id=$(q "select id from jobrun.job_runs where job_type = 'report'")
 	jr_ok slots nightly
-	assert_regex "${lines[1]}" '^SLOT +OUTCOME +RUN +STATUS +REASON$'
-	assert_regex "${lines[2]}" "^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}\+00:00 queued +$id +queued +-$"
+	assert_regex "${lines[1]}" '^SLOT +UNTIL +SLOTS +OUTCOME +RUN +STATUS +REASON$'
+	assert_regex "${lines[2]}" "^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}\+00:00 - +- queued +$id +queued +-$"
 	assert_equal "${#lines[@]}" 3
 	jr_ok run --job "$id"
 	assert_equal "$(shown '.slots[] | [.run_id, .run_status, .outcome, .reason, .slots]' nightly)" "[$id,\"succeeded\",\"queued\",null,1]"
@@ -107,8 +107,8 @@ no_run() {
 	tick nightly 3
 	assert_equal "$(shown '[.slots[] | [.outcome, .reason]]' nightly)" \
 		'[["queued",null],["coalesced","missed"],["coalesced","missed"]]'
-	jr_ok slots nightly
-	refute_line --partial UNTIL
+	run on_terminal 80 slots nightly
+	assert_regex "${lines[1]}" '^SLOT +OUTCOME +RUN '
 	q "delete from jobrun.job_slots; update jobrun.job_runs set status = 'cancelled', finished_at = now() where job_type = 'report'"
 	tick nightly 151
 	jr_ok slots nightly
@@ -394,12 +394,13 @@ no_run() {
 @test "list and show name definition and slot, in its zone" {
 	q "select jobrun.define('nightly', '{\"schedule\": \"30 2 * * *\", \"time_zone\": \"Europe/Berlin\", \"job_type\": \"report\"}')" >/dev/null
 	plain=$(enqueue report)
-	jr_ok list
-	assert_regex "${lines[0]}" 'TOOK +MESSAGE$'
+	run on_terminal 80 list
+	assert_regex "${lines[0]}" 'WHEN$'
 	now=$(enqueue --definition nightly)
+	run on_terminal 80 list
+	assert_regex "${lines[0]}" 'WHEN +DEFINITION$'
 	jr_ok list
-	assert_regex "${lines[0]}" 'TOOK +DEFINITION +MESSAGE$'
-	assert_regex "${lines[1]}" "^ *$now report .* nightly +-$"
+	assert_regex "${lines[1]}" "^ *$now report .* nightly +- +-$"
 	jr_ok slots nightly --replay '2026-10-20 02:30'
 	id=$output
 	jr_ok list
@@ -497,7 +498,7 @@ no_run() {
 	jr_ok exec nightly -- touch ran
 	assert_file_not_exist ran
 	jr_ok slots nightly
-	assert_line --index 2 --regexp '^[0-9-]{10} [0-9:]{8}\+00:00 skipped +- - +overlap: run 1 waits$'
+	assert_line --index 2 --regexp '^[0-9-]{10} [0-9:]{8}\+00:00 - +- skipped +- - +overlap: run 1 waits$'
 	assert_line --index 3 --partial queued
 	assert_equal "$(shown '[.slots[] | [.outcome, .reason, .runner_id != null]]' nightly)" \
 		'[["skipped","overlap: run 1 waits",true],["queued",null,false],["coalesced","missed",false]]'
