@@ -195,6 +195,7 @@ runner_opts(const struct jr_app *app, const struct run_opts *opts, const struct 
 	    .raw = opts->raw,
 	    .dead = jr_run_report_dead,
 	    .progress = jr_run_report_progress,
+	    .stopping = jr_run_report_stopping,
 	    .copied = jr_run_report_copied,
 	    .ctx = report,
 	};
@@ -284,6 +285,8 @@ run_or_show(const struct jr_app *app, const struct run_opts *opts, const struct 
 	struct jr_run_report report = {.state_directory = state->directories[0],
 	    .conninfo = jr_db_conninfo(app->dbname, NULL),
 	    .heartbeat_ms = lease->heartbeat_ms,
+	    .grace_ms = opts->grace_ms,
+	    .tells = app->verbose > 0 && (app->log_format == NULL || strcmp(app->log_format, "json") != 0),
 	    .terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0};
 	const struct jr_runner_opts runner = runner_opts(app, opts, handlers, state, lease, &report);
 

@@ -16,6 +16,8 @@ struct jr_run_report {
 	const char *state_directory, *conninfo;
 	int64_t dead_count;
 	int64_t heartbeat_ms;
+	int64_t grace_ms;
+	bool tells;    /* every signal that asks the runner to end is answered, not only Ctrl-C on a terminal */
 	bool terminal; /* a status line is shown */
 	bool shown;
 	bool waiting; /* the status line says "waiting for work" */
@@ -26,6 +28,9 @@ struct jr_run_report {
 void jr_run_report_dead(void *ctx, const struct jr_dead *dead);
 void jr_run_report_idle_session(void *ctx, int64_t ms); /* as rarely as an unreachable database */
 void jr_run_report_progress(void *ctx, const struct jr_counts *counts);
+
+/* The first Ctrl-C, or with -v any such signal: how many handlers go on, for how long, and what ends them at once. */
+void jr_run_report_stopping(void *ctx, int signo, int64_t running);
 
 /* At the end: a summary on a terminal, or a JSON document on stdout. */
 void jr_run_report_summary(struct jr_run_report *report, const struct jr_counts *c, int64_t ms);

@@ -31,6 +31,7 @@ struct jr_dead {
 
 struct jr_counts {
 	int64_t claimed, succeeded, failed, dead, later, released, cancelled;
+	int64_t unstarted; /* claimed, and given back as if they had not been; not among `claimed` */
 	int64_t reclaimed; /* expired leases that it took back */
 	int64_t fired;     /* slots of schedules that became runs */
 	int64_t fenced;    /* the lease was lost, or the result was not accepted */
@@ -106,6 +107,7 @@ struct jr_runner_opts {
 	void (*idle_session)(void *ctx, int64_t ms);
 	void (*dead)(void *ctx, const struct jr_dead *dead);
 	void (*progress)(void *ctx, const struct jr_counts *counts);
+	void (*stopping)(void *ctx, int signo, int64_t running); /* the first signal; so many handlers run */
 	void (*copied)(void *ctx, const char *text); /* the warning that the database is a copy; NULL: it is none */
 	void *ctx;
 };
