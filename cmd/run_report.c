@@ -85,15 +85,16 @@ jr_run_report_stopping(void *ctx, int signo, int64_t running)
 	if (running == 0 || (!report->tells && (signo != SIGINT || !isatty(STDERR_FILENO))))
 		return;
 	clear_line(report);
-	fprintf(
-	    stderr, "jobrun: %s %" PRId64 " run%s", report->grace_ms > 0 ? "finishing" : "stopping", running, plural(running));
+	fprintf(stderr, "jobrun: %s %" PRId64 " run%s", report->grace_ms > 0 ? "finishing" : "stopping", running,
+	    plural(running));
 	if (report->grace_ms > 0) {
 		grace = jr_format_duration(report->grace_ms);
 		fprintf(stderr, ", up to %s", grace);
 		free(grace);
 	}
 	if (signo == SIGINT)
-		fprintf(stderr, "; Ctrl-C again %s %s", report->grace_ms > 0 ? "stops" : "kills", running == 1 ? "it" : "them");
+		fprintf(stderr, "; Ctrl-C again %s %s", report->grace_ms > 0 ? "stops" : "kills",
+		    running == 1 ? "it" : "them");
 	fputc('\n', stderr);
 }
 
@@ -182,8 +183,8 @@ jr_run_report_json(const struct jr_counts *c, int64_t ms, int status)
 {
 	json_t *doc = json_pack("{si sI sI sI sI sI sI sI sI sI sI sI sI sI}", "status", status, "duration_ms", ms,
 	    "claimed", c->claimed, "succeeded", c->succeeded, "failed", c->failed, "dead", c->dead, "later", c->later,
-	    "released", c->released, "unstarted", c->unstarted, "cancelled", c->cancelled, "reclaimed", c->reclaimed, "fenced", c->fenced,
-	    "given_up", c->given_up, "fired", c->fired);
+	    "released", c->released, "unstarted", c->unstarted, "cancelled", c->cancelled, "reclaimed", c->reclaimed,
+	    "fenced", c->fenced, "given_up", c->given_up, "fired", c->fired);
 
 	jr_print_value(doc, JSON_COMPACT);
 	json_decref(doc);
@@ -199,7 +200,8 @@ jr_run_report_summary(struct jr_run_report *report, const struct jr_counts *c, i
 		fprintf(stderr, "jobrun: and %" PRId64 " more runs are dead: jobrun list --status dead\n",
 		    report->dead_count - DEAD_SHOWN_MAX);
 	if (report->terminal) {
-		fprintf(stderr, "%" PRId64 " run%s in %s: %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64 " dead",
+		fprintf(stderr,
+		    "%" PRId64 " run%s in %s: %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64 " dead",
 		    c->claimed, plural(c->claimed), took, c->succeeded, c->failed, c->dead);
 		if (c->released > 0)
 			fprintf(stderr, ", %" PRId64 " stopped and given back", c->released);
