@@ -24,6 +24,7 @@
 #include "process/state.h"
 #include "run_report.h"
 #include "runner/runner.h"
+#include "waits.h"
 
 #define TIMED_OUT 124
 #define KILLED 130        /* by a second INT */
@@ -249,6 +250,14 @@ on_copied(void *ctx, const char *text)
 	jr_run_report_copy(doing->report.state_directory, doing->report.conninfo, doing->name, text);
 }
 
+static void
+on_waits(void *ctx, const char *why, int64_t left_ms)
+{
+	const struct doing *doing = ctx;
+
+	jr_waits_tell(doing->app, why, left_ms);
+}
+
 static int
 run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err *err)
 {
@@ -261,6 +270,7 @@ run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err
 	    .exec = &doing->exec,
 	    .patience_ms = JR_CMD_PATIENCE_MS,
 	    .dead = on_dead,
+	    .waits = on_waits,
 	    .copied = on_copied,
 	    .ctx = doing,
 	};
@@ -272,6 +282,8 @@ run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err
 	doing->report.state_directory = has_state ? state.directories[0] : NULL;
 	doing->report.conninfo = runner.conninfo;
 	status = jr_runner_run(&runner, &doing->counts, err);
+	if (!doing->counts.answered)
+		jr_waits_advise(doing->app, err);
 	if (has_state) {
 		jr_run_report_soften(
 		    state.directories[0], runner.conninfo, doing->name, status, doing->counts.answered, err);

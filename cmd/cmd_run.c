@@ -24,6 +24,7 @@
 #include "runner/preview.h"
 #include "runner/runner.h"
 #include "types.h"
+#include "waits.h"
 
 struct run_opts {
 	struct jr_words types, queues;
@@ -195,6 +196,7 @@ runner_opts(const struct jr_app *app, const struct run_opts *opts, const struct 
 	    .raw = opts->raw,
 	    .dead = jr_run_report_dead,
 	    .progress = jr_run_report_progress,
+	    .waits = jr_run_report_waits,
 	    .stopping = jr_run_report_stopping,
 	    .copied = jr_run_report_copied,
 	    .ctx = report,
@@ -233,6 +235,8 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	}
 	if (app->json)
 		jr_run_report_json(&counts, jr_clock_now_ms() - started, status);
+	if (!counts.answered)
+		jr_waits_advise(app, err);
 	jr_run_report_soften(report->state_directory, runner->conninfo, NULL, status, counts.answered, err);
 	return status;
 }
@@ -282,7 +286,8 @@ static int
 run_or_show(const struct jr_app *app, const struct run_opts *opts, const struct jr_handlers *handlers,
     const struct jr_state *state, const struct jr_lease *lease, struct jr_err *err)
 {
-	struct jr_run_report report = {.state_directory = state->directories[0],
+	struct jr_run_report report = {.app = app,
+	    .state_directory = state->directories[0],
 	    .conninfo = jr_db_conninfo(app->dbname, NULL),
 	    .heartbeat_ms = lease->heartbeat_ms,
 	    .grace_ms = opts->grace_ms,

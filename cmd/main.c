@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "commands.h"
 #include "handler/http.h"
+#include "waits.h"
 
 #define CONNECT_TRIES 3
 
@@ -133,7 +134,8 @@ connect_once(const struct jr_app *app, struct jr_err *err)
 {
 	const char *source;
 	const char *conninfo = jr_db_conninfo(app->dbname, &source);
-	struct jr_db *db = jr_db_open(conninfo, JR_CMD_PATIENCE_MS, err);
+	const struct jr_db_waits waits = jr_waits_of(app);
+	struct jr_db *db = jr_db_open(conninfo, JR_CMD_PATIENCE_MS, &waits, err);
 
 	if (db == NULL)
 		return NULL;
@@ -165,8 +167,10 @@ advise_database(const struct jr_app *app, struct jr_err *err)
 {
 	struct jr_err why = *err;
 
-	if (!lacks_database(app))
+	if (!lacks_database(app)) {
+		jr_waits_advise(app, err);
 		return;
+	}
 	jr_fail(err, why.code,
 	    "%.700s; set JOBRUN_HANDLER_DATABASE_URL for the runner, or keep the password in ~/.pgpass", why.msg);
 	memcpy(err->sqlstate, why.sqlstate, sizeof(err->sqlstate));

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "print.h"
 #include "process/state.h"
+#include "waits.h"
 
 #define DEAD_SHOWN_MAX 10
 #define LAST_LINES_MAX 400
@@ -74,6 +75,15 @@ jr_run_report_progress(void *ctx, const struct jr_counts *c)
 	fprintf(stderr, "\r\033[K%" PRId64 " running, %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64 " dead%s",
 	    c->running, c->succeeded, c->failed, c->dead, c->waiting ? "; waiting for work" : "");
 	fflush(stderr);
+}
+
+void
+jr_run_report_waits(void *ctx, const char *why, int64_t left_ms)
+{
+	struct jr_run_report *report = ctx;
+
+	clear_line(report);
+	jr_waits_tell(report->app, why, left_ms);
 }
 
 void

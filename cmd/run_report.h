@@ -8,12 +8,14 @@
 #define JR_RUN_REPORT_H
 
 #include "base/err.h"
+#include "commands.h"
 #include "handler/handlers.h"
 #include "runner/runner.h"
 
 /* What has been printed so far. */
 struct jr_run_report {
 	const char *state_directory, *conninfo;
+	const struct jr_app *app;
 	int64_t dead_count;
 	int64_t heartbeat_ms;
 	int64_t grace_ms;
@@ -28,6 +30,9 @@ struct jr_run_report {
 void jr_run_report_dead(void *ctx, const struct jr_dead *dead);
 void jr_run_report_idle_session(void *ctx, int64_t ms); /* as rarely as an unreachable database */
 void jr_run_report_progress(void *ctx, const struct jr_counts *counts);
+
+/* There is no connection. Only people at a terminal are told. */
+void jr_run_report_waits(void *ctx, const char *why, int64_t left_ms);
 
 /* The first Ctrl-C, or with -v any such signal: how many handlers go on, for how long, and what ends them at once. */
 void jr_run_report_stopping(void *ctx, int signo, int64_t running);

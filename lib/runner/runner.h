@@ -107,6 +107,8 @@ struct jr_runner_opts {
 	void (*idle_session)(void *ctx, int64_t ms);
 	void (*dead)(void *ctx, const struct jr_dead *dead);
 	void (*progress)(void *ctx, const struct jr_counts *counts);
+	/* There has been no connection for JR_PG_TELL_MS. left_ms: how long it will be tried; 0: while leases last. */
+	void (*waits)(void *ctx, const char *why, int64_t left_ms);
 	void (*stopping)(void *ctx, int signo, int64_t running); /* the first signal; so many handlers run */
 	void (*copied)(void *ctx, const char *text); /* the warning that the database is a copy; NULL: it is none */
 	void *ctx;
