@@ -258,6 +258,16 @@ on_waits(void *ctx, const char *why, int64_t left_ms)
 	jr_waits_tell(doing->app, why, left_ms);
 }
 
+static void
+tell_refused(const struct doing *doing, const struct jr_state *state, int status, struct jr_err *err)
+{
+	const char *dbname = doing->app->dbname;
+	char *key = jr_xasprintf("%s exec %s", dbname == NULL ? "" : dbname, doing->name);
+
+	jr_run_report_refused(state->directories[0], key, doing->name, status, err);
+	free(key);
+}
+
 static int
 run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err *err)
 {
@@ -287,6 +297,7 @@ run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err
 	if (has_state) {
 		jr_run_report_soften(
 		    state.directories[0], runner.conninfo, doing->name, status, doing->counts.answered, err);
+		tell_refused(doing, &state, status, err);
 		jr_state_release(&state);
 	}
 	return status;

@@ -300,28 +300,43 @@ run_or_show(const struct jr_app *app, const struct run_opts *opts, const struct 
 	return run_here(app, opts, &runner, &report, err);
 }
 
+/* The directory of states is open. */
+static int
+load_and_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_state *state, struct jr_err *err)
+{
+	struct jr_handlers handlers;
+	struct jr_lease lease;
+	int status;
+
+	if (!jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err) || !check_descriptors(opts, err) ||
+	    !load_handlers(opts, &handlers, err))
+		return (int)err->code;
+	jr_run_report_problems(&handlers, state->directories[0]);
+	status = run_or_show(app, opts, &handlers, state, &lease, err);
+	jr_handlers_release(&handlers);
+	return status;
+}
+
 static int
 run_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	const struct run_opts *opts = values;
-	struct jr_handlers handlers;
-	struct jr_lease lease;
 	struct jr_state state;
+	char *directory, *key;
 	int status;
 
 	(void)argc;
 	(void)argv;
-	if (!check_together(opts, err) || !jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err) ||
-	    !check_descriptors(opts, err) || !load_handlers(opts, &handlers, err))
+	if (!check_together(opts, err) || !jr_state_open(&state, opts->state_dir, err))
 		return (int)err->code;
-	if (!jr_state_open(&state, opts->state_dir, err)) {
-		jr_handlers_release(&handlers);
-		return (int)err->code;
-	}
-	jr_run_report_problems(&handlers, state.directories[0]);
-	status = run_or_show(app, opts, &handlers, &state, &lease, err);
+	status = load_and_run(app, opts, &state, err);
+	directory = jr_handlers_directory(opts->handlers);
+	key = jr_xasprintf("%s%s", directory, app->line);
+	if (!opts->dry_run && opts->job == 0)
+		jr_run_report_refused(state.directories[0], key, "run", status, err);
+	free(key);
+	free(directory);
 	jr_state_release(&state);
-	jr_handlers_release(&handlers);
 	return status;
 }
 

@@ -317,12 +317,28 @@ dispatch_to(struct jr_app *app, int argc, char **argv, struct jr_err *err)
 	return app->version || app->help ? 0 : JR_E_USAGE;
 }
 
+/* Before options are read: a connection string is masked in argv then. */
+static char *
+whole_line(char *const *argv)
+{
+	char *line = jr_xstrdup("");
+
+	for (; *argv != NULL; argv++) {
+		char *more = jr_xasprintf("%s %s", line, *argv);
+
+		free(line);
+		line = more;
+	}
+	return line;
+}
+
 static int
 dispatch(int argc, char **argv, struct jr_err *err)
 {
-	struct jr_app app = {.dbname = NULL};
+	struct jr_app app = {.line = whole_line(argv)};
 	int status = dispatch_to(&app, argc, argv, err);
 
+	free(app.line);
 	jr_options_release(&(struct jr_option_set){global_options, &app});
 	return status;
 }

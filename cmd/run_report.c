@@ -222,6 +222,28 @@ jr_run_report_summary(struct jr_run_report *report, const struct jr_counts *c, i
 	free(took);
 }
 
+void
+jr_run_report_refused(const char *state_directory, const char *key, const char *what, int status, struct jr_err *err)
+{
+	char *name = jr_xasprintf("refused %s", key);
+	char *complaint = jr_xasprintf("%d %s", status, err->msg);
+	int64_t since_ms = 0;
+
+	if (isatty(STDERR_FILENO)) {
+		; /* cron's memory is for cron */
+	} else if (status == JR_E_PERM || status == JR_E_CONFIG) {
+		if (!jr_state_away(state_directory, name, complaint, &since_ms))
+			err->msg[0] = '\0';
+	} else if (status <= JR_E_NEWS && jr_state_back(state_directory, name, &since_ms)) {
+		char *words = jr_format_duration(since_ms);
+
+		fprintf(stderr, "jobrun: %s works again after %s\n", what, words);
+		free(words);
+	}
+	free(complaint);
+	free(name);
+}
+
 /*
  * Each command of `exec` has a memory of its own: that `run` could not reach the database at midnight must not hide
  * that a command was not started at two.

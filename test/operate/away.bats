@@ -61,3 +61,44 @@ says() {
 	says retrying
 	refute grep -q cret out
 }
+
+# quiet COMMAND...: it fails as before, and cron mails nothing.
+quiet() {
+	local before=$status
+
+	jr "$@"
+	assert_equal "$status" "$before"
+	assert_equal "$stderr" ''
+}
+
+@test "cron hears of a refusal once, of another one at once, and once that it works again" {
+	test_database
+	url=$JOBRUN_DATABASE_URL
+	export JOBRUN_DATABASE_URL="$url dbname=no_such"
+	jr run
+	assert_one_line 78 no_such
+	quiet run
+	jr run --max-runs 5 # another line of the crontab
+	assert_one_line 78 no_such
+	chmod o+w "$JOBRUN_HANDLERS"
+	jr run
+	assert_one_line 78 "$JOBRUN_HANDLERS"
+	quiet run
+	chmod o-w "$JOBRUN_HANDLERS"
+	jr exec backup -- true
+	assert_one_line 78 'no_such.*backup was not started'
+	quiet exec backup -- true
+	jr exec other -- true
+	assert_equal "${#stderr_lines[@]}" 1
+	run on_terminal 200 run
+	assert_output --partial no_such
+	JOBRUN_DATABASE_URL=$url
+	jr_ok run
+	assert_regex "$stderr" '^jobrun: run works again after [0-9.]+m?s$'
+	jr_ok exec backup -- true
+	assert_regex "$stderr" '^jobrun: backup works again after [0-9.]+m?s$'
+	jr_ok run
+	assert_equal "$stderr" ''
+	jr_ok exec backup -- true
+	assert_equal "$stderr" ''
+}
