@@ -60,9 +60,9 @@ void jr_run_report_soften(const char *state_directory, const char *conninfo, con
     bool answered, struct jr_err *err);
 
 /*
- * The same for a refusal, exit status 77 or 78: it stays until somebody acts, so it is printed as rarely, and each other
- * one at once. Prints once that `what` works again: "run", or the NAME of `exec`. `key` tells one line of a crontab from
- * another. On a terminal everything is printed, and nothing is remembered.
+ * The same for a refusal, exit status 77 or 78: it stays until somebody acts, so it is printed as rarely, and each
+ * other one at once. Prints once that `what` works again: "run", or the NAME of `exec`. `key` tells one line of a
+ * crontab from another. On a terminal everything is printed, and nothing is remembered.
  */
 void jr_run_report_refused(
     const char *state_directory, const char *key, const char *what, int status, struct jr_err *err);

@@ -94,9 +94,9 @@ quiet() {
 	assert_output --partial no_such
 	JOBRUN_DATABASE_URL=$url
 	jr_ok run
-	assert_regex "$stderr" '^jobrun: run works again after [0-9.]+m?s$'
+	assert_regex "$stderr" '^jobrun: run works again after [0-9.ms ]+$'
 	jr_ok exec backup -- true
-	assert_regex "$stderr" '^jobrun: backup works again after [0-9.]+m?s$'
+	assert_regex "$stderr" '^jobrun: backup works again after [0-9.ms ]+$'
 	jr_ok run
 	assert_equal "$stderr" ''
 	jr_ok exec backup -- true

@@ -202,7 +202,6 @@ asks_for_password() {
 	chown 61234 "$JOBRUN_HANDLERS/work"
 	refused 78 "chown 0 $JOBRUN_HANDLERS/work"
 	chown 0 "$JOBRUN_HANDLERS/work"
-	mkdir -p -m 700 "$JOBRUN_STATE_DIR"
 	chown 61234 "$JOBRUN_STATE_DIR"
 	refused 78 "chown 0 $JOBRUN_STATE_DIR"
 	nothing_written
