@@ -24,6 +24,7 @@
 #include "process/state.h"
 #include "run_report.h"
 #include "runner/runner.h"
+#include "waits.h"
 
 #define TIMED_OUT 124
 #define KILLED 130        /* by a second INT */
@@ -251,6 +252,24 @@ on_copied(void *ctx, const char *text)
 	jr_run_report_copy(doing->report.state_directory, doing->report.conninfo, doing->name, text);
 }
 
+static void
+on_waits(void *ctx, const char *why, int64_t left_ms)
+{
+	const struct doing *doing = ctx;
+
+	jr_waits_tell(doing->app, why, left_ms);
+}
+
+static void
+tell_refused(const struct doing *doing, const struct jr_state *state, int status, struct jr_err *err)
+{
+	const char *dbname = doing->app->dbname;
+	char *key = jr_xasprintf("%s exec %s", dbname == NULL ? "" : dbname, doing->name);
+
+	jr_run_report_refused(state->directories[0], key, doing->name, status, err);
+	free(key);
+}
+
 static int
 run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err *err)
 {
@@ -263,6 +282,7 @@ run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err
 	    .exec = &doing->exec,
 	    .patience_ms = JR_CMD_PATIENCE_MS,
 	    .dead = on_dead,
+	    .waits = on_waits,
 	    .copied = on_copied,
 	    .ctx = doing,
 	};
@@ -274,9 +294,12 @@ run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err
 	doing->report.state_directory = has_state ? state.directories[0] : NULL;
 	doing->report.conninfo = runner.conninfo;
 	status = jr_runner_run(&runner, &doing->counts, err);
+	if (!doing->counts.answered)
+		jr_waits_advise(doing->app, err);
 	if (has_state) {
 		jr_run_report_soften(
 		    state.directories[0], runner.conninfo, doing->name, status, doing->counts.answered, err);
+		tell_refused(doing, &state, status, err);
 		jr_state_release(&state);
 	}
 	return status;

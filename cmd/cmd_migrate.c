@@ -13,6 +13,7 @@
 #include "pg/migrate.h"
 #include "pg/need.h"
 #include "print.h"
+#include "waits.h"
 
 struct migrate_opts {
 	bool status, print, dry_run, adopt, cancel_waiting;
@@ -288,6 +289,7 @@ migrate_run(const struct jr_app *app, const void *values, int argc, char **argv,
 {
 	const struct migrate_opts *opts = values;
 	struct steps steps = {.name = NULL};
+	const struct jr_db_waits waits = jr_waits_of(app);
 	struct jr_migrate *work = NULL;
 	struct jr_db *db;
 	int status;
@@ -301,8 +303,10 @@ migrate_run(const struct jr_app *app, const void *values, int argc, char **argv,
 		return 0;
 	}
 	jr_buf_init(&steps.ended, STEPS_TEXT_MAX);
-	db = jr_db_open(jr_db_conninfo(app->dbname, NULL), JR_CMD_PATIENCE_MS, err);
-	if (db != NULL)
+	db = jr_db_open(jr_db_conninfo(app->dbname, NULL), JR_CMD_PATIENCE_MS, &waits, err);
+	if (db == NULL)
+		jr_waits_advise(app, err);
+	else
 		work = jr_migrate_new(db, opts->lock_timeout_ms, on_step, &steps, err);
 	if (work == NULL || !migrate(app, opts, work, &steps, err))
 		status = (int)err->code;

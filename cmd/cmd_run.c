@@ -27,6 +27,7 @@
 #include "runner/runner.h"
 #include "sql_text.h"
 #include "types.h"
+#include "waits.h"
 
 struct run_opts {
 	struct jr_words types, queues;
@@ -198,6 +199,8 @@ runner_opts(const struct jr_app *app, const struct run_opts *opts, const struct 
 	    .raw = opts->raw,
 	    .dead = jr_run_report_dead,
 	    .progress = jr_run_report_progress,
+	    .waits = jr_run_report_waits,
+	    .stopping = jr_run_report_stopping,
 	    .copied = jr_run_report_copied,
 	    .ctx = report,
 	};
@@ -236,6 +239,8 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	}
 	if (app->json)
 		jr_run_report_json(&counts, jr_clock_now_ms() - started, status);
+	if (!counts.answered)
+		jr_waits_advise(app, err);
 	jr_run_report_soften(report->state_directory, runner->conninfo, NULL, status, counts.answered, err);
 	return status;
 }
@@ -305,9 +310,12 @@ static int
 run_or_show(const struct jr_app *app, const struct run_opts *opts, const struct jr_handlers *handlers,
     const struct jr_state *state, const struct jr_lease *lease, struct jr_err *err)
 {
-	struct jr_run_report report = {.state_directory = state->directories[0],
+	struct jr_run_report report = {.app = app,
+	    .state_directory = state->directories[0],
 	    .conninfo = jr_db_conninfo(app->dbname, NULL),
 	    .heartbeat_ms = lease->heartbeat_ms,
+	    .grace_ms = opts->grace_ms,
+	    .tells = app->verbose > 0 && (app->log_format == NULL || strcmp(app->log_format, "json") != 0),
 	    .terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0};
 	const struct jr_runner_opts runner = runner_opts(app, opts, handlers, state, lease, &report);
 
@@ -316,28 +324,43 @@ run_or_show(const struct jr_app *app, const struct run_opts *opts, const struct 
 	return run_here(app, opts, &runner, &report, err);
 }
 
+/* The directory of states is open. */
+static int
+load_and_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_state *state, struct jr_err *err)
+{
+	struct jr_handlers handlers;
+	struct jr_lease lease;
+	int status;
+
+	if (!jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err) || !check_descriptors(opts, err) ||
+	    !load_handlers(opts, &handlers, err))
+		return (int)err->code;
+	jr_run_report_problems(&handlers, state->directories[0]);
+	status = run_or_show(app, opts, &handlers, state, &lease, err);
+	jr_handlers_release(&handlers);
+	return status;
+}
+
 static int
 run_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	const struct run_opts *opts = values;
-	struct jr_handlers handlers;
-	struct jr_lease lease;
 	struct jr_state state;
+	char *directory, *key;
 	int status;
 
 	(void)argc;
 	(void)argv;
-	if (!check_together(opts, err) || !jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err) ||
-	    !check_descriptors(opts, err) || !load_handlers(opts, &handlers, err))
+	if (!check_together(opts, err) || !jr_state_open(&state, opts->state_dir, err))
 		return (int)err->code;
-	if (!jr_state_open(&state, opts->state_dir, err)) {
-		jr_handlers_release(&handlers);
-		return (int)err->code;
-	}
-	jr_run_report_problems(&handlers, state.directories[0]);
-	status = run_or_show(app, opts, &handlers, &state, &lease, err);
+	status = load_and_run(app, opts, &state, err);
+	directory = jr_handlers_directory(opts->handlers);
+	key = jr_xasprintf("%s%s", directory, app->line);
+	if (!opts->dry_run && opts->job == 0)
+		jr_run_report_refused(state.directories[0], key, "run", status, err);
+	free(key);
+	free(directory);
 	jr_state_release(&state);
-	jr_handlers_release(&handlers);
 	return status;
 }
 

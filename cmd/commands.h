@@ -27,6 +27,7 @@
 
 /* The global options. They may stand before or after the command. */
 struct jr_app {
+	char *line;             /* the whole command line, to tell one line of a crontab from another */
 	char *dbname;           /* -d; NULL: see jr_db_conninfo */
 	int64_t verbose;        /* -v: 0, 1, 2; main has already set the log level */
 	const char *log_format; /* "text" or "json"; already applied */

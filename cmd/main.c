@@ -23,6 +23,7 @@
 #include "help.h"
 #include "pager.h"
 #include "terminal.h"
+#include "waits.h"
 
 #define CONNECT_TRIES 3
 #define SUMMARY_COLUMN 13 /* the column in which the summary of a command begins */
@@ -152,7 +153,8 @@ connect_once(const struct jr_app *app, struct jr_err *err)
 {
 	const char *source;
 	const char *conninfo = jr_db_conninfo(app->dbname, &source);
-	struct jr_db *db = jr_db_open(conninfo, JR_CMD_PATIENCE_MS, err);
+	const struct jr_db_waits waits = jr_waits_of(app);
+	struct jr_db *db = jr_db_open(conninfo, JR_CMD_PATIENCE_MS, &waits, err);
 
 	if (db == NULL)
 		return NULL;
@@ -184,8 +186,10 @@ advise_database(const struct jr_app *app, struct jr_err *err)
 {
 	struct jr_err why = *err;
 
-	if (!lacks_database(app))
+	if (!lacks_database(app)) {
+		jr_waits_advise(app, err);
 		return;
+	}
 	jr_fail(err, why.code,
 	    "%.700s; set JOBRUN_HANDLER_DATABASE_URL for the runner, or keep the password in ~/.pgpass", why.msg);
 	memcpy(err->sqlstate, why.sqlstate, sizeof(err->sqlstate));
@@ -336,12 +340,28 @@ dispatch_to(struct jr_app *app, int argc, char **argv, struct jr_err *err)
 	return app->version || app->help ? 0 : JR_E_USAGE;
 }
 
+/* Before options are read: a connection string is masked in argv then. */
+static char *
+whole_line(char *const *argv)
+{
+	char *line = jr_xstrdup("");
+
+	for (; *argv != NULL; argv++) {
+		char *more = jr_xasprintf("%s %s", line, *argv);
+
+		free(line);
+		line = more;
+	}
+	return line;
+}
+
 static int
 dispatch(int argc, char **argv, struct jr_err *err)
 {
-	struct jr_app app = {.dbname = NULL};
+	struct jr_app app = {.line = whole_line(argv)};
 	int status = dispatch_to(&app, argc, argv, err);
 
+	free(app.line);
 	jr_options_release(&(struct jr_option_set){global_options, &app});
 	return status;
 }

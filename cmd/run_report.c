@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "base/text.h"
 #include "print.h"
 #include "process/state.h"
+#include "waits.h"
 
 #define DEAD_SHOWN_MAX 10
 #define LAST_LINES_MAX 400
@@ -52,6 +54,12 @@ jr_run_report_dead(void *ctx, const struct jr_dead *dead)
 	fprintf(stderr, "  look: jobrun show %" PRId64 "   again: jobrun retry %" PRId64 "\n", dead->id, dead->id);
 }
 
+static const char *
+plural(int64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
 /* At most ten times a second. A change of "waiting for work" is always shown, since the next change may take long. */
 void
 jr_run_report_progress(void *ctx, const struct jr_counts *c)
@@ -67,6 +75,37 @@ jr_run_report_progress(void *ctx, const struct jr_counts *c)
 	fprintf(stderr, "\r\033[K%" PRId64 " running, %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64 " dead%s",
 	    c->running, c->succeeded, c->failed, c->dead, c->waiting ? "; waiting for work" : "");
 	fflush(stderr);
+}
+
+void
+jr_run_report_waits(void *ctx, const char *why, int64_t left_ms)
+{
+	struct jr_run_report *report = ctx;
+
+	clear_line(report);
+	jr_waits_tell(report->app, why, left_ms);
+}
+
+void
+jr_run_report_stopping(void *ctx, int signo, int64_t running)
+{
+	struct jr_run_report *report = ctx;
+	char *grace;
+
+	if (running == 0 || (!report->tells && (signo != SIGINT || !isatty(STDERR_FILENO))))
+		return;
+	clear_line(report);
+	fprintf(stderr, "jobrun: %s %" PRId64 " run%s", report->grace_ms > 0 ? "finishing" : "stopping", running,
+	    plural(running));
+	if (report->grace_ms > 0) {
+		grace = jr_format_duration(report->grace_ms);
+		fprintf(stderr, ", up to %s", grace);
+		free(grace);
+	}
+	if (signo == SIGINT)
+		fprintf(stderr, "; Ctrl-C again %s %s", report->grace_ms > 0 ? "stops" : "kills",
+		    running == 1 ? "it" : "them");
+	fputc('\n', stderr);
 }
 
 /* All problems as one text. Caller frees. */
@@ -152,10 +191,10 @@ jr_run_report_copied(void *ctx, const char *text)
 void
 jr_run_report_json(const struct jr_counts *c, int64_t ms, int status)
 {
-	json_t *doc = json_pack("{si sI sI sI sI sI sI sI sI sI sI sI sI}", "status", status, "duration_ms", ms,
+	json_t *doc = json_pack("{si sI sI sI sI sI sI sI sI sI sI sI sI sI}", "status", status, "duration_ms", ms,
 	    "claimed", c->claimed, "succeeded", c->succeeded, "failed", c->failed, "dead", c->dead, "later", c->later,
-	    "released", c->released, "cancelled", c->cancelled, "reclaimed", c->reclaimed, "fenced", c->fenced,
-	    "given_up", c->given_up, "fired", c->fired);
+	    "released", c->released, "unstarted", c->unstarted, "cancelled", c->cancelled, "reclaimed", c->reclaimed,
+	    "fenced", c->fenced, "given_up", c->given_up, "fired", c->fired);
 
 	jr_print_value(doc, JSON_COMPACT);
 	json_decref(doc);
@@ -170,11 +209,39 @@ jr_run_report_summary(struct jr_run_report *report, const struct jr_counts *c, i
 	if (report->dead_count > DEAD_SHOWN_MAX)
 		fprintf(stderr, "jobrun: and %" PRId64 " more runs are dead: jobrun list --status dead\n",
 		    report->dead_count - DEAD_SHOWN_MAX);
-	if (report->terminal)
+	if (report->terminal) {
 		fprintf(stderr,
-		    "%" PRId64 " runs in %s: %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64 " dead\n",
-		    c->claimed, took, c->succeeded, c->failed, c->dead);
+		    "%" PRId64 " run%s in %s: %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64 " dead",
+		    c->claimed, plural(c->claimed), took, c->succeeded, c->failed, c->dead);
+		if (c->released > 0)
+			fprintf(stderr, ", %" PRId64 " stopped and given back", c->released);
+		if (c->unstarted > 0)
+			fprintf(stderr, "; %" PRId64 " given back unstarted", c->unstarted);
+		fputc('\n', stderr);
+	}
 	free(took);
+}
+
+void
+jr_run_report_refused(const char *state_directory, const char *key, const char *what, int status, struct jr_err *err)
+{
+	char *name = jr_xasprintf("refused %s", key);
+	char *complaint = jr_xasprintf("%d %s", status, err->msg);
+	int64_t since_ms = 0;
+
+	if (isatty(STDERR_FILENO)) {
+		; /* cron's memory is for cron */
+	} else if (status == JR_E_PERM || status == JR_E_CONFIG) {
+		if (!jr_state_away(state_directory, name, complaint, &since_ms))
+			err->msg[0] = '\0';
+	} else if (status <= JR_E_NEWS && jr_state_back(state_directory, name, &since_ms)) {
+		char *words = jr_format_duration(since_ms);
+
+		fprintf(stderr, "jobrun: %s works again after %s\n", what, words);
+		free(words);
+	}
+	free(complaint);
+	free(name);
 }
 
 /*

@@ -8,14 +8,18 @@
 #define JR_RUN_REPORT_H
 
 #include "base/err.h"
+#include "commands.h"
 #include "handler/handlers.h"
 #include "runner/runner.h"
 
 /* What has been printed so far. */
 struct jr_run_report {
 	const char *state_directory, *conninfo;
+	const struct jr_app *app;
 	int64_t dead_count;
 	int64_t heartbeat_ms;
+	int64_t grace_ms;
+	bool tells;    /* every signal that asks the runner to end is answered, not only Ctrl-C on a terminal */
 	bool terminal; /* a status line is shown */
 	bool shown;
 	bool waiting; /* the status line says "waiting for work" */
@@ -26,6 +30,12 @@ struct jr_run_report {
 void jr_run_report_dead(void *ctx, const struct jr_dead *dead);
 void jr_run_report_idle_session(void *ctx, int64_t ms); /* as rarely as an unreachable database */
 void jr_run_report_progress(void *ctx, const struct jr_counts *counts);
+
+/* There is no connection. Only people at a terminal are told. */
+void jr_run_report_waits(void *ctx, const char *why, int64_t left_ms);
+
+/* The first Ctrl-C, or with -v any such signal: how many handlers go on, for how long, and what ends them at once. */
+void jr_run_report_stopping(void *ctx, int signo, int64_t running);
 
 /* At the end: a summary on a terminal, or a JSON document on stdout. */
 void jr_run_report_summary(struct jr_run_report *report, const struct jr_counts *c, int64_t ms);
@@ -48,5 +58,13 @@ void jr_run_report_copied(void *ctx, const char *text);
  */
 void jr_run_report_soften(const char *state_directory, const char *conninfo, const char *command, int status,
     bool answered, struct jr_err *err);
+
+/*
+ * The same for a refusal, exit status 77 or 78: it stays until somebody acts, so it is printed as rarely, and each
+ * other one at once. Prints once that `what` works again: "run", or the NAME of `exec`. `key` tells one line of a
+ * crontab from another. On a terminal everything is printed, and nothing is remembered.
+ */
+void jr_run_report_refused(
+    const char *state_directory, const char *key, const char *what, int status, struct jr_err *err);
 
 #endif

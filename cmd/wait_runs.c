@@ -16,6 +16,7 @@
 #include "base/parse.h"
 #include "print.h"
 #include "sql_text.h"
+#include "waits.h"
 
 #define PAUSE_BASE_MS 100 /* the shortest pause is half of it */
 #define PAUSE_CAP_MS 1000
@@ -54,12 +55,13 @@ rest_ms(const struct awaiter *a)
 static bool
 ensure_open(struct awaiter *a, struct jr_err *err)
 {
+	const struct jr_db_waits waits = jr_waits_of(a->app);
 	int64_t patience = rest_ms(a) < JR_CMD_PATIENCE_MS ? rest_ms(a) : JR_CMD_PATIENCE_MS;
 
 	if (*a->db != NULL && jr_db_is_open(*a->db))
 		return true;
 	jr_db_close(*a->db);
-	*a->db = jr_db_open(jr_db_conninfo(a->app->dbname, NULL), patience, err);
+	*a->db = jr_db_open(jr_db_conninfo(a->app->dbname, NULL), patience, &waits, err);
 	return *a->db != NULL;
 }
 

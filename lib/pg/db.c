@@ -26,7 +26,25 @@ struct jr_db {
 	bool ok;
 	PGresult **results; /* where the results of the reply go */
 	struct jr_err err;
+	const struct jr_db_waits *waits; /* while it is opened */
+	int64_t until_ms;                /* so long it tries */
+	char *why;                       /* the last try has failed; NULL: none has */
 };
+
+bool
+jr_db_is_unnamed(const char *option)
+{
+	static const char *const names[] = {"JOBRUN_DATABASE_URL", "DATABASE_URL", "PGHOST", "PGHOSTADDR", "PGPORT",
+	    "PGDATABASE", "PGUSER", "PGSERVICE"};
+
+	for (size_t i = 0; i < JR_COUNT(names); i++) {
+		const char *value = getenv(names[i]);
+
+		if (value != NULL && *value != '\0')
+			return false;
+	}
+	return option == NULL;
+}
 
 const char *
 jr_db_conninfo(const char *option, const char **source)
@@ -119,10 +137,27 @@ open_once(struct jr_db *db, struct jr_err *err)
 	return db->opened;
 }
 
-static bool
-open_patiently(struct jr_db *db, int64_t patience_ms, struct jr_err *err)
+static void
+on_waits(void *ctx)
 {
-	int64_t until = jr_clock_after(jr_clock_now_ms(), patience_ms);
+	struct jr_db *db = ctx;
+	struct jr_err err;
+
+	if (db->why == NULL)
+		jr_pg_waits_for(db->pg, &err);
+	db->waits->tell(db->waits->ctx, db->why == NULL ? err.msg : db->why, db->until_ms - jr_clock_now_ms());
+}
+
+static void
+remember_why(struct jr_db *db, const char *why)
+{
+	free(db->why);
+	db->why = jr_xstrdup_or_null(why);
+}
+
+static bool
+try_patiently(struct jr_db *db, struct jr_err *err)
+{
 	struct jr_random random;
 	struct jr_err last;
 
@@ -132,7 +167,8 @@ open_patiently(struct jr_db *db, int64_t patience_ms, struct jr_err *err)
 
 		if (open_once(db, &last))
 			return true;
-		if (!jr_pg_is_temporary(&last) || jr_clock_after(jr_clock_now_ms(), delay) > until ||
+		remember_why(db, last.msg);
+		if (!jr_pg_is_temporary(&last) || jr_clock_after(jr_clock_now_ms(), delay) > db->until_ms ||
 		    !jr_db_pause(db, delay, &last))
 			break;
 	}
@@ -140,12 +176,30 @@ open_patiently(struct jr_db *db, int64_t patience_ms, struct jr_err *err)
 	return false;
 }
 
+static bool
+open_patiently(struct jr_db *db, int64_t patience_ms, struct jr_err *err)
+{
+	int64_t now_ms = jr_clock_now_ms();
+	struct jr_timer timer;
+	bool ok;
+
+	db->until_ms = jr_clock_after(now_ms, patience_ms);
+	jr_timer_init(&timer, on_waits, db);
+	if (db->waits != NULL)
+		jr_timer_set(db->loop, &timer, jr_clock_after(now_ms, JR_PG_TELL_MS));
+	ok = try_patiently(db, err);
+	jr_timer_cancel(&timer);
+	remember_why(db, NULL);
+	return ok;
+}
+
 struct jr_db *
-jr_db_open(const char *conninfo, int64_t patience_ms, struct jr_err *err)
+jr_db_open(const char *conninfo, int64_t patience_ms, const struct jr_db_waits *waits, struct jr_err *err)
 {
 	struct jr_db *db = jr_xcalloc(1, sizeof(*db));
 	const struct jr_pg_events events = {.opened = on_opened, .lost = on_lost, .ctx = db};
 
+	db->waits = waits;
 	db->loop = jr_loop_new(err);
 	if (db->loop != NULL) {
 		db->pg = jr_pg_new(db->loop, conninfo, &events);

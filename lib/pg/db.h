@@ -19,8 +19,24 @@ struct jr_db;
  */
 const char *jr_db_conninfo(const char *option, const char **source);
 
-/* Connect. While failures are temporary, try again with growing pauses for up to patience_ms. NULL on failure. */
-struct jr_db *jr_db_open(const char *conninfo, int64_t patience_ms, struct jr_err *err) JR_MUST;
+/* Does nothing name a database: no `option`, neither of the two variables, and none of libpq's that choose one? */
+bool jr_db_is_unnamed(const char *option);
+
+/*
+ * Called once by jr_db_open if that takes longer than JR_PG_TELL_MS: why it has not connected yet, and how much longer
+ * it will try.
+ */
+struct jr_db_waits {
+	void (*tell)(const void *ctx, const char *why, int64_t left_ms);
+	const void *ctx;
+};
+
+/*
+ * Connect. While failures are temporary, try again with growing pauses for up to patience_ms. NULL on failure. waits:
+ * NULL: nobody is told.
+ */
+struct jr_db *jr_db_open(
+    const char *conninfo, int64_t patience_ms, const struct jr_db_waits *waits, struct jr_err *err) JR_MUST;
 void jr_db_close(struct jr_db *db); /* NULL is fine */
 
 /*

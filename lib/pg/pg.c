@@ -530,6 +530,12 @@ jr_pg_conn(const struct jr_pg *pg)
 	return pg->conn;
 }
 
+void
+jr_pg_waits_for(const struct jr_pg *pg, struct jr_err *err)
+{
+	jr_pg_no_answer(pg->conn, err);
+}
+
 const char *
 jr_pg_notice(struct jr_pg *pg)
 {

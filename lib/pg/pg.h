@@ -144,6 +144,11 @@ void jr_pg_submit(struct jr_pg *pg, struct jr_request *request);
 /* The connection, to read facts about it. Borrowed. NULL while closed. */
 const PGconn *jr_pg_conn(const struct jr_pg *pg);
 
+#define JR_PG_TELL_MS 700 /* without a connection for so long, people who watch are told */
+
+/* While it connects: from where no answer has come yet. */
+void jr_pg_waits_for(const struct jr_pg *pg, struct jr_err *err);
+
 /*
  * Hand the connection over to the caller, out of pipeline mode; jr_pg is closed afterwards. Only while idle. The caller
  * must set its own notice receiver, since the current one uses jr_pg.

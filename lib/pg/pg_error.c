@@ -264,6 +264,20 @@ jr_pg_conn_error(PGconn *conn, const char *what, struct jr_err *err)
 		jr_fail_in(err, what);
 }
 
+void
+jr_pg_no_answer(PGconn *conn, struct jr_err *err)
+{
+	const char *host = conn == NULL ? NULL : PQhost(conn);
+
+	if (host == NULL || *host == '\0')
+		jr_fail(err, JR_E_TEMP, "no answer from the database yet");
+	else if (*host == '/' || *host == '@')
+		jr_fail(err, JR_E_TEMP, "no answer from server on socket \"%s/.s.PGSQL.%s\" yet", host, PQport(conn));
+	else
+		jr_fail(err, JR_E_TEMP, "no answer from server at \"%s\", port %s yet", host, PQport(conn));
+	mask(conn, err);
+}
+
 bool
 jr_pg_is_temporary(const struct jr_err *err)
 {

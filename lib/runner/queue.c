@@ -119,6 +119,7 @@ jr_queue_bind_runner_start(
 		put_text(bound, NULL);
 	put_int(bound, most);
 	put_text(bound, counts);
+	put_text(bound, facts->refused);
 }
 
 void

@@ -32,6 +32,7 @@ struct jr_runner_facts {
 	const char *version;
 	const char *job_types; /* text[] literal: those that this host has handlers for and that --type wants */
 	const char *queues;    /* text[] literal, NULL: all */
+	const char *refused;   /* text[] literal of "FILE: why", NULL: none */
 	int64_t pid;
 	int64_t permits;
 	int64_t linger_ms; /* how long it stays, from when this is sent; 0: until nothing is due */

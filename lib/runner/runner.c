@@ -126,7 +126,7 @@ send_start(struct jr_runner *runner)
 
 /* Runs of a claim without an answer were not started, and are not charged. false: not all could be written. */
 static bool
-take_given_back(const PGresult *result)
+take_given_back(struct jr_runner *runner, const PGresult *result)
 {
 	bool all = true;
 
@@ -134,9 +134,11 @@ take_given_back(const PGresult *result)
 		struct jr_given_row row = jr_queue_read_given(result, i);
 
 		all = all && row.settled;
-		if (row.settled)
-			jr_log(JR_INFO, "unstarted", JR_I("run", row.id), JR_I("claim", row.claim_seq),
-			    JR_S("reason", "the claim was not answered"));
+		if (!row.settled)
+			continue;
+		runner->counts.unstarted++;
+		jr_log(JR_INFO, "unstarted", JR_I("run", row.id), JR_I("claim", row.claim_seq),
+		    JR_S("reason", "the claim was not answered"));
 	}
 	return all;
 }
@@ -150,7 +152,7 @@ on_finish(void *ctx, const struct jr_reply *reply)
 {
 	struct jr_runner *runner = ctx;
 	int64_t again_ms = jr_clock_after(jr_clock_now_ms(), END_PAUSE_MS);
-	bool done = reply->end == JR_PG_DONE && (reply->result_count < 2 || take_given_back(reply->results[1]));
+	bool done = reply->end == JR_PG_DONE && (reply->result_count < 2 || take_given_back(runner, reply->results[1]));
 	bool in_vain = reply->end == JR_PG_FAILED && reply->err.code != JR_E_TEMP;
 
 	if (!done && !in_vain && jr_claim_number(runner) > 0 && jr_runner_may_end_later(runner, again_ms)) {
@@ -307,6 +309,8 @@ on_signal(void *ctx, int signo)
 	if (jr_runner_is_signalled(runner))
 		return;
 	jr_runner_signal(runner);
+	if (runner->opts->stopping != NULL)
+		runner->opts->stopping(runner->opts->ctx, signo, runner->counts.running);
 	if (jr_runner_phase(runner) == JR_PHASE_START && !jr_pg_is_open(runner->pg)) {
 		jr_runner_enter(runner, JR_PHASE_DONE);
 		return;

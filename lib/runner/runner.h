@@ -31,6 +31,7 @@ struct jr_dead {
 
 struct jr_counts {
 	int64_t claimed, succeeded, failed, dead, later, released, cancelled;
+	int64_t unstarted; /* claimed, and given back as if they had not been; not among `claimed` */
 	int64_t reclaimed; /* expired leases that it took back */
 	int64_t fired;     /* slots of schedules that became runs */
 	int64_t fenced;    /* the lease was lost, or the result was not accepted */
@@ -107,6 +108,9 @@ struct jr_runner_opts {
 	void (*idle_session)(void *ctx, int64_t ms);
 	void (*dead)(void *ctx, const struct jr_dead *dead);
 	void (*progress)(void *ctx, const struct jr_counts *counts);
+	/* There has been no connection for JR_PG_TELL_MS. left_ms: how long it will be tried; 0: while leases last. */
+	void (*waits)(void *ctx, const char *why, int64_t left_ms);
+	void (*stopping)(void *ctx, int signo, int64_t running); /* the first signal; so many handlers run */
 	void (*copied)(void *ctx, const char *text); /* the warning that the database is a copy; NULL: it is none */
 	void *ctx;
 };

@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "pg/pg_array.h"
 
 #define RUNNER_ID_BITS 53
+#define REFUSED_MAX 20 /* handlers that the database is told of */
+#define REFUSED_LEN 500
 
 /* Without housekeeping a host with --type in each line would never do any. */
 bool
@@ -59,6 +62,28 @@ wanted_queues(const struct jr_runner_opts *opts)
 	return array;
 }
 
+/* NULL: none. File names may be any bytes. */
+static char *
+refused_handlers(const struct jr_runner_opts *opts)
+{
+	const struct jr_handlers *handlers = opts->handlers;
+	struct jr_pg_array array;
+	char *text;
+
+	if (handlers->problem_count == 0)
+		return NULL;
+	jr_pg_array_init(&array);
+	for (size_t i = 0; i < handlers->problem_count && i < REFUSED_MAX; i++) {
+		char *line = jr_text_clean(handlers->problems[i], strlen(handlers->problems[i]), REFUSED_LEN);
+
+		jr_pg_array_add(&array, line);
+		free(line);
+	}
+	text = jr_xstrdup(jr_pg_array_end(&array));
+	jr_pg_array_release(&array);
+	return text;
+}
+
 void
 jr_facts_draw_id(struct jr_runner_facts *facts, struct jr_random *random)
 {
@@ -69,13 +94,15 @@ void
 jr_facts_init(struct jr_runner_facts *facts, struct jr_facts_texts *texts, const struct jr_runner_opts *opts,
     struct jr_random *random)
 {
-	*texts = (struct jr_facts_texts){.job_types = wanted_types(opts), .queues = wanted_queues(opts)};
+	*texts = (struct jr_facts_texts){
+	    .job_types = wanted_types(opts), .queues = wanted_queues(opts), .refused = refused_handlers(opts)};
 	if (gethostname(texts->host, sizeof(texts->host) - 1) != 0 || texts->host[0] == '\0')
 		memcpy(texts->host, "localhost", sizeof("localhost"));
 	*facts = (struct jr_runner_facts){.host = texts->host,
 	    .version = opts->version,
 	    .job_types = texts->job_types,
 	    .queues = texts->queues,
+	    .refused = texts->refused,
 	    .pid = getpid(),
 	    .permits = opts->permits[JR_POOL_EXEC]};
 	jr_facts_draw_id(facts, random);
@@ -86,4 +113,5 @@ jr_facts_release(struct jr_facts_texts *texts)
 {
 	free(texts->job_types);
 	free(texts->queues);
+	free(texts->refused);
 }

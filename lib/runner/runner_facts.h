@@ -14,7 +14,7 @@ bool jr_facts_wants(const struct jr_runner_opts *opts, const struct jr_handler *
 /* The strings that the facts borrow. */
 struct jr_facts_texts {
 	char host[256];
-	char *job_types, *queues; /* array literals */
+	char *job_types, *queues, *refused; /* array literals */
 };
 
 /* All but linger_ms. texts stay where they are as long as the facts are used. */

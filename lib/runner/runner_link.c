@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "runner/runner_parts.h"
 
 #define PATIENT_MS 10000 /* one try to connect, while nothing is held */
@@ -30,6 +31,37 @@ connect_ms(const struct jr_runner *runner)
 }
 
 static void
+remember_why(struct jr_runner *runner, const char *why)
+{
+	free(runner->link.why);
+	runner->link.why = jr_xstrdup_or_null(why);
+}
+
+static void
+on_tell(void *ctx)
+{
+	struct jr_runner *runner = ctx;
+	struct jr_link *link = &runner->link;
+	int64_t left_ms = 0;
+	struct jr_err err;
+
+	if (link->why == NULL)
+		jr_pg_waits_for(runner->pg, &err);
+	if (jr_held_count(runner) == 0)
+		left_ms = link->tries == 0 ? PATIENT_MS + runner->opts->patience_ms
+					   : link->patience_until_ms - jr_clock_now_ms();
+	runner->opts->waits(runner->opts->ctx, link->why == NULL ? err.msg : link->why, left_ms);
+}
+
+/* Once for each time without a connection. */
+static void
+tell_later(struct jr_runner *runner)
+{
+	if (runner->opts->waits != NULL)
+		jr_timer_set(runner->loop, &runner->link.tell, jr_clock_after(jr_clock_now_ms(), JR_PG_TELL_MS));
+}
+
+static void
 on_reconnect(void *ctx)
 {
 	struct jr_runner *runner = ctx;
@@ -42,6 +74,8 @@ on_opened(void *ctx)
 {
 	struct jr_runner *runner = ctx;
 
+	jr_timer_cancel(&runner->link.tell);
+	remember_why(runner, NULL);
 	if (runner->link.tries > 0)
 		jr_log(JR_INFO, "db_back", JR_I("count", runner->link.tries));
 	jr_held_beat_by(runner, 0);
@@ -93,6 +127,9 @@ on_lost(void *ctx, const struct jr_err *err)
 		cap = min_ms(cap, runner->opts->lease.lease_ms / 16);
 	delay = jr_backoff_ms(&runner->random, runner->link.tries, min_ms(PAUSE_BASE_MS, cap), cap);
 	if (is_worth_another_try(runner, err, now + delay)) {
+		if (runner->link.why == NULL && runner->link.tell.at_ms == JR_NEVER)
+			tell_later(runner);
+		remember_why(runner, err->msg);
 		jr_timer_set(runner->loop, &runner->link.reconnect, now + delay);
 		return;
 	}
@@ -109,6 +146,7 @@ jr_link_open(struct jr_runner *runner, void (*idle)(void *runner), struct jr_err
 	    .opened = on_opened, .lost = on_lost, .notified = jr_linger_notified, .idle = idle, .ctx = runner};
 
 	jr_timer_init(&runner->link.reconnect, on_reconnect, runner);
+	jr_timer_init(&runner->link.tell, on_tell, runner);
 	runner->loop = jr_loop_new(err);
 	if (runner->loop == NULL)
 		return false;
@@ -120,6 +158,8 @@ void
 jr_link_close(struct jr_runner *runner)
 {
 	jr_timer_cancel(&runner->link.reconnect);
+	jr_timer_cancel(&runner->link.tell);
+	remember_why(runner, NULL);
 	jr_pg_free(runner->pg);
 	if (runner->loop != NULL)
 		jr_loop_free(runner->loop);
@@ -128,6 +168,7 @@ jr_link_close(struct jr_runner *runner)
 void
 jr_link_connect(struct jr_runner *runner)
 {
+	tell_later(runner);
 	jr_pg_open(runner->pg, PATIENT_MS, false);
 }
 

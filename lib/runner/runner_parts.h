@@ -415,7 +415,8 @@ void jr_linger_show(struct jr_runner *runner);
 /* --- runner_link.c --- */
 
 struct jr_link {
-	struct jr_timer reconnect;
+	struct jr_timer reconnect, tell;
+	char *why; /* it was lost, or could not be made; NULL: not yet */
 	int64_t tries;
 	int64_t patience_until_ms;
 	bool nonsense; /* an answer made no sense */

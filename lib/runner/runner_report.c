@@ -23,7 +23,9 @@ count(struct jr_counts *counts, const char *status, enum jr_outcome_kind kind)
 		counts->failed++;
 	else if (kind == JR_OUT_LATER)
 		counts->later++;
-	else if (kind != JR_OUT_UNSTARTED) /* that is as if it had not been claimed */
+	else if (kind == JR_OUT_UNSTARTED)
+		counts->unstarted++;
+	else
 		counts->released++;
 }
 

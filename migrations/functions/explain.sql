@@ -2,17 +2,17 @@
 -- pass over a run that somebody has locked to explain it.
 
 -- seen_runners: the runners of the last day, grouped: on which host, with which handlers, for which queues (null: all).
--- With very many ticks a day only the newest count.
+-- refused: handlers that it left out, "FILE: why". With very many ticks a day only the newest count.
 create or replace function jobrun.seen_runners()
-returns table (host text, job_types text[], queues text[], permits bigint, last_seen_at timestamptz)
+returns table (host text, job_types text[], queues text[], permits bigint, last_seen_at timestamptz, refused text[])
 language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	select n.host, n.job_types, n.queues, max(n.permits), max(n.last_seen_at)
+	select n.host, n.job_types, n.queues, max(n.permits), max(n.last_seen_at), n.refused
 	from (
 		(select r.* from jobrun.job_runners r where r.started_at > now() - interval '1 day' order by r.started_at desc limit 2000)
 		union all
 		(select r.* from jobrun.job_runners r where r.lingers_until is not null and r.started_at <= now() - interval '1 day'
 			and r.last_seen_at > now() - interval '1 day' limit 1000)) n
-	group by n.host, n.job_types, n.queues
+	group by n.host, n.job_types, n.queues, n.refused
 $fn$;
 
 -- taken_types: the job types that runners of the last day take from this queue, on hosts that are not paused. Every
@@ -286,7 +286,17 @@ $fn$;
 create or replace function jobrun.explain_handler(job_type text, queue text)
 returns table (condition text, state text, never boolean, reason text, words text, at timestamptz, rest text, command text)
 language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	with hosts as (
+	with refusals as ( -- the newest of each host, unless a later runner of it has the handler
+		select distinct on (n.host) n.host, x.line
+		from jobrun.seen_runners() n cross join unnest(n.refused) x(line)
+		where split_part(x.line, ':', 1) in (explain_handler.job_type, explain_handler.job_type || '.sql', explain_handler.job_type || '.json')
+			and not exists (select from jobrun.seen_runners() l
+				where l.host = n.host and l.last_seen_at > n.last_seen_at and explain_handler.job_type = any (l.job_types))
+		order by n.host, n.last_seen_at desc),
+	refused as (
+		select string_agg(format('; host %s: refused: %s', f.host, f.line), '' order by f.host) as words
+		from (select * from refusals order by host limit 5) f),
+	hosts as (
 		select n.host, bool_or(explain_handler.job_type = any (n.job_types)) as has,
 			bool_or(explain_handler.job_type = any (n.job_types)
 				and (n.queues is null or explain_handler.queue = any (n.queues) or explain_handler.job_type = 'jobrun.prune')) as takes
@@ -297,16 +307,17 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 			jobrun.some_of(array_agg(h.host order by h.host) filter (where not h.has)) as has_not, count(*) as n
 		from hosts h)
 	select 'handler', case when h.takes is null then 'no' else 'ok' end, h.takes is null,
-		case when h.takes is not null then null when h.n = 0 then 'no_runner' when h.has is not null then 'not_for_queue' else 'no_handler' end,
+		case when h.takes is not null then null when h.n = 0 then 'no_runner' when h.has is not null then 'not_for_queue'
+			when e.words is not null then 'refused' else 'no_handler' end,
 		case when h.takes is not null then format('handler for %s: on %s', explain_handler.job_type, h.takes)
 			when h.n = 0 then 'no runner was seen in the last day'
 			when h.has is not null then format('no host that has a handler for %s takes queue %s', explain_handler.job_type, explain_handler.queue)
 			else format('no host has a handler for %s', explain_handler.job_type) end,
 		null::timestamptz, case when h.takes is null then coalesce(' (seen without it: ' || h.has_not || ')', '')
-			else coalesce('; not on ' || h.has_not, '') || coalesce('; not from this queue on ' || h.has, '') end,
+			else coalesce('; not on ' || h.has_not, '') || coalesce('; not from this queue on ' || h.has, '') end || coalesce(e.words, ''),
 		case when h.takes is not null then null when h.n = 0 then 'jobrun --once -v'
 			when h.has is not null then 'jobrun run --queue ' || explain_handler.queue else 'jobrun handlers --check' end
-	from h
+	from h cross join refused e
 $fn$;
 
 -- explain_hosts: everything is paused, and the paused hosts that would take this type from this queue: a line only if
@@ -501,7 +512,8 @@ begin
 		|| case when v_n = 1 then ' due run comes' else ' due runs come' end || ' before it in queue ' || v_run.queue,
 		null::timestamptz, null, null;
 	return query select 'permits', '?', false, 'unknown', 'free permits: only the host knows', null::timestamptz,
-			' (' || string_agg(format('%s on %s', p.permits, p.host), ', ' order by p.host) || ' in all)', null
+			' (' || string_agg(format('%s on %s, where %s run', p.permits, p.host, (select count(*) from jobrun.job_runs r
+				where r.status = 'running' and r.locked_by = p.host)), '; ' order by p.host) || ')', null
 		from (select n.host, max(n.permits) as permits from jobrun.seen_runners() n
 			where v_run.job_type = any (n.job_types) group by n.host order by n.host limit 5) p having count(*) > 0;
 	v_seen := coalesce((select max(n.last_seen_at) from jobrun.seen_runners() n where v_run.job_type = any (n.job_types)),

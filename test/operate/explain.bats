@@ -108,6 +108,32 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	starts_by "$id" 'jobrun run --queue fax'
 }
 
+@test "a handler that its host refuses: which host, and what to type; and how many run where the permits are" {
+	handler good <<<'exit 0'
+	jr_ok run
+	q_is t 'select refused is null from jobrun.job_runners'
+	handler work <<<'exit 0'
+	chmod 777 "$JOBRUN_HANDLERS/work"
+	id=$(enqueue work)
+	jr_ok run
+	verdict_is "$id" "never starts unless somebody acts: no host has a handler for work .*; host $(hostname): refused: work: .*chmod go-w $JOBRUN_HANDLERS/work"
+	assert_line --index 1 'try: jobrun handlers --check'
+	jr_ok explain "$id" --json
+	assert_equal "$(jq -r .reason <<<"$output")" refused
+	chmod 755 "$JOBRUN_HANDLERS/work"
+	jr_ok run
+	run_is "$id" succeeded
+	jr_ok explain "$(enqueue work)"
+	refute_output --partial refused
+	assert_line --regexp "^[?]   free permits: only the host knows \([0-9]+ on $(hostname), where 0 run\)\$"
+	# However many there are, and whatever their names, the row stays small.
+	for i in {1..30}; do
+		printf '#!/bin/sh\n' >"$JOBRUN_HANDLERS/bad$i"
+	done
+	jr_ok run
+	q_is t 'select max(cardinality(refused)) = 20 and max(pg_column_size(refused)) < 11000 from jobrun.job_runners'
+}
+
 @test "another transaction has the run, or its queue, locked; explain itself locks nothing" {
 	handler work <<<'exit 0'
 	jr_ok run

@@ -125,3 +125,37 @@ given_back() {
 	wait_runner "$runner_pid" 10
 	assert_equal "$runner_status" 0
 }
+
+@test "Ctrl-C on a terminal says what it waits for, and the summary what was given back" {
+	# The second Ctrl-C comes while they still run.
+	for _ in 1 2; do enqueue stay >/dev/null; done
+	TERM=xterm timeout 30 script -qfec "echo \$\$ >pid; exec $JOBRUN run -j 2" /dev/null </dev/null >out 2>&1 3>&- 4>&- &
+	runner_pids+=($!)
+	wait_until 10 up_is 2
+	kill -INT "$(cat pid)"
+	wait_until 10 grep -q 'jobrun: finishing 2 runs, up to 30s; Ctrl-C again stops them' out
+	kill -INT "$(cat pid)"
+	wait_runner $!
+	grep -qE '2 runs in .*: 0 succeeded, 0 retrying, 0 dead, 2 stopped and given back' out
+	q "select jobrun.cancel(id) from jobrun.job_runs" >/dev/null
+}
+
+@test "TERM says what it waits for with -v, and nothing without; nothing is said where nothing runs" {
+	rm -f "$TMPDIR/up"
+	start stay --grace 200ms
+	kill -TERM "$runner_pid"
+	wait_runner
+	assert_file_empty "$runner_err"
+	q "select jobrun.cancel($id)" >/dev/null
+	rm -f "$TMPDIR/up"
+	start stay --grace 200ms -v
+	kill -TERM "$runner_pid"
+	wait_runner
+	grep -qx 'jobrun: finishing 1 run, up to 200ms' "$runner_err"
+	q "select jobrun.cancel($id)" >/dev/null
+	bg_runner --for 1m -v
+	wait_until 10 q_is 1 "select count(*) from jobrun.job_runners where finished_at is null"
+	kill -INT "$runner_pid"
+	wait_runner
+	refute grep -qE 'finishing|stopping' "$runner_err"
+}
