@@ -20,6 +20,7 @@
 #include "base/parse.h"
 #include "print.h"
 #include "sql_text.h"
+#include "waits.h"
 
 #define LOOK_MS 1000
 #define TELL_MS 30000 /* how often what is left is told again */
@@ -83,10 +84,12 @@ rest_ms(const struct waiting *w)
 static PGresult *
 ask_once(struct waiting *w, struct jr_err *err)
 {
+	const struct jr_db_waits waits = jr_waits_of(w->app);
+	int64_t patience = rest_ms(w) < JR_CMD_PATIENCE_MS ? rest_ms(w) : JR_CMD_PATIENCE_MS;
+
 	if (w->db == NULL || !jr_db_is_open(w->db)) {
 		jr_db_close(w->db);
-		w->db = jr_db_open(jr_db_conninfo(w->app->dbname, NULL),
-		    rest_ms(w) < JR_CMD_PATIENCE_MS ? rest_ms(w) : JR_CMD_PATIENCE_MS, err);
+		w->db = jr_db_open(jr_db_conninfo(w->app->dbname, NULL), patience, &waits, err);
 	}
 	if (w->db == NULL)
 		return NULL;
