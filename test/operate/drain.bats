@@ -133,6 +133,7 @@ resume|' "select action, reason from jobrun.job_audit where object = 'everything
 	wait_until 10 up_is 1
 	jr pause --type work --wait --timeout 0
 	assert_one_line 75 "^jobrun: 1 run is not over after 0s; one is run $one \(work\) on [^ ]+; the pause stays$"
+	jr_ok queue mail --max-running 3
 	jr pause --queue mail --wait --timeout 0
 	assert_one_line 75 '^jobrun: nothing runs, but a claim may still be on its way: wait for more than 0s; the pause stays$'
 	env --default-signal=INT "$JOBRUN" pause --all --wait >out 2>err 3>&- 4>&- &

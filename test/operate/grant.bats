@@ -914,15 +914,15 @@ columns() {
 		read select job_definitions: id anchor_at next_slot_at paused_until created_at updated_at timeout backoff_base backoff_cap catch_up_grace max_attempts priority enabled name job_type schedule time_zone queue concurrency_key on_dead catch_up overlap paused_reason description
 		read select job_runs: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code superseded_by is_counted
 		read select job_runs_archive: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code superseded_by is_counted archived_at
-		run insert job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void
+		run insert job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void refused
 		run insert new_runs: job_type payload options run
 		run update job_queues: rate_window_start rate_used
-		run update job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void
+		run update job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void refused
 		run update job_runs: claim_seq runner_id attempts snoozes releases run_at locked_until started_at finished_at failed_at cancel_requested_at output_dropped status locked_by error_code progress checkpoint result last_error output superseded_by
-		admin insert job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void
+		admin insert job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void refused
 		admin insert new_runs: job_type payload options run
 		admin update job_queues: rate_window_start rate_used
-		admin update job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void
+		admin update job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void refused
 		admin update job_runs: claim_seq runner_id attempts snoozes releases run_at locked_until started_at finished_at failed_at cancel_requested_at output_dropped status locked_by error_code progress checkpoint result last_error output superseded_by
 		admin update settings: keep_succeeded keep_keyed keep_cancelled keep_dead keep_output keep_runners keep_slots keep_effects keep_audit keep_stats archive copies keep_archive paused_until paused_reason paused_by
 	text
