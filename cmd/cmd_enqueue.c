@@ -279,30 +279,39 @@ rehearse(const struct jr_app *app, struct jr_db *db, const struct jr_enqueue_opt
 	return status;
 }
 
+/* Say what became of the request, and wait for the run if that is wanted. */
+static int
+tell_sent(const struct jr_app *app, struct jr_db **db, const struct jr_enqueue_opts *opts, PGresult *const *results,
+    struct jr_err *err)
+{
+	struct jr_err strict = {.msg = ""};
+	int status;
+
+	tell(app, *db, opts, results[0]);
+	jr_known_warn_type(PQgetvalue(results[0], 0, SENT_TYPE), jr_pg_text(results[1], 0, 0), false);
+	status = judge(opts, results[0], &strict);
+	if (opts->wait)
+		status = jr_worse_status(status, await(app, db, opts, results[0], err));
+	if (err->msg[0] == '\0')
+		*err = strict;
+	return status;
+}
+
 static int
 enqueue_one(const struct jr_app *app, const struct jr_enqueue_opts *opts, struct jr_enqueue_request *request,
     struct jr_err *err)
 {
 	struct jr_db *db = jr_cmd_connect(app, err);
-	struct jr_err strict = {.msg = ""};
+	bool ready = db != NULL && jr_request_resolve_at(db, opts, request, err);
 	PGresult *results[2] = {NULL};
-	int status = 0;
+	int status;
 
-	if (db == NULL || !jr_request_resolve_at(db, opts, request, err))
-		status = (int)err->code;
-	else if (opts->dry_run)
+	if (ready && opts->dry_run)
 		status = rehearse(app, db, opts, request, err);
-	else if (!send_request(app, &db, request, results, err))
+	else if (ready && send_request(app, &db, request, results, err))
+		status = tell_sent(app, &db, opts, results, err);
+	else
 		status = (int)err->code;
-	else {
-		tell(app, db, opts, results[0]);
-		jr_known_warn_type(PQgetvalue(results[0], 0, SENT_TYPE), jr_pg_text(results[1], 0, 0), false);
-		status = judge(opts, results[0], &strict);
-		if (opts->wait)
-			status = jr_worse_status(status, await(app, &db, opts, results[0], err));
-		if (err->msg[0] == '\0')
-			*err = strict;
-	}
 	for (size_t i = 0; i < JR_COUNT(results); i++)
 		PQclear(results[i]);
 	jr_db_close(db);

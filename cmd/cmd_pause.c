@@ -65,6 +65,7 @@ pause_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 	for (int row = 0; row < PQntuples(result); row++)
 		jr_known_warn(PQgetvalue(result, row, P_KIND), PQgetvalue(result, row, P_NAME),
 		    jr_pg_text(result, row, P_OTHERS));
+	fflush(stdout);
 	PQclear(result);
 	return opts->wait && !opts->what.dry_run ? jr_pause_wait(app, &opts->what, opts->timeout_ms, err) : 0;
 }

@@ -88,16 +88,15 @@ static void
 fail_because(
     PGresult *const *results, int64_t id, const struct jr_handlers *handlers, const char *otherwise, struct jr_err *err)
 {
-	int cause = PQntuples(results[0]) == 0 ? -1 : cause_of(results[0]);
+	bool known = PQntuples(results[0]) > 0;
+	int cause = known ? cause_of(results[0]) : -1;
 	struct jr_err here;
 
-	if (PQntuples(results[0]) == 0)
+	if (!known)
 		jr_fail(err, JR_E_NEWS, "there is no run %" PRId64 "; 'jobrun list' shows the newest", id);
-	else if (cause == 0)
-		fail_cause(results[0], cause, id, err);
-	else if (!jr_types_check(handlers, PQgetvalue(results[1], 0, 0), &here))
+	else if (cause != 0 && !jr_types_check(handlers, PQgetvalue(results[1], 0, 0), &here))
 		jr_fail(err, JR_E_NEWS, "run %" PRId64 " was not started: %s", id, here.msg);
-	else if (cause > 0)
+	else if (cause >= 0)
 		fail_cause(results[0], cause, id, err);
 	else
 		jr_fail(err, JR_E_NEWS, "run %" PRId64 " was not started: %s", id, otherwise);
