@@ -10,6 +10,7 @@
 
 struct list_opts {
 	struct jr_filter filter; /* first */
+	bool archived;
 };
 
 static const struct list_opts list_defaults = {.filter = {.since_ms = -1, .limit = 20}};
@@ -19,6 +20,8 @@ _Static_assert(offsetof(struct list_opts, filter) == 0, "JR_FILTER_OPTIONS takes
 static const struct jr_option list_options[] = {
 	JR_FILTER_OPTIONS("queued, retrying, running, succeeded, dead, cancelled", "at most N (20)",
 	    100000),
+	{ .name = "archived", .help = "archived runs, too; with --since only those months of the archive are read",
+	    .type = JR_OPT_FLAG, .offset = offsetof(struct list_opts, archived) },
 	JR_OPTIONS_END,
 };
 
@@ -39,11 +42,14 @@ static PGresult *
 ask(struct jr_db *db, const struct list_opts *opts, struct jr_err *err)
 {
 	struct jr_filter_params params;
+	const char *values[JR_FILTER_COUNT + 1];
 	PGresult *result;
 
 	jr_filter_bind(&opts->filter,
 	    opts->filter.since_ms < 0 ? NULL : "{queued,failed,running,succeeded,dead,cancelled}", &params);
-	result = jr_db_query(db, jr_sql_list, JR_FILTER_COUNT, params.values, JR_CMD_TIMEOUT_MS, err);
+	memcpy(values, params.values, sizeof(params.values));
+	values[JR_FILTER_COUNT] = opts->archived ? "t" : "f";
+	result = jr_db_query(db, jr_sql_list, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
 	jr_filter_unbind(&params);
 	return result;
 }

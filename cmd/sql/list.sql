@@ -1,17 +1,18 @@
--- list: runs, archived or not, newest first. $1 how many at most, $2 statuses (null: any, and then $5 is null), $3 job types, $4 queues
+-- list: runs, newest first. $1 how many at most, $2 statuses (null: any, and then $5 is null), $3 job types, $4 queues
 -- (each null: any), $5 only runs that ended, or if they have not ended were enqueued, within so many ms (null: at any
--- time), $6 names of definitions (null: any run). Returns id, job type, status, tries, age in ms of its run_at, start
--- or end (by status), ms it took, definition, slot in the definition's zone, message, document. The conditions are the
--- same as in matching_kinds.sql and matching_ids.sql.
--- Each group of statuses that has an index of its own is a branch, so that three dead runs among millions are found.
+-- time), $6 names of definitions (null: any run), $7 archived runs, too? Returns id, job type, status, tries, age in ms
+-- of its run_at, start or end (by status), ms it took, definition, slot in the definition's zone, message, document. The
+-- conditions are the same as in matching_kinds.sql and matching_ids.sql.
+-- Each group of statuses that has an index of its own is a branch, so that three dead runs among millions are found. The
+-- archive is not read without $7: a filter that few runs match would read years of it.
 with picked as materialized (
-	(select r.id from jobrun.all_runs r
+	(select r.id from jobrun.job_runs r
 	where $2::text[] is null
 		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
 		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
 	order by r.id desc limit $1::bigint)
 	union all
-	(select r.id from jobrun.all_runs r
+	(select r.id from jobrun.job_runs r
 	where 'dead' = any ($2::text[]) and r.status = 'dead'
 		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
 		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
@@ -32,8 +33,28 @@ with picked as materialized (
 		and ($5::bigint is null or r.created_at >= now() - $5::bigint * interval '1 millisecond')
 	order by r.id desc limit $1::bigint)
 	union all
-	(select r.id from jobrun.all_runs r
+	(select r.id from jobrun.job_runs r
 	where $2::text[] && '{succeeded,cancelled}' and r.status in ('succeeded', 'cancelled') and r.status = any ($2::text[])
+		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
+		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
+		and ($5::bigint is null or r.finished_at >= now() - $5::bigint * interval '1 millisecond')
+	order by r.id desc limit $1::bigint)
+	union all
+	(select r.id from jobrun.job_runs_archive r
+	where $7::boolean and $2::text[] is null
+		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
+		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
+	order by r.id desc limit $1::bigint)
+	union all
+	(select r.id from jobrun.job_runs_archive r
+	where $7::boolean and 'dead' = any ($2::text[]) and r.status = 'dead'
+		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
+		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
+		and ($5::bigint is null or r.finished_at >= now() - $5::bigint * interval '1 millisecond')
+	order by r.id desc limit $1::bigint)
+	union all
+	(select r.id from jobrun.job_runs_archive r
+	where $7::boolean and $2::text[] && '{succeeded,cancelled}' and r.status in ('succeeded', 'cancelled') and r.status = any ($2::text[])
 		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
 		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
 		and ($5::bigint is null or r.finished_at >= now() - $5::bigint * interval '1 millisecond')

@@ -1,5 +1,6 @@
 -- show: the fields of run $1: name, kind (text, ms, time: Unix ms), value, age in ms of a time. No row: no such run.
 -- The payload of exec, {"argv": [...]}, is a line that can be pasted into a shell (command).
+-- why is the verdict of explain() for a waiting run.
 -- Payload, result, error and the like are null for roles that may not read them.
 select f.name, f.kind, f.value, case f.kind when 'time' then f.age_ms end
 from jobrun.all_runs r
@@ -18,6 +19,9 @@ cross join lateral (select v.*, row_number() over () as nr from (values
 		when r.status = 'running' and r.cancel_requested_at is not null then 'running, cancel requested'
 		when r.superseded_by is not null then r.status || ', superseded by run ' || r.superseded_by
 		else r.status end, null),
+	('why',         'text', case when r.status in ('queued', 'failed') then
+		(select e.words || coalesce(' ' || to_char(e.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), '') || e.rest
+		from jobrun.explain(r.id) e where e.condition = 'verdict') end, null),
 	('queue',       'text', r.queue, null),
 	('priority',    'text', r.priority::text, null),
 	('attempts',    'text', r.attempts || ' of ' || r.max_attempts

@@ -131,14 +131,20 @@ ahead() {
 	q "select ended(1, '2024-01-05'), ended(2, '2024-02-05', 'succeeded'), ended(3, now(), 'dead')" >/dev/null
 	jr_ok prune
 	q_is 2 'select count(*) from jobrun.job_runs_archive'
-	jr_ok list --json
+	jr_ok list --json # the archive only if it is asked for
+	assert_equal "$(jq -c 'map(.id)' <<<"$output")" '[3]'
+	jr_ok list --status dead,succeeded --json
+	assert_equal "$(jq -c 'map(.id)' <<<"$output")" '[3]'
+	jr_ok list --archived --json
 	assert_equal "$(jq -c 'map([.id, .status, .archived_at != null])' <<<"$output")" '[[3,"dead",false],[2,"succeeded",true],[1,"dead",true]]'
-	jr_ok list --status dead --json
+	jr_ok list --archived --status dead --json
 	assert_equal "$(jq -c 'map(.id)' <<<"$output")" '[3,1]'
-	jr_ok list --status succeeded --since 9000d --json
+	jr_ok list --archived --status succeeded --since 9000d --json
 	assert_equal "$(jq -c 'map(.id)' <<<"$output")" '[2]'
-	jr_ok list --status succeeded --since 1d --json
+	jr_ok list --archived --status succeeded --since 1d --json
 	assert_output '[]'
+	jr_ok list --archived --limit 2 --json
+	assert_equal "$(jq -c 'map(.id)' <<<"$output")" '[3,2]'
 	jr_ok show 1
 	assert_line --regexp '^error +no luck$'
 	assert_line --regexp '^archived +'

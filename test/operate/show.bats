@@ -73,3 +73,17 @@ setup() {
 		assert_line --regexp "^payload +$(sed 's/[][{}]/\\&/g' <<<"$payload")$"
 	done
 }
+
+@test "show: why a waiting run waits, and no such line for one that is over" {
+	over=$(enqueue work)
+	jr_ok run
+	waits=$(enqueue work --in 1h)
+	jr_ok pause --queue mail --reason 'relay is down'
+	held=$(enqueue work --queue mail)
+	jr_ok show "$waits"
+	assert_line --regexp '^why +waits: due [0-9-]+T[0-9:]+Z$'
+	jr_ok show "$held"
+	assert_line --regexp '^why +.*queue mail is paused.*relay is down$'
+	jr_ok show "$over"
+	refute_line --regexp '^why '
+}
