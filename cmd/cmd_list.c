@@ -2,6 +2,8 @@
  * list: runs, newest first. Status "failed" in table job_runs means that another attempt follows. People see it as
  * "retrying" and may give either word; --json keeps "failed".
  */
+#include <string.h>
+
 #include "commands.h"
 #include "filter.h"
 #include "pager.h"

@@ -72,7 +72,7 @@ $fn$;
 create or replace function jobrun.is_held_back(host text) returns boolean
 language plpgsql stable as $fn$
 begin
-	return exists (select from jobrun.settings s where s.paused_until operator(pg_catalog.>) pg_catalog.now())
+	return exists (select from jobrun.settings s where s.only_row and s.paused_until operator(pg_catalog.>) pg_catalog.now())
 		or exists (select from jobrun.job_runners n
 			where n.host operator(pg_catalog.=) is_held_back.host and n.paused_until operator(pg_catalog.>) pg_catalog.now());
 end

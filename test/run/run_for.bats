@@ -328,7 +328,7 @@ one_by_one_by() {
 	wait_until 10 grep -q 'waiting for work' out
 	enqueue nap
 	wait "$shown"
-	grep -q '1 runs in .*: 1 succeeded' out
+	grep -q '1 runs\? in .*: 1 succeeded' out
 }
 
 @test "--for is refused with options that contradict it" {
