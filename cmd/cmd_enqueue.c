@@ -233,11 +233,11 @@ send_request(const struct jr_app *app, struct jr_db **db, const struct jr_enqueu
 	return ok || locate(request, err) == 0;
 }
 
-/* What holds the run back, besides its time and the runs before it: the conditions of explain. */
+/* What holds the run back, besides its time, the runs before it, and our own lock: the conditions of explain. */
 static void
 tell_held_back(const PGresult *rows)
 {
-	static const char *const others[] = {"handler", "due", "before", "runner"};
+	static const char *const others[] = {"handler", "due", "before", "runner", "lock"};
 
 	for (int row = 1; row < PQntuples(rows); row++) {
 		bool told = strcmp(PQgetvalue(rows, row, JR_EXPLAIN_STATE), "no") != 0;

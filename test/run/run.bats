@@ -306,7 +306,7 @@ log_since() {
 	jr_ok run
 	for it in "$id" 4711; do
 		jr run --job "$it"
-		assert_one_line 1 "^jobrun: .*run $it[ ;]"
+		assert_one_line 1 "^jobrun: .*run ${it}[ ;]"
 	done
 	assert_equal "$(ran)" "$id"
 }
