@@ -1102,3 +1102,14 @@ open'
 t'
 	run_is "$theirs" queued
 }
+
+@test "\\d+ and \\df+ say what each table, view, column and function of applications is" {
+	make_role "app_$JR_DATABASE"
+	jr_ok grant enqueue "app_$JR_DATABASE"
+	q_is '' "select c.relname, a.attname from pg_class c
+		left join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and col_description(c.oid, a.attnum) is null
+		where c.relnamespace = 'jobrun'::regnamespace and c.relkind in ('r', 'p', 'v') and not c.relispartition
+			and (a.attname is not null or obj_description(c.oid, 'pg_class') is null)"
+	q_is '' "select p.proname from pg_proc p where p.pronamespace = 'jobrun'::regnamespace and obj_description(p.oid, 'pg_proc') is null
+		and has_function_privilege('app_$JR_DATABASE', p.oid, 'execute')"
+}
