@@ -63,7 +63,8 @@ costs() {
 		truncate public.cost;
 		$1
 		select from (select public.turn() from generate_series(1, 2)) t;
-		select what, max(pages) from public.cost group by what having max(pages) > 250;
+		-- The cheaper of two: when others create and drop databases, a session may have to read the catalogue anew.
+		select what, min(pages) from public.cost group by what having min(pages) > 250;
 		select 'measured ' || count(distinct what) from public.cost;
 	sql
 	cat "$TMPDIR/costs"

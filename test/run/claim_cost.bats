@@ -24,8 +24,8 @@ load ../lib/sql
 }
 
 @test "due runs of one full lock key, or of a paused definition, before the others: eight times as many cost a claim no more" {
-	"$TOP/scripts/bench/claim" --rows 5000 --times 1 --tsv --database "$(past_pooler)" full-key full-key-others paused-definition >few
-	"$TOP/scripts/bench/claim" --rows 40000 --times 1 --tsv --database "$(past_pooler)" full-key full-key-others paused-definition >many
+	"$TOP/scripts/bench/claim" --rows 5000 --times 2 --tsv --database "$(past_pooler)" full-key full-key-others paused-definition >few
+	"$TOP/scripts/bench/claim" --rows 40000 --times 2 --tsv --database "$(past_pooler)" full-key full-key-others paused-definition >many
 	cat few many
 	run awk -F '\t' 'NR == FNR { claim[$1] = $5; next } $5 > 1.5 * claim[$1] + 100' few many
 	assert_output ''
@@ -174,21 +174,28 @@ claimed() {
 			set client_min_messages = notice;
 			begin;
 			select 'claimed ' || count(*) ${claim/N/100};
+			rollback;
+			begin;
+			select 'claimed ' || count(*) ${claim/N/100};
 			select 'claimed ' || count(*) ${claim/N/0};
 			rollback;
 		sql
 		)
 		echo "$state: $plan"
-		assert_equal "$(grep '^claimed' <<<"$plan")" $'claimed 120\nclaimed 20'
+		assert_equal "$(grep '^claimed' <<<"$plan")" $'claimed 120\nclaimed 120\nclaimed 20'
 		run grep -E '(Seq|Bitmap Heap) Scan on (jobrun.)?job_runs|Hash.* Join|Merge Join' <<<"$plan"
 		assert_output ''
 		# Of the 80,000 rows no scan gives more than a claim looks at: its runs, the extras, and a few for each combination.
 		run awk '/Index.* Scan/ && match($0, /actual time=[0-9.]+ rows=[0-9.]+ loops=[0-9]+/) {
 			split(substr($0, RSTART, RLENGTH), part, /[= ]/); if (part[5] * part[7] > 300) print }' <<<"$plan"
 		assert_output ''
-		# The function as a whole: 15 to 20 pages for each run.
-		run awk '/^ *Buffers: shared hit/ { match($0, /hit=[0-9]+/); if (substr($0, RSTART + 4, RLENGTH - 4) + 0 > 4000) print }' <<<"$plan"
-		assert_output ''
+		# The function as a whole: 15 to 20 pages for each run. The cheaper of two claims counts: when other sessions create
+		# and drop databases, a session may have to read the catalogue anew in the middle of one.
+		run awk '/^Query Text:/ { whole = /claimed.*, 100,/ }
+			whole && match($0, /Buffers: shared hit=[0-9]+/) { n = substr($0, RSTART + 20, RLENGTH - 20) + 0
+				if (!least || n < least) least = n; whole = 0 }
+			END { print (least > 0 && least <= 4000) ? "few" : least }' <<<"$plan"
+		assert_output few
 	done
 	q 'truncate jobrun.job_runs restart identity'
 }
