@@ -40,6 +40,7 @@ struct jr_app {
 enum jr_cmd_group {
 	JR_GROUP_EVERYDAY,
 	JR_GROUP_SCHEDULE,
+	JR_GROUP_WATCH,
 	JR_GROUP_REPAIR,
 	JR_GROUP_SETUP,
 	JR_GROUP_SCRIPTS
@@ -64,6 +65,12 @@ struct jr_cmd {
 	 * err->msg is empty at the start; if it is not empty at the end, main prints it.
 	 */
 	int (*run)(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err);
+
+	/*
+	 * NULL, or what is done instead of printing an error, a wrong option among them: `values` may be read in part
+	 * then. Returns the exit status. --help and --version exit with 3: a monitoring plugin has not looked then.
+	 */
+	int (*fail)(const struct jr_app *app, const void *values, const struct jr_err *err);
 };
 
 /* In the order of the help. */
@@ -84,6 +91,7 @@ struct jr_cmd {
 	X(pause) \
 	X(resume) \
 	X(explain) \
+	X(check) \
 	X(prune) \
 	X(migrate) \
 	X(grant) \
@@ -105,5 +113,8 @@ JR_COMMANDS(JR_COMMAND_DECLARE)
 
 /* Connect as the global options say and check that the schema fits. NULL on failure. Close with jr_db_close. */
 struct jr_db *jr_cmd_connect(const struct jr_app *app, struct jr_err *err) JR_MUST;
+
+/* The same, while it tries for patience_ms. */
+struct jr_db *jr_cmd_connect_within(const struct jr_app *app, int64_t patience_ms, struct jr_err *err) JR_MUST;
 
 #endif

@@ -26,6 +26,7 @@
 #include "waits.h"
 
 #define CONNECT_TRIES 3
+#define PLUGIN_UNKNOWN 3  /* exit status of a command with `fail` */
 #define SUMMARY_COLUMN 13 /* the column in which the summary of a command begins */
 
 #define COMMAND_REFERENCE(name) &jr_cmd_##name,
@@ -95,7 +96,7 @@ print_help(FILE *out)
 		enum jr_cmd_group group;
 		const char *title;
 	} groups[] = {{JR_GROUP_EVERYDAY, "Everyday"}, {JR_GROUP_SCHEDULE, "Schedule"}, {JR_GROUP_REPAIR, "Repair"},
-	    {JR_GROUP_SETUP, "Set up"}, {JR_GROUP_SCRIPTS, "In scripts"}};
+	    {JR_GROUP_WATCH, "Watch"}, {JR_GROUP_SETUP, "Set up"}, {JR_GROUP_SCRIPTS, "In scripts"}};
 
 	jr_help_text(out, "jobrun runs background jobs that live in PostgreSQL tables, woken by cron.\n\n"
 			  "usage: jobrun [OPTION...] COMMAND [ARGUMENT...]\n"
@@ -149,12 +150,12 @@ print_version(void)
 }
 
 static struct jr_db *
-connect_once(const struct jr_app *app, struct jr_err *err)
+connect_once(const struct jr_app *app, int64_t patience_ms, struct jr_err *err)
 {
 	const char *source;
 	const char *conninfo = jr_db_conninfo(app->dbname, &source);
 	const struct jr_db_waits waits = jr_waits_of(app);
-	struct jr_db *db = jr_db_open(conninfo, JR_CMD_PATIENCE_MS, &waits, err);
+	struct jr_db *db = jr_db_open(conninfo, patience_ms, &waits, err);
 
 	if (db == NULL)
 		return NULL;
@@ -197,18 +198,24 @@ advise_database(const struct jr_app *app, struct jr_err *err)
 
 /* If the connection is lost while the schema is checked, try again: nothing was written on it. */
 struct jr_db *
-jr_cmd_connect(const struct jr_app *app, struct jr_err *err)
+jr_cmd_connect_within(const struct jr_app *app, int64_t patience_ms, struct jr_err *err)
 {
 	struct jr_err last;
-	struct jr_db *db = connect_once(app, &last);
+	struct jr_db *db = connect_once(app, patience_ms, &last);
 
 	for (int i = 1; db == NULL && jr_db_is_in_doubt(&last) && i < CONNECT_TRIES; i++)
-		db = connect_once(app, &last);
+		db = connect_once(app, patience_ms, &last);
 	if (db == NULL) {
 		*err = last;
 		advise_database(app, err);
 	}
 	return db;
+}
+
+struct jr_db *
+jr_cmd_connect(const struct jr_app *app, struct jr_err *err)
+{
+	return jr_cmd_connect_within(app, JR_CMD_PATIENCE_MS, err);
 }
 
 static void
@@ -278,6 +285,11 @@ run_command(const struct jr_cmd *cmd, struct jr_app *app, int argc, char **argv,
 		status = run_parsed(cmd, app, values, argc - first, argv + first, err);
 	else
 		status = (int)err->code;
+	if (cmd->fail != NULL && err->msg[0] != '\0') {
+		status = cmd->fail(app, values, err);
+		err->msg[0] = '\0';
+	} else if (cmd->fail != NULL && (app->help || app->version))
+		status = PLUGIN_UNKNOWN;
 	jr_options_release(&sets[0]);
 	free(values);
 	return status;

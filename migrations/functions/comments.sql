@@ -218,6 +218,8 @@ begin
 		('undefine', 'remove a definition; its runs stay'),
 		('explain', 'why a run stands where it does: the verdict, then each condition of a start'),
 		('explain_definition', 'why a definition does not fire, its next slots, and why the last ones did not run'),
+		('oldest_due', 'of each job type and queue, since when its oldest run is due that nobody holds and no pause holds back'),
+		('measures', 'what jobrun check judges: how long ago a runner was seen, what is late, dead, lost, paused'),
 		-- for the program jobrun
 		('effect_begin', 'for jobrun effect'), ('effect_claim', 'for jobrun effect'), ('effect_done', 'for jobrun effect'),
 		('effect_end', 'for jobrun effect'), ('effect_look', 'for jobrun effect'), ('effect_undo', 'for jobrun effect'),

@@ -798,6 +798,7 @@ objects() {
 		function may: admin
 		function may_claim: run admin
 		function month_days: admin
+		function measures: read run admin
 		function need: enqueue read run admin
 		function need_in_words: admin
 		function need_queue: admin
@@ -812,6 +813,7 @@ objects() {
 		function next_slots: enqueue read run admin
 		function nth_key: admin
 		function old_months: admin
+		function oldest_due: read run admin
 		function other_paused_types: admin
 		function other_queues: read run admin
 		function other_types: enqueue read run admin

@@ -1,0 +1,107 @@
+-- watch: what monitoring reads. Nothing here reads finished runs that are kept, and a million waiting runs cost what a
+-- hundred do.
+
+-- oldest_due: of each job type (null: of all) and queue, since when its oldest run is due that nobody holds and no pause holds
+-- back; no row: there is none. It steps from one combination to the next in job_runs_ready. Only in a combination with a
+-- paused definition it goes on from run to run, to the first one that is not paused.
+create or replace function jobrun.oldest_due(job_types text[] default null)
+returns table (job_type text, queue text, since timestamptz)
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $fn$
+#variable_conflict use_column
+declare
+	v_paused bigint[] := array(select d.id from jobrun.job_definitions d where d.paused_until > now());
+begin
+	if exists (select from jobrun.settings s where s.paused_until > now()) then
+		return;
+	end if;
+	return query
+	with recursive walk as (
+		(select r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint as bound, r.run_at
+		from jobrun.job_runs r
+		where r.status in ('queued', 'failed')
+		order by r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint, r.run_at, r.id
+		limit 1)
+		union all
+		select n.* from walk w cross join lateral (
+			select r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint as bound, r.run_at
+			from jobrun.job_runs r
+			where r.status in ('queued', 'failed')
+				and (r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint)
+					> (w.job_type, w.queue, w.priority, w.bound)
+			order by r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint, r.run_at, r.id
+			limit 1) n
+	)
+	select w.job_type, w.queue, min(o.run_at)
+	from walk w
+	left join jobrun.job_queues q on q.name = w.queue
+	left join jobrun.job_types t on t.name = w.job_type
+	cross join lateral (
+		select w.run_at where w.bound = 0 or v_paused = '{}'
+		union all
+		(select r.run_at from jobrun.job_runs r
+		where w.bound = 1 and v_paused <> '{}' and r.status in ('queued', 'failed') and r.job_type = w.job_type and r.queue = w.queue
+			and r.priority = w.priority and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = 1
+			and not coalesce(r.definition_id = any (v_paused), false)
+		order by r.run_at, r.id limit 1)) o
+	where o.run_at <= now() and (oldest_due.job_types is null or w.job_type = any (oldest_due.job_types))
+		and (q.paused_until is null or q.paused_until <= now()) and (t.paused_until is null or t.paused_until <= now())
+	group by w.job_type, w.queue;
+end
+$fn$;
+
+-- measures: what `jobrun check` judges, a row for each: its label, its value in seconds or as a number (null: there is none),
+-- whom the worst of it is about (null: nobody). Of these job types (null: of all), but for runner_age: when any runner was seen.
+-- Dead runs are read by the index of those that are kept, whatever else has finished in the hour.
+create or replace function jobrun.measures(job_types text[] default null)
+returns table (label text, value bigint, about text)
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
+#variable_conflict use_column
+begin
+	return query
+	with due as (
+		select d.job_type, extract(epoch from now() - d.since) as age from jobrun.oldest_due(measures.job_types) d order by d.since limit 1
+	), runner as (
+		select n.host, extract(epoch from now() - n.last_seen_at) as age from jobrun.job_runners n order by n.last_seen_at desc limit 1
+	), dead as (
+		select d.job_type, count(*) as n from (select r.job_type, r.finished_at from jobrun.job_runs r where r.status = 'dead' offset 0) d
+		where d.finished_at > now() - interval '1 hour' and (measures.job_types is null or d.job_type = any (measures.job_types))
+		group by d.job_type
+	), late as (
+		select d.name, extract(epoch from now() - d.next_slot_at) as age
+		from jobrun.job_definitions d
+		where d.next_slot_at < now() and d.enabled and d.name not like 'jobrun.%' and (d.paused_until is null or d.paused_until <= now())
+			and (measures.job_types is null or d.job_type = any (measures.job_types))
+		order by d.next_slot_at limit 1
+	), expired as (
+		select r.locked_by, count(*) as n
+		from jobrun.job_runs r
+		where r.status = 'running' and r.locked_until < now() - interval '2 minutes'
+			and (measures.job_types is null or r.job_type = any (measures.job_types))
+		group by r.locked_by
+	), paused as (
+		select 'everything' as name from jobrun.settings s where s.paused_until > now()
+		union all
+		select distinct 'host ' || n.host from jobrun.job_runners n where n.paused_until > now()
+		union all
+		select 'queue ' || q.name from jobrun.job_queues q where q.paused_until > now() and measures.job_types is null
+		union all
+		select 'type ' || t.name from jobrun.job_types t
+		where t.paused_until > now() and (measures.job_types is null or t.name = any (measures.job_types))
+		union all
+		select 'definition ' || d.name from jobrun.job_definitions d
+		where d.paused_until > now() and (measures.job_types is null or d.job_type = any (measures.job_types))
+	)
+	select m.label, m.value::bigint, m.about
+	from (values
+		(1, 'runner_age', (select floor(greatest(age, 0)) from runner), (select host from runner)),
+		(2, 'oldest_due', coalesce((select floor(age) from due), 0), (select job_type from due)),
+		(3, 'dead', (select coalesce(sum(n), 0) from dead), (select job_type from dead order by n desc, job_type limit 1)),
+		(4, 'slot_late', coalesce((select floor(age) from late), 0), (select name from late)),
+		(5, 'expired_leases', (select coalesce(sum(n), 0) from expired), (select locked_by from expired order by n desc, locked_by limit 1)),
+		(6, 'paused', (select count(*) from paused), (select name from paused order by name = 'everything' desc, name limit 1))
+	) m(nr, label, value, about)
+	order by m.nr;
+end
+$fn$;

@@ -1,0 +1,154 @@
+#!/usr/bin/env bats
+# jobrun check: a monitoring plugin. Each measure is made bad alone, and good again.
+
+load ../lib/common
+
+setup() {
+	common_setup
+	typical_handlers
+	enqueue work
+	jr_ok run
+}
+
+# check STATUS TEXT [ARGUMENT...]: the exit status, and a part of the first line, which is all that most systems show.
+check() {
+	local expected=$1 text=$2
+
+	shift 2
+	jr check "$@"
+	assert_equal "$stderr" ''
+	[ "$status" -eq "$expected" ] || fail "exit status $status, expected $expected: $output"
+	[[ ${lines[0]} == *"$text"* ]] || fail "no \"$text\" in: $output"
+}
+
+@test "check: one line of text and numbers, a line for each measure, and all is well" {
+	jr check
+	assert_equal "$status" 0
+	assert_equal "$stderr" ''
+	# As the guidelines have it: text | label=value[unit];warning;critical;minimum ...
+	assert_regex "${lines[0]}" '^JOBRUN OK: last runner seen [0-9]+m?s ago on [^ ]+; nothing waits; no dead in the last hour \| runner_age=[0-9]+s;180;300;0 oldest_due=0s;300;900;0 dead=0;0;9;0 slot_late=0s;120;600;0 expired_leases=0;0;4;0 paused=0;;;0$'
+	assert_equal "${#lines[@]}" 7
+	assert_line '[OK] no slot is late'
+	assert_line '[OK] nothing is paused'
+	jr check --json
+	assert_equal "$status" 0
+	assert_equal "$(jq -c '[.version, .state, .status, (.measures | length)]' <<<"$output")" '[1,"OK",0,6]'
+	assert_equal "$(jq -c '.measures[2]' <<<"$output")" \
+		'{"label":"dead","state":"OK","value":0,"unit":null,"warning":"0","critical":"9","about":null,"text":"no dead in the last hour"}'
+}
+
+@test "check: no runner, a late run, a dead one, a late slot, an expired lease" {
+	q "update jobrun.job_runners set last_seen_at = now() - interval '4 minutes'"
+	check 1 'JOBRUN WARNING: last runner seen 4m'
+	q "update jobrun.job_runners set last_seen_at = now() - interval '6 minutes'"
+	check 2 'JOBRUN CRITICAL: last runner seen 6m'
+	check 0 'JOBRUN OK' -w runner_age=1h -c runner_age=2h
+	q "delete from jobrun.job_runners"
+	check 2 'JOBRUN CRITICAL: no runner has been seen yet | runner_age=U '
+	check 0 'JOBRUN OK: no runner has been seen yet' -w runner_age= -c runner_age=
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (7, 1, 1, 'h', 'x')"
+
+	q "insert into jobrun.job_runs (job_type, run_at) values ('mail', now() - interval '6 minutes')"
+	check 1 'JOBRUN WARNING: oldest due run waits for 6m'
+	check 1 '(mail)' mail
+	check 0 'JOBRUN OK' work
+	check 2 'JOBRUN CRITICAL: oldest due' -c oldest_due=5m
+	check 2 'JOBRUN CRITICAL: oldest due' -c oldest_due=@300:400 -w oldest_due=
+	q "update jobrun.job_runs set status = 'running', runner_id = 7, locked_by = 'h', locked_until = now() + interval '1 minute',
+		started_at = now(), attempts = 1, claim_seq = 1 where status = 'queued'"
+	check 0 'JOBRUN OK' # somebody holds it
+	q "update jobrun.job_runs set locked_until = now() - interval '3 minutes' where status = 'running'"
+	check 1 'JOBRUN WARNING: 1 expired leases (h) |'
+	q "update jobrun.job_runs set status = 'dead', finished_at = now(), locked_until = null, error_code = 'x' where status = 'running'"
+	check 1 'JOBRUN WARNING: 1 dead in the last hour (mail) |'
+	check 2 'JOBRUN CRITICAL: 1 dead' -c dead=0
+	check 0 'JOBRUN OK' -w dead=1
+	check 0 'JOBRUN OK' work
+	q "update jobrun.job_runs set finished_at = now() - interval '61 minutes' where status = 'dead'"
+	check 0 'JOBRUN OK'
+	q "delete from jobrun.job_runs where status = 'dead'"
+
+	jr_ok define nightly --schedule '* * * * *' --type work --time-zone UTC
+	q "update jobrun.job_definitions set next_slot_at = now() - interval '11 minutes' where name = 'nightly'"
+	check 2 'JOBRUN CRITICAL: a slot of nightly is 11m'
+	jr_ok pause --definition nightly
+	check 0 'JOBRUN OK'
+	check 1 'JOBRUN WARNING: 1 paused (definition nightly) |' -w paused=0
+}
+
+@test "check: what is paused is not late, and the worst comes first" {
+	local what
+
+	q "insert into jobrun.job_queues (name) values ('slow'), ('other')" \
+		"insert into jobrun.job_definitions (name, job_type) values ('nightly', 'mail')" \
+		"insert into jobrun.job_runs (job_type, queue, run_at) values ('mail', 'slow', now() - interval '20 minutes')" \
+		"insert into jobrun.job_runs (job_type, queue, run_at, definition_id)
+		select 'mail', 'other', now() - interval '10 minutes', id from jobrun.job_definitions where name = 'nightly'"
+	check 2 'JOBRUN CRITICAL: oldest due run waits for 20m'
+	jr_ok pause --queue slow
+	check 1 'JOBRUN WARNING: oldest due run waits for 10m'
+	jr_ok pause --definition nightly
+	check 0 'nothing waits'
+	# Another run with the same key of the index, behind those of the paused definition.
+	q "insert into jobrun.job_runs (job_type, queue, run_at, concurrency_key) values ('mail', 'other', now() - interval '8 minutes', 'k')"
+	check 1 'JOBRUN WARNING: oldest due run waits for 8m'
+	jr_ok resume --queue slow
+	for what in '--type mail' --all; do
+		jr_ok pause $what
+		check 0 'nothing waits'
+		jr_ok resume $what
+	done
+	q "update jobrun.job_runners set last_seen_at = now() - interval '4 minutes'"
+	check 2 'JOBRUN CRITICAL: oldest due run waits for 20m'
+	assert_regex "${lines[0]}" '; last runner seen 4m.* \|'
+	assert_line --regexp '^\[CRITICAL\] oldest due'
+	assert_line --regexp '^\[WARNING\] last runner'
+}
+
+@test "check: every error is UNKNOWN, on stdout" {
+	check 3 'JOBRUN UNKNOWN: -w: "dead" is not LABEL=RANGE' -w dead
+	check 3 'JOBRUN UNKNOWN: unknown label "daed": did you mean "dead"?' -w daed=1
+	check 3 'JOBRUN UNKNOWN: dead=5m: "5m" is not a whole number' -w dead=5m
+	check 3 'JOBRUN UNKNOWN: unknown option' --wrong
+	check 3 'JOBRUN UNKNOWN' 'Not a type'
+	jr check --help
+	assert_equal "$status" 3
+	assert_line 'usage: jobrun check [OPTION...] [TYPE...]'
+	JOBRUN_DATABASE_URL='host=/nowhere' check 3 'JOBRUN UNKNOWN: connection to server' --timeout 2s
+	JOBRUN_DATABASE_URL='host=/nowhere' check 2 'JOBRUN CRITICAL: connection to server' --timeout 2s --unreachable critical
+	jr check 'Not|a type'
+	assert_regex "$output" '"Not/a type"' # the first | begins the numbers
+	JOBRUN_DATABASE_URL='host=/nowhere' jr check --json --timeout 2s
+	assert_equal "$status" 3
+	assert_equal "$(jq -c '[.state, .status, (.error | length > 10)]' <<<"$output")" '["UNKNOWN",3,true]'
+}
+
+@test "check gives up when its time is over, whatever the server does" {
+	hold 'lock table jobrun.job_runs in access exclusive mode'
+	check 3 'JOBRUN UNKNOWN: ' --timeout 1s
+	check 2 'JOBRUN CRITICAL: ' --timeout 1s --unreachable critical
+	release_holds
+	check 0 'JOBRUN OK'
+	# A server that takes connections and says nothing.
+	perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 9) or die; sleep 60' \
+		"$TMPDIR/.s.PGSQL.5432" 3>&- 4>&- &
+	wait_until 10 test -S "$TMPDIR/.s.PGSQL.5432"
+	JOBRUN_DATABASE_URL="host=$TMPDIR" check 3 'JOBRUN UNKNOWN: ' --timeout 1s
+	JOBRUN_DATABASE_URL="host=$TMPDIR" jr check --json --timeout 1s --unreachable warning
+	assert_equal "$status" 1
+	assert_equal "$(jq -c '[.version, .state]' <<<"$output")" '[1,"WARNING"]'
+	kill $!
+}
+
+@test "check: who may read sees all, who may not is told" {
+	local role=check_$JR_DATABASE
+
+	make_role "$role"
+	JOBRUN_DATABASE_URL=$(url_of "$role") jr check
+	assert_equal "$status" 3
+	assert_regex "${lines[0]}" '^JOBRUN UNKNOWN: .*permission denied'
+	jr_ok grant read "$role"
+	JOBRUN_DATABASE_URL=$(url_of "$role") jr check
+	assert_equal "$status" 0
+	assert_regex "${lines[0]}" '^JOBRUN OK: '
+}
