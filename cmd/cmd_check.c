@@ -159,8 +159,11 @@ limit_text(const struct limit *limit)
 static char *
 words_of(size_t i, const struct measure *m)
 {
-	static const char *const many[MEASURES] = {
-	    [DEAD] = "dead in the last hour", [EXPIRED_LEASES] = "expired leases", [PAUSED] = "paused"};
+	static const struct {
+		const char *one, *many;
+	} counted[MEASURES] = {[DEAD] = {"dead in the last hour", "dead in the last hour"},
+	    [EXPIRED_LEASES] = {"expired lease", "expired leases"},
+	    [PAUSED] = {"paused", "paused"}};
 	char *took = kinds[i].seconds ? jr_format_duration(m->value * 1000) : jr_xasprintf("%" PRId64, m->value);
 	const char *about = m->about == NULL ? "nobody" : m->about;
 	char *text;
@@ -175,9 +178,11 @@ words_of(size_t i, const struct measure *m)
 		text = m->about == NULL ? jr_xstrdup("no slot is late")
 					: jr_xasprintf("a slot of %s is %s late", about, took);
 	else if (m->value == 0)
-		text = jr_xasprintf("%s %s", i == PAUSED ? "nothing" : "no", i == PAUSED ? "is paused" : many[i]);
+		text = i == PAUSED ? jr_xstrdup("nothing is paused") : jr_xasprintf("no %s", counted[i].many);
+	else if (m->value == 1)
+		text = jr_xasprintf("1 %s (%s)", counted[i].one, about);
 	else
-		text = jr_xasprintf("%s %s (%s%s)", took, many[i], about, m->value > 1 ? " and others" : "");
+		text = jr_xasprintf("%s %s (%s and others)", took, counted[i].many, about);
 	free(took);
 	for (char *c = text; *c != '\0'; c++)
 		*c = *c == '|' ? '/' : *c;

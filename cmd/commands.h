@@ -92,6 +92,7 @@ struct jr_cmd {
 	X(resume) \
 	X(explain) \
 	X(check) \
+	X(stats) \
 	X(prune) \
 	X(migrate) \
 	X(grant) \

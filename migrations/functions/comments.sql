@@ -219,6 +219,8 @@ begin
 		('explain', 'why a run stands where it does: the verdict, then each condition of a start'),
 		('explain_definition', 'why a definition does not fire, its next slots, and why the last ones did not run'),
 		('oldest_due', 'of each job type and queue, since when its oldest run is due that nobody holds and no pause holds back'),
+		('stats', 'what ended since then, a row for each type, queue, hour or day; see below() for the buckets'),
+		('below', 'the time in ms below which a share of all stays, from the buckets of stats()'),
 		('measures', 'what jobrun check judges: how long ago a runner was seen, what is late, dead, lost, paused'),
 		-- for the program jobrun
 		('effect_begin', 'for jobrun effect'), ('effect_claim', 'for jobrun effect'), ('effect_done', 'for jobrun effect'),

@@ -105,3 +105,59 @@ begin
 	order by m.nr;
 end
 $fn$;
+
+-- below: the bound below which the share of all times stays that were counted in these buckets (see stats_of), in ms; null: there
+-- are none. The real time is at least half of it.
+create or replace function jobrun.below(buckets bigint[], share double precision) returns bigint
+language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select (2 ^ min(b.k))::bigint
+	from (select c.k, sum(c.n) over (order by c.k) as so_far, sum(c.n) over () as total
+		from unnest(buckets) with ordinality c(n, k)) b
+	where b.total > 0 and b.so_far >= share * b.total
+$fn$;
+
+-- stats: what ended since then, from the beginning of that hour, of these job types (null: of all). A row for each type, queue, or
+-- hour or day of the zone in which something ended. Of each outcome how many; run_ms: the sum of all times, those of failed
+-- attempts, too; the buckets of all rows summed.
+create or replace function jobrun.stats(since timestamptz, job_types text[] default null, by text default 'type', zone text default 'UTC')
+returns table (name text, succeeded bigint, failed bigint, dead bigint, cancelled bigint, lost bigint, run_ms bigint,
+	run_buckets bigint[], wait_buckets bigint[])
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp set jit = off set enable_seqscan = off as $fn$
+#variable_conflict use_column
+declare
+	v_since constant timestamptz := date_trunc('hour', stats.since at time zone 'UTC') at time zone 'UTC';
+	v_until constant timestamptz := (select s.stats_until from jobrun.settings s);
+begin
+	return query
+	with cells as (
+		select s.* from jobrun.job_stats s where s.hour >= v_since and s.hour < v_until
+		union all
+		select s.* from jobrun.stats_of(greatest(v_since, v_until), 'infinity') s
+	), named as materialized (
+		select case stats.by when 'type' then c.job_type when 'queue' then c.queue
+				when 'hour' then to_char(c.hour at time zone stats.zone, 'YYYY-MM-DD HH24:MI')
+				else to_char(c.hour at time zone stats.zone, 'YYYY-MM-DD') end as name, c.outcome, c.n, c.run_ms, c.run_buckets,
+			c.wait_buckets
+		from cells c
+		where stats.job_types is null or c.job_type = any (stats.job_types)
+	), runs as (
+		select b.name, array_agg(b.n order by b.k) as buckets
+		from (select n.name, u.k, sum(u.n)::bigint as n from named n cross join unnest(n.run_buckets) with ordinality u(n, k)
+			group by n.name, u.k) b
+		group by b.name
+	), waits as (
+		select b.name, array_agg(b.n order by b.k) as buckets
+		from (select n.name, u.k, sum(u.n)::bigint as n from named n cross join unnest(n.wait_buckets) with ordinality u(n, k)
+			group by n.name, u.k) b
+		group by b.name
+	)
+	select n.name, coalesce(sum(n.n) filter (where n.outcome = 'succeeded'), 0)::bigint,
+		coalesce(sum(n.n) filter (where n.outcome = 'failed'), 0)::bigint, coalesce(sum(n.n) filter (where n.outcome = 'dead'), 0)::bigint,
+		coalesce(sum(n.n) filter (where n.outcome = 'cancelled'), 0)::bigint,
+		coalesce(sum(n.n) filter (where n.outcome = 'lost'), 0)::bigint, sum(n.run_ms)::bigint,
+		coalesce((select r.buckets from runs r where r.name = n.name), '{}'),
+		coalesce((select w.buckets from waits w where w.name = n.name), '{}')
+	from named n
+	group by n.name;
+end
+$fn$;

@@ -58,7 +58,7 @@ check() {
 		started_at = now(), attempts = 1, claim_seq = 1 where status = 'queued'"
 	check 0 'JOBRUN OK' # somebody holds it
 	q "update jobrun.job_runs set locked_until = now() - interval '3 minutes' where status = 'running'"
-	check 1 'JOBRUN WARNING: 1 expired leases (h) |'
+	check 1 'JOBRUN WARNING: 1 expired lease (h) |'
 	q "update jobrun.job_runs set status = 'dead', finished_at = now(), locked_until = null, error_code = 'x' where status = 'running'"
 	check 1 'JOBRUN WARNING: 1 dead in the last hour (mail) |'
 	check 2 'JOBRUN CRITICAL: 1 dead' -c dead=0

@@ -695,10 +695,11 @@ objects() {
 		function attempt_texts: read run admin
 		function audit: admin
 		function bad_line: admin
+		function below: read run admin
 		function bound_run: admin
 		function bring_back: admin
-		function bucket_counts: admin
-		function bucket_of: admin
+		function bucket_counts: read run admin
+		function bucket_of: read run admin
 		function by_hand: run admin
 		function call_runners: admin
 		function caller: admin
@@ -861,7 +862,8 @@ objects() {
 		function some_of: admin
 		function spend_rate: run admin
 		function start_keyed: run admin
-		function stats_of: admin
+		function stats: read run admin
+		function stats_of: read run admin
 		function sum_hours: admin
 		function system_identifier: admin
 		function take_new_runs:
