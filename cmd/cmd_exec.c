@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "commands.h"
 #include "handler/handlers.h"
+#include "handler/ping.h"
 #include "pg/pg_array.h"
 #include "print.h"
 #include "process/state.h"
@@ -32,6 +33,7 @@
 
 struct exec_opts {
 	const char *state_dir;
+	char *ping;
 	int64_t timeout_ms, lease_ms, heartbeat_ms, grace_ms;
 	struct jr_words ok_exit;
 	bool strict, fail_open, mail_on_failure;
@@ -63,6 +65,8 @@ static const struct jr_option exec_options[] = {
 	    .type = JR_OPT_FLAG, .offset = AT(fail_open) },
 	{ .name = "grace", .arg = "D", .help = "between TERM and KILL, when CMD is stopped (10s)", .type = JR_OPT_DURATION,
 	    .offset = AT(grace_ms) },
+	{ .name = "ping", .arg = "URL", .help = "GET this when CMD has succeeded, and URL/fail when it has failed; or file:PATH, a file with the URL",
+	    .type = JR_OPT_SECRET, .offset = AT(ping) },
 	{ .name = "lease", .arg = "D", .help = "how long CMD may run without a heartbeat, 2s to 1h (90s)", .type = JR_OPT_DURATION,
 	    .offset = AT(lease_ms), .env = "JOBRUN_LEASE" },
 	{ .name = "heartbeat", .arg = "D", .help = "how often the lease is renewed, at most a quarter of --lease (20s or a quarter)",
@@ -327,6 +331,25 @@ is_failure(const struct jr_exec *exec)
 	       ((exec->state == JR_EXEC_ENDED || exec->state == JR_EXEC_TIMED_OUT) && exec->why != NULL);
 }
 
+/* A run that was not started sends no ping: if that lasts, the service notices. */
+static void
+ping(const char *url, const struct jr_exec *exec)
+{
+	fflush(stdout);
+	if (exec->state >= JR_EXEC_CANNOT_START)
+		jr_ping_now(url, exec->state == JR_EXEC_ENDED && exec->why == NULL);
+}
+
+/* *url becomes the address of --ping, which the caller frees; NULL without one. */
+static bool
+read_ping(const struct exec_opts *opts, char **url, struct jr_err *err)
+{
+	if (opts->ping == NULL)
+		return true;
+	*url = jr_settings_url(opts->ping, NULL, err);
+	return *url != NULL || jr_fail_in(err, "--ping");
+}
+
 static int
 exec_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
@@ -334,10 +357,11 @@ exec_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 	struct doing doing = {.app = app, .opts = opts, .name = argv[0], .argv = argv + 2};
 	struct jr_handlers handlers;
 	struct jr_lease lease;
-	char *text;
+	char *text, *url = NULL;
 	int status;
 
-	if (!check_arguments(argc, argv, err) || !jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err))
+	if (!check_arguments(argc, argv, err) || !jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err) ||
+	    !read_ping(opts, &url, err))
 		return (int)err->code;
 	text = command_array(doing.argv);
 	jr_handlers_of_command(&handlers, doing.name, doing.argv);
@@ -353,6 +377,9 @@ exec_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 	status = is_due_without_record(&doing) ? run_without_record(&doing, err) : tell_end(&doing, status, err);
 	if (opts->mail_on_failure && is_failure(&doing.exec))
 		print_failure(&doing, err);
+	if (url != NULL)
+		ping(url, &doing.exec);
+	free(url);
 	free(doing.exec.output);
 	free(doing.exec.why);
 	jr_handlers_release(&handlers);

@@ -20,6 +20,7 @@
 #include "commands.h"
 #include "explanation.h"
 #include "handler/handlers.h"
+#include "handler/ping.h"
 #include "print.h"
 #include "process/state.h"
 #include "run_report.h"
@@ -32,6 +33,7 @@
 struct run_opts {
 	struct jr_words types, queues;
 	const char *handlers, *state_dir;
+	char *ping;
 	int64_t jobs, http_jobs, sql_jobs, job, max_runs;
 	int64_t for_ms, max_runtime_ms, lease_ms, heartbeat_ms, grace_ms, splay_ms;
 	bool once, raw;
@@ -76,6 +78,8 @@ static const struct jr_option run_options[] = {
 	    .offset = AT(max_runtime_ms) },
 	{ .name = "handlers", .arg = "DIR", .help = "the handlers directory (~/.config/jobrun/handlers, else /etc/jobrun/handlers)",
 	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS" },
+	{ .name = "ping", .arg = "URL", .help = "GET this at the end, and URL/fail if jobrun could not work; or file:PATH, a file with the URL",
+	    .type = JR_OPT_SECRET, .offset = AT(ping), .env = "JOBRUN_PING" },
 	{ .name = "lease", .arg = "D", .help = "how long a claim lasts without a heartbeat, 2s to 1h (90s)", .type = JR_OPT_DURATION,
 	    .offset = AT(lease_ms), .env = "JOBRUN_LEASE" },
 	{ .name = "heartbeat", .arg = "D", .help = "how often leases are renewed, at most a quarter of --lease (20s or a quarter)",
@@ -342,16 +346,13 @@ load_and_run(const struct jr_app *app, const struct run_opts *opts, const struct
 }
 
 static int
-run_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
+run_with_state(const struct jr_app *app, const struct run_opts *opts, struct jr_err *err)
 {
-	const struct run_opts *opts = values;
 	struct jr_state state;
 	char *directory, *key;
 	int status;
 
-	(void)argc;
-	(void)argv;
-	if (!check_together(opts, err) || !jr_state_open(&state, opts->state_dir, err))
+	if (!jr_state_open(&state, opts->state_dir, err))
 		return (int)err->code;
 	status = load_and_run(app, opts, &state, err);
 	directory = jr_handlers_directory(opts->handlers);
@@ -361,6 +362,32 @@ run_run(const struct jr_app *app, const void *values, int argc, char **argv, str
 	free(key);
 	free(directory);
 	jr_state_release(&state);
+	return status;
+}
+
+/* A tick is alive if it could work: a run that went dead is not its failure. */
+static int
+run_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
+{
+	const struct run_opts *opts = values;
+	char *url = NULL;
+	int status;
+
+	(void)argc;
+	(void)argv;
+	if (!check_together(opts, err))
+		return (int)err->code;
+	if (opts->ping != NULL && !opts->dry_run) {
+		url = jr_settings_url(opts->ping, NULL, err);
+		if (url == NULL) {
+			jr_fail_in(err, "--ping");
+			return (int)err->code;
+		}
+	}
+	status = run_with_state(app, opts, err);
+	if (url != NULL)
+		jr_ping_now(url, status == 0 || status == JR_E_NEWS);
+	free(url);
 	return status;
 }
 

@@ -93,7 +93,7 @@ static bool
 is_left_out(const char *item, bool has_url)
 {
 	if (strncmp(item, "LD_", 3) == 0 || value_of(item, "PGPASSWORD") != NULL ||
-	    value_of(item, HANDLER_URL) != NULL || is_of_run(item))
+	    value_of(item, HANDLER_URL) != NULL || value_of(item, "JOBRUN_PING") != NULL || is_of_run(item))
 		return true;
 	return (has_url && value_of(item, "JOBRUN_DATABASE_URL") != NULL) || is_secret(item);
 }

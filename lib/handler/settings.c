@@ -44,6 +44,7 @@ jr_settings_release(struct jr_settings *settings)
 	free(settings->home);
 	free(settings->limits.groups);
 	jr_http_target_free(settings->http);
+	jr_settings_wipe(settings->ping);
 	jr_settings_init(settings);
 }
 
@@ -161,6 +162,8 @@ static const struct jr_member members[] = {
 	    .max = JR_BATCH_MAX, .rank = JR_RANK_WHO, .help = "how many runs one statement gets at most, 1 to 1000" },
 	{ .name = "http", .with = JR_WITH_HTTP, .read = jr_read_http, .show = jr_show_http, .rank = JR_RANK_TARGET,
 	    .help = "the request that a run makes" },
+	{ .name = "ping", .with = JR_WITH_ANY, .read = jr_read_ping, .show = jr_show_ping, .rank = JR_RANK_WHO,
+	    .help = "a URL, or \"file:PATH\": GET it when a run has succeeded, and URL/fail when one is dead" },
 };
 /* clang-format on */
 

@@ -4,7 +4,8 @@
  * column, the rule and, for an unknown member, the nearest known one. If the file is refused, the handler is refused:
  * it must not run without the limits or the account that somebody has set for it.
  *
- *	any kind   timeout, timeout_max, grace ("10m"; a timeout of "0" is none); give_up, later (numbers; sql: strings)
+ *	any kind   timeout, timeout_max, grace ("10m"; a timeout of "0" is none); give_up, later (numbers; sql:
+ *	           strings); ping (a URL or "file:PATH")
  *	exec       argv (instead of an executable NAME), env {"NAME": "value"}, cwd, nice, cpu ("30s"), memory ("512M"),
  *	           files, processes, user, no_new_privs (true with user)
  *	sql        batch
@@ -75,6 +76,7 @@ struct jr_settings {
 	bool no_new_privs_said;      /* "no_new_privs" is set; if not, it is true with `user` and false without */
 	int64_t batch;               /* 0: one run at a time */
 	struct jr_http_target *http; /* NULL: none */
+	char *ping;                  /* the URL that hears how a run ended, a secret; NULL: none */
 };
 
 /* The settings of a handler without a NAME.json. */
@@ -109,5 +111,15 @@ bool jr_http_target_expects(const struct jr_http_target *target, int64_t status)
 
 /* Standard Webhooks: "whsec_" and the base64 of 24 to 64 bytes; white space around it is ignored. */
 bool jr_secret_parse(const char *text, struct jr_secret *secret, struct jr_err *err) JR_MUST;
+
+/*
+ * A URL for http or https: `text`, or with "file:PATH" the first word of that file, which others cannot read. A
+ * relative PATH is one of `directory` (NULL: the current one). The caller frees it; NULL: *err says why (JR_E_CONFIG),
+ * without the URL.
+ */
+char *jr_settings_url(const char *text, const char *directory, struct jr_err *err) JR_MUST;
+
+/* Only scheme, host and port of a URL: some services put their key into the path. Caller frees. */
+char *jr_http_origin(const char *url) JR_MUST;
 
 #endif

@@ -114,11 +114,18 @@ problem_of_url(const char *text, const char *const *schemes, const char *scheme_
 	return problem;
 }
 
+const char *
+jr_http_url_problem(const char *text)
+{
+	static const char *const schemes[] = {"http", "https", NULL};
+
+	return problem_of_url(text, schemes, "it must begin with https:// or http://");
+}
+
 static bool
 read_url(const struct jr_reading *r, const struct jr_step *step, const json_t *value, const struct jr_member *member,
     void *target)
 {
-	static const char *const schemes[] = {"http", "https", NULL};
 	struct jr_http_target *http = target;
 	const char *text = jr_read_text(r, step, value, "a URL");
 	const char *problem;
@@ -126,7 +133,7 @@ read_url(const struct jr_reading *r, const struct jr_step *step, const json_t *v
 	(void)member;
 	if (text == NULL)
 		return false;
-	problem = problem_of_url(text, schemes, "it must begin with https:// or http://");
+	problem = jr_http_url_problem(text);
 	if (problem != NULL)
 		return jr_refuse(r, step, "url: cannot be used: %s", problem);
 	http->url = jr_xstrdup(text);
@@ -355,9 +362,8 @@ read_ca_file(const struct jr_reading *r, const struct jr_step *step, const json_
 	return true;
 }
 
-/* Only scheme, host and port: some services put their key into the path. Caller frees. */
-static char *
-origin_of(const char *url)
+char *
+jr_http_origin(const char *url)
 {
 	const char *host = strstr(url, "://");
 
@@ -370,7 +376,7 @@ static void
 show_url(struct jr_settings_out *out, const struct jr_member *member, const void *target)
 {
 	const struct jr_http_target *http = target;
-	char *origin = origin_of(http->url);
+	char *origin = jr_http_origin(http->url);
 
 	jr_show_bare(out, http->method, origin);
 	jr_show_value(out, member, jr_document_string(origin, strlen(origin)));

@@ -5,6 +5,7 @@
  *	settings_place.c    line and column of a member in the text; pure
  *	settings_read.c     reads members by their tables; refusals, and readers of common types
  *	settings_show.c     prints members by their tables, as words and as JSON
+ *	settings_ping.c     the address of a dead man's switch
  *	settings_secret.c   files that others cannot read, and the signature keys in them
  *	settings_exec.c     members of exec handlers
  *	settings_http.c     "http"
@@ -193,6 +194,10 @@ extern const size_t jr_http_member_count;
 void jr_show_http(struct jr_settings_out *out, const struct jr_member *member, const void *target);
 bool jr_read_http(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
     const struct jr_member *member, void *target) JR_MUST;
+const char *jr_http_url_problem(const char *text) JR_MUST; /* why no request can go there; NULL: it can */
+bool jr_read_ping(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target) JR_MUST; /* "ping"; target is the struct jr_settings */
+void jr_show_ping(struct jr_settings_out *out, const struct jr_member *member, const void *target);
 void jr_http_target_free(struct jr_http_target *target); /* NULL is fine */
 
 /*

@@ -361,6 +361,7 @@ open_parts(struct jr_runner *runner, struct jr_err *err)
 	jr_fire_open(runner);
 	jr_claim_open(runner);
 	jr_ahead_open(runner);
+	jr_ping_open(runner);
 	jr_timer_init(&runner->tick.splay, on_splayed, runner);
 	jr_timer_init(&runner->tick.grace, on_grace, runner);
 	jr_timer_init(&runner->tick.runtime, on_runtime, runner);
@@ -396,6 +397,7 @@ close_runner(struct jr_runner *runner)
 	jr_start_close(runner);
 	jr_ahead_close(runner);
 	jr_held_close(runner);
+	jr_ping_close(runner);
 	jr_link_close(runner);
 	jr_scopes_close(runner);
 	jr_facts_release(&runner->texts);
@@ -412,6 +414,7 @@ turn(struct jr_runner *runner)
 			return;
 		}
 	}
+	jr_ping_finish(runner);
 }
 
 int

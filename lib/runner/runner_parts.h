@@ -18,6 +18,7 @@
  *	runner_phase.c      the phases of a held run
  *	runner_scopes.c     claim scopes, and permits
  *	runner_report.c     what became of a run: log, counts
+ *	runner_ping.c       dead man's switches of job types
  *	runner_exec.c       the one command of jobrun exec
  *	runner_core.c       phase, exit status, wake-ups
  *	runner_unstarted.c  why a run is not started, in words
@@ -37,6 +38,7 @@
 #ifndef JR_RUNNER_PARTS_H
 #define JR_RUNNER_PARTS_H
 
+#include "handler/ping.h"
 #include "process/state.h"
 #include "runner/attempt.h"
 #include "runner/queue.h"
@@ -134,6 +136,22 @@ void jr_report_committed(struct jr_runner *runner, const struct jr_run *run, con
 /* It was accepted, but the answer that said what came of it was lost. */
 void jr_report_accepted(struct jr_runner *runner, const struct jr_run *run, const struct jr_outcome *outcome,
     const struct jr_answer_row *answer);
+
+/* --- runner_ping.c --- */
+
+struct jr_ping_type;
+struct jr_ping_part {
+	struct jr_pings *pings; /* NULL: none was sent */
+	struct jr_ping_type *types;
+	struct jr_timer timer;
+};
+
+void jr_ping_open(struct jr_runner *runner);
+void jr_ping_close(struct jr_runner *runner);
+/* The run has ended so (the word of table job_runs), and that is committed. */
+void jr_ping_note(struct jr_runner *runner, const char *job_type, const char *status);
+void jr_ping_finish(
+    struct jr_runner *runner); /* at the end: wait until the pings have arrived, or their time is over */
 
 /* --- runner_scopes.c --- */
 
@@ -477,6 +495,7 @@ struct jr_runner {
 	struct jr_linger linger;
 	struct jr_link link;
 	struct jr_tick tick;
+	struct jr_ping_part ping;
 };
 
 #endif

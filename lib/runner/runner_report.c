@@ -46,6 +46,7 @@ jr_report_settled(
 	    JR_S("code", outcome->error_code),
 	    row->run_in_ms < 0 ? JR_S("delay_ms", NULL) : JR_I("delay_ms", row->run_in_ms));
 	count(&runner->counts, row->status, outcome->kind);
+	jr_ping_note(runner, job_type, row->status);
 	if (strcmp(row->status, "dead") == 0 && runner->opts->dead != NULL)
 		runner->opts->dead(runner->opts->ctx, &report);
 }

@@ -5,7 +5,7 @@ Listens on a free port of 127.0.0.1 and writes it to DIR/port when it is ready. 
 request (method, target, headers, body, number of the connection, verdict on the signature), DIR/connections a line for each
 connection. Ends with its parent. Each path is a behaviour:
 
-  /ok  /status/NNN[?retry_after=V][&retry_date=SECONDS][&body=TEXT]  /redirect  /echo
+  /ok  /ping/ANYTHING  /status/NNN[?retry_after=V][&retry_date=SECONDS][&body=TEXT]  /redirect  /echo
   /slow?s=SECONDS  /hang  /slowhead  /trickle           late, or never
   /hold/NAME                                                until there is a file DIR/NAME
   /endless  /bighead  /manyheads  /flood  /gzip  /tegzip    without measure
@@ -150,6 +150,9 @@ class Connection:
             headers.append(("Date", email.utils.format_datetime(now, usegmt=True)))
             headers.append(("Retry-After", email.utils.format_datetime(then, usegmt=True)))
         await self.answer(int(rest), query.get("body", "").encode(), headers)
+
+    async def do_ping(self, _rest, _query):
+        await self.answer(200)
 
     async def do_redirect(self, _rest, _query):
         await self.answer(302, b"", [("Location", "/ok")])
