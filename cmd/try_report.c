@@ -311,7 +311,7 @@ jr_try_report_document(const struct jr_rehearsed *rehearsed, const struct jr_reh
 	const struct jr_outcome *outcome = &rehearsed->outcome;
 	char *because = why(outcome, rehearsal->handler);
 	char *next = next_words(rehearsed, rehearsal);
-	json_t *document = json_pack("{ss ss ss? ss ss ss ss? ss? sI}", "type", rehearsal->handler->job_type, "kind",
+	json_t *document = json_pack("{ss ss ss? ss ss ss ss? ss? sI}", "job_type", rehearsal->handler->job_type, "kind",
 	    rehearsal->handler->kind->name, "path", rehearsal->handler->path, "verdict", verdict_word(outcome),
 	    "because", because, "run_would_be", next, "error_code", outcome->error_code, "error", outcome->error,
 	    "duration_ms", rehearsed->took_ms);
@@ -325,7 +325,7 @@ jr_try_report_document(const struct jr_rehearsed *rehearsed, const struct jr_reh
 	set(document, "checkpoint", said(outcome->checkpoint, "checkpoint"));
 	set(document, "result", said(outcome->result, "result"));
 	set(document, "output", outcome->output != NULL ? json_string(outcome->output) : NULL);
-	jr_print_value(document, JSON_COMPACT);
+	jr_print_value(document);
 	json_decref(document);
 	free(because);
 	free(next);
