@@ -89,14 +89,20 @@ print_table(const struct jr_handlers *handlers)
 }
 
 static json_t *
+path_of(const char *path)
+{
+	return path == NULL ? json_null() : jr_document_string(path, strlen(path));
+}
+
+static json_t *
 handler_of(const struct jr_handler *handler)
 {
 	json_t *object = json_object();
 
 	jr_document_set_text(object, "job_type", handler->job_type);
 	jr_document_set_text(object, "kind", handler->kind->name);
-	jr_document_set_text(object, "path", handler->path);
-	jr_document_set_text(object, "settings_path", handler->settings_path);
+	jr_document_set(object, "path", path_of(handler->path));
+	jr_document_set(object, "settings_path", path_of(handler->settings_path));
 	jr_document_set(object, "settings", jr_settings_document(&handler->settings));
 	return object;
 }

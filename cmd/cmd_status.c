@@ -83,7 +83,7 @@ print_status(const struct jr_app *app, PGresult *const *parts, const PGconn *con
 {
 	if (app->json) {
 		jr_print_document_begin("{\"jobrun_version\":\"" JR_VERSION "\"}");
-		fputs(",\n\"database\":", stdout);
+		fputs(",\"database\":", stdout);
 		jr_print_json(PQgetvalue(parts[HEAD], 0, 6));
 		jr_print_document_list("types", parts[TYPES], JR_COUNT(columns));
 		jr_print_document_list("problems", parts[PROBLEMS], 3);

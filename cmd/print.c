@@ -296,9 +296,10 @@ jr_print_document_begin(const char *object)
 void
 jr_print_document_list(const char *name, const PGresult *result, int column)
 {
-	printf(",\n\"%s\":[", name);
+	printf(",\"%s\":[", name);
 	for (int row = 0; row < PQntuples(result); row++) {
-		fputs(row == 0 ? "\n " : ",\n ", stdout);
+		if (row > 0)
+			fputs(",\n ", stdout);
 		jr_print_json(PQgetvalue(result, row, column));
 	}
 	putchar(']');

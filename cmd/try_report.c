@@ -316,11 +316,10 @@ jr_try_report_document(const struct jr_rehearsed *rehearsed, const struct jr_reh
 	    "because", because, "run_would_be", next, "error_code", outcome->error_code, "error", outcome->error,
 	    "duration_ms", rehearsed->took_ms);
 
-	if (outcome->has_exit) {
-		set(document, "exit_status", json_integer(outcome->exit_status));
-		set(document, "cpu_ms", json_integer(outcome->cpu_ms));
-		set(document, "max_rss_kb", outcome->max_rss_kb > 0 ? json_integer(outcome->max_rss_kb) : json_null());
-	}
+	set(document, "exit_status", outcome->has_exit ? json_integer(outcome->exit_status) : NULL);
+	set(document, "cpu_ms", outcome->has_exit ? json_integer(outcome->cpu_ms) : NULL);
+	set(document, "max_rss_kb",
+	    outcome->has_exit && outcome->max_rss_kb > 0 ? json_integer(outcome->max_rss_kb) : NULL);
 	set(document, "progress", said(outcome->progress, "progress"));
 	set(document, "checkpoint", said(outcome->checkpoint, "checkpoint"));
 	set(document, "result", said(outcome->result, "result"));

@@ -342,7 +342,7 @@ no_marked_processes_but_bats() (
 	http_handler bad "$web/status/400"
 	jr try bad --json
 	assert_equal "$status" 1
-	jq -e '.verdict == "give up" and .error_code == "http:400" and .kind == "http" and (has("cpu_ms") | not)' <<<"$output"
+	jq -e '.verdict == "give up" and .error_code == "http:400" and .kind == "http" and .cpu_ms == null' <<<"$output"
 	http_handler lost "$web/drop"
 	jr try lost
 	tried 1 'verdict fail' 'because there was no good answer \(libcurl says GOT_NOTHING\), which means: failed' 'error code curl:GOT_NOTHING'
