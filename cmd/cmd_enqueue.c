@@ -165,8 +165,7 @@ judge(const struct jr_enqueue_opts *opts, const PGresult *result, struct jr_err 
 	if (!opts->strict || jr_pg_bool(result, 0, SENT_CREATED))
 		return 0;
 	jr_fail(err, JR_E_NEWS, "run %s was there already%s: it is %s", PQgetvalue(result, 0, SENT_ID),
-	    jr_pg_bool(result, 0, SENT_REPLACED) ? " and got this payload" : "",
-	    PQgetvalue(result, 0, SENT_STATUS));
+	    jr_pg_bool(result, 0, SENT_REPLACED) ? " and got this payload" : "", PQgetvalue(result, 0, SENT_STATUS));
 	return JR_E_NEWS;
 }
 

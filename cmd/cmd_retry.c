@@ -120,8 +120,8 @@ retry_matching(const struct jr_repair *repair, struct jr_err *err)
 	bool ok = jr_repair_matching(repair, &n, err);
 
 	if (repair->app->json && (ok || n.done > 0))
-		printf("{\"version\":" JR_PRINT_VERSION ",\"retried\":%" PRId64 ",\"left_alone\":%" PRId64 "}\n", n.done,
-		    n.left);
+		printf("{\"version\":" JR_PRINT_VERSION ",\"retried\":%" PRId64 ",\"left_alone\":%" PRId64 "}\n",
+		    n.done, n.left);
 	else if (ok || n.done > 0)
 		printf("retried %" PRId64 " %s\n", n.done, n.done == 1 ? "run" : "runs");
 	fflush(stdout);

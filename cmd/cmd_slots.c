@@ -141,8 +141,7 @@ print_all(const struct jr_app *app, const struct slots_opts *opts, PGresult *con
 
 	if (app->json) {
 		jr_print_document_begin(PQgetvalue(parts[0], 0, H_DOC));
-		printf(",\"older\":%s",
-		    PQntuples(parts[1]) > 0 && jr_pg_bool(parts[1], 0, S_OLDER) ? "true" : "false");
+		printf(",\"older\":%s", PQntuples(parts[1]) > 0 && jr_pg_bool(parts[1], 0, S_OLDER) ? "true" : "false");
 		jr_print_document_list("slots", parts[1], S_DOC);
 		jr_print_document_end();
 		return;

@@ -45,8 +45,8 @@ void jr_print_rows(const char *const *cells, size_t rows, const struct jr_column
 void jr_print_json(const char *text);
 
 /*
- * What --json prints is one object, which begins with "version": JR_PRINT_VERSION, and a line of its own. jobrun-json(7)
- * says what is in it. `object` is the text of a JSON object without the version, and without white space around it.
+ * What --json prints is one object, which begins with "version": JR_PRINT_VERSION. jobrun-json(7) says what is in it.
+ * `object` is the text of a JSON object without the version, and without white space around it.
  */
 #define JR_PRINT_VERSION "1"
 void jr_print_document(const char *object);

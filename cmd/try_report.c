@@ -311,8 +311,8 @@ jr_try_report_document(const struct jr_rehearsed *rehearsed, const struct jr_reh
 	const struct jr_outcome *outcome = &rehearsed->outcome;
 	char *because = why(outcome, rehearsal->handler);
 	char *next = next_words(rehearsed, rehearsal);
-	json_t *document = json_pack("{ss ss ss? ss ss ss ss? ss? sI}", "job_type", rehearsal->handler->job_type, "kind",
-	    rehearsal->handler->kind->name, "path", rehearsal->handler->path, "verdict", verdict_word(outcome),
+	json_t *document = json_pack("{ss ss ss? ss ss ss ss? ss? sI}", "job_type", rehearsal->handler->job_type,
+	    "kind", rehearsal->handler->kind->name, "path", rehearsal->handler->path, "verdict", verdict_word(outcome),
 	    "because", because, "run_would_be", next, "error_code", outcome->error_code, "error", outcome->error,
 	    "duration_ms", rehearsed->took_ms);
 

@@ -193,8 +193,8 @@ static void
 print_one(struct awaiter *a, const PGresult *result, int row)
 {
 	const char *status = jr_pg_text(result, row, E_STATUS);
-	bool waits = status != NULL &&
-		     (strcmp(status, "queued") == 0 || strcmp(status, "retrying") == 0 || strcmp(status, "running") == 0);
+	bool waits = status != NULL && (strcmp(status, "queued") == 0 || strcmp(status, "retrying") == 0 ||
+					   strcmp(status, "running") == 0);
 
 	if (a->wait->alone && a->app->json)
 		jr_print_document(PQgetvalue(result, row, E_DOCUMENT));

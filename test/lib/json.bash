@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # bats sets output; GOLDEN comes from the environment
+# shellcheck shell=bash disable=SC2016,SC2154 # jq expands the text; bats sets output; GOLDEN comes from the environment
 #
 # What --json prints, against test/cli/golden/*.json. GOLDEN=write writes these files anew instead.
 

@@ -260,7 +260,7 @@ as_run_does() {
 	release_holds
 	wait_runner
 	assert_equal "$runner_status" 0
-	assert_equal "$(jq -c 'map(.id)' "$runner_out")" "[$id]"
+	assert_equal "$(jq -c '.runs | map(.id)' "$runner_out")" "[$id]"
 }
 
 # --- --job ---
