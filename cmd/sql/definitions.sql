@@ -15,7 +15,7 @@ cross join lateral (select d.id, d.name, d.job_type, d.schedule, d.time_zone, d.
 	floor(extract(epoch from d.backoff_base) * 1000)::bigint as backoff_base_ms,
 	floor(extract(epoch from d.backoff_cap) * 1000)::bigint as backoff_cap_ms, d.concurrency_key, d.on_dead, d.catch_up,
 	floor(extract(epoch from d.catch_up_grace) * 1000)::bigint as catch_up_grace_ms, d.overlap, d.enabled, d.description, d.anchor_at,
-	d.paused_until > now() is true as paused, case when d.paused_until > now() and isfinite(d.paused_until) then d.paused_until end as paused_until,
+	(d.paused_until > now()) is true as paused, case when d.paused_until > now() and isfinite(d.paused_until) then d.paused_until end as paused_until,
 	case when d.paused_until > now() then d.paused_reason end as paused_reason,
 	d.next_slot_at, d.created_at, d.updated_at, s.state,
 	case when l.slot is not null then json_build_object('slot', l.slot, 'slot_until', l.until, 'slots', l.slots, 'outcome', l.outcome,
