@@ -296,11 +296,15 @@ jr_print_document_begin(const char *object)
 void
 jr_print_document_list(const char *name, const PGresult *result, int column)
 {
+	const char *before = "";
+
 	printf(",\"%s\":[", name);
 	for (int row = 0; row < PQntuples(result); row++) {
-		if (row > 0)
-			fputs(",\n ", stdout);
+		if (PQgetisnull(result, row, column))
+			continue;
+		fputs(before, stdout);
 		jr_print_json(PQgetvalue(result, row, column));
+		before = ",\n ";
 	}
 	putchar(']');
 }

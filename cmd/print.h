@@ -52,7 +52,7 @@ void jr_print_json(const char *text);
 void jr_print_document(const char *object);
 void jr_print_value(const json_t *object);
 
-/* The object has one member: the list `name` of the JSON texts in column `column`. */
+/* The object has one member: the list `name` of the JSON texts in column `column` that are not null. */
 void jr_print_list(const char *name, const PGresult *result, int column);
 
 /* In parts: the members of `object`, then lists, in any number, then the end. */

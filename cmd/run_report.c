@@ -191,7 +191,7 @@ jr_run_report_copied(void *ctx, const char *text)
 void
 jr_run_report_json(const struct jr_counts *c, int64_t ms, int status)
 {
-	json_t *doc = json_pack("{si sI sI sI sI sI sI sI sI sI sI sI sI sI}", "exit_status", status, "duration_ms", ms,
+	json_t *doc = json_pack("{si sI sI sI sI sI sI sI sI sI sI sI sI sI}", "exit_status", status, "took_ms", ms,
 	    "claimed", c->claimed, "succeeded", c->succeeded, "retrying", c->failed, "dead", c->dead, "later", c->later,
 	    "released", c->released, "unstarted", c->unstarted, "cancelled", c->cancelled, "reclaimed", c->reclaimed,
 	    "fenced", c->fenced, "given_up", c->given_up, "fired", c->fired);

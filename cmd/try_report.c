@@ -314,7 +314,7 @@ jr_try_report_document(const struct jr_rehearsed *rehearsed, const struct jr_reh
 	json_t *document = json_pack("{ss ss ss? ss ss ss ss? ss? sI}", "job_type", rehearsal->handler->job_type,
 	    "kind", rehearsal->handler->kind->name, "path", rehearsal->handler->path, "verdict", verdict_word(outcome),
 	    "because", because, "run_would_be", next, "error_code", outcome->error_code, "error", outcome->error,
-	    "duration_ms", rehearsed->took_ms);
+	    "took_ms", rehearsed->took_ms);
 
 	set(document, "exit_status", outcome->has_exit ? json_integer(outcome->exit_status) : NULL);
 	set(document, "cpu_ms", outcome->has_exit ? json_integer(outcome->cpu_ms) : NULL);

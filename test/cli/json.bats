@@ -96,9 +96,9 @@ a_runner() {
 		"update jobrun.job_definitions set next_slot_at = '2026-01-08 01:30Z', overlap = 'allow' where name = 'nightly'" \
 		"update jobrun.job_queues set paused_until = null"
 	json run.dry-run . run -n
-	json run '.duration_ms = "ms"' run --type work --queue default
+	json run '.took_ms = "ms"' run --type work --queue default
 	handler talk <<<'cat; echo; echo "{\"progress\":1}" >>"$JOBRUN_OUT"; echo "{\"result\":{\"n\":2}}" >>"$JOBRUN_OUT"'
-	json try '(.duration_ms, .cpu_ms, .max_rss_kb) = 1 | .path |= sub(".*/"; "")' try talk '{"n":1}'
+	json try '(.took_ms, .cpu_ms, .max_rss_kb) = 1 | .path |= sub(".*/"; "")' try talk '{"n":1}'
 }
 
 @test "--json of status, list, show, logs and explain is as documented" {

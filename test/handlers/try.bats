@@ -45,7 +45,7 @@ there'
 	jr try hello --json
 	assert_equal "$status" 0
 	jq -e '.verdict == "done" and .run_would_be == "succeeded" and .error == null and .exit_status == 0
-		and .output == "Hello, {}\nthere\n" and .job_type == "hello" and .kind == "exec" and .duration_ms >= 0' <<<"$output"
+		and .output == "Hello, {}\nthere\n" and .job_type == "hello" and .kind == "exec" and .took_ms >= 0' <<<"$output"
 }
 
 @test "try takes the payload from stdin or from a file" {
