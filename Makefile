@@ -185,7 +185,7 @@ install: all   ## to $(DESTDIR)$(PREFIX): program, manual page, crontab.example
 	install -D -m 644 crontab.example $(DESTDIR)$(DOCDIR)/crontab.example
 
 uninstall:   ## what install put there
-	rm -f $(DESTDIR)$(BINDIR)/jobrun $(DESTDIR)$(MANDIR)/man1/jobrun.1 $(DESTDIR)$(MANDIR)/man7/jobrun-scale.7 $(DESTDIR)$(MANDIR)/man7/jobrun-deploy.7 $(DESTDIR)$(DOCDIR)/crontab.example
+	rm -f $(DESTDIR)$(BINDIR)/jobrun $(DESTDIR)$(MANDIR)/man1/jobrun.1 $(DESTDIR)$(MANDIR)/man7/jobrun-scale.7 $(DESTDIR)$(MANDIR)/man7/jobrun-deploy.7 $(DESTDIR)$(MANDIR)/man7/jobrun-json.7 $(DESTDIR)$(DOCDIR)/crontab.example
 	rmdir $(DESTDIR)$(DOCDIR) 2>/dev/null || true
 
 clean:   ## remove build/

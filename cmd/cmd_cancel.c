@@ -72,7 +72,7 @@ cancel_named(const struct jr_repair *repair, int argc, char **argv, struct jr_er
 	if (result == NULL)
 		return (int)err->code;
 	if (repair->app->json)
-		jr_print_documents(result, 2);
+		jr_print_list("runs", result, 2);
 	else
 		tell_done(result);
 	fflush(stdout);
@@ -85,8 +85,9 @@ static void
 print_counts(const struct jr_app *app, const struct jr_repaired *n)
 {
 	if (app->json)
-		printf("{\"cancelled\":%" PRId64 ",\"requested\":%" PRId64 ",\"left_alone\":%" PRId64 "}\n", n->done,
-		    n->asked, n->left);
+		printf("{\"version\":" JR_PRINT_VERSION ",\"cancelled\":%" PRId64 ",\"requested\":%" PRId64
+		       ",\"left_alone\":%" PRId64 "}\n",
+		    n->done, n->asked, n->left);
 	else if (n->asked == 0)
 		printf("cancelled %" PRId64 " %s\n", n->done, n->done == 1 ? "run" : "runs");
 	else

@@ -148,7 +148,7 @@ change_one(const struct jr_app *app, const struct jr_define_opts *opts, const ch
 	}
 	warn_of_zone(opts, name, results[0]);
 	if (app->json)
-		jr_print_documents(results[0], D_DOC);
+		jr_print_document(PQgetvalue(results[0], 0, D_DOC));
 	else
 		tell_change(opts, results[0], results[1]);
 	jr_define_warn_types(results[2]);
@@ -221,7 +221,7 @@ remove_all(const struct jr_app *app, const struct jr_define_opts *opts, int argc
 		status = (int)err->code;
 	else {
 		if (app->json)
-			jr_print_documents(result, 2);
+			jr_print_list("definitions", result, 2);
 		status = tell_removed(app, opts, result, err);
 	}
 	PQclear(result);

@@ -122,9 +122,9 @@ tell_dry_run(const struct jr_enqueue_opts *opts, const PGresult *result)
 	else if (jr_pg_bool(result, 0, SENT_REPLACED))
 		printf("would replace run %s: queue %s, priority %s, due %s\n", id, queue, priority, age);
 	else if (opts->unique != NULL)
-		printf("would keep run %s, which is %s\n", id, jr_wait_runs_word(status));
+		printf("would keep run %s, which is %s\n", id, status);
 	else
-		printf("would queue nothing: run %s has this key and is %s\n", id, jr_wait_runs_word(status));
+		printf("would queue nothing: run %s has this key and is %s\n", id, status);
 	free(age);
 }
 
@@ -165,8 +165,7 @@ judge(const struct jr_enqueue_opts *opts, const PGresult *result, struct jr_err 
 	if (!opts->strict || jr_pg_bool(result, 0, SENT_CREATED))
 		return 0;
 	jr_fail(err, JR_E_NEWS, "run %s was there already%s: it is %s", PQgetvalue(result, 0, SENT_ID),
-	    jr_pg_bool(result, 0, SENT_REPLACED) ? " and got this payload" : "",
-	    jr_wait_runs_word(PQgetvalue(result, 0, SENT_STATUS)));
+	    jr_pg_bool(result, 0, SENT_REPLACED) ? " and got this payload" : "", PQgetvalue(result, 0, SENT_STATUS));
 	return JR_E_NEWS;
 }
 

@@ -150,7 +150,7 @@ grant_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 	}
 	jr_db_close(db);
 	if (ok && app->json)
-		jr_print_documents(results[1], JR_COUNT(columns));
+		jr_print_list("grants", results[1], JR_COUNT(columns));
 	else if (ok && argc > 0)
 		tell(opts, argv, results[0]);
 	else if (ok && (PQntuples(results[1]) > 0 || jr_print_is_terminal(stdout)))

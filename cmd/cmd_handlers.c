@@ -89,15 +89,30 @@ print_table(const struct jr_handlers *handlers)
 }
 
 static json_t *
+path_of(const char *path)
+{
+	return path == NULL ? json_null() : jr_document_string(path, strlen(path));
+}
+
+static json_t *
 handler_of(const struct jr_handler *handler)
 {
 	json_t *object = json_object();
 
 	jr_document_set_text(object, "job_type", handler->job_type);
 	jr_document_set_text(object, "kind", handler->kind->name);
-	jr_document_set_text(object, "path", handler->path);
-	jr_document_set_text(object, "settings_path", handler->settings_path);
+	jr_document_set(object, "path", path_of(handler->path));
+	jr_document_set(object, "settings_path", path_of(handler->settings_path));
 	jr_document_set(object, "settings", jr_settings_document(&handler->settings));
+	return object;
+}
+
+static json_t *
+problem_of(const char *text)
+{
+	json_t *object = json_object();
+
+	jr_document_set_text(object, "text", text);
 	return object;
 }
 
@@ -106,16 +121,18 @@ static void
 print_document(const struct jr_handlers *handlers, const char *nothing)
 {
 	json_t *root = json_object(), *items = json_array();
-	json_t *problems = jr_document_list(handlers->problems, handlers->problem_count, "");
+	json_t *problems = json_array();
 
 	for (size_t i = 0; i < handlers->count; i++)
 		jr_document_append(items, handler_of(&handlers->items[i]));
+	for (size_t i = 0; i < handlers->problem_count; i++)
+		jr_document_append(problems, problem_of(handlers->problems[i]));
 	if (nothing != NULL)
-		jr_document_append(problems, jr_document_string(nothing, strlen(nothing)));
+		jr_document_append(problems, problem_of(nothing));
 	jr_document_set_text(root, "directory", handlers->directory);
 	jr_document_set(root, "handlers", items);
 	jr_document_set(root, "problems", problems);
-	jr_print_value(root, JSON_COMPACT);
+	jr_print_value(root);
 	json_decref(root);
 }
 
@@ -147,18 +164,19 @@ add_setting(void *ctx, const char *in, const char *name, const char *kind, const
 static void
 print_setting_rows(const struct setting_rows *rows, bool json)
 {
-	json_t *list = json_array();
+	json_t *document = json_object(), *list = json_array();
 
 	for (size_t i = 0; json && i < rows->count; i++) {
 		const char *const *row = &rows->cells[i * JR_COUNT(setting_columns)];
 
-		jr_document_append(list, json_pack("{ssssss}", "setting", row[0], "kind", row[1], "meaning", row[2]));
+		jr_document_append(list, json_pack("{ssssss}", "name", row[0], "kind", row[1], "meaning", row[2]));
 	}
+	jr_document_set(document, "settings", list);
 	if (json)
-		jr_print_value(list, JSON_COMPACT);
+		jr_print_value(document);
 	else
 		jr_print_rows(rows->cells, rows->count, setting_columns, JR_COUNT(setting_columns));
-	json_decref(list);
+	json_decref(document);
 }
 
 static int

@@ -71,7 +71,7 @@ list_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 		return (int)err->code;
 	jr_pager_open(!app->no_pager);
 	if (app->json)
-		jr_print_documents(result, JR_COUNT(columns));
+		jr_print_list("runs", result, JR_COUNT(columns));
 	else if (PQntuples(result) > 0 || jr_print_is_terminal(stdout))
 		jr_print_table(result, columns, JR_COUNT(columns));
 	PQclear(result);

@@ -93,12 +93,12 @@ print_document(const struct jr_migrate *migrate)
 		const struct jr_migration *m = &jr_migrations[i];
 
 		at = jr_migrate_applied_at(migrate, m->version);
-		json_array_append_new(list, json_pack("{si ss ss? sb}", "version", m->version, "name", m->name,
+		json_array_append_new(list, json_pack("{si ss ss? sb}", "schema_version", m->version, "name", m->name,
 						"applied_at", at, "applied", at != NULL));
 	}
-	doc = json_pack("{si si so so}", "version", jr_migrate_version(migrate), "newest", jr_need_newest(),
+	doc = json_pack("{si si so so}", "schema_version", jr_migrate_version(migrate), "newest", jr_need_newest(),
 	    "migrations", list, "functions", functions);
-	jr_print_value(doc, JSON_INDENT(1));
+	jr_print_value(doc);
 	json_decref(doc);
 }
 
@@ -266,7 +266,7 @@ adopt(const struct jr_app *app, const struct migrate_opts *opts, struct jr_err *
 
 	jr_db_close(db);
 	if (ok && app->json)
-		puts(PQgetvalue(results[0], 0, 3));
+		jr_print_document(PQgetvalue(results[0], 0, 3));
 	else if (ok)
 		tell_adoption(opts, results[0]);
 	for (size_t i = 0; i < JR_COUNT(results); i++)

@@ -123,9 +123,11 @@ next_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 	if (result == NULL)
 		return (int)err->code;
 	ok = jr_next_times_has_times(result) || fail_without_times(argv[0], result, err);
-	if (ok && app->json)
-		jr_print_documents(result, JR_NEXT_TIMES_DOCUMENT);
-	else if (ok)
+	if (ok && app->json) {
+		jr_print_document_begin(PQgetvalue(result, 0, JR_NEXT_TIMES_HEAD));
+		jr_print_document_list("slots", result, JR_NEXT_TIMES_DOCUMENT);
+		jr_print_document_end();
+	} else if (ok)
 		jr_next_times_print(stdout, "", result);
 	fflush(stdout);
 	jr_next_times_hint(stderr, "jobrun: ", argv[0], result);

@@ -59,7 +59,7 @@ pause_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 	if (result == NULL)
 		return (int)err->code;
 	if (app->json)
-		jr_print_documents(result, P_DOC);
+		jr_print_list("pauses", result, P_DOC);
 	for (int row = 0; !app->json && row < PQntuples(result); row++)
 		tell_line(result, row, opts->what.dry_run);
 	for (int row = 0; row < PQntuples(result); row++)

@@ -108,18 +108,17 @@ tell(struct pruning *p, struct jr_err *err)
 	const char *values[] = {p->prune.state};
 	PGresult *result;
 
-	if (p->app->json) {
-		jr_print_document(p->prune.state);
-		return true;
-	}
-	result = jr_db_query(p->db, jr_sql_prune_counts, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+	result = jr_db_query(p->db, p->app->json ? jr_sql_prune_doc : jr_sql_prune_counts, JR_COUNT(values), values,
+	    JR_CMD_TIMEOUT_MS, err);
 	if (result == NULL)
 		return false;
-	if (PQntuples(result) > 0)
+	if (p->app->json)
+		jr_print_document(PQgetvalue(result, 0, 0));
+	else if (PQntuples(result) > 0)
 		jr_print_table(result, columns, JR_COUNT(columns));
 	else
 		puts("nothing to prune");
-	if (!p->prune.done)
+	if (!p->app->json && !p->prune.done)
 		puts("stopped: the time is over, and there is more");
 	PQclear(result);
 	return true;

@@ -292,7 +292,7 @@ tell(const struct jr_app *app, const char *name, const struct queue_opts *opts, 
 	if (opts->remove && (!app->json || PQgetisnull(answers->changed, 0, 0)))
 		status = tell_removed(name, opts, answers->changed, err);
 	else if (app->json)
-		jr_print_documents(answers->lines, Q_DOC);
+		jr_print_list("queues", answers->lines, Q_DOC);
 	else if (PQntuples(answers->lines) > 0 || (name == NULL && jr_print_is_terminal(stdout))) {
 		if (opts->dry_run)
 			printf("would be:\n");

@@ -33,7 +33,7 @@ resume_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 	if (result == NULL)
 		return (int)err->code;
 	if (app->json)
-		jr_print_documents(result, R_DOC);
+		jr_print_list("pauses", result, R_DOC);
 	for (int row = 0; !app->json && row < PQntuples(result); row++)
 		printf("%s%s%s: %s\n", PQgetvalue(result, row, R_KIND), PQgetisnull(result, row, R_NAME) ? "" : " ",
 		    PQgetvalue(result, row, R_NAME),

@@ -90,7 +90,7 @@ retry_named(const struct jr_repair *repair, int argc, char **argv, struct jr_err
 		return (int)err->code;
 	retried = jr_repair_count(result, "retried");
 	if (repair->app->json)
-		jr_print_documents(result, 2);
+		jr_print_list("runs", result, 2);
 	else if (retried > 0)
 		printf("retried %d %s\n", retried, retried == 1 ? "run" : "runs");
 	fflush(stdout);
@@ -120,7 +120,8 @@ retry_matching(const struct jr_repair *repair, struct jr_err *err)
 	bool ok = jr_repair_matching(repair, &n, err);
 
 	if (repair->app->json && (ok || n.done > 0))
-		printf("{\"retried\":%" PRId64 ",\"left_alone\":%" PRId64 "}\n", n.done, n.left);
+		printf("{\"version\":" JR_PRINT_VERSION ",\"retried\":%" PRId64 ",\"left_alone\":%" PRId64 "}\n",
+		    n.done, n.left);
 	else if (ok || n.done > 0)
 		printf("retried %" PRId64 " %s\n", n.done, n.done == 1 ? "run" : "runs");
 	fflush(stdout);

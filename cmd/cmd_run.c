@@ -263,7 +263,7 @@ print_due(const struct jr_app *app, const PGresult *result)
 	};
 
 	if (app->json)
-		jr_print_documents(result, JR_COUNT(columns));
+		jr_print_list("runs", result, JR_COUNT(columns));
 	else if (PQntuples(result) > 0)
 		jr_print_table(result, columns, JR_COUNT(columns));
 }

@@ -140,12 +140,10 @@ print_all(const struct jr_app *app, const struct slots_opts *opts, PGresult *con
 	char *since;
 
 	if (app->json) {
-		fputs("{\"definition\":", stdout);
-		jr_print_json(PQgetvalue(parts[0], 0, H_DOC));
-		printf(",\n\"older\":%s,\n\"slots\":",
-		    PQntuples(parts[1]) > 0 && jr_pg_bool(parts[1], 0, S_OLDER) ? "true" : "false");
-		jr_print_documents(parts[1], S_DOC);
-		puts("}");
+		jr_print_document_begin(PQgetvalue(parts[0], 0, H_DOC));
+		printf(",\"older\":%s", PQntuples(parts[1]) > 0 && jr_pg_bool(parts[1], 0, S_OLDER) ? "true" : "false");
+		jr_print_document_list("slots", parts[1], S_DOC);
+		jr_print_document_end();
 		return;
 	}
 	print_head(parts[0]);

@@ -82,13 +82,12 @@ static void
 print_status(const struct jr_app *app, PGresult *const *parts, const PGconn *conn)
 {
 	if (app->json) {
-		fputs("{\"jobrun\":\"" JR_VERSION "\",\n\"database\":", stdout);
+		jr_print_document_begin("{\"jobrun_version\":\"" JR_VERSION "\"}");
+		fputs(",\"database\":", stdout);
 		jr_print_json(PQgetvalue(parts[HEAD], 0, 6));
-		fputs(",\n\"types\":", stdout);
-		jr_print_documents(parts[TYPES], JR_COUNT(columns));
-		fputs(",\"problems\":", stdout);
-		jr_print_documents(parts[PROBLEMS], 3);
-		puts("}");
+		jr_print_document_list("types", parts[TYPES], JR_COUNT(columns));
+		jr_print_document_list("problems", parts[PROBLEMS], 3);
+		jr_print_document_end();
 		return;
 	}
 	print_head(parts[HEAD], conn);

@@ -90,7 +90,7 @@ tell(const struct jr_app *app, const char *name, const PGresult *result, struct 
 		return (int)err->code;
 	}
 	if (app->json)
-		jr_print_documents(result, D_DOC);
+		jr_print_list("definitions", result, D_DOC);
 	else
 		print_difference(result);
 	return 0;

@@ -40,7 +40,7 @@ jr_define_list(const struct jr_app *app, struct jr_err *err)
 	if (result == NULL)
 		return (int)err->code;
 	if (app->json)
-		jr_print_documents(result, L_DOC);
+		jr_print_list("definitions", result, L_DOC);
 	else if (PQntuples(result) > 0 || jr_print_is_terminal(stdout))
 		jr_print_table(result, columns, JR_COUNT(columns));
 	PQclear(result);

@@ -263,7 +263,8 @@ tell(const struct batch *b)
 	const char *verb = b->opts->dry_run ? "would queue" : "queued";
 
 	if (b->app->json)
-		printf("{\"queued\":%" PRId64 ",\"existed\":%" PRId64 "}\n", b->counts.created, b->counts.existed);
+		printf("{\"version\":" JR_PRINT_VERSION ",\"queued\":%" PRId64 ",\"existed\":%" PRId64 "}\n",
+		    b->counts.created, b->counts.existed);
 	else if (b->counts.existed == 0)
 		printf("%s %" PRId64 " run%s\n", verb, b->counts.created, b->counts.created == 1 ? "" : "s");
 	else

@@ -21,10 +21,12 @@ enum {
 	F_ENABLED,
 	F_UNTIL,
 	F_REASON,
-	F_SCHEDULE
+	F_SCHEDULE,
+	F_TIME_ZONE,
+	F_HEAD
 };
 
-_Static_assert(F_DOCUMENT == JR_NEXT_TIMES_DOCUMENT, "as the header says");
+_Static_assert(F_DOCUMENT == JR_NEXT_TIMES_DOCUMENT && F_HEAD == JR_NEXT_TIMES_HEAD, "as the header says");
 
 #define DAY_MS (INT64_C(86400) * 1000)
 #define YEAR_DAYS 365.2425

@@ -19,7 +19,9 @@ enum jr_next_times_param {
 	JR_NEXT_TIMES_PARAMS
 };
 
-#define JR_NEXT_TIMES_DOCUMENT 4 /* column of its result */
+/* Columns of its result: a JSON document for each time, and one for all of them, which has the definition. */
+#define JR_NEXT_TIMES_DOCUMENT 4
+#define JR_NEXT_TIMES_HEAD 11
 
 /* If there are no times, the result has one row without a time. */
 bool jr_next_times_has_times(const PGresult *result);

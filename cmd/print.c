@@ -283,35 +283,60 @@ jr_print_json(const char *text)
 }
 
 void
-jr_print_document(const char *text)
+jr_print_document_begin(const char *object)
 {
-	jr_print_json(text);
-	putchar('\n');
+	size_t len = strlen(object);
+	char *members = len > 2 ? jr_xasprintf(",%.*s", (int)len - 2, object + 1) : jr_xstrdup("");
+
+	fputs("{\"version\":" JR_PRINT_VERSION, stdout);
+	jr_print_json(members);
+	free(members);
 }
 
 void
-jr_print_value(const json_t *value, size_t flags)
+jr_print_document_list(const char *name, const PGresult *result, int column)
 {
-	char *text = must_have(json_dumps(value, flags));
+	const char *before = "";
+
+	printf(",\"%s\":[", name);
+	for (int row = 0; row < PQntuples(result); row++) {
+		if (PQgetisnull(result, row, column))
+			continue;
+		fputs(before, stdout);
+		jr_print_json(PQgetvalue(result, row, column));
+		before = ",\n ";
+	}
+	putchar(']');
+}
+
+void
+jr_print_document_end(void)
+{
+	puts("}");
+}
+
+void
+jr_print_document(const char *object)
+{
+	jr_print_document_begin(object);
+	jr_print_document_end();
+}
+
+void
+jr_print_value(const json_t *object)
+{
+	char *text = must_have(json_dumps(object, JSON_COMPACT));
 
 	jr_print_document(text);
 	free(text);
 }
 
 void
-jr_print_documents(const PGresult *result, int column)
+jr_print_list(const char *name, const PGresult *result, int column)
 {
-	int count = PQntuples(result);
-
-	if (count == 0) {
-		puts("[]");
-		return;
-	}
-	for (int row = 0; row < count; row++) {
-		fputs(row == 0 ? "[" : ",\n ", stdout);
-		jr_print_json(PQgetvalue(result, row, column));
-	}
-	puts("]");
+	jr_print_document_begin("{}");
+	jr_print_document_list(name, result, column);
+	jr_print_document_end();
 }
 
 /* Caller frees. */

@@ -39,15 +39,26 @@ void jr_print_table(const PGresult *result, const struct jr_column *columns, siz
 void jr_print_rows(const char *const *cells, size_t rows, const struct jr_column *columns, size_t count);
 
 /*
- * Print a JSON document, or a part of one, on stdout unchanged; on a terminal \uNNNN replaces control characters. Every
- * document that is printed goes through here. jr_print_document ends the line.
+ * Print JSON, or a part of it, on stdout unchanged; on a terminal \uNNNN replaces control characters. All JSON goes
+ * through here.
  */
 void jr_print_json(const char *text);
-void jr_print_document(const char *text);
-void jr_print_value(const json_t *value, size_t flags); /* `flags` as for json_dumps; ends the line */
 
-/* Column `column` of every row holds a JSON document: print them as one array. */
-void jr_print_documents(const PGresult *result, int column);
+/*
+ * What --json prints is one object, which begins with "version": JR_PRINT_VERSION. jobrun-json(7) says what is in it.
+ * `object` is the text of a JSON object without the version, and without white space around it.
+ */
+#define JR_PRINT_VERSION "1"
+void jr_print_document(const char *object);
+void jr_print_value(const json_t *object);
+
+/* The object has one member: the list `name` of the JSON texts in column `column` that are not null. */
+void jr_print_list(const char *name, const PGresult *result, int column);
+
+/* In parts: the members of `object`, then lists, in any number, then the end. */
+void jr_print_document_begin(const char *object);
+void jr_print_document_list(const char *name, const PGresult *result, int column);
+void jr_print_document_end(void);
 
 /*
  * Print a line "NAME  VALUE" for each row (name, kind, value, age in ms) whose value is not null. The kinds: "text",

@@ -85,7 +85,7 @@ static void
 print_kinds(const struct jr_app *app, const PGresult *kinds)
 {
 	if (app->json)
-		jr_print_documents(kinds, JR_COUNT(columns));
+		jr_print_list("kinds", kinds, JR_COUNT(columns));
 	else if (PQntuples(kinds) > 0 || jr_print_is_terminal(stdout))
 		jr_print_table(kinds, columns, JR_COUNT(columns));
 	fflush(stdout);

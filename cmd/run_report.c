@@ -191,12 +191,12 @@ jr_run_report_copied(void *ctx, const char *text)
 void
 jr_run_report_json(const struct jr_counts *c, int64_t ms, int status)
 {
-	json_t *doc = json_pack("{si sI sI sI sI sI sI sI sI sI sI sI sI sI}", "status", status, "duration_ms", ms,
-	    "claimed", c->claimed, "succeeded", c->succeeded, "failed", c->failed, "dead", c->dead, "later", c->later,
+	json_t *doc = json_pack("{si sI sI sI sI sI sI sI sI sI sI sI sI sI}", "exit_status", status, "took_ms", ms,
+	    "claimed", c->claimed, "succeeded", c->succeeded, "retrying", c->failed, "dead", c->dead, "later", c->later,
 	    "released", c->released, "unstarted", c->unstarted, "cancelled", c->cancelled, "reclaimed", c->reclaimed,
 	    "fenced", c->fenced, "given_up", c->given_up, "fired", c->fired);
 
-	jr_print_value(doc, JSON_COMPACT);
+	jr_print_value(doc);
 	json_decref(doc);
 }
 

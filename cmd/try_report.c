@@ -311,21 +311,20 @@ jr_try_report_document(const struct jr_rehearsed *rehearsed, const struct jr_reh
 	const struct jr_outcome *outcome = &rehearsed->outcome;
 	char *because = why(outcome, rehearsal->handler);
 	char *next = next_words(rehearsed, rehearsal);
-	json_t *document = json_pack("{ss ss ss? ss ss ss ss? ss? sI}", "type", rehearsal->handler->job_type, "kind",
-	    rehearsal->handler->kind->name, "path", rehearsal->handler->path, "verdict", verdict_word(outcome),
+	json_t *document = json_pack("{ss ss ss? ss ss ss ss? ss? sI}", "job_type", rehearsal->handler->job_type,
+	    "kind", rehearsal->handler->kind->name, "path", rehearsal->handler->path, "verdict", verdict_word(outcome),
 	    "because", because, "run_would_be", next, "error_code", outcome->error_code, "error", outcome->error,
-	    "duration_ms", rehearsed->took_ms);
+	    "took_ms", rehearsed->took_ms);
 
-	if (outcome->has_exit) {
-		set(document, "exit_status", json_integer(outcome->exit_status));
-		set(document, "cpu_ms", json_integer(outcome->cpu_ms));
-		set(document, "max_rss_kb", outcome->max_rss_kb > 0 ? json_integer(outcome->max_rss_kb) : json_null());
-	}
+	set(document, "exit_status", outcome->has_exit ? json_integer(outcome->exit_status) : NULL);
+	set(document, "cpu_ms", outcome->has_exit ? json_integer(outcome->cpu_ms) : NULL);
+	set(document, "max_rss_kb",
+	    outcome->has_exit && outcome->max_rss_kb > 0 ? json_integer(outcome->max_rss_kb) : NULL);
 	set(document, "progress", said(outcome->progress, "progress"));
 	set(document, "checkpoint", said(outcome->checkpoint, "checkpoint"));
 	set(document, "result", said(outcome->result, "result"));
 	set(document, "output", outcome->output != NULL ? json_string(outcome->output) : NULL);
-	jr_print_value(document, JSON_COMPACT);
+	jr_print_value(document);
 	json_decref(document);
 	free(because);
 	free(next);

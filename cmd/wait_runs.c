@@ -37,12 +37,6 @@ struct awaiter {
 	struct jr_buf words; /* a line for each run that did not succeed or was superseded */
 };
 
-const char *
-jr_wait_runs_word(const char *status)
-{
-	return strcmp(status, "failed") == 0 ? "retrying" : status;
-}
-
 static int64_t
 rest_ms(const struct awaiter *a)
 {
@@ -182,23 +176,32 @@ print_words(struct jr_buf *words)
 static void
 print_element(const struct awaiter *a, const char *document)
 {
-	fputs(a->printed == 0 ? "[" : ",\n ", stdout);
+	if (a->printed == 0)
+		jr_print_document_begin("{}");
+	fputs(a->printed == 0 ? ",\"runs\":[" : ",\n ", stdout);
 	jr_print_json(document);
+}
+
+static void
+print_result(const char *json)
+{
+	jr_print_json(json);
+	putchar('\n');
 }
 
 static void
 print_one(struct awaiter *a, const PGresult *result, int row)
 {
 	const char *status = jr_pg_text(result, row, E_STATUS);
-	bool waits = status != NULL &&
-		     (strcmp(status, "queued") == 0 || strcmp(status, "failed") == 0 || strcmp(status, "running") == 0);
+	bool waits = status != NULL && (strcmp(status, "queued") == 0 || strcmp(status, "retrying") == 0 ||
+					   strcmp(status, "running") == 0);
 
 	if (a->wait->alone && a->app->json)
 		jr_print_document(PQgetvalue(result, row, E_DOCUMENT));
 	else if (a->app->json)
 		print_element(a, PQgetvalue(result, row, E_DOCUMENT));
 	else if (jr_pg_text(result, row, E_RESULT) != NULL)
-		jr_print_document(PQgetvalue(result, row, E_RESULT));
+		print_result(PQgetvalue(result, row, E_RESULT));
 	a->printed++;
 	if (jr_pg_text(result, row, E_OLDER) != NULL)
 		add_line(&a->words, jr_xasprintf("run %s was superseded by run %s, which stands for it",
@@ -225,8 +228,10 @@ print_all(struct awaiter *a, struct jr_err *err)
 		PQclear(result);
 		free(ids);
 	}
-	if (a->app->json && !a->wait->alone && a->printed > 0)
-		puts("]");
+	if (a->app->json && !a->wait->alone && a->printed > 0) {
+		putchar(']');
+		jr_print_document_end();
+	}
 	print_words(&a->words);
 	return ok;
 }
@@ -236,7 +241,7 @@ fail_late(const struct awaiter *a, const PGresult *left, struct jr_err *err)
 {
 	char *time = jr_format_duration(a->wait->timeout_ms);
 	const char *id = PQgetvalue(left, 0, O_ID), *type = PQgetvalue(left, 0, O_TYPE);
-	const char *status = jr_wait_runs_word(PQgetvalue(left, 0, O_STATUS));
+	const char *status = PQgetvalue(left, 0, O_STATUS);
 
 	if (a->wait->count == 1)
 		jr_fail(err, JR_E_TEMP, "run %s (%s) is not over after %s: it is %s", id, type, time, status);

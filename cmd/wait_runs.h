@@ -26,7 +26,4 @@ struct jr_wait_runs {
 int jr_wait_runs(
     const struct jr_app *app, struct jr_db **db, const struct jr_wait_runs *wait, struct jr_err *err) JR_MUST;
 
-/* A status as people see it: "failed" becomes "retrying". */
-const char *jr_wait_runs_word(const char *status);
-
 #endif

@@ -10,9 +10,15 @@ from jobrun.job_definitions d
 cross join lateral (select case when not d.enabled then 'disabled' when d.paused_until > now() then 'paused' else 'enabled' end as state) s
 left join lateral (select j.slot, j.until, j.slots, j.outcome, j.reason, j.run_id
 	from jobrun.job_slots j where j.definition_id = d.id and j.runner_id is null order by j.slot desc limit 1) l on true
-cross join lateral (select d.id, d.name, d.job_type, d.schedule, d.time_zone, d.queue, d.priority, d.max_attempts, d.timeout,
-	d.backoff_base, d.backoff_cap, d.concurrency_key, d.on_dead, d.catch_up, d.catch_up_grace, d.overlap, d.enabled, d.description,
-	d.anchor_at, d.paused_until, d.paused_reason, d.next_slot_at, d.created_at, d.updated_at, s.state,
-	case when l.slot is not null then row_to_json(l) end as last_slot) o
+cross join lateral (select d.id, d.name, d.job_type, d.schedule, d.time_zone, d.queue, d.priority, d.max_attempts,
+	floor(extract(epoch from d.timeout) * 1000)::bigint as timeout_ms,
+	floor(extract(epoch from d.backoff_base) * 1000)::bigint as backoff_base_ms,
+	floor(extract(epoch from d.backoff_cap) * 1000)::bigint as backoff_cap_ms, d.concurrency_key, d.on_dead, d.catch_up,
+	floor(extract(epoch from d.catch_up_grace) * 1000)::bigint as catch_up_grace_ms, d.overlap, d.enabled, d.description, d.anchor_at,
+	(d.paused_until > now()) is true as paused, case when d.paused_until > now() and isfinite(d.paused_until) then d.paused_until end as paused_until,
+	case when d.paused_until > now() then d.paused_reason end as paused_reason,
+	d.next_slot_at, d.created_at, d.updated_at, s.state,
+	case when l.slot is not null then json_build_object('slot', l.slot, 'slot_until', l.until, 'slots', l.slots, 'outcome', l.outcome,
+		'reason', l.reason, 'run_id', l.run_id) end as last_slot) o
 where $1::text is null or d.name = $1::text
 order by d.name

@@ -33,6 +33,8 @@ with run as materialized (
 	from run r
 )
 select t.id, t.created, t.replaced, floor(extract(epoch from t.run_at) * 1000)::bigint,
-	floor(extract(epoch from now() - t.run_at) * 1000)::bigint, t.status, t.queue, t.priority, row_to_json(t)::text, t.job_type,
+	floor(extract(epoch from now() - t.run_at) * 1000)::bigint, d.status, t.queue, t.priority, row_to_json(d)::text, t.job_type,
 	(select r.id from run r)
 from told t
+cross join lateral (select t.id, t.job_type, t.queue, t.priority, case t.status when 'failed' then 'retrying' else t.status end as status,
+	t.created, t.replaced, t.run_at, t.idempotency_key, t.unique_key, t.concurrency_key) d

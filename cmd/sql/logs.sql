@@ -3,7 +3,7 @@
 -- Returns status, attempts, attempt shown, output, bytes dropped, document. No row: no such run.
 select d.status, d.attempts, d.attempt, d.output, d.output_dropped, row_to_json(d)::text
 from (
-	select r.id, r.job_type, r.status, r.attempts, a.attempt, a.claim_seq, a.output, a.output_dropped
+	select r.id, r.job_type, case r.status when 'failed' then 'retrying' else r.status end as status, r.attempts, a.attempt, a.claim_seq, a.output, a.output_dropped
 	from jobrun.all_runs r
 	left join lateral (
 		select t.attempt, t.claim_seq, t.output, t.output_dropped

@@ -30,7 +30,8 @@ with matching as materialized (
 	order by r.id desc limit $1::bigint)
 )
 select k.job_type, case k.status when 'failed' then 'retrying' else k.status end, k.runs,
-	json_build_object('job_type', k.job_type, 'status', k.status, 'runs', k.runs)::text, k.first, k.last
+	json_build_object('job_type', k.job_type,
+		'status', case k.status when 'failed' then 'retrying' else k.status end, 'count', k.runs)::text, k.first, k.last
 from (
 	select m.job_type, m.status, count(*) as runs, min(m.id) as first, max(m.id) as last
 	from (select m.* from matching m order by m.id desc limit $1::bigint) m

@@ -1,8 +1,8 @@
 -- next: the first $5 fire times after $4 (Unix ms; null: now) of definition $1, or if $1 is null of schedule $2 in zone
 -- $3. Returns local time, its offset, age in ms (negative: to come), the local time that the schedule names if clocks
 -- skip it that day, document; then, the same in each row: does it fire on either day (day of month or weekday),
--- enabled, paused_until in Unix ms (infinity: 0; null: not paused), paused_reason, schedule, zone. If there are no
--- further times: one row with a null time. No row: no such definition. ":NAME" is always a zone; "CET" could be an
+-- enabled, paused_until in Unix ms (infinity: 0; null: not paused), paused_reason, schedule, zone, document of these. If
+-- there are no further times: one row with a null time. No row: no such definition. ":NAME" is always a zone; "CET" could be an
 -- abbreviation without summer time.
 with asked as (
 	select d.name, d.schedule, d.time_zone, ':' || d.time_zone as zone, d.anchor_at, d.enabled, case when d.paused_until > now() then d.paused_until end as until,
@@ -35,11 +35,10 @@ select case when extract(second from s.local) = 0 then to_char(s.local, 'Dy DD M
 		else to_char(s.local, 'Dy DD Mon YYYY HH24:MI:SS') end,
 	s.utc_offset, floor(extract(epoch from now() - s.slot) * 1000)::bigint, s.nominal, row_to_json(d)::text, e.either, a.enabled,
 	case when isfinite(a.until) then floor(extract(epoch from a.until) * 1000)::bigint when a.until is not null then 0 end, a.reason,
-	a.schedule, a.time_zone
+	a.schedule, a.time_zone, json_build_object('definition', a.name, 'schedule', a.schedule, 'time_zone', a.time_zone)::text
 from asked a
 left join shown s on true
-cross join lateral (select a.name as definition,
-	to_char(s.slot at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as slot, to_char(s.local, 'YYYY-MM-DD"T"HH24:MI:SS') || s.utc_offset as local,
-	to_char(s.local, 'FMDay') as weekday, floor(extract(epoch from s.slot - now()))::bigint as in_seconds, s.nominal) d
+cross join lateral (select s.slot, to_char(s.local, 'YYYY-MM-DD"T"HH24:MI:SS') || s.utc_offset as slot_local,
+	to_char(s.local, 'FMDay') as weekday, floor(extract(epoch from s.slot - now()) * 1000)::bigint as in_ms, s.nominal) d
 cross join lateral (select coalesce(a.schedule ~ '^\s*[^@\s]\S*\s+\S+\s+[^*\s]\S*\s+\S+\s+[^*\s]', false) as either) e
 order by s.nr

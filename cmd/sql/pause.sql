@@ -31,5 +31,6 @@ with asked as (
 select p.kind, p.name, case when isfinite(p.until) then floor(extract(epoch from p.until) * 1000)::bigint else 0 end,
 	row_to_json(d)::text, p.others
 from paused p
-cross join lateral (select p.kind, p.name, true as paused, p.until as paused_until, $7::text as reason, p.others is null as known) d
+cross join lateral (select p.kind, p.name, true as paused,
+	case when isfinite(p.until) then p.until end as paused_until, $7::text as paused_reason, p.others is null as known) d
 order by p.nr, p.name

@@ -18,7 +18,7 @@ with running as (
 		q.rate_limit, (extract(epoch from q.rate_period) * 1000)::bigint as rate_period_ms,
 		case when q.rate_limit is null then null
 			when q.rate_window_start + q.rate_period > now() then q.rate_used else 0 end as rate_used,
-		case when q.rate_window_start + q.rate_period > now() then q.rate_window_start + q.rate_period end as rate_window_end,
+		case when q.rate_window_start + q.rate_period > now() then q.rate_window_start + q.rate_period end as rate_window_ends_at,
 		case when q.paused_until > now() then q.paused_until end as paused_until,
 		case when q.paused_until > now() then q.paused_reason end as paused_reason,
 		case when q.paused_until > now() then q.paused_by end as paused_by
@@ -30,6 +30,9 @@ with running as (
 select s.name, s.running, s.waiting, s.max_running, s.max_running_per_key, s.rate_limit, s.rate_period_ms, s.rate_used,
 	case when isfinite(s.paused_until) then floor(extract(epoch from s.paused_until) * 1000)::bigint
 		when s.paused_until is not null then 0 end,
-	s.paused_reason, row_to_json(s)::text
+	s.paused_reason, row_to_json(d)::text
 from shown s
+cross join lateral (select s.name, s.running, s.waiting, s.max_running, s.max_running_per_key, s.rate_limit, s.rate_period_ms, s.rate_used,
+	s.rate_window_ends_at, s.paused_until is not null as paused, case when isfinite(s.paused_until) then s.paused_until end as paused_until,
+	s.paused_reason, s.paused_by) d
 order by s.name

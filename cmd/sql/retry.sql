@@ -12,5 +12,6 @@ from answers a
 left join jobrun.all_runs r on r.id = a.id and a.answer = 'superseded'
 left join jobrun.all_runs n on n.id = jobrun.newer_or_archived(r.job_type, r.unique_key, r.id)
 cross join lateral (select a.id, coalesce(a.answer = 'retried', false) as retried,
-	case a.answer when 'retried' then 'queued' else a.answer end as status, n.id as superseded_by) d
+	case a.answer when 'retried' then 'queued'
+		when 'superseded' then case r.status when 'failed' then 'retrying' else r.status end else a.answer end as status, n.id as superseded_by) d
 order by a.id

@@ -1,7 +1,8 @@
 -- retry_kinds: how many of runs $1 jobrun.retry would make due, by kind; $2 the statuses in which it does, $3 also
 -- those that a newer run of their unique key supersedes. Returns job type, status, runs, document.
 select k.job_type, case k.status when 'failed' then 'retrying' else k.status end, k.runs,
-	json_build_object('job_type', k.job_type, 'status', k.status, 'runs', k.runs)::text
+	json_build_object('job_type', k.job_type,
+		'status', case k.status when 'failed' then 'retrying' else k.status end, 'count', k.runs)::text
 from (
 	select r.job_type, r.status, count(*) as runs from jobrun.all_runs r
 	where r.id = any ($1::bigint[]) and r.status = any ($2::text[])

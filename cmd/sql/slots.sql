@@ -3,7 +3,7 @@
 -- the row stands for many slots, the last of them and their number; outcome, run, its status now (null: pruned),
 -- reason, document, are there older ones.
 select s.slot_local, s.until_local, case when s.until_local is not null then s.slots end, s.outcome, s.run_id,
-	case s.run_status when 'failed' then 'retrying' else s.run_status end, s.reason, row_to_json(s)::text, n.older
+	case s.run_status when 'failed' then 'retrying' else s.run_status end, s.reason, row_to_json(o)::text, n.older
 from (
 	select o.*, count(*) over () > $3::bigint as older, row_number() over (order by o.slot desc) as nr
 	from (
@@ -20,5 +20,8 @@ cross join lateral (
 		case when n.slots > 1 then jobrun.slot_text(n.until, n.time_zone) end as until_local, n.slots, n.outcome, n.reason,
 		n.run_id, n.runner_id,
 		(select r.status from jobrun.all_runs r where r.id = n.run_id) as run_status) s
+cross join lateral (select n.slot, replace(jobrun.slot_text(n.slot, n.time_zone, true), ' ', 'T') as slot_local, n.until as slot_until,
+	replace(jobrun.slot_text(n.until, n.time_zone, true), ' ', 'T') as slot_until_local, n.slots, n.outcome, n.reason, n.run_id,
+	n.runner_id, case s.run_status when 'failed' then 'retrying' else s.run_status end as run_status) o
 where n.nr <= $3::bigint
 order by n.nr

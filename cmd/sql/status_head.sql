@@ -2,7 +2,7 @@
 -- lingering runners (run --for), document
 select d.server_version, d.schema_version, d.runner_age_ms, d.runner_host, d.running, d.lingering, row_to_json(d)::text
 from (
-	select split_part(current_setting('server_version'), ' ', 1) as server_version, current_database() as database,
+	select current_database() as name, split_part(current_setting('server_version'), ' ', 1) as server_version,
 		(select max(m.version) from jobrun.schema_migrations m) as schema_version,
 		l.last_seen_at as runner_seen_at, l.host as runner_host,
 		floor(extract(epoch from now() - l.last_seen_at) * 1000)::bigint as runner_age_ms,

@@ -82,8 +82,8 @@ with due as (
 select p.about || ': ' || p.text,
 	case when isfinite(p.paused_until) then floor(extract(epoch from p.paused_until) * 1000)::bigint end,
 	coalesce(' by ' || p.paused_by, '') || coalesce(': ' || p.reason, '') || ' (' || p.look || ')',
-	case when p.problem = 'paused' then row_to_json(paused)::text else row_to_json(d)::text end
+	row_to_json(d)::text
 from problems p
-cross join lateral (select p.about, p.problem, p.text, p.look) d
-cross join lateral (select p.about, p.problem, p.text, p.look, p.paused_until, p.paused_by, p.reason) paused
+cross join lateral (select p.about, p.problem, p.text, p.look as advice,
+	case when isfinite(p.paused_until) then p.paused_until end as paused_until, p.reason as paused_reason, p.paused_by) d
 order by p.nr, p.about

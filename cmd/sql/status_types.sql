@@ -4,8 +4,8 @@
 -- Each part reads one partial index or 24 hours of the index on finished_at, never the history.
 with counts as (
 	select r.job_type, count(*) filter (where r.status = 'queued') as queued,
-		count(*) filter (where r.status = 'failed') as retrying, 0 as running, 0 as dead, 0 as done_24h,
-		min(r.run_at) filter (where r.run_at <= now()) as oldest_due_at, null::timestamptz as last_ok_at
+		count(*) filter (where r.status = 'failed') as retrying, 0 as running, 0 as dead, 0 as succeeded_24h,
+		min(r.run_at) filter (where r.run_at <= now()) as oldest_due_at, null::timestamptz as last_succeeded_at
 	from jobrun.job_runs r where r.status in ('queued', 'failed') group by r.job_type
 	union all
 	select r.job_type, 0, 0, count(*), 0, 0, null, null
@@ -21,15 +21,15 @@ with counts as (
 	select d.job_type, 0, 0, 0, 0, 0, null, null from jobrun.job_definitions d where d.job_type not like 'jobrun.%'
 ), types as (
 	select c.job_type, sum(c.queued)::bigint as queued, sum(c.retrying)::bigint as retrying, sum(c.running)::bigint as running,
-		sum(c.dead)::bigint as dead, sum(c.done_24h)::bigint as done_24h, min(c.oldest_due_at) as oldest_due_at,
-		coalesce(max(c.last_ok_at), (select max(s.hour) from jobrun.job_stats s
-			where s.job_type = c.job_type and s.outcome = 'succeeded')) as last_ok_at
+		sum(c.dead)::bigint as dead, sum(c.succeeded_24h)::bigint as succeeded_24h, min(c.oldest_due_at) as oldest_due_at,
+		coalesce(max(c.last_succeeded_at), (select max(s.hour) from jobrun.job_stats s
+			where s.job_type = c.job_type and s.outcome = 'succeeded')) as last_succeeded_at
 	from counts c
 	where $1::text[] is null or c.job_type = any ($1::text[])
 	group by c.job_type
 )
-select t.job_type, t.queued, t.retrying, t.running, t.dead, t.done_24h,
+select t.job_type, t.queued, t.retrying, t.running, t.dead, t.succeeded_24h,
 	floor(extract(epoch from now() - t.oldest_due_at) * 1000)::bigint,
-	floor(extract(epoch from now() - t.last_ok_at) * 1000)::bigint, row_to_json(t)::text
+	floor(extract(epoch from now() - t.last_succeeded_at) * 1000)::bigint, row_to_json(t)::text
 from types t
 order by t.job_type

@@ -2,4 +2,4 @@
 -- place. A run that does not exist, or that this role may not see, counts as over.
 select s.id, s.job_type, s.status
 from jobrun.run_status(array(select distinct i.newer from jobrun.in_place_of($1::text::bigint[]) i)) s
-where s.status in ('queued', 'failed', 'running')
+where s.status in ('queued', 'retrying', 'running')

@@ -7,15 +7,18 @@ select w.id, w.job_type, w.queue, w.priority, w.try, (extract(epoch from now() -
 from (
 	select h.id, h.job_type, h.queue, h.priority,
 		case when h.expired then 'expired' else h.attempts || '/' || h.max_attempts end as try, h.run_at as at,
-		(select d.name from jobrun.job_definitions d where d.id = r.definition_id) as definition,
-		jsonb_build_object('id', h.id, 'job_type', h.job_type, 'queue', h.queue, 'priority', h.priority, 'attempt', h.attempts,
-			'max_attempts', h.max_attempts, 'run_at', h.run_at, 'expired', h.expired) as doc
+		d.name as definition,
+		json_build_object('id', h.id, 'job_type', h.job_type, 'definition', d.name, 'slot', r.slot, 'queue', h.queue, 'priority', h.priority,
+			'attempt', h.attempts, 'max_attempts', h.max_attempts, 'run_at', h.run_at, 'expired', h.expired)::text as doc
 	from jobrun.job_runs r join jobrun.held_runs h on h.id = r.id
+	left join jobrun.job_definitions d on d.id = r.definition_id
 	where r.status = 'running' and r.runner_id = $1::bigint
 	union all
-	select null, d.job_type, coalesce(d.queue, t.queue, 'default'), coalesce(d.priority, t.priority, 100), null, d.next_slot_at,
-		d.name, jsonb_build_object('definition', d.name, 'job_type', d.job_type, 'slot', d.next_slot_at)
+	select null, d.job_type, v.queue, v.priority, null, d.next_slot_at, d.name,
+		json_build_object('id', null, 'job_type', d.job_type, 'definition', d.name, 'slot', d.next_slot_at, 'queue', v.queue,
+			'priority', v.priority, 'attempt', null, 'max_attempts', null, 'run_at', d.next_slot_at, 'expired', false)::text
 	from jobrun.job_definitions d left join jobrun.job_definitions t on t.name = d.job_type
+	cross join lateral (select coalesce(d.queue, t.queue, 'default') as queue, coalesce(d.priority, t.priority, 100) as priority) v
 	where d.next_slot_at <= now() and d.enabled and (d.paused_until is null or d.paused_until < now()) and $3::boolean
 		and (d.overlap = 'allow' or jobrun.overlapping(d.id) is null)
 	) w

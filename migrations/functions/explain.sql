@@ -503,8 +503,8 @@ begin
 			case when v_newer is not null then 'superseded' end,
 			case when v_newer is not null then format('run %s of unique key %s is newer', v_newer, v_run.unique_key)
 				else format('unique key %s: ', v_run.unique_key)
-					|| coalesce(format('run %s is newer, and ends this one if it starts first',
-						jobrun.newer_run(v_run.job_type, v_run.unique_key, v_run.id, true)), 'no newer run') end,
+					|| coalesce('run ' || jobrun.newer_run(v_run.job_type, v_run.unique_key, v_run.id, true)
+						|| ' is newer, and ends this one if it starts first', 'no newer run') end,
 			null::timestamptz, null, case when v_newer is not null then 'jobrun show ' || v_newer end;
 	end if;
 	v_n := cardinality(jobrun.due_before(v_run.queue, jobrun.taken_types(v_run.queue), v_run.priority, v_run.run_at, v_run.id, 10001));

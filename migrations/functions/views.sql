@@ -1,6 +1,6 @@
 -- views: runs and attempts as people, clients and runners see them.
 
--- all_runs: runs, archived or not, with all columns, for commands.
+-- all_runs: runs, archived or not, with all columns and the status of the tables, for commands.
 create or replace view jobrun.all_runs as
 select r.id, r.job_type, r.queue, r.priority, r.status, r.run_at, r.attempts, r.max_attempts, r.snoozes, r.releases, r.claim_seq,
 	r.locked_by, r.locked_until, r.runner_id, r.created_at, r.created_by, r.started_at, r.failed_at, r.finished_at, r.expires_at,
@@ -73,8 +73,8 @@ select r.id, r.claim_seq, r.job_type, r.queue, r.priority, r.run_at, r.attempts,
 from jobrun.job_runs r
 where r.locked_until is not null;
 
--- run_status: the status of these runs; result and error are null for kind read. No row for an id that does not exist
--- or that the caller may not see. A role sees its own runs, and with a grant of kind read, run or admin all runs.
+-- run_status: the status of these runs, "retrying" instead of "failed"; result and error are null for kind read. No row
+-- for an id that does not exist or that the caller may not see. A role sees its own runs, and with a grant of kind read, run or admin all runs.
 create or replace function jobrun.run_status(ids bigint[])
 returns table (id bigint, job_type text, status text, attempts bigint, max_attempts bigint, run_at timestamptz,
 	finished_at timestamptz, error_code text, result jsonb, error text, superseded_by bigint)
@@ -87,7 +87,7 @@ declare
 	v_n      bigint;
 begin
 	return query
-		select r.id, r.job_type, r.status, r.attempts, r.max_attempts, r.run_at, r.finished_at, r.error_code,
+		select r.id, r.job_type, case r.status when 'failed' then 'retrying' else r.status end, r.attempts, r.max_attempts, r.run_at, r.finished_at, r.error_code,
 			case when v_texts or r.created_by = v_caller then r.result end,
 			case when v_texts or r.created_by = v_caller then r.last_error end, r.superseded_by
 		from jobrun.job_runs r where r.id = any (ids) and (v_all or r.created_by = v_caller) order by r.id;

@@ -16,8 +16,9 @@ make_in_tree() {
 		assert_file_not_empty root/usr/share/man/man1/jobrun.1
 		assert_file_not_empty root/usr/share/man/man7/jobrun-scale.7
 		assert_file_not_empty root/usr/share/man/man7/jobrun-deploy.7
+		assert_file_not_empty root/usr/share/man/man7/jobrun-json.7
 	fi
-	[ "$(find root -type f | wc -l)" -le 5 ]
+	[ "$(find root -type f | wc -l)" -le 6 ]
 	[ "$(find root -type f -perm /022 | wc -l)" -eq 0 ]
 }
 

@@ -204,7 +204,7 @@ is_open() {
 		from jobrun.job_runs"
 	q_is 1 "select count(*) from jobrun.job_runs where run_at = '2031-07-01 10:00+00'"
 	jr enqueue work --batch - --per-run --json < <(echo '{"idempotency_key":"k1"}')
-	assert_equal "$output" '{"queued":0,"existed":1}'
+	assert_equal "$output" '{"version":1,"queued":0,"existed":1}'
 	jr enqueue work --batch - --per-run --strict < <(echo '{"idempotency_key":"k1"}')
 	assert_equal "$status" 1
 	assert_equal "$output" 'queued 0 runs, 1 was there already'
@@ -244,7 +244,7 @@ is_open() {
 	assert_equal "$status" 0
 	assert_equal "$output" 'would queue 2 runs'
 	batch '1\n2\n' -n --json
-	assert_equal "$output" '{"queued":2,"existed":0}'
+	assert_equal "$output" '{"version":1,"queued":2,"existed":0}'
 	batch '1\n{\n' -n
 	refused 65 'lines: line 2: '
 }

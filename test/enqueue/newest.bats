@@ -507,7 +507,7 @@ set test.stall = 'on'; $(ask); commit"
 		assert_equal "$output" 'retried 0 runs' || assert_equal "$output" ''
 		assert_line_of_stderr "jobrun: run $one is superseded by run $two, which $state; to run it all the same, without its unique key: jobrun retry --force $one"
 		jr retry --json "$one"
-		assert_equal "$(jq -c '.[0] | [.id, .retried, .status, .superseded_by]' <<<"$output")" "[$one,false,\"superseded\",$two]"
+		assert_equal "$(jq -c '.runs[0] | [.id, .retried, .superseded_by]' <<<"$output")" "[$one,false,$two]"
 		jr retry -n "$one" "$two"
 		assert_equal "$status" 1
 		assert_line_of_stderr "jobrun: run $one is superseded by run $two, which $state; to run it all the same, without its unique key: jobrun retry --force $one"
@@ -516,7 +516,7 @@ set test.stall = 'on'; $(ask); commit"
 		ends "$two" succeeded
 	done
 	jr_ok retry -n --force --json "$one"
-	assert_equal "$(jq -c '[.[0] | .status, .runs]' <<<"$output")" '["cancelled",1]'
+	assert_equal "$(jq -c '[.kinds[0] | .status, .count]' <<<"$output")" '["cancelled",1]'
 	jr_ok retry --status cancelled
 	assert_equal "$output" 'retried 0 runs'
 	assert_regex "$stderr" '1 run was left alone: .*superseded'
@@ -561,7 +561,7 @@ set test.stall = 'on'; $(ask); commit"
 	assert_equal "$(cat out)" '{"rows": 3}'
 	assert_equal "$(cat err)" "jobrun: run $one was superseded by run $three, which stands for it"
 	jr_ok wait --json "$one" "$three" "$one"
-	assert_equal "$(jq -c '[.[] | [.id, .in_place_of, .status]]' <<<"$output")" \
+	assert_equal "$(jq -c '[.runs[] | [.id, .in_place_of, .status]]' <<<"$output")" \
 		"[[$three,$one,\"succeeded\"],[$three,null,\"succeeded\"],[$three,$one,\"succeeded\"]]"
 	# Its exit status is that of the newer one; and if that has gone, of what is left.
 	four=$(new)

@@ -64,7 +64,7 @@ row() {
 	assert_equal "$(jq -c '.handlers[1].settings' <<<"$output")" '{"give_up":["22","23505"],"later":[],"batch":500}'
 	assert_equal "$(jq -c '.handlers[2].settings.http | [.origin, .method, .headers, .secrets, .expect]' <<<"$output")" \
 		'["https://hooks.example.org:8443","POST",["Authorization"],1,[202,"300-399"]]'
-	assert_equal "$(jq -c '.handlers[3] | keys' <<<"$output")" '["job_type","kind","settings"]'
+	assert_equal "$(jq -c '.handlers[3] | [.kind, .path, .settings_path]' <<<"$output")" '["built-in",null,null]'
 }
 
 @test "handlers --settings names each setting that is known, and timeout_max is shown where it is set" {
@@ -75,8 +75,8 @@ row() {
 	jr_ok handlers
 	assert_equal "$names" "$(grep '^! bad' <<<"$output" | sed 's/.*the known ones are //; s/, /\n/g' | sort)"
 	jr_ok handlers --settings --json
-	assert_equal "$(jq -r '.[] | select(.setting == "http.proxy") | .kind' <<<"$output")" http
-	assert_equal "$(jq '[.[] | select(.meaning == "")] | length' <<<"$output")" 0
+	assert_equal "$(jq -r '.settings[] | select(.name == "http.proxy") | .kind' <<<"$output")" http
+	assert_equal "$(jq '[.settings[] | select(.meaning == "")] | length' <<<"$output")" 0
 	file bad.json <<<'{"timeout_max": "1h"}'
 	jr_ok handlers
 	assert_equal "$(row bad)" "bad sql timeout_max 1h $JOBRUN_HANDLERS/bad.sql, bad.json"
@@ -108,7 +108,7 @@ row() {
 	jr handlers --check
 	assert_equal "$status" 1
 	jr_ok handlers --json
-	assert_regex "$(jq -r '.problems[0]' <<<"$output")" '^no handler is in'
+	assert_regex "$(jq -r '.problems[0].text' <<<"$output")" '^no handler is in'
 	jr handlers --handlers "$BATS_TEST_TMPDIR/none"
 	assert_equal "$status" 78
 	assert_regex "$stderr" "mkdir -p $BATS_TEST_TMPDIR/none"

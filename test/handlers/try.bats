@@ -45,7 +45,7 @@ there'
 	jr try hello --json
 	assert_equal "$status" 0
 	jq -e '.verdict == "done" and .run_would_be == "succeeded" and .error == null and .exit_status == 0
-		and .output == "Hello, {}\nthere\n" and .type == "hello" and .kind == "exec" and .duration_ms >= 0' <<<"$output"
+		and .output == "Hello, {}\nthere\n" and .job_type == "hello" and .kind == "exec" and .took_ms >= 0' <<<"$output"
 }
 
 @test "try takes the payload from stdin or from a file" {
@@ -342,7 +342,7 @@ no_marked_processes_but_bats() (
 	http_handler bad "$web/status/400"
 	jr try bad --json
 	assert_equal "$status" 1
-	jq -e '.verdict == "give up" and .error_code == "http:400" and .kind == "http" and (has("cpu_ms") | not)' <<<"$output"
+	jq -e '.verdict == "give up" and .error_code == "http:400" and .kind == "http" and .cpu_ms == null' <<<"$output"
 	http_handler lost "$web/drop"
 	jr try lost
 	tried 1 'verdict fail' 'because there was no good answer \(libcurl says GOT_NOTHING\), which means: failed' 'error code curl:GOT_NOTHING'

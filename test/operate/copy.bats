@@ -138,7 +138,7 @@ drop_other() {
 	assert_output ''
 	copied
 	jr_ok migrate --adopt --cancel-waiting --json
-	assert_equal "$(jq -c . <<<"$output")" '{"adopted":true,"cancelled":1,"asked":0}'
+	assert_equal "$(jq -c . <<<"$output")" '{"version":1,"adopted":true,"cancelled":1,"requested":0}'
 }
 
 @test "an identifier that cannot be read: the database's oid alone tells, and nothing fails" {

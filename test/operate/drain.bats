@@ -34,7 +34,7 @@ load ../lib/common
 	jr_ok status
 	assert_line --regexp '^! everything: paused by .*: new schema \(jobrun resume --all\)$'
 	jr_ok status --json
-	assert_equal "$(jq -r '.problems[] | select(.about == "everything") | .reason, .paused_until' <<<"$output")" $'new schema\ninfinity'
+	assert_equal "$(jq -r '.problems[] | select(.about == "everything") | .paused_reason, .paused_until' <<<"$output")" $'new schema\nnull'
 
 	jr_ok resume --all
 	assert_equal "$output" 'everything: resumed'

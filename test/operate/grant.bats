@@ -81,7 +81,7 @@ $output"
 	assert_line --index 2 --regexp "^read +$app +all +all +- +(now|[0-9]+s ago) +-$"
 	jr_ok grant enqueue "$app"
 	jr_ok grant --json
-	assert_equal "$(jq -c 'map([.kind, .role, .job_types, .problem])' <<<"$output")" \
+	assert_equal "$(jq -c '.grants | map([.kind, .role, .job_types, .problem])' <<<"$output")" \
 		"[[\"enqueue\",\"$app\",null,null],[\"read\",\"$app\",null,null]]"
 	jr_ok grant read "$app" --revoke -n
 	assert_output "read: would be revoked from $app"

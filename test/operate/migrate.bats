@@ -77,7 +77,7 @@ applied() {
 	assert_regex "${lines[0]}" '^0008  baseline +applied 20'
 	assert_regex "${lines[-1]}" "^ +$number  functions +applied 20"
 	jr_ok migrate --status --json
-	assert_equal "$(jq -c '[.version, .newest, .migrations[0].applied, .functions.number, .functions.newest, .functions.applied]' <<<"$output")" \
+	assert_equal "$(jq -c '[.schema_version, .newest, .migrations[0].applied, .functions.number, .functions.newest, .functions.applied]' <<<"$output")" \
 		"[$version,$version,true,$number,$number,true]"
 }
 

@@ -55,7 +55,7 @@ resume|' "select action, reason from jobrun.job_audit where object = 'queue mail
 	jr_ok pause --definition nightly --reason 'month end'
 	assert_equal "$output" 'definition nightly: paused'
 	jr_ok run -n --json
-	assert_equal "$(jq -c 'map(.id)' <<<"$output")" "[$two,$three]"
+	assert_equal "$(jq -c '.runs | map(.id)' <<<"$output")" "[$two,$three]"
 	jr_ok run
 	run_is "$one" queued
 	run_is "$two" succeeded
@@ -112,16 +112,16 @@ runs_it() {
 	assert_line --regexp "^! queue mail: paused until ([0-9-]+ )?[0-9:]+\+00:00 by $me: the relay is down \(jobrun resume --queue mail\)$"
 	assert_line "! c: paused by $me (jobrun resume --type c)"
 	jr_ok status --json
-	assert_equal "$(jq -c '[.problems[] | [.about, .problem, .paused_by, .reason, .paused_until == "infinity"]]' <<<"$output")" \
+	assert_equal "$(jq -c '[.problems[] | [.about, .problem, .paused_by, .paused_reason, .paused_until == null]]' <<<"$output")" \
 		"[[\"a\",\"paused\",\"$me\",\"the relay is down\",false],[\"b\",\"paused\",\"$me\",\"the relay is down\",false],[\"c\",\"paused\",\"$me\",null,true],[\"queue mail\",\"paused\",\"$me\",\"the relay is down\",false]]"
 	jr_ok queue mail --json
-	assert_equal "$(jq -c '.[] | [.paused_reason, .paused_by]' <<<"$output")" "[\"the relay is down\",\"$me\"]"
+	assert_equal "$(jq -c '.queues[] | [.paused_reason, .paused_by]' <<<"$output")" "[\"the relay is down\",\"$me\"]"
 	jr_ok pause --type x --json
 	assert_equal "$(jq -c . <<<"$output")" \
-		'[{"kind":"type","name":"x","paused":true,"paused_until":"infinity","reason":null,"known":false}]'
+		'{"version":1,"pauses":[{"kind":"type","name":"x","paused":true,"paused_until":null,"paused_reason":null,"known":false}]}'
 	jr_ok resume --type x --type y --json
 	assert_equal "$(jq -c . <<<"$output")" \
-		'[{"kind":"type","name":"x","paused":false,"was_paused":true},{"kind":"type","name":"y","paused":false,"was_paused":false}]'
+		'{"version":1,"pauses":[{"kind":"type","name":"x","paused":false,"was_paused":true},{"kind":"type","name":"y","paused":false,"was_paused":false}]}'
 }
 
 @test "control characters in a reason move no cursor" {

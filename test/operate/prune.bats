@@ -486,7 +486,7 @@ run_all_due() {
 	q "select old('succeeded', '8 days')" >/dev/null
 	id=$(housekeeping)
 	jr_ok run -n --type other --queue other --json
-	assert_equal "$(jq -c 'map(.job_type)' <<<"$output")" '["jobrun.prune"]'
+	assert_equal "$(jq -c '.runs | map(.job_type)' <<<"$output")" '["jobrun.prune"]'
 	jr_ok run --type other --queue other
 	run_is "$id" succeeded
 	q_is '1|0' \

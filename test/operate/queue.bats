@@ -40,10 +40,10 @@ load ../lib/common
 	assert_line --regexp '^limited +0 +0 +0 +1 +- +-$'
 	assert_line --regexp '^other +0 +1 +- +1 +- +-$'
 	jr_ok queue --json
-	assert_equal "$(jq -c '[.[] | [.name, .running, .waiting, .max_running, .max_running_per_key]]' <<<"$output")" \
+	assert_equal "$(jq -c '[.queues[] | [.name, .running, .waiting, .max_running, .max_running_per_key]]' <<<"$output")" \
 		'[["default",1,0,null,1],["limited",0,0,0,1],["other",0,1,null,1]]'
 	jr_ok queue other --json
-	assert_equal "$(jq -r '.[].name' <<<"$output")" other
+	assert_equal "$(jq -r '.queues[].name' <<<"$output")" other
 	jr queue gone
 	assert_equal "$status" 1
 	assert_equal "$stderr" 'jobrun: queue gone has no limits, and no run is in it'
@@ -58,7 +58,7 @@ load ../lib/common
 	assert_line --index 2 --regexp '^mail +0 +0 +7 +1 +3/1s, used 0 +-$'
 	q_is '5|' 'select max_running, rate_limit from jobrun.job_queues'
 	jr_ok queue new --max-running 7 -n --json
-	assert_equal "$(jq -c '.[] | [.name, .max_running]' <<<"$output")" '["new",7]'
+	assert_equal "$(jq -c '.queues[] | [.name, .max_running]' <<<"$output")" '["new",7]'
 	q_is 1 'select count(*) from jobrun.job_queues'
 }
 

@@ -35,7 +35,7 @@ refused() {
 	queued_runs 1 mail default '9 days'
 	queued_runs 1 mail default '1 hour'
 	jr_ok list --since 2h --json
-	assert_equal "$(jq -c 'map(.id)' <<<"$output")" '[3,1]'
+	assert_equal "$(jq -c '.runs | map(.id)' <<<"$output")" '[3,1]'
 	jr_ok retry --since 2h
 	assert_equal "$output" 'retried 1 run'
 	jr_ok cancel --since 2h
@@ -46,9 +46,9 @@ refused() {
 @test "retry and cancel: --limit takes the newest, as list shows them" {
 	dead_runs 10 mail
 	jr_ok list -s dead --limit 3 --json
-	assert_equal "$(jq -c 'map(.id)' <<<"$output")" '[10,9,8]'
+	assert_equal "$(jq -c '.runs | map(.id)' <<<"$output")" '[10,9,8]'
 	jr_ok retry -s dead --limit 3 -n --json
-	assert_equal "$(jq -c . <<<"$output")" '[{"job_type":"mail","status":"dead","runs":3}]'
+	assert_equal "$(jq -c . <<<"$output")" '{"version":1,"kinds":[{"job_type":"mail","status":"dead","count":3}]}'
 	jr_ok retry -s dead --limit 3
 	assert_equal "$output" 'retried 3 runs'
 	q_is '{8,9,10}' "select array_agg(id order by id) from jobrun.job_runs where status = 'queued'"
@@ -66,7 +66,7 @@ refused() {
 	assert_equal "${lines[2]}" 'mail   dead      3'
 	assert_equal "${#lines[@]}" 3
 	jr_ok cancel --type mail --dry-run --json
-	assert_equal "$(jq -c . <<<"$output")" '[{"job_type":"mail","status":"queued","runs":4}]'
+	assert_equal "$(jq -c . <<<"$output")" '{"version":1,"kinds":[{"job_type":"mail","status":"queued","count":4}]}'
 	jr_ok cancel --type nothing -n
 	assert_equal "$output" ''
 	assert_by_status 'dead 5, queued 4'
@@ -108,11 +108,11 @@ refused() {
 	for filter in '-s dead' '-s dead --since 1h' '-s cancelled,dead -t import' '-s queued -q day,night --since 4h' \
 		'-s queued,dead,cancelled --since 4h --limit 7' '-s retrying' '-s dead -q night --limit 2' '-s cancelled --since 1h'; do
 		# shellcheck disable=SC2086 # words
-		shown=$(run_jobrun list $filter --limit 1000 --json | jq -c 'map(.id) | sort')
+		shown=$(run_jobrun list $filter --limit 1000 --json | jq -c '.runs | map(.id) | sort')
 		# shellcheck disable=SC2086
-		[[ $filter != *--limit* ]] || shown=$(run_jobrun list $filter --json | jq -c 'map(.id) | sort')
+		[[ $filter != *--limit* ]] || shown=$(run_jobrun list $filter --json | jq -c '.runs | map(.id) | sort')
 		# shellcheck disable=SC2086
-		counted=$(run_jobrun retry $filter -n --json | jq '[.[].runs] | add // 0')
+		counted=$(run_jobrun retry $filter -n --json | jq '[.kinds[].count] | add // 0')
 		assert_equal "$filter: $counted" "$filter: $(jq length <<<"$shown")"
 		q 'begin; set local session_replication_role = replica; delete from jobrun.job_audit; commit'
 		q 'create table kept as table jobrun.job_runs'
@@ -178,7 +178,7 @@ jobrun|retry|run 2|{"status": "cancelled", "attempts": 0}|{"status": "queued"}||
 	q "select jobrun.add_grant('read', '$role')"
 	JOBRUN_DATABASE_URL=$(url_of "$role")
 	jr_ok list --json
-	assert_equal "$(jq -c 'map([.id, .status, .error_code, .last_error])' <<<"$output")" '[[1,"dead","exit:65",null]]'
+	assert_equal "$(jq -c '.runs | map([.id, .status, .error_code, .last_error])' <<<"$output")" '[[1,"dead","exit:65",null]]'
 	jr_ok list
 	refute_output --partial 'exit 65: no'
 	jr_ok show 1
@@ -186,7 +186,7 @@ jobrun|retry|run 2|{"status": "cancelled", "attempts": 0}|{"status": "queued"}||
 	refute_output --partial 'exit 65: no'
 	refute_output --partial payload
 	jr_ok show 1 --json
-	assert_equal "$(jq -c '[.status, .payload, .last_error, .attempt_list[0].error, .attempt_list[0].outcome]' <<<"$output")" \
+	assert_equal "$(jq -c '[.status, .payload, .error, .attempt_list[0].error, .attempt_list[0].outcome]' <<<"$output")" \
 		'["dead",null,null,null,"dead"]'
 	jr_ok retry --status dead -n
 	assert_equal "${lines[1]}" 'mail dead      1'
@@ -205,7 +205,7 @@ jobrun|retry|run 2|{"status": "cancelled", "attempts": 0}|{"status": "queued"}||
 	jr cancel --json "$one" 999999
 	assert_equal "$status" 1
 	assert_equal "$(jq -c . <<<"$output")" \
-		"[{\"id\":$one,\"cancelled\":true,\"requested\":false,\"status\":\"cancelled\"},{\"id\":999999,\"cancelled\":false,\"requested\":false,\"status\":null}]"
+		"{\"version\":1,\"runs\":[{\"id\":$one,\"cancelled\":true,\"requested\":false,\"status\":\"cancelled\"},{\"id\":999999,\"cancelled\":false,\"requested\":false,\"status\":null}]}"
 	jr_ok retry --json "$one"
-	assert_equal "$(jq -c . <<<"$output")" "[{\"id\":$one,\"retried\":true,\"status\":\"queued\",\"superseded_by\":null}]"
+	assert_equal "$(jq -c . <<<"$output")" "{\"version\":1,\"runs\":[{\"id\":$one,\"retried\":true,\"status\":\"queued\",\"superseded_by\":null}]}"
 }

@@ -35,7 +35,7 @@ ended_with() {
 	assert_equal "$output" $'[2]\n{"rows": 1}'
 	assert_equal "$stderr" ''
 	jr_ok wait --json "$c" "$b" "$a"
-	assert_equal "$(jq -c '[.[] | [.id, .job_type, .status, .attempts, .max_attempts, .result]]' <<<"$output")" \
+	assert_equal "$(jq -c '[.runs[] | [.id, .job_type, .status, .attempts, .max_attempts, .result]]' <<<"$output")" \
 		"[[$c,\"work\",\"succeeded\",3,5,[2]],[$b,\"work\",\"succeeded\",3,5,null],[$a,\"work\",\"succeeded\",3,5,{\"rows\":1}]]"
 }
 
@@ -54,11 +54,11 @@ jobrun: run $d (work) is dead after 3 of 5 attempts; look with jobrun logs $d
 jobrun: there is no run 999999 that you may see"
 	jr wait --json "$b" 999999
 	assert_equal "$status" 1
-	assert_equal "$(jq -c '[.[] | [.id, .status, .error]]' <<<"$output")" \
+	assert_equal "$(jq -c '[.runs[] | [.id, .status, .error]]' <<<"$output")" \
 		"[[$b,\"dead\",\"no such user\\nTraceback\"],[999999,null,null]]"
 	# Where both go to one place the lines stand behind the document.
 	"$JOBRUN" wait --json "$b" 999999 >both 2>&1 || true
-	assert_equal "$(head -n -2 both | jq -c 'map(.id)')" "[$b,999999]"
+	assert_equal "$(head -n -2 both | jq -c '.runs | map(.id)')" "[$b,999999]"
 }
 
 @test "wait exits with 75 when its time is over, and --timeout 0 looks once" {
@@ -88,7 +88,7 @@ jobrun: there is no run 999999 that you may see"
 	# shellcheck disable=SC2046
 	jr wait --json $(seq 10000)
 	assert_equal "$status" 1
-	assert_equal "$(jq length <<<"$output")" 10000
+	assert_equal "$(jq '.runs | length' <<<"$output")" 10000
 }
 
 @test "wait ends soon after the run has ended" {

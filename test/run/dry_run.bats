@@ -6,7 +6,7 @@ load ../lib/common
 # shown ARGUMENT...: the ids that -n shows, in its order: "1 2 3".
 shown() {
 	jr_ok run -n --json "$@"
-	jq -r '[.[].id] | join(" ")' <<<"$output"
+	jq -r '[.runs[].id] | join(" ")' <<<"$output"
 }
 
 # many N ARGUMENT...: enqueue N runs; prints their ids.
@@ -84,7 +84,7 @@ contents() {
 	assert_regex "${lines[1]}" "^ *$old +work .* expired +2h"
 	assert_regex "${lines[2]}" "^ *$new +work .* 1/[0-9]+ "
 	jr_ok run -n --json
-	assert_equal "$(jq -c 'map([.id, .attempt, .expired])' <<<"$output")" "[[$old,1,true],[$new,1,false]]"
+	assert_equal "$(jq -c '.runs | map([.id, .attempt, .expired])' <<<"$output")" "[[$old,1,true],[$new,1,false]]"
 }
 
 @test "not more than 100, and not more than --max-runs" {
@@ -208,9 +208,9 @@ as_run_does() {
 	before=$(contents)
 	for _ in 1 2 3; do
 		jr_ok run -n --json
-		assert [ "$(jq length <<<"$output")" -gt 10 ]
+		assert [ "$(jq '.runs | length' <<<"$output")" -gt 10 ]
 	done
-	id=$(jq '[.[].id // empty][0]' <<<"$output")
+	id=$(jq '[.runs[].id // empty][0]' <<<"$output")
 	jr_ok run -n --job "$id"
 	assert_equal "$(contents)" "$before"
 	# Nor is a transaction left, or a lock.
@@ -244,7 +244,7 @@ as_run_does() {
 	free=$(enqueue work)
 	hold "select from jobrun.job_queues where name = 'narrow' for update"
 	jr_ok -v run -n --json
-	assert_equal "$(jq -c 'map(.id)' <<<"$output")" "[$free]"
+	assert_equal "$(jq -c '.runs | map(.id)' <<<"$output")" "[$free]"
 	assert_regex "$stderr" 'queue_left_out queue=narrow'
 	release_holds
 	assert_equal "$(shown)" "$((free - 1)) $free"
@@ -260,7 +260,7 @@ as_run_does() {
 	release_holds
 	wait_runner
 	assert_equal "$runner_status" 0
-	assert_equal "$(jq -c 'map(.id)' "$runner_out")" "[$id]"
+	assert_equal "$(jq -c '.runs | map(.id)' "$runner_out")" "[$id]"
 }
 
 # --- --job ---

@@ -178,7 +178,7 @@ log_since() {
 	jr run --json
 	assert_equal "$status" 1
 	assert_equal "${#lines[@]}" 1
-	assert_equal "$(jq -c '[.status, .claimed, .succeeded, .failed, .dead, .later, .released, .cancelled, .reclaimed]' <<<"$output")" \
+	assert_equal "$(jq -c '[.exit_status, .claimed, .succeeded, .retrying, .dead, .later, .released, .cancelled, .reclaimed]' <<<"$output")" \
 		'[1,5,2,1,1,1,0,0,0]'
 }
 
@@ -361,7 +361,7 @@ awaits_term() {
 	before=$(q "select count(*), max(xmin::text::bigint) from jobrun.job_runs")
 	for option in -n --dry-run; do
 		jr_ok run "$option" --json
-		assert_equal "$(jq -c '[.[].id]' <<<"$output")" "[$first,$second]"
+		assert_equal "$(jq -c '[.runs[].id]' <<<"$output")" "[$first,$second]"
 	done
 	jr_ok run -n
 	assert_regex "$output" "$first +work.*$second +work"
@@ -410,6 +410,6 @@ awaits_term() {
 	jr_ok run -n
 	assert_equal "$output" ''
 	jr_ok run -n --job "$id" --json
-	assert_equal "$(jq -r '.[].id' <<<"$output")" "$id"
+	assert_equal "$(jq -r '.runs[].id' <<<"$output")" "$id"
 	run_is "$id" queued
 }

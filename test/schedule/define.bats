@@ -69,7 +69,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	assert_equal "$stderr" ''
 	TZ=Asia/Tokyo jr_ok define hourly --schedule '@hourly' --json
 	assert_regex "$stderr" 'this host is in Asia/Tokyo'
-	assert_equal "$(jq -r '.[].name' <<<"$output")" hourly
+	assert_equal "$(jq -r '.name' <<<"$output")" hourly
 	for quiet in "a --schedule @daily --time-zone UTC" "b --schedule @daily --time-zone Europe/Berlin" "c --schedule @every\ 1h" "d --queue mail"; do
 		eval "TZ=Europe/Berlin jr_ok define $quiet"
 		assert_equal "$stderr" ''
@@ -96,7 +96,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	assert_equal "$(row_of report)" \
 		'send|{"to": "bob"}|what it is for|30 2 * * mon-fri|Europe/Berlin|mail|-5|3|00:05:00|00:00:05|48:00:00|one|alarm|all|03:00:00|allow|t'
 	jr_ok define report --json --priority 7
-	assert_equal "$(jq -c '.[] | [.name, .action, .old.priority, .new.priority]' <<<"$output")" '["report","changed",-5,7]'
+	assert_equal "$(jq -c '[.name, .action, .old.priority, .new.priority]' <<<"$output")" '["report","changed",-5,7]'
 }
 
 @test "define: none resets each option to its default" {
@@ -223,7 +223,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	q_is 1 "select count(distinct next_slot_at) from jobrun.job_definitions where name in ('a', 'b')"
 	q "select jobrun.define('c', '{\"schedule\": \"@daily\"}', 'by SQL')"
 	jr_ok define --list --json
-	assert_equal "$(jq -c 'map(select(.name != "jobrun.prune") | [.name, .schedule, .state])' <<<"$output")" \
+	assert_equal "$(jq -c '.definitions | map(select(.name != "jobrun.prune") | [.name, .schedule, .state])' <<<"$output")" \
 		'[["a","0 0 1 1 *","disabled"],["b","0 0 1 1 *","disabled"],["c","@daily","enabled"]]'
 }
 
@@ -273,7 +273,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	done
 	q_is 'jobrun.prune|jobrun' "select job_type, queue from jobrun.job_definitions where name = 'jobrun.prune'"
 	jr_ok define --remove b --json
-	assert_equal "$(jq -c . <<<"$output")" '[{"name":"b","removed":true}]'
+	assert_equal "$(jq -c . <<<"$output")" '{"version":1,"definitions":[{"name":"b","removed":true}]}'
 	q_is 'undefine|not needed' "select action, reason from jobrun.job_audit where object = 'definition a' order by at desc limit 1"
 	jr_ok define jobrun.prune --disable
 	q_is f "select enabled from jobrun.job_definitions where name = 'jobrun.prune'"
@@ -348,7 +348,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	assert_output "$told"
 	q_is $'jobrun.prune\nkept\nnew' 'select name from jobrun.job_definitions order by name'
 	jr_ok define --file definitions.json --exact --json
-	assert_equal "$(jq -c 'map([.name, .action])' <<<"$output")" '[["kept","unchanged"],["new","unchanged"]]'
+	assert_equal "$(jq -c '.definitions | map([.name, .action])' <<<"$output")" '[["kept","unchanged"],["new","unchanged"]]'
 	file '{"definitions": []}'
 	jr_ok define --file definitions.json
 	assert_output ''
@@ -465,8 +465,8 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	assert_line --index 2 --regexp '^Mon 29 Mar 2027 02:30 \+02:00 \([^;]*\)$'
 	assert_equal "$stderr" ''
 	jr_ok next '30 2 * * *' --time-zone Europe/Berlin --after '2027-03-28 00:00' --count 1 --json
-	assert_equal "$(jq -c '.[] | [.slot, .local, .weekday, .nominal]' <<<"$output")" \
-		'["2027-03-28T01:00:00Z","2027-03-28T03:00:00+02:00","Sunday","02:30"]'
+	assert_equal "$(jq -c '.slots[] | [.slot, .slot_local, .weekday, .nominal]' <<<"$output")" \
+		'["2027-03-28T01:00:00+00:00","2027-03-28T03:00:00+02:00","Sunday","02:30"]'
 	# At 03:00 there is one of its own; and times that follow real time are not moved.
 	jr_ok next '0 2,3 * * *' --time-zone Europe/Berlin --after 2027-03-28 --count 1
 	refute_output --partial 'there is no'
@@ -508,7 +508,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	jr_ok define a --enable
 	jr_ok pause --definition a --for 1h --reason 'moving'
 	jr_ok next a --json
-	assert_equal "$(jq -c 'map(.definition) | unique' <<<"$output")" '["a"]'
+	assert_equal "$(jq -c '[.definition]' <<<"$output")" '["a"]'
 	assert_regex "$stderr" '^jobrun: a is paused until .* .moving.: it starts nothing before;'
 	jr_ok define b --queue mail
 	bad 1 'definition b has no schedule' next b

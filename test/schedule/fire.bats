@@ -457,7 +457,7 @@ unchecked() {
 	define nightly
 	missed nightly 1
 	jr_ok run -n --json
-	assert_equal "$(jq -c 'map([.definition, .job_type])' <<<"$output")" '[["nightly","work"]]'
+	assert_equal "$(jq -c '.runs | map([.definition, .job_type])' <<<"$output")" '[["nightly","work"]]'
 	jr_ok run -n
 	assert_regex "$output" ' work +default +100 +- +2h.* nightly'
 	q_is 0 'select count(*) from jobrun.job_slots'

@@ -92,7 +92,7 @@ enqueued() {
 	assert_line --partial nightly
 	id=$(enqueued "$ops")
 	jr_ok run -n --json
-	assert_equal "$(jq -c '[.[] | .slot // .id]' <<<"$output")" "[$id]"
+	assert_equal "$(jq -c '[.runs[] | .slot // .id]' <<<"$output")" "[$id]"
 	jr exec nightly --strict -- touch started
 	assert_equal "$status" 75
 	assert_equal "$stderr" "jobrun: nightly was not started: run $id waits"

@@ -116,7 +116,7 @@ no_run() {
 	assert_regex "${lines[2]}" '\+00:00 - +- queued '
 	assert_regex "${lines[3]}" '^[0-9-]+ [0-9:]+\+00:00 [0-9-]+ [0-9:]+\+00:00 +150 coalesced +- +- +missed$'
 	assert_equal "${#lines[@]}" 4
-	assert_equal "$(shown '.slots[1] | [.slots, .run_id, .until != null]' nightly)" '[150,null,true]'
+	assert_equal "$(shown '.slots[1] | [.slots, .run_id, .slot_until != null]' nightly)" '[150,null,true]'
 }
 
 @test "slots shows the newest twenty first, obeys --limit and --since, and mentions older ones" {
@@ -155,7 +155,7 @@ no_run() {
 	jr_ok pause --definition weekly --for 2h
 	jr_ok slots weekly
 	assert_regex "${lines[0]}" ': paused until ([0-9-]+ )?[0-9:]+\+00:00, its slots'
-	assert_equal "$(shown '.definition | [.enabled, .paused_until != null, .paused_reason]' weekly)" '[true,true,null]'
+	assert_equal "$(shown '[.enabled, .paused, .paused_reason]' weekly)" '[true,true,null]'
 
 	q "select jobrun.define('plain', '{\"queue\": \"slow\"}')" >/dev/null
 	jr_ok slots plain
@@ -194,9 +194,9 @@ no_run() {
 	account lord '2026-04-05 14:45Z' skipped b
 	account west '2026-01-05 04:45:07.25Z' skipped a
 	assert_equal "$(TZ=Asia/Tokyo shown '[.slots[].slot_local]' berlin)" \
-		'["2026-10-26 02:30+01:00","2026-10-25 02:30+02:00","2026-03-29 03:00+02:00","2026-03-28 02:30+01:00"]'
-	assert_equal "$(shown '[.slots[].slot_local]' lord)" '["2026-04-06 01:15+10:30","2026-04-05 01:45+11:00"]'
-	assert_equal "$(shown '[.slots[].slot_local, .slots[].slot]' west)" '["2026-01-05 01:15:07.250000-03:30","2026-01-05T04:45:07.25+00:00"]'
+		'["2026-10-26T02:30:00+01:00","2026-10-25T02:30:00+02:00","2026-03-29T03:00:00+02:00","2026-03-28T02:30:00+01:00"]'
+	assert_equal "$(shown '[.slots[].slot_local]' lord)" '["2026-04-06T01:15:00+10:30","2026-04-05T01:45:00+11:00"]'
+	assert_equal "$(shown '[.slots[].slot_local, .slots[].slot]' west)" '["2026-01-05T01:15:07.250000-03:30","2026-01-05T04:45:07.25+00:00"]'
 }
 
 @test "slots works for a definition whose zone the server has lost" {
@@ -283,7 +283,7 @@ no_run() {
 	jr_ok slots nightly --replay '2026-10-25 02:30' -n
 	assert_equal "$output" 'would queue a run of nightly for 2026-10-25 02:30+02:00'
 	jr_ok slots nightly --replay '2026-10-25 02:30' -n --json
-	assert_equal "$(jq -c '[.run_id, .slot_local]' <<<"$output")" '[null,"2026-10-25 02:30+02:00"]'
+	assert_equal "$(jq -c '[.run_id, .slot_local]' <<<"$output")" '[null,"2026-10-25T02:30:00+02:00"]'
 	q_is 0 'select count(*) from jobrun.job_slots'
 	q_is 0 'select count(*) from jobrun.job_runs'
 	# Where both are slots, it is what the server reads: the second.
@@ -407,13 +407,13 @@ no_run() {
 	assert_regex "${lines[0]}" 'TOOK +DEFINITION +SLOT +MESSAGE$'
 	assert_regex "${lines[1]}" "^ *$id report .* nightly +2026-10-20 02:30\+02:00 +-$"
 	assert_regex "${lines[3]}" "^ *$plain report .* - +- +-$"
-	assert_equal "$(run_jobrun list --json | jq -c '[.[] | [.definition, .slot, .slot_local]]')" \
+	assert_equal "$(run_jobrun list --json | jq -c '[.runs[] | [.definition, .slot, .slot_local]]')" \
 		'[["nightly","2026-10-20T00:30:00+00:00","2026-10-20 02:30+02:00"],["nightly",null,null],[null,null,null]]'
 	jr_ok show "$id"
 	assert_line --regexp '^definition +nightly$'
 	assert_line --regexp '^slot +2026-10-20 02:30\+02:00$'
 	assert_equal "$(run_jobrun show "$id" --json | jq -c '[.definition, .slot, .slot_local]')" \
-		'["nightly","2026-10-20T00:30:00+00:00","2026-10-20 02:30+02:00"]'
+		'["nightly","2026-10-20T00:30:00+00:00","2026-10-20T02:30:00+02:00"]'
 	jr_ok show "$plain"
 	refute_line --regexp '^(definition|slot) '
 	number=$(field "$id" definition_id)
@@ -431,16 +431,16 @@ no_run() {
 	one=$(enqueue --definition nightly)
 	two=$(enqueue --definition weekly)
 	three=$(enqueue --definition nightly)
-	assert_equal "$(run_jobrun list --definition nightly --json | jq -c 'map(.id)')" "[$three,$one]"
-	assert_equal "$(run_jobrun list --definition nightly,weekly --status queued --json | jq -c 'map(.id)')" "[$three,$two,$one]"
-	assert_equal "$(run_jobrun list --definition nope --json)" '[]'
-	assert_equal "$(run_jobrun cancel --definition nightly -n --json | jq -c 'map(.runs)')" '[2]'
+	assert_equal "$(run_jobrun list --definition nightly --json | jq -c '.runs | map(.id)')" "[$three,$one]"
+	assert_equal "$(run_jobrun list --definition nightly,weekly --status queued --json | jq -c '.runs | map(.id)')" "[$three,$two,$one]"
+	assert_equal "$(run_jobrun list --definition nope --json | jq -c .runs)" '[]'
+	assert_equal "$(run_jobrun cancel --definition nightly -n --json | jq -c '.kinds | map(.count)')" '[2]'
 	jr_ok cancel --definition nightly
 	assert_equal "$output" 'cancelled 2 runs'
 	run_is "$plain" queued
 	run_is "$two" queued
 	for status in cancelled succeeded,cancelled cancelled,queued,dead; do
-		assert_equal "$(run_jobrun list --definition nightly --status "$status" --json | jq -c 'map(.id)')" "[$three,$one]"
+		assert_equal "$(run_jobrun list --definition nightly --status "$status" --json | jq -c '.runs | map(.id)')" "[$three,$one]"
 	done
 	jr_ok retry --definition nightly,weekly --status cancelled
 	assert_equal "$output" 'retried 2 runs'
