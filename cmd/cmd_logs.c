@@ -425,6 +425,7 @@ const struct jr_cmd jr_cmd_logs = {
     .usage = "[OPTION...] ID",
     .details = "For a running run: what it had printed at its last heartbeat. Several attempts may have the same\n"
 	       "number: \"later\", an interruption and 'jobrun retry' use a number again.\n"
+	       "While --follow looks, the runner sends output each second, from its next heartbeat on.\n"
 	       "With --follow the exit status is 0 if the run has succeeded, else 1. If a newer run of its unique key\n"
 	       "has superseded the run, --follow goes on with the newer one.\n",
     .options = logs_options,

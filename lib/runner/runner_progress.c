@@ -30,8 +30,7 @@ static void
 forget(struct jr_held *held)
 {
 	jr_progress_release(&held->progress.said);
-	held->progress =
-	    (struct jr_held_progress){.state = JR_PROGRESS_NEW, .followed = held->progress.followed};
+	held->progress = (struct jr_held_progress){.state = JR_PROGRESS_NEW, .followed = held->progress.followed};
 }
 
 static bool

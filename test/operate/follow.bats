@@ -5,7 +5,7 @@ load ../lib/common
 
 # follow ID: in the background; out.ID and err.ID are what it prints.
 follow() {
-	(exec env --default-signal=INT "$JOBRUN" logs -f "$1") >"out.$1" 2>"err.$1" 3>&- &
+	(exec env --default-signal=INT "$JOBRUN" logs -f "$1") >out."$1" 2>err."$1" 3>&- &
 	follower=$!
 	runner_pids+=("$!")
 }
@@ -157,15 +157,15 @@ until_of() {
 	id=$(waiting_run)
 	begin_attempt "$id"
 	q "update jobrun.job_runners set heartbeat = '20s'"
-	TERM=xterm timeout 60 script -qfec "$JOBRUN logs -f $id" /dev/null </dev/null >tty 2>&1 3>&- &
+	TERM=xterm timeout 60 script -qfec "$JOBRUN logs -f $id" /dev/null </dev/null >screen.txt 2>&1 3>&- &
 	runner_pids+=("$!")
 	terminal=$!
-	wait_until 15 grep -q -- '-- output comes every 20s' tty
+	wait_until 15 grep -q -- '-- output comes every 20s' screen.txt
 	q "update jobrun.job_runs set locked_until = locked_until + interval '20 seconds' where id = $id"
-	wait_until 15 grep -q -- '-- output comes each second from now on' tty
+	wait_until 15 grep -q -- '-- output comes each second from now on' screen.txt
 	end_attempt "$id" succeeded succeeded ''
 	wait_runner "$terminal"
-	assert_equal "$(grep -c -- '-- output' tty)" 2
+	assert_equal "$(grep -c -- '-- output' screen.txt)" 2
 
 	# A role that may not read output; and one that may read it and, by hand, may not mark.
 	make_role "read_$JR_DATABASE"
