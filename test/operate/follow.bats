@@ -96,6 +96,26 @@ until_of() {
 	wait_until 15 q_is 2 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
+@test "the server goes away while somebody follows: the job goes on, and its output comes when the server is back" {
+	own_cluster
+	teller one
+	one=$(enqueue one)
+	bg_runner --lease 60s --heartbeat 1500ms
+	touch one.1
+	follow "$one"
+	wait_until 15 printed "$one" '1\n'
+	wait_until 15 q_is 1 'select count(*) from jobrun.job_follows'
+	restart_server --immediate
+	touch one.2
+	wait_until 30 printed "$one" '1\n2\n'
+	wait_until 15 q_is 1 'select count(*) from jobrun.job_follows' # it was emptied
+	touch one.go
+	wait_runner "$follower"
+	assert_equal "$runner_status" 0
+	wait_until 15 q_is 'succeeded|1' "select status, attempts from jobrun.job_runs where id = $one"
+	assert_file_empty "err.$one"
+}
+
 @test "run and exec: a heartbeat learns by itself that somebody follows; output and progress come between two of them" {
 	q 'create table public.seen (id bigint, locked_until timestamptz, output text, progress text)'
 	q <<-'sql'
@@ -140,7 +160,10 @@ until_of() {
 	# Often marked, rarely written: the second call finds the first one's mark.
 	q "update jobrun.job_follows set followed_until = now() + interval '1 minute'"
 	q "select jobrun.follow($id)"
-	q_is t "select bool_and(followed_until > now() + interval '20 seconds') from jobrun.job_follows"
+	q_is 0 "select max(xmax::text) from jobrun.job_follows" # not even locked
+	q "update jobrun.job_follows set followed_until = now() + interval '3 seconds'"
+	q "select jobrun.follow($id)"
+	q_is t "select followed_until > now() + interval '3 seconds' from jobrun.job_follows where run_id = $id"
 	# Somebody follows in a transaction that stays open. Runner and other followers do not wait for it.
 	q 'delete from jobrun.job_follows'
 	hold "select jobrun.follow($id)"
