@@ -3,7 +3,8 @@
  * runner has reported.
  *
  * --follow reads once a second, prints what is new, goes on with the next attempts, and ends when the run is over. If a
- * newer run has superseded it, it goes on with that one. jr_logs_follow_new finds what was added to the last text.
+ * newer run has superseded it, it goes on with that one. jr_logs_follow_new finds what was added to the last text. The
+ * runner is told that somebody follows (logs_pace.h), and sends output each second as long as that is so.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -17,6 +18,7 @@
 #include "base/text.h"
 #include "commands.h"
 #include "logs_follow.h"
+#include "logs_pace.h"
 #include "pager.h"
 #include "print.h"
 #include "sql_text.h"
@@ -134,6 +136,7 @@ struct follower {
 	char *progress;  /* the progress that was printed last, or NULL */
 	bool mid_line;
 	bool said_waiting;
+	struct jr_logs_pace pace;
 };
 
 static void
@@ -187,6 +190,7 @@ show_attempt(struct follower *f, const PGresult *result, int row)
 			    PQgetvalue(result, row, F_MAX_ATTEMPTS));
 		remember(&f->output, "");
 		f->dropped = 0;
+		jr_logs_pace_again(&f->pace);
 	}
 	f->claim = claim;
 	f->showing = true;
@@ -228,6 +232,20 @@ show_waiting(struct follower *f, const PGresult *result)
 		free(age);
 	}
 	f->said_waiting = waits;
+}
+
+static void
+say_pace(void *ctx)
+{
+	end_line(ctx);
+}
+
+/* After what was known of a running attempt has been shown. */
+static void
+mark(struct follower *f, const PGresult *result)
+{
+	if (strcmp(PQgetvalue(result, 0, F_STATUS), "running") == 0)
+		jr_logs_pace_mark(&f->pace, f->db, f->id, say_pace, f);
 }
 
 /* Is the run over? Then the same result has the end of its output. */
@@ -307,6 +325,7 @@ go_on_with(struct follower *f, int64_t newer)
 	f->id = newer;
 	f->claim = -1;
 	f->showing = f->said_waiting = false;
+	jr_logs_pace_again(&f->pace);
 	remember(&f->output, "");
 	remember(&f->progress, NULL);
 	f->dropped = 0;
@@ -329,6 +348,7 @@ show_answer(struct follower *f, const PGresult *result, int *status, struct jr_e
 	}
 	show_progress(f, result);
 	show_waiting(f, result);
+	mark(f, result);
 	if (jr_pg_text(result, 0, F_NEWER) != NULL)
 		go_on_with(f, jr_pg_int(result, 0, F_NEWER, 0));
 	else if (is_final(result)) {
@@ -370,6 +390,7 @@ follow(const struct jr_app *app, int64_t id, struct jr_err *err)
 	jr_db_close(f.db);
 	free(f.output);
 	free(f.progress);
+	jr_logs_pace_release(&f.pace);
 	return status;
 }
 
@@ -404,6 +425,7 @@ const struct jr_cmd jr_cmd_logs = {
     .usage = "[OPTION...] ID",
     .details = "For a running run: what it had printed at its last heartbeat. Several attempts may have the same\n"
 	       "number: \"later\", an interruption and 'jobrun retry' use a number again.\n"
+	       "While --follow looks, the runner sends output each second, from its next heartbeat on.\n"
 	       "With --follow the exit status is 0 if the run has succeeded, else 1. If a newer run of its unique key\n"
 	       "has superseded the run, --follow goes on with the newer one.\n",
     .options = logs_options,

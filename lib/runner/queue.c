@@ -120,6 +120,7 @@ jr_queue_bind_runner_start(
 	put_int(bound, most);
 	put_text(bound, counts);
 	put_text(bound, facts->refused);
+	put_interval(bound, facts->heartbeat_ms);
 }
 
 void

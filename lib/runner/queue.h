@@ -35,6 +35,7 @@ struct jr_runner_facts {
 	const char *refused;   /* text[] literal of "FILE: why", NULL: none */
 	int64_t pid;
 	int64_t permits;
+	int64_t heartbeat_ms;
 	int64_t linger_ms; /* how long it stays, from when this is sent; 0: until nothing is due */
 };
 
@@ -233,13 +234,14 @@ struct jr_beat_row {
 	int64_t id, claim_seq;
 	enum jr_beat beat;
 	bool cancel;
+	bool followed; /* somebody looks at its output */
 };
 void jr_queue_add_heartbeat(
     struct jr_request *request, int64_t runner_id, struct jr_run *const *held, size_t count, int64_t lease_ms);
 size_t jr_queue_count_beats(const PGresult *result);
 struct jr_beat_row jr_queue_read_beat(const PGresult *result, size_t index);
 
-/* progress.sql: what running handlers report. Read: the (id, claim_seq) of the rows that were written. */
+/* progress.sql: what running handlers report. Read: the rows that were written. */
 struct jr_progress {
 	int64_t id, claim_seq;
 	char *progress, *checkpoint; /* lines; NULL: nothing new */
@@ -249,6 +251,7 @@ struct jr_progress {
 void jr_progress_release(struct jr_progress *progress);
 struct jr_written_row {
 	int64_t id, claim_seq;
+	bool followed;
 };
 void jr_queue_add_progress(
     struct jr_request *request, int64_t runner_id, const struct jr_progress *items, size_t count);

@@ -94,12 +94,14 @@ enum pair_column {
 
 enum heartbeat_column {
 	H_STATE = C_OTHERS,
-	H_CANCEL
+	H_CANCEL,
+	H_FOLLOWED
 };
 static const struct jr_form_column heartbeat_columns[] = {
     PAIR_COLUMNS,
     [H_STATE] = {"state", JR_COLUMN_TEXT, true, "|renewed|busy|gone|"},
     [H_CANCEL] = {"cancel", JR_COLUMN_BOOL, true, NULL},
+    [H_FOLLOWED] = {"followed", JR_COLUMN_BOOL, true, NULL},
 };
 static const struct jr_form heartbeat_form = JR_FORM("heartbeat", heartbeat_columns);
 
@@ -178,7 +180,8 @@ jr_queue_read_beat(const PGresult *result, size_t index)
 	struct jr_beat_row beat = {.id = jr_pg_int(result, row, C_ID, 0),
 	    .claim_seq = jr_pg_int(result, row, C_CLAIM_SEQ, 0),
 	    .beat = JR_BEAT_GONE,
-	    .cancel = jr_pg_bool(result, row, H_CANCEL)};
+	    .cancel = jr_pg_bool(result, row, H_CANCEL),
+	    .followed = jr_pg_bool(result, row, H_FOLLOWED)};
 
 	if (strcmp(state, "renewed") == 0)
 		beat.beat = JR_BEAT_RENEWED;
@@ -199,7 +202,13 @@ enum tell_parameter {
 	T_COUNT
 };
 
-static const struct jr_form_column progress_columns[] = {PAIR_COLUMNS};
+enum written_column {
+	W_FOLLOWED = C_OTHERS
+};
+static const struct jr_form_column progress_columns[] = {
+    PAIR_COLUMNS,
+    [W_FOLLOWED] = {"followed", JR_COLUMN_BOOL, true, NULL},
+};
 static const struct jr_form progress_form = JR_FORM("progress", progress_columns);
 
 void
@@ -246,8 +255,9 @@ jr_queue_count_written(const PGresult *result)
 struct jr_written_row
 jr_queue_read_written(const PGresult *result, size_t index)
 {
-	return (struct jr_written_row){
-	    .id = jr_pg_int(result, (int)index, C_ID, 0), .claim_seq = jr_pg_int(result, (int)index, C_CLAIM_SEQ, 0)};
+	return (struct jr_written_row){.id = jr_pg_int(result, (int)index, C_ID, 0),
+	    .claim_seq = jr_pg_int(result, (int)index, C_CLAIM_SEQ, 0),
+	    .followed = jr_pg_bool(result, (int)index, W_FOLLOWED)};
 }
 
 static const struct jr_form_column expired_columns[] = {{"expired", JR_COLUMN_BOOL, true, NULL}};

@@ -359,6 +359,7 @@ open_parts(struct jr_runner *runner, struct jr_err *err)
 	jr_held_open(runner);
 	jr_scopes_make(runner);
 	jr_fire_open(runner);
+	jr_progress_open(runner);
 	jr_claim_open(runner);
 	jr_ahead_open(runner);
 	jr_ping_open(runner);

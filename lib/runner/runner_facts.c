@@ -104,7 +104,8 @@ jr_facts_init(struct jr_runner_facts *facts, struct jr_facts_texts *texts, const
 	    .queues = texts->queues,
 	    .refused = texts->refused,
 	    .pid = getpid(),
-	    .permits = opts->permits[JR_POOL_EXEC]};
+	    .permits = opts->permits[JR_POOL_EXEC],
+	    .heartbeat_ms = opts->lease.heartbeat_ms};
 	jr_facts_draw_id(facts, random);
 }
 

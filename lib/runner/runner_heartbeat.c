@@ -18,6 +18,12 @@ jr_heartbeat_count(const struct jr_runner *runner)
 }
 
 bool
+jr_heartbeat_is_followed(const struct jr_held *held)
+{
+	return held->heartbeat.followed;
+}
+
+bool
 jr_heartbeat_soon(struct jr_runner *runner)
 {
 	bool first = !runner->heartbeat.wanted;
@@ -85,6 +91,7 @@ take_row(struct jr_runner *runner, const struct jr_beat_row *row, int64_t sent_m
 
 	if (held == NULL || !is_renewed(held))
 		return;
+	held->heartbeat.followed = row->followed;
 	if (row->beat == JR_BEAT_GONE) {
 		take_gone(held);
 		return;

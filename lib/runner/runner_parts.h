@@ -229,12 +229,14 @@ struct jr_heartbeat {
 
 /* Its part of struct jr_held. */
 struct jr_held_beat {
-	bool missed; /* a heartbeat did not find it */
+	bool missed;   /* a heartbeat did not find it */
+	bool followed; /* as the last one said */
 };
 
 bool jr_heartbeat_try(struct jr_runner *runner);
 bool jr_heartbeat_soon(struct jr_runner *runner);           /* a cancel was asked for. false: that was known */
 int64_t jr_heartbeat_count(const struct jr_runner *runner); /* of the answered ones */
+bool jr_heartbeat_is_followed(const struct jr_held *held);  /* does somebody look at its output? */
 
 /* --- runner_progress.c --- */
 
@@ -242,6 +244,7 @@ struct jr_progress_part {
 	bool wanted;
 	size_t sent;   /* reports in the request on the wire */
 	int64_t beats; /* heartbeats when the handlers were asked last */
+	int64_t at_ms; /* when to ask the followed ones again; JR_NEVER: after the next heartbeat */
 };
 
 /* Its part of struct jr_held. */
@@ -250,12 +253,14 @@ struct jr_held_progress {
 	enum {
 		JR_PROGRESS_NEW,    /* may be offered, if there is any */
 		JR_PROGRESS_SENT,   /* in the request on the wire */
-		JR_PROGRESS_OFFERED /* it was sent since the last heartbeat: not again before the next */
+		JR_PROGRESS_OFFERED /* it was sent: not again before its handler is asked again */
 	} state;
+	bool followed;   /* as the last answer about it said: its handler is asked each second */
 	bool unanswered; /* it was sent once and not answered */
 	bool alone;      /* it was refused with others: it goes by itself */
 };
 
+void jr_progress_open(struct jr_runner *runner);
 bool jr_progress_try(struct jr_runner *runner);
 
 /* --- runner_fire.c --- */

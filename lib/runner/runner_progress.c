@@ -1,30 +1,48 @@
 /*
  * runner_progress: what running handlers report, written under the fence after each heartbeat. See runner_parts.h.
  *
+ * While somebody follows a run, its handler is also asked each second. A heartbeat brings that somebody does, and the
+ * answer to what was sent that nobody does any more; as long as there is nothing new, nothing is sent. After a request
+ * that was refused or not answered only the next heartbeat goes on with it, so that a slow server is not asked more.
+ *
  * It goes in a request of its own, so that a text which the server refuses costs no heartbeat, and no other run its
  * progress. What was not written, because the row was locked or the connection was lost, is sent again after the next
  * heartbeat; what the server refuses by itself is dropped.
  */
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "runner/runner_parts.h"
 
 #define PROGRESS_BYTES ((size_t)512 * 1024) /* of one request; at least one run goes */
+#define FOLLOWED_MS 1000
+
+void
+jr_progress_open(struct jr_runner *runner)
+{
+	runner->progress.at_ms = JR_NEVER;
+}
 
 static void
 forget(struct jr_held *held)
 {
 	jr_progress_release(&held->progress.said);
-	held->progress = (struct jr_held_progress){.state = JR_PROGRESS_NEW};
+	held->progress = (struct jr_held_progress){.state = JR_PROGRESS_NEW, .followed = held->progress.followed};
 }
 
 static bool
 may_report(const struct jr_held *held)
 {
 	return jr_held_phase(held) == JR_HELD_RUNNING && !jr_start_is_lost(held);
+}
+
+static void
+ask_again_soon(struct jr_runner *runner)
+{
+	runner->progress.at_ms = jr_clock_after(jr_clock_now_ms(), FOLLOWED_MS);
 }
 
 static void
@@ -59,18 +77,47 @@ collect_one(struct jr_held *held)
 	said->claim_seq = held->run->claim_seq;
 }
 
-/* All handlers are asked after each heartbeat that was answered. */
+/* After each heartbeat that was answered. */
+static void
+collect_all(struct jr_runner *runner)
+{
+	runner->progress.at_ms = JR_NEVER;
+	for (struct jr_held *held = jr_held_first(runner); held != NULL; held = jr_held_next(held)) {
+		collect_one(held);
+		held->progress.followed = jr_heartbeat_is_followed(held);
+		if (held->progress.followed)
+			ask_again_soon(runner);
+	}
+}
+
+static void
+collect_followed(struct jr_runner *runner)
+{
+	runner->progress.at_ms = JR_NEVER;
+	for (struct jr_held *held = jr_held_first(runner); held != NULL; held = jr_held_next(held)) {
+		if (!held->progress.followed || !may_report(held))
+			continue;
+		collect_one(held);
+		ask_again_soon(runner);
+	}
+}
+
+/* Ask the handlers when it is time. */
 static void
 collect(struct jr_runner *runner)
 {
 	struct jr_progress_part *part = &runner->progress;
 
-	if (part->beats == jr_heartbeat_count(runner))
-		return;
-	part->beats = jr_heartbeat_count(runner);
-	part->wanted = true;
-	for (struct jr_held *held = jr_held_first(runner); held != NULL; held = jr_held_next(held))
-		collect_one(held);
+	if (part->beats != jr_heartbeat_count(runner)) {
+		part->beats = jr_heartbeat_count(runner);
+		part->wanted = true;
+		collect_all(runner);
+	} else if (jr_clock_now_ms() >= part->at_ms) {
+		part->wanted = true;
+		collect_followed(runner);
+	}
+	if (part->at_ms != JR_NEVER)
+		jr_runner_wake_at(runner, part->at_ms);
 }
 
 static size_t
@@ -118,9 +165,13 @@ take_written(struct jr_runner *runner, const PGresult *result, const struct jr_h
 		struct jr_written_row row = jr_queue_read_written(result, i);
 		struct jr_held *held = jr_held_find(runner, row.id, row.claim_seq);
 
-		if (held != NULL)
-			forget(held);
+		if (held == NULL)
+			continue;
+		held->progress.followed = row.followed;
+		forget(held);
 	}
+	if (runner->progress.at_ms != JR_NEVER) /* not before others had their turn */
+		ask_again_soon(runner);
 }
 
 static void
@@ -134,6 +185,8 @@ on_written(void *ctx, const struct jr_reply *reply)
 		jr_log(count > 1 ? JR_INFO : JR_WARN, "progress_refused", JR_S("error", reply->err.msg));
 	if (reply->end == JR_PG_DONE)
 		take_written(runner, reply->results[0], &sent);
+	else
+		runner->progress.at_ms = JR_NEVER;
 	for (size_t i = 0; reply->end != JR_PG_DONE && i < sent.count; i++)
 		note_unwritten(sent.held[i], reply, count);
 	if (reply->end == JR_PG_UNKNOWN || reply->end == JR_PG_UNSENT)

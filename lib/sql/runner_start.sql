@@ -2,7 +2,8 @@
 -- executes it, and reads the catalogs for each table, function and type, so there are few. $1 id, $2 host, $3 pid, $4 version,
 -- $5 job types, $6 queues or null, $7 permits, $8 how long it stays and starts new runs, an interval, or null: only until
 -- nothing is due, $9 how many candidates, $10 counts of a runner that did nothing: if there is nothing to do, the row says at
--- once that the runner has ended, and `over` is true; null: it says goodbye itself. $11 refused handlers or null.
+-- once that the runner has ended, and `over` is true; null: it says goodbye itself. $11 refused handlers or null, $12 how
+-- often it renews leases, an interval.
 -- job_type, queue, priority: a row for each candidate, or one with nulls. Candidates are looked up only if a run of these types
 -- waits, whenever it is due ("order by queue" makes that one probe of job_runs_ready for each type). install_id and database
 -- identify this database in the file of permits. idle_session_timeout: as it is shown; null before 14. expired: the lease of
@@ -17,10 +18,10 @@ with look as materialized (
 		exists (select from jobrun.job_definitions d where d.next_slot_at <= now()) as slot_due
 ), runner as (
 	insert into jobrun.job_runners as r (id, host, pid, version, job_types, queues, permits, lingers_until, finished_at, counts,
-		refused)
+		refused, heartbeat)
 	select $1::bigint, $2::text, $3::bigint, $4::text, $5::text[], $6::text[], $7::bigint, now() + $8::interval,
 		case when $10::jsonb is not null and not l.expired and not l.waiting and not l.slot_due then now() end,
-		coalesce($10::jsonb, '{}'), $11::text[]
+		coalesce($10::jsonb, '{}'), $11::text[], $12::interval
 	from look l
 	on conflict (id) do update set last_seen_at = now(), finished_at = case when $10::jsonb is not null then r.finished_at end
 		where r.host = excluded.host and r.pid = excluded.pid

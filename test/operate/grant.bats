@@ -553,6 +553,7 @@ cells() {
 		run admin|select jobrun.claim(1, 'h', 1, '{work}', '{default}', '{100}', null, null, null, 1000, 1)
 		run admin|update jobrun.job_runs set locked_until = now() where locked_until is not null
 		run admin|update jobrun.job_runs set progress = '1' where locked_until is not null
+		read run admin|select jobrun.follow(1)
 		run admin|select jobrun.fire()
 		run admin|select jobrun.prune_step('{"dry_run": true}')
 		run admin|select * from jobrun.exec_claim(1, 'h', 'x', 1000, null, '{c}', 1)
@@ -586,6 +587,7 @@ cells() {
 		-|delete from jobrun.job_definitions
 		-|update jobrun.job_queues set paused_until = 'infinity'
 		-|insert into jobrun.job_types (name) values ('a')
+		-|insert into jobrun.job_follows values (1, now())
 		-|insert into jobrun.job_grants (role, kind) values ('a', 'admin')
 		-|update jobrun.settings set install_id = install_id
 		-|update jobrun.settings set database_oid = 1
@@ -764,6 +766,7 @@ objects() {
 		function fire_definition: admin
 		function fire_due: run admin
 		function fire_slot: admin
+		function follow: read run admin
 		function forget_ahead: admin
 		function forget_outputs: admin
 		function grant_hint: admin
@@ -884,6 +887,7 @@ objects() {
 		table job_audit: read=r run=r admin=r
 		table job_definitions: read=R run=r admin=r
 		table job_effects: run=r admin=r
+		table job_follows: run=r admin=r
 		table job_grants: read=r run=r admin=r
 		table job_queues: read=r run=rW admin=rW
 		table job_runners: read=r run=rAW admin=rAW
@@ -918,15 +922,15 @@ columns() {
 		read select job_definitions: id anchor_at next_slot_at paused_until created_at updated_at timeout backoff_base backoff_cap catch_up_grace max_attempts priority enabled name job_type schedule time_zone queue concurrency_key on_dead catch_up overlap paused_reason description
 		read select job_runs: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code superseded_by is_counted
 		read select job_runs_archive: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code superseded_by is_counted archived_at
-		run insert job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void refused
+		run insert job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void refused heartbeat
 		run insert new_runs: job_type payload options run
 		run update job_queues: rate_window_start rate_used
-		run update job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void refused
+		run update job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void refused heartbeat
 		run update job_runs: claim_seq runner_id attempts snoozes releases run_at locked_until started_at finished_at failed_at cancel_requested_at output_dropped status locked_by error_code progress checkpoint result last_error output superseded_by
-		admin insert job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void refused
+		admin insert job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void refused heartbeat
 		admin insert new_runs: job_type payload options run
 		admin update job_queues: rate_window_start rate_used
-		admin update job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void refused
+		admin update job_runners: id pid permits started_at last_seen_at finished_at lingers_until host version job_types queues counts claims_void refused heartbeat
 		admin update job_runs: claim_seq runner_id attempts snoozes releases run_at locked_until started_at finished_at failed_at cancel_requested_at output_dropped status locked_by error_code progress checkpoint result last_error output superseded_by
 		admin update settings: keep_succeeded keep_keyed keep_cancelled keep_dead keep_output keep_runners keep_slots keep_effects keep_audit keep_stats archive copies keep_archive paused_until paused_reason paused_by
 	text

@@ -63,9 +63,9 @@ log_since() {
 		echo "prepare start as $(cat "$BATS_TEST_DIRNAME/../../lib/sql/runner_start.sql");"
 		# two copies that may end the runner, a repeat, and one more copy, which comes late
 		for counts in "'{\"claimed\": 0}'" "'{}'" null "'{}'"; do
-			echo "execute start (7, 'h', 1, '1', '{work}', null, 1, null, 64, $counts, null);"
+			echo "execute start (7, 'h', 1, '1', '{work}', null, 1, null, 64, $counts, null, '20s');"
 		done
-		echo "execute start (7, 'other', 1, '1', '{work}', null, 1, null, 64, '{}', null);"
+		echo "execute start (7, 'other', 1, '1', '{work}', null, 1, null, 64, '{}', null, '20s');"
 	} >script.sql
 	assert_equal "$(q <script.sql | awk -F'|' '{ print $NF }' | paste -sd' ')" 't t f f'
 	q_is '1|h|f|{"claimed": 0}' "select count(*) over (), host, finished_at is not null, counts from jobrun.job_runners"
