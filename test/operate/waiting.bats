@@ -18,7 +18,7 @@ setup() {
 
 @test "list --waiting: what starts next, in order, and why each run does not run yet" {
 	jr_ok list --waiting
-	assert_equal "$(sed -E 's/ +/ /g; s/^ //; s: 0/5 .* (never starts|starts with|waits:): 0/5 \1:; s/due [^ ]+Z$/due TIME/' <<<"$output")" "$(
+	assert_equal "$(sed -E 's/ +/ /g; s/^ //; s# 0/5 .* (never starts|starts with|waits:)# 0/5 \1#; s/due [^ ]+Z$/due TIME/' <<<"$output")" "$(
 		cat <<-'end'
 			ID TYPE QUEUE PRIORITY TRY DUE WHY
 			1 work default 1 0/5 starts with the next claim
