@@ -6,13 +6,14 @@
 
 #include "commands.h"
 #include "filter.h"
+#include "list_waiting.h"
 #include "pager.h"
 #include "print.h"
 #include "sql_text.h"
 
 struct list_opts {
 	struct jr_filter filter; /* first */
-	bool archived;
+	bool archived, waiting;
 };
 
 static const struct list_opts list_defaults = {.filter = {.since_ms = -1, .limit = 20}};
@@ -24,6 +25,8 @@ static const struct jr_option list_options[] = {
 	    100000),
 	{ .name = "archived", .help = "archived runs, too; with --since only those months of the archive are read",
 	    .type = JR_OPT_FLAG, .offset = offsetof(struct list_opts, archived) },
+	{ .name = "waiting", .help = "what will start next, in that order, and why it does not run yet; only with --type, --queue, --limit",
+	    .type = JR_OPT_FLAG, .offset = offsetof(struct list_opts, waiting) },
 	JR_OPTIONS_END,
 };
 
@@ -56,14 +59,29 @@ ask(struct jr_db *db, const struct list_opts *opts, struct jr_err *err)
 	return result;
 }
 
+/* Beside those of --waiting. */
+static bool
+has_other_filters(const struct jr_filter *filter)
+{
+	return filter->statuses.count > 0 || filter->definitions.count > 0 || filter->since_ms >= 0;
+}
+
 static int
 list_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
-	struct jr_db *db = jr_cmd_connect(app, err);
+	const struct list_opts *opts = values;
+	struct jr_db *db;
 	PGresult *result = NULL;
 
 	(void)argc;
 	(void)argv;
+	if (opts->waiting && (opts->archived || has_other_filters(&opts->filter))) {
+		jr_fail(err, JR_E_USAGE, "--waiting goes with --type, --queue and --limit only");
+		return (int)err->code;
+	}
+	if (opts->waiting)
+		return jr_list_waiting(app, &opts->filter, err);
+	db = jr_cmd_connect(app, err);
 	if (db != NULL)
 		result = ask(db, values, err);
 	jr_db_close(db);

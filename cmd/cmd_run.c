@@ -50,7 +50,8 @@ static const struct run_opts run_defaults = {
 };
 
 #define MAX_RUNTIME_MS 600000
-#define DUE_MOST 100 /* most rows of a dry run */
+#define DUE_MOST 100       /* most rows of a dry run */
+#define WAITING_MOST "200" /* of so many waiting runs it says why they would not start */
 
 #define AT(field) offsetof(struct run_opts, field)
 
@@ -284,6 +285,23 @@ tell_held_back(struct jr_db *db, struct jr_err *err)
 	return result != NULL;
 }
 
+/* Due runs that would not start, and why: an empty list would look like no work. */
+static bool
+tell_waiting(const struct run_opts *opts, struct jr_db *db, struct jr_err *err)
+{
+	char *types = jr_pg_array_or_null((const char *const *)opts->types.items, opts->types.count);
+	char *queues = jr_pg_array_or_null((const char *const *)opts->queues.items, opts->queues.count);
+	const char *values[] = {WAITING_MOST, types, queues};
+	PGresult *result = jr_db_query(db, jr_sql_waiting_reasons, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+
+	for (int row = 0; row < PQntuples(result); row++)
+		jr_print_line(stderr, "jobrun: ", PQgetvalue(result, row, 0));
+	PQclear(result);
+	free(types);
+	free(queues);
+	return result != NULL;
+}
+
 /* What a runner here would start now, and which definitions it would fire. */
 static int
 dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_runner_opts *runner, struct jr_err *err)
@@ -295,7 +313,7 @@ dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_r
 	if (db == NULL)
 		return (int)err->code;
 	result = jr_preview(db, runner, DUE_MOST, JR_CMD_TIMEOUT_MS, err);
-	if (result != NULL && !tell_held_back(db, err)) {
+	if (result != NULL && (!tell_held_back(db, err) || (runner->job_id == 0 && !tell_waiting(opts, db, err)))) {
 		PQclear(result);
 		result = NULL;
 	}

@@ -220,6 +220,7 @@ begin
 		('define', 'make or change a definition; members of changes are columns of job_definitions'),
 		('undefine', 'remove a definition; its runs stay'),
 		('explain', 'why a run stands where it does: the verdict, then each condition of a start'),
+		('next_waiting', 'the next waiting runs in the order of their starts, each with the verdict of explain()'),
 		('explain_definition', 'why a definition does not fire, its next slots, and why the last ones did not run'),
 		('oldest_due', 'of each job type and queue, since when its oldest run is due that nobody holds and no pause holds back'),
 		('stats', 'what ended since then, a row for each type, queue, hour or day; see below() for the buckets'),

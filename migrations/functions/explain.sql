@@ -65,20 +65,22 @@ begin
 end
 $fn$;
 
--- next_claim: what a claim that takes all that it may would do now with this waiting run: fate is starts, expired or
--- superseded (by newer); null: it stays. It goes through the turns of claim() and start_keyed() with runs that could
+-- next_claim: what a claim that takes all that it may would do now with these runs: fate is starts, expired or superseded
+-- (by newer); null: it stays, or does not wait. It goes through the turns of claim() and start_keyed() with runs that could
 -- decide that, and writes nothing. It knows no locks of other sessions. is_sure: false if it would have had to look at
--- more than a thousand due runs before it, ten queues or twenty turns.
-create or replace function jobrun.next_claim(run_id bigint, out fate text, out newer bigint, out is_sure boolean)
+-- more than a thousand due runs before one of them, at more than ten queues beside their own, or twenty turns.
+create or replace function jobrun.next_claim(run_ids bigint[])
+returns table (id bigint, fate text, newer bigint, is_sure boolean)
 language plpgsql stable security definer
 set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $fn$
 #variable_conflict use_column
 declare
-	v_id       constant bigint := run_id;
+	v_wanted   bigint[];                  -- those of run_ids that wait, and may start now
 	v_most     constant integer := 1000;
 	v_paused   constant bigint[] := array(select d.id from jobrun.job_definitions d where d.paused_until > now());
-	v_run      record;
+	v_sure     boolean := true;
+	v_last     record;
 	v_queue    jobrun.job_queues;
 	v_open     text[] := '{}';            -- "QUEUE TYPE", not paused: of these only runs with a unique key in question count
 	v_limited  text[] := '{}';
@@ -95,19 +97,14 @@ declare
 	v_turn     record;
 	v_fates    record;
 begin
-	is_sure := true;
-	select r.job_type, r.queue, r.priority, r.run_at, r.unique_key, r.concurrency_key, r.run_at <= now() as due into v_run
-	from jobrun.job_runs r where r.id = v_id and r.finished_at is null and r.status in ('queued', 'failed');
-	if not found or not v_run.due and v_run.unique_key is null or jobrun.is_held_back(null) then
-		return;
-	end if;
-
-	v_names := array[v_run.queue];
+	v_wanted := case when jobrun.is_held_back(null) then '{}' else array(select r.id from unnest(run_ids) i(id) join jobrun.job_runs r on r.id = i.id
+		where r.finished_at is null and r.status in ('queued', 'failed') and (r.run_at <= now() or r.unique_key is not null)) end;
+	v_names := array(select distinct r.queue from unnest(v_wanted) i(id) join jobrun.job_runs r on r.id = i.id);
 	while v_names <> '{}' loop
 		foreach v_name in array v_names loop
 			v_seen := v_seen || v_name;
-			if cardinality(v_seen) > 10 then
-				is_sure := false;
+			if cardinality(v_seen) > 10 + cardinality(v_wanted) then
+				return query select i.id, null::text, null::bigint, false from unnest(run_ids) i(id);
 				return;
 			end if;
 			select q.* into v_queue from jobrun.job_queues q where q.name = v_name;
@@ -116,7 +113,8 @@ begin
 				where not exists (select from jobrun.job_types j where j.name = t.name and j.paused_until > now())) end;
 			if v_queue.name is null or not jobrun.is_limited(v_queue) then
 				v_open := v_open || array(select v_name || ' ' || t.name from unnest(v_types) t(name));
-				v_ids := v_ids || case when v_name = v_run.queue and v_run.due and v_run.job_type = any (v_types) then v_id end;
+				v_ids := v_ids || array(select r.id from unnest(v_wanted) i(id) join jobrun.job_runs r on r.id = i.id
+					where r.queue = v_name and r.run_at <= now() and r.job_type = any (v_types));
 				continue;
 			end if;
 			v_limited := v_limited || v_name;
@@ -125,18 +123,21 @@ begin
 			v_more := jobrun.due_before(v_name, v_types, null, null, null, v_most + 1);
 			if cardinality(v_more) > v_most then
 				v_open := v_open || array(select v_name || ' ' || t.name from unnest(v_types) t(name));
-				v_more := case when v_name <> v_run.queue or not v_run.due or v_run.job_type <> all (v_types) then '{}'
-					else jobrun.due_before(v_name, v_types, v_run.priority, v_run.run_at, v_id, v_most) || v_id end;
+				select r.priority, r.run_at, r.id into v_last from unnest(v_wanted) i(id) join jobrun.job_runs r on r.id = i.id
+				where r.queue = v_name and r.run_at <= now() and r.job_type = any (v_types)
+				order by r.priority desc, r.run_at desc, r.id desc limit 1;
+				v_more := case when v_last.id is null then '{}'
+					else jobrun.due_before(v_name, v_types, v_last.priority, v_last.run_at, v_last.id, v_most) || v_last.id end;
 			end if;
 			if cardinality(v_more) > v_most then
-				is_sure := false;
+				return query select i.id, null::text, null::bigint, false from unnest(run_ids) i(id);
 				return;
 			end if;
 			v_ids := v_ids || v_more;
 		end loop;
 		-- runs with the same unique keys may be in other queues
 		v_names := array(select distinct s.queue from (
-				select distinct r.job_type, r.unique_key from unnest(v_ids || v_id) i(id) join jobrun.job_runs r on r.id = i.id
+				select distinct r.job_type, r.unique_key from unnest(v_ids || v_wanted) i(id) join jobrun.job_runs r on r.id = i.id
 				where r.unique_key is not null) k
 			cross join lateral (select r.queue from jobrun.job_runs r
 				where r.job_type = k.job_type and r.unique_key = k.unique_key and r.finished_at is null and r.status <> 'running'
@@ -147,7 +148,7 @@ begin
 		select x.id from unnest(v_ids) x(id) where x.id is not null
 		union all
 		select s.id from (
-			select distinct r.job_type, r.unique_key from unnest(v_ids || v_id) i(id) join jobrun.job_runs r on r.id = i.id
+			select distinct r.job_type, r.unique_key from unnest(v_ids || v_wanted) i(id) join jobrun.job_runs r on r.id = i.id
 			where r.unique_key is not null) k
 		cross join lateral (select r.id, r.queue from jobrun.job_runs r
 			where r.job_type = k.job_type and r.unique_key = k.unique_key and r.finished_at is null and r.status <> 'running'
@@ -155,8 +156,8 @@ begin
 		where s.queue || ' ' || k.job_type = any (v_open)) i);
 
 	for v_nr in 1 .. 21 loop
-		is_sure := v_nr <= 20;
-		exit when not is_sure;
+		v_sure := v_nr <= 20;
+		exit when not v_sure;
 		with here as materialized (
 			select r.id, r.queue, r.priority, r.run_at, r.concurrency_key, r.unique_key,
 				(v_paused = '{}' or r.definition_id is null or r.definition_id <> all (v_paused)) and r.id <> all (v_passed) as fit
@@ -232,16 +233,13 @@ begin
 		v_gone := v_gone || v_fates.gone;
 		v_by := v_by || v_fates.newer;
 		v_passed := v_passed || array(select k.id from unnest(v_turn.keyed) k(id) where k.id <> all (v_fates.started));
-		exit when v_id = any (v_started) or v_id = any (v_gone);
+		exit when v_wanted <@ (v_started || v_gone);
 	end loop;
-	if v_id = any (v_started) then
-		is_sure := true;
-		fate := (select case when r.expires_at <= now() then 'expired' else 'starts' end from jobrun.job_runs r where r.id = v_id);
-	elsif v_id = any (v_gone) then
-		is_sure := true;
-		fate := 'superseded';
-		newer := v_by[array_position(v_gone, v_id)];
-	end if;
+	return query
+		select i.id, case when i.id = any (v_started) then case when r.expires_at <= now() then 'expired' else 'starts' end
+				when i.id = any (v_gone) then 'superseded' end,
+			v_by[array_position(v_gone, i.id)], v_sure or i.id = any (v_started) or i.id = any (v_gone)
+		from unnest(run_ids) i(id) left join jobrun.job_runs r on r.id = i.id;
 end
 $fn$;
 
@@ -465,7 +463,8 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 $fn$;
 
 -- explain_conditions: all rows of explain() but the verdict, for a waiting run. never: it stays so unless somebody acts.
-create or replace function jobrun.explain_conditions(run_id bigint)
+-- taken: null, or what taken_types() says of its queue: then only what a verdict needs is looked up.
+create or replace function jobrun.explain_conditions(run_id bigint, taken text[] default null)
 returns table (condition text, state text, never boolean, reason text, words text, at timestamptz, rest text, command text)
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
@@ -481,8 +480,10 @@ begin
 		r.claim_seq, r.unique_key, r.concurrency_key, r.definition_id, r.run_at > now() as is_later,
 		(r.expires_at <= now()) is true as is_expired into v_run
 	from jobrun.job_runs r where r.id = explain_conditions.run_id;
-	return query select h.* from jobrun.explain_handler(v_run.job_type, v_run.queue) h;
-	return query select p.* from jobrun.explain_hosts(v_run.job_type, v_run.queue) p;
+	if taken is null or v_run.job_type <> all (taken) or jobrun.is_held_back(null) then
+		return query select h.* from jobrun.explain_handler(v_run.job_type, v_run.queue) h;
+		return query select p.* from jobrun.explain_hosts(v_run.job_type, v_run.queue) p;
+	end if;
 	return query select p.* from jobrun.explain_pauses(v_run.job_type, v_run.queue, v_run.definition_id) p;
 	return query select 'due', case when v_run.is_later then 'no' else 'ok' end, false,
 		case when not v_run.is_later then null when v_run.status = 'failed' then 'backoff' when v_run.snoozes > 0 then 'put_off' else 'later' end,
@@ -507,6 +508,10 @@ begin
 						|| ' is newer, and ends this one if it starts first', 'no newer run') end,
 			null::timestamptz, null, case when v_newer is not null then 'jobrun show ' || v_newer end;
 	end if;
+	if taken is not null then
+		return query select 'before', 'ok', false, null, 'other due runs come before it in queue ' || v_run.queue, null::timestamptz, null, null;
+		return;
+	end if;
 	v_n := cardinality(jobrun.due_before(v_run.queue, jobrun.taken_types(v_run.queue), v_run.priority, v_run.run_at, v_run.id, 10001));
 	return query select 'before', 'ok', false, null, case when v_n > 10000 then '>10000' when v_n = 0 then 'no' else v_n::text end
 		|| case when v_n = 1 then ' due run comes' else ' due runs come' end || ' before it in queue ' || v_run.queue,
@@ -522,6 +527,63 @@ begin
 	return query select 'runner', case when v_late then 'no' else 'ok' end, false, case when v_late then 'no_tick' end,
 		case when v_seen is null then 'no runner was ever seen' when v_late then 'no runner was seen since' else 'the last runner was seen' end,
 		v_seen, null, case when v_late then 'jobrun --once -v' end;
+end
+$fn$;
+
+-- explain_verdict: the rows of explain() for a waiting run, of which next_claim() has said this. taken: see explain_conditions().
+create or replace function jobrun.explain_verdict(run_id bigint, fate text, newer bigint, is_sure boolean, taken text[] default null)
+returns table (condition text, state text, reason text, words text, at timestamptz, rest text, command text)
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
+#variable_conflict use_column
+declare
+	v_key    constant text := (select r.unique_key from jobrun.job_runs r where r.id = run_id);
+	v_line   record;
+	v_rows   jsonb := '[]';
+	v_held   boolean := false;
+	v_locked boolean := false;
+	v_state  text;
+	v_why    jsonb;
+begin
+	for v_line in select c.* from jobrun.explain_conditions(run_id, taken) c loop
+		if v_line.condition = 'unique_key' and explain_verdict.fate = 'superseded' then
+			v_line.state := 'no';
+			v_line.reason := 'superseded';
+			v_line.words := format('run %s of unique key %s is newer', explain_verdict.newer, v_key);
+			v_line.command := 'jobrun show ' || explain_verdict.newer;
+		elsif v_line.condition = 'before' and explain_verdict.fate is null and not v_held then
+			v_line.state := case when explain_verdict.is_sure then 'no' else '?' end;
+			v_line.reason := 'turn';
+			v_line.words := v_line.words || case when explain_verdict.is_sure then '; its limits leave no further room' else '' end;
+			v_line.command := 'jobrun run --job ' || run_id;
+		end if;
+		v_held := v_held or v_line.state = 'no';
+		v_locked := v_locked or v_line.condition = 'lock' and v_line.state = 'no';
+		v_rows := v_rows || to_jsonb(v_line);
+	end loop;
+	select c.c into v_why from jsonb_array_elements(v_rows) with ordinality c(c, nr)
+	where (c.c ->> 'state' = 'no' or c.c ->> 'reason' = 'turn') and c.c ->> 'condition' <> 'runner'
+	order by (c.c ->> 'never')::boolean desc, c.c ->> 'condition' = 'lock' desc, c.nr limit 1;
+	-- What a claim would do decides: a run may start in the place of an older one of its key.
+	v_state := case when not v_locked and explain_verdict.fate = 'starts' then 'starts' when not v_locked and explain_verdict.fate is not null then 'ends'
+		when (v_why ->> 'never')::boolean then 'never' else 'waits' end;
+	if v_state = 'starts' then
+		v_why := null;
+		select c.c into v_why from jsonb_array_elements(v_rows) c(c) where c.c ->> 'condition' = 'runner' and c.c ->> 'state' = 'no';
+	elsif v_state = 'ends' then
+		select c.c into v_why from jsonb_array_elements(v_rows) c(c)
+		where c.c ->> 'condition' = case explain_verdict.fate when 'expired' then 'expiry' else 'unique_key' end;
+	end if;
+	return query
+		select 'verdict', v_state, coalesce(v_why ->> 'reason', 'next_claim'),
+			case v_state when 'starts' then 'starts with the next claim' || coalesce('; but ' || (v_why ->> 'words'), '')
+				when 'ends' then 'ends with the next claim, without a start: ' || (v_why ->> 'words')
+				when 'never' then 'never starts unless somebody acts: ' || (v_why ->> 'words')
+				else 'waits: ' || (v_why ->> 'words') end,
+			(v_why ->> 'at')::timestamptz, coalesce(v_why ->> 'rest', ''), v_why ->> 'command'
+		union all
+		select r.condition, r.state, r.reason, r.words, r.at, coalesce(r.rest, ''), r.command
+		from jsonb_to_recordset(v_rows) r(condition text, state text, reason text, words text, at timestamptz, rest text, command text);
 end
 $fn$;
 
@@ -542,13 +604,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
 declare
 	v_id     constant bigint := id;
 	v_run    record;
-	v_line   record;
-	v_rows   jsonb := '[]';
 	v_next   record;
-	v_held   boolean := false;
-	v_locked boolean := false;
-	v_state  text;
-	v_why    jsonb;
 begin
 	select r.*, (r.status in ('queued', 'failed')) as waits into v_run from jobrun.all_runs r where r.id = v_id;
 	if v_run.id is null or not (jobrun.may('read', 'run', 'admin') or v_run.created_by = jobrun.caller()) then
@@ -573,46 +629,60 @@ begin
 		return;
 	end if;
 
-	v_next := jobrun.next_claim(v_id);
-	for v_line in select c.* from jobrun.explain_conditions(v_id) c loop
-		if v_line.condition = 'unique_key' and v_next.fate = 'superseded' then
-			v_line.state := 'no';
-			v_line.reason := 'superseded';
-			v_line.words := format('run %s of unique key %s is newer', v_next.newer, v_run.unique_key);
-			v_line.command := 'jobrun show ' || v_next.newer;
-		elsif v_line.condition = 'before' and v_next.fate is null and not v_held then
-			v_line.state := case when v_next.is_sure then 'no' else '?' end;
-			v_line.reason := 'turn';
-			v_line.words := v_line.words || case when v_next.is_sure then '; its limits leave no further room' else '' end;
-			v_line.command := 'jobrun run --job ' || v_id;
-		end if;
-		v_held := v_held or v_line.state = 'no';
-		v_locked := v_locked or v_line.condition = 'lock' and v_line.state = 'no';
-		v_rows := v_rows || to_jsonb(v_line);
-	end loop;
-	select c.c into v_why from jsonb_array_elements(v_rows) with ordinality c(c, nr)
-	where (c.c ->> 'state' = 'no' or c.c ->> 'reason' = 'turn') and c.c ->> 'condition' <> 'runner'
-	order by (c.c ->> 'never')::boolean desc, c.c ->> 'condition' = 'lock' desc, c.nr limit 1;
-	-- What a claim would do decides: a run may start in the place of an older one of its key.
-	v_state := case when not v_locked and v_next.fate = 'starts' then 'starts' when not v_locked and v_next.fate is not null then 'ends'
-		when (v_why ->> 'never')::boolean then 'never' else 'waits' end;
-	if v_state = 'starts' then
-		v_why := null;
-		select c.c into v_why from jsonb_array_elements(v_rows) c(c) where c.c ->> 'condition' = 'runner' and c.c ->> 'state' = 'no';
-	elsif v_state = 'ends' then
-		select c.c into v_why from jsonb_array_elements(v_rows) c(c)
-		where c.c ->> 'condition' = case v_next.fate when 'expired' then 'expiry' else 'unique_key' end;
+	select n.* into v_next from jobrun.next_claim(array[v_id]) n;
+	return query select v.* from jobrun.explain_verdict(v_id, v_next.fate, v_next.newer, v_next.is_sure) v;
+end
+$fn$;
+
+-- next_waiting: the next waiting runs of these job types and queues (null: of all), in the order in which they will start: due
+-- ones by priority, then those that are due later; each with the verdict of explain(). What is the same for many is looked up once.
+create or replace function jobrun.next_waiting(job_types text[], queues text[], most bigint)
+returns table (id bigint, state text, reason text, words text, at timestamptz, rest text, command text)
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $fn$
+#variable_conflict use_column
+declare
+	v_most constant bigint := most;
+	v_ids  bigint[];
+begin
+	if not jobrun.may('read', 'run', 'admin') then
+		raise exception using errcode = '42501', message = 'permission denied: what waits is for roles that may read, run or administer';
 	end if;
+	v_ids := array(
+		with recursive walk as (
+			(select r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint as bound
+			from jobrun.job_runs r
+			where r.status in ('queued', 'failed')
+			order by r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint, r.run_at, r.id
+			limit 1)
+			union all
+			select n.* from walk w cross join lateral (
+				select r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint as bound
+				from jobrun.job_runs r
+				where r.status in ('queued', 'failed')
+					and (r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint)
+						> (w.job_type, w.queue, w.priority, w.bound)
+				order by r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint, r.run_at, r.id
+				limit 1) n)
+		select f.id
+		from (select w.* from walk w where (next_waiting.job_types is null or w.job_type = any (next_waiting.job_types))
+			and (next_waiting.queues is null or w.queue = any (next_waiting.queues)) offset 0) w
+		cross join lateral (
+			select r.id, r.priority, r.run_at from jobrun.job_runs r
+			where r.status in ('queued', 'failed') and r.job_type = w.job_type and r.queue = w.queue and r.priority = w.priority
+				and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = w.bound
+			order by r.run_at, r.id limit v_most) f
+		order by f.run_at > now(), case when f.run_at <= now() then f.priority end, f.run_at, f.id limit v_most);
 	return query
-		select 'verdict', v_state, coalesce(v_why ->> 'reason', 'next_claim'),
-			case v_state when 'starts' then 'starts with the next claim' || coalesce('; but ' || (v_why ->> 'words'), '')
-				when 'ends' then 'ends with the next claim, without a start: ' || (v_why ->> 'words')
-				when 'never' then 'never starts unless somebody acts: ' || (v_why ->> 'words')
-				else 'waits: ' || (v_why ->> 'words') end,
-			(v_why ->> 'at')::timestamptz, coalesce(v_why ->> 'rest', ''), v_why ->> 'command'
-		union all
-		select r.condition, r.state, r.reason, r.words, r.at, coalesce(r.rest, ''), r.command
-		from jsonb_to_recordset(v_rows) r(condition text, state text, reason text, words text, at timestamptz, rest text, command text);
+		with taken as materialized (
+			select q.queue, jobrun.taken_types(q.queue) as types
+			from (select distinct r.queue from unnest(v_ids) i(id) join jobrun.job_runs r on r.id = i.id) q)
+		select n.id, v.state, v.reason, v.words, v.at, v.rest, v.command
+		from jobrun.next_claim(v_ids) n
+		join jobrun.job_runs r on r.id = n.id
+		join taken t on t.queue = r.queue
+		cross join lateral (select x.* from jobrun.explain_verdict(n.id, n.fate, n.newer, n.is_sure, t.types) x limit 1) v
+		order by array_position(v_ids, n.id);
 end
 $fn$;
 

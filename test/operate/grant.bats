@@ -761,6 +761,7 @@ objects() {
 		function explain_limits: admin
 		function explain_locks: admin
 		function explain_pauses: admin
+		function explain_verdict: admin
 		function fail_slots: admin
 		function fire: run admin
 		function fire_definition: admin
@@ -791,7 +792,7 @@ objects() {
 		function last_slot: admin
 		function limit_reason: run admin
 		function limit_words: run admin
-		function line_of: admin
+		function line_of: read run admin
 		function local_peak: admin
 		function local_reached: admin
 		function lock_waiting: admin
@@ -815,6 +816,7 @@ objects() {
 		function next_local: admin
 		function next_slot: admin
 		function next_slots: enqueue read run admin
+		function next_waiting: read run admin
 		function nth_key: admin
 		function old_months: admin
 		function oldest_due: read run admin
