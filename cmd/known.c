@@ -45,15 +45,22 @@ release(struct names *names)
 	free(names->text);
 }
 
+/* near: a name that is spelt nearly so, or NULL. */
 static void
-print_warning(const char *text, const char *near)
+print_doubt(const char *before, const char *text, const char *near)
 {
 	char *line = jr_xasprintf(
 	    "%s%s%s%s", text, near == NULL ? "" : "; did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?");
 
 	fflush(stdout);
-	jr_print_line(stderr, "jobrun: warning: ", line);
+	jr_print_line(stderr, before, line);
 	free(line);
+}
+
+static void
+print_warning(const char *text, const char *near)
+{
+	print_doubt("jobrun: warning: ", text, near);
 }
 
 void
@@ -107,4 +114,29 @@ jr_known_warn_type(const char *type, const char *others, bool only_near)
 		jr_handlers_release(&handlers);
 	}
 	free(directory);
+}
+
+/* "TYPE<tab>words" */
+static void
+tell_line(const char *line, const struct names *names)
+{
+	size_t len = strcspn(line, "\t");
+	char *type = jr_xmemdup0(line, len);
+	const char *near = len > 0 ? jr_text_nearest(type, names->items, names->count) : NULL;
+
+	print_doubt("jobrun: ", line + len + (line[len] == '\t'), near);
+	free(type);
+}
+
+void
+jr_known_tell_unhandled(const char *text)
+{
+	const char *end = strstr(text, "\n\n");
+	struct names names = collect(end == NULL ? "" : end + 2, NULL);
+	char *lines = jr_xmemdup0(text, end == NULL ? strlen(text) : (size_t)(end - text));
+
+	for (char *rest = lines, *line; (line = strsep(&rest, "\n")) != NULL;)
+		tell_line(line, &names);
+	free(lines);
+	release(&names);
 }

@@ -19,4 +19,7 @@ void jr_known_warn(const char *what, const char *name, const char *others);
  */
 void jr_known_warn_type(const char *type, const char *others, bool only_near);
 
+/* Of runs that wait for a handler that no host has: a line for each type of the text in struct jr_runner_opts. */
+void jr_known_tell_unhandled(const char *text);
+
 #endif

@@ -85,7 +85,8 @@ enum start_column {
 	B_IDLE_SESSION,
 	B_EXPIRED,
 	B_SLOT_DUE,
-	B_OVER
+	B_OVER,
+	B_UNHANDLED
 };
 static const struct jr_form_column start_columns[] = {
     [B_JOB_TYPE] = {"job_type", JR_COLUMN_TEXT, false, NULL},
@@ -98,6 +99,7 @@ static const struct jr_form_column start_columns[] = {
     [B_EXPIRED] = {"expired", JR_COLUMN_BOOL, true, NULL},
     [B_SLOT_DUE] = {"slot_due", JR_COLUMN_BOOL, true, NULL},
     [B_OVER] = {"over", JR_COLUMN_BOOL, true, NULL},
+    [B_UNHANDLED] = {"unhandled", JR_COLUMN_TEXT, false, NULL},
 };
 static const struct jr_form start_form = JR_FORM("runner_start", start_columns);
 
@@ -120,6 +122,7 @@ jr_queue_bind_runner_start(
 	put_int(bound, most);
 	put_text(bound, counts);
 	put_text(bound, facts->refused);
+	put_text(bound, facts->tells ? "true" : "false");
 }
 
 void
@@ -158,7 +161,8 @@ jr_queue_read_runner_start(const PGresult *result, struct jr_started *started)
 	    .idle_session_ms = shown_ms(PQgetvalue(result, 0, B_IDLE_SESSION)),
 	    .expired = jr_pg_bool(result, 0, B_EXPIRED),
 	    .slot_due = jr_pg_bool(result, 0, B_SLOT_DUE),
-	    .over = jr_pg_bool(result, 0, B_OVER)};
+	    .over = jr_pg_bool(result, 0, B_OVER),
+	    .unhandled = jr_pg_text(result, 0, B_UNHANDLED)};
 	return true;
 }
 

@@ -36,6 +36,7 @@ struct jr_runner_facts {
 	int64_t pid;
 	int64_t permits;
 	int64_t linger_ms; /* how long it stays, from when this is sent; 0: until nothing is due */
+	bool tells;        /* it can tell people of runs that no host has a handler for */
 };
 
 /*
@@ -72,6 +73,7 @@ struct jr_started {
 	bool expired;                      /* the lease of a run has ended */
 	bool slot_due;                     /* of a schedule */
 	bool over;                         /* there is nothing to do, and the runner's row says that it has ended */
+	const char *unhandled;             /* see struct jr_runner_opts; borrowed */
 };
 void jr_queue_bind_runner_start(
     struct jr_bound *bound, const struct jr_runner_facts *facts, int64_t most, const char *counts);

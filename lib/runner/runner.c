@@ -39,8 +39,8 @@ counts_json(const struct jr_counts *c)
 /*
  * The first round trip: does the schema fit, here I am, what is there to do, and is this a copy? Where copies are
  * refused nothing of it is kept. If there is nothing to do it is the only one: the runner's row says that it has ended.
- * It writes no other row, so its COMMIT does not wait for the disk; a claim that follows makes the row durable with
- * itself. The same holds for a goodbye without claims.
+ * It writes no other row (but that somebody was told of runs without a handler), so its COMMIT does not wait for the
+ * disk; a claim that follows makes the row durable with itself. The same holds for a goodbye without claims.
  */
 static void
 take_started(struct jr_runner *runner, const struct jr_reply *reply, const struct jr_started *started)
@@ -52,6 +52,8 @@ take_started(struct jr_runner *runner, const struct jr_reply *reply, const struc
 		runner->opts->idle_session(runner->opts->ctx, started->idle_session_ms);
 	if (runner->opts->copied != NULL)
 		runner->opts->copied(runner->opts->ctx, jr_queue_read_check_copy(reply->results[2]));
+	if (started->unhandled != NULL && runner->opts->unhandled != NULL)
+		runner->opts->unhandled(runner->opts->ctx, started->unhandled);
 	jr_runner_enter(runner, started->over ? JR_PHASE_DONE : JR_PHASE_WORK);
 	runner->counts.answered = true;
 	if (started->expired)
@@ -374,6 +376,7 @@ open_runner(struct jr_runner *runner, struct jr_err *err)
 	set_patience(runner);
 	jr_random_seed_system(&runner->random);
 	jr_facts_init(&runner->facts, &runner->texts, runner->opts, &runner->random);
+	runner->facts.tells = runner->opts->unhandled != NULL;
 	if (!jr_link_open(runner, on_idle, err))
 		return false;
 	jr_start_open(runner, on_nonsense);

@@ -112,6 +112,11 @@ struct jr_runner_opts {
 	void (*waits)(void *ctx, const char *why, int64_t left_ms);
 	void (*stopping)(void *ctx, int signo, int64_t running); /* the first signal; so many handlers run */
 	void (*copied)(void *ctx, const char *text); /* the warning that the database is a copy; NULL: it is none */
+	/*
+	 * Job types whose runs wait, and that no host has a handler for; of all runners, one is told once a day. A line
+	 * for each, "TYPE<tab>words", TYPE empty if nothing is spelt wrong; an empty line; the types that there are.
+	 */
+	void (*unhandled)(void *ctx, const char *text);
 	void *ctx;
 };
 

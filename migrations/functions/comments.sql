@@ -169,6 +169,8 @@ begin
 		('settings', 'system_identifier', 'the server this database belongs to; see copies'),
 		('settings', 'database_oid', 'its number there'),
 		('settings', 'copies', 'in a copy of this database: tell, or refuse to run anything'),
+		('settings', 'unhandled_looked_at', 'when a tick last looked for runs that no host has a handler for'),
+		('settings', 'unhandled_told', 'job types without a handler that a tick told, and when'),
 		('schema_migrations', 'version', 'its number'),
 		('schema_migrations', 'checksum', 'of its text'),
 		('schema_migrations', 'applied_at', 'when'),
