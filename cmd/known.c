@@ -12,6 +12,8 @@
 #include "handler/handlers.h"
 #include "print.h"
 
+#define WARNING "jobrun: warning: "
+
 /* Some names; `text` is their storage. */
 struct names {
 	const char **items;
@@ -47,7 +49,7 @@ release(struct names *names)
 
 /* near: a name that is spelt nearly so, or NULL. */
 static void
-print_doubt(const char *before, const char *text, const char *near)
+print_line(const char *before, const char *text, const char *near)
 {
 	char *line = jr_xasprintf(
 	    "%s%s%s%s", text, near == NULL ? "" : "; did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?");
@@ -57,25 +59,25 @@ print_doubt(const char *before, const char *text, const char *near)
 	free(line);
 }
 
-static void
-print_warning(const char *text, const char *near)
+void
+jr_known_tell(const char *before, const char *words, const char *name, const char *others)
 {
-	print_doubt("jobrun: warning: ", text, near);
+	struct names names = collect(others == NULL ? "" : others, NULL);
+
+	print_line(before, words, others == NULL ? NULL : jr_text_nearest(name, names.items, names.count));
+	release(&names);
 }
 
 void
 jr_known_warn(const char *what, const char *name, const char *others)
 {
-	struct names names;
 	char *text;
 
 	if (others == NULL)
 		return;
-	names = collect(others, NULL);
 	text = jr_xasprintf("nothing has %s %s", what, name);
-	print_warning(text, jr_text_nearest(name, names.items, names.count));
+	jr_known_tell(WARNING, text, name, others);
 	free(text);
-	release(&names);
 }
 
 /* `handlers`: those of this host, NULL if there are none or they cannot be read. */
@@ -91,7 +93,7 @@ warn_type(const char *type, const char *others, const struct jr_handlers *handle
 		: jr_xasprintf("no host has a handler for %s (no runner of the last day, nor this host)", type);
 
 	if (names.count > 0 && (near != NULL || !only_near))
-		print_warning(text, problem == NULL ? near : NULL);
+		print_line(WARNING, text, problem == NULL ? near : NULL);
 	free(text);
 	release(&names);
 }
@@ -114,29 +116,4 @@ jr_known_warn_type(const char *type, const char *others, bool only_near)
 		jr_handlers_release(&handlers);
 	}
 	free(directory);
-}
-
-/* "TYPE<tab>words" */
-static void
-tell_line(const char *line, const struct names *names)
-{
-	size_t len = strcspn(line, "\t");
-	char *type = jr_xmemdup0(line, len);
-	const char *near = len > 0 ? jr_text_nearest(type, names->items, names->count) : NULL;
-
-	print_doubt("jobrun: ", line + len + (line[len] == '\t'), near);
-	free(type);
-}
-
-void
-jr_known_tell_unhandled(const char *text)
-{
-	const char *end = strstr(text, "\n\n");
-	struct names names = collect(end == NULL ? "" : end + 2, NULL);
-	char *lines = jr_xmemdup0(text, end == NULL ? strlen(text) : (size_t)(end - text));
-
-	for (char *rest = lines, *line; (line = strsep(&rest, "\n")) != NULL;)
-		tell_line(line, &names);
-	free(lines);
-	release(&names);
 }

@@ -12,14 +12,14 @@
 /* "nothing has queue mial; did you mean mail?" what: "queue". */
 void jr_known_warn(const char *what, const char *name, const char *others);
 
+/* A line of these words, with the one of `others` that is spelt nearly as `name`. others: NULL: none is looked for. */
+void jr_known_tell(const char *before, const char *words, const char *name, const char *others);
+
 /*
  * The same for a job type that is to be run. A handler on this host counts, too; its directory is read only if no
  * runner has the type. Silent if this host has no handlers and no runner was seen: then nothing is known of any name.
  * only_near: silent unless another one is spelt nearly so.
  */
 void jr_known_warn_type(const char *type, const char *others, bool only_near);
-
-/* Of runs that wait for a handler that no host has: a line for each type of the text in struct jr_runner_opts. */
-void jr_known_tell_unhandled(const char *text);
 
 #endif

@@ -190,12 +190,12 @@ jr_run_report_copied(void *ctx, const char *text)
 }
 
 void
-jr_run_report_unhandled(void *ctx, const char *text)
+jr_run_report_unhandled(void *ctx, const char *job_type, const char *words, const char *others)
 {
 	struct jr_run_report *report = ctx;
 
 	clear_line(report);
-	jr_known_tell_unhandled(text);
+	jr_known_tell("jobrun: ", words, job_type, others);
 }
 
 void

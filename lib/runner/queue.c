@@ -85,8 +85,8 @@ enum start_column {
 	B_IDLE_SESSION,
 	B_EXPIRED,
 	B_SLOT_DUE,
-	B_OVER,
-	B_UNHANDLED
+	B_LOOKS,
+	B_OVER
 };
 static const struct jr_form_column start_columns[] = {
     [B_JOB_TYPE] = {"job_type", JR_COLUMN_TEXT, false, NULL},
@@ -98,8 +98,8 @@ static const struct jr_form_column start_columns[] = {
     [B_IDLE_SESSION] = {"idle_session_timeout", JR_COLUMN_TEXT, false, NULL},
     [B_EXPIRED] = {"expired", JR_COLUMN_BOOL, true, NULL},
     [B_SLOT_DUE] = {"slot_due", JR_COLUMN_BOOL, true, NULL},
+    [B_LOOKS] = {"looks", JR_COLUMN_BOOL, true, NULL},
     [B_OVER] = {"over", JR_COLUMN_BOOL, true, NULL},
-    [B_UNHANDLED] = {"unhandled", JR_COLUMN_TEXT, false, NULL},
 };
 static const struct jr_form start_form = JR_FORM("runner_start", start_columns);
 
@@ -122,7 +122,6 @@ jr_queue_bind_runner_start(
 	put_int(bound, most);
 	put_text(bound, counts);
 	put_text(bound, facts->refused);
-	put_text(bound, facts->tells ? "true" : "false");
 }
 
 void
@@ -161,8 +160,8 @@ jr_queue_read_runner_start(const PGresult *result, struct jr_started *started)
 	    .idle_session_ms = shown_ms(PQgetvalue(result, 0, B_IDLE_SESSION)),
 	    .expired = jr_pg_bool(result, 0, B_EXPIRED),
 	    .slot_due = jr_pg_bool(result, 0, B_SLOT_DUE),
-	    .over = jr_pg_bool(result, 0, B_OVER),
-	    .unhandled = jr_pg_text(result, 0, B_UNHANDLED)};
+	    .looks = jr_pg_bool(result, 0, B_LOOKS),
+	    .over = jr_pg_bool(result, 0, B_OVER)};
 	return true;
 }
 

@@ -5,7 +5,7 @@
  * Whatever happens (a reply, a handler's end, a timer, a signal), on_idle follows it when the connection is idle, and
  * sends the most urgent request: close what reclaim has open, heartbeat, resolve doubt, adopt, what a runner needs to
  * stay (runner_linger.c), reclaim, fire schedules, settle (with the next claim in the same transaction), progress,
- * claim, and when nothing is left, goodbye.
+ * claim, tell of runs without a handler, and when nothing is left, goodbye.
  */
 #include "runner/runner.h"
 
@@ -39,8 +39,8 @@ counts_json(const struct jr_counts *c)
 /*
  * The first round trip: does the schema fit, here I am, what is there to do, and is this a copy? Where copies are
  * refused nothing of it is kept. If there is nothing to do it is the only one: the runner's row says that it has ended.
- * It writes no other row (but that somebody was told of runs without a handler), so its COMMIT does not wait for the
- * disk; a claim that follows makes the row durable with itself. The same holds for a goodbye without claims.
+ * It writes no other row, so its COMMIT does not wait for the disk; a claim that follows makes the row durable with
+ * itself. The same holds for a goodbye without claims.
  */
 static void
 take_started(struct jr_runner *runner, const struct jr_reply *reply, const struct jr_started *started)
@@ -52,8 +52,6 @@ take_started(struct jr_runner *runner, const struct jr_reply *reply, const struc
 		runner->opts->idle_session(runner->opts->ctx, started->idle_session_ms);
 	if (runner->opts->copied != NULL)
 		runner->opts->copied(runner->opts->ctx, jr_queue_read_check_copy(reply->results[2]));
-	if (started->unhandled != NULL && runner->opts->unhandled != NULL)
-		runner->opts->unhandled(runner->opts->ctx, started->unhandled);
 	jr_runner_enter(runner, started->over ? JR_PHASE_DONE : JR_PHASE_WORK);
 	runner->counts.answered = true;
 	if (started->expired)
@@ -61,6 +59,8 @@ take_started(struct jr_runner *runner, const struct jr_reply *reply, const struc
 	jr_linger_begin(runner);
 	jr_claim_take_candidates(runner, reply->results[1]);
 	jr_fire_take_look(runner, started->slot_due ? 0 : INT64_MAX, false);
+	if (started->looks)
+		jr_unhandled_want(runner);
 	if (!jr_scopes_open(runner, name, &err))
 		jr_runner_fail(runner, &err);
 	free(name);
@@ -209,7 +209,8 @@ send_work(struct jr_runner *runner)
 {
 	return jr_reclaim_try_close(runner) || jr_heartbeat_try(runner) || jr_settle_try_resolve(runner) ||
 	       jr_adopt_try(runner) || jr_linger_try(runner) || try_reclaim(runner) || jr_fire_try_first(runner) ||
-	       jr_settle_try(runner) || jr_progress_try(runner) || jr_claim_try(runner) || jr_fire_try(runner);
+	       jr_settle_try(runner) || jr_progress_try(runner) || jr_claim_try(runner) || jr_fire_try(runner) ||
+	       jr_unhandled_try(runner);
 }
 
 /* The first and the last request are repeated after a pause. */
@@ -376,7 +377,6 @@ open_runner(struct jr_runner *runner, struct jr_err *err)
 	set_patience(runner);
 	jr_random_seed_system(&runner->random);
 	jr_facts_init(&runner->facts, &runner->texts, runner->opts, &runner->random);
-	runner->facts.tells = runner->opts->unhandled != NULL;
 	if (!jr_link_open(runner, on_idle, err))
 		return false;
 	jr_start_open(runner, on_nonsense);

@@ -113,10 +113,11 @@ struct jr_runner_opts {
 	void (*stopping)(void *ctx, int signo, int64_t running); /* the first signal; so many handlers run */
 	void (*copied)(void *ctx, const char *text); /* the warning that the database is a copy; NULL: it is none */
 	/*
-	 * Job types whose runs wait, and that no host has a handler for; of all runners, one is told once a day. A line
-	 * for each, "TYPE<tab>words", TYPE empty if nothing is spelt wrong; an empty line; the types that there are.
+	 * Runs wait for a handler that no host has: a call for each job type. Of all runners of the database, one is
+	 * told, and of a type once a day. others: the types that have handlers, one a line; NULL: job_type, which may
+	 * be NULL then, is not spelt wrong.
 	 */
-	void (*unhandled)(void *ctx, const char *text);
+	void (*unhandled)(void *ctx, const char *job_type, const char *words, const char *others);
 	void *ctx;
 };
 

@@ -17,7 +17,7 @@ struct jr_facts_texts {
 	char *job_types, *queues, *refused; /* array literals */
 };
 
-/* All but linger_ms and tells. texts stay where they are as long as the facts are used. */
+/* All but linger_ms. texts stay where they are as long as the facts are used. */
 void jr_facts_init(struct jr_runner_facts *facts, struct jr_facts_texts *texts, const struct jr_runner_opts *opts,
     struct jr_random *random);
 void jr_facts_release(struct jr_facts_texts *texts);

@@ -17,6 +17,7 @@
  *	runner_held.c       the list of held runs
  *	runner_phase.c      the phases of a held run
  *	runner_scopes.c     claim scopes, and permits
+ *	runner_unhandled.c  runs that no host has a handler for
  *	runner_report.c     what became of a run: log, counts
  *	runner_exec.c       the one command of jobrun exec
  *	runner_core.c       phase, exit status, wake-ups
@@ -134,6 +135,15 @@ void jr_report_committed(struct jr_runner *runner, const struct jr_run *run, con
 /* It was accepted, but the answer that said what came of it was lost. */
 void jr_report_accepted(struct jr_runner *runner, const struct jr_run *run, const struct jr_outcome *outcome,
     const struct jr_answer_row *answer);
+
+/* --- runner_unhandled.c --- */
+
+struct jr_unhandled {
+	bool wanted;
+};
+
+void jr_unhandled_want(struct jr_runner *runner); /* it is time to look */
+bool jr_unhandled_try(struct jr_runner *runner);
 
 /* --- runner_scopes.c --- */
 
@@ -475,6 +485,7 @@ struct jr_runner {
 	struct jr_adopt adopt;
 	struct jr_settle settle;
 	struct jr_linger linger;
+	struct jr_unhandled unhandled;
 	struct jr_link link;
 	struct jr_tick tick;
 };

@@ -79,7 +79,7 @@ $fn$;
 -- oldest such run is due. Not those in `told`.
 -- It walks as candidates() does, but from gap to gap between the types that have handlers. So it costs nothing that many runs
 -- of these wait. It looks at the first thousand combinations of job type, queue and priority, and of one with definitions at the
--- first thousand due runs.
+-- first hundred due runs.
 create or replace function jobrun.unhandled_since(told text[]) returns table (job_type text, since timestamptz)
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $fn$
@@ -125,7 +125,7 @@ begin
 					select r.run_at, r.definition_id from jobrun.job_runs r
 					where r.status in ('queued', 'failed') and r.job_type = w.job_type and r.queue = w.queue and r.priority = w.priority
 						and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = w.bound and r.run_at <= v_due
-					order by r.run_at, r.id limit 1000) p
+					order by r.run_at, r.id limit 100) p
 				where p.definition_id is null or p.definition_id <> all (v_paused)) end as run_at) f
 		where f.run_at is not null
 		group by w.job_type)
@@ -137,16 +137,16 @@ begin
 end
 $fn$;
 
--- unhandled_words: a line for each of these job types that no host has, "TYPE<tab>words", and one for the `more` others. TYPE is
--- empty if a host refuses the handler: then nothing is spelt wrong. Of a type with very many waiting runs, ten thousand are counted.
-create or replace function jobrun.unhandled_words(job_types text[], since timestamptz[], more bigint) returns text
+-- unhandled_words: of these job types, which no host has a handler for, how many runs wait, since when, and why, in the words of
+-- explain(). is_refused: a host has the handler and does not trust it. Of very many waiting runs ten thousand are counted.
+create or replace function jobrun.unhandled_words(job_types text[], since timestamptz[])
+returns table (job_type text, words text, is_refused boolean)
 language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off as $fn$
-	select string_agg(format(E'%s\t%s%s %s of %s since %s: %s%s', case when h.reason <> 'refused' then t.job_type end,
-			case when c.seen = 10000 then 'at least ' end, greatest(c.due, 1), case when c.due > 1 then 'runs' else 'run' end, t.job_type,
-			to_char(t.since at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), translate(h.words || h.rest, E'\n\t', '  '),
-			case when h.reason <> 'refused' then '; put one on a host, or type: jobrun cancel --type ' || t.job_type end), E'\n' order by t.nr)
-		|| case when more > 0 then format(E'\n\truns of %s more job types wait for a handler: jobrun status', more) else '' end
+	select t.job_type, format('%s%s %s of %s since %s: %s%s', case when c.seen = 10000 then 'at least ' end, greatest(c.due, 1),
+			case when c.due > 1 then 'runs' else 'run' end, t.job_type, to_char(t.since at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+			h.words || h.rest, case when h.reason <> 'refused' then '; put one on a host, or type: jobrun cancel --type ' || t.job_type end),
+		h.reason = 'refused'
 	from unnest(unhandled_words.job_types, unhandled_words.since) with ordinality t(job_type, since, nr)
 	cross join lateral jobrun.explain_handler(t.job_type, 'default') h
 	cross join lateral (
@@ -154,15 +154,17 @@ set enable_seqscan = off set enable_bitmapscan = off as $fn$
 		from (select r.run_at from jobrun.job_runs r where r.status in ('queued', 'failed') and r.job_type = t.job_type
 			order by r.queue limit 10000) w) c
 	where h.state = 'no'
+	order by t.nr
 $fn$;
 
--- tell_unhandled: for runners: the lines of unhandled_words(), at most five, then an empty line, then the job types that have
--- handlers, one a line. null: nothing is to be told, or somebody has looked within the last five minutes, or looks now. A type is
--- told once a day, by one runner of all; if that runner never gets the answer, it is not told that day. An error while it looks
--- must not stop the runner, so it becomes a warning in the log of the server.
-create or replace function jobrun.tell_unhandled() returns text
+-- tell_unhandled: for runners, what to tell people: a row for each of at most five job types of unhandled_since(), and one that
+-- counts the others. others: the job types that have handlers, one a line; null: nothing is spelt wrong. No row if somebody has
+-- looked within the last five minutes, or looks now: nobody waits. A type is told once a day, by one runner of all. An error
+-- becomes a warning in the log of the server, or each tick would look again and fail.
+create or replace function jobrun.tell_unhandled() returns table (job_type text, words text, others text)
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $fn$
+#variable_conflict use_column
 declare
 	v_most  constant integer := 1000; -- types in unhandled_told
 	v_told  jsonb;
@@ -172,11 +174,11 @@ begin
 	select s.unhandled_told into v_told from jobrun.settings s
 	where s.only_row and s.unhandled_looked_at <= now() - interval '5 minutes' for no key update skip locked;
 	if not found then
-		return null;
+		return;
 	end if;
 	update jobrun.settings s set unhandled_looked_at = now() where s.only_row;
 	if exists (select from jobrun.settings s where s.only_row and s.paused_until > now()) then
-		return null;
+		return;
 	end if;
 	begin
 		v_told := (select coalesce(jsonb_object_agg(t.key, t.value), '{}') from jsonb_each_text(v_told) t
@@ -185,15 +187,19 @@ begin
 		from (select s.job_type, s.since from jobrun.unhandled_since(array(select jsonb_object_keys(v_told))) s
 			order by s.since, s.job_type limit v_most - (select count(*) from jsonb_object_keys(v_told))) u;
 		if v_types is null then
-			return null;
+			return;
 		end if;
 		update jobrun.settings s
 		set unhandled_told = v_told || (select jsonb_object_agg(t.job_type, now()) from unnest(v_types) t(job_type)) where s.only_row;
-		return jobrun.unhandled_words(v_types[1:5], v_since[1:5], cardinality(v_types) - 5) || E'\n\n'
-			|| coalesce((select string_agg(distinct t.job_type, E'\n') from jobrun.seen_runners() n cross join unnest(n.job_types) t(job_type)), '');
+		return query
+		select u.job_type, u.words, case when not u.is_refused then coalesce((select string_agg(distinct t.job_type, E'\n')
+			from jobrun.seen_runners() n cross join unnest(n.job_types) t(job_type)), '') end
+		from jobrun.unhandled_words(v_types[1:5], v_since[1:5]) u
+		union all
+		select null, format('runs of %s more job types wait for a handler: jobrun status', cardinality(v_types) - 5), null
+		where cardinality(v_types) > 5;
 	exception when others or query_canceled then
 		raise warning 'jobrun did not look for runs without a handler: %', sqlerrm;
-		return null;
 	end;
 end
 $fn$;

@@ -69,31 +69,111 @@ nobody() {
 	q_is 0 "select count(*) from jobrun.job_audit where object = 'settings' and (new ? 'unhandled_told') and who <> current_user"
 }
 
-@test "nothing is told of runs that people hold back, that are due later, that another host has a handler for, or of one run alone" {
-	jr_ok run
+@test "nothing is told of runs that people hold back, that are due later, or that another host has a handler for" {
+	handler work <<<'exit 0'
 	waiting by_type
 	waiting by_queue -q full
 	jr_ok define by_definition --type other
 	waiting --definition by_definition
 	jr_ok pause --type by_type
 	jr_ok pause --queue full
-	jr_ok pause by_definition
-	enqueue later --in 1h
-	# of an hour ago, behind many other ticks
+	jr_ok pause --definition by_definition
+	jr_ok enqueue later --in 1h
+	# before very many other ticks
 	waiting there
 	q "insert into jobrun.job_runners (id, host, pid, version, job_types, permits, started_at, last_seen_at, finished_at)
-		select case when n = 0 then 1 else 100 + n end, 'db2', 1, '1', case when n = 0 then '{there}' else '{jobrun.prune}' end::text[], 1, t, t, t
+		select 1 + n, 'db2', 1, '1', case when n = 0 then '{there}' else '{jobrun.prune}' end::text[], 1, t, t, t
 		from generate_series(0, 2500) n cross join lateral (select now() - interval '2 hours' + n * interval '1 s' as t) t"
 	is_silent
 	jr_ok resume --type by_type
 	jr_ok resume --queue full
-	jr_ok resume by_definition
+	jr_ok resume --definition by_definition
 	jr_ok pause --all
 	is_silent
 	jr_ok resume --all
-	is_silent -n
+	tells "jobrun: 1 run of by_queue $since: .*" "jobrun: 1 run of by_type $since: .*" "jobrun: 1 run of other $since: .*"
 }
 
-@test "two ticks at once: one of them tells, and neither waits" {
+@test "whoever runs one run alone, or only looks, is not told in the place of cron; one that stays is, with --json on stderr" {
+	handler work <<<'exit 0'
+	id=$(enqueue work)
 	waiting gone
+	look_again
+	jr_ok run -n
+	assert_equal "$stderr" ''
+	jr_ok run --job "$id"
+	assert_equal "$stderr" ''
+	jr_ok run --for 1s --json
+	assert_equal "$(jq .status <<<"$output")" 0
+	assert_one_line 0 "^jobrun: 1 run of gone $since: "
+}
+
+@test "two ticks at once: one of them tells, and the other does not wait" {
+	handler work <<<'exit 0'
+	waiting gone
+	look_again
+	hold 'select jobrun.tell_unhandled()'
+	jr_ok run
+	assert_equal "$stderr" ''
+	release_holds
+	for i in {1..6}; do
+		run_jobrun run 2>"$TMPDIR/stderr.$i" &
+		pids[i]=$!
+	done
+	for i in {1..6}; do
+		wait "${pids[i]}"
+	done
+	assert_equal "$(cat "$TMPDIR"/stderr.* | wc -l)" 1
+}
+
+@test "a refused handler is named with its host and what to type; foreign text is made visible; five types are shown" {
+	role=run_$JR_DATABASE
+	make_role "$role"
+	jr_ok grant run "$role"
+	handler work <<<'exit 0'
+	handler bad <<<'exit 0'
+	chmod 777 "$JOBRUN_HANDLERS/bad"
+	waiting bad
+	look_again
+	jr_ok -d "$(url_of "$role")" run
+	assert_line_of_stderr "$(printf '%s\n' "$stderr" | grep "^jobrun: 1 run of bad since .*; host $(hostname): refused: bad: .*chmod go-w $JOBRUN_HANDLERS/bad\$")"
+	chmod 755 "$JOBRUN_HANDLERS/bad"
+	jr_ok run
+	assert_equal "$stderr" ''
+	for i in {1..7}; do
+		waiting "gone$i"
+	done
+	q "update jobrun.job_runs set run_at = run_at + (id % 100) * interval '1 ms' where job_type like 'gone%'" \
+		"insert into jobrun.job_runners (id, host, pid, version, job_types, permits, refused)
+		values (1, E'h\x1b[31m', 1, '1', '{x}', 1, array[E'gone1: a\nb\tc\x1b[31m'])"
+	tells "jobrun: 1 run of gone1 $since: .*; host h\\\\x1b\[31m: refused: gone1: a b c\\\\x1b\[31m" "jobrun: 1 run of gone2 .*" \
+		"jobrun: 1 run of gone3 .*" "jobrun: 1 run of gone4 .*" "jobrun: 1 run of gone5 .*" \
+		'jobrun: runs of 2 more job types wait for a handler: jobrun status'
+	is_silent
+}
+
+@test "an error of the look stops no tick, and is not repeated at each" {
+	handler work <<<'exit 0'
+	waiting gone
+	for code in 57014 22012; do
+		q "create or replace function jobrun.unhandled_since(told text[]) returns table (job_type text, since timestamptz)
+			language plpgsql as 'begin raise exception ''on purpose'' using errcode = ''$code''; end'"
+		is_silent
+	done
+}
+
+# What waits for handlers that there are costs nothing, however much it is; of what waits in vain a part is counted.
+@test "the look costs no more for very many waiting runs" {
+	handler work <<<'exit 0'
+	jr_ok run
+	q "insert into jobrun.job_runs (job_type, payload, run_at, definition_id)
+		select case when n % 2 = 0 then 'work' else 'gone' end, '{}', now() - interval '1 hour', null
+		from generate_series(1, 40000) n"
+	q 'begin' "update jobrun.settings set unhandled_looked_at = now() - interval '5 minutes'" \
+		'explain (analyze, buffers, costs off, timing off) select jobrun.tell_unhandled()' 'rollback' >"$TMPDIR/plan"
+	pages=$(sed -n 's/.*Buffers: shared hit=\([0-9]*\).*/\1/p' "$TMPDIR/plan" | head -1)
+	assert_between 1 "$pages" 1; echo
+	look_again
+	jr_ok run --queue other
+	assert_equal "$stderr" "$(grep "^jobrun: at least 10000 runs of gone since " <<<"$stderr")"
 }
