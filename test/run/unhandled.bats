@@ -146,7 +146,7 @@ nobody() {
 	q "update jobrun.job_runs set run_at = run_at + (id % 100) * interval '1 ms' where job_type like 'gone%'" \
 		"insert into jobrun.job_runners (id, host, pid, version, job_types, permits, refused)
 		values (1, E'h\x1b[31m', 1, '1', '{x}', 1, array[E'gone1: a\nb\tc\x1b[31m'])"
-	tells "jobrun: 1 run of gone1 $since: .*; host h\\\\x1b\[31m: refused: gone1: a b c\\\\x1b\[31m" "jobrun: 1 run of gone2 .*" \
+	tells "jobrun: 1 run of gone1 $since: .*; host h\\\\x1b\[31m: refused: gone1: a\\\\x0ab\\\\x09c\\\\x1b\[31m" "jobrun: 1 run of gone2 .*" \
 		"jobrun: 1 run of gone3 .*" "jobrun: 1 run of gone4 .*" "jobrun: 1 run of gone5 .*" \
 		'jobrun: runs of 2 more job types wait for a handler: jobrun status'
 	is_silent
@@ -162,18 +162,30 @@ nobody() {
 	done
 }
 
-# What waits for handlers that there are costs nothing, however much it is; of what waits in vain a part is counted.
-@test "the look costs no more for very many waiting runs" {
+# look_pages: what the look reads, the least of three in one session: the first plans, and other tests drop catalogue caches.
+look_pages() {
+	local explain="explain (analyze, buffers, costs off, timing off, summary off) select jobrun.unhandled_since('{}')"
+
+	q "$explain" "$explain" "$explain" | awk '/^ProjectSet/ { getline; n = 0
+		for (i = 1; i <= NF; i++) if (match($i, /^(hit|read)=/)) n += substr($i, RLENGTH + 1)
+		if (least == "" || n < least) least = n } END { print least }'
+}
+
+@test "very many waiting runs, of types with a handler and without, cost the look nothing; ten thousand are counted" {
+	local runs="insert into jobrun.job_runs (job_type, run_at) select t, now() + d from generate_series(1, N) n,
+		(values ('work', interval '-1 hour'), ('gone', '-1 hour'), ('gone', '1 hour'), ('later', '1 hour')) v(t, d)"
+
 	handler work <<<'exit 0'
 	jr_ok run
-	q "insert into jobrun.job_runs (job_type, payload, run_at, definition_id)
-		select case when n % 2 = 0 then 'work' else 'gone' end, '{}', now() - interval '1 hour', null
-		from generate_series(1, 40000) n"
-	q 'begin' "update jobrun.settings set unhandled_looked_at = now() - interval '5 minutes'" \
-		'explain (analyze, buffers, costs off, timing off) select jobrun.tell_unhandled()' 'rollback' >"$TMPDIR/plan"
-	pages=$(sed -n 's/.*Buffers: shared hit=\([0-9]*\).*/\1/p' "$TMPDIR/plan" | head -1)
-	assert_between 1 "$pages" 1; echo
+	q "${runs/N/10}"
+	few=$(look_pages)
+	q "${runs/N/10000}"
+	many=$(look_pages)
+	assert_between 1 "$few" 1000
+	assert_between 1 "$many" $((2 * few + 50))
+	q "analyze jobrun.job_runs"
+	assert_between 1 "$(look_pages)" $((2 * few + 50))
 	look_again
 	jr_ok run --queue other
-	assert_equal "$stderr" "$(grep "^jobrun: at least 10000 runs of gone since " <<<"$stderr")"
+	assert_regex "$stderr" '^jobrun: at least [0-9]+ runs of gone since [^:]+:[0-9]+:[0-9]+Z: no host has a handler for gone [^'$'\n'']*$'
 }
