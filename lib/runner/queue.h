@@ -80,11 +80,11 @@ void jr_queue_add_runner_start(
     struct jr_request *request, const struct jr_runner_facts *facts, int64_t most, const char *counts);
 bool jr_queue_read_runner_start(const PGresult *result, struct jr_started *started) JR_MUST;
 
-/* tell_unhandled.sql: rows of a message to people; see `unhandled` in struct jr_runner_opts. */
+/* unhandled.sql: rows of a message to people; see `unhandled` in struct jr_runner_opts. */
 struct jr_unhandled_row {
 	const char *job_type, *words, *others; /* borrowed; job_type and others may be NULL */
 };
-void jr_queue_add_tell_unhandled(struct jr_request *request);
+void jr_queue_add_unhandled(struct jr_request *request);
 size_t jr_queue_count_unhandled(const PGresult *result);
 struct jr_unhandled_row jr_queue_read_unhandled(const PGresult *result, size_t row);
 

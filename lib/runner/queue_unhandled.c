@@ -14,12 +14,12 @@ static const struct jr_form_column unhandled_columns[] = {
     [U_WORDS] = {"words", JR_COLUMN_TEXT, true, NULL},
     [U_OTHERS] = {"others", JR_COLUMN_TEXT, false, NULL},
 };
-static const struct jr_form unhandled_form = JR_FORM("tell_unhandled", unhandled_columns);
+static const struct jr_form unhandled_form = JR_FORM("unhandled", unhandled_columns);
 
 void
-jr_queue_add_tell_unhandled(struct jr_request *request)
+jr_queue_add_unhandled(struct jr_request *request)
 {
-	jr_request_add(request, jr_sql_tell_unhandled, 0, NULL);
+	jr_request_add(request, jr_sql_unhandled, 0, NULL);
 	jr_request_expect(request, &unhandled_form, 0, JR_ROWS_ANY);
 }
 

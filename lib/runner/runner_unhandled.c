@@ -38,7 +38,7 @@ jr_unhandled_try(struct jr_runner *runner)
 		return false;
 	runner->unhandled.wanted = false;
 	request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_told, runner);
-	jr_queue_add_tell_unhandled(request);
+	jr_queue_add_unhandled(request);
 	jr_pg_submit(runner->pg, request);
 	return true;
 }
