@@ -143,7 +143,7 @@ create or replace function jobrun.unhandled_words(job_types text[], since timest
 returns table (job_type text, words text, is_refused boolean)
 language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off as $fn$
-	select t.job_type, format('%s%s %s waited since %s: %s%s', case when c.seen = 10000 then 'at least ' end,
+	select t.job_type, format('%s%s waited since %s: %s%s', case when c.seen = 10000 then 'at least ' end,
 			case when c.due > 1 then format('%s runs of %s have', c.due, t.job_type) else format('1 run of %s has', t.job_type) end,
 			to_char(t.since at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), h.words || h.rest, case when h.reason <> 'refused' then '; put one on a host, or type: jobrun cancel --type ' || t.job_type end),
 		h.reason = 'refused'
