@@ -105,8 +105,8 @@ warn_of_zone(const struct jr_define_opts *opts, const char *name, const PGresult
 	if (opts->schedule == NULL || opts->time_zone != NULL || strncasecmp(opts->schedule, "@every", 6) == 0 ||
 	    strcmp(opts->schedule, "none") == 0 || strcmp(PQgetvalue(result, 0, D_ACTION), "created") != 0)
 		return;
-	zone = jr_zone_of_host();
-	if (strcmp(zone, "UTC") != 0 && strcmp(zone, "Etc/UTC") != 0) {
+	zone = jr_zone_but_utc();
+	if (zone != NULL) {
 		text = jr_xasprintf("the schedule of %s is in UTC, and this host is in %s: say --time-zone %s, or "
 				    "--time-zone UTC",
 		    name, zone, zone);

@@ -207,6 +207,7 @@ runner_opts(const struct jr_app *app, const struct run_opts *opts, const struct 
 	    .waits = jr_run_report_waits,
 	    .stopping = jr_run_report_stopping,
 	    .copied = jr_run_report_copied,
+	    .unhandled = opts->job > 0 ? NULL : jr_run_report_unhandled,
 	    .ctx = report,
 	};
 }

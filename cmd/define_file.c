@@ -14,6 +14,7 @@
 #include "payload.h"
 #include "print.h"
 #include "sql_text.h"
+#include "zone.h"
 
 #define FILE_MAX_BYTES ((size_t)16 << 20)
 
@@ -23,7 +24,8 @@ enum {
 	D_ACTION,
 	D_LINES,
 	D_DOC,
-	D_WRONG
+	D_WRONG,
+	D_IN_UTC
 };
 
 void
@@ -82,6 +84,23 @@ fail_refused(const char *name, const char *text, struct jr_err *err)
 	return (int)err->code;
 }
 
+/* As for a single definition: somebody who knows cron may have meant the zone of this host. One line for all. */
+static void
+warn_of_zone(const char *name, const char *in_utc)
+{
+	char *zone = in_utc == NULL ? NULL : jr_zone_but_utc(), *text;
+	bool several = zone != NULL && strchr(in_utc, ',') != NULL;
+
+	if (zone == NULL)
+		return;
+	text = jr_xasprintf("%s: the schedule%s of %s %s in UTC, and this host is in %s: say \"time_zone\": \"%s\", or "
+			    "\"time_zone\": \"UTC\"",
+	    name, several ? "s" : "", in_utc, several ? "are" : "is", zone, zone);
+	jr_print_line(stderr, "jobrun: ", text);
+	free(text);
+	free(zone);
+}
+
 static int
 tell(const struct jr_app *app, const char *name, const PGresult *result, struct jr_err *err)
 {
@@ -93,6 +112,8 @@ tell(const struct jr_app *app, const char *name, const PGresult *result, struct 
 		jr_print_list("definitions", result, D_DOC);
 	else
 		print_difference(result);
+	if (PQntuples(result) > 0)
+		warn_of_zone(name, jr_pg_text(result, 0, D_IN_UTC));
 	return 0;
 }
 

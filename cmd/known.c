@@ -12,6 +12,8 @@
 #include "handler/handlers.h"
 #include "print.h"
 
+#define WARNING "jobrun: warning: "
+
 /* Some names; `text` is their storage. */
 struct names {
 	const char **items;
@@ -45,30 +47,37 @@ release(struct names *names)
 	free(names->text);
 }
 
+/* near: a name that is spelt nearly so, or NULL. */
 static void
-print_warning(const char *text, const char *near)
+print_line(const char *before, const char *text, const char *near)
 {
 	char *line = jr_xasprintf(
 	    "%s%s%s%s", text, near == NULL ? "" : "; did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?");
 
 	fflush(stdout);
-	jr_print_line(stderr, "jobrun: warning: ", line);
+	jr_print_line(stderr, before, line);
 	free(line);
+}
+
+void
+jr_known_tell(const char *before, const char *words, const char *name, const char *others)
+{
+	struct names names = collect(others == NULL ? "" : others, NULL);
+
+	print_line(before, words, others == NULL ? NULL : jr_text_nearest(name, names.items, names.count));
+	release(&names);
 }
 
 void
 jr_known_warn(const char *what, const char *name, const char *others)
 {
-	struct names names;
 	char *text;
 
 	if (others == NULL)
 		return;
-	names = collect(others, NULL);
 	text = jr_xasprintf("nothing has %s %s", what, name);
-	print_warning(text, jr_text_nearest(name, names.items, names.count));
+	jr_known_tell(WARNING, text, name, others);
 	free(text);
-	release(&names);
 }
 
 /* `handlers`: those of this host, NULL if there are none or they cannot be read. */
@@ -84,7 +93,7 @@ warn_type(const char *type, const char *others, const struct jr_handlers *handle
 		: jr_xasprintf("no host has a handler for %s (no runner of the last day, nor this host)", type);
 
 	if (names.count > 0 && (near != NULL || !only_near))
-		print_warning(text, problem == NULL ? near : NULL);
+		print_line(WARNING, text, problem == NULL ? near : NULL);
 	free(text);
 	release(&names);
 }

@@ -12,6 +12,9 @@
 /* "nothing has queue mial; did you mean mail?" what: "queue". */
 void jr_known_warn(const char *what, const char *name, const char *others);
 
+/* A line of these words, with the one of `others` that is spelt nearly as `name`. others: NULL: none is looked for. */
+void jr_known_tell(const char *before, const char *words, const char *name, const char *others);
+
 /*
  * The same for a job type that is to be run. A handler on this host counts, too; its directory is read only if no
  * runner has the type. Silent if this host has no handlers and no runner was seen: then nothing is known of any name.

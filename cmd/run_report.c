@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "known.h"
 #include "print.h"
 #include "process/state.h"
 #include "waits.h"
@@ -186,6 +187,15 @@ jr_run_report_copied(void *ctx, const char *text)
 
 	clear_line(report);
 	jr_run_report_copy(report->state_directory, report->conninfo, NULL, text);
+}
+
+void
+jr_run_report_unhandled(void *ctx, const char *job_type, const char *words, const char *others)
+{
+	struct jr_run_report *report = ctx;
+
+	clear_line(report);
+	jr_known_tell("jobrun: ", words, job_type, others);
 }
 
 void

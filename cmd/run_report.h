@@ -51,6 +51,9 @@ void jr_run_report_problems(const struct jr_handlers *handlers, const char *stat
 void jr_run_report_copy(const char *state_directory, const char *conninfo, const char *command, const char *text);
 void jr_run_report_copied(void *ctx, const char *text);
 
+/* A callback: a line for each job type whose runs no host has a handler for. */
+void jr_run_report_unhandled(void *ctx, const char *job_type, const char *words, const char *others);
+
 /*
  * Empties err->msg if the same failure to reach the database was printed lately, and prints once that the database is
  * back. Other errors are always printed. `command` is the NAME of `exec`, which has a memory of its own; NULL for

@@ -52,3 +52,14 @@ jr_zone_of_host(void)
 		zone = zone_of_file();
 	return zone != NULL ? zone : jr_xstrdup("UTC");
 }
+
+char *
+jr_zone_but_utc(void)
+{
+	char *zone = jr_zone_of_host();
+
+	if (strcmp(zone, "UTC") != 0 && strcmp(zone, "Etc/UTC") != 0)
+		return zone;
+	free(zone);
+	return NULL;
+}

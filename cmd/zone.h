@@ -10,4 +10,7 @@
  */
 char *jr_zone_of_host(void);
 
+/* The same, but NULL if that is UTC. */
+char *jr_zone_but_utc(void);
+
 #endif

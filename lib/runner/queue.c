@@ -85,6 +85,7 @@ enum start_column {
 	B_IDLE_SESSION,
 	B_EXPIRED,
 	B_SLOT_DUE,
+	B_LOOKS,
 	B_OVER
 };
 static const struct jr_form_column start_columns[] = {
@@ -97,6 +98,7 @@ static const struct jr_form_column start_columns[] = {
     [B_IDLE_SESSION] = {"idle_session_timeout", JR_COLUMN_TEXT, false, NULL},
     [B_EXPIRED] = {"expired", JR_COLUMN_BOOL, true, NULL},
     [B_SLOT_DUE] = {"slot_due", JR_COLUMN_BOOL, true, NULL},
+    [B_LOOKS] = {"looks", JR_COLUMN_BOOL, true, NULL},
     [B_OVER] = {"over", JR_COLUMN_BOOL, true, NULL},
 };
 static const struct jr_form start_form = JR_FORM("runner_start", start_columns);
@@ -159,6 +161,7 @@ jr_queue_read_runner_start(const PGresult *result, struct jr_started *started)
 	    .idle_session_ms = shown_ms(PQgetvalue(result, 0, B_IDLE_SESSION)),
 	    .expired = jr_pg_bool(result, 0, B_EXPIRED),
 	    .slot_due = jr_pg_bool(result, 0, B_SLOT_DUE),
+	    .looks = jr_pg_bool(result, 0, B_LOOKS),
 	    .over = jr_pg_bool(result, 0, B_OVER)};
 	return true;
 }

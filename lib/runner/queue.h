@@ -72,6 +72,7 @@ struct jr_started {
 	int64_t idle_session_ms;           /* the server ends a session that is idle for so long; 0: never */
 	bool expired;                      /* the lease of a run has ended */
 	bool slot_due;                     /* of a schedule */
+	bool looks;                        /* it is time to look for runs that no host has a handler for */
 	bool over;                         /* there is nothing to do, and the runner's row says that it has ended */
 };
 void jr_queue_bind_runner_start(
@@ -79,6 +80,14 @@ void jr_queue_bind_runner_start(
 void jr_queue_add_runner_start(
     struct jr_request *request, const struct jr_runner_facts *facts, int64_t most, const char *counts);
 bool jr_queue_read_runner_start(const PGresult *result, struct jr_started *started) JR_MUST;
+
+/* unhandled.sql: rows of a message to people; see `unhandled` in struct jr_runner_opts. */
+struct jr_unhandled_row {
+	const char *job_type, *words, *others; /* borrowed; job_type and others may be NULL */
+};
+void jr_queue_add_unhandled(struct jr_request *request);
+size_t jr_queue_count_unhandled(const PGresult *result);
+struct jr_unhandled_row jr_queue_read_unhandled(const PGresult *result, size_t row);
 
 /* runner_seen.sql, runner_finish.sql; counts: JSON text; claim_number: of the last claim. */
 void jr_queue_add_runner_seen(struct jr_request *request, int64_t runner_id);

@@ -5,7 +5,7 @@
  * Whatever happens (a reply, a handler's end, a timer, a signal), on_idle follows it when the connection is idle, and
  * sends the most urgent request: close what reclaim has open, heartbeat, resolve doubt, adopt, what a runner needs to
  * stay (runner_linger.c), reclaim, fire schedules, settle (with the next claim in the same transaction), progress,
- * claim, and when nothing is left, goodbye.
+ * claim, tell of runs without a handler, and when nothing is left, goodbye.
  */
 #include "runner/runner.h"
 
@@ -59,6 +59,8 @@ take_started(struct jr_runner *runner, const struct jr_reply *reply, const struc
 	jr_linger_begin(runner);
 	jr_claim_take_candidates(runner, reply->results[1]);
 	jr_fire_take_look(runner, started->slot_due ? 0 : INT64_MAX, false);
+	if (started->looks)
+		jr_unhandled_want(runner);
 	if (!jr_scopes_open(runner, name, &err))
 		jr_runner_fail(runner, &err);
 	free(name);
@@ -207,7 +209,8 @@ send_work(struct jr_runner *runner)
 {
 	return jr_reclaim_try_close(runner) || jr_heartbeat_try(runner) || jr_settle_try_resolve(runner) ||
 	       jr_adopt_try(runner) || jr_linger_try(runner) || try_reclaim(runner) || jr_fire_try_first(runner) ||
-	       jr_settle_try(runner) || jr_progress_try(runner) || jr_claim_try(runner) || jr_fire_try(runner);
+	       jr_settle_try(runner) || jr_progress_try(runner) || jr_claim_try(runner) || jr_fire_try(runner) ||
+	       jr_unhandled_try(runner);
 }
 
 /* The first and the last request are repeated after a pause. */

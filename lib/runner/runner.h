@@ -112,6 +112,12 @@ struct jr_runner_opts {
 	void (*waits)(void *ctx, const char *why, int64_t left_ms);
 	void (*stopping)(void *ctx, int signo, int64_t running); /* the first signal; so many handlers run */
 	void (*copied)(void *ctx, const char *text); /* the warning that the database is a copy; NULL: it is none */
+	/*
+	 * Runs wait for a handler that no host has: a call for each job type. Of all runners of the database, one is
+	 * told, and of a type once a day. others: the types that have handlers, one a line; NULL: job_type, which may
+	 * be NULL then, is not spelt wrong.
+	 */
+	void (*unhandled)(void *ctx, const char *job_type, const char *words, const char *others);
 	void *ctx;
 };
 

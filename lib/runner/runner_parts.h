@@ -17,6 +17,7 @@
  *	runner_held.c       the list of held runs
  *	runner_phase.c      the phases of a held run
  *	runner_scopes.c     claim scopes, and permits
+ *	runner_unhandled.c  runs that no host has a handler for
  *	runner_report.c     what became of a run: log, counts
  *	runner_ping.c       dead man's switches of job types
  *	runner_exec.c       the one command of jobrun exec
@@ -152,6 +153,15 @@ void jr_ping_close(struct jr_runner *runner);
 void jr_ping_note(struct jr_runner *runner, const char *job_type, const char *status);
 void jr_ping_finish(
     struct jr_runner *runner); /* at the end: wait until the pings have arrived, or their time is over */
+
+/* --- runner_unhandled.c --- */
+
+struct jr_unhandled {
+	bool wanted;
+};
+
+void jr_unhandled_want(struct jr_runner *runner); /* it is time to look */
+bool jr_unhandled_try(struct jr_runner *runner);
 
 /* --- runner_scopes.c --- */
 
@@ -498,6 +508,7 @@ struct jr_runner {
 	struct jr_adopt adopt;
 	struct jr_settle settle;
 	struct jr_linger linger;
+	struct jr_unhandled unhandled;
 	struct jr_link link;
 	struct jr_tick tick;
 	struct jr_ping_part ping;

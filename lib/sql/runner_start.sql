@@ -7,7 +7,8 @@
 -- job_type, queue, priority: a row for each candidate, or one with nulls. Candidates are looked up only if a run of these types
 -- waits, whenever it is due ("order by queue" makes that one probe of job_runs_ready for each type). install_id and database
 -- identify this database in the file of permits. idle_session_timeout: as it is shown; null before 14. expired: the lease of
--- a run has ended. slot_due: a slot of a schedule is due.
+-- a run has ended. slot_due: a slot of a schedule is due. looks: nobody has looked for runs that no
+-- host has a handler for in the last five minutes; then the runner does, so it does not end here.
 -- No row: another runner has this id. A repeat is harmless: the id is a random number of this runner. A repeat has no $10,
 -- so that a late copy of the first one cannot end a runner that goes on.
 with look as materialized (
@@ -15,21 +16,23 @@ with look as materialized (
 		exists (select from unnest($5::text[]) t(job_type) cross join lateral (
 			select from jobrun.job_runs r where r.status in ('queued', 'failed') and r.job_type = t.job_type
 			order by r.queue limit 1) w) as waiting,
-		exists (select from jobrun.job_definitions d where d.next_slot_at <= now()) as slot_due
+		exists (select from jobrun.job_definitions d where d.next_slot_at <= now()) as slot_due,
+		s.install_id, s.unhandled_looked_at <= now() - interval '5 minutes' as looks
+	from jobrun.settings s
 ), runner as (
 	insert into jobrun.job_runners as r (id, host, pid, version, job_types, queues, permits, lingers_until, finished_at, counts,
 		refused, heartbeat)
 	select $1::bigint, $2::text, $3::bigint, $4::text, $5::text[], $6::text[], $7::bigint, now() + $8::interval,
-		case when $10::jsonb is not null and not l.expired and not l.waiting and not l.slot_due then now() end,
+		case when $10::jsonb is not null and not l.expired and not l.waiting and not l.slot_due and not l.looks
+			then now() end,
 		coalesce($10::jsonb, '{}'), $11::text[], $12::interval
 	from look l
 	on conflict (id) do update set last_seen_at = now(), finished_at = case when $10::jsonb is not null then r.finished_at end
 		where r.host = excluded.host and r.pid = excluded.pid
 	returning r.id, $10::text is not null and r.finished_at is not null as over
 )
-select c.job_type, c.queue, c.priority, r.id, (select s.install_id from jobrun.settings s) as install_id,
-	current_database() as database, current_setting('idle_session_timeout', true) as idle_session_timeout,
-	l.expired, l.slot_due, r.over
+select c.job_type, c.queue, c.priority, r.id, l.install_id, current_database() as database,
+	current_setting('idle_session_timeout', true) as idle_session_timeout, l.expired, l.slot_due, l.looks, r.over
 from runner r cross join look l
 left join lateral ( -- with "offset 0" the function is called only if something waits
 	select k.job_type, k.queue, k.priority from jobrun.candidates($5::text[], $6::text[], $9::bigint, $2::text) k

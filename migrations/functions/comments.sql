@@ -172,6 +172,8 @@ begin
 		('settings', 'system_identifier', 'the server this database belongs to; see copies'),
 		('settings', 'database_oid', 'its number there'),
 		('settings', 'copies', 'in a copy of this database: tell, or refuse to run anything'),
+		('settings', 'unhandled_looked_at', 'when a tick last looked for runs that no host has a handler for'),
+		('settings', 'unhandled_told', 'job types without a handler that a tick told, and when'),
 		('schema_migrations', 'version', 'its number'),
 		('schema_migrations', 'checksum', 'of its text'),
 		('schema_migrations', 'applied_at', 'when'),
@@ -231,7 +233,8 @@ begin
 		('effect_begin', 'for jobrun effect'), ('effect_claim', 'for jobrun effect'), ('effect_done', 'for jobrun effect'),
 		('effect_end', 'for jobrun effect'), ('effect_look', 'for jobrun effect'), ('effect_undo', 'for jobrun effect'),
 		('enqueue_lines', 'for jobrun enqueue --batch'), ('enqueue_run', 'for jobrun enqueue'),
-		('other_types', 'for jobrun enqueue: is this job type known?'), ('need', 'does the schema fit the program?')
+		('other_types', 'for jobrun enqueue: is this job type known?'), ('tell_unhandled', 'for jobrun run: runs that no host has a handler for'),
+		('need', 'does the schema fit the program?')
 	loop
 		execute format('comment on function jobrun.%I is %L', v_name, v_text);
 	end loop;

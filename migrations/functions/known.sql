@@ -73,3 +73,133 @@ begin
 			select t.queue from jobrun.seen_runners() s cross join unnest(s.queues) t(queue)) n), '');
 end
 $fn$;
+
+-- unhandled_since: job types with a run that has been due for ten minutes and that nothing but the missing handler holds back
+-- for good: no runner of the last day has the type, and type, queue and definition are not paused. since: the time from which the
+-- oldest such run is due. Not those in `told`.
+-- It walks as candidates() does, but from gap to gap between the types that have handlers. So it costs nothing that many runs
+-- of these wait. It looks at the first thousand combinations of job type, queue and priority, and of one with definitions at the
+-- first hundred due runs.
+create or replace function jobrun.unhandled_since(told text[]) returns table (job_type text, since timestamptz)
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $fn$
+#variable_conflict use_column
+declare
+	v_told   constant text[] := told;
+	v_due    constant timestamptz := now() - interval '10 minutes';
+	v_paused constant bigint[] := array(select d.id from jobrun.job_definitions d where d.paused_until > now());
+begin
+	return query
+	with recursive gaps as materialized (
+		select h.job_type as low, lead(h.job_type, 1, '~') over (order by h.job_type) as high -- '~' is behind every job type
+		from (select '' collate "C" as job_type
+			union
+			select t.job_type collate "C" from jobrun.seen_runners() n cross join unnest(n.job_types) t(job_type)) h
+	), walk as (
+		select f.*, g.high from gaps g cross join lateral (
+			select r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint as bound, r.run_at
+			from jobrun.job_runs r
+			where r.status in ('queued', 'failed') and r.job_type > g.low and r.job_type < g.high
+			order by r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint, r.run_at, r.id
+			limit 1) f
+		union all
+		select n.*, w.high from walk w cross join lateral (
+			select r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint as bound, r.run_at
+			from jobrun.job_runs r
+			where r.status in ('queued', 'failed') and r.job_type < w.high
+				and (r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint)
+					> (w.job_type, w.queue, w.priority, w.bound)
+			order by r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint, r.run_at, r.id
+			limit 1) n
+	), waiting as materialized (
+		select w.* from (select w.* from walk w limit 1000) w
+		left join jobrun.job_queues q on q.name = w.queue
+		left join jobrun.job_types t on t.name = w.job_type
+		where w.run_at <= v_due and w.job_type <> all (v_told) and w.job_type not like 'jobrun.%'
+			and (q.paused_until is null or q.paused_until <= now())
+			and (t.paused_until is null or t.paused_until <= now())
+	), free as (
+		select w.job_type, min(f.run_at) as since from waiting w cross join lateral (
+			select case when w.bound = 0 or v_paused = '{}' then w.run_at else (
+				select min(p.run_at) from (
+					select r.run_at, r.definition_id from jobrun.job_runs r
+					where r.status in ('queued', 'failed') and r.job_type = w.job_type and r.queue = w.queue and r.priority = w.priority
+						and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = w.bound and r.run_at <= v_due
+					order by r.run_at, r.id limit 100) p
+				where p.definition_id is null or p.definition_id <> all (v_paused)) end as run_at) f
+		where f.run_at is not null
+		group by w.job_type)
+	select f.job_type, f.since from free f
+	where f.job_type <> all (array( -- with very many ticks a day seen_runners() leaves out a host that ticks seldom
+		select t.job_type collate "C"
+		from (select distinct r.job_types from jobrun.job_runners r where r.started_at > now() - interval '1 day') r
+		cross join unnest(r.job_types) t(job_type)));
+end
+$fn$;
+
+-- unhandled_words: of these job types, which no host has a handler for, how many runs wait, since when, and why, in the words of
+-- explain(). is_refused: a host has the handler and does not trust it. Of very many waiting runs ten thousand are counted.
+create or replace function jobrun.unhandled_words(job_types text[], since timestamptz[])
+returns table (job_type text, words text, is_refused boolean)
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off as $fn$
+	select t.job_type, format('%s%s waited since %s: %s%s', case when c.seen = 10000 then 'at least ' end,
+			case when c.due > 1 then format('%s runs of %s have', c.due, t.job_type) else format('1 run of %s has', t.job_type) end,
+			to_char(t.since at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), h.words || h.rest, case when h.reason <> 'refused' then '; put one on a host, or type: jobrun cancel --type ' || t.job_type end),
+		h.reason = 'refused'
+	from unnest(unhandled_words.job_types, unhandled_words.since) with ordinality t(job_type, since, nr)
+	cross join lateral jobrun.explain_handler(t.job_type, 'default') h
+	cross join lateral (
+		select count(*) as seen, count(*) filter (where w.run_at <= now()) as due
+		from (select r.run_at from jobrun.job_runs r where r.status in ('queued', 'failed') and r.job_type = t.job_type
+			order by r.queue limit 10000) w) c
+	where h.state = 'no'
+	order by t.nr
+$fn$;
+
+-- tell_unhandled: for runners, what to tell people: a row for each of at most five job types of unhandled_since(), and one that
+-- counts the others. others: the job types that have handlers, one a line; null: nothing is spelt wrong. No row if somebody has
+-- looked within the last five minutes, or looks now: nobody waits. A type is told once a day, by one runner of all. An error
+-- becomes a warning in the log of the server, or each tick would look again and fail.
+create or replace function jobrun.tell_unhandled() returns table (job_type text, words text, others text)
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $fn$
+#variable_conflict use_column
+declare
+	v_most  constant integer := 1000; -- types in unhandled_told
+	v_told  jsonb;
+	v_types text[];
+	v_since timestamptz[];
+begin
+	select s.unhandled_told into v_told from jobrun.settings s
+	where s.only_row and s.unhandled_looked_at <= now() - interval '5 minutes' for no key update skip locked;
+	if not found then
+		return;
+	end if;
+	update jobrun.settings s set unhandled_looked_at = now() where s.only_row;
+	if exists (select from jobrun.settings s where s.only_row and s.paused_until > now()) then
+		return;
+	end if;
+	begin
+		v_told := (select coalesce(jsonb_object_agg(t.key, t.value), '{}') from jsonb_each_text(v_told) t
+			where t.value::timestamptz > now() - interval '1 day');
+		select array_agg(u.job_type order by u.since, u.job_type), array_agg(u.since order by u.since, u.job_type) into v_types, v_since
+		from (select s.job_type, s.since from jobrun.unhandled_since(array(select jsonb_object_keys(v_told))) s
+			order by s.since, s.job_type limit v_most - (select count(*) from jsonb_object_keys(v_told))) u;
+		if v_types is null then
+			return;
+		end if;
+		update jobrun.settings s
+		set unhandled_told = v_told || (select jsonb_object_agg(t.job_type, now()) from unnest(v_types) t(job_type)) where s.only_row;
+		return query
+		select u.job_type, u.words, case when not u.is_refused then coalesce((select string_agg(distinct t.job_type, E'\n')
+			from jobrun.seen_runners() n cross join unnest(n.job_types) t(job_type)), '') end
+		from jobrun.unhandled_words(v_types[1:5], v_since[1:5]) u
+		union all
+		select null, format('runs of %s more job types wait for a handler: jobrun status', cardinality(v_types) - 5), null
+		where cardinality(v_types) > 5;
+	exception when others or query_canceled then
+		raise warning 'jobrun did not look for runs without a handler: %', sqlerrm;
+	end;
+end
+$fn$;

@@ -7,17 +7,28 @@ at_end+=(end_proxies)
 
 # proxy MODE N: from here on the program goes through pgcut.
 proxy() {
-	local dir=$BATS_TEST_TMPDIR/cut.$1.$2 server
-	local direct=$JR_SERVER
+	local dir=$BATS_TEST_TMPDIR/cut.$1.$2
 
 	mkdir "$dir"
-	server=${direct#host=}
-	server=${server%% *}/.s.PGSQL.5432
-	env -u JOBRUN_TEST_ID "$TOP/test/stub/pgcut" "$dir" "$server" "$1" "$2" 3>&- 4>&- &
-	proxies+=("$!")
-	wait_until 5 test -e "$dir/ready"
+	start_proxy "$dir" "$1" "$2"
 	proxied="host=$dir user=jobrun dbname=$JR_DATABASE"
 	cut_file=$dir/cut
+}
+
+# proxy_again: behind `proxy answer-last N` people can connect again, and everything is passed on.
+proxy_again() {
+	start_proxy "${cut_file%/cut}" silent 1000000
+}
+
+# start_proxy DIR MODE N
+start_proxy() {
+	local server=${JR_SERVER#host=}
+
+	server=${server%% *}/.s.PGSQL.5432
+	rm -f "$1/ready"
+	env -u JOBRUN_TEST_ID "$TOP/test/stub/pgcut" "$1" "$server" "$2" "$3" 3>&- 4>&- &
+	proxies+=("$!")
+	wait_until 5 test -e "$1/ready"
 }
 
 end_proxies() {

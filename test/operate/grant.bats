@@ -875,8 +875,11 @@ objects() {
 		function taken_types: admin
 		function tell_change:
 		function tell_forgotten:
+		function tell_unhandled: run admin
 		function this_database: admin
 		function undefine: admin
+		function unhandled_since: admin
+		function unhandled_words: admin
 		function weekdays_of: admin
 		schema: enqueue=U read=U run=U admin=U
 		sequence job_audit_id_seq:

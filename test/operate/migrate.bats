@@ -3,6 +3,7 @@
 
 load ../lib/common
 load ../lib/pooler
+load ../lib/proxy
 load ../lib/variant
 load ../lib/web
 
@@ -600,4 +601,40 @@ connections() {
 	q_is 6 "select count(*) from jobrun.job_runs where status = 'succeeded' and job_type in ('work', 'add')"
 	assert_equal "$(connections)" "$before"
 	end_pooler
+}
+
+# held_runs has one more column than it knows, where it looks for the time that is left of the lease. So it takes the lease for over.
+@test "a runner of the version before that lost the answer to a claim before migrate came gives its runs back, and starts none" {
+	with "$BEFORE" jr_ok migrate
+	handler work <<<'echo "$JOBRUN_RUN_ID" >>"$TMPDIR/began"'
+	q "insert into jobrun.job_definitions (id, name, job_type) overriding system value values (77, 'nightly', 'work')"
+	with "$BEFORE" enqueue work
+	with "$BEFORE" enqueue work
+	q "update jobrun.job_runs set definition_id = 77, slot = now() where id = 2"
+	proxy answer-last 2
+	with "$BEFORE" bg_runner -d "$proxied" --lease 8s -j 2
+	wait_until 10 test -e "$cut_file"
+	q_is 2 "select count(*) from jobrun.job_runs where status = 'running' and claim_seq = 1"
+	jr_ok migrate
+	proxy_again
+	wait_runner
+	assert_equal "$runner_status" 78
+	assert_not_exists "$TMPDIR/began"
+	q_is 2 "select count(*) from jobrun.job_runs where status = 'queued' and attempts = 0"
+	jr_ok run -j 1
+	assert_equal "$(cat "$TMPDIR/began")" $'1\n2'
+	q_is 2 "select count(*) from jobrun.job_runs where status = 'succeeded' and claim_seq = 2"
+}
+
+@test "what a runner of the version before held when it was killed is taken back after migrate, and charged as lost" {
+	with "$BEFORE" jr_ok migrate
+	handler work <<<'[ "$JOBRUN_ATTEMPT" -gt 1 ] || exec sleep 60'
+	with "$BEFORE" enqueue work --backoff 0
+	with "$BEFORE" bg_runner --lease 2s
+	wait_until 20 q_is 1 "select count(*) from jobrun.job_runs where status = 'running'"
+	kill -KILL "$runner_pid"
+	jr_ok migrate
+	wait_until 20 q_is t "select locked_until < now() from jobrun.job_runs"
+	jr_ok run
+	q_is 'succeeded|2|lost' "select status, claim_seq, (select outcome from jobrun.job_attempts) from jobrun.job_runs"
 }

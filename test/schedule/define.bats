@@ -336,6 +336,27 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	q_is send "select job_type from jobrun.job_definitions where name = 'b'"
 }
 
+@test "define --file: the new schedules without a zone get one line on a host with another zone than UTC" {
+	export TZ=Europe/Berlin
+	file '{"definitions": [{"name": "a", "schedule": "@daily"}, {"name": "b", "schedule": "0 2 * * *", "time_zone": "UTC"},
+		{"name": "c", "schedule": "@Every 1h"}, {"name": "d"}, {"name": "e", "schedule": "@hourly", "time_zone": null}]}'
+	jr_ok define --file definitions.json -n
+	jr_ok define --file definitions.json
+	assert_equal "$stderr" 'jobrun: definitions.json: the schedules of a, e are in UTC, and this host is in Europe/Berlin: say "time_zone": "Europe/Berlin", or "time_zone": "UTC"'
+	jr_ok define --file definitions.json
+	assert_equal "$stderr" ''
+	file '{"definitions": [{"name": "f", "schedule": "@daily"}]}'
+	jr_ok define --file definitions.json --json
+	assert_regex "$stderr" '^jobrun: definitions.json: the schedule of f is in UTC, and this host is in Europe/Berlin: [^'$'\n'']*$'
+	assert_equal "$(jq -c '[.[].name]' <<<"$output")" '["f"]'
+	file '{"definitions": ['"$(printf '{"name": "n%s", "schedule": "@daily"},' {1..20})"'{"name": "last"}]}'
+	jr_ok define --file definitions.json
+	assert_regex "$stderr" '^jobrun: definitions.json: the schedules of n1, n2, [^'$'\n'']*, n10, ... are in UTC, [^'$'\n'']*$'
+	file '{"definitions": [{"name": "g", "schedule": "@daily"}]}'
+	TZ=UTC jr_ok define --file definitions.json --exact
+	assert_equal "$stderr" ''
+}
+
 @test "define --file --exact removes the others, but not jobrun's own; -n tells and does nothing" {
 	jr_ok define old --schedule @daily
 	jr_ok define kept --schedule @daily

@@ -160,6 +160,7 @@ static const struct {
     {"runner_start", add_start, 0, JR_ROWS_ANY},
     {"backend", jr_queue_add_backend, 1, 1},
     {"successor", add_successor, 1, 1},
+    {"unhandled", jr_queue_add_unhandled, 0, JR_ROWS_ANY},
     {"expired", add_expired, 1, 1},
     {"fire_due", jr_queue_add_fire_due, 1, 1},
     {"fire", jr_queue_add_fire, 0, JR_ROWS_ANY},
