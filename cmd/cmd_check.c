@@ -276,9 +276,9 @@ print_json(enum state state, const struct measure *measures)
 			      limit_document(&m->limits[1]), "about", m->about, "text", words));
 		free(words);
 	}
-	document = json_pack(
-	    "{s:i, s:s, s:i, s:o}", "version", 1, "state", state_words[state], "status", (int)state, "measures", list);
-	jr_print_value(document, JSON_INDENT(2));
+	document =
+	    json_pack("{s:s, s:i, s:o}", "state", state_words[state], "exit_status", (int)state, "measures", list);
+	jr_print_value(document);
 	json_decref(document);
 }
 
@@ -332,9 +332,9 @@ failure_text(const struct jr_app *app, enum state state, const char *why)
 		return document;
 	}
 	text = jr_text_clean(why, strlen(why), strlen(why) * 3);
-	value = json_pack("{s:i, s:s, s:i, s:[], s:s}", "version", 1, "state", state_words[state], "status", (int)state,
-	    "measures", "error", text);
-	document = json_dumps(value, JSON_INDENT(2));
+	value = json_pack("{s:i, s:s, s:i, s:[], s:s}", "version", 1, "state", state_words[state], "exit_status",
+	    (int)state, "measures", "error", text);
+	document = json_dumps(value, JSON_COMPACT);
 	json_decref(value);
 	free(text);
 	return document;

@@ -251,8 +251,9 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	return status;
 }
 
+/* waiting: NULL, or why other due runs would not start. */
 static void
-print_due(const struct jr_app *app, const PGresult *result)
+print_due(const struct jr_app *app, const PGresult *result, const PGresult *waiting)
 {
 	static const struct jr_column columns[] = {
 	    {"ID", JR_CELL_NUMBER},
@@ -264,10 +265,16 @@ print_due(const struct jr_app *app, const PGresult *result)
 	    {"DEFINITION", JR_CELL_TEXT},
 	};
 
-	if (app->json)
-		jr_print_list("runs", result, JR_COUNT(columns));
-	else if (PQntuples(result) > 0)
+	if (app->json) {
+		jr_print_document_begin("{}");
+		jr_print_document_list("runs", result, JR_COUNT(columns));
+		if (waiting != NULL)
+			jr_print_document_list("waiting", waiting, 1);
+		jr_print_document_end();
+	} else if (PQntuples(result) > 0)
 		jr_print_table(result, columns, JR_COUNT(columns));
+	for (int row = 0; waiting != NULL && !app->json && row < PQntuples(waiting); row++)
+		jr_print_line(stderr, "jobrun: ", PQgetvalue(waiting, row, 0));
 }
 
 /* Nothing starts here because everything or this host is paused: say so, or an empty list would look like no work. */
@@ -287,20 +294,17 @@ tell_held_back(struct jr_db *db, struct jr_err *err)
 }
 
 /* Due runs that would not start, and why: an empty list would look like no work. */
-static bool
-tell_waiting(const struct run_opts *opts, struct jr_db *db, struct jr_err *err)
+static PGresult *
+ask_waiting(const struct run_opts *opts, struct jr_db *db, struct jr_err *err)
 {
 	char *types = jr_pg_array_or_null((const char *const *)opts->types.items, opts->types.count);
 	char *queues = jr_pg_array_or_null((const char *const *)opts->queues.items, opts->queues.count);
 	const char *values[] = {WAITING_MOST, types, queues};
 	PGresult *result = jr_db_query(db, jr_sql_waiting_reasons, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
 
-	for (int row = 0; row < PQntuples(result); row++)
-		jr_print_line(stderr, "jobrun: ", PQgetvalue(result, row, 0));
-	PQclear(result);
 	free(types);
 	free(queues);
-	return result != NULL;
+	return result;
 }
 
 /* What a runner here would start now, and which definitions it would fire. */
@@ -308,23 +312,24 @@ static int
 dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_runner_opts *runner, struct jr_err *err)
 {
 	struct jr_db *db = jr_cmd_connect(app, err);
-	PGresult *result;
-	int status = 0;
+	PGresult *due = NULL, *waiting = NULL;
+	int status;
+	bool ok;
 
 	if (db == NULL)
 		return (int)err->code;
-	result = jr_preview(db, runner, DUE_MOST, JR_CMD_TIMEOUT_MS, err);
-	if (result != NULL && (!tell_held_back(db, err) || (runner->job_id == 0 && !tell_waiting(opts, db, err)))) {
-		PQclear(result);
-		result = NULL;
-	}
+	due = jr_preview(db, runner, DUE_MOST, JR_CMD_TIMEOUT_MS, err);
+	ok = due != NULL && tell_held_back(db, err);
+	if (ok && runner->job_id == 0)
+		ok = (waiting = ask_waiting(opts, db, err)) != NULL;
 	jr_db_close(db);
-	if (result == NULL)
-		return (int)err->code;
-	print_due(app, result);
-	if (runner->job_id > 0 && PQntuples(result) == 0)
-		status = fail_not_claimed(app, opts, runner, err);
-	PQclear(result);
+	if (ok) {
+		print_due(app, due, waiting);
+		status = runner->job_id > 0 && PQntuples(due) == 0 ? fail_not_claimed(app, opts, runner, err) : 0;
+	} else
+		status = (int)err->code;
+	PQclear(due);
+	PQclear(waiting);
 	return status;
 }
 

@@ -199,14 +199,15 @@ print_text(const struct stats_opts *opts, const char *zone, int argc, const PGre
 static void
 print_json(const struct stats_opts *opts, const char *zone, const PGresult *result, int document)
 {
-	json_t *name = json_string(zone);
+	json_t *head =
+	    json_pack("{s:s, s:I, s:s}", "by", opts->by, "since_ms", (json_int_t)opts->since_ms, "time_zone", zone);
+	char *text = json_dumps(head, JSON_COMPACT);
 
-	printf("{\"version\":1,\"by\":\"%s\",\"since_ms\":%" PRId64 ",\"time_zone\":", opts->by, opts->since_ms);
-	jr_print_value(name, JSON_ENCODE_ANY);
-	fputs(",\"rows\":", stdout);
-	jr_print_documents(result, document);
-	puts("}");
-	json_decref(name);
+	jr_print_document_begin(text);
+	jr_print_document_list("rows", result, document);
+	jr_print_document_end();
+	free(text);
+	json_decref(head);
 }
 
 static PGresult *

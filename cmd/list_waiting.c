@@ -37,7 +37,7 @@ jr_list_waiting(const struct jr_app *app, const struct jr_filter *filter, struct
 		return (int)err->code;
 	jr_pager_open(!app->no_pager);
 	if (app->json)
-		jr_print_documents(result, JR_COUNT(columns));
+		jr_print_list("runs", result, JR_COUNT(columns));
 	else if (PQntuples(result) > 0 || jr_print_is_terminal(stdout))
 		jr_print_table(result, columns, JR_COUNT(columns));
 	PQclear(result);

@@ -32,7 +32,7 @@ check() {
 	assert_line '[OK] nothing is paused'
 	jr check --json
 	assert_equal "$status" 0
-	assert_equal "$(jq -c '[.version, .state, .status, (.measures | length)]' <<<"$output")" '[1,"OK",0,6]'
+	assert_equal "$(jq -c '[.version, .state, .exit_status, (.measures | length)]' <<<"$output")" '[1,"OK",0,6]'
 	assert_equal "$(jq -c '.measures[2]' <<<"$output")" \
 		'{"label":"dead","state":"OK","value":0,"unit":null,"warning":"0","critical":"9","about":null,"text":"no dead in the last hour"}'
 }
@@ -120,7 +120,7 @@ check() {
 	assert_regex "$output" '"Not/a type"' # the first | begins the numbers
 	JOBRUN_DATABASE_URL='host=/nowhere' jr check --json --timeout 2s
 	assert_equal "$status" 3
-	assert_equal "$(jq -c '[.state, .status, (.error | length > 10)]' <<<"$output")" '["UNKNOWN",3,true]'
+	assert_equal "$(jq -c '[.state, .exit_status, (.error | length > 10)]' <<<"$output")" '["UNKNOWN",3,true]'
 }
 
 @test "check gives up when its time is over, whatever the server does" {

@@ -32,9 +32,9 @@ setup() {
 		end
 	)"
 	jr_ok list --waiting --json
-	assert_equal "$(jq -c '[.[] | [.id, .why.verdict, .why.reason]]' <<<"$output")" \
+	assert_equal "$(jq -c '[.runs[] | [.id, .why.verdict, .why.reason]]' <<<"$output")" \
 		'[[1,"starts","next_claim"],[2,"starts","next_claim"],[3,"waits","turn"],[4,"never","queue_full"],[5,"never","queue_full"],[6,"never","no_handler"],[7,"never","type_paused"],[8,"waits","later"]]'
-	assert_equal "$(jq -r '.[3].why.command' <<<"$output")" 'jobrun queue full --max-running 1'
+	assert_equal "$(jq -r '.runs[3].why.command' <<<"$output")" 'jobrun queue full --max-running 1'
 	jr_ok list --waiting --type work --queue some --limit 1
 	assert_equal "${#lines[@]}" 2
 	assert_line --regexp '^ *2 work +some +2 0/5 .* starts with the next claim$'
