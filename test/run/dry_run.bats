@@ -321,7 +321,7 @@ as_run() {
 	hold "select from jobrun.job_runs where id = $bad for update"
 	chmod 755 "$JOBRUN_HANDLERS/other"
 	jr run --job "$bad"
-	assert_regex "$stderr" "run $bad was not started: process [0-9]+ of the server .* has this run locked; try: psql -c"
+	assert_regex "$stderr" "run $bad was not started: process [0-9]+ of the server .* has this run locked; try: psql .* -c"
 }
 
 @test "--job: a pause does not keep it" {
