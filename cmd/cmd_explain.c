@@ -115,8 +115,8 @@ const struct jr_cmd jr_cmd_explain = {
     .usage = "[OPTION...] ID | NAME",
     .details =
 	"The first line is the verdict: the run starts or ends with the next claim, waits, or never starts unless\n"
-	"somebody acts. Then every condition of a start: ok, no, or ? if only the host knows, and the command\n"
-	"that changes it. Of a definition NAME: its next slots, why the last ones did not run, and what a run of\n"
+	"somebody acts. Then every condition of a start: ok, ! for what keeps it, or ? if only the host knows, and\n"
+	"the command that changes it. Of a definition NAME: its next slots, why the last ones did not run, and what a run of\n"
 	"it would meet. Nothing is locked or changed.\n",
     .min_args = 1,
     .max_args = 1,

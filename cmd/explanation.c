@@ -13,7 +13,7 @@
 #include "sql_text.h"
 #include "types.h"
 
-/* "queue mail is paused until 14:35:00+01:00 (in 5m) by ann: the relay is down". Caller frees. */
+/* "queue mail is paused by ann until 14:35:00+01:00 (in 5m): the relay is down". Caller frees. */
 char *
 jr_explanation_words(const PGresult *rows, int row)
 {
@@ -33,13 +33,15 @@ jr_explanation_words(const PGresult *rows, int row)
 	return text;
 }
 
-/* "no  queue mail is full, 5 of 5 run (11, 12)   jobrun queue mail --max-running 6" */
+/* "!   queue mail is full, 5 of 5 run (11, 12)   jobrun queue mail --max-running 6". "no  run 12 waits" would read as
+ * its opposite. */
 void
 jr_explanation_print(const PGresult *rows, int row)
 {
 	const char *command = jr_pg_text(rows, row, JR_EXPLAIN_COMMAND);
+	const char *state = PQgetvalue(rows, row, JR_EXPLAIN_STATE);
 	char *words = jr_explanation_words(rows, row);
-	char *line = jr_xasprintf("%-3s %s%s%s", PQgetvalue(rows, row, JR_EXPLAIN_STATE), words,
+	char *line = jr_xasprintf("%-3s %s%s%s", strcmp(state, "no") == 0 ? "!" : state, words,
 	    command == NULL ? "" : "   ", command == NULL ? "" : command);
 
 	jr_print_line(stdout, "", line);

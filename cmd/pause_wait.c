@@ -52,7 +52,8 @@ struct waiting {
 static void
 on_interrupt(int signo)
 {
-	static const char words[] = "\njobrun: the wait has ended, the pause has not; 'jobrun resume' ends it\n";
+	static const char words[] = "\njobrun: the wait has ended, the pause has not; 'jobrun resume' with the same "
+				    "--all, --host, --type, --queue or --definition ends it\n";
 
 	(void)signo;
 	if (write(STDERR_FILENO, words, sizeof(words) - 1) < 0)

@@ -26,7 +26,7 @@ cross join lateral (select v.*, row_number() over () as nr from (values
 	('priority',    'text', r.priority::text, null),
 	('attempts',    'text', r.attempts || ' of ' || r.max_attempts
 		|| case when r.snoozes > 0 then ', put off ' || r.snoozes || ' times' else '' end
-		|| case when r.releases > 0 then ', interrupted ' || r.releases || ' times' else '' end, null),
+		|| case when r.releases > 0 then ', interrupted ' || case r.releases when 1 then 'once' else r.releases || ' times' end else '' end, null),
 	('error',       'text', t.last_error, null),
 	('error code',  'text', r.error_code, null),
 	('created',     'time', null, r.created_at),
@@ -45,7 +45,7 @@ cross join lateral (select v.*, row_number() over () as nr from (values
 	('backoff cap', 'ms',   floor(extract(epoch from r.backoff_cap) * 1000)::bigint::text, null),
 	('idempotency key', 'text', r.idempotency_key, null),
 	('unique key',  'text', r.unique_key, null),
-	('concurrency key', 'text', r.concurrency_key, null),
+	('lock key',    'text', r.concurrency_key, null),
 	('parent run',  'text', r.parent_id::text, null),
 	('trace',       'text', r.trace_context, null),
 	('progress',    'text', t.progress::text, null),

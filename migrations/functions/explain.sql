@@ -294,6 +294,11 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 	refused as (
 		select string_agg(format('; host %s: refused: %s', f.host, f.line), '' order by f.host) as words
 		from (select * from refusals order by host limit 5) f),
+	kept as ( -- a host takes the type that has not refused it since
+		select count(*) > 0 as any from jobrun.seen_runners() n
+		where explain_handler.job_type = any (n.job_types)
+			and (n.queues is null or explain_handler.queue = any (n.queues) or explain_handler.job_type = 'jobrun.prune')
+			and n.host not in (select host from refusals)),
 	hosts as (
 		select n.host, bool_or(explain_handler.job_type = any (n.job_types)) as has,
 			bool_or(explain_handler.job_type = any (n.job_types)
@@ -304,18 +309,20 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 			jobrun.some_of(array_agg(h.host order by h.host) filter (where h.has and not h.takes)) as has,
 			jobrun.some_of(array_agg(h.host order by h.host) filter (where not h.has)) as has_not, count(*) as n
 		from hosts h)
-	select 'handler', case when h.takes is null then 'no' else 'ok' end, h.takes is null,
-		case when h.takes is not null then null when h.n = 0 then 'no_runner' when h.has is not null then 'not_for_queue'
+	select 'handler', case when h.takes is null then 'no' when k.any then 'ok' else '?' end, h.takes is null,
+		case when h.takes is not null and k.any then null when h.takes is not null then 'refused' when h.n = 0 then 'no_runner' when h.has is not null then 'not_for_queue'
 			when e.words is not null then 'refused' else 'no_handler' end,
-		case when h.takes is not null then format('handler for %s: on %s', explain_handler.job_type, h.takes)
+		case when h.takes is not null and not k.any
+				then format('every host that had a handler for %s has refused it since', explain_handler.job_type)
+			when h.takes is not null then format('handler for %s: on %s', explain_handler.job_type, h.takes)
 			when h.n = 0 then 'no runner was seen in the last day'
 			when h.has is not null then format('no host that has a handler for %s takes queue %s', explain_handler.job_type, explain_handler.queue)
 			else format('no host has a handler for %s', explain_handler.job_type) end,
 		null::timestamptz, case when h.takes is null then coalesce(' (seen without it: ' || h.has_not || ')', '')
 			else coalesce('; not on ' || h.has_not, '') || coalesce('; not from this queue on ' || h.has, '') end || coalesce(e.words, ''),
-		case when h.takes is not null then null when h.n = 0 then 'jobrun --once -v'
-			when h.has is not null then 'jobrun run --queue ' || explain_handler.queue else 'jobrun handlers --check' end
-	from h cross join refused e
+		case when h.takes is not null and k.any then null when h.n = 0 then 'jobrun --once -v'
+			when h.takes is null and h.has is not null then 'jobrun run --queue ' || explain_handler.queue else 'jobrun handlers --check' end
+	from h cross join refused e cross join kept k
 $fn$;
 
 -- explain_hosts: everything is paused, and the paused hosts that would take this type from this queue: a line only if
@@ -333,9 +340,9 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 			select n.paused_until as until, n.paused_by as by, n.paused_reason as reason from jobrun.job_runners n
 			where n.host = h.host and n.paused_until > now() order by n.paused_until desc limit 1) p on true)
 	select p.kind, case when p.held then 'no' else 'ok' end, p.held and not p.ends, case when p.held then p.kind || '_paused' end,
-		p.name || ' is paused until' || case when isfinite(p.until) then '' else ' resumed' end,
+		p.name || ' is paused' || coalesce(' by ' || p.by, '') || ' until' || case when isfinite(p.until) then '' else ' resumed' end,
 		case when isfinite(p.until) then p.until end,
-		coalesce(' by ' || p.by, '') || coalesce(': ' || p.reason, '') || case when p.held then '' else '; another host is not' end,
+		coalesce(': ' || p.reason, '') || case when p.held then '' else '; another host is not' end,
 		'jobrun resume --' || p.option
 	from (
 		select 1 as nr, 'all' as kind, 'everything' as name, 'all' as option, s.paused_until as until, s.paused_by as by,
@@ -353,10 +360,10 @@ returns table (condition text, state text, never boolean, reason text, words tex
 language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select p.kind, case when w.is_paused then 'no' else 'ok' end, w.is_paused and not isfinite(p.until),
 		case when w.is_paused then p.kind || '_paused' end,
-		format('%s %s is ', p.kind, p.name) || case when not w.is_paused then 'not paused' when isfinite(p.until) then 'paused until'
-			else 'paused until resumed' end,
+		format('%s %s is ', p.kind, p.name) || case when w.is_paused then 'paused' || coalesce(' by ' || p.by, '') || ' until'
+			|| case when isfinite(p.until) then '' else ' resumed' end else 'not paused' end,
 		case when w.is_paused and isfinite(p.until) then p.until end,
-		case when w.is_paused then coalesce(' by ' || p.by, '') || coalesce(': ' || p.reason, '') end,
+		case when w.is_paused then coalesce(': ' || p.reason, '') end,
 		case when w.is_paused then format('jobrun resume --%s %s', p.kind, p.name) end
 	from (
 		select 1 as nr, 'type' as kind, explain_pauses.job_type as name, t.paused_until as until, t.paused_by as by, t.paused_reason as reason
@@ -384,6 +391,7 @@ declare
 	v_ids    text[];
 	v_n      bigint;
 	v_full   boolean;
+	v_ms     bigint;
 	v_period text;
 begin
 	select q.* into v_queue from jobrun.job_queues q where q.name = v_name;
@@ -393,6 +401,7 @@ begin
 	return query select 'max_running', case when v_full then 'no' else 'ok' end, coalesce(v_queue.max_running = 0, false),
 		case when v_full then 'queue_full' end,
 		case when v_queue.max_running is null then format('queue %s: %s run, no limit', v_name, v_n)
+			when v_queue.max_running = 0 then format('queue %s lets no run start: its max-running is 0', v_name)
 			when v_full then format('queue %s is full, %s of %s run', v_name, v_n, v_queue.max_running)
 			else format('queue %s has room, %s of %s run', v_name, v_n, v_queue.max_running) end,
 		null::timestamptz, case when v_ids <> '{}' then ' (' || jobrun.some_of(v_ids) || ')' end,
@@ -401,10 +410,13 @@ begin
 	if v_queue.rate_limit is not null then
 		v_n := v_queue.rate_limit - jobrun.rate_left(v_queue);
 		v_full := v_n >= v_queue.rate_limit;
-		v_period := regexp_replace((extract(epoch from v_queue.rate_period) * 1000)::bigint || 'ms', '000ms$', 's');
+		v_ms := (extract(epoch from v_queue.rate_period) * 1000)::bigint;
+		v_period := case when v_ms % 3600000 = 0 then v_ms / 3600000 || 'h' when v_ms % 60000 = 0 then v_ms / 60000 || 'm'
+			when v_ms % 1000 = 0 then v_ms / 1000 || 's' else v_ms || 'ms' end;
 		return query select 'rate', case when v_full then 'no' else 'ok' end, v_queue.rate_limit = 0, case when v_full then 'rate_used' end,
-			format('queue %s has started %s of %s in %s', v_name, v_n, v_queue.rate_limit, v_period)
-				|| case when v_full and v_queue.rate_limit > 0 then ', more' else '' end,
+			case when v_queue.rate_limit = 0 then format('queue %s lets no run start: its rate is 0/%s', v_name, v_period)
+				else format('queue %s has started %s of %s in %s', v_name, v_n, v_queue.rate_limit, v_period)
+					|| case when v_full then ', more from' else '' end end,
 			case when v_full and v_queue.rate_limit > 0 then v_queue.rate_window_start + v_queue.rate_period end, null,
 			case when v_full then format('jobrun queue %s --rate %s/%s', v_name, v_n + 1, v_period) end;
 	end if;
@@ -417,6 +429,7 @@ begin
 		return query select 'lock_key', case when v_full then 'no' else 'ok' end, coalesce(v_queue.max_running_per_key = 0, false),
 			case when v_full then 'key_taken' end,
 			case when v_queue.max_running_per_key is null then format('lock key %s: %s run, no limit', v_key, v_n)
+				when v_queue.max_running_per_key = 0 then format('queue %s lets no run with a lock key start: its per-key is 0', v_name)
 				else format('lock key %s is %s, %s of %s run in queue %s', v_key, case when v_full then 'taken' else 'free' end, v_n,
 					v_queue.max_running_per_key, v_name) end,
 			null::timestamptz, case when v_ids <> '{}' then ' (' || jobrun.some_of(v_ids) || ')' end,
@@ -458,7 +471,7 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 	first as (select h.* from held h where h.words is not null order by h.nr limit 1)
 	select 'lock', case when f.words is null then 'ok' else 'no' end, false, f.reason,
 		coalesce(f.words || ' ' || f.what, 'no other transaction has it locked'), null::timestamptz, null,
-		case when f.pid is not null then format('psql -c ''select pg_terminate_backend(%s)''', f.pid) end
+		case when f.pid is not null then format('psql "$JOBRUN_DATABASE_URL" -c ''select pg_terminate_backend(%s)''', f.pid) end
 	from (select 1) o left join first f on true
 $fn$;
 
@@ -490,7 +503,7 @@ begin
 		case when v_run.is_later then 'due' else 'due since' end, v_run.run_at,
 		case when not v_run.is_later then null when v_run.status = 'failed'
 				then format(', after attempt %s of %s failed', v_run.attempts, v_run.max_attempts) || coalesce(': ' || v_run.error_code, '')
-			when v_run.snoozes > 0 then format(', put off by its handler %s times', v_run.snoozes) end,
+			when v_run.snoozes > 0 then ', put off by its handler ' || case v_run.snoozes when 1 then 'once' else v_run.snoozes || ' times' end end,
 		case when v_run.is_later then 'jobrun retry ' || v_run.id end;
 	return query select 'expiry', case when v_run.is_expired then 'no' else 'ok' end, false,
 		case when v_run.is_expired then 'expired' end,
@@ -569,7 +582,9 @@ begin
 		when (v_why ->> 'never')::boolean then 'never' else 'waits' end;
 	if v_state = 'starts' then
 		v_why := null;
-		select c.c into v_why from jsonb_array_elements(v_rows) c(c) where c.c ->> 'condition' = 'runner' and c.c ->> 'state' = 'no';
+		select c.c into v_why from jsonb_array_elements(v_rows) with ordinality c(c, nr)
+		where c.c ->> 'condition' = 'runner' and c.c ->> 'state' = 'no' or c.c ->> 'condition' = 'handler' and c.c ->> 'state' = '?'
+		order by c.nr limit 1;
 	elsif v_state = 'ends' then
 		select c.c into v_why from jsonb_array_elements(v_rows) c(c)
 		where c.c ->> 'condition' = case explain_verdict.fate when 'expired' then 'expiry' else 'unique_key' end;
@@ -621,10 +636,10 @@ begin
 				else v_run.status end,
 				case when v_run.status = 'running' then v_run.started_at else v_run.finished_at end,
 				case when v_run.status = 'running' then case when v_run.locked_until > now()
-					then ', lease for ' || date_trunc('second', v_run.locked_until - now()) || ' more'
+					then ', lease for ' || floor(extract(epoch from v_run.locked_until - now())) || 's more'
 					else ', its lease has run out: the next tick takes it back' end || case when v_run.cancel_requested_at is not null
 					then ', cancel requested' else '' end else '' end,
-				case v_run.status when 'running' then 'jobrun cancel ' || v_id when 'succeeded' then null
+				case v_run.status when 'running' then case when v_run.cancel_requested_at is null then 'jobrun cancel ' || v_id end when 'succeeded' then null
 					else 'jobrun retry ' || coalesce(v_run.superseded_by, v_id) end;
 		return;
 	end if;
@@ -675,7 +690,10 @@ begin
 		order by f.run_at > now(), case when f.run_at <= now() then f.priority end, f.run_at, f.id limit v_most);
 	return query
 		with taken as materialized (
-			select q.queue, jobrun.taken_types(q.queue) as types
+			-- but for those that a host has refused: of them explain_handler() says more
+			select q.queue, array(select t.name from unnest(jobrun.taken_types(q.queue)) t(name)
+				where not exists (select from jobrun.seen_runners() n cross join unnest(n.refused) x(line)
+					where split_part(x.line, ':', 1) in (t.name, t.name || '.sql', t.name || '.json'))) as types
 			from (select distinct r.queue from unnest(v_ids) i(id) join jobrun.job_runs r on r.id = i.id) q)
 		select n.id, v.state, v.reason, v.words, v.at, v.rest, v.command
 		from jobrun.next_claim(v_ids) n
@@ -718,7 +736,7 @@ begin
 			when v_def.is_paused then 'fires no slot before its pause ends' when v_def.next_slot_at is null then 'never fires again: its schedule has no further slot'
 			when v_late then 'fires with the next tick: no tick has fired its slot of' else 'fires' end,
 		case when v_def.schedule is null or not v_def.enabled then null when v_def.is_paused then nullif(v_def.paused_until, 'infinity') else v_def.next_slot_at end,
-		case when v_def.is_paused then coalesce(': ' || v_def.paused_reason, '') else '' end,
+		case when v_def.enabled and v_def.is_paused then coalesce(': ' || v_def.paused_reason, '') else '' end,
 		case when v_def.schedule is null then 'jobrun enqueue --definition ' || v_name when not v_def.enabled then format('jobrun define %s --enable', v_name)
 			when v_def.is_paused then 'jobrun resume --definition ' || v_name when v_late then 'jobrun --once -v' end;
 	return query select 'enabled', case when v_def.enabled then 'ok' else 'no' end, case when not v_def.enabled then 'disabled' end,

@@ -98,9 +98,9 @@ jobrun: warning: nothing has type send_mial; did you mean send_mail?'
 	me=$(q 'select session_user')
 	jr_ok enqueue work -q mail -n
 	assert_equal "${lines[0]}" 'would queue work: queue mail, priority 100, due now'
-	assert_equal "${lines[1]}" "no  type work is paused until resumed by $me: new version   jobrun resume --type work"
-	assert_regex "${lines[2]}" "^no  queue mail is paused until .* \(in (1h|5?[0-9]m.*)\) by $me   jobrun resume --queue mail$"
-	assert_equal "${lines[3]}" 'no  queue mail is full, 0 of 0 run   jobrun queue mail --max-running 1'
+	assert_equal "${lines[1]}" "!   type work is paused by $me until resumed: new version   jobrun resume --type work"
+	assert_regex "${lines[2]}" "^!   queue mail is paused by $me until .* \(in (1h|5?[0-9]m.*)\)   jobrun resume --queue mail$"
+	assert_equal "${lines[3]}" '!   queue mail lets no run start: its max-running is 0   jobrun queue mail --max-running 1'
 	assert_equal "${#lines[@]}" 4
 	jr_ok enqueue work -q mail -n --json
 	assert_equal "$(jq -r .queue <<<"$output")" mail

@@ -27,7 +27,7 @@ load ../lib/common
 	assert_equal "$output" ''
 	assert_regex "$stderr" '^jobrun: everything is paused'
 	jr_ok explain "$a"
-	assert_line --index 0 --regexp "^$a never starts unless somebody acts: everything is paused until resumed by .*: new schema$"
+	assert_line --index 0 --regexp "^$a never starts unless somebody acts: everything is paused by .* until resumed: new schema$"
 	assert_line --index 1 'try: jobrun resume --all'
 	jr_ok explain --json "$a"
 	assert_equal "$(jq -r '[.verdict, .reason] | join(" ")' <<<"$output")" 'never all_paused'
@@ -62,7 +62,7 @@ resume|' "select action, reason from jobrun.job_audit where object = 'everything
 	q_is 0 "select count(*) from jobrun.claim(7, 'db9', 5, '{work}', '{default}', '{100}', null, null, null, 60000, 1, 5, '{work}')"
 	q_is 0 "select count(*) from jobrun.claim(7, 'db9', 0, '{work}', '{default}', '{100}', 0::smallint, now(), 0, 60000, 2, 5, '{work}')"
 	jr_ok explain "$a"
-	assert_line --index 0 --regexp "^$a waits: everything is paused until [0-9:+-]+ \(in [0-9m s]+\) by "
+	assert_line --index 0 --regexp "^$a waits: everything is paused by .* until [0-9:+-]+ \(in [0-9m s]+\)"
 	q "update jobrun.settings set paused_until = now()"
 	jr_ok run
 	run_is "$a" succeeded
@@ -83,7 +83,7 @@ resume|' "select action, reason from jobrun.job_audit where object = 'everything
 	jr exec backup -- touch "$TMPDIR/ran"
 	assert_one_line 75 "^jobrun: backup was not started: host $here is paused by .*: new disk \(jobrun resume --host $here\)$"
 	jr_ok explain "$a"
-	assert_line --index 0 --regexp "^$a never starts unless somebody acts: host $here is paused until resumed by .*: new disk$"
+	assert_line --index 0 --regexp "^$a never starts unless somebody acts: host $here is paused by .* until resumed: new disk$"
 	jr_ok status
 	assert_line --regexp "^! host $here: paused by .*: new disk"
 
@@ -100,7 +100,7 @@ resume|' "select action, reason from jobrun.job_audit where object = 'everything
 	q "insert into jobrun.job_runners (id, host, pid, version, permits, job_types) values (7, 'db9', 1, 'x', 1, '{work}')"
 	jr_ok explain "$a"
 	assert_line --index 0 "$a starts with the next claim"
-	assert_line --regexp "^ok  host $here is paused until .*; another host is not   jobrun resume --host $here$"
+	assert_line --regexp "^ok  host $here is paused by .* until .*; another host is not   jobrun resume --host $here$"
 	q_is "$a" "begin; select id from jobrun.claim(7, 'db9', 5, '{work}', '{default}', '{100}', null, null, null, 60000, 1); rollback"
 	jr_ok resume --host "$here"
 	assert_equal "$output" "host $here: resumed"
@@ -143,7 +143,7 @@ resume|' "select action, reason from jobrun.job_audit where object = 'everything
 	kill -INT "$waits"
 	wait_runner "$waits"
 	assert_equal "$runner_status" 130
-	grep -qx "jobrun: the wait has ended, the pause has not; 'jobrun resume' ends it" err
+	grep -qx "jobrun: the wait has ended, the pause has not; 'jobrun resume' with the same --all, --host, --type, --queue or --definition ends it" err
 	q_is infinity 'select paused_until from jobrun.settings'
 	# a run whose lease has ended is nobody's work
 	q "insert into jobrun.job_runners (id, host, pid, version, permits) values (9, 'db9', 1, 'x', 1)"

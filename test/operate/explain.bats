@@ -31,19 +31,19 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	jr_ok run
 	later=$(enqueue work --in 2h)
 	verdict_is "$later" "waits: due $T \(in (1h 59m|2h)\)\$"
-	assert_line --regexp "^no  due .* jobrun retry $later$"
+	assert_line --regexp "^!   due .* jobrun retry $later$"
 	assert_line --regexp '^ok  handler for work: on '
 	assert_line 'ok  no other transaction has it locked'
 	starts_by "$later" "jobrun retry $later"
 
 	queued=$(enqueue work -q mail)
 	jr_ok pause --queue mail --reason 'the relay is down'
-	verdict_is "$queued" 'never starts unless somebody acts: queue mail is paused until resumed by .*: the relay is down$'
+	verdict_is "$queued" 'never starts unless somebody acts: queue mail is paused by .* until resumed: the relay is down$'
 	starts_by "$queued" 'jobrun resume --queue mail'
 
 	typed=$(enqueue other)
 	jr_ok pause --type other --for 1h
-	verdict_is "$typed" "waits: type other is paused until $T \(in (59m [0-9]+s|1h)\) by "
+	verdict_is "$typed" "waits: type other is paused by .* until $T \(in (59m [0-9]+s|1h)\)"
 	starts_by "$typed" 'jobrun resume --type other'
 
 	q "insert into jobrun.job_definitions (name, job_type) values ('nightly', 'work')"
@@ -74,12 +74,12 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	jr_ok run
 	run_is "$first" succeeded
 	c=$(enqueue work -q rate)
-	verdict_is "$c" "waits: queue rate has started 1 of 1 in 3600s, more $T \(in "
-	starts_by "$c" 'jobrun queue rate --rate 2/3600s'
+	verdict_is "$c" "waits: queue rate has started 1 of 1 in 1h, more from $T \(in "
+	starts_by "$c" 'jobrun queue rate --rate 2/1h'
 
 	jr_ok queue none --max-running 0
 	d=$(enqueue work -q none)
-	verdict_is "$d" 'never starts unless somebody acts: queue none is full, 0 of 0 run$'
+	verdict_is "$d" 'never starts unless somebody acts: queue none lets no run start: its max-running is 0$'
 	starts_by "$d" 'jobrun queue none --max-running 1'
 
 	jr_ok queue one --max-running 1
@@ -134,13 +134,34 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	q_is t 'select max(cardinality(refused)) = 20 and max(pg_column_size(refused)) < 11000 from jobrun.job_runners'
 }
 
+@test "a host that had a handler and refuses it now is no host that has it; limits of 0 are not called full" {
+	handler work <<<'exit 0'
+	handler other <<<'exit 0'
+	jr_ok run
+	id=$(enqueue work)
+	verdict_is "$id" 'starts with the next claim$'
+	chmod g+w "$JOBRUN_HANDLERS/work"
+	enqueue other >/dev/null
+	run_jobrun run
+	verdict_is "$id" "starts with the next claim; but every host that had a handler for work has refused it since; host $(hostname): .*chmod go-w "
+	assert_line --index 1 'try: jobrun handlers --check'
+	chmod go-w "$JOBRUN_HANDLERS/work"
+	jr_ok run
+	run_is "$id" succeeded
+	jr_ok queue none --rate 0/90m
+	verdict_is "$(enqueue work -q none)" 'never starts unless somebody acts: queue none lets no run start: its rate is 0/90m$'
+	starts_by "$(q "select max(id) from jobrun.job_runs")" 'jobrun queue none --rate 1/90m'
+	jr_ok queue keyed --per-key 0
+	verdict_is "$(enqueue work -q keyed --lock a)" 'never starts unless somebody acts: queue keyed lets no run with a lock key start: its per-key is 0$'
+}
+
 @test "another transaction has the run, or its queue, locked; explain itself locks nothing" {
 	handler work <<<'exit 0'
 	jr_ok run
 	id=$(enqueue work -q mail)
 	hold "select from jobrun.job_runs where id = $id for update"
 	verdict_is "$id" 'waits: process [0-9]+ of the server \(.*\) has this run locked$'
-	assert_line --index 1 --regexp "^try: psql -c 'select pg_terminate_backend\([0-9]+\)'$"
+	assert_line --index 1 --regexp "^try: psql \"[$]JOBRUN_DATABASE_URL\" -c 'select pg_terminate_backend\([0-9]+\)'$"
 	release_holds
 	hold "savepoint s; select from jobrun.job_runs where id = $id for update; release s"
 	verdict_is "$id" 'waits: .* has this run locked$'
@@ -171,6 +192,7 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	new=$(q "insert into jobrun.job_runs (job_type, unique_key) values ('work', 'k') returning id")
 	verdict_is "$old" "ends with the next claim, without a start: run $new of unique key k is newer\$"
 	verdict_is "$new" 'starts with the next claim$'
+	assert_line 'ok  unique key k: no newer run'
 	run_jobrun run || true
 	verdict_is "$new" 'is dead: exit 65'
 	assert_line --index 1 "try: jobrun retry $new"
@@ -179,7 +201,11 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	id=$(enqueue work)
 	verdict_is "$id" "starts with the next claim; but no runner was seen since $T \(1h ago\)\$"
 	runs_elsewhere "$id"
-	verdict_is "$id" "is running on somewhere since $T \(.*\), lease for 00:5"
+	verdict_is "$id" "is running on somewhere since $T \(.*\), lease for [0-9]+s more"
+	assert_line --index 1 "try: jobrun cancel $id"
+	jr_ok cancel "$id"
+	verdict_is "$id" 'is running on .*, cancel requested$'
+	refute_line --partial 'try:'
 	jr explain 999999
 	assert_one_line 1 "^jobrun: there is no run 999999; 'jobrun list' shows the newest$"
 	jr explain nothing
@@ -200,15 +226,16 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	jr_ok define nightly --type work --schedule '30 2 * * *' -q mail
 	jr_ok explain nightly
 	assert_line --index 0 --regexp "^nightly fires $T \(in "
-	assert_line --regexp '^no  queue mail is paused until resumed by .*: the relay is down   jobrun resume --queue mail$'
+	assert_line --regexp '^!   queue mail is paused by .* until resumed: the relay is down   jobrun resume --queue mail$'
 	assert_equal "$(grep -c '^ok  next slot ' <<<"$output")" 3
 	q "insert into jobrun.job_slots (definition_id, slot, outcome, reason) select id, '2026-01-01 02:30Z', 'skipped', 'overlap: run 3 is running'
 		from jobrun.job_definitions where name = 'nightly'"
+	jr_ok pause --definition nightly --reason 'month end'
 	jr_ok define nightly --disable
 	jr_ok explain nightly
 	assert_line --index 0 'nightly never fires unless somebody acts: it is disabled, and its slots are skipped'
 	assert_line --index 1 'try: jobrun define nightly --enable'
-	assert_line 'no  slot 2026-01-01 02:30+00:00: skipped, overlap: run 3 is running   jobrun slots nightly --replay 2026-01-01T02:30:00Z'
+	assert_line '!   slot 2026-01-01 02:30+00:00: skipped, overlap: run 3 is running   jobrun slots nightly --replay 2026-01-01T02:30:00Z'
 	jr_ok explain nightly --json
 	assert_equal "$(jq -r '.verdict + " " + .reason' <<<"$output")" 'never disabled'
 }

@@ -293,7 +293,7 @@ as_run() {
 	assert_equal "$(shown --job "$first")" "$first"
 	jr_ok run --job "$first"
 	as_run 75 --job "$id"
-	assert_regex "$stderr" "run $id was not started: queue full has started 1 of 1 in 3600s, more 20"
+	assert_regex "$stderr" "run $id was not started: queue full has started 1 of 1 in 1h, more from 20"
 	jr_ok queue full --rate none
 	assert_equal "$(shown --job "$id")" "$id"
 	run_is "$id" queued
@@ -321,7 +321,7 @@ as_run() {
 	hold "select from jobrun.job_runs where id = $bad for update"
 	chmod 755 "$JOBRUN_HANDLERS/other"
 	jr run --job "$bad"
-	assert_regex "$stderr" "run $bad was not started: process [0-9]+ of the server .* has this run locked; try: psql -c"
+	assert_regex "$stderr" "run $bad was not started: process [0-9]+ of the server .* has this run locked; try: psql .* -c"
 }
 
 @test "--job: a pause does not keep it" {

@@ -141,7 +141,7 @@ claim_in_between() {
 	jr_ok run --job 1
 	jr run --job 2
 	assert_equal "$status" 75
-	assert_regex "$stderr" '^jobrun: run 2 was not started: queue mail has started 1 of 1 in 3600s, more 20[0-9TZ:-]+$'
+	assert_regex "$stderr" '^jobrun: run 2 was not started: queue mail has started 1 of 1 in 1h, more from 20[0-9TZ:-]+$'
 	run_is 2 queued
 	q_is 0 "select claim_seq from jobrun.job_runs where id = 2"
 }
@@ -151,7 +151,7 @@ claim_in_between() {
 	jr_ok queue mail --max-running 0
 	jr_ok enqueue work --queue mail --unique k
 	jr run --job 1
-	assert_equal "$status$stderr" '75jobrun: run 1 was not started: queue mail is full, 0 of 0 run'
+	assert_equal "$status$stderr" '75jobrun: run 1 was not started: queue mail lets no run start: its max-running is 0'
 	run_is 1 queued
 	jr_ok queue mail --max-running none
 	hold "select from jobrun.job_runs where id = 1 for share"

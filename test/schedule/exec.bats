@@ -425,7 +425,7 @@ refused() {
 	jr_ok queue night --max-running none --rate 2/1h
 	jr_ok exec --strict d -- true
 	jr_ok exec --strict d -- true
-	refused d "queue night has started 2 of 2 in 3600s, more $(q "select to_char((rate_window_start + rate_period) at time zone 'UTC',
+	refused d "queue night has started 2 of 2 in 1h, more from $(q "select to_char((rate_window_start + rate_period) at time zone 'UTC',
 		'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') from jobrun.job_queues where name = 'night'")"
 	q_is 2 "select rate_used from jobrun.job_queues where name = 'night'"
 	refused a "run $(q "select id from jobrun.job_runs where status = 'running'") is running" \
@@ -448,7 +448,7 @@ refused() {
 	jr_ok exec --strict c -- true
 	# A pause is asked there, too, and with a pause comes a row.
 	jr_ok pause --queue exec --reason 'moving house'
-	refused c "queue exec is paused until resumed by $(q 'select session_user'): moving house"
+	refused c "queue exec is paused by $(q 'select session_user') until resumed: moving house"
 	q_is 't' "select bool_and(runner_id is not null and slot < created_at + interval '1 second') from jobrun.job_slots"
 	wait_runner
 }
@@ -638,7 +638,7 @@ twenty() {
 	jr_ok define x --queue day
 	wait_runner
 	assert_equal "$runner_status" 75
-	assert_equal "$(grep '^jobrun' "$runner_err")" 'jobrun: x was not started: queue day is full, 0 of 0 run'
+	assert_equal "$(grep '^jobrun' "$runner_err")" 'jobrun: x was not started: queue day lets no run start: its max-running is 0'
 	release_holds
 	# And in the middle of a claim, which here stands still at the row of a new queue.
 	jr_ok define x --queue new --lock k
@@ -649,7 +649,7 @@ twenty() {
 	release_holds
 	wait_runner
 	assert_equal "$runner_status" 75
-	assert_equal "$(grep '^jobrun' "$runner_err")" 'jobrun: x was not started: queue day is full, 0 of 0 run'
+	assert_equal "$(grep '^jobrun' "$runner_err")" 'jobrun: x was not started: queue day lets no run start: its max-running is 0'
 	q_is 0 "select count(*) from jobrun.job_runs"
 }
 
@@ -658,7 +658,7 @@ twenty() {
 	jr_ok retry -s dead --definition x
 	jr_ok queue night --max-running 0
 	jr_ok define x --queue night --lock k
-	refused x "queue night is full, 0 of 0 run"
+	refused x "queue night lets no run start: its max-running is 0"
 	jr_ok queue night --max-running 1
 	jr_ok exec --strict x -- true
 	q_is '1|night|k|succeeded' "select id, queue, concurrency_key, status from jobrun.job_runs"
