@@ -132,19 +132,19 @@ ahead() {
 	jr_ok prune
 	q_is 2 'select count(*) from jobrun.job_runs_archive'
 	jr_ok list --json # the archive only if it is asked for
-	assert_equal "$(jq -c 'map(.id)' <<<"$output")" '[3]'
+	assert_equal "$(jq -c '.runs | map(.id)' <<<"$output")" '[3]'
 	jr_ok list --status dead,succeeded --json
-	assert_equal "$(jq -c 'map(.id)' <<<"$output")" '[3]'
+	assert_equal "$(jq -c '.runs | map(.id)' <<<"$output")" '[3]'
 	jr_ok list --archived --json
-	assert_equal "$(jq -c 'map([.id, .status, .archived_at != null])' <<<"$output")" '[[3,"dead",false],[2,"succeeded",true],[1,"dead",true]]'
+	assert_equal "$(jq -c '.runs | map([.id, .status, .archived_at != null])' <<<"$output")" '[[3,"dead",false],[2,"succeeded",true],[1,"dead",true]]'
 	jr_ok list --archived --status dead --json
-	assert_equal "$(jq -c 'map(.id)' <<<"$output")" '[3,1]'
+	assert_equal "$(jq -c '.runs | map(.id)' <<<"$output")" '[3,1]'
 	jr_ok list --archived --status succeeded --since 9000d --json
-	assert_equal "$(jq -c 'map(.id)' <<<"$output")" '[2]'
+	assert_equal "$(jq -c '.runs | map(.id)' <<<"$output")" '[2]'
 	jr_ok list --archived --status succeeded --since 1d --json
-	assert_output '[]'
+	assert_output '{"version":1,"total":0,"complete":true,"runs":[]}'
 	jr_ok list --archived --limit 2 --json
-	assert_equal "$(jq -c 'map(.id)' <<<"$output")" '[3,2]'
+	assert_equal "$(jq -c '.runs | map(.id)' <<<"$output")" '[3,2]'
 	jr_ok show 1
 	assert_line --regexp '^error +no luck$'
 	assert_line --regexp '^archived +'

@@ -35,7 +35,7 @@ refused() {
 	queued_runs 1 mail default '9 days'
 	queued_runs 1 mail default '1 hour'
 	jr_ok list --since 2h --json
-	assert_equal "$(jq -c 'map(.id)' <<<"$output")" '[3,1]'
+	assert_equal "$(jq -c '.runs | map(.id)' <<<"$output")" '[3,1]'
 	jr_ok retry --since 2h
 	assert_equal "$output" 'retried 1 run'
 	jr_ok cancel --since 2h
@@ -46,7 +46,7 @@ refused() {
 @test "retry and cancel: --limit takes the newest, as list shows them" {
 	dead_runs 10 mail
 	jr_ok list -s dead --limit 3 --json
-	assert_equal "$(jq -c 'map(.id)' <<<"$output")" '[10,9,8]'
+	assert_equal "$(jq -c '.runs | map(.id)' <<<"$output")" '[10,9,8]'
 	jr_ok retry -s dead --limit 3 -n --json
 	assert_equal "$(jq -c . <<<"$output")" '[{"job_type":"mail","status":"dead","runs":3}]'
 	jr_ok retry -s dead --limit 3
@@ -108,9 +108,9 @@ refused() {
 	for filter in '-s dead' '-s dead --since 1h' '-s cancelled,dead -t import' '-s queued -q day,night --since 4h' \
 		'-s queued,dead,cancelled --since 4h --limit 7' '-s retrying' '-s dead -q night --limit 2' '-s cancelled --since 1h'; do
 		# shellcheck disable=SC2086 # words
-		shown=$(run_jobrun list $filter --limit 1000 --json | jq -c 'map(.id) | sort')
+		shown=$(run_jobrun list $filter --limit 1000 --json | jq -c '.runs | map(.id) | sort')
 		# shellcheck disable=SC2086
-		[[ $filter != *--limit* ]] || shown=$(run_jobrun list $filter --json | jq -c 'map(.id) | sort')
+		[[ $filter != *--limit* ]] || shown=$(run_jobrun list $filter --json | jq -c '.runs | map(.id) | sort')
 		# shellcheck disable=SC2086
 		counted=$(run_jobrun retry $filter -n --json | jq '[.[].runs] | add // 0')
 		assert_equal "$filter: $counted" "$filter: $(jq length <<<"$shown")"
@@ -178,7 +178,7 @@ jobrun|retry|run 2|{"status": "cancelled", "attempts": 0}|{"status": "queued"}||
 	q "select jobrun.add_grant('read', '$role')"
 	JOBRUN_DATABASE_URL=$(url_of "$role")
 	jr_ok list --json
-	assert_equal "$(jq -c 'map([.id, .status, .error_code, .last_error])' <<<"$output")" '[[1,"dead","exit:65",null]]'
+	assert_equal "$(jq -c '.runs | map([.id, .status, .error_code, .error])' <<<"$output")" '[[1,"dead","exit:65",null]]'
 	jr_ok list
 	refute_output --partial 'exit 65: no'
 	jr_ok show 1

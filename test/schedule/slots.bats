@@ -407,7 +407,7 @@ no_run() {
 	assert_regex "${lines[0]}" 'TOOK +DEFINITION +SLOT +MESSAGE$'
 	assert_regex "${lines[1]}" "^ *$id report .* nightly +2026-10-20 02:30\+02:00 +-$"
 	assert_regex "${lines[3]}" "^ *$plain report .* - +- +-$"
-	assert_equal "$(run_jobrun list --json | jq -c '[.[] | [.definition, .slot, .slot_local]]')" \
+	assert_equal "$(run_jobrun list --json | jq -c '[.runs[] | [.definition, .slot, .slot_local]]')" \
 		'[["nightly","2026-10-20T00:30:00+00:00","2026-10-20 02:30+02:00"],["nightly",null,null],[null,null,null]]'
 	jr_ok show "$id"
 	assert_line --regexp '^definition +nightly$'
@@ -431,16 +431,16 @@ no_run() {
 	one=$(enqueue --definition nightly)
 	two=$(enqueue --definition weekly)
 	three=$(enqueue --definition nightly)
-	assert_equal "$(run_jobrun list --definition nightly --json | jq -c 'map(.id)')" "[$three,$one]"
-	assert_equal "$(run_jobrun list --definition nightly,weekly --status queued --json | jq -c 'map(.id)')" "[$three,$two,$one]"
-	assert_equal "$(run_jobrun list --definition nope --json)" '[]'
+	assert_equal "$(run_jobrun list --definition nightly --json | jq -c '.runs | map(.id)')" "[$three,$one]"
+	assert_equal "$(run_jobrun list --definition nightly,weekly --status queued --json | jq -c '.runs | map(.id)')" "[$three,$two,$one]"
+	assert_equal "$(run_jobrun list --definition nope --json | jq -c .runs)" '[]'
 	assert_equal "$(run_jobrun cancel --definition nightly -n --json | jq -c 'map(.runs)')" '[2]'
 	jr_ok cancel --definition nightly
 	assert_equal "$output" 'cancelled 2 runs'
 	run_is "$plain" queued
 	run_is "$two" queued
 	for status in cancelled succeeded,cancelled cancelled,queued,dead; do
-		assert_equal "$(run_jobrun list --definition nightly --status "$status" --json | jq -c 'map(.id)')" "[$three,$one]"
+		assert_equal "$(run_jobrun list --definition nightly --status "$status" --json | jq -c '.runs | map(.id)')" "[$three,$one]"
 	done
 	jr_ok retry --definition nightly,weekly --status cancelled
 	assert_equal "$output" 'retried 2 runs'
