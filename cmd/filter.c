@@ -42,15 +42,17 @@ bool
 jr_filter_is_given(const struct jr_filter *filter)
 {
 	return filter->statuses.count > 0 || filter->types.count > 0 || filter->queues.count > 0 ||
-	       filter->definitions.count > 0 || filter->hosts.count > 0 || filter->lock != NULL || filter->error != NULL ||
-	       filter->parents.count > 0 || filter->creators.count > 0 || filter->since_ms >= 0 || filter->until_ms >= 0;
+	       filter->definitions.count > 0 || filter->hosts.count > 0 || filter->lock != NULL ||
+	       filter->error != NULL || filter->parents.count > 0 || filter->creators.count > 0 ||
+	       filter->since_ms >= 0 || filter->until_ms >= 0;
 }
 
 bool
 jr_filter_check(const struct jr_filter *filter, struct jr_err *err)
 {
 	if (filter->since_ms >= 0 && filter->until_ms >= filter->since_ms)
-		return jr_fail(err, JR_E_USAGE, "--since and --until: no time is left between them; --since is the longer one");
+		return jr_fail(
+		    err, JR_E_USAGE, "--since and --until: no time is left between them; --since is the longer one");
 	return true;
 }
 
@@ -90,16 +92,17 @@ array_of(const struct jr_words *words)
 void
 jr_filter_bind(const struct jr_filter *filter, const char *usual, struct jr_filter_params *params)
 {
-	*params = (struct jr_filter_params){.owned = {
-	                                        [JR_FILTER_STATUSES] = array_of_statuses(&filter->statuses),
-	                                        [JR_FILTER_TYPES] = array_of(&filter->types),
-	                                        [JR_FILTER_QUEUES] = array_of(&filter->queues),
-	                                        [JR_FILTER_DEFINITIONS] = array_of(&filter->definitions),
-	                                        [JR_FILTER_HOSTS] = array_of(&filter->hosts),
-	                                        [JR_FILTER_LOCKS] = jr_pg_array_or_null(&filter->lock, filter->lock != NULL),
-	                                        [JR_FILTER_PARENTS] = array_of(&filter->parents),
-	                                        [JR_FILTER_CREATORS] = array_of(&filter->creators),
-	                                    }};
+	*params =
+	    (struct jr_filter_params){.owned = {
+					  [JR_FILTER_STATUSES] = array_of_statuses(&filter->statuses),
+					  [JR_FILTER_TYPES] = array_of(&filter->types),
+					  [JR_FILTER_QUEUES] = array_of(&filter->queues),
+					  [JR_FILTER_DEFINITIONS] = array_of(&filter->definitions),
+					  [JR_FILTER_HOSTS] = array_of(&filter->hosts),
+					  [JR_FILTER_LOCKS] = jr_pg_array_or_null(&filter->lock, filter->lock != NULL),
+					  [JR_FILTER_PARENTS] = array_of(&filter->parents),
+					  [JR_FILTER_CREATORS] = array_of(&filter->creators),
+				      }};
 	for (size_t i = 0; i < JR_FILTER_COUNT; i++)
 		params->values[i] = params->owned[i];
 	if (params->values[JR_FILTER_STATUSES] == NULL)

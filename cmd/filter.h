@@ -2,8 +2,8 @@
  * filter: options that choose runs. With the same options, retry and cancel take the runs that list shows.
  *
  * The first member of a command's options is a struct jr_filter, and its table has JR_FILTER_OPTIONS. Its statement
- * begins with the parameters of jr_filter_bind: $1 how many at most, and those of cmd/sql/run_filter.part, which has the
- * conditions for all of the statements.
+ * begins with the parameters of jr_filter_bind: $1 how many at most, and those of cmd/sql/run_filter.part, which has
+ * the conditions for all of the statements.
  */
 #ifndef JR_FILTER_H
 #define JR_FILTER_H

@@ -65,7 +65,8 @@ fail_unknown(const char *what, const char *text, bool sorting, struct jr_err *er
 	}
 	near = jr_text_nearest(text, names, count);
 	if (near != NULL)
-		jr_fail(err, JR_E_USAGE, "unknown column \"%s\": did you mean \"%s\"? There are %s", text, near, all.data);
+		jr_fail(
+		    err, JR_E_USAGE, "unknown column \"%s\": did you mean \"%s\"? There are %s", text, near, all.data);
 	else
 		jr_fail(err, JR_E_USAGE, "%s \"%s\": there are %s", sorting ? "cannot sort by" : "unknown column", text,
 		    all.data);
@@ -146,7 +147,8 @@ copy_cell(PGresult *table, const PGresult *result, int row, int to, const struct
 	const char *value = jr_pg_text(result, row, column->shown);
 	char *time = NULL;
 
-	if (value != NULL && column->cell == JR_CELL_WHOLE && column->raw_kind == JR_RAW_TIME && column->shown == column->raw)
+	if (value != NULL && column->cell == JR_CELL_WHOLE && column->raw_kind == JR_RAW_TIME &&
+	    column->shown == column->raw)
 		value = time = jr_format_local_time(jr_pg_int(result, row, column->shown, 0));
 	must(PQsetvalue(table, row, to, (char *)(uintptr_t)value, value == NULL ? -1 : (int)strlen(value)));
 	free(time);

@@ -41,7 +41,10 @@ struct jr_list_column *jr_list_choose(const struct jr_words *names, size_t *coun
 /* Print the rows whose first column is not null. */
 void jr_list_print_table(const PGresult *result, const struct jr_list_column *columns, size_t count);
 
-/* RFC 4180, with a line of names. Null is an empty field, an empty text is "". Text is unchanged, except on a terminal. */
+/*
+ * RFC 4180, with a line of names. Null is an empty field, an empty text is "". Text is unchanged; on a terminal control
+ * characters are made visible.
+ */
 void jr_list_print_csv(const PGresult *result, const struct jr_list_column *columns, size_t count);
 
 /* How many rows are there whose first column is not null? They are the first ones. */
