@@ -108,7 +108,10 @@ ask(const struct jr_app *app, struct jr_db *db, const struct list_opts *opts, in
 	struct jr_filter_params params;
 	const char *values[P_COUNT];
 	char wanted[24], looked[24];
-	PGresult *result;
+	const struct jr_statement statements[] = {{jr_sql_list_plan, 0, NULL},
+	    {by_error ? jr_sql_list_errors : jr_sql_list, by_error ? P_SORT : P_COUNT, values}};
+	PGresult *results[JR_COUNT(statements)] = {NULL};
+	bool ok;
 
 	jr_filter_bind(&opts->filter, by_error ? "{dead}" : opts->filter.since_ms < 0 ? NULL : ALL_STATUSES, &params);
 	memcpy(values, params.values, sizeof(params.values));
@@ -117,10 +120,10 @@ ask(const struct jr_app *app, struct jr_db *db, const struct list_opts *opts, in
 	values[P_LOOK] = jr_pg_print_int(looked, look);
 	values[P_SORT] = opts->sort == NULL ? NULL : opts->sort + descending;
 	values[P_DESCENDING] = descending ? "t" : "f";
-	result = jr_db_query(db, by_error ? jr_sql_list_errors : jr_sql_list, by_error ? P_SORT : P_COUNT, values,
-	    JR_CMD_TIMEOUT_MS, err);
+	ok = jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err);
 	jr_filter_unbind(&params);
-	return result;
+	PQclear(results[0]);
+	return ok ? results[1] : NULL;
 }
 
 static struct list
@@ -188,12 +191,13 @@ print_list(const struct jr_app *app, const struct list_opts *opts, const struct 
 		jr_list_print_table(list->result, list->columns, list->count);
 	if (tells_total(app, opts) && !app->json)
 		tell_total(list);
+	if (!list->more || app->json)
+		return;
 	fflush(stdout);
-	if (list->more && !app->json)
-		fprintf(stderr,
-		    "jobrun: not all runs were looked at, only %" PRId64
-		    " of each kind: newest, dead, waiting, ended last; --since 7d looks at all of 7 days\n",
-		    list->look);
+	fprintf(stderr,
+	    "jobrun: not all runs were looked at, only %" PRId64
+	    " of each kind: newest, dead, waiting, ended last; --since 7d looks at all of 7 days\n",
+	    list->look);
 }
 
 static bool

@@ -254,7 +254,8 @@ manifest_refused() {
 	compile "${names[@]}"
 	./out/main >listing
 	for name in "${names[@]}"; do
-		file=$(ls {lib,cmd}/sql/"$name".sql 2>/dev/null)
+		file=lib/sql/$name.sql
+		[ -e "$file" ] || file=cmd/sql/$name.sql
 		grep -q -- '-- include ' "$file" || cmp "$name" "$file"
 	done
 	for file in migrations/[0-9]*.sql; do
