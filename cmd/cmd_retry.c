@@ -176,10 +176,11 @@ const struct jr_cmd jr_cmd_retry = {
     .group = JR_GROUP_REPAIR,
     .summary = "run again, with a fresh set of attempts",
     .usage = "[OPTION...] ID... | --status S | --type T | --queue Q | --definition NAME | --since D | ...",
-    .details = "Runs are named by ID, or chosen by the options of 'jobrun list' (--status to --until), as it shows them.\n"
-	       "A running run is left alone. So is a run that has succeeded, and a run that is superseded, since a\n"
-	       "newer run of its unique key is running or has succeeded; --force retries both. With -n and a filter\n"
-	       "superseded runs are counted, too.\n",
+    .details =
+	"Runs are named by ID, or chosen by the options of 'jobrun list' (--status to --until), as it shows them.\n"
+	"A running run is left alone. So is a run that has succeeded, and a run that is superseded, since a\n"
+	"newer run of its unique key is running or has succeeded; --force retries both. With -n and a filter\n"
+	"superseded runs are counted, too.\n",
     .options = retry_options,
     .defaults = &retry_defaults,
     .size = sizeof(retry_defaults),
