@@ -15,7 +15,7 @@ struct cancel_opts {
 	bool dry_run;
 };
 
-static const struct cancel_opts cancel_defaults = {.filter = {.since_ms = -1}};
+static const struct cancel_opts cancel_defaults = {.filter = {JR_FILTER_ANY}};
 _Static_assert(offsetof(struct cancel_opts, filter) == 0, "JR_FILTER_OPTIONS takes offsets in struct jr_filter");
 
 /* clang-format off */
@@ -149,9 +149,10 @@ const struct jr_cmd jr_cmd_cancel = {
     .name = "cancel",
     .group = JR_GROUP_REPAIR,
     .summary = "stop runs that wait or are running",
-    .usage = "[OPTION...] ID... | --status S | --type T | --queue Q | --definition NAME | --since D",
-    .details = "Runs are named by ID, or chosen as 'jobrun list' shows them with the same options.\n"
-	       "A runner stops a running run at its next heartbeat; a runner with --for stops it at once.\n",
+    .usage = "[OPTION...] ID... | --status S | --type T | --queue Q | --definition NAME | --since D | ...",
+    .details =
+	"Runs are named by ID, or chosen by the options of 'jobrun list' (--status to --until), as it shows them.\n"
+	"A runner stops a running run at its next heartbeat; a runner with --for stops it at once.\n",
     .options = cancel_options,
     .defaults = &cancel_defaults,
     .size = sizeof(cancel_defaults),

@@ -17,7 +17,7 @@ struct retry_opts {
 	bool force, dry_run;
 };
 
-static const struct retry_opts retry_defaults = {.filter = {.since_ms = -1}};
+static const struct retry_opts retry_defaults = {.filter = {JR_FILTER_ANY}};
 _Static_assert(offsetof(struct retry_opts, filter) == 0, "JR_FILTER_OPTIONS takes offsets in struct jr_filter");
 
 /* clang-format off */
@@ -176,11 +176,12 @@ const struct jr_cmd jr_cmd_retry = {
     .name = "retry",
     .group = JR_GROUP_REPAIR,
     .summary = "run again, with a fresh set of attempts",
-    .usage = "[OPTION...] ID... | --status S | --type T | --queue Q | --definition NAME | --since D",
-    .details = "Runs are named by ID, or chosen as 'jobrun list' shows them with the same options.\n"
-	       "A running run is left alone. So is a run that has succeeded, and a run that is superseded, since a\n"
-	       "newer run of its unique key is running or has succeeded; --force retries both. With -n and a filter\n"
-	       "superseded runs are counted, too.\n",
+    .usage = "[OPTION...] ID... | --status S | --type T | --queue Q | --definition NAME | --since D | ...",
+    .details =
+	"Runs are named by ID, or chosen by the options of 'jobrun list' (--status to --until), as it shows them.\n"
+	"A running run is left alone. So is a run that has succeeded, and a run that is superseded, since a\n"
+	"newer run of its unique key is running or has succeeded; --force retries both. With -n and a filter\n"
+	"superseded runs are counted, too.\n",
     .options = retry_options,
     .defaults = &retry_defaults,
     .size = sizeof(retry_defaults),

@@ -31,10 +31,29 @@ word_of_table(const char *status)
 }
 
 bool
+jr_filter_check_id(const char *what, const char *text, struct jr_err *err)
+{
+	int64_t id;
+
+	return jr_parse_int(what, text, 1, INT64_MAX, &id, err);
+}
+
+bool
 jr_filter_is_given(const struct jr_filter *filter)
 {
 	return filter->statuses.count > 0 || filter->types.count > 0 || filter->queues.count > 0 ||
-	       filter->definitions.count > 0 || filter->since_ms >= 0;
+	       filter->definitions.count > 0 || filter->hosts.count > 0 || filter->lock != NULL ||
+	       filter->error != NULL || filter->parents.count > 0 || filter->creators.count > 0 ||
+	       filter->since_ms >= 0 || filter->until_ms >= 0;
+}
+
+bool
+jr_filter_check(const struct jr_filter *filter, struct jr_err *err)
+{
+	if (filter->since_ms >= 0 && filter->until_ms >= filter->since_ms)
+		return jr_fail(
+		    err, JR_E_USAGE, "--since and --until: no time is left between them; --since is the longer one");
+	return true;
 }
 
 bool
@@ -64,24 +83,37 @@ array_of_statuses(const struct jr_words *words)
 	return text;
 }
 
+static char *
+array_of(const struct jr_words *words)
+{
+	return jr_pg_array_or_null((const char *const *)words->items, words->count);
+}
+
 void
 jr_filter_bind(const struct jr_filter *filter, const char *usual, struct jr_filter_params *params)
 {
-	char *given = array_of_statuses(&filter->statuses);
-	char *types = jr_pg_array_or_null((const char *const *)filter->types.items, filter->types.count);
-	char *queues = jr_pg_array_or_null((const char *const *)filter->queues.items, filter->queues.count);
-	char *definitions =
-	    jr_pg_array_or_null((const char *const *)filter->definitions.items, filter->definitions.count);
-
-	*params = (struct jr_filter_params){.owned = {given, types, queues, definitions}};
+	*params =
+	    (struct jr_filter_params){.owned = {
+					  [JR_FILTER_STATUSES] = array_of_statuses(&filter->statuses),
+					  [JR_FILTER_TYPES] = array_of(&filter->types),
+					  [JR_FILTER_QUEUES] = array_of(&filter->queues),
+					  [JR_FILTER_DEFINITIONS] = array_of(&filter->definitions),
+					  [JR_FILTER_HOSTS] = array_of(&filter->hosts),
+					  [JR_FILTER_LOCKS] = jr_pg_array_or_null(&filter->lock, filter->lock != NULL),
+					  [JR_FILTER_PARENTS] = array_of(&filter->parents),
+					  [JR_FILTER_CREATORS] = array_of(&filter->creators),
+				      }};
+	for (size_t i = 0; i < JR_FILTER_COUNT; i++)
+		params->values[i] = params->owned[i];
+	if (params->values[JR_FILTER_STATUSES] == NULL)
+		params->values[JR_FILTER_STATUSES] = usual;
+	params->values[JR_FILTER_ERROR] = filter->error;
 	if (filter->limit > 0)
 		params->values[JR_FILTER_LIMIT] = jr_pg_print_int(params->limit, filter->limit);
-	params->values[JR_FILTER_STATUSES] = given != NULL ? given : usual;
-	params->values[JR_FILTER_TYPES] = types;
-	params->values[JR_FILTER_QUEUES] = queues;
-	params->values[JR_FILTER_DEFINITIONS] = definitions;
 	if (filter->since_ms >= 0)
 		params->values[JR_FILTER_SINCE] = jr_pg_print_int(params->since, filter->since_ms);
+	if (filter->until_ms >= 0)
+		params->values[JR_FILTER_UNTIL] = jr_pg_print_int(params->until, filter->until_ms);
 }
 
 void

@@ -2,8 +2,8 @@
  * filter: options that choose runs. With the same options, retry and cancel take the runs that list shows.
  *
  * The first member of a command's options is a struct jr_filter, and its table has JR_FILTER_OPTIONS. Its statement
- * begins with the parameters of jr_filter_bind: $1 how many at most, $2 statuses, $3 job types, $4 queues, $5 age in
- * ms, $6 definitions. The conditions on them are the same in list.sql, matching_kinds.sql and matching_ids.sql.
+ * begins with the parameters of jr_filter_bind: $1 how many at most, and those of cmd/sql/run_filter.part, which has
+ * the conditions for all of the statements.
  */
 #ifndef JR_FILTER_H
 #define JR_FILTER_H
@@ -12,12 +12,16 @@
 #include "options.h"
 
 struct jr_filter {
-	struct jr_words statuses, types, queues, definitions;
-	int64_t since_ms; /* -1: any age */
-	int64_t limit;    /* 0: all */
+	struct jr_words statuses, types, queues, definitions, hosts, parents, creators;
+	const char *lock, *error;
+	int64_t since_ms, until_ms; /* -1: any age */
+	int64_t limit;              /* 0: all */
 };
 
+#define JR_FILTER_ANY .since_ms = -1, .until_ms = -1
+
 bool jr_filter_check_status(const char *what, const char *text, struct jr_err *err);
+bool jr_filter_check_id(const char *what, const char *text, struct jr_err *err);
 
 /* clang-format off */
 #define JR_FILTER_OPTIONS(status_help, limit_help, limit_max) \
@@ -29,14 +33,29 @@ bool jr_filter_check_status(const char *what, const char *text, struct jr_err *e
 	    .offset = offsetof(struct jr_filter, queues), .check = jr_parse_queue }, \
 	{ .name = "definition", .arg = "NAME", .help = "only runs of these definitions: scheduled, or enqueued with --definition", \
 	    .type = JR_OPT_WORDS, .offset = offsetof(struct jr_filter, definitions), .check = jr_parse_definition }, \
+	{ .name = "host", .arg = "HOST", .help = "only runs that this host holds, or held last", .type = JR_OPT_WORDS, \
+	    .offset = offsetof(struct jr_filter, hosts) }, \
+	{ .name = "lock", .arg = "KEY", .help = "only runs with this lock key", .type = JR_OPT_STRING, \
+	    .offset = offsetof(struct jr_filter, lock) }, \
+	{ .name = "error", .arg = "TEXT", .help = "only runs whose last error has this error code (exit:1, timeout), or this text in its message", \
+	    .type = JR_OPT_STRING, .offset = offsetof(struct jr_filter, error) }, \
+	{ .name = "parent", .arg = "ID", .help = "only runs that were enqueued inside this run", .type = JR_OPT_WORDS, \
+	    .offset = offsetof(struct jr_filter, parents), .check = jr_filter_check_id }, \
+	{ .name = "created-by", .arg = "ROLE", .help = "only runs that this database role has enqueued", .type = JR_OPT_WORDS, \
+	    .offset = offsetof(struct jr_filter, creators) }, \
 	{ .name = "since", .arg = "D", .help = "only those that ended within D, or if they have not, were enqueued: 2h, 7d", \
 	    .type = JR_OPT_DURATION, .offset = offsetof(struct jr_filter, since_ms) }, \
+	{ .name = "until", .arg = "D", .help = "not those of the last D, by the same times: --since 7d --until 1d", \
+	    .type = JR_OPT_DURATION, .offset = offsetof(struct jr_filter, until_ms) }, \
 	{ .name = "limit", .arg = "N", .help = (limit_help), .type = JR_OPT_INT, .offset = offsetof(struct jr_filter, limit), \
 	    .min = 1, .max = (limit_max) }
 /* clang-format on */
 
 /* Was an option given that chooses runs? (--limit does not count.) */
 bool jr_filter_is_given(const struct jr_filter *filter);
+
+/* JR_E_USAGE if no run can match: --since does not reach beyond --until. */
+bool jr_filter_check(const struct jr_filter *filter, struct jr_err *err) JR_MUST;
 
 /* Does --status name this status? `status` is the word of table job_runs: "failed", not "retrying". */
 bool jr_filter_has_status(const struct jr_filter *filter, const char *status);
@@ -48,14 +67,20 @@ enum {
 	JR_FILTER_QUEUES,
 	JR_FILTER_SINCE,
 	JR_FILTER_DEFINITIONS,
+	JR_FILTER_HOSTS,
+	JR_FILTER_LOCKS,
+	JR_FILTER_ERROR,
+	JR_FILTER_PARENTS,
+	JR_FILTER_CREATORS,
+	JR_FILTER_UNTIL,
 	JR_FILTER_COUNT
 };
 
 /* A filter as the first parameters of a statement. It must not be copied. */
 struct jr_filter_params {
 	const char *values[JR_FILTER_COUNT];
-	char *owned[4];
-	char limit[24], since[24];
+	char *owned[JR_FILTER_COUNT]; /* NULL, or the same as in values */
+	char limit[24], since[24], until[24];
 };
 
 /* usual: an array literal of the statuses to use if --status is not given; NULL: any. */

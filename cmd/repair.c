@@ -25,12 +25,12 @@ jr_repair_check(const struct jr_repair *repair, int id_count, struct jr_err *err
 
 	if (id_count > 0 && (given || repair->filter->limit > 0))
 		return jr_fail(err, JR_E_USAGE, "IDs and --%s exclude each other: name the runs, or choose them",
-		    given ? "status, --type, --queue, --definition, --since" : "limit");
+		    given ? "status, --type, --since and the like" : "limit");
 	if (id_count == 0 && !given)
 		return jr_fail(err, JR_E_USAGE,
-		    "which runs? jobrun %s ID..., or choose them by --status, --type, --queue, --definition and --since, with -n to look first",
+		    "which runs? jobrun %s ID..., or choose them by --status, --type, --since and the like, with -n to look first",
 		    repair->name);
-	return true;
+	return jr_filter_check(repair->filter, err);
 }
 
 /* The caller releases `ids`, after a failure too. */

@@ -1,86 +1,124 @@
--- list: runs, newest first. $1 how many at most, $2 statuses (null: any, and then $5 is null), $3 job types, $4 queues
--- (each null: any), $5 only runs that ended, or if they have not ended were enqueued, within so many ms (null: at any
--- time), $6 names of definitions (null: any run), $7 archived runs, too? Returns id, job type, status, tries, age in ms
--- of its run_at, start or end (by status), ms it took, definition, slot in the definition's zone, message, document. The
--- conditions are the same as in matching_kinds.sql and matching_ids.sql.
--- Each group of statuses that has an index of its own is a branch, so that three dead runs among millions are found. The
--- archive is not read without $7: a filter that few runs match would read years of it.
-with picked as materialized (
-	(select r.id from jobrun.job_runs r
-	where $2::text[] is null
-		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
-		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
-	order by r.id desc limit $1::bigint)
+-- list: runs, newest first, or in the order of a column. $1 how many at most, $2 to $12 as in run_filter.part, $13 archived
+-- runs, too? $14 how many to look for (at least $1: so that their number can be told), $15 how many to look at of each kind
+-- if $5 is null, $16 the column to sort by (null: id), $17 descending? Returns a row for each run, at least one: its first
+-- columns are those of list_columns.c, or null. The last ones are the same in each row: the runs that were found, and
+-- whether more may match that were not looked at.
+-- The newest runs (or dead runs) are read by id until there are enough; the first branch and the second exclude each other. Only if there are not, run_windows.part is read. The archive is not
+-- read without $13: a filter that few runs match would read years of it.
+with newest as materialized (
+	select * from (
+		(select
+			-- include run_columns
+		from jobrun.job_runs r
+		where $12::bigint is null and ($2::text[] is null or $2::text[] && '{queued,failed,succeeded,cancelled}')
+		order by r.id desc limit $15::bigint + 1)
+		union all
+		(select
+			-- include run_columns
+		from jobrun.job_runs r
+		where $12::bigint is null and $2::text[] = '{dead}' and r.status = 'dead'
+		order by r.id desc limit $15::bigint + 1)) r
+	where true
+		-- include run_filter
+	limit case when $16::text is null then $14::bigint end
+), enough as materialized (
+	select $16::text is null and (select count(*) from newest) >= $14::bigint as enough
+), older as (
+	select * from (
+			-- include run_windows
+		) r
+	where not (select e.enough from enough e)
+		-- include run_filter
+), archived as (
+	(select
+			-- include run_columns
+	from jobrun.job_runs_archive r
+	where $13::boolean and ($2::text[] is null or $2::text[] && '{succeeded,cancelled}')
+		-- include run_ended
+		-- include run_filter
+	order by r.id desc limit case when $16::text is null then $14::bigint end)
 	union all
-	(select r.id from jobrun.job_runs r
-	where 'dead' = any ($2::text[]) and r.status = 'dead'
-		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
-		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
-		and ($5::bigint is null or r.finished_at >= now() - $5::bigint * interval '1 millisecond')
-	order by r.id desc limit $1::bigint)
-	union all
-	(select r.id from jobrun.job_runs r
-	where 'running' = any ($2::text[]) and r.status = 'running'
-		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
-		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
-		and ($5::bigint is null or r.created_at >= now() - $5::bigint * interval '1 millisecond')
-	order by r.id desc limit $1::bigint)
-	union all
-	(select r.id from jobrun.job_runs r
-	where $2::text[] && '{queued,failed}' and r.status in ('queued', 'failed') and r.status = any ($2::text[])
-		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
-		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
-		and ($5::bigint is null or r.created_at >= now() - $5::bigint * interval '1 millisecond')
-	order by r.id desc limit $1::bigint)
-	union all
-	(select r.id from jobrun.job_runs r
-	where $2::text[] && '{succeeded,cancelled}' and r.status in ('succeeded', 'cancelled') and r.status = any ($2::text[])
-		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
-		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
-		and ($5::bigint is null or r.finished_at >= now() - $5::bigint * interval '1 millisecond')
-	order by r.id desc limit $1::bigint)
-	union all
-	(select r.id from jobrun.job_runs_archive r
-	where $7::boolean and $2::text[] is null
-		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
-		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
-	order by r.id desc limit $1::bigint)
-	union all
-	(select r.id from jobrun.job_runs_archive r
-	where $7::boolean and 'dead' = any ($2::text[]) and r.status = 'dead'
-		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
-		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
-		and ($5::bigint is null or r.finished_at >= now() - $5::bigint * interval '1 millisecond')
-	order by r.id desc limit $1::bigint)
-	union all
-	(select r.id from jobrun.job_runs_archive r
-	where $7::boolean and $2::text[] && '{succeeded,cancelled}' and r.status in ('succeeded', 'cancelled') and r.status = any ($2::text[])
-		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
-		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
-		and ($5::bigint is null or r.finished_at >= now() - $5::bigint * interval '1 millisecond')
-	order by r.id desc limit $1::bigint)
-), shown as materialized (
-	select r.id, r.job_type, r.queue, r.priority, r.status, r.attempts, r.max_attempts, r.run_at, r.created_at,
-		r.started_at, r.finished_at, r.expires_at, r.cancel_requested_at, r.archived_at,
-		r.superseded_by, r.idempotency_key, r.parent_id, d.name as definition, r.slot,
-		jobrun.slot_text(r.slot, d.time_zone) as slot_local, r.locked_by as host,
-		r.error_code, case when r.error_code is not null then (select t.last_error from jobrun.run_texts(r.id) t) end as last_error,
+	(select
+			-- include run_columns
+	from jobrun.job_runs_archive r
+	where $13::boolean and 'dead' = any ($2::text[]) and not $2::text[] && '{succeeded,cancelled}' and r.status = 'dead'
+		-- include run_ended
+		-- include run_filter
+	order by r.id desc limit case when $16::text is null then $14::bigint end)
+), found as materialized (
+	select distinct on (f.id) f.*,
 		floor(extract(epoch from case
-			when r.status = 'running' then now()
-			when r.status = 'failed' then r.failed_at
-			when r.finished_at is not null then r.finished_at end - r.started_at) * 1000)::bigint as took_ms
-	from (select p.id from picked p order by p.id desc limit $1::bigint) p
+			when f.status = 'running' then now()
+			when f.status = 'failed' then f.failed_at
+			when f.finished_at is not null then f.finished_at end - f.started_at) * 1000)::bigint as took_ms,
+		floor(extract(epoch from case
+			when f.status not in ('queued', 'failed') then f.started_at - f.run_at
+			when f.run_at <= now() then now() - f.run_at end) * 1000)::bigint as wait_ms
+	from (select * from newest union all select * from older union all select * from archived) f
+	order by f.id desc
+), sorted as (
+	select f.*,
+		case $16::text
+			when 'priority' then f.priority
+			when 'attempts' then f.attempts
+			when 'took' then f.took_ms
+			when 'wait' then f.wait_ms
+			when 'parent' then f.parent_id
+			when 'run_at' then extract(epoch from f.run_at)
+			when 'created_at' then extract(epoch from f.created_at)
+			when 'started_at' then extract(epoch from f.started_at)
+			when 'finished_at' then extract(epoch from f.finished_at) end::double precision * case when $17::boolean then -1 else 1 end as number,
+		case $16::text
+			when 'type' then f.job_type
+			when 'queue' then f.queue
+			when 'status' then case f.status when 'failed' then 'retrying' else f.status end
+			when 'lock' then f.concurrency_key
+			when 'host' then f.locked_by
+			when 'error_code' then f.error_code
+			when 'created_by' then f.created_by end as text
+	from found f
+), picked as (
+	select s.id, s.took_ms, s.wait_ms, row_number() over (order by s.number,
+		case when not $17::boolean then s.text end, case when $17::boolean then s.text end desc nulls last,
+		case when $16::text = 'id' and not $17::boolean then s.id end, s.id desc) as place
+	from sorted s
+), shown as (
+	select p.place, r.id, r.job_type, r.queue, r.priority,
+		case r.status when 'failed' then 'retrying' else r.status end as status,
+		r.attempts, r.max_attempts, r.run_at, r.created_at, r.started_at, r.finished_at, r.expires_at, r.cancel_requested_at,
+		r.archived_at, r.superseded_by, r.idempotency_key, r.unique_key, r.concurrency_key, r.parent_id, r.created_by,
+		d.name as definition, r.slot, jobrun.slot_text(r.slot, d.time_zone) as slot_local,
+		replace(jobrun.slot_text(r.slot, d.time_zone, true), ' ', 'T') as slot_with_offset, r.locked_by as host, r.runner_id,
+		r.error_code, case when r.error_code is not null then (select t.last_error from jobrun.run_texts(r.id) t) end as error,
+		p.took_ms, case when p.wait_ms > 0 then p.wait_ms when p.wait_ms <= 0 then 0 end as wait_ms
+	from (select p.* from picked p where p.place <= $1::bigint) p
 	join jobrun.all_runs r on r.id = p.id
 	left join jobrun.job_definitions d on d.id = r.definition_id
+), lines as (
+	select s.*, case
+			when s.status in ('queued', 'retrying') then s.run_at else coalesce(s.finished_at, s.started_at) end as at,
+		case when s.superseded_by is not null then 'superseded by run ' || s.superseded_by
+			when s.status = 'running' and s.cancel_requested_at is not null then 'cancel requested'
+			when s.status = 'succeeded' then null
+			else split_part(s.error, E'\n', 1) end as message
+	from shown s
 )
-select s.id, s.job_type, case s.status when 'failed' then 'retrying' else s.status end, s.attempts || '/' || s.max_attempts,
-	floor(extract(epoch from now() - case
-		when s.status in ('queued', 'failed') then s.run_at else coalesce(s.finished_at, s.started_at) end) * 1000)::bigint,
-	s.took_ms, s.definition, s.slot_local,
-	case when s.superseded_by is not null then 'superseded by run ' || s.superseded_by
-		when s.status = 'running' and s.cancel_requested_at is not null then 'cancel requested'
-		when s.status = 'succeeded' then null
-		else split_part(s.last_error, E'\n', 1) end,
-	row_to_json(s)::text
-from shown s
-order by s.id desc
+select l.id, l.job_type, l.status, l.attempts || '/' || l.max_attempts,
+	floor(extract(epoch from now() - l.at) * 1000)::bigint, floor(extract(epoch from l.at) * 1000)::bigint, l.took_ms,
+	l.definition, l.slot_local, floor(extract(epoch from l.slot) * 1000)::bigint, l.message,
+	l.queue, l.priority, l.concurrency_key, l.unique_key, l.idempotency_key, l.attempts, l.max_attempts, l.wait_ms,
+	l.host, l.runner_id, l.error_code, l.error, l.created_by, l.parent_id,
+	floor(extract(epoch from l.run_at) * 1000)::bigint, floor(extract(epoch from l.created_at) * 1000)::bigint,
+	floor(extract(epoch from l.started_at) * 1000)::bigint, floor(extract(epoch from l.finished_at) * 1000)::bigint,
+	(select row_to_json(j)::text from (select l.id, l.job_type, l.queue, l.priority, l.status, l.attempts, l.max_attempts, l.run_at,
+		l.created_at, l.started_at, l.finished_at, l.expires_at, l.cancel_requested_at, l.archived_at, l.superseded_by,
+		l.idempotency_key, l.unique_key, l.concurrency_key, l.parent_id, l.created_by, l.definition, l.slot, l.slot_with_offset as slot_local,
+		l.host, l.runner_id, l.error_code, l.error, l.took_ms, l.wait_ms) j),
+	t.found, t.more
+from (
+	select (select count(*) from found) as found,
+		not (select e.enough from enough e) and (
+			-- include run_more
+		) as more) t
+left join lines l on true
+order by l.place

@@ -1,32 +1,26 @@
--- matching_kinds: how many runs match a filter, by kind; with a limit, the newest. $1 to $6 as in list.sql, but $1 null
--- means all, and $2 is never null. Returns job type, status, runs, document, lowest and highest id.
+-- matching_kinds: how many runs match a filter, by kind; with a limit, the newest. $1 how many at most (null: all), $2 to $12
+-- as in run_filter.part, but $2 is never null. Returns job type, status, runs, document, lowest and highest id.
 -- All waiting runs are read, whatever the limit: with an order by id the planner would search them among all runs that
 -- ever ended.
 with matching as materialized (
 	(select r.id, r.job_type, r.status from jobrun.job_runs r
 	where 'dead' = any ($2::text[]) and r.status = 'dead'
-		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
-		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
-		and ($5::bigint is null or r.finished_at >= now() - $5::bigint * interval '1 millisecond')
+			-- include run_ended
+		-- include run_filter
 	order by r.id desc limit $1::bigint)
 	union all
 	select r.id, r.job_type, r.status from jobrun.job_runs r
 	where 'running' = any ($2::text[]) and r.status = 'running'
-		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
-		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
-		and ($5::bigint is null or r.created_at >= now() - $5::bigint * interval '1 millisecond')
+		-- include run_filter
 	union all
 	select r.id, r.job_type, r.status from jobrun.job_runs r
-	where $2::text[] && '{queued,failed}' and r.status in ('queued', 'failed') and r.status = any ($2::text[])
-		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
-		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
-		and ($5::bigint is null or r.created_at >= now() - $5::bigint * interval '1 millisecond')
+	where $2::text[] && '{queued,failed}' and r.status in ('queued', 'failed')
+		-- include run_filter
 	union all
 	(select r.id, r.job_type, r.status from jobrun.job_runs r
-	where $2::text[] && '{succeeded,cancelled}' and r.status in ('succeeded', 'cancelled') and r.status = any ($2::text[])
-		and ($3::text[] is null or r.job_type = any ($3::text[])) and ($4::text[] is null or r.queue = any ($4::text[]))
-		and ($6::text[] is null or r.definition_id in (select d.id from jobrun.job_definitions d where d.name = any ($6::text[])))
-		and ($5::bigint is null or r.finished_at >= now() - $5::bigint * interval '1 millisecond')
+	where $2::text[] && '{succeeded,cancelled}' and r.status in ('succeeded', 'cancelled')
+			-- include run_ended
+		-- include run_filter
 	order by r.id desc limit $1::bigint)
 )
 select k.job_type, case k.status when 'failed' then 'retrying' else k.status end, k.runs,

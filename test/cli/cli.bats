@@ -92,9 +92,9 @@ load ../lib/common
 
 @test "global options stand before or after the command, and the last one counts" {
 	jr_ok --json list
-	assert_equal "$output" '{"version":1,"runs":[]}'
+	assert_equal "$output" '{"version":1,"total":0,"complete":true,"runs":[]}'
 	jr_ok list --json
-	assert_equal "$output" '{"version":1,"runs":[]}'
+	assert_equal "$output" '{"version":1,"total":0,"complete":true,"runs":[]}'
 	jr_ok -d dbname=nowhere list -d "$JOBRUN_DATABASE_URL" --json
 	jr --log-format xml list
 	assert_equal "$status" 64

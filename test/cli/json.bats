@@ -107,12 +107,25 @@ a_runner() {
 		"update jobrun.job_definitions set paused_until = '2090-06-01 00:00Z', paused_reason = 'audit' where name = 'nightly'" \
 		"insert into jobrun.job_runs (job_type, run_at) values ('work', '2026-01-02 00:00Z')"
 	json status '.jobrun_version = "v" | .database |= (.name = "db" | .server_version = "v" | .schema_version = 1 | .runner_age_ms = "ms")' status
-	json list . list --type none
+	json list '(.runs[] | select(.id == 4)).finished_at = "then" | .runs[].took_ms = "ms" | .runs[].wait_ms |= (if . == null then . else "ms" end)' list
+	json list.errors '.errors[].last_at = "then" | .errors[].first_at = "then"' list --by error
+	json list.waiting . list --waiting
 	json show . show 2
 	json show.slot . show 3
 	json logs . logs 2
 	json explain '(.conditions[] | select(.condition == "runner")).text = "seen"' explain 2
 	json explain.definition '(.conditions[] | select(.condition == "next")) |= (.text = "next slot" | .text_at = "later")' explain nightly
+}
+
+@test "--json of check and stats is as documented" {
+	a_runner
+	q "insert into jobrun.job_stats (hour, n, run_ms, wait_ms, job_type, queue, outcome, run_buckets, wait_buckets)
+		select stats_until - interval '1 hour', 3, 400, 5000, 'work', 'mail', 'succeeded', '{0,1,0,2}', '{0,0,0,0,3}' from jobrun.settings" \
+		"update jobrun.job_attempts set started_at = now(), finished_at = now() where run_id = 2"
+	json check '.measures[0].value = 1 | .measures[0].text = "seen"' check
+	STATUS=3 json check.error '.error = "why"' check --timeout 1s -d host=/nowhere
+	json stats . stats --time-zone UTC --by queue
+	json stats.errors . stats --by error --time-zone UTC
 }
 
 @test "--json of define, next and slots is as documented" {

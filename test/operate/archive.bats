@@ -142,7 +142,7 @@ ahead() {
 	jr_ok list --archived --status succeeded --since 9000d --json
 	assert_equal "$(jq -c '.runs | map(.id)' <<<"$output")" '[2]'
 	jr_ok list --archived --status succeeded --since 1d --json
-	assert_output '{"version":1,"runs":[]}'
+	assert_output '{"version":1,"total":0,"complete":true,"runs":[]}'
 	jr_ok list --archived --limit 2 --json
 	assert_equal "$(jq -c '.runs | map(.id)' <<<"$output")" '[3,2]'
 	jr_ok show 1

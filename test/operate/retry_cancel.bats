@@ -93,7 +93,7 @@ refused() {
 }
 
 @test "what list shows is what -n counts and what is taken, for any filter" {
-	local filter shown counted
+	local filter shown counted words
 
 	for type in mail import; do
 		for queue in day night; do
@@ -103,21 +103,23 @@ refused() {
 			queued_runs 1 "$type" "$queue" '5 hours'
 		done
 	done
-	q "update jobrun.job_runs set created_at = now() - interval '1 day' where status = 'dead'"
+	q "update jobrun.job_runs set created_at = now() - interval '1 day' where status = 'dead'" \
+		"update jobrun.job_runs set parent_id = 5, concurrency_key = 'two words, one comma', locked_by = 'here', created_by = 'ada',
+			error_code = 'timeout', last_error = 'Too late' where id % 2 = 0"
 	jr_ok cancel --type import --queue day
 	for filter in '-s dead' '-s dead --since 1h' '-s cancelled,dead -t import' '-s queued -q day,night --since 4h' \
-		'-s queued,dead,cancelled --since 4h --limit 7' '-s retrying' '-s dead -q night --limit 2' '-s cancelled --since 1h'; do
-		# shellcheck disable=SC2086 # words
-		shown=$(run_jobrun list $filter --limit 1000 --json | jq -c '.runs | map(.id) | sort')
-		# shellcheck disable=SC2086
-		[[ $filter != *--limit* ]] || shown=$(run_jobrun list $filter --json | jq -c '.runs | map(.id) | sort')
-		# shellcheck disable=SC2086
-		counted=$(run_jobrun retry $filter -n --json | jq '[.kinds[].count] | add // 0')
+		'-s queued,dead,cancelled --since 4h --limit 7' '--parent 5 -s dead,queued' '--host here -s dead' '--lock two?words,?one?comma -s dead,cancelled' \
+		'--created-by ada -s dead' '--error too?late -s dead,queued' '--error timeout -s dead' '-s dead,queued --until 3h' '-s dead,queued --until 1h --since 2d --host there' \
+		'-s retrying' '-s dead -q night --limit 2' '-s cancelled --since 1h'; do
+		IFS=' ' read -ra words <<<"$filter"
+		words=("${words[@]//\?/ }") # "?" stands for a blank in a word
+		shown=$(run_jobrun list "${words[@]}" --limit 1000 --json | jq -c '.runs | map(.id) | sort')
+		[[ $filter != *--limit* ]] || shown=$(run_jobrun list "${words[@]}" --json | jq -c '.runs | map(.id) | sort')
+		counted=$(run_jobrun retry "${words[@]}" -n --json | jq '[.kinds[].count] | add // 0')
 		assert_equal "$filter: $counted" "$filter: $(jq length <<<"$shown")"
 		q 'begin; set local session_replication_role = replica; delete from jobrun.job_audit; commit'
 		q 'create table kept as table jobrun.job_runs'
-		# shellcheck disable=SC2086
-		jr_ok retry $filter
+		jr_ok retry "${words[@]}"
 		assert_equal "$filter: $(q "select coalesce(json_agg(substr(object, 5)::bigint order by substr(object, 5)::bigint), '[]') from jobrun.job_audit" | jq -c .)" \
 			"$filter: $shown"
 		q "update jobrun.job_runs r set status = k.status, attempts = k.attempts, run_at = k.run_at, finished_at = k.finished_at
@@ -178,7 +180,7 @@ jobrun|retry|run 2|{"status": "cancelled", "attempts": 0}|{"status": "queued"}||
 	q "select jobrun.add_grant('read', '$role')"
 	JOBRUN_DATABASE_URL=$(url_of "$role")
 	jr_ok list --json
-	assert_equal "$(jq -c '.runs | map([.id, .status, .error_code, .last_error])' <<<"$output")" '[[1,"dead","exit:65",null]]'
+	assert_equal "$(jq -c '.runs | map([.id, .status, .error_code, .error])' <<<"$output")" '[[1,"dead","exit:65",null]]'
 	jr_ok list
 	refute_output --partial 'exit 65: no'
 	jr_ok show 1

@@ -64,7 +64,7 @@ setup() {
 	jr_ok stats --by error report
 	assert_output 'nothing ended'
 	jr_ok stats --by error --json
-	assert_equal "$(jq -c '[.version, .by, [.rows[] | [.job_type, .error_code, .n, .dead, .example_id]]]' <<<"$output")" \
+	assert_equal "$(jq -c '[.version, .by, [.rows[] | [.job_type, .error_code, .count, .dead, .example_id]]]' <<<"$output")" \
 		'[1,"error",[["mail","exit:1",2,1,2],["mail","lost",1,0,2]]]'
 }
 

@@ -71,7 +71,7 @@ dead_runs() {
 	done
 	jr_ok retry --help
 	assert_line --index 1 'usage: jobrun retry [OPTION...] ID... | --status S | --type T | --queue Q'
-	assert_line --index 2 '                    | --definition NAME | --since D'
+	assert_line --index 2 '                    | --definition NAME | --since D | ...'
 	assert_line "  -s, --status STATUS         instead of IDs: those that are dead, cancelled,"
 	assert_line "                              retrying, queued (dead)"
 	run on_terminal 50 grant --help
