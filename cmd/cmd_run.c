@@ -295,15 +295,23 @@ tell_held_back(struct jr_db *db, struct jr_err *err)
 
 /* Due runs that would not start, and why: an empty list would look like no work. */
 static PGresult *
-ask_waiting(const struct run_opts *opts, struct jr_db *db, struct jr_err *err)
+ask_waiting(const struct run_opts *opts, const struct jr_handlers *handlers, struct jr_db *db, struct jr_err *err)
 {
+	const char **here = jr_xcalloc(handlers->count + 1, sizeof(*here));
 	char *types = jr_pg_array_or_null((const char *const *)opts->types.items, opts->types.count);
 	char *queues = jr_pg_array_or_null((const char *const *)opts->queues.items, opts->queues.count);
-	const char *values[] = {WAITING_MOST, types, queues};
-	PGresult *result = jr_db_query(db, jr_sql_waiting_reasons, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+	const char *values[] = {WAITING_MOST, types, queues, NULL};
+	char *runnable;
+	PGresult *result;
 
+	for (size_t i = 0; i < handlers->count; i++)
+		here[i] = handlers->items[i].job_type;
+	values[3] = runnable = jr_pg_array_of(here, handlers->count);
+	result = jr_db_query(db, jr_sql_waiting_reasons, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
+	free(here);
 	free(types);
 	free(queues);
+	free(runnable);
 	return result;
 }
 
@@ -321,7 +329,7 @@ dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_r
 	due = jr_preview(db, runner, DUE_MOST, JR_CMD_TIMEOUT_MS, err);
 	ok = due != NULL && tell_held_back(db, err);
 	if (ok && runner->job_id == 0)
-		ok = (waiting = ask_waiting(opts, db, err)) != NULL;
+		ok = (waiting = ask_waiting(opts, runner->handlers, db, err)) != NULL;
 	jr_db_close(db);
 	if (ok) {
 		print_due(app, due, waiting);

@@ -1,5 +1,5 @@
 -- waiting_reasons: why due runs among the next $1 waiting ones would not start, the same reasons together; $2 job types, $3 queues
--- (null: all). Returns a line for people, document. The most frequent ten.
+-- (null: all), $4 what this host has handlers for: that others have none keeps nothing from starting here. Returns a line for people, document. The most frequent ten.
 select format('%s %s %s%s: %s%s', g.n, case when g.n = 1 then 'due run' else 'due runs' end,
 		case when g.state = 'never' then case when g.n = 1 then 'never starts unless somebody acts' else 'never start unless somebody acts' end
 			else case when g.n = 1 then 'waits' else 'wait' end end,
@@ -12,6 +12,7 @@ from (
 	join jobrun.job_runs r on r.id = n.id
 	cross join lateral (select jobrun.line_of(regexp_replace(n.words, '^(waits|never starts unless somebody acts): ', ''), n.at, n.rest) as text) w
 	where n.state in ('waits', 'never') and r.run_at <= now()
+		and not (n.reason in ('no_runner', 'no_handler', 'refused', 'not_for_queue') and r.job_type = any ($4::text[]))
 	group by n.state, n.reason, n.command, w.text) g
 order by g.n desc, g.example_id
 limit 10

@@ -24,10 +24,10 @@ setup() {
 			1 work default 1 0/5 starts with the next claim
 			2 work some 2 0/5 starts with the next claim
 			3 work some 3 0/5 waits: other due runs come before it in queue some; its limits leave no further room
-			4 work full 4 0/5 never starts unless somebody acts: queue full is full, 0 of 0 run
-			5 work full 5 0/5 never starts unless somebody acts: queue full is full, 0 of 0 run
+			4 work full 4 0/5 never starts unless somebody acts: queue full lets no run start: its max-running is 0
+			5 work full 5 0/5 never starts unless somebody acts: queue full lets no run start: its max-running is 0
 			6 nobody default 6 0/5 never starts unless somebody acts: no host has a handler for nobody (seen without it: there)
-			7 mail default 7 0/5 never starts unless somebody acts: type mail is paused until resumed by ada: deploy
+			7 mail default 7 0/5 never starts unless somebody acts: type mail is paused by ada until resumed: deploy
 			8 work default 0 0/5 waits: due TIME
 		end
 	)"
@@ -39,7 +39,7 @@ setup() {
 	assert_equal "${#lines[@]}" 2
 	assert_line --regexp '^ *2 work +some +2 0/5 .* starts with the next claim$'
 	jr list --waiting --since 1h
-	assert_one_line 64 '^jobrun: --waiting goes with --type, --queue and --limit only$'
+	assert_one_line 64 '^jobrun: --waiting goes with --type, --queue, --limit and --json only$'
 }
 
 @test "run -n names what holds due runs back, the same reasons together" {
@@ -49,7 +49,7 @@ setup() {
 	assert_equal "$(awk 'NR > 1 { print $1 }' <<<"$output" | paste -sd' ')" '1 2 7'
 	assert_equal "$stderr" "$(
 		cat <<-'end'
-			jobrun: 2 due runs never start unless somebody acts, such as run 4: queue full is full, 0 of 0 run (jobrun queue full --max-running 1)
+			jobrun: 2 due runs never start unless somebody acts, such as run 4: queue full lets no run start: its max-running is 0 (jobrun queue full --max-running 1)
 			jobrun: 1 due run waits, which is run 3: other due runs come before it in queue some; its limits leave no further room (jobrun run --job 3)
 			jobrun: 1 due run never starts unless somebody acts, which is run 6: no host has a handler for nobody (seen without it: there) (jobrun handlers --check)
 		end
