@@ -23,7 +23,7 @@ print_verdict(const PGresult *rows, const char *what)
 	const char *command = jr_pg_text(rows, 0, JR_EXPLAIN_COMMAND);
 	char *words = jr_explanation_words(rows, 0), *line = jr_xasprintf("%s %s", what, words);
 
-	jr_print_line(stdout, "", line);
+	jr_print_paragraph(line, 4);
 	if (command != NULL)
 		jr_print_line(stdout, "try: ", command);
 	free(line);

@@ -117,7 +117,7 @@ print_head(const PGresult *head)
 		line = jr_xasprintf("%s has no schedule", name);
 	else
 		line = jr_xasprintf("%s, %s, %s: %s%s", name, schedule, PQgetvalue(head, 0, H_ZONE), state, next);
-	jr_print_paragraph(line);
+	jr_print_paragraph(line, 0);
 	free(line);
 	free(next);
 	free(state);

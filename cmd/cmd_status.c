@@ -52,7 +52,7 @@ print_head(const PGresult *head, const PGconn *conn)
 	    PQdb(conn), PQgetvalue(head, 0, SERVER), schema == NULL ? "?" : schema, seen, lingering,
 	    PQgetvalue(head, 0, RUNNING));
 
-	jr_print_paragraph(line);
+	jr_print_paragraph(line, 0);
 	free(age);
 	free(seen);
 	free(lingering);
@@ -70,10 +70,10 @@ print_problem(const PGresult *problems, int row)
 	};
 	char *until =
 	    PQgetisnull(problems, row, UNTIL) ? NULL : jr_format_local_time(jr_pg_int(problems, row, UNTIL, 0));
-	char *line = jr_xasprintf("%s%s%s%s", PQgetvalue(problems, row, TEXT), until == NULL ? "" : " until ",
+	char *line = jr_xasprintf("! %s%s%s%s", PQgetvalue(problems, row, TEXT), until == NULL ? "" : " until ",
 	    until == NULL ? "" : until, PQgetvalue(problems, row, REST));
 
-	jr_print_line(stdout, "! ", line);
+	jr_print_paragraph(line, 2);
 	free(line);
 	free(until);
 }

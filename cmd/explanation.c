@@ -9,8 +9,10 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/width.h"
 #include "print.h"
 #include "sql_text.h"
+#include "terminal.h"
 #include "types.h"
 
 /* "queue mail is paused by ann until 14:35:00+01:00 (in 5m): the relay is down". Caller frees. */
@@ -33,18 +35,28 @@ jr_explanation_words(const PGresult *rows, int row)
 	return text;
 }
 
-/* "!   queue mail is full, 5 of 5 run (11, 12)   jobrun queue mail --max-running 6". "no  run 12 waits" would read as
- * its opposite. */
+/*
+ * "!   queue mail is full, 5 of 5 run (11, 12)   jobrun queue mail --max-running 6". "no  run 12 waits" would read as
+ * its opposite. A command that does not fit has a line of its own, so that it can be copied.
+ */
 void
 jr_explanation_print(const PGresult *rows, int row)
 {
 	const char *command = jr_pg_text(rows, row, JR_EXPLAIN_COMMAND);
 	const char *state = PQgetvalue(rows, row, JR_EXPLAIN_STATE);
 	char *words = jr_explanation_words(rows, row);
-	char *line = jr_xasprintf("%-3s %s%s%s", strcmp(state, "no") == 0 ? "!" : state, words,
-	    command == NULL ? "" : "   ", command == NULL ? "" : command);
+	char *line = jr_xasprintf("%-3s %s", strcmp(state, "no") == 0 ? "!" : state, words);
+	char *whole = jr_xasprintf("%s   %s", line, command == NULL ? "" : command);
 
-	jr_print_line(stdout, "", line);
+	if (command == NULL)
+		jr_print_paragraph(line, 4);
+	else if (!jr_print_is_terminal(stdout) || jr_width(whole) <= jr_terminal_columns())
+		jr_print_line(stdout, "", whole);
+	else {
+		jr_print_paragraph(line, 4);
+		jr_print_line(stdout, "    ", command);
+	}
+	free(whole);
 	free(line);
 	free(words);
 }

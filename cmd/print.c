@@ -443,16 +443,21 @@ jr_print_line(FILE *out, const char *before, const char *text)
 }
 
 void
-jr_print_paragraph(const char *text)
+jr_print_paragraph(const char *text, size_t indent)
 {
 	char *visible = jr_text_visible(text, false);
+	size_t columns = jr_terminal_columns(), in = 0;
 	const char *line = visible, *next;
 
 	if (!jr_print_is_terminal(stdout)) {
 		puts(visible);
 		line = "";
 	}
-	for (; *line != '\0'; line = next)
-		printf("%.*s\n", (int)jr_width_line(line, jr_terminal_columns(), &next), line);
+	for (; *line != '\0'; line = next) {
+		size_t room = columns > in + 1 ? columns - in : 1;
+
+		printf("%*s%.*s\n", (int)in, "", (int)jr_width_line(line, room, &next), line);
+		in = indent;
+	}
 	free(visible);
 }

@@ -73,8 +73,10 @@ void jr_print_field(const char *name, const char *text, int width);
 /* Print output of a handler: unchanged, or if `out` is a terminal, made visible and with a newline at its end. */
 void jr_print_output(FILE *out, const char *text);
 
-/* Print a paragraph, wrapped on a terminal; control characters are made visible. */
-void jr_print_paragraph(const char *text);
+/*
+ * Print a paragraph, wrapped on a terminal, its lines but the first indented; control characters are made visible.
+ */
+void jr_print_paragraph(const char *text, size_t indent);
 
 /* Print `before` and `text` as one line; control characters of `text` are made visible. */
 void jr_print_line(FILE *out, const char *before, const char *text);

@@ -110,10 +110,10 @@ select l.id, l.job_type, l.status, l.attempts || '/' || l.max_attempts,
 	l.host, l.runner_id, l.error_code, l.error, l.created_by, l.parent_id,
 	floor(extract(epoch from l.run_at) * 1000)::bigint, floor(extract(epoch from l.created_at) * 1000)::bigint,
 	floor(extract(epoch from l.started_at) * 1000)::bigint, floor(extract(epoch from l.finished_at) * 1000)::bigint,
-	(select row_to_json(j)::text from (select l.id, l.job_type, l.queue, l.priority, l.status, l.attempts, l.max_attempts, l.run_at,
-		l.created_at, l.started_at, l.finished_at, l.expires_at, l.cancel_requested_at, l.archived_at, l.superseded_by,
+	case when l.id is not null then (select row_to_json(j)::text from (select l.id, l.job_type, l.queue, l.priority, l.status,
+		l.attempts, l.max_attempts, l.run_at, l.created_at, l.started_at, l.finished_at, l.expires_at, l.cancel_requested_at, l.archived_at, l.superseded_by,
 		l.idempotency_key, l.unique_key, l.concurrency_key, l.parent_id, l.created_by, l.definition, l.slot, l.slot_with_offset as slot_local,
-		l.host, l.runner_id, l.error_code, l.error, l.took_ms, l.wait_ms) j),
+		l.host, l.runner_id, l.error_code, l.error, l.took_ms, l.wait_ms) j) end,
 	t.found, t.more
 from (
 	select (select count(*) from found) as found,

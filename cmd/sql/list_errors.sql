@@ -34,8 +34,8 @@ select g.job_type, g.error_code, g.runs,
 	floor(extract(epoch from now() - g.first) * 1000)::bigint, floor(extract(epoch from g.first) * 1000)::bigint,
 	floor(extract(epoch from now() - g.last) * 1000)::bigint, floor(extract(epoch from g.last) * 1000)::bigint,
 	g.example, g.message,
-	(select row_to_json(j)::text from (select g.job_type, g.error_code, g.runs as count, g.first as first_at, g.last as last_at,
-		g.example as example_id, g.message as error) j),
+	case when g.job_type is not null then (select row_to_json(j)::text from (select g.job_type, g.error_code, g.runs as count, g.first as first_at, g.last as last_at,
+		g.example as example_id, g.message as error) j) end,
 	t.found, t.more
 from (
 	select (select count(*) from groups) as found,

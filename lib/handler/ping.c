@@ -174,14 +174,15 @@ jr_ping_now(const char *url, bool ok)
 	struct jr_loop *loop = jr_loop_new(&err);
 	struct jr_pings *pings = loop == NULL ? NULL : jr_pings_new(loop);
 	int64_t until_ms = jr_clock_after(jr_clock_now_ms(), JR_PING_MOST_MS);
+	bool turns = true;
 
 	if (pings == NULL) {
 		jr_log(JR_INFO, "ping_not_sent", JR_S("reason", err.msg));
 		return;
 	}
 	jr_pings_send(pings, url, ok);
-	while (!jr_pings_are_over(pings) && jr_clock_now_ms() < until_ms && jr_loop_turn(loop, &err))
-		continue;
+	while (turns && !jr_pings_are_over(pings) && jr_clock_now_ms() < until_ms)
+		turns = jr_loop_turn(loop, &err);
 	jr_pings_free(pings);
 	jr_loop_free(loop);
 }

@@ -87,7 +87,7 @@ struct jr_unhandled_row {
 };
 void jr_queue_add_unhandled(struct jr_request *request);
 size_t jr_queue_count_unhandled(const PGresult *result);
-struct jr_unhandled_row jr_queue_read_unhandled(const PGresult *result, size_t row);
+struct jr_unhandled_row jr_queue_read_unhandled(const PGresult *result, size_t index);
 
 /* runner_seen.sql, runner_finish.sql; counts: JSON text; claim_number: of the last claim. */
 void jr_queue_add_runner_seen(struct jr_request *request, int64_t runner_id);

@@ -88,11 +88,12 @@ jr_ping_finish(struct jr_runner *runner)
 {
 	int64_t until_ms = jr_clock_after(jr_clock_now_ms(), JR_PING_MOST_MS);
 	struct jr_err err;
+	bool ok = true;
 
 	if (runner->ping.pings == NULL)
 		return;
 	send_waiting(runner, true);
-	while (!jr_pings_are_over(runner->ping.pings) && jr_clock_now_ms() < until_ms &&
-	       !jr_runner_is_signalled(runner) && jr_loop_turn(runner->loop, &err))
-		continue;
+	while (ok && !jr_pings_are_over(runner->ping.pings) && jr_clock_now_ms() < until_ms &&
+	       !jr_runner_is_signalled(runner))
+		ok = jr_loop_turn(runner->loop, &err);
 }

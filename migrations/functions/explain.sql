@@ -529,11 +529,13 @@ begin
 	return query select 'before', 'ok', false, null, case when v_n > 10000 then '>10000' when v_n = 0 then 'no' else v_n::text end
 		|| case when v_n = 1 then ' due run comes' else ' due runs come' end || ' before it in queue ' || v_run.queue,
 		null::timestamptz, null, null;
-	return query select 'permits', '?', false, 'unknown', 'free permits: only the host knows', null::timestamptz,
-			' (' || string_agg(format('%s on %s, where %s run', p.permits, p.host, (select count(*) from jobrun.job_runs r
-				where r.status = 'running' and r.locked_by = p.host)), '; ' order by p.host) || ')', null
-		from (select n.host, max(n.permits) as permits from jobrun.seen_runners() n
-			where v_run.job_type = any (n.job_types) group by n.host order by n.host limit 5) p having count(*) > 0;
+	return query select 'permits', '?', false, case when bool_and(p.n >= p.permits) then 'permits_taken' else 'unknown' end,
+			case when bool_and(p.n >= p.permits) then 'its hosts seem to have no free permit' else 'free permits: only the host knows' end,
+			null::timestamptz,
+			' (' || string_agg(format('%s on %s, where %s run', p.permits, p.host, p.n), '; ' order by p.host) || ')', null
+		from (select h.*, (select count(*) from jobrun.job_runs r where r.status = 'running' and r.locked_by = h.host) as n
+			from (select n.host, max(n.permits) as permits from jobrun.seen_runners() n
+				where v_run.job_type = any (n.job_types) group by n.host order by n.host limit 5) h) p having count(*) > 0;
 	v_seen := coalesce((select max(n.last_seen_at) from jobrun.seen_runners() n where v_run.job_type = any (n.job_types)),
 		(select l.last_seen_at from (select n.last_seen_at from jobrun.job_runners n order by n.started_at desc limit 1) l));
 	v_late := (v_seen > now() - interval '5 minutes') is not true;
@@ -584,6 +586,7 @@ begin
 		v_why := null;
 		select c.c into v_why from jsonb_array_elements(v_rows) with ordinality c(c, nr)
 		where c.c ->> 'condition' = 'runner' and c.c ->> 'state' = 'no' or c.c ->> 'condition' = 'handler' and c.c ->> 'state' = '?'
+			or c.c ->> 'reason' = 'permits_taken'
 		order by c.nr limit 1;
 	elsif v_state = 'ends' then
 		select c.c into v_why from jsonb_array_elements(v_rows) c(c)

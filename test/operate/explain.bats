@@ -126,6 +126,16 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	jr_ok explain "$(enqueue work)"
 	refute_output --partial refused
 	assert_line --regexp "^[?]   free permits: only the host knows \([0-9]+ on $(hostname), where 0 run\)\$"
+	# As many run there as it has permits.
+	q "update jobrun.job_runners set permits = 1" \
+		"insert into jobrun.job_runs (job_type, status, runner_id, locked_by, locked_until, started_at, attempts, claim_seq)
+		select 'work', 'running', n.id, n.host, now() + interval '1 hour', now(), 1, 1 from jobrun.job_runners n order by n.id limit 1"
+	id=$(enqueue work)
+	verdict_is "$id" "starts with the next claim; but its hosts seem to have no free permit \(1 on $(hostname), where 1 run\)"
+	on_terminal 60 explain --no-pager "$id" >screen
+	assert_equal "$(grep -A1 '^?' screen | sed 's/^    //' | paste -sd' ')" "?   its hosts seem to have no free permit (1 on $(hostname), where 1 run)"
+	assert_equal "$(grep -A1 '^?' screen | sed -n '2s/\S.*//p')" '    '
+	q "delete from jobrun.job_runs where status in ('running', 'queued')"
 	# However many there are, and whatever their names, the row stays small.
 	for i in {1..30}; do
 		printf '#!/bin/sh\n' >"$JOBRUN_HANDLERS/bad$i"

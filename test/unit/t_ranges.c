@@ -34,8 +34,8 @@ each_form_alerts_where_the_guidelines_say(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < JR_COUNT(forms); i++) {
-		struct jr_range range;
-		struct jr_err err;
+		struct jr_range range = {0};
+		struct jr_err err = {0};
 		char *text;
 
 		assert_true(jr_range_parse("-w dead", forms[i].text, forms[i].seconds, &range, &err));
@@ -67,7 +67,7 @@ what_is_no_range_is_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < JR_COUNT(bad); i++) {
 		struct jr_range range = {.low = 7};
-		struct jr_err err;
+		struct jr_err err = {0};
 
 		assert_false(jr_range_parse("-w dead", bad[i].text, bad[i].seconds, &range, &err));
 		assert_string_equal(err.msg, bad[i].message);
