@@ -667,23 +667,8 @@ begin
 		raise exception using errcode = '42501', message = 'permission denied: what waits is for roles that may read, run or administer';
 	end if;
 	v_ids := array(
-		with recursive walk as (
-			(select r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint as bound
-			from jobrun.job_runs r
-			where r.status in ('queued', 'failed')
-			order by r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint, r.run_at, r.id
-			limit 1)
-			union all
-			select n.* from walk w cross join lateral (
-				select r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint as bound
-				from jobrun.job_runs r
-				where r.status in ('queued', 'failed')
-					and (r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint)
-						> (w.job_type, w.queue, w.priority, w.bound)
-				order by r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint, r.run_at, r.id
-				limit 1) n)
 		select f.id
-		from (select w.* from walk w where (next_waiting.job_types is null or w.job_type = any (next_waiting.job_types))
+		from (select w.* from jobrun.waiting_heads() w where (next_waiting.job_types is null or w.job_type = any (next_waiting.job_types))
 			and (next_waiting.queues is null or w.queue = any (next_waiting.queues)) offset 0) w
 		cross join lateral (
 			select r.id, r.priority, r.run_at from jobrun.job_runs r

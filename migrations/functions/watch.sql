@@ -1,20 +1,14 @@
 -- watch: what monitoring reads. Nothing here reads finished runs that are kept, and a million waiting runs cost what a
 -- hundred do.
 
--- oldest_due: of each job type (null: of all) and queue, since when its oldest run is due that nobody holds and no pause holds
--- back; no row: there is none. It steps from one combination to the next in job_runs_ready. Only in a combination with a
--- paused definition it goes on from run to run, to the first one that is not paused.
-create or replace function jobrun.oldest_due(job_types text[] default null)
-returns table (job_type text, queue text, since timestamptz)
+-- waiting_heads: of each job type, queue and priority the first of the waiting runs that nothing binds (bound = 0), and the first of
+-- those with a lock key or a definition. It steps from one to the next in job_runs_ready, and reads no other runs.
+create or replace function jobrun.waiting_heads()
+returns table (job_type text, queue text, priority smallint, bound smallint, run_at timestamptz)
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $fn$
 #variable_conflict use_column
-declare
-	v_paused bigint[] := array(select d.id from jobrun.job_definitions d where d.paused_until > now());
 begin
-	if exists (select from jobrun.settings s where s.paused_until > now()) then
-		return;
-	end if;
 	return query
 	with recursive walk as (
 		(select r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint as bound, r.run_at
@@ -32,8 +26,26 @@ begin
 			order by r.job_type, r.queue, r.priority, least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint, r.run_at, r.id
 			limit 1) n
 	)
+	select w.job_type, w.queue, w.priority, w.bound, w.run_at from walk w;
+end
+$fn$;
+
+-- oldest_due: of each job type (null: of all) and queue, since when its oldest run is due that nobody holds and no pause holds
+-- back; no row: there is none. Only where a definition is paused it goes on from run to run, to the first one that is not paused.
+create or replace function jobrun.oldest_due(job_types text[] default null)
+returns table (job_type text, queue text, since timestamptz)
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $fn$
+#variable_conflict use_column
+declare
+	v_paused bigint[] := array(select d.id from jobrun.job_definitions d where d.paused_until > now());
+begin
+	if exists (select from jobrun.settings s where s.paused_until > now()) then
+		return;
+	end if;
+	return query
 	select w.job_type, w.queue, min(o.run_at)
-	from walk w
+	from jobrun.waiting_heads() w
 	left join jobrun.job_queues q on q.name = w.queue
 	left join jobrun.job_types t on t.name = w.job_type
 	cross join lateral (
