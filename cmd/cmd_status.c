@@ -11,7 +11,21 @@
 #include "print.h"
 #include "sql_text.h"
 
+#define COUNTED_MOST "10000" /* a count goes no further without --exact */
+
+struct status_opts {
+	bool exact;
+};
+
+static const struct status_opts status_defaults;
+
 /* clang-format off */
+static const struct jr_option status_options[] = {
+	{ .name = "exact", .help = "count all waiting and dead runs, however many there are (else up to 10000 of each type)", .type = JR_OPT_FLAG,
+	    .offset = offsetof(struct status_opts, exact) },
+	JR_OPTIONS_END,
+};
+
 static const struct jr_column columns[] = {
 	{ "TYPE", JR_CELL_TEXT },
 	{ "QUEUED", JR_CELL_NUMBER },
@@ -21,6 +35,7 @@ static const struct jr_column columns[] = {
 	{ "DONE 24H", JR_CELL_NUMBER },
 	{ "OLDEST DUE", JR_CELL_SINCE },
 	{ "LAST OK", JR_CELL_AGE },
+	{ "NEXT SLOT", JR_CELL_AGE },
 };
 /* clang-format on */
 
@@ -130,12 +145,13 @@ check_found(const PGresult *types, int argc, char **argv, struct jr_err *err)
 }
 
 static bool
-ask_and_print(const struct jr_app *app, struct jr_db *db, int argc, char **argv, struct jr_err *err)
+ask_and_print(
+    const struct jr_app *app, const struct status_opts *opts, struct jr_db *db, int argc, char **argv, struct jr_err *err)
 {
 	char *types = jr_pg_array_or_null((const char *const *)argv, (size_t)argc);
-	const char *values[] = {types};
+	const char *values[] = {types, opts->exact ? NULL : COUNTED_MOST};
 	const struct jr_statement statements[] = {
-	    {jr_sql_status_head, 0, NULL}, {jr_sql_status_types, 1, values}, {jr_sql_status_problems, 1, values}};
+	    {jr_sql_status_head, 0, NULL}, {jr_sql_status_types, 2, values}, {jr_sql_status_problems, 1, values}};
 	PGresult *parts[PART_COUNT] = {NULL};
 	bool ok = jr_db_run(db, statements, PART_COUNT, parts, JR_CMD_TIMEOUT_MS, err);
 
@@ -156,7 +172,6 @@ status_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 	struct jr_db *db;
 	bool ok;
 
-	(void)values;
 	for (int i = 0; i < argc; i++) {
 		if (!jr_parse_job_type("TYPE", argv[i], err))
 			return (int)err->code;
@@ -164,7 +179,7 @@ status_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 	db = jr_cmd_connect(app, err);
 	if (db == NULL)
 		return (int)err->code;
-	ok = ask_and_print(app, db, argc, argv, err);
+	ok = ask_and_print(app, values, db, argc, argv, err);
 	jr_db_close(db);
 	return ok ? 0 : (int)err->code;
 }
@@ -174,6 +189,9 @@ const struct jr_cmd jr_cmd_status = {
     .group = JR_GROUP_EVERYDAY,
     .summary = "a line for each job type, and what needs a look",
     .usage = "[OPTION...] [TYPE...]",
+    .options = status_options,
+    .defaults = &status_defaults,
+    .size = sizeof(status_defaults),
     .max_args = -1,
     .run = status_run,
 };

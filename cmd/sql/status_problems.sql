@@ -1,11 +1,9 @@
 -- status_problems: what somebody should look at, a row for each problem; $1 only these job types (null: all). Returns
 -- text, until when in Unix ms or null (printed after the text), the rest of the line, document.
 with due as (
-	select r.job_type, count(*) as n, min(r.run_at) as since
-	from jobrun.job_runs r
-	where r.status in ('queued', 'failed') and r.run_at <= now() - interval '5 minutes'
-		and ($1::text[] is null or r.job_type = any ($1::text[]))
-	group by r.job_type
+	select h.job_type, min(h.run_at) as since from jobrun.waiting_heads() h
+	where h.run_at <= now() - interval '5 minutes' and ($1::text[] is null or h.job_type = any ($1::text[]))
+	group by h.job_type
 ), runners as (
 	select n.job_types, n.last_seen_at from jobrun.job_runners n where n.last_seen_at > now() - interval '24 hours'
 ), problems as (
@@ -24,20 +22,20 @@ with due as (
 	select 1 as nr, r.job_type as about, 'dead' as problem, count(*) || ' dead in 24h' as text,
 		'jobrun list --status dead --type ' || r.job_type as look, null::timestamptz as paused_until,
 		null::text as paused_by, null::text as reason
-	from jobrun.job_runs r
-	where r.status = 'dead' and r.finished_at >= now() - interval '24 hours'
+	from (select r.job_type, r.finished_at from jobrun.job_runs r where r.status = 'dead' offset 0) r -- by the index of dead runs
+	where r.finished_at >= now() - interval '24 hours'
 		and ($1::text[] is null or r.job_type = any ($1::text[]))
 	group by r.job_type
 	union all
-	select 2, d.job_type, 'no_runner', d.n || ' due, and no runner of the last 24h has this type',
+	select 2, d.job_type, 'no_runner', n.due || ' due, and no runner of the last 24h has this type',
 		'put a handler ' || d.job_type || ' into the handlers directory of a host; '
 			|| 'jobrun handlers says what this host has, and what is wrong', null, null, null
-	from due d
+	from due d cross join lateral (select jobrun.count_due(d.job_type, 10000) as due) n
 	where not exists (select from runners n where d.job_type = any (n.job_types))
 	union all
-	select 3, d.job_type, 'late', d.n || ' due for more than 5 minutes, and no runner has been seen in that time',
+	select 3, d.job_type, 'late', n.due || ' due for more than 5 minutes, and no runner has been seen in that time',
 		'is the crontab line in place? try: jobrun --once -v', null, null, null
-	from due d
+	from due d cross join lateral (select jobrun.count_due(d.job_type, 10000) as due) n
 	where exists (select from runners n where d.job_type = any (n.job_types))
 		and not exists (select from runners n where n.last_seen_at > now() - interval '5 minutes')
 	union all

@@ -15,11 +15,24 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 	group by n.host, n.job_types, n.queues, n.refused
 $fn$;
 
+-- all_seen, seen_of: the same as one value, so that an explanation looks only once; and its rows again (of null: a new look).
+create or replace function jobrun.all_seen() returns jsonb
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select coalesce(jsonb_agg(to_jsonb(n)), '[]') from jobrun.seen_runners() n
+$fn$;
+
+create or replace function jobrun.seen_of(seen jsonb)
+returns table (host text, job_types text[], queues text[], permits bigint, last_seen_at timestamptz, refused text[])
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select n.* from jsonb_to_recordset(coalesce(seen, jobrun.all_seen()))
+		n(host text collate "C", job_types text[], queues text[], permits bigint, last_seen_at timestamptz, refused text[])
+$fn$;
+
 -- taken_types: the job types that runners of the last day take from this queue, on hosts that are not paused. Every
 -- runner takes jobrun.prune.
-create or replace function jobrun.taken_types(queue text) returns text[]
+create or replace function jobrun.taken_types(queue text, seen jsonb default null) returns text[]
 language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	select array(select distinct t.job_type from jobrun.seen_runners() n cross join unnest(n.job_types) t(job_type)
+	select array(select distinct t.job_type from jobrun.seen_of(seen) n cross join unnest(n.job_types) t(job_type)
 		where (n.queues is null or taken_types.queue = any (n.queues) or t.job_type = 'jobrun.prune')
 			and not exists (select from jobrun.job_runners p where p.host = n.host and p.paused_until > now()))
 $fn$;
@@ -65,11 +78,11 @@ begin
 end
 $fn$;
 
--- next_claim: what a claim that takes all that it may would do now with these runs: fate is starts, expired or superseded
+-- next_claim: what a claim that takes all that it may would do now with these runs (seen: see all_seen()): fate is starts, expired or superseded
 -- (by newer); null: it stays, or does not wait. It goes through the turns of claim() and start_keyed() with runs that could
 -- decide that, and writes nothing. It knows no locks of other sessions. is_sure: false if it would have had to look at
 -- more than a thousand due runs before one of them, at more than ten queues beside their own, or twenty turns.
-create or replace function jobrun.next_claim(run_ids bigint[])
+create or replace function jobrun.next_claim(run_ids bigint[], seen jsonb)
 returns table (id bigint, fate text, newer bigint, is_sure boolean)
 language plpgsql stable security definer
 set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan
@@ -109,7 +122,7 @@ begin
 			end if;
 			select q.* into v_queue from jobrun.job_queues q where q.name = v_name;
 			v_types := case when v_queue.paused_until > now() then '{}' else array(
-				select t.name from unnest(jobrun.taken_types(v_name)) t(name)
+				select t.name from unnest(jobrun.taken_types(v_name, seen)) t(name)
 				where not exists (select from jobrun.job_types j where j.name = t.name and j.paused_until > now())) end;
 			if v_queue.name is null or not jobrun.is_limited(v_queue) then
 				v_open := v_open || array(select v_name || ' ' || t.name from unnest(v_types) t(name));
@@ -281,21 +294,21 @@ language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 $fn$;
 
 -- explain_handler: the first condition: has a runner of the last day a handler of this type, and does it take this queue?
-create or replace function jobrun.explain_handler(job_type text, queue text)
+create or replace function jobrun.explain_handler(job_type text, queue text, seen jsonb default null)
 returns table (condition text, state text, never boolean, reason text, words text, at timestamptz, rest text, command text)
 language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	with refusals as ( -- the newest of each host, unless a later runner of it has the handler
 		select distinct on (n.host) n.host, x.line
-		from jobrun.seen_runners() n cross join unnest(n.refused) x(line)
+		from jobrun.seen_of(seen) n cross join unnest(n.refused) x(line)
 		where split_part(x.line, ':', 1) in (explain_handler.job_type, explain_handler.job_type || '.sql', explain_handler.job_type || '.json')
-			and not exists (select from jobrun.seen_runners() l
+			and not exists (select from jobrun.seen_of(seen) l
 				where l.host = n.host and l.last_seen_at > n.last_seen_at and explain_handler.job_type = any (l.job_types))
 		order by n.host, n.last_seen_at desc),
 	refused as (
 		select string_agg(format('; host %s: refused: %s', f.host, f.line), '' order by f.host) as words
 		from (select * from refusals order by host limit 5) f),
 	kept as ( -- a host takes the type that has not refused it since
-		select count(*) > 0 as any from jobrun.seen_runners() n
+		select count(*) > 0 as any from jobrun.seen_of(seen) n
 		where explain_handler.job_type = any (n.job_types)
 			and (n.queues is null or explain_handler.queue = any (n.queues) or explain_handler.job_type = 'jobrun.prune')
 			and n.host not in (select host from refusals)),
@@ -303,7 +316,7 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 		select n.host, bool_or(explain_handler.job_type = any (n.job_types)) as has,
 			bool_or(explain_handler.job_type = any (n.job_types)
 				and (n.queues is null or explain_handler.queue = any (n.queues) or explain_handler.job_type = 'jobrun.prune')) as takes
-		from jobrun.seen_runners() n group by n.host),
+		from jobrun.seen_of(seen) n group by n.host),
 	h as (
 		select jobrun.some_of(array_agg(h.host order by h.host) filter (where h.takes)) as takes,
 			jobrun.some_of(array_agg(h.host order by h.host) filter (where h.has and not h.takes)) as has,
@@ -327,11 +340,11 @@ $fn$;
 
 -- explain_hosts: everything is paused, and the paused hosts that would take this type from this queue: a line only if
 -- there are some. Those keep a run from starting only if no other host would take it.
-create or replace function jobrun.explain_hosts(job_type text, queue text)
+create or replace function jobrun.explain_hosts(job_type text, queue text, seen jsonb default null)
 returns table (condition text, state text, never boolean, reason text, words text, at timestamptz, rest text, command text)
 language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	with hosts as (
-		select distinct n.host from jobrun.seen_runners() n
+		select distinct n.host from jobrun.seen_of(seen) n
 		where explain_hosts.job_type = any (n.job_types)
 			and (n.queues is null or explain_hosts.queue = any (n.queues) or explain_hosts.job_type = 'jobrun.prune')),
 	pauses as (
@@ -477,7 +490,7 @@ $fn$;
 
 -- explain_conditions: all rows of explain() but the verdict, for a waiting run. never: it stays so unless somebody acts.
 -- taken: null, or what taken_types() says of its queue: then only what a verdict needs is looked up.
-create or replace function jobrun.explain_conditions(run_id bigint, taken text[] default null)
+create or replace function jobrun.explain_conditions(run_id bigint, seen jsonb, taken text[] default null)
 returns table (condition text, state text, never boolean, reason text, words text, at timestamptz, rest text, command text)
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
@@ -494,8 +507,8 @@ begin
 		(r.expires_at <= now()) is true as is_expired into v_run
 	from jobrun.job_runs r where r.id = explain_conditions.run_id;
 	if taken is null or v_run.job_type <> all (taken) or jobrun.is_held_back(null) then
-		return query select h.* from jobrun.explain_handler(v_run.job_type, v_run.queue) h;
-		return query select p.* from jobrun.explain_hosts(v_run.job_type, v_run.queue) p;
+		return query select h.* from jobrun.explain_handler(v_run.job_type, v_run.queue, seen) h;
+		return query select p.* from jobrun.explain_hosts(v_run.job_type, v_run.queue, seen) p;
 	end if;
 	return query select p.* from jobrun.explain_pauses(v_run.job_type, v_run.queue, v_run.definition_id) p;
 	return query select 'due', case when v_run.is_later then 'no' else 'ok' end, false,
@@ -525,7 +538,7 @@ begin
 		return query select 'before', 'ok', false, null, 'other due runs come before it in queue ' || v_run.queue, null::timestamptz, null, null;
 		return;
 	end if;
-	v_n := cardinality(jobrun.due_before(v_run.queue, jobrun.taken_types(v_run.queue), v_run.priority, v_run.run_at, v_run.id, 10001));
+	v_n := cardinality(jobrun.due_before(v_run.queue, jobrun.taken_types(v_run.queue, seen), v_run.priority, v_run.run_at, v_run.id, 10001));
 	return query select 'before', 'ok', false, null, case when v_n > 10000 then '>10000' when v_n = 0 then 'no' else v_n::text end
 		|| case when v_n = 1 then ' due run comes' else ' due runs come' end || ' before it in queue ' || v_run.queue,
 		null::timestamptz, null, null;
@@ -534,9 +547,9 @@ begin
 			null::timestamptz,
 			' (' || string_agg(format('%s on %s, where %s run', p.permits, p.host, p.n), '; ' order by p.host) || ')', null
 		from (select h.*, (select count(*) from jobrun.job_runs r where r.status = 'running' and r.locked_by = h.host) as n
-			from (select n.host, max(n.permits) as permits from jobrun.seen_runners() n
+			from (select n.host, max(n.permits) as permits from jobrun.seen_of(seen) n
 				where v_run.job_type = any (n.job_types) group by n.host order by n.host limit 5) h) p having count(*) > 0;
-	v_seen := coalesce((select max(n.last_seen_at) from jobrun.seen_runners() n where v_run.job_type = any (n.job_types)),
+	v_seen := coalesce((select max(n.last_seen_at) from jobrun.seen_of(seen) n where v_run.job_type = any (n.job_types)),
 		(select l.last_seen_at from (select n.last_seen_at from jobrun.job_runners n order by n.started_at desc limit 1) l));
 	v_late := (v_seen > now() - interval '5 minutes') is not true;
 	return query select 'runner', case when v_late then 'no' else 'ok' end, false, case when v_late then 'no_tick' end,
@@ -546,7 +559,8 @@ end
 $fn$;
 
 -- explain_verdict: the rows of explain() for a waiting run, of which next_claim() has said this. taken: see explain_conditions().
-create or replace function jobrun.explain_verdict(run_id bigint, fate text, newer bigint, is_sure boolean, taken text[] default null)
+create or replace function jobrun.explain_verdict(
+	run_id bigint, fate text, newer bigint, is_sure boolean, seen jsonb, taken text[] default null)
 returns table (condition text, state text, reason text, words text, at timestamptz, rest text, command text)
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
@@ -560,7 +574,7 @@ declare
 	v_state  text;
 	v_why    jsonb;
 begin
-	for v_line in select c.* from jobrun.explain_conditions(run_id, taken) c loop
+	for v_line in select c.* from jobrun.explain_conditions(run_id, seen, taken) c loop
 		if v_line.condition = 'unique_key' and explain_verdict.fate = 'superseded' then
 			v_line.state := 'no';
 			v_line.reason := 'superseded';
@@ -623,6 +637,7 @@ declare
 	v_id     constant bigint := id;
 	v_run    record;
 	v_next   record;
+	v_seen   jsonb;
 begin
 	select r.*, (r.status in ('queued', 'failed')) as waits into v_run from jobrun.all_runs r where r.id = v_id;
 	if v_run.id is null or not (jobrun.may('read', 'run', 'admin') or v_run.created_by = jobrun.caller()) then
@@ -647,8 +662,9 @@ begin
 		return;
 	end if;
 
-	select n.* into v_next from jobrun.next_claim(array[v_id]) n;
-	return query select v.* from jobrun.explain_verdict(v_id, v_next.fate, v_next.newer, v_next.is_sure) v;
+	v_seen := jobrun.all_seen();
+	select n.* into v_next from jobrun.next_claim(array[v_id], v_seen) n;
+	return query select v.* from jobrun.explain_verdict(v_id, v_next.fate, v_next.newer, v_next.is_sure, v_seen) v;
 end
 $fn$;
 
@@ -662,6 +678,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bit
 declare
 	v_most constant bigint := most;
 	v_ids  bigint[];
+	v_seen jsonb := jobrun.all_seen();
 begin
 	if not jobrun.may('read', 'run', 'admin') then
 		raise exception using errcode = '42501', message = 'permission denied: what waits is for roles that may read, run or administer';
@@ -679,15 +696,15 @@ begin
 	return query
 		with taken as materialized (
 			-- but for those that a host has refused: of them explain_handler() says more
-			select q.queue, array(select t.name from unnest(jobrun.taken_types(q.queue)) t(name)
-				where not exists (select from jobrun.seen_runners() n cross join unnest(n.refused) x(line)
+			select q.queue, array(select t.name from unnest(jobrun.taken_types(q.queue, v_seen)) t(name)
+				where not exists (select from jobrun.seen_of(v_seen) n cross join unnest(n.refused) x(line)
 					where split_part(x.line, ':', 1) in (t.name, t.name || '.sql', t.name || '.json'))) as types
 			from (select distinct r.queue from unnest(v_ids) i(id) join jobrun.job_runs r on r.id = i.id) q)
 		select n.id, v.state, v.reason, v.words, v.at, v.rest, v.command
-		from jobrun.next_claim(v_ids) n
+		from jobrun.next_claim(v_ids, v_seen) n
 		join jobrun.job_runs r on r.id = n.id
 		join taken t on t.queue = r.queue
-		cross join lateral (select x.* from jobrun.explain_verdict(n.id, n.fate, n.newer, n.is_sure, t.types) x limit 1) v
+		cross join lateral (select x.* from jobrun.explain_verdict(n.id, n.fate, n.newer, n.is_sure, v_seen, t.types) x limit 1) v
 		order by array_position(v_ids, n.id);
 end
 $fn$;

@@ -62,6 +62,73 @@ begin
 end
 $fn$;
 
+-- count_due: how many runs of the type have been due for five minutes, in words; up to `most`.
+create or replace function jobrun.count_due(job_type text, most bigint) returns text
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $fn$
+begin
+	return (select case when count(*) > most then '>' || most else count(*)::text end
+		from (select from jobrun.job_runs r where r.status in ('queued', 'failed') and r.job_type = count_due.job_type
+			and r.run_at <= now() - interval '5 minutes' limit most + 1) d);
+end
+$fn$;
+
+-- type_counts: of each job type (null: of all) what waits, runs, is dead, and has succeeded in 24 hours. Waiting runs of a type, and
+-- dead runs, are counted up to `most` (null: all); waiting_is_capped, dead_is_capped: there are more. What ended in completed
+-- hours is known from job_stats.
+create or replace function jobrun.type_counts(job_types text[], most bigint)
+returns table (job_type text, queued bigint, retrying bigint, running bigint, dead bigint, succeeded_24h bigint,
+	waiting_is_capped boolean, dead_is_capped boolean,
+	oldest_due_at timestamptz, last_succeeded_at timestamptz, next_slot_at timestamptz)
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $fn$
+#variable_conflict use_column
+declare
+	v_most  constant bigint := most;
+	v_until constant timestamptz := (select s.stats_until from jobrun.settings s);
+begin
+	return query
+	with heads as materialized (
+		select h.job_type, min(h.run_at) as first_at from jobrun.waiting_heads() h group by h.job_type
+	), dead_runs as materialized (
+		select r.job_type from jobrun.job_runs r where r.status = 'dead' order by r.id desc limit v_most + 1
+	), counts as (
+		select h.job_type, least(w.queued, v_most) as queued, least(w.retrying, v_most) as retrying, 0::bigint as running, 0::bigint as dead,
+			0::bigint as succeeded, w.n > v_most as waiting_is_capped, false as dead_is_capped,
+			case when h.first_at <= now() then h.first_at end as oldest_due_at, null::timestamptz as last_at, null::timestamptz as next_slot_at
+		from heads h cross join lateral (
+			select count(*) as n, count(*) filter (where f.status = 'queued') as queued, count(*) filter (where f.status = 'failed') as retrying
+			from (select r.status from jobrun.job_runs r
+				where r.status in ('queued', 'failed') and r.job_type = h.job_type limit v_most + 1) f) w
+		union all
+		select r.job_type, 0, 0, count(*), 0, 0, false, false, null, null, null
+		from jobrun.job_runs r where r.status = 'running' group by r.job_type
+		union all
+		select d.job_type, 0, 0, 0, least(count(*), v_most), 0, false, (select count(*) from dead_runs) > v_most, null, null, null
+		from dead_runs d group by d.job_type
+		union all
+		select s.job_type, 0, 0, 0, 0, sum(s.n)::bigint, false, false, null, max(s.hour), null
+		from jobrun.job_stats s
+		where s.hour >= now() - interval '24 hours' and s.hour < v_until and s.outcome = 'succeeded' group by s.job_type
+		union all
+		select r.job_type, 0, 0, 0, 0, count(*), false, false, null, max(r.finished_at), null
+		from jobrun.job_runs r
+		where r.finished_at >= greatest(v_until, now() - interval '24 hours') and r.status = 'succeeded' group by r.job_type
+		union all
+		select d.job_type, 0, 0, 0, 0, 0, false, false, null, null,
+			case when d.enabled and (d.paused_until is null or d.paused_until <= now()) then d.next_slot_at end
+		from jobrun.job_definitions d where d.job_type not like 'jobrun.%'
+	)
+	select c.job_type, sum(c.queued)::bigint, sum(c.retrying)::bigint, sum(c.running)::bigint, sum(c.dead)::bigint, sum(c.succeeded)::bigint,
+		coalesce(bool_or(c.waiting_is_capped), false), coalesce(bool_or(c.dead_is_capped), false), min(c.oldest_due_at),
+		coalesce(max(c.last_at), (select max(s.hour) from jobrun.job_stats s where s.job_type = c.job_type and s.outcome = 'succeeded')),
+		min(c.next_slot_at)
+	from counts c
+	where type_counts.job_types is null or c.job_type = any (type_counts.job_types)
+	group by c.job_type;
+end
+$fn$;
+
 -- measures: what `jobrun check` judges, a row for each: its label, its value in seconds or as a number (null: there is none),
 -- whom the worst of it is about (null: nobody). Of these job types (null: of all), but for runner_age: when any runner was seen.
 -- Dead runs are read by the index of those that are kept, whatever else has finished in the hour.

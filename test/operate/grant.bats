@@ -690,6 +690,7 @@ objects() {
 	cat <<-'text'
 		function add_grant: admin
 		function adopt: admin
+		function all_seen: admin
 		function apply_grants: admin
 		function archive_columns: admin
 		function archive_months: admin
@@ -725,6 +726,7 @@ objects() {
 		function copied: read run admin
 		function copy_in_words: admin
 		function count_bits: admin
+		function count_due: read run admin
 		function count_every: admin
 		function count_in_month: admin
 		function count_local: admin
@@ -855,6 +857,7 @@ objects() {
 		function row_holder: admin
 		function run_status: enqueue read run admin
 		function run_texts: read run admin
+		function seen_of: admin
 		function seen_runners: read run admin
 		function session_clean: run admin
 		function session_open: run admin
@@ -877,6 +880,7 @@ objects() {
 		function tell_forgotten:
 		function tell_unhandled: run admin
 		function this_database: admin
+		function type_counts: read run admin
 		function undefine: admin
 		function unhandled_since: admin
 		function unhandled_words: admin

@@ -17,11 +17,11 @@ setup() {
 	enqueue other
 	jr_ok status
 	assert_regex "${lines[0]}" "^jobrun .*, database $JR_DATABASE \(PostgreSQL [0-9.]+\), schema [0-9]+, last runner seen .* on .*, 0 running$"
-	assert_regex "${lines[1]}" '^TYPE +QUEUED +RETRYING +RUNNING +DEAD +DONE 24H +OLDEST DUE +LAST OK$'
-	assert_line --regexp '^again +0 +1 +0 +0 +0 +- +-$'
-	assert_line --regexp '^give_up +0 +0 +0 +1 +0 +- +-$'
-	assert_line --regexp '^other +1 +0 +0 +0 +0 +[0-9]+m?s +-$'
-	assert_line --regexp '^work +1 +0 +0 +0 +1 +- +(now|[0-9]+s ago)$'
+	assert_regex "${lines[1]}" '^TYPE +QUEUED +RETRYING +RUNNING +DEAD +DONE 24H +OLDEST DUE +LAST OK +NEXT SLOT$'
+	assert_line --regexp '^again +0 +1 +0 +0 +0 +- +- +-$'
+	assert_line --regexp '^give_up +0 +0 +0 +1 +0 +- +- +-$'
+	assert_line --regexp '^other +1 +0 +0 +0 +0 +[0-9]+m?s +- +-$'
+	assert_line --regexp '^work +1 +0 +0 +0 +1 +- +(now|[0-9]+s ago) +-$'
 	assert_line '! give_up: 1 dead in 24h (jobrun list --status dead --type give_up)'
 	jr_ok status work
 	refute_line --partial give_up
@@ -72,4 +72,19 @@ setup() {
 	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (1, 1, 1, e'ev\x1b[2Jil', '1')"
 	jr_ok status
 	assert_line --index 0 --partial 'on ev\x1b[2Jil'
+}
+
+@test "status counts up to 10,000 runs of a type, with --exact all, and knows completed hours by their sums" {
+	q "insert into jobrun.job_runs (job_type, run_at) select 'many', now() + interval '1 day' from generate_series(1, 10050)" \
+		"insert into jobrun.job_definitions (name, job_type, schedule, next_slot_at) values ('nightly', 'report', '@daily', now() + interval '150 minutes')" \
+		"update jobrun.settings set stats_until = date_trunc('hour', now() at time zone 'UTC') at time zone 'UTC'" \
+		"insert into jobrun.job_stats (hour, n, job_type, queue, outcome) select stats_until - h * interval '1 hour', 10, 'report', 'default', 'succeeded'
+			from jobrun.settings, generate_series(1, 30) h"
+	jr_ok status
+	assert_line --regexp '^many +10000[+] +0[+] +0 +0 +0 +- +- +-$'
+	assert_line --regexp '^report +0 +0 +0 +0 +230 +- +.+ ago +in .+$' # 23 whole hours, and the one that has begun
+	jr_ok status --exact many
+	assert_line --regexp '^many +10050 +0 +0 +0 +0 +- +- +-$'
+	jr_ok status --json
+	assert_equal "$(jq -c '[.types[] | [.job_type, .queued, .waiting_is_capped, .succeeded_24h]]' <<<"$output")" '[["many",10000,true,0],["report",0,false,230]]'
 }

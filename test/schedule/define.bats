@@ -348,7 +348,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	file '{"definitions": [{"name": "f", "schedule": "@daily"}]}'
 	jr_ok define --file definitions.json --json
 	assert_regex "$stderr" '^jobrun: definitions.json: the schedule of f is in UTC, and this host is in Europe/Berlin: [^'$'\n'']*$'
-	assert_equal "$(jq -c '[.[].name]' <<<"$output")" '["f"]'
+	assert_equal "$(jq -c '[.definitions[].name]' <<<"$output")" '["f"]'
 	file '{"definitions": ['"$(printf '{"name": "n%s", "schedule": "@daily"},' {1..20})"'{"name": "last"}]}'
 	jr_ok define --file definitions.json
 	assert_regex "$stderr" '^jobrun: definitions.json: the schedules of n1, n2, [^'$'\n'']*, n10, ... are in UTC, [^'$'\n'']*$'

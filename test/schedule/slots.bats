@@ -408,7 +408,7 @@ no_run() {
 	assert_regex "${lines[1]}" "^ *$id report .* nightly +2026-10-20 02:30\+02:00 +-$"
 	assert_regex "${lines[3]}" "^ *$plain report .* - +- +-$"
 	assert_equal "$(run_jobrun list --json | jq -c '[.runs[] | [.definition, .slot, .slot_local]]')" \
-		'[["nightly","2026-10-20T00:30:00+00:00","2026-10-20 02:30+02:00"],["nightly",null,null],[null,null,null]]'
+		'[["nightly","2026-10-20T00:30:00+00:00","2026-10-20T02:30:00+02:00"],["nightly",null,null],[null,null,null]]'
 	jr_ok show "$id"
 	assert_line --regexp '^definition +nightly$'
 	assert_line --regexp '^slot +2026-10-20 02:30\+02:00$'
