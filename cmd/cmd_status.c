@@ -145,8 +145,8 @@ check_found(const PGresult *types, int argc, char **argv, struct jr_err *err)
 }
 
 static bool
-ask_and_print(
-    const struct jr_app *app, const struct status_opts *opts, struct jr_db *db, int argc, char **argv, struct jr_err *err)
+ask_and_print(const struct jr_app *app, const struct status_opts *opts, struct jr_db *db, int argc, char **argv,
+    struct jr_err *err)
 {
 	char *types = jr_pg_array_or_null((const char *const *)argv, (size_t)argc);
 	const char *values[] = {types, opts->exact ? NULL : COUNTED_MOST};
