@@ -36,7 +36,7 @@ struct exec_opts {
 	char *ping;
 	int64_t timeout_ms, lease_ms, heartbeat_ms, grace_ms;
 	struct jr_words ok_exit;
-	bool strict, fail_open, mail_on_failure;
+	bool strict, fail_open, mail_on_failure, ping_start;
 };
 
 static const struct exec_opts exec_defaults = {.lease_ms = -1, .heartbeat_ms = -1, .grace_ms = JR_GRACE_MS};
@@ -67,6 +67,7 @@ static const struct jr_option exec_options[] = {
 	    .offset = AT(grace_ms) },
 	{ .name = "ping", .arg = "URL", .help = "GET this when CMD has succeeded, and URL/fail when it has failed; or file:PATH, a file with the URL",
 	    .type = JR_OPT_SECRET, .offset = AT(ping) },
+	{ .name = "ping-start", .help = "with --ping: GET URL/start when CMD has been started, too", .type = JR_OPT_FLAG, .offset = AT(ping_start) },
 	{ .name = "lease", .arg = "D", .help = "how long CMD may run without a heartbeat, 2s to 1h (90s)", .type = JR_OPT_DURATION,
 	    .offset = AT(lease_ms), .env = "JOBRUN_LEASE" },
 	{ .name = "heartbeat", .arg = "D", .help = "how often the lease is renewed, at most a quarter of --lease (20s or a quarter)",
@@ -82,7 +83,8 @@ struct doing {
 	const struct jr_app *app;
 	const struct exec_opts *opts;
 	const char *name;
-	char **argv; /* CMD */
+	char **argv;     /* CMD */
+	const char *url; /* of --ping; NULL: none */
 	struct jr_exec exec;
 	struct jr_counts counts;
 	struct jr_run_report report;
@@ -284,6 +286,7 @@ run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err
 	    .handlers = &none,
 	    .lease = *lease,
 	    .exec = &doing->exec,
+	    .ping_start = doing->opts->ping_start ? doing->url : NULL,
 	    .patience_ms = JR_CMD_PATIENCE_MS,
 	    .dead = on_dead,
 	    .waits = on_waits,
@@ -337,7 +340,7 @@ ping(const char *url, const struct jr_exec *exec)
 {
 	fflush(stdout);
 	if (exec->state >= JR_EXEC_CANNOT_START)
-		jr_ping_now(url, exec->state == JR_EXEC_ENDED && exec->why == NULL);
+		jr_ping_now(url, exec->state == JR_EXEC_ENDED && exec->why == NULL ? JR_PING_OK : JR_PING_FAIL);
 }
 
 /* *url becomes the address of --ping, which the caller frees; NULL without one. */
@@ -345,7 +348,7 @@ static bool
 read_ping(const struct exec_opts *opts, char **url, struct jr_err *err)
 {
 	if (opts->ping == NULL)
-		return true;
+		return !opts->ping_start || jr_fail(err, JR_E_USAGE, "--ping-start goes with --ping URL");
 	*url = jr_settings_url(opts->ping, NULL, err);
 	return *url != NULL || jr_fail_in(err, "--ping");
 }
@@ -363,6 +366,7 @@ exec_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 	if (!check_arguments(argc, argv, err) || !jr_lease_init(&lease, opts->lease_ms, opts->heartbeat_ms, err) ||
 	    !read_ping(opts, &url, err))
 		return (int)err->code;
+	doing.url = url;
 	text = command_array(doing.argv);
 	jr_handlers_of_command(&handlers, doing.name, doing.argv);
 	handlers.items[0].settings.grace_ms = opts->grace_ms;

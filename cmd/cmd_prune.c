@@ -83,8 +83,9 @@ step(struct pruning *p, struct jr_err *err)
 static bool
 prune_all(struct pruning *p, struct jr_err *err)
 {
-	int64_t until_ms =
-	    p->opts->max_runtime_ms == 0 ? JR_NEVER : jr_clock_after(p->started_ms, p->opts->max_runtime_ms);
+	int64_t time_ms = p->opts->max_runtime_ms;
+	int64_t until_ms = time_ms == 0 ? JR_NEVER : jr_clock_after(p->started_ms, time_ms);
+	int64_t behind_ms = time_ms == 0 ? JR_NEVER : jr_clock_after(p->started_ms, time_ms / 2);
 
 	for (;;) {
 		int64_t begun_ms = jr_clock_now_ms(), now_ms;
@@ -96,7 +97,7 @@ prune_all(struct pruning *p, struct jr_err *err)
 			return true;
 		show_progress(p, now_ms);
 		if (!p->opts->dry_run)
-			(void)poll(NULL, 0, (int)jr_prune_pause_ms(now_ms - begun_ms));
+			(void)poll(NULL, 0, (int)jr_prune_pause_ms(now_ms - begun_ms, now_ms >= behind_ms));
 	}
 }
 

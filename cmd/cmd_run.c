@@ -37,7 +37,7 @@ struct run_opts {
 	int64_t jobs, http_jobs, sql_jobs, job, max_runs;
 	int64_t for_ms, max_runtime_ms, lease_ms, heartbeat_ms, grace_ms, splay_ms;
 	bool once, raw;
-	bool dry_run;
+	bool dry_run, ping_start;
 };
 
 static const struct run_opts run_defaults = {
@@ -81,6 +81,7 @@ static const struct jr_option run_options[] = {
 	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS" },
 	{ .name = "ping", .arg = "URL", .help = "GET this at the end, and URL/fail if jobrun could not work; or file:PATH, a file with the URL",
 	    .type = JR_OPT_SECRET, .offset = AT(ping), .env = "JOBRUN_PING" },
+	{ .name = "ping-start", .help = "with --ping: GET URL/start when the tick starts, too", .type = JR_OPT_FLAG, .offset = AT(ping_start) },
 	{ .name = "lease", .arg = "D", .help = "how long a claim lasts without a heartbeat, 2s to 1h (90s)", .type = JR_OPT_DURATION,
 	    .offset = AT(lease_ms), .env = "JOBRUN_LEASE" },
 	{ .name = "heartbeat", .arg = "D", .help = "how often leases are renewed, at most a quarter of --lease (20s or a quarter)",
@@ -143,6 +144,8 @@ check_together(const struct run_opts *opts, struct jr_err *err)
 {
 	if (opts->raw && opts->job == 0)
 		return jr_fail(err, JR_E_USAGE, "--raw goes with --job: the output of other runs is not shown");
+	if (opts->ping_start && opts->ping == NULL)
+		return jr_fail(err, JR_E_USAGE, "--ping-start goes with --ping URL");
 	if (opts->for_ms == 0)
 		return true;
 	if (opts->job > 0)
@@ -198,6 +201,7 @@ runner_opts(const struct jr_app *app, const struct run_opts *opts, const struct 
 	    .linger_ms = opts->for_ms,
 	    .grace_ms = opts->grace_ms,
 	    .splay_ms = opts->splay_ms,
+	    .ping_start = opts->ping_start ? opts->ping : NULL,
 	    .patience_ms = JR_CMD_PATIENCE_MS,
 	    .echo = opts->job > 0,
 	    .idle_session = jr_run_report_idle_session,
@@ -401,24 +405,25 @@ run_with_state(const struct jr_app *app, const struct run_opts *opts, struct jr_
 static int
 run_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
-	const struct run_opts *opts = values;
+	struct run_opts opts = *(const struct run_opts *)values;
 	char *url = NULL;
 	int status;
 
 	(void)argc;
 	(void)argv;
-	if (!check_together(opts, err))
+	if (!check_together(&opts, err))
 		return (int)err->code;
-	if (opts->ping != NULL && !opts->dry_run) {
-		url = jr_settings_url(opts->ping, NULL, err);
+	if (opts.ping != NULL && !opts.dry_run) {
+		url = jr_settings_url(opts.ping, NULL, err);
 		if (url == NULL) {
 			jr_fail_in(err, "--ping");
 			return (int)err->code;
 		}
 	}
-	status = run_with_state(app, opts, err);
+	opts.ping = url;
+	status = run_with_state(app, &opts, err);
 	if (url != NULL)
-		jr_ping_now(url, status == 0 || status == JR_E_NEWS);
+		jr_ping_now(url, status == 0 || status == JR_E_NEWS ? JR_PING_OK : JR_PING_FAIL);
 	free(url);
 	return status;
 }

@@ -138,7 +138,7 @@ jr_run_report_problems(const struct jr_handlers *handlers, const char *state_dir
 		if (tell)
 			jr_print_line(stderr, "jobrun: not used: ", handlers->problems[i]);
 		else
-			jr_log(JR_INFO, "handler_refused", JR_S("reason", handlers->problems[i]));
+			jr_log(JR_INFO, JR_EVENT_HANDLER_REFUSED, JR_S("reason", handlers->problems[i]));
 	}
 	if (handlers->problem_count == 0)
 		(void)jr_state_back(state_directory, name, &since_ms);

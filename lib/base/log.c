@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,7 +28,8 @@ static struct {
 	enum jr_level level;
 	enum jr_log_format format;
 	int fd;
-} sink = {JR_WARN, JR_LOG_TEXT, STDERR_FILENO};
+	bool is_journal;
+} sink = {JR_WARN, JR_LOG_TEXT, STDERR_FILENO, false};
 
 /* A piece of a line. A text that does not fit completely is not added. */
 struct piece {
@@ -64,7 +66,7 @@ is_known(const char *key)
 	    "slot", "slots", "state", "succeeded", "to", "type", "version"};
 
 	for (size_t i = 0; i < JR_COUNT(keys); i++)
-		if (strcmp(keys[i], key) == 0)
+		if (keys[i][0] == key[0] && strcmp(keys[i], key) == 0) /* also asked for lines that are not written */
 			return true;
 	return false;
 }
@@ -198,9 +200,13 @@ add_field(struct piece *line, const struct jr_field *field)
 }
 
 static void
-add_head(struct piece *line, enum jr_level level, const char *event)
+add_head(struct piece *line, enum jr_level level, enum jr_event event)
 {
 	static const char *const words[] = {"error", "warn", "info", "debug"};
+	static const char *const priorities[] = {"<3>", "<4>", "<6>", "<7>"}; /* of syslog(3) */
+#define X(name, word) word,
+	static const char *const events[] = {JR_EVENTS(X)};
+#undef X
 	bool is_json = sink.format == JR_LOG_JSON;
 	int64_t wall_ms = jr_clock_wall_ms();
 	time_t seconds = (time_t)(wall_ms / 1000);
@@ -210,13 +216,29 @@ add_head(struct piece *line, enum jr_level level, const char *event)
 	(void)gmtime_r(&seconds, &tm);
 	(void)snprintf(stamp, sizeof(stamp), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year + 1900, tm.tm_mon + 1,
 	    tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, (int)(wall_ms % 1000));
+	adds(line, sink.is_journal ? priorities[level] : "");
 	adds(line, is_json ? "{\"time\":\"" : "");
 	adds(line, stamp);
 	adds(line, is_json ? "\",\"level\":\"" : " ");
 	adds(line, words[level]);
 	adds(line, is_json ? "\",\"event\":\"" : " event=");
-	adds(line, event);
+	adds(line, events[event]);
 	adds(line, is_json ? "\"" : "");
+}
+
+/* JOURNAL_STREAM is "DEVICE:INODE" of the descriptor that was connected to the journal; this one may be another. */
+static bool
+is_journal(int fd)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	struct stat stat;
+	char expected[48];
+
+	if (stream == NULL || fstat(fd, &stat) != 0)
+		return false;
+	(void)snprintf(
+	    expected, sizeof(expected), "%llu:%llu", (unsigned long long)stat.st_dev, (unsigned long long)stat.st_ino);
+	return strcmp(stream, expected) == 0;
 }
 
 void
@@ -225,10 +247,11 @@ jr_log_init(enum jr_level level, enum jr_log_format format, int fd)
 	sink.level = level;
 	sink.format = format;
 	sink.fd = fd;
+	sink.is_journal = is_journal(fd);
 }
 
 void
-jr_log_fields(enum jr_level level, const char *event, const struct jr_field *fields, size_t count)
+jr_log_fields(enum jr_level level, enum jr_event event, const struct jr_field *fields, size_t count)
 {
 	struct piece line = {.len = 0};
 

@@ -108,7 +108,7 @@ jr_environ_log_left_out(char *const *base)
 			continue;
 		reason =
 		    jr_xasprintf("%.*s contains a connection string with a password", (int)strcspn(*base, "="), *base);
-		jr_log(JR_INFO, "variable_left_out", JR_S("reason", reason));
+		jr_log(JR_INFO, JR_EVENT_VARIABLE_LEFT_OUT, JR_S("reason", reason));
 		free(reason);
 	}
 }

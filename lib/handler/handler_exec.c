@@ -123,7 +123,8 @@ warn(const struct exec_work *exec, char **output)
 	const char *warnings = jr_out_warnings(exec->out);
 
 	if (warnings[0] != '\0')
-		jr_log(JR_INFO, "out_warnings", JR_I("run", exec->run_id), JR_S("type", exec->handler->job_type));
+		jr_log(
+		    JR_INFO, JR_EVENT_OUT_WARNINGS, JR_I("run", exec->run_id), JR_S("type", exec->handler->job_type));
 	*output = add_warnings(*output, warnings);
 }
 

@@ -36,8 +36,9 @@ struct prune_work {
 	struct jr_timer next; /* sends the next step */
 	struct jr_timer over; /* reports the end */
 	int64_t until_ms;
-	bool stopped; /* stop was called */
-	bool ending;  /* the verdict is known */
+	int64_t behind_ms; /* half of the time is over */
+	bool stopped;      /* stop was called */
+	bool ending;       /* the verdict is known */
 	enum jr_verdict verdict;
 	struct jr_err err;
 	jr_work_fn *ended;
@@ -121,8 +122,8 @@ on_step(void *ctx, const struct jr_reply *reply)
 	else if (prune->stopped)
 		finish_stopped(prune);
 	else
-		jr_timer_set(
-		    prune->loop, &prune->next, jr_clock_after(now_ms, jr_prune_pause_ms(now_ms - reply->sent_ms)));
+		jr_timer_set(prune->loop, &prune->next,
+		    jr_clock_after(now_ms, jr_prune_pause_ms(now_ms - reply->sent_ms, now_ms >= prune->behind_ms)));
 }
 
 static void
@@ -176,6 +177,7 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	prune->host = host;
 	prune->loop = host->loop;
 	prune->until_ms = end_of(run_deadline_ms);
+	prune->behind_ms = jr_clock_now_ms() + (prune->until_ms - jr_clock_now_ms()) / 2;
 	prune->ended = owner->ended;
 	prune->ctx = owner->ctx;
 	jr_prune_init(&prune->prune, host->rehearsal);

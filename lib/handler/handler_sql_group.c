@@ -96,13 +96,16 @@ end_all(struct jr_handler_sql_group *group, struct jr_handler_sql_end *end, bool
 	go_on(group);
 }
 
-/* End the runs that were stopped; run the others again, one by one. */
+/*
+ * End the runs that were stopped; run the others again, one by one. The code is logged and not the error: that may
+ * quote a payload, and the run that is at fault will get it.
+ */
 static void
-split(struct jr_handler_sql_group *group, const char *why)
+split(struct jr_handler_sql_group *group, const char *code)
 {
 	if (group->active > 1)
-		jr_log(JR_INFO, "group_split", JR_S("type", group->handler->job_type),
-		    JR_I("count", (int64_t)group->active), JR_S("reason", why));
+		jr_log(JR_INFO, JR_EVENT_GROUP_SPLIT, JR_S("type", group->handler->job_type),
+		    JR_I("count", (int64_t)group->active), JR_S("code", code));
 	for (size_t i = group->active; i-- > 0;) {
 		struct jr_handler_sql_end end;
 
@@ -113,6 +116,15 @@ split(struct jr_handler_sql_group *group, const char *why)
 	}
 	group->single = true;
 	go_on(group);
+}
+
+static void
+split_for(struct jr_handler_sql_group *group, const struct jr_err *err)
+{
+	struct jr_handler_sql_end end = jr_handler_sql_end_of_err(&group->handler->settings.rules, err, true);
+
+	split(group, end.code);
+	jr_handler_sql_end_release(&end);
 }
 
 static void
@@ -128,7 +140,7 @@ static void
 end_refused(struct jr_handler_sql_group *group, const struct jr_err *err)
 {
 	if (group->active > 1)
-		split(group, err->msg);
+		split_for(group, err);
 	else
 		end_failed(group, err, true);
 }
@@ -140,7 +152,7 @@ end_dropped(struct jr_handler_sql_group *group)
 	struct jr_handler_sql_end end;
 
 	if (group->active > 1 && group->txn.end.verdict != JR_DONE) {
-		split(group, group->txn.end.error);
+		split(group, group->txn.end.code);
 		return;
 	}
 	end = jr_handler_sql_end_copy(&group->txn.end);
@@ -154,7 +166,7 @@ end_lost(struct jr_handler_sql_group *group, const struct jr_err *why)
 	struct jr_err err = *why;
 
 	if (group->active > 1) { /* one of them may have caused it */
-		split(group, why->msg);
+		split_for(group, why);
 		return;
 	}
 	jr_fail_in(&err, "the connection was lost while the statement ran");
@@ -319,7 +331,7 @@ abandon(struct jr_handler_sql_group *group)
 	else if (group->txn.phase == JR_SQL_DROPPING)
 		end_dropped(group);
 	else if (sent || group->active > 1)
-		split(group, "stopped");
+		split(group, "sqlstate:57014");
 	else {
 		end = jr_handler_sql_end_of(JR_LATER, "sqlstate:57014", "stopped before the statement was sent");
 		end_all(group, &end, false);

@@ -16,8 +16,9 @@ struct ping {
 	struct jr_status_range expect;
 	struct jr_transfer *transfer; /* NULL: it waits for its next try */
 	struct jr_timer again;
-	int tries;
-	struct ping *next, **prev;
+	char *url; /* whose: without "/fail" or "/start" */
+	int tries, most;
+	struct ping *next, **prev; /* the newest is the first */
 };
 
 struct jr_pings {
@@ -30,15 +31,15 @@ struct jr_pings {
 /* --- addresses --- */
 
 char *
-jr_ping_address(const char *url, bool ok)
+jr_ping_address(const char *url, enum jr_ping_kind kind)
 {
 	size_t path = strcspn(url, "?"), end = path;
 
 	while (end > 0 && url[end - 1] == '/')
 		end--;
-	if (ok)
+	if (kind == JR_PING_OK)
 		return jr_xstrdup(url);
-	return jr_xasprintf("%.*s/fail%s", (int)end, url, url + path);
+	return jr_xasprintf("%.*s/%s%s", (int)end, url, kind == JR_PING_START ? "start" : "fail", url + path);
 }
 
 /* --- pings --- */
@@ -52,6 +53,13 @@ on_again(void *ctx)
 }
 
 static void
+wipe(char *secret)
+{
+	explicit_bzero(secret, strlen(secret));
+	free(secret);
+}
+
+static void
 drop(struct ping *ping)
 {
 	*ping->prev = ping->next;
@@ -60,9 +68,37 @@ drop(struct ping *ping)
 	ping->pings->count--;
 	jr_timer_cancel(&ping->again);
 	jr_transfer_free(ping->transfer);
-	explicit_bzero(ping->target.url, strlen(ping->target.url));
-	free(ping->target.url);
+	wipe(ping->target.url);
+	wipe(ping->url);
 	free(ping);
+}
+
+/* The oldest ping of this URL that is not over. */
+static struct ping *
+oldest_of(const struct jr_pings *pings, const char *url)
+{
+	struct ping *oldest = NULL;
+
+	for (struct ping *ping = pings->first; ping != NULL; ping = ping->next) {
+		if (strcmp(ping->url, url) == 0)
+			oldest = ping;
+	}
+	return oldest;
+}
+
+/* It is over: the next one of its URL may go. */
+static void
+pass_on(struct ping *ping)
+{
+	struct jr_pings *pings = ping->pings;
+	char *url = jr_xstrdup(ping->url);
+	struct ping *next;
+
+	drop(ping);
+	next = oldest_of(pings, url);
+	if (next != NULL)
+		start(next);
+	wipe(url);
 }
 
 /* A wrong address is not tried again; a service that is away or overloaded is. */
@@ -78,7 +114,7 @@ on_answer(void *ctx, const struct jr_answer *answer)
 	struct ping *ping = ctx;
 	bool arrived = answer->code == NULL && answer->status >= 200 && answer->status < 300;
 
-	if (!arrived && may_help(answer) && ping->tries < JR_PING_TRIES) {
+	if (!arrived && may_help(answer) && ping->tries < ping->most) {
 		jr_transfer_free(ping->transfer);
 		ping->transfer = NULL;
 		jr_timer_set(ping->pings->loop, &ping->again, jr_clock_after(jr_clock_now_ms(), JR_PING_PAUSE_MS));
@@ -87,11 +123,11 @@ on_answer(void *ctx, const struct jr_answer *answer)
 	if (!arrived) {
 		char *origin = jr_http_origin(ping->target.url);
 
-		jr_log(JR_INFO, "ping_failed", JR_S("to", origin), JR_I("code", answer->status),
+		jr_log(JR_INFO, JR_EVENT_PING_FAILED, JR_S("to", origin), JR_I("code", answer->status),
 		    JR_S("reason", answer->error == NULL ? "" : answer->error));
 		free(origin);
 	}
-	drop(ping);
+	pass_on(ping);
 }
 
 static void
@@ -127,7 +163,7 @@ jr_pings_free(struct jr_pings *pings)
 }
 
 void
-jr_pings_send(struct jr_pings *pings, const char *url, bool ok)
+jr_pings_send(struct jr_pings *pings, const char *url, enum jr_ping_kind kind)
 {
 	struct jr_err err;
 	struct ping *ping;
@@ -135,14 +171,16 @@ jr_pings_send(struct jr_pings *pings, const char *url, bool ok)
 	if (pings->http == NULL)
 		pings->http = jr_http_new(pings->loop, &err);
 	if (pings->http == NULL || pings->count == JR_PINGS_MOST) {
-		jr_log(
-		    JR_INFO, "a ping was not sent", JR_S("reason", pings->http == NULL ? err.msg : "too many at once"));
+		jr_log(JR_INFO, JR_EVENT_PING_NOT_SENT,
+		    JR_S("reason", pings->http == NULL ? err.msg : "too many at once"));
 		return;
 	}
 	ping = jr_xcalloc(1, sizeof(*ping));
 	*ping = (struct ping){.method = "GET", .proxy = "environment", .expect = {200, 299}};
 	ping->pings = pings;
-	ping->target = (struct jr_http_target){.url = jr_ping_address(url, ok),
+	ping->url = jr_xstrdup(url);
+	ping->most = kind == JR_PING_START ? 1 : JR_PING_TRIES;
+	ping->target = (struct jr_http_target){.url = jr_ping_address(url, kind),
 	    .method = ping->method,
 	    .headers = ping->headers,
 	    .proxy = ping->proxy,
@@ -158,7 +196,8 @@ jr_pings_send(struct jr_pings *pings, const char *url, bool ok)
 		ping->next->prev = &ping->next;
 	pings->first = ping;
 	pings->count++;
-	start(ping);
+	if (oldest_of(pings, url) == ping)
+		start(ping);
 }
 
 bool
@@ -168,7 +207,7 @@ jr_pings_are_over(const struct jr_pings *pings)
 }
 
 void
-jr_ping_now(const char *url, bool ok)
+jr_ping_now(const char *url, enum jr_ping_kind kind)
 {
 	struct jr_err err;
 	struct jr_loop *loop = jr_loop_new(&err);
@@ -177,10 +216,10 @@ jr_ping_now(const char *url, bool ok)
 	bool turns = true;
 
 	if (pings == NULL) {
-		jr_log(JR_INFO, "ping_not_sent", JR_S("reason", err.msg));
+		jr_log(JR_INFO, JR_EVENT_PING_NOT_SENT, JR_S("reason", err.msg));
 		return;
 	}
-	jr_pings_send(pings, url, ok);
+	jr_pings_send(pings, url, kind);
 	while (turns && !jr_pings_are_over(pings) && jr_clock_now_ms() < until_ms)
 		turns = jr_loop_turn(loop, &err);
 	jr_pings_free(pings);

@@ -1,8 +1,8 @@
 /*
  * prune: see prune.h.
  *
- * Without pauses a pruner uses a CPU and the disk alone, and claims become slow. A pause is four times as long as the
- * step before it (at most a second), so a slow server gets longer pauses.
+ * Without pauses a pruner uses a CPU and the disk alone, and claims become slow. A pause depends on the step before it,
+ * so a slow server gets longer pauses.
  */
 #include "handler/prune.h"
 
@@ -64,7 +64,9 @@ jr_prune_take(struct jr_prune *prune, const PGresult *result, struct jr_err *err
 }
 
 int64_t
-jr_prune_pause_ms(int64_t took_ms)
+jr_prune_pause_ms(int64_t took_ms, bool behind)
 {
-	return took_ms < PAUSE_MAX_MS / 4 ? 4 * took_ms + 1 : PAUSE_MAX_MS;
+	int64_t times = behind ? 1 : 3;
+
+	return took_ms < PAUSE_MAX_MS / times ? times * took_ms + 1 : PAUSE_MAX_MS;
 }

@@ -24,7 +24,10 @@ void jr_prune_release(struct jr_prune *prune);
 /* Take the result of a step. false: the result makes no sense, and *prune is unchanged. */
 bool jr_prune_take(struct jr_prune *prune, const PGresult *result, struct jr_err *err) JR_MUST;
 
-/* How long to pause after a step that took took_ms, so that the server can serve others. */
-int64_t jr_prune_pause_ms(int64_t took_ms) JR_MUST;
+/*
+ * How long to pause after a step that took took_ms, so that the server can serve others: three times as long, at most a
+ * second. behind: half of the time is over and there is more to do; then as long as the step took.
+ */
+int64_t jr_prune_pause_ms(int64_t took_ms, bool behind) JR_MUST;
 
 #endif

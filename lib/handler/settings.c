@@ -164,6 +164,8 @@ static const struct jr_member members[] = {
 	    .help = "the request that a run makes" },
 	{ .name = "ping", .with = JR_WITH_ANY, .read = jr_read_ping, .show = jr_show_ping, .rank = JR_RANK_WHO,
 	    .help = "a URL, or \"file:PATH\": GET it when a run has succeeded, and URL/fail when one is dead" },
+	{ .name = "ping_start", .with = JR_WITH_ANY, .read = jr_read_bool, .show = jr_show_ping_start, .offset = AT(ping_start),
+	    .rank = JR_RANK_WHO, .label = "ping at starts", .help = "true: GET URL/start when a run starts; false by default" },
 };
 /* clang-format on */
 
@@ -280,6 +282,8 @@ read_root(struct jr_reading *r, const json_t *root)
 		    "\"http\" or \"argv\" is missing: there is neither an executable file nor a .sql file of that name");
 	if (!jr_members_read(r, NULL, root, r->members, r->member_count, r->settings))
 		return false;
+	if (r->settings->ping_start && r->settings->ping == NULL)
+		return jr_refuse(r, NULL, "ping_start: there is no \"ping\" that could hear of starts");
 	set_request_timeout(r->settings);
 	if (!r->settings->no_new_privs_said)
 		r->settings->limits.no_new_privs = r->settings->limits.has_account;

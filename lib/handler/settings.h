@@ -5,7 +5,7 @@
  * it must not run without the limits or the account that somebody has set for it.
  *
  *	any kind   timeout, timeout_max, grace ("10m"; a timeout of "0" is none); give_up, later (numbers; sql:
- *	           strings); ping (a URL or "file:PATH")
+ *	           strings); ping (a URL or "file:PATH"), ping_start (true: it hears of starts, too)
  *	exec       argv (instead of an executable NAME), env {"NAME": "value"}, cwd, nice, cpu ("30s"), memory ("512M"),
  *	           files, processes, user, no_new_privs (true with user)
  *	sql        batch
@@ -77,6 +77,7 @@ struct jr_settings {
 	int64_t batch;               /* 0: one run at a time */
 	struct jr_http_target *http; /* NULL: none */
 	char *ping;                  /* the URL that hears how a run ended, a secret; NULL: none */
+	bool ping_start;             /* it hears of starts, too */
 };
 
 /* The settings of a handler without a NAME.json. */

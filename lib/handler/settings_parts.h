@@ -198,6 +198,7 @@ const char *jr_http_url_problem(const char *text) JR_MUST; /* why no request can
 bool jr_read_ping(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
     const struct jr_member *member, void *target) JR_MUST; /* "ping"; target is the struct jr_settings */
 void jr_show_ping(struct jr_settings_out *out, const struct jr_member *member, const void *target);
+void jr_show_ping_start(struct jr_settings_out *out, const struct jr_member *member, const void *target);
 void jr_http_target_free(struct jr_http_target *target); /* NULL is fine */
 
 /*

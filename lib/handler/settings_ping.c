@@ -71,3 +71,14 @@ jr_show_ping(struct jr_settings_out *out, const struct jr_member *member, const 
 	jr_show_value(out, member, jr_document_string(origin, strlen(origin)));
 	free(origin);
 }
+
+void
+jr_show_ping_start(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	const struct jr_settings *settings = target;
+
+	if (settings->ping_start)
+		jr_show_words(out, member, "");
+	if (settings->ping != NULL)
+		jr_show_value(out, member, json_boolean(settings->ping_start));
+}

@@ -261,3 +261,53 @@ jr_trust_check(const struct jr_handler *handler, struct jr_err *err)
 	forget(trust);
 	return false;
 }
+
+static bool
+is_env(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash != NULL && strcmp(slash, "/env") == 0;
+}
+
+/* Is it what env looks up, and no option or variable of its own? */
+static bool
+is_sought(const char *word)
+{
+	return word[0] != '\0' && word[0] != '-' && strchr(word, '=') == NULL;
+}
+
+/* The same as of a command, but in one line. */
+static char *
+sought_by_line(const char *path)
+{
+	char line[LINE_READ + 1], *rest = line + 2, *word, *found = NULL;
+
+	read_beginning(path, line);
+	line[strcspn(line, "\n")] = '\0';
+	if (strncmp(line, "#!", 2) != 0)
+		return NULL;
+	rest += strspn(rest, " \t");
+	word = strsep(&rest, " \t");
+	if (!is_env(word))
+		return NULL;
+	while (found == NULL && (word = strsep(&rest, " \t")) != NULL) {
+		if (is_sought(word))
+			found = word;
+	}
+	return found != NULL && strchr(found, '/') == NULL ? jr_xstrdup(found) : NULL;
+}
+
+char *
+jr_trust_sought(const struct jr_handler *handler)
+{
+	char *const *argv = handler->settings.argv;
+
+	if (argv == NULL || !is_env(argv[0]))
+		return sought_by_line(argv == NULL ? handler->path : argv[0]);
+	for (size_t i = 1; argv[i] != NULL; i++) {
+		if (is_sought(argv[i]))
+			return strchr(argv[i], '/') == NULL ? jr_xstrdup(argv[i]) : NULL;
+	}
+	return NULL;
+}

@@ -33,4 +33,10 @@ void jr_trust_free(struct jr_trust *trust); /* NULL is fine */
 /* For a handler of kind exec whose settings have been read. JR_E_CONFIG; the message says which command to type. */
 bool jr_trust_check(const struct jr_handler *handler, struct jr_err *err) JR_MUST;
 
+/*
+ * The program that env looks up in PATH when the handler starts: of a line "#!/usr/bin/env NAME", or of a command that
+ * is env. NULL: env is not used, or gets a path. Caller frees.
+ */
+char *jr_trust_sought(const struct jr_handler *handler) JR_MUST;
+
 #endif

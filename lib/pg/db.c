@@ -267,6 +267,7 @@ run_request(struct jr_db *db, enum jr_request_kind kind, const struct jr_stateme
 	if (!jr_pg_is_open(db->pg))
 		return jr_fail(err, JR_E_TEMP, "the connection to the database is gone");
 	request = jr_request_new(kind, &times, on_reply, db);
+	jr_request_told(request);
 	for (size_t i = 0; i < count; i++)
 		jr_request_add(request, statements[i].sql, statements[i].count, statements[i].values);
 	db->settled = false;

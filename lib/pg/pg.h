@@ -65,6 +65,12 @@ struct jr_request *jr_request_new(enum jr_request_kind kind, const struct jr_lea
 void jr_request_bare(struct jr_request *request);
 
 /*
+ * Errors are told to who gave the values, and may quote them. Without this they are fit for a log: what quotes values
+ * of rows and of parameters is left out.
+ */
+void jr_request_told(struct jr_request *request);
+
+/*
  * COMMIT does not wait for the disk (synchronous_commit = off): a crash of the server may undo the transaction within a
  * second, but none that was committed after it with a wait. `times` as before. Before anything is added.
  */

@@ -83,5 +83,5 @@ jr_pg_cancel_apart(PGconn *conn)
 	reason = start(cancel);
 	PQfreeCancel(cancel);
 	if (reason != 0)
-		jr_log(JR_WARN, "cancel_failed", JR_S("error", strerror(reason)));
+		jr_log(JR_WARN, JR_EVENT_CANCEL_FAILED, JR_S("error", strerror(reason)));
 }

@@ -132,8 +132,15 @@ is_missing_schema(const char *sqlstate)
 	return false;
 }
 
-void
-jr_pg_statement_error(const PGresult *result, struct jr_err *err)
+/* "Failing row contains (1, {...})", "Key (idempotency_key)=(...) already exists." */
+static bool
+quotes_values(const char *sqlstate)
+{
+	return sqlstate != NULL && (strncmp(sqlstate, "22", 2) == 0 || strncmp(sqlstate, "23", 2) == 0);
+}
+
+static void
+read_error(const PGresult *result, bool with_values, struct jr_err *err)
 {
 	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
@@ -141,12 +148,21 @@ jr_pg_statement_error(const PGresult *result, struct jr_err *err)
 	const char *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
 
 	if (primary == NULL)
-		primary = PQresultErrorMessage(result);
+		primary = with_values ? PQresultErrorMessage(result) : "the server gave no reason";
+	if (!with_values && quotes_values(state))
+		detail = NULL;
 	jr_fail(err, JR_E_TEMP, "%s%s%s%s%s", primary, detail == NULL ? "" : ": ", detail == NULL ? "" : detail,
 	    hint == NULL ? "" : "; ", hint == NULL ? "" : hint);
-	add_context(result, err);
+	if (with_values)
+		add_context(result, err);
 	if (state != NULL)
 		set_sqlstate(err, state, strlen(state));
+}
+
+void
+jr_pg_statement_error(const PGresult *result, struct jr_err *err)
+{
+	read_error(result, true, err);
 }
 
 /* "permission denied for table job_runs": the server does not know `jobrun grant`, so a hint is added. */
@@ -170,18 +186,30 @@ add_grant(struct jr_err *err)
 }
 
 /* A missing schema or right gets a message that says what to do. */
-void
-jr_pg_result_error(const PGresult *result, struct jr_err *err)
+static void
+read_own_error(const PGresult *result, bool with_values, struct jr_err *err)
 {
 	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 
-	jr_pg_statement_error(result, err);
+	read_error(result, with_values, err);
 	if (is_missing_grant(result, err->sqlstate))
 		add_grant(err);
 	if (is_missing_schema(err->sqlstate))
 		jr_fail(err, JR_E_CONFIG,
 		    "the schema jobrun is missing or incomplete in this database (%s): type 'jobrun migrate'",
 		    primary == NULL ? err->sqlstate : primary);
+}
+
+void
+jr_pg_result_error(const PGresult *result, struct jr_err *err)
+{
+	read_own_error(result, true, err);
+}
+
+void
+jr_pg_logged_error(const PGresult *result, struct jr_err *err)
+{
+	read_own_error(result, false, err);
 }
 
 bool

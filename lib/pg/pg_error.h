@@ -18,7 +18,13 @@ size_t jr_pg_json_context(const char *context);
 /* The error of a result: primary message, detail and hint on one line, SQLSTATE, code. */
 void jr_pg_result_error(const PGresult *result, struct jr_err *err);
 
-/* The same for a user's statement: a missing table is then not reported as a missing schema jobrun. */
+/*
+ * The same for a statement of the runner, whose errors are logged: without what quotes values of rows and of
+ * parameters, since these may be payloads.
+ */
+void jr_pg_logged_error(const PGresult *result, struct jr_err *err);
+
+/* The same as the first for a user's statement: a missing table is then not reported as a missing schema jobrun. */
 void jr_pg_statement_error(const PGresult *result, struct jr_err *err);
 
 /* An error that jobrun itself found, with a matching SQLSTATE. Always false. */

@@ -97,6 +97,12 @@ jr_request_bare(struct jr_request *request)
 }
 
 void
+jr_request_told(struct jr_request *request)
+{
+	request->told = true;
+}
+
+void
 jr_request_unflushed(struct jr_request *request, const struct jr_lease *times)
 {
 	remove_parameters(request);
@@ -178,8 +184,10 @@ note_failure(struct jr_request *request, const PGresult *result)
 		return;
 	request->failed = true;
 	request->failed_at = request->at < request->first ? 0 : request->at - request->first;
-	if (!request->bare)
+	if (!request->bare && request->told)
 		jr_pg_result_error(result, &request->err);
+	else if (!request->bare)
+		jr_pg_logged_error(result, &request->err);
 	else if (PQresultStatus(result) == PGRES_EMPTY_QUERY)
 		jr_pg_fail(&request->err, "42601", "there is no statement in it");
 	else

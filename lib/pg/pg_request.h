@@ -30,6 +30,7 @@ struct jr_request {
 	bool answered;          /* its result has come, its end mark not yet */
 	struct jr_pg_rows rows; /* of the foreign statement, if there is one */
 	bool bare;              /* see jr_request_bare: errors are reported in the server's words */
+	bool told;              /* see jr_request_told: errors may quote values */
 	bool failed;
 	size_t failed_at; /* as in jr_reply */
 	struct jr_err err;

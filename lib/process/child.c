@@ -129,7 +129,7 @@ check_gone(struct jr_child *child)
 	bool gone = jr_group_is_gone(child->pid), late = jr_clock_now_ms() >= child->leave_by_ms;
 
 	if (!gone && late)
-		jr_log(JR_WARN, "group_not_gone", JR_I("pid", child->pid));
+		jr_log(JR_WARN, JR_EVENT_GROUP_NOT_GONE, JR_I("pid", child->pid));
 	if (gone || late) {
 		finish(child);
 		return;
@@ -149,7 +149,7 @@ reap(struct jr_child *child)
 	if (pid == child->pid)
 		return;
 	child->status = 255 << 8; /* somebody else reaped it and its status is lost: report exit status 255 */
-	jr_log(JR_ERROR, "child_lost", JR_I("pid", child->pid));
+	jr_log(JR_ERROR, JR_EVENT_CHILD_LOST, JR_I("pid", child->pid));
 }
 
 static void
@@ -445,7 +445,7 @@ end_now(struct jr_child *child)
 	if (ended)
 		abandon(child);
 	else
-		jr_log(JR_WARN, "group_not_gone", JR_I("pid", child->pid));
+		jr_log(JR_WARN, JR_EVENT_GROUP_NOT_GONE, JR_I("pid", child->pid));
 }
 
 void

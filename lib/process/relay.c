@@ -91,7 +91,7 @@ give_up(struct jr_relay *relay)
 		close_from(relay);
 		return;
 	}
-	jr_log(JR_WARN, "output_lost", JR_I("fd", relay->to), JR_S("error", strerror(error)));
+	jr_log(JR_WARN, JR_EVENT_OUTPUT_LOST, JR_I("fd", relay->to), JR_S("error", strerror(error)));
 	relay->kind = JR_RELAY_KEEP;
 	if (relay->from >= 0)
 		jr_watch_set(relay->loop, &relay->from_watch, relay->from, POLLIN);

@@ -113,11 +113,34 @@ check_directory(const char *path, struct jr_err *err)
 	return check_file_system("state directory", path, err);
 }
 
-/* Create it if it is missing, and check it. */
+/* Is it missing, and could we create it, and up to `levels` - 1 directories above it? */
 static bool
-make_directory(const char *path, struct jr_err *err)
+could_be_made(const char *path, int levels)
 {
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+	char *above = jr_xstrdup(path), *slash;
+	struct stat st;
+	bool missing = lstat(path, &st) < 0 && errno == ENOENT;
+
+	for (int i = 0; missing && i < levels && (slash = strrchr(above, '/')) != NULL; i++) {
+		*slash = '\0';
+		if (lstat(above[0] == '\0' ? "/" : above, &st) == 0) {
+			missing = eaccess(above[0] == '\0' ? "/" : above, W_OK | X_OK) == 0;
+			free(above);
+			return missing;
+		}
+		missing = errno == ENOENT;
+	}
+	free(above);
+	return false;
+}
+
+/* Create it if it is missing and may be made, and check it. */
+static bool
+have_directory(const char *path, bool may_make, struct jr_err *err)
+{
+	if (!may_make && could_be_made(path, 1))
+		return true;
+	if (may_make && mkdir(path, 0700) < 0 && errno != EEXIST)
 		return jr_fail(err, JR_E_CONFIG,
 		    "cannot make the state directory %s: %s; name another with --state-dir", path, strerror(errno));
 	return check_directory(path, err);
@@ -165,14 +188,14 @@ home_directory(void)
  * root leaves no directories in another user's home.
  */
 static bool
-make_home_directory(char **path, struct jr_err *err)
+have_home_directory(char **path, bool may_make, struct jr_err *err)
 {
 	static const char *const ways[] = {".local", ".local/state"};
 	char *home = home_directory();
 	bool ok = home != NULL ? jr_perm_check_directory(home, err) && check_file_system("home directory", home, err)
 			       : jr_fail(err, JR_E_CONFIG, "there is no home directory for ~/.local/state/jobrun");
 
-	for (size_t i = 0; ok && i < JR_COUNT(ways); i++) {
+	for (size_t i = 0; ok && may_make && i < JR_COUNT(ways); i++) {
 		char *way = jr_xasprintf("%s/%s", home, ways[i]);
 
 		(void)mkdir(way, 0700);
@@ -180,7 +203,7 @@ make_home_directory(char **path, struct jr_err *err)
 	}
 	if (ok) {
 		*path = jr_xasprintf("%s/.local/state/jobrun", home);
-		ok = make_directory(*path, err);
+		ok = (!may_make && could_be_made(*path, JR_COUNT(ways) + 1)) || have_directory(*path, may_make, err);
 	}
 	free(home);
 	return ok;
@@ -198,40 +221,40 @@ _Static_assert(CANDIDATE_COUNT == JR_STATE_MAX, "room for all candidates");
 
 /* The path, or NULL and the reason why it cannot be used. Caller frees. */
 static char *
-find_candidate(enum candidate which, struct jr_err *err)
+find_candidate(enum candidate which, bool may_make, struct jr_err *err)
 {
 	char *path = NULL;
 	bool ok;
 
 	if (which == OF_HOME) {
-		ok = make_home_directory(&path, err);
+		ok = have_home_directory(&path, may_make, err);
 	} else {
 		path = which == OF_ROOT
 			   ? jr_xstrdup("/run/jobrun")
 			   : jr_xasprintf("%s/jobrun-%u", which == OF_TMP ? "/tmp" : "/run/lock", geteuid());
-		ok = make_directory(path, err);
+		ok = have_directory(path, may_make, err);
 	}
-	if (ok && jr_perm_check_directory(path, err))
+	if (ok && ((!may_make && access(path, F_OK) < 0) || jr_perm_check_directory(path, err)))
 		return path;
 	free(path);
 	return NULL;
 }
 
 static bool
-find_candidates(struct jr_state *state, struct jr_err *err)
+find_candidates(struct jr_state *state, bool may_make, struct jr_err *err)
 {
 	char *reasons = jr_xstrdup("");
 
 	for (int which = geteuid() == 0 ? OF_ROOT : OF_RUN_LOCK; which < CANDIDATE_COUNT; which++) {
 		struct jr_err why;
-		char *path = find_candidate((enum candidate)which, &why), *longer;
+		char *path = find_candidate((enum candidate)which, may_make, &why), *longer;
 
 		if (path != NULL) {
-			jr_log(JR_INFO, "state_directory", JR_S("path", path));
+			jr_log(JR_INFO, JR_EVENT_STATE_DIRECTORY, JR_S("path", path));
 			state->directories[state->count++] = path;
 			continue;
 		}
-		jr_log(JR_INFO, "state_passed_over", JR_S("reason", why.msg));
+		jr_log(JR_INFO, JR_EVENT_STATE_PASSED_OVER, JR_S("reason", why.msg));
 		longer = jr_xasprintf("%s; %.220s", reasons, why.msg);
 		free(reasons);
 		reasons = longer;
@@ -244,19 +267,31 @@ find_candidates(struct jr_state *state, struct jr_err *err)
 	return state->count > 0;
 }
 
-bool
-jr_state_open(struct jr_state *state, const char *option, struct jr_err *err)
+static bool
+find(struct jr_state *state, const char *option, bool may_make, struct jr_err *err)
 {
 	const char *given = option != NULL ? option : variable("JOBRUN_STATE_DIR");
 
 	*state = (struct jr_state){.count = 0};
 	if (given == NULL)
-		return find_candidates(state, err);
+		return find_candidates(state, may_make, err);
 	state->directories[state->count++] = directory_path(given);
-	if (make_directory(state->directories[0], err))
+	if (have_directory(state->directories[0], may_make, err))
 		return true;
 	jr_state_release(state);
 	return false;
+}
+
+bool
+jr_state_open(struct jr_state *state, const char *option, struct jr_err *err)
+{
+	return find(state, option, true, err);
+}
+
+bool
+jr_state_look(struct jr_state *state, const char *option, struct jr_err *err)
+{
+	return find(state, option, false, err);
 }
 
 void

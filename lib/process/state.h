@@ -34,6 +34,9 @@ struct jr_state {
  * option or variable names is not safe.
  */
 bool jr_state_open(struct jr_state *state, const char *option, struct jr_err *err) JR_MUST;
+
+/* The same, but nothing is created: a directory that is missing counts if it could be. */
+bool jr_state_look(struct jr_state *state, const char *option, struct jr_err *err) JR_MUST;
 void jr_state_release(struct jr_state *state);
 
 /* Does this f_type of statfs(2) mean a network file system? Exported for its unit test. */

@@ -65,7 +65,7 @@ jr_permits_open(
 			permits->fds[permits->fd_count++] = fd;
 		} else {
 			jr_fail(err, JR_E_CONFIG, "cannot use %s: %s", path, strerror(errno));
-			jr_log(JR_INFO, "state_passed_over", JR_S("reason", err->msg));
+			jr_log(JR_INFO, JR_EVENT_STATE_PASSED_OVER, JR_S("reason", err->msg));
 		}
 		free(path);
 	}

@@ -405,7 +405,7 @@ give_up(struct jr_watchdog *watchdog)
 
 	(void)kill(watchdog->pid, SIGKILL); /* it is not reaped yet, so the number still belongs to it */
 	watchdog->failed = true;
-	jr_log(JR_ERROR, "watchdog_lost", JR_I("pid", watchdog->pid), JR_S("reason", reason));
+	jr_log(JR_ERROR, JR_EVENT_WATCHDOG_LOST, JR_I("pid", watchdog->pid), JR_S("reason", reason));
 }
 
 static void

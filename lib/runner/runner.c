@@ -139,7 +139,7 @@ take_given_back(struct jr_runner *runner, const PGresult *result)
 		if (!row.settled)
 			continue;
 		runner->counts.unstarted++;
-		jr_log(JR_INFO, "unstarted", JR_I("run", row.id), JR_I("claim", row.claim_seq),
+		jr_log(JR_INFO, JR_EVENT_UNSTARTED, JR_I("run", row.id), JR_I("claim", row.claim_seq),
 		    JR_S("reason", "the claim was not answered"));
 	}
 	return all;
@@ -288,6 +288,7 @@ on_splayed(void *ctx)
 
 	jr_linger_open(runner);
 	jr_link_connect(runner);
+	jr_ping_tick_starts(runner);
 }
 
 static void
@@ -306,7 +307,7 @@ on_signal(void *ctx, int signo)
 
 	if (jr_exec_is_deaf(runner, signo))
 		return;
-	jr_log(JR_INFO, "runner_signal", JR_I("signal", signo));
+	jr_log(JR_INFO, JR_EVENT_RUNNER_SIGNAL, JR_I("signal", signo));
 	if (signo == SIGINT && ++runner->tick.interrupts == 2)
 		hurry(runner);
 	if (jr_runner_is_signalled(runner))

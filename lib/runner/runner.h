@@ -94,12 +94,13 @@ struct jr_runner_opts {
 	struct jr_exec *exec;           /* only this command, and no handlers; NULL: none */
 	int64_t max_runs;               /* stop claiming after so many; 0: no limit */
 	int64_t max_runtime_ms;         /* stop claiming after; 0: no limit */
-	int64_t linger_ms;   /* start new runs at once for so long after the splay; 0: end when nothing is due */
-	int64_t grace_ms;    /* at TERM: how long handlers may go on before they are asked to stop */
-	int64_t splay_ms;    /* wait a part of this, fixed for each host, before connecting */
-	int64_t patience_ms; /* how long to try to connect while nothing is held */
-	bool echo;           /* handlers' output also to descriptor 2 */
-	bool raw;            /* as it is, even to a terminal */
+	int64_t linger_ms;      /* start new runs at once for so long after the splay; 0: end when nothing is due */
+	int64_t grace_ms;       /* at TERM: how long handlers may go on before they are asked to stop */
+	int64_t splay_ms;       /* wait a part of this, fixed for each host, before connecting */
+	const char *ping_start; /* URL/start hears of the start of the tick, or of exec's command; NULL: nobody does */
+	int64_t patience_ms;    /* how long to try to connect while nothing is held */
+	bool echo;              /* handlers' output also to descriptor 2 */
+	bool raw;               /* as it is, even to a terminal */
 
 	/*
 	 * Borrowed calls; each may be NULL. idle_session: idle_session_timeout, with which the server cuts the

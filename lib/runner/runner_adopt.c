@@ -29,7 +29,7 @@ take_failure(struct jr_runner *runner, const struct jr_err *err)
 {
 	int64_t half = runner->opts->lease.heartbeat_ms / 2;
 
-	jr_log(JR_INFO, "adopt_failed", JR_S("error", err->msg));
+	jr_log(JR_INFO, JR_EVENT_ADOPT_FAILED, JR_S("error", err->msg));
 	runner->adopt.at_ms = jr_clock_after(jr_clock_now_ms(), half < ADOPT_MS ? half : ADOPT_MS);
 	if (err->code != JR_E_TEMP || is_too_late(runner))
 		jr_runner_fail(runner, err);

@@ -167,7 +167,7 @@ jr_busy_take_single(struct jr_runner *runner, const PGresult *result)
 	}
 	if (busy->until_ms == 0) {
 		busy->until_ms = jr_clock_after(now, JR_LOCKED_MS);
-		jr_log(JR_INFO, "locked",
+		jr_log(JR_INFO, JR_EVENT_LOCKED,
 		    JR_S(said.queue != NULL ? "queue" : "definition",
 			said.queue != NULL ? said.queue : said.definition));
 	}

@@ -417,7 +417,7 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 static void
 note_failure(struct jr_runner *runner, const struct jr_err *err)
 {
-	jr_log(JR_INFO, "claim_failed", JR_S("error", err->msg));
+	jr_log(JR_INFO, JR_EVENT_CLAIM_FAILED, JR_S("error", err->msg));
 	if (err->code != JR_E_TEMP || ++runner->claim.errors >= ERRORS_MAX)
 		jr_runner_fail(runner, err);
 	else

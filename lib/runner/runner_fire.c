@@ -68,7 +68,7 @@ report(struct jr_runner *runner, const struct jr_fired_row *row)
 	    JR_S("outcome", row->outcome), JR_S("reason", row->reason), JR_I("slots", row->slots),
 	    row->run_id > 0 ? JR_I("run", row->run_id) : JR_S("run", NULL)};
 
-	jr_log_fields(bad && !known ? JR_WARN : JR_INFO, "fired", fields, JR_COUNT(fields));
+	jr_log_fields(bad && !known ? JR_WARN : JR_INFO, JR_EVENT_FIRED, fields, JR_COUNT(fields));
 	runner->fire.reported = runner->fire.reported || (bad && row->slots == 0);
 }
 
@@ -111,7 +111,7 @@ note_trouble(struct jr_runner *runner, const struct jr_err *err)
 {
 	struct jr_err reason = *err;
 
-	jr_log(JR_INFO, "fire_failed", JR_S("error", err->msg));
+	jr_log(JR_INFO, JR_EVENT_FIRE_FAILED, JR_S("error", err->msg));
 	look_for_fired(runner);
 	if (err->code != JR_E_TEMP)
 		runner->fire.errors = ERRORS_MAX;

@@ -111,7 +111,7 @@ on_answer(void *ctx, const struct jr_reply *reply)
 
 	jr_held_forget_beat(runner);
 	if (reply->end != JR_PG_DONE) {
-		jr_log(JR_INFO, "heartbeat_failed", JR_S("error", reply->err.msg));
+		jr_log(JR_INFO, JR_EVENT_HEARTBEAT_FAILED, JR_S("error", reply->err.msg));
 		beat_again_soon(runner);
 		return;
 	}

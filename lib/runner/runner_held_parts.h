@@ -157,8 +157,9 @@ struct jr_held *jr_ahead_find_late(struct jr_runner *runner);
 struct jr_start {
 	struct jr_host host;
 	struct jr_watchdog *watchdog;
-	int64_t ended;   /* handlers that have ended, and runs that ended without having been started */
-	int64_t counted; /* claimed runs that --max-runs counts: not housekeeping, nor those that were given back */
+	int64_t alive_ms; /* when it was seen to live last */
+	int64_t ended;    /* handlers that have ended, and runs that ended without having been started */
+	int64_t counted;  /* claimed runs that --max-runs counts: not housekeeping, nor those that were given back */
 };
 
 /* Its part of struct jr_held. */

@@ -45,13 +45,13 @@ jr_linger_begin(struct jr_runner *runner)
 		return;
 	jr_runner_stay(runner, true);
 	runner->linger.seen_at_ms = jr_clock_after(jr_clock_now_ms(), runner->opts->lease.heartbeat_ms);
-	jr_log(JR_INFO, "linger_start", JR_I("ms", left_ms - JR_HANDOVER_MS));
+	jr_log(JR_INFO, JR_EVENT_LINGER_START, JR_I("ms", left_ms - JR_HANDOVER_MS));
 }
 
 static void
 end(struct jr_runner *runner, const char *reason)
 {
-	jr_log(JR_INFO, "linger_end", JR_S("reason", reason));
+	jr_log(JR_INFO, JR_EVENT_LINGER_END, JR_S("reason", reason));
 	jr_runner_drain(runner);
 }
 
@@ -69,10 +69,10 @@ jr_linger_notified(void *ctx, const char *payload)
 
 	if (strcmp(payload, "cancel") == 0) {
 		if (jr_heartbeat_soon(runner))
-			jr_log(JR_INFO, "notified", JR_S("reason", "cancel"));
+			jr_log(JR_INFO, JR_EVENT_NOTIFIED, JR_S("reason", "cancel"));
 	} else if (jr_start_stays(runner)) {
 		if (jr_claim_look_soon(runner))
-			jr_log(JR_INFO, "notified", JR_S("reason", "work"));
+			jr_log(JR_INFO, JR_EVENT_NOTIFIED, JR_S("reason", "work"));
 	}
 }
 
@@ -82,7 +82,7 @@ static void
 poll_only(struct jr_runner *runner, const char *why)
 {
 	runner->linger.session = JR_SESSION_POLLED;
-	jr_log(JR_INFO, "polling", JR_S("reason", why));
+	jr_log(JR_INFO, JR_EVENT_POLLING, JR_S("reason", why));
 }
 
 static void
@@ -107,7 +107,7 @@ on_listen(void *ctx, const struct jr_reply *reply)
 
 	if (reply->end == JR_PG_DONE) {
 		runner->linger.session = JR_SESSION_LISTENING;
-		jr_log(JR_INFO, "listening", JR_S("host", PQhost(jr_pg_conn(runner->pg))));
+		jr_log(JR_INFO, JR_EVENT_LISTENING, JR_S("host", PQhost(jr_pg_conn(runner->pg))));
 		(void)jr_claim_look_soon(runner);
 		(void)jr_heartbeat_soon(runner);
 	} else if (reply->end == JR_PG_FAILED)
@@ -141,7 +141,7 @@ on_seen(void *ctx, const struct jr_reply *reply)
 	if (reply->end == JR_PG_DONE && jr_queue_read_expired(reply->results[1]))
 		jr_reclaim_begin(runner);
 	else if (reply->end != JR_PG_DONE)
-		jr_log(JR_INFO, "seen_failed", JR_S("error", reply->err.msg));
+		jr_log(JR_INFO, JR_EVENT_SEEN_FAILED, JR_S("error", reply->err.msg));
 }
 
 static bool

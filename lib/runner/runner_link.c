@@ -77,7 +77,7 @@ on_opened(void *ctx)
 	jr_timer_cancel(&runner->link.tell);
 	remember_why(runner, NULL);
 	if (runner->link.tries > 0)
-		jr_log(JR_INFO, "db_back", JR_I("count", runner->link.tries));
+		jr_log(JR_INFO, JR_EVENT_DB_BACK, JR_I("count", runner->link.tries));
 	jr_held_beat_by(runner, 0);
 	jr_linger_connected(runner);
 }
@@ -115,7 +115,7 @@ on_lost(void *ctx, const struct jr_err *err)
 	struct jr_runner *runner = ctx;
 	int64_t now = jr_clock_now_ms(), delay, cap = PAUSE_CAP_MS;
 
-	jr_log(JR_INFO, "db_lost", JR_S("error", err->msg));
+	jr_log(JR_INFO, JR_EVENT_DB_LOST, JR_S("error", err->msg));
 	jr_settle_forget_repeats(runner);
 	if (jr_pg_is_nonsense(err))
 		take_nonsense(runner, err);

@@ -149,6 +149,8 @@ struct jr_ping_part {
 
 void jr_ping_open(struct jr_runner *runner);
 void jr_ping_close(struct jr_runner *runner);
+void jr_ping_tick_starts(struct jr_runner *runner);
+void jr_ping_run_starts(struct jr_runner *runner, const char *job_type); /* after its handler has been started */
 /* The run has ended so (the word of table job_runs), and that is committed. */
 void jr_ping_note(struct jr_runner *runner, const char *job_type, const char *status);
 void jr_ping_finish(

@@ -75,7 +75,7 @@ give_up(struct jr_held *held, enum jr_held_phase to)
 	enum jr_held_phase from = held->life.phase;
 	struct jr_err err;
 
-	jr_log(JR_ERROR, "impossible_change", JR_I("run", held->run->id), JR_I("claim", held->run->claim_seq),
+	jr_log(JR_ERROR, JR_EVENT_IMPOSSIBLE_CHANGE, JR_I("run", held->run->id), JR_I("claim", held->run->claim_seq),
 	    JR_S("from", names[from]), JR_S("to", names[to]));
 	jr_fail(&err, JR_E_BUG, "run %lld cannot go from %s to %s: this is a bug of jobrun, please report it",
 	    (long long)held->run->id, names[from], names[to]);

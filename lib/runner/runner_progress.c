@@ -182,7 +182,7 @@ on_written(void *ctx, const struct jr_reply *reply)
 	size_t count = runner->progress.sent;
 
 	if (reply->end == JR_PG_FAILED)
-		jr_log(count > 1 ? JR_INFO : JR_WARN, "progress_refused", JR_S("error", reply->err.msg));
+		jr_log(count > 1 ? JR_INFO : JR_WARN, JR_EVENT_PROGRESS_REFUSED, JR_S("error", reply->err.msg));
 	if (reply->end == JR_PG_DONE)
 		take_written(runner, reply->results[0], &sent);
 	else

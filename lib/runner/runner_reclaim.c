@@ -63,7 +63,7 @@ note_trouble(struct jr_runner *runner, const struct jr_err *err)
 {
 	struct jr_err temporary = *err;
 
-	jr_log(JR_INFO, "reclaim_failed", JR_S("error", err->msg));
+	jr_log(JR_INFO, JR_EVENT_RECLAIM_FAILED, JR_S("error", err->msg));
 	jr_reclaim_forget(runner);
 	if (++runner->reclaim.errors < ERRORS_MAX)
 		return;
@@ -126,8 +126,8 @@ on_closed(void *ctx, const struct jr_reply *reply)
 		runner->reclaim.limit = 1;
 		jr_reclaim_forget(runner);
 	} else if (reply->end == JR_PG_FAILED) {
-		jr_log(
-		    JR_ERROR, "reclaim_failed", JR_I("run", runner->reclaim.rows[0].id), JR_S("error", reply->err.msg));
+		jr_log(JR_ERROR, JR_EVENT_RECLAIM_FAILED, JR_I("run", runner->reclaim.rows[0].id),
+		    JR_S("error", reply->err.msg));
 		go_on(runner);
 	} else
 		note_trouble(runner, &reply->err);

@@ -41,7 +41,7 @@ jr_report_settled(
 	    .error = outcome->error,
 	    .output = outcome->output};
 
-	jr_log(JR_INFO, "run_end", JR_I("run", row->id), JR_S("type", job_type), JR_I("attempt", row->attempts),
+	jr_log(JR_INFO, JR_EVENT_RUN_END, JR_I("run", row->id), JR_S("type", job_type), JR_I("attempt", row->attempts),
 	    JR_S("outcome", jr_outcome_word(outcome->kind)), JR_S("state", row->status),
 	    JR_S("code", outcome->error_code),
 	    row->run_in_ms < 0 ? JR_S("delay_ms", NULL) : JR_I("delay_ms", row->run_in_ms));

@@ -280,12 +280,25 @@ jr_scopes_gathering_ms(const struct jr_runner *runner)
 	return first_ms;
 }
 
+/*
+ * Half of the transfers at a time: the server that is called and the database work at once then, on one half each.
+ * Otherwise transfers that end quickly would all wait for the database, and it for them.
+ */
+static size_t
+share(const struct jr_runner *runner, const struct jr_scope *scope)
+{
+	size_t total = (size_t)runner->opts->permits[JR_POOL_HTTP];
+
+	return scope->pool == JR_POOL_HTTP ? total - total / 2 : SIZE_MAX;
+}
+
 /* How many more of the scope could be started, with permits for them. */
 static size_t
 reserve(struct jr_runner *runner, const struct jr_scope *scope, size_t most)
 {
 	struct jr_scopes *scopes = &runner->scopes;
-	size_t wanted = scope->batched != NULL ? 1 : at_most(count_free(runner, scope->pool), most), taken;
+	size_t room = at_most(count_free(runner, scope->pool), share(runner, scope));
+	size_t wanted = scope->batched != NULL ? 1 : at_most(room, most), taken;
 
 	if (count_free(runner, scope->pool) == 0)
 		return 0;

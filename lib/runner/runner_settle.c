@@ -69,7 +69,7 @@ strip(struct jr_held *held, const struct jr_err *err)
 {
 	struct jr_outcome *o = jr_start_outcome(held);
 
-	jr_log(JR_WARN, "outcome_refused", JR_I("run", held->run->id), JR_S("error", err->msg));
+	jr_log(JR_WARN, JR_EVENT_OUTCOME_REFUSED, JR_I("run", held->run->id), JR_S("error", err->msg));
 	held->settle.stripped = true;
 	free(o->output);
 	free(o->result);

@@ -18,7 +18,7 @@
 #include <string.h>
 
 static void
-log_held(enum jr_level level, const char *event, const struct jr_held *held, const char *reason)
+log_held(enum jr_level level, enum jr_event event, const struct jr_held *held, const char *reason)
 {
 	if (held->runner->opts->exec != NULL)
 		level = JR_INFO; /* the command reports it in words */
@@ -106,7 +106,7 @@ void
 jr_start_end_lost(struct jr_held *held)
 {
 	if (held->start.why_lost != NULL)
-		log_held(JR_WARN, "lease_lost", held, held->start.why_lost);
+		log_held(JR_WARN, JR_EVENT_LEASE_LOST, held, held->start.why_lost);
 	held->runner->counts.fenced++;
 	jr_start_finish(held, JR_HELD_GONE);
 }
@@ -171,11 +171,15 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 	jr_runner_wake_at(runner, 0); /* a batch ends all at once: one look for all of it */
 }
 
-/* The watchdog is forked before the first handler. Without one nothing is started, and nothing more is claimed. */
+/*
+ * The watchdog is forked before the first handler. Without one nothing is started, and nothing more is claimed. Of the
+ * runs that start within a millisecond, which is a batch or what a claim brought, the first one looks for all.
+ */
 static bool
 has_watchdog(struct jr_runner *runner)
 {
 	struct jr_start *part = &runner->start;
+	int64_t now_ms = jr_clock_now_ms();
 	struct jr_err err;
 
 	if (part->watchdog == NULL) {
@@ -183,9 +187,10 @@ has_watchdog(struct jr_runner *runner)
 		part->host.watchdog = part->watchdog;
 		if (part->watchdog != NULL)
 			return true;
-	} else if (jr_watchdog_is_alive(part->watchdog))
+	} else if (part->alive_ms == now_ms || jr_watchdog_is_alive(part->watchdog)) {
+		part->alive_ms = now_ms;
 		return true;
-	else
+	} else
 		jr_fail(&err, JR_E_TEMP, "the watchdog process is gone: no more handlers are started");
 	jr_runner_fail(runner, &err);
 	return false;
@@ -207,16 +212,17 @@ start_handler(struct jr_held *held, const struct jr_handler *handler)
 	if (!jr_held_move(held, JR_HELD_RUNNING))
 		return;
 	runner->counts.running++;
-	log_held(JR_INFO, "run_start", held, NULL);
+	log_held(JR_INFO, JR_EVENT_RUN_START, held, NULL);
 	held->start.begun_ms = jr_clock_now_ms();
 	held->start.attempt = jr_attempt_start(&setup);
+	jr_ping_run_starts(runner, held->run->job_type);
 }
 
 /* It was not started, so it is not charged, and waits as before. `why` is for jobrun exec, whose run cannot wait. */
 static void
 give_back(struct jr_held *held, const char *why)
 {
-	log_held(JR_INFO, "unstarted", held, why);
+	log_held(JR_INFO, JR_EVENT_UNSTARTED, held, why);
 	count_claimed(held, -1);
 	jr_runner_fail_job(held->runner, why);
 	end_unstarted(held, JR_OUT_UNSTARTED, "unstarted", why);
@@ -340,7 +346,7 @@ jr_start_lose(struct jr_held *held, const char *why)
 	if (jr_start_settles_itself(held))
 		held->start.why_lost = why;
 	else
-		log_held(JR_WARN, "lease_lost", held, why);
+		log_held(JR_WARN, JR_EVENT_LEASE_LOST, held, why);
 	if (jr_held_phase(held) != JR_HELD_RUNNING) {
 		jr_start_end_lost(held);
 		return;

@@ -19,7 +19,7 @@ on_told(void *ctx, const struct jr_reply *reply)
 	struct jr_runner *runner = ctx;
 
 	if (reply->end != JR_PG_DONE) {
-		jr_log(JR_INFO, "unhandled_failed", JR_S("error", reply->err.msg));
+		jr_log(JR_INFO, JR_EVENT_UNHANDLED_FAILED, JR_S("error", reply->err.msg));
 		return;
 	}
 	for (size_t i = 0; i < jr_queue_count_unhandled(reply->results[0]); i++) {

@@ -33,6 +33,6 @@ void
 jr_unstarted_log(const PGresult *result)
 {
 	for (size_t i = 0; i < jr_queue_count_left_out(result); i++)
-		jr_log(JR_INFO, "queue_left_out", JR_S("queue", jr_queue_read_left_out(result, i)),
+		jr_log(JR_INFO, JR_EVENT_QUEUE_LEFT_OUT, JR_S("queue", jr_queue_read_left_out(result, i)),
 		    JR_S("reason", "another transaction has locked its row, or a run of a unique key in it"));
 }

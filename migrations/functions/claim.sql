@@ -89,7 +89,7 @@ begin
 			select 'everything' as what, 'all' as option, s.paused_until as until, s.paused_by as by, s.paused_reason as reason
 			from jobrun.settings s where s.only_row and s.paused_until > now()
 			union all
-			select 'host ' || n.host, 'host ' || n.host, n.paused_until, n.paused_by, n.paused_reason
+			select 'host ' || n.host, 'host ' || jobrun.shell_word(n.host), n.paused_until, n.paused_by, n.paused_reason
 			from jobrun.job_runners n where n.host = held_back.host and n.paused_until > now()) p
 		order by p.option like 'host%', p.until desc limit 1);
 end

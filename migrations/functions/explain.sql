@@ -1,6 +1,13 @@
 -- explain: why a run does not start, or when the next one of a definition will. Nothing here takes a lock: a claim would
 -- pass over a run that somebody has locked to explain it.
 
+-- shell_word: a word as it is typed into a shell: in quotes unless it needs none.
+create or replace function jobrun.shell_word(word text) returns text
+language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select case when word collate "C" ~ '^[A-Za-z0-9_@%+=:,./-]+$' then word
+		else '''' || replace(word, '''', '''' || chr(92) || '''''') || '''' end
+$fn$;
+
 -- seen_runners: the runners of the last day, grouped: on which host, with which handlers, for which queues (null: all).
 -- refused: handlers that it left out, "FILE: why". With very many ticks a day only the newest count.
 create or replace function jobrun.seen_runners()
@@ -26,6 +33,36 @@ returns table (host text, job_types text[], queues text[], permits bigint, last_
 language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select n.* from jsonb_to_recordset(coalesce(seen, jobrun.all_seen()))
 		n(host text collate "C", job_types text[], queues text[], permits bigint, last_seen_at timestamptz, refused text[])
+$fn$;
+
+-- type_of_refused: the job type of a line of `refused`.
+create or replace function jobrun.type_of_refused(line text) returns text
+language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select regexp_replace(split_part(line, ':', 1), '[.](sql|json)$', '')
+$fn$;
+
+-- seen_here: all_seen(), with what a host says of itself: that it has handlers of these types here. Those that its runners
+-- did not have, or refused last, are taken by its next tick; they are in new_types of its rows. A host without a tick in the
+-- last day is not added: nothing says that there will be one.
+create or replace function jobrun.seen_here(host text, here text[]) returns jsonb
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	with seen as materialized (select n.* from jobrun.seen_runners() n),
+	fresh as (
+		select array(select t.name from unnest(here) t(name)
+			where not exists (select from seen n where n.host = seen_here.host and t.name = any (n.job_types)
+				and not exists (select from seen l cross join unnest(l.refused) x(line)
+					where l.host = n.host and l.last_seen_at > n.last_seen_at and jobrun.type_of_refused(x.line) = t.name))) as types)
+	select coalesce(jsonb_agg(case when n.host = seen_here.host and w.types <> '{}'
+		then to_jsonb(n) || jsonb_build_object('job_types', n.job_types || w.types, 'new_types', w.types,
+			'refused', array(select x.line from unnest(n.refused) x(line) where jobrun.type_of_refused(x.line) <> all (w.types)))
+		else to_jsonb(n) end), '[]')
+	from seen n cross join fresh w
+$fn$;
+
+-- new_on: the hosts that have a handler of this type since their last tick: see seen_here().
+create or replace function jobrun.new_on(seen jsonb, job_type text) returns setof text
+language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select distinct x.e ->> 'host' from jsonb_array_elements(seen) x(e) where x.e -> 'new_types' ? job_type
 $fn$;
 
 -- taken_types: the job types that runners of the last day take from this queue, on hosts that are not paused. Every
@@ -307,18 +344,20 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 	with refusals as ( -- the newest of each host, unless a later runner of it has the handler
 		select distinct on (n.host) n.host, x.line
 		from jobrun.seen_of(seen) n cross join unnest(n.refused) x(line)
-		where split_part(x.line, ':', 1) in (explain_handler.job_type, explain_handler.job_type || '.sql', explain_handler.job_type || '.json')
+		where jobrun.type_of_refused(x.line) = explain_handler.job_type
 			and not exists (select from jobrun.seen_of(seen) l
 				where l.host = n.host and l.last_seen_at > n.last_seen_at and explain_handler.job_type = any (l.job_types))
 		order by n.host, n.last_seen_at desc),
 	refused as (
 		select string_agg(format('; host %s: refused: %s', f.host, f.line), '' order by f.host) as words
 		from (select * from refusals order by host limit 5) f),
-	kept as ( -- a host takes the type that has not refused it since
+	fresh as (select min(h.host) as host from jobrun.new_on(seen, explain_handler.job_type) h(host)),
+	kept as ( -- a host takes the type that has not refused it since, and had it in its last tick
 		select count(*) > 0 as any from jobrun.seen_of(seen) n
 		where explain_handler.job_type = any (n.job_types)
 			and (n.queues is null or explain_handler.queue = any (n.queues) or explain_handler.job_type = 'jobrun.prune')
-			and n.host not in (select host from refusals)),
+			and n.host not in (select host from refusals)
+			and n.host not in (select h.host from jobrun.new_on(seen, explain_handler.job_type) h(host))),
 	hosts as (
 		select n.host, bool_or(explain_handler.job_type = any (n.job_types)) as has,
 			bool_or(explain_handler.job_type = any (n.job_types)
@@ -330,9 +369,12 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 			jobrun.some_of(array_agg(h.host order by h.host) filter (where not h.has)) as has_not, count(*) as n
 		from hosts h)
 	select 'handler', case when h.takes is null then 'no' when k.any then 'ok' else '?' end, h.takes is null,
-		case when h.takes is not null and k.any then null when h.takes is not null then 'refused' when h.n = 0 then 'no_runner' when h.has is not null then 'not_for_queue'
+		case when h.takes is not null and k.any then null when h.takes is not null and w.host is not null then 'new_handler'
+			when h.takes is not null then 'refused' when h.n = 0 then 'no_runner' when h.has is not null then 'not_for_queue'
 			when e.words is not null then 'refused' else 'no_handler' end,
-		case when h.takes is not null and not k.any
+		case when h.takes is not null and not k.any and w.host is not null
+				then format('host %s has a handler for %s since its last tick; the next one takes it', w.host, explain_handler.job_type)
+			when h.takes is not null and not k.any
 				then format('every host that had a handler for %s has refused it since', explain_handler.job_type)
 			when h.takes is not null then format('handler for %s: on %s', explain_handler.job_type, h.takes)
 			when h.n = 0 then 'no runner was seen in the last day'
@@ -340,9 +382,9 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 			else format('no host has a handler for %s', explain_handler.job_type) end,
 		null::timestamptz, case when h.takes is null then coalesce(' (seen without it: ' || h.has_not || ')', '')
 			else coalesce('; not on ' || h.has_not, '') || coalesce('; not from this queue on ' || h.has, '') end || coalesce(e.words, ''),
-		case when h.takes is not null and k.any then null when h.n = 0 then 'jobrun --once -v'
+		case when h.takes is not null and k.any then null when h.n = 0 or h.takes is not null and w.host is not null then 'jobrun --once -v'
 			when h.takes is null and h.has is not null then 'jobrun run --queue ' || explain_handler.queue else 'jobrun handlers --check' end
-	from h cross join refused e cross join kept k
+	from h cross join refused e cross join kept k cross join fresh w
 $fn$;
 
 -- explain_hosts: everything is paused, and the paused hosts that would take this type from this queue: a line only if
@@ -369,7 +411,7 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 			s.paused_reason as reason, true as held, isfinite(s.paused_until) as ends
 		from jobrun.settings s where s.paused_until > now()
 		union all
-		(select 2, 'host', 'host ' || h.host, 'host ' || h.host, h.until, h.by, h.reason, h.are_all, h.ends
+		(select 2, 'host', 'host ' || h.host, 'host ' || jobrun.shell_word(h.host), h.until, h.by, h.reason, h.are_all, h.ends
 		from pauses h where h.until is not null order by h.until, h.host limit 10)) p
 	order by p.nr, p.until, p.name
 $fn$;
@@ -453,7 +495,9 @@ begin
 				else format('lock key %s is %s, %s of %s run in queue %s', v_key, case when v_full then 'taken' else 'free' end, v_n,
 					v_queue.max_running_per_key, v_name) end,
 			null::timestamptz, case when v_ids <> '{}' then ' (' || jobrun.some_of(v_ids) || ')' end,
-			case when v_full then format('jobrun queue %s --per-key %s', v_name, v_n + 1) end;
+			-- One at once is what a lock key is for: then no second one is offered.
+			case when v_full then case when v_queue.max_running_per_key = 1 then 'jobrun show ' || v_ids[1]
+				else format('jobrun queue %s --per-key %s', v_name, v_n + 1) end end;
 	end if;
 end
 $fn$;
@@ -495,6 +539,55 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 	from (select 1) o left join first f on true
 $fn$;
 
+-- command_line: the command of a run of exec as a line that can be pasted into a shell; null: it is none.
+create or replace function jobrun.command_line(payload jsonb) returns text
+language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select case when jsonb_typeof(payload -> 'argv') = 'array' and payload = jsonb_build_object('argv', payload -> 'argv') then
+		(select string_agg(case when w.nr = 1 and w.word like '%=%' and jobrun.shell_word(w.word) = w.word then '''' || w.word || ''''
+				else jobrun.shell_word(w.word) end, ' ' order by w.nr) -- the first word A=1 would set a variable
+			from jsonb_array_elements_text(payload -> 'argv') with ordinality w(word, nr)) end
+$fn$;
+
+-- explain_command: for a run of exec that people have retried, in place of explain_handler(): the next exec of its name starts
+-- it, as exec_claim() says, if it finds nothing in the way. The program may be known in part, or not to the caller.
+create or replace function jobrun.explain_command(run_id bigint)
+returns table (condition text, state text, never boolean, reason text, words text, at timestamptz, rest text, command text)
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
+#variable_conflict use_column
+declare
+	v_def     jobrun.job_definitions;
+	v_line    text := jobrun.command_line((select t.payload from jobrun.run_texts(run_id) t));
+	v_overlap text;
+	v_n       bigint;
+begin
+	select d.* into v_def from jobrun.job_runs r join jobrun.job_definitions d on d.id = r.definition_id where r.id = run_id;
+	if v_def.id is null then
+		return query select 'handler', 'no', true, 'no_definition', 'the definition of this command was removed, so no jobrun exec takes it',
+			null::timestamptz, null, 'jobrun cancel ' || run_id;
+		return;
+	end if;
+	v_line := format('jobrun exec %s -- %s', v_def.name, case when v_line is null or v_line like '% ...' then 'CMD' else v_line end);
+	return query select 'handler', 'no', false, 'command', format('the next ''jobrun exec %s'' starts it, in place of a new run', v_def.name),
+		null::timestamptz, null, v_line;
+	if not v_def.enabled then
+		return query select 'enabled', 'no', true, 'disabled', format('definition %s is disabled', v_def.name), null::timestamptz, null,
+			format('jobrun define %s --enable', v_def.name);
+	end if;
+	v_overlap := case when v_def.overlap = 'skip' then jobrun.overlapping(v_def.id, true) end;
+	if v_overlap is not null then
+		return query select 'overlap', 'no', false, 'overlap', v_overlap || ', and nothing starts beside it', null::timestamptz, null,
+			format('jobrun define %s --overlap allow', v_def.name);
+	end if;
+	v_n := (select count(*) from (select from jobrun.job_runs r
+		where r.definition_id = v_def.id and r.finished_at is null and jobrun.is_retried_command(r) and r.id < run_id limit 1000) o);
+	if v_n > 0 then
+		return query select 'before', 'no', false, 'turn', format(case when v_n = 1 then '%s retried run of %s comes' else '%s retried runs of %s come' end
+			|| ' before it', v_n, v_def.name), null::timestamptz, null, v_line;
+	end if;
+end
+$fn$;
+
 -- explain_conditions: all rows of explain() but the verdict, for a waiting run. never: it stays so unless somebody acts.
 -- taken: null, or what taken_types() says of its queue: then only what a verdict needs is looked up.
 create or replace function jobrun.explain_conditions(run_id bigint, seen jsonb, taken text[] default null)
@@ -511,9 +604,18 @@ declare
 begin
 	select r.id, r.job_type, r.queue, r.priority, r.run_at, r.status, r.attempts, r.max_attempts, r.snoozes, r.error_code, r.expires_at,
 		r.claim_seq, r.unique_key, r.concurrency_key, r.definition_id, r.run_at > now() as is_later,
-		(r.expires_at <= now()) is true as is_expired into v_run
+		(r.expires_at <= now()) is true as is_expired, jobrun.is_retried_command(r) as is_command into v_run
 	from jobrun.job_runs r where r.id = explain_conditions.run_id;
-	if taken is null or v_run.job_type <> all (taken) or jobrun.is_held_back(null) then
+	if v_run.is_command then
+		-- A host that has a handler of this name takes it, too.
+		v_run.is_command := v_run.job_type <> all (jobrun.taken_types(v_run.queue, seen));
+	end if;
+	if v_run.is_command then
+		return query select c.* from jobrun.explain_command(v_run.id) c;
+		return query select p.* from jobrun.explain_hosts(v_run.job_type, v_run.queue, seen) p;
+		select coalesce(d.queue, 'exec'), d.concurrency_key into v_run.queue, v_run.concurrency_key
+		from (select 1) o left join jobrun.job_definitions d on d.id = v_run.definition_id;
+	elsif taken is null or v_run.job_type <> all (taken) or jobrun.is_held_back(null) then
 		return query select h.* from jobrun.explain_handler(v_run.job_type, v_run.queue, seen) h;
 		return query select p.* from jobrun.explain_hosts(v_run.job_type, v_run.queue, seen) p;
 	end if;
@@ -531,6 +633,9 @@ begin
 		v_run.expires_at, null, case when v_run.is_expired then 'jobrun retry ' || v_run.id end;
 	return query select l.* from jobrun.explain_locks(v_run.id) l;
 	return query select l.* from jobrun.explain_limits(v_run.queue, v_run.concurrency_key) l;
+	if v_run.is_command then
+		return;
+	end if;
 	if v_run.unique_key is not null then
 		v_newer := case when v_run.claim_seq > 0 then jobrun.newer_run(v_run.job_type, v_run.unique_key, v_run.id) end;
 		return query select 'unique_key', case when v_newer is null then 'ok' else 'no' end, false,
@@ -580,6 +685,7 @@ declare
 	v_locked boolean := false;
 	v_state  text;
 	v_why    jsonb;
+	v_others bigint;
 begin
 	for v_line in select c.* from jobrun.explain_conditions(run_id, seen, taken) c loop
 		if v_line.condition = 'unique_key' and explain_verdict.fate = 'superseded' then
@@ -599,7 +705,11 @@ begin
 	end loop;
 	select c.c into v_why from jsonb_array_elements(v_rows) with ordinality c(c, nr)
 	where (c.c ->> 'state' = 'no' or c.c ->> 'reason' = 'turn') and c.c ->> 'condition' <> 'runner'
-	order by (c.c ->> 'never')::boolean desc, c.c ->> 'condition' = 'lock' desc, c.nr limit 1;
+	order by (c.c ->> 'never')::boolean desc, c.c ->> 'condition' = 'lock' desc, c.c ->> 'reason' = 'command', c.nr limit 1;
+	if right(v_why ->> 'reason', 7) = '_paused' then
+		select count(distinct c.c ->> 'condition') - 1 into v_others from jsonb_array_elements(v_rows) c(c)
+		where c.c ->> 'state' = 'no' and right(c.c ->> 'reason', 7) = '_paused';
+	end if;
 	-- What a claim would do decides: a run may start in the place of an older one of its key.
 	v_state := case when not v_locked and explain_verdict.fate = 'starts' then 'starts' when not v_locked and explain_verdict.fate is not null then 'ends'
 		when (v_why ->> 'never')::boolean then 'never' else 'waits' end;
@@ -619,7 +729,9 @@ begin
 				when 'ends' then 'ends with the next claim, without a start: ' || (v_why ->> 'words')
 				when 'never' then 'never starts unless somebody acts: ' || (v_why ->> 'words')
 				else 'waits: ' || (v_why ->> 'words') end,
-			(v_why ->> 'at')::timestamptz, coalesce(v_why ->> 'rest', ''), v_why ->> 'command'
+			(v_why ->> 'at')::timestamptz, coalesce(v_why ->> 'rest', '') || case when v_others = 1 then '; 1 other pause holds it, too'
+				when v_others > 1 then format('; %s other pauses hold it, too', v_others) else '' end,
+			v_why ->> 'command'
 		union all
 		select r.condition, r.state, r.reason, r.words, r.at, coalesce(r.rest, ''), r.command
 		from jsonb_to_recordset(v_rows) r(condition text, state text, reason text, words text, at timestamptz, rest text, command text);
@@ -635,7 +747,8 @@ $fn$;
 --  reason     a fixed word, see the manual; of the verdict: that of the condition that decides
 --  words, at, rest   the line for people, with a point in time in it or none
 --  command    what changes it
-create or replace function jobrun.explain(id bigint)
+-- host, here: the host of the caller, and the job types that it has handlers for: see seen_here().
+create or replace function jobrun.explain(id bigint, host text default null, here text[] default null)
 returns table (condition text, state text, reason text, words text, at timestamptz, rest text, command text)
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
@@ -669,7 +782,7 @@ begin
 		return;
 	end if;
 
-	v_seen := jobrun.all_seen();
+	v_seen := jobrun.seen_here(explain.host, explain.here);
 	select n.* into v_next from jobrun.next_claim(array[v_id], v_seen) n;
 	return query select v.* from jobrun.explain_verdict(v_id, v_next.fate, v_next.newer, v_next.is_sure, v_seen) v;
 end
@@ -677,7 +790,9 @@ $fn$;
 
 -- next_waiting: the next waiting runs of these job types and queues (null: of all), in the order in which they will start: due
 -- ones by priority, then those that are due later; each with the verdict of explain(). What is the same for many is looked up once.
-create or replace function jobrun.next_waiting(job_types text[], queues text[], most bigint)
+-- host, here: as for explain().
+create or replace function jobrun.next_waiting(
+	job_types text[], queues text[], most bigint, host text default null, here text[] default null)
 returns table (id bigint, state text, reason text, words text, at timestamptz, rest text, command text)
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $fn$
@@ -685,7 +800,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bit
 declare
 	v_most constant bigint := most;
 	v_ids  bigint[];
-	v_seen jsonb := jobrun.all_seen();
+	v_seen jsonb := jobrun.seen_here(next_waiting.host, next_waiting.here);
 begin
 	if not jobrun.may('read', 'run', 'admin') then
 		raise exception using errcode = '42501', message = 'permission denied: what waits is for roles that may read, run or administer';
@@ -702,10 +817,11 @@ begin
 		order by f.run_at > now(), case when f.run_at <= now() then f.priority end, f.run_at, f.id limit v_most);
 	return query
 		with taken as materialized (
-			-- but for those that a host has refused: of them explain_handler() says more
+			-- but for those that a host has refused, or that are new: of them explain_handler() says more
 			select q.queue, array(select t.name from unnest(jobrun.taken_types(q.queue, v_seen)) t(name)
 				where not exists (select from jobrun.seen_of(v_seen) n cross join unnest(n.refused) x(line)
-					where split_part(x.line, ':', 1) in (t.name, t.name || '.sql', t.name || '.json'))) as types
+						where jobrun.type_of_refused(x.line) = t.name)
+					and not exists (select from jobrun.new_on(v_seen, t.name))) as types
 			from (select distinct r.queue from unnest(v_ids) i(id) join jobrun.job_runs r on r.id = i.id) q)
 		select n.id, v.state, v.reason, v.words, v.at, v.rest, v.command
 		from jobrun.next_claim(v_ids, v_seen) n
@@ -719,7 +835,7 @@ $fn$;
 -- explain_definition: why the definition does or does not make runs, and what a run of it would meet. Rows as of
 -- explain(). The verdict is fires, never (unless somebody acts), paused, or manual (it has no schedule). Further conditions:
 -- enabled, next (a slot to come), overlap, past (a slot, newest first; reason: its outcome). No row: no such definition.
-create or replace function jobrun.explain_definition(name text)
+create or replace function jobrun.explain_definition(name text, host text default null, here text[] default null)
 returns table (condition text, state text, reason text, words text, at timestamptz, rest text, command text)
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
@@ -727,6 +843,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
 declare
 	v_name    constant text := name;
 	v_def     record;
+	v_seen    constant jsonb := jobrun.seen_here(host, here);
 	v_overlap text;
 	v_late    boolean;
 begin
@@ -757,9 +874,9 @@ begin
 	return query select p.condition, p.state, p.reason, p.words, p.at, coalesce(p.rest, ''), p.command
 		from jobrun.explain_pauses(v_def.job_type, v_def.its_queue, v_def.id) p;
 	return query select h.condition, h.state, h.reason, h.words, h.at, h.rest, h.command
-		from jobrun.explain_hosts(v_def.job_type, v_def.its_queue) h;
+		from jobrun.explain_hosts(v_def.job_type, v_def.its_queue, v_seen) h;
 	return query select h.condition, h.state, h.reason, h.words, h.at, h.rest, h.command
-		from jobrun.explain_handler(v_def.job_type, v_def.its_queue) h;
+		from jobrun.explain_handler(v_def.job_type, v_def.its_queue, v_seen) h;
 	return query select 'overlap', case when v_overlap is null then 'ok' else 'no' end, case when v_overlap is not null then 'overlap' end,
 		case when v_def.overlap <> 'skip' then 'runs may overlap' when v_overlap is null then 'no run of it is unfinished'
 			else v_overlap || ', so a slot now would be skipped' end, null::timestamptz, '',

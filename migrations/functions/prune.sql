@@ -27,10 +27,10 @@ $fn$;
 -- plus stats_of() from stats_until on is everything.
 --  - A run counts once, together with the attempt that ended it, by its final status: succeeded, dead, cancelled.
 --  - An attempt that did not end its run counts by itself: failed, lost, later, released; also an attempt that ended the
---    run before people retried it, with the outcome it had.
--- run_ms is the time it ran; wait_ms is how late a run was started, which is not known of attempts. A run cancelled
--- while it waited has neither. Element k of the buckets counts the times from 2^(k-1) to below 2^k ms; the first one
--- also counts 0, the 32nd also all longer times.
+--    run before people retried it, as what the run had come to.
+-- run_ms is the time it ran; wait_ms is how late a run was started, which is not known of attempts that did not end it. A run
+-- cancelled while it waited has neither. Element k of the buckets counts the times from 2^(k-1) to below 2^k ms; the first
+-- one also counts 0, the 32nd also all longer times.
 create or replace function jobrun.stats_of(since timestamptz, until timestamptz) returns setof jobrun.job_stats
 language sql stable
 set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set jit = off set enable_seqscan = off set enable_sort = off as $fn$
@@ -41,7 +41,7 @@ set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set jit = off
 		from jobrun.job_runs r
 		where r.finished_at >= since and r.finished_at < until
 		union all
-		select a.finished_at, r.job_type, r.queue, a.outcome, null, a.started_at
+		select a.finished_at, r.job_type, r.queue, coalesce(a.run_status, a.outcome), a.due_at, a.started_at
 		from jobrun.job_attempts a join jobrun.job_runs r on r.id = a.run_id
 		where a.finished_at >= since and a.finished_at < until
 			and (r.finished_at is distinct from a.finished_at or r.claim_seq <> a.claim_seq)
@@ -72,7 +72,7 @@ $fn$;
 
 -- sum_hours: sum up to `most` completed hours (hours in which nothing ended do not count). Returns how many. An hour is
 -- complete ten minutes after its end, when the transactions that ended runs in it are over. If another session sums
--- already, it does nothing. Hours older than sums are kept are skipped.
+-- already, it does nothing. Hours older than sums are kept are only counted in job_totals.
 create or replace function jobrun.sum_hours(most bigint default 1) returns bigint
 language plpgsql volatile security definer
 set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set enable_seqscan = off set jit = off as $fn$
@@ -82,6 +82,7 @@ declare
 	v_end      constant timestamptz := jobrun.hours_end();
 	v_hour     timestamptz;
 	v_hours    bigint := 0;
+	v_cells    jobrun.job_stats[];
 begin
 	select s.* into v_settings from jobrun.settings s where s.only_row for no key update skip locked;
 	v_until := v_settings.stats_until;
@@ -94,14 +95,20 @@ begin
 		end if;
 		v_until := v_hour + interval '1 hour';
 		v_hours := v_hours + 1;
-		continue when v_hour < jobrun.kept_since(v_settings.keep_stats);
+		continue when v_hour < least(jobrun.kept_since(v_settings.keep_stats), v_settings.totals_until);
+		v_cells := array(select o from jobrun.stats_of(v_hour, v_until) o);
 		-- There is a row only if somebody has set stats_until back: then the old, complete sum stays.
 		insert into jobrun.job_stats (hour, n, run_ms, wait_ms, job_type, queue, outcome, run_buckets, wait_buckets)
 		select o.hour, o.n, o.run_ms, o.wait_ms, o.job_type, o.queue, o.outcome, o.run_buckets, o.wait_buckets
-		from jobrun.stats_of(v_hour, v_until) o
+		from unnest(v_cells) o
+		where v_hour >= jobrun.kept_since(v_settings.keep_stats)
 		on conflict do nothing;
+		if v_hour >= v_settings.totals_until then
+			perform jobrun.add_totals(v_cells);
+		end if;
 	end loop;
-	update jobrun.settings s set stats_until = v_until where s.only_row and s.stats_until < v_until;
+	update jobrun.settings s set stats_until = v_until, totals_until = greatest(s.totals_until, v_until)
+	where s.only_row and s.stats_until < v_until;
 	return v_hours;
 end
 $fn$;

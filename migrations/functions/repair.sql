@@ -98,6 +98,10 @@ begin
 	select r.id, r.claim_seq, r.attempts, 'succeeded', r.locked_by, r.runner_id, r.started_at, r.finished_at
 	from jobrun.job_runs r where r.id = retry.id and r.status = 'succeeded'
 	on conflict do nothing;
+	-- What it had come to, and how late it was, is told by the row of the run until now, and from now on by that of the attempt.
+	update jobrun.job_attempts a set due_at = r.run_at, run_status = r.status
+	from jobrun.job_runs r
+	where r.id = retry.id and r.finished_at is not null and a.run_id = r.id and a.claim_seq = r.claim_seq and a.finished_at = r.finished_at;
 
 	update jobrun.job_runs r
 	set status = 'queued', run_at = now(), attempts = 0, snoozes = 0, releases = 0,

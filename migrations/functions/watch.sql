@@ -74,8 +74,9 @@ end
 $fn$;
 
 -- type_counts: of each job type (null: of all) what waits, runs, is dead, and has succeeded in 24 hours. Waiting runs of a type, and
--- dead runs, are counted up to `most` (null: all); waiting_is_capped, dead_is_capped: there are more. What ended in completed
--- hours is known from job_stats.
+-- dead runs, are counted up to `most` (null: all); waiting_is_capped, dead_is_capped: there are more. Where several types have so
+-- many waiting, each is counted up to its share of 25,000, but at least 500, since to count takes a microsecond a run. What ended
+-- in completed hours is known from job_stats; of what ended since then the newest 50,000 are looked at.
 create or replace function jobrun.type_counts(job_types text[], most bigint)
 returns table (job_type text, queued bigint, retrying bigint, running bigint, dead bigint, succeeded_24h bigint,
 	waiting_is_capped boolean, dead_is_capped boolean,
@@ -90,16 +91,27 @@ begin
 	return query
 	with heads as materialized (
 		select h.job_type, min(h.run_at) as first_at from jobrun.waiting_heads() h group by h.job_type
+	), limits as (
+		select l.job_type, l.first_at, case when l.is_long and v_most is not null then least(v_most, greatest(500, 25000 / count(*) filter (where l.is_long) over ()))
+			when not l.is_long then 500 end as most
+		from (select h.job_type, h.first_at, exists (select from jobrun.job_runs r
+				where r.status in ('queued', 'failed') and r.job_type = h.job_type offset 500) as is_long
+			from heads h) l
 	), dead_runs as materialized (
 		select r.job_type from jobrun.job_runs r where r.status = 'dead' order by r.id desc limit v_most + 1
+	), ended as (
+		select r.job_type, r.status, r.finished_at from jobrun.job_runs r
+		where r.finished_at >= greatest(v_until, now() - interval '24 hours') order by r.finished_at desc limit case when v_most is not null then 50000 end
 	), counts as (
-		select h.job_type, least(w.queued, v_most) as queued, least(w.retrying, v_most) as retrying, 0::bigint as running, 0::bigint as dead,
-			0::bigint as succeeded, w.n > v_most as waiting_is_capped, false as dead_is_capped,
-			case when h.first_at <= now() then h.first_at end as oldest_due_at, null::timestamptz as last_at, null::timestamptz as next_slot_at
-		from heads h cross join lateral (
-			select count(*) as n, count(*) filter (where f.status = 'queued') as queued, count(*) filter (where f.status = 'failed') as retrying
-			from (select r.status from jobrun.job_runs r
-				where r.status in ('queued', 'failed') and r.job_type = h.job_type limit v_most + 1) f) w
+		select c.job_type, least(c.queued, c.most) as queued, least(c.retrying, c.most) as retrying, 0::bigint as running, 0::bigint as dead,
+			0::bigint as succeeded, c.n > c.most as waiting_is_capped, false as dead_is_capped,
+			case when c.first_at <= now() then c.first_at end as oldest_due_at, null::timestamptz as last_at, null::timestamptz as next_slot_at
+		from (
+			select l.job_type, l.first_at, l.most, count(f.status) as n, count(*) filter (where f.status = 'queued') as queued,
+				count(*) filter (where f.status = 'failed') as retrying
+			from limits l left join lateral (select r.status from jobrun.job_runs r
+				where r.status in ('queued', 'failed') and r.job_type = l.job_type limit l.most + 1) f on true
+			group by l.job_type, l.first_at, l.most) c
 		union all
 		select r.job_type, 0, 0, count(*), 0, 0, false, false, null, null, null
 		from jobrun.job_runs r where r.status = 'running' group by r.job_type
@@ -111,9 +123,8 @@ begin
 		from jobrun.job_stats s
 		where s.hour >= now() - interval '24 hours' and s.hour < v_until and s.outcome = 'succeeded' group by s.job_type
 		union all
-		select r.job_type, 0, 0, 0, 0, count(*), false, false, null, max(r.finished_at), null
-		from jobrun.job_runs r
-		where r.finished_at >= greatest(v_until, now() - interval '24 hours') and r.status = 'succeeded' group by r.job_type
+		select e.job_type, 0, 0, 0, 0, count(*), false, false, null, max(e.finished_at), null
+		from ended e where e.status = 'succeeded' group by e.job_type
 		union all
 		select d.job_type, 0, 0, 0, 0, 0, false, false, null, null,
 			case when d.enabled and (d.paused_until is null or d.paused_until <= now()) then d.next_slot_at end
@@ -238,5 +249,16 @@ begin
 		coalesce((select w.buckets from waits w where w.name = n.name), '{}')
 	from named n
 	group by n.name;
+end
+$fn$;
+
+-- slots_ahead: the next slots of a schedule within this time, `most` at most; null: this server does not know the zone (any more).
+create or replace function jobrun.slots_ahead(schedule text, time_zone text, anchor timestamptz, ahead interval, most integer)
+returns timestamptz[]
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	return array(select n.slot from jobrun.next_slots(schedule, time_zone, now(), most, anchor) n(slot) where n.slot < now() + ahead);
+exception when invalid_parameter_value or sqlstate 'JR065' then
+	return null;
 end
 $fn$;

@@ -592,6 +592,19 @@ Bearer hunter3'
 	assert_equal "$(wc -l <"$web_dir/connections")" 2
 }
 
+@test "a claim is for half of the transfers at most, so that claims and transfers take place at once" {
+	web
+	http_handler send "$web/ok"
+	q 'create table public.claims (n bigint)' \
+		"create function public.note() returns trigger language plpgsql as \$\$ begin
+			insert into public.claims select count(*) from now_running where locked_until is not null; return null; end \$\$" \
+		"create trigger notes after update on jobrun.job_runs referencing new table as now_running for each statement execute function public.note()" \
+		"select count(*) from jobrun.enqueue_many('send', array_fill('{}'::jsonb, '{20}'))" >/dev/null
+	jr_ok run --http-jobs 5
+	q_is '3|20' 'select max(n), sum(n) from public.claims'
+	q_is 20 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+}
+
 @test "500 requests at once in one runner stay under 64 MiB" {
 	web
 	http_handler many "$web/hold/many"

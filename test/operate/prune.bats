@@ -247,7 +247,7 @@ is_stepping() {
 @test "prune --dry-run counts what prune would take, of each kind, and changes nothing" {
 	local dry real more now_complete="extract(epoch from date_trunc('hour', now() - interval '10 minutes'))::bigint / 3600"
 
-	export JR_TIMEOUT=100 # each hour is a step, with a pause four times as long behind it
+	export JR_TIMEOUT=100 # each hour is a step, with a pause three times as long behind it
 	q "select setseed(0.4)" "update jobrun.settings set stats_until = stats_until - interval '5 days'" \
 		"select old(s, random() * interval '110 days', case i % 3 when 0 then 'cli:' || i when 1 then 'key' || i end, case when i % 2 = 0 and s <> 'cancelled' then 'output' end)
 		from generate_series(1, 600) i cross join lateral (select (array['succeeded', 'cancelled', 'dead'])[1 + i % 3 * (i % 2)] as s offset 0) v" \

@@ -24,6 +24,8 @@ settled() {
 
 settle="select s.status from jobrun.settle('{1}', '{1}', '{1}', '{failed}', '{0}', '{code}', '{text}', null, null, null, null, null, null,
 	null, null, null, now()) s"
+settle_good="select from jobrun.settle('{1}', '{1}', '{1}', '{succeeded}', null, null, null, null, null, null, null, null, null,
+	null, null, null, now())"
 settle_group="select s.status from jobrun.settle_group('{1}', '{1}', 1, '{failed}', '{0}', '{code}', '{text}') s"
 settle_all="select s.status from jobrun.settle_group('{1,2}', '{1,1}', 1, '{succeeded,succeeded}', null, null, null) s"
 settle_done="select jobrun.settle_done('{1}', '{1}', 1, '{null}')"
@@ -32,7 +34,7 @@ settle_one="select jobrun.settle_one(1, 1, 1, null)"
 @test "a settle that waited for a locked row sees the row as it has become" {
 	local call
 
-	for call in "$settle" "$settle_group" "$settle_done" "$settle_one"; do
+	for call in "$settle" "$settle_good" "$settle_group" "$settle_done" "$settle_one"; do
 		changed_meanwhile 'update jobrun.job_runs set cancel_requested_at = now() where id = 1'
 		case $(settled "$call") in
 		cancelled) q_is 'cancelled|code' 'select status, error_code from jobrun.job_runs' ;;
@@ -48,7 +50,7 @@ settle_one="select jobrun.settle_one(1, 1, 1, null)"
 @test "a settle that waited for a locked row does not settle a run that was lost meanwhile" {
 	local call
 
-	for call in "$settle" "$settle_group" "$settle_done" "$settle_one"; do
+	for call in "$settle" "$settle_good" "$settle_group" "$settle_done" "$settle_one"; do
 		changed_meanwhile "update jobrun.job_runs set status = 'queued', attempts = 0, locked_until = null where id = 1"
 		case $(settled "$call") in
 		'' | *'the lease of 1 of 1 runs is lost'* | *'the lease of the run is lost'*) ;;
@@ -61,11 +63,35 @@ settle_one="select jobrun.settle_one(1, 1, 1, null)"
 	done
 }
 
+# Where all have succeeded settle has a statement of its own.
+@test "a success is written alike by itself and beside a failure" {
+	local n=0 texts
+
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (1, 1, 1, 'h', 'x')" \
+		"insert into jobrun.job_runs (job_type, status, attempts, claim_seq, runner_id, locked_until, locked_by, created_at, run_at, started_at,
+				cancel_requested_at, last_error, error_code, failed_at, snoozes, output, output_dropped, progress, checkpoint, result)
+			select 'x', 'running', 2, 3, 1, now() + interval '1 hour', 'h', '2020-01-01', '2020-01-01', '2020-01-01',
+				'2020-01-01', 'old', 'old', '2020-01-01', 1, 'old', 1, '1', '2', '3' from generate_series(1, 12)" \
+		"create function public.ends(ids bigint[], outcomes text[], cpu_ms bigint[], outputs text[], results text[], progress text[], checkpoints text[])
+			returns bigint language sql as \$\$ select count(*) from jobrun.settle(ids, '{3,3}', '{1,1}', outcomes, '{5,5}', '{c,c}', '{e,e}', '{0,0}',
+				'{7,7}', cpu_ms, '{9,9}', outputs, '{4,4}', results, progress, checkpoints, '2020-01-02') \$\$"
+	for texts in 'null, null, null, null, null' "'{1000}', null, null, null, null" \
+		"null, '{o}', array['{\"result\": [1]}'], array['{\"progress\": null}'], array['{\"checkpoint\": 5}']" \
+		"null, null, array['{\"result\": null}'], array['{\"progress\": [1]}'], array['{\"checkpoint\": null}']"; do
+		q_is 1 "select public.ends('{$((n + 1))}', '{succeeded}', $texts)"
+		q_is 2 "select public.ends('{$((n + 2)),$((n + 3))}', '{succeeded,failed}', $texts)"
+		q_is 1 "select count(distinct to_jsonb(r) - 'id') from jobrun.job_runs r where id in ($((n + 1)), $((n + 2)))"
+		n=$((n + 3))
+	done
+	q_is '4|2' "select count(*), count(distinct to_jsonb(a) - 'run_id') from jobrun.job_attempts a where outcome = 'succeeded'"
+	q 'truncate jobrun.job_runs, jobrun.job_attempts, jobrun.job_runners restart identity'
+}
+
 @test "settle refuses any isolation level but READ COMMITTED" {
 	local call level
 
 	for level in 'repeatable read' serializable; do
-		for call in "$settle" "$settle_group" "$settle_done" "$settle_one"; do
+		for call in "$settle" "$settle_good" "$settle_group" "$settle_done" "$settle_one"; do
 			run q "begin isolation level $level" "$call"
 			assert_regex "$output" 'jobrun\.settle(_done|_one)? needs READ COMMITTED'
 		done
@@ -132,7 +158,7 @@ pages() {
 		end \$\$"
 	q "create function warm(call text) returns void language plpgsql as \$\$ begin
 			execute call; exception when sqlstate 'JR074' then null; end \$\$"
-	for call in "${settle/\{1\}/\{\$1\}}" "${settle_done/\{1\}/\{\$1\}}" "${settle_one/1/\$1}"; do
+	for call in "${settle/\{1\}/\{\$1\}}" "${settle_good/\{1\}/\{\$1\}}" "${settle_done/\{1\}/\{\$1\}}" "${settle_one/1/\$1}"; do
 		for rows in 0 1 31 never; do
 			counts=$(pages "$call" "$rows")
 			echo "$rows rows, $call:" $counts
@@ -194,8 +220,8 @@ two_changed_meanwhile() {
 	q 'truncate jobrun.job_runs, jobrun.job_attempts restart identity'
 }
 
-@test "the end of a batch looks each run up by its id, in order of id, with whatever statistics its plan was made" {
-	local rows analyse plan
+@test "the end of many runs looks each up by its id, in order of id, with whatever statistics its plan was made" {
+	local rows analyse plan nulls='null, null, null, null, null, null, null, null, null, null, null, null, now()'
 
 	needs_session # a plan is that of a connection
 	q 'alter table jobrun.job_runs set (autovacuum_enabled = off)'
@@ -211,6 +237,7 @@ two_changed_meanwhile() {
 			select pg_temp.running(${rows/never/0});
 			$analyse;
 			do \$\$ begin perform jobrun.settle_done('{0,-1}', '{1,1}', 1, null); exception when sqlstate 'JR074' then null; end \$\$;
+			select from jobrun.settle('{0,-1}', '{1,1}', '{1,1}', '{succeeded,succeeded}', $nulls);
 			select pg_temp.running(2000);
 			load 'auto_explain';
 			set auto_explain.log_nested_statements = on;
@@ -219,13 +246,15 @@ two_changed_meanwhile() {
 			set auto_explain.log_min_duration = 0;
 			set client_min_messages = notice;
 			select jobrun.settle_done(array(select generate_series(1999, 1000, -1)), array_fill(1::bigint, '{1000}'), 1, null);
+			select from jobrun.settle(array(select generate_series(999, 0, -1)), array_fill(1::bigint, '{1000}'), array_fill(1::bigint, '{1000}'),
+				array_fill('succeeded'::text, '{1000}'), $nulls);
 		sql
 		)
 		echo "$rows rows: $plan"
-		# The runs of the batch are the outer side of the join, sorted; each is one look at the primary key.
+		# In both the runs that end are the outer side of the join, sorted; each is one look at the primary key.
 		plan=$(grep -A 12 'Update on job_runs' <<<"$plan" | grep -E 'Nested Loop|Sort  |Index Scan|Seq Scan|Hash|Merge|Materialize' |
 			sed -E 's/^[ >-]*//; s/  \(.*loops=([0-9]+).*/ \1/')
-		assert_equal "$plan" $'Nested Loop 1\nSort 1\nIndex Scan using job_runs_pkey on job_runs r 1000'
+		assert_equal "$plan" "$(printf 'Nested Loop 1\nSort 1\nIndex Scan using job_runs_pkey on job_runs r 1000\n%.0s' settle_done settle)"
 	done
 	q 'truncate jobrun.job_runs, jobrun.job_attempts restart identity'
 }

@@ -461,6 +461,18 @@ test_notes(void **state)
 
 /* Shared by the handler and the command, which has no request. */
 static void
+test_prune_pause(void **state)
+{
+	(void)state;
+	assert_int_equal(jr_prune_pause_ms(0, false), 1);
+	assert_int_equal(jr_prune_pause_ms(20, false), 61);
+	assert_int_equal(jr_prune_pause_ms(20, true), 21);
+	assert_int_equal(jr_prune_pause_ms(334, false), 1000);
+	assert_int_equal(jr_prune_pause_ms(600000, false), 1000);
+	assert_int_equal(jr_prune_pause_ms(600000, true), 1000);
+}
+
+static void
 test_prune(void **state)
 {
 	static const struct jr_form_column columns[] = {{"state", JR_COLUMN_TEXT, true, NULL},
@@ -552,6 +564,7 @@ main(void)
 	    cmocka_unit_test(test_left_out),
 	    cmocka_unit_test(test_notes),
 	    cmocka_unit_test(test_prune),
+	    cmocka_unit_test(test_prune_pause),
 	    cmocka_unit_test(test_read_run),
 	    cmocka_unit_test(test_hash),
 	};

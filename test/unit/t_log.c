@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -77,7 +78,7 @@ last_event(struct sink *sink)
 static void
 text_line_has_time_level_event_and_fields(void **state)
 {
-	jr_log(JR_INFO, "run_end", JR_I("run", 1041), JR_S("type", "send_mail"), JR_S("attempt", "1/5"),
+	jr_log(JR_INFO, JR_EVENT_RUN_END, JR_I("run", 1041), JR_S("type", "send_mail"), JR_S("attempt", "1/5"),
 	    JR_S("outcome", "succeeded"), JR_I("ms", -812));
 	assert_string_equal(
 	    last_event(*state), " info event=run_end run=1041 type=send_mail attempt=1/5 outcome=succeeded ms=-812");
@@ -89,7 +90,7 @@ json_line_is_one_object(void **state)
 	struct sink *sink = *state;
 
 	jr_log_init(JR_DEBUG, JR_LOG_JSON, sink->write_fd);
-	jr_log(JR_DEBUG, "run_end", JR_I("run", 1041), JR_S("type", "send_mail"), JR_S("error", "say \"no\"\\"));
+	jr_log(JR_DEBUG, JR_EVENT_RUN_END, JR_I("run", 1041), JR_S("type", "send_mail"), JR_S("error", "say \"no\"\\"));
 	assert_string_equal(last_event(sink),
 	    "\",\"level\":\"debug\",\"event\":\"run_end\",\"run\":1041,\"type\":\"send_mail\",\"error\":\"say \\\"no\\\"\\\\\"}");
 }
@@ -97,8 +98,8 @@ json_line_is_one_object(void **state)
 static void
 missing_values_are_left_out(void **state)
 {
-	jr_log(JR_ERROR, "db_away", JR_S("error", NULL), JR_S("db", "x"));
-	assert_string_equal(last_event(*state), " error event=db_away db=x");
+	jr_log(JR_ERROR, JR_EVENT_DB_LOST, JR_S("error", NULL), JR_S("db", "x"));
+	assert_string_equal(last_event(*state), " error event=db_lost db=x");
 }
 
 static void
@@ -107,18 +108,18 @@ levels_below_the_chosen_one_are_silent(void **state)
 	struct sink *sink = *state;
 
 	jr_log_init(JR_WARN, JR_LOG_TEXT, sink->write_fd);
-	jr_log(JR_INFO, "quiet", JR_I("n", 1));
+	jr_log(JR_INFO, JR_EVENT_LOCKED, JR_I("n", 1));
 	assert_string_equal(last_event(sink), "");
-	jr_log(JR_WARN, "heard", JR_I("n", 1));
-	assert_string_equal(last_event(sink), " warn event=heard n=1");
+	jr_log(JR_WARN, JR_EVENT_FIRED, JR_I("n", 1));
+	assert_string_equal(last_event(sink), " warn event=fired n=1");
 }
 
 static void
 check_value(struct sink *sink, const char *value, const char *expected)
 {
-	char *line = jr_xasprintf(" info event=e error=%s", expected);
+	char *line = jr_xasprintf(" info event=polling error=%s", expected);
 
-	jr_log(JR_INFO, "e", JR_S("error", value));
+	jr_log(JR_INFO, JR_EVENT_POLLING, JR_S("error", value));
 	assert_string_equal(last_event(sink), line);
 	free(line);
 }
@@ -169,12 +170,12 @@ long_values_are_cut_and_the_line_is_bounded(void **state)
 			memcpy(value + i * width, fill[f], width);
 		for (int format = JR_LOG_TEXT; format <= JR_LOG_JSON; format++) {
 			jr_log_init(JR_INFO, (enum jr_log_format)format, sink->write_fd);
-			jr_log(JR_INFO, "e", JR_S("error", value), JR_I("n", 1));
+			jr_log(JR_INFO, JR_EVENT_POLLING, JR_S("error", value), JR_I("n", 1));
 			line = last_event(sink);
 			assert_true(strlen(line) > 900 && strlen(line) < 1200);
 			assert_non_null(strstr(line, format == JR_LOG_JSON ? "...\",\"n\":1}" : "...\" n=1"));
-			jr_log(JR_INFO, "e", JR_S("error", value), JR_S("reason", value), JR_S("path", value),
-			    JR_S("host", value), JR_S("db", value), JR_I("n", 1));
+			jr_log(JR_INFO, JR_EVENT_POLLING, JR_S("error", value), JR_S("reason", value),
+			    JR_S("path", value), JR_S("host", value), JR_S("db", value), JR_I("n", 1));
 			line = last_event(sink); /* which checks the bound */
 			assert_non_null(strstr(line, format == JR_LOG_JSON ? "\"n\":1}" : " n=1"));
 			assert_null(strstr(line, "db"));
@@ -187,7 +188,38 @@ line_goes_nowhere_when_the_log_is_closed(void **state)
 {
 	(void)state;
 	jr_log_init(JR_INFO, JR_LOG_TEXT, -1);
-	jr_log(JR_ERROR, "e", JR_I("n", 1));
+	jr_log(JR_ERROR, JR_EVENT_POLLING, JR_I("n", 1));
+}
+
+/* Only on the very descriptor that the journal was connected to. */
+static void
+lines_for_the_journal_begin_with_their_priority(void **state)
+{
+	struct sink *sink = *state;
+	struct stat stat;
+	char *stream;
+
+	assert_int_equal(fstat(sink->write_fd, &stat), 0);
+	stream = jr_xasprintf("%llu:%llu", (unsigned long long)stat.st_dev, (unsigned long long)stat.st_ino);
+	(void)setenv("JOURNAL_STREAM", stream, 1);
+	jr_log_init(JR_DEBUG, JR_LOG_TEXT, sink->write_fd);
+	for (int level = JR_ERROR; level <= JR_DEBUG; level++) {
+		static const char *const begins[] = {"<3>", "<4>", "<6>", "<7>"};
+
+		jr_log((enum jr_level)level, JR_EVENT_POLLING, JR_I("n", 1));
+		assert_true(read(sink->read_fd, sink->line, sizeof(sink->line)) > 3);
+		assert_memory_equal(sink->line, begins[level], 3);
+	}
+	jr_log_init(JR_DEBUG, JR_LOG_JSON, sink->write_fd);
+	jr_log(JR_INFO, JR_EVENT_POLLING, JR_I("n", 1));
+	assert_true(read(sink->read_fd, sink->line, sizeof(sink->line)) > 3);
+	assert_memory_equal(sink->line, "<6>{\"time\":", 11);
+	(void)setenv("JOURNAL_STREAM", "1:2", 1);
+	jr_log_init(JR_INFO, JR_LOG_TEXT, sink->write_fd);
+	jr_log(JR_INFO, JR_EVENT_POLLING, JR_I("n", 1));
+	assert_string_equal(last_event(sink), " info event=polling n=1");
+	(void)unsetenv("JOURNAL_STREAM");
+	free(stream);
 }
 
 static void
@@ -200,7 +232,7 @@ unknown_key_is_a_bug(void **state)
 	if (pid == 0) {
 		(void)close(STDERR_FILENO);
 		(void)signal(SIGABRT, SIG_DFL);
-		jr_log(JR_DEBUG, "e", JR_S("payload", "secret")); /* noticed even when the level is off */
+		jr_log(JR_DEBUG, JR_EVENT_POLLING, JR_S("payload", "secret")); /* noticed even when the level is off */
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -259,6 +291,7 @@ main(void)
 	    LOG_TEST(controls_and_bad_bytes_are_escaped),
 	    LOG_TEST(long_values_are_cut_and_the_line_is_bounded),
 	    LOG_TEST(line_goes_nowhere_when_the_log_is_closed),
+	    LOG_TEST(lines_for_the_journal_begin_with_their_priority),
 	    cmocka_unit_test(unknown_key_is_a_bug),
 	    cmocka_unit_test(outcomes_have_the_words_of_settle),
 	    cmocka_unit_test(runs_and_outcomes_release_all_they_own),
