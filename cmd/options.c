@@ -45,15 +45,22 @@ has_argument(const struct jr_option *option)
 	return option->type != JR_OPT_FLAG && option->type != JR_OPT_COUNT;
 }
 
+static int
+kind_of_argument(const struct jr_option *option)
+{
+	if (!has_argument(option))
+		return no_argument;
+	return option->bare != NULL ? optional_argument : required_argument;
+}
+
 static void
 join_one(struct joined *all, const struct jr_option *option, void *values, size_t *letter_count)
 {
 	size_t i = all->count++;
 
 	all->rows[i] = (struct row){option, values};
-	all->longs[i] = (struct option){.name = option->name,
-	    .has_arg = has_argument(option) ? required_argument : no_argument,
-	    .val = FIRST_VALUE + (int)i};
+	all->longs[i] =
+	    (struct option){.name = option->name, .has_arg = kind_of_argument(option), .val = FIRST_VALUE + (int)i};
 	if (option->letter == 0)
 		return;
 	all->letters[(*letter_count)++] = option->letter;
@@ -289,9 +296,9 @@ take_option(const struct joined *all, int answer, char **argv, struct jr_err *er
 	if (is_abbreviated(option, answer, argv))
 		return fail_unknown_long(all, optarg == argv[optind - 1] ? argv[optind - 2] : argv[optind - 1], err);
 	what = jr_xasprintf("--%s", option->name);
-	ok = set_value(option, all->rows[row].values, what, optarg, err);
+	ok = set_value(option, all->rows[row].values, what, optarg == NULL ? option->bare : optarg, err);
 	free(what);
-	if (option->type == JR_OPT_SECRET)
+	if (option->type == JR_OPT_SECRET && optarg != NULL)
 		memset(optarg, 'x', strlen(optarg));
 	return ok;
 }
@@ -335,8 +342,11 @@ jr_options_print(FILE *out, const struct jr_option *options)
 	for (const struct jr_option *o = options; o->name != NULL; o++) {
 		char letter[] = {
 		    o->letter == 0 ? ' ' : '-', o->letter == 0 ? ' ' : o->letter, o->letter == 0 ? ' ' : ',', '\0'};
-		char *left = jr_xasprintf(
-		    "  %s --%s%s%s", letter, o->name, o->arg == NULL ? "" : " ", o->arg == NULL ? "" : o->arg);
+		char *left = jr_xasprintf("  %s --%s%s%s%s", letter, o->name,
+		    o->arg == NULL    ? ""
+		    : o->bare != NULL ? "[="
+				      : " ",
+		    o->arg == NULL ? "" : o->arg, o->bare != NULL ? "]" : "");
 
 		jr_help_item(out, left, NAME_COLUMN, o->help);
 		free(left);

@@ -51,6 +51,7 @@ struct jr_words {
 struct jr_option {
 	const char *name; /* without the dashes */
 	const char *arg;  /* what the usage text calls the argument; NULL exactly for FLAG and COUNT */
+	const char *bare; /* the text when the argument is left out, which then follows "=" only; NULL: it is needed */
 	const char *help; /* one line; a default is said in it */
 	const char *env;  /* variable that gives the default when it is set and not empty; NULL: none */
 	/* A rule for the text of STRING and for each of WORDS (jr_parse_queue ...); NULL: none. */

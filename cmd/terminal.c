@@ -11,6 +11,7 @@
 #include "base/parse.h"
 
 #define USUAL_COLUMNS 80
+#define USUAL_ROWS 24
 #define MOST_COLUMNS 10000
 
 static bool knows_utf8 = true;
@@ -28,6 +29,16 @@ jr_terminal_columns(void)
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
 		return size.ws_col;
 	return USUAL_COLUMNS;
+}
+
+size_t
+jr_terminal_rows(void)
+{
+	struct winsize size = {0};
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0)
+		return USUAL_ROWS;
+	return size.ws_row < 2 ? 2 : size.ws_row;
 }
 
 void

@@ -1,4 +1,4 @@
-/* terminal: how wide is it, and which characters can it show? */
+/* terminal: how large is it, and which characters can it show? */
 #ifndef JR_TERMINAL_H
 #define JR_TERMINAL_H
 
@@ -8,6 +8,9 @@
 
 /* COLUMNS if it is a number, else what the terminal of stdout says, else 80. */
 size_t jr_terminal_columns(void);
+
+/* How many rows it has: what the terminal of stdout says, else 24. At least 2. */
+size_t jr_terminal_rows(void);
 
 /* Set the locale of the user. Texts are UTF-8 all the same: cron sets no locale. Call it first. */
 void jr_terminal_set_locale(void);

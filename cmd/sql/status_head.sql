@@ -1,6 +1,6 @@
 -- status_head: version of the server, version of the schema, age in ms and host of the runner seen last, running runs,
--- lingering runners (run --for), document
-select d.server_version, d.schema_version, d.runner_age_ms, d.runner_host, d.running, d.lingering, row_to_json(d)::text
+-- lingering runners (run --for), document, name of the database
+select d.server_version, d.schema_version, d.runner_age_ms, d.runner_host, d.running, d.lingering, row_to_json(d)::text, d.name
 from (
 	select current_database() as name, split_part(current_setting('server_version'), ' ', 1) as server_version,
 		(select max(m.version) from jobrun.schema_migrations m) as schema_version,

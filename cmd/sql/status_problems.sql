@@ -1,5 +1,6 @@
 -- status_problems: what somebody should look at, a row for each problem; $1 only these job types (null: all). Returns
--- text, until when in Unix ms or null (printed after the text), the rest of the line, document.
+-- text, until when in Unix ms or null (printed after the text), the rest of the line, document; and the parts of all that: about, text,
+-- advice, reason, by whom.
 with due as (
 	select h.job_type, min(h.run_at) as since from jobrun.waiting_heads() h
 	where h.run_at <= now() - interval '5 minutes' and ($1::text[] is null or h.job_type = any ($1::text[]))
@@ -15,7 +16,7 @@ with due as (
 	select 0, 'everything', 'paused', 'paused', 'jobrun resume --all', s.paused_until, s.paused_by, s.paused_reason
 	from jobrun.settings s where s.paused_until > now()
 	union all
-	(select distinct on (n.host) 0, 'host ' || n.host, 'paused', 'paused', 'jobrun resume --host ' || n.host, n.paused_until, n.paused_by,
+	(select distinct on (n.host) 0, 'host ' || n.host, 'paused', 'paused', 'jobrun resume --host ' || jobrun.shell_word(n.host), n.paused_until, n.paused_by,
 		n.paused_reason
 	from jobrun.job_runners n where n.paused_until > now() order by n.host, n.paused_until desc)
 	union all
@@ -30,12 +31,12 @@ with due as (
 	select 2, d.job_type, 'no_runner', n.due || ' due, and no runner of the last 24h has this type',
 		'put a handler ' || d.job_type || ' into the handlers directory of a host; '
 			|| 'jobrun handlers says what this host has, and what is wrong', null, null, null
-	from due d cross join lateral (select jobrun.count_due(d.job_type, 10000) as due) n
+	from due d cross join lateral (select jobrun.count_due(d.job_type, 1000) as due) n
 	where not exists (select from runners n where d.job_type = any (n.job_types))
 	union all
 	select 3, d.job_type, 'late', n.due || ' due for more than 5 minutes, and no runner has been seen in that time',
 		'is the crontab line in place? try: jobrun --once -v', null, null, null
-	from due d cross join lateral (select jobrun.count_due(d.job_type, 10000) as due) n
+	from due d cross join lateral (select jobrun.count_due(d.job_type, 1000) as due) n
 	where exists (select from runners n where d.job_type = any (n.job_types))
 		and not exists (select from runners n where n.last_seen_at > now() - interval '5 minutes')
 	union all
@@ -80,7 +81,7 @@ with due as (
 select p.about || ': ' || p.text,
 	case when isfinite(p.paused_until) then floor(extract(epoch from p.paused_until) * 1000)::bigint end,
 	coalesce(' by ' || p.paused_by, '') || coalesce(': ' || p.reason, '') || ' (' || p.look || ')',
-	row_to_json(d)::text
+	row_to_json(d)::text, p.about, p.text, p.look, p.reason, p.paused_by
 from problems p
 cross join lateral (select p.about, p.problem, p.text, p.look as advice,
 	case when isfinite(p.paused_until) then p.paused_until end as paused_until, p.reason as paused_reason, p.paused_by) d

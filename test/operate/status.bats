@@ -88,3 +88,20 @@ setup() {
 	jr_ok status --json
 	assert_equal "$(jq -c '[.types[] | [.job_type, .queued, .waiting_is_capped, .succeeded_24h]]' <<<"$output")" '[["many",10000,true,0],["report",0,false,230]]'
 }
+
+@test "status: of several types that have many waiting, each is counted up to its share" {
+	q "insert into jobrun.job_runs (job_type, run_at) select 'many' || t, now() + interval '1 hour' from generate_series(1, 9) t, generate_series(1, 3000) n" \
+		"insert into jobrun.job_runs (job_type, run_at) select 'few', now() + interval '1 hour' from generate_series(1, 400) n"
+	jr_ok status
+	assert_line --regexp '^few +400 +0 +0 '
+	assert_line --regexp '^many1 +2777[+] +0[+] +0 '
+	jr_ok status --exact
+	assert_line --regexp '^many1 +3000 +0 +0 '
+}
+
+@test "status: a line to type has the name of a host in quotes where a shell needs them" {
+	q "insert into jobrun.job_runners (id, pid, permits, host, version, paused_until) values (1, 1, 1, 'x; it''s', '1', 'infinity'), (2, 1, 1, 'db-2.lan', '1', 'infinity')"
+	jr_ok status
+	assert_line --partial "(jobrun resume --host 'x; it'\\''s')"
+	assert_line --partial '(jobrun resume --host db-2.lan)'
+}
