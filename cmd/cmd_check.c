@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "check.h"
 #include "commands.h"
 #include "print.h"
 #include "ranges.h"
@@ -182,7 +183,8 @@ words_of(size_t i, const struct measure *m)
 	else if (m->value == 1)
 		text = jr_xasprintf("1 %s (%s)", counted[i].one, about);
 	else
-		text = jr_xasprintf("%s %s (%s and others)", took, counted[i].many, about);
+		text = jr_xasprintf(
+		    i == PAUSED ? "%s %s (%s and others)" : "%s %s (mostly %s)", took, counted[i].many, about);
 	free(took);
 	for (char *c = text; *c != '\0'; c++)
 		*c = *c == '|' ? '/' : *c;
@@ -305,6 +307,20 @@ worst_of(const struct measure *measures)
 	for (size_t i = 0; i < MEASURES; i++)
 		worst = measures[i].state > worst ? measures[i].state : worst;
 	return worst;
+}
+
+_Static_assert(JR_CHECK_LINES == MEASURES, "a line for each");
+
+bool
+jr_check_lines(const PGresult *result, struct jr_check_line lines[JR_CHECK_LINES], struct jr_err *err)
+{
+	struct measure measures[MEASURES] = {0};
+
+	if (!read_limits(&check_defaults, measures, err) || !take(result, measures, err))
+		return false;
+	for (size_t i = 0; i < MEASURES; i++)
+		lines[i] = (struct jr_check_line){.state = (int)measures[i].state, .text = words_of(i, &measures[i])};
+	return true;
 }
 
 /* The state when the database does not answer. */

@@ -1,0 +1,293 @@
+/*
+ * doctor: see doctor.h. What must hold: a statement that fails is a finding, never the end of the command.
+ */
+#include "doctor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/crontab.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "handler/document.h"
+#include "print.h"
+
+#define TEXT_MAX 65536
+
+static const struct {
+	const char *word, *shown;
+} healths[] = {
+    [JR_HEALTH_OK] = {"ok", "ok"},
+    [JR_HEALTH_WARN] = {"warn", "warn"},
+    [JR_HEALTH_FAIL] = {"fail", "FAIL"},
+    [JR_HEALTH_UNCHECKED] = {"unchecked", "?"},
+};
+
+/* --- findings --- */
+
+void
+jr_doctor_add(
+    struct jr_doctor *doctor, enum jr_health health, const char *text, const char *consequence, const char *command)
+{
+	doctor->findings = jr_xrealloc(doctor->findings, doctor->count + 1, sizeof(*doctor->findings));
+	doctor->findings[doctor->count++] = (struct jr_finding){
+	    .check = doctor->check,
+	    .health = health,
+	    .text = jr_xstrdup(text),
+	    .consequence = jr_xstrdup_or_null(consequence),
+	    .command = jr_xstrdup_or_null(command),
+	};
+}
+
+void
+jr_doctor_release_findings(struct jr_doctor *doctor)
+{
+	for (size_t i = 0; i < doctor->count; i++) {
+		free(doctor->findings[i].text);
+		free(doctor->findings[i].consequence);
+		free(doctor->findings[i].command);
+	}
+	free(doctor->findings);
+	doctor->findings = NULL;
+	doctor->count = 0;
+}
+
+static size_t
+count_of(const struct jr_doctor *doctor, enum jr_health health)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < doctor->count; i++)
+		count += doctor->findings[i].health == health;
+	return count;
+}
+
+bool
+jr_doctor_found(const struct jr_doctor *doctor, enum jr_health health)
+{
+	return count_of(doctor, health) > 0;
+}
+
+bool
+jr_doctor_runs_jobs(const struct jr_doctor *doctor)
+{
+	struct jr_err unused;
+
+	return doctor->handlers_err.msg[0] == '\0' && jr_handlers_check(&doctor->handlers, &unused);
+}
+
+/* --- statements --- */
+
+static char *
+quoted(const char *word)
+{
+	return jr_crontab_word(word == NULL ? "" : word);
+}
+
+/* With -d it names host, port, role and database: a connection string may contain a password. */
+static char *
+psql_of(const struct jr_doctor *doctor)
+{
+	const PGconn *conn = jr_db_conn(doctor->db);
+	char *host, *user, *name, *text;
+
+	if (strcmp(doctor->source, "-d") != 0)
+		return doctor->conninfo == NULL ? jr_xstrdup("psql") : jr_xasprintf("psql \"$%s\"", doctor->source);
+	host = quoted(PQhost(conn));
+	user = quoted(PQuser(conn));
+	name = quoted(PQdb(conn));
+	text = jr_xasprintf("psql -h %s -p %s -U %s -d %s", host, PQport(conn), user, name);
+	free(host);
+	free(user);
+	free(name);
+	return text;
+}
+
+char *
+jr_doctor_psql(const struct jr_doctor *doctor, const char *sql)
+{
+	char *psql = psql_of(doctor), *word = jr_crontab_quote(sql, strlen(sql));
+	char *line = jr_xasprintf("%s -c %s", psql, word);
+
+	free(psql);
+	free(word);
+	return line;
+}
+
+/* The text with an age in place of {age}. Caller frees. */
+static char *
+text_with_age(const char *text, const char *age_ms)
+{
+	static const char mark[] = "{age}";
+	const char *at = strstr(text, mark);
+	char *words, *whole;
+
+	if (at == NULL || age_ms == NULL)
+		return jr_xstrdup(text);
+	words = jr_format_duration(strtoll(age_ms, NULL, 10) / 1000 * 1000);
+	whole = jr_xasprintf("%.*s%s%s", (int)(at - text), text, words, at + strlen(mark));
+	free(words);
+	return whole;
+}
+
+static enum jr_health
+health_of(const char *word)
+{
+	for (size_t i = 0; i < JR_COUNT(healths); i++) {
+		if (strcmp(healths[i].word, word) == 0)
+			return (enum jr_health)i;
+	}
+	return JR_HEALTH_UNCHECKED;
+}
+
+/* What to type: the SQL, then the command. Caller frees; NULL: nothing. */
+static char *
+line_to_type(const struct jr_doctor *doctor, const char *command, const char *sql)
+{
+	char *psql, *line;
+
+	if (sql == NULL)
+		return jr_xstrdup_or_null(command);
+	psql = jr_doctor_psql(doctor, sql);
+	line = jr_xasprintf("%s%s%s", psql, command == NULL ? "" : " && ", command == NULL ? "" : command);
+	free(psql);
+	return line;
+}
+
+static void
+add_row(struct jr_doctor *doctor, const PGresult *rows, int row)
+{
+	enum {
+		STATE,
+		TEXT,
+		AGE,
+		CONSEQUENCE,
+		COMMAND,
+		SQL
+	};
+	char *text = text_with_age(PQgetvalue(rows, row, TEXT), jr_pg_text(rows, row, AGE));
+	char *line = line_to_type(doctor, jr_pg_text(rows, row, COMMAND), jr_pg_text(rows, row, SQL));
+
+	jr_doctor_add(doctor, health_of(PQgetvalue(rows, row, STATE)), text, jr_pg_text(rows, row, CONSEQUENCE), line);
+	free(text);
+	free(line);
+}
+
+void
+jr_doctor_ask(struct jr_doctor *doctor, const struct jr_check *check)
+{
+	char long_ms[24];
+	const char *const values[] = {
+	    [JR_VALUE_NONE] = NULL,
+	    [JR_VALUE_LONG_MS] = jr_pg_print_int(long_ms, doctor->long_ms),
+	    [JR_VALUE_ZONE] = doctor->zone,
+	    [JR_VALUE_HOST] = jr_doctor_runs_jobs(doctor) ? doctor->host : NULL,
+	    [JR_VALUE_RUNS] = jr_doctor_runs_jobs(doctor) ? "t" : "f",
+	};
+	struct jr_err err;
+	PGresult *rows = jr_db_query(
+	    doctor->db, check->sql, check->value != JR_VALUE_NONE, &values[check->value], JR_DOCTOR_MS, &err);
+
+	if (rows == NULL) {
+		jr_doctor_add(doctor, JR_HEALTH_UNCHECKED, err.msg, NULL, NULL);
+		return;
+	}
+	for (int row = 0; row < PQntuples(rows); row++)
+		add_row(doctor, rows, row);
+	if (PQntuples(rows) == 0 && check->well != NULL)
+		jr_doctor_add(doctor, JR_HEALTH_OK, check->well, NULL, NULL);
+	PQclear(rows);
+}
+
+/* --- output --- */
+
+/* Findings after `first` that could not be looked at for the same reason follow it in one line. */
+static size_t
+same_reason(const struct jr_doctor *doctor, size_t first)
+{
+	size_t end = first + 1;
+
+	if (doctor->findings[first].health != JR_HEALTH_UNCHECKED)
+		return end;
+	while (end < doctor->count && doctor->findings[end].health == JR_HEALTH_UNCHECKED &&
+	       strcmp(doctor->findings[end].text, doctor->findings[first].text) == 0)
+		end++;
+	return end;
+}
+
+static void
+print_findings(const struct jr_doctor *doctor, size_t first, size_t end, int width)
+{
+	const struct jr_finding *finding = &doctor->findings[first];
+	size_t indent = (size_t)width + 8;
+	struct jr_buf line;
+
+	jr_buf_init(&line, TEXT_MAX);
+	jr_buf_addf(&line, "%-4s  %-*s  ", healths[finding->health].shown, width, finding->check);
+	if (finding->health == JR_HEALTH_UNCHECKED)
+		jr_buf_adds(&line, "not checked: ");
+	jr_buf_adds(&line, finding->text);
+	if (finding->consequence != NULL)
+		jr_buf_addf(&line, ": %s", finding->consequence);
+	for (size_t i = first + 1; i < end; i++)
+		jr_buf_addf(&line, "%s%s", i == first + 1 ? "; nor " : ", ", doctor->findings[i].check);
+	jr_print_paragraph(line.data, indent);
+	if (finding->command != NULL) {
+		jr_buf_clear(&line);
+		jr_buf_addf(&line, "%*stype: ", (int)indent, "");
+		jr_print_line(stdout, line.data, finding->command);
+	}
+	jr_buf_release(&line);
+}
+
+static void
+print_text(const struct jr_doctor *doctor)
+{
+	int width = 0;
+
+	for (size_t i = 0; i < doctor->count; i++) {
+		int len = (int)strlen(doctor->findings[i].check);
+
+		width = len > width ? len : width;
+	}
+	for (size_t i = 0, end; i < doctor->count; i = end) {
+		end = same_reason(doctor, i);
+		print_findings(doctor, i, end, width);
+	}
+	printf("%zu FAIL, %zu warn, %zu not checked, %zu ok\n", count_of(doctor, JR_HEALTH_FAIL),
+	    count_of(doctor, JR_HEALTH_WARN), count_of(doctor, JR_HEALTH_UNCHECKED), count_of(doctor, JR_HEALTH_OK));
+}
+
+static json_t *
+value_of(const char *text)
+{
+	return text == NULL ? json_null() : jr_document_string(text, strlen(text));
+}
+
+static void
+print_document(const struct jr_doctor *doctor)
+{
+	json_t *root = json_object(), *checks = json_array();
+
+	for (size_t i = 0; i < doctor->count; i++) {
+		const struct jr_finding *finding = &doctor->findings[i];
+		json_t *object = json_object();
+
+		jr_document_set_text(object, "check", finding->check);
+		jr_document_set_text(object, "state", healths[finding->health].word);
+		jr_document_set(object, "text", value_of(finding->text));
+		jr_document_set(object, "consequence", value_of(finding->consequence));
+		jr_document_set(object, "command", value_of(finding->command));
+		jr_document_append(checks, object);
+	}
+	jr_document_set(root, "checks", checks);
+	jr_print_value(root);
+	json_decref(root);
+}
+
+void
+jr_doctor_print(const struct jr_doctor *doctor, bool json)
+{
+	(json ? print_document : print_text)(doctor);
+}

@@ -1,0 +1,279 @@
+/*
+ * doctor_database: the checks of the connection, the server and the schema that need more than one statement.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/crontab.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "doctor.h"
+#include "doctor_judge.h"
+#include "sql_text.h"
+
+#define POOLER_TRIES 5
+#define TEXT_MAX 4096
+
+/* --- connection --- */
+
+/* " (not used: DATABASE_URL)": the variables that name a database, too. */
+static void
+add_losers(struct jr_buf *text, const char *source)
+{
+	static const char *const names[] = {"JOBRUN_DATABASE_URL", "DATABASE_URL", "PGHOST", "PGSERVICE", "PGDATABASE"};
+	const char *before = " (not used: ";
+
+	for (size_t i = 0; i < JR_COUNT(names); i++) {
+		const char *value = getenv(names[i]);
+		bool of_libpq = strncmp(names[i], "PG", 2) == 0;
+
+		if (value == NULL || value[0] == '\0' || strcmp(source, names[i]) == 0)
+			continue;
+		if (of_libpq && strcmp(source, "libpq defaults") == 0)
+			continue;
+		jr_buf_addf(text, "%s%s", before, names[i]);
+		before = ", ";
+	}
+	if (before[0] == ',')
+		jr_buf_addc(text, ')');
+}
+
+/* "JOBRUN_DATABASE_URL", "PGHOST, PGUSER", or that nothing names a database. */
+static void
+add_source(struct jr_buf *text, const struct jr_doctor *doctor)
+{
+	static const char *const names[] = {"PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE"};
+	const char *before = "";
+
+	if (strcmp(doctor->source, "libpq defaults") != 0) {
+		jr_buf_adds(text, doctor->source);
+	} else {
+		for (size_t i = 0; i < JR_COUNT(names); i++) {
+			const char *value = getenv(names[i]);
+
+			if (value == NULL || value[0] == '\0')
+				continue;
+			jr_buf_addf(text, "%s%s", before, names[i]);
+			before = ", ";
+		}
+		if (before[0] == '\0')
+			jr_buf_adds(text, "nothing but libpq's defaults");
+	}
+	add_losers(text, doctor->source);
+}
+
+void
+jr_doctor_look_connection(struct jr_doctor *doctor)
+{
+	const PGconn *conn = doctor->db == NULL ? NULL : jr_db_conn(doctor->db);
+	struct jr_buf text;
+
+	jr_buf_init(&text, TEXT_MAX);
+	if (conn != NULL) {
+		jr_buf_addf(&text, "database %s at %s:%s as role %s, named by ", PQdb(conn), PQhost(conn), PQport(conn),
+		    PQuser(conn));
+		add_source(&text, doctor);
+		jr_doctor_add(doctor, JR_HEALTH_OK, text.data, NULL, NULL);
+	} else {
+		jr_buf_addf(&text, "%s; the database is named by ", doctor->connect_err.msg);
+		add_source(&text, doctor);
+		jr_doctor_add(doctor, JR_HEALTH_FAIL, text.data, "nothing is enqueued or run from here",
+		    jr_db_is_unnamed(doctor->app->dbname) ? "export JOBRUN_DATABASE_URL=postgresql://ROLE@HOST/DATABASE"
+							  : "jobrun status -v");
+	}
+	jr_buf_release(&text);
+}
+
+/* --- server --- */
+
+static void
+add_read_only(struct jr_doctor *doctor)
+{
+	char *command = jr_doctor_psql(doctor, "show default_transaction_read_only");
+
+	jr_doctor_add(doctor, JR_HEALTH_FAIL, "transactions of this role in this database are read only",
+	    "nothing can be enqueued or run; default_transaction_read_only is on", command);
+	free(command);
+}
+
+static void
+add_version(struct jr_doctor *doctor)
+{
+	int version = PQserverVersion(jr_db_conn(doctor->db));
+	char *text = jr_xasprintf("PostgreSQL %d.%d", version / 10000, version % 10000);
+	const char *consequence;
+	enum jr_health health = jr_judge_version(version, &consequence);
+
+	jr_doctor_add(doctor, health, text, consequence, NULL);
+	free(text);
+}
+
+void
+jr_doctor_look_server(struct jr_doctor *doctor)
+{
+	struct jr_err err;
+	PGresult *row = jr_db_query(doctor->db, jr_sql_doctor_server, 0, NULL, JR_DOCTOR_MS, &err);
+
+	if (row == NULL)
+		jr_doctor_add(doctor, JR_HEALTH_UNCHECKED, err.msg, NULL, NULL);
+	else if (strcmp(PQgetvalue(row, 0, 0), "t") == 0)
+		jr_doctor_add(doctor, JR_HEALTH_FAIL, "the server is a standby, which is read only",
+		    "nothing can be enqueued or run; name the primary", NULL);
+	else if (strcmp(PQgetvalue(row, 0, 1), "t") == 0)
+		add_read_only(doctor);
+	else
+		add_version(doctor);
+	PQclear(row);
+}
+
+/* --- pooler --- */
+
+/* The server process of a transaction that stays open (other), or of one that ends. 0: it failed. */
+static int64_t
+process_of(struct jr_db *db, bool stays_open, struct jr_err *err)
+{
+	const struct jr_statement statement = {jr_sql_backend, 0, NULL};
+	PGresult *row = NULL;
+	bool ok = stays_open ? jr_db_begin(db, &statement, 1, &row, JR_DOCTOR_MS, err)
+			     : jr_db_run(db, &statement, 1, &row, JR_DOCTOR_MS, err);
+	int64_t pid = ok ? jr_pg_int(row, 0, 0, 0) : 0;
+
+	PQclear(row);
+	return pid;
+}
+
+enum pooling {
+	POOL_SESSIONS,
+	POOL_TRANSACTIONS,
+	POOL_STATEMENTS,
+	POOL_UNKNOWN
+};
+
+/*
+ * Our process, between two transactions, is used by another client, or changes: only a pooler of transactions does so.
+ * One of statements refuses a transaction that stays open. *err is set if the answer is not known.
+ */
+static enum pooling
+find_pooling(struct jr_db *db, struct jr_db *other, struct jr_err *err)
+{
+	int64_t first = process_of(db, false, err), now = first;
+
+	for (int i = 0; i < POOLER_TRIES && now == first && now != 0; i++) {
+		int64_t theirs = process_of(other, true, err);
+
+		if (theirs == 0)
+			return strstr(err->msg, "statement pooling") != NULL ? POOL_STATEMENTS : POOL_UNKNOWN;
+		if (theirs != first)
+			now = process_of(db, false, err);
+		if (!jr_db_roll_back(other, JR_DOCTOR_MS, err))
+			return POOL_UNKNOWN;
+		if (theirs == first)
+			return POOL_TRANSACTIONS;
+	}
+	return now == 0 ? POOL_UNKNOWN : now != first ? POOL_TRANSACTIONS : POOL_SESSIONS;
+}
+
+static void
+add_pooling(struct jr_doctor *doctor, enum pooling pooling, const struct jr_err *err)
+{
+	switch (pooling) {
+	case POOL_SESSIONS:
+		jr_doctor_add(
+		    doctor, JR_HEALTH_OK, "a pooler; as far as can be seen each client keeps its session", NULL, NULL);
+		break;
+	case POOL_TRANSACTIONS:
+		jr_doctor_add(doctor, JR_HEALTH_OK,
+		    "a pooler in transaction mode; run --for looks for work once a second", NULL, NULL);
+		break;
+	case POOL_STATEMENTS:
+		jr_doctor_add(doctor, JR_HEALTH_FAIL, "a pooler in statement mode",
+		    "transactions of several statements are refused, and jobrun needs them; set pool_mode = transaction",
+		    NULL);
+		break;
+	case POOL_UNKNOWN:
+		jr_doctor_add(doctor, JR_HEALTH_UNCHECKED, err->msg, NULL, NULL);
+		break;
+	}
+}
+
+/* A pooler has told libpq another process than the one that answers. */
+void
+jr_doctor_look_pooler(struct jr_doctor *doctor)
+{
+	struct jr_err err = {.msg = ""};
+	int64_t pid = process_of(doctor->db, false, &err);
+	struct jr_db *other = NULL;
+
+	if (pid == 0) {
+		add_pooling(doctor, POOL_UNKNOWN, &err);
+		return;
+	}
+	if (pid == PQbackendPID(jr_db_conn(doctor->db))) {
+		jr_doctor_add(doctor, JR_HEALTH_OK, "none", NULL, NULL);
+		return;
+	}
+	other = jr_db_open(doctor->conninfo, JR_DOCTOR_MS, NULL, &err);
+	add_pooling(doctor, other == NULL ? POOL_UNKNOWN : find_pooling(doctor->db, other, &err), &err);
+	jr_db_close(other);
+}
+
+/* --- schema --- */
+
+static void
+add_no_rights(struct jr_doctor *doctor)
+{
+	char *role = jr_crontab_word(PQuser(jr_db_conn(doctor->db)));
+	char *command = jr_xasprintf("jobrun grant %s %s", jr_doctor_runs_jobs(doctor) ? "run" : "read", role);
+
+	jr_doctor_add(doctor, JR_HEALTH_FAIL, doctor->schema_err.msg,
+	    "this role has no rights in jobrun; the owner of the schema grants them", command);
+	free(role);
+	free(command);
+}
+
+void
+jr_doctor_look_schema(struct jr_doctor *doctor)
+{
+	const struct jr_err *err = &doctor->schema_err;
+
+	if (doctor->schema_fits)
+		jr_doctor_add(doctor, JR_HEALTH_OK, "schema and functions fit jobrun " JR_VERSION, NULL, NULL);
+	else if (err->code == JR_E_TEMP)
+		jr_doctor_add(doctor, JR_HEALTH_UNCHECKED, err->msg, NULL, NULL);
+	else if (err->code == JR_E_PERM)
+		add_no_rights(doctor);
+	else
+		jr_doctor_add(doctor, JR_HEALTH_FAIL, err->msg, "every command exits with 78",
+		    strstr(err->msg, "newer") != NULL ? "jobrun --version" : "jobrun migrate");
+}
+
+/* --- clock --- */
+
+void
+jr_doctor_look_clock(struct jr_doctor *doctor)
+{
+	int64_t before_ms = jr_clock_wall_ms(), skew_ms;
+	struct jr_err err;
+	PGresult *row = jr_db_query(doctor->db, jr_sql_doctor_clock, 0, NULL, JR_DOCTOR_MS, &err);
+	char *words, *text;
+
+	if (row == NULL) {
+		jr_doctor_add(doctor, JR_HEALTH_UNCHECKED, err.msg, NULL, NULL);
+		return;
+	}
+	skew_ms = jr_judge_skew(before_ms, jr_pg_int(row, 0, 0, 0), jr_clock_wall_ms());
+	PQclear(row);
+	words = jr_format_duration(skew_ms < 0 ? -skew_ms : skew_ms);
+	text = jr_xasprintf(
+	    "the clock of this host is %s %s that of the server", words, skew_ms < 0 ? "behind" : "ahead of");
+	if (skew_ms > -JR_SKEW_MS && skew_ms < JR_SKEW_MS)
+		jr_doctor_add(doctor, JR_HEALTH_OK, "this host and the server agree on the time", NULL, NULL);
+	else
+		jr_doctor_add(doctor, JR_HEALTH_WARN, text,
+		    "schedules and leases follow the server alone, but cron, JOBRUN_DEADLINE and webhook signatures follow this host",
+		    "timedatectl status");
+	free(words);
+	free(text);
+}

@@ -1,0 +1,23 @@
+-- doctor_grants: has the role every right that job_grants says? A restore without them, or a REVOKE by hand, loses some. Returns
+-- findings (doctor.h).
+with wanted as (
+	select g.role, g.kind, r.what
+	from jobrun.job_grants g join pg_roles o on o.rolname = g.role and pg_has_role(current_user, o.oid, 'usage')
+	cross join lateral jobrun.rights(g.kind) r(what)
+), missing as (
+	select distinct w.role, w.kind, 'execute on ' || p.proname as name
+	from wanted w join pg_proc p on w.what like 'execute on %'
+		and position(format('jobrun.%I(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) in w.what) > 0
+	where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun') and not has_function_privilege(p.oid, 'execute')
+	union
+	select w.role, w.kind, split_part(w.what, ' ', 1) || ' on ' || c.relname
+	from wanted w join pg_class c on c.relkind in ('r', 'p', 'v') and w.what ~ ('jobrun\.' || c.relname || '(,|$)')
+	where c.relnamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun')
+		and not has_any_column_privilege(c.oid, split_part(w.what, ' ', 1))
+)
+select 'fail', format('%s was granted to role %s, but %s is missing%s', m.kind, m.role, min(m.name),
+		case when count(*) > 1 then format(', and %s more', count(*) - 1) else '' end), null::bigint,
+	'commands fail for want of rights', format('jobrun grant %s %I', m.kind, m.role), null::text
+from missing m
+group by m.role, m.kind
+order by m.role, m.kind

@@ -1,0 +1,225 @@
+#!/usr/bin/env bats
+# jobrun doctor, the checks of the database: each is broken once and found, with what to type.
+
+load ../lib/common
+load ../lib/doctor
+load ../lib/pooler
+load ../lib/variant
+
+setup() {
+	common_setup
+	doctor_setup
+}
+
+# with_setting SETTING VALUE: from now on in each new session of the test's database.
+with_setting() {
+	q "do \$do\$ begin execute format('alter database %I set $1 = %s', current_database(), \$v\$$2\$v\$); end \$do\$"
+}
+
+# a_runner HOST AGE [TYPE]: one that was seen then, and has this type (work).
+a_runner() {
+	q "insert into jobrun.job_runners (id, pid, permits, host, version, job_types, started_at, last_seen_at)
+		values ($RANDOM, 1, 1, '$1', '1', '{${3:-work}}', now() - interval '$2', now() - interval '$2')"
+}
+
+@test "doctor says which name of the database won, and after the host's checks that it does not answer" {
+	DATABASE_URL=x finds connection ok "database $JR_DATABASE at .*named by JOBRUN_DATABASE_URL \(not used: DATABASE_URL\)"
+	url=$JOBRUN_DATABASE_URL
+	jr doctor -d "$url" connection
+	assert_output --partial 'named by -d (not used: JOBRUN_DATABASE_URL)'
+	DOCTOR_URL="$url dbname=no_such_database" finds connection fail 'no_such_database.*nothing is enqueued or run from here' 'jobrun status -v'
+	unset JOBRUN_DATABASE_URL
+	DATABASE_URL=$url jr doctor connection
+	assert_output --partial 'named by DATABASE_URL'
+	PGHOST=$TMPDIR PGCONNECT_TIMEOUT=1 jr doctor connection pgpass server schema types
+	assert_equal "$status" 75
+	assert_line --index 0 --regexp '^FAIL  connection  .*named by PGHOST:'
+	assert_line --index 2 --regexp '^ok    pgpass '
+	assert_line --index 3 '?     server      not checked: there is no connection; nor schema, types'
+	export JOBRUN_DATABASE_URL=$url
+}
+
+@test "doctor finds a server that cannot be written to, and timeouts with where they are set" {
+	finds server ok '^PostgreSQL [0-9]+\.[0-9]+'
+	finds timeouts ok
+	with_setting statement_timeout "'31s'"
+	with_setting idle_session_timeout "'9min'"
+	make_role "slow_$JR_DATABASE"
+	admin "alter role \"slow_$JR_DATABASE\" in database $JR_DATABASE set idle_in_transaction_session_timeout = '1min'"
+	with_setting default_transaction_read_only on
+	terminate_backends
+	DOCTOR_URL="$JOBRUN_DATABASE_URL target_session_attrs=any"
+	finds server fail 'are read only.*nothing can be enqueued or run'
+	finds timeouts warn "statement_timeout is 31s, set for database $JR_DATABASE: it ends every statement" \
+		"-c 'alter database $JR_DATABASE reset statement_timeout'$"
+	finds timeouts warn 'idle_session_timeout is 9m, set for database .*without a statement' 'reset idle_session_timeout'
+	DOCTOR_URL="$(url_of "slow_$JR_DATABASE") target_session_attrs=any"
+	finds timeouts warn "idle_in_transaction_session_timeout is 1m, set for role slow_$JR_DATABASE in database $JR_DATABASE" \
+		"alter role slow_$JR_DATABASE in database $JR_DATABASE reset idle_in_transaction_session_timeout"
+}
+
+@test "doctor finds that the clocks of host and server differ" {
+	finds clock ok
+	"${CC:-cc}" -shared -fPIC -o "$TMPDIR/hour.so" -x c - <<-'c'
+		#define _GNU_SOURCE
+		#include <sys/syscall.h>
+		#include <time.h>
+		#include <unistd.h>
+		int clock_gettime(clockid_t clock, struct timespec *now)
+		{
+			int status = (int)syscall(SYS_clock_gettime, clock, now);
+
+			if (clock == CLOCK_REALTIME)
+				now->tv_sec -= 3600;
+			return status;
+		}
+	c
+	ASAN_OPTIONS+=:verify_asan_link_order=0 LD_PRELOAD=$TMPDIR/hour.so jr doctor clock
+	assert_line --index 0 --regexp '^warn  clock  the clock of this host is (1h|59m).* behind that of the server: '
+	assert_line --index 1 --regexp 'type: timedatectl status$'
+}
+
+# pool_mode MODE: the pooler of this test has it from now on.
+pool_mode() {
+	local dir=${JR_SERVER#host=}
+
+	dir=${dir%% *}
+	sed -i "s/^pool_mode = .*/pool_mode = $1/" "$dir/settings.ini"
+	kill -HUP "$(cat "$dir/pid")"
+}
+
+# pooling_is TEXT: for wait_until.
+pooling_is() {
+	run_jobrun doctor pooler | grep -q "$1"
+}
+
+@test "doctor tells poolers of sessions, transactions and statements apart" {
+	DOCTOR_URL="$JR_DIRECT dbname=$JR_DATABASE" finds pooler ok '^none'
+	pooler server_round_robin=0
+	finds pooler ok 'a pooler in transaction mode'
+	pool_mode session
+	wait_until 20 pooling_is 'each client keeps its session'
+	pool_mode statement
+	wait_until 20 pooling_is '^FAIL .* statement mode: .*set pool_mode = transaction'
+}
+
+@test "doctor finds a schema that does not fit, a copy, and housekeeping that is off" {
+	finds schema ok
+	finds copy ok
+	finds retention ok
+	q "update jobrun.settings set database_oid = 1"
+	finds copy warn 'was copied or moved' '^jobrun migrate --adopt$'
+	q "update jobrun.settings set copies = 'refuse'"
+	finds copy fail 'nothing is run in it'
+	jr_ok pause --definition jobrun.prune
+	finds retention fail 'is paused' '^jobrun resume --definition jobrun.prune$'
+	jr_ok resume --definition jobrun.prune
+	jr_ok define jobrun.prune --disable
+	finds retention fail 'is disabled.*tables grow' '^jobrun define jobrun.prune --enable$'
+	jr_ok define jobrun.prune --enable
+	q 'set session_replication_role = replica' "update jobrun.settings set stats_until = date_trunc('hour', now()) - interval '3 days', keep_dead = '9 years'" \
+		"update jobrun.job_definitions set next_slot_at = '9999-01-01 00:00Z' where name = 'jobrun.prune'"
+	finds retention warn 'has not gone on for 3d' 'list --type jobrun.prune'
+	finds retention warn 'next slot of jobrun.prune is 9999-01-01T00:00Z'
+	finds retention warn 'finished runs are kept for'
+	q 'set session_replication_role = replica' "delete from jobrun.job_definitions where name = 'jobrun.prune'"
+	finds retention fail 'there is no definition' '^jobrun define jobrun.prune '
+	q "update jobrun.schema_migrations set version = 99 where name <> 'functions'" || q "insert into jobrun.schema_migrations (version, name, checksum) values (99, 'later', 'x')"
+	finds schema fail 'newer than this jobrun knows' '^jobrun --version$'
+	drop_schema
+	finds schema fail 'every command exits with 78' '^jobrun migrate$'
+	finds retention unchecked 'the schema cannot be used'
+}
+
+@test "doctor finds too few rights, too many, and lost ones" {
+	role=app_$JR_DATABASE
+	make_role "$role"
+	handler work <<<'exit 0'
+	finds role warn 'is superuser'
+	DOCTOR_URL=$(url_of "$role")
+	finds schema fail 'permission denied.*has no rights' "^jobrun grant run $role$"
+	jr_ok grant enqueue "$role"
+	finds role fail "role $role has the rights of enqueue, and this host has handlers" "^jobrun grant run $role$"
+	finds grants unchecked 'permission denied'
+	jr_ok grant run "$role"
+	finds role ok "role $role has the rights of run"
+	finds grants ok
+	q "revoke execute on function jobrun.candidates from \"$role\"" "revoke insert on jobrun.job_attempts from \"$role\""
+	finds grants fail "run was granted to role $role, but execute on candidates is missing, and 1 more" "^jobrun grant run $role$"
+	jr_ok grant run "$role"
+	finds grants ok
+	q "alter schema jobrun owner to \"$role\""
+	finds role warn 'owns the schema'
+	q "do \$do\$ begin execute format('alter schema jobrun owner to %I', session_user); end \$do\$"
+}
+
+@test "doctor finds that no runner was seen, and runs that no host can do" {
+	finds runner warn 'no runner has ever been seen' 'jobrun --once -v'
+	q "insert into jobrun.job_runs (job_type, run_at) values ('work', now() - interval '1 hour')"
+	finds runner fail 'no runner has ever been seen.*runs wait'
+	finds types unchecked 'no runner was seen in the last day'
+	a_runner web9 '2 hours' other
+	finds runner fail 'seen 2h ago on web9'
+	a_runner web9 0 other
+	finds runner ok 'on web9'
+	finds types fail 'a run of work in queue default has been due for 1h, and no host has a handler for work' '^jobrun handlers --check$'
+	q "update jobrun.job_runners set refused = '{work: cannot trust it}'"
+	finds types fail 'host web9: refused: work: cannot trust it'
+	a_runner web8 0
+	finds types ok
+	handler work <<<'exit 0'
+	finds runner warn 'no runner of this host, .*was seen in the last day: other hosts run jobs'
+	a_runner "$(hostname)" 0
+	finds runner ok
+}
+
+@test "doctor finds time zones that the server has lost, and schedules that are not in the zone of this host" {
+	jr_ok define nightly --type work --schedule '30 2 * * *'
+	jr_ok define often --type work --schedule '*/5 * * * *'
+	finds zones ok
+	finds host_zone ok 'this host is in UTC'
+	TZ=Europe/Berlin finds host_zone warn 'this host is in Europe/Berlin, and a schedule is in UTC: nightly:' \
+		'^jobrun define nightly --time-zone Europe/Berlin$'
+	TZ=CET-1 finds host_zone warn 'this host is in CET-1' '^jobrun define nightly$'
+	jr_ok define nightly --time-zone Europe/Berlin
+	TZ=Europe/Berlin finds host_zone ok
+	q 'set session_replication_role = replica' "update jobrun.job_definitions set time_zone = 'Mars/Base' where name = 'nightly'"
+	finds zones fail 'does not know the time zone Mars/Base of definition nightly: its schedule does not fire' \
+		'^jobrun define nightly --time-zone UTC$'
+	q "delete from jobrun.job_definitions where name = 'nightly'" # the invariants read its schedule
+}
+
+@test "doctor finds long transactions, dead rows, bloat, and tables without autovacuum" {
+	finds transactions ok
+	hold 'select txid_current()'
+	pid=$(q "select pid from pg_stat_activity where datname = current_database() and state = 'idle in transaction'")
+	finds transactions fail "session $pid \(role .*, application psql, idle in transaction\) has been in a transaction for .*vacuum cannot remove" \
+		"^psql \"\\\$JOBRUN_DATABASE_URL\" -c 'select pg_terminate_backend\($pid\)'$" --long 1ms
+	finds transactions ok '' '' --long 1h
+	release_holds
+	finds autovacuum ok
+	finds dead_rows ok
+	q "alter table jobrun.job_audit set (autovacuum_enabled = off, autovacuum_vacuum_threshold = 10, autovacuum_vacuum_scale_factor = 0)"
+	finds autovacuum fail 'off for jobrun.job_audit' "-c 'alter table jobrun.job_audit reset \(autovacuum_enabled\)'$"
+	q "insert into jobrun.job_audit (who, action, object, reason) select 'x', 'x', 'x', repeat(md5(n::text), 15) from generate_series(1, 45000) n" \
+		'create index audit_reason on jobrun.job_audit (reason)' 'vacuum analyze jobrun.job_audit'
+	finds bloat ok
+	q 'delete from jobrun.job_audit where id < (select max(id) from jobrun.job_audit)'
+	wait_until 20 q_is t "select n_dead_tup > 40000 from pg_stat_all_tables where relname = 'job_audit' and schemaname = 'jobrun'"
+	finds dead_rows warn 'jobrun.job_audit has about [0-9]{5} dead rows' "-c 'vacuum \(analyze\) jobrun.job_audit'$"
+	q 'vacuum analyze jobrun.job_audit'
+	finds dead_rows ok
+	finds bloat warn 'table jobrun.job_audit takes [0-9]+ MB' "vacuum full jobrun.job_audit"
+	finds bloat warn 'index jobrun.audit_reason takes [0-9]+ MB' 'reindex index concurrently jobrun.audit_reason'
+}
+
+@test "doctor finds prepared transactions, replication slots that nobody reads, and a server without autovacuum" {
+	own_cluster -o max_prepared_transactions=2 -o wal_level=replica -o autovacuum=off
+	finds transactions ok
+	finds replication ok
+	finds autovacuum fail '^autovacuum is off.*dead rows are never removed' "alter system set autovacuum = on"
+	q begin 'select txid_current()' "prepare transaction 'it''s'"
+	finds transactions fail "the prepared transaction it's of role .* old" 'rollback prepared' --long 1ms
+	q "rollback prepared 'it''s'" "select pg_create_physical_replication_slot('standby', true)"
+	finds replication warn 'replication slot standby is not in use.*keeps all WAL' 'pg_drop_replication_slot'
+}
