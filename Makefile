@@ -14,6 +14,11 @@ PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/jobrun
+# Where systemd looks for units and shells for completions.
+SYSTEMDDIR ?= $(PREFIX)/lib/systemd/system
+BASHCOMPDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHCOMPDIR ?= $(PREFIX)/share/zsh/vendor-completions
+FISHCOMPDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 
 PKG_CONFIG ?= pkg-config
 # libcurl is loaded when it is first needed (lib/handler/curl.h).
@@ -21,7 +26,7 @@ LINKED     := libpq libcrypto jansson smartcols
 PACKAGES   := $(LINKED) libcurl
 
 # Goals that compile nothing must work without the libraries.
-ifneq ($(if $(MAKECMDGOALS),$(filter-out help clean lint format uninstall,$(MAKECMDGOALS)),all),)
+ifneq ($(if $(MAKECMDGOALS),$(filter-out help clean lint format uninstall dist deb,$(MAKECMDGOALS)),all),)
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
 PKG_LIBS   := $(and $(shell $(PKG_CONFIG) --libs $(PACKAGES)),$(shell $(PKG_CONFIG) --libs $(LINKED)) -ldl)
 ifeq ($(PKG_LIBS),)
@@ -71,8 +76,13 @@ COMPILE       = $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP
 LIB_OBJECTS  := $(patsubst lib/%.c,$(BUILD)/lib/%.o,$(sort $(wildcard lib/*/*.c))) $(BUILD)/gen/sql_text.o
 CMD_OBJECTS  := $(patsubst cmd/%.c,$(BUILD)/cmd/%.o,$(sort $(wildcard cmd/*.c)))
 UNIT_TESTS   := $(patsubst test/unit/%.c,$(BUILD)/unit/%,$(sort $(wildcard test/unit/t_*.c)))
-SQL_FILES    := $(sort $(wildcard lib/sql/*.sql cmd/sql/*.sql cmd/sql/*.part migrations/*.sql migrations/functions/*.sql)) migrations/MANIFEST
-MAN_PAGES    := $(if $(shell command -v scdoc),$(patsubst cmd/man/%.scd,$(BUILD)/man/%,$(sort $(wildcard cmd/man/*.scd))))
+SQL_FILES    := $(sort $(wildcard lib/sql/*.sql cmd/sql/*.sql cmd/sql/*.part migrations/*.sql migrations/functions/*.sql cmd/report/*.css)) migrations/MANIFEST
+DOC_FILES    := crontab.example scripts/monitoring/jobrun.rules.yml scripts/monitoring/jobrun-dashboard.json
+# An archive of make dist has the finished pages in cmd/man; without them scdoc makes them.
+MAN_SOURCES  := $(sort $(wildcard cmd/man/*.scd))
+MAN_MADE     := $(wildcard $(MAN_SOURCES:.scd=))
+MAN_PAGES    := $(if $(MAN_MADE)$(shell command -v scdoc),$(patsubst cmd/man/%.scd,$(BUILD)/man/%,$(MAN_SOURCES)))
+UNITS        := $(notdir $(sort $(wildcard scripts/systemd/*)))
 BENCH_PROGRAMS := $(patsubst scripts/bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard scripts/bench/*.c)))
 C_FILES      := $(sort $(wildcard cmd/*.[ch] lib/*/*.[ch] test/unit/*.[ch] scripts/bench/*.c))
 
@@ -85,7 +95,7 @@ BATS       = JOBRUN=$(abspath $(BUILD)/jobrun) POOLER=$(POOLER) bats $(BATS_JOBS
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all check unit bats san chaos slots bench month curves bench-programs lint format install uninstall clean help FORCE
+.PHONY: all check unit bats san chaos monitoring slots bench month curves bench-programs screens lint format install uninstall dist deb clean help FORCE
 
 all: $(BUILD)/jobrun $(MAN_PAGES)   ## build/jobrun and its manual page (the default)
 
@@ -136,7 +146,7 @@ $(BUILD)/flags: FORCE
 
 $(BUILD)/man/%: cmd/man/%.scd
 	@mkdir -p $(@D)
-	scdoc < $< > $@
+	$(if $(MAN_MADE),cp $(<:.scd=) $@,scdoc < $< > $@)
 
 check: unit bats   ## unit tests and the bats suite
 
@@ -151,6 +161,10 @@ san:   ## unit tests and the bats suite under ASan and UBSan, in build/san
 
 chaos: all   ## the long tests with kills and restarts, test/chaos; CHAOS_SECONDS=60, CHAOS_KILLS=1000, CHAOS_TICKS=10000, CHAOS_SEED=N
 	BATS_TEST_TIMEOUT=$$(( $${CHAOS_SECONDS:-60} * 2 + $${CHAOS_KILLS:-1000} + $${CHAOS_TICKS:-10000} / 20 + 300 )) $(BATS) $(sort $(wildcard test/chaos/*.bats))
+
+monitoring: all   ## metrics, alerts and dashboard with promtool, node_exporter and a Prometheus, test/monitoring; installs them
+	scripts/install-packages build server test monitoring
+	BATS_TEST_TIMEOUT=600 $(BATS) $(sort $(wildcard test/monitoring/*.bats))
 
 slots: all   ## the schedule engine against a slow reference; SLOTS_POINTS=10000000, SLOTS_SEED=N
 	@SLOTS_POINTS=$${SLOTS_POINTS:-10000000} SLOTS_SECONDS=86400 SLOTS_SEED=$${SLOTS_SEED:-$$(date +%s)} BATS_TEST_TIMEOUT=86400 \
@@ -173,20 +187,40 @@ $(BUILD)/bench/%: scripts/bench/%.c $(BUILD)/flags
 	$(call say,CC,$<)
 	$(Q)$(COMPILE) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $< $(PKG_LIBS) $(shell $(PKG_CONFIG) --libs libcurl)
 
+screens: all   ## pictures of the page of jobrun report in a browser, to be looked at; into build/screens
+	JOBRUN=$(abspath $(BUILD)/jobrun) scripts/screens
+
 lint:   ## format, clang-tidy, cppcheck, shellcheck
 	scripts/lint
 
 format:   ## put all C files into the one format
 	clang-format -i $(C_FILES)
 
-install: all   ## to $(DESTDIR)$(PREFIX): program, manual page, crontab.example
+install: all   ## to $(DESTDIR)$(PREFIX): program, manual, completions, examples, alert rules, dashboard, units of systemd
 	install -D -m 755 $(BUILD)/jobrun $(DESTDIR)$(BINDIR)/jobrun
 	$(foreach page,$(MAN_PAGES),install -D -m 644 $(page) $(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page)) &&) true
-	install -D -m 644 crontab.example $(DESTDIR)$(DOCDIR)/crontab.example
+	$(foreach file,$(DOC_FILES),install -D -m 644 $(file) $(DESTDIR)$(DOCDIR)/$(notdir $(file)) &&) true
+	install -D -m 755 scripts/examples/hello $(DESTDIR)$(DOCDIR)/examples/hello
+	$(foreach unit,$(UNITS),install -D -m 644 scripts/systemd/$(unit) $(DESTDIR)$(SYSTEMDDIR)/$(unit) && \
+		sed -i 's|^ExecStart=/usr/bin/|ExecStart=$(BINDIR)/|' $(DESTDIR)$(SYSTEMDDIR)/$(unit) &&) true
+	@if $(BUILD)/jobrun completion bash >/dev/null 2>&1; then \
+		$(BUILD)/jobrun completion bash | install -D -m 644 /dev/stdin $(DESTDIR)$(BASHCOMPDIR)/jobrun && \
+		$(BUILD)/jobrun completion zsh | install -D -m 644 /dev/stdin $(DESTDIR)$(ZSHCOMPDIR)/_jobrun && \
+		$(BUILD)/jobrun completion fish | install -D -m 644 /dev/stdin $(DESTDIR)$(FISHCOMPDIR)/jobrun.fish; \
+	else echo 'left out: completions (this machine cannot run $(BUILD)/jobrun)'; fi
+	$(if $(MAN_PAGES),,@echo 'left out: manual pages (no scdoc here; an archive of make dist has them)')
 
 uninstall:   ## what install put there
-	rm -f $(DESTDIR)$(BINDIR)/jobrun $(DESTDIR)$(MANDIR)/man1/jobrun.1 $(DESTDIR)$(MANDIR)/man7/jobrun-scale.7 $(DESTDIR)$(MANDIR)/man7/jobrun-deploy.7 $(DESTDIR)$(MANDIR)/man7/jobrun-json.7 $(DESTDIR)$(DOCDIR)/crontab.example
-	rmdir $(DESTDIR)$(DOCDIR) 2>/dev/null || true
+	rm -f $(DESTDIR)$(BINDIR)/jobrun $(DESTDIR)$(DOCDIR)/examples/hello $(patsubst %,$(DESTDIR)$(DOCDIR)/%,$(notdir $(DOC_FILES)))
+	rm -f $(foreach page,$(MAN_SOURCES:.scd=),$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
+	rm -f $(UNITS:%=$(DESTDIR)$(SYSTEMDDIR)/%) $(DESTDIR)$(BASHCOMPDIR)/jobrun $(DESTDIR)$(ZSHCOMPDIR)/_jobrun $(DESTDIR)$(FISHCOMPDIR)/jobrun.fish
+	rmdir $(DESTDIR)$(DOCDIR)/examples $(DESTDIR)$(DOCDIR) 2>/dev/null || true
+
+dist:   ## build/jobrun-VERSION.tar.gz of the last commit, with manual pages; the same bytes each time
+	scripts/dist $(VERSION) $(BUILD)
+
+deb: dist   ## a Debian package in build/deb; needs debhelper
+	scripts/deb $(VERSION) $(BUILD)
 
 clean:   ## remove build/
 	rm -rf build

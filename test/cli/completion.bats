@@ -1,0 +1,74 @@
+# jobrun completion: what shells offer comes from the program's own tables and from the database.
+
+load ../lib/common
+
+# words WORD...: what the last word may be, without what it means.
+words() {
+	"$JOBRUN" completion -- "$@" | cut -f 1
+}
+
+@test "completion knows each command and option, and words that options take" {
+	local -x JOBRUN_DATABASE_URL=host=/nowhere
+	for command in $(words ''); do
+		[ "$command" != help ] || continue
+		"$JOBRUN" "$command" --help >help || [ "$command" = check ]
+		assert_equal "$(words "$command" -- | sort)" "$(grep -oE '^  (-.,|   ) --[a-z-]+' help | grep -oE -- '--[a-z-]+' | sort)"
+	done
+	assert_equal "$(words '' | wc -l)" $(($(sed -n '/define JR_COMMANDS/,/[^\\]$/p' "$TOP/cmd/commands.h" | grep -c '\bX(') + 1))
+	assert_equal "$(words -d x --no-pager ca)" cancel
+	assert_equal "$(words list --status=de)" --status=dead
+	assert_equal "$(words list --status = de)" dead
+	assert_equal "$(words list --status = | tail -n 1)" cancelled
+	assert_equal "$(words --log-format '')" $'text\njson'
+	assert_equal "$(words --once --max-)" $'--max-runs\n--max-runtime'
+	assert_equal "$(words help sl)" slots
+	# A file goes there: an argument, one of an option, a program.
+	for line in 'define --file' 'run --handlers' 'import crontab' 'exec backup --' 'enqueue hello'; do
+		run "$JOBRUN" completion -- $line ''
+		assert_failure 1
+		assert_output ''
+	done
+	# No database, nobody to say it to.
+	run "$JOBRUN" completion -- show ''
+	assert_output ''
+	# A server that takes connections and never answers: what the host knows is offered.
+	handler here <<<'true'
+	python3 -c 'import socket, time
+s = socket.create_server(("127.0.0.1", 0))
+print(s.getsockname()[1], flush=True)
+time.sleep(60)' >port &
+	local server=$!
+	until [ -s port ]; do sleep 0.05; done
+	# shellcheck disable=SC1090
+	source <("$JOBRUN" completion bash)
+	COMP_WORDS=("$JOBRUN" try he) COMP_CWORD=2
+	JOBRUN_DATABASE_URL="host=127.0.0.1 port=$(cat port)" _jobrun
+	kill "$server"
+	wait "$server" || true
+	assert_equal "${COMPREPLY[*]}" here
+	run "$JOBRUN" completion tcsh
+	assert_failure 64
+}
+
+@test "completion offers job types, queues, definitions and ids, in bash as bash asks" {
+	handler here <<<'true'
+	"$JOBRUN" define nightly --schedule '@daily' --type report
+	"$JOBRUN" queue mails --max-running 3
+	id=$("$JOBRUN" enqueue here)
+	assert_equal "$(words enqueue he)" here
+	assert_equal "$(words stats a b rep)" report
+	assert_equal "$(words run --queue m)" mails
+	assert_equal "$(words queue '')" "$(words list -q '')"
+	assert_equal "$(words slots n)" nightly
+	assert_equal "$(words slots nightly '')" ''
+	assert_equal "$("$JOBRUN" completion -- retry 1 '')" "$id"$'\there, queued'
+	assert_equal "$(words explain '' | sort)" "$(printf '%s\n' "$id" jobrun.prune nightly | sort)"
+	# shellcheck disable=SC1090
+	source <("$JOBRUN" completion bash)
+	COMP_WORDS=("$JOBRUN" list --type "=" he) COMP_CWORD=4
+	_jobrun
+	assert_equal "${COMPREPLY[0]}" here
+	COMP_WORDS=("$JOBRUN" -d "$JOBRUN_DATABASE_URL" show '') COMP_CWORD=4
+	JOBRUN_DATABASE_URL=host=/nowhere _jobrun
+	assert_equal "${COMPREPLY[*]}" "$id"
+}
