@@ -254,17 +254,16 @@ rehearse(const struct jr_app *app, struct jr_db *db, const struct jr_enqueue_opt
     const struct jr_enqueue_request *request, struct jr_err *err)
 {
 	struct statements sent;
-	struct jr_statement explain = {jr_sql_explain, 1, NULL};
+	const char *values[] = {NULL, NULL, NULL}; /* what this host has is said by jr_known_warn_type */
+	const struct jr_statement explain = {jr_sql_explain, JR_COUNT(values), values};
 	PGresult *results[2] = {NULL}, *rows = NULL;
 	struct jr_err unused;
-	const char *id;
 	int status;
 
 	fill(&sent, request);
 	if (!jr_db_begin(db, sent.items, JR_COUNT(sent.items), results, JR_CMD_TIMEOUT_MS, err))
 		return locate(request, err);
-	id = PQgetvalue(results[0], 0, SENT_RUN);
-	explain.values = &id;
+	values[0] = PQgetvalue(results[0], 0, SENT_RUN);
 	if (!jr_db_drop(db, &explain, 1, &rows, JR_CMD_TIMEOUT_MS, &unused))
 		rows = NULL;
 	tell(app, db, opts, results[0]);

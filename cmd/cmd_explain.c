@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "commands.h"
 #include "explanation.h"
+#include "here.h"
 #include "pager.h"
 #include "print.h"
 #include "sql_text.h"
@@ -74,11 +75,18 @@ explain(const struct jr_app *app, const char *what, bool is_run, struct jr_err *
 {
 	const char *values[] = {is_run ? what : NULL, is_run ? NULL : what};
 	const char *sql = is_run ? jr_sql_explain : jr_sql_explain_definition;
-	const struct jr_statement statements[] = {{sql, 1, &what}, {jr_sql_explain_types, JR_COUNT(values), values}};
+	struct jr_here here;
+	const char *asked[] = {what, here.host, NULL};
+	const struct jr_statement statements[] = {
+	    {sql, JR_COUNT(asked), asked}, {jr_sql_explain_types, JR_COUNT(values), values}};
 	PGresult *results[JR_COUNT(statements)] = {NULL};
 	struct jr_db *db = jr_cmd_connect(app, err);
-	bool ok = db != NULL && jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err);
+	bool ok;
 
+	jr_here_read(&here);
+	asked[2] = here.types;
+	ok = db != NULL && jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err);
+	jr_here_release(&here);
 	jr_db_close(db);
 	if (ok && PQntuples(results[0]) == 0)
 		ok = fail_unknown(what, is_run, err);
@@ -117,7 +125,7 @@ const struct jr_cmd jr_cmd_explain = {
 	"The first line is the verdict: the run starts or ends with the next claim, waits, or never starts unless\n"
 	"somebody acts. Then every condition of a start: ok, ! for what keeps it, or ? if only the host knows, and\n"
 	"the command that changes it. Of a definition NAME: its next slots, why the last ones did not run, and what a run of\n"
-	"it would meet. Nothing is locked or changed.\n",
+	"it would meet. A handler that came to this host after its last tick counts. Nothing is locked or changed.\n",
     .min_args = 1,
     .max_args = 1,
     .run = explain_run,

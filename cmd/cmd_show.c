@@ -6,6 +6,7 @@
 
 #include "base/parse.h"
 #include "commands.h"
+#include "here.h"
 #include "pager.h"
 #include "print.h"
 #include "sql_text.h"
@@ -67,14 +68,19 @@ print_run(PGresult *const *parts)
 static bool
 show_fields(const struct jr_app *app, const char *id, struct jr_err *err)
 {
-	const char *values[] = {id};
-	const struct jr_statement statements[] = {{jr_sql_show, 1, values}, {jr_sql_show_attempts, 1, values},
-	    {jr_sql_show_audit, 1, values}, {jr_sql_show_output, 1, values}};
+	struct jr_here here;
+	const char *values[] = {id, here.host, NULL};
+	const struct jr_statement statements[] = {{jr_sql_show, JR_COUNT(values), values},
+	    {jr_sql_show_attempts, 1, values}, {jr_sql_show_audit, 1, values}, {jr_sql_show_output, 1, values}};
 	PGresult *parts[PART_COUNT] = {NULL};
 	struct jr_db *db = jr_cmd_connect(app, err);
-	bool found = db != NULL && jr_db_run(db, statements, PART_COUNT, parts, JR_CMD_TIMEOUT_MS, err);
+	bool found;
 
 	_Static_assert(JR_COUNT(statements) == PART_COUNT, "one result for each");
+	jr_here_read(&here);
+	values[2] = here.types;
+	found = db != NULL && jr_db_run(db, statements, PART_COUNT, parts, JR_CMD_TIMEOUT_MS, err);
+	jr_here_release(&here);
 	jr_db_close(db);
 	if (!found)
 		return false;

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "commands.h"
+#include "list_columns.h"
 #include "pager.h"
 #include "print.h"
 #include "sql_text.h"
@@ -20,6 +21,7 @@
 struct stats_opts {
 	const char *by, *time_zone;
 	int64_t since_ms;
+	bool csv;
 };
 
 static const struct stats_opts stats_defaults = {.by = "type", .since_ms = INT64_C(86400000)};
@@ -46,6 +48,7 @@ static const struct jr_option stats_options[] = {
 	    .type = JR_OPT_DURATION, .offset = AT(since_ms), .min = 1 },
 	{ .name = "time-zone", .arg = "ZONE", .help = "of hours and days (that of this host)", .type = JR_OPT_STRING,
 	    .offset = AT(time_zone) },
+	{ .name = "csv", .help = "as CSV (RFC 4180): durations in ms, times of errors in UTC", .type = JR_OPT_FLAG, .offset = AT(csv) },
 	JR_OPTIONS_END,
 };
 /* clang-format on */
@@ -65,6 +68,12 @@ enum {
 	WAIT_BUCKETS,
 	DOCUMENT,
 	SHOWN = RUN_BUCKETS
+};
+
+/* The columns of stats_errors.sql that are no column of the table. */
+enum {
+	E_LAST_AT = 6,
+	E_DOCUMENT
 };
 
 /* Two digits of a power of two: "<512ms", "<4.1s", "<17m". Caller frees. */
@@ -174,6 +183,28 @@ print_errors(const PGresult *result)
 	jr_print_table(result, columns, JR_COUNT(columns));
 }
 
+/* The buckets are in the document only. */
+static void
+print_csv(const struct stats_opts *opts, const PGresult *result)
+{
+	static const struct jr_list_column errors[] = {{.name = "type", .raw = 0}, {.name = "error_code", .raw = 1},
+	    {.name = "count", .raw = 2}, {.name = "dead", .raw = 3},
+	    {.name = "last", .raw = E_LAST_AT, .raw_kind = JR_RAW_TIME}, {.name = "example", .raw = 5}};
+	static const char *const names[SHOWN] = {NULL, "succeeded", "failed", "dead", "cancelled", "lost", "wait_p50",
+	    "wait_p95", "wait_p99", "run_p50", "run_p95", "run_p99", "run"};
+	struct jr_list_column columns[SHOWN];
+
+	if (strcmp(opts->by, "error") == 0) {
+		jr_list_print_csv(result, errors, JR_COUNT(errors));
+		return;
+	}
+	for (int i = 0; i < SHOWN; i++)
+		columns[i] = (struct jr_list_column){.name = i == NAME ? opts->by : names[i],
+		    .raw = i,
+		    .raw_kind = i >= FIRST_BELOW ? JR_RAW_MS : JR_RAW_TEXT};
+	jr_list_print_csv(result, columns, SHOWN);
+}
+
 static void
 print_text(const struct stats_opts *opts, const char *zone, int argc, const PGresult *result)
 {
@@ -235,6 +266,10 @@ stats_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 	char *zone;
 	PGresult *result;
 
+	if (app->json && opts->csv) {
+		jr_fail(err, JR_E_USAGE, "--json and --csv exclude each other");
+		return (int)err->code;
+	}
 	for (int i = 0; i < argc; i++) {
 		if (!jr_parse_job_type("TYPE", argv[i], err))
 			return (int)err->code;
@@ -244,8 +279,9 @@ stats_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 	if (result != NULL) {
 		jr_pager_open(!app->no_pager);
 		if (app->json)
-			print_json(
-			    opts, zone, result, strcmp(opts->by, "error") == 0 ? PQnfields(result) - 1 : DOCUMENT);
+			print_json(opts, zone, result, strcmp(opts->by, "error") == 0 ? E_DOCUMENT : DOCUMENT);
+		else if (opts->csv)
+			print_csv(opts, result);
 		else
 			print_text(opts, zone, argc, result);
 	}

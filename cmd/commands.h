@@ -93,13 +93,17 @@ struct jr_cmd {
 	X(explain) \
 	X(check) \
 	X(stats) \
+	X(metrics) \
+	X(report) \
 	X(prune) \
 	X(migrate) \
 	X(grant) \
 	X(queue) \
 	X(handlers) \
+	X(doctor) \
 	X(import) \
 	X(try) \
+	X(completion) \
 	X(effect) \
 	X(exec)
 /* clang-format on */
@@ -107,6 +111,9 @@ struct jr_cmd {
 #define JR_COMMAND_DECLARE(name) extern const struct jr_cmd jr_cmd_##name;
 JR_COMMANDS(JR_COMMAND_DECLARE)
 #undef JR_COMMAND_DECLARE
+
+/* The table of the global options. */
+const struct jr_option *jr_global_options(void);
 
 /* How long a command waits for one answer, and how long it tries to connect. */
 #define JR_CMD_TIMEOUT_MS 30000

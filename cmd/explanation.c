@@ -69,6 +69,13 @@ is_any_of(const char *word, const char *const *words)
 	return *words != NULL;
 }
 
+/* A run of exec, which no handler starts. */
+static bool
+is_command(const PGresult *rows, int row)
+{
+	return row >= 0 && strcmp(PQgetvalue(rows, row, JR_EXPLAIN_REASON), "command") == 0;
+}
+
 /* The row of the cause; -1: none. `run --job` does not wait for a due time, a pause or other runs. */
 static int
 cause_of(const PGresult *rows)
@@ -80,7 +87,7 @@ cause_of(const PGresult *rows)
 		return 0;
 	for (int row = 1; row < PQntuples(rows); row++) {
 		if (strcmp(PQgetvalue(rows, row, JR_EXPLAIN_STATE), "no") == 0 &&
-		    is_any_of(PQgetvalue(rows, row, JR_EXPLAIN_CONDITION), counts))
+		    (is_command(rows, row) || is_any_of(PQgetvalue(rows, row, JR_EXPLAIN_CONDITION), counts)))
 			return row;
 	}
 	return -1;
@@ -108,7 +115,8 @@ fail_because(
 
 	if (!known)
 		jr_fail(err, JR_E_NEWS, "there is no run %" PRId64 "; 'jobrun list' shows the newest", id);
-	else if (cause != 0 && !jr_types_check(handlers, PQgetvalue(results[1], 0, 0), &here))
+	else if (cause != 0 && !is_command(results[0], cause) &&
+		 !jr_types_check(handlers, PQgetvalue(results[1], 0, 0), &here))
 		jr_fail(err, JR_E_NEWS, "run %" PRId64 " was not started: %s", id, here.msg);
 	else if (cause >= 0)
 		fail_cause(results[0], cause, id, err);
@@ -121,9 +129,9 @@ jr_explanation_fail(
     const struct jr_app *app, int64_t id, const struct jr_handlers *handlers, const char *otherwise, struct jr_err *err)
 {
 	char number[24];
-	const char *values[] = {jr_pg_print_int(number, id), NULL};
+	const char *values[] = {jr_pg_print_int(number, id), NULL, NULL};
 	const struct jr_statement statements[] = {
-	    {jr_sql_explain, 1, values}, {jr_sql_explain_types, JR_COUNT(values), values}};
+	    {jr_sql_explain, JR_COUNT(values), values}, {jr_sql_explain_types, 2, values}};
 	PGresult *results[JR_COUNT(statements)] = {NULL};
 	struct jr_db *db = jr_cmd_connect(app, err);
 

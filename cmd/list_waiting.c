@@ -1,6 +1,7 @@
 /* list_waiting: see list_waiting.h. */
 #include "list_waiting.h"
 
+#include "here.h"
 #include "pager.h"
 #include "print.h"
 #include "sql_text.h"
@@ -22,15 +23,18 @@ jr_list_waiting(const struct jr_app *app, const struct jr_filter *filter, struct
 {
 	struct jr_db *db = jr_cmd_connect(app, err);
 	struct jr_filter_params params;
+	struct jr_here here;
 	PGresult *result;
 
 	if (db == NULL)
 		return (int)err->code;
 	jr_filter_bind(filter, NULL, &params);
-	result = jr_db_query(db, jr_sql_list_waiting, 3,
-	    (const char *[]){
-		params.values[JR_FILTER_LIMIT], params.values[JR_FILTER_TYPES], params.values[JR_FILTER_QUEUES]},
+	jr_here_read(&here);
+	result = jr_db_query(db, jr_sql_list_waiting, 5,
+	    (const char *[]){params.values[JR_FILTER_LIMIT], params.values[JR_FILTER_TYPES],
+		params.values[JR_FILTER_QUEUES], here.host, here.types},
 	    JR_CMD_TIMEOUT_MS, err);
+	jr_here_release(&here);
 	jr_filter_unbind(&params);
 	jr_db_close(db);
 	if (result == NULL)

@@ -60,6 +60,12 @@ static const struct jr_option global_options[] = {
 };
 /* clang-format on */
 
+const struct jr_option *
+jr_global_options(void)
+{
+	return global_options;
+}
+
 static const struct jr_cmd *
 find_command(const char *name)
 {
@@ -159,7 +165,7 @@ connect_once(const struct jr_app *app, int64_t patience_ms, struct jr_err *err)
 
 	if (db == NULL)
 		return NULL;
-	jr_log(JR_INFO, "connected", JR_S("db", PQdb(jr_db_conn(db))), JR_S("host", PQhost(jr_db_conn(db))),
+	jr_log(JR_INFO, JR_EVENT_CONNECTED, JR_S("db", PQdb(jr_db_conn(db))), JR_S("host", PQhost(jr_db_conn(db))),
 	    JR_S("reason", source));
 	if (jr_db_need_schema(db, err))
 		return db;

@@ -1,8 +1,8 @@
--- explain: why run $1 stands where it does; the first row is the verdict. Returns condition, state, words, point in time
+-- explain: why run $1 stands where it does; the first row is the verdict. $2 this host, $3 the types that it has handlers for (null: not known). Returns condition, state, words, point in time
 -- in them in Unix ms (null: none), its age in ms (negative: to come), the rest of the words, what changes it, reason, and in
 -- each row the same document. No row: no such run.
 with e as materialized (
-	select x.* from jobrun.explain($1::bigint) with ordinality x(condition, state, reason, words, at, rest, command, nr)
+	select x.* from jobrun.explain($1::bigint, $2::text, $3::text[]) with ordinality x(condition, state, reason, words, at, rest, command, nr)
 )
 select e.condition, e.state, e.words, floor(extract(epoch from e.at) * 1000)::bigint,
 	floor(extract(epoch from now() - e.at) * 1000)::bigint, e.rest, e.command, e.reason, d.doc

@@ -1,8 +1,8 @@
--- explain_definition: why definition $1 does or does not fire, as explain.sql does it for a run. Returns condition, state, words, point in time
+-- explain_definition: why definition $1 does or does not fire, as explain.sql does it for a run, also $2 and $3. Returns condition, state, words, point in time
 -- in them in Unix ms (null: none), its age in ms (negative: to come), the rest of the words, what changes it, reason, and in
 -- each row the same document. No row: no such definition.
 with e as materialized (
-	select x.* from jobrun.explain_definition($1::text) with ordinality x(condition, state, reason, words, at, rest, command, nr)
+	select x.* from jobrun.explain_definition($1::text, $2::text, $3::text[]) with ordinality x(condition, state, reason, words, at, rest, command, nr)
 )
 select e.condition, e.state, e.words, floor(extract(epoch from e.at) * 1000)::bigint,
 	floor(extract(epoch from now() - e.at) * 1000)::bigint, e.rest, e.command, e.reason, d.doc

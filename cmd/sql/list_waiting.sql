@@ -1,12 +1,12 @@
 -- list_waiting: the next waiting runs in the order in which they will start, with why each does not run yet: $1 how many,
--- $2 job types, $3 queues (null: all). Returns id, job type, queue, priority, attempts, age in ms since it is due (negative: to come), why,
+-- $2 job types, $3 queues (null: all), $4 this host, $5 the types that it has handlers for. Returns id, job type, queue, priority, attempts, age in ms since it is due (negative: to come), why,
 -- document.
 select r.id, r.job_type, r.queue, r.priority, r.attempts || '/' || r.max_attempts,
 	floor(extract(epoch from now() - r.run_at) * 1000)::bigint, w.text,
 	json_build_object('id', r.id, 'job_type', r.job_type, 'queue', r.queue, 'priority', r.priority,
 		'status', case r.status when 'failed' then 'retrying' else r.status end, 'attempts', r.attempts, 'max_attempts', r.max_attempts,
 		'run_at', r.run_at, 'why', json_build_object('verdict', n.state, 'reason', n.reason, 'text', w.text, 'command', n.command))::text
-from jobrun.next_waiting($2::text[], $3::text[], $1::bigint) with ordinality n(id, state, reason, words, at, rest, command, nr)
+from jobrun.next_waiting($2::text[], $3::text[], $1::bigint, $4::text, $5::text[]) with ordinality n(id, state, reason, words, at, rest, command, nr)
 join jobrun.job_runs r on r.id = n.id
 cross join lateral (select jobrun.line_of(n.words, n.at, n.rest) as text) w
 order by n.nr

@@ -1,15 +1,12 @@
 -- show: the fields of run $1: name, kind (text, ms, time: Unix ms), value, age in ms of a time. No row: no such run.
 -- The payload of exec, {"argv": [...]}, is a line that can be pasted into a shell (command).
--- why is the verdict of explain() for a waiting run.
+-- why is the verdict of explain() for a waiting run; $2 this host, $3 the types that it has handlers for (null: not known).
 -- Payload, result, error and the like are null for roles that may not read them.
 select f.name, f.kind, f.value, case f.kind when 'time' then f.age_ms end
 from jobrun.all_runs r
 left join jobrun.job_definitions d on d.id = r.definition_id
 cross join lateral jobrun.run_texts(r.id) t
-cross join lateral (select case when jsonb_typeof(t.payload -> 'argv') = 'array' and t.payload = jsonb_build_object('argv', t.payload -> 'argv') then
-	(select string_agg(case when w.word collate "C" ~ '^[A-Za-z0-9_@%+:,./-]+$' or w.nr > 1 and w.word collate "C" ~ '^[A-Za-z0-9_@%+=:,./-]+$'
-			then w.word else '''' || replace(w.word, '''', '''\''''') || '''' end, ' ' order by w.nr)
-		from jsonb_array_elements_text(t.payload -> 'argv') with ordinality w(word, nr)) end) c(line)
+cross join lateral (select jobrun.command_line(t.payload)) c(line)
 cross join lateral (select v.*, row_number() over () as nr from (values
 	('run',         'text', r.id::text, null::timestamptz),
 	('type',        'text', r.job_type, null),
@@ -21,7 +18,7 @@ cross join lateral (select v.*, row_number() over () as nr from (values
 		else r.status end, null),
 	('why',         'text', case when r.status in ('queued', 'failed') then
 		(select e.words || coalesce(' ' || to_char(e.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), '') || e.rest
-		from jobrun.explain(r.id) e where e.condition = 'verdict') end, null),
+		from jobrun.explain(r.id, $2::text, $3::text[]) e where e.condition = 'verdict') end, null),
 	('queue',       'text', r.queue, null),
 	('priority',    'text', r.priority::text, null),
 	('attempts',    'text', r.attempts || ' of ' || r.max_attempts

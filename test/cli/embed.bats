@@ -80,6 +80,16 @@ compile() {
 	[[ $stderr == *"include each other"* ]]
 }
 
+@test "a style sheet is embedded byte for byte" {
+	mkdir -p cmd/report
+	printf 'a::before { content: "\\25B2"; } /* ?\?( caf\303\251 */\n' >cmd/report/some.css
+	embed
+	assert_success
+	printf '#include "sql_text.h"\n#include <stdio.h>\nint main(void) { return fputs(jr_css_some, stdout) < 0; }\n' >out/main.c
+	"${CC:-cc}" -std=c11 -Wall -Wextra -Werror -Wno-overlength-strings -Iout -o out/main out/main.c out/sql_text.c
+	./out/main | cmp - cmd/report/some.css
+}
+
 @test "every byte but NUL is embedded, next to digits and letters too" {
 	for ((byte = 1; byte < 256; byte++)); do
 		hex=$(printf '\\x%02x' "$byte")

@@ -117,7 +117,16 @@ a_runner() {
 	json explain.definition '(.conditions[] | select(.condition == "next")) |= (.text = "next slot" | .text_at = "later")' explain nightly
 }
 
-@test "--json of check and stats is as documented" {
+@test "--json of doctor is as documented" {
+	touch "$HOME/.pgpass"
+	chmod 644 "$HOME/.pgpass"
+	q "update jobrun.settings set stats_until = date_trunc('hour', now())" "update jobrun.job_definitions set next_slot_at = now()"
+	STATUS=1 json doctor '.checks[] |= (if .check == "pgpass" then (.text, .command) |= gsub("/[^ ]*/"; "") else . end)
+		| (.checks[] | select(.check == "schema").text) |= sub("[0-9.]+$"; "v")' doctor pgpass schema retention zones --handlers /nowhere
+	STATUS=75 json doctor.away '.checks[0].text = "why"' doctor -d "host=$TMPDIR" connection schema
+}
+
+@test "--json of check, stats and metrics is as documented" {
 	a_runner
 	q "insert into jobrun.job_stats (hour, n, run_ms, wait_ms, job_type, queue, outcome, run_buckets, wait_buckets)
 		select stats_until - interval '1 hour', 3, 400, 5000, 'work', 'mail', 'succeeded', '{0,1,0,2}', '{0,0,0,0,3}' from jobrun.settings" \
@@ -126,6 +135,7 @@ a_runner() {
 	STATUS=3 json check.error '.error = "why"' check --timeout 1s -d host=/nowhere
 	json stats . stats --time-zone UTC --by queue
 	json stats.errors . stats --by error --time-zone UTC
+	json metrics '.metrics |= [.[] | select(.labels.queue == "mail" and (.name | test("runs$|duration")) or .labels == {})] | .metrics |= map(if .name | test("(_late|_due|_timestamp)_seconds") then .value = 1 else . end)' metrics
 }
 
 @test "--json of define, next and slots is as documented" {
@@ -169,7 +179,7 @@ a_runner() {
 }
 
 # The commands whose --json prints nothing of its own.
-silent='exec effect import'
+silent='exec effect import report completion'
 
 @test "each command has its documents in the tests, and each member of them is in jobrun-json(7)" {
 	[ "${GOLDEN:-}" != write ] || skip 'the files are being written'

@@ -37,10 +37,13 @@ begin
 		case when s.status = 'succeeded' then now() end
 	from generate_series(1, 5 + floor(random() * 15)::integer) g
 	cross join lateral (select pg_temp.pick('queued', 'queued', 'queued', 'failed', 'failed', 'running', 'succeeded') as status where g > 0) s;
+	-- commands of exec that were retried: a claim takes those that a host has a handler for
+	update jobrun.job_runs set payload = '{"argv": ["x"]}', max_attempts = 1, claim_seq = 1, attempts = 0
+	where status = 'queued' and random() < 0.1;
 	-- a key has at most one run that was never claimed
 	update jobrun.job_runs r set unique_key = u.key from (
 		select distinct on (w.job_type, w.key) w.id, w.key from (
-			select x.id, x.job_type, pg_temp.pick('u1', 'u2') as key from jobrun.job_runs x where x.status = 'queued' and random() < 0.5) w
+			select x.id, x.job_type, pg_temp.pick('u1', 'u2') as key from jobrun.job_runs x where x.status = 'queued' and x.claim_seq = 0 and random() < 0.5) w
 		order by w.job_type, w.key, random()) u where u.id = r.id;
 end
 $fn$;
@@ -52,6 +55,7 @@ declare
 	v_found text[];
 	v_state text;
 	v_differ text[];
+	v_here   text[] := case when random() < 0.3 then '{a,nobody}' end;   -- a handler that is new on db1
 begin
 	begin
 		perform pg_temp.make_state();
@@ -59,18 +63,18 @@ begin
 			select 'run ' || jsonb_strip_nulls(to_jsonb(r) - '{payload,created_at,timeout,locked_by,runner_id,created_by}'::text[])::text from jobrun.job_runs r
 			union all select 'queue ' || jsonb_strip_nulls(to_jsonb(q))::text from jobrun.job_queues q) t(line);
 		select coalesce(jsonb_object_agg(r.id, e.state || case when e.state = 'ends' then ' ' || e.reason else '' end), '{}') into v_said
-		from jobrun.job_runs r cross join lateral (select x.* from jobrun.explain(r.id) x where x.condition = 'verdict') e
+		from jobrun.job_runs r cross join lateral (select x.* from jobrun.explain(r.id, 'db1', v_here) x where x.condition = 'verdict') e
 		where r.status in ('queued', 'failed');
 		-- All at once they get the same verdicts as one by one, but for words that only explain() looks up.
 		v_differ := array(select format('run %s: explain says %s %s, next_waiting %s %s', e.id, e.state, e.reason, w.state, w.reason)
-			from (select r.id, x.state, x.reason from jobrun.job_runs r cross join lateral (select x.* from jobrun.explain(r.id) x limit 1) x
+			from (select r.id, x.state, x.reason from jobrun.job_runs r cross join lateral (select x.* from jobrun.explain(r.id, 'db1', v_here) x limit 1) x
 				where r.status in ('queued', 'failed')) e
-			full join jobrun.next_waiting(null, null, 1000) w on w.id = e.id
+			full join jobrun.next_waiting(null, null, 1000, 'db1', v_here) w on w.id = e.id
 			where (w.state, w.reason) is distinct from (e.state, e.reason) and not (e.state = 'starts' and w.state = 'starts'));
 		select coalesce(jsonb_object_agg(t.id, case when t.expired then 'ends expired' else 'starts' end), '{}') into v_taken
 		from (select array_agg(c.job_type) as job_types, array_agg(c.queue) as queues, array_agg(c.priority) as priorities
 			from (select distinct r.job_type, r.queue, r.priority from jobrun.job_runs r where r.status in ('queued', 'failed')
-				and (r.job_type in ('a', 'b') and not jobrun.is_held_back('db1')
+				and ((r.job_type in ('a', 'b') or r.job_type = any (v_here)) and not jobrun.is_held_back('db1')
 					or r.job_type = 'c' and r.queue in ('q1', 'q2') and not jobrun.is_held_back('db2'))) c) c
 		-- one claim for both hosts, or for the one that is not paused
 		cross join lateral jobrun.claim(1, case when not jobrun.is_held_back('db1') then 'db1' else 'db2' end, 1000, c.job_types, c.queues, c.priorities, null, null, null, 60000, 1) t

@@ -66,6 +66,9 @@ check() {
 	check 0 'JOBRUN OK' work
 	q "update jobrun.job_runs set finished_at = now() - interval '61 minutes' where status = 'dead'"
 	check 0 'JOBRUN OK'
+	q "update jobrun.job_runs set finished_at = now() where status = 'dead'" \
+		"insert into jobrun.job_runs (job_type, status, finished_at, error_code) select t, 'dead', now(), 'expired' from unnest('{mail,other}'::text[]) t"
+	check 1 'JOBRUN WARNING: 3 dead in the last hour (mostly mail) |'
 	q "delete from jobrun.job_runs where status = 'dead'"
 
 	jr_ok define nightly --schedule '* * * * *' --type work --time-zone UTC

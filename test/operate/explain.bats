@@ -67,7 +67,12 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 
 	b=$(enqueue work -q keys --lock customer)
 	verdict_is "$b" "waits: lock key customer is taken, 1 of 1 run in queue keys \($keys\)\$"
-	starts_by "$b" 'jobrun queue keys --per-key 2'
+	assert_line --index 1 "try: jobrun show $keys" # a lock key is for one at once
+	refute_output --partial --per-key
+	jr_ok queue keys --per-key 2
+	runs_elsewhere "$(enqueue work -q keys --lock customer)"
+	verdict_is "$b" "waits: lock key customer is taken, 2 of 2 run in queue keys "
+	starts_by "$b" 'jobrun queue keys --per-key 3'
 
 	jr_ok queue rate --rate 1/1h
 	first=$(enqueue work -q rate)
@@ -88,6 +93,107 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	verdict_is "$e" 'starts with the next claim$'
 	verdict_is "$f" 'waits: 1 due run comes before it in queue one; its limits leave no further room$'
 	starts_by "$f" "jobrun run --job $f"
+}
+
+@test "of several pauses the verdict names one, says how many others there are, and each has its line" {
+	handler work <<<'exit 0'
+	jr_ok run
+	q "insert into jobrun.job_definitions (name, job_type, queue) values ('nightly', 'work', 'mail')"
+	id=$(enqueue --definition nightly)
+	jr_ok pause --queue mail --for 1h
+	jr_ok pause --type work --reason 'month end'
+	verdict_is "$id" 'never starts unless somebody acts: type work is paused by .* until resumed: month end; 1 other pause holds it, too$'
+	jr_ok pause --definition nightly
+	verdict_is "$id" 'never starts unless somebody acts: type work is .*; 2 other pauses hold it, too$'
+	assert_equal "$(grep -c '^!   .* is paused ' <<<"$output")" 3
+	for what in 'definition nightly' 'type work'; do
+		jr_ok resume --"${what% *}" "${what#* }"
+	done
+	verdict_is "$id" "waits: queue mail is paused by .* until $T \(in [^)]*\)\$"
+	starts_by "$id" 'jobrun resume --queue mail'
+}
+
+@test "a handler that is new on this host since its last tick: the next tick takes it" {
+	handler other <<<'exit 0'
+	id=$(enqueue work)
+	handler work <<<'exit 0'
+	verdict_is "$id" 'never starts unless somebody acts: no runner was seen in the last day$' # nor will one be
+	rm "$JOBRUN_HANDLERS/work"
+	jr_ok run
+	verdict_is "$id" 'never starts unless somebody acts: no host has a handler for work '
+	handler work <<<'exit 0'
+	said="starts with the next claim; but host $(hostname) has a handler for work since its last tick; the next one takes it"
+	verdict_is "$id" "$said\$"
+	assert_line --regexp "^[?]   host $(hostname) has a handler for work since its last tick; .*   jobrun --once -v\$"
+	jr_ok explain "$id" --json
+	assert_equal "$(jq -r '.verdict + " " + .reason' <<<"$output")" 'starts new_handler'
+	jr_ok show "$id"
+	assert_line --regexp "^why +$said"
+	jr_ok list --waiting
+	assert_output --partial "$said"
+	# Whatever else holds it counts as before, and somebody who has no handler knows nothing of it.
+	jr_ok pause --queue default
+	verdict_is "$id" 'never starts unless somebody acts: queue default is paused '
+	jr_ok resume --queue default
+	JOBRUN_HANDLERS=$TMPDIR verdict_is "$id" 'never starts unless somebody acts: no host has a handler for work '
+	jr_ok define nightly --type work --schedule '30 2 * * *'
+	jr_ok explain nightly
+	assert_line --partial 'has a handler for work since its last tick'
+	starts_by "$id" 'jobrun --once -v'
+	# It refused the file, which was mended since.
+	chmod g+w "$JOBRUN_HANDLERS/work"
+	run_jobrun run || true
+	id=$(enqueue work)
+	verdict_is "$id" 'starts with the next claim; but every host that had a handler for work has refused it since'
+	chmod g-w "$JOBRUN_HANDLERS/work"
+	verdict_is "$id" "$said\$"
+	# A runner for other queues does not take it.
+	q "update jobrun.job_runners set queues = '{mail}'"
+	verdict_is "$id" 'never starts unless somebody acts: no host that has a handler for work takes queue default$'
+}
+
+@test "a run of exec that was retried waits for the next command of its name, which is the line to type" {
+	handler other <<<'exit 0'
+	jr_ok run
+	echo 'exit ${STATUS:-1}' >script
+	jr exec backup -- sh script "it's"
+	id=$(q 'select max(id) from jobrun.job_runs')
+	jr exec backup -- sh script again
+	second=$(q 'select max(id) from jobrun.job_runs')
+	jr_ok retry "$id" "$second"
+	jr_ok run # nothing of jobrun run starts it
+	verdict_is "$id" "waits: the next 'jobrun exec backup' starts it, in place of a new run\$"
+	assert_line --index 1 "try: jobrun exec backup -- sh script 'it'\\''s'"
+	refute_output --partial 'jobrun handlers'
+	verdict_is "$second" "waits: 1 retried run of backup comes before it\$"
+	jr_ok list --waiting
+	assert_output --partial "the next 'jobrun exec backup' starts it"
+	jr run --job "$id"
+	assert_one_line 1 "^jobrun: run $id was not started: the next 'jobrun exec backup' starts it, .*; try: jobrun exec backup -- sh script 'it'"
+	# What keeps the command keeps the run.
+	jr_ok define backup --disable
+	verdict_is "$id" 'never starts unless somebody acts: definition backup is disabled$'
+	assert_line --index 1 'try: jobrun define backup --enable'
+	jr_ok define backup --enable
+	jr_ok pause --definition backup
+	verdict_is "$id" 'never starts unless somebody acts: definition backup is paused until resumed$'
+	jr_ok resume --definition backup
+	jr_ok queue exec --max-running 0
+	verdict_is "$id" 'never starts unless somebody acts: queue exec lets no run start: its max-running is 0$'
+	jr_ok queue exec --max-running none
+	jr_ok explain "$id"
+	export STATUS=0
+	eval "run_jobrun ${lines[1]#try: jobrun }"
+	run_is "$id" succeeded
+	run_is "$second" queued
+	verdict_is "$second" "waits: the next 'jobrun exec backup' starts it"
+	# With a handler of this name a tick takes it; without the definition nothing does.
+	handler backup <<<'exit 0'
+	verdict_is "$second" 'starts with the next claim'
+	rm "$JOBRUN_HANDLERS/backup"
+	jr_ok define backup --remove
+	verdict_is "$second" 'never starts unless somebody acts: the definition of this command was removed, so no jobrun exec takes it$'
+	assert_line --index 1 "try: jobrun cancel $second"
 }
 
 @test "a type without a handler: which hosts were seen without it, and a name that is spelt nearly so" {

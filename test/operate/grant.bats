@@ -578,6 +578,7 @@ cells() {
 		-|delete from jobrun.job_effects
 		-|insert into jobrun.job_effects (key) values ('k')
 		-|insert into jobrun.job_stats (hour, n, job_type, queue, outcome) values (date_trunc('hour', now()), 1, 'a', 'b', 'c')
+		-|update jobrun.job_totals set n = 0
 		-|delete from jobrun.job_runs_archive
 		-|insert into jobrun.job_audit (action, object) values ('a', 'b')
 		-|update jobrun.job_audit set who = 'nobody'
@@ -689,8 +690,9 @@ cells() {
 objects() {
 	cat <<-'text'
 		function add_grant: admin
+		function add_totals: admin
 		function adopt: admin
-		function all_seen: admin
+		function all_seen: read run admin
 		function apply_grants: admin
 		function archive_columns: admin
 		function archive_months: admin
@@ -699,6 +701,7 @@ objects() {
 		function audit: admin
 		function bad_line: admin
 		function below: read run admin
+		function both_buckets: admin
 		function bound_run: admin
 		function bring_back: admin
 		function bucket_counts: read run admin
@@ -723,6 +726,7 @@ objects() {
 		function claim_ahead: run admin
 		function claim_job: run admin
 		function clock_change: admin
+		function command_line: read run admin
 		function copied: read run admin
 		function copy_in_words: admin
 		function count_bits: admin
@@ -756,9 +760,10 @@ objects() {
 		function exec_claim: run admin
 		function exec_paused: admin
 		function explain: read run admin
+		function explain_command: admin
 		function explain_conditions: admin
 		function explain_definition: read run admin
-		function explain_handler: admin
+		function explain_handler: read run admin
 		function explain_hosts: admin
 		function explain_limits: admin
 		function explain_locks: admin
@@ -804,12 +809,16 @@ objects() {
 		function make_trigger: admin
 		function may: admin
 		function may_claim: run admin
+		function metrics: read run admin
+		function metrics_of_all: read run admin
+		function metrics_of_types: read run admin
 		function month_days: admin
 		function measures: read run admin
 		function need: enqueue read run admin
 		function need_in_words: admin
 		function need_queue: admin
 		function new_install_id: admin
+		function new_on: admin
 		function new_run: admin
 		function new_run_of: admin
 		function newer_or_archived: read run admin
@@ -852,11 +861,12 @@ objects() {
 		function restore_slots: admin
 		function resume: admin
 		function retry: admin
-		function rights: admin
+		function rights: read run admin
 		function role_may: admin
 		function row_holder: admin
 		function run_status: enqueue read run admin
 		function run_texts: read run admin
+		function seen_here: admin
 		function seen_of: admin
 		function seen_runners: read run admin
 		function session_clean: run admin
@@ -866,7 +876,9 @@ objects() {
 		function settle_done: run admin
 		function settle_group: run admin
 		function settle_one: run admin
+		function shell_word: read run admin
 		function slot_text: read run admin
+		function slots_ahead: read run admin
 		function some_of: admin
 		function spend_rate: run admin
 		function start_keyed: run admin
@@ -881,6 +893,7 @@ objects() {
 		function tell_unhandled: run admin
 		function this_database: admin
 		function type_counts: read run admin
+		function type_of_refused: admin
 		function undefine: admin
 		function unhandled_since: admin
 		function unhandled_words: admin
@@ -906,6 +919,7 @@ objects() {
 		table job_runs_archive_default: admin=r
 		table job_slots: read=r run=r admin=r
 		table job_stats: read=r run=r admin=r
+		table job_totals: read=r run=r admin=r
 		table job_types: read=r run=r admin=r
 		table new_runs: enqueue=A run=A admin=rA
 		table schema_migrations: read=r run=r admin=r
@@ -927,8 +941,8 @@ columns() {
 	cat <<-'text'
 		enqueue insert new_runs: job_type payload options run
 		read select all_runs: id job_type queue priority status run_at attempts max_attempts snoozes releases claim_seq locked_by locked_until runner_id created_at created_by started_at failed_at finished_at expires_at cancel_requested_at definition_id slot parent_id superseded_by idempotency_key unique_key concurrency_key timeout backoff_base backoff_cap trace_context error_code output_dropped archived_at
-		read select job_attempts: run_id claim_seq attempt runner_id pid started_at finished_at cpu_ms max_rss_kb output_dropped exit_status outcome error_code host
-		read select job_attempts_archive: run_id claim_seq attempt runner_id pid started_at finished_at cpu_ms max_rss_kb output_dropped exit_status outcome error_code host run_finished_at
+		read select job_attempts: run_id claim_seq attempt runner_id pid started_at finished_at cpu_ms max_rss_kb output_dropped exit_status outcome error_code host due_at run_status
+		read select job_attempts_archive: run_id claim_seq attempt runner_id pid started_at finished_at cpu_ms max_rss_kb output_dropped exit_status outcome error_code host run_finished_at due_at run_status
 		read select job_definitions: id anchor_at next_slot_at paused_until created_at updated_at timeout backoff_base backoff_cap catch_up_grace max_attempts priority enabled name job_type schedule time_zone queue concurrency_key on_dead catch_up overlap paused_reason description
 		read select job_runs: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code superseded_by is_counted
 		read select job_runs_archive: id claim_seq runner_id attempts max_attempts snoozes releases definition_id parent_id run_at locked_until started_at finished_at failed_at created_at expires_at cancel_requested_at slot output_dropped timeout backoff_base backoff_cap priority status queue job_type created_by locked_by idempotency_key unique_key concurrency_key trace_context error_code superseded_by is_counted archived_at

@@ -89,6 +89,23 @@ Ran
    <128ms ██████ 7'
 }
 
+@test "stats --csv: raw values, as list --csv writes them" {
+	run_jobrun stats --csv >got
+	assert_equal "$(tr '\r' '~' <got)" 'type,succeeded,failed,dead,cancelled,lost,wait_p50_ms,wait_p95_ms,wait_p99_ms,run_p50_ms,run_p95_ms,run_p99_ms,run_ms~
+report,100,7,0,0,0,2,2,2,8,128,128,90700~
+mail,10,0,1,0,0,4096,16384,16384,2,1024,1024,1100~'
+	run_jobrun stats --csv --by day --time-zone UTC --since 1m >got # with a name for what it groups by
+	assert_regex "$(head -n1 got)" '^day,succeeded,'
+	assert_regex "$(sed -n 2p got)" '^[0-9]{4}-[0-9]{2}-[0-9]{2},'
+	run_jobrun stats --csv --by error >got
+	assert_equal "$(tr '\r' '~' <got)" "type,error_code,count,dead,last,example~
+mail,exit:1,1,1,$(q "select to_char(finished_at at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') from jobrun.job_attempts"),1~"
+	run_jobrun stats --csv nothing_has_this >got
+	assert_equal "$(wc -l <got)" 1
+	jr stats --csv --json
+	assert_one_line 64 '^jobrun: --json and --csv exclude each other'
+}
+
 @test "stats refuses what it does not know, and a reader sees what all see" {
 	local role=stats_$JR_DATABASE
 
