@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The examples of README.md, as they are written there.
+# The examples of README.md and of the manual, as they are written there.
 
 load ../lib/common
 load ../lib/web
@@ -9,12 +9,17 @@ setup() {
 	PATH=$(dirname "$JOBRUN"):$PATH
 }
 
+# texts: README.md and the manual, each block of code indented, its fences left out.
+texts() {
+	awk '/^```/ { on = !on; next } { print (on && $0 != "" ? "    " : "") $0 }' "$TOP/README.md" "$TOP"/cmd/man/*.scd
+}
+
 # example NAME: the block whose first or second line is a comment that begins with NAME, or which follows a line of prose
-# that ends with `NAME`: (JSON has no comments). Fails if there is not exactly one.
+# that ends with NAME and a colon (JSON has no comments). Fails if there is not exactly one.
 example() {
 	local file=$TMPDIR/example
 
-	awk -v name="$1" '
+	texts | awk -v name="$1" '
 	function finish() {
 		sub(/\n+$/, "\n", block)
 		if (wanted && block != "") {
@@ -27,7 +32,7 @@ example() {
 	}
 	/^    / {
 		line = substr($0, 5)
-		if (lines++ == 0 && index(prose, "`" name "`:") > 0 && prose ~ /:$/)
+		if (lines++ == 0 && substr(prose, length(prose) - length(name)) == name ":")
 			wanted = 1
 		if (lines <= 2 && (index(line, "# " name) == 1 || index(line, "-- " name) == 1))
 			wanted = 1
@@ -42,11 +47,12 @@ example() {
 	{
 		finish()
 		prose = $0
+		gsub(/[`*]/, "", prose)
 	}
 	END {
 		finish()
 		exit found == 1 ? 0 : 1
-	}' "$TOP/README.md" >"$file" || fail "README.md has not exactly one example $1"
+	}' >"$file" || fail "README.md and the manual have not exactly one example $1"
 	cat "$file"
 }
 
@@ -59,7 +65,7 @@ install() {
 	chmod "${2:-644}" "$JOBRUN_HANDLERS/$file"
 }
 
-@test "README, program handler: it compresses logs, reports progress, and knows the statuses for later and give up" {
+@test "manual, program handler: it compresses logs, reports progress, and knows the statuses for later and give up" {
 	install handlers/compress_logs 755
 	mkdir logs
 	echo one >logs/a.log
@@ -79,7 +85,7 @@ install() {
 	q_is 'dead|exit:65' "select status, error_code from jobrun.job_runs where id = $bad"
 }
 
-@test "README, checkpoint: a program goes on where its last attempt stopped" {
+@test "manual, checkpoint: a program goes on where its last attempt stopped" {
 	{
 		echo '#!/bin/sh'
 		example 'go on where'
@@ -95,7 +101,7 @@ install() {
 	assert_equal "$output" 'page 7'
 }
 
-@test "README, sql handler: it counts a visit, and its result is the row" {
+@test "manual, sql handler: it counts a visit, and its result is the row" {
 	example visits.sql | q
 	install handlers/count_visit.sql
 	enqueue count_visit '{"page": "/home"}'
@@ -108,7 +114,7 @@ install() {
 	q_is '/home|2' "select page, n from visits"
 }
 
-@test "README, sql handler with batch: it counts many visits in one statement and gives up the one without a page" {
+@test "manual, sql handler with batch: it counts many visits in one statement and gives up the one without a page" {
 	example visits.sql | q
 	install handlers/count_visits.json
 	install handlers/count_visits.sql
@@ -123,7 +129,7 @@ install() {
 	q_is 30 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
-@test "README, jobrun.effect in a statement: one mail is queued, however many runs there are" {
+@test "manual, jobrun.effect in a statement: one mail is queued, however many runs there are" {
 	q 'create table outbox (address text)'
 	install handlers/welcome.sql
 	for _ in 1 2 3; do
@@ -134,7 +140,7 @@ install() {
 	q_is 3 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
-@test "README, jobrun effect in a program: a run that is repeated does not send its mail again" {
+@test "manual, jobrun effect in a program: a run that is repeated does not send its mail again" {
 	install handlers/send_mail 755
 	mkdir bin
 	cat >bin/mail <<-'sh'
@@ -156,7 +162,7 @@ Good morning'
 	q_is 'dead|exit:65' "select status, error_code from jobrun.job_runs where id = $bad"
 }
 
-@test "README, webhook: it arrives with its headers, and verify.py accepts it and refuses a forgery" {
+@test "manual, webhook: it arrives with its headers, and verify.py accepts it and refuses a forgery" {
 	example 'a new secret' >"$TMPDIR/secret"
 	(cd "$JOBRUN_HANDLERS" && sh "$TMPDIR/secret")
 	assert_equal "$(stat -c %a "$JOBRUN_HANDLERS/notify.secret")" 600
@@ -192,7 +198,7 @@ members() {
 	sed 's/.*the known ones are //; s/, /\n/g' <<<"$stderr"
 }
 
-@test "the README's table of NAME.json has every member that exists, and no other" {
+@test "jobrun-handlers(7) has every member of NAME.json that exists, and no other" {
 	known=$(
 		members '"http": {}, '
 		members '"argv": ["/bin/true"], '
@@ -205,16 +211,16 @@ members() {
 		jr run --type known
 		sed 's/.*the known ones are //; s/, /\n/g' <<<"$stderr"
 	)
-	table=$(sed -n '/^### NAME.json/,/^### Effects/p' "$TOP/README.md" | grep '^| `')
-	assert_equal "$(cut -d'|' -f2 <<<"$table" | grep -o '`[a-z_]*`' | tr -d '`' | sort)" "$(sort -u <<<"$known")"
+	section=$(sed -n '/^# NAME.JSON/,/^# EFFECTS/p' "$TOP/cmd/man/jobrun-handlers.7.scd")
+	assert_equal "$(grep '^\*' <<<"$section" | grep -o '\*[a-z_]*\*' | tr -d '*' | sort)" "$(sort -u <<<"$known")"
 	for member in $targets; do
-		grep '^| `http`' <<<"$table" | grep -q "\`$member\`" || fail "no word about $member of http"
+		sed -n '/^\*http\*/,$p' <<<"$section" | grep -q "\*$member\*" || fail "no word about $member of http"
 	done
 }
 
-@test "the README's output of jobrun try is what jobrun try prints" {
+@test "the manual's output of jobrun try is what jobrun try prints" {
 	install handlers/compress_logs 755
-	awk '/^    \$ jobrun try compress_logs/ { on = 1 } on && /^    …/ { exit } on { print substr($0, 5) }' "$TOP/README.md" |
+	texts | awk '/^    \$ jobrun try compress_logs/ { on = 1 } on && /^    …/ { exit } on { print substr($0, 5) }' |
 		sed "s|/home/ada/.config/jobrun/handlers|$JOBRUN_HANDLERS|g" >shown
 	jr try compress_logs '{"dir": "/no/such"}'
 	{
@@ -225,7 +231,7 @@ members() {
 	assert_equal "$(cat said)" "$(cat shown)"
 }
 
-@test "README, many runs at once: a batch, a batch with options, COPY, and enqueue_many work" {
+@test "manual, many runs at once: a batch, a batch with options, COPY, and enqueue_many work" {
 	example bulk.sh | bash >out
 	assert_equal "$(cat out)" 'queued 1000 runs'
 	q_is '1000|bulk' "select count(*), min(queue) from jobrun.job_runs where job_type = 'send_invoice'"
@@ -263,7 +269,7 @@ both_or_neither() {
 		where job_type = 'send_invoice' and payload = (select jsonb_build_object('order', o.id) from orders o where o.item = 'tea')"
 }
 
-@test "README: psql enqueues in its transaction" {
+@test "manual: psql enqueues in its transaction" {
 	orders
 	example order.sql >order.sql
 	run q <order.sql
@@ -271,7 +277,7 @@ both_or_neither() {
 	q_is "tea|$output" "select o.item, r.id from orders o join jobrun.job_runs r on r.payload ->> 'order' = o.id::text"
 }
 
-@test "README: Python enqueues in its transaction" {
+@test "manual: Python enqueues in its transaction" {
 	orders
 	example order.py >order.py
 	for python in python3 /usr/bin/python3; do
@@ -282,7 +288,7 @@ both_or_neither() {
 	q_is 1 "select count(*) from jobrun.job_runs where idempotency_key like 'invoice-%'"
 }
 
-@test "README: Node enqueues in its transaction" {
+@test "manual: Node enqueues in its transaction" {
 	export NODE_PATH=${NODE_PATH:-/usr/share/nodejs:/usr/lib/nodejs}
 	node -e 'require("pg")' 2>/dev/null || skip 'node or its package pg is not installed'
 	orders
@@ -290,13 +296,13 @@ both_or_neither() {
 	both_or_neither node order.js
 }
 
-@test "README: the example in Go is formatted as gofmt does it" {
+@test "manual: the example in Go is formatted as gofmt does it" {
 	command -v gofmt >/dev/null || skip 'gofmt is not installed'
 	example order.go >order.go
 	assert_equal "$(gofmt -l order.go)" ''
 }
 
-@test "README, alert: it says which run is dead, and why" {
+@test "manual, alert: it says which run is dead, and why" {
 	mkdir bin
 	printf '#!/bin/sh\ncat >"%s/mail"\n' "$TMPDIR" >bin/mail
 	chmod 755 bin/mail
@@ -309,7 +315,7 @@ both_or_neither() {
 	assert_equal "$(cat "$TMPDIR/mail")" "send_mail $id is dead after 1 attempts: exit 65: no such user"
 }
 
-@test "README: all slots of a week that had no run are replayed" {
+@test "manual: all slots of a week that had no run are replayed" {
 	q "select jobrun.define('nightly', jsonb_build_object('schedule', '@every 1d', 'anchor_at', now() - interval '99 days 1 hour'))" \
 		"update jobrun.job_definitions set next_slot_at = now() - interval '3 days 61 minutes' where name = 'nightly'" \
 		"select count(*) from jobrun.fire()" >/dev/null
@@ -319,7 +325,7 @@ both_or_neither() {
 	q_is '3|1' "select count(*) filter (where reason = 'replayed'), count(*) filter (where reason is null) from jobrun.job_slots"
 }
 
-@test "README: a definition gives the defaults of its job type" {
+@test "manual: a definition gives the defaults of its job type" {
 	example 'defaults of every' | q >/dev/null
 	enqueue send_invoice
 	q_is 'mail|8|00:02:00|00:01:00|06:00:00|smtp' "select queue, max_attempts, timeout, backoff_base, backoff_cap, concurrency_key from jobrun.job_runs"
