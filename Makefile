@@ -82,6 +82,11 @@ DOC_FILES    := crontab.example scripts/monitoring/jobrun.rules.yml scripts/moni
 MAN_SOURCES  := $(sort $(wildcard cmd/man/*.scd))
 MAN_MADE     := $(wildcard $(MAN_SOURCES:.scd=))
 MAN_PAGES    := $(if $(MAN_MADE)$(shell command -v scdoc),$(patsubst cmd/man/%.scd,$(BUILD)/man/%,$(MAN_SOURCES)))
+# jobrun-status(1) is the page of the group to which status belongs: COMMAND:PAGE. Not where section 7 has a page of that name.
+MAN_ALIASES  := $(if $(MAN_PAGES),$(foreach page,$(wildcard cmd/man/jobrun-*.1.scd),$(foreach command, \
+                $(shell sed -n 's/^\*jobrun \([a-z]*\)\*.*/\1/p' $(page)), \
+                $(if $(or $(filter cmd/man/jobrun-$(command).1.scd,$(page)),$(wildcard cmd/man/jobrun-$(command).7.scd)),, \
+                $(command):$(notdir $(page:.scd=))))))
 UNITS        := $(notdir $(sort $(wildcard scripts/systemd/*)))
 BENCH_PROGRAMS := $(patsubst scripts/bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard scripts/bench/*.c)))
 C_FILES      := $(sort $(wildcard cmd/*.[ch] lib/*/*.[ch] test/unit/*.[ch] scripts/bench/*.c))
@@ -199,6 +204,8 @@ format:   ## put all C files into the one format
 install: all   ## to $(DESTDIR)$(PREFIX): program, manual, completions, examples, alert rules, dashboard, units of systemd
 	install -D -m 755 $(BUILD)/jobrun $(DESTDIR)$(BINDIR)/jobrun
 	$(foreach page,$(MAN_PAGES),install -D -m 644 $(page) $(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page)) &&) true
+	for alias in $(MAN_ALIASES); do echo ".so man1/$${alias#*:}" | \
+		install -D -m 644 /dev/stdin $(DESTDIR)$(MANDIR)/man1/jobrun-$${alias%:*}.1 || exit; done
 	$(foreach file,$(DOC_FILES),install -D -m 644 $(file) $(DESTDIR)$(DOCDIR)/$(notdir $(file)) &&) true
 	install -D -m 755 scripts/examples/hello $(DESTDIR)$(DOCDIR)/examples/hello
 	$(foreach unit,$(UNITS),install -D -m 644 scripts/systemd/$(unit) $(DESTDIR)$(SYSTEMDDIR)/$(unit) && \
@@ -213,6 +220,7 @@ install: all   ## to $(DESTDIR)$(PREFIX): program, manual, completions, examples
 uninstall:   ## what install put there
 	rm -f $(DESTDIR)$(BINDIR)/jobrun $(DESTDIR)$(DOCDIR)/examples/hello $(patsubst %,$(DESTDIR)$(DOCDIR)/%,$(notdir $(DOC_FILES)))
 	rm -f $(foreach page,$(MAN_SOURCES:.scd=),$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
+	rm -f $(foreach alias,$(MAN_ALIASES),$(DESTDIR)$(MANDIR)/man1/jobrun-$(firstword $(subst :, ,$(alias))).1)
 	rm -f $(UNITS:%=$(DESTDIR)$(SYSTEMDDIR)/%) $(DESTDIR)$(BASHCOMPDIR)/jobrun $(DESTDIR)$(ZSHCOMPDIR)/_jobrun $(DESTDIR)$(FISHCOMPDIR)/jobrun.fish
 	rmdir $(DESTDIR)$(DOCDIR)/examples $(DESTDIR)$(DOCDIR) 2>/dev/null || true
 
