@@ -65,6 +65,81 @@ install() {
 	chmod "${2:-644}" "$JOBRUN_HANDLERS/$file"
 }
 
+# blocks KIND: all blocks of the README whose fence says KIND, one after the other.
+blocks() {
+	awk -v fence="\`\`\`$1" '$0 == fence { on = 1; next } /^```/ { if (on) print ""; on = 0 } on' "$TOP/README.md"
+}
+
+@test "README: what is typed works in the order in which it stands there, from the first job to the end" {
+	unset JOBRUN_HANDLERS XDG_CONFIG_HOME
+	blocks sh | sed "s|^export JOBRUN_DATABASE_URL=.*|export JOBRUN_DATABASE_URL='$JOBRUN_DATABASE_URL'|" >typed.sh
+	assert_equal "$(grep -c . typed.sh)" 15
+	q 'alter sequence jobrun.job_runs_id_seq restart'
+	run --separate-stderr env -u JOBRUN_DATABASE_URL bash -e typed.sh
+	assert_success
+	assert_line 1
+	assert_line 'Hello, Ada'
+	assert_line 'nightly_report: created'
+	assert_equal "$(wc -l <waiting.csv)" 1 # the names of the columns
+	q_is 0 "select count(*) from pg_namespace where nspname = 'jobrun'"
+	"$JOBRUN" migrate >/dev/null # the invariants are looked at afterwards
+}
+
+@test "README: the order and its run" {
+	q 'create table orders (item text)'
+	blocks sql | q >/dev/null
+	q_is 'send_invoice|{"order": 4711}|00:05:00|order-4711' \
+		'select job_type, payload, run_at - created_at, idempotency_key from jobrun.job_runs'
+}
+
+@test "README: the three handlers do what is said of them" {
+	awk -v dir="$JOBRUN_HANDLERS" '
+		/^```handler/ { on = 1; match(prose, /handlers\/[a-z_.]+/); file = dir "/" substr(prose, RSTART + 9, RLENGTH - 9); next }
+		/^```/ { on = 0 }
+		on { print >file }
+		$0 != "" && !on { prose = $0 }' "$TOP/README.md"
+	chmod 755 "$JOBRUN_HANDLERS/thumbnail"
+	(umask 077 && echo "whsec_$(printf '%032d' 0)" >"$JOBRUN_HANDLERS/crm.secret")
+	jr_ok handlers --check
+	q "create table carts (updated_at timestamptz)" "insert into carts values (now()), (now() - interval '2 days')"
+	mkdir bin
+	printf '#!/bin/sh\ncp "$1" "$4"\n' >bin/convert
+	chmod 755 bin/convert
+	PATH=$PWD/bin:$PATH
+	echo picture >picture.png
+	enqueue expire_carts '{"older_than": "1 day"}'
+	enqueue thumbnail "{\"file\": \"$PWD/picture.png\"}"
+	jr_ok run
+	q_is 1 'select count(*) from carts'
+	assert_equal "$(cat picture.png.thumb.png)" picture
+	bad=$(enqueue thumbnail '{}')
+	later=$(enqueue thumbnail '{"file": "/no/such"}')
+	jr run
+	q_is 'dead|exit:65' "select status, error_code from jobrun.job_runs where id = $bad"
+	q_is 'queued|1' "select status, snoozes from jobrun.job_runs where id = $later"
+}
+
+@test "README: the first screen is what jobrun prints" {
+	blocks console >screen
+	handler send_invoice <<<'echo "no such template: invoice.html" >&2; exit 1'
+	id=$(enqueue send_invoice '{"order": 4711}' --backoff 0)
+	jr run
+	assert_equal "$(sed -E "s/(run|show|retry) $id\b/\1 2/g" <<<"$stderr")" "$(sed -n '/^jobrun: run 2/,/jobrun retry 2$/p' screen)"
+	jr_ok status
+	assert_equal "$(grep '^TYPE' <<<"$output" | tr -s ' ')" "$(grep '^TYPE' screen | tr -s ' ')"
+	assert_line '! send_invoice: 1 dead in 24h (jobrun list --status dead --type send_invoice)'
+	jr_ok queue mail --max-running 5
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (7, 1, 1, 'web1', 'x')" \
+		"insert into jobrun.job_runs (id, job_type, queue, status, runner_id, locked_by, locked_until, started_at, attempts, claim_seq)
+		overriding system value select id, 'send_mail', 'mail', 'running', 7, 'web1', now() + interval '1 hour', now(), 1, 1
+		from unnest(array[4211, 4213, 4214, 4217, 4218]) id" \
+		"insert into jobrun.job_runs (id, job_type, queue) overriding system value values (4230, 'send_mail', 'mail')"
+	handler send_mail <<<''
+	jr run -n
+	jr_ok explain 4230
+	assert_equal "$(head -n 2 <<<"$output")" "$(grep -A 2 'jobrun explain' screen | tail -n 2)"
+}
+
 @test "manual, program handler: it compresses logs, reports progress, and knows the statuses for later and give up" {
 	install handlers/compress_logs 755
 	mkdir logs

@@ -537,7 +537,7 @@ t
 	refused app "select jobrun.enqueue('work')"
 }
 
-# cells: which kinds may do it, "-" none: a line of the README's table, or a part of one, as SQL. Each in a transaction that is rolled back.
+# cells: which kinds may do it, "-" none: a line of the table in jobrun-operations(7), or a part of one, as SQL. Each in a transaction that is rolled back.
 cells() {
 	cat <<-'text'
 		enqueue run admin|select jobrun.enqueue('work')
