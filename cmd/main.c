@@ -120,7 +120,7 @@ print_help(FILE *out)
 	    "\nThe database: -d, else JOBRUN_DATABASE_URL, else DATABASE_URL (unless PGHOST, PGSERVICE or PGDATABASE\n"
 	    "is set), else libpq's defaults.\n"
 	    "Exit statuses: 0 done, 1 bad news, 64 usage, 65 bad data, 70 bug, 75 try later, 77 permission,\n"
-	    "78 configuration or schema. 'jobrun COMMAND --help' says more; so does 'man jobrun'.\n");
+	    "78 configuration or schema. 'jobrun COMMAND --help' says more, 'man jobrun-COMMAND' all.\n");
 }
 
 static void
