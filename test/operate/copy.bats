@@ -71,6 +71,46 @@ drop_other() {
 	psql_bare "$JR_DIRECT dbname=postgres" -c "drop database if exists copy_$JR_DATABASE"
 }
 
+@test "the schema alone is moved to another database, as the manual says, and goes on there with its keys and grants" {
+	local other=moved_$JR_DATABASE original=$JOBRUN_DATABASE_URL id key
+
+	needs_session
+	jr_ok define nightly --type work --schedule '0 3 * * *'
+	jr_ok queue mail --max-running 3
+	q "create role shop_$JR_DATABASE login"
+	roles+=("shop_$JR_DATABASE")
+	jr_ok grant enqueue "shop_$JR_DATABASE" --type work
+	id=$(enqueue work)
+	key=$(q "select idempotency_key from jobrun.job_runs where id = $id")
+	admin "create database $other"
+	at_end+=(drop_moved)
+	sed -n '/^# move jobrun to another/,/^```/p' "$TOP/cmd/man/jobrun-operations.7.scd" | grep -v '^```' >move.sh
+	PATH=$(dirname "$JOBRUN"):$(dirname "$JR_PSQL"):$PATH JOBRUN_DATABASE_URL=$(past_pooler) \
+		NEW_DATABASE_URL="$JR_DIRECT dbname=$other" run --separate-stderr bash -e move.sh
+	assert_success
+	assert_equal "$stderr" ''
+	# The old one starts nothing.
+	jr_ok run
+	run_is "$id" queued
+	export JOBRUN_DATABASE_URL="$JR_DIRECT dbname=$other"
+	jr_ok run
+	assert_equal "$stderr" ''
+	jr_ok logs "$id"
+	assert_output "$key"
+	jr_ok next nightly --count 1
+	assert_line --partial '03:00'
+	jr_ok queue
+	assert_line --regexp '^mail +0 +0 +3 '
+	jr_ok -d "$JOBRUN_DATABASE_URL user=shop_$JR_DATABASE" enqueue work
+	jr -d "$JOBRUN_DATABASE_URL user=shop_$JR_DATABASE" enqueue other
+	assert_equal "$status" 77
+	export JOBRUN_DATABASE_URL=$original
+}
+
+drop_moved() {
+	admin "drop database if exists moved_$JR_DATABASE"
+}
+
 @test "copies = refuse: run and exec end with 78 and nothing is claimed, fired or written; other commands go on" {
 	q "update jobrun.settings set copies = 'refuse'" "select jobrun.define('nightly', '{\"job_type\": \"work\", \"schedule\": \"@hourly\"}')" \
 		"update jobrun.job_definitions set next_slot_at = now() - interval '1 hour' where name = 'nightly'" >/dev/null
