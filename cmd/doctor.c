@@ -104,6 +104,51 @@ psql_of(const struct jr_doctor *doctor)
 	return text;
 }
 
+/* ` name='value'`, as a connection string has it. */
+static void
+add_parameter(struct jr_buf *out, const char *name, const char *value)
+{
+	jr_buf_addf(out, "%s%s='", out->len == 0 ? "" : " ", name);
+	for (const char *c = value == NULL ? "" : value; *c != '\0'; c++)
+		jr_buf_addf(out, "%s%c", *c == '\'' || *c == '\\' ? "\\" : "", *c);
+	jr_buf_adds(out, "'");
+}
+
+char *
+jr_doctor_jobrun(const struct jr_doctor *doctor, const char *command)
+{
+	const PGconn *conn = doctor->db == NULL ? NULL : jr_db_conn(doctor->db);
+	struct jr_buf conninfo;
+	char *word, *line;
+
+	if (conn == NULL || strcmp(doctor->source, "-d") != 0)
+		return jr_xasprintf("jobrun %s", command);
+	jr_buf_init(&conninfo, TEXT_MAX);
+	add_parameter(&conninfo, "host", PQhost(conn));
+	add_parameter(&conninfo, "port", PQport(conn));
+	add_parameter(&conninfo, "user", PQuser(conn));
+	add_parameter(&conninfo, "dbname", PQdb(conn));
+	word = jr_crontab_quote(conninfo.data, conninfo.len);
+	line = jr_xasprintf("jobrun -d %s %s", word, command);
+	free(word);
+	jr_buf_release(&conninfo);
+	return line;
+}
+
+char *
+jr_doctor_parameter(const char *conninfo, const char *keyword)
+{
+	PQconninfoOption *options = conninfo == NULL ? NULL : PQconninfoParse(conninfo, NULL);
+	char *value = NULL;
+
+	for (const PQconninfoOption *o = options; o != NULL && o->keyword != NULL; o++) {
+		if (strcmp(o->keyword, keyword) == 0 && o->val != NULL && o->val[0] != '\0')
+			value = jr_xstrdup(o->val);
+	}
+	PQconninfoFree(options);
+	return value;
+}
+
 char *
 jr_doctor_psql(const struct jr_doctor *doctor, const char *sql)
 {
@@ -141,18 +186,32 @@ health_of(const char *word)
 	return JR_HEALTH_UNCHECKED;
 }
 
+/* A command of the statement's row: one of jobrun is for the database. Caller frees; NULL: none. */
+static char *
+command_of(const struct jr_doctor *doctor, const char *command)
+{
+	static const char jobrun[] = "jobrun ";
+
+	if (command == NULL || strncmp(command, jobrun, strlen(jobrun)) != 0)
+		return jr_xstrdup_or_null(command);
+	return jr_doctor_jobrun(doctor, command + strlen(jobrun));
+}
+
 /* What to type: the SQL, then the command. Caller frees; NULL: nothing. */
 static char *
 line_to_type(const struct jr_doctor *doctor, const char *command, const char *sql)
 {
-	char *psql, *line;
+	char *line = command_of(doctor, command), *psql, *both;
 
 	if (sql == NULL)
-		return jr_xstrdup_or_null(command);
+		return line;
 	psql = jr_doctor_psql(doctor, sql);
-	line = jr_xasprintf("%s%s%s", psql, command == NULL ? "" : " && ", command == NULL ? "" : command);
+	if (line == NULL)
+		return psql;
+	both = jr_xasprintf("%s && %s", psql, line);
 	free(psql);
-	return line;
+	free(line);
+	return both;
 }
 
 static void

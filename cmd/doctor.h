@@ -97,6 +97,12 @@ void jr_doctor_ask(struct jr_doctor *doctor, const struct jr_check *check);
 /* The line that runs this SQL on the database. Caller frees. */
 char *jr_doctor_psql(const struct jr_doctor *doctor, const char *sql) JR_MUST;
 
+/* The command of jobrun, such as "migrate", for the database: with -d where that named it. Caller frees. */
+char *jr_doctor_jobrun(const struct jr_doctor *doctor, const char *command) JR_MUST;
+
+/* What a connection string says of one of libpq's parameters, such as "host". Caller frees; NULL: nothing. */
+char *jr_doctor_parameter(const char *conninfo, const char *keyword) JR_MUST;
+
 /* doctor_host.c */
 void jr_doctor_look_pgpass(struct jr_doctor *doctor);
 void jr_doctor_look_handlers(struct jr_doctor *doctor);

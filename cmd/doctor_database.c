@@ -64,11 +64,31 @@ add_source(struct jr_buf *text, const struct jr_doctor *doctor)
 	add_losers(text, doctor->source);
 }
 
+/* The line that says whether the server answers. Caller frees. */
+static char *
+look_at_server(const struct jr_doctor *doctor)
+{
+	char *host = jr_doctor_parameter(doctor->conninfo, "host"),
+	     *port = jr_doctor_parameter(doctor->conninfo, "port");
+	char *word = host == NULL ? NULL : jr_crontab_word(host), *line;
+
+	if (jr_db_is_unnamed(doctor->app->dbname))
+		line = jr_xstrdup("export JOBRUN_DATABASE_URL=postgresql://ROLE@HOST/DATABASE");
+	else
+		line = jr_xasprintf("pg_isready%s%s%s%s", word == NULL ? "" : " -h ", word == NULL ? "" : word,
+		    port == NULL ? "" : " -p ", port == NULL ? "" : port);
+	free(host);
+	free(port);
+	free(word);
+	return line;
+}
+
 void
 jr_doctor_look_connection(struct jr_doctor *doctor)
 {
 	const PGconn *conn = doctor->db == NULL ? NULL : jr_db_conn(doctor->db);
 	struct jr_buf text;
+	char *command;
 
 	jr_buf_init(&text, TEXT_MAX);
 	if (conn != NULL) {
@@ -79,9 +99,9 @@ jr_doctor_look_connection(struct jr_doctor *doctor)
 	} else {
 		jr_buf_addf(&text, "%s; the database is named by ", doctor->connect_err.msg);
 		add_source(&text, doctor);
-		jr_doctor_add(doctor, JR_HEALTH_FAIL, text.data, "nothing is enqueued or run from here",
-		    jr_db_is_unnamed(doctor->app->dbname) ? "export JOBRUN_DATABASE_URL=postgresql://ROLE@HOST/DATABASE"
-							  : "jobrun status -v");
+		command = look_at_server(doctor);
+		jr_doctor_add(doctor, JR_HEALTH_FAIL, text.data, "nothing is enqueued or run from here", command);
+		free(command);
 	}
 	jr_buf_release(&text);
 }
@@ -225,11 +245,24 @@ static void
 add_no_rights(struct jr_doctor *doctor)
 {
 	char *role = jr_crontab_word(PQuser(jr_db_conn(doctor->db)));
-	char *command = jr_xasprintf("jobrun grant %s %s", jr_doctor_runs_jobs(doctor) ? "run" : "read", role);
+	char *grant = jr_xasprintf("grant %s %s", jr_doctor_runs_jobs(doctor) ? "run" : "read", role);
+	char *command = jr_doctor_jobrun(doctor, grant);
 
 	jr_doctor_add(doctor, JR_HEALTH_FAIL, doctor->schema_err.msg,
 	    "this role has no rights in jobrun; the owner of the schema grants them", command);
 	free(role);
+	free(grant);
+	free(command);
+}
+
+static void
+add_misfit(struct jr_doctor *doctor)
+{
+	const char *msg = doctor->schema_err.msg;
+	bool is_newer = strstr(msg, "newer") != NULL;
+	char *command = is_newer ? jr_xstrdup("jobrun --version") : jr_doctor_jobrun(doctor, "migrate");
+
+	jr_doctor_add(doctor, JR_HEALTH_FAIL, msg, "every command exits with 78", command);
 	free(command);
 }
 
@@ -245,8 +278,7 @@ jr_doctor_look_schema(struct jr_doctor *doctor)
 	else if (err->code == JR_E_PERM)
 		add_no_rights(doctor);
 	else
-		jr_doctor_add(doctor, JR_HEALTH_FAIL, err->msg, "every command exits with 78",
-		    strstr(err->msg, "newer") != NULL ? "jobrun --version" : "jobrun migrate");
+		add_misfit(doctor);
 }
 
 /* --- clock --- */

@@ -21,27 +21,12 @@
 
 /* --- .pgpass --- */
 
-/* passfile of the connection string. Caller frees; NULL: it has none. */
-static char *
-passfile_of(const char *conninfo)
-{
-	PQconninfoOption *options = conninfo == NULL ? NULL : PQconninfoParse(conninfo, NULL);
-	char *path = NULL;
-
-	for (const PQconninfoOption *o = options; o != NULL && o->keyword != NULL; o++) {
-		if (strcmp(o->keyword, "passfile") == 0 && o->val != NULL && o->val[0] != '\0')
-			path = jr_xstrdup(o->val);
-	}
-	PQconninfoFree(options);
-	return path;
-}
-
 /* Where libpq looks. Caller frees; NULL: nowhere. */
 static char *
 pgpass_path(const char *conninfo)
 {
 	const char *variable = getenv("PGPASSFILE"), *home = getenv("HOME");
-	char *path = passfile_of(conninfo);
+	char *path = jr_doctor_parameter(conninfo, "passfile");
 	const struct passwd *account;
 
 	if (path != NULL)
@@ -73,8 +58,12 @@ judge_pgpass(struct jr_doctor *doctor, const char *path)
 	bool is_there = stat(path, &st) == 0;
 	char *problem = is_there ? problem_of_pgpass(path, &st) : NULL;
 
-	text =
-	    is_there ? jr_xasprintf("%s can be used", path) : jr_xasprintf("cannot use %s: %s", path, strerror(errno));
+	if (is_there)
+		text = jr_xasprintf("%s can be used", path);
+	else if (errno == ENOENT)
+		text = jr_xasprintf("there is no %s", path);
+	else
+		text = jr_xasprintf("cannot use %s: %s", path, strerror(errno));
 	command = jr_xasprintf(
 	    "%s %s", is_there && S_ISREG(st.st_mode) && access(path, R_OK) == 0 ? "chmod 600" : "ls -ld", word);
 	if (problem != NULL)

@@ -60,7 +60,7 @@ setup() {
 }
 
 @test "doctor finds a .pgpass that libpq ignores" {
-	finds pgpass ok 'No such file'
+	finds pgpass ok 'there is no '
 	touch "$HOME/.pgpass" "$TMPDIR/other"
 	chmod 640 "$HOME/.pgpass" "$TMPDIR/other"
 	finds pgpass warn 'has mode 0640.*libpq ignores it' "^chmod 600 $HOME/.pgpass$"

@@ -27,7 +27,13 @@ a_runner() {
 	url=$JOBRUN_DATABASE_URL
 	jr doctor -d "$url" connection
 	assert_output --partial 'named by -d (not used: JOBRUN_DATABASE_URL)'
-	DOCTOR_URL="$url dbname=no_such_database" finds connection fail 'no_such_database.*nothing is enqueued or run from here' 'jobrun status -v'
+	DOCTOR_URL="$url dbname=no_such_database" finds connection fail 'no_such_database.*nothing is enqueued or run from here' '^pg_isready -h '
+	# What to type names the database that -d named.
+	drop_schema
+	jr doctor -d "$url" schema
+	assert_line --regexp "^ +type: jobrun -d 'host=.* dbname='?.*$JR_DATABASE.* migrate$"
+	run bash -c "PATH=$(dirname "$JOBRUN"):\$PATH; unset JOBRUN_DATABASE_URL; $(sed -n 's/^ *type: //p' <<<"$output")"
+	assert_success
 	unset JOBRUN_DATABASE_URL
 	DATABASE_URL=$url jr doctor connection
 	assert_output --partial 'named by DATABASE_URL'
