@@ -87,6 +87,7 @@ MAN_ALIASES  := $(if $(MAN_PAGES),$(foreach page,$(wildcard cmd/man/jobrun-*.1.s
                 $(shell sed -n 's/^\*jobrun \([a-z]*\)\*.*/\1/p' $(page)), \
                 $(if $(or $(filter cmd/man/jobrun-$(command).1.scd,$(page)),$(wildcard cmd/man/jobrun-$(command).7.scd)),, \
                 $(command):$(notdir $(page:.scd=))))))
+EXAMPLES     := $(sort $(shell cd scripts/examples && find * -type f ! -name '*.pyc'))
 UNITS        := $(notdir $(sort $(wildcard scripts/systemd/*)))
 BENCH_PROGRAMS := $(patsubst scripts/bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard scripts/bench/*.c)))
 C_FILES      := $(sort $(wildcard cmd/*.[ch] lib/*/*.[ch] test/unit/*.[ch] scripts/bench/*.c))
@@ -100,7 +101,7 @@ BATS       = JOBRUN=$(abspath $(BUILD)/jobrun) POOLER=$(POOLER) bats $(BATS_JOBS
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all check unit bats san chaos monitoring slots bench month curves bench-programs screens lint format install uninstall dist deb clean help FORCE
+.PHONY: all check unit bats san chaos monitoring examples slots bench month curves bench-programs screens lint format install uninstall dist deb clean help FORCE
 
 all: $(BUILD)/jobrun $(MAN_PAGES)   ## build/jobrun and its manual page (the default)
 
@@ -171,6 +172,11 @@ monitoring: all   ## metrics, alerts and dashboard with promtool, node_exporter 
 	scripts/install-packages build server test monitoring
 	BATS_TEST_TIMEOUT=600 $(BATS) $(sort $(wildcard test/monitoring/*.bats))
 
+examples: all   ## scripts/examples in every language, compiled ones too; installs them
+	scripts/install-packages build server test examples compilers
+	NODE_PATH=/usr/share/nodejs node -e 'require("pg")' 2>/dev/null || npm install --silent --no-fund --prefix $(BUILD)/examples pg
+	NODE_PATH=/usr/share/nodejs:$(abspath $(BUILD))/examples/node_modules EXAMPLES_ALL=1 BATS_TEST_TIMEOUT=600 $(BATS) test/cli/examples.bats
+
 slots: all   ## the schedule engine against a slow reference; SLOTS_POINTS=10000000, SLOTS_SEED=N
 	@SLOTS_POINTS=$${SLOTS_POINTS:-10000000} SLOTS_SECONDS=86400 SLOTS_SEED=$${SLOTS_SEED:-$$(date +%s)} BATS_TEST_TIMEOUT=86400 \
 		$(BATS) -f 'slow reference' test/schedule/engine.bats
@@ -207,7 +213,8 @@ install: all   ## to $(DESTDIR)$(PREFIX): program, manual, completions, examples
 	for alias in $(MAN_ALIASES); do echo ".so man1/$${alias#*:}" | \
 		install -D -m 644 /dev/stdin $(DESTDIR)$(MANDIR)/man1/jobrun-$${alias%:*}.1 || exit; done
 	$(foreach file,$(DOC_FILES),install -D -m 644 $(file) $(DESTDIR)$(DOCDIR)/$(notdir $(file)) &&) true
-	install -D -m 755 scripts/examples/hello $(DESTDIR)$(DOCDIR)/examples/hello
+	@for file in $(EXAMPLES); do mode=644; [ ! -x scripts/examples/$$file ] || mode=755; \
+		install -D -m $$mode scripts/examples/$$file $(DESTDIR)$(DOCDIR)/examples/$$file || exit; done
 	$(foreach unit,$(UNITS),install -D -m 644 scripts/systemd/$(unit) $(DESTDIR)$(SYSTEMDDIR)/$(unit) && \
 		sed -i 's|^ExecStart=/usr/bin/|ExecStart=$(BINDIR)/|' $(DESTDIR)$(SYSTEMDDIR)/$(unit) &&) true
 	@if $(BUILD)/jobrun completion bash >/dev/null 2>&1; then \
@@ -218,11 +225,11 @@ install: all   ## to $(DESTDIR)$(PREFIX): program, manual, completions, examples
 	$(if $(MAN_PAGES),,@echo 'left out: manual pages (no scdoc here; an archive of make dist has them)')
 
 uninstall:   ## what install put there
-	rm -f $(DESTDIR)$(BINDIR)/jobrun $(DESTDIR)$(DOCDIR)/examples/hello $(patsubst %,$(DESTDIR)$(DOCDIR)/%,$(notdir $(DOC_FILES)))
+	rm -f $(DESTDIR)$(BINDIR)/jobrun $(EXAMPLES:%=$(DESTDIR)$(DOCDIR)/examples/%) $(patsubst %,$(DESTDIR)$(DOCDIR)/%,$(notdir $(DOC_FILES)))
 	rm -f $(foreach page,$(MAN_SOURCES:.scd=),$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
 	rm -f $(foreach alias,$(MAN_ALIASES),$(DESTDIR)$(MANDIR)/man1/jobrun-$(firstword $(subst :, ,$(alias))).1)
 	rm -f $(UNITS:%=$(DESTDIR)$(SYSTEMDDIR)/%) $(DESTDIR)$(BASHCOMPDIR)/jobrun $(DESTDIR)$(ZSHCOMPDIR)/_jobrun $(DESTDIR)$(FISHCOMPDIR)/jobrun.fish
-	rmdir $(DESTDIR)$(DOCDIR)/examples $(DESTDIR)$(DOCDIR) 2>/dev/null || true
+	[ ! -d $(DESTDIR)$(DOCDIR) ] || find $(DESTDIR)$(DOCDIR) -depth -type d -empty -delete
 
 dist:   ## build/jobrun-VERSION.tar.gz of the last commit, with manual pages; the same bytes each time
 	scripts/dist $(VERSION) $(BUILD)

@@ -23,6 +23,7 @@ make_in_tree() {
 	assert_file_exists root/usr/share/doc/jobrun/jobrun.rules.yml
 	assert_file_exists root/usr/share/doc/jobrun/jobrun-dashboard.json
 	assert_file_executable root/usr/share/doc/jobrun/examples/hello
+	diff -r "$TOP/scripts/examples" root/usr/share/doc/jobrun/examples
 	[ "$(sed -n 's/^ExecStart=//p' root/usr/lib/systemd/system/jobrun.service)" = "/usr/bin/jobrun run" ]
 	grep -qx 'AccuracySec=1s' root/usr/lib/systemd/system/jobrun.timer
 	bash -n root/usr/share/bash-completion/completions/jobrun

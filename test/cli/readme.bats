@@ -189,21 +189,6 @@ blocks() {
 	q_is '/home|2' "select page, n from visits"
 }
 
-@test "manual, sql handler with batch: it counts many visits in one statement and gives up the one without a page" {
-	example visits.sql | q
-	install handlers/count_visits.json
-	install handlers/count_visits.sql
-	q "select count(*) from (select jobrun.enqueue('count_visits', jsonb_build_object('page', '/' || n % 3)) from generate_series(1, 30) n) s"
-	bad=$(enqueue count_visits '{}')
-	jr run
-	assert_equal "$status" 1
-	q_is '/0|10
-/1|10
-/2|10' "select page, n from visits order by page"
-	q_is 'dead|no page in the payload' "select status, last_error from jobrun.job_runs where id = $bad"
-	q_is 30 "select count(*) from jobrun.job_runs where status = 'succeeded'"
-}
-
 @test "manual, jobrun.effect in a statement: one mail is queued, however many runs there are" {
 	q 'create table outbox (address text)'
 	install handlers/welcome.sql
@@ -213,28 +198,6 @@ blocks() {
 	jr_ok run
 	q_is 'ada@example.org' 'select * from outbox'
 	q_is 3 "select count(*) from jobrun.job_runs where status = 'succeeded'"
-}
-
-@test "manual, jobrun effect in a program: a run that is repeated does not send its mail again" {
-	install handlers/send_mail 755
-	mkdir bin
-	cat >bin/mail <<-'sh'
-		#!/bin/sh
-		{ echo "$@"; cat; } >>"$HOME/sent"
-	sh
-	chmod 755 bin/mail
-	PATH=$PWD/bin:$PATH
-	id=$(enqueue send_mail '{"to": "ada@example.org", "text": "Good morning"}')
-	jr_ok run
-	run_is "$id" succeeded
-	jr_ok retry --force "$id"
-	jr_ok run
-	q_is 'succeeded|2' "select status, claim_seq from jobrun.job_runs where id = $id"
-	assert_equal "$(cat "$HOME/sent")" '-s hello -- ada@example.org
-Good morning'
-	bad=$(enqueue send_mail '{"text": "to nobody"}')
-	jr run
-	q_is 'dead|exit:65' "select status, error_code from jobrun.job_runs where id = $bad"
 }
 
 @test "manual, webhook: it arrives with its headers, and verify.py accepts it and refuses a forgery" {
@@ -318,63 +281,6 @@ members() {
 	q 'truncate jobrun.job_runs'
 	example bulk.sql | q
 	q_is '4|bulk|1|2' "select count(*), min(queue), min(payload->>'order'), max(payload->>'order') from jobrun.job_runs"
-}
-
-# orders: the application's table. An order of nothing is refused when it is committed, with all that went before.
-orders() {
-	q <<-'sql'
-		create table orders (id bigint generated always as identity (start with 4711), item text);
-		create function refuse() returns trigger language plpgsql as $$ begin raise exception 'an order of nothing'; end $$;
-		create constraint trigger refuse after insert on orders deferrable initially deferred for each row
-			when (new.item = 'nothing') execute function refuse();
-	sql
-	socket=${JR_DIRECT#host=}
-	export DATABASE_URL="postgresql://jobrun@localhost/$JR_DATABASE?host=${socket%% *}"
-}
-
-# both_or_neither COMMAND...: it orders what its last argument says; prints the id of the run.
-both_or_neither() {
-	run --separate-stderr "$@" nothing
-	assert_failure
-	assert_regex "$stderr" 'an order of nothing'
-	q_is '0|0' 'select (select count(*) from orders), (select count(*) from jobrun.job_runs)'
-	run --separate-stderr "$@" tea
-	assert_success
-	q_is "$output|queued|300" "select id, status, extract(epoch from run_at - created_at)::integer from jobrun.job_runs
-		where job_type = 'send_invoice' and payload = (select jsonb_build_object('order', o.id) from orders o where o.item = 'tea')"
-}
-
-@test "manual: psql enqueues in its transaction" {
-	orders
-	example order.sql >order.sql
-	run q <order.sql
-	assert_success
-	q_is "tea|$output" "select o.item, r.id from orders o join jobrun.job_runs r on r.payload ->> 'order' = o.id::text"
-}
-
-@test "manual: Python enqueues in its transaction" {
-	orders
-	example order.py >order.py
-	for python in python3 /usr/bin/python3; do
-		! "$python" -c 'import psycopg' 2>/dev/null || break
-	done
-	both_or_neither "$python" order.py
-	q_is 2 "select count(*) from jobrun.job_runs where job_type = 'send_mail'"
-	q_is 1 "select count(*) from jobrun.job_runs where idempotency_key like 'invoice-%'"
-}
-
-@test "manual: Node enqueues in its transaction" {
-	export NODE_PATH=${NODE_PATH:-/usr/share/nodejs:/usr/lib/nodejs}
-	node -e 'require("pg")' 2>/dev/null || skip 'node or its package pg is not installed'
-	orders
-	example order.js >order.js
-	both_or_neither node order.js
-}
-
-@test "manual: the example in Go is formatted as gofmt does it" {
-	command -v gofmt >/dev/null || skip 'gofmt is not installed'
-	example order.go >order.go
-	assert_equal "$(gofmt -l order.go)" ''
 }
 
 @test "manual, alert: it says which run is dead, and why" {
