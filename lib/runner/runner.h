@@ -30,7 +30,10 @@ struct jr_dead {
 };
 
 struct jr_counts {
-	/* Claims sent, how long until they were answered or given up, those that left out what somebody else had locked. */
+	/*
+	 * Claims, the time from sending each until it was answered or given up, and how many left out what somebody
+	 * else had locked.
+	 */
 	int64_t claims, claim_ms, claims_locked;
 	int64_t claimed, succeeded, failed, dead, later, released, cancelled;
 	int64_t unstarted; /* claimed, and given back as if they had not been; not among `claimed` */

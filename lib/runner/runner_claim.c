@@ -397,8 +397,6 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 	struct jr_scope *scope = claim->choice.scope;
 	bool again = is_kept_out(runner, result), tries = claim->choice.wanted > 0;
 
-	if (again || (scope != NULL && jr_queue_count_left_out(result) > 0))
-		runner->counts.claims_locked++;
 	if (scope != NULL)
 		jr_busy_take_claim(runner, &claim->choice, claim->busy, result);
 	claim->errors = 0;
@@ -445,16 +443,6 @@ jr_claim_fewer(size_t most)
 	return most < 8 ? 1 : most / 4;
 }
 
-/* The claim has ended, with or without an answer. Settles of the same transaction are part of its time. */
-static void
-count_claim(struct jr_runner *runner, int64_t sent_ms)
-{
-	if (sent_ms <= 0)
-		return;
-	runner->counts.claims++;
-	runner->counts.claim_ms += jr_clock_now_ms() - sent_ms;
-}
-
 /* `first`: the index of the claim's first result. Results before it belong to a settle in the same transaction. */
 void
 jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t first)
@@ -462,8 +450,7 @@ jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t fi
 	bool was_claim = runner->claim.choice.wanted + runner->claim.ahead > 0;
 
 	take_notice(runner);
-	if (was_claim)
-		count_claim(runner, reply->sent_ms);
+	jr_report_claim(runner, was_claim ? reply->sent_ms : 0);
 	if (reply->end == JR_PG_DONE && was_claim)
 		take_claim(runner, reply->results[first], reply->sent_ms);
 	else if (reply->end == JR_PG_DONE) {
