@@ -27,9 +27,10 @@
 static char *
 counts_json(const struct jr_counts *c)
 {
-	json_t *doc = json_pack("{sI sI sI sI sI sI sI sI sI sI}", "claimed", c->claimed, "succeeded", c->succeeded,
-	    "failed", c->failed, "dead", c->dead, "later", c->later, "released", c->released, "cancelled", c->cancelled,
-	    "reclaimed", c->reclaimed, "fenced", c->fenced, "fired", c->fired);
+	json_t *doc = json_pack("{sI sI sI sI sI sI sI sI sI sI sI sI sI}", "claimed", c->claimed, "succeeded",
+	    c->succeeded, "failed", c->failed, "dead", c->dead, "later", c->later, "released", c->released, "cancelled",
+	    c->cancelled, "reclaimed", c->reclaimed, "fenced", c->fenced, "fired", c->fired, "claims", c->claims,
+	    "claim_ms", c->claim_ms, "claims_locked", c->claims_locked);
 	char *text = json_dumps(doc, JSON_COMPACT);
 
 	json_decref(doc);

@@ -30,6 +30,11 @@ struct jr_dead {
 };
 
 struct jr_counts {
+	/*
+	 * Claims, the time from sending each until it was answered or given up, and how many left out what somebody
+	 * else had locked.
+	 */
+	int64_t claims, claim_ms, claims_locked;
 	int64_t claimed, succeeded, failed, dead, later, released, cancelled;
 	int64_t unstarted; /* claimed, and given back as if they had not been; not among `claimed` */
 	int64_t reclaimed; /* expired leases that it took back */

@@ -101,6 +101,7 @@ jr_busy_take_claim(struct jr_runner *runner, const struct jr_choice *choice, boo
 	size_t count = jr_queue_count_left_out(result);
 	struct names left_out = {result, count, true};
 
+	runner->counts.claims_locked += count > 0;
 	if (jr_queue_count_runs(result) > 0)
 		jr_busy_rest(runner);
 	if (by_itself)
@@ -165,6 +166,7 @@ jr_busy_take_single(struct jr_runner *runner, const PGresult *result)
 		jr_runner_fail_job(runner, said.reason);
 		return false;
 	}
+	runner->counts.claims_locked++;
 	if (busy->until_ms == 0) {
 		busy->until_ms = jr_clock_after(now, JR_LOCKED_MS);
 		jr_log(JR_INFO, JR_EVENT_LOCKED,

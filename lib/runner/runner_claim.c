@@ -450,6 +450,7 @@ jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t fi
 	bool was_claim = runner->claim.choice.wanted + runner->claim.ahead > 0;
 
 	take_notice(runner);
+	jr_report_claim(runner, was_claim ? reply->sent_ms : 0);
 	if (reply->end == JR_PG_DONE && was_claim)
 		take_claim(runner, reply->results[first], reply->sent_ms);
 	else if (reply->end == JR_PG_DONE) {

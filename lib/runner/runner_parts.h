@@ -137,6 +137,8 @@ void jr_report_committed(struct jr_runner *runner, const struct jr_run *run, con
 /* It was accepted, but the answer that said what came of it was lost. */
 void jr_report_accepted(struct jr_runner *runner, const struct jr_run *run, const struct jr_outcome *outcome,
     const struct jr_answer_row *answer);
+/* A claim that was sent then has been answered or given up. 0: none was sent. */
+void jr_report_claim(struct jr_runner *runner, int64_t sent_ms);
 
 /* --- runner_ping.c --- */
 

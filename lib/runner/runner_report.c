@@ -1,10 +1,11 @@
 /*
- * runner_report: what became of runs, for the log, for the counts, and for the people who hear of dead ones. See
- * runner_parts.h.
+ * runner_report: what became of runs and claims, for the log, for the counts, and for the people who hear of dead ones.
+ * See runner_parts.h.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "runner/runner_parts.h"
 
@@ -110,4 +111,13 @@ jr_report_accepted(struct jr_runner *runner, const struct jr_run *run, const str
 
 	report_run(runner, run, accepted, answer->status[0] != '\0' ? answer->status : likely_status(run, accepted),
 	    accepted->delay_ms);
+}
+
+void
+jr_report_claim(struct jr_runner *runner, int64_t sent_ms)
+{
+	if (sent_ms == 0)
+		return;
+	runner->counts.claims++;
+	runner->counts.claim_ms += jr_clock_now_ms() - sent_ms;
 }

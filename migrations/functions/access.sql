@@ -238,7 +238,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{run,admin}', 'update (rate_window_start, rate_used) on jobrun.job_queues'),
 		('{admin}', (select 'update (' || string_agg(quote_ident(a.attname), ', ' order by a.attnum) || ') on jobrun.settings'
 			from pg_attribute a where a.attrelid = 'jobrun.settings'::regclass and a.attnum > 0 and not a.attisdropped
-			and a.attname <> all ('{only_row,install_id,stats_until,totals_until,system_identifier,database_oid,unhandled_looked_at,unhandled_told}'::text[]))),
+			and a.attname <> all ('{only_row,install_id,stats_until,totals_until,claims_total,claim_ms_total,claims_locked_total,system_identifier,database_oid,unhandled_looked_at,unhandled_told}'::text[]))),
 		('{admin}', 'select on all tables in schema jobrun'),
 		('{admin}', (select 'execute on function ' || string_agg(s.signature, ', ' order by s.signature) from signatures s))) r(kinds, what)
 	where rights.kind = any (r.kinds)
@@ -250,7 +250,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{read,run,admin}', '{run_texts,attempt_texts,rate_left,is_limited,is_name,slot_text,copied,newer_run,newer_or_archived,explain,'
 			'explain_definition,seen_runners,other_queues,oldest_due,waiting_heads,measures,stats,stats_of,bucket_of,'
 			'bucket_counts,below,follow,next_waiting,line_of,type_counts,count_due,all_seen,explain_handler,rights,slots_ahead,'
-			'command_line,shell_word,metrics,metrics_of_types,metrics_of_all}'),
+			'command_line,shell_word,metrics,metrics_of_types,metrics_of_all,claims_of}'),
 		('{run,admin}', '{may_claim,claim,claim_ahead,claim_job,start_keyed,settle,settle_group,settle_done,session_clean,raise_alarm,'
 			'fire,overlapping,exec_claim,limit_reason,spend_rate,prune_step,check_copy,by_hand,is_enqueued,is_run,candidates,'
 			'settle_one,session_open,fire_due,is_held_back,held_back,limit_words,tell_unhandled}')) r(kinds, names)

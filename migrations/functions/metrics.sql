@@ -144,6 +144,18 @@ begin
 end
 $fn$;
 
+-- claims_of: claims of the runners that ended then, as they wrote them in job_runners.counts: how many, how long they took in
+-- ms, and how many left out a queue that somebody else had locked. What is no such number counts as 0.
+create or replace function jobrun.claims_of(since timestamptz, until timestamptz, out claims bigint, out ms bigint, out locked bigint)
+language sql stable set search_path = pg_catalog, jobrun, pg_temp set jit = off as $fn$
+	select coalesce(sum(v.n) filter (where v.name = 'claims'), 0)::bigint, coalesce(sum(v.n) filter (where v.name = 'claim_ms'), 0)::bigint,
+		coalesce(sum(v.n) filter (where v.name = 'claims_locked'), 0)::bigint
+	from (select k.name, case when jsonb_typeof(n.counts -> k.name) = 'number' then
+			least(greatest((n.counts ->> k.name)::numeric, 0), 1000000000)::bigint end as n
+		from jobrun.job_runners n cross join unnest('{claims,claim_ms,claims_locked}'::text[]) k(name)
+		where n.finished_at >= claims_of.since and n.finished_at < claims_of.until) v
+$fn$;
+
 -- metrics_of_all: those that no job type has. Of hosts those seen last are told, `hosts` at most; of limits, and of pauses
 -- of each kind, `most` at most, pauses that hold first.
 create or replace function jobrun.metrics_of_all(hosts bigint, most bigint)
@@ -175,6 +187,12 @@ begin
 	union all
 	select 'runner_held_runs', array['host', h.host], (select count(*) from running r where r.host = h.host)::numeric
 	from seen h where h.nr <= metrics_of_all.hosts
+	union all
+	select c.metric, '{}', c.n
+	from jobrun.settings s cross join jobrun.claims_of(s.totals_until, 'infinity') o
+	cross join lateral (values ('claims_total', s.claims_total + o.claims::numeric),
+		('claim_seconds_total', round((s.claim_ms_total + o.ms::numeric) / 1000, 3)),
+		('claims_queue_locked_total', s.claims_locked_total + o.locked::numeric)) c(metric, n)
 	union all
 	select 'last_runner_seen_timestamp_seconds', '{}', coalesce((select round(extract(epoch from max(h.last_seen_at))::numeric, 3) from seen h), 0)
 	union all

@@ -71,7 +71,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp set timezone =
 $fn$;
 
 -- sum_hours: sum up to `most` completed hours (hours in which nothing ended do not count). Returns how many. An hour is
--- complete ten minutes after its end, when the transactions that ended runs in it are over. If another session sums
+-- complete ten minutes after its end, when the transactions that ended runs, or runners, in it are over. If another session sums
 -- already, it does nothing. Hours older than sums are kept are only counted in job_totals.
 create or replace function jobrun.sum_hours(most bigint default 1) returns bigint
 language plpgsql volatile security definer
@@ -107,7 +107,9 @@ begin
 			perform jobrun.add_totals(v_cells);
 		end if;
 	end loop;
-	update jobrun.settings s set stats_until = v_until, totals_until = greatest(s.totals_until, v_until)
+	update jobrun.settings s set stats_until = v_until, totals_until = greatest(s.totals_until, v_until),
+		claims_total = s.claims_total + c.claims, claim_ms_total = s.claim_ms_total + c.ms, claims_locked_total = s.claims_locked_total + c.locked
+	from jobrun.claims_of(v_settings.totals_until, v_until) c
 	where s.only_row and s.stats_until < v_until;
 	return v_hours;
 end
@@ -181,7 +183,9 @@ begin
 		v_rule.at_column := 'started_at';
 		v_rule.condition := '(x.finished_at < $2 or x.last_seen_at < least($2, now() - interval ''1 day'')) '
 			'and x.id <> all (array(select r.runner_id from jobrun.job_runs r where r.status = ''running'' and r.runner_id is not null)) '
-			'and (x.paused_until > now()) is not true';     -- a row in which its host is paused
+			'and (x.paused_until > now()) is not true '     -- a row in which its host is paused
+			|| format('and (x.finished_at < %L) is not false', greatest(v_settings.totals_until, case when as_summed then jobrun.hours_end() end));
+				-- its claims are in the sums
 	elsif kind = 'audit' then
 		v_rule.table_name := 'job_audit';
 		v_rule.at_column := 'at';

@@ -75,7 +75,7 @@ $fn$;
 
 -- type_counts: of each job type (null: of all) what waits, runs, is dead, and has succeeded in 24 hours. Waiting runs of a type, and
 -- dead runs, are counted up to `most` (null: all); waiting_is_capped, dead_is_capped: there are more. Where several types have so
--- many waiting, each is counted up to its share of 25,000, but at least 500, since to count takes a microsecond a run. What ended
+-- many waiting, each is counted up to its share of 10,000, but at least 100, since to count takes a microsecond a run. What ended
 -- in completed hours is known from job_stats; of what ended since then the newest 50,000 are looked at.
 create or replace function jobrun.type_counts(job_types text[], most bigint)
 returns table (job_type text, queued bigint, retrying bigint, running bigint, dead bigint, succeeded_24h bigint,
@@ -90,34 +90,33 @@ declare
 begin
 	return query
 	with heads as materialized (
-		select h.job_type, min(h.run_at) as first_at from jobrun.waiting_heads() h group by h.job_type
+		select h.job_type, min(h.run_at) as first_at, exists (select from jobrun.job_runs r
+			where r.status in ('queued', 'failed') and r.job_type = h.job_type offset 100) as is_long
+		from jobrun.waiting_heads() h
+		where type_counts.job_types is null or h.job_type = any (type_counts.job_types)
+		group by h.job_type
 	), limits as (
-		select l.job_type, l.first_at, case when l.is_long and v_most is not null then least(v_most, greatest(500, 25000 / count(*) filter (where l.is_long) over ()))
-			when not l.is_long then 500 end as most
-		from (select h.job_type, h.first_at, exists (select from jobrun.job_runs r
-				where r.status in ('queued', 'failed') and r.job_type = h.job_type offset 500) as is_long
-			from heads h) l
-	), dead_runs as materialized (
-		select r.job_type from jobrun.job_runs r where r.status = 'dead' order by r.id desc limit v_most + 1
+		select h.job_type, h.first_at, case when not h.is_long then 100
+			when v_most is not null then least(v_most, greatest(100, 10000 / count(*) filter (where h.is_long) over ())) end as most
+		from heads h
 	), ended as (
 		select r.job_type, r.status, r.finished_at from jobrun.job_runs r
 		where r.finished_at >= greatest(v_until, now() - interval '24 hours') order by r.finished_at desc limit case when v_most is not null then 50000 end
 	), counts as (
-		select c.job_type, least(c.queued, c.most) as queued, least(c.retrying, c.most) as retrying, 0::bigint as running, 0::bigint as dead,
-			0::bigint as succeeded, c.n > c.most as waiting_is_capped, false as dead_is_capped,
-			case when c.first_at <= now() then c.first_at end as oldest_due_at, null::timestamptz as last_at, null::timestamptz as next_slot_at
-		from (
-			select l.job_type, l.first_at, l.most, count(f.status) as n, count(*) filter (where f.status = 'queued') as queued,
-				count(*) filter (where f.status = 'failed') as retrying
-			from limits l left join lateral (select r.status from jobrun.job_runs r
-				where r.status in ('queued', 'failed') and r.job_type = l.job_type limit l.most + 1) f on true
-			group by l.job_type, l.first_at, l.most) c
+		select l.job_type, least(f.queued, l.most) as queued, least(f.retrying, l.most) as retrying, 0::bigint as running, 0::bigint as dead,
+			0::bigint as succeeded, f.queued + f.retrying > l.most as waiting_is_capped, false as dead_is_capped,
+			case when l.first_at <= now() then l.first_at end as oldest_due_at, null::timestamptz as last_at, null::timestamptz as next_slot_at
+		from limits l cross join lateral (
+			select count(*) filter (where r.status = 'queued') as queued, count(*) filter (where r.status = 'failed') as retrying
+			from (select r.status from jobrun.job_runs r
+				where r.status in ('queued', 'failed') and r.job_type = l.job_type limit l.most + 1) r) f
 		union all
 		select r.job_type, 0, 0, count(*), 0, 0, false, false, null, null, null
 		from jobrun.job_runs r where r.status = 'running' group by r.job_type
 		union all
-		select d.job_type, 0, 0, 0, least(count(*), v_most), 0, false, (select count(*) from dead_runs) > v_most, null, null, null
-		from dead_runs d group by d.job_type
+		select d.job_type, 0, 0, 0, least(count(*), v_most), 0, false, sum(count(*)) over () > v_most, null, null, null
+		from (select r.job_type from jobrun.job_runs r where r.status = 'dead' order by r.id desc limit v_most + 1) d      -- by their index alone
+		group by d.job_type
 		union all
 		select s.job_type, 0, 0, 0, 0, sum(s.n)::bigint, false, false, null, max(s.hour), null
 		from jobrun.job_stats s

@@ -51,6 +51,10 @@ a_day_ago() {
 		insert into jobrun.job_types (name, paused_until) values ('fax', '2026-01-01 00:00Z');
 		insert into jobrun.job_runners (id, pid, permits, host, version, started_at, last_seen_at)
 		values (7, 1, 1, E'a "b"\\c\nd', 'x', '2026-01-01 00:00Z', '2026-01-01 00:01Z');
+		update jobrun.settings set claims_total = 40, claim_ms_total = 41234, claims_locked_total = 3;
+		insert into jobrun.job_runners (id, pid, permits, host, version, started_at, last_seen_at, finished_at, counts)
+		values (8, 1, 1, E'a "b"\\c\nd', 'x', '2026-01-01 00:00Z', '2026-01-01 00:00Z', '2026-01-01 00:00Z', '{"claims": 2, "claim_ms": 3, "claims_locked": 1}'),
+			(9, 1, 1, E'a "b"\\c\nd', 'x', '2026-01-01 00:00Z', '2026-01-01 00:00Z', '2026-01-01 00:00Z', '{"claims": "many", "claim_ms": -5, "claims_locked": null}');
 		insert into jobrun.job_totals (last_hour, n, run_ms, wait_ms, job_type, queue, outcome, run_buckets, wait_buckets)
 		values ('2026-01-01 00:00Z', 1000, 123456, 50, 'send', 'mail', 'succeeded', '{1,2,3,4,990}', '{999,1}'),
 			('2026-01-01 00:00Z', 4, 10, 0, 'send', 'mail', 'lost', '{1,1,1,1}', '{}'),
@@ -124,6 +128,43 @@ a_day_ago() {
 	metrics
 	assert_equal "$(grep -E '^jobrun_(runs|attempts|run_wait|attempt)_.*(total|count|sum|bucket)' now.prom)" \
 		"$(grep -E '^jobrun_(runs|attempts|run_wait|attempt)_.*(total|count|sum|bucket)' old.prom)"
+}
+
+@test "metrics: claims, their time, and those that found a queue locked are counted when a runner ends, and do not fall" {
+	handler work <<<'exit 0'
+	jr_ok queue mail --max-running 1
+	jr_ok run
+	metrics
+	value_is claims_total 0 # nothing was due
+	enqueue work >/dev/null
+	enqueue work --queue mail >/dev/null
+	hold "select from jobrun.job_queues for update"
+	bg_runner
+	wait_until 10 q_is succeeded 'select status from jobrun.job_runs where id = 1'
+	release_holds
+	wait_runner
+	never_falls
+	claims=$(value claims_total)
+	locked=$(value claims_queue_locked_total)
+	seconds=$(value claim_seconds_total)
+	assert_between 2 "$claims" 99
+	assert_between 1 "$locked" $((claims - 1))
+	assert_equal "$(awk -v s="$seconds" 'BEGIN { print (s > 0 && s < 10) }')" 1
+
+	q "update jobrun.settings set keep_runners = '0'"
+	jr_ok prune
+	never_falls # what is not summed stays
+	q_is "$claims" "select counts -> 'claims' from jobrun.job_runners where counts ->> 'claims' > '0'"
+	q "update jobrun.job_runners set started_at = started_at - i, last_seen_at = last_seen_at - i, finished_at = finished_at - i
+		from (select interval '1 day' as i) v" \
+		"update jobrun.settings set stats_until = stats_until - interval '2 days', totals_until = totals_until - interval '2 days'"
+	never_falls
+	jr_ok prune
+	q_is 0 "select count(*) from jobrun.job_runners where counts ->> 'claims' > '0'"
+	metrics
+	value_is claims_total "$claims"
+	value_is claims_queue_locked_total "$locked"
+	value_is claim_seconds_total "$seconds"
 }
 
 @test "metrics: running totals have a bound; what comes later is added to other, and what is old makes room" {

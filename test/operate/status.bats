@@ -94,7 +94,7 @@ setup() {
 		"insert into jobrun.job_runs (job_type, run_at) select 'few', now() + interval '1 hour' from generate_series(1, 400) n"
 	jr_ok status
 	assert_line --regexp '^few +400 +0 +0 '
-	assert_line --regexp '^many1 +2777[+] +0[+] +0 '
+	assert_line --regexp '^many1 +1000[+] +0[+] +0 '
 	jr_ok status --exact
 	assert_line --regexp '^many1 +3000 +0 +0 '
 }
