@@ -152,7 +152,7 @@ $(BUILD)/flags: FORCE
 
 $(BUILD)/man/%: cmd/man/%.scd
 	@mkdir -p $(@D)
-	$(if $(MAN_MADE),cp $(<:.scd=) $@,scdoc < $< > $@)
+	$(if $(MAN_MADE),cp $(<:.scd=) $@,scripts/man-page $< > $@)
 
 check: unit bats   ## unit tests and the bats suite
 
