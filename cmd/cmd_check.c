@@ -467,7 +467,7 @@ static const struct jr_option check_options[] = {
 const struct jr_cmd jr_cmd_check = {
     .name = "check",
     .group = JR_GROUP_WATCH,
-    .summary = "is all well? for Nagios and its kin",
+    .summary = "check whether all is well; for Nagios and its kin",
     .usage = "[OPTION...] [TYPE...]",
     .details =
 	"Exit status: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN. Labels, and the ranges that are usual for them:\n"

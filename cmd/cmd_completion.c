@@ -79,7 +79,7 @@ completion_run(const struct jr_app *app, const void *values, int argc, char **ar
 const struct jr_cmd jr_cmd_completion = {
     .name = "completion",
     .group = JR_GROUP_SETUP,
-    .summary = "a script that lets bash, zsh or fish complete command lines",
+    .summary = "print a script by which bash, zsh or fish complete command lines",
     .usage = "bash|zsh|fish | -- WORD...",
     .details =
 	"bash: put  source <(jobrun completion bash)  into ~/.bashrc.\n"

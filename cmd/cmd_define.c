@@ -290,7 +290,7 @@ define_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 const struct jr_cmd jr_cmd_define = {
     .name = "define",
     .group = JR_GROUP_SCHEDULE,
-    .summary = "schedules, and defaults of a job type",
+    .summary = "make definitions: schedules, and defaults of a job type",
     .usage = "NAME [PAYLOAD|-|@FILE] [OPTION...] | --list | --remove NAME... | --file FILE [--exact]",
     .details =
 	"Creates or changes the definition NAME. Options that are not given keep their values; 'none' restores the\n"

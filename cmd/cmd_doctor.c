@@ -204,7 +204,7 @@ doctor_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 const struct jr_cmd jr_cmd_doctor = {
     .name = "doctor",
     .group = JR_GROUP_SETUP,
-    .summary = "is this host set up as it should be, and the database? what to type if not",
+    .summary = "check this host and its database, and say what to type",
     .usage = "[OPTION...] [CHECK...]",
     .details =
 	"It only looks, and needs no more than the rights of kind read; what it could not check it says. Exit status: 0\n"

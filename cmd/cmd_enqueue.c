@@ -50,9 +50,9 @@ static const struct jr_option enqueue_options[] = {
 	    .offset = AT(timeout_ms) },
 	{ .name = "backoff", .arg = "BASE[,CAP]", .help = "pause before the second attempt, doubled up to CAP (10s,1h)",
 	    .type = JR_OPT_STRING, .offset = AT(backoff) },
-	{ .name = "idempotency-key", .letter = 'k', .arg = "KEY", .help = "if there is a run with this key, queue nothing and print its id",
+	{ .name = "idempotency-key", .letter = 'k', .arg = "KEY", .help = "if a run of this type with this key exists, queue nothing and print its id",
 	    .type = JR_OPT_STRING, .offset = AT(key), .check = jr_parse_key },
-	{ .name = "unique", .arg = "KEY", .help = "if a run with this key waits, queue nothing and keep it", .type = JR_OPT_STRING,
+	{ .name = "unique", .arg = "KEY", .help = "if a run of this type with this key waits, queue nothing and print its id", .type = JR_OPT_STRING,
 	    .offset = AT(unique), .check = jr_parse_key },
 	{ .name = "replace", .help = "with --unique: give that run this payload, priority and time", .type = JR_OPT_FLAG,
 	    .offset = AT(replace) },
@@ -341,11 +341,11 @@ const struct jr_cmd jr_cmd_enqueue = {
     .name = "enqueue",
     .group = JR_GROUP_EVERYDAY,
     .summary = "queue one run, or many; prints the id",
-    .usage = "[OPTION...] TYPE|--definition NAME [PAYLOAD|-|@FILE | --batch FILE|-]",
+    .usage = "[OPTION...] TYPE [PAYLOAD|-|@FILE | --batch FILE|-] | [OPTION...] --definition NAME [PAYLOAD|-|@FILE]",
     .details =
-	"PAYLOAD is JSON, at most 1 MiB; - reads it from stdin, @FILE from a file; without it {}.\n"
-	"A value that is not given comes from the definition that is named like the type, else it is the default,\n"
-	"which is in brackets below. A line of --batch --per-run can have all options, named like the arguments of\n"
+	"PAYLOAD is JSON, at most 1 MiB; - reads it from stdin, @FILE from a file.\n"
+	"What is not given, the payload too, comes from the definition that is named like the type, else it is the\n"
+	"default, which is in brackets below; that of the payload is {}. A line of --batch --per-run can have all options, named like the arguments of\n"
 	"jobrun.enqueue().\n",
     .options = enqueue_options,
     .defaults = &enqueue_defaults,

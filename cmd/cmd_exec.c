@@ -394,7 +394,7 @@ exec_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 const struct jr_cmd jr_cmd_exec = {
     .name = "exec",
     .group = JR_GROUP_SCRIPTS,
-    .summary = "a line of an old crontab, with a lease, a history and no overlap",
+    .summary = "run a command of an old crontab line with a lease, a history and no overlap",
     .usage = "[OPTION...] NAME -- CMD [ARG...]",
     .details =
 	"CMD has the directory, environment, stdin, stdout and stderr of jobrun. It is recorded as a run of the\n"
@@ -408,7 +408,7 @@ const struct jr_cmd jr_cmd_exec = {
 	"while everything or this host is paused (jobrun pause --all, --host). 75, too: the database\n"
 	"could not be reached, so CMD was not started, or was stopped before its lease ended, so that it never\n"
 	"runs twice at once; or another session has locked the row of the queue or the definition for 5 s.\n"
-	"With --fail-open CMD is started, or goes on, in these cases, too.\n"
+	"With --fail-open CMD runs all the same, without a record.\n"
 	"\n"
 	"--ok-exit decides whether the run succeeded; the exit status stays CMD's. --mail-on-failure keeps the head\n"
 	"and tail of the output, as jobrun logs does; stdout and stderr of CMD then go to stdout. A CMD that runs\n"

@@ -119,7 +119,7 @@ explain_run(const struct jr_app *app, const void *values, int argc, char **argv,
 const struct jr_cmd jr_cmd_explain = {
     .name = "explain",
     .group = JR_GROUP_REPAIR,
-    .summary = "why does a run not start, or a definition not fire? and what to type",
+    .summary = "say why a run or a definition does not start, and what to type",
     .usage = "[OPTION...] ID | NAME",
     .details =
 	"The first line is the verdict: the run starts or ends with the next claim, waits, or never starts unless\n"

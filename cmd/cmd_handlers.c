@@ -233,7 +233,7 @@ handlers_run(const struct jr_app *app, const void *values, int argc, char **argv
 const struct jr_cmd jr_cmd_handlers = {
     .name = "handlers",
     .group = JR_GROUP_SETUP,
-    .summary = "what this host can do, with what settings, and what is wrong",
+    .summary = "show what this host can do, with what settings, and what is wrong",
     .usage = "[OPTION...]",
     .details = "Needs no database. A line that begins with ! is a file that is not used, and why.\n",
     .options = handlers_options,

@@ -263,7 +263,7 @@ list_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 const struct jr_cmd jr_cmd_list = {
     .name = "list",
     .group = JR_GROUP_EVERYDAY,
-    .summary = "runs, newest first, or --by error",
+    .summary = "list runs, newest first, or with --by error what went wrong",
     .usage = "[OPTION...]",
     .details = "Words may be repeated or separated by commas: --status queued,retrying.\n"
 	       "WHEN is when a waiting run is due, a running one started, any other ended.\n"

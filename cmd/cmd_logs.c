@@ -421,7 +421,7 @@ logs_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 const struct jr_cmd jr_cmd_logs = {
     .name = "logs",
     .group = JR_GROUP_EVERYDAY,
-    .summary = "what a run printed",
+    .summary = "print what a run printed",
     .usage = "[OPTION...] ID",
     .details = "For a running run: what it had printed at its last heartbeat. Several attempts may have the same\n"
 	       "number: \"later\", an interruption and 'jobrun retry' use a number again.\n"

@@ -70,7 +70,8 @@ static const struct family {
     {"expired_leases", "gauge", "Running runs whose lease is over, and that no runner has taken over."},
     {"slot_late_seconds", "gauge", "How late the latest slot of any schedule is."},
     {"queue_running_limit", "gauge", "How many runs of the queue may run at once. Only queues with such a limit."},
-    {"claims_total", "counter", "Claims that runners have sent. A runner tells of its claims when it ends; one that died has told nothing."},
+    {"claims_total", "counter",
+	"Claims that runners have sent. A runner tells of its claims when it ends; one that died has told nothing."},
     {"claim_seconds_total", "counter",
 	"How long claims took until their answers came, with the outcomes that were written in the same transaction."},
     {"claims_queue_locked_total", "counter",
@@ -247,7 +248,7 @@ metrics_run(const struct jr_app *app, const void *values, int argc, char **argv,
 const struct jr_cmd jr_cmd_metrics = {
     .name = "metrics",
     .group = JR_GROUP_WATCH,
-    .summary = "numbers for Prometheus",
+    .summary = "print numbers for Prometheus",
     .usage = "[-o FILE] [--exact]",
     .details =
 	"A line of cron for the textfile collector of node_exporter, on one host:\n"

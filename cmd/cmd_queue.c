@@ -335,7 +335,7 @@ queue_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 const struct jr_cmd jr_cmd_queue = {
     .name = "queue",
     .group = JR_GROUP_SETUP,
-    .summary = "queues and their limits; set the limits of one",
+    .summary = "show queues and their limits, or set the limits of one",
     .usage = "[NAME [OPTION...] | NAME --remove]",
     .details =
 	"Without options: list the queues that have unfinished runs or ever had a limit, pause or lock key.\n"

@@ -79,7 +79,7 @@ static const struct jr_option run_options[] = {
 	    .offset = AT(max_runtime_ms) },
 	{ .name = "handlers", .arg = "DIR", .help = "the handlers directory (~/.config/jobrun/handlers, else /etc/jobrun/handlers)",
 	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS" },
-	{ .name = "ping", .arg = "URL", .help = "GET this at the end, and URL/fail if jobrun could not work; or file:PATH, a file with the URL",
+	{ .name = "ping", .arg = "URL", .help = "at the end GET URL, or URL/fail if jobrun could not work; file:PATH: a file with the URL",
 	    .type = JR_OPT_SECRET, .offset = AT(ping), .env = "JOBRUN_PING" },
 	{ .name = "ping-start", .help = "with --ping: GET URL/start when the tick starts, too", .type = JR_OPT_FLAG, .offset = AT(ping_start) },
 	{ .name = "lease", .arg = "D", .help = "how long a claim lasts without a heartbeat, 2s to 1h (90s)", .type = JR_OPT_DURATION,

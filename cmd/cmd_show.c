@@ -130,7 +130,7 @@ show_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 const struct jr_cmd jr_cmd_show = {
     .name = "show",
     .group = JR_GROUP_EVERYDAY,
-    .summary = "one run: fields, attempts, who did what to it, output",
+    .summary = "show one run: fields, attempts, who did what to it, output",
     .usage = "[OPTION...] ID",
     .min_args = 1,
     .max_args = 1,

@@ -214,7 +214,7 @@ slots_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 const struct jr_cmd jr_cmd_slots = {
     .name = "slots",
     .group = JR_GROUP_SCHEDULE,
-    .summary = "did it run, and if not, why? the slots of a definition",
+    .summary = "show what became of each slot of a definition, and why",
     .usage = "[OPTION...] NAME | NAME --replay TIME [--reason TEXT]",
     .details = "Prints the next slot, then what became of each slot, newest first, in the zone of the definition.\n"
 	       "Many slots that were missed together are one line: the first, the last, how many.\n"

@@ -293,7 +293,7 @@ stats_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 const struct jr_cmd jr_cmd_stats = {
     .name = "stats",
     .group = JR_GROUP_WATCH,
-    .summary = "what ended, how late and how long, by type or hour",
+    .summary = "show what ended, how late and how long, by type or hour",
     .usage = "[OPTION...] [TYPE...]",
     .details =
 	"OK, DEAD and CANCELLED are runs. FAILED and LOST are attempts after which another one followed.\n"

@@ -101,7 +101,7 @@ status_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 const struct jr_cmd jr_cmd_status = {
     .name = "status",
     .group = JR_GROUP_EVERYDAY,
-    .summary = "a line for each job type, and what needs a look",
+    .summary = "show each job type, and what needs attention",
     .usage = "[OPTION...] [TYPE...]",
     .options = status_options,
     .defaults = &status_defaults,

@@ -180,7 +180,7 @@ try_run(const struct jr_app *app, const void *values, int argc, char **argv, str
 const struct jr_cmd jr_cmd_try = {
     .name = "try",
     .group = JR_GROUP_SETUP,
-    .summary = "run a handler here and now, without a queue, and say what its end means",
+    .summary = "run a handler here and now, without a queue, and explain the result",
     .usage = "[OPTION...] TYPE [PAYLOAD|-|@FILE]",
     .details = "PAYLOAD is JSON and passed on unchanged; - reads it from stdin, @FILE from a file; without it {}.\n"
 	       "A sql handler with \"batch\", too, gets the payload of one run: jobrun makes an array of it.\n"
