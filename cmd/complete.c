@@ -72,7 +72,9 @@ read_option(struct line *line, const char *word)
 {
 	const char *value = strchr(word, '=');
 
-	if (value == NULL)
+	if (strncmp(word, "-d", 2) == 0 && word[2] != '\0')
+		line->dbname = word + 2;
+	else if (value == NULL)
 		line->option = find_option(line, word, strlen(word));
 	else if (strncmp(word, "--dbname=", strlen("--dbname=")) == 0)
 		line->dbname = value + 1;

@@ -114,20 +114,31 @@ add_parameter(struct jr_buf *out, const char *name, const char *value)
 	jr_buf_adds(out, "'");
 }
 
+/* The connection string without what is secret in it. false: it is the name of a database. */
+static bool
+add_open_parameters(struct jr_buf *out, const char *conninfo)
+{
+	PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+
+	for (const PQconninfoOption *o = options; o != NULL && o->keyword != NULL; o++) {
+		if (o->val != NULL && strchr(o->dispchar, '*') == NULL)
+			add_parameter(out, o->keyword, o->val);
+	}
+	PQconninfoFree(options);
+	return options != NULL;
+}
+
 char *
 jr_doctor_jobrun(const struct jr_doctor *doctor, const char *command)
 {
-	const PGconn *conn = doctor->db == NULL ? NULL : jr_db_conn(doctor->db);
 	struct jr_buf conninfo;
 	char *word, *line;
 
-	if (conn == NULL || strcmp(doctor->source, "-d") != 0)
+	if (strcmp(doctor->source, "-d") != 0)
 		return jr_xasprintf("jobrun %s", command);
 	jr_buf_init(&conninfo, TEXT_MAX);
-	add_parameter(&conninfo, "host", PQhost(conn));
-	add_parameter(&conninfo, "port", PQport(conn));
-	add_parameter(&conninfo, "user", PQuser(conn));
-	add_parameter(&conninfo, "dbname", PQdb(conn));
+	if (!add_open_parameters(&conninfo, doctor->conninfo))
+		jr_buf_adds(&conninfo, doctor->conninfo);
 	word = jr_crontab_quote(conninfo.data, conninfo.len);
 	line = jr_xasprintf("jobrun -d %s %s", word, command);
 	free(word);

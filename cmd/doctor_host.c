@@ -173,7 +173,7 @@ look_for(struct jr_doctor *doctor, const struct jr_handler *handler)
 {
 	char *name = handler->kind == &jr_handler_exec ? jr_trust_sought(handler) : NULL;
 	const char *path = path_for(doctor, handler);
-	char *text, *command;
+	char *text, *word, *command;
 
 	if (name == NULL || jr_starters_is_in_path(name, path)) {
 		free(name);
@@ -181,7 +181,9 @@ look_for(struct jr_doctor *doctor, const struct jr_handler *handler)
 	}
 	text = jr_xasprintf(
 	    "%s starts %s, which is not in the PATH that it gets from cron, %s", handler->job_type, name, path);
-	command = jr_xasprintf("command -v %s", name);
+	word = jr_crontab_word(name);
+	command = jr_xasprintf("command -v %s", word);
+	free(word);
 	jr_doctor_add(doctor, JR_HEALTH_FAIL, text,
 	    "its runs fail with 127; put the directory of this program into PATH= of the crontab", command);
 	free(text);
@@ -239,31 +241,63 @@ own_program(void)
 	return jr_crontab_word(len > 0 && strchr(path, '%') == NULL ? path : "jobrun");
 }
 
+/* "JOBRUN_DATABASE_URL": the variable that names the database, and that cron would not have. NULL: none does. */
+static const char *
+variable_of_database(const struct jr_doctor *doctor)
+{
+	return doctor->conninfo == NULL || strcmp(doctor->source, "-d") == 0 ? NULL : doctor->source;
+}
+
+/* The command that gives the caller's crontab a line for this database. Caller frees. */
+static char *
+new_crontab_line(const struct jr_doctor *doctor)
+{
+	const char *variable = variable_of_database(doctor);
+	char *program = own_program(), *once = jr_doctor_jobrun(doctor, "--once");
+	char *line = jr_xasprintf("* * * * * %s%s", program, once + strlen("jobrun"));
+	char *word = jr_crontab_quote(line, strlen(line)), *command;
+
+	if (variable == NULL)
+		command = jr_xasprintf("(crontab -l 2>/dev/null; echo %s) | crontab -", word);
+	else
+		command = jr_xasprintf(
+		    "(crontab -l 2>/dev/null; echo \"%s=$%s\"; echo %s) | crontab -", variable, variable, word);
+	free(program);
+	free(once);
+	free(line);
+	free(word);
+	return command;
+}
+
 static void
 add_no_starter(struct jr_doctor *doctor)
 {
-	char *program = own_program(), *command;
+	char *command;
 
 	if (!jr_doctor_runs_jobs(doctor)) {
 		jr_doctor_add(
 		    doctor, JR_HEALTH_OK, "nothing starts runners here, and this host has no handlers", NULL, NULL);
 	} else {
-		command = jr_xasprintf("(crontab -l 2>/dev/null; echo '* * * * * %s --once') | crontab -", program);
+		command = new_crontab_line(doctor);
 		jr_doctor_add(doctor, JR_HEALTH_WARN,
 		    "no line of a crontab and no timer of systemd that could be read starts jobrun run",
 		    "unless something else does, nothing runs on this host", command);
 		free(command);
 	}
-	free(program);
 }
 
 /* The line that edits it. Caller frees; NULL: there is none. */
 static char *
 edit(const struct jr_starter *starter)
 {
-	if (starter->where[0] == '/')
-		return jr_xasprintf("${EDITOR:-vi} %s", starter->where);
-	return strncmp(starter->where, "your", 4) == 0 ? jr_xstrdup("crontab -e") : NULL;
+	char *word, *command;
+
+	if (starter->where[0] != '/')
+		return strncmp(starter->where, "your", 4) == 0 ? jr_xstrdup("crontab -e") : NULL;
+	word = jr_crontab_word(starter->where);
+	command = jr_xasprintf("${EDITOR:-vi} %s", word);
+	free(word);
+	return command;
 }
 
 /* It starts a program that is not there. */

@@ -49,10 +49,14 @@ write_all(int fd, const char *text, size_t len)
 static bool
 fill(int fd, const struct stat *old, const char *text, size_t len, unsigned mode)
 {
-	if (old != NULL && fchown(fd, old->st_uid, old->st_gid) != 0 && fchown(fd, (uid_t)-1, old->st_gid) != 0 &&
-	    errno != EPERM)
+	bool same_group =
+	    old == NULL || fchown(fd, old->st_uid, old->st_gid) == 0 || fchown(fd, (uid_t)-1, old->st_gid) == 0;
+
+	if (!same_group && errno != EPERM)
 		return false;
-	return fchmod(fd, old != NULL ? old->st_mode & 0777 : mode) == 0 && write_all(fd, text, len) && fsync(fd) == 0;
+	if (old != NULL)
+		mode = old->st_mode & (same_group ? 0777 : 0707);
+	return fchmod(fd, mode) == 0 && write_all(fd, text, len) && fsync(fd) == 0;
 }
 
 bool

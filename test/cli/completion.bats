@@ -59,6 +59,7 @@ time.sleep(60)' >port &
 	assert_equal "$(words stats a b rep)" report
 	assert_equal "$(words run --queue m)" mails
 	assert_equal "$(words queue '')" "$(words list -q '')"
+	assert_equal "$(env JOBRUN_DATABASE_URL=host=/nowhere "$JOBRUN" completion -- "-d$JOBRUN_DATABASE_URL" queue '' | cut -f 1)" "$(words queue '')"
 	assert_equal "$(words slots n)" nightly
 	assert_equal "$(words slots nightly '')" ''
 	assert_equal "$("$JOBRUN" completion -- retry 1 '')" "$id"$'\there, queued'

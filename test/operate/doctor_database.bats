@@ -31,7 +31,7 @@ a_runner() {
 	# What to type names the database that -d named.
 	drop_schema
 	jr doctor -d "$url" schema
-	assert_line --regexp "^ +type: jobrun -d 'host=.* dbname='?.*$JR_DATABASE.* migrate$"
+	assert_line --regexp "^ +type: jobrun -d '.*dbname='?.*$JR_DATABASE.* migrate$"
 	run bash -c "PATH=$(dirname "$JOBRUN"):\$PATH; unset JOBRUN_DATABASE_URL; $(sed -n 's/^ *type: //p' <<<"$output")"
 	assert_success
 	unset JOBRUN_DATABASE_URL

@@ -44,8 +44,8 @@ no_alarms() {
 			and (a.payload ->> 'failed_at')::timestamptz = d.failed_at and a.created_at >= d.failed_at
 		from jobrun.job_runs a join jobrun.job_runs d on d.id = a.parent_id where a.job_type = 'alarm'"
 	# What the runner counted is about runs that it did, the alarm included.
-	q_is '{"dead": 1, "claimed": 2, "succeeded": 1}' "select (select jsonb_object_agg(key, value) from jsonb_each(counts) where value <> '0')
-		from jobrun.job_runners"
+	q_is '{"dead": 1, "claimed": 2, "succeeded": 1}' "select (select jsonb_object_agg(key, value) from jsonb_each(counts)
+		where value <> '0' and key not in ('claims', 'claim_ms', 'claims_locked')) from jobrun.job_runners"
 }
 
 @test "a run raises no alarm before its last attempt has failed" {
