@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 
 static bool
@@ -29,22 +30,6 @@ temporary_name(const char *path)
 	return jr_xasprintf("%.*s.%s.XXXXXX", (int)(name - path), path, name);
 }
 
-static bool
-write_all(int fd, const char *text, size_t len)
-{
-	while (len > 0) {
-		ssize_t n = write(fd, text, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return false;
-		text += n;
-		len -= (size_t)n;
-	}
-	return true;
-}
-
 /* Owner and group are changed before the mode: chown may clear bits, and nobody new may read too early. */
 static bool
 fill(int fd, const struct stat *old, const char *text, size_t len, unsigned mode)
@@ -56,7 +41,7 @@ fill(int fd, const struct stat *old, const char *text, size_t len, unsigned mode
 		return false;
 	if (old != NULL)
 		mode = old->st_mode & (same_group ? 0777 : 0707);
-	return fchmod(fd, mode) == 0 && write_all(fd, text, len) && fsync(fd) == 0;
+	return fchmod(fd, mode) == 0 && jr_fd_write_all(fd, text, len) && fsync(fd) == 0;
 }
 
 bool

@@ -20,6 +20,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "terminal.h"
 
@@ -41,22 +42,6 @@ static struct {
 	struct termios old_mode;
 } screen = {.signals = -1};
 
-static bool
-write_all(const char *text, size_t len)
-{
-	while (len > 0) {
-		ssize_t n = write(STDOUT_FILENO, text, len);
-
-		if (n < 0 && errno != EINTR)
-			return false;
-		if (n > 0) {
-			text += n;
-			len -= (size_t)n;
-		}
-	}
-	return true;
-}
-
 /* Keys come one by one and are not shown; Ctrl-C and Ctrl-Z stay signals. */
 static void
 enter(void)
@@ -69,13 +54,13 @@ enter(void)
 		mode.c_cc[VTIME] = 0;
 		(void)tcsetattr(STDIN_FILENO, TCSANOW, &mode);
 	}
-	(void)write_all(ENTER, sizeof(ENTER) - 1);
+	(void)!jr_fd_write_all(STDOUT_FILENO, ENTER, sizeof(ENTER) - 1);
 }
 
 static void
 leave(void)
 {
-	(void)write_all(LEAVE, sizeof(LEAVE) - 1);
+	(void)!jr_fd_write_all(STDOUT_FILENO, LEAVE, sizeof(LEAVE) - 1);
 	if (screen.has_keys)
 		(void)tcsetattr(STDIN_FILENO, TCSANOW, &screen.old_mode);
 }
@@ -163,7 +148,7 @@ jr_screen_show(void)
 {
 	size_t len;
 	char *frame = jr_screen_frame(screen.buffer, __fpending(stdout), jr_terminal_rows(), &len);
-	bool ok = write_all(frame, len);
+	bool ok = jr_fd_write_all(STDOUT_FILENO, frame, len);
 
 	__fpurge(stdout);
 	free(frame);

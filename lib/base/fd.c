@@ -114,6 +114,24 @@ jr_fd_write(int fd, const void *bytes, size_t len)
 	return jr_fd_write_some(fd, bytes, len) == (ssize_t)len;
 }
 
+bool
+jr_fd_write_all(int fd, const void *bytes, size_t len)
+{
+	const char *at = bytes;
+
+	while (len > 0) {
+		ssize_t n = write(fd, at, len);
+
+		if (n < 0 && errno != EINTR)
+			return false;
+		if (n > 0) {
+			at += n;
+			len -= (size_t)n;
+		}
+	}
+	return true;
+}
+
 void
 jr_fd_close_range(unsigned first, unsigned last)
 {

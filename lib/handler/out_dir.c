@@ -9,6 +9,7 @@
 
 #include "base/backoff.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/mem.h"
 
 #include <dirent.h>
@@ -43,24 +44,6 @@ jr_out_dir_remove(const struct jr_out_dir *dir, const char *name)
 	jr_out_remove(dir->fd, name, jr_clock_after(jr_clock_now_ms(), ONE_MS));
 }
 
-static bool
-write_all(int fd, const char *text)
-{
-	size_t len = strlen(text);
-
-	while (len > 0) {
-		ssize_t n = write(fd, text, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return false;
-		text += n;
-		len -= (size_t)n;
-	}
-	return true;
-}
-
 /* Returns the descriptor; -1: errno says why. */
 static int
 create(const struct jr_out_dir *dir, const char *name)
@@ -82,7 +65,7 @@ jr_out_dir_make(const struct jr_out_dir *dir, const char *name, const char *text
 
 	if (fd < 0)
 		return -1;
-	if ((!is_other || fchown(fd, limits->uid, limits->gid) == 0) && write_all(fd, text))
+	if ((!is_other || fchown(fd, limits->uid, limits->gid) == 0) && jr_fd_write_all(fd, text, strlen(text)))
 		return fd;
 	error = errno;
 	(void)close(fd);
