@@ -238,7 +238,8 @@ own_program(void)
 	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
 	path[len > 0 ? len : 0] = '\0';
-	return jr_crontab_word(len > 0 && strchr(path, '%') == NULL ? path : "jobrun");
+	return jr_crontab_word(
+	    len > 0 && access(path, X_OK) == 0 ? path : "jobrun"); /* not if it was replaced meanwhile */
 }
 
 /* "JOBRUN_DATABASE_URL": the variable that names the database, and that cron would not have. NULL: none does. */
@@ -254,16 +255,19 @@ new_crontab_line(const struct jr_doctor *doctor)
 {
 	const char *variable = variable_of_database(doctor);
 	char *program = own_program(), *once = jr_doctor_jobrun(doctor, "--once");
-	char *line = jr_xasprintf("* * * * * %s%s", program, once + strlen("jobrun"));
+	char *shell_command = jr_xasprintf("%s%s", program, once + strlen("jobrun"));
+	char *entry = jr_crontab_entry(shell_command), *line = jr_xasprintf("* * * * * %s", entry);
 	char *word = jr_crontab_quote(line, strlen(line)), *command;
 
 	if (variable == NULL)
-		command = jr_xasprintf("(crontab -l 2>/dev/null; echo %s) | crontab -", word);
+		command = jr_xasprintf("(crontab -l 2>/dev/null; printf '%%s\\n' %s) | crontab -", word);
 	else
 		command = jr_xasprintf(
-		    "(crontab -l 2>/dev/null; echo \"%s=$%s\"; echo %s) | crontab -", variable, variable, word);
+		    "(crontab -l 2>/dev/null; printf '%%s\\n' \"%s=$%s\" %s) | crontab -", variable, variable, word);
 	free(program);
 	free(once);
+	free(shell_command);
+	free(entry);
 	free(line);
 	free(word);
 	return command;

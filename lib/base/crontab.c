@@ -190,6 +190,21 @@ jr_crontab_translate(const char *command, char **shell_command, char **input)
 	memcpy(*input + more, "\n", 2);
 }
 
+char *
+jr_crontab_entry(const char *shell_command)
+{
+	char *out = jr_xmalloc(strlen(shell_command) * 2 + 1);
+	size_t n = 0;
+
+	for (const char *c = shell_command; *c != '\0'; c++) {
+		if (*c == '%')
+			out[n++] = '\\';
+		out[n++] = *c;
+	}
+	out[n] = '\0';
+	return out;
+}
+
 bool
 jr_crontab_is_plain(const char *shell_command)
 {

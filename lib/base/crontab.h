@@ -38,6 +38,12 @@ size_t jr_crontab_command_len(const char *command) JR_MUST;
 /* What cron gives the shell, and its standard input; *input is NULL if the command has none. Caller frees both. */
 void jr_crontab_translate(const char *command, char **shell_command, char **input);
 
+/*
+ * The command of an entry for which cron gives the shell this text: "%" as "\%". Caller frees. A "%" right behind a
+ * backslash cannot be said in a crontab; it ends the command.
+ */
+char *jr_crontab_entry(const char *shell_command) JR_MUST;
+
 /* Is it one program by its path with words that mean the same to every shell, so that no shell is needed? */
 bool jr_crontab_is_plain(const char *shell_command) JR_MUST;
 

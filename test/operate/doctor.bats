@@ -114,13 +114,17 @@ setup() {
 
 @test "doctor finds what starts runners, what is wrong with it, and what it could not read" {
 	crontab </dev/null
-	finds cron warn 'nothing runs on this host' "echo '\* \* \* \* \* .*--once'.* crontab -$"
+	finds cron warn 'nothing runs on this host' "printf '%s.n' .*'\* \* \* \* \* .*--once'.* crontab -$"
 	# The line that it writes is one of cron, and names this database.
 	command=$(jq -r '.checks[0].command' <<<"$output")
 	assert_equal "$(sh -c "${command% | crontab -}" | tail -n 2)" "JOBRUN_DATABASE_URL=$JOBRUN_DATABASE_URL"$'\n'"* * * * * $(readlink -f "$JOBRUN") --once"
 	jr doctor --json -d "$JOBRUN_DATABASE_URL" cron
 	command=$(jq -r '.checks[0].command' <<<"$output")
 	assert_regex "$(sh -c "${command% | crontab -}")" "^\* \* \* \* \* $(readlink -f "$JOBRUN") -d '.*dbname=.*$JR_DATABASE.*' --once$"
+	# cron ends a command at a "%".
+	jr doctor --json -d "$JOBRUN_DATABASE_URL application_name=100%" cron
+	command=$(jq -r '.checks[0].command' <<<"$output")
+	assert_regex "$(sh -c "${command% | crontab -}")" "[^0-9]100\\\\%"
 	jr doctor --json -d "$JOBRUN_DATABASE_URL password=s3cret" cron
 	refute_output --partial s3cret
 	crontab <<<"* * * * * $JOBRUN check"

@@ -114,6 +114,24 @@ test_commands(void **state)
 }
 
 static void
+test_entries(void **state)
+{
+	static const char *const shells[] = {"", "a b", "date +%F", "%%", "a\\b%c\\"};
+
+	(void)state;
+	for (size_t i = 0; i < JR_COUNT(shells); i++) {
+		char *entry = jr_crontab_entry(shells[i]), *shell, *input;
+
+		jr_crontab_translate(entry, &shell, &input);
+		assert_string_equal(shell, shells[i]);
+		assert_null(input);
+		free(entry);
+		free(shell);
+		free(input);
+	}
+}
+
+static void
 test_names(void **state)
 {
 	char longest[300];
@@ -160,6 +178,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_lines),
 	    cmocka_unit_test(test_commands),
+	    cmocka_unit_test(test_entries),
 	    cmocka_unit_test(test_names),
 	    cmocka_unit_test(test_words),
 	};
