@@ -2,11 +2,7 @@
 -- text, until when in Unix ms or null (printed after the text), the rest of the line, document; and the parts of all that: about, text,
 -- advice, reason, by whom.
 with due as (
-	select h.job_type, min(h.run_at) as since from jobrun.waiting_heads() h
-	where h.run_at <= now() - interval '5 minutes' and ($1::text[] is null or h.job_type = any ($1::text[]))
-	group by h.job_type
-), most as (
-	select least(1000, greatest(100, 10000 / greatest(count(*), 1))) as n from due
+	select d.job_type, d.due from jobrun.late_counts($1::text[]) d
 ), runners as (
 	select n.job_types, n.last_seen_at from jobrun.job_runners n where n.last_seen_at > now() - interval '24 hours'
 ), problems as (
@@ -30,15 +26,15 @@ with due as (
 		and ($1::text[] is null or r.job_type = any ($1::text[]))
 	group by r.job_type
 	union all
-	select 2, d.job_type, 'no_runner', n.due || ' due, and no runner of the last 24h has this type',
+	select 2, d.job_type, 'no_runner', d.due || ' due, and no runner of the last 24h has this type',
 		'put a handler ' || d.job_type || ' into the handlers directory of a host; '
 			|| 'jobrun handlers says what this host has, and what is wrong', null, null, null
-	from due d cross join lateral (select jobrun.count_due(d.job_type, (select m.n from most m)) as due) n
+	from due d
 	where not exists (select from runners n where d.job_type = any (n.job_types))
 	union all
-	select 3, d.job_type, 'late', n.due || ' due for more than 5 minutes, and no runner has been seen in that time',
+	select 3, d.job_type, 'late', d.due || ' due for more than 5 minutes, and no runner has been seen in that time',
 		'is the crontab line in place? try: jobrun --once -v', null, null, null
-	from due d cross join lateral (select jobrun.count_due(d.job_type, (select m.n from most m)) as due) n
+	from due d
 	where exists (select from runners n where d.job_type = any (n.job_types))
 		and not exists (select from runners n where n.last_seen_at > now() - interval '5 minutes')
 	union all

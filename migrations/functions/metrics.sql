@@ -73,7 +73,7 @@ begin
 			select count(*) filter (where f.status = 'queued') as queued, count(*) filter (where f.status = 'failed') as retrying
 			from (select r.status from jobrun.job_runs r
 				where r.status in ('queued', 'failed') and r.job_type = h.job_type and r.queue = h.queue
-				limit (select case when v_most is not null then least(v_most, greatest(1, 100000 / count(*))) end from heads)) f) w
+				limit (select case when v_most is not null then least(v_most, greatest(1, 50000 / count(*))) end from heads)) f) w
 	), running as materialized (
 		select r.job_type, r.queue, count(*) as n from jobrun.job_runs r where r.status = 'running' group by r.job_type, r.queue
 	), dead as materialized (
@@ -140,7 +140,7 @@ begin
 	union all
 	select 'metrics_left_out', array['of', 'job_type'], (select greatest(count(*) - pairs, 0) from known)::numeric, null
 	union all
-	select 'runs_counted_max', '{}', (select case when v_most is not null then least(v_most, greatest(1, 100000 / greatest(count(*), 1))) end from heads)::numeric, null;
+	select 'runs_counted_max', '{}', (select case when v_most is not null then least(v_most, greatest(1, 50000 / greatest(count(*), 1))) end from heads)::numeric, null;
 end
 $fn$;
 

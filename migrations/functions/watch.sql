@@ -62,20 +62,35 @@ begin
 end
 $fn$;
 
--- count_due: how many runs of the type have been due for five minutes, in words; up to `most`.
-create or replace function jobrun.count_due(job_type text, most bigint) returns text
+-- late_counts: of each job type (null: of all) that has runs which have been due for five minutes, how many, in words; counted up to
+-- 100. In job_runs_ready such runs stand before those that came later, so no others are read.
+create or replace function jobrun.late_counts(job_types text[])
+returns table (job_type text, due text)
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $fn$
+#variable_conflict use_column
 begin
-	return (select case when count(*) > most then '>' || most else count(*)::text end
-		from (select from jobrun.job_runs r where r.status in ('queued', 'failed') and r.job_type = count_due.job_type
-			and r.run_at <= now() - interval '5 minutes' limit most + 1) d);
+	return query
+	with counts as (
+		select h.job_type, sum(f.n)::bigint as n
+		from jobrun.waiting_heads() h
+		cross join lateral (
+			select count(*) as n from (
+				select from jobrun.job_runs r
+				where r.status in ('queued', 'failed') and r.job_type = h.job_type and r.queue = h.queue and r.priority = h.priority
+					and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = h.bound
+					and r.run_at <= now() - interval '5 minutes'
+				limit 101) r) f
+		where h.run_at <= now() - interval '5 minutes' and (late_counts.job_types is null or h.job_type = any (late_counts.job_types))
+		group by h.job_type
+	)
+	select c.job_type, case when c.n > 100 then '>100' else c.n::text end from counts c;
 end
 $fn$;
 
 -- type_counts: of each job type (null: of all) what waits, runs, is dead, and has succeeded in 24 hours. Waiting runs of a type, and
 -- dead runs, are counted up to `most` (null: all); waiting_is_capped, dead_is_capped: there are more. Where several types have so
--- many waiting, each is counted up to its share of 10,000, but at least 100, since to count takes a microsecond a run. What ended
+-- many waiting, each is counted up to its share of 5,000, but at least 100, since to count takes a microsecond a run. What ended
 -- in completed hours is known from job_stats; of what ended since then the newest 50,000 are looked at.
 create or replace function jobrun.type_counts(job_types text[], most bigint)
 returns table (job_type text, queued bigint, retrying bigint, running bigint, dead bigint, succeeded_24h bigint,
@@ -97,7 +112,8 @@ begin
 		group by h.job_type
 	), limits as (
 		select h.job_type, h.first_at, case when not h.is_long then 100
-			when v_most is not null then least(v_most, greatest(100, 10000 / count(*) filter (where h.is_long) over ())) end as most
+			when count(*) filter (where h.is_long) over () = 1 then v_most
+			when v_most is not null then least(v_most, greatest(100, 5000 / count(*) filter (where h.is_long) over ())) end as most
 		from heads h
 	), ended as (
 		select r.job_type, r.status, r.finished_at from jobrun.job_runs r

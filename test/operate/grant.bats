@@ -731,7 +731,6 @@ objects() {
 		function copied: read run admin
 		function copy_in_words: admin
 		function count_bits: admin
-		function count_due: read run admin
 		function count_every: admin
 		function count_in_month: admin
 		function count_local: admin
@@ -798,6 +797,7 @@ objects() {
 		function known_zone: admin
 		function last_local: admin
 		function last_slot: admin
+		function late_counts: read run admin
 		function limit_reason: run admin
 		function limit_words: run admin
 		function line_of: read run admin

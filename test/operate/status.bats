@@ -94,9 +94,19 @@ setup() {
 		"insert into jobrun.job_runs (job_type, run_at) select 'few', now() + interval '1 hour' from generate_series(1, 400) n"
 	jr_ok status
 	assert_line --regexp '^few +400 +0 +0 '
-	assert_line --regexp '^many1 +1000[+] +0[+] +0 '
+	assert_line --regexp '^many1 +500[+] +0[+] +0 '
 	jr_ok status --exact
 	assert_line --regexp '^many1 +3000 +0 +0 '
+}
+
+@test "status: late runs are counted up to 100, those of all queues and priorities together" {
+	q "insert into jobrun.job_runs (job_type, queue, priority, run_at, created_at)
+		select t, 'q' || n % 3, n % 2, now() - interval '10 minutes', now() - interval '10 minutes' from generate_series(1, 101) n, unnest('{much,some}'::text[]) t
+		where t = 'much' or n <= 42" \
+		"insert into jobrun.job_runs (job_type) select 'some' from generate_series(1, 30)"
+	jr_ok status
+	assert_line --partial '! much: >100 due, and no runner'
+	assert_line --partial '! some: 42 due, and no runner'
 }
 
 @test "status: a line to type has the name of a host in quotes where a shell needs them" {
