@@ -105,16 +105,21 @@ declare
 begin
 	return query
 	with heads as materialized (
-		select h.job_type, min(h.run_at) as first_at, exists (select from jobrun.job_runs r
-			where r.status in ('queued', 'failed') and r.job_type = h.job_type offset 100) as is_long
+		select h.job_type, min(h.run_at) as first_at
 		from jobrun.waiting_heads() h
 		where type_counts.job_types is null or h.job_type = any (type_counts.job_types)
 		group by h.job_type
+	), begun as materialized (      -- each counted a little way, to know which are long
+		select h.job_type, h.first_at, f.queued, f.retrying, f.queued + f.retrying > 100 as is_long
+		from heads h cross join lateral (
+			select count(*) filter (where r.status = 'queued') as queued, count(*) filter (where r.status = 'failed') as retrying
+			from (select r.status from jobrun.job_runs r
+				where r.status in ('queued', 'failed') and r.job_type = h.job_type limit 101) r) f
 	), limits as (
-		select h.job_type, h.first_at, case when not h.is_long then 100
-			when count(*) filter (where h.is_long) over () = 1 then v_most
-			when v_most is not null then least(v_most, greatest(100, 5000 / count(*) filter (where h.is_long) over ())) end as most
-		from heads h
+		select b.*, case when not b.is_long then 100
+			when count(*) filter (where b.is_long) over () = 1 then v_most
+			when v_most is not null then least(v_most, greatest(100, 5000 / count(*) filter (where b.is_long) over ())) end as most
+		from begun b
 	), ended as (
 		select r.job_type, r.status, r.finished_at from jobrun.job_runs r
 		where r.finished_at >= greatest(v_until, now() - interval '24 hours') order by r.finished_at desc limit case when v_most is not null then 50000 end
@@ -123,9 +128,13 @@ begin
 			0::bigint as succeeded, f.queued + f.retrying > l.most as waiting_is_capped, false as dead_is_capped,
 			case when l.first_at <= now() then l.first_at end as oldest_due_at, null::timestamptz as last_at, null::timestamptz as next_slot_at
 		from limits l cross join lateral (
-			select count(*) filter (where r.status = 'queued') as queued, count(*) filter (where r.status = 'failed') as retrying
+			select l.queued, l.retrying where l.most = 100
+			union all
+			select count(*) filter (where r.status = 'queued'), count(*) filter (where r.status = 'failed')
 			from (select r.status from jobrun.job_runs r
-				where r.status in ('queued', 'failed') and r.job_type = l.job_type limit l.most + 1) r) f
+				where r.status in ('queued', 'failed') and r.job_type = l.job_type limit l.most + 1) r
+			where l.most is distinct from 100
+			having l.most is distinct from 100) f
 		union all
 		select r.job_type, 0, 0, count(*), 0, 0, false, false, null, null, null
 		from jobrun.job_runs r where r.status = 'running' group by r.job_type
