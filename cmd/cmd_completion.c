@@ -27,7 +27,7 @@ static const char zsh[] =
     "_jobrun() {\n"
     "	local found line\n"
     "	local -a lines\n"
-    "	found=$(\"${(Q)words[1]/#\\~/$HOME}\" completion -- \"${(@Q)words[2,CURRENT]}\" 2>/dev/null)\n"
+    "	found=$(\"${(Q)words[1]/#\\~/$HOME}\" completion -- \"${(@Q)words[2,CURRENT-1]}\" \"${(Q)PREFIX}\" 2>/dev/null)\n"
     "	if [ $? -eq 1 ]; then\n"
     "		_files\n"
     "		return\n"
