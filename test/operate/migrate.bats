@@ -497,18 +497,27 @@ after_claim() {
 	assert_output ''
 }
 
-@test "this program works with the functions of the version before until somebody migrates" {
-	[ "$(sed -n 's/^oldest .* //p' "$TOP/migrations/MANIFEST")" -lt "$number" ] || skip 'it needs its own'
+@test "this program works with the functions of the version before if it needs no newer ones, and else says what to type" {
 	with "$BEFORE" jr_ok migrate
 	handler work <<<'exit 0'
-	id=$(enqueue work)
-	jr_ok run
-	run_is "$id" succeeded
-	jr_ok list
+	id=$(with "$BEFORE" enqueue work)
+	if [ "$(sed -n 's/^oldest .* //p' "$TOP/migrations/MANIFEST")" -lt "$number" ]; then
+		jr_ok run
+		run_is "$id" succeeded
+		jr_ok list
+	else
+		jr run
+		assert_equal "$status" 78
+		assert_regex "$stderr" "^jobrun: .*, this jobrun needs [0-9]+: type 'jobrun migrate'$"
+		run_is "$id" queued
+	fi
 	jr migrate --status
 	assert_equal "$status" 1
 	assert_regex "${lines[-1]}" "^ +$number  functions +pending$"
 	with "$BEFORE" jr_ok status # nobody has migrated
+	jr_ok migrate
+	jr_ok run
+	run_is "$id" succeeded
 }
 
 # hold_kinds: a runner holds a run of each kind, until let_go. A lease of 8 s, so that it is heartbeaten every 2 s.
