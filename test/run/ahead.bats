@@ -271,10 +271,10 @@ started() {
 @test "while programs are claimed ahead, statements are claimed, too" {
 	handler work <<<:
 	sql_handler statement <<<'select 1 where $1 is not null'
-	runs 3000 quick >/dev/null
-	q "insert into jobrun.job_runs (job_type) select 'statement' from generate_series(1, 200)"
-	jr_ok run -j 1
-	assert_by_status 'succeeded 3200'
+	runs 2000 quick >/dev/null
+	q "insert into jobrun.job_runs (job_type) select 'statement' from generate_series(1, 100)"
+	JR_TIMEOUT=100 jr_ok run -j 1 # a busy machine starts few programs a second
+	assert_by_status 'succeeded 2100'
 	# Not only when all programs have ended.
 	q_is t "select max(s.finished_at) < max(w.finished_at) from jobrun.job_runs s, jobrun.job_runs w where s.job_type = 'statement' and w.id % 100 = 0 and w.job_type = 'work'"
 }
