@@ -1,7 +1,9 @@
 -- adopt: runs that this runner holds in the database but does not know, because the answer of a claim was lost.
 -- $1 runner id, $2 ids, $3 claim_seqs of the runs it knows, $4 how many at most. Columns: those of claim,
--- and the time that is left of the lease in ms
-select h.*, (extract(epoch from r.locked_until - now()) * 1000)::bigint as lease_left_ms
+-- and the time that is left of the lease in ms. They are named: a later version of held_runs may have more.
+select h.id, h.claim_seq, h.job_type, h.queue, h.priority, h.run_at, h.attempts, h.max_attempts, h.snoozes, h.releases, h.timeout_ms,
+	h.backoff_base_ms, h.backoff_cap_ms, h.expired, h.cancelled, h.key, h.slot, h.checkpoint, h.trace_context, h.payload, h.runner_id,
+	h.started_ms, h.slot_local, (extract(epoch from r.locked_until - now()) * 1000)::bigint as lease_left_ms
 from jobrun.job_runs r join jobrun.held_runs h on h.id = r.id
 where r.status = 'running' and r.runner_id = $1::bigint
 	and not exists (select from unnest($2::bigint[], $3::bigint[]) k(id, claim_seq)

@@ -4,13 +4,14 @@
 load ../lib/common
 load ../lib/pooler
 load ../lib/proxy
+load ../lib/upgrade
 load ../lib/variant
 load ../lib/web
 
-# The program before, for all tests.
+# A program with the oldest schema, for all tests.
 setup_file() {
-	export BEFORE=$BATS_FILE_TMPDIR/before/jobrun
-	previous "$BATS_FILE_TMPDIR/before"
+	export OLDEST=$BATS_FILE_TMPDIR/oldest/jobrun
+	oldest "$BATS_FILE_TMPDIR/oldest"
 }
 
 # A database without the schema; its version and the number of its functions as they shall become.
@@ -19,11 +20,6 @@ setup() {
 	drop_schema
 	version=$(newest "$TOP")
 	number=$(functions_number "$TOP")
-}
-
-# What a dump says of the schema, in an order of its own. A dump has a word of its own against psql commands.
-dump() {
-	"${JR_PSQL%psql}pg_dump" -s -n jobrun "$(past_pooler)" | grep -vE '^(--|$|\\(un)?restrict )' | sort
 }
 
 # The rows of schema_migrations, without their times.
@@ -266,31 +262,6 @@ empty_schema() {
 
 # --- other programs ---
 
-# next DIR: DIR/migrations is what a later program may bring: a table with one more column, a view that has it, too, functions that are
-# made anew, and one with one more parameter beside the old one.
-next() {
-	local migrations=$1/migrations
-
-	copy_migrations "$1"
-	raise_functions "$1"
-	cat >"$migrations/$(printf '%04d' $((version + 1)))_colour.sql" <<-'sql'
-		drop function if exists jobrun.claim, jobrun.claim_job, jobrun.exec_claim;
-		drop view if exists jobrun.held_runs;
-		drop trigger if exists job_definitions_checked on jobrun.job_definitions;
-		drop trigger if exists job_definitions_own on jobrun.job_definitions;
-		drop function if exists jobrun.check_definition;
-		alter table jobrun.job_runs add column colour text;
-		alter table jobrun.job_runs_archive add column colour text;
-	sql
-	sed -i 's/ as slot_local$/&,\n	r.colour/' "$migrations/functions/views.sql"
-	cat >>"$migrations/functions/settle.sql" <<-'sql'
-
-		create or replace function jobrun.settle_done(run_ids bigint[], claim_seqs bigint[], runner_id bigint, results jsonb[], colour text)
-		returns void language sql as $fn$ select jobrun.settle_done(run_ids, claim_seqs, runner_id, results) $fn$;
-	sql
-	variant "$1"
-}
-
 @test "functions that a migration drops come back, with their grants" {
 	local role=app_$JR_DATABASE
 
@@ -385,55 +356,39 @@ next() {
 	q_is "$version" "select max(version) from jobrun.schema_migrations where name <> 'functions'"
 }
 
-# --- the program before ---
+# --- the oldest schema ---
 
 @test "an audit that was kept for less than 30 days is kept for 30, and that is said" {
-	with "$BEFORE" jr_ok migrate
+	with "$OLDEST" jr_ok migrate
 	q "update jobrun.settings set keep_audit = '1 day'"
 	jr_ok migrate
 	assert_equal "$stderr" 'jobrun: the audit is kept for 30 days at least: keep_audit was 1 day'
 	q_is '30 days' 'select keep_audit from jobrun.settings'
 }
 
-# rows [TABLE COLUMNS]...: what is in them.
-rows() {
-	while [ $# -gt 0 ]; do
-		q "select $2 from jobrun.$1"
-		shift 2
-	done
-}
-
-@test "a database of the version before becomes the same as a new one, and keeps its rows" {
-	local table columns=()
+@test "a database of the oldest schema becomes the same as a new one, and keeps its rows" {
+	local columns
 
 	jr_ok migrate
 	dump >"$TMPDIR/dump"
 	drop_schema
-	with "$BEFORE" jr_ok migrate
-	with "$BEFORE" jr_ok define nightly --schedule '0 3 * * *'
-	with "$BEFORE" jr_ok enqueue work
+	with "$OLDEST" jr_ok migrate
+	q "insert into jobrun.job_definitions (name, job_type, schedule) values ('nightly', 'nightly', '0 3 * * *')" >/dev/null
+	q "select jobrun.enqueue('work')" >/dev/null
 	q "update jobrun.settings set keep_dead = '1 day'" "update jobrun.job_definitions set enabled = false where name = 'jobrun.prune'"
-	for table in settings job_definitions job_runs; do
-		columns+=("$table" "$(q "select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute
-			where attrelid = 'jobrun.$table'::regclass and attnum > 0 and not attisdropped")")
-	done
+	mapfile -t columns < <(columns_of settings job_definitions job_runs)
 	rows "${columns[@]}" >"$TMPDIR/rows"
 	jr_ok migrate
 	dump | diff "$TMPDIR/dump" -
 	rows "${columns[@]}" | diff "$TMPDIR/rows" -
 	q_is t 'select database_oid is not null and jobrun.copied() is null from jobrun.settings'
-	# The program before is told, and claims nothing.
 	handler work <<<'exit 0'
-	with "$BEFORE" jr run
-	assert_equal "$status" 78
-	assert_regex "$stderr" 'newer than .*install a newer jobrun'
-	q_is queued 'select status from jobrun.job_runs'
 	jr_ok run
 	q_is succeeded 'select status from jobrun.job_runs'
 }
 
-@test "what the version before has archived is in the archive, until its last month is older than it is kept" {
-	with "$BEFORE" jr_ok migrate
+@test "what the oldest schema has archived is in the archive, until its last month is older than it is kept" {
+	with "$OLDEST" jr_ok migrate
 	q "insert into jobrun.job_runs (job_type, status, created_at, run_at, started_at, finished_at, attempts, claim_seq, runner_id, locked_by)
 		select 'work', 'dead', at, at, at, at, 1, 1, 1, 'there' from unnest('{2023-05-05,2024-02-03 12:00}'::timestamptz[]) at" \
 		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, finished_at, output)
@@ -454,21 +409,22 @@ rows() {
 	q_is 0 'select count(*) from jobrun.job_runs_archive'
 }
 
-@test "a view on the archive of the version before stops the migration, which names it" {
-	with "$BEFORE" jr_ok migrate
+@test "a view on the archive of the oldest schema stops the migration, which names it" {
+	with "$OLDEST" jr_ok migrate
 	q 'create view public.old_runs as select id from jobrun.job_runs_archive'
 	jr migrate
 	refute [ "$status" -eq 0 ]
 	assert_regex "$stderr" 'job_runs_archive is made anew, and views read it: (public[.])?old_runs'
-	with "$BEFORE" jr_ok list
+	q 'select id from public.old_runs'
+	q_is 8 "select max(version) from jobrun.schema_migrations where name <> 'functions'"
 	q 'drop view public.old_runs'
 	jr_ok migrate
 }
 
-@test "several migrates at once bring up a database of the version before once, and all succeed" {
+@test "several migrates at once bring up a database of the oldest schema once, and all succeed" {
 	local pids=() pid
 
-	with "$BEFORE" jr_ok migrate
+	with "$OLDEST" jr_ok migrate
 	for _ in 1 2 3 4; do
 		run_jobrun migrate >>"$TMPDIR/out" 2>>"$TMPDIR/err" &
 		pids+=("$!")
@@ -480,97 +436,7 @@ rows() {
 	assert_equal "$(grep -c "^  functions $number .* ms$" "$TMPDIR/out")" 1
 }
 
-# What a runner calls after a claim, and its handlers for it: arguments with their names, and results.
-after_claim() {
-	q 'set search_path = pg_catalog' "select p.proname || '(' || pg_get_function_arguments(p.oid) || '): ' || pg_get_function_result(p.oid)
-		from pg_proc p where p.pronamespace = 'jobrun'::regnamespace and p.proname in ('settle', 'settle_done', 'settle_group', 'raise_alarm', 'prune_step', 'effect',
-			'effect_begin', 'effect_claim', 'effect_done', 'effect_undo', 'effect_end', 'effect_look') order by 1"
-}
-
-@test "functions that a runner of the version before calls after a claim keep their signature" {
-	with "$BEFORE" jr_ok migrate
-	after_claim >"$TMPDIR/before.txt"
-	jr_ok migrate
-	after_claim >"$TMPDIR/after.txt"
-	assert_regex "$(cat "$TMPDIR/before.txt")" 'settle_done\(run_ids bigint'
-	run grep -vxFf "$TMPDIR/after.txt" "$TMPDIR/before.txt"
-	assert_output ''
-}
-
-@test "this program works with the functions of the version before if it needs no newer ones, and else says what to type" {
-	with "$BEFORE" jr_ok migrate
-	handler work <<<'exit 0'
-	id=$(with "$BEFORE" enqueue work)
-	if [ "$(sed -n 's/^oldest .* //p' "$TOP/migrations/MANIFEST")" -lt "$number" ]; then
-		jr_ok run
-		run_is "$id" succeeded
-		jr_ok list
-	else
-		jr run
-		assert_equal "$status" 78
-		assert_regex "$stderr" "^jobrun: .*, this jobrun needs [0-9]+: type 'jobrun migrate'$"
-		run_is "$id" queued
-	fi
-	jr migrate --status
-	assert_equal "$status" 1
-	assert_regex "${lines[-1]}" "^ +$number  functions +pending$"
-	with "$BEFORE" jr_ok status # nobody has migrated
-	jr_ok migrate
-	jr_ok run
-	run_is "$id" succeeded
-}
-
-# hold_kinds: a runner holds a run of each kind, until let_go. A lease of 8 s, so that it is heartbeaten every 2 s.
-hold_kinds() {
-	q 'create table if not exists public.sign (n integer)' "create or replace function public.wait_for_sign() returns text language plpgsql as \$\$
-		begin while not exists (select from public.sign) loop perform pg_sleep(0.05); end loop; return 'seen'; end \$\$"
-	web
-	handler exec_one <<<"while [ ! -e '$TMPDIR/sign' ]; do sleep 0.05; done; echo '{\"result\": \"seen\"}' >>\$JOBRUN_OUT"
-	echo 'select to_jsonb(public.wait_for_sign()) as result' >"$JOBRUN_HANDLERS/sql_one.sql"
-	http_handler http_one "$web/hold/sign"
-	for kind in exec sql http; do
-		enqueue "${kind}_one"
-	done
-	bg_runner --lease 8s
-	wait_until 20 q_is 3 "select count(*) from jobrun.job_runs where status = 'running'"
-}
-
-let_go() {
-	q 'insert into public.sign values (1)'
-	touch "$TMPDIR/sign" "$web_dir/sign"
-}
-
-# heartbeaten UNTIL: the leases of all three have been moved since.
-heartbeaten() {
-	q_is 3 "select count(*) from jobrun.job_runs where status = 'running' and locked_until > '$1'"
-}
-
-# The results of all three were accepted, each in its first attempt.
-accepted() {
-	wait_until 20 q_is 'exec_one|succeeded|1|"seen"
-http_one|succeeded|1|
-sql_one|succeeded|1|"seen"' "select job_type, status, claim_seq, case when job_type <> 'http_one' then result::text end from jobrun.job_runs order by job_type"
-}
-
-# migrate_under FROM TO: a runner of program FROM holds runs while TO migrates.
-migrate_under() {
-	local until
-
-	with "$1" hold_kinds
-	with "$2" jr_ok migrate
-	until=$(q "select max(locked_until) from jobrun.job_runs")
-	wait_until 20 heartbeaten "$until"
-	let_go
-	accepted
-	wait_runner
-}
-
-@test "results of a runner of the version before are accepted when migrate comes while it holds exec, sql and http runs" {
-	with "$BEFORE" jr_ok migrate
-	migrate_under "$BEFORE" "$JOBRUN"
-	assert_equal "$(cat "$runner_err")" ''
-	assert_equal "$runner_status" 0
-}
+# --- the next program ---
 
 @test "results of this runner are accepted when a later program's migrate changes tables, views and signatures" {
 	next "$TMPDIR/next"
@@ -613,37 +479,22 @@ connections() {
 }
 
 # held_runs has one more column than it knows, where it looks for the time that is left of the lease. So it takes the lease for over.
-@test "a runner of the version before that lost the answer to a claim before migrate came gives its runs back, and starts none" {
-	with "$BEFORE" jr_ok migrate
+@test "a runner that lost the answer to a claim before a later program's migrate came runs them or gives them back, so that each runs once" {
+	next "$TMPDIR/next"
+	jr_ok migrate
 	handler work <<<'echo "$JOBRUN_RUN_ID" >>"$TMPDIR/began"'
 	q "insert into jobrun.job_definitions (id, name, job_type) overriding system value values (77, 'nightly', 'work')"
-	with "$BEFORE" enqueue work
-	with "$BEFORE" enqueue work
+	enqueue work
+	enqueue work
 	q "update jobrun.job_runs set definition_id = 77, slot = now() where id = 2"
 	proxy answer-last 2
-	with "$BEFORE" bg_runner -d "$proxied" --lease 8s -j 2
+	bg_runner -d "$proxied" --lease 8s -j 2
 	wait_until 10 test -e "$cut_file"
 	q_is 2 "select count(*) from jobrun.job_runs where status = 'running' and claim_seq = 1"
-	jr_ok migrate
+	with "$TMPDIR/next/jobrun" jr_ok migrate
 	proxy_again
 	wait_runner
-	assert_equal "$runner_status" 78
-	assert_not_exists "$TMPDIR/began"
-	q_is 2 "select count(*) from jobrun.job_runs where status = 'queued' and attempts = 0"
-	jr_ok run -j 1
-	assert_equal "$(cat "$TMPDIR/began")" $'1\n2'
-	q_is 2 "select count(*) from jobrun.job_runs where status = 'succeeded' and claim_seq = 2"
-}
-
-@test "what a runner of the version before held when it was killed is taken back after migrate, and charged as lost" {
-	with "$BEFORE" jr_ok migrate
-	handler work <<<'[ "$JOBRUN_ATTEMPT" -gt 1 ] || exec sleep 60'
-	with "$BEFORE" enqueue work --backoff 0
-	with "$BEFORE" bg_runner --lease 2s
-	wait_until 20 q_is 1 "select count(*) from jobrun.job_runs where status = 'running'"
-	kill -KILL "$runner_pid"
-	jr_ok migrate
-	wait_until 20 q_is t "select locked_until < now() from jobrun.job_runs"
-	jr_ok run
-	q_is 'succeeded|2|lost' "select status, claim_seq, (select outcome from jobrun.job_attempts) from jobrun.job_runs"
+	with "$TMPDIR/next/jobrun" jr_ok run -j 1
+	assert_equal "$(sort "$TMPDIR/began")" $'1\n2'
+	q_is 2 "select count(*) from jobrun.job_runs where status = 'succeeded' and attempts = 1"
 }
