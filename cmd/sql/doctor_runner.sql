@@ -1,7 +1,7 @@
 -- doctor_runner: when was a runner seen, on any host and on this one? $1 its name, null: it has no handlers. Returns findings
 -- (doctor.h).
 with seen as (
-	select n.host, n.last_seen_at from jobrun.job_runners n order by n.last_seen_at desc limit 1
+	select n.host, n.last_seen_at from jobrun.last_runner() n
 ), here as (
 	select max(n.last_seen_at) as at from jobrun.seen_runners() n where n.host = $1::text
 ), due as (

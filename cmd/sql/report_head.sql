@@ -16,4 +16,4 @@ cross join (select s.stats_until, date_trunc('hour', now()) - interval '167 hour
 		-- include report_open
 		as since
 	from jobrun.settings s) w
-left join (select n.last_seen_at, n.host from jobrun.job_runners n order by n.last_seen_at desc limit 1) l on true
+left join jobrun.last_runner() l on true

@@ -9,4 +9,4 @@ from (
 		(select count(*) from jobrun.job_runs r where r.status = 'running') as running,
 		(select count(*) from jobrun.job_runners n where n.lingers_until > now() and n.finished_at is null) as lingering
 	from (select 1) always
-	left join (select n.last_seen_at, n.host from jobrun.job_runners n order by n.last_seen_at desc limit 1) l on true) d
+	left join jobrun.last_runner() l on true) d

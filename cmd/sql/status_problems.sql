@@ -3,8 +3,8 @@
 -- advice, reason, by whom.
 with due as (
 	select d.job_type, d.due from jobrun.late_counts($1::text[]) d
-), runners as (
-	select n.job_types, n.last_seen_at from jobrun.job_runners n where n.last_seen_at > now() - interval '24 hours'
+), runners as materialized (
+	select distinct n.job_types from jobrun.seen_runners() n
 ), problems as (
 	select 0 as nr, 'database' as about, 'copy' as problem, c.copied as text,
 		'jobrun migrate --adopt if it takes the place of that one, jobrun migrate --adopt --cancel-waiting if that one goes on' as look,
@@ -36,7 +36,7 @@ with due as (
 		'is the crontab line in place? try: jobrun --once -v', null, null, null
 	from due d
 	where exists (select from runners n where d.job_type = any (n.job_types))
-		and not exists (select from runners n where n.last_seen_at > now() - interval '5 minutes')
+		and not exists (select from jobrun.last_runner() l where l.last_seen_at > now() - interval '5 minutes')
 	union all
 	select 4, t.name, 'paused', 'paused', 'jobrun resume --type ' || t.name, t.paused_until, t.paused_by, t.paused_reason
 	from jobrun.job_types t

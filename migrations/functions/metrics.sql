@@ -167,8 +167,7 @@ begin
 	return query
 	with seen as materialized (
 		select h.*, row_number() over (order by h.last_seen_at desc, h.host) as nr
-		from (select n.host, max(n.last_seen_at) as last_seen_at, coalesce(bool_or(n.paused_until > now()), false) as is_paused
-			from jobrun.job_runners n group by n.host) h
+		from jobrun.seen_hosts() h
 	), running as materialized (
 		select r.locked_by as host, r.locked_until from jobrun.job_runs r where r.status = 'running'
 	), limits as materialized (

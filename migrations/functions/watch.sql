@@ -30,6 +30,45 @@ begin
 end
 $fn$;
 
+-- last_runner: the runner that was seen last, of the thousand newest and of those that stay (run --for); no row: there was none.
+create or replace function jobrun.last_runner()
+returns table (host text, last_seen_at timestamptz)
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $fn$
+#variable_conflict use_column
+begin
+	return query
+	select n.host, n.last_seen_at
+	from (
+		(select r.host, r.last_seen_at from jobrun.job_runners r order by r.started_at desc limit 1000)
+		union all
+		(select r.host, r.last_seen_at from jobrun.job_runners r where r.lingers_until is not null order by r.lingers_until desc limit 1000)) n
+	order by n.last_seen_at desc limit 1;
+end
+$fn$;
+
+-- seen_hosts: each host that had a runner, when one of its ten newest was seen last, and whether the host is paused. It steps from host
+-- to host.
+create or replace function jobrun.seen_hosts()
+returns table (host text, last_seen_at timestamptz, is_paused boolean)
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $fn$
+#variable_conflict use_column
+begin
+	return query
+	with recursive hosts as (
+		(select r.host from jobrun.job_runners r order by r.host limit 1)
+		union all
+		select n.host from hosts h cross join lateral (
+			select r.host from jobrun.job_runners r where r.host > h.host order by r.host limit 1) n
+	)
+	select h.host, n.last_seen_at, exists (select from jobrun.job_runners p where p.host = h.host and p.paused_until > now())
+	from hosts h cross join lateral (
+		select max(r.last_seen_at) as last_seen_at
+		from (select l.last_seen_at from jobrun.job_runners l where l.host = h.host order by l.started_at desc limit 10) r) n;
+end
+$fn$;
+
 -- oldest_due: of each job type (null: of all) and queue, since when its oldest run is due that nobody holds and no pause holds
 -- back; no row: there is none. Only where a definition is paused it goes on from run to run, to the first one that is not paused.
 create or replace function jobrun.oldest_due(job_types text[] default null)
@@ -177,7 +216,7 @@ begin
 	with due as (
 		select d.job_type, extract(epoch from now() - d.since) as age from jobrun.oldest_due(measures.job_types) d order by d.since limit 1
 	), runner as (
-		select n.host, extract(epoch from now() - n.last_seen_at) as age from jobrun.job_runners n order by n.last_seen_at desc limit 1
+		select n.host, extract(epoch from now() - n.last_seen_at) as age from jobrun.last_runner() n
 	), dead as (
 		select d.job_type, count(*) as n from (select r.job_type, r.finished_at from jobrun.job_runs r where r.status = 'dead' offset 0) d
 		where d.finished_at > now() - interval '1 hour' and (measures.job_types is null or d.job_type = any (measures.job_types))

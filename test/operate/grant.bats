@@ -796,6 +796,7 @@ objects() {
 		function kept_since: admin
 		function known_zone: admin
 		function last_local: admin
+		function last_runner: read run admin
 		function last_slot: admin
 		function late_counts: read run admin
 		function limit_reason: run admin
@@ -868,6 +869,7 @@ objects() {
 		function run_status: enqueue read run admin
 		function run_texts: read run admin
 		function seen_here: admin
+		function seen_hosts: read run admin
 		function seen_of: admin
 		function seen_runners: read run admin
 		function session_clean: run admin

@@ -243,3 +243,23 @@ a_day_ago() {
 	metrics -d "$(url_of "reader_$JR_DATABASE")"
 	grep -v -e written -e oldest_due now.prom | diff owner -
 }
+
+@test "metrics, check and status find the runner seen last among weeks of them, and a host that has been silent for long" {
+	q "insert into jobrun.job_runners (id, pid, permits, host, version, started_at, last_seen_at, finished_at)
+		select n, 1, 1, 'busy' || n % 3, '1', at, at, at from (select n, now() - interval '2 hours' - n * interval '1 s' as at from generate_series(1, 1500) n) v" \
+		"insert into jobrun.job_runners (id, pid, permits, host, version, started_at, last_seen_at, finished_at)
+		select 2000, 1, 1, 'silent', '1', at, at, at from (select now() - interval '5 days' as at) v"
+	metrics
+	assert_between 7190 "$(($(date +%s) - $(value 'runner_last_seen_timestamp_seconds{host="busy1"}' | cut -d . -f 1)))" 7400
+	assert_between $((5 * 86400 - 10)) "$(($(date +%s) - $(value 'runner_last_seen_timestamp_seconds{host="silent"}' | cut -d . -f 1)))" $((5 * 86400 + 200))
+	assert_equal "$(grep -c '^jobrun_runner_last_seen_timestamp_seconds{' now.prom)" 4
+	jr status
+	assert_line --partial 'last runner seen 2h ago on busy1'
+	# One that stays was seen later than any that began after it.
+	q "insert into jobrun.job_runners (id, pid, permits, host, version, started_at, last_seen_at, lingers_until)
+		values (3000, 1, 1, 'stays', '1', now() - interval '3 days', now() - interval '1 hour', now())"
+	jr status
+	assert_line --partial 'last runner seen 1h ago on stays'
+	jr check
+	assert_line --partial 'stays'
+}
