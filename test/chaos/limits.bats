@@ -88,6 +88,12 @@ most() {
 	sql
 }
 
+# over: the lines of $most that exceed their limit.
+over() {
+	awk '/^all running/ { limit = 5 } /^few running/ { limit = 3 } / of a key / { limit = 2 } / in a window / { limit = 20 }
+		$NF > limit' <<<"$most"
+}
+
 # feed N: that many runs in each queue, of all types; half of those in the queues with a limit per key have a key.
 feed() {
 	q "select count(jobrun.enqueue((array['single', 'single', 'program', 'set'])[n % 4 + 1], queue => queue, priority => n % 3,
@@ -155,15 +161,22 @@ race() {
 }
 
 @test "four runners and people never exceed a queue's limit, reach each limit, and do everything" {
-	race "$((seconds * 16))" "$((seconds * 4 + 60))"
-	most=$(most)
-	echo "# $(q "select count(*) from public.trace where step = 1") starts; the most were ${most//$'\n'/, }" >&3
-	assert_equal "$most" 'all running 5
+	reached='all running 5
 all of a key 2
 all in a window 20
 few running 3
 keyed of a key 2
 rated in a window 20'
+	# A slow machine may have to race again, until each limit is reached.
+	for _ in 1 2 3 4 5; do
+		race "$((seconds * 16))" "$((seconds * 4 + 60))"
+		most=$(most)
+		echo "# $(q "select count(*) from public.trace where step = 1") starts; the most were ${most//$'\n'/, }" >&3
+		run over
+		assert_output ''
+		[ "$most" != "$reached" ] || break
+	done
+	assert_equal "$most" "$reached"
 	q_is 0 "select count(*) from jobrun.job_runs where status <> 'succeeded'"
 	run grep -h '^exit' "$TMPDIR"/host*.log
 	assert_output ''
@@ -178,8 +191,7 @@ rated in a window 20'
 	echo "# $(q "select count(*) from public.trace where step = 1") starts, $(q "select count(*) from jobrun.job_attempts
 		where outcome = 'lost'") lost; the most were ${most//$'\n'/, }" >&3
 	assert_equal "$(wc -l <<<"$most")" 6
-	run awk '/^all running/ { limit = 5 } /^few running/ { limit = 3 } / of a key / { limit = 2 } / in a window / { limit = 20 }
-		$NF > limit' <<<"$most"
+	run over
 	assert_output ''
 	q_is 0 "select count(*) from jobrun.job_runs where status <> 'succeeded'"
 }
@@ -188,7 +200,7 @@ rated in a window 20'
 	q "do \$\$ begin
 		execute replace(pg_get_functiondef('jobrun.claim'::regproc), 'order by q.name for no key update skip locked', 'order by q.name');
 	end \$\$"
-	for _ in 1 2 3 4 5; do
+	for _ in {1..15}; do
 		race 60 60
 		! grep -qx 'few running 3' <(most) || continue
 		return 0
