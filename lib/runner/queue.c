@@ -252,8 +252,18 @@ jr_queue_add_linger_end(struct jr_request *request, int64_t runner_id)
 	add_of_runner(request, jr_sql_linger_end, runner_id);
 }
 
-static const struct jr_form_column candidates_columns[] = {{"job_type", JR_COLUMN_TEXT, true, NULL},
-    {"queue", JR_COLUMN_TEXT, true, NULL}, {"priority", JR_COLUMN_INT, true, NULL}};
+enum candidate_column {
+	K_JOB_TYPE,
+	K_QUEUE,
+	K_PRIORITY,
+	K_LOOK_MS
+};
+static const struct jr_form_column candidates_columns[] = {
+    [K_JOB_TYPE] = {"job_type", JR_COLUMN_TEXT, false, NULL},
+    [K_QUEUE] = {"queue", JR_COLUMN_TEXT, false, NULL},
+    [K_PRIORITY] = {"priority", JR_COLUMN_INT, false, NULL},
+    [K_LOOK_MS] = {"look_ms", JR_COLUMN_INT, true, NULL},
+};
 static const struct jr_form candidates_form = JR_FORM("candidates", candidates_columns);
 
 void
@@ -261,12 +271,18 @@ jr_queue_add_candidates(struct jr_request *request, const struct jr_runner_facts
 {
 	struct jr_bound bound;
 
-	begin(&bound, jr_sql_candidates, &candidates_form, 0, JR_ROWS_ANY);
+	begin(&bound, jr_sql_candidates, &candidates_form, 1, JR_ROWS_ANY);
 	put_text(&bound, facts->job_types);
 	put_text(&bound, facts->queues);
 	put_int(&bound, most);
 	put_text(&bound, facts->host);
 	add(request, &bound);
+}
+
+int64_t
+jr_queue_read_look_ms(const PGresult *result)
+{
+	return jr_pg_int(result, 0, K_LOOK_MS, 0);
 }
 
 /* The columns of claim, claim_job, exec_claim and adopt, in their order. */

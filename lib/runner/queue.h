@@ -143,6 +143,7 @@ struct jr_candidates {
 };
 void jr_queue_add_candidates(struct jr_request *request, const struct jr_runner_facts *facts, int64_t most);
 size_t jr_queue_count_candidates(const PGresult *result);
+int64_t jr_queue_read_look_ms(const PGresult *result); /* how long the server looked; of candidates.sql alone */
 /* Those whose job type is wanted (want NULL: all); replaces what *candidates held. */
 void jr_queue_read_candidates(
     const PGresult *result, struct jr_candidates *candidates, bool (*want)(void *ctx, const char *job_type), void *ctx);

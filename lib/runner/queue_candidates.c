@@ -35,7 +35,7 @@ print_candidates(struct jr_candidates *candidates)
 	jr_pg_array_release(&priorities);
 }
 
-/* The one row of runner_start has none if nothing is due. */
+/* The one row has none if nothing is due. */
 size_t
 jr_queue_count_candidates(const PGresult *result)
 {

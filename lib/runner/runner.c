@@ -58,7 +58,7 @@ take_started(struct jr_runner *runner, const struct jr_reply *reply, const struc
 	if (started->expired)
 		jr_reclaim_begin(runner);
 	jr_linger_begin(runner);
-	jr_claim_take_candidates(runner, reply->results[1]);
+	jr_claim_take_candidates(runner, reply->results[1], 0);
 	jr_fire_take_look(runner, started->slot_due ? 0 : INT64_MAX, false);
 	if (started->looks)
 		jr_unhandled_want(runner);

@@ -7,6 +7,11 @@
  * two seconds in the middle of a long drain. After a notification they are looked up again as soon as they are
  * NOTIFIED_MS old, so that there is a claim between two looks, and many notifications cause one look.
  *
+ * While a session holds an old snapshot, a look walks over the index entries of all runs that were claimed meanwhile,
+ * and so does the claim from the head that follows. A claim with a cursor does not. So a look that takes long is good
+ * for LOOK_SHARE times as long as it took: of the time of a drain, looks take a tenth at most, however long the
+ * snapshot is held.
+ *
  * What must hold: a permit is reserved for each run before it is claimed, and each run that is started has it, its own
  * or that of its batch; permits of runs that did not come are given back. After a lost answer the runner claims nothing
  * until it has read which runs it holds.
@@ -18,6 +23,7 @@
 #include "runner/runner_parts.h"
 
 #define LOOK_MS 1000    /* how old the candidates may be; how often to look while handlers run */
+#define LOOK_SHARE 20   /* or so many times as long as the look took */
 #define NOTIFIED_MS 5   /* between two looks, however many notifications come */
 #define PERMIT_MS 100   /* how often a runner that stays tries for a permit */
 #define ERRORS_MAX 5    /* failed claims in a row before the runner ends */
@@ -36,6 +42,15 @@ static int64_t
 jittered(struct jr_runner *runner, int64_t ms)
 {
 	return ms * 4 / 5 + (int64_t)jr_random_below(&runner->random, (uint64_t)(ms * 2 / 5) + 1);
+}
+
+/* How long candidates are good for, at least `least`. Below LOOK_MS what a look took is chance. */
+static int64_t
+good_for_ms(const struct jr_claim_part *claim, int64_t least)
+{
+	int64_t share_ms = LOOK_SHARE * claim->look_ms;
+
+	return share_ms > LOOK_MS ? share_ms : least;
 }
 
 /* After a notification the look is soon, but a server that refuses is not asked more often because of it. */
@@ -138,13 +153,14 @@ note_drained(struct jr_runner *runner)
 }
 
 void
-jr_claim_take_candidates(struct jr_runner *runner, const PGresult *result)
+jr_claim_take_candidates(struct jr_runner *runner, const PGresult *result, int64_t look_ms)
 {
 	struct jr_claim_part *claim = &runner->claim;
 	bool all = jr_scopes_take_candidates(runner, result);
 	size_t count = jr_scopes_count_candidates(runner);
 
 	claim->candidates_at_ms = jr_clock_now_ms();
+	claim->look_ms = look_ms;
 	jr_busy_forget(runner);
 	claim->drained = false;
 	if (count > 0)
@@ -161,9 +177,10 @@ static bool
 has_fresh_candidates(const struct jr_runner *runner)
 {
 	const struct jr_claim_part *claim = &runner->claim;
+	int64_t good_ms = good_for_ms(claim, claim->notified ? NOTIFIED_MS : LOOK_MS);
 
 	return claim->candidates_at_ms >= 0 && jr_scopes_count_candidates(runner) > 0 &&
-	       jr_clock_now_ms() - claim->candidates_at_ms < (claim->notified ? NOTIFIED_MS : LOOK_MS);
+	       jr_clock_now_ms() - claim->candidates_at_ms < good_ms;
 }
 
 /* --- the claim --- */
@@ -259,28 +276,6 @@ jr_claim_add(struct jr_runner *runner, struct jr_request *request)
 
 /* --- what it brought --- */
 
-/* Runs of a batch share the permit of the first; *shared is that permit, for one answer. */
-static struct jr_permit *
-find_permit(
-    struct jr_runner *runner, const struct jr_run *run, const struct jr_handler **batched, struct jr_permit **shared)
-{
-	const struct jr_handler *handler = jr_handlers_find(runner->opts->handlers, run->job_type);
-	struct jr_permit *permit;
-
-	if (runner->opts->exec != NULL)
-		return jr_permit_of_none();
-	if (handler == NULL)
-		return NULL;
-	if (*shared != NULL && *batched == handler) {
-		jr_permit_share(*shared);
-		return *shared;
-	}
-	permit = jr_permit_take(runner, handler->kind->pool);
-	*batched = handler;
-	*shared = handler->settings.batch > 0 ? permit : NULL;
-	return permit;
-}
-
 /* A lease began when the claim was sent. For an adopted run that is computed from the time that is left. */
 static int64_t
 begun_at(const struct jr_runner *runner, const PGresult *result, size_t index, int64_t sent_ms, bool adopted)
@@ -311,7 +306,7 @@ take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms, str
 			jr_start_take_ahead(runner, run, begun_at(runner, result, i, sent_ms, adopted));
 			continue;
 		}
-		permit = find_permit(runner, run, &batched, &shared);
+		permit = jr_permit_find(runner, run, &batched, &shared);
 		if (shared != NULL && shared != open) {
 			if (open != NULL)
 				jr_permit_leave(runner, open);
@@ -454,7 +449,7 @@ jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t fi
 	if (reply->end == JR_PG_DONE && was_claim)
 		take_claim(runner, reply->results[first], reply->sent_ms);
 	else if (reply->end == JR_PG_DONE) {
-		jr_claim_take_candidates(runner, reply->results[first]);
+		jr_claim_take_candidates(runner, reply->results[first], jr_queue_read_look_ms(reply->results[first]));
 		jr_fire_take_look(runner, jr_queue_read_fire_due(reply->results[first + 1]), true);
 	} else if (reply->end == JR_PG_UNKNOWN && was_claim) {
 		note_unanswered(runner, reply->sent_ms);

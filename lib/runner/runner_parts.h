@@ -226,8 +226,12 @@ void jr_scope_leave_out(struct jr_scope *scope, bool (*want)(void *ctx, const ch
 /* How large the batches of this scope may be, after one that was claimed. */
 void jr_scope_note_batch(struct jr_scope *scope, size_t wanted, const PGresult *result);
 
-/* A permit for a run: a reserved one, else another. NULL: there is none. */
-struct jr_permit *jr_permit_take(struct jr_runner *runner, enum jr_pool pool);
+/*
+ * A permit for a run: a reserved one, else another. NULL: there is none. Runs of a batch share the permit of the first;
+ * *shared is that permit, of handler *batched, for one answer.
+ */
+struct jr_permit *jr_permit_find(
+    struct jr_runner *runner, const struct jr_run *run, const struct jr_handler **batched, struct jr_permit **shared);
 struct jr_permit *jr_permit_take_spare(struct jr_runner *runner, enum jr_pool pool); /* none of the reserved ones */
 struct jr_permit *jr_permit_of_none(void);                                           /* for what takes no permit */
 void jr_permit_share(struct jr_permit *permit);
@@ -348,6 +352,7 @@ bool jr_busy_take_single(struct jr_runner *runner, const PGresult *result);
 struct jr_claim_part {
 	int64_t candidates_at_ms; /* when they were looked up; -1: not to be used */
 	int64_t looked_ms;        /* when a look was sent last */
+	int64_t look_ms;          /* how long the server took for the last one */
 	int64_t at_ms;            /* no claim before: after a failure, or to look again while something runs */
 	bool drained;             /* nothing is due in any scope */
 	bool stale;               /* a handler has ended since the last look was sent */
@@ -374,7 +379,7 @@ bool jr_claim_try(struct jr_runner *runner);
 /* Add a claim, or the look for work, to a request of settle. How many statements; 0: none. */
 size_t jr_claim_add(struct jr_runner *runner, struct jr_request *request);
 void jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t first);
-void jr_claim_take_candidates(struct jr_runner *runner, const PGresult *result);
+void jr_claim_take_candidates(struct jr_runner *runner, const PGresult *result, int64_t look_ms);
 /* Look for work as soon as it is sensible, however often this is called. false: that was known. */
 bool jr_claim_look_soon(struct jr_runner *runner);
 size_t jr_claim_fewer(size_t most); /* runs to ask for after an answer that did not come in time */

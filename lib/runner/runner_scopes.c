@@ -123,8 +123,9 @@ new_permit(enum jr_pool pool)
 	return permit;
 }
 
-struct jr_permit *
-jr_permit_take(struct jr_runner *runner, enum jr_pool pool)
+/* A reserved one, else another. NULL: there is none. */
+static struct jr_permit *
+take_permit(struct jr_runner *runner, enum jr_pool pool)
 {
 	struct jr_scopes *scopes = &runner->scopes;
 
@@ -168,6 +169,27 @@ jr_permit_leave(struct jr_runner *runner, struct jr_permit *permit)
 	if (permit->pool != JR_POOL_NONE)
 		jr_permits_give(&runner->scopes.permits[permit->pool], 1);
 	free(permit);
+}
+
+struct jr_permit *
+jr_permit_find(
+    struct jr_runner *runner, const struct jr_run *run, const struct jr_handler **batched, struct jr_permit **shared)
+{
+	const struct jr_handler *handler = jr_handlers_find(runner->opts->handlers, run->job_type);
+	struct jr_permit *permit;
+
+	if (runner->opts->exec != NULL)
+		return jr_permit_of_none();
+	if (handler == NULL)
+		return NULL;
+	if (*shared != NULL && *batched == handler) {
+		jr_permit_share(*shared);
+		return *shared;
+	}
+	permit = take_permit(runner, handler->kind->pool);
+	*batched = handler;
+	*shared = handler->settings.batch > 0 ? permit : NULL;
+	return permit;
 }
 
 char *

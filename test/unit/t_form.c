@@ -164,7 +164,7 @@ static const struct {
     {"expired", add_expired, 1, 1},
     {"fire_due", jr_queue_add_fire_due, 1, 1},
     {"fire", jr_queue_add_fire, 0, JR_ROWS_ANY},
-    {"candidates", add_candidates, 0, JR_ROWS_ANY},
+    {"candidates", add_candidates, 1, JR_ROWS_ANY},
     {"claim", add_claim, 0, HELD},
     {"claim_job", add_claim_job, 0, 1},
     {"exec_claim", add_exec_claim, 0, 1},
