@@ -3,8 +3,8 @@
  *
  * It sends the steps of prune.h one after the other, until nothing is left or the time is over. The time is a minute,
  * or half of what the run's timeout leaves if that is less, so the run ends before its timeout. The next run does the
- * rest. The server reads from its own settings how long to keep rows; the payload is ignored. In a rehearsal the steps
- * only count what they would delete.
+ * rest, and is made for a minute later: an hour would be too late where much ends. The server reads from its own
+ * settings how long to keep rows; the payload is ignored. In a rehearsal the steps only count what they would delete.
  *
  * What must hold: TERM ends it between two steps, and KILL at any time, since each step is a transaction of its own.
  * The connection is freed and the end is reported only from a timer of the loop, never from inside start, stop or a
@@ -26,6 +26,8 @@
 #define CONNECT_MS 10000
 #define CANCEL_MS 1000 /* to wait for a cancelled step: PgBouncer drops the cancel of a client that has gone */
 #define STEP_MS 600000 /* summing an hour in which many runs ended takes long */
+
+static const struct jr_lease prune_times = {.deadline_ms = STEP_MS, .statement_ms = STEP_MS - 10000, .lock_ms = 10000};
 
 struct prune_work {
 	struct jr_work work; /* first */
@@ -96,6 +98,39 @@ finish_failed(struct prune_work *prune, const struct jr_err *err, bool refused)
 	finish(prune, refused ? jr_verdict_of_sqlstate(&rules, err->sqlstate, true) : JR_LATER);
 }
 
+/* Has the statement done its work? If not, the end is on its way. */
+static bool
+is_done(struct prune_work *prune, const struct jr_reply *reply)
+{
+	if (prune->ending) /* the cancel has arrived */
+		jr_timer_set(prune->loop, &prune->over, 0);
+	else if (reply->end != JR_PG_DONE)
+		finish_failed(prune, &reply->err, reply->end == JR_PG_FAILED);
+	return !prune->ending;
+}
+
+static void
+on_again(void *ctx, const struct jr_reply *reply)
+{
+	if (is_done(ctx, reply))
+		finish(ctx, JR_DONE);
+}
+
+/* The time is over, and there is more to do. */
+static void
+end_early(struct prune_work *prune)
+{
+	struct jr_request *request;
+
+	if (prune->host->rehearsal) {
+		finish(prune, JR_DONE);
+		return;
+	}
+	request = jr_request_new(JR_REQUEST_WHOLE, &prune_times, on_again, prune);
+	jr_request_add(request, jr_sql_prune_again, 0, NULL);
+	jr_pg_submit(prune->pg, request);
+}
+
 static void
 on_step(void *ctx, const struct jr_reply *reply)
 {
@@ -103,22 +138,18 @@ on_step(void *ctx, const struct jr_reply *reply)
 	int64_t now_ms = jr_clock_now_ms();
 	struct jr_err err;
 
-	if (prune->ending) { /* the cancel has arrived */
-		jr_timer_set(prune->loop, &prune->over, 0);
+	if (!is_done(prune, reply))
 		return;
-	}
-	if (reply->end != JR_PG_DONE) {
-		finish_failed(prune, &reply->err, reply->end == JR_PG_FAILED);
-		return;
-	}
 	if (!jr_prune_take(&prune->prune, reply->results[0], &err)) {
 		if (prune->host->nonsense != NULL)
 			prune->host->nonsense(prune->host->ctx, &err);
 		finish_failed(prune, &err, false);
 		return;
 	}
-	if (prune->prune.done || now_ms >= prune->until_ms)
+	if (prune->prune.done)
 		finish(prune, JR_DONE);
+	else if (now_ms >= prune->until_ms)
+		end_early(prune);
 	else if (prune->stopped)
 		finish_stopped(prune);
 	else
@@ -129,11 +160,9 @@ on_step(void *ctx, const struct jr_reply *reply)
 static void
 send_step(void *ctx)
 {
-	static const struct jr_lease times = {
-	    .deadline_ms = STEP_MS, .statement_ms = STEP_MS - 10000, .lock_ms = 10000};
 	struct prune_work *prune = ctx;
 	const char *values[] = {prune->prune.state};
-	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, &times, on_step, prune);
+	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, &prune_times, on_step, prune);
 
 	jr_request_add(request, jr_sql_prune, JR_COUNT(values), values);
 	jr_pg_submit(prune->pg, request);

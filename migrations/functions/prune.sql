@@ -313,3 +313,18 @@ begin
 	return jsonb_build_object('counts', v_count, 'done', v_kind is null, 'dry_run', v_dry, 'kind', v_kind, 'after', v_after);
 end
 $fn$;
+
+-- prune_again: housekeeping goes on in a minute, since it had to end before all was done: a run of jobrun.prune, unless one
+-- waits already. So what is removed in a day is not bounded by a minute of each hour.
+create or replace function jobrun.prune_again() returns void
+language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_def jobrun.job_definitions;
+begin
+	select d.* into v_def from jobrun.job_definitions d where d.name = 'jobrun.prune' and d.enabled;
+	if found and not exists (select from jobrun.job_runs r
+			where r.definition_id = v_def.id and r.finished_at is null and r.status <> 'running') then
+		perform jobrun.insert_run(jobrun.new_run_of(v_def, null, interval '1 minute', null, null, null, null), 'keep');
+	end if;
+end
+$fn$;

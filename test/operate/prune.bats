@@ -536,6 +536,26 @@ run_all_due() {
 	q_is false "select result ->> 'done' from jobrun.job_runs where id = $id"
 }
 
+@test "jobrun.prune that had to end before all was done goes on a minute later, however many did so, and not after that" {
+	handler other <<<'exit 0'
+	slow_steps 0.1
+	housekeeping >/dev/null
+	housekeeping >/dev/null
+	q "update jobrun.job_runs set timeout = '2 s'"
+	jr_ok run
+	q_is '2|1|0' "select count(*) filter (where status = 'succeeded'),
+			count(*) filter (where status = 'queued' and run_at between created_at + interval '59 s' and created_at + interval '61 s'),
+			count(slot)
+		from jobrun.job_runs where job_type = 'jobrun.prune'"
+	q <<-'sql'
+		create or replace function jobrun.prune_step(state jsonb default '{}', most bigint default 2000) returns jsonb
+		language sql as $$ select jsonb '{"counts": {}, "done": true}' $$;
+		update jobrun.job_runs set run_at = now() where status = 'queued';
+	sql
+	jr_ok run
+	q_is 'succeeded 3' "select string_agg(distinct status, ',') || ' ' || count(*) from jobrun.job_runs where job_type = 'jobrun.prune'"
+}
+
 @test "jobrun.prune is cancelled between two steps; heartbeats go on meanwhile" {
 	handler other <<<'exit 0'
 	slow_steps 0.05
