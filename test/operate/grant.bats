@@ -846,6 +846,7 @@ objects() {
 		function pause_reason: admin
 		function pause_words: admin
 		function payload_mark: admin
+		function prune_again: run admin
 		function prune_kinds: admin
 		function prune_rule: admin
 		function prune_some: admin
