@@ -9,8 +9,8 @@
  *
  * While a session holds an old snapshot, a look walks over the index entries of all runs that were claimed meanwhile,
  * and so does the claim from the head that follows. A claim with a cursor does not. So a look that takes long is good
- * for LOOK_SHARE times as long as it took: of the time of a drain, looks take a tenth at most, however long the
- * snapshot is held.
+ * for LOOK_SHARE times as long as it took, so that looks and these claims take a tenth of a drain, but for LOOKED_MS at
+ * most, so that an urgent run still starts.
  *
  * What must hold: a permit is reserved for each run before it is claimed, and each run that is started has it, its own
  * or that of its batch; permits of runs that did not come are given back. After a lost answer the runner claims nothing
@@ -23,7 +23,8 @@
 #include "runner/runner_parts.h"
 
 #define LOOK_MS 1000    /* how old the candidates may be; how often to look while handlers run */
-#define LOOK_SHARE 20   /* or so many times as long as the look took */
+#define LOOK_SHARE 20   /* or so many times as long as the look took, */
+#define LOOKED_MS 10000 /* but no longer than this */
 #define NOTIFIED_MS 5   /* between two looks, however many notifications come */
 #define PERMIT_MS 100   /* how often a runner that stays tries for a permit */
 #define ERRORS_MAX 5    /* failed claims in a row before the runner ends */
@@ -50,7 +51,9 @@ good_for_ms(const struct jr_claim_part *claim, int64_t least)
 {
 	int64_t share_ms = LOOK_SHARE * claim->look_ms;
 
-	return share_ms > LOOK_MS ? share_ms : least;
+	if (share_ms <= LOOK_MS)
+		return least;
+	return share_ms < LOOKED_MS ? share_ms : LOOKED_MS;
 }
 
 /* After a notification the look is soon, but a server that refuses is not asked more often because of it. */
