@@ -44,9 +44,7 @@ setup() {
 	bg_runner -j 2
 	wait_until 10 up_is 2
 	id=$(enqueue quick)
-	begin=$(now_ms)
-	jr_ok run -j 2
-	[ "$(ms_since "$begin")" -lt 3000 ]
+	jr_ok run -j 2                        # the others hold theirs until there is a file "go"
 	assert_equal "$output$stderr" ''
 	q_is 'queued|0' "select status, claim_seq from jobrun.job_runs where id = $id"
 	q_is 1 "select count(*) from jobrun.job_runners where finished_at is not null and (counts->>'claimed')::int = 0"
@@ -106,7 +104,7 @@ setup() {
 
 @test "a built-in run needs no permit: it is done while others hold them all" {
 	first=$(enqueue stay)
-	bg_runner -j 1
+	bg_runner -j 1 --type stay
 	wait_until 10 up_is 1
 	second=$(enqueue quick)
 	third=$(q "select jobrun.enqueue('jobrun.noop')")
