@@ -291,7 +291,7 @@ const struct jr_cmd jr_cmd_define = {
     .name = "define",
     .group = JR_GROUP_SCHEDULE,
     .summary = "make definitions: schedules, and defaults of a job type",
-    .usage = "NAME [PAYLOAD|-|@FILE] [OPTION...] | --list | --remove NAME... | --file FILE [--exact]",
+    .usage = "NAME [PAYLOAD|-|@FILE] [OPTION...] | --file FILE [OPTION...] | --remove NAME... [OPTION...] | --list",
     .details =
 	"Creates or changes the definition NAME. Options that are not given keep their values; 'none' restores the\n"
 	"default, which is in brackets below. Without options and payload the definition is shown.\n"

@@ -215,7 +215,7 @@ const struct jr_cmd jr_cmd_slots = {
     .name = "slots",
     .group = JR_GROUP_SCHEDULE,
     .summary = "show what became of each slot of a definition, and why",
-    .usage = "[OPTION...] NAME | NAME --replay TIME [--reason TEXT]",
+    .usage = "[OPTION...] NAME | [OPTION...] --replay TIME NAME",
     .details = "Prints the next slot, then what became of each slot, newest first, in the zone of the definition.\n"
 	       "Many slots that were missed together are one line: the first, the last, how many.\n"
 	       "Starts of 'jobrun exec NAME' that were skipped are listed, too, with seconds in their time.\n"

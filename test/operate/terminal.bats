@@ -70,10 +70,19 @@ dead_runs() {
 		[ "$(wc -L <help)" -le 80 ] || fail "$(cat help)"
 	done
 	jr_ok retry --help
-	assert_line --index 1 'usage: jobrun retry [OPTION...] ID... | --status S | --type T | --queue Q'
-	assert_line --index 2 '                    | --definition NAME | --since D | ...'
+	assert_line --index 1 'usage: jobrun retry [OPTION...] ID...'
+	assert_line --index 2 '       jobrun retry [OPTION...] FILTER...'
 	assert_line "  -s, --status STATUS         instead of IDs: those that are dead, cancelled,"
 	assert_line "                              retrying, queued (dead)"
+	jr_ok pause --help
+	assert_line 'usage: jobrun pause [--type TYPE] [--queue QUEUE] [--definition NAME]'
+	assert_line '                    [--host HOST] [--all] [OPTION...]'
+	run on_terminal 44 enqueue --help
+	assert_line --index 2 'usage: jobrun enqueue'
+	assert_line --index 3 '        [OPTION...] TYPE [PAYLOAD|-|@FILE]'
+	assert_line --index 4 '       jobrun enqueue'
+	assert_line --index 5 '        [OPTION...] --definition NAME'
+	assert_line --index 6 '        [PAYLOAD|-|@FILE]'
 	run on_terminal 50 grant --help
 	assert_line '  enqueue  queue runs in its own transactions, see'
 	assert_line '           and cancel its own runs, nothing else'
