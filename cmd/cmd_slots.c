@@ -190,7 +190,7 @@ static bool
 check(const struct slots_opts *opts, struct jr_err *err)
 {
 	if (opts->replay == NULL && (opts->reason != NULL || opts->dry_run))
-		return jr_fail(err, JR_E_USAGE, "--%s is about --replay TIME, which is missing",
+		return jr_fail(err, JR_E_USAGE, "--%s goes with --replay TIME, which is missing",
 		    opts->reason != NULL ? "reason" : "dry-run");
 	if (opts->replay != NULL && (opts->since_ms >= 0 || opts->limit > 0))
 		return jr_fail(err, JR_E_USAGE, "--replay is about one slot; --%s chooses which are shown",
