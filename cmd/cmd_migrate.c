@@ -130,7 +130,7 @@ end_step(struct steps *steps)
 
 	if (steps->name == NULL)
 		return;
-	(void)jr_buf_addf(&steps->ended, "  %-30s %6lld ms\n", steps->name, (long long)ms);
+	(void)jr_buf_addf(&steps->ended, "  %-40s %6lld ms\n", steps->name, (long long)ms);
 	free(steps->name);
 	steps->name = NULL;
 	show_step(NULL);

@@ -95,6 +95,21 @@ dead_runs() {
 	assert_line '  {"definitions": [{"name": ..., "schedule": ..., "payload": ...}, ...]}'
 }
 
+@test "where a table would have no rows, a terminal is told so, and a pipe gets nothing" {
+	local command
+
+	handler talk <<<'true'
+	for command in list 'list --type nosuch' 'list --waiting' 'list --by error' queue grant 'run -n'; do
+		# shellcheck disable=SC2086 # words
+		run on_terminal 80 $command --no-pager
+		assert_success
+		assert_output '(0 rows)'
+		# shellcheck disable=SC2086
+		jr_ok $command
+		assert_output ''
+	done
+}
+
 # A pager that tells of itself, and prints what it gets below that.
 told_pager() {
 	printf '#!/bin/sh\necho "pager $LESS"\nexec cat\n' >my-pager
