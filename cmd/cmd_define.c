@@ -173,7 +173,8 @@ define_one(const struct jr_app *app, const struct jr_define_opts *opts, int argc
 	else if (opts->reason == NULL && !opts->dry_run)
 		status = jr_define_show(app, argv[0], err);
 	else {
-		jr_fail(err, JR_E_USAGE, "nothing to change was named; 'jobrun define --help' lists what can be changed");
+		jr_fail(
+		    err, JR_E_USAGE, "nothing to change was named; 'jobrun define --help' lists what can be changed");
 		status = (int)err->code;
 	}
 	free(changes);
