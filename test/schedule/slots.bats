@@ -221,7 +221,7 @@ no_run() {
 	no_run 64 '"-1d" is negative' slots a --since -1d
 	no_run 64 'limit' slots a --limit 0
 	no_run 64 '--reason goes with --replay' slots a --reason why
-	no_run 64 'dry-run is about --replay' slots a -n
+	no_run 64 '--dry-run goes with --replay' slots a -n
 	no_run 64 'replay is about one slot; --since' slots a --replay now --since 1d
 	no_run 64 'replay is about one slot; --limit' slots a --replay now --limit 1
 }
