@@ -84,7 +84,7 @@ MAN_MADE     := $(wildcard $(MAN_SOURCES:.scd=))
 MAN_PAGES    := $(if $(MAN_MADE)$(shell command -v scdoc),$(patsubst cmd/man/%.scd,$(BUILD)/man/%,$(MAN_SOURCES)))
 # jobrun-status(1) is the page of the group to which status belongs: COMMAND:PAGE. Not where section 7 has a page of that name.
 MAN_ALIASES  := $(if $(MAN_PAGES),$(foreach page,$(wildcard cmd/man/jobrun-*.1.scd),$(foreach command, \
-                $(shell sed -n 's/^\*jobrun \([a-z]*\)\*.*/\1/p' $(page)), \
+                $(sort $(shell sed -n 's/^\*jobrun \([a-z]*\)\*.*/\1/p' $(page))), \
                 $(if $(or $(filter cmd/man/jobrun-$(command).1.scd,$(page)),$(wildcard cmd/man/jobrun-$(command).7.scd)),, \
                 $(command):$(notdir $(page:.scd=))))))
 EXAMPLES     := $(sort $(shell cd scripts/examples && find * -type f ! -name '*.pyc'))

@@ -149,9 +149,9 @@ const struct jr_cmd jr_cmd_cancel = {
     .name = "cancel",
     .group = JR_GROUP_REPAIR,
     .summary = "stop runs that wait or are running",
-    .usage = "[OPTION...] ID... | --status S | --type T | --queue Q | --definition NAME | --since D | ...",
+    .usage = "[OPTION...] ID... | [OPTION...] FILTER...",
     .details =
-	"Runs are named by ID, or chosen by the options of 'jobrun list' (--status to --until), as it shows them.\n"
+	"FILTER is one or more of the options --status to --until: it means the runs that 'jobrun list' shows with them.\n"
 	"A runner stops a running run at its next heartbeat; a runner with --for stops it at once.\n",
     .options = cancel_options,
     .defaults = &cancel_defaults,

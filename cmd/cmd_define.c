@@ -173,7 +173,8 @@ define_one(const struct jr_app *app, const struct jr_define_opts *opts, int argc
 	else if (opts->reason == NULL && !opts->dry_run)
 		status = jr_define_show(app, argv[0], err);
 	else {
-		jr_fail(err, JR_E_USAGE, "nothing to change: 'jobrun define --help' lists what can be");
+		jr_fail(
+		    err, JR_E_USAGE, "nothing to change was named; 'jobrun define --help' lists what can be changed");
 		status = (int)err->code;
 	}
 	free(changes);
@@ -240,7 +241,7 @@ check(const struct jr_define_opts *opts, int argc, char **argv, struct jr_err *e
 	if (opts->enable && opts->disable)
 		return jr_fail(err, JR_E_USAGE, "--enable and --disable exclude each other");
 	if (opts->exact && opts->file == NULL)
-		return jr_fail(err, JR_E_USAGE, "--exact removes what is not in --file FILE, which is missing");
+		return jr_fail(err, JR_E_USAGE, "--exact goes with --file FILE, which is missing");
 	if (argc == 0 && !alone)
 		return jr_fail(
 		    err, JR_E_USAGE, "which definition? usage: jobrun define NAME [OPTION...]; --list shows all");
@@ -291,7 +292,7 @@ const struct jr_cmd jr_cmd_define = {
     .name = "define",
     .group = JR_GROUP_SCHEDULE,
     .summary = "make definitions: schedules, and defaults of a job type",
-    .usage = "NAME [PAYLOAD|-|@FILE] [OPTION...] | --list | --remove NAME... | --file FILE [--exact]",
+    .usage = "NAME [PAYLOAD|-|@FILE] [OPTION...] | --file FILE [OPTION...] | --remove NAME... [OPTION...] | --list",
     .details =
 	"Creates or changes the definition NAME. Options that are not given keep their values; 'none' restores the\n"
 	"default, which is in brackets below. Without options and payload the definition is shown.\n"

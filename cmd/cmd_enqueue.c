@@ -324,7 +324,7 @@ enqueue_run(const struct jr_app *app, const void *values, int argc, char **argv,
 	int status = 0;
 
 	if (argc == 0 && opts->definition == NULL) {
-		jr_fail(err, JR_E_USAGE, "an argument is missing; usage: jobrun enqueue %s", jr_cmd_enqueue.usage);
+		jr_cmd_bad_usage(&jr_cmd_enqueue, err, "an argument is missing");
 		return (int)err->code;
 	}
 	if (!jr_enqueue_request_make(&request, opts, argc, argv, err))
@@ -341,7 +341,8 @@ const struct jr_cmd jr_cmd_enqueue = {
     .name = "enqueue",
     .group = JR_GROUP_EVERYDAY,
     .summary = "queue one run, or many; prints the id",
-    .usage = "[OPTION...] TYPE [PAYLOAD|-|@FILE | --batch FILE|-] | [OPTION...] --definition NAME [PAYLOAD|-|@FILE]",
+    .usage =
+	"[OPTION...] TYPE [PAYLOAD|-|@FILE] | [OPTION...] --definition NAME [PAYLOAD|-|@FILE] | [OPTION...] --batch FILE TYPE",
     .details =
 	"PAYLOAD is JSON, at most 1 MiB; - reads it from stdin, @FILE from a file.\n"
 	"What is not given, the payload too, comes from the definition that is named like the type, else it is the\n"

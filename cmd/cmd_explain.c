@@ -120,7 +120,7 @@ const struct jr_cmd jr_cmd_explain = {
     .name = "explain",
     .group = JR_GROUP_REPAIR,
     .summary = "say why a run or a definition does not start, and what to type",
-    .usage = "[OPTION...] ID | NAME",
+    .usage = "[OPTION...] ID|NAME",
     .details =
 	"The first line is the verdict: the run starts or ends with the next claim, waits, or never starts unless\n"
 	"somebody acts. Then every condition of a start: ok, ! for what keeps it, or ? if only the host knows, and\n"

@@ -220,7 +220,7 @@ check_options(const struct jr_app *app, const struct list_opts *opts, struct jr_
 		    err, JR_E_USAGE, "--columns: it chooses columns of a table or of --csv; --json has all of them");
 	if (opts->by != NULL && (opts->columns.count > 0 || opts->sort != NULL))
 		return jr_fail(
-		    err, JR_E_USAGE, "--by: it has columns and an order of its own, the most frequent first");
+		    err, JR_E_USAGE, "--by has its own columns and order: --columns and --sort do not go with it");
 	if (opts->archived && opts->filter.since_ms < 0 && (opts->by != NULL || opts->sort != NULL))
 		return jr_fail(err, JR_E_USAGE,
 		    "--archived: with --%s it needs --since, or the whole archive would be read",

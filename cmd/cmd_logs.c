@@ -400,7 +400,7 @@ check_options(const struct jr_app *app, const struct logs_opts *opts, struct jr_
 	if (opts->follow && opts->attempt != 0)
 		return jr_fail(err, JR_E_USAGE, "--follow goes from attempt to attempt, and --attempt names one");
 	if (opts->follow && app->json)
-		return jr_fail(err, JR_E_USAGE, "--json is one document, and --follow has no end to put into it");
+		return jr_fail(err, JR_E_USAGE, "--json and --follow exclude each other: a document needs an end");
 	return true;
 }
 

@@ -130,7 +130,7 @@ end_step(struct steps *steps)
 
 	if (steps->name == NULL)
 		return;
-	(void)jr_buf_addf(&steps->ended, "  %-30s %6lld ms\n", steps->name, (long long)ms);
+	(void)jr_buf_addf(&steps->ended, "  %-40s %6lld ms\n", steps->name, (long long)ms);
 	free(steps->name);
 	steps->name = NULL;
 	show_step(NULL);
@@ -246,7 +246,7 @@ tell_adoption(const struct migrate_opts *opts, const PGresult *answer)
 			puts("this database is no copy, nothing to adopt");
 		return;
 	}
-	printf("%sadopted: this database is the one from now on\n", would);
+	printf("%sadopted: from now on this database is the right one\n", would);
 	if (opts->cancel_waiting)
 		printf("%scancelled: %s waiting runs; %sasked to end: %s running ones\n", would,
 		    PQgetvalue(answer, 0, 1), would, PQgetvalue(answer, 0, 2));

@@ -139,7 +139,7 @@ const struct jr_cmd jr_cmd_next = {
     .name = "next",
     .group = JR_GROUP_SCHEDULE,
     .summary = "show when a definition or a schedule fires next",
-    .usage = "[OPTION...] NAME | EXPR",
+    .usage = "[OPTION...] NAME|EXPR",
     .details = "EXPR is a schedule: '30 2 * * mon-fri', '@daily', '@every 15m'. A line for each time, in its zone.\n"
 	       "A line on stderr says if the definition is disabled or paused.\n",
     .options = next_options,

@@ -120,7 +120,7 @@ tell(struct pruning *p, struct jr_err *err)
 	else
 		puts("nothing to prune");
 	if (!p->app->json && !p->prune.done)
-		puts("stopped: the time is over, and there is more");
+		puts("stopped at --max-runtime; there is more to remove");
 	PQclear(result);
 	return true;
 }

@@ -336,7 +336,7 @@ const struct jr_cmd jr_cmd_queue = {
     .name = "queue",
     .group = JR_GROUP_SETUP,
     .summary = "show queues and their limits, or set the limits of one",
-    .usage = "[NAME [OPTION...] | NAME --remove]",
+    .usage = "[NAME [OPTION...]] | NAME --remove [OPTION...]",
     .details =
 	"Without options: list the queues that have unfinished runs or ever had a limit, pause or lock key.\n"
 	"A limit that is not given stays.\n"

@@ -181,7 +181,7 @@ report_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 const struct jr_cmd jr_cmd_report = {
     .name = "report",
     .group = JR_GROUP_WATCH,
-    .summary = "write one HTML page: how it is, and how the last days were",
+    .summary = "write one HTML page about now and the last seven days",
     .usage = "[OPTION...]",
     .details =
 	"The page is one file without scripts and without links to anything outside. With -o, FILE is written beside\n"

@@ -176,9 +176,9 @@ const struct jr_cmd jr_cmd_retry = {
     .name = "retry",
     .group = JR_GROUP_REPAIR,
     .summary = "run again, with a fresh set of attempts",
-    .usage = "[OPTION...] ID... | --status S | --type T | --queue Q | --definition NAME | --since D | ...",
+    .usage = "[OPTION...] ID... | [OPTION...] FILTER...",
     .details =
-	"Runs are named by ID, or chosen by the options of 'jobrun list' (--status to --until), as it shows them.\n"
+	"FILTER is one or more of the options --status to --until: it means the runs that 'jobrun list' shows with them.\n"
 	"A running run is left alone. So is a run that has succeeded, and a run that is superseded, since a\n"
 	"newer run of its unique key is running or has succeeded; --force retries both. With -n and a filter\n"
 	"superseded runs are counted, too.\n",

@@ -275,7 +275,7 @@ print_due(const struct jr_app *app, const PGresult *result, const PGresult *wait
 		if (waiting != NULL)
 			jr_print_document_list("waiting", waiting, 1);
 		jr_print_document_end();
-	} else if (PQntuples(result) > 0)
+	} else if (PQntuples(result) > 0 || jr_print_is_terminal(stdout))
 		jr_print_table(result, columns, JR_COUNT(columns));
 	for (int row = 0; waiting != NULL && !app->json && row < PQntuples(waiting); row++)
 		jr_print_line(stderr, "jobrun: ", PQgetvalue(waiting, row, 0));

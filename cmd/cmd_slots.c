@@ -190,7 +190,7 @@ static bool
 check(const struct slots_opts *opts, struct jr_err *err)
 {
 	if (opts->replay == NULL && (opts->reason != NULL || opts->dry_run))
-		return jr_fail(err, JR_E_USAGE, "--%s is about --replay TIME, which is missing",
+		return jr_fail(err, JR_E_USAGE, "--%s goes with --replay TIME, which is missing",
 		    opts->reason != NULL ? "reason" : "dry-run");
 	if (opts->replay != NULL && (opts->since_ms >= 0 || opts->limit > 0))
 		return jr_fail(err, JR_E_USAGE, "--replay is about one slot; --%s chooses which are shown",
@@ -215,7 +215,7 @@ const struct jr_cmd jr_cmd_slots = {
     .name = "slots",
     .group = JR_GROUP_SCHEDULE,
     .summary = "show what became of each slot of a definition, and why",
-    .usage = "[OPTION...] NAME | NAME --replay TIME [--reason TEXT]",
+    .usage = "[OPTION...] NAME | [OPTION...] --replay TIME NAME",
     .details = "Prints the next slot, then what became of each slot, newest first, in the zone of the definition.\n"
 	       "Many slots that were missed together are one line: the first, the last, how many.\n"
 	       "Starts of 'jobrun exec NAME' that were skipped are listed, too, with seconds in their time.\n"

@@ -20,7 +20,7 @@ static const struct status_opts status_defaults;
 
 /* clang-format off */
 static const struct jr_option status_options[] = {
-	{ .name = "watch", .arg = "D", .bare = "2s", .help = "the whole screen, with what runs, again each D (2s); q quits. One look if stdout is no terminal",
+	{ .name = "watch", .arg = "D", .bare = "2s", .help = "take the whole screen, show what runs, too, and look again each D (2s); q quits",
 	    .type = JR_OPT_DURATION, .offset = AT(watch_ms), .min = 100, .max = 86400000 },
 	{ .name = "exact", .help = "count all waiting and dead runs, however many there are (else up to 10000 of each type, fewer where many types have so many)", .type = JR_OPT_FLAG,
 	    .offset = AT(exact) },

@@ -115,6 +115,9 @@ JR_COMMANDS(JR_COMMAND_DECLARE)
 /* The table of the global options. */
 const struct jr_option *jr_global_options(void);
 
+/* Fail with `what` and the first usage of the command; if it has others, with where they are. */
+bool jr_cmd_bad_usage(const struct jr_cmd *cmd, struct jr_err *err, const char *what);
+
 /* How long a command waits for one answer, and how long it tries to connect. */
 #define JR_CMD_TIMEOUT_MS 30000
 #define JR_CMD_PATIENCE_MS 10000

@@ -104,9 +104,9 @@ check_times(const struct jr_enqueue_opts *opts, struct jr_err *err)
 	if (opts->in_ms != JR_UNSET && opts->at != NULL)
 		return jr_fail(err, JR_E_USAGE, "--in and --at exclude each other");
 	if (opts->time_zone != NULL && opts->at == NULL && !opts->per_run)
-		return jr_fail(err, JR_E_USAGE, "--time-zone says how to read --at, which is missing");
+		return jr_fail(err, JR_E_USAGE, "--time-zone goes with --at, which is missing");
 	if (opts->wait_ms != JR_UNSET && !opts->wait)
-		return jr_fail(err, JR_E_USAGE, "--wait-timeout says how long to --wait, which is missing");
+		return jr_fail(err, JR_E_USAGE, "--wait-timeout goes with --wait, which is missing");
 	return true;
 }
 
@@ -114,7 +114,7 @@ static bool
 check_batch(const struct jr_enqueue_opts *opts, int argc, char **argv, struct jr_err *err)
 {
 	if (opts->batch == NULL && opts->per_run)
-		return jr_fail(err, JR_E_USAGE, "--per-run says what a line of --batch is, which is missing");
+		return jr_fail(err, JR_E_USAGE, "--per-run goes with --batch FILE, which is missing");
 	if (opts->batch == NULL)
 		return true;
 	if (argc > 1)
@@ -155,7 +155,7 @@ check_definition(const struct jr_enqueue_opts *opts, int argc, char **argv, stru
 		return false;
 	if (argc > 1)
 		return jr_fail(err, JR_E_USAGE,
-		    "--definition says which type: there is only a PAYLOAD; \"%.100s\" is one too many", argv[1]);
+		    "with --definition the only argument is PAYLOAD; \"%.100s\" is one too many", argv[1]);
 	for (size_t i = 0; i < JR_COUNT(others); i++) {
 		if (others[i].given)
 			return jr_fail(err, JR_E_USAGE,

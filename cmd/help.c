@@ -9,6 +9,7 @@
 #include "print.h"
 #include "terminal.h"
 
+#define USAGE "usage: "
 #define MOST_COLUMNS 100
 #define PIPED_COLUMNS 80
 #define LEAST_COLUMNS 30 /* for the text of an item, beside its left side */
@@ -58,42 +59,68 @@ jr_help_item(FILE *out, const char *left, size_t column, const char *text)
 	wrap(out, text, len >= column ? len + 1 : column, column);
 }
 
-/* The length of the first of the usages that `text` has, each but the very first behind a " | " outside of brackets. */
+/* The length of `text` up to the first `end` outside of brackets. */
 static size_t
-usage_length(const char *text)
+length_before(const char *text, const char *end)
 {
 	int depth = 0;
-	size_t len = *text == ' ' ? 1 : 0;
+	size_t len = 0;
 
 	for (; text[len] != '\0'; len++) {
 		depth += text[len] == '[';
 		depth -= text[len] == ']';
-		if (depth == 0 && strncmp(text + len, " | ", 3) == 0)
+		if (depth == 0 && strncmp(text + len, end, strlen(end)) == 0)
 			return len;
 	}
 	return len;
 }
 
-void
-jr_help_usage(FILE *out, const char *left, const char *text)
+/* One usage. Lines end between words, and no brackets are broken. */
+static void
+print_usage(FILE *out, const char *left, const char *usage)
 {
-	size_t indent = strlen(left) + 1, used = indent, len;
+	size_t indent = strlen(left), used = indent, len;
 
-	if (columns_of(out) < indent + LEAST_COLUMNS || text[usage_length(text)] == '\0') {
-		jr_help_item(out, left, indent, text);
-		return;
-	}
-	fprintf(out, "%s ", left);
-	for (; *text != '\0'; text += len) {
-		len = usage_length(text);
-		if (used > indent && used + len > columns_of(out)) {
-			fprintf(out, "\n%*s", (int)indent - 1, "");
-			used = indent - 1;
+	fputs(left, out);
+	for (; *usage != '\0'; usage += len + strspn(usage + len, " ")) {
+		len = length_before(usage, " ");
+		if (used > indent && used + 1 + len > columns_of(out)) {
+			fprintf(out, "\n%*s", (int)indent, "");
+			used = indent;
 		}
-		fwrite(text, 1, len, out);
-		used += len;
+		fprintf(out, " %.*s", (int)len, usage);
+		used += 1 + len;
 	}
 	fputc('\n', out);
+}
+
+void
+jr_help_usage(FILE *out, const char *command, const char *text)
+{
+	char *first = jr_xasprintf(USAGE "%s", command),
+	     *further = jr_xasprintf("%*s%s", (int)strlen(USAGE), "", command);
+	size_t len;
+
+	for (const char *before = first; *text != '\0'; text += len, before = further) {
+		char *usage;
+
+		text += strspn(text, " |");
+		len = length_before(text, " | ");
+		usage = jr_xmemdup0(text, len);
+		if (columns_of(out) < strlen(before) + LEAST_COLUMNS)
+			jr_help_item(out, before, strlen(before) + 1, usage);
+		else
+			print_usage(out, before, usage);
+		free(usage);
+	}
+	free(first);
+	free(further);
+}
+
+char *
+jr_help_first_usage(const char *text)
+{
+	return jr_xmemdup0(text, length_before(text, " | "));
 }
 
 /* A line that begins with spaces. */

@@ -15,8 +15,11 @@
 /* Lines, each with its end. */
 void jr_help_text(FILE *out, const char *text);
 
-/* `left`, and the usages in `text`: where they do not fit one line, none of them is broken. */
-void jr_help_usage(FILE *out, const char *left, const char *text);
+/* A line for each usage in `text`, where " | " is between them: "usage: COMMAND ...", and below that "COMMAND ...". */
+void jr_help_usage(FILE *out, const char *command, const char *text);
+
+/* The first of the usages in `text`. Free it. */
+char *jr_help_first_usage(const char *text);
 
 /* `left`, and `text` beginning in `column`; on a narrow terminal below it. */
 void jr_help_item(FILE *out, const char *left, size_t column, const char *text);

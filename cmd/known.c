@@ -75,7 +75,7 @@ jr_known_warn(const char *what, const char *name, const char *others)
 
 	if (others == NULL)
 		return;
-	text = jr_xasprintf("nothing has %s %s", what, name);
+	text = jr_xasprintf("%s %s is not known so far", what, name);
 	jr_known_tell(WARNING, text, name, others);
 	free(text);
 }

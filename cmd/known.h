@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 
-/* "nothing has queue mial; did you mean mail?" what: "queue". */
+/* "queue mial is not known so far; did you mean mail?" what: "queue". */
 void jr_known_warn(const char *what, const char *name, const char *others);
 
 /* A line of these words, with the one of `others` that is spelt nearly as `name`. others: NULL: none is looked for. */

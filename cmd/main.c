@@ -127,12 +127,12 @@ static void
 print_command_help(FILE *out, const struct jr_cmd *cmd)
 {
 	char *title = jr_xasprintf("jobrun %s: %s\n\n", cmd->name, cmd->summary);
-	char *usage = jr_xasprintf("usage: jobrun %s", cmd->name);
+	char *command = jr_xasprintf("jobrun %s", cmd->name);
 
 	jr_help_text(out, title);
-	jr_help_usage(out, usage, cmd->usage);
+	jr_help_usage(out, command, cmd->usage);
 	free(title);
-	free(usage);
+	free(command);
 	if (cmd->details != NULL) {
 		fputc('\n', out);
 		jr_help_text(out, cmd->details);
@@ -233,15 +233,31 @@ apply_globals(const struct jr_app *app)
 	jr_log_init(level, json ? JR_LOG_JSON : JR_LOG_TEXT, STDERR_FILENO);
 }
 
+bool
+jr_cmd_bad_usage(const struct jr_cmd *cmd, struct jr_err *err, const char *what)
+{
+	char *usage = jr_help_first_usage(cmd->usage);
+	bool only = strlen(usage) == strlen(cmd->usage);
+
+	jr_fail(err, JR_E_USAGE, only ? "%s; usage: jobrun %s %s" : "%s; usage: jobrun %s %s; others: jobrun %s --help",
+	    what, cmd->name, usage, cmd->name);
+	free(usage);
+	return false;
+}
+
 static bool
 check_count(const struct jr_cmd *cmd, int count, char **args, struct jr_err *err)
 {
+	char *what;
+
 	if (count < cmd->min_args)
-		return jr_fail(err, JR_E_USAGE, "an argument is missing; usage: jobrun %s %s", cmd->name, cmd->usage);
-	if (cmd->max_args >= 0 && count > cmd->max_args)
-		return jr_fail(err, JR_E_USAGE, "an argument too many: \"%s\"; usage: jobrun %s %s",
-		    args[cmd->max_args], cmd->name, cmd->usage);
-	return true;
+		return jr_cmd_bad_usage(cmd, err, "an argument is missing");
+	if (cmd->max_args < 0 || count <= cmd->max_args)
+		return true;
+	what = jr_xasprintf("an argument too many: \"%.100s\"", args[cmd->max_args]);
+	jr_cmd_bad_usage(cmd, err, what);
+	free(what);
+	return false;
 }
 
 /* argv[0..argc-1]: the arguments without options and the command's name. */

@@ -228,6 +228,8 @@ show_grid(struct jr_grid *grid)
 	bool fits = jr_print_is_terminal(stdout);
 	size_t width = fits ? jr_terminal_columns() : 0;
 
+	if (fits && grid->rows == 0)
+		puts("(0 rows)");
 	grid->fate = jr_xcalloc(grid->count + 1, sizeof(*grid->fate));
 	for (size_t i = 0; i < grid->count; i++)
 		grid->fate[i] = grid->columns[i].name == NULL ? JR_LEFT_OUT : JR_SHOWN;

@@ -24,7 +24,7 @@ jr_repair_check(const struct jr_repair *repair, int id_count, struct jr_err *err
 	bool given = jr_filter_is_given(repair->filter);
 
 	if (id_count > 0 && (given || repair->filter->limit > 0))
-		return jr_fail(err, JR_E_USAGE, "IDs and --%s exclude each other: name the runs, or choose them",
+		return jr_fail(err, JR_E_USAGE, "IDs do not go with --%s: name the runs, or choose them",
 		    given ? "status, --type, --since and the like" : "limit");
 	if (id_count == 0 && !given)
 		return jr_fail(err, JR_E_USAGE,

@@ -126,7 +126,7 @@ why(const struct jr_outcome *outcome, const struct jr_handler *handler)
 	if (outcome->kind == JR_OUT_RELEASED)
 		return jr_xstrdup("it was stopped, and a runner gives back what it stops");
 	if (strcmp(code, "timeout") == 0)
-		return jr_xstrdup("a timeout means: failed, however it ends then");
+		return jr_xstrdup("a timeout means: failed, whatever the handler does at its end");
 	if (strcmp(code, "cannot-start") == 0)
 		return jr_xstrdup(outcome->kind == JR_OUT_LATER ? "the system was short of what a start needs: not now"
 								: "it could not be started, which means: failed");

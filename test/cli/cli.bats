@@ -29,6 +29,45 @@ load ../lib/common
 	assert_line --partial 'usage: jobrun'
 }
 
+@test "the manual has the usages that --help has, in their order; it may name the options" {
+	cat >usages.py <<-'py'
+		import glob, re, subprocess, sys
+
+		def plain(usage):
+		    """Without the brackets that hold options, and single spaces."""
+		    while True:
+		        begin = re.search(r"\[(-|OPTION)", usage)
+		        if not begin:
+		            return " ".join(usage.split())
+		        end, depth = begin.start(), 0
+		        while True:
+		            depth += {"[": 1, "]": -1}.get(usage[end], 0)
+		            end += 1
+		            if depth == 0:
+		                break
+		        usage = usage[:begin.start()] + usage[end:]
+
+		manual = {}
+		for page in sorted(glob.glob(sys.argv[2] + "/jobrun-*.1.scd")):
+		    synopsis = open(page).read().split("# SYNOPSIS\n")[1].split("\n# ")[0]
+		    for line in re.sub(r"[*_\\]", "", synopsis).split("\n\n"):
+		        if line.strip():
+		            manual.setdefault(line.split()[1], []).append(plain(line))
+		helped = {}
+		for command in sorted(manual):
+		    text = subprocess.run([sys.argv[1], command, "--help"], stdout=subprocess.PIPE, text=True).stdout
+		    usages = re.search(r"^usage: (.*?)\n\n", text, re.M | re.S).group(1)
+		    helped[command] = [plain("jobrun" + usage) for usage in re.split(r"^ *jobrun(?= )|^jobrun(?= )", usages, flags=re.M) if usage]
+		for command in manual:
+		    if manual[command] != helped[command]:
+		        sys.exit(f"{command}: the manual has {manual[command]}, --help has {helped[command]}")
+		print(len(manual))
+	py
+	run python3 usages.py "$JOBRUN" "$TOP/cmd/man"
+	assert_success
+	assert_output "$(sed -n '/define JR_COMMANDS/,/[^\\]$/p' "$TOP/cmd/commands.h" | grep -c '\bX(')"
+}
+
 @test "the version names the libraries" {
 	jr_ok --version
 	assert_regex "$output" '^jobrun [0-9.]+ \(libpq [0-9.]+, libcurl [0-9.]+, jansson [0-9.]+, libsmartcols [0-9.]+\)$'
@@ -74,7 +113,10 @@ load ../lib/common
 	assert_equal "$status" 64
 	jr show
 	assert_equal "$status" 64
-	assert_regex "$stderr" 'usage: jobrun show'
+	assert_equal "$stderr" 'jobrun: an argument is missing; usage: jobrun show [OPTION...] ID'
+	jr slots one two
+	assert_equal "$status" 64
+	assert_equal "$stderr" 'jobrun: an argument too many: "two"; usage: jobrun slots [OPTION...] NAME; others: jobrun slots --help'
 }
 
 @test "a connection string given as another argument is shown without its password" {

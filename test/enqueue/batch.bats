@@ -236,7 +236,7 @@ is_open() {
 	jr enqueue work '{}' --batch lines
 	refused 64 'with --batch .*"\{\}"'
 	batch '1\n' --time-zone UTC
-	refused 64 '--time-zone says'
+	refused 64 '--time-zone goes with --at'
 }
 
 @test "-n checks every line and queues nothing" {

@@ -104,7 +104,7 @@ refused() {
 	refused 64 'cap of "10m,1s" is less' work --backoff 10m,1s
 	refused 64 '--queue' work --queue 'No Queue'
 	refused 64 'exclude each other' work --in 5m --at tomorrow
-	refused 64 'time-zone says how' work --time-zone UTC
+	refused 64 '--time-zone goes with --at' work --time-zone UTC
 	refused 64 'idempotency-key: 0 bytes' work -k ''
 	refused 64 'from 1 to 255' work -k "$(printf 'k%.0s' {1..256})"
 }

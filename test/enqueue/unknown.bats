@@ -74,12 +74,12 @@ $warning send_mial $nobody; did you mean send_mail?"
 	jr_ok pause --queue mail --type send_mail
 	assert_equal "$stderr" ''
 	jr_ok pause --queue mial --type send_mial --for 1h
-	assert_equal "$stderr" 'jobrun: warning: nothing has queue mial; did you mean mail?
-jobrun: warning: nothing has type send_mial; did you mean send_mail?'
+	assert_equal "$stderr" 'jobrun: warning: queue mial is not known so far; did you mean mail?
+jobrun: warning: type send_mial is not known so far; did you mean send_mail?'
 	q_is 1 "select count(*) from jobrun.job_types where name = 'send_mial' and paused_until > now()"
 	jr_ok queue mali --max-running 3
 	assert_line --regexp '^mali +0 +0 +3'
-	assert_regex "$stderr" 'warning: nothing has queue mali; did you mean ma[il]{2}|mial\?'
+	assert_regex "$stderr" 'warning: queue mali is not known so far; did you mean ma[il]{2}|mial\?'
 	jr_ok queue mali --max-running 4
 	assert_equal "$stderr" ''
 	jr queue nothing_like_it

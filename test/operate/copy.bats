@@ -59,7 +59,7 @@ copied() {
 	jr_ok migrate
 	q_is t 'select jobrun.copied() is not null'
 	jr_ok migrate --adopt
-	assert_output 'adopted: this database is the one from now on'
+	assert_output 'adopted: from now on this database is the right one'
 	q_is t 'select jobrun.copied() is null'
 	rm -r "$JOBRUN_STATE_DIR"
 	jr_ok run

@@ -113,7 +113,7 @@ ids() {
 @test "list --by error: equal errors once, with their number, the first, the last and one run" {
 	some_runs
 	jr list --by error -o id
-	assert_one_line 64 'columns and an order of its own'
+	assert_one_line 64 '--by has its own columns and order'
 	jr list --by type
 	assert_one_line 64 'grouped by error'
 	jr_ok list --by error

@@ -633,7 +633,7 @@ run_all_due() {
 	jr_ok prune --max-runtime 1ms --json
 	assert_equal "$(jq -c .done <<<"$output")" false
 	jr_ok prune --max-runtime 1ms
-	assert_line 'stopped: the time is over, and there is more'
+	assert_line 'stopped at --max-runtime; there is more to remove'
 }
 
 @test "prune that fails on the way says what had gone before" {

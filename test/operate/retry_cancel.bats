@@ -158,9 +158,9 @@ jobrun|retry|run 2|{"status": "cancelled", "attempts": 0}|{"status": "queued"}||
 @test "IDs and filters exclude each other, neither is a question, and what makes no sense is refused" {
 	dead_runs 2 mail
 	queued_runs 1 mail
-	refused 'exclude each other' retry 1 --status dead
-	refused 'exclude each other' retry 1 --limit 1
-	refused 'exclude each other' cancel 3 --type mail -n
+	refused 'IDs do not go with' retry 1 --status dead
+	refused 'IDs do not go with' retry 1 --limit 1
+	refused 'IDs do not go with' cancel 3 --type mail -n
 	refused 'which runs. jobrun retry ID' retry
 	refused 'which runs. jobrun cancel ID' cancel
 	refused 'which runs' cancel --limit 5 --reason why

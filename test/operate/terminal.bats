@@ -70,10 +70,19 @@ dead_runs() {
 		[ "$(wc -L <help)" -le 80 ] || fail "$(cat help)"
 	done
 	jr_ok retry --help
-	assert_line --index 1 'usage: jobrun retry [OPTION...] ID... | --status S | --type T | --queue Q'
-	assert_line --index 2 '                    | --definition NAME | --since D | ...'
+	assert_line --index 1 'usage: jobrun retry [OPTION...] ID...'
+	assert_line --index 2 '       jobrun retry [OPTION...] FILTER...'
 	assert_line "  -s, --status STATUS         instead of IDs: those that are dead, cancelled,"
 	assert_line "                              retrying, queued (dead)"
+	jr_ok pause --help
+	assert_line 'usage: jobrun pause [--type TYPE] [--queue QUEUE] [--definition NAME]'
+	assert_line '                    [--host HOST] [--all] [OPTION...]'
+	run on_terminal 44 enqueue --help
+	assert_line --index 2 'usage: jobrun enqueue'
+	assert_line --index 3 '        [OPTION...] TYPE [PAYLOAD|-|@FILE]'
+	assert_line --index 4 '       jobrun enqueue'
+	assert_line --index 5 '        [OPTION...] --definition NAME'
+	assert_line --index 6 '        [PAYLOAD|-|@FILE]'
 	run on_terminal 50 grant --help
 	assert_line '  enqueue  queue runs in its own transactions, see'
 	assert_line '           and cancel its own runs, nothing else'
@@ -84,6 +93,21 @@ dead_runs() {
 	assert_line 'The role must exist (CREATE ROLE). Each migration grants everything again. To grant enqueue again'
 	run on_terminal 60 define --help
 	assert_line '  {"definitions": [{"name": ..., "schedule": ..., "payload": ...}, ...]}'
+}
+
+@test "where a table would have no rows, a terminal is told so, and a pipe gets nothing" {
+	local command
+
+	handler talk <<<'true'
+	for command in list 'list --type nosuch' 'list --waiting' 'list --by error' queue grant 'run -n'; do
+		# shellcheck disable=SC2086 # words
+		run on_terminal 80 $command --no-pager
+		assert_success
+		assert_output '(0 rows)'
+		# shellcheck disable=SC2086
+		jr_ok $command
+		assert_output ''
+	done
 }
 
 # A pager that tells of itself, and prints what it gets below that.

@@ -167,7 +167,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	bad 64 '--list, --remove and --file exclude' define --list --remove
 	bad 64 '--remove does not go with options' define report --remove --type x
 	bad 64 '--file does not go with options' define --file x --disable
-	bad 64 '--exact removes what is not in --file' define report --exact
+	bad 64 '--exact goes with --file' define report --exact
 	bad 64 '--list changes nothing' define --list -n
 }
 

@@ -220,8 +220,8 @@ no_run() {
 	no_run 64 'an argument too many' slots a b
 	no_run 64 '"-1d" is negative' slots a --since -1d
 	no_run 64 'limit' slots a --limit 0
-	no_run 64 'reason is about --replay' slots a --reason why
-	no_run 64 'dry-run is about --replay' slots a -n
+	no_run 64 '--reason goes with --replay' slots a --reason why
+	no_run 64 '--dry-run goes with --replay' slots a -n
 	no_run 64 'replay is about one slot; --since' slots a --replay now --since 1d
 	no_run 64 'replay is about one slot; --limit' slots a --replay now --limit 1
 }
@@ -369,7 +369,7 @@ no_run() {
 	no_run 64 '"\{\}" is one too many' enqueue --definition nightly report '{}'
 	no_run 65 'not JSON' enqueue --definition nightly report
 	no_run 64 'exclude each other' enqueue --definition nightly --in 1m --at tomorrow
-	no_run 64 'time-zone says how' enqueue --definition nightly --time-zone UTC
+	no_run 64 '--time-zone goes with --at' enqueue --definition nightly --time-zone UTC
 	no_run 64 '--definition: ' enqueue --definition 'No Name'
 	no_run 65 'there is no definition "nope"' enqueue --definition nope
 	no_run 64 'an argument is missing; usage: jobrun enqueue ' enqueue
