@@ -411,7 +411,7 @@ has_no_reader(int fd)
 	return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
 }
 
-/* Check that all output was written. A reader that has gone away is no error. What a plugin could not say is unknown. */
+/* Check that all output was written. A reader that has gone away is no error. What a plugin could not say: unknown. */
 static int
 finish_output(int status, bool plugin, struct jr_err *err)
 {
