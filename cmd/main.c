@@ -292,7 +292,7 @@ run_command(const struct jr_cmd *cmd, struct jr_app *app, int argc, char **argv,
 		status = run_parsed(cmd, app, values, argc - first, argv + first, err);
 	else
 		status = (int)err->code;
-	if (app->plugin && err->msg[0] != '\0') {
+	if (cmd->fail != NULL && err->msg[0] != '\0') {
 		status = cmd->fail(app, values, err);
 		err->msg[0] = '\0';
 	} else if (app->plugin && (app->help || app->version))
