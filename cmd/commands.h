@@ -35,6 +35,7 @@ struct jr_app {
 	bool help;
 	bool version;
 	bool no_pager; /* for jr_pager_open */
+	bool plugin;   /* of a monitoring system: see fail of struct jr_cmd */
 };
 
 enum jr_cmd_group {

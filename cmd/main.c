@@ -300,6 +300,7 @@ run_command(const struct jr_cmd *cmd, struct jr_app *app, int argc, char **argv,
 	int own = cmd->takes_command ? find_dashes(argc, argv) : argc;
 	int first = 0, status;
 
+	app->plugin = cmd->fail != NULL;
 	if (cmd->size > 0)
 		memcpy(values, cmd->defaults, cmd->size);
 	if (jr_options_environment(&sets[0], err) &&
@@ -310,7 +311,7 @@ run_command(const struct jr_cmd *cmd, struct jr_app *app, int argc, char **argv,
 	if (cmd->fail != NULL && err->msg[0] != '\0') {
 		status = cmd->fail(app, values, err);
 		err->msg[0] = '\0';
-	} else if (cmd->fail != NULL && (app->help || app->version))
+	} else if (app->plugin && (app->help || app->version))
 		status = PLUGIN_UNKNOWN;
 	jr_options_release(&sets[0]);
 	free(values);
@@ -389,12 +390,14 @@ whole_line(char *const *argv)
 	return line;
 }
 
+/* *plugin: the command is one for monitoring systems. */
 static int
-dispatch(int argc, char **argv, struct jr_err *err)
+dispatch(int argc, char **argv, bool *plugin, struct jr_err *err)
 {
 	struct jr_app app = {.line = whole_line(argv)};
 	int status = dispatch_to(&app, argc, argv, err);
 
+	*plugin = app.plugin;
 	free(app.line);
 	jr_options_release(&(struct jr_option_set){global_options, &app});
 	return status;
@@ -424,9 +427,9 @@ has_no_reader(int fd)
 	return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
 }
 
-/* Check that all output was written. A reader that has gone away is no error. */
+/* Check that all output was written. A reader that has gone away is no error. What a plugin could not say: unknown. */
 static int
-finish_output(int status, struct jr_err *err)
+finish_output(int status, bool plugin, struct jr_err *err)
 {
 	errno = 0; /* an earlier failure has set ferror() only */
 	if (fflush(stdout) == 0 && !ferror(stdout))
@@ -434,7 +437,7 @@ finish_output(int status, struct jr_err *err)
 	if (errno == EPIPE || (errno == 0 && has_no_reader(STDOUT_FILENO)))
 		return status;
 	jr_fail(err, JR_E_TEMP, "could not write to stdout: %s", errno == 0 ? "error" : strerror(errno));
-	return jr_worse_status(status, JR_E_TEMP);
+	return plugin ? PLUGIN_UNKNOWN : jr_worse_status(status, JR_E_TEMP);
 }
 
 /* Append text[0..len), with *** for the text between its first : and its last @. */
@@ -494,6 +497,7 @@ int
 main(int argc, char **argv)
 {
 	struct jr_err err = {.code = JR_E_BUG}, out_err = {.code = JR_E_BUG};
+	bool plugin;
 	int status;
 
 	/*
@@ -507,11 +511,11 @@ main(int argc, char **argv)
 		return JR_E_TEMP;
 	signal(SIGPIPE, SIG_IGN);
 	jr_terminal_set_locale();
-	status = dispatch(argc, argv, &err);
+	status = dispatch(argc, argv, &plugin, &err);
 	jr_pager_close();
 	if (err.msg[0] != '\0')
 		print_error(&err);
-	status = finish_output(status, &out_err);
+	status = finish_output(status, plugin, &out_err);
 	if (out_err.msg[0] != '\0')
 		print_error(&out_err);
 	return status;

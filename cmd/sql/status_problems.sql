@@ -5,6 +5,8 @@ with due as (
 	select d.job_type, d.due from jobrun.late_counts($1::text[]) d
 ), runners as materialized (
 	select distinct n.job_types from jobrun.seen_runners() n
+), silent as materialized (      -- no runner of any kind, for long enough that jobrun check says so
+	select from jobrun.last_runner() l where l.last_seen_at <= now() - interval '5 minutes'
 ), problems as (
 	select 0 as nr, 'database' as about, 'copy' as problem, c.copied as text,
 		'jobrun migrate --adopt if it takes the place of that one, jobrun migrate --adopt --cancel-waiting if that one goes on' as look,
@@ -35,8 +37,35 @@ with due as (
 	select 3, d.job_type, 'late', d.due || ' due for more than 5 minutes, and no runner has been seen in that time',
 		'is the crontab line in place? try: jobrun --once -v', null, null, null
 	from due d
-	where exists (select from runners n where d.job_type = any (n.job_types))
-		and not exists (select from jobrun.last_runner() l where l.last_seen_at > now() - interval '5 minutes')
+	where exists (select from runners n where d.job_type = any (n.job_types)) and exists (select from silent)
+	union all
+	select 3, o.job_type, 'behind', 'runs have been due for more than 5 minutes, and runners come', 'jobrun list --waiting --type ' || o.job_type,
+		null, null, null
+	from (select distinct d.job_type from jobrun.oldest_due($1::text[]) d where d.since <= now() - interval '5 minutes') o
+	where exists (select from runners n where o.job_type = any (n.job_types)) and not exists (select from silent)
+	union all        -- where nothing waits that would say so; runners of exec alone come when their lines do
+	select 3, 'runners', 'silent', 'none has been seen for more than 5 minutes', 'is the crontab line in place? try: jobrun --once -v', null, null, null
+	from silent
+	where exists (select from runners n where n.job_types <> '{}')
+		and not exists (select from due d join runners n on d.job_type = any (n.job_types))
+	union all        -- one host of several, by the rhythm of its last ten runners; a host that is silent for a day is forgotten
+	select 3, 'host ' || h.host, 'silent', 'no runner has been seen for ' || m.silent || ' minutes, and one used to come every '
+			|| case when m.usual = 1 then 'minute' else m.usual || ' minutes' end, 'on that host: jobrun doctor', null, null, null
+	from jobrun.seen_hosts() h
+	cross join lateral (
+		select (max(l.started_at) - min(l.started_at)) / 9 as usual
+		from (select r.started_at from jobrun.job_runners r where r.host = h.host order by r.started_at desc limit 10) l
+		having count(*) = 10) w
+	cross join lateral (select floor(extract(epoch from now() - h.last_seen_at) / 60) as silent,
+		greatest(1, round(extract(epoch from w.usual) / 60)) as usual) m
+	where $1::text[] is null and not h.is_paused and not exists (select from silent) and h.last_seen_at > now() - interval '1 day'
+		and h.last_seen_at <= now() - greatest(interval '15 minutes', 3 * w.usual)
+	union all
+	select 3, 'host ' || r.locked_by, 'expired', 'the leases of ' || count(*) || ' running runs ended more than 2 minutes ago, and no runner has taken them over',
+		'jobrun --once -v', null, null, null
+	from jobrun.job_runs r
+	where r.status = 'running' and r.locked_until < now() - interval '2 minutes' and ($1::text[] is null or r.job_type = any ($1::text[]))
+	group by r.locked_by
 	union all
 	select 4, t.name, 'paused', 'paused', 'jobrun resume --type ' || t.name, t.paused_until, t.paused_by, t.paused_reason
 	from jobrun.job_types t

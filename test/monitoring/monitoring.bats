@@ -90,6 +90,9 @@ fires_now() {
 	promtool check rules "$rules/jobrun.rules.yml"
 	run promtool test rules "$rules/jobrun.rules.test.yml"
 	assert_success
+	for alert in $(sed -n 's/^ *- alert: //p' "$rules/jobrun.rules.yml"); do
+		grep -qE "fires .*$alert\\b" "$BATS_TEST_FILENAME" || fail "nothing here makes $alert fire"
+	done
 	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (1, 1, 1, E'a\"}\\\\ \n# TYPE x gauge\n{\t\u20ac', 'x')" \
 		"insert into jobrun.job_runs (job_type) values ('work')" \
 		"insert into jobrun.job_totals select now(), 3, 1, 1, 'work', 'default', o, '{1,2}', '{1,2}' from unnest('{dead,lost}'::text[]) o"
@@ -107,6 +110,7 @@ fires_now() {
 	handler bad <<<'exit 65'
 	q "select jobrun.enqueue('work', run_in => '1 hour')" "select jobrun.enqueue('bad', run_in => '1 hour')" >/dev/null
 	start_prometheus
+	stale=1 fires JobrunMetricsMissing
 	jr_ok run
 	run_jobrun metrics -o "$TMPDIR/prom/jobrun.prom"
 	wait_until 60 number_is 'jobrun_runs{job_type="work",status="queued"}' 1
@@ -160,12 +164,27 @@ fires_now() {
 	jr run
 	fires JobrunDead JobrunLeasesLost
 
+	# A poison type: most of its attempts fail.
+	handler poison <<<'exit 1'
+	for _ in {1..12}; do
+		enqueue poison --max-attempts 9 --backoff 1h
+	done
+	run_jobrun metrics -o "$TMPDIR/prom/jobrun.prom"
+	wait_until 60 number_is 'jobrun_attempts_total{job_type="poison",outcome="failed"}' 0
+	jr run
+	fires JobrunDead JobrunFailing JobrunLeasesLost
+	# More types than there are numbers for.
+	q 'set session_replication_role = replica' "insert into jobrun.job_definitions (name, job_type) select 'made_up_' || n, 'made_up_' || n from generate_series(1, 300) n"
+	fires JobrunDead JobrunFailing JobrunLeasesLost JobrunMetricsLeftOut
+	q "delete from jobrun.job_definitions where name like 'made_up_%'"
+	fires JobrunDead JobrunFailing JobrunLeasesLost
+
 	# The database is away: the file gets old, and that alone is told of it.
 	touch -d '10 minutes ago' "$TMPDIR/prom/jobrun.prom"
 	jr metrics -o "$TMPDIR/prom/jobrun.prom" -d host=/nowhere
 	assert_equal "$status" 75
 	stale=1
-	fires JobrunDead JobrunLeasesLost JobrunMetricsStale
+	fires JobrunDead JobrunFailing JobrunLeasesLost JobrunMetricsStale
 	stale=
-	fires JobrunDead JobrunLeasesLost
+	fires JobrunDead JobrunFailing JobrunLeasesLost
 }

@@ -124,6 +124,10 @@ check() {
 	JOBRUN_DATABASE_URL='host=/nowhere' jr check --json --timeout 2s
 	assert_equal "$status" 3
 	assert_equal "$(jq -c '[.state, .exit_status, (.error | length > 10)]' <<<"$output")" '["UNKNOWN",3,true]'
+	# What could not be said is unknown, too.
+	run bash -c "'$JOBRUN' check >/dev/full"
+	assert_equal "$status" 3
+	assert_output 'jobrun: could not write to stdout: No space left on device'
 }
 
 @test "check gives up when its time is over, whatever the server does" {

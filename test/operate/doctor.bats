@@ -154,3 +154,14 @@ setup() {
 	rm "$JOBRUN_HANDLERS/work" "$HOME/.config/systemd/user/jobs.timer"
 	finds cron ok 'this host has no handlers'
 }
+
+@test "of each check of doctor there is a test that breaks what it looks at" {
+	local check
+
+	jr doctor --json
+	jq -r '.checks[].check' <<<"$output" | sort -u >checks
+	assert_equal "$(wc -l <checks)" 24
+	while read -r check; do
+		grep -qE "finds $check (warn|fail)|\^(warn|FAIL)  $check" "$TOP"/test/operate/doctor*.bats || fail "no test breaks $check"
+	done <checks
+}

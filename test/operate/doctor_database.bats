@@ -106,7 +106,7 @@ pooling_is() {
 	pool_mode session
 	wait_until 20 pooling_is 'each client keeps its session'
 	pool_mode statement
-	wait_until 20 pooling_is '^FAIL .* statement mode: .*set pool_mode = transaction'
+	wait_until 20 pooling_is '^FAIL  pooler  .* statement mode: .*set pool_mode = transaction'
 }
 
 @test "doctor finds a schema that does not fit, a copy, and housekeeping that is off" {

@@ -45,6 +45,60 @@ setup() {
 	assert_line --partial '! work: 1 due for more than 5 minutes, and no runner has been seen in that time'
 }
 
+@test "status says what check warns of: runs that wait while runners come, leases that nobody takes over, runners that are gone" {
+	enqueue work
+	jr_ok run
+	enqueue work
+	jr_ok status
+	refute_line --regexp '^!'
+	q "update jobrun.job_runs set run_at = now() - interval '6 minutes' where status = 'queued'"
+	jr_ok status
+	assert_line '! work: runs have been due for more than 5 minutes, and runners come (jobrun list --waiting --type work)'
+	jr_ok status work
+	assert_line --regexp '^! work: '
+	jr_ok pause --type work
+	jr_ok status
+	refute_line --partial 'have been due'
+	jr_ok resume --type work
+	q "update jobrun.job_runs set run_at = now() + interval '1 hour' where status = 'queued'" \
+		"insert into jobrun.job_runners (id, pid, permits, host, version) values (7, 1, 1, 'db 9', 'x')" \
+		"insert into jobrun.job_runs (job_type, status, runner_id, locked_by, locked_until, started_at, attempts, claim_seq)
+		select 'work', 'running', 7, 'db 9', now() - interval '3 minutes', now() - interval '9 minutes', 1, 1 from generate_series(1, 2)"
+	jr_ok status
+	assert_line '! host db 9: the leases of 2 running runs ended more than 2 minutes ago, and no runner has taken them over (jobrun --once -v)'
+	q "delete from jobrun.job_runs where status = 'running'" "delete from jobrun.job_runners where id = 7"
+	jr_ok status
+	refute_line --regexp '^!'
+	# Those of exec alone come when their lines do.
+	q "update jobrun.job_runners set last_seen_at = now() - interval '6 minutes', started_at = now() - interval '6 minutes'"
+	jr_ok status --json
+	assert_equal "$(jq -c '[.problems[] | [.about, .problem]]' <<<"$output")" '[["runners","silent"]]'
+	assert_equal "$(jq -r '.problems[0].advice' <<<"$output")" 'is the crontab line in place? try: jobrun --once -v'
+	q "update jobrun.job_runners set job_types = '{}'"
+	jr_ok status
+	refute_line --regexp '^!'
+}
+
+@test "status names a host of several whose runners come no more, by its own rhythm" {
+	q "insert into jobrun.job_runners (id, pid, permits, host, version, started_at, last_seen_at, job_types)
+		select row_number() over (), 1, 1, h.host, '1', now() - h.ago - i * h.step, now() - h.ago - i * h.step, '{work}'
+		from (values ('well', interval '0', interval '1 minute', 12), ('gone', interval '17 minutes', interval '1 minute', 12),
+			('slow', interval '17 minutes', interval '10 minutes', 12), ('slower', interval '40 minutes', interval '10 minutes', 12),
+			('once', interval '2 hours', interval '1 minute', 3), ('old', interval '25 hours', interval '1 minute', 12)) h(host, ago, step, n)
+		cross join lateral generate_series(0, h.n - 1) i"
+	jr_ok status
+	assert_equal "$(grep '^!' <<<"$output")" \
+		"! host gone: no runner has been seen for 17 minutes, and one used to come every minute (on that host: jobrun doctor)
+! host slower: no runner has been seen for 40 minutes, and one used to come every 10 minutes (on that host: jobrun doctor)"
+	jr_ok pause --host gone
+	jr_ok status
+	refute_line --partial 'host gone: no runner'
+	# All of them are gone: that is said, once.
+	q "update jobrun.job_runners set started_at = started_at - interval '6 minutes', last_seen_at = last_seen_at - interval '6 minutes'"
+	jr_ok status --json
+	assert_equal "$(jq -c '[.problems[] | select(.problem == "silent") | .about]' <<<"$output")" '["runners"]'
+}
+
 @test "status of a type with nothing to show exits with 1, and still shows the others" {
 	enqueue work
 	jr status wrok
