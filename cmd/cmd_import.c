@@ -4,6 +4,8 @@
  * What must hold: the printed crontab runs the same commands with the same input. A line for which that is not certain
  * is printed unchanged, below a comment that says why.
  */
+#include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -203,12 +205,36 @@ add_exec(struct jr_import *import, const struct jr_crontab_line *line, const cha
 	free(command);
 }
 
+/* "root  cd /": the line of a system crontab, or the command of one that begins with a name like "sync". */
+static bool
+begins_with_user(const char *command)
+{
+	size_t len = strcspn(command, " \t");
+	char *word = jr_xasprintf("%.*s", (int)len, command);
+	bool is_user = command[len] != '\0' && getpwnam(word) != NULL;
+
+	free(word);
+	return is_user;
+}
+
+/* No line is taken for another kind than it was said to be: the file decides. */
+static void
+tell_system(const struct jr_import *import)
+{
+	if (!import->system && import->entries > 0 && import->with_user == import->entries)
+		fputs("jobrun: warning: the command of each line begins with a user of this host; if this is a system "
+		      "crontab, add --system\n",
+		    stderr);
+}
+
 static void
 add_entry(struct jr_import *import, const struct jr_crontab_line *line, const char *text, size_t len)
 {
 	char *shell_command = NULL, *input = NULL;
 	const char *why;
 
+	import->entries++;
+	import->with_user += begins_with_user(line->command) ? 1 : 0;
 	jr_crontab_translate(line->command, &shell_command, &input);
 	why = why_not(import, line, shell_command);
 	if (why != NULL || jr_crontab_calls(shell_command, "jobrun"))
@@ -299,8 +325,10 @@ import_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 	add_lines(&import, text);
 	if (import.out.overflow)
 		jr_fail(err, JR_E_DATA, "%s: it is too long", path);
-	else
+	else {
 		jr_print_output(stdout, import.out.data);
+		tell_system(&import);
+	}
 	free(text);
 	release(&import);
 	return err->msg[0] == '\0' ? 0 : (int)err->code;

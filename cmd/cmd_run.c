@@ -216,16 +216,29 @@ runner_opts(const struct jr_app *app, const struct run_opts *opts, const struct 
 	};
 }
 
-/* The run of --job was not there to be claimed. */
+/* The run of --job was not claimed. That there was no permit matters only if nothing else holds it. */
 static int
-fail_not_claimed(
-    const struct jr_app *app, const struct run_opts *opts, const struct jr_runner_opts *runner, struct jr_err *err)
+fail_not_claimed(const struct jr_app *app, const struct run_opts *opts, const struct jr_runner_opts *runner,
+    bool crowded, struct jr_err *err)
 {
-	jr_explanation_fail(app, opts->job, runner->handlers,
-	    opts->types.count > 0 ? "--type leaves it out, or it was taken by somebody else"
-				  : "it was taken by somebody else",
-	    err);
+	struct jr_err otherwise;
+
+	if (crowded)
+		jr_fail(&otherwise, JR_E_TEMP, "no free permit on this host: try again later, or with a larger -j");
+	else
+		jr_fail(&otherwise, JR_E_NEWS, "%sit was taken by somebody else",
+		    opts->types.count > 0 ? "--type leaves it out, or " : "");
+	jr_explanation_fail(app, opts->job, runner->handlers, &otherwise, err);
 	return (int)err->code;
+}
+
+/* People who look are told why nothing was done; cron is not: the runners that have the permits do the work. */
+static void
+tell_crowded(const struct jr_app *app, const struct jr_run_report *report, const struct jr_counts *counts)
+{
+	if (counts->crowded && counts->claimed == 0 && (app->verbose > 0 || report->terminal))
+		fputs(
+		    "jobrun: no free permit on this host: other runners have them all; a larger -j has more\n", stderr);
 }
 
 static int
@@ -237,15 +250,13 @@ run_here(const struct jr_app *app, const struct run_opts *opts, const struct jr_
 	int status = jr_runner_run(runner, &counts, err);
 
 	jr_run_report_summary(report, &counts, jr_clock_now_ms() - started);
-	if (opts->job > 0 && status == 0 && counts.crowded) {
-		jr_fail(err, JR_E_TEMP,
-		    "no free permit on this host for run %" PRId64 ": try again later, or with a larger -j", opts->job);
-		status = JR_E_TEMP;
-	} else if (opts->job > 0 && status == 0 && !counts.tried) {
+	if (opts->job > 0 && status == 0 && !counts.crowded && !counts.tried) {
 		jr_fail(err, JR_E_TEMP, "run %" PRId64 " was not started: jobrun was told to end", opts->job);
 		status = JR_E_TEMP;
-	} else if (opts->job > 0 && status == 0 && counts.claimed == 0) {
-		status = fail_not_claimed(app, opts, runner, err);
+	} else if (opts->job > 0 && status == 0 && (counts.crowded || counts.claimed == 0)) {
+		status = fail_not_claimed(app, opts, runner, counts.crowded, err);
+	} else if (status == 0) {
+		tell_crowded(app, report, &counts);
 	}
 	if (app->json)
 		jr_run_report_json(&counts, jr_clock_now_ms() - started, status);
@@ -337,7 +348,8 @@ dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_r
 	jr_db_close(db);
 	if (ok) {
 		print_due(app, due, waiting);
-		status = runner->job_id > 0 && PQntuples(due) == 0 ? fail_not_claimed(app, opts, runner, err) : 0;
+		status =
+		    runner->job_id > 0 && PQntuples(due) == 0 ? fail_not_claimed(app, opts, runner, false, err) : 0;
 	} else
 		status = (int)err->code;
 	PQclear(due);

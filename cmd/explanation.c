@@ -76,18 +76,21 @@ is_command(const PGresult *rows, int row)
 	return row >= 0 && strcmp(PQgetvalue(rows, row, JR_EXPLAIN_REASON), "command") == 0;
 }
 
+static const char *const limits[] = {"max_running", "rate", "lock_key", NULL};
+
 /* The row of the cause; -1: none. `run --job` does not wait for a due time, a pause or other runs. */
 static int
 cause_of(const PGresult *rows)
 {
 	static const char *const waiting[] = {"starts", "ends", "waits", "never", NULL};
-	static const char *const counts[] = {"lock", "max_running", "rate", "lock_key", "unique_key", NULL};
+	static const char *const counts[] = {"lock", "unique_key", NULL};
 
 	if (!is_any_of(PQgetvalue(rows, 0, JR_EXPLAIN_STATE), waiting))
 		return 0;
 	for (int row = 1; row < PQntuples(rows); row++) {
 		if (strcmp(PQgetvalue(rows, row, JR_EXPLAIN_STATE), "no") == 0 &&
-		    (is_command(rows, row) || is_any_of(PQgetvalue(rows, row, JR_EXPLAIN_CONDITION), counts)))
+		    (is_command(rows, row) || is_any_of(PQgetvalue(rows, row, JR_EXPLAIN_CONDITION), counts) ||
+			is_any_of(PQgetvalue(rows, row, JR_EXPLAIN_CONDITION), limits)))
 			return row;
 	}
 	return -1;
@@ -98,16 +101,17 @@ fail_cause(const PGresult *rows, int row, int64_t id, struct jr_err *err)
 {
 	const char *command = jr_pg_text(rows, row, JR_EXPLAIN_COMMAND);
 	char *words = jr_explanation_words(rows, row);
+	bool is_limit = is_any_of(PQgetvalue(rows, row, JR_EXPLAIN_CONDITION), limits);
 
-	jr_fail(err, JR_E_NEWS, "run %" PRId64 " was not started: %s%s%s%s", id, row == 0 ? "it " : "", words,
-	    command == NULL ? "" : "; try: ", command == NULL ? "" : command);
+	jr_fail(err, is_limit ? JR_E_TEMP : JR_E_NEWS, "run %" PRId64 " was not started: %s%s%s%s", id,
+	    row == 0 ? "it " : "", words, command == NULL ? "" : "; try: ", command == NULL ? "" : command);
 	free(words);
 }
 
 /* results: of explain.sql and explain_types.sql. */
 static void
-fail_because(
-    PGresult *const *results, int64_t id, const struct jr_handlers *handlers, const char *otherwise, struct jr_err *err)
+fail_because(PGresult *const *results, int64_t id, const struct jr_handlers *handlers, const struct jr_err *otherwise,
+    struct jr_err *err)
 {
 	bool known = PQntuples(results[0]) > 0;
 	int cause = known ? cause_of(results[0]) : -1;
@@ -121,12 +125,12 @@ fail_because(
 	else if (cause >= 0)
 		fail_cause(results[0], cause, id, err);
 	else
-		jr_fail(err, JR_E_NEWS, "run %" PRId64 " was not started: %s", id, otherwise);
+		jr_fail(err, otherwise->code, "run %" PRId64 " was not started: %s", id, otherwise->msg);
 }
 
 void
-jr_explanation_fail(
-    const struct jr_app *app, int64_t id, const struct jr_handlers *handlers, const char *otherwise, struct jr_err *err)
+jr_explanation_fail(const struct jr_app *app, int64_t id, const struct jr_handlers *handlers,
+    const struct jr_err *otherwise, struct jr_err *err)
 {
 	char number[24];
 	const char *values[] = {jr_pg_print_int(number, id), NULL, NULL};

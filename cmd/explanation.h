@@ -28,10 +28,10 @@ char *jr_explanation_words(const PGresult *rows, int row) JR_MUST;
 void jr_explanation_print(const PGresult *rows, int row);
 
 /*
- * Why was run `id`, which was to start at once on this host, not claimed? Always fails: JR_E_NEWS with the cause, or
- * with `otherwise` if none is found any more.
+ * Why was run `id`, which was to start at once on this host, not claimed? Always fails: JR_E_TEMP with the limit that
+ * holds it, JR_E_NEWS with another cause, or as `otherwise` if none is found any more.
  */
 void jr_explanation_fail(const struct jr_app *app, int64_t id, const struct jr_handlers *handlers,
-    const char *otherwise, struct jr_err *err);
+    const struct jr_err *otherwise, struct jr_err *err);
 
 #endif

@@ -19,6 +19,8 @@ struct jr_import {
 	struct jr_import_variable *variables; /* as of the line that is read */
 	size_t variable_count;
 	size_t defined; /* how many definitions */
+	size_t entries,
+	    with_user; /* how many lines, and in how many the first word of the command is a user of this host */
 	struct jr_buf definitions_text;
 	struct jr_buf out;
 };

@@ -170,6 +170,19 @@ Europe/Paris|16' "select time_zone, count(*) from jobrun.job_definitions where j
 	refute_output --partial 'a"b'
 }
 
+@test "import crontab says so if the lines look like those of a system crontab, and converts them as it was told" {
+	printf '17 * * * *\troot  cd / && run-parts\n5 4 * * * root true\n' >old
+	jr_ok import crontab old
+	assert_equal "$stderr" 'jobrun: warning: the command of each line begins with a user of this host; if this is a system crontab, add --system'
+	assert_line --partial "exec root -- /bin/sh -c 'root  cd / && run-parts'"
+	jr_ok import crontab --system old
+	assert_equal "$stderr" ''
+	assert_line --regexp $'^17 .*\troot  .* exec run-parts -- '
+	echo '5 5 * * * true' >>old
+	jr_ok import crontab old
+	assert_equal "$stderr" ''
+}
+
 @test "import refuses what is no crontab with one line" {
 	jr import table
 	assert_equal "$status" 64

@@ -48,6 +48,11 @@ setup() {
 	assert_equal "$output$stderr" ''
 	q_is 'queued|0' "select status, claim_seq from jobrun.job_runs where id = $id"
 	q_is 1 "select count(*) from jobrun.job_runners where finished_at is not null and (counts->>'claimed')::int = 0"
+	# Somebody who looks is told why nothing was done.
+	jr_ok run -v -j 2
+	assert_line_of_stderr 'jobrun: no free permit on this host: other runners have them all; a larger -j has more'
+	run on_terminal 100 run -j 2
+	assert_line --partial 'jobrun: no free permit on this host: '
 	# One permit more, and it is used.
 	jr_ok run -j 3
 	run_is "$id" succeeded

@@ -96,9 +96,15 @@ running_is() {
 	wait_until 10 running_is wait 1
 	id=$(enqueue count --in 1h)
 	jr run --sql-jobs 1 --job "$id"
-	assert_equal "$status" 75
-	assert_regex "$stderr" 'no free permit'
+	assert_one_line 75 "^jobrun: run $id was not started: no free permit on this host: try again later, or with a larger -j\$"
 	run_is "$id" queued
+	# With a permit it would not start either: then that is said.
+	jr run --sql-jobs 1 --job 4711
+	assert_one_line 1 '^jobrun: there is no run 4711; '
+	jr_ok queue narrow --max-running 0
+	id=$(enqueue count -q narrow)
+	jr run --sql-jobs 1 --job "$id"
+	assert_one_line 75 "^jobrun: run $id was not started: queue narrow lets no run start: its max-running is 0; try: jobrun queue narrow --max-running 1\$"
 	release_holds
 	wait_runner
 }
