@@ -8,18 +8,39 @@ language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		else '''' || replace(word, '''', '''' || chr(92) || '''''') || '''' end
 $fn$;
 
--- seen_runners: the runners of the last day, grouped: on which host, with which handlers, for which queues (null: all).
--- refused: handlers that it left out, "FILE: why". With very many ticks a day only the newest count.
+-- type_of_refused: the job type of a line of `refused`.
+create or replace function jobrun.type_of_refused(line text) returns text
+language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select regexp_replace(split_part(line, ':', 1), '[.](sql|json)$', '')
+$fn$;
+
+-- runners_of_day: the runners of the last day, grouped: on which host, with which handlers, for which queues (null: all).
+-- refused: handlers that it left out, "FILE: why". What its host has refused since is none of its job types any more.
+-- newest: of so many starts (null: of all).
+create or replace function jobrun.runners_of_day(newest bigint)
+returns table (host text, job_types text[], queues text[], permits bigint, last_seen_at timestamptz, refused text[])
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	with seen as materialized (
+		select n.host, n.job_types, n.queues, max(n.permits) as permits, max(n.last_seen_at) as last_seen_at, n.refused
+		from (
+			(select r.* from jobrun.job_runners r where r.started_at > now() - interval '1 day' order by r.started_at desc limit newest)
+			union all
+			(select r.* from jobrun.job_runners r where r.lingers_until is not null and r.started_at <= now() - interval '1 day'
+				and r.last_seen_at > now() - interval '1 day' limit 1000)) n
+		group by n.host, n.job_types, n.queues, n.refused),
+	refusals as materialized (
+		select s.host, jobrun.type_of_refused(x.line) as job_type, max(s.last_seen_at) as at
+		from seen s cross join unnest(s.refused) x(line) group by s.host, jobrun.type_of_refused(x.line))
+	select s.host, case when g.types is null then s.job_types else array(select t.name from unnest(s.job_types) with ordinality t(name, nr)
+			where t.name <> all (g.types) order by t.nr) end, s.queues, s.permits, s.last_seen_at, s.refused
+	from seen s cross join lateral (select array_agg(f.job_type) as types from refusals f where f.host = s.host and f.at > s.last_seen_at) g
+$fn$;
+
+-- seen_runners: the same; with very many ticks a day only the newest count.
 create or replace function jobrun.seen_runners()
 returns table (host text, job_types text[], queues text[], permits bigint, last_seen_at timestamptz, refused text[])
 language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	select n.host, n.job_types, n.queues, max(n.permits), max(n.last_seen_at), n.refused
-	from (
-		(select r.* from jobrun.job_runners r where r.started_at > now() - interval '1 day' order by r.started_at desc limit 2000)
-		union all
-		(select r.* from jobrun.job_runners r where r.lingers_until is not null and r.started_at <= now() - interval '1 day'
-			and r.last_seen_at > now() - interval '1 day' limit 1000)) n
-	group by n.host, n.job_types, n.queues, n.refused
+	select n.* from jobrun.runners_of_day(2000) n
 $fn$;
 
 -- all_seen, seen_of: the same as one value, so that an explanation looks only once; and its rows again (of null: a new look).
@@ -35,25 +56,17 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		n(host text collate "C", job_types text[], queues text[], permits bigint, last_seen_at timestamptz, refused text[])
 $fn$;
 
--- type_of_refused: the job type of a line of `refused`.
-create or replace function jobrun.type_of_refused(line text) returns text
-language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	select regexp_replace(split_part(line, ':', 1), '[.](sql|json)$', '')
-$fn$;
-
 -- seen_here: all_seen(), with what a host says of itself: that it has handlers of these types here. Those that its runners
--- did not have, or refused last, are taken by its next tick; they are in new_types of its rows. A host without a tick in the
--- last day is not added: nothing says that there will be one.
+-- did not have, or refused last, are taken by its next tick; they are in new_types of its rows, which have is_here. A host without
+-- a tick in the last day is not added: nothing says that there will be one.
 create or replace function jobrun.seen_here(host text, here text[]) returns jsonb
 language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	with seen as materialized (select n.* from jobrun.seen_runners() n),
 	fresh as (
 		select array(select t.name from unnest(here) t(name)
-			where not exists (select from seen n where n.host = seen_here.host and t.name = any (n.job_types)
-				and not exists (select from seen l cross join unnest(l.refused) x(line)
-					where l.host = n.host and l.last_seen_at > n.last_seen_at and jobrun.type_of_refused(x.line) = t.name))) as types)
-	select coalesce(jsonb_agg(case when n.host = seen_here.host and w.types <> '{}'
-		then to_jsonb(n) || jsonb_build_object('job_types', n.job_types || w.types, 'new_types', w.types,
+			where not exists (select from seen n where n.host = seen_here.host and t.name = any (n.job_types))) as types)
+	select coalesce(jsonb_agg(case when n.host = seen_here.host
+		then to_jsonb(n) || jsonb_build_object('is_here', true, 'job_types', n.job_types || w.types, 'new_types', w.types,
 			'refused', array(select x.line from unnest(n.refused) x(line) where jobrun.type_of_refused(x.line) <> all (w.types)))
 		else to_jsonb(n) end), '[]')
 	from seen n cross join fresh w
@@ -63,6 +76,13 @@ $fn$;
 create or replace function jobrun.new_on(seen jsonb, job_type text) returns setof text
 language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select distinct x.e ->> 'host' from jsonb_array_elements(seen) x(e) where x.e -> 'new_types' ? job_type
+$fn$;
+
+-- mend_of: what a line of `refused` says is to be typed, ready for a shell; null: it says nothing.
+create or replace function jobrun.mend_of(line text) returns text
+language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select m.part[1] || ' ' || jobrun.shell_word(m.part[2])
+	from regexp_match(line, '^.*: (chmod [^ ]+|chown (?:-h )?[^ ]+) (/.+)$') m(part)
 $fn$;
 
 -- taken_types: the job types that runners of the last day take from this queue, on hosts that are not paused. Every
@@ -348,15 +368,16 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 			and not exists (select from jobrun.seen_of(seen) l
 				where l.host = n.host and l.last_seen_at > n.last_seen_at and explain_handler.job_type = any (l.job_types))
 		order by n.host, n.last_seen_at desc),
-	refused as (
-		select string_agg(format('; host %s: refused: %s', f.host, f.line), '' order by f.host) as words
+	refused as ( -- mend: if it is to be typed where the caller is
+		select string_agg(format('; host %s: refused: %s', f.host, f.line), '' order by f.host) as words,
+			min(jobrun.mend_of(f.line)) filter (where exists (select from jsonb_array_elements(seen) x(e)
+				where x.e ->> 'host' = f.host and x.e -> 'is_here' = 'true')) as mend
 		from (select * from refusals order by host limit 5) f),
 	fresh as (select min(h.host) as host from jobrun.new_on(seen, explain_handler.job_type) h(host)),
-	kept as ( -- a host takes the type that has not refused it since, and had it in its last tick
+	kept as ( -- a host takes the type that had it in its last tick
 		select count(*) > 0 as any from jobrun.seen_of(seen) n
 		where explain_handler.job_type = any (n.job_types)
 			and (n.queues is null or explain_handler.queue = any (n.queues) or explain_handler.job_type = 'jobrun.prune')
-			and n.host not in (select host from refusals)
 			and n.host not in (select h.host from jobrun.new_on(seen, explain_handler.job_type) h(host))),
 	hosts as (
 		select n.host, bool_or(explain_handler.job_type = any (n.job_types)) as has,
@@ -366,24 +387,23 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 	h as (
 		select jobrun.some_of(array_agg(h.host order by h.host) filter (where h.takes)) as takes,
 			jobrun.some_of(array_agg(h.host order by h.host) filter (where h.has and not h.takes)) as has,
-			jobrun.some_of(array_agg(h.host order by h.host) filter (where not h.has)) as has_not, count(*) as n
+			jobrun.some_of(array_agg(h.host order by h.host) filter (where not h.has
+				and h.host not in (select f.host from refusals f))) as has_not, count(*) as n
 		from hosts h)
 	select 'handler', case when h.takes is null then 'no' when k.any then 'ok' else '?' end, h.takes is null,
-		case when h.takes is not null and k.any then null when h.takes is not null and w.host is not null then 'new_handler'
-			when h.takes is not null then 'refused' when h.n = 0 then 'no_runner' when h.has is not null then 'not_for_queue'
-			when e.words is not null then 'refused' else 'no_handler' end,
-		case when h.takes is not null and not k.any and w.host is not null
-				then format('host %s has a handler for %s since its last tick; the next one takes it', w.host, explain_handler.job_type)
-			when h.takes is not null and not k.any
-				then format('every host that had a handler for %s has refused it since', explain_handler.job_type)
+		case when h.takes is not null and k.any then null when h.takes is not null then 'new_handler'
+			when h.n = 0 then 'no_runner' when h.has is not null then 'not_for_queue' when e.words is not null then 'refused'
+			else 'no_handler' end,
+		case when h.takes is not null and not k.any
+				then format('the handler for %s is newer than the last tick of host %s, and its next one takes it', explain_handler.job_type, w.host)
 			when h.takes is not null then format('handler for %s: on %s', explain_handler.job_type, h.takes)
 			when h.n = 0 then 'no runner was seen in the last day'
 			when h.has is not null then format('no host that has a handler for %s takes queue %s', explain_handler.job_type, explain_handler.queue)
 			else format('no host has a handler for %s', explain_handler.job_type) end,
 		null::timestamptz, case when h.takes is null then coalesce(' (seen without it: ' || h.has_not || ')', '')
 			else coalesce('; not on ' || h.has_not, '') || coalesce('; not from this queue on ' || h.has, '') end || coalesce(e.words, ''),
-		case when h.takes is not null and k.any then null when h.n = 0 or h.takes is not null and w.host is not null then 'jobrun --once -v'
-			when h.takes is null and h.has is not null then 'jobrun run --queue ' || explain_handler.queue else 'jobrun handlers --check' end
+		case when h.takes is not null and k.any then null when h.n = 0 or h.takes is not null then 'jobrun --once -v'
+			when h.has is not null then 'jobrun run --queue ' || explain_handler.queue else coalesce(e.mend, 'jobrun handlers --check') end
 	from h cross join refused e cross join kept k cross join fresh w
 $fn$;
 
@@ -706,10 +726,8 @@ begin
 	select c.c into v_why from jsonb_array_elements(v_rows) with ordinality c(c, nr)
 	where (c.c ->> 'state' = 'no' or c.c ->> 'reason' = 'turn') and c.c ->> 'condition' <> 'runner'
 	order by (c.c ->> 'never')::boolean desc, c.c ->> 'condition' = 'lock' desc, c.c ->> 'reason' = 'command', c.nr limit 1;
-	if right(v_why ->> 'reason', 7) = '_paused' then
-		select count(distinct c.c ->> 'condition') - 1 into v_others from jsonb_array_elements(v_rows) c(c)
-		where c.c ->> 'state' = 'no' and right(c.c ->> 'reason', 7) = '_paused';
-	end if;
+	v_others := (select count(distinct c.c ->> 'condition') - 1 from jsonb_array_elements(v_rows) c(c)
+		where c.c ->> 'state' = 'no' and c.c ->> 'condition' <> 'runner' and (c.c ->> 'reason' <> 'command' or c.c = v_why));
 	-- What a claim would do decides: a run may start in the place of an older one of its key.
 	v_state := case when not v_locked and explain_verdict.fate = 'starts' then 'starts' when not v_locked and explain_verdict.fate is not null then 'ends'
 		when (v_why ->> 'never')::boolean then 'never' else 'waits' end;
@@ -729,8 +747,9 @@ begin
 				when 'ends' then 'ends with the next claim, without a start: ' || (v_why ->> 'words')
 				when 'never' then 'never starts unless somebody acts: ' || (v_why ->> 'words')
 				else 'waits: ' || (v_why ->> 'words') end,
-			(v_why ->> 'at')::timestamptz, coalesce(v_why ->> 'rest', '') || case when v_others = 1 then '; 1 other pause holds it, too'
-				when v_others > 1 then format('; %s other pauses hold it, too', v_others) else '' end,
+			(v_why ->> 'at')::timestamptz, coalesce(v_why ->> 'rest', '') || case when v_state not in ('waits', 'never') then ''
+				when v_others = 1 then '; 1 other condition holds it, too'
+				when v_others > 1 then format('; %s other conditions hold it, too', v_others) else '' end,
 			v_why ->> 'command'
 		union all
 		select r.condition, r.state, r.reason, r.words, r.at, coalesce(r.rest, ''), r.command
@@ -817,11 +836,9 @@ begin
 		order by f.run_at > now(), case when f.run_at <= now() then f.priority end, f.run_at, f.id limit v_most);
 	return query
 		with taken as materialized (
-			-- but for those that a host has refused, or that are new: of them explain_handler() says more
+			-- but for those that are new: of them explain_handler() says more
 			select q.queue, array(select t.name from unnest(jobrun.taken_types(q.queue, v_seen)) t(name)
-				where not exists (select from jobrun.seen_of(v_seen) n cross join unnest(n.refused) x(line)
-						where jobrun.type_of_refused(x.line) = t.name)
-					and not exists (select from jobrun.new_on(v_seen, t.name))) as types
+				where not exists (select from jobrun.new_on(v_seen, t.name))) as types
 			from (select distinct r.queue from unnest(v_ids) i(id) join jobrun.job_runs r on r.id = i.id) q)
 		select n.id, v.state, v.reason, v.words, v.at, v.rest, v.command
 		from jobrun.next_claim(v_ids, v_seen) n
@@ -846,6 +863,7 @@ declare
 	v_seen    constant jsonb := jobrun.seen_here(host, here);
 	v_overlap text;
 	v_late    boolean;
+	v_but     record;                    -- what a run of its next slot would meet
 begin
 	select d.*, coalesce(d.queue, t.queue, 'default') as its_queue, (d.paused_until > now()) is true as is_paused into v_def
 	from jobrun.job_definitions d left join jobrun.job_definitions t on t.name = d.job_type where d.name = v_name;
@@ -854,20 +872,31 @@ begin
 	end if;
 	v_late := v_def.enabled and not v_def.is_paused and v_def.next_slot_at < now() - interval '2 minutes';
 	v_overlap := case when v_def.overlap = 'skip' then jobrun.overlapping(v_def.id) end;
+	select c.reason, '; but ' || jobrun.line_of(c.words, c.at, c.rest) as words, c.command into v_but
+	from (
+		select 1 as nr, h.* from jobrun.explain_handler(v_def.job_type, v_def.its_queue, v_seen) h
+		union all
+		select 2, h.* from jobrun.explain_hosts(v_def.job_type, v_def.its_queue, v_seen) h
+		union all
+		select 3, p.* from jobrun.explain_pauses(v_def.job_type, v_def.its_queue, null) p) c
+	where c.state = 'no' and (c.at > v_def.next_slot_at) is not false and v_def.schedule is not null and v_def.enabled
+		and not v_def.is_paused and v_def.next_slot_at is not null
+	order by c.nr limit 1;
 	return query select 'verdict',
 		case when v_def.schedule is null then 'manual' when not v_def.enabled or v_def.is_paused and not isfinite(v_def.paused_until)
 			or v_def.next_slot_at is null then 'never' when v_def.is_paused then 'paused' else 'fires' end,
 		case when v_def.schedule is null then 'no_schedule' when not v_def.enabled then 'disabled' when v_def.is_paused then 'definition_paused'
-			when v_def.next_slot_at is null then 'no_slot' when v_late then 'late_slot' else 'next_slot' end,
+			when v_def.next_slot_at is null then 'no_slot' when v_late then 'late_slot' else coalesce(v_but.reason, 'next_slot') end,
 		case when v_def.schedule is null then 'has no schedule: it fires only by hand' when not v_def.enabled
 				then 'never fires unless somebody acts: it is disabled, and its slots are skipped'
 			when v_def.is_paused and not isfinite(v_def.paused_until) then 'never fires unless somebody acts: it is paused until resumed'
 			when v_def.is_paused then 'fires no slot before its pause ends' when v_def.next_slot_at is null then 'never fires again: its schedule has no further slot'
 			when v_late then 'fires with the next tick: no tick has fired its slot of' else 'fires' end,
 		case when v_def.schedule is null or not v_def.enabled then null when v_def.is_paused then nullif(v_def.paused_until, 'infinity') else v_def.next_slot_at end,
-		case when v_def.enabled and v_def.is_paused then coalesce(': ' || v_def.paused_reason, '') else '' end,
+		case when v_def.enabled and v_def.is_paused then coalesce(': ' || v_def.paused_reason, '') else coalesce(v_but.words, '') end,
 		case when v_def.schedule is null then 'jobrun enqueue --definition ' || v_name when not v_def.enabled then format('jobrun define %s --enable', v_name)
-			when v_def.is_paused then 'jobrun resume --definition ' || v_name when v_late then 'jobrun --once -v' end;
+			when v_def.is_paused then 'jobrun resume --definition ' || v_name when v_late then 'jobrun --once -v'
+			else v_but.command end;
 	return query select 'enabled', case when v_def.enabled then 'ok' else 'no' end, case when not v_def.enabled then 'disabled' end,
 		case when v_def.enabled then 'enabled' else 'disabled' end, null::timestamptz, '',
 		case when not v_def.enabled then format('jobrun define %s --enable', v_name) end;

@@ -131,9 +131,7 @@ begin
 		group by w.job_type)
 	select f.job_type, f.since from free f
 	where f.job_type <> all (array( -- with very many ticks a day seen_runners() leaves out a host that ticks seldom
-		select t.job_type collate "C"
-		from (select distinct r.job_types from jobrun.job_runners r where r.started_at > now() - interval '1 day') r
-		cross join unnest(r.job_types) t(job_type)));
+		select t.job_type collate "C" from jobrun.runners_of_day(null) n cross join unnest(n.job_types) t(job_type)));
 end
 $fn$;
 

@@ -8,6 +8,10 @@ create function pg_temp.make_state() returns void language plpgsql as $fn$
 begin
 	insert into jobrun.job_runners (id, host, pid, version, permits, job_types, queues) values
 		(1, 'db1', 1, 'x', 4, '{a,b}', null), (2, 'db2', 1, 'x', 4, '{c}', '{q1,q2}');
+	if random() < 0.2 then -- db1 refuses its handler of b since
+		insert into jobrun.job_runners (id, host, pid, version, permits, job_types, refused, last_seen_at)
+		values (3, 'db1', 1, 'x', 4, '{a}', '{"b.sql: cannot trust it"}', now() + interval '1 second');
+	end if;
 	if random() < 0.2 then
 		update jobrun.job_runners set paused_until = now() + interval '1 hour' where host = pg_temp.pick('db1', 'db2');
 	elsif random() < 0.05 then
@@ -74,7 +78,8 @@ begin
 		select coalesce(jsonb_object_agg(t.id, case when t.expired then 'ends expired' else 'starts' end), '{}') into v_taken
 		from (select array_agg(c.job_type) as job_types, array_agg(c.queue) as queues, array_agg(c.priority) as priorities
 			from (select distinct r.job_type, r.queue, r.priority from jobrun.job_runs r where r.status in ('queued', 'failed')
-				and ((r.job_type in ('a', 'b') or r.job_type = any (v_here)) and not jobrun.is_held_back('db1')
+				and ((r.job_type = 'a' or r.job_type = any (v_here)
+						or r.job_type = 'b' and not exists (select from jobrun.job_runners n where n.refused is not null)) and not jobrun.is_held_back('db1')
 					or r.job_type = 'c' and r.queue in ('q1', 'q2') and not jobrun.is_held_back('db2'))) c) c
 		-- one claim for both hosts, or for the one that is not paused
 		cross join lateral jobrun.claim(1, case when not jobrun.is_held_back('db1') then 'db1' else 'db2' end, 1000, c.job_types, c.queues, c.priorities, null, null, null, 60000, 1) t

@@ -95,17 +95,25 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	starts_by "$f" "jobrun run --job $f"
 }
 
-@test "of several pauses the verdict names one, says how many others there are, and each has its line" {
+@test "of several conditions the verdict names one, says how many others there are, and each has its line" {
 	handler work <<<'exit 0'
 	jr_ok run
 	q "insert into jobrun.job_definitions (name, job_type, queue) values ('nightly', 'work', 'mail')"
 	id=$(enqueue --definition nightly)
 	jr_ok pause --queue mail --for 1h
 	jr_ok pause --type work --reason 'month end'
-	verdict_is "$id" 'never starts unless somebody acts: type work is paused by .* until resumed: month end; 1 other pause holds it, too$'
+	verdict_is "$id" 'never starts unless somebody acts: type work is paused by .* until resumed: month end; 1 other condition holds it, too$'
 	jr_ok pause --definition nightly
-	verdict_is "$id" 'never starts unless somebody acts: type work is .*; 2 other pauses hold it, too$'
+	verdict_is "$id" 'never starts unless somebody acts: type work is .*; 2 other conditions hold it, too$'
 	assert_equal "$(grep -c '^!   .* is paused ' <<<"$output")" 3
+	# Of other kinds, too; that no runner was seen lately, and that its turn comes later, hold nothing.
+	jr_ok queue mail --max-running 0
+	q "update jobrun.job_runs set run_at = now() + interval '1 hour' where id = $id" \
+		"update jobrun.job_runners set last_seen_at = now() - interval '1 hour'"
+	verdict_is "$id" 'never starts unless somebody acts: type work is .*; 4 other conditions hold it, too$'
+	assert_equal "$(grep -c '^!   ' <<<"$output")" 6
+	jr_ok queue mail --max-running none
+	q "update jobrun.job_runs set run_at = now() where id = $id"
 	for what in 'definition nightly' 'type work'; do
 		jr_ok resume --"${what% *}" "${what#* }"
 	done
@@ -122,9 +130,10 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	jr_ok run
 	verdict_is "$id" 'never starts unless somebody acts: no host has a handler for work '
 	handler work <<<'exit 0'
-	said="starts with the next claim; but host $(hostname) has a handler for work since its last tick; the next one takes it"
+	new="the handler for work is newer than the last tick of host $(hostname), and its next one takes it"
+	said="starts with the next claim; but $new"
 	verdict_is "$id" "$said\$"
-	assert_line --regexp "^[?]   host $(hostname) has a handler for work since its last tick; .*   jobrun --once -v\$"
+	assert_line "?   $new   jobrun --once -v"
 	jr_ok explain "$id" --json
 	assert_equal "$(jq -r '.verdict + " " + .reason' <<<"$output")" 'starts new_handler'
 	jr_ok show "$id"
@@ -138,13 +147,13 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	JOBRUN_HANDLERS=$TMPDIR verdict_is "$id" 'never starts unless somebody acts: no host has a handler for work '
 	jr_ok define nightly --type work --schedule '30 2 * * *'
 	jr_ok explain nightly
-	assert_line --partial 'has a handler for work since its last tick'
+	assert_line "?   $new   jobrun --once -v"
 	starts_by "$id" 'jobrun --once -v'
 	# It refused the file, which was mended since.
 	chmod g+w "$JOBRUN_HANDLERS/work"
 	run_jobrun run || true
 	id=$(enqueue work)
-	verdict_is "$id" 'starts with the next claim; but every host that had a handler for work has refused it since'
+	verdict_is "$id" 'never starts unless somebody acts: no host has a handler for work; host .*: refused: '
 	chmod g-w "$JOBRUN_HANDLERS/work"
 	verdict_is "$id" "$said\$"
 	# A runner for other queues does not take it.
@@ -222,11 +231,23 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	chmod 777 "$JOBRUN_HANDLERS/work"
 	id=$(enqueue work)
 	jr_ok run
-	verdict_is "$id" "never starts unless somebody acts: no host has a handler for work .*; host $(hostname): refused: work: .*chmod go-w $JOBRUN_HANDLERS/work"
+	verdict_is "$id" "never starts unless somebody acts: no host has a handler for work; host $(hostname): refused: work: .*chmod go-w $JOBRUN_HANDLERS/work"
+	assert_line --index 1 "try: chmod go-w $JOBRUN_HANDLERS/work"
+	# It is typed there: elsewhere it would change another file, or none.
+	q "update jobrun.job_runners set host = 'there'"
+	verdict_is "$id" ".*; host there: refused: work: .*chmod go-w $JOBRUN_HANDLERS/work"
 	assert_line --index 1 'try: jobrun handlers --check'
+	q "update jobrun.job_runners set host = '$(hostname)', refused = array[replace(refused[1], '/work', '/my work'), refused[1]]"
+	jr_ok explain "$id"
+	assert_line --index 1 "try: chmod go-w '$JOBRUN_HANDLERS/my work'"
+	q "update jobrun.job_runners set refused = array['work: its settings are wrong']"
+	jr_ok explain "$id"
+	assert_line --index 1 'try: jobrun handlers --check'
+	q "delete from jobrun.job_runners"
+	jr_ok run
 	jr_ok explain "$id" --json
 	assert_equal "$(jq -r .reason <<<"$output")" refused
-	chmod 755 "$JOBRUN_HANDLERS/work"
+	eval "$(jq -r .command <<<"$output")"
 	jr_ok run
 	run_is "$id" succeeded
 	jr_ok explain "$(enqueue work)"
@@ -259,9 +280,11 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	chmod g+w "$JOBRUN_HANDLERS/work"
 	enqueue other >/dev/null
 	run_jobrun run
-	verdict_is "$id" "starts with the next claim; but every host that had a handler for work has refused it since; host $(hostname): .*chmod go-w "
-	assert_line --index 1 'try: jobrun handlers --check'
-	chmod go-w "$JOBRUN_HANDLERS/work"
+	verdict_is "$id" "never starts unless somebody acts: no host has a handler for work; host $(hostname): refused: .*chmod go-w "
+	jr_ok list --waiting
+	assert_line --regexp "^ *$id work .* never: no host has a handler for work; host $(hostname): refused: .*chmod go-w "
+	jr_ok explain "$id"
+	eval "${lines[1]#try: }"
 	jr_ok run
 	run_is "$id" succeeded
 	jr_ok queue none --rate 0/90m
@@ -341,7 +364,21 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 		'handler ok, type ok, queue no, due ok, expiry ok, lock ok, max_running ok, before ok, permits ?, runner ok'
 	jr_ok define nightly --type work --schedule '30 2 * * *' -q mail
 	jr_ok explain nightly
-	assert_line --index 0 --regexp "^nightly fires $T \(in "
+	# The slot comes, but a run of it would wait.
+	assert_line --index 0 --regexp "^nightly fires $T \(in [^)]*\); but queue mail is paused by .* until resumed: the relay is down\$"
+	assert_line --index 1 'try: jobrun resume --queue mail'
+	jr_ok pause --queue mail --for 5s
+	jr_ok explain nightly
+	assert_line --index 0 --regexp "^nightly fires $T \(in [^)]*\)\$"
+	refute_output --partial 'try: '
+	jr_ok define lost --type nobody --schedule '30 2 * * *'
+	jr_ok explain lost
+	assert_line --index 0 --regexp "^lost fires $T \(in [^)]*\); but no host has a handler for nobody \(seen without it: .*\)\$"
+	assert_line --index 1 'try: jobrun handlers --check'
+	jr_ok explain lost --json
+	assert_equal "$(jq -r '.verdict + " " + .reason' <<<"$output")" 'fires no_handler'
+	jr_ok pause --queue mail --reason 'the relay is down'
+	jr_ok explain nightly
 	assert_line --regexp '^!   queue mail is paused by .* until resumed: the relay is down   jobrun resume --queue mail$'
 	assert_equal "$(grep -c '^ok  next slot ' <<<"$output")" 3
 	q "insert into jobrun.job_slots (definition_id, slot, outcome, reason) select id, '2026-01-01 02:30Z', 'skipped', 'overlap: run 3 is running'

@@ -145,6 +145,15 @@ nobody() {
 	chmod 755 "$JOBRUN_HANDLERS/bad"
 	jr_ok run
 	assert_equal "$stderr" ''
+	# A host that had it, and has refused it since, has it no more.
+	chmod 777 "$JOBRUN_HANDLERS/bad"
+	waiting bad
+	q "update jobrun.settings set unhandled_told = '{}'"
+	look_again
+	jr_ok run
+	assert_regex "$stderr" "jobrun: 1 run of bad $since: no host has .*; host $(hostname): refused: bad: "
+	chmod 755 "$JOBRUN_HANDLERS/bad"
+	jr_ok run
 	for i in {1..7}; do
 		waiting "gone$i"
 	done
