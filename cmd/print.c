@@ -365,6 +365,16 @@ field_text(const PGresult *result, int row)
 	return text;
 }
 
+/* Words, wrapped below the value on a terminal. */
+static void
+print_prose(const char *name, const char *text, int width)
+{
+	char *line = jr_xasprintf("%-*s  %s", width, name, text);
+
+	jr_print_paragraph(line, (size_t)width + 2);
+	free(line);
+}
+
 static void
 print_field(const char *name, const char *text, int width)
 {
@@ -411,7 +421,10 @@ jr_print_fields(const PGresult *result)
 		if (PQgetisnull(result, row, 2))
 			continue;
 		text = field_text(result, row);
-		print_field(PQgetvalue(result, row, 0), text, width);
+		if (strcmp(PQgetvalue(result, row, 1), "prose") == 0 && strchr(text, '\n') == NULL)
+			print_prose(PQgetvalue(result, row, 0), PQgetvalue(result, row, 2), width);
+		else
+			print_field(PQgetvalue(result, row, 0), text, width);
 		free(text);
 	}
 }

@@ -62,8 +62,8 @@ void jr_print_document_end(void);
 
 /*
  * Print a line "NAME  VALUE" for each row (name, kind, value, age in ms) whose value is not null. The kinds: "text",
- * "ms" (a duration), "time" (Unix milliseconds; printed in local time with its age). Names are aligned, and a value of
- * several lines stands below its name.
+ * "prose" (text, wrapped on a terminal), "ms" (a duration), "time" (Unix milliseconds; printed in local time with its
+ * age). Names are aligned, and a value of several lines stands below its name.
  */
 void jr_print_fields(const PGresult *result);
 

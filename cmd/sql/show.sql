@@ -1,12 +1,15 @@
--- show: the fields of run $1: name, kind (text, ms, time: Unix ms), value, age in ms of a time. No row: no such run.
+-- show: the fields of run $1: name, kind (text, prose, ms, time: Unix ms), value, age in ms of a time. No row: no such run.
 -- The payload of exec, {"argv": [...]}, is a line that can be pasted into a shell (command).
--- why is the verdict of explain() for a waiting run; $2 this host, $3 the types that it has handlers for (null: not known).
+-- why and try are the verdict of explain() for a waiting run, and what changes it; $2 this host, $3 the types that it has handlers for (null: not known).
 -- Payload, result, error and the like are null for roles that may not read them.
 select f.name, f.kind, f.value, case f.kind when 'time' then f.age_ms end
 from jobrun.all_runs r
 left join jobrun.job_definitions d on d.id = r.definition_id
 cross join lateral jobrun.run_texts(r.id) t
 cross join lateral (select jobrun.command_line(t.payload)) c(line)
+left join lateral (
+	select jobrun.line_of(e.words, e.at, e.rest) as words, e.command
+	from jobrun.explain(r.id, $2::text, $3::text[]) e where e.condition = 'verdict' and r.status in ('queued', 'failed')) w on true
 cross join lateral (select v.*, row_number() over () as nr from (values
 	('run',         'text', r.id::text, null::timestamptz),
 	('type',        'text', r.job_type, null),
@@ -16,15 +19,14 @@ cross join lateral (select v.*, row_number() over () as nr from (values
 		when r.status = 'running' and r.cancel_requested_at is not null then 'running, cancel requested'
 		when r.superseded_by is not null then r.status || ', superseded by run ' || r.superseded_by
 		else r.status end, null),
-	('why',         'text', case when r.status in ('queued', 'failed') then
-		(select e.words || coalesce(' ' || to_char(e.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), '') || e.rest
-		from jobrun.explain(r.id, $2::text, $3::text[]) e where e.condition = 'verdict') end, null),
+	('why',         'prose', w.words, null),
+	('try',         'text', w.command, null),
 	('queue',       'text', r.queue, null),
 	('priority',    'text', r.priority::text, null),
 	('attempts',    'text', r.attempts || ' of ' || r.max_attempts
 		|| case when r.snoozes > 0 then ', put off ' || r.snoozes || ' times' else '' end
 		|| case when r.releases > 0 then ', interrupted ' || case r.releases when 1 then 'once' else r.releases || ' times' end else '' end, null),
-	('error',       'text', t.last_error, null),
+	('error',       'prose', t.last_error, null),
 	('error code',  'text', r.error_code, null),
 	('created',     'time', null, r.created_at),
 	('created by',  'text', r.created_by, null),

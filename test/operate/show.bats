@@ -84,6 +84,15 @@ setup() {
 	assert_line --regexp '^why +waits: due [0-9-]+T[0-9:]+Z$'
 	jr_ok show "$held"
 	assert_line --regexp '^why +.*queue mail is paused.*relay is down$'
+	assert_line --regexp '^try +jobrun resume --queue mail$'
 	jr_ok show "$over"
-	refute_line --regexp '^why '
+	refute_line --regexp '^(why|try) '
+	# On a terminal words are wrapped below each other; what may be copied is not.
+	q "update jobrun.job_runs set last_error = 'connect to db.example.org: timed out, and nobody answers' where id = $held"
+	on_terminal 60 show --no-pager "$held" | sed 's/\r$//; s/ *$//' >screen
+	assert_equal "$(grep -A2 '^why' screen)" "$(printf '%-15s  %s\n' why 'never starts unless somebody acts: queue' '' 'mail is paused by jobrun until resumed:' '' 'relay is down')"
+	assert_equal "$(grep -A1 '^error' screen)" "$(printf '%-15s  %s\n' error 'connect to db.example.org: timed out, and' '' 'nobody answers')"
+	q "update jobrun.job_runs set last_error = E'one\ntwo' where id = $held"
+	jr_ok show "$held"
+	assert_equal "$(grep -A2 '^error' <<<"$output")" $'error\n  one\n  two'
 }

@@ -18,16 +18,16 @@ setup() {
 
 @test "list --waiting: what starts next, in order, and why each run does not run yet" {
 	jr_ok list --waiting
-	assert_equal "$(sed -E 's/ +/ /g; s/^ //; s# 0/5 .* (never starts|starts with|waits:)# 0/5 \1#; s/due [^ ]+Z$/due TIME/' <<<"$output")" "$(
+	assert_equal "$(sed -E 's/ +/ /g; s/^ //; s# 0/5 .* (never:|starts with|waits:)# 0/5 \1#; s/due [^ ]+Z$/due TIME/' <<<"$output")" "$(
 		cat <<-'end'
 			ID TYPE QUEUE PRIORITY TRY DUE WHY
 			1 work default 1 0/5 starts with the next claim
 			2 work some 2 0/5 starts with the next claim
 			3 work some 3 0/5 waits: other due runs come before it in queue some; its limits leave no further room
-			4 work full 4 0/5 never starts unless somebody acts: queue full lets no run start: its max-running is 0
-			5 work full 5 0/5 never starts unless somebody acts: queue full lets no run start: its max-running is 0
-			6 nobody default 6 0/5 never starts unless somebody acts: no host has a handler for nobody (seen without it: there)
-			7 mail default 7 0/5 never starts unless somebody acts: type mail is paused by ada until resumed: deploy
+			4 work full 4 0/5 never: queue full lets no run start: its max-running is 0
+			5 work full 5 0/5 never: queue full lets no run start: its max-running is 0
+			6 nobody default 6 0/5 never: no host has a handler for nobody (seen without it: there)
+			7 mail default 7 0/5 never: type mail is paused by ada until resumed: deploy
 			8 work default 0 0/5 waits: due TIME
 		end
 	)"
