@@ -54,6 +54,10 @@ setup() {
 			jobrun: 1 due run never starts unless somebody acts, which is run 6: no host has a handler for nobody (seen without it: there) (jobrun handlers --check)
 		end
 	)"
+	# One reason with another command for each run is one line, with that of the example.
+	q "insert into jobrun.job_runs (id, job_type, queue, priority) overriding system value values (9, 'work', 'some', 3)"
+	jr_ok run -n --queue some
+	assert_equal "$stderr" 'jobrun: 2 due runs wait, such as run 3: other due runs come before it in queue some; its limits leave no further room (jobrun run --job 3)'
 	jr_ok run -n --queue default --type work
 	assert_equal "$stderr" ''
 }
