@@ -816,6 +816,7 @@ objects() {
 		function metrics_of_types: read run admin
 		function month_days: admin
 		function measures: read run admin
+		function mend_of: admin
 		function need: enqueue read run admin
 		function need_in_words: admin
 		function need_queue: admin
@@ -869,6 +870,7 @@ objects() {
 		function row_holder: admin
 		function run_status: enqueue read run admin
 		function run_texts: read run admin
+		function runners_of_day: admin
 		function seen_here: admin
 		function seen_hosts: read run admin
 		function seen_of: admin
