@@ -446,7 +446,7 @@ no_run() {
 	assert_equal "$output" 'retried 2 runs'
 	jr retry 1 --definition nightly
 	assert_equal "$status" 64
-	assert_regex "$stderr" 'exclude each other'
+	assert_regex "$stderr" 'IDs do not go with --status'
 	jr list --definition 'No Name'
 	assert_equal "$status" 64
 }
