@@ -23,24 +23,43 @@ load ../lib/sql
 	assert_output dead-entries
 }
 
-@test "a look that takes long, as behind dead entries that an old snapshot holds, is repeated less often in a drain" {
-	handler work <<<'sleep 0.5'
-	q <<-'sql'
+# slow_looks SECONDS: each look for work takes so long; the sequence public.looks counts them.
+slow_looks() {
+	q <<-sql
 		create sequence public.looks;
 		create schema quick;
 		alter function jobrun.candidates set schema quick;
 		create function jobrun.candidates(job_types text[], queues text[], most bigint, host text default null)
-		returns table (job_type text, queue text, priority smallint) language plpgsql as $$
+		returns table (job_type text, queue text, priority smallint) language plpgsql as \$\$
 		begin
-			perform nextval('public.looks'), pg_sleep(1);
+			perform nextval('public.looks'), pg_sleep($1);
 			return query select * from quick.candidates(job_types, queues, most, host);
-		end $$;
-		select jobrun.enqueue('work') from generate_series(1, 12);
+		end \$\$;
 	sql
+}
+
+@test "a look that takes long, as behind dead entries that an old snapshot holds, is repeated less often in a drain" {
+	handler work <<<'sleep 0.5'
+	slow_looks 1
+	q "select jobrun.enqueue('work') from generate_series(1, 12)" >/dev/null
 	jr_ok run -j 1
 	q_is 12 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 	# at the start, when that one is a second old, and at the end; with a look a second there would be five of them or more
 	q_is t 'select last_value between 2 and 4 from public.looks'
+}
+
+@test "an urgent run starts in the middle of a drain also if looks take long: one is good for ten seconds at most" {
+	handler work <<<'sleep 0.5'
+	handler urgent <<<:
+	slow_looks 1.5
+	q "select jobrun.enqueue('work') from generate_series(1, 36)" >/dev/null
+	bg_runner -j 1
+	wait_until 20 q_is t "select count(*) > 4 from jobrun.job_runs where status = 'succeeded'"
+	id=$(q "select jobrun.enqueue('urgent', priority => 1)")
+	wait_runner
+	run_is "$id" succeeded
+	# some 20 start in that time; if it were 20 times 1.5 s, all of them
+	q_is t "select count(*) < 31 from jobrun.job_runs w join jobrun.job_runs u on u.id = $id and w.started_at < u.started_at"
 }
 
 @test "due runs of one full lock key, or of a paused definition, before the others: eight times as many cost a claim no more" {
