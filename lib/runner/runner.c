@@ -62,7 +62,7 @@ take_started(struct jr_runner *runner, const struct jr_reply *reply, const struc
 	jr_fire_take_look(runner, started->slot_due ? 0 : INT64_MAX, false);
 	if (started->looks)
 		jr_unhandled_want(runner);
-	if (!started->over && !jr_scopes_open(runner, name, &err))
+	if (!jr_scopes_open(runner, name, &err)) /* an idle tick, too: it keeps the files from a cleaner of old ones */
 		jr_runner_fail(runner, &err);
 	free(name);
 }
