@@ -166,7 +166,7 @@ san:   ## unit tests and the bats suite under ASan and UBSan, in build/san
 	+$(MAKE) BUILD=build/san SANITIZE=1 check
 
 chaos: all   ## the long tests with kills and restarts, test/chaos; CHAOS_SECONDS=60, CHAOS_KILLS=1000, CHAOS_TICKS=10000, CHAOS_SEED=N
-	BATS_TEST_TIMEOUT=$$(( $${CHAOS_SECONDS:-60} * 2 + $${CHAOS_KILLS:-1000} + $${CHAOS_TICKS:-10000} / 20 + 300 )) $(BATS) $(sort $(wildcard test/chaos/*.bats))
+	BATS_TEST_TIMEOUT=$$(( $${CHAOS_SECONDS:-60} * 2 + $${CHAOS_KILLS:-1000} + $${CHAOS_TICKS:-10000} / 20 + 900 )) $(BATS) $(sort $(wildcard test/chaos/*.bats))
 
 monitoring: all   ## metrics, alerts and dashboard with promtool, node_exporter and a Prometheus, test/monitoring; installs them
 	scripts/install-packages build server test monitoring

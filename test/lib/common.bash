@@ -86,7 +86,7 @@ common_teardown() {
 # --- the program ---
 
 # jr ARGUMENT...: run jobrun under a deadline; sets status, output, lines, and stderr, stderr_lines.
-# JR_TIMEOUT=SECONDS changes the deadline (30); status is then 124.
+# JR_TIMEOUT=SECONDS changes the deadline (30, of which a slow machine has several); status is then 124.
 jr() {
 	run --separate-stderr run_jobrun "$@"
 }
@@ -102,7 +102,7 @@ stderr: $stderr"
 }
 
 run_jobrun() {
-	timeout -k 5 "${JR_TIMEOUT:-30}" "$JOBRUN" "$@" 3>&- 4>&-
+	timeout -k 5 "${JR_TIMEOUT:-$((30 * patience))}" "$JOBRUN" "$@" 3>&- 4>&-
 }
 
 # on_terminal WIDTH ARGUMENT...: run jobrun on a terminal; stdout and stderr come together.
@@ -110,7 +110,7 @@ on_terminal() (
 	width=$1
 	shift
 	set -o pipefail
-	TERM=xterm timeout 20 script -qec "stty cols $width; $(printf '%q ' "$JOBRUN" "$@")" /dev/null </dev/null | tr -d '\r'
+	TERM=xterm timeout $((20 * patience)) script -qec "stty cols $width; $(printf '%q ' "$JOBRUN" "$@")" /dev/null </dev/null | tr -d '\r'
 )
 
 # assert_one_line STATUS REGEX: jr has ended with this status, and has written one line to stderr, which matches.
@@ -205,11 +205,14 @@ end_runners() {
 
 # --- waiting ---
 
+# Deadlines are for a machine that starts a program in a millisecond or two. TEST_PATIENCE=N makes them N times as long.
+patience=${TEST_PATIENCE:-1}
+
 # wait_until SECONDS COMMAND...: try until it succeeds, every 50 ms at first, then less often, since a try is a process or
 # more; fails when the time is over.
 wait_until() {
-	local deadline=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
-	local seconds=$1 tries=0
+	local seconds=$(($1 * patience)) tries=0
+	local deadline=$((${EPOCHREALTIME/[.,]/} + seconds * 1000000))
 
 	shift
 	until "$@" >/dev/null 2>&1; do
