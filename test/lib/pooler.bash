@@ -3,7 +3,7 @@
 # PgBouncer in transaction mode between the program and the server: for the whole suite (POOLER=1), or for one test.
 
 # start_pooler SERVER [NAME=VALUE]...: start one in a directory of its own before SERVER (host=...); prints how to connect
-# to it. Databases and roles are the server's. Each has few connections and they are used in turn, for a second at most:
+# to it. Databases and roles are the server's. Each has few connections and they are used in turn, for a short time:
 # what is left in a session is met by others, and what is looked for in one is not found.
 start_pooler() {
 	local server=${1#host=} dir as=()
@@ -67,7 +67,7 @@ pooler_settings() {
 		default_pool_size = 10
 		max_db_connections = 20
 		server_round_robin = 1
-		server_lifetime = 1
+		server_lifetime = ${TEST_PATIENCE:-1}
 		server_idle_timeout = 1
 		server_login_retry = 1
 		query_wait_timeout = 15
