@@ -19,7 +19,6 @@
 #include "base/mem.h"
 #include "runner/runner_parts.h"
 
-#define PATIENT_MS 5000
 #define START_TRIES 5
 #define START_PAUSE_MS 500
 #define END_PAUSE_MS 200
@@ -91,6 +90,7 @@ on_start(void *ctx, const struct jr_reply *reply)
 {
 	struct jr_runner *runner = ctx;
 
+	jr_times_note(runner, reply);
 	if (reply->end == JR_PG_DONE)
 		take_start(runner, reply);
 	else if (reply->end == JR_PG_FAILED && reply->err.code == JR_E_TEMP &&
@@ -112,12 +112,12 @@ may_be_over(const struct jr_runner *runner)
 static void
 send_start(struct jr_runner *runner)
 {
-	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_start, runner);
+	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_times_walk(runner), on_start, runner);
 	char *counts;
 
 	runner->facts.linger_ms = jr_linger_left_ms(runner);
 	if (runner->facts.linger_ms == 0) /* without its row a runner claims nothing: one that stays must not lose it */
-		jr_request_unflushed(request, jr_held_times(runner));
+		jr_request_unflushed(request, jr_times_walk(runner));
 	counts = may_be_over(runner) ? counts_json(&runner->counts) : NULL;
 	runner->tick.start_sent = true;
 	jr_queue_add_need(request);
@@ -170,13 +170,13 @@ on_finish(void *ctx, const struct jr_reply *reply)
 static void
 send_finish(struct jr_runner *runner)
 {
-	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_finish, runner);
+	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_times_usual(runner), on_finish, runner);
 	char *counts = counts_json(&runner->counts);
 	struct jr_outcome outcome = jr_exec_unstarted(runner);
 
 	jr_runner_enter(runner, JR_PHASE_FINISH);
 	if (jr_claim_number(runner) == 0)
-		jr_request_unflushed(request, jr_held_times(runner));
+		jr_request_unflushed(request, jr_times_usual(runner));
 	jr_queue_add_runner_finish(request, runner->facts.id, counts, jr_claim_number(runner));
 	/* Runs of an answer that made no sense are left to their leases. */
 	if (jr_claim_number(runner) > 0 && !jr_link_was_nonsense(runner))
@@ -337,19 +337,6 @@ splay_of(const struct jr_runner *runner)
 	return (int64_t)jr_random_below(&random, (uint64_t)runner->opts->splay_ms + 1);
 }
 
-/* Deadlines while nothing is held: enough of the lease must be left when the answer to a claim comes. */
-static void
-set_patience(struct jr_runner *runner)
-{
-	const struct jr_lease *lease = &runner->opts->lease;
-	int64_t half = (lease->lease_ms - lease->margin_ms) / 2;
-
-	runner->patient = *lease;
-	runner->patient.deadline_ms = half < PATIENT_MS ? half : PATIENT_MS;
-	runner->patient.statement_ms = runner->patient.deadline_ms * 3 / 5;
-	runner->patient.lock_ms = runner->patient.deadline_ms / 5;
-}
-
 /* On a handler's connection. */
 static void
 on_nonsense(void *ctx, const struct jr_err *err)
@@ -378,7 +365,7 @@ open_runner(struct jr_runner *runner, struct jr_err *err)
 {
 	int64_t now = jr_clock_now_ms();
 
-	set_patience(runner);
+	jr_times_open(runner);
 	jr_random_seed_system(&runner->random);
 	jr_facts_init(&runner->facts, &runner->texts, runner->opts, &runner->random);
 	if (!jr_link_open(runner, on_idle, err))

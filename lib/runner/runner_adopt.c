@@ -79,7 +79,7 @@ jr_adopt_try(struct jr_runner *runner)
 		adopt->most = ADOPT_MOST;
 	adopt->number = jr_claim_number(runner);
 	jr_held_name_known(runner, &known);
-	request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_adopt, runner);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_times_usual(runner), on_adopt, runner);
 	jr_queue_add_claims_void(request, runner->facts.id, adopt->number);
 	jr_queue_add_adopt(request, runner->facts.id, &known, adopt->most);
 	jr_claim_list_release(&known);

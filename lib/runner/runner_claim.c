@@ -8,9 +8,8 @@
  * NOTIFIED_MS old, so that there is a claim between two looks, and many notifications cause one look.
  *
  * While a session holds an old snapshot, a look walks over the index entries of all runs that were claimed meanwhile,
- * and so does the claim from the head that follows. A claim with a cursor does not. So a look that takes long is good
- * for LOOK_SHARE times as long as it took, so that looks and these claims take a tenth of a drain, but for LOOKED_MS at
- * most, so that an urgent run still starts.
+ * and so does the claim from the head that follows. A claim with a cursor does not. So a look is good for LOOK_SHARE
+ * times as long as it took, but for LOOKED_MS at most, so that an urgent run still starts, or LOOKED_SHARE times.
  *
  * What must hold: a permit is reserved for each run before it is claimed, and each run that is started has it, its own
  * or that of its batch; permits of runs that did not come are given back. After a lost answer the runner claims nothing
@@ -24,7 +23,8 @@
 
 #define LOOK_MS 1000    /* how old the candidates may be; how often to look while handlers run */
 #define LOOK_SHARE 20   /* or so many times as long as the look took, */
-#define LOOKED_MS 10000 /* but no longer than this */
+#define LOOKED_MS 10000 /* but no longer than this, */
+#define LOOKED_SHARE 6  /* unless the look took seconds */
 #define NOTIFIED_MS 5   /* between two looks, however many notifications come */
 #define PERMIT_MS 100   /* how often a runner that stays tries for a permit */
 #define ERRORS_MAX 5    /* failed claims in a row before the runner ends */
@@ -49,11 +49,12 @@ jittered(struct jr_runner *runner, int64_t ms)
 static int64_t
 good_for_ms(const struct jr_claim_part *claim, int64_t least)
 {
-	int64_t share_ms = LOOK_SHARE * claim->look_ms;
+	int64_t share_ms = LOOK_SHARE * claim->look_ms, most_ms = LOOKED_SHARE * claim->look_ms;
 
 	if (share_ms <= LOOK_MS)
 		return least;
-	return share_ms < LOOKED_MS ? share_ms : LOOKED_MS;
+	most_ms = most_ms > LOOKED_MS ? most_ms : LOOKED_MS;
+	return share_ms < most_ms ? share_ms : most_ms;
 }
 
 /* After a notification the look is soon, but a server that refuses is not asked more often because of it. */
@@ -448,6 +449,7 @@ jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t fi
 	bool was_claim = runner->claim.choice.wanted + runner->claim.ahead > 0;
 
 	take_notice(runner);
+	jr_times_note(runner, reply);
 	jr_report_claim(runner, was_claim ? reply->sent_ms : 0);
 	if (reply->end == JR_PG_DONE && was_claim)
 		take_claim(runner, reply->results[first], reply->sent_ms);
@@ -497,7 +499,7 @@ wait(struct jr_runner *runner)
 static bool
 try_once(struct jr_runner *runner)
 {
-	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_claim, runner);
+	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_times_walk(runner), on_claim, runner);
 
 	if (jr_claim_add(runner, request) == 0) {
 		jr_request_free(request);

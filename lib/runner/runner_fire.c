@@ -146,7 +146,7 @@ jr_fire_try(struct jr_runner *runner)
 		jr_runner_wake_at(runner, runner->fire.at_ms);
 		return false;
 	}
-	request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_fired, runner);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_times_usual(runner), on_fired, runner);
 	jr_queue_add_fire(request);
 	jr_queue_add_fire_due(request);
 	jr_pg_submit(runner->pg, request);

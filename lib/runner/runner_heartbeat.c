@@ -127,7 +127,7 @@ on_answer(void *ctx, const struct jr_reply *reply)
 static void
 send(struct jr_runner *runner, const struct jr_held_list *list)
 {
-	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_answer, runner);
+	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_times_usual(runner), on_answer, runner);
 
 	jr_queue_add_heartbeat(request, runner->facts.id, list->runs, list->count, runner->opts->lease.lease_ms);
 	jr_queue_add_runner_seen(request, runner->facts.id);

@@ -257,9 +257,3 @@ jr_held_list_release(struct jr_held_list *list)
 	free(list->held);
 	free(list->runs);
 }
-
-const struct jr_lease *
-jr_held_times(const struct jr_runner *runner)
-{
-	return runner->held.count == 0 ? &runner->patient : &runner->opts->lease;
-}

@@ -111,9 +111,6 @@ struct jr_held_list {
 struct jr_held_list jr_held_select(const struct jr_runner *runner, bool (*want)(const struct jr_held *held));
 void jr_held_list_release(struct jr_held_list *list);
 
-/* How long statements may take: only while runs are held does a lease depend on quick answers. */
-const struct jr_lease *jr_held_times(const struct jr_runner *runner);
-
 /* --- runner_ahead.c --- */
 
 struct jr_ahead {

@@ -122,7 +122,7 @@ try_listen(struct jr_runner *runner)
 
 	if (!own && runner->linger.session != JR_SESSION_UNKNOWN)
 		return false;
-	request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), own ? on_listen : on_backend, runner);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_times_usual(runner), own ? on_listen : on_backend, runner);
 	if (own)
 		jr_queue_add_listen(request);
 	else
@@ -156,7 +156,7 @@ try_seen(struct jr_runner *runner)
 		return false;
 	}
 	runner->linger.seen_at_ms = jr_clock_after(now, runner->opts->lease.heartbeat_ms);
-	request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_seen, runner);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_times_usual(runner), on_seen, runner);
 	jr_queue_add_runner_seen(request, runner->facts.id);
 	jr_held_name_all(runner, &held);
 	jr_queue_add_expired(request, &held);
@@ -190,7 +190,7 @@ try_successor(struct jr_runner *runner)
 		return false;
 	}
 	linger->ask_at_ms = jr_clock_after(now, HANDOVER_ASK_MS);
-	request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_successor, runner);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_times_usual(runner), on_successor, runner);
 	jr_queue_add_successor(request, runner->facts.id, LEAST_MS + JR_HANDOVER_MS);
 	jr_pg_submit(runner->pg, request);
 	return true;
@@ -212,7 +212,7 @@ try_tell_end(struct jr_runner *runner)
 	if (jr_held_count(runner) == 0)
 		return false;
 	jr_runner_stay(runner, false);
-	request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_told_end, runner);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_times_usual(runner), on_told_end, runner);
 	jr_queue_add_linger_end(request, runner->facts.id);
 	jr_pg_submit(runner->pg, request);
 	return true;

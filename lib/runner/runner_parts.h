@@ -14,6 +14,7 @@
  *	runner_heartbeat.c  heartbeats
  *	runner_start.c      a held run from its claim to the end of its handler
  *	runner_ahead.c      runs that are claimed before there is a permit for them
+ *	runner_times.c      how long statements may take
  *	runner_held.c       the list of held runs
  *	runner_phase.c      the phases of a held run
  *	runner_scopes.c     claim scopes, and permits
@@ -166,6 +167,22 @@ struct jr_unhandled {
 
 void jr_unhandled_want(struct jr_runner *runner); /* it is time to look */
 bool jr_unhandled_try(struct jr_runner *runner);
+
+/* --- runner_times.c --- */
+
+struct jr_times {
+	struct jr_lease patient; /* while nothing is held */
+	struct jr_lease walk;    /* what jr_times_walk() gave last */
+	int64_t slow;            /* statements that were cancelled since they took too long */
+};
+
+void jr_times_open(struct jr_runner *runner);
+const struct jr_lease *jr_times_usual(const struct jr_runner *runner);
+/* For what may walk over the index entries of many runs that have ended. Good until the next call. */
+const struct jr_lease *jr_times_walk(struct jr_runner *runner);
+/* The reply to a request with such a statement: if it took too long, the next ones get more time. */
+void jr_times_note(struct jr_runner *runner, const struct jr_reply *reply);
+bool jr_times_are_long(const struct jr_runner *runner);
 
 /* --- runner_scopes.c --- */
 
@@ -498,11 +515,11 @@ struct jr_runner {
 	struct jr_pg *pg;
 	struct jr_runner_facts facts;
 	struct jr_facts_texts texts; /* of the facts */
-	struct jr_lease patient;     /* while nothing is held; jr_held_times() */
 	struct jr_random random;
 	struct jr_counts counts; /* each of its counts is raised by one file */
 
 	struct jr_core core;
+	struct jr_times times;
 	struct jr_scopes scopes;
 	struct jr_phase_part phase;
 	struct jr_held_set held;

@@ -232,7 +232,7 @@ jr_progress_try(struct jr_runner *runner)
 	runner->progress.wanted = count > 0;
 	runner->progress.sent = count;
 	if (count > 0) {
-		request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_written, runner);
+		request = jr_request_new(JR_REQUEST_WHOLE, jr_times_usual(runner), on_written, runner);
 		jr_queue_add_progress(request, runner->facts.id, items, count);
 		jr_pg_submit(runner->pg, request);
 	}

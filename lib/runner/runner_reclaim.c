@@ -77,6 +77,7 @@ on_opened(void *ctx, const struct jr_reply *reply)
 {
 	struct jr_runner *runner = ctx;
 
+	jr_times_note(runner, reply);
 	if (reply->end == JR_PG_DONE)
 		take_expired(runner, reply->results[0]);
 	else
@@ -136,7 +137,7 @@ on_closed(void *ctx, const struct jr_reply *reply)
 static void
 send_opening(struct jr_runner *runner)
 {
-	struct jr_request *request = jr_request_new(JR_REQUEST_OPENING, jr_held_times(runner), on_opened, runner);
+	struct jr_request *request = jr_request_new(JR_REQUEST_OPENING, jr_times_walk(runner), on_opened, runner);
 	struct jr_claim_list held = {0};
 
 	jr_held_name_all(runner, &held);
@@ -148,7 +149,7 @@ send_opening(struct jr_runner *runner)
 static void
 send_closing(struct jr_runner *runner)
 {
-	struct jr_request *request = jr_request_new(JR_REQUEST_CLOSING, jr_held_times(runner), on_closed, runner);
+	struct jr_request *request = jr_request_new(JR_REQUEST_CLOSING, jr_times_usual(runner), on_closed, runner);
 	struct jr_settlement *settlements = jr_xcalloc(runner->reclaim.count + 1, sizeof(*settlements));
 
 	for (size_t i = 0; i < runner->reclaim.count; i++)

@@ -181,7 +181,7 @@ on_settled(void *ctx, const struct jr_reply *reply)
 static struct jr_request *
 make_request(struct jr_runner *runner, const struct jr_held_list *list)
 {
-	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_settled, runner);
+	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_times_usual(runner), on_settled, runner);
 	struct jr_settlement *settlements = jr_xcalloc(list->count, sizeof(*settlements));
 	size_t count = 0;
 
@@ -231,6 +231,8 @@ wake_for_retries(struct jr_runner *runner)
 static bool
 is_fused(const struct jr_runner *runner)
 {
+	if (jr_times_are_long(runner))
+		return false; /* what takes long goes alone */
 	return !runner->settle.apart || runner->settle.sent_alone < jr_claim_count_sent_alone(runner);
 }
 
@@ -349,7 +351,7 @@ jr_settle_try_resolve(struct jr_runner *runner)
 	list = jr_held_select(runner, is_in_doubt);
 	sends = list.count > 0 && jr_clock_now_ms() >= runner->settle.resolve_at_ms;
 	if (sends) {
-		request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_resolved, runner);
+		request = jr_request_new(JR_REQUEST_WHOLE, jr_times_usual(runner), on_resolved, runner);
 		jr_queue_add_resolve(request, runner->facts.id, list.runs, list.count);
 		jr_pg_submit(runner->pg, request);
 	} else if (list.count > 0)

@@ -37,7 +37,7 @@ jr_unhandled_try(struct jr_runner *runner)
 	if (!runner->unhandled.wanted || jr_runner_is_signalled(runner))
 		return false;
 	runner->unhandled.wanted = false;
-	request = jr_request_new(JR_REQUEST_WHOLE, jr_held_times(runner), on_told, runner);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_times_walk(runner), on_told, runner);
 	jr_queue_add_unhandled(request);
 	jr_pg_submit(runner->pg, request);
 	return true;

@@ -48,6 +48,24 @@ slow_looks() {
 	q_is t 'select last_value between 2 and 4 from public.looks'
 }
 
+@test "a look that takes longer than statements may take gets more time, also while something runs, and runs start" {
+	handler work <<<:
+	handler long <<<'until [ -e "$TMPDIR/go" ]; do sleep 0.1; done'
+	slow_looks 4 # of three seconds
+	long=$(enqueue long)
+	first=$(enqueue work)
+	bg_runner -j 2
+	wait_until 40 run_is "$first" succeeded
+	run_is "$long" running
+	second=$(enqueue work)
+	wait_until 40 run_is "$second" succeeded
+	run_is "$long" running
+	touch "$TMPDIR/go"
+	wait_runner "$runner_pid" 60
+	assert_equal "$runner_status" 0
+	q_is 1 "select claim_seq from jobrun.job_runs where id = $long"
+}
+
 @test "an urgent run starts in the middle of a drain also if looks take long: one is good for ten seconds at most" {
 	handler work <<<'sleep 0.5'
 	handler urgent <<<:
