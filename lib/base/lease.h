@@ -5,7 +5,8 @@
  *
  * A handler is stopped at S + L - margin, where S is when the last claim or heartbeat that got an answer was sent. It
  * gets TERM, and KILL after `kill`, so that it is gone before S + L. What must hold: margin > kill + the forward jump
- * of the clock that is tolerated, and lock_timeout < statement_timeout < deadline.
+ * of the clock that is tolerated, and lock_timeout < statement_timeout < deadline. (runner_times.c says when a deadline
+ * is longer.)
  */
 #ifndef JR_LEASE_H
 #define JR_LEASE_H
