@@ -519,6 +519,10 @@ begin
 			order by t.priority desc, t.run_at desc, t.id desc limit 1) l;
 	end if;
 
+	-- pause --wait counts on it that no claim goes on for long after a pause. The snapshot of this call is younger than the first.
+	if clock_timestamp() > now() + interval '1 second' and jobrun.is_held_back(v_host) then
+		raise exception 'a pause began during this claim' using errcode = 'serialization_failure';
+	end if;
 	return query select h.* from jobrun.held_runs h where h.id = any (v_ids) order by h.priority, h.run_at, h.id;
 	if v_left_out <> '{}' then
 		return query select l.* from unnest(v_left_out) o(name)

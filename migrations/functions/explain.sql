@@ -395,7 +395,7 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 			when h.n = 0 then 'no_runner' when h.has is not null then 'not_for_queue' when e.words is not null then 'refused'
 			else 'no_handler' end,
 		case when h.takes is not null and not k.any
-				then format('the handler for %s is newer than the last tick of host %s, and its next one takes it', explain_handler.job_type, w.host)
+				then format('host %s has had a handler for %s only since its last tick, and the next one takes it', w.host, explain_handler.job_type)
 			when h.takes is not null then format('handler for %s: on %s', explain_handler.job_type, h.takes)
 			when h.n = 0 then 'no runner was seen in the last day'
 			when h.has is not null then format('no host that has a handler for %s takes queue %s', explain_handler.job_type, explain_handler.queue)
@@ -403,7 +403,9 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 		null::timestamptz, case when h.takes is null then coalesce(' (seen without it: ' || h.has_not || ')', '')
 			else coalesce('; not on ' || h.has_not, '') || coalesce('; not from this queue on ' || h.has, '') end || coalesce(e.words, ''),
 		case when h.takes is not null and k.any then null when h.n = 0 or h.takes is not null then 'jobrun --once -v'
-			when h.has is not null then 'jobrun run --queue ' || explain_handler.queue else coalesce(e.mend, 'jobrun handlers --check') end
+			when h.has is not null then 'jobrun run --queue ' || explain_handler.queue
+			when e.words is null then 'jobrun handlers --check ' || jobrun.shell_word(explain_handler.job_type)
+			else coalesce(e.mend, 'jobrun handlers --check') end
 	from h cross join refused e cross join kept k cross join fresh w
 $fn$;
 
@@ -864,6 +866,7 @@ declare
 	v_overlap text;
 	v_late    boolean;
 	v_but     record;                    -- what a run of its next slot would meet
+	v_by_exec boolean;                   -- without a schedule and without a handler: jobrun exec starts it
 begin
 	select d.*, coalesce(d.queue, t.queue, 'default') as its_queue, (d.paused_until > now()) is true as is_paused into v_def
 	from jobrun.job_definitions d left join jobrun.job_definitions t on t.name = d.job_type where d.name = v_name;
@@ -882,19 +885,22 @@ begin
 	where c.state = 'no' and (c.at > v_def.next_slot_at) is not false and v_def.schedule is not null and v_def.enabled
 		and not v_def.is_paused and v_def.next_slot_at is not null
 	order by c.nr limit 1;
+	v_by_exec := v_def.schedule is null and exists (select from jobrun.explain_handler(v_def.job_type, v_def.its_queue, v_seen) h
+		where h.reason in ('no_handler', 'no_runner'));
 	return query select 'verdict',
 		case when v_def.schedule is null then 'manual' when not v_def.enabled or v_def.is_paused and not isfinite(v_def.paused_until)
 			or v_def.next_slot_at is null then 'never' when v_def.is_paused then 'paused' else 'fires' end,
 		case when v_def.schedule is null then 'no_schedule' when not v_def.enabled then 'disabled' when v_def.is_paused then 'definition_paused'
 			when v_def.next_slot_at is null then 'no_slot' when v_late then 'late_slot' else coalesce(v_but.reason, 'next_slot') end,
-		case when v_def.schedule is null then 'has no schedule: it fires only by hand' when not v_def.enabled
+		case when v_by_exec then format('has no schedule and no handler: ''jobrun exec %s'' starts it', v_name)
+			when v_def.schedule is null then 'has no schedule: it fires only by hand' when not v_def.enabled
 				then 'never fires unless somebody acts: it is disabled, and its slots are skipped'
 			when v_def.is_paused and not isfinite(v_def.paused_until) then 'never fires unless somebody acts: it is paused until resumed'
 			when v_def.is_paused then 'fires no slot before its pause ends' when v_def.next_slot_at is null then 'never fires again: its schedule has no further slot'
 			when v_late then 'fires with the next tick: no tick has fired its slot of' else 'fires' end,
 		case when v_def.schedule is null or not v_def.enabled then null when v_def.is_paused then nullif(v_def.paused_until, 'infinity') else v_def.next_slot_at end,
 		case when v_def.enabled and v_def.is_paused then coalesce(': ' || v_def.paused_reason, '') else coalesce(v_but.words, '') end,
-		case when v_def.schedule is null then 'jobrun enqueue --definition ' || v_name when not v_def.enabled then format('jobrun define %s --enable', v_name)
+		case when v_by_exec then null when v_def.schedule is null then 'jobrun enqueue --definition ' || v_name when not v_def.enabled then format('jobrun define %s --enable', v_name)
 			when v_def.is_paused then 'jobrun resume --definition ' || v_name when v_late then 'jobrun --once -v'
 			else v_but.command end;
 	return query select 'enabled', case when v_def.enabled then 'ok' else 'no' end, case when not v_def.enabled then 'disabled' end,

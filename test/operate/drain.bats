@@ -69,6 +69,26 @@ resume|' "select action, reason from jobrun.job_audit where object = 'everything
 	q_is t "select paused_until = 'infinity' from jobrun.job_queues where name = 'mail'"
 }
 
+@test "a claim that takes long and meets the beginning of a pause takes nothing" {
+	handler work <<<'exit 0'
+	a=$(enqueue work)
+	q "insert into jobrun.job_runners (id, host, pid, version, permits, job_types) values (7, 'db9', 1, 'x', 1, '{work}')"
+	# as behind the dead entries of an old snapshot
+	q "create schema quick" "alter function jobrun.may_claim set schema quick" \
+		"create function jobrun.may_claim(runner_id bigint, claim_number bigint) returns boolean language plpgsql volatile as \$\$
+			begin return pg_sleep(3) is not null and quick.may_claim(runner_id, claim_number); end \$\$"
+	claim="select count(*) from jobrun.claim(7, 'db9', 5, '{work}', '{default}', '{100}', null, null, null, 60000, 1)"
+	q "$claim" >claimed 2>&1 3>&- 4>&- &
+	wait_until 10 q_is 1 "select count(*) from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()"
+	jr_ok pause --all
+	wait "$!" || true
+	run cat claimed
+	assert_output --partial 'a pause began during this claim'
+	run_is "$a" queued
+	jr_ok resume --all
+	q_is 1 "begin; $claim; rollback"
+}
+
 @test "on a paused host nothing starts, also for runners that start later, and housekeeping keeps the pause" {
 	here=$(hostname)
 	handler work <<<'exit 0'
