@@ -30,7 +30,7 @@ static const struct handlers_opts handlers_defaults = {.handlers = NULL};
 static const struct jr_option handlers_options[] = {
 	{ .name = "handlers", .arg = "DIR", .help = "the handlers directory (~/.config/jobrun/handlers, else /etc/jobrun/handlers)",
 	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS" },
-	{ .name = "check", .help = "exit 1 when a file there is not used though it looks as if it should be",
+	{ .name = "check", .help = "exit 1 when a file there is not used though it looks as if it should be, or a TYPE has no handler",
 	    .type = JR_OPT_FLAG, .offset = AT(check) },
 	{ .name = "settings", .help = "show the settings of NAME.json instead", .type = JR_OPT_FLAG, .offset = AT(settings) },
 	JR_OPTIONS_END,
@@ -107,6 +107,30 @@ handler_of(const struct jr_handler *handler)
 	return object;
 }
 
+/* One more problem for each of these job types that this host has no handler for. Caller frees the texts and the list. */
+static char **
+problems_of_types(const struct jr_handlers *handlers, int argc, char **argv)
+{
+	char **problems = jr_xcalloc((size_t)argc + 1, sizeof(*problems));
+	size_t count = 0;
+
+	for (int i = 0; i < argc; i++) {
+		if (jr_handlers_find(handlers, argv[i]) == NULL)
+			problems[count++] =
+			    jr_xasprintf("no handler for %s: put an executable file %s, or %s.sql or %s.json, into %s",
+				argv[i], argv[i], argv[i], argv[i], handlers->directory);
+	}
+	return problems;
+}
+
+static void
+free_list(char **texts)
+{
+	for (size_t i = 0; texts[i] != NULL; i++)
+		free(texts[i]);
+	free(texts);
+}
+
 static json_t *
 problem_of(const char *text)
 {
@@ -116,9 +140,9 @@ problem_of(const char *text)
 	return object;
 }
 
-/* `nothing`: why there is nothing to run here, NULL if there is something; it is one more problem. */
+/* `nothing`: why there is nothing to run here, NULL if there is something; it and `missing` are more problems. */
 static void
-print_document(const struct jr_handlers *handlers, const char *nothing)
+print_document(const struct jr_handlers *handlers, const char *nothing, char *const *missing)
 {
 	json_t *root = json_object(), *items = json_array();
 	json_t *problems = json_array();
@@ -129,6 +153,8 @@ print_document(const struct jr_handlers *handlers, const char *nothing)
 		jr_document_append(problems, problem_of(handlers->problems[i]));
 	if (nothing != NULL)
 		jr_document_append(problems, problem_of(nothing));
+	for (size_t i = 0; missing[i] != NULL; i++)
+		jr_document_append(problems, problem_of(missing[i]));
 	jr_document_set_text(root, "directory", handlers->directory);
 	jr_document_set(root, "handlers", items);
 	jr_document_set(root, "problems", problems);
@@ -192,10 +218,22 @@ print_settings(bool json)
 	return 0;
 }
 
-static int
-show_handlers(const struct jr_app *app, const struct handlers_opts *opts, struct jr_err *err)
+static void
+print_lines(const struct jr_handlers *handlers, const char *nothing, char *const *missing)
 {
-	char *directory = jr_handlers_directory(opts->handlers);
+	print_table(handlers);
+	for (size_t i = 0; i < handlers->problem_count; i++)
+		jr_print_line(stdout, "! ", handlers->problems[i]);
+	if (nothing != NULL)
+		jr_print_line(stdout, "! ", nothing);
+	for (size_t i = 0; missing[i] != NULL; i++)
+		jr_print_line(stdout, "! ", missing[i]);
+}
+
+static int
+show_handlers(const struct jr_app *app, const struct handlers_opts *opts, int argc, char **argv, struct jr_err *err)
+{
+	char *directory = jr_handlers_directory(opts->handlers), **missing;
 	struct jr_err why = {.code = JR_E_CONFIG};
 	struct jr_handlers handlers;
 	const char *nothing;
@@ -206,16 +244,13 @@ show_handlers(const struct jr_app *app, const struct handlers_opts *opts, struct
 	if (!done)
 		return (int)err->code;
 	nothing = problem_of_all(&handlers, &why);
-	status = opts->check && (nothing != NULL || handlers.problem_count > 0) ? JR_E_NEWS : 0;
-	if (app->json) {
-		print_document(&handlers, nothing);
-	} else {
-		print_table(&handlers);
-		for (size_t i = 0; i < handlers.problem_count; i++)
-			jr_print_line(stdout, "! ", handlers.problems[i]);
-		if (nothing != NULL)
-			jr_print_line(stdout, "! ", nothing);
-	}
+	missing = problems_of_types(&handlers, argc, argv);
+	status = opts->check && (nothing != NULL || missing[0] != NULL || handlers.problem_count > 0) ? JR_E_NEWS : 0;
+	if (app->json)
+		print_document(&handlers, nothing, missing);
+	else
+		print_lines(&handlers, nothing, missing);
+	free_list(missing);
 	jr_handlers_release(&handlers);
 	return status;
 }
@@ -225,19 +260,19 @@ handlers_run(const struct jr_app *app, const void *values, int argc, char **argv
 {
 	const struct handlers_opts *opts = values;
 
-	(void)argc;
-	(void)argv;
-	return opts->settings ? print_settings(app->json) : show_handlers(app, opts, err);
+	return opts->settings ? print_settings(app->json) : show_handlers(app, opts, argc, argv, err);
 }
 
 const struct jr_cmd jr_cmd_handlers = {
     .name = "handlers",
     .group = JR_GROUP_SETUP,
     .summary = "show what this host can do, with what settings, and what is wrong",
-    .usage = "[OPTION...]",
-    .details = "Needs no database. A line that begins with ! is a file that is not used, and why.\n",
+    .usage = "[OPTION...] [TYPE...]",
+    .details = "Needs no database. A line that begins with ! is a file that is not used, and why, or one of the\n"
+	       "TYPEs that has no handler here.\n",
     .options = handlers_options,
     .defaults = &handlers_defaults,
     .size = sizeof(handlers_defaults),
+    .max_args = -1,
     .run = handlers_run,
 };

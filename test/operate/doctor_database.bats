@@ -168,7 +168,7 @@ pooling_is() {
 	finds runner fail 'seen 2h ago on web9'
 	a_runner web9 0 other
 	finds runner ok 'on web9'
-	finds types fail 'a run of work in queue default has been due for 1h, and no host has a handler for work' '^jobrun handlers --check$'
+	finds types fail 'a run of work in queue default has been due for 1h, and no host has a handler for work' '^jobrun handlers --check work$'
 	q "update jobrun.job_runners set refused = '{work: cannot trust it}'"
 	finds types fail 'host web9: refused: work: cannot trust it'
 	a_runner web8 0

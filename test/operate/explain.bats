@@ -130,7 +130,7 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	jr_ok run
 	verdict_is "$id" 'never starts unless somebody acts: no host has a handler for work '
 	handler work <<<'exit 0'
-	new="the handler for work is newer than the last tick of host $(hostname), and its next one takes it"
+	new="host $(hostname) has had a handler for work only since its last tick, and the next one takes it"
 	said="starts with the next claim; but $new"
 	verdict_is "$id" "$said\$"
 	assert_line "?   $new   jobrun --once -v"
@@ -213,6 +213,11 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	jr_ok run
 	verdict_is "$id" 'never starts unless somebody acts: no host has a handler for send_fxa \(seen without it: '
 	assert_line '    did you mean send_fax?'
+	jr_ok explain "$id"
+	assert_line --index 1 'try: jobrun handlers --check send_fxa'
+	jr handlers --check send_fxa
+	assert_equal "$status" 1
+	assert_line "! no handler for send_fxa: put an executable file send_fxa, or send_fxa.sql or send_fxa.json, into $JOBRUN_HANDLERS"
 	handler send_fxa <<<'exit 0'
 	jr_ok run
 	run_is "$id" succeeded
@@ -374,7 +379,7 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	jr_ok define lost --type nobody --schedule '30 2 * * *'
 	jr_ok explain lost
 	assert_line --index 0 --regexp "^lost fires $T \(in [^)]*\); but no host has a handler for nobody \(seen without it: .*\)\$"
-	assert_line --index 1 'try: jobrun handlers --check'
+	assert_line --index 1 'try: jobrun handlers --check nobody'
 	jr_ok explain lost --json
 	assert_equal "$(jq -r '.verdict + " " + .reason' <<<"$output")" 'fires no_handler'
 	jr_ok pause --queue mail --reason 'the relay is down'

@@ -51,7 +51,7 @@ setup() {
 		cat <<-'end'
 			jobrun: 2 due runs never start unless somebody acts, such as run 4: queue full lets no run start: its max-running is 0 (jobrun queue full --max-running 1)
 			jobrun: 1 due run waits, which is run 3: other due runs come before it in queue some; its limits leave no further room (jobrun run --job 3)
-			jobrun: 1 due run never starts unless somebody acts, which is run 6: no host has a handler for nobody (seen without it: there) (jobrun handlers --check)
+			jobrun: 1 due run never starts unless somebody acts, which is run 6: no host has a handler for nobody (seen without it: there) (jobrun handlers --check nobody)
 		end
 	)"
 	# One reason with another command for each run is one line, with that of the example.
