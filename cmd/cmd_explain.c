@@ -123,7 +123,7 @@ const struct jr_cmd jr_cmd_explain = {
     .usage = "[OPTION...] ID|NAME",
     .details =
 	"The first line is the verdict: the run starts or ends with the next claim, waits, or never starts unless\n"
-	"somebody acts. Then every condition of a start: ok, ! for what keeps it, or ? if only the host knows, and\n"
+	"somebody acts. Then every condition of a start: ok, ! for what holds it back, or ? if only the host knows, and\n"
 	"the command that changes it. Of a definition NAME: its next slots, why the last ones did not run, and what a run of\n"
 	"it would meet. A handler that came to this host after its last tick counts. Nothing is locked or changed.\n",
     .min_args = 1,

@@ -107,7 +107,7 @@ handler_of(const struct jr_handler *handler)
 	return object;
 }
 
-/* One more problem for each of these job types that this host has no handler for. Caller frees the texts and the list. */
+/* One more problem for each of these job types that has no handler here. Caller: free_list. */
 static char **
 problems_of_types(const struct jr_handlers *handlers, int argc, char **argv)
 {

@@ -146,7 +146,7 @@ why_not(const struct jr_import *import, const struct jr_crontab_line *line, cons
 	    "@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"};
 
 	if (strcmp(line->schedule, "@reboot") == 0)
-		return "jobrun knows no start of the system, so cron keeps this line";
+		return "jobrun has no @reboot, so cron keeps this line";
 	for (size_t i = 0; i < JR_COUNT(nicknames) && line->schedule[0] == '@'; i++) {
 		if (strcmp(line->schedule, nicknames[i]) == 0)
 			break;

@@ -181,7 +181,7 @@ const struct jr_cmd jr_cmd_retry = {
 	"FILTER is one or more of the options --status to --until: it means the runs that 'jobrun list' shows with them.\n"
 	"A running run is left alone. So is a run that has succeeded, and a run that is superseded, since a\n"
 	"newer run of its unique key is running or has succeeded; --force retries both. With -n and a filter\n"
-	"superseded runs are counted, too.\n",
+	"the count includes superseded runs.\n",
     .options = retry_options,
     .defaults = &retry_defaults,
     .size = sizeof(retry_defaults),

@@ -75,7 +75,7 @@ static const struct jr_option run_options[] = {
 	{ .name = "raw", .help = "with --job: show its output unchanged, even on a terminal", .type = JR_OPT_FLAG, .offset = AT(raw) },
 	{ .name = "max-runs", .arg = "N", .help = "stop claiming after N runs", .type = JR_OPT_INT, .offset = AT(max_runs),
 	    .min = 1, .max = INT64_MAX },
-	{ .name = "max-runtime", .arg = "D", .help = "stop claiming after this time; 0: never (10m, or what --for needs)", .type = JR_OPT_DURATION,
+	{ .name = "max-runtime", .arg = "D", .help = "stop claiming after this time; 0: never (10m; with --for, as long as it stays)", .type = JR_OPT_DURATION,
 	    .offset = AT(max_runtime_ms) },
 	{ .name = "handlers", .arg = "DIR", .help = "the handlers directory (~/.config/jobrun/handlers, else /etc/jobrun/handlers)",
 	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS" },

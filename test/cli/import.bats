@@ -110,7 +110,7 @@ MAILTO = \"ops@example.org\"
   17 *	* * *	root	$JOBRUN exec run-parts -- /bin/sh -c 'cd / && run-parts --report /etc/cron.hourly'
 
 @daily www-data $JOBRUN exec rotate_logs.sh -- /usr/local/bin/Rotate_Logs.sh --all
-# jobrun: jobrun knows no start of the system, so cron keeps this line
+# jobrun: jobrun has no @reboot, so cron keeps this line
 @reboot root /usr/bin/warm
 # jobrun: jobrun does not know this time
 @fortnightly root /usr/bin/x

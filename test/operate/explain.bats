@@ -205,6 +205,18 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	assert_line --index 1 "try: jobrun cancel $second"
 }
 
+@test "what jobrun exec made is not to be enqueued: nothing could start such a run, and it would keep the next exec from starting" {
+	jr_ok exec backup -- true
+	jr_ok explain backup
+	assert_line --index 0 "backup has no schedule and no handler: 'jobrun exec backup' starts it"
+	refute_output --partial 'enqueue'
+	handler backup <<<:
+	jr_ok run
+	jr_ok explain backup
+	assert_line --index 0 'backup has no schedule: it fires only by hand'
+	assert_line --index 1 'try: jobrun enqueue --definition backup'
+}
+
 @test "a type without a handler: which hosts were seen without it, and a name that is spelt nearly so" {
 	id=$(enqueue send_fxa)
 	verdict_is "$id" 'never starts unless somebody acts: no runner was seen in the last day$'
