@@ -158,6 +158,7 @@ on_finish(void *ctx, const struct jr_reply *reply)
 	bool done = reply->end == JR_PG_DONE && (reply->result_count < 2 || take_given_back(runner, reply->results[1]));
 	bool in_vain = reply->end == JR_PG_FAILED && reply->err.code != JR_E_TEMP;
 
+	jr_times_note(runner, reply);
 	if (!done && !in_vain && jr_claim_number(runner) > 0 && jr_runner_may_end_later(runner, again_ms)) {
 		runner->tick.send_at_ms = again_ms;
 		return;
@@ -170,13 +171,13 @@ on_finish(void *ctx, const struct jr_reply *reply)
 static void
 send_finish(struct jr_runner *runner)
 {
-	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_times_usual(runner), on_finish, runner);
+	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_times_walk(runner), on_finish, runner);
 	char *counts = counts_json(&runner->counts);
 	struct jr_outcome outcome = jr_exec_unstarted(runner);
 
 	jr_runner_enter(runner, JR_PHASE_FINISH);
 	if (jr_claim_number(runner) == 0)
-		jr_request_unflushed(request, jr_times_usual(runner));
+		jr_request_unflushed(request, jr_times_walk(runner));
 	jr_queue_add_runner_finish(request, runner->facts.id, counts, jr_claim_number(runner));
 	/* Runs of an answer that made no sense are left to their leases. */
 	if (jr_claim_number(runner) > 0 && !jr_link_was_nonsense(runner))

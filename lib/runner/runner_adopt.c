@@ -51,6 +51,7 @@ on_adopt(void *ctx, const struct jr_reply *reply)
 	struct jr_runner *runner = ctx;
 	struct jr_err err = reply->err;
 
+	jr_times_note(runner, reply);
 	if (reply->end == JR_PG_DONE && jr_queue_read_claims_void(reply->results[0]))
 		take_runs(runner, reply->results[1], reply->sent_ms);
 	else if (reply->end == JR_PG_UNKNOWN)
@@ -79,7 +80,7 @@ jr_adopt_try(struct jr_runner *runner)
 		adopt->most = ADOPT_MOST;
 	adopt->number = jr_claim_number(runner);
 	jr_held_name_known(runner, &known);
-	request = jr_request_new(JR_REQUEST_WHOLE, jr_times_usual(runner), on_adopt, runner);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_times_walk(runner), on_adopt, runner);
 	jr_queue_add_claims_void(request, runner->facts.id, adopt->number);
 	jr_queue_add_adopt(request, runner->facts.id, &known, adopt->most);
 	jr_claim_list_release(&known);

@@ -8,8 +8,8 @@
  * NOTIFIED_MS old, so that there is a claim between two looks, and many notifications cause one look.
  *
  * While a session holds an old snapshot, a look walks over the index entries of all runs that were claimed meanwhile,
- * and so does the claim from the head that follows. A claim with a cursor does not. So a look is good for LOOK_SHARE
- * times as long as it took, but for LOOKED_MS at most, so that an urgent run still starts, or LOOKED_SHARE times.
+ * and so does the claim from the head that follows; a claim with a cursor does not. So a look is good for LOOK_SHARE
+ * times as long as it took. LOOKED_MS, or LOOKED_SHARE times, is the most, so that an urgent run still starts.
  *
  * What must hold: a permit is reserved for each run before it is claimed, and each run that is started has it, its own
  * or that of its batch; permits of runs that did not come are given back. After a lost answer the runner claims nothing

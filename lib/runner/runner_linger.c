@@ -138,6 +138,7 @@ on_seen(void *ctx, const struct jr_reply *reply)
 {
 	struct jr_runner *runner = ctx;
 
+	jr_times_note(runner, reply);
 	if (reply->end == JR_PG_DONE && jr_queue_read_expired(reply->results[1]))
 		jr_reclaim_begin(runner);
 	else if (reply->end != JR_PG_DONE)
@@ -156,7 +157,7 @@ try_seen(struct jr_runner *runner)
 		return false;
 	}
 	runner->linger.seen_at_ms = jr_clock_after(now, runner->opts->lease.heartbeat_ms);
-	request = jr_request_new(JR_REQUEST_WHOLE, jr_times_usual(runner), on_seen, runner);
+	request = jr_request_new(JR_REQUEST_WHOLE, jr_times_walk(runner), on_seen, runner);
 	jr_queue_add_runner_seen(request, runner->facts.id);
 	jr_held_name_all(runner, &held);
 	jr_queue_add_expired(request, &held);

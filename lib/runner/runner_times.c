@@ -5,10 +5,11 @@
  * when the answer to a claim comes.
  *
  * While a session holds an old snapshot, vacuum leaves the index entries of all runs that were started since, and what
- * looks for work walks over them: a second for some million entries. If each of these statements were cancelled at the
- * same timeout, nothing would start until the snapshot is gone. So when one is cancelled the next ones get four times
- * as long. Heartbeats wait behind them on the same connection, so they get half a heartbeat at most while something is
- * held: a lease is then renewed after three eighths of it, and the fence is at five sixths.
+ * looks for work, for expired leases or for the runs of this runner walks over them: a second for some million entries.
+ * If each of these statements were cancelled at the same timeout, nothing would start until the snapshot is gone. So
+ * when one is cancelled the next ones get four times as long. Heartbeats wait behind them on the same connection, so
+ * they get half a heartbeat at most while something is held: a lease is then renewed after three eighths of it, and the
+ * fence is at five sixths.
  */
 #include <string.h>
 
@@ -49,7 +50,7 @@ jr_times_usual(const struct jr_runner *runner)
 	return jr_held_count(runner) == 0 ? &runner->times.patient : &runner->opts->lease;
 }
 
-/* The longer deadline leaves lock_timeout as it is: it is for locks of others, of which there are no more. */
+/* lock_timeout stays as it is: a longer walk waits no longer for the locks of others. */
 const struct jr_lease *
 jr_times_walk(struct jr_runner *runner)
 {

@@ -18,6 +18,7 @@ on_told(void *ctx, const struct jr_reply *reply)
 {
 	struct jr_runner *runner = ctx;
 
+	jr_times_note(runner, reply);
 	if (reply->end != JR_PG_DONE) {
 		jr_log(JR_INFO, JR_EVENT_UNHANDLED_FAILED, JR_S("error", reply->err.msg));
 		return;

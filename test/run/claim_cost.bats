@@ -51,7 +51,7 @@ slow_looks() {
 @test "a look that takes longer than statements may take gets more time, also while something runs, and runs start" {
 	handler work <<<:
 	handler long <<<'until [ -e "$TMPDIR/go" ]; do sleep 0.1; done'
-	slow_looks 4 # of three seconds
+	slow_looks 4 # a statement has three
 	long=$(enqueue long)
 	first=$(enqueue work)
 	bg_runner -j 2
