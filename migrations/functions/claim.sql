@@ -95,6 +95,25 @@ begin
 end
 $fn$;
 
+-- check_pauses: for a claim that took long, behind the dead index entries of an old snapshot: an error if a pause that began
+-- meanwhile holds back one of the runs that it has taken. Who waits for a pause (pause --wait) waits for such a claim as long as
+-- a usual one takes, not longer. Volatile, so that its snapshot is younger than those of the claim.
+create or replace function jobrun.check_pauses(run_ids bigint[], host text) returns void
+language plpgsql volatile
+set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
+begin
+	if jobrun.is_held_back(check_pauses.host) or exists (
+		select from jobrun.job_runs r
+		left join jobrun.job_queues q on q.name = r.queue
+		left join jobrun.job_types t on t.name = r.job_type
+		left join jobrun.job_definitions d on d.id = r.definition_id
+		where r.id = any (run_ids) and (q.paused_until > now() or t.paused_until > now() or d.paused_until > now()))
+	then
+		raise exception 'a pause began during this claim' using errcode = 'serialization_failure';
+	end if;
+end
+$fn$;
+
 -- may_claim: may this claim of a runner still take runs? Each claim has a number, higher than that of the one before.
 -- It may not if the runner has given up the claim (claims_void) or has ended, or if its row is gone. The row of the
 -- runner stays locked, so that the runner cannot give up the claim before it has ended: either its runs are visible
@@ -321,6 +340,9 @@ begin
 	end if;
 	if n = 0 then
 		v_ids := jobrun.claim_ahead(v_runner, v_host, v_until, job_types, queues, priorities, v_priority, v_run_at, v_id, ahead, ahead_types);
+		if clock_timestamp() > now() + interval '1 second' then
+			perform jobrun.check_pauses(v_ids, v_host);
+		end if;
 		return query select h.* from jobrun.held_runs h where h.id = any (v_ids) order by h.priority, h.run_at, h.id;
 		return;
 	end if;
@@ -519,9 +541,8 @@ begin
 			order by t.priority desc, t.run_at desc, t.id desc limit 1) l;
 	end if;
 
-	-- pause --wait counts on it that no claim goes on for long after a pause. The snapshot of this call is younger than the first.
-	if clock_timestamp() > now() + interval '1 second' and jobrun.is_held_back(v_host) then
-		raise exception 'a pause began during this claim' using errcode = 'serialization_failure';
+	if clock_timestamp() > now() + interval '1 second' then
+		perform jobrun.check_pauses(v_ids, v_host);
 	end if;
 	return query select h.* from jobrun.held_runs h where h.id = any (v_ids) order by h.priority, h.run_at, h.id;
 	if v_left_out <> '{}' then
