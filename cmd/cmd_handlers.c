@@ -260,6 +260,10 @@ handlers_run(const struct jr_app *app, const void *values, int argc, char **argv
 {
 	const struct handlers_opts *opts = values;
 
+	if (opts->settings && argc > 0) {
+		jr_fail(err, JR_E_USAGE, "--settings shows all settings, and takes no TYPE");
+		return (int)err->code;
+	}
 	return opts->settings ? print_settings(app->json) : show_handlers(app, opts, argc, argv, err);
 }
 

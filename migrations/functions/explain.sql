@@ -866,7 +866,7 @@ declare
 	v_overlap text;
 	v_late    boolean;
 	v_but     record;                    -- what a run of its next slot would meet
-	v_by_exec boolean;                   -- without a schedule and without a handler: jobrun exec starts it
+	v_by_exec boolean;                   -- no schedule, and no known handler: it is most likely of jobrun exec
 begin
 	select d.*, coalesce(d.queue, t.queue, 'default') as its_queue, (d.paused_until > now()) is true as is_paused into v_def
 	from jobrun.job_definitions d left join jobrun.job_definitions t on t.name = d.job_type where d.name = v_name;
@@ -892,7 +892,7 @@ begin
 			or v_def.next_slot_at is null then 'never' when v_def.is_paused then 'paused' else 'fires' end,
 		case when v_def.schedule is null then 'no_schedule' when not v_def.enabled then 'disabled' when v_def.is_paused then 'definition_paused'
 			when v_def.next_slot_at is null then 'no_slot' when v_late then 'late_slot' else coalesce(v_but.reason, 'next_slot') end,
-		case when v_by_exec then format('has no schedule and no handler: ''jobrun exec %s'' starts it', v_name)
+		case when v_by_exec then format('has no schedule, and no host was seen with a handler for %s: ''jobrun exec %s'' starts it', v_def.job_type, v_name)
 			when v_def.schedule is null then 'has no schedule: it fires only by hand' when not v_def.enabled
 				then 'never fires unless somebody acts: it is disabled, and its slots are skipped'
 			when v_def.is_paused and not isfinite(v_def.paused_until) then 'never fires unless somebody acts: it is paused until resumed'

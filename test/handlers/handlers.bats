@@ -51,6 +51,23 @@ row() {
 	assert_equal "${#lines[@]}" 7
 }
 
+@test "handlers TYPE says which of these job types have no handler here, and --check has exit status 1 then" {
+	handler work <<<:
+	jr_ok handlers --check work jobrun.noop
+	refute_output --partial '!'
+	jr handlers --check work mail
+	assert_equal "$status" 1
+	problem="no handler for mail: put an executable file mail, or mail.sql or mail.json, into $JOBRUN_HANDLERS"
+	assert_line "! $problem"
+	jr_ok handlers mail # no --check
+	assert_line "! $problem"
+	jr handlers --check --json work mail
+	assert_equal "$status" 1
+	assert_equal "$(jq -r '[.problems[].text] | join(";")' <<<"$output")" "$problem"
+	jr handlers --settings mail
+	assert_one_line 64 '--settings shows all settings, and takes no TYPE'
+}
+
 @test "handlers --json is one document, without secrets and without values of headers and variables" {
 	one_of_each
 	jr_ok handlers --json

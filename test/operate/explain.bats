@@ -208,7 +208,7 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 @test "what jobrun exec made is not to be enqueued: nothing could start such a run, and it would keep the next exec from starting" {
 	jr_ok exec backup -- true
 	jr_ok explain backup
-	assert_line --index 0 "backup has no schedule and no handler: 'jobrun exec backup' starts it"
+	assert_line --index 0 "backup has no schedule, and no host was seen with a handler for backup: 'jobrun exec backup' starts it"
 	refute_output --partial 'enqueue'
 	handler backup <<<:
 	jr_ok run
