@@ -60,13 +60,12 @@ adds(struct piece *piece, const char *text)
 static bool
 is_known(const char *key)
 {
-	static const char *const keys[] = {"attempt", "cancelled", "claim", "code", "count", "db", "dead", "definition",
-	    "delay_ms", "error", "exit", "failed", "fd", "fenced", "from", "host", "later", "lost", "max", "ms", "n",
-	    "outcome", "path", "permits", "pid", "queue", "reason", "released", "run", "runner", "signal", "since_ms",
-	    "slot", "slots", "state", "succeeded", "to", "type", "version"};
+	static const char *const keys[] = {"attempt", "claim", "code", "count", "db", "definition", "delay_ms", "error",
+	    "fd", "from", "host", "ms", "n", "outcome", "path", "pid", "queue", "reason", "run", "signal", "slot",
+	    "slots", "state", "to", "type"};
 
 	for (size_t i = 0; i < JR_COUNT(keys); i++)
-		if (keys[i][0] == key[0] && strcmp(keys[i], key) == 0) /* also asked for lines that are not written */
+		if (keys[i][0] == key[0] && strcmp(keys[i], key) == 0)
 			return true;
 	return false;
 }
@@ -250,15 +249,21 @@ jr_log_init(enum jr_level level, enum jr_log_format format, int fd)
 	sink.is_journal = is_journal(fd);
 }
 
+bool
+jr_log_is_on(enum jr_level level)
+{
+	return level <= sink.level;
+}
+
 void
 jr_log_fields(enum jr_level level, enum jr_event event, const struct jr_field *fields, size_t count)
 {
 	struct piece line = {.len = 0};
 
+	if (!jr_log_is_on(level))
+		return;
 	for (size_t i = 0; i < count; i++)
 		assert(is_known(fields[i].key));
-	if (level > sink.level)
-		return;
 	add_head(&line, level, event);
 	for (size_t i = 0; i < count; i++)
 		add_field(&line, &fields[i]);

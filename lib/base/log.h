@@ -93,8 +93,8 @@ struct jr_field {
 #define JR_S(k, v) ((struct jr_field){ .key = (k), .type = JR_STR, .str = (v) })
 #define JR_I(k, v) ((struct jr_field){ .key = (k), .type = JR_INT, .num = (v) })
 #define jr_log(level, event, ...) \
-	jr_log_fields((level), (event), (const struct jr_field[]){ __VA_ARGS__ }, \
-	    JR_COUNT(((const struct jr_field[]){ __VA_ARGS__ })))
+	(jr_log_is_on(level) ? jr_log_fields((level), (event), (const struct jr_field[]){ __VA_ARGS__ }, \
+	    JR_COUNT(((const struct jr_field[]){ __VA_ARGS__ }))) : (void)0)
 /* clang-format on */
 
 /*
@@ -103,7 +103,10 @@ struct jr_field {
  */
 void jr_log_init(enum jr_level level, enum jr_log_format format, int fd);
 
-/* One line. A key outside the allow-list is a bug (assert). */
+/* Are such events logged? jr_log asks before it looks at the fields. */
+bool jr_log_is_on(enum jr_level level);
+
+/* One line, if they are. A key outside the allow-list is a bug (assert; `scripts/checks events` finds it, too). */
 void jr_log_fields(enum jr_level level, enum jr_event event, const struct jr_field *fields, size_t count);
 
 #endif

@@ -232,7 +232,7 @@ unknown_key_is_a_bug(void **state)
 	if (pid == 0) {
 		(void)close(STDERR_FILENO);
 		(void)signal(SIGABRT, SIG_DFL);
-		jr_log(JR_DEBUG, JR_EVENT_POLLING, JR_S("payload", "secret")); /* noticed even when the level is off */
+		jr_log(JR_ERROR, JR_EVENT_POLLING, JR_S("payload", "secret"));
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
