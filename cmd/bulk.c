@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "print.h"
 #include "repair.h"
@@ -80,9 +81,9 @@ fetch_portion(struct bulk *bulk, int64_t size, struct jr_err *err)
 	const char *values[JR_FILTER_COUNT + 3];
 
 	memcpy(values, bulk->params.values, sizeof(bulk->params.values));
-	values[JR_FILTER_LIMIT] = jr_pg_print_int(limit, size);
-	values[JR_FILTER_COUNT] = jr_pg_print_int(first, bulk->first);
-	values[JR_FILTER_COUNT + 1] = jr_pg_print_int(last, bulk->last);
+	values[JR_FILTER_LIMIT] = jr_print_int(limit, size);
+	values[JR_FILTER_COUNT] = jr_print_int(first, bulk->first);
+	values[JR_FILTER_COUNT + 1] = jr_print_int(last, bulk->last);
 	values[JR_FILTER_COUNT + 2] = BATCH;
 	return jr_db_query(bulk->db, jr_sql_matching_ids, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
 }

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/text.h"
@@ -88,7 +89,7 @@ read_number(const char *name, char storage[24], const char **text, bool *is_zero
 		return true;
 	if (!jr_parse_int(name, value, 1, INT64_MAX, &number, err))
 		return false;
-	*text = jr_pg_print_int(storage, number);
+	*text = jr_print_int(storage, number);
 	return true;
 }
 
@@ -251,7 +252,7 @@ static void
 remember(const struct effect *effect, int status, struct jr_err *err)
 {
 	char text[24];
-	const char *values[] = {effect->key, effect->word, jr_pg_print_int(text, status)};
+	const char *values[] = {effect->key, effect->word, jr_print_int(text, status)};
 	const struct jr_statement statement = {jr_sql_effect_end, JR_COUNT(values), values};
 	struct jr_err why;
 	bool unused = false;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/text.h"
@@ -113,7 +114,7 @@ explain_run(const struct jr_app *app, const void *values, int argc, char **argv,
 		return (int)err->code;
 	if (!is_run && !jr_parse_definition("NAME", argv[0], err))
 		return (int)err->code;
-	return explain(app, is_run ? jr_pg_print_int(id, number) : argv[0], is_run, err) ? 0 : (int)err->code;
+	return explain(app, is_run ? jr_print_int(id, number) : argv[0], is_run, err) ? 0 : (int)err->code;
 }
 
 const struct jr_cmd jr_cmd_explain = {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "commands.h"
@@ -95,7 +96,7 @@ change(struct jr_db *db, const struct grant_opts *opts, char **argv, PGresult **
 	char *queues = jr_pg_array_or_null((const char *const *)opts->queues.items, opts->queues.count);
 	char most[24];
 	const char *values[] = {
-	    argv[0], argv[1], types, queues, opts->max_open > 0 ? jr_pg_print_int(most, opts->max_open) : NULL};
+	    argv[0], argv[1], types, queues, opts->max_open > 0 ? jr_print_int(most, opts->max_open) : NULL};
 	const struct jr_statement statements[CHANGE_COUNT] = {
 	    {opts->revoke ? jr_sql_grant_drop : jr_sql_grant_add, opts->revoke ? 2 : JR_COUNT(values), values},
 	    {jr_sql_grants, 0, NULL}, {jr_sql_rollback, 0, NULL}, {jr_sql_begin, 0, NULL}};

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "commands.h"
 #include "filter.h"
@@ -119,8 +120,8 @@ ask(const struct jr_app *app, struct jr_db *db, const struct list_opts *opts, in
 	jr_filter_bind(&opts->filter, by_error ? "{dead}" : opts->filter.since_ms < 0 ? NULL : ALL_STATUSES, &params);
 	memcpy(values, params.values, sizeof(params.values));
 	values[P_ARCHIVED] = opts->archived ? "t" : "f";
-	values[P_WANTED] = jr_pg_print_int(wanted, tells_total(app, opts) ? look + 1 : opts->filter.limit);
-	values[P_LOOK] = jr_pg_print_int(looked, look);
+	values[P_WANTED] = jr_print_int(wanted, tells_total(app, opts) ? look + 1 : opts->filter.limit);
+	values[P_LOOK] = jr_print_int(looked, look);
 	values[P_SORT] = opts->sort == NULL ? NULL : opts->sort + descending;
 	values[P_DESCENDING] = descending ? "t" : "f";
 	ok = jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/parse.h"
@@ -97,8 +98,7 @@ static bool
 logs(const struct jr_app *app, int64_t id, int64_t attempt, struct jr_err *err)
 {
 	char id_text[24], attempt_text[24];
-	const char *values[] = {
-	    jr_pg_print_int(id_text, id), attempt == 0 ? NULL : jr_pg_print_int(attempt_text, attempt)};
+	const char *values[] = {jr_print_int(id_text, id), attempt == 0 ? NULL : jr_print_int(attempt_text, attempt)};
 	struct jr_db *db = jr_cmd_connect(app, err);
 	PGresult *result = NULL;
 	bool ok;
@@ -266,7 +266,7 @@ static PGresult *
 ask(struct follower *f, struct jr_err *err)
 {
 	char id[24], claim[24];
-	const char *values[] = {jr_pg_print_int(id, f->id), f->claim < 0 ? NULL : jr_pg_print_int(claim, f->claim)};
+	const char *values[] = {jr_print_int(id, f->id), f->claim < 0 ? NULL : jr_print_int(claim, f->claim)};
 	PGresult *result;
 
 	if (f->db == NULL)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/parse.h"
 #include "commands.h"
 #include "next_times.h"
@@ -62,7 +63,7 @@ read_after(struct jr_db *db, const char *const *values, const char *after, char 
 	if (PQgetisnull(results[1], 0, 0))
 		jr_fail(err, JR_E_USAGE, "--after: \"%.100s\" is no point in time", after);
 	else {
-		*value = jr_pg_print_int(out, jr_pg_int(results[1], 0, 0, 0));
+		*value = jr_print_int(out, jr_pg_int(results[1], 0, 0, 0));
 		ok = true;
 	}
 	for (size_t i = 0; i < JR_COUNT(results); i++)
@@ -78,7 +79,7 @@ ask(const struct jr_app *app, const struct next_opts *opts, const char *what, st
 	const char *values[JR_NEXT_TIMES_PARAMS] = {[JR_NEXT_TIMES_OF] = expression ? NULL : what,
 	    [JR_NEXT_TIMES_SCHEDULE] = expression ? what : NULL,
 	    [JR_NEXT_TIMES_ZONE] = opts->time_zone == NULL ? "UTC" : opts->time_zone,
-	    [JR_NEXT_TIMES_COUNT] = jr_pg_print_int(count, opts->count)};
+	    [JR_NEXT_TIMES_COUNT] = jr_print_int(count, opts->count)};
 	const char *zone[] = {values[JR_NEXT_TIMES_OF], values[JR_NEXT_TIMES_ZONE]};
 	struct jr_db *db = jr_cmd_connect(app, err);
 	PGresult *result = NULL;

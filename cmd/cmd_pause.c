@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "base/buf.h"
 #include "base/parse.h"
 #include "known.h"
 #include "pause_wait.h"
@@ -51,7 +52,7 @@ pause_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 {
 	const struct pause_opts *opts = values;
 	char ms[24];
-	const char *more[] = {opts->for_ms < 0 ? NULL : jr_pg_print_int(ms, opts->for_ms), opts->what.reason};
+	const char *more[] = {opts->for_ms < 0 ? NULL : jr_print_int(ms, opts->for_ms), opts->what.reason};
 	PGresult *result = jr_pauses_ask(app, &opts->what, jr_sql_pause, JR_COUNT(more), more, err);
 
 	(void)argc;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/parse.h"
 #include "commands.h"
 #include "here.h"
@@ -122,7 +123,7 @@ show_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 	(void)argc;
 	if (!jr_parse_int("ID", argv[0], 1, INT64_MAX, &number, err))
 		return (int)err->code;
-	jr_pg_print_int(id, number);
+	jr_print_int(id, number);
 	ok = app->json ? show_document(app, id, err) : show_fields(app, id, err);
 	return ok ? 0 : (int)err->code;
 }

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "commands.h"
@@ -170,8 +171,8 @@ show(const struct jr_app *app, const struct slots_opts *opts, const char *name, 
 	int status = 0;
 
 	if (opts->since_ms >= 0)
-		values[1] = jr_pg_print_int(since, opts->since_ms);
-	values[2] = jr_pg_print_int(limit, opts->limit > 0 ? opts->limit : opts->since_ms >= 0 ? MOST : NEWEST);
+		values[1] = jr_print_int(since, opts->since_ms);
+	values[2] = jr_print_int(limit, opts->limit > 0 ? opts->limit : opts->since_ms >= 0 ? MOST : NEWEST);
 	if (db == NULL || !jr_db_run(db, statements, JR_COUNT(parts), parts, JR_CMD_TIMEOUT_MS, err))
 		status = (int)err->code;
 	else if (PQntuples(parts[0]) == 0)

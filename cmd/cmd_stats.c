@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "commands.h"
@@ -247,7 +248,7 @@ ask(const struct jr_app *app, const struct stats_opts *opts, const char *zone, i
 {
 	bool errors = strcmp(opts->by, "error") == 0;
 	char *types = jr_pg_array_or_null((const char *const *)argv, (size_t)argc), since[24];
-	const char *values[] = {jr_pg_print_int(since, opts->since_ms), types, opts->by, zone};
+	const char *values[] = {jr_print_int(since, opts->since_ms), types, opts->by, zone};
 	struct jr_db *db = jr_cmd_connect(app, err);
 	PGresult *result = NULL;
 

@@ -250,7 +250,7 @@ jr_doctor_ask(struct jr_doctor *doctor, const struct jr_check *check)
 	char long_ms[24];
 	const char *const values[] = {
 	    [JR_VALUE_NONE] = NULL,
-	    [JR_VALUE_LONG_MS] = jr_pg_print_int(long_ms, doctor->long_ms),
+	    [JR_VALUE_LONG_MS] = jr_print_int(long_ms, doctor->long_ms),
 	    [JR_VALUE_ZONE] = doctor->zone,
 	    [JR_VALUE_HOST] = jr_doctor_runs_jobs(doctor) ? doctor->host : NULL,
 	    [JR_VALUE_RUNS] = jr_doctor_runs_jobs(doctor) ? "t" : "f",

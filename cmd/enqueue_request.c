@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "payload.h"
@@ -18,7 +19,7 @@ static void
 set_number(struct jr_enqueue_request *request, enum jr_enqueue_request_param param, int64_t value)
 {
 	if (value != JR_UNSET)
-		request->values[param] = jr_pg_print_int(request->numbers[param], value);
+		request->values[param] = jr_print_int(request->numbers[param], value);
 }
 
 static bool

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/width.h"
@@ -133,7 +134,7 @@ jr_explanation_fail(const struct jr_app *app, int64_t id, const struct jr_handle
     const struct jr_err *otherwise, struct jr_err *err)
 {
 	char number[24];
-	const char *values[] = {jr_pg_print_int(number, id), NULL, NULL};
+	const char *values[] = {jr_print_int(number, id), NULL, NULL};
 	const struct jr_statement statements[] = {
 	    {jr_sql_explain, JR_COUNT(values), values}, {jr_sql_explain_types, 2, values}};
 	PGresult *results[JR_COUNT(statements)] = {NULL};

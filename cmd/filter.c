@@ -109,11 +109,11 @@ jr_filter_bind(const struct jr_filter *filter, const char *usual, struct jr_filt
 		params->values[JR_FILTER_STATUSES] = usual;
 	params->values[JR_FILTER_ERROR] = filter->error;
 	if (filter->limit > 0)
-		params->values[JR_FILTER_LIMIT] = jr_pg_print_int(params->limit, filter->limit);
+		params->values[JR_FILTER_LIMIT] = jr_print_int(params->limit, filter->limit);
 	if (filter->since_ms >= 0)
-		params->values[JR_FILTER_SINCE] = jr_pg_print_int(params->since, filter->since_ms);
+		params->values[JR_FILTER_SINCE] = jr_print_int(params->since, filter->since_ms);
 	if (filter->until_ms >= 0)
-		params->values[JR_FILTER_UNTIL] = jr_pg_print_int(params->until, filter->until_ms);
+		params->values[JR_FILTER_UNTIL] = jr_print_int(params->until, filter->until_ms);
 }
 
 void

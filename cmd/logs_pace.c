@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/parse.h"
@@ -100,7 +101,7 @@ jr_logs_pace_mark(struct jr_logs_pace *pace, struct jr_db *db, int64_t id, void 
 {
 	int64_t now = jr_clock_now_ms();
 	char text[24];
-	const char *values[] = {jr_pg_print_int(text, id)};
+	const char *values[] = {jr_print_int(text, id)};
 	struct jr_err err;
 	PGresult *result;
 

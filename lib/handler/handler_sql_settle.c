@@ -43,8 +43,8 @@ void
 jr_handler_sql_settle_add_one(struct jr_request *request, const struct jr_run *run, const char *result)
 {
 	char id[24], claim[24], runner_id[24];
-	const char *values[] = {jr_pg_print_int(id, run->id), jr_pg_print_int(claim, run->claim_seq),
-	    jr_pg_print_int(runner_id, run->runner_id), result};
+	const char *values[] = {jr_print_int(id, run->id), jr_print_int(claim, run->claim_seq),
+	    jr_print_int(runner_id, run->runner_id), result};
 
 	jr_request_add(request, jr_sql_settle_one, JR_COUNT(values), values);
 }
@@ -88,7 +88,7 @@ jr_handler_sql_settle_add_batch(struct jr_request *request, struct jr_handler_sq
 		add_work(arrays, works[i]);
 	for (size_t i = 0; i < P_COUNT; i++)
 		values[i] = jr_pg_array_end(&arrays[i]);
-	values[P_RUNNER_ID] = jr_pg_print_int(runner_id, works[0]->run->runner_id);
+	values[P_RUNNER_ID] = jr_print_int(runner_id, works[0]->run->runner_id);
 	jr_request_add(request, jr_sql_settle_group, P_COUNT, values);
 	jr_request_expect(request, &group_form, count, count);
 	for (size_t i = 0; i < P_COUNT; i++)

@@ -12,7 +12,6 @@
 #include "base/parse.h"
 #include "base/text.h"
 
-#include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
@@ -36,8 +35,8 @@ fill_lease(struct jr_handler_sql_params *params, const struct jr_lease *lease)
 		check_ms = CHECK_MIN_MS;
 	if (check_ms > CHECK_MAX_MS)
 		check_ms = CHECK_MAX_MS;
-	params->values[6] = jr_pg_print_int(params->idle, lease->lease_ms / 2);
-	params->values[7] = jr_pg_print_int(params->check, check_ms);
+	params->values[6] = jr_print_int(params->idle, lease->lease_ms / 2);
+	params->values[7] = jr_print_int(params->check, check_ms);
 }
 
 void
@@ -51,42 +50,63 @@ jr_handler_sql_params_fill(
 		fill_lease(params, lease);
 	if (run != NULL) {
 		if (run->id > 0) { /* a rehearsal has no run id, and no claim that could be lost */
-			params->values[0] = jr_pg_print_int(params->run_id, run->id);
-			params->values[1] = jr_pg_print_int(params->claim, run->claim_seq);
+			params->values[0] = jr_print_int(params->run_id, run->id);
+			params->values[1] = jr_print_int(params->claim, run->claim_seq);
 		}
-		params->values[2] = jr_pg_print_int(params->attempt, run->attempts);
+		params->values[2] = jr_print_int(params->attempt, run->attempts);
 		params->values[3] = run->key != NULL ? run->key : empty;
 		params->values[4] = run->slot != NULL ? run->slot : empty;
 	}
 	if (timeout_ms >= 0)
-		params->values[5] = jr_pg_print_int(params->timeout, timeout_ms < INT_MAX ? timeout_ms : INT_MAX);
+		params->values[5] = jr_print_int(params->timeout, timeout_ms < INT_MAX ? timeout_ms : INT_MAX);
 }
 
-/* A key as a JSON string. Caller frees. */
-static char *
-quoted(const char *s)
+/* Is it its own JSON string, apart from the quotes? Most keys are. */
+static bool
+is_plain(const char *key)
 {
-	char *clean = jr_text_clean(s, strlen(s), (size_t)JR_KEY_MAX * 4);
+	size_t len = strlen(key), at = 0;
+
+	while (at < len && key[at] >= ' ' && key[at] < '\x7f' && key[at] != '"' && key[at] != '\\')
+		at++;
+	return at == len && len <= JR_KEY_MAX;
+}
+
+/* The key as a JSON string. */
+static void
+add_key(struct jr_buf *buf, const char *key)
+{
+	char *clean = jr_text_clean(key, strlen(key), (size_t)JR_KEY_MAX * 4);
 	json_t *string = json_string(clean);
 	char *text = json_dumps(string, JSON_ENCODE_ANY);
 
 	if (text == NULL)
 		abort(); /* out of memory, as in mem.c */
+	jr_buf_adds(buf, text);
+	free(text);
 	json_decref(string);
 	free(clean);
-	return text;
 }
 
 static void
 add_run(struct jr_buf *buf, const struct jr_run *run)
 {
-	char *key = quoted(run->key != NULL ? run->key : "");
+	const char *key = run->key != NULL ? run->key : "";
 
-	jr_buf_addf(buf, "{\"run_id\":%" PRId64 ",\"key\":%s,\"attempt\":%" PRId64 ",\"payload\":", run->id, key,
-	    run->attempts);
+	jr_buf_adds(buf, "{\"run_id\":");
+	jr_buf_addi(buf, run->id);
+	jr_buf_adds(buf, ",\"key\":");
+	if (is_plain(key)) {
+		jr_buf_addc(buf, '"');
+		jr_buf_adds(buf, key);
+		jr_buf_addc(buf, '"');
+	} else
+		add_key(buf, key);
+	jr_buf_adds(buf, ",\"attempt\":");
+	jr_buf_addi(buf, run->attempts);
+	jr_buf_adds(buf, ",\"payload\":");
 	jr_buf_adds(buf, run->payload != NULL ? run->payload : "null");
 	jr_buf_addc(buf, '}');
-	free(key);
 }
 
 char *

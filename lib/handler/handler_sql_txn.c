@@ -7,6 +7,7 @@
  */
 #include "handler/handler_sql_parts.h"
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "sql_text.h"
@@ -126,7 +127,7 @@ add_settle_of_batch(struct jr_request *request, const struct jr_handler_sql_txn 
 {
 	int64_t timeout_ms = timeout_of(txn);
 	char text[24];
-	const char *value = jr_pg_print_int(text, timeout_ms);
+	const char *value = jr_print_int(text, timeout_ms);
 
 	if (timeout_ms >= 0)
 		jr_request_add(request, jr_sql_session_timeout, 1, &value);

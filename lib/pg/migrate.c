@@ -240,7 +240,7 @@ static bool
 set_times(struct jr_migrate *migrate, int64_t lock_ms, int64_t statement_ms, struct jr_err *err)
 {
 	char lock[24], statement[24];
-	const char *values[] = {jr_pg_print_int(lock, lock_ms), jr_pg_print_int(statement, statement_ms), "on"};
+	const char *values[] = {jr_print_int(lock, lock_ms), jr_print_int(statement, statement_ms), "on"};
 
 	return say(migrate, jr_sql_parameters, JR_COUNT(values), values, ANSWER_MS, err);
 }
@@ -259,7 +259,7 @@ static bool
 record(struct jr_migrate *migrate, int number, const char *name, const char *checksum, struct jr_err *err)
 {
 	char version[24];
-	const char *row[] = {jr_pg_print_int(version, number), name, checksum};
+	const char *row[] = {jr_print_int(version, number), name, checksum};
 
 	return say(migrate, jr_sql_migrate_record, JR_COUNT(row), row, ANSWER_MS, err);
 }

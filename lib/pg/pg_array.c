@@ -4,7 +4,6 @@
 #include "pg/pg_array.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -52,7 +51,7 @@ void
 jr_pg_array_add_int(struct jr_pg_array *array, int64_t item)
 {
 	separate(array);
-	jr_buf_addf(&array->text, "%" PRId64, item);
+	jr_buf_addi(&array->text, item);
 }
 
 void

@@ -8,7 +8,6 @@
 #include "pg/pg_reason.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -338,11 +337,4 @@ jr_pg_bool(const PGresult *result, int row, int column)
 	const char *text = jr_pg_text(result, row, column);
 
 	return text != NULL && text[0] == 't';
-}
-
-const char *
-jr_pg_print_int(char out[24], int64_t value)
-{
-	snprintf(out, 24, "%" PRId64, value);
-	return out;
 }

@@ -51,7 +51,4 @@ const char *jr_pg_text(const PGresult *result, int row, int column);
 int64_t jr_pg_int(const PGresult *result, int row, int column, int64_t missing);
 bool jr_pg_bool(const PGresult *result, int row, int column);
 
-/* A number as parameter text; `out` has room for 24 bytes. Returns out. */
-const char *jr_pg_print_int(char out[24], int64_t value);
-
 #endif

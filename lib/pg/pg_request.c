@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "pg/pg_form.h"
 #include "sql_text.h"
@@ -57,7 +58,7 @@ add_parameters(struct jr_request *request, const struct jr_lease *times, const c
 {
 	char lock[24], statement[24];
 	const char *parameters[] = {
-	    jr_pg_print_int(lock, times->lock_ms), jr_pg_print_int(statement, times->statement_ms), synchronous_commit};
+	    jr_print_int(lock, times->lock_ms), jr_print_int(statement, times->statement_ms), synchronous_commit};
 
 	jr_request_add_statement(request, jr_sql_parameters, JR_COUNT(parameters), parameters);
 	request->first = request->count;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "pg/need.h"
@@ -44,7 +45,7 @@ put_text(struct jr_bound *bound, const char *text)
 static void
 put_int(struct jr_bound *bound, int64_t number)
 {
-	put_text(bound, jr_pg_print_int(bound->numbers[bound->number_count++], number));
+	put_text(bound, jr_print_int(bound->numbers[bound->number_count++], number));
 }
 
 static void
@@ -70,7 +71,7 @@ static void
 add_of_runner(struct jr_request *request, const char *sql, int64_t runner_id)
 {
 	char id[24];
-	const char *values[] = {jr_pg_print_int(id, runner_id)};
+	const char *values[] = {jr_print_int(id, runner_id)};
 
 	jr_request_add(request, sql, JR_COUNT(values), values);
 }
@@ -200,7 +201,7 @@ void
 jr_queue_add_runner_finish(struct jr_request *request, int64_t runner_id, const char *counts, int64_t claim_number)
 {
 	char id[24], number[24];
-	const char *values[] = {jr_pg_print_int(id, runner_id), counts, jr_pg_print_int(number, claim_number)};
+	const char *values[] = {jr_print_int(id, runner_id), counts, jr_print_int(number, claim_number)};
 
 	jr_request_add(request, jr_sql_runner_finish, JR_COUNT(values), values);
 }
@@ -234,7 +235,7 @@ void
 jr_queue_add_successor(struct jr_request *request, int64_t runner_id, int64_t least_ms)
 {
 	char id[24], least[24];
-	const char *values[] = {jr_pg_print_int(id, runner_id), jr_pg_print_int(least, least_ms)};
+	const char *values[] = {jr_print_int(id, runner_id), jr_print_int(least, least_ms)};
 
 	jr_request_add(request, jr_sql_successor, JR_COUNT(values), values);
 	jr_request_expect(request, &successor_form, 1, 1);
@@ -417,9 +418,8 @@ jr_queue_add_exec_claim(struct jr_request *request, const struct jr_runner_facts
     int64_t lease_ms, int64_t timeout_ms, const char *argv, int64_t number)
 {
 	char runner[24], lease[24], timeout[24], nth[24];
-	const char *values[] = {jr_pg_print_int(runner, facts->id), facts->host, definition,
-	    jr_pg_print_int(lease, lease_ms), timeout_ms > 0 ? jr_pg_print_int(timeout, timeout_ms) : NULL, argv,
-	    jr_pg_print_int(nth, number)};
+	const char *values[] = {jr_print_int(runner, facts->id), facts->host, definition, jr_print_int(lease, lease_ms),
+	    timeout_ms > 0 ? jr_print_int(timeout, timeout_ms) : NULL, argv, jr_print_int(nth, number)};
 
 	jr_request_add(request, jr_sql_exec_claim, JR_COUNT(values), values);
 	jr_request_expect(request, &exec_claim_form, 0, 1);
@@ -453,7 +453,7 @@ void
 jr_queue_add_claims_void(struct jr_request *request, int64_t runner_id, int64_t number)
 {
 	char runner[24], nth[24];
-	const char *values[] = {jr_pg_print_int(runner, runner_id), jr_pg_print_int(nth, number)};
+	const char *values[] = {jr_print_int(runner, runner_id), jr_print_int(nth, number)};
 
 	jr_request_add(request, jr_sql_claims_void, JR_COUNT(values), values);
 	jr_request_expect(request, &claims_void_form, 1, 1);

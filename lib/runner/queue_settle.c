@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "pg/pg_array.h"
 #include "runner/queue.h"
@@ -73,10 +74,10 @@ jr_queue_add_adopt(struct jr_request *request, int64_t runner_id, const struct j
 	const char *values[4];
 
 	init_pairs_of(&pairs, known);
-	values[0] = jr_pg_print_int(runner, runner_id);
+	values[0] = jr_print_int(runner, runner_id);
 	values[1] = pairs.ids.text.data;
 	values[2] = pairs.seqs.text.data;
-	values[3] = jr_pg_print_int(limit, (int64_t)most);
+	values[3] = jr_print_int(limit, (int64_t)most);
 	jr_request_add(request, jr_sql_adopt, JR_COUNT(values), values);
 	jr_request_expect(request, &jr_form_adopt, 0, most);
 	release_pairs(&pairs);
@@ -123,7 +124,7 @@ jr_queue_add_give_back(
 	const char *values[6];
 
 	init_pairs_of(&pairs, begun);
-	values[0] = jr_pg_print_int(runner, runner_id);
+	values[0] = jr_print_int(runner, runner_id);
 	values[1] = pairs.ids.text.data;
 	values[2] = pairs.seqs.text.data;
 	values[3] = jr_outcome_word(outcome->kind);
@@ -159,8 +160,8 @@ jr_queue_add_heartbeat(
 	init_pairs(&pairs, held, count);
 	values[0] = pairs.ids.text.data;
 	values[1] = pairs.seqs.text.data;
-	values[2] = jr_pg_print_int(runner, runner_id);
-	values[3] = jr_pg_print_int(lease, lease_ms);
+	values[2] = jr_print_int(runner, runner_id);
+	values[3] = jr_print_int(lease, lease_ms);
 	jr_request_add(request, jr_sql_heartbeat, JR_COUNT(values), values);
 	jr_request_expect(request, &heartbeat_form, count, count);
 	release_pairs(&pairs);
@@ -239,7 +240,7 @@ jr_queue_add_progress(struct jr_request *request, int64_t runner_id, const struc
 	}
 	for (size_t i = 0; i < T_COUNT; i++)
 		values[i] = jr_pg_array_end(&arrays[i]);
-	values[T_RUNNER_ID] = jr_pg_print_int(runner, runner_id);
+	values[T_RUNNER_ID] = jr_print_int(runner, runner_id);
 	jr_request_add(request, jr_sql_progress, T_COUNT, values);
 	jr_request_expect(request, &progress_form, 0, count);
 	for (size_t i = 0; i < T_COUNT; i++)
@@ -314,8 +315,8 @@ jr_queue_add_reclaim(struct jr_request *request, const struct jr_claim_list *hel
 	init_pairs_of(&pairs, held);
 	values[0] = pairs.ids.text.data;
 	values[1] = pairs.seqs.text.data;
-	values[2] = jr_pg_print_int(after, after_id);
-	values[3] = jr_pg_print_int(most, limit);
+	values[2] = jr_print_int(after, after_id);
+	values[3] = jr_print_int(most, limit);
 	jr_request_add(request, jr_sql_reclaim, JR_COUNT(values), values);
 	jr_request_expect(request, &reclaim_form, 0, (size_t)limit);
 	release_pairs(&pairs);
@@ -473,7 +474,7 @@ jr_queue_add_resolve(struct jr_request *request, int64_t runner_id, struct jr_ru
 	init_pairs(&pairs, held, count);
 	values[0] = pairs.ids.text.data;
 	values[1] = pairs.seqs.text.data;
-	values[2] = jr_pg_print_int(runner, runner_id);
+	values[2] = jr_print_int(runner, runner_id);
 	jr_request_add(request, jr_sql_resolve, JR_COUNT(values), values);
 	jr_request_expect(request, &resolve_form, count, count);
 	release_pairs(&pairs);

@@ -52,6 +52,29 @@ appends_follow_each_other(void **state)
 }
 
 static void
+numbers_are_printed_as_printf_does(void **state)
+{
+	static const int64_t numbers[] = {0, 1, -1, 9, 10, -10, 1000000007, INT64_MAX, INT64_MIN};
+	struct jr_buf buf;
+
+	(void)state;
+	for (size_t i = 0; i < JR_COUNT(numbers); i++) {
+		char expected[32], printed[24];
+
+		(void)snprintf(expected, sizeof(expected), "%lld", (long long)numbers[i]);
+		assert_string_equal(jr_print_int(printed, numbers[i]), expected);
+		jr_buf_init(&buf, 20);
+		assert_true(jr_buf_addi(&buf, numbers[i]));
+		assert_string_equal(buf.data, expected);
+		jr_buf_release(&buf);
+	}
+	jr_buf_init(&buf, 2);
+	assert_false(jr_buf_addi(&buf, 100));
+	assert_true(buf.overflow);
+	jr_buf_release(&buf);
+}
+
+static void
 limit_can_be_reached_and_not_passed(void **state)
 {
 	struct jr_buf buf;
@@ -313,6 +336,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(buffer_starts_as_an_empty_string),
 	    cmocka_unit_test(appends_follow_each_other),
+	    cmocka_unit_test(numbers_are_printed_as_printf_does),
 	    cmocka_unit_test(limit_can_be_reached_and_not_passed),
 	    cmocka_unit_test(after_an_overflow_nothing_is_taken_until_cleared),
 	    cmocka_unit_test(limit_of_nothing_takes_nothing),
