@@ -3,9 +3,10 @@
  *
  * The handler uses one transaction on a connection of its own. It sends the session settings and the statement, and
  * checks the result. Then it cleans the session, settles the run under its fence, and commits. jobrun.settle_one
- * settles a single run that succeeded; jobrun.settle_group settles the runs of a batch, whatever their verdicts. No
- * lock is held on the run while the statement runs, so heartbeats continue. A failure before COMMIT rolls everything
- * back. If COMMIT is not answered, the run is in doubt, and the runner reads from the database what happened.
+ * settles a single run that succeeded, jobrun.settle_done the runs of a batch if all have succeeded, and
+ * jobrun.settle_group any others. No lock is held on the run while the statement runs, so heartbeats continue. A
+ * failure before COMMIT rolls everything back. If COMMIT is not answered, the run is in doubt, and the runner reads
+ * from the database what happened.
  *
  * A transaction does not outlive its runner by much. The server ends it when the connection is closed, or when it has
  * been idle for half a lease. The watchdog kills a runner that hangs, and that closes its connections.

@@ -75,8 +75,40 @@ static const struct jr_form_column group_columns[] = {
 };
 static const struct jr_form group_form = JR_FORM("settle_group", group_columns);
 
-void
-jr_handler_sql_settle_add_batch(struct jr_request *request, struct jr_handler_sql_work *const *works, size_t count)
+static bool
+have_all_succeeded(struct jr_handler_sql_work *const *works, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (works[i]->outcome.kind != JR_OUT_SUCCEEDED)
+			return false;
+	}
+	return true;
+}
+
+/* The usual case, and cheaper: there is nothing to say of each run, and nothing to read back. */
+static void
+add_done(struct jr_request *request, struct jr_handler_sql_work *const *works, size_t count)
+{
+	struct jr_pg_array ids, claim_seqs;
+	const char *values[3];
+	char runner_id[24];
+
+	jr_pg_array_init(&ids);
+	jr_pg_array_init(&claim_seqs);
+	for (size_t i = 0; i < count; i++) {
+		jr_pg_array_add_int(&ids, works[i]->run->id);
+		jr_pg_array_add_int(&claim_seqs, works[i]->run->claim_seq);
+	}
+	values[0] = jr_pg_array_end(&ids);
+	values[1] = jr_pg_array_end(&claim_seqs);
+	values[2] = jr_print_int(runner_id, works[0]->run->runner_id);
+	jr_request_add(request, jr_sql_settle_done, JR_COUNT(values), values);
+	jr_pg_array_release(&ids);
+	jr_pg_array_release(&claim_seqs);
+}
+
+static void
+add_group(struct jr_request *request, struct jr_handler_sql_work *const *works, size_t count)
 {
 	struct jr_pg_array arrays[P_COUNT];
 	const char *values[P_COUNT];
@@ -96,8 +128,20 @@ jr_handler_sql_settle_add_batch(struct jr_request *request, struct jr_handler_sq
 }
 
 void
+jr_handler_sql_settle_add_batch(struct jr_request *request, struct jr_handler_sql_work *const *works, size_t count)
+{
+	if (have_all_succeeded(works, count))
+		add_done(request, works, count);
+	else
+		add_group(request, works, count);
+}
+
+void
 jr_handler_sql_settle_read(const PGresult *result, struct jr_handler_sql_work *const *works, size_t count)
 {
+	/* settle_done returns nothing: it raises an error unless it has ended all. */
+	if (have_all_succeeded(works, count))
+		return;
 	for (int row = 0; row < PQntuples(result); row++) {
 		struct jr_handler_sql_work *work =
 		    jr_handler_sql_find_work(works, count, (size_t)row, jr_pg_int(result, row, G_ID, 0));

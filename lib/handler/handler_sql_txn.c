@@ -67,7 +67,7 @@ drop(struct jr_handler_sql_txn *txn, struct jr_handler_sql_end *end)
 	jr_pg_submit(txn->conn->pg, request);
 }
 
-/* Did settle_group refuse because a claim is lost? It is the last statement, and JR074 is its code. */
+/* Did settle_group or settle_done refuse because a claim is lost? It is the last statement, and JR074 is its code. */
 static bool
 is_fenced(const struct jr_handler_sql_txn *txn, const struct jr_reply *reply)
 {

@@ -153,7 +153,7 @@ $fn$;
 -- settle_group: end the runs whose effects are in this transaction as the arrays say; called as the last statement
 -- before COMMIT. If one of these claims is not held any more it raises JR074, so that the COMMIT after it can only roll
 -- back: effects, ends and alarms of all runs are committed together or not at all. The time is that of the clock. A
--- group of which all runs have succeeded is the usual one, and settle_done costs less than settle.
+-- group of which all runs have succeeded is the usual one, and settle_done ends it for less.
 create or replace function jobrun.settle_group(run_ids bigint[], claim_seqs bigint[], runner_id bigint, outcomes text[],
 	delays_ms bigint[], error_codes text[], errors text[])
 returns table (id bigint, status text, run_in_ms bigint)
@@ -163,11 +163,6 @@ declare
 	v_runners constant bigint[] := array_fill(settle_group.runner_id, array[cardinality(run_ids)]);
 	v_settled bigint;
 begin
-	if 'succeeded' = all (outcomes) then
-		perform jobrun.settle_done(run_ids, claim_seqs, settle_group.runner_id, null);
-		return query select g.id, 'succeeded', null::bigint from unnest(run_ids) g(id);
-		return;
-	end if;
 	return query select s.id, s.status, s.run_in_ms
 		from jobrun.settle(run_ids, claim_seqs, v_runners, outcomes, delays_ms, error_codes, errors,
 			null, null, null, null, null, null, null, null, null, clock_timestamp()) s;

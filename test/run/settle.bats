@@ -29,6 +29,7 @@ settle_good="select from jobrun.settle('{1}', '{1}', '{1}', '{succeeded}', null,
 settle_group="select s.status from jobrun.settle_group('{1}', '{1}', 1, '{failed}', '{0}', '{code}', '{text}') s"
 settle_all="select s.status from jobrun.settle_group('{1,2}', '{1,1}', 1, '{succeeded,succeeded}', null, null, null) s"
 settle_done="select jobrun.settle_done('{1}', '{1}', 1, '{null}')"
+settle_all_done="select 'succeeded' from jobrun.settle_done('{1,2}', '{1,1}', 1, null), generate_series(1, 2)"
 settle_one="select jobrun.settle_one(1, 1, 1, null)"
 
 @test "a settle that waited for a locked row sees the row as it has become" {
@@ -179,18 +180,27 @@ two_changed_meanwhile() {
 }
 
 @test "the end of a batch that waited for a locked row sees the row as it has become" {
-	two_changed_meanwhile 'update jobrun.job_runs set cancel_requested_at = now() where id = 1'
-	assert_equal "$(settled "$settle_all")" $'succeeded\nsucceeded'
-	q_is '2|2' "select count(*), count(finished_at) from jobrun.job_runs where status = 'succeeded'"
-	release_holds
+	local call
+
+	for call in "$settle_all" "$settle_all_done"; do
+		two_changed_meanwhile 'update jobrun.job_runs set cancel_requested_at = now() where id = 1'
+		assert_equal "$(settled "$call")" $'succeeded\nsucceeded'
+		q_is '2|2' "select count(*), count(finished_at) from jobrun.job_runs where status = 'succeeded'"
+		release_holds
+		q 'truncate jobrun.job_runs, jobrun.job_attempts, jobrun.job_runners restart identity'
+	done
 }
 
 @test "the end of a batch is refused when a run of it was lost while it waited" {
-	two_changed_meanwhile "update jobrun.job_runs set status = 'queued', attempts = 0, locked_until = null where id = 1"
-	assert_regex "$(settled "$settle_all")" 'the lease of 1 of 2 runs is lost'
-	q_is 'queued,running' "select string_agg(status, ',' order by id) from jobrun.job_runs"
-	release_holds
-	q 'truncate jobrun.job_runs, jobrun.job_attempts, jobrun.job_runners restart identity'
+	local call
+
+	for call in "$settle_all" "$settle_all_done"; do
+		two_changed_meanwhile "update jobrun.job_runs set status = 'queued', attempts = 0, locked_until = null where id = 1"
+		assert_regex "$(settled "$call")" 'the lease of 1 of 2 runs is lost'
+		q_is 'queued,running' "select string_agg(status, ',' order by id) from jobrun.job_runs"
+		release_holds
+		q 'truncate jobrun.job_runs, jobrun.job_attempts, jobrun.job_runners restart identity'
+	done
 }
 
 @test "the end of a batch of a thousand runs reads some pages for each, with whatever statistics its plan was made" {
@@ -210,8 +220,8 @@ two_changed_meanwhile() {
 		"create function warm(call text) returns void language plpgsql as \$\$ begin
 			execute call; exception when sqlstate 'JR074' then null; end \$\$"
 	for rows in 0 1 31 never; do
-		counts=$(pages "select count(*) from jobrun.settle_group(array(select generate_series(\$1, \$1 + 999)), array_fill(1::bigint, '{1000}'), 1,
-			array_fill('succeeded'::text, '{1000}'), null, null, null)" "$rows" 50 60)
+		counts=$(pages "select jobrun.settle_done(array(select generate_series(\$1, \$1 + 999)), array_fill(1::bigint, '{1000}'), 1, null)" \
+			"$rows" 50 60)
 		echo "$rows rows:" $counts
 		assert_equal "$(wc -l <<<"$counts")" 10
 		# 20 to 30 for each run. Reading all rows once would take a few thousand more, and once for each run millions.

@@ -145,7 +145,7 @@ add_resolve(struct jr_request *request)
 static void
 add_group(struct jr_request *request)
 {
-	struct jr_handler_sql_work work = {.run = &run, .outcome = {.kind = JR_OUT_SUCCEEDED}};
+	struct jr_handler_sql_work work = {.run = &run, .outcome = {.kind = JR_OUT_LATER}};
 	struct jr_handler_sql_work *const works[HELD] = {&work, &work, &work};
 
 	jr_handler_sql_settle_add_batch(request, works, HELD);
