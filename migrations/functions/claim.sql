@@ -312,7 +312,7 @@ declare
 	v_runner   constant bigint := runner_id;
 	v_host     constant text := host;
 	v_until    constant timestamptz := now() + lease_ms * interval '1 millisecond';
-	v_first    integer := n + n / 4 + 4;                -- a few more than n, in case others have locked some
+	v_first    integer := n + least(n / 4, 50) + 4;     -- a few more than n: some may be locked, or of a paused definition
 	v_batch    integer := 2 * n + 50;                   -- the next turn looks at more
 	v_paused   constant bigint[] := array(select d.id from jobrun.job_definitions d where d.paused_until > now());
 	v_priority smallint := coalesce(after_priority, -32768);
