@@ -1,4 +1,4 @@
--- rows: insert the rows that must exist. Values that people have changed stay.
+-- rows: insert the rows that must exist, and analyse the small tables. Values that people have changed stay.
 
 -- The one row of settings. No run has ended yet, so the sums are complete. The identity of this database is recorded
 -- here once; later only adopt() changes it.
@@ -12,3 +12,8 @@ from jobrun.this_database() t where s.database_oid is null;
 insert into jobrun.job_definitions (name, job_type, description, schedule, queue, priority, timeout)
 select 'jobrun.prune', 'jobrun.prune', 'deletes what settings say is old enough', '23 * * * *', 'jobrun', 1000, interval '5 minutes'
 where not exists (select from jobrun.job_definitions d where d.name = 'jobrun.prune');
+
+-- Each tick reads these tables, and they change too little for autovacuum ever to analyse them. Without statistics the planner
+-- adds up the width of their columns anew in each session, which is a twentieth of what a tick costs the server. A table
+-- that somebody has locked is skipped: this is not worth a wait.
+analyze (skip_locked) jobrun.settings, jobrun.schema_migrations, jobrun.job_definitions;
