@@ -22,7 +22,7 @@
 #include "runner/runner_parts.h"
 
 #define LOOK_MS 1000    /* how old the candidates may be; how often to look while handlers run */
-#define LOOK_SHARE 20   /* or so many times as long as the look took, */
+#define LOOK_SHARE 10   /* or so many times as long as the look took, */
 #define LOOKED_MS 10000 /* but no longer than this, */
 #define LOOKED_SHARE 6  /* unless the look took seconds */
 #define NOTIFIED_MS 5   /* between two looks, however many notifications come */
