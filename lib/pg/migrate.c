@@ -39,20 +39,15 @@ struct jr_migrate {
 	struct jr_buf warnings; /* of the last try to apply, one per line */
 };
 
-/*
- * A migration reports about the data by warnings. Notices and other messages of the server are ignored, and so is that
- * ANALYZE has skipped a table that somebody has locked (55P03): it was only worth a try.
- */
+/* A migration reports about the data by warnings. Notices and other messages of the server are ignored. */
 static void
 on_notice(void *ctx, const PGresult *result)
 {
 	struct jr_migrate *migrate = ctx;
 	const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
-	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 	const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 
-	if (severity != NULL && strcmp(severity, "WARNING") == 0 && text != NULL &&
-	    (sqlstate == NULL || strcmp(sqlstate, "55P03") != 0))
+	if (severity != NULL && strcmp(severity, "WARNING") == 0 && text != NULL)
 		(void)jr_buf_addf(&migrate->warnings, "%s\n", text);
 }
 

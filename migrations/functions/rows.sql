@@ -14,6 +14,5 @@ select 'jobrun.prune', 'jobrun.prune', 'deletes what settings say is old enough'
 where not exists (select from jobrun.job_definitions d where d.name = 'jobrun.prune');
 
 -- Each tick reads these tables, and they change too little for autovacuum ever to analyse them. Without statistics the planner
--- adds up the width of their columns anew in each session, which is a twentieth of what a tick costs the server. A table
--- that somebody has locked is skipped: this is not worth a wait.
-analyze (skip_locked) jobrun.settings, jobrun.schema_migrations, jobrun.job_definitions;
+-- adds up the width of their columns anew in each session, which is a twentieth of what a tick costs the server.
+analyze jobrun.settings, jobrun.schema_migrations, jobrun.job_definitions;
