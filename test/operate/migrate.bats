@@ -477,7 +477,9 @@ connections() {
 		with "$TMPDIR/next/jobrun" jr_ok run
 	done
 	q_is 6 "select count(*) from jobrun.job_runs where status = 'succeeded' and job_type in ('work', 'add')"
-	assert_equal "$(connections)" "$before"
+	# The connection of a statement that has waited for migrate too long is given up. Another has kept its plans.
+	run grep -wE "${before// /|}" <<<"$(connections)"
+	assert_success
 	end_pooler
 }
 

@@ -23,16 +23,24 @@ load ../lib/sql
 	assert_output dead-entries
 }
 
-# slow_looks SECONDS: each look for work takes so long; the sequence public.looks counts them.
+# slow_looks SECONDS: each look for work takes so long. The sequence public.looks counts them; public.longest is the longest time
+# from the end of one to the end of the next, in ms.
 slow_looks() {
 	q <<-sql
 		create sequence public.looks;
+		create sequence public.longest;
+		create sequence public.ended start $((${EPOCHREALTIME/[.,]/} / 1000));
 		create schema quick;
 		alter function jobrun.candidates set schema quick;
 		create function jobrun.candidates(job_types text[], queues text[], most bigint, host text default null)
 		returns table (job_type text, queue text, priority smallint) language plpgsql as \$\$
+		declare
+			ended_ms bigint;
 		begin
 			perform nextval('public.looks'), pg_sleep($1);
+			ended_ms := extract(epoch from clock_timestamp()) * 1000;
+			perform setval('public.longest', greatest(l.last_value, ended_ms - e.last_value)) from public.longest l, public.ended e;
+			perform setval('public.ended', ended_ms);
 			return query select * from quick.candidates(job_types, queues, most, host);
 		end \$\$;
 	sql
@@ -78,6 +86,15 @@ slow_looks() {
 	run_is "$id" succeeded
 	# some 20 start in that time; if it were 10 times 1.5 s, more than 30
 	q_is t "select count(*) < 31 from jobrun.job_runs w join jobrun.job_runs u on u.id = $id and w.started_at < u.started_at"
+}
+
+@test "a look of 0.3 s is good for three seconds of a drain, not for six" {
+	handler work <<<'sleep 0.5'
+	slow_looks 0.3
+	q "select jobrun.enqueue('work') from generate_series(1, 16)" >/dev/null
+	jr_ok run -j 1
+	q_is 16 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+	q_is t 'select last_value between 3000 and 5500 from public.longest'
 }
 
 @test "due runs of one full lock key, or of a paused definition, before the others: eight times as many cost a claim no more" {
