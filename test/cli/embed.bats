@@ -1,4 +1,4 @@
-# scripts/embed-sql: what the program carries is what the files say, byte for byte.
+# scripts/embed-sql: what the program carries is what the files say, byte for byte. Of the comment at the head of a statement, its name.
 
 load ../lib/common
 
@@ -59,6 +59,21 @@ compile() {
 	for name in plain quotes trigraphs bytes cut dos empty; do
 		cmp "$name" "lib/sql/$name.sql"
 	done
+}
+
+@test "of the comment that a statement begins with, its name is embedded" {
+	printf -- '-- one: what it does.\n-- More: of that.\n--\nselect 1 -- one: 1\n-- stays\n' >lib/sql/one.sql
+	printf -- '-- two:2\n-- stays\nselect 2::int\n' >lib/sql/two.sql
+	printf -- 'select 3 -- three: 3\n-- stays\n' >lib/sql/three.sql
+	printf -- '-- four: all of it\n-- is comment\n' >lib/sql/four.sql
+	embed
+	assert_success
+	compile one two three four
+	./out/main
+	assert_equal "$(cat one)" $'-- one\nselect 1 -- one: 1\n-- stays'
+	cmp two lib/sql/two.sql
+	cmp three lib/sql/three.sql
+	assert_equal "$(cat four)" '-- four'
 }
 
 @test "a line '-- include NAME' stands for a part, which may have parts; a part that is missing is an error" {
@@ -249,7 +264,13 @@ manifest_refused() {
 	grep -q 'select 2' out/sql_text.c
 }
 
-@test "the SQL files of this repository are embedded byte for byte" {
+# without_words FILE: what the program carries of a statement.
+without_words() {
+	head -n 1 "$1" | cut -d : -f 1
+	awk '!/^--/ { body = 1 } body' "$1"
+}
+
+@test "the SQL files of this repository are embedded byte for byte, of the comment at the head of a statement its name" {
 	names=()
 	for file in "$TOP"/lib/sql/*.sql "$TOP"/cmd/sql/*.sql; do
 		file=${file##*/}
@@ -266,7 +287,7 @@ manifest_refused() {
 	for name in "${names[@]}"; do
 		file=lib/sql/$name.sql
 		[ -e "$file" ] || file=cmd/sql/$name.sql
-		grep -q -- '-- include ' "$file" || cmp "$name" "$file"
+		grep -q -- '-- include ' "$file" || cmp "$name" <(without_words "$file")
 	done
 	for file in migrations/[0-9]*.sql; do
 		version=$(basename "$file" | grep -o '^[0-9]*')
