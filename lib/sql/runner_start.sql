@@ -5,7 +5,7 @@
 -- once that the runner has ended, and `over` is true; null: it says goodbye itself. $11 refused handlers or null, $12 how
 -- often it renews leases, an interval.
 -- job_type, queue, priority: a row for each candidate, or one with nulls. Candidates are looked up only if a run of these types
--- waits, whenever it is due ("order by queue" makes that one probe of job_runs_ready for each type). install_id and database
+-- waits, whenever it is due ("order by" makes that probes of job_runs_ready, up to the first run). install_id and database
 -- identify this database in the file of permits. idle_session_timeout: as it is shown; null before 14. expired: the lease of
 -- a run has ended. slot_due: a slot of a schedule is due. looks: nobody has looked for runs that no
 -- host has a handler for in the last five minutes; then the runner does, so it does not end here.
@@ -13,9 +13,8 @@
 -- so that a late copy of the first one cannot end a runner that goes on.
 with look as materialized (
 	select exists (select from jobrun.job_runs r where r.status = 'running' and r.locked_until <= now()) as expired,
-		exists (select from unnest($5::text[]) t(job_type) cross join lateral (
-			select from jobrun.job_runs r where r.status in ('queued', 'failed') and r.job_type = t.job_type
-			order by r.queue limit 1) w) as waiting,
+		(select true from jobrun.job_runs r where r.status in ('queued', 'failed') and r.job_type = any ($5::text[])
+			order by r.job_type limit 1) is not null as waiting,
 		exists (select from jobrun.job_definitions d where d.next_slot_at <= now()) as slot_due,
 		s.install_id, s.unhandled_looked_at <= now() - interval '5 minutes' as looks
 	from jobrun.settings s
