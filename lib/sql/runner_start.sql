@@ -5,10 +5,11 @@
 -- once that the runner has ended, and `over` is true; null: it says goodbye itself. $11 refused handlers or null, $12 how
 -- often it renews leases, an interval.
 -- job_type, queue, priority: a row for each candidate, or one with nulls. Candidates are looked up only if a run of these types
--- waits, whenever it is due ("order by" makes that probes of job_runs_ready, up to the first run). install_id and database
--- identify this database in the file of permits. idle_session_timeout: as it is shown; null before 14. expired: the lease of
--- a run has ended. slot_due: a slot of a schedule is due. looks: nobody has looked for runs that no
--- host has a handler for in the last five minutes; then the runner does, so it does not end here.
+-- waits, whenever it is due. "order by" makes the planner step through job_runs_ready type by type, until it finds a run; inside
+-- EXISTS it would be ignored, and the table might be read. install_id and database identify this database in the file of permits.
+-- idle_session_timeout: as it is shown; null before 14. expired: the lease of a run has ended. slot_due: a slot of a schedule is
+-- due. looks: nobody has looked for runs that no host has a handler for in the last five minutes; then the runner does, so it does
+-- not end here.
 -- No row: another runner has this id. A repeat is harmless: the id is a random number of this runner. A repeat has no $10,
 -- so that a late copy of the first one cannot end a runner that goes on.
 with look as materialized (

@@ -1,4 +1,5 @@
-# scripts/embed-sql: what the program carries is what the files say, byte for byte. Of the comment at the head of a statement, its name.
+# scripts/embed-sql: what the program carries is what the files say, byte for byte, except that only the name is kept of a statement's
+# head comment.
 
 load ../lib/common
 
@@ -61,7 +62,7 @@ compile() {
 	done
 }
 
-@test "of the comment that a statement begins with, its name is embedded" {
+@test "only the name is embedded of the comment that a statement begins with" {
 	printf -- '-- one: what it does.\n-- More: of that.\n--\nselect 1 -- one: 1\n-- stays\n' >lib/sql/one.sql
 	printf -- '-- two:2\n-- stays\nselect 2::int\n' >lib/sql/two.sql
 	printf -- 'select 3 -- three: 3\n-- stays\n' >lib/sql/three.sql
@@ -77,14 +78,14 @@ compile() {
 }
 
 @test "a line '-- include NAME' stands for a part, which may have parts; a part that is missing is an error" {
-	printf 'select 1\n\t-- include inner_part\nfrom a\n' >cmd/sql/outer.sql
+	printf -- '-- outer: why\n-- more\nselect 1\n\t-- include inner_part\nfrom a\n' >cmd/sql/outer.sql
 	printf -- '-- why\n\twhere 2\n-- include innermost\n' >cmd/sql/inner_part.part
 	printf 'and 3\n' >cmd/sql/innermost.part
 	embed
 	assert_success
 	compile outer
 	out/main
-	printf 'select 1\n-- why\n\twhere 2\nand 3\nfrom a\n' | cmp - outer
+	printf -- '-- outer\nselect 1\n-- why\n\twhere 2\nand 3\nfrom a\n' | cmp - outer
 	rm cmd/sql/innermost.part
 	embed
 	assert_failure
@@ -270,7 +271,7 @@ without_words() {
 	awk '!/^--/ { body = 1 } body' "$1"
 }
 
-@test "the SQL files of this repository are embedded byte for byte, of the comment at the head of a statement its name" {
+@test "the SQL files of this repository are embedded byte for byte, and of the head comment of a statement only the name" {
 	names=()
 	for file in "$TOP"/lib/sql/*.sql "$TOP"/cmd/sql/*.sql; do
 		file=${file##*/}

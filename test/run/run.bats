@@ -71,6 +71,24 @@ log_since() {
 	q_is '1|h|f|{"claimed": 0}' "select count(*) over (), host, finished_at is not null, counts from jobrun.job_runners"
 }
 
+@test "the first request never reads the whole table of runs, whatever its statistics say" {
+	q "insert into jobrun.job_runs (job_type, status, run_at, started_at, finished_at, attempts, claim_seq, runner_id, locked_by)
+		select 'work', 'succeeded', now(), now(), now(), 1, 1, 1, 'h' from generate_series(1, 10000)"
+	{
+		echo "prepare start as $(cat "$BATS_TEST_DIRNAME/../../lib/sql/runner_start.sql");"
+		for state in 'select' "insert into jobrun.job_runs (job_type, run_at) select 'work', now() + interval '1 day' from generate_series(1, 20000)"; do
+			for analyse in 'select' 'analyze jobrun.job_runs'; do
+				echo "$state; $analyse; explain (costs off) execute start (7, 'h', 1, '1', '{work,other}', null, 1, null, 64, null, null, '20s');"
+				state='select'
+			done
+		done
+	} >script.sql
+	q <script.sql >plans
+	assert_equal "$(grep -c 'job_runs_ready on job_runs r' plans)" 4
+	run grep -E 'Seq Scan on job_runs|Bitmap Heap Scan on job_runs|Sort' plans
+	assert_failure
+}
+
 @test "a tick with something to do says goodbye when it is done" {
 	writer work
 	jr_ok define slot --type work --schedule '@every 1h'
