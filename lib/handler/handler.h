@@ -48,6 +48,8 @@ struct jr_handler {
 	bool quiet; /* as_is: its output is only kept */
 };
 
+struct jr_pg;
+
 #define JR_GRACE_MS 10000 /* between TERM and KILL at timeout, cancel and shutdown, unless the settings say otherwise */
 
 /*
@@ -57,7 +59,8 @@ struct jr_handler {
 struct jr_host {
 	struct jr_loop *loop;
 	struct jr_watchdog *watchdog;
-	const char *conninfo;         /* for sql handlers; NULL: libpq's defaults */
+	const char *conninfo;         /* for the handlers' own connections; NULL: libpq's defaults */
+	const struct jr_pg *beside;   /* they go to the address of this one, the runner's; NULL: there is none (jobrun try) */
 	const struct jr_lease *lease; /* the lease of the runs; NULL: there is none (jobrun try) */
 	void (*nonsense)(
 	    void *ctx, const struct jr_err *err); /* the server sent a result of a wrong form; may be NULL */

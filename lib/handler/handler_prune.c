@@ -169,12 +169,6 @@ send_step(void *ctx)
 }
 
 static void
-on_opened(void *ctx)
-{
-	(void)ctx;
-}
-
-static void
 on_lost(void *ctx, const struct jr_err *err)
 {
 	finish_failed(ctx, err, false);
@@ -196,7 +190,7 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
     int64_t run_deadline_ms, const struct jr_owner *owner, struct jr_err *err)
 {
 	struct prune_work *prune = jr_xcalloc(1, sizeof(*prune));
-	const struct jr_pg_events events = {.opened = on_opened, .lost = on_lost, .ctx = prune};
+	const struct jr_pg_events events = {.lost = on_lost, .ctx = prune};
 
 	(void)handler;
 	(void)run;
@@ -213,7 +207,7 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	jr_timer_init(&prune->next, send_step, prune);
 	jr_timer_init(&prune->over, report_end, prune);
 	prune->pg = jr_pg_new(host->loop, host->conninfo, &events);
-	jr_pg_open(prune->pg, CONNECT_MS, false);
+	jr_pg_open_beside(prune->pg, host->beside, CONNECT_MS);
 	send_step(prune);
 	return &prune->work;
 }

@@ -21,7 +21,6 @@
 #include "handler/handler.h"
 #include "pg/pg.h"
 #include "pg/pg_array.h"
-#include "pg/pg_connect.h"
 
 struct jr_handler_sql_group;
 struct jr_handler_sql_txn;
@@ -72,7 +71,6 @@ struct jr_handler_sql {
 	struct jr_handler_sql_work *over, **over_tail;
 	struct jr_timer closing;   /* closes bad connections before... */
 	struct jr_timer reporting; /* ...this one reports the ends that depend on it */
-	struct jr_pg_address address;
 	struct jr_handler_sql_work *watched;
 	struct jr_timer watching; /* sends the watchdog a later time */
 	int64_t watched_ms;       /* the time that the watchdog has */

@@ -6,8 +6,8 @@
  * hold: a connection is freed only from the loop, never from inside one of its replies; and it is not used again after
  * a cancel was sent to it, because the cancel may arrive late.
  *
- * Looking up a host name blocks, and must not happen while runs are held. So the address of the last good connection is
- * kept and used until a connection to it fails.
+ * Looking up a host name blocks, and must not happen while runs are held. So connections go to the address of the
+ * runner's.
  */
 #include "handler/handler_sql_parts.h"
 
@@ -28,14 +28,6 @@ close_later(struct jr_handler_sql_conn *conn)
 	jr_timer_set(conn->sql->host->loop, &conn->sql->closing, 0);
 }
 
-static void
-on_opened(void *ctx)
-{
-	struct jr_handler_sql_conn *conn = ctx;
-
-	jr_pg_get_address(conn->pg, &conn->sql->address);
-}
-
 /* Its transaction has already learned it by a reply. */
 static void
 on_lost(void *ctx, const struct jr_err *err)
@@ -44,8 +36,6 @@ on_lost(void *ctx, const struct jr_err *err)
 
 	if (jr_pg_is_nonsense(err) && conn->sql->host->nonsense != NULL)
 		conn->sql->host->nonsense(conn->sql->host->ctx, err);
-	if (!jr_pg_has_answered(conn->pg))
-		conn->sql->address = (struct jr_pg_address){.address = ""};
 	close_later(conn);
 }
 
@@ -53,14 +43,13 @@ static struct jr_handler_sql_conn *
 open_new(struct jr_handler_sql *sql)
 {
 	struct jr_handler_sql_conn *conn = jr_xcalloc(1, sizeof(*conn));
-	const struct jr_pg_events events = {.opened = on_opened, .lost = on_lost, .ctx = conn};
+	const struct jr_pg_events events = {.lost = on_lost, .ctx = conn};
 
 	conn->sql = sql;
 	conn->next = sql->conns;
 	sql->conns = conn;
 	conn->pg = jr_pg_new(sql->host->loop, sql->host->conninfo, &events);
-	jr_pg_set_address(conn->pg, &sql->address);
-	jr_pg_open(conn->pg, CONNECT_MS, sql->address.address[0] != '\0');
+	jr_pg_open_beside(conn->pg, sql->host->beside, CONNECT_MS);
 	return conn;
 }
 

@@ -382,7 +382,8 @@ connected(struct jr_pg *pg)
 	jr_pg_address_of(pg->conn, &pg->address);
 	pg->state = OPEN;
 	jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), POLLIN);
-	pg->events.opened(pg->events.ctx);
+	if (pg->events.opened != NULL)
+		pg->events.opened(pg->events.ctx);
 	send_next(pg);
 	tell_idle(pg);
 }
@@ -480,23 +481,19 @@ jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool same_address)
 }
 
 void
+jr_pg_open_beside(struct jr_pg *pg, const struct jr_pg *other, int64_t timeout_ms)
+{
+	if (other != NULL)
+		pg->address = other->address;
+	jr_pg_open(pg, timeout_ms, pg->address.address[0] != '\0');
+}
+
+void
 jr_pg_submit(struct jr_pg *pg, struct jr_request *request)
 {
 	*pg->tail = request;
 	pg->tail = &request->next;
 	send_next(pg);
-}
-
-void
-jr_pg_set_address(struct jr_pg *pg, const struct jr_pg_address *address)
-{
-	pg->address = *address;
-}
-
-void
-jr_pg_get_address(const struct jr_pg *pg, struct jr_pg_address *address)
-{
-	*address = pg->address;
 }
 
 void

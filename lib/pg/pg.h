@@ -99,7 +99,8 @@ void jr_request_add_foreign(struct jr_request *request, const char *sql, const c
 void jr_request_free(struct jr_request *request); /* only one that was not submitted; NULL is fine */
 
 /*
- * Callbacks of the owner. opened: the connection is established. lost: it could not be established or was lost; all
+ * Callbacks of the owner. opened (may be NULL): the connection is established. lost: it could not be established or was
+ * lost; all
  * submitted requests have got their replies before (first the one on the wire, UNKNOWN, then the others, UNSENT).
  * notified (may be NULL): a NOTIFY came on a channel that this session listens to; the payload is borrowed. lost and
  * notified are called from the loop, never from inside a call of the owner. idle (may be NULL): the connection is new
@@ -126,18 +127,16 @@ void jr_pg_free(struct jr_pg *pg); /* closes the connection; requests without a 
 void jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool same_address);
 
 /*
+ * The same, to the address of the last good connection of `other`, whose name is not looked up again. If it had none
+ * (a Unix socket), or `other` is NULL, it is jr_pg_open without same_address.
+ */
+void jr_pg_open_beside(struct jr_pg *pg, const struct jr_pg *other, int64_t timeout_ms);
+
+/*
  * Ask the server to cancel the request on the wire. libpq's PQcancel blocks, so it runs in a process of its own with an
  * alarm. A cancel may arrive late, so use the connection for nothing else afterwards.
  */
 void jr_pg_cancel(struct jr_pg *pg);
-
-/*
- * The address that same_address uses, to pass it from one connection to another. Call jr_pg_get_address on an open
- * connection and jr_pg_set_address before jr_pg_open.
- */
-struct jr_pg_address;
-void jr_pg_set_address(struct jr_pg *pg, const struct jr_pg_address *address);
-void jr_pg_get_address(const struct jr_pg *pg, struct jr_pg_address *address);
 
 bool jr_pg_is_in_transaction(const struct jr_pg *pg); /* after an opening request: is its transaction still open? */
 bool jr_pg_is_open(const struct jr_pg *pg);

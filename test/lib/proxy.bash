@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # the tests read what is set here
 #
-# A connection that loses an answer: test/stub/pgcut between the program and the server.
+# What stands between the program and the server: test/stub/pgcut, which loses an answer, and test/stub/tcp.py, a port.
 
 proxies=()
 at_end+=(end_proxies)
@@ -29,6 +29,17 @@ start_proxy() {
 	env -u JOBRUN_TEST_ID "$TOP/test/stub/pgcut" "$1" "$server" "$2" "$3" 3>&- 4>&- &
 	proxies+=("$!")
 	wait_until 5 test -e "$1/ready"
+}
+
+# tcp: sets tcp_port, a port of 127.0.0.1 that leads to the server.
+tcp() {
+	local server=${JR_SERVER#host=} dir=$BATS_TEST_TMPDIR/tcp
+
+	mkdir "$dir"
+	env -u JOBRUN_TEST_ID python3 "$TOP/test/stub/tcp.py" "$dir" "${server%% *}/.s.PGSQL.5432" 3>&- 4>&- &
+	proxies+=("$!")
+	wait_until 5 test -e "$dir/port"
+	tcp_port=$(<"$dir/port")
 }
 
 end_proxies() {

@@ -2,6 +2,8 @@
 # The lease: who holds a run, for how long, and whose result counts.
 
 load ../lib/common
+load ../lib/proxy
+load ../lib/sql
 
 # A handler that says when it began and lives until it is told otherwise.
 long_handler() {
@@ -240,4 +242,38 @@ long_handler() {
 	assert_equal "$status" 78
 	assert_regex "$stderr" 'heartbeat'
 	q_is 0 "select count(*) from jobrun.job_runners"
+}
+
+@test "the name of the server is looked up once, not for the connections of sql handlers and of housekeeping" {
+	"${CC:-cc}" -shared -fPIC -o "$TMPDIR/count.so" -x c - -ldl <<-'c'
+		#define _GNU_SOURCE
+		#include <dlfcn.h>
+		#include <netdb.h>
+		#include <stdio.h>
+		#include <stdlib.h>
+		#include <string.h>
+		int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **found)
+		{
+			int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+			void *symbol = dlsym(RTLD_NEXT, "getaddrinfo");
+			FILE *file = node != NULL && strcmp(node, "localhost") == 0 ? fopen(getenv("LOOK_UPS"), "a") : NULL;
+
+			if (file != NULL) {
+				fputs("look-up\n", file);
+				fclose(file);
+			}
+			memcpy(&real, &symbol, sizeof(real));
+			return real(node, service, hints, found);
+		}
+	c
+	tcp
+	sql_handler add <<<'select 1'
+	enqueue add
+	q "select jobrun.enqueue_definition('jobrun.prune')"
+	export LOOK_UPS=$TMPDIR/look_ups
+	ASAN_OPTIONS+=:verify_asan_link_order=0 LD_PRELOAD=$TMPDIR/count.so \
+		jr -d "host=localhost port=$tcp_port user=jobrun dbname=$JR_DATABASE" run
+	assert_success
+	q_is 'add,jobrun.prune' "select string_agg(job_type, ',' order by job_type) from jobrun.job_runs where status = 'succeeded'"
+	assert_equal "$(cat "$LOOK_UPS")" look-up
 }
