@@ -250,7 +250,7 @@ start_or_end(struct jr_held *held)
 	else if (jr_held_permit(held) == NULL)
 		give_back(held, "there was no permit for it");
 	else if (!has_watchdog(runner))
-		end_unstarted(held, JR_OUT_RELEASED, "released", "released: this host could not start handlers");
+		give_back(held, "this host could not start handlers");
 	else
 		start_handler(held, handler);
 }
@@ -448,6 +448,7 @@ jr_start_open(struct jr_runner *runner, void (*nonsense)(void *runner, const str
 {
 	runner->start.host = (struct jr_host){.loop = runner->loop,
 	    .conninfo = runner->opts->conninfo,
+	    .beside = runner->pg,
 	    .lease = &runner->opts->lease,
 	    .nonsense = nonsense,
 	    .ctx = runner,

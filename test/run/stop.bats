@@ -159,3 +159,16 @@ given_back() {
 	wait_runner
 	refute grep -qE 'finishing|stopping' "$runner_err"
 }
+
+@test "a run that a host cannot start, since its watchdog is gone, is given back and not charged" {
+	handler first <<<'kill -KILL $(pgrep -P $PPID | grep -v "^$$\$")'
+	handler work <<<:
+	enqueue first --priority 1
+	id=$(enqueue work --max-attempts 1)
+	jr run -j 1
+	assert_equal "$status" 75
+	assert_equal "$(grep -c 'the watchdog process is gone' <<<"$stderr")" 1
+	q_is 'queued|0|0' "select status, attempts, releases from jobrun.job_runs where id = $id"
+	jr_ok run
+	run_is "$id" succeeded
+}
