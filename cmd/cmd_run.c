@@ -123,12 +123,12 @@ load_handlers(const struct run_opts *opts, struct jr_handlers *handlers, struct 
 	return false;
 }
 
-/* Each executable takes four descriptors, each http or sql handler one. */
+/* Each executable takes four descriptors, each http handler three (while libcurl looks up a name), each sql handler one. */
 static bool
 check_descriptors(const struct run_opts *opts, struct jr_err *err)
 {
 	struct rlimit limit;
-	int64_t need = 4 * opts->jobs + opts->http_jobs + opts->sql_jobs + 60;
+	int64_t need = 4 * opts->jobs + 3 * opts->http_jobs + opts->sql_jobs + 60;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || (int64_t)limit.rlim_cur >= need)
 		return true;

@@ -194,7 +194,7 @@ static enum jr_verdict
 verdict_of(const struct jr_handler *handler, const struct jr_answer *answer)
 {
 	if (answer->code != NULL)
-		return JR_FAIL;
+		return answer->passing ? JR_LATER : JR_FAIL;
 	if (jr_http_target_expects(handler->settings.http, answer->status))
 		return JR_DONE;
 	return jr_verdict_of_http(&handler->settings.rules, answer->status, answer->has_retry_after);

@@ -46,6 +46,7 @@ struct jr_answer {
 	int status;        /* 0: no answer; error says why */
 	const char *code;  /* the name of libcurl's error, such as OPERATION_TIMEDOUT; NULL: no error */
 	const char *error; /* one line for people, clean */
+	bool passing;      /* this host had no descriptor for it: nothing was sent, and a later try may succeed */
 	const char *body;  /* the first JR_ANSWER_KEPT bytes, unchanged */
 	size_t body_len;
 	int64_t body_total; /* bytes received */

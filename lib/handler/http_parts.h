@@ -55,6 +55,7 @@ struct jr_transfer {
 	char unfit[64];                 /* the name of a header with an invalid value; "": none */
 	char refused[INET6_ADDRSTRLEN]; /* the last address that was refused; "": none */
 	const char *special;            /* what that address is, such as "loopback" */
+	int no_socket;                  /* errno, if the system had no socket for the last address; else 0 */
 	char message[CURL_ERROR_SIZE];  /* libcurl's message */
 };
 

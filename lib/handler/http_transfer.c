@@ -13,6 +13,7 @@
 #include "handler/header.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <openssl/x509_vfy.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,7 +185,7 @@ open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
 {
 	struct jr_transfer *transfer = ctx;
 	const void *bytes = &((const struct sockaddr_in *)(const void *)&address->addr)->sin_addr;
-
+	curl_socket_t fd;
 	const char *special = transfer->refuse_private ? jr_address_special(&address->addr) : NULL;
 
 	(void)purpose;
@@ -196,7 +197,17 @@ open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
 			memcpy(transfer->refused, "?", 2);
 		return CURL_SOCKET_BAD;
 	}
-	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+	fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+	transfer->no_socket = fd < 0 ? errno : 0;
+	return fd;
+}
+
+/* Did the transfer end because this process, or this host, has no descriptors left? */
+static bool
+lacks_descriptors(const struct jr_transfer *transfer)
+{
+	return transfer->result == CURLE_COULDNT_CONNECT &&
+	       (transfer->no_socket == EMFILE || transfer->no_socket == ENFILE);
 }
 
 static void
@@ -252,6 +263,8 @@ error_line(const struct jr_transfer *transfer, int status)
 	if (transfer->result == CURLE_COULDNT_CONNECT && transfer->refused[0] != '\0')
 		return jr_xasprintf("%s is not a public address (%s), and allow_private is false", transfer->refused,
 		    transfer->special);
+	if (lacks_descriptors(transfer))
+		return jr_xasprintf("nothing was sent: socket: %s", strerror(transfer->no_socket));
 	line = transfer->message[0] != '\0'
 		   ? jr_text_clean(transfer->message, strlen(transfer->message), CURL_ERROR_SIZE)
 		   : jr_xstrdup(jr_curl.easy_strerror(transfer->result));
@@ -327,6 +340,7 @@ on_end(void *ctx)
 	if (transfer->result != CURLE_OK && in->cut != JR_CUT_ENOUGH) {
 		answer.code = error_code(transfer, number);
 		answer.error = error = error_line(transfer, answer.status);
+		answer.passing = lacks_descriptors(transfer);
 	}
 	if (in->retry_after != NULL) {
 		int64_t wait_ms = jr_retry_after_ms(in->retry_after, in->date);

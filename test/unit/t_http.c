@@ -6,6 +6,7 @@
 #include "processes.h"
 
 #include <netdb.h>
+#include <sys/resource.h>
 
 struct fixture {
 	struct jr_loop *loop;
@@ -18,6 +19,7 @@ struct result {
 	bool ended;
 	int status;
 	char code[64], error[256];
+	bool passing;
 	struct jr_transfer *to_free; /* in `ended` */
 };
 
@@ -68,6 +70,7 @@ on_ended(void *ctx, const struct jr_answer *answer)
 	result->status = answer->status;
 	(void)snprintf(result->code, sizeof(result->code), "%s", answer->code != NULL ? answer->code : "");
 	(void)snprintf(result->error, sizeof(result->error), "%s", answer->error != NULL ? answer->error : "");
+	result->passing = answer->passing;
 	jr_transfer_free(result->to_free);
 }
 
@@ -153,6 +156,29 @@ private_addresses_are_refused_by_name(void **state)
 }
 
 static void
+a_transfer_without_a_descriptor_may_succeed_later(void **state)
+{
+	struct fixture *fixture = *state;
+	struct rlimit limit, none;
+	struct result result;
+	int next = dup(STDIN_FILENO);
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(close(next), 0);
+	none = (struct rlimit){.rlim_cur = (rlim_t)next, .rlim_max = limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	(void)start(fixture, &example, &result);
+	turn_until(fixture->loop, &result.ended);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_string_equal(result.code, "COULDNT_CONNECT");
+	assert_string_equal(result.error, "nothing was sent: socket: Too many open files");
+	assert_true(result.passing);
+	(void)start(fixture, &example, &result);
+	turn_until(fixture->loop, &result.ended);
+	assert_false(result.passing);
+}
+
+static void
 a_freed_transfer_says_nothing(void **state)
 {
 	struct fixture *fixture = *state;
@@ -197,6 +223,7 @@ main(void)
 	    cmocka_unit_test(what_fails_is_told_from_the_loop),
 	    cmocka_unit_test(values_that_do_not_fit_are_not_sent),
 	    cmocka_unit_test(private_addresses_are_refused_by_name),
+	    cmocka_unit_test(a_transfer_without_a_descriptor_may_succeed_later),
 	    cmocka_unit_test(a_freed_transfer_says_nothing),
 	    cmocka_unit_test(nobody_waits_for_a_name_server),
 	};
