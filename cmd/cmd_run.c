@@ -123,7 +123,7 @@ load_handlers(const struct run_opts *opts, struct jr_handlers *handlers, struct 
 	return false;
 }
 
-/* Each executable takes four descriptors, each http handler three (while libcurl looks up a name), each sql handler one. */
+/* An executable takes four descriptors, an http handler three (while libcurl looks up a name), a sql handler one. */
 static bool
 check_descriptors(const struct run_opts *opts, struct jr_err *err)
 {
