@@ -2,12 +2,15 @@
  * runner_settle: outcomes, until they are accepted or fenced out. See runner_parts.h.
  *
  * All known outcomes go in one settle, with the next claim in the same transaction. If that fails the settle is
- * repeated without the claim, then run by run: one bad row never takes the others with it. A settle that was not
- * answered leaves its runs in doubt; they are read (resolve.sql) before anything is sent again, and zero rows after an
- * unanswered try are read again before they are called fenced out. The same holds for a sql handler's own commit; when
- * the lease is lost, too, the read is all that is done: what has arrived is reported, and nothing else is written.
+ * repeated without the claim, then run by run: one bad row never takes the others with it. An outcome loses its texts
+ * only if the server refuses it for a reason that can lie in them; after any other refusal it is sent again as it is. A
+ * settle that was not answered leaves its runs in doubt; they are read (resolve.sql) before anything is sent again, and
+ * zero rows after an unanswered try are read again before they are called fenced out. The same holds for a sql
+ * handler's own commit; when the lease is lost, too, the read is all that is done: what has arrived is reported, and
+ * nothing else is written.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -63,13 +66,27 @@ retry_later(struct jr_held *held)
 	jr_runner_wake_at(runner, held->settle.retry_at_ms);
 }
 
-/* The server refused the outcome of a run by itself. Its texts are the only thing in it that could be at fault. */
+/*
+ * Can the texts of an outcome be why the server refused it? They can be invalid in the database, against a CHECK, too
+ * large or nested too deep; nothing else in it can. A missing right, for one, says nothing about them.
+ */
+static bool
+may_be_texts(const struct jr_err *err)
+{
+	static const char *const classes[] = {"22", "23", "54"};
+
+	for (size_t i = 0; i < JR_COUNT(classes); i++) {
+		if (strncmp(err->sqlstate, classes[i], strlen(classes[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void
-strip(struct jr_held *held, const struct jr_err *err)
+strip(struct jr_held *held)
 {
 	struct jr_outcome *o = jr_start_outcome(held);
 
-	jr_log(JR_WARN, JR_EVENT_OUTCOME_REFUSED, JR_I("run", held->run->id), JR_S("error", err->msg));
 	held->settle.stripped = true;
 	free(o->output);
 	free(o->result);
@@ -83,17 +100,29 @@ strip(struct jr_held *held, const struct jr_err *err)
 	o->error = o->kind == JR_OUT_SUCCEEDED ? NULL : jr_xstrdup("the text was refused by the server");
 }
 
+/* The server refused the outcome of a run by itself. */
+static void
+note_refused_alone(struct jr_held *held, const struct jr_err *err)
+{
+	struct jr_held_settle *settle = &held->settle;
+
+	if (err->code != JR_E_TEMP && !settle->told) {
+		jr_log(JR_WARN, JR_EVENT_OUTCOME_REFUSED, JR_I("run", held->run->id), JR_S("error", err->msg));
+		settle->told = true;
+	}
+	if (may_be_texts(err) && !settle->stripped)
+		strip(held);
+	else
+		retry_later(held);
+}
+
 static void
 note_refused(struct jr_runner *runner, const struct jr_held_list *sent, const struct jr_err *err)
 {
 	for (size_t i = 0; i < sent->count; i++) {
-		struct jr_held *held = sent->held[i];
-
-		if (sent->count == 1 && err->code != JR_E_TEMP && !held->settle.stripped)
-			strip(held, err);
-		else if (sent->count == 1)
-			retry_later(held);
-		held->settle.alone = true;
+		if (sent->count == 1)
+			note_refused_alone(sent->held[i], err);
+		sent->held[i]->settle.alone = true;
 	}
 	if (err->code != JR_E_TEMP && err->code != JR_E_DATA)
 		jr_runner_fail(runner, err);

@@ -132,6 +132,46 @@ down_is() {
 	[ -e "$TMPDIR/down" ] && [ "$(wc -l <"$TMPDIR/down")" -eq "$1" ]
 }
 
+# refuse_ends SQLSTATE WHEN: the server refuses the end of a run with it.
+refuse_ends() {
+	q "create sequence public.refused" "create function public.refuse() returns trigger language plpgsql as \$\$ begin
+			if $2 then raise exception 'not so' using errcode = '$1'; end if; return new; end \$\$" \
+		"create trigger refuses before update on jobrun.job_runs for each row
+			when (old.locked_until is not null and new.locked_until is null) execute function public.refuse()"
+	handler says <<<'echo printed; echo "{\"result\": 1, \"checkpoint\": 2, \"progress\": 3}" >>"$JOBRUN_OUT"'
+	id=$(enqueue says)
+}
+
+# told_once STATUS: the runner has ended with it, and has said once that the server refused.
+told_once() {
+	assert_equal "$status" "$1"
+	assert_equal "$(grep -c '^jobrun: not so' <<<"$stderr")" 1
+	assert_equal "$(grep -c 'event=outcome_refused .*error="not so"' <<<"$stderr")" 1
+}
+
+@test "an outcome that is refused not for its texts is sent again with them, and written when the server takes it" {
+	refuse_ends 42501 "nextval('public.refused') <= 2"
+	jr run
+	told_once 77
+	q_is 'succeeded|1|2|3' "select status, result, checkpoint, progress from jobrun.job_runs where id = $id"
+	assert_equal "$(printed "$id")" printed
+}
+
+@test "an outcome that is always refused is given up when its time is over, and that is said once" {
+	refuse_ends 42501 true
+	jr run --lease 2s
+	told_once 77
+	q_is 'running|' "select status, result from jobrun.job_runs where id = $id"
+}
+
+@test "an outcome that is refused for its texts is written without them" {
+	refuse_ends 22P05 'new.result is not null'
+	jr run
+	assert_equal "$status" 0
+	assert_equal "$(grep -c 'event=outcome_refused .*error="not so"' <<<"$stderr")" 1
+	q_is 'succeeded|||' "select status, result, checkpoint, progress from jobrun.job_runs where id = $id"
+}
+
 # pages CALL ROWS: how many pages each of some calls reads, with a plan made when the table had so many rows, all analysed ("never": not
 # at all, and none), and with 100,000 rows now. Each run of its own: $1 in the call is its id.
 pages() {
