@@ -12,8 +12,6 @@
 #include "handler/handlers.h"
 #include "print.h"
 
-#define WARNING "jobrun: warning: "
-
 /* Some names; `text` is their storage. */
 struct names {
 	const char **items;
@@ -47,36 +45,41 @@ release(struct names *names)
 	free(names->text);
 }
 
-/* near: a name that is spelt nearly so, or NULL. */
-static void
-print_line(const char *before, const char *text, const char *near)
+/* near: a name that is spelt nearly so, or NULL. Caller frees. */
+static char *
+add_near(const char *words, const char *near)
 {
-	char *line = jr_xasprintf(
-	    "%s%s%s%s", text, near == NULL ? "" : "; did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?");
-
-	fflush(stdout);
-	jr_print_line(stderr, before, line);
-	free(line);
+	return near == NULL ? jr_xstrdup(words) : jr_xasprintf("%s; did you mean %s?", words, near);
 }
 
-void
-jr_known_tell(const char *before, const char *words, const char *name, const char *others)
+char *
+jr_known_words(const char *words, const char *name, const char *others)
 {
 	struct names names = collect(others == NULL ? "" : others, NULL);
+	char *all = add_near(words, others == NULL ? NULL : jr_text_nearest(name, names.items, names.count));
 
-	print_line(before, words, others == NULL ? NULL : jr_text_nearest(name, names.items, names.count));
 	release(&names);
+	return all;
+}
+
+static void
+warn(const char *words)
+{
+	fflush(stdout);
+	jr_print_line(stderr, "jobrun: warning: ", words);
 }
 
 void
 jr_known_warn(const char *what, const char *name, const char *others)
 {
-	char *text;
+	char *text, *all;
 
 	if (others == NULL)
 		return;
 	text = jr_xasprintf("%s %s is not known so far", what, name);
-	jr_known_tell(WARNING, text, name, others);
+	all = jr_known_words(text, name, others);
+	warn(all);
+	free(all);
 	free(text);
 }
 
@@ -91,9 +94,11 @@ warn_type(const char *type, const char *others, const struct jr_handlers *handle
 	    problem != NULL
 		? jr_xasprintf("no host has a handler for %s; %s", type, problem)
 		: jr_xasprintf("no host has a handler for %s (no runner of the last day, nor this host)", type);
+	char *all = add_near(text, problem == NULL ? near : NULL);
 
 	if (names.count > 0 && (near != NULL || !only_near))
-		print_line(WARNING, text, problem == NULL ? near : NULL);
+		warn(all);
+	free(all);
 	free(text);
 	release(&names);
 }

@@ -12,8 +12,10 @@
 /* "queue mial is not known so far; did you mean mail?" what: "queue". */
 void jr_known_warn(const char *what, const char *name, const char *others);
 
-/* A line of these words, with the one of `others` that is spelt nearly as `name`. others: NULL: none is looked for. */
-void jr_known_tell(const char *before, const char *words, const char *name, const char *others);
+/*
+ * These words, with the one of `others` that is spelt nearly as `name`. others: NULL: none is looked for. Caller frees.
+ */
+char *jr_known_words(const char *words, const char *name, const char *others) JR_MUST;
 
 /*
  * The same for a job type that is to be run. A handler on this host counts, too; its directory is read only if no

@@ -8,12 +8,14 @@
 
 #include <inttypes.h>
 #include <libsmartcols.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/text.h"
@@ -455,6 +457,19 @@ jr_print_line(FILE *out, const char *before, const char *text)
 
 	fprintf(out, "%s%s\n", before, visible);
 	free(visible);
+}
+
+void
+jr_print_now(const char *fmt, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, fmt);
+	text = jr_xvasprintf(fmt, args);
+	va_end(args);
+	jr_fd_offer(STDERR_FILENO, text, strlen(text));
+	free(text);
 }
 
 void

@@ -81,6 +81,12 @@ void jr_print_paragraph(const char *text, size_t indent);
 /* Print `before` and `text` as one line; control characters of `text` are made visible. */
 void jr_print_line(FILE *out, const char *before, const char *text);
 
+/*
+ * Write to stderr while a runner works. A reader that does not read must not stop its heartbeats: what stderr does not
+ * take at once is lost, as of the log.
+ */
+void jr_print_now(const char *fmt, ...) JR_PRINTF(1, 2);
+
 /* "14:35:12+01:00" today, else "2026-11-21 14:35:12+01:00", in local time. Caller frees. */
 char *jr_format_local_time(int64_t unix_ms) JR_MUST;
 

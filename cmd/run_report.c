@@ -27,8 +27,17 @@ static void
 clear_line(struct jr_run_report *report)
 {
 	if (report->shown)
-		fputs("\r\033[K", stderr);
+		jr_print_now("\r\033[K");
 	report->shown = false;
+}
+
+static void
+print_visible(const char *text)
+{
+	char *visible = jr_text_visible(text, false);
+
+	jr_print_now("jobrun: %s\n", visible);
+	free(visible);
 }
 
 void
@@ -41,18 +50,18 @@ jr_run_report_dead(void *ctx, const struct jr_dead *dead)
 	if (report->dead_count++ >= DEAD_SHOWN_MAX)
 		return;
 	why = jr_text_visible(dead->error == NULL ? "no reason given" : dead->error, false);
-	fprintf(stderr, "jobrun: run %" PRId64 " %s is dead after %" PRId64 " of %" PRId64 " attempts: %s\n", dead->id,
+	jr_print_now("jobrun: run %" PRId64 " %s is dead after %" PRId64 " of %" PRId64 " attempts: %s\n", dead->id,
 	    dead->job_type, dead->attempts, dead->max_attempts, why);
 	free(why);
 	last = jr_text_last_line(dead->output == NULL ? "" : dead->output, LAST_LINES_MAX);
 	if (*last != '\0') {
 		char *visible = jr_text_visible(last, false);
 
-		fprintf(stderr, "  last output: %s\n", visible);
+		jr_print_now("  last output: %s\n", visible);
 		free(visible);
 	}
 	free(last);
-	fprintf(stderr, "  look: jobrun show %" PRId64 "   again: jobrun retry %" PRId64 "\n", dead->id, dead->id);
+	jr_print_now("  look: jobrun show %" PRId64 "   again: jobrun retry %" PRId64 "\n", dead->id, dead->id);
 }
 
 static const char *
@@ -73,9 +82,8 @@ jr_run_report_progress(void *ctx, const struct jr_counts *c)
 	report->waiting = c->waiting;
 	report->shown_ms = now;
 	report->shown = true;
-	fprintf(stderr, "\r\033[K%" PRId64 " running, %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64 " dead%s",
+	jr_print_now("\r\033[K%" PRId64 " running, %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64 " dead%s",
 	    c->running, c->succeeded, c->failed, c->dead, c->waiting ? "; waiting for work" : "");
-	fflush(stderr);
 }
 
 void
@@ -91,22 +99,19 @@ void
 jr_run_report_stopping(void *ctx, int signo, int64_t running)
 {
 	struct jr_run_report *report = ctx;
-	char *grace;
+	const char *last = report->grace_ms > 0 ? "stops" : "kills";
+	char *grace, *rest;
 
 	if (running == 0 || (!report->tells && (signo != SIGINT || !isatty(STDERR_FILENO))))
 		return;
 	clear_line(report);
-	fprintf(stderr, "jobrun: %s %" PRId64 " run%s", report->grace_ms > 0 ? "finishing" : "stopping", running,
-	    plural(running));
-	if (report->grace_ms > 0) {
-		grace = jr_format_duration(report->grace_ms);
-		fprintf(stderr, ", up to %s", grace);
-		free(grace);
-	}
-	if (signo == SIGINT)
-		fprintf(stderr, "; Ctrl-C again %s %s", report->grace_ms > 0 ? "stops" : "kills",
-		    running == 1 ? "it" : "them");
-	fputc('\n', stderr);
+	grace = jr_format_duration(report->grace_ms);
+	rest = jr_xasprintf("; Ctrl-C again %s %s", last, running == 1 ? "it" : "them");
+	jr_print_now("jobrun: %s %" PRId64 " run%s%s%s%s\n", report->grace_ms > 0 ? "finishing" : "stopping", running,
+	    plural(running), report->grace_ms > 0 ? ", up to " : "", report->grace_ms > 0 ? grace : "",
+	    signo == SIGINT ? rest : "");
+	free(rest);
+	free(grace);
 }
 
 /* All problems as one text. Caller frees. */
@@ -157,7 +162,7 @@ jr_run_report_idle_session(void *ctx, int64_t ms)
 	if (ms == 0 || ms > report->heartbeat_ms)
 		(void)jr_state_back(report->state_directory, name, &since_ms);
 	else if (jr_state_away(report->state_directory, name, name, &since_ms) || isatty(STDERR_FILENO))
-		fprintf(stderr,
+		jr_print_now(
 		    "jobrun: idle_session_timeout is %" PRId64
 		    " ms: while handlers run, the server cuts jobrun's connection each time it is idle for so long, and jobrun connects again; type in its role: ALTER ROLE CURRENT_USER SET idle_session_timeout = 0\n",
 		    ms);
@@ -176,7 +181,7 @@ jr_run_report_copy(const char *state_directory, const char *conninfo, const char
 	else if (state_directory != NULL)
 		(void)jr_state_back(state_directory, name, &since_ms);
 	if (tell)
-		jr_print_line(stderr, "jobrun: ", text);
+		print_visible(text);
 	free(name);
 }
 
@@ -193,9 +198,11 @@ void
 jr_run_report_unhandled(void *ctx, const char *job_type, const char *words, const char *others)
 {
 	struct jr_run_report *report = ctx;
+	char *line = jr_known_words(words, job_type, others);
 
 	clear_line(report);
-	jr_known_tell("jobrun: ", words, job_type, others);
+	print_visible(line);
+	free(line);
 }
 
 void

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "print.h"
 
 #define HINT "nothing names a database: set JOBRUN_DATABASE_URL, or give -d"
@@ -31,14 +32,16 @@ how_long(int64_t left_ms)
 void
 jr_waits_tell(const struct jr_app *app, const char *why, int64_t left_ms)
 {
-	char *rest, *line;
+	char *rest, *line, *visible;
 
 	if (!jr_print_is_terminal(stderr))
 		return;
 	rest = how_long(left_ms);
 	line = jr_xasprintf(
 	    "%s; retrying%s, Ctrl-C stops that%s", why, rest, jr_db_is_unnamed(app->dbname) ? "; " HINT : "");
-	jr_print_line(stderr, "jobrun: ", line);
+	visible = jr_text_visible(line, false);
+	jr_print_now("jobrun: %s\n", visible);
+	free(visible);
 	free(line);
 	free(rest);
 }

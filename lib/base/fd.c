@@ -114,6 +114,15 @@ jr_fd_write(int fd, const void *bytes, size_t len)
 	return jr_fd_write_some(fd, bytes, len) == (ssize_t)len;
 }
 
+void
+jr_fd_offer(int fd, const void *bytes, size_t len)
+{
+	int own = jr_fd_own_terminal(fd);
+
+	(void)jr_fd_write(own >= 0 ? own : fd, bytes, len);
+	jr_fd_close(own);
+}
+
 bool
 jr_fd_write_all(int fd, const void *bytes, size_t len)
 {

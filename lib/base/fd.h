@@ -31,6 +31,9 @@ int jr_fd_own_terminal(int fd) JR_MUST;
 ssize_t jr_fd_write_some(int fd, const void *bytes, size_t len) JR_MUST;
 bool jr_fd_write(int fd, const void *bytes, size_t len); /* the same; false: not all bytes were written */
 
+/* The same for a line to people, also if fd is a terminal. What fd does not take at once is lost. */
+void jr_fd_offer(int fd, const void *bytes, size_t len);
+
 /* Write all of it to a file or a terminal, however long that takes. false: errno says why. */
 bool jr_fd_write_all(int fd, const void *bytes, size_t len) JR_MUST;
 

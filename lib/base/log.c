@@ -268,5 +268,5 @@ jr_log_fields(enum jr_level level, enum jr_event event, const struct jr_field *f
 	for (size_t i = 0; i < count; i++)
 		add_field(&line, &fields[i]);
 	adds(&line, sink.format == JR_LOG_JSON ? "}\n" : "\n");
-	(void)jr_fd_write(sink.fd, line.text, line.len); /* a reader that does not read must not stop a runner */
+	jr_fd_offer(sink.fd, line.text, line.len); /* a reader that does not read must not stop a runner */
 }

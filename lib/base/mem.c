@@ -6,7 +6,6 @@
  */
 #include "base/mem.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,14 +84,21 @@ jr_xmemdup0(const char *s, size_t len)
 char *
 jr_xasprintf(const char *fmt, ...)
 {
-	char *text = NULL;
 	va_list args;
-	int len;
+	char *text;
 
 	va_start(args, fmt);
-	len = vasprintf(&text, fmt, args);
+	text = jr_xvasprintf(fmt, args);
 	va_end(args);
-	if (len < 0)
+	return text;
+}
+
+char *
+jr_xvasprintf(const char *fmt, va_list args)
+{
+	char *text = NULL;
+
+	if (vasprintf(&text, fmt, args) < 0)
 		out_of_memory();
 	return text;
 }

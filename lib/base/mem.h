@@ -7,6 +7,8 @@
 #ifndef JR_MEM_H
 #define JR_MEM_H
 
+#include <stdarg.h>
+
 #include "base/base.h"
 
 void *jr_xmalloc(size_t size) JR_MUST;
@@ -17,5 +19,6 @@ void jr_strings_free(char **strings);                 /* a NULL-terminated array
 char *jr_xstrdup_or_null(const char *s) JR_MUST;      /* NULL for NULL */
 char *jr_xmemdup0(const char *s, size_t len) JR_MUST; /* len bytes and a terminator */
 char *jr_xasprintf(const char *fmt, ...) JR_PRINTF(1, 2) JR_MUST;
+char *jr_xvasprintf(const char *fmt, va_list args) JR_PRINTF(1, 0) JR_MUST;
 
 #endif

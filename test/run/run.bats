@@ -172,6 +172,32 @@ log_since() {
 	assert_equal "$output$stderr" ''
 }
 
+# full_pipe: make a pipe that takes nothing more.
+full_pipe() {
+	mkfifo pipe
+	exec {reader}<>pipe
+	! dd if=/dev/zero of=pipe oflag=nonblock bs=4096 2>/dev/null || fail 'the pipe takes everything'
+}
+
+@test "a stderr that nobody reads does not stop a runner, nor its heartbeats" {
+	handler slow <<<'touch "$TMPDIR/begun"; sleep 5; touch "$TMPDIR/still"; sleep 2' # longer than its lease
+	handler bad <<<'until [ -e "$TMPDIR/begun" ]; do sleep 0.05; done; echo much; exit 1'
+	slow=$(enqueue slow)
+	bad=$(enqueue bad --max-attempts 1)
+	enqueue sloww # there is no handler for it, which is said, too
+	full_pipe
+	"$JOBRUN" run -v -j 2 --lease 2s 2>pipe 3>&- 4>&- &
+	runner_pid=$!
+	runner_pids+=("$runner_pid")
+	wait_until 20 test -e "$TMPDIR/still"
+	kill -TERM "$runner_pid" # with -v it says what it waits for
+	wait_runner
+	exec {reader}<&-
+	assert_equal "$runner_status" 1
+	run_is "$bad" dead
+	q_is 'succeeded|1' "select status, claim_seq from jobrun.job_runs where id = $slow"
+}
+
 @test "of more than ten dead runs in a tick ten are named and the rest is counted" {
 	handler doomed <<<'exit 65'
 	q "select jobrun.enqueue('doomed') from generate_series(1, 13)" >/dev/null

@@ -191,6 +191,26 @@ line_goes_nowhere_when_the_log_is_closed(void **state)
 	jr_log(JR_ERROR, JR_EVENT_POLLING, JR_I("n", 1));
 }
 
+/* Lines end where it has no room for a whole one, though it says that it can be written. */
+static void
+a_terminal_that_is_not_read_stops_nobody(void **state)
+{
+	int reader = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), writer;
+
+	(void)state;
+	assert_true(reader >= 0 && grantpt(reader) == 0 && unlockpt(reader) == 0);
+	writer = open(ptsname(reader), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	assert_true(writer >= 0);
+	jr_log_init(JR_INFO, JR_LOG_TEXT, writer);
+	(void)alarm(60); /* where it waits, nothing else ends it */
+	for (int i = 0; i < 10000; i++)
+		jr_log(JR_ERROR, JR_EVENT_POLLING, JR_I("n", i));
+	(void)alarm(0);
+	assert_false(fcntl(writer, F_GETFL) & O_NONBLOCK);
+	close(writer);
+	close(reader);
+}
+
 /* Only on the very descriptor that the journal was connected to. */
 static void
 lines_for_the_journal_begin_with_their_priority(void **state)
@@ -291,6 +311,7 @@ main(void)
 	    LOG_TEST(controls_and_bad_bytes_are_escaped),
 	    LOG_TEST(long_values_are_cut_and_the_line_is_bounded),
 	    LOG_TEST(line_goes_nowhere_when_the_log_is_closed),
+	    LOG_TEST(a_terminal_that_is_not_read_stops_nobody),
 	    LOG_TEST(lines_for_the_journal_begin_with_their_priority),
 	    cmocka_unit_test(unknown_key_is_a_bug),
 	    cmocka_unit_test(outcomes_have_the_words_of_settle),
