@@ -201,7 +201,9 @@ begin
 	update jobrun.job_queues q
 	set rate_used = t.n + case when q.rate_window_start + q.rate_period > now() then q.rate_used else 0 end,
 		rate_window_start = case when q.rate_window_start + q.rate_period > now() then q.rate_window_start else now() end
-	from (select r.queue, count(*) as n from jobrun.job_runs r where r.id = any (started) group by r.queue) t
+	from (
+		select r.queue, count(*) as n from jobrun.job_runs r
+		where r.id = any (started) and (r.expires_at <= now()) is not true group by r.queue) t
 	where q.name = t.queue and q.name = any (limited) and q.rate_limit is not null;
 end
 $fn$;
@@ -273,7 +275,7 @@ end
 $fn$;
 
 -- claim: at most n due runs for a runner, best first (priority, run_at, id). Expired runs are claimed, too, so that
--- settle can end them.
+-- settle can end them; they use up no rate. But if the rate of their queue is used up, they stay until the next window.
 --
 --  1. The runner knows which combinations of job type, queue and priority have due runs (candidates.sql) and passes them as three
 --     parallel arrays, with the last run it claimed as cursor, so that no dead index entry is walked twice.
@@ -419,8 +421,9 @@ begin
 		exit when v_ends or cardinality(v_ids) >= n;
 		with recursive lim as materialized (  -- room left in each limited queue; its row is locked, so this is exact
 			select q.name, q.max_running_per_key as per_key,
-				least(jobrun.rate_left(q), q.max_running - (select count(*) from jobrun.job_runs r
-					where r.status = 'running' and r.queue = q.name)) as room
+				q.max_running - (select count(*) from jobrun.job_runs r
+					where r.status = 'running' and r.queue = q.name) as room,
+				jobrun.rate_left(q) as starts_left
 			from jobrun.job_queues q where q.name = any (v_limited)),
 		held as materialized (             -- running of each key, in queues with a limit per key
 			select r.queue, r.concurrency_key, count(*) as n
@@ -428,12 +431,12 @@ begin
 			where lim.per_key is not null and r.status = 'running' and r.concurrency_key is not null
 			group by r.queue, r.concurrency_key),
 		c as materialized (
-			select c.nr, c.job_type, c.queue, c.priority, lim.room, lim.per_key,
+			select c.nr, c.job_type, c.queue, c.priority, lim.room, lim.starts_left, lim.per_key,
 				case when c.priority = v_priority then v_run_at else '-infinity' end as after_run_at, v_id as after_id,
 				array(select h.concurrency_key from held h where h.queue = c.queue and h.n >= lim.per_key) as full_keys
 			from unnest(job_types, queues, priorities) with ordinality c(job_type, queue, priority, nr)
 			left join lim on lim.name = c.queue
-			where c.priority >= v_priority and (lim.room is null or lim.room > 0)
+			where c.priority >= v_priority and (lim.room is null or lim.room > 0) and (lim.starts_left is null or lim.starts_left > 0)
 				and not exists (select from jobrun.job_queues q
 					where q.name = c.queue and (q.paused_until > now() or (lim.name is null and jobrun.is_limited(q))))
 				and not exists (select from jobrun.job_types t where t.name = c.job_type and t.paused_until > now())),
@@ -449,20 +452,24 @@ begin
 				order by coalesce(r.concurrency_key, ''), coalesce(r.definition_id, 0), r.run_at, r.id limit 1) f
 			where w.step < 1000),
 		pick as materialized (
-			select p.*, c.queue, c.room, c.per_key,
+			select p.*, c.queue, c.room, c.starts_left, c.per_key,
 				(v_paused = '{}' or p.definition_id is null or p.definition_id <> all (v_paused))
 				and (p.concurrency_key is null or p.concurrency_key <> all (c.full_keys)) and p.id <> all (v_passed) as fit
 			from c cross join unnest('{0,1}'::smallint[]) b(bound) cross join lateral (
-				select r.ctid as tid, r.priority, r.run_at, r.id, r.concurrency_key, r.definition_id from jobrun.job_runs r
+				select r.ctid as tid, r.priority, r.run_at, r.id, r.concurrency_key, r.definition_id,
+					(r.expires_at <= now()) is true as expired
+				from jobrun.job_runs r
 				where r.status in ('queued', 'failed') and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
 					and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = b.bound
 					and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
 				order by r.run_at, r.id limit v_batch) p
 			where not (v_by_key and b.bound = 1)
 			union all
-			select p.*, c.queue, c.room, c.per_key, p.id <> all (v_passed)
+			select p.*, c.queue, c.room, c.starts_left, c.per_key, p.id <> all (v_passed)
 			from walk w join c on c.nr = w.nr cross join lateral (
-				select r.ctid as tid, r.priority, r.run_at, r.id, r.concurrency_key, r.definition_id from jobrun.job_runs r
+				select r.ctid as tid, r.priority, r.run_at, r.id, r.concurrency_key, r.definition_id,
+					(r.expires_at <= now()) is true as expired
+				from jobrun.job_runs r
 				where r.status in ('queued', 'failed') and (r.concurrency_key is not null or r.definition_id is not null)
 					and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
 					and coalesce(r.concurrency_key, '') = w.key and coalesce(r.definition_id, 0) = w.definition
@@ -477,15 +484,16 @@ begin
 				+ row_number() over (partition by p.queue, p.concurrency_key order by p.priority, p.run_at, p.id) as nth_of_key
 			from pick p left join held h on h.queue = p.queue and h.concurrency_key = p.concurrency_key
 			where p.fit),
-		fits as materialized (             -- n-th of its queue, among those whose key has room
+		fits as materialized (             -- n-th of its queue, and n-th start, among those whose key has room
 			select f.* from (
-				select k.*, row_number() over (partition by k.queue order by k.priority, k.run_at, k.id) as nth_of_queue
-				from keyed k where k.per_key is null or k.concurrency_key is null or k.nth_of_key <= k.per_key) f
-			where f.room is null or f.nth_of_queue <= f.room),
+				select k.*, row_number() over w as nth_of_queue, count(*) filter (where not k.expired) over w as nth_start
+				from keyed k where k.per_key is null or k.concurrency_key is null or k.nth_of_key <= k.per_key
+				window w as (partition by k.queue order by k.priority, k.run_at, k.id)) f
+			where (f.room is null or f.nth_of_queue <= f.room) and (f.starts_left is null or f.nth_start <= f.starts_left)),
 		got as materialized (
 			select r.ctid as tid, case when r.unique_key is not null then r.id end as keyed
 			from fits p join jobrun.job_runs r on r.ctid = p.tid
-			where r.status in ('queued', 'failed') and r.run_at <= now()
+			where r.status in ('queued', 'failed') and r.run_at <= now() and (not p.expired or r.expires_at <= now())
 				and (v_last or not exists (select from walk w where w.step = 1000))
 			order by p.priority, p.run_at, p.id limit n - coalesce(cardinality(v_ids), 0)
 			for no key update of r skip locked),
@@ -494,12 +502,12 @@ begin
 			set status = 'running', runner_id = v_runner, locked_by = v_host, locked_until = v_until, started_at = now(),
 				attempts = r.attempts + 1, claim_seq = r.claim_seq + 1
 			from got where r.ctid = got.tid and got.keyed is null
-			returning r.id, r.queue),
+			returning r.id, r.queue, (r.expires_at <= now()) is true as expired),
 		rated as (                         -- count these starts in the window; this transaction has locked the queue's row
 			update jobrun.job_queues q
 			set rate_used = t.n + case when q.rate_window_start + q.rate_period > now() then q.rate_used else 0 end,
 				rate_window_start = case when q.rate_window_start + q.rate_period > now() then q.rate_window_start else now() end
-			from (select taken.queue, count(*) as n from taken group by taken.queue) t
+			from (select taken.queue, count(*) as n from taken where not taken.expired group by taken.queue) t
 			where q.name = t.queue and q.name = any (v_limited) and q.rate_limit is not null
 			returning q.name)
 		select array(select taken.id from taken) as ids, (select array_agg(got.keyed) from got where got.keyed is not null) as keyed,
@@ -648,7 +656,9 @@ begin
 		end if;
 		return;
 	end if;
-	perform jobrun.spend_rate(v_queue);
+	if (v_run.expires_at <= now()) is not true then
+		perform jobrun.spend_rate(v_queue);
+	end if;
 	update jobrun.job_runs r
 	set status = 'running', runner_id = v_runner, locked_by = v_host, locked_until = now() + lease_ms * interval '1 millisecond',
 		started_at = now(), attempts = r.attempts + 1, claim_seq = r.claim_seq + 1

@@ -120,7 +120,7 @@ begin
 		('job_queues', 'rate_limit', 'at most so many starts in rate_period; null: no limit'),
 		('job_queues', 'rate_period', 'see rate_limit'),
 		('job_queues', 'rate_window_start', 'when the period that is counted began'),
-		('job_queues', 'rate_used', 'starts in that period'),
+		('job_queues', 'rate_used', 'starts in that period; expired runs do not count'),
 		('job_runners', 'id', 'a number by chance'),
 		('job_runners', 'permits', 'how many programs it may run at once'),
 		('job_runners', 'last_seen_at', 'when it wrote last'),

@@ -236,17 +236,20 @@ begin
 		v_sure := v_nr <= 20;
 		exit when not v_sure;
 		with here as materialized (
-			select r.id, r.queue, r.priority, r.run_at, r.concurrency_key, r.unique_key,
+			select r.id, r.queue, r.priority, r.run_at, r.concurrency_key, r.unique_key, (r.expires_at <= now()) is true as expired,
 				(v_paused = '{}' or r.definition_id is null or r.definition_id <> all (v_paused)) and r.id <> all (v_passed) as fit
 			from unnest(v_ids) i(id) join jobrun.job_runs r on r.id = i.id
 			where r.id <> all (v_started) and r.id <> all (v_gone)),
 		begun as materialized (
-			select r.queue, r.concurrency_key from unnest(v_started) s(id) join jobrun.job_runs r on r.id = s.id),
+			select r.queue, r.concurrency_key, (r.expires_at <= now()) is true as expired
+			from unnest(v_started) s(id) join jobrun.job_runs r on r.id = s.id),
 		lim as materialized (
 			select q.name, q.max_running_per_key as per_key,
-				least(jobrun.rate_left(q) - b.n, q.max_running - b.n - (select count(*) from jobrun.job_runs r
-					where r.status = 'running' and r.queue = q.name)) as room
-			from jobrun.job_queues q cross join lateral (select count(*) as n from begun where begun.queue = q.name) b
+				q.max_running - b.n - (select count(*) from jobrun.job_runs r
+					where r.status = 'running' and r.queue = q.name) as room,
+				jobrun.rate_left(q) - b.starts as starts_left
+			from jobrun.job_queues q cross join lateral (
+				select count(*) as n, count(*) filter (where not begun.expired) as starts from begun where begun.queue = q.name) b
 			where q.name = any (v_limited)),
 		held as materialized (
 			select h.queue, h.concurrency_key, count(*) as n from (
@@ -256,16 +259,18 @@ begin
 				select begun.queue, begun.concurrency_key from begun where begun.concurrency_key is not null) h
 			group by h.queue, h.concurrency_key),
 		keyed as (
-			select p.*, lim.room, lim.per_key, coalesce(h.n, 0)
+			select p.*, lim.room, lim.starts_left, lim.per_key, coalesce(h.n, 0)
 				+ row_number() over (partition by p.queue, p.concurrency_key order by p.priority, p.run_at, p.id) as nth_of_key
 			from here p left join lim on lim.name = p.queue
 			left join held h on h.queue = p.queue and h.concurrency_key = p.concurrency_key
 			where p.fit),
 		fits as (
 			select f.* from (
-				select k.*, row_number() over (partition by k.queue order by k.priority, k.run_at, k.id) as nth_of_queue
-				from keyed k where k.per_key is null or k.concurrency_key is null or k.nth_of_key <= k.per_key) f
-			where f.room is null or f.nth_of_queue <= f.room)
+				select k.*, row_number() over w as nth_of_queue, count(*) filter (where not k.expired) over w as nth_start
+				from keyed k where k.per_key is null or k.concurrency_key is null or k.nth_of_key <= k.per_key
+				window w as (partition by k.queue order by k.priority, k.run_at, k.id)) f
+			where (f.room is null or f.nth_of_queue <= f.room)
+				and (f.starts_left is null or f.starts_left > 0 and f.nth_start <= f.starts_left))
 		select coalesce(array_agg(f.id) filter (where f.unique_key is null), '{}') as ids,
 			array_agg(f.id) filter (where f.unique_key is not null) as keyed
 		into v_turn from fits f;

@@ -305,6 +305,67 @@ two|k|1' "select queue, concurrency_key, count(*) from jobrun.job_runs where sta
 	q_is 2 'select rate_used from jobrun.job_queues'
 }
 
+# expired ARG...: enqueue a run that has expired before it could start; print its id.
+expired() {
+	local id
+
+	id=$(enqueue "$@" --expires 1h)
+	q "update jobrun.job_runs set expires_at = run_at where id = $id"
+	echo "$id"
+}
+
+@test "expired runs use up no rate: they end, and as many as it lets start behind them" {
+	handler work <<<'exit 0'
+	for jobs in 1 8; do # one after the other, and in one claim
+		jr_ok queue "q$jobs" --rate 2/1h
+		expired work --queue "q$jobs" >ended
+		for key in a b c; do
+			expired work --queue "q$jobs" --unique "$jobs$key" >>ended
+		done
+		enqueue work --queue "q$jobs" >started
+		expired work --queue "q$jobs" >>ended
+		enqueue work --queue "q$jobs" --unique "$jobs" >>started
+		waits=$(enqueue work --queue "q$jobs")
+		jr run -j "$jobs"
+		q_is "$(<ended)" "select id from jobrun.job_runs where queue = 'q$jobs' and status = 'dead' and error_code = 'expired' order by id"
+		q_is "$(<started)" "select id from jobrun.job_runs where queue = 'q$jobs' and status = 'succeeded' order by id"
+		q_is "queued|0" "select status, claim_seq from jobrun.job_runs where id = $waits"
+		q_is 2 "select rate_used from jobrun.job_queues where name = 'q$jobs'"
+	done
+}
+
+@test "one claim takes the expired runs before the last start that a rate lets, and looks at no queue whose rate is used up" {
+	jr_ok queue mail --rate 1/1h
+	first=$(expired work --queue mail)
+	second=$(expired work --queue mail --unique a)
+	start=$(enqueue work --queue mail)
+	behind=$(expired work --queue mail)
+	enqueue work --queue mail
+	last=$(expired work --queue mail)
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (77, 1, 1, 'other', 'x')"
+	claim() {
+		q "begin; select c.id, c.expired from jobrun.claim(77, 'other', 9, '{work}', '{mail}', '{100}', null, null, null, 60000, 1) c order by c.id;
+			select rate_used from jobrun.job_queues; $1"
+	}
+	assert_equal "$(claim rollback)" "$first|t
+$second|t
+$start|f
+$behind|t
+1"
+	q "update jobrun.job_queues set rate_used = 1, rate_window_start = now()"
+	assert_equal "$(claim rollback)" 1
+	# --job is held back by such a rate, too, and an expired run uses up none
+	handler work <<<'exit 0'
+	jr run --job "$last"
+	assert_equal "$status" 75
+	q "update jobrun.job_queues set rate_used = 0"
+	jr run --job "$last"
+	run_is "$last" dead
+	jr run --job "$second"
+	run_is "$second" dead
+	q_is 0 'select rate_used from jobrun.job_queues'
+}
+
 @test "a rate holds for all hosts together, window after window" {
 	handler work <<<'exit 0'
 	jr_ok queue slow --rate 4/1s
