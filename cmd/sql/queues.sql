@@ -1,6 +1,6 @@
 -- queues: queues that have a row or unfinished runs; $1 only this one (null: all). A queue without a row is shown with
 -- the defaults: one run per lock key at a time. Returns name, running, waiting, max_running, max_running_per_key,
--- rate_limit, rate_period in ms, claims used in the current window, paused_until in Unix ms (infinity: 0; null: not
+-- rate_limit, rate_period in ms, starts in the current window, paused_until in Unix ms (infinity: 0; null: not
 -- paused), paused_reason, document. Each part reads one partial index, never the history.
 with running as (
 	select r.queue, count(*) as n from jobrun.job_runs r
@@ -16,9 +16,8 @@ with running as (
 	select k.name, coalesce(r.n, 0) as running, coalesce(w.n, 0) as waiting, q.max_running,
 		case when q.name is null then 1 else q.max_running_per_key end as max_running_per_key,
 		q.rate_limit, (extract(epoch from q.rate_period) * 1000)::bigint as rate_period_ms,
-		case when q.rate_limit is null then null
-			when q.rate_window_start + q.rate_period > now() then q.rate_used else 0 end as rate_used,
-		case when q.rate_window_start + q.rate_period > now() then q.rate_window_start + q.rate_period end as rate_window_ends_at,
+		q.rate_limit - jobrun.rate_left(q) as rate_used,
+		case when jobrun.rate_left(q) < q.rate_limit then q.rate_window_start + q.rate_period end as rate_window_ends_at,
 		case when q.paused_until > now() then q.paused_until end as paused_until,
 		case when q.paused_until > now() then q.paused_reason end as paused_reason,
 		case when q.paused_until > now() then q.paused_by end as paused_by

@@ -6,11 +6,19 @@ language sql immutable as $fn$
 	select queue.max_running is not null or queue.max_running_per_key is not null or queue.rate_limit is not null
 $fn$;
 
--- rate_left: claims left in the current window of the queue's rate; null: no limit.
+-- clock: clock_timestamp() as a stable function, so that what calls it can be inlined.
+create or replace function jobrun.clock() returns timestamptz
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select clock_timestamp()
+$fn$;
+
+-- rate_left: starts left in the current window of the queue's rate; null: no limit. A window that begins in the future was
+-- written before the server's clock was set back, and is over. Not now() says that: the transaction that has just written
+-- the window may have begun after this one.
 create or replace function jobrun.rate_left(queue jobrun.job_queues) returns bigint
 language sql stable as $fn$
-	select case when queue.rate_window_start + queue.rate_period > now() then queue.rate_limit - queue.rate_used
-		else queue.rate_limit end
+	select case when queue.rate_window_start + queue.rate_period > now() and queue.rate_window_start <= jobrun.clock()
+		then queue.rate_limit - queue.rate_used else queue.rate_limit end
 $fn$;
 
 -- candidates: the combinations (job_type, queue, priority) that have a due run now, best priority first, for the claim.
@@ -199,8 +207,8 @@ begin
 		attempts = r.attempts + 1, claim_seq = r.claim_seq + 1
 	where r.id = any (started);
 	update jobrun.job_queues q
-	set rate_used = t.n + case when q.rate_window_start + q.rate_period > now() then q.rate_used else 0 end,
-		rate_window_start = case when q.rate_window_start + q.rate_period > now() then q.rate_window_start else now() end
+	set rate_used = q.rate_limit - jobrun.rate_left(q) + t.n,
+		rate_window_start = case when jobrun.rate_left(q) < q.rate_limit then q.rate_window_start else now() end
 	from (
 		select r.queue, count(*) as n from jobrun.job_runs r
 		where r.id = any (started) and (r.expires_at <= now()) is not true group by r.queue) t
@@ -505,8 +513,8 @@ begin
 			returning r.id, r.queue, (r.expires_at <= now()) is true as expired),
 		rated as (                         -- count these starts in the window; this transaction has locked the queue's row
 			update jobrun.job_queues q
-			set rate_used = t.n + case when q.rate_window_start + q.rate_period > now() then q.rate_used else 0 end,
-				rate_window_start = case when q.rate_window_start + q.rate_period > now() then q.rate_window_start else now() end
+			set rate_used = q.rate_limit - jobrun.rate_left(q) + t.n,
+				rate_window_start = case when jobrun.rate_left(q) < q.rate_limit then q.rate_window_start else now() end
 			from (select taken.queue, count(*) as n from taken where not taken.expired group by taken.queue) t
 			where q.name = t.queue and q.name = any (v_limited) and q.rate_limit is not null
 			returning q.name)
@@ -598,8 +606,8 @@ $fn$;
 create or replace function jobrun.spend_rate(queue jobrun.job_queues) returns void
 language sql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	update jobrun.job_queues q
-	set rate_used = 1 + case when q.rate_window_start + q.rate_period > now() then q.rate_used else 0 end,
-		rate_window_start = case when q.rate_window_start + q.rate_period > now() then q.rate_window_start else now() end
+	set rate_used = q.rate_limit - jobrun.rate_left(q) + 1,
+		rate_window_start = case when jobrun.rate_left(q) < q.rate_limit then q.rate_window_start else now() end
 	where q.name = spend_rate.queue.name and q.rate_limit is not null
 $fn$;
 

@@ -24,7 +24,8 @@ begin
 	insert into jobrun.job_queues (name, paused_until, max_running, max_running_per_key, rate_limit, rate_period, rate_window_start, rate_used)
 	select q, case when random() < 0.1 then now() + interval '1 hour' end, case when random() < 0.4 then floor(random() * 6) end,
 		case when random() < 0.7 then floor(random() * 3) end, r.rate, case when r.rate is not null then interval '1 minute' end,
-		case when random() < 0.5 then now() - interval '30 seconds' when random() < 0.5 then now() - interval '2 minutes' end, floor(random() * 3)
+		case when random() < 0.5 then now() - interval '30 seconds' when random() < 0.5 then now() - interval '2 minutes'
+			when random() < 0.5 then now() + interval '1 hour' end, floor(random() * 3)
 	from unnest('{q1,q2,q3}'::text[]) q cross join lateral (select case when random() < 0.2 and q <> '' then floor(random() * 6)::bigint end as rate) r
 	where random() < 0.7;
 	insert into jobrun.job_runs (job_type, queue, priority, run_at, expires_at, concurrency_key, unique_key, definition_id, status,

@@ -727,6 +727,7 @@ objects() {
 		function claim_ahead: run admin
 		function claim_job: run admin
 		function claims_of: read run admin
+		function clock: read run admin
 		function clock_change: admin
 		function command_line: read run admin
 		function copied: read run admin

@@ -366,6 +366,43 @@ $behind|t
 	q_is 0 'select rate_used from jobrun.job_queues'
 }
 
+@test "a window that begins in the future, because the server's clock was set back, is over" {
+	handler work <<<'exit 0'
+	jr_ok queue mail --rate 1/1h
+	# by claim, by the start of a unique key, and by --job
+	for how in 'run' 'run --unique k' 'run --job'; do
+		read -r run option key <<<"$how"
+		q "update jobrun.job_queues set rate_used = 1, rate_window_start = now() + interval '2 hours'"
+		jr_ok queue mail
+		assert_line --index 1 --partial 'used 0'
+		if [ "$option" = --unique ]; then
+			id=$(enqueue work --queue mail --unique "$key")
+		else
+			id=$(enqueue work --queue mail)
+		fi
+		if [ "$option" = --job ]; then
+			jr_ok "$run" --job "$id"
+		else
+			jr_ok "$run"
+		fi
+		run_is "$id" succeeded
+		q_is '1|t' 'select rate_used, rate_window_start <= now() from jobrun.job_queues'
+	done
+}
+
+@test "a claim counts in the window that began after its transaction" {
+	handler work <<<'exit 0'
+	jr_ok queue mail --rate 1/1h
+	add work mail '' 2
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (77, 1, 1, 'other', 'x')"
+	hold 'select now()'
+	jr_ok run
+	printf '%s\n' "create table public.taken as
+		select c.id from jobrun.claim(77, 'other', 9, '{work}', '{mail}', '{100}', null, null, null, 60000, 1) c; commit;" >&"${hold_fds[-1]}"
+	wait_until 10 q_is 0 'select count(*) from public.taken'
+	q_is '1|1' "select count(*), sum(q.rate_used) from jobrun.job_runs r join jobrun.job_queues q on q.name = r.queue where r.status = 'succeeded'"
+}
+
 @test "a rate holds for all hosts together, window after window" {
 	handler work <<<'exit 0'
 	jr_ok queue slow --rate 4/1s
