@@ -9,6 +9,18 @@ begin
 end
 $fn$;
 
+-- is_of_exec: is this a definition whose runs `jobrun exec` starts, so that its type needs no handler? Exec has made it, which the
+-- audit tells as long as it is kept; or runs of its name have ended in queue exec. Not if it has a schedule or another type.
+create or replace function jobrun.is_of_exec(definition text) returns boolean
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp set enable_seqscan = off as $fn$
+	select exists (select from jobrun.job_definitions d
+		where d.name = is_of_exec.definition and d.job_type = d.name and d.schedule is null
+			and (exists (select from jobrun.job_audit a
+					where a.object = 'definition ' || d.name and a.action = 'define' and a.reason = 'first use by exec' and a.at = d.created_at)
+				or exists (select from jobrun.job_totals t
+					where t.job_type = d.name and t.queue = 'exec' and t.outcome in ('succeeded', 'dead'))))
+$fn$;
+
 -- record_start: record a skipped start as a row of job_slots, with the id of the runner and the time when the runner
 -- began. There is one row even if the claim is repeated after a lost answer. Its time is never that of a slot of the
 -- schedule, since then that slot's row could not be written. The caller has locked the definition.

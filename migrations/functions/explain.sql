@@ -858,7 +858,8 @@ $fn$;
 
 -- explain_definition: why the definition does or does not make runs, and what a run of it would meet. Rows as of
 -- explain(). The verdict is fires, never (unless somebody acts), paused, or manual (it has no schedule). Further conditions:
--- enabled, next (a slot to come), overlap, past (a slot, newest first; reason: its outcome). No row: no such definition.
+-- enabled, next (a slot to come), overlap, past (a slot, newest first; reason: its outcome), and of a definition of jobrun exec the
+-- limits of its queue, which keep a command from starting, in place of a handler, which it does not need. No row: no such definition.
 create or replace function jobrun.explain_definition(name text, host text default null, here text[] default null)
 returns table (condition text, state text, reason text, words text, at timestamptz, rest text, command text)
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
@@ -872,6 +873,7 @@ declare
 	v_late    boolean;
 	v_but     record;                    -- what a run of its next slot would meet
 	v_by_exec boolean;                   -- no schedule, and no known handler: it is most likely of jobrun exec
+	v_queue   text;                      -- of the runs that it makes
 begin
 	select d.*, coalesce(d.queue, t.queue, 'default') as its_queue, (d.paused_until > now()) is true as is_paused into v_def
 	from jobrun.job_definitions d left join jobrun.job_definitions t on t.name = d.job_type where d.name = v_name;
@@ -892,6 +894,7 @@ begin
 	order by c.nr limit 1;
 	v_by_exec := v_def.schedule is null and exists (select from jobrun.explain_handler(v_def.job_type, v_def.its_queue, v_seen) h
 		where h.reason in ('no_handler', 'no_runner'));
+	v_queue := case when v_by_exec then coalesce(v_def.queue, 'exec') else v_def.its_queue end; -- as exec_claim() chooses it
 	return query select 'verdict',
 		case when v_def.schedule is null then 'manual' when not v_def.enabled or v_def.is_paused and not isfinite(v_def.paused_until)
 			or v_def.next_slot_at is null then 'never' when v_def.is_paused then 'paused' else 'fires' end,
@@ -912,11 +915,17 @@ begin
 		case when v_def.enabled then 'enabled' else 'disabled' end, null::timestamptz, '',
 		case when not v_def.enabled then format('jobrun define %s --enable', v_name) end;
 	return query select p.condition, p.state, p.reason, p.words, p.at, coalesce(p.rest, ''), p.command
-		from jobrun.explain_pauses(v_def.job_type, v_def.its_queue, v_def.id) p;
+		from jobrun.explain_pauses(v_def.job_type, v_queue, v_def.id) p;
 	return query select h.condition, h.state, h.reason, h.words, h.at, h.rest, h.command
-		from jobrun.explain_hosts(v_def.job_type, v_def.its_queue, v_seen) h;
-	return query select h.condition, h.state, h.reason, h.words, h.at, h.rest, h.command
-		from jobrun.explain_handler(v_def.job_type, v_def.its_queue, v_seen) h;
+		from jobrun.explain_hosts(v_def.job_type, v_queue, v_seen) h;
+	if v_by_exec then
+		return query select l.condition, l.state, l.reason, l.words, l.at, coalesce(l.rest, ''), l.command
+			from jobrun.explain_limits(v_queue, v_def.concurrency_key) l;
+	end if;
+	if not v_by_exec or not jobrun.is_of_exec(v_name) then
+		return query select h.condition, h.state, h.reason, h.words, h.at, h.rest, h.command
+			from jobrun.explain_handler(v_def.job_type, v_queue, v_seen) h;
+	end if;
 	return query select 'overlap', case when v_overlap is null then 'ok' else 'no' end, case when v_overlap is not null then 'overlap' end,
 		case when v_def.overlap <> 'skip' then 'runs may overlap' when v_overlap is null then 'no run of it is unfinished'
 			else v_overlap || ', so a slot now would be skipped' end, null::timestamptz, '',

@@ -217,6 +217,41 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	assert_line --index 1 'try: jobrun enqueue --definition backup'
 }
 
+@test "of a definition of exec explain judges the queue that exec uses, with its limits, and asks for no handler" {
+	handler backups <<<:
+	jr_ok run
+	jr_ok exec backup -- true
+	jr_ok explain backup
+	assert_line --regexp '^ok +queue exec is not paused'
+	assert_line --regexp '^ok +queue exec: 0 run, no limit'
+	refute_output --partial 'default'
+	refute_output --partial 'handlers --check'
+	assert_equal "$stderr" ''
+	jr_ok pause --queue exec --reason disk
+	jr_ok explain backup
+	assert_line --regexp '^! +queue exec is paused by .*: disk +jobrun resume --queue exec'
+	jr_ok resume --queue exec
+	jr_ok queue exec --max-running 0
+	jr_ok explain backup
+	assert_line --regexp '^! +queue exec lets no run start: its max-running is 0 +jobrun queue exec --max-running 1'
+	jr_ok define backup --queue disks
+	jr_ok pause --queue disks
+	jr_ok explain backup
+	assert_line --regexp '^! +queue disks is paused'
+	# Nobody has used exec with this name: the name may be wrong.
+	jr_ok define backupz --timeout 5m
+	jr_ok explain backupz
+	assert_line --regexp '^ok +queue exec is not paused|^! +queue exec lets'
+	assert_line --partial 'jobrun handlers --check backupz'
+	# A run that is enqueued with a handler is in another queue than one of exec.
+	handler backup <<<:
+	jr_ok define backup --queue none
+	jr_ok run
+	jr_ok explain backup
+	assert_line --regexp '^ok +queue default is not paused'
+	assert_line --partial 'handler for backup: on'
+}
+
 @test "a type without a handler: which hosts were seen without it, and a name that is spelt nearly so" {
 	id=$(enqueue send_fxa)
 	verdict_is "$id" 'never starts unless somebody acts: no runner was seen in the last day$'
