@@ -67,6 +67,28 @@ nobody='(no runner of the last day, nor this host)'
 $warning send_mial $nobody; did you mean send_mail?"
 }
 
+@test "define does not warn of what exec uses, however its name is spelt, and with its history pruned" {
+	handler link <<<'exit 0'
+	jr_ok exec long -- true
+	jr_ok define long --description nightly
+	assert_equal "$stderr" ''
+	echo '{"definitions": [{"name": "long", "job_type": "long", "description": "nightly"}]}' >"$TMPDIR/file"
+	jr_ok define --file "$TMPDIR/file"
+	assert_equal "$stderr" ''
+	q 'delete from jobrun.job_audit'
+	jr_ok define --file "$TMPDIR/file"
+	assert_equal "$stderr" "$warning long $nobody; did you mean link?"
+	q "insert into jobrun.job_totals (job_type, queue, outcome, last_hour, n, run_ms, wait_ms, run_buckets, wait_buckets)
+		values ('long', 'exec', 'succeeded', date_trunc('hour', now()), 1, 1, 1, '{}', '{}')"
+	jr_ok define --file "$TMPDIR/file"
+	assert_equal "$stderr" ''
+	# A run that is enqueued, or due by a schedule, does need a handler.
+	jr_ok enqueue long
+	assert_equal "$stderr" "$warning long $nobody; did you mean link?"
+	jr_ok define long --schedule @daily
+	assert_equal "$stderr" "$warning long $nobody; did you mean link?"
+}
+
 @test "pause and queue of a name that nothing has do their work, and ask what was meant" {
 	handler send_mail <<<'exit 0'
 	enqueue send_mail -q mail
