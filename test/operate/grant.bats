@@ -792,6 +792,7 @@ objects() {
 		function is_held_back: run admin
 		function is_limited: read run admin
 		function is_name: read run admin
+		function is_of_exec: admin
 		function is_retried_command: admin
 		function is_run: run admin
 		function keep_or_replace: admin
