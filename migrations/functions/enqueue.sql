@@ -12,7 +12,7 @@ begin
 end
 $do$;
 
--- check_name, check_duration, check_key: raise JR065 (bad data) with the name of the argument and the problem.
+-- check_name, check_duration, check_key, check_conflict: raise JR065 (bad data) with the name of the argument and the problem.
 create or replace function jobrun.check_name(argument text, name text) returns void
 language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
@@ -39,6 +39,17 @@ language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
 	if octet_length(key) not between 1 and 255 then
 		raise exception '% has % bytes; from 1 to 255 are possible', argument, octet_length(key) using errcode = 'JR065';
+	end if;
+end
+$fn$;
+
+create or replace function jobrun.check_conflict(on_conflict text, unique_key text) returns void
+language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	if on_conflict not in ('keep', 'replace', 'unless_running') then
+		raise exception 'on_conflict "%" is not one of keep, replace, unless_running', left(on_conflict, 100) using errcode = 'JR065';
+	elsif on_conflict <> 'keep' and unique_key is null then
+		raise exception 'on_conflict "%" needs a unique_key', on_conflict using errcode = 'JR065';
 	end if;
 end
 $fn$;
@@ -497,7 +508,8 @@ $fn$;
 --  idempotency_key          returns the run with this key if it exists, whatever its status
 --  unique_key, on_conflict  if a run with the key waits: keep it, replace its payload, priority and time (if it was claimed
 --                           before, a newer run is added instead), or (unless_running) keep it; then a running one
---                           counts, too. The newest run of a key wins: when it starts, the older waiting ones end
+--                           counts, too. The newest run of a key wins: when it starts, the older waiting ones end.
+--                           Without a key only keep, the default, is possible
 -- Bad data raises JR065. In REPEATABLE READ and SERIALIZABLE it may raise 40001, as any write may.
 -- Two transactions that enqueue the same keys in different orders wait for each other. The server's deadlock error is
 -- reported to the client as 40001: try again. That takes a subtransaction. The first key of a transaction needs none
@@ -528,9 +540,10 @@ declare
 	v_new      jobrun.job_runs;
 	v_done     jobrun.enqueued;
 begin
-	if v_conflict not in ('keep', 'replace', 'unless_running') then
-		raise exception 'on_conflict "%" is not one of keep, replace, unless_running', left(v_conflict, 100) using errcode = 'JR065';
-	elsif starts_with(idempotency_key, 'on_dead:') then
+	if v_conflict <> 'keep' then
+		perform jobrun.check_conflict(v_conflict, unique_key);
+	end if;
+	if starts_with(idempotency_key, 'on_dead:') then
 		raise exception 'idempotency_key "%": those that begin with "on_dead:" are reserved', left(idempotency_key, 100)
 			using errcode = 'JR065';
 	end if;

@@ -51,6 +51,9 @@ $fn$;
 create or replace function jobrun.enqueue_many_with(job_type text, payloads jsonb[], o jobrun.run_options) returns bigint
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
+	if o.on_conflict <> 'keep' then
+		perform jobrun.check_conflict(o.on_conflict, o.unique_key);
+	end if;
 	return (select count(*) from jobrun.enqueue_many(job_type, payloads, o.queue, o.priority, o.run_in, o.run_at, o.expires_in,
 		o.max_attempts, o.timeout, o.backoff_base, o.backoff_cap, o.concurrency_key, o.parent_id, o.trace_context));
 end

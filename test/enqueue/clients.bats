@@ -125,7 +125,8 @@ app() {
 	app <<-'python'
 		one("select jobrun.enqueue('invoice', '1')")
 		for call in ("jobrun.enqueue('no such name!')", "jobrun.enqueue('invoice', priority => 5000)", "jobrun.enqueue('invoice', unique_key => '')",
-		        "jobrun.enqueue('invoice', run_at => 'infinity')", "jobrun.enqueue('invoice', on_conflict => 'what')"):
+		        "jobrun.enqueue('invoice', run_at => 'infinity')", "jobrun.enqueue('invoice', on_conflict => 'what')",
+		        "jobrun.enqueue('invoice', on_conflict => 'replace')"):
 		    try:
 		        with db.transaction():
 		            one("select " + call)
@@ -135,4 +136,28 @@ app() {
 		db.commit()
 		assert seen() == 1
 	python
+}
+
+@test "on_conflict without a unique key is refused, whichever way the runs come" {
+	local call
+
+	for call in "jobrun.enqueue('invoice', on_conflict => 'replace')" \
+		"jobrun.enqueue_run('invoice', on_conflict => 'replace', idempotency_key => 'i')" \
+		"jobrun.enqueue_lines('invoice', array['1'::bytea], '{\"on_conflict\":\"replace\"}')" \
+		"jobrun.enqueue_lines('invoice', array['{}'::bytea], '{\"on_conflict\":\"replace\"}', true)"; do
+		run q "select $call"
+		assert_failure
+		assert_output --partial 'on_conflict "replace" needs a unique_key'
+	done
+	run q "insert into jobrun.new_runs (job_type, options) values ('invoice', '{\"on_conflict\":\"unless_running\"}')"
+	assert_output --partial 'on_conflict "unless_running" needs a unique_key'
+	run q "insert into jobrun.new_runs (job_type, options) values ('invoice', '{\"on_conflict\":\"what\"}')"
+	assert_output --partial 'on_conflict "what" is not one of'
+	run q "insert into jobrun.new_runs (job_type, run) values ('invoice', null), ('invoice', '{\"on_conflict\":\"replace\"}')"
+	assert_output --partial 'line 2: on_conflict "replace" needs a unique_key'
+	q_is 0 "select count(*) from jobrun.job_runs"
+	# The default may be said, and null is the default.
+	q "select jobrun.enqueue('invoice', on_conflict => 'keep'), jobrun.enqueue('invoice', on_conflict => null)" >/dev/null
+	q "insert into jobrun.new_runs (job_type, options) values ('invoice', '{\"on_conflict\":\"keep\"}')"
+	q_is 3 "select count(*) from jobrun.job_runs"
 }
