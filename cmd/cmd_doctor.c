@@ -181,7 +181,8 @@ static int
 doctor_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	const struct doctor_opts *opts = values;
-	struct jr_doctor doctor = {.app = app, .state_dir = opts->state_dir, .long_ms = opts->long_ms};
+	struct jr_doctor doctor = {
+	    .app = app, .handlers_dir = opts->handlers, .state_dir = opts->state_dir, .long_ms = opts->long_ms};
 	int status;
 
 	if (!know_checks(argc, argv, err))

@@ -57,8 +57,8 @@ struct jr_check {
 
 struct jr_doctor {
 	const struct jr_app *app;
-	const char *state_dir; /* --state-dir */
-	int64_t long_ms;       /* a transaction is long from here on */
+	const char *handlers_dir, *state_dir; /* --handlers, --state-dir, or their variables; NULL: the default ones */
+	int64_t long_ms;                      /* a transaction is long from here on */
 
 	struct jr_handlers handlers; /* without items if they cannot be read */
 	struct jr_err handlers_err;  /* why not; an empty message: they were read */

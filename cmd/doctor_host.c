@@ -249,21 +249,49 @@ variable_of_database(const struct jr_doctor *doctor)
 	return doctor->conninfo == NULL || strcmp(doctor->source, "-d") == 0 ? NULL : doctor->source;
 }
 
-/* The command that gives the caller's crontab a line for this database. Caller frees. */
-static char *
-new_crontab_line(const struct jr_doctor *doctor)
+/* Add a line of a crontab that sets the variable to this path. cron starts in another directory than this one. */
+static void
+add_path_line(struct jr_buf *lines, const char *variable, const char *path)
 {
-	const char *variable = variable_of_database(doctor);
+	char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
+	char *line =
+	    here == NULL ? jr_xasprintf("%s=%s", variable, path) : jr_xasprintf("%s=%s/%s", variable, here, path);
+	char *word = jr_crontab_word(line);
+
+	jr_buf_addf(lines, " %s", word);
+	free(word);
+	free(line);
+	free(here);
+}
+
+/* Add a line of a crontab for each variable that runners need and cron does not have. */
+static void
+add_variable_lines(struct jr_buf *lines, const struct jr_doctor *doctor)
+{
+	const char *database = variable_of_database(doctor);
+
+	if (database != NULL)
+		jr_buf_addf(lines, " \"%s=$%s\"", database, database);
+	if (doctor->handlers_dir != NULL)
+		add_path_line(lines, "JOBRUN_HANDLERS", doctor->handlers_dir);
+	if (doctor->state_dir != NULL)
+		add_path_line(lines, "JOBRUN_STATE_DIR", doctor->state_dir);
+}
+
+/* The command that gives the caller's crontab the lines for this database, as words of a shell. Caller frees. */
+static char *
+new_crontab_lines(const struct jr_doctor *doctor)
+{
 	char *program = own_program(), *once = jr_doctor_jobrun(doctor, "--once");
 	char *shell_command = jr_xasprintf("%s%s", program, once + strlen("jobrun"));
 	char *entry = jr_crontab_entry(shell_command), *line = jr_xasprintf("* * * * * %s", entry);
 	char *word = jr_crontab_quote(line, strlen(line)), *command;
+	struct jr_buf lines;
 
-	if (variable == NULL)
-		command = jr_xasprintf("(crontab -l 2>/dev/null; printf '%%s\\n' %s) | crontab -", word);
-	else
-		command = jr_xasprintf(
-		    "(crontab -l 2>/dev/null; printf '%%s\\n' \"%s=$%s\" %s) | crontab -", variable, variable, word);
+	jr_buf_init(&lines, LINE_MAX_BYTES);
+	add_variable_lines(&lines, doctor);
+	command = jr_xasprintf("(crontab -l 2>/dev/null; printf '%%s\\n'%s %s) | crontab -", lines.data, word);
+	jr_buf_release(&lines);
 	free(program);
 	free(once);
 	free(shell_command);
@@ -282,7 +310,7 @@ add_no_starter(struct jr_doctor *doctor)
 		jr_doctor_add(
 		    doctor, JR_HEALTH_OK, "nothing starts runners here, and this host has no handlers", NULL, NULL);
 	} else {
-		command = new_crontab_line(doctor);
+		command = new_crontab_lines(doctor);
 		jr_doctor_add(doctor, JR_HEALTH_WARN,
 		    "no line of a crontab and no timer of systemd that could be read starts jobrun run",
 		    "unless something else does, nothing runs on this host", command);

@@ -117,16 +117,37 @@ setup() {
 	finds cron warn 'nothing runs on this host' "printf '%s.n' .*'\* \* \* \* \* .*--once'.* crontab -$"
 	# The line that it writes is one of cron, and names this database.
 	command=$(jq -r '.checks[0].command' <<<"$output")
-	assert_equal "$(sh -c "${command% | crontab -}" | tail -n 2)" "JOBRUN_DATABASE_URL=$JOBRUN_DATABASE_URL"$'\n'"* * * * * $(readlink -f "$JOBRUN") --once"
+	sh -c "${command% | crontab -}" | tail -n 4 >lines
+	assert_equal "$(cat lines)" "JOBRUN_DATABASE_URL=$JOBRUN_DATABASE_URL
+JOBRUN_HANDLERS=$JOBRUN_HANDLERS
+JOBRUN_STATE_DIR=$JOBRUN_STATE_DIR
+* * * * * $(readlink -f "$JOBRUN") --once"
 	jr doctor --json -d "$JOBRUN_DATABASE_URL" cron
 	command=$(jq -r '.checks[0].command' <<<"$output")
-	assert_regex "$(sh -c "${command% | crontab -}")" "^\* \* \* \* \* $(readlink -f "$JOBRUN") -d '.*dbname=.*$JR_DATABASE.*' --once$"
+	assert_regex "$(sh -c "${command% | crontab -}" | tail -n 1)" "^\* \* \* \* \* $(readlink -f "$JOBRUN") -d '.*dbname=.*$JR_DATABASE.*' --once$"
 	# cron ends a command at a "%".
 	jr doctor --json -d "$JOBRUN_DATABASE_URL application_name=100%" cron
 	command=$(jq -r '.checks[0].command' <<<"$output")
 	assert_regex "$(sh -c "${command% | crontab -}")" "[^0-9]100\\\\%"
 	jr doctor --json -d "$JOBRUN_DATABASE_URL password=s3cret" cron
 	refute_output --partial s3cret
+	# With these lines alone, in another directory and with an option instead of a variable, its runners have the same handlers.
+	mkdir "it's here"
+	cp "$JOBRUN_HANDLERS/work" "it's here/work"
+	JOBRUN_HANDLERS='' JOBRUN_STATE_DIR='' jr doctor --json --handlers "it's here" --state-dir state cron
+	command=$(jq -r '.checks[0].command' <<<"$output")
+	sh -c "${command% | crontab -}" | tail -n 4 >lines
+	assert_equal "$(sed -n 2,3p lines)" "JOBRUN_HANDLERS=$PWD/it's here"$'\n'"JOBRUN_STATE_DIR=$PWD/state"
+	mapfile -n 3 -t variables <lines
+	q "select jobrun.enqueue('work')" >/dev/null
+	run -0 env -i -C / HOME="$HOME" PATH=/usr/bin:/bin "${variables[@]}" /bin/sh -c "$(sed -n '4s/^\* \* \* \* \* //p' lines)"
+	q_is succeeded "select status from jobrun.job_runs where job_type = 'work'"
+	# What has its default needs no line.
+	mkdir -p "$HOME/.config/jobrun"
+	cp -r "$JOBRUN_HANDLERS" "$HOME/.config/jobrun/handlers"
+	JOBRUN_HANDLERS='' JOBRUN_STATE_DIR='' jr doctor --json cron
+	refute_output --regexp 'JOBRUN_(HANDLERS|STATE_DIR)'
+	rm -r "$HOME/.config"
 	crontab <<<"* * * * * $JOBRUN check"
 	finds cron warn 'nothing runs on this host'
 	crontab <<<"* * * * * $JOBRUN run --for 59s"
