@@ -171,6 +171,21 @@ add_unchanged(struct jr_import *import, const char *text, size_t len, const char
 	jr_buf_addc(&import->out, '\n');
 }
 
+/* The first variable that names a database for jobrun, of the crontab or (NULL) of this process. NULL: none does. */
+static const char *
+variable_of_database(const struct jr_import *import)
+{
+	static const char *const names[] = {"JOBRUN_DATABASE_URL", "DATABASE_URL", "PGHOST", "PGSERVICE", "PGDATABASE"};
+
+	for (size_t i = 0; i < JR_COUNT(names); i++) {
+		const char *value = import == NULL ? getenv(names[i]) : jr_import_variable(import, names[i]);
+
+		if (value != NULL && value[0] != '\0')
+			return names[i];
+	}
+	return NULL;
+}
+
 /* The command is quoted as it stands: cron still finds "%" and "\%" in it, before any shell does. Caller frees. */
 static char *
 exec_command(struct jr_import *import, const struct jr_crontab_line *line, const char *shell_command)
@@ -201,6 +216,7 @@ add_exec(struct jr_import *import, const struct jr_crontab_line *line, const cha
 		jr_buf_add(&import->out, text, line->before);
 		jr_buf_adds(&import->out, command);
 		jr_buf_addc(&import->out, '\n');
+		import->unnamed += variable_of_database(import) == NULL ? 1 : 0;
 	}
 	free(command);
 }
@@ -225,6 +241,20 @@ tell_system(const struct jr_import *import)
 		fputs("jobrun: warning: the command of each line begins with a user of this host; if this is a system "
 		      "crontab, add --system\n",
 		    stderr);
+}
+
+/* A value may have a password, so it is not printed. */
+static void
+tell_database(const struct jr_import *import)
+{
+	const char *own = variable_of_database(NULL);
+
+	if (import->unnamed > 0)
+		fprintf(stderr,
+		    "jobrun: warning: the crontab does not say which database%s%s%s; put this line at its top: "
+		    "JOBRUN_DATABASE_URL=postgresql://ROLE@HOST/DATABASE\n",
+		    own == NULL ? "" : ", and cron does not have ", own == NULL ? "" : own,
+		    own == NULL ? "" : " of this shell");
 }
 
 static void
@@ -328,6 +358,7 @@ import_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 	else {
 		jr_print_output(stdout, import.out.data);
 		tell_system(&import);
+		tell_database(&import);
 	}
 	free(text);
 	release(&import);
@@ -345,6 +376,8 @@ const struct jr_cmd jr_cmd_import = {
 	"command; variables and comments stay where they are. A line that is not converted is printed unchanged, and a\n"
 	"comment says why; lines that call jobrun are left alone. Names are made from the commands: two hosts whose\n"
 	"lines have the same name share one definition, so that only one of them runs at a time.\n"
+	"The new lines need the database: put JOBRUN_DATABASE_URL=... at the top of the crontab, since cron does not\n"
+	"have the variables of a shell. Without such a line a warning says so.\n"
 	"\n"
 	"With --definitions the time zone is CRON_TZ= of the crontab, else TZ, else that of this host. Read the script\n"
 	"before you run it.\n",

@@ -171,7 +171,7 @@ Europe/Paris|16' "select time_zone, count(*) from jobrun.job_definitions where j
 }
 
 @test "import crontab says so if the lines look like those of a system crontab, and converts them as it was told" {
-	printf '17 * * * *\troot  cd / && run-parts\n5 4 * * * root true\n' >old
+	printf 'PGHOST=db\n17 * * * *\troot  cd / && run-parts\n5 4 * * * root true\n' >old
 	jr_ok import crontab old
 	assert_equal "$stderr" 'jobrun: warning: the command of each line begins with a user of this host; if this is a system crontab, add --system'
 	assert_line --partial "exec root -- /bin/sh -c 'root  cd / && run-parts'"
@@ -180,6 +180,32 @@ Europe/Paris|16' "select time_zone, count(*) from jobrun.job_definitions where j
 	assert_line --regexp $'^17 .*\troot  .* exec run-parts -- '
 	echo '5 5 * * * true' >>old
 	jr_ok import crontab old
+	assert_equal "$stderr" ''
+}
+
+@test "import crontab says which line is missing if cron would not know the database" {
+	local variable missing='put this line at its top: JOBRUN_DATABASE_URL=postgresql://ROLE@HOST/DATABASE'
+
+	echo '30 2 * * * /bin/echo backup ran' >old
+	JOBRUN_DATABASE_URL=postgresql://ada:s3cret@db/app jr_ok import crontab old
+	assert_equal "$stderr" "jobrun: warning: the crontab does not say which database, and cron does not have JOBRUN_DATABASE_URL of this shell; $missing"
+	PGHOST='' JOBRUN_DATABASE_URL='' PGDATABASE=app jr_ok import crontab old
+	assert_equal "$stderr" "jobrun: warning: the crontab does not say which database, and cron does not have PGDATABASE of this shell; $missing"
+	run -0 --separate-stderr env -i "$JOBRUN" import crontab old
+	assert_equal "$stderr" "jobrun: warning: the crontab does not say which database; $missing"
+	for variable in JOBRUN_DATABASE_URL DATABASE_URL PGHOST PGSERVICE PGDATABASE; do
+		(echo "$variable = 'x'" && cat old) >new
+		jr_ok import crontab new
+		assert_equal "$stderr" ''
+	done
+	# A variable holds for the lines below it.
+	(cat old && echo 'PGHOST=db') >new
+	jr_ok import crontab new
+	assert_regex "$stderr" "$missing"
+	# Nothing that needs the database was made; handlers get it from their runner.
+	jr_ok import crontab - <<<'@reboot /usr/bin/warm'
+	assert_equal "$stderr" ''
+	jr_ok import crontab --definitions old
 	assert_equal "$stderr" ''
 }
 
