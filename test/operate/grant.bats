@@ -715,6 +715,7 @@ objects() {
 		function changed_lines: admin
 		function check_copy: run admin
 		function check_pauses: run admin
+		function check_conflict: admin
 		function check_definition:
 		function check_duration: admin
 		function check_grant: admin
