@@ -82,8 +82,8 @@ void jr_print_paragraph(const char *text, size_t indent);
 void jr_print_line(FILE *out, const char *before, const char *text);
 
 /*
- * Write to stderr while a runner works. A reader that does not read must not stop its heartbeats: what stderr does not
- * take at once is lost, as of the log.
+ * Write to stderr while a runner works. A reader that does not read must not stop the runner's heartbeats, so what
+ * stderr does not take at once is lost, as it is with log lines.
  */
 void jr_print_now(const char *fmt, ...) JR_PRINTF(1, 2);
 

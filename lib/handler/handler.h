@@ -60,7 +60,7 @@ struct jr_host {
 	struct jr_loop *loop;
 	struct jr_watchdog *watchdog;
 	const char *conninfo;         /* for the handlers' own connections; NULL: libpq's defaults */
-	const struct jr_pg *beside;   /* the runner's, to whose address they go; NULL: there is none (jobrun try) */
+	const struct jr_pg *beside;   /* the runner's connection: they go to its address; NULL: none (jobrun try) */
 	const struct jr_lease *lease; /* the lease of the runs; NULL: there is none (jobrun try) */
 	void (*nonsense)(
 	    void *ctx, const struct jr_err *err); /* the server sent a result of a wrong form; may be NULL */

@@ -439,7 +439,7 @@ struct jr_settle {
 struct jr_held_settle {
 	int64_t retry_at_ms; /* not sent again before */
 	bool alone;          /* the request with it failed: it goes by itself */
-	bool told;           /* that the server refused it was logged */
+	bool told;           /* the server has refused it, and that was logged */
 	bool stripped;       /* its texts were dropped because the server refused them */
 };
 
