@@ -128,11 +128,13 @@ bench() {
 	env -u JOBRUN_TEST_ID "$PGBENCH" -n "$@" "$(past_pooler)" 3>&- 4>&-
 }
 
-# skip_some: before people come and undo it, one definition is disabled and one paused, until ticks have skipped slots of both.
+# skip_some: before people come and undo it, one definition is disabled and one paused, until ticks have skipped slots of both
+# and slots that could not be enqueued.
 skip_some() {
 	q "update jobrun.job_definitions set enabled = false where name = 'minutely'" \
 		"update jobrun.job_definitions set paused_until = '$(begins)'::timestamptz + interval '1 day' where name = 'every_one'"
-	until q_is 2 "select count(distinct reason) from jobrun.job_slots where reason in ('disabled', 'paused')" >/dev/null 2>&1; do
+	until q_is 3 "select count(distinct reason) from jobrun.job_slots where reason in ('disabled', 'paused', 'error: bad luck')" \
+		>/dev/null 2>&1; do
 		q "insert into calls select t.n, txid_current(), (select jsonb_agg(to_jsonb(f)) from jobrun.fire(t.at) f)
 			from ticks t where t.n = (select nextval('tick'))"
 	done
@@ -204,6 +206,6 @@ tell() {
 	assert_equal "$complaints" ''
 	# There was something to judge.
 	for what in 'queued' 'coalesced missed' 'skipped missed' 'skipped overlap' 'skipped paused' 'skipped disabled' 'skipped error'; do
-		grep -qE "^judged: .*[1-9][0-9]* $what(,|$)" "$TMPDIR/verdict" || fail "nothing was $what"
+		grep -qE "^judged: .*[1-9][0-9]* $what(,|$)" "$TMPDIR/verdict" || fail "nothing was $what: $(cat "$TMPDIR/verdict")"
 	done
 }
