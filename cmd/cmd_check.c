@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "check.h"
 #include "commands.h"
+#include "known.h"
 #include "print.h"
 #include "ranges.h"
 #include "sql_text.h"
@@ -398,27 +399,56 @@ end_timeout(void)
 	setitimer(ITIMER_REAL, &off, NULL);
 }
 
-/* NULL: *err says why. */
-static PGresult *
-ask(const struct jr_app *app, const struct check_opts *opts, int argc, char **argv, struct jr_err *err)
+/* Answers of the database. */
+struct answers {
+	PGresult *measures, *types;
+};
+
+static bool
+ask(const struct jr_app *app, const struct check_opts *opts, int argc, char **argv, struct answers *answers,
+    struct jr_err *err)
 {
 	struct jr_db *db = jr_cmd_connect_within(app, opts->timeout_ms / 2, err);
 	char *types = jr_pg_array_or_null((const char *const *)argv, (size_t)argc);
 	const char *values[] = {types};
-	PGresult *result =
-	    db == NULL ? NULL : jr_db_query(db, jr_sql_check, JR_COUNT(values), values, opts->timeout_ms, err);
+	const struct jr_statement statements[] = {
+	    {jr_sql_check, JR_COUNT(values), values}, {jr_sql_check_types, JR_COUNT(values), values}};
+	PGresult *results[JR_COUNT(statements)] = {NULL};
+	bool ok =
+	    db != NULL && jr_db_run(db, statements, JR_COUNT(statements), results, opts->timeout_ms, err);
 
+	*answers = (struct answers){results[0], results[1]};
 	jr_db_close(db);
 	free(types);
-	return result;
+	return ok;
+}
+
+/* A type that nobody knows has nothing that could be wrong, so a typing error would be OK for ever. */
+static bool
+all_known(const PGresult *types, char **argv, struct jr_err *err)
+{
+	for (int row = 0; row < PQntuples(types); row++) {
+		char *text, *all;
+
+		if (PQgetisnull(types, row, 0))
+			continue;
+		text = jr_xasprintf("nothing is known of job type %s", argv[row]);
+		all = jr_known_words(text, argv[row], PQgetvalue(types, row, 0));
+		jr_fail(err, JR_E_NEWS, "%s", all);
+		free(text);
+		free(all);
+		return false;
+	}
+	return true;
 }
 
 static int
 check_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	struct measure measures[MEASURES] = {0};
-	PGresult *result;
+	struct answers answers;
 	int status = 0;
+	bool ok;
 
 	for (int i = 0; i < argc; i++) {
 		if (!jr_parse_job_type("TYPE", argv[i], err))
@@ -427,15 +457,17 @@ check_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 	if (!read_limits(values, measures, err))
 		return (int)err->code;
 	begin_timeout(app, values);
-	result = ask(app, values, argc, argv, err);
+	ok = ask(app, values, argc, argv, &answers, err);
 	end_timeout();
-	if (result == NULL || !take(result, measures, err))
+	ok = ok && take(answers.measures, measures, err);
+	if (!ok || (worst_of(measures) == STATE_OK && !all_known(answers.types, argv, err)))
 		status = (int)err->code;
 	else {
 		status = (int)worst_of(measures);
 		(app->json ? print_json : print_text)(worst_of(measures), measures);
 	}
-	PQclear(result);
+	PQclear(answers.measures);
+	PQclear(answers.types);
 	return status;
 }
 

@@ -108,6 +108,22 @@ check() {
 	assert_line --regexp '^\[WARNING\] last runner'
 }
 
+@test "check: a job type that nobody knows is UNKNOWN, unless something is wrong anyway" {
+	check 0 'JOBRUN OK' work
+	check 3 'JOBRUN UNKNOWN: nothing is known of job type wrok; did you mean work?' work wrok
+	jr check --json wrok
+	assert_equal "$(jq -c '[.state, .exit_status, .error]' <<<"$output")" \
+		'["UNKNOWN",3,"nothing is known of job type wrok; did you mean work?"]'
+	q "update jobrun.job_runners set last_seen_at = now() - interval '6 minutes'"
+	check 2 'JOBRUN CRITICAL: last runner seen 6m' wrok
+	q "update jobrun.job_runners set last_seen_at = now()"
+	# A definition, a run, or the count of runs that are long gone is enough.
+	q "insert into jobrun.job_definitions (name, job_type) values ('nightly', 'dump')" \
+		"insert into jobrun.job_runs (job_type) values ('mail')" \
+		"insert into jobrun.job_totals values (now(), 1, 1, 1, 'old', 'exec', 'succeeded', '{1}', '{1}')"
+	check 0 'JOBRUN OK' dump mail old
+}
+
 @test "check: every error is UNKNOWN, on stdout" {
 	check 3 'JOBRUN UNKNOWN: -w: "dead" is not LABEL=RANGE' -w dead
 	check 3 'JOBRUN UNKNOWN: unknown label "daed": did you mean "dead"?' -w daed=1
