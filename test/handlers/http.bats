@@ -605,6 +605,39 @@ Bearer hunter3'
 	q_is 20 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
+@test "a runner needs three descriptors for each transfer that it may make at once, or it refuses to start" {
+	http_handler send 'http://127.0.0.1:9/'
+	run bash -c "ulimit -n 260; exec '$JOBRUN' run -j 1 --sql-jobs 4 --http-jobs 64 3>&- 4>&-"
+	assert_output ''
+	assert_equal "$status" 0
+	run bash -c "ulimit -n 259; exec '$JOBRUN' run -j 1 --sql-jobs 4 --http-jobs 64 3>&- 4>&-"
+	assert_output 'jobrun: -j 1 with --http-jobs 64 and --sql-jobs 4 needs 260 open files, the limit is 259: type ulimit -n 260, or give smaller numbers'
+	assert_equal "$status" 78
+}
+
+@test "a request for which the host has no descriptor is not charged, and made later" {
+	local first=0
+
+	web
+	http_handler first "$web/ok"
+	web # another server, so that no connection can be used again
+	http_handler second "$web/ok"
+	id=$(enqueue first)
+	bg_runner --for 2m
+	wait_until 30 run_is "$id" succeeded # libcurl is loaded
+	while [ -e "/proc/$runner_pid/fd/$first" ]; do
+		first=$((first + 1))
+	done
+	prlimit --pid "$runner_pid" --nofile="$first:"
+	id=$(enqueue second --backoff 1s)
+	wait_until 30 q_is '0|t' "select attempts, snoozes > 0 from jobrun.job_runs where id = $id"
+	prlimit --pid "$runner_pid" --nofile=1024:
+	wait_until 60 run_is "$id" succeeded
+	q_is 1 "select attempts from jobrun.job_runs where id = $id"
+	kill -TERM "$runner_pid"
+	wait_runner
+}
+
 @test "500 requests at once in one runner stay under 64 MiB" {
 	web
 	http_handler many "$web/hold/many"
