@@ -81,6 +81,7 @@ class Lab:
         self.server = ""
         self.environment = {k: v for k, v in os.environ.items() if not is_setting(k)}
         self.environment["LC_ALL"] = "C.UTF-8"
+        self.environment["JOBRUN"] = str(self.jobrun)  # for scripts beside this one
         self.environment["JOBRUN_HANDLERS"] = str(self.handlers)
         self.environment["JOBRUN_STATE_DIR"] = str(self.folder / "state")
 
