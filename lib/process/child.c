@@ -58,6 +58,7 @@ struct jr_child {
 	const char *input;
 	size_t input_left;
 	struct jr_capture output;
+	bool stopped; /* we have sent it a signal */
 	bool killed;
 	int64_t leave_by_ms;
 	int64_t pause_ms;
@@ -126,7 +127,8 @@ finish(struct jr_child *child)
 static void
 check_gone(struct jr_child *child)
 {
-	bool gone = jr_group_is_gone(child->pid), late = jr_clock_now_ms() >= child->leave_by_ms;
+	bool gone = child->stopped ? jr_session_is_gone(child->pid) : jr_group_is_gone(child->pid);
+	bool late = jr_clock_now_ms() >= child->leave_by_ms;
 
 	if (!gone && late)
 		jr_log(JR_WARN, JR_EVENT_GROUP_NOT_GONE, JR_I("pid", child->pid));
@@ -152,11 +154,21 @@ reap(struct jr_child *child)
 	jr_log(JR_ERROR, JR_EVENT_CHILD_LOST, JR_I("pid", child->pid));
 }
 
+/* Only what was stopped is worth a look at all processes. */
+static void
+kill_rest(const struct jr_child *child)
+{
+	if (child->stopped)
+		jr_session_signal(child->pid, SIGKILL);
+	else
+		(void)kill(-child->pid, SIGKILL);
+}
+
 static void
 leave(struct jr_child *child)
 {
 	jr_timer_cancel(&child->timer);
-	(void)kill(-child->pid, SIGKILL);
+	kill_rest(child);
 	jr_watchdog_forget(child->watchdog, child->pid);
 	take_output(child, PIECES_AT_END);
 	close_output(child);
@@ -218,7 +230,7 @@ end_drain(struct jr_child *child)
 		leave(child);
 		return;
 	}
-	(void)kill(-child->pid, SIGKILL);
+	kill_rest(child);
 	set_timer(child, JR_DRAIN_MS);
 }
 
@@ -229,7 +241,7 @@ on_timer(void *ctx)
 
 	switch (child->stage) {
 	case RUNNING:
-		(void)kill(-child->pid, SIGKILL);
+		kill_rest(child);
 		set_timer(child, KILL_AGAIN_MS);
 		break;
 	case DRAINING:
@@ -400,9 +412,8 @@ jr_child_signal(struct jr_child *child, int signo)
 {
 	if (child->stage != RUNNING && child->stage != DRAINING)
 		return; /* the group has got KILL already */
-	(void)kill(-child->pid, signo);
-	if (signo == SIGTERM)
-		(void)kill(-child->pid, SIGCONT); /* a stopped process gets TERM only when it continues */
+	child->stopped = true;
+	jr_session_signal(child->pid, signo);
 	if (signo != SIGKILL)
 		return;
 	child->killed = true;
@@ -439,7 +450,7 @@ end_now(struct jr_child *child)
 	int64_t end_ms = jr_clock_after(jr_clock_now_ms(), FREE_MS);
 	bool ended = child->stage == DRAINING;
 
-	(void)kill(-child->pid, SIGKILL);
+	jr_session_signal(child->pid, SIGKILL);
 	while (!ended && jr_clock_now_ms() < end_ms)
 		ended = poll(&fd, 1, 100) > 0;
 	if (ended)

@@ -9,8 +9,10 @@
  *
  * The life of a child:  running -> exited (pidfd readable, still a zombie) -> drained (end of output or JR_DRAIN_MS) ->
  * its group killed -> watchdog forgets the group -> wait4 -> group gone -> `ended` is called. No process of the group
- * survives that, but a process that has left the group (setsid) does. The zombie is kept until the group has been
- * killed, so that no other process can get its number meanwhile.
+ * survives that. A process that has made a group of its own (timeout(1)) survives the end of a child that ended by
+ * itself, but not that of one that was signalled: then its whole session is killed. What has left the session (setsid)
+ * survives both. The zombie is kept until the group has been killed, so that no other process can get its number
+ * meanwhile.
  *
  * `input` is written to the child's stdin as it reads. A child may also close stdin or never read it. Its stdout and
  * stderr are one pipe, which is read to the end and kept as head and tail.
@@ -61,12 +63,12 @@ typedef void jr_child_fn(void *ctx, const struct jr_child_end *end);
 struct jr_child *jr_child_start(struct jr_loop *loop, struct jr_watchdog *watchdog, const struct jr_child_spec *spec,
     jr_child_fn *ended, void *ctx, struct jr_err *err) JR_MUST;
 
-void jr_child_signal(struct jr_child *child, int signo); /* signal the whole group; KILL is repeated until it is gone */
+void jr_child_signal(struct jr_child *child, int signo); /* signal its whole session; KILL is repeated until it is gone */
 void jr_child_deadline(struct jr_child *child, int64_t deadline_ms); /* the lease was renewed: tell the watchdog */
 int64_t jr_child_pid(const struct jr_child *child);
 const struct jr_capture *jr_child_output(const struct jr_child *child);
 
-/* Free it after `ended`. Before that: kill the group with KILL and reap the leader, waiting a second at most. */
+/* Free it after `ended`. Before that: kill the session with KILL and reap the leader, waiting a second at most. */
 void jr_child_free(struct jr_child *child);
 
 #endif

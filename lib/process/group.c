@@ -14,23 +14,31 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Parse /proc/PID/stat: "PID (NAME) STATE PPID PGRP ...". NAME may contain any character, also ")". */
+/* What /proc says of a process. */
+struct process {
+	int64_t pid, group, session;
+	bool runs; /* false: a zombie */
+};
+
+/* Parse /proc/PID/stat: "PID (NAME) STATE PPID PGRP SESSION ...". NAME may contain any character, also ")". */
 static bool
-runs_in(const char *stat, int64_t group)
+parse(const char *stat, struct process *process)
 {
 	const char *p = strrchr(stat, ')');
-	char state;
 	char *end;
 
 	if (p == NULL || p[1] != ' ' || p[2] == '\0' || p[3] != ' ')
 		return false;
-	state = p[2];
+	process->pid = strtoll(stat, NULL, 10);
+	process->runs = p[2] != 'Z' && p[2] != 'X';
 	(void)strtoll(p + 4, &end, 10); /* the parent */
-	return strtoll(end, NULL, 10) == group && state != 'Z' && state != 'X';
+	process->group = strtoll(end, &end, 10);
+	process->session = strtoll(end, NULL, 10);
+	return true;
 }
 
 static bool
-process_runs_in(const char *pid, int64_t group)
+read_process(const char *pid, struct process *process)
 {
 	char path[300], stat[512];
 	ssize_t n;
@@ -46,18 +54,64 @@ process_runs_in(const char *pid, int64_t group)
 	if (n <= 0)
 		return false;
 	stat[n] = '\0';
-	return runs_in(stat, group);
+	return parse(stat, process);
+}
+
+/* The next process that runs; false: there are no more. */
+static bool
+next_process(DIR *proc, struct process *process)
+{
+	const struct dirent *entry;
+
+	while ((entry = readdir(proc)) != NULL) {
+		if (isdigit((unsigned char)entry->d_name[0]) && read_process(entry->d_name, process) && process->runs)
+			return true;
+	}
+	return false;
+}
+
+/* The processes of the session that are in other groups than its first one get the signal. Returns whether there are any. */
+static bool
+signal_others(DIR *proc, int64_t session, int signo)
+{
+	struct process process;
+	bool found = false;
+
+	while (next_process(proc, &process)) {
+		if (process.session != session || process.group == session)
+			continue;
+		found = true;
+		(void)kill((pid_t)process.pid, signo);
+		if (signo == SIGTERM)
+			(void)kill((pid_t)process.pid, SIGCONT);
+	}
+	return found;
+}
+
+void
+jr_session_signal(int64_t session, int signo)
+{
+	DIR *proc;
+
+	(void)kill(-(pid_t)session, signo);
+	if (signo == SIGTERM)
+		(void)kill(-(pid_t)session, SIGCONT); /* a stopped process gets TERM only when it continues */
+	proc = opendir("/proc");
+	if (proc == NULL)
+		return;
+	(void)signal_others(proc, session, signo);
+	(void)closedir(proc);
 }
 
 static bool
 somebody_runs_in(int64_t group)
 {
 	DIR *proc = opendir("/proc");
-	const struct dirent *entry;
+	struct process process;
 	bool found = proc == NULL;
 
-	while (!found && (entry = readdir(proc)) != NULL)
-		found = isdigit((unsigned char)entry->d_name[0]) && process_runs_in(entry->d_name, group);
+	while (!found && next_process(proc, &process))
+		found = process.group == group;
 	if (proc != NULL)
 		(void)closedir(proc);
 	return found;
@@ -73,4 +127,15 @@ jr_group_is_gone(int64_t group)
 	if (kill(-(pid_t)group, SIGKILL) < 0 && errno == ESRCH)
 		return true;
 	return !somebody_runs_in(group);
+}
+
+bool
+jr_session_is_gone(int64_t session)
+{
+	DIR *proc = opendir("/proc");
+	bool others = proc != NULL && signal_others(proc, session, SIGKILL);
+
+	if (proc != NULL)
+		(void)closedir(proc);
+	return jr_group_is_gone(session) && !others;
 }

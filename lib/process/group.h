@@ -1,10 +1,20 @@
 /*
- * group: has a process group that was killed ended?
+ * group: end what a handler has started: its process group, or its whole session.
+ *
+ * A handler leads a session and the first process group in it, which have its process id as their number. A program may
+ * make a group of its own in the session: timeout(1), a shell with `set -m`, GNU parallel. When a handler ends by
+ * itself, its first group is killed. When it is stopped, the other groups are, too, or what it has begun would go on
+ * beside the next attempt. They are found in /proc, whose every process is read: too much for each short handler.
+ *
+ * The number of a session or group is given to no other process while one is in it.
  */
 #ifndef JR_GROUP_H
 #define JR_GROUP_H
 
 #include "base/base.h"
+
+/* Signal the first group of the session, and each process in its other groups. After TERM they get CONT. */
+void jr_session_signal(int64_t session, int signo);
 
 /*
  * Send KILL to the rest of the group, reap the processes that are our children, and return true if none of the group
@@ -13,5 +23,8 @@
  * processes; without /proc the group counts as running until they are reaped.
  */
 bool jr_group_is_gone(int64_t group);
+
+/* The same for the whole session; without /proc for its first group. */
+bool jr_session_is_gone(int64_t session);
 
 #endif

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "process/group.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,10 +75,10 @@ struct list {
 };
 
 static void
-kill_group(int64_t group)
+kill_session(int64_t group)
 {
 	if (group > 1 && group <= INT_MAX) /* kill(-1) would hit every process */
-		(void)kill(-(pid_t)group, SIGKILL);
+		jr_session_signal(group, SIGKILL);
 }
 
 static struct watched *
@@ -105,7 +106,7 @@ take(struct list *list, const struct record *record)
 	} else if (record->verb == ANNOUNCE && list->count < GROUPS_MAX) {
 		list->groups[list->count++] = (struct watched){record->group, record->deadline_ms};
 	} else if (record->verb == ANNOUNCE) {
-		kill_group(record->group); /* the list is full, so this group must not run */
+		kill_session(record->group); /* the list is full, so this group must not run */
 	}
 }
 
@@ -116,7 +117,7 @@ kill_overdue(struct list *list, int64_t now_ms)
 	for (size_t i = 0; i < list->count; i++) {
 		if (list->groups[i].deadline_ms > now_ms)
 			continue;
-		kill_group(list->groups[i].group);
+		kill_session(list->groups[i].group);
 		list->groups[i].deadline_ms = JR_NEVER;
 	}
 	if (list->runner_deadline_ms > now_ms)
@@ -211,7 +212,7 @@ keep(struct list *list)
 		}
 	}
 	for (size_t i = 0; i < list->count; i++)
-		kill_group(list->groups[i].group);
+		kill_session(list->groups[i].group);
 	_exit(0);
 }
 

@@ -6,10 +6,11 @@
  * /dev/null). Three kinds of records come through the pipe: a child announces its process group before it executes, the
  * runner moves the deadline of a group, and the runner says that a group has been killed and is to be forgotten. The
  * watchdog sends KILL to a group when its deadline has passed on CLOCK_BOOTTIME (the runner is stopped and could not
- * move it), and to all groups when the pipe ends (the runner is dead, by SIGKILL too). Then it exits. Handlers that are
- * no processes end with the runner: the runner has a deadline, too, at which the watchdog kills it (jr_watchdog_guard).
+ * move it), and to all groups when the pipe ends (the runner is dead, by SIGKILL too). Then it exits. With a group it
+ * kills the others of its session (group.h). Handlers that are no processes end with the runner: the runner has a
+ * deadline, too, at which the watchdog kills it (jr_watchdog_guard).
  *
- * What it cannot prevent: descendants that left the group (setsid) live on, and SIGKILL of watchdog and runner at the
+ * What it cannot prevent: descendants that left the session (setsid) live on, and SIGKILL of watchdog and runner at the
  * same moment leaves only PDEATHSIG, which kills the direct child.
  *
  * Records have one fixed size below PIPE_BUF, so writes of runner and children never mix.

@@ -144,6 +144,23 @@ load ../lib/common
 	is_gone "$(cat "$TMPDIR/pid")"
 }
 
+@test "a handler that is stopped takes the other process groups of its session with it" {
+	handler nice <<<'timeout 600 sh -c "echo \$\$ >\"$TMPDIR/nice\"; exec sleep 600"; exit 0'
+	handler deaf <<-'bash'
+		#!/bin/bash
+		set -m
+		(trap '' TERM; echo "$BASHPID" >"$TMPDIR/deaf"; while :; do sleep 1; done) &
+		wait
+	bash
+	echo '{"grace": "300ms"}' >"$JOBRUN_HANDLERS/deaf.json"
+	for name in nice deaf; do
+		id=$(enqueue "$name" --timeout 1s --backoff 1h)
+		JR_TIMEOUT=30 jr_ok run
+		assert_equal "$(ended "$id")" 'failed|1|timeout'
+		is_gone "$(cat "$TMPDIR/$name")"
+	done
+}
+
 @test "a process in a session of its own survives its handler (a documented limit) and keeps nobody waiting" {
 	handler escape <<<'setsid sh -c "echo \$\$ > \"$TMPDIR/pid\"; exec sleep 60" & until [ -s "$TMPDIR/pid" ]; do sleep 0.02; done'
 	id=$(enqueue escape)
