@@ -354,8 +354,9 @@ collect_ready(struct jr_loop *loop)
 	}
 }
 
+/* What a callback of this turn sets is left for the next one. */
 static void
-serve_timers(struct jr_loop *loop)
+collect_due(struct jr_loop *loop)
 {
 	int64_t now_ms = jr_clock_now_ms();
 	struct jr_timer **end = &loop->due;
@@ -369,6 +370,11 @@ serve_timers(struct jr_loop *loop)
 		*end = timer;
 		end = &timer->next;
 	}
+}
+
+static void
+serve_timers(struct jr_loop *loop)
+{
 	while (loop->due != NULL) {
 		struct jr_timer *timer = loop->due;
 
@@ -423,9 +429,10 @@ jr_loop_turn(struct jr_loop *loop, struct jr_err *err)
 	}
 	if (found > 0)
 		collect_ready(loop);
-	serve_timers(loop);
+	collect_due(loop);
 	if (found > 0 && loop->fds[SIGNAL_SLOT].revents != 0)
 		serve_signals(loop);
 	serve_watches(loop);
+	serve_timers(loop);
 	return true;
 }

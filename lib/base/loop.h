@@ -2,8 +2,9 @@
  * loop: the event loop, around one poll(2).
  *
  * One thread serves descriptors, timers and signals. Timers run on CLOCK_BOOTTIME through one timerfd in the poll set,
- * so that they are due at once when a suspended host wakes. Each turn serves due timers before descriptors. TERM, HUP
- * and INT come through one signalfd. They stay blocked for the life of the loop; children start with an empty mask.
+ * so that they are due at once when a suspended host wakes. Each turn serves descriptors before due timers: after a
+ * stall, what has happened in time comes before the deadline for it. TERM, HUP and INT come through one signalfd. They
+ * stay blocked for the life of the loop; children start with an empty mask.
  *
  * Callbacks may add, change and remove anything, themselves included. A removed watch is never called again, even if
  * its descriptor was ready in the same turn. The caller provides the storage of a watch (embed it), keeps it until the

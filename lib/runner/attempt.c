@@ -15,6 +15,7 @@
 #include "handler/handlers.h"
 
 #include <assert.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -197,12 +198,32 @@ jr_attempt_event(struct jr_attempt *attempt, enum jr_attempt_event event)
 	table[attempt->state][event](attempt, event);
 }
 
+/*
+ * The fence of the lease is at fence_at_ms, and every process must be gone kill_ms later. The
+ * watchdog gets that deadline.
+ */
+static int64_t
+gone_by(const struct jr_attempt *attempt, int64_t fence_at_ms)
+{
+	return jr_clock_after(fence_at_ms, attempt->setup.kill_ms);
+}
+
+/* By the watchdog, while this process stood still: that says nothing of the work. */
+static bool
+was_killed_at_fence(const struct jr_attempt *attempt, const struct jr_work_end *end)
+{
+	return attempt->reason == JR_EV_ENDED && end->has_exit && end->exit_status == 128 + SIGKILL &&
+	       jr_clock_now_ms() >= gone_by(attempt, attempt->fence.at_ms);
+}
+
 static void
 on_work_ended(void *ctx, const struct jr_work_end *end)
 {
 	struct jr_attempt *attempt = ctx;
 
 	attempt->end = end;
+	if (was_killed_at_fence(attempt, end))
+		attempt->reason = JR_EV_LOST;
 	jr_attempt_event(attempt, JR_EV_ENDED);
 }
 
@@ -236,16 +257,6 @@ on_failed_start(void *ctx)
 
 	on_work_ended(attempt, &end);
 	free(error);
-}
-
-/*
- * The fence of the lease is at fence_at_ms, and every process must be gone kill_ms later. The
- * watchdog gets that deadline.
- */
-static int64_t
-gone_by(const struct jr_attempt *attempt, int64_t fence_at_ms)
-{
-	return jr_clock_after(fence_at_ms, attempt->setup.kill_ms);
 }
 
 static void

@@ -1,8 +1,9 @@
 /*
  * runner_heartbeat: one statement renews the leases of all that is held. See runner_parts.h.
  *
- * What must hold: a run that is lost or in doubt is not renewed. Of the answers only "gone" stops a handler; a run
- * whose row another transaction has locked is asked for again soon, and it costs the others nothing.
+ * What must hold: a run that is lost or in doubt is not renewed, nor one whose handler has to stop now. Of the answers
+ * only "gone" stops a handler; a run whose row another transaction has locked is asked for again soon, and it costs the
+ * others nothing.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -38,6 +39,15 @@ is_renewed(const struct jr_held *held)
 	enum jr_held_phase phase = jr_held_phase(held);
 
 	return !jr_start_is_lost(held) && phase != JR_HELD_IN_DOUBT && phase != JR_HELD_GONE;
+}
+
+/* A handler whose fence has passed is about to be stopped: under a new lease nothing would work. */
+static bool
+is_worth_renewing(const struct jr_held *held)
+{
+	bool may_be_fenced = jr_held_phase(held) == JR_HELD_RUNNING && !jr_exec_goes_on(held->runner);
+
+	return is_renewed(held) && !(may_be_fenced && jr_clock_now_ms() >= jr_held_fence_at(held));
 }
 
 static void
@@ -146,7 +156,7 @@ jr_heartbeat_try(struct jr_runner *runner)
 	}
 	runner->heartbeat.wanted = false;
 	runner->heartbeat.sent_ms = jr_clock_now_ms();
-	list = jr_held_select(runner, is_renewed);
+	list = jr_held_select(runner, is_worth_renewing);
 	sends = list.count > 0;
 	if (sends) {
 		send(runner, &list);

@@ -13,6 +13,17 @@ long_handler() {
 	sh
 }
 
+# lease_ends_unchanged: the stopped runner goes on and gives up the run $id: it neither renews the lease nor writes an end.
+lease_ends_unchanged() {
+	local lease
+
+	lease=$(q "select locked_until from jobrun.job_runs where id = $id")
+	kill -CONT "$runner_pid"
+	wait_runner
+	q_is "running|$lease" "select status, locked_until from jobrun.job_runs where id = $id"
+	grep -q 'event=lease_lost' "$runner_err"
+}
+
 @test "a long run is heartbeaten: one attempt, however many leases it takes" {
 	handler long <<<'sleep 5; echo done' # two leases and a half
 	id=$(enqueue long)
@@ -78,6 +89,35 @@ long_handler() {
 	q_is 'lost|lost' "select outcome, error_code from jobrun.job_attempts where run_id = $id"
 }
 
+@test "a runner killed by SIGKILL takes the other process groups of its handlers with it" {
+	handler groups <<<'timeout 600 sh -c "echo \$\$ >\"$TMPDIR/pid\"; exec sleep 600"; exit 0'
+	enqueue groups --backoff 0
+	bg_runner
+	wait_until 10 test -s "$TMPDIR/pid"
+	kill -KILL "$runner_pid"
+	wait_until 5 is_gone "$(cat "$TMPDIR/pid")"
+}
+
+@test "what has ended before its deadline has ended in time, though the runner was stopped at the deadline" {
+	handler quick <<<'echo $$ >"$TMPDIR/$JOBRUN_RUN_ID"; until [ -e "$TMPDIR/go" ]; do sleep 0.02; done'
+	timed=$(enqueue quick --timeout 4s)
+	fenced=$(enqueue quick)
+	bg_runner -j 2 --lease 12s
+	for id in "$timed" "$fenced"; do
+		wait_until 10 test -s "$TMPDIR/$id"
+	done
+	kill -STOP "$runner_pid"
+	touch "$TMPDIR/go"
+	for id in "$timed" "$fenced"; do
+		wait_until 3 grep -q '^State:.*Z' "/proc/$(cat "$TMPDIR/$id")/status"
+	done
+	# Past the timeout of the one and the fence of the other, at five sixths of the lease; but the lease has not ended.
+	wait_until 20 q_is t "select min(locked_until) < now() + interval '1.5 seconds' from jobrun.job_runs"
+	kill -CONT "$runner_pid"
+	wait_runner
+	q_is 2 "select count(*) from jobrun.job_runs where status = 'succeeded' and attempts = 1"
+}
+
 @test "when a runner is stopped past its lease, the watchdog kills its handler before the lease ends" {
 	long_handler
 	id=$(enqueue long)
@@ -88,8 +128,18 @@ long_handler() {
 	# The handler is a zombie then: its parent cannot reap it.
 	wait_until 10 grep -q '^State:.*Z' "/proc/$handler_pid/status"
 	q_is f "select locked_until < now() from jobrun.job_runs where id = $id"
-	kill -CONT "$runner_pid"
-	wait_runner
+	lease_ends_unchanged
+}
+
+@test "after its fence a lease is not renewed, however long the runner stood still" {
+	long_handler
+	id=$(enqueue long)
+	bg_runner --lease 12s
+	wait_until 10 test -s "$TMPDIR/began"
+	kill -STOP "$runner_pid"
+	# The fence is two seconds before the end of the lease; the watchdog kills the handler soon after it.
+	wait_until 20 q_is t "select locked_until < now() + interval '1.9 seconds' from jobrun.job_runs where id = $id"
+	lease_ends_unchanged
 }
 
 @test "a late result is refused after a reclaim that nobody has claimed again" {

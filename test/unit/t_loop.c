@@ -25,7 +25,7 @@ struct source {
 	short revents;
 	struct jr_watch *removes;
 	struct source *starts;
-	struct jr_timer *sets;
+	struct jr_timer *sets, *cancels;
 };
 
 struct ticker {
@@ -52,6 +52,8 @@ on_source(void *ctx, short revents)
 		jr_watch_set(source->loop, &source->starts->watch, source->starts->read_fd, POLLIN);
 	if (source->sets != NULL)
 		jr_timer_set(source->loop, source->sets, 0);
+	if (source->cancels != NULL)
+		jr_timer_cancel(source->cancels);
 }
 
 static void
@@ -254,47 +256,70 @@ change_of_descriptor_or_events_takes_effect_at_once(void **state)
 	jr_watch_remove(&a->watch);
 }
 
-/* A timer is served first; what it no longer wants to hear of is not reported. */
+/* One watch is served first; what it does not want to hear of the other is not reported. */
 static void
-quiet_asker(void *ctx)
+quiet_the_second(void *ctx, short revents)
 {
-	struct source *source = ctx;
+	struct fixture *f = ctx;
 
-	jr_watch_set(source->loop, &source->watch, source->read_fd, 0);
+	(void)revents;
+	f->sources[0].calls++;
+	jr_watch_set(f->loop, &f->sources[1].watch, f->sources[1].read_fd, 0);
 }
 
 static void
 events_given_up_in_the_same_turn_are_not_reported(void **state)
 {
 	struct fixture *f = *state;
-	struct source *a = &f->sources[0];
-	struct jr_timer timer;
+	struct source *first = &f->sources[0], *second = &f->sources[1];
 
-	make_ready(a);
-	jr_watch_set(f->loop, &a->watch, a->read_fd, POLLIN);
-	jr_timer_init(&timer, quiet_asker, a);
-	jr_timer_set(f->loop, &timer, 0);
+	make_ready(first);
+	make_ready(second);
+	jr_watch_init(&first->watch, quiet_the_second, f);
+	jr_watch_set(f->loop, &first->watch, first->read_fd, POLLIN);
+	jr_watch_set(f->loop, &second->watch, second->read_fd, POLLIN);
 	turn(f->loop);
-	assert_int_equal(a->calls, 0);
-	jr_watch_set(f->loop, &a->watch, a->read_fd, POLLIN);
+	assert_int_equal(first->calls, 1);
+	assert_int_equal(second->calls, 0);
+	jr_watch_remove(&first->watch);
+	jr_watch_set(f->loop, &second->watch, second->read_fd, POLLIN);
 	turn(f->loop);
-	assert_int_equal(a->calls, 1);
+	assert_int_equal(second->calls, 1);
 }
 
+/* After a stall both are due: that something has ended, and that it has not ended in time. */
 static void
-due_timers_come_before_ready_watches(void **state)
+ready_watches_come_before_due_timers(void **state)
+{
+	struct fixture *f = *state;
+	struct source *source = &f->sources[2];
+	struct ticker ticker;
+
+	make_ready(source);
+	jr_watch_set(f->loop, &source->watch, source->read_fd, POLLIN);
+	ticker_init(&ticker);
+	ticker.removes = &source->watch;
+	jr_timer_set(f->loop, &ticker.timer, jr_clock_now_ms());
+	turn(f->loop);
+	assert_int_equal(source->calls, 1);
+	assert_int_equal(ticker.calls, 1);
+}
+
+/* The end of what a timer limits cancels it. */
+static void
+timer_cancelled_by_a_watch_is_not_served_in_the_same_turn(void **state)
 {
 	struct fixture *f = *state;
 	struct ticker ticker;
 
-	watch_all(f);
-	make_ready(&f->sources[2]);
 	ticker_init(&ticker);
-	ticker.removes = &f->sources[2].watch;
+	make_ready(&f->sources[0]);
+	f->sources[0].cancels = &ticker.timer;
+	jr_watch_set(f->loop, &f->sources[0].watch, f->sources[0].read_fd, POLLIN);
 	jr_timer_set(f->loop, &ticker.timer, jr_clock_now_ms());
 	turn(f->loop);
-	assert_int_equal(ticker.calls, 1);
-	assert_int_equal(f->sources[2].calls, 0);
+	assert_int_equal(f->sources[0].calls, 1);
+	assert_int_equal(ticker.calls, 0);
 }
 
 static void
@@ -361,7 +386,8 @@ main(void)
 	    LOOP_TEST(watch_removed_and_set_again_waits_for_the_next_turn),
 	    LOOP_TEST(change_of_descriptor_or_events_takes_effect_at_once),
 	    LOOP_TEST(events_given_up_in_the_same_turn_are_not_reported),
-	    LOOP_TEST(due_timers_come_before_ready_watches),
+	    LOOP_TEST(ready_watches_come_before_due_timers),
+	    LOOP_TEST(timer_cancelled_by_a_watch_is_not_served_in_the_same_turn),
 	    LOOP_TEST(timer_set_by_a_watch_fires_in_the_next_turn),
 	    LOOP_TEST(random_changes_never_call_a_removed_watch),
 	};
