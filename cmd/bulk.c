@@ -148,16 +148,30 @@ do_all(struct bulk *bulk, struct jr_err *err)
 	return true;
 }
 
+/* What to type for the rest: --limit counts anew, so it must be lower then. Caller frees. */
+static char *
+words_of_rest(const struct bulk *bulk, const struct jr_err *err)
+{
+	if (err->code == JR_E_PERM)
+		return jr_xstrdup("");
+	if (bulk->repair->filter->limit <= 0)
+		return jr_xstrdup("; the same command again does the rest");
+	if (jr_db_is_in_doubt(err))
+		return jr_xstrdup("; count what was done before you repeat it with a lower --limit");
+	return jr_xasprintf("; the same command with --limit %" PRId64 " does the rest", bulk->total - bulk->taken);
+}
+
 /* Add to the message how far the command came. If the answer to COMMIT was lost, that batch may have been committed. */
 static void
 say_how_far(const struct bulk *bulk, struct jr_err *err)
 {
+	char *rest = words_of_rest(bulk, err);
 	char *how_far = jr_xasprintf("stopped after %" PRId64 " of %" PRId64 " runs%s%s", bulk->taken, bulk->total,
-	    jr_db_is_in_doubt(err) ? " (and perhaps the next 1000)" : "",
-	    err->code == JR_E_PERM ? "" : "; the same command again does the rest");
+	    jr_db_is_in_doubt(err) ? " (and perhaps the next 1000)" : "", rest);
 
 	jr_fail_in(err, how_far);
 	free(how_far);
+	free(rest);
 }
 
 bool

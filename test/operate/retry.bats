@@ -153,6 +153,19 @@ behind() {
 	q_is '2500|2500' 'select count(*), count(distinct object) from jobrun.job_audit'
 }
 
+@test "a retry with --limit that stops half way says with what limit the rest is done" {
+	dead_runs 2500 mail
+	hold 'select from jobrun.job_runs where id = 2100 for update' # in the second thousand of the newest 1500
+	jr retry --type mail --limit 1500
+	release_holds
+	assert_equal "$status" 75
+	assert_equal "$output" 'retried 1000 runs'
+	assert_regex "$stderr" '^jobrun: stopped after 1000 of 1500 runs; the same command with --limit 500 does the rest: '
+	jr_ok retry --type mail --limit 500
+	assert_by_status 'dead 1000, queued 1500'
+	q_is 1000 "select max(id) from jobrun.job_runs where status = 'dead'"
+}
+
 @test "retry shows progress on a terminal only" {
 	dead_runs 2500 mail
 	run on_terminal 80 retry --type mail
