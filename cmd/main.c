@@ -354,6 +354,23 @@ find_once(int argc, char **argv)
 	return i < argc ? i : argc;
 }
 
+/* A global option or variable is wrong, and nothing is known of the command yet; but a monitoring system reads only its words. */
+static int
+fail_early(struct jr_app *app, int argc, char **argv, struct jr_err *err)
+{
+	const struct jr_cmd *cmd = NULL;
+	int status;
+
+	for (int i = 1; cmd == NULL && i < argc; i++)
+		cmd = find_command(argv[i]);
+	if (cmd == NULL || cmd->fail == NULL)
+		return (int)err->code;
+	app->plugin = true;
+	status = cmd->fail(app, cmd->defaults, err);
+	err->msg[0] = '\0';
+	return status;
+}
+
 static int
 dispatch_to(struct jr_app *app, int argc, char **argv, struct jr_err *err)
 {
@@ -361,7 +378,7 @@ dispatch_to(struct jr_app *app, int argc, char **argv, struct jr_err *err)
 	int once = find_once(argc, argv), first = 0;
 
 	if (!jr_options_environment(&globals, err) || !jr_options_parse(&globals, 1, true, once, argv, &first, err))
-		return (int)err->code;
+		return fail_early(app, argc, argv, err);
 	if (first < argc && first == once)
 		return run_command(&jr_cmd_run, app, argc - once, argv + once, err);
 	if (first < argc)
