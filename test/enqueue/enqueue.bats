@@ -109,6 +109,13 @@ refused() {
 	refused 64 'from 1 to 255' work -k "$(printf 'k%.0s' {1..256})"
 }
 
+@test "the longest duration that an option takes is taken by the database, too" {
+	jr_ok enqueue work --in 36500d --timeout 36500d --expires 36500d --backoff 36500d,36500d
+	jr_ok pause --type work --for 36500d
+	jr enqueue work --in 36501d
+	assert_equal "$status" 64
+}
+
 @test "--at is read in --time-zone, else in TZ, else in the zone of the server" {
 	q "alter database $JR_DATABASE set timezone to 'Asia/Tokyo'"
 	at() {
