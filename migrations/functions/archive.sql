@@ -30,11 +30,11 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp set timezone =
 	group by b.bounds
 $fn$;
 
--- has_month: is there a month for this time, in both tables?
+-- has_month: is there a month for this time, in both tables? In each by itself, since people may have made longer ones in one.
 create or replace function jobrun.has_month(at timestamptz) returns boolean
 language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	select exists (select from jobrun.archive_months() m
-		where m.since <= has_month.at and has_month.at < m.until and num_nulls(m.runs, m.attempts) = 0)
+	select count(m.runs) > 0 and count(m.attempts) > 0 from jobrun.archive_months() m
+	where m.since <= has_month.at and has_month.at < m.until
 $fn$;
 
 -- make_month: make the month of the archive in which this time lies, unless there is one, and move what the default

@@ -278,6 +278,20 @@ ahead() {
 	assert_line --regexp '^months of the archive +1 1 year$'
 }
 
+@test "an archive whose runs have longer partitions than their attempts is used as it is, and prune ends" {
+	q "set timezone = 'UTC'" "do \$\$ begin
+		execute format('create table jobrun.runs_of_two_months partition of jobrun.job_runs_archive for values from (%L) to (%L)',
+			date_trunc('month', now()), date_trunc('month', now()) + interval '2 months'); end \$\$" \
+		"select ended(1, '2024-01-05')" >/dev/null
+	jr_ok prune
+	assert_line --regexp '^runs dead, to the archive +1 90 days$'
+	q_is 't t t' "select string_agg(jobrun.has_month(now() + i * interval '1 month')::text::char, ' ') from generate_series(0, 2) i"
+	q_is '4|5' 'select count(m.runs), count(m.attempts) from jobrun.archive_months() m'
+	jr_ok prune
+	assert_output 'nothing to prune'
+	q 'drop table jobrun.runs_of_two_months'
+}
+
 @test "a run that ended at -infinity is archived, and stops nothing" {
 	q "select ended(1, '2024-01-05'), ended(2, '2024-02-05')" >/dev/null
 	q 'delete from jobrun.job_attempts where run_id = 1' "update jobrun.job_runs set started_at = null, finished_at = '-infinity' where id = 1"
