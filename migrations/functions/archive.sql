@@ -106,26 +106,46 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	order by m.until
 $fn$;
 
--- drop_month: drop the oldest of old_months(). Returns how many were dropped: 0 if there is none, if somebody uses
--- the archive for so long that the lock was not to be had, or if something (a view) was made on the month.
+-- drop_month: drop the oldest of old_months() that can be dropped: what keeps one month does not keep the later ones. Returns
+-- how many were dropped: 0 if there is none, if somebody uses the whole archive for so long that the lock was not to be had, or
+-- if each month that is left has a reader of its own, or something (a view) made on it. It warns of the views only when it
+-- returns 0: housekeeping calls it until then, and so warns once.
 create or replace function jobrun.drop_month() returns bigint
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp set lock_timeout = '200ms' as $fn$
 declare
-	v_month record;
+	v_month   record;
+	v_archive boolean;
+	v_kept    text[] := '{}';
+	v_words   text;
 begin
-	lock table jobrun.job_runs_archive in share update exclusive mode;
-	select m.runs, m.attempts into v_month from jobrun.old_months() m limit 1;
-	if not found then
+	begin
+		lock table only jobrun.job_runs_archive in share update exclusive mode;   -- one at a time
+	exception when lock_not_available then
 		return 0;
-	end if;
-	execute 'drop table ' || concat_ws(', ', v_month.attempts, v_month.runs);
-	return 1;
-exception
-	when lock_not_available then
-		return 0;
-	when dependent_objects_still_exist then
-		raise warning '%', sqlerrm;
-		return 0;
+	end;
+	for v_month in select m.runs, m.attempts from jobrun.old_months() m loop
+		-- Each in a block of its own, so that no lock is kept when nothing is dropped. A drop takes all these locks. Who uses the
+		-- archive as a whole is in the way of every month, and is waited for once.
+		v_archive := false;
+		begin
+			lock table only jobrun.job_attempts_archive, only jobrun.job_runs_archive, jobrun.job_attempts_archive_default,
+				jobrun.job_runs_archive_default in access exclusive mode;
+			v_archive := true;
+			execute 'lock table ' || concat_ws(', ', v_month.attempts, v_month.runs) || ' in access exclusive mode nowait';
+			execute 'drop table ' || concat_ws(', ', v_month.attempts, v_month.runs);
+			return 1;
+		exception
+			when lock_not_available then
+				exit when not v_archive;
+			when dependent_objects_still_exist then
+				get stacked diagnostics v_words = pg_exception_detail;      -- "view january depends on table ..."
+				v_kept := v_kept || replace(v_words, E'\n', '; ');
+		end;
+	end loop;
+	foreach v_words in array v_kept loop
+		raise warning 'a month of the archive is older than keep_archive and is not dropped: %', v_words;
+	end loop;
+	return 0;
 end
 $fn$;
 

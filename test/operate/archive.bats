@@ -278,6 +278,30 @@ ahead() {
 	assert_line --regexp '^months of the archive +1 1 year$'
 }
 
+@test "what keeps a month keeps no later one: a view on it, a reader of it; the log warns of each view once" {
+	q "select ended(i, format('2024-%s-05', i)::date) from generate_series(1, 6) i" >/dev/null
+	jr_ok prune
+	q 'create view public.january as select id from jobrun.job_runs_archive_2024_01' \
+		'create view public.march as select run_id from jobrun.job_attempts_archive_2024_03' \
+		"update jobrun.settings set keep_archive = '1 year'"
+	hold 'select count(*) from jobrun.job_runs_archive_2024_02'
+	jr_ok prune
+	assert_line --regexp '^months of the archive +3 1 year$'
+	assert_equal "$(months)" "2024_01:1 2024_02:1 2024_03:1 $(ahead)"
+	for view in january march; do
+		assert_equal "$(server_log | grep -c "WARNING.*is not dropped: view public.$view depends on table")" 1
+	done
+	# A call that drops nothing leaves no lock behind.
+	q_is '0 true' "set client_min_messages = error; select jobrun.drop_month() || ' ' || not exists (
+		select from pg_locks where pid = pg_backend_pid() and mode = 'AccessExclusiveLock')"
+	release_holds
+	jr_ok prune
+	assert_line --regexp '^months of the archive +1 1 year$'
+	q 'drop view public.january, public.march'
+	jr_ok prune
+	assert_equal "$(months)" "$(ahead)"
+}
+
 @test "an archive whose runs have longer partitions than their attempts is used as it is, and prune ends" {
 	q "set timezone = 'UTC'" "do \$\$ begin
 		execute format('create table jobrun.runs_of_two_months partition of jobrun.job_runs_archive for values from (%L) to (%L)',
