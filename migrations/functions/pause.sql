@@ -158,7 +158,8 @@ $fn$;
 
 -- remove_queue: forget the limits and the pause of a queue. Returns "removed", or "kept" if unfinished runs or schedules in it
 -- have lock keys: then the row stays with the limit of a new one, one run per lock key at a time. null: it has no row. The
--- advisory lock, which need_queue() shares, keeps out those that are writing such a run just now.
+-- advisory lock, which need_queue() shares, keeps out those that are writing such a run just now. What they have committed only a
+-- statement with a snapshot of its own sees: anything but READ COMMITTED is refused.
 create or replace function jobrun.remove_queue(name text, reason text default null) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
@@ -168,6 +169,9 @@ declare
 	v_old  jobrun.job_queues;
 	v_done text := 'removed';
 begin
+	if current_setting('transaction_isolation') <> 'read committed' then
+		raise exception 'jobrun.remove_queue needs READ COMMITTED' using errcode = 'feature_not_supported';
+	end if;
 	if not pg_try_advisory_xact_lock(1785684593, hashtext(v_name)) then
 		raise exception 'a transaction that has enqueued a run with a lock key into queue "%" is still open; try again', v_name
 			using errcode = 'lock_not_available';

@@ -137,3 +137,15 @@ load ../lib/common
 	jr_ok queue night --remove
 	assert_regex "$output" 'but for one run per lock key'
 }
+
+@test "remove_queue refuses any isolation level but READ COMMITTED" {
+	local level
+
+	jr_ok queue mail --max-running 5
+	for level in 'repeatable read' serializable; do
+		run q "begin isolation level $level" "select jobrun.remove_queue('mail')"
+		assert_output --partial 'jobrun.remove_queue needs READ COMMITTED'
+	done
+	q_is 1 'select count(*) from jobrun.job_queues'
+	q_is removed "select jobrun.remove_queue('mail')"
+}
