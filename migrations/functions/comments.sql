@@ -42,7 +42,7 @@ begin
 		-- of runs
 		(null, 'id', 'a number, in the order in which they were made'),
 		(null, 'run_id', 'the run'),
-		(null, 'claim_seq', 'the number of the claim: one more at each claim of the run, never less'),
+		(null, 'claim_seq', 'the number of the claim: one more at each claim, never less; a retry before the first makes it 1'),
 		(null, 'runner_id', 'the runner that holds or held it; job_runners.id'),
 		(null, 'attempts', 'attempts that count'),
 		(null, 'max_attempts', 'after so many attempts the run is dead'),

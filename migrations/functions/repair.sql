@@ -40,9 +40,10 @@ select jsonb_build_object('payload_bytes', octet_length(payload::text),
 	'payload_sha256', encode(sha256(convert_to(payload::text, 'UTF8')), 'hex'))
 $fn$;
 
--- retry: make a run due now with a full number of attempts; claim_seq goes on. Returns retried; running (refused);
--- succeeded, or superseded if a newer run of its unique key is running or has succeeded (both refused without force;
--- with force a superseded run loses its key, or it would not start); null if there is no such run. A run in the archive
+-- retry: make a run due now with a full number of attempts; claim_seq goes on. With a unique key it counts as one that was
+-- claimed before, even if it was not: a newer run of the key may wait beside it, and ends it by its start. Returns retried;
+-- running (refused); succeeded, or superseded if a newer run of its unique key is running or has succeeded (both refused without
+-- force; with force a superseded run loses its key, or it would not start); null if there is no such run. A run in the archive
 -- comes back, unless its idempotency key has gone to another run (JR065). A payload that is given replaces its own; the
 -- audit then has size and digest of both, since roles that see no payloads read it. The checkpoint belongs to what was
 -- done with the old one, and is dropped.
@@ -111,8 +112,10 @@ begin
 		payload = coalesce(retry.payload, r.payload),
 		-- with the checkpoint of a success the next attempt would have nothing to do
 		checkpoint = case when r.status <> 'succeeded' and retry.payload is null then r.checkpoint end,
-		-- cancelled before its first claim: with its key it would enter job_runs_unique again, where another run may be now
-		unique_key = case when v_newer is null and (r.status in ('queued', 'failed') or r.claim_seq > 0) then r.unique_key end
+		unique_key = case when v_newer is null then r.unique_key end,
+		-- cancelled before its first claim: it must not enter job_runs_unique again, where another run may be now
+		claim_seq = case when v_newer is null and r.unique_key is not null and r.finished_at is not null then greatest(r.claim_seq, 1)
+			else r.claim_seq end
 	where r.id = retry.id;
 	perform jobrun.audit('retry', 'run ' || id, jsonb_build_object('status', v_run.status, 'attempts', v_run.attempts) || coalesce(v_old, '{}'),
 		'{"status": "queued"}' || coalesce(v_new, '{}'), reason);

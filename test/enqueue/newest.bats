@@ -542,6 +542,72 @@ set test.stall = 'on'; $(ask); commit"
 	assert_equal "$(field "$two" unique_key)" k
 }
 
+@test "a run that was cancelled before its first claim and retried keeps its key, and ends when a newer one starts" {
+	handler sync <<<'cat'
+	one=$(enqueue sync '{"n": 1}' --unique shop)
+	jr_ok cancel "$one"
+	jr_ok retry "$one"
+	assert_equal "$(field "$one" 'status, unique_key, claim_seq, attempts')" 'queued|shop|1|0'
+	two=$(enqueue sync '{"n": 2}' --unique shop --replace -p 5)
+	assert_not_equal "$two" "$one"
+	jr_ok run
+	superseded "$one" "$two"
+	run_is "$two" succeeded
+	q_is 1 'select count(*) from jobrun.attempts'
+	# once more, with a newer one that waits already, and a worse priority
+	three=$(enqueue sync '{"n": 3}' --unique shop)
+	jr_ok cancel "$three"
+	four=$(enqueue sync '{"n": 4}' --unique shop -p 500)
+	jr_ok retry "$three"
+	jr_ok run
+	superseded "$three" "$four"
+	run_is "$four" succeeded
+	q_is 2 'select count(*) from jobrun.attempts'
+}
+
+@test "a run that was cancelled before its first claim and retried is kept by keep and unless_running, and replace adds one" {
+	one=$(new)
+	jr_ok cancel "$one"
+	jr_ok retry "$one"
+	assert_equal "$(new keep)" "$one"
+	assert_equal "$(new unless_running)" "$one"
+	two=$(new replace)
+	assert_not_equal "$two" "$one"
+	for mode in keep unless_running replace; do
+		assert_equal "$(new "$mode")" "$two"
+	done
+	# again and again: that does not raise its number
+	jr_ok cancel "$one"
+	jr_ok retry "$one"
+	jr_ok retry "$one"
+	assert_equal "$(field "$one" 'status, unique_key, claim_seq')" 'queued|k|1'
+	claim
+	assert_equal "$claimed" "$two"
+	superseded "$one" "$two"
+	assert_equal "$(new unless_running)" "$two"
+	ends "$two" dead
+	jr_ok retry "$one"
+	claim
+	assert_equal "$claimed" "$one"
+	assert_equal "$(field "$one" 'unique_key, attempts, claim_seq')" 'k|1|2'
+	ends "$one" succeeded
+}
+
+@test "of two cancelled runs of a key that are retried in bulk the newest starts, and ends the other" {
+	one=$(new)
+	jr_ok cancel "$one"
+	two=$(new)
+	jr_ok cancel "$two"
+	jr_ok retry --status cancelled
+	assert_equal "$output" 'retried 2 runs'
+	claim
+	assert_equal "$claimed" "$two"
+	superseded "$one" "$two"
+	ends "$two" succeeded
+	jr retry "$one"
+	assert_regex "$stderr" "run $one is superseded by run $two, which has succeeded"
+}
+
 @test "wait follows the run that superseded the one it was asked for" {
 	one=$(failed_once)
 	two=$(new replace)
