@@ -171,40 +171,54 @@ $fn$;
 
 -- make_queue: create a row for a queue that may be new. Another transaction that creates it may stay open for hours, so
 -- this waits for it for a second at most, or for the client's lock_timeout if that is shorter. The name of a new queue
--- can deadlock like a key: see enqueue_run.
+-- can deadlock like a key: see enqueue_run. A row that is there costs nothing, and a lock on it is not waited for.
+-- In REPEATABLE READ and SERIALIZABLE, ON CONFLICT raises 40001 for a row that is newer than the snapshot, and each claim
+-- from a queue with a rate makes it newer. A plain INSERT does not ask the snapshot: it says that the row is there, or makes it.
 create or replace function jobrun.make_queue(name text) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_before constant text := current_setting('lock_timeout');
 begin
-	perform jobrun.nth_key();
 	if v_before::interval = '0' or v_before::interval > '1 second' then
 		perform set_config('lock_timeout', '1s', true);
 	end if;
 	begin
-		insert into jobrun.job_queues (name) values (make_queue.name) on conflict do nothing;
+		begin
+			insert into jobrun.job_queues (name) values (make_queue.name) on conflict do nothing;
+		exception when serialization_failure then
+			insert into jobrun.job_queues (name) values (make_queue.name);
+		end;
+		if found then
+			perform jobrun.nth_key();
+		end if;
 	exception
+		when unique_violation then
+			null;
 		when deadlock_detected then
 			raise exception 'another transaction uses the same new queues in another order; try again'
 				using errcode = 'serialization_failure';
 		when lock_not_available then
-			raise exception 'another transaction creates queue "%" and is still open; try again', make_queue.name
-				using errcode = 'serialization_failure', hint = format('jobrun queue %s --per-key 1 creates it once and for all', make_queue.name);
+			raise exception 'another transaction creates or changes queue "%" and is still open; try again',
+				make_queue.name using errcode = 'serialization_failure',
+				hint = format('jobrun queue %s --per-key 1 creates it once and for all', make_queue.name);
 	end;
 	perform set_config('lock_timeout', v_before, true);
 end
 $fn$;
 
 -- need_queue: the caller is about to write a run or definition with a lock key, whose limit needs a queue row to lock. It makes
--- one if there is none, and until the caller commits nobody removes it (remove_queue). The look before make_queue avoids a
--- row lock: even INSERT ... DO NOTHING may wait. The number is that of "jobq".
+-- one if there is none, and until the caller commits nobody removes it (remove_queue). The look before make_queue is cheap, and
+-- never waits: even INSERT ... DO NOTHING may wait. An older snapshot than that of READ COMMITTED may still show a row that was
+-- removed, so there make_queue looks itself. The number is that of "jobq".
 create or replace function jobrun.need_queue(name text) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
 	if not pg_try_advisory_xact_lock_shared(1785684593, hashtext(need_queue.name)) then
 		raise exception 'queue "%" is being removed; try again', need_queue.name using errcode = 'serialization_failure';
 	end if;
-	if not exists (select from jobrun.job_queues q where q.name = need_queue.name) then
+	if current_setting('transaction_isolation') <> 'read committed'
+		or not exists (select from jobrun.job_queues q where q.name = need_queue.name)
+	then
 		perform jobrun.make_queue(need_queue.name);
 	end if;
 end

@@ -133,6 +133,38 @@ sh
 	q_is 2 "select count(*) from jobrun.job_runs"
 }
 
+# locked_run QUEUE: the last `hold` enqueues a run with a lock key, and commits. It may not wait long for anything.
+locked_run() {
+	say "set local lock_timeout = '200ms'; select jobrun.enqueue('t', queue => '$1', concurrency_key => 'x');"
+	say "select 'keys ' || coalesce(current_setting('jobrun.keys', true), ''); commit; \\echo done"
+	wait_until 10 grep -qx 'done' "$BATS_TEST_TMPDIR/hold.$((${#hold_pids[@]} - 1)).out"
+}
+
+@test "a queue that was removed since the snapshot is made again for a lock key, in repeatable read and serializable" {
+	for level in 'repeatable read' serializable; do
+		jr_ok queue "${level%% *}" --max-running 5
+		hold "set transaction isolation level $level; select count(*) from jobrun.job_queues"
+		jr_ok queue "${level%% *}" --remove
+		locked_run "${level%% *}"
+	done
+	q_is 'repeatable|1 serializable|1' "select string_agg(name || '|' || max_running_per_key, ' ' order by name) from jobrun.job_queues"
+}
+
+@test "a queue that was made or changed since the snapshot, or is locked, does not disturb a lock key in repeatable read" {
+	jr_ok queue old --rate 5/1m
+	jr_ok queue locked --per-key 1
+	hold "select from jobrun.job_queues where name = 'locked' for update"
+	for queue in new old locked; do
+		hold 'set transaction isolation level repeatable read; select count(*) from jobrun.job_queues'
+		q "update jobrun.job_queues set rate_used = rate_used + 1 where name = 'old'"
+		jr_ok queue new --per-key 1
+		locked_run "$queue"
+	done
+	q_is 'locked new old' "select string_agg(queue, ' ' order by queue) from jobrun.job_runs"
+	# None of them made a queue, so none counts as a key, which would take a subtransaction.
+	assert_equal "$(grep -hc '^keys $' "$BATS_TEST_TMPDIR"/hold.[123].out | tr '\n' ' ')" '1 1 1 '
+}
+
 @test "a client that inserts rows itself cannot break the unique key" {
 	q "insert into jobrun.job_runs (job_type, unique_key) values ('t', 'k')"
 	run psql_bare -v VERBOSITY=verbose "$(past_pooler)" -c "insert into jobrun.job_runs (job_type, unique_key) values ('t', 'k')"

@@ -165,7 +165,7 @@ as_jr() {
 	jr_ok grant enqueue "$app"
 	hold "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'a')"
 	run as "set statement_timeout = '20s'" "set lock_timeout = 0" "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')"
-	assert_output --partial 'another transaction creates queue "new" and is still open; try again'
+	assert_output --partial 'another transaction creates or changes queue "new" and is still open; try again'
 	assert_output --partial 'jobrun queue new --per-key 1 creates it once and for all'
 	refused 40001 "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')"
 	refused 40001 "select jobrun.enqueue_many('work', '{1}', queue => 'new', concurrency_key => 'b')"
