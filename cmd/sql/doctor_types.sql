@@ -1,11 +1,10 @@
--- doctor_types: due runs that no host can run, the five pairs of job type and queue with the oldest ones, of the hundred
--- oldest pairs. Returns findings (doctor.h).
+-- doctor_types: due runs that no host can run, and that neither a pause nor the next `jobrun exec` explains: the five pairs of job type
+-- and queue with the oldest ones, of the hundred oldest pairs. Returns findings (doctor.h).
 with seen as materialized (
 	select jobrun.all_seen() as runners
 ), due as (
-	select w.job_type, w.queue, min(w.run_at) as since from jobrun.waiting_heads() w
-	where w.run_at <= now() and w.job_type not like 'jobrun.%'
-	group by w.job_type, w.queue order by min(w.run_at) limit 100
+	select d.job_type, d.queue, d.since from jobrun.oldest_due() d
+	where d.job_type not like 'jobrun.%' order by d.since limit 100
 ), stuck as (
 	select d.*, h.words || h.rest as words, h.command, row_number() over (order by d.since, d.job_type, d.queue) as nr, count(*) over () as n
 	from due d cross join seen s cross join lateral jobrun.explain_handler(d.job_type, d.queue, s.runners) h

@@ -76,7 +76,8 @@ end
 $fn$;
 
 -- unhandled_since: job types with a run that has been due for ten minutes and that nothing but the missing handler holds back
--- for good: no runner of the last day has the type, and type, queue and definition are not paused. since: the time from which the
+-- for good: no runner of the last day has the type, type, queue and definition are not paused, and it does not wait for the next
+-- `jobrun exec`. since: the time from which the
 -- oldest such run is due. Not those in `told`.
 -- It walks as candidates() does, but from gap to gap between the types that have handlers. So it costs nothing that many runs
 -- of these wait. It looks at the first thousand combinations of job type, queue and priority, and of one with definitions at the
@@ -120,14 +121,17 @@ begin
 			and (q.paused_until is null or q.paused_until <= now())
 			and (t.paused_until is null or t.paused_until <= now())
 	), free as (
-		select w.job_type, min(f.run_at) as since from waiting w cross join lateral (
-			select case when w.bound = 0 or v_paused = '{}' then w.run_at else (
+		select w.job_type, min(f.run_at) as since from waiting w
+		cross join lateral (select case when w.bound = 1 then jobrun.waiting_commands(w.job_type, w.queue, w.priority)
+			else '{}'::bigint[] end as ids) c
+		cross join lateral (
+			select case when w.bound = 0 or v_paused = '{}' and c.ids = '{}' then w.run_at else (
 				select min(p.run_at) from (
-					select r.run_at, r.definition_id from jobrun.job_runs r
+					select r.id, r.run_at, r.definition_id from jobrun.job_runs r
 					where r.status in ('queued', 'failed') and r.job_type = w.job_type and r.queue = w.queue and r.priority = w.priority
 						and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = w.bound and r.run_at <= v_due
 					order by r.run_at, r.id limit 100) p
-				where p.definition_id is null or p.definition_id <> all (v_paused)) end as run_at) f
+				where (p.definition_id is null or p.definition_id <> all (v_paused)) and p.id <> all (c.ids)) end as run_at) f
 		where f.run_at is not null
 		group by w.job_type)
 	select f.job_type, f.since from free f

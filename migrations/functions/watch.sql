@@ -69,8 +69,39 @@ begin
 end
 $fn$;
 
+-- waiting_commands: of the bound runs of one combination of waiting_heads(), those that people have retried and that the next
+-- `jobrun exec` starts, as explain() says: no handler is missing, and nothing is late. Empty if the first one is no such run, or if a
+-- runner takes them, too. Of the first thousand.
+create or replace function jobrun.waiting_commands(job_type text, queue text, priority smallint) returns bigint[]
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $fn$
+#variable_conflict use_column
+declare
+	v_type     constant text := job_type;
+	v_queue    constant text := queue;
+	v_priority constant smallint := priority;
+	v_run      jobrun.job_runs;
+begin
+	select r.* into v_run from jobrun.job_runs r
+	where r.status in ('queued', 'failed') and r.job_type = v_type and r.queue = v_queue and r.priority = v_priority
+		and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = 1
+	order by r.run_at, r.id limit 1;
+	if jobrun.is_retried_command(v_run) is not true or v_type = any (jobrun.taken_types(v_queue)) then
+		return '{}';
+	end if;
+	return array(
+		select r.id
+		from (select o.* from jobrun.job_runs o
+			where o.status in ('queued', 'failed') and o.job_type = v_type and o.queue = v_queue and o.priority = v_priority
+				and least(num_nonnulls(o.concurrency_key, o.definition_id), 1)::smallint = 1
+			order by o.run_at, o.id limit 1000) r
+		where jobrun.is_retried_command(r) and exists (select from jobrun.job_definitions d where d.id = r.definition_id));
+end
+$fn$;
+
 -- oldest_due: of each job type (null: of all) and queue, since when its oldest run is due that nobody holds and no pause holds
--- back; no row: there is none. Only where a definition is paused it goes on from run to run, to the first one that is not paused.
+-- back, and that does not wait for the next `jobrun exec`; no row: there is none. Only where a definition is paused, or such runs wait,
+-- it goes on from run to run, to the first other one.
 create or replace function jobrun.oldest_due(job_types text[] default null)
 returns table (job_type text, queue text, since timestamptz)
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp
@@ -87,13 +118,15 @@ begin
 	from jobrun.waiting_heads() w
 	left join jobrun.job_queues q on q.name = w.queue
 	left join jobrun.job_types t on t.name = w.job_type
+	cross join lateral (select case when w.bound = 1 and w.run_at <= now()
+		then jobrun.waiting_commands(w.job_type, w.queue, w.priority) else '{}'::bigint[] end as ids) c
 	cross join lateral (
-		select w.run_at where w.bound = 0 or v_paused = '{}'
+		select w.run_at where w.bound = 0 or v_paused = '{}' and c.ids = '{}'
 		union all
 		(select r.run_at from jobrun.job_runs r
-		where w.bound = 1 and v_paused <> '{}' and r.status in ('queued', 'failed') and r.job_type = w.job_type and r.queue = w.queue
+		where w.bound = 1 and (v_paused <> '{}' or c.ids <> '{}') and r.status in ('queued', 'failed') and r.job_type = w.job_type and r.queue = w.queue
 			and r.priority = w.priority and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = 1
-			and not coalesce(r.definition_id = any (v_paused), false)
+			and not coalesce(r.definition_id = any (v_paused), false) and r.id <> all (c.ids)
 		order by r.run_at, r.id limit 1)) o
 	where o.run_at <= now() and (oldest_due.job_types is null or w.job_type = any (oldest_due.job_types))
 		and (q.paused_until is null or q.paused_until <= now()) and (t.paused_until is null or t.paused_until <= now())
@@ -102,7 +135,8 @@ end
 $fn$;
 
 -- late_counts: of each job type (null: of all) that has runs which have been due for five minutes, how many, in words; counted up to
--- 100. In job_runs_ready such runs stand before those that came later, so no others are read.
+-- 100. In job_runs_ready such runs stand before those that came later, so no others are read. Those that wait for the next
+-- `jobrun exec` are not late.
 create or replace function jobrun.late_counts(job_types text[])
 returns table (job_type text, due text)
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp
@@ -113,17 +147,19 @@ begin
 	with counts as (
 		select h.job_type, sum(f.n)::bigint as n
 		from jobrun.waiting_heads() h
+		cross join lateral (select case when h.bound = 1 and h.run_at <= now() - interval '5 minutes'
+			then jobrun.waiting_commands(h.job_type, h.queue, h.priority) else '{}'::bigint[] end as ids) e
 		cross join lateral (
 			select count(*) as n from (
 				select from jobrun.job_runs r
 				where r.status in ('queued', 'failed') and r.job_type = h.job_type and r.queue = h.queue and r.priority = h.priority
 					and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = h.bound
-					and r.run_at <= now() - interval '5 minutes'
+					and r.run_at <= now() - interval '5 minutes' and r.id <> all (e.ids)
 				limit 101) r) f
 		where h.run_at <= now() - interval '5 minutes' and (late_counts.job_types is null or h.job_type = any (late_counts.job_types))
 		group by h.job_type
 	)
-	select c.job_type, case when c.n > 100 then '>100' else c.n::text end from counts c;
+	select c.job_type, case when c.n > 100 then '>100' else c.n::text end from counts c where c.n > 0;
 end
 $fn$;
 

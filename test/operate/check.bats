@@ -179,3 +179,42 @@ check() {
 	assert_equal "$status" 0
 	assert_regex "${lines[0]}" '^JOBRUN OK: '
 }
+
+@test "a retried run of exec waits for its next line, and no alarm is raised: not by status, doctor, check or a tick" {
+	local id
+
+	jr exec nightbackup -- false
+	jr_ok run
+	id=$(q "select max(id) from jobrun.job_runs")
+	jr_ok retry "$id"
+	q "update jobrun.job_runs set run_at = now() - interval '20 minutes'" "update jobrun.settings set unhandled_looked_at = '-infinity'"
+	jr_ok run
+	assert_equal "$stderr" ''
+	jr_ok status
+	assert_line --regexp '^nightbackup +1 '
+	refute_line --regexp '^!.*nightbackup'
+	jr doctor
+	refute_output --partial nightbackup
+	check 0 'JOBRUN OK: last runner seen'
+	# what somebody has enqueued waits for a handler, also behind it, and of the same definition
+	jr_ok enqueue --definition nightbackup
+	q "update jobrun.job_runs set queue = 'exec', run_at = now() - interval '19 minutes' where claim_seq = 0" \
+		"update jobrun.settings set unhandled_looked_at = '-infinity'"
+	check 2 'JOBRUN CRITICAL: oldest due run waits for 19m'
+	jr_ok status
+	assert_line --partial '! nightbackup: 1 due, and no runner'
+	jr doctor
+	assert_line --regexp '^FAIL.* a run of nightbackup in queue exec has been due for 19m'
+	jr_ok run
+	assert_regex "$stderr" 'nightbackup ha(s|ve) waited since .*: no host has a handler'
+	q "update jobrun.job_runs set status = 'cancelled', finished_at = now(), error_code = 'cancelled' where claim_seq = 0"
+	check 0 'JOBRUN OK'
+	# a runner that has a handler of this name takes it, and is late
+	q "update jobrun.job_runners set job_types = job_types || '{nightbackup}'"
+	check 2 'JOBRUN CRITICAL: oldest due run waits for 20m'
+	q "update jobrun.job_runners set job_types = array_remove(job_types, 'nightbackup')"
+	check 0 'JOBRUN OK'
+	# nobody takes it without the definition
+	jr_ok define --remove nightbackup
+	check 2 'JOBRUN CRITICAL: oldest due run waits for 20m'
+}

@@ -907,6 +907,7 @@ objects() {
 		function undefine: admin
 		function unhandled_since: admin
 		function unhandled_words: admin
+		function waiting_commands: read run admin
 		function waiting_heads: read run admin
 		function weekdays_of: admin
 		schema: enqueue=U read=U run=U admin=U
