@@ -327,7 +327,7 @@ end
 $fn$;
 
 -- define_all: create or change the definitions that these objects describe, each with its "name"; a missing member gets
--- its default. exact: remove all other definitions except jobrun's own.
+-- its default. exact: remove all other definitions except jobrun's own and those of `jobrun exec`, which makes its own.
 create or replace function jobrun.define_all(definitions jsonb, exact boolean default false, reason text default null)
 returns setof jobrun.defined
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -369,7 +369,8 @@ begin
 	end loop;
 	if exact then
 		for v_old in
-			select d.* from jobrun.job_definitions d where d.name <> all (v_names) and d.name not like 'jobrun.%' order by d.name
+			select d.* from jobrun.job_definitions d
+			where d.name <> all (v_names) and d.name not like 'jobrun.%' and not jobrun.is_of_exec(d.name) order by d.name
 		loop
 			perform jobrun.undefine(v_old.name, reason);
 			return next (v_old.name, 'removed', jobrun.definition_doc(v_old), null)::jobrun.defined;

@@ -16,7 +16,8 @@ $fn$;
 -- kind run or admin, except those that were never claimed and are due in the future. A waiting run of any other role
 -- does not
 -- count: a role that may enqueue a job type could otherwise stop its schedules. These runs are not even read, however
--- many wait. command: the caller is exec_claim; then runs that wait for the next command do not count.
+-- many wait. command: the caller is exec_claim; then runs that wait for the next command do not count, and a running command of this
+-- name does whose definition was removed and made anew meanwhile.
 create or replace function jobrun.overlapping(definition_id bigint, command boolean default false) returns text
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp set enable_seqscan = off as $fn$
 #variable_conflict use_column
@@ -27,6 +28,12 @@ declare
 	v_run        jobrun.job_runs;
 begin
 	select r.* into v_run from jobrun.job_runs r where r.status = 'running' and r.definition_id = v_definition limit 1;
+	if v_run.id is null and v_command then
+		select r.* into v_run from jobrun.job_runs r join jobrun.job_definitions d on d.name = r.job_type
+		where r.status = 'running' and d.id = v_definition and r.payload ? 'argv' and r.max_attempts = 1
+			and num_nonnulls(r.slot, r.idempotency_key, r.unique_key) = 0
+			and not exists (select from jobrun.job_definitions o where o.id = r.definition_id) limit 1;
+	end if;
 	while v_run.id is null loop
 		v_by := (select r.created_by from jobrun.job_runs r
 			where r.definition_id = v_definition and r.finished_at is null and r.created_by > v_by order by r.created_by limit 1);

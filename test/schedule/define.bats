@@ -377,6 +377,29 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	assert_output $'- kept\n- new'
 }
 
+@test "define --file --exact leaves what jobrun exec has made, with its pause" {
+	jr_ok exec backup -- true
+	jr_ok pause --definition backup
+	jr_ok define old --timeout 1h
+	file '{"definitions": [{"name": "a"}]}'
+	jr_ok define --file definitions.json --exact -n
+	assert_output $'+ a\n- old'
+	jr_ok define --file definitions.json --exact
+	q_is $'a\nbackup' "select name from jobrun.job_definitions where name not like 'jobrun.%' order by name"
+	jr exec --strict backup -- true
+	assert_one_line 75 'paused'
+	# also when nobody knows any more who has made it
+	q "delete from jobrun.job_audit" \
+		"insert into jobrun.job_totals (last_hour, n, run_ms, wait_ms, job_type, queue, outcome, run_buckets, wait_buckets)
+		values (date_trunc('hour', now()), 1, 1, 1, 'backup', 'exec', 'succeeded', '{1}', '{1}')"
+	jr_ok define --file definitions.json --exact
+	assert_output ''
+	# with a schedule it is no such definition
+	jr_ok define backup --schedule @daily
+	jr_ok define --file definitions.json --exact
+	assert_output --partial '- backup'
+}
+
 @test "define --file applies all or none, and names what is wrong" {
 	local head='{"definitions": [{"name": "good", "schedule": "@daily"}, '
 

@@ -358,6 +358,20 @@ ended_but_one() {
 	wait_runner
 }
 
+@test "an exec does not start beside a run of its name whose definition was removed meanwhile" {
+	bg_jobrun exec backup -- sleep 60
+	wait_until 5 q_is 1 "select count(*) from jobrun.job_runs where status = 'running'"
+	id=$(last_run)
+	jr_ok define --remove backup
+	jr exec --strict backup -- true
+	assert_one_line 75 "run $id is running"
+	jr_ok exec other -- true
+	jr_ok cancel "$id"
+	wait_runner
+	jr_ok exec --strict backup -- true
+	run_is "$((id + 2))" succeeded
+}
+
 @test "a paused or disabled exec is not started, silently; --strict says why" {
 	jr_ok exec x -- true
 	q "update jobrun.job_definitions set paused_until = 'infinity', paused_reason = 'moving house' where name = 'x'"
