@@ -34,6 +34,19 @@ fail_long(const char *path, struct jr_err *err)
 	return jr_fail(err, JR_E_CONFIG, "cannot use %.200s...: its path is too long", path);
 }
 
+/* Others than its owner can write to the entry. A sticky directory, as /tmp, is meant to be so: it must not lose that. */
+static bool
+fail_open(const char *path, const struct stat *st, struct jr_err *err)
+{
+	const char *who = (st->st_mode & S_IWOTH) != 0 ? "everybody" : "its group";
+
+	if (S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0)
+		return jr_fail(err, JR_E_CONFIG,
+		    "cannot trust %s: %s can write to it: use a directory of your own, such as one in ~/.config/jobrun",
+		    path, who);
+	return jr_fail(err, JR_E_CONFIG, "cannot trust %s: %s can write to it: chmod go-w %s", path, who, path);
+}
+
 /* The rule for one entry of the path. */
 static bool
 check(const char *path, const struct stat *st, uid_t me, bool may_be_sticky, struct jr_err *err)
@@ -45,8 +58,7 @@ check(const char *path, const struct stat *st, uid_t me, bool may_be_sticky, str
 		return jr_fail(err, JR_E_CONFIG, "cannot trust %s: it is owned by user %lu: chown %s%lu %s", path,
 		    (unsigned long)st->st_uid, is_link ? "-h " : "", (unsigned long)me, path);
 	if (is_open && !(may_be_sticky && (st->st_mode & S_ISVTX) != 0))
-		return jr_fail(err, JR_E_CONFIG, "cannot trust %s: %s can write to it: chmod go-w %s", path,
-		    (st->st_mode & S_IWOTH) != 0 ? "everybody" : "its group", path);
+		return fail_open(path, st, err);
 	return true;
 }
 

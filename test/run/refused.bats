@@ -149,7 +149,7 @@ asks_for_password() {
 }
 
 @test "a directory, or one above it, that others can write to is exit 78 with the chmod to type" {
-	for mode in 777 775 1777; do
+	for mode in 777 775; do
 		chmod "$mode" "$JOBRUN_HANDLERS"
 		refused 78 "chmod go-w $JOBRUN_HANDLERS\$"
 	done
@@ -161,6 +161,20 @@ asks_for_password() {
 	# A sticky one is fine above.
 	chmod 1777 above
 	jr_ok run --handlers above/between/handlers
+}
+
+@test "a sticky directory, as /tmp, is refused where handlers or what they start are, without a chmod, which would break it" {
+	chmod 1777 "$JOBRUN_HANDLERS"
+	refused 78 "cannot trust $JOBRUN_HANDLERS: everybody can write to it: use a directory of your own, such as one in ~/.config/jobrun\$"
+	jr doctor
+	assert_output --partial 'use a directory of your own'
+	refute_output --partial 'chmod go-w'
+	chmod 755 "$JOBRUN_HANDLERS"
+	mkdir open
+	chmod 1777 open
+	cp /bin/sh open/tool
+	handler work <<<"#!$PWD/open/tool"
+	refused 78 "cannot trust $PWD/open: everybody can write to it: use a directory of your own, [^:]*\$"
 }
 
 @test "a handler that others can write to is refused with the chmod to type, and its runs are left to others" {

@@ -130,7 +130,7 @@ a_directory_others_can_write_to_is_refused(void **state)
 	 * written.
 	 */
 	assert_int_equal(chmod(*state, 01777), 0);
-	expect_refusal(*state, "everybody");
+	expect_refusal(*state, "everybody can write to it: use a directory of your own");
 	for (size_t i = 0; i < 3; i++) {
 		static const char *const ends[] = {"/", "/.", "/x/.."};
 		char *path = jr_xasprintf("%s%s", (char *)*state, ends[i]);
