@@ -1,5 +1,5 @@
 /*
- * waits: see waits.h. Where nobody watches, nothing is printed: cron mails each line.
+ * waits: see waits.h. Where nobody watches, nothing is printed meanwhile: cron mails each line.
  */
 #include "waits.h"
 
@@ -63,7 +63,7 @@ jr_waits_advise(const struct jr_app *app, struct jr_err *err)
 {
 	struct jr_err why = *err;
 
-	if (err->msg[0] == '\0' || !jr_db_is_unnamed(app->dbname) || !jr_print_is_terminal(stderr))
+	if (err->msg[0] == '\0' || !jr_db_is_unnamed(app->dbname))
 		return;
 	jr_fail(err, why.code, "%.700s; " HINT, why.msg);
 	memcpy(err->sqlstate, why.sqlstate, sizeof(err->sqlstate));

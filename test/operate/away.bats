@@ -53,7 +53,27 @@ says() {
 	# No terminal.
 	JR_TIMEOUT=1.5 jr status
 	refute [ "$status" -eq 0 ]
-	refute_regex "$stderr" 'retrying|nothing names'
+	refute_regex "$stderr" 'retrying'
+}
+
+@test "a crontab without JOBRUN_DATABASE_URL: cron hears that nothing names a database, once, and nothing of that where something does" {
+	local hint='; nothing names a database: set JOBRUN_DATABASE_URL, or give -d'
+
+	# without this it waits for the server of libpq's defaults
+	export PGSSLMODE=wrong
+	jr run
+	assert_one_line 78 "$hint"
+	quiet run
+	jr exec backup -- true
+	assert_one_line 78 "$hint"
+	quiet exec backup -- true
+	jr list
+	assert_one_line 78 "$hint"
+	unset PGSSLMODE
+	test_database
+	JOBRUN_DATABASE_URL="$JOBRUN_DATABASE_URL dbname=no_such" jr run
+	assert_one_line 78 no_such
+	refute_regex "$stderr" "$hint"
 }
 
 @test "a password in a mistyped connection string is not shown while it waits" {
