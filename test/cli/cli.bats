@@ -160,6 +160,10 @@ load ../lib/common
 	three=$(enqueue work)
 	jr_ok run --once
 	run_is "$three" succeeded
+	for words in '--once --for 3s' '-v --once --for 3s' '--once --once --for 3s' 'run --once --for 3s'; do
+		jr $words
+		assert_one_line 64 '^jobrun: --for and --once exclude each other: type jobrun run --for D$'
+	done
 }
 
 @test "-v says which setting of the connection was used" {
