@@ -379,7 +379,8 @@ dispatch_to(struct jr_app *app, int argc, char **argv, struct jr_err *err)
 
 	if (!jr_options_environment(&globals, err) || !jr_options_parse(&globals, 1, true, once, argv, &first, err))
 		return fail_early(app, argc, argv, err);
-	if (first < argc && first == once) /* what is before it stands for the command's name, so that run sees --once */
+	/* What stands before --once is taken for the name of the command, so that run sees the option. */
+	if (first < argc && first == once)
 		return run_command(&jr_cmd_run, app, argc - once + 1, argv + once - 1, err);
 	if (first < argc)
 		return run_named(app, argc - first, argv + first, err);

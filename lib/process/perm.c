@@ -34,7 +34,7 @@ fail_long(const char *path, struct jr_err *err)
 	return jr_fail(err, JR_E_CONFIG, "cannot use %.200s...: its path is too long", path);
 }
 
-/* Others than its owner can write to the entry. A sticky directory, as /tmp, is meant to be so: it must not lose that. */
+/* Others than its owner can write to the entry. A sticky directory, as /tmp, is meant to be so. */
 static bool
 fail_open(const char *path, const struct stat *st, struct jr_err *err)
 {
