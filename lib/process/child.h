@@ -63,7 +63,7 @@ typedef void jr_child_fn(void *ctx, const struct jr_child_end *end);
 struct jr_child *jr_child_start(struct jr_loop *loop, struct jr_watchdog *watchdog, const struct jr_child_spec *spec,
     jr_child_fn *ended, void *ctx, struct jr_err *err) JR_MUST;
 
-void jr_child_signal(struct jr_child *child, int signo); /* signal its whole session; KILL is repeated until it is gone */
+void jr_child_signal(struct jr_child *child, int signo); /* its whole session; KILL is repeated until that is gone */
 void jr_child_deadline(struct jr_child *child, int64_t deadline_ms); /* the lease was renewed: tell the watchdog */
 int64_t jr_child_pid(const struct jr_child *child);
 const struct jr_capture *jr_child_output(const struct jr_child *child);

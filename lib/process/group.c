@@ -70,7 +70,7 @@ next_process(DIR *proc, struct process *process)
 	return false;
 }
 
-/* The processes of the session that are in other groups than its first one get the signal. Returns whether there are any. */
+/* Signal the processes of the session that are not in its first group. Returns whether there are any. */
 static bool
 signal_others(DIR *proc, int64_t session, int signo)
 {
