@@ -354,7 +354,7 @@ find_once(int argc, char **argv)
 	return i < argc ? i : argc;
 }
 
-/* A global option or variable is wrong, before the command is known. A monitoring system reads only what `check` says. */
+/* A global option or variable is wrong, before the command is known. Monitoring systems read only what check says. */
 static int
 fail_early(struct jr_app *app, int argc, char **argv, struct jr_err *err)
 {
