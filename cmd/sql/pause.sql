@@ -6,7 +6,7 @@ with asked as (
 	select 1 as nr, 0::bigint as id, 'queue' as kind, n.name collate "C" as name, jobrun.other_queues(n.name) as others
 	from unnest($2::text[]) n(name)
 	union
-	select 2, 0, 'type', n.name collate "C", jobrun.other_named_types(n.name)
+	select 2, 0, 'type', n.name collate "C", jobrun.other_paused_types(n.name)
 	from unnest($1::text[]) n(name)
 	union
 	select 3, coalesce(d.id, 0), 'definition', n.name collate "C", null

@@ -25,19 +25,19 @@ begin
 end
 $fn$;
 
--- other_named_types, other_queues: has anything this job type, or this queue: a row of its own, an unfinished run or one of
+-- other_paused_types, other_queues: has anything this job type, or this queue: a row of its own, an unfinished run or one of
 -- the newest thousand that have finished, a definition, a runner? For a job type also: has a run of it ever been counted?
-create or replace function jobrun.other_named_types(job_type text) returns text
+create or replace function jobrun.other_paused_types(job_type text) returns text
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_sort = off as $fn$
 begin
-	if exists (select from jobrun.job_types t where t.name = other_named_types.job_type)
-		or exists (select from jobrun.job_runs r where r.job_type = other_named_types.job_type and r.status in ('queued', 'failed'))
-		or exists (select from jobrun.job_definitions d where d.job_type = other_named_types.job_type)
-		or exists (select from jobrun.job_runners n where other_named_types.job_type = any (n.job_types))
+	if exists (select from jobrun.job_types t where t.name = other_paused_types.job_type)
+		or exists (select from jobrun.job_runs r where r.job_type = other_paused_types.job_type and r.status in ('queued', 'failed'))
+		or exists (select from jobrun.job_definitions d where d.job_type = other_paused_types.job_type)
+		or exists (select from jobrun.job_runners n where other_paused_types.job_type = any (n.job_types))
 		or exists (select from (select r.job_type from jobrun.job_runs r where r.finished_at is not null
-			order by r.finished_at desc limit 1000) f where f.job_type = other_named_types.job_type)
-		or exists (select from jobrun.job_totals t where t.job_type = other_named_types.job_type)
+			order by r.finished_at desc limit 1000) f where f.job_type = other_paused_types.job_type)
+		or exists (select from jobrun.job_totals t where t.job_type = other_paused_types.job_type)
 	then
 		return null;
 	end if;

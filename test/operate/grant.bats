@@ -838,7 +838,7 @@ objects() {
 		function nth_key: admin
 		function old_months: admin
 		function oldest_due: read run admin
-		function other_named_types: read run admin
+		function other_paused_types: read run admin
 		function other_queues: read run admin
 		function other_types: enqueue read run admin
 		function overlapping: run admin
