@@ -423,9 +423,12 @@ static bool
 check_names(struct jr_db *db, const char *types, char **argv, const struct check_opts *opts, struct jr_err *err)
 {
 	struct jr_err unused;
-	PGresult *result = types == NULL ? NULL : jr_db_query(db, jr_sql_check_types, 1, &types, opts->timeout_ms, &unused);
-	bool ok = result == NULL || all_known(result, argv, err);
+	PGresult *result = NULL;
+	bool ok;
 
+	if (types != NULL)
+		result = jr_db_query(db, jr_sql_check_types, 1, &types, opts->timeout_ms, &unused);
+	ok = result == NULL || all_known(result, argv, err);
 	PQclear(result);
 	return ok;
 }
