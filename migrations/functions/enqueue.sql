@@ -28,7 +28,7 @@ language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
 	if duration < interval '0' or extract(epoch from duration) < 0 then
 		raise exception '% "%" is negative; durations count forward', argument, duration using errcode = 'JR065';
-	elsif not isfinite(duration) or duration > interval '36500 days' then   -- PostgreSQL takes '100 years' for 36,000
+	elsif not isfinite(duration) or extract(epoch from duration) > 3155760000 then     -- as an interval, 100 years are 36,000 days
 		raise exception '% "%" is too long; at most 100 years', argument, duration using errcode = 'JR065';
 	end if;
 end
