@@ -228,10 +228,11 @@ was_race() {
 	was_race
 }
 
-# sees REGEX: within some turns of the race a witness complains so.
+# sees REGEX: within some turns of the race a witness complains so. A turn begins with 64 connections, whose first transactions plan
+# everything: where programs start slowly that takes most of four seconds, so a turn is longer there, and there are fewer.
 sees() {
-	while [ "$races" -lt 50 ]; do
-		race 4
+	while [ "$races" -lt $((50 / patience + 10)) ]; do
+		race $((4 * patience))
 		tell
 		! grep -q "$1" <(judge) || return 0
 	done
