@@ -354,7 +354,7 @@ collect_ready(struct jr_loop *loop)
 	}
 }
 
-/* What a callback of this turn sets is left for the next one. */
+/* Before any callback: a timer that a callback of this turn sets is left for the next one. */
 static void
 collect_due(struct jr_loop *loop)
 {

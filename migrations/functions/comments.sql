@@ -237,7 +237,7 @@ begin
 		('explain', 'why a run stands where it does: the verdict, then each condition of a start'),
 		('next_waiting', 'the next waiting runs in the order of their starts, each with the verdict of explain()'),
 		('explain_definition', 'why a definition does not fire, its next slots, and why the last ones did not run'),
-		('oldest_due', 'of each job type and queue, since when its oldest run is due that nobody holds, no pause holds back, and no jobrun exec is to start'),
+		('oldest_due', 'of each job type and queue, since when its oldest run is due that nobody holds, no pause holds back, and that does not wait for the next jobrun exec'),
 		('stats', 'what ended since then, a row for each type, queue, hour or day; see below() for the buckets'),
 		('below', 'the time in ms below which a share of all stays, from the buckets of stats()'),
 		('measures', 'what jobrun check judges: how long ago a runner was seen, what is late, dead, lost, paused'),

@@ -2,22 +2,25 @@
 
 -- ---------------------------------------------------------------------------------------------- what stands in the way
 
--- is_retried_command: is this a run of exec_claim that people have retried, so that it waits for the next command of
--- its name? (A run that somebody enqueued has a key, since `jobrun enqueue` always gives one.)
+-- is_command: is this a run of exec_claim? (A run that somebody enqueued has a key, since `jobrun enqueue` always gives one.)
+create or replace function jobrun.is_command(run jobrun.job_runs) returns boolean
+language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select num_nonnulls(run.slot, run.idempotency_key, run.unique_key) = 0 and run.max_attempts = 1
+		and jsonb_typeof(run.payload -> 'argv') is not distinct from 'array' and run.payload = jsonb_build_object('argv', run.payload -> 'argv')
+$fn$;
+
+-- is_retried_command: is it one that people have retried, so that it waits for the next command of its name?
 create or replace function jobrun.is_retried_command(run jobrun.job_runs) returns boolean
 language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	select run.status = 'queued' and run.claim_seq > 0 and num_nonnulls(run.slot, run.idempotency_key, run.unique_key) = 0
-		and run.max_attempts = 1
-		and jsonb_typeof(run.payload -> 'argv') is not distinct from 'array' and run.payload = jsonb_build_object('argv', run.payload -> 'argv')
+	select run.status = 'queued' and run.claim_seq > 0 and jobrun.is_command(run)
 $fn$;
 
 -- overlapping: a text about a run of the definition that keeps its slots from starting; null: there is none. Such runs
 -- are: every running run, whoever enqueued it; unfinished runs of slots; and unfinished runs enqueued by roles with
 -- kind run or admin, except those that were never claimed and are due in the future. A waiting run of any other role
--- does not
--- count: a role that may enqueue a job type could otherwise stop its schedules. These runs are not even read, however
--- many wait. command: the caller is exec_claim; then runs that wait for the next command do not count, and a running command of this
--- name does whose definition was removed and made anew meanwhile.
+-- does not count: a role that may enqueue a job type could otherwise stop its schedules. These runs are not even read,
+-- however many wait. command: the caller is exec_claim. Then runs that wait for the next command do not count; but a
+-- running command of this name counts even if its definition was removed, and made anew, since it began.
 create or replace function jobrun.overlapping(definition_id bigint, command boolean default false) returns text
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp set enable_seqscan = off as $fn$
 #variable_conflict use_column
@@ -30,8 +33,7 @@ begin
 	select r.* into v_run from jobrun.job_runs r where r.status = 'running' and r.definition_id = v_definition limit 1;
 	if v_run.id is null and v_command then
 		select r.* into v_run from jobrun.job_runs r join jobrun.job_definitions d on d.name = r.job_type
-		where r.status = 'running' and d.id = v_definition and r.payload ? 'argv' and r.max_attempts = 1
-			and num_nonnulls(r.slot, r.idempotency_key, r.unique_key) = 0
+		where r.status = 'running' and d.id = v_definition and jobrun.is_command(r)
 			and not exists (select from jobrun.job_definitions o where o.id = r.definition_id) limit 1;
 	end if;
 	while v_run.id is null loop

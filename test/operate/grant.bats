@@ -789,6 +789,7 @@ objects() {
 		function in_place_of: enqueue read run admin
 		function insert_run: admin
 		function is_admin: admin
+		function is_command: admin
 		function is_enqueued: run admin
 		function is_held_back: run admin
 		function is_limited: read run admin
