@@ -123,19 +123,33 @@ load_handlers(const struct run_opts *opts, struct jr_handlers *handlers, struct 
 	return false;
 }
 
+static int64_t
+default_jobs(void)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return cpus < 1 ? 1 : cpus > JR_PERMITS_MAX ? JR_PERMITS_MAX : cpus;
+}
+
+static int64_t
+jobs_of(const struct run_opts *opts)
+{
+	return opts->jobs > 0 ? opts->jobs : default_jobs();
+}
+
 /* An executable takes four descriptors, an http handler three (while libcurl looks up a name), a sql handler one. */
 static bool
 check_descriptors(const struct run_opts *opts, struct jr_err *err)
 {
 	struct rlimit limit;
-	int64_t need = 4 * opts->jobs + 3 * opts->http_jobs + opts->sql_jobs + 60;
+	int64_t jobs = jobs_of(opts), need = 4 * jobs + 3 * opts->http_jobs + opts->sql_jobs + 60;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || (int64_t)limit.rlim_cur >= need)
 		return true;
 	return jr_fail(err, JR_E_CONFIG,
 	    "-j %" PRId64 " with --http-jobs %" PRId64 " and --sql-jobs %" PRId64 " needs %" PRId64
 	    " open files, the limit is %" PRId64 ": type ulimit -n %" PRId64 ", or give smaller numbers",
-	    opts->jobs, opts->http_jobs, opts->sql_jobs, need, (int64_t)limit.rlim_cur, need);
+	    jobs, opts->http_jobs, opts->sql_jobs, need, (int64_t)limit.rlim_cur, need);
 }
 
 /* Options that exclude each other. */
@@ -169,14 +183,6 @@ max_runtime(const struct run_opts *opts)
 	return opts->for_ms > 0 && need > MAX_RUNTIME_MS ? need : MAX_RUNTIME_MS;
 }
 
-static int64_t
-default_jobs(void)
-{
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return cpus < 1 ? 1 : cpus > JR_PERMITS_MAX ? JR_PERMITS_MAX : cpus;
-}
-
 static struct jr_runner_opts
 runner_opts(const struct jr_app *app, const struct run_opts *opts, const struct jr_handlers *handlers,
     const struct jr_state *state, const struct jr_lease *lease, struct jr_run_report *report)
@@ -191,7 +197,7 @@ runner_opts(const struct jr_app *app, const struct run_opts *opts, const struct 
 	    .queues = (const char *const *)opts->queues.items,
 	    .queue_count = opts->queues.count,
 	    .lease = *lease,
-	    .permits = {[JR_POOL_EXEC] = opts->jobs > 0 ? opts->jobs : default_jobs(),
+	    .permits = {[JR_POOL_EXEC] = jobs_of(opts),
 		[JR_POOL_HTTP] = opts->http_jobs,
 		[JR_POOL_SQL] = opts->sql_jobs,
 		[JR_POOL_PRUNE] = 1},

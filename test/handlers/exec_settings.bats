@@ -150,7 +150,7 @@ u 5000 5000"
 	settings files <<<'{"files": 400}'
 	id=$(enqueue files)
 	(
-		ulimit -n 200
+		ulimit -n 300
 		if [ "$(id -u)" -eq 0 ]; then
 			exec setpriv --reuid 65534 --regid 65534 --clear-groups true
 		fi
@@ -162,10 +162,10 @@ u 5000 5000"
 		install -d -m 700 -o 65534 "$JOBRUN_STATE_DIR"
 	fi
 	(
-		ulimit -n 200
-		"${become[@]}" "$JOBRUN" run 3>&- 4>&-
+		ulimit -n 300
+		"${become[@]}" "$JOBRUN" run -j 1 3>&- 4>&-
 	)
-	assert_equal "$(printed "$id")" $'200\n200'
+	assert_equal "$(printed "$id")" $'300\n300'
 }
 
 @test "a runner of root can give a handler a higher limit than its own" {
@@ -176,8 +176,8 @@ u 5000 5000"
 	open_ways "$JOBRUN_HANDLERS"
 	id=$(enqueue files)
 	(
-		ulimit -n 200
-		jr_ok run
+		ulimit -n 300
+		jr_ok run -j 1
 	)
 	assert_equal "$(printed "$id")" $'400\n400'
 }
