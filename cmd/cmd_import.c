@@ -233,13 +233,23 @@ begins_with_user(const char *command)
 	return is_user;
 }
 
+static bool
+has_user(const struct jr_crontab_line *line)
+{
+	return line->user != NULL ? getpwnam(line->user) != NULL : begins_with_user(line->command);
+}
+
 /* No line is taken for another kind than it was said to be: the file decides. */
 static void
-tell_system(const struct jr_import *import)
+tell_system(const struct jr_import *import, const struct import_opts *opts)
 {
 	if (!import->system && import->entries > 0 && import->with_user == import->entries)
 		fputs("jobrun: warning: the command of each line begins with a user of this host; if this is a system "
 		      "crontab, add --system\n",
+		    stderr);
+	else if (opts->system && import->entries > 0 && import->with_user == 0)
+		fputs("jobrun: warning: no line names a user of this host before its command; if this is the crontab of "
+		      "a user, leave out --system\n",
 		    stderr);
 }
 
@@ -264,7 +274,7 @@ add_entry(struct jr_import *import, const struct jr_crontab_line *line, const ch
 	const char *why;
 
 	import->entries++;
-	import->with_user += begins_with_user(line->command) ? 1 : 0;
+	import->with_user += has_user(line) ? 1 : 0;
 	jr_crontab_translate(line->command, &shell_command, &input);
 	why = why_not(import, line, shell_command);
 	if (why != NULL || jr_crontab_calls(shell_command, "jobrun"))
@@ -357,7 +367,7 @@ import_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 		jr_fail(err, JR_E_DATA, "%s: it is too long", path);
 	else {
 		jr_print_output(stdout, import.out.data);
-		tell_system(&import);
+		tell_system(&import, opts);
 		tell_database(&import);
 	}
 	free(text);

@@ -183,6 +183,15 @@ Europe/Paris|16' "select time_zone, count(*) from jobrun.job_definitions where j
 	assert_equal "$stderr" ''
 }
 
+@test "import crontab --system says so if the lines look like those of a user's crontab" {
+	printf 'PGHOST=db\n0 3 * * * /usr/local/bin/backup --full\n5 * * * * cd /srv && ./sync\n' >old
+	jr_ok import crontab --system old
+	assert_equal "$stderr" "jobrun: warning: no line names a user of this host before its command; if this is the crontab of a user, leave out --system"
+	echo '5 5 * * * root true' >>old
+	jr_ok import crontab --system old
+	assert_equal "$stderr" ''
+}
+
 @test "import crontab says which line is missing if cron would not know the database" {
 	local variable missing='put this line at its top: JOBRUN_DATABASE_URL=postgresql://ROLE@HOST/DATABASE'
 
