@@ -150,7 +150,10 @@ connect_to(struct jr_doctor *doctor, int argc, char **argv)
 	if (!wants_database(argc, argv))
 		return;
 	doctor->db = jr_db_open(doctor->conninfo, PATIENCE_MS, &waits, &doctor->connect_err);
-	doctor->schema_fits = doctor->db != NULL && jr_db_need_schema(doctor->db, &doctor->schema_err);
+	if (doctor->db == NULL)
+		return;
+	doctor->schema_fits = jr_db_need_schema(doctor->db, &doctor->schema_err);
+	jr_doctor_find_owner(doctor);
 }
 
 static void
@@ -175,6 +178,7 @@ release(struct jr_doctor *doctor)
 	jr_starters_release(&doctor->starters);
 	jr_handlers_release(&doctor->handlers);
 	free(doctor->zone);
+	free(doctor->owner);
 }
 
 static int

@@ -104,41 +104,68 @@ psql_of(const struct jr_doctor *doctor)
 	return text;
 }
 
-/* ` name='value'`, as a connection string has it. */
+/* ` name=value`, as a connection string has it: with quotes where it needs them. */
 static void
 add_parameter(struct jr_buf *out, const char *name, const char *value)
 {
-	jr_buf_addf(out, "%s%s='", out->len == 0 ? "" : " ", name);
-	for (const char *c = value == NULL ? "" : value; *c != '\0'; c++)
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:,@%+-";
+	bool is_plain = value[0] != '\0' && value[strspn(value, plain)] == '\0';
+
+	jr_buf_addf(out, "%s%s=%s", out->len == 0 ? "" : " ", name, is_plain ? value : "'");
+	if (is_plain)
+		return;
+	for (const char *c = value; *c != '\0'; c++)
 		jr_buf_addf(out, "%s%c", *c == '\'' || *c == '\\' ? "\\" : "", *c);
 	jr_buf_adds(out, "'");
 }
 
-/* The connection string without what is secret in it. false: it is the name of a database. */
+/* The connection string without what is secret in it, and without a role if `role` replaces it. false: it is none. */
 static bool
-add_open_parameters(struct jr_buf *out, const char *conninfo)
+add_open_parameters(struct jr_buf *out, const char *conninfo, const char *role)
 {
-	PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+	PQconninfoOption *options = conninfo == NULL ? NULL : PQconninfoParse(conninfo, NULL);
 
+	if (role != NULL)
+		add_parameter(out, "user", role);
 	for (const PQconninfoOption *o = options; o != NULL && o->keyword != NULL; o++) {
-		if (o->val != NULL && strchr(o->dispchar, '*') == NULL)
+		if (o->val != NULL && strchr(o->dispchar, '*') == NULL && (role == NULL || strcmp(o->keyword, "user") != 0))
 			add_parameter(out, o->keyword, o->val);
 	}
 	PQconninfoFree(options);
 	return options != NULL;
 }
 
+/* The role that must type this command: NULL if that of the connection can. */
+static const char *
+role_for(const struct jr_doctor *doctor, const char *command)
+{
+	static const char *const of_admins[] = {"grant ", "define ", "resume "};
+
+	if (strncmp(command, "migrate", strlen("migrate")) == 0)
+		return doctor->owner;
+	for (size_t i = 0; i < JR_COUNT(of_admins); i++) {
+		if (strncmp(command, of_admins[i], strlen(of_admins[i])) == 0)
+			return doctor->is_admin ? NULL : doctor->owner;
+	}
+	return NULL;
+}
+
 char *
 jr_doctor_jobrun(const struct jr_doctor *doctor, const char *command)
 {
+	const char *role = role_for(doctor, command);
 	struct jr_buf conninfo;
 	char *word, *line;
 
-	if (strcmp(doctor->source, "-d") != 0)
+	if (role == NULL && strcmp(doctor->source, "-d") != 0)
 		return jr_xasprintf("jobrun %s", command);
 	jr_buf_init(&conninfo, TEXT_MAX);
-	if (!add_open_parameters(&conninfo, doctor->conninfo))
-		jr_buf_adds(&conninfo, doctor->conninfo);
+	if (!add_open_parameters(&conninfo, doctor->conninfo, role) && doctor->conninfo != NULL) {
+		if (role == NULL)
+			jr_buf_adds(&conninfo, doctor->conninfo);
+		else
+			add_parameter(&conninfo, "dbname", doctor->conninfo);
+	}
 	word = jr_crontab_quote(conninfo.data, conninfo.len);
 	line = jr_xasprintf("jobrun -d %s %s", word, command);
 	free(word);

@@ -71,6 +71,8 @@ struct jr_doctor {
 	struct jr_err connect_err;
 	bool schema_fits;
 	struct jr_err schema_err; /* if it does not fit */
+	char *owner;              /* of the schema, if the role of the connection is not as good; else NULL */
+	bool is_admin;            /* may that role grant and define? */
 
 	const char *check; /* whose findings are added */
 	struct jr_finding *findings;
@@ -97,7 +99,10 @@ void jr_doctor_ask(struct jr_doctor *doctor, const struct jr_check *check);
 /* The line that runs this SQL on the database. Caller frees. */
 char *jr_doctor_psql(const struct jr_doctor *doctor, const char *sql) JR_MUST;
 
-/* The command of jobrun, such as "migrate", for the database: with -d where that named it. Caller frees. */
+/*
+ * The command of jobrun, such as "migrate", for the database: with -d where that named it, and as the owner of the schema
+ * where the role of the connection has no right to it. Caller frees.
+ */
 char *jr_doctor_jobrun(const struct jr_doctor *doctor, const char *command) JR_MUST;
 
 /* What a connection string says of one of libpq's parameters, such as "host". Caller frees; NULL: nothing. */
@@ -111,6 +116,7 @@ void jr_doctor_look_state(struct jr_doctor *doctor);
 void jr_doctor_look_cron(struct jr_doctor *doctor);
 
 /* doctor_database.c */
+void jr_doctor_find_owner(struct jr_doctor *doctor);
 void jr_doctor_look_connection(struct jr_doctor *doctor);
 void jr_doctor_look_server(struct jr_doctor *doctor);
 void jr_doctor_look_pooler(struct jr_doctor *doctor);

@@ -241,6 +241,20 @@ jr_doctor_look_pooler(struct jr_doctor *doctor)
 
 /* --- schema --- */
 
+void
+jr_doctor_find_owner(struct jr_doctor *doctor)
+{
+	struct jr_err unused;
+	PGresult *row = jr_db_query(doctor->db, jr_sql_doctor_owner, 0, NULL, JR_DOCTOR_MS, &unused);
+
+	if (row != NULL && PQntuples(row) == 1) {
+		if (!jr_pg_bool(row, 0, 1))
+			doctor->owner = jr_xstrdup(PQgetvalue(row, 0, 0));
+		doctor->is_admin = jr_pg_bool(row, 0, 2);
+	}
+	PQclear(row);
+}
+
 static void
 add_no_rights(struct jr_doctor *doctor)
 {

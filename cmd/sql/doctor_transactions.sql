@@ -22,6 +22,7 @@ from pg_prepared_xacts x cross join (select $1::bigint * interval '1 ms' as long
 where x.database = current_database() and now() - x.prepared > l.long
 order by x.prepared, x.gid limit 5)
 union all
-select 'unchecked', format('how long transactions of other roles last: role %s may not see it', current_user), null, null, null,
+select 'unchecked', format('how long transactions of other roles last: role %s may not see it', current_user), null,
+	'a superuser can allow it', null,
 	format('grant pg_read_all_stats to %I', current_user)
 where not pg_has_role(current_user, 'pg_read_all_stats', 'usage')

@@ -143,15 +143,19 @@ pooling_is() {
 	handler work <<<'exit 0'
 	finds role warn 'is superuser'
 	DOCTOR_URL=$(url_of "$role")
-	finds schema fail 'permission denied.*has no rights' "^jobrun grant run $role$"
+	# The role cannot grant itself anything, so what to type is for the owner of the schema.
+	owner=$(q "select pg_get_userbyid(nspowner) from pg_namespace where nspname = 'jobrun'")
+	finds schema fail 'permission denied.*has no rights' "^jobrun -d 'user=$owner .*dbname=$JR_DATABASE.*' grant run $role$"
 	jr_ok grant enqueue "$role"
-	finds role fail "role $role has the rights of enqueue, and this host has handlers" "^jobrun grant run $role$"
+	finds role fail "role $role has the rights of enqueue, and this host has handlers" "^jobrun -d 'user=$owner .*' grant run $role$"
 	finds grants unchecked 'permission denied'
-	jr_ok grant run "$role"
+	jr doctor -d "$DOCTOR_URL" role
+	run bash -c "PATH=$(dirname "$JOBRUN"):\$PATH; unset JOBRUN_DATABASE_URL; $(sed -n 's/^ *type: //p' <<<"$output")"
+	assert_success
 	finds role ok "role $role has the rights of run"
 	finds grants ok
 	q "revoke execute on function jobrun.candidates from \"$role\"" "revoke insert on jobrun.job_attempts from \"$role\""
-	finds grants fail "run was granted to role $role, but execute on candidates is missing, and 1 more" "^jobrun grant run $role$"
+	finds grants fail "run was granted to role $role, but execute on candidates is missing, and 1 more" "^jobrun -d 'user=$owner .*' grant run $role$"
 	jr_ok grant run "$role"
 	finds grants ok
 	q "alter schema jobrun owner to \"$role\""
