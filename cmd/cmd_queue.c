@@ -278,7 +278,7 @@ tell_removed(const char *name, const struct queue_opts *opts, const PGresult *re
 	printf("queue %s: %s%s\n", name, opts->dry_run ? "would be " : "",
 	    strcmp(done, "removed") == 0
 		? "removed"
-		: "without limits, but for one run per lock key at a time: runs or schedules in it have lock keys");
+		: "without limits, but for one run per lock key at a time: runs or definitions in it have lock keys");
 	return 0;
 }
 
@@ -342,7 +342,7 @@ const struct jr_cmd jr_cmd_queue = {
 	"A limit that is not given stays.\n"
 	"A run that a limit holds back stays due and no attempt counts. With a limit of 0 nothing starts;\n"
 	"'jobrun pause --queue NAME' does the same and records why and until when.\n"
-	"With --remove its runs go on without limits. If unfinished runs or schedules in it have lock keys, one run\n"
+	"With --remove its runs go on without limits. If unfinished runs or definitions in it have lock keys, one run\n"
 	"per lock key at a time stays the rule.\n",
     .options = queue_options,
     .defaults = &queue_defaults,

@@ -92,6 +92,9 @@ begin
 	end if;
 	perform jobrun.check_name(n.name, n.value) from (values ('queue', new.queue), ('on_dead', new.on_dead)) n(name, value)
 	where n.value is not null;
+	if (tg_op = 'INSERT' or new.on_dead is distinct from old.on_dead) and new.on_dead like 'jobrun.%' then
+		raise exception 'on_dead "%": job types that begin with "jobrun." are reserved', new.on_dead using errcode = 'JR065';
+	end if;
 	perform jobrun.check_key('concurrency_key', new.concurrency_key);
 	perform jobrun.check_duration(d.name, d.value) from (values ('timeout', new.timeout), ('backoff_base', new.backoff_base),
 		('backoff_cap', new.backoff_cap), ('catch_up_grace', new.catch_up_grace)) d(name, value);
@@ -295,9 +298,9 @@ begin
 		end if;
 		v_done.action := 'created';
 	end if;
-	-- A limit per lock key needs a queue row to lock. It is created here and not by the first slot: a role that may only
-	-- enqueue could create it before in a transaction that stays open, and the schedule would have to wait.
-	if v_new.concurrency_key is not null and v_new.schedule is not null then
+	-- A limit per lock key needs a queue row to lock. It is created here and not by the first run: a role that may only
+	-- enqueue could create it before in a transaction that stays open, and a schedule or an alarm would have to wait.
+	if v_new.concurrency_key is not null then
 		perform jobrun.need_queue(coalesce(v_new.queue, 'default'));
 	end if;
 	-- Roles that may read the audit may not read payloads.

@@ -156,7 +156,7 @@ begin
 end
 $fn$;
 
--- remove_queue: forget the limits and the pause of a queue. Returns "removed", or "kept" if unfinished runs or schedules in it
+-- remove_queue: forget the limits and the pause of a queue. Returns "removed", or "kept" if unfinished runs or definitions in it
 -- have lock keys: then the row stays with the limit of a new one, one run per lock key at a time. null: it has no row. The
 -- advisory lock, which need_queue() shares, keeps out those that are writing such a run just now. What they have committed only a
 -- statement with a snapshot of its own sees: anything but READ COMMITTED is refused.
@@ -182,7 +182,7 @@ begin
 	end if;
 	if exists (select from jobrun.job_runs r where r.queue = v_name and r.status = 'running' and r.concurrency_key is not null)
 		or exists (select from jobrun.job_definitions d
-			where d.concurrency_key is not null and d.schedule is not null and coalesce(d.queue, 'default') = v_name)
+			where d.concurrency_key is not null and coalesce(d.queue, 'default') = v_name)
 		or jobrun.has_waiting_keys(v_name)
 	then
 		v_done := 'kept';

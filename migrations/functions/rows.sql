@@ -13,6 +13,11 @@ insert into jobrun.job_definitions (name, job_type, description, schedule, queue
 select 'jobrun.prune', 'jobrun.prune', 'deletes what settings say is old enough', '23 * * * *', 'jobrun', 1000, interval '5 minutes'
 where not exists (select from jobrun.job_definitions d where d.name = 'jobrun.prune');
 
+-- Queues of definitions with a lock key, which define() makes: those that were defined before it did.
+insert into jobrun.job_queues (name)
+select distinct coalesce(d.queue, 'default') from jobrun.job_definitions d where d.concurrency_key is not null
+on conflict do nothing;
+
 -- Each tick reads these tables, and they change too little for autovacuum ever to analyse them. Without statistics the planner
 -- adds up the width of their columns anew in each session, which is a twentieth of what a tick costs the server.
 analyze jobrun.settings, jobrun.schema_migrations, jobrun.job_definitions;

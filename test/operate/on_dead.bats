@@ -194,6 +194,23 @@ assert_by_type() {
 	server_log | grep -q "WARNING:  run $id is dead, and its alarm could not be enqueued: not on my watch"
 }
 
+@test "an alarm with a lock key does not wait for somebody who is the first in its queue" {
+	handler page <<<'exit 0'
+	q "update jobrun.job_definitions set on_dead = 'page' where name = 'give_up'"
+	jr_ok define page --queue pager --lock phone
+	hold "set lock_timeout = '5s'; select jobrun.enqueue('work', queue => 'pager', concurrency_key => 'x')"
+	id=$(enqueue give_up)
+	jr run
+	assert_equal "$status" 1
+	q_is "succeeded|pager|$id" "select status, queue, parent_id from jobrun.job_runs where job_type = 'page'"
+}
+
+@test "no definition names what is jobrun's own as its alarm" {
+	jr define give_up --on-dead jobrun.prune
+	assert_equal "$status" 65
+	assert_regex "$stderr" 'on_dead "jobrun.prune": job types that begin with "jobrun." are reserved'
+}
+
 @test "an alarm has the defaults of its own definition, and nobody's payload" {
 	q "insert into jobrun.job_definitions (name, job_type, queue, priority, max_attempts, payload) values ('alarm', 'alarm', 'urgent', 1, 2, '{\"x\": 1}')"
 	id=$(enqueue give_up)

@@ -107,13 +107,13 @@ load ../lib/common
 	assert_equal "$status" 64
 }
 
-@test "queue --remove keeps one run per lock key, if runs or schedules have keys or are just being enqueued with one" {
+@test "queue --remove keeps one run per lock key, if runs or definitions have keys or are just being enqueued with one" {
 	waiting_handler work
 	enqueue work -q mail --lock ann
 	enqueue work -q mail --lock ann
 	jr_ok queue mail --max-running 5 --per-key 2
 	jr_ok queue mail --remove
-	assert_equal "$output" 'queue mail: without limits, but for one run per lock key at a time: runs or schedules in it have lock keys'
+	assert_equal "$output" 'queue mail: without limits, but for one run per lock key at a time: runs or definitions in it have lock keys'
 	q_is '||1|' 'select max_running, rate_limit, max_running_per_key, paused_until from jobrun.job_queues'
 	bg_runner -j 4
 	wait_until 10 running_are 1
@@ -136,6 +136,23 @@ load ../lib/common
 	jr_ok define nightly --type work --schedule @daily --queue night --lock disk
 	jr_ok queue night --remove
 	assert_regex "$output" 'but for one run per lock key'
+	# What only others enqueue, too: an alarm must not wait for the row.
+	jr_ok define page --type work --queue pager --lock disk
+	jr_ok queue pager --remove
+	assert_regex "$output" 'but for one run per lock key'
+}
+
+@test "a foreign advisory lock keeps nobody from a queue that is there" {
+	jr_ok queue mail --max-running 5
+	hold "select pg_advisory_lock(1785684593, hashtext('mail')), pg_advisory_lock(1785684593, hashtext('new'))"
+	enqueue work -q mail --lock ann
+	# Whoever removes the queue now waits until that run is committed.
+	q 'begin' "select jobrun.enqueue('work', queue => 'mail', concurrency_key => 'bob')" \
+		"\\! '$JOBRUN' queue mail --remove 2>'$TMPDIR/refused'; echo \$? >>'$TMPDIR/refused'" 'commit'
+	assert_equal "$(tail -n 1 "$TMPDIR/refused")" 75
+	run q "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'ann')"
+	assert_output --partial 'queue "new" is being removed; try again'
+	q_is 'mail 2' "select string_agg(q.name || ' ' || (select count(*) from jobrun.job_runs), '') from jobrun.job_queues q"
 }
 
 @test "remove_queue refuses any isolation level but READ COMMITTED" {
