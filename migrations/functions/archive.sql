@@ -49,6 +49,7 @@ declare
 	v_table text;
 	v_month text;
 	v_key   text;
+	v_role  text;
 begin
 	if not isfinite(make_month.at) then
 		return false;
@@ -67,6 +68,14 @@ begin
 		end loop;
 		execute format('lock table jobrun.%I in access exclusive mode', v_table || '_default');
 		execute format('create table jobrun.%I (like jobrun.%I including all)', v_month, v_table);
+		-- The default privileges of its owner may let others read it, past the rights on the archive.
+		for v_role in
+			select distinct case a.grantee when 0 then 'public' else a.grantee::regrole::text end
+			from pg_class c cross join aclexplode(c.relacl) a
+			where c.oid = to_regclass(format('jobrun.%I', v_month)) and a.grantee <> c.relowner
+		loop
+			execute format('revoke all on jobrun.%I from %s', v_month, v_role);
+		end loop;
 		execute format('with gone as (delete from jobrun.%1$I a where a.%2$I >= $1 and a.%2$I < $2 returning *) '
 			'insert into jobrun.%3$I select * from gone', v_table || '_default', v_key, v_month) using v_since, v_until;
 		execute format('alter table jobrun.%I attach partition jobrun.%I for values from (%L) to (%L)', v_table, v_month, v_since, v_until);

@@ -86,6 +86,16 @@ ahead() {
 	assert_equal "$(months)" "$(ahead)"
 }
 
+@test "nobody but the owner may read a month, whatever the default privileges are" {
+	make_role "reader_$JR_DATABASE"
+	q 'alter default privileges grant select on tables to public' "alter default privileges grant select on tables to \"reader_$JR_DATABASE\""
+	jr_ok prune
+	assert_equal "$(months)" "$(ahead)"
+	q_is '' "select string_agg(c.relname || ' ' || a.grantee, '|') from pg_class c cross join aclexplode(c.relacl) a
+		where c.relname ~ '^job_(runs|attempts)_archive_[0-9]' and a.grantee <> c.relowner"
+	q 'alter default privileges revoke select on tables from public' "alter default privileges revoke select on tables from \"reader_$JR_DATABASE\""
+}
+
 @test "without archiving no month is made, and old months go all the same" {
 	q "select ended(1, '2024-01-05')" >/dev/null
 	jr_ok prune
