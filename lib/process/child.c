@@ -18,6 +18,7 @@
 #include "process/group.h"
 #include "process/relay.h"
 #include "process/spawn.h"
+#include "process/sweep.h"
 #include "process/watchdog.h"
 
 #include <errno.h>
@@ -60,6 +61,7 @@ struct jr_child {
 	struct jr_capture output;
 	bool stopped; /* we have sent it a signal */
 	bool killed;
+	struct jr_swept swept; /* the other groups of its session, if it is stopped */
 	int64_t leave_by_ms;
 	int64_t pause_ms;
 	int status;
@@ -121,13 +123,34 @@ finish(struct jr_child *child)
 	if (child->usage.ru_maxrss > child->start_rss_kb + RSS_SLACK_KB)
 		end.max_rss_kb = child->usage.ru_maxrss;
 	child->stage = GONE;
+	jr_sweep_leave(&child->swept);
 	child->ended(child->ctx, &end);
+}
+
+/* Signal the first group now, and of what was stopped the others with the next look at all processes. */
+static void
+signal_all(struct jr_child *child, int signo)
+{
+	jr_group_signal(child->pid, signo);
+	if (child->stopped)
+		jr_sweep_ask(jr_watchdog_sweep(child->watchdog), child->loop, &child->swept, child->pid, signo);
+}
+
+/* Whom a look has found got KILL; the next one tells whether they are gone. */
+static bool
+is_gone(struct jr_child *child)
+{
+	bool gone = jr_group_is_gone(child->pid);
+
+	if (child->stopped && child->swept.state == JR_SWEPT_FOUND)
+		signal_all(child, SIGKILL);
+	return gone && (!child->stopped || child->swept.state == JR_SWEPT_CLEAR);
 }
 
 static void
 check_gone(struct jr_child *child)
 {
-	bool gone = child->stopped ? jr_session_is_gone(child->pid) : jr_group_is_gone(child->pid);
+	bool gone = is_gone(child);
 	bool late = jr_clock_now_ms() >= child->leave_by_ms;
 
 	if (!gone && late)
@@ -154,21 +177,11 @@ reap(struct jr_child *child)
 	jr_log(JR_ERROR, JR_EVENT_CHILD_LOST, JR_I("pid", child->pid));
 }
 
-/* Only what was stopped is worth a look at all processes. */
-static void
-kill_rest(const struct jr_child *child)
-{
-	if (child->stopped)
-		jr_session_signal(child->pid, SIGKILL);
-	else
-		(void)kill(-child->pid, SIGKILL);
-}
-
 static void
 leave(struct jr_child *child)
 {
 	jr_timer_cancel(&child->timer);
-	kill_rest(child);
+	signal_all(child, SIGKILL);
 	jr_watchdog_forget(child->watchdog, child->pid);
 	take_output(child, PIECES_AT_END);
 	close_output(child);
@@ -230,7 +243,7 @@ end_drain(struct jr_child *child)
 		leave(child);
 		return;
 	}
-	kill_rest(child);
+	signal_all(child, SIGKILL);
 	set_timer(child, JR_DRAIN_MS);
 }
 
@@ -241,7 +254,7 @@ on_timer(void *ctx)
 
 	switch (child->stage) {
 	case RUNNING:
-		kill_rest(child);
+		signal_all(child, SIGKILL);
 		set_timer(child, KILL_AGAIN_MS);
 		break;
 	case DRAINING:
@@ -413,7 +426,7 @@ jr_child_signal(struct jr_child *child, int signo)
 	if (child->stage != RUNNING && child->stage != DRAINING)
 		return; /* the group has got KILL already */
 	child->stopped = true;
-	jr_session_signal(child->pid, signo);
+	signal_all(child, signo);
 	if (signo != SIGKILL)
 		return;
 	child->killed = true;
@@ -466,6 +479,7 @@ jr_child_free(struct jr_child *child)
 		return;
 	if (child->stage == RUNNING || child->stage == DRAINING)
 		end_now(child);
+	jr_sweep_leave(&child->swept);
 	close_watch(&child->exit_watch);
 	close_watch(&child->in_watch);
 	close_output(child);

@@ -57,61 +57,81 @@ read_process(const char *pid, struct process *process)
 	return parse(stat, process);
 }
 
-/* The next process that runs; false: there are no more. */
+/*
+ * The processes of this host. NULL: they cannot be read, or the numbers in /proc are those of another namespace, as
+ * after unshare(1) without --mount-proc: a signal would hit somebody else.
+ */
+static DIR *
+open_processes(void)
+{
+	char self[32];
+	ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
+
+	if (n <= 0)
+		return NULL;
+	self[n] = '\0';
+	return strtoll(self, NULL, 10) == getpid() ? opendir("/proc") : NULL;
+}
+
+/* The next process, also a zombie; false: there are no more. */
 static bool
 next_process(DIR *proc, struct process *process)
 {
 	const struct dirent *entry;
 
 	while ((entry = readdir(proc)) != NULL) {
-		if (isdigit((unsigned char)entry->d_name[0]) && read_process(entry->d_name, process) && process->runs)
+		if (isdigit((unsigned char)entry->d_name[0]) && read_process(entry->d_name, process))
 			return true;
 	}
 	return false;
 }
 
-/* Signal the processes of the session that are not in its first group. Returns whether there are any. */
-static bool
-signal_others(DIR *proc, int64_t session, int signo)
+void
+jr_group_signal(int64_t group, int signo)
 {
-	struct process process;
-	bool found = false;
+	(void)kill(-(pid_t)group, signo);
+	if (signo == SIGTERM)
+		(void)kill(-(pid_t)group, SIGCONT);
+}
 
+/* A zombie shows a group, too: one who forks and ends all the time may be seen only as that. */
+void
+jr_sessions_signal_others(struct jr_session *sessions, size_t count)
+{
+	DIR *proc = count > 0 ? open_processes() : NULL;
+	struct process process;
+
+	if (proc == NULL)
+		return;
 	while (next_process(proc, &process)) {
-		if (process.session != session || process.group == session)
-			continue;
-		found = true;
-		(void)kill((pid_t)process.pid, signo);
-		if (signo == SIGTERM)
-			(void)kill((pid_t)process.pid, SIGCONT);
+		for (size_t i = 0; i < count; i++) {
+			if (process.session != sessions[i].number || process.group == process.session)
+				continue;
+			sessions[i].others = sessions[i].others || process.runs;
+			jr_group_signal(process.group, sessions[i].signo);
+		}
 	}
-	return found;
+	(void)closedir(proc);
 }
 
 void
 jr_session_signal(int64_t session, int signo)
 {
-	DIR *proc;
+	struct jr_session others = {.number = session, .signo = signo};
 
-	(void)kill(-(pid_t)session, signo);
-	if (signo == SIGTERM)
-		(void)kill(-(pid_t)session, SIGCONT); /* a stopped process gets TERM only when it continues */
-	proc = opendir("/proc");
-	if (proc == NULL)
-		return;
-	(void)signal_others(proc, session, signo);
-	(void)closedir(proc);
+	jr_group_signal(session, signo);
+	jr_sessions_signal_others(&others, 1);
 }
 
 static bool
 somebody_runs_in(int64_t group)
 {
-	DIR *proc = opendir("/proc");
+	DIR *proc = open_processes();
 	struct process process;
 	bool found = proc == NULL;
 
 	while (!found && next_process(proc, &process))
-		found = process.group == group;
+		found = process.runs && process.group == group;
 	if (proc != NULL)
 		(void)closedir(proc);
 	return found;
@@ -127,15 +147,4 @@ jr_group_is_gone(int64_t group)
 	if (kill(-(pid_t)group, SIGKILL) < 0 && errno == ESRCH)
 		return true;
 	return !somebody_runs_in(group);
-}
-
-bool
-jr_session_is_gone(int64_t session)
-{
-	DIR *proc = opendir("/proc");
-	bool others = proc != NULL && signal_others(proc, session, SIGKILL);
-
-	if (proc != NULL)
-		(void)closedir(proc);
-	return jr_group_is_gone(session) && !others;
 }

@@ -13,7 +13,22 @@
 
 #include "base/base.h"
 
-/* Signal the first group of the session, and each process in its other groups. After TERM they get CONT. */
+/* Signal the group. After TERM it gets CONT, since a stopped process gets TERM only when it continues. */
+void jr_group_signal(int64_t group, int signo);
+
+struct jr_session {
+	int64_t number;
+	int signo;   /* for its other groups */
+	bool others; /* did a process run in one of them? */
+};
+
+/*
+ * Signal the groups of these sessions but for the first ones, and set `others` of each: one look at all processes.
+ * Without a /proc that shows the processes of this process's namespace there are none.
+ */
+void jr_sessions_signal_others(struct jr_session *sessions, size_t count);
+
+/* Signal all groups of the session. */
 void jr_session_signal(int64_t session, int signo);
 
 /*
@@ -23,8 +38,5 @@ void jr_session_signal(int64_t session, int signo);
  * processes; without /proc the group counts as running until they are reaped.
  */
 bool jr_group_is_gone(int64_t group);
-
-/* The same for the whole session; without /proc for its first group. */
-bool jr_session_is_gone(int64_t session);
 
 #endif

@@ -56,6 +56,7 @@ struct jr_watchdog {
 	pid_t pid;
 	bool failed; /* a write failed and the watchdog was killed */
 	sigset_t signals;
+	struct jr_sweep sweep;
 };
 
 /* State inside the watchdog process. */
@@ -70,15 +71,28 @@ struct list {
 	int runner_fd; /* readable when the runner is dead */
 	int64_t runner_deadline_ms;
 	int64_t armed_ms; /* what timer_fd is set to, JR_NEVER: nothing; never later than the first deadline */
-	size_t count;
+	size_t count, due_count;
 	struct watched groups[GROUPS_MAX];
+	struct jr_session due[GROUPS_MAX]; /* killed now; the other groups of their sessions are still to be killed */
 };
 
+/* At most GROUPS_MAX before the next kill_others. */
 static void
-kill_session(int64_t group)
+kill_group(struct list *list, int64_t group)
 {
-	if (group > 1 && group <= INT_MAX) /* kill(-1) would hit every process */
-		jr_session_signal(group, SIGKILL);
+	if (group <= 1 || group > INT_MAX) /* kill(-1) would hit every process */
+		return;
+	jr_group_signal(group, SIGKILL);
+	list->due[list->due_count++] = (struct jr_session){.number = group, .signo = SIGKILL};
+}
+
+/* One look for all of them, since it takes long. A second one sees what was forked during the first. */
+static void
+kill_others(struct list *list)
+{
+	for (int looks = 0; looks < 2; looks++)
+		jr_sessions_signal_others(list->due, list->due_count);
+	list->due_count = 0;
 }
 
 static struct watched *
@@ -106,7 +120,8 @@ take(struct list *list, const struct record *record)
 	} else if (record->verb == ANNOUNCE && list->count < GROUPS_MAX) {
 		list->groups[list->count++] = (struct watched){record->group, record->deadline_ms};
 	} else if (record->verb == ANNOUNCE) {
-		kill_session(record->group); /* the list is full, so this group must not run */
+		kill_group(list, record->group); /* the list is full, so this group must not run */
+		kill_others(list);
 	}
 }
 
@@ -117,9 +132,10 @@ kill_overdue(struct list *list, int64_t now_ms)
 	for (size_t i = 0; i < list->count; i++) {
 		if (list->groups[i].deadline_ms > now_ms)
 			continue;
-		kill_session(list->groups[i].group);
+		kill_group(list, list->groups[i].group);
 		list->groups[i].deadline_ms = JR_NEVER;
 	}
+	kill_others(list);
 	if (list->runner_deadline_ms > now_ms)
 		return;
 	jr_fd_kill_process(list->runner_fd); /* its death ends all groups, too */
@@ -212,7 +228,8 @@ keep(struct list *list)
 		}
 	}
 	for (size_t i = 0; i < list->count; i++)
-		kill_session(list->groups[i].group);
+		kill_group(list, list->groups[i].group);
+	kill_others(list);
 	_exit(0);
 }
 
@@ -372,6 +389,12 @@ const sigset_t *
 jr_watchdog_signals(const struct jr_watchdog *watchdog)
 {
 	return &watchdog->signals;
+}
+
+struct jr_sweep *
+jr_watchdog_sweep(struct jr_watchdog *watchdog)
+{
+	return &watchdog->sweep;
 }
 
 int

@@ -21,6 +21,7 @@
 #include <signal.h>
 
 #include "base/err.h"
+#include "process/sweep.h"
 
 struct jr_watchdog;
 
@@ -39,6 +40,9 @@ bool jr_watchdog_announce(int fd, int64_t group, int64_t deadline_ms);
 
 /* The signals that are ignored or caught in this process: only these need a reset in a child. Borrowed. */
 const sigset_t *jr_watchdog_signals(const struct jr_watchdog *watchdog);
+
+/* What the runner itself uses to stop handlers while it lives. Borrowed. */
+struct jr_sweep *jr_watchdog_sweep(struct jr_watchdog *watchdog);
 
 void jr_watchdog_move(struct jr_watchdog *watchdog, int64_t group, int64_t deadline_ms);
 void jr_watchdog_forget(struct jr_watchdog *watchdog, int64_t group);

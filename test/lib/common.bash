@@ -179,9 +179,9 @@ wait_runner() {
 	wait "$pid" 2>/dev/null || runner_status=$?
 }
 
-# is_gone PID: a zombie counts as gone, whoever has to reap it.
+# is_gone PID: a zombie counts as gone, whoever has to reap it; that may happen between the two looks.
 is_gone() {
-	! kill -0 "$1" 2>/dev/null || grep -qs '^State:[[:space:]]*Z' "/proc/$1/status"
+	! kill -0 "$1" 2>/dev/null || grep -qs '^State:[[:space:]]*Z' "/proc/$1/status" || [ ! -e "/proc/$1" ]
 }
 
 # find_handler REGEX: wait until the runner in the background has a child with such a command line; sets handler_pid. A run is
