@@ -209,22 +209,25 @@ $fn$;
 -- need_queue: the caller is about to write a run or definition with a lock key, whose limit needs a queue row to lock. It makes
 -- one if there is none, and until the caller commits nobody removes it (remove_queue). The look before make_queue is cheap, and
 -- never waits: even INSERT ... DO NOTHING may wait. An older snapshot than that of READ COMMITTED may still show a row that was
--- removed, so there make_queue looks itself. The number is that of "jobq". Anybody can hold an advisory lock, with or without
--- rights in jobrun, so if it is not to be had the row decides: one that is not being removed can be locked, and then stays.
+-- removed, so there the row is locked, which raises 40001 then. The number is that of "jobq". Anybody can hold an advisory
+-- lock, with or without rights in jobrun, so if it is not to be had the row decides: one that can be locked is not being
+-- removed, and stays. Claims, pauses and new limits go on beside KEY SHARE.
 create or replace function jobrun.need_queue(name text) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_is_kept constant boolean := pg_try_advisory_xact_lock_shared(1785684593, hashtext(need_queue.name));
 begin
-	if not pg_try_advisory_xact_lock_shared(1785684593, hashtext(need_queue.name)) then
+	if v_is_kept and current_setting('transaction_isolation') = 'read committed' then
+		perform from jobrun.job_queues q where q.name = need_queue.name;
+	else
 		perform from jobrun.job_queues q where q.name = need_queue.name for key share skip locked;
-		if not found then
-			raise exception 'queue "%" is being removed; try again', need_queue.name using errcode = 'serialization_failure';
-		end if;
 	end if;
-	if current_setting('transaction_isolation') <> 'read committed'
-		or not exists (select from jobrun.job_queues q where q.name = need_queue.name)
-	then
-		perform jobrun.make_queue(need_queue.name);
+	if found then
+		return;
+	elsif not v_is_kept then
+		raise exception 'queue "%" is being removed; try again', need_queue.name using errcode = 'serialization_failure';
 	end if;
+	perform jobrun.make_queue(need_queue.name);
 end
 $fn$;
 

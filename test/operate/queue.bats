@@ -142,6 +142,23 @@ load ../lib/common
 	assert_regex "$output" 'but for one run per lock key'
 }
 
+@test "an enqueue with a lock key waits for no open change of its queue, in any isolation level" {
+	local level
+
+	jr_ok queue mail --max-running 5
+	hold "set lock_timeout = '5s'; select jobrun.pause(queue => 'mail', duration => '1 hour')"
+	for level in 'read committed' 'repeatable read' serializable; do
+		run q "begin isolation level $level" "set local lock_timeout = '100ms'" \
+			"select jobrun.enqueue('work', queue => 'mail', concurrency_key => 'ann')" 'commit'
+		assert_success
+	done
+	release_holds
+	# A change since the snapshot is no reason to try again, and leaves no dead row behind.
+	q 'begin isolation level repeatable read' 'select 1' "\\! '$JOBRUN' queue mail --max-running 6" \
+		"select jobrun.enqueue('work', queue => 'mail', concurrency_key => 'bob')" 'commit'
+	q_is '4 6' "select (select count(*) from jobrun.job_runs) || ' ' || max_running from jobrun.job_queues"
+}
+
 @test "a foreign advisory lock keeps nobody from a queue that is there" {
 	jr_ok queue mail --max-running 5
 	hold "select pg_advisory_lock(1785684593, hashtext('mail')), pg_advisory_lock(1785684593, hashtext('new'))"
