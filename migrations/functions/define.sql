@@ -77,6 +77,9 @@ begin
 		raise exception 'definition "%" is jobrun''s own and cannot be removed, only disabled', old.name using errcode = 'JR065';
 	end if;
 	new.job_type := coalesce(new.job_type, new.name);
+	if tg_op = 'INSERT' or new.anchor_at is distinct from old.anchor_at then
+		new.anchor_at := date_trunc('second', new.anchor_at);     -- slots are written to the second, as in JOBRUN_SLOT
+	end if;
 	perform jobrun.check_name('name', new.name), jobrun.check_name('job_type', new.job_type);
 	if tg_op = 'UPDATE' and old.name like 'jobrun.%' and new.name <> old.name then
 		raise exception 'definition "%" is jobrun''s own and cannot be renamed, only disabled', old.name using errcode = 'JR065';
@@ -231,6 +234,9 @@ begin
 				using errcode = 'JR065';
 		end;
 	end loop;
+	if v_row.anchor_at is distinct from base.anchor_at then
+		v_row.anchor_at := date_trunc('second', v_row.anchor_at);     -- as check_definition() stores it
+	end if;
 	return v_row;
 end
 $fn$;
@@ -268,7 +274,7 @@ begin
 	if found then
 		v_new := jobrun.read_definition(v_old, changes);
 	else
-		select v_name, v_name, now(), true, 'UTC', 'once', 'skip'
+		select v_name, v_name, date_trunc('second', now()), true, 'UTC', 'once', 'skip'
 		into v_new.name, v_new.job_type, v_new.anchor_at, v_new.enabled, v_new.time_zone, v_new.catch_up, v_new.overlap;
 		v_new := jobrun.read_definition(v_new, changes);
 	end if;

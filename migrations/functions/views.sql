@@ -62,7 +62,8 @@ select r.id, r.claim_seq, r.job_type, r.queue, r.priority, r.run_at, r.attempts,
 	r.expires_at is not null and r.expires_at <= r.started_at as expired,
 	r.cancel_requested_at is not null                   as cancelled,
 	coalesce(r.idempotency_key, (select s.install_id::text from jobrun.settings s) || '-' || r.id) as key,
-	to_char(r.slot at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as slot,
+	to_char(r.slot at time zone 'UTC', case when date_trunc('second', r.slot) = r.slot then 'YYYY-MM-DD"T"HH24:MI:SS"Z"'
+		else 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"' end) as slot,     -- fractions: of an anchor from before they were cut off
 	r.checkpoint::text as checkpoint,
 	r.trace_context,
 	r.payload::text    as payload,

@@ -297,6 +297,32 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	q_is t "select next_slot_at > now() + interval '55 minutes' from jobrun.job_definitions where name = 'a'"
 }
 
+@test "@every counts from a whole second, whoever sets the anchor, and the first slot is an interval later" {
+	jr_ok define a --schedule '@every 1h'
+	q "insert into jobrun.job_definitions (name, schedule) values ('b', '@every 1h')" \
+		"select jobrun.define('c', '{\"schedule\": \"@every 1h\"}')" \
+		"select jobrun.define('d', '{\"schedule\": \"@every 1h\", \"anchor_at\": \"now\"}')" >/dev/null
+	local whole="select count(*), bool_and(anchor_at = date_trunc('second', created_at) and next_slot_at = anchor_at + interval '1 hour'
+		and next_slot_at > now() + interval '50 minutes') from jobrun.job_definitions where name not like 'jobrun.%'"
+	q_is '4|t' "$whole"
+	q "update jobrun.job_definitions set anchor_at = created_at"
+	q_is '4|t' "$whole"
+	jr_ok define a --restart
+	q_is t "select anchor_at = date_trunc('second', anchor_at) from jobrun.job_definitions where name = 'a'"
+	q_is t "select new ->> 'anchor_at' = to_jsonb(d.anchor_at) #>> '{}' from jobrun.job_audit a, jobrun.job_definitions d
+		where a.object = 'definition a' and d.name = 'a' order by a.at desc limit 1"
+	# What the file says is cut off too, and is no change the second time.
+	file '{"definitions": [{"name": "e", "schedule": "@every 1h", "anchor_at": "2026-01-01T00:00:00.7Z"}]}'
+	jr_ok define --file definitions.json
+	assert_line --index 0 '+ e'
+	for again in 1 2; do
+		jr_ok define --file definitions.json
+		assert_output ''
+		# An anchor from before fractions were cut off stays as it is.
+		q 'set session_replication_role = replica' "update jobrun.job_definitions set anchor_at = anchor_at + interval '0.7 seconds' where name = 'e'"
+	done
+}
+
 @test "define warns that a schedule with both day fields fires on either" {
 	jr_ok define a --schedule '0 0 13 * fri'
 	assert_line 'note: day of month and weekday are both given: it fires on either day, not only where they meet'

@@ -480,20 +480,20 @@ unchecked() {
 	wait_runner
 }
 
-# soon NAME SECONDS: its only slot of the next minutes comes then.
+# soon NAME SECONDS: its only slot of the next minutes comes then, or less than a second before.
 soon() {
 	q "select jobrun.define('$1', jsonb_build_object('job_type', 'work', 'schedule', '@every 1h',
-		'anchor_at', now() - interval '1 hour' + interval '$2'))" >/dev/null
+		'anchor_at', date_trunc('second', now()) - interval '1 hour' + interval '$2'))" >/dev/null
 }
 
 @test "a runner with --for fires a slot that comes meanwhile" {
 	bg_runner --for 1m -v
 	wait_until 10 grep -qE 'event=(listening|polling)' "$runner_err"
-	soon first '1.5 seconds'
+	soon first '2 seconds'
 	wait_until 15 q_is succeeded "select status from jobrun.job_runs where id = (select run_id from jobrun.job_slots)"
 	assert_regex "$(grep event=fired "$runner_err")" \
 		'^[^ ]+ info event=fired definition=first slot=[-0-9]+T[:0-9]+Z outcome=queued slots=1 run=[0-9]+$'
-	soon second '0.5 seconds'
+	soon second '1 second'
 	wait_until 15 q_is 'succeeded|2' "select min(status), count(*) from jobrun.job_runs"
 	kill -TERM "$runner_pid"
 	wait_runner
@@ -503,7 +503,7 @@ soon() {
 
 @test "a tick whose permits are all taken fires the slots that come meanwhile" {
 	handler slow <<<'touch "$TMPDIR/up"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
-	soon next '3 seconds'
+	soon next '4 seconds'
 	enqueue slow
 	bg_runner -j 1
 	wait_until 10 test -e "$TMPDIR/up"

@@ -467,6 +467,24 @@ no_run() {
 2025-10-31T23:30:00Z 2025-10-31T23:30:00+00:00'
 }
 
+@test "--replay takes the JOBRUN_SLOT of @every, also with the fractions of an anchor from before they were cut off" {
+	handler report <<<'echo "$JOBRUN_SLOT"'
+	q "insert into jobrun.job_definitions (name, schedule) values ('report', '@every 1h')" \
+		"update jobrun.job_definitions set anchor_at = now() - interval '90 minutes' where name = 'report'"
+	for fraction in 0 0.25; do
+		q 'set session_replication_role = replica' "update jobrun.job_definitions set anchor_at = anchor_at + interval '$fraction seconds',
+			next_slot_at = next_slot_at + interval '$fraction seconds' where name = 'report'"
+		tick report 1
+		jr_ok run
+		slot=$(q "select rtrim(output, E'\\n') from jobrun.job_attempts order by run_id desc limit 1")
+		q_is t "select slot = '$slot' from jobrun.job_runs order by id desc limit 1"
+		jr_ok slots report --replay "$slot"
+		jr_ok run
+	done
+	assert_regex "$slot" '^[-0-9]+T[:0-9]+\.250000Z$'
+	q_is 4 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+}
+
 @test "exec, sql and http handlers get the slot of a scheduled run, and none for other runs" {
 	web
 	handler report <<<'echo "slot=${JOBRUN_SLOT-none} ${JOBRUN_SLOT_LOCAL-none}"'
