@@ -64,12 +64,14 @@ $fn$;
 -- ----------------------------------------------------------------------------------------------------------- the rules
 
 -- check_definition: check a row of job_definitions, whoever writes it, and set next_slot_at to fit its schedule. When
--- the schedule changes, slots that were due and not fired yet are recorded, so that no slot of the old schedule fires
--- under the new one. The constraints of the table check many of the same rules, but without readable messages.
+-- the schedule changes, and not its spelling alone, slots that were due and not fired yet are recorded, so that no slot
+-- of the old schedule fires under the new one. The constraints of the table check many of the same rules, but without
+-- readable messages.
 create or replace function jobrun.check_definition() returns trigger
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_fields jobrun.schedule_fields;
+	v_is_new boolean;
 	v_reason text;
 	v_after  timestamptz := case tg_op when 'INSERT' then now() end;     -- next_slot_at becomes the next slot; null: it stays
 begin
@@ -126,7 +128,15 @@ begin
 	if tg_op = 'UPDATE' then
 		new.updated_at   := now();
 		new.next_slot_at := old.next_slot_at;     -- a client that writes the whole row back may have an outdated value
-		if (new.schedule, new.time_zone, new.anchor_at) is distinct from (old.schedule, old.time_zone, old.anchor_at) then
+		v_is_new := (new.time_zone, new.anchor_at) is distinct from (old.time_zone, old.anchor_at);
+		if not v_is_new and new.schedule is distinct from old.schedule then
+			begin
+				v_is_new := v_fields is distinct from jobrun.parse_schedule(old.schedule);
+			exception when sqlstate 'JR065' then
+				v_is_new := true;     -- there was none, or one that is not read any more
+			end;
+		end if;
+		if v_is_new then
 			v_reason := coalesce(jobrun.pause_reason(old, now()), 'schedule changed');
 			v_after  := now();
 		elsif (new.enabled, new.paused_until) is distinct from (old.enabled, old.paused_until) and old.next_slot_at <= now() then

@@ -276,6 +276,27 @@ id_of() {
 	q_is '7|{"n": 1}' 'select priority, payload from jobrun.job_runs'
 }
 
+@test "another spelling of the same schedule leaves what is due alone, and is stored" {
+	define nightly
+	missed nightly 1
+	define nightly "{\"schedule\": \"${daily/ /  }\"}"
+	assert_equal "$(accounts nightly)" ''
+	q_is "${daily/ /  }" "select schedule from jobrun.job_definitions where name = 'nightly'"
+	jr_ok run
+	assert_equal "$(accounts nightly)" '0 queued'
+	# A text that no version reads any more is another schedule, whatever replaces it.
+	q 'set session_replication_role = replica' "update jobrun.job_definitions set schedule = '@never' where name = 'nightly'"
+	missed nightly 1
+	define nightly
+	assert_equal "$(accounts nightly)" '0 queued'
+	q_is t "select next_slot_at > now() from jobrun.job_definitions where name = 'nightly'"
+	q "select jobrun.define('hour', '{\"schedule\": \"@hourly\"}')" "update jobrun.job_definitions set next_slot_at = now() where name = 'hour'" \
+		"select jobrun.define('hour', '{\"schedule\": \"0 */1 * * *\"}')" >/dev/null
+	q_is t "select next_slot_at <= now() from jobrun.job_definitions where name = 'hour'"
+	q "select jobrun.define('hour', '{\"schedule\": null}')" >/dev/null
+	q_is t "select next_slot_at is null from jobrun.job_definitions where name = 'hour'"
+}
+
 @test "a definition whose run cannot be enqueued: an error for its slots, said once, and the others fire" {
 	for name in one two three; do
 		define "$name"
