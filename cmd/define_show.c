@@ -50,7 +50,6 @@ jr_define_list(const struct jr_app *app, struct jr_err *err)
 enum part {
 	LINE,
 	FIELDS,
-	NEXT,
 	PART_COUNT
 };
 
@@ -69,18 +68,40 @@ width_of(const PGresult *fields)
 	return width;
 }
 
+/* next: the fire times, or NULL if they cannot be computed, and no_times says why. */
 static void
-print_definition(PGresult *const *parts, const PGresult *payload)
+print_definition(
+    PGresult *const *parts, const PGresult *payload, const PGresult *next, const struct jr_err *no_times)
 {
 	const char *text = payload == NULL ? NULL : jr_pg_text(payload, 0, 0);
 
 	jr_print_fields(parts[FIELDS]);
 	if (text != NULL)
 		jr_print_field("payload", text, width_of(parts[FIELDS]));
-	if (jr_next_times_has_times(parts[NEXT]))
+	if (next == NULL || jr_next_times_has_times(next))
 		fputs("next\n", stdout);
-	jr_next_times_print(stdout, "  ", parts[NEXT]);
-	jr_next_times_hint(stdout, "note: ", PQgetvalue(parts[LINE], 0, 0), parts[NEXT]);
+	if (next == NULL) {
+		jr_print_line(stdout, "  ", no_times->msg);
+		return;
+	}
+	jr_next_times_print(stdout, "  ", next);
+	jr_next_times_hint(stdout, "note: ", PQgetvalue(parts[LINE], 0, 0), next);
+}
+
+/*
+ * If the server does not know the zone any more, *next is NULL, *no_times says so, and that is no failure: the fields
+ * are there to be read. A failed statement ends its transaction, so that this one is asked alone.
+ */
+static bool
+read_next(struct jr_db *db, const char *name, PGresult **next, struct jr_err *no_times, struct jr_err *err)
+{
+	const char *values[JR_NEXT_TIMES_PARAMS] = {[JR_NEXT_TIMES_OF] = name, [JR_NEXT_TIMES_COUNT] = NEXT_COUNT};
+
+	*next = jr_db_query(db, jr_sql_next, JR_NEXT_TIMES_PARAMS, values, JR_CMD_TIMEOUT_MS, no_times);
+	if (*next != NULL || strcmp(no_times->sqlstate, "JR065") == 0)
+		return true;
+	*err = *no_times;
+	return false;
 }
 
 /* If the role may not see payloads, *payload is NULL, which is no failure. */
@@ -97,27 +118,29 @@ read_payload(struct jr_db *db, const PGresult *line, PGresult **payload, struct 
 }
 
 static bool
-show(const struct jr_app *app, struct jr_db *db, PGresult *const *parts, struct jr_err *err)
+show(const struct jr_app *app, struct jr_db *db, const char *name, PGresult *const *parts, struct jr_err *err)
 {
-	PGresult *payload;
+	PGresult *payload, *next = NULL;
+	struct jr_err no_times;
+	bool ok;
 
 	if (!read_payload(db, parts[LINE], &payload, err))
 		return false;
+	ok = app->json || read_next(db, name, &next, &no_times, err);
 	if (app->json)
 		jr_print_document(payload != NULL && PQntuples(payload) > 0 ? PQgetvalue(payload, 0, 1)
 									    : PQgetvalue(parts[LINE], 0, L_DOC));
-	else
-		print_definition(parts, payload);
+	else if (ok)
+		print_definition(parts, payload, next, &no_times);
 	PQclear(payload);
-	return true;
+	PQclear(next);
+	return ok;
 }
 
 int
 jr_define_show(const struct jr_app *app, const char *name, struct jr_err *err)
 {
-	const char *values[JR_NEXT_TIMES_PARAMS] = {[JR_NEXT_TIMES_OF] = name, [JR_NEXT_TIMES_COUNT] = NEXT_COUNT};
-	const struct jr_statement statements[] = {{jr_sql_definitions, 1, &name}, {jr_sql_define_show, 1, &name},
-	    {jr_sql_next, JR_NEXT_TIMES_PARAMS, values}};
+	const struct jr_statement statements[] = {{jr_sql_definitions, 1, &name}, {jr_sql_define_show, 1, &name}};
 	PGresult *parts[PART_COUNT] = {NULL};
 	struct jr_db *db = jr_cmd_connect(app, err);
 	bool ok = false;
@@ -125,7 +148,7 @@ jr_define_show(const struct jr_app *app, const char *name, struct jr_err *err)
 	_Static_assert(JR_COUNT(statements) == PART_COUNT, "one result for each");
 	if (db != NULL && jr_db_run(db, statements, PART_COUNT, parts, JR_CMD_TIMEOUT_MS, err)) {
 		if (PQntuples(parts[LINE]) > 0)
-			ok = show(app, db, parts, err);
+			ok = show(app, db, name, parts, err);
 		else
 			jr_fail(err, JR_E_DATA,
 			    "there is no definition %s; 'jobrun define %s --schedule ...' makes one", name, name);

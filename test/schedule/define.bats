@@ -323,6 +323,18 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	done
 }
 
+@test "define shows a definition whose zone the server has lost, and says so in place of the times" {
+	jr_ok define a '{"n": 1}' --schedule @daily --time-zone Europe/Berlin
+	q 'set session_replication_role = replica' "update jobrun.job_definitions set time_zone = 'Europe/Gone' where name = 'a'"
+	jr_ok define a
+	assert_line --regexp '^time zone +Europe/Gone$'
+	assert_line --regexp '^payload +\{"n": 1\}$'
+	assert_equal "${lines[-2]}" next
+	assert_equal "${lines[-1]}" '  time zone "Europe/Gone" is not known here; write a name of pg_timezone_names, as in "Europe/Berlin"'
+	jr_ok define a --json
+	assert_equal "$(jq -r .time_zone <<<"$output")" Europe/Gone
+}
+
 @test "define warns that a schedule with both day fields fires on either" {
 	jr_ok define a --schedule '0 0 13 * fri'
 	assert_line 'note: day of month and weekday are both given: it fires on either day, not only where they meet'
