@@ -255,48 +255,93 @@ is_one_of(const char *word, size_t len, const char *const *words, size_t count)
 	return false;
 }
 
-/* Programs that say nothing about the job. Of cd and test the argument says nothing either. */
-static bool
-is_passed_over(const char *word, size_t len, bool *argument)
-{
-	static const char *const with_argument[] = {
-	    "cd", "timeout", "flock", "test", "[", ".", "source", "su", "umask"};
-	static const char *const runners[] = {"nice", "ionice", "env", "sudo", "exec", "nohup", "time", "chronic", "sh",
-	    "bash", "dash", "ksh", "zsh", "python", "python2", "python3", "perl", "php", "ruby", "node", "java",
-	    "command", "setsid", "if", "then", "!", "{", "]", "sleep"};
+/* What is passed over behind a word that says nothing about the job. */
+enum passing {
+	PASS_NONE,
+	PASS_WORD,    /* one word that is no option and no number */
+	PASS_COMMAND, /* up to the end of the command */
+	PASS_TEST     /* up to "]" */
+};
 
-	*argument = is_one_of(word, len, with_argument, JR_COUNT(with_argument));
-	return *argument || is_one_of(word, len, runners, JR_COUNT(runners));
+/* Does the word say nothing about the job? *passing: nor does what is behind it. */
+static bool
+is_passed_over(const char *word, size_t len, enum passing *passing)
+{
+	static const char *const tests[] = {"[", "[["};
+	static const char *const commands[] = {"cd", "test", ".", "source", "umask", "ulimit", "set", "export", "unset",
+	    "exit", "return", "true", "false", ":", "sleep", "for"};
+	static const char *const with_argument[] = {"flock", "su"};
+	static const char *const others[] = {"nice", "ionice", "env", "sudo", "exec", "nohup", "time", "chronic", "sh",
+	    "bash", "dash", "ksh", "zsh", "python", "python2", "python3", "perl", "php", "ruby", "node", "java",
+	    "command", "setsid", "timeout", "KILL", "TERM", "INT", "date", "if", "then", "elif", "else", "while",
+	    "until", "do", "!", "{", "]", "]]"};
+
+	if (is_one_of(word, len, tests, JR_COUNT(tests)))
+		*passing = PASS_TEST;
+	else if (is_one_of(word, len, commands, JR_COUNT(commands)))
+		*passing = PASS_COMMAND;
+	else if (is_one_of(word, len, with_argument, JR_COUNT(with_argument)))
+		*passing = PASS_WORD;
+	else
+		return is_one_of(word, len, others, JR_COUNT(others));
+	return true;
 }
 
-/* An option, a number, a redirection or a variable that is set. */
+/* Digits, perhaps with a unit as in "1.5h". */
+static bool
+is_number(const char *word, size_t len)
+{
+	size_t number = strspn(word, DIGITS ".");
+
+	if (number > len)
+		number = len;
+	return strcspn(word, DIGITS) < number &&
+	       (number == len || (number + 1 == len && strchr("smhd", word[number]) != NULL));
+}
+
+/* An option, a number, an argument of date, a redirection or a variable that is set. */
 static bool
 is_no_program(const char *word, size_t len)
 {
-	return strchr("-<>$\\%#*?~!", word[0]) != NULL || strspn(word, DIGITS ".") >= len ||
-	       memchr(word, '=', len) != NULL;
+	return strchr("-+<>$\\%#*?~!", word[0]) != NULL || is_number(word, len) || memchr(word, '=', len) != NULL;
+}
+
+/* Does a command end in what is between two words? The "&" of a redirection ends none. */
+static bool
+has_end(const char *between, size_t len)
+{
+	return strcspn(between, ";&|\n") < len && memchr(between, '>', len) == NULL;
+}
+
+/* Is the word one of those to pass over? Their last one ends that. */
+static bool
+is_behind(const char *word, enum passing *passing)
+{
+	bool is_passed = *passing != PASS_NONE;
+
+	if (*passing == PASS_WORD || (*passing == PASS_TEST && word[0] == ']'))
+		*passing = PASS_NONE;
+	return is_passed;
 }
 
 /* The word that names the job; NULL: none. */
 static const char *
 find_program(const char *text, size_t *len)
 {
-	bool argument = false, leave_out;
+	enum passing passing = PASS_NONE;
 
 	for (; *text != '\0'; text += *len) {
+		size_t between = strspn(text, WORD_ENDS "\"'"), base_len;
 		const char *base;
 
-		text += strspn(text, WORD_ENDS "\"'");
-		*len = strcspn(text, WORD_ENDS "\"'");
-		if (*len == 0 || is_no_program(text, *len))
+		if (passing != PASS_TEST && has_end(text, between))
+			passing = PASS_NONE;
+		text += between;
+		*len = base_len = strcspn(text, WORD_ENDS "\"'");
+		if (*len == 0 || is_no_program(text, *len) || is_behind(text, &passing))
 			continue;
-		leave_out = argument;
-		argument = false;
-		if (leave_out)
-			continue;
-		size_t base_len = *len;
 		base = base_name(text, &base_len);
-		if (base_len == 0 || is_passed_over(base, base_len, &argument))
+		if (base_len == 0 || is_passed_over(base, base_len, &passing))
 			continue;
 		*len = base_len;
 		return base;
