@@ -64,7 +64,7 @@ handler_text(const struct jr_import *import, const char *shell_command, const ch
 		if (strcmp(import->variables[i].name, "SHELL") != 0)
 			add_export(&out, import->variables[i].name, import->variables[i].value);
 	}
-	jr_buf_adds(&out, "cd || exit\n");
+	jr_buf_adds(&out, "cd 2>/dev/null || cd /\n");
 	command = jr_crontab_quote(shell_command, strlen(shell_command));
 	if (input == NULL)
 		jr_buf_addf(&out, "exec %s -c %s </dev/null\n", shell, command);

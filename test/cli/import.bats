@@ -170,6 +170,18 @@ Europe/Paris|16' "select time_zone, count(*) from jobrun.job_definitions where j
 	refute_output --partial 'a"b'
 }
 
+@test "import crontab --definitions: a job runs without a home directory, as with cron" {
+	printf '%s\n' '1 2 * * * pwd' >old
+	jr_ok import crontab --definitions old
+	printf '%s\n' "$output" >script
+	sh script
+	HOME=/no/such run -0 --separate-stderr "$JOBRUN_HANDLERS/pwd"
+	assert_output /
+	assert_equal "$stderr" ''
+	run -0 "$JOBRUN_HANDLERS/pwd"
+	assert_output "$(cd && pwd)"
+}
+
 @test "import crontab says so if the lines look like those of a system crontab, and converts them as it was told" {
 	printf 'PGHOST=db\n17 * * * *\troot  cd / && run-parts\n5 4 * * * root true\n' >old
 	jr_ok import crontab old
