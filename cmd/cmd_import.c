@@ -248,8 +248,9 @@ tell_system(const struct jr_import *import, const struct import_opts *opts)
 		      "crontab, add --system\n",
 		    stderr);
 	else if (opts->system && import->entries > 0 && import->with_user == 0)
-		fputs("jobrun: warning: no line names a user of this host before its command; if this is the crontab of "
-		      "a user, leave out --system\n",
+		fputs(
+		    "jobrun: warning: no line names a user of this host before its command; if this is the crontab of "
+		    "a user, leave out --system\n",
 		    stderr);
 }
 

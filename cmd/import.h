@@ -18,10 +18,9 @@ struct jr_import {
 	size_t name_count;
 	struct jr_import_variable *variables; /* as of the line that is read */
 	size_t variable_count;
-	size_t defined; /* how many definitions */
-	size_t entries,
-	    with_user;  /* how many lines, and in how many a user of this host stands before the command */
-	size_t unnamed; /* how many lines of jobrun exec for which the crontab names no database */
+	size_t defined;            /* how many definitions */
+	size_t entries, with_user; /* how many lines, and in how many a user of this host stands before the command */
+	size_t unnamed;            /* how many lines of jobrun exec for which the crontab names no database */
 	struct jr_buf definitions_text;
 	struct jr_buf out;
 };

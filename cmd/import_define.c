@@ -23,9 +23,14 @@ jr_import_define_begin(struct jr_import *import)
 	    "# crontab, and put in: * * * * * ");
 	jr_buf_addf(&import->out, "%s run\n", import->program);
 	jr_buf_adds(&import->out, "set -eu\n"
-				  "umask 022\n"
-				  "handlers=${JOBRUN_HANDLERS:-$HOME/.config/jobrun/handlers}\n"
-				  "mkdir -p \"$handlers\"\n");
+				  "umask 022\n");
+	/* Other users cannot reach anything below the home directory of root. */
+	jr_buf_adds(&import->out,
+	    import->system
+		? "# If root has ~/.config/jobrun/handlers, jobrun run reads that unless it gets this one by --handlers.\n"
+		  "handlers=${JOBRUN_HANDLERS:-/etc/jobrun/handlers}\n"
+		: "handlers=${JOBRUN_HANDLERS:-$HOME/.config/jobrun/handlers}\n");
+	jr_buf_adds(&import->out, "mkdir -p \"$handlers\"\n");
 }
 
 /* What cron itself uses for this line: CRON_TZ, else its own zone. Caller frees. */

@@ -182,6 +182,18 @@ Europe/Paris|16' "select time_zone, count(*) from jobrun.job_definitions where j
 	assert_output "$(cd && pwd)"
 }
 
+@test "import crontab --definitions --system writes handlers where jobs of all users can reach them" {
+	echo '1 2 * * * nobody /usr/bin/backup' >old
+	jr_ok import crontab --definitions --system old
+	assert_line 'handlers=${JOBRUN_HANDLERS:-/etc/jobrun/handlers}'
+	assert_line --partial "# If root has ~/.config/jobrun/handlers, "
+	refute_output --partial '$HOME'
+	echo '1 2 * * * /usr/bin/backup' >old
+	jr_ok import crontab --definitions old
+	assert_line 'handlers=${JOBRUN_HANDLERS:-$HOME/.config/jobrun/handlers}'
+	refute_output --partial '/etc/jobrun'
+}
+
 @test "import crontab says so if the lines look like those of a system crontab, and converts them as it was told" {
 	printf 'PGHOST=db\n17 * * * *\troot  cd / && run-parts\n5 4 * * * root true\n' >old
 	jr_ok import crontab old
