@@ -370,6 +370,7 @@ import_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 		jr_print_output(stdout, import.out.data);
 		tell_system(&import, opts);
 		tell_database(&import);
+		jr_import_define_tell(&import);
 	}
 	free(text);
 	release(&import);

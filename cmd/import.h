@@ -9,6 +9,7 @@
 
 struct jr_import_variable {
 	char *name, *value;
+	bool is_missed; /* a handler is without it */
 };
 
 struct jr_import {
@@ -19,6 +20,7 @@ struct jr_import {
 	struct jr_import_variable *variables; /* as of the line that is read */
 	size_t variable_count;
 	size_t defined;            /* how many definitions */
+	size_t readable;           /* how many handlers all users can read */
 	size_t entries, with_user; /* how many lines, and in how many a user of this host stands before the command */
 	size_t unnamed;            /* how many lines of jobrun exec for which the crontab names no database */
 	struct jr_buf definitions_text;
@@ -36,5 +38,6 @@ void jr_import_define_begin(struct jr_import *import);
 void jr_import_define(
     struct jr_import *import, const struct jr_crontab_line *line, const char *shell_command, const char *input);
 void jr_import_define_end(struct jr_import *import);
+void jr_import_define_tell(const struct jr_import *import); /* warnings, on stderr */
 
 #endif

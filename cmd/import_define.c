@@ -2,8 +2,10 @@
  * import_define: lines of a crontab as a shell script that writes handlers and makes definitions.
  *
  * A handler does what cron does before it starts a shell: the variables, the home directory, the input. What must hold:
- * every text of the crontab stands in single quotes or in a here-document that it cannot end.
+ * every text of the crontab stands in single quotes or in a here-document that it cannot end. A handler is as
+ * private as a crontab, unless another user must be able to read it.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,8 +24,7 @@ jr_import_define_begin(struct jr_import *import)
 	    "# Made by jobrun import crontab --definitions. Read it, run it, then remove the lines from the\n"
 	    "# crontab, and put in: * * * * * ");
 	jr_buf_addf(&import->out, "%s run\n", import->program);
-	jr_buf_adds(&import->out, "set -eu\n"
-				  "umask 022\n");
+	jr_buf_addf(&import->out, "set -eu\numask %s\n", import->system ? "022" : "077");
 	/* Other users cannot reach anything below the home directory of root. */
 	jr_buf_adds(&import->out,
 	    import->system
@@ -53,22 +54,41 @@ add_export(struct jr_buf *out, const char *name, const char *value)
 	free(word);
 }
 
+/* Passwords of a database, which handlers do not inherit either: see environ.c. */
+static bool
+is_left_out(const char *name)
+{
+	return strcmp(name, "DATABASE_URL") == 0 || strcmp(name, "PGPASSWORD") == 0;
+}
+
+/* What is for jobrun itself, a handler gets from its runner. */
+static void
+add_variables(struct jr_buf *out, struct jr_import *import)
+{
+	add_export(out, "SHELL", jr_import_shell(import));
+	if (jr_import_variable(import, "PATH") == NULL)
+		add_export(out, "PATH", "/usr/bin:/bin");
+	for (size_t i = 0; i < import->variable_count; i++) {
+		struct jr_import_variable *variable = &import->variables[i];
+
+		if (is_left_out(variable->name))
+			variable->is_missed = true;
+		else if (strcmp(variable->name, "SHELL") != 0 &&
+			 strncmp(variable->name, "JOBRUN_", strlen("JOBRUN_")) != 0)
+			add_export(out, variable->name, variable->value);
+	}
+}
+
 /* Caller frees. */
 static char *
-handler_text(const struct jr_import *import, const char *shell_command, const char *input)
+handler_text(struct jr_import *import, const char *shell_command, const char *input)
 {
 	char *shell = jr_crontab_word(jr_import_shell(import)), *command, *quoted;
 	struct jr_buf out;
 
 	jr_buf_init(&out, TEXT_MAX);
 	jr_buf_adds(&out, "#!/bin/sh\n");
-	add_export(&out, "SHELL", jr_import_shell(import));
-	if (jr_import_variable(import, "PATH") == NULL)
-		add_export(&out, "PATH", "/usr/bin:/bin");
-	for (size_t i = 0; i < import->variable_count; i++) {
-		if (strcmp(import->variables[i].name, "SHELL") != 0)
-			add_export(&out, import->variables[i].name, import->variables[i].value);
-	}
+	add_variables(&out, import);
 	jr_buf_adds(&out, "cd 2>/dev/null || cd /\n");
 	command = jr_crontab_quote(shell_command, strlen(shell_command));
 	if (input == NULL)
@@ -144,10 +164,12 @@ jr_import_define(
 	text = handler_text(import, shell_command, input);
 	jr_buf_addc(out, '\n');
 	add_file(out, name, text);
-	jr_buf_addf(out, "chmod 755 \"$handlers/%s\"\n", name);
+	jr_buf_addf(out, "chmod %s \"$handlers/%s\"\n", line->user != NULL ? "755" : "700", name);
 	free(text);
-	if (line->user != NULL)
+	if (line->user != NULL) {
 		add_user(out, name, line->user);
+		import->readable++;
+	}
 	add_definition(import, name, line->schedule);
 }
 
@@ -161,4 +183,21 @@ jr_import_define_end(struct jr_import *import)
 	if (import->definitions_text.overflow)
 		import->out.overflow = true;
 	jr_buf_release(&import->definitions_text);
+}
+
+/* The values may be passwords, so they are not printed. */
+void
+jr_import_define_tell(const struct jr_import *import)
+{
+	if (import->readable > 0)
+		fputs("jobrun: warning: handlers of lines with a user are readable by all users, with any secrets in "
+		      "their variables and commands\n",
+		    stderr);
+	for (size_t i = 0; i < import->variable_count; i++) {
+		if (import->variables[i].is_missed)
+			fprintf(stderr,
+			    "jobrun: warning: %s is left out of handlers; a command that needs it gets it from \"env\" "
+			    "in NAME.json\n",
+			    import->variables[i].name);
+	}
 }

@@ -194,6 +194,42 @@ Europe/Paris|16' "select time_zone, count(*) from jobrun.job_definitions where j
 	refute_output --partial '/etc/jobrun'
 }
 
+@test "import crontab --definitions leaves the variables with which jobrun connects out of handlers" {
+	local behind='is left out of handlers; a command that needs it gets it from "env" in NAME.json'
+
+	printf '%s\n' 'JOBRUN_DATABASE_URL=postgresql://a:one@db/x' 'DATABASE_URL=postgresql://a:two@db/x' PGPASSWORD=three \
+		JOBRUN_PING=https://four.example PGHOST=db PGUSER=ada '1 2 * * * pg_dump' PGPASSFILE=/x >old
+	jr_ok import crontab --definitions old
+	refute_output --regexp 'a:one|a:two|three|four|PGPASSWORD|DATABASE_URL'
+	assert_line 'export PGHOST=db'
+	assert_line 'export PGUSER=ada'
+	assert_equal "$stderr" "jobrun: warning: DATABASE_URL $behind
+jobrun: warning: PGPASSWORD $behind"
+	# Those below all lines are in no handler.
+	jr_ok import crontab --definitions - <<<$'1 2 * * * true\nPGPASSWORD=x'
+	assert_equal "$stderr" ''
+}
+
+@test "import crontab --definitions keeps the secrets of a private crontab private" {
+	printf '%s\n' 'API_KEY=s3cret' '1 2 * * * printf "\%s\n" $API_KEY' >old
+	jr_ok import crontab --definitions old
+	assert_equal "$stderr" ''
+	printf '%s\n' "$output" >script
+	rm -rf "$JOBRUN_HANDLERS"
+	(umask 022 && sh script)
+	assert_equal "$(stat -c %a "$JOBRUN_HANDLERS" "$JOBRUN_HANDLERS/printf")" $'700\n700'
+	assert_equal "$("$JOBRUN_HANDLERS/printf")" s3cret
+	jr_ok handlers --check
+	# The account of a line must read a file that belongs to root.
+	sed 's/printf/nobody printf/' old >system
+	jr_ok import crontab --definitions --system system
+	assert_line 'umask 022'
+	assert_line 'chmod 755 "$handlers/printf"'
+	assert_equal "$stderr" 'jobrun: warning: handlers of lines with a user are readable by all users, with any secrets in their variables and commands'
+	jr_ok import crontab --definitions --system - <<<'@reboot nobody true'
+	assert_equal "$stderr" ''
+}
+
 @test "import crontab says so if the lines look like those of a system crontab, and converts them as it was told" {
 	printf 'PGHOST=db\n17 * * * *\troot  cd / && run-parts\n5 4 * * * root true\n' >old
 	jr_ok import crontab old
