@@ -78,6 +78,13 @@ language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select distinct x.e ->> 'host' from jsonb_array_elements(seen) x(e) where x.e -> 'new_types' ? job_type
 $fn$;
 
+-- seen_by_exec: for a command of exec, which any host may start: these hosts, as if each had a handler of this type.
+create or replace function jobrun.seen_by_exec(seen jsonb, job_type text) returns jsonb
+language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select coalesce(jsonb_agg(distinct jsonb_build_object('host', x.e ->> 'host', 'job_types', jsonb_build_array(job_type))), '[]')
+	from jsonb_array_elements(seen) x(e) where x.e ->> 'host' is not null
+$fn$;
+
 -- mend_of: what a line of `refused` says is to be typed, ready for a shell; null: it says nothing.
 create or replace function jobrun.mend_of(line text) returns text
 language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -354,6 +361,12 @@ $fn$;
 create or replace function jobrun.some_of(items text[]) returns text
 language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select array_to_string(items[1:10], ', ') || case when cardinality(items) > 10 then ', ...' else '' end
+$fn$;
+
+-- others_words: what a verdict adds for so many other conditions.
+create or replace function jobrun.others_words(n bigint) returns text
+language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select case when n = 1 then '; 1 other condition holds it, too' when n > 1 then format('; %s other conditions hold it, too', n) else '' end
 $fn$;
 
 -- line_of: words, a point in time or none, and the rest of the words, in one line.
@@ -639,7 +652,7 @@ begin
 	end if;
 	if v_run.is_command then
 		return query select c.* from jobrun.explain_command(v_run.id) c;
-		return query select p.* from jobrun.explain_hosts(v_run.job_type, v_run.queue, seen) p;
+		return query select p.* from jobrun.explain_hosts(v_run.job_type, v_run.queue, jobrun.seen_by_exec(seen, v_run.job_type)) p;
 		select coalesce(d.queue, 'exec'), d.concurrency_key into v_run.queue, v_run.concurrency_key
 		from (select 1) o left join jobrun.job_definitions d on d.id = v_run.definition_id;
 	elsif taken is null or v_run.job_type <> all (taken) or jobrun.is_held_back(null) then
@@ -754,9 +767,7 @@ begin
 				when 'ends' then 'ends with the next claim, without a start: ' || (v_why ->> 'words')
 				when 'never' then 'never starts unless somebody acts: ' || (v_why ->> 'words')
 				else 'waits: ' || (v_why ->> 'words') end,
-			(v_why ->> 'at')::timestamptz, coalesce(v_why ->> 'rest', '') || case when v_state not in ('waits', 'never') then ''
-				when v_others = 1 then '; 1 other condition holds it, too'
-				when v_others > 1 then format('; %s other conditions hold it, too', v_others) else '' end,
+			(v_why ->> 'at')::timestamptz, coalesce(v_why ->> 'rest', '') || case when v_state in ('waits', 'never') then jobrun.others_words(v_others) else '' end,
 			v_why ->> 'command'
 		union all
 		select r.condition, r.state, r.reason, r.words, r.at, coalesce(r.rest, ''), r.command
@@ -857,9 +868,10 @@ end
 $fn$;
 
 -- explain_definition: why the definition does or does not make runs, and what a run of it would meet. Rows as of
--- explain(). The verdict is fires, never (unless somebody acts), paused, or manual (it has no schedule). Further conditions:
--- enabled, next (a slot to come), overlap, past (a slot, newest first; reason: its outcome), and of a definition of jobrun exec the
--- limits of its queue, which keep a command from starting, in place of a handler, which it does not need. No row: no such definition.
+-- explain(). The verdict is fires, never (unless somebody acts), paused, or manual (it has no schedule). Without a schedule it is
+-- about the next start by hand: a command of exec that is typed on this host, or a run that is enqueued. Further conditions:
+-- enabled, next (a slot to come), overlap, past (a slot, newest first; reason: its outcome), and without a schedule the limits of
+-- its queue. A definition of jobrun exec needs no handler. No row: no such definition.
 create or replace function jobrun.explain_definition(name text, host text default null, here text[] default null)
 returns table (condition text, state text, reason text, words text, at timestamptz, rest text, command text)
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
@@ -867,69 +879,108 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $fn$
 #variable_conflict use_column
 declare
 	v_name    constant text := name;
+	v_host    constant text := host;
 	v_def     record;
 	v_seen    constant jsonb := jobrun.seen_here(host, here);
+	v_hosts   jsonb;                     -- as v_seen: those that may start it
 	v_overlap text;
 	v_late    boolean;
-	v_but     record;                    -- what a run of its next slot would meet
-	v_by_exec boolean;                   -- no schedule, and no known handler: it is most likely of jobrun exec
+	v_rows    jsonb;                     -- the conditions of a start, in the order in which exec_claim() asks
+	v_held    jsonb;                     -- those that a run of its next slot, or the next start by hand, would meet
+	v_but     jsonb;                     -- the first of them
+	v_words   text;
+	v_by_hand boolean;                   -- no schedule
+	v_by_exec boolean;                   -- and no known handler: it is most likely of jobrun exec
 	v_queue   text;                      -- of the runs that it makes
+	v_key     text;
 begin
-	select d.*, coalesce(d.queue, t.queue, 'default') as its_queue, (d.paused_until > now()) is true as is_paused into v_def
+	select d.*, coalesce(d.queue, t.queue, 'default') as its_queue, coalesce(d.concurrency_key, t.concurrency_key) as its_key,
+		(d.paused_until > now()) is true as is_paused into v_def
 	from jobrun.job_definitions d left join jobrun.job_definitions t on t.name = d.job_type where d.name = v_name;
 	if v_def.id is null or not jobrun.may('read', 'run', 'admin') then
 		return;
 	end if;
 	v_late := v_def.enabled and not v_def.is_paused and v_def.next_slot_at < now() - interval '2 minutes';
-	v_overlap := case when v_def.overlap = 'skip' then jobrun.overlapping(v_def.id) end;
-	select c.reason, '; but ' || jobrun.line_of(c.words, c.at, c.rest) as words, c.command into v_but
-	from (
-		select 1 as nr, h.* from jobrun.explain_handler(v_def.job_type, v_def.its_queue, v_seen) h
-		union all
-		select 2, h.* from jobrun.explain_hosts(v_def.job_type, v_def.its_queue, v_seen) h
-		union all
-		select 3, p.* from jobrun.explain_pauses(v_def.job_type, v_def.its_queue, null) p) c
-	where c.state = 'no' and (c.at > v_def.next_slot_at) is not false and v_def.schedule is not null and v_def.enabled
-		and not v_def.is_paused and v_def.next_slot_at is not null
-	order by c.nr limit 1;
-	v_by_exec := v_def.schedule is null and exists (select from jobrun.explain_handler(v_def.job_type, v_def.its_queue, v_seen) h
+	v_by_hand := v_def.schedule is null;
+	v_by_exec := v_by_hand and exists (select from jobrun.explain_handler(v_def.job_type, v_def.its_queue, v_seen) h
 		where h.reason in ('no_handler', 'no_runner'));
-	v_queue := case when v_by_exec then coalesce(v_def.queue, 'exec') else v_def.its_queue end; -- as exec_claim() chooses it
-	return query select 'verdict',
-		case when v_def.schedule is null then 'manual' when not v_def.enabled or v_def.is_paused and not isfinite(v_def.paused_until)
-			or v_def.next_slot_at is null then 'never' when v_def.is_paused then 'paused' else 'fires' end,
-		case when v_def.schedule is null then 'no_schedule' when not v_def.enabled then 'disabled' when v_def.is_paused then 'definition_paused'
-			when v_def.next_slot_at is null then 'no_slot' when v_late then 'late_slot' else coalesce(v_but.reason, 'next_slot') end,
-		case when v_by_exec then format('has no schedule, and no host was seen with a handler for %s: ''jobrun exec %s'' starts it', v_def.job_type, v_name)
-			when v_def.schedule is null then 'has no schedule: it fires only by hand' when not v_def.enabled
-				then 'never fires unless somebody acts: it is disabled, and its slots are skipped'
-			when v_def.is_paused and not isfinite(v_def.paused_until) then 'never fires unless somebody acts: it is paused until resumed'
-			when v_def.is_paused then 'fires no slot before its pause ends' when v_def.next_slot_at is null then 'never fires again: its schedule has no further slot'
-			when v_late then 'fires with the next tick: no tick has fired its slot of' else 'fires' end,
-		case when v_def.schedule is null or not v_def.enabled then null when v_def.is_paused then nullif(v_def.paused_until, 'infinity') else v_def.next_slot_at end,
-		case when v_def.enabled and v_def.is_paused then coalesce(': ' || v_def.paused_reason, '') else coalesce(v_but.words, '') end,
-		case when v_by_exec then null when v_def.schedule is null then 'jobrun enqueue --definition ' || v_name when not v_def.enabled then format('jobrun define %s --enable', v_name)
-			when v_def.is_paused then 'jobrun resume --definition ' || v_name when v_late then 'jobrun --once -v'
-			else v_but.command end;
-	return query select 'enabled', case when v_def.enabled then 'ok' else 'no' end, case when not v_def.enabled then 'disabled' end,
-		case when v_def.enabled then 'enabled' else 'disabled' end, null::timestamptz, '',
-		case when not v_def.enabled then format('jobrun define %s --enable', v_name) end;
-	return query select p.condition, p.state, p.reason, p.words, p.at, coalesce(p.rest, ''), p.command
-		from jobrun.explain_pauses(v_def.job_type, v_queue, v_def.id) p;
-	return query select h.condition, h.state, h.reason, h.words, h.at, h.rest, h.command
-		from jobrun.explain_hosts(v_def.job_type, v_queue, v_seen) h;
+	v_queue := v_def.its_queue;
+	v_key := v_def.its_key;
+	v_hosts := v_seen;
 	if v_by_exec then
-		return query select l.condition, l.state, l.reason, l.words, l.at, coalesce(l.rest, ''), l.command
-			from jobrun.explain_limits(v_queue, v_def.concurrency_key) l;
+		v_queue := coalesce(v_def.queue, 'exec'); -- as exec_claim() chooses them
+		v_key := v_def.concurrency_key;
+		-- If the pause of this host holds it back, no other host helps who types the command here.
+		v_hosts := jobrun.seen_by_exec(jsonb_build_object('host', v_host)
+			|| case when exists (select from jobrun.job_runners n where n.host = v_host and n.paused_until > now()) then '[]' else v_seen end,
+			v_def.job_type);
 	end if;
-	if not v_by_exec or not jobrun.is_of_exec(v_name) then
-		return query select h.condition, h.state, h.reason, h.words, h.at, h.rest, h.command
-			from jobrun.explain_handler(v_def.job_type, v_queue, v_seen) h;
+	v_overlap := case when v_def.overlap = 'skip' then jobrun.overlapping(v_def.id, v_by_exec) end;
+	v_rows := (
+		select jsonb_agg(to_jsonb(c) order by c.nr)
+		from (
+			select u.*, row_number() over () as nr
+			from (
+				select h.* from jobrun.explain_hosts(v_def.job_type, v_queue, v_hosts) h
+				union all
+				-- A run that is enqueued by hand starts all the same.
+				select 'enabled', case when v_def.enabled or v_by_hand and not v_by_exec then 'ok' else 'no' end, not v_def.enabled,
+					case when not v_def.enabled and (v_by_exec or not v_by_hand) then 'disabled' end,
+					case when v_def.enabled then 'enabled' when v_by_hand and not v_by_exec then 'disabled, which holds back no run enqueued by hand'
+						else 'disabled' end, null, '', case when not v_def.enabled then format('jobrun define %s --enable', v_name) end
+				union all
+				select p.* from jobrun.explain_pauses(v_def.job_type, v_queue, v_def.id) p
+				union all
+				select h.* from jobrun.explain_handler(v_def.job_type, v_queue, v_seen) h where not v_by_exec or not jobrun.is_of_exec(v_name)
+				union all
+				select 'overlap', case when v_overlap is null or v_by_hand and not v_by_exec then 'ok' else 'no' end, false,
+					case when v_overlap is not null and (v_by_exec or not v_by_hand) then 'overlap' end,
+					case when v_def.overlap <> 'skip' then 'runs may overlap'
+						when v_overlap is null and v_by_exec then 'no run of it is running'
+						when v_overlap is null then 'no run of it is unfinished'
+						when v_by_exec then v_overlap || ', and nothing starts beside it'
+						when v_by_hand then v_overlap || ', which holds back no run enqueued by hand'
+						else v_overlap || ', so a slot now would be skipped' end, null, '',
+					case when v_overlap is not null and (v_by_exec or not v_by_hand) then format('jobrun define %s --overlap allow', v_name) end
+				union all
+				select l.* from jobrun.explain_limits(v_queue, v_key) l where v_by_hand) u) c);
+	v_held := (
+		select jsonb_agg(c.c order by (c.c ->> 'never')::boolean desc, c.c ->> 'condition' = 'handler' desc, c.nr)
+		from jsonb_array_elements(v_rows) with ordinality c(c, nr)
+		where c.c ->> 'state' = 'no' and case when v_by_hand then not (v_by_exec and c.c ->> 'condition' = 'handler')
+			else c.c ->> 'condition' <> 'overlap' and v_def.enabled and not v_def.is_paused and v_def.next_slot_at is not null
+				and ((c.c ->> 'at')::timestamptz > v_def.next_slot_at) is not false end);
+	v_but := v_held -> 0;
+	if v_by_hand then
+		v_words := case v_but ->> 'condition' when 'enabled' then format('definition %s is disabled', v_name) else v_but ->> 'words' end;
+		return query select 'verdict',
+			case when (v_but ->> 'never')::boolean then 'never' when v_but ->> 'reason' like '%\_paused' then 'paused' else 'manual' end,
+			coalesce(v_but ->> 'reason', 'no_schedule'),
+			case when not v_by_exec then 'has no schedule: it fires only by hand' || coalesce('; but ' || v_words, '')
+				else format('has no schedule, and no host was seen with a handler for %s: ''jobrun exec %s'' starts ', v_def.job_type, v_name)
+					|| coalesce('nothing: ' || v_words, 'it') end,
+			(v_but ->> 'at')::timestamptz, coalesce(v_but ->> 'rest', '')
+				|| jobrun.others_words((select count(distinct c.c ->> 'condition') - 1 from jsonb_array_elements(v_held) c(c))),
+			case when v_but is not null then v_but ->> 'command' when not v_by_exec then 'jobrun enqueue --definition ' || v_name end;
+	else
+		return query select 'verdict',
+			case when not v_def.enabled or v_def.is_paused and not isfinite(v_def.paused_until) or v_def.next_slot_at is null then 'never'
+				when v_def.is_paused then 'paused' else 'fires' end,
+			case when not v_def.enabled then 'disabled' when v_def.is_paused then 'definition_paused'
+				when v_def.next_slot_at is null then 'no_slot' when v_late then 'late_slot' else coalesce(v_but ->> 'reason', 'next_slot') end,
+			case when not v_def.enabled then 'never fires unless somebody acts: it is disabled, and its slots are skipped'
+				when v_def.is_paused and not isfinite(v_def.paused_until) then 'never fires unless somebody acts: it is paused until resumed'
+				when v_def.is_paused then 'fires no slot before its pause ends' when v_def.next_slot_at is null then 'never fires again: its schedule has no further slot'
+				when v_late then 'fires with the next tick: no tick has fired its slot of' else 'fires' end,
+			case when not v_def.enabled then null when v_def.is_paused then nullif(v_def.paused_until, 'infinity') else v_def.next_slot_at end,
+			case when v_def.enabled and v_def.is_paused then coalesce(': ' || v_def.paused_reason, '')
+				else coalesce('; but ' || jobrun.line_of(v_but ->> 'words', (v_but ->> 'at')::timestamptz, v_but ->> 'rest'), '') end,
+			case when not v_def.enabled then format('jobrun define %s --enable', v_name)
+				when v_def.is_paused then 'jobrun resume --definition ' || v_name when v_late then 'jobrun --once -v'
+				else v_but ->> 'command' end;
 	end if;
-	return query select 'overlap', case when v_overlap is null then 'ok' else 'no' end, case when v_overlap is not null then 'overlap' end,
-		case when v_def.overlap <> 'skip' then 'runs may overlap' when v_overlap is null then 'no run of it is unfinished'
-			else v_overlap || ', so a slot now would be skipped' end, null::timestamptz, '',
-		case when v_overlap is not null then format('jobrun define %s --overlap allow', v_name) end;
+	return query select r.condition, r.state, r.reason, r.words, r.at, coalesce(r.rest, ''), r.command
+		from jsonb_to_recordset(v_rows) r(condition text, state text, reason text, words text, at timestamptz, rest text, command text);
 	return query select 'next', 'ok', null, 'next slot ' || jobrun.slot_text(n.slot, v_def.time_zone), n.slot, '', null
 		from jobrun.next_slots(v_def.schedule, v_def.time_zone, now(), 3, v_def.anchor_at) n(slot) where v_def.schedule is not null;
 	return query select 'past', case s.outcome when 'queued' then 'ok' else 'no' end, s.outcome,

@@ -217,6 +217,121 @@ T='([0-9-]+ )?[0-9:]+\+00:00'
 	assert_line --index 1 'try: jobrun enqueue --definition backup'
 }
 
+# held_is NAME DOCUMENT REGEX: verdict, reason and command of explain --json, and the end of its first line.
+held_is() {
+	jr_ok explain "$1" --json
+	assert_equal "$(jq -c '[.verdict, .reason, .command]' <<<"$output")" "$2"
+	jr_ok explain "$1"
+	assert_line --index 0 --regexp "^$1 has no schedule$3\$"
+	[ "$(jq -r '.[2]' <<<"$2")" = null ] || assert_line --index 1 "try: $(jq -r '.[2]' <<<"$2")"
+}
+
+# exec_starts_nothing DOCUMENT REGEX: the same of backup, and a command is not started; then the command of DOCUMENT changes that.
+exec_starts_nothing() {
+	held_is backup "$1" ", and no host was seen with a handler for backup: 'jobrun exec backup' starts nothing: $2"
+	jr exec --strict backup -- true
+	assert_equal "$status" 75
+	eval "run_jobrun $(jq -r '.[2] | ltrimstr("jobrun ")' <<<"$1")"
+	jr_ok exec --strict backup -- true
+}
+
+@test "what keeps jobrun exec from starting is the verdict of its definition, with the command that changes it" {
+	jr_ok exec backup -- true
+	held_is backup '["manual","no_schedule",null]' ", and no host was seen with a handler for backup: 'jobrun exec backup' starts it"
+	jr_ok pause --definition backup --for 1h --reason 'disk is full'
+	exec_starts_nothing '["paused","definition_paused","jobrun resume --definition backup"]' "definition backup is paused until $T \(in [^)]*\): disk is full"
+	jr_ok pause --definition backup
+	exec_starts_nothing '["never","definition_paused","jobrun resume --definition backup"]' 'definition backup is paused until resumed'
+	jr_ok define backup --disable
+	exec_starts_nothing '["never","disabled","jobrun define backup --enable"]' 'definition backup is disabled'
+	jr_ok pause --type backup --for 1h
+	exec_starts_nothing '["paused","type_paused","jobrun resume --type backup"]' "type backup is paused by .* until $T \(in [^)]*\)"
+	jr_ok pause --queue exec --reason tape
+	exec_starts_nothing '["never","queue_paused","jobrun resume --queue exec"]' 'queue exec is paused by .* until resumed: tape'
+	jr_ok pause --all --for 1h
+	exec_starts_nothing '["paused","all_paused","jobrun resume --all"]' "everything is paused by .* until $T \(in [^)]*\)"
+	jr_ok queue exec --max-running 0
+	exec_starts_nothing '["never","queue_full","jobrun queue exec --max-running 1"]' 'queue exec lets no run start: its max-running is 0'
+	jr_ok queue exec --rate 1/1h
+	jr_ok exec backup -- true
+	exec_starts_nothing '["manual","rate_used","jobrun queue exec --rate 2/1h"]' "queue exec has started 1 of 1 in 1h, more from $T \(in [^)]*\)"
+	jr_ok queue exec --rate none
+	# The reason of a pause is said of that pause only; what holds on for ever comes first.
+	jr_ok pause --definition backup --for 1h --reason 'disk is full'
+	jr_ok define backup --disable
+	held_is backup '["never","disabled","jobrun define backup --enable"]' '.* starts nothing: definition backup is disabled; 1 other condition holds it, too'
+}
+
+@test "a pause of this host keeps jobrun exec from starting here, that of another host does not; nor does a retried run" {
+	jr exec backup -- false
+	id=$(q 'select max(id) from jobrun.job_runs')
+	jr_ok pause --host "$(hostname)" --for 1h
+	exec_starts_nothing "[\"paused\",\"host_paused\",\"jobrun resume --host $(hostname)\"]" "host $(hostname) is paused by .* until $T \(in [^)]*\)"
+	q "insert into jobrun.job_runners (id, pid, permits, host, version, job_types, paused_until) values (1, 7, 2, 'far', '1', '{}', 'infinity')"
+	jr_ok retry "$id"
+	held_is backup '["manual","no_schedule",null]' ".*: 'jobrun exec backup' starts it"
+	assert_line 'ok  host far is paused until resumed; another host is not   jobrun resume --host far'
+	# Other hosts do not help who types it here, but the run may be started there.
+	q "update jobrun.job_runners set paused_until = null where host = 'far'"
+	q "insert into jobrun.job_runners (id, pid, permits, host, version, job_types) values (2, 7, 2, 'far', '1', '{}')"
+	jr_ok pause --host "$(hostname)"
+	held_is backup "[\"never\",\"host_paused\",\"jobrun resume --host $(hostname)\"]" ".* starts nothing: host $(hostname) is paused by .* until resumed"
+	verdict_is "$id" "waits: the next 'jobrun exec backup' starts it, in place of a new run\$"
+	assert_line --regexp "^ok  host $(hostname) is paused by .* until resumed; another host is not"
+}
+
+@test "while a command of exec runs, its definition says that nothing starts beside it" {
+	bg_jobrun exec backup -- sleep 60
+	wait_until 20 q_is 1 "select count(*) from jobrun.job_runs where status = 'running'"
+	id=$(q 'select max(id) from jobrun.job_runs')
+	held_is backup '["manual","overlap","jobrun define backup --overlap allow"]' ".* starts nothing: run $id is running, and nothing starts beside it"
+	jr exec --strict backup -- true
+	assert_equal "$status" 75
+	jr_ok define backup --overlap allow --lock nas
+	q "update jobrun.job_runs set concurrency_key = 'nas' where status = 'running'"
+	q "insert into jobrun.job_queues (name) values ('exec')"
+	held_is backup "[\"manual\",\"key_taken\",\"jobrun show $id\"]" ".* starts nothing: lock key nas is taken, 1 of 1 run in queue exec \($id\)"
+	jr exec --strict backup -- true
+	assert_equal "$status" 75
+	jr_ok cancel "$id"
+}
+
+@test "of a definition without a schedule the verdict is what a run enqueued by hand would meet" {
+	handler mail <<<'exit 0'
+	handler other <<<'exit 0'
+	jr_ok run
+	jr_ok define mail --timeout 5m
+	held_is mail '["manual","no_schedule","jobrun enqueue --definition mail"]' ': it fires only by hand'
+	for what in definition/mail type/mail queue/default; do
+		jr_ok pause "--${what%/*}" "${what#*/}" --for 1h --reason 'relay is down'
+		held_is mail "[\"paused\",\"${what%/*}_paused\",\"jobrun resume --${what%/*} ${what#*/}\"]" \
+			": it fires only by hand; but ${what/\// } is paused .*until $T \(in [^)]*\): relay is down"
+		id=$(enqueue --definition mail)
+		jr_ok run
+		run_is "$id" queued
+		jr_ok resume "--${what%/*}" "${what#*/}"
+		jr_ok run
+		run_is "$id" succeeded
+	done
+	jr_ok pause --all
+	held_is mail '["never","all_paused","jobrun resume --all"]' ': it fires only by hand; but everything is paused by .* until resumed'
+	jr_ok resume --all
+	jr_ok queue default --max-running 0
+	held_is mail '["never","queue_full","jobrun queue default --max-running 1"]' ': it fires only by hand; but queue default lets no run start: .*'
+	jr_ok queue default --max-running none
+	# Neither keeps what is enqueued by hand from starting.
+	jr_ok define mail --disable
+	runs_elsewhere "$(enqueue --definition mail)"
+	held_is mail '["manual","no_schedule","jobrun enqueue --definition mail"]' ': it fires only by hand'
+	refute_output --partial '!'
+	id=$(enqueue --definition mail)
+	jr_ok run
+	run_is "$id" succeeded
+	chmod g+w "$JOBRUN_HANDLERS/mail"
+	run_jobrun run
+	held_is mail "[\"never\",\"refused\",\"chmod go-w $JOBRUN_HANDLERS/mail\"]" ': it fires only by hand; but no host has a handler for mail.*; host .*'
+}
+
 @test "of a definition of exec explain judges the queue that exec uses, with its limits, and asks for no handler" {
 	handler backups <<<:
 	jr_ok run

@@ -842,6 +842,7 @@ objects() {
 		function other_paused_types: read run admin
 		function other_queues: read run admin
 		function other_types: enqueue read run admin
+		function others_words: admin
 		function overlapping: run admin
 		function parse_every: admin
 		function parse_schedule: admin
@@ -876,6 +877,7 @@ objects() {
 		function run_status: enqueue read run admin
 		function run_texts: read run admin
 		function runners_of_day: admin
+		function seen_by_exec: admin
 		function seen_here: admin
 		function seen_hosts: read run admin
 		function seen_of: admin
