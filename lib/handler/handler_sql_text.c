@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "handler/jsonb_size.h"
 
 #include <jansson.h>
 #include <limits.h>
@@ -135,6 +136,15 @@ jr_handler_sql_is_control(PGresult *result)
 	return PQresultStatus(result) == PGRES_COMMAND_OK && tag[1] != '|' && strstr(tags, tag) != NULL;
 }
 
+/* json comes as the statement wrote it, jsonb as the server prints it. It is kept as jsonb. */
+static bool
+is_too_large(const char *text, Oid type)
+{
+	size_t len = strlen(text);
+
+	return len > JR_SQL_RESULT_MAX || (type == JSON_OID && jr_jsonb_measure(text, len).printed > JR_SQL_RESULT_MAX);
+}
+
 bool
 jr_handler_sql_read_result(const PGresult *result, const char **text, struct jr_handler_sql_end *end)
 {
@@ -146,7 +156,7 @@ jr_handler_sql_read_result(const PGresult *result, const char **text, struct jr_
 	*text = jr_pg_text(result, 0, 0);
 	if (*text != NULL && strcmp(*text, "null") == 0)
 		*text = NULL;
-	if (*text == NULL || strlen(*text) <= JR_SQL_RESULT_MAX)
+	if (*text == NULL || !is_too_large(*text, type))
 		return true;
 	*end = jr_handler_sql_end_of(
 	    JR_FAIL, "result-too-large", "the result is larger than 1 MiB: everything was rolled back");

@@ -4,14 +4,14 @@
  * jansson checks that it is JSON. Only the names of the members and the duration are taken from the result; the text of
  * the line is sent to the server. What must hold: the server accepts every line that is accepted here, since the line
  * is written together with the outcome of the run. So a line that is too large for PostgreSQL's jsonb or for the table
- * is refused here. Its size as jsonb is estimated, and the estimate is never too low.
+ * is refused here, and so is one that PostgreSQL would print as a much longer text (jsonb_size.h).
  */
 #include "handler/out_parts.h"
 
 #include "base/parse.h"
 #include "base/text.h"
+#include "handler/jsonb_size.h"
 
-#include <ctype.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,8 @@
 #define SMALL_MAX 65536   /* progress */
 #define LARGE_MAX 1049600 /* checkpoint, result */
 
-#define NUMBER_MAX 16000 /* digits plus exponent; numeric has at most 16383 digits after the point */
+/* The limit of what PostgreSQL prints for a line: the next claim of the run gets its checkpoint as text. */
+#define PRINTED_MAX (JR_OUT_LINE_MAX + JR_OUT_LINE_SLACK)
 
 static const char *const names[] = {
     [JR_SAYS_PROGRESS] = "progress",
@@ -31,80 +32,6 @@ static const char *const names[] = {
     [JR_SAYS_RESULT] = "result",
     [JR_SAYS_RETRY_IN] = "retry_in",
 };
-
-struct measure {
-	size_t jsonb_size; /* at most */
-	bool has_huge_number;
-};
-
-/* The size of a number as an element of jsonb: its entry, padding, two headers, and two bytes for four digits. */
-static size_t
-size_of_number(size_t digits)
-{
-	return 4 + 3 + 8 + 2 * (digits / 4 + 2);
-}
-
-/* Measure the number at text[0]. Returns its length. */
-static size_t
-measure_number(const char *text, size_t len, struct measure *measure)
-{
-	size_t digits = 0, exponent = 0, i = 0;
-	bool in_exponent = false;
-
-	for (; i < len && (isalnum((unsigned char)text[i]) || strchr("+-.", text[i]) != NULL); i++) {
-		bool is_digit = isdigit((unsigned char)text[i]) != 0;
-
-		if (text[i] == 'e' || text[i] == 'E')
-			in_exponent = true;
-		else if (is_digit && !in_exponent)
-			digits++;
-		else if (is_digit && exponent <= NUMBER_MAX)
-			exponent = exponent * 10 + (size_t)(text[i] - '0');
-	}
-	if (digits + exponent > NUMBER_MAX)
-		measure->has_huge_number = true;
-	measure->jsonb_size += size_of_number(digits);
-	return i;
-}
-
-/*
- * Measure the string that begins at text[0]. Returns its length with both quotes. An escape is never shorter than the
- * character that it stands for.
- */
-static size_t
-measure_string(const char *text, size_t len, struct measure *measure)
-{
-	size_t i = 1;
-
-	while (i < len && text[i] != '"')
-		i += text[i] == '\\' ? 2 : 1;
-	measure->jsonb_size += 4 + i;
-	return i + 1;
-}
-
-/* Each value and each key has an entry of four bytes; each container has a header and padding. */
-static struct measure
-measure_text(const char *text, size_t len)
-{
-	struct measure measure = {.jsonb_size = 16};
-
-	for (size_t i = 0; i < len;) {
-		char c = text[i];
-
-		if (c == '"') {
-			i += measure_string(text + i, len - i, &measure);
-		} else if (c == '-' || isdigit((unsigned char)c)) {
-			i += measure_number(text + i, len - i, &measure);
-		} else {
-			if (c == '{' || c == '[')
-				measure.jsonb_size += 4 + 4 + 3;
-			else if (c == 't' || c == 'f' || c == 'n') /* true, false, null */
-				measure.jsonb_size += 4;
-			i++;
-		}
-	}
-	return measure;
-}
 
 static bool
 read_retry_in(const json_t *value, int64_t *ms, struct jr_err *err)
@@ -159,15 +86,27 @@ read_members(json_t *root, struct jr_out_line *line, struct jr_err *err)
 }
 
 static bool
-check_sizes(const struct measure *measure, size_t len, const struct jr_out_line *line, struct jr_err *err)
+refuse_printed(const char *what, int max, struct jr_err *err)
 {
-	if (measure->has_huge_number)
-		return jr_fail(err, JR_E_DATA, "a number of more than %d digits", NUMBER_MAX);
+	return jr_fail(err, JR_E_DATA,
+	    "%s is longer than %d bytes as PostgreSQL prints it (1e-9 as 0.000000001, a blank after each comma)", what,
+	    max);
+}
+
+static bool
+check_sizes(const struct jr_jsonb_size *size, size_t len, const struct jr_out_line *line, struct jr_err *err)
+{
+	if (size->has_huge_number)
+		return jr_fail(err, JR_E_DATA, "a number of more than %d digits", JR_JSONB_NUMBER_MAX);
+	if (size->printed > PRINTED_MAX)
+		return refuse_printed("it", JR_OUT_LINE_MAX, err);
 	if (line->says[JR_SAYS_PROGRESS] && len > JR_PROGRESS_MAX)
 		return jr_fail(err, JR_E_DATA, "%zu bytes: progress has at most %d", len, JR_PROGRESS_MAX);
-	if (line->says[JR_SAYS_PROGRESS] && measure->jsonb_size > SMALL_MAX)
+	if (line->says[JR_SAYS_PROGRESS] && size->stored > SMALL_MAX)
 		return jr_fail(err, JR_E_DATA,
 		    "progress has too many values: it would take more than %d bytes in the database", SMALL_MAX);
+	if (line->says[JR_SAYS_PROGRESS] && size->printed > SMALL_MAX)
+		return refuse_printed("progress", SMALL_MAX, err);
 	return true;
 }
 
@@ -195,18 +134,18 @@ parse(const char *text, size_t len, struct jr_err *err)
 bool
 jr_out_line_read(const char *text, size_t len, struct jr_out_line *line, struct jr_err *err)
 {
-	struct measure measure = measure_text(text, len);
+	struct jr_jsonb_size size = jr_jsonb_measure(text, len);
 	json_t *root;
 	bool done;
 
 	*line = (struct jr_out_line){0};
 	/* Before jansson, which can need a hundred times as much memory. */
-	if (measure.jsonb_size > LARGE_MAX)
+	if (size.stored > LARGE_MAX)
 		return jr_fail(err, JR_E_DATA, "it would take more than %d bytes in the database", LARGE_MAX);
 	root = parse(text, len, err);
 	if (root == NULL)
 		return false;
-	done = read_members(root, line, err) && check_sizes(&measure, len, line, err);
+	done = read_members(root, line, err) && check_sizes(&size, len, line, err);
 	json_decref(root);
 	return done;
 }

@@ -241,14 +241,16 @@ $private"
 		6) perl -e 'print "{\"result\": ", "[" x 100000, "]" x 100000, "}\n"' ;;
 		7) perl -e 'print "{\"result\": ", "7" x 200000, "}\n"' ;;
 		8) perl -e 'print "{\"progress\": {", join(",", map { "\"k$_\": \"\"" } 1 .. 3000), "}}\n"' ;;
+		9) perl -e 'print "{\"checkpoint\": [", join(",", ("1e-15999") x 8000), "]}\n"' ;; # 128 MB when it is printed
 		esac >> "$JOBRUN_OUT"
 	sh
-	q "select jobrun.enqueue('hard', to_jsonb(n)) from generate_series(1, 8) n" >/dev/null
-	jr_ok run -j 8
-	q_is 'succeeded|8' "select status, count(*) from jobrun.job_runs group by 1"
-	# The last one fits.
-	q_is 7 "select count(*) from jobrun.job_attempts where output like 'jobrun: line 1 of JOBRUN_OUT: %'"
-	q_is 8 "select payload from jobrun.job_runs where progress is not null or result is not null"
+	q "select jobrun.enqueue('hard', to_jsonb(n)) from generate_series(1, 9) n" >/dev/null
+	jr_ok run -j 9
+	q_is 'succeeded|9' "select status, count(*) from jobrun.job_runs group by 1"
+	# The eighth fits.
+	q_is 8 "select count(*) from jobrun.job_attempts where output like 'jobrun: line 1 of JOBRUN_OUT: %'"
+	q_is 8 "select payload from jobrun.job_runs where progress is not null or result is not null
+		or checkpoint is not null"
 }
 
 @test "texts that the encoding of the database lacks are left out, and the outcome is written" {

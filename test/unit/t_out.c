@@ -238,6 +238,52 @@ many_parts_are_measured(void **state)
 	jr_buf_release(&line);
 }
 
+/* {"NAME": [NUMBER,NUMBER,...]} with a newline. */
+static void
+append_numbers(struct fixture *fixture, const char *name, const char *number, int count)
+{
+	struct jr_buf line;
+
+	jr_buf_init(&line, JR_OUT_LINE_MAX);
+	jr_buf_addf(&line, "{\"%s\": [%s", name, number);
+	for (int i = 1; i < count; i++)
+		jr_buf_addf(&line, ",%s", number);
+	jr_buf_adds(&line, "]}\n");
+	append(fixture, line.data);
+	jr_buf_release(&line);
+}
+
+/* So do a few numbers with an exponent, when the database prints them: the next claim gets the checkpoint as text. */
+static void
+what_postgresql_would_print_is_measured(void **state)
+{
+	struct fixture *fixture = *state;
+
+	append_numbers(fixture, "checkpoint", "1e-15999", 8000);
+	append_numbers(fixture, "result", "-1E+300", 4000);
+	append_numbers(fixture, "progress", "1e-15999", 5);
+	jr_out_read(fixture->out, true);
+	expect(jr_out_checkpoint(fixture->out), NULL);
+	expect(jr_out_result(fixture->out), NULL);
+	expect(jr_out_progress(fixture->out), NULL);
+	expect_warning(fixture, "line 1 of JOBRUN_OUT: it is longer than 1048576 bytes as PostgreSQL prints it");
+	expect_warning(fixture, "line 2 of JOBRUN_OUT: it is longer than 1048576 bytes as PostgreSQL prints it");
+	expect_warning(fixture, "line 3 of JOBRUN_OUT: progress is longer than 65536 bytes as PostgreSQL prints it");
+}
+
+static void
+some_long_numbers_are_taken(void **state)
+{
+	struct fixture *fixture = *state;
+
+	append_numbers(fixture, "checkpoint", "1e-15999", 65);
+	append_numbers(fixture, "progress", "1e-15999", 4);
+	jr_out_read(fixture->out, true);
+	assert_string_equal(jr_out_warnings(fixture->out), "");
+	assert_non_null(jr_out_checkpoint(fixture->out));
+	assert_non_null(jr_out_progress(fixture->out));
+}
+
 static void
 a_file_that_is_written_anew_is_read_anew(void **state)
 {
@@ -378,6 +424,8 @@ main(void)
 	    TEST(warnings_are_ten_and_a_count),
 	    cmocka_unit_test(sizes_have_limits),
 	    TEST(many_parts_are_measured),
+	    TEST(what_postgresql_would_print_is_measured),
+	    TEST(some_long_numbers_are_taken),
 	    TEST(a_file_that_is_written_anew_is_read_anew),
 	    TEST(one_that_differs_far_from_its_end_is_read_anew),
 	    TEST(of_much_at_once_the_end_is_read),

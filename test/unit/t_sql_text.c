@@ -202,6 +202,30 @@ only_json_is_a_result(void **state)
 	free(large);
 }
 
+/* 72 kB as json, 128 MB when it is printed as jsonb. */
+static void
+json_is_measured_as_it_would_be_printed(void **state)
+{
+	const size_t count = 8000, each = 9;
+	char *text = jr_xmalloc(count * each + 2);
+	const char *cell = text, *found;
+	struct jr_handler_sql_end end;
+	PGresult *result;
+
+	(void)state;
+	for (size_t i = 0; i < count; i++)
+		memcpy(text + i * each, i == 0 ? "[1e-15999" : ",1e-15999", each);
+	memcpy(text + count * each, "]", 2);
+	result = result_of(114, 1, 1, &cell);
+	assert_false(jr_handler_sql_read_result(result, &found, &end));
+	assert_string_equal(end.code, "result-too-large");
+	jr_handler_sql_end_release(&end);
+	PQclear(result);
+	memcpy(text + 65 * each, "]", 2);
+	check_result(114, 1, text, text);
+	free(text);
+}
+
 static void
 an_answer_names_those_that_did_not_succeed(void **state)
 {
@@ -314,6 +338,7 @@ main(void)
 	    cmocka_unit_test(settings_of_a_run_of_a_group_and_of_a_rehearsal),
 	    cmocka_unit_test(what_a_runner_leaves_behind_is_kept_for_a_part_of_its_lease),
 	    cmocka_unit_test(only_json_is_a_result),
+	    cmocka_unit_test(json_is_measured_as_it_would_be_printed),
 	    cmocka_unit_test(an_answer_names_those_that_did_not_succeed),
 	    cmocka_unit_test(no_rows_and_no_columns_are_success),
 	    cmocka_unit_test(a_bad_row_refuses_the_whole_answer),
