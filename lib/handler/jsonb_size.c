@@ -8,18 +8,35 @@
 #include <ctype.h>
 #include <string.h>
 
+#define SHORT_MAX 63 /* digits plus exponent for which numeric surely has its short header */
+
+struct measure {
+	struct jr_jsonb_size size;
+	size_t numbers, others; /* others: strings and containers, which may end anywhere */
+};
+
 /* The parts of a number as it is written. */
 struct number {
-	size_t whole, fraction; /* digits before and after the point */
+	size_t whole, fraction; /* digits before and after the point; a zero before it is none */
 	size_t exponent;
+	bool has_exponent;
 	bool is_negative, is_small; /* minus signs before the number and before its exponent */
 };
 
-/* The size of a number as an element of jsonb: its entry, padding, two headers, and two bytes for four digits. */
+/*
+ * The size of a number as an element of jsonb: its entry, and a numeric with headers and two bytes for each four
+ * digits, counted from the point. With the padding after it the next number is aligned.
+ */
 static size_t
 size_of_number(const struct number *number)
 {
-	return 4 + 3 + 8 + 2 * ((number->whole + number->fraction) / 4 + 2);
+	size_t digits = number->whole + number->fraction;
+	size_t headers = digits + number->exponent > SHORT_MAX ? 8 : 6;
+	size_t fours = (number->whole + 3) / 4 + (number->fraction + 3) / 4;
+
+	if (number->has_exponent) /* it moves the point to any place */
+		fours = (digits + 6) / 4;
+	return 4 + ((headers + 2 * fours + 3) & ~(size_t)3);
 }
 
 /* numeric prints no exponent, and keeps the zeros at the end of a fraction. */
@@ -30,12 +47,12 @@ printed_number(const struct number *number)
 
 	if (number->is_small) {
 		fraction += exponent;
-		whole = whole > exponent ? whole - exponent : 1;
+		whole = whole > exponent ? whole - exponent : 0;
 	} else {
 		whole += exponent;
 		fraction = fraction > exponent ? fraction - exponent : 0;
 	}
-	return number->is_negative + whole + (fraction > 0 ? 1 + fraction : 0);
+	return number->is_negative + (whole > 0 ? whole : 1) + (fraction > 0 ? 1 + fraction : 0);
 }
 
 /* Read the number at text[0]. Returns its length. */
@@ -49,13 +66,15 @@ read_number(const char *text, size_t len, struct number *number)
 		bool is_digit = isdigit((unsigned char)text[i]) != 0;
 
 		if (text[i] == 'e' || text[i] == 'E')
-			in_exponent = true;
+			in_exponent = number->has_exponent = true;
 		else if (text[i] == '.')
 			in_fraction = true;
 		else if (text[i] == '-')
 			*(in_exponent ? &number->is_small : &number->is_negative) = true;
+		else if (is_digit && in_fraction && !in_exponent)
+			number->fraction++;
 		else if (is_digit && !in_exponent)
-			(*(in_fraction ? &number->fraction : &number->whole))++;
+			number->whole += number->whole > 0 || text[i] != '0';
 		else if (is_digit && number->exponent <= JR_JSONB_NUMBER_MAX)
 			number->exponent = number->exponent * 10 + (size_t)(text[i] - '0');
 	}
@@ -63,16 +82,17 @@ read_number(const char *text, size_t len, struct number *number)
 }
 
 static size_t
-measure_number(const char *text, size_t len, struct jr_jsonb_size *size)
+measure_number(const char *text, size_t len, struct measure *measure)
 {
 	struct number number = {.whole = 0};
 	size_t end = read_number(text, len, &number);
 
-	size->stored += size_of_number(&number);
+	measure->numbers++;
+	measure->size.stored += size_of_number(&number);
 	if (number.whole + number.fraction + number.exponent > JR_JSONB_NUMBER_MAX)
-		size->has_huge_number = true;
+		measure->size.has_huge_number = true;
 	else
-		size->printed += printed_number(&number);
+		measure->size.printed += printed_number(&number);
 	return end;
 }
 
@@ -81,48 +101,54 @@ measure_number(const char *text, size_t len, struct jr_jsonb_size *size)
  * character that it stands for, nor than what is printed for it.
  */
 static size_t
-measure_string(const char *text, size_t len, struct jr_jsonb_size *size)
+measure_string(const char *text, size_t len, struct measure *measure)
 {
 	size_t i = 1;
 
 	while (i < len && text[i] != '"')
 		i += text[i] == '\\' ? 2 : 1;
-	size->stored += 4 + i;
-	size->printed += i + 1;
+	measure->others++;
+	measure->size.stored += 4 + i;
+	measure->size.printed += i + 1;
 	return i + 1;
 }
 
 /* Any other byte. Each container has a header and padding; a blank is printed after each comma and colon. */
 static void
-measure_byte(char c, struct jr_jsonb_size *size)
+measure_byte(char c, struct measure *measure)
 {
-	if (c == '{' || c == '[')
-		size->stored += 4 + 4 + 3;
-	else if (c == 't' || c == 'f' || c == 'n') /* true, false, null */
-		size->stored += 4;
+	if (c == '{' || c == '[') {
+		measure->others++;
+		measure->size.stored += 4 + 4 + 3;
+	} else if (c == 't' || c == 'f' || c == 'n') /* true, false, null */
+		measure->size.stored += 4;
 	if (c == ',' || c == ':')
-		size->printed += 2;
+		measure->size.printed += 2;
 	else if (!isspace((unsigned char)c))
-		size->printed++;
+		measure->size.printed++;
 }
 
-/* Each value and each key has an entry of four bytes. */
+/*
+ * Each value and each key has an entry of four bytes. A number may need padding before it only if what is stored before
+ * it is not a number; in an object that need not be what is written before it.
+ */
 struct jr_jsonb_size
 jr_jsonb_measure(const char *text, size_t len)
 {
-	struct jr_jsonb_size size = {.stored = 16};
+	struct measure measure = {.size = {.stored = 16}};
 
 	for (size_t i = 0; i < len;) {
 		char c = text[i];
 
 		if (c == '"')
-			i += measure_string(text + i, len - i, &size);
+			i += measure_string(text + i, len - i, &measure);
 		else if (c == '-' || isdigit((unsigned char)c))
-			i += measure_number(text + i, len - i, &size);
+			i += measure_number(text + i, len - i, &measure);
 		else {
-			measure_byte(c, &size);
+			measure_byte(c, &measure);
 			i++;
 		}
 	}
-	return size;
+	measure.size.stored += 3 * (measure.numbers < measure.others ? measure.numbers : measure.others);
+	return measure.size;
 }

@@ -279,6 +279,13 @@ $private"
 	assert_equal "$found" $'fails|dead|1\nworks|succeeded|1'
 }
 
+@test "a line is taken if it fits as jsonb: 60,000 small numbers do" {
+	handler count <<<'perl -e '"'"'print "{\"result\": [", join(",", (1) x 60000), "]}\n"'"'"' >>"$JOBRUN_OUT"'
+	id=$(enqueue count)
+	jr_ok run
+	q_is '60000|720008' "select jsonb_array_length(result), pg_column_size(result || '[]') from jobrun.job_runs where id = $id"
+}
+
 @test "a result keeps its numbers to the last digit" {
 	handler count <<<'echo "{\"result\": {\"a\": 123456789012345678901234567890.10, \"b\": 9223372036854775808, \"c\": 1e-30}}" >> "$JOBRUN_OUT"'
 	id=$(enqueue count)
