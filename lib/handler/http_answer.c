@@ -108,7 +108,7 @@ jr_incoming_header(char *data, size_t size, size_t count, void *transfer)
 		forget_headers(in);
 		if (!is_interim(data, len))
 			begin_low_speed(owner);
-	} else if (len > 0 && is_blank(data[0]))
+	} else if (len > 0 && (data[0] == '\r' || data[0] == '\n')) /* not a blank: a folded line */
 		in->headers_done = true;
 	else if (!in->headers_done)
 		take_line(in, data, len);

@@ -323,6 +323,20 @@ judge_headers(struct jr_transfer *transfer)
 		transfer->in.cut = JR_CUT_HEADERS;
 }
 
+/* libcurl takes an answer that ends within its headers for a whole one. It is none: no status, and no rule applies. */
+static void
+judge_end(struct jr_transfer *transfer, struct jr_answer *answer)
+{
+	if (transfer->result != CURLE_OK)
+		return;
+	if (answer->status != 0 && !transfer->in.headers_done) {
+		(void)snprintf(transfer->message, sizeof(transfer->message), "the answer ended within its headers");
+		answer->status = 0;
+	}
+	if (answer->status == 0)
+		transfer->result = CURLE_WEIRD_SERVER_REPLY;
+}
+
 static void
 on_end(void *ctx)
 {
@@ -335,8 +349,7 @@ on_end(void *ctx)
 	    .body_total = in->body_total};
 
 	judge_headers(transfer);
-	if (transfer->result == CURLE_OK && answer.status == 0)
-		transfer->result = CURLE_WEIRD_SERVER_REPLY;
+	judge_end(transfer, &answer);
 	if (transfer->result != CURLE_OK && in->cut != JR_CUT_ENOUGH) {
 		answer.code = error_code(transfer, number);
 		answer.error = error = error_line(transfer, answer.status);

@@ -398,6 +398,22 @@ in_little_memory() {
 	assert_equal "$(output_of "$id")" $'HTTP 200, 9 bytes\nonly this'
 }
 
+@test "an answer that ends within its headers is none, whatever the status" {
+	local where
+
+	web
+	for where in {200,400,429,503}/{status,header,folded,interim}; do
+		http_handler "${where/\//-}" "$web/cuthead/$where"
+		enqueue "${where/\//-}" --backoff 1h
+	done
+	http_handler fine "$web/ok"
+	enqueue fine
+	jr_ok run
+	assert_equal "$(q "select job_type, status, error_code from jobrun.job_runs
+		where (status, attempts, error_code) is distinct from ('failed', 1, 'curl:WEIRD_SERVER_REPLY') order by 1")" 'fine|succeeded|'
+	assert_equal "$(error_of 1)" 'the answer ended within its headers'
+}
+
 @test "a reset in the body is an error, whatever the status" {
 	beside /reset failed curl:RECV_ERROR
 }

@@ -10,6 +10,7 @@ connection. Ends with its parent. Each path is a behaviour:
   /hold/NAME                                                until there is a file DIR/NAME
   /endless  /bighead  /manyheads  /flood  /gzip  /tegzip    without measure
   /short  /reset  /excess  /nothttp  /drop  /badutf8        wrong
+  /cuthead/NNN/status|header|folded|interim                 the connection ends within the headers
   /early  /rude                                             an answer, or the end, before the body was read
   /signed                                                   401 unless the signature verifies
   /late                                                     the first connection dies when it is used again
@@ -239,6 +240,14 @@ class Connection:
 
     async def do_nothttp(self, _rest, _query):
         await self.send(b"220 mail.example.net ESMTP\r\n")
+        raise Cut
+
+    async def do_cuthead(self, rest, _query):
+        status, _, where = rest.partition("/")
+        head = f"HTTP/1.1 {status} {PHRASE}\r\n"
+        await self.send({
+            "status": head, "header": head + "X-Head: va", "folded": head + "X-Head: a\r\n b\r\n",
+            "interim": "HTTP/1.1 103 Early Hints\r\n\r\n" + head}[where].encode())
         raise Cut
 
     async def do_drop(self, _rest, _query):

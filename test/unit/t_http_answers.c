@@ -88,6 +88,8 @@ only_the_final_answer_counts(void **state)
 	assert_null(transfer.in.date);
 	assert_true(header(&transfer, "retry-AFTER: \t 7 \r\n"));
 	assert_true(header(&transfer, "Retry-After-Not: 8\r\n"));
+	assert_true(header(&transfer, " folded\r\n"));
+	assert_false(transfer.in.headers_done);
 	assert_true(header(&transfer, "Date:\r\n"));
 	assert_true(header(&transfer, "\r\n"));
 	assert_true(header(&transfer, "Retry-After: 9\r\n")); /* a trailer */
