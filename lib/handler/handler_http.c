@@ -102,11 +102,18 @@ add_header(struct http_work *http, char *line)
 	http->headers[i] = line;
 }
 
+/* The time of the database. */
+static int64_t
+unix_ms_of(const struct jr_run *run)
+{
+	return run->started_ms + (jr_clock_now_ms() - run->claimed_ms);
+}
+
 /* The three headers of Standard Webhooks. The timestamp is the time of the database. */
 static void
 sign(struct http_work *http, const struct jr_http_target *target, const struct jr_run *run, const char *body)
 {
-	int64_t now_ms = run->started_ms + (jr_clock_now_ms() - run->claimed_ms);
+	int64_t now_ms = unix_ms_of(run);
 	char *id = jr_webhook_id(run->key, true);
 	char *signature = jr_webhook_sign(target->secrets, target->secret_count, id, now_ms / 1000, body, strlen(body));
 
@@ -258,8 +265,11 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	jr_timer_init(&http->stopped, on_stopped, http);
 	make_headers(http, target, run, body);
 	http->transfer = jr_transfer_start(host->http,
-	    &(struct jr_http_request){
-		.target = target, .headers = http->headers, .body = body, .body_len = strlen(body)},
+	    &(struct jr_http_request){.target = target,
+		.headers = http->headers,
+		.body = body,
+		.body_len = strlen(body),
+		.unix_ms = unix_ms_of(run)},
 	    on_answer, http);
 	return &http->work;
 }

@@ -40,6 +40,7 @@ struct jr_http_request {
 	char *const *headers;
 	const char *body;
 	size_t body_len;
+	int64_t unix_ms; /* the time now: needed if an answer has Retry-After as a date, but no Date; 0: unknown */
 };
 
 struct jr_answer {
@@ -51,7 +52,7 @@ struct jr_answer {
 	size_t body_len;
 	int64_t body_total; /* bytes received */
 	bool has_retry_after;
-	int64_t retry_after_ms; /* at most a day; a date is relative to the answer's Date, and ignored without it */
+	int64_t retry_after_ms; /* at most a day; a date is relative to the answer's Date, else to the request's time */
 };
 
 typedef void jr_answer_fn(void *ctx, const struct jr_answer *answer);
@@ -64,8 +65,11 @@ struct jr_transfer *jr_transfer_start(
     struct jr_http *http, const struct jr_http_request *request, jr_answer_fn *ended, void *ctx) JR_MUST;
 void jr_transfer_free(struct jr_transfer *transfer); /* before `ended`, this aborts the transfer; NULL is fine */
 
-/* Pure: parse Retry-After, in seconds or as a date. `date` is the answer's Date; NULL: none. -1: invalid. */
-int64_t jr_retry_after_ms(const char *value, const char *date);
+/*
+ * Pure: parse Retry-After, in seconds or as a date. -1: invalid. A date is relative to the answer's Date, or to now_s
+ * (Unix time; -1: unknown) if that is NULL or invalid.
+ */
+int64_t jr_retry_after_ms(const char *value, const char *date, int64_t now_s);
 
 /*
  * Pure: NULL if the address is that of a public host; else what it is, such as "loopback" (see http_blocks.h). Only

@@ -164,16 +164,18 @@ date_of(const char *value)
 }
 
 int64_t
-jr_retry_after_ms(const char *value, const char *date)
+jr_retry_after_ms(const char *value, const char *date, int64_t now_s)
 {
-	int64_t then_s, now_s, wait_s;
+	int64_t then_s, date_s, wait_s;
 
 	if (value[0] >= '0' && value[0] <= '9') {
 		wait_s = seconds_of(value);
 		return wait_s < 0 ? -1 : wait_s * 1000;
 	}
 	then_s = date_of(value);
-	now_s = date != NULL ? date_of(date) : -1;
+	date_s = date != NULL ? date_of(date) : -1;
+	if (date_s >= 0)
+		now_s = date_s;
 	if (then_s < 0 || now_s < 0)
 		return -1;
 	wait_s = then_s - now_s;

@@ -50,6 +50,7 @@ struct jr_transfer {
 	struct jr_timer end; /* reports the end to the owner */
 	jr_answer_fn *ended;
 	void *ctx;
+	int64_t unix_ms, began_ms; /* the time of the request, and the same by jr_clock_now_ms(); unix_ms 0: unknown */
 	struct jr_incoming in;
 	bool refuse_private;
 	char unfit[64];                 /* the name of a header with an invalid value; "": none */

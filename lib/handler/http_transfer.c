@@ -337,6 +337,15 @@ judge_end(struct jr_transfer *transfer, struct jr_answer *answer)
 		transfer->result = CURLE_WEIRD_SERVER_REPLY;
 }
 
+/* Unix time. -1: the owner did not tell it. */
+static int64_t
+now_s_of(const struct jr_transfer *transfer)
+{
+	if (transfer->unix_ms == 0)
+		return -1;
+	return (transfer->unix_ms + (jr_clock_now_ms() - transfer->began_ms)) / 1000;
+}
+
 static void
 on_end(void *ctx)
 {
@@ -356,7 +365,7 @@ on_end(void *ctx)
 		answer.passing = lacks_descriptors(transfer);
 	}
 	if (in->retry_after != NULL) {
-		int64_t wait_ms = jr_retry_after_ms(in->retry_after, in->date);
+		int64_t wait_ms = jr_retry_after_ms(in->retry_after, in->date, now_s_of(transfer));
 
 		answer.has_retry_after = wait_ms >= 0;
 		answer.retry_after_ms = wait_ms >= 0 ? wait_ms : 0;
@@ -380,6 +389,8 @@ jr_transfer_start(struct jr_http *http, const struct jr_http_request *request, j
 	transfer->http = http;
 	transfer->ended = ended;
 	transfer->ctx = ctx;
+	transfer->unix_ms = request->unix_ms;
+	transfer->began_ms = jr_clock_now_ms();
 	transfer->refuse_private = !request->target->allow_private;
 	jr_timer_init(&transfer->end, on_end, transfer);
 	transfer->easy = jr_curl.easy_init();

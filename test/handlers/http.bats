@@ -248,11 +248,13 @@ waits() {
 		from jobrun.job_runs r join jobrun.job_attempts a on a.run_id = r.id where r.id = $id"
 }
 
-@test "http: Retry-After is obeyed, in seconds or as a date by the server's clock, up to a day and never below the backoff" {
+@test "http: Retry-After is obeyed, in seconds or as a date by the server's clock, else by the database's, up to a day and never below the backoff" {
 	web
 	waits retry_after=120 118 121
 	waits retry_date=120 118 121
 	waits retry_date=-120 4 11
+	waits 'retry_date=120&undated=1' 116 122
+	waits 'retry_date=-120&undated=1' 4 11
 	waits retry_after=0 4 11
 	waits retry_after=315360000 86398 86401
 	waits retry_date=315360000 86398 86401

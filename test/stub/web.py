@@ -5,7 +5,7 @@ Listens on a free port of 127.0.0.1 and writes it to DIR/port when it is ready. 
 request (method, target, headers, body, number of the connection, verdict on the signature), DIR/connections a line for each
 connection. Ends with its parent. Each path is a behaviour:
 
-  /ok  /ping/ANYTHING  /status/NNN[?retry_after=V][&retry_date=SECONDS][&body=TEXT]  /redirect  /echo
+  /ok  /ping/ANYTHING  /status/NNN[?retry_after=V][&retry_date=SECONDS[&undated=1]][&body=TEXT]  /redirect  /echo
   /slow?s=SECONDS  /hang  /slowhead  /trickle           late, or never
   /hold/NAME                                                until there is a file DIR/NAME
   /endless  /bighead  /manyheads  /flood  /gzip  /tegzip    without measure
@@ -145,10 +145,13 @@ class Connection:
         if "retry_after" in query:
             headers.append(("Retry-After", query["retry_after"]))
         if "retry_date" in query:
-            # A clock of its own, far from ours: what counts is the difference.
+            # A clock of its own, far from ours: what counts is the difference. Without a Date, the time that it is.
             now = datetime.datetime(2020, 2, 28, 12, 0, 0, tzinfo=datetime.timezone.utc)
+            if "undated" in query:
+                now = datetime.datetime.now(datetime.timezone.utc)
             then = now + datetime.timedelta(seconds=int(query["retry_date"]))
-            headers.append(("Date", email.utils.format_datetime(now, usegmt=True)))
+            if "undated" not in query:
+                headers.append(("Date", email.utils.format_datetime(now, usegmt=True)))
             headers.append(("Retry-After", email.utils.format_datetime(then, usegmt=True)))
         await self.answer(int(rest), query.get("body", "").encode(), headers)
 

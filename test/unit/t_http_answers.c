@@ -16,6 +16,7 @@
 #include <sys/un.h>
 
 #define NOON "Fri, 28 Feb 2020 12:00:00 GMT"
+#define NOON_S 1582891200
 #define DAY JR_RETRY_AFTER_MAX_MS
 
 static void
@@ -55,11 +56,24 @@ retry_after_is_seconds_or_a_date(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < JR_COUNT(cases); i++) {
-		int64_t ms = jr_retry_after_ms(cases[i].value, cases[i].date);
+		int64_t ms = jr_retry_after_ms(cases[i].value, cases[i].date, -1);
 
 		if (ms != cases[i].ms)
 			fail_msg("\"%s\": %lld", cases[i].value, (long long)ms);
 	}
+}
+
+static void
+without_a_date_of_the_answer_ours_counts(void **state)
+{
+	static const char later[] = "Fri, 28 Feb 2020 12:02:00 GMT";
+
+	(void)state;
+	assert_int_equal(jr_retry_after_ms(later, NULL, NOON_S), 120000);
+	assert_int_equal(jr_retry_after_ms(later, "yesterday", NOON_S), 120000);
+	assert_int_equal(jr_retry_after_ms(later, NOON, NOON_S + 60), 120000);
+	assert_int_equal(jr_retry_after_ms(later, NULL, NOON_S + 3600), 0);
+	assert_int_equal(jr_retry_after_ms("soon", NULL, NOON_S), -1);
 }
 
 static bool
@@ -160,6 +174,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(retry_after_is_seconds_or_a_date),
+	    cmocka_unit_test(without_a_date_of_the_answer_ours_counts),
 	    cmocka_unit_test(only_the_final_answer_counts),
 	    cmocka_unit_test(headers_have_a_limit_over_all_answers),
 	    cmocka_unit_test(codings_nobody_asked_for_are_refused),
