@@ -149,6 +149,17 @@ set_duration(const struct jr_option *option, int64_t *out, const char *what, con
 	return true;
 }
 
+static bool
+set_string(const struct jr_option *option, const char **out, const char *what, const char *text, struct jr_err *err)
+{
+	if (option->not_empty && text[0] == '\0')
+		return jr_fail(err, JR_E_USAGE, "%s: the %s is empty", what, option->arg);
+	if (option->check != NULL && !option->check(what, text, err))
+		return false;
+	*out = text;
+	return true;
+}
+
 /* Put the text of one option into its field. `what` is its name in messages. */
 static bool
 set_value(const struct jr_option *option, void *values, const char *what, const char *text, struct jr_err *err)
@@ -163,10 +174,7 @@ set_value(const struct jr_option *option, void *values, const char *what, const 
 		*(int64_t *)field += 1;
 		return true;
 	case JR_OPT_STRING:
-		if (option->check != NULL && !option->check(what, text, err))
-			return false;
-		*(const char **)field = text;
-		return true;
+		return set_string(option, field, what, text, err);
 	case JR_OPT_SECRET:
 		free(*(char **)field);
 		*(char **)field = jr_xstrdup(text);

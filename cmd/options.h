@@ -59,7 +59,8 @@ struct jr_option {
 	size_t offset;
 	int64_t min, max;
 	enum jr_option_type type;
-	char letter; /* 0: none */
+	bool not_empty; /* STRING: an empty text is refused, as each empty one of WORDS is */
+	char letter;    /* 0: none */
 };
 
 /* clang-format off */

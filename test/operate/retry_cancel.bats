@@ -173,6 +173,20 @@ jobrun|retry|run 2|{"status": "cancelled", "attempts": 0}|{"status": "queued"}||
 	refused 'limit' retry --status dead --limit 0
 }
 
+@test "a filter whose text is empty is refused, and does not choose all runs" {
+	dead_runs 2 mail
+	for option in error lock status type queue definition host parent created-by; do
+		jr retry -n "--$option" ''
+		assert_equal "$output" ''
+		assert_one_line 64 "^jobrun: --$option: .*empty"
+	done
+	refused '^jobrun: --error: the TEXT is empty$' retry --error=
+	refused '^jobrun: --error: the TEXT is empty$' cancel -t mail --error ''
+	refused '^jobrun: --lock: the KEY is empty$' list --lock ''
+	jr_ok list -t mail --error exit:65 --json
+	assert_equal "$(jq -c '.runs | length' <<<"$output")" 2
+}
+
 @test "grant read allows list and show without texts, and no repair" {
 	dead_runs 1 mail
 	role=watcher_$JR_DATABASE
