@@ -29,9 +29,9 @@ static const struct doctor_opts doctor_defaults = {.long_ms = 600000};
 /* clang-format off */
 static const struct jr_option doctor_options[] = {
 	{ .name = "handlers", .arg = "DIR", .help = "the handlers directory (~/.config/jobrun/handlers, else /etc/jobrun/handlers)",
-	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS" },
+	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS", .not_empty = true },
 	{ .name = "state-dir", .arg = "DIR", .help = "for permits; see 'jobrun run --help'", .type = JR_OPT_STRING, .offset = AT(state_dir),
-	    .env = "JOBRUN_STATE_DIR" },
+	    .env = "JOBRUN_STATE_DIR", .not_empty = true },
 	{ .name = "long", .arg = "D", .help = "warn of transactions that are older, and fail when they are six times as old (10m)",
 	    .type = JR_OPT_DURATION, .offset = AT(long_ms), .min = 0, .max = JR_DURATION_MAX_MS / 6 },
 	JR_OPTIONS_END,

@@ -73,7 +73,7 @@ static const struct jr_option exec_options[] = {
 	{ .name = "heartbeat", .arg = "D", .help = "how often the lease is renewed, at most a quarter of --lease (20s or a quarter)",
 	    .type = JR_OPT_DURATION, .offset = AT(heartbeat_ms) },
 	{ .name = "state-dir", .arg = "DIR", .help = "private directory that remembers which failures were printed (as for run)",
-	    .type = JR_OPT_STRING, .offset = AT(state_dir), .env = "JOBRUN_STATE_DIR" },
+	    .type = JR_OPT_STRING, .offset = AT(state_dir), .env = "JOBRUN_STATE_DIR", .not_empty = true },
 	JR_OPTIONS_END,
 };
 /* clang-format on */

@@ -29,7 +29,7 @@ static const struct handlers_opts handlers_defaults = {.handlers = NULL};
 /* clang-format off */
 static const struct jr_option handlers_options[] = {
 	{ .name = "handlers", .arg = "DIR", .help = "the handlers directory (~/.config/jobrun/handlers, else /etc/jobrun/handlers)",
-	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS" },
+	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS", .not_empty = true },
 	{ .name = "check", .help = "exit 1 when a file there is not used though it looks as if it should be, or a TYPE has no handler",
 	    .type = JR_OPT_FLAG, .offset = AT(check) },
 	{ .name = "settings", .help = "show the settings of NAME.json instead", .type = JR_OPT_FLAG, .offset = AT(settings) },

@@ -47,7 +47,7 @@ static const struct jr_option try_options[] = {
 	{ .name = "checkpoint", .arg = "JSON", .help = "the checkpoint of an earlier attempt", .type = JR_OPT_STRING,
 	    .offset = AT(checkpoint) },
 	{ .name = "handlers", .arg = "DIR", .help = "the handlers directory (~/.config/jobrun/handlers, else /etc/jobrun/handlers)",
-	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS" },
+	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS", .not_empty = true },
 	{ .name = "key", .letter = 'k', .arg = "KEY", .help = "value of JOBRUN_KEY (\"try-\" and a random number)", .type = JR_OPT_STRING,
 	    .offset = AT(key), .check = check_key },
 	{ .name = "max-attempts", .arg = "N", .help = "attempts that the run has (5)", .type = JR_OPT_INT, .offset = AT(max_attempts),

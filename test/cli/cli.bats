@@ -90,6 +90,28 @@ load ../lib/common
 	assert_regex "$stderr" 'unknown option "-Q"'
 }
 
+@test "an empty --handlers or --state-dir is refused; a variable that is empty means the default" {
+	cd "$JOBRUN_HANDLERS"
+	handler work <<<'touch "$TMPDIR/ran"'
+	id=$(enqueue work)
+	for command in run 'run -n' handlers 'try work' doctor; do
+		# shellcheck disable=SC2086 # words
+		jr $command --handlers ''
+		assert_equal "$output" ''
+		assert_one_line 64 '^jobrun: --handlers: the DIR is empty$'
+	done
+	for command in run doctor 'exec work'; do
+		# shellcheck disable=SC2086 # words
+		jr $command --state-dir= -- true
+		assert_equal "$output" ''
+		assert_one_line 64 '^jobrun: --state-dir: the DIR is empty$'
+	done
+	run_is "$id" queued
+	JOBRUN_HANDLERS='' JOBRUN_STATE_DIR='' jr handlers
+	assert_regex "$output$stderr" '/jobrun/handlers'
+	[ ! -e "$TMPDIR/ran" ]
+}
+
 @test "abbreviated long options are refused" {
 	jr list --lim 3
 	assert_equal "$status" 64
