@@ -186,6 +186,12 @@ variable_of_database(const struct jr_import *import)
 	return NULL;
 }
 
+bool
+jr_import_names_database(const struct jr_import *import)
+{
+	return variable_of_database(import) != NULL;
+}
+
 /* The command is quoted as it stands: cron still finds "%" and "\%" in it, before any shell does. Caller frees. */
 static char *
 exec_command(struct jr_import *import, const struct jr_crontab_line *line, const char *shell_command)
@@ -216,7 +222,7 @@ add_exec(struct jr_import *import, const struct jr_crontab_line *line, const cha
 		jr_buf_add(&import->out, text, line->before);
 		jr_buf_adds(&import->out, command);
 		jr_buf_addc(&import->out, '\n');
-		import->unnamed += variable_of_database(import) == NULL ? 1 : 0;
+		import->unnamed += jr_import_names_database(import) ? 0 : 1;
 	}
 	free(command);
 }

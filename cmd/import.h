@@ -22,7 +22,7 @@ struct jr_import {
 	size_t defined;            /* how many definitions */
 	size_t readable;           /* how many handlers all users can read */
 	size_t entries, with_user; /* how many lines, and in how many a user of this host stands before the command */
-	size_t unnamed;            /* how many lines of jobrun exec for which the crontab names no database */
+	size_t unnamed;            /* how many lines of jobrun, printed or advised, for which the crontab names no database */
 	struct jr_buf definitions_text;
 	struct jr_buf out;
 };
@@ -32,6 +32,7 @@ const char *jr_import_name(struct jr_import *import, const char *shell_command);
 
 const char *jr_import_variable(const struct jr_import *import, const char *name); /* NULL: it is not set */
 const char *jr_import_shell(const struct jr_import *import);
+bool jr_import_names_database(const struct jr_import *import);
 
 /* The script of --definitions: its beginning, the handler of a line, the definitions. */
 void jr_import_define_begin(struct jr_import *import);

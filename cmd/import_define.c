@@ -21,9 +21,13 @@ jr_import_define_begin(struct jr_import *import)
 	jr_buf_init(&import->definitions_text, TEXT_MAX);
 	jr_buf_adds(&import->out,
 	    "#!/bin/sh\n"
-	    "# Made by jobrun import crontab --definitions. Read it, run it, then remove the lines from the\n"
-	    "# crontab, and put in: * * * * * ");
-	jr_buf_addf(&import->out, "%s run\n", import->program);
+	    "# Made by jobrun import crontab --definitions. Read it, and run it. Then remove these lines from the crontab\n"
+	    "# (keep those that are comments here, such as @reboot ones), and put in, the first unless a line of the\n"
+	    "# crontab names the database:\n"
+	    "#     JOBRUN_DATABASE_URL=postgresql://ROLE@HOST/DATABASE\n");
+	jr_buf_addf(&import->out, "#     * * * * * %s%s run\n", import->system ? "root " : "", import->program);
+	jr_buf_adds(&import->out,
+	    "# From then on what they print is kept (jobrun logs), not mailed; only a run that is dead is.\n");
 	jr_buf_addf(&import->out, "set -eu\numask %s\n", import->system ? "022" : "077");
 	/* Other users cannot reach anything below the home directory of root. */
 	jr_buf_adds(&import->out,
@@ -176,6 +180,8 @@ jr_import_define(
 void
 jr_import_define_end(struct jr_import *import)
 {
+	if (import->defined > 0 && !jr_import_names_database(import))
+		import->unnamed++; /* the line of jobrun run */
 	if (import->defined > 0)
 		jr_buf_addf(&import->out,
 		    "\n%s define --file - <<'JOBRUN_END'\n{\"definitions\": [\n%s\n]}\nJOBRUN_END\n", import->program,

@@ -162,6 +162,17 @@ Europe/Paris|16' "select time_zone, count(*) from jobrun.job_definitions where j
 	q_is '17' "select count(*) from jobrun.job_runs where status = 'succeeded' and job_type not like 'jobrun.%'"
 }
 
+@test "import crontab --definitions says what to do with the crontab, and that output is kept, not mailed" {
+	echo '30 2 * * * /bin/echo backup ran' >old
+	jr_ok import crontab --definitions old
+	assert_line --partial 'remove these lines from the crontab'
+	assert_line '#     JOBRUN_DATABASE_URL=postgresql://ROLE@HOST/DATABASE'
+	assert_line "#     * * * * * $JOBRUN run"
+	assert_line '# From then on what they print is kept (jobrun logs), not mailed; only a run that is dead is.'
+	jr_ok import crontab --definitions --system - <<<'30 2 * * * root /bin/echo backup ran'
+	assert_line "#     * * * * * root $JOBRUN run"
+}
+
 @test "import crontab --definitions of a system crontab names the users" {
 	printf '1 2 * * * www-data echo "a"\n1 2 * * * a"b echo b\n' >old
 	jr_ok import crontab --definitions --system old
@@ -271,10 +282,16 @@ jobrun: warning: PGPASSWORD $behind"
 	(cat old && echo 'PGHOST=db') >new
 	jr_ok import crontab new
 	assert_regex "$stderr" "$missing"
-	# Nothing that needs the database was made; handlers get it from their runner.
-	jr_ok import crontab - <<<'@reboot /usr/bin/warm'
-	assert_equal "$stderr" ''
-	jr_ok import crontab --definitions old
+	# Nothing that needs the database was made.
+	for variable in '' --definitions; do
+		# shellcheck disable=SC2086 # no word if it is empty
+		jr_ok import crontab $variable - <<<'@reboot /usr/bin/warm'
+		assert_equal "$stderr" ''
+	done
+	# The line of jobrun run needs it, too; it may stand anywhere.
+	PGDATABASE=app JOBRUN_DATABASE_URL='' jr_ok import crontab --definitions old
+	assert_equal "$stderr" "jobrun: warning: the crontab does not say which database, and cron does not have PGDATABASE of this shell; $missing"
+	jr_ok import crontab --definitions new
 	assert_equal "$stderr" ''
 }
 

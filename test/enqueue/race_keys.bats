@@ -140,14 +140,19 @@ locked_run() {
 	wait_until 10 grep -qx 'done' "$BATS_TEST_TMPDIR/hold.$((${#hold_pids[@]} - 1)).out"
 }
 
-@test "a queue that was removed since the snapshot is made again for a lock key, in repeatable read and serializable" {
+@test "in repeatable read and serializable a queue that was removed since the snapshot raises 40001 for a lock key" {
 	for level in 'repeatable read' serializable; do
 		jr_ok queue "${level%% *}" --max-running 5
 		hold "set transaction isolation level $level; select count(*) from jobrun.job_queues"
 		jr_ok queue "${level%% *}" --remove
-		locked_run "${level%% *}"
+		say '\set VERBOSITY verbose'
+		say '\unset ON_ERROR_STOP'
+		say "select jobrun.enqueue('t', queue => '${level%% *}', concurrency_key => 'x');"
+		say '\echo done'
+		wait_until 10 grep -qx 'done' "$BATS_TEST_TMPDIR/hold.$((${#hold_pids[@]} - 1)).out"
+		assert_equal "$(grep -c 'ERROR:  40001' "$BATS_TEST_TMPDIR/hold.$((${#hold_pids[@]} - 1)).out")" 1
 	done
-	q_is 'repeatable|1 serializable|1' "select string_agg(name || '|' || max_running_per_key, ' ' order by name) from jobrun.job_queues"
+	q_is '0|0' "select (select count(*) from jobrun.job_queues), (select count(*) from jobrun.job_runs)"
 }
 
 @test "a queue that was made or changed since the snapshot, or is locked, does not disturb a lock key in repeatable read" {
