@@ -273,7 +273,7 @@ begin
 		raise exception 'max_attempts % is out of range; at least 1', v_run.max_attempts using errcode = 'JR065';
 	elsif new_run.run_in is not null and new_run.run_at is not null then
 		raise exception 'run_in and run_at exclude each other' using errcode = 'JR065';
-	elsif not isfinite(new_run.run_at) or new_run.run_at > now() + interval '100 years' then
+	elsif new_run.run_at > now() + interval '100 years' then     -- infinity is; -infinity means now, as any past time
 		raise exception 'run_at "%" never comes; at most 100 years from now', new_run.run_at using errcode = 'JR065';
 	end if;
 	perform jobrun.check_name('queue', v_run.queue);

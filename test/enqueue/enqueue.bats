@@ -131,11 +131,13 @@ refused() {
 }
 
 @test "--at in the past means now; a time that never comes or makes no sense is refused" {
-	id=$(enqueue work --at yesterday)
-	assert_equal "$(field "$id" 'run_at = created_at')" t
+	for past in yesterday epoch -infinity; do
+		id=$(enqueue work --at="$past")
+		assert_equal "$past: $(field "$id" 'run_at = created_at')" "$past: t"
+	done
 	q 'truncate jobrun.job_runs'
 	refused 65 'never comes' work --at infinity
-	refused 65 'never comes' work --at=-infinity
+	refused 65 'never comes' work --at '3000-01-01'
 	refused 64 '--at: .*"nonsense"' work --at nonsense
 	refused 64 '--time-zone: .*Mars' work --at tomorrow --time-zone Mars/Base
 }
