@@ -70,8 +70,7 @@ width_of(const PGresult *fields)
 
 /* next: the fire times, or NULL if they cannot be computed, and no_times says why. */
 static void
-print_definition(
-    PGresult *const *parts, const PGresult *payload, const PGresult *next, const struct jr_err *no_times)
+print_definition(PGresult *const *parts, const PGresult *payload, const PGresult *next, const struct jr_err *no_times)
 {
 	const char *text = payload == NULL ? NULL : jr_pg_text(payload, 0, 0);
 

@@ -128,7 +128,8 @@ add_open_parameters(struct jr_buf *out, const char *conninfo, const char *role)
 	if (role != NULL)
 		add_parameter(out, "user", role);
 	for (const PQconninfoOption *o = options; o != NULL && o->keyword != NULL; o++) {
-		if (o->val != NULL && strchr(o->dispchar, '*') == NULL && (role == NULL || strcmp(o->keyword, "user") != 0))
+		if (o->val != NULL && strchr(o->dispchar, '*') == NULL &&
+		    (role == NULL || strcmp(o->keyword, "user") != 0))
 			add_parameter(out, o->keyword, o->val);
 	}
 	PQconninfoFree(options);

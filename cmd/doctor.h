@@ -100,8 +100,8 @@ void jr_doctor_ask(struct jr_doctor *doctor, const struct jr_check *check);
 char *jr_doctor_psql(const struct jr_doctor *doctor, const char *sql) JR_MUST;
 
 /*
- * The command of jobrun, such as "migrate", for the database: with -d where that named it, and as the owner of the schema
- * where the role of the connection has no right to it. Caller frees.
+ * The command of jobrun, such as "migrate", for the database: with -d where that named it, and as the owner of the
+ * schema where the role of the connection has no right to it. Caller frees.
  */
 char *jr_doctor_jobrun(const struct jr_doctor *doctor, const char *command) JR_MUST;
 

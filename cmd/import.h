@@ -22,7 +22,7 @@ struct jr_import {
 	size_t defined;            /* how many definitions */
 	size_t readable;           /* how many handlers all users can read */
 	size_t entries, with_user; /* how many lines, and in how many a user of this host stands before the command */
-	size_t unnamed;            /* how many lines of jobrun, printed or advised, for which the crontab names no database */
+	size_t unnamed;            /* how many lines of jobrun for which the crontab names no database */
 	struct jr_buf definitions_text;
 	struct jr_buf out;
 };

@@ -954,7 +954,7 @@ begin
 	if v_by_hand then
 		v_words := case v_but ->> 'condition' when 'enabled' then format('definition %s is disabled', v_name) else v_but ->> 'words' end;
 		return query select 'verdict',
-			case when (v_but ->> 'never')::boolean then 'never' when v_but ->> 'reason' like '%\_paused' then 'paused' else 'manual' end,
+			case when (v_but ->> 'never')::boolean then 'never' when right(v_but ->> 'reason', 7) = '_paused' then 'paused' else 'manual' end,
 			coalesce(v_but ->> 'reason', 'no_schedule'),
 			case when not v_by_exec then 'has no schedule: it fires only by hand' || coalesce('; but ' || v_words, '')
 				else format('has no schedule, and no host was seen with a handler for %s: ''jobrun exec %s'' starts ', v_def.job_type, v_name)

@@ -211,18 +211,18 @@ Europe/Paris|16' "select time_zone, count(*) from jobrun.job_definitions where j
 	printf '%s\n' 'JOBRUN_DATABASE_URL=postgresql://a:one@db/x' 'DATABASE_URL=postgresql://a:two@db/x' PGPASSWORD=three \
 		JOBRUN_PING=https://four.example PGHOST=db PGUSER=ada '1 2 * * * pg_dump' PGPASSFILE=/x >old
 	jr_ok import crontab --definitions old
-	refute_output --regexp 'a:one|a:two|three|four|PGPASSWORD|DATABASE_URL'
+	refute_output --regexp 'a:one|a:two|three|four|PGPASSWORD|export [A-Z_]*DATABASE_URL'
 	assert_line 'export PGHOST=db'
 	assert_line 'export PGUSER=ada'
 	assert_equal "$stderr" "jobrun: warning: DATABASE_URL $behind
 jobrun: warning: PGPASSWORD $behind"
 	# Those below all lines are in no handler.
-	jr_ok import crontab --definitions - <<<$'1 2 * * * true\nPGPASSWORD=x'
+	jr_ok import crontab --definitions - <<<$'PGHOST=db\n1 2 * * * true\nPGPASSWORD=x'
 	assert_equal "$stderr" ''
 }
 
 @test "import crontab --definitions keeps the secrets of a private crontab private" {
-	printf '%s\n' 'API_KEY=s3cret' '1 2 * * * printf "\%s\n" $API_KEY' >old
+	printf '%s\n' PGHOST=db 'API_KEY=s3cret' '1 2 * * * printf "\%s\n" $API_KEY' >old
 	jr_ok import crontab --definitions old
 	assert_equal "$stderr" ''
 	printf '%s\n' "$output" >script

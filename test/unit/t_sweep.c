@@ -1,4 +1,4 @@
-/* sweep: one look at all processes serves everybody who has asked; nobody escapes it by forking; foreign sessions stay alone. */
+/* sweep: one look serves everybody who has asked; nobody escapes it by forking; foreign sessions are left alone. */
 #include "process/sweep.h"
 
 #include "base/clock.h"
