@@ -209,7 +209,7 @@ $fn$;
 -- need_queue: the caller is about to write a run or definition with a lock key, whose limit needs a queue row to lock. It makes
 -- one if there is none, and until the caller commits nobody removes it (remove_queue). The look before make_queue is cheap, and
 -- never waits: even INSERT ... DO NOTHING may wait. An older snapshot than that of READ COMMITTED may still show a row that was
--- removed, so there the row is locked, which raises 40001 then. The number is that of "jobq". Anybody can hold an advisory
+-- removed, so there the row is locked instead: that raises 40001 if it was removed. The number is that of "jobq". Anybody can hold an advisory
 -- lock, with or without rights in jobrun, so if it is not to be had the row decides: one that can be locked is not being
 -- removed, and stays. Claims, pauses and new limits go on beside KEY SHARE.
 create or replace function jobrun.need_queue(name text) returns void
