@@ -5,9 +5,9 @@
  * each stage (send KILL again, end the drain, check whether the group is gone). Output goes through relays.
  *
  * What must hold: the parent always closes the child's ends of the pipes right after the start, or it would never see
- * end of file. It watches its own ends, or closes them if the child could not be started. It may signal the group until
- * the leader has been reaped, and after that only until kill() has failed once with ESRCH. A callback calls `ended`
- * last, because `ended` may free the child.
+ * end of file. It watches its own ends, or closes them if the child could not be started. It may signal the session
+ * until the leader has been reaped, and after that only the group, until kill() has failed once with ESRCH: then the
+ * number may be that of somebody else. A callback calls `ended` last, because `ended` may free the child.
  */
 #include "process/child.h"
 
@@ -41,7 +41,7 @@
 enum stage {
 	RUNNING,  /* the leader lives */
 	DRAINING, /* it has ended and is a zombie; its last output is read */
-	LEAVING,  /* killed and reaped; members of the group may still be on their way out */
+	LEAVING,  /* killed; other members of the session may still be on their way out, and then those of the group */
 	GONE      /* `ended` has been called */
 };
 
@@ -61,6 +61,7 @@ struct jr_child {
 	struct jr_capture output;
 	bool stopped; /* we have sent it a signal */
 	bool killed;
+	bool reaped;
 	struct jr_swept swept; /* the other groups of its session, if it is stopped */
 	int64_t leave_by_ms;
 	int64_t pause_ms;
@@ -123,7 +124,6 @@ finish(struct jr_child *child)
 	if (child->usage.ru_maxrss > child->start_rss_kb + RSS_SLACK_KB)
 		end.max_rss_kb = child->usage.ru_maxrss;
 	child->stage = GONE;
-	jr_sweep_leave(&child->swept);
 	child->ended(child->ctx, &end);
 }
 
@@ -136,23 +136,47 @@ signal_all(struct jr_child *child, int signo)
 		jr_sweep_ask(jr_watchdog_sweep(child->watchdog), child->loop, &child->swept, child->pid, signo);
 }
 
-/* Whom a look has found got KILL; the next one tells whether they are gone. */
-static bool
-is_gone(struct jr_child *child)
+static void
+reap(struct jr_child *child)
 {
-	bool gone = jr_group_is_gone(child->pid);
+	pid_t pid;
 
+	do
+		pid = wait4(child->pid, &child->status, 0, &child->usage);
+	while (pid < 0 && errno == EINTR);
+	child->reaped = true;
+	if (pid == child->pid)
+		return;
+	child->status = 255 << 8; /* somebody else reaped it and its status is lost: report exit status 255 */
+	jr_log(JR_ERROR, JR_EVENT_CHILD_LOST, JR_I("pid", child->pid));
+}
+
+/* Its leader has ended. From now on its number may be given to somebody else. */
+static void
+let_go(struct jr_child *child)
+{
+	jr_sweep_leave(&child->swept);
+	jr_watchdog_forget(child->watchdog, child->pid);
+	reap(child);
+}
+
+/* Are the other groups gone? Whom a look has found got KILL; the next one tells. */
+static bool
+is_swept(struct jr_child *child)
+{
 	if (child->stopped && child->swept.state == JR_SWEPT_FOUND)
 		signal_all(child, SIGKILL);
-	return gone && (!child->stopped || child->swept.state == JR_SWEPT_CLEAR);
+	return !child->stopped || child->swept.state == JR_SWEPT_CLEAR;
 }
 
 static void
 check_gone(struct jr_child *child)
 {
-	bool gone = is_gone(child);
-	bool late = jr_clock_now_ms() >= child->leave_by_ms;
+	bool late = jr_clock_now_ms() >= child->leave_by_ms, swept = is_swept(child), gone;
 
+	if (!child->reaped && (swept || late))
+		let_go(child);
+	gone = swept && jr_group_is_gone(child->pid);
 	if (!gone && late)
 		jr_log(JR_WARN, JR_EVENT_GROUP_NOT_GONE, JR_I("pid", child->pid));
 	if (gone || late) {
@@ -164,28 +188,12 @@ check_gone(struct jr_child *child)
 }
 
 static void
-reap(struct jr_child *child)
-{
-	pid_t pid;
-
-	do
-		pid = wait4(child->pid, &child->status, 0, &child->usage);
-	while (pid < 0 && errno == EINTR);
-	if (pid == child->pid)
-		return;
-	child->status = 255 << 8; /* somebody else reaped it and its status is lost: report exit status 255 */
-	jr_log(JR_ERROR, JR_EVENT_CHILD_LOST, JR_I("pid", child->pid));
-}
-
-static void
 leave(struct jr_child *child)
 {
 	jr_timer_cancel(&child->timer);
 	signal_all(child, SIGKILL);
-	jr_watchdog_forget(child->watchdog, child->pid);
 	take_output(child, PIECES_AT_END);
 	close_output(child);
-	reap(child);
 	child->stage = LEAVING;
 	child->leave_by_ms = jr_clock_after(jr_clock_now_ms(), GONE_MS);
 	child->pause_ms = 1;
@@ -303,8 +311,7 @@ static void
 abandon(struct jr_child *child)
 {
 	(void)kill(-child->pid, SIGKILL);
-	jr_watchdog_forget(child->watchdog, child->pid);
-	reap(child);
+	let_go(child);
 }
 
 /* Watch all our ends, or none on failure. */
@@ -479,6 +486,8 @@ jr_child_free(struct jr_child *child)
 		return;
 	if (child->stage == RUNNING || child->stage == DRAINING)
 		end_now(child);
+	else if (!child->reaped)
+		let_go(child);
 	jr_sweep_leave(&child->swept);
 	close_watch(&child->exit_watch);
 	close_watch(&child->in_watch);

@@ -8,11 +8,11 @@
  * limits, execve. A failed step reports its errno through a close-on-exec pipe.
  *
  * The life of a child:  running -> exited (pidfd readable, still a zombie) -> drained (end of output or JR_DRAIN_MS) ->
- * its group killed -> watchdog forgets the group -> wait4 -> group gone -> `ended` is called. No process of the group
- * survives that. A process that has made a group of its own (timeout(1)) survives the end of a child that ended by
- * itself, but not that of one that was signalled: then its whole session is killed. What has left the session (setsid)
- * survives both. The zombie is kept until the group has been killed, so that no other process can get its number
- * meanwhile.
+ * its group killed -> if it was signalled, the rest of its session gone -> watchdog forgets the group -> wait4 -> group
+ * gone -> `ended` is called. No process of the group survives that. A process that has made a group of its own
+ * (timeout(1)) survives the end of a child that ended by itself, but not that of one that was signalled: then its whole
+ * session is killed. What has left the session (setsid) survives both. The zombie is kept until all of that has been
+ * killed, so that no other process can get its number meanwhile.
  *
  * `input` is written to the child's stdin as it reads. A child may also close stdin or never read it. Its stdout and
  * stderr are one pipe, which is read to the end and kept as head and tail.

@@ -198,6 +198,51 @@ freeing_one_that_runs_kills_its_group(void **state)
 	assert_true(waitpid((pid_t)pid, NULL, WNOHANG) < 0 && errno == ECHILD);
 }
 
+/* A child that was told to stop and has ended; the look for the rest of its session is still to come. */
+static struct jr_child *
+start_and_stop(struct fixture *fixture, struct result *result)
+{
+	struct jr_child *child = start(fixture, "echo on; exec sleep 300", result);
+	struct jr_err err;
+
+	wait_for_output(fixture, child, "on");
+	jr_child_signal(child, SIGTERM);
+	wait_for_process_to_end(jr_child_pid(child));
+	assert_true(jr_loop_turn(fixture->loop, &err));
+	assert_false(result->ended);
+	return child;
+}
+
+/* Or KILL for its group would hit the process that gets the number. */
+static void
+its_number_is_taken_until_its_session_is_gone(void **state)
+{
+	struct fixture *fixture = *state;
+	struct result result;
+	struct jr_child *child = start_and_stop(fixture, &result);
+	pid_t pid = (pid_t)jr_child_pid(child);
+
+	assert_int_equal(kill(pid, 0), 0);
+	turn_until(fixture->loop, &result.ended);
+	assert_true(WIFSIGNALED(result.status) && WTERMSIG(result.status) == SIGTERM);
+	assert_true(waitpid(pid, NULL, WNOHANG) < 0 && errno == ECHILD);
+	jr_buf_release(&result.output);
+	jr_child_free(child);
+}
+
+static void
+freeing_one_on_its_way_out_reaps_it(void **state)
+{
+	struct fixture *fixture = *state;
+	struct result result;
+	struct jr_child *child = start_and_stop(fixture, &result);
+	pid_t pid = (pid_t)jr_child_pid(child);
+
+	jr_child_free(child);
+	assert_int_equal(result.times, 0);
+	assert_true(waitpid(pid, NULL, WNOHANG) < 0 && errno == ECHILD);
+}
+
 /* Frees the child inside `ended`, as an attempt may. */
 static void
 on_ended_free(void *ctx, const struct jr_child_end *end)
@@ -275,6 +320,8 @@ main(void)
 	    cmocka_unit_test(a_stopped_group_sees_term),
 	    cmocka_unit_test(its_cost_is_recorded),
 	    cmocka_unit_test(freeing_one_that_runs_kills_its_group),
+	    cmocka_unit_test(its_number_is_taken_until_its_session_is_gone),
+	    cmocka_unit_test(freeing_one_on_its_way_out_reaps_it),
 	    cmocka_unit_test(it_may_be_freed_when_it_has_ended),
 	    cmocka_unit_test(echo_copies_the_output_to_stderr),
 	};
