@@ -14,10 +14,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define SIGNALLED_MAX 256
+
 /* What /proc says of a process. */
 struct process {
 	int64_t pid, group, session;
 	bool runs; /* false: a zombie */
+};
+
+/* The groups that a look has signalled last; 0: none yet. */
+struct signalled {
+	int64_t groups[SIGNALLED_MAX];
+	size_t next;
 };
 
 /* Parse /proc/PID/stat: "PID (NAME) STATE PPID PGRP SESSION ...". NAME may contain any character, also ")". */
@@ -94,11 +102,28 @@ jr_group_signal(int64_t group, int signo)
 		(void)kill(-(pid_t)group, SIGCONT);
 }
 
+/*
+ * Signal the group, unless this look has just done it: a look meets a group once for each process, and a second TERM
+ * means "at once" to many programs.
+ */
+static void
+signal_once(struct signalled *signalled, int64_t group, int signo)
+{
+	for (size_t i = 0; i < SIGNALLED_MAX; i++) {
+		if (signalled->groups[i] == group)
+			return;
+	}
+	signalled->groups[signalled->next] = group;
+	signalled->next = (signalled->next + 1) % SIGNALLED_MAX;
+	jr_group_signal(group, signo);
+}
+
 /* A zombie shows a group, too: one who forks and ends all the time may be seen only as that. */
 void
 jr_sessions_signal_others(struct jr_session *sessions, size_t count)
 {
 	DIR *proc = count > 0 ? open_processes() : NULL;
+	struct signalled signalled = {.next = 0};
 	struct process process;
 
 	if (proc == NULL)
@@ -108,7 +133,7 @@ jr_sessions_signal_others(struct jr_session *sessions, size_t count)
 			if (process.session != sessions[i].number || process.group == process.session)
 				continue;
 			sessions[i].others = sessions[i].others || process.runs;
-			jr_group_signal(process.group, sessions[i].signo);
+			signal_once(&signalled, process.group, sessions[i].signo);
 		}
 	}
 	(void)closedir(proc);

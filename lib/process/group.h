@@ -23,7 +23,8 @@ struct jr_session {
 };
 
 /*
- * Signal the groups of these sessions but for the first ones, and set `others` of each: one look at all processes.
+ * Signal the groups of these sessions but for the first ones, and set `others` of each: one look at all processes. Each
+ * of them gets its signal once (where there are hundreds of groups, perhaps more often).
  * Without a /proc that shows the processes of this process's namespace there are none.
  */
 void jr_sessions_signal_others(struct jr_session *sessions, size_t count);

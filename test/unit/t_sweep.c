@@ -41,6 +41,39 @@ fork_for_ever(volatile unsigned *beats)
 	}
 }
 
+static volatile unsigned *signals; /* [0] how many, [1] the last one has come, [2] the process that counts them */
+
+static void
+count_signal(int signo)
+{
+	(void)signo;
+	signals[0]++;
+}
+
+static void
+note_last(int signo)
+{
+	(void)signo;
+	signals[1]++;
+}
+
+/* A group of ten processes. Signals of real time are not merged, and come in the order of their numbers. */
+static void
+count_for_ever(volatile unsigned *beats)
+{
+	signals = beats + 1;
+	signals[2] = (unsigned)getpid();
+	(void)signal(SIGRTMIN, SIG_IGN);
+	for (int i = 0; i < 9; i++) {
+		if (fork() == 0)
+			for (;;)
+				(void)pause();
+	}
+	(void)signal(SIGRTMIN, count_signal);
+	(void)signal(SIGRTMIN + 1, note_last);
+	wait_for_ever(beats);
+}
+
 /* Fork a leader of a session and a member in another group of it. Returns the leader. */
 static pid_t
 start_session(member_fn *member, volatile unsigned *beats)
@@ -198,12 +231,37 @@ who_leaves_before_the_look_is_left_alone(void **state)
 	jr_loop_free(loop);
 }
 
+static void
+a_group_is_signalled_once(void **state)
+{
+	struct jr_sweep sweep = {0};
+	struct jr_swept swept = {0};
+	volatile unsigned *beats = new_beats();
+	struct jr_err err;
+	struct jr_loop *loop = jr_loop_new(&err);
+	pid_t leader = start_session(count_for_ever, beats);
+	unsigned count;
+
+	(void)state;
+	wait_for_beats(beats);
+	jr_sweep_ask(&sweep, loop, &swept, leader, SIGRTMIN);
+	assert_int_equal(wait_for_look(loop, &swept), JR_SWEPT_FOUND);
+	assert_int_equal(kill((pid_t)beats[3], SIGRTMIN + 1), 0);
+	wait_for_beats(&beats[2]);
+	count = beats[1];
+	clear(loop, &sweep, &swept, leader);
+	end_session(leader);
+	assert_int_equal(count, 1);
+	jr_loop_free(loop);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(one_look_serves_all),
 	    cmocka_unit_test(nobody_escapes_by_forking),
+	    cmocka_unit_test(a_group_is_signalled_once),
 	    cmocka_unit_test(who_leaves_before_the_look_is_left_alone),
 	};
 
