@@ -123,33 +123,54 @@ load_handlers(const struct run_opts *opts, struct jr_handlers *handlers, struct 
 	return false;
 }
 
+/* An executable takes four descriptors, an http handler three (while libcurl looks up a name), a sql handler one. */
 static int64_t
-default_jobs(void)
+files_of(const struct run_opts *opts, int64_t jobs)
+{
+	return 4 * jobs + 3 * opts->http_jobs + opts->sql_jobs + 60;
+}
+
+/* How many files this process may have open. */
+static int64_t
+files_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT64_MAX)
+		return INT64_MAX;
+	return (int64_t)limit.rlim_cur;
+}
+
+/* One for each processor, or for as many as the limit of open files is enough for: 1024 are common. */
+static int64_t
+default_jobs(const struct run_opts *opts)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	int64_t jobs = cpus > JR_PERMITS_MAX ? JR_PERMITS_MAX : cpus;
+	int64_t possible = (files_limit() - files_of(opts, 0)) / 4;
 
-	return cpus < 1 ? 1 : cpus > JR_PERMITS_MAX ? JR_PERMITS_MAX : cpus;
+	if (jobs > possible)
+		jobs = possible;
+	return jobs < 1 ? 1 : jobs;
 }
 
 static int64_t
 jobs_of(const struct run_opts *opts)
 {
-	return opts->jobs > 0 ? opts->jobs : default_jobs();
+	return opts->jobs > 0 ? opts->jobs : default_jobs(opts);
 }
 
-/* An executable takes four descriptors, an http handler three (while libcurl looks up a name), a sql handler one. */
 static bool
 check_descriptors(const struct run_opts *opts, struct jr_err *err)
 {
-	struct rlimit limit;
-	int64_t jobs = jobs_of(opts), need = 4 * jobs + 3 * opts->http_jobs + opts->sql_jobs + 60;
+	int64_t jobs = jobs_of(opts), need = files_of(opts, jobs), limit = files_limit();
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || (int64_t)limit.rlim_cur >= need)
+	if (limit >= need)
 		return true;
 	return jr_fail(err, JR_E_CONFIG,
 	    "-j %" PRId64 " with --http-jobs %" PRId64 " and --sql-jobs %" PRId64 " needs %" PRId64
 	    " open files, the limit is %" PRId64 ": type ulimit -n %" PRId64 ", or give smaller numbers",
-	    jobs, opts->http_jobs, opts->sql_jobs, need, (int64_t)limit.rlim_cur, need);
+	    jobs, opts->http_jobs, opts->sql_jobs, need, limit, need);
 }
 
 /* Options that exclude each other. */
