@@ -72,6 +72,8 @@ $fn$;
 -- waiting_commands: of the bound runs of one combination of waiting_heads(), those that people have retried and that the next
 -- `jobrun exec` starts, as explain() says: no handler is missing, and nothing is late. Empty if the first one is no such run, or if a
 -- runner takes them, too. Of the first thousand.
+-- A call costs several times what the other questions about a combination cost. Where there may be very many, callers first look
+-- whether the first run was claimed before, and has a single attempt.
 create or replace function jobrun.waiting_commands(job_type text, queue text, priority smallint) returns bigint[]
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $fn$
@@ -118,7 +120,13 @@ begin
 	from jobrun.waiting_heads() w
 	left join jobrun.job_queues q on q.name = w.queue
 	left join jobrun.job_types t on t.name = w.job_type
-	cross join lateral (select case when w.bound = 1 and w.run_at <= now()
+	cross join lateral (select case when w.bound = 1 and w.run_at <= now() and exists (
+			select from (
+				select r.claim_seq, r.max_attempts from jobrun.job_runs r
+				where r.status in ('queued', 'failed') and r.job_type = w.job_type and r.queue = w.queue and r.priority = w.priority
+					and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = 1
+				order by r.run_at, r.id limit 1) f
+			where f.claim_seq > 0 and f.max_attempts = 1)
 		then jobrun.waiting_commands(w.job_type, w.queue, w.priority) else '{}'::bigint[] end as ids) c
 	cross join lateral (
 		select w.run_at where w.bound = 0 or v_paused = '{}' and c.ids = '{}'
@@ -147,7 +155,13 @@ begin
 	with counts as (
 		select h.job_type, sum(f.n)::bigint as n
 		from jobrun.waiting_heads() h
-		cross join lateral (select case when h.bound = 1 and h.run_at <= now() - interval '5 minutes'
+		cross join lateral (select case when h.bound = 1 and h.run_at <= now() - interval '5 minutes' and exists (
+				select from (
+					select r.claim_seq, r.max_attempts from jobrun.job_runs r
+					where r.status in ('queued', 'failed') and r.job_type = h.job_type and r.queue = h.queue and r.priority = h.priority
+						and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = 1
+					order by r.run_at, r.id limit 1) f
+				where f.claim_seq > 0 and f.max_attempts = 1)
 			then jobrun.waiting_commands(h.job_type, h.queue, h.priority) else '{}'::bigint[] end as ids) e
 		cross join lateral (
 			select count(*) as n from (

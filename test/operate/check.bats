@@ -180,6 +180,15 @@ check() {
 	assert_regex "${lines[0]}" '^JOBRUN OK: '
 }
 
+@test "check asks what waits for the next exec only where a run may be one, not for each queue" {
+	q "select jobrun.enqueue('work', queue => 'of' || i, concurrency_key => 'key') from generate_series(1, 20) i" \
+		"update jobrun.job_runs set run_at = now() - interval '1 hour' where status = 'queued'" >/dev/null
+	q "set track_functions = 'all'" "do \$\$ begin
+		assert (select count(*) from jobrun.oldest_due()) = 20;
+		assert (select due from jobrun.late_counts(null)) = '20';
+		assert coalesce(pg_stat_get_xact_function_calls('jobrun.waiting_commands'::regproc), 0) = 0, 'it asked'; end \$\$"
+}
+
 @test "a retried run of exec waits for its next line, and no alarm is raised: not by status, doctor, check or a tick" {
 	local id
 
