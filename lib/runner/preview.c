@@ -42,23 +42,25 @@ is_sense(const struct jr_bound *bound, const PGresult *result, struct jr_err *er
 }
 
 static void
-warn_copied(struct preview *preview, const PGresult *result)
+warn_copied(struct preview *preview, const struct jr_started *started)
 {
 	const struct jr_runner_opts *opts = preview->opts;
 
 	if (opts->copied != NULL && !preview->warned)
-		opts->copied(opts->ctx, jr_queue_read_check_copy(result));
+		opts->copied(opts->ctx, started->copied);
 	preview->warned = true;
 }
 
 /* There is no row if another runner has the id: then a random number of 53 bits has come twice. */
 static bool
-take_look(struct preview *preview, PGresult *const *results, struct jr_candidates *candidates, struct jr_err *err)
+take_look(struct preview *preview, const PGresult *result, struct jr_candidates *candidates, struct jr_err *err)
 {
-	if (PQntuples(results[1]) == 0)
+	struct jr_started started;
+
+	if (!jr_queue_read_runner_start(result, &started))
 		return jr_fail(err, JR_E_BUG, "runner_start gave no row: " JR_NONSENSE_HINT);
-	warn_copied(preview, results[0]);
-	jr_queue_read_candidates(results[1], candidates, NULL, NULL);
+	warn_copied(preview, &started);
+	jr_queue_read_candidates(result, candidates, NULL, NULL);
 	return true;
 }
 
@@ -66,18 +68,16 @@ take_look(struct preview *preview, PGresult *const *results, struct jr_candidate
 static bool
 look(struct preview *preview, struct jr_candidates *candidates, struct jr_err *err)
 {
-	struct jr_bound copy, start;
-	PGresult *results[2];
+	struct jr_bound start;
+	PGresult *result;
 	bool ok;
 
-	jr_queue_bind_check_copy(&copy);
 	jr_queue_bind_runner_start(&start, &preview->facts, INT64_MAX, NULL);
-	if (!jr_db_begin(preview->db, (struct jr_statement[]){statement_of(&copy), statement_of(&start)}, 2, results,
-		preview->timeout_ms, err))
+	if (!jr_db_begin(
+		preview->db, (struct jr_statement[]){statement_of(&start)}, 1, &result, preview->timeout_ms, err))
 		return false;
-	ok = is_sense(&copy, results[0], err) && is_sense(&start, results[1], err) &&
-	     take_look(preview, results, candidates, err);
-	clear(results, 2);
+	ok = is_sense(&start, result, err) && take_look(preview, result, candidates, err);
+	PQclear(result);
 	return ok;
 }
 

@@ -87,7 +87,8 @@ enum start_column {
 	B_EXPIRED,
 	B_SLOT_DUE,
 	B_LOOKS,
-	B_OVER
+	B_OVER,
+	B_COPIED
 };
 static const struct jr_form_column start_columns[] = {
     [B_JOB_TYPE] = {"job_type", JR_COLUMN_TEXT, false, NULL},
@@ -101,6 +102,7 @@ static const struct jr_form_column start_columns[] = {
     [B_SLOT_DUE] = {"slot_due", JR_COLUMN_BOOL, true, NULL},
     [B_LOOKS] = {"looks", JR_COLUMN_BOOL, true, NULL},
     [B_OVER] = {"over", JR_COLUMN_BOOL, true, NULL},
+    [B_COPIED] = {"copied", JR_COLUMN_TEXT, false, NULL},
 };
 static const struct jr_form start_form = JR_FORM("runner_start", start_columns);
 
@@ -163,32 +165,9 @@ jr_queue_read_runner_start(const PGresult *result, struct jr_started *started)
 	    .expired = jr_pg_bool(result, 0, B_EXPIRED),
 	    .slot_due = jr_pg_bool(result, 0, B_SLOT_DUE),
 	    .looks = jr_pg_bool(result, 0, B_LOOKS),
-	    .over = jr_pg_bool(result, 0, B_OVER)};
+	    .over = jr_pg_bool(result, 0, B_OVER),
+	    .copied = jr_pg_text(result, 0, B_COPIED)};
 	return true;
-}
-
-static const struct jr_form_column check_copy_columns[] = {{"copied", JR_COLUMN_TEXT, false, NULL}};
-static const struct jr_form check_copy_form = JR_FORM("check_copy", check_copy_columns);
-
-void
-jr_queue_bind_check_copy(struct jr_bound *bound)
-{
-	begin(bound, jr_sql_check_copy, &check_copy_form, 1, 1);
-}
-
-void
-jr_queue_add_check_copy(struct jr_request *request)
-{
-	struct jr_bound bound;
-
-	jr_queue_bind_check_copy(&bound);
-	add(request, &bound);
-}
-
-const char *
-jr_queue_read_check_copy(const PGresult *result)
-{
-	return jr_pg_text(result, 0, 0);
 }
 
 void

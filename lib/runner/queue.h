@@ -57,23 +57,19 @@ struct jr_bound {
 /* need.sql: fails with SQLSTATE JR078, 3F000 or 42883 when the schema does not fit this program. */
 void jr_queue_add_need(struct jr_request *request);
 
-/* check_copy.sql. Read: the warning that the database is a copy (borrowed), or NULL. */
-void jr_queue_bind_check_copy(struct jr_bound *bound);
-void jr_queue_add_check_copy(struct jr_request *request);
-const char *jr_queue_read_check_copy(const PGresult *result) JR_MUST;
-
 /*
  * runner_start.sql, with `most` candidates. counts: JSON text; if there is nothing to do the runner has ended with
  * these. NULL: it says goodbye itself. Read: false when another runner has the id. The rows are read by
- * jr_queue_read_candidates, too.
+ * jr_queue_read_candidates, too. Strings are borrowed.
  */
 struct jr_started {
-	const char *install_id, *database; /* both together differ between databases; borrowed */
+	const char *install_id, *database; /* both together differ between databases */
 	int64_t idle_session_ms;           /* the server ends a session that is idle for so long; 0: never */
 	bool expired;                      /* the lease of a run has ended */
 	bool slot_due;                     /* of a schedule */
 	bool looks;                        /* it is time to look for runs that no host has a handler for */
 	bool over;                         /* there is nothing to do, and the runner's row says that it has ended */
+	const char *copied;                /* the warning that the database is a copy; NULL: it is none, or `over` */
 };
 void jr_queue_bind_runner_start(
     struct jr_bound *bound, const struct jr_runner_facts *facts, int64_t most, const char *counts);

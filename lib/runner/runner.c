@@ -37,10 +37,10 @@ counts_json(const struct jr_counts *c)
 }
 
 /*
- * The first round trip: does the schema fit, here I am, what is there to do, and is this a copy? Where copies are
- * refused nothing of it is kept. If there is nothing to do it is the only one: the runner's row says that it has ended.
- * It writes no other row, so its COMMIT does not wait for the disk; a claim that follows makes the row durable with
- * itself. The same holds for a goodbye without claims.
+ * The first round trip: does the schema fit, here I am, what is there to do, and if there is something, is this a copy?
+ * Where copies are refused nothing of it is kept. If there is nothing to do it is the only one: the runner's row says
+ * that it has ended. It writes no other row, so its COMMIT does not wait for the disk; a claim that follows makes the
+ * row durable with itself. The same holds for a goodbye without claims.
  */
 static void
 take_started(struct jr_runner *runner, const struct jr_reply *reply, const struct jr_started *started)
@@ -50,8 +50,8 @@ take_started(struct jr_runner *runner, const struct jr_reply *reply, const struc
 
 	if (runner->opts->idle_session != NULL)
 		runner->opts->idle_session(runner->opts->ctx, started->idle_session_ms);
-	if (runner->opts->copied != NULL)
-		runner->opts->copied(runner->opts->ctx, jr_queue_read_check_copy(reply->results[2]));
+	if (runner->opts->copied != NULL && !started->over)
+		runner->opts->copied(runner->opts->ctx, started->copied);
 	jr_runner_enter(runner, started->over ? JR_PHASE_DONE : JR_PHASE_WORK);
 	runner->counts.answered = true;
 	if (started->expired)
@@ -122,7 +122,6 @@ send_start(struct jr_runner *runner)
 	runner->tick.start_sent = true;
 	jr_queue_add_need(request);
 	jr_queue_add_runner_start(request, &runner->facts, JR_CANDIDATES_MAX, counts);
-	jr_queue_add_check_copy(request);
 	free(counts);
 	jr_pg_submit(runner->pg, request);
 }

@@ -9,7 +9,8 @@
 -- EXISTS it would be ignored, and the table might be read. install_id and database identify this database in the file of permits.
 -- idle_session_timeout: as it is shown; null before 14. expired: the lease of a run has ended. slot_due: a slot of a schedule is
 -- due. looks: nobody has looked for runs that no host has a handler for in the last five minutes; then the runner does, so it does
--- not end here.
+-- not end here. copied: the warning that this database is a copy, or null. Where copies are refused the statement fails. A runner
+-- that has ended does not look: it started nothing, and the look costs as much as a tenth of its statements.
 -- No row: another runner has this id. A repeat is harmless: the id is a random number of this runner. A repeat has no $10,
 -- so that a late copy of the first one cannot end a runner that goes on.
 with look as materialized (
@@ -29,10 +30,11 @@ with look as materialized (
 	from look l
 	on conflict (id) do update set last_seen_at = now(), finished_at = case when $10::jsonb is not null then r.finished_at end
 		where r.host = excluded.host and r.pid = excluded.pid
-	returning r.id, $10::text is not null and r.finished_at is not null as over
+	returning r.id, $10::text is not null and r.finished_at is not null as over,
+		case when $10::text is null or r.finished_at is null then jobrun.check_copy() end as copied
 )
 select c.job_type, c.queue, c.priority, r.id, l.install_id, current_database() as database,
-	current_setting('idle_session_timeout', true) as idle_session_timeout, l.expired, l.slot_due, l.looks, r.over
+	current_setting('idle_session_timeout', true) as idle_session_timeout, l.expired, l.slot_due, l.looks, r.over, r.copied
 from runner r cross join look l
 left join lateral ( -- with "offset 0" the function is called only if something waits
 	select k.job_type, k.queue, k.priority from jobrun.candidates($5::text[], $6::text[], $9::bigint, $2::text) k

@@ -143,6 +143,31 @@ drop_moved() {
 	assert_equal "$status" 1
 }
 
+@test "a tick of a copy that finds nothing to do says nothing, and does not take the warning for outdated" {
+	q "select jobrun.define('nightly', '{\"job_type\": \"work\", \"schedule\": \"@yearly\"}')" >/dev/null
+	jr_ok run # the look for runs without a handler, too, is due every five minutes only
+	copied
+	for copies in refuse tell; do
+		q 'set session_replication_role = replica' "update jobrun.settings set copies = '$copies'"
+		jr_ok run
+		assert_equal "$output$stderr" ''
+	done
+	enqueue work --in 1h
+	jr_ok run
+	assert_regex "$stderr" 'copied or moved here'
+	jr_ok cancel --type work
+	jr_ok run
+	assert_equal "$stderr" ''
+	enqueue work --in 1h
+	jr_ok run
+	assert_equal "$stderr" ''
+	# One that stays may find something later.
+	rm -r "$JOBRUN_STATE_DIR"
+	jr_ok cancel --type work
+	jr_ok run --for 1s
+	assert_regex "$stderr" 'copied or moved here'
+}
+
 @test "--adopt keeps runs and their keys, --cancel-waiting cancels what waits, asks what ran to end, and gives other keys" {
 	waiting=$(enqueue work)
 	later=$(enqueue work --in 1h)
@@ -194,6 +219,7 @@ drop_moved() {
 	jr_ok -d "$(url_of "$owner")" run
 	assert_equal "$stderr" ''
 	copied
+	enqueue work --in 1h
 	jr_ok -d "$(url_of "$owner")" run
 	assert_regex "$stderr" '\(server unknown, database 1; here unknown, [0-9]+\)'
 	drop_schema
@@ -211,6 +237,7 @@ drop_moved() {
 	assert_equal "$status" 77
 	jr -d "$JR_SERVER dbname=$JR_DATABASE user=run_$JR_DATABASE" migrate --adopt
 	assert_equal "$status" 77
+	enqueue work --in 1h
 	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=run_$JR_DATABASE" run
 	assert_regex "$stderr" 'copied or moved here'
 	jr_ok -d "$JR_SERVER dbname=$JR_DATABASE user=admin_$JR_DATABASE" migrate --adopt

@@ -67,7 +67,7 @@ log_since() {
 		done
 		echo "execute start (7, 'other', 1, '1', '{work}', null, 1, null, 64, '{}', null, '20s');"
 	} >script.sql
-	assert_equal "$(q <script.sql | awk -F'|' '{ print $NF }' | paste -sd' ')" 't t f f'
+	assert_equal "$(q <script.sql | awk -F'|' '{ print $(NF - 1) }' | paste -sd' ')" 't t f f'
 	q_is '1|h|f|{"claimed": 0}' "select count(*) over (), host, finished_at is not null, counts from jobrun.job_runners"
 }
 

@@ -171,7 +171,6 @@ static const struct {
     {"adopt", add_adopt, 0, HELD},
     {"preview", add_preview, 0, HELD},
     {"claims_void", add_claims_void, 1, 1},
-    {"check_copy", jr_queue_add_check_copy, 1, 1},
     {"give_back", add_give_back, 0, JR_ROWS_ANY},
     {"heartbeat", add_heartbeat, HELD, HELD},
     {"progress", add_progress, 0, HELD},
