@@ -522,6 +522,7 @@ const struct jr_cmd jr_cmd_check = {
     .defaults = &check_defaults,
     .size = sizeof(check_defaults),
     .max_args = -1,
+    .kind = "read",
     .run = check_run,
     .fail = check_fail,
 };

@@ -288,6 +288,18 @@ define_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 	return define_one(app, opts, argc, argv, err);
 }
 
+static bool
+define_changes(const void *values, int argc)
+{
+	const struct jr_define_opts *opts = values;
+	struct jr_err unused;
+	char *changes = jr_define_changes(opts, &unused);
+	bool looks = changes != NULL && strcmp(changes, "{}") == 0 && argc < 2;
+
+	free(changes);
+	return opts->remove || opts->file != NULL || !looks;
+}
+
 const struct jr_cmd jr_cmd_define = {
     .name = "define",
     .group = JR_GROUP_SCHEDULE,
@@ -305,5 +317,7 @@ const struct jr_cmd jr_cmd_define = {
     .defaults = &define_defaults,
     .size = sizeof(define_defaults),
     .max_args = -1,
+    .kind = "read",
+    .changes = define_changes,
     .run = define_run,
 };

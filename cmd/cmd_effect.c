@@ -361,5 +361,6 @@ const struct jr_cmd jr_cmd_effect = {
     .min_args = 1,
     .max_args = -1,
     .takes_command = true,
+    .kind = "enqueue",
     .run = effect_run,
 };

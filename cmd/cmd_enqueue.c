@@ -352,5 +352,6 @@ const struct jr_cmd jr_cmd_enqueue = {
     .defaults = &enqueue_defaults,
     .size = sizeof(enqueue_defaults),
     .max_args = 2,
+    .kind = "enqueue",
     .run = enqueue_run,
 };

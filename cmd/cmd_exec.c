@@ -419,5 +419,6 @@ const struct jr_cmd jr_cmd_exec = {
     .min_args = 1,
     .max_args = -1,
     .takes_command = true,
+    .kind = "run",
     .run = exec_run,
 };

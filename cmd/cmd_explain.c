@@ -129,5 +129,6 @@ const struct jr_cmd jr_cmd_explain = {
 	"it would meet. A handler that came to this host after its last tick counts. Nothing is locked or changed.\n",
     .min_args = 1,
     .max_args = 1,
+    .kind = "read",
     .run = explain_run,
 };

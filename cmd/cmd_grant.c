@@ -161,6 +161,13 @@ grant_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 	return ok ? 0 : (int)err->code;
 }
 
+static bool
+grant_changes(const void *values, int argc)
+{
+	(void)values;
+	return argc > 0;
+}
+
 const struct jr_cmd jr_cmd_grant = {
     .name = "grant",
     .group = JR_GROUP_SETUP,
@@ -168,7 +175,7 @@ const struct jr_cmd jr_cmd_grant = {
     .usage = "[KIND ROLE [OPTION...]]",
     .details =
 	"Without arguments: list all grants. The kinds:\n"
-	"  enqueue  queue runs in its own transactions, see and cancel its own runs, nothing else\n"
+	"  enqueue  queue runs in its own transactions, wait for and cancel its own runs, mark effects\n"
 	"  read     status, list, show: everything but payloads, results, errors and output\n"
 	"  run      what a runner needs; includes read and enqueue\n"
 	"  admin    also retry, cancel, pause, limits, definitions and grants\n"
@@ -178,5 +185,7 @@ const struct jr_cmd jr_cmd_grant = {
     .defaults = &grant_defaults,
     .size = sizeof(grant_defaults),
     .max_args = 2,
+    .kind = "read",
+    .changes = grant_changes,
     .run = grant_run,
 };

@@ -276,5 +276,6 @@ const struct jr_cmd jr_cmd_list = {
     .options = list_options,
     .defaults = &list_defaults,
     .size = sizeof(list_defaults),
+    .kind = "read",
     .run = list_run,
 };

@@ -433,5 +433,6 @@ const struct jr_cmd jr_cmd_logs = {
     .size = sizeof(logs_defaults),
     .min_args = 1,
     .max_args = 1,
+    .kind = "run",
     .run = logs_run,
 };

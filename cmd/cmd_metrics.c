@@ -257,5 +257,6 @@ const struct jr_cmd jr_cmd_metrics = {
     .options = metrics_options,
     .defaults = &metrics_defaults,
     .size = sizeof(metrics_defaults),
+    .kind = "read",
     .run = metrics_run,
 };

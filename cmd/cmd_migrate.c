@@ -334,5 +334,6 @@ const struct jr_cmd jr_cmd_migrate = {
     .options = migrate_options,
     .defaults = &migrate_defaults,
     .size = sizeof(migrate_defaults),
+    .kind = "admin",
     .run = migrate_run,
 };

@@ -148,5 +148,6 @@ const struct jr_cmd jr_cmd_next = {
     .size = sizeof(next_defaults),
     .min_args = 1,
     .max_args = 1,
+    .kind = "read",
     .run = next_run,
 };

@@ -88,5 +88,6 @@ const struct jr_cmd jr_cmd_pause = {
     .options = pause_options,
     .defaults = &pause_defaults,
     .size = sizeof(pause_defaults),
+    .kind = "admin",
     .run = pause_run,
 };

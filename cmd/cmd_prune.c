@@ -167,5 +167,6 @@ const struct jr_cmd jr_cmd_prune = {
     .options = prune_options,
     .defaults = &prune_defaults,
     .size = sizeof(prune_defaults),
+    .kind = "run",
     .run = prune_run,
 };

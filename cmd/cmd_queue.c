@@ -332,6 +332,15 @@ queue_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 	return status;
 }
 
+static bool
+queue_changes(const void *values, int argc)
+{
+	const struct queue_opts *opts = values;
+
+	(void)argc;
+	return opts->remove || opts->max_running != NULL || opts->per_key != NULL || opts->rate != NULL;
+}
+
 const struct jr_cmd jr_cmd_queue = {
     .name = "queue",
     .group = JR_GROUP_SETUP,
@@ -348,5 +357,7 @@ const struct jr_cmd jr_cmd_queue = {
     .defaults = &queue_defaults,
     .size = sizeof(queue_defaults),
     .max_args = 1,
+    .kind = "read",
+    .changes = queue_changes,
     .run = queue_run,
 };

@@ -190,5 +190,6 @@ const struct jr_cmd jr_cmd_report = {
     .options = report_options,
     .defaults = &report_defaults,
     .size = sizeof(report_defaults),
+    .kind = "read",
     .run = report_run,
 };

@@ -52,5 +52,6 @@ const struct jr_cmd jr_cmd_resume = {
     .options = resume_options,
     .defaults = &resume_defaults,
     .size = sizeof(resume_defaults),
+    .kind = "admin",
     .run = resume_run,
 };

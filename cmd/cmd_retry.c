@@ -186,5 +186,6 @@ const struct jr_cmd jr_cmd_retry = {
     .defaults = &retry_defaults,
     .size = sizeof(retry_defaults),
     .max_args = -1,
+    .kind = "admin",
     .run = retry_run,
 };

@@ -475,5 +475,6 @@ const struct jr_cmd jr_cmd_run = {
     .options = run_options,
     .defaults = &run_defaults,
     .size = sizeof(run_defaults),
+    .kind = "run",
     .run = run_run,
 };

@@ -135,5 +135,6 @@ const struct jr_cmd jr_cmd_show = {
     .usage = "[OPTION...] ID",
     .min_args = 1,
     .max_args = 1,
+    .kind = "read",
     .run = show_run,
 };

@@ -212,6 +212,13 @@ slots_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 	return opts->replay == NULL ? show(app, opts, argv[0], err) : jr_slots_replay(app, &replay, err);
 }
 
+static bool
+slots_changes(const void *values, int argc)
+{
+	(void)argc;
+	return ((const struct slots_opts *)values)->replay != NULL;
+}
+
 const struct jr_cmd jr_cmd_slots = {
     .name = "slots",
     .group = JR_GROUP_SCHEDULE,
@@ -227,5 +234,7 @@ const struct jr_cmd jr_cmd_slots = {
     .size = sizeof(slots_defaults),
     .min_args = 1,
     .max_args = 1,
+    .kind = "read",
+    .changes = slots_changes,
     .run = slots_run,
 };

@@ -306,5 +306,6 @@ const struct jr_cmd jr_cmd_stats = {
     .defaults = &stats_defaults,
     .size = sizeof(stats_defaults),
     .max_args = -1,
+    .kind = "read",
     .run = stats_run,
 };

@@ -107,5 +107,6 @@ const struct jr_cmd jr_cmd_status = {
     .defaults = &status_defaults,
     .size = sizeof(status_defaults),
     .max_args = -1,
+    .kind = "read",
     .run = status_run,
 };

@@ -63,5 +63,6 @@ const struct jr_cmd jr_cmd_wait = {
     .size = sizeof(wait_defaults),
     .min_args = 1,
     .max_args = -1,
+    .kind = "read",
     .run = wait_run,
 };

@@ -34,8 +34,9 @@ struct jr_app {
 	bool json;
 	bool help;
 	bool version;
-	bool no_pager; /* for jr_pager_open */
-	bool plugin;   /* of a monitoring system: see fail of struct jr_cmd */
+	bool no_pager;    /* for jr_pager_open */
+	bool plugin;      /* of a monitoring system: see fail of struct jr_cmd */
+	const char *kind; /* what the command line needs: see kind of struct jr_cmd */
 };
 
 enum jr_cmd_group {
@@ -57,6 +58,13 @@ struct jr_cmd {
 	const void *defaults;            /* copied to `values` before the environment and the command line */
 	size_t size;                     /* size of the options struct */
 	int min_args, max_args;          /* max_args < 0: any number */
+
+	/*
+	 * The kind of `jobrun grant` that a role needs for it, which errors name; NULL: none. A command that can both
+	 * look and change has `changes`: does this command line change something, so that the kind is "admin"?
+	 */
+	const char *kind;
+	bool (*changes)(const void *values, int argc);
 
 	/* Options are parsed only before "--"; `run` gets "--" and the command line after it as the last arguments. */
 	bool takes_command;

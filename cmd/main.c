@@ -165,6 +165,7 @@ connect_once(const struct jr_app *app, int64_t patience_ms, struct jr_err *err)
 
 	if (db == NULL)
 		return NULL;
+	jr_db_needs_grant(db, app->kind);
 	jr_log(JR_INFO, JR_EVENT_CONNECTED, JR_S("db", PQdb(jr_db_conn(db))), JR_S("host", PQhost(jr_db_conn(db))),
 	    JR_S("reason", source));
 	if (jr_db_need_schema(db, err))
@@ -304,9 +305,10 @@ run_command(const struct jr_cmd *cmd, struct jr_app *app, int argc, char **argv,
 	if (cmd->size > 0)
 		memcpy(values, cmd->defaults, cmd->size);
 	if (jr_options_environment(&sets[0], err) &&
-	    jr_options_parse(sets, JR_COUNT(sets), cmd->takes_command && own == argc, own, argv, &first, err))
+	    jr_options_parse(sets, JR_COUNT(sets), cmd->takes_command && own == argc, own, argv, &first, err)) {
+		app->kind = cmd->changes != NULL && cmd->changes(values, argc - first) ? "admin" : cmd->kind;
 		status = run_parsed(cmd, app, values, argc - first, argv + first, err);
-	else
+	} else
 		status = (int)err->code;
 	if (cmd->fail != NULL && err->msg[0] != '\0') {
 		status = cmd->fail(app, values, err);

@@ -94,6 +94,7 @@ ask_once(struct waiting *w, struct jr_err *err)
 	}
 	if (w->db == NULL)
 		return NULL;
+	jr_db_needs_grant(w->db, w->app->kind);
 	return jr_db_query(w->db, jr_sql_pause_running, JR_PAUSES_VALUES, w->named.values, JR_CMD_TIMEOUT_MS, err);
 }
 

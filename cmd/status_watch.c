@@ -65,6 +65,8 @@ ask(struct watch *watch, struct jr_err *err)
 {
 	if (watch->db == NULL)
 		watch->db = jr_db_open(jr_db_conninfo(watch->app->dbname, NULL), 0, NULL, err);
+	if (watch->db != NULL)
+		jr_db_needs_grant(watch->db, watch->app->kind);
 	if (watch->db == NULL ||
 	    !jr_status_ask(&watch->status, watch->db, watch->types, watch->exact, true, ANSWER_MS, err))
 		return false;

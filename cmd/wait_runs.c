@@ -56,6 +56,8 @@ ensure_open(struct awaiter *a, struct jr_err *err)
 		return true;
 	jr_db_close(*a->db);
 	*a->db = jr_db_open(jr_db_conninfo(a->app->dbname, NULL), patience, &waits, err);
+	if (*a->db != NULL)
+		jr_db_needs_grant(*a->db, a->app->kind);
 	return *a->db != NULL;
 }
 

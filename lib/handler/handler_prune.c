@@ -207,6 +207,7 @@ start(struct jr_host *host, const struct jr_handler *handler, const struct jr_ru
 	jr_timer_init(&prune->next, send_step, prune);
 	jr_timer_init(&prune->over, report_end, prune);
 	prune->pg = jr_pg_new(host->loop, host->conninfo, &events);
+	jr_pg_needs_grant(prune->pg, "run");
 	jr_pg_open_beside(prune->pg, host->beside, CONNECT_MS);
 	send_step(prune);
 	return &prune->work;

@@ -49,6 +49,7 @@ open_new(struct jr_handler_sql *sql)
 	conn->next = sql->conns;
 	sql->conns = conn;
 	conn->pg = jr_pg_new(sql->host->loop, sql->host->conninfo, &events);
+	jr_pg_needs_grant(conn->pg, "run");
 	jr_pg_open_beside(conn->pg, sql->host->beside, CONNECT_MS);
 	return conn;
 }

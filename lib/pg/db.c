@@ -211,6 +211,12 @@ jr_db_open(const char *conninfo, int64_t patience_ms, const struct jr_db_waits *
 }
 
 void
+jr_db_needs_grant(struct jr_db *db, const char *kind)
+{
+	jr_pg_needs_grant(db->pg, kind);
+}
+
+void
 jr_db_close(struct jr_db *db)
 {
 	if (db == NULL)

@@ -153,6 +153,17 @@ compare_migration(const struct jr_migrate *migrate, int row, struct jr_err *err)
 	    mine->version, mine->name, checksum, mine->checksum);
 }
 
+/* The role may not read the table of migrations. */
+static void
+add_owner(struct jr_err *err)
+{
+	struct jr_err old = *err;
+
+	if (strcmp(err->sqlstate, "42501") == 0)
+		jr_fail(err, old.code,
+		    "%.700s; migrate as the owner of schema jobrun, a member of that role, or a superuser", old.msg);
+}
+
 /* Read and compare what has been applied. Inside a transaction. */
 static bool
 look(struct jr_migrate *migrate, struct jr_err *err)
@@ -168,8 +179,10 @@ look(struct jr_migrate *migrate, struct jr_err *err)
 	if (!there)
 		return true;
 	migrate->applied = jr_pg_ask(migrate->conn, jr_sql_migrate_applied, 0, NULL, ANSWER_MS, err);
-	if (migrate->applied == NULL)
+	if (migrate->applied == NULL) {
+		add_owner(err);
 		return false;
+	}
 	for (int row = migration_rows(migrate) - 1; row >= 0; row--) {
 		if (!compare_migration(migrate, row, err))
 			return false;

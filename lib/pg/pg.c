@@ -48,6 +48,7 @@ struct jr_pg {
 	struct jr_loop *loop;
 	struct jr_pg_events events;
 	char *conninfo;
+	const char *kind; /* see jr_pg_needs_grant */
 	PGconn *conn;
 	enum state state;
 	bool answered; /* a request was answered since jr_pg_open */
@@ -202,6 +203,8 @@ finish_request(struct jr_pg *pg)
 		jr_request_free(request);
 		request = failed;
 	}
+	if (request->failed && !request->bare)
+		jr_pg_advise_grant(&request->err, pg->kind, pg->conn);
 	jr_request_reply(request, request->failed ? JR_PG_FAILED : JR_PG_DONE, &request->err);
 	send_next(pg);
 }
@@ -442,6 +445,12 @@ jr_pg_new(struct jr_loop *loop, const char *conninfo, const struct jr_pg_events 
 	jr_timer_init(&pg->deadline, on_deadline, pg);
 	jr_timer_init(&pg->broken, tear_down, pg);
 	return pg;
+}
+
+void
+jr_pg_needs_grant(struct jr_pg *pg, const char *kind)
+{
+	pg->kind = kind;
 }
 
 void

@@ -164,35 +164,13 @@ jr_pg_statement_error(const PGresult *result, struct jr_err *err)
 	read_error(result, true, err);
 }
 
-/* "permission denied for table job_runs": the server does not know `jobrun grant`, so a hint is added. */
-static bool
-is_missing_grant(const PGresult *result, const char *sqlstate)
-{
-	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-
-	return strcmp(sqlstate, "42501") == 0 && primary != NULL &&
-	       strncmp(primary, "permission denied for ", 22) == 0 &&
-	       PQresultErrorField(result, PG_DIAG_MESSAGE_HINT) == NULL;
-}
-
-static void
-add_grant(struct jr_err *err)
-{
-	struct jr_err old = *err;
-
-	jr_fail(err, old.code, "%s; see 'jobrun grant --help' for the rights that a role can get", old.msg);
-	set_sqlstate(err, old.sqlstate, strlen(old.sqlstate));
-}
-
-/* A missing schema or right gets a message that says what to do. */
+/* A missing schema gets a message that says what to do. */
 static void
 read_own_error(const PGresult *result, bool with_values, struct jr_err *err)
 {
 	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 
 	read_error(result, with_values, err);
-	if (is_missing_grant(result, err->sqlstate))
-		add_grant(err);
 	if (is_missing_schema(err->sqlstate))
 		jr_fail(err, JR_E_CONFIG,
 		    "the schema jobrun is missing or incomplete in this database (%s): type 'jobrun migrate'",
@@ -209,6 +187,27 @@ void
 jr_pg_logged_error(const PGresult *result, struct jr_err *err)
 {
 	read_own_error(result, false, err);
+}
+
+/* "permission denied for table job_runs", without a hint of jobrun's own functions. */
+static bool
+is_missing_grant(const struct jr_err *err)
+{
+	return strcmp(err->sqlstate, "42501") == 0 && strncmp(err->msg, "permission denied for ", 22) == 0 &&
+	       strstr(err->msg, "; ") == NULL;
+}
+
+void
+jr_pg_advise_grant(struct jr_err *err, const char *kind, const PGconn *conn)
+{
+	const char *role = PQuser(conn);
+	struct jr_err old = *err;
+
+	if (kind == NULL || role == NULL || !is_missing_grant(err))
+		return;
+	jr_fail(err, old.code, "%.700s; the owner of the schema or an admin types: jobrun grant %s %s", old.msg, kind,
+	    role);
+	set_sqlstate(err, old.sqlstate, strlen(old.sqlstate));
 }
 
 bool

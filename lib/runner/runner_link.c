@@ -151,6 +151,7 @@ jr_link_open(struct jr_runner *runner, void (*idle)(void *runner), struct jr_err
 	if (runner->loop == NULL)
 		return false;
 	runner->pg = jr_pg_new(runner->loop, runner->opts->conninfo, &events);
+	jr_pg_needs_grant(runner->pg, "run");
 	return true;
 }
 

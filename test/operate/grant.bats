@@ -256,8 +256,57 @@ $output"
 		as enqueue $command
 		assert_equal "$status" 77
 		assert_equal "$output" ''
-		assert_regex "$stderr" "permission denied for .*; see 'jobrun grant --help' for the rights that a role can get"
+		assert_regex "$stderr" "permission denied for "
 	done
+}
+
+@test "a command that a role may not use names the grant that it needs, whether it looks or changes" {
+	local command kind
+
+	granted enqueue
+	login nobody
+	handler work <<<'true'
+	while IFS='|' read -r kind command; do
+		# shellcheck disable=SC2086 # words
+		as enqueue $command </dev/null
+		assert_equal "$status" 77
+		assert_regex "$stderr" "permission denied for [^;]*; the owner of the schema or an admin types: jobrun grant $kind $(role enqueue)(; work was not started)?$"
+	done <<-'end'
+		read|status
+		read|list
+		read|explain work
+		read|report
+		run|logs 1
+		run|run
+		run|run -n
+		run|exec work -- true
+		run|prune
+		admin|retry 1
+		admin|pause --queue mail
+		admin|cancel --type work
+		read|queue
+		admin|queue mail --max-running 1
+		read|define work
+		admin|define work --enable
+		admin|define --remove work
+		read|slots work
+		admin|slots --replay 2026-01-01 work
+		read|grant
+		admin|grant read somebody
+	end
+	# A role without any grant.
+	for command in 'enqueue work' 'enqueue --batch payloads work' 'cancel 1' 'effect done -- true'; do
+		echo '{}' >payloads
+		# shellcheck disable=SC2086 # words
+		as nobody $command
+		assert_equal "$status" 77
+		assert_regex "$stderr" "permission denied for schema jobrun; .*: jobrun grant enqueue $(role nobody)$"
+	done
+	as nobody wait 1
+	assert_regex "$stderr" ": jobrun grant read $(role nobody)$"
+	# No grant lets a role migrate.
+	as enqueue migrate
+	assert_one_line 77 '^jobrun: permission denied for table schema_migrations; migrate as the owner of schema jobrun, a member of that role, or a superuser$'
 }
 
 @test "grant enqueue: a role sees result and error of its own runs, and nothing of others'" {

@@ -487,7 +487,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	for words in 'define report --enable' 'define new --schedule @daily' 'define --remove report' 'define --file definitions.json --exact'; do
 		# shellcheck disable=SC2086 # words
 		JOBRUN_DATABASE_URL=$url jr $words
-		assert_one_line 77 "^jobrun: permission denied .*'jobrun grant --help'"
+		assert_one_line 77 "^jobrun: permission denied .*: jobrun grant admin enqueue_$JR_DATABASE$"
 	done
 	login run
 	JOBRUN_DATABASE_URL=$url jr define report --disable
