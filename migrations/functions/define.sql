@@ -227,10 +227,10 @@ begin
 			v_value := case v_member when 'job_type' then to_jsonb(base.name) when 'time_zone' then '"UTC"'
 				when 'catch_up' then '"once"' when 'overlap' then '"skip"' when 'enabled' then 'true'
 				when 'anchor_at' then to_jsonb(base.anchor_at) else 'null' end;
+		elsif v_member in ('timeout', 'backoff_base', 'backoff_cap', 'catch_up_grace') then
+			v_value := jobrun.spell_durations(jsonb_build_object(v_member, v_value)) -> v_member;
 		elsif jsonb_typeof(v_value) <> v_kind then
 			raise exception 'definition "%": % must be a %, not %', base.name, v_member, v_kind, left(v_value::text, 100)
-				|| case when v_member in ('timeout', 'backoff_base', 'backoff_cap', 'catch_up_grace')
-					then '; durations are texts: "90s", "15m"' else '' end
 				using errcode = 'JR065';
 		elsif v_value = '"now"' and v_member = 'anchor_at' then
 			v_value := to_jsonb(now());

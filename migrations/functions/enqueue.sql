@@ -34,6 +34,31 @@ begin
 end
 $fn$;
 
+-- spell_durations: the members of an object that are durations, so that an interval takes them as they are meant: a number alone,
+-- which would be seconds, is refused as it is everywhere else, and 1w2d becomes 1w 2d, which PostgreSQL wants.
+create or replace function jobrun.spell_durations(doc jsonb) returns jsonb
+language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_member text;
+	v_text   text;
+begin
+	foreach v_member in array '{run_in,expires_in,timeout,backoff_base,backoff_cap,catch_up_grace}'::text[] loop
+		continue when coalesce(jsonb_typeof(doc -> v_member), 'null') = 'null';
+		v_text := doc ->> v_member;
+		if jsonb_typeof(doc -> v_member) <> 'string' then
+			raise exception '% must be a string, not %; durations are texts: "90s", "15m"', v_member, left(v_text, 100)
+				using errcode = 'JR065';
+		elsif v_text ~ '^[-+ ]*[0-9.]+ *$' and v_text ~ '[1-9]' then
+			raise exception '% "%" has no unit; write %s or %m', v_member, left(v_text, 100), btrim(left(v_text, 20)), btrim(left(v_text, 20))
+				using errcode = 'JR065';
+		elsif v_text ~ 'w[0-9]' then
+			doc := doc || jsonb_build_object(v_member, replace(v_text, 'w', 'w '));
+		end if;
+	end loop;
+	return doc;
+end
+$fn$;
+
 create or replace function jobrun.check_key(argument text, key text) returns void
 language plpgsql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin

@@ -26,6 +26,9 @@ begin
 	end if;
 	v_all := case when run ?| '{run_in,run_at}' then options - '{run_in,run_at}'::text[] else options end;
 	v_all := coalesce(v_all, '{}') || coalesce(run, '{}');
+	if v_all ?| '{run_in,expires_in,timeout,backoff_base,backoff_cap}' then
+		v_all := jobrun.spell_durations(v_all);
+	end if;
 	v_result := jsonb_populate_record(null::jobrun.run_options, v_all);
 	select k.key into v_word from jsonb_object_keys(v_all) k(key) where not to_jsonb(v_result) ? k.key order by k.key limit 1;
 	if found then

@@ -451,6 +451,12 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	bad 65 'definitions.json: definition "a": there is no member "scheduel"' define --file definitions.json
 	file "$head"'{"name": "a", "timeout": 900}]}'
 	bad 65 'definitions.json: definition "a": timeout must be a string, not 900; durations are texts: "90s", "15m"$' define --file definitions.json
+	file "$head"'{"name": "a", "timeout": "5"}]}'
+	bad 65 'definitions.json: definition "a": timeout "5" has no unit; write 5s or 5m$' define --file definitions.json
+	file "$head"'{"name": "a", "backoff_base": "00:00:05", "backoff_cap": "5 minutes", "timeout": "1w2d", "catch_up_grace": "0"}]}'
+	jr_ok define --file definitions.json
+	q_is '00:00:05|00:05:00|9 days|00:00:00' "select backoff_base, backoff_cap, timeout, catch_up_grace from jobrun.job_definitions where name = 'a'"
+	jr_ok define --remove a good
 	file "$head"'{"name": "a", "timeout": "soon"}]}'
 	bad 65 'definitions.json: definition "a": timeout "soon" is not a duration' define --file definitions.json
 	file "$head"'{"name": "a", "enabled": "yes"}]}'
