@@ -155,7 +155,9 @@ jobrun-daily'
 	q_is 'Asia/Tokyo|1
 Europe/Paris|16' "select time_zone, count(*) from jobrun.job_definitions where job_type not like 'jobrun.%' group by 1 order by 1"
 	jr_ok handlers --check
-	q "select jobrun.enqueue(name) from jobrun.job_definitions where job_type not like 'jobrun.%'"
+	# No slot may come meanwhile: one line is of each minute.
+	q "update jobrun.job_definitions set enabled = false where job_type not like 'jobrun.%'" \
+		"select jobrun.enqueue(name) from jobrun.job_definitions where job_type not like 'jobrun.%'"
 	jr_ok run
 	q "select a.output from jobrun.job_attempts a" | sed '/^$/d' | sort >got
 	sed '/^$/d' both | diff - got
