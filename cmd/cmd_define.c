@@ -61,7 +61,7 @@ static const struct jr_option define_options[] = {
 	{ .name = "list", .help = "all definitions", .type = JR_OPT_FLAG, .offset = AT(list) },
 	{ .name = "remove", .help = "remove the named definitions; their runs stay", .type = JR_OPT_FLAG, .offset = AT(remove) },
 	{ .name = "file", .arg = "FILE", .help = "apply the definitions of FILE (- is stdin), all or none",
-	    .type = JR_OPT_STRING, .offset = AT(file) },
+	    .type = JR_OPT_STRING, .offset = AT(file), .not_empty = true },
 	{ .name = "exact", .help = "with --file: remove definitions that are not in FILE", .type = JR_OPT_FLAG, .offset = AT(exact) },
 	{ .name = "dry-run", .letter = 'n', .help = "say what would change, change nothing", .type = JR_OPT_FLAG,
 	    .offset = AT(dry_run) },

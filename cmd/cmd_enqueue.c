@@ -65,7 +65,7 @@ static const struct jr_option enqueue_options[] = {
 	{ .name = "definition", .arg = "NAME", .help = "instead of TYPE: a run of definition NAME, with all its values",
 	    .type = JR_OPT_STRING, .offset = AT(definition) },
 	{ .name = "batch", .arg = "FILE", .help = "a run for each line of FILE (- is stdin), its payload; all or none",
-	    .type = JR_OPT_STRING, .offset = AT(batch) },
+	    .type = JR_OPT_STRING, .offset = AT(batch), .not_empty = true },
 	{ .name = "per-run", .help = "with --batch: a line is {\"payload\": ..., \"run_in\": \"5m\", ...}", .type = JR_OPT_FLAG,
 	    .offset = AT(per_run) },
 	{ .name = "wait", .help = "wait until it is over, and print its result instead of its id", .type = JR_OPT_FLAG,

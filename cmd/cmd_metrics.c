@@ -43,7 +43,7 @@ static const struct metrics_opts metrics_defaults = {.output = NULL};
 /* clang-format off */
 static const struct jr_option metrics_options[] = {
 	{ .name = "output", .letter = 'o', .arg = "FILE", .help = "replace FILE as a whole instead of writing to stdout; FILE ends in .prom",
-	    .type = JR_OPT_STRING, .offset = AT(output) },
+	    .type = JR_OPT_STRING, .offset = AT(output), .not_empty = true },
 	{ .name = "exact", .help = "count all waiting and dead runs; among millions it takes seconds", .type = JR_OPT_FLAG,
 	    .offset = AT(exact) },
 	JR_OPTIONS_END,

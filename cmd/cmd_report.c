@@ -26,7 +26,7 @@ static const struct report_opts report_defaults;
 /* clang-format off */
 static const struct jr_option report_options[] = {
 	{ .name = "output", .letter = 'o', .arg = "FILE", .help = "replace FILE by the page (standard output)", .type = JR_OPT_STRING,
-	    .offset = offsetof(struct report_opts, output) },
+	    .offset = offsetof(struct report_opts, output), .not_empty = true },
 	{ .name = "time-zone", .arg = "ZONE", .help = "of all times on the page (that of this host)", .type = JR_OPT_STRING,
 	    .offset = offsetof(struct report_opts, time_zone) },
 	JR_OPTIONS_END,
@@ -167,6 +167,8 @@ report_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 	(void)argc;
 	(void)argv;
 	jr_db_close(db);
+	if (!ok)
+		jr_zone_blame(opts->time_zone != NULL, err);
 	jr_buf_init(&page, PAGE_MAX);
 	if (ok) {
 		add_page(&report);

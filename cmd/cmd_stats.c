@@ -277,6 +277,8 @@ stats_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 	}
 	zone = opts->time_zone == NULL ? jr_zone_of_host() : jr_xstrdup(opts->time_zone);
 	result = ask(app, opts, zone, argc, argv, err);
+	if (result == NULL)
+		jr_zone_blame(opts->time_zone != NULL, err);
 	if (result != NULL) {
 		jr_pager_open(!app->no_pager);
 		if (app->json)

@@ -63,3 +63,10 @@ jr_zone_but_utc(void)
 	free(zone);
 	return NULL;
 }
+
+void
+jr_zone_blame(bool given, struct jr_err *err)
+{
+	if (strcmp(err->sqlstate, "22023") == 0 && strncmp(err->msg, "time zone ", 10) == 0)
+		jr_fail_in(err, given ? "--time-zone" : "the zone of this host (TZ, /etc/localtime); use --time-zone");
+}

@@ -159,8 +159,14 @@ says_not() {
 	assert_regex "$(tail -n 1 page.html)" '^</html>$'
 	cp page.html before.html
 	jr report -o page.html --time-zone Mars/Olympus
-	[ "$status" -ne 0 ]
+	assert_one_line 65 '^jobrun: --time-zone: time zone "Mars/Olympus" not recognized$'
 	cmp page.html before.html
+	TZ=Mars/Olympus jr report -o page.html
+	assert_regex "$stderr" '^jobrun: the zone of this host .*: time zone "Mars/Olympus" not recognized$'
+	for command in report metrics; do
+		jr "$command" --output ''
+		assert_one_line 64 '^jobrun: --output: the FILE is empty$'
+	done
 	jr report -o no/such/page.html
 	assert_one_line 78 'cannot create a file beside no/such/page.html: No such file'
 	ln -s page.html link.html
