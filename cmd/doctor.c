@@ -85,19 +85,33 @@ quoted(const char *word)
 	return jr_crontab_word(word == NULL ? "" : word);
 }
 
-/* With -d it names host, port, role and database: a connection string may contain a password. */
+/* Is this a statement that the role of the connection may not type? (One with CREATEROLE may, but need not.) */
+static bool
+is_for_superuser(const struct jr_doctor *doctor, const char *sql)
+{
+	const char *superuser = PQparameterStatus(jr_db_conn(doctor->db), "is_superuser");
+
+	return (strncmp(sql, "grant pg_", 9) == 0 || strncmp(sql, "create role ", 12) == 0) &&
+	       (superuser == NULL || strcmp(superuser, "on") != 0);
+}
+
+/*
+ * With -d it names host, port, role and database: a connection string may contain a password. For a superuser it names
+ * no role: who that is, people know.
+ */
 static char *
-psql_of(const struct jr_doctor *doctor)
+psql_of(const struct jr_doctor *doctor, bool for_superuser)
 {
 	const PGconn *conn = jr_db_conn(doctor->db);
 	char *host, *user, *name, *text;
 
-	if (strcmp(doctor->source, "-d") != 0)
+	if (!for_superuser && strcmp(doctor->source, "-d") != 0)
 		return doctor->conninfo == NULL ? jr_xstrdup("psql") : jr_xasprintf("psql \"$%s\"", doctor->source);
 	host = quoted(PQhost(conn));
 	user = quoted(PQuser(conn));
 	name = quoted(PQdb(conn));
-	text = jr_xasprintf("psql -h %s -p %s -U %s -d %s", host, PQport(conn), user, name);
+	text = jr_xasprintf("psql -h %s -p %s%s%s -d %s", host, PQport(conn), for_superuser ? "" : " -U ",
+	    for_superuser ? "" : user, name);
 	free(host);
 	free(user);
 	free(name);
@@ -191,7 +205,7 @@ jr_doctor_parameter(const char *conninfo, const char *keyword)
 char *
 jr_doctor_psql(const struct jr_doctor *doctor, const char *sql)
 {
-	char *psql = psql_of(doctor), *word = jr_crontab_quote(sql, strlen(sql));
+	char *psql = psql_of(doctor, is_for_superuser(doctor, sql)), *word = jr_crontab_quote(sql, strlen(sql));
 	char *line = jr_xasprintf("%s -c %s", psql, word);
 
 	free(psql);
