@@ -295,7 +295,7 @@ skip(const struct effect *effect, const struct answer *answer)
 		key = jr_text_visible(effect->key, false);
 		age = jr_format_age(answer->age_ms);
 		if (answer->status == 0)
-			fprintf(stderr, "%s: done before, %s\n", key, age);
+			fprintf(stderr, "%s: done before, %s%s\n", key, strcmp(age, "now") == 0 ? "just " : "", age);
 		else
 			fprintf(
 			    stderr, "%s: ended before with exit status %" PRId64 ", %s\n", key, answer->status, age);
