@@ -80,14 +80,6 @@ static const struct check_opts check_defaults = {.unreachable = "unknown", .time
 
 #define AT(field) offsetof(struct check_opts, field)
 
-static bool
-check_unreachable(const char *what, const char *text, struct jr_err *err)
-{
-	if (strcmp(text, "critical") == 0 || strcmp(text, "warning") == 0 || strcmp(text, "unknown") == 0)
-		return true;
-	return jr_fail(err, JR_E_USAGE, "%s: \"%s\" is none of unknown, warning, critical", what, text);
-}
-
 /* LABEL=RANGE: the measure of that label gets the range; an empty one takes it away. */
 static bool
 read_limit(const char *what, const char *text, size_t which, struct measure *measures, struct jr_err *err)
@@ -496,7 +488,7 @@ static const struct jr_option check_options[] = {
 	{ .name = "critical", .letter = 'c', .arg = "LABEL=RANGE", .help = "the same for CRITICAL", .type = JR_OPT_WORDS,
 	    .offset = AT(limits[1]) },
 	{ .name = "unreachable", .arg = "STATE", .help = "if the database does not answer: unknown, warning or critical (unknown)",
-	    .type = JR_OPT_STRING, .offset = AT(unreachable), .check = check_unreachable },
+	    .type = JR_OPT_STRING, .offset = AT(unreachable), .choices = "unknown warning critical" },
 	{ .name = "timeout", .arg = "D", .help = "for everything together (10s)", .type = JR_OPT_DURATION, .offset = AT(timeout_ms),
 	    .min = 100, .max = 3600000 },
 	JR_OPTIONS_END,

@@ -30,17 +30,6 @@ struct list_opts {
 static const struct list_opts list_defaults = {.filter = {JR_FILTER_ANY, .limit = 20}};
 _Static_assert(offsetof(struct list_opts, filter) == 0, "JR_FILTER_OPTIONS takes offsets in struct jr_filter");
 
-static bool
-check_by(const char *what, const char *text, struct jr_err *err)
-{
-	static const char *const words[] = {"error"};
-
-	if (strcmp(text, words[0]) == 0)
-		return true;
-	jr_fail_unknown(err, "group", text, words, JR_COUNT(words), "runs can be grouped by error");
-	return jr_fail_in(err, what);
-}
-
 /* clang-format off */
 static const struct jr_option list_options[] = {
 	JR_FILTER_OPTIONS("queued, retrying, running, succeeded, dead, cancelled", "at most N (20)",
@@ -56,7 +45,7 @@ static const struct jr_option list_options[] = {
 	{ .name = "csv", .help = "as CSV (RFC 4180): times in UTC, durations in ms", .type = JR_OPT_FLAG,
 	    .offset = offsetof(struct list_opts, csv) },
 	{ .name = "by", .arg = "error", .help = "what went wrong, how often, when, and one run each (of those that are dead)",
-	    .type = JR_OPT_STRING, .offset = offsetof(struct list_opts, by), .check = check_by },
+	    .type = JR_OPT_STRING, .offset = offsetof(struct list_opts, by), .choices = "error" },
 	JR_OPTIONS_END,
 };
 

@@ -77,11 +77,11 @@ check_rate(const char *what, const char *text, struct jr_err *err)
 /* clang-format off */
 static const struct jr_option queue_options[] = {
 	{ .name = "max-running", .arg = "N", .help = "at most N runs of the queue at once, on all hosts; none: no limit",
-	    .type = JR_OPT_STRING, .offset = AT(max_running), .check = check_limit },
+	    .type = JR_OPT_STRING, .offset = AT(max_running), .check = check_limit, .choices = "none" },
 	{ .name = "per-key", .arg = "N", .help = "at most N runs with the same lock key at once (1); none: no limit",
-	    .type = JR_OPT_STRING, .offset = AT(per_key), .check = check_limit },
+	    .type = JR_OPT_STRING, .offset = AT(per_key), .check = check_limit, .choices = "none" },
 	{ .name = "rate", .arg = "N/PERIOD", .help = "start at most N runs in each PERIOD: 100/1m; none: no limit",
-	    .type = JR_OPT_STRING, .offset = AT(rate), .check = check_rate },
+	    .type = JR_OPT_STRING, .offset = AT(rate), .check = check_rate, .choices = "none" },
 	{ .name = "remove", .help = "forget its limits and its pause; its runs stay", .type = JR_OPT_FLAG, .offset = AT(remove) },
 	{ .name = "reason", .arg = "TEXT", .help = "why, for the audit", .type = JR_OPT_STRING, .offset = AT(reason) },
 	{ .name = "dry-run", .letter = 'n', .help = "show the queue as it would be, change nothing", .type = JR_OPT_FLAG,

@@ -29,22 +29,10 @@ static const struct stats_opts stats_defaults = {.by = "type", .since_ms = INT64
 
 #define AT(field) offsetof(struct stats_opts, field)
 
-static bool
-check_by(const char *what, const char *text, struct jr_err *err)
-{
-	static const char *const known[] = {"type", "queue", "hour", "day", "error"};
-
-	for (size_t i = 0; i < JR_COUNT(known); i++) {
-		if (strcmp(text, known[i]) == 0)
-			return true;
-	}
-	return jr_fail_unknown(err, what, text, known, JR_COUNT(known), "type, queue, hour, day or error");
-}
-
 /* clang-format off */
 static const struct jr_option stats_options[] = {
 	{ .name = "by", .arg = "WHAT", .help = "a line for each type, queue, hour, day or error (type)", .type = JR_OPT_STRING,
-	    .offset = AT(by), .check = check_by },
+	    .offset = AT(by), .choices = "type queue hour day error" },
 	{ .name = "since", .arg = "D", .help = "what ended within D, and in the hour in which D begins (1d)",
 	    .type = JR_OPT_DURATION, .offset = AT(since_ms), .min = 1 },
 	{ .name = "time-zone", .arg = "ZONE", .help = "of hours and days (that of this host)", .type = JR_OPT_STRING,

@@ -144,20 +144,17 @@ print_options(const struct line *line, const struct jr_option *options)
 	}
 }
 
-/* The words in the help of an option that it takes. */
+/* The words behind separators of a text that are names in lower case. */
 static void
-print_choices(const struct line *line, const struct jr_option *option)
+print_names(const struct line *line, const char *text, const char *separators)
 {
-	for (const char *at = option->help; *at != '\0';) {
-		size_t len = strspn(at, "abcdefghijklmnopqrstuvwxyz_");
-		char *word = jr_xmemdup0(at, len);
-		struct jr_err unused;
+	char *copy = jr_xstrdup(text), *rest = copy;
 
-		if (len > 0 && option->check(option->name, word, &unused))
+	for (char *word; (word = strsep(&rest, separators)) != NULL;) {
+		if (*word != '\0' && strspn(word, "abcdefghijklmnopqrstuvwxyz") == strlen(word))
 			print_word(line, word, NULL);
-		free(word);
-		at += len > 0 ? len : 1;
 	}
+	free(copy);
 }
 
 /* Lines of the database: a word, and perhaps a tab and what it means. What has other characters is left out. */
@@ -257,8 +254,8 @@ complete_option_argument(const struct jr_app *app, struct line *line)
 			return true;
 		}
 	}
-	if (option->check != NULL)
-		print_choices(line, option);
+	if (option->choices != NULL)
+		print_names(line, option->choices, " ");
 	return !is_file(option->arg);
 }
 
@@ -290,8 +287,12 @@ complete_argument(const struct jr_app *app, const struct line *line)
 {
 	static const char *const rows[] = {"TYPE", "ID", "NAME"};
 	const struct jr_cmd *cmd = line->cmd;
-	bool repeated = false, known = false;
+	bool repeated = false, known;
 
+	/* "bash|zsh|fish", "crontab": these words themselves */
+	if (line->arguments == 0)
+		print_names(line, cmd->usage, " []|");
+	known = line->printed->count > 0;
 	for (size_t i = 0; i < JR_COUNT(rows); i++) {
 		if (!usage_has(cmd->usage, rows[i], &repeated) || (line->arguments > 0 && !repeated))
 			continue;

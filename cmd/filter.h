@@ -26,7 +26,8 @@ bool jr_filter_check_id(const char *what, const char *text, struct jr_err *err);
 /* clang-format off */
 #define JR_FILTER_OPTIONS(status_help, limit_help, limit_max) \
 	{ .name = "status", .letter = 's', .arg = "STATUS", .help = (status_help), .type = JR_OPT_WORDS, \
-	    .offset = offsetof(struct jr_filter, statuses), .check = jr_filter_check_status }, \
+	    .offset = offsetof(struct jr_filter, statuses), .check = jr_filter_check_status, \
+	    .choices = "queued retrying running succeeded dead cancelled" }, \
 	{ .name = "type", .letter = 't', .arg = "TYPE", .help = "only these job types", .type = JR_OPT_WORDS, \
 	    .offset = offsetof(struct jr_filter, types), .check = jr_parse_job_type }, \
 	{ .name = "queue", .letter = 'q', .arg = "QUEUE", .help = "only these queues", .type = JR_OPT_WORDS, \

@@ -32,14 +32,6 @@
 #define COMMAND_REFERENCE(name) &jr_cmd_##name,
 static const struct jr_cmd *const commands[] = {JR_COMMANDS(COMMAND_REFERENCE)};
 
-static bool
-check_log_format(const char *what, const char *text, struct jr_err *err)
-{
-	if (strcmp(text, "text") == 0 || strcmp(text, "json") == 0)
-		return true;
-	return jr_fail(err, JR_E_USAGE, "%s: \"%s\" is neither text nor json", what, text);
-}
-
 #define AT(field) offsetof(struct jr_app, field)
 
 /* clang-format off */
@@ -48,7 +40,7 @@ static const struct jr_option global_options[] = {
 	    .type = JR_OPT_SECRET, .offset = AT(dbname) },
 	{ .name = "json", .help = "print a JSON document on stdout", .type = JR_OPT_FLAG, .offset = AT(json) },
 	{ .name = "log-format", .arg = "FORMAT", .help = "log lines on stderr: text or json (text)", .type = JR_OPT_STRING,
-	    .offset = AT(log_format), .env = "JOBRUN_LOG_FORMAT", .check = check_log_format },
+	    .offset = AT(log_format), .env = "JOBRUN_LOG_FORMAT", .choices = "text json" },
 	{ .name = "no-pager", .help = "print directly, also what is longer than the screen", .type = JR_OPT_FLAG,
 	    .offset = AT(no_pager) },
 	{ .name = "verbose", .letter = 'v', .help = "print more on stderr; twice: even more", .type = JR_OPT_COUNT,

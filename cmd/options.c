@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/text.h"
@@ -101,6 +102,46 @@ field_of(const struct jr_option *option, void *values)
 	return (char *)values + option->offset;
 }
 
+/* Fail with: unknown WHAT "TEXT": a, b or c. */
+static bool
+fail_no_choice(char **words, size_t count, const char *what, const char *text, struct jr_err *err)
+{
+	struct jr_buf all;
+
+	jr_buf_init(&all, 1000);
+	for (size_t i = 0; i < count; i++)
+		jr_buf_addf(&all, "%s%s", i == 0 ? "" : i + 1 == count ? " or " : ", ", words[i]);
+	jr_fail_unknown(err, what, text, (const char *const *)words, count, all.data);
+	jr_buf_release(&all);
+	return false;
+}
+
+static bool
+is_choice(const struct jr_option *option, const char *what, const char *text, struct jr_err *err)
+{
+	char *words[8], *copy = jr_xstrdup(option->choices), *rest = copy;
+	size_t count = 0;
+	bool found = false;
+
+	for (char *word; count < JR_COUNT(words) && (word = strsep(&rest, " ")) != NULL; count++) {
+		words[count] = word;
+		found = found || strcmp(word, text) == 0;
+	}
+	if (!found)
+		fail_no_choice(words, count, what, text, err);
+	free(copy);
+	return found;
+}
+
+/* The rules of the table for the text of STRING, and for each of WORDS. */
+static bool
+check_text(const struct jr_option *option, const char *what, const char *text, struct jr_err *err)
+{
+	if (option->check != NULL)
+		return option->check(what, text, err);
+	return option->choices == NULL || is_choice(option, what, text, err);
+}
+
 static void
 clear_words(struct jr_words *words)
 {
@@ -122,7 +163,7 @@ add_words(
 		words->items[words->count++] = word;
 		if (len == 0)
 			return jr_fail(err, JR_E_USAGE, "%s: an empty word in \"%s\"", what, text);
-		if (option->check != NULL && !option->check(what, word, err))
+		if (!check_text(option, what, word, err))
 			return false;
 		p += len;
 		if (*p == '\0')
@@ -154,7 +195,7 @@ set_string(const struct jr_option *option, const char **out, const char *what, c
 {
 	if (option->not_empty && text[0] == '\0')
 		return jr_fail(err, JR_E_USAGE, "%s: the %s is empty", what, option->arg);
-	if (option->check != NULL && !option->check(what, text, err))
+	if (!check_text(option, what, text, err))
 		return false;
 	*out = text;
 	return true;

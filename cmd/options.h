@@ -54,6 +54,8 @@ struct jr_option {
 	const char *bare; /* the text when the argument is left out, which then follows "=" only; NULL: it is needed */
 	const char *help; /* one line; a default is said in it */
 	const char *env;  /* variable that gives the default when it is set and not empty; NULL: none */
+	/* The words, up to 8, that STRING or WORDS takes, divided by spaces; NULL: any text. `check` overrules it. */
+	const char *choices;
 	/* A rule for the text of STRING and for each of WORDS (jr_parse_queue ...); NULL: none. */
 	bool (*check)(const char *what, const char *text, struct jr_err *err);
 	size_t offset;

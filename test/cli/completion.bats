@@ -20,6 +20,16 @@ words() {
 	assert_equal "$(words list --status = de)" dead
 	assert_equal "$(words list --status = | tail -n 1)" cancelled
 	assert_equal "$(words --log-format '')" $'text\njson'
+	assert_equal "$(words define hello --catch-up '')" $'once\nskip\nall\nnone'
+	assert_equal "$(words queue mail --rate '')" none
+	assert_equal "$(words list --by '')" error
+	assert_equal "$(words import '')" crontab
+	assert_equal "$(words completion z)" zsh
+	# Any text goes there: nothing is offered, no words of the help either.
+	for line in 'enqueue --unique' 'enqueue --idempotency-key' 'enqueue --lock' 'list --columns' 'exec --ok-exit'; do
+		# shellcheck disable=SC2086 # words
+		assert_equal "$(words $line '')" ''
+	done
 	assert_equal "$(words --once --max-)" $'--max-runs\n--max-runtime'
 	assert_equal "$(words help sl)" slots
 	# A file goes there: an argument, one of an option, a program.

@@ -130,7 +130,7 @@ check() {
 	check 3 'JOBRUN UNKNOWN: dead=5m: "5m" is not a whole number' -w dead=5m
 	check 3 'JOBRUN UNKNOWN: unknown option' --wrong
 	check 3 'JOBRUN UNKNOWN' 'Not a type'
-	JOBRUN_LOG_FORMAT=bogus check 3 'JOBRUN UNKNOWN: JOBRUN_LOG_FORMAT: "bogus"'
+	JOBRUN_LOG_FORMAT=bogus check 3 'JOBRUN UNKNOWN: unknown JOBRUN_LOG_FORMAT "bogus": text or json'
 	run --separate-stderr "$JOBRUN" --bogus check
 	assert_equal "$status $stderr" '3 '
 	assert_output --partial 'JOBRUN UNKNOWN: unknown option'

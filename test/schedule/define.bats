@@ -152,6 +152,8 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	bad 64 '--backoff: the cap of "1h,1m" is less' define report --backoff 1h,1m
 	bad 64 '--backoff: ' define report --backoff ,
 	bad 64 '--catch-up-grace: ' define report --catch-up-grace yesterday
+	bad 64 'unknown --catch-up "never": once, skip, all or none$' define report --catch-up never
+	bad 64 'unknown --overlap "maybe": skip, allow or none$' define report --overlap maybe
 	bad 64 '--lock: 0 bytes' define report --lock ''
 	bad 64 '--queue: "a b" is not a queue name' define report --queue 'a b'
 	bad 64 '--type: ' define report --type Send
@@ -173,9 +175,9 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 
 @test "define: what the database refuses exits with 65, in the words that any client gets" {
 	local n message
-	local -a columns=(schedule schedule schedule schedule time_zone time_zone queue catch_up overlap)
-	local -a options=(--schedule --schedule --schedule --schedule --time-zone --time-zone --queue --catch-up --overlap)
-	local -a texts=('0 30 2 * * *' '61 * * * *' '0 0 31 2 *' '@reboot' 'Mars' 'europe/berlin' jobrun never maybe)
+	local -a columns=(schedule schedule schedule schedule time_zone time_zone queue)
+	local -a options=(--schedule --schedule --schedule --schedule --time-zone --time-zone --queue)
+	local -a texts=('0 30 2 * * *' '61 * * * *' '0 0 31 2 *' '@reboot' 'Mars' 'europe/berlin' jobrun)
 
 	jr_ok define report --schedule @daily
 	for n in "${!texts[@]}"; do
@@ -192,11 +194,9 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 		assert_failure
 		assert_line --index 0 "ERROR:  $message"
 	done
-	bad 65 'catch_up "never" is not one of once, skip, all' define report --catch-up never
-	bad 65 'overlap "maybe" is not one of skip, allow' define report --overlap maybe
 	# What the command sees by itself.
-	columns=(priority max_attempts timeout backoff_base on_dead queue concurrency_key)
-	texts=(1001 0 '-1 second' '101 years' 'On Dead' 'No Queue' '')
+	columns=(priority max_attempts timeout backoff_base on_dead queue concurrency_key catch_up overlap)
+	texts=(1001 0 '-1 second' '101 years' 'On Dead' 'No Queue' '' never maybe)
 	for n in "${!texts[@]}"; do
 		run psql_bare -v VERBOSITY=verbose "$(past_pooler)" \
 			-c "update jobrun.job_definitions set ${columns[n]} = '${texts[n]}' where name = 'report'"
