@@ -87,10 +87,7 @@ tell_change(const struct jr_define_opts *opts, const PGresult *result, const PGr
 	printf("%s: %s%s\n", name, opts->dry_run && !unchanged ? "would be " : "", action);
 	if (strcmp(action, "changed") == 0)
 		jr_define_print_lines(jr_pg_text(result, 0, D_LINES));
-	if (jr_next_times_has_times(next))
-		fputs("next\n", stdout);
-	jr_next_times_print(stdout, "  ", next);
-	jr_next_times_hint(stdout, "note: ", name, next);
+	jr_next_times_tell(stdout, name, next);
 }
 
 /*

@@ -108,6 +108,8 @@ fail_without_times(const char *what, const PGresult *result, struct jr_err *err)
 		return jr_fail(err, JR_E_DATA, "there is no definition %s; 'jobrun define --list' shows them", what);
 	if (!jr_next_times_has_schedule(result))
 		return jr_fail(err, JR_E_NEWS, "definition %s has no schedule", what);
+	if (jr_next_times_lost(result) != NULL)
+		return jr_fail(err, JR_E_DATA, "%s", jr_next_times_lost(result));
 	return jr_fail(err, JR_E_NEWS, "\"%.200s\" does not fire any more", what);
 }
 

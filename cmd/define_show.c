@@ -2,7 +2,6 @@
  * define_show: print all definitions as a table, or one with all its values and next fire times.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "define.h"
@@ -68,39 +67,24 @@ width_of(const PGresult *fields)
 	return width;
 }
 
-/* next: the fire times, or NULL if they cannot be computed, and no_times says why. */
 static void
-print_definition(PGresult *const *parts, const PGresult *payload, const PGresult *next, const struct jr_err *no_times)
+print_definition(PGresult *const *parts, const PGresult *payload, const PGresult *next)
 {
 	const char *text = payload == NULL ? NULL : jr_pg_text(payload, 0, 0);
 
 	jr_print_fields(parts[FIELDS]);
 	if (text != NULL)
 		jr_print_field("payload", text, width_of(parts[FIELDS]));
-	if (next == NULL || jr_next_times_has_times(next))
-		fputs("next\n", stdout);
-	if (next == NULL) {
-		jr_print_line(stdout, "  ", no_times->msg);
-		return;
-	}
-	jr_next_times_print(stdout, "  ", next);
-	jr_next_times_hint(stdout, "note: ", PQgetvalue(parts[LINE], 0, 0), next);
+	jr_next_times_tell(stdout, PQgetvalue(parts[LINE], 0, 0), next);
 }
 
-/*
- * If the server does not know the zone any more, *next is NULL, *no_times says so, and that is no failure: the fields
- * are there to be read. A failed statement ends its transaction, so that this one is asked alone.
- */
 static bool
-read_next(struct jr_db *db, const char *name, PGresult **next, struct jr_err *no_times, struct jr_err *err)
+read_next(struct jr_db *db, const char *name, PGresult **next, struct jr_err *err)
 {
 	const char *values[JR_NEXT_TIMES_PARAMS] = {[JR_NEXT_TIMES_OF] = name, [JR_NEXT_TIMES_COUNT] = NEXT_COUNT};
 
-	*next = jr_db_query(db, jr_sql_next, JR_NEXT_TIMES_PARAMS, values, JR_CMD_TIMEOUT_MS, no_times);
-	if (*next != NULL || strcmp(no_times->sqlstate, "JR065") == 0)
-		return true;
-	*err = *no_times;
-	return false;
+	*next = jr_db_query(db, jr_sql_next, JR_NEXT_TIMES_PARAMS, values, JR_CMD_TIMEOUT_MS, err);
+	return *next != NULL;
 }
 
 /* If the role may not see payloads, *payload is NULL, which is no failure. */
@@ -120,17 +104,16 @@ static bool
 show(const struct jr_app *app, struct jr_db *db, const char *name, PGresult *const *parts, struct jr_err *err)
 {
 	PGresult *payload, *next = NULL;
-	struct jr_err no_times;
 	bool ok;
 
 	if (!read_payload(db, parts[LINE], &payload, err))
 		return false;
-	ok = app->json || read_next(db, name, &next, &no_times, err);
+	ok = app->json || read_next(db, name, &next, err);
 	if (app->json)
 		jr_print_document(payload != NULL && PQntuples(payload) > 0 ? PQgetvalue(payload, 0, 1)
 									    : PQgetvalue(parts[LINE], 0, L_DOC));
 	else if (ok)
-		print_definition(parts, payload, next, &no_times);
+		print_definition(parts, payload, next);
 	PQclear(payload);
 	PQclear(next);
 	return ok;

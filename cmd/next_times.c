@@ -23,7 +23,8 @@ enum {
 	F_REASON,
 	F_SCHEDULE,
 	F_TIME_ZONE,
-	F_HEAD
+	F_HEAD,
+	F_LOST
 };
 
 _Static_assert(F_DOCUMENT == JR_NEXT_TIMES_DOCUMENT && F_HEAD == JR_NEXT_TIMES_HEAD, "as the header says");
@@ -57,6 +58,12 @@ bool
 jr_next_times_has_schedule(const PGresult *result)
 {
 	return PQntuples(result) > 0 && !PQgetisnull(result, 0, F_SCHEDULE);
+}
+
+const char *
+jr_next_times_lost(const PGresult *result)
+{
+	return PQntuples(result) > 0 ? jr_pg_text(result, 0, F_LOST) : NULL;
 }
 
 void
@@ -100,4 +107,17 @@ jr_next_times_hint(FILE *out, const char *before, const char *name, const PGresu
 		fprintf(out, "%s%s is disabled: it starts nothing; 'jobrun define %s --enable'\n", before, name, name);
 	else if (!PQgetisnull(result, 0, F_UNTIL))
 		hint_pause(out, before, name, result);
+}
+
+void
+jr_next_times_tell(FILE *out, const char *name, const PGresult *result)
+{
+	const char *lost = jr_next_times_lost(result);
+
+	if (lost != NULL || jr_next_times_has_times(result))
+		fputs("next\n", out);
+	if (lost != NULL)
+		jr_print_line(out, "  ", lost);
+	jr_next_times_print(out, "  ", result);
+	jr_next_times_hint(out, "note: ", name, result);
 }

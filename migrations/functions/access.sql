@@ -249,7 +249,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 			'effect_done,effect_undo,effect_end,effect_look}'),
 		('{read,run,admin}', '{run_texts,attempt_texts,rate_left,clock,is_limited,is_name,slot_text,copied,newer_run,newer_or_archived,explain,'
 			'explain_definition,seen_runners,other_paused_types,other_queues,oldest_due,waiting_heads,waiting_commands,measures,stats,stats_of,bucket_of,'
-			'bucket_counts,below,follow,next_waiting,line_of,type_counts,late_counts,last_runner,seen_hosts,all_seen,explain_handler,rights,slots_ahead,'
+			'bucket_counts,below,follow,next_waiting,line_of,type_counts,late_counts,last_runner,seen_hosts,all_seen,explain_handler,rights,slots_ahead,lost_zone,'
 			'command_line,shell_word,metrics,metrics_of_types,metrics_of_all,claims_of}'),
 		('{run,admin}', '{may_claim,check_pauses,claim,claim_ahead,claim_job,start_keyed,settle,settle_group,settle_done,session_clean,raise_alarm,'
 			'fire,overlapping,exec_claim,limit_reason,spend_rate,prune_step,prune_again,check_copy,by_hand,is_enqueued,is_run,candidates,'

@@ -269,3 +269,14 @@ begin
 	end if;
 end
 $fn$;
+
+-- lost_zone: why no slot of such a zone can be computed, in the words of check_time_zone(); null: the server knows it.
+create or replace function jobrun.lost_zone(zone text) returns text
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	perform jobrun.check_time_zone(zone);
+	return null;
+exception when sqlstate 'JR065' then
+	return sqlerrm;
+end
+$fn$;

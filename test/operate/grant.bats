@@ -859,6 +859,7 @@ objects() {
 		function local_peak: admin
 		function local_reached: admin
 		function lock_waiting: admin
+		function lost_zone: read run admin
 		function make_month: admin
 		function make_months: admin
 		function make_queue: admin

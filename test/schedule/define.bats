@@ -333,6 +333,11 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	assert_equal "${lines[-1]}" '  time zone "Europe/Gone" is not known here; write a name of pg_timezone_names, as in "Europe/Berlin"'
 	jr_ok define a --json
 	assert_equal "$(jq -r .time_zone <<<"$output")" Europe/Gone
+	# It can be changed all the same.
+	jr_ok define a --description 'of the day' --disable
+	assert_line --index 0 'a: changed'
+	assert_equal "${lines[-1]}" '  time zone "Europe/Gone" is not known here; write a name of pg_timezone_names, as in "Europe/Berlin"'
+	jr_ok define a --time-zone UTC
 }
 
 @test "define warns that a schedule with both day fields fires on either" {
