@@ -867,11 +867,51 @@ begin
 end
 $fn$;
 
+-- slots_words: a slot, and how many more.
+create or replace function jobrun.slots_words(slot timestamptz, time_zone text, more bigint) returns text
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select 'its slot of ' || jobrun.slot_text(slot, time_zone) || case when more > 0 then format(' and %s more', more) else '' end
+$fn$;
+
+-- explain_late: of a definition that is enabled and not paused, whose zone the server knows: the slot that fires next (null: none),
+-- and what the next tick does with those that are due before it (''), as due_slots() decides.
+create or replace function jobrun.explain_late(definition jobrun.job_definitions, out fires_at timestamptz, out rest text)
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_fields constant jobrun.schedule_fields := jobrun.parse_schedule(definition.schedule);
+	v_zone   constant text := definition.time_zone;
+	v_anchor constant timestamptz := definition.anchor_at;
+	v_due    record;
+	v_until  timestamptz;
+	v_n      bigint;
+begin
+	select d.* into v_due from jobrun.due_slots(definition, v_fields, now()) d;
+	fires_at := coalesce(v_due.fires_from, jobrun.next_slot(v_fields, v_zone, now(), v_anchor));
+	rest     := '';
+	if v_due.held_from is not null then
+		v_n  := jobrun.count_slots(v_fields, v_zone, v_anchor, v_due.held_from, v_due.held_until);
+		rest := format('; the next tick skips %s: %s', jobrun.slots_words(v_due.held_from, v_zone, v_n),
+			jobrun.pause_reason(definition, v_due.held_from));
+	end if;
+	v_until := coalesce(v_due.fires_from - interval '1 microsecond', now());
+	if v_due.first_at <= v_until then
+		v_n  := jobrun.count_slots(v_fields, v_zone, v_anchor, v_due.first_at, v_until);
+		rest := rest || format(case when v_due.missed = 'coalesced' then '; the next tick coalesces %s with it (catch-up once)'
+				when definition.catch_up = 'skip' and v_due.fires_from is not null then '; the next tick skips %s: only the last one fires (catch-up skip)'
+				when definition.catch_up_grace is not null then '; the next tick skips %s: later than the catch-up grace'
+				when definition.catch_up = 'skip' then '; the next tick skips %s: more than 5m late (catch-up skip)'
+				else '; the next tick skips %s: the last hundred fire (catch-up all)' end,
+			jobrun.slots_words(v_due.first_at, v_zone, v_n));
+	end if;
+end
+$fn$;
+
 -- explain_definition: why the definition does or does not make runs, and what a run of it would meet. Rows as of
--- explain(). The verdict is fires, never (unless somebody acts), paused, or manual (it has no schedule). Without a schedule it is
--- about the next start by hand: a command of exec that is typed on this host, or a run that is enqueued. Further conditions:
--- enabled, next (a slot to come), overlap, past (a slot, newest first; reason: its outcome), and without a schedule the limits of
--- its queue. A definition of jobrun exec needs no handler. No row: no such definition.
+-- explain(). The verdict is fires, never (unless somebody acts), paused, or manual (it has no schedule). Of slots that are
+-- late it says what the next tick does with them, which may be to skip them. Without a schedule it is about the next start
+-- by hand: a command of exec that is typed on this host, or a run that is enqueued. Further conditions: enabled, next (a
+-- slot to come, or that the server does not know the zone), overlap, past (a slot, newest first; reason: its outcome), and
+-- without a schedule the limits of its queue. A definition of jobrun exec needs no handler. No row: no such definition.
 create or replace function jobrun.explain_definition(name text, host text default null, here text[] default null)
 returns table (condition text, state text, reason text, words text, at timestamptz, rest text, command text)
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp
@@ -884,6 +924,8 @@ declare
 	v_seen    constant jsonb := jobrun.seen_here(host, here);
 	v_hosts   jsonb;                     -- as v_seen: those that may start it
 	v_overlap text;
+	v_lost    text;                      -- the server does not know its time zone
+	v_next    record;                    -- as of explain_late()
 	v_late    boolean;
 	v_rows    jsonb;                     -- the conditions of a start, in the order in which exec_claim() asks
 	v_held    jsonb;                     -- those that a run of its next slot, or the next start by hand, would meet
@@ -900,7 +942,12 @@ begin
 	if v_def.id is null or not jobrun.may('read', 'run', 'admin') then
 		return;
 	end if;
-	v_late := v_def.enabled and not v_def.is_paused and v_def.next_slot_at < now() - interval '2 minutes';
+	v_lost := case when v_def.schedule is not null then jobrun.lost_zone(v_def.time_zone) end;
+	select v_def.next_slot_at as fires_at, '' as rest into v_next;
+	if v_lost is null and v_def.enabled and not v_def.is_paused and v_def.next_slot_at <= now() then
+		select l.* into v_next from jobrun.job_definitions d cross join lateral jobrun.explain_late(d) l where d.id = v_def.id;
+	end if;
+	v_late := v_next.fires_at < now() - interval '2 minutes';
 	v_by_hand := v_def.schedule is null;
 	v_by_exec := v_by_hand and exists (select from jobrun.explain_handler(v_def.job_type, v_def.its_queue, v_seen) h
 		where h.reason in ('no_handler', 'no_runner'));
@@ -948,8 +995,8 @@ begin
 		select jsonb_agg(c.c order by (c.c ->> 'never')::boolean desc, c.c ->> 'condition' = 'handler' desc, c.nr)
 		from jsonb_array_elements(v_rows) with ordinality c(c, nr)
 		where c.c ->> 'state' = 'no' and case when v_by_hand then not (v_by_exec and c.c ->> 'condition' = 'handler')
-			else c.c ->> 'condition' <> 'overlap' and v_def.enabled and not v_def.is_paused and v_def.next_slot_at is not null
-				and ((c.c ->> 'at')::timestamptz > v_def.next_slot_at) is not false end);
+			else c.c ->> 'condition' <> 'overlap' and v_def.enabled and not v_def.is_paused and v_lost is null
+				and v_next.fires_at is not null and ((c.c ->> 'at')::timestamptz > v_next.fires_at) is not false end);
 	v_but := v_held -> 0;
 	if v_by_hand then
 		v_words := case v_but ->> 'condition' when 'enabled' then format('definition %s is disabled', v_name) else v_but ->> 'words' end;
@@ -962,27 +1009,35 @@ begin
 			(v_but ->> 'at')::timestamptz, coalesce(v_but ->> 'rest', '')
 				|| jobrun.others_words((select count(distinct c.c ->> 'condition') - 1 from jsonb_array_elements(v_held) c(c))),
 			case when v_but is not null then v_but ->> 'command' when not v_by_exec then 'jobrun enqueue --definition ' || v_name end;
+	elsif v_def.enabled and v_lost is not null then
+		return query select 'verdict', 'never', 'zone_lost', 'never fires unless somebody acts: ' || v_lost, null::timestamptz, '',
+			format('jobrun define %s --time-zone UTC', v_name);
 	else
 		return query select 'verdict',
-			case when not v_def.enabled or v_def.is_paused and not isfinite(v_def.paused_until) or v_def.next_slot_at is null then 'never'
+			case when not v_def.enabled or v_def.is_paused and not isfinite(v_def.paused_until) or v_next.fires_at is null then 'never'
 				when v_def.is_paused then 'paused' else 'fires' end,
 			case when not v_def.enabled then 'disabled' when v_def.is_paused then 'definition_paused'
-				when v_def.next_slot_at is null then 'no_slot' when v_late then 'late_slot' else coalesce(v_but ->> 'reason', 'next_slot') end,
+				when v_next.fires_at is null then 'no_slot' when v_late then 'late_slot' when v_next.fires_at > now() and v_next.rest <> '' then 'skipped_slot'
+				else coalesce(v_but ->> 'reason', 'next_slot') end,
 			case when not v_def.enabled then 'never fires unless somebody acts: it is disabled, and its slots are skipped'
 				when v_def.is_paused and not isfinite(v_def.paused_until) then 'never fires unless somebody acts: it is paused until resumed'
-				when v_def.is_paused then 'fires no slot before its pause ends' when v_def.next_slot_at is null then 'never fires again: its schedule has no further slot'
+				when v_def.is_paused then 'fires no slot before its pause ends' when v_next.fires_at is null then 'never fires again: its schedule has no further slot'
 				when v_late then 'fires with the next tick: no tick has fired its slot of' else 'fires' end,
-			case when not v_def.enabled then null when v_def.is_paused then nullif(v_def.paused_until, 'infinity') else v_def.next_slot_at end,
+			case when not v_def.enabled then null when v_def.is_paused then nullif(v_def.paused_until, 'infinity') else v_next.fires_at end,
 			case when v_def.enabled and v_def.is_paused then coalesce(': ' || v_def.paused_reason, '')
-				else coalesce('; but ' || jobrun.line_of(v_but ->> 'words', (v_but ->> 'at')::timestamptz, v_but ->> 'rest'), '') end,
+				else coalesce('; but ' || jobrun.line_of(v_but ->> 'words', (v_but ->> 'at')::timestamptz, v_but ->> 'rest'), '') || v_next.rest end,
 			case when not v_def.enabled then format('jobrun define %s --enable', v_name)
-				when v_def.is_paused then 'jobrun resume --definition ' || v_name when v_late then 'jobrun --once -v'
-				else v_but ->> 'command' end;
+				when v_def.is_paused then 'jobrun resume --definition ' || v_name
+				when v_late or v_next.rest <> '' then 'jobrun --once -v' else v_but ->> 'command' end;
 	end if;
 	return query select r.condition, r.state, r.reason, r.words, r.at, coalesce(r.rest, ''), r.command
 		from jsonb_to_recordset(v_rows) r(condition text, state text, reason text, words text, at timestamptz, rest text, command text);
-	return query select 'next', 'ok', null, 'next slot ' || jobrun.slot_text(n.slot, v_def.time_zone), n.slot, '', null
-		from jobrun.next_slots(v_def.schedule, v_def.time_zone, now(), 3, v_def.anchor_at) n(slot) where v_def.schedule is not null;
+	if v_lost is not null then
+		return query select 'next', 'no', 'zone_lost', v_lost, null::timestamptz, '', format('jobrun define %s --time-zone UTC', v_name);
+	elsif not v_by_hand then
+		return query select 'next', 'ok', null, 'next slot ' || jobrun.slot_text(n.slot, v_def.time_zone), n.slot, '', null
+			from jobrun.next_slots(v_def.schedule, v_def.time_zone, now(), 3, v_def.anchor_at) n(slot);
+	end if;
 	return query select 'past', case s.outcome when 'queued' then 'ok' else 'no' end, s.outcome,
 			format('slot %s%s: %s', jobrun.slot_text(date_trunc('second', s.slot), v_def.time_zone),
 				case when s.slots > 1 then format(' and %s more', s.slots - 1) else '' end,

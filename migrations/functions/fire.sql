@@ -116,10 +116,57 @@ begin
 end
 $fn$;
 
--- fire_definition: fire or record the slots of a locked definition up to `at` that are not recorded yet. Slots in which
--- it was disabled or paused are skipped. For the others catch_up counts: "once" fires the last one and coalesces those
--- before; "skip" fires the last one unless it is too late; "all" fires each one, at most a hundred. catch_up_grace is
--- how late a slot may be fired.
+-- due_slots: what a tick at that instant does with the slots of a definition that are not recorded yet. Those in which it was
+-- disabled or paused are skipped: from held_from to held_until (null: none). For the others, from first_at (null: there are
+-- none), catch_up counts: "once" fires the last one and coalesces those before; "skip" fires the last one unless it is too
+-- late; "all" fires each one, at most a hundred. catch_up_grace is how late a slot may be fired. Those from fires_from on are
+-- fired (null: none is); missed: the outcome of those before.
+create or replace function jobrun.due_slots(definition jobrun.job_definitions, fields jobrun.schedule_fields, at timestamptz,
+	out held_from timestamptz, out held_until timestamptz, out first_at timestamptz, out fires_from timestamptz, out missed text)
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_zone   constant text := definition.time_zone;
+	v_anchor constant timestamptz := definition.anchor_at;
+	v_tick   constant interval := interval '1 microsecond';
+	v_from   constant timestamptz := at - coalesce(definition.catch_up_grace,
+		case when definition.catch_up = 'skip' then interval '5 minutes' end, interval '200 years');
+	v_slot   timestamptz;
+begin
+	-- compute next_slot_at again: it may have been written by hand, or the rules of its zone may have changed
+	first_at := jobrun.next_slot(fields, v_zone, definition.next_slot_at - v_tick, v_anchor);
+	if first_at is distinct from definition.next_slot_at then
+		-- With new zone rules the slot may be earlier now: at most 3 hours, since clocks are never moved further, and neither
+		-- before a slot that is recorded nor before the last change of the definition.
+		first_at := jobrun.next_slot(fields, v_zone, least(definition.next_slot_at - v_tick, greatest(definition.updated_at,
+			definition.next_slot_at - interval '3 hours', (select coalesce(s.until, s.slot) from jobrun.job_slots s
+				where s.definition_id = definition.id and s.runner_id is null order by s.slot desc limit 1))), v_anchor);
+	end if;
+	held_until := case when not definition.enabled then at
+		when definition.paused_until is not null then least(definition.paused_until, at) end;
+	if first_at <= held_until then
+		held_from := first_at;
+		first_at  := jobrun.next_slot(fields, v_zone, held_until, v_anchor);
+	end if;
+	if first_at is null or first_at > at then
+		first_at := null;
+		return;
+	end if;
+
+	v_slot := coalesce(jobrun.last_slot(fields, v_zone, v_anchor, first_at, at), first_at);
+	fires_from := case when v_slot >= v_from then v_slot end;
+	if definition.catch_up = 'all' and fires_from is not null then
+		for nth in 2 .. 100 loop
+			v_slot := jobrun.last_slot(fields, v_zone, v_anchor, greatest(first_at, v_from) - v_tick, fires_from - v_tick);
+			exit when v_slot is null;
+			fires_from := v_slot;
+		end loop;
+	end if;
+	missed := case when definition.catch_up = 'once' and fires_from is not null then 'coalesced' else 'skipped' end;
+end
+$fn$;
+
+-- fire_definition: fire or record the slots of a locked definition up to `at` that are not recorded yet, as due_slots() says.
 create or replace function jobrun.fire_definition(definition jobrun.job_definitions, at timestamptz)
 returns table (slot timestamptz, outcome text, reason text, run_id bigint, slots bigint)
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -127,53 +174,28 @@ language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_fields constant jobrun.schedule_fields := jobrun.parse_schedule(definition.schedule);
 	v_zone   constant text := jobrun.known_zone(definition.time_zone);
-	v_anchor constant timestamptz := definition.anchor_at;
-	v_tick   constant interval := interval '1 microsecond';
-	v_from   constant timestamptz := at - coalesce(definition.catch_up_grace,
-		case when definition.catch_up = 'skip' then interval '5 minutes' end, interval '200 years');
-	v_next   constant timestamptz := jobrun.next_slot(v_fields, v_zone, at, v_anchor);
-	-- compute next_slot_at again: it may have been written by hand, or the rules of its zone may have changed
-	v_first  timestamptz := jobrun.next_slot(v_fields, v_zone, definition.next_slot_at - v_tick, v_anchor);
-	v_last   timestamptz;
+	v_next   constant timestamptz := jobrun.next_slot(v_fields, v_zone, at, definition.anchor_at);
+	v_due    record;
 	v_fire   timestamptz;
 begin
-	if v_first is distinct from definition.next_slot_at then
-		-- With new zone rules the slot may be earlier now: at most 3 hours, since clocks are never moved further, and neither
-		-- before a slot that is recorded nor before the last change of the definition.
-		v_first := jobrun.next_slot(v_fields, v_zone, least(definition.next_slot_at - v_tick, greatest(definition.updated_at,
-			definition.next_slot_at - interval '3 hours', (select coalesce(s.until, s.slot) from jobrun.job_slots s
-				where s.definition_id = definition.id and s.runner_id is null order by s.slot desc limit 1))), v_anchor);
-	end if;
+	select d.* into v_due from jobrun.due_slots(definition, v_fields, at) d;
 	update jobrun.job_definitions d set next_slot_at = v_next where d.id = definition.id;
 
-	v_last := case when not definition.enabled then at
-		when definition.paused_until is not null then least(definition.paused_until, at) end;
-	if v_first <= v_last then
-		slot    := v_first;
+	if v_due.held_from is not null then
+		slot    := v_due.held_from;
 		outcome := 'skipped';
-		reason  := jobrun.pause_reason(definition, v_first);
-		slots   := jobrun.record_slots(definition, v_fields, v_first, v_last, outcome, reason);
+		reason  := jobrun.pause_reason(definition, slot);
+		slots   := jobrun.record_slots(definition, v_fields, slot, v_due.held_until, outcome, reason);
 		return next;
-		v_first := jobrun.next_slot(v_fields, v_zone, v_last, v_anchor);
 	end if;
-	if v_first is null or v_first > at then
+	if v_due.first_at is null then
 		return;
 	end if;
-
-	v_last := coalesce(jobrun.last_slot(v_fields, v_zone, v_anchor, v_first, at), v_first);
-	v_fire := case when v_last >= v_from then v_last end;
-	if definition.catch_up = 'all' and v_fire is not null then
-		for nth in 2 .. 100 loop
-			slot := jobrun.last_slot(v_fields, v_zone, v_anchor, greatest(v_first, v_from) - v_tick, v_fire - v_tick);
-			exit when slot is null;
-			v_fire := slot;
-		end loop;
-	end if;
-	slot   := v_first;
-	slots  := jobrun.record_slots(definition, v_fields, v_first, coalesce(v_fire - v_tick, at),
-		case when definition.catch_up = 'once' and v_fire is not null then 'coalesced' else 'skipped' end, 'missed');
+	v_fire := v_due.fires_from;
+	slot   := v_due.first_at;
+	slots  := jobrun.record_slots(definition, v_fields, slot, coalesce(v_fire - interval '1 microsecond', at), v_due.missed, 'missed');
 	if slots > 0 then
-		outcome := case when definition.catch_up = 'once' and v_fire is not null then 'coalesced' else 'skipped' end;
+		outcome := v_due.missed;
 		reason  := 'missed';
 		run_id  := null;
 		return next;
@@ -185,7 +207,7 @@ begin
 		if outcome is not null then
 			return next;
 		end if;
-		v_fire := jobrun.next_slot(v_fields, v_zone, v_fire, v_anchor);
+		v_fire := jobrun.next_slot(v_fields, v_zone, v_fire, definition.anchor_at);
 	end loop;
 end
 $fn$;
@@ -342,7 +364,7 @@ begin
 		raise exception 'at % a start of `jobrun exec %` was left out, which is no slot: start the command again on its host', v_slot, v_def.name
 			using errcode = 'JR065';
 	elsif v_old.slot is null and v_slot >= v_def.next_slot_at then
-		raise exception 'slot % of definition "%" is due and will be fired by the next tick', v_slot, v_def.name using errcode = 'JR065';
+		raise exception 'slot % of definition "%" is due: the next tick fires it, or records why not (jobrun --once -v)', v_slot, v_def.name using errcode = 'JR065';
 	elsif exists (select from jobrun.job_runs r where r.id = v_old.run_id and r.finished_at is null) then
 		raise exception 'run % of this slot is not finished', v_old.run_id using errcode = 'JR065';
 	end if;

@@ -560,6 +560,90 @@ exec_starts_nothing() {
 	assert_equal "$(jq -r '.verdict + " " + .reason' <<<"$output")" 'never disabled'
 }
 
+# is_late NAME REGEX: the definition has late slots, and the verdict is this.
+is_late() {
+	jr_ok explain "$1"
+	assert_line --index 0 --regexp "^$1 fires $2\$"
+	assert_line --index 1 'try: jobrun --once -v'
+}
+
+@test "of late slots explain says what the next tick does with them, and the tick does it" {
+	handler work <<<'exit 0'
+	jr_ok run
+	local base name line
+	base=$(q "select to_char(date_trunc('hour', now()) - interval '60 hours', 'HH24')")
+	for line in 'skip --catch-up skip' 'grace --catch-up-grace 1h' 'once' 'all --catch-up all --overlap allow' 'paused'; do
+		jr_ok define ${line%% *} --schedule "0 $base * * *" --type work ${line#"${line%% *}"}
+	done
+	jr_ok define last --schedule '*/5 * * * *' --type work --catch-up skip
+	jr_ok define many --schedule '*/5 * * * *' --type work --catch-up all --overlap allow
+	# three slots of the daily ones: 60, 36 and 12 hours ago
+	q "update jobrun.job_definitions set next_slot_at = date_trunc('hour', now()) - interval '60 hours' where name <> 'jobrun.prune'"
+	q 'set session_replication_role = replica' \
+		"update jobrun.job_definitions set paused_until = now() - interval '1 hour', paused_reason = 'month end' where name = 'paused'"
+	local slot='[0-9-]+ [0-9:]+\+00:00' late='with the next tick: no tick has fired its slot of'
+	is_late skip "$T \(in 1[12]h[^)]*\); the next tick skips its slot of $slot and 2 more: more than 5m late \(catch-up skip\)"
+	is_late grace "$T \(in 1[12]h[^)]*\); the next tick skips its slot of $slot and 2 more: later than the catch-up grace"
+	is_late once "$late $T \(1[23]h[^)]* ago\); the next tick coalesces its slot of $slot and 1 more with it \(catch-up once\)"
+	is_late all "$late $T \(2d 1[23]h ago\)"
+	is_late paused "$T \(in 1[12]h[^)]*\); the next tick skips its slot of $slot and 2 more: paused: month end"
+	is_late last "($late )?$T \([0-9]+[ms][^)]* ago\); the next tick skips its slot of $slot and [0-9]+ more: only the last one fires \(catch-up skip\)"
+	is_late many "$late $T \(8h [0-9]+m ago\); the next tick skips its slot of $slot and [0-9]+ more: the last hundred fire \(catch-up all\)"
+	jr_ok explain skip --json
+	assert_equal "$(jq -r '.verdict + " " + .reason' <<<"$output")" 'fires skipped_slot'
+	jr_ok explain once --json
+	assert_equal "$(jq -r '.verdict + " " + .reason' <<<"$output")" 'fires late_slot'
+	jr slots skip --replay "$(q "select to_char(date_trunc('hour', now()) - interval '12 hours', 'YYYY-MM-DD HH24:MI')")"
+	assert_one_line 65 'is due: the next tick fires it, or records why not \(jobrun --once -v\)$'
+	jr_ok run
+	q_is 'all|queued|3|
+grace|skipped|3|missed
+once|coalesced|2|missed
+once|queued|1|
+paused|skipped|3|paused: month end
+skip|skipped|3|missed' "select d.name, s.outcome, sum(s.slots), s.reason from jobrun.job_slots s join jobrun.job_definitions d on d.id = s.definition_id
+		where d.name in ('skip', 'grace', 'once', 'all', 'paused') group by d.name, s.outcome, s.reason order by 1, 2"
+	q_is 'last|1
+many|100' "select d.name, count(*) from jobrun.job_slots s join jobrun.job_definitions d on d.id = s.definition_id
+		where d.name in ('last', 'many') and s.outcome = 'queued' group by d.name order by 1"
+}
+
+@test "explain, and all that shows definitions, work when the server has lost the time zone of one" {
+	handler work <<<'exit 0'
+	jr_ok run
+	jr_ok define gone --schedule '30 2 * * *' --time-zone Europe/Berlin --type work
+	jr_ok define fine --schedule '0 * * * *' --type work
+	q "insert into jobrun.job_slots (definition_id, slot, outcome, reason) select id, '2026-01-01 01:30Z', 'skipped', 'missed'
+		from jobrun.job_definitions where name = 'gone'"
+	q 'set session_replication_role = replica' "update jobrun.job_definitions set time_zone = 'Europe/Gone' where name = 'gone'" \
+		"update jobrun.job_definitions set next_slot_at = date_trunc('hour', now()) - interval '1 hour' where name in ('gone', 'fine')"
+	jr_ok explain gone
+	local lost='time zone "Europe/Gone" is not known here; write a name of pg_timezone_names, as in "Europe/Berlin"'
+	assert_line --index 0 "gone never fires unless somebody acts: $lost"
+	assert_line --index 1 'try: jobrun define gone --time-zone UTC'
+	assert_line 'ok  enabled'
+	assert_line "!   $lost   jobrun define gone --time-zone UTC"
+	assert_line --regexp '^!   slot 2026-01-01 01:30\+00:00: skipped, missed '
+	jr_ok explain gone --json
+	assert_equal "$(jq -r '.verdict + " " + .reason + " " + .conditions[-2].condition + " " + .conditions[-2].state' <<<"$output")" \
+		'never zone_lost next no'
+	local command
+	for command in 'slots gone' status list metrics 'define --list' 'define gone' 'report -o page.html' 'show 1'; do
+		jr_ok run
+		jr_ok $command
+		assert_equal "$stderr" ''
+	done
+	jr check
+	assert_equal "$status" 2
+	assert_line --partial 'a slot of gone is '
+	jr next gone
+	assert_one_line 65 'time zone "Europe/Gone" is not known here'
+	q_is "2|fine" "select count(*), max(d.name) from jobrun.job_slots s join jobrun.job_definitions d on d.id = s.definition_id where d.name = 'fine'"
+	jr_ok define gone --disable
+	jr_ok explain gone
+	assert_line --index 0 'gone never fires unless somebody acts: it is disabled, and its slots are skipped'
+}
+
 @test "explain needs a grant of kind read, run or admin" {
 	id=$(enqueue work)
 	name=reader_$JR_DATABASE

@@ -795,6 +795,7 @@ objects() {
 		function drop_grant: admin
 		function drop_month: admin
 		function due_before: admin
+		function due_slots: admin
 		function effect: enqueue run admin
 		function effect_begin: enqueue run admin
 		function effect_claim: enqueue run admin
@@ -817,6 +818,7 @@ objects() {
 		function explain_definition: read run admin
 		function explain_handler: read run admin
 		function explain_hosts: admin
+		function explain_late: admin
 		function explain_limits: admin
 		function explain_locks: admin
 		function explain_pauses: admin
@@ -942,6 +944,7 @@ objects() {
 		function shell_word: read run admin
 		function slot_text: read run admin
 		function slots_ahead: read run admin
+		function slots_words: admin
 		function some_of: admin
 		function spend_rate: run admin
 		function start_keyed: run admin
