@@ -1,6 +1,6 @@
 /*
  * preview: see preview.h. Two round trips: the first opens the transaction and looks for work, the second claims what
- * there is and rolls back.
+ * there is and rolls back. If that did not look at all, and found nothing, both follow again behind what it has seen.
  */
 #include "runner/preview.h"
 
@@ -20,6 +20,8 @@ struct preview {
 	int64_t timeout_ms;
 	bool warned; /* that the database is a copy */
 	bool locked; /* another transaction has locked a queue, or the run of --job */
+	struct jr_cursor cursor;
+	bool goes_on; /* nothing was claimed, and there is more behind the cursor */
 };
 
 static void
@@ -84,7 +86,6 @@ look(struct preview *preview, struct jr_candidates *candidates, struct jr_err *e
 static void
 bind_claim(const struct preview *preview, const struct jr_candidates *candidates, struct jr_bound *bound)
 {
-	static const struct jr_cursor head;
 	const struct jr_runner_opts *opts = preview->opts;
 	struct jr_claim_size size = {.n = preview->most};
 
@@ -93,7 +94,8 @@ bind_claim(const struct preview *preview, const struct jr_candidates *candidates
 	if (opts->job_id > 0)
 		jr_queue_bind_claim_job(bound, &preview->facts, opts->job_id, opts->lease.lease_ms, 1);
 	else
-		jr_queue_bind_claim(bound, &preview->facts, candidates, &head, &size, opts->lease.lease_ms, 1);
+		jr_queue_bind_claim(
+		    bound, &preview->facts, candidates, &preview->cursor, &size, opts->lease.lease_ms, 1);
 }
 
 /* Why the one run of --job was not claimed, if there is a reason. false: there is one. */
@@ -119,6 +121,9 @@ take_claim(struct preview *preview, const PGresult *result, struct jr_err *err)
 	if (preview->opts->job_id > 0)
 		return take_job(preview, result, err);
 	preview->locked = jr_queue_count_left_out(result) > 0;
+	preview->goes_on = jr_queue_goes_on(result) && jr_queue_count_runs(result) == 0;
+	if (preview->goes_on)
+		jr_queue_read_goes_on(result, &preview->cursor);
 	jr_unstarted_log(result);
 	return true;
 }
@@ -150,6 +155,9 @@ ask(struct preview *preview, struct jr_err *err)
 	struct jr_candidates candidates = {0};
 	PGresult *rows = NULL;
 
+	if (!preview->goes_on)
+		preview->cursor.set = false;
+	preview->goes_on = false;
 	preview->locked = false;
 	if (look(preview, &candidates, err))
 		rows = claim(preview, &candidates, err);
@@ -169,9 +177,9 @@ jr_preview(struct jr_db *db, const struct jr_runner_opts *opts, size_t most, int
 	jr_random_seed_system(&random);
 	jr_facts_init(&preview.facts, &texts, opts, &random);
 	rows = ask(&preview, err);
-	while (preview.locked && jr_clock_now_ms() < until) {
+	while (preview.goes_on || (preview.locked && jr_clock_now_ms() < until)) {
 		PQclear(rows);
-		rows = jr_db_pause(db, PAUSE_MS, err) ? ask(&preview, err) : NULL;
+		rows = preview.goes_on || jr_db_pause(db, PAUSE_MS, err) ? ask(&preview, err) : NULL;
 	}
 	jr_facts_release(&texts);
 	return rows;

@@ -319,8 +319,9 @@ static const struct jr_form_column run_columns[] = {
     [C_LEASE_LEFT] = {"lease_left_ms", JR_COLUMN_INT, true, NULL},
 };
 #define CLAIM_FORM(name) .statement = (name), .columns = run_columns, .count = C_LEASE_LEFT
-/* Rows that are no run: a queue that was left out, or the reason why the one run is not to be started. */
-static const struct jr_form claim_form = {CLAIM_FORM("claim"), .notes = 1u << C_QUEUE};
+/* Rows that are no run: a queue that was left out, where to go on, or why the one run is not to be started. */
+static const struct jr_form claim_form = {
+    CLAIM_FORM("claim"), .notes = 1u << C_QUEUE | 1u << C_PRIORITY | 1u << C_RUN_AT | 1u << C_CLAIM_SEQ};
 static const struct jr_form claim_job_form = {CLAIM_FORM("claim_job"), .notes = 1u << C_QUEUE | 1u << C_PAYLOAD};
 static const struct jr_form exec_claim_form = {
     CLAIM_FORM("exec_claim"), .notes = 1u << C_JOB_TYPE | 1u << C_QUEUE | 1u << C_PAYLOAD};
@@ -444,8 +445,9 @@ jr_queue_read_claims_void(const PGresult *result)
 	return jr_pg_bool(result, 0, 0);
 }
 
-size_t
-jr_queue_count_left_out(const PGresult *result)
+/* Rows that are no run; they come last. */
+static size_t
+count_notes(const PGresult *result)
 {
 	int rows = PQntuples(result), first = rows;
 
@@ -454,10 +456,27 @@ jr_queue_count_left_out(const PGresult *result)
 	return (size_t)(rows - first);
 }
 
+bool
+jr_queue_goes_on(const PGresult *result)
+{
+	int last = PQntuples(result) - 1;
+
+	return count_notes(result) > 0 && !PQgetisnull(result, last, C_PRIORITY) &&
+	       !PQgetisnull(result, last, C_RUN_AT) && !PQgetisnull(result, last, C_CLAIM_SEQ);
+}
+
+size_t
+jr_queue_count_left_out(const PGresult *result)
+{
+	return count_notes(result) - (jr_queue_goes_on(result) ? 1 : 0);
+}
+
 const char *
 jr_queue_read_left_out(const PGresult *result, size_t index)
 {
-	return PQgetvalue(result, PQntuples(result) - 1 - (int)index, C_QUEUE);
+	size_t after = index + (jr_queue_goes_on(result) ? 1 : 0);
+
+	return PQgetvalue(result, PQntuples(result) - 1 - (int)after, C_QUEUE);
 }
 
 bool
@@ -474,7 +493,7 @@ jr_queue_read_not_claimed(const PGresult *result, struct jr_not_claimed *said)
 size_t
 jr_queue_count_runs(const PGresult *result)
 {
-	return (size_t)PQntuples(result) - jr_queue_count_left_out(result);
+	return (size_t)PQntuples(result) - count_notes(result);
 }
 
 size_t
@@ -500,12 +519,22 @@ copy_text(const PGresult *result, int row, enum run_column column)
 }
 
 static void
-move_cursor(struct jr_cursor *cursor, const PGresult *result, int row)
+move_cursor(struct jr_cursor *cursor, const PGresult *result, int row, enum run_column id)
 {
 	cursor->set = true;
-	cursor->id = jr_pg_int(result, row, C_ID, 0);
+	cursor->in_vain = false;
+	cursor->id = jr_pg_int(result, row, (int)id, 0);
 	cursor->priority = jr_pg_int(result, row, C_PRIORITY, 0);
 	snprintf(cursor->run_at, sizeof(cursor->run_at), "%s", PQgetvalue(result, row, C_RUN_AT));
+}
+
+void
+jr_queue_read_goes_on(const PGresult *result, struct jr_cursor *cursor)
+{
+	bool in_vain = jr_queue_count_runs(result) == 0 && (!cursor->set || cursor->in_vain);
+
+	move_cursor(cursor, result, PQntuples(result) - 1, C_CLAIM_SEQ);
+	cursor->in_vain = in_vain;
 }
 
 struct jr_run *
@@ -537,6 +566,6 @@ jr_queue_read_run(const PGresult *result, size_t index, struct jr_cursor *cursor
 	run->checkpoint = copy_text(result, row, C_CHECKPOINT);
 	run->trace_context = copy_text(result, row, C_TRACE_CONTEXT);
 	if (cursor != NULL)
-		move_cursor(cursor, result, row);
+		move_cursor(cursor, result, row, C_ID);
 	return run;
 }

@@ -148,9 +148,10 @@ void jr_candidates_move(
     struct jr_candidates *from, struct jr_candidates *to, bool (*want)(void *ctx, const char *queue), void *ctx);
 void jr_candidates_release(struct jr_candidates *candidates);
 
-/* Where the next claim goes on: behind the last run that was claimed. Zeroed: from the head. */
+/* Where the next claim goes on: behind the last run that was claimed, or looked at. Zeroed: from the head. */
 struct jr_cursor {
 	bool set;
+	bool in_vain; /* nothing was claimed since the head: all runs before it were locked or held back */
 	int64_t priority, id;
 	char run_at[64]; /* as PostgreSQL printed it */
 };
@@ -214,11 +215,13 @@ struct jr_given_row jr_queue_read_given(const PGresult *result, size_t index);
 
 /*
  * Rows of claim, claim_job, exec_claim and adopt. *cursor (may be NULL) is moved behind the last row. Left out: the
- * names of queues, borrowed.
+ * names of queues, borrowed. Does the claim go on: did it end before it had looked at all that is due, and where?
  */
 size_t jr_queue_count_runs(const PGresult *result);
 size_t jr_queue_count_left_out(const PGresult *result);
 const char *jr_queue_read_left_out(const PGresult *result, size_t index);
+bool jr_queue_goes_on(const PGresult *result);
+void jr_queue_read_goes_on(const PGresult *result, struct jr_cursor *cursor);
 /* Why claim_job or exec_claim claimed nothing; false: they do not say. Strings are borrowed. */
 struct jr_not_claimed {
 	const char *queue, *definition; /* without a reason: another transaction has locked the one that is not NULL */

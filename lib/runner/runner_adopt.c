@@ -55,7 +55,7 @@ on_adopt(void *ctx, const struct jr_reply *reply)
 	if (reply->end == JR_PG_DONE && jr_queue_read_claims_void(reply->results[0]))
 		take_runs(runner, reply->results[1], reply->sent_ms);
 	else if (reply->end == JR_PG_UNKNOWN)
-		runner->adopt.most = jr_claim_fewer(runner->adopt.most);
+		runner->adopt.most = jr_times_fewer(runner->adopt.most);
 	else {
 		if (reply->end == JR_PG_DONE)
 			jr_fail(&err, JR_E_TEMP, "a claim that was not answered is not over in the server");

@@ -11,6 +11,9 @@
  * and so does the claim from the head that follows; a claim with a cursor does not. So a look is good for LOOK_SHARE
  * times as long as it took. LOOKED_MS, or LOOKED_SHARE times, is the most, so that an urgent run still starts.
  *
+ * A claim that could not look at all that is due, since others have locked very many runs, says where the next one goes
+ * on. It counts as a part of the look, so that the cursor gets past those. If that was in vain, nothing can be claimed.
+ *
  * What must hold: a permit is reserved for each run before it is claimed, and each run that is started has it, its own
  * or that of its batch; permits of runs that did not come are given back. After a lost answer the runner claims nothing
  * until it has read which runs it holds.
@@ -331,14 +334,14 @@ is_nothing_due(const struct jr_runner *runner)
 	return jr_scopes_are_drained(runner) && !jr_busy_is_pending(runner);
 }
 
-/* A scope is drained only if an empty claim began at its head and the list of candidates was not cut. */
+/* A scope is drained only if empty claims went from its head to its end and the list of candidates was not cut. */
 static void
 take_empty(struct jr_runner *runner, struct jr_scope *scope)
 {
 	struct jr_claim_part *claim = &runner->claim;
 	bool whole = jr_scopes_count_candidates(runner) < JR_CANDIDATES_MAX || claim->whole;
 
-	if (scope != NULL && jr_scope_cursor(scope)->set)
+	if (scope != NULL && jr_scope_cursor(scope)->set && !jr_scope_cursor(scope)->in_vain)
 		reset(runner);
 	else if (scope != NULL && !whole) {
 		claim->whole = true; /* what was cut may hold what can be claimed */
@@ -395,6 +398,7 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 	struct jr_claim_part *claim = &runner->claim;
 	struct jr_scope *scope = claim->choice.scope;
 	bool again = is_kept_out(runner, result), tries = claim->choice.wanted > 0;
+	bool goes_on = scope != NULL && jr_queue_goes_on(result);
 
 	if (scope != NULL)
 		jr_busy_take_claim(runner, &claim->choice, claim->busy, result);
@@ -404,11 +408,17 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 	claim->job_tried = !again;
 	if (jr_queue_count_runs(result) > 0)
 		note_runs(runner, result);
-	else if (!again && tries)
+	else if (goes_on && claim->busy)
+		reset(runner); /* a claim by a new look goes on */
+	else if (!again && tries && !goes_on)
 		take_nothing(runner, result);
 	if (scope != NULL && !claim->busy && jr_scope_is_of_programs(scope))
 		jr_ahead_note_claim(runner, result, claim->choice.wanted + claim->ahead, jr_clock_now_ms() - sent_ms);
 	take_runs(runner, result, sent_ms, scope == NULL || claim->busy ? NULL : jr_scope_cursor(scope), false);
+	if (goes_on && !claim->busy) {
+		jr_queue_read_goes_on(result, jr_scope_cursor(scope));
+		claim->look_ms += jr_clock_now_ms() - sent_ms;
+	}
 	claim->choice.wanted = 0;
 	claim->ahead = 0;
 }
@@ -430,16 +440,10 @@ note_unanswered(struct jr_runner *runner, int64_t sent_ms)
 
 	claim->in_doubt = true; /* its permits are kept until it is known */
 	claim->sent_ms = sent_ms;
-	claim->most = jr_claim_fewer(claim->choice.wanted + claim->ahead);
+	claim->most = jr_times_fewer(claim->choice.wanted + claim->ahead);
 	claim->choice.wanted = 0;
 	claim->ahead = 0;
 	reset(runner);
-}
-
-size_t
-jr_claim_fewer(size_t most)
-{
-	return most < 8 ? 1 : most / 4;
 }
 
 /* `first`: the index of the claim's first result. Results before it belong to a settle in the same transaction. */
@@ -510,19 +514,13 @@ try_once(struct jr_runner *runner)
 	return true;
 }
 
-static bool
-is_done(const struct jr_runner *runner)
-{
-	return runner->claim.drained && jr_held_count(runner) == 0 && !jr_start_stays(runner);
-}
-
 bool
 jr_claim_try(struct jr_runner *runner)
 {
 	struct jr_claim_part *claim = &runner->claim;
 
 	take_notice(runner);
-	if (!is_allowed(runner) || is_done(runner))
+	if (!is_allowed(runner) || (claim->drained && jr_held_count(runner) == 0 && !jr_start_stays(runner)))
 		return false;
 	if (jr_clock_now_ms() < claim->at_ms) {
 		jr_runner_wake_at(runner, claim->at_ms);

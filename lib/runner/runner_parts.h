@@ -183,6 +183,7 @@ const struct jr_lease *jr_times_walk(struct jr_runner *runner);
 /* The reply to a request with such a statement: if it took too long, the next ones get more time. */
 void jr_times_note(struct jr_runner *runner, const struct jr_reply *reply);
 bool jr_times_are_long(const struct jr_runner *runner);
+size_t jr_times_fewer(size_t most); /* runs to ask for after an answer that did not come in time */
 
 /* --- runner_scopes.c --- */
 
@@ -399,7 +400,6 @@ void jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size
 void jr_claim_take_candidates(struct jr_runner *runner, const PGresult *result, int64_t look_ms);
 /* Look for work as soon as it is sensible, however often this is called. false: that was known. */
 bool jr_claim_look_soon(struct jr_runner *runner);
-size_t jr_claim_fewer(size_t most); /* runs to ask for after an answer that did not come in time */
 bool jr_claim_is_over(struct jr_runner *runner);
 bool jr_claim_is_drained(const struct jr_runner *runner);
 bool jr_claim_is_crowded(const struct jr_runner *runner);

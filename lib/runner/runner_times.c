@@ -77,3 +77,9 @@ jr_times_are_long(const struct jr_runner *runner)
 {
 	return runner->times.slow > 0;
 }
+
+size_t
+jr_times_fewer(size_t most)
+{
+	return most < 8 ? 1 : most / 4;
+}

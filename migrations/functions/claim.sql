@@ -302,7 +302,9 @@ $fn$;
 --     definition has many runs before the others, they go by key: the first due runs of each key that has room, and the
 --     free ones. So no number of such runs hides those after them, nor slows a claim down. If there are more than a
 --     thousand keys, the turns go on in order, so that no key is preferred; only after a hundred thousand runs they go
---     by key again, a thousand keys a turn and a hundred thousand at most.
+--     by key again, a thousand keys a turn and a hundred thousand at most. If there is more behind what they have looked at,
+--     as when another session has locked more runs than that, one row after all others says where the next claim goes on: it
+--     has no id and no queue, and priority, run_at and, as claim_seq, the id of the last run that was looked at.
 --  8. When there were n, which may be 0, up to `ahead` more follow, as claim_ahead says; all come in order.
 --
 -- Every statement of a volatile function has its own snapshot only in READ COMMITTED: anything else is refused.
@@ -342,6 +344,7 @@ declare
 	v_last     boolean := false;          -- and in order nothing was found
 	v_from     jsonb;                     -- by key: the last key of each combination in the turn before; null: the first turn
 	v_ends     boolean := false;
+	v_more     boolean := false;          -- not all that is due was looked at
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
 		raise exception 'jobrun.claim needs READ COMMITTED' using errcode = 'feature_not_supported';
@@ -534,6 +537,7 @@ begin
 		v_looked := v_looked + v_turn.seen + case when v_turn.keys_left is not null then 1000 else 0 end;
 		v_ends := case when v_last then v_turn.keys_left is null or v_looked >= 200000
 			else v_turn.seen < v_batch or v_by_key and v_looked >= 100000 end;
+		v_more := v_last and v_more or v_turn.seen >= v_batch;
 		if v_keyed is not null then       -- repeat it without the runs that start_keyed does not start
 			continue;
 		elsif v_last then
@@ -545,6 +549,7 @@ begin
 		v_id := v_turn.id;
 		v_batch := 2 * v_batch;
 		v_last := v_looked >= 100000;
+		v_more := v_more and (v_ends or not v_last);
 		v_by_key := v_last or v_looked >= 1000 and not v_many;
 	end loop;
 	if v_ids is null or cardinality(v_ids) < n then
@@ -564,6 +569,10 @@ begin
 	if v_left_out <> '{}' then
 		return query select l.* from unnest(v_left_out) o(name)
 			cross join lateral jsonb_populate_record(null::jobrun.held_runs, jsonb_build_object('queue', o.name)) l;
+	end if;
+	if v_ends and (v_more or v_from is not null) and coalesce(cardinality(v_ids), 0) < n then
+		return query select l.* from jsonb_populate_record(null::jobrun.held_runs,
+			jsonb_build_object('priority', v_priority, 'run_at', v_run_at, 'claim_seq', v_id)) l;
 	end if;
 end
 $fn$;

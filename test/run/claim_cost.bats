@@ -188,6 +188,24 @@ claimed() {
 	release_holds
 }
 
+@test "more due runs than a claim looks at are locked by another session: those behind them start in the same tick" {
+	handler work <<<:
+	q "insert into jobrun.job_runs (job_type, run_at) select 'work', now() - interval '2 hours' from generate_series(1, 130000) i" \
+		"insert into jobrun.job_runs (job_type, run_at, priority) select 'work', now() - interval '1 hour', p
+			from unnest('{100,200}'::integer[]) p, generate_series(1, 10)"
+	hold "select from jobrun.job_runs r where r.run_at < now() - interval '90 minutes' for no key update"
+	jr_ok run -n
+	assert_line --partial 'work'
+	JR_TIMEOUT=120 jr_ok run -j 10
+	assert_equal "$stderr" ''
+	q_is 'queued|130000
+succeeded|20' 'select status, count(*) from jobrun.job_runs group by status order by status'
+	# Then nothing is left that can be claimed, and a tick ends.
+	JR_TIMEOUT=120 jr_ok run
+	release_holds
+	q 'truncate jobrun.job_runs restart identity'
+}
+
 @test "when four others have locked a hundred runs each, a claim of a hundred looks twice" {
 	needs_session # for auto_explain
 	q "insert into jobrun.job_runs (job_type) select 'work' from generate_series(1, 600)" \

@@ -389,7 +389,7 @@ static void
 set_alone(PGresult *result, size_t row, size_t count, int column)
 {
 	for (size_t i = 0; i < count; i++)
-		set_value(result, row, i, (int)i == column ? "emails" : NULL);
+		set_value(result, row, i, (int)i == column ? "7" : NULL);
 }
 
 static bool
@@ -400,7 +400,9 @@ fits(size_t statement, const PGresult *result)
 	return jr_form_check(form_of(statement), result, 0, HELD, &err);
 }
 
-#define QUEUE 3 /* column of a claim */
+#define CLAIM_SEQ 1 /* columns of a claim */
+#define QUEUE 3
+#define RUN_AT 5
 
 /* Behind the runs of a claim come queues that were left out: any number, but nothing else, and only there. */
 static void
@@ -417,8 +419,8 @@ test_left_out(void **state)
 	assert_true(fits(claim, result));
 	assert_int_equal(jr_queue_count_runs(result), HELD);
 	assert_int_equal(jr_queue_count_left_out(result), 3);
-	assert_string_equal(jr_queue_read_left_out(result, 2), "emails");
-	set_value(result, HELD + 1, 1, "7");
+	assert_string_equal(jr_queue_read_left_out(result, 2), "7");
+	set_value(result, HELD + 1, RUN_AT + 1, "7");
 	assert_false(fits(claim, result));
 	set_alone(result, HELD + 1, form->count, -1);
 	assert_false(fits(claim, result));
@@ -431,14 +433,38 @@ test_left_out(void **state)
 	PQclear(result);
 }
 
+/* Behind those comes where to go on, if the claim did not look at all. In vain: nothing was claimed since the head. */
+static void
+test_goes_on(void **state)
+{
+	const size_t claim = find("claim"), columns = form_of(claim)->count;
+	struct jr_cursor cursor = {.set = false};
+	PGresult *result = answer(form_of(claim), 0, &(struct fault){.kind = NOTHING});
+
+	(void)state;
+	set_alone(result, 0, columns, QUEUE);
+	set_alone(result, 1, columns, QUEUE + 1);
+	set_value(result, 1, RUN_AT, "2026-11-26 10:00:00+00");
+	assert_false(jr_queue_goes_on(result));
+	set_value(result, 1, CLAIM_SEQ, "77");
+	assert_true(fits(claim, result) && jr_queue_goes_on(result));
+	assert_true(jr_queue_count_runs(result) == 0 && jr_queue_count_left_out(result) == 1);
+	jr_queue_read_goes_on(result, &cursor);
+	assert_true(cursor.set && cursor.in_vain && cursor.priority == 7 && cursor.id == 77);
+	cursor.in_vain = false;
+	jr_queue_read_goes_on(result, &cursor);
+	assert_false(cursor.in_vain);
+	PQclear(result);
+}
+
 /* What a note may say: of a claim of one run also why, of exec also which definition; of others there are none. */
 static void
 test_notes(void **state)
 {
 	static const struct {
 		const char *statement, *columns;
-	} notes[] = {{"claim", "|queue|"}, {"claim_job", "|queue|payload|"}, {"exec_claim", "|job_type|queue|payload|"},
-	    {"adopt", "|"}};
+	} notes[] = {{"claim", "|claim_seq|queue|priority|run_at|"}, {"claim_job", "|queue|payload|"},
+	    {"exec_claim", "|job_type|queue|payload|"}, {"adopt", "|"}};
 	const struct fault none = {.kind = NOTHING};
 
 	(void)state;
@@ -561,6 +587,7 @@ main(void)
 	    cmocka_unit_test(test_columns),
 	    cmocka_unit_test(test_values),
 	    cmocka_unit_test(test_left_out),
+	    cmocka_unit_test(test_goes_on),
 	    cmocka_unit_test(test_notes),
 	    cmocka_unit_test(test_prune),
 	    cmocka_unit_test(test_prune_pause),
