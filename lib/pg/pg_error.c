@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define READ_ONLY                                                                                                      \
+	"the server is a standby, or default_transaction_read_only is on: name the primary in the connection string, or all hosts"
 #define JSON_CONTEXT_MAX 100 /* "JSON data, line N: ", 50 quoted bytes and a token */
 
 struct meaning {
@@ -164,13 +166,25 @@ jr_pg_statement_error(const PGresult *result, struct jr_err *err)
 	read_error(result, true, err);
 }
 
-/* A missing schema gets a message that says what to do. */
+/* Say what to do, as a function of jobrun says it in a hint. */
+static void
+add_hint(struct jr_err *err, const char *hint)
+{
+	struct jr_err old = *err;
+
+	jr_fail(err, old.code, "%.700s; %s", old.msg, hint);
+	set_sqlstate(err, old.sqlstate, strlen(old.sqlstate));
+}
+
+/* A missing schema, and a server that takes no writes, get a message that says what to do. */
 static void
 read_own_error(const PGresult *result, bool with_values, struct jr_err *err)
 {
 	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 
 	read_error(result, with_values, err);
+	if (strcmp(err->sqlstate, "25006") == 0)
+		add_hint(err, READ_ONLY);
 	if (is_missing_schema(err->sqlstate))
 		jr_fail(err, JR_E_CONFIG,
 		    "the schema jobrun is missing or incomplete in this database (%s): type 'jobrun migrate'",
@@ -201,13 +215,13 @@ void
 jr_pg_advise_grant(struct jr_err *err, const char *kind, const PGconn *conn)
 {
 	const char *role = PQuser(conn);
-	struct jr_err old = *err;
+	char hint[200];
 
 	if (kind == NULL || role == NULL || !is_missing_grant(err))
 		return;
-	jr_fail(err, old.code, "%.700s; the owner of the schema or an admin types: jobrun grant %s %s", old.msg, kind,
-	    role);
-	set_sqlstate(err, old.sqlstate, strlen(old.sqlstate));
+	(void)snprintf(
+	    hint, sizeof(hint), "the owner of the schema or an admin types: jobrun grant %s %s", kind, role);
+	add_hint(err, hint);
 }
 
 bool
@@ -260,6 +274,51 @@ mask(PGconn *conn, struct jr_err *err)
 	free(reason);
 }
 
+static bool
+has_parameter(PGconn *conn, const char *name, const char *value)
+{
+	const char *now = PQparameterStatus(conn, name);
+
+	return now != NULL && strcmp(now, value) == 0;
+}
+
+/* Then the message names each of them, and any may have been the one that was refused. */
+static bool
+has_several_hosts(PGconn *conn)
+{
+	PQconninfoOption *options = PQconninfo(conn);
+	bool several = false;
+
+	for (const PQconninfoOption *o = options; o != NULL && o->keyword != NULL; o++) {
+		if (strcmp(o->keyword, "host") == 0 || strcmp(o->keyword, "hostaddr") == 0)
+			several = several || (o->val != NULL && strchr(o->val, ',') != NULL);
+	}
+	PQconninfoFree(options);
+	return several;
+}
+
+/* Servers before PostgreSQL 14 do not say which of the two it is. */
+static const char *
+why_read_only(PGconn *conn)
+{
+	if (has_several_hosts(conn))
+		return "none of these hosts takes writes now: one of them has to be the primary";
+	if (has_parameter(conn, "in_hot_standby", "on"))
+		return "the server is a standby: name the primary in the connection string, or all hosts";
+	if (has_parameter(conn, "default_transaction_read_only", "on"))
+		return "default_transaction_read_only is on for this role, database or server: set it to off";
+	return READ_ONLY;
+}
+
+/* A server that target_session_attrs=read-write refuses. */
+static void
+add_read_only(PGconn *conn, struct jr_err *err)
+{
+	struct jr_err old = *err;
+
+	jr_fail(err, old.code, "%.700s; %s; to only read, set PGTARGETSESSIONATTRS=any", old.msg, why_read_only(conn));
+}
+
 void
 jr_pg_conn_error(PGconn *conn, const char *what, struct jr_err *err)
 {
@@ -278,6 +337,8 @@ jr_pg_conn_error(PGconn *conn, const char *what, struct jr_err *err)
 	else
 		jr_fail(err, JR_E_TEMP, "%.*s", (int)len, text);
 	mask(conn, err);
+	if (state == NULL && strstr(text, ": session is read-only") != NULL)
+		add_read_only(conn, err);
 	if (state != NULL)
 		set_sqlstate(err, state, 5);
 	if (state != NULL && strcmp(err->sqlstate, "08P01") == 0)

@@ -110,3 +110,41 @@ load ../lib/common
 	PGOPTIONS='-c default_transaction_read_only=off' q 'alter system reset default_transaction_read_only' 'select pg_reload_conf()'
 	run_is "$id" queued
 }
+
+# become_standby: the test's own cluster, started with wal_level=replica, goes on as a standby that has no primary.
+become_standby() {
+	local data
+
+	data=$(q 'show data_directory')
+	stop_server
+	touch "$data/standby.signal"
+	chown --reference="$data" "$data/standby.signal"
+	start_server
+}
+
+@test "a standby is refused with 75 and what to type, and commands that only read can ask for it" {
+	own_cluster -o wal_level=replica
+	handler ok <<<'exit 0'
+	become_standby
+	jr run
+	assert_one_line 75 'session is read-only; the server is a standby.*: name the primary in the connection string.*PGTARGETSESSIONATTRS=any$'
+	jr list -d "host=$BATS_TEST_TMPDIR,${JOBRUN_DATABASE_URL#host=}"
+	assert_one_line 75 '; none of these hosts takes writes now: one of them has to be the primary'
+	PGTARGETSESSIONATTRS=any jr_ok list
+	PGTARGETSESSIONATTRS=any jr enqueue work
+	assert_one_line 75 'read-only transaction; the server is a standby.*: name the primary'
+	q 'select pg_promote()'
+}
+
+@test "a server that does not take writes yet is asked again, and the tick works when it is promoted" {
+	own_cluster -o wal_level=replica
+	handler ok <<<'exit 0'
+	id=$(enqueue ok)
+	become_standby
+	bg_runner -v
+	wait_until 10 grep -q db_lost "$runner_err"
+	q 'select pg_promote()'
+	wait_runner
+	assert_equal "$runner_status" 0
+	run_is "$id" succeeded
+}
