@@ -126,7 +126,10 @@ send_start(struct jr_runner *runner)
 	jr_pg_submit(runner->pg, request);
 }
 
-/* Runs of a claim without an answer were not started, and are not charged. false: not all could be written. */
+/*
+ * Runs of a claim without an answer were not started, and are not charged. Who has sent a signal knows that what was
+ * claimed is given back: then such a claim is no failure. false: not all could be written.
+ */
 static bool
 take_given_back(struct jr_runner *runner, const PGresult *result)
 {
@@ -141,8 +144,22 @@ take_given_back(struct jr_runner *runner, const PGresult *result)
 		runner->counts.unstarted++;
 		jr_log(JR_INFO, JR_EVENT_UNSTARTED, JR_I("run", row.id), JR_I("claim", row.claim_seq),
 		    JR_S("reason", "the claim was not answered"));
+		if (jr_runner_is_signalled(runner))
+			jr_unanswered_end(runner);
 	}
 	return all;
+}
+
+/* Runs that a claim in doubt may have taken are left to their leases: that is a failure. */
+static void
+fail_in_doubt(struct jr_runner *runner, const struct jr_reply *reply)
+{
+	struct jr_err err = reply->err;
+
+	if (reply->end == JR_PG_DONE)
+		jr_fail(&err, JR_E_TEMP,
+		    "could not give back all runs of a claim that was not answered, since somebody has locked their rows: they stay running until their leases end, and are charged an attempt; look: jobrun list --status running");
+	jr_runner_fail(runner, &err);
 }
 
 /*
@@ -162,8 +179,8 @@ on_finish(void *ctx, const struct jr_reply *reply)
 		runner->tick.send_at_ms = again_ms;
 		return;
 	}
-	if (reply->end != JR_PG_DONE && jr_claim_is_in_doubt(runner))
-		jr_runner_fail(runner, &reply->err);
+	if (!done && jr_claim_is_in_doubt(runner))
+		fail_in_doubt(runner, reply);
 	jr_runner_enter(runner, JR_PHASE_DONE);
 }
 
@@ -407,6 +424,7 @@ turn(struct jr_runner *runner)
 			return;
 		}
 	}
+	jr_unanswered_fail(runner);
 	jr_ping_finish(runner);
 }
 

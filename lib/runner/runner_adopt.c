@@ -42,6 +42,8 @@ take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 
 	if (!more || jr_runner_repeats(runner, &runner->adopt.repeat, "adopt", result))
 		jr_claim_resolve(runner);
+	if (jr_queue_count_runs(result) > 0)
+		jr_unanswered_end(runner);
 	jr_claim_take_adopted(runner, result, sent_ms);
 }
 

@@ -150,6 +150,7 @@ jr_claim_is_over(struct jr_runner *runner)
 static void
 note_drained(struct jr_runner *runner)
 {
+	jr_unanswered_end(runner);
 	reset(runner);
 	if (runner->claim.stale)
 		return;
@@ -400,6 +401,7 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 	bool again = is_kept_out(runner, result), tries = claim->choice.wanted > 0;
 	bool goes_on = scope != NULL && jr_queue_goes_on(result);
 
+	jr_unanswered_end(runner);
 	if (scope != NULL)
 		jr_busy_take_claim(runner, &claim->choice, claim->busy, result);
 	claim->errors = 0;
@@ -455,6 +457,7 @@ jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t fi
 	take_notice(runner);
 	jr_times_note(runner, reply);
 	jr_report_claim(runner, was_claim ? reply->sent_ms : 0);
+	jr_unanswered_note(runner, reply, first == 0);
 	if (reply->end == JR_PG_DONE && was_claim)
 		take_claim(runner, reply->results[first], reply->sent_ms);
 	else if (reply->end == JR_PG_DONE) {

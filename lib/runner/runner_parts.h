@@ -19,6 +19,7 @@
  *	runner_phase.c      the phases of a held run
  *	runner_scopes.c     claim scopes, and permits
  *	runner_unhandled.c  runs that no host has a handler for
+ *	runner_unanswered.c requests for work that failed, in a row
  *	runner_report.c     what became of a run: log, counts
  *	runner_ping.c       dead man's switches of job types
  *	runner_exec.c       the one command of jobrun exec
@@ -167,6 +168,19 @@ struct jr_unhandled {
 
 void jr_unhandled_want(struct jr_runner *runner); /* it is time to look */
 bool jr_unhandled_try(struct jr_runner *runner);
+
+/* --- runner_unanswered.c --- */
+
+struct jr_unanswered {
+	int64_t count;     /* requests for work (claims, looks for candidates) in a row */
+	struct jr_err why; /* of the last of them */
+};
+
+/* The reply to one. alone: nothing else was in the request that may be the reason of a refusal. */
+void jr_unanswered_note(struct jr_runner *runner, const struct jr_reply *reply, bool alone);
+/* Nothing is due, or it is known what the last claim took. A look that finds candidates says nothing about claims. */
+void jr_unanswered_end(struct jr_runner *runner);
+void jr_unanswered_fail(struct jr_runner *runner); /* it has ended: told to while they failed, it has failed, too */
 
 /* --- runner_times.c --- */
 
@@ -536,6 +550,7 @@ struct jr_runner {
 	struct jr_settle settle;
 	struct jr_linger linger;
 	struct jr_unhandled unhandled;
+	struct jr_unanswered unanswered;
 	struct jr_link link;
 	struct jr_tick tick;
 	struct jr_ping_part ping;

@@ -113,6 +113,51 @@ standing_is() {
 	run_is "$id" queued
 }
 
+@test "a tick that ends while its claims are not answered exits with 75 and says so, whatever ends it" {
+	local reason='jobrun: could not claim: the last [0-9 ]*requests? for work failed: the database did not answer in time .*type jobrun doctor$'
+
+	id=$(enqueue work)
+	proxy swallow 1
+	jr run -d "$proxied" --lease 3s --max-runtime 4s
+	assert_one_line 75 "$reason"
+	assert_regex "$stderr" 'the last [2-9] requests for work'
+	jr run -d "$proxied" --lease 3s --for 1s
+	assert_one_line 75 "$reason"
+	bg_runner -d "$proxied" --lease 3s --max-runtime 0 -v
+	wait_until 10 grep -q db_lost "$runner_err"
+	kill -TERM "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" 75
+	assert_regex "$(tail -n 1 "$runner_err")" "^$reason"
+	assert_equal "$(standing "$id")" 'queued|0|0|0|0'
+	jr_ok run
+	assert_equal "$stderr" ''
+}
+
+@test "a tick that ends at --max-runtime gives back what its claim took, and exits with 75 since the claim was not answered" {
+	slow_claim work 4
+	id=$(enqueue work --max-attempts 1)
+	jr run --lease 9s --max-runtime 1s
+	assert_one_line 75 '^jobrun: could not claim: the last request for work failed: '
+	assert_equal "$(standing "$id")" 'queued|0|1|0|0'
+}
+
+@test "a claim without an answer is forgotten when a later one is answered: then a tick that is told to end exits with 0" {
+	waiting_handler slow
+	id=$(enqueue slow)
+	enqueue slow >/dev/null # while one runs, nothing more is asked for: the claim is the last word of the database
+	proxy hold 1
+	bg_runner -d "$proxied" --lease 3s -j 1
+	wait_until 20 up_is 1
+	kill -TERM "$runner_pid"
+	touch "$TMPDIR/go"
+	wait_runner
+	assert_equal "$runner_status" 0
+	assert_equal "$(cat "$runner_err")" ''
+	run_is "$id" succeeded
+	touch "${cut_file%/*}/go"
+}
+
 @test "a run that is adopted beside held ones is heartbeaten before its own lease ends" {
 	waiting_handler slow
 	jr_ok queue default --per-key none
@@ -230,11 +275,11 @@ standing_is() {
 	wait_runner
 }
 
-# refuse N: the server refuses a runner's N-th giving up, and the later ones; not that of its goodbye.
+# refuse N [SQLSTATE]: the server refuses a runner's N-th giving up, and the later ones; not that of its goodbye.
 refuse() {
 	q 'create sequence public.voids' \
 		"create function public.refuse() returns trigger language plpgsql as \$\$ begin
-			if nextval('public.voids') >= $1 then raise exception 'refused'; end if;
+			if nextval('public.voids') >= $1 then raise exception 'refused' using errcode = '${2:-P0001}'; end if;
 			return new;
 		end \$\$" \
 		"create trigger refuse before update of claims_void on jobrun.job_runners for each row when (new.finished_at is null)
@@ -273,6 +318,23 @@ running|1|1' 'select status, attempts, count(*) from jobrun.job_runs where claim
 	q 'drop trigger refuse on jobrun.job_runners'
 	q "update jobrun.job_runs set locked_until = now() where id = 7"
 	jr_ok run || true
+}
+
+@test "a runner that ends says so when it leaves a run that it never started to its lease, since somebody has locked the row" {
+	id=$(enqueue work)
+	refuse 1 55P03
+	proxy claim 1
+	bg_runner -d "$proxied" --lease 9s -v
+	wait_until 20 grep -q adopt_failed "$runner_err"
+	hold "select from jobrun.job_runs where id = $id for update"
+	kill -TERM "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" 75
+	assert_regex "$(tail -n 1 "$runner_err")" '^jobrun: could not give back all runs of a claim that was not answered.*jobrun list --status running$'
+	run_is "$id" running
+	release_holds
+	q 'drop trigger refuse on jobrun.job_runners' "update jobrun.job_runs set locked_until = now() where id = $id"
+	jr_ok run
 }
 
 @test "a runner that ends leaves a run that was started to its lease" {
