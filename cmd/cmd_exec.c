@@ -251,6 +251,14 @@ run_without_record(const struct doing *doing, struct jr_err *err)
 }
 
 static void
+on_warned(void *ctx, const char *text)
+{
+	struct doing *doing = ctx;
+
+	jr_run_report_warned(&doing->report, text);
+}
+
+static void
 on_copied(void *ctx, const char *text)
 {
 	const struct doing *doing = ctx;
@@ -289,6 +297,7 @@ run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err
 	    .ping_start = doing->opts->ping_start ? doing->url : NULL,
 	    .patience_ms = JR_CMD_PATIENCE_MS,
 	    .dead = on_dead,
+	    .warned = on_warned,
 	    .waits = on_waits,
 	    .copied = on_copied,
 	    .ctx = doing,

@@ -234,6 +234,7 @@ runner_opts(const struct jr_app *app, const struct run_opts *opts, const struct 
 	    .idle_session = jr_run_report_idle_session,
 	    .raw = opts->raw,
 	    .dead = jr_run_report_dead,
+	    .warned = jr_run_report_warned,
 	    .progress = jr_run_report_progress,
 	    .waits = jr_run_report_waits,
 	    .stopping = jr_run_report_stopping,

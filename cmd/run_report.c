@@ -20,7 +20,6 @@
 #include "process/state.h"
 #include "waits.h"
 
-#define DEAD_SHOWN_MAX 10
 #define LAST_LINES_MAX 400
 
 static void
@@ -47,7 +46,7 @@ jr_run_report_dead(void *ctx, const struct jr_dead *dead)
 	char *why, *last;
 
 	clear_line(report);
-	if (report->dead_count++ >= DEAD_SHOWN_MAX)
+	if (report->dead_count++ >= JR_RUN_REPORT_MOST)
 		return;
 	why = jr_text_visible(dead->error == NULL ? "no reason given" : dead->error, false);
 	jr_print_now("jobrun: run %" PRId64 " %s is dead after %" PRId64 " of %" PRId64 " attempts: %s\n", dead->id,
@@ -62,6 +61,35 @@ jr_run_report_dead(void *ctx, const struct jr_dead *dead)
 	}
 	free(last);
 	jr_print_now("  look: jobrun show %" PRId64 "   again: jobrun retry %" PRId64 "\n", dead->id, dead->id);
+}
+
+static uint64_t
+hash_of(const char *text)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+
+	for (const char *p = text; *p != '\0'; p++)
+		hash = (hash ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+/* A result that is sent again, since its COMMIT was not answered, brings the same warning again. */
+void
+jr_run_report_warned(void *ctx, const char *text)
+{
+	struct jr_run_report *report = ctx;
+	uint64_t hash = hash_of(text);
+
+	for (int64_t i = 0; i < report->warned_count && i < JR_RUN_REPORT_MOST; i++) {
+		if (report->warned[i] == hash)
+			return;
+	}
+	clear_line(report);
+	if (report->warned_count < JR_RUN_REPORT_MOST) {
+		report->warned[report->warned_count] = hash;
+		print_visible(text);
+	}
+	report->warned_count++;
 }
 
 static const char *
@@ -223,9 +251,13 @@ jr_run_report_summary(struct jr_run_report *report, const struct jr_counts *c, i
 	char *took = jr_format_duration(ms);
 
 	clear_line(report);
-	if (report->dead_count > DEAD_SHOWN_MAX)
+	if (report->dead_count > JR_RUN_REPORT_MOST)
 		fprintf(stderr, "jobrun: and %" PRId64 " more runs are dead: jobrun list --status dead\n",
-		    report->dead_count - DEAD_SHOWN_MAX);
+		    report->dead_count - JR_RUN_REPORT_MOST);
+	if (report->warned_count > JR_RUN_REPORT_MOST)
+		fprintf(stderr,
+		    "jobrun: and %" PRId64 " more alarms could not be enqueued: the server's log has the reasons\n",
+		    report->warned_count - JR_RUN_REPORT_MOST);
 	if (report->terminal) {
 		fprintf(stderr,
 		    "%" PRId64 " run%s in %s: %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64 " dead",

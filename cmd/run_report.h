@@ -12,11 +12,15 @@
 #include "handler/handlers.h"
 #include "runner/runner.h"
 
+#define JR_RUN_REPORT_MOST 10 /* dead runs, and warnings, that are printed */
+
 /* What has been printed so far. */
 struct jr_run_report {
 	const char *state_directory, *conninfo;
 	const struct jr_app *app;
 	int64_t dead_count;
+	uint64_t warned[JR_RUN_REPORT_MOST]; /* hashes of the warnings */
+	int64_t warned_count;
 	int64_t heartbeat_ms;
 	int64_t grace_ms;
 	bool tells;    /* every signal that asks the runner to end is answered, not only Ctrl-C on a terminal */
@@ -26,8 +30,12 @@ struct jr_run_report {
 	int64_t shown_ms;
 };
 
-/* Callbacks of struct jr_runner_opts. The first ten dead runs are printed with what to type next, then their number. */
+/*
+ * Callbacks of struct jr_runner_opts. The first ten dead runs are printed with what to type next, then their number. So
+ * are the warnings that their alarms could not be enqueued, each once.
+ */
 void jr_run_report_dead(void *ctx, const struct jr_dead *dead);
+void jr_run_report_warned(void *ctx, const char *text);
 void jr_run_report_idle_session(void *ctx, int64_t ms); /* as rarely as an unreachable database */
 void jr_run_report_progress(void *ctx, const struct jr_counts *counts);
 

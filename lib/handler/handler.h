@@ -63,7 +63,8 @@ struct jr_host {
 	const struct jr_pg *beside;   /* the runner's connection: they go to its address; NULL: none (jobrun try) */
 	const struct jr_lease *lease; /* the lease of the runs; NULL: there is none (jobrun try) */
 	void (*nonsense)(
-	    void *ctx, const struct jr_err *err); /* the server sent a result of a wrong form; may be NULL */
+	    void *ctx, const struct jr_err *err);    /* the server sent a result of a wrong form; may be NULL */
+	void (*warned)(void *ctx, const char *text); /* the server has a warning for people (pg.h); may be NULL */
 	void *ctx;
 	bool echo;      /* copy the output of handlers to descriptor 2 */
 	bool raw;       /* copy it unchanged, even to a terminal */

@@ -39,11 +39,20 @@ on_lost(void *ctx, const struct jr_err *err)
 	close_later(conn);
 }
 
+static void
+on_warned(void *ctx, const char *text)
+{
+	const struct jr_handler_sql_conn *conn = ctx;
+
+	if (conn->sql->host->warned != NULL)
+		conn->sql->host->warned(conn->sql->host->ctx, text);
+}
+
 static struct jr_handler_sql_conn *
 open_new(struct jr_handler_sql *sql)
 {
 	struct jr_handler_sql_conn *conn = jr_xcalloc(1, sizeof(*conn));
-	const struct jr_pg_events events = {.lost = on_lost, .ctx = conn};
+	const struct jr_pg_events events = {.lost = on_lost, .warned = on_warned, .ctx = conn};
 
 	conn->sql = sql;
 	conn->next = sql->conns;

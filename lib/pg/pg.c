@@ -417,6 +417,19 @@ on_socket(void *ctx, short revents)
 		serve_wire(pg, revents);
 }
 
+/* A warning of a function of the schema that is for people. A user's statement has no say in it. */
+static void
+take_warning(struct jr_pg *pg, const PGresult *result)
+{
+	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	struct jr_err warning;
+
+	if (state == NULL || strcmp(state, "JR001") != 0 || jr_request_has_foreign(pg->wire))
+		return;
+	jr_pg_logged_error(result, &warning);
+	jr_request_warn(pg->wire, &pg->events, warning.msg);
+}
+
 static void
 on_notice(void *ctx, const PGresult *result)
 {
@@ -424,8 +437,10 @@ on_notice(void *ctx, const PGresult *result)
 	const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 	size_t len = text == NULL ? 0 : strnlen(text, sizeof(pg->notice) - 1);
 
-	if (pg->wire != NULL)
+	if (pg->wire != NULL) {
 		pg->wire->rows.arrived = 0; /* the bytes so far were not part of a row */
+		take_warning(pg, result);
+	}
 	if (len == 0)
 		return;
 	memcpy(pg->notice, text, len);

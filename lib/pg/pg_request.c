@@ -47,7 +47,10 @@ jr_request_free(struct jr_request *request)
 		if (request->results != NULL)
 			PQclear(request->results[i]);
 	}
+	for (size_t i = 0; i < request->warning_count; i++)
+		free(request->warnings[i]);
 	jr_pg_rows_release(&request->rows);
+	free(request->warnings);
 	free(request->statements);
 	free(request->results);
 	free(request);
@@ -148,6 +151,23 @@ jr_request_add_foreign(struct jr_request *request, const char *sql, const char *
 }
 
 void
+jr_request_warn(struct jr_request *request, const struct jr_pg_events *events, const char *text)
+{
+	request->events = events;
+	request->warnings = jr_xrealloc(request->warnings, request->warning_count + 1, sizeof(*request->warnings));
+	request->warnings[request->warning_count++] = jr_xstrdup(text);
+}
+
+static void
+tell_warnings(const struct jr_request *request)
+{
+	for (size_t i = 0; i < request->warning_count; i++) {
+		if (request->events->warned != NULL)
+			request->events->warned(request->events->ctx, request->warnings[i]);
+	}
+}
+
+void
 jr_request_reply(struct jr_request *request, enum jr_pg_end end, const struct jr_err *err)
 {
 	struct jr_reply reply = {.end = end, .sent_ms = request->sent_ms, .failed_at = request->failed_at};
@@ -159,6 +179,8 @@ jr_request_reply(struct jr_request *request, enum jr_pg_end end, const struct jr
 		reply.err = *err;
 	if (request->fn != NULL)
 		request->fn(request->ctx, &reply);
+	if (end == JR_PG_DONE || end == JR_PG_UNKNOWN)
+		tell_warnings(request);
 	jr_request_free(request);
 }
 

@@ -31,6 +31,9 @@ struct jr_request {
 	struct jr_pg_rows rows; /* of the foreign statement, if there is one */
 	bool bare;              /* see jr_request_bare: errors are reported in the server's words */
 	bool told;              /* see jr_request_told: errors may quote values */
+	char **warnings;        /* for people, in the order in which they came */
+	size_t warning_count;
+	const struct jr_pg_events *events; /* who is told of them */
 	bool failed;
 	size_t failed_at; /* as in jr_reply */
 	struct jr_err err;
@@ -40,6 +43,12 @@ struct jr_request {
 	jr_reply_fn *fn;
 	void *ctx;
 };
+
+/*
+ * A warning for people has come (copied). The owner is told behind the reply, unless it is certain that nothing was
+ * committed.
+ */
+void jr_request_warn(struct jr_request *request, const struct jr_pg_events *events, const char *text);
 
 /* Add a statement that is not the owner's. */
 void jr_request_add_statement(struct jr_request *request, const char *sql, size_t count, const char *const *values);
@@ -61,7 +70,7 @@ bool jr_request_end_answer(struct jr_request *request, PGconn *conn);
 /* Has each answer the expected form? Call it when all have come. */
 bool jr_request_makes_sense(const struct jr_request *request, struct jr_err *err) JR_MUST;
 
-/* Give the owner the reply and free the request. err: the reason, unless DONE. */
+/* Give the owner the reply, and the warnings behind it, and free the request. err: the reason, unless DONE. */
 void jr_request_reply(struct jr_request *request, enum jr_pg_end end, const struct jr_err *err);
 
 #endif

@@ -361,6 +361,16 @@ on_nonsense(void *ctx, const struct jr_err *err)
 	jr_runner_fail(ctx, err);
 }
 
+/* On any connection. */
+static void
+on_warned(void *ctx, const char *text)
+{
+	const struct jr_runner *runner = ctx;
+
+	if (runner->opts->warned != NULL)
+		runner->opts->warned(runner->opts->ctx, text);
+}
+
 static void
 open_parts(struct jr_runner *runner, struct jr_err *err)
 {
@@ -385,9 +395,9 @@ open_runner(struct jr_runner *runner, struct jr_err *err)
 	jr_times_open(runner);
 	jr_random_seed_system(&runner->random);
 	jr_facts_init(&runner->facts, &runner->texts, runner->opts, &runner->random);
-	if (!jr_link_open(runner, on_idle, err))
+	if (!jr_link_open(runner, on_idle, on_warned, err))
 		return false;
-	jr_start_open(runner, on_nonsense);
+	jr_start_open(runner, on_nonsense, on_warned);
 	if (!jr_loop_signals(runner->loop, on_signal, runner, err))
 		return false;
 	if (runner->opts->max_runtime_ms > 0)

@@ -113,6 +113,8 @@ struct jr_runner_opts {
 	 */
 	void (*idle_session)(void *ctx, int64_t ms);
 	void (*dead)(void *ctx, const struct jr_dead *dead);
+	/* The database has a warning: the alarm of a dead run could not be enqueued. Seldom the same one twice. */
+	void (*warned)(void *ctx, const char *text);
 	void (*progress)(void *ctx, const struct jr_counts *counts);
 	/* There has been no connection for JR_PG_TELL_MS. left_ms: how long it will be tried; 0: while leases last. */
 	void (*waits)(void *ctx, const char *why, int64_t left_ms);

@@ -169,7 +169,8 @@ struct jr_held_start {
 	const char *why_lost;       /* to be reported when the handler has ended; NULL: it was */
 };
 
-void jr_start_open(struct jr_runner *runner, void (*nonsense)(void *runner, const struct jr_err *err));
+void jr_start_open(struct jr_runner *runner, void (*nonsense)(void *runner, const struct jr_err *err),
+    void (*warned)(void *runner, const char *text));
 void jr_start_close(struct jr_runner *runner);                      /* drops what is still held: kills */
 void jr_start_finish(struct jr_held *held, enum jr_held_phase end); /* ACCEPTED or GONE; frees it */
 void jr_start_sweep(struct jr_runner *runner); /* what an impossible change has left behind is stopped and dropped */

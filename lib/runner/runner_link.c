@@ -140,10 +140,15 @@ on_lost(void *ctx, const struct jr_err *err)
 }
 
 bool
-jr_link_open(struct jr_runner *runner, void (*idle)(void *runner), struct jr_err *err)
+jr_link_open(struct jr_runner *runner, void (*idle)(void *runner), void (*warned)(void *runner, const char *text),
+    struct jr_err *err)
 {
-	const struct jr_pg_events events = {
-	    .opened = on_opened, .lost = on_lost, .notified = jr_linger_notified, .idle = idle, .ctx = runner};
+	const struct jr_pg_events events = {.opened = on_opened,
+	    .lost = on_lost,
+	    .warned = warned,
+	    .notified = jr_linger_notified,
+	    .idle = idle,
+	    .ctx = runner};
 
 	jr_timer_init(&runner->link.reconnect, on_reconnect, runner);
 	jr_timer_init(&runner->link.tell, on_tell, runner);

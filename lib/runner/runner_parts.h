@@ -496,7 +496,8 @@ struct jr_link {
 	bool nonsense; /* an answer made no sense */
 };
 
-bool jr_link_open(struct jr_runner *runner, void (*idle)(void *runner), struct jr_err *err) JR_MUST;
+bool jr_link_open(struct jr_runner *runner, void (*idle)(void *runner), void (*warned)(void *runner, const char *text),
+    struct jr_err *err) JR_MUST;
 void jr_link_close(struct jr_runner *runner);
 void jr_link_connect(struct jr_runner *runner);
 bool jr_link_was_nonsense(const struct jr_runner *runner);

@@ -444,13 +444,15 @@ jr_start_stays(const struct jr_runner *runner)
 }
 
 void
-jr_start_open(struct jr_runner *runner, void (*nonsense)(void *runner, const struct jr_err *err))
+jr_start_open(struct jr_runner *runner, void (*nonsense)(void *runner, const struct jr_err *err),
+    void (*warned)(void *runner, const char *text))
 {
 	runner->start.host = (struct jr_host){.loop = runner->loop,
 	    .conninfo = runner->opts->conninfo,
 	    .beside = runner->pg,
 	    .lease = &runner->opts->lease,
 	    .nonsense = nonsense,
+	    .warned = warned,
 	    .ctx = runner,
 	    .echo = runner->opts->echo,
 	    .raw = runner->opts->raw};

@@ -235,12 +235,14 @@ $fn$;
 
 -- raise_alarm: called by settle when a run is dead: enqueue a run of the job type in on_dead of its definition (its
 -- own, else the definition named like its job type), with the facts about the dead run. An alarm that is dead raises no
--- alarm. An error here must not fail the settle: it becomes a warning in the server's log. Returns the id of the alarm
--- or null.
+-- alarm. An error here must not fail the settle: it becomes a warning in the server's log, and with SQLSTATE JR001 the
+-- runner prints it for people, whatever client_min_messages its session has. Returns the id of the alarm or null.
 create or replace function jobrun.raise_alarm(run_id bigint, claim_seq bigint) returns bigint
-language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+language plpgsql volatile security definer
+set search_path = pg_catalog, jobrun, pg_temp set client_min_messages = warning as $fn$
 #variable_conflict use_column
 declare
+	v_hint  text;
 	v_run   jobrun.job_runs;
 	v_def   jobrun.job_definitions;
 	v_facts jsonb;
@@ -273,7 +275,10 @@ begin
 	end if;
 	return v_done.id;
 exception when others then
-	raise warning 'run % is dead, and its alarm could not be enqueued: %', run_id, sqlerrm;
+	get stacked diagnostics v_hint = pg_exception_hint;
+	raise warning 'run % is dead, and its alarm could not be enqueued: %', run_id, sqlerrm using errcode = 'JR001',
+		hint = concat_ws('; ', nullif(v_hint, ''), format('no "%s" tells of it; to name another alarm: jobrun define %s --on-dead TYPE',
+			v_def.on_dead, v_def.name));
 	return null;
 end
 $fn$;

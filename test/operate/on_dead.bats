@@ -2,6 +2,7 @@
 # Alarms: the on_dead of a definition enqueues a run when one goes dead, on every way there. And parent_id: who enqueued whom.
 
 load ../lib/common
+load ../lib/proxy
 load ../lib/sql
 
 setup() {
@@ -28,6 +29,13 @@ is_alarmed() {
 
 no_alarms() {
 	q_is 0 "select count(*) from jobrun.job_runs where job_type = 'alarm'"
+}
+
+# refuse_all: a handler of batches whose runs all give up.
+refuse_all() {
+	sql_handler refuse_all <<<"select (r ->> 'run_id')::bigint, 'give_up', 'no' from jsonb_array_elements(\$1) r"
+	settings refuse_all <<<'{"batch": 100}'
+	alarm_for refuse_all
 }
 
 @test "a run that gives up enqueues its alarm, which runs in the same tick with all the facts" {
@@ -113,10 +121,8 @@ no_alarms() {
 
 @test "statements that give up, alone and in a batch, each have their alarm" {
 	sql_handler refuse <<<"select 1 / (\$1 ->> 'by')::int"
-	sql_handler refuse_all <<<"select (r ->> 'run_id')::bigint, 'give_up', 'no' from jsonb_array_elements(\$1) r"
-	settings refuse_all <<<'{"batch": 100}'
+	refuse_all
 	alarm_for refuse
-	alarm_for refuse_all
 	one=$(enqueue refuse '{"by": 0}')
 	q "select jobrun.enqueue('refuse_all') from generate_series(1, 30)" >/dev/null
 	jr run
@@ -179,19 +185,86 @@ assert_by_type() {
 	q_is 2 "select count(*) from jobrun.job_runs where job_type = 'alarm'"
 }
 
-@test "an alarm that cannot be enqueued costs nothing: the run is dead, its siblings are settled" {
-	q "create function no_alarms() returns trigger language plpgsql as \$\$ begin raise exception 'not on my watch'; end \$\$" \
+# forbid_alarms: the server refuses them.
+forbid_alarms() {
+	q "create function no_alarms() returns trigger language plpgsql as \$\$ begin
+			raise exception 'not on my watch' using hint = 'ask Ada';
+		end \$\$" \
 		"create trigger no_alarms before insert on jobrun.job_runs for each row when (new.job_type = 'alarm') execute function no_alarms()"
+}
+
+# refusal ID TYPE: what its runner says then.
+refusal() {
+	echo "jobrun: run $1 is dead, and its alarm could not be enqueued: not on my watch; ask Ada; no \"alarm\" tells of it;" \
+		"to name another alarm: jobrun define $2 --on-dead TYPE"
+}
+
+@test "an alarm that cannot be enqueued costs nothing: the run is dead, its siblings are settled, and the runner says why" {
+	forbid_alarms
 	id=$(enqueue give_up)
 	work=$(enqueue work)
 	jr run
 	assert_equal "$status" 1
 	assert_regex "$stderr" "run $id give_up is dead"
+	assert_equal "$(grep -cxF "$(refusal "$id" give_up)" <<<"$stderr")" 1
+	assert_equal "$(grep -c alarm <<<"$stderr")" 1
 	run_is "$id" dead
 	run_is "$work" succeeded
 	q_is 'dead' "select outcome from jobrun.job_attempts where run_id = $id"
 	no_alarms
 	server_log | grep -q "WARNING:  run $id is dead, and its alarm could not be enqueued: not on my watch"
+}
+
+@test "of alarms that cannot be enqueued, the first ten are said, also of a batch and whatever notices the role wants" {
+	needs_session "the settings of a session are the pooler's"
+	forbid_alarms
+	refuse_all
+	q "alter database $JR_DATABASE set client_min_messages = 'error'" "select jobrun.enqueue('refuse_all') from generate_series(1, 12)" >/dev/null
+	jr run
+	assert_equal "$status" 1
+	assert_equal "$(grep -c 'its alarm could not be enqueued' <<<"$stderr")" 10
+	assert_equal "$(grep -cxF "$(refusal 1 refuse_all)" <<<"$stderr")" 1
+	assert_line_of_stderr "jobrun: and 2 more alarms could not be enqueued: the server's log has the reasons"
+}
+
+@test "exec says that the alarm of its command could not be enqueued" {
+	forbid_alarms
+	alarm_for nightly
+	jr exec nightly -- sh -c 'exit 3'
+	assert_equal "$status" 3
+	assert_equal "$stderr" "$(refusal 1 nightly)"
+}
+
+@test "that an alarm could not be enqueued is said when the answer to the COMMIT is lost, and once if the result is sent again" {
+	forbid_alarms
+	refuse_all
+	id=$(enqueue refuse_all)
+	proxy settle-answer 1
+	jr run -d "$proxied"
+	assert_file_exist "$cut_file"
+	assert_equal "$status" 1
+	assert_equal "$(grep -cxF "$(refusal "$id" refuse_all)" <<<"$stderr")" 1
+	# The session ends inside its first COMMIT.
+	q 'create sequence public.ends' \
+		"create function public.end_session() returns trigger language plpgsql as \$\$ begin
+			if nextval('public.ends') = 1 then perform pg_terminate_backend(pg_backend_pid()), pg_sleep(5); end if;
+			return null;
+		end \$\$" \
+		"create constraint trigger end_session after update on jobrun.job_runs deferrable initially deferred for each row
+			when (new.status = 'dead') execute function public.end_session()"
+	id=$(enqueue give_up)
+	jr run
+	assert_equal "$status" 1
+	assert_equal "$(grep -cxF "$(refusal "$id" give_up)" <<<"$stderr")" 1
+	q_is 2 'select last_value from public.ends'
+}
+
+@test "a statement of a handler cannot warn people in jobrun's name" {
+	sql_handler warn <<<"select public.warn()"
+	q "create function public.warn() returns int language plpgsql as \$\$ begin raise warning 'mine' using errcode = 'JR001'; return 1; end \$\$"
+	enqueue warn >/dev/null
+	jr_ok run
+	assert_equal "$stderr" ''
 }
 
 @test "an alarm with a lock key does not wait for somebody who is the first in its queue" {
