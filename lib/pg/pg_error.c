@@ -219,8 +219,7 @@ jr_pg_advise_grant(struct jr_err *err, const char *kind, const PGconn *conn)
 
 	if (kind == NULL || role == NULL || !is_missing_grant(err))
 		return;
-	(void)snprintf(
-	    hint, sizeof(hint), "the owner of the schema or an admin types: jobrun grant %s %s", kind, role);
+	(void)snprintf(hint, sizeof(hint), "the owner of the schema or an admin types: jobrun grant %s %s", kind, role);
 	add_hint(err, hint);
 }
 

@@ -10,7 +10,6 @@
  * While a session holds an old snapshot, a look walks over the index entries of all runs that were claimed meanwhile,
  * and so does the claim from the head that follows; a claim with a cursor does not. So a look is good for LOOK_SHARE
  * times as long as it took. LOOKED_MS, or LOOKED_SHARE times, is the most, so that an urgent run still starts.
- *
  * A claim that could not look at all that is due, since others have locked very many runs, says where the next one goes
  * on. It counts as a part of the look, so that the cursor gets past those. If that was in vain, nothing can be claimed.
  *
