@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "process/group.h"
+#include "process/isolate.h"
 #include "process/relay.h"
 #include "process/spawn.h"
 #include "process/sweep.h"
@@ -51,7 +52,8 @@ struct jr_child {
 	jr_child_fn *ended;
 	void *ctx;
 	enum stage stage;
-	pid_t pid; /* also the number of its session and group */
+	pid_t pid;   /* also the number of its session and group */
+	pid_t group; /* that the watchdog knows: the same, or that of the init of its namespace (isolate.h) */
 	struct jr_watch exit_watch;
 	struct jr_watch in_watch;
 	struct jr_relay relays[2]; /* stdout and stderr, or one for both */
@@ -127,10 +129,24 @@ finish(struct jr_child *child)
 	child->ended(child->ctx, &end);
 }
 
-/* Signal the first group now, and of what was stopped the others with the next look at all processes. */
+static bool
+is_isolated(const struct jr_child *child)
+{
+	return child->group != child->pid;
+}
+
+/*
+ * Signal the first group now, and of what was stopped the others with the next look at all processes. With the init of
+ * a namespace the kernel kills all that is in it.
+ */
 static void
 signal_all(struct jr_child *child, int signo)
 {
+	if (is_isolated(child) && signo == SIGKILL) {
+		jr_group_signal(child->group, SIGKILL);
+		jr_sweep_leave(&child->swept);
+		return;
+	}
 	jr_group_signal(child->pid, signo);
 	if (child->stopped)
 		jr_sweep_ask(jr_watchdog_sweep(child->watchdog), child->loop, &child->swept, child->pid, signo);
@@ -156,17 +172,26 @@ static void
 let_go(struct jr_child *child)
 {
 	jr_sweep_leave(&child->swept);
-	jr_watchdog_forget(child->watchdog, child->pid);
+	jr_watchdog_forget(child->watchdog, child->group);
 	reap(child);
 }
 
-/* Are the other groups gone? Whom a look has found got KILL; the next one tells. */
+/* Are the other groups gone? Whom a look has found got KILL; the next one tells. In a namespace there is no look. */
 static bool
 is_swept(struct jr_child *child)
 {
+	if (is_isolated(child))
+		return true;
 	if (child->stopped && child->swept.state == JR_SWEPT_FOUND)
 		signal_all(child, SIGKILL);
 	return !child->stopped || child->swept.state == JR_SWEPT_CLEAR;
+}
+
+/* Is nothing left? Asked when the leader has been reaped. */
+static bool
+is_over(const struct jr_child *child)
+{
+	return is_isolated(child) ? jr_isolation_is_over(child->group) : jr_group_is_gone(child->pid);
 }
 
 static void
@@ -176,7 +201,7 @@ check_gone(struct jr_child *child)
 
 	if (!child->reaped && (swept || late))
 		let_go(child);
-	gone = swept && jr_group_is_gone(child->pid);
+	gone = swept && is_over(child);
 	if (!gone && late)
 		jr_log(JR_WARN, JR_EVENT_GROUP_NOT_GONE, JR_I("pid", child->pid));
 	if (gone || late) {
@@ -296,6 +321,7 @@ new_child(struct jr_loop *loop, struct jr_watchdog *watchdog, const struct jr_ch
 	child->loop = loop;
 	child->watchdog = watchdog;
 	child->pid = -1;
+	child->group = -1;
 	child->input = spec->input;
 	child->input_left = spec->input_len;
 	jr_watch_init(&child->exit_watch, on_exit_of_leader, child);
@@ -306,12 +332,24 @@ new_child(struct jr_loop *loop, struct jr_watchdog *watchdog, const struct jr_ch
 	return child;
 }
 
+/* The child has been reaped; a process that waits for a device stays longer. */
+static void
+wait_for_namespace(const struct jr_child *child)
+{
+	int64_t end_ms = jr_clock_after(jr_clock_now_ms(), FREE_MS);
+
+	while (!jr_isolation_is_over(child->group) && jr_clock_now_ms() < end_ms)
+		(void)poll(NULL, 0, 1);
+}
+
 /* Without the loop: kill the group and reap its leader. */
 static void
 abandon(struct jr_child *child)
 {
-	(void)kill(-child->pid, SIGKILL);
+	(void)kill(-child->group, SIGKILL);
 	let_go(child);
+	if (is_isolated(child))
+		wait_for_namespace(child);
 }
 
 /* Watch all our ends, or none on failure. */
@@ -346,12 +384,14 @@ start(struct jr_child *child, const struct jr_child_spec *spec, struct pipes *pi
 	    .err_fd = pipes->err[1] >= 0 ? pipes->err[1] : pipes->out[1],
 	    .deadline_ms = spec->deadline_ms,
 	    .limits = spec->limits,
+	    .isolation = spec->isolation,
 	    .as_is = spec->as_is};
-	int64_t pid = jr_spawn(child->watchdog, &spawn, err);
+	struct jr_spawned spawned;
 
-	if (pid < 0)
+	if (!jr_spawn(child->watchdog, &spawn, &spawned, err))
 		return false;
-	child->pid = (pid_t)pid;
+	child->pid = (pid_t)spawned.pid;
+	child->group = (pid_t)spawned.group;
 	if (watch_ends(child, pipes))
 		return true;
 	jr_fail(err, JR_E_TEMP, "could not watch %s: %s", spec->path, strerror(errno));
@@ -447,7 +487,7 @@ void
 jr_child_deadline(struct jr_child *child, int64_t deadline_ms)
 {
 	if (child->stage == RUNNING || child->stage == DRAINING)
-		jr_watchdog_move(child->watchdog, child->pid, deadline_ms);
+		jr_watchdog_move(child->watchdog, child->group, deadline_ms);
 }
 
 int64_t
@@ -470,7 +510,7 @@ end_now(struct jr_child *child)
 	int64_t end_ms = jr_clock_after(jr_clock_now_ms(), FREE_MS);
 	bool ended = child->stage == DRAINING;
 
-	jr_session_signal(child->pid, SIGKILL);
+	jr_session_signal(child->group, SIGKILL);
 	while (!ended && jr_clock_now_ms() < end_ms)
 		ended = poll(&fd, 1, 100) > 0;
 	if (ended)

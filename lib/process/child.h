@@ -14,6 +14,10 @@
  * session is killed. What has left the session (setsid) survives both. The zombie is kept until all of that has been
  * killed, so that no other process can get its number meanwhile.
  *
+ * With `isolation` (isolate.h) nothing survives: the child has a PID namespace of its own, and with it every process in
+ * it is killed when the child has ended and its output is drained, when it gets KILL, and by the watchdog. TERM goes to
+ * the session of the child, as without.
+ *
  * `input` is written to the child's stdin as it reads. A child may also close stdin or never read it. Its stdout and
  * stderr are one pipe, which is read to the end and kept as head and tail.
  *
@@ -32,8 +36,9 @@
 #include "base/loop.h"
 
 struct jr_child;
-struct jr_watchdog;
+struct jr_isolation;
 struct jr_limits;
+struct jr_watchdog;
 
 struct jr_child_spec {
 	const char *path;  /* executed as it stands: no PATH search, no shell */
@@ -42,12 +47,13 @@ struct jr_child_spec {
 	const char *cwd;   /* NULL: stays */
 	const char *input; /* borrowed until `ended` */
 	size_t input_len;
-	int64_t deadline_ms;            /* of the lease: when the watchdog kills the group by itself */
-	const struct jr_limits *limits; /* borrowed during start; NULL: none */
-	bool echo;                      /* also copy its output to descriptor 2 as it comes (run --job) */
-	bool raw;                       /* copy control characters as they are, even to a terminal */
-	bool as_is;                     /* see above; then without input, cwd and echo */
-	bool quiet;                     /* see above */
+	int64_t deadline_ms;                  /* of the lease: when the watchdog kills the group by itself */
+	const struct jr_limits *limits;       /* borrowed during start; NULL: none */
+	const struct jr_isolation *isolation; /* borrowed during start; NULL: no namespace */
+	bool echo;                            /* also copy its output to descriptor 2 as it comes (run --job) */
+	bool raw;                             /* copy control characters as they are, even to a terminal */
+	bool as_is;                           /* see above; then without input, cwd and echo */
+	bool quiet;                           /* see above */
 };
 
 struct jr_child_end {
@@ -68,7 +74,10 @@ void jr_child_deadline(struct jr_child *child, int64_t deadline_ms); /* the leas
 int64_t jr_child_pid(const struct jr_child *child);
 const struct jr_capture *jr_child_output(const struct jr_child *child);
 
-/* Free it after `ended`. Before that: kill the session with KILL and reap the leader, waiting a second at most. */
+/*
+ * Free it after `ended`. Before that: kill the session with KILL and reap the leader, waiting a second at most, and one
+ * more for the end of a namespace.
+ */
 void jr_child_free(struct jr_child *child);
 
 #endif

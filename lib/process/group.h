@@ -4,7 +4,8 @@
  * A handler leads a session and the first process group in it, which have its process id as their number. A program may
  * make a group of its own in the session: timeout(1), a shell with `set -m`, GNU parallel. When a handler ends by
  * itself, its first group is killed. When it is stopped, the other groups are, too, or what it has begun would go on
- * beside the next attempt. They are found in /proc, whose every process is read: too much for each short handler.
+ * beside the next attempt. They are found in /proc, whose every process is read: too much for each short handler. What
+ * has left the session is not found; a PID namespace holds that, too (isolate.h).
  *
  * The number of a session or group is given to no other process while one is in it.
  */

@@ -4,12 +4,14 @@
  * vfork is used because the fork of a runner with large buffers takes longer than many handlers. All signals are
  * blocked until the child has default dispositions: a signal handler of the parent must not run in the shared memory.
  * What must hold: the watchdog knows the group before the handler's program runs in it, and only 0 to 2 are open in
- * that program (unless as_is).
+ * that program (unless as_is). And until the process that leads the announced group has been reaped, nothing else can
+ * have its number, so it is reaped last: the maker of a namespace only after its init is there or has failed.
  */
 #include "process/spawn.h"
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "process/isolate.h"
 #include "process/rlimits.h"
 #include "process/watchdog.h"
 
@@ -31,6 +33,8 @@
 enum step {
 	STEP_SESSION,
 	STEP_WATCHDOG,
+	STEP_NAMESPACE,
+	STEP_PROC,
 	STEP_NICE,
 	STEP_ACCOUNT,
 	STEP_CWD,
@@ -52,6 +56,8 @@ struct plan {
 	int watchdog_fd;
 	int report_fd;
 	pid_t parent;
+	int runner_fd; /* set by a maker: a pidfd of the parent, since getppid does not see it from a namespace */
+	volatile pid_t isolated; /* written by the maker, which shares our memory: the child proper; 0: none yet */
 	char **script_argv; /* of the shell that runs a file without an interpreter; NULL: the file must have one */
 };
 
@@ -68,12 +74,14 @@ give_up(int report_fd, enum step step)
 
 /* In the child: let the kernel kill it when the runner dies. false: the runner has died before, or it failed. */
 static bool
-follow_parent(pid_t parent)
+follow_parent(const struct plan *plan)
 {
+	if (plan->spawn->isolation != NULL)
+		return jr_isolation_follow(plan->runner_fd);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return false;
 	errno = ESRCH;
-	return getppid() == parent;
+	return getppid() == plan->parent;
 }
 
 /*
@@ -156,21 +164,41 @@ execute(const struct plan *plan)
 	errno = ENOEXEC;
 }
 
+/* In the child, or in the maker of its namespace. */
+static void
+lead_group(const struct plan *plan)
+{
+	if (setsid() < 0)
+		give_up(plan->report_fd, STEP_SESSION);
+	if (!jr_watchdog_announce(plan->watchdog_fd, getpid(), plan->spawn->deadline_ms))
+		give_up(plan->report_fd, STEP_WATCHDOG);
+}
+
+/* In a child that is in the namespace. */
+static void
+settle_in(const struct plan *plan)
+{
+	if (setsid() < 0)
+		give_up(plan->report_fd, STEP_SESSION);
+	if (!jr_isolation_mount_proc())
+		give_up(plan->report_fd, STEP_PROC);
+}
+
 static JR_NORETURN void
 run_child(const struct plan *plan)
 {
 	const struct jr_spawn *spawn = plan->spawn;
 	int report_fd = spawn->as_is ? plan->report_fd : REPORT_FD;
 
-	if (setsid() < 0)
-		give_up(plan->report_fd, STEP_SESSION);
-	if (!jr_watchdog_announce(plan->watchdog_fd, getpid(), spawn->deadline_ms))
-		give_up(plan->report_fd, STEP_WATCHDOG);
+	if (spawn->isolation == NULL)
+		lead_group(plan);
+	else
+		settle_in(plan);
 	if (spawn->limits != NULL)
 		become(plan->report_fd, spawn->limits);
 	if (spawn->cwd != NULL && chdir(spawn->cwd) < 0)
 		give_up(plan->report_fd, STEP_CWD);
-	if (!follow_parent(plan->parent))
+	if (!follow_parent(plan))
 		give_up(plan->report_fd, STEP_PARENT);
 	if (!set_descriptors(plan))
 		give_up(plan->report_fd, STEP_FDS);
@@ -181,20 +209,51 @@ run_child(const struct plan *plan)
 	give_up(report_fd, STEP_EXEC);
 }
 
+/* The maker of a namespace. Its pidfd is of the runner only if that is still its parent. */
+static JR_NORETURN void
+run_maker(struct plan *plan)
+{
+	int64_t init;
+
+	lead_group(plan);
+	plan->runner_fd = jr_fd_of_process(plan->parent);
+	if (plan->runner_fd < 0)
+		give_up(plan->report_fd, STEP_PARENT);
+	errno = ESRCH;
+	if (getppid() != plan->parent)
+		give_up(plan->report_fd, STEP_PARENT);
+	if (!jr_isolation_enter(plan->spawn->isolation))
+		give_up(plan->report_fd, STEP_NAMESPACE);
+	init = jr_isolation_fork();
+	if (init == 0)
+		jr_isolation_init(plan->runner_fd);
+	if (init > 0)
+		plan->isolated = (pid_t)jr_isolation_fork();
+	if (init > 0 && plan->isolated == 0)
+		run_child(plan);
+	if (plan->isolated <= 0)
+		give_up(plan->report_fd, STEP_NAMESPACE);
+	_exit(0);
+}
+
 /* May the start succeed later? Not if the memory limit is too small for the program. */
 static bool
-is_passing(const struct jr_spawn *spawn, int error)
+is_passing(const struct jr_spawn *spawn, const struct report *report)
 {
+	int error = report->error;
+
 	if (error == ENOMEM && spawn->limits != NULL && spawn->limits->memory >= 0)
 		return false;
 	return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE || error == ETXTBSY ||
-	       error == ETIMEDOUT;
+	       error == ETIMEDOUT || (report->step == STEP_NAMESPACE && error == ENOSPC);
 }
 
 /* An explanation where the errno misleads: "No such file" although the file exists. */
 static const char *
 hint(const struct jr_spawn *spawn, const struct report *report)
 {
+	if (report->step == STEP_NAMESPACE || report->step == STEP_PROC)
+		return "; ";
 	if (report->step != STEP_EXEC)
 		return "";
 	if (report->error == ENOENT && access(spawn->path, F_OK) == 0)
@@ -212,6 +271,8 @@ fail(const struct jr_spawn *spawn, const struct report *report, struct jr_err *e
 	static const char *const words[] = {
 	    [STEP_SESSION] = "new session: ",
 	    [STEP_WATCHDOG] = "telling the watchdog: ",
+	    [STEP_NAMESPACE] = "isolate: its PID namespace: ",
+	    [STEP_PROC] = "isolate: its /proc: ",
 	    [STEP_NICE] = "set nice value: ",
 	    [STEP_ACCOUNT] = "change to its account: ",
 	    [STEP_CWD] = "changing to its directory: ",
@@ -223,10 +284,12 @@ fail(const struct jr_spawn *spawn, const struct report *report, struct jr_err *e
 	    [STEP_LIMITS + JR_LIMIT_MEMORY] = "set memory limit: ",
 	    [STEP_EXEC] = "",
 	};
-	bool passing = is_passing(spawn, report->error) || report->step == STEP_WATCHDOG;
+	bool isolation = report->step == STEP_NAMESPACE || report->step == STEP_PROC;
+	bool passing = is_passing(spawn, report) || report->step == STEP_WATCHDOG;
 
-	return jr_fail(err, passing ? JR_E_TEMP : JR_E_CONFIG, "%s start %s: %s%s%s", passing ? "could not" : "cannot",
-	    spawn->path, words[report->step], strerror(report->error), hint(spawn, report));
+	return jr_fail(err, passing ? JR_E_TEMP : JR_E_CONFIG, "%s start %s: %s%s%s%s",
+	    passing ? "could not" : "cannot", spawn->path, words[report->step], strerror(report->error),
+	    hint(spawn, report), isolation ? jr_isolation_advice() : "");
 }
 
 static bool
@@ -237,18 +300,20 @@ is_other_account(const struct jr_spawn *spawn)
 
 /*
  * Another account could stop the child before it has executed, and with vfork that would stop us too, and we would lose
- * all leases. So a child of another account is forked.
+ * all leases. So a child of another account is forked. So is one in a namespace, by its maker.
  */
 static pid_t
-make_child(const struct plan *plan)
+make_child(struct plan *plan)
 {
-	pid_t pid = is_other_account(plan->spawn)
-			? fork()
-			: vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): see the head of the file */
+	bool forked = is_other_account(plan->spawn) && plan->spawn->isolation == NULL;
+	pid_t pid =
+	    forked ? fork() : vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): see the head of the file */
 
-	if (pid == 0)
-		run_child(plan);
-	return pid;
+	if (pid != 0)
+		return pid;
+	if (plan->spawn->isolation != NULL)
+		run_maker(plan);
+	run_child(plan);
 }
 
 /* false: the child has neither executed nor reported a failure in time, and was killed. */
@@ -258,7 +323,7 @@ has_reported(const struct jr_spawn *spawn, pid_t pid, int fd)
 	struct pollfd end = {.fd = fd, .events = POLLIN};
 	int found = 1;
 
-	if (!is_other_account(spawn))
+	if (!is_other_account(spawn) && spawn->isolation == NULL)
 		return true;
 	do
 		found = poll(&end, 1, START_MS);
@@ -283,11 +348,22 @@ read_report(int fd, struct report *report)
 }
 
 static void
-reap_failed(struct jr_watchdog *watchdog, pid_t pid)
+wait_for(pid_t pid)
 {
-	jr_watchdog_forget(watchdog, pid);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+	while (waitpid(pid, NULL, 0) > 0 || errno == EINTR)
 		;
+}
+
+/* The init and the maker are in the group `pid`; the init can end only after the child proper is reaped. */
+static void
+reap_failed(struct jr_watchdog *watchdog, const struct plan *plan, pid_t pid)
+{
+	if (plan->spawn->isolation != NULL)
+		(void)kill(-pid, SIGKILL);
+	jr_watchdog_forget(watchdog, pid);
+	if (plan->isolated > 0)
+		wait_for(plan->isolated);
+	wait_for(plan->spawn->isolation != NULL ? -pid : pid);
 }
 
 /*
@@ -310,47 +386,81 @@ make_script_argv(const struct jr_spawn *spawn)
 	return argv;
 }
 
-int64_t
-jr_spawn(struct jr_watchdog *watchdog, const struct jr_spawn *spawn, struct jr_err *err)
+/* Start the child with all signals blocked. -1: *report says why. */
+static pid_t
+start(struct plan *plan, struct report *report)
+{
+	sigset_t all, before;
+	pid_t pid;
+
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &before);
+	pid = make_child(plan);
+	if (pid < 0)
+		report->error = errno;
+	(void)sigprocmask(SIG_SETMASK, &before, NULL);
+	return pid;
+}
+
+/* Has the child, or its maker, failed? Then *report says why. */
+static bool
+has_failed(const struct plan *plan, pid_t pid, int fd, struct report *report)
+{
+	if (!has_reported(plan->spawn, pid, fd)) {
+		report->error = ETIMEDOUT;
+		return true;
+	}
+	if (read_report(fd, report))
+		return true;
+	if (plan->spawn->isolation == NULL || plan->isolated > 0)
+		return false;
+	*report = (struct report){.step = STEP_NAMESPACE, .error = EAGAIN}; /* somebody has killed the maker */
+	return true;
+}
+
+/* `ends` is the pipe for the report; ends[1] is closed here. */
+static bool
+start_and_wait(
+    struct jr_watchdog *watchdog, struct plan *plan, int ends[2], struct jr_spawned *spawned, struct report *report)
+{
+	pid_t pid = start(plan, report);
+	bool isolated = plan->spawn->isolation != NULL;
+
+	(void)close(ends[1]);
+	if (pid < 0)
+		return false;
+	if (has_failed(plan, pid, ends[0], report)) {
+		reap_failed(watchdog, plan, pid);
+		return false;
+	}
+	if (isolated)
+		wait_for(pid);
+	*spawned = (struct jr_spawned){.pid = isolated ? plan->isolated : pid, .group = pid};
+	return true;
+}
+
+bool
+jr_spawn(struct jr_watchdog *watchdog, const struct jr_spawn *spawn, struct jr_spawned *spawned, struct jr_err *err)
 {
 	struct plan plan = {.spawn = spawn,
 	    .signals = jr_watchdog_signals(watchdog),
 	    .watchdog_fd = jr_watchdog_fd(watchdog),
 	    .parent = getpid()};
 	struct report report = {.step = STEP_EXEC};
-	sigset_t all, before;
 	int ends[2];
-	pid_t pid;
-	bool failed;
+	bool started;
 
 	if (!jr_fd_pipe(ends)) {
 		report.error = errno;
-		fail(spawn, &report, err);
-		return -1;
+		return fail(spawn, &report, err);
 	}
 	plan.report_fd = ends[1];
 	if (spawn->as_is)
 		plan.script_argv = make_script_argv(spawn);
-	(void)sigfillset(&all);
-	(void)sigprocmask(SIG_SETMASK, &all, &before);
-	pid = make_child(&plan);
-	if (pid < 0)
-		report.error = errno;
-	(void)sigprocmask(SIG_SETMASK, &before, NULL);
-	(void)close(ends[1]);
-	if (pid > 0 && !has_reported(spawn, pid, ends[0])) {
-		report.error = ETIMEDOUT;
-		failed = true;
-	} else
-		failed = pid < 0 || read_report(ends[0], &report);
+	started = start_and_wait(watchdog, &plan, ends, spawned, &report);
 	(void)close(ends[0]);
 	if (plan.script_argv != NULL)
 		free(plan.script_argv[1]);
 	free(plan.script_argv);
-	if (!failed)
-		return pid;
-	if (pid > 0)
-		reap_failed(watchdog, pid);
-	fail(spawn, &report, err);
-	return -1;
+	return started || fail(spawn, &report, err);
 }

@@ -5,14 +5,19 @@
  * writes only to its own stack. Everything it needs is prepared before, in struct jr_spawn. A child that changes to
  * another account is forked instead, under the same rules, and killed if it has not executed within two seconds: that
  * account could stop the child, and with vfork the parent would wait for it.
+ *
+ * With `isolation` the vforked child is only the maker of a PID namespace (isolate.h). It leads a group that it
+ * announces to the watchdog, forks the init, which stays in the group, and the child proper, which goes through the
+ * steps, and ends. The child proper is killed, too, if it has not executed within two seconds.
  */
 #ifndef JR_SPAWN_H
 #define JR_SPAWN_H
 
 #include "base/err.h"
 
-struct jr_watchdog;
+struct jr_isolation;
 struct jr_limits;
+struct jr_watchdog;
 
 /* Borrowed during the call. */
 struct jr_spawn {
@@ -24,14 +29,21 @@ struct jr_spawn {
 	int out_fd;      /* becomes 1 */
 	int err_fd;      /* becomes 2; may be out_fd */
 	int64_t deadline_ms;
-	const struct jr_limits *limits; /* NULL: none */
+	const struct jr_limits *limits;       /* NULL: none */
+	const struct jr_isolation *isolation; /* NULL: no namespace; else without as_is */
 	bool as_is; /* keep other descriptors and ignored signals; /bin/sh runs a file that has no interpreter */
 };
 
+struct jr_spawned {
+	int64_t pid;   /* also the number of its session and process group */
+	int64_t group; /* what the watchdog knows: the same, or the group of the init of its namespace */
+};
+
 /*
- * Start the child as the leader of a new session and process group, and announce the group to the watchdog. Returns the
- * process id. -1: nothing runs, and *err says why.
+ * Start the child as the leader of a new session and process group, and announce the group to the watchdog. false:
+ * nothing runs, and *err says why.
  */
-int64_t jr_spawn(struct jr_watchdog *watchdog, const struct jr_spawn *spawn, struct jr_err *err) JR_MUST;
+bool jr_spawn(
+    struct jr_watchdog *watchdog, const struct jr_spawn *spawn, struct jr_spawned *spawned, struct jr_err *err) JR_MUST;
 
 #endif

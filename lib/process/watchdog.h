@@ -11,7 +11,8 @@
  * deadline, too, at which the watchdog kills it (jr_watchdog_guard).
  *
  * What it cannot prevent: descendants that left the session (setsid) live on, and SIGKILL of watchdog and runner at the
- * same moment leaves only PDEATHSIG, which kills the direct child.
+ * same moment leaves only PDEATHSIG, which kills the direct child. Neither is so for a handler in a PID namespace
+ * (isolate.h): its group is that of the init, with which the kernel kills the whole namespace.
  *
  * Records have one fixed size below PIPE_BUF, so writes of runner and children never mix.
  */

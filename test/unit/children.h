@@ -14,6 +14,7 @@
 struct fixture {
 	struct jr_loop *loop;
 	struct jr_watchdog *watchdog;
+	struct jr_isolation *isolation; /* for what start_with starts; NULL: none */
 };
 
 struct result {
@@ -73,7 +74,8 @@ start_with(struct fixture *fixture, const char *script, const char *input, size_
 	    .envp = no_env,
 	    .input = input,
 	    .input_len = input_len,
-	    .deadline_ms = JR_NEVER};
+	    .deadline_ms = JR_NEVER,
+	    .isolation = fixture->isolation};
 	struct jr_err err = {0};
 	struct jr_child *child;
 
