@@ -18,6 +18,7 @@
 
 struct jr_handler_kind;
 struct jr_http;
+struct jr_isolation;
 struct jr_lease;
 struct jr_outs;
 struct jr_trust;
@@ -42,8 +43,9 @@ struct jr_handler {
 	char *directory;
 	const struct jr_handler_kind *kind;
 	struct jr_settings settings;
-	char *sql;              /* kind sql: the statement */
-	struct jr_trust *trust; /* kind exec: when its files were judged, and how they looked (trust.h) */
+	char *sql;                      /* kind sql: the statement */
+	struct jr_isolation *isolation; /* kind exec with "isolate" (isolate.h); NULL: none */
+	struct jr_trust *trust;         /* kind exec: when its files were judged, and how they looked (trust.h) */
 	bool as_is; /* kind exec: run path and settings.argv as our caller would run them (jobrun exec, child.h) */
 	bool quiet; /* as_is: its output is only kept */
 };
@@ -129,9 +131,10 @@ struct jr_handler_kind {
 	bool settles_itself;      /* the handler commits the end of the run together with its effect */
 
 	/*
-	 * Can this host run this handler with its settings? Called once, when the directory is read. NULL: always.
+	 * Can this host run this handler with its settings? Called once, when the directory is read; may keep in the
+	 * handler what its starts need. NULL: always.
 	 */
-	bool (*check)(const struct jr_handler *handler, struct jr_err *err);
+	bool (*check)(struct jr_handler *handler, struct jr_err *err);
 
 	/*
 	 * Start to work on `run`. `run` and `handler` are borrowed until `ended`; `owner` is copied. deadline_ms comes

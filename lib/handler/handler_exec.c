@@ -20,6 +20,7 @@
 #include "handler/environ.h"
 #include "handler/out.h"
 #include "handler/trust.h"
+#include "process/isolate.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -106,6 +107,20 @@ add_warnings(char *output, const char *warnings)
 	}
 	free(output);
 	return jr_buf_detach(&text);
+}
+
+/* --- can this host run it? --- */
+
+/* What must hold: a handler with "isolate" has an isolation, so that it never runs without. */
+static bool
+check(struct jr_handler *handler, struct jr_err *err)
+{
+	if (!jr_trust_check(handler, err))
+		return false;
+	if (!handler->settings.isolate)
+		return true;
+	handler->isolation = jr_isolation_open(err);
+	return handler->isolation != NULL;
 }
 
 /* --- the end --- */
@@ -208,6 +223,7 @@ fill_handler(struct exec_work *exec, const struct jr_host *host, struct jr_child
 	spec->path = spec->argv[0];
 	spec->cwd = settings->cwd != NULL ? settings->cwd : exec->handler->directory;
 	spec->limits = &settings->limits;
+	spec->isolation = exec->handler->isolation;
 	spec->echo = host->echo;
 	spec->raw = host->raw;
 	spec->input = exec->input;
@@ -343,7 +359,7 @@ const struct jr_handler_kind jr_handler_exec = {
     .pool = JR_POOL_EXEC,
     .member = "argv",
     .success_rule = "exit status 0 means: done",
-    .check = jr_trust_check,
+    .check = check,
     .start = start,
     .stop = stop,
     .move = move,

@@ -315,7 +315,7 @@ close_host(struct jr_host *host)
 }
 
 static bool
-check(const struct jr_handler *handler, struct jr_err *err)
+check(struct jr_handler *handler, struct jr_err *err)
 {
 	(void)handler;
 	return jr_http_is_usable(err);

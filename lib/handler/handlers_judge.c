@@ -284,7 +284,7 @@ check_settings(struct jr_handler *handler, const struct files *files, struct jr_
 
 /* Call the check of the kind. On failure the message begins with the name of the handler's file. */
 static bool
-check_kind(const struct jr_handler *handler, const char *name, struct jr_err *err)
+check_kind(struct jr_handler *handler, const char *name, struct jr_err *err)
 {
 	return handler->kind->check == NULL || handler->kind->check(handler, err) || jr_fail_in(err, name);
 }

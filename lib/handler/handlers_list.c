@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "handler/trust.h"
+#include "process/isolate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,7 @@ jr_handlers_drop(struct jr_handlers *handlers)
 	free(handler->settings_path);
 	free(handler->directory);
 	free(handler->sql);
+	jr_isolation_free(handler->isolation);
 	jr_trust_free(handler->trust);
 	jr_settings_release(&handler->settings);
 }

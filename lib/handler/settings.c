@@ -158,6 +158,8 @@ static const struct jr_member members[] = {
 	    .rank = JR_RANK_WHO, .help = "the account to run as, when root starts jobrun" },
 	{ .name = "no_new_privs", .with = JR_WITH_EXEC, .read = jr_read_no_new_privs, .show = jr_show_no_new_privs,
 	    .rank = JR_RANK_WHO, .help = "true: set-user-ID programs and sudo give no further rights; true with \"user\"" },
+	{ .name = "isolate", .with = JR_WITH_EXEC, .read = jr_read_isolate, .show = jr_show_isolate, .rank = JR_RANK_WHO,
+	    .help = "\"pidns\": a PID namespace for each attempt, so that no process of it is left; setsid escapes without" },
 	{ .name = "batch", .with = JR_WITH_SQL, .read = jr_read_int, .show = jr_show_int, .offset = AT(batch), .min = 1,
 	    .max = JR_BATCH_MAX, .rank = JR_RANK_WHO, .help = "how many runs one statement gets at most, 1 to 1000" },
 	{ .name = "http", .with = JR_WITH_HTTP, .read = jr_read_http, .show = jr_show_http, .rank = JR_RANK_TARGET,

@@ -7,7 +7,7 @@
  *	any kind   timeout, timeout_max, grace ("10m"; a timeout of "0" is none); give_up, later (numbers; sql:
  *	           strings); ping (a URL or "file:PATH"), ping_start (true: it hears of starts, too)
  *	exec       argv (instead of an executable NAME), env {"NAME": "value"}, cwd, nice, cpu ("30s"), memory ("512M"),
- *	           files, processes, user, no_new_privs (true with user)
+ *	           files, processes, user, no_new_privs (true with user), isolate ("pidns")
  *	sql        batch
  *	http       http {url, method, headers {"Name": "value" or "file:PATH"}, secret "file:PATH" or two of them,
  *	           timeout, connect_timeout, expect [200, "2xx"], allow_private, proxy (a URL or "environment"),
@@ -74,6 +74,7 @@ struct jr_settings {
 	char *home;  /* the home directory of `user` */
 	struct jr_limits limits;
 	bool no_new_privs_said;      /* "no_new_privs" is set; if not, it is true with `user` and false without */
+	bool isolate;                /* "pidns": each start gets a PID namespace of its own */
 	int64_t batch;               /* 0: one run at a time */
 	struct jr_http_target *http; /* NULL: none */
 	char *ping;                  /* the URL that hears how a run ended, a secret; NULL: none */

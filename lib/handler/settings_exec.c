@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "handler/document.h"
 
 #include <errno.h>
@@ -24,6 +25,7 @@
 #define GROUPS_MAX 65536            /* the limit of the kernel */
 #define ENV_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789"
 #define OWN_PREFIX "JOBRUN_"
+#define PIDNS "pidns" /* "isolate" */
 
 /* jobrun does not look up a bare name in PATH, as a shell would. trust.c checks the permissions of the file. */
 static bool
@@ -339,4 +341,32 @@ jr_read_no_new_privs(const struct jr_reading *r, const struct jr_step *step, con
 
 	settings->no_new_privs_said = true;
 	return jr_read_bool(r, step, value, &flag, &settings->limits.no_new_privs);
+}
+
+/* Whether this host allows it is asked when the whole handler is judged. */
+bool
+jr_read_isolate(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target)
+{
+	static const char *const words[] = {PIDNS};
+	const char *word = jr_read_text(r, step, value, "\"" PIDNS "\"");
+
+	(void)member;
+	if (word == NULL)
+		return false;
+	((struct jr_settings *)target)->isolate = true;
+	if (strcmp(word, PIDNS) == 0)
+		return true;
+	if (jr_text_nearest(word, words, JR_COUNT(words)) != NULL)
+		return jr_refuse(r, step, "isolate: unknown value \"%.100s\"; did you mean \"" PIDNS "\"?", word);
+	return jr_refuse(r, step, "isolate: unknown value \"%.100s\"; the known one is \"" PIDNS "\"", word);
+}
+
+void
+jr_show_isolate(struct jr_settings_out *out, const struct jr_member *member, const void *target)
+{
+	if (!((const struct jr_settings *)target)->isolate)
+		return;
+	jr_show_words(out, member, PIDNS);
+	jr_show_value(out, member, json_string(PIDNS));
 }

@@ -181,12 +181,15 @@ bool jr_read_user(const struct jr_reading *r, const struct jr_step *step, const 
     const struct jr_member *member, void *target) JR_MUST;
 bool jr_read_no_new_privs(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
     const struct jr_member *member, void *target) JR_MUST;
+bool jr_read_isolate(const struct jr_reading *r, const struct jr_step *step, const json_t *value,
+    const struct jr_member *member, void *target) JR_MUST;
 
 void jr_show_argv(struct jr_settings_out *out, const struct jr_member *member, const void *target);
 void jr_show_env(struct jr_settings_out *out, const struct jr_member *member, const void *target);
 void jr_show_cpu(struct jr_settings_out *out, const struct jr_member *member, const void *target);
 void jr_show_nice(struct jr_settings_out *out, const struct jr_member *member, const void *target);
 void jr_show_no_new_privs(struct jr_settings_out *out, const struct jr_member *member, const void *target);
+void jr_show_isolate(struct jr_settings_out *out, const struct jr_member *member, const void *target);
 
 /* "http"; target is the struct jr_settings. jr_http_members has the members inside it. */
 extern const struct jr_member jr_http_members[];

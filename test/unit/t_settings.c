@@ -51,8 +51,40 @@ every_member_of_a_program_is_understood(void **state)
 	assert_false(settings.limits.has_account);
 	assert_null(settings.argv);
 	assert_null(settings.http);
+	assert_false(settings.isolate);
 	jr_settings_release(&settings);
 	assert_null(settings.cwd);
+}
+
+static void
+isolate_has_one_value(void **state)
+{
+	struct jr_settings settings;
+	json_t *document;
+	char *words;
+
+	understand(&settings, *state, EXEC, "{\"isolate\": \"pidns\"}");
+	assert_true(settings.isolate);
+	words = jr_settings_words(&settings);
+	assert_string_equal(words, "isolate pidns");
+	document = jr_settings_document(&settings);
+	assert_string_equal(json_string_value(json_object_get(document, "isolate")), "pidns");
+	json_decref(document);
+	free(words);
+	jr_settings_release(&settings);
+	assert_false(settings.isolate);
+	refuse(
+	    *state, EXEC, "{\"isolate\": \"pidsn\"}", "1:2: isolate: unknown value \"pidsn\"; did you mean \"pidns\"?");
+	refuse(*state, EXEC, "{\"isolate\": \"container\"}",
+	    "1:2: isolate: unknown value \"container\"; the known one is \"pidns\"");
+	refuse(*state, EXEC, "{\"isolate\": true}", "1:2: isolate: expected \"pidns\", not true");
+	refuse(*state, EXEC, "{\"isolate\": \"\"}", "1:2: isolate: expected \"pidns\", not \"\"");
+	refuse(
+	    *state, EXEC, "{\"isolated\": \"pidns\"}", "1:2: unknown member \"isolated\"; did you mean \"isolate\"?");
+	refuse(*state, SQL, "{\"isolate\": \"pidns\"}",
+	    "1:2: \"isolate\" goes with an exec handler, this is a sql handler");
+	refuse(*state, ALONE, "{\"isolate\": \"pidns\", \"http\": {\"url\": \"http://a\"}}",
+	    "1:2: \"isolate\" goes with an exec handler, this is an http handler");
 }
 
 static void
@@ -386,6 +418,7 @@ main(void)
 	    TEST(a_program_of_its_own_is_found_from_the_directory),
 	    TEST(accounts_are_looked_up_with_their_groups),
 	    TEST(no_new_privs_goes_with_user_unless_said),
+	    TEST(isolate_has_one_value),
 	    TEST(only_root_may_name_an_account),
 	    TEST(what_is_no_document_is_refused_with_its_place),
 	    TEST(no_piece_of_a_string_is_shown),
