@@ -946,6 +946,7 @@ objects() {
 		function slots_ahead: read run admin
 		function slots_words: admin
 		function some_of: admin
+		function spell_durations: admin
 		function spend_rate: run admin
 		function start_keyed: run admin
 		function stats: read run admin

@@ -187,6 +187,7 @@ as_jr() {
 @test "exec with the first lock key of a new queue waits five seconds for another's open transaction, and says so" {
 	jr_ok grant enqueue "$app"
 	jr_ok define old --queue new --lock a
+	q "delete from jobrun.job_queues where name = 'new'" # as if the definition had been inserted by hand
 	hold "select jobrun.enqueue('work', queue => 'new', concurrency_key => 'b')"
 	jr exec --strict old -- true
 	assert_equal "$status" 75

@@ -180,7 +180,7 @@ lease_ends_unchanged() {
 	handler quick <<<'exit 0'
 	held=$(enqueue slow --backoff 0)
 	beside=$(enqueue slow --backoff 0)
-	bg_runner --lease 2s -j 3
+	bg_runner --lease 6s -j 3
 	wait_until 10 up_is 2
 	hold "select from jobrun.job_runs where id = $held for update"
 	for _ in 1 2 3 4 5 6 7 8; do
