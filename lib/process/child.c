@@ -502,13 +502,13 @@ jr_child_output(const struct jr_child *child)
 	return &child->output;
 }
 
-/* If the child does not end, the watchdog still knows it and kills it again when the runner is gone. */
+/* The leader is not reaped. If it does not end, the watchdog knows it still and kills it when the runner is gone. */
 static void
 end_now(struct jr_child *child)
 {
 	struct pollfd fd = {.fd = child->exit_watch.fd, .events = POLLIN};
 	int64_t end_ms = jr_clock_after(jr_clock_now_ms(), FREE_MS);
-	bool ended = child->stage == DRAINING;
+	bool ended = child->stage != RUNNING;
 
 	jr_session_signal(child->group, SIGKILL);
 	while (!ended && jr_clock_now_ms() < end_ms)
@@ -524,10 +524,10 @@ jr_child_free(struct jr_child *child)
 {
 	if (child == NULL)
 		return;
-	if (child->stage == RUNNING || child->stage == DRAINING)
+	if (!child->reaped)
 		end_now(child);
-	else if (!child->reaped)
-		let_go(child);
+	else if (child->stage == LEAVING && is_isolated(child))
+		wait_for_namespace(child);
 	jr_sweep_leave(&child->swept);
 	close_watch(&child->exit_watch);
 	close_watch(&child->in_watch);

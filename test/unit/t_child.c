@@ -243,6 +243,32 @@ freeing_one_on_its_way_out_reaps_it(void **state)
 	assert_true(waitpid(pid, NULL, WNOHANG) < 0 && errno == ECHILD);
 }
 
+/* timeout(1) makes a group of its own, and what it has started ignores TERM. */
+static void
+freeing_one_on_its_way_out_kills_its_session(void **state)
+{
+	struct fixture *fixture = *state;
+	struct result result;
+	struct jr_child *child = start(fixture,
+	    "trap exit TERM; timeout 300 sh -c 'trap \"\" TERM; exec sleep 300' >/dev/null 2>&1 & echo on; wait",
+	    &result);
+	int64_t pid = jr_child_pid(child), end_ms = jr_clock_now_ms() + PATIENCE_MS, other = 0;
+	struct jr_err err;
+
+	wait_for_output(fixture, child, "on");
+	while (other == 0 || find_process(0, other, other, "sleep") == 0) {
+		assert_true(jr_clock_now_ms() < end_ms);
+		other = find_process(0, pid, 0, "timeout");
+	}
+	jr_child_signal(child, SIGTERM);
+	assert_true(jr_loop_turn(fixture->loop, &err)); /* a look; the next one is not due for a while */
+	wait_for_process_to_end(pid);
+	assert_true(jr_loop_turn(fixture->loop, &err));
+	assert_false(result.ended);
+	jr_child_free(child);
+	wait_for_group_to_end(other);
+}
+
 /* Frees the child inside `ended`, as an attempt may. */
 static void
 on_ended_free(void *ctx, const struct jr_child_end *end)
@@ -322,6 +348,7 @@ main(void)
 	    cmocka_unit_test(freeing_one_that_runs_kills_its_group),
 	    cmocka_unit_test(its_number_is_taken_until_its_session_is_gone),
 	    cmocka_unit_test(freeing_one_on_its_way_out_reaps_it),
+	    cmocka_unit_test(freeing_one_on_its_way_out_kills_its_session),
 	    cmocka_unit_test(it_may_be_freed_when_it_has_ended),
 	    cmocka_unit_test(echo_copies_the_output_to_stderr),
 	};

@@ -251,6 +251,29 @@ freeing_one_that_runs_ends_its_namespace(void **state)
 	remove_directory(directory);
 }
 
+/* Many processes, so that it takes some time until all have ended. */
+static void
+freeing_one_on_its_way_out_ends_its_namespace(void **state)
+{
+	struct fixture *fixture = fixture_of(state);
+	struct result result;
+	struct jr_child *child = start(fixture,
+	    "i=0; while [ $i -lt 100 ]; do setsid sleep 300 </dev/null >/dev/null 2>&1 & i=$((i+1)); done; echo up",
+	    &result);
+	pid_t pid = (pid_t)jr_child_pid(child);
+	int64_t end_ms = jr_clock_now_ms() + PATIENCE_MS;
+	struct jr_err err;
+
+	while (kill(pid, 0) == 0) {
+		assert_true(jr_clock_now_ms() < end_ms);
+		assert_true(jr_loop_turn(fixture->loop, &err));
+	}
+	jr_child_free(child);
+	assert_int_equal(find_process(0, getpid(), 0, "jobrun-init"), 0);
+	only_the_watchdog_is_left();
+	jr_buf_release(&result.output); /* if all of them had ended before */
+}
+
 static void
 the_watchdog_ends_the_namespace_at_the_deadline(void **state)
 {
@@ -342,6 +365,7 @@ main(void)
 	    cmocka_unit_test(term_reaches_it),
 	    cmocka_unit_test(what_is_printed_during_the_drain_is_kept),
 	    cmocka_unit_test(freeing_one_that_runs_ends_its_namespace),
+	    cmocka_unit_test(freeing_one_on_its_way_out_ends_its_namespace),
 	    cmocka_unit_test(the_watchdog_ends_the_namespace_at_the_deadline),
 	    cmocka_unit_test(what_cannot_be_executed_says_why_and_leaves_nothing),
 	    cmocka_unit_test(it_never_starts_without_its_namespace),
