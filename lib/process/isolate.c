@@ -68,14 +68,14 @@ jr_isolation_enter(const struct jr_isolation *isolation)
 }
 
 int64_t
-jr_isolation_fork(void)
+jr_isolation_fork(volatile pid_t *number)
 {
-	unsigned long flags = CLONE_PARENT | SIGCHLD;
+	unsigned long flags = CLONE_PARENT | SIGCHLD | (number != NULL ? CLONE_PARENT_SETTID : 0);
 
 #ifdef __s390__
-	return (pid_t)syscall(SYS_clone, 0UL, flags, 0UL, 0UL, 0UL);
+	return (pid_t)syscall(SYS_clone, 0UL, flags, number, 0UL, 0UL);
 #else
-	return (pid_t)syscall(SYS_clone, flags, 0UL, 0UL, 0UL, 0UL);
+	return (pid_t)syscall(SYS_clone, flags, 0UL, number, 0UL, 0UL);
 #endif
 }
 

@@ -23,6 +23,8 @@
 #ifndef JR_ISOLATE_H
 #define JR_ISOLATE_H
 
+#include <sys/types.h>
+
 #include "base/err.h"
 
 struct jr_isolation;
@@ -41,7 +43,12 @@ const char *jr_isolation_advice(void);
  * Async-signal-safe, for children between vfork and execve. false, -1: errno says why.
  */
 bool jr_isolation_enter(const struct jr_isolation *isolation) JR_MUST; /* the maker: what it forks is in it */
-int64_t jr_isolation_fork(void) JR_MUST;           /* the maker: fork a sibling, whose parent is that of the maker */
+
+/*
+ * The maker: fork a sibling, whose parent is that of the maker. *number (NULL: not wanted) gets its number, in the
+ * maker alone, before the sibling runs: also if the maker is killed before this returns.
+ */
+int64_t jr_isolation_fork(volatile pid_t *number) JR_MUST;
 bool jr_isolation_mount_proc(void) JR_MUST;        /* the handler */
 JR_NORETURN void jr_isolation_init(int runner_fd); /* the init, until it is killed; runner_fd: see below */
 

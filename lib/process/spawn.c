@@ -57,7 +57,7 @@ struct plan {
 	int report_fd;
 	pid_t parent;
 	int runner_fd; /* set by a maker: a pidfd of the parent, since getppid does not see it from a namespace */
-	volatile pid_t isolated; /* written by the maker, which shares our memory: the child proper; 0: none yet */
+	volatile pid_t isolated; /* written for the maker, which shares our memory: the child proper; 0: none yet */
 	char **script_argv; /* of the shell that runs a file without an interpreter; NULL: the file must have one */
 };
 
@@ -213,7 +213,7 @@ run_child(const struct plan *plan)
 static JR_NORETURN void
 run_maker(struct plan *plan)
 {
-	int64_t init;
+	int64_t init, child;
 
 	lead_group(plan);
 	plan->runner_fd = jr_fd_of_process(plan->parent);
@@ -224,14 +224,13 @@ run_maker(struct plan *plan)
 		give_up(plan->report_fd, STEP_PARENT);
 	if (!jr_isolation_enter(plan->spawn->isolation))
 		give_up(plan->report_fd, STEP_NAMESPACE);
-	init = jr_isolation_fork();
+	init = jr_isolation_fork(NULL);
 	if (init == 0)
 		jr_isolation_init(plan->runner_fd);
-	if (init > 0)
-		plan->isolated = (pid_t)jr_isolation_fork();
-	if (init > 0 && plan->isolated == 0)
+	child = init > 0 ? jr_isolation_fork(&plan->isolated) : -1;
+	if (child == 0)
 		run_child(plan);
-	if (plan->isolated <= 0)
+	if (child < 0)
 		give_up(plan->report_fd, STEP_NAMESPACE);
 	_exit(0);
 }
@@ -354,7 +353,10 @@ wait_for(pid_t pid)
 		;
 }
 
-/* The init and the maker are in the group `pid`; the init can end only after the child proper is reaped. */
+/*
+ * The init and the maker are in the group `pid`, unless the maker was killed before it made one; the init can end only
+ * after the child proper is reaped.
+ */
 static void
 reap_failed(struct jr_watchdog *watchdog, const struct plan *plan, pid_t pid)
 {
@@ -363,7 +365,9 @@ reap_failed(struct jr_watchdog *watchdog, const struct plan *plan, pid_t pid)
 	jr_watchdog_forget(watchdog, pid);
 	if (plan->isolated > 0)
 		wait_for(plan->isolated);
-	wait_for(plan->spawn->isolation != NULL ? -pid : pid);
+	wait_for(pid);
+	if (plan->spawn->isolation != NULL)
+		wait_for(-pid);
 }
 
 /*
