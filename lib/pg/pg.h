@@ -102,11 +102,10 @@ void jr_request_free(struct jr_request *request); /* only one that was not submi
  * Callbacks of the owner. opened (may be NULL): the connection is established. lost: it could not be established or was
  * lost; all submitted requests have got their replies before (first the one on the wire, UNKNOWN, then the others,
  * UNSENT). notified (may be NULL): a NOTIFY came on a channel that this session listens to; the payload is borrowed.
- * warned (may be NULL): a function of the schema has a warning for people (SQLSTATE JR001)
- * of something that was committed, or may have been; the text is borrowed. lost, warned and notified are called from
- * the loop, never from inside a call of the owner. idle (may be NULL): the connection
- * is new or something has come, all replies to it were given, and nothing is on the wire or waiting; from the loop,
- * last of all.
+ * warned (may be NULL): a function of the schema has a warning for people (SQLSTATE JR001) of something that was
+ * committed, or may have been; the text is borrowed. lost, warned and notified are called from the loop, never from
+ * inside a call of the owner. idle (may be NULL): the connection is new or something has come, all replies to it were
+ * given, and nothing is on the wire or waiting; from the loop, last of all.
  */
 struct jr_pg_events {
 	void (*opened)(void *ctx);

@@ -251,8 +251,6 @@ is_passing(const struct jr_spawn *spawn, const struct report *report)
 static const char *
 hint(const struct jr_spawn *spawn, const struct report *report)
 {
-	if (report->step == STEP_NAMESPACE || report->step == STEP_PROC)
-		return "; ";
 	if (report->step != STEP_EXEC)
 		return "";
 	if (report->error == ENOENT && access(spawn->path, F_OK) == 0)
@@ -283,12 +281,12 @@ fail(const struct jr_spawn *spawn, const struct report *report, struct jr_err *e
 	    [STEP_LIMITS + JR_LIMIT_MEMORY] = "set memory limit: ",
 	    [STEP_EXEC] = "",
 	};
-	bool isolation = report->step == STEP_NAMESPACE || report->step == STEP_PROC;
 	bool passing = is_passing(spawn, report) || report->step == STEP_WATCHDOG;
+	bool refused = !passing && (report->step == STEP_NAMESPACE || report->step == STEP_PROC);
 
-	return jr_fail(err, passing ? JR_E_TEMP : JR_E_CONFIG, "%s start %s: %s%s%s%s",
+	return jr_fail(err, passing ? JR_E_TEMP : JR_E_CONFIG, "%s start %s: %s%s%s%s%s",
 	    passing ? "could not" : "cannot", spawn->path, words[report->step], strerror(report->error),
-	    hint(spawn, report), isolation ? jr_isolation_advice() : "");
+	    hint(spawn, report), refused ? "; " : "", refused ? jr_isolation_advice() : "");
 }
 
 static bool
