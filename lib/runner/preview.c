@@ -74,7 +74,7 @@ look(struct preview *preview, struct jr_candidates *candidates, struct jr_err *e
 	PGresult *result;
 	bool ok;
 
-	jr_queue_bind_runner_start(&start, &preview->facts, INT64_MAX, NULL);
+	jr_queue_bind_runner_start(&start, &preview->facts, INT64_MAX, NULL, true);
 	if (!jr_db_begin(
 		preview->db, (struct jr_statement[]){statement_of(&start)}, 1, &result, preview->timeout_ms, err))
 		return false;

@@ -108,7 +108,7 @@ static const struct jr_form start_form = JR_FORM("runner_start", start_columns);
 
 void
 jr_queue_bind_runner_start(
-    struct jr_bound *bound, const struct jr_runner_facts *facts, int64_t most, const char *counts)
+    struct jr_bound *bound, const struct jr_runner_facts *facts, int64_t most, const char *counts, bool needed)
 {
 	begin(bound, jr_sql_runner_start, &start_form, 0, JR_ROWS_ANY);
 	put_int(bound, facts->id);
@@ -126,15 +126,16 @@ jr_queue_bind_runner_start(
 	put_text(bound, counts);
 	put_text(bound, facts->refused);
 	put_interval(bound, facts->heartbeat_ms);
+	put_text(bound, needed ? NULL : jr_functions_checksum);
 }
 
 void
 jr_queue_add_runner_start(
-    struct jr_request *request, const struct jr_runner_facts *facts, int64_t most, const char *counts)
+    struct jr_request *request, const struct jr_runner_facts *facts, int64_t most, const char *counts, bool needed)
 {
 	struct jr_bound bound;
 
-	jr_queue_bind_runner_start(&bound, facts, most, counts);
+	jr_queue_bind_runner_start(&bound, facts, most, counts, needed);
 	add(request, &bound);
 }
 

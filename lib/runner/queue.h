@@ -59,8 +59,9 @@ void jr_queue_add_need(struct jr_request *request);
 
 /*
  * runner_start.sql, with `most` candidates. counts: JSON text; if there is nothing to do the runner has ended with
- * these. NULL: it says goodbye itself. Read: false when another runner has the id. The rows are read by
- * jr_queue_read_candidates, too. Strings are borrowed.
+ * these. NULL: it says goodbye itself. needed: need.sql was asked; else the statement writes nothing unless the schema
+ * is exactly the one that this program makes. Read: false when another runner has the id, or, unless needed, for
+ * another schema. The rows are read by jr_queue_read_candidates, too. Strings are borrowed.
  */
 struct jr_started {
 	const char *install_id, *database; /* both together differ between databases */
@@ -72,9 +73,9 @@ struct jr_started {
 	const char *copied;                /* the warning that the database is a copy; NULL: it is none, or `over` */
 };
 void jr_queue_bind_runner_start(
-    struct jr_bound *bound, const struct jr_runner_facts *facts, int64_t most, const char *counts);
+    struct jr_bound *bound, const struct jr_runner_facts *facts, int64_t most, const char *counts, bool needed);
 void jr_queue_add_runner_start(
-    struct jr_request *request, const struct jr_runner_facts *facts, int64_t most, const char *counts);
+    struct jr_request *request, const struct jr_runner_facts *facts, int64_t most, const char *counts, bool needed);
 bool jr_queue_read_runner_start(const PGresult *result, struct jr_started *started) JR_MUST;
 
 /* unhandled.sql: rows of a message to people; see `unhandled` in struct jr_runner_opts. */

@@ -13,6 +13,7 @@
 #include <jansson.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -37,13 +38,15 @@ counts_json(const struct jr_counts *c)
 }
 
 /*
- * The first round trip: does the schema fit, here I am, what is there to do, and if there is something, is this a copy?
- * Where copies are refused nothing of it is kept. If there is nothing to do it is the only one: the runner's row says
- * that it has ended. It writes no other row, so its COMMIT does not wait for the disk; a claim that follows makes the
- * row durable with itself. The same holds for a goodbye without claims.
+ * The first round trip: is this the schema that this program makes, here I am, what is there to do, and if there is
+ * something, is this a copy? Where copies are refused nothing of it is kept. Another schema, or none, is looked at by a
+ * second one, which begins with need.sql: in each tick that would cost the server a twelfth of its work. If there is
+ * nothing to do it is the only one: the runner's row says that it has ended. It writes no other row, so its COMMIT does
+ * not wait for the disk; a claim that follows makes the row durable with itself. The same holds for a goodbye without
+ * claims.
  */
 static void
-take_started(struct jr_runner *runner, const struct jr_reply *reply, const struct jr_started *started)
+take_started(struct jr_runner *runner, const PGresult *result, const struct jr_started *started)
 {
 	char *name = jr_xasprintf("%s/%s", started->install_id, started->database);
 	struct jr_err err;
@@ -57,7 +60,7 @@ take_started(struct jr_runner *runner, const struct jr_reply *reply, const struc
 	if (started->expired)
 		jr_reclaim_begin(runner);
 	jr_linger_begin(runner);
-	jr_claim_take_candidates(runner, reply->results[1], 0);
+	jr_claim_take_candidates(runner, result, 0);
 	jr_fire_take_look(runner, started->slot_due ? 0 : INT64_MAX, false);
 	if (started->looks)
 		jr_unhandled_want(runner);
@@ -67,13 +70,17 @@ take_started(struct jr_runner *runner, const struct jr_reply *reply, const struc
 }
 
 static void
-take_start(struct jr_runner *runner, const struct jr_reply *reply)
+take_start(struct jr_runner *runner, const PGresult *result)
 {
 	struct jr_started started;
 	struct jr_err err;
 
-	if (jr_queue_read_runner_start(reply->results[1], &started)) {
-		take_started(runner, reply, &started);
+	if (jr_queue_read_runner_start(result, &started)) {
+		take_started(runner, result, &started);
+		return;
+	}
+	if (!runner->tick.asks_need) {
+		runner->tick.asks_need = true;
 		return;
 	}
 	/* Another runner has the id. That happens once, if ever; several times in a row it is a bug. */
@@ -85,6 +92,13 @@ take_start(struct jr_runner *runner, const struct jr_reply *reply)
 	jr_runner_enter(runner, JR_PHASE_DONE);
 }
 
+/* The schema, or what the statement names in it, is not there. A role without rights gets the same from need.sql. */
+static bool
+is_about_schema(const struct jr_err *err)
+{
+	return strncmp(err->sqlstate, "42", 2) == 0 || strncmp(err->sqlstate, "3F", 2) == 0;
+}
+
 static void
 on_start(void *ctx, const struct jr_reply *reply)
 {
@@ -92,7 +106,9 @@ on_start(void *ctx, const struct jr_reply *reply)
 
 	jr_times_note(runner, reply);
 	if (reply->end == JR_PG_DONE)
-		take_start(runner, reply);
+		take_start(runner, reply->results[runner->tick.asks_need ? 1 : 0]);
+	else if (reply->end == JR_PG_FAILED && !runner->tick.asks_need && is_about_schema(&reply->err))
+		runner->tick.asks_need = true;
 	else if (reply->end == JR_PG_FAILED && reply->err.code == JR_E_TEMP &&
 		 ++runner->tick.start_errors < START_TRIES)
 		runner->tick.send_at_ms = jr_clock_after(jr_clock_now_ms(), START_PAUSE_MS);
@@ -120,8 +136,9 @@ send_start(struct jr_runner *runner)
 		jr_request_unflushed(request, jr_times_walk(runner));
 	counts = may_be_over(runner) ? counts_json(&runner->counts) : NULL;
 	runner->tick.start_sent = true;
-	jr_queue_add_need(request);
-	jr_queue_add_runner_start(request, &runner->facts, JR_CANDIDATES_MAX, counts);
+	if (runner->tick.asks_need)
+		jr_queue_add_need(request);
+	jr_queue_add_runner_start(request, &runner->facts, JR_CANDIDATES_MAX, counts, runner->tick.asks_need);
 	free(counts);
 	jr_pg_submit(runner->pg, request);
 }

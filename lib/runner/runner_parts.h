@@ -507,6 +507,7 @@ bool jr_link_was_nonsense(const struct jr_runner *runner);
 struct jr_tick {
 	struct jr_timer splay, grace, runtime;
 	bool start_sent; /* a first request that is repeated does not end the runner */
+	bool asks_need;  /* the schema is not exactly the one that this program makes: need.sql comes first */
 	int64_t start_errors;
 	int64_t send_at_ms; /* the first or the last request is not repeated before */
 	int interrupts;

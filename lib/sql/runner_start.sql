@@ -3,7 +3,8 @@
 -- $5 job types, $6 queues or null, $7 permits, $8 how long it stays and starts new runs, an interval, or null: only until
 -- nothing is due, $9 how many candidates, $10 counts of a runner that did nothing: if there is nothing to do, the row says at
 -- once that the runner has ended, and `over` is true; null: it says goodbye itself. $11 refused handlers or null, $12 how
--- often it renews leases, an interval.
+-- often it renews leases, an interval, $13 the checksum of this program's migrations and functions: if the database has others,
+-- nothing is written and there is no row, and the runner asks need(); null: it has asked.
 -- job_type, queue, priority: a row for each candidate, or one with nulls. Candidates are looked up only if a run of these types
 -- waits, whenever it is due. "order by" makes the planner step through job_runs_ready type by type, until it finds a run; inside
 -- EXISTS it would be ignored, and the table might be read. install_id and database identify this database in the file of permits.
@@ -11,7 +12,7 @@
 -- due. looks: nobody has looked for runs that no host has a handler for in the last five minutes; then the runner does, so it does
 -- not end here. copied: the warning that this database is a copy, or null. Where copies are refused the statement fails. A runner
 -- that has ended does not look: it started nothing, and the look costs as much as a tenth of its statements.
--- No row: another runner has this id. A repeat is harmless: the id is a random number of this runner. A repeat has no $10,
+-- No row, and $13 is null: another runner has this id. A repeat is harmless: the id is a random number of this runner. A repeat has no $10,
 -- so that a late copy of the first one cannot end a runner that goes on.
 with look as materialized (
 	select exists (select from jobrun.job_runs r where r.status = 'running' and r.locked_until <= now()) as expired,
@@ -20,6 +21,7 @@ with look as materialized (
 		exists (select from jobrun.job_definitions d where d.next_slot_at <= now()) as slot_due,
 		s.install_id, s.unhandled_looked_at <= now() - interval '5 minutes' as looks
 	from jobrun.settings s
+	where $13::text is null or exists (select from jobrun.schema_migrations m where m.name = 'functions' and m.checksum = $13::text)
 ), runner as (
 	insert into jobrun.job_runners as r (id, host, pid, version, job_types, queues, permits, lingers_until, finished_at, counts,
 		refused, heartbeat)

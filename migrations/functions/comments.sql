@@ -188,7 +188,7 @@ begin
 		('settings', 'unhandled_looked_at', 'when a tick last looked for runs that no host has a handler for'),
 		('settings', 'unhandled_told', 'job types without a handler that a tick told, and when'),
 		('schema_migrations', 'version', 'its number'),
-		('schema_migrations', 'checksum', 'of its text'),
+		('schema_migrations', 'checksum', 'of its text; in the row of the functions of all texts, theirs and those of the migrations'),
 		('schema_migrations', 'applied_at', 'when'),
 		('runs', 'host', 'the host that holds or held it'),
 		('runs', 'archived', 'it is in the archive'),

@@ -63,12 +63,26 @@ log_since() {
 		echo "prepare start as $(cat "$BATS_TEST_DIRNAME/../../lib/sql/runner_start.sql");"
 		# two copies that may end the runner, a repeat, and one more copy, which comes late
 		for counts in "'{\"claimed\": 0}'" "'{}'" null "'{}'"; do
-			echo "execute start (7, 'h', 1, '1', '{work}', null, 1, null, 64, $counts, null, '20s');"
+			echo "execute start (7, 'h', 1, '1', '{work}', null, 1, null, 64, $counts, null, '20s', null);"
 		done
-		echo "execute start (7, 'other', 1, '1', '{work}', null, 1, null, 64, '{}', null, '20s');"
+		echo "execute start (7, 'other', 1, '1', '{work}', null, 1, null, 64, '{}', null, '20s', null);"
 	} >script.sql
 	assert_equal "$(q <script.sql | awk -F'|' '{ print $(NF - 1) }' | paste -sd' ')" 't t f f'
 	q_is '1|h|f|{"claimed": 0}' "select count(*) over (), host, finished_at is not null, counts from jobrun.job_runners"
+}
+
+@test "in a schema that another program has made, the first request writes nothing and gives no row" {
+	local of
+
+	{
+		echo "prepare start as $(cat "$BATS_TEST_DIRNAME/../../lib/sql/runner_start.sql");"
+		for of in baseline functions; do
+			of=$(q "select checksum from jobrun.schema_migrations where name = '$of'")
+			echo "execute start (7, 'h', 1, '1', '{work}', null, 1, null, 64, null, null, '20s', '$of');"
+		done
+	} >script.sql
+	assert_equal "$(q <script.sql | grep -c '|7|')" 1
+	q_is 1 "select count(*) from jobrun.job_runners"
 }
 
 @test "the first request never reads the whole table of runs, whatever its statistics say" {
@@ -78,7 +92,7 @@ log_since() {
 		echo "prepare start as $(cat "$BATS_TEST_DIRNAME/../../lib/sql/runner_start.sql");"
 		for state in 'select' "insert into jobrun.job_runs (job_type, run_at) select 'work', now() + interval '1 day' from generate_series(1, 20000)"; do
 			for analyse in 'select' 'analyze jobrun.job_runs'; do
-				echo "$state; $analyse; explain (costs off) execute start (7, 'h', 1, '1', '{work,other}', null, 1, null, 64, null, null, '20s');"
+				echo "$state; $analyse; explain (costs off) execute start (7, 'h', 1, '1', '{work,other}', null, 1, null, 64, null, null, '20s', null);"
 				state='select'
 			done
 		done

@@ -33,7 +33,7 @@ static struct jr_run *const runs[HELD] = {&run, &run, &run};
 static void
 add_start(struct jr_request *request)
 {
-	jr_queue_add_runner_start(request, &facts, 64, NULL);
+	jr_queue_add_runner_start(request, &facts, 64, NULL, true);
 }
 
 static void
