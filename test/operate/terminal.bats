@@ -84,8 +84,8 @@ dead_runs() {
 	assert_line --index 5 '        [OPTION...] --definition NAME'
 	assert_line --index 6 '        [PAYLOAD|-|@FILE]'
 	run on_terminal 50 grant --help
-	assert_line '  enqueue  queue runs in its own transactions, see'
-	assert_line '           and cancel its own runs, nothing else'
+	assert_line '  enqueue  queue runs in its own transactions,'
+	assert_line '           wait for and cancel its own runs, mark'
 	assert_line '      --max-open N'
 	assert_line '        enqueue: at most N unfinished runs of the'
 	run on_terminal 150 grant --help
