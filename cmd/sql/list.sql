@@ -46,16 +46,14 @@ with newest as materialized (
 		-- include run_filter
 	order by r.id desc limit case when $16::text is null then $14::bigint end)
 ), found as materialized (
-	select distinct on (f.id) f.*,
+	select distinct on (r.id) r.*,
+			-- include run_took
+			as took_ms,
 		floor(extract(epoch from case
-			when f.status = 'running' then now()
-			when f.status = 'failed' then f.failed_at
-			when f.finished_at is not null then f.finished_at end - f.started_at) * 1000)::bigint as took_ms,
-		floor(extract(epoch from case
-			when f.status not in ('queued', 'failed') then f.started_at - f.run_at
-			when f.run_at <= now() then now() - f.run_at end) * 1000)::bigint as wait_ms
-	from (select * from newest union all select * from older union all select * from archived) f
-	order by f.id desc
+			when r.status not in ('queued', 'failed') then r.started_at - r.run_at
+			when r.run_at <= now() then now() - r.run_at end) * 1000)::bigint as wait_ms
+	from (select * from newest union all select * from older union all select * from archived) r
+	order by r.id desc
 ), sorted as (
 	select f.*,
 		case $16::text

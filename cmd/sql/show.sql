@@ -35,8 +35,9 @@ cross join lateral (select v.*, row_number() over () as nr from (values
 	('started',     'time', null, r.started_at),
 	('finished',    'time', null, r.finished_at),
 	('archived',    'time', null, r.archived_at),
-	('took',        'ms',   floor(extract(epoch from case when r.status = 'running' then now()
-		else r.finished_at end - r.started_at) * 1000)::bigint::text, null),
+	('took',        'ms', (
+			-- include run_took
+		)::text, null),
 	('host',        'text', r.locked_by, null),
 	('lease until', 'time', null, r.locked_until),
 	('timeout',     'ms',   floor(extract(epoch from r.timeout) * 1000)::bigint::text, null),

@@ -17,6 +17,22 @@ setup() {
 	jr_ok cancel "$id"
 }
 
+@test "cancel of a run that waits for its next attempt: it took what the last attempt took, or nothing if none began" {
+	handler fails <<<'exit 1'
+	id=$(enqueue fails --backoff 1h)
+	jr_ok --once
+	run_is "$id" failed
+	q "update jobrun.job_runs set started_at = now() - interval '30 minutes', failed_at = now() - interval '29 minutes 58 seconds'
+		where id = $id"
+	jr_ok cancel "$id"
+	assert_equal "$(run_jobrun list --json | jq -c '[.runs[] | {status, took_ms}]')" '[{"status":"cancelled","took_ms":2000}]'
+	run_jobrun show "$id" | grep -Eq '^took +2s$'
+	jr_ok retry "$id"
+	jr_ok cancel "$id"
+	assert_equal "$(run_jobrun list --json | jq -c '[.runs[] | {status, took_ms}]')" '[{"status":"cancelled","took_ms":null}]'
+	run ! grep -q '^took' <<<"$(run_jobrun show "$id")"
+}
+
 @test "cancel of a running run is seen at the next heartbeat" {
 	id=$(enqueue slow)
 	bg_runner --lease 4s
