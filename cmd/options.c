@@ -102,13 +102,15 @@ field_of(const struct jr_option *option, void *values)
 	return (char *)values + option->offset;
 }
 
-/* Fail with: unknown WHAT "TEXT": a, b or c. */
+/* Fail with: unknown WHAT "TEXT": a, b or c. Of one word: the only one is a. */
 static bool
 fail_no_choice(char **words, size_t count, const char *what, const char *text, struct jr_err *err)
 {
 	struct jr_buf all;
 
 	jr_buf_init(&all, 1000);
+	if (count == 1)
+		jr_buf_addf(&all, "the only one is ");
 	for (size_t i = 0; i < count; i++)
 		jr_buf_addf(&all, "%s%s", i == 0 ? "" : i + 1 == count ? " or " : ", ", words[i]);
 	jr_fail_unknown(err, what, text, (const char *const *)words, count, all.data);

@@ -115,7 +115,7 @@ ids() {
 	jr list --by error -o id
 	assert_one_line 64 '--by has its own columns and order'
 	jr list --by type
-	assert_one_line 64 'grouped by error'
+	assert_one_line 64 'unknown --by "type": the only one is error'
 	jr_ok list --by error
 	assert_line --index 0 --regexp '^TYPE CODE +RUNS FIRST +LAST +EXAMPLE MESSAGE$'
 	assert_line --index 1 --regexp '^mail exit:65 +2 .* ago +.* ago +2 user # of # is gone$'
