@@ -57,21 +57,28 @@ mark_of(const char *action)
 	return 0;
 }
 
+static bool
+differs(const PGresult *result)
+{
+	for (int row = 0; row < PQntuples(result); row++) {
+		if (mark_of(PQgetvalue(result, row, D_ACTION)) != 0)
+			return true;
+	}
+	return false;
+}
+
 static void
 print_difference(const PGresult *result)
 {
-	bool any = false;
-
 	for (int row = 0; row < PQntuples(result); row++) {
 		char mark = mark_of(PQgetvalue(result, row, D_ACTION));
 
 		if (mark == 0)
 			continue;
-		any = true;
 		printf("%c %s\n", mark, PQgetvalue(result, row, D_NAME));
 		jr_define_print_lines(jr_pg_text(result, row, D_LINES));
 	}
-	if (!any && jr_print_is_terminal(stdout))
+	if (!differs(result) && jr_print_is_terminal(stdout))
 		puts("nothing to change");
 }
 
@@ -142,7 +149,8 @@ jr_define_file(const struct jr_app *app, const struct jr_define_opts *opts, stru
 		return (int)err->code;
 	if (jr_change(&change, statements, JR_COUNT(statements), results, err)) {
 		status = tell(app, name, results[0], err);
-		jr_define_warn_types(results[1]);
+		if (differs(results[0]))
+			jr_define_warn_types(results[1]);
 	} else
 		status = fail_refused(name, text, err);
 	for (size_t i = 0; i < JR_COUNT(results); i++)

@@ -65,6 +65,9 @@ nobody='(no runner of the last day, nor this host)'
 	assert_line --partial weekly
 	assert_equal "$stderr" "$warning no_such $nobody
 $warning send_mial $nobody; did you mean send_mail?"
+	# a deployment that applies it again each time: nothing differs, so nothing is said
+	jr_ok define --file - <<<'{"definitions": [{"name": "weekly", "job_type": "no_such", "schedule": "@weekly"}]}'
+	assert_equal "$output$stderr" ''
 }
 
 @test "define does not warn of what exec uses, however its name is spelt, and with its history pruned" {
@@ -76,10 +79,12 @@ $warning send_mial $nobody; did you mean send_mail?"
 	jr_ok define --file "$TMPDIR/file"
 	assert_equal "$stderr" ''
 	q 'delete from jobrun.job_audit'
+	sed -i s/nightly/daily/ "$TMPDIR/file"
 	jr_ok define --file "$TMPDIR/file"
 	assert_equal "$stderr" "$warning long $nobody; did you mean link?"
 	q "insert into jobrun.job_totals (job_type, queue, outcome, last_hour, n, run_ms, wait_ms, run_buckets, wait_buckets)
 		values ('long', 'exec', 'succeeded', date_trunc('hour', now()), 1, 1, 1, '{}', '{}')"
+	sed -i s/daily/weekly/ "$TMPDIR/file"
 	jr_ok define --file "$TMPDIR/file"
 	assert_equal "$stderr" ''
 	# A run that is enqueued, or due by a schedule, does need a handler.
