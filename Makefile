@@ -213,6 +213,8 @@ install: all   ## to $(DESTDIR)$(PREFIX): program, manual, completions, examples
 	for alias in $(MAN_ALIASES); do echo ".so man1/$${alias#*:}" | \
 		install -D -m 644 /dev/stdin $(DESTDIR)$(MANDIR)/man1/jobrun-$${alias%:*}.1 || exit; done
 	$(foreach file,$(DOC_FILES),install -D -m 644 $(file) $(DESTDIR)$(DOCDIR)/$(notdir $(file)) &&) true
+	sed -i 's|/usr/local/bin/jobrun|$(BINDIR)/jobrun|g' $(DESTDIR)$(DOCDIR)/crontab.example \
+		$(foreach page,$(MAN_PAGES),$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
 	@for file in $(EXAMPLES); do mode=644; [ ! -x scripts/examples/$$file ] || mode=755; \
 		install -D -m $$mode scripts/examples/$$file $(DESTDIR)$(DOCDIR)/examples/$$file || exit; done
 	$(foreach unit,$(UNITS),install -D -m 644 scripts/systemd/$(unit) $(DESTDIR)$(SYSTEMDDIR)/$(unit) && \
