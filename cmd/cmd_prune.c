@@ -163,7 +163,8 @@ const struct jr_cmd jr_cmd_prune = {
     .summary = "remove now what has been kept long enough",
     .usage = "[OPTION...]",
     .details = "Runners do this every hour. Table jobrun.settings says how long finished runs and their records are\n"
-	       "kept; unfinished runs always stay. Each hour is summed into job_stats before its runs are removed.\n",
+	       "kept; unfinished runs always stay. Each hour is summed into job_stats before its runs are removed,\n"
+	       "ten minutes after its end at the earliest: what ended later stays until then.\n",
     .options = prune_options,
     .defaults = &prune_defaults,
     .size = sizeof(prune_defaults),
