@@ -317,3 +317,20 @@ members() {
 	enqueue send_invoice
 	q_is 'mail|8|00:02:00|00:01:00|06:00:00|smtp' "select queue, max_attempts, timeout, backoff_base, backoff_cap, concurrency_key from jobrun.job_runs"
 }
+
+@test "manual, a look for problems: somebody gets a mail when there is one, or no database, else not" {
+	line=$(texts | grep '^    jobrun status --json |.*|| mail-somebody')
+	mkdir bin
+	printf '#!/bin/sh\necho mailed\n' >bin/mail-somebody
+	chmod 755 bin/mail-somebody
+	PATH=$PWD/bin:$PATH
+	handler work <<<'exit 0'
+	jr_ok run # a runner was seen
+	run sh -c "$line"
+	assert_output ''
+	jr_ok pause --queue mail
+	run sh -c "$line"
+	assert_output mailed
+	JOBRUN_DATABASE_URL=host=/nonexistent run sh -c "$line"
+	assert_output --partial mailed
+}
