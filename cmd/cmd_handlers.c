@@ -107,7 +107,7 @@ handler_of(const struct jr_handler *handler)
 	return object;
 }
 
-/* One more problem for each of these job types that has no handler here. Caller: free_list. */
+/* One more problem for each of these job types that has no handler here, nor a refused file. Caller: free_list. */
 static char **
 problems_of_types(const struct jr_handlers *handlers, int argc, char **argv)
 {
@@ -115,7 +115,7 @@ problems_of_types(const struct jr_handlers *handlers, int argc, char **argv)
 	size_t count = 0;
 
 	for (int i = 0; i < argc; i++) {
-		if (jr_handlers_find(handlers, argv[i]) == NULL)
+		if (jr_handlers_find(handlers, argv[i]) == NULL && jr_handlers_problem_of(handlers, argv[i]) == NULL)
 			problems[count++] =
 			    jr_xasprintf("no handler for %s: put an executable file %s, or %s.sql or %s.json, into %s",
 				argv[i], argv[i], argv[i], argv[i], handlers->directory);

@@ -64,6 +64,12 @@ row() {
 	jr handlers --check --json work mail
 	assert_equal "$status" 1
 	assert_equal "$(jq -r '[.problems[].text] | join(";")' <<<"$output")" "$problem"
+	# a file that is there and refused is not missing: one line says what is wrong with it
+	echo 'begin; select 1' >"$JOBRUN_HANDLERS/mail.sql"
+	jr handlers --check mail
+	assert_equal "$status" 1
+	assert_equal "$(grep -c '^!' <<<"$output")" 1
+	assert_line --partial "! mail.sql:1:1: a handler runs inside jobrun's transaction"
 	jr handlers --settings mail
 	assert_one_line 64 '--settings shows all settings, and takes no TYPE'
 }
