@@ -161,14 +161,14 @@ report_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 	struct jr_buf page;
 	struct jr_report report = {.out = &page, .zone = zone};
 	struct jr_db *db = jr_cmd_connect(app, err);
-	bool ok =
-	    db != NULL && ask(db, &report, err) && jr_check_lines(report.parts[JR_REPORT_CHECK], report.checks, err);
+	bool ok = db != NULL && jr_zone_check(db, opts->time_zone, err) && ask(db, &report, err) &&
+		  jr_check_lines(report.parts[JR_REPORT_CHECK], report.checks, err);
 
 	(void)argc;
 	(void)argv;
 	jr_db_close(db);
 	if (!ok)
-		jr_zone_blame(opts->time_zone != NULL, err);
+		jr_zone_blame(err);
 	jr_buf_init(&page, PAGE_MAX);
 	if (ok) {
 		add_page(&report);

@@ -240,7 +240,7 @@ ask(const struct jr_app *app, const struct stats_opts *opts, const char *zone, i
 	struct jr_db *db = jr_cmd_connect(app, err);
 	PGresult *result = NULL;
 
-	if (db != NULL)
+	if (db != NULL && jr_zone_check(db, opts->time_zone, err))
 		result = jr_db_query(db, errors ? jr_sql_stats_errors : jr_sql_stats, errors ? 2 : JR_COUNT(values),
 		    values, JR_CMD_TIMEOUT_MS, err);
 	jr_db_close(db);
@@ -266,7 +266,7 @@ stats_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 	zone = opts->time_zone == NULL ? jr_zone_of_host() : jr_xstrdup(opts->time_zone);
 	result = ask(app, opts, zone, argc, argv, err);
 	if (result == NULL)
-		jr_zone_blame(opts->time_zone != NULL, err);
+		jr_zone_blame(err);
 	if (result != NULL) {
 		jr_pager_open(!app->no_pager);
 		if (app->json)

@@ -244,7 +244,7 @@ jr_request_resolve_at(
 	if (!jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err)) {
 		if (err->code == JR_E_DATA) {
 			err->code = JR_E_USAGE;
-			jr_fail_in(err, strstr(err->msg, "TimeZone") != NULL ? "--time-zone" : "--at");
+			jr_fail_in(err, strcmp(err->sqlstate, "JR065") == 0 ? "--time-zone" : "--at");
 		}
 		return false;
 	}

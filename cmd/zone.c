@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "commands.h"
+#include "sql_text.h"
 #include "zone.h"
 
 /* What /etc/localtime points to below a directory zoneinfo; NULL: it is no such link. Caller frees. */
@@ -64,9 +66,23 @@ jr_zone_but_utc(void)
 	return NULL;
 }
 
+bool
+jr_zone_check(struct jr_db *db, const char *zone, struct jr_err *err)
+{
+	PGresult *result;
+
+	if (zone == NULL)
+		return true;
+	result = jr_db_query(db, jr_sql_zone, 1, &zone, JR_CMD_TIMEOUT_MS, err);
+	if (result == NULL && err->code == JR_E_DATA)
+		jr_fail_in(err, "--time-zone");
+	PQclear(result);
+	return result != NULL;
+}
+
 void
-jr_zone_blame(bool given, struct jr_err *err)
+jr_zone_blame(struct jr_err *err)
 {
 	if (strcmp(err->sqlstate, "22023") == 0 && strncmp(err->msg, "time zone ", 10) == 0)
-		jr_fail_in(err, given ? "--time-zone" : "the zone of this host (TZ, /etc/localtime); use --time-zone");
+		jr_fail_in(err, "the zone of this host (TZ, /etc/localtime); use --time-zone");
 }

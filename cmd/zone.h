@@ -1,10 +1,10 @@
 /*
- * zone: the time zone of this host.
+ * zone: the time zone of this host, and that of --time-zone.
  */
 #ifndef JR_ZONE_H
 #define JR_ZONE_H
 
-#include "base/err.h"
+#include "pg/db.h"
 
 /*
  * Its name, as cron uses it: TZ, else where the link /etc/localtime points, else /etc/timezone; "UTC" if none of them
@@ -15,7 +15,10 @@ char *jr_zone_of_host(void);
 /* The same, but NULL if that is UTC. */
 char *jr_zone_but_utc(void);
 
-/* The server may have refused a zone: then say in *err where it was from, --time-zone or this host. */
-void jr_zone_blame(bool given, struct jr_err *err);
+/* JR_E_DATA unless the server knows `zone`, the argument of --time-zone. NULL is right. */
+bool jr_zone_check(struct jr_db *db, const char *zone, struct jr_err *err) JR_MUST;
+
+/* The server may have refused the zone of this host: then say so in *err. */
+void jr_zone_blame(struct jr_err *err);
 
 #endif

@@ -139,7 +139,11 @@ refused() {
 	refused 65 'never comes' work --at infinity
 	refused 65 'never comes' work --at '3000-01-01'
 	refused 64 '--at: .*"nonsense"' work --at nonsense
-	refused 64 '--time-zone: .*Mars' work --at tomorrow --time-zone Mars/Base
+	refused 64 '--at: time zone "mars/base" not recognized' work --at '2031-07-01 12:00 Mars/Base'
+	refused 64 '--time-zone: time zone "Mars/Base" is not known here; write a name of pg_timezone_names' work --at tomorrow --time-zone Mars/Base
+	refused 64 '--time-zone: time zone "Foo5" is not known here' work --at tomorrow --time-zone Foo5
+	refused 64 '--time-zone: time zone "europe/berlin" is not known here; did you mean "Europe/Berlin"\?' work --at tomorrow --time-zone europe/berlin
+	refused 64 '--time-zone: time zone "" is not known here' work --at tomorrow --time-zone ''
 }
 
 @test "enqueueing twice with one idempotency key gives one row, the same id, and created false" {

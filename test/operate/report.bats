@@ -159,7 +159,7 @@ says_not() {
 	assert_regex "$(tail -n 1 page.html)" '^</html>$'
 	cp page.html before.html
 	jr report -o page.html --time-zone Mars/Olympus
-	assert_one_line 65 '^jobrun: --time-zone: time zone "Mars/Olympus" not recognized$'
+	assert_one_line 65 '^jobrun: --time-zone: time zone "Mars/Olympus" is not known here; write a name of pg_timezone_names, as in "Europe/Berlin"$'
 	cmp page.html before.html
 	TZ=Mars/Olympus jr report -o page.html
 	assert_regex "$stderr" '^jobrun: the zone of this host .*: time zone "Mars/Olympus" not recognized$'

@@ -106,6 +106,13 @@ mail,exit:1,1,1,$(q "select to_char(finished_at at time zone 'UTC', 'YYYY-MM-DD\
 	assert_one_line 64 '^jobrun: --json and --csv exclude each other'
 }
 
+@test "stats refuses a zone that the server does not know, also if nothing ended" {
+	q 'truncate jobrun.job_runs, jobrun.job_attempts, jobrun.job_stats'
+	jr stats --by day --time-zone europe/berlin # nothing ended: it is refused all the same
+	assert_one_line 65 '^jobrun: --time-zone: time zone "europe/berlin" is not known here; did you mean "Europe/Berlin"\?$'
+	TZ=Nowhere/Land jr_ok stats # of no use here
+}
+
 @test "stats refuses what it does not know, and a reader sees what all see" {
 	local role=stats_$JR_DATABASE
 
@@ -116,7 +123,7 @@ mail,exit:1,1,1,$(q "select to_char(finished_at at time zone 'UTC', 'YYYY-MM-DD\
 	assert_equal "$stderr" 'jobrun: unknown --by "hours": did you mean "hour"?'
 	jr stats --by day --time-zone Nowhere/Land
 	assert_equal "$status" 65
-	assert_regex "$stderr" '^jobrun: time zone "Nowhere/Land" not recognized'
+	assert_equal "$stderr" 'jobrun: --time-zone: time zone "Nowhere/Land" is not known here; write a name of pg_timezone_names, as in "Europe/Berlin"'
 	make_role "$role"
 	jr_ok grant read "$role"
 	JOBRUN_DATABASE_URL=$(url_of "$role") jr_ok stats
