@@ -35,7 +35,7 @@ static const struct jr_option stats_options[] = {
 	    .offset = AT(by), .choices = "type queue hour day error" },
 	{ .name = "since", .arg = "D", .help = "what ended within D, and in the hour in which D begins (1d)",
 	    .type = JR_OPT_DURATION, .offset = AT(since_ms), .min = 1 },
-	{ .name = "time-zone", .arg = "ZONE", .help = "of hours and days (that of this host)", .type = JR_OPT_STRING,
+	{ .name = "time-zone", .arg = "ZONE", .help = "of the hours or days of --by (that of this host)", .type = JR_OPT_STRING,
 	    .offset = AT(time_zone) },
 	{ .name = "csv", .help = "as CSV (RFC 4180): durations in ms, times of errors in UTC", .type = JR_OPT_FLAG, .offset = AT(csv) },
 	JR_OPTIONS_END,
@@ -152,14 +152,20 @@ print_histogram(const char *title, const char *counts)
 	}
 }
 
+/* Hours and days alone have a time zone. */
+static bool
+in_zone(const struct stats_opts *opts)
+{
+	return strcmp(opts->by, "hour") == 0 || strcmp(opts->by, "day") == 0;
+}
+
 /* What the table is about: the window, and for hours and days the zone. */
 static void
 print_window(const struct stats_opts *opts, const char *zone)
 {
 	char *took = jr_format_duration(opts->since_ms);
-	bool in_zone = strcmp(opts->by, "hour") == 0 || strcmp(opts->by, "day") == 0;
 
-	printf("What ended in the last %s%s%s\n", took, in_zone ? ", in " : "", in_zone ? zone : "");
+	printf("What ended in the last %s%s%s\n", took, in_zone(opts) ? ", in " : "", in_zone(opts) ? zone : "");
 	free(took);
 }
 
@@ -248,6 +254,20 @@ ask(const struct jr_app *app, const struct stats_opts *opts, const char *zone, i
 	return result;
 }
 
+static bool
+check(const struct jr_app *app, const struct stats_opts *opts, int argc, char **argv, struct jr_err *err)
+{
+	if (app->json && opts->csv)
+		return jr_fail(err, JR_E_USAGE, "--json and --csv exclude each other");
+	if (opts->time_zone != NULL && !in_zone(opts))
+		return jr_fail(err, JR_E_USAGE, "--time-zone is that of hours and days: add --by hour or --by day");
+	for (int i = 0; i < argc; i++) {
+		if (!jr_parse_job_type("TYPE", argv[i], err))
+			return false;
+	}
+	return true;
+}
+
 static int
 stats_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
@@ -255,14 +275,8 @@ stats_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 	char *zone;
 	PGresult *result;
 
-	if (app->json && opts->csv) {
-		jr_fail(err, JR_E_USAGE, "--json and --csv exclude each other");
+	if (!check(app, opts, argc, argv, err))
 		return (int)err->code;
-	}
-	for (int i = 0; i < argc; i++) {
-		if (!jr_parse_job_type("TYPE", argv[i], err))
-			return (int)err->code;
-	}
 	zone = opts->time_zone == NULL ? jr_zone_of_host() : jr_xstrdup(opts->time_zone);
 	result = ask(app, opts, zone, argc, argv, err);
 	if (result == NULL)

@@ -133,8 +133,8 @@ a_runner() {
 		"update jobrun.job_attempts set started_at = now(), finished_at = now() where run_id = 2"
 	json check '.measures[0].value = 1 | .measures[0].text = "seen"' check
 	STATUS=3 json check.error '.error = "why"' check --timeout 1s -d host=/nowhere
-	json stats . stats --time-zone UTC --by queue
-	json stats.errors . stats --by error --time-zone UTC
+	json stats . stats --by queue
+	json stats.errors . stats --by error
 	json metrics '.metrics |= [.[] | select(.labels.queue == "mail" and (.name | test("runs$|duration")) or .labels == {})] | .metrics |= map(if .name | test("(_late|_due|_timestamp)_seconds") then .value = 1 else . end)' metrics
 }
 

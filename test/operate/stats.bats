@@ -114,13 +114,18 @@ mail,exit:1,1,1,$(q "select to_char(finished_at at time zone 'UTC', 'YYYY-MM-DD\
 }
 
 @test "stats refuses what it does not know, and a reader sees what all see" {
-	local role=stats_$JR_DATABASE
+	local role=stats_$JR_DATABASE what
 
 	jr stats --by wrong
 	assert_equal "$status" 64
 	assert_equal "$stderr" 'jobrun: unknown --by "wrong": type, queue, hour, day or error'
 	jr stats --by hours
 	assert_equal "$stderr" 'jobrun: unknown --by "hours": did you mean "hour"?'
+	for what in '' '--by type' '--by queue' '--by error --csv' --json; do
+		# shellcheck disable=SC2086 # words
+		jr stats $what --time-zone UTC
+		assert_one_line 64 '^jobrun: --time-zone is that of hours and days: add --by hour or --by day$'
+	done
 	jr stats --by day --time-zone Nowhere/Land
 	assert_equal "$status" 65
 	assert_equal "$stderr" 'jobrun: --time-zone: time zone "Nowhere/Land" is not known here; write a name of pg_timezone_names, as in "Europe/Berlin"'
