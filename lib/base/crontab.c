@@ -245,17 +245,7 @@ jr_crontab_calls(const char *shell_command, const char *program)
 
 /* --- names --- */
 
-static bool
-is_one_of(const char *word, size_t len, const char *const *words, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (strlen(words[i]) == len && strncmp(words[i], word, len) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* What is passed over behind a word that says nothing about the job. */
+/* What is passed over behind a word that says nothing about the job, and behind its options. */
 enum passing {
 	PASS_NONE,
 	PASS_WORD,    /* one word that is no option and no number */
@@ -263,28 +253,95 @@ enum passing {
 	PASS_TEST     /* up to "]" */
 };
 
-/* Does the word say nothing about the job? *passing: nor does what is behind it. */
-static bool
-is_passed_over(const char *word, size_t len, enum passing *passing)
-{
-	static const char *const tests[] = {"[", "[["};
-	static const char *const commands[] = {"cd", "test", ".", "source", "umask", "ulimit", "set", "export", "unset",
-	    "exit", "return", "true", "false", ":", "sleep", "for"};
-	static const char *const with_argument[] = {"flock", "su"};
-	static const char *const others[] = {"nice", "ionice", "env", "sudo", "exec", "nohup", "time", "chronic", "sh",
-	    "bash", "dash", "ksh", "zsh", "python", "python2", "python3", "perl", "php", "ruby", "node", "java",
-	    "command", "setsid", "timeout", "KILL", "TERM", "INT", "date", "if", "then", "elif", "else", "while",
-	    "until", "do", "!", "{", "]", "]]"};
+/* A word that says nothing about the job. The options are those with an argument in a word of its own. */
+struct starter {
+	const char *name;
+	const char *valued; /* options without their dashes, divided by spaces; NULL: none */
+	const char *code;   /* further ones, whose argument is a program in the language that the starter reads */
+	const char *ends;   /* options behind which nothing is passed over; NULL: none */
+	enum passing passing;
+	bool is_language; /* a number may follow its name, as in php8.2 */
+};
 
-	if (is_one_of(word, len, tests, JR_COUNT(tests)))
-		*passing = PASS_TEST;
-	else if (is_one_of(word, len, commands, JR_COUNT(commands)))
-		*passing = PASS_COMMAND;
-	else if (is_one_of(word, len, with_argument, JR_COUNT(with_argument)))
-		*passing = PASS_WORD;
-	else
-		return is_one_of(word, len, others, JR_COUNT(others));
-	return true;
+/* clang-format off */
+static const struct starter starters[] = {
+	{ .name = "sudo", .valued = "u user g group h host p prompt C close-from D chdir R chroot r role t type T U" },
+	{ .name = "doas", .valued = "u C a" },
+	{ .name = "su", .passing = PASS_WORD, .valued = "s shell g group G supp-group w", .ends = "c command" },
+	{ .name = "runuser", .passing = PASS_WORD, .valued = "u user s shell g group G supp-group w", .ends = "c command u user" },
+	{ .name = "env", .valued = "u unset C chdir" },
+	{ .name = "ionice", .valued = "c class" },
+	{ .name = "timeout", .valued = "s signal" },
+	{ .name = "flock", .passing = PASS_WORD },
+	{ .name = "stdbuf", .valued = "i input o output e error" },
+	{ .name = "time", .valued = "f format o output" },
+	{ .name = "exec", .valued = "a" },
+	{ .name = "sh", .valued = "o" },
+	{ .name = "bash", .valued = "o O rcfile init-file" },
+	{ .name = "dash", .valued = "o" },
+	{ .name = "ksh", .valued = "o" },
+	{ .name = "zsh", .valued = "o" },
+	{ .name = "python", .valued = "W X", .code = "c", .is_language = true },
+	{ .name = "perl", .valued = "I M m", .code = "e E", .is_language = true },
+	{ .name = "php", .valued = "c d z", .code = "r", .is_language = true },
+	{ .name = "ruby", .valued = "C I r", .code = "e", .is_language = true },
+	{ .name = "node", .valued = "r require import", .code = "e eval p print", .is_language = true },
+	{ .name = "java", .valued = "cp classpath class-path module-path" },
+	{ .name = "[", .passing = PASS_TEST },
+	{ .name = "[[", .passing = PASS_TEST },
+};
+/* clang-format on */
+
+/* The word is one of those of a list that spaces divide. */
+static bool
+is_in(const char *word, size_t len, const char *list)
+{
+	for (const char *p = list; p != NULL && *p != '\0'; p += *p == ' ') {
+		size_t each = strcspn(p, " ");
+
+		if (each == len && strncmp(p, word, len) == 0)
+			return true;
+		p += each;
+	}
+	return false;
+}
+
+/* Does the word say nothing about the job? NULL: it does. */
+static const struct starter *
+find_starter(const char *word, size_t len)
+{
+	static const struct starter plain = {.name = ""}, prepares = {.name = "", .passing = PASS_COMMAND};
+	size_t base = len;
+
+	while (base > 1 && strchr(DIGITS ".", word[base - 1]) != NULL)
+		base--;
+	for (size_t i = 0; i < JR_COUNT(starters); i++) {
+		size_t own = strlen(starters[i].name);
+
+		if ((own == len || (own == base && starters[i].is_language)) &&
+		    strncmp(word, starters[i].name, own) == 0)
+			return &starters[i];
+	}
+	if (is_in(word, len, "cd test . source umask ulimit set export unset exit return true false : sleep for read"))
+		return &prepares;
+	if (is_in(word, len, "nice nohup chronic cronic command setsid date if then elif else while until do ! { ] ]]"))
+		return &plain;
+	return NULL;
+}
+
+/* -u, -Hu, --user: is the argument of this option the next word? In -uwww and --user=www it is not. */
+static bool
+has_value_behind(const char *word, size_t len, const char *valued)
+{
+	size_t dashes = len > 1 && word[1] == '-' ? 2 : 1;
+
+	if (len > dashes && is_in(word + dashes, len - dashes, valued))
+		return true;
+	for (size_t i = 1; dashes == 1 && i < len; i++) {
+		if (is_in(word + i, 1, valued))
+			return i + 1 == len;
+	}
+	return false;
 }
 
 /* Digits, perhaps with a unit as in "1.5h". */
@@ -299,54 +356,143 @@ is_number(const char *word, size_t len)
 	       (number == len || (number + 1 == len && strchr("smhd", word[number]) != NULL));
 }
 
-/* An option, a number, an argument of date, a redirection or a variable that is set. */
+/* An option, a number, an argument of date, a variable, or what names many files; but not "$HOME/bin/backup". */
 static bool
 is_no_program(const char *word, size_t len)
 {
-	return strchr("-+<>$\\%#*?~!", word[0]) != NULL || is_number(word, len) || memchr(word, '=', len) != NULL;
+	bool is_path = strchr("$~", word[0]) != NULL && memchr(word, '/', len) != NULL;
+
+	if (is_path) {
+		size_t base_len = len;
+		const char *base = base_name(word, &base_len);
+
+		return memchr(base, '$', base_len) != NULL || memchr(word, '=', len) != NULL;
+	}
+	return strchr("-+$\\%#*?~!", word[0]) != NULL || is_number(word, len) || memchr(word, '=', len) != NULL;
 }
 
-/* Does a command end in what is between two words? The "&" of a redirection ends none. */
+/* Does a command end in what is between two words? The "&" or "|" of a redirection ends none. */
 static bool
 has_end(const char *between, size_t len)
 {
-	return strcspn(between, ";&|\n") < len && memchr(between, '>', len) == NULL;
+	for (size_t i = 0; i < len; i++) {
+		bool after = i > 0 && strchr("<>", between[i - 1]) != NULL;
+		bool before = i + 1 < len && between[i + 1] == '>';
+
+		if (strchr(";\n", between[i]) != NULL || (strchr("&|", between[i]) != NULL && !after && !before))
+			return true;
+	}
+	return false;
+}
+
+/* Is the word behind this the file of a redirection? */
+static bool
+is_redirection(const char *between, size_t len)
+{
+	while (len > 0 && strchr(BLANKS "\"'&|", between[len - 1]) != NULL)
+		len--;
+	return len > 0 && strchr("<>", between[len - 1]) != NULL;
+}
+
+/* Where the walk through the words of a command stands. */
+struct walk {
+	const struct starter *starter; /* whose options come; NULL: none */
+	enum passing passing;
+	bool is_value;        /* the next word is the argument of an option */
+	const char *language; /* the first starter that got its program as an option; NULL: none */
+};
+
+static void
+take_option(struct walk *walk, const char *word, size_t len)
+{
+	const struct starter *starter = walk->starter;
+	bool is_code;
+
+	if (starter == NULL)
+		return;
+	is_code = has_value_behind(word, len, starter->code);
+	if (has_value_behind(word, len, starter->ends))
+		walk->passing = PASS_NONE;
+	else if (is_code && walk->language == NULL)
+		walk->language = starter->name;
+	walk->is_value = is_code || has_value_behind(word, len, starter->valued);
 }
 
 /* Is the word one of those to pass over? Their last one ends that. */
 static bool
-is_behind(const char *word, enum passing *passing)
+is_behind(struct walk *walk, const char *word)
 {
-	bool is_passed = *passing != PASS_NONE;
+	bool is_passed = walk->passing != PASS_NONE;
 
-	if (*passing == PASS_WORD || (*passing == PASS_TEST && word[0] == ']'))
-		*passing = PASS_NONE;
+	if (walk->passing == PASS_WORD || (walk->passing == PASS_TEST && word[0] == ']'))
+		walk->passing = PASS_NONE;
 	return is_passed;
+}
+
+static bool
+is_passed_over(struct walk *walk, const char *word, size_t len)
+{
+	const struct starter *starter;
+	size_t base_len = len;
+	const char *base = base_name(word, &base_len);
+
+	if (walk->passing <= PASS_WORD && strchr("-+", word[0]) != NULL)
+		take_option(walk, word, len);
+	if (is_no_program(word, len) || is_behind(walk, word) || base_len == 0)
+		return true;
+	starter = find_starter(base, base_len);
+	if (starter == NULL)
+		return false;
+	walk->starter = starter;
+	walk->passing = starter->passing;
+	return true;
+}
+
+/*
+ * How much to step over with a word of text[0..len): if it is a value or the file of a redirection, or ends in "=",
+ * also what is in its quotes. `quote`: the one before it, or another character.
+ */
+static size_t
+whole_len(const char *text, size_t len, char quote, bool is_value)
+{
+	const char *end;
+
+	if (!is_value || strchr("\"'", quote) == NULL) {
+		if (len == 0 || text[len - 1] != '=' || text[len] == '\0' || strchr("\"'", text[len]) == NULL)
+			return len;
+		quote = text[len++];
+	}
+	end = strchr(text + len, quote);
+	return end == NULL ? len : (size_t)(end - text);
 }
 
 /* The word that names the job; NULL: none. */
 static const char *
 find_program(const char *text, size_t *len)
 {
-	enum passing passing = PASS_NONE;
+	struct walk walk = {.passing = PASS_NONE};
 
 	for (; *text != '\0'; text += *len) {
-		size_t between = strspn(text, WORD_ENDS "\"'"), base_len;
-		const char *base;
+		size_t between = strspn(text, WORD_ENDS "\"'");
+		char quote = between > 0 ? text[between - 1] : ' ';
+		bool is_value = is_redirection(text, between);
 
-		if (passing != PASS_TEST && has_end(text, between))
-			passing = PASS_NONE;
+		if (walk.passing != PASS_TEST && has_end(text, between))
+			walk = (struct walk){.language = walk.language};
 		text += between;
-		*len = base_len = strcspn(text, WORD_ENDS "\"'");
-		if (*len == 0 || is_no_program(text, *len) || is_behind(text, &passing))
+		*len = strcspn(text, WORD_ENDS "\"'");
+		if (*len == 0)
 			continue;
-		base = base_name(text, &base_len);
-		if (base_len == 0 || is_passed_over(base, base_len, &passing))
-			continue;
-		*len = base_len;
-		return base;
+		if (is_value || walk.is_value) {
+			walk.is_value = walk.is_value && is_value;
+			*len = whole_len(text, *len, quote, true);
+		} else if (is_passed_over(&walk, text, *len))
+			*len = whole_len(text, *len, quote, false);
+		else
+			return base_name(text, len);
 	}
-	return NULL;
+	*len = walk.language == NULL ? 0 : strlen(walk.language);
+	return walk.language;
 }
 
 char *

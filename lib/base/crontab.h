@@ -52,8 +52,8 @@ bool jr_crontab_calls(const char *shell_command, const char *program) JR_MUST;
 
 /*
  * The name of the program or script that it runs, as a name of a definition; "job" if there is none that can be one.
- * Variables, tests, what prepares (cd, set, sleep), what ends (exit), and programs that run others (nice, flock, sh)
- * are passed over. Caller frees.
+ * Variables, redirections, tests, what prepares (cd, set, sleep), what ends (exit), and programs that run others (nice,
+ * sudo, sh) with their options are passed over. Code for an interpreter (perl -e CODE) has its name. Caller frees.
  */
 char *jr_crontab_name(const char *shell_command) JR_MUST;
 
