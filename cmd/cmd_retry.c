@@ -78,21 +78,29 @@ tell_refused(const PGresult *result)
 	return count;
 }
 
+static void
+tell_done(const PGresult *result)
+{
+	for (int row = 0; row < PQntuples(result); row++) {
+		if (strcmp(PQgetvalue(result, row, 1), "retried") == 0)
+			printf("run %s: retried\n", PQgetvalue(result, row, 0));
+	}
+}
+
 static int
 retry_named(const struct jr_repair *repair, int argc, char **argv, struct jr_err *err)
 {
 	PGresult *result = jr_repair_named(repair, argc, argv, err);
-	int retried, refused;
+	int refused;
 
 	if (result == NULL && err->code == JR_E_DATA && repair->payload != NULL)
 		jr_payload_locate(repair->payload, err);
 	if (result == NULL)
 		return (int)err->code;
-	retried = jr_repair_count(result, "retried");
 	if (repair->app->json)
 		jr_print_list("runs", result, 2);
-	else if (retried > 0)
-		printf("retried %d %s\n", retried, retried == 1 ? "run" : "runs");
+	else
+		tell_done(result);
 	fflush(stdout);
 	refused = tell_refused(result);
 	PQclear(result);

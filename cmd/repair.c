@@ -68,19 +68,6 @@ jr_repair_named(const struct jr_repair *repair, int argc, char **argv, struct jr
 	return result;
 }
 
-int
-jr_repair_count(const PGresult *result, const char *answer)
-{
-	int count = 0;
-
-	for (int row = 0; row < PQntuples(result); row++) {
-		const char *text = jr_pg_text(result, row, 1);
-
-		count += text != NULL && strcmp(text, answer) == 0;
-	}
-	return count;
-}
-
 static void
 print_kinds(const struct jr_app *app, const PGresult *kinds)
 {

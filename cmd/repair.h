@@ -42,9 +42,6 @@ bool jr_repair_check(const struct jr_repair *repair, int id_count, struct jr_err
 /* Change the named runs. Rows (id, answer or null, document), NULL on failure. */
 PGresult *jr_repair_named(const struct jr_repair *repair, int argc, char **argv, struct jr_err *err) JR_MUST;
 
-/* The number of rows with this answer. */
-int jr_repair_count(const PGresult *result, const char *answer);
-
 /* Change the runs of the filter. *repaired has the counts, after a failure too. */
 bool jr_repair_matching(const struct jr_repair *repair, struct jr_repaired *repaired, struct jr_err *err) JR_MUST;
 

@@ -184,7 +184,7 @@ ahead() {
 	q "select ended(1, '2024-01-05'), ended(2, '2024-01-06', 'succeeded')" "update jobrun.job_runs set idempotency_key = 'k' || id" >/dev/null
 	jr_ok prune
 	jr_ok retry 1
-	assert_output 'retried 1 run'
+	assert_output 'run 1: retried'
 	q_is '1|queued|0|2|k1' 'select id, status, attempts, claim_seq, idempotency_key from jobrun.job_runs'
 	q_is '1|no luck|first words 2|no luck|last words' \
 		"select string_agg(claim_seq || '|' || error || '|' || output, ' ' order by claim_seq) from jobrun.job_attempts where run_id = 1"

@@ -25,7 +25,7 @@ behind() {
 	jr run
 	run_is "$id" dead
 	jr_ok retry "$id"
-	assert_equal "$output" 'retried 1 run'
+	assert_equal "$output" "run $id: retried"
 	assert_equal "$stderr" ''
 	q_is 'queued|0|1|t' "select status, attempts, claim_seq, finished_at is null from jobrun.job_runs where id = $id"
 	jr run
@@ -37,9 +37,10 @@ behind() {
 	one=$(enqueue give_up)
 	two=$(enqueue work)
 	jr run
-	jr retry "$one" "$two" 999999
+	three=$(enqueue work)
+	jr retry "$one" "$two" 999999 "$three"
 	assert_equal "$status" 1
-	assert_equal "$output" 'retried 1 run'
+	assert_equal "$output" "run $one: retried"$'\n'"run $three: retried"
 	assert_line_of_stderr "jobrun: run $two has succeeded; to run it again: jobrun retry --force $two"
 	assert_line_of_stderr 'jobrun: there is no run 999999'
 	run_is "$one" queued
@@ -216,7 +217,7 @@ behind() {
 	run q "select jobrun.retry($id, payload => to_jsonb(repeat('x', 1048575)))"
 	assert_output --partial 'ERROR:  the payload has 1048587 bytes; the limit is 1048576'
 	jr_ok retry "$id" --payload - --reason 'a wrong number' <<<'{"n": 2}'
-	assert_equal "$output" 'retried 1 run'
+	assert_equal "$output" "run $id: retried"
 	assert_equal "$(field "$id" "payload, status, attempts, checkpoint is null")" '{"n": 2}|queued|0|t'
 	q_is "24|8|$(printf '{"n": 2}' | sha256sum | cut -c1-64)|a wrong number" \
 		"select old ->> 'payload_bytes', new ->> 'payload_bytes', new ->> 'payload_sha256', reason from jobrun.job_audit where object = 'run $id' and action = 'retry'"
