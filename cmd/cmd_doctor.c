@@ -69,6 +69,13 @@ static const struct jr_check checks[] = {
 };
 /* clang-format on */
 
+static const char *
+word_of(int argument, size_t i)
+{
+	(void)argument;
+	return i < JR_COUNT(checks) ? checks[i].name : NULL;
+}
+
 static const struct jr_check *
 find_check(const char *name)
 {
@@ -242,5 +249,6 @@ const struct jr_cmd jr_cmd_doctor = {
     .defaults = &doctor_defaults,
     .size = sizeof(doctor_defaults),
     .max_args = -1,
+    .word = word_of,
     .run = doctor_run,
 };

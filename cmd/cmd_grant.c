@@ -50,6 +50,12 @@ static const struct jr_column columns[] = {
 
 static const char *const kinds[] = {"enqueue", "read", "run", "admin"};
 
+static const char *
+word_of(int argument, size_t i)
+{
+	return argument == 0 && i < JR_COUNT(kinds) ? kinds[i] : NULL;
+}
+
 static bool
 check_kind(const char *text, struct jr_err *err)
 {
@@ -187,5 +193,6 @@ const struct jr_cmd jr_cmd_grant = {
     .max_args = 2,
     .kind = "read",
     .changes = grant_changes,
+    .word = word_of,
     .run = grant_run,
 };

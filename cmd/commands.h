@@ -69,6 +69,9 @@ struct jr_cmd {
 	/* Options are parsed only before "--"; `run` gets "--" and the command line after it as the last arguments. */
 	bool takes_command;
 
+	/* Word number i of those that `run` knows as this argument, from 0; NULL behind the last. NULL: see usage. */
+	const char *(*word)(int argument, size_t i);
+
 	/*
 	 * argv[0..argc-1] are the arguments without the command's name and its options. Returns the exit status.
 	 * err->msg is empty at the start; if it is not empty at the end, main prints it.

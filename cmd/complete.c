@@ -23,7 +23,7 @@ struct line {
 	const struct jr_cmd *cmd;       /* NULL: not named yet */
 	const struct jr_option *option; /* the last word is its argument */
 	const char *dbname;             /* of -d */
-	const char *before;             /* begins with what is printed before each word: "--option=", or nothing */
+	const char *before; /* begins with what is printed before each word: "--option=", "id,", or nothing */
 	int before_len;
 	const char *begun;        /* the last word as far as it is written */
 	int arguments;            /* of the command, before the last word */
@@ -114,8 +114,11 @@ read_line(struct line *line, char *const *words, int count)
 	else if (line->option == NULL && strncmp(last, "--", 2) == 0 && value != NULL) {
 		line->option = find_option(line, last, (size_t)(value - last));
 		line->begun = value + 1;
-		line->before_len = (int)(line->begun - last);
 	}
+	if (line->option != NULL && line->option->type == JR_OPT_WORDS && strrchr(line->begun, ',') != NULL)
+		line->begun = strrchr(line->begun, ',') + 1;
+	if (strcmp(last, "=") != 0)
+		line->before_len = (int)(line->begun - last);
 }
 
 static void
@@ -256,6 +259,8 @@ complete_option_argument(const struct jr_app *app, struct line *line)
 	}
 	if (option->choices != NULL)
 		print_names(line, option->choices, " ");
+	for (size_t i = 0; option->word != NULL && option->word(i) != NULL; i++)
+		print_word(line, option->word(i), NULL);
 	return !is_file(option->arg);
 }
 
@@ -292,6 +297,8 @@ complete_argument(const struct jr_app *app, const struct line *line)
 	/* "bash|zsh|fish", "crontab": these words themselves */
 	if (line->arguments == 0)
 		print_names(line, cmd->usage, " []|");
+	for (size_t i = 0; cmd->word != NULL && cmd->word(line->arguments, i) != NULL; i++)
+		print_word(line, cmd->word(line->arguments, i), NULL);
 	known = line->printed->count > 0;
 	for (size_t i = 0; i < JR_COUNT(rows); i++) {
 		if (!usage_has(cmd->usage, rows[i], &repeated) || (line->arguments > 0 && !repeated))

@@ -48,6 +48,22 @@ static const struct jr_list_column known[] = {
 };
 /* clang-format on */
 
+const char *
+jr_list_column_word(size_t i)
+{
+	return i < JR_COUNT(known) ? known[i].name : NULL;
+}
+
+const char *
+jr_list_sort_word(size_t i)
+{
+	for (size_t k = 0; k < JR_COUNT(known); k++) {
+		if (known[k].sorts && i-- == 0)
+			return known[k].name;
+	}
+	return NULL;
+}
+
 /* Fail with a line that has the near name, if there is one, and all names. */
 static bool
 fail_unknown(const char *what, const char *text, bool sorting, struct jr_err *err)
@@ -57,11 +73,9 @@ fail_unknown(const char *what, const char *text, bool sorting, struct jr_err *er
 	struct jr_buf all;
 
 	jr_buf_init(&all, 1000);
-	for (size_t i = 0; i < JR_COUNT(known); i++) {
-		if (sorting && !known[i].sorts)
-			continue;
-		(void)jr_buf_addf(&all, "%s%s", count == 0 ? "" : ", ", known[i].name);
-		names[count++] = known[i].name;
+	for (const char *name; (name = sorting ? jr_list_sort_word(count) : jr_list_column_word(count)) != NULL;) {
+		(void)jr_buf_addf(&all, "%s%s", count == 0 ? "" : ", ", name);
+		names[count++] = name;
 	}
 	near = jr_text_nearest(text, names, count);
 	if (near != NULL)

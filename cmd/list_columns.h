@@ -35,6 +35,10 @@ struct jr_list_column {
 bool jr_list_check_column(const char *what, const char *text, struct jr_err *err);
 bool jr_list_check_sort(const char *what, const char *text, struct jr_err *err);
 
+/* For their completion: column number i, and number i of those to sort by; NULL behind the last. */
+const char *jr_list_column_word(size_t i);
+const char *jr_list_sort_word(size_t i);
+
 /* The columns of these names, or if there are none, of the default ones. Caller frees; *count is their number. */
 struct jr_list_column *jr_list_choose(const struct jr_words *names, size_t *count) JR_MUST;
 

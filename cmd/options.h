@@ -58,6 +58,7 @@ struct jr_option {
 	const char *choices;
 	/* A rule for the text of STRING and for each of WORDS (jr_parse_queue ...); NULL: none. */
 	bool (*check)(const char *what, const char *text, struct jr_err *err);
+	const char *(*word)(size_t i); /* word number i of those that `check` knows, NULL behind the last; NULL: none */
 	size_t offset;
 	int64_t min, max;
 	enum jr_option_type type;

@@ -26,12 +26,26 @@ words() {
 	assert_equal "$(words import '')" crontab
 	assert_equal "$(words completion z)" zsh
 	# Any text goes there: nothing is offered, no words of the help either.
-	for line in 'enqueue --unique' 'enqueue --idempotency-key' 'enqueue --lock' 'list --columns' 'exec --ok-exit'; do
+	for line in 'enqueue --unique' 'enqueue --idempotency-key' 'enqueue --lock' 'exec --ok-exit'; do
 		# shellcheck disable=SC2086 # words
 		assert_equal "$(words $line '')" ''
 	done
 	assert_equal "$(words --once --max-)" $'--max-runs\n--max-runtime'
 	assert_equal "$(words help sl)" slots
+	# What a command judges its words by, it offers.
+	assert_equal "$(words grant '')" $'enqueue\nread\nrun\nadmin'
+	assert_equal "$(words grant read '')" ''
+	assert_equal "$(words doctor a)" autovacuum
+	assert_equal "$(words doctor pooler '' | sort)" "$("$JOBRUN" doctor --help | sed -n '/With CHECKs only/,/^$/s/^  \([a-z_][a-z_]*\) .*/\1/p' | sort)"
+	"$JOBRUN" list --columns nonsense 2>named || true
+	assert_equal "$(words list --columns '' | paste -sd, | sed 's/,/, /g')" "$(sed 's/.*: there are //' named)"
+	"$JOBRUN" list --sort nonsense 2>named || true
+	assert_equal "$(words list --sort '' | paste -sd, | sed 's/,/, /g')" "$(sed 's/.*: there are //' named)"
+	# A list with commas is continued.
+	assert_equal "$(words list -o id,error)" $'id,error_code\nid,error'
+	assert_equal "$(words list --columns=id,st)" $'--columns=id,status\n--columns=id,started_at'
+	assert_equal "$(words list --status queued,d)" queued,dead
+	assert_equal "$(words list --sort id,st)" ''
 	# A file goes there: an argument, one of an option, a program.
 	for line in 'define --file' 'run --handlers' 'import crontab' 'exec backup --' 'enqueue hello'; do
 		run "$JOBRUN" completion -- $line ''
