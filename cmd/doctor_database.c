@@ -269,14 +269,17 @@ add_no_rights(struct jr_doctor *doctor)
 	free(command);
 }
 
+/* The message without ": type '...'" at its end: what to type has a line of its own. */
 static void
 add_misfit(struct jr_doctor *doctor)
 {
-	const char *msg = doctor->schema_err.msg;
+	const char *msg = doctor->schema_err.msg, *advice = strstr(msg, ": type '");
 	bool is_newer = strstr(msg, "newer") != NULL;
 	char *command = is_newer ? jr_xstrdup("jobrun --version") : jr_doctor_jobrun(doctor, "migrate");
+	char *text = jr_xmemdup0(msg, advice == NULL ? strlen(msg) : (size_t)(advice - msg));
 
-	jr_doctor_add(doctor, JR_HEALTH_FAIL, msg, "every command exits with 78", command);
+	jr_doctor_add(doctor, JR_HEALTH_FAIL, text, "every command exits with 78", command);
+	free(text);
 	free(command);
 }
 

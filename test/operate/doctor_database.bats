@@ -134,6 +134,9 @@ pooling_is() {
 	finds schema fail 'newer than this jobrun knows' '^jobrun --version$'
 	drop_schema
 	finds schema fail 'every command exits with 78' '^jobrun migrate$'
+	jr doctor schema # what to type stands in its own line alone
+	assert_line --index 0 --regexp '^FAIL  schema  the schema jobrun is missing .* does not exist\): every command exits with 78$'
+	assert_line --index 1 --regexp '^ +type: jobrun migrate$'
 	finds retention unchecked 'the schema cannot be used'
 }
 
