@@ -175,9 +175,11 @@ words_of(size_t i, const struct measure *m)
 		text = i == PAUSED ? jr_xstrdup("nothing is paused") : jr_xasprintf("no %s", counted[i].many);
 	else if (m->value == 1)
 		text = jr_xasprintf("1 %s (%s)", counted[i].one, about);
-	else
+	else if (i == PAUSED)
+		text = jr_xasprintf("%s %s (%s and others)", took, counted[i].many, about);
+	else /* several names: none has more than half */
 		text = jr_xasprintf(
-		    i == PAUSED ? "%s %s (%s and others)" : "%s %s (mostly %s)", took, counted[i].many, about);
+		    strchr(about, ',') == NULL ? "%s %s (mostly %s)" : "%s %s (%s)", took, counted[i].many, about);
 	free(took);
 	for (char *c = text; *c != '\0'; c++)
 		*c = *c == '|' ? '/' : *c;

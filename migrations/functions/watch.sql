@@ -254,7 +254,8 @@ end
 $fn$;
 
 -- measures: what `jobrun check` judges, a row for each: its label, its value in seconds or as a number (null: there is none),
--- whom the worst of it is about (null: nobody). Of these job types (null: of all), but for runner_age: when any runner was seen.
+-- whom the worst of it is about (null: nobody): of dead runs and expired leases the one that has more than half of them, else
+-- the first three. Of these job types (null: of all), but for runner_age: when any runner was seen.
 -- Dead runs are read by the index of those that are kept, whatever else has finished in the hour.
 create or replace function jobrun.measures(job_types text[] default null)
 returns table (label text, value bigint, about text)
@@ -268,7 +269,7 @@ begin
 	), runner as (
 		select n.host, extract(epoch from now() - n.last_seen_at) as age from jobrun.last_runner() n
 	), dead as (
-		select d.job_type, count(*) as n from (select r.job_type, r.finished_at from jobrun.job_runs r where r.status = 'dead' offset 0) d
+		select 'dead' as label, d.job_type as name, count(*) as n from (select r.job_type, r.finished_at from jobrun.job_runs r where r.status = 'dead' offset 0) d
 		where d.finished_at > now() - interval '1 hour' and (measures.job_types is null or d.job_type = any (measures.job_types))
 		group by d.job_type
 	), late as (
@@ -278,11 +279,17 @@ begin
 			and (measures.job_types is null or d.job_type = any (measures.job_types))
 		order by d.next_slot_at limit 1
 	), expired as (
-		select r.locked_by, count(*) as n
+		select 'expired_leases' as label, r.locked_by as name, count(*) as n
 		from jobrun.job_runs r
 		where r.status = 'running' and r.locked_until < now() - interval '2 minutes'
 			and (measures.job_types is null or r.job_type = any (measures.job_types))
 		group by r.locked_by
+	), counted as (
+		select c.label, sum(c.n) as n, case when max(c.n) * 2 > sum(c.n) then min(c.name) filter (where c.place = 1)
+			else string_agg(c.name, ', ' order by c.place) filter (where c.place <= 3) || case when count(*) > 3 then ' and others' else '' end end as about
+		from (select u.label, u.name, u.n, row_number() over (partition by u.label order by u.n desc, u.name) as place
+			from (select * from dead union all select * from expired) u) c
+		group by c.label
 	), paused as (
 		select 'everything' as name from jobrun.settings s where s.paused_until > now()
 		union all
@@ -300,9 +307,9 @@ begin
 	from (values
 		(1, 'runner_age', (select floor(greatest(age, 0)) from runner), (select host from runner)),
 		(2, 'oldest_due', coalesce((select floor(age) from due), 0), (select job_type from due)),
-		(3, 'dead', (select coalesce(sum(n), 0) from dead), (select job_type from dead order by n desc, job_type limit 1)),
+		(3, 'dead', coalesce((select n from counted where label = 'dead'), 0), (select about from counted where label = 'dead')),
 		(4, 'slot_late', coalesce((select floor(age) from late), 0), (select name from late)),
-		(5, 'expired_leases', (select coalesce(sum(n), 0) from expired), (select locked_by from expired order by n desc, locked_by limit 1)),
+		(5, 'expired_leases', coalesce((select n from counted where label = 'expired_leases'), 0), (select about from counted where label = 'expired_leases')),
 		(6, 'paused', (select count(*) from paused), (select name from paused order by name = 'everything' desc, name limit 1))
 	) m(nr, label, value, about)
 	order by m.nr;

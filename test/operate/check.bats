@@ -69,6 +69,12 @@ check() {
 	q "update jobrun.job_runs set finished_at = now() where status = 'dead'" \
 		"insert into jobrun.job_runs (job_type, status, finished_at, error_code) select t, 'dead', now(), 'expired' from unnest('{mail,other}'::text[]) t"
 	check 1 'JOBRUN WARNING: 3 dead in the last hour (mostly mail) |'
+	q "insert into jobrun.job_runs (job_type, status, finished_at, error_code) values ('other', 'dead', now(), 'expired')"
+	check 1 'JOBRUN WARNING: 4 dead in the last hour (mail, other) |' # mail is half of them, not most
+	jr check --json
+	assert_equal "$(jq -r '.measures[2].about' <<<"$output")" 'mail, other'
+	q "insert into jobrun.job_runs (job_type, status, finished_at, error_code) select t, 'dead', now(), 'expired' from unnest('{c,a,b,b}'::text[]) t"
+	check 1 'JOBRUN WARNING: 8 dead in the last hour (b, mail, other and others) |'
 	q "delete from jobrun.job_runs where status = 'dead'"
 
 	jr_ok define nightly --schedule '* * * * *' --type work --time-zone UTC
