@@ -810,12 +810,18 @@ begin
 				when 'dead' then 'is dead: ' || coalesce((select t.last_error from jobrun.run_texts(v_id) t), v_run.error_code, 'no reason is known')
 				else v_run.status end,
 				case when v_run.status = 'running' then v_run.started_at else v_run.finished_at end,
-				case when v_run.status = 'running' then case when v_run.locked_until > now()
-					then ', lease for ' || floor(extract(epoch from v_run.locked_until - now())) || 's more'
-					else ', its lease has run out: the next tick takes it back' end || case when v_run.cancel_requested_at is not null
-					then ', cancel requested' else '' end else '' end,
-				case v_run.status when 'running' then case when v_run.cancel_requested_at is null then 'jobrun cancel ' || v_id end when 'succeeded' then null
-					else 'jobrun retry ' || coalesce(v_run.superseded_by, v_id) end;
+				case when v_run.status <> 'running' then ''
+					when v_run.locked_until > now() then format(', lease for %ss more', floor(extract(epoch from v_run.locked_until - now())))
+						|| case when v_run.cancel_requested_at is not null then ', cancel requested' else '' end
+					else ', its lease has run out: the next tick of any runner takes it back as lost, and it is ' || case
+						when v_run.cancel_requested_at is not null then 'cancelled'
+						when v_run.attempts >= v_run.max_attempts then format('dead: that was attempt %s of %s', v_run.attempts, v_run.max_attempts)
+						else 'tried again' end
+					end,
+				case when v_run.status = 'succeeded' then null
+					when v_run.status <> 'running' then 'jobrun retry ' || coalesce(v_run.superseded_by, v_id)
+					when v_run.locked_until <= now() then 'jobrun run'
+					when v_run.cancel_requested_at is null then 'jobrun cancel ' || v_id end;
 		return;
 	end if;
 

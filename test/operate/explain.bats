@@ -512,6 +512,25 @@ exec_starts_nothing() {
 	jr_ok cancel "$id"
 	verdict_is "$id" 'is running on .*, cancel requested$'
 	refute_line --partial 'try:'
+	# After the lease there is nothing to stop: the next tick ends the attempt.
+	end_lease "$id"
+	lost='its lease has run out: the next tick of any runner takes it back as lost'
+	verdict_is "$id" "is running on somewhere since .*, $lost, and it is cancelled\$"
+	assert_line --index 1 'try: jobrun run'
+	jr run
+	run_is "$id" cancelled
+	id=$(enqueue other --max-attempts 2)
+	runs_elsewhere "$id"
+	end_lease "$id"
+	verdict_is "$id" "is running on somewhere since .*, $lost, and it is tried again\$"
+	assert_line --index 1 'try: jobrun run'
+	jr run
+	run_is "$id" failed
+	runs_elsewhere "$id"
+	end_lease "$id"
+	verdict_is "$id" "is running on somewhere since .*, $lost, and it is dead: that was attempt 2 of 2\$"
+	jr run
+	run_is "$id" dead
 	jr explain 999999
 	assert_one_line 1 "^jobrun: there is no run 999999; 'jobrun list' shows the newest$"
 	jr explain nothing
