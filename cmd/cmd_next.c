@@ -13,6 +13,7 @@
 #include "next_times.h"
 #include "print.h"
 #include "sql_text.h"
+#include "zone.h"
 
 #define COUNT_MAX 10000
 
@@ -54,10 +55,8 @@ read_after(struct jr_db *db, const char *const *values, const char *after, char 
 	if (after == NULL)
 		return true;
 	if (!jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err)) {
-		if (err->code == JR_E_DATA && strncmp(err->sqlstate, "22", 2) == 0) {
-			err->code = JR_E_USAGE;
-			jr_fail_in(err, "--after");
-		}
+		if (err->code == JR_E_DATA && strncmp(err->sqlstate, "22", 2) == 0)
+			jr_zone_blame_time("--after", after, err);
 		return false;
 	}
 	if (PQgetisnull(results[1], 0, 0))

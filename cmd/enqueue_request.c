@@ -14,6 +14,7 @@
 #include "base/parse.h"
 #include "payload.h"
 #include "sql_text.h"
+#include "zone.h"
 
 static void
 set_number(struct jr_enqueue_request *request, enum jr_enqueue_request_param param, int64_t value)
@@ -242,10 +243,8 @@ jr_request_resolve_at(
 		return true;
 	jr_enqueue_request_zone(opts, zone);
 	if (!jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err)) {
-		if (err->code == JR_E_DATA) {
-			err->code = JR_E_USAGE;
-			jr_fail_in(err, strcmp(err->sqlstate, "JR065") == 0 ? "--time-zone" : "--at");
-		}
+		if (err->code == JR_E_DATA)
+			jr_zone_blame_time(strcmp(err->sqlstate, "JR065") == 0 ? "--time-zone" : "--at", opts->at, err);
 		return false;
 	}
 	request->at = jr_xstrdup(PQgetvalue(results[1], 0, 0));

@@ -13,6 +13,7 @@
 #include "change.h"
 #include "print.h"
 #include "sql_text.h"
+#include "zone.h"
 
 enum {
 	ID,
@@ -38,10 +39,8 @@ read_time(struct jr_db *db, const struct jr_slots_replay *replay, struct jr_err 
 	char *at = NULL;
 
 	if (!jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err)) {
-		if (err->code == JR_E_DATA) {
-			err->code = JR_E_USAGE;
-			jr_fail_in(err, "--replay");
-		}
+		if (err->code == JR_E_DATA)
+			jr_zone_blame_time("--replay", replay->at, err);
 		return NULL;
 	}
 	if (PQntuples(results[1]) > 0)

@@ -81,6 +81,16 @@ jr_zone_check(struct jr_db *db, const char *zone, struct jr_err *err)
 }
 
 void
+jr_zone_blame_time(const char *option, const char *text, struct jr_err *err)
+{
+	err->code = JR_E_USAGE;
+	if (strcmp(err->sqlstate, "22007") == 0)
+		jr_fail(err, JR_E_USAGE,
+		    "\"%.100s\" is not a time; write it like '2026-12-24 18:00' or 'tomorrow 02:30'", text);
+	jr_fail_in(err, option);
+}
+
+void
 jr_zone_blame(struct jr_err *err)
 {
 	if (strcmp(err->sqlstate, "22023") == 0 && strncmp(err->msg, "time zone ", 10) == 0)

@@ -1,5 +1,5 @@
 /*
- * zone: the time zone of this host, and that of --time-zone.
+ * zone: the time zone of this host, that of --time-zone, and times that people write.
  */
 #ifndef JR_ZONE_H
 #define JR_ZONE_H
@@ -17,6 +17,9 @@ char *jr_zone_but_utc(void);
 
 /* JR_E_DATA unless the server knows `zone`, the argument of --time-zone. NULL is right. */
 bool jr_zone_check(struct jr_db *db, const char *zone, struct jr_err *err) JR_MUST;
+
+/* The server has refused `text`, a time as people write it, of this option: say so in *err, with JR_E_USAGE. */
+void jr_zone_blame_time(const char *option, const char *text, struct jr_err *err);
 
 /* The server may have refused the zone of this host: then say so in *err. */
 void jr_zone_blame(struct jr_err *err);

@@ -614,7 +614,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	bad 65 'schedule ".*" has 1 field' next '*/5'
 	bad 65 'time zone "Mars" is not known' next @daily --time-zone Mars
 	bad 65 'time zone "Mars" is not known' next @daily --time-zone Mars --after 2027-01-01
-	bad 64 '--after: ' next @daily --after soonish
+	bad 64 '--after: "soonish" is not a time; write it like ' next @daily --after soonish
 	bad 64 '--after: "infinity" is no point in time' next @daily --after infinity
 	bad 64 '--count: ' next @daily --count 0
 	bad 64 '--time-zone is for an expression' next daily --time-zone UTC

@@ -265,8 +265,8 @@ no_run() {
 	no_run 65 'has not come yet' slots nightly --replay infinity
 	no_run 65 'has no slot at' slots nightly --replay '4713-01-01 BC'
 	no_run 65 'definition "plain" has no slot at .*; it has no schedule$' slots plain --replay yesterday
-	no_run 64 '--replay: .*"sometime"' slots nightly --replay sometime
-	no_run 64 '--replay: ' slots nightly --replay ''
+	no_run 64 '--replay: "sometime" is not a time; write it like ' slots nightly --replay sometime
+	no_run 64 '--replay: "" is not a time' slots nightly --replay ''
 }
 
 @test "--replay reads the time in the zone of the definition, whatever the zone of the caller" {
