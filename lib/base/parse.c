@@ -62,10 +62,11 @@ add_digit(int64_t *value, int digit)
 	return !__builtin_mul_overflow(*value, 10, value) && !__builtin_add_overflow(*value, digit, value);
 }
 
+/* fits: int64_t can hold the number, so that it is not too large for the largest one. */
 static bool
-fail_range(const char *what, const char *s, int64_t min, int64_t max, struct jr_err *err)
+fail_range(const char *what, const char *s, int64_t min, int64_t max, bool fits, struct jr_err *err)
 {
-	if (max == INT64_MAX)
+	if (max == INT64_MAX && fits)
 		return jr_fail(
 		    err, JR_E_USAGE, "%s: " SHOWN " is out of range, expected at least %lld", what, s, (long long)min);
 	return jr_fail(err, JR_E_USAGE, "%s: " SHOWN " is out of range, expected %lld to %lld", what, s, (long long)min,
@@ -85,7 +86,7 @@ jr_parse_int(const char *what, const char *s, int64_t min, int64_t max, int64_t 
 	for (const char *at = digits; fits && *at != '\0'; at++)
 		fits = add_digit(&value, is_negative ? '0' - *at : *at - '0');
 	if (!fits || value < min || value > max)
-		return fail_range(what, s, min, max, err);
+		return fail_range(what, s, min, max, fits, err);
 	*out = value;
 	return true;
 }

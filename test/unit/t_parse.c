@@ -66,7 +66,7 @@ integers_out_of_range_name_the_range(void **state)
 	check_bad_int("1025", 1, 1024, "--jobs: \"1025\" is out of range, expected 1 to 1024");
 	check_bad_int("-1", 0, INT64_MAX, "--jobs: \"-1\" is out of range, expected at least 0");
 	check_bad_int("9223372036854775808", 0, INT64_MAX,
-	    "--jobs: \"9223372036854775808\" is out of range, expected at least 0");
+	    "--jobs: \"9223372036854775808\" is out of range, expected 0 to 9223372036854775807");
 	check_bad_int(
 	    "-9223372036854775809", -5, 5, "--jobs: \"-9223372036854775809\" is out of range, expected -5 to 5");
 	check_bad_int(
