@@ -45,7 +45,8 @@ check_found(const struct jr_status *status, int argc, char **argv, struct jr_err
 		else
 			fprintf(stderr, "jobrun: %s\n", err->msg);
 		found = jr_fail(err, JR_E_NEWS,
-		    "no runs of type %s in the last 24h; 'jobrun list --type %s' has older ones", argv[i], argv[i]);
+		    "nothing of type %s waits, runs or has ended in the last 24h; for older runs: jobrun list --type %s",
+		    argv[i], argv[i]);
 	}
 	return found;
 }

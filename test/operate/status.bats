@@ -104,7 +104,7 @@ setup() {
 	jr status wrok
 	assert_equal "$status" 1
 	assert_equal "${#lines[@]}" 1
-	assert_equal "$stderr" "jobrun: no runs of type wrok in the last 24h; 'jobrun list --type wrok' has older ones"
+	assert_equal "$stderr" "jobrun: nothing of type wrok waits, runs or has ended in the last 24h; for older runs: jobrun list --type wrok"
 	jr status wrok work other
 	assert_equal "$status" 1
 	assert_line --regexp '^work +1 '
