@@ -263,10 +263,11 @@ check_changes(const struct jr_define_opts *opts, struct jr_err *err)
 		return false;
 	ok = strcmp(changes, "{}") == 0;
 	free(changes);
+	if (!ok && opts->remove)
+		return jr_fail(err, JR_E_USAGE,
+		    "--remove takes the whole definition away: no option that changes it goes with it");
 	return ok || jr_fail(err, JR_E_USAGE, "%s does not go with options of one definition; those need its NAME",
-			 opts->list     ? "--list"
-			 : opts->remove ? "--remove"
-					: "--file");
+			 opts->list ? "--list" : "--file");
 }
 
 static int

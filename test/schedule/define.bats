@@ -167,8 +167,9 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	bad 64 'an argument too many: "b"' define report '{}' b
 	bad 64 'an argument too many: "report"' define --list report
 	bad 64 '--list, --remove and --file exclude' define --list --remove
-	bad 64 '--remove does not go with options' define report --remove --type x
-	bad 64 '--file does not go with options' define --file x --disable
+	bad 64 '--remove takes the whole definition away: no option that changes it goes with it' define report --remove --type x
+	bad 64 '--file does not go with options of one definition; those need its NAME' define --file x --disable
+	bad 64 '--list does not go with options of one definition' define --list --disable
 	bad 64 '--exact goes with --file' define report --exact
 	bad 64 '--list changes nothing' define --list -n
 }
