@@ -264,6 +264,10 @@ handlers_run(const struct jr_app *app, const void *values, int argc, char **argv
 		jr_fail(err, JR_E_USAGE, "--settings shows all settings, and takes no TYPE");
 		return (int)err->code;
 	}
+	for (int i = 0; i < argc; i++) {
+		if (!jr_parse_job_type("TYPE", argv[i], err))
+			return (int)err->code;
+	}
 	return opts->settings ? print_settings(app->json) : show_handlers(app, opts, argc, argv, err);
 }
 

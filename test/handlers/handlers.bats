@@ -74,6 +74,13 @@ row() {
 	assert_one_line 64 '--settings shows all settings, and takes no TYPE'
 }
 
+@test "handlers refuses a TYPE that no handler could have" {
+	for type in Mail '' mail.sql 'a b'; do
+		jr handlers --check "$type"
+		assert_one_line 64 "^jobrun: TYPE: \"$type\" is not a job type: "
+	done
+}
+
 @test "handlers --json is one document, without secrets and without values of headers and variables" {
 	one_of_each
 	jr_ok handlers --json
