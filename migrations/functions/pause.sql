@@ -22,6 +22,7 @@ begin
 	end if;
 	perform jobrun.check_duration('duration', duration);
 	v_until := coalesce(now() + duration, 'infinity');
+	reason := case when btrim(reason) <> '' then reason end;
 	if job_type is not null then
 		perform jobrun.check_name('job type', job_type);
 		v_object := 'type ' || job_type;

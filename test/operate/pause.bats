@@ -124,6 +124,20 @@ runs_it() {
 		'{"version":1,"pauses":[{"kind":"type","name":"x","paused":false,"was_paused":true},{"kind":"type","name":"y","paused":false,"was_paused":false}]}'
 }
 
+@test "a pause with an empty reason has none" {
+	handler work <<<'exit 0'
+	id=$(enqueue work)
+	jr_ok pause --queue default --type work --reason '' # as of --reason "$WHY"
+	q_is '2' "select count(*) from jobrun.job_audit where action = 'pause' and reason is null and new ->> 'reason' is null"
+	jr_ok queue default
+	assert_line --index 1 --regexp ' until resumed$'
+	jr_ok status
+	assert_line --regexp '^! queue default: paused by [^ ]+ \(jobrun resume --queue default\)$'
+	jr_ok explain "$id"
+	assert_line --partial 'queue default is paused by'
+	refute_line --regexp 'until resumed: '
+}
+
 @test "control characters in a reason move no cursor" {
 	jr_ok pause --queue mail --reason $'\e[2J\nworse'
 	jr_ok status
