@@ -73,6 +73,10 @@ read_path(const char *path, size_t max, struct jr_err *err)
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char *text;
 
+	if (path[0] == '\0') {
+		jr_fail(err, JR_E_USAGE, "the name of the file is empty");
+		return NULL;
+	}
 	if (fd < 0) {
 		jr_fail(err, JR_E_DATA, "cannot open %s: %s", path, strerror(errno));
 		return NULL;

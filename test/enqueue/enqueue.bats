@@ -88,8 +88,9 @@ refused() {
 	assert_equal "$(field "$id" 'octet_length(payload::text)')" 1048576
 }
 
-@test "a payload file that cannot be read exits with 65" {
+@test "a payload file that cannot be read exits with 65, one without a name with 64" {
 	refused 65 'cannot open /nonexistent: No such file' work @/nonexistent
+	refused 64 'the name of the file is empty' work @
 	refused 65 'cannot read .*: Is a directory' work @"$TMPDIR"
 }
 
