@@ -151,8 +151,9 @@ limit_text(const struct limit *limit)
 
 /* "oldest due run, of mail: 14m", without anything that a monitoring system gives a meaning to. Caller frees. */
 static char *
-words_of(size_t i, const struct measure *m)
+words_of(const struct measure *measures, size_t i)
 {
+	const struct measure *m = &measures[i];
 	static const struct {
 		const char *one, *many;
 	} counted[MEASURES] = {[DEAD] = {"dead in the last hour", "dead in the last hour"},
@@ -166,8 +167,9 @@ words_of(size_t i, const struct measure *m)
 		text = m->known ? jr_xasprintf("last runner seen %s ago on %s", took, about)
 				: jr_xstrdup("no runner has been seen yet");
 	else if (i == OLDEST_DUE)
-		text = m->about == NULL ? jr_xstrdup("nothing waits")
-					: jr_xasprintf("oldest due run waits for %s (%s)", took, about);
+		text = m->about != NULL
+			   ? jr_xasprintf("oldest due run waits for %s (%s)", took, about)
+			   : jr_xasprintf("nothing waits%s", measures[PAUSED].value > 0 ? " but what is paused" : "");
 	else if (i == SLOT_LATE)
 		text = m->about == NULL ? jr_xstrdup("no slot is late")
 					: jr_xasprintf("a slot of %s is %s late", about, took);
@@ -214,7 +216,7 @@ add_verdict(struct jr_buf *out, enum state state, const struct measure *measures
 
 			if (measures[i].state != s || (s == STATE_OK && i > DEAD))
 				continue;
-			words = words_of(i, &measures[i]);
+			words = words_of(measures, i);
 			jr_buf_addf(out, "%s%s", between, words);
 			between = "; ";
 			free(words);
@@ -237,7 +239,7 @@ print_text(enum state state, const struct measure *measures)
 		add_number(&out, i, &measures[i]);
 	jr_print_line(stdout, "", out.data);
 	for (size_t i = 0; i < MEASURES; i++) {
-		char *words = words_of(i, &measures[i]),
+		char *words = words_of(measures, i),
 		     *line = jr_xasprintf("[%s] %s", state_words[measures[i].state], words);
 
 		jr_print_line(stdout, "", line);
@@ -264,7 +266,7 @@ print_json(enum state state, const struct measure *measures)
 
 	for (size_t i = 0; i < MEASURES; i++) {
 		const struct measure *m = &measures[i];
-		char *words = words_of(i, m);
+		char *words = words_of(measures, i);
 
 		json_array_append_new(
 		    list, json_pack("{s:s, s:s, s:o, s:s?, s:o, s:o, s:s?, s:s}", "label", kinds[i].label, "state",
@@ -314,7 +316,7 @@ jr_check_lines(const PGresult *result, struct jr_check_line lines[JR_CHECK_LINES
 	if (!read_limits(&check_defaults, measures, err) || !take(result, measures, err))
 		return false;
 	for (size_t i = 0; i < MEASURES; i++)
-		lines[i] = (struct jr_check_line){.state = (int)measures[i].state, .text = words_of(i, &measures[i])};
+		lines[i] = (struct jr_check_line){.state = (int)measures[i].state, .text = words_of(measures, i)};
 	return true;
 }
 
