@@ -61,7 +61,8 @@ with due as (
 	where $1::text[] is null and not h.is_paused and not exists (select from silent) and h.last_seen_at > now() - interval '1 day'
 		and h.last_seen_at <= now() - greatest(interval '15 minutes', 3 * w.usual)
 	union all
-	select 3, 'host ' || r.locked_by, 'expired', 'the leases of ' || count(*) || ' running runs ended more than 2 minutes ago, and no runner has taken them over',
+	select 3, 'host ' || r.locked_by, 'expired', case when count(*) = 1 then 'the lease of 1 running run ended more than 2 minutes ago, and no runner has taken it over'
+			else 'the leases of ' || count(*) || ' running runs ended more than 2 minutes ago, and no runner has taken them over' end,
 		'jobrun --once -v', null, null, null
 	from jobrun.job_runs r
 	where r.status = 'running' and r.locked_until < now() - interval '2 minutes' and ($1::text[] is null or r.job_type = any ($1::text[]))

@@ -113,7 +113,7 @@ all_is_well() {
 		"insert into jobrun.job_runs (job_type, status, runner_id, locked_by, locked_until, started_at, attempts, claim_seq, backoff_base)
 		values ('plain', 'running', 103, 'gone', now() - interval '3 minutes', now() - interval '9 minutes', 1, 1, '0')"
 	check_says 1 'JOBRUN WARNING: 1 expired lease (gone)'
-	status_says '! host gone: the leases of 1 running runs ended more than 2 minutes ago, and no runner has taken them over (jobrun --once -v)'
+	status_says '! host gone: the lease of 1 running run ended more than 2 minutes ago, and no runner has taken it over (jobrun --once -v)'
 	page_says '1 expired lease (gone)'
 	numbers
 	assert_equal "$(metric expired_leases)" 1
