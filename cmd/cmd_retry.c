@@ -39,7 +39,8 @@ static const struct jr_option retry_options[] = {
 /* Further columns of retry.sql and retry_others.sql. */
 enum {
 	NEWER_ID = 3,
-	NEWER_STATUS
+	NEWER_STATUS,
+	LEASE_ENDED
 };
 
 static void
@@ -51,6 +52,19 @@ tell_superseded(const PGresult *result, int row)
 	fprintf(stderr,
 	    "jobrun: run %s is superseded by run %s, which %s; to run it all the same, without its unique key: jobrun retry --force %s\n",
 	    id, PQgetvalue(result, row, NEWER_ID), running ? "is running" : "has succeeded", id);
+}
+
+static void
+tell_running(const PGresult *result, int row)
+{
+	const char *id = PQgetvalue(result, row, 0);
+
+	if (jr_pg_bool(result, row, LEASE_ENDED))
+		fprintf(stderr,
+		    "jobrun: run %s is running and its lease has run out; the next tick of any runner takes it back: jobrun run\n",
+		    id);
+	else
+		fprintf(stderr, "jobrun: run %s is running; to stop it first: jobrun cancel %s\n", id, id);
 }
 
 /* Also used for a dry run: its rows are the runs that cannot be retried. */
@@ -66,7 +80,7 @@ tell_refused(const PGresult *result)
 		if (answer == NULL)
 			fprintf(stderr, "jobrun: there is no run %s\n", id);
 		else if (strcmp(answer, "running") == 0)
-			fprintf(stderr, "jobrun: run %s is running; to stop it first: jobrun cancel %s\n", id, id);
+			tell_running(result, row);
 		else if (strcmp(answer, "superseded") == 0)
 			tell_superseded(result, row);
 		else if (strcmp(answer, "retried") != 0)

@@ -63,8 +63,19 @@ behind() {
 	wait_until 10 run_is "$id" running
 	jr retry "$id"
 	assert_equal "$status" 1
-	assert_regex "$stderr" "run $id is running"
+	assert_regex "$stderr" "run $id is running; to stop it first: jobrun cancel $id"
 	run_is "$id" running
+}
+
+@test "retry of a run whose lease has ended says who ends it, not to cancel it" {
+	id=$(enqueue work)
+	begin_attempt "$id"
+	end_lease "$id"
+	for option in '' -n; do
+		jr retry $option "$id"
+		assert_equal "$status" 1
+		assert_equal "$stderr" "jobrun: run $id is running and its lease has run out; the next tick of any runner takes it back: jobrun run"
+	done
 }
 
 @test "retry --type takes the dead runs of that type and no others" {
