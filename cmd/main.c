@@ -505,6 +505,27 @@ print_error(const struct jr_err *err)
 	free(safe);
 }
 
+static void
+end_at_once(int signo)
+{
+	_exit(128 + signo);
+}
+
+/*
+ * Process 1 of a PID namespace, the command of a container, gets only signals that it has a handler for: nothing would
+ * end `jobrun logs -f` there. Commands that have something to do first take these signals in another way.
+ */
+static void
+obey_signals(void)
+{
+	static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
+
+	for (size_t i = 0; getpid() == 1 && i < JR_COUNT(signals); i++) {
+		if (signal(signals[i], end_at_once) == SIG_IGN)
+			signal(signals[i], SIG_IGN);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -522,6 +543,7 @@ main(int argc, char **argv)
 	if (!open_standard_descriptors())
 		return JR_E_TEMP;
 	signal(SIGPIPE, SIG_IGN);
+	obey_signals();
 	jr_terminal_set_locale();
 	status = dispatch(argc, argv, &plugin, &err);
 	jr_pager_close();
