@@ -193,6 +193,36 @@ need_other_account() {
 	kill -KILL "$runner_pid"
 }
 
+@test "an isolated handler whose run is taken away is stopped with every process, and nothing of it is written" {
+	escaping work <<<'exec sleep 600'
+	id=$(enqueue work)
+	bg_runner --lease 6s
+	find_handler '^sleep 600'
+	has_escaped
+	# As if another runner had reclaimed and claimed it.
+	q "update jobrun.job_runs set claim_seq = 2, runner_id = runner_id + 1, locked_until = now() + interval '1 h' where id = $id" >/dev/null
+	wait_runner
+	assert_equal "$runner_status" 0
+	refute has_escaped
+	is_gone "$handler_pid"
+	assert_equal "$(field "$id" status,claim_seq,attempts)" 'running|2|1'
+	q_is 0 "select count(*) from jobrun.job_attempts where run_id = $id"
+	assert_equal "$(grep -c event=lease_lost "$runner_err")|$(wc -l <"$runner_err")" '1|1'
+	q "update jobrun.job_runs set runner_id = runner_id - 1 where id = $id" >/dev/null # there is no other
+}
+
+@test "an isolated handler whose lease cannot be renewed ends with every process before the lease does" {
+	escaping work <<<'exec sleep 600'
+	id=$(enqueue work)
+	bg_runner --lease 12s
+	find_handler '^sleep 600'
+	hold "select 1 from jobrun.job_runs where id = $id for update"
+	wait_until 20 nobody_has_escaped
+	q_is t "select locked_until > now() from jobrun.job_runs where id = $id"
+	release_holds
+	wait_runner
+}
+
 @test "exit statuses and signals of isolated handlers mean what they mean without" {
 	isolated exit <<<'exit "$(cat)"'
 	isolated die <<<'ulimit -c 0; kill -"$(cat)" $$; sleep 5'
