@@ -111,7 +111,10 @@ add_warnings(char *output, const char *warnings)
 
 /* --- can this host run it? --- */
 
-/* What must hold: a handler with "isolate" has an isolation, so that it never runs without. */
+/*
+ * What must hold: a handler with "isolate" has an isolation, so that it never runs without. One that is not prepared
+ * for a shortage is prepared at the start.
+ */
 static bool
 check(struct jr_handler *handler, struct jr_err *err)
 {
@@ -228,7 +231,9 @@ fill_handler(struct exec_work *exec, const struct jr_host *host, struct jr_child
 	spec->raw = host->raw;
 	spec->input = exec->input;
 	spec->input_len = strlen(exec->input);
-	return jr_trust_check(exec->handler, err) || jr_fail_in(err, exec->handler->job_type);
+	return (jr_trust_check(exec->handler, err) &&
+		   (spec->isolation == NULL || jr_isolation_prepare(exec->handler->isolation, err))) ||
+	       jr_fail_in(err, exec->handler->job_type);
 }
 
 static bool

@@ -33,7 +33,8 @@
 #define PROC_FLAGS (MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
 struct jr_isolation {
-	int user_fd; /* the user namespace; -1: none is needed */
+	int user_fd;   /* the user namespace; -1: none is needed, or it is not prepared */
+	bool prepared; /* this host allows it, and there is all that a start needs */
 };
 
 /* What a child of jr_isolation_open could not do. */
@@ -50,9 +51,19 @@ jr_isolation_advice(void)
 				"start jobrun as root, or remove \"isolate\"";
 }
 
+/* May it succeed later? ENOSPC is not here: a limit of 0 says the same as one that is reached. */
+static bool
+is_shortage(int error)
+{
+	return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+}
+
 static bool
 refuse(const struct trouble *trouble, struct jr_err *err)
 {
+	if (is_shortage(trouble->error))
+		return jr_fail(err, JR_E_TEMP, "isolate: this host is short of something for the moment: %s: %s",
+		    trouble->what, strerror(trouble->error));
 	return jr_fail(err, JR_E_CONFIG,
 	    "isolate: this host does not allow %s: %s; %s; see ISOLATION in jobrun-handlers(7)", trouble->what,
 	    strerror(trouble->error), jr_isolation_advice());
@@ -325,17 +336,30 @@ check(const struct jr_isolation *isolation, struct trouble *trouble)
 	return ok;
 }
 
+bool
+jr_isolation_prepare(struct jr_isolation *isolation, struct jr_err *err)
+{
+	struct trouble trouble;
+
+	if (isolation->prepared)
+		return true;
+	isolation->prepared = (geteuid() == 0 || open_user(isolation, &trouble)) && check(isolation, &trouble);
+	if (isolation->prepared)
+		return true;
+	jr_fd_close(isolation->user_fd);
+	isolation->user_fd = -1;
+	return refuse(&trouble, err);
+}
+
 struct jr_isolation *
 jr_isolation_open(struct jr_err *err)
 {
 	struct jr_isolation *isolation = jr_xcalloc(1, sizeof(*isolation));
-	struct trouble trouble;
 
 	isolation->user_fd = -1;
-	if ((geteuid() == 0 || open_user(isolation, &trouble)) && check(isolation, &trouble))
+	if (jr_isolation_prepare(isolation, err) || err->code == JR_E_TEMP)
 		return isolation;
 	jr_isolation_free(isolation);
-	refuse(&trouble, err);
 	return NULL;
 }
 

@@ -31,9 +31,13 @@ struct jr_isolation;
 
 /*
  * Find out whether this host allows it, by doing it, and make the user namespace. NULL: it does not, and *err says why
- * and what to do (JR_E_CONFIG).
+ * and what to do (JR_E_CONFIG). If there is only a shortage of processes, memory or descriptors, that says nothing of
+ * the host, and nobody has found out yet.
  */
 struct jr_isolation *jr_isolation_open(struct jr_err *err) JR_MUST;
+
+/* Before each start: find out now, if nobody has. false: *err says why (JR_E_TEMP: a shortage). */
+bool jr_isolation_prepare(struct jr_isolation *isolation, struct jr_err *err) JR_MUST;
 void jr_isolation_free(struct jr_isolation *isolation); /* NULL is fine */
 
 /* What to do if a start is refused later, static. */

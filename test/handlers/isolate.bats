@@ -58,13 +58,15 @@ open_ways() {
 	chmod 1777 "$TMPDIR"
 }
 
-# As an account without rights, which gets the state directory.
+# As an account without rights, which gets the state directory. somebody=NUMBER: one whose processes nobody else has.
 as_somebody() {
+	local account=${somebody:-65534}
+
 	open_ways
 	mkdir -p "$JOBRUN_STATE_DIR"
 	chmod 700 "$JOBRUN_STATE_DIR"
-	chown 65534 "$JOBRUN_STATE_DIR"
-	setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+	chown "$account" "$JOBRUN_STATE_DIR"
+	setpriv --reuid "$account" --regid "$account" --clear-groups "$@"
 }
 
 need_other_account() {
@@ -348,6 +350,36 @@ refused_as_root() {
 	# Below a chroot nobody may make a user namespace (user_namespaces(7)).
 	run unshare -m sh -c 'mount --rbind / root && exec chroot root setpriv --reuid 65534 --regid 65534 --clear-groups "$0" handlers' "$JOBRUN"
 	assert_regex "$output" 'work: isolate: this host does not allow a user namespace: .*; let this account make user namespaces .*start jobrun as root'
+}
+
+@test "a shortage of processes when NAME.json is read refuses no isolated handler: it is started when that is over" {
+	local first runner
+
+	need_other_account
+	escaping work <<<'true'
+	as_somebody prlimit --nproc=1: "$JOBRUN" run --for 60s -v 3>&- 4>&- 2>err &
+	first=$!
+	wait_until 10 grep -q event=linger_start err
+	runner=$(pgrep -P "$first")
+	as_somebody prlimit --pid "$runner" --nproc="$(ulimit -H -u)":
+	id=$(enqueue work)
+	wait_until 10 run_is "$id" succeeded
+	refute has_escaped
+	kill -TERM "$runner"
+	wait "$first"
+	refute grep -q 'not used' err
+}
+
+@test "a start of an isolated handler that meets a shortage of processes is put off, and not charged" {
+	local somebody=61729
+
+	need_other_account
+	isolated work <<<'true'
+	# jobrun and its watchdog; the init and the handler are too many.
+	run as_somebody prlimit --nproc=2 "$JOBRUN" try work 1
+	assert_equal "$status" 1
+	assert_line --regexp '^verdict +later'
+	assert_line --regexp '^error +work: isolate: this host is short of something for the moment: .*: Resource temporarily unavailable'
 }
 
 @test "isolate has one value, and goes with programs alone" {
