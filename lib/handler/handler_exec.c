@@ -118,7 +118,7 @@ add_warnings(char *output, const char *warnings)
 static bool
 check(struct jr_handler *handler, struct jr_err *err)
 {
-	if (!jr_trust_check(handler, err))
+	if (!jr_trust_check(handler, err) || !jr_outs_check(err))
 		return false;
 	if (!handler->settings.isolate)
 		return true;

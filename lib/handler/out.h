@@ -33,6 +33,9 @@ struct jr_out;  /* the files of one attempt */
 #define JR_OUT_READ_MAX 4194304 /* in one call of jr_out_read; if there is more, only the end is read */
 #define JR_OUT_WARNINGS_MAX 10  /* for one attempt; further warnings are only counted */
 
+/* Can directories be made at all? false: not until TMPDIR is right (JR_E_CONFIG). */
+bool jr_outs_check(struct jr_err *err) JR_MUST;
+
 /* Create the private directory; remove the directories of dead runners of this account. NULL on failure: JR_E_TEMP. */
 struct jr_outs *jr_outs_open(struct jr_err *err) JR_MUST;
 void jr_outs_close(struct jr_outs *outs); /* removes the directories; NULL is fine */

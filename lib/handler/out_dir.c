@@ -206,6 +206,17 @@ parent_directory(void)
 	return tmpdir != NULL && tmpdir[0] == '/' ? tmpdir : "/tmp";
 }
 
+bool
+jr_outs_check(struct jr_err *err)
+{
+	const char *parent = parent_directory();
+
+	return eaccess(parent, W_OK | X_OK) == 0 ||
+	       jr_fail(err, JR_E_CONFIG,
+		   "the directory for JOBRUN_OUT cannot be made in %s: %s; set TMPDIR to one that can be written to",
+		   parent, strerror(errno));
+}
+
 /* Can an account that is neither the owner nor in the group search every directory above it? */
 bool
 jr_out_dir_is_open(const struct jr_out_dir *dir)

@@ -413,11 +413,30 @@ $private"
 	assert_equal "$(ls -A "$TMPDIR" | paste -sd' ')" 'go up'
 }
 
+@test "where no directory for the files can be made, programs are refused, and their runs are left to other hosts" {
+	handler work <<<'touch "$JOBRUN_HANDLERS/../ran"'
+	echo 'select to_jsonb(7)' >"$JOBRUN_HANDLERS/statement.sql"
+	id=$(enqueue work --backoff 1h)
+	statement=$(enqueue statement)
+	TMPDIR=/no/such/directory jr run
+	assert_one_line 0 '^jobrun: not used: work: the directory for JOBRUN_OUT cannot be made in /no/such/directory: No such file or directory; set TMPDIR '
+	q_is 'queued|0|0|0' "select status, attempts, snoozes, claim_seq from jobrun.job_runs where id = $id"
+	run_is "$statement" succeeded
+	TMPDIR=/no/such/directory jr try work
+	assert_one_line 78 'set TMPDIR'
+	assert_file_not_exist ran
+	jr_ok run
+	run_is "$id" succeeded
+}
+
 @test "without a directory for the files nothing is started, and the run is not charged" {
 	handler work <<<'touch "$JOBRUN_HANDLERS/../ran"'
+	mkdir goes
+	TMPDIR=$PWD/goes bg_runner --for 60s -v
+	wait_until 10 grep -q event=linger_start "$runner_err"
+	rmdir goes
 	id=$(enqueue work --backoff 1h)
-	TMPDIR=/no/such/directory jr_ok run
-	q_is 'queued|0|1' "select status, attempts, snoozes from jobrun.job_runs where id = $id"
-	q_is t "select error like 'could not make a directory for JOBRUN_OUT in /no/such/directory: %' from jobrun.job_attempts"
+	wait_until 10 q_is 'queued|0|1' "select status, attempts, snoozes from jobrun.job_runs where id = $id"
+	q_is t "select error like 'could not make a directory for JOBRUN_OUT in $PWD/goes: %' from jobrun.job_attempts"
 	assert_file_not_exist ran
 }
