@@ -172,6 +172,7 @@ on_ended(void *ctx, const struct jr_child_end *child_end)
 	struct jr_work_end end = {
 	    .verdict = verdict,
 	    .has_exit = true,
+	    .by_itself = child_end->by_itself,
 	    .exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
 	    .pid = jr_child_pid(exec->child),
 	    .cpu_ms = milliseconds(child_end->usage.ru_utime) + milliseconds(child_end->usage.ru_stime),

@@ -62,7 +62,8 @@ struct jr_child {
 	const char *input;
 	size_t input_left;
 	struct jr_capture output;
-	bool stopped; /* we have sent it a signal */
+	bool stopped;   /* we have sent it a signal */
+	bool by_itself; /* and it had ended before */
 	bool killed;
 	bool reaped;
 	struct jr_swept swept; /* the other groups of its session, if it is stopped */
@@ -123,7 +124,8 @@ is_held_up(const struct jr_child *child)
 static void
 finish(struct jr_child *child)
 {
-	struct jr_child_end end = {.status = child->status, .usage = child->usage, .output = &child->output};
+	struct jr_child_end end = {
+	    .status = child->status, .by_itself = child->by_itself, .usage = child->usage, .output = &child->output};
 
 	if (child->usage.ru_maxrss > child->start_rss_kb + RSS_SLACK_KB)
 		end.max_rss_kb = child->usage.ru_maxrss;
@@ -264,6 +266,7 @@ on_exit_of_leader(void *ctx, short revents)
 	close_watch(&child->exit_watch);
 	close_watch(&child->in_watch);
 	child->stage = DRAINING;
+	child->by_itself = !child->stopped;
 	take_output(child, PIECES_AT_EXIT);
 	if (is_output_over(child))
 		leave(child);

@@ -57,7 +57,8 @@ struct jr_child_spec {
 };
 
 struct jr_child_end {
-	int status; /* as wait4 gives it */
+	int status;     /* as wait4 gives it */
+	bool by_itself; /* it had ended before the first signal; that met only what it has left */
 	struct rusage usage;
 	int64_t max_rss_kb; /* 0: not known, since it is not above our own size at the start */
 	const struct jr_capture *output;

@@ -222,6 +222,8 @@ on_work_ended(void *ctx, const struct jr_work_end *end)
 	struct jr_attempt *attempt = ctx;
 
 	attempt->end = end;
+	if (attempt->reason == JR_EV_TIMEOUT && end->by_itself)
+		attempt->reason = JR_EV_ENDED;
 	if (was_killed_at_fence(attempt, end))
 		attempt->reason = JR_EV_LOST;
 	jr_attempt_event(attempt, JR_EV_ENDED);

@@ -133,6 +133,21 @@ load ../lib/common
 		where r.id = $id"
 }
 
+@test "a handler that ends before its timeout has its result, though its last output is waited for until after it" {
+	handler parent <<-'sh'
+		sleep 60 &
+		sleep 0.7 # half a second later its output is over, and a second after its start the timeout
+		exit "$(cat)"
+	sh
+	for _ in {1..5}; do # a slow machine may not be done by the timeout
+		good=$(enqueue parent 0 --timeout 1s --max-attempts 1)
+		bad=$(enqueue parent 65 --timeout 1s --max-attempts 1)
+		jr run -j 2
+		[ "$(ended "$good") $(ended "$bad")" != 'succeeded|1 dead|1|exit:65' ] || break
+	done
+	assert_equal "$(ended "$good") $(ended "$bad")" 'succeeded|1 dead|1|exit:65'
+}
+
 @test "a process that was forked twice is killed with its handler, even if it ignores TERM" {
 	handler fork <<-'sh'
 		( ( trap '' TERM HUP; echo up > "$TMPDIR/up"; exec sleep 60 >/dev/null 2>&1 ) & echo $! > "$TMPDIR/pid" )
