@@ -332,6 +332,19 @@ find_signals(sigset_t *signals)
 	}
 }
 
+/* Without pidfds there is none, today or later: the kernel is too old, or a filter of a container keeps them back. */
+static bool
+fail_start(struct jr_err *err)
+{
+	int error = errno;
+
+	if (error == ENOSYS || error == EPERM)
+		return jr_fail(err, JR_E_CONFIG,
+		    "cannot start the watchdog: pidfd_open: %s: jobrun needs Linux 5.4 or newer, and a container whose seccomp filter allows pidfd_open(2)",
+		    strerror(error));
+	return jr_fail(err, JR_E_TEMP, "could not start the watchdog: %s", strerror(error));
+}
+
 struct jr_watchdog *
 jr_watchdog_start(struct jr_err *err)
 {
@@ -342,7 +355,7 @@ jr_watchdog_start(struct jr_err *err)
 	(void)signal(SIGCHLD, SIG_DFL);
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (!jr_fd_pipe(ends)) {
-		jr_fail(err, JR_E_TEMP, "could not start the watchdog: %s", strerror(errno));
+		fail_start(err);
 		return NULL;
 	}
 	watchdog = jr_xcalloc(1, sizeof(*watchdog));
@@ -351,7 +364,7 @@ jr_watchdog_start(struct jr_err *err)
 	watchdog->pidfd = -1;
 	find_signals(&watchdog->signals);
 	if (!start(watchdog, ends[0])) {
-		jr_fail(err, JR_E_TEMP, "could not start the watchdog: %s", strerror(errno));
+		fail_start(err);
 		jr_watchdog_free(watchdog);
 		return NULL;
 	}

@@ -9,8 +9,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
 
 static void
 on_ended(void *ctx, const struct jr_child_end *end)
@@ -486,6 +493,48 @@ many_records_wake_it_seldom(void **state)
 	jr_watchdog_free(watchdog);
 }
 
+/* As an old kernel, or the seccomp filter of an old container engine. false: this machine does not allow a filter. */
+static bool
+take_away(unsigned number, unsigned error)
+{
+	struct sock_filter rules[] = {
+	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog filter = {.len = JR_COUNT(rules), .filter = rules};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+static void
+without_pidfds_it_says_what_is_missing(void **state)
+{
+	static const int errors[] = {ENOSYS, EPERM};
+
+	(void)state;
+	for (size_t i = 0; i < JR_COUNT(errors); i++) {
+		pid_t pid = fork();
+		struct jr_err err;
+		int status;
+
+		if (pid == 0) {
+			if (!take_away(SYS_pidfd_open, (unsigned)errors[i]))
+				_exit(77);
+			_exit(jr_watchdog_start(&err) == NULL && err.code == JR_E_CONFIG &&
+				      strstr(err.msg, "pidfd_open(2)") != NULL
+				  ? 0
+				  : 1);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		if (WEXITSTATUS(status) == 77)
+			skip();
+		assert_int_equal(WEXITSTATUS(status), 0);
+	}
+}
+
 int
 main(void)
 {
@@ -504,6 +553,7 @@ main(void)
 	    cmocka_unit_test(a_watchdog_that_does_not_listen_is_killed),
 	    cmocka_unit_test(it_holds_nothing_of_the_runner),
 	    cmocka_unit_test(many_records_wake_it_seldom),
+	    cmocka_unit_test(without_pidfds_it_says_what_is_missing),
 	};
 	int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
