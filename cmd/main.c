@@ -21,6 +21,7 @@
 #include "commands.h"
 #include "handler/http.h"
 #include "help.h"
+#include "init.h"
 #include "pager.h"
 #include "terminal.h"
 #include "waits.h"
@@ -505,27 +506,6 @@ print_error(const struct jr_err *err)
 	free(safe);
 }
 
-static void
-end_at_once(int signo)
-{
-	_exit(128 + signo);
-}
-
-/*
- * Process 1 of a PID namespace, the command of a container, gets only signals that it has a handler for: nothing would
- * end `jobrun logs -f` there. Commands that have something to do first take these signals in another way.
- */
-static void
-obey_signals(void)
-{
-	static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
-
-	for (size_t i = 0; getpid() == 1 && i < JR_COUNT(signals); i++) {
-		if (signal(signals[i], end_at_once) == SIG_IGN)
-			signal(signals[i], SIG_IGN);
-	}
-}
-
 int
 main(int argc, char **argv)
 {
@@ -540,10 +520,11 @@ main(int argc, char **argv)
 	 * Until here, while the loader was at work, they were readable; a program cannot prevent that.
 	 */
 	(void)prctl(PR_SET_DUMPABLE, 0);
+	if (jr_init_done(argv, &status))
+		return status;
 	if (!open_standard_descriptors())
 		return JR_E_TEMP;
 	signal(SIGPIPE, SIG_IGN);
-	obey_signals();
 	jr_terminal_set_locale();
 	status = dispatch(argc, argv, &plugin, &err);
 	jr_pager_close();

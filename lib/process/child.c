@@ -17,7 +17,6 @@
 #include "base/mem.h"
 #include "process/group.h"
 #include "process/isolate.h"
-#include "process/orphans.h"
 #include "process/relay.h"
 #include "process/spawn.h"
 #include "process/sweep.h"
@@ -67,7 +66,6 @@ struct jr_child {
 	bool killed;
 	bool reaped;
 	struct jr_swept swept; /* the other groups of its session, if it is stopped */
-	struct jr_own own;
 	int64_t leave_by_ms;
 	int64_t pause_ms;
 	int status;
@@ -165,7 +163,6 @@ reap(struct jr_child *child)
 		pid = wait4(child->pid, &child->status, 0, &child->usage);
 	while (pid < 0 && errno == EINTR);
 	child->reaped = true;
-	jr_orphans_leave(&child->own);
 	if (pid == child->pid)
 		return;
 	child->status = 255 << 8; /* somebody else reaped it and its status is lost: report exit status 255 */
@@ -398,7 +395,6 @@ start(struct jr_child *child, const struct jr_child_spec *spec, struct pipes *pi
 		return false;
 	child->pid = (pid_t)spawned.pid;
 	child->group = (pid_t)spawned.group;
-	jr_orphans_keep(jr_watchdog_orphans(child->watchdog), &child->own, child->pid);
 	if (watch_ends(child, pipes))
 		return true;
 	jr_fail(err, JR_E_TEMP, "could not watch %s: %s", spec->path, strerror(errno));
@@ -467,7 +463,6 @@ jr_child_start(struct jr_loop *loop, struct jr_watchdog *watchdog, const struct 
 	child->ctx = ctx;
 	(void)getrusage(RUSAGE_SELF, &own); /* cannot fail */
 	child->start_rss_kb = own.ru_maxrss;
-	jr_orphans_begin(jr_watchdog_orphans(watchdog), loop);
 	if (start_on_pipes(child, spec, err))
 		return child;
 	jr_capture_release(&child->output);
@@ -537,7 +532,6 @@ jr_child_free(struct jr_child *child)
 	else if (child->stage == LEAVING && is_isolated(child))
 		wait_for_namespace(child);
 	jr_sweep_leave(&child->swept);
-	jr_orphans_leave(&child->own);
 	close_watch(&child->exit_watch);
 	close_watch(&child->in_watch);
 	close_output(child);

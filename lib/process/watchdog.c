@@ -57,8 +57,6 @@ struct jr_watchdog {
 	bool failed; /* a write failed and the watchdog was killed */
 	sigset_t signals;
 	struct jr_sweep sweep;
-	struct jr_orphans orphans;
-	struct jr_own own; /* the watchdog process */
 };
 
 /* State inside the watchdog process. */
@@ -307,10 +305,8 @@ start(struct jr_watchdog *watchdog, int pipe_fd)
 	list->runner_fd = raised(jr_fd_of_process(getpid()));
 	if (list->pipe_fd >= 0 && list->timer_fd >= 0 && list->runner_fd >= 0)
 		watchdog->pid = fork_watchdog(list);
-	if (watchdog->pid > 0) {
-		jr_orphans_keep(&watchdog->orphans, &watchdog->own, watchdog->pid);
+	if (watchdog->pid > 0)
 		watchdog->pidfd = jr_fd_of_process(watchdog->pid);
-	}
 	error = errno;
 	jr_fd_close(list->pipe_fd);
 	jr_fd_close(list->timer_fd);
@@ -384,7 +380,6 @@ jr_watchdog_free(struct jr_watchdog *watchdog)
 {
 	if (watchdog == NULL)
 		return;
-	jr_orphans_end(&watchdog->orphans);
 	(void)close(watchdog->fd);
 	if (watchdog->pid > 0) {
 		int64_t end_ms = jr_clock_after(jr_clock_now_ms(), END_MS);
@@ -413,12 +408,6 @@ struct jr_sweep *
 jr_watchdog_sweep(struct jr_watchdog *watchdog)
 {
 	return &watchdog->sweep;
-}
-
-struct jr_orphans *
-jr_watchdog_orphans(struct jr_watchdog *watchdog)
-{
-	return &watchdog->orphans;
 }
 
 int

@@ -22,7 +22,6 @@
 #include <signal.h>
 
 #include "base/err.h"
-#include "process/orphans.h"
 #include "process/sweep.h"
 
 struct jr_watchdog;
@@ -45,9 +44,6 @@ const sigset_t *jr_watchdog_signals(const struct jr_watchdog *watchdog);
 
 /* What the runner itself uses to stop handlers while it lives. Borrowed. */
 struct jr_sweep *jr_watchdog_sweep(struct jr_watchdog *watchdog);
-
-/* What the runner itself uses to reap what nobody else does. Borrowed. The watchdog is on the list. */
-struct jr_orphans *jr_watchdog_orphans(struct jr_watchdog *watchdog);
 
 void jr_watchdog_move(struct jr_watchdog *watchdog, int64_t group, int64_t deadline_ms);
 void jr_watchdog_forget(struct jr_watchdog *watchdog, int64_t group);

@@ -2,6 +2,7 @@
 # jobrun as process 1 of a PID namespace: the command of a container.
 
 load ../lib/common
+load ../lib/sql
 
 setup() {
 	common_setup
@@ -10,17 +11,18 @@ setup() {
 	"${way[@]}" true 2>/dev/null || skip 'this machine allows no PID namespaces'
 }
 
-# bg_first ARGUMENT...: the same as bg_jobrun, as process 1; sets first_pid, too.
+# bg_first ARGUMENT...: the same as bg_jobrun, as process 1; sets first_pid, and program_pid, its child that works.
 bg_first() {
 	local program=$JOBRUN
 
 	JOBRUN=${way[0]} bg_jobrun "${way[@]:1}" "$program" "$@"
-	wait_until 10 pgrep -P "$runner_pid"
+	wait_until 10 pgrep -P "$runner_pid" -x jobrun-init
 	first_pid=$(pgrep -P "$runner_pid")
+	program_pid=$(pgrep -P "$first_pid" -x jobrun)
 }
 
-zombies_are() {
-	[ "$(pgrep -P "$first_pid" -r Z -c)" -eq "$1" ]
+children_are() {
+	[ "$(pgrep -P "$first_pid" -c)" -eq "$1" ]
 }
 
 @test "orphans of handlers are reaped while process 1 stays, and no handler loses its exit status by that" {
@@ -40,10 +42,8 @@ zombies_are() {
 	bg_first run --for 60s -j 2
 	wait_until 10 q_is 8 "select count(*) from jobrun.job_runs where error_code = 'exit:3'"
 	touch "$TMPDIR/go"
-	# All that is left is the watchdog and the handler that runs.
-	wait_until 10 pgrep -P "$first_pid" -f linger
-	wait_until 10 zombies_are 0
-	wait_until 10 eval '[ "$(pgrep -P "$first_pid" -c)" -eq 2 ]'
+	wait_until 10 pgrep -P "$program_pid" -f linger
+	wait_until 10 children_are 1
 	touch "$TMPDIR/end"
 	wait_until 10 run_is "$id" failed
 	assert_equal "$(ended "$id")" 'failed|1|exit:4'
@@ -57,7 +57,7 @@ zombies_are() {
 	handler work <<<'exec sleep 600'
 	id=$(enqueue work)
 	bg_first run --for 60s --grace 1s
-	wait_until 10 pgrep -P "$first_pid" -x sleep
+	wait_until 10 pgrep -P "$program_pid" -x sleep
 	kill -TERM "$first_pid"
 	wait_runner
 	assert_equal "$runner_status" 0
@@ -76,4 +76,31 @@ zombies_are() {
 		assert_equal "$runner_status" $((128 + $(kill -l "$signal")))
 		wait_until 10 q_is 0 "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
 	done
+}
+
+@test "the exit status of process 1 is that of the program, or says by which signal it has ended" {
+	run "${way[@]}" "$JOBRUN" wait 12345
+	assert_equal "$status" 1
+	id=$(enqueue nobody_does_this)
+	bg_first wait "$id"
+	kill -KILL "$program_pid"
+	wait_runner
+	assert_equal "$runner_status" 137
+}
+
+@test "the watchdog kills a runner of sql handlers that stands still, also in a container" {
+	sql_handler sleep <<<'select pg_sleep(60)::text, $1::jsonb'
+	id=$(enqueue sleep)
+	bg_first run --lease 2s
+	wait_until 10 q_is 1 "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'"
+	kill -STOP "$program_pid"
+	wait_runner
+	assert_equal "$runner_status" 137
+}
+
+@test "a connection string in the arguments of process 1 is seen by nobody" {
+	id=$(enqueue nobody_does_this)
+	bg_first -d "$JOBRUN_DATABASE_URL" wait "$id"
+	wait_until 10 eval '! grep -aq wait "/proc/$first_pid/cmdline"'
+	refute grep -aq dbname "/proc/$first_pid/cmdline"
 }
