@@ -446,6 +446,7 @@ struct jr_settle {
 	int64_t sent_alone;      /* ...until a claim has gone by itself, which this counts */
 	int64_t resolve_at_ms;   /* doubt is not read before */
 	int64_t gather_until_ms; /* outcomes are gathered until then; 0: they are not */
+	int64_t locked_until_ms; /* runs whose row somebody has locked are not sent before */
 	struct jr_repeat resolve_repeat;
 };
 
@@ -453,6 +454,7 @@ struct jr_settle {
 struct jr_held_settle {
 	int64_t retry_at_ms; /* not sent again before */
 	bool alone;          /* the request with it failed: it goes by itself */
+	bool locked;         /* that was since somebody had locked a row in it, perhaps this one */
 	bool told;           /* the server has refused it, and that was logged */
 	bool stripped;       /* its texts were dropped because the server refused them */
 };

@@ -2,7 +2,9 @@
  * runner_settle: outcomes, until they are accepted or fenced out. See runner_parts.h.
  *
  * All known outcomes go in one settle, with the next claim in the same transaction. If that fails the settle is
- * repeated without the claim, then run by run: one bad row never takes the others with it. An outcome loses its texts
+ * repeated without the claim, then run by run: one bad row never takes the others with it. Rows that others have locked
+ * are asked for one after the other, briefly and with pauses, so that whoever keeps many of them locked, as `cancel` in
+ * an open transaction does, holds back neither the other outcomes nor the claims. An outcome loses its texts
  * only if the server refuses it for a reason that can lie in them; after any other refusal it is sent again as it is. A
  * settle that was not answered leaves its runs in doubt; they are read (resolve.sql) before anything is sent again, and
  * zero rows after an unanswered try are read again before they are called fenced out. The same holds for a sql
@@ -21,6 +23,9 @@
 #define REQUEST_BYTES ((size_t)256 * 1024) /* of texts in one settle, so that it arrives within its deadline */
 #define GATHER_MS 20                       /* how long outcomes wait for others */
 #define RETRY_MS 1000                      /* the row was locked, or the server refused */
+#define LOCKED "55P03"
+#define LOCKED_SHARE 5 /* of the time goes to rows that stay locked: a fifth */
+#define BRIEF_SHARE 20 /* of lock_timeout: 50 ms */
 
 static bool
 is_offered(const struct jr_held *held)
@@ -39,7 +44,8 @@ is_offered_together(const struct jr_held *held)
 static bool
 is_offered_alone(const struct jr_held *held)
 {
-	return is_offered(held) && held->settle.alone;
+	return is_offered(held) && held->settle.alone &&
+	       (!held->settle.locked || held->runner->settle.locked_until_ms <= jr_clock_now_ms());
 }
 
 static bool
@@ -116,14 +122,34 @@ note_refused_alone(struct jr_held *held, const struct jr_err *err)
 		retry_later(held);
 }
 
+/* While somebody keeps a row locked, no settle waits long for locks. */
+static struct jr_lease
+settle_times(struct jr_runner *runner)
+{
+	struct jr_lease times = *jr_times_usual(runner);
+	const struct jr_held *held = jr_held_first(runner);
+
+	while (held != NULL && !held->settle.locked)
+		held = jr_held_next(held);
+	if (held != NULL)
+		times.lock_ms = times.lock_ms < BRIEF_SHARE ? 1 : times.lock_ms / BRIEF_SHARE;
+	return times;
+}
+
 static void
 note_refused(struct jr_runner *runner, const struct jr_held_list *sent, const struct jr_err *err)
 {
+	bool locked = strcmp(err->sqlstate, LOCKED) == 0;
+
 	for (size_t i = 0; i < sent->count; i++) {
 		if (sent->count == 1)
 			note_refused_alone(sent->held[i], err);
 		sent->held[i]->settle.alone = true;
+		sent->held[i]->settle.locked = locked;
 	}
+	if (locked && sent->count == 1)
+		runner->settle.locked_until_ms =
+		    jr_clock_after(jr_clock_now_ms(), (LOCKED_SHARE - 1) * settle_times(runner).lock_ms);
 	if (err->code != JR_E_TEMP && err->code != JR_E_DATA)
 		jr_runner_fail(runner, err);
 }
@@ -210,7 +236,8 @@ on_settled(void *ctx, const struct jr_reply *reply)
 static struct jr_request *
 make_request(struct jr_runner *runner, const struct jr_held_list *list)
 {
-	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, jr_times_usual(runner), on_settled, runner);
+	struct jr_lease times = settle_times(runner);
+	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, &times, on_settled, runner);
 	struct jr_settlement *settlements = jr_xcalloc(list->count, sizeof(*settlements));
 	size_t count = 0;
 
@@ -247,13 +274,34 @@ cut_to_size(struct jr_held_list *list)
 	list->count = n;
 }
 
+/* The one that has waited longest, so that each has its turn. */
+static void
+cut_to_longest(struct jr_held_list *list)
+{
+	size_t first = 0;
+
+	if (list->count == 0)
+		return;
+	for (size_t i = 1; i < list->count; i++) {
+		if (list->held[i]->settle.retry_at_ms < list->held[first]->settle.retry_at_ms)
+			first = i;
+	}
+	list->held[0] = list->held[first];
+	list->runs[0] = list->runs[first];
+	list->count = 1;
+}
+
 /* Those that wait for their time are looked at then. */
 static void
 wake_for_retries(struct jr_runner *runner)
 {
+	int64_t now_ms = jr_clock_now_ms();
+
 	for (const struct jr_held *held = jr_held_first(runner); held != NULL; held = jr_held_next(held)) {
-		if (held->settle.retry_at_ms > jr_clock_now_ms())
+		if (held->settle.retry_at_ms > now_ms)
 			jr_runner_wake_at(runner, held->settle.retry_at_ms);
+		else if (held->settle.locked && runner->settle.locked_until_ms > now_ms)
+			jr_runner_wake_at(runner, runner->settle.locked_until_ms);
 	}
 }
 
@@ -308,8 +356,7 @@ jr_settle_try(struct jr_runner *runner)
 	if (alone) {
 		jr_held_list_release(&list);
 		list = jr_held_select(runner, is_offered_alone);
-		if (list.count > 1)
-			list.count = 1;
+		cut_to_longest(&list);
 		wake_for_retries(runner);
 	}
 	cut_to_size(&list);

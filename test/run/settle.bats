@@ -123,6 +123,34 @@ settle_one="select jobrun.settle_one(1, 1, 1, null)"
 	q_is 4 "select count(*) from jobrun.job_runs where length(checkpoint::text) > 200000"
 }
 
+# A role that may only enqueue can do this to its own runs: cancel() in a transaction that stays open.
+@test "outcomes that wait for locked rows hold back neither other outcomes nor claims, and are written when the lock ends" {
+	local free locked
+
+	handler held <<<'touch "$TMPDIR/held.$JOBRUN_RUN_ID"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
+	handler other <<<'touch "$TMPDIR/other.$JOBRUN_RUN_ID"'
+	for _ in 1 2 3 4 5 6; do locked=$(enqueue held); done
+	free=$(enqueue held)
+	bg_runner -j 7
+	wait_until 10 test -e "$TMPDIR/held.$free"
+	hold "select jobrun.cancel(id) from jobrun.job_runs where id <= $locked"
+	touch "$TMPDIR/go"
+	wait_until 10 ended "$free"
+	for _ in 1 2 3; do
+		id=$(enqueue other)
+		wait_until 5 ended "$id"
+	done
+	q_is 6 "select count(*) from jobrun.job_runs where status = 'running'"
+	release_holds
+	wait_runner "" 10
+	assert_equal "$runner_status" 0
+	q_is 10 "select count(*) from jobrun.job_runs where status = 'succeeded' and attempts = 1"
+}
+
+ended() {
+	[ "$(q "select status from jobrun.job_runs where id = $1")" = succeeded ]
+}
+
 # have_ended N: N children of the stopped runner wait to be reaped.
 have_ended() {
 	[ "$(ps -o stat= --ppid "$runner_pid" | grep -c '^Z')" -eq "$1" ]
