@@ -191,6 +191,8 @@ language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 begin
 	if octet_length(reason) > 1000 then
 		raise exception 'the reason has % bytes; at most 1000', octet_length(reason) using errcode = 'JR065';
+	elsif getdatabaseencoding() <> 'UTF8' then         -- what UTF-8 lacks nobody could read
+		perform convert_to(reason, 'UTF8');
 	end if;
 	insert into jobrun.job_audit (who, action, object, old, new, reason)
 	values (jobrun.caller(), audit.action, audit.object, audit.old, audit.new, audit.reason);

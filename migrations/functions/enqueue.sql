@@ -301,6 +301,10 @@ begin
 	elsif new_run.run_at > now() + interval '100 years' then     -- infinity is; -infinity means now, as any past time
 		raise exception 'run_at "%" never comes; at most 100 years from now', new_run.run_at using errcode = 'JR065';
 	end if;
+	if getdatabaseencoding() <> 'UTF8' then         -- what UTF-8 lacks would fail each claim that comes to this run
+		perform convert_to(concat_ws(' ', v_run.payload, v_run.idempotency_key, v_run.unique_key, v_run.concurrency_key,
+			v_run.trace_context), 'UTF8');
+	end if;
 	perform jobrun.check_name('queue', v_run.queue);
 	if v_run.queue = 'jobrun' and v_type not like 'jobrun.%' then
 		raise exception 'queue "jobrun" is for what jobrun does itself' using errcode = 'JR065';
@@ -692,6 +696,9 @@ begin
 		where octet_length(p.payload::text) > 1048576 or pg_column_size(p.payload) > 1049600
 		order by p.nr limit 1;
 		raise exception 'payload % has % bytes; the limit is 1048576', v_nr, v_bytes using errcode = 'JR065';
+	end if;
+	if getdatabaseencoding() <> 'UTF8' then         -- as new_run
+		perform convert_to(p.payload::text, 'UTF8') from (select unnest(payloads) as payload) p;
 	end if;
 	-- unnest in the select list hands on one payload after the other, in their order. Ids are drawn, and rows returned,
 	-- in the order in which they are inserted.

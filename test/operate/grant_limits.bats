@@ -205,3 +205,35 @@ as_jr() {
 	q_is queued "select outcome from jobrun.fire() where definition = 'nightly' order by slot desc limit 1"
 	release_holds
 }
+
+# in_encoding NAME BAD: in a database with that encoding. BAD is a text that a client can store there and that UTF-8 lacks.
+in_encoding() {
+	local call
+
+	export JR_DATABASE=$JR_OTHER JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_OTHER" PGCLIENTENCODING=$1
+	jr_ok migrate
+	jr_ok grant enqueue "$app"
+	for call in "enqueue('work', to_jsonb($2::text))" "enqueue_many('work', array['1', to_jsonb($2::text)])" \
+		"enqueue('work', idempotency_key => $2)" "enqueue('work', unique_key => $2)" "enqueue('work', concurrency_key => $2)" \
+		"enqueue('work', trace_context => $2)" "cancel(jobrun.enqueue('work'), $2)"; do
+		refused '(22021|22P05)' "select jobrun.$call"
+	done
+	refused '(22021|22P05)' "insert into jobrun.new_runs (job_type, payload) values ('work', to_jsonb($2::text))"
+	as "select jobrun.enqueue('work', '1', idempotency_key => 'fine')"
+	unset PGCLIENTENCODING
+	jr_ok run
+	q_is '1|succeeded' 'select count(*), min(status) from jobrun.job_runs'
+}
+
+# Without this nobody could claim, or list, anything beside such a run.
+@test "in a database that is not in UTF-8, what UTF-8 lacks is refused before it stops a queue" {
+	local encoding
+
+	handler work <<<:
+	JR_OTHER=${JR_DATABASE}_other
+	for encoding in SQL_ASCII WIN1252; do
+		admin "create database $JR_OTHER template template0 encoding '$encoding' lc_collate 'C' lc_ctype 'C'"
+		(in_encoding "$encoding" "E'\\x81'")
+		admin "drop database $JR_OTHER"
+	done
+}
