@@ -305,6 +305,29 @@ refusal() {
 	q_is 'f|t' "select payload ? 'payload', length(payload ->> 'error') > 1000 from jobrun.job_runs where job_type = 'alarm'"
 }
 
+# nested LEVELS RUN_IN
+nested() {
+	q "select jobrun.enqueue('give_up', (repeat('[', $1) || repeat(']', $1))::jsonb, run_in => $2)"
+}
+
+@test "a payload that is nested as deep as the server takes: the alarm is there, without the payload" {
+	local least=1000 most=100000 middle
+
+	while [ $((most - least)) -gt 1 ]; do
+		middle=$(((least + most) / 2))
+		if nested "$middle" "'1 day'" >/dev/null 2>&1; then
+			least=$middle
+		else
+			most=$middle
+		fi
+	done
+	id=$(nested "$least" null)
+	jr run
+	assert_equal "$status" 1
+	refute_regex "$stderr" 'could not be enqueued'
+	is_alarmed "$id"
+}
+
 @test "a dead run's payload that just fits into the alarm is in it" {
 	head -c 900000 /dev/zero | tr '\0' x | jq -Rc . >"$TMPDIR/payload"
 	id=$(enqueue give_up @"$TMPDIR/payload")
