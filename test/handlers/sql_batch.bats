@@ -379,6 +379,29 @@ settle_waits() {
 	assert_equal "$(mixed_ends)" "$committed"
 }
 
+# Whoever has enqueued a run can do that: cancel() in a transaction that stays open.
+@test "a batch of which somebody keeps a run locked is split in time: the others succeed, and that one is put off" {
+	sql_handler many <<-'sql'
+		with l as materialized (select pg_advisory_xact_lock_shared(77)) /* work */
+		insert into done (run_id) select (r ->> 'run_id')::bigint from jsonb_array_elements($1) r, l
+	sql
+	enqueue_many 4
+	hold 'select pg_advisory_xact_lock(77)'
+	bg_runner --lease 6s
+	wait_until 10 works
+	hold 'select jobrun.cancel(3)'
+	printf 'commit;\n' >&"${hold_fds[0]}"
+	wait_until 20 q_is 3 "select count(*) from jobrun.job_runs where status = 'succeeded' and attempts = 1"
+	wait_until 20 does_not_work
+	release_holds
+	wait_runner
+	assert_equal "$runner_status" 0
+	refute_regex "$(cat "$runner_err")" lease_lost
+	exact
+	q_is 'queued|0|later|sqlstate:55P03' "select r.status, r.attempts, a.outcome, a.error_code
+		from jobrun.job_runs r join jobrun.job_attempts a on a.run_id = r.id where r.id = 3"
+}
+
 # cut_settle MODE: the COMMIT of a mixed set is cut. Sets status and the like.
 cut_settle() {
 	mixed 1 1h
