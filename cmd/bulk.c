@@ -4,7 +4,8 @@
  * First the runs are counted, which also gives the lowest and the highest id: runs that are enqueued later are not
  * touched. Then the ids are read in portions of up to PORTION, since waiting runs have no index in order of id and each
  * portion reads all of them. The server cuts a portion into batches. Each batch is a transaction of its own, whose
- * statement locks the rows and checks their status again.
+ * statement locks the rows and checks their status again. It waits for locks of others once; from then on it passes
+ * over the runs that others have locked, so that who keeps one locked does not keep people from all others.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 
 #define BATCH "1000"
 #define PORTION 100000
+#define LOCKED "55P03"
 
 struct bulk {
 	const struct jr_repair *repair;
@@ -27,6 +29,8 @@ struct bulk {
 	int64_t first, last; /* the range of ids that is left */
 	int64_t total;       /* runs that matched at the start */
 	int64_t taken;       /* how many of them were in a batch already */
+	int64_t passed;      /* how many of these were passed over, since others had locked them */
+	bool passes;
 };
 
 static void
@@ -89,24 +93,37 @@ fetch_portion(struct bulk *bulk, int64_t size, struct jr_err *err)
 }
 
 static bool
-do_batch(struct bulk *bulk, const char *ids, struct jr_err *err)
+try_batch(struct bulk *bulk, const char *ids, struct jr_err *err)
 {
 	const struct jr_repair *repair = bulk->repair;
-	const char *values[4] = {ids, repair->reason};
+	const char *values[5] = {ids, repair->reason};
 	size_t count = 2;
 	PGresult *result;
 
 	if (repair->extra != NULL)
 		values[count++] = repair->extra;
 	values[count++] = bulk->params.values[JR_FILTER_STATUSES];
+	values[count++] = bulk->passes ? "t" : "f";
 	result = jr_db_query(bulk->db, repair->sql_matching, count, values, JR_CMD_TIMEOUT_MS, err);
 	if (result == NULL)
 		return false;
 	bulk->repaired->done += jr_pg_int(result, 0, 0, 0);
 	bulk->repaired->asked += jr_pg_int(result, 0, 1, 0);
 	bulk->repaired->left += jr_pg_int(result, 0, 2, 0);
+	bulk->passed += jr_pg_int(result, 0, 3, 0);
 	PQclear(result);
 	return true;
+}
+
+static bool
+do_batch(struct bulk *bulk, const char *ids, struct jr_err *err)
+{
+	if (try_batch(bulk, ids, err))
+		return true;
+	if (bulk->passes || strcmp(err->sqlstate, LOCKED) != 0)
+		return false;
+	bulk->passes = true;
+	return try_batch(bulk, ids, err);
 }
 
 /* *more: there may be further portions. */
@@ -158,7 +175,8 @@ words_of_rest(const struct bulk *bulk, const struct jr_err *err)
 		return jr_xstrdup("; the same command again does the rest");
 	if (jr_db_is_in_doubt(err))
 		return jr_xstrdup("; count what was done before you repeat it with a lower --limit");
-	return jr_xasprintf("; the same command with --limit %" PRId64 " does the rest", bulk->total - bulk->taken);
+	return jr_xasprintf(
+	    "; the same command with --limit %" PRId64 " does the rest", bulk->total - bulk->taken + bulk->passed);
 }
 
 /* Add to the message how far the command came. If the answer to COMMIT was lost, that batch may have been committed. */
@@ -172,6 +190,20 @@ say_how_far(const struct bulk *bulk, struct jr_err *err)
 	jr_fail_in(err, how_far);
 	free(how_far);
 	free(rest);
+}
+
+/* All is done but for what others have locked. */
+static bool
+fail_passed(const struct bulk *bulk, struct jr_err *err)
+{
+	char *rest;
+
+	*err = (struct jr_err){.code = JR_E_TEMP};
+	rest = words_of_rest(bulk, err);
+	jr_fail(err, JR_E_TEMP, "passed over %" PRId64 " of %" PRId64 " runs, which another session has locked%s",
+	    bulk->passed, bulk->total, rest);
+	free(rest);
+	return false;
 }
 
 bool
@@ -191,6 +223,8 @@ jr_repair_matching(const struct jr_repair *repair, struct jr_repaired *repaired,
 		end_progress(&bulk);
 		if (!ok)
 			say_how_far(&bulk, err);
+		else if (bulk.passed > 0)
+			ok = fail_passed(&bulk, err);
 	}
 	jr_filter_unbind(&bulk.params);
 	jr_db_close(bulk.db);

@@ -167,15 +167,36 @@ behind() {
 
 @test "a retry with --limit that stops half way says with what limit the rest is done" {
 	dead_runs 2500 mail
-	hold 'select from jobrun.job_runs where id = 2100 for update' # in the second thousand of the newest 1500
-	jr retry --type mail --limit 1500
-	release_holds
+	q "create function public.refuse() returns trigger language plpgsql as \$\$ begin raise 'not now' using errcode = '53000'; end \$\$" \
+		"create trigger refuses before update on jobrun.job_runs for each row when (old.id = 2100) execute function public.refuse()"
+	jr retry --type mail --limit 1500 # 2100 is in the second thousand
+	q 'drop trigger refuses on jobrun.job_runs'
 	assert_equal "$status" 75
 	assert_equal "$output" 'retried 1000 runs'
 	assert_regex "$stderr" '^jobrun: stopped after 1000 of 1500 runs; the same command with --limit 500 does the rest: '
 	jr_ok retry --type mail --limit 500
 	assert_by_status 'dead 1000, queued 1500'
 	q_is 1000 "select max(id) from jobrun.job_runs where status = 'dead'"
+}
+
+# A role that may only enqueue can keep its runs locked, by cancel() in a transaction that stays open.
+@test "retry and cancel by filter pass over runs that others keep locked, and do all others" {
+	dead_runs 2500 mail
+	hold 'select jobrun.cancel(1)'
+	hold 'select jobrun.cancel(2100)'
+	jr retry --type mail
+	assert_equal "$status" 75
+	assert_equal "$output" 'retried 2498 runs'
+	assert_equal "$stderr" 'jobrun: passed over 2 of 2500 runs, which another session has locked; the same command again does the rest'
+	jr cancel --type mail
+	assert_equal "$output" 'cancelled 2498 runs'
+	jr retry --type mail --status dead,cancelled --limit 500
+	assert_equal "$status" 75
+	assert_equal "$output" 'retried 499 runs'
+	assert_regex "$stderr" '; the same command with --limit 1 does the rest$'
+	release_holds
+	jr_ok retry --type mail --status dead,cancelled --limit 1
+	run_is 2100 queued
 }
 
 @test "retry shows progress on a terminal only" {
