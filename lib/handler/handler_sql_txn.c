@@ -119,20 +119,18 @@ timeout_of(const struct jr_handler_sql_txn *txn)
 }
 
 /*
- * The settle of a batch may wait for a lock on the row of one of its runs. The cleaning has reset statement_timeout, so
- * it is set again, from the time that is left now. Meanwhile no heartbeat can renew the leases of the runs that the
- * settle has written already, so it gives up long before they end: then the runs go one by one, and only the one whose
- * row is locked is put off.
+ * The settle of a batch may wait for a lock on the row of one of its runs, for a sixth of the lease (session_clean).
+ * The cleaning has reset statement_timeout, so it is set again, from the time that is left now.
  */
 static void
 add_settle_of_batch(struct jr_request *request, const struct jr_handler_sql_txn *txn)
 {
 	int64_t timeout_ms = timeout_of(txn);
-	char statement[24], lock[24];
-	const char *values[] = {timeout_ms < 0 ? NULL : jr_print_int(statement, timeout_ms),
-	    jr_print_int(lock, txn->sql->host->lease->margin_ms)};
+	char text[24];
+	const char *value = jr_print_int(text, timeout_ms);
 
-	jr_request_add(request, jr_sql_session_timeout, JR_COUNT(values), values);
+	if (timeout_ms >= 0)
+		jr_request_add(request, jr_sql_session_timeout, 1, &value);
 	jr_handler_sql_settle_add_batch(request, txn->works, txn->count);
 }
 

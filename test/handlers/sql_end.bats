@@ -94,6 +94,26 @@ take_away() {
 	q_is 0 'select n from counter'
 }
 
+# Whoever has enqueued a run can do that: cancel() in a transaction that stays open.
+@test "a run whose row somebody keeps locked is put off, uncharged, and leaves its connection to others" {
+	sql_handler held <<<'select pg_advisory_xact_lock_shared(77) /* work */'
+	sql_handler other <<<'select 1'
+	id=$(enqueue held)
+	hold 'select pg_advisory_xact_lock(77)'
+	bg_runner --sql-jobs 1 --lease 6s
+	wait_until 10 works
+	hold "select jobrun.cancel($id)"
+	printf 'commit;\n' >&"${hold_fds[0]}"
+	other=$(enqueue other)
+	wait_until 10 run_is "$other" succeeded
+	release_holds
+	wait_runner
+	assert_equal "$runner_status" 0
+	refute_regex "$(cat "$runner_err")" lease_lost
+	q_is 'queued|0|later|sqlstate:55P03' "select r.status, r.attempts, a.outcome, a.error_code
+		from jobrun.job_runs r join jobrun.job_attempts a on a.run_id = r.id where r.id = $id"
+}
+
 @test "jobrun cancel cancels the statement that runs" {
 	id=$(enqueue sleep)
 	bg_runner --lease 2s
