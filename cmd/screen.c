@@ -155,12 +155,18 @@ jr_screen_show(void)
 	return ok;
 }
 
-/* Ctrl-Z: the shell gets its terminal, until it continues us. */
+/* Ctrl-Z: the shell gets its terminal, until it continues us. Where there is no shell, the kernel does not stop us. */
 static void
 stop_here(void)
 {
+	sigset_t stop;
+
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTSTP);
 	leave();
-	(void)kill(getpid(), SIGSTOP);
+	(void)kill(getpid(), SIGTSTP);
+	(void)sigprocmask(SIG_UNBLOCK, &stop, NULL);
+	(void)sigprocmask(SIG_BLOCK, &stop, NULL);
 	enter();
 }
 

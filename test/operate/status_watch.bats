@@ -48,6 +48,9 @@ running_run() {
 	assert_equal "$status" 0
 	screen 24x100 'see:PROGRESS' $'key:\003' end -- "$JOBRUN" status --watch=1h
 	assert_equal "$status" 0
+	# Here, as in a container and behind "ssh -t", no shell could continue it.
+	screen 24x100 'see:PROGRESS' $'key:\032' key:q end -- "$JOBRUN" status --watch=1h
+	assert_equal "$status" 0
 }
 
 @test "status --watch: while the database is away the last frame stays, with a line that says so" {
