@@ -145,6 +145,20 @@ end_refused(struct jr_handler_sql_group *group, const struct jr_err *err)
 		end_failed(group, err, true);
 }
 
+/* The same, since the row of a run stayed locked: put off, whatever codes NAME.json lists for the statement. */
+static void
+end_locked(struct jr_handler_sql_group *group, const struct jr_err *err)
+{
+	struct jr_handler_sql_end end;
+
+	if (group->active > 1) {
+		split_for(group, err);
+		return;
+	}
+	end = jr_handler_sql_end_of(JR_LATER, "sqlstate:55P03", err->msg);
+	end_all(group, &end, false);
+}
+
 /* We rolled the transaction back. A bad result may be the fault of one run, so several runs are tried one by one. */
 static void
 end_dropped(struct jr_handler_sql_group *group)
@@ -224,6 +238,9 @@ on_over(void *ctx, enum jr_sql_fate fate, const struct jr_err *err)
 		return;
 	case JR_SQL_REFUSED:
 		end_refused(group, err);
+		return;
+	case JR_SQL_LOCKED:
+		end_locked(group, err);
 		return;
 	case JR_SQL_FENCED:
 		end_uncommitted(group, err->sqlstate, "refused", err->msg);

@@ -174,6 +174,7 @@ enum jr_sql_fate {
 	JR_SQL_DROPPED, /* we rolled it back; txn->end says why */
 	JR_SQL_LEFT,    /* the statement itself ended it, and may have committed something; txn->end says so */
 	JR_SQL_REFUSED, /* the server returned an error; everything is rolled back */
+	JR_SQL_LOCKED,  /* somebody keeps the row of a run locked; everything is rolled back */
 	JR_SQL_FENCED,  /* a claim of the batch is lost; everything is rolled back */
 	JR_SQL_UNSENT,  /* the statement was not sent */
 	JR_SQL_LOST,    /* the connection was lost before COMMIT was sent */

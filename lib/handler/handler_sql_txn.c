@@ -67,12 +67,20 @@ drop(struct jr_handler_sql_txn *txn, struct jr_handler_sql_end *end)
 	jr_pg_submit(txn->conn->pg, request);
 }
 
-/* Did settle_group or settle_done refuse because a claim is lost? It is the last statement, and JR074 is its code. */
-static bool
-is_fenced(const struct jr_handler_sql_txn *txn, const struct jr_reply *reply)
+/*
+ * Why the server refused: the settle is the last statement. Of a batch it says JR074 when a claim is lost; when it
+ * waited too long for the row of a run it fails with 55P03, which says nothing of the handler's statement.
+ */
+static enum jr_sql_fate
+fate_of_refused(const struct jr_handler_sql_txn *txn, const struct jr_reply *reply)
 {
-	return jr_handler_sql_is_batched(txn->handler) && reply->failed_at + 1 == reply->result_count &&
-	       strcmp(reply->err.sqlstate, "JR074") == 0;
+	if (reply->failed_at + 1 != reply->result_count)
+		return JR_SQL_REFUSED;
+	if (strcmp(reply->err.sqlstate, "55P03") == 0)
+		return JR_SQL_LOCKED;
+	if (jr_handler_sql_is_batched(txn->handler) && strcmp(reply->err.sqlstate, "JR074") == 0)
+		return JR_SQL_FENCED;
+	return JR_SQL_REFUSED;
 }
 
 static void
@@ -90,7 +98,7 @@ on_closed(void *ctx, const struct jr_reply *reply)
 		txn->over(txn->ctx, JR_SQL_COMMITTED, NULL);
 		return;
 	case JR_PG_FAILED:
-		txn->over(txn->ctx, is_fenced(txn, reply) ? JR_SQL_FENCED : JR_SQL_REFUSED, &reply->err);
+		txn->over(txn->ctx, fate_of_refused(txn, reply), &reply->err);
 		return;
 	case JR_PG_UNKNOWN:
 		txn->over(txn->ctx, JR_SQL_IN_DOUBT, &reply->err);

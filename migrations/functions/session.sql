@@ -25,6 +25,7 @@ begin
 	end if;
 	if idle_ms is not null then
 		v_set := pg_catalog.set_config('idle_in_transaction_session_timeout', idle_ms, true);
+		v_set := pg_catalog.set_config('jobrun.lock_ms', (idle_ms::integer operator(pg_catalog./) 3)::pg_catalog.text, true);
 	end if;
 	if check_ms is not null and pg_catalog.current_setting('client_connection_check_interval', true) is not null
 			and pg_catalog.textlike(pg_catalog.version(), '%linux%') then
@@ -37,15 +38,16 @@ $fn$;
 -- transaction, so that behind a pooler it cleans the same session. The statements after it are jobrun's own: their
 -- parameters are UTF-8 with nulls in arrays, and the leases of the runs bound their time, so these parameters are set
 -- after the reset. The settle may wait for a lock, so the server must go on checking the connection: a dead runner's
--- transaction must not keep its locks. And it waits for a sixth of the lease at most, a third of idle_ms: somebody may
--- keep the row of a run locked as long as he likes, and no heartbeat renews the runs that the settle has written already.
+-- transaction must not keep its locks. And it waits for a sixth of the lease at most, a third of idle_ms, which
+-- session_open has noted, since the statement may have changed that parameter: somebody may keep the row of a run locked
+-- as long as he likes, and no heartbeat renews the runs that the settle has written already.
 create or replace function jobrun.session_clean() returns void
 language plpgsql volatile as $fn$
 declare
 	v_name  text;
 	v_set   text;
 	v_check constant text := pg_catalog.current_setting('client_connection_check_interval', true);
-	v_idle  constant interval := pg_catalog.current_setting('idle_in_transaction_session_timeout');
+	v_lock  constant text := pg_catalog.current_setting('jobrun.lock_ms', true);
 begin
 	execute 'close all'; -- PL/pgSQL has a CLOSE of its own
 	unlisten *;
@@ -60,8 +62,7 @@ begin
 	v_set := pg_catalog.set_config('client_encoding', 'UTF8', true);
 	v_set := pg_catalog.set_config('array_nulls', 'on', true);
 	v_set := pg_catalog.set_config('statement_timeout', '0', true);
-	v_set := pg_catalog.set_config('lock_timeout', pg_catalog.floor(
-		pg_catalog.date_part('epoch', v_idle) operator(pg_catalog.*) 1000 operator(pg_catalog./) 3)::pg_catalog.text, true);
+	v_set := pg_catalog.set_config('lock_timeout', case when v_lock operator(pg_catalog.<>) '' then v_lock else '0' end, true);
 	v_set := pg_catalog.set_config('jit', 'off', true);
 	if v_check is not null then
 		v_set := pg_catalog.set_config('client_connection_check_interval', v_check, true);

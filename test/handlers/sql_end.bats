@@ -96,7 +96,8 @@ take_away() {
 
 # Whoever has enqueued a run can do that: cancel() in a transaction that stays open.
 @test "a run whose row somebody keeps locked is put off, uncharged, and leaves its connection to others" {
-	sql_handler held <<<'select pg_advisory_xact_lock_shared(77) /* work */'
+	sql_handler held <<<"select pg_advisory_xact_lock_shared(77), set_config('idle_in_transaction_session_timeout', '0', true) /* work */"
+	settings held <<<'{"later": ["JR075"]}' # its own codes are for its statement
 	sql_handler other <<<'select 1'
 	id=$(enqueue held)
 	hold 'select pg_advisory_xact_lock(77)'
