@@ -122,17 +122,42 @@ note_refused_alone(struct jr_held *held, const struct jr_err *err)
 		retry_later(held);
 }
 
-/* While somebody keeps a row locked, no settle waits long for locks. */
+static int64_t
+brief_ms(struct jr_runner *runner)
+{
+	int64_t lock_ms = jr_times_usual(runner)->lock_ms;
+
+	return lock_ms < BRIEF_SHARE ? 1 : lock_ms / BRIEF_SHARE;
+}
+
+/* May the run be dead with this, so that the settle enqueues its alarm? */
+static bool
+may_be_dead(struct jr_held *held)
+{
+	enum jr_outcome_kind kind = jr_start_outcome(held)->kind;
+
+	return kind != JR_OUT_SUCCEEDED && kind != JR_OUT_UNSTARTED &&
+	       (kind == JR_OUT_DEAD || held->run->attempts >= held->run->max_attempts);
+}
+
+/*
+ * While somebody keeps a row locked, no settle waits long for locks. But an alarm is not enqueued again if it had to
+ * wait too long for its queue, so a run that may be dead has the usual time once.
+ */
 static struct jr_lease
-settle_times(struct jr_runner *runner)
+settle_times(struct jr_runner *runner, const struct jr_held_list *list)
 {
 	struct jr_lease times = *jr_times_usual(runner);
 	const struct jr_held *held = jr_held_first(runner);
 
 	while (held != NULL && !held->settle.locked)
 		held = jr_held_next(held);
+	for (size_t i = 0; held != NULL && i < list->count; i++) {
+		if (list->held[i]->settle.retry_at_ms == 0 && may_be_dead(list->held[i]))
+			held = NULL;
+	}
 	if (held != NULL)
-		times.lock_ms = times.lock_ms < BRIEF_SHARE ? 1 : times.lock_ms / BRIEF_SHARE;
+		times.lock_ms = brief_ms(runner);
 	return times;
 }
 
@@ -149,7 +174,7 @@ note_refused(struct jr_runner *runner, const struct jr_held_list *sent, const st
 	}
 	if (locked && sent->count == 1)
 		runner->settle.locked_until_ms =
-		    jr_clock_after(jr_clock_now_ms(), (LOCKED_SHARE - 1) * settle_times(runner).lock_ms);
+		    jr_clock_after(jr_clock_now_ms(), (LOCKED_SHARE - 1) * brief_ms(runner));
 	if (err->code != JR_E_TEMP && err->code != JR_E_DATA)
 		jr_runner_fail(runner, err);
 }
@@ -236,7 +261,7 @@ on_settled(void *ctx, const struct jr_reply *reply)
 static struct jr_request *
 make_request(struct jr_runner *runner, const struct jr_held_list *list)
 {
-	struct jr_lease times = settle_times(runner);
+	struct jr_lease times = settle_times(runner, list);
 	struct jr_request *request = jr_request_new(JR_REQUEST_WHOLE, &times, on_settled, runner);
 	struct jr_settlement *settlements = jr_xcalloc(list->count, sizeof(*settlements));
 	size_t count = 0;
