@@ -69,6 +69,14 @@ take_started(struct jr_runner *runner, const PGresult *result, const struct jr_s
 	free(name);
 }
 
+/* The first request has written nothing, so the one with need.sql may end the runner. */
+static void
+ask_need(struct jr_runner *runner)
+{
+	runner->tick.asks_need = true;
+	runner->tick.start_sent = false;
+}
+
 static void
 take_start(struct jr_runner *runner, const PGresult *result)
 {
@@ -80,7 +88,7 @@ take_start(struct jr_runner *runner, const PGresult *result)
 		return;
 	}
 	if (!runner->tick.asks_need) {
-		runner->tick.asks_need = true;
+		ask_need(runner);
 		return;
 	}
 	/* Another runner has the id. That happens once, if ever; several times in a row it is a bug. */
@@ -108,7 +116,7 @@ on_start(void *ctx, const struct jr_reply *reply)
 	if (reply->end == JR_PG_DONE)
 		take_start(runner, reply->results[runner->tick.asks_need ? 1 : 0]);
 	else if (reply->end == JR_PG_FAILED && !runner->tick.asks_need && is_about_schema(&reply->err))
-		runner->tick.asks_need = true;
+		ask_need(runner);
 	else if (reply->end == JR_PG_FAILED && reply->err.code == JR_E_TEMP &&
 		 ++runner->tick.start_errors < START_TRIES)
 		runner->tick.send_at_ms = jr_clock_after(jr_clock_now_ms(), START_PAUSE_MS);
