@@ -200,7 +200,7 @@ fail_passed(const struct bulk *bulk, struct jr_err *err)
 
 	*err = (struct jr_err){.code = JR_E_TEMP};
 	rest = words_of_rest(bulk, err);
-	jr_fail(err, JR_E_TEMP, "passed over %" PRId64 " of %" PRId64 " runs, which another session has locked%s",
+	jr_fail(err, JR_E_TEMP, "passed over %" PRId64 " of %" PRId64 " runs that other sessions keep locked%s",
 	    bulk->passed, bulk->total, rest);
 	free(rest);
 	return false;

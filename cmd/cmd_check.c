@@ -169,7 +169,7 @@ words_of(const struct measure *measures, size_t i)
 	else if (i == OLDEST_DUE)
 		text = m->about != NULL
 			   ? jr_xasprintf("oldest due run waits for %s (%s)", took, about)
-			   : jr_xasprintf("nothing waits%s", measures[PAUSED].value > 0 ? " but what is paused" : "");
+			   : jr_xasprintf("nothing waits%s", measures[PAUSED].value > 0 ? " that is not paused" : "");
 	else if (i == SLOT_LATE)
 		text = m->about == NULL ? jr_xstrdup("no slot is late")
 					: jr_xasprintf("a slot of %s is %s late", about, took);

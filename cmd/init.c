@@ -4,11 +4,15 @@
  */
 #include "init.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/err.h"
 
 /* Reap whoever has ended. true: the program, too, and *status is its exit status as a shell has it. */
 static bool
@@ -58,9 +62,14 @@ jr_init_done(char **argv, int *status)
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &before);
 	pid = fork();
-	if (pid <= 0) {
+	if (pid == 0) {
 		(void)sigprocmask(SIG_SETMASK, &before, NULL);
 		return false;
+	}
+	if (pid < 0) {
+		fprintf(stderr, "jobrun: process 1 cannot start a process for the program: %s\n", strerror(errno));
+		*status = JR_E_TEMP;
+		return true;
 	}
 	(void)prctl(PR_SET_NAME, "jobrun-init");
 	for (size_t i = 1; argv[0] != NULL && argv[i] != NULL; i++)

@@ -70,13 +70,14 @@ read_descriptor(int fd, const char *name, size_t max, struct jr_err *err)
 static char *
 read_path(const char *path, size_t max, struct jr_err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char *text;
+	int fd;
 
 	if (path[0] == '\0') {
 		jr_fail(err, JR_E_USAGE, "the name of the file is empty");
 		return NULL;
 	}
+	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
 		jr_fail(err, JR_E_DATA, "cannot open %s: %s", path, strerror(errno));
 		return NULL;

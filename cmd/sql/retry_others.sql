@@ -1,7 +1,8 @@
 -- retry_others: the runs of $1 that jobrun.retry would refuse; $2 and $3 as in retry_kinds.sql. The columns are those
 -- of retry.sql, without a document: id, status or "superseded" (null: no such run), null, the newer run and its status, has
 -- the lease run out.
-select i.id, case when r.status = any ($2::text[]) then 'superseded' else r.status end, null, n.id, n.status, r.status = 'running' and r.locked_until <= now()
+select i.id, case when r.status = any ($2::text[]) then 'superseded' else r.status end, null, n.id, n.status,
+	r.status = 'running' and r.locked_until <= now()
 from (select distinct u.id from unnest($1::bigint[]) u(id)) i
 left join jobrun.all_runs r on r.id = i.id
 left join jobrun.all_runs n on r.status = any ($2::text[]) and not $3::boolean

@@ -38,10 +38,11 @@ $fn$;
 -- need: the schema's version, if schema and functions fit a program that works with versions min_version to max_version
 -- and with functions from number min_functions up to its own; else JR078 with what to do. A number stands for one text:
 -- an older program must not work with newer functions, and two builds with the same number and different texts must not
--- work with each other's functions. Every program, older or newer, calls this first, so its signature never changes.
+-- work with each other's functions. Every program, older or newer, calls this before it works with a schema that is not exactly
+-- its own, so its signature never changes. A tick compares the checksum first; commands call it always.
 --
--- This is the first thing that a connection does, and mostly all is well. So it is in SQL: only what does not fit costs the
--- loading of PL/pgSQL, which takes the server as long as to plan one of the larger statements.
+-- Mostly all is well. So it is in SQL: only what does not fit costs the loading of PL/pgSQL, which takes the server as long as to
+-- plan one of the larger statements.
 create or replace function jobrun.need(
 	min_version integer, max_version integer, min_functions integer, functions integer, checksum text)
 returns integer

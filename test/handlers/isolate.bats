@@ -216,10 +216,10 @@ need_other_account() {
 @test "an isolated handler whose lease cannot be renewed ends with every process before the lease does" {
 	escaping work <<<'exec sleep 600'
 	id=$(enqueue work)
-	bg_runner --lease 12s
+	bg_runner --lease 24s
 	find_handler '^sleep 600'
 	hold "select 1 from jobrun.job_runs where id = $id for update"
-	wait_until 20 nobody_has_escaped
+	wait_until 40 nobody_has_escaped
 	q_is t "select locked_until > now() from jobrun.job_runs where id = $id"
 	release_holds
 	wait_runner

@@ -97,14 +97,14 @@ check() {
 	jr_ok pause --queue slow
 	check 1 'JOBRUN WARNING: oldest due run waits for 10m'
 	jr_ok pause --definition nightly
-	check 0 '; nothing waits but what is paused;'
+	check 0 '; nothing waits that is not paused;'
 	# Another run with the same key of the index, behind those of the paused definition.
 	q "insert into jobrun.job_runs (job_type, queue, run_at, concurrency_key) values ('mail', 'other', now() - interval '8 minutes', 'k')"
 	check 1 'JOBRUN WARNING: oldest due run waits for 8m'
 	jr_ok resume --queue slow
 	for what in '--type mail' --all; do
 		jr_ok pause $what
-		check 0 '; nothing waits but what is paused;'
+		check 0 '; nothing waits that is not paused;'
 		jr_ok resume $what
 	done
 	q "update jobrun.job_runners set last_seen_at = now() - interval '4 minutes'"

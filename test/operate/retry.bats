@@ -187,7 +187,7 @@ behind() {
 	jr retry --type mail
 	assert_equal "$status" 75
 	assert_equal "$output" 'retried 2498 runs'
-	assert_equal "$stderr" 'jobrun: passed over 2 of 2500 runs, which another session has locked; the same command again does the rest'
+	assert_equal "$stderr" 'jobrun: passed over 2 of 2500 runs that other sessions keep locked; the same command again does the rest'
 	jr cancel --type mail
 	assert_equal "$output" 'cancelled 2498 runs'
 	jr retry --type mail --status dead,cancelled --limit 500
