@@ -119,8 +119,9 @@ is_open() {
 	jr enqueue work --batch good
 	assert_equal "$status" 0
 	assert_equal "$output" 'queued 20000 runs'
-	q_is '20000|200010000|t' "select count(*), sum((payload->>'n')::bigint), bool_and((payload->>'n')::bigint = id - first)
-		from jobrun.job_runs, (select min(id) - 1 as first from jobrun.job_runs) f group by first"
+	# the subquery once, not for each run behind the dead entries of the refused ones
+	q_is '20000|200010000|t' "select count(*), sum((payload->>'n')::bigint),
+		bool_and((payload->>'n')::bigint = id + 1 - (select min(id) from jobrun.job_runs)) from jobrun.job_runs"
 }
 
 @test "a line of 1 MiB is taken, one byte more is refused, and so is a line of 2 MiB" {
