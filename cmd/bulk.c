@@ -5,7 +5,7 @@
  * touched. Then the ids are read in portions of up to PORTION, since waiting runs have no index in order of id and each
  * portion reads all of them. The server cuts a portion into batches. Each batch is a transaction of its own, whose
  * statement locks the rows and checks their status again. It waits for locks of others once; from then on it passes
- * over the runs that others have locked, so that who keeps one locked does not keep people from all others.
+ * over the runs that others have locked, so that a session that keeps one run locked does not block all others.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -96,15 +96,11 @@ static bool
 try_batch(struct bulk *bulk, const char *ids, struct jr_err *err)
 {
 	const struct jr_repair *repair = bulk->repair;
-	const char *values[5] = {ids, repair->reason};
-	size_t count = 2;
-	PGresult *result;
+	const char *values[] = {
+	    ids, bulk->params.values[JR_FILTER_STATUSES], bulk->passes ? "t" : "f", repair->reason, repair->extra};
+	size_t count = JR_COUNT(values) - (repair->extra == NULL);
+	PGresult *result = jr_db_query(bulk->db, repair->sql_matching, count, values, JR_CMD_TIMEOUT_MS, err);
 
-	if (repair->extra != NULL)
-		values[count++] = repair->extra;
-	values[count++] = bulk->params.values[JR_FILTER_STATUSES];
-	values[count++] = bulk->passes ? "t" : "f";
-	result = jr_db_query(bulk->db, repair->sql_matching, count, values, JR_CMD_TIMEOUT_MS, err);
 	if (result == NULL)
 		return false;
 	bulk->repaired->done += jr_pg_int(result, 0, 0, 0);

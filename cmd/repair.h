@@ -19,10 +19,10 @@ struct jr_repair {
 	const char *usual;     /* an array literal: the statuses to use when the filter names none */
 	const char *possible;  /* an array literal: the statuses in which a named run can be changed */
 	const char *reason;    /* NULL: none */
-	const char *extra;     /* last parameter of statements about named runs, third of sql_matching; NULL: none */
+	const char *extra;     /* last parameter of statements about named runs and of sql_matching; NULL: none */
 	const char *payload;   /* parameter of sql_named behind extra; NULL: none */
 	const char *sql_named; /* $1 ids, $2 reason, extra, payload: rows (id, answer or null, document) */
-	/* $1 ids, $2 reason, extra, statuses, pass over locked ones?: a row (done, asked, left alone, passed over) */
+	/* $1 ids, $2 statuses, $3 pass over locked ones?, $4 reason, extra: done, asked, left alone, passed over */
 	const char *sql_matching;
 
 	/* For dry runs; $1 ids, $2 possible, extra. */

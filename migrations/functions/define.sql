@@ -233,7 +233,7 @@ begin
 			raise exception 'definition "%": % must be a %, not %', base.name, v_member, v_kind, left(v_value::text, 100)
 				using errcode = 'JR065';
 		elsif v_value = '"now"' and v_member = 'anchor_at' then
-			-- twice in a second is twice: what changes with the anchor must see that it changes
+			-- a second restart within one second must change the anchor, too: what depends on it looks for a change
 			v_value := to_jsonb(case when base.id is not null and base.anchor_at = date_trunc('second', now())
 				then base.anchor_at + interval '1 second' else now() end);
 		end if;
