@@ -61,7 +61,7 @@ struct jr_pg {
 	struct jr_request *head, **tail;
 	struct jr_pg_address address; /* of the last good connection */
 	int64_t cancelled_ms;         /* when the last cancel was sent; 0: never */
-	struct jr_pg_meter *meter;    /* set once a user's statement was sent */
+	struct jr_pg_meter *meter;    /* set once a user's statement has answered in more than one read */
 	char notice[512];
 };
 
@@ -116,19 +116,23 @@ is_orphan(const struct jr_pg *pg, const struct jr_request *request)
 	       !jr_pg_is_in_transaction(pg);
 }
 
-/* If it cannot be made (no descriptors), memory is bounded less well, and the request goes on all the same. */
+/*
+ * To be called before each read. The first read of an answer takes no more than libpq's buffer holds, and usually it is
+ * the whole answer; so only a user's statement that answers in more than one read is metered. If the meter cannot be
+ * made (no descriptors), memory is bounded less well, and the request goes on all the same.
+ */
 static void
-meter(struct jr_pg *pg, const struct jr_request *request)
+meter(struct jr_pg *pg, struct jr_request *request)
 {
-	if (pg->meter == NULL && jr_request_has_foreign(request))
+	if (pg->meter == NULL && request->read && jr_request_has_foreign(request))
 		pg->meter = jr_pg_meter_new(pg->loop, PQsocket(pg->conn));
+	request->read = true;
 }
 
 static void
 send_request(struct jr_pg *pg, struct jr_request *request)
 {
 	pg->wire = request;
-	meter(pg, request);
 	request->sent_ms = jr_clock_now_ms();
 	jr_timer_set(pg->loop, &pg->deadline, jr_clock_after(request->sent_ms, request->deadline_ms));
 	if (!jr_request_send(request, pg->conn))
@@ -234,6 +238,8 @@ consume(struct jr_pg *pg)
 		give_up(pg, request);
 		return false;
 	}
+	if (request != NULL)
+		meter(pg, request);
 	if (foreign ? jr_pg_rows_consume(&request->rows, pg->conn) : PQconsumeInput(pg->conn) == 1)
 		return true;
 	break_off(pg, "lost the connection to the database");

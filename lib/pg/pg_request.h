@@ -27,6 +27,7 @@ struct jr_request {
 	size_t first; /* the owner's statements: [first, first + owned) */
 	size_t owned;
 	size_t at;              /* the statement whose answer is awaited; == count: the Sync */
+	bool read;              /* something of the answers was read */
 	bool answered;          /* its result has come, its end mark not yet */
 	struct jr_pg_rows rows; /* of the foreign statement, if there is one */
 	bool bare;              /* see jr_request_bare: errors are reported in the server's words */

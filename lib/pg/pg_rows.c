@@ -2,8 +2,8 @@
  * pg_rows: see pg_rows.h.
  *
  * libpq returns a row only when all of it has come. So its bytes are counted before: FIONREAD tells how much each read
- * took, and a complete message resets the count. What must hold: at most JR_ROWS_BYTES and the bytes of one read, which
- * pg_meter bounds, are in memory, however much the server sends.
+ * took, and a complete message resets the count. What must hold: at most JR_ROWS_BYTES and the bytes of one read are in
+ * memory, however much the server sends. libpq's buffer bounds the first read of an answer, pg_meter the others.
  */
 #include "pg/pg_rows.h"
 
