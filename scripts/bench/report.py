@@ -20,7 +20,10 @@ def judge_row(row, samples, kinds, quick):
     common = {"title": row.title, "unit": row.unit, "higher": row.higher, "value": subject}
     for target in row.targets:
         against = spread(samples[target.against], row.metric) if target.against in samples else None
-        yield dict(common, **compare(row, subject, target, against, quick), against_kind=kinds.get(target.against, "peer"))
+        ratio = ratio_of(row, samples, target) if subject and (against or not target.against) else None
+        verdict = verdict_of(row, target, ratio, subject, quick)
+        yield dict(common, against=target.against, against_value=against, ratio=ratio, bound=target.bound, met=verdict,
+            against_kind=kinds.get(target.against, "peer"))
 
 
 def spread(samples, metric):
@@ -31,14 +34,22 @@ def spread(samples, metric):
     return {"median": statistics.median(values), "min": min(values), "max": max(values), "n": len(values)}
 
 
-def compare(row, subject, target, against, quick):
-    """Ratio and verdict. A target of 0 is reported only; one without a contender is a number, not a ratio."""
-    base = 1 if not target.against else against["median"] if against else None
-    ratio = subject["median"] / base if base and subject else None
-    met = None if subject or quick or not target.bound else False
-    if target.bound and ratio is not None and not quick:
-        met = ratio >= target.bound if row.higher else ratio <= target.bound
-    return {"against": target.against, "against_value": against, "ratio": ratio, "bound": target.bound, "met": met}
+def ratio_of(row, samples, target):
+    """The median of the ratios of each turn: what slows the machine down for a while slows both of a turn. Without a
+    contender the bound is a number, and the ratio is to 1."""
+    values = [s[row.metric] for s in samples[row.who]]
+    if not target.against:
+        return statistics.median(values)
+    return statistics.median(v / s[row.metric] for v, s in zip(values, samples[target.against]))
+
+
+def verdict_of(row, target, ratio, subject, quick):
+    """A target of 0 is reported only. A contender that has failed has missed its targets."""
+    if not target.bound or quick:
+        return None
+    if ratio is None:
+        return None if subject else False
+    return ratio >= target.bound if row.higher else ratio <= target.bound
 
 
 # --- text ---
@@ -120,7 +131,7 @@ def table(result):
             title = row["title"]
     for work in result["works"]:
         lines += columns_table(work) if work["columns"] else []
-    lines += ["", machine(facts) + " Medians of %d, with ranges." % result["repetitions"], ""]
+    lines += ["", machine(facts) + " Medians of %d, with ranges; a ratio is the median of the ratios of each turn." % result["repetitions"], ""]
     lines += ["* " + note for work in result["works"] for note in work["notes"]]
     return "\n".join(lines).rstrip() + "\n"
 

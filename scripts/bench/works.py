@@ -473,7 +473,7 @@ def claims(lab, options):
     contenders.append(Contender(beside, "jobrun", lambda: sample("claimers")))
     rows.append(Row("claims of 100, one after the other, each committed", "ms", "ms", [Target(0)], who=alone, higher=False))
     rows.append(Row("... beside 4 others that do the same", "ms", "ms", [Target(3, alone)], who=beside, higher=False))
-    return Work("claim", contenders, rows, once=True)
+    return Work("claim", contenders, rows)
 
 
 KINDS = {
