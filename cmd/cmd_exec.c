@@ -321,18 +321,19 @@ run_with_record(struct doing *doing, const struct jr_lease *lease, struct jr_err
 	return status;
 }
 
-/* With --mail-on-failure: CMD was started, and its run did not succeed. */
+/* CMD was started, and its run did not succeed. What CMD has printed tells why, unless it was stopped or is quiet. */
 static void
-print_failure(const struct doing *doing, struct jr_err *err)
+tell_failure(const struct doing *doing, struct jr_err *err)
 {
 	const struct jr_exec *exec = &doing->exec;
+	bool quiet = doing->opts->mail_on_failure;
 
-	if (exec->output != NULL)
+	if (quiet && exec->output != NULL)
 		jr_print_output(stdout, exec->output);
 	fflush(stdout);
-	if (err->msg[0] == '\0' && exec->why != NULL)
+	if (err->msg[0] == '\0' && exec->why != NULL && (quiet || exec->stopped))
 		jr_fail(err, JR_E_NEWS, "%s failed, run %" PRId64 ": %s", doing->name, exec->run_id, exec->why);
-	else if (exec->not_kept)
+	else if (quiet && exec->not_kept)
 		jr_fail_in(err, "its output was not kept");
 }
 
@@ -388,8 +389,8 @@ exec_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 	    .goes_on = opts->fail_open};
 	status = run_with_record(&doing, &lease, err);
 	status = is_due_without_record(&doing) ? run_without_record(&doing, err) : tell_end(&doing, status, err);
-	if (opts->mail_on_failure && is_failure(&doing.exec))
-		print_failure(&doing, err);
+	if (is_failure(&doing.exec))
+		tell_failure(&doing, err);
 	if (url != NULL)
 		ping(url, &doing.exec);
 	free(url);
@@ -418,6 +419,8 @@ const struct jr_cmd jr_cmd_exec = {
 	"could not be reached, so CMD was not started, or was stopped before its lease ended, so that it never\n"
 	"runs twice at once; or another session has locked the row of the queue or the definition for 5 s.\n"
 	"With --fail-open CMD runs all the same, without a record.\n"
+	"\n"
+	"CMD itself says why it failed. If --timeout or jobrun cancel stopped it, jobrun says so on stderr.\n"
 	"\n"
 	"--ok-exit decides whether the run succeeded; the exit status stays CMD's. --mail-on-failure keeps the head\n"
 	"and tail of the output, as jobrun logs does; stdout and stderr of CMD then go to stdout. A CMD that runs\n"

@@ -78,6 +78,7 @@ struct jr_exec {
 	int64_t run_id;  /* 0: none */
 	int exit_status; /* ENDED, TIMED_OUT */
 	int signal;      /* the first signal that asked jobrun to end, or 0 */
+	bool stopped;    /* because of its timeout or a cancel: it may have said nothing itself */
 	bool held_back;  /* SKIPPED because everything or this host is paused */
 	char *why;       /* the caller frees */
 	char *output;    /* head and tail of what it printed, clean; NULL: nothing. The caller frees */

@@ -119,6 +119,7 @@ jr_exec_note_end(struct jr_runner *runner, const struct jr_outcome *outcome)
 	free(exec->output);
 	exec->output = jr_xstrdup_or_null(outcome->output);
 	exec->exit_status = outcome->exit_status;
+	exec->stopped = exec->state == JR_EXEC_TIMED_OUT || outcome->kind == JR_OUT_CANCELLED;
 	say_why(exec, outcome->error);
 }
 

@@ -277,14 +277,16 @@ a line"
 	jr exec x --timeout 300ms -- sh -c 'trap "echo term; exit 0" TERM; while :; do sleep 0.05; done'
 	assert_equal "$status" 124
 	assert_equal "$output" 'term'
-	refute_regex "$stderr" jobrun
+	assert_regex "$stderr" "(^|"$'\n'")jobrun: x failed, run $(last_run): timed out after 300ms: (term|Terminated)\$" # the shell's own word
 	became 'dead|timeout'
 	jr exec x --timeout 300ms --grace 200ms -- sh -c 'trap "" TERM; while :; do sleep 0.05; done'
 	assert_equal "$status" 124
+	assert_equal "$stderr" "jobrun: x failed, run $(last_run): timed out after 300ms"
 	became 'dead|timeout'
 	q "insert into jobrun.job_definitions (name, job_type, timeout) values ('defined', 'defined', '300 ms')"
 	jr exec defined -- sleep 60
 	assert_equal "$status" 124
+	assert_equal "$stderr" "jobrun: defined failed, run $(last_run): timed out after 300ms"
 }
 
 @test "cpu time, memory, host and process are recorded" {
@@ -809,6 +811,7 @@ bg_exec_with_int() {
 	jr_ok cancel "$(last_run)"
 	wait_runner
 	assert_equal "$runner_status" 143
+	assert_equal "$(cat runner.*.err)" "jobrun: x failed, run $(last_run): cancelled while it ran"
 	became 'cancelled|cancelled'
 }
 
