@@ -139,7 +139,7 @@ copy_statuses(const struct jr_words *words, struct jr_codes *codes)
 
 /* The caller sees CMD's own end. Other runs that this runner found dead must be reported here. */
 static void
-on_dead(void *ctx, const struct jr_dead *dead)
+on_dead(void *ctx, const struct jr_setback *dead)
 {
 	struct doing *doing = ctx;
 

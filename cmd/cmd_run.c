@@ -70,7 +70,7 @@ static const struct jr_option run_options[] = {
 	    .check = jr_parse_job_type },
 	{ .name = "queue", .letter = 'q', .arg = "QUEUE", .help = "only these queues", .type = JR_OPT_WORDS, .offset = AT(queues),
 	    .check = jr_parse_queue },
-	{ .name = "job", .arg = "ID", .help = "only this run, now, even if it is due later; its output is shown",
+	{ .name = "job", .arg = "ID", .help = "only this run, now, even if it is due later; its output is shown, and why it waits again",
 	    .type = JR_OPT_INT, .offset = AT(job), .min = 1, .max = INT64_MAX },
 	{ .name = "raw", .help = "with --job: show its output unchanged, even on a terminal", .type = JR_OPT_FLAG, .offset = AT(raw) },
 	{ .name = "max-runs", .arg = "N", .help = "stop claiming after N runs", .type = JR_OPT_INT, .offset = AT(max_runs),
@@ -234,6 +234,7 @@ runner_opts(const struct jr_app *app, const struct run_opts *opts, const struct 
 	    .idle_session = jr_run_report_idle_session,
 	    .raw = opts->raw,
 	    .dead = jr_run_report_dead,
+	    .again = opts->job > 0 ? jr_run_report_again : NULL,
 	    .warned = jr_run_report_warned,
 	    .progress = jr_run_report_progress,
 	    .waits = jr_run_report_waits,
@@ -391,6 +392,7 @@ run_or_show(const struct jr_app *app, const struct run_opts *opts, const struct 
     const struct jr_state *state, const struct jr_lease *lease, struct jr_err *err)
 {
 	struct jr_run_report report = {.app = app,
+	    .job = opts->job,
 	    .state_directory = state->directories[0],
 	    .conninfo = jr_db_conninfo(app->dbname, NULL),
 	    .heartbeat_ms = lease->heartbeat_ms,

@@ -40,7 +40,7 @@ print_visible(const char *text)
 }
 
 void
-jr_run_report_dead(void *ctx, const struct jr_dead *dead)
+jr_run_report_dead(void *ctx, const struct jr_setback *dead)
 {
 	struct jr_run_report *report = ctx;
 	char *why, *last;
@@ -61,6 +61,24 @@ jr_run_report_dead(void *ctx, const struct jr_dead *dead)
 	}
 	free(last);
 	jr_print_now("  look: jobrun show %" PRId64 "   again: jobrun retry %" PRId64 "\n", dead->id, dead->id);
+}
+
+/* Who has asked for this one run hears how it went. Runs of others, which this runner has taken back, are not meant. */
+void
+jr_run_report_again(void *ctx, const struct jr_setback *again)
+{
+	const struct jr_run_report *report = ctx;
+	char *why, *wait;
+
+	if (again->id != report->job)
+		return;
+	why = jr_text_visible(again->error == NULL ? "no reason given" : again->error, false);
+	wait = jr_format_duration((again->run_in_ms + 999) / 1000 * 1000);
+	jr_print_now("jobrun: run %" PRId64 " %s is due again %s%s, after %" PRId64 " of %" PRId64 " attempts: %s\n",
+	    again->id, again->job_type, again->run_in_ms > 0 ? "in " : "at once", again->run_in_ms > 0 ? wait : "",
+	    again->attempts, again->max_attempts, why);
+	free(wait);
+	free(why);
 }
 
 static uint64_t

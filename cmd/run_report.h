@@ -18,6 +18,7 @@
 struct jr_run_report {
 	const char *state_directory, *conninfo;
 	const struct jr_app *app;
+	int64_t job; /* of --job; 0: none */
 	int64_t dead_count;
 	uint64_t warned[JR_RUN_REPORT_MOST]; /* hashes of the warnings */
 	int64_t warned_count;
@@ -34,7 +35,8 @@ struct jr_run_report {
  * Callbacks of struct jr_runner_opts. The first ten dead runs are printed with what to type next, then their number. So
  * are the warnings that their alarms could not be enqueued, each once.
  */
-void jr_run_report_dead(void *ctx, const struct jr_dead *dead);
+void jr_run_report_dead(void *ctx, const struct jr_setback *dead);
+void jr_run_report_again(void *ctx, const struct jr_setback *again); /* for --job: that run waits again */
 void jr_run_report_warned(void *ctx, const char *text);
 void jr_run_report_idle_session(void *ctx, int64_t ms); /* as rarely as an unreachable database */
 void jr_run_report_progress(void *ctx, const struct jr_counts *counts);

@@ -23,9 +23,10 @@
 #include "handler/handlers.h"
 #include "process/state.h"
 
-/* A run that this runner settled as dead, for the message to people. Texts are borrowed during the call. */
-struct jr_dead {
+/* How an attempt that did not succeed was settled, for the message to people. Texts are borrowed during the call. */
+struct jr_setback {
 	int64_t id, attempts, max_attempts;
+	int64_t run_in_ms; /* until it may run again; -1: never */
 	const char *job_type, *error_code, *error, *output;
 };
 
@@ -113,7 +114,8 @@ struct jr_runner_opts {
 	 * connection while handlers run; 0: there is none.
 	 */
 	void (*idle_session)(void *ctx, int64_t ms);
-	void (*dead)(void *ctx, const struct jr_dead *dead);
+	void (*dead)(void *ctx, const struct jr_setback *dead);
+	void (*again)(void *ctx, const struct jr_setback *again); /* it failed, was put off or released, and waits */
 	/* The database has a warning: the alarm of a dead run could not be enqueued. Seldom the same one twice. */
 	void (*warned)(void *ctx, const char *text);
 	void (*progress)(void *ctx, const struct jr_counts *counts);

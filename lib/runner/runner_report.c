@@ -30,13 +30,21 @@ count(struct jr_counts *counts, const char *status, enum jr_outcome_kind kind)
 		counts->released++;
 }
 
+static bool
+is_waiting(const char *status)
+{
+	return strcmp(status, "failed") == 0 || strcmp(status, "queued") == 0;
+}
+
 void
 jr_report_settled(
     struct jr_runner *runner, const struct jr_settled_row *row, const struct jr_outcome *outcome, const char *job_type)
 {
-	const struct jr_dead report = {.id = row->id,
+	const struct jr_runner_opts *opts = runner->opts;
+	const struct jr_setback report = {.id = row->id,
 	    .attempts = row->attempts,
 	    .max_attempts = row->max_attempts,
+	    .run_in_ms = row->run_in_ms,
 	    .job_type = job_type,
 	    .error_code = outcome->error_code,
 	    .error = outcome->error,
@@ -48,8 +56,10 @@ jr_report_settled(
 	    row->run_in_ms < 0 ? JR_S("delay_ms", NULL) : JR_I("delay_ms", row->run_in_ms));
 	count(&runner->counts, row->status, outcome->kind);
 	jr_ping_note(runner, job_type, row->status);
-	if (strcmp(row->status, "dead") == 0 && runner->opts->dead != NULL)
-		runner->opts->dead(runner->opts->ctx, &report);
+	if (strcmp(row->status, "dead") == 0 && opts->dead != NULL)
+		opts->dead(opts->ctx, &report);
+	else if (is_waiting(row->status) && outcome->kind != JR_OUT_UNSTARTED && opts->again != NULL)
+		opts->again(opts->ctx, &report);
 }
 
 static void

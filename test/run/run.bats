@@ -358,6 +358,29 @@ full_pipe() {
 	assert_equal "$stderr" 'jobrun: --raw goes with --job: the output of other runs is not shown'
 }
 
+@test "--job says when the run will be tried again, and why" {
+	handler silent <<<'exit "$(cat)"'
+	id=$(enqueue silent 3 --backoff 1h --max-attempts 2)
+	for option in '' --json; do
+		jr_ok run --job "$id" $option
+		assert_regex "$stderr" "^jobrun: run $id silent is due again in [0-9]+m( [0-9]+s)?, after 1 of 2 attempts: exit 3\$"
+		q "update jobrun.job_runs set attempts = 0"
+	done
+	q "update jobrun.job_runs set attempts = 1"
+	jr run --job "$id"
+	assert_equal "$status" 1
+	refute_regex "$stderr" 'due again'
+	id=$(enqueue silent 75 --backoff 1h)
+	jr_ok run --job "$id"
+	assert_regex "$stderr" "^jobrun: run $id silent is due again in [0-9]+m( [0-9]+s)?, after 0 of 5 attempts: exit 75\$"
+	enqueue silent 3 --backoff 1h
+	id=$(enqueue silent 0)
+	jr_ok run --job "$id"
+	assert_equal "$stderr" ''
+	jr_ok run
+	assert_equal "$stderr" ''
+}
+
 @test "--job of a run that does not wait, or does not exist, is exit status 1" {
 	writer work
 	id=$(enqueue work)
