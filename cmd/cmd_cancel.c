@@ -1,6 +1,7 @@
 /*
  * cancel: waiting runs end at once. Running ones get a request to cancel, which their runner sees at its next
- * heartbeat.
+ * heartbeat. If that runner is gone, a tick after the lease ends them. Which of the two it will be is not asked, since
+ * a role that may only enqueue cannot read leases.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -39,7 +40,9 @@ tell_done(const PGresult *result)
 		if (strcmp(answer, "cancelled") == 0)
 			printf("run %s: cancelled\n", id);
 		else if (strcmp(answer, "requested") == 0)
-			printf("run %s: cancel requested; its runner sees it at the next heartbeat\n", id);
+			printf(
+			    "run %s: cancel requested; its runner sees it at the next heartbeat, or a tick after its lease if that runner is gone\n",
+			    id);
 	}
 }
 
@@ -160,7 +163,8 @@ const struct jr_cmd jr_cmd_cancel = {
     .usage = "[OPTION...] ID... | [OPTION...] FILTER...",
     .details =
 	"FILTER is one or more of the options --status to --until: it means the runs that 'jobrun list' shows with them.\n"
-	"A runner stops a running run at its next heartbeat; a runner with --for stops it at once.\n",
+	"A runner stops a running run at its next heartbeat; a runner with --for stops it at once. If that runner\n"
+	"is gone, the first tick after the end of its lease ends the run.\n",
     .options = cancel_options,
     .defaults = &cancel_defaults,
     .size = sizeof(cancel_defaults),

@@ -38,9 +38,19 @@ setup() {
 	bg_runner --lease 4s
 	wait_until 10 run_is "$id" running
 	jr_ok cancel "$id"
-	assert_equal "$output" "run $id: cancel requested; its runner sees it at the next heartbeat"
+	assert_equal "$output" "run $id: cancel requested; its runner sees it at the next heartbeat, or a tick after its lease if that runner is gone"
 	wait_until 15 run_is "$id" cancelled
 	wait_runner
+}
+
+@test "cancel of a run whose runner is gone promises no heartbeat, and the next tick ends the run" {
+	id=$(enqueue work)
+	begin_attempt "$id"
+	end_lease "$id"
+	jr_ok cancel "$id"
+	assert_equal "$output" "run $id: cancel requested; its runner sees it at the next heartbeat, or a tick after its lease if that runner is gone"
+	jr_ok run
+	run_is "$id" cancelled
 }
 
 @test "cancel of a run that has ended exits with 1 and says so" {
