@@ -29,7 +29,6 @@ struct bulk {
 	int64_t first, last; /* the range of ids that is left */
 	int64_t total;       /* runs that matched at the start */
 	int64_t taken;       /* how many of them were in a batch already */
-	int64_t passed;      /* how many of these were passed over, since others had locked them */
 	bool passes;
 };
 
@@ -106,7 +105,7 @@ try_batch(struct bulk *bulk, const char *ids, struct jr_err *err)
 	bulk->repaired->done += jr_pg_int(result, 0, 0, 0);
 	bulk->repaired->asked += jr_pg_int(result, 0, 1, 0);
 	bulk->repaired->left += jr_pg_int(result, 0, 2, 0);
-	bulk->passed += jr_pg_int(result, 0, 3, 0);
+	bulk->repaired->passed += jr_pg_int(result, 0, 3, 0);
 	PQclear(result);
 	return true;
 }
@@ -171,8 +170,8 @@ words_of_rest(const struct bulk *bulk, const struct jr_err *err)
 		return jr_xstrdup("; the same command again does the rest");
 	if (jr_db_is_in_doubt(err))
 		return jr_xstrdup("; count what was done before you repeat it with a lower --limit");
-	return jr_xasprintf(
-	    "; the same command with --limit %" PRId64 " does the rest", bulk->total - bulk->taken + bulk->passed);
+	return jr_xasprintf("; the same command with --limit %" PRId64 " does the rest",
+	    bulk->total - bulk->taken + bulk->repaired->passed);
 }
 
 /* Add to the message how far the command came. If the answer to COMMIT was lost, that batch may have been committed. */
@@ -197,7 +196,7 @@ fail_passed(const struct bulk *bulk, struct jr_err *err)
 	*err = (struct jr_err){.code = JR_E_TEMP};
 	rest = words_of_rest(bulk, err);
 	jr_fail(err, JR_E_TEMP, "passed over %" PRId64 " of %" PRId64 " runs that other sessions keep locked%s",
-	    bulk->passed, bulk->total, rest);
+	    bulk->repaired->passed, bulk->total, rest);
 	free(rest);
 	return false;
 }
@@ -219,7 +218,7 @@ jr_repair_matching(const struct jr_repair *repair, struct jr_repaired *repaired,
 		end_progress(&bulk);
 		if (!ok)
 			say_how_far(&bulk, err);
-		else if (bulk.passed > 0)
+		else if (repaired->passed > 0)
 			ok = fail_passed(&bulk, err);
 	}
 	jr_filter_unbind(&bulk.params);

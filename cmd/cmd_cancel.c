@@ -89,8 +89,8 @@ print_counts(const struct jr_app *app, const struct jr_repaired *n)
 {
 	if (app->json)
 		printf("{\"version\":" JR_PRINT_VERSION ",\"cancelled\":%" PRId64 ",\"requested\":%" PRId64
-		       ",\"left_alone\":%" PRId64 "}\n",
-		    n->done, n->asked, n->left);
+		       ",\"left_alone\":%" PRId64 ",\"passed_over\":%" PRId64 "}\n",
+		    n->done, n->asked, n->left, n->passed);
 	else if (n->asked == 0)
 		printf("cancelled %" PRId64 " %s\n", n->done, n->done == 1 ? "run" : "runs");
 	else
@@ -104,7 +104,7 @@ cancel_matching(const struct jr_repair *repair, struct jr_err *err)
 	struct jr_repaired n;
 	bool ok = jr_repair_matching(repair, &n, err);
 
-	if (ok || n.done + n.asked > 0)
+	if (ok || n.done + n.asked + n.passed > 0)
 		print_counts(repair->app, &n);
 	fflush(stdout);
 	jr_repair_tell_left(&n);

@@ -140,11 +140,13 @@ retry_matching(const struct jr_repair *repair, struct jr_err *err)
 {
 	struct jr_repaired n;
 	bool ok = jr_repair_matching(repair, &n, err);
+	bool counted = ok || n.done + n.passed > 0;
 
-	if (repair->app->json && (ok || n.done > 0))
-		printf("{\"version\":" JR_PRINT_VERSION ",\"retried\":%" PRId64 ",\"left_alone\":%" PRId64 "}\n",
-		    n.done, n.left);
-	else if (ok || n.done > 0)
+	if (repair->app->json && counted)
+		printf("{\"version\":" JR_PRINT_VERSION ",\"retried\":%" PRId64 ",\"left_alone\":%" PRId64
+		       ",\"passed_over\":%" PRId64 "}\n",
+		    n.done, n.left, n.passed);
+	else if (counted)
 		printf("retried %" PRId64 " %s\n", n.done, n.done == 1 ? "run" : "runs");
 	fflush(stdout);
 	jr_repair_tell_left(&n);

@@ -83,8 +83,8 @@ setup() {
 	jr_ok cancel --status running,queued --reason 'too slow'
 	assert_equal "$output" 'cancelled 1 run, asked 1 running one to stop'
 	jr_ok cancel --status running --json
-	[ "$output" = '{"version":1,"cancelled":0,"requested":1,"left_alone":0}' ] ||
-		[ "$output" = '{"version":1,"cancelled":0,"requested":0,"left_alone":0}' ]
+	[ "$output" = '{"version":1,"cancelled":0,"requested":1,"left_alone":0,"passed_over":0}' ] ||
+		[ "$output" = '{"version":1,"cancelled":0,"requested":0,"left_alone":0,"passed_over":0}' ]
 	wait_until 15 run_is "$id" cancelled
 	wait_runner
 	# Asked again is not on record again.

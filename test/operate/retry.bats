@@ -199,6 +199,24 @@ behind() {
 	run_is 2100 queued
 }
 
+@test "retry --json and cancel --json by filter count what others keep locked, also if that is all" {
+	dead_runs 2 mail
+	hold 'select jobrun.cancel(1)'
+	jr retry --type mail --json
+	assert_equal "$status" 75
+	assert_equal "$output" '{"version":1,"retried":1,"left_alone":0,"passed_over":1}'
+	jr retry --type mail --json
+	assert_equal "$status" 75
+	assert_equal "$output" '{"version":1,"retried":0,"left_alone":0,"passed_over":1}'
+	release_holds
+	hold 'select jobrun.cancel(2)'
+	jr cancel --type mail --json
+	assert_equal "$status" 75
+	assert_equal "$output" '{"version":1,"cancelled":0,"requested":0,"left_alone":0,"passed_over":1}'
+	assert_equal "$stderr" 'jobrun: passed over 1 of 1 runs that other sessions keep locked; the same command again does the rest'
+	release_holds
+}
+
 @test "retry shows progress on a terminal only" {
 	dead_runs 2500 mail
 	run on_terminal 80 retry --type mail
