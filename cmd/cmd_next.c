@@ -55,8 +55,7 @@ read_after(struct jr_db *db, const char *const *values, const char *after, char 
 	if (after == NULL)
 		return true;
 	if (!jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err)) {
-		if (err->code == JR_E_DATA && strncmp(err->sqlstate, "22", 2) == 0)
-			jr_zone_blame_time("--after", after, err);
+		jr_zone_blame_time("--after", after, err);
 		return false;
 	}
 	if (PQgetisnull(results[1], 0, 0))

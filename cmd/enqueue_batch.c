@@ -183,10 +183,8 @@ set_zone(struct batch *b, struct jr_err *err)
 	jr_enqueue_request_zone(b->opts, zone);
 	if (!b->opts->per_run || say(b, jr_sql_enqueue_zone, JR_COUNT(zone), zone, err))
 		return true;
-	if (err->code == JR_E_DATA) {
-		err->code = JR_E_USAGE;
+	if (err->code == JR_E_DATA)
 		jr_fail_in(err, "--time-zone");
-	}
 	return false;
 }
 

@@ -243,8 +243,9 @@ jr_request_resolve_at(
 		return true;
 	jr_enqueue_request_zone(opts, zone);
 	if (!jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err)) {
-		if (err->code == JR_E_DATA)
-			jr_zone_blame_time(strcmp(err->sqlstate, "JR065") == 0 ? "--time-zone" : "--at", opts->at, err);
+		if (strcmp(err->sqlstate, "JR065") == 0)
+			jr_fail_in(err, "--time-zone");
+		jr_zone_blame_time("--at", opts->at, err);
 		return false;
 	}
 	request->at = jr_xstrdup(PQgetvalue(results[1], 0, 0));

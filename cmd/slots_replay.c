@@ -39,8 +39,7 @@ read_time(struct jr_db *db, const struct jr_slots_replay *replay, struct jr_err 
 	char *at = NULL;
 
 	if (!jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err)) {
-		if (err->code == JR_E_DATA)
-			jr_zone_blame_time("--replay", replay->at, err);
+		jr_zone_blame_time("--replay", replay->at, err);
 		return NULL;
 	}
 	if (PQntuples(results[1]) > 0)

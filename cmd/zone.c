@@ -83,6 +83,8 @@ jr_zone_check(struct jr_db *db, const char *zone, struct jr_err *err)
 void
 jr_zone_blame_time(const char *option, const char *text, struct jr_err *err)
 {
+	if (err->code != JR_E_DATA || strncmp(err->sqlstate, "22", 2) != 0)
+		return;
 	err->code = JR_E_USAGE;
 	if (strcmp(err->sqlstate, "22007") == 0)
 		jr_fail(err, JR_E_USAGE,

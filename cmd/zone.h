@@ -18,7 +18,10 @@ char *jr_zone_but_utc(void);
 /* JR_E_DATA unless the server knows `zone`, the argument of --time-zone. NULL is right. */
 bool jr_zone_check(struct jr_db *db, const char *zone, struct jr_err *err) JR_MUST;
 
-/* The server has refused `text`, a time as people write it, of this option: say so in *err, with JR_E_USAGE. */
+/*
+ * The server may have refused `text`, a time as people write it, of this option: then say so in *err, with JR_E_USAGE.
+ * What it says of the zone in which it would read the time stays as it is.
+ */
 void jr_zone_blame_time(const char *option, const char *text, struct jr_err *err);
 
 /* The server may have refused the zone of this host: then say so in *err. */

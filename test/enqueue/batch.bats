@@ -223,7 +223,7 @@ is_open() {
 		refused 65 "lines: line 3: .*(${line#*|})"
 	done
 	jr enqueue work --batch lines --per-run --time-zone Mars/Base
-	refused 64 '--time-zone: time zone "Mars/Base" is not known here; write a name of pg_timezone_names'
+	refused 65 '--time-zone: time zone "Mars/Base" is not known here; write a name of pg_timezone_names'
 }
 
 @test "options that contradict --batch exit with 64" {

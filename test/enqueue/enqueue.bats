@@ -143,10 +143,10 @@ refused() {
 	refused 64 '--at: "" is not a time' work --at ''
 	refused 64 '--at: date/time field value out of range: "2031-02-30"' work --at 2031-02-30
 	refused 64 '--at: time zone "mars/base" not recognized' work --at '2031-07-01 12:00 Mars/Base'
-	refused 64 '--time-zone: time zone "Mars/Base" is not known here; write a name of pg_timezone_names' work --at tomorrow --time-zone Mars/Base
-	refused 64 '--time-zone: time zone "Foo5" is not known here' work --at tomorrow --time-zone Foo5
-	refused 64 '--time-zone: time zone "europe/berlin" is not known here; did you mean "Europe/Berlin"\?' work --at tomorrow --time-zone europe/berlin
-	refused 64 '--time-zone: time zone "" is not known here' work --at tomorrow --time-zone ''
+	refused 65 '--time-zone: time zone "Mars/Base" is not known here; write a name of pg_timezone_names' work --at tomorrow --time-zone Mars/Base
+	refused 65 '--time-zone: time zone "Foo5" is not known here' work --at tomorrow --time-zone Foo5
+	refused 65 '--time-zone: time zone "europe/berlin" is not known here; did you mean "Europe/Berlin"\?' work --at tomorrow --time-zone europe/berlin
+	refused 65 '--time-zone: time zone "" is not known here' work --at tomorrow --time-zone ''
 }
 
 @test "enqueueing twice with one idempotency key gives one row, the same id, and created false" {

@@ -657,6 +657,8 @@ many|100' "select d.name, count(*) from jobrun.job_slots s join jobrun.job_defin
 	assert_line --partial 'a slot of gone is '
 	jr next gone
 	assert_one_line 65 'time zone "Europe/Gone" is not known here'
+	jr slots gone --replay '2026-11-02 09:00'
+	assert_one_line 65 '^jobrun: time zone "Europe/Gone" is not known here'
 	q_is "2|fine" "select count(*), max(d.name) from jobrun.job_slots s join jobrun.job_definitions d on d.id = s.definition_id where d.name = 'fine'"
 	jr_ok define gone --disable
 	jr_ok explain gone
