@@ -64,6 +64,17 @@ jr_list_sort_word(size_t i)
 	return NULL;
 }
 
+/* The column whose heading in the table, which is not its name, is `text`; NULL: none. */
+static const char *
+name_of_heading(const char *text, bool sorting)
+{
+	for (size_t i = 0; i < JR_COUNT(known); i++) {
+		if (known[i].heading != NULL && strcmp(known[i].heading, text) == 0 && (known[i].sorts || !sorting))
+			return known[i].name;
+	}
+	return NULL;
+}
+
 /* Fail with a line that has the near name, if there is one, and all names. */
 static bool
 fail_unknown(const char *what, const char *text, bool sorting, struct jr_err *err)
@@ -77,7 +88,9 @@ fail_unknown(const char *what, const char *text, bool sorting, struct jr_err *er
 		(void)jr_buf_addf(&all, "%s%s", count == 0 ? "" : ", ", name);
 		names[count++] = name;
 	}
-	near = jr_text_nearest(text, names, count);
+	near = name_of_heading(text, sorting);
+	if (near == NULL)
+		near = jr_text_nearest(text, names, count);
 	if (near != NULL)
 		jr_fail(
 		    err, JR_E_USAGE, "unknown column \"%s\": did you mean \"%s\"? There are %s", text, near, all.data);

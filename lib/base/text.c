@@ -210,6 +210,17 @@ least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
+/* Capitals count as small letters. */
+static bool
+is_same_letter(char a, char b)
+{
+	if (a >= 'A' && a <= 'Z')
+		a = (char)(a - 'A' + 'a');
+	if (b >= 'A' && b <= 'Z')
+		b = (char)(b - 'A' + 'a');
+	return a == b;
+}
+
 /* How many insertions, deletions, substitutions and swaps of neighbours turn a into b; both at most WORD_MAX long. */
 static size_t
 edit_distance(const char *a, const char *b)
@@ -227,9 +238,9 @@ edit_distance(const char *a, const char *b)
 
 		row[0] = i;
 		for (size_t j = 1; j <= b_len; j++) {
-			row[j] = last[j - 1] + (a[i - 1] != b[j - 1]);
+			row[j] = last[j - 1] + !is_same_letter(a[i - 1], b[j - 1]);
 			row[j] = least(row[j], least(last[j], row[j - 1]) + 1);
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+			if (i > 1 && j > 1 && is_same_letter(a[i - 1], b[j - 2]) && is_same_letter(a[i - 2], b[j - 1]))
 				row[j] = least(row[j], before[j - 2] + 1);
 		}
 		before = last;

@@ -78,6 +78,14 @@ ids() {
 	done
 	jr list -o id,hots
 	assert_one_line 64 'unknown column "hots": did you mean "host". There are id, type, .*, finished_at'
+	jr list -o ID
+	assert_one_line 64 'unknown column "ID": did you mean "id"\? There are id, '
+	jr list -o id,DUE # as the heading of run_at has it
+	assert_one_line 64 'unknown column "DUE": did you mean "run_at"\? There are id, '
+	jr list --sort -ENDED
+	assert_one_line 64 'unknown column "ENDED": did you mean "finished_at"\? There are id, '
+	jr list --sort MAX # nothing sorts by that column
+	assert_one_line 64 'cannot sort by "MAX": there are id, '
 	jr list -o zzz
 	assert_one_line 64 'unknown column "zzz": there are id, type'
 	jr list --sort message

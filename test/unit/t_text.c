@@ -256,7 +256,7 @@ nearest_word_is_found_when_it_is_near(void **state)
 	static const char *const words[] = {"enqueue", "status", "list", "show", "logs", "retry", "cancel", "migrate"};
 	static const char *const pairs[][2] = {{"enque", "enqueue"}, {"lsit", "list"}, {"lst", "list"},
 	    {"staus", "status"}, {"log", "logs"}, {"migarte", "migrate"}, {"retry", "retry"}, {"shw", "show"},
-	    {"cancle", "cancel"}};
+	    {"cancle", "cancel"}, {"LIST", "list"}, {"STAUS", "status"}};
 	static const char *const strangers[] = {"", "x", "ls", "frobnicate", "on"};
 	char long_word[100];
 
