@@ -236,6 +236,7 @@ runner_opts(const struct jr_app *app, const struct run_opts *opts, const struct 
 	    .dead = jr_run_report_dead,
 	    .again = opts->job > 0 ? jr_run_report_again : NULL,
 	    .warned = jr_run_report_warned,
+	    .refused = opts->job > 0 ? NULL : jr_run_report_refused_handler,
 	    .progress = jr_run_report_progress,
 	    .waits = jr_run_report_waits,
 	    .stopping = jr_run_report_stopping,

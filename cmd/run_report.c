@@ -160,6 +160,16 @@ jr_run_report_stopping(void *ctx, int signo, int64_t running)
 	free(grace);
 }
 
+void
+jr_run_report_refused_handler(void *ctx, const char *problem)
+{
+	char *visible = jr_text_visible(problem, false);
+
+	clear_line(ctx);
+	jr_print_now("jobrun: not used any more: %s\n", visible);
+	free(visible);
+}
+
 /* All problems as one text. Caller frees. */
 static char *
 all_problems(const struct jr_handlers *handlers)

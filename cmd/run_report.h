@@ -54,6 +54,9 @@ void jr_run_report_json(const struct jr_counts *c, int64_t ms, int status);
 /* Files in the handlers directory that were refused: as rarely as an unreachable database. */
 void jr_run_report_problems(const struct jr_handlers *handlers, const char *state_directory);
 
+/* A callback: a handler that could be used at the start is refused now. */
+void jr_run_report_refused_handler(void *ctx, const char *problem);
+
 /*
  * The database is a copy (`text` of NULL: it is not): as rarely as an unreachable database. `command` is the NAME of
  * `exec`, NULL for `run`. jr_run_report_copied is the same for `run` as a callback of struct jr_runner_opts.

@@ -138,6 +138,12 @@ struct jr_handler_kind {
 	bool (*check)(struct jr_handler *handler, struct jr_err *err);
 
 	/*
+	 * Are its files still there, and may they still be used? Asked before each start of a runner, which claims no
+	 * more of its type if not. NULL: always.
+	 */
+	bool (*may_start)(const struct jr_handler *handler, struct jr_err *err);
+
+	/*
 	 * Start to work on `run`. `run` and `handler` are borrowed until `ended`; `owner` is copied. deadline_ms comes
 	 * from the lease: everything of this work must be gone by then. run_deadline_ms is the end of the run's timeout
 	 * (ms on CLOCK_BOOTTIME, JR_NEVER: none), for JOBRUN_DEADLINE and statement_timeout; the caller calls `stop`

@@ -126,6 +126,12 @@ check(struct jr_handler *handler, struct jr_err *err)
 	return handler->isolation != NULL;
 }
 
+static bool
+may_start(const struct jr_handler *handler, struct jr_err *err)
+{
+	return jr_trust_check(handler, err) || jr_fail_in(err, handler->job_type);
+}
+
 /* --- the end --- */
 
 static int64_t
@@ -232,9 +238,9 @@ fill_handler(struct exec_work *exec, const struct jr_host *host, struct jr_child
 	spec->raw = host->raw;
 	spec->input = exec->input;
 	spec->input_len = strlen(exec->input);
-	return (jr_trust_check(exec->handler, err) &&
-		   (spec->isolation == NULL || jr_isolation_prepare(exec->handler->isolation, err))) ||
-	       jr_fail_in(err, exec->handler->job_type);
+	return may_start(exec->handler, err) &&
+	       (spec->isolation == NULL || jr_isolation_prepare(exec->handler->isolation, err) ||
+		   jr_fail_in(err, exec->handler->job_type));
 }
 
 static bool
@@ -366,6 +372,7 @@ const struct jr_handler_kind jr_handler_exec = {
     .member = "argv",
     .success_rule = "exit status 0 means: done",
     .check = check,
+    .may_start = may_start,
     .start = start,
     .stop = stop,
     .move = move,

@@ -445,6 +445,7 @@ close_runner(struct jr_runner *runner)
 	jr_ping_close(runner);
 	jr_link_close(runner);
 	jr_scopes_close(runner);
+	jr_refused_close(runner);
 	jr_facts_release(&runner->texts);
 }
 

@@ -118,6 +118,8 @@ struct jr_runner_opts {
 	void (*again)(void *ctx, const struct jr_setback *again); /* it failed, was put off or released, and waits */
 	/* The database has a warning: the alarm of a dead run could not be enqueued. Seldom the same one twice. */
 	void (*warned)(void *ctx, const char *text);
+	/* A handler may not be started any more, for this reason: it is gone, or others can write to it. */
+	void (*refused)(void *ctx, const char *problem);
 	void (*progress)(void *ctx, const struct jr_counts *counts);
 	/* There has been no connection for JR_PG_TELL_MS. left_ms: how long it will be tried; 0: while leases last. */
 	void (*waits)(void *ctx, const char *why, int64_t left_ms);

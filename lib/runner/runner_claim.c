@@ -2,15 +2,14 @@
  * runner_claim: when to look for work, what to claim, and what it brought. See runner_parts.h.
  *
  * The candidates, combinations of (job type, queue, priority) that have a due run, are looked up at most once a second
- * and passed to the claim with a cursor behind the last claimed run. Both are dropped after a second, after a
- * heartbeat, when a claim comes back empty, and before "nothing is due" is decided, so that an urgent run starts within
- * two seconds in the middle of a long drain. After a notification they are looked up again as soon as they are
- * NOTIFIED_MS old, so that there is a claim between two looks, and many notifications cause one look.
+ * and passed to the claim with a cursor behind the last claimed run. Both are dropped after a second, a heartbeat, an
+ * empty claim and a refused handler, and before "nothing is due" is decided, so that an urgent run starts within two
+ * seconds in the middle of a long drain. After a notification they are looked up again as soon as they are NOTIFIED_MS
+ * old, so that there is a claim between two looks, and many notifications cause one look.
  *
  * While a session holds an old snapshot, a look walks over the index entries of all runs that were claimed meanwhile,
- * and so does the claim from the head that follows; a claim with a cursor does not. So a look is good for LOOK_SHARE
- * times as long as it took. LOOKED_MS, or LOOKED_SHARE times, is the most, so that an urgent run still starts.
- * A claim that could not look at all that is due, since others have locked very many runs, says where the next one goes
+ * and so does a claim without a cursor. So a look is good for LOOK_SHARE times as long as it took, within limits. A
+ * claim that could not look at all that is due, since others have locked very many runs, says where the next one goes
  * on. It counts as a part of the look, so that the cursor gets past those. If that was in vain, nothing can be claimed.
  *
  * What must hold: a permit is reserved for each run before it is claimed, and each run that is started has it, its own
@@ -104,14 +103,14 @@ take_notice(struct jr_runner *runner)
 	bool ended = claim->ended != jr_start_count_ended(runner);
 	bool fired = claim->fired != jr_fire_count_looks(runner);
 	bool reclaimed = claim->reclaimed != jr_reclaim_count_taken(runner);
+	bool refused = claim->refused != jr_refused_count(runner);
 
-	if (ended) {
-		claim->stale = true;
+	claim->stale = claim->stale || ended;
+	if (ended)
 		claim->at_ms = 0;
-	}
 	if (ended || fired || reclaimed)
 		claim->drained = false;
-	if (fired || reclaimed || claim->beats != jr_heartbeat_count(runner))
+	if (fired || reclaimed || refused || claim->beats != jr_heartbeat_count(runner))
 		reset(runner);
 	if (fired)
 		(void)jr_claim_look_soon(runner);
@@ -119,6 +118,7 @@ take_notice(struct jr_runner *runner)
 	claim->fired = jr_fire_count_looks(runner);
 	claim->reclaimed = jr_reclaim_count_taken(runner);
 	claim->beats = jr_heartbeat_count(runner);
+	claim->refused = jr_refused_count(runner);
 }
 
 static bool

@@ -18,6 +18,7 @@
  *	runner_held.c       the list of held runs
  *	runner_phase.c      the phases of a held run
  *	runner_scopes.c     claim scopes, and permits
+ *	runner_refused.c    handlers that may not be started any more
  *	runner_unhandled.c  runs that no host has a handler for
  *	runner_unanswered.c requests for work that failed, in a row
  *	runner_report.c     what became of a run: log, counts
@@ -269,6 +270,20 @@ struct jr_permit *jr_permit_of_none(void);                                      
 void jr_permit_share(struct jr_permit *permit);
 void jr_permit_leave(struct jr_runner *runner, struct jr_permit *permit);
 
+/* --- runner_refused.c --- */
+
+struct jr_refused {
+	int64_t *again_ms; /* for each handler: when it is looked at again; 0: it is not refused. NULL: none ever was */
+	int64_t count;     /* how often one was refused */
+};
+
+/* Asked before each start. The first refusal is told to people; then nothing of its type is claimed any more. */
+bool jr_refused_may_start(struct jr_runner *runner, const struct jr_handler *handler, struct jr_err *err) JR_MUST;
+/* Was it refused, and is it still? */
+bool jr_refused_has(const struct jr_runner *runner, const struct jr_handler *handler);
+int64_t jr_refused_count(const struct jr_runner *runner);
+void jr_refused_close(struct jr_runner *runner);
+
 /* --- runner_heartbeat.c --- */
 
 struct jr_heartbeat {
@@ -402,7 +417,7 @@ struct jr_claim_part {
 	int64_t errors;          /* in a row */
 	int64_t sent_alone;      /* how often something was sent without a settle */
 	size_t most; /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
-	int64_t ended, beats, fired, reclaimed; /* the counts of others that were seen last */
+	int64_t ended, beats, fired, reclaimed, refused; /* the counts of others that were seen last */
 	struct jr_repeat repeat;
 };
 
@@ -553,6 +568,7 @@ struct jr_runner {
 	struct jr_adopt adopt;
 	struct jr_settle settle;
 	struct jr_linger linger;
+	struct jr_refused refused;
 	struct jr_unhandled unhandled;
 	struct jr_unanswered unanswered;
 	struct jr_link link;

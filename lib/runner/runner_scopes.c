@@ -346,7 +346,8 @@ is_of_scope(void *ctx, const char *job_type)
 	const struct filter *filter = ctx;
 	const struct jr_handler *handler = jr_handlers_find(filter->runner->opts->handlers, job_type);
 
-	return handler != NULL && find(filter->runner, handler) == filter->scope;
+	return handler != NULL && find(filter->runner, handler) == filter->scope &&
+	       !jr_refused_has(filter->runner, handler);
 }
 
 bool

@@ -130,6 +130,28 @@ take_outcome(struct jr_held *held, struct jr_outcome *outcome)
 	}
 }
 
+static void
+note_unstarted(struct jr_held *held, const char *why)
+{
+	log_held(JR_INFO, JR_EVENT_UNSTARTED, held, why);
+	count_claimed(held, -1);
+	jr_runner_fail_job(held->runner, why);
+}
+
+/* If its files have gone between the last look at them and the start, it is as if that had found them gone. */
+static void
+judge_failed_start(struct jr_held *held, struct jr_outcome *outcome)
+{
+	const struct jr_handler *handler = jr_exec_handler(held->runner, held->run->job_type);
+	struct jr_err err;
+
+	if (outcome == NULL || outcome->kind != JR_OUT_FAILED || outcome->error_code == NULL ||
+	    strcmp(outcome->error_code, "cannot-start") != 0 || jr_refused_may_start(held->runner, handler, &err))
+		return;
+	note_unstarted(held, err.msg);
+	outcome->kind = JR_OUT_UNSTARTED;
+}
+
 static void start_or_end(struct jr_held *held);
 
 void
@@ -163,6 +185,7 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 	jr_attempt_free(attempt);
 	note_ended(held);
 	runner->counts.running--;
+	judge_failed_start(held, outcome);
 	take_outcome(held, outcome);
 	if (waiting != NULL)
 		start_or_end(waiting);
@@ -222,9 +245,7 @@ start_handler(struct jr_held *held, const struct jr_handler *handler)
 static void
 give_back(struct jr_held *held, const char *why)
 {
-	log_held(JR_INFO, JR_EVENT_UNSTARTED, held, why);
-	count_claimed(held, -1);
-	jr_runner_fail_job(held->runner, why);
+	note_unstarted(held, why);
 	end_unstarted(held, JR_OUT_UNSTARTED, "unstarted", why);
 }
 
@@ -234,6 +255,7 @@ start_or_end(struct jr_held *held)
 {
 	struct jr_runner *runner = held->runner;
 	const struct jr_handler *handler = jr_exec_handler(runner, held->run->job_type);
+	struct jr_err err;
 
 	jr_exec_note_start(runner, held->run);
 	jr_ahead_remove(held);
@@ -249,6 +271,8 @@ start_or_end(struct jr_held *held)
 		give_back(held, "no permit was free in time");
 	else if (jr_held_permit(held) == NULL)
 		give_back(held, "there was no permit for it");
+	else if (!jr_refused_may_start(runner, handler, &err))
+		give_back(held, err.msg);
 	else if (!has_watchdog(runner))
 		give_back(held, "this host could not start handlers");
 	else
