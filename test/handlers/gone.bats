@@ -79,6 +79,22 @@ comes_and_goes() {
 	assert_file_not_exist "$TMPDIR/worked"
 }
 
+@test "run --job says that the handler is gone, and its run waits uncharged" {
+	handler work <<<'exit 0'
+	jr_ok queue mail --max-running 1
+	id=$(enqueue work --queue mail)
+	hold "select from jobrun.job_queues where name = 'mail' for update"
+	bg_runner --job "$id"
+	wait_until 15 q_is 1 "select count(*) from jobrun.job_runners" # it has read the directory
+	rm "$JOBRUN_HANDLERS/work"
+	release_holds
+	wait_runner || true
+	assert_equal "$runner_status" 75
+	assert_equal "$(cat "$runner_err")" \
+		"jobrun: run $id was not started: work: cannot use $JOBRUN_HANDLERS/work: No such file or directory"
+	untouched "$id"
+}
+
 @test "the statement of a NAME.sql is the one that the runner has read when it started, also when the file is gone" {
 	printf 'select 1\n' >"$JOBRUN_HANDLERS/work.sql"
 	bg_runner --for 60s
