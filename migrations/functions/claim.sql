@@ -310,7 +310,8 @@ $fn$;
 -- Every statement of a volatile function has its own snapshot only in READ COMMITTED: anything else is refused.
 -- force_generic_plan: the function is planned once per connection without a named prepared statement. Joins are by
 -- ctid, or runs are read by an array of their ctids, so that even wrong statistics give nested loops, and a plan made
--- while the table was empty does not read all of it.
+-- while the table was empty does not read all of it. enable_sort: from one key to the next by job_runs_bound, which has them in
+-- order, not by reading and sorting all of the combination, which seems as cheap when few runs are expected.
 create or replace function jobrun.claim(
 	runner_id bigint, host text, n integer, job_types text[], queues text[], priorities smallint[],
 	after_priority smallint, after_run_at timestamptz, after_id bigint, lease_ms bigint, claim_number bigint,
@@ -318,7 +319,7 @@ create or replace function jobrun.claim(
 returns setof jobrun.held_runs
 language plpgsql volatile
 set search_path = pg_catalog, jobrun, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off
-set enable_bitmapscan = off as $fn$
+set enable_bitmapscan = off set enable_sort = off as $fn$
 #variable_conflict use_column
 declare
 	v_runner   constant bigint := runner_id;

@@ -206,6 +206,31 @@ succeeded|20' 'select status, count(*) from jobrun.job_runs group by status orde
 	q 'truncate jobrun.job_runs restart identity'
 }
 
+@test "20,000 runs with a lock key and a unique key, locked by another session: few pages each, whatever statistics say" {
+	handler work <<<:
+	q 'alter table jobrun.job_runs set (autovacuum_enabled = off)' \
+		"insert into jobrun.job_queues (name) values ('default')" \
+		"insert into jobrun.job_runners (id, pid, permits, host, version) values (77, 1, 1, 'other', 'x')"
+	for state in ended never analysed; do
+		[ "$state" = ended ] || q 'truncate jobrun.job_runs restart identity'
+		# "ended": with the statistics of a table of which no run waits
+		[ "$state" != ended ] || q "insert into jobrun.job_runs (job_type, status, finished_at, started_at, attempts, claim_seq)
+			select 'work', 'succeeded', now(), now(), 1, 1 from generate_series(1, 20000) i" 'vacuum analyze jobrun.job_runs'
+		q "insert into jobrun.job_runs (job_type, run_at, unique_key, concurrency_key)
+			select 'work', now() - interval '1 hour', 'u' || i, 'k' || i from generate_series(1, 20000) i" \
+			"insert into jobrun.job_runs (job_type) select 'work' from generate_series(1, 5) i"
+		[ "$state" != analysed ] || q 'analyze jobrun.job_runs'
+		hold "select from jobrun.job_runs r where r.unique_key is not null for update"
+		q "begin; explain (analyze, buffers, format json) select from
+			jobrun.claim(77, 'other', 10, '{work}', '{default}', '{100}', null, null, null, 60000, 1) c; rollback" >plan
+		run jq -r '.[0].Plan | if ."Actual Rows" == 5 and ."Shared Hit Blocks" + ."Shared Read Blocks" < 100000 then "few" else . end' plan
+		assert_output few
+		[ "$state" != never ] || jr_ok run -j 10 # a claim that takes longer than the statement_timeout fails
+		release_holds
+	done
+	q 'truncate jobrun.job_runs restart identity'
+}
+
 @test "when four others have locked a hundred runs each, a claim of a hundred looks twice" {
 	needs_session # for auto_explain
 	q "insert into jobrun.job_runs (job_type) select 'work' from generate_series(1, 600)" \
