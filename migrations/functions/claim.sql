@@ -297,7 +297,8 @@ $fn$;
 --  5. Only these n are locked (SKIP LOCKED), checked again, and turned into running. While others claim, too, most of them
 --     may be locked; then the same goes on behind them, with more at a time, up to a thousand runs.
 --  6. Those with a unique key are only locked; start_keyed starts them, ends them, or leaves them out this time. Other runs
---     are taken in the place of those left out; if there are none, their queue is returned as in 3.
+--     are taken in the place of those left out; if there are none, their queue is returned as in 3. When so many are left out
+--     that this claim would take long, it ends, and the next one goes on behind them, as in 7.
 --  7. If these were not enough, or there are limits, further turns look at more runs. When a full lock key or a paused
 --     definition has many runs before the others, they go by key: the first due runs of each key that has room, and the
 --     free ones. So no number of such runs hides those after them, nor slows a claim down. If there are more than a
@@ -337,6 +338,7 @@ declare
 	v_busy     text[] := '{}';            -- queues of runs that start_keyed has left out
 	v_keyed    bigint[];                  -- locked runs that start_keyed is to start
 	v_passed   bigint[] := '{}';          -- those of them that it has not started
+	v_kept     integer := 0;              -- turns in which it has left out some; by key they count tenfold
 	v_started  record;
 	v_turn     record;
 	v_looked   bigint := 0;
@@ -429,6 +431,19 @@ begin
 			v_ends := v_ends and v_keyed = '{}';
 			v_passed := v_passed || v_keyed;
 			v_busy := v_busy || v_started.left_out;
+			v_kept := v_kept + case when v_keyed = '{}' then 0 when v_by_key then 10 else 1 end;
+			if v_keyed <> '{}' and (v_kept >= 50 or cardinality(v_passed) >= 1000
+				or v_looked >= case when v_last then 200000 else 100000 end)
+			then
+				v_ends := true;           -- enough for one claim: the next one goes on behind them, in their queue, too
+				v_more := true;
+				v_busy := '{}';
+				if not v_last then
+					select r.priority, r.run_at, r.id into v_priority, v_run_at, v_id from (
+						select r.priority, r.run_at, r.id from jobrun.job_runs r where r.id = any (v_keyed) offset 0) r
+					order by r.priority desc, r.run_at desc, r.id desc limit 1;
+				end if;
+			end if;
 		end if;
 		exit when v_ends or cardinality(v_ids) >= n;
 		with recursive lim as materialized (  -- room left in each limited queue; its row is locked, so this is exact

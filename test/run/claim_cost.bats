@@ -231,6 +231,35 @@ succeeded|20' 'select status, count(*) from jobrun.job_runs group by status orde
 	q 'truncate jobrun.job_runs restart identity'
 }
 
+@test "many retries of which another session has locked a newer run: few pages for a claim, and what is behind them starts" {
+	handler work <<<:
+	q 'alter table jobrun.job_runs set (autovacuum_enabled = off)' \
+		"insert into jobrun.job_queues (name) values ('default')" \
+		"insert into jobrun.job_runners (id, pid, permits, host, version) values (77, 1, 1, 'other', 'x')" \
+		"insert into jobrun.job_runs (job_type, run_at, unique_key, concurrency_key, status, attempts, claim_seq, started_at)
+			select 'work', now() - interval '1 hour', 'u' || i, 'k' || i, 'failed', 1, 1, now() from generate_series(1, 3000) i" \
+		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome) select r.id, 1, 1, 'failed' from jobrun.job_runs r" \
+		"insert into jobrun.job_runs (job_type, run_at, unique_key, concurrency_key)
+			select 'work', now() - interval '1 hour', 'u' || i, 'k' || i from generate_series(1, 3000) i" \
+		"insert into jobrun.job_runs (job_type) select 'work' from generate_series(1, 5) i"
+	hold "select from jobrun.job_runs r where r.unique_key is not null and r.claim_seq = 0 for share"
+	for n in 1 10 1000; do
+		q "begin; explain (analyze, buffers, format json) select from
+			jobrun.claim(77, 'other', $n, '{work}', '{default}', '{100}', null, null, null, 60000, 1) c; rollback" >plan
+		run jq -r '.[0].Plan | if ."Shared Hit Blocks" + ."Shared Read Blocks" < 100000 then "few" else . end' plan
+		assert_output few
+	done
+	JR_TIMEOUT=120 jr_ok run -j 10
+	assert_equal "$stderr" ''
+	q_is 'failed|3000
+queued|3000
+succeeded|5' 'select status, count(*) from jobrun.job_runs group by status order by status'
+	release_holds
+	jr_ok run --max-runs 20 -j 10
+	q_is '3001|3020|20' "select min(id), max(id), count(*) from jobrun.job_runs where status = 'succeeded' and unique_key is not null"
+	q 'truncate jobrun.job_runs, jobrun.job_attempts restart identity'
+}
+
 @test "when four others have locked a hundred runs each, a claim of a hundred looks twice" {
 	needs_session # for auto_explain
 	q "insert into jobrun.job_runs (job_type) select 'work' from generate_series(1, 600)" \
