@@ -1,7 +1,7 @@
 /*
  * cancel: waiting runs end at once. Running ones get a request to cancel, which their runner sees at its next
- * heartbeat. If that runner is gone, a tick after the lease ends them. Which of the two it will be is not asked, since
- * a role that may only enqueue cannot read leases.
+ * heartbeat. If that runner is gone, the first tick after the lease ends them. The command does not ask which of the
+ * two it will be, since a role that may only enqueue cannot read leases.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -41,7 +41,7 @@ tell_done(const PGresult *result)
 			printf("run %s: cancelled\n", id);
 		else if (strcmp(answer, "requested") == 0)
 			printf(
-			    "run %s: cancel requested; its runner sees it at the next heartbeat, or a tick after its lease if that runner is gone\n",
+			    "run %s: cancel requested; its runner stops it at the next heartbeat; if that runner is gone, the first tick after the lease ends it\n",
 			    id);
 	}
 }

@@ -35,7 +35,7 @@ struct jr_repair {
 
 struct jr_repaired {
 	int64_t done, asked, left;
-	int64_t passed; /* over, since others keep them locked */
+	int64_t passed; /* runs that were passed over, since others keep them locked */
 };
 
 /* JR_E_USAGE unless either ids or a filter was given. */

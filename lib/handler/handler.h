@@ -138,8 +138,8 @@ struct jr_handler_kind {
 	bool (*check)(struct jr_handler *handler, struct jr_err *err);
 
 	/*
-	 * Are its files still there, and may they still be used? Asked before each start of a runner, which claims no
-	 * more of its type if not. NULL: always.
+	 * Are its files still there, and may they still be used? A runner asks before each start; if not, it claims no
+	 * more runs of the type. NULL: always.
 	 */
 	bool (*may_start)(const struct jr_handler *handler, struct jr_err *err);
 

@@ -2,9 +2,9 @@
  * runner_refused: handlers that this runner may not start any more, although their files were good when it read the
  * directory: one is gone, or others can write to it. See runner_parts.h.
  *
- * Such a host does not have the job type. So what was claimed of it is given back uncharged, and what is due of it is
- * left to others, as if the runner had found the directory so. Whether a file is good again is looked at when runs of
- * its type are due, at most once in AGAIN_MS.
+ * Such a host does not have the job type. So the runs that were claimed are given back uncharged, and those that are due
+ * are left to others, as if the file had been so when the runner read the directory. While runs of the type are due, the
+ * runner looks whether the file is good again, at most once in AGAIN_MS.
  */
 #include <stdlib.h>
 

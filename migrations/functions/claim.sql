@@ -311,8 +311,9 @@ $fn$;
 -- Every statement of a volatile function has its own snapshot only in READ COMMITTED: anything else is refused.
 -- force_generic_plan: the function is planned once per connection without a named prepared statement. Joins are by
 -- ctid, or runs are read by an array of their ctids, so that even wrong statistics give nested loops, and a plan made
--- while the table was empty does not read all of it. enable_sort: from one key to the next by job_runs_bound, which has them in
--- order, not by reading and sorting all of the combination, which seems as cheap when few runs are expected.
+-- while the table was empty does not read all of it. enable_sort is off so that a step from one key to the next reads
+-- job_runs_bound, which has the keys in order. When the planner expects few runs, it takes reading and sorting all runs of the
+-- combination to be as cheap.
 create or replace function jobrun.claim(
 	runner_id bigint, host text, n integer, job_types text[], queues text[], priorities smallint[],
 	after_priority smallint, after_run_at timestamptz, after_id bigint, lease_ms bigint, claim_number bigint,

@@ -16,6 +16,20 @@ load ../lib/common
 	done
 }
 
+# The medians of these are 2 and 8. Turn by turn they are as good as each other, twice of three times.
+@test "a ratio is the median of the ratios of each turn; a contender that has failed has missed its target" {
+	cat >judge.py <<-'python'
+		import report, works
+		row = works.Row("title", "rate", "/s", [works.Target(0.5, "floor"), works.Target(0.5, "broken"), works.Target(3)])
+		samples = {"jobrun": [{"rate": r} for r in (1, 2, 9)], "floor": [{"rate": r} for r in (1, 8, 9)], "broken": []}
+		print([(r["ratio"], r["met"]) for r in report.judge_row(row, samples, {}, False)])
+		print([r["met"] for r in report.judge_row(row, dict(samples, jobrun=[]), {}, False)])
+	python
+	PYTHONPATH=$TOP/scripts/bench run -0 python3 judge.py
+	assert_line --index 0 '[(1.0, True), (None, None), (2, False)]'
+	assert_line --index 1 '[False, False, False]'
+}
+
 @test "an unknown name for --only is refused, with the names there are" {
 	run -2 "$TOP/scripts/bench/run" --only tikc
 	assert_output --partial 'no such work: tikc; there are tick, exec'

@@ -38,7 +38,7 @@ setup() {
 	bg_runner --lease 4s
 	wait_until 10 run_is "$id" running
 	jr_ok cancel "$id"
-	assert_equal "$output" "run $id: cancel requested; its runner sees it at the next heartbeat, or a tick after its lease if that runner is gone"
+	assert_equal "$output" "run $id: cancel requested; its runner stops it at the next heartbeat; if that runner is gone, the first tick after the lease ends it"
 	wait_until 15 run_is "$id" cancelled
 	wait_runner
 }
@@ -48,7 +48,7 @@ setup() {
 	begin_attempt "$id"
 	end_lease "$id"
 	jr_ok cancel "$id"
-	assert_equal "$output" "run $id: cancel requested; its runner sees it at the next heartbeat, or a tick after its lease if that runner is gone"
+	assert_equal "$output" "run $id: cancel requested; its runner stops it at the next heartbeat; if that runner is gone, the first tick after the lease ends it"
 	jr_ok run
 	run_is "$id" cancelled
 }

@@ -3,7 +3,7 @@
  *
  * batched: https://worker.graphile.org/docs/performance, "The above stats were achieved with this configuration":
  * concurrentJobs 24, maxPoolSize 25, localQueue { size: 500 }, completeJobBatchDelay 0, failJobBatchDelay 0.
- * spawn: the same, with as many at once as jobrun. single: GW_JOBS at once, each job completed in a transaction of its own.
+ * spawn: the same, with as many at once as jobrun. single: GW_JOBS (10) at once, each job completed in a transaction of its own.
  */
 const jobs = Number(process.env.GW_JOBS || 10);
 const batching = { localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 };
