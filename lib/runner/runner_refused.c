@@ -2,9 +2,9 @@
  * runner_refused: handlers that this runner may not start any more, although their files were good when it read the
  * directory: one is gone, or others can write to it. See runner_parts.h.
  *
- * Such a host does not have the job type. So the runs that were claimed are given back uncharged, and those that are due
- * are left to others, as if the file had been so when the runner read the directory. While runs of the type are due, the
- * runner looks whether the file is good again, at most once in AGAIN_MS.
+ * Such a host does not have the job type. So the runs that were claimed are given back uncharged, and those that are
+ * due are left to others, as if the file had been so when the runner read the directory. While runs of the type are
+ * due, the runner looks whether the file is good again, at most once in AGAIN_MS.
  */
 #include <stdlib.h>
 
