@@ -107,7 +107,7 @@ all: $(BUILD)/jobrun $(MAN_PAGES)   ## build/jobrun and its manual page (the def
 
 $(BUILD)/jobrun: $(CMD_OBJECTS) $(BUILD)/libjobrun.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,--export-dynamic-symbol=_gnutls_global_init_skip -o $@ $^ $(PKG_LIBS)
 
 $(BUILD)/libjobrun.a: $(LIB_OBJECTS)
 	@rm -f $@

@@ -75,6 +75,12 @@ load ../lib/common
 	assert_regex "$output" '^jobrun '
 }
 
+@test "GnuTLS, which comes with libldap, is not prepared at the start" {
+	run env GNUTLS_DEBUG_LEVEL=9 "$JOBRUN" --help
+	assert_equal "$status" 0
+	refute_output --partial 'gnutls['
+}
+
 @test "an unknown command or option exits with 64 and one line with a suggestion" {
 	jr enquue
 	assert_equal "$status" 64
