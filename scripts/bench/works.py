@@ -174,7 +174,7 @@ def tick(lab, options):
         Row("its processor time", "cpu_ms", "ms", [Target(1.4, floor.against), peer], higher=False),
         Row("its largest resident set", "rss_mib", "MiB", [Target(10), floor, peer], higher=False),
     ]
-    return Work("tick", contenders, rows, times=1 if options.quick else 10)
+    return Work("tick", contenders, rows, times=1 if options.quick else 30)
 
 
 def executables(lab, options):

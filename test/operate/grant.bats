@@ -322,6 +322,22 @@ $output"
 $bad|dead||exit:65|exit 65: no such customer"
 }
 
+@test "grant enqueue: cancel -n shows what cancel would do with its own runs, and names the others" {
+	granted enqueue
+	own=$(sql enqueue "select jobrun.enqueue('work')")
+	theirs=$(enqueue work)
+	as enqueue cancel -n "$own" "$theirs"
+	assert_equal "$status" 1
+	assert_line 'work queued    1'
+	assert_equal "$stderr" "jobrun: there is no run $theirs that you may cancel"
+	run_is "$own" queued
+	as enqueue cancel "$own" "$theirs"
+	assert_equal "$status" 1
+	assert_equal "$stderr" "jobrun: there is no run $theirs that you may cancel"
+	run_is "$own" cancelled
+	run_is "$theirs" queued
+}
+
 @test "grant enqueue --type allows only these types, by function, batch, view and command" {
 	login app
 	jr_ok grant enqueue "$(role app)" --type mail,sms
