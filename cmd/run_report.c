@@ -273,6 +273,28 @@ jr_run_report_json(const struct jr_counts *c, int64_t ms, int status)
 	json_decref(doc);
 }
 
+/* The outcomes that are rare, only if there are any. */
+static void
+tell_rest(const struct jr_counts *c)
+{
+	const struct {
+		int64_t count;
+		const char *mark, *words;
+	} rest[] = {
+	    {c->later, ",", "put off"},
+	    {c->cancelled, ",", "cancelled"},
+	    {c->released, ",", "stopped and given back"},
+	    {c->fenced, ",", "with a lost lease"},
+	    {c->unstarted, ";", "given back unstarted"},
+	};
+
+	for (size_t i = 0; i < JR_COUNT(rest); i++) {
+		if (rest[i].count > 0)
+			fprintf(stderr, "%s %" PRId64 " %s", rest[i].mark, rest[i].count, rest[i].words);
+	}
+	fputc('\n', stderr);
+}
+
 void
 jr_run_report_summary(struct jr_run_report *report, const struct jr_counts *c, int64_t ms)
 {
@@ -290,11 +312,7 @@ jr_run_report_summary(struct jr_run_report *report, const struct jr_counts *c, i
 		fprintf(stderr,
 		    "%" PRId64 " run%s in %s: %" PRId64 " succeeded, %" PRId64 " retrying, %" PRId64 " dead",
 		    c->claimed, plural(c->claimed), took, c->succeeded, c->failed, c->dead);
-		if (c->released > 0)
-			fprintf(stderr, ", %" PRId64 " stopped and given back", c->released);
-		if (c->unstarted > 0)
-			fprintf(stderr, "; %" PRId64 " given back unstarted", c->unstarted);
-		fputc('\n', stderr);
+		tell_rest(c);
 	}
 	free(took);
 }

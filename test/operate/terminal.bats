@@ -62,6 +62,15 @@ dead_runs() {
 	assert_line --index 1 'timeout              all  how long an attempt may take, for runs without a timeout; "0": no limit'
 }
 
+@test "the summary of a tick counts every run: those that were put off, too" {
+	handler good <<<'exit 0'
+	handler later <<<'exit 75'
+	handler bad <<<'exit 1'
+	for type in good later later bad; do enqueue "$type" >/dev/null; done
+	run on_terminal 100 run -j 1
+	assert_output --regexp '4 runs in [^ ]+: 1 succeeded, 1 retrying, 0 dead, 2 put off$'
+}
+
 @test "help is wrapped to the terminal, to 100 columns at most, and to 80 in a pipe; examples and commands stay whole" {
 	local command
 
