@@ -115,6 +115,12 @@ class Lab:
         self.socket = self.server.split()[0].split("=", 1)[1]
         self.postmaster = int(self.sql("postgres", "select pg_read_file('postmaster.pid')").split()[0])
 
+    def warm(self):
+        """As much write-ahead log as the server keeps. A new segment costs more than the work that is written to it, so
+        whoever is measured first would pay for all."""
+        fill = "perform pg_logical_emit_message(false, '', ''), pg_switch_wal()"
+        self.sql("postgres", "do $$ begin for i in 1..128 loop %s; end loop; end $$;\ncheckpoint;\n" % fill)
+
     def autovacuum(self, on):
         """Once a second, so that it does not come by chance; or not at all."""
         change = "set autovacuum = on;\nalter system set autovacuum_naptime = '1s'" if on else "reset all"
