@@ -60,7 +60,7 @@ take_started(struct jr_runner *runner, const PGresult *result, const struct jr_s
 	if (started->expired)
 		jr_reclaim_begin(runner);
 	jr_linger_begin(runner);
-	jr_claim_take_candidates(runner, result, 0);
+	jr_look_take(runner, result, 0);
 	jr_fire_take_look(runner, started->slot_due ? 0 : INT64_MAX, false);
 	if (started->looks)
 		jr_unhandled_want(runner);
@@ -405,6 +405,7 @@ open_parts(struct jr_runner *runner, struct jr_err *err)
 	jr_fire_open(runner);
 	jr_progress_open(runner);
 	jr_claim_open(runner);
+	jr_look_open(runner);
 	jr_ahead_open(runner);
 	jr_ping_open(runner);
 	jr_timer_init(&runner->tick.splay, on_splayed, runner);

@@ -1,20 +1,9 @@
 /*
- * runner_claim: when to look for work, what to claim, and what it brought. See runner_parts.h.
+ * runner_claim: what to claim, and what it brought. See runner_parts.h.
  *
- * The candidates, combinations of (job type, queue, priority) that have a due run, are looked up at most once a second
- * and passed to the claim with a cursor behind the last claimed run. Both are dropped after a second, a heartbeat, an
- * empty claim and a refused handler, and before "nothing is due" is decided, so that an urgent run starts within two
- * seconds in the middle of a long drain. After a notification they are looked up again as soon as they are NOTIFIED_MS
- * old, so that there is a claim between two looks, and many notifications cause one look.
- *
- * While a session holds an old snapshot, a look walks over the index entries of all runs that were claimed meanwhile,
- * and so does a claim without a cursor. So a look is good for LOOK_SHARE times as long as it took, within limits. A
- * claim that could not look at all that is due, since others have locked very many runs, says where the next one goes
- * on. It counts as a part of the look, so that the cursor gets past those. If that was in vain, nothing can be claimed.
- *
- * What must hold: a permit is reserved for each run before it is claimed, and each run that is started has it, its own
- * or that of its batch; permits of runs that did not come are given back. After a lost answer the runner claims nothing
- * until it has read which runs it holds.
+ * Each claim is for the candidates of one scope, which runner_look.c has. What must hold: a permit is reserved for each
+ * run before it is claimed, and each run that is started has it, its own or that of its batch; permits of runs that did
+ * not come are given back. After a lost answer the runner claims nothing until it has read which runs it holds.
  */
 #include <stdlib.h>
 
@@ -22,11 +11,6 @@
 #include "base/log.h"
 #include "runner/runner_parts.h"
 
-#define LOOK_MS 1000    /* how old the candidates may be; how often to look while handlers run */
-#define LOOK_SHARE 10   /* or so many times as long as the look took, */
-#define LOOKED_MS 10000 /* but no longer than this, */
-#define LOOKED_SHARE 6  /* unless the look took seconds */
-#define NOTIFIED_MS 5   /* between two looks, however many notifications come */
 #define PERMIT_MS 100   /* how often a runner that stays tries for a permit */
 #define ERRORS_MAX 5    /* failed claims in a row before the runner ends */
 #define CLAIM_MOST 4096 /* runs of one answer */
@@ -34,91 +18,7 @@
 void
 jr_claim_open(struct jr_runner *runner)
 {
-	runner->claim.candidates_at_ms = -1;
 	runner->claim.most = CLAIM_MOST;
-}
-
-/* --- when --- */
-
-static int64_t
-jittered(struct jr_runner *runner, int64_t ms)
-{
-	return ms * 4 / 5 + (int64_t)jr_random_below(&runner->random, (uint64_t)(ms * 2 / 5) + 1);
-}
-
-/* How long candidates are good for, at least `least`. Below LOOK_MS what a look took is chance. */
-static int64_t
-good_for_ms(const struct jr_claim_part *claim, int64_t least)
-{
-	int64_t share_ms = LOOK_SHARE * claim->look_ms, most_ms = LOOKED_SHARE * claim->look_ms;
-
-	if (share_ms <= LOOK_MS)
-		return least;
-	most_ms = most_ms > LOOKED_MS ? most_ms : LOOKED_MS;
-	return share_ms < most_ms ? share_ms : most_ms;
-}
-
-/* After a notification the look is soon, but a server that refuses is not asked more often because of it. */
-static void
-hasten(struct jr_runner *runner)
-{
-	struct jr_claim_part *claim = &runner->claim;
-	int64_t last_ms = claim->candidates_at_ms > claim->looked_ms ? claim->candidates_at_ms : claim->looked_ms;
-
-	if (claim->notified && claim->errors == 0 && last_ms + NOTIFIED_MS < claim->at_ms)
-		claim->at_ms = last_ms + NOTIFIED_MS;
-}
-
-static void
-look_again_in(struct jr_runner *runner, int64_t ms)
-{
-	runner->claim.at_ms = jr_clock_after(jr_clock_now_ms(), jittered(runner, ms));
-	hasten(runner);
-	jr_runner_wake_at(runner, runner->claim.at_ms);
-}
-
-bool
-jr_claim_look_soon(struct jr_runner *runner)
-{
-	bool first = !runner->claim.notified;
-
-	runner->claim.notified = true;
-	hasten(runner);
-	return first;
-}
-
-/* Drop the candidates and the cursors. */
-static void
-reset(struct jr_runner *runner)
-{
-	runner->claim.candidates_at_ms = -1;
-	jr_scopes_forget_cursors(runner);
-}
-
-/* What the other parts have done since the last time: it may have made work, or made room for it. */
-static void
-take_notice(struct jr_runner *runner)
-{
-	struct jr_claim_part *claim = &runner->claim;
-	bool ended = claim->ended != jr_start_count_ended(runner);
-	bool fired = claim->fired != jr_fire_count_looks(runner);
-	bool reclaimed = claim->reclaimed != jr_reclaim_count_taken(runner);
-	bool refused = claim->refused != jr_refused_count(runner);
-
-	claim->stale = claim->stale || ended;
-	if (ended)
-		claim->at_ms = 0;
-	if (ended || fired || reclaimed)
-		claim->drained = false;
-	if (fired || reclaimed || refused || claim->beats != jr_heartbeat_count(runner))
-		reset(runner);
-	if (fired)
-		(void)jr_claim_look_soon(runner);
-	claim->ended = jr_start_count_ended(runner);
-	claim->fired = jr_fire_count_looks(runner);
-	claim->reclaimed = jr_reclaim_count_taken(runner);
-	claim->beats = jr_heartbeat_count(runner);
-	claim->refused = jr_refused_count(runner);
 }
 
 static bool
@@ -137,57 +37,9 @@ is_allowed(const struct jr_runner *runner)
 bool
 jr_claim_is_over(struct jr_runner *runner)
 {
-	take_notice(runner);
-	return jr_runner_is_draining(runner) || (runner->claim.drained && !jr_start_stays(runner)) ||
+	jr_look_take_notice(runner);
+	return jr_runner_is_draining(runner) || (jr_look_is_drained(runner) && !jr_start_stays(runner)) ||
 	       runner->claim.crowded || has_tried_single(runner) || jr_start_left(runner) == 0;
-}
-
-/*
- * Nothing was due. If nothing is held and the runner does not stay, it ends; otherwise it looks again in a second. The
- * look did not see work that a handler enqueued after the look was sent: in that case it looks again at once.
- */
-static void
-note_drained(struct jr_runner *runner)
-{
-	jr_unanswered_end(runner);
-	reset(runner);
-	if (runner->claim.stale)
-		return;
-	jr_busy_rest(runner);
-	runner->claim.drained = true;
-	if (jr_held_count(runner) > 0 || jr_start_stays(runner))
-		look_again_in(runner, LOOK_MS);
-}
-
-void
-jr_claim_take_candidates(struct jr_runner *runner, const PGresult *result, int64_t look_ms)
-{
-	struct jr_claim_part *claim = &runner->claim;
-	bool all = jr_scopes_take_candidates(runner, result);
-	size_t count = jr_scopes_count_candidates(runner);
-
-	claim->candidates_at_ms = jr_clock_now_ms();
-	claim->look_ms = look_ms;
-	jr_busy_forget(runner);
-	claim->drained = false;
-	if (count > 0)
-		claim->at_ms = 0;
-	else if (!jr_runner_is_single(runner))
-		note_drained(runner);
-	if (!all && count >= JR_CANDIDATES_MAX && !claim->whole) {
-		claim->whole = true; /* the cut list has nothing for a scope that may have permits: look up all */
-		reset(runner);
-	}
-}
-
-static bool
-has_fresh_candidates(const struct jr_runner *runner)
-{
-	const struct jr_claim_part *claim = &runner->claim;
-	int64_t good_ms = good_for_ms(claim, claim->notified ? NOTIFIED_MS : LOOK_MS);
-
-	return claim->candidates_at_ms >= 0 && jr_scopes_count_candidates(runner) > 0 &&
-	       jr_clock_now_ms() - claim->candidates_at_ms < good_ms;
 }
 
 /* --- the claim --- */
@@ -214,18 +66,6 @@ add_claim_exec(struct jr_runner *runner, struct jr_request *request)
 	claim->choice = (struct jr_choice){.wanted = 1};
 	jr_queue_add_exec_claim(request, &runner->facts, exec->definition, runner->opts->lease.lease_ms,
 	    exec->timeout_ms, exec->argv, ++claim->number);
-}
-
-static void
-add_look(struct jr_runner *runner, struct jr_request *request)
-{
-	struct jr_claim_part *claim = &runner->claim;
-
-	claim->stale = false;
-	claim->notified = false;
-	claim->looked_ms = jr_clock_now_ms();
-	jr_queue_add_candidates(request, &runner->facts, claim->whole ? INT64_MAX : JR_CANDIDATES_MAX);
-	jr_queue_add_fire_due(request);
 }
 
 /* Queues that were left out before go first, when it is time, and from the head. false: there is nothing to claim. */
@@ -262,7 +102,7 @@ jr_claim_add(struct jr_runner *runner, struct jr_request *request)
 {
 	const struct jr_runner_opts *opts = runner->opts;
 
-	take_notice(runner);
+	jr_look_take_notice(runner);
 	runner->claim.choice = (struct jr_choice){.wanted = 0};
 	runner->claim.ahead = 0;
 	runner->claim.busy = false;
@@ -272,10 +112,10 @@ jr_claim_add(struct jr_runner *runner, struct jr_request *request)
 		add_claim_job(runner, request);
 	else if (opts->exec != NULL)
 		add_claim_exec(runner, request);
-	else if (has_fresh_candidates(runner))
+	else if (jr_look_is_fresh(runner))
 		return add_claim(runner, request) ? 1 : 0;
 	else {
-		add_look(runner, request);
+		jr_look_add(runner, request);
 		return 2;
 	}
 	return 1;
@@ -327,33 +167,6 @@ take_runs(struct jr_runner *runner, const PGresult *result, int64_t sent_ms, str
 	jr_scopes_give_back(runner);
 }
 
-/* What was left out is not drained: nobody has looked at it. */
-static bool
-is_nothing_due(const struct jr_runner *runner)
-{
-	return jr_scopes_are_drained(runner) && !jr_busy_is_pending(runner);
-}
-
-/* A scope is drained only if empty claims went from its head to its end and the list of candidates was not cut. */
-static void
-take_empty(struct jr_runner *runner, struct jr_scope *scope)
-{
-	struct jr_claim_part *claim = &runner->claim;
-	bool whole = jr_scopes_count_candidates(runner) < JR_CANDIDATES_MAX || claim->whole;
-
-	if (scope != NULL && jr_scope_cursor(scope)->set && !jr_scope_cursor(scope)->in_vain)
-		reset(runner);
-	else if (scope != NULL && !whole) {
-		claim->whole = true; /* what was cut may hold what can be claimed */
-		reset(runner);
-	} else {
-		if (scope != NULL)
-			jr_scope_note_drained(scope);
-		if (scope == NULL || is_nothing_due(runner))
-			note_drained(runner);
-	}
-}
-
 static void
 take_nothing(struct jr_runner *runner, const PGresult *result)
 {
@@ -361,10 +174,10 @@ take_nothing(struct jr_runner *runner, const PGresult *result)
 
 	claim->crowded = claim->crowded || claim->job_crowded;
 	if (!claim->busy) {
-		take_empty(runner, claim->choice.scope);
+		jr_look_note_empty(runner, claim->choice.scope);
 		jr_exec_take_nothing(runner, result);
-	} else if (is_nothing_due(runner))
-		note_drained(runner);
+	} else if (jr_look_leaves_nothing(runner))
+		jr_look_note_drained(runner);
 }
 
 /* --job and exec: is the run to be asked for again, since something was locked? */
@@ -374,8 +187,7 @@ is_kept_out(struct jr_runner *runner, const PGresult *result)
 	if (runner->claim.choice.scope != NULL || !jr_busy_take_single(runner, result))
 		return false;
 	runner->claim.crowded = false; /* its permits are taken anew */
-	runner->claim.at_ms = jr_busy_at(runner);
-	jr_runner_wake_at(runner, runner->claim.at_ms);
+	jr_look_wait_until(runner, jr_busy_at(runner));
 	return true;
 }
 
@@ -384,8 +196,7 @@ note_runs(struct jr_runner *runner, const PGresult *result)
 {
 	struct jr_claim_part *claim = &runner->claim;
 
-	claim->drained = false;
-	claim->whole = false;
+	jr_look_note_runs(runner);
 	claim->crowded = false;
 	if (claim->choice.scope != NULL)
 		jr_scope_note_batch(claim->choice.scope, claim->choice.wanted, result);
@@ -403,14 +214,14 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 	jr_unanswered_end(runner);
 	if (scope != NULL)
 		jr_busy_take_claim(runner, &claim->choice, claim->busy, result);
-	claim->errors = 0;
+	jr_look_note_answer(runner);
 	if (claim->most < CLAIM_MOST)
 		claim->most++;
 	claim->job_tried = !again;
 	if (jr_queue_count_runs(result) > 0)
 		note_runs(runner, result);
 	else if (goes_on && claim->busy)
-		reset(runner); /* a claim by a new look goes on */
+		jr_look_drop(runner); /* a claim by a new look goes on */
 	else if (!again && tries && !goes_on)
 		take_nothing(runner, result);
 	if (scope != NULL && !claim->busy && jr_scope_is_of_programs(scope))
@@ -418,7 +229,7 @@ take_claim(struct jr_runner *runner, const PGresult *result, int64_t sent_ms)
 	take_runs(runner, result, sent_ms, scope == NULL || claim->busy ? NULL : jr_scope_cursor(scope), false);
 	if (goes_on && !claim->busy) {
 		jr_queue_read_goes_on(result, jr_scope_cursor(scope));
-		claim->look_ms += jr_clock_now_ms() - sent_ms;
+		jr_look_goes_on(runner, jr_clock_now_ms() - sent_ms);
 	}
 	claim->choice.wanted = 0;
 	claim->ahead = 0;
@@ -428,10 +239,10 @@ static void
 note_failure(struct jr_runner *runner, const struct jr_err *err)
 {
 	jr_log(JR_INFO, JR_EVENT_CLAIM_FAILED, JR_S("error", err->msg));
-	if (err->code != JR_E_TEMP || ++runner->claim.errors >= ERRORS_MAX)
+	if (err->code != JR_E_TEMP || jr_look_note_failure(runner) >= ERRORS_MAX)
 		jr_runner_fail(runner, err);
 	else
-		look_again_in(runner, LOOK_MS);
+		jr_look_again_in(runner, JR_LOOK_MS);
 }
 
 static void
@@ -444,7 +255,7 @@ note_unanswered(struct jr_runner *runner, int64_t sent_ms)
 	claim->most = jr_times_fewer(claim->choice.wanted + claim->ahead);
 	claim->choice.wanted = 0;
 	claim->ahead = 0;
-	reset(runner);
+	jr_look_drop(runner);
 }
 
 /* `first`: the index of the claim's first result. Results before it belong to a settle in the same transaction. */
@@ -453,14 +264,14 @@ jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t fi
 {
 	bool was_claim = runner->claim.choice.wanted + runner->claim.ahead > 0;
 
-	take_notice(runner);
+	jr_look_take_notice(runner);
 	jr_times_note(runner, reply);
 	jr_report_claim(runner, was_claim ? reply->sent_ms : 0);
 	jr_unanswered_note(runner, reply, first == 0);
 	if (reply->end == JR_PG_DONE && was_claim)
 		take_claim(runner, reply->results[first], reply->sent_ms);
 	else if (reply->end == JR_PG_DONE) {
-		jr_claim_take_candidates(runner, reply->results[first], jr_queue_read_look_ms(reply->results[first]));
+		jr_look_take(runner, reply->results[first], jr_queue_read_look_ms(reply->results[first]));
 		jr_fire_take_look(runner, jr_queue_read_fire_due(reply->results[first + 1]), true);
 	} else if (reply->end == JR_PG_UNKNOWN && was_claim) {
 		note_unanswered(runner, reply->sent_ms);
@@ -468,7 +279,7 @@ jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t fi
 		jr_scopes_give_back(runner);
 		runner->claim.choice.wanted = 0;
 		runner->claim.ahead = 0;
-		reset(runner);
+		jr_look_drop(runner);
 		if (reply->end == JR_PG_FAILED && first == 0)
 			note_failure(runner, &reply->err);
 	}
@@ -484,22 +295,18 @@ on_claim(void *ctx, const struct jr_reply *reply)
 static void
 wait(struct jr_runner *runner)
 {
-	struct jr_claim_part *claim = &runner->claim;
-
-	if (jr_scopes_gathering_ms(runner) < JR_NEVER) {
-		claim->at_ms = jr_scopes_gathering_ms(runner);
-		jr_runner_wake_at(runner, claim->at_ms);
-	} else if (jr_busy_is_waited_for(runner)) {
-		claim->at_ms = jr_busy_at(runner);
-		jr_runner_wake_at(runner, claim->at_ms);
-	} else if (is_nothing_due(runner))
-		note_drained(runner); /* queues that are still locked count as full */
+	if (jr_scopes_gathering_ms(runner) < JR_NEVER)
+		jr_look_wait_until(runner, jr_scopes_gathering_ms(runner));
+	else if (jr_busy_is_waited_for(runner))
+		jr_look_wait_until(runner, jr_busy_at(runner));
+	else if (jr_look_leaves_nothing(runner))
+		jr_look_note_drained(runner); /* queues that are still locked count as full */
 	else if (jr_start_stays(runner))
-		look_again_in(runner, PERMIT_MS);
+		jr_look_again_in(runner, PERMIT_MS);
 	else if (jr_held_count(runner) == 0)
-		claim->crowded = true; /* other runners of this host have every permit, and go on claiming */
+		runner->claim.crowded = true; /* other runners of this host have every permit, and go on claiming */
 	else
-		look_again_in(runner, LOOK_MS);
+		jr_look_again_in(runner, JR_LOOK_MS);
 }
 
 static bool
@@ -519,32 +326,23 @@ try_once(struct jr_runner *runner)
 bool
 jr_claim_try(struct jr_runner *runner)
 {
-	struct jr_claim_part *claim = &runner->claim;
-
-	take_notice(runner);
-	if (!is_allowed(runner) || (claim->drained && jr_held_count(runner) == 0 && !jr_start_stays(runner)))
+	jr_look_take_notice(runner);
+	if (!is_allowed(runner) ||
+	    (jr_look_is_drained(runner) && jr_held_count(runner) == 0 && !jr_start_stays(runner)))
 		return false;
-	if (jr_clock_now_ms() < claim->at_ms) {
-		jr_runner_wake_at(runner, claim->at_ms);
+	if (jr_look_is_early(runner))
 		return false;
-	}
 	if (!jr_scopes_have_room(runner) && (jr_ahead_count(runner) == 0 || !jr_ahead_is_short(runner)))
 		return false;
 	if (try_once(runner))
 		return true;
-	if (claim->stale && jr_ahead_is_short(runner) &&
+	if (jr_look_is_stale(runner) && jr_ahead_is_short(runner) &&
 	    (jr_held_count(runner) == 0 || jr_scopes_are_drained(runner))) {
-		reset(runner); /* what has ended may have left work */
+		jr_look_drop(runner); /* what has ended may have left work */
 		return try_once(runner);
 	}
 	wait(runner);
 	return false;
-}
-
-bool
-jr_claim_is_drained(const struct jr_runner *runner)
-{
-	return runner->claim.drained;
 }
 
 bool

@@ -71,7 +71,7 @@ jr_linger_notified(void *ctx, const char *payload)
 		if (jr_heartbeat_soon(runner))
 			jr_log(JR_INFO, JR_EVENT_NOTIFIED, JR_S("reason", "cancel"));
 	} else if (jr_start_stays(runner)) {
-		if (jr_claim_look_soon(runner))
+		if (jr_look_soon(runner))
 			jr_log(JR_INFO, JR_EVENT_NOTIFIED, JR_S("reason", "work"));
 	}
 }
@@ -108,7 +108,7 @@ on_listen(void *ctx, const struct jr_reply *reply)
 	if (reply->end == JR_PG_DONE) {
 		runner->linger.session = JR_SESSION_LISTENING;
 		jr_log(JR_INFO, JR_EVENT_LISTENING, JR_S("host", PQhost(jr_pg_conn(runner->pg))));
-		(void)jr_claim_look_soon(runner);
+		(void)jr_look_soon(runner);
 		(void)jr_heartbeat_soon(runner);
 	} else if (reply->end == JR_PG_FAILED)
 		poll_only(runner, reply->err.msg);
@@ -237,7 +237,7 @@ jr_linger_try(struct jr_runner *runner)
 void
 jr_linger_show(struct jr_runner *runner)
 {
-	bool waits = jr_start_stays(runner) && jr_claim_is_drained(runner) && jr_held_count(runner) == 0;
+	bool waits = jr_start_stays(runner) && jr_look_is_drained(runner) && jr_held_count(runner) == 0;
 
 	if (waits == runner->counts.waiting)
 		return;

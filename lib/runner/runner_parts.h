@@ -6,7 +6,8 @@
  *	runner_linger.c     staying (--for): listening, and handing over
  *	runner_settle.c     outcomes: settle, and the doubt about it
  *	runner_adopt.c      the doubt about a claim
- *	runner_claim.c      when to look for work, what to claim, and what it brought
+ *	runner_claim.c      what to claim, and what it brought
+ *	runner_look.c       when to look for work, and how long what was found is good for
  *	runner_busy.c       queues whose row another transaction has locked
  *	runner_reclaim.c    expired leases
  *	runner_fire.c       schedules
@@ -29,7 +30,7 @@
  *	runner_facts.c      who it is, and what it claims
  *
  * A file calls only files below it in this list. If it depends on what a file below it has done, it compares the count
- * of that file with the one it saw last: runner_claim.c asks jr_start_count_ended() and looks for work if it has grown.
+ * of that file with the one it saw last: runner_look.c asks jr_start_count_ended() and looks for work if it has grown.
  *
  * State: struct jr_runner has some facts, which are set at the start, and one member for each file that has state. Only
  * that file names its member; others call its functions. The same holds for the members of struct jr_held, but for what
@@ -49,6 +50,7 @@
 #include "runner/runner.h"
 #include "runner/runner_facts.h"
 #include "runner/runner_held_parts.h"
+#include "runner/runner_look.h"
 #include "runner/runner_unstarted.h"
 
 struct jr_runner;
@@ -229,6 +231,8 @@ void jr_scopes_close(struct jr_runner *runner);
 
 /* Rows of candidates.sql. false: there was none for one of the scopes. */
 bool jr_scopes_take_candidates(struct jr_runner *runner, const PGresult *result);
+/* This one instead, whoever has named it. false: this runner does not claim such runs, or there is no room. */
+bool jr_scopes_take_named(struct jr_runner *runner, const struct jr_candidate *named);
 size_t jr_scopes_count_held(const struct jr_runner *runner, enum jr_pool pool); /* the reserved ones, too */
 size_t jr_scopes_count_candidates(const struct jr_runner *runner);
 void jr_scopes_forget_cursors(struct jr_runner *runner);
@@ -397,27 +401,17 @@ bool jr_busy_take_single(struct jr_runner *runner, const PGresult *result);
 /* --- runner_claim.c --- */
 
 struct jr_claim_part {
-	int64_t candidates_at_ms; /* when they were looked up; -1: not to be used */
-	int64_t looked_ms;        /* when a look was sent last */
-	int64_t look_ms;          /* how long the server took for the last one */
-	int64_t at_ms;            /* no claim before: after a failure, or to look again while something runs */
-	bool drained;             /* nothing is due in any scope */
-	bool stale;               /* a handler has ended since the last look was sent */
-	bool notified;            /* a notification has come since then */
-	bool crowded;             /* no permit is free and nothing is held, or none was free for --job: others go on */
-	bool job_crowded;         /* --job: some pool had no permit for the claim that awaits its answer */
-	bool whole;               /* a claim found nothing although the candidates were cut: look up all of them */
-	bool in_doubt;            /* a claim was not answered */
-	bool busy;                /* the last claim was for queues that were left out */
+	bool crowded;     /* no permit is free and nothing is held, or none was free for --job: others go on */
+	bool job_crowded; /* --job: some pool had no permit for the claim that awaits its answer */
+	bool in_doubt;    /* a claim was not answered */
+	bool busy;        /* the last claim was for queues that were left out */
 	bool job_tried;
 	struct jr_choice choice; /* of the claim that awaits its answer */
 	size_t ahead;            /* runs that it may bring beyond that; if neither is wanted, it was no claim */
 	int64_t number;          /* of the last claim that was sent */
 	int64_t sent_ms;         /* of the last claim that was not answered */
-	int64_t errors;          /* in a row */
 	int64_t sent_alone;      /* how often something was sent without a settle */
 	size_t most; /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
-	int64_t ended, beats, fired, reclaimed, refused; /* the counts of others that were seen last */
 	struct jr_repeat repeat;
 };
 
@@ -426,11 +420,7 @@ bool jr_claim_try(struct jr_runner *runner);
 /* Add a claim, or the look for work, to a request of settle. How many statements; 0: none. */
 size_t jr_claim_add(struct jr_runner *runner, struct jr_request *request);
 void jr_claim_reply(struct jr_runner *runner, const struct jr_reply *reply, size_t first);
-void jr_claim_take_candidates(struct jr_runner *runner, const PGresult *result, int64_t look_ms);
-/* Look for work as soon as it is sensible, however often this is called. false: that was known. */
-bool jr_claim_look_soon(struct jr_runner *runner);
 bool jr_claim_is_over(struct jr_runner *runner);
-bool jr_claim_is_drained(const struct jr_runner *runner);
 bool jr_claim_is_crowded(const struct jr_runner *runner);
 bool jr_claim_is_tried(const struct jr_runner *runner);  /* the one run of --job, exec */
 int64_t jr_claim_number(const struct jr_runner *runner); /* of the last claim; 0: there was none */
@@ -564,6 +554,7 @@ struct jr_runner {
 	struct jr_fire fire;
 	struct jr_reclaim reclaim;
 	struct jr_busy busy;
+	struct jr_look look;
 	struct jr_claim_part claim;
 	struct jr_adopt adopt;
 	struct jr_settle settle;
