@@ -144,6 +144,7 @@ int64_t jr_queue_read_look_ms(const PGresult *result); /* how long the server lo
 /* Those whose job type is wanted (want NULL: all); replaces what *candidates held. */
 void jr_queue_read_candidates(
     const PGresult *result, struct jr_candidates *candidates, bool (*want)(void *ctx, const char *job_type), void *ctx);
+void jr_candidates_copy(struct jr_candidates *candidates, const struct jr_candidate *one); /* only this one */
 /* Moves the candidates whose queue is wanted. */
 void jr_candidates_move(
     struct jr_candidates *from, struct jr_candidates *to, bool (*want)(void *ctx, const char *queue), void *ctx);

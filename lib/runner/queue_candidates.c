@@ -61,6 +61,17 @@ jr_queue_read_candidates(
 }
 
 void
+jr_candidates_copy(struct jr_candidates *candidates, const struct jr_candidate *one)
+{
+	jr_candidates_release(candidates);
+	candidates->items = jr_xcalloc(1, sizeof(*candidates->items));
+	candidates->items[0] = (struct jr_candidate){
+	    .job_type = jr_xstrdup(one->job_type), .queue = jr_xstrdup(one->queue), .priority = one->priority};
+	candidates->count = 1;
+	print_candidates(candidates);
+}
+
+void
 jr_candidates_move(
     struct jr_candidates *from, struct jr_candidates *to, bool (*want)(void *ctx, const char *queue), void *ctx)
 {

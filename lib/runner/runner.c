@@ -447,6 +447,7 @@ close_runner(struct jr_runner *runner)
 	jr_link_close(runner);
 	jr_scopes_close(runner);
 	jr_refused_close(runner);
+	jr_look_close(runner);
 	jr_facts_release(&runner->texts);
 }
 

@@ -114,7 +114,7 @@ jr_claim_add(struct jr_runner *runner, struct jr_request *request)
 		add_claim_exec(runner, request);
 	else if (jr_look_is_fresh(runner))
 		return add_claim(runner, request) ? 1 : 0;
-	else {
+	else if (!jr_look_take_named(runner) || !add_claim(runner, request)) {
 		jr_look_add(runner, request);
 		return 2;
 	}

@@ -26,6 +26,16 @@ jr_facts_wants(const struct jr_runner_opts *opts, const struct jr_handler *handl
 	return opts->type_count == 0 || handler->kind->pool == JR_POOL_PRUNE;
 }
 
+bool
+jr_facts_wants_queue(const struct jr_runner_opts *opts, const char *queue)
+{
+	for (size_t i = 0; i < opts->queue_count; i++) {
+		if (strcmp(opts->queues[i], queue) == 0)
+			return true;
+	}
+	return opts->queue_count == 0 || strcmp(queue, JR_PRUNE_QUEUE) == 0;
+}
+
 static char *
 wanted_types(const struct jr_runner_opts *opts)
 {

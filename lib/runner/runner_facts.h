@@ -10,6 +10,8 @@
 
 /* Is this one of the handlers that --type asks for? Housekeeping always is. */
 bool jr_facts_wants(const struct jr_runner_opts *opts, const struct jr_handler *handler);
+/* One of those that --queue asks for? The queue of housekeeping always is. */
+bool jr_facts_wants_queue(const struct jr_runner_opts *opts, const char *queue);
 
 /* The strings that the facts borrow. */
 struct jr_facts_texts {

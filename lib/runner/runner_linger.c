@@ -1,9 +1,10 @@
 /*
  * runner_linger: a runner that stays for a while and starts new runs at once (--for). See runner_parts.h.
  *
- * Nothing depends on a notification: the claim looks for work once a second in any case, and LISTEN only makes it look
- * sooner. LISTEN is sent on each new connection if the session is this runner's own, and a look follows it, so that no
- * commit is missed between the two. Behind a pooler in transaction mode the runner only polls.
+ * Nothing depends on a notification: the runner looks for work once a second in any case, and LISTEN only makes it look
+ * sooner, or claim what the notification names (runner_look.h). LISTEN is sent on each new connection if the session is
+ * this runner's own, and a look follows it, so that no commit is missed between the two. Behind a pooler in transaction
+ * mode the runner only polls.
  *
  * Hand-over: when its time is over the runner goes on for up to JR_HANDOVER_MS, until another one of this host does its
  * work. lingers_until in its row includes that time, so that it is notified until the end. So a runner counts as a
@@ -61,7 +62,7 @@ jr_linger_connected(struct jr_runner *runner)
 	runner->linger.session = JR_SESSION_UNKNOWN;
 }
 
-/* Only the first notification before a look is logged. */
+/* Of new work: "TYPE PRIORITY QUEUE", or nothing. Only the first notification before a look is logged. */
 void
 jr_linger_notified(void *ctx, const char *payload)
 {
@@ -71,7 +72,7 @@ jr_linger_notified(void *ctx, const char *payload)
 		if (jr_heartbeat_soon(runner))
 			jr_log(JR_INFO, JR_EVENT_NOTIFIED, JR_S("reason", "cancel"));
 	} else if (jr_start_stays(runner)) {
-		if (jr_look_soon(runner))
+		if (jr_look_soon_for(runner, payload))
 			jr_log(JR_INFO, JR_EVENT_NOTIFIED, JR_S("reason", "work"));
 	}
 }

@@ -1,7 +1,12 @@
 /*
  * runner_look: see runner_look.h.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/clock.h"
+#include "base/mem.h"
+#include "base/parse.h"
 #include "runner/runner_parts.h"
 
 #define LOOK_SHARE 10   /* candidates are good for so many times as long as the look took, */
@@ -13,6 +18,12 @@ void
 jr_look_open(struct jr_runner *runner)
 {
 	runner->look.candidates_at_ms = -1;
+}
+
+void
+jr_look_close(struct jr_runner *runner)
+{
+	free(runner->look.named);
 }
 
 /* --- when --- */
@@ -29,7 +40,7 @@ good_for_ms(const struct jr_look *look, int64_t least)
 {
 	int64_t share_ms = LOOK_SHARE * look->took_ms, most_ms = LOOKED_SHARE * look->took_ms;
 
-	if (share_ms <= JR_LOOK_MS)
+	if (share_ms <= JR_LOOK_MS || look->unseen)
 		return least;
 	most_ms = most_ms > LOOKED_MS ? most_ms : LOOKED_MS;
 	return share_ms < most_ms ? share_ms : most_ms;
@@ -70,14 +81,36 @@ jr_look_is_early(struct jr_runner *runner)
 	return true;
 }
 
+static void
+forget_named(struct jr_look *look)
+{
+	free(look->named);
+	look->named = NULL;
+}
+
 bool
 jr_look_soon(struct jr_runner *runner)
 {
 	bool first = !runner->look.notified;
 
+	forget_named(&runner->look);
 	runner->look.notified = true;
 	hasten(runner);
 	return first;
+}
+
+/* Only one that is alone, or comes again, is kept. */
+bool
+jr_look_soon_for(struct jr_runner *runner, const char *named)
+{
+	struct jr_look *look = &runner->look;
+
+	if (look->notified && look->named != NULL && strcmp(look->named, named) == 0)
+		return false;
+	if (!jr_look_soon(runner))
+		return false;
+	look->named = jr_xstrdup(named);
+	return true;
 }
 
 void
@@ -124,14 +157,21 @@ jr_look_is_fresh(const struct jr_runner *runner)
 
 /* --- the look --- */
 
+static void
+note_sent(struct jr_look *look)
+{
+	forget_named(look);
+	look->notified = false;
+	look->looked_ms = jr_clock_now_ms();
+}
+
 void
 jr_look_add(struct jr_runner *runner, struct jr_request *request)
 {
 	struct jr_look *look = &runner->look;
 
+	note_sent(look);
 	look->stale = false;
-	look->notified = false;
-	look->looked_ms = jr_clock_now_ms();
 	jr_queue_add_candidates(request, &runner->facts, look->whole ? INT64_MAX : JR_CANDIDATES_MAX);
 	jr_queue_add_fire_due(request);
 }
@@ -145,6 +185,7 @@ jr_look_take(struct jr_runner *runner, const PGresult *result, int64_t look_ms)
 
 	look->candidates_at_ms = jr_clock_now_ms();
 	look->took_ms = look_ms;
+	look->unseen = false;
 	jr_busy_forget(runner);
 	look->drained = false;
 	if (count > 0)
@@ -155,6 +196,33 @@ jr_look_take(struct jr_runner *runner, const PGresult *result, int64_t look_ms)
 		look->whole = true; /* the cut list has nothing for a scope that may have permits: look up all */
 		jr_look_drop(runner);
 	}
+}
+
+/* "TYPE PRIORITY QUEUE", as jobrun.enqueue() writes it. Nothing of it is trusted. */
+static bool
+take_named(struct jr_runner *runner, char *named)
+{
+	char *rest = named, *type = strsep(&rest, " "), *priority = strsep(&rest, " ");
+	struct jr_candidate candidate = {.job_type = type, .queue = rest};
+	struct jr_err err;
+
+	return rest != NULL && jr_parse_int("priority", priority, INT16_MIN, INT16_MAX, &candidate.priority, &err) &&
+	       jr_parse_queue("queue", rest, &err) && jr_scopes_take_named(runner, &candidate);
+}
+
+bool
+jr_look_take_named(struct jr_runner *runner)
+{
+	struct jr_look *look = &runner->look;
+
+	if (look->named == NULL || !look->drained || jr_runner_is_single(runner) || jr_look_is_early(runner) ||
+	    !take_named(runner, look->named))
+		return false;
+	note_sent(look);
+	look->candidates_at_ms = look->looked_ms;
+	look->unseen = true;
+	look->drained = false;
+	return true;
 }
 
 /* --- what claims have found --- */
@@ -191,7 +259,7 @@ jr_look_note_drained(struct jr_runner *runner)
 bool
 jr_look_leaves_nothing(const struct jr_runner *runner)
 {
-	return jr_scopes_are_drained(runner) && !jr_busy_is_pending(runner);
+	return !runner->look.unseen && jr_scopes_are_drained(runner) && !jr_busy_is_pending(runner);
 }
 
 /* A scope is drained only if empty claims went from its head to its end and the list of candidates was not cut. */
@@ -201,7 +269,7 @@ jr_look_note_empty(struct jr_runner *runner, struct jr_scope *scope)
 	struct jr_look *look = &runner->look;
 	bool whole = jr_scopes_count_candidates(runner) < JR_CANDIDATES_MAX || look->whole;
 
-	if (scope != NULL && jr_scope_cursor(scope)->set && !jr_scope_cursor(scope)->in_vain)
+	if (look->unseen || (scope != NULL && jr_scope_cursor(scope)->set && !jr_scope_cursor(scope)->in_vain))
 		jr_look_drop(runner);
 	else if (scope != NULL && !whole) {
 		look->whole = true; /* what was cut may hold what can be claimed */

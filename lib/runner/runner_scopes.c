@@ -369,6 +369,30 @@ jr_scopes_take_candidates(struct jr_runner *runner, const PGresult *result)
 	return all;
 }
 
+bool
+jr_scopes_take_named(struct jr_runner *runner, const struct jr_candidate *named)
+{
+	const struct jr_runner_opts *opts = runner->opts;
+	const struct jr_handler *handler = jr_handlers_find(opts->handlers, named->job_type);
+	struct jr_scope *wanted = NULL;
+
+	if (handler != NULL && jr_facts_wants(opts, handler) && jr_facts_wants_queue(opts, named->queue) &&
+	    !jr_refused_has(runner, handler))
+		wanted = find(runner, handler);
+	if (wanted == NULL || count_free(runner, wanted->pool) == 0)
+		return false;
+	for (size_t i = 0; i < runner->scopes.count; i++) {
+		struct jr_scope *scope = &runner->scopes.items[i];
+
+		jr_candidates_release(&scope->candidates);
+		scope->cursor.set = false;
+		scope->drained = scope != wanted;
+	}
+	jr_candidates_copy(&wanted->candidates, named);
+	runner->scopes.candidates_count = 1;
+	return true;
+}
+
 size_t
 jr_scopes_count_candidates(const struct jr_runner *runner)
 {

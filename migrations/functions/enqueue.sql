@@ -177,18 +177,32 @@ $fn$;
 -- -------------------------------------------------------------------------------------------- a run, made and inserted
 
 -- call_runners: wake lingering runners (run --for). NOTIFY makes all commits of the server wait in line, so it is sent
--- only if a runner listens; a runner that begins to linger just now looks by itself a second later. Payload '': there
--- may be work; 'cancel': a running run was asked to stop. runner: notify only if this runner was started with --for; it
--- also listens while it finishes its last runs. A transaction that has notified cannot be prepared (PREPARE
--- TRANSACTION), so a client that prepares can switch this off with the parameter jobrun.notify.
+-- only if a runner listens; a runner that begins to linger just now looks by itself a second later. A transaction that
+-- has notified cannot be prepared (PREPARE TRANSACTION), so a client that prepares can switch this off with the
+-- parameter jobrun.notify.
+--  message  'TYPE PRIORITY QUEUE': a run of this combination is due, so a runner that has nothing to do claims it without
+--           a look. These names have no spaces, and 'cancel 100 default' is not the next one. 'cancel': a running run was
+--           asked to stop. '': there may be work of any kind.
+--  runner   notify only if this runner was started with --for; it also listens while it finishes its last runs
+-- A transaction notifies of its first combination, and once more, with '', if there is another one. So it makes no
+-- difference how many there are: PostgreSQL 12 compares each notification with all before it. jobrun.called remembers
+-- what was sent; when a savepoint is rolled back, both are as before.
 create or replace function jobrun.call_runners(message text, runner bigint default null) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_called constant text := nullif(current_setting('jobrun.called', true), '');
 begin
 	if current_setting('jobrun.notify', true) is not distinct from 'off' then
+		return;
+	elsif message <> 'cancel' and v_called in ('all', message) then
 		return;
 	elsif (case when runner is null then exists (select from jobrun.job_runners n where n.lingers_until > now())
 		else exists (select from jobrun.job_runners n where n.id = runner and n.lingers_until is not null) end)
 	then
+		if message <> 'cancel' then
+			message := case when v_called is null then message else '' end;
+			perform set_config('jobrun.called', coalesce(nullif(message, ''), 'all'), true);
+		end if;
 		perform pg_notify('jobrun', message);
 	end if;
 end
@@ -615,7 +629,7 @@ begin
 		v_done := jobrun.insert_run(v_new, v_conflict);
 	end if;
 	if (v_done.created or v_done.replaced) and v_done.run_at <= now() then
-		perform jobrun.call_runners('');
+		perform jobrun.call_runners(v_done.job_type || ' ' || v_done.priority || ' ' || v_done.queue);
 	end if;
 	return v_done;
 end
@@ -711,7 +725,7 @@ begin
 		from (select unnest(payloads) as payload) p
 		returning r.id;
 	if found and v_new.run_at <= now() then
-		perform jobrun.call_runners('');
+		perform jobrun.call_runners(v_new.job_type || ' ' || v_new.priority || ' ' || v_new.queue);
 	end if;
 end
 $fn$;

@@ -409,7 +409,7 @@ begin
 	v_new.is_counted := jobrun.check_grant(v_new) is not null;
 	v_done := jobrun.insert_run(v_new, 'keep');
 	if v_done.created and v_done.run_at <= now() then
-		perform jobrun.call_runners('');
+		perform jobrun.call_runners(v_done.job_type || ' ' || v_done.priority || ' ' || v_done.queue);
 	end if;
 	return v_done;
 end

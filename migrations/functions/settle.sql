@@ -272,7 +272,7 @@ begin
 	v_done := jobrun.insert_run(jobrun.new_run(v_def.on_dead, v_facts, null, null, null, null, null, null, null, null, null,
 		format('on_dead:%s:%s', v_run.id, v_run.claim_seq), null, null, v_run.id, v_run.trace_context), 'keep');
 	if v_done.created and v_done.run_at <= now() then
-		perform jobrun.call_runners('');
+		perform jobrun.call_runners(v_done.job_type || ' ' || v_done.priority || ' ' || v_done.queue);
 	end if;
 	-- In the transaction of a group now() is older; the alarm gets the time at which its run died.
 	if v_done.created and v_run.finished_at > now() then

@@ -130,6 +130,31 @@ after_claim() {
 	q_is 2 "select count(*) from jobrun.job_runs where status = 'succeeded' and attempts = 1"
 }
 
+# stays ARGUMENT...: a runner that is told of new work.
+stays() {
+	bg_runner --for 5m -v "$@"
+	wait_until 10 grep -q event=listening "$runner_err"
+}
+
+# told_of ID: it was told of this run, and has run it.
+told_of() {
+	wait_until 10 run_is "$1" succeeded
+	grep event=notified "$runner_err"
+	kill -TERM "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" 0
+}
+
+@test "a runner with --for is told of new work by a schema that is older or newer than itself" {
+	needs_session # notifications
+	handler work <<<'exit 0'
+	stays
+	told_of "$(enqueue work)"
+	with "$BEFORE" stays
+	jr_ok migrate
+	told_of "$(enqueue work)"
+}
+
 @test "what a runner of the version before held when it was killed is taken back after migrate, and charged as lost" {
 	handler work <<<'[ "$JOBRUN_ATTEMPT" -gt 1 ] || exec sleep 60'
 	with "$BEFORE" enqueue work --backoff 0
