@@ -180,6 +180,16 @@ take_nothing(struct jr_runner *runner, const PGresult *result)
 		jr_look_note_drained(runner);
 }
 
+/* Is there nothing more to bring? Runs beyond those that were asked for end at the first that is not for them. */
+static bool
+is_short(const struct jr_runner *runner, const PGresult *result)
+{
+	const struct jr_claim_part *claim = &runner->claim;
+
+	return claim->choice.scope != NULL && !claim->busy && jr_queue_count_runs(result) < claim->choice.wanted &&
+	       jr_queue_count_left_out(result) == 0 && !jr_queue_goes_on(result);
+}
+
 /* --job and exec: is the run to be asked for again, since something was locked? */
 static bool
 is_kept_out(struct jr_runner *runner, const PGresult *result)
@@ -200,6 +210,8 @@ note_runs(struct jr_runner *runner, const PGresult *result)
 	claim->crowded = false;
 	if (claim->choice.scope != NULL)
 		jr_scope_note_batch(claim->choice.scope, claim->choice.wanted, result);
+	if (is_short(runner, result))
+		jr_look_note_end(runner, claim->choice.scope);
 	(void)jr_runner_repeats(runner, &claim->repeat, "claim", result);
 }
 

@@ -152,6 +152,7 @@ jr_look_is_fresh(const struct jr_runner *runner)
 	int64_t good_ms = good_for_ms(look, look->notified ? NOTIFIED_MS : JR_LOOK_MS);
 
 	return look->candidates_at_ms >= 0 && jr_scopes_count_candidates(runner) > 0 &&
+	       !(look->used_up && jr_scopes_are_drained(runner)) &&
 	       jr_clock_now_ms() - look->candidates_at_ms < good_ms;
 }
 
@@ -186,6 +187,7 @@ jr_look_take(struct jr_runner *runner, const PGresult *result, int64_t look_ms)
 	look->candidates_at_ms = jr_clock_now_ms();
 	look->took_ms = look_ms;
 	look->unseen = false;
+	look->used_up = false;
 	jr_busy_forget(runner);
 	look->drained = false;
 	if (count > 0)
@@ -221,6 +223,7 @@ jr_look_take_named(struct jr_runner *runner)
 	note_sent(look);
 	look->candidates_at_ms = look->looked_ms;
 	look->unseen = true;
+	look->used_up = false;
 	look->drained = false;
 	return true;
 }
@@ -259,7 +262,8 @@ jr_look_note_drained(struct jr_runner *runner)
 bool
 jr_look_leaves_nothing(const struct jr_runner *runner)
 {
-	return !runner->look.unseen && jr_scopes_are_drained(runner) && !jr_busy_is_pending(runner);
+	return !runner->look.unseen && !runner->look.used_up && jr_scopes_are_drained(runner) &&
+	       !jr_busy_is_pending(runner);
 }
 
 /* A scope is drained only if empty claims went from its head to its end and the list of candidates was not cut. */
@@ -269,7 +273,8 @@ jr_look_note_empty(struct jr_runner *runner, struct jr_scope *scope)
 	struct jr_look *look = &runner->look;
 	bool whole = jr_scopes_count_candidates(runner) < JR_CANDIDATES_MAX || look->whole;
 
-	if (look->unseen || (scope != NULL && jr_scope_cursor(scope)->set && !jr_scope_cursor(scope)->in_vain))
+	if (look->unseen || look->used_up ||
+	    (scope != NULL && jr_scope_cursor(scope)->set && !jr_scope_cursor(scope)->in_vain))
 		jr_look_drop(runner);
 	else if (scope != NULL && !whole) {
 		look->whole = true; /* what was cut may hold what can be claimed */
@@ -287,6 +292,19 @@ jr_look_note_runs(struct jr_runner *runner)
 {
 	runner->look.drained = false;
 	runner->look.whole = false;
+}
+
+void
+jr_look_note_end(struct jr_runner *runner, struct jr_scope *scope)
+{
+	struct jr_look *look = &runner->look;
+
+	if (!look->whole && jr_scopes_count_candidates(runner) >= JR_CANDIDATES_MAX)
+		return; /* the list was cut: the scope may have more */
+	jr_scope_note_drained(scope);
+	look->used_up = true;
+	if (jr_scopes_are_drained(runner) && !jr_busy_is_pending(runner))
+		jr_look_again_in(runner, JR_LOOK_MS);
 }
 
 void

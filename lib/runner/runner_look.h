@@ -12,6 +12,9 @@
  * claim that could not look at all that is due, since others have locked very many runs, says where the next one goes
  * on. It counts as a part of the look, so that the cursor gets past those. If that was in vain, nothing can be claimed.
  *
+ * A claim that brings fewer runs than it asked for has come to the end of its scope. If no other scope has candidates,
+ * all that the look has found is held now, and the next look is that after an end, after a notification or in a second.
+ *
  * A notification may name its combination. If the last look has found nothing and nothing else was notified since then,
  * that one is the candidate, without a look. Nobody has looked for others, so "nothing is due" does not follow if it
  * cannot be claimed: a look comes first. Any role can notify, so the name passes the same filters as a candidate, and
@@ -37,6 +40,7 @@ struct jr_look {
 	bool notified;            /* a notification has come since then */
 	bool whole;               /* a claim found nothing although the candidates were cut: look up all of them */
 	bool unseen;              /* the candidate was named by a notification: nobody has looked for others */
+	bool used_up;             /* a claim has brought all that a scope had: nobody has looked for more since */
 	char *named;              /* what the only notification since the last look has named; NULL: none. Owned */
 	int64_t errors;           /* failed claims in a row */
 	int64_t ended, beats, fired, reclaimed, refused; /* the counts of others that were seen last */
@@ -65,6 +69,7 @@ void jr_look_note_drained(struct jr_runner *runner);
 bool jr_look_leaves_nothing(const struct jr_runner *runner);
 void jr_look_note_empty(struct jr_runner *runner, struct jr_scope *scope); /* a claim was; NULL: of one run alone */
 void jr_look_note_runs(struct jr_runner *runner);                          /* a claim has brought some */
+void jr_look_note_end(struct jr_runner *runner, struct jr_scope *scope);   /* fewer than it asked for */
 void jr_look_note_answer(struct jr_runner *runner);                        /* to a claim */
 int64_t jr_look_note_failure(struct jr_runner *runner);                    /* of a claim. How many in a row */
 void jr_look_goes_on(struct jr_runner *runner, int64_t took_ms); /* by a claim that could not look at all that is due */

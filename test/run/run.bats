@@ -31,6 +31,37 @@ log_since() {
 	q_is 0 "select count(*) from jobrun.job_runs"
 }
 
+# sent NAME: how many of lib/sql/NAME.sql has the server got?
+sent() {
+	server_log | grep -c -- "execute <unnamed>: -- $1\$"
+}
+
+@test "a claim that brings fewer runs than there are permits is the last one: a look comes when one has ended" {
+	own_cluster -o log_statement=all
+	handler work <<<'exit 0'
+	q "select jobrun.enqueue('work') from generate_series(1, 3)" >/dev/null
+	jr_ok run -j 8
+	q_is 3 "select count(*) from jobrun.job_runs where status = 'succeeded' and attempts = 1"
+	assert_equal "$(sent claim)" 1
+	assert_between 1 "$(sent candidates)" 8 # besides that of runner_start: after each end, or a second
+}
+
+@test "what is enqueued after such a claim starts within two seconds, while the first handler runs" {
+	waiting_handler wait
+	handler work <<<'exit 0'
+	first=$(enqueue wait)
+	bg_runner -j 8
+	wait_until 10 up_is 1
+	id=$(enqueue work)
+	wait_until 2 run_is "$id" succeeded
+	id=$(enqueue work --queue other --priority 7)
+	wait_until 2 run_is "$id" succeeded
+	run_is "$first" running
+	touch "$TMPDIR/go"
+	wait_runner
+	assert_equal "$runner_status" 0
+}
+
 @test "only what a runner without claims writes of itself does not wait for the disk" {
 	handler work <<<'exit 0'
 	q "create table public.waits (n serial, finished boolean, waits text)" \
