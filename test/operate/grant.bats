@@ -338,6 +338,22 @@ $bad|dead||exit:65|exit 65: no such customer"
 	run_is "$theirs" queued
 }
 
+@test "grant: cancel -n and retry -n are refused as cancel and retry are" {
+	local kind advice="the owner of the schema or an admin types: jobrun grant"
+
+	granted read run
+	id=$(enqueue work)
+	as read cancel -n "$id"
+	assert_equal "$status" 77
+	assert_equal "$stderr" "jobrun: permission denied for function cancel; $advice enqueue $(role read)"
+	for kind in read run; do
+		as $kind retry -n "$id"
+		assert_equal "$status" 77
+		assert_equal "$stderr" "jobrun: permission denied for function retry; $advice admin $(role $kind)"
+	done
+	run_is "$id" queued
+}
+
 @test "grant enqueue --type allows only these types, by function, batch, view and command" {
 	login app
 	jr_ok grant enqueue "$(role app)" --type mail,sms
