@@ -294,17 +294,19 @@ jr_look_note_runs(struct jr_runner *runner)
 	runner->look.whole = false;
 }
 
+/* The next look is a second after the last one. Stale: what has ended since then may have left work. */
 void
 jr_look_note_end(struct jr_runner *runner, struct jr_scope *scope)
 {
 	struct jr_look *look = &runner->look;
+	int64_t left_ms = look->candidates_at_ms + JR_LOOK_MS - jr_clock_now_ms();
 
-	if (!look->whole && jr_scopes_count_candidates(runner) >= JR_CANDIDATES_MAX)
-		return; /* the list was cut: the scope may have more */
+	if (jr_scopes_count_candidates(runner) >= JR_CANDIDATES_MAX)
+		return; /* the list may have been cut: the scope may have more */
 	jr_scope_note_drained(scope);
 	look->used_up = true;
-	if (jr_scopes_are_drained(runner) && !jr_busy_is_pending(runner))
-		jr_look_again_in(runner, JR_LOOK_MS);
+	if (!look->stale && jr_scopes_are_drained(runner) && !jr_busy_is_pending(runner))
+		jr_look_again_in(runner, left_ms > 0 ? left_ms : 0);
 }
 
 void

@@ -2,6 +2,7 @@
 # The tick: what is claimed, in which order, when it ends, and what it says.
 
 load ../lib/common
+load ../lib/sql
 
 # A handler that writes the id of its run into the file `ran`.
 writer() {
@@ -44,6 +45,18 @@ sent() {
 	q_is 3 "select count(*) from jobrun.job_runs where status = 'succeeded' and attempts = 1"
 	assert_equal "$(sent claim)" 1
 	assert_between 1 "$(sent candidates)" 8 # besides that of runner_start: after each end, or a second
+}
+
+@test "what the statements before have enqueued starts at once, also if such a claim came between" {
+	sql_handler first <<<"select jobrun.enqueue('work') where \$1 is not null"
+	sql_handler long <<<'select pg_sleep(3) where $1 is not null'
+	handler work <<<'exit 0'
+	for round in 1 2 3; do
+		q "select jobrun.enqueue('first') from generate_series(1, 4)" \
+			"select jobrun.enqueue('long', priority => 200) from generate_series(1, 2)" >/dev/null
+		jr_ok run -j 8 --sql-jobs 4
+	done
+	q_is "12|t" "select count(*), max(started_at - created_at) < interval '$((600 * patience)) ms' from jobrun.job_runs where job_type = 'work'"
 }
 
 @test "what is enqueued after such a claim starts within two seconds, while the first handler runs" {
