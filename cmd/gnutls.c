@@ -1,10 +1,10 @@
 /*
- * gnutls: do not prepare GnuTLS when the program starts, which would be 7 % of the time that the start takes.
+ * gnutls: keep GnuTLS from initializing itself when the program starts. That would take 7 % of the start.
  *
- * On Debian libpq is linked with libldap, and libldap with GnuTLS, which jobrun never uses: libpq has TLS from OpenSSL.
- * Each time it is loaded, GnuTLS reads its configuration and prepares its ciphers, unless the program defines this
- * function to return 1. Its header has a macro that does, GNUTLS_SKIP_GLOBAL_INIT; jobrun does without the header.
- * libldap calls gnutls_global_init() itself before it uses TLS. The Makefile exports the symbol for GnuTLS to find.
+ * On Debian libpq is linked with libldap, and libldap with GnuTLS. jobrun never uses it: libpq has TLS from OpenSSL.
+ * When GnuTLS is loaded, it reads its configuration and sets up its ciphers, unless the program has a function of this
+ * name that returns 1. The macro GNUTLS_SKIP_GLOBAL_INIT of gnutls.h defines the same function. libldap itself calls
+ * gnutls_global_init() before it uses TLS. The Makefile exports the symbol, so that GnuTLS finds it.
  */
 int jr_gnutls_is_skipped(void) __asm__("_gnutls_global_init_skip");
 

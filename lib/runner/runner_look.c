@@ -266,7 +266,7 @@ jr_look_leaves_nothing(const struct jr_runner *runner)
 	       !jr_busy_is_pending(runner);
 }
 
-/* A scope is drained only if empty claims went from its head to its end and the list of candidates was not cut. */
+/* A scope is drained only if claims went from its head to its end and the list of candidates was not cut. */
 void
 jr_look_note_empty(struct jr_runner *runner, struct jr_scope *scope)
 {
@@ -294,7 +294,6 @@ jr_look_note_runs(struct jr_runner *runner)
 	runner->look.whole = false;
 }
 
-/* The next look is a second after the last one. Stale: what has ended since then may have left work. */
 void
 jr_look_note_end(struct jr_runner *runner, struct jr_scope *scope)
 {

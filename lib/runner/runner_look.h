@@ -13,7 +13,8 @@
  * on. It counts as a part of the look, so that the cursor gets past those. If that was in vain, nothing can be claimed.
  *
  * A claim that brings fewer runs than it asked for has come to the end of its scope. If no other scope has candidates,
- * all that the look has found is held now, and the next look is that after an end, after a notification or in a second.
+ * the runner holds all that the look has found. The next look comes when a handler ends, after a notification, or a
+ * second after the last look; at once if a handler has ended since the last look, since that may have left work.
  *
  * A notification may name its combination. If the last look has found nothing and nothing else was notified since then,
  * that one is the candidate, without a look. Nobody has looked for others, so "nothing is due" does not follow if it

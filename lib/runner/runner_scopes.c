@@ -31,7 +31,7 @@ struct jr_scope {
 	struct jr_candidates busy;       /* of queues that were left out; runner_busy.c has claims for them */
 	struct jr_cursor cursor;
 	size_t most;        /* runs of the next batch: more after small payloads, fewer after large ones */
-	bool drained;       /* a fresh look found nothing due */
+	bool drained;       /* the last look found nothing due, or claims have taken all of it */
 	int64_t chosen_ms;  /* when a claim from it was sent last */
 	int64_t waiting_ms; /* until when the next one waits for more connections; 0: it does not wait */
 	size_t slow;        /* connections for which it does not wait... */

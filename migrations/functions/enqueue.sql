@@ -181,8 +181,8 @@ $fn$;
 -- has notified cannot be prepared (PREPARE TRANSACTION), so a client that prepares can switch this off with the
 -- parameter jobrun.notify.
 --  message  'TYPE PRIORITY QUEUE': a run of this combination is due, so a runner that has nothing to do claims it without
---           a look. These names have no spaces, and 'cancel 100 default' is not the next one. 'cancel': a running run was
---           asked to stop. '': there may be work of any kind.
+--           a look. These names have no spaces. 'cancel': a running run was asked to stop; for runs of a job type of that
+--           name the message is longer. '': there may be work of any kind.
 --  runner   notify only if this runner was started with --for; it also listens while it finishes its last runs
 -- A transaction notifies of its first combination, and once more, with '', if there is another one. So it makes no
 -- difference how many there are: PostgreSQL 12 compares each notification with all before it. jobrun.called remembers

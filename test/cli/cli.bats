@@ -75,7 +75,7 @@ load ../lib/common
 	assert_regex "$output" '^jobrun '
 }
 
-@test "GnuTLS, which comes with libldap, is not prepared at the start" {
+@test "GnuTLS, which comes with libldap, does not initialize itself at the start" {
 	run env GNUTLS_DEBUG_LEVEL=9 "$JOBRUN" --help
 	assert_equal "$status" 0
 	refute_output --partial 'gnutls['

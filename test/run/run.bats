@@ -47,16 +47,18 @@ sent() {
 	assert_between 1 "$(sent candidates)" 8 # besides that of runner_start: after each end, or a second
 }
 
-@test "what the statements before have enqueued starts at once, also if such a claim came between" {
+# Whether such a claim comes between is chance, so there are six rounds; a busy machine may be slow in one of them.
+@test "what ended statements have enqueued starts at once, not a second later, although such a claim came between" {
 	sql_handler first <<<"select jobrun.enqueue('work') where \$1 is not null"
-	sql_handler long <<<'select pg_sleep(3) where $1 is not null'
+	sql_handler long <<<'select pg_sleep(1.3) where $1 is not null'
 	handler work <<<'exit 0'
-	for round in 1 2 3; do
+	for _ in {1..6}; do
 		q "select jobrun.enqueue('first') from generate_series(1, 4)" \
 			"select jobrun.enqueue('long', priority => 200) from generate_series(1, 2)" >/dev/null
 		jr_ok run -j 8 --sql-jobs 4
 	done
-	q_is "12|t" "select count(*), max(started_at - created_at) < interval '$((600 * patience)) ms' from jobrun.job_runs where job_type = 'work'"
+	q_is '24|t' "select count(*), count(*) filter (where started_at - created_at < interval '$((700 * patience)) ms') >= 20
+		from jobrun.job_runs where job_type = 'work'"
 }
 
 @test "what is enqueued after such a claim starts within two seconds, while the first handler runs" {
