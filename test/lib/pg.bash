@@ -228,6 +228,8 @@ check_invariants() {
 	complaints=$(q <<-sql
 		select to_regclass('jobrun.job_runs') is not null as there \gset
 		\if :there
+		-- a table that had no live row when it was last analysed is planned for one: nested loops over 20,000 take minutes
+		set enable_nestloop = off;
 		\i '$TOP/test/lib/invariants.sql'
 		;
 		\endif
