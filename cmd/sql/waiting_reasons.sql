@@ -9,7 +9,7 @@ select format('%s %s %s%s: %s%s', g.n, case when g.n = 1 then 'due run' else 'du
 from (
 	select n.state, n.reason, (array_agg(n.command order by n.id))[1] as command, w.text, count(*) as n, min(n.id) as example_id
 	from jobrun.next_waiting($2::text[], $3::text[], $1::bigint) n
-	join jobrun.job_runs r on r.id = n.id
+	cross join lateral (select r.job_type, r.run_at from jobrun.job_runs r where r.id = n.id offset 0) r
 	cross join lateral (select jobrun.line_of(regexp_replace(n.words, '^(waits|never starts unless somebody acts): ', ''), n.at, n.rest) as text) w
 	where n.state in ('waits', 'never') and r.run_at <= now()
 		and not (n.reason in ('no_runner', 'no_handler', 'refused', 'not_for_queue') and r.job_type = any ($4::text[]))

@@ -4,10 +4,9 @@
 -- Returns (id, claim_seq, is it settled). A run whose row another session has locked is not settled, and the others
 -- are.
 with mine as materialized (
-	select r.id, r.claim_seq from jobrun.job_runs r
-	where r.status = 'running' and r.runner_id = $1::bigint
-		and not exists (select from unnest($2::bigint[], $3::bigint[]) k(id, claim_seq)
-			where k.id = r.id and k.claim_seq = r.claim_seq)
+	select r.id, r.claim_seq
+	from (select r.id, r.claim_seq from jobrun.job_runs r where r.status = 'running' and r.runner_id = $1::bigint offset 0) r
+	where not exists (select from unnest($2::bigint[], $3::bigint[]) k(id, claim_seq) where k.id = r.id and k.claim_seq = r.claim_seq)
 ), free as materialized (
 	select f.id, f.claim_seq from mine m cross join lateral (
 		select r.id, r.claim_seq from jobrun.job_runs r

@@ -10,9 +10,9 @@ from (
 		d.name as definition,
 		json_build_object('id', h.id, 'job_type', h.job_type, 'definition', d.name, 'slot', r.slot, 'queue', h.queue, 'priority', h.priority,
 			'attempt', h.attempts, 'max_attempts', h.max_attempts, 'run_at', h.run_at, 'expired', h.expired)::text as doc
-	from jobrun.job_runs r join jobrun.held_runs h on h.id = r.id
+	from (select r.id, r.slot, r.definition_id from jobrun.job_runs r where r.status = 'running' and r.runner_id = $1::bigint offset 0) r
+	cross join lateral (select h.* from jobrun.held_runs h where h.id = r.id offset 0) h
 	left join jobrun.job_definitions d on d.id = r.definition_id
-	where r.status = 'running' and r.runner_id = $1::bigint
 	union all
 	select null, d.job_type, v.queue, v.priority, null, d.next_slot_at, d.name,
 		json_build_object('id', null, 'job_type', d.job_type, 'definition', d.name, 'slot', d.next_slot_at, 'queue', v.queue,

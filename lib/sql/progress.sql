@@ -10,10 +10,10 @@ with given as materialized (
 	from unnest($1::bigint[], $2::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[])
 		g(id, claim_seq, progress_line, checkpoint_line, output, output_dropped)
 ), mine as materialized (
-	select g.* from given g join jobrun.job_runs r on r.id = g.id
-	where r.claim_seq = g.claim_seq and r.runner_id = $3::bigint and r.locked_until is not null
-	order by r.id
-	for no key update of r skip locked
+	select g.*, r.place from given g cross join lateral (
+		select r.ctid as place from jobrun.job_runs r
+		where r.id = g.id and r.claim_seq = g.claim_seq and r.runner_id = $3::bigint and r.locked_until is not null
+		for no key update skip locked) r
 )
 update jobrun.job_runs r
 set progress   = case when m.progress_line is null or pg_column_size(m.progress) > 65536 then r.progress else m.progress end,
@@ -22,6 +22,6 @@ set progress   = case when m.progress_line is null or pg_column_size(m.progress)
 	output     = coalesce(m.output, r.output),
 	output_dropped = case when m.output is null then r.output_dropped else m.output_dropped end
 from mine m
-where r.id = m.id and r.claim_seq = m.claim_seq and r.runner_id = $3::bigint and r.locked_until is not null
+where r.ctid = m.place and r.id = m.id and r.claim_seq = m.claim_seq and r.runner_id = $3::bigint and r.locked_until is not null
 returning r.id, r.claim_seq,
 	exists (select from jobrun.job_follows f where f.run_id = r.id and f.followed_until > now()) as followed

@@ -14,5 +14,6 @@ select g.id, g.claim_seq,
 	case when r.claim_seq = g.claim_seq then r.status end as status,
 	coalesce(a.outcome, 'succeeded') as outcome
 from unnest($1::bigint[], $2::bigint[]) g(id, claim_seq)
-left join jobrun.job_runs r on r.id = g.id
-left join jobrun.job_attempts a on a.run_id = g.id and a.claim_seq = g.claim_seq
+left join lateral (select r.claim_seq, r.runner_id, r.locked_until, r.status from jobrun.job_runs r where r.id = g.id offset 0) r on true
+left join lateral (select a.outcome, a.runner_id from jobrun.job_attempts a
+	where a.run_id = g.id and a.claim_seq = g.claim_seq offset 0) a on true

@@ -101,6 +101,13 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 			and not exists (select from jobrun.job_runners p where p.host = n.host and p.paused_until > now()))
 $fn$;
 
+-- runs_of: these runs. It becomes part of the statement that calls it. "offset 0" makes the planner find each by its id: a
+-- join with a table that had no live row when it was last analysed may read all of it.
+create or replace function jobrun.runs_of(ids bigint[]) returns setof jobrun.job_runs
+language sql stable as $fn$
+	select r.* from jobrun.job_runs r where r.id operator(pg_catalog.=) any (ids) offset 0
+$fn$;
+
 -- due_before: ids of at most `most` due runs of these job types in the queue that come before this place in the order of
 -- claims (null: all), in no order. The combinations are found by a loose index scan, as in candidates.sql.
 create or replace function jobrun.due_before(
@@ -181,9 +188,9 @@ declare
 	v_turn     record;
 	v_fates    record;
 begin
-	v_wanted := case when jobrun.is_held_back(null) then '{}' else array(select r.id from unnest(run_ids) i(id) join jobrun.job_runs r on r.id = i.id
+	v_wanted := case when jobrun.is_held_back(null) then '{}' else array(select r.id from jobrun.runs_of(run_ids) r
 		where r.finished_at is null and r.status in ('queued', 'failed') and (r.run_at <= now() or r.unique_key is not null)) end;
-	v_names := array(select distinct r.queue from unnest(v_wanted) i(id) join jobrun.job_runs r on r.id = i.id);
+	v_names := array(select distinct r.queue from jobrun.runs_of(v_wanted) r);
 	while v_names <> '{}' loop
 		foreach v_name in array v_names loop
 			v_seen := v_seen || v_name;
@@ -197,7 +204,7 @@ begin
 				where not exists (select from jobrun.job_types j where j.name = t.name and j.paused_until > now())) end;
 			if v_queue.name is null or not jobrun.is_limited(v_queue) then
 				v_open := v_open || array(select v_name || ' ' || t.name from unnest(v_types) t(name));
-				v_ids := v_ids || array(select r.id from unnest(v_wanted) i(id) join jobrun.job_runs r on r.id = i.id
+				v_ids := v_ids || array(select r.id from jobrun.runs_of(v_wanted) r
 					where r.queue = v_name and r.run_at <= now() and r.job_type = any (v_types));
 				continue;
 			end if;
@@ -207,7 +214,7 @@ begin
 			v_more := jobrun.due_before(v_name, v_types, null, null, null, v_most + 1);
 			if cardinality(v_more) > v_most then
 				v_open := v_open || array(select v_name || ' ' || t.name from unnest(v_types) t(name));
-				select r.priority, r.run_at, r.id into v_last from unnest(v_wanted) i(id) join jobrun.job_runs r on r.id = i.id
+				select r.priority, r.run_at, r.id into v_last from jobrun.runs_of(v_wanted) r
 				where r.queue = v_name and r.run_at <= now() and r.job_type = any (v_types)
 				order by r.priority desc, r.run_at desc, r.id desc limit 1;
 				v_more := case when v_last.id is null then '{}'
@@ -221,7 +228,7 @@ begin
 		end loop;
 		-- runs with the same unique keys may be in other queues
 		v_names := array(select distinct s.queue from (
-				select distinct r.job_type, r.unique_key from unnest(v_ids || v_wanted) i(id) join jobrun.job_runs r on r.id = i.id
+				select distinct r.job_type, r.unique_key from jobrun.runs_of(v_ids || v_wanted) r
 				where r.unique_key is not null) k
 			cross join lateral (select r.queue from jobrun.job_runs r
 				where r.job_type = k.job_type and r.unique_key = k.unique_key and r.finished_at is null and r.status <> 'running'
@@ -232,7 +239,7 @@ begin
 		select x.id from unnest(v_ids) x(id) where x.id is not null
 		union all
 		select s.id from (
-			select distinct r.job_type, r.unique_key from unnest(v_ids || v_wanted) i(id) join jobrun.job_runs r on r.id = i.id
+			select distinct r.job_type, r.unique_key from jobrun.runs_of(v_ids || v_wanted) r
 			where r.unique_key is not null) k
 		cross join lateral (select r.id, r.queue from jobrun.job_runs r
 			where r.job_type = k.job_type and r.unique_key = k.unique_key and r.finished_at is null and r.status <> 'running'
@@ -245,11 +252,11 @@ begin
 		with here as materialized (
 			select r.id, r.queue, r.priority, r.run_at, r.concurrency_key, r.unique_key, (r.expires_at <= now()) is true as expired,
 				(v_paused = '{}' or r.definition_id is null or r.definition_id <> all (v_paused)) and r.id <> all (v_passed) as fit
-			from unnest(v_ids) i(id) join jobrun.job_runs r on r.id = i.id
+			from jobrun.runs_of(v_ids) r
 			where r.id <> all (v_started) and r.id <> all (v_gone)),
 		begun as materialized (
 			select r.queue, r.concurrency_key, (r.expires_at <= now()) is true as expired
-			from unnest(v_started) s(id) join jobrun.job_runs r on r.id = s.id),
+			from jobrun.runs_of(v_started) r),
 		lim as materialized (
 			select q.name, q.max_running_per_key as per_key,
 				q.max_running - b.n - (select count(*) from jobrun.job_runs r
@@ -287,10 +294,10 @@ begin
 		with keys as materialized (
 			select c.job_type, c.unique_key, case when max(c.claim_seq) > 0 then greatest(
 				jobrun.newer_run(c.job_type, c.unique_key, min(c.id)),
-				(select max(r.id) from unnest(v_started) s(id) join jobrun.job_runs r on r.id = s.id
+				(select max(r.id) from jobrun.runs_of(v_started) r
 					where r.job_type = c.job_type and r.unique_key = c.unique_key and r.id > min(c.id)
 						and (r.expires_at <= now()) is not true)) end as newer
-			from unnest(v_turn.keyed) i(id) join jobrun.job_runs c on c.id = i.id group by c.job_type, c.unique_key),
+			from jobrun.runs_of(v_turn.keyed) c group by c.job_type, c.unique_key),
 		waiting as (
 			select w.*, w.id = any (v_turn.keyed) as mine, case when w.claim_seq > 0 and k.newer > w.id then k.newer end as newer
 			from keys k cross join lateral (
@@ -328,7 +335,8 @@ begin
 		select i.id, case when i.id = any (v_started) then case when r.expires_at <= now() then 'expired' else 'starts' end
 				when i.id = any (v_gone) then 'superseded' end,
 			v_by[array_position(v_gone, i.id)], v_sure or i.id = any (v_started) or i.id = any (v_gone)
-		from unnest(run_ids) i(id) left join jobrun.job_runs r on r.id = i.id;
+		from unnest(run_ids) i(id)
+		left join lateral (select r.expires_at from jobrun.job_runs r where r.id = i.id offset 0) r on true;
 end
 $fn$;
 
@@ -863,10 +871,10 @@ begin
 			-- but for those that are new: of them explain_handler() says more
 			select q.queue, array(select t.name from unnest(jobrun.taken_types(q.queue, v_seen)) t(name)
 				where not exists (select from jobrun.new_on(v_seen, t.name))) as types
-			from (select distinct r.queue from unnest(v_ids) i(id) join jobrun.job_runs r on r.id = i.id) q)
+			from (select distinct r.queue from jobrun.runs_of(v_ids) r) q)
 		select n.id, v.state, v.reason, v.words, v.at, v.rest, v.command
 		from jobrun.next_claim(v_ids, v_seen) n
-		join jobrun.job_runs r on r.id = n.id
+		cross join lateral (select r.queue from jobrun.job_runs r where r.id = n.id offset 0) r
 		join taken t on t.queue = r.queue
 		cross join lateral (select x.* from jobrun.explain_verdict(n.id, n.fate, n.newer, n.is_sure, v_seen, t.types) x limit 1) v
 		order by array_position(v_ids, n.id);

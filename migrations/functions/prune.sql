@@ -42,7 +42,8 @@ set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set jit = off
 		where r.finished_at >= since and r.finished_at < until
 		union all
 		select a.finished_at, r.job_type, r.queue, coalesce(a.run_status, a.outcome), a.due_at, a.started_at
-		from jobrun.job_attempts a join jobrun.job_runs r on r.id = a.run_id
+		from jobrun.job_attempts a cross join lateral ( -- "offset 0": see runs_of
+			select r.finished_at, r.claim_seq, r.job_type, r.queue from jobrun.job_runs r where r.id = a.run_id offset 0) r
 		where a.finished_at >= since and a.finished_at < until
 			and (r.finished_at is distinct from a.finished_at or r.claim_seq <> a.claim_seq)
 	), times as (
@@ -259,7 +260,7 @@ begin
 		n := jobrun.archive_runs(v_rows);
 	elsif v_rule.runs then
 		with gone as (delete from jobrun.job_runs r where r.ctid = any (v_rows) returning r.id),
-		told as (delete from jobrun.job_attempts a using gone where a.run_id = gone.id)
+		told as (delete from jobrun.job_attempts a where a.run_id = any (array(select g.id from gone g)))
 		select count(*) into n from gone;
 	else
 		execute format('delete from jobrun.%I x where x.ctid = any ($1)', v_rule.table_name) using v_rows;

@@ -961,6 +961,7 @@ objects() {
 		function run_status: enqueue read run admin
 		function run_texts: read run admin
 		function runners_of_day: admin
+		function runs_of: admin
 		function seen_by_exec: admin
 		function seen_here: admin
 		function seen_hosts: read run admin
@@ -1128,7 +1129,7 @@ found_columns() {
 	q_is '' "select p.proname, p.proconfig from pg_proc p where p.pronamespace = 'jobrun'::regnamespace
 		and p.prosecdef and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# And what has another one, or none, must be known: they are called inside others, or are one expression.
-	q_is 'bucket_of,by_hand,caller,count_bits,highest_bit,is_enqueued,is_held_back,is_limited,is_name,is_run,rate_left,session_clean,session_open,weekdays_of' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
+	q_is 'bucket_of,by_hand,caller,count_bits,highest_bit,is_enqueued,is_held_back,is_limited,is_name,is_run,rate_left,runs_of,session_clean,session_open,weekdays_of' "select string_agg(p.proname, ',' order by p.proname collate \"C\") from pg_proc p
 		where p.pronamespace = 'jobrun'::regnamespace and not coalesce('search_path=pg_catalog, jobrun, pg_temp' = any (p.proconfig), false)"
 	# Views too are read with their owner's rights.
 	q_is 'attempts,runs' "select string_agg(relname, ',' order by relname) from pg_class where relnamespace = 'jobrun'::regnamespace

@@ -1,0 +1,68 @@
+#!/usr/bin/env bats
+# What a command reads does not grow with job_runs while the planner takes that for an empty table. ANALYZE says so if no row
+# was live: after a batch that was rolled back, or beside one that is still being enqueued.
+
+load ../lib/common
+
+# 5,000 runs that have ended, with their attempts, then 5,000 that wait.
+setup() {
+	common_setup
+	handler work <<<:
+	q "insert into jobrun.job_runs (job_type, status, run_at, started_at, finished_at, attempts, max_attempts, claim_seq, error_code)
+			select 'work', 'dead', now(), now(), now(), 1, 1, 1, 'exit' from generate_series(1, 5000)" \
+		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, started_at, finished_at)
+			select r.id, r.claim_seq, 1, 'dead', r.started_at, r.finished_at from jobrun.job_runs r" \
+		"insert into jobrun.job_runs (job_type, run_at) select 'work', now() - interval '1 hour' from generate_series(1, 5000)" \
+		'alter table jobrun.job_runs set (autovacuum_enabled = off)' 'alter table jobrun.job_attempts set (autovacuum_enabled = off)' \
+		'analyze jobrun.job_runs' 'analyze jobrun.job_attempts' \
+		"delete from pg_statistic where starelid in ('jobrun.job_runs'::regclass, 'jobrun.job_attempts'::regclass)" \
+		"update pg_class c set reltuples = 0 from pg_index i where c.oid in (i.indrelid, i.indexrelid)
+			and i.indrelid in ('jobrun.job_runs'::regclass, 'jobrun.job_attempts'::regclass)"
+}
+
+teardown() {
+	common_teardown
+}
+
+# rows_read: how many rows of these tables indexes and scans have found so far, once no other session can add any.
+rows_read() {
+	wait_until 10 is_alone
+	q "select sum(coalesce(t.idx_tup_fetch, 0) + t.seq_tup_read) from pg_stat_user_tables t
+		where t.relname in ('job_runs', 'job_attempts') and t.schemaname = 'jobrun'"
+}
+
+is_alone() {
+	[ "$(q "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+		and backend_type = 'client backend'")" -eq 0 ]
+}
+
+# reads MOST ARGUMENT...: jobrun with these arguments reads no more rows than that.
+reads() {
+	local most=$1 before n
+
+	before=$(rows_read)
+	jr "${@:2}" -d "$(past_pooler)"
+	n=$(($(rows_read) - before))
+	[ "$n" -le "$most" ] || fail "jobrun ${*:2} has read $n rows"
+}
+
+@test "heartbeats, progress, and the end of a runner find their runs by id, whatever statistics say" {
+	handler slow <<-'sh'
+		echo '{"progress": 1}' >>"$JOBRUN_OUT"
+		sleep 2.5
+	sh
+	enqueue slow --priority 1 >/dev/null
+	reads 1000 run --type slow --lease 4s --heartbeat 1s
+	q_is 'succeeded|1' "select status, progress from jobrun.job_runs where job_type = 'slow'"
+}
+
+@test "what people ask reads each run a few times at most, whatever statistics say" {
+	reads 1000 list
+	reads 1000 list --waiting
+	reads 1000 show 5001
+	reads 2000 explain 5001
+	reads 5000 run -n
+	reads 50000 stats
+	reads 50000 metrics
+	reads 100000 report
+}
