@@ -41,7 +41,7 @@ reads() {
 	local most=$1 before n
 
 	before=$(rows_read)
-	jr "${@:2}" -d "$(past_pooler)"
+	jr_ok "${@:2}" -d "$(past_pooler)"
 	n=$(($(rows_read) - before))
 	[ "$n" -le "$most" ] || fail "jobrun ${*:2} has read $n rows"
 }
