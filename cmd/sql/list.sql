@@ -90,7 +90,7 @@ with newest as materialized (
 		r.error_code, case when r.error_code is not null then (select t.last_error from jobrun.run_texts(r.id) t) end as error,
 		p.took_ms, case when p.wait_ms > 0 then p.wait_ms when p.wait_ms <= 0 then 0 end as wait_ms
 	from (select p.* from picked p where p.place <= $1::bigint) p
-	cross join lateral ( -- "offset 0": see runs_of
+	cross join lateral ( -- "offset 0": rule 19 of lib/README.md
 		select r.id, r.job_type, r.queue, r.priority, r.status, r.attempts, r.max_attempts, r.run_at, r.created_at, r.started_at,
 			r.finished_at, r.expires_at, r.cancel_requested_at, r.archived_at, r.superseded_by, r.idempotency_key, r.unique_key,
 			r.concurrency_key, r.parent_id, r.created_by, r.definition_id, r.slot, r.locked_by, r.runner_id, r.error_code

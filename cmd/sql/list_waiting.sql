@@ -8,7 +8,7 @@ select r.id, r.job_type, r.queue, r.priority, r.attempts || '/' || r.max_attempt
 		'status', case r.status when 'failed' then 'retrying' else r.status end, 'attempts', r.attempts, 'max_attempts', r.max_attempts,
 		'run_at', r.run_at, 'why', json_build_object('verdict', n.state, 'reason', n.reason, 'text', w.text, 'command', n.command))::text
 from jobrun.next_waiting($2::text[], $3::text[], $1::bigint, $4::text, $5::text[]) with ordinality n(id, state, reason, words, at, rest, command, nr)
-cross join lateral ( -- "offset 0": see runs_of
+cross join lateral ( -- "offset 0": rule 19 of lib/README.md
 	select r.id, r.job_type, r.queue, r.priority, r.status, r.attempts, r.max_attempts, r.run_at from jobrun.job_runs r
 	where r.id = n.id offset 0) r
 cross join lateral (select jobrun.line_of(n.words, n.at, n.rest) as text) w

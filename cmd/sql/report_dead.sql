@@ -12,7 +12,7 @@ select g.job_type, g.error_code, g.runs, r.id, floor(extract(epoch from now() - 
 	to_char(r.finished_at at time zone $1::text, 'Dy FMDD Mon HH24:MI'), r.attempts, r.locked_by,
 	(select left(t.last_error, 1000) from jobrun.run_texts(r.id) t),
 	(select right(t.output, 4000) from jobrun.attempt_texts(r.id, r.claim_seq) t), count(*) over (), (select count(*) > 2000 from newest)
-from groups g cross join lateral ( -- "offset 0": see runs_of
+from groups g cross join lateral ( -- "offset 0": rule 19 of lib/README.md
 	select r.id, r.finished_at, r.attempts, r.locked_by, r.claim_seq from jobrun.job_runs r where r.id = g.newest offset 0) r
 order by r.finished_at desc, r.id desc
 limit $2::bigint

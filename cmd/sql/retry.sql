@@ -9,8 +9,10 @@ with ids as materialized (
 )
 select a.id, a.answer, row_to_json(d)::text, n.id, n.status, a.answer = 'running' and r.locked_until <= now()
 from answers a
-left join jobrun.all_runs r on r.id = a.id and a.answer in ('superseded', 'running')
-left join jobrun.all_runs n on a.answer = 'superseded' and n.id = jobrun.newer_or_archived(r.job_type, r.unique_key, r.id)
+left join lateral (select r.id, r.status, r.locked_until, r.job_type, r.unique_key from jobrun.all_runs r where r.id = a.id offset 0) r
+	on a.answer in ('superseded', 'running')
+left join lateral (select jobrun.newer_or_archived(r.job_type, r.unique_key, r.id) as id where a.answer = 'superseded' offset 0) w on true
+left join lateral (select n.id, n.status from jobrun.all_runs n where n.id = w.id offset 0) n on true
 cross join lateral (select a.id, coalesce(a.answer = 'retried', false) as retried,
 	case a.answer when 'retried' then 'queued'
 		when 'superseded' then case r.status when 'failed' then 'retrying' else r.status end else a.answer end as status, n.id as superseded_by) d

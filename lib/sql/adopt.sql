@@ -4,9 +4,9 @@
 select h.id, h.claim_seq, h.job_type, h.queue, h.priority, h.run_at, h.attempts, h.max_attempts, h.snoozes, h.releases, h.timeout_ms,
 	h.backoff_base_ms, h.backoff_cap_ms, h.expired, h.cancelled, h.key, h.slot, h.checkpoint, h.trace_context, h.payload, h.runner_id,
 	h.started_ms, h.slot_local, (extract(epoch from r.locked_until - now()) * 1000)::bigint as lease_left_ms
-from jobrun.job_runs r join jobrun.held_runs h on h.id = r.id
-where r.status = 'running' and r.runner_id = $1::bigint
-	and not exists (select from unnest($2::bigint[], $3::bigint[]) k(id, claim_seq)
-		where k.id = r.id and k.claim_seq = r.claim_seq)
+from (select r.id, r.claim_seq, r.locked_until from jobrun.job_runs r
+	where r.status = 'running' and r.runner_id = $1::bigint offset 0) r
+cross join lateral (select h.* from jobrun.held_runs h where h.id = r.id offset 0) h
+where not exists (select from unnest($2::bigint[], $3::bigint[]) k(id, claim_seq) where k.id = r.id and k.claim_seq = r.claim_seq)
 order by h.priority, h.run_at, h.id
 limit $4::bigint

@@ -2,18 +2,17 @@
 -- Returns one row (id, claim_seq, state, cancel, followed) for each pair. renewed; busy: still held by this runner, but
 -- another session has locked the row: ask again soon (reclaim skips locked rows, too); gone: this runner does not hold it
 -- any more. followed: somebody looks at its output (follow()). It waits for no lock and changes no indexed column.
--- Each run is found by its id alone, also in a table that was empty when it was last analysed.
 with given as materialized (
 	select g.id, g.claim_seq from unnest($1::bigint[], $2::bigint[]) g(id, claim_seq)
 ), mine as materialized (
-	select r.* from given g cross join lateral (
-		select r.ctid as place, r.id, r.claim_seq from jobrun.job_runs r
+	select g.* from given g cross join lateral (
+		select from jobrun.job_runs r
 		where r.id = g.id and r.claim_seq = g.claim_seq and r.runner_id = $3::bigint and r.locked_until is not null
 		for no key update skip locked) r
 ), renewed as (
 	update jobrun.job_runs r set locked_until = now() + $4::bigint * interval '1 millisecond'
 	from mine m
-	where r.ctid = m.place and r.id = m.id and r.claim_seq = m.claim_seq and r.runner_id = $3::bigint and r.locked_until is not null
+	where r.id = any (array[m.id]) and r.claim_seq = m.claim_seq and r.runner_id = $3::bigint and r.locked_until is not null
 	returning r.id, r.claim_seq, r.cancel_requested_at is not null as cancel
 )
 select b.id, b.claim_seq, b.state, b.cancel,

@@ -179,7 +179,7 @@ begin
 			select distinct date_trunc('month', r.finished_at) from jobrun.job_runs r where r.ctid = any (rows))
 		select bool_and(jobrun.make_month(w.at)) from w where not jobrun.has_month(w.at));
 	execute format('with gone as (delete from jobrun.job_runs r where r.ctid = any ($1) returning %1$s),
-		told as (delete from jobrun.job_attempts a using gone g where a.run_id = g.id returning a.*, g.finished_at as run_finished_at),
+		told as (delete from jobrun.job_attempts a using gone g where a.run_id = any (array[g.id]) returning a.*, g.finished_at as run_finished_at),
 		kept as (insert into jobrun.job_attempts_archive (%2$s, run_finished_at) select %3$s, t.run_finished_at from told t)
 		insert into jobrun.job_runs_archive (%1$s) select %1$s from gone',
 			jobrun.archive_columns('job_runs'), jobrun.archive_columns('job_attempts'),
@@ -203,7 +203,7 @@ begin
 		order by a.finished_at limit most for update skip locked
 	), gone as (
 		update jobrun.job_attempts_archive a set output = null from old o
-		where a.run_id = o.run_id and a.claim_seq = o.claim_seq and a.run_finished_at = o.run_finished_at
+		where a.run_id = any (array[o.run_id]) and a.claim_seq = o.claim_seq and a.run_finished_at = o.run_finished_at
 	)
 	select count(*), max(o.finished_at) into n, after from old o;
 	if n < most then

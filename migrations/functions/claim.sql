@@ -201,7 +201,7 @@ begin
 
 	update jobrun.job_runs r
 	set status = 'cancelled', finished_at = clock_timestamp(), error_code = 'superseded', superseded_by = e.by
-	from unnest(v_old, v_by) e(id, by) where r.id = e.id;
+	from unnest(v_old, v_by) e(id, by) where r.id = any (array[e.id]);
 	update jobrun.job_runs r
 	set status = 'running', runner_id = v_runner, locked_by = v_host, locked_until = v_until, started_at = now(),
 		attempts = r.attempts + 1, claim_seq = r.claim_seq + 1

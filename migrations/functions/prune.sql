@@ -42,7 +42,7 @@ set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set jit = off
 		where r.finished_at >= since and r.finished_at < until
 		union all
 		select a.finished_at, r.job_type, r.queue, coalesce(a.run_status, a.outcome), a.due_at, a.started_at
-		from jobrun.job_attempts a cross join lateral ( -- "offset 0": see runs_of
+		from jobrun.job_attempts a cross join lateral ( -- "offset 0": rule 19 of lib/README.md
 			select r.finished_at, r.claim_seq, r.job_type, r.queue from jobrun.job_runs r where r.id = a.run_id offset 0) r
 		where a.finished_at >= since and a.finished_at < until
 			and (r.finished_at is distinct from a.finished_at or r.claim_seq <> a.claim_seq)

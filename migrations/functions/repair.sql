@@ -89,20 +89,25 @@ begin
 	if v_archived and not jobrun.bring_back(id) then
 		return jobrun.retry(id, force, reason, retry.payload);
 	end if;
-	if retry.payload is not null then
-		select jobrun.payload_mark(r.payload), jobrun.payload_mark(retry.payload) into v_old, v_new
-		from jobrun.job_runs r where r.id = retry.id;
+	if v_archived then
+		select r.* into v_run from jobrun.job_runs r where r.id = retry.id;
 	end if;
-	perform jobrun.need_queue(r.queue) from jobrun.job_runs r where r.id = retry.id and r.concurrency_key is not null;
+	if retry.payload is not null then
+		v_old := jobrun.payload_mark(v_run.payload);
+		v_new := jobrun.payload_mark(retry.payload);
+	end if;
+	if v_run.concurrency_key is not null then
+		perform jobrun.need_queue(v_run.queue);
+	end if;
 	-- A plain success is recorded in the row of the run alone, so write an attempt before that row changes.
-	insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, host, runner_id, started_at, finished_at)
-	select r.id, r.claim_seq, r.attempts, 'succeeded', r.locked_by, r.runner_id, r.started_at, r.finished_at
-	from jobrun.job_runs r where r.id = retry.id and r.status = 'succeeded'
-	on conflict do nothing;
+	if v_run.status = 'succeeded' then
+		insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, host, runner_id, started_at, finished_at)
+		values (v_run.id, v_run.claim_seq, v_run.attempts, 'succeeded', v_run.locked_by, v_run.runner_id, v_run.started_at, v_run.finished_at)
+		on conflict do nothing;
+	end if;
 	-- What it had come to, and how late it was, is told by the row of the run until now, and from now on by that of the attempt.
-	update jobrun.job_attempts a set due_at = r.run_at, run_status = r.status
-	from jobrun.job_runs r
-	where r.id = retry.id and r.finished_at is not null and a.run_id = r.id and a.claim_seq = r.claim_seq and a.finished_at = r.finished_at;
+	update jobrun.job_attempts a set due_at = v_run.run_at, run_status = v_run.status
+	where a.run_id = v_run.id and a.claim_seq = v_run.claim_seq and a.finished_at = v_run.finished_at;
 
 	update jobrun.job_runs r
 	set status = 'queued', run_at = now(), attempts = 0, snoozes = 0, releases = 0,

@@ -17,7 +17,12 @@ test_database() {
 
 # psql without the wrapper that Debian puts before it. It does not carry the test's mark.
 psql_bare() {
-	env -u JOBRUN_TEST_ID "$JR_PSQL" -XAtqw -v ON_ERROR_STOP=1 "$@" 3>&- 4>&-
+	(become_psql "$@")
+}
+
+# become_psql ARGUMENT... &: psql in the background. $! is its own process, so kill ends it and not a shell around it.
+become_psql() {
+	exec env -u JOBRUN_TEST_ID "$JR_PSQL" -XAtqw -v ON_ERROR_STOP=1 "$@" 3>&- 4>&-
 }
 
 admin() {
@@ -105,7 +110,7 @@ hold() {
 
 	rm -f "$fifo" "$answer" # of one that was released
 	mkfifo "$fifo"
-	psql_bare "$(past_pooler)" <"$fifo" >"$answer" 2>&1 &
+	become_psql "$(past_pooler)" <"$fifo" >"$answer" 2>&1 &
 	hold_pid=$!
 	hold_pids+=("$hold_pid")
 	exec {hold_fd}>"$fifo"
@@ -141,7 +146,7 @@ close_holds() {
 
 # client SQL: a script in the background, for what waits for a lock. Its answers, errors with their SQLSTATE, are in $TMPDIR/client.
 client() {
-	printf '%s\n' "$1" | psql_bare -v VERBOSITY=verbose "$(past_pooler)" >"$TMPDIR/client" 2>&1 &
+	printf '%s\n' "$1" | become_psql -v VERBOSITY=verbose "$(past_pooler)" >"$TMPDIR/client" 2>&1 &
 	client_pid=$!
 }
 

@@ -244,6 +244,41 @@ lease_ends_unchanged() {
 	q_is cancelled "select outcome from jobrun.job_attempts where run_id = $id"
 }
 
+# seen_before_a_cancel STATEMENT ARGUMENTS: run it so that it takes its snapshot, and then waits until somebody has asked to
+# cancel the run $id. Its answer is in late.out.
+seen_before_a_cancel() {
+	local text slow
+
+	text=$(<"$TOP/lib/sql/$1.sql")
+	slow=$(sed -E '0,/[[:space:]]g\(id, claim_seq[^)]*\)/s//& cross join lateral (select pg_advisory_xact_lock_shared(1) offset 0) l/' <<<"$text")
+	assert_not_equal "$slow" "$text"
+	hold 'select pg_advisory_xact_lock(1)'
+	become_psql "$(past_pooler)" -c "prepare late as $slow" -c "execute late($2)" >late.out &
+	late=$!
+	wait_until 10 waiting_for_lock 1
+	q "update jobrun.job_runs set cancel_requested_at = clock_timestamp() where id = $id"
+	release_holds
+	wait "$late"
+}
+
+@test "a run that is cancelled between the snapshot of a statement and its lock is written, and what it says is the cancel" {
+	long_handler
+	id=$(enqueue long)
+	bg_runner --grace 0
+	wait_until 10 test -s "$TMPDIR/began"
+	held="'{$id}', '{1}', $(field "$id" runner_id)"
+	lease=$(field "$id" locked_until)
+	seen_before_a_cancel heartbeat "$held, 3600000"
+	assert_equal "$(<late.out)" "$id|1|renewed|t|f"
+	q_is t "select locked_until > '$lease' from jobrun.job_runs where id = $id"
+	seen_before_a_cancel progress "$held, array['{\"progress\": 7}'], '{null}', '{null}', '{null}'"
+	assert_equal "$(<late.out)" "$id|1|f"
+	assert_equal "$(field "$id" progress)" 7
+	kill -TERM "$runner_pid"
+	wait_runner
+	run_is "$id" cancelled
+}
+
 @test "a run that succeeds although cancel was asked for has succeeded" {
 	handler trap <<<'trap "exit 0" TERM; echo up > "$TMPDIR/up"; while :; do sleep 0.05; done'
 	id=$(enqueue trap)

@@ -115,19 +115,17 @@ statements() {
 @test "what nobody names starts within two seconds while others are named all the time" {
 	lingerer -j 4
 	starts "jobrun.enqueue('nap')"
-	echo "set application_name = 'stream';" >script.sql
 	for ((i = 0; i < 4000; i++)); do
 		echo "select jobrun.enqueue('jobrun.noop', priority => 500);"
 		echo 'select pg_sleep(0.002);'
-	done >>script.sql
-	q <script.sql >/dev/null 3>&- &
+	done >script.sql
+	become_psql "$(past_pooler)" <script.sql >/dev/null &
 	stream=$!
 	wait_until 10 q_is t "select count(*) > 20 from jobrun.job_runs where job_type = 'jobrun.noop'"
 	id=$(q 'set jobrun.notify = off' "select jobrun.enqueue('nap', queue => 'quiet')")
 	wait_until 2 run_is "$id" succeeded
 	kill -0 "$stream"
-	# Its session: psql is a child of $stream, and would outlive it.
-	q "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'stream'" >/dev/null
+	kill "$stream"
 	wait "$stream" || true
 	wait_until 10 nothing_is_open
 	stop_runner

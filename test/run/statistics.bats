@@ -9,7 +9,7 @@ setup() {
 	common_setup
 	handler work <<<:
 	q "insert into jobrun.job_runs (job_type, status, run_at, started_at, finished_at, attempts, max_attempts, claim_seq, error_code)
-			select 'work', 'dead', now(), now(), now(), 1, 1, 1, 'exit' from generate_series(1, 5000)" \
+			select 'work', 'dead', now(), now(), now() + n * interval '1 us', 1, 1, 1, 'exit' from generate_series(1, 5000) n" \
 		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, started_at, finished_at)
 			select r.id, r.claim_seq, 1, 'dead', r.started_at, r.finished_at from jobrun.job_runs r" \
 		"insert into jobrun.job_runs (job_type, run_at) select 'work', now() - interval '1 hour' from generate_series(1, 5000)" \
@@ -51,9 +51,12 @@ reads() {
 		echo '{"progress": 1}' >>"$JOBRUN_OUT"
 		sleep 2.5
 	sh
-	enqueue slow --priority 1 >/dev/null
-	reads 1000 run --type slow --lease 4s --heartbeat 1s
-	q_is 'succeeded|1' "select status, progress from jobrun.job_runs where job_type = 'slow'"
+	for ((i = 0; i < 7; i++)); do
+		enqueue slow --priority 1 >/dev/null
+	done
+	enqueue slow --priority 1 --unique one >/dev/null
+	reads 1500 run -j 8 --type slow --lease 4s --heartbeat 1s
+	q_is 'succeeded|1|8' "select status, progress, count(*) from jobrun.job_runs where job_type = 'slow' group by 1, 2"
 }
 
 @test "what people ask reads each run a few times at most, whatever statistics say" {
@@ -65,4 +68,22 @@ reads() {
 	reads 50000 stats
 	reads 50000 metrics
 	reads 100000 report
+}
+
+@test "housekeeping finds the attempts of a run by its id, whatever statistics say" {
+	for archive in false true; do
+		q "update jobrun.settings set archive = $archive" \
+			"update jobrun.job_runs set finished_at = now() - interval '1 year' where id in (select r.id from jobrun.job_runs r where r.status = 'dead'
+				order by r.id limit 500)"
+		reads 5000 prune
+	done
+	q_is '500|500' 'select (select count(*) from jobrun.job_runs_archive), (select count(*) from jobrun.job_attempts_archive)'
+}
+
+@test "retry and cancel find their runs by id, whatever statistics say" {
+	reads 100 retry 11 12 13
+	reads 100 retry -n 21 22 23
+	reads 100 cancel 5011 5012
+	reads 100 cancel -n 5021
+	reads 100 retry --type work --limit 10
 }
