@@ -191,12 +191,17 @@ curves: all bench-programs   ## runs a second against runners, history and archi
 	JOBRUN=$(abspath $(BUILD)/jobrun) scripts/bench/curves $(CURVES_FLAGS)
 
 # Each links only what it uses, as a program of its own would.
+BENCH_LDFLAGS = $(ALL_LDFLAGS) -Wl,--as-needed
+BENCH_LIBS    = $(PKG_LIBS) $(shell $(PKG_CONFIG) --libs libcurl)
+# It tells when it has started. With the dynamic loader it would tell when its libraries are loaded, too.
+$(BUILD)/bench/begun: BENCH_LDFLAGS = $(if $(SANITIZE),$(ALL_LDFLAGS),-static-pie)
+$(BUILD)/bench/begun: BENCH_LIBS =
 bench-programs: $(BENCH_PROGRAMS)
 
 $(BUILD)/bench/%: scripts/bench/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(COMPILE) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $< $(PKG_LIBS) $(shell $(PKG_CONFIG) --libs libcurl)
+	$(Q)$(COMPILE) $(BENCH_LDFLAGS) -o $@ $< $(BENCH_LIBS)
 
 screens: all   ## pictures of the page of jobrun report in a browser, to be looked at; into build/screens
 	JOBRUN=$(abspath $(BUILD)/jobrun) scripts/screens
