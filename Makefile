@@ -193,8 +193,8 @@ curves: all bench-programs   ## runs a second against runners, history and archi
 # Each links only what it uses, as a program of its own would.
 BENCH_LDFLAGS = $(ALL_LDFLAGS) -Wl,--as-needed
 BENCH_LIBS    = $(PKG_LIBS) $(shell $(PKG_CONFIG) --libs libcurl)
-# It tells when it has started. With the dynamic loader it would tell when its libraries are loaded, too.
-$(BUILD)/bench/begun: BENCH_LDFLAGS = $(if $(SANITIZE),$(ALL_LDFLAGS),-static-pie)
+# Its clock is read in main(): the dynamic loader would be measured, too. Sanitizers cannot be linked statically.
+$(BUILD)/bench/begun: BENCH_LDFLAGS = $(if $(findstring -fsanitize,$(ALL_CFLAGS) $(ALL_LDFLAGS)),$(ALL_LDFLAGS),-static-pie $(LDFLAGS))
 $(BUILD)/bench/begun: BENCH_LIBS =
 bench-programs: $(BENCH_PROGRAMS)
 

@@ -107,7 +107,7 @@ begin
 	end if;
 	-- What it had come to, and how late it was, is told by the row of the run until now, and from now on by that of the attempt.
 	update jobrun.job_attempts a set due_at = v_run.run_at, run_status = v_run.status
-	where a.run_id = v_run.id and a.claim_seq = v_run.claim_seq and a.finished_at = v_run.finished_at;
+	where a.run_id = v_run.id and a.claim_seq = v_run.claim_seq and (a.finished_at = v_run.finished_at) is true;
 
 	update jobrun.job_runs r
 	set status = 'queued', run_at = now(), attempts = 0, snoozes = 0, releases = 0,

@@ -1,6 +1,6 @@
 /*
- * begun: a handler that appends its run's id and the time to $TMPDIR/begun, and ends. A program in C, linked
- * statically, since a shell takes as long to start as a run waits, and the dynamic loader a tenth of that.
+ * begun: a handler that appends its run's id and the time to $TMPDIR/begun, and ends. A program in C, since
+ * a shell takes as long to start as a run waits. It is linked statically (see the Makefile).
  */
 #include <stdio.h>
 #include <stdlib.h>

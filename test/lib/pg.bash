@@ -135,7 +135,7 @@ release_holds() {
 	hold_pids=()
 }
 
-# psql ends when nobody can write to its script any more.
+# close_holds: the ends of their scripts that this shell, and what it starts, can write to.
 close_holds() {
 	local fd
 

@@ -264,11 +264,11 @@ seen_before_a_cancel() {
 @test "a run that is cancelled between the snapshot of a statement and its lock is written, and what it says is the cancel" {
 	long_handler
 	id=$(enqueue long)
-	bg_runner --grace 0
+	bg_runner --grace 0 --lease 1h --heartbeat 15m # no heartbeat of its own meanwhile
 	wait_until 10 test -s "$TMPDIR/began"
 	held="'{$id}', '{1}', $(field "$id" runner_id)"
 	lease=$(field "$id" locked_until)
-	seen_before_a_cancel heartbeat "$held, 3600000"
+	seen_before_a_cancel heartbeat "$held, 7200000"
 	assert_equal "$(<late.out)" "$id|1|renewed|t|f"
 	q_is t "select locked_until > '$lease' from jobrun.job_runs where id = $id"
 	seen_before_a_cancel progress "$held, array['{\"progress\": 7}'], '{null}', '{null}', '{null}'"

@@ -9,7 +9,7 @@ setup() {
 	common_setup
 	handler work <<<:
 	q "insert into jobrun.job_runs (job_type, status, run_at, started_at, finished_at, attempts, max_attempts, claim_seq, error_code)
-			select 'work', 'dead', now(), now(), now() + n * interval '1 us', 1, 1, 1, 'exit' from generate_series(1, 5000) n" \
+			select 'work', 'dead', now(), now(), now(), 1, 1, 1, 'exit' from generate_series(1, 5000)" \
 		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome, started_at, finished_at)
 			select r.id, r.claim_seq, 1, 'dead', r.started_at, r.finished_at from jobrun.job_runs r" \
 		"insert into jobrun.job_runs (job_type, run_at) select 'work', now() - interval '1 hour' from generate_series(1, 5000)" \
@@ -24,11 +24,11 @@ teardown() {
 	common_teardown
 }
 
-# rows_read: how many rows of these tables indexes and scans have found so far, once no other session can add any.
+# rows_read: how many rows of these tables and their archive indexes and scans have found so far, once no other session can add any.
 rows_read() {
 	wait_until 10 is_alone
 	q "select sum(coalesce(t.idx_tup_fetch, 0) + t.seq_tup_read) from pg_stat_user_tables t
-		where t.relname in ('job_runs', 'job_attempts') and t.schemaname = 'jobrun'"
+		where t.relname ~ '^job_(runs|attempts)' and t.schemaname = 'jobrun'"
 }
 
 is_alone() {
@@ -77,12 +77,22 @@ reads() {
 				order by r.id limit 500)"
 		reads 5000 prune
 	done
+	q_is '4000|4000' "select (select count(*) from jobrun.job_runs where status = 'dead'), (select count(*) from jobrun.job_attempts)"
 	q_is '500|500' 'select (select count(*) from jobrun.job_runs_archive), (select count(*) from jobrun.job_attempts_archive)'
 }
 
 @test "retry and cancel find their runs by id, whatever statistics say" {
 	reads 100 retry 11 12 13
-	reads 100 retry -n 21 22 23
+	# Two that a newer run of their key supersedes.
+	q "update jobrun.job_runs set unique_key = 'one' where id in (21, 22)" \
+		"update jobrun.job_runs set unique_key = 'one', status = 'succeeded', error_code = null where id = 23" \
+		'delete from jobrun.job_attempts where run_id = 23'
+	for option in '' -n; do
+		jr retry $option 21 22
+		assert_equal "$status" 1
+		assert_equal "$(grep -c 'by run 23' <<<"$stderr")" 2
+	done
+	reads 100 retry -n 31 32 33
 	reads 100 cancel 5011 5012
 	reads 100 cancel -n 5021
 	reads 100 retry --type work --limit 10
