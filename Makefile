@@ -193,7 +193,7 @@ curves: all bench-programs   ## runs a second against runners, history and archi
 # Each links only what it uses, as a program of its own would.
 BENCH_LDFLAGS = $(ALL_LDFLAGS) -Wl,--as-needed
 BENCH_LIBS    = $(PKG_LIBS) $(shell $(PKG_CONFIG) --libs libcurl)
-# Its clock is read in main(): the dynamic loader would be measured, too. Sanitizers cannot be linked statically.
+# begun reads the clock in main(), so the time of a dynamic loader would be measured, too. Sanitizers cannot be linked statically.
 $(BUILD)/bench/begun: BENCH_LDFLAGS = $(if $(findstring -fsanitize,$(ALL_CFLAGS) $(ALL_LDFLAGS)),$(ALL_LDFLAGS),-static-pie $(LDFLAGS))
 $(BUILD)/bench/begun: BENCH_LIBS =
 bench-programs: $(BENCH_PROGRAMS)

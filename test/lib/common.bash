@@ -161,7 +161,7 @@ bg_jobrun() {
 	local n=${#runner_pids[@]}
 
 	(
-		close_holds # the scripts of `hold`
+		close_holds # or it would inherit the scripts of `hold`
 		exec "$JOBRUN" "$@"
 	) >"$BATS_TEST_TMPDIR/runner.$n.out" 2>"$BATS_TEST_TMPDIR/runner.$n.err" 3>&- 4>&- &
 	runner_pid=$!

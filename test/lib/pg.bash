@@ -135,7 +135,7 @@ release_holds() {
 	hold_pids=()
 }
 
-# close_holds: the ends of their scripts that this shell, and what it starts, can write to.
+# close_holds: close the ends of their scripts that this shell writes to.
 close_holds() {
 	local fd
 

@@ -261,7 +261,7 @@ seen_before_a_cancel() {
 	wait "$late"
 }
 
-@test "a run that is cancelled between the snapshot of a statement and its lock is written, and what it says is the cancel" {
+@test "a run that is cancelled between the snapshot of a heartbeat and its lock is renewed, and the heartbeat tells of it; its progress is written" {
 	long_handler
 	id=$(enqueue long)
 	bg_runner --grace 0 --lease 1h --heartbeat 15m # no heartbeat of its own meanwhile

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# What a command reads does not grow with job_runs while the planner takes that for an empty table. ANALYZE says so if no row
-# was live: after a batch that was rolled back, or beside one that is still being enqueued.
+# What a command reads does not grow with job_runs while the planner believes that the table is empty. ANALYZE says so if no
+# row was live: after a batch that was rolled back, or beside one that has not committed.
 
 load ../lib/common
 
@@ -24,7 +24,8 @@ teardown() {
 	common_teardown
 }
 
-# rows_read: how many rows of these tables and their archive indexes and scans have found so far, once no other session can add any.
+# rows_read: how many rows of these tables and of their archive have been read so far, by an index or a scan. It waits until no
+# other session can add any.
 rows_read() {
 	wait_until 10 is_alone
 	q "select sum(coalesce(t.idx_tup_fetch, 0) + t.seq_tup_read) from pg_stat_user_tables t
