@@ -98,3 +98,13 @@ reads() {
 	reads 100 cancel -n 5021
 	reads 100 retry --type work --limit 10
 }
+
+@test "a runner finds what it holds, after a claim whose answer was lost, by id, whatever statistics say" {
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (77, 1, 1, 'here', 'x')" \
+		"update jobrun.job_runs set status = 'running', runner_id = 77, locked_by = 'here', locked_until = now() + interval '1 h',
+			started_at = now(), attempts = 1, claim_seq = 1 where id between 6001 and 6008"
+	before=$(rows_read)
+	q "prepare adopt as $(<"$TOP/lib/sql/adopt.sql")" "execute adopt(77, '{6001}', '{1}', 100)" >held
+	assert_equal "$(cut -d '|' -f 1 held | xargs)" '6002 6003 6004 6005 6006 6007 6008'
+	assert [ "$(($(rows_read) - before))" -le 200 ]
+}
