@@ -130,7 +130,7 @@ settle_is() {
 		create function jobrun.real_settle(a bigint[], b bigint[], c bigint[], d text[], e bigint[], f text[], g text[], h integer[],
 			i bigint[], j bigint[], k bigint[], l text[], m bigint[], n text[], o text[], p text[], q timestamptz)
 		returns table (id bigint, claim_seq bigint, status text, attempts bigint, max_attempts bigint, run_in_ms bigint, alarm bigint)
-		language sql volatile as \$fn\$ select a[1], b[1], nextval('public.asked')::text, 1, 5, null::bigint, null::bigint \$fn\$"
+		language sql volatile as \$fn\$ select a[1], b[1], nextval('public.asked')::text, 1::bigint, 5::bigint, null::bigint, null::bigint \$fn\$"
 	is_nonsense 'settle makes no sense: column status is null' --lease 3s
 	assert_equal "$(field "$id" 'status, attempts, claim_seq')" 'running|1|1'
 	q_is t "select last_value < 150 from public.asked"
