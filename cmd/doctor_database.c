@@ -64,7 +64,22 @@ add_source(struct jr_buf *text, const struct jr_doctor *doctor)
 	add_losers(text, doctor->source);
 }
 
-/* The line that says whether the server answers. Caller frees. */
+/* The server is read only: the line that finds out why. Caller frees; NULL: the connection string forbids that. */
+static char *
+look_read_only(const struct jr_doctor *doctor)
+{
+	char *attrs = jr_doctor_parameter(doctor->conninfo, "target_session_attrs"), *look, *line = NULL;
+
+	if (attrs == NULL) {
+		look = jr_doctor_jobrun(doctor, "doctor server");
+		line = jr_xasprintf("PGTARGETSESSIONATTRS=any %s", look);
+		free(look);
+	}
+	free(attrs);
+	return line;
+}
+
+/* The line that says more of why there is no connection. Caller frees; NULL: none does. */
 static char *
 look_at_server(const struct jr_doctor *doctor)
 {
@@ -74,6 +89,8 @@ look_at_server(const struct jr_doctor *doctor)
 
 	if (jr_db_is_unnamed(doctor->app->dbname))
 		line = jr_xstrdup("export JOBRUN_DATABASE_URL=postgresql://ROLE@HOST/DATABASE");
+	else if (strstr(doctor->connect_err.msg, "session is read-only") != NULL)
+		line = look_read_only(doctor);
 	else
 		line = jr_xasprintf("pg_isready%s%s%s%s", word == NULL ? "" : " -h ", word == NULL ? "" : word,
 		    port == NULL ? "" : " -p ", port == NULL ? "" : port);
@@ -108,13 +125,17 @@ jr_doctor_look_connection(struct jr_doctor *doctor)
 
 /* --- server --- */
 
+/* `row`: of doctor_server.sql. */
 static void
-add_read_only(struct jr_doctor *doctor)
+add_read_only(struct jr_doctor *doctor, const PGresult *row)
 {
-	char *command = jr_doctor_psql(doctor, "show default_transaction_read_only");
+	const char *set_for = jr_pg_text(row, 0, 2), *sql = jr_pg_text(row, 0, 3);
+	char *command = sql == NULL ? NULL : jr_doctor_psql(doctor, sql);
+	char *text = jr_xasprintf("transactions are read only: default_transaction_read_only is on, set %s%s",
+	    set_for == NULL ? "by the options of the connection (PGOPTIONS)" : "for ", set_for == NULL ? "" : set_for);
 
-	jr_doctor_add(doctor, JR_HEALTH_FAIL, "transactions of this role in this database are read only",
-	    "nothing can be enqueued or run; default_transaction_read_only is on", command);
+	jr_doctor_add(doctor, JR_HEALTH_FAIL, text, "nothing can be enqueued or run", command);
+	free(text);
 	free(command);
 }
 
@@ -142,7 +163,7 @@ jr_doctor_look_server(struct jr_doctor *doctor)
 		jr_doctor_add(doctor, JR_HEALTH_FAIL, "the server is a standby, which is read only",
 		    "nothing can be enqueued or run; name the primary", NULL);
 	else if (strcmp(PQgetvalue(row, 0, 1), "t") == 0)
-		add_read_only(doctor);
+		add_read_only(doctor, row);
 	else
 		add_version(doctor);
 	PQclear(row);

@@ -16,6 +16,11 @@ with_setting() {
 	q "do \$do\$ begin execute format('alter database %I set $1 = %s', current_database(), \$v\$$2\$v\$); end \$do\$"
 }
 
+# type_advice: type the line that doctor printed last, in a fresh shell.
+type_advice() {
+	run bash -c "PATH=$(dirname "$JOBRUN"):\$PATH; unset JOBRUN_DATABASE_URL; $(sed -n 's/^ *type: //p' <<<"$output")"
+}
+
 # a_runner HOST AGE [TYPE]: one that was seen then, and has this type (work).
 a_runner() {
 	q "insert into jobrun.job_runners (id, pid, permits, host, version, job_types, started_at, last_seen_at)
@@ -32,7 +37,7 @@ a_runner() {
 	drop_schema
 	jr doctor -d "$url" schema
 	assert_line --regexp "^ +type: jobrun -d '.*dbname='?.*$JR_DATABASE.* migrate$"
-	run bash -c "PATH=$(dirname "$JOBRUN"):\$PATH; unset JOBRUN_DATABASE_URL; $(sed -n 's/^ *type: //p' <<<"$output")"
+	type_advice
 	assert_success
 	unset JOBRUN_DATABASE_URL
 	DATABASE_URL=$url jr doctor connection
@@ -55,13 +60,45 @@ a_runner() {
 	with_setting default_transaction_read_only on
 	terminate_backends
 	DOCTOR_URL="$JOBRUN_DATABASE_URL target_session_attrs=any"
-	finds server fail 'are read only.*nothing can be enqueued or run'
 	finds timeouts warn "statement_timeout is 31s, set for database $JR_DATABASE: it ends every statement" \
 		"-c 'alter database $JR_DATABASE reset statement_timeout'$"
 	finds timeouts warn 'idle_session_timeout is 9m, set for database .*without a statement' 'reset idle_session_timeout'
 	DOCTOR_URL="$(url_of "slow_$JR_DATABASE") target_session_attrs=any"
 	finds timeouts warn "idle_in_transaction_session_timeout is 1m, set for role slow_$JR_DATABASE in database $JR_DATABASE" \
 		"alter role slow_$JR_DATABASE in database $JR_DATABASE reset idle_in_transaction_session_timeout"
+}
+
+@test "doctor finds where transactions are made read only, and the line that it prints changes that" {
+	local role="reads_$JR_DATABASE" url
+
+	make_role "$role"
+	jr_ok grant read "$role"
+	url=$(direct_url_of "$role")
+	with_setting default_transaction_read_only on
+	terminate_backends # of a pooler
+	jr doctor -d "$url" connection
+	assert_equal "$status" 75
+	assert_output --partial 'session is read-only'
+	type_advice
+	assert_line --partial "read only: default_transaction_read_only is on, set for database $JR_DATABASE: nothing can be"
+	DOCTOR_URL="$url target_session_attrs=any"
+	finds server fail '' "'begin read write; alter database $JR_DATABASE reset default_transaction_read_only; commit'$"
+	admin "alter role \"$role\" in database $JR_DATABASE set default_transaction_read_only = on"
+	finds server fail "set for role $role in database $JR_DATABASE: nothing"
+	admin "alter role \"$role\" set default_transaction_read_only = on"
+	admin "alter role \"$role\" in database $JR_DATABASE reset default_transaction_read_only"
+	jr doctor -d "$DOCTOR_URL" server
+	assert_output --partial "set for role $role: nothing"
+	type_advice
+	assert_success
+	finds server fail 'set for database'
+	jr doctor -d "$(direct_url_of jobrun) target_session_attrs=any" server
+	type_advice
+	assert_success
+	finds server ok
+	PGOPTIONS='-c default_transaction_read_only=on' finds server fail 'set by the options of the connection \(PGOPTIONS\)' '^$'
+	PGOPTIONS='-c default_transaction_read_only=on' jr doctor -d "$url target_session_attrs=read-write" connection
+	refute_output --partial 'type:'
 }
 
 @test "doctor finds that the clocks of host and server differ" {
