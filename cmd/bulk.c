@@ -55,9 +55,12 @@ count_runs(struct bulk *bulk, struct jr_err *err)
 		FIRST = 4,
 		LAST = 5
 	};
-	PGresult *kinds =
-	    jr_db_query(bulk->db, jr_sql_matching_kinds, JR_FILTER_COUNT, bulk->params.values, JR_CMD_TIMEOUT_MS, err);
+	const char *values[JR_FILTER_COUNT + 1];
+	PGresult *kinds;
 
+	memcpy(values, bulk->params.values, sizeof(bulk->params.values));
+	values[JR_FILTER_COUNT] = "f";
+	kinds = jr_db_query(bulk->db, jr_sql_matching_kinds, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, err);
 	if (kinds == NULL)
 		return false;
 	bulk->first = INT64_MAX;

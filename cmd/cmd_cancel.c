@@ -148,14 +148,6 @@ cancel_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 	return argc > 0 ? cancel_named(&repair, argc, argv, err) : cancel_matching(&repair, err);
 }
 
-/* A filter means runs of other roles, too. */
-static bool
-cancel_changes(const void *values, int argc)
-{
-	(void)values;
-	return argc == 0;
-}
-
 const struct jr_cmd jr_cmd_cancel = {
     .name = "cancel",
     .group = JR_GROUP_REPAIR,
@@ -169,7 +161,6 @@ const struct jr_cmd jr_cmd_cancel = {
     .defaults = &cancel_defaults,
     .size = sizeof(cancel_defaults),
     .max_args = -1,
-    .kind = "enqueue",
-    .changes = cancel_changes,
+    .kind = "admin", /* a role that has enqueued runs may cancel them already */
     .run = cancel_run,
 };

@@ -97,19 +97,28 @@ preview_named(const struct jr_repair *repair, struct jr_db *db, const char *ids,
 	return refused == 0 ? 0 : JR_E_NEWS;
 }
 
+/* The statement of the command itself, for no run, comes first: it refuses whom the command would refuse. */
 static int
 preview_matching(const struct jr_repair *repair, struct jr_db *db, struct jr_err *err)
 {
+	const char *none[] = {"{}", "{}", "f", repair->reason, repair->extra}, *values[JR_FILTER_COUNT + 1];
+	const struct jr_statement statements[] = {
+	    {repair->sql_matching, JR_COUNT(none) - (repair->extra == NULL), none},
+	    {jr_sql_matching_kinds, JR_COUNT(values), values}};
+	PGresult *parts[JR_COUNT(statements)] = {NULL};
 	struct jr_filter_params params;
-	PGresult *kinds;
+	bool ok;
 
 	jr_filter_bind(repair->filter, repair->usual, &params);
-	kinds = jr_db_query(db, jr_sql_matching_kinds, JR_FILTER_COUNT, params.values, JR_CMD_TIMEOUT_MS, err);
+	memcpy(values, params.values, sizeof(params.values));
+	values[JR_FILTER_COUNT] = "t";
+	ok = jr_db_run(db, statements, JR_COUNT(statements), parts, JR_CMD_TIMEOUT_MS, err);
 	jr_filter_unbind(&params);
-	if (kinds == NULL)
+	if (!ok)
 		return (int)err->code;
-	print_kinds(repair->app, kinds);
-	PQclear(kinds);
+	print_kinds(repair->app, parts[1]);
+	PQclear(parts[0]);
+	PQclear(parts[1]);
 	return 0;
 }
 

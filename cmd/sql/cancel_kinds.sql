@@ -5,6 +5,6 @@ select k.job_type, k.status, k.runs, json_build_object('job_type', k.job_type, '
 from (
 	select s.job_type, s.status, count(*) as runs from jobrun.run_status($1::bigint[]) s
 	where case s.status when 'retrying' then 'failed' else s.status end = any ($2::text[])
-		and (select jobrun.cancel(null)) is null
+		and s.id in (select jobrun.may_cancel($1::bigint[])) and (select jobrun.cancel(null)) is null
 	group by s.job_type, s.status) k
 order by k.job_type, k.status

@@ -1,4 +1,4 @@
--- matching_ids: the runs that match a filter, the oldest first, in batches. $1 to $12 as in matching_kinds.sql, $13 and $14 the
+-- matching_ids: the runs that match a filter, the oldest first, in batches. $1 to $12 as in run_filter.part, $13 and $14 the
 -- lowest and the highest id, $15 the size of a batch. Returns for each batch an array of ids in order, their number and the
 -- last id. All waiting runs are read, for the reason given in matching_kinds.sql.
 with matching as materialized (

@@ -248,7 +248,7 @@ begin
 		('effect_end', 'for jobrun effect'), ('effect_look', 'for jobrun effect'), ('effect_undo', 'for jobrun effect'),
 		('enqueue_lines', 'for jobrun enqueue --batch'), ('enqueue_run', 'for jobrun enqueue'),
 		('slots_ahead', 'for jobrun report'),
-		('other_types', 'for jobrun enqueue: is this job type known?'), ('tell_unhandled', 'for jobrun run: runs that no host has a handler for'),
+		('may_cancel', 'for jobrun cancel -n'), ('other_types', 'for jobrun enqueue: is this job type known?'), ('tell_unhandled', 'for jobrun run: runs that no host has a handler for'),
 		('need', 'does the schema fit the program?')
 	loop
 		execute format('comment on function jobrun.%I is %L', v_name, v_text);

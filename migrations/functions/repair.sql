@@ -33,6 +33,19 @@ begin
 end
 $fn$;
 
+-- may_cancel: those of these runs that cancel() does not hide from this caller, whatever their status.
+create or replace function jobrun.may_cancel(ids bigint[]) returns setof bigint
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_all constant boolean := jobrun.may('admin');
+begin
+	return query
+		select r.id from jobrun.job_runs r where r.id = any (ids) and (v_all or r.created_by = jobrun.caller())
+		union all
+		select r.id from jobrun.job_runs_archive r where r.id = any (ids) and (v_all or r.created_by = jobrun.caller());
+end
+$fn$;
+
 -- payload_mark: what the audit tells of a payload.
 create or replace function jobrun.payload_mark(payload jsonb) returns jsonb
 language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$

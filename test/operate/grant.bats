@@ -295,7 +295,7 @@ $output"
 		admin|grant read somebody
 	end
 	# A role without any grant.
-	for command in 'enqueue work' 'enqueue --batch payloads work' 'cancel 1' 'effect done -- true'; do
+	for command in 'enqueue work' 'enqueue --batch payloads work' 'effect done -- true'; do
 		echo '{}' >payloads
 		# shellcheck disable=SC2086 # words
 		as nobody $command
@@ -304,6 +304,9 @@ $output"
 	done
 	as nobody wait 1
 	assert_regex "$stderr" ": jobrun grant read $(role nobody)$"
+	# What it might cancel was enqueued by others.
+	as nobody cancel 1
+	assert_regex "$stderr" ": jobrun grant admin $(role nobody)$"
 	# No grant lets a role migrate.
 	as enqueue migrate
 	assert_one_line 77 '^jobrun: permission denied for table schema_migrations; migrate as the owner of schema jobrun, a member of that role, or a superuser$'
@@ -345,13 +348,46 @@ $bad|dead||exit:65|exit 65: no such customer"
 	id=$(enqueue work)
 	as read cancel -n "$id"
 	assert_equal "$status" 77
-	assert_equal "$stderr" "jobrun: permission denied for function cancel; $advice enqueue $(role read)"
+	assert_equal "$stderr" "jobrun: permission denied for function cancel; $advice admin $(role read)"
 	for kind in read run; do
 		as $kind retry -n "$id"
 		assert_equal "$status" 77
 		assert_equal "$stderr" "jobrun: permission denied for function retry; $advice admin $(role $kind)"
 	done
 	run_is "$id" queued
+}
+
+@test "grant: cancel -n and retry -n show what this role may change, by ids and by filters" {
+	local kind
+
+	granted read run
+	jr_ok grant enqueue "$(role read)"
+	own=$(sql run "select jobrun.enqueue('work')")
+	theirs=$(enqueue work)
+	for kind in read run; do
+		as $kind cancel -n "$theirs"
+		assert_equal "$status" 1
+		assert_equal "$output" ''
+		assert_equal "$stderr" "jobrun: there is no run $theirs that you may cancel"
+		as $kind cancel "$theirs"
+		assert_equal "$stderr" "jobrun: there is no run $theirs that you may cancel"
+		as $kind retry -n --status queued
+		assert_equal "$status" 77
+		assert_regex "$stderr" "^jobrun: permission denied for .*: jobrun grant admin $(role $kind)$"
+	done
+	as read cancel -n --type work
+	assert_equal "$status" 77
+	assert_regex "$stderr" "^jobrun: permission denied for table job_runs; .*: jobrun grant admin $(role read)$"
+	as run cancel -n --type work --limit 1 # the newest is not its own
+	assert_equal "$output" ''
+	as run cancel -n --type work
+	assert_equal "$(awk 'NR == 2 {print $3}' <<<"$output")" 1
+	as run cancel --type work
+	assert_output 'cancelled 1 run'
+	run_is "$own" cancelled
+	jr_ok cancel -n --type work
+	assert_equal "$(awk 'NR == 2 {print $3}' <<<"$output")" 1
+	run_is "$theirs" queued
 }
 
 @test "grant enqueue --type allows only these types, by function, batch, view and command" {
@@ -899,6 +935,7 @@ objects() {
 		function make_queue: admin
 		function make_trigger: admin
 		function may: admin
+		function may_cancel: enqueue run admin
 		function may_claim: run admin
 		function metrics: read run admin
 		function metrics_of_all: read run admin

@@ -204,9 +204,7 @@ jobrun|retry|run 2|{"status": "cancelled", "attempts": 0}|{"status": "queued"}||
 	jr_ok show 1 --json
 	assert_equal "$(jq -c '[.status, .payload, .error, .attempt_list[0].error, .attempt_list[0].outcome]' <<<"$output")" \
 		'["dead",null,null,null,"dead"]'
-	jr_ok retry --status dead -n
-	assert_equal "${lines[1]}" 'mail dead      1'
-	for command in 'retry 1' 'retry --status dead' 'cancel 1' 'logs 1'; do
+	for command in 'retry 1' 'retry --status dead' 'retry --status dead -n' 'cancel 1' 'cancel --type mail -n' 'logs 1'; do
 		# shellcheck disable=SC2086 # words
 		jr $command
 		assert_equal "$command: $status" "$command: 77"
