@@ -75,9 +75,11 @@ take_field(const char **text, const char *letters, struct jr_buf *schedule)
 	return true;
 }
 
+/* A "-" in front says that cron shall not log the job; cronie and SUSE's cron know that. */
 static bool
 read_schedule(const char **text, struct jr_buf *schedule)
 {
+	*text += **text == '-';
 	if (**text == '@')
 		return take_field(text, "@" NAME_LETTERS, schedule);
 	for (int i = 0; i < FIELDS; i++) {
@@ -466,23 +468,54 @@ whole_len(const char *text, size_t len, char quote, bool is_value)
 	return end == NULL ? len : (size_t)(end - text);
 }
 
+/* bash -lc, su --command: is what follows a command, perhaps in quotes? */
+static bool
+takes_command(const char *word, size_t len)
+{
+	return word[0] == '-' && (word[len - 1] == 'c' || is_in(word, len, "--command --session-command"));
+}
+
+/*
+ * The length of the word behind text[0..between). In quotes it ends with them, but for those of a command; a blank
+ * behind a backslash ends no word.
+ */
+static size_t
+word_len(const char *text, size_t between, bool is_command)
+{
+	static const char quotes[] = "\"'";
+	const char *word = text + between, *end = NULL;
+	bool in_quotes = between > 0 && strchr(quotes, word[-1]) != NULL;
+	bool in_others = between > 1 && strchr(quotes, word[-2]) != NULL; /* '"/opt/a b" -x' */
+	size_t len = strcspn(word, WORD_ENDS "\"'");
+
+	if (in_quotes && (!is_command || in_others))
+		end = strchr(word, word[-1]);
+	if (end != NULL)
+		return (size_t)(end - word);
+	while (len > 0 && word[len - 1] == '\\' && word[len] != '\0' && strchr(BLANKS, word[len]) != NULL)
+		len += 1 + strcspn(word + len + 1, WORD_ENDS "\"'");
+	return len;
+}
+
 /* The word that names the job; NULL: none. */
 static const char *
 find_program(const char *text, size_t *len)
 {
 	struct walk walk = {.passing = PASS_NONE};
+	bool is_command = false;
 
 	for (; *text != '\0'; text += *len) {
 		size_t between = strspn(text, WORD_ENDS "\"'");
 		char quote = between > 0 ? text[between - 1] : ' ';
 		bool is_value = is_redirection(text, between);
 
+		*len = word_len(text, between, is_command);
 		if (walk.passing != PASS_TEST && has_end(text, between))
 			walk = (struct walk){.language = walk.language};
 		text += between;
-		*len = strcspn(text, WORD_ENDS "\"'");
 		if (*len == 0)
 			continue;
+		is_command = takes_command(text, *len);
 		if (is_value || walk.is_value) {
 			walk.is_value = walk.is_value && is_value;
 			*len = whole_len(text, *len, quote, true);

@@ -2,9 +2,9 @@
  * crontab: the lines of a crontab as crontab(5) reads them, and what cron would run. Pure.
  *
  * A line is nothing (blank, a comment), a variable, an entry (five fields or @word, in a system crontab the user, then
- * the command), or something else. In a command the first "%" without a backslash ends what the shell gets. The rest
- * is its standard input, with a newline for each further such "%". "\%" is "%"; other backslashes stay. Quotes do not
- * count.
+ * the command), or something else. A "-" in front of an entry, with which some crons do not log it, belongs to no
+ * field. In a command the first "%" without a backslash ends what the shell gets. The rest is its standard input, with
+ * a newline for each further such "%". "\%" is "%"; other backslashes stay. Quotes do not count.
  */
 #ifndef JR_CRONTAB_H
 #define JR_CRONTAB_H
