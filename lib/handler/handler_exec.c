@@ -21,6 +21,7 @@
 #include "handler/out.h"
 #include "handler/trust.h"
 #include "process/isolate.h"
+#include "process/reach.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -111,6 +112,18 @@ add_warnings(char *output, const char *warnings)
 
 /* --- can this host run it? --- */
 
+/* May the account of "user" start it? Else each run would lose all its attempts. */
+static bool
+check_account(const struct jr_handler *handler, struct jr_err *err)
+{
+	const struct jr_settings *settings = &handler->settings;
+	const char *cwd = settings->cwd != NULL ? settings->cwd : handler->directory;
+	const char *program = settings->argv != NULL ? settings->argv[0] : handler->path;
+
+	return jr_reach_check(&settings->limits, settings->user, cwd, err) &&
+	       jr_reach_check(&settings->limits, settings->user, program, err);
+}
+
 /*
  * What must hold: a handler with "isolate" has an isolation, so that it never runs without. One that is not prepared
  * for a shortage is prepared at the start.
@@ -118,7 +131,7 @@ add_warnings(char *output, const char *warnings)
 static bool
 check(struct jr_handler *handler, struct jr_err *err)
 {
-	if (!jr_trust_check(handler, err) || !jr_outs_check(err))
+	if (!jr_trust_check(handler, err) || !jr_outs_check(err) || !check_account(handler, err))
 		return false;
 	if (!handler->settings.isolate)
 		return true;

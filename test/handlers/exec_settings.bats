@@ -351,16 +351,33 @@ no token no host nobody C.UTF-8"
 	wait_until 10 is_gone "$(cat "$TMPDIR/child")"
 }
 
-@test "user: a directory that the account cannot enter is named in the error" {
+@test "user: a handler that the account cannot reach is refused with the directory to open, and its runs wait" {
 	need_root
-	mkdir -m 700 closed
+	mkdir -m 700 closed closed/inner
+	ln -s closed/inner link
 	handler who <<<'id -u'
-	settings who <<<"{\"user\": \"nobody\", \"cwd\": \"$PWD/closed\"}"
+	settings who <<<'{"user": "nobody"}'
+	settings inner <<<"{\"argv\": [\"/usr/bin/id\"], \"user\": \"nobody\", \"cwd\": \"$PWD/link\"}"
+	settings root <<<"{\"argv\": [\"/usr/bin/id\"], \"user\": \"root\", \"cwd\": \"$PWD/closed\"}"
 	open_ways "$JOBRUN_HANDLERS"
-	id=$(enqueue who --backoff 1h)
+	chmod 700 "$JOBRUN_HANDLERS"
+	id=$(enqueue who)
 	jr_ok run
-	assert_equal "$(ended "$id")" 'failed|1|cannot-start'
-	q_is t "select last_error like '%changing to its directory: Permission denied' from jobrun.job_runs where id = $id"
+	q_is 'queued 0' "select concat_ws(' ', status, attempts) from jobrun.job_runs where id = $id"
+	jr handlers --check
+	assert_equal "$status" 1
+	assert_line "! who: account nobody cannot enter $JOBRUN_HANDLERS: Permission denied: chmod a+x $JOBRUN_HANDLERS"
+	assert_line --regexp "^! inner.json: account nobody cannot reach $PWD/link, since it cannot enter $PWD/closed: chmod a\+x $PWD/closed"
+	assert_line --regexp '^root +exec '
+	chmod a+x "$JOBRUN_HANDLERS"
+	chmod 711 closed closed/inner
+	chmod 700 "$JOBRUN_HANDLERS/who"
+	jr handlers --check
+	assert_line "! who: account nobody cannot execute $JOBRUN_HANDLERS/who: Permission denied: chmod a+rx $JOBRUN_HANDLERS/who"
+	chmod 755 "$JOBRUN_HANDLERS/who"
+	jr_ok handlers --check
+	jr_ok run
+	assert_equal "$(ended "$id")" 'succeeded|1'
 }
 
 @test "give_up and later take the place of 65 and 75" {
