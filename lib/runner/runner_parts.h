@@ -461,6 +461,7 @@ struct jr_held_settle {
 	bool alone;          /* the request with it failed: it goes by itself */
 	bool locked;         /* that was since somebody had locked a row in it, perhaps this one */
 	bool told;           /* the server has refused it, and that was logged */
+	bool told_locked;    /* the row of its run is locked, and that was logged */
 	bool stripped;       /* its texts were dropped because the server refused them */
 };
 

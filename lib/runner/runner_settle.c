@@ -112,6 +112,10 @@ note_refused_alone(struct jr_held *held, const struct jr_err *err)
 {
 	struct jr_held_settle *settle = &held->settle;
 
+	if (strcmp(err->sqlstate, LOCKED) == 0 && !settle->told_locked) {
+		jr_log(JR_INFO, JR_EVENT_LOCKED, JR_I("run", held->run->id));
+		settle->told_locked = true;
+	}
 	if (err->code != JR_E_TEMP && !settle->told) {
 		jr_log(JR_WARN, JR_EVENT_OUTCOME_REFUSED, JR_I("run", held->run->id), JR_S("error", err->msg));
 		settle->told = true;

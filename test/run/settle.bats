@@ -131,7 +131,7 @@ settle_one="select jobrun.settle_one(1, 1, 1, null)"
 	handler other <<<'touch "$TMPDIR/other.$JOBRUN_RUN_ID"'
 	for _ in 1 2 3 4 5 6; do locked=$(enqueue held); done
 	free=$(enqueue held)
-	bg_runner -j 7
+	bg_runner -j 7 -v
 	wait_until 10 test -e "$TMPDIR/held.$free"
 	hold "select jobrun.cancel(id) from jobrun.job_runs where id <= $locked"
 	touch "$TMPDIR/go"
@@ -140,11 +140,18 @@ settle_one="select jobrun.settle_one(1, 1, 1, null)"
 		id=$(enqueue other)
 		wait_until 5 ended "$id"
 	done
+	wait_until 10 told_locked 6
 	q_is 6 "select count(*) from jobrun.job_runs where status = 'running'"
 	release_holds
 	wait_runner "" 10
 	assert_equal "$runner_status" 0
+	told_locked 6 # each once
 	q_is 10 "select count(*) from jobrun.job_runs where status = 'succeeded' and attempts = 1"
+}
+
+# told_locked N: the runner has logged N times that the row of a run is locked.
+told_locked() {
+	[ "$(grep -c 'event=locked run=[0-9]' "$runner_err")" -eq "$1" ]
 }
 
 ended() {
