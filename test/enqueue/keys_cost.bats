@@ -69,8 +69,7 @@ costs() {
 	sql
 	cat "$TMPDIR/costs"
 	assert_equal "$(cat "$TMPDIR/costs")" 'measured 10'
-	q 'delete from jobrun.job_attempts' 'delete from jobrun.job_runs' # many, for the invariants, which know these statistics
-	q 'vacuum analyze jobrun.job_runs'
+	q 'truncate jobrun.job_runs, jobrun.job_attempts' # no runner made these rows, as the invariants would have it
 }
 
 @test "enqueue with a key reads few pages with plans made for an empty table that was never analysed" {
