@@ -158,11 +158,14 @@ begin
 end
 $fn$;
 
--- archive_columns: the columns that job_runs, or job_attempts, has in common with its archive, each after the prefix.
+-- archive_columns: the columns that job_runs, or job_attempts, has in common with its archive, each after the prefix. A column that
+-- people have made in one of them alone stays there.
 create or replace function jobrun.archive_columns("table" text, prefix text default '') returns text
 language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	select string_agg(prefix || quote_ident(a.attname), ', ' order by a.attnum) from pg_attribute a
-	where a.attrelid = format('jobrun.%I', "table")::regclass and a.attnum > 0 and not a.attisdropped
+	select string_agg(prefix || quote_ident(a.attname), ', ' order by a.attnum)
+	from pg_attribute a join pg_attribute b on b.attname = a.attname
+	where a.attrelid = format('jobrun.%I', "table")::regclass and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
+		and b.attrelid = format('jobrun.%I', "table" || '_archive')::regclass and b.attnum > 0 and not b.attisdropped and b.attgenerated = ''
 $fn$;
 
 -- archive_runs: move these rows of job_runs, which the caller has locked, with their attempts. Output that is older

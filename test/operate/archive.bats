@@ -203,6 +203,18 @@ ahead() {
 	q_is 4 'select count(*) from jobrun.job_attempts_archive'
 }
 
+@test "columns that people have made in one table alone, generated ones too, keep no run from the archive or in it" {
+	q 'alter table jobrun.job_runs add tenant int default 5, add twice int generated always as (priority * 2) stored, add mine text' \
+		'alter table jobrun.job_attempts add note text' 'alter table jobrun.job_runs_archive add mine text, add seen timestamptz'
+	q "select ended(1, '2024-01-05')" "update jobrun.job_runs set mine = 'b' where id = 1" >/dev/null
+	jr_ok prune
+	q_is '1|b' 'select id, mine from jobrun.job_runs_archive'
+	q_is 2 'select count(*) from jobrun.job_attempts_archive'
+	jr_ok retry 1
+	q_is '1|b|5|200' 'select id, mine, tenant, twice from jobrun.job_runs'
+	q_is 2 'select count(*) from jobrun.job_attempts'
+}
+
 @test "retry of an archived run is refused while a newer run has its idempotency key" {
 	q "select ended(1, '2024-01-05')" "update jobrun.job_runs set idempotency_key = 'key'" >/dev/null
 	jr_ok prune
