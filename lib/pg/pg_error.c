@@ -35,6 +35,7 @@ static const struct meaning meanings[] = {
     {"28", JR_E_PERM},
     {"22", JR_E_DATA},
     {"54", JR_E_DATA},    /* a limit of the server: JSON that is nested too deep */
+    {"0A000", JR_E_DATA}, /* JSON with a \u20ac that SQL_ASCII cannot convert */
     {"25006", JR_E_TEMP}, /* read-only: a standby */
     {"55P03", JR_E_TEMP},
     {"08", JR_E_TEMP},

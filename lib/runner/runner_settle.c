@@ -79,7 +79,8 @@ retry_later(struct jr_held *held)
 static bool
 may_be_texts(const struct jr_err *err)
 {
-	static const char *const classes[] = {"22", "23", "54"};
+	static const char *const classes[] = {
+	    "22", "23", "54", "0A000"}; /* 0A000: SQL_ASCII converts no \u20ac of JSON */
 
 	for (size_t i = 0; i < JR_COUNT(classes); i++) {
 		if (strncmp(err->sqlstate, classes[i], strlen(classes[i])) == 0)

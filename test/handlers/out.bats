@@ -279,6 +279,26 @@ $private"
 	assert_equal "$found" $'fails|dead|1\nworks|succeeded|1'
 }
 
+@test "an escape in JSON that a database in SQL_ASCII cannot convert is left out of an outcome, and refused in a payload with 65" {
+	handler fails <<<'echo "{\"progress\": \"\u20ac\", \"checkpoint\": \"\u20ac\"}" >>"$JOBRUN_OUT"; exit 1'
+	handler works <<<'echo "{\"result\": \"\u20ac\"}" >>"$JOBRUN_OUT"'
+	JR_SQL_ASCII=${JR_DATABASE}_ascii
+	admin "create database $JR_SQL_ASCII template template0 encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C'"
+	direct=$JOBRUN_DATABASE_URL
+	export JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_SQL_ASCII"
+	jr_ok migrate
+	enqueue fails --max-attempts 1
+	enqueue works
+	jr run --lease 2s --heartbeat 200ms
+	ran=$status
+	found=$(q 'select job_type, status, claim_seq from jobrun.job_runs order by id')
+	jr enqueue works '{"price": "\u20ac"}'
+	export JOBRUN_DATABASE_URL=$direct
+	admin "drop database $JR_SQL_ASCII"
+	assert_one_line 65 '^jobrun: conversion between UTF8 and SQL_ASCII is not supported$'
+	assert_equal "$ran $found" $'1 fails|dead|1\nworks|succeeded|1'
+}
+
 @test "a line is taken if it fits as jsonb: 60,000 small numbers do" {
 	handler count <<<'perl -e '"'"'print "{\"result\": [", join(",", (1) x 60000), "]}\n"'"'"' >>"$JOBRUN_OUT"'
 	id=$(enqueue count)
