@@ -14,6 +14,7 @@
 #include "print.h"
 
 #define TEXT_MAX 65536
+#define EXACT_MS 10000 /* a shorter time is not rounded to seconds: a timeout may be one */
 
 static const struct {
 	const char *word, *shown;
@@ -213,17 +214,19 @@ jr_doctor_psql(const struct jr_doctor *doctor, const char *sql)
 	return line;
 }
 
-/* The text with an age in place of {age}. Caller frees. */
+/* The text with an age in place of {age}, in seconds, if it is not a short one. Caller frees. */
 static char *
 text_with_age(const char *text, const char *age_ms)
 {
 	static const char mark[] = "{age}";
 	const char *at = strstr(text, mark);
 	char *words, *whole;
+	int64_t ms;
 
 	if (at == NULL || age_ms == NULL)
 		return jr_xstrdup(text);
-	words = jr_format_duration(strtoll(age_ms, NULL, 10) / 1000 * 1000);
+	ms = strtoll(age_ms, NULL, 10);
+	words = jr_format_duration(ms < EXACT_MS ? ms : ms / 1000 * 1000);
 	whole = jr_xasprintf("%.*s%s%s", (int)(at - text), text, words, at + strlen(mark));
 	free(words);
 	return whole;

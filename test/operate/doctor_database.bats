@@ -56,7 +56,7 @@ a_runner() {
 	with_setting statement_timeout "'31s'"
 	with_setting idle_session_timeout "'9min'"
 	make_role "slow_$JR_DATABASE"
-	admin "alter role \"slow_$JR_DATABASE\" in database $JR_DATABASE set idle_in_transaction_session_timeout = '1min'"
+	admin "alter role \"slow_$JR_DATABASE\" in database $JR_DATABASE set idle_in_transaction_session_timeout = '1500ms'"
 	with_setting default_transaction_read_only on
 	terminate_backends
 	DOCTOR_URL="$JOBRUN_DATABASE_URL target_session_attrs=any"
@@ -64,7 +64,7 @@ a_runner() {
 		"-c 'alter database $JR_DATABASE reset statement_timeout'$"
 	finds timeouts warn 'idle_session_timeout is 9m, set for database .*without a statement' 'reset idle_session_timeout'
 	DOCTOR_URL="$(url_of "slow_$JR_DATABASE") target_session_attrs=any"
-	finds timeouts warn "idle_in_transaction_session_timeout is 1m, set for role slow_$JR_DATABASE in database $JR_DATABASE" \
+	finds timeouts warn "idle_in_transaction_session_timeout is 1s 500ms, set for role slow_$JR_DATABASE in database $JR_DATABASE" \
 		"alter role slow_$JR_DATABASE in database $JR_DATABASE reset idle_in_transaction_session_timeout"
 }
 
