@@ -118,7 +118,7 @@ take_answer(struct jr_batch_lines *lines, struct jr_err *err)
 		return false;
 	if (jr_pg_is_error(result)) {
 		jr_pg_result_error(result, err);
-		jr_pg_advise_grant(err, "enqueue", lines->conn);
+		jr_pg_advise(err, "enqueue", lines->conn);
 		row = take_number(err);
 		lines->refused = row > 0 ? lines->sent_at + row : 0;
 		PQclear(result);

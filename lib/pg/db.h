@@ -39,7 +39,7 @@ struct jr_db *jr_db_open(
     const char *conninfo, int64_t patience_ms, const struct jr_db_waits *waits, struct jr_err *err) JR_MUST;
 void jr_db_close(struct jr_db *db); /* NULL is fine */
 
-/* The kind of `jobrun grant` that its statements need (static text; NULL: no advice): see jr_pg_advise_grant. */
+/* The kind of `jobrun grant` that its statements need (static text; NULL: no advice): see jr_pg_advise. */
 void jr_db_needs_grant(struct jr_db *db, const char *kind);
 
 /*

@@ -208,7 +208,7 @@ finish_request(struct jr_pg *pg)
 		request = failed;
 	}
 	if (request->failed && !request->bare)
-		jr_pg_advise_grant(&request->err, pg->kind, pg->conn);
+		jr_pg_advise(&request->err, pg->kind, pg->conn);
 	jr_request_reply(request, request->failed ? JR_PG_FAILED : JR_PG_DONE, &request->err);
 	send_next(pg);
 }

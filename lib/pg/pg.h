@@ -119,7 +119,7 @@ struct jr_pg_events {
 /* conninfo: a conninfo string, URI or database name, NULL for libpq's own defaults. Copied. */
 struct jr_pg *jr_pg_new(struct jr_loop *loop, const char *conninfo, const struct jr_pg_events *events);
 
-/* The kind of `jobrun grant` that its statements need (static text; NULL: no advice): see jr_pg_advise_grant. */
+/* The kind of `jobrun grant` that its statements need (static text; NULL: no advice): see jr_pg_advise. */
 void jr_pg_needs_grant(struct jr_pg *pg, const char *kind);
 
 void jr_pg_free(struct jr_pg *pg); /* closes the connection; requests without a reply get none */

@@ -14,6 +14,7 @@
 
 #define READ_ONLY                                                                                                      \
 	"the server is a standby, or default_transaction_read_only is on: name the primary in the connection string, or all hosts"
+#define LOCKED "another transaction holds the lock; 'jobrun doctor transactions --long 5s' shows which"
 #define JSON_CONTEXT_MAX 100 /* "JSON data, line N: ", 50 quoted bytes and a token */
 
 struct meaning {
@@ -213,11 +214,13 @@ is_missing_grant(const struct jr_err *err)
 }
 
 void
-jr_pg_advise_grant(struct jr_err *err, const char *kind, const PGconn *conn)
+jr_pg_advise(struct jr_err *err, const char *kind, const PGconn *conn)
 {
 	const char *role = PQuser(conn);
 	char hint[200];
 
+	if (strcmp(err->sqlstate, "55P03") == 0 && strstr(err->msg, "; ") == NULL)
+		add_hint(err, LOCKED);
 	if (kind == NULL || role == NULL || !is_missing_grant(err))
 		return;
 	(void)snprintf(hint, sizeof(hint), "the owner of the schema or an admin types: jobrun grant %s %s", kind, role);

@@ -28,10 +28,11 @@ void jr_pg_logged_error(const PGresult *result, struct jr_err *err);
 void jr_pg_statement_error(const PGresult *result, struct jr_err *err);
 
 /*
- * The server does not know `jobrun grant`. If the error says that the role of the connection lacks a right, add the
- * command that gives it. kind: what the role needs ("read"); NULL: no advice.
+ * The server does not know the commands of jobrun. If the error says that the role of the connection lacks a right, add
+ * the command that gives it, and to a lock timeout the one that shows who holds the lock. kind: what the role needs
+ * ("read"); NULL: no advice on rights.
  */
-void jr_pg_advise_grant(struct jr_err *err, const char *kind, const PGconn *conn);
+void jr_pg_advise(struct jr_err *err, const char *kind, const PGconn *conn);
 
 /* An error that jobrun itself found, with a matching SQLSTATE. Always false. */
 bool jr_pg_fail(struct jr_err *err, const char *sqlstate, const char *text);

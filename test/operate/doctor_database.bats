@@ -151,9 +151,9 @@ pooling_is() {
 	finds copy ok
 	finds retention ok
 	q "update jobrun.settings set database_oid = 1"
-	finds copy warn 'was copied or moved' '^jobrun migrate --adopt$'
+	finds copy warn 'was copied or moved.*; if the original goes on, add --cancel-waiting$' '^jobrun migrate --adopt$'
 	q "update jobrun.settings set copies = 'refuse'"
-	finds copy fail 'nothing is run in it'
+	finds copy fail 'nothing is run in it; if the original goes on, add --cancel-waiting$'
 	jr_ok pause --definition jobrun.prune
 	finds retention fail 'is paused' '^jobrun resume --definition jobrun.prune$'
 	jr_ok resume --definition jobrun.prune
@@ -261,6 +261,22 @@ pooling_is() {
 	finds dead_rows ok
 	finds bloat warn 'table jobrun.job_audit takes [0-9]+ MB' "vacuum full jobrun.job_audit"
 	finds bloat warn 'index jobrun.audit_reason takes [0-9]+ MB' 'reindex index concurrently jobrun.audit_reason'
+}
+
+@test "doctor finds who has locked a table of jobrun, whatever else that transaction keeps, and commands that wait for it name doctor" {
+	handler work <<<'exit 0'
+	enqueue work
+	hold 'lock table jobrun.job_queues in row exclusive mode; lock table jobrun.job_runs in share row exclusive mode'
+	pid=$(q "select pid from pg_stat_activity where datname = current_database() and state = 'idle in transaction'")
+	jr enqueue work
+	assert_one_line 75 "^jobrun: .*lock timeout; another transaction holds the lock; 'jobrun doctor transactions --long 5s' shows which$"
+	jr run --max-runtime 1s
+	assert_one_line 75 "lock timeout; another transaction holds the lock; 'jobrun doctor transactions --long 5s' shows which"
+	wait_until 10 q_is t "select now() - xact_start > interval '5 s' from pg_stat_activity where pid = $pid"
+	finds transactions warn "session $pid \(role .*, application psql, idle in transaction\) has a lock on jobrun.job_runs, in a transaction of .*ends with 75" \
+		"^psql \"\\\$JOBRUN_DATABASE_URL\" -c 'select pg_terminate_backend\($pid\)'$" --long 1h
+	release_holds
+	finds transactions ok '' '' --long 1h
 }
 
 @test "doctor finds prepared transactions, replication slots that nobody reads, and a server without autovacuum" {
