@@ -15,6 +15,7 @@
 #define CONNECT_MS 10000
 #define PAUSE_BASE_MS 200
 #define PAUSE_CAP_MS 2000
+#define LOCK_MS 12000 /* whoever holds a lock for longer may hold it for hours */
 
 static const char in_doubt[] = "08007"; /* transaction_resolution_unknown */
 
@@ -266,8 +267,8 @@ static bool
 run_request(struct jr_db *db, enum jr_request_kind kind, const struct jr_statement *statements, size_t count,
     PGresult **results, int64_t timeout_ms, struct jr_err *err)
 {
-	struct jr_lease times = {
-	    .deadline_ms = timeout_ms, .statement_ms = timeout_ms / 5 * 4, .lock_ms = timeout_ms / 5 * 2};
+	int64_t lock_ms = timeout_ms / 5 * 2 < LOCK_MS ? timeout_ms / 5 * 2 : LOCK_MS;
+	struct jr_lease times = {.deadline_ms = timeout_ms, .statement_ms = timeout_ms / 5 * 4, .lock_ms = lock_ms};
 	struct jr_request *request;
 
 	if (!jr_pg_is_open(db->pg))

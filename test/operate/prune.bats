@@ -657,3 +657,22 @@ run_all_due() {
 	jr prune now
 	assert_equal "$status" 64
 }
+
+@test "prune and migrate --adopt wait for a locked table as briefly as other commands, and then end with 75" {
+	hold 'lock table jobrun.settings in access exclusive mode'
+	"$JOBRUN" prune --max-runtime 1s >"$TMPDIR/prune" 2>&1 &
+	prune=$!
+	"$JOBRUN" migrate --adopt >"$TMPDIR/adopt" 2>&1 &
+	adopt=$!
+	wait_until 10 waiting_for_lock 2
+	wait_until 20 waiting_for_lock 0
+	results=()
+	for pid in $prune $adopt; do
+		result=0
+		wait "$pid" || result=$?
+		results+=("$result")
+	done
+	assert_equal "${results[*]}" '75 75'
+	assert_regex "$(<"$TMPDIR/prune")" '^jobrun: .*lock timeout; another transaction holds the lock'
+	assert_regex "$(<"$TMPDIR/adopt")" '^jobrun: .*lock timeout; another transaction holds the lock'
+}
