@@ -178,7 +178,24 @@ add_hint(struct jr_err *err, const char *hint)
 	set_sqlstate(err, old.sqlstate, strlen(old.sqlstate));
 }
 
-/* A missing schema, and a server that takes no writes, get a message that says what to do. */
+/* What jobrun did not raise itself may come from a trigger that people have made: say which function has raised it. */
+static void
+add_origin(const PGresult *result, struct jr_err *err)
+{
+	static const char begin[] = "PL/pgSQL function ";
+	const char *context = PQresultErrorField(result, PG_DIAG_CONTEXT);
+	struct jr_err old = *err;
+
+	if (context == NULL || strncmp(context, begin, strlen(begin)) != 0)
+		return;
+	jr_fail(err, old.code, "%.700s (%s, %.*s)", old.msg, old.sqlstate, (int)strcspn(context, "\n"), context);
+	set_sqlstate(err, old.sqlstate, strlen(old.sqlstate));
+}
+
+/*
+ * A missing schema, and a server that takes no writes, get a message that says what to do; what no class of SQLSTATE
+ * explains says where it comes from.
+ */
 static void
 read_own_error(const PGresult *result, bool with_values, struct jr_err *err)
 {
@@ -191,6 +208,8 @@ read_own_error(const PGresult *result, bool with_values, struct jr_err *err)
 		jr_fail(err, JR_E_CONFIG,
 		    "the schema jobrun is missing or incomplete in this database (%s): type 'jobrun migrate'",
 		    primary == NULL ? err->sqlstate : primary);
+	if (err->code == JR_E_BUG && strncmp(err->sqlstate, "JR", 2) != 0)
+		add_origin(result, err);
 }
 
 void

@@ -611,7 +611,7 @@ run_all_due() {
 		language plpgsql as 'begin raise exception ''not today''; end'"
 	id=$(housekeeping)
 	jr_ok run
-	q_is 'failed|sqlstate:P0001|not today' "select status, error_code, last_error from jobrun.job_runs where id = $id"
+	q_is 'failed|sqlstate:P0001|not today (P0001, PL/pgSQL function jobrun.prune_step(jsonb,bigint) line 1 at RAISE)' "select status, error_code, last_error from jobrun.job_runs where id = $id"
 	q 'drop function jobrun.prune_step(jsonb, bigint)' 'update jobrun.job_runs set run_at = now()'
 	jr_ok run
 	q_is 'failed|cannot-start' "select status, error_code from jobrun.job_runs where id = $id"

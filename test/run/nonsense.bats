@@ -214,3 +214,16 @@ settle_is() {
 	assert_regex "$stderr" 'claim gave the same rows 100 times in a row'
 	q_is 'queued|0|0' "select status, attempts, claim_seq from jobrun.job_runs"
 }
+
+@test "what a trigger that people have made refuses names its function, in a command and in a tick" {
+	q "create function public.mine() returns trigger language plpgsql as \$fn\$ begin raise exception 'not on my watch'; end \$fn\$" \
+		"create trigger mine before insert on jobrun.job_runs for each row execute function public.mine()"
+	jr enqueue work
+	assert_one_line 70 '^jobrun: not on my watch \(P0001, PL/pgSQL function public\.mine\(\) line 1 at RAISE\)$'
+	q 'drop trigger mine on jobrun.job_runs'
+	enqueue work
+	q 'create trigger mine before insert on jobrun.job_runners for each row execute function public.mine()'
+	jr run
+	assert_one_line 70 '^jobrun: not on my watch \(P0001, PL/pgSQL function public\.mine\(\) line 1 at RAISE\)'
+	q_is queued 'select status from jobrun.job_runs'
+}
