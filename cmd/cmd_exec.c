@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/signals.h"
 #include "base/text.h"
 #include "commands.h"
 #include "handler/handlers.h"
@@ -242,10 +243,10 @@ run_without_record(const struct doing *doing, struct jr_err *err)
 		free(why);
 	}
 	fflush(NULL);
-	signal(SIGPIPE, SIG_DFL);
+	jr_signals_default();
 	execvp(doing->argv[0], doing->argv);
 	error = errno;
-	signal(SIGPIPE, SIG_IGN);
+	jr_signals_ignore();
 	jr_fail(err, JR_E_NEWS, "cannot start %s: %s", doing->argv[0], strerror(error));
 	return error == ENOENT || error == ENOTDIR ? 127 : 126;
 }

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/signals.h"
 
 /* 0, or an errno. */
 static int
@@ -30,8 +31,7 @@ start(char *const *argv, int out, pid_t *pid)
 
 	if (posix_spawn_file_actions_init(&actions) != 0 || posix_spawnattr_init(&attributes) != 0)
 		abort(); /* out of memory, as in mem.c */
-	sigemptyset(&defaults);
-	sigaddset(&defaults, SIGPIPE); /* main() ignores it */
+	jr_signals_fill(&defaults);
 	posix_spawnattr_setsigdefault(&attributes, &defaults);
 	posix_spawnattr_setpgroup(&attributes, 0);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/signals.h"
+
 #define NOT_EXECUTABLE 126
 #define NOT_FOUND 127
 
@@ -27,8 +29,8 @@ fill_watched(sigset_t *watched)
 }
 
 /*
- * The command gets the signal mask that we were started with, and the default disposition of SIGPIPE, which main()
- * ignores. Signals that our caller ignores (nohup) stay ignored. Returns 0, or an errno if nothing runs.
+ * The command gets the signal mask that we were started with, and the default disposition of those that main()
+ * ignores. Others that our caller ignores (nohup) stay ignored. Returns 0, or an errno if nothing runs.
  */
 static int
 start(char **command, const sigset_t *mask, pid_t *pid)
@@ -39,8 +41,7 @@ start(char **command, const sigset_t *mask, pid_t *pid)
 
 	if (error != 0)
 		return error;
-	sigemptyset(&defaults);
-	sigaddset(&defaults, SIGPIPE);
+	jr_signals_fill(&defaults);
 	posix_spawnattr_setsigdefault(&attributes, &defaults);
 	posix_spawnattr_setsigmask(&attributes, mask);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);

@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/signals.h"
 #include "base/text.h"
 #include "commands.h"
 #include "handler/http.h"
@@ -524,7 +525,7 @@ main(int argc, char **argv)
 		return status;
 	if (!open_standard_descriptors())
 		return JR_E_TEMP;
-	signal(SIGPIPE, SIG_IGN);
+	jr_signals_ignore();
 	jr_terminal_set_locale();
 	status = dispatch(argc, argv, &plugin, &err);
 	jr_pager_close();

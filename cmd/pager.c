@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/signals.h"
 #include "terminal.h"
 
 static struct {
@@ -60,7 +61,7 @@ start(const char *command, int in, int failed)
 	char *words[MOST_WORDS];
 	int reason;
 
-	signal(SIGPIPE, SIG_DFL);
+	jr_signals_default();
 	(void)dup2(in, STDIN_FILENO);
 	(void)setenv("LESS", "FRX", 0);
 	split(command, words);

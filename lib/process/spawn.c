@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/signals.h"
 #include "process/isolate.h"
 #include "process/rlimits.h"
 #include "process/watchdog.h"
@@ -104,13 +105,13 @@ set_descriptors(const struct plan *plan)
 	return true;
 }
 
-/* Was the signal ignored when jobrun was started? (jobrun itself ignores SIGPIPE.) */
+/* Was the signal ignored when jobrun was started? Of those that jobrun itself ignores nobody knows. */
 static bool
 is_ignored(int signo)
 {
 	struct sigaction action;
 
-	return signo != SIGPIPE && sigaction(signo, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+	return !jr_signals_has(signo) && sigaction(signo, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
 /* In the child: execve resets signal handlers, but keeps ignored signals and the mask. */

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/signals.h"
 #include "process/group.h"
 
 #include <errno.h>
@@ -349,7 +350,7 @@ jr_watchdog_start(struct jr_err *err)
 
 	/* Cron or a shell may have left SIGCHLD ignored: the kernel would then reap the handlers. */
 	(void)signal(SIGCHLD, SIG_DFL);
-	(void)signal(SIGPIPE, SIG_IGN);
+	jr_signals_ignore();
 	if (!jr_fd_pipe(ends)) {
 		fail_start(err);
 		return NULL;

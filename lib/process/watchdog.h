@@ -28,7 +28,7 @@ struct jr_watchdog;
 
 /*
  * Also changes this process for good: SIGCHLD gets its default disposition (if it were ignored, the kernel would reap
- * the handlers), and SIGPIPE is ignored. From then on no disposition may change.
+ * the handlers), and those of signals.h are ignored. From then on no disposition may change.
  */
 struct jr_watchdog *jr_watchdog_start(struct jr_err *err) JR_MUST;
 

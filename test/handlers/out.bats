@@ -107,6 +107,37 @@ $private"
 	run_is "$id" succeeded
 }
 
+@test "a checkpoint that the limit of file sizes does not let the runner write puts its run off, and ends no runner" {
+	handler steps <<-'sh'
+		[ -z "$JOBRUN_CHECKPOINT" ] || exit 0
+		{ printf '{"checkpoint": "'; head -c 100000 /dev/zero | tr '\0' x; echo '"}'; } >> "$JOBRUN_OUT"
+		exit 1
+	sh
+	handler beside <<<'sleep 0.2'
+	id=$(enqueue steps)
+	jr_ok run --max-runs 1
+	q "update jobrun.job_runs set run_at = now()"
+	beside=$(enqueue beside)
+	run --separate-stderr bash -c 'ulimit -f 50 && exec "$0" run -j 2' "$JOBRUN"
+	assert_equal "$stderr" ''
+	assert_equal "$status" 0
+	run_is "$beside" succeeded
+	assert_equal "$(field "$id" 'status, attempts, snoozes, error_code')" 'queued|1|1|cannot-start'
+	assert_regex "$(field "$id" last_error)" 'JOBRUN_CHECKPOINT in .*: File too large$'
+}
+
+@test "a stderr that has reached the limit of file sizes ends no runner, and a handler that reaches it is killed as by default" {
+	handler large <<<'exec head -c 100000 /dev/zero >large'
+	printf '{"cwd": "%s"}\n' "$TMPDIR" >"$JOBRUN_HANDLERS/large.json"
+	id=$(enqueue large --max-attempts 1)
+	head -c 51200 /dev/zero >full
+	run -1 bash -c 'ulimit -c 0 -f 50 && exec "$0" run -v 2>>full' "$JOBRUN"
+	assert_equal "$(ended "$id")" 'dead|1|signal:XFSZ'
+	run -153 bash -c 'ulimit -c 0 -f 50 && exec "$0" exec x -- sh -c "exec head -c 100000 /dev/zero >full"' "$JOBRUN"
+	run -153 bash -c 'ulimit -c 0 -f 50 && exec "$0" effect x -- head -c 100000 /dev/zero >full' "$JOBRUN"
+	rm "$TMPDIR/large"
+}
+
 @test "a checkpoint of null removes it" {
 	handler work <<-'sh'
 		echo "${JOBRUN_CHECKPOINT:+there}"
