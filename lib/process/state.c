@@ -134,6 +134,15 @@ could_be_made(const char *path, int levels)
 	return false;
 }
 
+/* Whoever only looks opens no file in it, and would not notice. */
+static bool
+check_writable(const char *path, struct jr_err *err)
+{
+	return eaccess(path, W_OK | X_OK) == 0 ||
+	       jr_fail(err, JR_E_CONFIG, "cannot write to the state directory %s: %s; name another with --state-dir",
+		   path, strerror(errno));
+}
+
 /* Create it if it is missing and may be made, and check it. */
 static bool
 have_directory(const char *path, bool may_make, struct jr_err *err)
@@ -143,7 +152,7 @@ have_directory(const char *path, bool may_make, struct jr_err *err)
 	if (may_make && mkdir(path, 0700) < 0 && errno != EEXIST)
 		return jr_fail(err, JR_E_CONFIG,
 		    "cannot make the state directory %s: %s; name another with --state-dir", path, strerror(errno));
-	return check_directory(path, err);
+	return check_directory(path, err) && (may_make || check_writable(path, err));
 }
 
 /* --- a directory that the user named --- */

@@ -64,7 +64,8 @@ jr_permits_open(
 		if (fd >= 0) {
 			permits->fds[permits->fd_count++] = fd;
 		} else {
-			jr_fail(err, JR_E_CONFIG, "cannot use %s: %s", path, strerror(errno));
+			jr_fail(err, JR_E_CONFIG, "cannot use %s: %s; name another directory with --state-dir", path,
+			    strerror(errno));
 			jr_log(JR_INFO, JR_EVENT_STATE_PASSED_OVER, JR_S("reason", err->msg));
 		}
 		free(path);

@@ -149,6 +149,20 @@ setup() {
 	wait_runner
 }
 
+@test "a state directory that nothing can be written to is refused with what to type, and doctor finds it" {
+	unshare -m true 2>/dev/null || skip 'needs a mount namespace'
+	mkdir -m 700 "$JOBRUN_STATE_DIR"
+	read_only() {
+		run --separate-stderr unshare -m sh -c \
+			'mount -t tmpfs -o ro,mode=700 none "$JOBRUN_STATE_DIR" && exec "$0" "$@"' "$JOBRUN" "$@"
+	}
+	read_only run
+	assert_one_line 78 "^jobrun: cannot use $JOBRUN_STATE_DIR/[0-9a-f]+.permits: Read-only file system; name another directory with --state-dir$"
+	read_only doctor state
+	assert_equal "$status" 1
+	assert_line "FAIL  state  cannot write to the state directory $JOBRUN_STATE_DIR: Read-only file system; name another with --state-dir: no runner starts on this host"
+}
+
 @test "runners of different users do not share permits" {
 	[ "$(id -u)" -eq 0 ] || skip "needs root"
 	user=61234
