@@ -99,14 +99,21 @@ read_names(const char *directory, DIR *dir, struct names *names, struct jr_err *
 	return true;
 }
 
+/* The handlers directory as an absolute path, by which it is checked. NULL: there is none. Caller frees. */
 static char *
-absolute(const char *path)
+absolute(const char *path, struct jr_err *err)
 {
-	char *cwd = path[0] == '/' ? NULL : getcwd(NULL, 0);
-	char *result;
+	char *cwd, *result;
 
-	if (cwd == NULL)
+	if (path[0] == '/')
 		return jr_xstrdup(path);
+	cwd = getcwd(NULL, 0);
+	if (cwd == NULL) {
+		jr_fail(err, JR_E_CONFIG,
+		    "cannot find the handlers directory %s: the current directory is gone, or cannot be read: %s; name it by a path that begins with /",
+		    path, strerror(errno));
+		return NULL;
+	}
 	result = jr_xasprintf("%s/%s", cwd, path);
 	free(cwd);
 	return result;
@@ -137,8 +144,8 @@ jr_handlers_read(struct jr_handlers *handlers, const char *directory, struct jr_
 	struct names names = {0};
 	bool done;
 
-	*handlers = (struct jr_handlers){.directory = absolute(directory)};
-	done = read_directory(handlers->directory, &names, err);
+	*handlers = (struct jr_handlers){.directory = absolute(directory, err)};
+	done = handlers->directory != NULL && read_directory(handlers->directory, &names, err);
 	if (done)
 		jr_handlers_judge(handlers, names.items, names.count);
 	free_names(&names);

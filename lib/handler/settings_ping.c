@@ -28,8 +28,8 @@ jr_settings_url(const char *text, const char *directory, struct jr_err *err)
 {
 	bool in_file = strncmp(text, JR_FILE_PREFIX, sizeof(JR_FILE_PREFIX) - 1) == 0;
 	char *here = directory == NULL ? getcwd(NULL, 0) : NULL;
-	char *path =
-	    in_file ? jr_settings_path(here == NULL ? directory : here, text + sizeof(JR_FILE_PREFIX) - 1) : NULL;
+	const char *from = directory != NULL ? directory : here != NULL ? here : ".";
+	char *path = in_file ? jr_settings_path(from, text + sizeof(JR_FILE_PREFIX) - 1) : NULL;
 	char *url = in_file ? url_in_file(path, err) : jr_xstrdup(text);
 	const char *problem = url == NULL ? NULL : jr_http_url_problem(url);
 

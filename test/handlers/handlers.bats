@@ -274,3 +274,16 @@ exit 0"
 	assert_equal "$status" 78
 	assert_equal "$stderr" 'jobrun: work: both work and work.sql are here, and a job type has one handler: remove one of them'
 }
+
+@test "a relative path from a directory that is gone is refused with what to type" {
+	handler work <<<'exit 0'
+	mkdir "$JOBRUN_HANDLERS/gone"
+	cd "$JOBRUN_HANDLERS/gone"
+	rmdir "$JOBRUN_HANDLERS/gone"
+	local why='the current directory is gone, or cannot be read: No such file or directory; name it by a path that begins with /$'
+	JOBRUN_HANDLERS=.. jr run
+	assert_one_line 78 "^jobrun: cannot find the handlers directory ..: $why"
+	jr run --ping file:tick.url
+	assert_one_line 78 '^jobrun: --ping: cannot read ./tick.url: No such file or directory$'
+	jr_ok handlers work
+}
