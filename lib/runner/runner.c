@@ -359,7 +359,7 @@ on_signal(void *ctx, int signo)
 	if (runner->opts->stopping != NULL)
 		runner->opts->stopping(runner->opts->ctx, signo, runner->counts.running);
 	if (jr_runner_phase(runner) == JR_PHASE_START && !jr_pg_is_open(runner->pg)) {
-		jr_runner_enter(runner, JR_PHASE_DONE);
+		jr_link_give_up(runner);
 		return;
 	}
 	jr_timer_set(runner->loop, &runner->tick.grace, jr_clock_after(jr_clock_now_ms(), runner->opts->grace_ms));

@@ -174,8 +174,28 @@ jr_link_close(struct jr_runner *runner)
 void
 jr_link_connect(struct jr_runner *runner)
 {
+	runner->link.begun = true;
 	tell_later(runner);
 	jr_pg_open(runner->pg, PATIENT_MS, false);
+}
+
+/*
+ * The runner is told to end before there was a connection. If it has waited for one, exit status 0 would say that the
+ * database was asked. The command of exec was not started, and its exit status is that of the signal.
+ */
+void
+jr_link_give_up(struct jr_runner *runner)
+{
+	struct jr_err err;
+
+	if (runner->link.begun && runner->opts->exec == NULL) {
+		if (runner->link.why != NULL)
+			jr_fail(&err, JR_E_TEMP, "%s", runner->link.why);
+		else
+			jr_pg_waits_for(runner->pg, &err);
+		jr_runner_fail(runner, &err);
+	}
+	jr_runner_enter(runner, JR_PHASE_DONE);
 }
 
 bool

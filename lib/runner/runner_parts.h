@@ -501,6 +501,7 @@ struct jr_link {
 	char *why; /* it was lost, or could not be made; NULL: not yet */
 	int64_t tries;
 	int64_t patience_until_ms;
+	bool begun;    /* the first try to connect */
 	bool nonsense; /* an answer made no sense */
 };
 
@@ -508,6 +509,7 @@ bool jr_link_open(struct jr_runner *runner, void (*idle)(void *runner), void (*w
     struct jr_err *err) JR_MUST;
 void jr_link_close(struct jr_runner *runner);
 void jr_link_connect(struct jr_runner *runner);
+void jr_link_give_up(struct jr_runner *runner); /* a signal has come before there was a connection */
 bool jr_link_was_nonsense(const struct jr_runner *runner);
 
 /* --- runner.c --- */

@@ -66,6 +66,22 @@ load ../lib/common
 	q_is 'succeeded|2' "select status, claim_seq from jobrun.job_runs where id = $id"
 }
 
+@test "a runner that is told to end while it waits for a connection exits with 75 and the reason, exec as its command would" {
+	handler ok <<<'exit 0'
+	mkdir "$TMPDIR/away"
+	bg_runner -v -d "host=$TMPDIR/away"
+	wait_until 5 grep -q db_lost "$runner_err"
+	kill -TERM "$runner_pid"
+	wait_runner "$runner_pid" 5
+	assert_equal "$runner_status" 75
+	assert_regex "$(grep -v event= "$runner_err")" "^jobrun: connection to server on socket \"$TMPDIR/away/.* failed: No such file or directory[^"$'\n'"]*$"
+	bg_jobrun exec -v -d "host=$TMPDIR/away" x -- true
+	wait_until 5 grep -q db_lost "$runner_err"
+	kill -TERM "$runner_pid"
+	wait_runner "$runner_pid" 5
+	assert_equal "$runner_status" 143
+}
+
 @test "a server that is away exits with 75, and is reported once, and so is its return" {
 	own_cluster
 	handler ok <<<'exit 0'
