@@ -450,7 +450,8 @@ finish_output(int status, bool plugin, struct jr_err *err)
 		return status;
 	if (errno == EPIPE || (errno == 0 && has_no_reader(STDOUT_FILENO)))
 		return status;
-	jr_fail(err, JR_E_TEMP, "could not write to stdout: %s", errno == 0 ? "error" : strerror(errno));
+	jr_fail(err, JR_E_TEMP, "could not write to stdout: %s",
+	    errno == 0 ? "the disk is full, or it cannot be written to" : strerror(errno));
 	return plugin ? PLUGIN_UNKNOWN : jr_worse_status(status, JR_E_TEMP);
 }
 

@@ -221,6 +221,10 @@ load ../lib/common
 		run bash -c "'$JOBRUN' $command >&-"
 		assert_equal "$status" 75
 	done
+	# More than a buffer: the reason of the write that failed first is lost.
+	run bash -c "'$JOBRUN' metrics >/dev/full"
+	assert_equal "$status" 75
+	assert_output 'jobrun: could not write to stdout: the disk is full, or it cannot be written to'
 }
 
 @test "a reader of stdout that goes away is no error" {
