@@ -19,13 +19,13 @@
 #include "batch_lines.h"
 #include "doubt.h"
 #include "known.h"
+#include "pg/db.h"
 #include "pg/pg_ask.h"
 #include "print.h"
 #include "sql_text.h"
 
 #define LINE_MAX_BYTES 2097152
 #define CHUNK 65536
-#define LOCK_MS "12000" /* lock_timeout, as for other commands */
 #define PROGRESS_MS 500
 
 struct batch {
@@ -191,9 +191,11 @@ set_zone(struct batch *b, struct jr_err *err)
 static bool
 begin(struct batch *b, struct jr_err *err)
 {
-	const char *parameters[] = {LOCK_MS, "0", "on"};
+	char lock_ms[24];
+	const char *parameters[] = {lock_ms, "0", "on"};
 	PGresult *result;
 
+	snprintf(lock_ms, sizeof(lock_ms), "%d", JR_DB_LOCK_MS);
 	if (!say(b, jr_sql_begin, 0, NULL, err) || !say(b, jr_sql_parameters, JR_COUNT(parameters), parameters, err) ||
 	    !set_zone(b, err))
 		return false;

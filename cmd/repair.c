@@ -102,8 +102,7 @@ static int
 preview_matching(const struct jr_repair *repair, struct jr_db *db, struct jr_err *err)
 {
 	const char *none[] = {"{}", "{}", "f", repair->reason, repair->extra}, *values[JR_FILTER_COUNT + 1];
-	const struct jr_statement statements[] = {
-	    {repair->sql_matching, JR_COUNT(none) - (repair->extra == NULL), none},
+	const struct jr_statement statements[] = {{repair->sql_matching, repair->extra == NULL ? 4 : 5, none},
 	    {jr_sql_matching_kinds, JR_COUNT(values), values}};
 	PGresult *parts[JR_COUNT(statements)] = {NULL};
 	struct jr_filter_params params;

@@ -31,6 +31,6 @@ from (
 	select m.job_type, m.status, count(*) as runs, min(m.id) as first, max(m.id) as last
 	from (select m.* from matching m order by m.id desc limit $1::bigint) m
 	where not $13::boolean or m.created_by = current_user
-		or has_function_privilege('jobrun.is_admin()', 'execute') -- which only admins have
+		or (select has_function_privilege('jobrun.is_admin()', 'execute')) -- which only admins have
 	group by m.job_type, m.status) k
 order by k.job_type, k.status

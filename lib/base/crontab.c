@@ -477,14 +477,14 @@ takes_command(const char *word, size_t len)
 
 /*
  * The length of the word behind text[0..between). In quotes it ends with them, but for those of a command; a blank
- * behind a backslash ends no word.
+ * behind a backslash ends no word. is_first: nothing is before text. Else a quote at its beginning ends the word before.
  */
 static size_t
-word_len(const char *text, size_t between, bool is_command)
+word_len(const char *text, size_t between, bool is_first, bool is_command)
 {
 	static const char quotes[] = "\"'";
 	const char *word = text + between, *end = NULL;
-	bool in_quotes = between > 0 && strchr(quotes, word[-1]) != NULL;
+	bool in_quotes = between > (is_first ? 0 : 1) && strchr(quotes, word[-1]) != NULL;
 	bool in_others = between > 1 && strchr(quotes, word[-2]) != NULL; /* '"/opt/a b" -x' */
 	size_t len = strcspn(word, WORD_ENDS "\"'");
 
@@ -502,6 +502,7 @@ static const char *
 find_program(const char *text, size_t *len)
 {
 	struct walk walk = {.passing = PASS_NONE};
+	const char *begin = text;
 	bool is_command = false;
 
 	for (; *text != '\0'; text += *len) {
@@ -509,7 +510,7 @@ find_program(const char *text, size_t *len)
 		char quote = between > 0 ? text[between - 1] : ' ';
 		bool is_value = is_redirection(text, between);
 
-		*len = word_len(text, between, is_command);
+		*len = word_len(text, between, text == begin, is_command);
 		if (walk.passing != PASS_TEST && has_end(text, between))
 			walk = (struct walk){.language = walk.language};
 		text += between;

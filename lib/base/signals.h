@@ -1,7 +1,7 @@
 /*
  * signals: those that jobrun ignores, so that a write that is impossible fails and does not end the process: PIPE (the
  * reader has gone) and XFSZ (the limit of file sizes, ulimit -f). Ignored signals survive execve, so whoever starts
- * another program gives them their default disposition first.
+ * a program of somebody else's gives them their default disposition first.
  */
 #ifndef JR_SIGNALS_H
 #define JR_SIGNALS_H

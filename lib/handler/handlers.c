@@ -110,7 +110,7 @@ absolute(const char *path, struct jr_err *err)
 	cwd = getcwd(NULL, 0);
 	if (cwd == NULL) {
 		jr_fail(err, JR_E_CONFIG,
-		    "cannot find the handlers directory %s: the current directory is gone, or cannot be read: %s; name it by a path that begins with /",
+		    "cannot find the handlers directory %s: the current directory is gone, or cannot be read: %s; give its whole path",
 		    path, strerror(errno));
 		return NULL;
 	}

@@ -15,7 +15,6 @@
 #define CONNECT_MS 10000
 #define PAUSE_BASE_MS 200
 #define PAUSE_CAP_MS 2000
-#define LOCK_MS 12000 /* whoever holds a lock for longer may hold it for hours */
 
 static const char in_doubt[] = "08007"; /* transaction_resolution_unknown */
 
@@ -267,12 +266,14 @@ static bool
 run_request(struct jr_db *db, enum jr_request_kind kind, const struct jr_statement *statements, size_t count,
     PGresult **results, int64_t timeout_ms, struct jr_err *err)
 {
-	int64_t lock_ms = timeout_ms / 5 * 2 < LOCK_MS ? timeout_ms / 5 * 2 : LOCK_MS;
-	struct jr_lease times = {.deadline_ms = timeout_ms, .statement_ms = timeout_ms / 5 * 4, .lock_ms = lock_ms};
+	struct jr_lease times = {
+	    .deadline_ms = timeout_ms, .statement_ms = timeout_ms / 5 * 4, .lock_ms = timeout_ms / 5 * 2};
 	struct jr_request *request;
 
 	if (!jr_pg_is_open(db->pg))
 		return jr_fail(err, JR_E_TEMP, "the connection to the database is gone");
+	if (times.lock_ms > JR_DB_LOCK_MS)
+		times.lock_ms = JR_DB_LOCK_MS;
 	request = jr_request_new(kind, &times, on_reply, db);
 	jr_request_told(request);
 	for (size_t i = 0; i < count; i++)

@@ -42,6 +42,8 @@ void jr_db_close(struct jr_db *db); /* NULL is fine */
 /* The kind of `jobrun grant` that its statements need (static text; NULL: no advice): see jr_pg_advise. */
 void jr_db_needs_grant(struct jr_db *db, const char *kind);
 
+#define JR_DB_LOCK_MS 12000 /* the longest wait for a lock: whoever holds one for longer may hold it for hours */
+
 /*
  * Run one statement in a transaction of its own, within timeout_ms. The result is the caller's (PQclear), NULL on
  * failure. A lost connection is JR_E_TEMP; see jr_db_is_in_doubt.

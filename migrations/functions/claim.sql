@@ -351,7 +351,7 @@ declare
 	v_more     boolean := false;          -- not all that is due was looked at
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
-		raise exception 'jobrun.claim needs READ COMMITTED' using errcode = 'feature_not_supported';
+		raise exception 'jobrun.claim needs READ COMMITTED' using errcode = 'invalid_transaction_state';
 	elsif n is null or n < 0 or not jobrun.may_claim(v_runner, claim_number) or jobrun.is_held_back(v_host) then
 		return;
 	end if;
@@ -657,7 +657,7 @@ declare
 	v_keyed  record;
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
-		raise exception 'jobrun.claim_job needs READ COMMITTED' using errcode = 'feature_not_supported';
+		raise exception 'jobrun.claim_job needs READ COMMITTED' using errcode = 'invalid_transaction_state';
 	elsif not jobrun.may_claim(v_runner, claim_number) then
 		return;
 	end if;

@@ -79,7 +79,7 @@ declare
 	v_id      bigint;
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
-		raise exception 'jobrun.exec_claim needs READ COMMITTED' using errcode = 'feature_not_supported';
+		raise exception 'jobrun.exec_claim needs READ COMMITTED' using errcode = 'invalid_transaction_state';
 	elsif not jobrun.may_claim(runner_id, claim_number) then
 		return;
 	end if;

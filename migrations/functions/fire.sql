@@ -229,7 +229,7 @@ declare
 	v_def    jobrun.job_definitions;
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
-		raise exception 'jobrun.fire needs READ COMMITTED' using errcode = 'feature_not_supported';
+		raise exception 'jobrun.fire needs READ COMMITTED' using errcode = 'invalid_transaction_state';
 	end if;
 	for v_def in
 		select d.* from jobrun.job_definitions d where d.next_slot_at <= v_at

@@ -33,7 +33,7 @@ declare
 	v_now constant timestamptz := settled_at;
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
-		raise exception 'jobrun.settle needs READ COMMITTED' using errcode = 'feature_not_supported';
+		raise exception 'jobrun.settle needs READ COMMITTED' using errcode = 'invalid_transaction_state';
 	end if;
 	if 'succeeded' = all (outcomes) then
 		-- The usual case. Each run ends in the same way whatever its row says, so one statement does, as in settle_done.
@@ -192,7 +192,7 @@ declare
 	v_settled bigint;
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
-		raise exception 'jobrun.settle_done needs READ COMMITTED' using errcode = 'feature_not_supported';
+		raise exception 'jobrun.settle_done needs READ COMMITTED' using errcode = 'invalid_transaction_state';
 	elsif results is not null and exists (select from unnest(results) g(result) where pg_column_size(g.result) > 1049600) then
 		raise exception 'the result takes more than 1 MiB in the database: nothing of the statement is kept' using errcode = 'JR054';
 	end if;
@@ -219,7 +219,7 @@ declare
 	v_result    constant jsonb := result;
 begin
 	if current_setting('transaction_isolation') <> 'read committed' then
-		raise exception 'jobrun.settle_one needs READ COMMITTED' using errcode = 'feature_not_supported';
+		raise exception 'jobrun.settle_one needs READ COMMITTED' using errcode = 'invalid_transaction_state';
 	elsif pg_column_size(v_result) > 1049600 then
 		raise exception 'the result takes more than 1 MiB in the database: nothing of the statement is kept' using errcode = 'JR054';
 	end if;

@@ -280,7 +280,7 @@ exit 0"
 	mkdir "$JOBRUN_HANDLERS/gone"
 	cd "$JOBRUN_HANDLERS/gone"
 	rmdir "$JOBRUN_HANDLERS/gone"
-	local why='the current directory is gone, or cannot be read: No such file or directory; name it by a path that begins with /$'
+	local why='the current directory is gone, or cannot be read: No such file or directory; give its whole path$'
 	JOBRUN_HANDLERS=.. jr run
 	assert_one_line 78 "^jobrun: cannot find the handlers directory ..: $why"
 	jr run --ping file:tick.url

@@ -119,11 +119,8 @@ claimed_since() {
 @test "what nobody names starts within two seconds while others are named all the time" {
 	lingerer -j 4
 	starts "jobrun.enqueue('nap')"
-	for ((i = 0; i < 4000; i++)); do
-		echo "select jobrun.enqueue('jobrun.noop', priority => 500);"
-		echo 'select pg_sleep(0.002);'
-	done >script.sql
-	become_psql "$(past_pooler)" <script.sql >/dev/null &
+	printf '%s;\n' "select jobrun.enqueue('jobrun.noop', priority => 500)" 'select pg_sleep(0.002)' >script.sql
+	while cat script.sql; do :; done | become_psql "$(past_pooler)" >/dev/null &
 	stream=$!
 	wait_until 10 q_is t "select count(*) > 20 from jobrun.job_runs where job_type = 'jobrun.noop'"
 	id=$(q 'set jobrun.notify = off' "select jobrun.enqueue('nap', queue => 'quiet')")
@@ -141,11 +138,8 @@ claimed_since() {
 	starts "jobrun.enqueue('nap')"
 	claims=$(statements claim) looks=$(statements candidates) begin=$(now_ms)
 	# Statements of a client: before PostgreSQL 15, what a DO block notifies is sent when the block ends.
-	for ((i = 0; i < 8000; i++)); do
-		echo "select pg_notify('jobrun', 'nap 7 default');"
-		echo 'select pg_sleep(0.001);'
-	done >script.sql
-	become_psql "$(past_pooler)" <script.sql >/dev/null &
+	printf '%s;\n' "select pg_notify('jobrun', 'nap 7 default')" 'select pg_sleep(0.001)' >script.sql
+	while cat script.sql; do :; done | become_psql "$(past_pooler)" >/dev/null &
 	stream=$!
 	wait_until 10 claimed_since "$claims" 10
 	id=$(q 'set jobrun.notify = off' "select jobrun.enqueue('other')")

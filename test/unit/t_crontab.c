@@ -62,6 +62,8 @@ static const struct {
 	{ "A=b nice -n 5 /x/y", "y" },
 	{ "\"/x y/z\"", "z" },
 	{ "'/x y/z.sh' --a", "z.sh" },
+	{ "\"$HOME\"/x/y.sh --tag \"z\"", "y.sh" },
+	{ "'/x'/b c 'd'", "x" },
 	{ "/x\\ y/z\\ a b", "z--a" },
 	{ "A=1 nice -n 5 \"/x y/z\" && 'a b'", "z" },
 	{ "bash -lc '\"/x y/z\" a'", "z" },
