@@ -380,6 +380,46 @@ no token no host nobody C.UTF-8"
 	assert_equal "$(ended "$id")" 'succeeded|1'
 }
 
+@test "user: a link in a directory that is closed, and a script that cannot be read are refused, too" {
+	need_root
+	mkdir -m 700 closed
+	mkdir -m 711 open
+	ln -s "$PWD/open" closed/link
+	ln -s closed/link around
+	printf '#!/bin/sh\nexit 0\n' >open/script
+	chmod 711 open/script
+	install -m 711 "$(readlink -f "$(type -P true)")" open/program
+	settings behind <<<"{\"argv\": [\"/usr/bin/id\"], \"user\": \"nobody\", \"cwd\": \"$PWD/closed/link\"}"
+	settings around <<<"{\"argv\": [\"/usr/bin/id\"], \"user\": \"nobody\", \"cwd\": \"$PWD/around\"}"
+	settings script <<<"{\"argv\": [\"$PWD/open/script\"], \"user\": \"nobody\", \"cwd\": \"/\"}"
+	settings binary <<<"{\"argv\": [\"$PWD/open/program\"], \"user\": \"nobody\", \"cwd\": \"/\"}"
+	ln -s "$PWD/open/program" "$JOBRUN_HANDLERS/linked"
+	settings linked <<<'{"user": "nobody", "cwd": "/"}'
+	open_ways "$JOBRUN_HANDLERS"
+	chmod 700 "$JOBRUN_HANDLERS"
+	jr handlers --check
+	assert_equal "$status" 1
+	assert_line "! behind.json: account nobody cannot reach $PWD/closed/link, since it cannot enter $PWD/closed: chmod a+x $PWD/closed, or keep it elsewhere"
+	assert_line "! around.json: account nobody cannot reach $PWD/around: the symbolic link $PWD/around leads through a directory that it cannot enter: see namei -l $PWD/around"
+	assert_line "! script.json: account nobody cannot execute $PWD/open/script: Permission denied: chmod a+rx $PWD/open/script"
+	assert_line "! linked: account nobody cannot reach $JOBRUN_HANDLERS/linked, since it cannot enter $JOBRUN_HANDLERS: chmod a+x $JOBRUN_HANDLERS, or keep it elsewhere"
+	assert_line --regexp '^binary +exec '
+	chmod 711 closed "$JOBRUN_HANDLERS"
+	chmod a+r open/script
+	jr_ok handlers --check
+}
+
+@test "user: what the account cannot reach is refused, too, if jobrun was started with SIGCHLD ignored" {
+	need_root
+	mkdir -m 700 closed
+	settings who <<<"{\"argv\": [\"/usr/bin/id\"], \"user\": \"nobody\", \"cwd\": \"$PWD/closed\"}"
+	open_ways "$PWD"
+	# timeout(1) gives its default back, and dash cannot ignore it.
+	run timeout -k 5 "$((30 * patience))" bash -c 'trap "" CHLD; exec "$@"' bash "$JOBRUN" handlers --check 3>&- 4>&-
+	assert_equal "$status" 1
+	assert_line "! who.json: account nobody cannot enter $PWD/closed: Permission denied: chmod a+x $PWD/closed"
+}
+
 @test "give_up and later take the place of 65 and 75" {
 	handler exit <<<'exit "$(cat)"'
 	settings exit <<<'{"give_up": [2, 3], "later": [100]}'
