@@ -14,7 +14,6 @@
 #include "print.h"
 
 #define TEXT_MAX 65536
-#define EXACT_MS 10000 /* a shorter time is not rounded to seconds: a timeout may be one */
 
 static const struct {
 	const char *word, *shown;
@@ -92,7 +91,8 @@ is_for_superuser(const struct jr_doctor *doctor, const char *sql)
 {
 	const char *superuser = PQparameterStatus(jr_db_conn(doctor->db), "is_superuser");
 
-	return (strncmp(sql, "grant pg_", 9) == 0 || strncmp(sql, "create role ", 12) == 0) &&
+	return (strncmp(sql, "grant pg_", 9) == 0 || strncmp(sql, "create role ", 12) == 0 ||
+		   strstr(sql, "alter role all reset ") != NULL) &&
 	       (superuser == NULL || strcmp(superuser, "on") != 0);
 }
 
@@ -214,20 +214,21 @@ jr_doctor_psql(const struct jr_doctor *doctor, const char *sql)
 	return line;
 }
 
-/* The text with an age in place of {age}, in seconds, if it is not a short one. Caller frees. */
+/* The text with the time in place of {age}, in whole seconds, or of {time}, exactly. Caller frees. */
 static char *
-text_with_age(const char *text, const char *age_ms)
+text_with_time(const char *text, const char *time_ms)
 {
-	static const char mark[] = "{age}";
-	const char *at = strstr(text, mark);
+	static const char age_mark[] = "{age}", exact_mark[] = "{time}";
+	const char *age = strstr(text, age_mark), *at = age == NULL ? strstr(text, exact_mark) : age;
 	char *words, *whole;
 	int64_t ms;
 
-	if (at == NULL || age_ms == NULL)
+	if (at == NULL || time_ms == NULL)
 		return jr_xstrdup(text);
-	ms = strtoll(age_ms, NULL, 10);
-	words = jr_format_duration(ms < EXACT_MS ? ms : ms / 1000 * 1000);
-	whole = jr_xasprintf("%.*s%s%s", (int)(at - text), text, words, at + strlen(mark));
+	ms = strtoll(time_ms, NULL, 10);
+	words = jr_format_duration(age == NULL ? ms : ms / 1000 * 1000);
+	whole =
+	    jr_xasprintf("%.*s%s%s", (int)(at - text), text, words, at + strlen(age == NULL ? exact_mark : age_mark));
 	free(words);
 	return whole;
 }
@@ -276,12 +277,12 @@ add_row(struct jr_doctor *doctor, const PGresult *rows, int row)
 	enum {
 		STATE,
 		TEXT,
-		AGE,
+		TIME,
 		CONSEQUENCE,
 		COMMAND,
 		SQL
 	};
-	char *text = text_with_age(PQgetvalue(rows, row, TEXT), jr_pg_text(rows, row, AGE));
+	char *text = text_with_time(PQgetvalue(rows, row, TEXT), jr_pg_text(rows, row, TIME));
 	char *line = line_to_type(doctor, jr_pg_text(rows, row, COMMAND), jr_pg_text(rows, row, SQL));
 
 	jr_doctor_add(doctor, health_of(PQgetvalue(rows, row, STATE)), text, jr_pg_text(rows, row, CONSEQUENCE), line);

@@ -5,8 +5,9 @@
  * its consequence, and a line to type. It changes nothing. What could not be looked at is a finding, too. What several
  * checks use (handlers, what starts runners, connection) is gathered before the first of them.
  *
- * Statements return rows of state ('ok', 'warn', 'fail', 'unchecked'), text, a time in ms that replaces {age} in it or
- * null, consequence, command, and SQL to type before the command or instead of one. No row: all is well.
+ * Statements return rows of state ('ok', 'warn', 'fail', 'unchecked'), text, a time in ms that replaces {age} (in whole
+ * seconds) or {time} (exactly) in it or null, consequence, command, and SQL to type before the command or instead of
+ * one. No row: all is well.
  */
 #ifndef JR_DOCTOR_H
 #define JR_DOCTOR_H

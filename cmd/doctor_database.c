@@ -132,7 +132,8 @@ add_read_only(struct jr_doctor *doctor, const PGresult *row)
 	const char *set_for = jr_pg_text(row, 0, 2), *sql = jr_pg_text(row, 0, 3);
 	char *command = sql == NULL ? NULL : jr_doctor_psql(doctor, sql);
 	char *text = jr_xasprintf("transactions are read only: default_transaction_read_only is on, set %s%s",
-	    set_for == NULL ? "by the options of the connection (PGOPTIONS)" : "for ", set_for == NULL ? "" : set_for);
+	    set_for == NULL ? "by the connection itself (PGOPTIONS, options=, or a pooler)" : "for ",
+	    set_for == NULL ? "" : set_for);
 
 	jr_doctor_add(doctor, JR_HEALTH_FAIL, text, "nothing can be enqueued or run", command);
 	free(text);

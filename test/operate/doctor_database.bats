@@ -96,9 +96,29 @@ a_runner() {
 	type_advice
 	assert_success
 	finds server ok
-	PGOPTIONS='-c default_transaction_read_only=on' finds server fail 'set by the options of the connection \(PGOPTIONS\)' '^$'
+	PGOPTIONS='-c default_transaction_read_only=on' finds server fail 'set by the connection itself \(PGOPTIONS, options=, or a pooler\)' '^$'
 	PGOPTIONS='-c default_transaction_read_only=on' jr doctor -d "$url target_session_attrs=read-write" connection
 	refute_output --partial 'type:'
+}
+
+@test "doctor finds settings for all roles, and the line that it prints changes them" {
+	own_cluster
+	q 'alter role all set default_transaction_read_only = on'
+	DOCTOR_URL="$JOBRUN_DATABASE_URL target_session_attrs=any"
+	finds server fail 'default_transaction_read_only is on, set for all roles: nothing' 'alter role all reset default_transaction_read_only; commit'
+	jr doctor -d "$DOCTOR_URL" server
+	type_advice
+	assert_success
+	finds server ok
+	q "alter role all set statement_timeout = '12345ms'"
+	finds timeouts warn 'statement_timeout is 12s 345ms, set for all roles: it ends' "-c 'alter role all reset statement_timeout'$"
+	# Only a superuser can change it.
+	q 'create role reads login'
+	DOCTOR_URL="$JOBRUN_DATABASE_URL user=reads" finds timeouts warn 'set for all roles' '^psql -h [^ ]+ -p [0-9]+ -d jobrun -c '
+	jr doctor -d "$DOCTOR_URL" timeouts
+	type_advice
+	assert_success
+	finds timeouts ok
 }
 
 @test "doctor finds that the clocks of host and server differ" {
@@ -243,7 +263,7 @@ pooling_is() {
 	finds transactions ok
 	hold 'select txid_current()'
 	pid=$(q "select pid from pg_stat_activity where datname = current_database() and state = 'idle in transaction'")
-	finds transactions fail "session $pid \(role .*, application psql, idle in transaction\) has been in a transaction for .*vacuum cannot remove" \
+	finds transactions fail "session $pid \(role .*, application psql, idle in transaction\) has been in a transaction for [0-9]+s: vacuum cannot remove" \
 		"^psql \"\\\$JOBRUN_DATABASE_URL\" -c 'select pg_terminate_backend\($pid\)'$" --long 1ms
 	finds transactions ok '' '' --long 1h
 	release_holds
