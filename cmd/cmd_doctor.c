@@ -32,7 +32,7 @@ static const struct jr_option doctor_options[] = {
 	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS", .not_empty = true },
 	{ .name = "state-dir", .arg = "DIR", .help = "for permits; see 'jobrun run --help'", .type = JR_OPT_STRING, .offset = AT(state_dir),
 	    .env = "JOBRUN_STATE_DIR", .not_empty = true },
-	{ .name = "long", .arg = "D", .help = "warn of transactions that are older, and fail when they are six times as old (10m)",
+	{ .name = "long", .arg = "D", .help = "warn of transactions that are older (with a table of jobrun locked: 5s), and fail when they are six times as old (10m)",
 	    .type = JR_OPT_DURATION, .offset = AT(long_ms), .min = 0, .max = JR_DURATION_MAX_MS / 6 },
 	JR_OPTIONS_END,
 };
@@ -60,7 +60,7 @@ static const struct jr_check checks[] = {
 	{ .name = "zones", .needs = JR_NEEDS_SCHEMA, .sql = jr_sql_doctor_zones, .well = "the server knows the time zones of all schedules" },
 	{ .name = "host_zone", .needs = JR_NEEDS_SCHEMA, .sql = jr_sql_doctor_host_zone, .value = JR_VALUE_ZONE },
 	{ .name = "transactions", .needs = JR_NEEDS_DATABASE, .sql = jr_sql_doctor_transactions, .value = JR_VALUE_LONG_MS,
-	    .well = "no long transaction holds back vacuum" },
+	    .well = "no long transaction holds back vacuum, or has locked a table of jobrun" },
 	{ .name = "replication", .needs = JR_NEEDS_DATABASE, .sql = jr_sql_doctor_replication,
 	    .well = "no replication slot holds anything back" },
 	{ .name = "autovacuum", .needs = JR_NEEDS_DATABASE, .sql = jr_sql_doctor_autovacuum, .well = "on" },
@@ -240,7 +240,7 @@ const struct jr_cmd jr_cmd_doctor = {
 	"  retention     housekeeping\n"
 	"  zones         time zones of schedules that the server does not know\n"
 	"  host_zone     schedules in UTC on a host with another zone\n"
-	"  transactions  long ones that hold back vacuum\n"
+	"  transactions  long ones that hold back vacuum, or lock a table of jobrun\n"
 	"  replication   slots that nobody reads\n"
 	"  autovacuum    is it on\n"
 	"  dead_rows     does vacuum keep up\n"

@@ -283,18 +283,43 @@ pooling_is() {
 	finds bloat warn 'index jobrun.audit_reason takes [0-9]+ MB' 'reindex index concurrently jobrun.audit_reason'
 }
 
+# doctor_blames PID TEXT: for wait_until; whatever else is long.
+doctor_blames() {
+	run_jobrun doctor transactions --long 1h | tr -s ' \n' ' ' | grep -qE "session $1 \([^)]*\) has been in a transaction for [0-9]+s, and $2"
+}
+
 @test "doctor finds who has locked a table of jobrun, whatever else that transaction keeps, and commands that wait for it name doctor" {
 	handler work <<<'exit 0'
 	enqueue work
-	hold 'lock table jobrun.job_queues in row exclusive mode; lock table jobrun.job_runs in share row exclusive mode'
+	hold 'lock table jobrun.job_queues in share mode; lock table jobrun.job_runs in share row exclusive mode'
 	pid=$(q "select pid from pg_stat_activity where datname = current_database() and state = 'idle in transaction'")
 	jr enqueue work
 	assert_one_line 75 "^jobrun: .*lock timeout; another transaction holds the lock; 'jobrun doctor transactions --long 5s' shows which$"
 	jr run --max-runtime 1s
 	assert_one_line 75 "lock timeout; another transaction holds the lock; 'jobrun doctor transactions --long 5s' shows which"
 	wait_until 10 q_is t "select now() - xact_start > interval '5 s' from pg_stat_activity where pid = $pid"
-	finds transactions warn "session $pid \(role .*, application psql, idle in transaction\) has a lock on jobrun.job_runs, in a transaction of .*ends with 75" \
+	finds transactions warn "session $pid \(role .*, application psql, idle in transaction\) has been in a transaction for [0-9]+s, and has a lock on jobrun.job_queues, jobrun.job_runs: .*ends with 75" \
 		"^psql \"\\\$JOBRUN_DATABASE_URL\" -c 'select pg_terminate_backend\($pid\)'$" --long 1h
+	release_holds
+	finds transactions ok '' '' --long 1h
+}
+
+@test "doctor does not guess how long a role locks a table whose sessions it may not see" {
+	make_role "sees_$JR_DATABASE"
+	jr_ok grant read "sees_$JR_DATABASE"
+	hold 'lock table jobrun.job_queues in share mode'
+	DOCTOR_URL=$(url_of "sees_$JR_DATABASE") finds transactions unchecked 'how long transactions of other roles last' '' --long 1h
+	refute_output --partial job_queues
+	release_holds
+}
+
+@test "doctor finds an ALTER TABLE that waits behind a reader, and all others behind it" {
+	hold 'select from jobrun.job_runs limit 1'
+	client 'alter table jobrun.job_runs add column extra int'
+	wait_until 10 waiting_for_lock 1
+	pid=$(q "select pid from pg_locks where database = (select oid from pg_database where datname = current_database()) and not granted")
+	wait_until 20 doctor_blames "$pid" 'waits for a lock on jobrun.job_runs, and others wait behind it: '
+	q "select pg_terminate_backend($pid)"
 	release_holds
 	finds transactions ok '' '' --long 1h
 }
@@ -306,6 +331,13 @@ pooling_is() {
 	finds autovacuum fail '^autovacuum is off.*dead rows are never removed' "alter system set autovacuum = on"
 	q begin 'select txid_current()' "prepare transaction 'it''s'"
 	finds transactions fail "the prepared transaction it's of role .* old" 'rollback prepared' --long 1ms
-	q "rollback prepared 'it''s'" "select pg_create_physical_replication_slot('standby', true)"
+	q "rollback prepared 'it''s'"
+	q begin 'lock table jobrun.job_runs in share mode' "prepare transaction 'locks'"
+	wait_until 10 q_is t "select now() - prepared > interval '5 s' from pg_prepared_xacts"
+	finds transactions warn "^the prepared transaction locks of role .* is [0-9]+s old, and has a lock on jobrun.job_runs: .*ends with 75" \
+		'rollback prepared .*locks' --long 1h
+	restart_server
+	finds transactions warn '^the prepared transaction locks of role .* has a lock on jobrun.job_runs' '' --long 1h
+	q "rollback prepared 'locks'" "select pg_create_physical_replication_slot('standby', true)"
 	finds replication warn 'replication slot standby is not in use.*keeps all WAL' 'pg_drop_replication_slot'
 }
