@@ -51,10 +51,13 @@ a_runner() {
 }
 
 @test "doctor finds a server that cannot be written to, and timeouts with where they are set" {
+	local has_idle # PostgreSQL 14 and newer
+
 	finds server ok '^PostgreSQL [0-9]+\.[0-9]+'
 	finds timeouts ok
 	with_setting statement_timeout "'31s'"
-	with_setting idle_session_timeout "'9min'"
+	has_idle=$(q "select current_setting('server_version_num')::integer >= 140000")
+	[ "$has_idle" != t ] || with_setting idle_session_timeout "'9min'"
 	make_role "slow_$JR_DATABASE"
 	admin "alter role \"slow_$JR_DATABASE\" in database $JR_DATABASE set idle_in_transaction_session_timeout = '1500ms'"
 	with_setting default_transaction_read_only on
@@ -62,7 +65,8 @@ a_runner() {
 	DOCTOR_URL="$JOBRUN_DATABASE_URL target_session_attrs=any"
 	finds timeouts warn "statement_timeout is 31s, set for database $JR_DATABASE: it ends every statement" \
 		"-c 'alter database $JR_DATABASE reset statement_timeout'$"
-	finds timeouts warn 'idle_session_timeout is 9m, set for database .*without a statement' 'reset idle_session_timeout'
+	[ "$has_idle" != t ] ||
+		finds timeouts warn 'idle_session_timeout is 9m, set for database .*without a statement' 'reset idle_session_timeout'
 	DOCTOR_URL="$(url_of "slow_$JR_DATABASE") target_session_attrs=any"
 	finds timeouts warn "idle_in_transaction_session_timeout is 1s 500ms, set for role slow_$JR_DATABASE in database $JR_DATABASE" \
 		"alter role slow_$JR_DATABASE in database $JR_DATABASE reset idle_in_transaction_session_timeout"
@@ -278,6 +282,7 @@ pooling_is() {
 	wait_until 20 q_is t "select n_dead_tup > 40000 from pg_stat_all_tables where relname = 'job_audit' and schemaname = 'jobrun'"
 	finds dead_rows warn 'jobrun.job_audit has about [0-9]{5} dead rows' "-c 'vacuum \(analyze\) jobrun.job_audit'$"
 	q 'vacuum analyze jobrun.job_audit'
+	wait_until 20 q_is 0 "select n_dead_tup from pg_stat_all_tables where relname = 'job_audit' and schemaname = 'jobrun'"
 	finds dead_rows ok
 	finds bloat warn 'table jobrun.job_audit takes [0-9]+ MB' "vacuum full jobrun.job_audit"
 	finds bloat warn 'index jobrun.audit_reason takes [0-9]+ MB' 'reindex index concurrently jobrun.audit_reason'
