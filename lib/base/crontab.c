@@ -477,7 +477,8 @@ takes_command(const char *word, size_t len)
 
 /*
  * The length of the word behind text[0..between). In quotes it ends with them, but for those of a command; a blank
- * behind a backslash ends no word. is_first: nothing is before text. Else a quote at its beginning ends the word before.
+ * behind a backslash ends no word. is_first: nothing is before text; else a quote at its beginning ends the word
+ * before.
  */
 static size_t
 word_len(const char *text, size_t between, bool is_first, bool is_command)
