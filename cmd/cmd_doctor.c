@@ -32,7 +32,7 @@ static const struct jr_option doctor_options[] = {
 	    .type = JR_OPT_STRING, .offset = AT(handlers), .env = "JOBRUN_HANDLERS", .not_empty = true },
 	{ .name = "state-dir", .arg = "DIR", .help = "for permits; see 'jobrun run --help'", .type = JR_OPT_STRING, .offset = AT(state_dir),
 	    .env = "JOBRUN_STATE_DIR", .not_empty = true },
-	{ .name = "long", .arg = "D", .help = "warn of transactions that are older (with a table of jobrun locked: 5s), and fail when they are six times as old (10m)",
+	{ .name = "long", .arg = "D", .help = "warn of transactions that are older, and fail when they are six times as old (10m)",
 	    .type = JR_OPT_DURATION, .offset = AT(long_ms), .min = 0, .max = JR_DURATION_MAX_MS / 6 },
 	JR_OPTIONS_END,
 };

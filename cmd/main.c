@@ -451,7 +451,7 @@ finish_output(int status, bool plugin, struct jr_err *err)
 	if (errno == EPIPE || (errno == 0 && has_no_reader(STDOUT_FILENO)))
 		return status;
 	jr_fail(err, JR_E_TEMP, "could not write to stdout: %s",
-	    errno == 0 ? "the reason is lost; is the disk full?" : strerror(errno));
+	    errno == 0 ? "the reason is not known; is the disk full?" : strerror(errno));
 	return plugin ? PLUGIN_UNKNOWN : jr_worse_status(status, JR_E_TEMP);
 }
 

@@ -224,7 +224,7 @@ load ../lib/common
 	# More than a buffer: the reason of the write that failed first is lost.
 	run bash -c "'$JOBRUN' metrics >/dev/full"
 	assert_equal "$status" 75
-	assert_output 'jobrun: could not write to stdout: the reason is lost; is the disk full?'
+	assert_output 'jobrun: could not write to stdout: the reason is not known; is the disk full?'
 }
 
 @test "a reader of stdout that goes away is no error" {

@@ -284,14 +284,24 @@ $private"
 		or checkpoint is not null"
 }
 
+# in_encoding ENCODING: the test goes on in a database of its own with this encoding, until drop_encoded.
+in_encoding() {
+	encoded=${JR_DATABASE}_encoded
+	usual=$JOBRUN_DATABASE_URL
+	admin "create database $encoded template template0 encoding '$1' lc_collate 'C' lc_ctype 'C'"
+	export JOBRUN_DATABASE_URL="$JR_SERVER dbname=$encoded"
+	jr_ok migrate
+}
+
+drop_encoded() {
+	export JOBRUN_DATABASE_URL=$usual
+	admin "drop database $encoded"
+}
+
 @test "texts that the encoding of the database lacks are left out, and the outcome is written" {
 	handler fails <<<'echo "{\"progress\": \"日\", \"checkpoint\": \"本\"}" >> "$JOBRUN_OUT"; echo 日本; exit 1'
 	handler works <<<'echo "{\"progress\": \"日\", \"result\": \"本\"}" >> "$JOBRUN_OUT"; echo 日本; sleep 0.6'
-	JR_LATIN1=${JR_DATABASE}_latin1
-	admin "create database $JR_LATIN1 template template0 encoding 'LATIN1' lc_collate 'C' lc_ctype 'C'"
-	direct=$JOBRUN_DATABASE_URL
-	export JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_LATIN1"
-	jr_ok migrate
+	in_encoding LATIN1
 	# What cannot be written of one costs no other its checkpoint.
 	handler odd <<<'until [ -e "$TMPDIR/go" ]; do echo 日本; sleep 0.05; done'
 	handler plain <<<'echo "{\"checkpoint\": 7}" >> "$JOBRUN_OUT"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
@@ -305,27 +315,21 @@ $private"
 	enqueue works
 	jr run --lease 2s --heartbeat 200ms
 	found=$(q 'select job_type, status, claim_seq from jobrun.job_runs order by id offset 2')
-	export JOBRUN_DATABASE_URL=$direct
-	admin "drop database $JR_LATIN1"
+	drop_encoded
 	assert_equal "$found" $'fails|dead|1\nworks|succeeded|1'
 }
 
 @test "an escape in JSON that a database in SQL_ASCII cannot convert is left out of an outcome, and refused in a payload with 65" {
 	handler fails <<<'echo "{\"progress\": \"\u20ac\", \"checkpoint\": \"\u20ac\"}" >>"$JOBRUN_OUT"; exit 1'
 	handler works <<<'echo "{\"result\": \"\u20ac\"}" >>"$JOBRUN_OUT"'
-	JR_SQL_ASCII=${JR_DATABASE}_ascii
-	admin "create database $JR_SQL_ASCII template template0 encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C'"
-	direct=$JOBRUN_DATABASE_URL
-	export JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_SQL_ASCII"
-	jr_ok migrate
+	in_encoding SQL_ASCII
 	enqueue fails --max-attempts 1
 	enqueue works
 	jr run --lease 2s --heartbeat 200ms
 	ran=$status
 	found=$(q 'select job_type, status, claim_seq from jobrun.job_runs order by id')
 	jr enqueue works '{"price": "\u20ac"}'
-	export JOBRUN_DATABASE_URL=$direct
-	admin "drop database $JR_SQL_ASCII"
+	drop_encoded
 	assert_one_line 65 '^jobrun: conversion between UTF8 and SQL_ASCII is not supported$'
 	assert_equal "$ran $found" $'1 fails|dead|1\nworks|succeeded|1'
 }
