@@ -1,15 +1,21 @@
 /*
- * drain CONNINFO CLAIM.sql DONE.sql: empty a queue, as fast as C and PostgreSQL can, without a handler: a round trip
- * and a commit for each batch. Each ends the runs of the last claim and claims the next. Prints how many there were.
+ * drain CONNINFO CLAIM.sql DONE.sql [PROGRAM]: empty a queue, as fast as C and PostgreSQL can, without a handler: a
+ * round trip and a commit for each batch. Each ends the runs of the last claim and claims the next. Prints how many
+ * there were. With PROGRAM it stays, as `jobrun run --for` does, prints "listening", and claims whenever it is notified
+ * of `queue_runs`; it starts PROGRAM for each run, with JOBRUN_RUN_ID in its environment.
  *
  * The first columns of the claim are id, priority, run_at, id, in the order of the claim. The last row's priority,
  * run_at and id are the parameters of the next claim, if it has any, so that it need not look at the same index entries
  * again. DONE gets the ids as an array.
  */
 #include <libpq-fe.h>
+#include <poll.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum {
 	MOST_TEXT = 1 << 16,
@@ -108,12 +114,72 @@ turn(PGconn *conn)
 	const char *done[1] = {ids};
 	const char *from[3] = {cursor[0], cursor[1], cursor[2]};
 
-	if (PQsendQueryPrepared(conn, "done", 1, done, NULL, NULL, 0) != 1 ||
+	if ((strcmp(ids, "{}") != 0 && PQsendQueryPrepared(conn, "done", 1, done, NULL, NULL, 0) != 1) ||
 	    PQsendQueryPrepared(conn, "claim", parameters, from, NULL, NULL, 0) != 1 || PQpipelineSync(conn) != 1) {
 		complain(conn, "send");
 		return -1;
 	}
 	return receive(conn);
+}
+
+/* Start the program for each run of the last claim, one after the other. */
+static int
+start_each(char *program)
+{
+	char *words[2] = {program, NULL};
+	char left[MOST_IDS];
+	char *rest = left;
+	const char *id;
+
+	keep(left, sizeof(left), ids);
+	while ((id = strtok_r(rest, "{,}", &rest)) != NULL) {
+		int status;
+		pid_t pid;
+
+		if (setenv("JOBRUN_RUN_ID", id, 1) != 0 ||
+		    posix_spawn(&pid, program, NULL, NULL, words, environ) != 0 || waitpid(pid, &status, 0) != pid ||
+		    status != 0) {
+			fprintf(stderr, "drain: %s did not succeed\n", program);
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* Wait until somebody has notified. */
+static int
+wait_for_notification(PGconn *conn)
+{
+	struct pollfd socket = {.fd = PQsocket(conn), .events = POLLIN};
+	PGnotify *notify = PQnotifies(conn);
+
+	while (notify == NULL) {
+		if (poll(&socket, 1, -1) != 1 || PQconsumeInput(conn) != 1)
+			return complain(conn, "wait");
+		notify = PQnotifies(conn);
+	}
+	for (; notify != NULL; notify = PQnotifies(conn))
+		PQfreemem(notify);
+	return 0;
+}
+
+/* Until the connection or a program fails, or a signal comes. */
+static int
+stay(PGconn *conn, char *program)
+{
+	puts("listening");
+	fflush(stdout);
+	while (wait_for_notification(conn) == 0) {
+		int n;
+
+		while ((n = turn(conn)) > 0) {
+			if (start_each(program) != 0)
+				return 1;
+		}
+		if (n < 0)
+			break;
+	}
+	return 1;
 }
 
 int
@@ -122,16 +188,21 @@ main(int argc, char **argv)
 	PGconn *conn;
 	int n;
 
-	if (argc != 4) {
-		fputs("usage: drain CONNINFO CLAIM.sql DONE.sql\n", stderr);
+	if (argc != 4 && argc != 5) {
+		fputs("usage: drain CONNINFO CLAIM.sql DONE.sql [PROGRAM]\n", stderr);
 		return 64;
 	}
 	conn = PQconnectdb(argv[1]);
 	if (PQstatus(conn) != CONNECTION_OK)
 		return complain(conn, "connect");
-	if (prepare(conn, "done", argv[3]) != 0 || prepare(conn, "claim", argv[2]) != 0 ||
-	    PQenterPipelineMode(conn) != 1)
+	if (prepare(conn, "done", argv[3]) != 0 || prepare(conn, "claim", argv[2]) != 0)
 		return 1;
+	if (argc == 5)
+		PQclear(PQexec(conn, "listen queue_runs"));
+	if (PQenterPipelineMode(conn) != 1)
+		return 1;
+	if (argc == 5)
+		return stay(conn, argv[4]);
 	do
 		n = turn(conn);
 	while (n > 0);

@@ -425,16 +425,24 @@ def pickup(lab, options):
     """From the COMMIT of an enqueue to the start of its handler, with a runner that stays."""
     n = 10 if options.quick else 150
 
-    def jobrun():
-        line = text_of([HERE / "latency", "--tsv", n], env=dict(lab.environment, JOBRUN=str(lab.jobrun)))
-        claimed, claimed_99, _, started, started_99, most = map(float, line.split("\t"))
-        return {"claimed": claimed, "claimed_99": claimed_99, "p50": started, "p99": started_99, "max": most}
+    def sample(who):
+        environment = dict(lab.environment, PEERS=str(peers.FOLDER))
+        p50, p99, most = map(float, text_of([HERE / "latency", "--of", who, "--tsv", n], env=environment).split("\t"))
+        return {"p50": p50, "p99": p99, "max": most}
 
-    rows = [
-        Row("from COMMIT to the start of its handler, `run --for`: p50", "p50", "ms", [Target(3)], higher=False),
-        Row("p99 of that", "p99", "ms", [Target(10)], higher=False),
+    floor, peer = "C, libpq and posix_spawn", "graphile-worker"
+    contenders = [
+        Contender("jobrun", "jobrun", lambda: sample("jobrun")),
+        Contender(floor, "floor", lambda: sample("floor")),
     ]
-    return Work("pickup", [Contender("jobrun", "jobrun", jobrun)], rows)
+    if lab.peers:
+        contenders.append(Contender(peer, "peer", lambda: sample(peer)))
+    beside = [Target(0, floor), Target(0, peer)]
+    rows = [
+        Row("from COMMIT to the start of its handler, `run --for`: p50", "p50", "ms", [Target(3), *beside], higher=False),
+        Row("p99 of that", "p99", "ms", [Target(10), *beside], higher=False),
+    ]
+    return Work("pickup", contenders, rows)
 
 
 CASES = {
@@ -469,10 +477,14 @@ def claims(lab, options):
         targets = [Target(times, base)] if times else [Target(most)]
         many = 10 * n if options.full and case == "finished" else n
         rows.append(Row("... " + (title % count(many) if "%" in title else title), "ms", "ms", targets, who=case, higher=False))
+    floor, floor_beside = "C, a lease a row", "C, a lease a row, beside 4"
     contenders.append(Contender(alone, "jobrun", lambda: sample("alone")))
     contenders.append(Contender(beside, "jobrun", lambda: sample("claimers")))
-    rows.append(Row("claims of 100, one after the other, each committed", "ms", "ms", [Target(0)], who=alone, higher=False))
-    rows.append(Row("... beside 4 others that do the same", "ms", "ms", [Target(3, alone)], who=beside, higher=False))
+    contenders.append(Contender(floor, "floor", lambda: sample("queue")))
+    contenders.append(Contender(floor_beside, "floor", lambda: sample("queue-claimers")))
+    rows.append(Row("claims of 100, one after the other, each committed", "ms", "ms", [Target(0, floor)], who=alone, higher=False))
+    targets = [Target(3, alone), Target(0, floor_beside)]
+    rows.append(Row("... beside 4 others that do the same", "ms", "ms", targets, who=beside, higher=False))
     return Work("claim", contenders, rows)
 
 
