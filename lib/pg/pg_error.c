@@ -15,7 +15,7 @@
 #define READ_ONLY                                                                                                      \
 	"the server is a standby, or default_transaction_read_only is on: name the primary in the connection string, or all hosts"
 #define LOCKED "another transaction holds the lock; 'jobrun doctor transactions --long 5s' shows which"
-#define JSON_CONTEXT_MAX 100 /* "JSON data, line N: ", 50 quoted bytes and a token */
+#define JSON_CONTEXT_MAX 100 /* 50 quoted bytes and a token */
 
 struct meaning {
 	const char *prefix;
@@ -50,7 +50,7 @@ static const struct meaning meanings[] = {
 
 /*
  * PgBouncer before 1.19 reports every refused login as 08P01, whatever SQLSTATE the server gave. Only the text tells
- * the reason.
+ * the reason, and only if the server behind it speaks English.
  */
 static const struct {
 	const char *begin, *end;
@@ -99,28 +99,46 @@ is_other_context(const char *line)
 	return false;
 }
 
-size_t
-jr_pg_json_context(const char *context)
+bool
+jr_pg_json_context(const char *context, long *line, const char **quoted, int *quoted_len)
 {
+	size_t end = strcspn(context, "\n"), digits = strcspn(context, "0123456789\n");
+	const char *json = strstr(context, "JSON"), *colon = strchr(context, ':');
 	size_t len;
 
-	if (strncmp(context, "JSON data, line ", 16) != 0)
-		return 0;
-	len = strcspn(context, "\n");
-	while (len < JSON_CONTEXT_MAX && context[len] == '\n' && !is_other_context(context + len + 1))
-		len += 1 + strcspn(context + len + 1, "\n");
-	return len;
+	if (json == NULL || json > context + digits || colon == NULL || colon < context + digits ||
+	    colon > context + end)
+		return false;
+	*line = strtol(context + digits, NULL, 10);
+	*quoted = colon[1] == ' ' ? colon + 2 : colon + 1;
+	len = strcspn(*quoted, "\n");
+	while (len < JSON_CONTEXT_MAX && (*quoted)[len] == '\n' && !is_other_context(*quoted + len + 1))
+		len += 1 + strcspn(*quoted + len + 1, "\n");
+	*quoted_len = (int)len;
+	return true;
 }
 
+static bool
+is_field(const PGresult *result, int field, const char *begin)
+{
+	const char *text = PQresultErrorField(result, field);
+
+	return text != NULL && strncmp(text, begin, strlen(begin)) == 0;
+}
+
+/* Whatever the server's language is, the place is told in the same words: cmd/payload.c reads them. */
 static void
 add_context(const PGresult *result, struct jr_err *err)
 {
-	const char *context = PQresultErrorField(result, PG_DIAG_CONTEXT);
-	size_t len = context == NULL ? 0 : jr_pg_json_context(context);
+	const char *context = PQresultErrorField(result, PG_DIAG_CONTEXT), *quoted;
 	struct jr_err old = *err;
+	long line;
+	int len;
 
-	if (len > 0)
-		jr_fail(err, old.code, "%s: %.*s", old.msg, (int)len, context);
+	if (context == NULL || !is_field(result, PG_DIAG_SOURCE_FILE, "json"))
+		return;
+	if (jr_pg_json_context(context, &line, &quoted, &len))
+		jr_fail(err, old.code, "%s: JSON data, line %ld: %.*s", old.msg, line, len, quoted);
 }
 
 static bool
@@ -182,13 +200,27 @@ add_hint(struct jr_err *err, const char *hint)
 static void
 add_origin(const PGresult *result, struct jr_err *err)
 {
-	static const char begin[] = "PL/pgSQL function ";
 	const char *context = PQresultErrorField(result, PG_DIAG_CONTEXT);
+	const char *function = context == NULL ? NULL : strstr(context, "PL/pgSQL");
 	struct jr_err old = *err;
 
-	if (context == NULL || strncmp(context, begin, strlen(begin)) != 0)
+	if (function == NULL || function > context + strcspn(context, "\n"))
 		return;
 	jr_fail(err, old.code, "%.700s (%s, %.*s)", old.msg, old.sqlstate, (int)strcspn(context, "\n"), context);
+	set_sqlstate(err, old.sqlstate, strlen(old.sqlstate));
+}
+
+/* A right that is missing, told in the language of the server. */
+static void
+name_missing_right(const PGresult *result, struct jr_err *err)
+{
+	struct jr_err old = *err;
+
+	if (strcmp(err->sqlstate, "42501") != 0 || !is_field(result, PG_DIAG_SOURCE_FUNCTION, "aclcheck_error") ||
+	    is_field(result, PG_DIAG_MESSAGE_PRIMARY, "permission denied ") ||
+	    is_field(result, PG_DIAG_MESSAGE_PRIMARY, "must be "))
+		return;
+	jr_fail(err, old.code, "permission denied: %s", old.msg);
 	set_sqlstate(err, old.sqlstate, strlen(old.sqlstate));
 }
 
@@ -202,6 +234,7 @@ read_own_error(const PGresult *result, bool with_values, struct jr_err *err)
 	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 
 	read_error(result, with_values, err);
+	name_missing_right(result, err);
 	if (strcmp(err->sqlstate, "25006") == 0)
 		add_hint(err, READ_ONLY);
 	if (is_missing_schema(err->sqlstate))
@@ -228,8 +261,9 @@ jr_pg_logged_error(const PGresult *result, struct jr_err *err)
 static bool
 is_missing_grant(const struct jr_err *err)
 {
-	return strcmp(err->sqlstate, "42501") == 0 && strncmp(err->msg, "permission denied for ", 22) == 0 &&
-	       strstr(err->msg, "; ") == NULL;
+	return strcmp(err->sqlstate, "42501") == 0 && strstr(err->msg, "; ") == NULL &&
+	       (strncmp(err->msg, "permission denied for ", 22) == 0 ||
+		   strncmp(err->msg, "permission denied: ", 19) == 0);
 }
 
 void

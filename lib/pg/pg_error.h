@@ -10,12 +10,16 @@
 
 /*
  * Exported for its unit test.
- * The length of the first part of a CONTEXT if it is "JSON data, line 1: ..." with the text it quotes; 0 if it is not.
- * Since PostgreSQL 14 that part is one line. 12 and 13 quote the last 50 bytes read, which may contain newlines.
+ * The line, and the text that is quoted (borrowed), if the first part of a CONTEXT is "JSON data, line 1: ...", in any
+ * language of the server. Since PostgreSQL 14 that part is one line. 12 and 13 quote the last 50 bytes read, which may
+ * contain newlines.
  */
-size_t jr_pg_json_context(const char *context);
+bool jr_pg_json_context(const char *context, long *line, const char **quoted, int *quoted_len);
 
-/* The error of a result: primary message, detail and hint on one line, SQLSTATE, code. */
+/*
+ * The error of a result: primary message, detail and hint on one line, SQLSTATE, code. The server's words are in the
+ * language of its lc_messages.
+ */
 void jr_pg_result_error(const PGresult *result, struct jr_err *err);
 
 /*

@@ -21,11 +21,13 @@ static void
 check(const char *text, const char *context, const char *expected)
 {
 	struct jr_err err;
-	size_t len = jr_pg_json_context(context);
+	const char *quoted;
 	char begin[200];
+	long line;
+	int len;
 
-	assert_true(len > 0);
-	jr_fail(&err, JR_E_DATA, "%s: %.*s", REFUSED, (int)len, context);
+	assert_true(jr_pg_json_context(context, &line, &quoted, &len));
+	jr_fail(&err, JR_E_DATA, "%s: JSON data, line %ld: %.*s", REFUSED, line, len, quoted);
 	jr_payload_locate(text, &err);
 	snprintf(begin, sizeof(begin), "the payload is not JSON: %s: " REFUSED, expected);
 	assert_string_equal(err.msg, begin);
@@ -70,14 +72,33 @@ test_repeated(void **state)
 }
 
 static void
+test_other_languages(void **state)
+{
+	(void)state;
+	check("{\"a\":[1,2,x]}", "JSON-Daten, Zeile 1: {\"a\":[1,2,x...", "line 1, column 11");
+	check("{\"a\":1,\n x}",
+	    "donn\xc3\xa9"
+	    "es JSON, ligne 2 :  x...",
+	    "line 2, column 2");
+	check("[1,\n2:]",
+	    "JSON\xe3\x83\x87\xe3\x83\xbc\xe3\x82\xbf\xe3\x80\x81"
+	    "2\xe8\xa1\x8c\xe7\x9b\xae: 2:...",
+	    "line 2, column 2");
+}
+
+static void
 test_what_is_no_json(void **state)
 {
-	static const char *const others[] = {"", "PL/pgSQL function f() line 1 at RETURN", "JSON path, line 1: x"};
+	static const char *const others[] = {"", "PL/pgSQL function f() line 1 at RETURN", "JSON data: x",
+	    "JSON data, line 1", "PL/pgSQL function f() line 1 at RETURN\nJSON data, line 1: x"};
 	struct jr_err err;
+	const char *quoted;
+	long line;
+	int len;
 
 	(void)state;
 	for (size_t i = 0; i < JR_COUNT(others); i++)
-		assert_int_equal(jr_pg_json_context(others[i]), 0);
+		assert_false(jr_pg_json_context(others[i], &line, &quoted, &len));
 	jr_fail(&err, JR_E_DATA, "queue is not a name");
 	assert_false(jr_payload_locate_in("x", "{}", &err));
 	assert_string_equal(err.msg, "queue is not a name");
@@ -88,11 +109,15 @@ static void
 test_bounded(void **state)
 {
 	char context[1000] = "JSON data, line 1: {";
+	const char *quoted;
+	long line;
+	int len;
 
 	(void)state;
 	for (size_t i = strlen(context); i < sizeof(context) - 1; i++)
 		context[i] = i % 10 == 0 ? '\n' : 'x';
-	assert_in_range(jr_pg_json_context(context), 90, 120);
+	assert_true(jr_pg_json_context(context, &line, &quoted, &len));
+	assert_in_range(len, 90, 120);
 }
 
 int
@@ -102,6 +127,7 @@ main(void)
 	    cmocka_unit_test(test_since_14),
 	    cmocka_unit_test(test_before_14),
 	    cmocka_unit_test(test_repeated),
+	    cmocka_unit_test(test_other_languages),
 	    cmocka_unit_test(test_what_is_no_json),
 	    cmocka_unit_test(test_bounded),
 	};
