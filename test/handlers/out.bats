@@ -47,7 +47,7 @@ nothing_left() {
 		until [ -e "$TMPDIR/end" ]; do sleep 0.05; done
 	sh
 	id=$(enqueue slow)
-	bg_runner --lease 4s
+	bg_runner --lease 60s --heartbeat 1s
 	wait_until 10 q_is 'running|{"done": 40}' "select status, progress from jobrun.job_runs where id = $id"
 	touch "$TMPDIR/go"
 	wait_until 10 q_is 'running|{"done": 100}' "select status, progress from jobrun.job_runs where id = $id"
@@ -68,13 +68,16 @@ nothing_left() {
 		exec sleep 300
 	sh
 	id=$(enqueue work --backoff 0s)
-	bg_runner --lease 4s
+	bg_runner --lease 60s --heartbeat 1s
 	wait_until 10 q_is t "select checkpoint is not null and output is not null from jobrun.job_runs where id = $id"
 	kill -KILL "$runner_pid"
 	wait_runner
-	wait_until 15 q_is t "select locked_until < now() from jobrun.job_runs where id = $id"
-	jr_ok run
-	run_is "$id" succeeded
+	reclaimed() { # again, if a heartbeat was still on its way
+		end_lease "$id"
+		run_jobrun run
+		run_is "$id" succeeded
+	}
+	wait_until 15 reclaimed
 	assert_equal "$(q "select output from jobrun.job_attempts where run_id = $id and outcome = 'succeeded'")" \
 		'{"page": 12345678901234567890.10}'
 	# So is what it had printed by then, with the attempt that was lost.
@@ -300,20 +303,23 @@ drop_encoded() {
 
 @test "texts that the encoding of the database lacks are left out, and the outcome is written" {
 	handler fails <<<'echo "{\"progress\": \"日\", \"checkpoint\": \"本\"}" >> "$JOBRUN_OUT"; echo 日本; exit 1'
-	handler works <<<'echo "{\"progress\": \"日\", \"result\": \"本\"}" >> "$JOBRUN_OUT"; echo 日本; sleep 0.6'
+	handler works <<<'echo "{\"progress\": \"日\", \"result\": \"本\"}" >> "$JOBRUN_OUT"; echo 日本; until [ -e "$TMPDIR/end" ]; do sleep 0.05; done'
 	in_encoding LATIN1
 	# What cannot be written of one costs no other its checkpoint.
 	handler odd <<<'until [ -e "$TMPDIR/go" ]; do echo 日本; sleep 0.05; done'
 	handler plain <<<'echo "{\"checkpoint\": 7}" >> "$JOBRUN_OUT"; until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
 	enqueue odd
 	enqueue plain
-	bg_runner -j 2 --lease 2s --heartbeat 200ms
+	bg_runner -j 2 --lease 60s --heartbeat 1s
 	wait_until 10 q_is 7 "select checkpoint from jobrun.job_runs where job_type = 'plain' and status = 'running'"
 	touch "$TMPDIR/go"
 	wait_runner
 	enqueue fails --max-attempts 1
 	enqueue works
-	jr run --lease 2s --heartbeat 200ms
+	bg_runner -j 2 --lease 60s --heartbeat 1s
+	wait_until 10 q_is t "select locked_until - started_at > '61 s' from jobrun.job_runs where job_type = 'works'" # a heartbeat
+	touch "$TMPDIR/end"
+	wait_runner
 	found=$(q 'select job_type, status, claim_seq from jobrun.job_runs order by id offset 2')
 	drop_encoded
 	assert_equal "$found" $'fails|dead|1\nworks|succeeded|1'
@@ -325,7 +331,7 @@ drop_encoded() {
 	in_encoding SQL_ASCII
 	enqueue fails --max-attempts 1
 	enqueue works
-	jr run --lease 2s --heartbeat 200ms
+	jr run
 	ran=$status
 	found=$(q 'select job_type, status, claim_seq from jobrun.job_runs order by id')
 	jr enqueue works '{"price": "\u20ac"}'
@@ -362,7 +368,7 @@ drop_encoded() {
 	for type in link move fifo directory gone; do
 		enqueue "$type"
 	done
-	bg_runner -j 5 --lease 6s
+	bg_runner -j 5 --lease 60s --heartbeat 1s
 	wait_until 15 q_is 5 "select count(*) from jobrun.job_runs where progress is not null"
 	touch "$TMPDIR/go"
 	wait_runner
@@ -421,7 +427,7 @@ drop_encoded() {
 	handler wait <<<'touch "$JOBRUN_OUT"; echo "$JOBRUN_OUT" > "$TMPDIR/path.$JOBRUN_RUN_ID"; until [ -e "$TMPDIR/end" ]; do sleep 0.05; done; echo "{\"result\": 1}" >> "$JOBRUN_OUT"'
 	handler quick <<<'exit 0'
 	killed=$(enqueue wait --max-attempts 1)
-	bg_runner --lease 2s
+	bg_runner
 	wait_until 10 test -s "$TMPDIR/path.$killed"
 	kill -KILL "$runner_pid"
 	wait_runner
@@ -452,8 +458,8 @@ drop_encoded() {
 		echo up >>"$TMPDIR/up"
 		until [ -e "$TMPDIR/go" ]; do sleep 0.05; done
 	sh
-	enqueue litter --max-attempts 1
-	bg_runner --lease 6s
+	enqueue litter
+	bg_runner # whose lease lasts longer than this test: no tick reclaims its run
 	wait_until 10 up_is 1
 	kill -KILL "$runner_pid"
 	wait_runner
