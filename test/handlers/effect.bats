@@ -71,7 +71,7 @@ take_away() {
 	done
 	run on_terminal 80 effect mail -- false
 	assert_equal "$status" 0
-	assert_regex "$output" '^mail: done before, 3m [0-9]+s ago.?$'
+	assert_regex "${lines[-1]}" '^mail: done before, 3m [0-9]+s ago.?$' # if connecting took long, it has said so before
 	effect $'a\eb' --at-most-once -- 'exit 3'
 	effect $'a\eb' -v -- "echo did >>$did"
 	assert_equal "$status" 3
