@@ -27,6 +27,7 @@ as_somebody() {
 @test "a handler of the same account reads neither environment nor memory of runner and watchdog" {
 	handler spy <<-'sh'
 		watchdog=$(ps -o pid= --ppid $PPID | grep -v "^ *$$\$")
+		until [ "$(cat /proc/$watchdog/comm)" = jobrun-watchdog ]; do sleep 0.02; done # it may have been forked just now
 		for pid in $PPID $watchdog; do
 			cat "/proc/$pid/comm"
 			for file in environ maps mem; do
