@@ -51,7 +51,7 @@ json
 	printf '#!/bin/sh\necho worse\n' >worse
 	chmod 755 better
 	chmod 775 worse
-	bg_runner --for 60s --lease 6s
+	bg_runner --for 5m
 	first=$(enqueue work)
 	wait_until 15 q_is succeeded "select status from jobrun.job_runs where id = $first"
 	mv worse "$JOBRUN_HANDLERS/work"
@@ -189,7 +189,7 @@ u 5000 5000"
 	settings deaf <<<'{"cpu": "1s"}'
 	burn=$(enqueue burn --backoff 1h)
 	deaf=$(enqueue deaf --backoff 1h)
-	jr_ok run -j 2
+	JR_TIMEOUT=$((100 * patience)) jr_ok run -j 2 # three seconds of CPU, of which others want their share
 	assert_equal "$(ended "$burn")" 'failed|1|signal:XCPU'
 	assert_equal "$(ended "$deaf")" 'failed|1|signal:KILL'
 	q_is t "select bool_and(cpu_ms between 300 and 5000) from jobrun.job_attempts"

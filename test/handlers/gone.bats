@@ -22,7 +22,7 @@ comes_and_goes() {
 
 	cp -a "$file" kept
 	handler other <<<'exit 0'
-	bg_runner --for 60s
+	bg_runner --for 5m
 	before=$(enqueue "$type")
 	wait_until 15 run_is "$before" succeeded
 	rm "$file"
@@ -97,7 +97,7 @@ comes_and_goes() {
 
 @test "the statement of a NAME.sql is the one that the runner has read when it started, also when the file is gone" {
 	printf 'select 1\n' >"$JOBRUN_HANDLERS/work.sql"
-	bg_runner --for 60s
+	bg_runner --for 5m
 	before=$(enqueue work)
 	wait_until 15 run_is "$before" succeeded
 	rm "$JOBRUN_HANDLERS/work.sql"
