@@ -31,7 +31,7 @@ leavers() {
 	sql_handler d-zone <<<"set time zone 'Asia/Kathmandu'"
 	sql_handler e-level <<<"set session characteristics as transaction isolation level serializable"
 	sql_handler f-own <<<"select set_config('my.setting', 'left', false)"
-	sql_handler g-timeout <<<"set statement_timeout = '1ms'"
+	sql_handler g-timeout <<<"set statement_timeout = '1h'" # a shorter one could end what cleans up after it
 	sql_handler h-temp <<<'create temp table left_behind as select 1'
 	sql_handler i-prepared <<<'prepare left_behind as select 1'
 	sql_handler j-cursor <<<'declare left_behind cursor with hold for select 1'
