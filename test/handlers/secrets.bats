@@ -26,8 +26,9 @@ as_somebody() {
 
 @test "a handler of the same account reads neither environment nor memory of runner and watchdog" {
 	handler spy <<-'sh'
-		watchdog=$(ps -o pid= --ppid $PPID | grep -v "^ *$$\$")
-		until [ "$(cat /proc/$watchdog/comm)" = jobrun-watchdog ]; do sleep 0.02; done # it may have been forked just now
+		watchdog=$(pgrep -P "$PPID" | grep -vx "$$")
+		n=0 # It may have been forked just now, and has no name of its own yet.
+		until [ "$(cat "/proc/$watchdog/comm")" = jobrun-watchdog ] || [ $((n += 1)) -gt 200 ]; do sleep 0.05; done
 		for pid in $PPID $watchdog; do
 			cat "/proc/$pid/comm"
 			for file in environ maps mem; do
