@@ -41,7 +41,7 @@ take_away() {
 
 @test "a claim that was lost is noticed at the heartbeat, and the statement is cancelled" {
 	id=$(enqueue sleep)
-	bg_runner --lease 2s
+	bg_runner --lease 60s --heartbeat 1s
 	wait_until 10 works
 	take_away "$id"
 	wait_runner
@@ -51,14 +51,19 @@ take_away() {
 }
 
 @test "heartbeats go on while a statement runs longer than the lease" {
-	sql_handler long <<<'select pg_sleep(3.5), public.bump()'
+	sql_handler long <<<'select pg_advisory_xact_lock_shared(77), public.bump() /* work */'
+	hold 'select pg_advisory_xact_lock(77)'
 	id=$(enqueue long)
-	bg_runner --lease 2s
-	wait_until 5 run_is "$id" running
-	# Another tick would take it if its lease ended.
-	while ! is_gone "$runner_pid"; do
-		jr_ok run --lease 2s --state-dir "$BATS_TEST_TMPDIR/other"
+	bg_runner --lease 60s --heartbeat 1s
+	wait_until 10 works
+	for _ in 1 2; do
+		end_lease "$id"
+		wait_until 10 q_is t "select locked_until > now() + interval '50 s' from jobrun.job_runs where id = $id"
+		# Another tick would take it if its lease had ended.
+		jr_ok run --state-dir "$BATS_TEST_TMPDIR/other"
 	done
+	works
+	release_holds
 	wait_runner
 	is_fate "$id" 'succeeded|1|1|'
 	q_is 1 'select n from counter'
@@ -117,7 +122,7 @@ take_away() {
 
 @test "jobrun cancel cancels the statement that runs" {
 	id=$(enqueue sleep)
-	bg_runner --lease 2s
+	bg_runner --lease 60s --heartbeat 1s
 	wait_until 10 works
 	jr_ok cancel "$id"
 	wait_runner
@@ -164,9 +169,10 @@ take_away() {
 @test "after SIGKILL of the runner nothing of the statement stays, and the run is reclaimed" {
 	sql_handler slow <<<"select pg_sleep(case when current_setting('jobrun.claim') = '1' then 60 else 0 end), public.bump() /* work */"
 	id=$(enqueue slow --backoff 0)
-	bg_runner --lease 2s
+	bg_runner
 	wait_until 10 works
 	kill -KILL "$runner_pid"
+	end_lease "$id"
 	wait_until 10 ticked_to_success "$id"
 	is_fate "$id" 'succeeded|2|2|'
 	q_is 1 'select n from counter'
@@ -247,7 +253,7 @@ measure() {
 	sql_handler slow <<<'select pg_sleep(0.9), public.bump()'
 	proxy late 400
 	id=$(enqueue slow)
-	jr_ok run -d "$proxied" --lease 4s --heartbeat 1s
+	jr_ok run -d "$proxied" --lease 60s --heartbeat 1s
 	[[ $stderr != *lease_lost* ]]
 	is_fate "$id" 'succeeded|1|1|'
 	q_is 1 'select n from counter'
