@@ -20,7 +20,7 @@ needs_check() {
 hold_row() {
 	sql_handler hold <<<"select public.bump(), $1 /* work */"
 	id=$(enqueue hold --backoff 0)
-	bg_runner --lease 2s
+	bg_runner --lease 6s
 	wait_until 10 works
 	backend=$(q "select pid from pg_stat_activity where datname = current_database() and state = 'active'
 		and query like '%/* work */%' and pid <> pg_backend_pid()")
