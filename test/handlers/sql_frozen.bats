@@ -99,7 +99,7 @@ killed_while_its_end_waits() {
 	hold 'select pg_advisory_xact_lock(11)'
 	sql_handler hold <<<"update counter set n = n + 1 where pg_advisory_xact_lock(11)::text = '' /* work */"
 	id=$(enqueue hold --backoff 0)
-	bg_runner --lease 6s
+	bg_runner --lease 30s # the end waits for a sixth of it
 	wait_until 10 works
 	backend=$(q "select pid from pg_stat_activity where datname = current_database() and query like '%/* work */%' and pid <> pg_backend_pid()")
 	hold "select from jobrun.job_runs where id = $id for update"
@@ -109,6 +109,7 @@ killed_while_its_end_waits() {
 	wait_until 10 q_is 0 "select count(*) from pg_stat_activity where pid = $backend and xact_start is not null"
 	assert_equal "$(q 'select n from counter for update nowait')" 0
 	release_holds
+	end_lease "$id"
 	wait_until 20 other_host_succeeds
 	q_is 1 'select n from counter'
 }
