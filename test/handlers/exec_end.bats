@@ -112,7 +112,8 @@ in_time() {
 	ln -s "$(readlink -f "$(type -P true)")" "$JOBRUN_HANDLERS/true"
 	q "select jobrun.enqueue('true') from generate_series(1, 200)" >/dev/null
 	jr_ok run -j 8
-	q_is '200|200' "select count(*) filter (where status = 'succeeded'), sum(claim_seq) from jobrun.job_runs"
+	# What was claimed ahead and not started within a second was claimed once more; no attempt counts for that.
+	q_is '200|200|0' "select count(*) filter (where status = 'succeeded'), sum(attempts), (select count(*) from jobrun.job_attempts) from jobrun.job_runs"
 }
 
 # keeps_nobody_waiting ID: the attempt has ended soon. The start and the end of the program do not count, which take long on a slow machine.
