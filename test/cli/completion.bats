@@ -105,7 +105,8 @@ time.sleep(60)' >port &
 	offers mails run --queue m
 	offers "$queues" queue ''
 	offers "$queues" list -q ''
-	JOBRUN_DATABASE_URL=host=/nowhere offers "$queues" "-d$JOBRUN_DATABASE_URL" queue ''
+	url=$JOBRUN_DATABASE_URL
+	JOBRUN_DATABASE_URL=host=/nowhere offers "$queues" "-d$url" queue ''
 	offers nightly slots n
 	assert_equal "$(words slots nightly '')" ''
 	offers "$id" retry 1 ''
