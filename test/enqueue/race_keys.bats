@@ -77,8 +77,9 @@ opposite() {
 	wait_until 30 grep -qh ERROR "$TMPDIR/client" "$BATS_TEST_TMPDIR/hold.0.out" "$BATS_TEST_TMPDIR/hold.1.out"
 	release_holds
 	end_client
-	run sed -n 's/^.*ERROR: *\([0-9A-Z]*\):.*/\1/p' "$TMPDIR/client" "$BATS_TEST_TMPDIR"/hold.?.out
-	assert_output 40001
+	# On a machine that stands still for seconds the others have looked, too, and two are ended.
+	codes=$(sed -n 's/^.*ERROR: *\([0-9A-Z]*\):.*/\1/p' "$TMPDIR/client" "$BATS_TEST_TMPDIR"/hold.?.out | sort -u)
+	assert_equal "$codes" 40001
 }
 
 @test "a kept run does not start before the transaction that kept it commits" {
