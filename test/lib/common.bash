@@ -65,7 +65,7 @@ common_teardown() {
 		"$command" || bad=1
 	done
 	end_runners
-	release_holds
+	release_holds || bad=1
 	end_client
 	if [ -n "${unpooled:-}" ]; then # of lib/pooler
 		end_pooler || bad=1

@@ -9,6 +9,7 @@ test_database() {
 	test_cluster=$JR_CLUSTER
 	hold_pids=()
 	hold_fds=()
+	hold_backends=()
 	own_cluster_started=
 	roles=()
 	export JOBRUN_DATABASE_URL="$JR_SERVER dbname=$JR_DATABASE"
@@ -115,14 +116,15 @@ hold() {
 	hold_pids+=("$hold_pid")
 	exec {hold_fd}>"$fifo"
 	hold_fds+=("$hold_fd")
-	printf 'begin;\n%s;\n\\echo held\n' "$1" >&"$hold_fd"
-	wait_until 10 grep -q '^held$' "$answer" || {
+	printf 'select pg_backend_pid() \\gset\nbegin;\n%s;\n\\echo held :pg_backend_pid\n' "$1" >&"$hold_fd"
+	wait_until 10 grep -q '^held [0-9]*$' "$answer" || {
 		cat "$answer"
 		return 1
 	}
+	hold_backends+=("$(sed -n 's/^held //p' "$answer")")
 }
 
-# Roll all of them back.
+# Roll all of them back. When psql has ended its transaction has not: the server's process has to see that, and keeps its locks until then.
 release_holds() {
 	local pid
 
@@ -133,6 +135,17 @@ release_holds() {
 	close_holds
 	hold_fds=()
 	hold_pids=()
+	are_gone ${hold_backends[0]+"${hold_backends[@]}"} || return
+	hold_backends=()
+}
+
+# are_gone PID...: wait until these processes of the server have ended, and with them their transactions and locks.
+are_gone() {
+	local pid
+
+	for pid; do
+		wait_until 10 is_gone "$pid" || return
+	done
 }
 
 # close_holds: close the ends of their scripts that this shell writes to.
@@ -165,10 +178,14 @@ drop_schema() {
 
 # --- disturbing the server ---
 
-# Cut every other connection to the test's database; prints how many there were.
+# Cut every other connection to the test's database. They are gone then, so that nobody meets one of a pooler that is about to end.
 terminate_backends() {
-	q "select count(pg_terminate_backend(pid)) from pg_stat_activity
-		where datname = current_database() and pid <> pg_backend_pid()"
+	local pids
+
+	pids=$(q "select case when pg_terminate_backend(pid) then pid end from pg_stat_activity
+		where datname = current_database() and pid <> pg_backend_pid()")
+	# shellcheck disable=SC2086 # a list of numbers
+	are_gone $pids
 }
 
 # own_cluster [-o NAME=VALUE]...: from here on the test's database is in a cluster that it may restart and stop.
