@@ -7,8 +7,8 @@ load ../lib/common
 	handler work <<<'exit 0'
 	handler tick <<<'exit 0'
 	a=$(enqueue work)
-	jr_ok define nightly --type tick --schedule '* * * * *'
-	q "update jobrun.job_definitions set next_slot_at = date_trunc('minute', now()) where name = 'nightly'"
+	jr_ok define nightly --type tick --schedule '0 * * * *'
+	q "update jobrun.job_definitions set next_slot_at = date_trunc('hour', now()) where name = 'nightly'"
 	jr_ok pause --all --reason 'new schema'
 	assert_equal "$output" 'everything: paused'
 	jr_ok run
@@ -69,7 +69,7 @@ resume|' "select action, reason from jobrun.job_audit where object = 'everything
 	q_is t "select paused_until = 'infinity' from jobrun.job_queues where name = 'mail'"
 }
 
-# meets N AFTER PAUSE...: does a claim of N, which takes three seconds, take nothing if `jobrun pause PAUSE` comes meanwhile?
+# meets N AFTER PAUSE...: does a claim of N, which takes until then, take nothing if `jobrun pause PAUSE` comes meanwhile?
 meets() {
 	local n=$1 after=$2 claim claimed
 
@@ -79,18 +79,23 @@ meets() {
 	claimed=$!
 	wait_until 10 q_is 1 "select count(*) from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()"
 	jr_ok pause "$@"
+	q 'insert into public.go values (1)'
 	wait "$claimed" || true
 	run cat claimed
 	assert_output --partial 'a pause began during this claim'
 	jr_ok resume "$@"
 	q_is 1 "begin; $claim; rollback"
+	q 'delete from public.go'
 }
 
 @test "a claim that takes long and meets the beginning of a pause takes nothing" {
 	a=$(enqueue work)
 	q "insert into jobrun.job_runners (id, host, pid, version, permits, job_types) values (7, 'db9', 1, 'x', 1, '{work}')"
-	# In the statement that takes runs, as behind the dead entries of an old snapshot. (A pause of the host would wait for this claim.)
-	q "create function public.slow() returns trigger language plpgsql as 'begin perform pg_sleep(3); return new; end'" \
+	# In the statement that takes runs, as behind the dead entries of an old snapshot: for more than a second, and until there is a row in
+	# the table go. (A pause of the host would wait for this claim.)
+	q 'create table public.go (n integer)' "create function public.slow() returns trigger language plpgsql as 'begin
+			while clock_timestamp() < now() + interval ''1.1 s'' or not exists (select from public.go) loop perform pg_sleep(0.05); end loop;
+			return new; end'" \
 		"create trigger slow before update on jobrun.job_runs for each row when (new.status = 'running') execute function public.slow()"
 	meets 0 '0::smallint, now(), 0' --type work # only what is claimed ahead, which is nothing of a queue with limits
 	run_is "$a" queued
@@ -161,6 +166,14 @@ meets() {
 	JOBRUN_DATABASE_URL=$(url_of "run_$JR_DATABASE") jr_ok run
 }
 
+# catches_int PID: has it a handler for that signal, which is number 2?
+catches_int() {
+	local mask
+
+	mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status")
+	[ $((0x$mask & 2)) -ne 0 ]
+}
+
 @test "--wait ends when nothing has run for longer than a claim may be on its way; at --timeout it is 75" {
 	waiting_handler work
 	one=$(enqueue work)
@@ -174,7 +187,7 @@ meets() {
 	env --default-signal=INT "$JOBRUN" pause --all --wait >out 2>err 3>&- 4>&- &
 	waits=$!
 	wait_until 10 grep -q paused out
-	sleep 1
+	wait_until 10 catches_int "$waits"
 	kill -INT "$waits"
 	wait_runner "$waits"
 	assert_equal "$runner_status" 130
@@ -184,12 +197,12 @@ meets() {
 	q "insert into jobrun.job_runners (id, host, pid, version, permits) values (9, 'db9', 1, 'x', 1)"
 	q "insert into jobrun.job_runs (job_type, status, attempts, claim_seq, runner_id, locked_by, locked_until, started_at)
 		values ('lost', 'running', 1, 1, 9, 'db9', now() - interval '1 s', now() - interval '1 h')"
-	(sleep 1; touch "$TMPDIR/go") 3>&- 4>&- &
 	began=$(now_ms)
+	(sleep 1; touch "$TMPDIR/go") 3>&- 4>&- &
 	jr_ok pause --all --wait
 	assert_equal "$output" 'everything: paused'
 	assert_regex "$stderr" '^run [0-9]+ \(lost\) on db9: its lease has ended, so nobody works on it; a tick takes it back$'
-	assert_between 5900 "$(ms_since "$began")" 20000
+	assert_between 5900 "$(ms_since "$began")" $((20000 * patience))
 	run_is "$one" succeeded
 	wait_runner "$runner_pid"
 }
@@ -199,14 +212,19 @@ meets() {
 	one=$(enqueue work)
 	bg_runner
 	wait_until 10 up_is 1
-	(sleep 1; touch "$TMPDIR/go") 3>&- 4>&- &
-	run on_terminal 80 pause --host "$(hostname)" --wait
-	assert_success
+	TERM=xterm timeout $((60 * patience)) script -qefc "stty cols 80; $JOBRUN pause --host $(hostname) --wait" /dev/null </dev/null >screen 2>&1 3>&- 4>&- &
+	terminal=$!
+	runner_pids+=("$terminal")
+	wait_until 10 grep -q ' runs since ' screen
+	touch "$TMPDIR/go"
+	wait_runner
+	wait_runner "$terminal"
+	assert_equal "$runner_status" 0
+	run tr -d '\r' <screen
 	assert_line --index 0 "host $(hostname): paused"
 	assert_line --index 1 --regexp "^run $one \(work\) on [^ ]+ runs since ([0-9-]+ )?[0-9:]+\+00:00 \((now|[0-9]+s ago)\)$"
 	assert_line --index 2 --regexp "^run $one \(work\) on [^ ]+ is over$"
 	assert_line --index 3 'nothing runs'
-	wait_runner
 }
 
 @test "--wait sees a run of a claim that was on its way when the pause began" {
