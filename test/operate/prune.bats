@@ -347,10 +347,15 @@ is_stepping() {
 	q 'delete from jobrun.job_attempts'  'delete from jobrun.job_runs'
 }
 
-# back HOURS: all that has happened so far was so many hours ago, and that was not summed yet.
+# back HOURS: all that has happened so far was so many hours ago, and that was not summed yet. It goes back some minutes further, to where
+# the first of it ended as its hour began, so that all of it is in one hour.
 back() {
-	q "update jobrun.job_runs set created_at = created_at - i, run_at = run_at - i, started_at = started_at - i, finished_at = finished_at - i from (select $1 * interval '1 hour' as i) v" \
-		"update jobrun.job_attempts set started_at = started_at - i, finished_at = finished_at - i from (select $1 * interval '1 hour' as i) v" \
+	local i
+
+	i=$(q "select $1 * interval '1 hour' + v.first - date_trunc('hour', v.first) from (select least(
+		(select min(finished_at) from jobrun.job_runs), (select min(finished_at) from jobrun.job_attempts))) v(first)")
+	q "update jobrun.job_runs set created_at = created_at - i, run_at = run_at - i, started_at = started_at - i, finished_at = finished_at - i from (select interval '$i' as i) v" \
+		"update jobrun.job_attempts set started_at = started_at - i, finished_at = finished_at - i from (select interval '$i' as i) v" \
 		"update jobrun.settings set stats_until = date_trunc('hour', least(stats_until, now() - $1 * interval '1 hour' - interval '1 hour'))"
 }
 
@@ -374,9 +379,10 @@ sh
 	handler broken <<<'exit 65'
 	handler busy <<<'exit 75'
 	handler fine <<<'exit 0'
-	for type in flaky broken busy fine fine; do
+	for type in flaky broken fine fine; do
 		enqueue "$type" >/dev/null
 	done
+	enqueue busy --backoff 1h >/dev/null
 	id=$(enqueue fine --in 1h)
 	wait_until 20 run_all_due
 	jr_ok cancel "$id"
@@ -510,7 +516,7 @@ run_all_due() {
 	touch "$TMPDIR/end"
 	wait_runner
 	id=$(housekeeping)
-	bg_runner --for 20s --max-runs 1
+	bg_runner --for 5m --max-runs 1
 	wait_until 10 run_is "$id" succeeded
 	id=$(enqueue work)
 	wait_runner
@@ -560,7 +566,7 @@ run_all_due() {
 	handler other <<<'exit 0'
 	slow_steps 0.05
 	id=$(housekeeping)
-	bg_runner --lease 2s
+	bg_runner --lease 60s --heartbeat 500ms
 	wait_until 10 is_stepping
 	until=$(q "select locked_until from jobrun.job_runs where id = $id")
 	wait_until 10 q_is t "select locked_until > '$until' from jobrun.job_runs where id = $id"
