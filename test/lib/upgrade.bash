@@ -25,7 +25,7 @@ columns_of() {
 	done
 }
 
-# hold_kinds: a runner holds a run of each kind, until let_go. A lease of 8 s, so that it is heartbeaten every 2 s.
+# hold_kinds: a runner holds a run of each kind, until let_go. It is heartbeaten every 2 s, and the lease outlasts a slow migration.
 hold_kinds() {
 	q 'create table if not exists public.sign (n integer)' "create or replace function public.wait_for_sign() returns text language plpgsql as \$\$
 		begin while not exists (select from public.sign) loop perform pg_sleep(0.05); end loop; return 'seen'; end \$\$"
@@ -36,7 +36,7 @@ hold_kinds() {
 	for kind in exec sql http; do
 		enqueue "${kind}_one"
 	done
-	bg_runner --lease 8s
+	bg_runner --lease 60s --heartbeat 2s
 	wait_until 20 q_is 3 "select count(*) from jobrun.job_runs where status = 'running'"
 }
 

@@ -493,11 +493,13 @@ connections() {
 	enqueue work
 	q "update jobrun.job_runs set definition_id = 77, slot = now() where id = 2"
 	proxy answer-last 2
-	bg_runner -d "$proxied" --lease 8s -j 2
+	bg_runner -d "$proxied" --lease 60s -j 2
 	wait_until 10 test -e "$cut_file"
 	q_is 2 "select count(*) from jobrun.job_runs where status = 'running' and claim_seq = 1"
+	kill -STOP "$runner_pid" # it tries to connect for ten seconds, and a migration may take longer
 	with "$TMPDIR/next/jobrun" jr_ok migrate
 	proxy_again
+	kill -CONT "$runner_pid"
 	wait_runner
 	with "$TMPDIR/next/jobrun" jr_ok run -j 1
 	assert_equal "$(sort "$TMPDIR/began")" $'1\n2'

@@ -119,11 +119,13 @@ after_claim() {
 	with "$BEFORE" enqueue work
 	q "update jobrun.job_runs set definition_id = 77, slot = now() where id = 2"
 	proxy answer-last 2
-	with "$BEFORE" bg_runner -d "$proxied" --lease 8s -j 2
+	with "$BEFORE" bg_runner -d "$proxied" --lease 60s -j 2
 	wait_until 10 test -e "$cut_file"
 	q_is 2 "select count(*) from jobrun.job_runs where status = 'running' and claim_seq = 1"
+	kill -STOP "$runner_pid" # it tries to connect for ten seconds, and a migration may take longer
 	jr_ok migrate
 	proxy_again
+	kill -CONT "$runner_pid"
 	wait_runner
 	jr_ok run -j 1
 	assert_equal "$(sort "$TMPDIR/began")" $'1\n2'
@@ -136,10 +138,16 @@ stays() {
 	wait_until 10 grep -q event=listening "$runner_err"
 }
 
-# told_of ID: it was told of this run, and has run it.
-told_of() {
-	wait_until 10 run_is "$1" succeeded
-	grep event=notified "$runner_err"
+# is_told: for wait_until, of one more run. It is not told of what a look that is due already will find.
+is_told() {
+	enqueue work >/dev/null
+	wait_until 1 grep -q event=notified "$runner_err"
+}
+
+# told_of_work: it was told of new work, and has done it.
+told_of_work() {
+	wait_until 20 is_told
+	wait_until 20 nothing_is_open
 	kill -TERM "$runner_pid"
 	wait_runner
 	assert_equal "$runner_status" 0
@@ -149,20 +157,20 @@ told_of() {
 	needs_session # notifications
 	handler work <<<'exit 0'
 	stays
-	told_of "$(enqueue work)"
+	told_of_work
 	with "$BEFORE" stays
 	jr_ok migrate
-	told_of "$(enqueue work)"
+	told_of_work
 }
 
 @test "what a runner of the version before held when it was killed is taken back after migrate, and charged as lost" {
 	handler work <<<'[ "$JOBRUN_ATTEMPT" -gt 1 ] || exec sleep 60'
-	with "$BEFORE" enqueue work --backoff 0
-	with "$BEFORE" bg_runner --lease 2s
-	wait_until 20 q_is 1 "select count(*) from jobrun.job_runs where status = 'running'"
+	id=$(with "$BEFORE" enqueue work --backoff 0)
+	with "$BEFORE" bg_runner
+	wait_until 20 run_is "$id" running
 	kill -KILL "$runner_pid"
 	jr_ok migrate
-	wait_until 20 q_is t "select locked_until < now() from jobrun.job_runs"
+	end_lease "$id"
 	jr_ok run
 	q_is 'succeeded|2|lost' "select status, claim_seq, (select outcome from jobrun.job_attempts) from jobrun.job_runs"
 }
