@@ -102,12 +102,12 @@ typical_handlers() {
 
 # other_host ARGUMENT...: a tick of a second host, with permits and state of its own.
 other_host() {
-	jr run --state-dir "$BATS_TEST_TMPDIR/other" --lease 2s "$@"
+	jr run --state-dir "$BATS_TEST_TMPDIR/other" "$@"
 }
 
 # ticked_to_success ID: has the run succeeded, if need be by one more tick? For wait_until.
 ticked_to_success() {
-	run_is "$1" succeeded || { run_jobrun run --lease 2s; run_is "$1" succeeded; }
+	run_is "$1" succeeded || { run_jobrun run; run_is "$1" succeeded; }
 }
 
 # --- rows as a runner writes them ---

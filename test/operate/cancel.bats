@@ -35,7 +35,7 @@ setup() {
 
 @test "cancel of a running run is seen at the next heartbeat" {
 	id=$(enqueue slow)
-	bg_runner --lease 4s
+	bg_runner --lease 60s --heartbeat 1s
 	wait_until 10 run_is "$id" running
 	jr_ok cancel "$id"
 	assert_equal "$output" "run $id: cancel requested; its runner stops it at the next heartbeat; if that runner is gone, the first tick after the lease ends it"
@@ -73,7 +73,7 @@ setup() {
 
 @test "cancel --queue takes waiting runs, and running ones only if asked to" {
 	id=$(enqueue slow --queue night)
-	bg_runner --lease 4s
+	bg_runner --lease 60s --heartbeat 1s
 	wait_until 10 run_is "$id" running
 	queued_runs 3 mail night
 	queued_runs 1 mail day

@@ -12,7 +12,7 @@ setup() {
 
 # tick STATUS: what cron's line does.
 tick() {
-	jr run --ping "$web/ping/tick" --lease 2s
+	jr run --ping "$web/ping/tick"
 	assert_equal "$status" "$1"
 }
 

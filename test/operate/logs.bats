@@ -15,6 +15,7 @@ tell() {
 
 # follow ID: in the background; out and err are what it prints. A shell starts those with INT ignored.
 follow() {
+	: >out # what an earlier one has printed is not taken for its words
 	(exec env --default-signal=INT "$JOBRUN" logs -f "$1") >out 2>err 3>&- &
 	is_follower $!
 }
@@ -256,6 +257,7 @@ jobrun: run $id is dead: exit 65: no"
 		kill "-$sig" "$follower"
 		followed $((128 + $(kill -l "$sig")))
 	done
+	: >out
 	"$JOBRUN" logs -f "$id" 2>err 3>&- > >(head -c 3 >out) &
 	is_follower $!
 	wait_until 10 follower_printed one
@@ -302,7 +304,7 @@ jobrun: run $id is dead: exit 65: no"
 	handler work <<<'echo begun; until [ -e go ]; do sleep 0.05; done; echo ended'
 	id=$(enqueue work)
 	follow "$id"
-	bg_runner --lease 4s --heartbeat 500ms
+	bg_runner --lease 60s --heartbeat 500ms
 	wait_until 10 follower_printed 'begun\n'
 	run_is "$id" running
 	touch "$JOBRUN_HANDLERS/go"

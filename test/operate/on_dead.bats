@@ -78,7 +78,7 @@ refuse_all() {
 @test "reclaim raises the alarm of a run that was lost with its last attempt" {
 	handler work <<<'touch "$TMPDIR/began"; exec sleep 60'
 	id=$(enqueue work --max-attempts 1)
-	bg_runner --lease 2s
+	bg_runner
 	wait_until 10 test -e "$TMPDIR/began"
 	kill -KILL "$runner_pid"
 	end_lease "$id"
@@ -93,12 +93,12 @@ refuse_all() {
 @test "of several runners that reclaim at once one raises the alarm" {
 	handler work <<<'touch "$TMPDIR/began"; exec sleep 60'
 	id=$(enqueue work --max-attempts 1)
-	bg_runner --lease 2s
+	bg_runner
 	wait_until 10 test -e "$TMPDIR/began"
 	kill -KILL "$runner_pid"
 	end_lease "$id"
 	for n in 1 2 3 4; do
-		bg_runner --state-dir "$BATS_TEST_TMPDIR/host$n" --lease 2s
+		bg_runner --state-dir "$BATS_TEST_TMPDIR/host$n"
 		pids[n]=$runner_pid
 	done
 	for n in 1 2 3 4; do

@@ -24,13 +24,17 @@ setup() {
 }
 
 @test "a long run is heartbeaten, a lost one is taken back, and the commands work" {
-	handler slow <<<'sleep 3' # longer than the lease
+	waiting_handler slow
 	id=$(enqueue slow --backoff 0)
-	bg_runner --lease 2s
-	wait_until 10 run_is "$id" running
+	bg_runner --lease 60s --heartbeat 1s
+	for beat in first second; do
+		until=$(field "$id" locked_until)
+		wait_until 10 q_is t "select locked_until > coalesce(nullif('$until', '')::timestamptz, '-infinity') from jobrun.job_runs where id = $id"
+	done
 	kill -KILL "$runner_pid"
-	wait_until 5 lease_has_ended "$id"
-	jr_ok run --lease 2s
+	end_lease "$id"
+	touch "$TMPDIR/go"
+	jr_ok run
 	q_is 'succeeded|2' "select status, claim_seq from jobrun.job_runs where id = $id"
 	jr_ok show "$id"
 	jr_ok status
