@@ -47,7 +47,7 @@ setup() {
 	pooler server_lifetime=3600 server_idle_timeout=3600
 	printf '%s\n' 'select pg_sleep(60)' >"$JOBRUN_HANDLERS/sleep.sql"
 	q "select jobrun.enqueue('sleep', timeout => '200 ms', max_attempts => 1) from generate_series(1, 60)" >/dev/null
-	jr run --sql-jobs 3 --max-runtime 60s
+	JR_TIMEOUT=$((100 * patience)) jr run --sql-jobs 3
 	q_is 60 "select count(*) from jobrun.job_runs where status = 'dead' and error_code = 'timeout'"
 	# It also ends when the one who cancels goes away too early.
 	pooler_lives

@@ -247,7 +247,7 @@ is_stepping() {
 @test "prune --dry-run counts what prune would take, of each kind, and changes nothing" {
 	local dry real more now_complete="extract(epoch from date_trunc('hour', now() - interval '10 minutes'))::bigint / 3600"
 
-	export JR_TIMEOUT=100 # each hour is a step, with a pause three times as long behind it
+	export JR_TIMEOUT=$((100 * patience)) # each hour is a step, with a pause three times as long behind it
 	q "select setseed(0.4)" "update jobrun.settings set stats_until = stats_until - interval '5 days'" \
 		"select old(s, random() * interval '110 days', case i % 3 when 0 then 'cli:' || i when 1 then 'key' || i end, case when i % 2 = 0 and s <> 'cancelled' then 'output' end)
 		from generate_series(1, 600) i cross join lateral (select (array['succeeded', 'cancelled', 'dead'])[1 + i % 3 * (i % 2)] as s offset 0) v" \
@@ -449,6 +449,7 @@ run_all_due() {
 @test "several prunes at once beside runners do not deadlock, and lose and repeat nothing" {
 	local i pids=()
 
+	export JR_TIMEOUT=$((100 * patience)) # so much for each of them
 	handler work <<<'exit 0'
 	handler fails <<<'exit 1'
 	q "update jobrun.settings set stats_until = stats_until - interval '130 days', keep_succeeded = '1 hour', keep_keyed = '2 hours', keep_cancelled = '1 hour',
@@ -536,7 +537,7 @@ run_all_due() {
 	handler other <<<'exit 0'
 	slow_steps 0.1
 	id=$(housekeeping)
-	q "update jobrun.job_runs set timeout = '3 s' where id = $id"
+	q "update jobrun.job_runs set timeout = '8 s' where id = $id"
 	jr_ok run
 	run_is "$id" succeeded
 	q_is false "select result ->> 'done' from jobrun.job_runs where id = $id"
@@ -547,7 +548,7 @@ run_all_due() {
 	slow_steps 0.1
 	housekeeping >/dev/null
 	housekeeping >/dev/null
-	q "update jobrun.job_runs set timeout = '2 s'"
+	q "update jobrun.job_runs set timeout = '8 s'"
 	jr_ok run
 	q_is '2|1|0' "select count(*) filter (where status = 'succeeded'),
 			count(*) filter (where status = 'queued' and run_at between created_at + interval '59 s' and created_at + interval '61 s'),
