@@ -2,7 +2,8 @@
 
 see:REGEX waits until the newest frame, without its control sequences, matches; key:TEXT types it; size:ROWSxCOLUMNS
 resizes; signal:NAME sends it; run:COMMAND runs a command of the shell; end waits until the command has ended. The newest frame is
-printed; the exit status is the command's, or 99 if a step did not come within 20 seconds, or if the terminal was not left as it was.
+printed; the exit status is the command's, or 99 if a step did not come within 20 seconds (TEST_PATIENCE times as long), or if the
+terminal was not left as it was.
 """
 
 import fcntl
@@ -18,6 +19,9 @@ import termios
 import time
 
 
+SECONDS = 20 * int(os.environ.get("TEST_PATIENCE", "1"))
+
+
 def resize(master, size):
     rows, columns = (int(n) for n in size.split("x"))
     fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -25,12 +29,16 @@ def resize(master, size):
 
 class Screen:
     def __init__(self, size, command):
+        ready, is_ready = os.pipe()
         self.pid, self.master = pty.fork()
         if self.pid == 0:
-            time.sleep(0.1)  # until the size is set
+            os.close(is_ready)
+            os.read(ready, 1)  # until the size is set, and the mode known
             os.execvp(command[0], command)
         resize(self.master, size)
         self.mode = termios.tcgetattr(self.master)[3]
+        os.close(is_ready)
+        os.close(ready)
         self.bytes = b""
         self.status = None
 
@@ -47,7 +55,7 @@ class Screen:
             _, self.status = os.waitpid(self.pid, 0)
 
     def wait(self, what, done):
-        until = time.monotonic() + 20
+        until = time.monotonic() + SECONDS
         while not done():
             if self.status is not None or time.monotonic() > until:
                 sys.exit("%s did not come; the newest frame:\n%s" % (what, self.frame()))
@@ -69,7 +77,7 @@ class Screen:
         elif kind == "run":
             subprocess.run(text, shell=True, check=True, stdout=subprocess.DEVNULL)
         elif kind == "end":
-            until = time.monotonic() + 20
+            until = time.monotonic() + SECONDS
             while not self.ended() and time.monotonic() < until:
                 self.read()
             if not self.ended():
