@@ -209,12 +209,19 @@ printed() {
 	with_setting lock_timeout 1ms
 	with_setting statement_timeout 2s
 	id=$(enqueue one)
+	# Its statement must not take longer than the server's statement_timeout, so the lock is taken as soon as it has begun.
+	q 'create table public.go (n integer)'
+	client "set statement_timeout = 0; set lock_timeout = 0; begin;
+		do \$\$ begin while not exists (select from jobrun.job_runs where id = $id and status = 'running') loop perform pg_sleep(0.01); end loop; end \$\$;
+		select from jobrun.job_runs where id = $id for update;
+		do \$\$ begin while not exists (select from public.go) loop perform pg_sleep(0.05); end loop; end \$\$;"
+	wait_until 10 q_is 1 "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'"
 	bg_runner
-	wait_until 5 run_is "$id" running
-	hold "select from jobrun.job_runs where id = $id for update"
-	wait_until 5 waiting_for_lock 1
+	wait_until 20 waiting_for_lock 1
 	sleep 2.2 # the server's statement_timeout is over: the end of the run has waited longer
-	release_holds
+	q 'insert into public.go values (1)'
+	end_client
+	assert_equal "$client_status" 0
 	wait_runner
 	assert_equal "$(ended "$id")" 'succeeded|1'
 }
@@ -243,10 +250,12 @@ printed() {
 	assert_equal "$(ended "$id")" 'succeeded|1'
 	jr_ok run
 	assert_equal "$stderr" ''
-	bg_runner --for 3s
+	bg_runner --for 5m
+	wait_until 10 q_is 1 "select count(*) from jobrun.job_runners where lingers_until > now()"
 	sleep 1 # idle for three times as long as the server allows
 	id=$(enqueue work)
-	wait_until 3 run_is "$id" succeeded
+	wait_until 10 run_is "$id" succeeded
+	kill -TERM "$runner_pid"
 	wait_runner
 	assert_equal "$runner_status" 0
 	assert_equal "$(cat "$runner_err")" ''
