@@ -32,7 +32,7 @@ says() {
 	done
 	# A server that accepts a connection and says nothing.
 	mkdir mute
-	python3 -c 'import socket, time; s = socket.socket(socket.AF_UNIX); s.bind("mute/.s.PGSQL.5432"); s.listen(9); time.sleep(60)' 3>&- 4>&- &
+	python3 -c 'import os, socket, time; s = socket.socket(socket.AF_UNIX); s.bind("mute/new"); s.listen(9); os.rename("mute/new", "mute/.s.PGSQL.5432"); time.sleep(60)' 3>&- 4>&- &
 	runner_pids+=($!)
 	wait_until 5 test -S mute/.s.PGSQL.5432
 	watched "-d host=$PWD/mute" run

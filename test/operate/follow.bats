@@ -55,7 +55,7 @@ until_of() {
 	one=$(enqueue one)
 	two=$(enqueue two)
 	# There is no heartbeat in this test but those that `beat` asks for.
-	JOBRUN_DATABASE_URL=$(past_pooler) bg_runner --for 60s -j 2 --lease 1h --heartbeat 15m -v
+	JOBRUN_DATABASE_URL=$(past_pooler) bg_runner --for 10m -j 2 --lease 1h --heartbeat 15m -v
 	wait_until 15 runner_said 'event=listening'
 	wait_until 15 q_is 2 "select count(*) from jobrun.job_runs where status = 'running'"
 	q_is 00:15:00 'select heartbeat from jobrun.job_runners'

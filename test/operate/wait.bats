@@ -11,13 +11,16 @@ end() {
 		select $1, n, n, case when n < 3 then 'failed' else '$2' end from generate_series(1, 3) n where n < 3 or '$2' <> 'succeeded'"
 }
 
-# waiting ARGUMENT...: in the background; out and err are what it prints. It has looked at least once.
+# waiting ARGUMENT...: in the background; out and err are what it prints. It has looked at least once. Its name in the server is its own,
+# since sessions of an earlier one, and of a pooler, may still be there.
 waiting() {
-	(exec env --default-signal=INT "$JOBRUN" "$@") >out 2>err 3>&- 4>&- &
+	local name=waiter_${#runner_pids[@]}
+
+	(exec env --default-signal=INT PGAPPNAME="$name" "$JOBRUN" "$@") >out 2>err 3>&- 4>&- &
 	waiter=$!
 	runner_pids+=("$waiter") # teardown ends it
-	wait_until 10 q_is 1 "select count(*) from pg_stat_activity where datname = current_database() and query ~ 'run_status|commit'
-		and pid <> pg_backend_pid() and backend_type = 'client backend'"
+	wait_until 10 q_is t "select count(*) > 0 from pg_stat_activity
+		where datname = current_database() and application_name = '$name' and query ~ 'run_status|commit'"
 }
 
 # ended_with STATUS
