@@ -606,7 +606,7 @@ is_late() {
 	is_late once "$late $T \(1[23]h[^)]* ago\); the next tick coalesces its slot of $slot and 1 more with it \(catch-up once\)"
 	is_late all "$late $T \(2d 1[23]h ago\)"
 	is_late paused "$T \(in 1[12]h[^)]*\); the next tick skips its slot of $slot and 2 more: paused: month end"
-	is_late last "($late )?$T \([0-9]+[ms][^)]* ago\); the next tick skips its slot of $slot and [0-9]+ more: only the last one fires \(catch-up skip\)"
+	is_late last "($late )?$T \((now|[0-9]+[ms][^)]* ago)\); the next tick skips its slot of $slot and [0-9]+ more: only the last one fires \(catch-up skip\)"
 	is_late many "$late $T \(8h [0-9]+m ago\); the next tick skips its slot of $slot and [0-9]+ more: the last hundred fire \(catch-up all\)"
 	jr_ok explain skip --json
 	assert_equal "$(jq -r '.verdict + " " + .reason' <<<"$output")" 'fires skipped_slot'
