@@ -21,9 +21,10 @@ psql_bare() {
 	(become_psql "$@")
 }
 
-# become_psql ARGUMENT... &: psql in the background. $! is its own process, so kill ends it and not a shell around it.
+# become_psql ARGUMENT... &: psql in the background. $! is its own process, so kill ends it and not a shell around it. psql_options are
+# settings of all psql of a test, as in "-c statement_timeout=0".
 become_psql() {
-	exec env -u JOBRUN_TEST_ID "$JR_PSQL" -XAtqw -v ON_ERROR_STOP=1 "$@" 3>&- 4>&-
+	exec env -u JOBRUN_TEST_ID ${psql_options:+"PGOPTIONS=$psql_options"} "$JR_PSQL" -XAtqw -v ON_ERROR_STOP=1 "$@" 3>&- 4>&-
 }
 
 admin() {

@@ -123,6 +123,7 @@ sql_tour() {
 		skip "new in PostgreSQL 17"
 	fi
 	with_setting transaction_timeout 1s
+	psql_options='-c transaction_timeout=0'
 	sql_handler long <<<'select pg_sleep(2)'
 	id=$(enqueue long)
 	jr_ok run
@@ -189,11 +190,15 @@ printed() {
 		"select string_agg(s.line, ' ' order by lower(s.line)) from (select distinct name || '=' || setting as line from public.seen) s"
 }
 
+# The timeouts of these tests are for jobrun, not for the test's own questions.
+no_timeouts='-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0'
+
 @test "the server's own timeouts do not end jobrun's transactions" {
 	handler slow <<<'sleep 0.5' # longer than each of these timeouts
 	with_setting idle_in_transaction_session_timeout 250ms
 	with_setting lock_timeout 1ms
 	with_setting statement_timeout 250ms
+	psql_options=$no_timeouts
 	enqueue slow
 	enqueue work
 	jr_ok run
@@ -208,10 +213,11 @@ printed() {
 	sql_handler one <<<'select pg_sleep(1.5)'
 	with_setting lock_timeout 1ms
 	with_setting statement_timeout 2s
+	psql_options=$no_timeouts
 	id=$(enqueue one)
 	# Its statement must not take longer than the server's statement_timeout, so the lock is taken as soon as it has begun.
 	q 'create table public.go (n integer)'
-	client "set statement_timeout = 0; set lock_timeout = 0; begin;
+	client "begin;
 		do \$\$ begin while not exists (select from jobrun.job_runs where id = $id and status = 'running') loop perform pg_sleep(0.01); end loop; end \$\$;
 		select from jobrun.job_runs where id = $id for update;
 		do \$\$ begin while not exists (select from public.go) loop perform pg_sleep(0.05); end loop; end \$\$;"

@@ -17,7 +17,7 @@ screen() {
 running_run() {
 	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (7, 1, 1, 'web1', 'x')" \
 		"insert into jobrun.job_runs (job_type, status, runner_id, locked_by, locked_until, started_at, attempts, claim_seq, progress)
-		select 'work', 'running', 7, 'web1', now() + interval '1 hour', now() - interval '90 s', 1, 1, p
+		select 'work', 'running', 7, 'web1', now() + interval '1 hour', now() - interval '90 minutes', 1, 1, p
 		from unnest(array['{\"done\": 40, \"of\": 160}', '{\"page\": 7}']::jsonb[]) p"
 }
 
@@ -28,8 +28,8 @@ running_run() {
 	assert_line --regexp '^other +1 +0 +0 '
 	assert_line --regexp '^work +0 +0 +2 '
 	assert_line --regexp '^RUNNING TYPE +TRY +HOST +FOR +PROGRESS$'
-	assert_line --regexp '^ +1 work +1/5 +web1 +1m 3[0-9]s +25% \(40 of 160\)$'
-	assert_line --regexp '^ +2 work +1/5 +web1 +1m 3[0-9]s +\{"page": 7\}$'
+	assert_line --regexp '^ +1 work +1/5 +web1 +1h 30m +25% \(40 of 160\)$'
+	assert_line --regexp '^ +2 work +1/5 +web1 +1h 30m +\{"page": 7\}$'
 	jr_ok status
 	refute_line --partial PROGRESS
 	jr status --watch=1ms
