@@ -259,7 +259,7 @@ is_stepping() {
 		"insert into jobrun.job_stats (hour, n, job_type, queue, outcome)
 		select date_trunc('hour', now()) - i * interval '1 day', 1, 'other', 'default', 'succeeded' from generate_series(1, 800) i" \
 		"insert into jobrun.job_runs_archive
-		select a.*, now() from unnest('{1 year,100 days}'::interval[]) with ordinality g(age, n) cross join lateral (
+		select a.*, now() from unnest('{400 days,100 days}'::interval[]) with ordinality g(age, n) cross join lateral (
 			select (jsonb_populate_record(r, jsonb_build_object('id', 77777 + n, 'finished_at', now() - age))).* from jobrun.job_runs r
 			where r.status = 'dead' limit 1) a" \
 		"insert into jobrun.job_attempts_archive (run_id, claim_seq, attempt, outcome, finished_at, run_finished_at, output, output_dropped)
