@@ -49,7 +49,8 @@ running_is() {
 	jr_ok run --sql-jobs 3
 	assert_equal "$output$stderr" ''
 	running_is wait 3
-	q_is 3 "select count(*) from pg_locks where database = (select oid from pg_database where datname = current_database()) and locktype = 'advisory' and not granted"
+	# A run is in the state running before its statement is sent.
+	wait_until 10 q_is 3 "select count(*) from pg_locks where database = (select oid from pg_database where datname = current_database()) and locktype = 'advisory' and not granted"
 	release_holds
 	for pid in "${runner_pids[@]}"; do
 		wait_runner "$pid"
