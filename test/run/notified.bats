@@ -197,6 +197,17 @@ has_looked() {
 	[ "$(statements candidates)" -ge "$1" ]
 }
 
+# notified_of ARGUMENT...: enqueue a run, id, that cannot start, and wait until the runner has heard of it and done what it does then: it
+# claims, and looks after that.
+notified_of() {
+	local before
+
+	before=$(grep -c event=notified "$runner_err" || true)
+	id=$(enqueue "$@")
+	wait_until 10 has_heard "$before"
+	wait_until 10 has_looked $(($(statements candidates) + 1))
+}
+
 @test "what is named and cannot start costs a claim and a look, and starts when it can" {
 	own_cluster -o log_statement=all
 	q "insert into jobrun.job_queues (name, max_running) values ('full', 1)"
@@ -205,7 +216,7 @@ has_looked() {
 	starts "jobrun.enqueue('nap')"
 	# A queue that is paused.
 	claims=$(statements claim)
-	id=$(enqueue nap --queue still)
+	notified_of nap --queue still
 	quiet
 	assert_between 0 $(($(statements claim) - claims)) 1
 	run_is "$id" queued
@@ -215,8 +226,7 @@ has_looked() {
 	enqueue wait --queue full
 	wait_until 10 up_is 1
 	claims=$(statements claim)
-	id=$(enqueue nap --queue full)
-	wait_until 5 has_looked $(($(statements candidates) + 1))
+	notified_of nap --queue full
 	quiet
 	assert_between 0 $(($(statements claim) - claims)) 3
 	run_is "$id" queued
