@@ -11,34 +11,38 @@ setup() {
 	handler work <<<'echo "$JOBRUN_RUN_ID $JOBRUN_CLAIM" >> "$TMPDIR/began"'
 }
 
-# slow_claim TYPE SECONDS: the first claim of a run of this type takes so long, whatever timeouts and cancels say.
+# slow_claim TYPE: the first claim of a run of this type goes on until end_slow_claim, whatever timeouts and cancels say.
 slow_claim() {
 	q <<-sql
 		create sequence public.slow_claims;
 		create function public.slow_claim() returns trigger language plpgsql as \$\$
-		declare
-			v_end timestamptz := clock_timestamp() + interval '$2 s';
 		begin
 			if nextval('public.slow_claims') > 1 then
 				return new;
 			end if;
-			while clock_timestamp() < v_end loop
+			loop
 				begin
-					perform pg_sleep(extract(epoch from v_end - clock_timestamp()));
-				exception when query_canceled then
+					perform pg_advisory_xact_lock_shared(4711);
+					return new;
+				exception when query_canceled or lock_not_available then
 					null;
 				end;
 			end loop;
-			return new;
 		end \$\$;
 		create trigger slow_claim before update on jobrun.job_runs for each row
 			when (new.status = 'running' and old.status <> 'running' and new.job_type = '$1') execute function public.slow_claim();
 	sql
+	hold 'select pg_advisory_xact_lock(4711)'
+	slow_claim_fd=${hold_fds[-1]}
 }
 
-# slow_claim_has_begun: for wait_until.
-slow_claim_has_begun() {
-	q_is t 'select is_called from public.slow_claims'
+end_slow_claim() {
+	printf 'rollback;\n' >&"$slow_claim_fd"
+}
+
+# slow_claim_lasts SECONDS: for wait_until: has it gone on for so long?
+slow_claim_lasts() {
+	q_is t "select now() >= xact_start + interval '$1 s' from pg_stat_activity where datname = current_database() and wait_event = 'advisory'"
 }
 
 # beginnings ID: how often its handler was started.
@@ -72,11 +76,12 @@ standing_is() {
 }
 
 @test "a claim that committed behind the client's deadline is adopted in time" {
-	slow_claim work 4.5
+	slow_claim work
 	id=$(enqueue work --max-attempts 1)
-	bg_runner --for 60s --lease 9s -v
+	bg_runner --for 60s --lease 30s -v
+	wait_until 20 grep -q adopt_failed "$runner_err"
+	end_slow_claim
 	wait_until 20 run_is "$id" succeeded
-	grep -q adopt_failed "$runner_err"
 	assert_equal "$(standing "$id")" 'succeeded|1|1|0|0'
 	assert_equal "$(beginnings "$id")" 1
 	kill -TERM "$runner_pid"
@@ -84,12 +89,15 @@ standing_is() {
 }
 
 @test "a claim that commits two leases later is given back uncharged and its run claimed again; meanwhile nothing else is claimed" {
-	slow_claim work 8
+	slow_claim work
 	handler other <<<'exit 0'
 	id=$(enqueue work --max-attempts 1)
 	bg_runner --for 60s --lease 3s -v
 	wait_until 10 grep -q adopt_failed "$runner_err"
 	other=$(enqueue other)
+	wait_until 20 slow_claim_lasts 6
+	wait_until 20 q_is t "select now() > created_at + interval '3 s' from jobrun.job_runs where id = $other"
+	end_slow_claim
 	wait_until 20 run_is "$id" succeeded
 	wait_until 10 run_is "$other" succeeded
 	assert_equal "$(field "$id" 'attempts, releases, (select count(*) from jobrun.job_attempts)')" '1|0|0'
@@ -102,11 +110,13 @@ standing_is() {
 }
 
 @test "a runner that is told to end during its claim gives back what that claim took" {
-	slow_claim work 6
+	slow_claim work
 	id=$(enqueue work --max-attempts 1)
 	bg_runner --for 60s --lease 9s -v
 	wait_until 20 grep -q adopt_failed "$runner_err"
 	kill -TERM "$runner_pid"
+	wait_until 10 grep -q runner_signal "$runner_err"
+	end_slow_claim
 	wait_runner
 	assert_equal "$runner_status" 0
 	assert_equal "$(standing "$id")" 'queued|0|1|0|0'
@@ -135,10 +145,14 @@ standing_is() {
 }
 
 @test "a tick that ends at --max-runtime gives back what its claim took, and exits with 75 since the claim was not answered" {
-	slow_claim work 4
+	slow_claim work
 	id=$(enqueue work --max-attempts 1)
-	jr run --lease 9s --max-runtime 1s
-	assert_one_line 75 '^jobrun: could not claim: the last request for work failed: '
+	bg_runner --lease 9s --max-runtime 3s
+	wait_until 20 slow_claim_lasts 4
+	end_slow_claim
+	wait_runner
+	assert_equal "$runner_status" 75
+	assert_regex "$(cat "$runner_err")" '^jobrun: could not claim: the last request for work failed: [^'$'\n'']*$'
 	assert_equal "$(standing "$id")" 'queued|0|1|0|0'
 }
 
@@ -147,7 +161,7 @@ standing_is() {
 	id=$(enqueue slow)
 	enqueue slow >/dev/null # while one runs, nothing more is asked for: the claim is the last word of the database
 	proxy hold 1
-	bg_runner -d "$proxied" --lease 3s -j 1
+	bg_runner -d "$proxied" --lease 30s -j 1
 	wait_until 20 up_is 1
 	kill -TERM "$runner_pid"
 	touch "$TMPDIR/go"
@@ -184,15 +198,17 @@ standing_is() {
 }
 
 @test "a claim's answer that is read too late starts nothing and counts as no release" {
-	slow_claim work 1.5
+	slow_claim work
 	id=$(enqueue work --max-attempts 1)
 	# It has been released as often as it may be: one more would be its end.
 	q "insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome) select $id, n, 1, 'released' from generate_series(1, 3) n" \
 		"update jobrun.job_runs set claim_seq = 3, releases = 3 where id = $id"
 	bg_runner --for 60s --lease 6s --heartbeat 1s
-	wait_until 10 slow_claim_has_begun
+	wait_until 10 slow_claim_lasts 0
 	kill -STOP "$runner_pid"
-	sleep 5.5 # a handler of this claim would have to stop after 5 s: the answer is read too late for a start
+	end_slow_claim
+	# A handler of this claim would have to stop after 5 s: then the answer is read too late for a start.
+	wait_until 20 q_is t "select now() > started_at + interval '5 s' from jobrun.job_runs where id = $id and status = 'running'"
 	kill -CONT "$runner_pid"
 	wait_until 10 run_is "$id" succeeded
 	assert_equal "$(standing "$id")" 'succeeded|1|5|3|3'
@@ -205,7 +221,7 @@ standing_is() {
 	waiting_handler slow
 	first=$(enqueue slow)
 	proxy hold 1
-	bg_runner -d "$proxied" --for 60s --lease 6s -j 1
+	bg_runner -d "$proxied" --for 60s --lease 30s -j 1
 	wait_until 10 test -e "$cut_file"
 	wait_until 10 up_is 1
 	second=$(enqueue slow --max-attempts 1)
@@ -259,13 +275,15 @@ standing_is() {
 
 @test "a run that was started is not adopted after a self-fence: it is lost and charged" {
 	handler long <<<'echo "$JOBRUN_RUN_ID $JOBRUN_CLAIM" >> "$TMPDIR/began"; exec sleep 60'
-	slow_claim work 3.5
+	slow_claim work
 	long=$(enqueue long --max-attempts 1)
-	bg_runner --for 60s --lease 6s -j 2
+	bg_runner --for 60s --lease 6s -j 2 -v
 	wait_until 10 run_is "$long" running
 	hold "select from jobrun.job_runs where id = $long for update"
 	wait_until 20 grep -q lease_lost "$runner_err"
 	id=$(enqueue work)
+	wait_until 20 grep -q adopt_failed "$runner_err"
+	end_slow_claim
 	wait_until 20 run_is "$id" succeeded
 	release_holds
 	wait_until 20 run_is "$long" dead
@@ -380,13 +398,15 @@ settle_unstarted() {
 }
 
 @test "--max-runs counts starts only, neither runs that are given back nor housekeeping" {
-	slow_claim jobrun.prune 4
+	slow_claim jobrun.prune
 	q "insert into jobrun.job_runs (job_type, queue) values ('jobrun.prune', 'jobrun')"
 	bg_runner --max-runs 2 --lease 3s -v
-	wait_until 10 slow_claim_has_begun
+	wait_until 10 slow_claim_lasts 0
 	for _ in 1 2 3 4; do
 		enqueue work >/dev/null
 	done
+	wait_until 20 slow_claim_lasts 3
+	end_slow_claim
 	wait_runner
 	assert_equal "$runner_status" 0
 	grep -q 'unstarted.*jobrun.prune' "$runner_err"
@@ -394,11 +414,14 @@ settle_unstarted() {
 }
 
 @test "--job says so when the answer to its claim came too late to start the run" {
-	slow_claim work 3.5
+	slow_claim work
 	id=$(enqueue work --max-attempts 1)
-	jr run --job "$id" --lease 3s
-	assert_equal "$status" 75
-	assert_line_of_stderr "jobrun: run $id was not started: the claim was answered too late to start"
+	bg_runner --job "$id" --lease 3s
+	wait_until 20 slow_claim_lasts 3
+	end_slow_claim
+	wait_runner
+	assert_equal "$runner_status" 75
+	grep -qxF "jobrun: run $id was not started: the claim was answered too late to start" "$runner_err"
 	assert_equal "$(standing "$id")" 'queued|0|1|0|0'
 	assert_not_exist "$TMPDIR/began"
 }
