@@ -235,8 +235,11 @@ started() {
 @test "a runner whose --max-runtime is over starts nothing more: what it has claimed ahead is given back" {
 	acting_handler
 	runs 6000 quick >/dev/null
-	for _ in 1 2 3; do
-		jr run -j 1 -v --max-runtime 700ms
+	touch "$TMPDIR/started"
+	# A busy machine needs longer until programs are claimed ahead.
+	for ms in 700 700 700 1500 3000 6000; do
+		[ "$ms" -eq 700 ] || [ ! -s unstarted ] || break
+		jr run -j 1 -v --max-runtime "${ms}ms"
 		assert_equal "$status" 0
 		running_are 0
 		q_is "$(wc -l <"$TMPDIR/started")" "select count(*) from jobrun.job_runs where status = 'succeeded'"
@@ -280,12 +283,16 @@ started() {
 }
 
 @test "what has waited for a permit for a second is given back, and an idle host starts it" {
+	q 'create table public.waits (ms bigint)' "create function public.note() returns trigger language plpgsql as \$\$ begin
+			insert into public.waits values (extract(epoch from now() - old.started_at) * 1000); return null; end \$\$" \
+		"create trigger note after update on jobrun.job_runs for each row
+			when (old.status = 'running' and new.status = 'queued') execute function public.note()"
 	with_extras wait
 	bg_runner -j 1 -v
 	wait_until 20 up_is 1
-	begin=$(now_ms)
 	wait_until 10 given_back 3
-	assert_between 300 "$(ms_since "$begin")" 4000
+	# The second begins when the claim is sent, and that may be before its transaction begins.
+	assert_between 300 "$(q 'select max(ms) from public.waits')" 4000
 	other_host -j 1
 	q_is '3|2|1' "select count(*), max(claim_seq), max(attempts) from jobrun.job_runs where status = 'succeeded' and id > $actor"
 	run_is "$actor" running
@@ -334,12 +341,18 @@ started() {
 		begin insert into public.renewed values (new.id); return null; end \$\$" \
 		"create trigger renewed after update on jobrun.job_runs for each row
 			when (old.locked_until < new.locked_until and old.claim_seq = new.claim_seq) execute function public.renewed()"
-	with_extras wait
-	bg_runner -j 1 --lease 2s
-	wait_until 20 given_back 3
-	touch "$TMPDIR/go"
-	wait_runner
-	q_is 4 "select count(distinct id) from public.renewed where id >= $actor"
+	# A busy machine may give them back before it has sent a heartbeat.
+	for _ in 1 2 3; do
+		rm -f "$TMPDIR/up" "$TMPDIR/go"
+		with_extras wait
+		bg_runner -j 1 --lease 2s
+		wait_until 20 given_back 3
+		touch "$TMPDIR/go"
+		wait_runner
+		renewed=$(q "select count(distinct id) from public.renewed where id >= $actor")
+		[ "$renewed" -lt 4 ] || break
+	done
+	assert_equal "$renewed" 4
 }
 
 # --- an urgent run in the middle ---
