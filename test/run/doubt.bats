@@ -17,7 +17,7 @@ work_once() {
 	local id
 
 	id=$(enqueue work --backoff 0)
-	jr run -d "$proxied" --lease 2s --max-runs 1 -v
+	jr run -d "$proxied" --lease 6s --max-runs 1 -v
 	echo "$1: $stderr"
 	assert_equal "$status" 0
 	refute_regex "$stderr" 'lease_lost|outcome_refused'
