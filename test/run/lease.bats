@@ -25,9 +25,9 @@ lease_ends_unchanged() {
 }
 
 @test "a long run is heartbeaten: one attempt, however many leases it takes" {
-	handler long <<<'sleep 5; echo done' # two leases and a half
+	handler long <<<"sleep $((5 * patience)); echo done" # two leases and a half
 	id=$(enqueue long)
-	jr_ok run --lease 2s
+	jr_ok run --lease $((2 * patience))s
 	q_is 'succeeded|1|1' "select status, attempts, claim_seq from jobrun.job_runs where id = $id"
 }
 
@@ -61,11 +61,11 @@ lease_ends_unchanged() {
 @test "another runner leaves a run alone while it is heartbeaten" {
 	long_handler
 	id=$(enqueue long)
-	bg_runner --lease 2s
+	bg_runner --lease $((2 * patience))s
 	wait_until 10 run_is "$id" running
 	# For more than a lease.
 	begin=$(now_ms)
-	until [ "$(ms_since "$begin")" -gt 2500 ]; do
+	until [ "$(ms_since "$begin")" -gt $((2500 * patience)) ]; do
 		other_host
 		[ "$status" -eq 0 ]
 		sleep 0.2 # enough ticks of the other one, and no more
@@ -201,9 +201,9 @@ lease_ends_unchanged() {
 }
 
 @test "a locked row of the runner costs no lease and does not keep the tick from its end" {
-	handler slow <<<'sleep 3' # longer than the lease
+	handler slow <<<"sleep $((3 * patience))" # longer than the lease
 	id=$(enqueue slow)
-	bg_runner --lease 2s
+	bg_runner --lease $((2 * patience))s
 	wait_until 10 run_is "$id" running
 	hold 'update jobrun.job_runners set version = version'
 	wait_runner
