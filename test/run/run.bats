@@ -246,7 +246,7 @@ full_pipe() {
 	bad=$(enqueue bad --max-attempts 1)
 	enqueue sloww # there is no handler for it, which is said, too
 	full_pipe
-	"$JOBRUN" run -v -j 2 --lease 2s 2>pipe 3>&- 4>&- &
+	"$JOBRUN" run -v -j 2 --lease 4s 2>pipe 3>&- 4>&- &
 	runner_pid=$!
 	runner_pids+=("$runner_pid")
 	wait_until 20 test -e "$TMPDIR/still"
@@ -446,9 +446,9 @@ full_pipe() {
 }
 
 @test "after --max-runtime nothing is claimed, and running handlers are waited for" {
-	handler slow <<<'sleep 0.4; echo "$JOBRUN_RUN_ID" >> "$TMPDIR/ran"'
+	handler slow <<<'sleep 1; echo "$JOBRUN_RUN_ID" >> "$TMPDIR/ran"'
 	q "select jobrun.enqueue('slow') from generate_series(1, 20)" >/dev/null
-	jr_ok run -j 1 --max-runtime 1s
+	jr_ok run -j 1 --max-runtime 3s
 	done=$(wc -l <"$TMPDIR/ran")
 	assert_between 1 "$done" 4
 	q_is "$done|$done|$((20 - done))" "select sum(claim_seq), count(*) filter (where status = 'succeeded'),
