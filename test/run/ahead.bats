@@ -159,16 +159,53 @@ runs() {
 	q "select jobrun.enqueue('${3:-work}', '\"$2\"') from generate_series(1, $1)"
 }
 
-# with_extras PAYLOAD: 40 quick runs, one with this payload, and 3 behind it, whose ids are in the array extras. With -j 1 these are
-# claimed together with it, unless a quick one takes longer than 33 ms on average. So it is the smallest program that there is, which
-# nothing but its end shows: it has begun if its claim was charged and is over.
-with_extras() {
+# extras PAYLOAD: 40 quick runs, one with this payload, the actor, and 3 behind it, whose ids are in the array extras. The quick ones are the
+# smallest program that there is, which nothing but its end shows: it has begun if its claim was charged and is over.
+extras() {
 	acting_handler
 	cp "$(type -P true)" "$JOBRUN_HANDLERS/work.new"
 	mv "$JOBRUN_HANDLERS/work.new" "$JOBRUN_HANDLERS/work"
 	runs 40 quick >/dev/null
 	actor=$(runs 1 "$1" actor)
 	mapfile -t extras < <(runs 3 quick)
+}
+
+# with_extras PAYLOAD ARGUMENT...: a runner that has claimed the actor and the extras together. With -j 1 it does, unless a quick run takes
+# longer than 33 ms on average. A busy machine may have to try again; where all are as slow as that, this cannot be tested. What else
+# is to wait behind them, the function behind_them enqueues.
+with_extras() {
+	local tries
+
+	for tries in 1 2 3 4 5; do
+		extras "$1"
+		! declare -F behind_them >/dev/null || behind_them
+		bg_runner -j 1 -v "${@:2}"
+		wait_until 60 q_is t "select claim_seq > 0 from jobrun.job_runs where id = $actor"
+		[ "$(q "select count(*) from jobrun.job_runs where id between ${extras[0]} and ${extras[2]} and claim_seq > 0")" -lt 3 ] || return 0
+		kill -KILL "$runner_pid" 2>/dev/null || true
+		wait_runner
+		nothing_is_left # or it would write to a file
+		q 'truncate jobrun.job_runs, jobrun.job_attempts'
+		rm -f "$TMPDIR"/{up,started}
+	done
+	[ "$(mean_ms)" -lt 33 ] || skip "a program takes longer than 33 ms here"
+	fail 'nothing was claimed ahead'
+}
+
+# nothing_is_left: no process of the test, whose mark those that look for it must not have.
+nothing_is_left() (
+	id=$JOBRUN_TEST_ID
+	unset JOBRUN_TEST_ID
+	wait_until 10 no_marked_processes "$id"
+)
+
+# mean_ms: how long a quick run took, at most: from the log of the last runner.
+mean_ms() {
+	awk '/event=run_(start|end) .*type=work/ {
+		split(substr($1, 12, 12), part, /[:Z]/); ms = (part[1] * 3600 + part[2] * 60 + part[3]) * 1000
+		match($0, /run=[0-9]+/); id = substr($0, RSTART, RLENGTH)
+		if (/event=run_start/) begun[id] = ms; else if (id in begun) { n++; sum += ms - begun[id] } }
+		END { print n ? int(sum / n) : 0 }' "$runner_err"
 }
 
 # given_back N: so many runs were claimed, not started, not charged, and have no attempt.
@@ -218,7 +255,6 @@ started() {
 
 @test "at TERM what was claimed ahead is given back at once, uncharged, while the started run is waited for" {
 	with_extras term
-	bg_runner -j 1 -v
 	wait_until 20 up_is 1
 	wait_until 10 given_back 3
 	run_is "$actor" running
@@ -260,8 +296,7 @@ started() {
 }
 
 @test "a runner that stays goes on when what --max-runs counted was given back" {
-	with_extras wait
-	bg_runner -j 1 --for 30s --max-runs 44
+	with_extras wait --for 30s --max-runs 44
 	wait_until 20 given_back 3
 	# When the actor has ended nothing is due, and the runner waits.
 	q "update jobrun.job_runs set run_at = now() + interval '3 seconds' where status = 'queued'"
@@ -276,10 +311,14 @@ started() {
 	sql_handler statement <<<'select 1 where $1 is not null'
 	runs 2000 quick >/dev/null
 	q "insert into jobrun.job_runs (job_type) select 'statement' from generate_series(1, 100)"
-	JR_TIMEOUT=100 jr_ok run -j 1 # a busy machine starts few programs a second
-	assert_by_status 'succeeded 2100'
+	bg_runner -j 1
+	wait_until 60 q_is 100 "select count(*) from jobrun.job_runs where job_type = 'statement' and status = 'succeeded'"
+	kill -TERM "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" 0
 	# Not only when all programs have ended.
-	q_is t "select max(s.finished_at) < max(w.finished_at) from jobrun.job_runs s, jobrun.job_runs w where s.job_type = 'statement' and w.id % 100 = 0 and w.job_type = 'work'"
+	q_is t "select bool_or(w.finished_at is null or w.finished_at > s.last) and min(w.finished_at) < s.last from jobrun.job_runs w,
+		(select max(finished_at) as last from jobrun.job_runs where job_type = 'statement') s where w.job_type = 'work' group by s.last"
 }
 
 @test "what has waited for a permit for a second is given back, and an idle host starts it" {
@@ -288,7 +327,6 @@ started() {
 		"create trigger note after update on jobrun.job_runs for each row
 			when (old.status = 'running' and new.status = 'queued') execute function public.note()"
 	with_extras wait
-	bg_runner -j 1 -v
 	wait_until 20 up_is 1
 	wait_until 10 given_back 3
 	# The second begins when the claim is sent, and that may be before its transaction begins.
@@ -302,11 +340,12 @@ started() {
 }
 
 @test "when their runner is killed the extras are lost and charged once, never the last attempt, and not claimed ahead again" {
-	with_extras kill
-	last=$(q "select jobrun.enqueue('work', '1', max_attempts => 1)")
-	behind=$(runs 1 quick)
-	q "update jobrun.job_runs set backoff_base = '1 hour'"
-	bg_runner -j 1 --lease 2s
+	behind_them() {
+		last=$(q "select jobrun.enqueue('work', '1', max_attempts => 1)")
+		behind=$(runs 1 quick)
+		q "update jobrun.job_runs set backoff_base = '1 hour'"
+	}
+	with_extras kill --lease 2s
 	wait_runner
 	q_is 4 "select count(*) from jobrun.job_runs where status = 'running' and id >= $actor"
 	q_is '0|0' "select claim_seq, attempts from jobrun.job_runs where id = $last"
@@ -325,10 +364,13 @@ started() {
 
 @test "an extra for which a cancel was asked is not started, and ends cancelled" {
 	export JOBRUN_PROGRAM=$JOBRUN
-	with_extras cancel
-	echo "${extras[1]}" >"$TMPDIR/victim"
+	behind_them() {
+		echo "${extras[1]}" >"$TMPDIR/victim"
+	}
 	# A heartbeat tells of it, within half a second, before the extras have waited for too long.
-	jr_ok run -j 1 --lease 2s
+	with_extras cancel --lease 2s
+	wait_runner
+	assert_equal "$runner_status" 0
 	run_is "${extras[1]}" cancelled
 	q_is 1 "select claim_seq from jobrun.job_runs where id = ${extras[1]}"
 	q_is 0 "select count(*) from jobrun.job_attempts where run_id = ${extras[1]} and outcome <> 'cancelled'"
@@ -344,8 +386,7 @@ started() {
 	# A busy machine may give them back before it has sent a heartbeat.
 	for _ in 1 2 3; do
 		rm -f "$TMPDIR/up" "$TMPDIR/go"
-		with_extras wait
-		bg_runner -j 1 --lease 2s
+		with_extras wait --lease 2s
 		wait_until 20 given_back 3
 		touch "$TMPDIR/go"
 		wait_runner
@@ -370,7 +411,7 @@ urgent_ms() {
 	wait_until 20 q_is t "select count(*) > 200 from jobrun.job_runs where status = 'succeeded'"
 	enqueue urgent '{}' -p -1
 	wait_until 20 q_is succeeded "select status from jobrun.job_runs where job_type = 'urgent'"
-	assert_between 0 "$(urgent_ms)" 4000
+	assert_between 0 "$(urgent_ms)" $((4000 * patience))
 	kill -TERM "$runner_pid"
 	wait_runner
 	q_is t "select count(*) > 1000 from jobrun.job_runs where status = 'queued'"
