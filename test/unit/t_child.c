@@ -113,7 +113,10 @@ a_session_of_its_own_survives(void **state)
 	struct result result;
 	int64_t escaped;
 
-	run(*state, "setsid sh -c 'echo $$; exec sleep 300 >/dev/null 2>&1 </dev/null'& sleep 0.1", NULL, 0, &result);
+	run(*state,
+	    "setsid sh -c 'echo $$; exec sleep 300 >/dev/null 2>&1 </dev/null'& "
+	    "until grep -qs sleep /proc/$!/comm; do sleep 0.01; done",
+	    NULL, 0, &result);
 	escaped = strtol(result.output.data, NULL, 10);
 	assert_true(escaped > 1);
 	assert_int_equal(find_process(escaped, 0, 0, NULL), escaped);
