@@ -103,7 +103,7 @@ lease_ends_unchanged() {
 
 @test "what has ended before its deadline has ended in time, though the runner was stopped at the deadline" {
 	handler quick <<<'echo $$ >"$TMPDIR/$JOBRUN_RUN_ID"; until [ -e "$TMPDIR/go" ]; do sleep 0.02; done'
-	timed=$(enqueue quick --timeout 4s)
+	timed=$(enqueue quick --timeout 8s)
 	fenced=$(enqueue quick)
 	bg_runner -j 2 --lease 12s
 	for id in "$timed" "$fenced"; do
@@ -112,7 +112,7 @@ lease_ends_unchanged() {
 	kill -STOP "$runner_pid"
 	touch "$TMPDIR/go"
 	for id in "$timed" "$fenced"; do
-		wait_until 3 grep -q '^State:.*Z' "/proc/$(cat "$TMPDIR/$id")/status"
+		wait_until 5 grep -q '^State:.*Z' "/proc/$(cat "$TMPDIR/$id")/status"
 	done
 	# Past the timeout of the one and the fence of the other, at five sixths of the lease; but the lease has not ended.
 	wait_until 20 q_is t "select min(locked_until) < now() + interval '1.5 seconds' from jobrun.job_runs"

@@ -505,7 +505,9 @@ asked_more_often() {
 	count=$(times_left_out mail) spent=$(ms_since "$before")
 	assert [ "$count" -le "$((spent / 20 + 5))" ]
 	release_holds
-	wait_until 2 q_is 3 "select count(*) from jobrun.job_runs where queue = 'mail' and status = 'succeeded'"
+	released=$(q 'select now()')
+	wait_until 10 q_is 3 "select count(*) from jobrun.job_runs where queue = 'mail' and status = 'succeeded'"
+	q_is t "select max(started_at) < timestamptz '$released' + interval '$((2 * patience)) s' from jobrun.job_runs where queue = 'mail'"
 	running_are 1
 	touch "$TMPDIR/go"
 	wait_runner

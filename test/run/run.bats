@@ -67,10 +67,12 @@ sent() {
 	first=$(enqueue wait)
 	bg_runner -j 8
 	wait_until 10 up_is 1
-	id=$(enqueue work)
-	wait_until 2 run_is "$id" succeeded
-	id=$(enqueue work --queue other --priority 7)
-	wait_until 2 run_is "$id" succeeded
+	for options in '' '--queue other --priority 7'; do
+		# shellcheck disable=SC2086 # words
+		id=$(enqueue work $options)
+		wait_until 10 run_is "$id" succeeded
+		q_is t "select started_at < created_at + interval '$((2 * patience)) s' from jobrun.job_runs where id = $id"
+	done
 	run_is "$first" running
 	touch "$TMPDIR/go"
 	wait_runner
