@@ -61,7 +61,7 @@ one_by_one() {
 
 @test "--for starts a run when its enqueue commits: twenty in a row need no poll" {
 	needs_session # notifications
-	lingerer 1m
+	lingerer 5m
 	one_by_one 1
 	# By polling these would take sixteen seconds at least.
 	one_by_one_by 12 20
@@ -85,7 +85,7 @@ one_by_one_by() {
 	run_is "$id" dead
 	q "select jobrun.pause('nap')" >/dev/null
 	waits=$(enqueue nap)
-	lingerer 1m
+	lingerer 5m
 	q "select jobrun.retry($id)" >/dev/null
 	wait_until 5 said 1 event=notified
 	wait_until 5 q_is 2 "select claim_seq from jobrun.job_runs where id = $id and status = 'dead'"
@@ -100,7 +100,7 @@ one_by_one_by() {
 @test "an enqueue notifies only while a runner with --for is there" {
 	noticed='Asynchronous notification "jobrun"'
 	refute_regex "$(q 'listen jobrun' "select jobrun.enqueue('nap')")" "$noticed"
-	lingerer 1m
+	lingerer 5m
 	assert_regex "$(q 'listen jobrun' "select jobrun.enqueue('nap')")" "$noticed"
 	refute_regex "$(q 'listen jobrun' 'begin' "select jobrun.enqueue('nap')" 'rollback')" "$noticed"
 	refute_regex "$(q 'listen jobrun' "select jobrun.enqueue('nap', run_in => '1 hour')")" "$noticed"
@@ -110,7 +110,7 @@ one_by_one_by() {
 
 @test "a transaction that is to be prepared (two-phase commit) notifies nobody" {
 	own_cluster -o max_prepared_transactions=2
-	lingerer 1m
+	lingerer 5m
 	run q 'begin' "select jobrun.enqueue('nap')" "prepare transaction 'loud'"
 	assert_failure
 	assert_output --partial 'cannot PREPARE'
@@ -122,7 +122,7 @@ one_by_one_by() {
 
 @test "many notifications cause few claims, and the last one is not lost" {
 	own_cluster -o log_statement=all
-	lingerer 1m
+	lingerer 5m
 	for ((i = 0; i < 10000; i++)); do
 		echo 'notify jobrun;'
 	done >script.sql
@@ -139,7 +139,7 @@ one_by_one_by() {
 
 @test "--for behind a pooler polls" {
 	pooler
-	lingerer 1m
+	lingerer 5m
 	said 1 'event=polling'
 	id=$(enqueue nap)
 	wait_until 10 run_is "$id" succeeded
@@ -150,7 +150,7 @@ one_by_one_by() {
 
 @test "--for: a cancel reaches a running handler at once" {
 	needs_session # notifications; behind a pooler it is seen at the heartbeat
-	lingerer 1m --heartbeat 20s
+	lingerer 5m --heartbeat 20s
 	id=$(enqueue wait)
 	wait_until 10 test -s "$TMPDIR/up"
 	q "select jobrun.cancel($id)" >/dev/null
@@ -161,7 +161,7 @@ one_by_one_by() {
 
 @test "--for: many cancels cause few heartbeats, and the last one is not lost" {
 	own_cluster -o log_statement=all
-	lingerer 1m --heartbeat 20s
+	lingerer 5m --heartbeat 20s
 	id=$(enqueue wait)
 	wait_until 10 test -s "$TMPDIR/up"
 	begin=$(now_ms)
@@ -181,7 +181,7 @@ one_by_one_by() {
 
 @test "--for listens again after its connections are cut, and runs what came meanwhile" {
 	needs_session # notifications
-	lingerer 1m
+	lingerer 5m
 	for n in 2 3 4; do
 		terminate_backends
 		id=$(enqueue nap)
@@ -196,7 +196,7 @@ one_by_one_by() {
 
 @test "--for exits with 75 when the server stays away" {
 	own_cluster
-	lingerer 1m
+	lingerer 5m
 	stop_server
 	wait_runner "$runner_pid" 30
 	assert_equal "$runner_status" 75
@@ -209,7 +209,7 @@ one_by_one_by() {
 	# Due when its time is over. The next one has to be there five seconds after that.
 	id=$(q "select jobrun.enqueue('nap', run_at => started_at + interval '1.1 s') from jobrun.job_runners where pid = $first")
 	wait_until 10 run_is "$id" succeeded
-	lingerer 1m
+	lingerer 5m
 	wait_runner "$first"
 	assert_equal "$runner_status" 0
 	grep 'event=linger_end reason="another runner goes on"' "$first_err"
@@ -247,7 +247,7 @@ one_by_one_by() {
 	lingerer 4s
 	first=$runner_pid
 	wait_until 10 test -s "$TMPDIR/up"
-	lingerer 1m
+	lingerer 5m
 	# Drawn in: nine seconds were announced.
 	wait_until 10 q_is t "select lingers_until < least(now(), started_at + interval '8.9 s') from jobrun.job_runners where pid = $first"
 	kill -0 "$first"
@@ -261,11 +261,11 @@ one_by_one_by() {
 }
 
 @test "TERM ends a runner with --for at once, and one that still holds a run blocks no other" {
-	lingerer 1m
+	lingerer 5m
 	kill -TERM "$runner_pid"
 	wait_runner "$runner_pid" 5
 	assert_equal "$runner_status" 0
-	lingerer 1m --grace 1m
+	lingerer 5m --grace 1m
 	id=$(enqueue wait)
 	wait_until 10 test -s "$TMPDIR/up"
 	kill -TERM "$runner_pid"
@@ -281,7 +281,7 @@ one_by_one_by() {
 	bg_runner --lease 2s
 	dies=$runner_pid
 	wait_until 10 test -s "$TMPDIR/up"
-	lingerer 1m --lease 2s
+	lingerer 5m --lease 2s
 	wait_until 5 q_is t "select last_seen_at > started_at from jobrun.job_runners where pid = $runner_pid"
 	kill -KILL "$dies"
 	touch "$TMPDIR/go"
@@ -296,7 +296,7 @@ one_by_one_by() {
 	bg_runner -j 1 --max-runs 1
 	wait_until 10 test -s "$TMPDIR/up"
 	next=$(enqueue nap)
-	lingerer 1m -j 1
+	lingerer 5m -j 1
 	q 'notify jobrun' 'notify jobrun'
 	kill -0 "$runner_pid"
 	run_is "$next" queued
@@ -306,7 +306,7 @@ one_by_one_by() {
 }
 
 @test "--for ends after --max-runs" {
-	lingerer 1m --max-runs 2
+	lingerer 5m --max-runs 2
 	enqueue nap
 	enqueue wait
 	wait_until 10 q_is t 'select lingers_until < now() from jobrun.job_runners'
