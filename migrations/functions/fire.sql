@@ -20,7 +20,8 @@ $fn$;
 -- kind run or admin, except those that were never claimed and are due in the future. A waiting run of any other role
 -- does not count: a role that may enqueue a job type could otherwise stop its schedules. These runs are not even read,
 -- however many wait. command: the caller is exec_claim. Then runs that wait for the next command do not count; but a
--- running command of this name counts even if its definition was removed, and made anew, since it began.
+-- running command of this name counts even if its definition was removed, and made anew, since it began. Not now() says until
+-- when a run waits: one that was enqueued after this transaction began is due all the same.
 create or replace function jobrun.overlapping(definition_id bigint, command boolean default false) returns text
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp set enable_seqscan = off as $fn$
 #variable_conflict use_column
@@ -50,7 +51,7 @@ begin
 	end loop;
 	return (select format('run %s %s', v_run.id, case v_run.status when 'running' then 'is running' when 'failed'
 			then concat_ws(' ', 'waits', u.until, 'to be retried') else concat_ws(' ', 'waits', u.until) end)
-		from (select case when v_run.run_at > now() then 'until ' || jobrun.slot_text(date_trunc('second', v_run.run_at),
+		from (select case when v_run.run_at > clock_timestamp() then 'until ' || jobrun.slot_text(date_trunc('second', v_run.run_at),
 			coalesce((select d.time_zone from jobrun.job_definitions d where d.id = v_definition), 'UTC')) end) u(until)
 		where v_run.id is not null);
 end

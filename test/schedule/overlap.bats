@@ -76,6 +76,16 @@ enqueued() {
 	q "delete from jobrun.job_runs"
 }
 
+@test "a run that was enqueued after the transaction of a tick began waits, and not until a time that is over" {
+	hold 'select now()'
+	assert_equal "$(slot)" queued
+	id=$(q 'select id from jobrun.job_runs')
+	due
+	printf '%s\n' 'select count(*) from jobrun.fire();' 'commit;' >&"${hold_fds[-1]}"
+	wait_until 10 q_is 1 'select count(*) from jobrun.job_slots'
+	q_is "skipped|overlap: run $id waits" 'select outcome, reason from jobrun.job_slots'
+}
+
 @test "the run of an earlier slot keeps a slot from its run, whoever fired it, also when that role is gone" {
 	q "update jobrun.job_definitions set time_zone = 'UTC'" "insert into jobrun.job_runs (definition_id, job_type, slot, created_by)
 		select d.id, 'work', now() - interval '3 days', 'gone' from jobrun.job_definitions d where d.name = 'nightly'"
