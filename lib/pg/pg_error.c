@@ -99,34 +99,45 @@ is_other_context(const char *line)
 	return false;
 }
 
+/* The end of "JSON data, line 1", with the number of the line in front of it; NULL if the context is another. */
+static const char *
+find_json_colon(const char *context, size_t *digits)
+{
+	size_t label = strcspn(context, ":\"\n");
+	const char *json = strstr(context, "JSON");
+
+	*digits = strcspn(context, "0123456789");
+	return context[label] == ':' && *digits < label && json != NULL && json < context + *digits ? context + label
+												    : NULL;
+}
+
 bool
 jr_pg_json_context(const char *context, long *line, const char **quoted, int *quoted_len)
 {
-	size_t end = strcspn(context, "\n"), digits = strcspn(context, "0123456789\n");
-	const char *json = strstr(context, "JSON"), *colon = strchr(context, ':');
-	size_t len;
+	bool is_english = strncmp(context, "JSON data, line ", 16) == 0;
+	size_t digits, len;
+	const char *colon = find_json_colon(context, &digits);
 
-	if (json == NULL || json > context + digits || colon == NULL || colon < context + digits ||
-	    colon > context + end)
+	if (colon == NULL)
 		return false;
 	*line = strtol(context + digits, NULL, 10);
 	*quoted = colon[1] == ' ' ? colon + 2 : colon + 1;
 	len = strcspn(*quoted, "\n");
-	while (len < JSON_CONTEXT_MAX && (*quoted)[len] == '\n' && !is_other_context(*quoted + len + 1))
+	while (is_english && len < JSON_CONTEXT_MAX && (*quoted)[len] == '\n' && !is_other_context(*quoted + len + 1))
 		len += 1 + strcspn(*quoted + len + 1, "\n");
 	*quoted_len = (int)len;
 	return true;
 }
 
 static bool
-is_field(const PGresult *result, int field, const char *begin)
+field_begins(const PGresult *result, int field, const char *begin)
 {
 	const char *text = PQresultErrorField(result, field);
 
 	return text != NULL && strncmp(text, begin, strlen(begin)) == 0;
 }
 
-/* Whatever the server's language is, the place is told in the same words: cmd/payload.c reads them. */
+/* The place is told in English whatever the server speaks: cmd/payload.c reads it. */
 static void
 add_context(const PGresult *result, struct jr_err *err)
 {
@@ -135,7 +146,7 @@ add_context(const PGresult *result, struct jr_err *err)
 	long line;
 	int len;
 
-	if (context == NULL || !is_field(result, PG_DIAG_SOURCE_FILE, "json"))
+	if (context == NULL || !field_begins(result, PG_DIAG_SOURCE_FILE, "json"))
 		return;
 	if (jr_pg_json_context(context, &line, &quoted, &len))
 		jr_fail(err, old.code, "%s: JSON data, line %ld: %.*s", old.msg, line, len, quoted);
@@ -210,15 +221,18 @@ add_origin(const PGresult *result, struct jr_err *err)
 	set_sqlstate(err, old.sqlstate, strlen(old.sqlstate));
 }
 
-/* A right that is missing, told in the language of the server. */
+/*
+ * Put English words in front of a missing right, by which jr_pg_advise knows it. In other languages a missing ownership
+ * looks the same.
+ */
 static void
 name_missing_right(const PGresult *result, struct jr_err *err)
 {
 	struct jr_err old = *err;
 
-	if (strcmp(err->sqlstate, "42501") != 0 || !is_field(result, PG_DIAG_SOURCE_FUNCTION, "aclcheck_error") ||
-	    is_field(result, PG_DIAG_MESSAGE_PRIMARY, "permission denied ") ||
-	    is_field(result, PG_DIAG_MESSAGE_PRIMARY, "must be "))
+	if (strcmp(err->sqlstate, "42501") != 0 || !field_begins(result, PG_DIAG_SOURCE_FUNCTION, "aclcheck_error") ||
+	    field_begins(result, PG_DIAG_MESSAGE_PRIMARY, "permission denied ") ||
+	    field_begins(result, PG_DIAG_MESSAGE_PRIMARY, "must be "))
 		return;
 	jr_fail(err, old.code, "permission denied: %s", old.msg);
 	set_sqlstate(err, old.sqlstate, strlen(old.sqlstate));

@@ -10,9 +10,9 @@
 
 /*
  * Exported for its unit test.
- * The line, and the text that is quoted (borrowed), if the first part of a CONTEXT is "JSON data, line 1: ...", in any
- * language of the server. Since PostgreSQL 14 that part is one line. 12 and 13 quote the last 50 bytes read, which may
- * contain newlines.
+ * Whether the first part of a CONTEXT is "JSON data, line 1: ..." in any language. Sets the line and the quoted text
+ * (borrowed). Since PostgreSQL 14 that part is one line. 12 and 13 quote the last 50 bytes read, which may contain
+ * newlines; these are followed only where the server speaks English.
  */
 bool jr_pg_json_context(const char *context, long *line, const char **quoted, int *quoted_len);
 

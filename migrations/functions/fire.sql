@@ -20,8 +20,8 @@ $fn$;
 -- kind run or admin, except those that were never claimed and are due in the future. A waiting run of any other role
 -- does not count: a role that may enqueue a job type could otherwise stop its schedules. These runs are not even read,
 -- however many wait. command: the caller is exec_claim. Then runs that wait for the next command do not count; but a
--- running command of this name counts even if its definition was removed, and made anew, since it began. Not now() says until
--- when a run waits: one that was enqueued after this transaction began is due all the same.
+-- running command of this name counts even if its definition was removed, and made anew, since it began. What is due is due by the
+-- clock, not by now(): a run may have been enqueued after this transaction began.
 create or replace function jobrun.overlapping(definition_id bigint, command boolean default false) returns text
 language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp set enable_seqscan = off as $fn$
 #variable_conflict use_column
@@ -46,7 +46,7 @@ begin
 		if not found and jobrun.role_may(v_by, 'run', 'admin') then
 			select r.* into v_run from jobrun.job_runs r
 			where r.definition_id = v_definition and r.finished_at is null and r.created_by = v_by
-				and (r.claim_seq > 0 or r.run_at <= now()) and not (v_command and jobrun.is_retried_command(r)) limit 1;
+				and (r.claim_seq > 0 or r.run_at <= clock_timestamp()) and not (v_command and jobrun.is_retried_command(r)) limit 1;
 		end if;
 	end loop;
 	return (select format('run %s %s', v_run.id, case v_run.status when 'running' then 'is running' when 'failed'

@@ -179,7 +179,7 @@ begin
 		existed := existed + (not v_created)::integer;
 	end loop;
 exception when others then
-	-- What JSON is wrong, the server says in the detail, and how far it came in the context, quoted, in its language.
+	-- The server says in the detail what is wrong with the JSON, and quotes in the context how far it came, both in its own language.
 	get stacked diagnostics v_text = message_text, v_hint = pg_exception_hint, v_detail = pg_exception_detail,
 		v_quoted = pg_exception_context;
 	v_quoted := substring(split_part(v_quoted, chr(10), 1) from '^[^:"]*JSON[^:"]*[0-9][^:"]*: ?(.*)$');

@@ -11,6 +11,7 @@
 #include <libpq-fe.h>
 #include <poll.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,7 +147,17 @@ start_each(char *program)
 	return 0;
 }
 
-/* Wait until somebody has notified. */
+static bool
+listens(PGconn *conn)
+{
+	PGresult *result = PQexec(conn, "listen queue_runs");
+	bool ok = PQresultStatus(result) == PGRES_COMMAND_OK;
+
+	PQclear(result);
+	return ok;
+}
+
+/* Wait for a notification. */
 static int
 wait_for_notification(PGconn *conn)
 {
@@ -163,7 +174,7 @@ wait_for_notification(PGconn *conn)
 	return 0;
 }
 
-/* Until the connection or a program fails, or a signal comes. */
+/* Claim and start until the connection or a program fails; a signal ends it, too. */
 static int
 stay(PGconn *conn, char *program)
 {
@@ -197,8 +208,8 @@ main(int argc, char **argv)
 		return complain(conn, "connect");
 	if (prepare(conn, "done", argv[3]) != 0 || prepare(conn, "claim", argv[2]) != 0)
 		return 1;
-	if (argc == 5)
-		PQclear(PQexec(conn, "listen queue_runs"));
+	if (argc == 5 && !listens(conn))
+		return complain(conn, "listen");
 	if (PQenterPipelineMode(conn) != 1)
 		return 1;
 	if (argc == 5)

@@ -27,17 +27,18 @@ waited() {
 		where u.job_type = 'urgent' and u.created_at < (select max(d.started_at) from jobrun.job_runs d where d.job_type <> 'urgent')"
 }
 
-# watch: until the drain is over: for how long nothing moved, at most, in ms. What stands still together with the server is not late.
+# watch: in the background until the drain is over; writes down the longest time in which nothing moved, in ms. A delay of the whole
+# machine does not make a run late.
 watch() {
 	q 'create table public.still (ms bigint)'
 	client "do \$\$
-		declare v_last timestamptz := clock_timestamp(); v_ms bigint := 0;
+		declare v_last timestamptz; v_ms bigint := 0;
 		begin
 			while exists (select from jobrun.job_runs where status = 'queued' and job_type = 'many') loop
 				commit; -- a snapshot would keep dead rows
+				v_last := clock_timestamp();
 				perform pg_sleep(0.02);
 				v_ms := greatest(v_ms, floor(extract(epoch from clock_timestamp() - v_last) * 1000));
-				v_last := clock_timestamp();
 			end loop;
 			insert into public.still values (v_ms);
 		end \$\$"

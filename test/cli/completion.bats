@@ -7,8 +7,8 @@ words() {
 	"$JOBRUN" completion -- "$@" | cut -f 1
 }
 
-# offers EXPECTED WORD...: they are these, where the database is asked. A busy machine needs more than the 300 ms that the database has
-# for an answer: then once more.
+# offers EXPECTED WORD...: completion offers exactly these. The database has 300 ms to answer, too few for a busy machine, so it is asked
+# again.
 offers() {
 	wait_until 30 words_are "$@" || fail "not '$1', but '$(words "${@:2}")'"
 }
@@ -111,9 +111,9 @@ time.sleep(60)' >port &
 	assert_equal "$(words slots nightly '')" ''
 	offers "$id" retry 1 ''
 	means() { [ "$("$JOBRUN" completion -- retry 1 '')" = "$id"$'\there, queued' ]; }
-	wait_until 30 means
+	wait_until 30 means || fail "$("$JOBRUN" completion -- retry 1 '')"
 	explains() { [ "$(words explain '' | sort)" = "$(printf '%s\n' "$id" jobrun.prune nightly | sort)" ]; }
-	wait_until 30 explains
+	wait_until 30 explains || fail "$(words explain '')"
 	# shellcheck disable=SC1090
 	source <("$JOBRUN" completion bash)
 	COMP_WORDS=("$JOBRUN" list --type "=" he) COMP_CWORD=4

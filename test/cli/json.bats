@@ -96,7 +96,7 @@ a_runner() {
 		"update jobrun.job_definitions set next_slot_at = '2026-01-08 01:30Z', overlap = 'allow' where name = 'nightly'" \
 		"update jobrun.job_queues set paused_until = null"
 	json run.dry-run . run -n
-	# Or else a slot of half an hour ago is fired, within its grace.
+	# Otherwise the slot of half an hour ago would fire: it is within its grace.
 	q 'set session_replication_role = replica' "update jobrun.job_definitions set next_slot_at = '2090-01-01 01:30Z' where name = 'nightly'"
 	json run '.took_ms = "ms"' run --type work --queue default
 	handler talk <<<'cat; echo; echo "{\"progress\":1}" >>"$JOBRUN_OUT"; echo "{\"result\":{\"n\":2}}" >>"$JOBRUN_OUT"'

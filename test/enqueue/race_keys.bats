@@ -77,7 +77,7 @@ opposite() {
 	wait_until 30 grep -qh ERROR "$TMPDIR/client" "$BATS_TEST_TMPDIR/hold.0.out" "$BATS_TEST_TMPDIR/hold.1.out"
 	release_holds
 	end_client
-	# On a machine that stands still for seconds the others have looked, too, and two are ended.
+	# If the machine stands still for seconds, the others look for a deadlock too, and two are ended.
 	codes=$(sed -n 's/^.*ERROR: *\([0-9A-Z]*\):.*/\1/p' "$TMPDIR/client" "$BATS_TEST_TMPDIR"/hold.?.out | sort -u)
 	assert_equal "$codes" 40001
 }

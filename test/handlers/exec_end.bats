@@ -55,7 +55,7 @@ load ../lib/common
 	q_is 'failed|1|49|50' "select status, attempts, snoozes, claim_seq from jobrun.job_runs where id = $id"
 }
 
-# in_time SECONDS: all have been stopped at this timeout, the stubborn one ten seconds of grace later.
+# in_time SECONDS: each run was stopped at this timeout, the stubborn one after ten more seconds of grace.
 in_time() {
 	q_is t "select bool_and(a.finished_at - a.started_at - interval '$1 s'
 		between case job_type when 'stubborn' then interval '9.5 s' else '-0.5 s' end and case job_type when 'stubborn' then interval '15 s' else '2 s' end)
@@ -116,7 +116,8 @@ in_time() {
 	q_is '200|200|0' "select count(*) filter (where status = 'succeeded'), sum(attempts), (select count(*) from jobrun.job_attempts) from jobrun.job_runs"
 }
 
-# keeps_nobody_waiting ID: the attempt has ended soon. The start and the end of the program do not count, which take long on a slow machine.
+# keeps_nobody_waiting ID: the attempt ended within five seconds. The start and end of jobrun itself are left out: on a slow machine they
+# take long.
 keeps_nobody_waiting() {
 	q_is t "select finished_at - started_at < interval '5 s' from jobrun.job_runs where id = $1"
 }

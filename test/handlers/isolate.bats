@@ -36,13 +36,13 @@ escaping() {
 	sh
 }
 
-# times_out NAME: a run of it is ended by its timeout, and nothing of it is left; sets id. It makes $TMPDIR/ready when its traps are set,
-# which on a slow machine may be after the first of these timeouts.
+# times_out NAME: a run of NAME ends by its timeout and leaves nothing; sets id. The handler makes $TMPDIR/ready once its traps are set. On a
+# slow machine that may be after the first timeout, so longer ones follow.
 times_out() {
 	local timeout
 
 	for timeout in 1s 4s 16s; do
-		rm -f "$TMPDIR/ready" "$TMPDIR/up"
+		rm -f "$TMPDIR"/{ready,up,term}
 		id=$(enqueue "$1" --timeout "$timeout" --backoff 1h)
 		JR_TIMEOUT=$((60 * patience)) jr_ok run
 		refute has_escaped

@@ -72,12 +72,7 @@ nothing_left() {
 	wait_until 10 q_is t "select checkpoint is not null and output is not null from jobrun.job_runs where id = $id"
 	kill -KILL "$runner_pid"
 	wait_runner
-	reclaimed() { # again, if a heartbeat was still on its way
-		end_lease "$id"
-		run_jobrun run
-		run_is "$id" succeeded
-	}
-	wait_until 15 reclaimed
+	wait_until 15 taken_back "$id"
 	assert_equal "$(q "select output from jobrun.job_attempts where run_id = $id and outcome = 'succeeded'")" \
 		'{"page": 12345678901234567890.10}'
 	# So is what it had printed by then, with the attempt that was lost.
@@ -459,7 +454,7 @@ drop_encoded() {
 		until [ -e "$TMPDIR/go" ]; do sleep 0.05; done
 	sh
 	enqueue litter
-	bg_runner # whose lease lasts longer than this test: no tick reclaims its run
+	bg_runner # its lease outlasts this test, so no tick takes the run back
 	wait_until 10 up_is 1
 	kill -KILL "$runner_pid"
 	wait_runner

@@ -605,7 +605,7 @@ ends_alone() {
 @test "a run of a batch that does nothing writes at most 900 bytes of WAL" {
 	local from
 
-	own_cluster -o autovacuum=off # what other tests write would count, too
+	own_cluster -o autovacuum=off # no write-ahead log of other tests, nor of autovacuum
 	sql_handler idle <<<'select where false'
 	settings idle <<<'{"batch": 1000}'
 	q "insert into jobrun.job_runs (job_type) select 'idle' from generate_series(1, 10000)" 'vacuum jobrun.job_runs' 'checkpoint'

@@ -94,7 +94,7 @@ take_away() {
 	id=$(enqueue deaf --timeout 300ms)
 	jr_ok run
 	is_fate "$id" 'failed|1|1|timeout'
-	terminate_backends >/dev/null
+	terminate_backends
 	wait_until 5 does_not_work
 	q_is 0 'select n from counter'
 }
@@ -172,11 +172,10 @@ take_away() {
 	bg_runner
 	wait_until 10 works
 	kill -KILL "$runner_pid"
-	end_lease "$id"
-	wait_until 10 ticked_to_success "$id"
+	wait_until 10 taken_back "$id"
 	is_fate "$id" 'succeeded|2|2|'
 	q_is 1 'select n from counter'
-	terminate_backends >/dev/null
+	terminate_backends
 }
 
 # count_once N: a tick through the proxy; its run has counted once, as each of those before.

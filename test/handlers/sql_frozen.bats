@@ -147,7 +147,7 @@ killed_while_its_end_waits() {
 	release_holds
 	wait_runner
 	assert_equal "$runner_status" 0
-	terminate_backends >/dev/null
+	terminate_backends
 }
 
 @test "the limits of the transaction are parts of the lease, and the session's own in jobrun try" {

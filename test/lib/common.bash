@@ -66,6 +66,7 @@ common_teardown() {
 	done
 	end_runners
 	release_holds || bad=1
+	[ -z "${client_pid:-}" ] || kill "$client_pid" 2>/dev/null || true
 	end_client
 	if [ -n "${unpooled:-}" ]; then # of lib/pooler
 		end_pooler || bad=1
@@ -209,8 +210,8 @@ end_runners() {
 patience=${TEST_PATIENCE:-1}
 
 # wait_until SECONDS COMMAND...: try until it succeeds, every 50 ms at first, then less often, since a try is a process or
-# more; fails when the time is over. A try counts for half a second at most, up to four times the seconds: a machine that is busy, or
-# has stood still, gets about as many tries as any other.
+# more; fails when the time is over. Each try counts for at most half a second, so that a busy machine gets about as many tries as any
+# other; but after four times the seconds it fails.
 wait_until() {
 	local seconds=$(($1 * patience)) tries=0 waited_us=0 began_us=${EPOCHREALTIME/[.,]/}
 	local looked_us=$began_us now_us
@@ -277,7 +278,7 @@ check_sanitizer() {
 
 	for report in "$BATS_TEST_TMPDIR"/sanitizer.*; do
 		[ -s "$report" ] || continue
-		# No report, but the end of one that looked for leaks: teardown has killed a runner that was about to end.
+		# Not a report: LeakSanitizer was looking for leaks when teardown killed the runner.
 		grep -qv '^==[0-9]*==Unable to get registers from thread [0-9]*[.]$' "$report" || continue
 		found=1
 		head -n 60 "$report"

@@ -21,8 +21,8 @@ psql_bare() {
 	(become_psql "$@")
 }
 
-# become_psql ARGUMENT... &: psql in the background. $! is its own process, so kill ends it and not a shell around it. psql_options are
-# settings of all psql of a test, as in "-c statement_timeout=0".
+# become_psql ARGUMENT... &: psql in the background. $! is its own process, so kill ends it and not a shell around it. psql_options:
+# settings for every psql of the test from here on, as in "-c statement_timeout=0".
 become_psql() {
 	exec env -u JOBRUN_TEST_ID ${psql_options:+"PGOPTIONS=$psql_options"} "$JR_PSQL" -XAtqw -v ON_ERROR_STOP=1 "$@" 3>&- 4>&-
 }
@@ -125,7 +125,7 @@ hold() {
 	hold_backends+=("$(sed -n 's/^held //p' "$answer")")
 }
 
-# Roll all of them back. When psql has ended its transaction has not: the server's process has to see that, and keeps its locks until then.
+# Roll all of them back. The end of psql is not the end of its transaction: the server's process keeps its locks until it notices.
 release_holds() {
 	local pid
 
@@ -136,12 +136,12 @@ release_holds() {
 	close_holds
 	hold_fds=()
 	hold_pids=()
-	are_gone ${hold_backends[0]+"${hold_backends[@]}"} || return
+	backends_are_gone ${hold_backends[0]+"${hold_backends[@]}"} || return
 	hold_backends=()
 }
 
-# are_gone PID...: wait until these processes of the server have ended, and with them their transactions and locks.
-are_gone() {
+# backends_are_gone PID...: wait until these processes of the server have ended, and with them their transactions and locks.
+backends_are_gone() {
 	local pid
 
 	for pid; do
@@ -179,14 +179,15 @@ drop_schema() {
 
 # --- disturbing the server ---
 
-# Cut every other connection to the test's database. They are gone then, so that nobody meets one of a pooler that is about to end.
+# Cut every other connection to the test's database, and wait until they are gone, so that nobody gets a connection of a pooler that is
+# about to end.
 terminate_backends() {
 	local pids
 
 	pids=$(q "select case when pg_terminate_backend(pid) then pid end from pg_stat_activity
 		where datname = current_database() and pid <> pg_backend_pid()")
 	# shellcheck disable=SC2086 # a list of numbers
-	are_gone $pids
+	backends_are_gone $pids
 }
 
 # own_cluster [-o NAME=VALUE]...: from here on the test's database is in a cluster that it may restart and stop.

@@ -58,6 +58,14 @@ largest() {
 	sort -n "$1" | tail -n 1
 }
 
+# taken_back ID: its runner is gone: its lease ends, and a tick takes it back and does it. For wait_until, since a heartbeat may still have
+# been on its way.
+taken_back() {
+	end_lease "$1"
+	run_jobrun run
+	run_is "$1" succeeded
+}
+
 # end_lease ID: as if it had run out just now.
 end_lease() {
 	q "update jobrun.job_runs set locked_until = now() - interval '1 second' where id = $1 and status = 'running'"

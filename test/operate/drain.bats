@@ -69,7 +69,7 @@ resume|' "select action, reason from jobrun.job_audit where object = 'everything
 	q_is t "select paused_until = 'infinity' from jobrun.job_queues where name = 'mail'"
 }
 
-# meets N AFTER PAUSE...: does a claim of N, which takes until then, take nothing if `jobrun pause PAUSE` comes meanwhile?
+# meets N AFTER PAUSE...: does a claim of N that is still going on when `jobrun pause PAUSE` comes take nothing?
 meets() {
 	local n=$1 after=$2 claim claimed
 
@@ -166,7 +166,7 @@ meets() {
 	JOBRUN_DATABASE_URL=$(url_of "run_$JR_DATABASE") jr_ok run
 }
 
-# catches_int PID: has it a handler for that signal, which is number 2?
+# catches_int PID: does the process handle SIGINT (2)?
 catches_int() {
 	local mask
 
@@ -212,7 +212,7 @@ catches_int() {
 	one=$(enqueue work)
 	bg_runner
 	wait_until 10 up_is 1
-	TERM=xterm timeout $((60 * patience)) script -qefc "stty cols 80; $JOBRUN pause --host $(hostname) --wait" /dev/null </dev/null >screen 2>&1 3>&- 4>&- &
+	TERM=xterm timeout $((60 * patience)) script -qefc "stty cols 80; $(printf %q "$JOBRUN") pause --host $(hostname) --wait" /dev/null </dev/null >screen 2>&1 3>&- 4>&- &
 	terminal=$!
 	runner_pids+=("$terminal")
 	wait_until 10 grep -q ' runs since ' screen

@@ -3,29 +3,23 @@
 
 load ../lib/common
 
-# german: a cluster that speaks German, if this machine has what is needed for it.
+# german: a cluster that speaks German. Only the server finds the locale, in a folder that its user can read.
 german() {
-	local share
-
-	share=$(dirname "$(dirname "$(readlink -f "$(command -v locale)")")")/share
-	[ -e "$share/i18n/locales/de_DE" ] || skip 'no package locales'
-	compgen -G "$share/locale/de/LC_MESSAGES/postgres-*.mo" >/dev/null || skip 'no translation of PostgreSQL'
-	# Where the user that runs the server can read it.
-	LOCPATH=$(mktemp -d /tmp/jobrun-locale.XXXXXX)
-	export LOCPATH
+	compgen -G '/usr/share/locale/de/LC_MESSAGES/postgres-*.mo' >/dev/null || skip 'no translation of PostgreSQL'
+	locale_dir=$(mktemp -d /tmp/jobrun-locale.XXXXXX)
 	at_end+=(remove_locale)
-	localedef -i de_DE -f UTF-8 "$LOCPATH/de_DE.UTF-8"
-	chmod -R a+rX "$LOCPATH"
-	own_cluster -o lc_messages=de_DE.UTF-8
+	localedef -i de_DE -f UTF-8 "$locale_dir/de_DE.UTF-8"
+	chmod -R a+rX "$locale_dir"
+	LOCPATH=$locale_dir own_cluster -o lc_messages=de_DE.UTF-8
 	run q 'select 1/0'
 	assert_output --partial 'Division durch Null'
 }
 
 remove_locale() {
-	rm -rf "$LOCPATH"
+	rm -rf "$locale_dir"
 }
 
-@test "where the server speaks German, what is no JSON has its place, in a payload and in a batch" {
+@test "where the server speaks German, the error still says where a payload or a line of a batch is not JSON" {
 	german
 	jr enqueue work '{"a":[1,2,x]}'
 	assert_one_line 65 '^jobrun: the payload is not JSON: line 1, column 11: .*ung.ltige Eingabesyntax'
@@ -35,7 +29,7 @@ remove_locale() {
 	q_is 0 'select count(*) from jobrun.job_runs'
 }
 
-@test "where the server speaks German, a missing right names its grant, a lock doctor, and a trigger its function" {
+@test "where the server speaks German, errors still name the missing grant, doctor for a lock, and the function of a trigger" {
 	german
 	q 'create role app login' 'create role reader login'
 	run_jobrun grant read reader

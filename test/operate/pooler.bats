@@ -27,14 +27,14 @@ setup() {
 	waiting_handler slow
 	id=$(enqueue slow --backoff 0)
 	bg_runner --lease 60s --heartbeat 1s
-	for beat in first second; do
+	wait_until 10 run_is "$id" running
+	for _ in 1 2; do
 		until=$(field "$id" locked_until)
 		wait_until 10 q_is t "select locked_until > coalesce(nullif('$until', '')::timestamptz, '-infinity') from jobrun.job_runs where id = $id"
 	done
 	kill -KILL "$runner_pid"
-	end_lease "$id"
 	touch "$TMPDIR/go"
-	jr_ok run
+	wait_until 10 taken_back "$id"
 	q_is 'succeeded|2' "select status, claim_seq from jobrun.job_runs where id = $id"
 	jr_ok show "$id"
 	jr_ok status

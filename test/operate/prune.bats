@@ -347,8 +347,8 @@ is_stepping() {
 	q 'delete from jobrun.job_attempts'  'delete from jobrun.job_runs'
 }
 
-# back HOURS: all that has happened so far was so many hours ago, and that was not summed yet. It goes back some minutes further, to where
-# the first of it ended as its hour began, so that all of it is in one hour.
+# back HOURS: all that has happened so far was so many hours ago, and that was not summed yet; and some minutes more, so that the first end
+# falls on a full hour and all ends are in one hour.
 back() {
 	local i
 

@@ -138,7 +138,7 @@ stays() {
 	wait_until 10 grep -q event=listening "$runner_err"
 }
 
-# is_told: for wait_until, of one more run. It is not told of what a look that is due already will find.
+# is_told: enqueue one more run; was the runner notified? Not if a look was due anyway, so this is for wait_until.
 is_told() {
 	enqueue work >/dev/null
 	wait_until 1 grep -q event=notified "$runner_err"

@@ -11,7 +11,7 @@ end() {
 		select $1, n, n, case when n < 3 then 'failed' else '$2' end from generate_series(1, 3) n where n < 3 or '$2' <> 'succeeded'"
 }
 
-# waiting ARGUMENT...: in the background; out and err are what it prints. It has looked at least once. Its name in the server is its own,
+# waiting ARGUMENT...: in the background; out and err are what it prints. It has looked at least once. It has its own application name,
 # since sessions of an earlier one, and of a pooler, may still be there.
 waiting() {
 	local name=waiter_${#runner_pids[@]}

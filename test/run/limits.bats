@@ -407,7 +407,7 @@ $behind|t
 	handler work <<<'exit 0'
 	jr_ok queue slow --rate 4/1s
 	add work slow '' 12
-	# Starts in the order of the claims, which lock the row of the queue, with the time by which each counts.
+	# One row for each start, in the order of the claims (each locks the queue's row), with the time of its transaction.
 	q 'create table public.starts (n bigint generated always as identity, at timestamptz)' \
 		"create function public.note() returns trigger language plpgsql as \$\$ begin
 			insert into public.starts (at) values (now()); return null; end \$\$" \
@@ -415,8 +415,8 @@ $behind|t
 			when (old.status <> 'running' and new.status = 'running') execute function public.note()"
 	four_hosts
 	q_is 12 "select count(*) from jobrun.job_runs where status = 'succeeded' and claim_seq = 1"
-	# A window begins with the first claim that no earlier one has room in time for. (One whose transaction began before that counts
-	# in it, too.)
+	# A window begins with the first start that comes after the end of the last window. A start whose transaction began earlier counts in
+	# the current one.
 	q_is 4 "with recursive starts as (
 			select row_number() over (order by n) as n, at from public.starts),
 		windows as (

@@ -198,8 +198,7 @@ has_looked() {
 	[ "$(statements candidates)" -ge "$1" ]
 }
 
-# notified_of ARGUMENT...: enqueue a run, id, that cannot start, and wait until the runner has heard of it and done what it does then: it
-# claims, and looks after that.
+# notified_of ARGUMENT...: enqueue a run that cannot start, sets id; wait until the runner was notified, claimed in vain, and looked again.
 notified_of() {
 	local before
 

@@ -76,7 +76,7 @@ enqueued() {
 	q "delete from jobrun.job_runs"
 }
 
-@test "a run that was enqueued after the transaction of a tick began waits, and not until a time that is over" {
+@test "a slot that is skipped for a run enqueued after the tick's transaction began says that it waits, without a time" {
 	hold 'select now()'
 	assert_equal "$(slot)" queued
 	id=$(q 'select id from jobrun.job_runs')

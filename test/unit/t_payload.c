@@ -75,7 +75,8 @@ static void
 test_other_languages(void **state)
 {
 	(void)state;
-	check("{\"a\":[1,2,x]}", "JSON-Daten, Zeile 1: {\"a\":[1,2,x...", "line 1, column 11");
+	check("{\"a\":[1,2,x]}", "JSON-Daten, Zeile 1: {\"a\":[1,2,x...\nSQL-Funktion f Anweisung 1",
+	    "line 1, column 11");
 	check("{\"a\":1,\n x}",
 	    "donn\xc3\xa9"
 	    "es JSON, ligne 2 :  x...",
@@ -90,7 +91,8 @@ static void
 test_what_is_no_json(void **state)
 {
 	static const char *const others[] = {"", "PL/pgSQL function f() line 1 at RETURN", "JSON data: x",
-	    "JSON data, line 1", "PL/pgSQL function f() line 1 at RETURN\nJSON data, line 1: x"};
+	    "JSON data, line 1", "PL/pgSQL function f() line 1 at RETURN\nJSON data, line 1: x",
+	    "SQL statement \"select JSON 1: x\""};
 	struct jr_err err;
 	const char *quoted;
 	long line;
