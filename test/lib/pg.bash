@@ -136,8 +136,13 @@ release_holds() {
 	close_holds
 	hold_fds=()
 	hold_pids=()
-	backends_are_gone ${hold_backends[0]+"${hold_backends[@]}"} || return
-	hold_backends=()
+	if [ -n "${hold_backends[0]-}" ]; then
+		# One that waits for another would not notice. A server that is away has none.
+		q "select pg_terminate_backend(pid) from pg_stat_activity
+			where datname = current_database() and pid in ($(IFS=, && echo "${hold_backends[*]}"))" >/dev/null 2>&1 || true
+		backends_are_gone "${hold_backends[@]}" || return
+		hold_backends=()
+	fi
 }
 
 # backends_are_gone PID...: wait until these processes of the server have ended, and with them their transactions and locks.
