@@ -354,11 +354,13 @@ collect_ready(struct jr_loop *loop)
 	}
 }
 
-/* Before any callback: a timer that a callback of this turn sets is left for the next one. */
+/*
+ * Before any callback: a timer that a callback of this turn sets is left for the next one. now_ms: before the poll. A
+ * process can be stopped behind it for any time, and what happened by then is not seen before the next one.
+ */
 static void
-collect_due(struct jr_loop *loop)
+collect_due(struct jr_loop *loop, int64_t now_ms)
 {
-	int64_t now_ms = jr_clock_now_ms();
 	struct jr_timer **end = &loop->due;
 
 	while (loop->timers.count > 0 && loop->timers.items[0]->at_ms <= now_ms) {
@@ -410,7 +412,8 @@ serve_watches(struct jr_loop *loop)
 bool
 jr_loop_turn(struct jr_loop *loop, struct jr_err *err)
 {
-	bool is_due = first_ms(loop) <= jr_clock_now_ms();
+	int64_t now_ms = jr_clock_now_ms();
+	bool is_due = first_ms(loop) <= now_ms;
 	size_t count;
 	int found;
 
@@ -424,12 +427,12 @@ jr_loop_turn(struct jr_loop *loop, struct jr_err *err)
 		uint64_t expirations;
 		ssize_t n = read(loop->timer_fd, &expirations, sizeof(expirations));
 
-		(void)n; /* clears its readiness; serve_timers reads the clock */
+		(void)n; /* clears its readiness; the next turn reads the clock */
 		loop->armed_ms = JR_NEVER;
 	}
 	if (found > 0)
 		collect_ready(loop);
-	collect_due(loop);
+	collect_due(loop, now_ms);
 	if (found > 0 && loop->fds[SIGNAL_SLOT].revents != 0)
 		serve_signals(loop);
 	serve_watches(loop);

@@ -2,9 +2,9 @@
  * loop: the event loop, around one poll(2).
  *
  * One thread serves descriptors, timers and signals. Timers run on CLOCK_BOOTTIME through one timerfd in the poll set,
- * so that they are due at once when a suspended host wakes. Each turn serves descriptors before due timers: after a
- * stall, what has happened in time comes before the deadline for it. TERM, HUP and INT come through one signalfd. They
- * stay blocked for the life of the loop; children start with an empty mask.
+ * so that they are due at once when a suspended host wakes. Each turn serves descriptors before the timers that were
+ * due when it looked at them: after a stall, what has happened in time comes before the deadline for it. TERM, HUP and
+ * INT come through one signalfd. They stay blocked for the life of the loop; children start with an empty mask.
  *
  * Callbacks may add, change and remove anything, themselves included. A removed watch is never called again, even if
  * its descriptor was ready in the same turn. The caller provides the storage of a watch (embed it), keeps it until the
@@ -58,7 +58,10 @@ void jr_timer_init(struct jr_timer *timer, jr_timer_fn *fn, void *ctx);
 void jr_timer_set(struct jr_loop *loop, struct jr_timer *timer, int64_t at_ms); /* once, at clock at_ms */
 void jr_timer_cancel(struct jr_timer *timer);                                   /* no harm if not set */
 
-/* Wait for something and serve it. false only if the wait itself failed. */
+/*
+ * Wait for something and serve it. A timer for which it has waited is served by the next turn. false only if the wait
+ * itself failed.
+ */
 bool jr_loop_turn(struct jr_loop *loop, struct jr_err *err) JR_MUST;
 
 #endif

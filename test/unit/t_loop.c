@@ -1,6 +1,4 @@
 /* loop: what is ready is served; removal and change from inside callbacks count at once. */
-#include "base/loop.h"
-
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -13,6 +11,13 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+static int stalled_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+
+/* The loop is compiled into the test, so that the test can stand between it and the kernel. */
+#define poll stalled_poll
+#include "../../lib/base/loop.c" /* NOLINT(bugprone-suspicious-include) */
+#undef poll
 
 #define SOURCES 4
 
@@ -115,6 +120,25 @@ static void
 make_ready(struct source *source)
 {
 	assert_int_equal(write(source->write_fd, "x", 1), 1);
+}
+
+/* What becomes ready behind the next poll, when the process stands still until this timer is due. */
+static struct {
+	struct source *becomes_ready;
+	int64_t until_ms;
+} stall;
+
+static int
+stalled_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	int found = poll(fds, count, timeout_ms);
+
+	if (stall.becomes_ready != NULL)
+		make_ready(stall.becomes_ready);
+	while (jr_clock_now_ms() < stall.until_ms)
+		continue;
+	stall.becomes_ready = NULL;
+	return found;
 }
 
 static void
@@ -339,6 +363,26 @@ timer_set_by_a_watch_fires_in_the_next_turn(void **state)
 	assert_int_equal(ticker.calls, 1);
 }
 
+static void
+what_happens_behind_the_poll_comes_before_a_timer_that_is_due_since(void **state)
+{
+	struct fixture *f = *state;
+	struct ticker ticker = {.calls = 0};
+
+	jr_timer_init(&ticker.timer, on_ticker, &ticker);
+	watch_all(f);
+	f->sources[1].cancels = &ticker.timer;
+	make_ready(&f->sources[0]);
+	stall.until_ms = jr_clock_now_ms() + 20;
+	stall.becomes_ready = &f->sources[1];
+	jr_timer_set(f->loop, &ticker.timer, stall.until_ms);
+	turn(f->loop);
+	assert_int_equal(f->sources[0].calls, 1);
+	turn(f->loop);
+	assert_int_equal(f->sources[1].calls, 1);
+	assert_int_equal(ticker.calls, 0);
+}
+
 /*
  * Random sets, changes and removals from inside callbacks: only what is watched is called, and all
  * that is ready.
@@ -389,6 +433,7 @@ main(void)
 	    LOOP_TEST(ready_watches_come_before_due_timers),
 	    LOOP_TEST(timer_cancelled_by_a_watch_is_not_served_in_the_same_turn),
 	    LOOP_TEST(timer_set_by_a_watch_fires_in_the_next_turn),
+	    LOOP_TEST(what_happens_behind_the_poll_comes_before_a_timer_that_is_due_since),
 	    LOOP_TEST(random_changes_never_call_a_removed_watch),
 	};
 
