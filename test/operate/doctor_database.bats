@@ -330,7 +330,7 @@ doctor_blames() {
 	pid=$(q "select pid from pg_locks where database = (select oid from pg_database where datname = current_database()) and not granted")
 	wait_until 20 doctor_blames "$pid" 'waits for a lock on jobrun.job_runs, and others wait behind it: '
 	q "select pg_terminate_backend($pid)"
-	are_gone "$pid"
+	backends_are_gone "$pid"
 	release_holds
 	finds transactions ok '' '' --long 1h
 }
