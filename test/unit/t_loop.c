@@ -135,8 +135,8 @@ stalled_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 
 	if (stall.becomes_ready != NULL)
 		make_ready(stall.becomes_ready);
-	while (jr_clock_now_ms() < stall.until_ms)
-		continue;
+	for (int64_t now_ms = 0; now_ms < stall.until_ms;)
+		now_ms = jr_clock_now_ms();
 	stall.becomes_ready = NULL;
 	return found;
 }
