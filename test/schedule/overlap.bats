@@ -86,6 +86,14 @@ enqueued() {
 	q_is "skipped|overlap: run $id waits" 'select outcome, reason from jobrun.job_slots'
 }
 
+@test "a run that an admin enqueued after the tick's transaction began keeps a slot from its run" {
+	hold 'select now()'
+	id=$(enqueued "$ops")
+	printf '%s\n' 'select count(*) from jobrun.fire();' 'commit;' >&"${hold_fds[-1]}"
+	wait_until 10 q_is 1 'select count(*) from jobrun.job_slots'
+	q_is "skipped|overlap: run $id waits" 'select outcome, reason from jobrun.job_slots'
+}
+
 @test "the run of an earlier slot keeps a slot from its run, whoever fired it, also when that role is gone" {
 	q "update jobrun.job_definitions set time_zone = 'UTC'" "insert into jobrun.job_runs (definition_id, job_type, slot, created_by)
 		select d.id, 'work', now() - interval '3 days', 'gone' from jobrun.job_definitions d where d.name = 'nightly'"
