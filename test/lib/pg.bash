@@ -225,12 +225,12 @@ need_own_cluster() {
 	[ -n "$own_cluster_started" ] || fail "own_cluster comes first: other tests use the shared one"
 }
 
-# The server does not have the test's mark: teardown stops it by its directory.
+# The server does not have the test's mark: teardown stops it by its directory. server_locpath: LOCPATH for the server alone.
 pg_local() {
 	local command=$1
 
 	shift
-	env -u JOBRUN_TEST_ID "$TOP/scripts/pg-local" "$test_cluster" "$command" "$@" 3>&- 4>&-
+	env -u JOBRUN_TEST_ID ${server_locpath:+"LOCPATH=$server_locpath"} "$TOP/scripts/pg-local" "$test_cluster" "$command" "$@" 3>&- 4>&-
 }
 
 # The test's part of the server's log.

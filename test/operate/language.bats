@@ -3,20 +3,21 @@
 
 load ../lib/common
 
-# german: a cluster that speaks German. Only the server finds the locale, in a folder that its user can read.
+# german: a cluster that speaks German. Only the server finds the locale, in a folder that its user can read. (In a program with LOCPATH
+# glibc's setlocale leaks, which the sanitizers report.)
 german() {
 	compgen -G '/usr/share/locale/de/LC_MESSAGES/postgres-*.mo' >/dev/null || skip 'no translation of PostgreSQL'
-	locale_dir=$(mktemp -d /tmp/jobrun-locale.XXXXXX)
+	server_locpath=$(mktemp -d /tmp/jobrun-locale.XXXXXX)
 	at_end+=(remove_locale)
-	localedef -i de_DE -f UTF-8 "$locale_dir/de_DE.UTF-8"
-	chmod -R a+rX "$locale_dir"
-	LOCPATH=$locale_dir own_cluster -o lc_messages=de_DE.UTF-8
+	localedef -i de_DE -f UTF-8 "$server_locpath/de_DE.UTF-8"
+	chmod -R a+rX "$server_locpath"
+	own_cluster -o lc_messages=de_DE.UTF-8
 	run q 'select 1/0'
 	assert_output --partial 'Division durch Null'
 }
 
 remove_locale() {
-	rm -rf "$locale_dir"
+	rm -rf "$server_locpath"
 }
 
 @test "where the server speaks German, the error still says where a payload or a line of a batch is not JSON" {
