@@ -506,7 +506,7 @@ const struct jr_cmd jr_cmd_check = {
     .usage = "[OPTION...] [TYPE...]",
     .details =
 	"Exit status: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN. Labels, and the ranges that are usual for them:\n"
-	"  runner_age      3m 5m   seconds since any runner was seen\n"
+	"  runner_age      3m 5m   seconds since a runner was seen\n"
 	"  oldest_due      5m 15m  how long the oldest due run waits that nobody holds, and no pause holds back\n"
 	"  dead            0 9     runs that went dead in the last hour\n"
 	"  slot_late       2m 10m  how late the next slot of a definition is\n"

@@ -3,7 +3,7 @@
 with seen as (
 	select n.host, n.last_seen_at from jobrun.last_runner() n
 ), here as (
-	select max(n.last_seen_at) as at from jobrun.seen_runners() n where n.host = $1::text
+	select max(n.last_seen_at) as at from jobrun.seen_runners() n where n.host = $1::text and n.job_types <> '{}'
 ), due as (
 	select exists (select from jobrun.oldest_due() d where d.since < now() - interval '5 minutes') as late
 )

@@ -5,7 +5,7 @@ with due as (
 	select d.job_type, d.due from jobrun.late_counts($1::text[]) d
 ), runners as materialized (
 	select distinct n.job_types from jobrun.seen_runners() n
-), silent as materialized (      -- no runner of any kind, for long enough that jobrun check says so
+), silent as materialized (      -- no tick, for long enough that jobrun check says so
 	select from jobrun.last_runner() l where l.last_seen_at <= now() - interval '5 minutes'
 ), problems as (
 	select 0 as nr, 'database' as about, 'copy' as problem, c.copied as text,
@@ -43,23 +43,26 @@ with due as (
 		null, null, null
 	from (select distinct d.job_type from jobrun.oldest_due($1::text[]) d where d.since <= now() - interval '5 minutes') o
 	where exists (select from runners n where o.job_type = any (n.job_types)) and not exists (select from silent)
-	union all        -- where nothing waits that would say so; runners of exec alone come when their lines do
+	union all        -- where nothing waits that would say so; where there is nothing but exec, its lines come when they do
 	select 3, 'runners', 'silent', 'none has been seen for more than 5 minutes', 'is the crontab line in place? try: jobrun --once -v', null, null, null
 	from silent
 	where exists (select from runners n where n.job_types <> '{}')
 		and not exists (select from due d join runners n on d.job_type = any (n.job_types))
-	union all        -- one host of several, by the rhythm of its last ten runners; a host that is silent for a day is forgotten
+	union all        -- one host of several, by the rhythm of its last ten ticks; a host that is silent for a day is forgotten
 	select 3, 'host ' || h.host, 'silent', 'no runner has been seen for ' || m.silent || ' minutes, and one used to come every '
 			|| case when m.usual = 1 then 'minute' else m.usual || ' minutes' end, 'on that host: jobrun doctor', null, null, null
 	from jobrun.seen_hosts() h
 	cross join lateral (
-		select (max(l.started_at) - min(l.started_at)) / 9 as usual
-		from (select r.started_at from jobrun.job_runners r where r.host = h.host order by r.started_at desc limit 10) l
+		select (max(l.started_at) - min(l.started_at)) / 9 as usual, max(l.last_seen_at) as seen_at
+		from (
+			select r.started_at, r.last_seen_at
+			from (select n.* from jobrun.job_runners n where n.host = h.host order by n.started_at desc limit 1000) r
+			where r.job_types <> '{}' order by r.started_at desc limit 10) l
 		having count(*) = 10) w
-	cross join lateral (select floor(extract(epoch from now() - h.last_seen_at) / 60) as silent,
+	cross join lateral (select floor(extract(epoch from now() - w.seen_at) / 60) as silent,
 		greatest(1, round(extract(epoch from w.usual) / 60)) as usual) m
-	where $1::text[] is null and not h.is_paused and not exists (select from silent) and h.last_seen_at > now() - interval '1 day'
-		and h.last_seen_at <= now() - greatest(interval '15 minutes', 3 * w.usual)
+	where $1::text[] is null and not h.is_paused and not exists (select from silent) and w.seen_at > now() - interval '1 day'
+		and w.seen_at <= now() - greatest(interval '15 minutes', 3 * w.usual)
 	union all
 	select 3, 'host ' || r.locked_by, 'expired', case when count(*) = 1 then 'the lease of 1 running run ended more than 2 minutes ago, and no runner has taken it over'
 			else 'the leases of ' || count(*) || ' running runs ended more than 2 minutes ago, and no runner has taken them over' end,
@@ -87,7 +90,7 @@ with due as (
 		case when n.came then 'jobrun --once says why' else 'is the crontab line in place? try: jobrun --once -v' end, null, null, null
 	from jobrun.job_definitions d
 	cross join lateral (select exists (select from jobrun.job_runners n
-		where n.started_at > d.next_slot_at + interval '1 minute') as came) n
+		where n.started_at > d.next_slot_at + interval '1 minute' and n.job_types <> '{}') as came) n
 	where d.enabled and d.next_slot_at < now() - interval '2 minutes' and d.name not like 'jobrun.%'
 		and ($1::text[] is null or d.job_type = any ($1::text[]))
 	union all

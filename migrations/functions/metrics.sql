@@ -193,7 +193,7 @@ begin
 		('claim_seconds_total', round((s.claim_ms_total + o.ms::numeric) / 1000, 3)),
 		('claims_queue_locked_total', s.claims_locked_total + o.locked::numeric)) c(metric, n)
 	union all
-	select 'last_runner_seen_timestamp_seconds', '{}', coalesce((select round(extract(epoch from max(h.last_seen_at))::numeric, 3) from seen h), 0)
+	select 'last_runner_seen_timestamp_seconds', '{}', coalesce((select round(extract(epoch from l.last_seen_at)::numeric, 3) from jobrun.last_runner() l), 0)
 	union all
 	select 'expired_leases', '{}', (select count(*) from running r where r.locked_until < now())::numeric
 	union all

@@ -30,7 +30,9 @@ begin
 end
 $fn$;
 
--- last_runner: the runner that was seen last, of the thousand newest and of those that stay (run --for); no row: there was none.
+-- last_runner: the runner that was seen last, of the thousand newest and of those that stay (run --for); no row: there was none. Those
+-- of `jobrun exec`, which take no runs but their own and have no job types, count only if there are no others: while they come, the
+-- line that starts the runs of the queue may be gone.
 create or replace function jobrun.last_runner()
 returns table (host text, last_seen_at timestamptz)
 language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp
@@ -40,10 +42,11 @@ begin
 	return query
 	select n.host, n.last_seen_at
 	from (
-		(select r.host, r.last_seen_at from jobrun.job_runners r order by r.started_at desc limit 1000)
+		(select r.host, r.last_seen_at, r.job_types from jobrun.job_runners r order by r.started_at desc limit 1000)
 		union all
-		(select r.host, r.last_seen_at from jobrun.job_runners r where r.lingers_until is not null order by r.lingers_until desc limit 1000)) n
-	order by n.last_seen_at desc limit 1;
+		(select r.host, r.last_seen_at, r.job_types from jobrun.job_runners r
+		where r.lingers_until is not null order by r.lingers_until desc limit 1000)) n
+	order by n.job_types <> '{}' desc, n.last_seen_at desc limit 1;
 end
 $fn$;
 
@@ -255,7 +258,7 @@ $fn$;
 
 -- measures: what `jobrun check` judges, a row for each: its label, its value in seconds or as a number (null: there is none),
 -- whom the worst of it is about (null: nobody): of dead runs and expired leases the one that has more than half of them, else
--- the first three. Of these job types (null: of all), but for runner_age: when any runner was seen.
+-- the first three. Of these job types (null: of all), but for runner_age, see last_runner().
 -- Dead runs are read by the index of those that are kept, whatever else has finished in the hour.
 create or replace function jobrun.measures(job_types text[] default null)
 returns table (label text, value bigint, about text)

@@ -171,8 +171,14 @@ no_run() {
 	jr_ok status
 	assert_line --regexp '^! definition late: slot .* has passed, and no tick has come since \(is the crontab line in place\? try: jobrun --once -v\)$'
 	refute_line --partial nightly
-	# Somebody came, and it is not fired all the same.
+	# A runner of exec fires nothing.
 	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (1, 1, 1, 'here', '0')"
+	jr_ok slots late
+	assert_regex "${lines[0]}" ': no tick has come since;'
+	jr_ok status
+	assert_line --regexp '^! definition late: .* no tick has come since'
+	# A tick came, and it is not fired all the same.
+	q "update jobrun.job_runners set job_types = '{work}' where id = 1"
 	jr_ok slots late
 	assert_regex "${lines[0]}" 'the ticks since then could not fire it; jobrun --once says why$'
 	jr_ok status
