@@ -9,9 +9,10 @@
 -- waits, whenever it is due. "order by" makes the planner step through job_runs_ready type by type, until it finds a run; inside
 -- EXISTS it would be ignored, and the table might be read. install_id and database identify this database in the file of permits.
 -- idle_session_timeout: as it is shown; null before 14. expired: the lease of a run has ended. slot_due: a slot of a schedule is
--- due. looks: nobody has looked for runs that no host has a handler for in the last five minutes; then the runner does, so it does
--- not end here. copied: the warning that this database is a copy, or null. Where copies are refused the statement fails. A runner
--- that has ended does not look: it started nothing, and the look costs as much as a tenth of its statements.
+-- due. looks: nobody has looked for runs that no host has a handler for in the last five minutes (a time that is yet to come is
+-- that of a clock that was ahead); then the runner does, so it does not end here. copied: the warning that this database is a copy,
+-- or null. Where copies are refused the statement fails. A runner that has ended does not look: it started nothing, and the look
+-- costs as much as a tenth of its statements.
 -- No row, and $13 is null: another runner has this id. A repeat is harmless: the id is a random number of this runner. A repeat has no $10,
 -- so that a late copy of the first one cannot end a runner that goes on.
 with look as materialized (
@@ -19,7 +20,8 @@ with look as materialized (
 		(select true from jobrun.job_runs r where r.status in ('queued', 'failed') and r.job_type = any ($5::text[])
 			order by r.job_type limit 1) is not null as waiting,
 		exists (select from jobrun.job_definitions d where d.next_slot_at <= now()) as slot_due,
-		s.install_id, s.unhandled_looked_at <= now() - interval '5 minutes' as looks
+		s.install_id,
+		s.unhandled_looked_at <= now() - interval '5 minutes' or s.unhandled_looked_at > now() + interval '5 minutes' as looks
 	from jobrun.settings s
 	where $13::text is null or exists (select from jobrun.schema_migrations m where m.name = 'functions' and m.checksum = $13::text)
 ), runner as (

@@ -174,7 +174,8 @@ declare
 	v_since timestamptz[];
 begin
 	select s.unhandled_told into v_told from jobrun.settings s
-	where s.only_row and s.unhandled_looked_at <= now() - interval '5 minutes' for no key update skip locked;
+	where s.only_row and (s.unhandled_looked_at <= now() - interval '5 minutes' or s.unhandled_looked_at > now() + interval '5 minutes')
+	for no key update skip locked;
 	if not found then
 		return;
 	end if;

@@ -73,7 +73,8 @@ $fn$;
 
 -- sum_hours: sum up to `most` completed hours (hours in which nothing ended do not count). Returns how many. An hour is
 -- complete ten minutes after its end, when the transactions that ended runs, or runners, in it are over. If another session sums
--- already, it does nothing. Hours older than sums are kept are only counted in job_totals.
+-- already, it does nothing. Hours older than sums are kept are only counted in job_totals. Where the server's clock was
+-- ahead, hours are summed that are yet to come: they are summed again, from the next one on. (This one may have been summed in part.)
 create or replace function jobrun.sum_hours(most bigint default 1) returns bigint
 language plpgsql volatile security definer
 set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set enable_seqscan = off set jit = off as $fn$
@@ -81,11 +82,16 @@ declare
 	v_settings jobrun.settings;
 	v_until    timestamptz;
 	v_end      constant timestamptz := jobrun.hours_end();
+	v_next     constant timestamptz := date_trunc('hour', now()) + interval '1 hour';
 	v_hour     timestamptz;
 	v_hours    bigint := 0;
 	v_cells    jobrun.job_stats[];
 begin
 	select s.* into v_settings from jobrun.settings s where s.only_row for no key update skip locked;
+	if greatest(v_settings.stats_until, v_settings.totals_until) > v_next then
+		update jobrun.settings s set stats_until = least(s.stats_until, v_next), totals_until = least(s.totals_until, v_next)
+		where s.only_row returning s.* into v_settings;
+	end if;
 	v_until := v_settings.stats_until;
 	while v_until < v_end and v_hours < most loop
 		v_hour := date_trunc('hour', least((select min(r.finished_at) from jobrun.job_runs r where r.finished_at >= v_until),
