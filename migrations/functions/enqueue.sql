@@ -439,10 +439,10 @@ begin
 end
 $fn$;
 
--- keep_or_replace: find the newest waiting run of the key and keep it, or replace its payload, priority and time;
--- `replaced` says which. A null id: there is no such run, or it cannot be used. again: it has changed between the look
--- and the lock. expires_at becomes the later one of both; null is the latest, since a new run that does not expire must
--- not expire with the old one.
+-- keep_or_replace: find the newest waiting run of the key and keep it, or replace its payload, priority and time. A null
+-- id: there is no such run, or it cannot be used. again: it has changed between the look and the lock. unless_running: if none
+-- waits, the running one. One look finds either, since a run may go from running to waiting and back between two. expires_at
+-- becomes the later one of both; null is the latest, since a new run that does not expire must not expire with the old one.
 -- Only a run that was never claimed is replaced: JOBRUN_KEY and checkpoint of a claimed one belong to what it did.
 -- The condition is "not running and not finished", so that no statistics can make the planner use the index of all
 -- waiting runs of the job type.
@@ -452,20 +452,23 @@ language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp set enab
 declare
 	v_new     constant jobrun.job_runs := new;
 	v_replace constant boolean := on_conflict = 'replace';
-	v_id      bigint;
-	v_claim   bigint;
-	v_expires timestamptz;
+	v_running constant boolean := on_conflict = 'unless_running';
+	v_old     jobrun.job_runs;
 begin
 	again := false;
-	select r.id, r.claim_seq, r.expires_at into v_id, v_claim, v_expires from jobrun.job_runs r
+	select r.* into v_old from jobrun.job_runs r
 	where r.job_type = v_new.job_type and r.unique_key = v_new.unique_key and r.finished_at is null
-		and r.status <> 'running'
-	order by r.claim_seq = 0 desc, r.id desc limit 1;
-	if v_id is null or (v_claim > 0 and (v_replace or jobrun.newer_run(v_new.job_type, v_new.unique_key, v_id) is not null)) then
+		and (r.status <> 'running' or v_running and (r.expires_at <= r.started_at) is not true)
+	order by r.status = 'running', r.claim_seq = 0 desc, r.id desc limit 1;
+	if v_old.status = 'running' then
+		run := v_old;
+		return;
+	elsif v_old.id is null
+		or (v_old.claim_seq > 0 and (v_replace or jobrun.newer_run(v_new.job_type, v_new.unique_key, v_old.id) is not null)) then
 		return;
 	end if;
-	run := jobrun.lock_waiting(v_id, on_conflict, coalesce(v_new.expires_at, 'infinity'),
-		v_replace or (v_expires < coalesce(v_new.expires_at, 'infinity')) is true);
+	run := jobrun.lock_waiting(v_old.id, on_conflict, coalesce(v_new.expires_at, 'infinity'),
+		v_replace or (v_old.expires_at < coalesce(v_new.expires_at, 'infinity')) is true);
 	if run.id is null then
 		again := true;
 	elsif v_replace then
@@ -474,9 +477,9 @@ begin
 		set payload = v_new.payload, priority = v_new.priority,
 			run_at = least(v_new.run_at, r.created_at + interval '101 years'),
 			expires_at = nullif(greatest(coalesce(r.expires_at, 'infinity'), coalesce(v_new.expires_at, 'infinity')), 'infinity')
-		where r.id = v_id returning r.* into run;
+		where r.id = v_old.id returning r.* into run;
 	elsif run.expires_at < coalesce(v_new.expires_at, 'infinity') then
-		update jobrun.job_runs r set expires_at = v_new.expires_at where r.id = v_id;
+		update jobrun.job_runs r set expires_at = v_new.expires_at where r.id = v_old.id;
 	end if;
 end
 $fn$;
@@ -513,7 +516,7 @@ begin
 				return (v_run.id, false, true, v_run.status, v_run.job_type, v_run.queue, v_run.priority, v_run.run_at)::jobrun.enqueued;
 			end if;
 			exit when v_run.id is not null;
-			if v_conflict = 'unless_running' then
+			if v_conflict = 'unless_running' then     -- beside a retry that it supersedes
 				select r.* into v_run from jobrun.job_runs r
 				where r.job_type = v_new.job_type and r.unique_key = v_new.unique_key and r.finished_at is null
 					and r.status = 'running' and (r.expires_at <= r.started_at) is not true
