@@ -63,7 +63,9 @@ jr_db_conninfo(const char *option, const char **source)
 		return jobrun;
 	*source = "libpq defaults";
 	for (size_t i = 0; i < JR_COUNT(of_libpq); i++) {
-		if (getenv(of_libpq[i]) != NULL)
+		const char *value = getenv(of_libpq[i]);
+
+		if (value != NULL && *value != '\0')
 			return NULL;
 	}
 	if (common == NULL || *common == '\0')
