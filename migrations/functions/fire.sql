@@ -215,7 +215,7 @@ $fn$;
 
 -- fire: fire all definitions that have due slots, at most a hundred, and for at most a third of statement_timeout, so
 -- that long work is done in several calls. next_slot_at is advanced and the runs are inserted in one transaction. at:
--- not before now(). Any number of callers may run at once: the second one skips locked definitions, or finds
+-- not after now(). Any number of callers may run at once: the second one skips locked definitions, or finds
 -- next_slot_at advanced already. If something is wrong with a definition, its slots are recorded as skipped ("error:
 -- ..."), and other definitions are not affected.
 create or replace function jobrun.fire(at timestamptz default now())
