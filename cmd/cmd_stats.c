@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "commands.h"
+#include "handler/document.h"
 #include "list_columns.h"
 #include "pager.h"
 #include "print.h"
@@ -225,8 +226,8 @@ print_text(const struct stats_opts *opts, const char *zone, int argc, const PGre
 static void
 print_json(const struct stats_opts *opts, const char *zone, const PGresult *result, int document)
 {
-	json_t *head =
-	    json_pack("{s:s, s:I, s:s}", "by", opts->by, "since_ms", (json_int_t)opts->since_ms, "time_zone", zone);
+	json_t *head = json_pack("{s:s, s:I, s:o}", "by", opts->by, "since_ms", (json_int_t)opts->since_ms, "time_zone",
+	    jr_document_string(zone, strlen(zone)));
 	char *text = json_dumps(head, JSON_COMPACT);
 
 	jr_print_document_begin(text);

@@ -8,18 +8,29 @@
 #include "sql_text.h"
 #include "zone.h"
 
-/* What /etc/localtime points to below a directory zoneinfo; NULL: it is no such link. Caller frees. */
-static char *
-zone_of_link(void)
+static const char local_time[] = "/etc/localtime";
+
+/* The name of the zone in the path of its file, which is what comes after a directory zoneinfo; NULL: there is none. */
+static const char *
+zone_of_path(const char *path)
 {
 	static const char directory[] = "zoneinfo/";
+	const char *zone = strstr(path, directory);
+
+	return zone != NULL ? zone + strlen(directory) : NULL;
+}
+
+/* The same for what this link points to. Caller frees. */
+static char *
+zone_of_link(const char *path)
+{
 	char link[4096];
-	ssize_t len = readlink("/etc/localtime", link, sizeof(link) - 1);
+	ssize_t len = readlink(path, link, sizeof(link) - 1);
 	const char *zone;
 
 	link[len > 0 ? len : 0] = '\0';
-	zone = strstr(link, directory);
-	return zone != NULL ? jr_xstrdup(zone + strlen(directory)) : NULL;
+	zone = zone_of_path(link);
+	return zone != NULL ? jr_xstrdup(zone) : NULL;
 }
 
 /* The first word of /etc/timezone; NULL: there is none. Caller frees. */
@@ -41,15 +52,27 @@ zone_of_file(void)
 	return zone;
 }
 
+/* TZ names a zone, or its file. Caller frees. */
+static char *
+zone_of_variable(const char *tz)
+{
+	const char *zone = tz[0] == '/' ? zone_of_path(tz) : tz;
+	char *target = zone == NULL ? zone_of_link(tz) : NULL;
+
+	return target != NULL ? target : jr_xstrdup(zone != NULL ? zone : tz);
+}
+
 char *
 jr_zone_of_host(void)
 {
-	const char *set = getenv("TZ");
+	const char *tz = getenv("TZ");
 	char *zone;
 
-	if (set != NULL && set[0] != '\0')
-		return jr_xstrdup(set + (set[0] == ':'));
-	zone = zone_of_link();
+	if (tz != NULL && tz[0] == ':')
+		tz++;
+	if (tz != NULL && tz[0] != '\0' && strcmp(tz, local_time) != 0)
+		return zone_of_variable(tz);
+	zone = zone_of_link(local_time);
 	if (zone == NULL)
 		zone = zone_of_file();
 	return zone != NULL ? zone : jr_xstrdup("UTC");
