@@ -59,10 +59,10 @@ static bool
 is_plain(const char *text)
 {
 	return text != NULL && *text != '\0' && *text != '-' &&
-	       text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:")] == '\0';
+	       text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-")] == '\0';
 }
 
-/* Of one run, and of all that died of the same. */
+/* Of one run, and of all that died of the same. Never one that would retry others, too. */
 static void
 add_commands(struct jr_report *report, int row)
 {
@@ -71,8 +71,8 @@ add_commands(struct jr_report *report, int row)
 	char *show = jr_xasprintf("jobrun show %s", PQgetvalue(dead, row, DEAD_ID));
 	char *retry = jr_pg_int(dead, row, DEAD_RUNS, 1) == 1
 			  ? jr_xasprintf("jobrun retry %s", PQgetvalue(dead, row, DEAD_ID))
-		      : is_plain(code) ? jr_xasprintf("jobrun retry --type %s --error %s", type, code)
-				       : jr_xasprintf("jobrun retry --type %s", type);
+		      : is_plain(code) ? jr_xasprintf("jobrun retry --type %s --error code:%s", type, code)
+				       : jr_xasprintf("jobrun list --status dead --type %s", type);
 
 	jr_buf_adds(report->out, "<p class=\"cmds\">");
 	jr_html_command(report->out, show);

@@ -123,7 +123,7 @@ jr_report_slots(struct jr_report *report)
 		for (int row = 0; row < rows; row++)
 			add_definition(report, row);
 		jr_buf_adds(report->out, "</ul>\n");
-		jr_report_more(report, jr_pg_int(slots, 0, SLOT_COUNT, 0) - rows, "jobrun define");
+		jr_report_more(report, jr_pg_int(slots, 0, SLOT_COUNT, 0) - rows, "jobrun define --list");
 	}
 	jr_buf_adds(report->out, "</section>\n");
 }
