@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "base/signals.h"
 
 #define NOT_EXECUTABLE 126
@@ -26,6 +28,25 @@ fill_watched(sigset_t *watched)
 	sigemptyset(watched);
 	for (size_t i = 0; i < JR_COUNT(signals); i++)
 		sigaddset(watched, signals[i]);
+}
+
+/* A script without a line "#!": a shell finds and runs it, as execvp would. */
+static int
+spawn_script(char **command, const posix_spawnattr_t *attributes, pid_t *pid)
+{
+	char *const shell[] = {"sh", "-c", "exec \"$0\" \"$@\""};
+	size_t count = 0;
+	char **argv;
+	int error;
+
+	while (command[count] != NULL)
+		count++;
+	argv = jr_xcalloc(JR_COUNT(shell) + count + 1, sizeof(*argv));
+	memcpy(argv, shell, sizeof(shell));
+	memcpy(argv + JR_COUNT(shell), command, count * sizeof(*argv));
+	error = posix_spawn(pid, "/bin/sh", NULL, attributes, argv, environ);
+	free(argv);
+	return error;
 }
 
 /*
@@ -46,6 +67,8 @@ start(char **command, const sigset_t *mask, pid_t *pid)
 	posix_spawnattr_setsigmask(&attributes, mask);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
 	error = posix_spawnp(pid, command[0], NULL, &attributes, command, environ);
+	if (error == ENOEXEC)
+		error = spawn_script(command, &attributes, pid);
 	posix_spawnattr_destroy(&attributes);
 	return error;
 }
