@@ -13,11 +13,19 @@
 #include "base/fd.h"
 #include "base/mem.h"
 
+/* A full or failing disk is no mistake of who set this up. */
+static enum jr_errc
+code_of(int error)
+{
+	if (error == EACCES || error == EPERM)
+		return JR_E_PERM;
+	return error == ENOSPC || error == EDQUOT || error == EIO ? JR_E_TEMP : JR_E_CONFIG;
+}
+
 static bool
 fail(struct jr_err *err, const char *what, const char *path)
 {
-	return jr_fail(err, errno == EACCES || errno == EPERM ? JR_E_PERM : JR_E_CONFIG, "cannot %s %s: %s", what, path,
-	    strerror(errno));
+	return jr_fail(err, code_of(errno), "cannot %s %s: %s", what, path, strerror(errno));
 }
 
 /* ".NAME.XXXXXX" beside it. Caller frees. */
