@@ -20,6 +20,7 @@
 #include "print.h"
 #include "sql_text.h"
 #include "wait_runs.h"
+#include "written.h"
 
 static const struct jr_enqueue_opts enqueue_defaults = {.priority = JR_UNSET,
     .max_attempts = JR_UNSET,
@@ -277,6 +278,21 @@ rehearse(const struct jr_app *app, struct jr_db *db, const struct jr_enqueue_opt
 	return status;
 }
 
+/* Was the id, or the result, written? Who does not know that the run is there enqueues it again. */
+static bool
+told(const PGresult *result, struct jr_err *err)
+{
+	char *what;
+
+	if (jr_written(err))
+		return true;
+	what = jr_xasprintf("run %s was %s", PQgetvalue(result, 0, SENT_ID),
+	    jr_pg_bool(result, 0, SENT_CREATED) ? "queued" : "there already");
+	jr_fail_in(err, what);
+	free(what);
+	return false;
+}
+
 /* Say what became of the request, and wait for the run if that is wanted. */
 static int
 tell_sent(const struct jr_app *app, struct jr_db **db, const struct jr_enqueue_opts *opts, PGresult *const *results,
@@ -290,7 +306,9 @@ tell_sent(const struct jr_app *app, struct jr_db **db, const struct jr_enqueue_o
 	status = judge(opts, results[0], &strict);
 	if (opts->wait)
 		status = jr_worse_status(status, await(app, db, opts, results[0], err));
-	if (err->msg[0] == '\0')
+	if (err->msg[0] == '\0' && !told(results[0], err))
+		status = JR_E_TEMP;
+	else if (err->msg[0] == '\0')
 		*err = strict;
 	return status;
 }

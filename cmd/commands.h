@@ -34,9 +34,10 @@ struct jr_app {
 	bool json;
 	bool help;
 	bool version;
-	bool no_pager;    /* for jr_pager_open */
-	bool plugin;      /* of a monitoring system: see fail of struct jr_cmd */
-	const char *kind; /* what the command line needs: see kind of struct jr_cmd */
+	bool no_pager;      /* for jr_pager_open */
+	bool plugin;        /* of a monitoring system: see fail of struct jr_cmd */
+	bool passes_status; /* of a command line: see takes_command of struct jr_cmd */
+	const char *kind;   /* what the command line needs: see kind of struct jr_cmd */
 };
 
 enum jr_cmd_group {

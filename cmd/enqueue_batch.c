@@ -23,6 +23,7 @@
 #include "pg/pg_ask.h"
 #include "print.h"
 #include "sql_text.h"
+#include "written.h"
 
 #define LINE_MAX_BYTES 2097152
 #define CHUNK 65536
@@ -308,6 +309,10 @@ send_all(struct batch *b, struct jr_enqueue_request *request, struct jr_err *err
 	PQfinish(b->conn); /* after a failure the server rolls back */
 	if (!ok)
 		return (int)err->code;
+	if (!b->opts->dry_run && !jr_written(err)) {
+		jr_fail_in(err, "all runs were queued");
+		return JR_E_TEMP;
+	}
 	if (!b->opts->strict || b->counts.existed == 0)
 		return 0;
 	jr_fail(err, JR_E_NEWS, "%" PRId64 " %s there already", b->counts.existed,

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <libsmartcols.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +25,7 @@
 #include "pager.h"
 #include "terminal.h"
 #include "waits.h"
+#include "written.h"
 
 #define CONNECT_TRIES 3
 #define PLUGIN_UNKNOWN 3  /* exit status of a command with `fail` */
@@ -176,7 +176,9 @@ lacks_database(const struct jr_app *app)
 	const char *run_id = getenv("JOBRUN_RUN_ID");
 
 	for (size_t i = 0; i < JR_COUNT(of_libpq); i++) {
-		if (getenv(of_libpq[i]) != NULL)
+		const char *value = getenv(of_libpq[i]);
+
+		if (value != NULL && *value != '\0')
 			return false;
 	}
 	return run_id != NULL && *run_id != '\0' && jr_db_conninfo(app->dbname, NULL) == NULL;
@@ -296,6 +298,7 @@ run_command(const struct jr_cmd *cmd, struct jr_app *app, int argc, char **argv,
 	int first = 0, status;
 
 	app->plugin = cmd->fail != NULL;
+	app->passes_status = cmd->takes_command;
 	if (cmd->size > 0)
 		memcpy(values, cmd->defaults, cmd->size);
 	if (jr_options_environment(&sets[0], err) &&
@@ -404,14 +407,18 @@ whole_line(char *const *argv)
 	return line;
 }
 
-/* *plugin: the command is one for monitoring systems. */
+/* What main needs to know of a command at its end: see struct jr_app. */
+struct ending {
+	bool plugin, passes_status;
+};
+
 static int
-dispatch(int argc, char **argv, bool *plugin, struct jr_err *err)
+dispatch(int argc, char **argv, struct ending *ending, struct jr_err *err)
 {
 	struct jr_app app = {.line = whole_line(argv)};
 	int status = dispatch_to(&app, argc, argv, err);
 
-	*plugin = app.plugin;
+	*ending = (struct ending){app.plugin, app.passes_status};
 	free(app.line);
 	jr_options_release(&(struct jr_option_set){global_options, &app});
 	return status;
@@ -433,26 +440,18 @@ open_standard_descriptors(void)
 	return true;
 }
 
-static bool
-has_no_reader(int fd)
-{
-	struct pollfd out = {.fd = fd, .events = POLLOUT};
-
-	return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
-}
-
-/* Check that all output was written. A reader that has gone away is no error. What a plugin could not say: unknown. */
+/*
+ * Check that all output was written. What a plugin could not say: unknown. The status of a command that exec or effect
+ * has run stays what it was.
+ */
 static int
-finish_output(int status, bool plugin, struct jr_err *err)
+finish_output(int status, const struct ending *ending, struct jr_err *err)
 {
-	errno = 0; /* an earlier failure has set ferror() only */
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	if (jr_written(err))
 		return status;
-	if (errno == EPIPE || (errno == 0 && has_no_reader(STDOUT_FILENO)))
-		return status;
-	jr_fail(err, JR_E_TEMP, "could not write to stdout: %s",
-	    errno == 0 ? "the reason is not known; is the disk full?" : strerror(errno));
-	return plugin ? PLUGIN_UNKNOWN : jr_worse_status(status, JR_E_TEMP);
+	if (ending->plugin)
+		return PLUGIN_UNKNOWN;
+	return ending->passes_status && status != 0 ? status : jr_worse_status(status, JR_E_TEMP);
 }
 
 /* Append text[0..len), with *** for the text between its first : and its last @. */
@@ -512,7 +511,7 @@ int
 main(int argc, char **argv)
 {
 	struct jr_err err = {.code = JR_E_BUG}, out_err = {.code = JR_E_BUG};
-	bool plugin;
+	struct ending ending;
 	int status;
 
 	/*
@@ -528,11 +527,11 @@ main(int argc, char **argv)
 		return JR_E_TEMP;
 	jr_signals_ignore();
 	jr_terminal_set_locale();
-	status = dispatch(argc, argv, &plugin, &err);
+	status = dispatch(argc, argv, &ending, &err);
 	jr_pager_close();
 	if (err.msg[0] != '\0')
 		print_error(&err);
-	status = finish_output(status, plugin, &out_err);
+	status = finish_output(status, &ending, &out_err);
 	if (out_err.msg[0] != '\0')
 		print_error(&out_err);
 	return status;

@@ -6,6 +6,7 @@
  */
 #include "wait_runs.h"
 
+#include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,6 +254,17 @@ fail_late(const struct awaiter *a, const PGresult *left, struct jr_err *err)
 	free(time);
 }
 
+/* Who has just enqueued a run may not know its id. */
+static void
+name_run(int64_t id, struct jr_err *err)
+{
+	char *what =
+	    jr_xasprintf("run %" PRId64 " was queued, and how it ends is not known (jobrun wait %" PRId64 ")", id, id);
+
+	jr_fail_in(err, what);
+	free(what);
+}
+
 int
 jr_wait_runs(const struct jr_app *app, struct jr_db **db, const struct jr_wait_runs *wait, struct jr_err *err)
 {
@@ -262,9 +274,11 @@ jr_wait_runs(const struct jr_app *app, struct jr_db **db, const struct jr_wait_r
 	int status = 0;
 
 	jr_buf_init(&a.words, SIZE_MAX / 4);
-	if (left == NULL || !print_all(&a, err))
+	if (left == NULL || !print_all(&a, err)) {
+		if (wait->alone)
+			name_run(wait->ids[0], err);
 		status = (int)err->code;
-	else if (PQntuples(left) > 0) {
+	} else if (PQntuples(left) > 0) {
 		fail_late(&a, left, err);
 		status = JR_E_TEMP;
 	} else if (a.bad)

@@ -16,7 +16,7 @@ struct jr_wait_runs {
 	const int64_t *ids;
 	size_t count;
 	int64_t timeout_ms; /* 0: look once */
-	bool alone;         /* --json prints the one document, not a list */
+	bool alone;         /* it was just enqueued: --json prints its document, not a list, and errors name it */
 };
 
 /*
