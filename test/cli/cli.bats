@@ -207,6 +207,7 @@ load ../lib/common
 	DATABASE_URL=$url jr_ok list --json
 	host=${JR_SERVER#host=}
 	DATABASE_URL="host=/nonexistent" PGHOST=${host%% *} PGUSER=jobrun PGDATABASE=$JR_DATABASE jr_ok list --json
+	DATABASE_URL=$url PGHOST= PGDATABASE= jr_ok list --json
 	export JOBRUN_DATABASE_URL=$url
 }
 
@@ -225,6 +226,22 @@ load ../lib/common
 	run bash -c "'$JOBRUN' metrics >/dev/full"
 	assert_equal "$status" 75
 	assert_output 'jobrun: could not write to stdout: the reason is not known; is the disk full?'
+}
+
+@test "enqueue whose id cannot be written to stdout names the run" {
+	run bash -c "'$JOBRUN' enqueue work >/dev/full"
+	assert_equal "$status" 75
+	assert_output 'jobrun: run 1 was queued: could not write to stdout: No space left on device'
+	run bash -c "'$JOBRUN' enqueue work -k key | true; '$JOBRUN' enqueue work -k key >/dev/full"
+	assert_output 'jobrun: run 2 was there already: could not write to stdout: No space left on device'
+	echo 1 >lines
+	run bash -c "'$JOBRUN' enqueue work --batch lines >/dev/full"
+	assert_equal "$status" 75
+	assert_output 'jobrun: all runs were queued: could not write to stdout: No space left on device'
+	run bash -c "'$JOBRUN' enqueue work -n >/dev/full"
+	assert_equal "$status" 75
+	assert_output 'jobrun: could not write to stdout: No space left on device'
+	q_is 3 'select count(*) from jobrun.job_runs'
 }
 
 @test "a reader of stdout that goes away is no error" {

@@ -119,6 +119,30 @@ sh
 	q "update jobrun.job_runs set locked_until = now() + '2 minutes' where id = $old"
 }
 
+@test "unless_running finds a run that goes from running to waiting and back" {
+	id=$(q "select jobrun.enqueue('t', unique_key => 'k')")
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (7, 1, 1, 'h', '0')" \
+		"update jobrun.job_runs set status = 'failed', started_at = now(), attempts = 1, claim_seq = 1, failed_at = now()"
+	client "do \$\$ begin for i in 1 .. 1500 loop
+		update jobrun.job_runs set status = 'running', runner_id = 7, locked_by = 'h', locked_until = now() + '1 minute' where id = $id;
+		commit;
+		update jobrun.job_runs set status = 'failed', locked_until = null where id = $id;
+		commit;
+	end loop; end \$\$"
+	while kill -0 "$client_pid" 2>/dev/null; do
+		q "do \$\$ begin for i in 1 .. 200 loop
+			begin
+				perform jobrun.enqueue('t', unique_key => 'k', on_conflict => 'unless_running');
+			exception when serialization_failure then null; -- the run came and went too fast
+			end;
+			commit;
+		end loop; end \$\$"
+	done
+	end_client
+	assert_equal "$client_status" 0
+	q_is 1 'select count(*) from jobrun.job_runs'
+}
+
 @test "in repeatable read a waiting run that the snapshot does not show raises 40001, not a unique violation" {
 	hold 'set transaction isolation level repeatable read; select 1'
 	q "select jobrun.enqueue('t', unique_key => 'k'), jobrun.enqueue('t', idempotency_key => 'i')" >/dev/null

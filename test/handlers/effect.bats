@@ -109,6 +109,16 @@ take_away() {
 	done
 }
 
+@test "effect starts a script without a line #! as a shell does, with a path or without" {
+	mkdir "$TMPDIR/bin"
+	echo 'printf "%s|" "$0" "$@"; exit 3' >"$TMPDIR/bin/plain-script"
+	chmod 755 "$TMPDIR/bin/plain-script"
+	run -3 --separate-stderr run_jobrun effect one -- "$TMPDIR/bin/plain-script" 'a b' ''
+	assert_equal "$output$stderr" "$TMPDIR/bin/plain-script|a b||"
+	PATH=$PATH:$TMPDIR/bin run -3 --separate-stderr run_jobrun effect two -- plain-script
+	assert_regex "$output$stderr" 'plain-script\|$'
+}
+
 @test "effect passes on options after --, and takes its own before and after KEY" {
 	jr effect --at-most-once k1 -- printf '%s,' --json -d nothing --help -- --at-most-once --once
 	assert_equal "$status" 0

@@ -254,6 +254,9 @@ pooling_is() {
 	finds host_zone ok 'this host is in UTC'
 	TZ=Europe/Berlin finds host_zone warn 'this host is in Europe/Berlin, and a schedule is in UTC: nightly:' \
 		'^jobrun define nightly --time-zone Europe/Berlin$'
+	TZ=/usr/share/zoneinfo/Europe/Berlin finds host_zone warn 'this host is in Europe/Berlin, and a' '^jobrun define nightly --time-zone Europe/Berlin$'
+	ln -s /usr/share/zoneinfo/Asia/Tokyo local
+	TZ=:$PWD/local finds host_zone warn 'this host is in Asia/Tokyo, and a'
 	TZ=CET-1 finds host_zone warn 'this host is in CET-1' '^jobrun define nightly$'
 	jr_ok define nightly --time-zone Europe/Berlin
 	TZ=Europe/Berlin finds host_zone ok

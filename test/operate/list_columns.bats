@@ -35,6 +35,10 @@ ids() {
 	assert_equal "$(ids --host alpha,beta -s dead)" '[3,2,1]'
 	assert_equal "$(ids --lock k1)" '[4,1]'
 	assert_equal "$(ids --error exit:65)" '[2,1]'
+	q "update jobrun.job_runs set last_error = last_error || ' exit:65' where id = 3"
+	assert_equal "$(ids --error exit:65)" '[3,2,1]'
+	assert_equal "$(ids --error code:exit:65)" '[2,1]'
+	assert_equal "$(ids --error code:)" '[]'
 	assert_equal "$(ids --error 'IS GONE')" '[2,1]' # a piece of the message, in upper or lower case
 	assert_equal "$(ids --error 'second line')" '[1]'
 	assert_equal "$(ids --error '%')" '[]'

@@ -130,6 +130,14 @@ is_stepping() {
 	q_is t "select stats_until = $hour from jobrun.settings"
 }
 
+@test "hours that were summed by a clock that was ahead are summed again" {
+	q "update jobrun.settings set stats_until = date_trunc('hour', now()) + interval '8 hours',
+		totals_until = date_trunc('hour', now()) + interval '9 hours'"
+	jr_ok prune
+	q_is t "select stats_until = totals_until and stats_until between date_trunc('hour', now()) and date_trunc('hour', now()) + interval '1 hour'
+		from jobrun.settings"
+}
+
 @test "a run that others refer to goes; its slot says so all the same" {
 	q "insert into jobrun.job_definitions (name, job_type) values ('nightly', 'work')" \
 		"select old('succeeded', '8 days')" "insert into jobrun.job_runs (job_type, parent_id) values ('work', 1)" \

@@ -80,9 +80,12 @@ says_not() {
 		'fax 12 due, and no runner of the last 24h has this type' 'queue slow paused by ada until it is resumed: CRM is being moved' \
 		'> 2,000' '× 320' '554 5.7.1 <news@example.org>: sender address rejected' 'ValueError: amount is "12,50"' 'the server answered 410' \
 		'its lease has run out' 'not seen for 3h' 'before that 1 gap: '
-	grep -q '<code class="cmd">jobrun retry --type send_mail --error exit:65</code>' page.html
-	grep -q '<code class="cmd">jobrun retry --type deliver_webhook --error http:410</code>' page.html
+	grep -q '<code class="cmd">jobrun retry --type send_mail --error code:exit:65</code>' page.html
+	grep -q '<code class="cmd">jobrun retry --type deliver_webhook --error code:http:410</code>' page.html
 	grep -qE '<code class="cmd">jobrun retry [0-9]+</code>' page.html
+	q "update jobrun.job_runs set error_code = 'result-too-large' where error_code = 'exit:65'"
+	page
+	grep -q '<code class="cmd">jobrun retry --type send_mail --error code:result-too-large</code>' page.html
 	grep -q 'class="advice">is the crontab line in place? try: </span><code class="cmd">jobrun --once -v</code>' page.html
 	# the same in words only: the titles of plots
 	says 'runs went dead, and' 'Runs that succeeded in each of the last 168 hours' 'runners in 24 hours; not seen for 3h'
@@ -124,7 +127,8 @@ says_not() {
 			array_fill(null::bigint, array[32]) from jobrun.settings s"
 	page
 	says '</title></style></bdi><script>alert(1)' 'onerror=' '\u{202e}\u{2066}\x1b[2J\x85\u{2028}' '…' '100 %' ' for another 5' '9,000,000,000,000,000,000'
-	says_not '<script' '<img' "$(printf '\u202e')" 'reboot</code>' 'force</code>' "$(printf 'w%.0s' {1..301})"
+	grep -q '<code class="cmd">jobrun list --status dead --type work</code>' page.html
+	says_not 'retry --type' '<script' '<img' "$(printf '\u202e')" 'reboot</code>' 'force</code>' "$(printf 'w%.0s' {1..301})"
 	[ "$(wc -c <page.html)" -lt 100000 ]
 }
 

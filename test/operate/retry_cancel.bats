@@ -109,7 +109,7 @@ refused() {
 	jr_ok cancel --type import --queue day
 	for filter in '-s dead' '-s dead --since 1h' '-s cancelled,dead -t import' '-s queued -q day,night --since 4h' \
 		'-s queued,dead,cancelled --since 4h --limit 7' '--parent 5 -s dead,queued' '--host here -s dead' '--lock two?words,?one?comma -s dead,cancelled' \
-		'--created-by ada -s dead' '--error too?late -s dead,queued' '--error timeout -s dead' '-s dead,queued --until 3h' '-s dead,queued --until 1h --since 2d --host there' \
+		'--created-by ada -s dead' '--error too?late -s dead,queued' '--error timeout -s dead' '--error code:timeout -s dead' '-s dead,queued --until 3h' '-s dead,queued --until 1h --since 2d --host there' \
 		'-s retrying' '-s dead -q night --limit 2' '-s cancelled --since 1h'; do
 		IFS=' ' read -ra words <<<"$filter"
 		words=("${words[@]//\?/ }") # "?" stands for a blank in a word

@@ -106,6 +106,12 @@ mail,exit:1,1,1,$(q "select to_char(finished_at at time zone 'UTC', 'YYYY-MM-DD\
 	assert_one_line 64 '^jobrun: --json and --csv exclude each other'
 }
 
+@test "stats --json where TZ is no UTF-8" {
+	TZ=$'\xff' jr_ok stats --by error --json
+	assert_equal "$(jq -r .time_zone <<<"$output")" $'\ufffd'
+	TZ=:/etc/localtime jr_ok stats --by day
+}
+
 @test "stats refuses a zone that the server does not know, also if nothing ended" {
 	q 'truncate jobrun.job_runs, jobrun.job_attempts, jobrun.job_stats'
 	jr stats --by day --time-zone europe/berlin # nothing ended: it is refused all the same

@@ -99,6 +99,33 @@ setup() {
 	assert_equal "$(jq -c '[.problems[] | select(.problem == "silent") | .about]' <<<"$output")" '["runners"]'
 }
 
+@test "runners of exec are no ticks: they neither have a rhythm nor say that the crontab line is in place" {
+	local runners='insert into jobrun.job_runners (id, pid, permits, host, version, started_at, last_seen_at, job_types)'
+
+	# A host with nothing but a batch of exec each night, beside one with ticks.
+	q "$runners select i, 1, 1, 'nightly', '1', now() - interval '3 hours' + i * interval '1 s', now() - interval '3 hours', '{}' from generate_series(1, 12) i" \
+		"$runners select 100 + i, 1, 1, 'ticks', '1', now() - i * interval '1 minute', now() - i * interval '1 minute', '{work}' from generate_series(0, 11) i"
+	jr_ok status
+	refute_line --regexp '^!'
+	# The ticks have stopped, and the lines of exec go on.
+	q "update jobrun.job_runners set started_at = started_at - interval '20 minutes', last_seen_at = last_seen_at - interval '20 minutes'
+		where host = 'ticks'" \
+		"$runners values (999, 1, 1, 'ticks', '1', now(), now(), '{}')"
+	jr_ok status --json
+	assert_equal "$(jq -c '[.problems[] | [.about, .problem]]' <<<"$output")" '[["runners","silent"]]'
+	jr check
+	assert_equal "$status" 2
+	assert_line --partial 'last runner seen 20m'
+	# Another host's ticks are there: this one is silent, whatever exec does.
+	q "$runners values (1000, 1, 1, 'other', '1', now(), now(), '{work}')"
+	jr_ok status
+	assert_line '! host ticks: no runner has been seen for 20 minutes, and one used to come every minute (on that host: jobrun doctor)'
+	# Where there is nothing but exec, its runners count.
+	q "delete from jobrun.job_runners where job_types <> '{}'"
+	jr check
+	assert_line --partial 'last runner seen 0s'
+}
+
 @test "status of a type with nothing to show exits with 1, and still shows the others" {
 	enqueue work
 	jr status wrok

@@ -131,6 +131,16 @@ jobrun: there is no run 999999 that you may see"
 	assert_equal "${#stderr_lines[@]}" 1
 }
 
+@test "enqueue --wait names the run when the database goes away behind the commit" {
+	own_cluster
+	waiting enqueue work --wait --wait-timeout 4s
+	stop_server
+	ended_with 75
+	assert_file_empty out
+	assert_equal "$(wc -l <err)" 1
+	assert_regex "$(cat err)" '^jobrun: run 1 was queued, and how it ends is not known \(jobrun wait 1\): .'
+}
+
 @test "INT and TERM end wait" {
 	id=$(enqueue work)
 	for sig in INT TERM; do

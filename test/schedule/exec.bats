@@ -119,6 +119,9 @@ became() {
 	assert_equal "$status" 3
 	assert_equal "$(sort <<<"$output")" $'err\nout'
 	assert_regex "$stderr" "^jobrun: quiet failed, run $(last_run): exit 3: (out|err)\$"
+	run --separate-stderr bash -c "'$JOBRUN' exec quiet --mail-on-failure -- sh -c 'echo out; exit 65' >/dev/full"
+	assert_equal "$status" 65
+	assert_regex "$stderr" 'could not write to stdout'
 	jr exec quiet --mail-on-failure -- false
 	assert_equal "$status" 1
 	assert_equal "$stderr" "jobrun: quiet failed, run $(last_run): exit 1"
