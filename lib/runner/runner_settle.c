@@ -1,7 +1,9 @@
 /*
  * runner_settle: outcomes, until they are accepted or fenced out. See runner_parts.h.
  *
- * All known outcomes go in one settle, with the next claim in the same transaction. If that fails the settle is
+ * All known outcomes go in one settle, with the next claim in the same transaction. If their texts are too much for one,
+ * the oldest go first, and nothing is claimed before the others have gone: programs that print much must not end faster
+ * than the database takes what they print. If that fails the settle is
  * repeated without the claim, then run by run: one bad row never takes the others with it. Rows that others have locked
  * are asked for one after the other, briefly and with pauses, so that whoever keeps many of them locked, as `cancel` in
  * an open transaction does, holds back neither the other outcomes nor the claims. An outcome loses its texts
@@ -287,11 +289,27 @@ make_request(struct jr_runner *runner, const struct jr_held_list *list)
 	return NULL;
 }
 
-/* As many as fit, at least one; the others go with the next. */
+/* The list is that of the newest claims first. */
 static void
+put_oldest_first(struct jr_held_list *list)
+{
+	for (size_t i = 0; i < list->count / 2; i++) {
+		size_t j = list->count - 1 - i;
+		struct jr_held *held = list->held[i];
+		struct jr_run *run = list->runs[i];
+
+		list->held[i] = list->held[j];
+		list->runs[i] = list->runs[j];
+		list->held[j] = held;
+		list->runs[j] = run;
+	}
+}
+
+/* As many as fit, at least one; the others go with the next. Were there more? */
+static bool
 cut_to_size(struct jr_held_list *list)
 {
-	size_t bytes = 0, n = 0;
+	size_t bytes = 0, n = 0, count = list->count;
 
 	for (; n < list->count; n++) {
 		const struct jr_outcome *o = jr_start_outcome(list->held[n]);
@@ -302,6 +320,7 @@ cut_to_size(struct jr_held_list *list)
 			break;
 	}
 	list->count = n;
+	return n < count;
 }
 
 /* The one that has waited longest, so that each has its turn. */
@@ -377,7 +396,7 @@ jr_settle_try(struct jr_runner *runner)
 {
 	struct jr_held_list list;
 	struct jr_request *request = NULL;
-	bool alone;
+	bool alone, more;
 
 	if (!has_something(runner) || is_gathering(runner))
 		return false;
@@ -389,13 +408,14 @@ jr_settle_try(struct jr_runner *runner)
 		cut_to_longest(&list);
 		wake_for_retries(runner);
 	}
-	cut_to_size(&list);
+	put_oldest_first(&list);
+	more = cut_to_size(&list);
 	if (list.count > 0)
 		request = make_request(runner, &list);
 	jr_held_list_release(&list);
 	if (request == NULL)
 		return false;
-	if (!alone && is_fused(runner))
+	if (!alone && !more && is_fused(runner))
 		(void)jr_claim_add(runner, request);
 	jr_pg_submit(runner->pg, request);
 	return true;

@@ -343,3 +343,15 @@ two_changed_meanwhile() {
 	done
 	q 'truncate jobrun.job_runs, jobrun.job_attempts restart identity'
 }
+
+@test "results that are more than one settle takes are written in the order in which their runs were claimed" {
+	handler chatty <<-'sh'
+		cat "$TMPDIR/large" >"$JOBRUN_OUT"
+	sh
+	{ printf '{"result": "' && head -c 250000 /dev/zero | tr '\0' x && echo '"}'; } >"$TMPDIR/large"
+	q "insert into jobrun.job_runs (job_type) select 'chatty' from generate_series(1, 100)"
+	jr_ok run -j 16
+	q_is 100 "select count(*) from jobrun.job_runs where status = 'succeeded'"
+	# How many that were claimed a good while later ended before it: a few, not all of them.
+	q_is t "select max((select count(*) from jobrun.job_runs b where b.id > a.id + 20 and b.finished_at < a.finished_at)) < 20 from jobrun.job_runs a"
+}
