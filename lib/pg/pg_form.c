@@ -122,6 +122,8 @@ jr_form_check(const struct jr_form *form, const PGresult *result, size_t least, 
 	return true;
 }
 
+#define FIRST_HASH UINT64_C(0xcbf29ce484222325)
+
 static uint64_t
 mix(uint64_t hash, const char *bytes, size_t len) /* FNV-1a */
 {
@@ -131,9 +133,15 @@ mix(uint64_t hash, const char *bytes, size_t len) /* FNV-1a */
 }
 
 uint64_t
+jr_form_mix(uint64_t hash, const char *text)
+{
+	return mix(hash == 0 ? FIRST_HASH : hash, text, strlen(text) + 1);
+}
+
+uint64_t
 jr_form_hash(const PGresult *result)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	uint64_t hash = FIRST_HASH;
 
 	for (int row = 0; row < PQntuples(result); row++) {
 		for (int i = 0; i < KEY_COLUMNS && i < PQnfields(result); i++)

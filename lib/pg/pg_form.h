@@ -50,4 +50,7 @@ bool jr_form_check(
 /* A hash of the first two columns of all rows; these columns identify a row (id, claim_seq). */
 uint64_t jr_form_hash(const PGresult *result);
 
+/* Such a hash with one more text; 0 begins one. */
+uint64_t jr_form_mix(uint64_t hash, const char *text);
+
 #endif

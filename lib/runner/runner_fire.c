@@ -13,13 +13,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "pg/pg_form.h"
 #include "runner/runner_parts.h"
 
 #include <string.h>
 
 #define LOOK_MS 20000 /* while the next slot is not known */
 #define BUSY_MS 1000  /* after a due definition was passed over because it was locked */
-#define ERRORS_MAX 3  /* in a row, before it waits for LOOK_MS */
+#define TOLD_MOST 10
+#define ERRORS_MAX 3 /* in a row, before it waits for LOOK_MS */
 
 void
 jr_fire_open(struct jr_runner *runner)
@@ -55,21 +57,66 @@ jr_fire_take_look(struct jr_runner *runner, int64_t due_ms, bool claim_first)
 		fire_in(runner, due_ms);
 }
 
-/*
- * A run that could not be enqueued needs people, and this runner tells them. A slot that is left as it was is found by
- * each call again; that is reported once.
- */
-static void
-report(struct jr_runner *runner, const struct jr_fired_row *row)
+static bool
+is_error(const struct jr_fired_row *row)
 {
-	bool bad = strcmp(row->outcome, "error") == 0;
-	bool known = bad && row->slots == 0 && runner->fire.reported;
+	return strcmp(row->outcome, "error") == 0;
+}
+
+/* A slot that could not be fired and stays due: each call finds it again. */
+static bool
+is_unfired(const struct jr_fired_row *row)
+{
+	return is_error(row) && row->slots == 0;
+}
+
+/* A hash of all of these; 0: there are none. */
+static uint64_t
+hash_unfired(const PGresult *result)
+{
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < jr_queue_count_fired(result); i++) {
+		struct jr_fired_row row = jr_queue_read_fired(result, i);
+
+		if (is_unfired(&row))
+			hash = jr_form_mix(jr_form_mix(hash, row.definition), row.slot);
+	}
+	return hash;
+}
+
+static void
+log_row(const struct jr_fired_row *row, bool warn)
+{
 	const struct jr_field fields[] = {JR_S("definition", row->definition), JR_S("slot", row->slot),
 	    JR_S("outcome", row->outcome), JR_S("reason", row->reason), JR_I("slots", row->slots),
 	    row->run_id > 0 ? JR_I("run", row->run_id) : JR_S("run", NULL)};
 
-	jr_log_fields(bad && !known ? JR_WARN : JR_INFO, JR_EVENT_FIRED, fields, JR_COUNT(fields));
-	runner->fire.reported = runner->fire.reported || (bad && row->slots == 0);
+	jr_log_fields(warn ? JR_WARN : JR_INFO, JR_EVENT_FIRED, fields, JR_COUNT(fields));
+}
+
+/*
+ * What could not be fired needs people, and this runner tells them: ten slots and a count. Slots that stay due are told
+ * unless they are those of the answer before.
+ */
+static void
+report(struct jr_runner *runner, const PGresult *result)
+{
+	uint64_t unfired = hash_unfired(result);
+	bool known = unfired == runner->fire.unfired;
+	int64_t told = 0;
+
+	for (size_t i = 0; i < jr_queue_count_fired(result); i++) {
+		struct jr_fired_row row = jr_queue_read_fired(result, i);
+		bool tell = is_unfired(&row) ? !known : is_error(&row);
+
+		told += tell;
+		log_row(&row, tell && told <= TOLD_MOST);
+	}
+	if (told > TOLD_MOST)
+		jr_log(JR_WARN, JR_EVENT_FIRED, JR_S("outcome", "error"), JR_I("count", told - TOLD_MOST),
+		    JR_S("reason", "jobrun status names them"));
+	runner->fire.unfired = unfired;
 }
 
 /* After several fire calls in a row there is one look; claims in between use the old candidates. */
@@ -88,10 +135,10 @@ take_fired(struct jr_runner *runner, const struct jr_reply *reply)
 	for (size_t i = 0; i < jr_queue_count_fired(reply->results[0]); i++) {
 		struct jr_fired_row row = jr_queue_read_fired(reply->results[0], i);
 
-		report(runner, &row);
 		runs += row.run_id > 0;
 		slots += row.slots;
 	}
+	report(runner, reply->results[0]);
 	runner->counts.fired += runs;
 	runner->fire.errors = 0;
 	runner->fire.made = runner->fire.made || runs > 0;

@@ -371,6 +371,22 @@ unchecked() {
 	jr_ok run
 	assert_equal "$(accounts fine)" '0 queued'
 	assert_regex "$stderr" 'reason="time zone \\"Europe/Atlantis\\" is not known here; write '
+	# Ten are named, and the others counted.
+	assert_equal "$(grep -c 'event=fired definition=d' <<<"$stderr")" 10
+	assert_equal "$(grep -c 'event=fired outcome=error count=' <<<"$stderr")" 1
+}
+
+@test "a definition that cannot be fired is told beside others, and once by a runner that stays" {
+	q "insert into jobrun.job_definitions (name, job_type, schedule) select 'd' || n, 'work', '$daily' from generate_series(1, 3) n"
+	unchecked "update jobrun.job_definitions set time_zone = 'Europe/Atlantis', next_slot_at = '$base' where name in ('d1', 'd2')"
+	"$JOBRUN" run --for 60s 2>err 3>&- 4>&- &
+	runner_pids+=("$!")
+	wait_until 20 grep -q 'definition=d2' err
+	grep -q 'definition=d1' err
+	# The answers after it name the same two, and later another.
+	unchecked "update jobrun.job_definitions set time_zone = 'Europe/Atlantis', next_slot_at = '$base' where name = 'd3'"
+	wait_until 40 grep -q 'definition=d3' err
+	assert_equal "$(grep -c 'definition=d1' err)" 2
 }
 
 @test "a definition whose zone is not known any more can be changed, and says what is wrong when it is to go on" {
