@@ -190,7 +190,8 @@ void jr_unanswered_fail(struct jr_runner *runner); /* it has ended: told to whil
 struct jr_times {
 	struct jr_lease patient; /* while nothing is held */
 	struct jr_lease walk;    /* what jr_times_walk() gave last */
-	int64_t slow;            /* statements that were cancelled since they took too long */
+	int64_t slow;            /* statements that were cancelled since they took too long, less those of calm times */
+	int64_t slow_at_ms;      /* when it was last changed, or an answer last took longer than usual */
 };
 
 void jr_times_open(struct jr_runner *runner);
@@ -335,12 +336,12 @@ bool jr_progress_try(struct jr_runner *runner);
 /* --- runner_fire.c --- */
 
 struct jr_fire {
-	int64_t at_ms;  /* schedules are not fired before; JR_NEVER: nothing is known yet */
-	int64_t errors; /* in a row */
-	bool reported;  /* slots that cannot be fired were */
-	bool made;      /* it made runs that nobody has looked for yet */
-	bool last;      /* what else there is goes before the next call */
-	int64_t looks;  /* how often it has made runs that a look will find */
+	int64_t at_ms;    /* schedules are not fired before; JR_NEVER: nothing is known yet */
+	int64_t errors;   /* in a row */
+	uint64_t unfired; /* of the last answer, see hash_unfired */
+	bool made;        /* it made runs that nobody has looked for yet */
+	bool last;        /* what else there is goes before the next call */
+	int64_t looks;    /* how often it has made runs that a look will find */
 	struct jr_repeat repeat;
 };
 
