@@ -297,10 +297,12 @@ on_idle(void *ctx)
 {
 	struct jr_runner *runner = ctx;
 
-	if (jr_runner_phase(runner) == JR_PHASE_DONE || !jr_pg_is_idle(runner->pg))
+	if (jr_runner_phase(runner) == JR_PHASE_DONE)
+		return;
+	jr_start_end_ahead(runner); /* also while there is no connection */
+	if (!jr_pg_is_idle(runner->pg))
 		return;
 	jr_start_sweep(runner);
-	jr_start_end_ahead(runner);
 	jr_start_ahead(runner);
 	if (send_next(runner) && jr_pg_is_idle(runner->pg))
 		jr_runner_wake_at(runner, 0);
