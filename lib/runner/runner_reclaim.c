@@ -114,6 +114,27 @@ go_on(struct jr_runner *runner)
 	jr_reclaim_forget(runner);
 }
 
+/*
+ * Nobody knows whether the runs were taken back. If they were, those on their last attempt are dead, and no tick finds
+ * them again to report them; and one of the others may be due at once.
+ */
+static void
+note_unknown(struct jr_runner *runner)
+{
+	long long last = 0;
+	struct jr_err err;
+
+	for (size_t i = 0; i < runner->reclaim.count; i++)
+		last += runner->reclaim.rows[i].attempts >= runner->reclaim.rows[i].max_attempts;
+	runner->reclaim.taken++;
+	if (last == 0)
+		return;
+	jr_fail(&err, JR_E_TEMP,
+	    "it is not known whether %lld lost run%s on the last attempt went dead: look with jobrun list --status dead",
+	    last, last == 1 ? "" : "s");
+	jr_runner_warn(runner, &err);
+}
+
 static void
 on_closed(void *ctx, const struct jr_reply *reply)
 {
@@ -130,8 +151,11 @@ on_closed(void *ctx, const struct jr_reply *reply)
 		jr_log(JR_ERROR, JR_EVENT_RECLAIM_FAILED, JR_I("run", runner->reclaim.rows[0].id),
 		    JR_S("error", reply->err.msg));
 		go_on(runner);
-	} else
+	} else {
+		if (reply->end == JR_PG_UNKNOWN && runner->reclaim.count > 0)
+			note_unknown(runner);
 		note_trouble(runner, &reply->err);
+	}
 }
 
 static void

@@ -51,6 +51,23 @@ work_once() {
 	run_is "$id" queued
 }
 
+# reclaim_once N: a run on its last attempt, whose lease has expired, is taken back through the proxy; somebody is told that it is dead.
+reclaim_once() {
+	local id
+
+	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (77, 1, 1, 'gone', 'x') on conflict do nothing"
+	id=$(q "insert into jobrun.job_runs (job_type, max_attempts, status, attempts, claim_seq, runner_id, locked_by, started_at, locked_until)
+		values ('work', 1, 'running', 1, 1, 77, 'gone', now() - interval '1 hour', now() - interval '1 minute') returning id")
+	jr run -d "$proxied" --lease 6s
+	assert_regex "$1: $stderr" "run $id work is dead after 1 of 1 attempts|not known whether 1 lost run on the last attempt went dead"
+	[ "$status" -ne 0 ]
+	run_is "$id" dead
+}
+
+@test "each COMMIT's answer is lost once: a run that is taken back and is dead is told of" {
+	cut_every_commit answer reclaim_once
+}
+
 @test "an enqueue whose COMMIT answer is lost makes one run" {
 	for mode in answer request; do
 		proxy "$mode" 1
