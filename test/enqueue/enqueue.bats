@@ -125,7 +125,6 @@ refused() {
 	assert_equal "$(at "$(enqueue work --at '2031-07-01 12:00' --time-zone Europe/Berlin)")" '2031-07-01 10:00'
 	assert_equal "$(at "$(TZ=America/New_York enqueue work --at '2031-07-01 12:00')")" '2031-07-01 16:00'
 	assert_equal "$(at "$(TZ=:America/New_York enqueue work --at '2031-07-01 12:00')")" '2031-07-01 16:00'
-	assert_equal "$(at "$(TZ=:/usr/share/zoneinfo/America/New_York enqueue work --at '2031-07-01 12:00')")" '2031-07-01 16:00'
 	assert_equal "$(at "$(TZ='<X>3' enqueue work --at '2031-07-01 12:00')")" '2031-07-01 03:00'
 	assert_equal "$(at "$(env -u TZ "$JOBRUN" enqueue work --at '2031-07-01 12:00')")" '2031-07-01 03:00'
 	assert_equal "$(at "$(enqueue work --at '2031-07-01 12:00+02')")" '2031-07-01 10:00'

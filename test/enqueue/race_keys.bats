@@ -122,7 +122,8 @@ sh
 @test "unless_running finds a run that goes from running to waiting and back" {
 	id=$(q "select jobrun.enqueue('t', unique_key => 'k')")
 	q "insert into jobrun.job_runners (id, pid, permits, host, version) values (7, 1, 1, 'h', '0')" \
-		"update jobrun.job_runs set status = 'failed', started_at = now(), attempts = 1, claim_seq = 1, failed_at = now()"
+		"update jobrun.job_runs set status = 'failed', started_at = now(), attempts = 1, claim_seq = 1, failed_at = now()" \
+		"insert into jobrun.job_attempts (run_id, claim_seq, attempt, outcome) values ($id, 1, 1, 'failed')"
 	client "do \$\$ begin for i in 1 .. 1500 loop
 		update jobrun.job_runs set status = 'running', runner_id = 7, locked_by = 'h', locked_until = now() + '1 minute' where id = $id;
 		commit;
