@@ -8,6 +8,7 @@
  */
 #include "handler/http_parts.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
@@ -86,28 +87,21 @@ is_interim(const char *data, size_t len)
 	return blank != NULL && blank + 1 < data + len && blank[1] == '1';
 }
 
-/* The timeout limits the time until the answer begins. From then on, the server must not pause for long. */
-static void
-begin_low_speed(const struct jr_transfer *transfer)
-{
-	(void)jr_curl.easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-	(void)jr_curl.easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_TIME, (long)(JR_HTTP_SLOW_MS / 1000));
-}
-
 size_t
 jr_incoming_header(char *data, size_t size, size_t count, void *transfer)
 {
-	struct jr_transfer *owner = transfer;
-	struct jr_incoming *in = &owner->in;
+	struct jr_incoming *in = &((struct jr_transfer *)transfer)->in;
 	size_t len = size * count;
 
 	in->header_bytes += len;
+	if (in->heard_ms != 0)
+		in->heard_ms = jr_clock_now_ms();
 	if (in->header_bytes > JR_ANSWER_HEADERS_MAX)
 		in->cut = JR_CUT_HEADERS;
 	else if (len >= 5 && memcmp(data, "HTTP/", 5) == 0 && in->body_total == 0) {
 		forget_headers(in);
 		if (!is_interim(data, len))
-			begin_low_speed(owner);
+			in->heard_ms = jr_clock_now_ms();
 	} else if (len > 0 && (data[0] == '\r' || data[0] == '\n')) /* not a blank: a folded line */
 		in->headers_done = true;
 	else if (!in->headers_done)
@@ -128,6 +122,7 @@ jr_incoming_body(char *data, size_t size, size_t count, void *transfer)
 	memcpy(in->body + in->body_len, data, take);
 	in->body_len += take;
 	in->body_total += (int64_t)len;
+	in->heard_ms = jr_clock_now_ms();
 	if (in->body_total < JR_ANSWER_MAX)
 		return len;
 	in->cut = JR_CUT_ENOUGH;

@@ -39,6 +39,7 @@ struct jr_incoming {
 	char *body; /* NULL: nothing yet */
 	size_t body_len;
 	int64_t body_total;
+	int64_t heard_ms; /* when its last line or piece came; 0: the final answer has not begun */
 };
 
 struct jr_transfer {
@@ -47,7 +48,8 @@ struct jr_transfer {
 	bool added; /* to the multi handle */
 	struct curl_slist *headers;
 	CURLcode result;
-	struct jr_timer end; /* reports the end to the owner */
+	struct jr_timer slow; /* looks whether the answer pauses for too long */
+	struct jr_timer end;  /* reports the end to the owner */
 	jr_answer_fn *ended;
 	void *ctx;
 	int64_t unix_ms, began_ms; /* the time of the request, and the same by jr_clock_now_ms(); unix_ms 0: unknown */

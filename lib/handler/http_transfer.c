@@ -377,8 +377,38 @@ on_end(void *ctx)
 void
 jr_transfer_over(struct jr_transfer *transfer, CURLcode result)
 {
+	jr_timer_cancel(&transfer->slow);
 	transfer->result = result;
 	jr_timer_set(transfer->http->loop, &transfer->end, jr_clock_now_ms());
+}
+
+/* Take it from libcurl, which then cannot end it a second time. */
+static void
+leave_multi(struct jr_transfer *transfer)
+{
+	if (transfer->added)
+		(void)jr_curl.multi_remove_handle(transfer->http->multi, transfer->easy);
+	transfer->added = false;
+}
+
+/*
+ * The timeout limits the whole transfer; from the status line of the final answer, the server must not pause for long
+ * either. Not CURLOPT_LOW_SPEED_TIME, which looks at an average in whole bytes per second: one byte in 8 s counts as 0.
+ */
+static void
+on_slow(void *ctx)
+{
+	struct jr_transfer *transfer = ctx;
+	int64_t now_ms = jr_clock_now_ms();
+	int64_t since_ms = transfer->in.heard_ms != 0 ? transfer->in.heard_ms : now_ms;
+
+	if (now_ms - since_ms < JR_HTTP_SLOW_MS) {
+		jr_timer_set(transfer->http->loop, &transfer->slow, since_ms + JR_HTTP_SLOW_MS);
+		return;
+	}
+	leave_multi(transfer);
+	(void)snprintf(transfer->message, sizeof(transfer->message), "%d s without a byte", JR_HTTP_SLOW_MS / 1000);
+	jr_transfer_over(transfer, CURLE_OPERATION_TIMEDOUT);
 }
 
 struct jr_transfer *
@@ -392,6 +422,7 @@ jr_transfer_start(struct jr_http *http, const struct jr_http_request *request, j
 	transfer->unix_ms = request->unix_ms;
 	transfer->began_ms = jr_clock_now_ms();
 	transfer->refuse_private = !request->target->allow_private;
+	jr_timer_init(&transfer->slow, on_slow, transfer);
 	jr_timer_init(&transfer->end, on_end, transfer);
 	transfer->easy = jr_curl.easy_init();
 	if (transfer->easy == NULL) {
@@ -409,6 +440,8 @@ jr_transfer_start(struct jr_http *http, const struct jr_http_request *request, j
 	}
 	if (transfer->result != CURLE_OK)
 		jr_transfer_over(transfer, transfer->result);
+	else
+		jr_timer_set(http->loop, &transfer->slow, transfer->began_ms + JR_HTTP_SLOW_MS);
 	return transfer;
 }
 
@@ -417,9 +450,9 @@ jr_transfer_free(struct jr_transfer *transfer)
 {
 	if (transfer == NULL)
 		return;
+	jr_timer_cancel(&transfer->slow);
 	jr_timer_cancel(&transfer->end);
-	if (transfer->added)
-		(void)jr_curl.multi_remove_handle(transfer->http->multi, transfer->easy);
+	leave_multi(transfer);
 	jr_curl.easy_cleanup(transfer->easy);
 	jr_curl.slist_free_all(transfer->headers);
 	jr_incoming_release(&transfer->in);
