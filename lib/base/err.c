@@ -36,6 +36,8 @@ jr_fail(struct jr_err *err, enum jr_errc code, const char *fmt, ...)
 	va_list args;
 	int len;
 
+	if (err == NULL)
+		return false;
 	va_start(args, fmt);
 	len = vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);

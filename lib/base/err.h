@@ -32,7 +32,10 @@ struct jr_err {
 	char msg[1024];
 };
 
-/* Fill *err (clears sqlstate; the text is cut if it is too long, control bytes become spaces). Always false. */
+/*
+ * Fill *err (clears sqlstate; the text is cut if it is too long, control bytes become spaces). NULL: nobody wants to know
+ * why, and no text is made. Always false.
+ */
 bool jr_fail(struct jr_err *err, enum jr_errc code, const char *fmt, ...) JR_PRINTF(3, 4);
 
 /* Put "what: " in front of the message in *err. Always false. */

@@ -85,13 +85,14 @@ is_blank(const char *text, size_t len)
 static void
 take_line(struct jr_out *out, const char *text, size_t len)
 {
+	bool only_count = out->warning_count >= JR_OUT_WARNINGS_MAX;
 	struct jr_out_line line;
 	struct jr_err err;
 
 	if (is_blank(text, len))
 		return;
-	if (!jr_out_line_read(text, len, &line, &err)) {
-		warn(out, err.msg);
+	if (!jr_out_line_read(text, len, &line, only_count ? NULL : &err)) {
+		warn(out, only_count ? "" : err.msg);
 		return;
 	}
 	for (size_t i = 0; i < JR_SAYS_COUNT; i++) {

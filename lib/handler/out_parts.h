@@ -41,7 +41,7 @@ struct jr_out_line {
 
 #define JR_OUT_LINE_SLACK 64 /* bytes around a value: the name of the member and the punctuation */
 
-/* Parse a line. false: it is invalid and *err says why; do not use *line. */
+/* Parse a line. false: it is invalid and *err says why (err NULL: nobody wants to know); do not use *line. */
 bool jr_out_line_read(const char *text, size_t len, struct jr_out_line *line, struct jr_err *err) JR_MUST;
 
 /* Create a file for the account of `limits`, with `text` in it. Returns the descriptor; -1: errno says why. */

@@ -18,6 +18,7 @@ fail_fills_code_and_text_and_returns_false(void **state)
 	assert_int_equal(err.code, JR_E_CONFIG);
 	assert_string_equal(err.msg, "cannot read x: 7");
 	assert_string_equal(err.sqlstate, "");
+	assert_false(jr_fail(NULL, JR_E_CONFIG, "cannot read %s: %d", "x", 7));
 }
 
 static void

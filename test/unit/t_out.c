@@ -162,6 +162,39 @@ warnings_are_ten_and_a_count(void **state)
 	expect(jr_out_progress(fixture->out), "{\"progress\": 1}");
 }
 
+/* Lines of which nobody will read why they are invalid are read in a shorter way. */
+static void
+after_ten_warnings_lines_are_taken_and_counted_as_before(void **state)
+{
+	static const char *const bad[] = {"x", "{", "{}", "{            }", "[1, 2, 3, 4, 5]", "{\"result\":1",
+	    "{\"result\":1} x", "{\"results\":1}", "{\"colour\": 1, \"progress\": 1}", "{\"retry_in\":\"5\"}",
+	    "{\"retry_in\": 50}", "{\"progress\": 1e-16384}", "  x", "{\"progress\": \"\xff\"}"};
+	static const char *const good[] = {
+	    "{\"result\":1}", " \t{\"result\":2}", "\r{\"result\":3}\r", "{\"result\": [4]}"};
+	struct fixture *fixture = *state;
+	char *expected;
+
+	for (int i = 0; i < JR_OUT_WARNINGS_MAX; i++)
+		append(fixture, "bad\n");
+	for (size_t i = 0; i < JR_COUNT(good); i++) {
+		append(fixture, good[i]);
+		append(fixture, "\n");
+		jr_out_read(fixture->out, false);
+		expect(jr_out_result(fixture->out), good[i]);
+	}
+	for (size_t i = 0; i < JR_COUNT(bad); i++) {
+		append(fixture, bad[i]);
+		append(fixture, "\n \t\n");
+	}
+	jr_out_read(fixture->out, true);
+	expect(jr_out_result(fixture->out), good[JR_COUNT(good) - 1]);
+	expect(jr_out_progress(fixture->out), NULL);
+	assert_int_equal(jr_out_retry_in_ms(fixture->out), 0);
+	expected = jr_xasprintf("\nJOBRUN_OUT: %zu more warnings\n", JR_COUNT(bad));
+	expect_warning(fixture, expected);
+	free(expected);
+}
+
 /* {"NAME": "xxx"} of that many bytes in all, with a newline. Caller frees. */
 static char *
 long_line(const char *name, size_t len)
@@ -423,6 +456,7 @@ main(void)
 	    cmocka_unit_test(what_is_not_understood_is_a_warning_that_names_it),
 	    TEST(a_nul_byte_is_a_warning),
 	    TEST(warnings_are_ten_and_a_count),
+	    TEST(after_ten_warnings_lines_are_taken_and_counted_as_before),
 	    cmocka_unit_test(sizes_have_limits),
 	    TEST(many_parts_are_measured),
 	    TEST(what_postgresql_would_print_is_measured),
