@@ -280,7 +280,7 @@ rehearse(const struct jr_app *app, struct jr_db *db, const struct jr_enqueue_opt
 
 /* Was the id, or the result, written? Who does not know that the run is there enqueues it again. */
 static bool
-told(const PGresult *result, struct jr_err *err)
+was_told(const PGresult *result, struct jr_err *err)
 {
 	char *what;
 
@@ -306,7 +306,7 @@ tell_sent(const struct jr_app *app, struct jr_db **db, const struct jr_enqueue_o
 	status = judge(opts, results[0], &strict);
 	if (opts->wait)
 		status = jr_worse_status(status, await(app, db, opts, results[0], err));
-	if (err->msg[0] == '\0' && !told(results[0], err))
+	if (err->msg[0] == '\0' && !was_told(results[0], err))
 		status = JR_E_TEMP;
 	else if (err->msg[0] == '\0')
 		*err = strict;

@@ -34,7 +34,8 @@ fill_watched(sigset_t *watched)
 static int
 spawn_script(char **command, const posix_spawnattr_t *attributes, pid_t *pid)
 {
-	char *const shell[] = {"sh", "-c", "exec \"$0\" \"$@\""};
+	static char sh[] = "sh", option[] = "-c", script[] = "exec \"$0\" \"$@\"";
+	char *const shell[] = {sh, option, script};
 	size_t count = 0;
 	char **argv;
 	int error;

@@ -7,8 +7,9 @@
 #include "pg/db.h"
 
 /*
- * Its name, as cron uses it: TZ, which may also be the path of a zone's file, else where the link /etc/localtime points,
- * else /etc/timezone; "UTC" if none of them says. Whether the name is in a zone database is not asked. Caller frees.
+ * Its name, as cron uses it: TZ, which may also be the path of a zone's file, else where the link /etc/localtime
+ * points, else /etc/timezone; "UTC" if none of them says. Whether the name is in a zone database is not asked. Caller
+ * frees.
  */
 char *jr_zone_of_host(void);
 

@@ -33,8 +33,8 @@ struct jr_err {
 };
 
 /*
- * Fill *err (clears sqlstate; the text is cut if it is too long, control bytes become spaces). NULL: nobody wants to know
- * why, and no text is made. Always false.
+ * Fill *err (clears sqlstate; the text is cut if it is too long, control bytes become spaces). NULL: nobody wants to
+ * know why, and no text is made. Always false.
  */
 bool jr_fail(struct jr_err *err, enum jr_errc code, const char *fmt, ...) JR_PRINTF(3, 4);
 

@@ -18,6 +18,7 @@
 
 #define WHY_MAX 200
 #define NAME_SHOWN 40
+#define SHORTEST (sizeof("{\"result\":1}") - 1)
 
 /* The limits of the table for a value as jsonb, in bytes. */
 #define SMALL_MAX 65536   /* progress */
@@ -139,11 +140,11 @@ parse(const char *text, size_t len, struct jr_err *err)
 static bool
 may_be_valid(const char *text, size_t len)
 {
-	const char *end = text + len;
+	size_t i = 0;
 
-	while (text < end && (*text == ' ' || *text == '\t' || *text == '\r'))
-		text++;
-	return (size_t)(end - text) >= strlen("{\"result\":1}") && *text == '{';
+	while (i < len && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r'))
+		i++;
+	return len - i >= SHORTEST && text[i] == '{';
 }
 
 bool

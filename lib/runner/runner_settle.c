@@ -1,17 +1,16 @@
 /*
  * runner_settle: outcomes, until they are accepted or fenced out. See runner_parts.h.
  *
- * All known outcomes go in one settle, with the next claim in the same transaction. If their texts are too much for one,
- * the oldest go first, and nothing is claimed before the others have gone: programs that print much must not end faster
- * than the database takes what they print. If that fails the settle is
- * repeated without the claim, then run by run: one bad row never takes the others with it. Rows that others have locked
- * are asked for one after the other, briefly and with pauses, so that whoever keeps many of them locked, as `cancel` in
- * an open transaction does, holds back neither the other outcomes nor the claims. An outcome loses its texts
- * only if the server refuses it for a reason that can lie in them; after any other refusal it is sent again as it is. A
- * settle that was not answered leaves its runs in doubt; they are read (resolve.sql) before anything is sent again, and
- * zero rows after an unanswered try are read again before they are called fenced out. The same holds for a sql
- * handler's own commit; when the lease is lost, too, the read is all that is done: what has arrived is reported, and
- * nothing else is written.
+ * All known outcomes go in one settle, with the next claim in the same transaction. If their texts are too much for
+ * one, the oldest go first, and nothing is claimed before the others have gone: programs that print much must not end
+ * faster than the database takes what they print. If the settle fails it is repeated without the claim, then run by
+ * run: one bad row never takes the others with it. Rows that others have locked are asked for one after the other,
+ * briefly and with pauses, so that whoever keeps many of them locked, as `cancel` in an open transaction does, holds
+ * back neither the other outcomes nor the claims. An outcome loses its texts only if the server refuses it for a reason
+ * that can lie in them; after any other refusal it is sent again as it is. A settle that was not answered leaves its
+ * runs in doubt; they are read (resolve.sql) before anything is sent again, and zero rows after an unanswered try are
+ * read again before they are called fenced out. The same holds for a sql handler's own commit; when the lease is lost,
+ * too, the read is all that is done: what has arrived is reported, and nothing else is written.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -207,7 +207,7 @@ load ../lib/common
 	DATABASE_URL=$url jr_ok list --json
 	host=${JR_SERVER#host=}
 	DATABASE_URL="host=/nonexistent" PGHOST=${host%% *} PGUSER=jobrun PGDATABASE=$JR_DATABASE jr_ok list --json
-	DATABASE_URL=$url PGHOST= PGDATABASE= jr_ok list --json
+	DATABASE_URL=$url PGHOST='' PGDATABASE='' jr_ok list --json
 	export JOBRUN_DATABASE_URL=$url
 }
 
