@@ -96,6 +96,21 @@ end_all(struct jr_handler_sql_group *group, struct jr_handler_sql_end *end, bool
 	go_on(group);
 }
 
+/* End the runs of the transaction that were stopped with *end, which is taken. The others stay in the group. */
+static void
+end_stopped(struct jr_handler_sql_group *group, struct jr_handler_sql_end *end)
+{
+	for (size_t i = group->active; i-- > 0;) {
+		struct jr_handler_sql_end copy;
+
+		if (!group->works[i]->stopped)
+			continue;
+		copy = jr_handler_sql_end_copy(end);
+		end_one(group, i, &copy);
+	}
+	jr_handler_sql_end_release(end);
+}
+
 /*
  * End the runs that were stopped; run the others again, one by one. The code is logged and not the error: that may
  * quote a payload, and the run that is at fault will get it.
@@ -103,17 +118,13 @@ end_all(struct jr_handler_sql_group *group, struct jr_handler_sql_end *end, bool
 static void
 split(struct jr_handler_sql_group *group, const char *code)
 {
+	struct jr_handler_sql_end end =
+	    jr_handler_sql_end_of(JR_FAIL, "sqlstate:57014", "stopped while the statement ran");
+
 	if (group->active > 1)
 		jr_log(JR_INFO, JR_EVENT_GROUP_SPLIT, JR_S("type", group->handler->job_type),
 		    JR_I("count", (int64_t)group->active), JR_S("code", code));
-	for (size_t i = group->active; i-- > 0;) {
-		struct jr_handler_sql_end end;
-
-		if (!group->works[i]->stopped)
-			continue;
-		end = jr_handler_sql_end_of(JR_FAIL, "sqlstate:57014", "stopped while the statement ran");
-		end_one(group, i, &end);
-	}
+	end_stopped(group, &end);
 	group->single = true;
 	go_on(group);
 }
@@ -335,24 +346,41 @@ jr_handler_sql_group_add(struct jr_handler_sql *sql, const struct jr_handler *ha
 		begin(group);
 }
 
+static struct jr_handler_sql_end
+never_sent(void)
+{
+	struct jr_handler_sql_end end =
+	    jr_handler_sql_end_of(JR_LATER, "sqlstate:57014", "stopped before the statement was sent");
+
+	end.unsent = true;
+	return end;
+}
+
+/* None of its runs has begun: those that were stopped are put off, and the others try again together. */
+static void
+put_off_stopped(struct jr_handler_sql_group *group)
+{
+	struct jr_handler_sql_end end = never_sent();
+
+	end_stopped(group, &end);
+	go_on(group);
+}
+
 /* Close the connection with whatever is on the wire. If nothing can have been committed, the other runs run again. */
 static void
 abandon(struct jr_handler_sql_group *group)
 {
 	bool sent = jr_handler_sql_txn_is_sent(&group->txn);
-	struct jr_handler_sql_end end;
 
 	jr_handler_sql_txn_abandon(&group->txn);
 	if (group->txn.phase == JR_SQL_CLOSING)
 		end_in_doubt(group, "jobrun closed the connection to stop the run");
 	else if (group->txn.phase == JR_SQL_DROPPING)
 		end_dropped(group);
-	else if (sent || group->active > 1)
+	else if (sent)
 		split(group, "sqlstate:57014");
-	else {
-		end = jr_handler_sql_end_of(JR_LATER, "sqlstate:57014", "stopped before the statement was sent");
-		end_all(group, &end, false);
-	}
+	else
+		put_off_stopped(group);
 }
 
 static size_t
@@ -372,10 +400,8 @@ jr_handler_sql_group_stop(struct jr_handler_sql_group *group, struct jr_handler_
 
 	work->stopped = true;
 	if (at >= group->active) {
-		struct jr_handler_sql_end end =
-		    jr_handler_sql_end_of(JR_LATER, "sqlstate:57014", "stopped before the statement was sent");
+		struct jr_handler_sql_end end = never_sent();
 
-		end.unsent = true;
 		end_one(group, at, &end);
 		if (group->count == 0)
 			go_on(group);
