@@ -58,7 +58,7 @@ struct jr_handler_sql_conn {
 	struct jr_handler_sql_conn *next;
 	struct jr_handler_sql *sql;
 	struct jr_pg *pg;
-	struct jr_handler_sql_txn *txn; /* its user; NULL: it is idle, being cleaned or to be closed */
+	struct jr_handler_sql_txn *txn; /* its user; NULL: it is idle or to be closed */
 	bool idle, bad;                 /* bad: to be closed */
 	bool cancelled;                 /* a cancel was sent, and may still arrive */
 };
@@ -79,13 +79,14 @@ struct jr_handler_sql {
 /* handler_sql_pool.c: take an idle connection, or a new one that is still being opened. */
 struct jr_handler_sql_conn *jr_handler_sql_conn_take(
     struct jr_handler_sql *sql, struct jr_handler_sql_txn *txn) JR_MUST;
-void jr_handler_sql_conn_give(
-    struct jr_handler_sql_conn *conn, bool clean); /* give it back; !clean: clean it before it is used again */
+void jr_handler_sql_conn_give(struct jr_handler_sql_conn *conn); /* its session is clean */
 void jr_handler_sql_conn_drop(
     struct jr_handler_sql_conn *conn); /* close it in the next turn of the loop; ignore its replies from now on */
 void jr_handler_sql_conn_cancel(struct jr_handler_sql_conn *conn);
 void jr_handler_sql_conn_add_cleaning(struct jr_request *request);
-void jr_handler_sql_conn_close_bad(void *ctx); /* called by a timer */
+void jr_handler_sql_conn_clean_after(
+    const struct jr_handler_sql_conn *conn, struct jr_request *request); /* clean the session if it is rolled back */
+void jr_handler_sql_conn_close_bad(void *ctx);                           /* called by a timer */
 void jr_handler_sql_conn_close_all(struct jr_handler_sql *sql);
 
 /*
@@ -160,7 +161,7 @@ void jr_handler_sql_settle_read(
 /*
  *	OPENING    settings and the statement are on the wire
  *	CLOSING    cleaning, the settle and COMMIT are on the wire
- *	DROPPING   ROLLBACK is on the wire; how the runs end is known
+ *	DROPPING   ROLLBACK and the cleaning are on the wire; how the runs end is known
  */
 enum jr_handler_sql_phase {
 	JR_SQL_OPENING,

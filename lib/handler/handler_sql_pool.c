@@ -1,10 +1,10 @@
 /*
  * handler_sql_pool: connections of sql handlers.
  *
- * A connection belongs to one transaction at a time. A transaction that commits also cleans the session. After any
- * other end a separate request cleans it, and the connection is not used before that request is answered. What must
- * hold: a connection is freed only from the loop, never from inside one of its replies; and it is not used again after
- * a cancel was sent to it, because the cancel may arrive late.
+ * A connection belongs to one transaction at a time. A transaction that commits also cleans the session; if it is
+ * rolled back, the cleaning goes with the ROLLBACK. It does so on a connection that is closed afterwards, too: behind a
+ * pooler the session goes on. What must hold: a connection is freed only from the loop, never from inside one of its
+ * replies; and it is not used again after a cancel was sent to it, because the cancel may arrive late.
  *
  * Looking up a host name blocks, and must not happen while runs are held. So connections go to the address of the
  * runner's.
@@ -17,7 +17,8 @@
 #include <stdlib.h>
 
 #define CONNECT_MS 10000
-#define CLEAN_MS 10000
+
+static const char *const cleaning[] = {jr_sql_session_reset_user, jr_sql_session_reset_role, jr_sql_session_clean};
 
 static void
 close_later(struct jr_handler_sql_conn *conn)
@@ -80,42 +81,26 @@ jr_handler_sql_conn_take(struct jr_handler_sql *sql, struct jr_handler_sql_txn *
 void
 jr_handler_sql_conn_add_cleaning(struct jr_request *request)
 {
-	jr_request_add(request, jr_sql_session_reset_user, 0, NULL);
-	jr_request_add(request, jr_sql_session_reset_role, 0, NULL);
-	jr_request_add(request, jr_sql_session_clean, 0, NULL);
-}
-
-static void
-on_cleaned(void *ctx, const struct jr_reply *reply)
-{
-	struct jr_handler_sql_conn *conn = ctx;
-
-	if (reply->end == JR_PG_DONE && !conn->bad)
-		conn->idle = true;
-	else
-		close_later(conn);
+	for (size_t i = 0; i < JR_COUNT(cleaning); i++)
+		jr_request_add(request, cleaning[i], 0, NULL);
 }
 
 void
-jr_handler_sql_conn_give(struct jr_handler_sql_conn *conn, bool clean)
+jr_handler_sql_conn_clean_after(const struct jr_handler_sql_conn *conn, struct jr_request *request)
 {
-	static const struct jr_lease times = {.deadline_ms = CLEAN_MS};
-	struct jr_request *request;
+	/* A rehearsal has only one transaction, and the schema may not be there. */
+	if (!conn->sql->host->rehearsal)
+		jr_request_clean(request, cleaning, JR_COUNT(cleaning));
+}
 
+void
+jr_handler_sql_conn_give(struct jr_handler_sql_conn *conn)
+{
 	conn->txn = NULL;
-	/* A rehearsal has only one transaction, so cleaning for the next one is not needed. */
-	if (conn->cancelled || conn->sql->host->rehearsal || !jr_pg_is_open(conn->pg)) {
+	if (conn->cancelled || conn->sql->host->rehearsal || !jr_pg_is_open(conn->pg))
 		close_later(conn);
-		return;
-	}
-	if (clean) {
+	else
 		conn->idle = true;
-		return;
-	}
-	request = jr_request_new(JR_REQUEST_WHOLE, &times, on_cleaned, conn);
-	jr_request_bare(request);
-	jr_handler_sql_conn_add_cleaning(request);
-	jr_pg_submit(conn->pg, request);
 }
 
 void

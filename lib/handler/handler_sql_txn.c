@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define TIMEOUT_SLACK_MS 1000 /* the attempt's own timer fires first */
+#define DROP_MS 10000         /* a ROLLBACK and the cleaning */
 #define CANCEL_AGAIN_MS 1000  /* a cancel that arrives between two statements has no effect */
 
 bool
@@ -28,14 +29,25 @@ jr_handler_sql_is_batched(const struct jr_handler *handler)
 
 /* Give the connection back: the transaction is not on it any more. */
 static void
-give_back(struct jr_handler_sql_txn *txn, enum jr_pg_end end, bool clean)
+give_back(struct jr_handler_sql_txn *txn, enum jr_pg_end end)
 {
 	jr_timer_cancel(&txn->cancel_again);
 	if (end == JR_PG_DONE || end == JR_PG_FAILED)
-		jr_handler_sql_conn_give(txn->conn, clean && end == JR_PG_DONE);
+		jr_handler_sql_conn_give(txn->conn);
 	else
 		jr_handler_sql_conn_drop(txn->conn);
 	txn->conn = NULL;
+}
+
+/* The session is clean when the transaction is over, however it ends. */
+static struct jr_request *
+new_request(const struct jr_handler_sql_txn *txn, enum jr_request_kind kind, int64_t deadline_ms, jr_reply_fn *fn)
+{
+	const struct jr_lease times = {.deadline_ms = deadline_ms};
+	struct jr_request *request = jr_request_new(kind, &times, fn, txn->conn);
+
+	jr_handler_sql_conn_clean_after(txn->conn, request);
+	return request;
 }
 
 static void
@@ -45,7 +57,7 @@ on_dropped(void *ctx, const struct jr_reply *reply)
 
 	if (txn == NULL)
 		return;
-	give_back(txn, reply->end, false);
+	give_back(txn, reply->end);
 	if (txn->sql->host->rehearsal && reply->end == JR_PG_FAILED)
 		txn->over(txn->ctx, JR_SQL_REFUSED, &reply->err);
 	else
@@ -56,12 +68,12 @@ on_dropped(void *ctx, const struct jr_reply *reply)
 static void
 drop(struct jr_handler_sql_txn *txn, struct jr_handler_sql_end *end)
 {
-	static const struct jr_lease times = {.deadline_ms = JR_NEVER};
+	bool rehearsal = txn->sql->host->rehearsal; /* its deferred triggers take what time they need */
 	struct jr_request *request;
 
 	txn->end = *end;
 	txn->phase = JR_SQL_DROPPING;
-	request = jr_request_new(JR_REQUEST_DROPPING, &times, on_dropped, txn->conn);
+	request = new_request(txn, JR_REQUEST_DROPPING, rehearsal ? JR_NEVER : DROP_MS, on_dropped);
 	if (end->verdict == JR_DONE)
 		jr_request_add(request, jr_sql_session_constraints, 0, NULL);
 	jr_pg_submit(txn->conn->pg, request);
@@ -90,7 +102,7 @@ on_closed(void *ctx, const struct jr_reply *reply)
 
 	if (txn == NULL)
 		return;
-	give_back(txn, reply->end, true);
+	give_back(txn, reply->end);
 	switch (reply->end) {
 	case JR_PG_DONE:
 		if (jr_handler_sql_is_batched(txn->handler))
@@ -146,7 +158,6 @@ add_settle_of_batch(struct jr_request *request, const struct jr_handler_sql_txn 
 static void
 finish(struct jr_handler_sql_txn *txn, const char *result)
 {
-	static const struct jr_lease times = {.deadline_ms = JR_NEVER};
 	bool batched = jr_handler_sql_is_batched(txn->handler);
 	struct jr_request *request;
 
@@ -166,7 +177,7 @@ finish(struct jr_handler_sql_txn *txn, const char *result)
 		return;
 	}
 	txn->phase = JR_SQL_CLOSING;
-	request = jr_request_new(JR_REQUEST_CLOSING, &times, on_closed, txn->conn);
+	request = new_request(txn, JR_REQUEST_CLOSING, JR_NEVER, on_closed);
 	jr_request_bare(request);
 	/* Deferred constraints and triggers belong to the handler: run them before its role and settings are reset. */
 	jr_request_add(request, jr_sql_session_constraints, 0, NULL);
@@ -190,7 +201,7 @@ leave(struct jr_handler_sql_txn *txn)
 		drop(txn, &end);
 		return;
 	}
-	give_back(txn, JR_PG_DONE, false);
+	jr_handler_sql_txn_abandon(txn); /* what it has left in the session ends with the connection */
 	txn->end = end;
 	txn->over(txn->ctx, JR_SQL_LEFT, NULL);
 }
@@ -226,7 +237,7 @@ on_opened(void *ctx, const struct jr_reply *reply)
 		judge(txn, reply->results[1]);
 		return;
 	}
-	give_back(txn, reply->end, false);
+	give_back(txn, reply->end);
 	if (reply->end == JR_PG_FAILED)
 		txn->over(txn->ctx, JR_SQL_REFUSED, &reply->err);
 	else if (reply->end == JR_PG_UNKNOWN)
@@ -285,14 +296,13 @@ jr_handler_sql_txn_init(struct jr_handler_sql_txn *txn, struct jr_handler_sql *s
 void
 jr_handler_sql_txn_begin(struct jr_handler_sql_txn *txn, struct jr_handler_sql_work *const *works, size_t count)
 {
-	static const struct jr_lease times = {.deadline_ms = JR_NEVER};
 	struct jr_request *request;
 
 	txn->works = works;
 	txn->count = count;
 	txn->phase = JR_SQL_OPENING;
 	txn->conn = jr_handler_sql_conn_take(txn->sql, txn);
-	request = jr_request_new(JR_REQUEST_OPENING, &times, on_opened, txn->conn);
+	request = new_request(txn, JR_REQUEST_OPENING, JR_NEVER, on_opened);
 	jr_request_bare(request);
 	add_parameters(request, txn);
 	add_statement(request, txn);

@@ -15,7 +15,8 @@
  * One request is on the wire at a time. Its statements have one numbering: first those that open the transaction, then
  * the owner's, then the one that closes it. In pipeline mode the server answers each statement with a result, which an
  * end mark (NULL) follows, and the Sync with PGRES_PIPELINE_SYNC. Only then is the request over and the reply given.
- * After an error in an explicit transaction the server skips COMMIT, so a ROLLBACK is sent before the next request.
+ * After an error in an explicit transaction the server skips COMMIT, so a ROLLBACK is sent before the next request, and
+ * with it the cleaning of jr_request_clean: a pooler takes a session back when a Sync is answered outside a transaction.
  *
  * What must hold: every request gets exactly one reply, from the loop. `lost`, too, is called from the loop and never
  * from inside a call of the owner: a failure sets a timer that is due at once.
@@ -36,7 +37,7 @@
 #include "sql_text.h"
 
 #define CANCEL_EVERY_MS 50 /* the runs of a batch are stopped one by one, and one cancel serves all of them */
-#define ROLLBACK_MS 10000  /* deadline of the ROLLBACK, if the request's own is later */
+#define ROLLBACK_MS 10000  /* deadline of the ROLLBACK and the cleaning, if the request's own is later */
 
 enum state {
 	CLOSED,
@@ -159,7 +160,7 @@ send_next(struct jr_pg *pg)
 		return;
 	}
 	if (request->kind == JR_REQUEST_DROPPING)
-		jr_request_add_statement(request, jr_sql_rollback, 0, NULL);
+		jr_request_add_rollback(request, request);
 	else if (request->kind != JR_REQUEST_OPENING)
 		jr_request_add_statement(request, jr_sql_commit, 0, NULL);
 	send_request(pg, request);
@@ -181,7 +182,7 @@ roll_back(struct jr_pg *pg, struct jr_request *failed)
 
 	pg->failed = failed;
 	request->deadline_ms = failed->deadline_ms < ROLLBACK_MS ? failed->deadline_ms : ROLLBACK_MS;
-	jr_request_add_statement(request, jr_sql_rollback, 0, NULL);
+	jr_request_add_rollback(request, failed);
 	send_request(pg, request);
 }
 
@@ -195,6 +196,11 @@ finish_request(struct jr_pg *pg)
 	pg->answered = true;
 	if (failed == NULL && needs_rollback(pg, request)) {
 		roll_back(pg, request);
+		return;
+	}
+	if (failed != NULL && request->failed) { /* nobody knows what is left in the session */
+		pg->why = request->err;
+		break_later(pg);
 		return;
 	}
 	if (!request->failed && !jr_request_makes_sense(request, &pg->why)) {
@@ -532,6 +538,8 @@ jr_pg_cancel(struct jr_pg *pg)
 	int64_t now_ms = jr_clock_now_ms();
 
 	if (pg->wire == NULL || pg->broken.at_ms != JR_NEVER)
+		return;
+	if (pg->failed != NULL) /* it has ended, and its ROLLBACK is on the wire */
 		return;
 	if (pg->cancelled_ms != 0 && now_ms - pg->cancelled_ms < CANCEL_EVERY_MS)
 		return;

@@ -76,6 +76,13 @@ void jr_request_told(struct jr_request *request);
  */
 void jr_request_unflushed(struct jr_request *request, const struct jr_lease *times);
 
+/*
+ * When the transaction is rolled back, and the connection still stands, these statements (borrowed, without parameters)
+ * follow in a transaction of their own, sent together with the ROLLBACK: so behind a pooler they meet the same session.
+ * The reply comes after them. If one of them fails, the connection is closed.
+ */
+void jr_request_clean(struct jr_request *request, const char *const *statements, size_t count);
+
 /* Add a statement with text parameters (copied; NULL is NULL). `sql` is static text of sql_text.h. */
 void jr_request_add(struct jr_request *request, const char *sql, size_t count, const char *const *values);
 

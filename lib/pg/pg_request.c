@@ -114,6 +114,25 @@ jr_request_unflushed(struct jr_request *request, const struct jr_lease *times)
 }
 
 void
+jr_request_clean(struct jr_request *request, const char *const *statements, size_t count)
+{
+	request->cleaning = statements;
+	request->cleaning_count = count;
+}
+
+void
+jr_request_add_rollback(struct jr_request *request, const struct jr_request *of)
+{
+	jr_request_add_statement(request, jr_sql_rollback, 0, NULL);
+	if (of->cleaning_count == 0)
+		return;
+	jr_request_add_statement(request, jr_sql_begin, 0, NULL);
+	for (size_t i = 0; i < of->cleaning_count; i++)
+		jr_request_add_statement(request, of->cleaning[i], 0, NULL);
+	jr_request_add_statement(request, jr_sql_commit, 0, NULL);
+}
+
+void
 jr_request_add(struct jr_request *request, const char *sql, size_t count, const char *const *values)
 {
 	jr_request_add_statement(request, sql, count, values);

@@ -26,13 +26,15 @@ struct jr_request {
 	size_t count;
 	size_t first; /* the owner's statements: [first, first + owned) */
 	size_t owned;
-	size_t at;              /* the statement whose answer is awaited; == count: the Sync */
-	bool read;              /* something of the answers was read */
-	bool answered;          /* its result has come, its end mark not yet */
-	struct jr_pg_rows rows; /* of the foreign statement, if there is one */
-	bool bare;              /* see jr_request_bare: errors are reported in the server's words */
-	bool told;              /* see jr_request_told: errors may quote values */
-	char **warnings;        /* for people, in the order in which they came */
+	size_t at;                   /* the statement whose answer is awaited; == count: the Sync */
+	bool read;                   /* something of the answers was read */
+	bool answered;               /* its result has come, its end mark not yet */
+	struct jr_pg_rows rows;      /* of the foreign statement, if there is one */
+	bool bare;                   /* see jr_request_bare: errors are reported in the server's words */
+	const char *const *cleaning; /* see jr_request_clean */
+	size_t cleaning_count;
+	bool told;       /* see jr_request_told: errors may quote values */
+	char **warnings; /* for people, in the order in which they came */
 	size_t warning_count;
 	const struct jr_pg_events *events; /* who is told of them */
 	bool failed;
@@ -53,6 +55,9 @@ void jr_request_warn(struct jr_request *request, const struct jr_pg_events *even
 
 /* Add a statement that is not the owner's. */
 void jr_request_add_statement(struct jr_request *request, const char *sql, size_t count, const char *const *values);
+
+/* Add ROLLBACK, and the cleaning that `of` asks for; they may be the same request. */
+void jr_request_add_rollback(struct jr_request *request, const struct jr_request *of);
 
 /* Pass all statements and the Sync to libpq. false: the connection is broken. */
 bool jr_request_send(struct jr_request *request, PGconn *conn) JR_MUST;

@@ -49,6 +49,28 @@ leavers() {
 		end $$
 	sql
 	sql_handler p-cannot <<<"set constraints all deferred"
+	sql_handler q-cancelled <<-'sql'
+		do $$ begin
+			perform pg_advisory_lock(4713);
+			execute 'prepare left_behind as select 1';
+			perform pg_sleep(60);
+		end $$
+	sql
+	settings q-cancelled <<<'{"timeout": "1s"}'
+	sql_handler r-large <<<"select to_jsonb(repeat('x', 2000000)), pg_advisory_lock(4714)"
+	sql_handler s-deferred <<-'sql'
+		do $$ begin
+			perform pg_advisory_lock(4715);
+			create temp table twice (n integer unique deferrable initially deferred);
+			insert into twice values (1), (1);
+		end $$
+	sql
+}
+
+# Those that are meant to fail, and no others.
+these_failed() {
+	assert_equal "$(q "select job_type, error_code from jobrun.job_runs where status <> 'succeeded' order by job_type")" \
+		$'o-failed|sqlstate:P0001\nq-cancelled|timeout\nr-large|result-too-large\ns-deferred|sqlstate:23505'
 }
 
 names() {
@@ -63,17 +85,11 @@ names() {
 	leavers
 	first=$(enqueue look -p 1)
 	enqueue who -p 1 >/dev/null
-	n=10
-	for name in $(names); do
-		enqueue "$name" -p "$n" >/dev/null
-		enqueue look -p "$((n + 1))" >/dev/null
-		enqueue who -p "$((n + 1))" >/dev/null
-		n=$((n + 10))
-	done
+	q "select jobrun.enqueue(t, priority => p::integer) from unnest('{$(names | paste -sd ,)}'::text[]) with ordinality as l (leaver, n),
+		lateral (values (leaver, n * 10), ('look', n * 10 + 1), ('who', n * 10 + 1)) as v (t, p)" >/dev/null
 	jr_ok run --sql-jobs 1
-	q_is 1 "select count(*) from jobrun.job_runs where status <> 'succeeded'"
-	q_is 'o-failed' "select job_type from jobrun.job_runs where status = 'failed'"
-	# All looked alike, and (but for the one that failed) on one connection.
+	these_failed
+	# All looked alike, and (but for the one that was cancelled) on one connection.
 	q_is "$(names | wc -l)" "select count(*) from jobrun.job_runs r where job_type = 'look' and id <> $first
 		and result = (select result from jobrun.job_runs where id = $first)"
 	q_is '0|0' "select result -> 'prepared', result -> 'locks' from jobrun.job_runs where id = $first"
@@ -83,17 +99,14 @@ names() {
 
 @test "role, settings, temporary tables and locks are gone for the next run behind a pooler too" {
 	leavers
-	rm "$JOBRUN_HANDLERS/o-failed.sql" # what it leaves, it leaves to the pooler
-	looks=0
-	for name in $(names); do
-		enqueue "$name" >/dev/null
-		for i in 1 2 3 4; do enqueue look >/dev/null; done
-		looks=$((looks + 4))
-	done
-	pooler
+	looks=$(($(names | wc -l) * 4))
+	q "select jobrun.enqueue(t) from unnest('{$(names | paste -sd ,)}'::text[]) leaver,
+		lateral (values (leaver), ('look'), ('look'), ('look'), ('look')) as v (t)" >/dev/null
+	pooler server_lifetime=600 server_idle_timeout=600 # or a session that was left dirty would soon end
 	jr_ok run --sql-jobs 3
+	q_is 0 "select count(*) from pg_locks where locktype = 'advisory' and objid between 4711 and 4715"
 	end_pooler
-	q_is 0 "select count(*) from jobrun.job_runs where status <> 'succeeded'"
+	these_failed
 	q_is "$looks|1" "select count(*), count(distinct result) from jobrun.job_runs where job_type = 'look'"
 	q_is '0|0' "select distinct result -> 'prepared', result -> 'locks' from jobrun.job_runs where job_type = 'look'"
 }
