@@ -85,8 +85,7 @@ struct jr_work_end {
 	bool settled;  /* the handler has committed the end of the run with the effect: the runner must not settle it */
 	bool in_doubt; /* not JR_DONE: the commit of effect and end was not answered, or the fence refused it */
 	bool by_itself; /* a program that had ended before it was told to stop */
-	bool
-	    unsent; /* it waited for a connection or other runs of its batch, and never began: a timeout is not its failure */
+	bool unsent;    /* it waited for a connection or its batch and never began: a timeout is not its failure */
 	int exit_status;
 	int64_t pid, cpu_ms, output_dropped;
 	int64_t max_rss_kb;                         /* 0: not known */

@@ -15,8 +15,8 @@
  * One request is on the wire at a time. Its statements have one numbering: first those that open the transaction, then
  * the owner's, then the one that closes it. In pipeline mode the server answers each statement with a result, which an
  * end mark (NULL) follows, and the Sync with PGRES_PIPELINE_SYNC. Only then is the request over and the reply given.
- * After an error in an explicit transaction the server skips COMMIT, so a ROLLBACK is sent before the next request, and
- * with it the cleaning of jr_request_clean: a pooler takes a session back when a Sync is answered outside a transaction.
+ * After an error in an explicit transaction the server skips COMMIT, so a ROLLBACK is sent before the next request.
+ * With it goes the cleaning of jr_request_clean: a pooler takes a session back at a Sync outside a transaction.
  *
  * What must hold: every request gets exactly one reply, from the loop. `lost`, too, is called from the loop and never
  * from inside a call of the owner: a failure sets a timer that is due at once.

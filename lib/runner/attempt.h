@@ -4,7 +4,8 @@
  * A table of state x event. The reason why jobrun stopped a handler decides what its end means:
  *
  *	timeout   failed, error_code "timeout", whatever the exit; later if it never began, because it waited for
- *	          a connection or for others of its batch; no reason if the program had ended, and only what it left was still there
+ *	          a connection or for others of its batch; no reason if the program had ended, and only what it
+ *	          left was still there
  *	cancel    cancelled, except exit 0: succeeded
  *	shutdown  exit 0 succeeded, give up dead, anything else released
  *	lost      nothing is written
