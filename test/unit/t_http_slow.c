@@ -7,7 +7,7 @@
 
 #include <poll.h>
 
-#define STEP_MS 20000 /* less than JR_HTTP_SLOW_MS, and two of them are more */
+#define STEP_MS INT64_C(20000) /* less than JR_HTTP_SLOW_MS, and two of them are more */
 
 struct fixture {
 	struct jr_loop *loop;
