@@ -339,7 +339,7 @@ one_by_one_by() {
 }
 
 @test "the benchmark of the latency runs and prints its table" {
-	run --separate-stderr timeout 60 "$TOP/scripts/bench/latency" 3
+	run --separate-stderr timeout $((100 * patience)) "$TOP/scripts/bench/latency" 3
 	assert_equal "$status" 0
 	assert_line --regexp '^jobrun +3( +[0-9.]+){6}$'
 	assert_line --regexp '^floor +3( +-){3}( +[0-9.]+){3}$'
