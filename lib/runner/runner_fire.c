@@ -20,7 +20,7 @@
 
 #define LOOK_MS 20000 /* while the next slot is not known */
 #define BUSY_MS 1000  /* after a due definition was passed over because it was locked */
-#define TOLD_MOST 10
+#define NAMED_MOST 10
 #define ERRORS_MAX 3 /* in a row, before it waits for LOOK_MS */
 
 void
@@ -96,26 +96,26 @@ log_row(const struct jr_fired_row *row, bool warn)
 }
 
 /*
- * What could not be fired needs people, and this runner tells them: ten slots and a count. Slots that stay due are told
- * unless they are those of the answer before.
+ * A run that could not be enqueued needs people, and this runner tells them. Of the slots that stay due it names ten
+ * and counts the others, unless they are those of the answer before.
  */
 static void
 report(struct jr_runner *runner, const PGresult *result)
 {
 	uint64_t unfired = hash_unfired(result);
 	bool known = unfired == runner->fire.unfired;
-	int64_t told = 0;
+	int64_t stay = 0;
 
 	for (size_t i = 0; i < jr_queue_count_fired(result); i++) {
 		struct jr_fired_row row = jr_queue_read_fired(result, i);
-		bool tell = is_unfired(&row) ? !known : is_error(&row);
+		bool stays = is_unfired(&row);
 
-		told += tell;
-		log_row(&row, tell && told <= TOLD_MOST);
+		stay += stays;
+		log_row(&row, stays ? !known && stay <= NAMED_MOST : is_error(&row));
 	}
-	if (told > TOLD_MOST)
-		jr_log(JR_WARN, JR_EVENT_FIRED, JR_S("outcome", "error"), JR_I("count", told - TOLD_MOST),
-		    JR_S("reason", "jobrun status names them"));
+	if (!known && stay > NAMED_MOST)
+		jr_log(JR_WARN, JR_EVENT_FIRED, JR_S("outcome", "error"), JR_I("count", stay - NAMED_MOST),
+		    JR_S("reason", "jobrun status names these definitions"));
 	runner->fire.unfired = unfired;
 }
 
