@@ -190,7 +190,7 @@ void jr_unanswered_fail(struct jr_runner *runner); /* it has ended: told to whil
 struct jr_times {
 	struct jr_lease patient; /* while nothing is held */
 	struct jr_lease walk;    /* what jr_times_walk() gave last */
-	int64_t slow;            /* statements that were cancelled since they took too long, less those of calm times */
+	int64_t slow;            /* steps: up when a statement was cancelled, down after a calm time */
 	int64_t slow_at_ms;      /* when it was last changed, or an answer last took longer than usual */
 };
 

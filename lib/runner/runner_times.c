@@ -9,7 +9,7 @@
  * If each of these statements were cancelled at the same timeout, nothing would start until the snapshot is gone. So
  * when one is cancelled the next ones get four times as long. Heartbeats wait behind them on the same connection, so
  * they get half a heartbeat at most while something is held: a lease is then renewed after three eighths of it, and the
- * fence is at five sixths. When answers have come within the usual time for CALM_MS, the next ones get a quarter again.
+ * fence is at five sixths. When all answers have come within the usual time for CALM_MS, one such step is taken back.
  */
 #include <string.h>
 
@@ -78,7 +78,7 @@ jr_times_note(struct jr_runner *runner, const struct jr_reply *reply)
 		times->slow_at_ms = now_ms;
 	} else if (reply->end == JR_PG_DONE && now_ms - reply->sent_ms > jr_times_usual(runner)->statement_ms) {
 		times->slow_at_ms = now_ms;
-	} else if (times->slow > 0 && now_ms - times->slow_at_ms >= CALM_MS) {
+	} else if (reply->end == JR_PG_DONE && times->slow > 0 && now_ms - times->slow_at_ms >= CALM_MS) {
 		times->slow--;
 		times->slow_at_ms = now_ms;
 	}
