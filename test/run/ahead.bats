@@ -2,6 +2,7 @@
 # Claim ahead: while programs end quickly a claim takes more runs than there are permits. Which, and what becomes of those that cannot start.
 
 load ../lib/common
+load ../lib/proxy
 load ../lib/sql
 
 # --- which, as the claim decides it ---
@@ -339,6 +340,21 @@ started() {
 	touch "$TMPDIR/go"
 	wait_runner
 	assert_equal "$(grep -c 'no permit was free in time' "$runner_err")" 3
+}
+
+@test "what has waited for a permit for a second is given back also while there is no connection" {
+	proxy silent 1000000
+	with_extras wait -d "$proxied"
+	end_proxies
+	wait_until 20 up_is 1
+	wait_until 20 are_given_back 3
+	run_is "$actor" running
+	touch "$TMPDIR/go"
+}
+
+# are_given_back N: their runner says so.
+are_given_back() {
+	[ "$(grep -c 'event=unstarted .*no permit was free in time' "$runner_err")" -eq "$1" ]
 }
 
 @test "when their runner is killed the extras are lost and charged once, never the last attempt, and not claimed ahead again" {

@@ -542,3 +542,10 @@ awaits_term() {
 	assert_equal "$(jq -r '.runs[].id' <<<"$output")" "$id"
 	run_is "$id" queued
 }
+
+@test "a runner whose server's clock is set back while it works still writes that it has ended, and its counts" {
+	cat >"$JOBRUN_HANDLERS/back.sql" <<<"update jobrun.job_runners set started_at = now() + interval '1 hour'"
+	enqueue back
+	jr_ok run
+	q_is 't|1' "select finished_at is not null, counts ->> 'succeeded' from jobrun.job_runners"
+}

@@ -203,3 +203,12 @@ look_pages() {
 	jr_ok run --queue other
 	assert_regex "$stderr" '^jobrun: at least [0-9]+ runs of gone have waited since [^:]+:[0-9]+:[0-9]+Z: no host has a handler for gone [^'$'\n'']*$'
 }
+
+@test "a clock that was ahead when somebody looked does not keep runners from looking" {
+	handler work <<<'exit 0'
+	waiting nobody
+	q "update jobrun.settings set unhandled_looked_at = now() + interval '1 hour'"
+	jr_ok run
+	assert_regex "$stderr" 'nobody'
+	q_is t 'select unhandled_looked_at <= now() from jobrun.settings'
+}
