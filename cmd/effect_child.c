@@ -30,7 +30,7 @@ fill_watched(sigset_t *watched)
 		sigaddset(watched, signals[i]);
 }
 
-/* A script without a line "#!": a shell finds and runs it, as execvp would. */
+/* Start a script that has no line "#!": a shell finds and runs it, as execvp would. */
 static int
 spawn_script(char **command, const posix_spawnattr_t *attributes, pid_t *pid)
 {

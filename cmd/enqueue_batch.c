@@ -310,7 +310,7 @@ send_all(struct batch *b, struct jr_enqueue_request *request, struct jr_err *err
 	if (!ok)
 		return (int)err->code;
 	if (!b->opts->dry_run && !jr_written(err)) {
-		jr_fail_in(err, "all runs were queued");
+		jr_fail_in(err, "the batch was committed");
 		return JR_E_TEMP;
 	}
 	if (!b->opts->strict || b->counts.existed == 0)

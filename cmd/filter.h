@@ -38,7 +38,7 @@ bool jr_filter_check_id(const char *what, const char *text, struct jr_err *err);
 	    .offset = offsetof(struct jr_filter, hosts) }, \
 	{ .name = "lock", .arg = "KEY", .help = "only runs with this lock key", .type = JR_OPT_STRING, \
 	    .offset = offsetof(struct jr_filter, lock), .not_empty = true }, \
-	{ .name = "error", .arg = "TEXT", .help = "only runs whose last error has this error code (exit:1, timeout), or this text in its message; code:timeout: the code alone", \
+	{ .name = "error", .arg = "TEXT", .help = "only runs whose last error has this error code (exit:1, timeout), or this text in its message; with code:timeout only the code counts", \
 	    .type = JR_OPT_STRING, .offset = offsetof(struct jr_filter, error), .not_empty = true }, \
 	{ .name = "parent", .arg = "ID", .help = "only runs that were enqueued inside this run", .type = JR_OPT_WORDS, \
 	    .offset = offsetof(struct jr_filter, parents), .check = jr_filter_check_id }, \

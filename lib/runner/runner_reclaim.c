@@ -130,8 +130,8 @@ note_unknown(struct jr_runner *runner)
 	if (last == 0)
 		return;
 	jr_fail(&err, JR_E_TEMP,
-	    "it is not known whether %lld lost run%s on the last attempt went dead: look with jobrun list --status dead",
-	    last, last == 1 ? "" : "s");
+	    "it is not known whether %lld lost run%s on %s last attempt went dead: look with jobrun list --status dead",
+	    last, last == 1 ? "" : "s", last == 1 ? "its" : "their");
 	jr_runner_warn(runner, &err);
 }
 

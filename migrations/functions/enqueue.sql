@@ -444,7 +444,7 @@ $fn$;
 -- waits, the running one. One look finds either, since a run may go from running to waiting and back between two. expires_at
 -- becomes the later one of both; null is the latest, since a new run that does not expire must not expire with the old one.
 -- Only a run that was never claimed is replaced: JOBRUN_KEY and checkpoint of a claimed one belong to what it did.
--- The condition is "not running and not finished", so that no statistics can make the planner use the index of all
+-- The conditions name no status in which runs wait, so that no statistics can make the planner use the index of all
 -- waiting runs of the job type.
 create or replace function jobrun.keep_or_replace(new jobrun.job_runs, on_conflict text, out run jobrun.job_runs, out again boolean)
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp set enable_seqscan = off as $fn$
@@ -516,7 +516,7 @@ begin
 				return (v_run.id, false, true, v_run.status, v_run.job_type, v_run.queue, v_run.priority, v_run.run_at)::jobrun.enqueued;
 			end if;
 			exit when v_run.id is not null;
-			if v_conflict = 'unless_running' then     -- beside a retry that it supersedes
+			if v_conflict = 'unless_running' then     -- the newer one, beside a retry that cannot be used
 				select r.* into v_run from jobrun.job_runs r
 				where r.job_type = v_new.job_type and r.unique_key = v_new.unique_key and r.finished_at is null
 					and r.status = 'running' and (r.expires_at <= r.started_at) is not true

@@ -73,8 +73,9 @@ $fn$;
 
 -- sum_hours: sum up to `most` completed hours (hours in which nothing ended do not count). Returns how many. An hour is
 -- complete ten minutes after its end, when the transactions that ended runs, or runners, in it are over. If another session sums
--- already, it does nothing. Hours older than sums are kept are only counted in job_totals. Where the server's clock was
--- ahead, hours are summed that are yet to come: they are summed again, from the next one on. (This one may have been summed in part.)
+-- already, it does nothing. Hours older than sums are kept are only counted in job_totals. If the server's clock was
+-- ahead, hours that are yet to come are marked as summed. This mark goes back to the end of the current hour, which may have been
+-- summed in part.
 create or replace function jobrun.sum_hours(most bigint default 1) returns bigint
 language plpgsql volatile security definer
 set search_path = pg_catalog, jobrun, pg_temp set timezone = 'UTC' set enable_seqscan = off set jit = off as $fn$

@@ -237,7 +237,7 @@ load ../lib/common
 	echo 1 >lines
 	run bash -c "'$JOBRUN' enqueue work --batch lines >/dev/full"
 	assert_equal "$status" 75
-	assert_output 'jobrun: all runs were queued: could not write to stdout: No space left on device'
+	assert_output 'jobrun: the batch was committed: could not write to stdout: No space left on device'
 	run bash -c "'$JOBRUN' enqueue work -n >/dev/full"
 	assert_equal "$status" 75
 	assert_output 'jobrun: could not write to stdout: No space left on device'
