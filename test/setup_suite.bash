@@ -33,8 +33,7 @@ setup_suite() {
 }
 
 # Nobody connects to the template once it is made. Housekeeping never comes by itself in it: a run of it would get into the way
-# of tests at one minute of each hour. Nothing is recorded of where it belongs, or each test would have a copy. No tick looks for
-# runs without a handler, as it would in a test five minutes later.
+# of tests at one minute of each hour. Nothing is recorded of where it belongs, or each test would have a copy.
 make_template() {
 	local server=$JR_DIRECT
 
@@ -45,7 +44,7 @@ make_template() {
 	}
 	"$JR_PSQL" -XAtq "$server dbname=jr_template" -c 'set session_replication_role = replica' \
 		-c "update jobrun.job_definitions set next_slot_at = '9999-01-01'" \
-		-c "update jobrun.settings set system_identifier = null, database_oid = null, unhandled_looked_at = 'infinity'" # and nothing in the audit
+		-c "update jobrun.settings set system_identifier = null, database_oid = null" # and nothing in the audit
 	"$JR_PSQL" -XAtq "$server dbname=postgres" -c 'alter database jr_template allow_connections false'
 }
 
