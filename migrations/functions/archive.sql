@@ -117,8 +117,8 @@ $fn$;
 
 -- drop_month: drop the oldest of old_months() that can be dropped: what keeps one month does not keep the later ones. Returns
 -- how many were dropped: 0 if there is none, if somebody uses the whole archive for so long that the lock was not to be had, or
--- if each month that is left has a reader of its own, or something (a view) made on it. It warns of the views only when it
--- returns 0: housekeeping calls it until then, and so warns once.
+-- if each month that is left has a reader of its own, something (a view) made on it, or another owner. It warns of views and
+-- owners only when it returns 0: housekeeping calls it until then, and so warns once.
 create or replace function jobrun.drop_month() returns bigint
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp set lock_timeout = '200ms' as $fn$
 declare
@@ -149,6 +149,8 @@ begin
 			when dependent_objects_still_exist then
 				get stacked diagnostics v_words = pg_exception_detail;      -- "view january depends on table ..."
 				v_kept := v_kept || replace(v_words, E'\n', '; ');
+			when insufficient_privilege then
+				v_kept := v_kept || sqlerrm;      -- somebody else has made this partition
 		end;
 	end loop;
 	foreach v_words in array v_kept loop

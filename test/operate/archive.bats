@@ -324,6 +324,25 @@ ahead() {
 	assert_equal "$(months)" "$(ahead)"
 }
 
+@test "a month that another role owns is kept, and housekeeping goes on" {
+	local owner="${JR_DATABASE}_owner"
+
+	make_role "$owner"
+	q 'drop schema jobrun cascade' "grant create on database $JR_DATABASE to $owner" >/dev/null 2>&1
+	JOBRUN_DATABASE_URL=$(direct_url_of "$owner") jr_ok migrate
+	q "create table public.foreign_month partition of jobrun.job_runs_archive for values from ('2020-01-01') to ('2020-02-01')" \
+		"update jobrun.settings set archive = true, keep_archive = '1 year', keep_dead = '0'" \
+		"select ended(1, now() - interval '2 days')" >/dev/null
+	JOBRUN_DATABASE_URL=$(direct_url_of "$owner") jr_ok prune
+	assert_line --regexp '^runs dead, to the archive +1 '
+	refute_line --regexp '^months of the archive +[0-9]+ 1 year$'
+	assert_equal "$(server_log | grep -c 'WARNING.*is not dropped: .*foreign_month')" 1
+	q "alter table public.foreign_month owner to $owner"
+	JOBRUN_DATABASE_URL=$(direct_url_of "$owner") jr_ok prune
+	assert_line --regexp '^months of the archive +1 1 year$'
+	q "drop owned by $owner"
+}
+
 @test "an archive whose runs have longer partitions than their attempts is used as it is, and prune ends" {
 	q "set timezone = 'UTC'" "do \$\$ begin
 		execute format('create table jobrun.runs_of_two_months partition of jobrun.job_runs_archive for values from (%L) to (%L)',
