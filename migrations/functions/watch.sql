@@ -183,7 +183,8 @@ $fn$;
 -- type_counts: of each job type (null: of all) what waits, runs, is dead, and has succeeded in 24 hours. Waiting runs of a type, and
 -- dead runs, are counted up to `most` (null: all); waiting_is_capped, dead_is_capped: there are more. Where several types have so
 -- many waiting, each is counted up to its share of 5,000, but at least 100, since to count takes a microsecond a run. What ended
--- in completed hours is known from job_stats; of what ended since then the newest 50,000 are looked at.
+-- in completed hours is known from job_stats; of what ended since then the newest 50,000 are looked at. The last success of a type
+-- that has had none for 24 hours is known from job_totals, which has few rows; job_stats would be read to its beginning for it.
 create or replace function jobrun.type_counts(job_types text[], most bigint)
 returns table (job_type text, queued bigint, retrying bigint, running bigint, dead bigint, succeeded_24h bigint,
 	waiting_is_capped boolean, dead_is_capped boolean,
@@ -248,7 +249,8 @@ begin
 	)
 	select c.job_type, sum(c.queued)::bigint, sum(c.retrying)::bigint, sum(c.running)::bigint, sum(c.dead)::bigint, sum(c.succeeded)::bigint,
 		coalesce(bool_or(c.waiting_is_capped), false), coalesce(bool_or(c.dead_is_capped), false), min(c.oldest_due_at),
-		coalesce(max(c.last_at), (select max(s.hour) from jobrun.job_stats s where s.job_type = c.job_type and s.outcome = 'succeeded')),
+		coalesce(max(c.last_at),
+			(select max(t.last_hour) from jobrun.job_totals t where t.job_type = c.job_type and t.outcome = 'succeeded')),
 		min(c.next_slot_at)
 	from counts c
 	where type_counts.job_types is null or c.job_type = any (type_counts.job_types)

@@ -67,6 +67,12 @@ waiting_for_lock() {
 	q_is "$1" "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 }
 
+# is_alone: no session but this one is in the test's database, so its counters are complete.
+is_alone() {
+	[ "$(q "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+		and backend_type = 'client backend'")" -eq 0 ]
+}
+
 # make_role NAME [WORDS]: a role that may log in. Roles are the cluster's, and tests run in parallel: a name ends in that of the
 # test's database. Teardown drops it.
 make_role() {

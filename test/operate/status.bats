@@ -196,3 +196,24 @@ setup() {
 	assert_line --partial "(jobrun resume --host 'x; it'\\''s')"
 	assert_line --partial '(jobrun resume --host db-2.lan)'
 }
+
+# stats_read: how many rows of the hourly sums have been read so far.
+stats_read() {
+	wait_until 10 is_alone
+	q "select t.seq_tup_read + coalesce(t.idx_tup_fetch, 0) from pg_stat_user_tables t where t.relid = 'jobrun.job_stats'::regclass"
+}
+
+@test "status knows the last success of a type from the totals, and does not read years of sums for it" {
+	local before
+
+	enqueue yearly >/dev/null
+	enqueue never >/dev/null
+	q "insert into jobrun.job_totals select date_trunc('hour', now()) - interval '50 days', 1, 1, 1, 'yearly', 'q', 'succeeded', '{1}', '{1}'" \
+		"insert into jobrun.job_stats (hour, job_type, queue, outcome, n)
+			select date_trunc('hour', now(), 'UTC') - i * interval '1 hour', 'hourly', 'q', 'succeeded', 1 from generate_series(30, 5000) i"
+	before=$(stats_read)
+	jr_ok status -d "$(past_pooler)"
+	assert_line --regexp '^yearly +1 .* 50d ago +-$'
+	assert_line --regexp '^never +1 .* - +-$'
+	assert [ "$(($(stats_read) - before))" -le 100 ]
+}

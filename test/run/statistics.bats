@@ -32,11 +32,6 @@ rows_read() {
 		where t.relname ~ '^job_(runs|attempts)' and t.schemaname = 'jobrun'"
 }
 
-is_alone() {
-	[ "$(q "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
-		and backend_type = 'client backend'")" -eq 0 ]
-}
-
 # reads MOST ARGUMENT...: jobrun with these arguments reads no more rows than that.
 reads() {
 	local most=$1 before n
