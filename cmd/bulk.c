@@ -223,6 +223,8 @@ jr_repair_matching(const struct jr_repair *repair, struct jr_repaired *repaired,
 			say_how_far(&bulk, err);
 		else if (repaired->passed > 0)
 			ok = fail_passed(&bulk, err);
+		else if (repaired->done + repaired->asked + repaired->left == 0)
+			jr_filter_warn_unknown(repair->filter, bulk.db);
 	}
 	jr_filter_unbind(&bulk.params);
 	jr_db_close(bulk.db);

@@ -73,7 +73,7 @@ check_arguments(int argc, char **argv, struct jr_err *err)
 	if (argc < 3 || strcmp(argv[1], "--") != 0)
 		return jr_fail(err, JR_E_USAGE,
 		    "the command goes behind \"--\", and before it KEY alone: jobrun effect %s -- mail -s hello ada",
-		    argv[0]);
+		    argc == 0 || strcmp(argv[0], "--") == 0 ? "KEY" : argv[0]);
 	return jr_parse_key("KEY", argv[0], err);
 }
 

@@ -241,6 +241,8 @@ list_run(const struct jr_app *app, const void *values, int argc, char **argv, st
 	db = jr_cmd_connect(app, err);
 	if (db != NULL)
 		result = ask(app, db, opts, look, err);
+	if (result != NULL && jr_list_rows(result) == 0)
+		jr_filter_warn_unknown(&opts->filter, db);
 	jr_db_close(db);
 	if (result == NULL)
 		return (int)err->code;

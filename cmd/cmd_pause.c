@@ -17,7 +17,7 @@ struct pause_opts {
 	bool wait;
 };
 
-static const struct pause_opts pause_defaults = {.for_ms = -1, .timeout_ms = JR_PAUSE_WAIT_MS};
+static const struct pause_opts pause_defaults = {.for_ms = -1, .timeout_ms = -1};
 
 /* clang-format off */
 static const struct jr_option pause_options[] = {
@@ -47,16 +47,27 @@ tell_line(const PGresult *result, int row, bool dry_run)
 	free(at);
 }
 
+static bool
+check_options(const struct pause_opts *opts, struct jr_err *err)
+{
+	if (opts->timeout_ms >= 0 && !opts->wait)
+		return jr_fail(err, JR_E_USAGE,
+		    "--timeout goes with --wait, which is missing; a pause that ends by itself: --for 30m");
+	return true;
+}
+
 static int
 pause_run(const struct jr_app *app, const void *values, int argc, char **argv, struct jr_err *err)
 {
 	const struct pause_opts *opts = values;
 	char ms[24];
 	const char *more[] = {opts->for_ms < 0 ? NULL : jr_print_int(ms, opts->for_ms), opts->what.reason};
-	PGresult *result = jr_pauses_ask(app, &opts->what, jr_sql_pause, JR_COUNT(more), more, err);
+	PGresult *result = NULL;
 
 	(void)argc;
 	(void)argv;
+	if (check_options(opts, err))
+		result = jr_pauses_ask(app, &opts->what, jr_sql_pause, JR_COUNT(more), more, err);
 	if (result == NULL)
 		return (int)err->code;
 	if (app->json)
@@ -68,7 +79,9 @@ pause_run(const struct jr_app *app, const void *values, int argc, char **argv, s
 		    jr_pg_text(result, row, P_OTHERS));
 	fflush(stdout);
 	PQclear(result);
-	return opts->wait && !opts->what.dry_run ? jr_pause_wait(app, &opts->what, opts->timeout_ms, err) : 0;
+	if (!opts->wait || opts->what.dry_run)
+		return 0;
+	return jr_pause_wait(app, &opts->what, opts->timeout_ms < 0 ? JR_PAUSE_WAIT_MS : opts->timeout_ms, err);
 }
 
 const struct jr_cmd jr_cmd_pause = {

@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands.h"
+#include "known.h"
 #include "pg/pg.h"
 #include "pg/pg_array.h"
+#include "sql_text.h"
 
 static const char *const statuses[] = {"queued", "retrying", "running", "succeeded", "dead", "cancelled", "failed"};
 
@@ -121,4 +124,21 @@ jr_filter_unbind(struct jr_filter_params *params)
 {
 	for (size_t i = 0; i < JR_COUNT(params->owned); i++)
 		free(params->owned[i]);
+}
+
+void
+jr_filter_warn_unknown(const struct jr_filter *filter, struct jr_db *db)
+{
+	char *types = array_of(&filter->types), *queues = array_of(&filter->queues);
+	const char *values[] = {types, queues};
+	struct jr_err err;
+	PGresult *result = NULL;
+
+	if (types != NULL || queues != NULL)
+		result = jr_db_query(db, jr_sql_known_names, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, &err);
+	for (int row = 0; result != NULL && row < PQntuples(result); row++)
+		jr_known_warn(PQgetvalue(result, row, 0), PQgetvalue(result, row, 1), jr_pg_text(result, row, 2));
+	PQclear(result);
+	free(types);
+	free(queues);
 }

@@ -10,6 +10,7 @@
 
 #include "base/parse.h"
 #include "options.h"
+#include "pg/db.h"
 
 struct jr_filter {
 	struct jr_words statuses, types, queues, definitions, hosts, parents, creators;
@@ -76,6 +77,12 @@ enum {
 	JR_FILTER_UNTIL,
 	JR_FILTER_COUNT
 };
+
+/*
+ * Where nothing has matched: a warning on stderr for each job type and queue of the filter that nothing has. It is a
+ * courtesy, so a failure of its statement is not reported.
+ */
+void jr_filter_warn_unknown(const struct jr_filter *filter, struct jr_db *db);
 
 /* A filter as the first parameters of a statement. It must not be copied. */
 struct jr_filter_params {

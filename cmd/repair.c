@@ -116,6 +116,8 @@ preview_matching(const struct jr_repair *repair, struct jr_db *db, struct jr_err
 	if (!ok)
 		return (int)err->code;
 	print_kinds(repair->app, parts[1]);
+	if (PQntuples(parts[1]) == 0)
+		jr_filter_warn_unknown(repair->filter, db);
 	PQclear(parts[0]);
 	PQclear(parts[1]);
 	return 0;

@@ -102,16 +102,48 @@ still_holds(const struct jr_trust *trust, int64_t now_ms)
 	return holds;
 }
 
-/* The first bytes of a file, terminated. "" if we may not read it, though the kernel could. */
-static void
+/* The first bytes of a file, terminated. Returns their number; "" and -1 if we may not read it, though the kernel could. */
+static ssize_t
 read_beginning(const char *path, char bytes[LINE_READ + 1])
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t len = fd >= 0 ? read(fd, bytes, LINE_READ) : 0;
+	ssize_t len = fd >= 0 ? read(fd, bytes, LINE_READ) : -1;
 
 	bytes[len > 0 ? len : 0] = '\0';
 	if (fd >= 0)
 		(void)close(fd);
+	return len;
+}
+
+static bool
+is_text(const char *bytes, ssize_t len)
+{
+	for (ssize_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)bytes[i];
+
+		if (c == '\0' || c == 0x7f || (c < ' ' && strchr("\t\n\v\f\r", c) == NULL))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Shells run a text without a #! line, so it works when typed and from a crontab line. The kernel refuses it, and each
+ * run of it would be charged its attempts.
+ */
+static bool
+check_format(const char *path, struct jr_err *err)
+{
+	char bytes[LINE_READ + 1];
+	ssize_t len = read_beginning(path, bytes);
+
+	if (len == 0)
+		return jr_fail(err, JR_E_CONFIG, "cannot execute %s: it is empty", path);
+	if (len > 0 && is_text(bytes, len) && strncmp(bytes, "#!", 2) != 0)
+		return jr_fail(err, JR_E_CONFIG,
+		    "cannot execute %s: a script must begin with a line such as #!/bin/sh, and this one does not",
+		    path);
+	return true;
 }
 
 /* The path of `name` for a process in `cwd`. Caller frees. */
@@ -127,7 +159,7 @@ interpreter_of(const char *path, const char *cwd)
 {
 	char line[LINE_READ + 1], *name;
 
-	read_beginning(path, line);
+	(void)read_beginning(path, line);
 	if (strncmp(line, "#!", 2) != 0)
 		return NULL;
 	line[strcspn(line, "\n")] = '\0';
@@ -234,7 +266,8 @@ judge(struct jr_trust *trust, const struct jr_handler *handler, struct jr_err *e
 	bool ok;
 
 	remember(trust, program);
-	ok = jr_perm_check_file(program, err) && check_interpreters(trust, program, cwd, err);
+	ok = jr_perm_check_file(program, err) && check_format(program, err) &&
+	     check_interpreters(trust, program, cwd, err);
 	for (size_t i = 1; ok && settings->argv != NULL && settings->argv[i] != NULL; i++) {
 		char *path = path_of(cwd, settings->argv[i]);
 
@@ -283,7 +316,7 @@ sought_by_line(const char *path)
 {
 	char line[LINE_READ + 1], *rest = line + 2, *word, *found = NULL;
 
-	read_beginning(path, line);
+	(void)read_beginning(path, line);
 	line[strcspn(line, "\n")] = '\0';
 	if (strncmp(line, "#!", 2) != 0)
 		return NULL;

@@ -138,6 +138,8 @@ take_away() {
 		assert_equal "$output" ''
 		assert_equal "$stderr" 'jobrun: the command goes behind "--", and before it KEY alone: jobrun effect mail -- mail -s hello ada'
 	done
+	jr effect -- mail -s hello
+	assert_one_line 64 'before it KEY alone: jobrun effect KEY -- mail -s hello ada$'
 	jr effect
 	assert_equal "$status" 64
 	jr effect --at-most-onc mail -- true

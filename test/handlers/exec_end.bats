@@ -86,18 +86,18 @@ in_time() {
 }
 
 @test "a handler that cannot be started has failed, and the reason is written down" {
-	printf 'echo no first line\n' >"$JOBRUN_HANDLERS/bare"
+	printf 'MZ\0 for another system' >"$JOBRUN_HANDLERS/foreign"
 	printf '\177ELF nonsense' >"$JOBRUN_HANDLERS/broken"
 	chmod 755 "$JOBRUN_HANDLERS"/*
-	for type in bare broken; do
+	for type in foreign broken; do
 		enqueue "$type" --backoff 1h
 	done
 	jr_ok run -j 1
 	q_is 2 "select count(*) from jobrun.job_runs where (status, attempts, error_code) = ('failed', 1, 'cannot-start')"
 	q_is t "select bool_and(last_error like '%' || job_type || '%') from jobrun.job_runs"
-	assert_regex "$(q "select last_error from jobrun.job_runs where job_type = 'bare'")" 'Exec format error.*#!'
+	assert_regex "$(q "select last_error from jobrun.job_runs where job_type = 'foreign'")" 'Exec format error.*#!'
 	assert_regex "$(q "select outcome || error from jobrun.job_attempts a join jobrun.job_runs r on r.id = a.run_id
-		where job_type = 'bare'")" 'failedcannot start'
+		where job_type = 'foreign'")" 'failedcannot start'
 }
 
 @test "a handler that closes stdout and stderr is waited for, and its exit counts" {

@@ -173,6 +173,20 @@ row() {
 	assert_line --regexp '^! b d: not a job type: .*, at most 63 characters$'
 }
 
+@test "an executable that the kernel cannot start is refused: a text without #!, an empty file" {
+	printf 'echo hello\n' >"$JOBRUN_HANDLERS/plain"
+	: >"$JOBRUN_HANDLERS/nothing"
+	printf 'MZ\0\0' >"$JOBRUN_HANDLERS/binary"     # for binfmt_misc, perhaps
+	chmod +x "$JOBRUN_HANDLERS"/{plain,nothing,binary}
+	file named.json <<<"{\"argv\": [\"$JOBRUN_HANDLERS/plain\"]}"
+	jr handlers --check
+	assert_equal "$status" 1
+	assert_line "! plain: cannot execute $JOBRUN_HANDLERS/plain: a script must begin with a line such as #!/bin/sh, and this one does not"
+	assert_line "! nothing: cannot execute $JOBRUN_HANDLERS/nothing: it is empty"
+	assert_line --partial "! named.json: cannot execute $JOBRUN_HANDLERS/plain"
+	assert_line --regexp '^binary +exec '
+}
+
 @test "control characters in names of files are made visible" {
 	handler good <<<'exit 0'
 	handler $'bad\e[31m' <<<'exit 0'

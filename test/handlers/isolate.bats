@@ -320,13 +320,13 @@ $(id -G nobody)"
 }
 
 @test "an isolated handler that cannot be executed has failed, and leaves nothing" {
-	printf 'echo no first line\n' >"$JOBRUN_HANDLERS/bare"
-	chmod 755 "$JOBRUN_HANDLERS/bare"
-	settings bare <<<'{"isolate": "pidns"}'
-	id=$(enqueue bare --backoff 1h)
+	printf '\177ELF nonsense' >"$JOBRUN_HANDLERS/broken"
+	chmod 755 "$JOBRUN_HANDLERS/broken"
+	settings broken <<<'{"isolate": "pidns"}'
+	id=$(enqueue broken --backoff 1h)
 	jr_ok run -j 1
 	assert_equal "$(ended "$id")" 'failed|1|cannot-start'
-	assert_regex "$(field "$id" last_error)" 'bare: Exec format error'
+	assert_regex "$(field "$id" last_error)" 'broken: Exec format error'
 }
 
 # Where the kernel refuses: root without CAP_SYS_ADMIN, and another account below a chroot.

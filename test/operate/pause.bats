@@ -27,6 +27,12 @@ load ../lib/common
 resume|' "select action, reason from jobrun.job_audit where object = 'queue mail' order by id"
 }
 
+@test "pause --timeout without --wait is refused, and nothing is paused" {
+	jr pause --all --timeout 5s
+	assert_one_line 64 'timeout goes with --wait, which is missing; a pause that ends by itself: --for 30m'
+	q_is t 'select paused_until is null from jobrun.settings'
+}
+
 @test "in a paused job type running runs go on to their end, and waiting ones stay" {
 	waiting_handler work
 	one=$(enqueue work)
