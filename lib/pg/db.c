@@ -350,8 +350,12 @@ jr_db_need_schema(struct jr_db *db, struct jr_err *err)
 
 	jr_need_init(&need);
 	result = jr_db_query(db, jr_sql_need, JR_COUNT(need.values), need.values, CONNECT_MS, err);
+	if (result == NULL)
+		return false;
+	if (jr_pg_bool(result, 0, 1))
+		jr_db_needs_grant(db, NULL);
 	PQclear(result);
-	return result != NULL;
+	return true;
 }
 
 bool

@@ -80,7 +80,10 @@ bool jr_db_pause(struct jr_db *db, int64_t ms, struct jr_err *err) JR_MUST; /* b
 
 bool jr_db_is_open(const struct jr_db *db); /* false: the connection was lost */
 
-/* jobrun.need(): does the schema fit this program? If not: JR_E_CONFIG, and the message names the command to type. */
+/*
+ * jobrun.need(): does the schema fit this program? If not: JR_E_CONFIG, and the message names the command to type. The
+ * owner of the schema is not advised to grant himself anything (jr_db_needs_grant) from here on.
+ */
 bool jr_db_need_schema(struct jr_db *db, struct jr_err *err) JR_MUST;
 
 const PGconn *jr_db_conn(const struct jr_db *db);

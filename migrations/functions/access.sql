@@ -202,6 +202,22 @@ $fn$;
 
 -- -------------------------------------------------------------------------------------------------------------- grants
 
+-- own_tables, own_functions: the tables and views, and the functions, whose owner is that of jobrun's tables, as GRANT takes them. In
+-- the schema there may be others, which people have made: only their owners can give rights on them.
+create or replace function jobrun.own_tables() returns text
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select string_agg(format('jobrun.%I', c.relname), ', ' order by c.relname)
+	from pg_class g join pg_class c on c.relnamespace = g.relnamespace and c.relowner = g.relowner
+	where g.oid = 'jobrun.job_grants'::regclass and c.relkind in ('r', 'p', 'v', 'm', 'f')
+$fn$;
+
+create or replace function jobrun.own_functions() returns text
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select string_agg(p.oid::regprocedure::text, ', ' order by p.oid)
+	from pg_class g join pg_proc p on p.pronamespace = g.relnamespace and p.proowner = g.relowner
+	where g.oid = 'jobrun.job_grants'::regclass and p.prokind in ('f', 'a', 'w')
+$fn$;
+
 -- rights: the rights of a kind, as GRANT takes them. Kinds: enqueue (applications), run (runners; includes enqueue),
 -- read (people and monitors: no payload, output or error text), admin (all of these, and changes to how others work).
 -- Functions are granted by signature, every signature of a name: an older one may exist beside the new one.
@@ -217,8 +233,8 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		group by c.relname),
 	signatures as (
 		select p.proname as name, format('jobrun.%I(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) as signature
-		from pg_proc p where p.pronamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun') and p.prokind = 'f'
-			and p.prorettype <> 'trigger'::regtype)
+		from pg_class g join pg_proc p on p.pronamespace = g.relnamespace and p.proowner = g.relowner
+		where g.oid = 'jobrun.job_grants'::regclass and p.prokind = 'f' and p.prorettype <> 'trigger'::regtype)
 	select r.what from (values
 		('{enqueue,read,run,admin}'::text[], 'usage on schema jobrun'),
 		('{enqueue,run,admin}', 'insert (job_type, payload, options, run) on jobrun.new_runs'),
@@ -242,7 +258,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{admin}', (select 'update (' || string_agg(quote_ident(a.attname), ', ' order by a.attnum) || ') on jobrun.settings'
 			from pg_attribute a where a.attrelid = 'jobrun.settings'::regclass and a.attnum > 0 and not a.attisdropped
 			and a.attname <> all ('{only_row,install_id,stats_until,totals_until,claims_total,claim_ms_total,claims_locked_total,system_identifier,database_oid,unhandled_looked_at,unhandled_told}'::text[]))),
-		('{admin}', 'select on all tables in schema jobrun'),
+		('{admin}', 'select on ' || jobrun.own_tables()),
 		('{admin}', (select 'execute on function ' || string_agg(s.signature, ', ' order by s.signature) from signatures s))) r(kinds, what)
 	where rights.kind = any (r.kinds)
 	union all
@@ -253,7 +269,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{read,run,admin}', '{run_texts,attempt_texts,rate_left,clock,is_limited,is_name,slot_text,copied,newer_run,newer_or_archived,explain,'
 			'explain_definition,seen_runners,other_paused_types,other_queues,oldest_due,waiting_heads,waiting_commands,measures,stats,stats_of,bucket_of,'
 			'bucket_counts,below,follow,next_waiting,line_of,type_counts,late_counts,last_runner,seen_hosts,all_seen,explain_handler,rights,slots_ahead,lost_zone,'
-			'command_line,shell_word,metrics,metrics_of_types,metrics_of_all,claims_of}'),
+			'command_line,shell_word,metrics,metrics_of_types,metrics_of_all,claims_of,own_tables}'),
 		('{run,admin}', '{may_claim,check_pauses,claim,claim_ahead,claim_job,start_keyed,settle,settle_group,settle_done,session_clean,raise_alarm,'
 			'fire,overlapping,exec_claim,limit_reason,spend_rate,prune_step,prune_again,check_copy,by_hand,is_enqueued,is_run,candidates,'
 			'settle_one,session_open,fire_due,is_held_back,held_back,limit_words,tell_unhandled}')) r(kinds, names)
@@ -263,6 +279,16 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	union all
 	select format('select (%s) on jobrun.%I', c.names, c.relname) from columns c
 	where rights.kind = 'read' and c.relname in ('job_runs', 'job_attempts', 'job_runs_archive', 'job_attempts_archive', 'all_runs', 'job_definitions')
+$fn$;
+
+-- revoke_all: take from the role all rights on the schema and on what is jobrun's in it. It is an identifier, or "public".
+create or replace function jobrun.revoke_all(role text) returns void
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	execute format('revoke all on %s from %s', jobrun.own_tables(), revoke_all.role);
+	execute format('revoke all on function %s from %s', jobrun.own_functions(), revoke_all.role);
+	execute format('revoke all on schema jobrun from %s', revoke_all.role);
+end
 $fn$;
 
 -- apply_grants: grant every role what job_grants says. If `anew` names a role, only that role, and its old rights are
@@ -277,9 +303,7 @@ begin
 	-- of two GRANTs for the same table at once, one fails with "tuple concurrently updated"
 	lock table jobrun.job_grants in share row exclusive mode;
 	if exists (select from pg_roles o where o.rolname = anew) then
-		execute format('revoke all on all tables in schema jobrun from %I', anew);
-		execute format('revoke all on all functions in schema jobrun from %I', anew);
-		execute format('revoke all on schema jobrun from %I', anew);
+		perform jobrun.revoke_all(quote_ident(anew));
 	end if;
 	for v_role, v_right in
 		select distinct g.role, r.what from jobrun.job_grants g join pg_roles o on o.rolname = g.role

@@ -204,6 +204,8 @@ begin
 		for v_found in select c.relname from pg_catalog.pg_class c join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attname = v_column
 			where c.relnamespace = 'jobrun'::regnamespace and c.relkind in ('r', 'p', 'v') and not c.relispartition and not a.attisdropped
 				and (v_relation is null or c.relname = v_relation)
+				-- not what others have made in the schema
+				and c.relowner = (select g.relowner from pg_catalog.pg_class g where g.oid = 'jobrun.job_grants'::regclass)
 		loop
 			execute format('comment on column jobrun.%I.%I is %L', v_found, v_column, v_text);
 		end loop;

@@ -799,6 +799,55 @@ cells() {
 	q_is 1 "select count(*) from jobrun.job_runs where status = 'succeeded'"
 }
 
+# owned_by ROLE: make the schema anew, for an owner who is no superuser.
+owned_by() {
+	make_role "$1"
+	drop_schema
+	q "create schema jobrun authorization \"$1\""
+	jr_ok -d "$(url_of "$1")" migrate
+}
+
+@test "what others have made in the schema stops neither grant nor migrate, and its rights stay" {
+	local owner app
+
+	owner=$(role owner)
+	owned_by "$owner"
+	granted admin
+	login enqueue
+	app=$(role enqueue)
+	q 'create view jobrun.bare as select 1' 'create view jobrun.my_overview as select job_type, count(*) from jobrun.job_runs group by 1' \
+		"create function jobrun.lag() returns int language sql as 'select 1'" \
+		"create function jobrun.claim() returns int language sql as 'select 1'" \
+		"grant select on jobrun.my_overview to public, \"$app\"" \
+		"set role \"$owner\"" 'create view jobrun."an own one" as select 1' 'reset role'
+	as owner grant enqueue "$app"
+	assert_equal "$status|$output|$stderr" "0|enqueue: granted to $app|"
+	as_ok owner grant admin "$(role admin)"
+	as_ok enqueue enqueue work
+	q "update jobrun.schema_migrations set version = 0 where name = 'functions'"
+	as_ok owner migrate
+	as_ok enqueue enqueue work
+	sql admin 'select * from jobrun."an own one"' >/dev/null
+	q_is 0 "select count(*) from pg_class c cross join lateral aclexplode(c.relacl) a where c.relnamespace = 'jobrun'::regnamespace
+		and a.grantee = 0 and c.relname <> 'my_overview'"
+	q_is 0 "select count(*) from pg_proc p cross join lateral aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+		where p.pronamespace = 'jobrun'::regnamespace and a.grantee = 0 and p.proname <> 'lag' and p.pronargs > 0"
+	as_ok owner grant enqueue "$app" --revoke
+	q_is "t|f|f" "select has_table_privilege('$app', 'jobrun.my_overview', 'select'), has_schema_privilege('$app', 'jobrun', 'usage'),
+		has_table_privilege('$(role admin)', 'jobrun.job_runs', 'insert')"
+	as_ok admin doctor grants # it may not read what was made since, and that is well
+	sql owner 'create table jobrun.job_runs_archive_new (a int)'
+	as_ok admin doctor grants
+	assert_output --regexp '^ok +grants '
+}
+
+@test "the owner of the schema is not told to grant himself a right" {
+	owned_by "$(role owner)"
+	sql owner "revoke select on jobrun.job_queues from \"$(role owner)\""
+	as owner queue
+	assert_one_line 77 '^jobrun: permission denied for table job_queues$'
+}
+
 # --- everything there is ---
 
 # What each kind may, of every object of the schema. A new one must be entered here: who needs it?
@@ -965,6 +1014,8 @@ objects() {
 		function other_types: enqueue read run admin
 		function others_words: admin
 		function overlapping: run admin
+		function own_functions: admin
+		function own_tables: read run admin
 		function parse_every: admin
 		function parse_schedule: admin
 		function parse_schedule_field: admin
@@ -992,6 +1043,7 @@ objects() {
 		function restore_slots: admin
 		function resume: admin
 		function retry: admin
+		function revoke_all: admin
 		function rights: read run admin
 		function role_may: admin
 		function row_holder: admin
