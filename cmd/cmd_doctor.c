@@ -53,7 +53,7 @@ static const struct jr_check checks[] = {
 	{ .name = "schema", .needs = JR_NEEDS_DATABASE, .look = jr_doctor_look_schema },
 	{ .name = "copy", .needs = JR_NEEDS_SCHEMA, .sql = jr_sql_doctor_copy, .well = "this database is the one that was set up" },
 	{ .name = "role", .needs = JR_NEEDS_SCHEMA, .sql = jr_sql_doctor_role, .value = JR_VALUE_RUNS },
-	{ .name = "grants", .needs = JR_NEEDS_SCHEMA, .sql = jr_sql_doctor_grants, .well = "the role has every right that it was granted" },
+	{ .name = "grants", .needs = JR_NEEDS_SCHEMA, .sql = jr_sql_doctor_grants, .well = "roles have the rights that they were granted" },
 	{ .name = "runner", .needs = JR_NEEDS_SCHEMA, .sql = jr_sql_doctor_runner, .value = JR_VALUE_HOST },
 	{ .name = "types", .needs = JR_NEEDS_SCHEMA, .sql = jr_sql_doctor_types, .well = "every run that is due has a host with a handler" },
 	{ .name = "retention", .needs = JR_NEEDS_SCHEMA, .sql = jr_sql_doctor_retention, .well = "housekeeping is on" },
@@ -234,7 +234,7 @@ const struct jr_cmd jr_cmd_doctor = {
 	"  schema        does it fit this program\n"
 	"  copy          was this database copied from another\n"
 	"  role          too few rights for what this host does, or too many\n"
-	"  grants        rights that were granted and got lost\n"
+	"  grants        rights that were granted and got lost, or that a role has without a grant\n"
 	"  runner        when one was seen\n"
 	"  types         due runs that no host has a handler for\n"
 	"  retention     housekeeping\n"

@@ -120,17 +120,33 @@ add_words(struct jr_buf *line, const char *before, const struct jr_words *words)
 		(void)jr_buf_addf(line, "%s%s", i == 0 ? before : ", ", words->items[i]);
 }
 
+/* Of a role that was renamed only the old name is known here. */
+static void
+add_revoked(struct jr_buf *line, const struct grant_opts *opts, char **argv, const PGresult *answer)
+{
+	if (!jr_pg_bool(answer, 0, 0))
+		jr_buf_addf(line, "%s did not have %s", argv[1], argv[0]);
+	else if (!jr_pg_bool(answer, 0, 1))
+		jr_buf_addf(line, "%s had no grant: all its rights in schema jobrun %s revoked", argv[1],
+		    opts->dry_run ? "would be" : "are");
+	else
+		jr_buf_addf(line, "%s: %srevoked from %s", argv[0], opts->dry_run ? "would be " : "", argv[1]);
+	if (!jr_pg_bool(answer, 0, 2))
+		jr_buf_adds(line,
+		    "; there is no such role: if it was renamed, it keeps its rights, and 'jobrun doctor grants' "
+		    "finds it");
+}
+
 static void
 tell(const struct grant_opts *opts, char **argv, const PGresult *answer)
 {
 	struct jr_buf line;
 
 	jr_buf_init(&line, SIZE_MAX / 4);
-	if (opts->revoke && !jr_pg_bool(answer, 0, 0))
-		jr_buf_addf(&line, "%s did not have %s", argv[1], argv[0]);
+	if (opts->revoke)
+		add_revoked(&line, opts, argv, answer);
 	else
-		jr_buf_addf(&line, "%s: %s%s %s", argv[0], opts->dry_run ? "would be " : "",
-		    opts->revoke ? "revoked from" : "granted to", argv[1]);
+		jr_buf_addf(&line, "%s: %sgranted to %s", argv[0], opts->dry_run ? "would be " : "", argv[1]);
 	add_words(&line, ", for ", &opts->types);
 	add_words(&line, ", into ", &opts->queues);
 	if (opts->max_open > 0)

@@ -16,10 +16,21 @@ with wanted as (
 	from wanted w join pg_class c on c.relkind in ('r', 'p', 'v') and w.what ~ ('jobrun\.' || c.relname || '(,|$)')
 	where c.relnamespace = (select n.oid from pg_namespace n where n.nspname = 'jobrun')
 		and not has_any_column_privilege(c.oid, split_part(w.what, ' ', 1))
+), ungranted as (
+	select u.*, row_number() over (order by u.role) as nr, count(*) over () as roles from jobrun.ungranted() u
 )
-select 'fail', format('%s was granted to role %s, but %s is missing%s', m.kind, m.role, min(m.name),
-		case when count(*) > 1 then format(', and %s more', count(*) - 1) else '' end), null::bigint,
-	'commands fail for want of rights', format('jobrun grant %s %I', m.kind, m.role), null::text
-from missing m
-group by m.role, m.kind
-order by m.role, m.kind
+select f.state, f.text, null::bigint, f.consequence, f.command, null::text
+from (
+	select 1 as part, m.role, m.kind, 'fail' as state, format('%s was granted to role %s, but %s is missing%s', m.kind, m.role, min(m.name),
+			case when count(*) > 1 then format(', and %s more', count(*) - 1) else '' end) as text,
+		'commands fail for want of rights' as consequence, format('jobrun grant %s %I', m.kind, m.role) as command
+	from missing m
+	group by m.role, m.kind
+	union all
+	select 2, u.role, u.kind, 'warn', format('role %s has no grant, but %s', u.role, u.has)
+			|| case when u.nr = 10 and u.roles > 10 then format(' (and %s more roles have such)', u.roles - 10) else '' end,
+		'a role keeps its rights when it is renamed; grant again what it needs, or take all of them away',
+		format('jobrun grant %s %I --revoke', u.kind, u.role)
+	from ungranted u
+	where u.nr <= 10) f
+order by f.part, f.role, f.kind

@@ -269,7 +269,7 @@ language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 		('{read,run,admin}', '{run_texts,attempt_texts,rate_left,clock,is_limited,is_name,slot_text,copied,newer_run,newer_or_archived,explain,'
 			'explain_definition,seen_runners,other_paused_types,other_queues,oldest_due,waiting_heads,waiting_commands,measures,stats,stats_of,bucket_of,'
 			'bucket_counts,below,follow,next_waiting,line_of,type_counts,late_counts,last_runner,seen_hosts,all_seen,explain_handler,rights,slots_ahead,lost_zone,'
-			'command_line,shell_word,metrics,metrics_of_types,metrics_of_all,claims_of,own_tables}'),
+			'command_line,shell_word,metrics,metrics_of_types,metrics_of_all,claims_of,own_tables,ungranted}'),
 		('{run,admin}', '{may_claim,check_pauses,claim,claim_ahead,claim_job,start_keyed,settle,settle_group,settle_done,session_clean,raise_alarm,'
 			'fire,overlapping,exec_claim,limit_reason,spend_rate,prune_step,prune_again,check_copy,by_hand,is_enqueued,is_run,candidates,'
 			'settle_one,session_open,fire_due,is_held_back,held_back,limit_words,tell_unhandled}')) r(kinds, names)
@@ -353,7 +353,46 @@ begin
 end
 $fn$;
 
--- drop_grant: revoke this kind from the role. Returns whether it had the kind.
+-- ungranted: roles that have rights of a kind and no row in job_grants, mostly because they were renamed: rights follow a role, and the
+-- row has its old name. Each kind gives EXECUTE on functions. SELECT and USAGE alone are no sign of a kind: an owner gives them by hand,
+-- to programs that make reports. Nor are rights that others than the owner have given, since only they can take them back. kind: the
+-- highest one that fits, else enqueue; has: its rights in words, or one of those there are; n: how many there are.
+create or replace function jobrun.ungranted(out role name, out kind text, out has text, out n bigint) returns setof record
+language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	with owner as (
+		select g.relowner as oid, n.oid as schema, n.nspowner, n.nspacl
+		from pg_class g join pg_namespace n on n.oid = g.relnamespace where g.oid = 'jobrun.job_grants'::regclass
+	), tables as (
+		select c.oid, c.relname, c.relacl from owner w join pg_class c on c.relnamespace = w.schema and c.relowner = w.oid
+		where c.relkind in ('r', 'p', 'v', 'm', 'f')
+	), acls(name, acl) as (
+		select t.relname, t.relacl from tables t
+		union all
+		select t.relname, a.attacl from tables t join pg_attribute a on a.attrelid = t.oid and a.attacl is not null
+		union all
+		select p.proname, p.proacl from owner w join pg_proc p on p.pronamespace = w.schema and p.proowner = w.oid
+		union all
+		select 'schema jobrun', w.nspacl from owner w
+	), rights as (
+		select distinct o.rolname as role, lower(r.privilege_type) || ' on ' || a.name as what
+		from owner w cross join acls a cross join lateral aclexplode(a.acl) r join pg_roles o on o.oid = r.grantee
+		where r.grantor in (w.oid, w.nspowner) and r.grantee not in (w.oid, w.nspowner) and not o.rolsuper
+			and r.privilege_type not in ('SELECT', 'USAGE')
+			and not exists (select from jobrun.job_grants g where g.role = o.rolname)
+	), found as ( -- of each kind a function that no lesser kind may call
+		select r.role, min(r.what) as what, count(*) as n, case when bool_or(r.what = 'execute on add_grant') then 'admin'
+			when bool_or(r.what = 'execute on claim') then 'run' when bool_or(r.what = 'execute on explain') then 'read'
+			when bool_or(r.what = 'execute on enqueue') then 'enqueue' end as kind
+		from rights r group by r.role
+	)
+	select f.role, coalesce(f.kind, 'enqueue'),
+		case when f.kind is null then f.what || case when f.n > 1 then format(' and %s more', f.n - 1) else '' end
+			else 'the rights of ' || f.kind end, f.n
+	from found f
+$fn$;
+
+-- drop_grant: revoke this kind from the role, or everything if it has rights of a kind without a grant (see ungranted()). Returns
+-- whether it had the kind, or such rights.
 create or replace function jobrun.drop_grant(kind text, role text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
@@ -364,6 +403,9 @@ declare
 begin
 	lock table jobrun.job_grants in share row exclusive mode;
 	delete from jobrun.job_grants g where g.role = v_role and g.kind = v_kind returning to_jsonb(g) - 'granted_at' into v_old;
+	if v_old is null then
+		v_old := (select jsonb_build_object('role', u.role, 'rights', u.n) from jobrun.ungranted() u where u.role = v_role);
+	end if;
 	if v_old is null then
 		return false;
 	end if;

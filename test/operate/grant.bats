@@ -126,6 +126,93 @@ $output"
 	refused new "select jobrun.run_status('{1}')"
 }
 
+@test "grant --revoke of a name that no role has says that a renamed role keeps its rights, and what finds it" {
+	local app old="there is no such role: if it was renamed, it keeps its rights, and 'jobrun doctor grants' finds it"
+
+	login app
+	app=$(role app)
+	jr_ok grant run "$app"
+	admin "alter role \"$app\" rename to \"$(role new)\""
+	roles+=("$(role new)")
+	jr_ok grant run "$app" --revoke -n
+	assert_output "run: would be revoked from $app; $old"
+	jr_ok grant run "$app" --revoke
+	assert_output "run: revoked from $app; $old"
+	jr_ok grant run "$app" --revoke
+	assert_output "$app did not have run; $old"
+}
+
+@test "doctor finds renamed roles that have kept their rights, and grant --revoke takes all of them" {
+	local kind
+
+	granted enqueue read run admin
+	roles+=("$(role new_enqueue)" "$(role new_read)" "$(role new_run)" "$(role new_admin)")
+	q "do \$do\$ declare v text; begin foreach v in array '{enqueue,read,run,admin}'::text[] loop
+		execute format('alter role %I rename to %I', v || '_$JR_DATABASE', 'new_' || v || '_$JR_DATABASE'); end loop; end \$do\$"
+	jr_ok doctor grants
+	for kind in enqueue read run admin; do
+		assert_line "warn  grants  role $(role "new_$kind") has no grant, but the rights of $kind: a role keeps its rights when it is renamed; grant again what it needs, or take all of them away"
+		assert_line --regexp "^ +type: jobrun grant $kind $(role "new_$kind") --revoke$"
+	done
+	# A new grant is all that it has then.
+	jr_ok grant enqueue "$(role new_admin)"
+	refused new_admin 'select payload from jobrun.job_runs'
+	jr_ok grant run "$(role new_run)" --revoke -n
+	assert_output "$(role new_run) had no grant: all its rights in schema jobrun would be revoked"
+	sql new_run 'update jobrun.job_runs set status = status'
+	jr_ok grant run "$(role new_run)" --revoke
+	assert_output "$(role new_run) had no grant: all its rights in schema jobrun are revoked"
+	refused new_run 'update jobrun.job_runs set status = status'
+	q_is f "select has_schema_privilege('$(role new_run)', 'jobrun', 'usage')"
+	q_is "$(role new_run)" "select old ->> 'role' from jobrun.job_audit where action = 'revoke'"
+	jr_ok grant run "$(role new_run)" --revoke
+	assert_output "$(role new_run) did not have run"
+	q_is t,t "select string_agg(left(jobrun.drop_grant(k.kind, 'new_' || k.kind || '_$JR_DATABASE')::text, 1), ',') from unnest('{enqueue,read}'::text[]) k(kind)"
+	jr_ok doctor grants
+	assert_output --regexp '^ok +grants '
+}
+
+@test "doctor does not warn of SELECT that was given by hand, and grant --revoke leaves it" {
+	login bi lender tool
+	q "grant usage on schema jobrun to \"$(role bi)\", \"$(role lender)\"" "grant select on jobrun.runs, jobrun.job_runs to \"$(role bi)\"" \
+		"grant select (run_id) on jobrun.job_attempts to \"$(role bi)\""
+	jr_ok doctor grants
+	assert_output --regexp '^ok +grants '
+	jr_ok grant read "$(role bi)" --revoke
+	assert_output "$(role bi) did not have read"
+	sql bi 'select count(*) from jobrun.job_runs'
+	q "grant update (priority), delete on jobrun.job_runs to \"$(role tool)\""
+	jr_ok doctor grants
+	assert_line --partial "role $(role tool) has no grant, but delete on job_runs and 1 more: "
+	jr_ok grant enqueue "$(role tool)" --revoke
+	jr_ok doctor grants
+	assert_output --regexp '^ok +grants '
+	# What another than the owner has given he cannot take back.
+	q "grant select on jobrun.job_runs to \"$(role lender)\" with grant option"
+	sql lender "grant select on jobrun.job_runs to \"$(role tool)\""
+	jr_ok doctor grants
+	assert_output --regexp '^ok +grants '
+}
+
+# twelve STATEMENT...: with %I a role of this test, a01 to a12.
+twelve() {
+	local statement
+
+	for statement; do
+		q "do \$do\$ begin for i in 1..12 loop
+			execute format('$statement', 'a' || to_char(i, 'fm00') || '_$JR_DATABASE'); end loop; end \$do\$"
+	done
+}
+
+@test "doctor names ten roles that have rights without a grant, and counts the others" {
+	twelve 'create role %I' 'grant execute on function jobrun.metrics to %I'
+	jr_ok doctor grants
+	twelve 'drop owned by %I' 'drop role %I'
+	assert_equal "$(grep -c '^warn ' <<<"$output")" 10
+	assert_line --partial "role $(role a01) has no grant, but execute on metrics: "
+	assert_line --partial "role $(role a10) has no grant, but execute on metrics (and 2 more roles have such): "
+}
+
 @test "a role may enqueue through a SECURITY DEFINER function without a grant, but not directly with EXECUTE alone" {
 	login app
 	q "create function public.order_mail() returns bigint language sql security definer as \$\$ select jobrun.enqueue('mail') \$\$"
@@ -1084,6 +1171,7 @@ objects() {
 		function type_counts: read run admin
 		function type_of_refused: admin
 		function undefine: admin
+		function ungranted: read run admin
 		function unhandled_since: admin
 		function unhandled_words: admin
 		function waiting_commands: read run admin
