@@ -213,6 +213,29 @@ begin
 end
 $fn$;
 
+-- fires_now: the first slot of a definition that a tick would fire now; null: there is none, or the server does not know its zone any
+-- more. Whether a run of it is in the way, overlapping() says.
+create or replace function jobrun.fires_now(definition_id bigint) returns timestamptz
+language plpgsql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_def    jobrun.job_definitions;
+	v_fields jobrun.schedule_fields;
+	v_slot   timestamptz;
+begin
+	select d.* into v_def from jobrun.job_definitions d where d.id = fires_now.definition_id;
+	v_fields := jobrun.parse_schedule(v_def.schedule);
+	perform jobrun.known_zone(v_def.time_zone);
+	v_slot := (select d.fires_from from jobrun.due_slots(v_def, v_fields, now()) d);
+	while exists (select from jobrun.job_slots s where s.definition_id = v_def.id and s.slot = v_slot) loop     -- see fire_slot()
+		v_slot := jobrun.next_slot(v_fields, v_def.time_zone, v_slot, v_def.anchor_at);
+	end loop;
+	return case when v_slot <= now() then v_slot end;
+exception when sqlstate 'JR065' then
+	return null;
+end
+$fn$;
+
 -- fire: fire all definitions that have due slots, at most a hundred, and for at most a third of statement_timeout, so
 -- that long work is done in several calls. next_slot_at is advanced and the runs are inserted in one transaction. at:
 -- not after now(). Any number of callers may run at once: the second one skips locked definitions, or finds

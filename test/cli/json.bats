@@ -93,7 +93,8 @@ a_runner() {
 
 @test "--json of run and try is as documented" {
 	q "insert into jobrun.job_runs (job_type, run_at) values ('work', '2026-01-02 00:00Z')" 'set session_replication_role = replica' \
-		"update jobrun.job_definitions set next_slot_at = '2026-01-08 01:30Z', overlap = 'allow' where name = 'nightly'" \
+		"update jobrun.job_definitions set next_slot_at = '2026-01-08 01:30Z', schedule = '30 2 8 1 *', catch_up = 'all', catch_up_grace = null,
+			overlap = 'allow' where name = 'nightly'" \
 		"update jobrun.job_queues set paused_until = null"
 	json run.dry-run . run -n
 	# Otherwise the slot of half an hour ago would fire: it is within its grace.

@@ -1032,6 +1032,7 @@ objects() {
 		function fire_definition: admin
 		function fire_due: run admin
 		function fire_slot: admin
+		function fires_now: run admin
 		function follow: read run admin
 		function forget_ahead: admin
 		function forget_outputs: admin

@@ -75,6 +75,33 @@ contents() {
 	q_is 1 "select count(*) from jobrun.job_runs where superseded_by = $newer"
 }
 
+@test "of definitions with late slots only those that would fire are shown, each with the first slot that does" {
+	local role=run_$JR_DATABASE hour line
+
+	handler work <<<'exit 0'
+	make_role "$role"
+	jr_ok grant run "$role"
+	# Slots 60, 36 and 12 hours ago.
+	hour=$(q "select extract(hour from now() at time zone 'UTC' - interval '60 hours')")
+	for line in 'all --catch-up all --overlap allow' gone 'grace --catch-up-grace 1h' once paused recorded 'skip --catch-up skip'; do
+		# shellcheck disable=SC2086 # words
+		jr_ok define $line --type work --schedule "0 $hour * * *" --time-zone UTC
+	done
+	q "update jobrun.job_definitions set next_slot_at = date_trunc('hour', now()) - interval '60 hours' where job_type = 'work'" \
+		"insert into jobrun.job_slots (definition_id, slot, outcome, reason)
+			select id, date_trunc('hour', now()) - interval '12 hours', 'skipped', 'missed' from jobrun.job_definitions where name = 'recorded'" \
+		'set session_replication_role = replica' "update jobrun.job_definitions set paused_until = now() - interval '1 hour' where name = 'paused'" \
+		"update jobrun.job_definitions set time_zone = 'Europe/Gone' where name = 'gone'"
+	JOBRUN_DATABASE_URL=$(url_of "$role") jr_ok run -n --json
+	shown=$(jq -r '.runs | sort_by(.definition)[] | [.definition, .slot, .run_at] | join(" ")' <<<"$output")
+	jr_ok run -n
+	assert_line --regexp ' +- +12h( [0-9]+m)? once$'
+	jr_ok run
+	assert_equal "$(q "select concat_ws(' ', d.name, to_json(min(s.slot)) #>> '{}', to_json(min(s.slot)) #>> '{}')
+		from jobrun.job_definitions d join jobrun.job_slots s on s.definition_id = d.id where s.outcome = 'queued' group by d.name order by d.name")" "$shown"
+	assert_regex "$shown" $'^all [^\n]*\nonce [^\n]*$'
+}
+
 @test "an expired run would be claimed to end it, and is shown as expired" {
 	handler work <<<'exit 0'
 	old=$(enqueue work --expires 1h)
