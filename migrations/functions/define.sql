@@ -109,6 +109,9 @@ begin
 		raise exception 'max_attempts % is out of range; at least 1', new.max_attempts using errcode = 'JR065';
 	elsif new.catch_up not in ('once', 'skip', 'all') then
 		raise exception 'catch_up "%" is not one of once, skip, all', left(new.catch_up, 100) using errcode = 'JR065';
+	elsif (tg_op = 'INSERT' or new.catch_up_grace is distinct from old.catch_up_grace) and new.catch_up_grace < interval '1 minute' then
+		raise exception 'catch_up_grace "%" is too short: a tick comes once a minute; write 1m or more, or none for %', new.catch_up_grace,
+			case new.catch_up when 'skip' then 'the 5m of catch_up "skip"' else 'no limit' end using errcode = 'JR065';
 	elsif new.overlap not in ('skip', 'allow') then
 		raise exception 'overlap "%" is not one of skip, allow', left(new.overlap, 100) using errcode = 'JR065';
 	elsif (tg_op = 'INSERT' or new.payload is distinct from old.payload)

@@ -113,6 +113,22 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	q_is '|03:00:00' "select backoff_base, backoff_cap from jobrun.job_definitions where name = 'report'"
 }
 
+@test "define: a catch-up grace of less than a minute is refused, and one from before that stays" {
+	for grace in 0 59s; do
+		bad 65 'catch_up_grace "00:00:[0-9]+" is too short: a tick comes once a minute; write 1m or more, or none for no limit$' \
+			define report --schedule @daily --catch-up-grace "$grace"
+	done
+	bad 65 '.*; write 1m or more, or none for the 5m of catch_up "skip"$' define report --schedule @daily --catch-up skip --catch-up-grace 0
+	jr_ok define report --schedule @daily --catch-up-grace 1m
+	bad 65 'catch_up_grace "00:00:30" is too short' define report --catch-up-grace 30s
+	q 'set session_replication_role = replica' "update jobrun.job_definitions set catch_up_grace = '0' where name = 'report'"
+	jr_ok define report --priority 7 --disable
+	jr_ok pause --definition report
+	bad 65 'catch_up_grace "00:00:01" is too short' define report --catch-up-grace 1s
+	jr_ok define report --catch-up-grace none
+	q_is '7|t' "select priority, catch_up_grace is null from jobrun.job_definitions where name = 'report'"
+}
+
 @test "define reads payloads as enqueue does" {
 	jr_ok define a '{"n": 1e400}'
 	q_is 401 "select length(payload ->> 'n') from jobrun.job_definitions where name = 'a'"
@@ -459,9 +475,9 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	bad 65 'definitions.json: definition "a": timeout must be a string, not 900; durations are texts: "90s", "15m"$' define --file definitions.json
 	file "$head"'{"name": "a", "timeout": "5"}]}'
 	bad 65 'definitions.json: definition "a": timeout "5" has no unit; write 5s or 5m$' define --file definitions.json
-	file "$head"'{"name": "a", "backoff_base": "00:00:05", "backoff_cap": "5 minutes", "timeout": "1w2d", "catch_up_grace": "0"}]}'
+	file "$head"'{"name": "a", "backoff_base": "0", "backoff_cap": "5 minutes", "timeout": "1w2d", "catch_up_grace": "00:05:00"}]}'
 	jr_ok define --file definitions.json
-	q_is '00:00:05|00:05:00|9 days|00:00:00' "select backoff_base, backoff_cap, timeout, catch_up_grace from jobrun.job_definitions where name = 'a'"
+	q_is '00:00:00|00:05:00|9 days|00:05:00' "select backoff_base, backoff_cap, timeout, catch_up_grace from jobrun.job_definitions where name = 'a'"
 	jr_ok define --remove a good
 	file "$head"'{"name": "a", "timeout": "soon"}]}'
 	bad 65 'definitions.json: definition "a": timeout "soon" is not a duration' define --file definitions.json
