@@ -140,8 +140,8 @@ begin
 		-- With new zone rules the slot may be earlier now: at most 3 hours, since clocks are never moved further, and neither
 		-- before a slot that is recorded nor before the last change of the definition.
 		first_at := jobrun.next_slot(fields, v_zone, least(definition.next_slot_at - v_tick, greatest(definition.updated_at,
-			definition.next_slot_at - interval '3 hours', (select coalesce(s.until, s.slot) from jobrun.job_slots s
-				where s.definition_id = definition.id and s.runner_id is null order by s.slot desc limit 1))), v_anchor);
+			definition.next_slot_at - interval '3 hours', (select max(coalesce(s.until, s.slot)) from jobrun.job_slots s
+				where s.definition_id = definition.id and s.runner_id is null))), v_anchor);
 	end if;
 	held_until := case when not definition.enabled then at
 		when definition.paused_until is not null then least(definition.paused_until, at) end;
@@ -307,44 +307,53 @@ $fn$;
 
 -- ------------------------------------------------------------------------------------------------------------- by hand
 
--- carve_slot: give a slot inside a row of many slots a row of its own.
+-- carve_slot: give a slot inside a row of many slots a row of its own. A row from before the schedule, or its zone, changed stays
+-- whole, since nobody could count its parts: then the slot gets its row beside it.
 create or replace function jobrun.carve_slot(definition jobrun.job_definitions, fields jobrun.schedule_fields, slot timestamptz) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
-	v_slot constant timestamptz := slot;
-	v_row  jobrun.job_slots;
+	v_slot   constant timestamptz := slot;
+	v_zone   constant text := definition.time_zone;
+	v_anchor constant timestamptz := definition.anchor_at;
+	v_tick   constant interval := interval '1 microsecond';
+	v_row    jobrun.job_slots;
 begin
 	select s.* into v_row from jobrun.job_slots s
 	where s.definition_id = definition.id and s.slot <= v_slot and s.until >= v_slot and s.slots > 1
 	order by s.slot desc limit 1 for no key update;
-	if not found then
+	if not found
+		or (jobrun.next_slot(fields, v_zone, v_row.slot - v_tick, v_anchor), jobrun.next_slot(fields, v_zone, v_row.until - v_tick, v_anchor),
+			1 + jobrun.count_slots(fields, v_zone, v_anchor, v_row.slot, v_row.until)) is distinct from (v_row.slot, v_row.until, v_row.slots)
+	then
 		return;
 	end if;
 	delete from jobrun.job_slots s where s.definition_id = v_row.definition_id and s.slot = v_row.slot;
 	perform jobrun.restore_slots(definition, fields, v_row, v_row.slot,
-		jobrun.last_slot(fields, definition.time_zone, definition.anchor_at, v_row.slot - interval '1 microsecond',
-			v_slot - interval '1 microsecond'));
+		jobrun.last_slot(fields, v_zone, v_anchor, v_row.slot - v_tick, v_slot - v_tick));
 	perform jobrun.restore_slots(definition, fields, v_row, v_slot, v_slot);
-	perform jobrun.restore_slots(definition, fields, v_row,
-		jobrun.next_slot(fields, definition.time_zone, v_slot, definition.anchor_at), v_row.until);
+	perform jobrun.restore_slots(definition, fields, v_row, jobrun.next_slot(fields, v_zone, v_slot, v_anchor), v_row.until);
 end
 $fn$;
 
--- restore_slots: write a part of such a row as one row again.
+-- restore_slots: write a part of such a row as one row again. It begins behind slots that have got rows beside the whole.
 create or replace function jobrun.restore_slots(
 	definition jobrun.job_definitions, fields jobrun.schedule_fields, whole jobrun.job_slots, first timestamptz, until timestamptz)
 returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
-	v_n bigint;
+	v_first timestamptz := first;
+	v_n     bigint;
 begin
-	if first is null or until is null or first > until then
+	while exists (select from jobrun.job_slots s where s.definition_id = definition.id and s.slot = v_first) loop
+		v_first := jobrun.next_slot(fields, definition.time_zone, v_first, definition.anchor_at);
+	end loop;
+	if v_first is null or until is null or v_first > until then
 		return;
 	end if;
-	v_n := 1 + jobrun.count_slots(fields, definition.time_zone, definition.anchor_at, first, until);
+	v_n := 1 + jobrun.count_slots(fields, definition.time_zone, definition.anchor_at, v_first, until);
 	insert into jobrun.job_slots (definition_id, slot, until, slots, created_at, outcome, reason)
-	values (definition.id, first, case when v_n > 1 then until end, v_n, whole.created_at, whole.outcome, whole.reason)
+	values (definition.id, v_first, case when v_n > 1 then until end, v_n, whole.created_at, whole.outcome, whole.reason)
 	on conflict do nothing;
 end
 $fn$;
@@ -383,6 +392,10 @@ begin
 		raise exception 'definition "%" has no slot at %', v_def.name, jobrun.slot_text(v_slot, v_def.time_zone)
 			|| case when v_def.schedule is null then '; it has no schedule' else coalesce('; the one before is ' || jobrun.slot_text(
 				jobrun.last_slot(v_fields, v_def.time_zone, v_def.anchor_at, v_slot - interval '366 days', v_slot), v_def.time_zone), '') end
+			using errcode = 'JR065';
+	elsif v_old.slots > 1 then
+		raise exception 'slot % of definition "%" is on record with the % after it as one line, from before the schedule changed: enqueue a run '
+			'for no slot (jobrun enqueue --definition %)', jobrun.slot_text(v_slot, v_def.time_zone), v_def.name, v_old.slots - 1, v_def.name
 			using errcode = 'JR065';
 	elsif v_old.runner_id is not null then
 		raise exception 'at % a start of `jobrun exec %` was left out, which is no slot: start the command again on its host', v_slot, v_def.name

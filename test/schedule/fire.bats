@@ -414,6 +414,20 @@ unchecked() {
 	q_is '50 27' "select string_agg((extract(epoch from '$base'::timestamptz - slot) / 3600)::integer::text, ' ' order by slot) from jobrun.job_slots"
 }
 
+@test "when new zone rules move the next slot, none is fired again that a line of many has, even if one inside it was replayed" {
+	local hour="date_trunc('hour', '$base'::timestamptz)"
+
+	define nightly '{"schedule": "0 * * * *"}'
+	unchecked "update jobrun.job_definitions set updated_at = $hour - interval '9 days' where name = 'nightly'"
+	q "insert into jobrun.job_slots (definition_id, slot, until, slots, outcome, reason)
+		select d.id, s.slot, s.until, s.slots, 'skipped', 'missed'
+		from jobrun.job_definitions d cross join (values ($hour - interval '150 hours', $hour, 151),
+			($hour - interval '100 hours 30 minutes', null, 1)) s(slot, until, slots) where d.name = 'nightly'" \
+		"update jobrun.job_definitions set next_slot_at = $hour + interval '10 minutes' where name = 'nightly'"
+	assert_equal "$(q "select outcome from jobrun.fire($hour + interval '20 minutes')")" ''
+	q_is "t|2" "select next_slot_at = $hour + interval '1 hour', (select count(*) from jobrun.job_slots) from jobrun.job_definitions where name = 'nightly'"
+}
+
 @test "resumed after a pause that had run out by itself: what fell into it is skipped, what came after it fires" {
 	define nightly
 	q "update jobrun.job_definitions set paused_until = '$base'::timestamptz - interval '30 hours', paused_reason = 'moving' where name = 'nightly'"

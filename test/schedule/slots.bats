@@ -312,6 +312,36 @@ no_run() {
 	assert_equal "$(shown '[.slots[] | [.slots, .run_id]]' nightly)" "[[109,null],[1,$id],[40,null]]"
 }
 
+@test "--replay leaves a line of many slots as it is if the schedule has changed since, and refuses its first slot" {
+	local whole day one two
+
+	q "select jobrun.define('c1', '{\"job_type\": \"report\", \"schedule\": \"0 * * * *\"}')" \
+		"update jobrun.job_definitions set next_slot_at = date_trunc('day', now() at time zone 'UTC') at time zone 'UTC' - interval '478 hours'
+			where name = 'c1'" 'select count(*) from jobrun.fire()' >/dev/null
+	whole=$(q 'select slots, slot, until from jobrun.job_slots where slots > 1')
+	assert_between 477 "${whole%%|*}" 502
+	day=$(q "select (slot at time zone 'UTC')::date from jobrun.job_slots where slots > 1")
+	jr_ok define c1 --schedule '30 2 * * *'
+	jr_ok slots c1 --replay "$day 02:30"
+	one=$output
+	q_is "$whole" 'select slots, slot, until from jobrun.job_slots where slots > 1'
+	# This one has as many, but not those.
+	jr_ok define c1 --schedule '30 * * * *'
+	jr_ok slots c1 --replay "$day 07:30"
+	two=$output
+	jr_ok define c1 --schedule '0 2,4 * * *'
+	no_run 65 "slot $day 02:00.00:00 of definition \"c1\" is on record with the [0-9]+ after it as one line, .* \(jobrun enqueue --definition c1\)$" \
+		slots c1 --replay "$day 02:00"
+	jr_ok slots c1 --replay "$day 04:00"
+	q_is "$whole" 'select slots, slot, until from jobrun.job_slots where slots > 1'
+	assert_equal "$(shown '[.slots[] | select(.reason == "replayed") | .run_id]' c1)" "[$two,$output,$one]"
+	# Back again: of its slots one has a run by now, which is in no line of many then.
+	jr_ok define c1 --schedule '0 * * * *'
+	jr_ok slots c1 --replay "$day 03:00"
+	q_is "1|queued|1|queued|$((${whole%%|*} - 3))|coalesced|${whole##*|}" "select string_agg(concat_ws('|', slots, outcome, until), '|' order by slot)
+		from jobrun.job_slots where slot - '$day 02:00Z' in (interval '1 hour', interval '2 hours', interval '3 hours')"
+}
+
 @test "--replay makes one run when a COMMIT or its answer is lost" {
 	q "select jobrun.define('nightly', '{\"schedule\": \"30 2 * * *\", \"job_type\": \"report\"}')" >/dev/null
 	for mode in answer request; do
