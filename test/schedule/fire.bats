@@ -237,6 +237,22 @@ id_of() {
 	q_is 0 'select count(*) from jobrun.job_runs'
 }
 
+@test "slots that were due before a pause, or before the definition was disabled, and had not fired are skipped, too" {
+	define nightly
+	define other
+	missed nightly 3
+	missed other 3
+	jr_ok pause --definition nightly --reason 'month end'
+	jr_ok resume --definition nightly
+	jr_ok define other --disable
+	jr_ok define other --enable
+	jr_ok run
+	assert_equal "$(accounts nightly)" \
+		'2 skipped (paused: month end), 1 skipped (paused: month end), 0 skipped (paused: month end)'
+	assert_equal "$(accounts other)" '2 skipped (disabled), 1 skipped (disabled), 0 skipped (disabled)'
+	q_is 0 'select count(*) from jobrun.job_runs'
+}
+
 @test "a pause that has ended in between covers the slots up to its end" {
 	define nightly '{"catch_up": "all", "overlap": "allow"}'
 	q "update jobrun.job_definitions set paused_until = '$base'::timestamptz - interval '30 hours', paused_reason = 'moving' where name = 'nightly'"
