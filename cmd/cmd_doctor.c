@@ -168,9 +168,9 @@ look(struct jr_doctor *doctor, const struct jr_check *check)
 {
 	doctor->check = check->name;
 	if (check->needs >= JR_NEEDS_DATABASE && doctor->db == NULL)
-		jr_doctor_add(doctor, JR_HEALTH_UNCHECKED, "there is no connection", NULL, NULL);
+		jr_doctor_add_unconnected(doctor);
 	else if (check->needs == JR_NEEDS_SCHEMA && !doctor->schema_fits)
-		jr_doctor_add(doctor, JR_HEALTH_UNCHECKED, "the schema cannot be used", NULL, NULL);
+		jr_doctor_add_unfit(doctor);
 	else if (check->look != NULL)
 		check->look(doctor);
 	else
@@ -199,6 +199,8 @@ doctor_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 	if (!know_checks(argc, argv, err))
 		return (int)err->code;
 	doctor.conninfo = jr_db_conninfo(app->dbname, &doctor.source);
+	doctor.tells_connection = is_wanted(find_check("connection"), argc, argv);
+	doctor.tells_schema = is_wanted(find_check("schema"), argc, argv);
 	gather_host(&doctor, opts);
 	connect_to(&doctor, argc, argv);
 	for (size_t i = 0; i < JR_COUNT(checks); i++) {

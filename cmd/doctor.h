@@ -74,6 +74,7 @@ struct jr_doctor {
 	struct jr_err schema_err; /* if it does not fit */
 	char *owner;              /* of the schema, if the role of the connection is not as good; else NULL */
 	bool is_admin;            /* may that role grant and define? */
+	bool tells_connection, tells_schema; /* are these two checks among those that are made? */
 
 	const char *check; /* whose findings are added */
 	struct jr_finding *findings;
@@ -119,6 +120,9 @@ void jr_doctor_look_cron(struct jr_doctor *doctor);
 /* doctor_database.c */
 void jr_doctor_find_owner(struct jr_doctor *doctor);
 void jr_doctor_look_connection(struct jr_doctor *doctor);
+/* A check that needs a connection, or a schema that fits, and has none. They say why if no other line does. */
+void jr_doctor_add_unconnected(struct jr_doctor *doctor);
+void jr_doctor_add_unfit(struct jr_doctor *doctor);
 void jr_doctor_look_server(struct jr_doctor *doctor);
 void jr_doctor_look_pooler(struct jr_doctor *doctor);
 void jr_doctor_look_schema(struct jr_doctor *doctor);

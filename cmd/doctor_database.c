@@ -123,6 +123,32 @@ jr_doctor_look_connection(struct jr_doctor *doctor)
 	jr_buf_release(&text);
 }
 
+/* "WHAT", or "WHAT: why" and a command: what could not be checked, and the reason if `why` is not NULL. */
+static void
+add_unchecked(struct jr_doctor *doctor, const char *what, const char *why, const char *command)
+{
+	char *text = jr_xasprintf("%s%s%s", what, why == NULL ? "" : ": ", why == NULL ? "" : why);
+
+	jr_doctor_add(doctor, JR_HEALTH_UNCHECKED, text, NULL, command);
+	free(text);
+}
+
+void
+jr_doctor_add_unconnected(struct jr_doctor *doctor)
+{
+	char *command = doctor->tells_connection ? NULL : look_at_server(doctor);
+
+	add_unchecked(
+	    doctor, "there is no connection", doctor->tells_connection ? NULL : doctor->connect_err.msg, command);
+	free(command);
+}
+
+void
+jr_doctor_add_unfit(struct jr_doctor *doctor)
+{
+	add_unchecked(doctor, "the schema cannot be used", doctor->tells_schema ? NULL : doctor->schema_err.msg, NULL);
+}
+
 /* --- server --- */
 
 /* `row`: of doctor_server.sql. */

@@ -47,6 +47,11 @@ a_runner() {
 	assert_line --index 0 --regexp '^FAIL  connection  .*named by PGHOST:'
 	assert_line --index 2 --regexp '^ok    pgpass '
 	assert_line --index 3 '?     server      not checked: there is no connection; nor schema, types'
+	# Where the check of the connection is not asked for, the first of those that need one says why there is none.
+	PGHOST=$TMPDIR PGCONNECT_TIMEOUT=1 jr doctor pgpass server types
+	assert_equal "$status" 75
+	assert_output --regexp '\?     server  not checked: there is no connection: .*; nor types'
+	assert_line --regexp '^ +type: '
 	export JOBRUN_DATABASE_URL=$url
 }
 
@@ -83,6 +88,9 @@ a_runner() {
 	jr doctor -d "$url" connection
 	assert_equal "$status" 75
 	assert_output --partial 'session is read-only'
+	jr doctor -d "$url" server
+	assert_equal "$status" 75
+	assert_output --regexp 'server  not checked: there is no connection: .*session is read-only'
 	type_advice
 	assert_line --partial "read only: default_transaction_read_only is on, set for database $JR_DATABASE: nothing can be"
 	DOCTOR_URL="$url target_session_attrs=any"
