@@ -14,14 +14,20 @@ language sql immutable set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	select regexp_replace(split_part(line, ':', 1), '[.](sql|json)$', '')
 $fn$;
 
--- runners_of_day: the runners of the last day, grouped: on which host, with which handlers, for which queues (null: all).
--- refused: handlers that it left out, "FILE: why". What its host has refused since is none of its job types any more.
--- newest: of so many starts (null: of all).
-create or replace function jobrun.runners_of_day(newest bigint)
-returns table (host text, job_types text[], queues text[], permits bigint, last_seen_at timestamptz, refused text[])
+-- day_of_runners: the runners of the last day, grouped: on which host, with which handlers, for which queues (null: all).
+-- refused: handlers that it left out, "FILE: why". What its host has refused since, or has lost, is none of its job types any more.
+-- lost: the types that the host has lost, each with the start of the last tick that had it. newest: of so many starts (null: of all).
+-- No row says what `run --type` left out. So a host has lost a type if two ticks since the last one that had it look as if they were
+-- of the same crontab line: the same queues or all; and half of the other job types or more, or no handler at all, which `run --type`
+-- does not start with. And no tick like them came between two that had the type: those would be of another line. Where there are no
+-- other job types, a line of another type looks alike: then the type must have come twice. A type that came once in that time is
+-- looked up in older rows, as a line that comes once a day does.
+create or replace function jobrun.day_of_runners(newest bigint)
+returns table (host text, job_types text[], queues text[], permits bigint, last_seen_at timestamptz, refused text[], lost jsonb)
 language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 	with seen as materialized (
-		select n.host, n.job_types, n.queues, max(n.permits) as permits, max(n.last_seen_at) as last_seen_at, n.refused
+		select n.host, n.job_types, n.queues, max(n.permits) as permits, max(n.last_seen_at) as last_seen_at, n.refused,
+			min(n.started_at) as first_at, max(n.started_at) as last_at, array_agg(n.started_at) as starts
 		from (
 			(select r.* from jobrun.job_runners r where r.started_at > now() - interval '1 day' order by r.started_at desc limit newest)
 			union all
@@ -30,10 +36,43 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 		group by n.host, n.job_types, n.queues, n.refused),
 	refusals as materialized (
 		select s.host, jobrun.type_of_refused(x.line) as job_type, max(s.last_seen_at) as at
-		from seen s cross join unnest(s.refused) x(line) group by s.host, jobrun.type_of_refused(x.line))
+		from seen s cross join unnest(s.refused) x(line) group by s.host, jobrun.type_of_refused(x.line)),
+	had as materialized ( -- the types that the last tick of their host did not have
+		select t.host, t.job_type, t.last_at, case when t.first_at < t.last_at then t.first_at else coalesce((
+				select r.started_at from jobrun.job_runners r where r.host = t.host and r.started_at < t.first_at and t.job_type = any (r.job_types)
+				order by r.started_at desc limit 1), t.first_at) end as first_at
+		from (select s.host, y.job_type, min(s.first_at) as first_at, max(s.last_at) as last_at
+			from seen s cross join unnest(s.job_types) y(job_type) where y.job_type not like 'jobrun.%' group by s.host, y.job_type) t
+		join (select s.host, max(s.last_at) as last_at from seen s where s.job_types <> '{}' group by s.host) l
+			on l.host = t.host and l.last_at > t.last_at),
+	losses as materialized (
+		select h.host, h.job_type, h.last_at
+		from had h join seen e on e.host = h.host and e.last_at = h.last_at and h.job_type = any (e.job_types)
+		join seen l on l.host = h.host and l.last_at > h.last_at and l.job_types <> '{}' and h.job_type <> all (l.job_types)
+			and (l.queues is null or l.queues = e.queues)
+		cross join lateral (
+			select count(*) as n, count(*) filter (where o.name = any (l.job_types)) as kept
+			from unnest(e.job_types) o(name) where o.name not like 'jobrun.%' and o.name <> h.job_type) o
+		where (2 * o.kept >= o.n and (o.n > 0 or h.first_at < h.last_at)
+				or not exists (select from unnest(l.job_types) t(name) where t.name not like 'jobrun.%'))
+			and not exists (select from seen b cross join unnest(b.starts) x(at) where b.host = l.host and b.job_types = l.job_types
+				and b.queues is not distinct from l.queues and x.at > h.first_at and x.at < h.last_at)
+		group by h.host, h.job_type, h.last_at
+		having sum((select count(*) from unnest(l.starts) x(at) where x.at > h.last_at)) >= 2)
 	select s.host, case when g.types is null then s.job_types else array(select t.name from unnest(s.job_types) with ordinality t(name, nr)
-			where t.name <> all (g.types) order by t.nr) end, s.queues, s.permits, s.last_seen_at, s.refused
-	from seen s cross join lateral (select array_agg(f.job_type) as types from refusals f where f.host = s.host and f.at > s.last_seen_at) g
+			where t.name <> all (g.types) order by t.nr) end, s.queues, s.permits, s.last_seen_at, s.refused, g.lost
+	from seen s cross join lateral (
+		select array_agg(f.job_type) as types, jsonb_object_agg(f.job_type, f.lost_at) filter (where f.lost_at is not null) as lost
+		from (select f.job_type, null::timestamptz as lost_at from refusals f where f.host = s.host and f.at > s.last_seen_at
+			union all
+			select l.job_type, l.last_at from losses l where l.host = s.host) f) g
+$fn$;
+
+-- runners_of_day: the same without what was lost.
+create or replace function jobrun.runners_of_day(newest bigint)
+returns table (host text, job_types text[], queues text[], permits bigint, last_seen_at timestamptz, refused text[])
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select n.host, n.job_types, n.queues, n.permits, n.last_seen_at, n.refused from jobrun.day_of_runners(newest) n
 $fn$;
 
 -- seen_runners: the same; with very many ticks a day only the newest count.
@@ -43,10 +82,11 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 	select n.* from jobrun.runners_of_day(2000) n
 $fn$;
 
--- all_seen, seen_of: the same as one value, so that an explanation looks only once; and its rows again (of null: a new look).
+-- all_seen, seen_of: the same as one value, with what was lost, so that an explanation looks only once; and its rows again (of null:
+-- a new look).
 create or replace function jobrun.all_seen() returns jsonb
-language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	select coalesce(jsonb_agg(to_jsonb(n)), '[]') from jobrun.seen_runners() n
+language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
+	select coalesce(jsonb_agg(to_jsonb(n)), '[]') from jobrun.day_of_runners(2000) n
 $fn$;
 
 create or replace function jobrun.seen_of(seen jsonb)
@@ -61,7 +101,7 @@ $fn$;
 -- a tick in the last day is not added: nothing says that there will be one.
 create or replace function jobrun.seen_here(host text, here text[]) returns jsonb
 language sql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
-	with seen as materialized (select n.* from jobrun.seen_runners() n),
+	with seen as materialized (select n.* from jobrun.day_of_runners(2000) n),
 	fresh as (
 		select array(select t.name from unnest(here) t(name)
 			where not exists (select from seen n where n.host = seen_here.host and t.name = any (n.job_types))) as types)
@@ -399,6 +439,12 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 			min(jobrun.mend_of(f.line)) filter (where exists (select from jsonb_array_elements(seen) x(e)
 				where x.e ->> 'host' = f.host and x.e -> 'is_here' = 'true')) as mend
 		from (select * from refusals order by host limit 5) f),
+	lost as ( -- the host that had it last
+		select format(': host %s had one until %s, and its ticks since have not', l.host,
+			to_char(l.until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')) as words
+		from (select x.e ->> 'host' as host, (x.e -> 'lost' ->> explain_handler.job_type)::timestamptz as until
+			from jsonb_array_elements(coalesce(seen, jobrun.all_seen())) x(e)) l
+		where l.until is not null order by l.until desc, l.host limit 1),
 	fresh as (select min(h.host) as host from jobrun.new_on(seen, explain_handler.job_type) h(host)),
 	kept as ( -- a host takes the type that had it in its last tick
 		select count(*) > 0 as any from jobrun.seen_of(seen) n
@@ -425,7 +471,8 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 			when h.takes is not null then format('handler for %s: on %s', explain_handler.job_type, h.takes)
 			when h.n = 0 then 'no runner was seen in the last day'
 			when h.has is not null then format('no host that has a handler for %s takes queue %s', explain_handler.job_type, explain_handler.queue)
-			else format('no host has a handler for %s', explain_handler.job_type) end,
+			else format('no host has a handler for %s', explain_handler.job_type)
+				|| case when e.words is null then coalesce((select l.words from lost l), '') else '' end end,
 		null::timestamptz, case when h.takes is null then coalesce(' (seen without it: ' || h.has_not || ')', '')
 			else coalesce('; not on ' || h.has_not, '') || coalesce('; not from this queue on ' || h.has, '') end || coalesce(e.words, ''),
 		case when h.takes is not null and k.any then null when h.n = 0 or h.takes is not null then 'jobrun --once -v'
@@ -649,6 +696,7 @@ declare
 	v_n     bigint;
 	v_seen  timestamptz;
 	v_late  boolean;
+	v_whose text;
 begin
 	select r.id, r.job_type, r.queue, r.priority, r.run_at, r.status, r.attempts, r.max_attempts, r.snoozes, r.error_code, r.expires_at,
 		r.claim_seq, r.unique_key, r.concurrency_key, r.definition_id, r.run_at > now() as is_later,
@@ -712,8 +760,12 @@ begin
 	v_seen := coalesce((select max(n.last_seen_at) from jobrun.seen_of(seen) n where v_run.job_type = any (n.job_types)),
 		(select l.last_seen_at from (select n.last_seen_at from jobrun.job_runners n order by n.started_at desc limit 1) l));
 	v_late := (v_seen > now() - interval '5 minutes') is not true;
+	-- Others may come: those of another host, or of a line with other types.
+	v_whose := case when exists (select from jobrun.seen_of(seen) n where n.job_types <> '{}' and n.last_seen_at > v_seen)
+		then ' with a handler for ' || v_run.job_type else '' end;
 	return query select 'runner', case when v_late then 'no' else 'ok' end, false, case when v_late then 'no_tick' end,
-		case when v_seen is null then 'no runner was ever seen' when v_late then 'no runner was seen since' else 'the last runner was seen' end,
+		case when v_seen is null then 'no runner was ever seen' when v_late then format('no runner%s was seen since', v_whose)
+			else 'the last runner was seen' end,
 		v_seen, null, case when v_late then 'jobrun --once -v' end;
 end
 $fn$;

@@ -76,7 +76,7 @@ end
 $fn$;
 
 -- unhandled_since: job types with a run that has been due for ten minutes and that nothing but the missing handler holds back
--- for good: no runner of the last day has the type, neither type, queue nor definition is paused, and the run does not wait for
+-- for good: no runner of the last day has the type, or its host has lost it since; neither type, queue nor definition is paused, and the run does not wait for
 -- the next `jobrun exec`. since: the time from which the oldest such run is due. Not those in `told`.
 -- It walks as candidates() does, but from gap to gap between the types that have handlers. So it costs nothing that many runs
 -- of these wait. It looks at the first thousand combinations of job type, queue and priority, and of one with definitions at the

@@ -993,6 +993,7 @@ objects() {
 		function count_prunable: admin
 		function count_slots: admin
 		function count_up: admin
+		function day_of_runners: admin
 		function define: admin
 		function define_all: admin
 		function definition_doc: admin

@@ -68,6 +68,91 @@ nobody() {
 	is_silent
 }
 
+# ticks HOST QUEUES TYPES AGO...: a tick of this host each so many minutes ago.
+ticks() {
+	local host=$1 queues=$2 types=$3
+
+	shift 3
+	q "insert into jobrun.job_runners (id, host, pid, version, permits, queues, job_types, started_at, last_seen_at, finished_at)
+		select coalesce((select max(id) from jobrun.job_runners where id < 100000), 0) + nr, '$host', 1, '1', 1, $queues, '$types', t, t, t
+		from unnest(array[$(IFS=,; echo "$*")]) with ordinality m(ago, nr) cross join lateral (select now() - m.ago * interval '1 minute' as t) t"
+}
+
+# lost: HOST:TYPE of each type that a host had and has lost.
+lost() {
+	q "select string_agg(distinct s.host || ':' || t.name, ' ' order by s.host || ':' || t.name)
+		from jobrun.day_of_runners(null) s cross join jsonb_object_keys(s.lost) t(name)"
+}
+
+@test "a handler that was removed is missed after two ticks: explain, doctor and one tick say until when a host had it" {
+	local had
+
+	handler work <<<'exit 0'
+	handler gone <<<'exit 0'
+	jr_ok run
+	rm "$JOBRUN_HANDLERS/gone"
+	waiting gone
+	id=$(q 'select max(id) from jobrun.job_runs')
+	jr_ok run
+	jr_ok explain "$id"
+	assert_line --partial 'starts with the next claim'
+	had="no host has a handler for gone: host $(hostname) had one until [-0-9]+T[0-9:]{8}Z, and its ticks since have not"
+	tells "jobrun: 1 run of gone $since: $had \(seen without it: $(hostname)\); put one on a host, or type: jobrun cancel --type gone"
+	jr_ok explain "$id"
+	assert_line --regexp "^$id never starts unless somebody acts: $had"
+	assert_line --regexp '^ok +the last runner was seen'
+	jr_ok list --waiting --type gone
+	assert_output --partial 'no host has a handler for gone'
+	jr_ok run -n
+	assert_regex "$output$stderr" 'no host has a handler for gone'
+	jr doctor types
+	assert_equal "$status" 1
+	assert_output --regexp 'FAIL +types +a run of gone in queue default'
+	handler gone <<<'exit 0'
+	jr_ok explain "$id"
+	assert_line --partial 'has had a handler for gone only since its last tick'
+	is_silent
+	run_is "$id" succeeded
+	jr_ok run
+	assert_equal "$(lost)" ''
+}
+
+@test "what a crontab line of 'run --type' leaves out is not missed, and what a host has lost is found beside such lines" {
+	# Two lines each minute; and one that comes at night, or once a day.
+	ticks two null '{a,jobrun.prune}' 3 2 1
+	ticks two null '{b,jobrun.prune}' 2.9 1.9 0.9 0.1
+	ticks night null '{light,jobrun.prune}' {700..1}
+	ticks night null '{heavy,light,jobrun.prune}' 700.5 695.5 690.5
+	ticks day null '{a,jobrun.prune}' {200..1}
+	ticks day null '{daily,jobrun.prune}' 150.5
+	ticks apps null '{a1,a2,jobrun.prune}' 100
+	ticks apps null '{b1,b2,jobrun.prune}' 3 2 1
+	ticks queue "'{q,jobrun.maintenance}'" '{a,b,jobrun.prune}' 3 2 1
+	ticks queue null '{a,b,c,jobrun.prune}' 4
+	ticks exec null '{a}' 3
+	ticks exec null '{}' 2 1
+	ticks back null '{a,x,jobrun.prune}' 4
+	ticks back null '{a,jobrun.prune}' 3 2
+	ticks back null '{a,x,jobrun.prune}' 1
+	# The line that has it comes once a day, and came yesterday.
+	ticks often null '{a,jobrun.prune}' {200..1}
+	ticks often null '{a,rare,jobrun.prune}' 1590.5 150.5
+	assert_equal "$(lost)" ''
+	# removed; renamed; the last one of a host; beside a line of another type; two at once; put there and taken away again
+	ticks h1 null '{a,b,c,jobrun.prune}' 3
+	ticks h1 null '{a,b,jobrun.prune}' 2 1
+	ticks h2 null '{old,jobrun.prune}' 4 3
+	ticks h2 null '{new,jobrun.prune}' 2 1
+	ticks h3 null '{last,jobrun.prune}' 3
+	ticks h3 null '{jobrun.prune}' 2 1
+	ticks h4 null '{a,b,c,jobrun.prune}' 4 3
+	ticks h4 null '{a,b,d,jobrun.prune}' 2 1
+	ticks h4 null '{b,jobrun.prune}' 4.9 3.9 2.9 1.9
+	ticks h5 null '{a,b,c,d,jobrun.prune}' 4
+	ticks h5 null '{a,b,jobrun.prune}' 5 3 2
+	assert_equal "$(lost)" 'h1:c h2:old h3:last h4:c h5:c h5:d'
+}
+
 @test "nothing is told of runs that people hold back, that are due later, or that another host has a handler for" {
 	handler work <<<'exit 0'
 	waiting by_type
