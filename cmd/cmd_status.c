@@ -22,7 +22,7 @@ static const struct status_opts status_defaults;
 static const struct jr_option status_options[] = {
 	{ .name = "watch", .arg = "D", .bare = "2s", .help = "take the whole screen, show what runs, too, and look again each D (2s); q quits",
 	    .type = JR_OPT_DURATION, .offset = AT(watch_ms), .min = 100, .max = 86400000 },
-	{ .name = "exact", .help = "count all waiting and dead runs, however many there are (else up to 10000 of each type, fewer where many types have so many)", .type = JR_OPT_FLAG,
+	{ .name = "exact", .help = "count all waiting and dead runs, and all that succeeded in this hour, however many there are (else up to 10000 of each type, fewer where many types have so many; and the newest 50000 successes)", .type = JR_OPT_FLAG,
 	    .offset = AT(exact) },
 	JR_OPTIONS_END,
 };
@@ -45,8 +45,11 @@ check_found(const struct jr_status *status, int argc, char **argv, struct jr_err
 		else
 			fprintf(stderr, "jobrun: %s\n", err->msg);
 		found = jr_fail(err, JR_E_NEWS,
-		    "nothing of type %s waits, runs or has ended in the last 24h; for older runs: jobrun list --type %s",
-		    argv[i], argv[i]);
+		    "nothing of type %s waits, runs or has ended in the last 24h%s: jobrun list --type %s", argv[i],
+		    jr_status_is_capped(status)
+			? ", as far as the newest 50,000 successes of this hour tell (--exact counts all); for its runs"
+			: "; for older runs",
+		    argv[i]);
 	}
 	return found;
 }

@@ -113,6 +113,8 @@ cell_text(const PGresult *result, int row, int column, enum jr_cell cell)
 	case JR_CELL_SINCE:
 		return format_duration_cell(jr_pg_int(result, row, column, 0), cell);
 	case JR_CELL_AGE:
+		if (strcmp(value, "?") == 0)
+			break;
 		return jr_format_age(jr_pg_int(result, row, column, 0));
 	case JR_CELL_TEXT:
 	case JR_CELL_NUMBER:

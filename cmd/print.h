@@ -23,7 +23,7 @@ enum jr_cell {
 	JR_CELL_CUT,    /* as TEXT, but when there is no room, other columns are left out first */
 	JR_CELL_WRAP,   /* as CUT, but it is wrapped and not cut; only the last column */
 	JR_CELL_TOOK,   /* milliseconds: "1m 30s" */
-	JR_CELL_AGE,    /* milliseconds since: "3h 2m ago", or "in 5m" when negative */
+	JR_CELL_AGE,    /* milliseconds since: "3h 2m ago", or "in 5m" when negative; or "?" */
 	JR_CELL_SINCE   /* milliseconds since: "3h 2m" */
 };
 

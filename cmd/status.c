@@ -13,6 +13,25 @@
 
 #define COUNTED_MOST "10000" /* a count goes no further without --exact */
 
+/* Of status_head.sql. */
+enum {
+	HEAD_SERVER,
+	HEAD_SCHEMA,
+	HEAD_AGE,
+	HEAD_HOST,
+	HEAD_RUNNING,
+	HEAD_LINGERING,
+	HEAD_DOCUMENT,
+	HEAD_NAME,
+	HEAD_IS_CAPPED
+};
+
+/* Of status_types.sql. */
+enum {
+	TYPES_DONE = 5,
+	TYPES_LAST_OK = 7
+};
+
 /* clang-format off */
 static const struct jr_column columns[] = {
 	{ "TYPE", JR_CELL_TEXT },
@@ -37,11 +56,39 @@ static const struct jr_column running_columns[] = {
 /* clang-format on */
 
 bool
+jr_status_is_capped(const struct jr_status *status)
+{
+	return jr_pg_bool(status->parts[JR_STATUS_HEAD], 0, HEAD_IS_CAPPED);
+}
+
+static void
+set_value(PGresult *rows, int row, int column, char *value)
+{
+	if (PQsetvalue(rows, row, column, value, (int)strlen(value)) == 0)
+		abort();
+}
+
+/* Not all that succeeded was counted: "3+", and a last success that was not seen is not known. */
+static void
+mark_capped(PGresult *types)
+{
+	for (int row = 0; row < PQntuples(types); row++) {
+		char *done = jr_xasprintf("%s+", PQgetvalue(types, row, TYPES_DONE));
+		char unknown[] = "?";
+
+		set_value(types, row, TYPES_DONE, done);
+		if (PQgetisnull(types, row, TYPES_LAST_OK))
+			set_value(types, row, TYPES_LAST_OK, unknown);
+		free(done);
+	}
+}
+
+bool
 jr_status_ask(struct jr_status *status, struct jr_db *db, const char *types, bool exact, bool running,
     int64_t timeout_ms, struct jr_err *err)
 {
 	const char *values[] = {types, exact ? NULL : COUNTED_MOST};
-	const struct jr_statement statements[] = {[JR_STATUS_HEAD] = {jr_sql_status_head, 0, NULL},
+	const struct jr_statement statements[] = {[JR_STATUS_HEAD] = {jr_sql_status_head, 1, &values[1]},
 	    [JR_STATUS_TYPES] = {jr_sql_status_types, 2, values},
 	    [JR_STATUS_PROBLEMS] = {jr_sql_status_problems, 1, values},
 	    [JR_STATUS_RUNNING] = {jr_sql_status_running, 1, values}};
@@ -52,6 +99,8 @@ jr_status_ask(struct jr_status *status, struct jr_db *db, const char *types, boo
 		jr_status_release(&now);
 		return false;
 	}
+	if (jr_status_is_capped(&now))
+		mark_capped(now.parts[JR_STATUS_TYPES]);
 	jr_status_release(status);
 	*status = now;
 	return true;
@@ -68,25 +117,15 @@ jr_status_release(struct jr_status *status)
 static void
 print_head(const PGresult *head)
 {
-	enum {
-		SERVER,
-		SCHEMA,
-		AGE,
-		HOST,
-		RUNNING,
-		LINGERING,
-		DOCUMENT,
-		NAME
-	};
-	const char *schema = jr_pg_text(head, 0, SCHEMA), *host = jr_pg_text(head, 0, HOST);
-	char *age = host == NULL ? NULL : jr_format_age(jr_pg_int(head, 0, AGE, 0));
+	const char *schema = jr_pg_text(head, 0, HEAD_SCHEMA), *host = jr_pg_text(head, 0, HEAD_HOST);
+	char *age = host == NULL ? NULL : jr_format_age(jr_pg_int(head, 0, HEAD_AGE, 0));
 	char *seen = host == NULL ? jr_xstrdup("no runner yet") : jr_xasprintf("last runner seen %s on %s", age, host);
-	char *lingering = jr_pg_int(head, 0, LINGERING, 0) > 0
-			      ? jr_xasprintf(" (%s lingering)", PQgetvalue(head, 0, LINGERING))
+	char *lingering = jr_pg_int(head, 0, HEAD_LINGERING, 0) > 0
+			      ? jr_xasprintf(" (%s lingering)", PQgetvalue(head, 0, HEAD_LINGERING))
 			      : jr_xstrdup("");
 	char *line = jr_xasprintf("jobrun %s, database %s (PostgreSQL %s), schema %s, %s%s, %s running", JR_VERSION,
-	    PQgetvalue(head, 0, NAME), PQgetvalue(head, 0, SERVER), schema == NULL ? "?" : schema, seen, lingering,
-	    PQgetvalue(head, 0, RUNNING));
+	    PQgetvalue(head, 0, HEAD_NAME), PQgetvalue(head, 0, HEAD_SERVER), schema == NULL ? "?" : schema, seen,
+	    lingering, PQgetvalue(head, 0, HEAD_RUNNING));
 
 	jr_print_paragraph(line, 0);
 	free(age);
@@ -122,6 +161,8 @@ jr_status_print(const struct jr_status *status)
 	print_head(status->parts[JR_STATUS_HEAD]);
 	if (PQntuples(types) > 0)
 		jr_print_table(types, columns, JR_COUNT(columns));
+	if (jr_status_is_capped(status))
+		jr_print_paragraph("only the newest 50,000 successes of this hour were counted; --exact counts all", 0);
 	for (int row = 0; row < PQntuples(problems); row++)
 		print_problem(problems, row);
 }
@@ -142,7 +183,7 @@ jr_status_print_json(const struct jr_status *status)
 {
 	jr_print_document_begin("{\"jobrun_version\":\"" JR_VERSION "\"}");
 	fputs(",\"database\":", stdout);
-	jr_print_json(PQgetvalue(status->parts[JR_STATUS_HEAD], 0, 6));
+	jr_print_json(PQgetvalue(status->parts[JR_STATUS_HEAD], 0, HEAD_DOCUMENT));
 	jr_print_document_list("types", status->parts[JR_STATUS_TYPES], JR_COUNT(columns));
 	jr_print_document_list("problems", status->parts[JR_STATUS_PROBLEMS], 3);
 	jr_print_document_end();

@@ -30,6 +30,9 @@ void jr_status_print_running(
     const struct jr_status *status); /* a line for each of the oldest running runs, and a blank one before */
 void jr_status_print_json(const struct jr_status *status);
 
+/* Has more succeeded since the last hour that was summed than is counted without --exact? */
+bool jr_status_is_capped(const struct jr_status *status);
+
 /* Is there a line for this job type? */
 bool jr_status_has(const struct jr_status *status, const char *type);
 

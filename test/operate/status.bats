@@ -217,3 +217,33 @@ stats_read() {
 	assert_line --regexp '^never +1 .* - +-$'
 	assert [ "$(($(stats_read) - before))" -le 100 ]
 }
+
+# succeeded TYPE N: so many runs that have succeeded in this hour.
+succeeded() {
+	q "insert into jobrun.job_runs (job_type, status, finished_at, started_at, attempts, claim_seq)
+		select '$1', 'succeeded', now(), now(), 1, 1 from generate_series(1, $2)"
+}
+
+@test "a cancel of very many runs hides no success, and what is not counted of very many successes is said" {
+	q "update jobrun.settings set stats_until = date_trunc('hour', now() at time zone 'UTC') at time zone 'UTC'"
+	succeeded welcome 3
+	q "insert into jobrun.job_runs (job_type, queue) select 'bulk', 'bulk' from generate_series(1, 50001)"
+	jr_ok cancel -q bulk
+	jr_ok status
+	assert_line --regexp '^welcome +0 +0 +0 +0 +3 +- +.* ago +-$'
+	refute_line --partial '50,000'
+	succeeded bulk 50001
+	q "insert into jobrun.job_runs (job_type, run_at) values ('later', now() + interval '1 hour')"
+	jr_ok status
+	assert_line --regexp '^bulk +0 +0 +0 +0 +50000[+] +- +.* ago +-$'
+	assert_line --regexp '^later +1 +0 +0 +0 +0[+] +- +[?] +-$'
+	assert_line 'only the newest 50,000 successes of this hour were counted; --exact counts all'
+	jr status welcome
+	assert_equal "$status" 1
+	assert_regex "$stderr" 'nothing of type welcome .*, as far as the newest 50,000 successes of this hour tell \(--exact counts all\); '
+	jr_ok status --json
+	assert_equal "$(jq .database.ended_is_capped <<<"$output")" true
+	jr_ok status --exact welcome
+	assert_line --regexp '^welcome +0 +0 +0 +0 +3 +- +.* ago +-$'
+	refute_line --partial '50,000'
+}
