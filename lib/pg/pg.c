@@ -2,7 +2,8 @@
  * pg: see pg.h.
  *
  *	pg.c         one connection and its requests: connect, send, read, reply, lose, hand over
- *	pg_connect.c connection options and addresses
+ *	pg_connect.c connection options, and one try to connect, host by host
+ *	pg_hosts.c   the hosts of a connection string, and in which order they are tried
  *	pg_request.c the statements and results of one request
  *	pg_rows.c    rows of a user's statement, one by one
  *	pg_form.c    checks the form of a result
@@ -54,15 +55,15 @@ struct jr_pg {
 	enum state state;
 	bool answered; /* a request was answered since jr_pg_open */
 	struct jr_watch watch;
-	struct jr_timer deadline; /* of connecting, or of the request on the wire */
+	struct jr_timer deadline; /* of the host that is tried, or of the request on the wire */
 	struct jr_timer broken;   /* set when the connection has failed: tear_down from the loop */
 	struct jr_err why;
 	struct jr_request *wire;
 	struct jr_request *failed; /* refused; its reply waits for the rollback that is on the wire */
 	struct jr_request *head, **tail;
-	struct jr_pg_address address; /* of the last good connection */
-	int64_t cancelled_ms;         /* when the last cancel was sent; 0: never */
-	struct jr_pg_meter *meter;    /* set once a user's statement has answered in more than one read */
+	struct jr_pg_dial dial;
+	int64_t cancelled_ms;      /* when the last cancel was sent; 0: never */
+	struct jr_pg_meter *meter; /* set once a user's statement has answered in more than one read */
 	char notice[512];
 };
 
@@ -374,15 +375,56 @@ tear_down(void *ctx)
 }
 
 static void
+on_notice(void *ctx, const PGresult *result)
+{
+	struct jr_pg *pg = ctx;
+	const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	size_t len = text == NULL ? 0 : strnlen(text, sizeof(pg->notice) - 1);
+
+	if (pg->wire != NULL) {
+		pg->wire->rows.arrived = 0; /* the bytes so far were not part of a row */
+		jr_request_take_notice(pg->wire, &pg->events, result);
+	}
+	if (len == 0)
+		return;
+	memcpy(pg->notice, text, len);
+	pg->notice[len] = '\0';
+}
+
+static void
+await_host(struct jr_pg *pg)
+{
+	jr_timer_set(pg->loop, &pg->deadline, jr_pg_dial_until_ms(&pg->dial));
+}
+
+/* A connection that begins. NULL: there is none, pg->why says why. */
+static void
+take_new(struct jr_pg *pg, PGconn *conn)
+{
+	pg->conn = conn;
+	if (conn != NULL && PQstatus(conn) != CONNECTION_BAD) {
+		PQsetErrorVerbosity(conn, PQERRORS_VERBOSE); /* so that a refusal names its SQLSTATE */
+		(void)PQsetNoticeReceiver(conn, on_notice, pg);
+		await_host(pg);
+		jr_watch_set(pg->loop, &pg->watch, PQsocket(conn), POLLOUT);
+		return;
+	}
+	if (conn != NULL)
+		jr_pg_dial_failed(&pg->dial, conn, &pg->why);
+	break_later(pg);
+}
+
+static void
 on_deadline(void *ctx)
 {
 	struct jr_pg *pg = ctx;
 
-	if (pg->state == CONNECTING)
-		jr_fail(&pg->why, JR_E_TEMP, "could not connect to the database in time");
-	else
-		jr_fail(&pg->why, JR_E_TEMP, "the database did not answer in time (%lld ms)",
-		    (long long)pg->wire->deadline_ms);
+	if (pg->state == CONNECTING) {
+		jr_watch_remove(&pg->watch);
+		take_new(pg, jr_pg_dial_next(&pg->dial, pg->conninfo, pg->conn, &pg->why));
+		return;
+	}
+	jr_fail(&pg->why, JR_E_TEMP, "the database did not answer in time (%lld ms)", (long long)pg->wire->deadline_ms);
 	tear_down(pg);
 }
 
@@ -394,7 +436,7 @@ connected(struct jr_pg *pg)
 		break_off(pg, "cannot use the connection");
 		return;
 	}
-	jr_pg_address_of(pg->conn, &pg->address);
+	jr_pg_dial_done(&pg->dial, pg->conn);
 	pg->state = OPEN;
 	jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), POLLIN);
 	if (pg->events.opened != NULL)
@@ -408,14 +450,18 @@ serve_connecting(struct jr_pg *pg)
 {
 	PostgresPollingStatusType next = PQconnectPoll(pg->conn);
 
-	if (next == PGRES_POLLING_OK)
+	if (next == PGRES_POLLING_OK) {
 		connected(pg);
-	else if (next == PGRES_POLLING_READING)
-		jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), POLLIN);
-	else if (next == PGRES_POLLING_WRITING)
-		jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), POLLOUT);
-	else
-		break_off(pg, NULL);
+		return;
+	}
+	if (next == PGRES_POLLING_FAILED) {
+		jr_pg_dial_failed(&pg->dial, pg->conn, &pg->why);
+		break_later(pg);
+		return;
+	}
+	if (jr_pg_dial_has_moved(&pg->dial, pg->conn))
+		await_host(pg);
+	jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), next == PGRES_POLLING_READING ? POLLIN : POLLOUT);
 }
 
 static void
@@ -427,36 +473,6 @@ on_socket(void *ctx, short revents)
 		serve_connecting(pg);
 	else
 		serve_wire(pg, revents);
-}
-
-/* A warning of a function of the schema that is for people. A user's statement has no say in it. */
-static void
-take_warning(struct jr_pg *pg, const PGresult *result)
-{
-	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-	struct jr_err warning;
-
-	if (state == NULL || strcmp(state, "JR001") != 0 || jr_request_has_foreign(pg->wire))
-		return;
-	jr_pg_logged_error(result, &warning);
-	jr_request_warn(pg->wire, &pg->events, warning.msg);
-}
-
-static void
-on_notice(void *ctx, const PGresult *result)
-{
-	struct jr_pg *pg = ctx;
-	const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-	size_t len = text == NULL ? 0 : strnlen(text, sizeof(pg->notice) - 1);
-
-	if (pg->wire != NULL) {
-		pg->wire->rows.arrived = 0; /* the bytes so far were not part of a row */
-		take_warning(pg, result);
-	}
-	if (len == 0)
-		return;
-	memcpy(pg->notice, text, len);
-	pg->notice[len] = '\0';
 }
 
 struct jr_pg *
@@ -492,36 +508,25 @@ jr_pg_free(struct jr_pg *pg)
 		next = pg->head->next;
 		jr_request_free(pg->head);
 	}
+	jr_pg_hosts_free(&pg->dial.hosts);
 	free(pg->conninfo);
 	free(pg);
 }
 
 void
-jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool same_address)
+jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool no_look_up)
 {
 	pg->state = CONNECTING;
 	pg->answered = false;
-	pg->conn = jr_pg_connect(pg->conninfo, same_address ? &pg->address : NULL, &pg->why);
-	if (pg->conn == NULL || PQstatus(pg->conn) == CONNECTION_BAD) {
-		if (pg->conn != NULL)
-			jr_pg_conn_error(pg->conn, NULL, &pg->why);
-		break_later(pg);
-		return;
-	}
-	PQsetErrorVerbosity(pg->conn, PQERRORS_VERBOSE); /* so that a refusal names its SQLSTATE */
-	(void)PQsetNoticeReceiver(pg->conn, on_notice, pg);
-	if (!same_address)
-		timeout_ms = jr_pg_connect_ms(pg->conn, timeout_ms);
-	jr_timer_set(pg->loop, &pg->deadline, jr_clock_after(jr_clock_now_ms(), timeout_ms));
-	jr_watch_set(pg->loop, &pg->watch, PQsocket(pg->conn), POLLOUT);
+	take_new(pg, jr_pg_dial_begin(&pg->dial, pg->conninfo, timeout_ms, no_look_up, &pg->why));
 }
 
 void
 jr_pg_open_beside(struct jr_pg *pg, const struct jr_pg *other, int64_t timeout_ms)
 {
 	if (other != NULL)
-		pg->address = other->address;
-	jr_pg_open(pg, timeout_ms, pg->address.address[0] != '\0');
+		jr_pg_hosts_copy(&pg->dial.hosts, &other->dial.hosts);
+	jr_pg_open(pg, timeout_ms, pg->dial.hosts.count > 0);
 }
 
 void

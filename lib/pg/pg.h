@@ -8,8 +8,8 @@
  *
  * Each request has a deadline, counted from when it is sent. When it passes, the connection is closed.
  *
- * libpq looks up the name of the host inside jr_pg_open (getaddrinfo blocks). With `same_address` the address of the
- * last good connection is used and nothing is looked up.
+ * libpq looks up the names of hosts inside jr_pg_open and while it connects (getaddrinfo blocks). With `no_look_up`
+ * only hosts are tried whose address is known, the last good one first.
  *
  * Protocol: PostgreSQL manual, "libpq: Pipeline Mode" and "Extended Query".
  */
@@ -132,15 +132,16 @@ void jr_pg_needs_grant(struct jr_pg *pg, const char *kind);
 void jr_pg_free(struct jr_pg *pg); /* closes the connection; requests without a reply get none */
 
 /*
- * Start to connect. `opened` or `lost` is called within timeout_ms (plus the name lookup), or within connect_timeout if
- * the connection string or PGCONNECT_TIMEOUT sets it. With same_address timeout_ms always counts, since leases do not
- * wait. Only while closed.
+ * Start to connect. Of several hosts libpq takes the first that answers and accepts writes; each gets an equal part of
+ * the time that is left. `opened` or `lost` is called within timeout_ms (plus the name lookups), or, if the connection
+ * string or PGCONNECT_TIMEOUT sets connect_timeout, within that for each host. With no_look_up timeout_ms always
+ * counts, since leases do not wait. Only while closed.
  */
-void jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool same_address);
+void jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool no_look_up);
 
 /*
- * The same, to the address of the last good connection of `other`, whose name is not looked up again. If it had none
- * (a Unix socket), or `other` is NULL, it is jr_pg_open without same_address.
+ * The same, with the hosts and addresses that `other` knows, and no name is looked up. If `other` is NULL, it is
+ * jr_pg_open without no_look_up.
  */
 void jr_pg_open_beside(struct jr_pg *pg, const struct jr_pg *other, int64_t timeout_ms);
 

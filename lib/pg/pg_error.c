@@ -421,18 +421,31 @@ jr_pg_conn_error(PGconn *conn, const char *what, struct jr_err *err)
 		jr_fail_in(err, what);
 }
 
-void
-jr_pg_no_answer(PGconn *conn, struct jr_err *err)
+static void
+tell_no_answer(PGconn *conn, const char *yet, struct jr_err *err)
 {
 	const char *host = conn == NULL ? NULL : PQhost(conn);
 
 	if (host == NULL || *host == '\0')
-		jr_fail(err, JR_E_TEMP, "no answer from the database yet");
+		jr_fail(err, JR_E_TEMP, "no answer from the database%s", yet);
 	else if (*host == '/' || *host == '@')
-		jr_fail(err, JR_E_TEMP, "no answer from server on socket \"%s/.s.PGSQL.%s\" yet", host, PQport(conn));
+		jr_fail(
+		    err, JR_E_TEMP, "no answer from server on socket \"%s/.s.PGSQL.%s\"%s", host, PQport(conn), yet);
 	else
-		jr_fail(err, JR_E_TEMP, "no answer from server at \"%s\", port %s yet", host, PQport(conn));
+		jr_fail(err, JR_E_TEMP, "no answer from server at \"%s\", port %s%s", host, PQport(conn), yet);
 	mask(conn, err);
+}
+
+void
+jr_pg_no_answer(PGconn *conn, struct jr_err *err)
+{
+	tell_no_answer(conn, " yet", err);
+}
+
+void
+jr_pg_silent(PGconn *conn, struct jr_err *err)
+{
+	tell_no_answer(conn, "", err);
 }
 
 bool

@@ -50,6 +50,7 @@ void jr_pg_conn_error(PGconn *conn, const char *what, struct jr_err *err);
 
 /* A connection that is being made (NULL: there is none): from where no answer has come yet. Masked likewise. */
 void jr_pg_no_answer(PGconn *conn, struct jr_err *err);
+void jr_pg_silent(PGconn *conn, struct jr_err *err); /* the same when no answer is awaited any more */
 
 /* Is it worth a new try after a pause (connection trouble, too many clients, starting up, read-only standby)? */
 bool jr_pg_is_temporary(const struct jr_err *err);

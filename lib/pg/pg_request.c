@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -170,11 +171,17 @@ jr_request_add_foreign(struct jr_request *request, const char *sql, const char *
 }
 
 void
-jr_request_warn(struct jr_request *request, const struct jr_pg_events *events, const char *text)
+jr_request_take_notice(struct jr_request *request, const struct jr_pg_events *events, const PGresult *notice)
 {
+	const char *state = PQresultErrorField(notice, PG_DIAG_SQLSTATE);
+	struct jr_err warning;
+
+	if (state == NULL || strcmp(state, "JR001") != 0 || jr_request_has_foreign(request))
+		return;
+	jr_pg_logged_error(notice, &warning);
 	request->events = events;
 	request->warnings = jr_xrealloc(request->warnings, request->warning_count + 1, sizeof(*request->warnings));
-	request->warnings[request->warning_count++] = jr_xstrdup(text);
+	request->warnings[request->warning_count++] = jr_xstrdup(warning.msg);
 }
 
 static void

@@ -48,10 +48,10 @@ struct jr_request {
 };
 
 /*
- * A warning for people has come (copied). The owner is told behind the reply, unless it is certain that nothing was
- * committed.
+ * A notice has come. If it is a warning for people of a function of the schema (a user's statement has no say in it),
+ * the owner is told behind the reply, unless it is certain that nothing was committed.
  */
-void jr_request_warn(struct jr_request *request, const struct jr_pg_events *events, const char *text);
+void jr_request_take_notice(struct jr_request *request, const struct jr_pg_events *events, const PGresult *notice);
 
 /* Add a statement that is not the owner's. */
 void jr_request_add_statement(struct jr_request *request, const char *sql, size_t count, const char *const *values);

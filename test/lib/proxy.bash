@@ -31,14 +31,27 @@ start_proxy() {
 	wait_until 5 test -e "$1/ready"
 }
 
-# tcp: sets tcp_port, a port of 127.0.0.1 that leads to the server.
+# tcp [NAME]: sets tcp_port, a port of 127.0.0.1 that leads to the server, and tcp_pid. Each has a name of its own.
 tcp() {
-	local server=${JR_SERVER#host=} dir=$BATS_TEST_TMPDIR/tcp
+	local server=${JR_SERVER#host=}
+
+	start_tcp "${1:-server}" "${server%% *}/.s.PGSQL.5432"
+}
+
+# mute NAME: the same with a port that takes connections and never answers.
+mute() {
+	start_tcp "$1"
+}
+
+# start_tcp NAME [SOCKET]
+start_tcp() {
+	local dir=$BATS_TEST_TMPDIR/tcp.$1
 
 	mkdir "$dir"
-	env -u JOBRUN_TEST_ID python3 "$TOP/test/stub/tcp.py" "$dir" "${server%% *}/.s.PGSQL.5432" 3>&- 4>&- &
-	proxies+=("$!")
-	wait_until 5 test -e "$dir/port"
+	env -u JOBRUN_TEST_ID python3 "$TOP/test/stub/tcp.py" "$dir" "${@:2}" 3>&- 4>&- &
+	tcp_pid=$!
+	proxies+=("$tcp_pid")
+	wait_until 30 test -e "$dir/port"
 	tcp_port=$(<"$dir/port")
 }
 

@@ -1,4 +1,7 @@
-"""tcp.py DIR SERVER_SOCKET: listen on a port of 127.0.0.1, written to DIR/port, and pass connections on to a Unix socket."""
+"""tcp.py DIR [SERVER_SOCKET]: listen on a port of 127.0.0.1, written to DIR/port, and pass connections on to a Unix socket.
+
+Without SERVER_SOCKET nothing is ever answered.
+"""
 
 import asyncio
 import os
@@ -15,8 +18,11 @@ async def copy(reader, writer):
     writer.close()
 
 
-async def main(folder, path):
+async def main(folder, path=None):
     async def serve(reader, writer):
+        if path is None:
+            await reader.read()
+            return
         server_reader, server_writer = await asyncio.open_unix_connection(path)
         await asyncio.gather(copy(reader, server_writer), copy(server_reader, writer))
 
