@@ -41,7 +41,7 @@ static const struct jr_option enqueue_options[] = {
 	    .offset = AT(in_ms) },
 	{ .name = "at", .arg = "TIME", .help = "not before: '2026-12-24 18:00', 'tomorrow 02:30 Europe/Berlin'",
 	    .type = JR_OPT_STRING, .offset = AT(at) },
-	{ .name = "time-zone", .arg = "ZONE", .help = "time zone of --at ($TZ, else the server's)",
+	{ .name = "time-zone", .arg = "ZONE", .help = "time zone of --at (that of this host)",
 	    .type = JR_OPT_STRING, .offset = AT(time_zone) },
 	{ .name = "expires", .arg = "D", .help = "give up if it has not started within D after its time", .type = JR_OPT_DURATION,
 	    .offset = AT(expires_ms), .min = 1 },
@@ -108,6 +108,22 @@ hint_time(const PGresult *result)
 	free(age);
 }
 
+/* "now", or for a run that is to come "2026-12-24 18:00:00+01:00 (in 38d 20h)". Caller frees. */
+static char *
+due_text(const PGresult *result)
+{
+	int64_t age_ms = jr_pg_int(result, 0, SENT_AGE, 0);
+	char *age = jr_format_age(age_ms), *at, *text;
+
+	if (age_ms > -1000)
+		return age;
+	at = jr_format_local_time(jr_pg_int(result, 0, SENT_RUN_AT, 0));
+	text = jr_xasprintf("%s (%s)", at, age);
+	free(at);
+	free(age);
+	return text;
+}
+
 static void
 tell_dry_run(const struct jr_enqueue_opts *opts, const PGresult *result)
 {
@@ -116,17 +132,17 @@ tell_dry_run(const struct jr_enqueue_opts *opts, const PGresult *result)
 	const char *status = PQgetvalue(result, 0, SENT_STATUS);
 	const char *queue = PQgetvalue(result, 0, SENT_QUEUE);
 	const char *priority = PQgetvalue(result, 0, SENT_PRIORITY);
-	char *age = jr_format_age(jr_pg_int(result, 0, SENT_AGE, 0));
+	char *due = due_text(result);
 
 	if (jr_pg_bool(result, 0, SENT_CREATED))
-		printf("would queue %s: queue %s, priority %s, due %s\n", type, queue, priority, age);
+		printf("would queue %s: queue %s, priority %s, due %s\n", type, queue, priority, due);
 	else if (jr_pg_bool(result, 0, SENT_REPLACED))
-		printf("would replace run %s: queue %s, priority %s, due %s\n", id, queue, priority, age);
+		printf("would replace run %s: queue %s, priority %s, due %s\n", id, queue, priority, due);
 	else if (opts->unique != NULL)
 		printf("would keep run %s, which is %s\n", id, status);
 	else
 		printf("would queue nothing: run %s has this key and is %s\n", id, status);
-	free(age);
+	free(due);
 }
 
 /* Hints on a terminal. */

@@ -24,6 +24,7 @@
 #include "print.h"
 #include "sql_text.h"
 #include "written.h"
+#include "zone.h"
 
 #define LINE_MAX_BYTES 2097152
 #define CHUNK 65536
@@ -180,13 +181,15 @@ static bool
 set_zone(struct batch *b, struct jr_err *err)
 {
 	const char *zone[2];
+	char *host;
+	bool ok;
 
-	jr_enqueue_request_zone(b->opts, zone);
-	if (!b->opts->per_run || say(b, jr_sql_enqueue_zone, JR_COUNT(zone), zone, err))
+	if (!b->opts->per_run)
 		return true;
-	if (err->code == JR_E_DATA)
-		jr_fail_in(err, "--time-zone");
-	return false;
+	host = jr_enqueue_request_zone(b->opts, zone);
+	ok = say(b, jr_sql_enqueue_zone, JR_COUNT(zone), zone, err);
+	free(host);
+	return ok || (jr_zone_blame_zone(b->opts->time_zone, err) && false);
 }
 
 static bool

@@ -220,13 +220,14 @@ jr_enqueue_request_release(struct jr_enqueue_request *request)
 	free(request->at);
 }
 
-void
+char *
 jr_enqueue_request_zone(const struct jr_enqueue_opts *opts, const char *values[2])
 {
-	const char *tz = getenv("TZ");
+	char *host = opts->time_zone == NULL ? jr_zone_of_host() : NULL;
 
 	values[0] = opts->time_zone;
-	values[1] = tz != NULL && tz[0] == ':' ? tz + 1 : tz;
+	values[1] = host;
+	return host;
 }
 
 bool
@@ -238,14 +239,17 @@ jr_request_resolve_at(
 	const struct jr_statement statements[] = {
 	    {jr_sql_enqueue_zone, JR_COUNT(zone), zone}, {jr_sql_enqueue_at, JR_COUNT(at), at}};
 	PGresult *results[JR_COUNT(statements)] = {NULL};
+	char *host;
+	bool ok;
 
 	if (opts->at == NULL)
 		return true;
-	jr_enqueue_request_zone(opts, zone);
-	if (!jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err)) {
-		if (strcmp(err->sqlstate, "JR065") == 0)
-			jr_fail_in(err, "--time-zone");
-		jr_zone_blame_time("--at", opts->at, err);
+	host = jr_enqueue_request_zone(opts, zone);
+	ok = jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err);
+	free(host);
+	if (!ok) {
+		if (!jr_zone_blame_zone(opts->time_zone, err))
+			jr_zone_blame_time("--at", opts->at, err);
 		return false;
 	}
 	request->at = jr_xstrdup(PQgetvalue(results[1], 0, 0));

@@ -60,8 +60,8 @@ bool jr_enqueue_request_make(struct jr_enqueue_request *request, const struct jr
     char **argv, struct jr_err *err) JR_MUST;
 void jr_enqueue_request_release(struct jr_enqueue_request *request);
 
-/* The parameters of enqueue_zone.sql, which sets the zone in which times are read. Borrowed. */
-void jr_enqueue_request_zone(const struct jr_enqueue_opts *opts, const char *values[2]);
+/* The parameters of enqueue_zone.sql, which sets the zone in which times are read. Caller frees the result later. */
+char *jr_enqueue_request_zone(const struct jr_enqueue_opts *opts, const char *values[2]);
 
 /* Let the database turn --at into a point in time, once: a second try must not read "tomorrow" again. */
 bool jr_request_resolve_at(struct jr_db *db, const struct jr_enqueue_opts *opts, struct jr_enqueue_request *request,

@@ -115,9 +115,25 @@ jr_zone_blame_time(const char *option, const char *text, struct jr_err *err)
 	jr_fail_in(err, option);
 }
 
+static bool
+blame_host(struct jr_err *err)
+{
+	jr_fail_in(err, "the zone of this host (TZ, /etc/localtime); use --time-zone");
+	return true;
+}
+
 void
 jr_zone_blame(struct jr_err *err)
 {
 	if (strcmp(err->sqlstate, "22023") == 0 && strncmp(err->msg, "time zone ", 10) == 0)
-		jr_fail_in(err, "the zone of this host (TZ, /etc/localtime); use --time-zone");
+		blame_host(err);
+}
+
+bool
+jr_zone_blame_zone(const char *time_zone, struct jr_err *err)
+{
+	/* The name of a parameter is the same in all languages. A zone in the time itself is none of our business. */
+	if (strcmp(err->sqlstate, "JR065") != 0 && strstr(err->msg, "\"TimeZone\"") == NULL)
+		return false;
+	return time_zone == NULL ? blame_host(err) : !jr_fail_in(err, "--time-zone");
 }

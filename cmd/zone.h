@@ -28,4 +28,7 @@ void jr_zone_blame_time(const char *option, const char *text, struct jr_err *err
 /* The server may have refused the zone of this host: then say so in *err. */
 void jr_zone_blame(struct jr_err *err);
 
+/* The same for the zone in which enqueue reads times: `time_zone`, else (NULL) that of this host. Has it? */
+bool jr_zone_blame_zone(const char *time_zone, struct jr_err *err);
+
 #endif

@@ -1,7 +1,7 @@
--- enqueue_zone: set the time zone in which --at is read, for this transaction: $1 (--time-zone), which the server must
--- know, else $2 (TZ of the caller) if it is the name of a zone, else the default of the server, role or database.
--- ":NAME" is always a zone, never an abbreviation.
-select set_config('TimeZone', coalesce(':' || $1::text,
-	(select z.name from pg_timezone_names z where $1::text is null and lower(z.name) = lower($2::text) limit 1),
-	(select s.reset_val from pg_settings s where s.name = 'TimeZone')), true)
-from jobrun.next_slots('@daily', coalesce($1::text, 'UTC')) checked
+-- enqueue_zone: set the time zone in which times without one are read, for this transaction: $1 (--time-zone), else $2, that of
+-- the caller's host. The server must know it. ":NAME" is always a zone, never an abbreviation. TZ of a host may also be a rule
+-- of POSIX, such as CET-1CEST or <+03>-3, which goes as it is.
+select set_config('TimeZone', case when z.is_rule then z.name else ':' || z.name end, true)
+from (select coalesce($1::text, $2::text) as name,
+	$1::text is null and $2::text ~ '^([A-Za-z]{3,}|<[A-Za-z0-9+-]+>)[+-]?[0-9]' as is_rule) z
+cross join lateral jobrun.next_slots('@daily', case when z.is_rule then 'UTC' else z.name end) checked

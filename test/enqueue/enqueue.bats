@@ -117,18 +117,53 @@ refused() {
 	assert_equal "$status" 64
 }
 
-@test "--at is read in --time-zone, else in TZ, else in the zone of the server" {
+# at ID: the time of a run
+at() {
+	q "select to_char(run_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI') from jobrun.job_runs where id = $1"
+}
+
+@test "--at is read in --time-zone, else in the zone that TZ of this host says, never in that of the server" {
 	q "alter database $JR_DATABASE set timezone to 'Asia/Tokyo'"
-	at() {
-		q "select to_char(run_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI') from jobrun.job_runs where id = $1"
-	}
+	assert_equal "$(at "$(enqueue work --at '2031-07-01 12:00')")" '2031-07-01 12:00'
 	assert_equal "$(at "$(enqueue work --at '2031-07-01 12:00' --time-zone Europe/Berlin)")" '2031-07-01 10:00'
-	assert_equal "$(at "$(TZ=America/New_York enqueue work --at '2031-07-01 12:00')")" '2031-07-01 16:00'
-	assert_equal "$(at "$(TZ=:America/New_York enqueue work --at '2031-07-01 12:00')")" '2031-07-01 16:00'
-	assert_equal "$(at "$(TZ='<X>3' enqueue work --at '2031-07-01 12:00')")" '2031-07-01 03:00'
-	assert_equal "$(at "$(env -u TZ "$JOBRUN" enqueue work --at '2031-07-01 12:00')")" '2031-07-01 03:00'
+	ln -s /usr/share/zoneinfo/America/New_York local
+	for tz in America/New_York :America/New_York /usr/share/zoneinfo/America/New_York "$PWD/local" EST5EDT,M3.2.0,M11.1.0; do
+		assert_equal "$tz $(at "$(TZ=$tz enqueue work --at '2031-07-01 12:00')")" "$tz 2031-07-01 16:00"
+	done
+	assert_equal "$(at "$(TZ='<X>3' enqueue work --at '2031-07-01 12:00')")" '2031-07-01 15:00'
 	assert_equal "$(at "$(enqueue work --at '2031-07-01 12:00+02')")" '2031-07-01 10:00'
 	assert_equal "$(at "$(enqueue work --at '2031-07-01 12:00 Europe/Berlin')")" '2031-07-01 10:00'
+	echo '{"run_at":"2031-07-01 12:00"}' >lines
+	TZ=/usr/share/zoneinfo/America/New_York jr_ok enqueue work --batch lines --per-run
+	assert_equal "$(at "$(q 'select max(id) from jobrun.job_runs')")" '2031-07-01 16:00'
+}
+
+@test "without TZ, --at is read in the zone that /etc/localtime of this host names" {
+	unshare -m true 2>/dev/null || skip 'needs a mount namespace'
+	cp -a /etc etc
+	ln -sf /usr/share/zoneinfo/Europe/Berlin etc/localtime
+	run unshare -m sh -c 'mount --bind etc /etc && unset TZ && exec "$@"' - "$JOBRUN" enqueue work --at '2031-07-01 12:00'
+	assert_success
+	assert_equal "$(at "$output")" '2031-07-01 10:00'
+}
+
+@test "a zone of this host that the server does not know is refused, and the line says what to use" {
+	local unknown='the zone of this host [(]TZ, /etc/localtime[)]; use --time-zone:'
+	TZ=Mars/Base refused 65 "$unknown time zone \"Mars/Base\" is not known here; write a name" work --at '2031-07-01 12:00'
+	TZ=ABC999 refused 65 "$unknown .*ABC999" work --at '2031-07-01 12:00'
+	echo '{}' >lines
+	TZ=Mars/Base refused 65 "$unknown time zone \"Mars/Base\" is not known here" work --batch lines --per-run
+	TZ=Mars/Base jr_ok enqueue work --batch lines --per-run --time-zone UTC
+	TZ=Mars/Base jr_ok enqueue work --batch lines
+}
+
+@test "-n shows when a run would be due, in the zone of this host" {
+	TZ=Europe/Berlin jr_ok enqueue work -n --at '2090-07-01 12:00'
+	assert_regex "$output" '^would queue work: queue default, priority 100, due 2090-07-01 12:00:00[+]02:00 \(in [0-9]+d.*\)$'
+	jr_ok enqueue work -n --at '2090-07-01 12:00' --time-zone Europe/Berlin
+	assert_regex "$output" ', due 2090-07-01 10:00:00[+]00:00 \(in [0-9]+d.*\)$'
+	jr_ok enqueue work -n
+	assert_regex "$output" ', due now$'
 }
 
 @test "--at in the past means now; a time that never comes or makes no sense is refused" {
@@ -182,7 +217,7 @@ refused() {
 
 @test "-n checks everything and queues nothing" {
 	jr_ok enqueue -n work --in 5m --queue slow
-	assert_equal "$output" 'would queue work: queue slow, priority 100, due in 5m'
+	assert_regex "$output" '^would queue work: queue slow, priority 100, due [0-9 :+-]+ \(in 5m\)$'
 	jr_ok enqueue -n work --json
 	assert_equal "$(jq -c '[.id, .created]' <<<"$output")" '[null,true]'
 	refused 65 'not JSON' -n work '{'
