@@ -160,6 +160,39 @@ begin
 end
 $fn$;
 
+-- open_runs: for calls that enqueue many runs: how many unfinished runs the caller has, and the highest number that it may have;
+-- nulls if nothing limits it. It reads no more than that number. As for check_open, the calls of other sessions may come in between.
+create or replace function jobrun.open_runs(out open bigint, out most bigint)
+language plpgsql stable security definer
+set search_path = pg_catalog, jobrun, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $fn$
+declare
+	v_caller constant name := jobrun.caller();
+begin
+	if jobrun.may('run', 'admin') then
+		return;
+	end if;
+	select max(g.max_open) into most from jobrun.job_grants g join pg_roles o on o.rolname = g.role
+	where g.kind = 'enqueue' and pg_has_role(v_caller, o.oid, 'usage');
+	if most is not null then
+		select count(*) into open from (select from jobrun.job_runs r
+			where r.is_counted and r.finished_at is null and r.created_by = v_caller limit most) l;
+	end if;
+end
+$fn$;
+
+-- one_more: what open_runs() has said, after the caller has enqueued one more. When there is no room left, runs are counted anew,
+-- since some may have ended.
+create or replace function jobrun.one_more(inout open bigint, inout most bigint)
+language plpgsql stable set search_path = pg_catalog, jobrun, pg_temp as $fn$
+begin
+	if open + 1 < most then
+		open := open + 1;
+	else
+		select c.open, c.most into open, most from jobrun.open_runs() c;
+	end if;
+end
+$fn$;
+
 -- bound_run: limits for roles that may only enqueue: at most 1,000 attempts, and at least a second between two
 -- attempts. Values of a definition are not limited. Seconds are compared, as runners count them: as intervals, '-1 year 365 days
 -- 06:00' is more than a second, because a year counts as 360 days, but it is no time at all.
@@ -484,8 +517,10 @@ begin
 end
 $fn$;
 
--- insert_run: insert the row of new_run, unless a run with one of its keys exists already.
-create or replace function jobrun.insert_run(run jobrun.job_runs, on_conflict text) returns jobrun.enqueued
+-- insert_run: insert the row of new_run, unless a run with one of its keys exists already. has_room: the caller of jobrun may have
+-- one more, which need not be counted.
+create or replace function jobrun.insert_run(run jobrun.job_runs, on_conflict text, has_room boolean default false)
+returns jobrun.enqueued
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 #variable_conflict use_column
 declare
@@ -525,7 +560,7 @@ begin
 			end if;
 		end if;
 
-		if v_new.is_counted then
+		if v_new.is_counted and not has_room then
 			perform jobrun.check_open(v_new, 1);
 		end if;
 		insert into jobrun.job_runs as r (job_type, payload, queue, priority, run_at, expires_at, max_attempts, timeout,
@@ -565,6 +600,57 @@ begin
 end
 $fn$;
 
+-- enqueue_with: enqueue_run with these options; their payload, if there is one, counts. open: what the caller knows of its unfinished
+-- runs, see open_runs(); one more is not counted again. null: nothing.
+-- Two transactions that enqueue the same keys in different orders wait for each other. The server's deadlock error is
+-- reported to the client as 40001: try again. That takes a subtransaction. The first key of a transaction needs none
+-- (it can only deadlock in lock_waiting, which has its own), and a transaction with very many keys cannot afford one
+-- for each.
+create or replace function jobrun.enqueue_with(job_type text, payload jsonb, o jobrun.run_options, open bigint default null)
+returns jobrun.enqueued
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_conflict constant text := coalesce(o.on_conflict, 'keep');
+	v_new      jobrun.job_runs;
+	v_most     bigint;
+	v_has_room boolean;
+	v_done     jobrun.enqueued;
+begin
+	if v_conflict <> 'keep' then
+		perform jobrun.check_conflict(v_conflict, o.unique_key);
+	end if;
+	if starts_with(o.idempotency_key, 'on_dead:') then
+		raise exception 'idempotency_key "%": those that begin with "on_dead:" are reserved', left(o.idempotency_key, 100)
+			using errcode = 'JR065';
+	end if;
+	perform jobrun.check_type(job_type);
+	if o.max_attempts > 1000 or num_nonnulls(o.backoff_base, o.backoff_cap) > 0 then
+		select b.* into o.max_attempts, o.backoff_base, o.backoff_cap
+		from jobrun.bound_run(o.max_attempts, o.backoff_base, o.backoff_cap) b;
+	end if;
+	v_new := jobrun.new_run(job_type, coalesce(o.payload, payload), o.queue, o.priority, o.run_in, o.run_at, o.expires_in,
+		o.max_attempts, o.timeout, o.backoff_base, o.backoff_cap, o.idempotency_key, o.unique_key, o.concurrency_key, o.parent_id,
+		o.trace_context);
+	v_most := jobrun.check_grant(v_new);
+	v_new.is_counted := v_most is not null;
+	v_has_room := coalesce(open < v_most, false);
+	if num_nonnulls(o.idempotency_key, o.unique_key) > 0 and jobrun.nth_key() between 2 and 50 then
+		begin
+			v_done := jobrun.insert_run(v_new, v_conflict, v_has_room);
+		exception when deadlock_detected then
+			raise exception 'another transaction enqueues the same keys in another order; try again'
+				using errcode = 'serialization_failure';
+		end;
+	else
+		v_done := jobrun.insert_run(v_new, v_conflict, v_has_room);
+	end if;
+	if (v_done.created or v_done.replaced) and v_done.run_at <= now() then
+		perform jobrun.call_runners(v_done.job_type || ' ' || v_done.priority || ' ' || v_done.queue);
+	end if;
+	return v_done;
+end
+$fn$;
+
 -- --------------------------------------------------------------------------------------------------------- for clients
 
 -- enqueue_run: enqueue one run in the caller's transaction; also returns whether the run is new. enqueue() returns only
@@ -578,10 +664,7 @@ $fn$;
 --                           counts, too. The newest run of a key wins: when it starts, the older waiting ones end.
 --                           Without a key only keep, the default, is possible
 -- Bad data raises JR065. In REPEATABLE READ and SERIALIZABLE it may raise 40001, as any write may.
--- Two transactions that enqueue the same keys in different orders wait for each other. The server's deadlock error is
--- reported to the client as 40001: try again. That takes a subtransaction. The first key of a transaction needs none
--- (it can only deadlock in lock_waiting, which has its own), and a transaction with very many keys cannot afford one
--- for each.
+-- It also raises 40001 if another transaction enqueues the same keys in another order, see enqueue_with.
 create or replace function jobrun.enqueue_run(
 	job_type        text,
 	payload         jsonb       default null,
@@ -602,39 +685,9 @@ create or replace function jobrun.enqueue_run(
 	trace_context   text        default null)
 returns jobrun.enqueued
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
-declare
-	v_conflict constant text := coalesce(on_conflict, 'keep');
-	v_new      jobrun.job_runs;
-	v_done     jobrun.enqueued;
 begin
-	if v_conflict <> 'keep' then
-		perform jobrun.check_conflict(v_conflict, unique_key);
-	end if;
-	if starts_with(idempotency_key, 'on_dead:') then
-		raise exception 'idempotency_key "%": those that begin with "on_dead:" are reserved', left(idempotency_key, 100)
-			using errcode = 'JR065';
-	end if;
-	perform jobrun.check_type(job_type);
-	if max_attempts > 1000 or num_nonnulls(backoff_base, backoff_cap) > 0 then
-		select b.* into max_attempts, backoff_base, backoff_cap from jobrun.bound_run(max_attempts, backoff_base, backoff_cap) b;
-	end if;
-	v_new := jobrun.new_run(job_type, payload, queue, priority, run_in, run_at, expires_in, max_attempts, timeout, backoff_base,
-		backoff_cap, idempotency_key, unique_key, concurrency_key, parent_id, trace_context);
-	v_new.is_counted := jobrun.check_grant(v_new) is not null;
-	if (idempotency_key is not null or unique_key is not null) and jobrun.nth_key() between 2 and 50 then
-		begin
-			v_done := jobrun.insert_run(v_new, v_conflict);
-		exception when deadlock_detected then
-			raise exception 'another transaction enqueues the same keys in another order; try again'
-				using errcode = 'serialization_failure';
-		end;
-	else
-		v_done := jobrun.insert_run(v_new, v_conflict);
-	end if;
-	if (v_done.created or v_done.replaced) and v_done.run_at <= now() then
-		perform jobrun.call_runners(v_done.job_type || ' ' || v_done.priority || ' ' || v_done.queue);
-	end if;
-	return v_done;
+	return jobrun.enqueue_with(job_type, payload, row(null, queue, priority, run_in, run_at, expires_in, max_attempts, timeout,
+		backoff_base, backoff_cap, idempotency_key, unique_key, on_conflict, concurrency_key, parent_id, trace_context)::jobrun.run_options);
 end
 $fn$;
 

@@ -40,16 +40,6 @@ begin
 end
 $fn$;
 
--- enqueue_with: enqueue_run with these options; their payload, if there is one, counts.
-create or replace function jobrun.enqueue_with(job_type text, payload jsonb, o jobrun.run_options) returns jobrun.enqueued
-language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
-begin
-	return jobrun.enqueue_run(job_type, coalesce(o.payload, payload), o.queue, o.priority, o.run_in, o.run_at, o.expires_in,
-		o.max_attempts, o.timeout, o.backoff_base, o.backoff_cap, o.idempotency_key, o.unique_key, o.on_conflict, o.concurrency_key,
-		o.parent_id, o.trace_context);
-end
-$fn$;
-
 -- enqueue_many_with: enqueue_many with these options, which have no keys; returns how many.
 create or replace function jobrun.enqueue_many_with(job_type text, payloads jsonb[], o jobrun.run_options) returns bigint
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -84,6 +74,7 @@ declare
 	v_head jobrun.new_runs;
 	v_o    jobrun.run_options;
 	v_done jobrun.enqueued;
+	v_open record;
 	v_line bigint;
 	v_all  record;
 	v_row  record;
@@ -102,10 +93,14 @@ begin
 	elsif num_nonnulls(v_o.idempotency_key, v_o.unique_key) = 0 and v_all.alike then
 		perform jobrun.count_up('jobrun.new_runs_created', jobrun.enqueue_many_with(v_head.job_type, v_all.payloads, v_o));
 	else
+		select c.* into v_open from jobrun.open_runs() c;
 		for v_row in select a.*, row_number() over (order by a.nr) as line from added a order by a.nr loop
 			continue when num_nonnulls(v_row.job_type, v_row.payload, v_row.options, v_row.run) = 0;
 			v_line := v_row.line;
-			v_done := jobrun.enqueue_with(v_row.job_type, v_row.payload, jobrun.read_options(v_row.options, v_row.run));
+			v_done := jobrun.enqueue_with(v_row.job_type, v_row.payload, jobrun.read_options(v_row.options, v_row.run), v_open.open);
+			if v_done.created and v_open.open is not null then
+				v_open := jobrun.one_more(v_open.open, v_open.most);
+			end if;
 			perform jobrun.count_up(case when v_done.created then 'jobrun.new_runs_created' else 'jobrun.new_runs_existed' end, 1);
 		end loop;
 	end if;
@@ -153,6 +148,7 @@ create or replace function jobrun.enqueue_lines(job_type text, lines bytea[], op
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_o       jobrun.run_options;
+	v_open    record;
 	v_created boolean;
 	v_line    bigint;
 	v_bytes   bytea;
@@ -169,14 +165,18 @@ begin
 			from (select unnest(lines) as line) l where l.line is not null), v_o);
 		return;
 	end if;
+	select c.* into v_open from jobrun.open_runs() c;
 	v_line := 0;
 	foreach v_bytes in array lines loop
 		v_line := v_line + 1;
 		continue when v_bytes is null;
 		v_o := jobrun.read_options(options, convert_from(v_bytes, 'UTF8')::jsonb);
-		v_created := (jobrun.enqueue_with(job_type, null, v_o)).created;
+		v_created := (jobrun.enqueue_with(job_type, null, v_o, v_open.open)).created;
 		created := created + v_created::integer;
 		existed := existed + (not v_created)::integer;
+		if v_created and v_open.open is not null then
+			v_open := jobrun.one_more(v_open.open, v_open.most);
+		end if;
 	end loop;
 exception when others then
 	-- The server says in the detail what is wrong with the JSON, and quotes in the context how far it came, both in its own language.

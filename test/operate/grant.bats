@@ -1098,6 +1098,8 @@ objects() {
 		function nth_key: admin
 		function old_months: admin
 		function oldest_due: read run admin
+		function one_more: admin
+		function open_runs: admin
 		function other_paused_types: read run admin
 		function other_queues: read run admin
 		function other_types: enqueue read run admin
