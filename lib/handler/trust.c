@@ -102,7 +102,7 @@ still_holds(const struct jr_trust *trust, int64_t now_ms)
 	return holds;
 }
 
-/* The first bytes of a file, terminated. Returns their number; "" and -1 if we may not read it, though the kernel could. */
+/* The first bytes of a file, terminated, and their number. "" and -1 if we may not read it, though the kernel could. */
 static ssize_t
 read_beginning(const char *path, char bytes[LINE_READ + 1])
 {
