@@ -34,32 +34,6 @@
 #define COMMAND_REFERENCE(name) &jr_cmd_##name,
 static const struct jr_cmd *const commands[] = {JR_COMMANDS(COMMAND_REFERENCE)};
 
-#define AT(field) offsetof(struct jr_app, field)
-
-/* clang-format off */
-static const struct jr_option global_options[] = {
-	{ .name = "dbname", .letter = 'd', .arg = "CONNINFO", .help = "database: name, conninfo string or URI",
-	    .type = JR_OPT_SECRET, .offset = AT(dbname) },
-	{ .name = "json", .help = "print a JSON document on stdout", .type = JR_OPT_FLAG, .offset = AT(json) },
-	{ .name = "log-format", .arg = "FORMAT", .help = "log lines on stderr: text or json (text)", .type = JR_OPT_STRING,
-	    .offset = AT(log_format), .env = "JOBRUN_LOG_FORMAT", .choices = "text json" },
-	{ .name = "no-pager", .help = "print directly, also what is longer than the screen", .type = JR_OPT_FLAG,
-	    .offset = AT(no_pager) },
-	{ .name = "verbose", .letter = 'v', .help = "print more on stderr; twice: even more", .type = JR_OPT_COUNT,
-	    .offset = AT(verbose) },
-	{ .name = "help", .letter = 'h', .help = "print this text", .type = JR_OPT_FLAG, .offset = AT(help) },
-	{ .name = "version", .letter = 'V', .help = "versions of jobrun and its libraries", .type = JR_OPT_FLAG,
-	    .offset = AT(version) },
-	JR_OPTIONS_END,
-};
-/* clang-format on */
-
-const struct jr_option *
-jr_global_options(void)
-{
-	return global_options;
-}
-
 static const struct jr_cmd *
 find_command(const char *name)
 {
@@ -109,7 +83,7 @@ print_help(FILE *out)
 		}
 	}
 	fputs("\nOptions of every command\n", out);
-	jr_options_print(out, global_options);
+	jr_options_print(out, jr_global_options());
 	jr_help_text(out,
 	    "\nThe database: -d, else JOBRUN_DATABASE_URL, else DATABASE_URL (unless PGHOST, PGSERVICE or PGDATABASE\n"
 	    "is set), else libpq's defaults.\n"
@@ -136,7 +110,7 @@ print_command_help(FILE *out, const struct jr_cmd *cmd)
 		jr_options_print(out, cmd->options);
 	}
 	fputs("\nOptions of every command\n", out);
-	jr_options_print(out, global_options);
+	jr_options_print(out, jr_global_options());
 }
 
 static void
@@ -293,7 +267,7 @@ static int
 run_command(const struct jr_cmd *cmd, struct jr_app *app, int argc, char **argv, struct jr_err *err)
 {
 	void *values = jr_xcalloc(1, cmd->size + 1);
-	const struct jr_option_set sets[] = {{cmd->options, values}, {global_options, app}};
+	const struct jr_option_set sets[] = {{cmd->options, values}, {jr_global_options(), app}};
 	int own = cmd->takes_command ? find_dashes(argc, argv) : argc;
 	int first = 0, status;
 
@@ -373,7 +347,7 @@ fail_early(struct jr_app *app, int argc, char **argv, struct jr_err *err)
 static int
 dispatch_to(struct jr_app *app, int argc, char **argv, struct jr_err *err)
 {
-	const struct jr_option_set globals = {global_options, app};
+	const struct jr_option_set globals = {jr_global_options(), app};
 	int once = find_once(argc, argv), first = 0;
 
 	if (!jr_options_environment(&globals, err) || !jr_options_parse(&globals, 1, true, once, argv, &first, err))
@@ -420,7 +394,7 @@ dispatch(int argc, char **argv, struct ending *ending, struct jr_err *err)
 
 	*ending = (struct ending){app.plugin, app.passes_status};
 	free(app.line);
-	jr_options_release(&(struct jr_option_set){global_options, &app});
+	jr_options_release(&(struct jr_option_set){jr_global_options(), &app});
 	return status;
 }
 

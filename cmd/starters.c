@@ -16,6 +16,7 @@
 #include "base/crontab.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "calls.h"
 #include "command_output.h"
 #include "starters_parts.h"
 
@@ -24,11 +25,23 @@
 #define CRONTAB_MS 2000
 #define CRON_PATH "/usr/bin:/bin"
 
+static bool
+is_runner(const struct jr_call *call)
+{
+	return strcmp(call->command, "run") == 0;
+}
+
 bool
 jr_starters_starts_runner(const char *command)
 {
-	return jr_crontab_calls(command, "jobrun") &&
-	       (jr_crontab_calls(command, "run") || jr_crontab_calls(command, "--once"));
+	struct jr_calls calls;
+	bool starts = false;
+
+	jr_calls_find(&calls, command);
+	for (size_t i = 0; i < calls.count; i++)
+		starts = starts || is_runner(&calls.items[i]);
+	jr_calls_release(&calls);
+	return starts;
 }
 
 bool
@@ -299,40 +312,23 @@ jr_starters_is_in_path(const char *name, const char *path)
 	return found;
 }
 
-static bool
-is_directory(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-/* A variable that is set, or a URL, may end as the name of a program does. */
-static bool
-names_jobrun(const char *word)
-{
-	return strchr(word, '=') == NULL && strstr(word, "://") == NULL && jr_crontab_calls(word, "jobrun");
-}
-
 char *
 jr_starters_program(const char *command, const char *path)
 {
-	static const char ends[] = " \t;&|()<>\n\"'";
-	char *found = NULL;
+	const char *found = NULL;
+	struct jr_calls calls;
+	char *program;
+	bool is_there = false;
 
-	for (const char *at = command; *at != '\0';) {
-		size_t len = strcspn(at, ends);
-		char *word = jr_xmemdup0(at, len);
-		bool is_one = names_jobrun(word);
-
-		if (is_one && jr_starters_is_in_path(word, path)) {
-			free(found);
-			return word;
-		}
-		if (is_one && found == NULL && !is_directory(word))
-			found = jr_xstrdup(word);
-		free(word);
-		at += len + (at[len] != '\0');
+	jr_calls_find(&calls, command);
+	for (size_t i = 0; !is_there && i < calls.count; i++) {
+		if (!is_runner(&calls.items[i]))
+			continue;
+		is_there = jr_starters_is_in_path(calls.items[i].program, path);
+		if (is_there || found == NULL)
+			found = calls.items[i].program;
 	}
-	return found != NULL ? found : jr_xstrdup("jobrun");
+	program = jr_xstrdup(found != NULL ? found : "jobrun");
+	jr_calls_release(&calls);
+	return program;
 }

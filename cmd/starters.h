@@ -2,8 +2,8 @@
  * starters: what starts runners on this host: lines of crontabs, and systemd timers.
  *
  * The crontab of the caller is asked of crontab(1), within a time limit. /etc/crontab, /etc/cron.d and the units of
- * systemd are read as files. A line, or the ExecStart= of a timer's service, counts if it calls jobrun with the word
- * run or --once. A script that calls jobrun is not seen.
+ * systemd are read as files. A line, or the ExecStart= of a timer's service, counts if it calls jobrun run or
+ * jobrun --once (calls.h). A script that calls jobrun is not seen.
  */
 #ifndef JR_STARTERS_H
 #define JR_STARTERS_H
@@ -42,8 +42,8 @@ void jr_starters_release(struct jr_starters *starters);
 bool jr_starters_is_in_path(const char *name, const char *path) JR_MUST;
 
 /*
- * The word of the command that starts jobrun: of those that name it one that is a program, else the first one that is
- * no directory. Never a word that may have a password in it. Caller frees.
+ * The word of the command that names jobrun where it starts a runner: one that is a program, else the first one. Never
+ * a word that may have a password in it. Caller frees.
  */
 char *jr_starters_program(const char *command, const char *path) JR_MUST;
 

@@ -9,7 +9,7 @@
 
 #include "starters.h"
 
-/* Does it call jobrun to run what is due? */
+/* Does it call jobrun run or jobrun --once? */
 bool jr_starters_starts_runner(const char *command) JR_MUST;
 
 /* Is a database named in this text, or may it be? */

@@ -151,6 +151,11 @@ JOBRUN_STATE_DIR=$JOBRUN_STATE_DIR
 	rm -r "$HOME/.config"
 	crontab <<<"* * * * * $JOBRUN check"
 	finds cron warn 'nothing runs on this host'
+	crontab <<-EOF
+		* * * * * $JOBRUN exec sync -- /opt/sync/run --all
+		* * * * * $JOBRUN -d x enqueue report '{"kind": "run"}'
+	EOF
+	finds cron warn 'nothing runs on this host'
 	crontab <<<"* * * * * $JOBRUN run --for 59s"
 	finds cron warn 'your crontab names no database, and this shell does' '^crontab -e$'
 	crontab <<<"JOBRUN_DATABASE_URL=x"$'\n'"* * * * * $JOBRUN run --for 59s"

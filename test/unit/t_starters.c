@@ -9,7 +9,9 @@
 #include <cmocka.h>
 
 /* The program is no library: what is tested is compiled into the test. */
+#include "../../cmd/calls.c"           /* NOLINT(bugprone-suspicious-include) */
 #include "../../cmd/command_output.c"  /* NOLINT(bugprone-suspicious-include) */
+#include "../../cmd/global_options.c"  /* NOLINT(bugprone-suspicious-include) */
 #include "../../cmd/starters.c"        /* NOLINT(bugprone-suspicious-include) */
 #include "../../cmd/starters_timers.c" /* NOLINT(bugprone-suspicious-include) */
 
@@ -94,6 +96,23 @@ system_crontabs_are_read_with_their_user_and_path(void **state)
 }
 
 static void
+only_a_line_that_calls_jobrun_run_starts_runners(void **state)
+{
+	static const char *const others[] = {"jobrun exec sync -- /opt/sync/run --all",
+	    "jobrun -d x enqueue report '{\"kind\": \"run\"}'", "cd /var/lib/jobrun && ./run", "jobrun list --once",
+	    "jobrun -d run", "sudo -u jobrun /opt/x run", "/opt/x # jobrun run"};
+	static const char *const runners[] = {"jobrun run --for 59s", "/x/jobrun -d 'host=a dbname=b' --once",
+	    "flock -n /run/jobrun jobrun run", "env A=b jobrun --log-format json run", "sh -c 'jobrun run'",
+	    "jobrun check; cd /x && jobrun run"};
+
+	(void)state;
+	for (size_t i = 0; i < JR_COUNT(others); i++)
+		assert_false(jr_starters_starts_runner(others[i]));
+	for (size_t i = 0; i < JR_COUNT(runners); i++)
+		assert_true(jr_starters_starts_runner(runners[i]));
+}
+
+static void
 what_cannot_be_read_is_said(void **state)
 {
 	(void)state;
@@ -138,6 +157,7 @@ programs_are_found_as_a_shell_finds_them(void **state)
 	    {"cd /jobrun.d; nice \"/opt/bin/jobrun\" run", "/opt/bin/jobrun"},
 	    {"A=postgresql://a:b@c/jobrun /x/jobrun run -d postgresql://a:b@c/jobrun", "/x/jobrun"},
 	    {"jobrun run; /bin/sh/jobrun", "jobrun"},
+	    {"jobrun list; cd /bin/jobrun && nice /opt/jobrun --once", "/opt/jobrun"},
 	    {"run", "jobrun"},
 	};
 
@@ -184,6 +204,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_host_without_files_starts_nothing),
 	    cmocka_unit_test(system_crontabs_are_read_with_their_user_and_path),
+	    cmocka_unit_test(only_a_line_that_calls_jobrun_run_starts_runners),
 	    cmocka_unit_test(what_cannot_be_read_is_said),
 	    cmocka_unit_test(timers_start_their_services_if_they_are_enabled),
 	    cmocka_unit_test(programs_are_found_as_a_shell_finds_them),
