@@ -12,6 +12,7 @@
 
 #include "base/crontab.h"
 #include "base/mem.h"
+#include "calls.h"
 #include "commands.h"
 #include "import.h"
 #include "payload.h"
@@ -274,6 +275,18 @@ tell_database(const struct jr_import *import)
 		    own == NULL ? "" : " of this shell");
 }
 
+static bool
+calls_jobrun(const char *shell_command)
+{
+	struct jr_calls calls;
+	bool found;
+
+	jr_calls_find(&calls, shell_command);
+	found = calls.count > 0;
+	jr_calls_release(&calls);
+	return found;
+}
+
 static void
 add_entry(struct jr_import *import, const struct jr_crontab_line *line, const char *text, size_t len)
 {
@@ -284,7 +297,7 @@ add_entry(struct jr_import *import, const struct jr_crontab_line *line, const ch
 	import->with_user += has_user(line) ? 1 : 0;
 	jr_crontab_translate(line->command, &shell_command, &input);
 	why = why_not(import, line, shell_command);
-	if (why != NULL || jr_crontab_calls(shell_command, "jobrun"))
+	if (why != NULL || calls_jobrun(shell_command))
 		add_unchanged(import, text, len, why);
 	else if (import->definitions)
 		jr_import_define(import, line, shell_command, input);

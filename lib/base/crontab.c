@@ -229,22 +229,6 @@ base_name(const char *word, size_t *len)
 	return word;
 }
 
-bool
-jr_crontab_calls(const char *shell_command, const char *program)
-{
-	const char *word = shell_command;
-
-	while (*word != '\0') {
-		size_t all = strcspn(word, WORD_ENDS "\"'"), len = all;
-		const char *base = base_name(word, &len);
-
-		if (len == strlen(program) && strncmp(base, program, len) == 0)
-			return true;
-		word += all + (word[all] != '\0');
-	}
-	return false;
-}
-
 /* --- names --- */
 
 /* What is passed over behind a word that says nothing about the job, and behind its options. */

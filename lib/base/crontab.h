@@ -47,9 +47,6 @@ char *jr_crontab_entry(const char *shell_command) JR_MUST;
 /* Is it one program by its path with words that mean the same to every shell, so that no shell is needed? */
 bool jr_crontab_is_plain(const char *shell_command) JR_MUST;
 
-/* Does one of its words name this program, with or without a path? */
-bool jr_crontab_calls(const char *shell_command, const char *program) JR_MUST;
-
 /*
  * The name of the program or script that it runs, as a name of a definition; "job" if there is none that can be one.
  * Variables, redirections, tests, what prepares (cd, set, sleep), what ends (exit), and programs that run others (nice,

@@ -128,6 +128,31 @@ MAILTO = \"ops@example.org\"
 	assert_line --index 1 "$(cat old)"
 }
 
+@test "import crontab converts lines in which only a directory or a user is named jobrun, and leaves calls of jobrun alone" {
+	cat >old <<-'EOF'
+		PGHOST=db
+		0 1 * * * cd /var/lib/jobrun && ./purge
+		0 2 * * * sudo -u jobrun /opt/x
+		0 3 * * * pg_dump -d jobrun >/backup/jobrun
+	EOF
+	cat >calls <<-'EOF'
+		* * * * * jobrun -d "host=db dbname=x" --once
+		0 1 * * * su jobrun -c 'jobrun prune'
+		0 1 * * * cd /x && /opt/jobrun --log-format json enqueue report '{"date": "\%"}'
+	EOF
+	cat old calls >both
+	jr_ok import crontab both
+	printf '%s\n' "$output" >new
+	diff calls <(tail -n 3 new)
+	run sed -n '2,4s/.* exec \([^ ]*\) -- .*/\1/p' new
+	assert_output 'purge
+x
+pg_dump'
+	run_jobrun import crontab --definitions both >script
+	assert_equal "$(grep -c '"schedule"' script)" 3
+	diff calls <(sed -n 's/^# \([*0].* \* .*\)/\1/p' script)
+}
+
 @test "import crontab makes valid and different names" {
 	printf '1 1 * * * %s\n' '/a/backup' '/b/backup' 'nice -n 5 FOO=1 flock -n /run/x python3 -u /opt/Import.SQL' \
 		'cd /srv/app && php artisan schedule:run' '"' '/opt/jobrun.daily x' >old
