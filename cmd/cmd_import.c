@@ -12,6 +12,7 @@
 
 #include "base/crontab.h"
 #include "base/mem.h"
+#include "base/parse.h"
 #include "calls.h"
 #include "commands.h"
 #include "import.h"
@@ -42,6 +43,13 @@ static const struct jr_option import_options[] = {
 
 /* --- names --- */
 
+static void
+take(struct jr_import *import, char *name)
+{
+	import->names = jr_xrealloc(import->names, import->name_count + 1, sizeof(*import->names));
+	import->names[import->name_count++] = name;
+}
+
 static bool
 is_taken(const struct jr_import *import, const char *name)
 {
@@ -62,9 +70,49 @@ jr_import_name(struct jr_import *import, const char *shell_command)
 		name = jr_xasprintf("%s-%d", base, n);
 	}
 	free(base);
-	import->names = jr_xrealloc(import->names, import->name_count + 1, sizeof(*import->names));
-	import->names[import->name_count++] = name;
+	take(import, name);
 	return name;
+}
+
+/* An argument of exec may be its name. If it is that of an option, a name more is taken, which harms nothing. */
+static void
+take_names_of(struct jr_import *import, const char *shell_command)
+{
+	struct jr_calls calls;
+	struct jr_err unused;
+
+	jr_calls_find(&calls, shell_command);
+	for (size_t i = 0; i < calls.count; i++) {
+		const struct jr_call *call = &calls.items[i];
+
+		for (size_t k = 0; strcmp(call->command, "exec") == 0 && call->args[k] != NULL; k++) {
+			if (jr_parse_definition("name", call->args[k], &unused) && !is_taken(import, call->args[k]))
+				take(import, jr_xstrdup(call->args[k]));
+		}
+	}
+	jr_calls_release(&calls);
+}
+
+/* Of lines that are converted already, which may stand below those that are not. */
+static void
+take_names(struct jr_import *import, const char *text)
+{
+	while (*text != '\0') {
+		size_t len = strcspn(text, "\n");
+		struct jr_crontab_line line;
+
+		jr_crontab_read(&line, text, len, import->system);
+		if (line.kind == JR_CRONTAB_ENTRY) {
+			char *shell_command = NULL, *input = NULL;
+
+			jr_crontab_translate(line.command, &shell_command, &input);
+			take_names_of(import, shell_command);
+			free(shell_command);
+			free(input);
+		}
+		jr_crontab_release(&line);
+		text += len + (text[len] == '\n');
+	}
 }
 
 /* --- the variables --- */
@@ -330,8 +378,6 @@ add_line(struct jr_import *import, const char *text, size_t len)
 static void
 add_lines(struct jr_import *import, const char *text)
 {
-	if (import->definitions)
-		jr_import_define_begin(import);
 	while (*text != '\0') {
 		size_t len = strcspn(text, "\n");
 
@@ -382,6 +428,7 @@ import_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 		return (int)err->code;
 	import.program = own_path();
 	jr_buf_init(&import.out, OUT_MAX_BYTES);
+	take_names(&import, text);
 	add_lines(&import, text);
 	if (import.out.overflow)
 		jr_fail(err, JR_E_DATA, "%s: it is too long", path);
@@ -405,13 +452,14 @@ const struct jr_cmd jr_cmd_import = {
 	"Reads FILE, or without one or with \"-\" stdin (crontab -l | jobrun import crontab), and prints the new\n"
 	"crontab. It changes nothing and needs no database. Each line keeps its time, its user, and the bytes of its\n"
 	"command; variables and comments stay where they are. A line that is not converted is printed unchanged, and a\n"
-	"comment says why; lines that call jobrun are left alone. Names are made from the commands: two hosts whose\n"
-	"lines have the same name share one definition, so that only one of them runs at a time.\n"
+	"comment says why; lines that call jobrun are left alone. Names are made from the commands, and no other line\n"
+	"has them, those of jobrun exec included. Two hosts whose lines have the same name share one definition, so that\n"
+	"only one of them runs at a time.\n"
 	"The new lines need the database: put JOBRUN_DATABASE_URL=... at the top of the crontab, since cron does not\n"
 	"have the variables of a shell. Without such a line a warning says so.\n"
 	"\n"
 	"With --definitions the time zone is CRON_TZ= of the crontab, else TZ, else that of this host. Read the script\n"
-	"before you run it.\n",
+	"before you run it. It replaces no handler and no definition: where another one has the name, it ends.\n",
     .options = import_options,
     .defaults = &import_defaults,
     .size = sizeof(import_defaults),

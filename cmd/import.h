@@ -34,8 +34,7 @@ const char *jr_import_variable(const struct jr_import *import, const char *name)
 const char *jr_import_shell(const struct jr_import *import);
 bool jr_import_names_database(const struct jr_import *import);
 
-/* The script of --definitions: its beginning, the handler of a line, the definitions. */
-void jr_import_define_begin(struct jr_import *import);
+/* The script of --definitions: add the handler of a line; put around all of them what they need. */
 void jr_import_define(
     struct jr_import *import, const struct jr_crontab_line *line, const char *shell_command, const char *input);
 void jr_import_define_end(struct jr_import *import);

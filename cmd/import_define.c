@@ -3,7 +3,9 @@
  *
  * A handler does what cron does before it starts a shell: the variables, the home directory, the input. What must hold:
  * every text of the crontab stands in single quotes or in a here-document that it cannot end. A handler is as
- * private as a crontab, unless another user must be able to read it.
+ * private as a crontab, unless another user must be able to read it. The script replaces nothing that is there and is
+ * another one, and may be run again. It looks at definitions before it writes handlers: with a handler of its own for
+ * the definition of another host, this host would run that.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,29 +16,6 @@
 #include "zone.h"
 
 #define TEXT_MAX ((size_t)64 << 20)
-
-void
-jr_import_define_begin(struct jr_import *import)
-{
-	jr_buf_init(&import->definitions_text, TEXT_MAX);
-	jr_buf_adds(&import->out,
-	    "#!/bin/sh\n"
-	    "# Made by jobrun import crontab --definitions. Read it, and run it. Then remove these lines from the crontab\n"
-	    "# (keep those that are comments here, such as @reboot ones), and put in, the first unless a line of the\n"
-	    "# crontab names the database:\n"
-	    "#     JOBRUN_DATABASE_URL=postgresql://ROLE@HOST/DATABASE\n");
-	jr_buf_addf(&import->out, "#     * * * * * %s%s run\n", import->system ? "root " : "", import->program);
-	jr_buf_adds(&import->out,
-	    "# From then on what they print is kept (jobrun logs), not mailed; only a run that is dead is.\n");
-	jr_buf_addf(&import->out, "set -eu\numask %s\n", import->system ? "022" : "077");
-	/* Other users cannot reach anything below the home directory of root. */
-	jr_buf_adds(&import->out,
-	    import->system
-		? "# If root has ~/.config/jobrun/handlers, jobrun run reads that unless it gets this one by --handlers.\n"
-		  "handlers=${JOBRUN_HANDLERS:-/etc/jobrun/handlers}\n"
-		: "handlers=${JOBRUN_HANDLERS:-$HOME/.config/jobrun/handlers}\n");
-	jr_buf_adds(&import->out, "mkdir -p \"$handlers\"\n");
-}
 
 /* What cron itself uses for this line: CRON_TZ, else its own zone. Caller frees. */
 static char *
@@ -119,7 +98,7 @@ add_file(struct jr_buf *out, const char *name, const char *text)
 		free(end);
 		end = longer;
 	}
-	jr_buf_addf(out, "cat >\"$handlers/%s\" <<'%s'\n", name, end);
+	jr_buf_addf(out, "add %s <<'%s'\n", name, end);
 	jr_buf_adds(out, text);
 	jr_buf_addf(out, "%s\n", end);
 	free(end);
@@ -146,6 +125,8 @@ add_definition(struct jr_import *import, const char *name, const char *schedule)
 		if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ' || (unsigned char)*c > '~')
 			*c = '?'; /* define refuses the zone and names it */
 	}
+	if (import->defined == 0)
+		jr_buf_init(&import->definitions_text, TEXT_MAX);
 	jr_buf_addf(&import->definitions_text,
 	    "%s  {\"name\": \"%s\", \"schedule\": \"%s\", \"time_zone\": \"%s\", \"max_attempts\": 1, \"catch_up\": \"skip\"}",
 	    import->defined++ > 0 ? ",\n" : "", name, schedule, zone);
@@ -177,17 +158,85 @@ jr_import_define(
 	add_definition(import, name, line->schedule);
 }
 
+static void
+add_head(struct jr_buf *out, const struct jr_import *import)
+{
+	jr_buf_adds(out,
+	    "#!/bin/sh\n"
+	    "# Made by jobrun import crontab --definitions. Read it, and run it. Then remove these lines from the crontab\n"
+	    "# (keep those that are comments here, such as @reboot ones), and put in, the first unless a line of the\n"
+	    "# crontab names the database:\n"
+	    "#     JOBRUN_DATABASE_URL=postgresql://ROLE@HOST/DATABASE\n");
+	jr_buf_addf(out, "#     * * * * * %s%s run\n", import->system ? "root " : "", import->program);
+	jr_buf_adds(
+	    out, "# From then on what they print is kept (jobrun logs), not mailed; only a run that is dead is.\n");
+	jr_buf_addf(out, "set -eu\numask %s\n", import->system ? "022" : "077");
+	/* Other users cannot reach anything below the home directory of root. */
+	jr_buf_adds(out,
+	    import->system
+		? "# If root has ~/.config/jobrun/handlers, jobrun run reads that unless it gets this one by --handlers.\n"
+		  "handlers=${JOBRUN_HANDLERS:-/etc/jobrun/handlers}\n"
+		: "handlers=${JOBRUN_HANDLERS:-$HOME/.config/jobrun/handlers}\n");
+}
+
+/* The definitions, and what looks whether others have their names. */
+static void
+add_definitions(struct jr_buf *out, const struct jr_import *import)
+{
+	jr_buf_adds(out, "\ndefinitions() {\n\tcat <<'JOBRUN_END'\n{\"definitions\": [\n");
+	jr_buf_adds(out, import->definitions_text.data);
+	jr_buf_addf(out,
+	    "\n]}\nJOBRUN_END\n}\n\n"
+	    "# Definitions that are there and are other ones stay as they are.\n"
+	    "if ! changes=$(definitions | %s define --dry-run --file - 2>&1); then\n"
+	    "\tprintf '%%s\\n' \"$changes\" >&2\n"
+	    "\texit 1\n"
+	    "fi\n"
+	    "set -- $(printf '%%s\\n' \"$changes\" | sed -n 's/^~ //p')\n"
+	    "if [ $# -gt 0 ]; then\n"
+	    "\techo \"nothing was written: there are other definitions named $*; change these names in the script\" >&2\n"
+	    "\texit 1\n"
+	    "fi\n",
+	    import->program);
+}
+
+/* A file that has the name of a handler with ".sql" or ".json" is of the same handler. */
+static void
+add_writer(struct jr_buf *out)
+{
+	jr_buf_adds(out,
+	    "\n# add NAME: stdin is the file. One that is there and is another one stays as it is.\n"
+	    "add() {\n"
+	    "\tif [ -e \"$handlers/$1\" ]; then\n"
+	    "\t\tif cmp -s - \"$handlers/$1\"; then return 0; fi\n"
+	    "\telif [ ! -e \"$handlers/$1.sql\" ] && [ ! -e \"$handlers/$1.json\" ]; then\n"
+	    "\t\tcat >\"$handlers/$1\"\n"
+	    "\t\treturn 0\n"
+	    "\tfi\n"
+	    "\techo \"no definition was made: there is another $1 in $handlers; change this name in the script\" >&2\n"
+	    "\texit 1\n"
+	    "}\n"
+	    "mkdir -p \"$handlers\"\n");
+}
+
 void
 jr_import_define_end(struct jr_import *import)
 {
-	if (import->defined > 0 && !jr_import_names_database(import))
-		import->unnamed++; /* the line of jobrun run */
+	struct jr_buf handlers = import->out, *out = &import->out;
+
+	jr_buf_init(out, handlers.limit);
+	add_head(out, import);
+	if (import->defined > 0) {
+		import->unnamed += jr_import_names_database(import) ? 0 : 1; /* the line of jobrun run */
+		add_definitions(out, import);
+		add_writer(out);
+	}
+	jr_buf_add(out, handlers.data, handlers.len);
 	if (import->defined > 0)
-		jr_buf_addf(&import->out,
-		    "\n%s define --file - <<'JOBRUN_END'\n{\"definitions\": [\n%s\n]}\nJOBRUN_END\n", import->program,
-		    import->definitions_text.data);
-	if (import->definitions_text.overflow)
-		import->out.overflow = true;
+		jr_buf_addf(out, "\ndefinitions | %s define --file -\n", import->program);
+	if (import->definitions_text.overflow || handlers.overflow)
+		out->overflow = true;
+	jr_buf_release(&handlers);
 	jr_buf_release(&import->definitions_text);
 }
 

@@ -166,6 +166,64 @@ job-2
 jobrun-daily'
 }
 
+@test "import crontab gives no line the name of one that calls jobrun exec already, above or below it" {
+	cat >old <<-'EOF'
+		0 1 * * * /opt/jobrun exec rsync -- /bin/sh -c 'rsync -a /a nas:/a'
+		0 1 * * * rsync -a /c nas:/c
+		0 1 * * * /opt/backup
+		@reboot jobrun -d 'host=db dbname=x' exec --timeout 3h rsync-2 -- rsync -a /b nas:/b
+		0 1 * * * cd / && nice jobrun exec backup --queue 'a b' -- /opt/other
+	EOF
+	jr_ok import crontab old
+	assert_line --regexp ' exec rsync-3 -- /.*rsync -a /c nas:/c'
+	assert_line --regexp ' exec backup-2 -- /opt/backup$'
+	jr_ok import crontab --definitions old
+	assert_equal "$(grep -o '"name": "[^"]*"' <<<"$output")" $'"name": "rsync-3"\n"name": "backup-2"'
+}
+
+@test "import crontab --definitions: the script may run again, and replaces no other handler" {
+	printf '%s\n' 'PGHOST=db' '1 2 * * * /opt/backup' '1 3 * * * /opt/sync' >old
+	run_jobrun import crontab --definitions old >script
+	run -0 sh script
+	assert_output --regexp '\+ backup.*\+ sync'
+	run -0 --separate-stderr sh script
+	assert_output ''
+	assert_equal "$stderr" ''
+	jr_ok handlers --check
+	# Another one is in the way, or another kind of handler.
+	printf '#!/bin/sh\necho mine\n' >mine
+	cp mine "$JOBRUN_HANDLERS/sync"
+	run -1 sh script
+	assert_output "no definition was made: there is another sync in $JOBRUN_HANDLERS; change this name in the script"
+	cmp mine "$JOBRUN_HANDLERS/sync"
+	jr_ok define --remove backup sync
+	rm "$JOBRUN_HANDLERS/sync"
+	echo 'select 1' >"$JOBRUN_HANDLERS/sync.sql"
+	run -1 sh script
+	assert_output --partial 'there is another sync in'
+	refute [ -e "$JOBRUN_HANDLERS/sync" ]
+	q_is 0 "select count(*) from jobrun.job_definitions where name in ('backup', 'sync')"
+	rm "$JOBRUN_HANDLERS/sync.sql"
+	run -0 sh script
+	jr_ok handlers --check
+}
+
+@test "import crontab --definitions: the script changes no other definition, and writes no handler for it" {
+	printf '%s\n' 'PGHOST=db' '1 2 * * * /opt/backup' '1 3 * * * /opt/sync' >old
+	run_jobrun import crontab --definitions old >script
+	jr_ok define sync --schedule '@daily'
+	jr_ok define backup --timeout 5m
+	run -1 sh script
+	assert_output 'nothing was written: there are other definitions named backup sync; change these names in the script'
+	refute [ -e "$JOBRUN_HANDLERS/backup" ]
+	q_is '@daily' "select schedule from jobrun.job_definitions where name = 'sync'"
+	# What the server refuses is said, and nothing is written then either.
+	run_jobrun import crontab --definitions - <<<$'PGHOST=db\nCRON_TZ=No/Where\n1 2 * * * /opt/another' >script
+	run -1 sh script
+	assert_output --regexp '^jobrun: .*No/Where'
+	refute [ -e "$JOBRUN_HANDLERS/another" ]
+}
+
 @test "import crontab --definitions prints a script that makes handlers and definitions which do the same" {
 	export TZ=Europe/Paris
 	nasty >old
