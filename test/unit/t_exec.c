@@ -127,7 +127,8 @@ static void
 what_cannot_be_started_says_why(void **state)
 {
 	expect_no_start(*state, "#!/no/such/interpreter\n", 0755, "No such file or directory");
-	expect_no_start(*state, "not a program\n", 0755, "Exec format error");
+	expect_no_start(*state, "not a program\n", 0755, "must begin with a line such as #!/bin/sh");
+	expect_no_start(*state, "\177ELF but no more", 0755, "Exec format error");
 	expect_no_start(*state, "#!/bin/sh\n", 0644, "Permission denied");
 	expect_no_start(*state, "#!/bin/sh\n", 0777, "chmod go-w");
 }

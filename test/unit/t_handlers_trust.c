@@ -109,8 +109,9 @@ the_interpreter_of_a_script_is_judged(void **state)
 static void
 other_lines_name_no_interpreter(void **state)
 {
-	static const char *const texts[] = {"#!\n", "#! \t\n", "#", "", "#!", "echo #!/no/such/interpreter\n",
-	    "\n#!/no/such/interpreter\n", "\177ELF#!/no/such"};
+	static const char *const texts[] = {"#!\n", "#! \t\n", "#!", "\177ELF#!/no/such"};
+	static const char *const no_lines[] = {
+	    "#", "echo #!/no/such/interpreter\n", "\n#!/no/such/interpreter\n", "caf\xC3\xA9\n"};
 	struct places places;
 	char *round;
 
@@ -119,6 +120,12 @@ other_lines_name_no_interpreter(void **state)
 		add(places.handlers, "work", texts[i], 0755);
 		expect(&places, "work:", NULL);
 	}
+	for (size_t i = 0; i < JR_COUNT(no_lines); i++) {
+		add(places.handlers, "work", no_lines[i], 0755);
+		expect(&places, "work:", "must begin with a line such as #!/bin/sh");
+	}
+	add(places.handlers, "work", "", 0755);
+	expect(&places, "work:", "it is empty");
 	round = jr_xasprintf("#!%s/work", places.handlers);
 	add(places.handlers, "work", round, 0755);
 	expect(&places, "work:", NULL);
