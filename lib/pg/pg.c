@@ -3,12 +3,12 @@
  *
  *	pg.c         one connection and its requests: connect, send, read, reply, lose, hand over
  *	pg_connect.c connection options, and one try to connect, host by host
- *	pg_hosts.c   the hosts of a connection string, and in which order they are tried
+ *	pg_hosts.c   the hosts of a connection string, in which order they are tried; pg_lookup.c: their addresses
  *	pg_request.c the statements and results of one request
  *	pg_rows.c    rows of a user's statement, one by one
  *	pg_form.c    checks the form of a result
  *	pg_meter.c   bounds what libpq buffers
- *	pg_cancel.c  libpq's cancel, in a process of its own
+ *	pg_cancel.c  libpq's cancel, in a process of its own (pg_apart.c)
  *	pg_error.c   errors of the server and of libpq
  *	pg_array.c   arrays as parameters
  *	pg_ask.c     one statement at a time, on a connection that was handed over
@@ -33,6 +33,7 @@
 #include "base/mem.h"
 #include "pg/pg_cancel.h"
 #include "pg/pg_connect.h"
+#include "pg/pg_lookup.h"
 #include "pg/pg_meter.h"
 #include "pg/pg_request.h"
 #include "sql_text.h"
@@ -62,6 +63,7 @@ struct jr_pg {
 	struct jr_request *failed; /* refused; its reply waits for the rollback that is on the wire */
 	struct jr_request *head, **tail;
 	struct jr_pg_dial dial;
+	struct jr_pg_lookup lookup;
 	int64_t cancelled_ms;      /* when the last cancel was sent; 0: never */
 	struct jr_pg_meter *meter; /* set once a user's statement has answered in more than one read */
 	char notice[512];
@@ -352,12 +354,7 @@ fail_requests(struct jr_pg *pg)
 		jr_request_reply(wire, JR_PG_FAILED, &wire->err);
 	else if (wire != NULL)
 		jr_request_reply(wire, JR_PG_UNKNOWN, &why);
-	while (queued != NULL) {
-		struct jr_request *next = queued->next;
-
-		jr_request_reply(queued, JR_PG_UNSENT, &why);
-		queued = next;
-	}
+	jr_request_reply_unsent(queued, &why);
 }
 
 /* Close the connection, reply to every request and call `lost`. */
@@ -508,6 +505,7 @@ jr_pg_free(struct jr_pg *pg)
 		next = pg->head->next;
 		jr_request_free(pg->head);
 	}
+	jr_pg_lookup_stop(&pg->lookup);
 	jr_pg_hosts_free(&pg->dial.hosts);
 	free(pg->conninfo);
 	free(pg);
@@ -527,6 +525,12 @@ jr_pg_open_beside(struct jr_pg *pg, const struct jr_pg *other, int64_t timeout_m
 	if (other != NULL)
 		jr_pg_hosts_copy(&pg->dial.hosts, &other->dial.hosts);
 	jr_pg_open(pg, timeout_ms, pg->dial.hosts.count > 0);
+}
+
+void
+jr_pg_learn_addresses(struct jr_pg *pg)
+{
+	jr_pg_lookup_start(&pg->lookup, pg->loop, &pg->dial.hosts);
 }
 
 void

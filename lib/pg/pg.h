@@ -146,6 +146,12 @@ void jr_pg_open(struct jr_pg *pg, int64_t timeout_ms, bool no_look_up);
 void jr_pg_open_beside(struct jr_pg *pg, const struct jr_pg *other, int64_t timeout_ms);
 
 /*
+ * Learn the addresses of all hosts, for tries with no_look_up. It happens apart, so nothing waits for it. A host whose
+ * address is not known is not tried then.
+ */
+void jr_pg_learn_addresses(struct jr_pg *pg);
+
+/*
  * Ask the server to cancel the request on the wire. libpq's PQcancel blocks, so it runs in a process of its own with an
  * alarm. A cancel may arrive late, so use the connection for nothing else afterwards.
  */

@@ -191,8 +191,10 @@ is_one_left(const struct jr_pg_hosts *hosts)
 PGconn *
 jr_pg_dial_next(struct jr_pg_dial *dial, const char *conninfo, PGconn *conn, struct jr_err *err)
 {
-	bool known = dial->at < dial->hosts.count;
+	bool known;
 
+	dial->at = find_host(dial, conn); /* the list may have changed */
+	known = dial->at < dial->hosts.count;
 	add_silent(dial, conn);
 	PQfinish(conn);
 	jr_pg_hosts_silent(&dial->hosts, dial->at);

@@ -78,7 +78,8 @@ copy_host(const struct jr_pg_host *from, const char *known)
 	    .address = jr_xstrdup(from->address),
 	    .port = jr_xstrdup(from->port),
 	    .known = jr_xstrdup_or_null(known),
-	    .further = from->further};
+	    .further = from->further,
+	    .silent = from->silent};
 }
 
 void
@@ -272,12 +273,77 @@ jr_pg_hosts_silent(struct jr_pg_hosts *hosts, size_t at)
 static void
 forget_further(struct jr_pg_hosts *hosts, size_t at)
 {
-	size_t end = at + 1;
+	size_t end = at + 1, gone;
 
 	while (end < hosts->count && hosts->items[end].further)
 		free_host(&hosts->items[end++]);
+	gone = end - (at + 1);
 	memmove(&hosts->items[at + 1], &hosts->items[end], (hosts->count - end) * sizeof(hosts->items[0]));
-	hosts->count -= end - (at + 1);
+	hosts->count -= gone;
+	if (hosts->first >= end)
+		hosts->first -= gone;
+	else if (hosts->first > at)
+		hosts->first = at;
+}
+
+static void
+add_further(struct jr_pg_hosts *hosts, size_t at, const char *address)
+{
+	if (hosts->count == JR_PG_HOSTS_MAX)
+		return;
+	memmove(&hosts->items[at + 2], &hosts->items[at + 1], (hosts->count - at - 1) * sizeof(hosts->items[0]));
+	hosts->items[at + 1] = copy_host(&hosts->items[at], address);
+	hosts->items[at + 1].further = true;
+	hosts->count++;
+	if (hosts->first > at)
+		hosts->first++;
+}
+
+static void
+set_known(struct jr_pg_host *host, const char *address)
+{
+	free(host->known);
+	host->known = jr_xstrdup(address);
+}
+
+bool
+jr_pg_hosts_need_look_up(const struct jr_pg_hosts *hosts, size_t at)
+{
+	const struct jr_pg_host *host = &hosts->items[at];
+
+	return !host->further && *host->address == '\0' && !needs_no_look_up(host->name);
+}
+
+/* Which of the addresses is known at this entry? 0 if none is. */
+static size_t
+find_known(const struct jr_pg_host *host, const char *const *addresses, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (host->known != NULL && strcmp(host->known, addresses[i]) == 0)
+			return i;
+	}
+	return 0;
+}
+
+void
+jr_pg_hosts_know(struct jr_pg_hosts *hosts, const char *name, const char *const *addresses, size_t count)
+{
+	for (size_t at = 0; at < hosts->count; at++) {
+		const struct jr_pg_host *host = &hosts->items[at];
+		size_t best;
+
+		if (strcmp(host->name, name) != 0 || !jr_pg_hosts_need_look_up(hosts, at))
+			continue;
+		if (host_of(hosts, hosts->first) == at)
+			host = &hosts->items[hosts->first];
+		best = find_known(host, addresses, count);
+		forget_further(hosts, at);
+		set_known(&hosts->items[at], addresses[best]);
+		for (size_t i = count; i-- > 0;) {
+			if (i != best)
+				add_further(hosts, at, addresses[i]);
+		}
+	}
 }
 
 void
@@ -299,7 +365,6 @@ jr_pg_hosts_good(struct jr_pg_hosts *hosts, size_t at, const char *address)
 		end++;
 	} while (end < hosts->count && hosts->items[end].further);
 	forget_further(hosts, at); /* the name leads elsewhere now */
-	free(hosts->items[at].known);
-	hosts->items[at].known = jr_xstrdup(address);
+	set_known(&hosts->items[at], address);
 	hosts->first = at;
 }

@@ -64,4 +64,10 @@ void jr_pg_hosts_silent(struct jr_pg_hosts *hosts, size_t at);
 /* This entry has answered, from this address (may be NULL). The next try begins with it. */
 void jr_pg_hosts_good(struct jr_pg_hosts *hosts, size_t at, const char *address);
 
+/* Has this entry a name that has to be looked up? False of a further address. */
+bool jr_pg_hosts_need_look_up(const struct jr_pg_hosts *hosts, size_t at);
+
+/* A look-up of this name has found these addresses, at least one. The last good one stays first. */
+void jr_pg_hosts_know(struct jr_pg_hosts *hosts, const char *name, const char *const *addresses, size_t count);
+
 #endif

@@ -210,6 +210,17 @@ jr_request_reply(struct jr_request *request, enum jr_pg_end end, const struct jr
 	jr_request_free(request);
 }
 
+void
+jr_request_reply_unsent(struct jr_request *request, const struct jr_err *err)
+{
+	while (request != NULL) {
+		struct jr_request *next = request->next;
+
+		jr_request_reply(request, JR_PG_UNSENT, err);
+		request = next;
+	}
+}
+
 bool
 jr_request_send(struct jr_request *request, PGconn *conn)
 {

@@ -79,4 +79,7 @@ bool jr_request_makes_sense(const struct jr_request *request, struct jr_err *err
 /* Give the owner the reply, and the warnings behind it, and free the request. err: the reason, unless DONE. */
 void jr_request_reply(struct jr_request *request, enum jr_pg_end end, const struct jr_err *err);
 
+/* The same for a request and all behind it, which were not sent. */
+void jr_request_reply_unsent(struct jr_request *request, const struct jr_err *err);
+
 #endif

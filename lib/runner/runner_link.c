@@ -78,6 +78,7 @@ on_opened(void *ctx)
 	remember_why(runner, NULL);
 	if (runner->link.tries > 0)
 		jr_log(JR_INFO, JR_EVENT_DB_BACK, JR_I("count", runner->link.tries));
+	jr_pg_learn_addresses(runner->pg);
 	jr_held_beat_by(runner, 0);
 	jr_linger_connected(runner);
 }

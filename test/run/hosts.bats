@@ -64,6 +64,45 @@ two_ways() {
 	q_is 'succeeded|1|1' "select status, attempts, claim_seq from jobrun.job_runs where id = $id"
 }
 
+@test "when a host dies while a handler runs, the next one is asked without a look-up of its name by the runner" {
+	"${CC:-cc}" -shared -fPIC -o "$TMPDIR/tell.so" -x c - -ldl <<-'c'
+		#define _GNU_SOURCE
+		#include <dlfcn.h>
+		#include <netdb.h>
+		#include <stdio.h>
+		#include <stdlib.h>
+		#include <string.h>
+		#include <unistd.h>
+		int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **found)
+		{
+			int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+			void *symbol = dlsym(RTLD_NEXT, "getaddrinfo");
+			FILE *file = node != NULL && strcmp(node, "localhost") == 0 ? fopen(getenv("LOOK_UPS"), "a") : NULL;
+
+			memcpy(&real, &symbol, sizeof(real));
+			if (file != NULL) {
+				fprintf(file, "%d\n", (int)getpid());
+				fclose(file);
+			}
+			return real(node, service, hints, found);
+		}
+	c
+	two_ways localhost
+	waiting_handler slow
+	id=$(enqueue slow)
+	export LOOK_UPS=$TMPDIR/look_ups
+	ASAN_OPTIONS+=:verify_asan_link_order=0 LD_PRELOAD=$TMPDIR/tell.so bg_runner -v -d "$hosts" --lease 60s
+	wait_until 10 up_is 1
+	wait_until 10 test -s "$LOOK_UPS"
+	kill -KILL "$first_pid"
+	wait_until 10 grep -q db_back "$runner_err"
+	touch "$TMPDIR/go"
+	wait_runner
+	assert_equal "$runner_status" 0
+	q_is 'succeeded|1|1' "select status, attempts, claim_seq from jobrun.job_runs where id = $id"
+	refute grep -qx "$runner_pid" "$LOOK_UPS"
+}
+
 @test "when a host stops to answer while a handler runs, the lease is renewed over the next host" {
 	two_ways
 	waiting_handler slow

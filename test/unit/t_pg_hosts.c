@@ -99,6 +99,33 @@ a_pinned_try_needs_no_look_up_and_begins_with_the_last_good_host(void **state)
 }
 
 static void
+each_address_of_a_name_is_tried_by_itself_when_pinned(void **state)
+{
+	static const char *const two[] = {"10.0.0.1", "10.0.0.2"}, *const other[] = {"10.0.0.8"};
+	struct jr_pg_hosts hosts = {.count = 0};
+
+	(void)state;
+	jr_pg_hosts_read(&hosts, "a,/tmp,b", NULL, "1,2,3");
+	assert_true(jr_pg_hosts_need_look_up(&hosts, 0));
+	assert_false(jr_pg_hosts_need_look_up(&hosts, 1));
+	jr_pg_hosts_good(&hosts, 2, "10.0.0.9");
+	jr_pg_hosts_know(&hosts, "a", two, 2);
+	jr_pg_hosts_know(&hosts, "b", other, 1); /* the name leads elsewhere now */
+	jr_pg_hosts_know(&hosts, "c", other, 1);
+	jr_pg_hosts_begin(&hosts, true);
+	expect(&hosts, "b,a,a,/tmp", "10.0.0.8,10.0.0.1,10.0.0.2,", "3,1,1,2");
+	jr_pg_hosts_silent(&hosts, jr_pg_hosts_find(&hosts, "a", "10.0.0.1", "1"));
+	expect(&hosts, "a,/tmp,b", "10.0.0.2,,10.0.0.8", "1,2,3");
+	jr_pg_hosts_good(&hosts, jr_pg_hosts_find(&hosts, "a", "10.0.0.2", "1"), "10.0.0.2");
+	jr_pg_hosts_know(&hosts, "a", two, 2);
+	jr_pg_hosts_begin(&hosts, true);
+	expect(&hosts, "a,a,/tmp,b", "10.0.0.2,10.0.0.1,,10.0.0.8", "1,1,2,3");
+	jr_pg_hosts_begin(&hosts, false);
+	expect(&hosts, "a,/tmp,b", ",,", "1,2,3");
+	jr_pg_hosts_free(&hosts);
+}
+
+static void
 no_list_is_empty_that_the_connection_string_sets(void **state)
 {
 	struct jr_pg_hosts hosts = {.count = 0};
@@ -127,6 +154,7 @@ main(void)
 	    cmocka_unit_test(a_try_begins_as_the_user_wrote_it),
 	    cmocka_unit_test(a_silent_host_is_left_out_and_the_one_behind_it_begins),
 	    cmocka_unit_test(a_pinned_try_needs_no_look_up_and_begins_with_the_last_good_host),
+	    cmocka_unit_test(each_address_of_a_name_is_tried_by_itself_when_pinned),
 	    cmocka_unit_test(no_list_is_empty_that_the_connection_string_sets),
 	};
 
