@@ -18,10 +18,10 @@ $fn$;
 -- refused: handlers that it left out, "FILE: why". What its host has refused since, or has lost, is none of its job types any more.
 -- lost: the types that the host has lost, each with the start of the last tick that had it. newest: of so many starts (null: of all).
 -- No row says what `run --type` left out. So a host has lost a type if two ticks since the last one that had it look as if they were
--- of the same crontab line: the same queues or all; and half of the other job types or more, or no handler at all, which `run --type`
--- does not start with. And no tick like them came between two that had the type: those would be of another line. Where there are no
--- other job types, a line of another type looks alike: then the type must have come twice. A type that came once in that time is
--- looked up in older rows, as a line that comes once a day does.
+-- of the same crontab line: the same queues or all; and half of the other job types or more, or no handler at all. And no tick like them
+-- came between two that had the type: those would be of another line. A type that came once in that time is looked up in older rows,
+-- as a line may come once a day. If it came only once ever, it must have had others beside it, as a line of another type looks alike,
+-- or the ticks without any handler must be new, as a line of housekeeping alone looks like them.
 create or replace function jobrun.day_of_runners(newest bigint)
 returns table (host text, job_types text[], queues text[], permits bigint, last_seen_at timestamptz, refused text[], lost jsonb)
 language sql stable security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
@@ -54,7 +54,8 @@ language sql stable security definer set search_path = pg_catalog, jobrun, pg_te
 			select count(*) as n, count(*) filter (where o.name = any (l.job_types)) as kept
 			from unnest(e.job_types) o(name) where o.name not like 'jobrun.%' and o.name <> h.job_type) o
 		where (2 * o.kept >= o.n and (o.n > 0 or h.first_at < h.last_at)
-				or not exists (select from unnest(l.job_types) t(name) where t.name not like 'jobrun.%'))
+				or (h.first_at < h.last_at or l.first_at > h.last_at)
+					and not exists (select from unnest(l.job_types) t(name) where t.name not like 'jobrun.%'))
 			and not exists (select from seen b cross join unnest(b.starts) x(at) where b.host = l.host and b.job_types = l.job_types
 				and b.queues is not distinct from l.queues and x.at > h.first_at and x.at < h.last_at)
 		group by h.host, h.job_type, h.last_at

@@ -129,6 +129,8 @@ lost() {
 	ticks apps null '{b1,b2,jobrun.prune}' 3 2 1
 	ticks queue "'{q,jobrun.maintenance}'" '{a,b,jobrun.prune}' 3 2 1
 	ticks queue null '{a,b,c,jobrun.prune}' 4
+	ticks prune null '{jobrun.prune}' {200..1}
+	ticks prune null '{daily,jobrun.prune}' 150.5
 	ticks exec null '{a}' 3
 	ticks exec null '{}' 2 1
 	ticks back null '{a,x,jobrun.prune}' 4
@@ -167,7 +169,7 @@ lost() {
 	# before very many other ticks
 	waiting there
 	q "insert into jobrun.job_runners (id, host, pid, version, job_types, permits, started_at, last_seen_at, finished_at)
-		select 1 + n, 'db2', 1, '1', case when n = 0 then '{there}' else '{jobrun.prune}' end::text[], 1, t, t, t
+		select 1 + n, case when n = 0 then 'db2' else 'db3' end, 1, '1', case when n = 0 then '{there}' else '{jobrun.prune}' end::text[], 1, t, t, t
 		from generate_series(0, 2500) n cross join lateral (select now() - interval '2 hours' + n * interval '1 s' as t) t"
 	is_silent
 	jr_ok resume --type by_type
