@@ -171,10 +171,20 @@ jr_queue_read_runner_start(const PGresult *result, struct jr_started *started)
 	return true;
 }
 
+static const struct jr_form_column seen_columns[] = {{"here", JR_COLUMN_BOOL, true, NULL}};
+static const struct jr_form seen_form = JR_FORM("runner_seen", seen_columns);
+
 void
 jr_queue_add_runner_seen(struct jr_request *request, int64_t runner_id)
 {
 	add_of_runner(request, jr_sql_runner_seen, runner_id);
+	jr_request_expect(request, &seen_form, 1, 1);
+}
+
+bool
+jr_queue_read_runner_seen(const PGresult *result)
+{
+	return jr_pg_bool(result, 0, 0);
 }
 
 void

@@ -86,8 +86,12 @@ void jr_queue_add_unhandled(struct jr_request *request);
 size_t jr_queue_count_unhandled(const PGresult *result);
 struct jr_unhandled_row jr_queue_read_unhandled(const PGresult *result, size_t index);
 
-/* runner_seen.sql, runner_finish.sql; counts: JSON text; claim_number: of the last claim. */
+/*
+ * runner_seen.sql (read: is the row of the runner there, and not ended?), runner_finish.sql; counts: JSON text;
+ * claim_number: of the last claim.
+ */
 void jr_queue_add_runner_seen(struct jr_request *request, int64_t runner_id);
+bool jr_queue_read_runner_seen(const PGresult *result);
 void jr_queue_add_runner_finish(
     struct jr_request *request, int64_t runner_id, const char *counts, int64_t claim_number);
 

@@ -172,6 +172,7 @@ take_nothing(struct jr_runner *runner, const PGresult *result)
 {
 	struct jr_claim_part *claim = &runner->claim;
 
+	claim->empty++;
 	claim->crowded = claim->crowded || claim->job_crowded;
 	if (!claim->busy) {
 		jr_look_note_empty(runner, claim->choice.scope);
@@ -379,6 +380,12 @@ int64_t
 jr_claim_count_sent_alone(const struct jr_runner *runner)
 {
 	return runner->claim.sent_alone;
+}
+
+int64_t
+jr_claim_count_empty(const struct jr_runner *runner)
+{
+	return runner->claim.empty;
 }
 
 /* --- doubt --- */

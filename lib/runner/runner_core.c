@@ -63,6 +63,22 @@ jr_runner_warn(struct jr_runner *runner, const struct jr_err *err)
 }
 
 void
+jr_runner_fail_gone(struct jr_runner *runner)
+{
+	struct jr_err err;
+
+	jr_fail(&err, JR_E_TEMP, "somebody has deleted the row of this runner, or ended it");
+	jr_runner_fail(runner, &err);
+}
+
+void
+jr_runner_note_seen(struct jr_runner *runner, bool here)
+{
+	if (!here && !jr_runner_is_draining(runner) && !jr_runner_is_single(runner))
+		jr_runner_fail_gone(runner);
+}
+
+void
 jr_runner_fail_job(struct jr_runner *runner, const char *why)
 {
 	struct jr_err err;

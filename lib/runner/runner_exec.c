@@ -28,13 +28,11 @@ jr_exec_take_nothing(struct jr_runner *runner, const PGresult *result)
 {
 	struct jr_exec *exec = runner->opts->exec;
 	struct jr_not_claimed said;
-	struct jr_err err;
 
 	if (exec == NULL)
 		return;
 	if (!jr_queue_read_not_claimed(result, &said)) {
-		jr_fail(&err, JR_E_TEMP, "somebody has deleted the row of this runner, or ended it");
-		jr_runner_fail(runner, &err);
+		jr_runner_fail_gone(runner);
 	} else if (said.reason != NULL) {
 		exec->state = JR_EXEC_SKIPPED;
 		exec->held_back = said.definition != NULL;

@@ -126,6 +126,7 @@ on_answer(void *ctx, const struct jr_reply *reply)
 		return;
 	}
 	jr_held_beat_by(runner, reply->sent_ms + runner->opts->lease.heartbeat_ms);
+	jr_runner_note_seen(runner, jr_queue_read_runner_seen(reply->results[1]));
 	for (size_t i = 0; i < jr_queue_count_beats(reply->results[0]); i++) {
 		struct jr_beat_row row = jr_queue_read_beat(reply->results[0], i);
 

@@ -140,24 +140,41 @@ on_seen(void *ctx, const struct jr_reply *reply)
 	struct jr_runner *runner = ctx;
 
 	jr_times_note(runner, reply);
-	if (reply->end == JR_PG_DONE && jr_queue_read_expired(reply->results[1]))
-		jr_reclaim_begin(runner);
-	else if (reply->end != JR_PG_DONE)
+	if (reply->end != JR_PG_DONE) {
 		jr_log(JR_INFO, JR_EVENT_SEEN_FAILED, JR_S("error", reply->err.msg));
+		return;
+	}
+	jr_runner_note_seen(runner, jr_queue_read_runner_seen(reply->results[0]));
+	if (jr_queue_read_expired(reply->results[1]))
+		jr_reclaim_begin(runner);
+}
+
+/*
+ * A claim that brings nothing may mean that the row of this runner is gone. Then it does not wait for its time, but
+ * once only: where a lock key is full each claim brings nothing.
+ */
+static bool
+is_seen_early(const struct jr_runner *runner)
+{
+	return !runner->linger.seen_early && jr_claim_count_empty(runner) > runner->linger.empty;
 }
 
 static bool
 try_seen(struct jr_runner *runner)
 {
+	struct jr_linger *linger = &runner->linger;
 	struct jr_claim_list held = {0};
 	struct jr_request *request;
 	int64_t now = jr_clock_now_ms();
 
-	if (now < runner->linger.seen_at_ms) {
-		jr_runner_wake_at(runner, runner->linger.seen_at_ms);
+	if (now < linger->seen_at_ms && !is_seen_early(runner)) {
+		jr_runner_wake_at(runner, linger->seen_at_ms);
 		return false;
 	}
-	runner->linger.seen_at_ms = jr_clock_after(now, runner->opts->lease.heartbeat_ms);
+	linger->seen_early = now < linger->seen_at_ms;
+	linger->empty = jr_claim_count_empty(runner);
+	if (!linger->seen_early)
+		linger->seen_at_ms = jr_clock_after(now, runner->opts->lease.heartbeat_ms);
 	request = jr_request_new(JR_REQUEST_WHOLE, jr_times_walk(runner), on_seen, runner);
 	jr_queue_add_runner_seen(request, runner->facts.id);
 	jr_held_name_all(runner, &held);

@@ -95,6 +95,10 @@ int jr_runner_status(const struct jr_runner *runner);
 void jr_runner_fail(struct jr_runner *runner, const struct jr_err *err);
 /* Keep the worst status, and the message if there was none. Claiming goes on. */
 void jr_runner_warn(struct jr_runner *runner, const struct jr_err *err);
+/* Its row is gone, or somebody has ended it: its claims take nothing, as if nothing were due. */
+void jr_runner_fail_gone(struct jr_runner *runner);
+/* What a sign of life has found: is the row here? If not, one that would still claim has failed. */
+void jr_runner_note_seen(struct jr_runner *runner, bool here);
 /* The one run of --job was not started: whoever asked for it is told why. */
 void jr_runner_fail_job(struct jr_runner *runner, const char *why);
 /*
@@ -412,6 +416,7 @@ struct jr_claim_part {
 	int64_t number;          /* of the last claim that was sent */
 	int64_t sent_ms;         /* of the last claim that was not answered */
 	int64_t sent_alone;      /* how often something was sent without a settle */
+	int64_t empty;           /* how many claims brought nothing */
 	size_t most; /* runs of one answer: fewer after one that did not come in time (payloads may be large) */
 	struct jr_repeat repeat;
 };
@@ -426,6 +431,7 @@ bool jr_claim_is_crowded(const struct jr_runner *runner);
 bool jr_claim_is_tried(const struct jr_runner *runner);  /* the one run of --job, exec */
 int64_t jr_claim_number(const struct jr_runner *runner); /* of the last claim; 0: there was none */
 int64_t jr_claim_count_sent_alone(const struct jr_runner *runner);
+int64_t jr_claim_count_empty(const struct jr_runner *runner); /* those that brought nothing */
 
 /* The doubt about a claim whose answer was lost. */
 bool jr_claim_is_in_doubt(const struct jr_runner *runner);
@@ -485,6 +491,8 @@ struct jr_linger {
 	int64_t until_ms;   /* the time that people gave; a successor is awaited behind it */
 	int64_t ask_at_ms;  /* a successor is not asked for before */
 	int64_t seen_at_ms; /* when to write next that it is still here, and to look for lost runs */
+	int64_t empty;      /* claims that had brought nothing when it last did so */
+	bool seen_early;    /* it has done so before the time, because of such a claim */
 };
 
 int64_t jr_linger_left_ms(const struct jr_runner *runner); /* hand-over included; 0: it does not stay */

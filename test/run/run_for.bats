@@ -203,6 +203,67 @@ one_by_one_by() {
 	start_server
 }
 
+# its_row_is_gone: it has ended, and says why.
+its_row_is_gone() {
+	wait_runner "$runner_pid" 15
+	assert_equal "$runner_status" 75
+	assert_equal "$(tail -n 1 "$runner_err")" 'jobrun: somebody has deleted the row of this runner, or ended it'
+}
+
+@test "--for exits with 75 when its row is gone: as soon as something is due, and the next runner starts that" {
+	lingerer 5m --heartbeat 20s
+	q 'delete from jobrun.job_runners'
+	id=$(enqueue nap)
+	its_row_is_gone
+	lingerer 5m
+	wait_until 10 run_is "$id" succeeded
+	stop_runner
+}
+
+@test "--for exits with 75 when its row is gone or ended, even if nothing is due, and finishes what it holds" {
+	lingerer 5m --lease 4s
+	q 'delete from jobrun.job_runners'
+	its_row_is_gone
+	lingerer 5m --lease 4s
+	q 'update jobrun.job_runners set finished_at = now(), lingers_until = null'
+	its_row_is_gone
+	id=$(enqueue wait)
+	lingerer 5m --lease 4s
+	wait_until 10 test -s "$TMPDIR/up"
+	q 'delete from jobrun.job_runners'
+	next=$(enqueue nap)
+	touch "$TMPDIR/go"
+	its_row_is_gone
+	run_is "$id" succeeded
+	run_is "$next" queued
+}
+
+@test "a tick that holds a run when its row goes exits with 75; --job and exec, which claim nothing more, do not" {
+	enqueue wait
+	bg_runner --lease 4s
+	tick=$runner_pid tick_err=$runner_err
+	wait_until 10 up_is 1
+	job=$(enqueue wait --in 1h)
+	bg_runner --lease 4s --job "$job"
+	one=$runner_pid
+	bg_jobrun exec --lease 4s x -- sh -c 'until [ -e "$TMPDIR/go" ]; do sleep 0.05; done'
+	wait_until 10 up_is 2
+	wait_until 10 q_is 3 "select count(*) from jobrun.job_runs where status = 'running'"
+	q 'delete from jobrun.job_runners'
+	old=$(q 'select now()')
+	# By then each has renewed its lease twice.
+	wait_until 20 q_is t "select min(locked_until) > '$old'::timestamptz + interval '6.5 s' from jobrun.job_runs"
+	touch "$TMPDIR/go"
+	wait_runner "$tick"
+	assert_equal "$runner_status" 75
+	assert_equal "$(cat "$tick_err")" 'jobrun: somebody has deleted the row of this runner, or ended it'
+	wait_runner "$one"
+	assert_equal "$runner_status" 0
+	wait_runner
+	assert_equal "$runner_status$(cat "$runner_err")" 0
+	q_is 'succeeded|3' 'select min(status), count(*) from jobrun.job_runs'
+}
+
 @test "--for goes on beyond its time until the next runner is there" {
 	lingerer 1s
 	first=$runner_pid first_err=$runner_err

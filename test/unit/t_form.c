@@ -37,6 +37,12 @@ add_start(struct jr_request *request)
 }
 
 static void
+add_seen(struct jr_request *request)
+{
+	jr_queue_add_runner_seen(request, 1);
+}
+
+static void
 add_expired(struct jr_request *request)
 {
 	jr_queue_add_expired(request, &(struct jr_claim_list){0});
@@ -158,6 +164,7 @@ static const struct {
 	size_t least, most;
 } statements[] = {
     {"runner_start", add_start, 0, JR_ROWS_ANY},
+    {"runner_seen", add_seen, 1, 1},
     {"backend", jr_queue_add_backend, 1, 1},
     {"successor", add_successor, 1, 1},
     {"unhandled", jr_queue_add_unhandled, 0, JR_ROWS_ANY},
@@ -190,6 +197,7 @@ struct fault {
 	} kind;
 	size_t column;
 };
+static const struct fault none = {.kind = NOTHING};
 
 static void
 good_value(const struct jr_form_column *column, char out[64])
@@ -298,8 +306,6 @@ some_rows(size_t statement)
 static void
 test_rows(void **state)
 {
-	const struct fault none = {.kind = NOTHING};
-
 	(void)state;
 	for (size_t i = 0; i < JR_COUNT(statements); i++) {
 		check_taken(i, statements[i].least, &none);
@@ -370,8 +376,6 @@ test_values(void **state)
 	static const struct jr_form_column columns[] = {{"w", JR_COLUMN_TEXT, false, "|one|other|"}};
 	static const struct jr_form form = JR_FORM("x", columns);
 	static const char *const bad[] = {"", "on", "one|other", "two", "ther", "other ", "|"};
-	const struct fault none = {.kind = NOTHING};
-
 	(void)state;
 	for (size_t i = 0; i < JR_COUNT(bad); i++) {
 		PGresult *result = answer(&form, 1, &none);
@@ -410,7 +414,6 @@ test_left_out(void **state)
 {
 	size_t claim = find("claim");
 	const struct jr_form *form = form_of(claim);
-	const struct fault none = {.kind = NOTHING};
 	PGresult *result = answer(form, HELD, &none);
 
 	(void)state;
@@ -465,8 +468,6 @@ test_notes(void **state)
 		const char *statement, *columns;
 	} notes[] = {{"claim", "|claim_seq|queue|priority|run_at|"}, {"claim_job", "|queue|payload|"},
 	    {"exec_claim", "|job_type|queue|payload|"}, {"adopt", "|"}};
-	const struct fault none = {.kind = NOTHING};
-
 	(void)state;
 	for (size_t i = 0; i < JR_COUNT(notes); i++) {
 		size_t statement = find(notes[i].statement);
@@ -523,7 +524,6 @@ test_prune(void **state)
 		PQclear(result);
 	}
 	for (size_t rows = 0; rows <= 2; rows += 2) {
-		const struct fault none = {.kind = NOTHING};
 		PGresult *result = answer(&form, rows, &none);
 		struct jr_prune prune;
 		struct jr_err err;
@@ -541,7 +541,6 @@ static void
 test_read_run(void **state)
 {
 	const struct jr_form *form = &jr_form_adopt;
-	const struct fault none = {.kind = NOTHING};
 	PGresult *result = answer(form, 1, &none);
 	struct jr_cursor cursor;
 	struct jr_run *read;
@@ -563,7 +562,6 @@ static void
 test_hash(void **state)
 {
 	const struct jr_form *form = form_of(find("fire"));
-	const struct fault none = {.kind = NOTHING};
 	PGresult *a = answer(form, 2, &none), *b = answer(form, 2, &none), *c = answer(form, 3, &none);
 
 	(void)state;
