@@ -60,6 +60,7 @@ void
 jr_linger_connected(struct jr_runner *runner)
 {
 	runner->linger.session = JR_SESSION_UNKNOWN;
+	runner->linger.listen_at_ms = 0;
 }
 
 /* Of new work: "TYPE PRIORITY QUEUE", or nothing. Only the first notification before a look is logged. */
@@ -86,6 +87,18 @@ poll_only(struct jr_runner *runner, const char *why)
 	jr_log(JR_INFO, JR_EVENT_POLLING, JR_S("reason", why));
 }
 
+/* What may pass is tried again after a heartbeat; until then the runner polls. */
+static void
+take_refusal(struct jr_runner *runner, const struct jr_err *err)
+{
+	if (err->code != JR_E_TEMP) {
+		poll_only(runner, err->msg);
+		return;
+	}
+	runner->linger.listen_at_ms = jr_clock_after(jr_clock_now_ms(), runner->opts->lease.heartbeat_ms);
+	jr_log(JR_INFO, JR_EVENT_POLLING, JR_S("reason", err->msg));
+}
+
 static void
 on_backend(void *ctx, const struct jr_reply *reply)
 {
@@ -97,7 +110,7 @@ on_backend(void *ctx, const struct jr_reply *reply)
 		else
 			poll_only(runner, "the session is a pooler's");
 	} else if (reply->end == JR_PG_FAILED)
-		poll_only(runner, reply->err.msg);
+		take_refusal(runner, &reply->err);
 }
 
 /* A look finds what was committed before; from now on each commit is notified. */
@@ -112,7 +125,7 @@ on_listen(void *ctx, const struct jr_reply *reply)
 		(void)jr_look_soon(runner);
 		(void)jr_heartbeat_soon(runner);
 	} else if (reply->end == JR_PG_FAILED)
-		poll_only(runner, reply->err.msg);
+		take_refusal(runner, &reply->err);
 }
 
 static bool
@@ -123,6 +136,10 @@ try_listen(struct jr_runner *runner)
 
 	if (!own && runner->linger.session != JR_SESSION_UNKNOWN)
 		return false;
+	if (jr_clock_now_ms() < runner->linger.listen_at_ms) {
+		jr_runner_wake_at(runner, runner->linger.listen_at_ms);
+		return false;
+	}
 	request = jr_request_new(JR_REQUEST_WHOLE, jr_times_usual(runner), own ? on_listen : on_backend, runner);
 	if (own)
 		jr_queue_add_listen(request);

@@ -488,11 +488,12 @@ enum jr_session {
 
 struct jr_linger {
 	enum jr_session session;
-	int64_t until_ms;   /* the time that people gave; a successor is awaited behind it */
-	int64_t ask_at_ms;  /* a successor is not asked for before */
-	int64_t seen_at_ms; /* when to write next that it is still here, and to look for lost runs */
-	int64_t empty;      /* claims that had brought nothing when it last did so */
-	bool seen_early;    /* it has done so before the time, because of such a claim */
+	int64_t until_ms;     /* the time that people gave; a successor is awaited behind it */
+	int64_t ask_at_ms;    /* a successor is not asked for before */
+	int64_t listen_at_ms; /* the session is not asked for, nor listened on, before: that was refused */
+	int64_t seen_at_ms;   /* when to write next that it is still here, and to look for lost runs */
+	int64_t empty;        /* claims that had brought nothing when it last did so */
+	bool seen_early;      /* it has done so before the time, because of such a claim */
 };
 
 int64_t jr_linger_left_ms(const struct jr_runner *runner); /* hand-over included; 0: it does not stay */

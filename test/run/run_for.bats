@@ -264,6 +264,40 @@ its_row_is_gone() {
 	q_is 'succeeded|3' 'select min(status), count(*) from jobrun.job_runs'
 }
 
+# stand_in STATEMENT: pg_backend_pid() is this, until `make_way`.
+stand_in() {
+	q "alter function pg_catalog.pg_backend_pid() rename to pg_backend_pid_as_it_is" \
+		"create function pg_catalog.pg_backend_pid() returns integer language plpgsql as \$\$ begin $1; end \$\$"
+}
+
+make_way() {
+	q 'drop function pg_catalog.pg_backend_pid()' 'alter function pg_catalog.pg_backend_pid_as_it_is() rename to pg_backend_pid'
+}
+
+@test "--for listens although the server has refused at first to say whose session it is" {
+	needs_session # notifications
+	stand_in "raise exception 'not now' using errcode = '53200'"
+	bg_runner --for 5m --lease 4s -v
+	wait_until 10 grep -q 'event=polling reason="not now"' "$runner_err"
+	id=$(enqueue nap)
+	wait_until 10 run_is "$id" succeeded
+	make_way
+	wait_until 10 grep -q event=listening "$runner_err"
+	q 'notify jobrun'
+	wait_until 5 said 1 'event=notified reason=work'
+	stop_runner
+}
+
+@test "--for polls, and asks no more, when the server refuses for good to say whose session it is" {
+	stand_in "raise exception 'never' using errcode = '42501'"
+	bg_runner --for 5m --lease 4s -v
+	wait_until 10 grep -q 'event=polling reason=never' "$runner_err"
+	make_way
+	wait_until 10 q_is t "select last_seen_at > started_at + interval '2 s' from jobrun.job_runners"
+	assert_equal "$(grep -cE 'event=(polling|listening)' "$runner_err")" 1
+	stop_runner
+}
+
 @test "--for goes on beyond its time until the next runner is there" {
 	lingerer 1s
 	first=$runner_pid first_err=$runner_err
