@@ -236,6 +236,8 @@ runner_opts(const struct jr_app *app, const struct run_opts *opts, const struct 
 	    .dead = jr_run_report_dead,
 	    .again = opts->job > 0 ? jr_run_report_again : NULL,
 	    .warned = jr_run_report_warned,
+	    .troubled = jr_run_report_troubled,
+	    .healed = jr_run_report_healed,
 	    .refused = opts->job > 0 ? NULL : jr_run_report_refused_handler,
 	    .progress = jr_run_report_progress,
 	    .waits = jr_run_report_waits,
@@ -390,26 +392,20 @@ dry_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_r
 /* Everything is read and open. */
 static int
 run_or_show(const struct jr_app *app, const struct run_opts *opts, const struct jr_handlers *handlers,
-    const struct jr_state *state, const struct jr_lease *lease, struct jr_err *err)
+    const struct jr_state *state, const struct jr_lease *lease, struct jr_run_report *report, struct jr_err *err)
 {
-	struct jr_run_report report = {.app = app,
-	    .job = opts->job,
-	    .state_directory = state->directories[0],
-	    .conninfo = jr_db_conninfo(app->dbname, NULL),
-	    .heartbeat_ms = lease->heartbeat_ms,
-	    .grace_ms = opts->grace_ms,
-	    .tells = app->verbose > 0 && (app->log_format == NULL || strcmp(app->log_format, "json") != 0),
-	    .terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0};
-	const struct jr_runner_opts runner = runner_opts(app, opts, handlers, state, lease, &report);
+	const struct jr_runner_opts runner = runner_opts(app, opts, handlers, state, lease, report);
 
+	report->heartbeat_ms = lease->heartbeat_ms;
 	if (opts->dry_run)
 		return dry_run(app, opts, &runner, err);
-	return run_here(app, opts, &runner, &report, err);
+	return run_here(app, opts, &runner, report, err);
 }
 
 /* The directory of states is open. */
 static int
-load_and_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_state *state, struct jr_err *err)
+load_and_run(const struct jr_app *app, const struct run_opts *opts, const struct jr_state *state,
+    struct jr_run_report *report, struct jr_err *err)
 {
 	struct jr_handlers handlers;
 	struct jr_lease lease;
@@ -419,7 +415,7 @@ load_and_run(const struct jr_app *app, const struct run_opts *opts, const struct
 	    !load_handlers(opts, &handlers, err))
 		return (int)err->code;
 	jr_run_report_problems(&handlers, state->directories[0]);
-	status = run_or_show(app, opts, &handlers, state, &lease, err);
+	status = run_or_show(app, opts, &handlers, state, &lease, report, err);
 	jr_handlers_release(&handlers);
 	return status;
 }
@@ -427,17 +423,26 @@ load_and_run(const struct jr_app *app, const struct run_opts *opts, const struct
 static int
 run_with_state(const struct jr_app *app, const struct run_opts *opts, struct jr_err *err)
 {
+	struct jr_run_report report = {.app = app,
+	    .job = opts->job,
+	    .conninfo = jr_db_conninfo(app->dbname, NULL),
+	    .grace_ms = opts->grace_ms,
+	    .tells = app->verbose > 0 && (app->log_format == NULL || strcmp(app->log_format, "json") != 0),
+	    .terminal = isatty(STDERR_FILENO) && app->verbose == 0 && opts->job == 0};
 	struct jr_state state;
 	char *directory, *key;
 	int status;
 
 	if (!jr_state_open(&state, opts->state_dir, err))
 		return (int)err->code;
-	status = load_and_run(app, opts, &state, err);
 	directory = jr_handlers_directory(opts->handlers);
 	key = jr_xasprintf("%s%s", directory, app->line);
+	report.state_directory = state.directories[0];
+	report.key = key;
+	status = load_and_run(app, opts, &state, &report, err);
 	if (!opts->dry_run && opts->job == 0)
 		jr_run_report_refused(state.directories[0], key, "run", status, err);
+	jr_run_report_leave_out(&report, err);
 	free(key);
 	free(directory);
 	jr_state_release(&state);

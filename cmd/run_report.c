@@ -91,23 +91,87 @@ hash_of(const char *text)
 	return hash;
 }
 
+/* The place of this warning among those that were printed; NULL: it was not. */
+static uint64_t *
+find_warned(struct jr_run_report *report, const char *text)
+{
+	uint64_t hash = hash_of(text);
+
+	for (int64_t i = 0; i < report->warned_count && i < JR_RUN_REPORT_MOST; i++) {
+		if (report->warned[i] == hash)
+			return &report->warned[i];
+	}
+	return NULL;
+}
+
+static char *
+refused_name(const char *key)
+{
+	return jr_xasprintf("refused %s", key);
+}
+
+/* Such a refusal is over. true: an earlier runner, or this one, had printed it where nobody watches. */
+static bool
+forget_refused(const char *state_directory, const char *key, int status)
+{
+	char *name = refused_name(key);
+	int64_t since_ms;
+	bool told = (status == JR_E_PERM || status == JR_E_CONFIG) && !isatty(STDERR_FILENO) &&
+		    jr_state_back(state_directory, name, &since_ms);
+
+	free(name);
+	return told;
+}
+
 /* A result that is sent again, since its COMMIT was not answered, brings the same warning again. */
 void
 jr_run_report_warned(void *ctx, const char *text)
 {
 	struct jr_run_report *report = ctx;
-	uint64_t hash = hash_of(text);
 
-	for (int64_t i = 0; i < report->warned_count && i < JR_RUN_REPORT_MOST; i++) {
-		if (report->warned[i] == hash)
-			return;
-	}
+	if (find_warned(report, text) != NULL)
+		return;
 	clear_line(report);
 	if (report->warned_count < JR_RUN_REPORT_MOST) {
-		report->warned[report->warned_count] = hash;
+		report->warned[report->warned_count] = hash_of(text);
 		print_visible(text);
 	}
 	report->warned_count++;
+}
+
+/* Runners that follow each other each minute say a 77 or 78 as rarely as ticks do. */
+void
+jr_run_report_troubled(void *ctx, const struct jr_err *err)
+{
+	struct jr_run_report *report = ctx;
+	struct jr_err told = *err;
+
+	jr_run_report_refused(report->state_directory, report->key, "run", (int)told.code, &told);
+	if (told.msg[0] != '\0')
+		jr_run_report_warned(report, told.msg);
+}
+
+/* What nobody was told of, neither now nor by an earlier runner, needs no end. If it comes again, it is told again. */
+void
+jr_run_report_healed(void *ctx, const struct jr_err *was, const char *words)
+{
+	struct jr_run_report *report = ctx;
+	uint64_t *warned = find_warned(report, was->msg);
+	bool told = warned != NULL;
+
+	if (warned != NULL)
+		*warned = 0;
+	if (forget_refused(report->state_directory, report->key, (int)was->code) || told) {
+		clear_line(report);
+		print_visible(words);
+	}
+}
+
+void
+jr_run_report_leave_out(struct jr_run_report *report, struct jr_err *err)
+{
+	if (find_warned(report, err->msg) != NULL)
+		err->msg[0] = '\0';
 }
 
 static const char *
@@ -305,8 +369,7 @@ jr_run_report_summary(struct jr_run_report *report, const struct jr_counts *c, i
 		fprintf(stderr, "jobrun: and %" PRId64 " more runs are dead: jobrun list --status dead\n",
 		    report->dead_count - JR_RUN_REPORT_MOST);
 	if (report->warned_count > JR_RUN_REPORT_MOST)
-		fprintf(stderr,
-		    "jobrun: and %" PRId64 " more alarms could not be enqueued: the server's log has the reasons\n",
+		fprintf(stderr, "jobrun: and %" PRId64 " more warnings: the server's log has the reasons\n",
 		    report->warned_count - JR_RUN_REPORT_MOST);
 	if (report->terminal) {
 		fprintf(stderr,
@@ -320,7 +383,7 @@ jr_run_report_summary(struct jr_run_report *report, const struct jr_counts *c, i
 void
 jr_run_report_refused(const char *state_directory, const char *key, const char *what, int status, struct jr_err *err)
 {
-	char *name = jr_xasprintf("refused %s", key);
+	char *name = refused_name(key);
 	char *complaint = jr_xasprintf("%d %s", status, err->msg);
 	int64_t since_ms = 0;
 

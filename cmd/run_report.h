@@ -17,6 +17,7 @@
 /* What has been printed so far. */
 struct jr_run_report {
 	const char *state_directory, *conninfo;
+	const char *key; /* of the line of a crontab: jr_run_report_refused() */
 	const struct jr_app *app;
 	int64_t job; /* of --job; 0: none */
 	int64_t dead_count;
@@ -38,6 +39,13 @@ struct jr_run_report {
 void jr_run_report_dead(void *ctx, const struct jr_setback *dead);
 void jr_run_report_again(void *ctx, const struct jr_setback *again); /* for --job: that run waits again */
 void jr_run_report_warned(void *ctx, const char *text);
+/*
+ * What does not stop a runner that stays is a warning, too; a 77 or 78 as rarely as jr_run_report_refused(). At the end
+ * that of it which was printed is left out of err.
+ */
+void jr_run_report_troubled(void *ctx, const struct jr_err *err);
+void jr_run_report_healed(void *ctx, const struct jr_err *was, const char *words);
+void jr_run_report_leave_out(struct jr_run_report *report, struct jr_err *err);
 void jr_run_report_idle_session(void *ctx, int64_t ms); /* as rarely as an unreachable database */
 void jr_run_report_progress(void *ctx, const struct jr_counts *counts);
 

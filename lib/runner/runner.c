@@ -464,6 +464,7 @@ turn(struct jr_runner *runner)
 			return;
 		}
 	}
+	jr_runner_fail_troubled(runner);
 	jr_unanswered_fail(runner);
 	jr_ping_finish(runner);
 }

@@ -118,6 +118,12 @@ struct jr_runner_opts {
 	void (*again)(void *ctx, const struct jr_setback *again); /* it failed, was put off or released, and waits */
 	/* The database has a warning: the alarm of a dead run could not be enqueued. Seldom the same one twice. */
 	void (*warned)(void *ctx, const char *text);
+	/*
+	 * Something does not work, and the runner, which stays, goes on. At the end this is in *err, unless it has
+	 * healed: then people who were told of it hear these words.
+	 */
+	void (*troubled)(void *ctx, const struct jr_err *err);
+	void (*healed)(void *ctx, const struct jr_err *was, const char *words);
 	/* A handler may not be started any more, for this reason: it is gone, or others can write to it. */
 	void (*refused)(void *ctx, const char *problem);
 	void (*progress)(void *ctx, const struct jr_counts *counts);

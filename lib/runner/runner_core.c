@@ -6,6 +6,8 @@
 #include "base/err.h"
 #include "runner/runner_parts.h"
 
+#include <string.h>
+
 #define REPEATS_MAX 100 /* of one answer */
 #define END_MS 5000     /* how long a goodbye is repeated if it may have to give runs back */
 
@@ -53,13 +55,35 @@ jr_runner_fail(struct jr_runner *runner, const struct jr_err *err)
 }
 
 void
-jr_runner_warn(struct jr_runner *runner, const struct jr_err *err)
+jr_runner_warn(struct jr_runner *runner, enum jr_trouble trouble, const struct jr_err *err)
 {
-	struct jr_core *core = &runner->core;
+	struct jr_err *last = &runner->core.troubles[trouble];
+	bool known = strcmp(last->msg, err->msg) == 0;
 
-	core->status = jr_worse_status(core->status, (int)err->code);
-	if (core->err->msg[0] == '\0')
-		*core->err = *err;
+	*last = *err;
+	if (!known && jr_runner_stays(runner) && runner->opts->troubled != NULL)
+		runner->opts->troubled(runner->opts->ctx, err);
+}
+
+void
+jr_runner_heal(struct jr_runner *runner, enum jr_trouble trouble, const char *words)
+{
+	struct jr_err was = runner->core.troubles[trouble];
+
+	if (was.msg[0] == '\0')
+		return;
+	runner->core.troubles[trouble].msg[0] = '\0';
+	if (jr_runner_stays(runner) && runner->opts->healed != NULL)
+		runner->opts->healed(runner->opts->ctx, &was, words);
+}
+
+void
+jr_runner_fail_troubled(struct jr_runner *runner)
+{
+	for (size_t i = 0; i < JR_TROUBLE_COUNT; i++) {
+		if (runner->core.troubles[i].msg[0] != '\0')
+			jr_runner_fail(runner, &runner->core.troubles[i]);
+	}
 }
 
 void

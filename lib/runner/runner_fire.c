@@ -141,6 +141,7 @@ take_fired(struct jr_runner *runner, const struct jr_reply *reply)
 	report(runner, reply->results[0]);
 	runner->counts.fired += runs;
 	runner->fire.errors = 0;
+	jr_runner_heal(runner, JR_TROUBLE_FIRE, "schedules are fired again");
 	runner->fire.made = runner->fire.made || runs > 0;
 	if (due_ms > 0 || slots == 0)
 		look_for_fired(runner);
@@ -152,7 +153,7 @@ take_fired(struct jr_runner *runner, const struct jr_reply *reply)
 		fire_in(runner, slots > 0 ? 0 : BUSY_MS); /* more than one call does */
 }
 
-/* It is tried again while that may help. The runner reports the first error at its end. */
+/* It is tried again, at once while that may help. */
 static void
 note_trouble(struct jr_runner *runner, const struct jr_err *err)
 {
@@ -168,7 +169,7 @@ note_trouble(struct jr_runner *runner, const struct jr_err *err)
 	if (!has_failed(runner))
 		return;
 	jr_fail_in(&reason, "schedules were not fired");
-	jr_runner_warn(runner, &reason);
+	jr_runner_warn(runner, JR_TROUBLE_FIRE, &reason);
 }
 
 static void

@@ -164,6 +164,8 @@ on_seen(void *ctx, const struct jr_reply *reply)
 	jr_runner_note_seen(runner, jr_queue_read_runner_seen(reply->results[0]));
 	if (jr_queue_read_expired(reply->results[1]))
 		jr_reclaim_begin(runner);
+	else
+		jr_reclaim_note_well(runner);
 }
 
 /*

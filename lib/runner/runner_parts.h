@@ -66,14 +66,23 @@ enum jr_phase {
 	JR_PHASE_DONE
 };
 
+/* What may go wrong while the runner goes on. */
+enum jr_trouble {
+	JR_TROUBLE_FIRE,
+	JR_TROUBLE_RECLAIM,
+	JR_TROUBLE_UNKNOWN, /* what became of lost runs: that does not heal */
+	JR_TROUBLE_COUNT
+};
+
 struct jr_core {
 	enum jr_phase phase;
 	int status; /* exit status so far */
 	struct jr_err *err;
-	bool draining;  /* nothing more is claimed */
-	bool signalled; /* and what is claimed and not started is given back */
-	bool hurried;   /* second INT: handlers are killed */
-	bool stays;     /* "nothing is due" is not the end */
+	struct jr_err troubles[JR_TROUBLE_COUNT]; /* as they were last; msg empty: there is none */
+	bool draining;                            /* nothing more is claimed */
+	bool signalled;                           /* and what is claimed and not started is given back */
+	bool hurried;                             /* second INT: handlers are killed */
+	bool stays;                               /* "nothing is due" is not the end */
 	struct jr_timer wake;
 	int64_t end_until_ms; /* the goodbye is not repeated after this; 0: it was not repeated yet */
 };
@@ -93,8 +102,11 @@ int jr_runner_status(const struct jr_runner *runner);
 
 /* Keep the worst, and claim no more. */
 void jr_runner_fail(struct jr_runner *runner, const struct jr_err *err);
-/* Keep the worst status, and the message if there was none. Claiming goes on. */
-void jr_runner_warn(struct jr_runner *runner, const struct jr_err *err);
+/* Claiming goes on. A runner that stays tells people now. */
+void jr_runner_warn(struct jr_runner *runner, enum jr_trouble trouble, const struct jr_err *err);
+/* That works again, and is no failure any more; words: of people who were told. */
+void jr_runner_heal(struct jr_runner *runner, enum jr_trouble trouble, const char *words);
+void jr_runner_fail_troubled(struct jr_runner *runner); /* it has ended: what has not healed is a failure */
 /* Its row is gone, or somebody has ended it: its claims take nothing, as if nothing were due. */
 void jr_runner_fail_gone(struct jr_runner *runner);
 /* What a sign of life has found: is the row here? If not, one that would still claim has failed. */
@@ -372,7 +384,8 @@ struct jr_reclaim {
 	struct jr_repeat repeat;
 };
 
-void jr_reclaim_begin(struct jr_runner *runner); /* from the first expired row on */
+void jr_reclaim_begin(struct jr_runner *runner);     /* from the first expired row on */
+void jr_reclaim_note_well(struct jr_runner *runner); /* it works, or there is no such row */
 bool jr_reclaim_try(struct jr_runner *runner);
 bool jr_reclaim_try_close(struct jr_runner *runner); /* only what is open */
 void jr_reclaim_forget(struct jr_runner *runner);

@@ -69,7 +69,7 @@ note_trouble(struct jr_runner *runner, const struct jr_err *err)
 		return;
 	runner->reclaim.wanted = false;
 	temporary.code = JR_E_TEMP;
-	jr_runner_warn(runner, &temporary);
+	jr_runner_warn(runner, JR_TROUBLE_RECLAIM, &temporary);
 }
 
 static void
@@ -132,7 +132,13 @@ note_unknown(struct jr_runner *runner)
 	jr_fail(&err, JR_E_TEMP,
 	    "it is not known whether %lld lost run%s on %s last attempt went dead: look with jobrun list --status dead",
 	    last, last == 1 ? "" : "s", last == 1 ? "its" : "their");
-	jr_runner_warn(runner, &err);
+	jr_runner_warn(runner, JR_TROUBLE_UNKNOWN, &err);
+}
+
+void
+jr_reclaim_note_well(struct jr_runner *runner)
+{
+	jr_runner_heal(runner, JR_TROUBLE_RECLAIM, "lost runs are taken back again");
 }
 
 static void
@@ -143,6 +149,7 @@ on_closed(void *ctx, const struct jr_reply *reply)
 	if (reply->end == JR_PG_DONE) {
 		if (reply->result_count > 0)
 			report(runner, reply->results[0]);
+		jr_reclaim_note_well(runner);
 		go_on(runner);
 	} else if (reply->end == JR_PG_FAILED && runner->reclaim.limit > 1) {
 		runner->reclaim.limit = 1;

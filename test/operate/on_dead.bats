@@ -224,7 +224,7 @@ refusal() {
 	assert_equal "$status" 1
 	assert_equal "$(grep -c 'its alarm could not be enqueued' <<<"$stderr")" 10
 	assert_equal "$(grep -cxF "$(refusal 1 refuse_all)" <<<"$stderr")" 1
-	assert_line_of_stderr "jobrun: and 2 more alarms could not be enqueued: the server's log has the reasons"
+	assert_line_of_stderr "jobrun: and 2 more warnings: the server's log has the reasons"
 }
 
 @test "exec says that the alarm of its command could not be enqueued" {

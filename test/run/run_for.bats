@@ -385,6 +385,23 @@ make_way() {
 	q_is 1 "select counts -> 'reclaimed' from jobrun.job_runners where pid = $runner_pid"
 }
 
+@test "--for says when lost runs are not taken back, and when they are again; then its exit status is 0" {
+	id=$(enqueue wait --backoff 0)
+	bg_runner --lease 2s
+	wait_until 10 test -s "$TMPDIR/up"
+	kill -KILL "$runner_pid"
+	touch "$TMPDIR/go"
+	wait_until 10 q_is t "select locked_until < now() from jobrun.job_runs where id = $id"
+	hold 'lock table jobrun.job_runs in exclusive mode'
+	bg_runner --for 5m --lease 2s
+	wait_until 30 grep -q '^jobrun: .*lock' "$runner_err"
+	release_holds
+	wait_until 15 grep -qx 'jobrun: lost runs are taken back again' "$runner_err"
+	wait_until 15 q_is 'succeeded|2' "select status, claim_seq from jobrun.job_runs where id = $id"
+	stop_runner
+	assert_equal "$(grep -cx 'jobrun: lost runs are taken back again' "$runner_err")" 1
+}
+
 @test "--for waits for a permit when none is free" {
 	needs_session # notifications
 	id=$(enqueue wait)

@@ -602,6 +602,59 @@ soon() {
 	assert_equal "$(accounts nightly)" '0 queued'
 }
 
+stays() {
+	bg_runner --for 5m
+	wait_until 10 q_is t "select exists (select from jobrun.job_runners where pid = $runner_pid)"
+}
+
+no_fire() {
+	q 'alter function jobrun.fire rename to fire_as_it_is'
+}
+
+# refused_to_fire N: has the server refused so many calls?
+refused_to_fire() {
+	[ "$(server_log | grep -c 'STATEMENT:  -- fire$')" -eq "$1" ]
+}
+
+ends_with() {
+	kill -TERM "$runner_pid"
+	wait_runner
+	assert_equal "$runner_status" "$1"
+}
+
+unfired="jobrun: schedules were not fired: .*: type 'jobrun migrate'"
+
+@test "a runner that stays says when schedules are not fired, and when they are again; then its exit status is 0" {
+	stays
+	no_fire
+	soon first '1 second'
+	wait_until 15 grep -qx "$unfired" "$runner_err"
+	q 'alter function jobrun.fire_as_it_is rename to fire'
+	# It tries again after twenty seconds.
+	wait_until 40 grep -qx 'jobrun: schedules are fired again' "$runner_err"
+	wait_until 10 q_is 'succeeded|1' 'select min(status), count(*) from jobrun.job_runs'
+	ends_with 0
+	assert_equal "$(wc -l <"$runner_err")" 2
+}
+
+@test "if schedules are not fired until the end of a runner that stays, that is its exit status; the next one does not say it again" {
+	no_fire
+	soon first '1 second'
+	stays
+	wait_until 15 grep -qx "$unfired" "$runner_err"
+	ends_with 78
+	assert_equal "$(wc -l <"$runner_err")" 1
+	stays
+	wait_until 15 refused_to_fire 2
+	ends_with 78
+	assert_equal "$(cat "$runner_err")" ''
+	q 'alter function jobrun.fire_as_it_is rename to fire'
+	stays
+	wait_until 15 q_is 'succeeded|1' 'select min(status), count(*) from jobrun.job_runs'
+	ends_with 0
+	assert_regex "$(cat "$runner_err")" '^jobrun: run works again after [0-9smh ]+$'
+}
+
 @test "a slot fires once, in the same tick, when the connection is cut while it fires" {
 	define nightly
 	missed nightly 1
