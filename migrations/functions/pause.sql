@@ -1,5 +1,21 @@
 -- pause: pauses of job types, queues, definitions, hosts and everything, and limits of queues.
 
+-- lock_queue: lock the row of a queue that is about to change, and make it first if there is none. Returns it. Who has waited for the
+-- lock while the row was removed has none: so look again, each time with a younger snapshot. Anything but READ COMMITTED raises 40001.
+create or replace function jobrun.lock_queue(name text) returns jobrun.job_queues
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_queue jobrun.job_queues;
+begin
+	loop
+		select q.* into v_queue from jobrun.job_queues q where q.name = lock_queue.name for no key update;
+		exit when found;
+		insert into jobrun.job_queues (name) values (lock_queue.name) on conflict do nothing;
+	end loop;
+	return v_queue;
+end
+$fn$;
+
 -- pause: claim no run of this job type, queue or definition, no run on this host, or none at all (everything) until the
 -- pause ends (no duration: until resume). Waiting runs stay, running ones go on, and slots fire. Returns the end of the
 -- pause. Commit soon: until then claims leave the queue out, since its row is locked; the same holds for set_queue.
@@ -16,6 +32,7 @@ declare
 	v_object text;
 	v_old    jsonb;
 	v_id     bigint;
+	v_queue  jobrun.job_queues;
 begin
 	if num_nonnulls(job_type, queue, definition, host, nullif(everything, false)) <> 1 then
 		raise exception 'pause needs one of job_type, queue, definition, host and everything' using errcode = 'JR065';
@@ -34,9 +51,8 @@ begin
 	elsif queue is not null then
 		perform jobrun.check_name('queue', queue);
 		v_object := 'queue ' || queue;
-		insert into jobrun.job_queues as q (name) values (queue) on conflict do nothing;
-		select jsonb_build_object('paused_until', q.paused_until, 'reason', q.paused_reason) into v_old
-		from jobrun.job_queues q where q.name = pause.queue for no key update;
+		v_queue := jobrun.lock_queue(queue);
+		v_old := jsonb_build_object('paused_until', v_queue.paused_until, 'reason', v_queue.paused_reason);
 		update jobrun.job_queues q set paused_until = v_until, paused_reason = reason, paused_by = jobrun.caller()
 		where q.name = pause.queue;
 	elsif host is not null then
@@ -136,8 +152,7 @@ begin
 	if found then
 		raise exception 'a queue has no "%"; it has %', left(v_word, 100), array_to_string(v_known, ', ') using errcode = 'JR065';
 	end if;
-	insert into jobrun.job_queues (name) values (v_name) on conflict do nothing;
-	select q.* into v_old from jobrun.job_queues q where q.name = v_name for no key update;
+	v_old := jobrun.lock_queue(v_name);
 	v_new := jsonb_populate_record(v_old, changes);
 	if least(v_new.max_running, v_new.max_running_per_key, v_new.rate_limit) < 0 then
 		raise exception 'a limit of queue "%" is negative', v_name using errcode = 'JR065';

@@ -1066,6 +1066,7 @@ objects() {
 		function line_of: read run admin
 		function local_peak: admin
 		function local_reached: admin
+		function lock_queue: admin
 		function lock_waiting: admin
 		function lost_zone: read run admin
 		function make_month: admin

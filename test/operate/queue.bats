@@ -183,3 +183,27 @@ load ../lib/common
 	q_is 1 'select count(*) from jobrun.job_queues'
 	q_is removed "select jobrun.remove_queue('mail')"
 }
+
+# behind_removal COMMAND...: jobrun, which waits for the row of queue mail behind one who is about to remove it.
+behind_removal() {
+	jr_ok queue mail --max-running 5
+	hold "select from jobrun.job_queues for update"
+	client "select jobrun.remove_queue('mail')"
+	wait_until 10 waiting_for_lock 1
+	bg_jobrun "$@"
+	wait_until 10 waiting_for_lock 2
+	release_holds
+	wait_runner
+	end_client
+	assert_equal "$(<"$TMPDIR/client")|$(<"$runner_err")|$runner_status" 'removed||0'
+}
+
+@test "who waits while a queue is removed pauses and limits it all the same" {
+	behind_removal pause --queue mail --reason 'the relay is down'
+	q_is 'mail||infinity|the relay is down' 'select name, max_running, paused_until, paused_reason from jobrun.job_queues'
+	behind_removal queue mail --rate 3/1h
+	q_is 'mail||3|' 'select name, max_running, rate_limit, paused_until from jobrun.job_queues'
+	behind_removal resume --queue mail
+	assert_regex "$(<"$runner_out")" 'not paused'
+	q_is '' 'select name from jobrun.job_queues'
+}
