@@ -306,7 +306,12 @@ $fn$;
 --     by key again, a thousand keys a turn and a hundred thousand at most. If there is more behind what they have looked at,
 --     as when another session has locked more runs than that, one row after all others says where the next claim goes on: it
 --     has no id and no queue, and priority, run_at and, as claim_seq, the id of the last run that was looked at.
---  8. When there were n, which may be 0, up to `ahead` more follow, as claim_ahead says; all come in order.
+--  8. A run that another session has locked uses up no limit: nothing runs. If one had a place within the limits of its queue and
+--     was not to be had, the turn is repeated, once a claim, and from there on a run is locked before it counts. Only those are
+--     locked that anybody has ever locked as they are now (xmax): of the others the row need not be written. By key, up to a
+--     hundred thousand of a turn are tried, an equal part for each key; in the last turns, ten thousand. Claims do not meet
+--     here: one that holds the row of a queue with limits is alone in it.
+--  9. When there were n, which may be 0, up to `ahead` more follow, as claim_ahead says; all come in order.
 --
 -- Every statement of a volatile function has its own snapshot only in READ COMMITTED: anything else is refused.
 -- force_generic_plan: the function is planned once per connection without a named prepared statement. Joins are by
@@ -342,6 +347,7 @@ declare
 	v_kept     integer := 0;              -- turns in which it has left out some; by key they count tenfold
 	v_started  record;
 	v_turn     record;
+	v_try      boolean := false;          -- others have locked runs that counted: lock first, then count
 	v_looked   bigint := 0;
 	v_by_key   boolean := false;
 	v_many     boolean := false;          -- there are more keys than a turn looks at,
@@ -481,11 +487,12 @@ begin
 			where w.step < 1000),
 		pick as materialized (
 			select p.*, c.queue, c.room, c.starts_left, c.per_key,
+				coalesce(c.room, c.starts_left, case when p.concurrency_key is not null then c.per_key end) is not null as counts,
 				(v_paused = '{}' or p.definition_id is null or p.definition_id <> all (v_paused))
 				and (p.concurrency_key is null or p.concurrency_key <> all (c.full_keys)) and p.id <> all (v_passed) as fit
 			from c cross join unnest('{0,1}'::smallint[]) b(bound) cross join lateral (
 				select r.ctid as tid, r.priority, r.run_at, r.id, r.concurrency_key, r.definition_id,
-					(r.expires_at <= now()) is true as expired
+					(r.expires_at <= now()) is true as expired, r.xmax <> '0'::xid as touched
 				from jobrun.job_runs r
 				where r.status in ('queued', 'failed') and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
 					and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = b.bound
@@ -493,16 +500,24 @@ begin
 				order by r.run_at, r.id limit v_batch) p
 			where not (v_by_key and b.bound = 1)
 			union all
-			select p.*, c.queue, c.room, c.starts_left, c.per_key, p.id <> all (v_passed)
+			select p.*, c.queue, c.room, c.starts_left, c.per_key,
+				coalesce(c.room, c.starts_left, case when p.concurrency_key is not null then c.per_key end) is not null, p.id <> all (v_passed)
 			from walk w join c on c.nr = w.nr cross join lateral (
-				select r.ctid as tid, r.priority, r.run_at, r.id, r.concurrency_key, r.definition_id,
-					(r.expires_at <= now()) is true as expired
-				from jobrun.job_runs r
-				where r.status in ('queued', 'failed') and (r.concurrency_key is not null or r.definition_id is not null)
-					and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
-					and coalesce(r.concurrency_key, '') = w.key and coalesce(r.definition_id, 0) = w.definition
-					and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
-				order by coalesce(r.concurrency_key, ''), coalesce(r.definition_id, 0), r.run_at, r.id
+				select k.* from (
+					select r.ctid as tid, r.priority, r.run_at, r.id, r.concurrency_key, r.definition_id,
+						(r.expires_at <= now()) is true as expired, r.xmax <> '0'::xid as touched
+					from jobrun.job_runs r
+					where r.status in ('queued', 'failed') and (r.concurrency_key is not null or r.definition_id is not null)
+						and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
+						and coalesce(r.concurrency_key, '') = w.key and coalesce(r.definition_id, 0) = w.definition
+						and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
+					order by coalesce(r.concurrency_key, ''), coalesce(r.definition_id, 0), r.run_at, r.id
+					limit case when w.key = '' or c.per_key is null then v_batch
+						when v_try then greatest(c.per_key + cardinality(v_passed),
+							(select case when v_last then 10000 else 100000 end / count(*) from walk))
+						else least(v_batch, c.per_key + cardinality(v_passed)) end) k
+				where case when v_try and w.key <> '' and c.per_key is not null and k.touched then exists (select from jobrun.job_runs r
+					where r.ctid = k.tid and r.status in ('queued', 'failed') for no key update of r skip locked) else true end
 				limit case when w.key = '' then v_batch else least(v_batch, c.per_key + cardinality(v_passed)) end) p
 			where w.step > 0 and (w.definition = 0 or w.definition <> all (v_paused))
 				and (w.key = '' or w.key <> all (c.full_keys))
@@ -511,7 +526,9 @@ begin
 			select p.*, coalesce(h.n, 0)
 				+ row_number() over (partition by p.queue, p.concurrency_key order by p.priority, p.run_at, p.id) as nth_of_key
 			from pick p left join held h on h.queue = p.queue and h.concurrency_key = p.concurrency_key
-			where p.fit),
+			where case when not p.fit then false when v_try and p.counts and p.touched
+				then exists (select from jobrun.job_runs r
+					where r.ctid = p.tid and r.status in ('queued', 'failed') for no key update of r skip locked) else true end),
 		fits as materialized (             -- n-th of its queue, and n-th start, among those whose key has room
 			select f.* from (
 				select k.*, row_number() over w as nth_of_queue, count(*) filter (where not k.expired) over w as nth_start
@@ -540,6 +557,8 @@ begin
 			returning q.name)
 		select array(select taken.id from taken) as ids, (select array_agg(got.keyed) from got where got.keyed is not null) as keyed,
 			(select count(*) from pick) as seen, l.*,
+			exists (select from fits f where f.counts and f.id not in (select taken.id from taken
+				union all select got.keyed from got where got.keyed is not null)) as missed,
 			(select jsonb_object_agg(w.nr, jsonb_build_array(w.key, w.definition)) from walk w where w.step = 1000) as keys_left
 		into v_turn
 		from (select 1) always left join
@@ -555,7 +574,11 @@ begin
 		v_ends := case when v_last then v_turn.keys_left is null or v_looked >= 200000
 			else v_turn.seen < v_batch or v_by_key and v_looked >= 100000 end;
 		v_more := v_last and v_more or v_turn.seen >= v_batch;
-		if v_keyed is not null then       -- repeat it without the runs that start_keyed does not start
+		if v_turn.missed and not v_try and coalesce(cardinality(v_ids), 0) + coalesce(cardinality(v_keyed), 0) < n then
+			v_try := true;                -- repeat it: what others have locked must not use up a limit
+			v_ends := false;
+			continue;
+		elsif v_keyed is not null then    -- repeat it without the runs that start_keyed does not start
 			continue;
 		elsif v_last then
 			v_from := v_turn.keys_left;

@@ -192,6 +192,44 @@ claimed() {
 	release_holds
 }
 
+@test "locked runs of lock keys hide none behind them, also behind many of a full one" {
+	q "insert into jobrun.job_queues (name) values ('default')" \
+		"insert into jobrun.job_runs (job_type, run_at, payload, concurrency_key)
+		select 'work', now() - interval '2 hours', '\"ahead\"'::jsonb, 'full' from generate_series(1, 2000) i
+		union all select 'work', now() - interval '1 hour', '\"locked\"', 'k' || i % 3 from generate_series(1, 6000) i
+		union all select 'work', now() - interval '9 minutes', to_jsonb('k' || i), 'k' || i from generate_series(0, 2) i
+		union all select 'work', now() - interval '8 minutes', to_jsonb('second of k' || i), 'k' || i from generate_series(0, 2) i" \
+		"insert into jobrun.job_runs (job_type, concurrency_key, status, locked_until, runner_id, locked_by, started_at, attempts, claim_seq)
+		select 'work', k, 'running', now() + interval '1 hour', 78, 'other', now(), 1, 1 from unnest('{full,k2}'::text[]) k"
+	hold "select from jobrun.job_runs r where r.payload = '\"locked\"' for update"
+	assert_equal "$(claimed 9)" '"k0" "k1"'
+	assert_equal "$(claimed 1)" '"k0"'
+	q "update jobrun.job_queues set max_running_per_key = 2"
+	assert_equal "$(claimed 9)" '"ahead" "k0" "k1" "k2" "second of k0" "second of k1"'
+	q "update jobrun.job_queues set max_running_per_key = 1, max_running = 3"
+	assert_equal "$(claimed 9)" '"k0"'
+	release_holds
+	assert_equal "$(claimed 1)" '"locked"'
+	q "delete from jobrun.job_runs where status = 'running'"
+}
+
+@test "20,000 locked runs before others in a queue with limits: few pages for a claim, which locks no more than it must" {
+	q 'alter table jobrun.job_runs set (autovacuum_enabled = off)' \
+		"insert into jobrun.job_queues (name, max_running) values ('default', 2)" \
+		"insert into jobrun.job_runners (id, pid, permits, host, version) values (77, 1, 1, 'other', 'x')" \
+		"insert into jobrun.job_runs (job_type, run_at, concurrency_key)
+		select 'work', now() - interval '1 hour', case when i % 2 = 0 then 'k' || i % 5 end from generate_series(1, 20000) i" \
+		"insert into jobrun.job_runs (job_type, concurrency_key) select 'work', 'k' || i from generate_series(0, 999) i"
+	hold "select from jobrun.job_runs r where r.run_at < now() - interval '1 minute' for update"
+	q "begin; explain (analyze, buffers, format json) select from
+		jobrun.claim(77, 'other', 10, '{work}', '{default}', '{100}', null, null, null, 60000, 1) c; commit" >plan
+	run jq -r '.[0].Plan | if ."Actual Rows" == 2 and ."Shared Hit Blocks" + ."Shared Read Blocks" < 200000 then "few" else . end' plan
+	assert_output few
+	q_is 2 'select count(*) from jobrun.job_runs r where r.id > 20000 and (r.xmax <> 0 or r.status = $$running$$)'
+	release_holds
+	q 'truncate jobrun.job_runs restart identity'
+}
+
 @test "more due runs than a claim looks at are locked by another session: those behind them start in the same tick" {
 	handler work <<<:
 	q "insert into jobrun.job_runs (job_type, run_at) select 'work', now() - interval '2 hours' from generate_series(1, 130000) i" \

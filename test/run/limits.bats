@@ -282,6 +282,42 @@ two|k|1' "select queue, concurrency_key, count(*) from jobrun.job_runs where sta
 	nothing_is_open
 }
 
+@test "a run that an open transaction has locked delays only itself, whatever limits its queue has" {
+	handler work <<<:
+	jr_ok queue serial --max-running 1 --per-key none
+	for key in a b c d; do
+		enqueue work --queue serial --unique "$key"
+	done
+	hold "select jobrun.enqueue('work', queue => 'serial', unique_key => 'a')" # it keeps the first one
+	jr_ok queue slow --rate 3/1h
+	add work slow '' 6
+	hold "select from jobrun.job_runs where id between 5 and 8 for update"
+	add work keyed ann 3
+	hold "select from jobrun.job_runs where id = 11 for no key update"
+	jr_ok run
+	q_is '2,3,4,9,10,12,13' "select string_agg(id::text, ',' order by id) from jobrun.job_runs where status = 'succeeded'"
+	q_is 2 "select rate_used from jobrun.job_queues where name = 'slow'"
+	# Then each starts, once, as far as the rate lets it.
+	release_holds
+	jr_ok run
+	q_is '6,7,8' "select string_agg(id::text, ',' order by id) from jobrun.job_runs where status = 'queued'"
+	q_is '10|1|3' "select count(*), max(claim_seq), (select rate_used from jobrun.job_queues where name = 'slow')
+		from jobrun.job_runs where status = 'succeeded'"
+}
+
+@test "a lock key that a run holds starts no other, also if the first that waits is locked" {
+	waiting_handler work
+	add work keyed ann 4
+	bg_runner
+	wait_until 10 up_is 1
+	hold "select from jobrun.job_runs where id = 2 for update"
+	jr_ok run --state-dir "$BATS_TEST_TMPDIR/other"
+	running_are 1
+	touch "$TMPDIR/go"
+	wait_runner
+	q_is '1,3,4' "select string_agg(id::text, ',' order by id) from jobrun.job_runs where status = 'succeeded'"
+}
+
 @test "a run that a rate holds back stays due and uncharged, and starts in the next window" {
 	handler work <<<'exit 0'
 	jr_ok queue slow --rate 3/1h
