@@ -199,7 +199,7 @@ $fn$;
 
 -- next_claim: what a claim that takes all that it may would do now with these runs (seen: see all_seen()): fate is starts, expired or superseded
 -- (by newer); null: it stays, or does not wait. It goes through the turns of claim() and start_keyed() with runs that could
--- decide that, and writes nothing. It knows no locks of other sessions. is_sure: false if it would have had to look at
+-- decide that, and writes nothing. Runs that row_holder() knows to be locked use up no limit. is_sure: false if it would have had to look at
 -- more than a thousand due runs before one of them, at more than ten queues beside their own, or twenty turns.
 create or replace function jobrun.next_claim(run_ids bigint[], seen jsonb)
 returns table (id bigint, fate text, newer bigint, is_sure boolean)
@@ -286,6 +286,13 @@ begin
 			where r.job_type = k.job_type and r.unique_key = k.unique_key and r.finished_at is null and r.status <> 'running'
 				and r.run_at <= now() limit v_most) s
 		where s.queue || ' ' || k.job_type = any (v_open)) i);
+	with touched as materialized (         -- by a session that has ended, or has them locked; by a hundred of them at most
+		select r.id, r.row_xmax from unnest(v_ids) i(id) cross join lateral (
+			select s.id, s.xmax::text as row_xmax from jobrun.job_runs s where s.id = i.id and s.xmax <> '0'::xid offset 0) r),
+	holders as materialized (
+		select t.row_xmax from (select distinct x.row_xmax from touched x limit 100) t
+		cross join lateral jobrun.row_holder(t.row_xmax::xid) h where h.words is not null)
+	select array(select t.id from touched t where t.row_xmax in (select h.row_xmax from holders h)) into v_passed;
 
 	for v_nr in 1 .. 21 loop
 		v_sure := v_nr <= 20;

@@ -476,6 +476,16 @@ exec_starts_nothing() {
 	hold "select from jobrun.job_queues where name = 'mail' for update"
 	verdict_is "$id" 'waits: process [0-9]+ of the server \(.*\) has queue mail locked$'
 	release_holds
+	# One that is locked uses up no limit.
+	jr_ok queue mail --max-running 1
+	second=$(enqueue work -q mail)
+	verdict_is "$second" 'waits: 1 due run comes before it in queue mail; its limits leave no further room$'
+	hold "select from jobrun.job_runs where id = $id for update"
+	verdict_is "$second" 'starts with the next claim$'
+	verdict_is "$id" 'waits: .* has this run locked$'
+	jr_ok run
+	run_is "$second" succeeded
+	release_holds
 	hold "select count(*) from jobrun.explain($id)"
 	verdict_is "$id" 'starts with the next claim$'
 	jr_ok run
