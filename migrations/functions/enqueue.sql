@@ -651,6 +651,61 @@ begin
 end
 $fn$;
 
+-- run_of_many: the row that n runs with these options have in common, checked as for enqueue_many. It has the payload of a run
+-- without one.
+create or replace function jobrun.run_of_many(job_type text, n bigint, o jobrun.run_options) returns jobrun.job_runs
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+declare
+	v_new jobrun.job_runs;
+begin
+	perform jobrun.check_type(job_type);
+	select b.* into o.max_attempts, o.backoff_base, o.backoff_cap from jobrun.bound_run(o.max_attempts, o.backoff_base, o.backoff_cap) b;
+	v_new := jobrun.new_run(job_type, null, o.queue, o.priority, o.run_in, o.run_at, o.expires_in, o.max_attempts, o.timeout,
+		o.backoff_base, o.backoff_cap, null, null, o.concurrency_key, o.parent_id, o.trace_context);
+	v_new.is_counted := jobrun.check_grant(v_new) is not null;
+	if v_new.is_counted then
+		perform jobrun.check_open(v_new, n);
+	end if;
+	return v_new;
+end
+$fn$;
+
+-- insert_many: insert a run for each payload, with what run_of_many has returned. Returns the ids in the same order.
+create or replace function jobrun.insert_many(run jobrun.job_runs, payloads jsonb[]) returns setof bigint
+language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
+#variable_conflict use_column
+declare
+	v_new   constant jobrun.job_runs := run;
+	v_nr    bigint;
+	v_bytes integer;
+begin
+	-- A number prints up to 147,456 characters and takes 12 bytes, an escaped character 6 of one: nothing of up to 96
+	-- bytes can be too long as text, and it is not printed to find out.
+	if exists (select from (select unnest(payloads) as payload) p where pg_column_size(p.payload) > 96
+		and (octet_length(p.payload::text) > 1048576 or pg_column_size(p.payload) > 1049600))
+	then
+		select p.nr, greatest(octet_length(p.payload::text), pg_column_size(p.payload)) into v_nr, v_bytes
+		from unnest(payloads) with ordinality p(payload, nr)
+		where octet_length(p.payload::text) > 1048576 or pg_column_size(p.payload) > 1049600
+		order by p.nr limit 1;
+		raise exception 'payload % has % bytes; the limit is 1048576', v_nr, v_bytes using errcode = 'JR065';
+	end if;
+	if getdatabaseencoding() <> 'UTF8' then         -- as new_run
+		perform convert_to(p.payload::text, 'UTF8') from (select unnest(payloads) as payload) p;
+	end if;
+	-- unnest in the select list hands on one payload after the other, in their order. Ids are drawn, and rows returned,
+	-- in the order in which they are inserted.
+	return query
+		insert into jobrun.job_runs as r (job_type, payload, queue, priority, run_at, expires_at, max_attempts, timeout,
+			backoff_base, backoff_cap, concurrency_key, parent_id, trace_context, created_by, is_counted)
+		select v_new.job_type, coalesce(p.payload, v_new.payload), v_new.queue, v_new.priority, v_new.run_at, v_new.expires_at,
+			v_new.max_attempts, v_new.timeout, v_new.backoff_base, v_new.backoff_cap, v_new.concurrency_key, v_new.parent_id,
+			v_new.trace_context, v_new.created_by, v_new.is_counted
+		from (select unnest(payloads) as payload) p
+		returning r.id;
+end
+$fn$;
+
 -- --------------------------------------------------------------------------------------------------------- for clients
 
 -- enqueue_run: enqueue one run in the caller's transaction; also returns whether the run is new. enqueue() returns only
@@ -740,46 +795,12 @@ create or replace function jobrun.enqueue_many(
 	trace_context   text        default null)
 returns setof bigint
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
-#variable_conflict use_column
 declare
-	v_new   jobrun.job_runs;
-	v_nr    bigint;
-	v_bytes integer;
+	v_new jobrun.job_runs;
 begin
-	perform jobrun.check_type(enqueue_many.job_type);
-	select b.* into max_attempts, backoff_base, backoff_cap
-	from jobrun.bound_run(enqueue_many.max_attempts, enqueue_many.backoff_base, enqueue_many.backoff_cap) b;
-	v_new := jobrun.new_run(enqueue_many.job_type, null, enqueue_many.queue, enqueue_many.priority, enqueue_many.run_in,
-		enqueue_many.run_at, enqueue_many.expires_in, enqueue_many.max_attempts, enqueue_many.timeout, enqueue_many.backoff_base,
-		enqueue_many.backoff_cap, null, null, enqueue_many.concurrency_key, enqueue_many.parent_id, enqueue_many.trace_context);
-	v_new.is_counted := jobrun.check_grant(v_new) is not null;
-	if v_new.is_counted then
-		perform jobrun.check_open(v_new, coalesce(cardinality(payloads), 0));
-	end if;
-	-- A number prints up to 147,456 characters and takes 12 bytes, an escaped character 6 of one: nothing of up to 96
-	-- bytes can be too long as text, and it is not printed to find out.
-	if exists (select from (select unnest(payloads) as payload) p where pg_column_size(p.payload) > 96
-		and (octet_length(p.payload::text) > 1048576 or pg_column_size(p.payload) > 1049600))
-	then
-		select p.nr, greatest(octet_length(p.payload::text), pg_column_size(p.payload)) into v_nr, v_bytes
-		from unnest(payloads) with ordinality p(payload, nr)
-		where octet_length(p.payload::text) > 1048576 or pg_column_size(p.payload) > 1049600
-		order by p.nr limit 1;
-		raise exception 'payload % has % bytes; the limit is 1048576', v_nr, v_bytes using errcode = 'JR065';
-	end if;
-	if getdatabaseencoding() <> 'UTF8' then         -- as new_run
-		perform convert_to(p.payload::text, 'UTF8') from (select unnest(payloads) as payload) p;
-	end if;
-	-- unnest in the select list hands on one payload after the other, in their order. Ids are drawn, and rows returned,
-	-- in the order in which they are inserted.
-	return query
-		insert into jobrun.job_runs as r (job_type, payload, queue, priority, run_at, expires_at, max_attempts, timeout,
-			backoff_base, backoff_cap, concurrency_key, parent_id, trace_context, created_by, is_counted)
-		select v_new.job_type, coalesce(p.payload, v_new.payload), v_new.queue, v_new.priority, v_new.run_at, v_new.expires_at,
-			v_new.max_attempts, v_new.timeout, v_new.backoff_base, v_new.backoff_cap, v_new.concurrency_key, v_new.parent_id,
-			v_new.trace_context, v_new.created_by, v_new.is_counted
-		from (select unnest(payloads) as payload) p
-		returning r.id;
+	v_new := jobrun.run_of_many(job_type, coalesce(cardinality(payloads), 0), row(null, queue, priority, run_in, run_at, expires_in,
+		max_attempts, timeout, backoff_base, backoff_cap, null, null, null, concurrency_key, parent_id, trace_context)::jobrun.run_options);
+	return query select m.id from jobrun.insert_many(v_new, payloads) m(id);
 	if found and v_new.run_at <= now() then
 		perform jobrun.call_runners(v_new.job_type || ' ' || v_new.priority || ' ' || v_new.queue);
 	end if;

@@ -66,8 +66,8 @@ begin
 end
 $fn$;
 
--- take_new_runs: insert rows with the same type and options and without keys together, others one by one. One exception
--- handler for all rows adds the number of the line to the error.
+-- take_new_runs: insert rows with the same type and options and without keys together, others one by one. Together means up to 5,000 or
+-- some MiB, since there may be more than an array can hold. One exception handler for all rows adds the number of the line to the error.
 create or replace function jobrun.take_new_runs() returns trigger
 language plpgsql volatile security definer set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
@@ -78,6 +78,9 @@ declare
 	v_line bigint;
 	v_all  record;
 	v_row  record;
+	v_new  jobrun.job_runs;
+	v_some jsonb[];
+	v_size bigint := 0;
 	v_text text;
 	v_hint text;
 begin
@@ -86,12 +89,29 @@ begin
 	v_o := jobrun.read_options(v_head.options, null);
 	select min(a.nr) as first, max(a.nr) as last, bool_and(a.run is null and num_nonnulls(a.job_type, a.payload, a.options) = 0
 			or a.run is null and a.job_type is not distinct from v_head.job_type and a.options is not distinct from v_head.options) as alike,
-		array_agg(coalesce(v_o.payload, a.payload)) filter (where num_nonnulls(a.job_type, a.payload, a.options) > 0) as payloads
+		count(*) filter (where num_nonnulls(a.job_type, a.payload, a.options) > 0) as n
 	into v_all from added a;
-	if v_all.payloads is null and v_all.alike then
+	if v_all.n = 0 and v_all.alike then
 		null;
 	elsif num_nonnulls(v_o.idempotency_key, v_o.unique_key) = 0 and v_all.alike then
-		perform jobrun.count_up('jobrun.new_runs_created', jobrun.enqueue_many_with(v_head.job_type, v_all.payloads, v_o));
+		perform jobrun.check_conflict(v_o.on_conflict, null);
+		v_new := jobrun.run_of_many(v_head.job_type, v_all.n, v_o);
+		for v_row in select coalesce(v_o.payload, a.payload) as payload from added a
+			where num_nonnulls(a.job_type, a.payload, a.options) > 0
+		loop
+			v_some := array_append(v_some, v_row.payload);
+			v_size := v_size + coalesce(pg_column_size(v_row.payload), 0);
+			if v_size > 4194304 or cardinality(v_some) = 5000 then
+				perform count(*) from jobrun.insert_many(v_new, v_some);
+				v_some := null;
+				v_size := 0;
+			end if;
+		end loop;
+		perform count(*) from jobrun.insert_many(v_new, v_some);
+		if v_new.run_at <= now() then
+			perform jobrun.call_runners(v_new.job_type || ' ' || v_new.priority || ' ' || v_new.queue);
+		end if;
+		perform jobrun.count_up('jobrun.new_runs_created', v_all.n);
 	else
 		select c.* into v_open from jobrun.open_runs() c;
 		for v_row in select a.*, row_number() over (order by a.nr) as line from added a order by a.nr loop

@@ -1044,6 +1044,7 @@ objects() {
 		function highest_bit: admin
 		function hours_end: admin
 		function in_place_of: enqueue read run admin
+		function insert_many: admin
 		function insert_run: admin
 		function is_admin: admin
 		function is_command: admin
@@ -1139,6 +1140,7 @@ objects() {
 		function rights: read run admin
 		function role_may: admin
 		function row_holder: admin
+		function run_of_many: admin
 		function run_status: enqueue read run admin
 		function run_texts: read run admin
 		function runners_of_day: admin
