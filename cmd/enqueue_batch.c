@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "batch_lines.h"
 #include "doubt.h"
 #include "known.h"
@@ -79,6 +80,10 @@ is_blank(const char *text, size_t len)
 static bool
 take_line(struct batch *b, const char *text, size_t len, struct jr_err *err)
 {
+	size_t mark = b->lines == 0 ? jr_text_mark(text, len) : 0;
+
+	text += mark;
+	len -= mark;
 	b->lines++;
 	return jr_batch_lines_add(b->sent, is_blank(text, len) ? NULL : text, len, err) || fail_stream(b, err);
 }

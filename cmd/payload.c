@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #define CHUNK 65536
 
@@ -54,6 +55,16 @@ read_all(int fd, const char *name, struct jr_buf *buf, struct jr_err *err)
 	}
 }
 
+/* Without a byte order mark. Takes `text` over. */
+static char *
+unmark(char *text)
+{
+	size_t len = strlen(text), mark = jr_text_mark(text, len);
+
+	memmove(text, text + mark, len + 1 - mark);
+	return text;
+}
+
 static char *
 read_descriptor(int fd, const char *name, size_t max, struct jr_err *err)
 {
@@ -62,7 +73,7 @@ read_descriptor(int fd, const char *name, size_t max, struct jr_err *err)
 
 	jr_buf_init(&buf, max);
 	if (read_all(fd, name, &buf, err))
-		text = jr_buf_detach(&buf);
+		text = unmark(jr_buf_detach(&buf));
 	jr_buf_release(&buf);
 	return text;
 }
@@ -101,7 +112,7 @@ jr_payload_read(const char *argument, struct jr_err *err)
 	if (argument[0] == '@')
 		return read_path(argument + 1, JR_PAYLOAD_MAX, err);
 	if (strlen(argument) <= JR_PAYLOAD_MAX)
-		return jr_xstrdup(argument);
+		return unmark(jr_xstrdup(argument));
 	fail_too_long("PAYLOAD", JR_PAYLOAD_MAX, err);
 	return NULL;
 }

@@ -8,10 +8,13 @@
 
 #include "base/err.h"
 
-/* "-" is stdin, "@FILE" a file, any other text the payload. JR_E_DATA: too long, or it has a NUL. Caller frees. */
+/*
+ * "-" is stdin, "@FILE" a file, any other text the payload. A byte order mark is left out. JR_E_DATA: too long, or it
+ * has a NUL. Caller frees.
+ */
 char *jr_payload_read(const char *argument, struct jr_err *err) JR_MUST;
 
-/* Read any file of at most `max` bytes; "-" is stdin. */
+/* The same for any file of at most `max` bytes; "-" is stdin. */
 char *jr_payload_read_file(const char *path, size_t max, struct jr_err *err) JR_MUST;
 
 /* PostgreSQL has refused `payload`: add line and column to the message if its context has them. */

@@ -274,6 +274,12 @@ jr_text_nearest(const char *word, const char *const *words, size_t count)
 }
 
 size_t
+jr_text_mark(const char *bytes, size_t len)
+{
+	return len >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+}
+
+size_t
 jr_text_size(const char *s)
 {
 	return s == NULL ? 0 : strlen(s);

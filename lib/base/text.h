@@ -43,6 +43,9 @@ const char *jr_text_nearest(const char *word, const char *const *words, size_t c
 /* The number of bytes of bytes[0..len) without an incomplete character at the end. */
 size_t jr_text_whole(const char *bytes, size_t len) JR_MUST;
 
+/* The length of a byte order mark at the start of a file: 3, or 0. Readers of JSON may ignore one (RFC 8259, 8.1). */
+size_t jr_text_mark(const char *bytes, size_t len) JR_MUST;
+
 /* strlen, or 0 for NULL. */
 size_t jr_text_size(const char *s) JR_MUST;
 

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "handler/settings_parts.h"
 
 #include <errno.h>
@@ -352,15 +353,16 @@ jr_settings_read(struct jr_settings *settings, const char *path, const char *dir
 	    .err = err};
 	json_error_t error;
 	json_t *root;
-	size_t len;
+	size_t len, mark;
 	char *text = read_file(path, r.file, &len, &r.is_open, err);
 	bool ok;
 
 	jr_settings_init(settings);
 	if (text == NULL)
 		return false;
-	r.text = text;
-	root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
+	mark = jr_text_mark(text, len);
+	r.text = text + mark;
+	root = json_loadb(r.text, len - mark, JSON_REJECT_DUPLICATES, &error);
 	ok = root != NULL ? read_root(&r, root) : refuse_syntax(&r, &error);
 	json_decref(root);
 	free(text);

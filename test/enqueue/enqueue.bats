@@ -48,6 +48,33 @@ refused() {
 	assert_equal "$(field "$(echo '{"from":"stdin"}' | enqueue work -)" "payload->>'from'")" stdin
 }
 
+@test "a byte order mark before JSON is left out, wherever a person may have saved one" {
+	mark=$'\xef\xbb\xbf'
+	printf '%s{"a": 1}' "$mark" >mark.json
+	for id in "$(enqueue work @mark.json)" "$(enqueue work - <mark.json)" "$(enqueue work "$(cat mark.json)")"; do
+		assert_equal "$(field "$id" payload)" '{"a": 1}'
+	done
+	printf '%s{"b": 1}\n{"b": 2}\n' "$mark" >lines
+	jr_ok enqueue work --batch lines
+	{ head -c 2 lines; sleep 0.2; tail -c +3 lines; } | jr_ok enqueue work --batch - # a mark that comes in two pieces
+	printf '%s\n{"b": 3}' "$mark" >lines
+	jr_ok enqueue work --batch lines # a first line that is empty
+	q_is '1 2 1 2 3' "select string_agg(payload ->> 'b', ' ' order by id) from jobrun.job_runs where payload ? 'b'"
+	printf '%s{"timeout": "5s"}' "$mark" >"$JOBRUN_HANDLERS/work.json"
+	handler work <<<'exit 0'
+	jr_ok handlers
+	assert_output --regexp 'work .*timeout 5s'
+	printf '%s{"definitions": [{"name": "nightly", "queue": "slow"}]}' "$mark" >definitions.json
+	jr_ok define --file definitions.json
+	q_is slow "select queue from jobrun.job_definitions where name = 'nightly'"
+	printf '{}%s' "$mark" >later.json
+	jr enqueue work @later.json
+	assert_one_line 65 'the payload is not JSON: line 1, column 3'
+	printf '{}\n%s{}\n' "$mark" >lines
+	jr enqueue work --batch lines
+	assert_one_line 65 'lines: line 2: '
+}
+
 @test "stdin is read only if the payload is -" {
 	assert_equal "$(field "$(echo '{"a":1}' | enqueue work)" payload)" '{}'
 }
