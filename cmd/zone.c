@@ -109,7 +109,7 @@ jr_zone_blame_time(const char *option, const char *text, struct jr_err *err)
 	if (err->code != JR_E_DATA || strncmp(err->sqlstate, "22", 2) != 0)
 		return;
 	err->code = JR_E_USAGE;
-	if (strcmp(err->sqlstate, "22007") == 0)
+	if (strcmp(err->sqlstate, "22007") == 0 || strcmp(err->sqlstate, "22008") == 0)
 		jr_fail(err, JR_E_USAGE,
 		    "\"%.100s\" is not a time; write it like '2026-12-24 18:00' or 'tomorrow 02:30'", text);
 	jr_fail_in(err, option);

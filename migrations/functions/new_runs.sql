@@ -52,14 +52,15 @@ begin
 end
 $fn$;
 
--- raise_in_line: raise an error again, with the number of the line in front; null: no single line is to blame.
+-- raise_in_line: raise an error again, with the number of the line in front; null: no single line is to blame. The server's hint for a
+-- date that does not exist is to change DateStyle, which is no use.
 create or replace function jobrun.raise_in_line(line bigint, code text, message text, hint text) returns void
 language plpgsql volatile set search_path = pg_catalog, jobrun, pg_temp as $fn$
 declare
 	v_text constant text := case when line is null then '' else format('line %s: ', line) end || message;
 	v_code constant text := case when code = '40P01' then '40001' else code end;     -- as enqueue_run
 begin
-	if raise_in_line.hint = '' then
+	if raise_in_line.hint = '' or code = '22008' then
 		raise exception '%', v_text using errcode = v_code;
 	end if;
 	raise exception '%', v_text using errcode = v_code, hint = raise_in_line.hint;

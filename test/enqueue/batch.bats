@@ -222,6 +222,9 @@ is_open() {
 		jr enqueue work --batch lines --per-run
 		refused 65 "lines: line 3: .*(${line#*|})"
 	done
+	echo '{"run_at":"2026-13-01"}' >lines
+	jr enqueue work --batch lines --per-run
+	refused 65 'lines: line 1: [^;]*2026-13-01[^;]*$' # no hint of the server
 	jr enqueue work --batch lines --per-run --time-zone Mars/Base
 	refused 65 '--time-zone: time zone "Mars/Base" is not known here; write a name of pg_timezone_names'
 }

@@ -203,7 +203,9 @@ at() {
 	refused 65 'never comes' work --at '3000-01-01'
 	refused 64 "--at: \"nonsense\" is not a time; write it like '2026-12-24 18:00' or 'tomorrow 02:30'$" work --at nonsense
 	refused 64 '--at: "" is not a time' work --at ''
-	refused 64 '--at: date/time field value out of range: "2031-02-30"' work --at 2031-02-30
+	for none in 2031-02-30 2026-13-01 '2026-12-24 25:00' 32.1.2027 294277-01-01; do
+		refused 64 "--at: \"$none\" is not a time; write it like '2026-12-24 18:00' or 'tomorrow 02:30'$" work --at "$none"
+	done
 	refused 64 '--at: time zone "mars/base" not recognized' work --at '2031-07-01 12:00 Mars/Base'
 	refused 65 '--time-zone: time zone "Mars/Base" is not known here; write a name of pg_timezone_names' work --at tomorrow --time-zone Mars/Base
 	refused 65 '--time-zone: time zone "Foo5" is not known here' work --at tomorrow --time-zone Foo5
