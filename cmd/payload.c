@@ -204,6 +204,10 @@ jr_payload_locate_in(const char *what, const char *text, struct jr_err *err)
 	size_t len, column = 0;
 	long number;
 
+	if (strcmp(old.sqlstate, "54001") == 0) { /* the server advises to change max_stack_depth */
+		jr_fail(err, old.code, "%s is nested too deeply", what);
+		return true;
+	}
 	if (context == NULL || context < old.msg + 2)
 		return false;
 	number = strtol(context + sizeof(mark) - 1, &end, 10);

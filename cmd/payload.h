@@ -17,7 +17,7 @@ char *jr_payload_read(const char *argument, struct jr_err *err) JR_MUST;
 /* The same for any file of at most `max` bytes; "-" is stdin. */
 char *jr_payload_read_file(const char *path, size_t max, struct jr_err *err) JR_MUST;
 
-/* PostgreSQL has refused `payload`: add line and column to the message if its context has them. */
+/* PostgreSQL has refused `payload`: add line and column to the message if its context has them; or it is too deep. */
 void jr_payload_locate(const char *payload, struct jr_err *err);
 
 /* The same for any text, which messages call `what`. false: the context has no position; the message is unchanged. */

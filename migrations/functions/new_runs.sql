@@ -207,6 +207,10 @@ exception when others then
 	if v_quoted is not null then
 		v_text := concat(v_text, ': ' || nullif(rtrim(v_detail, '.'), ''), '; up to there: ', v_quoted);
 	end if;
+	if sqlstate = '54001' then         -- the hint would be to change max_stack_depth
+		v_text := 'the payload is nested too deeply';
+		v_hint := '';
+	end if;
 	if v_line is null then
 		v_line := jobrun.bad_line(lines);
 		v_text := regexp_replace(v_text, '^payload [0-9]+ ', 'the payload ');

@@ -229,6 +229,22 @@ is_open() {
 	refused 65 '--time-zone: time zone "Mars/Base" is not known here; write a name of pg_timezone_names'
 }
 
+@test "a payload that is nested too deeply is refused in these words, without the server's hint" {
+	{ printf '[%.0s' {1..60000}; printf ']%.0s' {1..60000}; } >deep
+	jr enqueue work @deep
+	refused 65 'the payload is nested too deeply$'
+	jr enqueue work -n @deep
+	refused 65 'the payload is nested too deeply$'
+	jr define work @deep
+	assert_one_line 65 '^jobrun: the payload is nested too deeply$'
+	{ printf '1\n2\n'; cat deep; } >lines
+	jr enqueue work --batch lines
+	refused 65 'lines: line 3: the payload is nested too deeply$'
+	{ printf '{}\n{"payload":'; cat deep; echo '}'; } >lines
+	jr enqueue work --batch lines --per-run
+	refused 65 'lines: line 2: the payload is nested too deeply$'
+}
+
 @test "options that contradict --batch exit with 64" {
 	batch '1\n' -k key
 	refused 64 '--idempotency-key .*--per-run'
