@@ -309,8 +309,8 @@ $fn$;
 --  8. A run that another session has locked uses up no limit: nothing runs. If one had a place within the limits of its queue and
 --     was not to be had, the turn is repeated, once a claim, and from there on a run is locked before it counts. Only those are
 --     locked that anybody has ever locked as they are now (xmax): of the others the row need not be written. By key, up to a
---     hundred thousand of a turn are tried, an equal part for each key; in the last turns, ten thousand. Claims do not meet
---     here: one that holds the row of a queue with limits is alone in it.
+--     hundred thousand of a turn are tried, an equal part for each key; in the last turns, ten thousand. That takes time, so such
+--     turns count for more. Claims do not meet here: one that holds the row of a queue with limits is alone in it.
 --  9. When there were n, which may be 0, up to `ahead` more follow, as claim_ahead says; all come in order.
 --
 -- Every statement of a volatile function has its own snapshot only in READ COMMITTED: anything else is refused.
@@ -570,7 +570,8 @@ begin
 			v_by_key := false;
 			continue;
 		end if;
-		v_looked := v_looked + v_turn.seen + case when v_turn.keys_left is not null then 1000 else 0 end;
+		v_looked := v_looked + v_turn.seen * case when v_try then 2 else 1 end
+			+ case when v_turn.keys_left is null then 0 when v_try then 10000 else 1000 end;
 		v_ends := case when v_last then v_turn.keys_left is null or v_looked >= 200000
 			else v_turn.seen < v_batch or v_by_key and v_looked >= 100000 end;
 		v_more := v_last and v_more or v_turn.seen >= v_batch;
@@ -587,9 +588,9 @@ begin
 		v_priority := v_turn.priority;
 		v_run_at := v_turn.run_at;
 		v_id := v_turn.id;
-		v_batch := 2 * v_batch;
+		v_batch := case when v_try then greatest(v_batch, least(2 * v_batch, 10000)) else 2 * v_batch end;
 		v_last := v_looked >= 100000;
-		v_more := v_more and (v_ends or not v_last);
+		v_more := v_more and (v_ends or not v_last or v_try);     -- the last turns try only some of each key
 		v_by_key := v_last or v_looked >= 1000 and not v_many;
 	end loop;
 	if v_ids is null or cardinality(v_ids) < n then
