@@ -526,6 +526,7 @@ struct jr_link {
 	int64_t patience_until_ms;
 	bool begun;    /* the first try to connect */
 	bool nonsense; /* an answer made no sense */
+	bool learns;   /* the addresses of all hosts, since it has connected */
 };
 
 bool jr_link_open(struct jr_runner *runner, void (*idle)(void *runner), void (*warned)(void *runner, const char *text),
@@ -533,6 +534,8 @@ bool jr_link_open(struct jr_runner *runner, void (*idle)(void *runner), void (*w
 void jr_link_close(struct jr_runner *runner);
 void jr_link_connect(struct jr_runner *runner);
 void jr_link_give_up(struct jr_runner *runner); /* a signal has come before there was a connection */
+/* A run is taken: while any is held no name is looked up, so the addresses of all hosts must be known before it fails. */
+void jr_link_learn_addresses(struct jr_runner *runner);
 bool jr_link_was_nonsense(const struct jr_runner *runner);
 
 /* --- runner.c --- */
