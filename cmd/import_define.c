@@ -3,8 +3,8 @@
  *
  * A handler does what cron does before it starts a shell: the variables, the home directory, the input. What must hold:
  * every text of the crontab stands in single quotes or in a here-document that it cannot end. A handler is as
- * private as a crontab, unless another user must be able to read it. The script replaces nothing that is there and is
- * another one, and may be run again. It looks at definitions before it writes handlers: with a handler of its own for
+ * private as a crontab, unless another user must be able to read it. The script replaces nothing that exists and
+ * differs, and may be run again. It looks at definitions before it writes handlers: with a handler of its own for
  * the definition of another host, this host would run that.
  */
 #include <stdio.h>
@@ -187,7 +187,7 @@ add_definitions(struct jr_buf *out, const struct jr_import *import)
 	jr_buf_adds(out, import->definitions_text.data);
 	jr_buf_addf(out,
 	    "\n]}\nJOBRUN_END\n}\n\n"
-	    "# Definitions that are there and are other ones stay as they are.\n"
+	    "# Definitions that exist and differ stay as they are.\n"
 	    "if ! changes=$(definitions | %s define --dry-run --file - 2>&1); then\n"
 	    "\tprintf '%%s\\n' \"$changes\" >&2\n"
 	    "\texit 1\n"
@@ -205,7 +205,7 @@ static void
 add_writer(struct jr_buf *out)
 {
 	jr_buf_adds(out,
-	    "\n# add NAME: stdin is the file. One that is there and is another one stays as it is.\n"
+	    "\n# add NAME: stdin is the file. One that exists and differs stays as it is.\n"
 	    "add() {\n"
 	    "\tif [ -e \"$handlers/$1\" ]; then\n"
 	    "\t\tif cmp -s - \"$handlers/$1\"; then return 0; fi\n"
