@@ -304,6 +304,7 @@ on_idle(void *ctx)
 		return;
 	jr_start_sweep(runner);
 	jr_start_ahead(runner);
+	jr_link_learn_addresses(runner);
 	if (send_next(runner) && jr_pg_is_idle(runner->pg))
 		jr_runner_wake_at(runner, 0);
 }

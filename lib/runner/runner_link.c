@@ -79,17 +79,14 @@ on_opened(void *ctx)
 	if (runner->link.tries > 0)
 		jr_log(JR_INFO, JR_EVENT_DB_BACK, JR_I("count", runner->link.tries));
 	runner->link.learns = false;
-	if (jr_held_count(runner) > 0)
-		jr_link_learn_addresses(runner);
 	jr_held_beat_by(runner, 0);
 	jr_linger_connected(runner);
 }
 
-/* Once for each connection. A tick that takes nothing does without. */
 void
 jr_link_learn_addresses(struct jr_runner *runner)
 {
-	if (runner->link.learns)
+	if (runner->link.learns || jr_held_count(runner) == 0)
 		return;
 	runner->link.learns = true;
 	jr_pg_learn_addresses(runner->pg);

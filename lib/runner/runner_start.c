@@ -316,7 +316,6 @@ take(struct jr_runner *runner, struct jr_run *run, int64_t begun_ms, struct jr_p
 
 	jr_timer_init(&held->start.offer, on_offer_over, held);
 	count_claimed(held, 1);
-	jr_link_learn_addresses(runner);
 	if (older != NULL)
 		jr_start_lose(older, "claimed again");
 	return older != NULL || (gone != NULL && gone->start.attempt != NULL) ? NULL : held;
