@@ -34,6 +34,16 @@ needs_session() {
 	[ -z "$JR_POOLER" ] || skip 'needs_session'
 }
 
+# major_of COMMAND...: the first number that it prints, its major version.
+major_of() {
+	"$@" | grep -o -m 1 '[0-9]*' | head -n 1
+}
+
+# needs_dump: skip the rest of the test if pg_dump is older than the server, which it refuses then.
+needs_dump() {
+	[ "$(major_of "${JR_PSQL%psql}pg_dump" --version)" -ge "$(major_of "${JR_PSQL%psql}postgres" --version)" ] || skip 'pg_dump is older than the server'
+}
+
 # Environment and directories of a test, without a database.
 test_environment() {
 	local name

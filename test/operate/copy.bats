@@ -33,6 +33,7 @@ copied() {
 @test "a dump restored elsewhere is reported: by run and exec as rarely as an absent database, by status each time" {
 	local other=copy_$JR_DATABASE original=$JOBRUN_DATABASE_URL
 
+	needs_dump
 	needs_session
 	enqueue work
 	admin "create database $other"
@@ -74,6 +75,7 @@ drop_other() {
 @test "the schema alone is moved to another database, as the manual says, and goes on there with its keys and grants" {
 	local other=moved_$JR_DATABASE original=$JOBRUN_DATABASE_URL id key
 
+	needs_dump
 	needs_session
 	jr_ok define nightly --type work --schedule '0 3 * * *'
 	jr_ok queue mail --max-running 3

@@ -6,7 +6,7 @@ load ../lib/common
 # german: a cluster that speaks German. Only the server finds the locale, in a folder that its user can read. (In a program with LOCPATH
 # glibc's setlocale leaks, which the sanitizers report.)
 german() {
-	compgen -G '/usr/share/locale/de/LC_MESSAGES/postgres-*.mo' >/dev/null || skip 'no translation of PostgreSQL'
+	[ -e "/usr/share/locale/de/LC_MESSAGES/postgres-$(major_of "${JR_PSQL%psql}postgres" --version).mo" ] || skip 'no translation of this PostgreSQL'
 	server_locpath=$(mktemp -d /tmp/jobrun-locale.XXXXXX)
 	at_end+=(remove_locale)
 	localedef -i de_DE -f UTF-8 "$server_locpath/de_DE.UTF-8"

@@ -137,6 +137,7 @@ applied() {
 }
 
 @test "functions of a lower number are pending, and migrate puts its own in their place" {
+	needs_dump
 	jr_ok migrate
 	dump >"$TMPDIR/dump"
 	q "update jobrun.schema_migrations set version = 0, checksum = 'x' where name = 'functions'" \
@@ -268,6 +269,7 @@ empty_schema() {
 @test "functions that a migration drops come back, with their grants" {
 	local role=app_$JR_DATABASE
 
+	needs_dump
 	next "$TMPDIR/next"
 	with "$TMPDIR/next/jobrun" jr_ok migrate
 	dump >"$TMPDIR/dump"
@@ -290,6 +292,7 @@ empty_schema() {
 }
 
 @test "what people have built on a view stops the migration that drops it" {
+	needs_dump
 	next "$TMPDIR/next"
 	jr_ok migrate
 	q 'create view public.mine as select id from jobrun.held_runs'
@@ -326,6 +329,7 @@ empty_schema() {
 @test "a functions file that fails changes nothing and is named" {
 	local broken=$TMPDIR/broken
 
+	needs_dump
 	jr_ok migrate
 	dump >"$TMPDIR/dump"
 	applied >"$TMPDIR/applied"
@@ -346,6 +350,7 @@ empty_schema() {
 @test "a migration that fails also rolls back those before it" {
 	local broken=$TMPDIR/broken
 
+	needs_dump
 	jr_ok migrate
 	dump >"$TMPDIR/dump"
 	next "$broken"
@@ -372,6 +377,7 @@ empty_schema() {
 @test "a database of the oldest schema becomes the same as a new one, and keeps its rows" {
 	local columns
 
+	needs_dump
 	jr_ok migrate
 	dump >"$TMPDIR/dump"
 	drop_schema

@@ -28,6 +28,7 @@ setup() {
 @test "a database of the version before becomes the same as a new one, and keeps its rows" {
 	local columns
 
+	needs_dump
 	with "$BEFORE" jr_ok define nightly --schedule '0 3 * * *'
 	with "$BEFORE" jr_ok enqueue work
 	q "update jobrun.settings set keep_dead = '1 day'" "update jobrun.job_definitions set enabled = false where name = 'jobrun.prune'"
