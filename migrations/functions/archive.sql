@@ -54,7 +54,7 @@ begin
 	if not isfinite(make_month.at) then
 		return false;
 	end if;
-	lock table jobrun.job_runs_archive in share update exclusive mode;   -- one maker at a time
+	lock table only jobrun.job_runs_archive in share update exclusive mode;   -- one maker at a time
 	for v_table, v_key in
 		select t.name, t.key
 		from (values (1, 'job_attempts_archive', 'run_finished_at'), (2, 'job_runs_archive', 'finished_at')) t(nr, name, key)
