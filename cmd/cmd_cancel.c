@@ -148,6 +148,17 @@ cancel_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 	return argc > 0 ? cancel_named(&repair, argc, argv, err) : cancel_matching(&repair, err);
 }
 
+/*
+ * A role that has enqueued runs may cancel them by ID already: what is left is of others. By a filter it cancels its
+ * own as soon as it can read the tables.
+ */
+static bool
+cancel_is_of_others(const void *values, int argc)
+{
+	(void)values;
+	return argc > 0;
+}
+
 const struct jr_cmd jr_cmd_cancel = {
     .name = "cancel",
     .group = JR_GROUP_REPAIR,
@@ -161,6 +172,7 @@ const struct jr_cmd jr_cmd_cancel = {
     .defaults = &cancel_defaults,
     .size = sizeof(cancel_defaults),
     .max_args = -1,
-    .kind = "admin", /* a role that has enqueued runs may cancel them already */
+    .kind = "run",
+    .needs_admin = cancel_is_of_others,
     .run = cancel_run,
 };

@@ -316,6 +316,6 @@ const struct jr_cmd jr_cmd_define = {
     .size = sizeof(define_defaults),
     .max_args = -1,
     .kind = "read",
-    .changes = define_changes,
+    .needs_admin = define_changes,
     .run = define_run,
 };

@@ -208,7 +208,7 @@ const struct jr_cmd jr_cmd_grant = {
     .size = sizeof(grant_defaults),
     .max_args = 2,
     .kind = "read",
-    .changes = grant_changes,
+    .needs_admin = grant_changes,
     .word = word_of,
     .run = grant_run,
 };

@@ -358,6 +358,6 @@ const struct jr_cmd jr_cmd_queue = {
     .size = sizeof(queue_defaults),
     .max_args = 1,
     .kind = "read",
-    .changes = queue_changes,
+    .needs_admin = queue_changes,
     .run = queue_run,
 };

@@ -235,6 +235,6 @@ const struct jr_cmd jr_cmd_slots = {
     .min_args = 1,
     .max_args = 1,
     .kind = "read",
-    .changes = slots_changes,
+    .needs_admin = slots_changes,
     .run = slots_run,
 };

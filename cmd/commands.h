@@ -61,11 +61,11 @@ struct jr_cmd {
 	int min_args, max_args;          /* max_args < 0: any number */
 
 	/*
-	 * The kind of `jobrun grant` that a role needs for it, which errors name; NULL: none. A command that can both
-	 * look and change has `changes`: does this command line change something, so that the kind is "admin"?
+	 * The kind of `jobrun grant` that a role needs for it, which errors name; NULL: none. A command of which some
+	 * uses need more has `needs_admin`: is this command line one of them, so that the kind is "admin"?
 	 */
 	const char *kind;
-	bool (*changes)(const void *values, int argc);
+	bool (*needs_admin)(const void *values, int argc);
 
 	/* Options are parsed only before "--"; `run` gets "--" and the command line after it as the last arguments. */
 	bool takes_command;

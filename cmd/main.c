@@ -277,7 +277,7 @@ run_command(const struct jr_cmd *cmd, struct jr_app *app, int argc, char **argv,
 		memcpy(values, cmd->defaults, cmd->size);
 	if (jr_options_environment(&sets[0], err) &&
 	    jr_options_parse(sets, JR_COUNT(sets), cmd->takes_command && own == argc, own, argv, &first, err)) {
-		app->kind = cmd->changes != NULL && cmd->changes(values, argc - first) ? "admin" : cmd->kind;
+		app->kind = cmd->needs_admin != NULL && cmd->needs_admin(values, argc - first) ? "admin" : cmd->kind;
 		status = run_parsed(cmd, app, values, argc - first, argv + first, err);
 	} else
 		status = (int)err->code;

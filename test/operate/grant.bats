@@ -370,7 +370,8 @@ twelve() {
 		run|prune
 		admin|retry 1
 		admin|pause --queue mail
-		admin|cancel --type work
+		run|cancel --type work
+		run|cancel -n --type work
 		read|queue
 		admin|queue mail --max-running 1
 		read|define work
@@ -445,7 +446,7 @@ $bad|dead||exit:65|exit 65: no such customer"
 }
 
 @test "grant: cancel -n and retry -n show what this role may change, by ids and by filters" {
-	local kind
+	local kind command
 
 	granted read run
 	jr_ok grant enqueue "$(role read)"
@@ -462,9 +463,12 @@ $bad|dead||exit:65|exit 65: no such customer"
 		assert_equal "$status" 77
 		assert_regex "$stderr" "^jobrun: permission denied for .*: jobrun grant admin $(role $kind)$"
 	done
-	as read cancel -n --type work
-	assert_equal "$status" 77
-	assert_regex "$stderr" "^jobrun: permission denied for table job_runs; .*: jobrun grant admin $(role read)$"
+	for command in 'cancel -n --type work' 'cancel --type work'; do
+		# shellcheck disable=SC2086 # words
+		as read $command
+		assert_equal "$status" 77
+		assert_regex "$stderr" "permission denied for table job_runs; .*: jobrun grant run $(role read)$"
+	done
 	as run cancel -n --type work --limit 1 # the newest is not its own
 	assert_equal "$output" ''
 	as run cancel -n --type work
