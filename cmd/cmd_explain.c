@@ -14,6 +14,7 @@
 #include "explanation.h"
 #include "here.h"
 #include "pager.h"
+#include "pg/pg_array.h"
 #include "print.h"
 #include "sql_text.h"
 
@@ -63,11 +64,30 @@ print_all(const PGresult *rows, const PGresult *types, const char *what)
 	}
 }
 
+/* Has anything this job type? */
 static bool
-fail_unknown(const char *what, bool is_run, struct jr_err *err)
+is_type(struct jr_db *db, const char *word)
+{
+	char *types = jr_pg_array_of(&word, 1);
+	const char *values[] = {types, NULL};
+	struct jr_err unused;
+	PGresult *others = jr_db_query(db, jr_sql_known_names, JR_COUNT(values), values, JR_CMD_TIMEOUT_MS, &unused);
+	bool known = others != NULL && PQntuples(others) == 0;
+
+	PQclear(others);
+	free(types);
+	return known;
+}
+
+static bool
+fail_unknown(struct jr_db *db, const char *what, bool is_run, struct jr_err *err)
 {
 	if (is_run)
 		return jr_fail(err, JR_E_NEWS, "there is no run %s; 'jobrun list' shows the newest", what);
+	if (is_type(db, what))
+		return jr_fail(err, JR_E_NEWS,
+		    "%s is a job type, not a definition; 'jobrun list --waiting --type %s' says why its runs wait",
+		    what, what);
 	return jr_fail(err, JR_E_NEWS, "there is no definition %s; 'jobrun define --list' shows them", what);
 }
 
@@ -88,9 +108,9 @@ explain(const struct jr_app *app, const char *what, bool is_run, struct jr_err *
 	asked[2] = here.types;
 	ok = db != NULL && jr_db_run(db, statements, JR_COUNT(statements), results, JR_CMD_TIMEOUT_MS, err);
 	jr_here_release(&here);
-	jr_db_close(db);
 	if (ok && PQntuples(results[0]) == 0)
-		ok = fail_unknown(what, is_run, err);
+		ok = fail_unknown(db, what, is_run, err);
+	jr_db_close(db);
 	jr_pager_open(ok && !app->no_pager);
 	if (ok && app->json)
 		jr_print_document(PQgetvalue(results[0], 0, JR_EXPLAIN_DOC));

@@ -549,6 +549,18 @@ exec_starts_nothing() {
 	assert_equal "$status" 64
 }
 
+@test "explain of a job type that is no definition says so, and how to ask about its runs" {
+	enqueue work >/dev/null
+	jr explain work
+	assert_one_line 1 "^jobrun: work is a job type, not a definition; 'jobrun list --waiting --type work' says why its runs wait$"
+	jr_ok list --waiting --type work
+	assert_line --regexp ' work .* never: no runner was seen in the last day'
+	jr explain wrok
+	assert_one_line 1 '^jobrun: there is no definition wrok; '
+	jr_ok define work --timeout 1m
+	jr_ok explain work
+}
+
 @test "explain --json has fixed words, and the definition of a schedule its slots" {
 	handler work <<<'exit 0'
 	jr_ok run
