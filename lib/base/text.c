@@ -250,14 +250,29 @@ edit_distance(const char *a, const char *b)
 	return last[b_len];
 }
 
+/* The dashes before an option are the same in all of them. */
+static size_t
+letters_of(const char *word)
+{
+	return strlen(word + strspn(word, "-"));
+}
+
+/* Two words of one or two letters have nothing in common after an edit. */
+static size_t
+edits_of_near(const char *a, const char *b)
+{
+	size_t letters = least(letters_of(a), letters_of(b));
+
+	return letters < 3 ? 0 : (letters + 1) / 3;
+}
+
 const char *
 jr_text_nearest(const char *word, const char *const *words, size_t count)
 {
-	size_t len = strlen(word);
-	size_t best = (len + 2) / 3 + 1; /* near: at most one edit per three letters, rounded up */
+	size_t best = WORD_MAX;
 	const char *nearest = NULL;
 
-	if (len == 0 || len > WORD_MAX)
+	if (letters_of(word) == 0 || strlen(word) > WORD_MAX)
 		return NULL;
 	for (size_t i = 0; i < count; i++) {
 		size_t distance;
@@ -265,7 +280,7 @@ jr_text_nearest(const char *word, const char *const *words, size_t count)
 		if (strlen(words[i]) > WORD_MAX)
 			continue;
 		distance = edit_distance(word, words[i]);
-		if (distance < best && distance < len) {
+		if (distance < best && distance <= edits_of_near(word, words[i])) {
 			best = distance;
 			nearest = words[i];
 		}

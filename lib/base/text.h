@@ -35,8 +35,9 @@ char *jr_text_visible_json(const char *json) JR_MUST;
 char *jr_text_last_line(const char *s, size_t max) JR_MUST;
 
 /*
- * The known word nearest to `word` by edit distance, for "did you mean"; NULL if none is near. Capitals count as small
- * letters. Borrowed from `words`.
+ * The known word nearest to `word` by edit distance, for "did you mean"; NULL if none is near: one edit for every
+ * three letters of the shorter of the two, rounded; none for one or two letters. Capitals count as small letters.
+ * Borrowed from `words`.
  */
 const char *jr_text_nearest(const char *word, const char *const *words, size_t count) JR_MUST;
 

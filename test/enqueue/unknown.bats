@@ -71,7 +71,7 @@ $warning send_mial $nobody; did you mean send_mail?"
 }
 
 @test "define does not warn of what exec uses, however its name is spelt, and with its history pruned" {
-	handler link <<<'exit 0'
+	handler song <<<'exit 0'
 	jr_ok exec long -- true
 	jr_ok define long --description nightly
 	assert_equal "$stderr" ''
@@ -81,7 +81,7 @@ $warning send_mial $nobody; did you mean send_mail?"
 	q 'delete from jobrun.job_audit'
 	sed -i s/nightly/daily/ "$TMPDIR/file"
 	jr_ok define --file "$TMPDIR/file"
-	assert_equal "$stderr" "$warning long $nobody; did you mean link?"
+	assert_equal "$stderr" "$warning long $nobody; did you mean song?"
 	q "insert into jobrun.job_totals (job_type, queue, outcome, last_hour, n, run_ms, wait_ms, run_buckets, wait_buckets)
 		values ('long', 'exec', 'succeeded', date_trunc('hour', now()), 1, 1, 1, '{}', '{}')"
 	sed -i s/daily/weekly/ "$TMPDIR/file"
@@ -89,9 +89,9 @@ $warning send_mial $nobody; did you mean send_mail?"
 	assert_equal "$stderr" ''
 	# A run that is enqueued, or due by a schedule, does need a handler.
 	jr_ok enqueue long
-	assert_equal "$stderr" "$warning long $nobody; did you mean link?"
+	assert_equal "$stderr" "$warning long $nobody; did you mean song?"
 	jr_ok define long --schedule @daily
-	assert_equal "$stderr" "$warning long $nobody; did you mean link?"
+	assert_equal "$stderr" "$warning long $nobody; did you mean song?"
 }
 
 @test "pause and queue of a name that nothing has do their work, and ask what was meant" {

@@ -257,7 +257,8 @@ nearest_word_is_found_when_it_is_near(void **state)
 	static const char *const pairs[][2] = {{"enque", "enqueue"}, {"lsit", "list"}, {"lst", "list"},
 	    {"staus", "status"}, {"log", "logs"}, {"migarte", "migrate"}, {"retry", "retry"}, {"shw", "show"},
 	    {"cancle", "cancel"}, {"LIST", "list"}, {"STAUS", "status"}};
-	static const char *const strangers[] = {"", "x", "ls", "frobnicate", "on"};
+	static const char *const strangers[] = {"", "x", "ls", "frobnicate", "on", "long", "shed", "frown"};
+	static const char *const options[] = {"--by", "--in", "--at", "--lock", "--run"};
 	char long_word[100];
 
 	(void)state;
@@ -270,6 +271,12 @@ nearest_word_is_found_when_it_is_near(void **state)
 	assert_null(jr_text_nearest(long_word, words, JR_COUNT(words)));
 	assert_null(jr_text_nearest("aaaaaa", (const char *const[]){long_word}, 1));
 	assert_null(jr_text_nearest("list", NULL, 0));
+	assert_null(jr_text_nearest("--id", options, JR_COUNT(options)));
+	assert_null(jr_text_nearest("--", options, JR_COUNT(options)));
+	assert_string_equal(jr_text_nearest("--IN", options, JR_COUNT(options)), "--in");
+	assert_string_equal(jr_text_nearest("--lokc", options, JR_COUNT(options)), "--lock");
+	assert_string_equal(jr_text_nearest("--rum", options, JR_COUNT(options)), "--run");
+	assert_null(jr_text_nearest("ab", (const char *const[]){"abc", "ac", "a"}, 3));
 }
 
 int
