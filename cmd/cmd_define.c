@@ -127,6 +127,16 @@ read_payload(const char *argument, char **payload, struct jr_err *err)
 	return *payload != NULL;
 }
 
+/* The server has refused something, perhaps the payload. */
+static void
+blame_payload(const char *payload, struct jr_err *err)
+{
+	if (jr_payload_locate(payload, err) && jr_payload_is_name(payload))
+		jr_fail(err, JR_E_DATA,
+		    "the second argument is PAYLOAD, which is JSON, and \"%s\" is none; a job type is given by --type %s",
+		    payload, payload);
+}
+
 static int
 change_one(const struct jr_app *app, const struct jr_define_opts *opts, const char *name, const char *changes,
     const char *payload, struct jr_err *err)
@@ -140,7 +150,7 @@ change_one(const struct jr_app *app, const struct jr_define_opts *opts, const ch
 
 	if (!jr_change(&change, statements, JR_COUNT(statements), results, err)) {
 		if (err->code == JR_E_DATA && payload != NULL)
-			jr_payload_locate(payload, err);
+			blame_payload(payload, err);
 		return (int)err->code;
 	}
 	warn_of_zone(opts, name, results[0]);

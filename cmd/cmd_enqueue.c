@@ -227,8 +227,11 @@ fill(struct statements *sent, const struct jr_enqueue_request *request)
 static int
 locate(const struct jr_enqueue_request *request, struct jr_err *err)
 {
-	if (err->code == JR_E_DATA && request->payload != NULL)
-		jr_payload_locate(request->payload, err);
+	if (err->code == JR_E_DATA && request->payload != NULL && jr_payload_locate(request->payload, err) &&
+	    request->is_definition && jr_payload_is_name(request->payload))
+		jr_fail(err, JR_E_DATA,
+		    "with --definition the only argument is PAYLOAD, which is JSON, and \"%s\" is none; leave TYPE out",
+		    request->payload);
 	return (int)err->code;
 }
 

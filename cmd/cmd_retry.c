@@ -108,7 +108,7 @@ retry_named(const struct jr_repair *repair, int argc, char **argv, struct jr_err
 	int refused;
 
 	if (result == NULL && err->code == JR_E_DATA && repair->payload != NULL)
-		jr_payload_locate(repair->payload, err);
+		(void)jr_payload_locate(repair->payload, err);
 	if (result == NULL)
 		return (int)err->code;
 	if (repair->app->json)

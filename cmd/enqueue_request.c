@@ -157,7 +157,8 @@ check_definition(const struct jr_enqueue_opts *opts, int argc, char **argv, stru
 		return false;
 	if (argc > 1)
 		return jr_fail(err, JR_E_USAGE,
-		    "with --definition the only argument is PAYLOAD; \"%.100s\" is one too many", argv[1]);
+		    "with --definition the only argument is PAYLOAD; \"%.100s\" is one too many",
+		    argv[jr_payload_is_name(argv[0]) ? 0 : 1]);
 	for (size_t i = 0; i < JR_COUNT(others); i++) {
 		if (others[i].given)
 			return jr_fail(err, JR_E_USAGE,

@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/parse.h"
 #include "base/text.h"
 
 #define CHUNK 65536
@@ -115,6 +116,14 @@ jr_payload_read(const char *argument, struct jr_err *err)
 		return unmark(jr_xstrdup(argument));
 	fail_too_long("PAYLOAD", JR_PAYLOAD_MAX, err);
 	return NULL;
+}
+
+bool
+jr_payload_is_name(const char *payload)
+{
+	struct jr_err unused;
+
+	return jr_parse_job_type("PAYLOAD", payload, &unused);
 }
 
 /* The beginning of a line, counted from 1; NULL if there are fewer lines. */
@@ -228,8 +237,8 @@ jr_payload_locate_in(const char *what, const char *text, struct jr_err *err)
 	return true;
 }
 
-void
+bool
 jr_payload_locate(const char *payload, struct jr_err *err)
 {
-	(void)jr_payload_locate_in("the payload", payload, err);
+	return jr_payload_locate_in("the payload", payload, err);
 }

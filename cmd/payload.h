@@ -17,10 +17,16 @@ char *jr_payload_read(const char *argument, struct jr_err *err) JR_MUST;
 /* The same for any file of at most `max` bytes; "-" is stdin. */
 char *jr_payload_read_file(const char *path, size_t max, struct jr_err *err) JR_MUST;
 
-/* PostgreSQL has refused `payload`: add line and column to the message if its context has them; or it is too deep. */
-void jr_payload_locate(const char *payload, struct jr_err *err);
+/* Could it be a job type? Then somebody who typed a job type here has got the arguments wrong. */
+bool jr_payload_is_name(const char *payload);
 
-/* The same for any text, which messages call `what`. false: the context has no position; the message is unchanged. */
+/*
+ * PostgreSQL has refused `payload`: add line and column to the message if its context has them; or it is too deep.
+ * false: it was refused for another reason; the message is unchanged.
+ */
+bool jr_payload_locate(const char *payload, struct jr_err *err);
+
+/* The same for any text, which messages call `what`. */
 bool jr_payload_locate_in(const char *what, const char *text, struct jr_err *err);
 
 #endif

@@ -402,8 +402,14 @@ no_run() {
 		# shellcheck disable=SC2086 # words
 		no_run 64 "with --definition the run is what nightly says; to have it otherwise enqueue its type$" enqueue --definition nightly $option
 	done
-	no_run 64 '"\{\}" is one too many' enqueue --definition nightly report '{}'
-	no_run 65 'not JSON' enqueue --definition nightly report
+	no_run 64 'the only argument is PAYLOAD; "report" is one too many' enqueue --definition nightly report '{}'
+	no_run 64 'the only argument is PAYLOAD; "2" is one too many' enqueue --definition nightly '{}' 2
+	no_run 65 'with --definition the only argument is PAYLOAD, which is JSON, and "report" is none; leave TYPE out$' \
+		enqueue --definition nightly report
+	no_run 65 'the payload is not JSON: line 1, column 2' enqueue --definition nightly '{]'
+	no_run 65 'the second argument is PAYLOAD, which is JSON, and "report" is none; a job type is given by --type report$' \
+		define nightly report
+	no_run 65 'the payload is not JSON: line 1, column 2' define nightly '{]'
 	no_run 64 'exclude each other' enqueue --definition nightly --in 1m --at tomorrow
 	no_run 64 '--time-zone goes with --at' enqueue --definition nightly --time-zone UTC
 	no_run 64 '--definition: ' enqueue --definition 'No Name'
