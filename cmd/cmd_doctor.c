@@ -233,7 +233,7 @@ const struct jr_cmd jr_cmd_doctor = {
 	"  pooler        sessions, transactions or statements\n"
 	"  clock         of this host and of the server\n"
 	"  timeouts      settings of the server that end long handlers\n"
-	"  schema        does it fit this program\n"
+	"  schema        does it fit this program, and is all of it there\n"
 	"  copy          was this database copied from another\n"
 	"  role          too few rights for what this host does, or too many\n"
 	"  grants        rights that were granted and got lost, or that a role has without a grant\n"

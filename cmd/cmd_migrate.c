@@ -1,6 +1,7 @@
 /*
  * migrate: bring the schema to this program's version, or say what would be done. The only command that changes it.
  */
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,6 +177,8 @@ print_change(const struct jr_migrate *migrate)
 {
 	print_numbers("schema jobrun: ", jr_migrate_version(migrate), jr_need_newest());
 	print_numbers(", functions ", jr_migrate_functions(migrate), jr_functions_number);
+	if (jr_migrate_missing(migrate) > 0)
+		printf(" (%" PRId64 " missing)", jr_migrate_missing(migrate));
 	putchar('\n');
 	fflush(stdout);
 }

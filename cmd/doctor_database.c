@@ -1,6 +1,7 @@
 /*
  * doctor_database: the checks of the connection, the server and the schema that need more than one statement.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "base/parse.h"
 #include "doctor.h"
 #include "doctor_judge.h"
+#include "pg/need.h"
 #include "sql_text.h"
 
 #define POOLER_TRIES 5
@@ -331,13 +333,39 @@ add_misfit(struct jr_doctor *doctor)
 	free(command);
 }
 
+/* The numbers fit. Is everything still there? */
+static void
+add_fit(struct jr_doctor *doctor)
+{
+	char *made = jr_need_made(), *text = NULL, *command = jr_doctor_jobrun(doctor, "migrate");
+	const char *values[] = {made};
+	struct jr_err err;
+	PGresult *row = jr_db_query(doctor->db, jr_sql_migrate_missing, JR_COUNT(values), values, JR_DOCTOR_MS, &err);
+	int64_t missing = row == NULL ? 0 : jr_pg_int(row, 0, 0, 0);
+
+	if (row == NULL)
+		jr_doctor_add(doctor, JR_HEALTH_UNCHECKED, err.msg, NULL, NULL);
+	else if (missing == 0)
+		jr_doctor_add(doctor, JR_HEALTH_OK, "schema and functions fit jobrun " JR_VERSION, NULL, NULL);
+	else {
+		text = missing == 1 ? jr_xasprintf("jobrun.%s is missing", PQgetvalue(row, 0, 1))
+				    : jr_xasprintf("jobrun.%s is missing, and %" PRId64 " more", PQgetvalue(row, 0, 1),
+					  missing - 1);
+		jr_doctor_add(doctor, JR_HEALTH_FAIL, text, "what calls it exits with 78", command);
+	}
+	PQclear(row);
+	free(made);
+	free(text);
+	free(command);
+}
+
 void
 jr_doctor_look_schema(struct jr_doctor *doctor)
 {
 	const struct jr_err *err = &doctor->schema_err;
 
 	if (doctor->schema_fits)
-		jr_doctor_add(doctor, JR_HEALTH_OK, "schema and functions fit jobrun " JR_VERSION, NULL, NULL);
+		add_fit(doctor);
 	else if (err->code == JR_E_TEMP)
 		jr_doctor_add(doctor, JR_HEALTH_UNCHECKED, err->msg, NULL, NULL);
 	else if (err->code == JR_E_PERM)

@@ -32,6 +32,7 @@
 struct jr_migrate {
 	PGconn *conn;
 	PGresult *applied; /* rows of migrate_applied.sql; NULL: there is no table schema_migrations */
+	int64_t missing;   /* functions and views that somebody has dropped, while nothing else is pending */
 	int64_t lock_timeout_ms;
 	jr_migrate_step_fn *on_step;
 	void *ctx;
@@ -164,6 +165,24 @@ add_owner(struct jr_err *err)
 		    "%.700s; migrate as the owner of schema jobrun, a member of that role, or a superuser", old.msg);
 }
 
+/* What is pending is applied with all functions anyway. */
+static bool
+look_for_missing(struct jr_migrate *migrate, struct jr_err *err)
+{
+	char *made = jr_need_made();
+	const char *values[] = {made};
+	PGresult *row = NULL;
+	bool is_pending = jr_migrate_is_pending(migrate);
+
+	if (!is_pending)
+		row = jr_pg_ask(migrate->conn, jr_sql_migrate_missing, JR_COUNT(values), values, ANSWER_MS, err);
+	if (row != NULL)
+		migrate->missing = jr_pg_int(row, 0, 0, 0);
+	free(made);
+	PQclear(row);
+	return is_pending || row != NULL;
+}
+
 /* Read and compare what has been applied. Inside a transaction. */
 static bool
 look(struct jr_migrate *migrate, struct jr_err *err)
@@ -174,6 +193,7 @@ look(struct jr_migrate *migrate, struct jr_err *err)
 	PQclear(exists);
 	PQclear(migrate->applied);
 	migrate->applied = NULL;
+	migrate->missing = 0;
 	if (exists == NULL)
 		return false;
 	if (!there)
@@ -187,7 +207,7 @@ look(struct jr_migrate *migrate, struct jr_err *err)
 		if (!compare_migration(migrate, row, err))
 			return false;
 	}
-	return compare_functions(migrate, err);
+	return compare_functions(migrate, err) && look_for_missing(migrate, err);
 }
 
 /* In the owner's role: a member of that role that does not inherit its rights cannot read the table otherwise. */
@@ -230,7 +250,15 @@ jr_migrate_functions_at(const struct jr_migrate *migrate)
 {
 	int row = functions_row(migrate);
 
-	return jr_migrate_functions(migrate) < jr_functions_number ? NULL : PQgetvalue(migrate->applied, row, 3);
+	if (jr_migrate_functions(migrate) < jr_functions_number || migrate->missing > 0)
+		return NULL;
+	return PQgetvalue(migrate->applied, row, 3);
+}
+
+int64_t
+jr_migrate_missing(const struct jr_migrate *migrate)
+{
+	return migrate->missing;
 }
 
 bool
@@ -240,7 +268,7 @@ jr_migrate_is_pending(const struct jr_migrate *migrate)
 		if (jr_migrate_applied_at(migrate, jr_migrations[i].version) == NULL)
 			return true;
 	}
-	return jr_migrate_functions(migrate) < jr_functions_number;
+	return jr_migrate_functions(migrate) < jr_functions_number || migrate->missing > 0;
 }
 
 const char *

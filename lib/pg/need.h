@@ -1,5 +1,6 @@
 /*
- * need: the parameters of need.sql, which checks first of all whether the schema fits this program.
+ * need: the parameters of need.sql, which checks first of all whether the schema fits this program, and that of
+ * migrate_missing.sql, which finds what somebody has dropped from it.
  */
 #ifndef JR_NEED_H
 #define JR_NEED_H
@@ -16,5 +17,8 @@ void jr_need_init(struct jr_need *need);
 
 /* The highest version of the schema that this program knows. */
 int jr_need_newest(void);
+
+/* A text[] literal of the functions and views of migrations/functions, a name once for each signature. Caller frees. */
+char *jr_need_made(void) JR_MUST;
 
 #endif

@@ -180,6 +180,12 @@ pooling_is() {
 
 @test "doctor finds a schema that does not fit, a copy, and housekeeping that is off" {
 	finds schema ok
+	q 'drop function jobrun.enqueue_many'
+	finds schema fail '^jobrun.enqueue_many is missing: what calls it exits with 78$' '^jobrun migrate$'
+	q 'drop view jobrun.runs cascade'
+	finds schema fail '^jobrun.[a-z_]+ is missing, and [0-9]+ more:' '^jobrun migrate$'
+	jr_ok migrate
+	finds schema ok
 	finds copy ok
 	finds retention ok
 	q "update jobrun.settings set database_oid = 1"

@@ -154,6 +154,37 @@ applied() {
 	dump | diff "$TMPDIR/dump" -
 }
 
+@test "functions and views that somebody has dropped are pending, and migrate puts them back with their grants" {
+	local role=app_$JR_DATABASE
+
+	jr_ok migrate
+	q "create role $role login"
+	jr_ok grant enqueue "$role"
+	dump >"$TMPDIR/dump"
+	q 'drop function jobrun.take_new_runs cascade' 'drop view jobrun.held_runs cascade' \
+		'drop function jobrun.settle_done(bigint[], bigint[], bigint, jsonb[])' 'drop function jobrun.enqueue_many'
+	echo 1 >lines
+	jr enqueue work --batch lines
+	assert_one_line 78 "function jobrun.enqueue_many.* does not exist\\): type 'jobrun migrate'$"
+	jr migrate --status
+	assert_equal "$status" 1
+	assert_regex "${lines[-1]}" "^ +$number  functions +pending$"
+	jr_ok migrate -n
+	assert_regex "$output" "^schema jobrun: $version, functions $number \\([0-9]+ missing\\)"
+	jr_ok migrate
+	assert_line --regexp "^  functions $number +[0-9]+ ms$"
+	dump | diff "$TMPDIR/dump" -
+	jr_ok -d "$(url_of "$role")" enqueue work --batch lines
+	jr_ok migrate
+	assert_output ''
+	q 'drop function jobrun.need'
+	jr list
+	assert_one_line 78 "type 'jobrun migrate'$"
+	jr_ok migrate
+	jr_ok list
+	q "delete from jobrun.job_grants" "drop owned by $role" "drop role $role"
+}
+
 @test "functions of a higher number, or another text under the same one: exit 78 that says which side is older" {
 	jr_ok migrate
 	q 'create or replace function jobrun.is_admin() returns boolean language sql as $$ select false $$' \
