@@ -158,6 +158,42 @@ jr_import_define(
 	add_definition(import, name, line->schedule);
 }
 
+/* A directory in ~/.config, once it is there, hides the one in /etc from jobrun. */
+static void
+add_hiding(struct jr_buf *out)
+{
+	jr_buf_adds(out,
+	    "etc=/etc/jobrun/handlers\n"
+	    "if [ -z \"${JOBRUN_HANDLERS:-}\" ] && [ ! -d \"$handlers\" ] && [ -n \"$(ls \"$etc\" 2>/dev/null)\" ]; then\n"
+	    "\techo \"nothing was written: jobrun run uses the handlers in $etc, and $handlers would hide them\"\n"
+	    "\techo \"to put the new ones beside them, type: JOBRUN_HANDLERS=$etc sh $0\"\n"
+	    "\techo \"to use the new ones alone, type: mkdir -p $handlers; sh $0\"\n"
+	    "\texit 1\n"
+	    "fi >&2\n");
+}
+
+/* Where jobrun run of this crontab will look: as its variable says, or else where jobrun looks by itself. */
+static void
+add_directory(struct jr_buf *out, const struct jr_import *import)
+{
+	const char *named = jr_import_variable(import, "JOBRUN_HANDLERS");
+
+	if (named != NULL && named[0] != '\0') {
+		char *word = jr_crontab_word(named);
+
+		jr_buf_addf(out, "named=%s # by JOBRUN_HANDLERS in the crontab\n", word);
+		jr_buf_adds(out, "handlers=${JOBRUN_HANDLERS:-$named}\n");
+		free(word);
+	} else if (import->system) /* other users cannot reach anything below the home directory of root */
+		jr_buf_adds(out,
+		    "# If root has ~/.config/jobrun/handlers, jobrun run reads that unless it gets this one by --handlers.\n"
+		    "handlers=${JOBRUN_HANDLERS:-/etc/jobrun/handlers}\n");
+	else {
+		jr_buf_adds(out, "handlers=${JOBRUN_HANDLERS:-$HOME/.config/jobrun/handlers}\n");
+		add_hiding(out);
+	}
+}
+
 static void
 add_head(struct jr_buf *out, const struct jr_import *import)
 {
@@ -171,12 +207,7 @@ add_head(struct jr_buf *out, const struct jr_import *import)
 	jr_buf_adds(
 	    out, "# From then on what they print is kept (jobrun logs), not mailed; only a run that is dead is.\n");
 	jr_buf_addf(out, "set -eu\numask %s\n", import->system ? "022" : "077");
-	/* Other users cannot reach anything below the home directory of root. */
-	jr_buf_adds(out,
-	    import->system
-		? "# If root has ~/.config/jobrun/handlers, jobrun run reads that unless it gets this one by --handlers.\n"
-		  "handlers=${JOBRUN_HANDLERS:-/etc/jobrun/handlers}\n"
-		: "handlers=${JOBRUN_HANDLERS:-$HOME/.config/jobrun/handlers}\n");
+	add_directory(out, import);
 }
 
 /* The definitions, and what looks whether others have their names. */

@@ -287,7 +287,41 @@ Europe/Paris|16' "select time_zone, count(*) from jobrun.job_definitions where j
 	echo '1 2 * * * /usr/bin/backup' >old
 	jr_ok import crontab --definitions old
 	assert_line 'handlers=${JOBRUN_HANDLERS:-$HOME/.config/jobrun/handlers}'
-	refute_output --partial '/etc/jobrun'
+}
+
+@test "import crontab --definitions: the script does not hide handlers in /etc/jobrun by others in the home directory" {
+	printf '%s\n' 'PGHOST=db' '1 2 * * * /usr/bin/backup' >old
+	run_jobrun import crontab --definitions old >script
+	assert_equal "$(grep -c '^etc=/etc/jobrun/handlers$' script)" 1
+	sed -i "s:^etc=.*:etc=$PWD/etc:" script
+	mkdir etc
+	echo here >etc/mail
+	unset JOBRUN_HANDLERS
+	run -1 --separate-stderr sh script
+	assert_equal "$stderr" "nothing was written: jobrun run uses the handlers in $PWD/etc, and $HOME/.config/jobrun/handlers would hide them
+to put the new ones beside them, type: JOBRUN_HANDLERS=$PWD/etc sh script
+to use the new ones alone, type: mkdir -p $HOME/.config/jobrun/handlers; sh script"
+	refute [ -e "$HOME/.config/jobrun/handlers" ]
+	q_is 0 "select count(*) from jobrun.job_definitions where name = 'backup'"
+	JOBRUN_HANDLERS=$PWD/etc run -0 sh script
+	assert_file_exist etc/backup
+	refute [ -e "$HOME/.config/jobrun/handlers" ]
+	# Nothing is hidden by one that is there already, nor if there is nothing to hide.
+	mkdir -p "$HOME/.config/jobrun/handlers"
+	run -0 sh script
+	assert_file_exist "$HOME/.config/jobrun/handlers/backup"
+	rm -r "$HOME/.config/jobrun" etc/*
+	run -0 sh script
+	assert_file_exist "$HOME/.config/jobrun/handlers/backup"
+}
+
+@test "import crontab --definitions writes handlers where JOBRUN_HANDLERS of the crontab says" {
+	printf '%s\n' 'PGHOST=db' "JOBRUN_HANDLERS=$PWD/its own" '1 2 * * * /usr/bin/backup' >old
+	run_jobrun import crontab --definitions old >script
+	unset JOBRUN_HANDLERS
+	run -0 sh script
+	assert_file_exist 'its own/backup'
+	refute [ -e "$HOME/.config/jobrun" ]
 }
 
 @test "import crontab --definitions leaves the variables with which jobrun connects out of handlers" {
