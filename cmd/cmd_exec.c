@@ -334,8 +334,6 @@ tell_failure(const struct doing *doing, struct jr_err *err)
 	fflush(stdout);
 	if (err->msg[0] == '\0' && exec->why != NULL && (quiet || exec->stopped))
 		jr_fail(err, JR_E_NEWS, "%s failed, run %" PRId64 ": %s", doing->name, exec->run_id, exec->why);
-	else if (quiet && exec->not_kept)
-		jr_fail_in(err, "its output was not kept");
 }
 
 static bool

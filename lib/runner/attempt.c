@@ -328,6 +328,12 @@ jr_attempt_progress(struct jr_attempt *attempt, struct jr_handler_progress *repo
 		kind->progress(attempt->work, report);
 }
 
+const char *
+jr_attempt_output(const struct jr_attempt *attempt)
+{
+	return attempt->end->output;
+}
+
 enum jr_attempt_state
 jr_attempt_state(const struct jr_attempt *attempt)
 {

@@ -83,7 +83,6 @@ struct jr_exec {
 	bool held_back;  /* SKIPPED because everything or this host is paused */
 	char *why;       /* the caller frees */
 	char *output;    /* head and tail of what it printed, clean; NULL: nothing. The caller frees */
-	bool not_kept;   /* its run was lost, and with it its output */
 };
 
 struct jr_runner_opts {

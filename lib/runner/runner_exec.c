@@ -96,7 +96,7 @@ jr_exec_note_start(struct jr_runner *runner, const struct jr_run *run)
 }
 
 void
-jr_exec_note_end(struct jr_runner *runner, const struct jr_outcome *outcome)
+jr_exec_note_end(struct jr_runner *runner, const struct jr_outcome *outcome, const char *output)
 {
 	struct jr_exec *exec = runner->opts->exec;
 	const char *code = outcome == NULL || outcome->error_code == NULL ? "" : outcome->error_code;
@@ -111,11 +111,10 @@ jr_exec_note_end(struct jr_runner *runner, const struct jr_outcome *outcome)
 		exec->state = JR_EXEC_ENDED;
 	else
 		exec->state = JR_EXEC_CANNOT_START;
-	exec->not_kept = outcome == NULL;
+	free(exec->output);
+	exec->output = jr_xstrdup_or_null(output);
 	if (outcome == NULL)
 		return;
-	free(exec->output);
-	exec->output = jr_xstrdup_or_null(outcome->output);
 	exec->exit_status = outcome->exit_status;
 	exec->stopped = exec->state == JR_EXEC_TIMED_OUT || outcome->kind == JR_OUT_CANCELLED;
 	say_why(exec, outcome->error);

@@ -175,7 +175,7 @@ on_attempt_ended(void *ctx, struct jr_attempt *attempt, struct jr_outcome *outco
 	struct jr_held *held = ctx, *waiting = jr_held_find_other(held, JR_HELD_CLAIMED);
 	struct jr_runner *runner = held->runner;
 
-	jr_exec_note_end(runner, outcome);
+	jr_exec_note_end(runner, outcome, jr_attempt_output(attempt));
 	jr_ahead_note_end(held, jr_clock_now_ms() - held->start.begun_ms);
 	if (jr_attempt_is_lost(attempt) && !held->start.lost) {
 		held->start.lost = true;

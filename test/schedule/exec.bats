@@ -938,6 +938,17 @@ lost_by_tick() {
 	became 'dead|lost'
 }
 
+@test "exec --mail-on-failure prints what CMD has printed when the database goes away and CMD is stopped" {
+	own_cluster
+	bg_jobrun exec x --mail-on-failure --lease 2s -- sh -c 'echo said; echo $$ >pid; exec sleep 60'
+	started pid
+	stop_server
+	wait_runner "$runner_pid" 40
+	assert_equal "$runner_status" 75
+	assert_equal "$(cat "$runner_out")" said
+	assert_regex "$(cat "$runner_err")" '^jobrun: x was stopped: its run [0-9]+ is lost, since the database did not answer in time'
+}
+
 @test "with --fail-open CMD goes on to its end, and its status counts" {
 	own_cluster
 	bg_jobrun exec x --lease 2s --fail-open -- sh -c 'echo $$ >pid; until [ -e go ]; do sleep 0.05; done; echo end; exit 7'
