@@ -127,6 +127,18 @@ is_text(const char *bytes, ssize_t len)
 	return true;
 }
 
+/* Is the first line "#!" with something behind it? */
+static bool
+names_interpreter(const char *bytes)
+{
+	const char *name = bytes + 2;
+
+	if (strncmp(bytes, "#!", 2) != 0)
+		return false;
+	name += strspn(name, " \t");
+	return *name != '\0' && *name != '\n';
+}
+
 /*
  * Shells run a text without a #! line, so it works when typed and from a crontab line. The kernel refuses it, and each
  * run of it would be charged its attempts.
@@ -139,11 +151,10 @@ check_format(const char *path, struct jr_err *err)
 
 	if (len == 0)
 		return jr_fail(err, JR_E_CONFIG, "cannot execute %s: it is empty", path);
-	if (len > 0 && is_text(bytes, len) && strncmp(bytes, "#!", 2) != 0)
-		return jr_fail(err, JR_E_CONFIG,
-		    "cannot execute %s: a script must begin with a line such as #!/bin/sh, and this one does not",
-		    path);
-	return true;
+	if (len <= 0 || names_interpreter(bytes) || !is_text(bytes, len))
+		return true;
+	return jr_fail(err, JR_E_CONFIG,
+	    "cannot execute %s: a script must begin with a line such as #!/bin/sh, and this one does not", path);
 }
 
 /* The path of `name` for a process in `cwd`. Caller frees. */

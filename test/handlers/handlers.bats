@@ -175,13 +175,15 @@ row() {
 
 @test "an executable that the kernel cannot start is refused: a text without #!, an empty file" {
 	printf 'echo hello\n' >"$JOBRUN_HANDLERS/plain"
+	printf '#! \necho hello\n' >"$JOBRUN_HANDLERS/blank"
 	: >"$JOBRUN_HANDLERS/nothing"
 	printf 'MZ\0\0' >"$JOBRUN_HANDLERS/binary"     # for binfmt_misc, perhaps
-	chmod +x "$JOBRUN_HANDLERS"/{plain,nothing,binary}
+	chmod +x "$JOBRUN_HANDLERS"/{plain,blank,nothing,binary}
 	file named.json <<<"{\"argv\": [\"$JOBRUN_HANDLERS/plain\"]}"
 	jr handlers --check
 	assert_equal "$status" 1
 	assert_line "! plain: cannot execute $JOBRUN_HANDLERS/plain: a script must begin with a line such as #!/bin/sh, and this one does not"
+	assert_line "! blank: cannot execute $JOBRUN_HANDLERS/blank: a script must begin with a line such as #!/bin/sh, and this one does not"
 	assert_line "! nothing: cannot execute $JOBRUN_HANDLERS/nothing: it is empty"
 	assert_line --partial "! named.json: cannot execute $JOBRUN_HANDLERS/plain"
 	assert_line --regexp '^binary +exec '

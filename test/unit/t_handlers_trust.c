@@ -109,17 +109,14 @@ the_interpreter_of_a_script_is_judged(void **state)
 static void
 other_lines_name_no_interpreter(void **state)
 {
-	static const char *const texts[] = {"#!\n", "#! \t\n", "#!", "\177ELF#!/no/such"};
-	static const char *const no_lines[] = {
-	    "#", "echo #!/no/such/interpreter\n", "\n#!/no/such/interpreter\n", "caf\xC3\xA9\n"};
+	static const char *const no_lines[] = {"#", "echo #!/no/such/interpreter\n", "\n#!/no/such/interpreter\n",
+	    "caf\xC3\xA9\n", "#!\n", "#! \t\n", "#!"};
 	struct places places;
 	char *round;
 
 	make_places(&places, *state);
-	for (size_t i = 0; i < JR_COUNT(texts); i++) {
-		add(places.handlers, "work", texts[i], 0755);
-		expect(&places, "work:", NULL);
-	}
+	add(places.handlers, "work", "\177ELF#!/no/such", 0755);
+	expect(&places, "work:", NULL);
 	for (size_t i = 0; i < JR_COUNT(no_lines); i++) {
 		add(places.handlers, "work", no_lines[i], 0755);
 		expect(&places, "work:", "must begin with a line such as #!/bin/sh");
