@@ -153,6 +153,12 @@ pg_dump'
 	diff calls <(sed -n 's/^# \([*0].* \* .*\)/\1/p' script)
 }
 
+@test "import crontab refuses a file with a NUL, and says where" {
+	printf '1 2 * * * echo a\0b\n' >old
+	jr import crontab old
+	assert_one_line 65 '^jobrun: old: there is a NUL at byte 17, which no text has$'
+}
+
 @test "import crontab makes valid and different names" {
 	printf '1 1 * * * %s\n' '/a/backup' '/b/backup' 'nice -n 5 FOO=1 flock -n /run/x python3 -u /opt/Import.SQL' \
 		'cd /srv/app && php artisan schedule:run' '"' '/opt/jobrun.daily x' >old
