@@ -27,6 +27,7 @@
 #include "run_report.h"
 #include "runner/runner.h"
 #include "waits.h"
+#include "written.h"
 
 #define TIMED_OUT 124
 #define KILLED 130        /* by a second INT */
@@ -328,10 +329,12 @@ tell_failure(const struct doing *doing, struct jr_err *err)
 {
 	const struct jr_exec *exec = &doing->exec;
 	bool quiet = doing->opts->mail_on_failure;
+	struct jr_err unwritten;
 
 	if (quiet && exec->output != NULL)
 		jr_print_output(stdout, exec->output);
-	fflush(stdout);
+	if (!jr_written(&unwritten))
+		fprintf(stderr, "jobrun: %s; look: jobrun logs %" PRId64 "\n", unwritten.msg, exec->run_id);
 	if (err->msg[0] == '\0' && exec->why != NULL && (quiet || exec->stopped))
 		jr_fail(err, JR_E_NEWS, "%s failed, run %" PRId64 ": %s", doing->name, exec->run_id, exec->why);
 }

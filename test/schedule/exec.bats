@@ -121,7 +121,7 @@ became() {
 	assert_regex "$stderr" "^jobrun: quiet failed, run $(last_run): exit 3: (out|err)\$"
 	run --separate-stderr bash -c "'$JOBRUN' exec quiet --mail-on-failure -- sh -c 'echo out; exit 65' >/dev/full"
 	assert_equal "$status" 65
-	assert_regex "$stderr" 'could not write to stdout'
+	assert_regex "$stderr" "^jobrun: could not write to stdout: No space left on device; look: jobrun logs $(last_run)"
 	jr exec quiet --mail-on-failure -- false
 	assert_equal "$status" 1
 	assert_equal "$stderr" "jobrun: quiet failed, run $(last_run): exit 1"
