@@ -34,7 +34,8 @@ check_bytes(const char *name, const char *data, size_t len, struct jr_err *err)
 
 	if (nul == NULL)
 		return true;
-	return jr_fail(err, JR_E_DATA, "%s: there is a NUL at byte %zu, which no text has", name, (size_t)(nul - data) + 1);
+	return jr_fail(
+	    err, JR_E_DATA, "%s: there is a NUL at byte %zu, which no text has", name, (size_t)(nul - data) + 1);
 }
 
 static bool

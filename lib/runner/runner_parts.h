@@ -146,8 +146,8 @@ bool jr_exec_is_deaf(const struct jr_runner *runner, int signo);            /* t
 void jr_exec_note_start(struct jr_runner *runner, const struct jr_run *run);
 void jr_exec_note_end(struct jr_runner *runner, const struct jr_outcome *outcome, /* NULL: lost */
     const char *output);
-struct jr_outcome jr_exec_unstarted(const struct jr_runner *runner);               /* of a run that it does not know */
-void jr_exec_judge(struct jr_runner *runner, struct jr_outcome *outcome);          /* make it final */
+struct jr_outcome jr_exec_unstarted(const struct jr_runner *runner);      /* of a run that it does not know */
+void jr_exec_judge(struct jr_runner *runner, struct jr_outcome *outcome); /* make it final */
 
 /* --- runner_report.c --- */
 
