@@ -1,11 +1,11 @@
 /*
  * handler_exec: a handler that is an executable file, or the "argv" of its settings.
  *
- * Right before it is started, its files (trust.h) and its "cwd" are looked at again. It runs without a shell, with
- * the payload on stdin and the two files of out.h. Its exit status decides the verdict (verdict.h). What must hold:
- * every text that is reported is clean and bounded, whatever the handler prints; warnings about JOBRUN_OUT come after
- * the output and are marked, so that nobody takes them for output; the files exist until the whole process group is
- * gone, and are removed with the work.
+ * Right before it is started, its files are looked at again (trust.h). It runs without a shell, with the payload
+ * on stdin and the two files of out.h. Its exit status decides the verdict (verdict.h). What must hold: every text that
+ * is reported is clean and bounded, whatever the handler prints; warnings about JOBRUN_OUT come after the output and
+ * are marked, so that nobody takes them for output; the files exist until the whole process group is gone, and are
+ * removed with the work.
  *
  * A command of jobrun exec (as_is) gets the stdin and the environment of its caller instead, and its permissions are
  * not checked. If the two files cannot be created, it runs without them.
@@ -23,11 +23,9 @@
 #include "process/isolate.h"
 #include "process/reach.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,39 +112,6 @@ add_warnings(char *output, const char *warnings)
 
 /* --- can this host run it? --- */
 
-/* Sets errno if not. */
-static bool
-is_way_in(const char *directory)
-{
-	struct stat st;
-
-	if (stat(directory, &st) < 0)
-		return false;
-	if (S_ISDIR(st.st_mode))
-		return access(directory, X_OK) == 0;
-	errno = ENOTDIR;
-	return false;
-}
-
-/*
- * Is the directory of "cwd" there? Else each run would lose all its attempts, as without the program. Root may be shut
- * out where an account is not, on a network file system: such a one is asked about in check_account.
- */
-static bool
-check_directory(const struct jr_handler *handler, struct jr_err *err)
-{
-	const char *cwd = handler->settings.cwd;
-	int why;
-
-	if (cwd == NULL || is_way_in(cwd))
-		return true;
-	why = errno;
-	if (why == EACCES && handler->settings.limits.has_account)
-		return true;
-	return jr_fail(err, JR_E_CONFIG, "\"cwd\": cannot enter %s: %s: %s%s", cwd, strerror(why),
-	    why == ENOENT ? "make or mount it" : "see namei -l ", why == ENOENT ? "" : cwd);
-}
-
 /* May the account of "user" start it? Else each run would lose all its attempts. */
 static bool
 check_account(const struct jr_handler *handler, struct jr_err *err)
@@ -166,8 +131,7 @@ check_account(const struct jr_handler *handler, struct jr_err *err)
 static bool
 check(struct jr_handler *handler, struct jr_err *err)
 {
-	if (!jr_trust_check(handler, err) || !check_directory(handler, err) || !jr_outs_check(err) ||
-	    !check_account(handler, err))
+	if (!jr_trust_check(handler, err) || !jr_outs_check(err) || !check_account(handler, err))
 		return false;
 	if (!handler->settings.isolate)
 		return true;
@@ -178,7 +142,7 @@ check(struct jr_handler *handler, struct jr_err *err)
 static bool
 may_start(const struct jr_handler *handler, struct jr_err *err)
 {
-	return (jr_trust_check(handler, err) && check_directory(handler, err)) || jr_fail_in(err, handler->job_type);
+	return jr_trust_check(handler, err) || jr_fail_in(err, handler->job_type);
 }
 
 /* --- the end --- */

@@ -95,36 +95,22 @@ jobrun: not used any more: script: its #! line: cannot trust $PWD/tool: everybod
 	assert_equal "$(grep -c '^JOBRUN_RUN_ID=' says)" 1
 }
 
-@test "the setting cwd is where the handler starts" {
+@test "the setting cwd is where the handler starts, and a missing directory is a failed start" {
 	mkdir "$JOBRUN_HANDLERS/data" elsewhere
-	for type in absolute relative; do
+	for type in absolute relative lost; do
 		handler "$type" <<<'pwd -P'
 	done
 	settings absolute <<<"{\"cwd\": \"$PWD/elsewhere\"}"
 	settings relative <<<'{"cwd": "data"}'
+	settings lost <<<"{\"cwd\": \"$PWD/nowhere\"}"
 	absolute=$(enqueue absolute)
 	relative=$(enqueue relative)
+	lost=$(enqueue lost --backoff 1h)
 	jr_ok run
 	assert_equal "$(printed "$absolute")" "$(readlink -f elsewhere)"
 	assert_equal "$(printed "$relative")" "$(readlink -f "$JOBRUN_HANDLERS/data")"
-}
-
-@test "a handler whose cwd is not there is refused, and its runs wait until it is" {
-	handler lost <<<'pwd -P'
-	settings lost <<<"{\"cwd\": \"$PWD/nowhere\"}"
-	settings blocked <<<'{"argv": ["/bin/true"], "cwd": "/etc/passwd"}'
-	id=$(enqueue lost)
-	jr handlers --check
-	assert_equal "$status" 1
-	assert_line "! lost: \"cwd\": cannot enter $PWD/nowhere: No such file or directory: make or mount it"
-	assert_line '! blocked.json: "cwd": cannot enter /etc/passwd: Not a directory: see namei -l /etc/passwd'
-	jr doctor
-	assert_line --partial "lost: \"cwd\": cannot enter $PWD/nowhere: No such file or directory: make or mount it"
-	jr run
-	assert_equal "$(ended "$id")" 'queued|0'
-	mkdir nowhere
-	jr run
-	assert_equal "$(printed "$id")" "$(readlink -f nowhere)"
+	assert_equal "$(ended "$lost")" 'failed|1|cannot-start'
+	q_is t "select last_error like 'cannot start %: changing to its directory: No such file or directory' from jobrun.job_runs where id = $lost"
 }
 
 @test "the setting nice is the absolute nice value" {
