@@ -165,7 +165,7 @@ bats: all bench-programs   ## the bats suite; T=test/run/x.bats for some files, 
 san:   ## unit tests and the bats suite under ASan and UBSan, in build/san
 	+$(MAKE) BUILD=build/san SANITIZE=1 check
 
-servers: all   ## the bats suite on PostgreSQL 12 to 18, fetched by npm if need be; SERVERS='12 18', T=FILE; prints those that fail
+servers:   ## the bats suite on PostgreSQL 12 to 18, fetched by npm if need be; SERVERS='12 18', T=FILE; prints those that fail
 	scripts/servers --versions '$(or $(SERVERS),12 13 14 15 16 17 18)' $(T)
 
 chaos: all   ## the long tests with kills and restarts, test/chaos; CHAOS_SECONDS=60, CHAOS_KILLS=1000, CHAOS_TICKS=10000, CHAOS_SEED=N

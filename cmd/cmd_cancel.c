@@ -149,11 +149,11 @@ cancel_run(const struct jr_app *app, const void *values, int argc, char **argv, 
 }
 
 /*
- * A role that has enqueued runs may cancel them by ID already: what is left is of others. By a filter it cancels its
- * own as soon as it can read the tables.
+ * By ID a role that may enqueue cancels its own runs already, so a refusal means that it needs admin. By a filter it
+ * must also read the tables: run is enough for its own.
  */
 static bool
-cancel_is_of_others(const void *values, int argc)
+cancel_names_ids(const void *values, int argc)
 {
 	(void)values;
 	return argc > 0;
@@ -173,6 +173,6 @@ const struct jr_cmd jr_cmd_cancel = {
     .size = sizeof(cancel_defaults),
     .max_args = -1,
     .kind = "run",
-    .needs_admin = cancel_is_of_others,
+    .needs_admin = cancel_names_ids,
     .run = cancel_run,
 };

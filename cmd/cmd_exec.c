@@ -333,8 +333,12 @@ tell_failure(const struct doing *doing, struct jr_err *err)
 
 	if (quiet && exec->output != NULL)
 		jr_print_output(stdout, exec->output);
-	if (!jr_written(&unwritten))
-		fprintf(stderr, "jobrun: %s; look: jobrun logs %" PRId64 "\n", unwritten.msg, exec->run_id);
+	if (!jr_written(&unwritten)) {
+		fprintf(stderr, "jobrun: %s", unwritten.msg);
+		if (exec->state != JR_EXEC_LOST) /* else nothing of it was recorded */
+			fprintf(stderr, "; look: jobrun logs %" PRId64, exec->run_id);
+		fputc('\n', stderr);
+	}
 	if (err->msg[0] == '\0' && exec->why != NULL && (quiet || exec->stopped))
 		jr_fail(err, JR_E_NEWS, "%s failed, run %" PRId64 ": %s", doing->name, exec->run_id, exec->why);
 }

@@ -333,9 +333,26 @@ add_misfit(struct jr_doctor *doctor)
 	free(command);
 }
 
-/* The numbers fit. Is everything still there? */
+static const char fits[] = "schema and functions fit jobrun " JR_VERSION;
+
+/* Has the database this program's functions? Older ones fit, too. */
+static bool
+has_these_functions(struct jr_db *db)
+{
+	struct jr_need need;
+	struct jr_err unused;
+	PGresult *row;
+
+	jr_need_init(&need);
+	need.values[2] = need.values[3];
+	row = jr_db_query(db, jr_sql_need, JR_COUNT(need.values), need.values, JR_DOCTOR_MS, &unused);
+	PQclear(row);
+	return row != NULL;
+}
+
+/* Is everything still there? */
 static void
-add_fit(struct jr_doctor *doctor)
+add_missing(struct jr_doctor *doctor)
 {
 	char *made = jr_need_made(), *text = NULL, *command = jr_doctor_jobrun(doctor, "migrate");
 	const char *values[] = {made};
@@ -346,7 +363,7 @@ add_fit(struct jr_doctor *doctor)
 	if (row == NULL)
 		jr_doctor_add(doctor, JR_HEALTH_UNCHECKED, err.msg, NULL, NULL);
 	else if (missing == 0)
-		jr_doctor_add(doctor, JR_HEALTH_OK, "schema and functions fit jobrun " JR_VERSION, NULL, NULL);
+		jr_doctor_add(doctor, JR_HEALTH_OK, fits, NULL, NULL);
 	else {
 		text = missing == 1 ? jr_xasprintf("jobrun.%s is missing", PQgetvalue(row, 0, 1))
 				    : jr_xasprintf("jobrun.%s is missing, and %" PRId64 " more", PQgetvalue(row, 0, 1),
@@ -364,8 +381,10 @@ jr_doctor_look_schema(struct jr_doctor *doctor)
 {
 	const struct jr_err *err = &doctor->schema_err;
 
-	if (doctor->schema_fits)
-		add_fit(doctor);
+	if (doctor->schema_fits && has_these_functions(doctor->db))
+		add_missing(doctor);
+	else if (doctor->schema_fits)
+		jr_doctor_add(doctor, JR_HEALTH_OK, fits, NULL, NULL);
 	else if (err->code == JR_E_TEMP)
 		jr_doctor_add(doctor, JR_HEALTH_UNCHECKED, err->msg, NULL, NULL);
 	else if (err->code == JR_E_PERM)

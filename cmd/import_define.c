@@ -166,8 +166,8 @@ add_hiding(struct jr_buf *out)
 	    "etc=/etc/jobrun/handlers\n"
 	    "if [ -z \"${JOBRUN_HANDLERS:-}\" ] && [ ! -d \"$handlers\" ] && [ -n \"$(ls \"$etc\" 2>/dev/null)\" ]; then\n"
 	    "\techo \"nothing was written: jobrun run uses the handlers in $etc, and $handlers would hide them\"\n"
-	    "\techo \"to put the new ones beside them, type: JOBRUN_HANDLERS=$etc sh $0\"\n"
-	    "\techo \"to use the new ones alone, type: mkdir -p $handlers; sh $0\"\n"
+	    "\tif [ -w \"$etc\" ]; then echo \"to put the new ones beside them, type: JOBRUN_HANDLERS=$etc sh $0\"; fi\n"
+	    "\techo \"to use the new ones alone, type: mkdir -p '$handlers'; sh $0\"\n"
 	    "\texit 1\n"
 	    "fi >&2\n");
 }
@@ -190,7 +190,8 @@ add_directory(struct jr_buf *out, const struct jr_import *import)
 		    "handlers=${JOBRUN_HANDLERS:-/etc/jobrun/handlers}\n");
 	else {
 		jr_buf_adds(out, "handlers=${JOBRUN_HANDLERS:-$HOME/.config/jobrun/handlers}\n");
-		add_hiding(out);
+		if (import->defined > 0)
+			add_hiding(out);
 	}
 }
 

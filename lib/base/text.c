@@ -257,7 +257,7 @@ letters_of(const char *word)
 	return strlen(word + strspn(word, "-"));
 }
 
-/* Two words of one or two letters have nothing in common after an edit. */
+/* After an edit a word of one or two letters has nothing in common with the other. */
 static size_t
 edits_of_near(const char *a, const char *b)
 {

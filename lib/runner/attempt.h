@@ -82,7 +82,7 @@ void jr_attempt_renew(struct jr_attempt *attempt, int64_t fence_at_ms);
 /* What the handler has reported since the last call (handler.h); zeroed if there is nothing new. */
 void jr_attempt_progress(struct jr_attempt *attempt, struct jr_handler_progress *report);
 
-/* All that the handler has printed, as jr_work_end says it, also when the lease was lost. Only during `ended`. */
+/* What the handler has printed, as jr_work_end says it, also when the lease was lost. Only during `ended`. */
 const char *jr_attempt_output(const struct jr_attempt *attempt);
 
 enum jr_attempt_state jr_attempt_state(const struct jr_attempt *attempt);

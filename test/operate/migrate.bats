@@ -157,6 +157,7 @@ applied() {
 @test "functions and views that somebody has dropped are pending, and migrate puts them back with their grants" {
 	local role=app_$JR_DATABASE
 
+	needs_dump
 	jr_ok migrate
 	q "create role $role login"
 	jr_ok grant enqueue "$role"
