@@ -306,7 +306,7 @@ Europe/Paris|16' "select time_zone, count(*) from jobrun.job_definitions where j
 	run -1 --separate-stderr sh script
 	assert_equal "$stderr" "nothing was written: jobrun run uses the handlers in $PWD/etc, and $HOME/.config/jobrun/handlers would hide them
 to put the new ones beside them, type: JOBRUN_HANDLERS=$PWD/etc sh script
-to use the new ones alone, type: mkdir -p $HOME/.config/jobrun/handlers; sh script"
+to use the new ones alone, type: mkdir -p '$HOME/.config/jobrun/handlers'; sh script"
 	refute [ -e "$HOME/.config/jobrun/handlers" ]
 	q_is 0 "select count(*) from jobrun.job_definitions where name = 'backup'"
 	JOBRUN_HANDLERS=$PWD/etc run -0 sh script
