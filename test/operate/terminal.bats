@@ -108,7 +108,7 @@ dead_runs() {
 	local command
 
 	handler talk <<<'true'
-	for command in list 'list --type nosuch' 'list --waiting' 'list --by error' queue grant 'run -n'; do
+	for command in list 'list --status dead' 'list --waiting' 'list --by error' queue grant 'run -n'; do
 		# shellcheck disable=SC2086 # words
 		run on_terminal 80 $command --no-pager
 		assert_success
