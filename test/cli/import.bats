@@ -312,6 +312,10 @@ to use the new ones alone, type: mkdir -p '$HOME/.config/jobrun/handlers'; sh sc
 	JOBRUN_HANDLERS=$PWD/etc run -0 sh script
 	assert_file_exist etc/backup
 	refute [ -e "$HOME/.config/jobrun/handlers" ]
+	# Without a definition there is nothing to write.
+	echo '@reboot /usr/bin/once' >old
+	run_jobrun import crontab --definitions old >empty
+	refute grep -q '^etc=' empty
 	# Nothing is hidden by one that is there already, nor if there is nothing to hide.
 	mkdir -p "$HOME/.config/jobrun/handlers"
 	run -0 sh script

@@ -186,6 +186,17 @@ applied() {
 	q "delete from jobrun.job_grants" "drop owned by $role" "drop role $role"
 }
 
+@test "doctor of a later program misses none of its new functions in a database that is not migrated yet" {
+	next "$TMPDIR/next"
+	jr_ok migrate
+	with "$TMPDIR/next/jobrun" jr_ok doctor schema
+	with "$TMPDIR/next/jobrun" jr_ok migrate
+	q 'drop function jobrun.enqueue_many'
+	with "$TMPDIR/next/jobrun" jr doctor schema
+	assert_equal "$status" 1
+	assert_output --partial 'jobrun.enqueue_many is missing'
+}
+
 @test "functions of a higher number, or another text under the same one: exit 78 that says which side is older" {
 	jr_ok migrate
 	q 'create or replace function jobrun.is_admin() returns boolean language sql as $$ select false $$' \
