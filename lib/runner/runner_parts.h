@@ -535,7 +535,7 @@ bool jr_link_open(struct jr_runner *runner, void (*idle)(void *runner), void (*w
 void jr_link_close(struct jr_runner *runner);
 void jr_link_connect(struct jr_runner *runner);
 void jr_link_give_up(struct jr_runner *runner); /* a signal has come before there was a connection */
-/* While runs are held no name is looked up. So the addresses of all hosts are learned then, once for each connection. */
+/* While runs are held no name is looked up. So all hosts' addresses are learned then, once for each connection. */
 void jr_link_learn_addresses(struct jr_runner *runner);
 bool jr_link_was_nonsense(const struct jr_runner *runner);
 
