@@ -17,10 +17,10 @@ setup() {
 	due
 }
 
-# due: it fires at the next tick.
+# due: it fires at the next tick, for its last slot alone, whatever the time is.
 due() {
-	q "delete from jobrun.job_slots" "update jobrun.job_definitions set next_slot_at = date_trunc('day', now() at time zone 'Asia/Tokyo')
-		at time zone 'Asia/Tokyo' + interval '4 hours' - interval '1 day' where name = 'nightly'"
+	q "delete from jobrun.job_slots" "update jobrun.job_definitions set next_slot_at = (date_trunc('day', now() at time zone 'Asia/Tokyo'
+		- interval '4 hours') + interval '4 hours') at time zone 'Asia/Tokyo' where name = 'nightly'"
 }
 
 # slot: fires, and says what became of the last slot.
