@@ -389,6 +389,26 @@ add_read_only(PGconn *conn, struct jr_err *err)
 	jr_fail(err, old.code, "%.700s; %s; to only read, set PGTARGETSESSIONATTRS=any", old.msg, why_read_only(conn));
 }
 
+/* What libpq says of options that no later attempt makes right. */
+static bool
+is_wrong_option(const char *text)
+{
+	static const char *const begins[] = {
+	    "invalid ", /* port, sslmode, ... */
+	    "definition of service ",
+	    "service file ", /* not found */
+	    "syntax error in service file ",
+	    "could not match ", /* as many ports as hosts */
+	    "could not parse network address ",
+	};
+
+	for (size_t i = 0; i < JR_COUNT(begins); i++) {
+		if (strncmp(text, begins[i], strlen(begins[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
 void
 jr_pg_conn_error(PGconn *conn, const char *what, struct jr_err *err)
 {
@@ -415,7 +435,7 @@ jr_pg_conn_error(PGconn *conn, const char *what, struct jr_err *err)
 		err->code = errc_of_pooler(state + 7);
 	else if (state == NULL && conn != NULL && PQconnectionNeedsPassword(conn))
 		err->code = JR_E_PERM;
-	else if (state == NULL && strncmp(text, "invalid ", 8) == 0) /* port, sslmode, ... */
+	else if (state == NULL && is_wrong_option(text))
 		err->code = JR_E_CONFIG;
 	if (what != NULL)
 		jr_fail_in(err, what);
