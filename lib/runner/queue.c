@@ -410,7 +410,7 @@ jr_queue_add_exec_claim(struct jr_request *request, const struct jr_runner_facts
 {
 	char runner[24], lease[24], timeout[24], nth[24];
 	const char *values[] = {jr_print_int(runner, facts->id), facts->host, definition, jr_print_int(lease, lease_ms),
-	    timeout_ms > 0 ? jr_print_int(timeout, timeout_ms) : NULL, argv, jr_print_int(nth, number)};
+	    timeout_ms >= 0 ? jr_print_int(timeout, timeout_ms) : NULL, argv, jr_print_int(nth, number)};
 
 	jr_request_add(request, jr_sql_exec_claim, JR_COUNT(values), values);
 	jr_request_expect(request, &exec_claim_form, 0, 1);

@@ -72,7 +72,7 @@ struct jr_exec {
 	const struct jr_handler *handler; /* of jr_handlers_of_command */
 	const char *definition;
 	const char *argv;   /* its words as an array literal, for people */
-	int64_t timeout_ms; /* 0: the definition's */
+	int64_t timeout_ms; /* -1: the definition's; 0: none */
 	bool goes_on;       /* it is not stopped when the lease is lost, and goes on without a record */
 
 	enum jr_exec_state state;

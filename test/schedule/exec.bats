@@ -276,6 +276,14 @@ a line"
 
 # ---------------------------------------------------------------------------------------------- options and their ends
 
+@test "exec --timeout 0 lifts the timeout of the definition" {
+	jr_ok define x --timeout 1h
+	jr_ok exec x -- sh -c 'echo "${JOBRUN_DEADLINE:-none}"'
+	refute_output none
+	jr_ok exec x --timeout 0 -- sh -c 'echo "${JOBRUN_DEADLINE:-none}"'
+	assert_output none
+}
+
 @test "exec --timeout sends TERM, then KILL after the grace, and exits with 124" {
 	# Time for the shell to set its trap.
 	jr exec x --timeout 2s -- sh -c 'trap "echo term; exit 0" TERM; while :; do sleep 0.05; done'
