@@ -612,6 +612,7 @@ is_late() {
 	handler work <<<'exit 0'
 	jr_ok run
 	local base name line
+	stay_in hour
 	base=$(q "select to_char(date_trunc('hour', now()) - interval '60 hours', 'HH24')")
 	for line in 'skip --catch-up skip' 'grace --catch-up-grace 1h' 'once' 'all --catch-up all --overlap allow' 'paused'; do
 		jr_ok define ${line%% *} --schedule "0 $base * * *" --type work ${line#"${line%% *}"}

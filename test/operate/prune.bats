@@ -121,6 +121,7 @@ is_stepping() {
 @test "nothing that ended in an hour that is not complete goes" {
 	local hour="date_trunc('hour', now() - interval '10 minutes')"
 
+	stay_in 10m
 	q "update jobrun.settings set keep_succeeded = '0', stats_until = stats_until - interval '5 hours'" \
 		"select old('succeeded', now() - $hour + interval '1 s', 'cli:before'), old('succeeded', now() - $hour, 'cli:at'),
 			old('succeeded', '1 ms', 'cli:now')" >/dev/null
@@ -154,6 +155,7 @@ is_stepping() {
 }
 
 @test "slots, effects, runners, audit and sums are kept for their times" {
+	stay_in hour
 	q "update jobrun.settings set keep_slots = '2 days', keep_effects = '3 days', keep_runners = '4 days', keep_audit = '40 days',
 			keep_stats = '6 days'" \
 		"insert into jobrun.job_slots (definition_id, slot, until, slots, outcome) values
@@ -318,6 +320,7 @@ is_stepping() {
 # --- sums ---
 
 @test "an hour is summed once, by type, queue and outcome, with times and buckets" {
+	stay_in 10m
 	q "update jobrun.settings set stats_until = date_trunc('hour', now()) - interval '8 hours'" \
 		"insert into jobrun.job_runs (job_type, queue, status, run_at, started_at, finished_at, attempts, claim_seq, runner_id, locked_by)
 		select t, q, s, at - run - wait, case when n = 1 then at - run end, at, n, n, 1, 'there'

@@ -156,6 +156,7 @@ setup() {
 }
 
 @test "status counts up to 10,000 runs of a type, with --exact all, and knows completed hours by their sums" {
+	stay_in hour
 	q "insert into jobrun.job_runs (job_type, run_at) select 'many', now() + interval '1 day' from generate_series(1, 10050)" \
 		"insert into jobrun.job_definitions (name, job_type, schedule, next_slot_at) values ('nightly', 'report', '@daily', now() + interval '150 minutes')" \
 		"update jobrun.settings set stats_until = date_trunc('hour', now() at time zone 'UTC') at time zone 'UTC'" \

@@ -82,6 +82,7 @@ contents() {
 	make_role "$role"
 	jr_ok grant run "$role"
 	# Slots 60, 36 and 12 hours ago.
+	stay_in hour
 	hour=$(q "select extract(hour from now() at time zone 'UTC' - interval '60 hours')")
 	for line in 'all --catch-up all --overlap allow' gone 'grace --catch-up-grace 1h' once paused recorded 'skip --catch-up skip'; do
 		# shellcheck disable=SC2086 # words

@@ -54,7 +54,7 @@ no_run() {
 @test "slots shows the next slot, and of past ones outcome, reason, run, and the run's status" {
 	hourly nightly
 	jr_ok slots nightly
-	assert_regex "${lines[0]}" '^nightly, @every 1h, UTC: next [0-9-]+ [0-9:]+\+00:00 \(in (30|29)m( [0-9]+s)?\)$'
+	assert_regex "${lines[0]}" '^nightly, @every 1h, UTC: next [0-9-]+ [0-9:]+\+00:00 \(in (30m|2[89]m( [0-9]+s)?)\)$'
 	assert_equal "${lines[1]}" 'no slot yet'
 	assert_equal "${#lines[@]}" 2
 	tick nightly 1
