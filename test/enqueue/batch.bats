@@ -169,14 +169,15 @@ is_open() {
 }
 
 @test "options of --batch hold for each of its runs" {
+	local summer=$(($(date +%Y) + 1))-07-01
 	batch '1\n2\n' --queue bulk -p 7 --in 90s --expires 2h --max-attempts 3 --timeout 1500ms --backoff 1s,1m --lock shop
 	assert_equal "$status" 0
 	q_is '2|bulk|7|00:01:30|02:00:00|3|00:00:01.5|00:00:01|00:01:00|shop' "select count(*), queue, priority, run_at - created_at,
 		expires_at - run_at, max_attempts, timeout, backoff_base, backoff_cap, concurrency_key from jobrun.job_runs
 		group by 2, 3, 4, 5, 6, 7, 8, 9, 10"
 	q 'truncate jobrun.job_runs'
-	JOBRUN_RUN_ID=41 TRACEPARENT=00-ab-cd-01 batch '1\n2\n' --at '2031-07-01 12:00' --time-zone Europe/Berlin
-	q_is '2|2031-07-01 10:00:00|41|00-ab-cd-01' "select count(*), run_at at time zone 'UTC', parent_id, trace_context
+	JOBRUN_RUN_ID=41 TRACEPARENT=00-ab-cd-01 batch '1\n2\n' --at "$summer 12:00" --time-zone Europe/Berlin
+	q_is "2|$summer 10:00:00|41|00-ab-cd-01" "select count(*), run_at at time zone 'UTC', parent_id, trace_context
 		from jobrun.job_runs group by 2, 3, 4"
 	q 'truncate jobrun.job_runs'
 	batch '1\n' --queue 'No Queue'
@@ -188,14 +189,15 @@ is_open() {
 }
 
 @test "--per-run: options in a line override those of the command" {
-	cat >lines <<-'json'
+	local summer=$(($(date +%Y) + 1))-07-01
+	cat >lines <<-json
 		{"payload":{"n":1},"queue":"own","priority":-5,"run_in":"1h","idempotency_key":"k1"}
 		{"payload":{"n":2},"unique_key":"u"}
 
 		{"payload":{"n":3},"unique_key":"u","on_conflict":"replace"}
 		{"payload":{"n":4},"idempotency_key":"k1"}
 		{}
-		{"run_at":"2031-07-01 12:00"}
+		{"run_at":"$summer 12:00"}
 	json
 	jr enqueue work --batch lines --per-run --queue common --time-zone Europe/Berlin
 	assert_equal "$status" 0
@@ -203,7 +205,7 @@ is_open() {
 	q_is '{"n": 1}:own:-5:k1: {"n": 3}:common:100::u {}:common:100:: {}:common:100::' \
 		"select string_agg(concat_ws(':', payload, queue, priority, coalesce(idempotency_key, ''), coalesce(unique_key, '')), ' ' order by id)
 		from jobrun.job_runs"
-	q_is 1 "select count(*) from jobrun.job_runs where run_at = '2031-07-01 10:00+00'"
+	q_is 1 "select count(*) from jobrun.job_runs where run_at = '$summer 10:00+00'"
 	jr enqueue work --batch - --per-run --json < <(echo '{"idempotency_key":"k1"}')
 	assert_equal "$output" '{"version":1,"queued":0,"existed":1}'
 	jr enqueue work --batch - --per-run --strict < <(echo '{"idempotency_key":"k1"}')

@@ -144,40 +144,48 @@ refused() {
 	assert_equal "$status" 64
 }
 
+# summer_day: sets summer, a day to come on which clocks in Europe and America show summer time.
+summer_day() {
+	summer=$(($(date +%Y) + 1))-07-01
+}
+
 # at ID: the time of a run
 at() {
 	q "select to_char(run_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI') from jobrun.job_runs where id = $1"
 }
 
 @test "--at is read in --time-zone, else in the zone that TZ of this host says, never in that of the server" {
+	summer_day
 	q "alter database $JR_DATABASE set timezone to 'Asia/Tokyo'"
-	assert_equal "$(at "$(enqueue work --at '2031-07-01 12:00')")" '2031-07-01 12:00'
-	assert_equal "$(at "$(enqueue work --at '2031-07-01 12:00' --time-zone Europe/Berlin)")" '2031-07-01 10:00'
+	assert_equal "$(at "$(enqueue work --at "$summer 12:00")")" "$summer 12:00"
+	assert_equal "$(at "$(enqueue work --at "$summer 12:00" --time-zone Europe/Berlin)")" "$summer 10:00"
 	ln -s /usr/share/zoneinfo/America/New_York local
 	for tz in America/New_York :America/New_York /usr/share/zoneinfo/America/New_York "$PWD/local" EST5EDT,M3.2.0,M11.1.0; do
-		assert_equal "$tz $(at "$(TZ=$tz enqueue work --at '2031-07-01 12:00')")" "$tz 2031-07-01 16:00"
+		assert_equal "$tz $(at "$(TZ=$tz enqueue work --at "$summer 12:00")")" "$tz $summer 16:00"
 	done
-	assert_equal "$(at "$(TZ='<X>3' enqueue work --at '2031-07-01 12:00')")" '2031-07-01 15:00'
-	assert_equal "$(at "$(enqueue work --at '2031-07-01 12:00+02')")" '2031-07-01 10:00'
-	assert_equal "$(at "$(enqueue work --at '2031-07-01 12:00 Europe/Berlin')")" '2031-07-01 10:00'
-	echo '{"run_at":"2031-07-01 12:00"}' >lines
+	assert_equal "$(at "$(TZ='<X>3' enqueue work --at "$summer 12:00")")" "$summer 15:00"
+	assert_equal "$(at "$(enqueue work --at "$summer 12:00+02")")" "$summer 10:00"
+	assert_equal "$(at "$(enqueue work --at "$summer 12:00 Europe/Berlin")")" "$summer 10:00"
+	echo "{\"run_at\":\"$summer 12:00\"}" >lines
 	TZ=/usr/share/zoneinfo/America/New_York jr_ok enqueue work --batch lines --per-run
-	assert_equal "$(at "$(q 'select max(id) from jobrun.job_runs')")" '2031-07-01 16:00'
+	assert_equal "$(at "$(q 'select max(id) from jobrun.job_runs')")" "$summer 16:00"
 }
 
 @test "without TZ, --at is read in the zone that /etc/localtime of this host names" {
+	summer_day
 	unshare -m true 2>/dev/null || skip 'needs a mount namespace'
 	cp -a /etc etc
 	ln -sf /usr/share/zoneinfo/Europe/Berlin etc/localtime
-	run unshare -m sh -c 'mount --bind etc /etc && unset TZ && exec "$@"' - "$JOBRUN" enqueue work --at '2031-07-01 12:00'
+	run unshare -m sh -c 'mount --bind etc /etc && unset TZ && exec "$@"' - "$JOBRUN" enqueue work --at "$summer 12:00"
 	assert_success
-	assert_equal "$(at "$output")" '2031-07-01 10:00'
+	assert_equal "$(at "$output")" "$summer 10:00"
 }
 
 @test "a zone of this host that the server does not know is refused, and the line says what to use" {
+	summer_day
 	local unknown='the zone of this host [(]TZ, /etc/localtime[)]; use --time-zone:'
-	TZ=Mars/Base refused 65 "$unknown time zone \"Mars/Base\" is not known here; write a name" work --at '2031-07-01 12:00'
-	TZ=ABC999 refused 65 "$unknown .*ABC999" work --at '2031-07-01 12:00'
+	TZ=Mars/Base refused 65 "$unknown time zone \"Mars/Base\" is not known here; write a name" work --at "$summer 12:00"
+	TZ=ABC999 refused 65 "$unknown .*ABC999" work --at "$summer 12:00"
 	echo '{}' >lines
 	TZ=Mars/Base refused 65 "$unknown time zone \"Mars/Base\" is not known here" work --batch lines --per-run
 	TZ=Mars/Base jr_ok enqueue work --batch lines --per-run --time-zone UTC
@@ -194,6 +202,7 @@ at() {
 }
 
 @test "--at in the past means now; a time that never comes or makes no sense is refused" {
+	summer_day
 	for past in yesterday epoch -infinity; do
 		id=$(enqueue work --at="$past")
 		assert_equal "$past: $(field "$id" 'run_at = created_at')" "$past: t"
@@ -206,7 +215,7 @@ at() {
 	for none in 2031-02-30 2026-13-01 '2026-12-24 25:00' 32.1.2027 294277-01-01; do
 		refused 64 "--at: \"$none\" is not a time; write it like '2026-12-24 18:00' or 'tomorrow 02:30'$" work --at "$none"
 	done
-	refused 64 '--at: time zone "mars/base" not recognized' work --at '2031-07-01 12:00 Mars/Base'
+	refused 64 '--at: time zone "mars/base" not recognized' work --at "$summer 12:00 Mars/Base"
 	refused 65 '--time-zone: time zone "Mars/Base" is not known here; write a name of pg_timezone_names' work --at tomorrow --time-zone Mars/Base
 	refused 65 '--time-zone: time zone "Foo5" is not known here' work --at tomorrow --time-zone Foo5
 	refused 65 '--time-zone: time zone "europe/berlin" is not known here; did you mean "Europe/Berlin"\?' work --at tomorrow --time-zone europe/berlin
