@@ -165,7 +165,9 @@ receiver() {
 	jr_ok run
 	q_is '4 milk 1 90, 4 tea 2 500, 2 tea 1 50' "$summed"
 	# Without a slot: yesterday.
-	q "truncate sales, sales_by_day" "insert into sales values (now() - interval '1 day', 'tea', 30)"
+	# (A sale on either day: midnight may come. Noon: a day may have 23 or 25 hours.)
+	q "truncate sales, sales_by_day" "insert into sales select ((now() at time zone 'Europe/Berlin')::date - ago + time '12:00')
+		at time zone 'Europe/Berlin', 'tea', 30 from generate_series(0, 1) ago"
 	id=$(enqueue roll_up_sales)
 	jr_ok run
 	q_is 'succeeded|1|yesterday' "select status, result ->> 'products', case when result ->> 'day'

@@ -258,7 +258,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	assert_line --index 0 --regexp '^NAME +TYPE +SCHEDULE +ZONE +NEXT +STATE +LAST$'
 	assert_line --regexp '^plain +plain +- +- +- +enabled +-$'
 	assert_line --regexp '^off +off +@hourly +UTC +- +disabled +-$'
-	assert_line --regexp '^held +held +@hourly +UTC +in [0-9ms ]+ +paused +-$'
+	assert_line --regexp '^held +held +@hourly +UTC +(in [0-9ms ]+|now|[0-9]+s ago) +paused +-$'
 	assert_line --regexp '^on +on +\*/5 \* \* \* \* +Asia/Tokyo +(in [0-9ms ]+|now|[0-9]+s ago) +enabled +skipped: overlap: run 17 is running$'
 	jr_ok define held
 	assert_line "note: held is paused until resumed (no disk): it starts nothing before; 'jobrun resume --definition held'"
