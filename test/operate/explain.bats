@@ -570,7 +570,7 @@ exec_starts_nothing() {
 	assert_equal "$(jq -c '[.id, .verdict, .reason, .command]' <<<"$output")" "[$id,\"never\",\"queue_paused\",\"jobrun resume --queue mail\"]"
 	assert_equal "$(jq -r '[.conditions[] | .condition + " " + .state] | join(", ")' <<<"$output")" \
 		'handler ok, type ok, queue no, due ok, expiry ok, lock ok, max_running ok, before ok, permits ?, runner ok'
-	jr_ok define nightly --type work --schedule '30 2 * * *' -q mail
+	jr_ok define nightly --type work --schedule '@every 1d' -q mail
 	jr_ok explain nightly
 	# The slot comes, but a run of it would wait.
 	assert_line --index 0 --regexp "^nightly fires $T \(in [^)]*\); but queue mail is paused by .* until resumed: the relay is down\$"
@@ -579,7 +579,7 @@ exec_starts_nothing() {
 	jr_ok explain nightly
 	assert_line --index 0 --regexp "^nightly fires $T \(in [^)]*\)\$"
 	refute_output --partial 'try: '
-	jr_ok define lost --type nobody --schedule '30 2 * * *'
+	jr_ok define lost --type nobody --schedule '@every 1d'
 	jr_ok explain lost
 	assert_line --index 0 --regexp "^lost fires $T \(in [^)]*\); but no host has a handler for nobody \(seen without it: .*\)\$"
 	assert_line --index 1 'try: jobrun handlers --check nobody'

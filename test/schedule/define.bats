@@ -47,7 +47,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	assert_line --index 0 'report: created'
 	assert_line --index 1 'next'
 	for n in 2 3 4; do
-		assert_line --index "$n" --regexp '^  (Mon|Tue|Wed|Thu|Fri) [0-3][0-9] [A-Z][a-z]{2} 20[0-9]{2} 0(2:30|3:00) \+0[12]:00 \(in .*\)$'
+		assert_line --index "$n" --regexp '^  (Mon|Tue|Wed|Thu|Fri) [0-3][0-9] [A-Z][a-z]{2} 20[0-9]{2} 0(2:30|3:00) \+0[12]:00 \((in .*|now)\)$'
 	done
 	assert_line --index 5 "note: report is disabled: it starts nothing; 'jobrun define report --enable'"
 	assert_equal "$(row_of report)" \
@@ -144,7 +144,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 @test "define -n says what would change and changes nothing" {
 	jr_ok define report --schedule @daily -n
 	assert_line --index 0 'report: would be created'
-	assert_line --index 2 --regexp '^  .* 00:00 \+00:00 \(in .*\)$'
+	assert_line --index 2 --regexp '^  .* 00:00 \+00:00 \((in .*|now)\)$'
 	q_is 0 "select count(*) from jobrun.job_definitions where name = 'report'"
 	jr_ok define report --schedule @daily
 	jr_ok define report --schedule @hourly -n
