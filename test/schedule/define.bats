@@ -501,7 +501,7 @@ every_option=(--type send --schedule '30 2 * * mon-fri' --time-zone Europe/Berli
 	file $'{"definitions": [{"name": "a", "description": "\xff"}]}'
 	bad 65 'definitions.json: invalid byte sequence' define --file definitions.json
 	head -c 100000 /dev/zero | tr '\0' '[' >definitions.json
-	bad 65 'definitions.json: stack depth limit exceeded' define --file definitions.json
+	bad 65 'definitions.json is nested too deeply' define --file definitions.json
 	file ''
 	bad 65 'definitions.json is not JSON' define --file definitions.json
 }
