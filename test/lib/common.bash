@@ -252,7 +252,7 @@ wait_until() {
 # stay_in UNIT: wait for the next month, hour or ten minutes (10m), by UTC, if this one ends soon. For a test that computes times from the
 # clock several times, and expects all of them in the same one. (An hour is complete ten minutes after its end.)
 stay_in() {
-	local end
+	local end soon=$((patience < 3 ? 20 * patience : 60))
 
 	case $1 in
 	month) end=$(date -ud "$(date -u +%Y-%m-01) 1 month" +%s) ;;
@@ -261,7 +261,7 @@ stay_in() {
 	*) fail "stay_in: no unit '$1'" ;;
 	esac
 	# The time itself is what is waited for.
-	[ $((end - EPOCHSECONDS)) -gt $((20 * patience)) ] || sleep $((end - EPOCHSECONDS))
+	[ $((end - EPOCHSECONDS)) -gt "$soon" ] || sleep $((end - EPOCHSECONDS))
 }
 
 # now_ms: milliseconds, for measuring. ms_since BEGIN: how many have passed since then.
