@@ -252,16 +252,16 @@ wait_until() {
 # stay_in UNIT: wait for the next month, hour or ten minutes (10m), by UTC, if this one ends soon. For a test that computes times from the
 # clock several times, and expects all of them in the same one. (An hour is complete ten minutes after its end.)
 stay_in() {
-	local end soon=$((patience < 3 ? 20 * patience : 60))
+	local end now=$EPOCHSECONDS soon=$((patience < 3 ? 20 * patience : 60))
 
 	case $1 in
 	month) end=$(date -ud "$(date -u +%Y-%m-01) 1 month" +%s) ;;
-	hour) end=$(((EPOCHSECONDS / 3600 + 1) * 3600)) ;;
-	10m) end=$(((EPOCHSECONDS / 600 + 1) * 600)) ;;
+	hour) end=$(((now / 3600 + 1) * 3600)) ;;
+	10m) end=$(((now / 600 + 1) * 600)) ;;
 	*) fail "stay_in: no unit '$1'" ;;
 	esac
 	# The time itself is what is waited for.
-	[ $((end - EPOCHSECONDS)) -gt "$soon" ] || sleep $((end - EPOCHSECONDS))
+	[ $((end - now)) -gt "$soon" ] || sleep $((end - now))
 }
 
 # now_ms: milliseconds, for measuring. ms_since BEGIN: how many have passed since then.
