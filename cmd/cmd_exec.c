@@ -41,7 +41,8 @@ struct exec_opts {
 	bool strict, fail_open, mail_on_failure, ping_start;
 };
 
-static const struct exec_opts exec_defaults = {.timeout_ms = -1, .lease_ms = -1, .heartbeat_ms = -1, .grace_ms = JR_GRACE_MS};
+static const struct exec_opts exec_defaults = {
+    .timeout_ms = -1, .lease_ms = -1, .heartbeat_ms = -1, .grace_ms = JR_GRACE_MS};
 
 #define AT(field) offsetof(struct exec_opts, field)
 
@@ -55,7 +56,7 @@ check_status(const char *what, const char *text, struct jr_err *err)
 
 /* clang-format off */
 static const struct jr_option exec_options[] = {
-	{ .name = "timeout", .arg = "D", .help = "stop CMD after this time, and exit with 124; 0: no limit (the definition's)",
+	{ .name = "timeout", .arg = "D", .help = "stop CMD after this time, and exit with 124 (the definition's, else no limit); 0: no limit",
 	    .type = JR_OPT_DURATION, .offset = AT(timeout_ms) },
 	{ .name = "ok-exit", .arg = "LIST", .help = "exit statuses of CMD that count as success, beside 0: 1 or 1,24",
 	    .type = JR_OPT_WORDS, .offset = AT(ok_exit), .check = check_status },

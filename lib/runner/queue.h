@@ -183,8 +183,8 @@ void jr_queue_add_claim_job(
     struct jr_request *request, const struct jr_runner_facts *facts, int64_t id, int64_t lease_ms, int64_t number);
 
 /*
- * exec_claim.sql: makes a run of the definition and claims it. timeout_ms -1: the definition's; 0: none. argv: an array literal,
- * for people.
+ * exec_claim.sql: makes a run of the definition and claims it. timeout_ms: -1 the definition's, 0 none. argv: an
+ * array literal, for people.
  */
 void jr_queue_add_exec_claim(struct jr_request *request, const struct jr_runner_facts *facts, const char *definition,
     int64_t lease_ms, int64_t timeout_ms, const char *argv, int64_t number);

@@ -1,4 +1,4 @@
--- arguments: is what a client enqueues well formed, and may it enqueue that?
+-- arguments: checks of what a client enqueues, and whether it may.
 
 -- is_name() is in the baseline, whose CHECKs need it, with a backslash that means something else in a client with
 -- standard_conforming_strings = off, and with a bound in a regular expression, {0,62}, which is most of what it costs:

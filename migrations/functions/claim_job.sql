@@ -1,8 +1,8 @@
--- claim_job: claim one run that has been named: run --job, and exec_claim.
+-- claim_job: claim one run by its id: run --job.
 
--- When the claim of one run takes nothing, a row without an id says why. If payload is set, it is the reason why the run must
--- not start now. If it is null, another session has locked the queue, or a run with the same unique key in it, or the
--- definition (job_type), and the runner asks again.
+-- When claim_job() or exec_claim() takes nothing, a row without an id says why. If payload is set, it is the reason why the run must
+-- not start now. If it is null, another session has locked the queue, or a run with the same unique key in it, or, for
+-- exec_claim(), the definition (job_type), and the runner asks again.
 
 -- claim_job: claim this one run, whatever its run_at, and whether its type, queue or definition is paused or not, if it
 -- waits, no other session has locked it, the host has its job type, neither everything nor the host is paused, its queue's

@@ -1,4 +1,4 @@
--- conditions: what a waiting run needs to start, each in words and with what to type. No lock is taken: see explain.sql.
+-- conditions: what a waiting run needs to start, each in words and with what to type. It takes no lock; explain.sql says why.
 
 -- shell_word: a word as it is typed into a shell: in quotes unless it needs none.
 create or replace function jobrun.shell_word(word text) returns text

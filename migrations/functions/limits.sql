@@ -1,4 +1,4 @@
--- limits: the limits of queues, and the pauses of a host or of all.
+-- limits: the limits of queues, and the pauses of a host or of everything.
 
 -- is_limited: has the queue a limit, so that its row must be locked before runs are claimed from it?
 create or replace function jobrun.is_limited(queue jobrun.job_queues) returns boolean

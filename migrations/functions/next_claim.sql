@@ -1,4 +1,4 @@
--- next_claim: what a claim would do now, without doing it, and which session has a run locked. No lock is taken: see explain.sql.
+-- next_claim: what a claim would do now, without doing it, and which session has a run locked. It takes no lock; explain.sql says why.
 
 -- runs_of: these runs. It becomes part of the statement that calls it. "offset 0" makes the planner find each by its id: a
 -- join with a table that had no live row when it was last analysed may read all of it.
@@ -8,7 +8,7 @@ language sql stable as $fn$
 $fn$;
 
 -- due_before: ids of at most `most` due runs of these job types in the queue that come before this place in the order of
--- claims (null: all), in no order. The combinations are found by a loose index scan, as in candidates.sql.
+-- claims (null: all), in no order. The combinations are found by a loose index scan, as in candidates().
 create or replace function jobrun.due_before(
 	queue text, job_types text[], priority smallint, run_at timestamptz, id bigint, most integer)
 returns bigint[]

@@ -1,4 +1,4 @@
--- seen: the runners of the last day: which hosts have ticks, with which handlers, and take which queues. No lock is taken: see explain.sql.
+-- seen: the runners of the last day: their hosts, handlers and queues. It takes no lock; explain.sql says why.
 
 -- type_of_refused: the job type of a line of `refused`.
 create or replace function jobrun.type_of_refused(line text) returns text

@@ -132,10 +132,10 @@ there'
 }
 
 @test "a handler that cannot be started has failed" {
-	echo 'no first line' >"$JOBRUN_HANDLERS/work"
-	chmod 755 "$JOBRUN_HANDLERS/work"
+	handler work <<<'exit 0'
+	echo '{"cwd": "none"}' >"$JOBRUN_HANDLERS/work.json"
 	jr try work
-	tried 1 'verdict fail' 'because it could not be started, .*' 'error code cannot-start' 'error cannot start .*#!.*'
+	tried 1 'verdict fail' 'because it could not be started, .*' 'error code cannot-start' 'error cannot start .*: changing to its directory: .*'
 	no_line cpu
 }
 

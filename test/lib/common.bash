@@ -250,17 +250,18 @@ wait_until() {
 }
 
 # stay_in UNIT: wait for the next month, hour or ten minutes (10m), by UTC, if this one ends soon. For a test that computes times from the
-# clock several times, and expects all of them in the same one. (An hour is complete ten minutes after its end.)
+# clock several times, and expects all of them in the same one. (An hour is complete ten minutes after its end.) It waits for a minute at most.
 stay_in() {
-	local end now=$EPOCHSECONDS soon=$((patience < 3 ? 20 * patience : 60))
+	local end now=$EPOCHSECONDS soon=$((20 * patience))
 
+	[ "$soon" -le 60 ] || soon=60
 	case $1 in
 	month) end=$(date -ud "$(date -u +%Y-%m-01) 1 month" +%s) ;;
 	hour) end=$(((now / 3600 + 1) * 3600)) ;;
 	10m) end=$(((now / 600 + 1) * 600)) ;;
 	*) fail "stay_in: no unit '$1'" ;;
 	esac
-	# The time itself is what is waited for.
+	# A sleep: there is nothing to look at but the clock.
 	[ $((end - now)) -gt "$soon" ] || sleep $((end - now))
 }
 

@@ -120,7 +120,7 @@ asks_for_password() {
 }
 
 @test "an invalid connection string exits with 78 at once and is not retried" {
-	for conninfo in 'host=x nonsense' 'nonsense=1' 'postgresql://[bad' service=none 'host=x port=1,2' hostaddr=x; do
+	for conninfo in 'host=x nonsense' 'nonsense=1' 'postgresql://[bad' service=none 'host=x port=1,2'; do
 		JR_TIMEOUT=5 refused 78 '' -d "$conninfo"
 	done
 }

@@ -19,6 +19,7 @@ setup() {
 
 # due: it fires at the next tick, for its last slot alone, whatever the time is.
 due() {
+	stay_in hour
 	q "delete from jobrun.job_slots" "update jobrun.job_definitions set next_slot_at = (date_trunc('day', now() at time zone time_zone
 		- interval '4 hours') + interval '4 hours') at time zone time_zone where name = 'nightly'"
 }

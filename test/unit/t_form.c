@@ -79,7 +79,7 @@ add_claim_job(struct jr_request *request)
 static void
 add_exec_claim(struct jr_request *request)
 {
-	jr_queue_add_exec_claim(request, &facts, "d", 1, 0, "{true}", 1);
+	jr_queue_add_exec_claim(request, &facts, "d", 1, -1, "{true}", 1);
 }
 
 static void
