@@ -34,8 +34,8 @@ running_run() {
 	refute_line --partial PROGRESS
 	jr status --watch=1ms
 	assert_one_line 64 '^jobrun: --watch: 1ms is too short; at least 100ms$'
-	jr status --watchful
-	assert_one_line 64 '^jobrun: unknown option "--watchful": did you mean "--watch"\?$'
+	jr status --wacth
+	assert_one_line 64 '^jobrun: unknown option "--wacth": did you mean "--watch"\?$'
 }
 
 @test "status --watch: each frame shows what is now, fits the terminal, and q leaves it as it was" {
