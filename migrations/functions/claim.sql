@@ -246,11 +246,11 @@ $fn$;
 --  4. Each combination gives its first due runs from two index ranges: free ones, and bound ones, which have a lock key or a
 --     definition. They are merged and cut to a few more than n.
 --  5. Only these n are locked (SKIP LOCKED), checked again, and turned into running. While others claim, too, most of them
---     may be locked; then the same goes on behind them, with more at a time, up to a thousand runs.
+--     may be locked; then the same goes on behind them, with more at a time, up to a thousand runs (claim_free).
 --  6. Those with a unique key are only locked; start_keyed starts them, ends them, or leaves them out this time. Other runs
 --     are taken in the place of those left out; if there are none, their queue is returned as in 3. When so many are left out
 --     that this claim would take long, it ends, and the next one goes on behind them, as in 7.
---  7. If these were not enough, or there are limits, further turns look at more runs. When a full lock key or a paused
+--  7. If these were not enough, or there are limits, further turns look at more runs (claim_turn). When a full lock key or a paused
 --     definition has many runs before the others, they go by key: the first due runs of each key that has room, and the
 --     free ones. So no number of such runs hides those after them, nor slows a claim down. If there are more than a
 --     thousand keys, the turns go on in order, so that no key is preferred; only after a hundred thousand runs they go
@@ -283,8 +283,7 @@ declare
 	v_runner   constant bigint := runner_id;
 	v_host     constant text := host;
 	v_until    constant timestamptz := now() + lease_ms * interval '1 millisecond';
-	v_first    integer := n + least(n / 4, 50) + 4;     -- a few more than n: some may be locked, or of a paused definition
-	v_batch    integer := 2 * n + 50;                   -- the next turn looks at more
+	v_batch    integer := 2 * n + 50;     -- the next turn looks at so many
 	v_paused   constant bigint[] := array(select d.id from jobrun.job_definitions d where d.paused_until > now());
 	v_priority smallint := coalesce(after_priority, -32768);
 	v_run_at   timestamptz := coalesce(after_run_at, '-infinity');
@@ -331,53 +330,8 @@ begin
 	end if;
 
 	if v_limited = '{}' then
-		loop
-			with c as materialized (           -- combinations at or after the cursor, not paused, without a limit set meanwhile
-				select c.job_type, c.queue, c.priority, b.bound,
-					case when c.priority = v_priority then v_run_at else '-infinity' end as after_run_at, v_id as after_id
-				from unnest(job_types, queues, priorities) c(job_type, queue, priority) cross join unnest('{0,1}'::smallint[]) b(bound)
-				where c.priority >= v_priority
-					and not exists (select from jobrun.job_queues q
-						where q.name = c.queue and (q.paused_until > now() or jobrun.is_limited(q)))
-					and not exists (select from jobrun.job_types t where t.name = c.job_type and t.paused_until > now())),
-			pick as materialized (             -- the first due runs of each, merged and cut; no lock yet
-				select p.* from c cross join lateral (
-					select r.ctid as tid, r.priority, r.run_at, r.id from jobrun.job_runs r
-					where r.status in ('queued', 'failed') and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
-						and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = c.bound
-						and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
-					order by r.run_at, r.id limit v_first) p
-				order by p.priority, p.run_at, p.id limit v_first),
-			got as materialized (              -- n of them, locked in order and checked again, since they may have changed
-				select r.ctid as tid, case when r.unique_key is not null then r.id end as keyed
-				from jobrun.job_runs r
-				where r.ctid = any (array(select p.tid from pick p))
-					and case when r.status in ('queued', 'failed') then r.run_at <= now() end    -- which no index can answer
-					and (v_paused = '{}' or r.definition_id is null or r.definition_id <> all (v_paused))
-				order by r.priority, r.run_at, r.id limit n - coalesce(cardinality(v_ids), 0)
-				for no key update of r skip locked),
-			taken as (                         -- once all are locked: of two claims at a time one gets all, not each a part
-				update jobrun.job_runs r
-				set status = 'running', runner_id = v_runner, locked_by = v_host, locked_until = v_until, started_at = now(),
-					attempts = r.attempts + 1, claim_seq = r.claim_seq + 1
-				where r.ctid = any (array(select got.tid from got where got.keyed is null))
-				returning r.id)
-			select array(select taken.id from taken) as ids, (select array_agg(got.keyed) from got where got.keyed is not null) as keyed,
-				(select count(*) from pick) as seen, l.*
-			into v_turn
-			from (select 1) always left join
-				(select p.priority, p.run_at, p.id from pick p order by p.priority desc, p.run_at desc, p.id desc limit 1) l on true;
-			v_ids := nullif(v_ids || v_turn.ids, '{}');
-			v_keyed := v_turn.keyed;
-			v_looked := v_looked + v_turn.seen;
-			v_ends := v_turn.seen < v_first;
-			exit when v_ends or v_keyed is not null or v_paused <> '{}' or cardinality(v_ids) >= n or v_looked >= 1000;
-			v_priority := v_turn.priority;     -- others have locked some: go on behind these
-			v_run_at := v_turn.run_at;
-			v_id := v_turn.id;
-			v_first := 4 * n + 50;             -- far enough to pass what four others have locked
-		end loop;
-		v_looked := 0;
+		select f.* into v_ids, v_keyed, v_ends, v_priority, v_run_at, v_id
+		from jobrun.claim_free(v_runner, v_host, v_until, n, job_types, queues, priorities, v_priority, v_run_at, v_id, v_paused) f;
 	end if;
 
 	-- With limits, or if the first ones were not enough: go on until runs are found.
@@ -404,116 +358,8 @@ begin
 			end if;
 		end if;
 		exit when v_ends or cardinality(v_ids) >= n;
-		with recursive lim as materialized (  -- room left in each limited queue; its row is locked, so this is exact
-			select q.name, q.max_running_per_key as per_key,
-				q.max_running - (select count(*) from jobrun.job_runs r
-					where r.status = 'running' and r.queue = q.name) as room,
-				jobrun.rate_left(q) as starts_left
-			from jobrun.job_queues q where q.name = any (v_limited)),
-		held as materialized (             -- running of each key, in queues with a limit per key
-			select r.queue, r.concurrency_key, count(*) as n
-			from lim join jobrun.job_runs r on r.queue = lim.name
-			where lim.per_key is not null and r.status = 'running' and r.concurrency_key is not null
-			group by r.queue, r.concurrency_key),
-		c as materialized (
-			select c.nr, c.job_type, c.queue, c.priority, lim.room, lim.starts_left, lim.per_key,
-				case when c.priority = v_priority then v_run_at else '-infinity' end as after_run_at, v_id as after_id,
-				array(select h.concurrency_key from held h where h.queue = c.queue and h.n >= lim.per_key) as full_keys
-			from unnest(job_types, queues, priorities) with ordinality c(job_type, queue, priority, nr)
-			left join lim on lim.name = c.queue
-			where c.priority >= v_priority and (lim.room is null or lim.room > 0) and (lim.starts_left is null or lim.starts_left > 0)
-				and not exists (select from jobrun.job_queues q
-					where q.name = c.queue and (q.paused_until > now() or (lim.name is null and jobrun.is_limited(q))))
-				and not exists (select from jobrun.job_types t where t.name = c.job_type and t.paused_until > now())),
-		walk as (                          -- by key: from one key to the next
-			select c.nr, 0 as step, (v_from -> c.nr::text ->> 0) collate "C" as key, (v_from -> c.nr::text ->> 1)::bigint as definition
-			from c where v_by_key and (v_from is null or v_from ? c.nr::text)
-			union all
-			select w.nr, w.step + 1, f.key, f.definition from walk w join c on c.nr = w.nr cross join lateral (
-				select coalesce(r.concurrency_key, '') as key, coalesce(r.definition_id, 0) as definition from jobrun.job_runs r
-				where r.status in ('queued', 'failed') and (r.concurrency_key is not null or r.definition_id is not null)
-					and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
-					and (coalesce(r.concurrency_key, ''), coalesce(r.definition_id, 0)) > (coalesce(w.key, ''), coalesce(w.definition, 0))
-				order by coalesce(r.concurrency_key, ''), coalesce(r.definition_id, 0), r.run_at, r.id limit 1) f
-			where w.step < 1000),
-		pick as materialized (
-			select p.*, c.queue, c.room, c.starts_left, c.per_key,
-				coalesce(c.room, c.starts_left, case when p.concurrency_key is not null then c.per_key end) is not null as counts,
-				(v_paused = '{}' or p.definition_id is null or p.definition_id <> all (v_paused))
-				and (p.concurrency_key is null or p.concurrency_key <> all (c.full_keys)) and p.id <> all (v_passed) as fit
-			from c cross join unnest('{0,1}'::smallint[]) b(bound) cross join lateral (
-				select r.ctid as tid, r.priority, r.run_at, r.id, r.concurrency_key, r.definition_id,
-					(r.expires_at <= now()) is true as expired, r.xmax <> '0'::xid as touched
-				from jobrun.job_runs r
-				where r.status in ('queued', 'failed') and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
-					and least(num_nonnulls(r.concurrency_key, r.definition_id), 1)::smallint = b.bound
-					and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
-				order by r.run_at, r.id limit v_batch) p
-			where not (v_by_key and b.bound = 1)
-			union all
-			select p.*, c.queue, c.room, c.starts_left, c.per_key,
-				coalesce(c.room, c.starts_left, case when p.concurrency_key is not null then c.per_key end) is not null, p.id <> all (v_passed)
-			from walk w join c on c.nr = w.nr cross join lateral (
-				select k.* from (
-					select r.ctid as tid, r.priority, r.run_at, r.id, r.concurrency_key, r.definition_id,
-						(r.expires_at <= now()) is true as expired, r.xmax <> '0'::xid as touched
-					from jobrun.job_runs r
-					where r.status in ('queued', 'failed') and (r.concurrency_key is not null or r.definition_id is not null)
-						and r.job_type = c.job_type and r.queue = c.queue and r.priority = c.priority
-						and coalesce(r.concurrency_key, '') = w.key and coalesce(r.definition_id, 0) = w.definition
-						and r.run_at <= now() and (r.run_at, r.id) > (c.after_run_at, c.after_id)
-					order by coalesce(r.concurrency_key, ''), coalesce(r.definition_id, 0), r.run_at, r.id
-					limit case when w.key = '' or c.per_key is null then v_batch
-						when v_try then greatest(c.per_key + cardinality(v_passed),
-							(select case when v_last then 10000 else 100000 end / count(*) from walk))
-						else least(v_batch, c.per_key + cardinality(v_passed)) end) k
-				where case when v_try and w.key <> '' and c.per_key is not null and k.touched then exists (select from jobrun.job_runs r
-					where r.ctid = k.tid and r.status in ('queued', 'failed') for no key update of r skip locked) else true end
-				limit case when w.key = '' then v_batch else least(v_batch, c.per_key + cardinality(v_passed)) end) p
-			where w.step > 0 and (w.definition = 0 or w.definition <> all (v_paused))
-				and (w.key = '' or w.key <> all (c.full_keys))
-			order by 2, 3, 4 limit v_batch),
-		keyed as (                         -- n-th of its key, counting those that run
-			select p.*, coalesce(h.n, 0)
-				+ row_number() over (partition by p.queue, p.concurrency_key order by p.priority, p.run_at, p.id) as nth_of_key
-			from pick p left join held h on h.queue = p.queue and h.concurrency_key = p.concurrency_key
-			where case when not p.fit then false when v_try and p.counts and p.touched
-				then exists (select from jobrun.job_runs r
-					where r.ctid = p.tid and r.status in ('queued', 'failed') for no key update of r skip locked) else true end),
-		fits as materialized (             -- n-th of its queue, and n-th start, among those whose key has room
-			select f.* from (
-				select k.*, row_number() over w as nth_of_queue, count(*) filter (where not k.expired) over w as nth_start
-				from keyed k where k.per_key is null or k.concurrency_key is null or k.nth_of_key <= k.per_key
-				window w as (partition by k.queue order by k.priority, k.run_at, k.id)) f
-			where (f.room is null or f.nth_of_queue <= f.room) and (f.starts_left is null or f.nth_start <= f.starts_left)),
-		got as materialized (
-			select r.ctid as tid, case when r.unique_key is not null then r.id end as keyed
-			from fits p join jobrun.job_runs r on r.ctid = p.tid
-			where r.status in ('queued', 'failed') and r.run_at <= now() and (not p.expired or r.expires_at <= now())
-				and (v_last or not exists (select from walk w where w.step = 1000))
-			order by p.priority, p.run_at, p.id limit n - coalesce(cardinality(v_ids), 0)
-			for no key update of r skip locked),
-		taken as (
-			update jobrun.job_runs r
-			set status = 'running', runner_id = v_runner, locked_by = v_host, locked_until = v_until, started_at = now(),
-				attempts = r.attempts + 1, claim_seq = r.claim_seq + 1
-			from got where r.ctid = got.tid and got.keyed is null
-			returning r.id, r.queue, (r.expires_at <= now()) is true as expired),
-		rated as (                         -- count these starts in the window; this transaction has locked the queue's row
-			update jobrun.job_queues q
-			set rate_used = q.rate_limit - jobrun.rate_left(q) + t.n,
-				rate_window_start = case when jobrun.rate_left(q) < q.rate_limit then q.rate_window_start else now() end
-			from (select taken.queue, count(*) as n from taken where not taken.expired group by taken.queue) t
-			where q.name = t.queue and q.name = any (v_limited) and q.rate_limit is not null
-			returning q.name)
-		select array(select taken.id from taken) as ids, (select array_agg(got.keyed) from got where got.keyed is not null) as keyed,
-			(select count(*) from pick) as seen, l.*,
-			exists (select from fits f where f.counts and f.id not in (select taken.id from taken
-				union all select got.keyed from got where got.keyed is not null)) as missed,
-			(select jsonb_object_agg(w.nr, jsonb_build_array(w.key, w.definition)) from walk w where w.step = 1000) as keys_left
-		into v_turn
-		from (select 1) always left join
-			(select p.priority, p.run_at, p.id from pick p order by p.priority desc, p.run_at desc, p.id desc limit 1) l on true;
+		select t.* into v_turn from jobrun.claim_turn(v_runner, v_host, v_until, n - coalesce(cardinality(v_ids), 0),
+			job_types, queues, priorities, v_priority, v_run_at, v_id, v_batch, v_limited, v_paused, v_passed, v_try, v_by_key, v_from, v_last) t;
 		v_ids := nullif(v_ids || v_turn.ids, '{}');
 		v_keyed := v_turn.keyed;
 		if v_turn.keys_left is not null and not v_last then      -- this turn has taken nothing

@@ -983,7 +983,9 @@ objects() {
 		function check_type: admin
 		function claim: run admin
 		function claim_ahead: run admin
+		function claim_free: run admin
 		function claim_job: run admin
+		function claim_turn: run admin
 		function claims_of: read run admin
 		function clock: read run admin
 		function clock_change: admin
