@@ -174,6 +174,8 @@ read_method(const struct jr_reading *r, const struct jr_step *step, const json_t
 	if (strlen(text) > METHOD_MAX || text[strspn(text, LETTERS)] != '\0')
 		return jr_refuse(r, step, "method: \"%.100s\" is not a method: 1 to %d capital letters, like \"POST\"",
 		    text, METHOD_MAX);
+	if (strcmp(text, "CONNECT") == 0)
+		return jr_refuse(r, step, "method: CONNECT opens a tunnel through a proxy; set \"proxy\" instead");
 	free(http->method);
 	http->method = jr_xstrdup(text);
 	return true;

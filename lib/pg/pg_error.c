@@ -394,9 +394,11 @@ static bool
 is_wrong_option(const char *text)
 {
 	static const char *const begins[] = {
-	    "invalid ",               /* port, sslmode, ... */
-	    "definition of service ", /* not found */
-	    "could not match ",       /* the numbers of hosts, addresses and ports differ */
+	    "invalid ",                     /* port, sslmode, ... */
+	    "service file ",                /* not found */
+	    "syntax error in service file", /* and where */
+	    "definition of service ",       /* not found */
+	    "could not match ",             /* the numbers of hosts, addresses and ports differ */
 	};
 
 	for (size_t i = 0; i < JR_COUNT(begins); i++) {

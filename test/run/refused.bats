@@ -123,6 +123,9 @@ asks_for_password() {
 	for conninfo in 'host=x nonsense' 'nonsense=1' 'postgresql://[bad' service=none 'host=x port=1,2'; do
 		JR_TIMEOUT=5 refused 78 '' -d "$conninfo"
 	done
+	PGSERVICEFILE=$PWD/none JR_TIMEOUT=5 refused 78 'service file .* not found' -d service=x
+	printf '[x]\nhost\n' >services
+	PGSERVICEFILE=$PWD/services JR_TIMEOUT=5 refused 78 'syntax error in service file .*, line 2' -d service=x
 }
 
 @test "unknown options, job types and bad values are exit 64" {

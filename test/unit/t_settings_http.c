@@ -133,6 +133,7 @@ wrong_values_are_refused(void **state)
 	    {"\"grace\": \"1s\"", "1: \"grace\" belongs beside \"http\", not in it"},
 	    {"\"method\": \"post\"", "1: method: \"post\" is not a method"},
 	    {"\"method\": \"A B\"", "1: method: \"A B\" is not a method"},
+	    {"\"method\": \"CONNECT\"", "1: method: CONNECT opens a tunnel through a proxy"},
 	    {"\"method\": \"ABCDEFGHIJKLMNOPQRSTU\"", "1: method: "},
 	    {"\"headers\": []", "1: headers: expected an object of names and strings, not a list"},
 	    {"\"headers\": {\"A\": 1}", "13: headers.A: expected a string, not a number"},
